@@ -1,0 +1,52 @@
+// compiler.h - tile IR in, KernelBinary out. Never allocates device memory, never launches, does not know the DSL.
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "compiler/targets/target.h"
+#include "runtime/abi.h"
+#include "runtime/error.h"
+
+namespace mlir {
+class MLIRContext;
+class ModuleOp;
+class DialectRegistry;
+}  // namespace mlir
+
+namespace tile::ir {
+
+/// Names of the IR stages, in order; a public contract of tools and dumps:
+///   traced, tile, then gpu: layout, pipelined, gpu | host: cpu, then llvm, then ptx, cubin | asm, obj
+struct StageSink {
+  /// Called with (stage name, its text). Text is made only for stages `wants` returns true for.
+  std::function<bool(const std::string& stage)> wants;
+  std::function<void(const std::string& stage, const std::string& text)> take;
+};
+
+struct CompileOptions {
+  int numWarps = 0;            ///< 0: the kernel's tile.num_warps, else the planner's choice
+  int defaultStages = 0;       ///< for loops without a hint; 0: the planner's choice
+  bool verifyEach = true;
+  bool lineInfo = false;       ///< source lines for profilers
+  bool fastMath = true;        ///< approximate exp2, log2, div, rsqrt ... on the GPU (about 2 ulp in f32), flush denormals
+  std::string ptxas;           ///< path; empty: look in TILE_PTXAS, CUDA_HOME, PATH. "none": emit PTX for the driver
+  StageSink* stages = nullptr;
+  std::function<void(const Diagnostic&)> onRemark;  ///< performance cliffs
+  std::function<void(const std::string& stage, double ms)> onTime;
+};
+
+/// Registers every dialect a kernel may use (arith, math, scf, func, tile).
+void registerDialects(mlir::DialectRegistry& registry);
+
+/// Compiles the module's one kernel (func.func with `tile.kernel`). The module is consumed: passes rewrite it.
+Result<KernelBinary> compileKernel(mlir::ModuleOp module, const Target& target, const CompileOptions& options);
+
+/// The same from text; errors carry line and column of the text under `fileName`.
+Result<KernelBinary> compileText(const std::string& text, const std::string& fileName, const Target& target,
+                                 const CompileOptions& options);
+
+/// What a change of compiler can change in the output: version, LLVM, ptxas. Part of the cache key.
+std::string compilerFingerprint(const Target& target, const CompileOptions& options);
+
+}  // namespace tile::ir

@@ -1,0 +1,25 @@
+// dialect.h - the tile dialect's C++ classes.
+#pragma once
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/Interfaces/ControlFlowInterfaces.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include "compiler/dialect/tile_dialect.h.inc"
+#include "compiler/dialect/tile_enums.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "compiler/dialect/tile_attrs.h.inc"
+#define GET_TYPEDEF_CLASSES
+#include "compiler/dialect/tile_types.h.inc"
+#define GET_OP_CLASSES
+#include "compiler/dialect/tile_ops.h.inc"

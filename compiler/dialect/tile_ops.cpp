@@ -1,0 +1,284 @@
+// tile_ops.cpp - verifiers and folders. Messages name what was expected and what was found.
+#include "compiler/dialect/dialect.h"
+
+#include <cmath>
+
+#define GET_OP_CLASSES
+#include "compiler/dialect/tile_ops.cpp.inc"
+
+namespace tile::ir {
+using namespace mlir;
+
+namespace {
+
+/// Dims of a tile; none for a scalar.
+ArrayRef<int64_t> shapeOf(Type t) {
+  if (auto tensor = dyn_cast<RankedTensorType>(t)) return tensor.getShape();
+  return {};
+}
+
+LogicalResult sameShape(Operation* op, Type expected, Type found, StringRef what) {
+  if (shapeOf(expected) == shapeOf(found) && isa<RankedTensorType>(expected) == isa<RankedTensorType>(found)) return success();
+  return op->emitOpError() << what << " must have the shape of " << expected << ", found " << found;
+}
+
+Type pointee(Type ptrLike) { return cast<PtrType>(getElementTypeOrSelf(ptrLike)).getElementType(); }
+
+/// Checks ptr/offsets/value/mask of a pointer access: either pointers alone, or a scalar base with a tile of offsets.
+LogicalResult verifyAccess(Operation* op, Value ptr, Value offsets, Type value, Value mask, StringRef valueName) {
+  if (pointee(ptr.getType()) != getElementTypeOrSelf(value))
+    return op->emitOpError() << valueName << " must hold " << pointee(ptr.getType()) << " as the pointer does, found " << value;
+  Type lanes = ptr.getType();
+  if (offsets) {
+    if (isa<RankedTensorType>(ptr.getType())) return op->emitOpError() << "offsets need a scalar base pointer, found " << ptr.getType();
+    lanes = offsets.getType();
+  }
+  if (failed(sameShape(op, lanes, value, valueName))) return failure();
+  if (mask && failed(sameShape(op, lanes, mask.getType(), "mask"))) return failure();
+  return success();
+}
+
+LogicalResult verifyBox(Operation* op, ViewType view, OperandRange indices, Type tile) {
+  if (static_cast<int64_t>(indices.size()) != view.getRank())
+    return op->emitOpError() << "expects one index per view dim (" << view.getRank() << "), found " << indices.size();
+  if (static_cast<int64_t>(shapeOf(tile).size()) > view.getRank())
+    return op->emitOpError() << "tile rank " << shapeOf(tile).size() << " exceeds the view's rank " << view.getRank();
+  if (getElementTypeOrSelf(tile) != view.getElementType())
+    return op->emitOpError() << "expects tiles of " << view.getElementType() << " as the view holds, found " << tile;
+  return success();
+}
+
+LogicalResult verifyViewDim(Operation* op, ViewType view, int64_t dim) {
+  if (dim >= 0 && dim < view.getRank()) return success();
+  return op->emitOpError() << "dim must be between 0 and " << view.getRank() - 1 << ", found " << dim;
+}
+
+LogicalResult verifyCombiner(Operation* op, ValueRange sources, ValueRange results, int64_t axis, Region& combiner, bool keepsShape) {
+  if (sources.empty()) return op->emitOpError("needs at least one operand");
+  auto first = cast<RankedTensorType>(sources[0].getType());
+  if (axis < 0 || axis >= first.getRank())
+    return op->emitOpError() << "axis must be between 0 and " << first.getRank() - 1 << ", found " << axis;
+  SmallVector<int64_t> shape(first.getShape());
+  if (!keepsShape) shape[axis] = 1;
+  Block& block = combiner.front();
+  if (block.getNumArguments() != 2 * sources.size())
+    return op->emitOpError() << "combiner must take " << 2 * sources.size() << " scalars, found " << block.getNumArguments();
+  auto yield = cast<YieldOp>(block.getTerminator());
+  if (yield.getNumOperands() != sources.size())
+    return op->emitOpError() << "combiner must yield " << sources.size() << " scalars, found " << yield.getNumOperands();
+  for (auto [i, source] : llvm::enumerate(sources)) {
+    auto type = cast<RankedTensorType>(source.getType());
+    if (type.getShape() != first.getShape()) return op->emitOpError() << "operands must have one shape, found " << first << " and " << type;
+    auto result = cast<RankedTensorType>(results[i].getType());
+    if (result.getShape() != ArrayRef<int64_t>(shape) || result.getElementType() != type.getElementType())
+      return op->emitOpError() << "result " << i << " must be " << RankedTensorType::get(shape, type.getElementType()) << ", found " << result;
+    for (Type t : {block.getArgument(i).getType(), block.getArgument(i + sources.size()).getType(), yield.getOperand(i).getType()})
+      if (t != type.getElementType())
+        return op->emitOpError() << "combiner must work on " << type.getElementType() << " for operand " << i << ", found " << t;
+  }
+  return success();
+}
+
+}  // namespace
+
+LogicalResult PtrAddOp::verify() { return sameShape(*this, getPtr().getType(), getOffset().getType(), "offset"); }
+
+OpFoldResult PtrAddOp::fold(FoldAdaptor adaptor) {
+  Attribute offset = adaptor.getOffset();
+  if (auto splat = dyn_cast_or_null<SplatElementsAttr>(offset)) offset = splat.getSplatValue<Attribute>();
+  if (auto i = dyn_cast_or_null<IntegerAttr>(offset); i && i.getValue().isZero()) return getPtr();
+  return {};
+}
+
+LogicalResult MakeViewOp::verify() {
+  auto view = getResult().getType();
+  if (view.getElementType() != getPtr().getType().getElementType())
+    return emitOpError() << "view must hold " << getPtr().getType().getElementType() << " as the pointer does, found " << view;
+  if (static_cast<int64_t>(getDims().size()) != view.getRank() || static_cast<int64_t>(getStrides().size()) != view.getRank())
+    return emitOpError() << "expects " << view.getRank() << " dims and strides, found " << getDims().size() << " and " << getStrides().size();
+  return success();
+}
+
+LogicalResult ViewPtrOp::verify() {
+  if (getView().getType().getElementType() == getResult().getType().getElementType()) return success();
+  return emitOpError() << "expects a pointer to " << getView().getType().getElementType() << ", found " << getResult().getType();
+}
+OpFoldResult ViewPtrOp::fold(FoldAdaptor) {
+  if (auto make = getView().getDefiningOp<MakeViewOp>()) return make.getPtr();
+  return {};
+}
+LogicalResult ViewDimOp::verify() { return verifyViewDim(*this, getView().getType(), getDim()); }
+OpFoldResult ViewDimOp::fold(FoldAdaptor) {
+  if (auto make = getView().getDefiningOp<MakeViewOp>()) return make.getDims()[getDim()];
+  return {};
+}
+LogicalResult ViewStrideOp::verify() { return verifyViewDim(*this, getView().getType(), getDim()); }
+OpFoldResult ViewStrideOp::fold(FoldAdaptor) {
+  if (auto make = getView().getDefiningOp<MakeViewOp>()) return make.getStrides()[getDim()];
+  return {};
+}
+
+LogicalResult LoadOp::verify() {
+  ViewType view = getView().getType();
+  if (failed(verifyBox(*this, view, getIndices(), getResult().getType()))) return failure();
+  if (auto pad = getPad(); pad && !isa<FloatType>(view.getElementType()) && pad->convertToDouble() != std::floor(pad->convertToDouble()))
+    return emitOpError() << "pad of a view of " << view.getElementType() << " must be a whole number, found " << pad->convertToDouble();
+  return success();
+}
+LogicalResult StoreOp::verify() { return verifyBox(*this, getView().getType(), getIndices(), getValue().getType()); }
+
+LogicalResult GatherOp::verify() {
+  if (failed(verifyAccess(*this, getPtr(), getOffsets(), getResult().getType(), getMask(), "result"))) return failure();
+  if (getOther() && !getMask()) return emitOpError("`other` needs a mask");
+  if (getOther() && getOther().getType() != getResult().getType())
+    return emitOpError() << "`other` must be " << getResult().getType() << ", found " << getOther().getType();
+  return success();
+}
+LogicalResult ScatterOp::verify() { return verifyAccess(*this, getPtr(), getOffsets(), getValue().getType(), getMask(), "value"); }
+
+LogicalResult AtomicRmwOp::verify() {
+  if (failed(verifyAccess(*this, getPtr(), getOffsets(), getValue().getType(), getMask(), "value"))) return failure();
+  if (getResult().getType() != getValue().getType())
+    return emitOpError() << "result must be " << getValue().getType() << ", found " << getResult().getType();
+  Type element = getElementTypeOrSelf(getValue().getType());
+  bool bitwise = getKind() == RmwKind::and_ || getKind() == RmwKind::or_ || getKind() == RmwKind::xor_;
+  bool isUnsigned = getKind() == RmwKind::umax || getKind() == RmwKind::umin;
+  if ((bitwise || isUnsigned) && !element.isInteger())
+    return emitOpError() << stringifyRmwKind(getKind()) << " is defined on integers, found " << element;
+  return success();
+}
+LogicalResult AtomicCasOp::verify() {
+  if (failed(verifyAccess(*this, getPtr(), getOffsets(), getDesired().getType(), getMask(), "desired"))) return failure();
+  if (getExpected().getType() != getDesired().getType() || getResult().getType() != getDesired().getType())
+    return emitOpError() << "expected, desired and result must have one type, found " << getExpected().getType() << ", "
+                         << getDesired().getType() << " and " << getResult().getType();
+  return success();
+}
+
+LogicalResult SplatOp::verify() {
+  if (cast<RankedTensorType>(getResult().getType()).getElementType() == getValue().getType()) return success();
+  return emitOpError() << "result must hold " << getValue().getType() << ", found " << getResult().getType();
+}
+OpFoldResult SplatOp::fold(FoldAdaptor adaptor) {
+  if (auto value = dyn_cast_or_null<TypedAttr>(adaptor.getValue()))
+    return SplatElementsAttr::get(cast<RankedTensorType>(getResult().getType()), ArrayRef<Attribute>(value));
+  return {};
+}
+
+LogicalResult BroadcastOp::verify() {
+  auto from = cast<RankedTensorType>(getSource().getType()), to = cast<RankedTensorType>(getResult().getType());
+  if (from.getElementType() != to.getElementType()) return emitOpError() << "element types differ: " << from << " and " << to;
+  if (from.getRank() != to.getRank())
+    return emitOpError() << "keeps the rank (use tile.reshape to add dims); found " << from << " and " << to;
+  for (auto [i, pair] : llvm::enumerate(llvm::zip(from.getShape(), to.getShape())))
+    if (auto [f, t] = pair; f != t && f != 1) return emitOpError() << "dim " << i << " must be 1 or " << t << ", found " << f;
+  return success();
+}
+OpFoldResult BroadcastOp::fold(FoldAdaptor adaptor) {
+  if (getSource().getType() == getResult().getType()) return getSource();
+  if (auto splat = dyn_cast_or_null<SplatElementsAttr>(adaptor.getSource()))
+    return splat.resizeSplat(cast<ShapedType>(getResult().getType()));
+  return {};
+}
+
+LogicalResult ReshapeOp::verify() {
+  auto from = cast<RankedTensorType>(getSource().getType()), to = cast<RankedTensorType>(getResult().getType());
+  if (from.getElementType() != to.getElementType()) return emitOpError() << "element types differ: " << from << " and " << to;
+  if (from.getNumElements() != to.getNumElements())
+    return emitOpError() << "expects " << from.getNumElements() << " elements, found " << to.getNumElements() << " in " << to;
+  return success();
+}
+OpFoldResult ReshapeOp::fold(FoldAdaptor adaptor) {
+  if (getSource().getType() == getResult().getType()) return getSource();
+  if (auto elements = dyn_cast_or_null<DenseElementsAttr>(adaptor.getSource()))
+    return elements.reshape(cast<ShapedType>(getResult().getType()));
+  if (auto inner = getSource().getDefiningOp<ReshapeOp>()) {
+    getSourceMutable().assign(inner.getSource());
+    return getResult();
+  }
+  return {};
+}
+
+LogicalResult TransOp::verify() {
+  auto from = cast<RankedTensorType>(getSource().getType()), to = cast<RankedTensorType>(getResult().getType());
+  auto perm = getPermutation();
+  if (static_cast<int64_t>(perm.size()) != from.getRank() || to.getRank() != from.getRank())
+    return emitOpError() << "permutation must name each of " << from.getRank() << " dims once";
+  SmallVector<bool> seen(perm.size(), false);
+  for (auto [i, p] : llvm::enumerate(perm)) {
+    if (p < 0 || p >= from.getRank() || seen[p]) return emitOpError() << "permutation must name each of " << from.getRank() << " dims once";
+    seen[p] = true;
+    if (to.getDimSize(i) != from.getDimSize(p))
+      return emitOpError() << "result dim " << i << " must be " << from.getDimSize(p) << ", found " << to.getDimSize(i);
+  }
+  if (from.getElementType() != to.getElementType()) return emitOpError() << "element types differ: " << from << " and " << to;
+  return success();
+}
+OpFoldResult TransOp::fold(FoldAdaptor adaptor) {
+  if (llvm::is_sorted(getPermutation())) return getSource();
+  if (auto splat = dyn_cast_or_null<SplatElementsAttr>(adaptor.getSource()))
+    return splat.reshape(cast<ShapedType>(getResult().getType()));
+  return {};
+}
+
+LogicalResult CatOp::verify() {
+  if (getSources().empty()) return emitOpError("needs at least one operand");
+  auto to = cast<RankedTensorType>(getResult().getType());
+  int64_t axis = getAxis(), total = 0;
+  if (axis < 0 || axis >= to.getRank()) return emitOpError() << "axis must be between 0 and " << to.getRank() - 1 << ", found " << axis;
+  for (Value source : getSources()) {
+    auto from = cast<RankedTensorType>(source.getType());
+    if (from.getRank() != to.getRank() || from.getElementType() != to.getElementType())
+      return emitOpError() << "operands must be like " << to << ", found " << from;
+    for (int64_t d = 0; d < to.getRank(); ++d)
+      if (d != axis && from.getDimSize(d) != to.getDimSize(d))
+        return emitOpError() << "operands must agree with the result outside the axis: expected " << to.getDimSize(d) << " along dim " << d << ", found " << from;
+    total += from.getDimSize(axis);
+  }
+  if (total != to.getDimSize(axis)) return emitOpError() << "operands add up to " << total << " along the axis, result has " << to.getDimSize(axis);
+  return success();
+}
+
+LogicalResult ExtractOp::verify() {
+  auto from = cast<RankedTensorType>(getSource().getType()), to = cast<RankedTensorType>(getResult().getType());
+  if (to.getRank() != from.getRank() || static_cast<int64_t>(getOffsets().size()) != from.getRank() || to.getElementType() != from.getElementType())
+    return emitOpError() << "keeps rank and element type and takes one offset per dim; found " << from << " to " << to;
+  for (auto [d, offset] : llvm::enumerate(getOffsets()))
+    if (offset < 0 || offset + to.getDimSize(d) > from.getDimSize(d))
+      return emitOpError() << "box [" << offset << ", " << offset + to.getDimSize(d) << ") leaves dim " << d << " of size " << from.getDimSize(d);
+  return success();
+}
+
+LogicalResult TakeOp::verify() {
+  auto from = cast<RankedTensorType>(getSource().getType()), idx = cast<RankedTensorType>(getIndices().getType()), to = cast<RankedTensorType>(getResult().getType());
+  if (getAxis() < 0 || static_cast<int64_t>(getAxis()) >= from.getRank())
+    return emitOpError() << "axis must be between 0 and " << from.getRank() - 1 << ", found " << getAxis();
+  if (idx.getShape() != to.getShape() || to.getElementType() != from.getElementType() || idx.getRank() != from.getRank())
+    return emitOpError() << "result must have the indices' shape and the source's element type; found " << from << ", " << idx << " and " << to;
+  for (int64_t d = 0; d < from.getRank(); ++d)
+    if (d != static_cast<int64_t>(getAxis()) && idx.getDimSize(d) != from.getDimSize(d))
+      return emitOpError() << "indices must agree with the source outside the axis: expected " << from.getDimSize(d) << " along dim " << d << ", found " << idx.getDimSize(d);
+  return success();
+}
+
+LogicalResult ReduceOp::verify() { return verifyCombiner(*this, getSources(), getResults(), getAxis(), getCombiner(), false); }
+LogicalResult ScanOp::verify() { return verifyCombiner(*this, getSources(), getResults(), getAxis(), getCombiner(), true); }
+
+LogicalResult DotOp::verify() {
+  auto a = cast<RankedTensorType>(getA().getType()), b = cast<RankedTensorType>(getB().getType()), c = cast<RankedTensorType>(getAcc().getType());
+  if (a.getDimSize(1) != b.getDimSize(0)) return emitOpError() << "inner dims must agree: " << a << " * " << b;
+  if (c.getDimSize(0) != a.getDimSize(0) || c.getDimSize(1) != b.getDimSize(1))
+    return emitOpError() << "accumulator must be " << a.getDimSize(0) << "x" << b.getDimSize(1) << ", found " << c;
+  if (a.getElementType() != b.getElementType())
+    return emitOpError() << "operands must have one element type, found " << a.getElementType() << " and " << b.getElementType();
+  Type in = a.getElementType(), want;
+  MLIRContext* ctx = getContext();
+  if (in.isF64()) want = in;
+  else if (isa<FloatType>(in)) want = Float32Type::get(ctx);
+  else if (in.isInteger(8)) want = IntegerType::get(ctx, 32);
+  else return emitOpError() << "operands must be f16, bf16, f32, f64, f8 or i8, found " << in;
+  if (c.getElementType() != want) return emitOpError() << in << " operands accumulate in " << want << ", found " << c.getElementType();
+  return success();
+}
+
+}  // namespace tile::ir

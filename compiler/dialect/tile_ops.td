@@ -1,0 +1,269 @@
+// tile_ops.td - what the tracer emits (with arith, math, scf, func) and every target lowers.
+#ifndef TILE_OPS_TD
+#define TILE_OPS_TD
+
+include "compiler/dialect/tile_dialect.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "mlir/Interfaces/ControlFlowInterfaces.td"
+include "mlir/IR/OpAsmInterface.td"
+
+class Tile_Op<string mnemonic, list<Trait> traits = []> : Op<Tile_Dialect, mnemonic, traits>;
+
+def Tile_Number : AnyTypeOf<[AnySignlessInteger, AnyFloat]>;
+def Tile_Tensor : TensorOf<[Tile_Number, Tile_PtrType]>;
+def Tile_NumTensor : TensorOf<[Tile_Number]>;
+def Tile_IntLike : AnyTypeOf<[AnySignlessInteger, TensorOf<[AnySignlessInteger]>]>;
+def Tile_BoolLike : AnyTypeOf<[I1, TensorOf<[I1]>]>;
+def Tile_PtrLike : AnyTypeOf<[Tile_PtrType, TensorOf<[Tile_PtrType]>]>;
+def Tile_NumLike : AnyTypeOf<[Tile_Number, Tile_NumTensor]>;
+def Tile_AnyLike : AnyTypeOf<[Tile_Number, Tile_PtrType, Tile_Tensor]>;
+
+// ---- the grid
+def Tile_ProgramIdOp : Tile_Op<"program_id", [Pure]> {
+  let summary = "index of this program along one axis (0, 1, 2) of the grid";
+  let arguments = (ins ConfinedAttr<I32Attr, [IntMinValue<0>, IntMaxValue<2>]>:$axis);
+  let results = (outs I32:$result);
+  let assemblyFormat = "$axis attr-dict";
+}
+def Tile_NumProgramsOp : Tile_Op<"num_programs", [Pure]> {
+  let summary = "programs along one axis (0, 1, 2) of the grid";
+  let arguments = (ins ConfinedAttr<I32Attr, [IntMinValue<0>, IntMaxValue<2>]>:$axis);
+  let results = (outs I32:$result);
+  let assemblyFormat = "$axis attr-dict";
+}
+
+// ---- pointers and views
+def Tile_PtrAddOp : Tile_Op<"ptr_add", [Pure, AllTypesMatch<["ptr", "result"]>]> {
+  let summary = "pointer plus offset in elements; 64-bit address arithmetic whatever the offset's width (signed)";
+  let description = "Scalar + scalar, or tile + tile of one shape. raise_pointers leaves only scalar ones.";
+  let arguments = (ins Tile_PtrLike:$ptr, Tile_IntLike:$offset);
+  let results = (outs Tile_PtrLike:$result);
+  let assemblyFormat = "$ptr `,` $offset attr-dict `:` type($ptr) `,` type($offset)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+def Tile_PtrToIntOp : Tile_Op<"ptr_to_int", [Pure]> {
+  let arguments = (ins Tile_PtrType:$ptr);
+  let results = (outs I64:$result);
+  let assemblyFormat = "$ptr attr-dict `:` type($ptr)";
+}
+def Tile_IntToPtrOp : Tile_Op<"int_to_ptr", [Pure]> {
+  let summary = "address from an integer, for tables of pointers";
+  let arguments = (ins I64:$address);
+  let results = (outs Tile_PtrType:$result);
+  let assemblyFormat = "$address attr-dict `:` type($result)";
+}
+def Tile_MakeViewOp : Tile_Op<"make_view", [Pure, AttrSizedOperandSegments]> {
+  let summary = "view from pointer, dims and strides (in elements)";
+  let arguments = (ins Tile_PtrType:$ptr, Variadic<I64>:$dims, Variadic<I64>:$strides);
+  let results = (outs Tile_ViewType:$result);
+  let assemblyFormat = "$ptr `,` `dims` `(` $dims `)` `,` `strides` `(` $strides `)` attr-dict `:` type($ptr) `->` type($result)";
+  let hasVerifier = 1;
+}
+def Tile_ViewPtrOp : Tile_Op<"view_ptr", [Pure]> {
+  let arguments = (ins Tile_ViewType:$view);
+  let results = (outs Tile_PtrType:$result);
+  let assemblyFormat = "$view attr-dict `:` type($view) `->` type($result)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+def Tile_ViewDimOp : Tile_Op<"view_dim", [Pure]> {
+  let summary = "size of the view along one dim";
+  let arguments = (ins Tile_ViewType:$view, I32Attr:$dim);
+  let results = (outs I64:$result);
+  let assemblyFormat = "$view `,` $dim attr-dict `:` type($view)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+def Tile_ViewStrideOp : Tile_Op<"view_stride", [Pure]> {
+  let summary = "distance in elements between neighbours along one dim";
+  let arguments = (ins Tile_ViewType:$view, I32Attr:$dim);
+  let results = (outs I64:$result);
+  let assemblyFormat = "$view `,` $dim attr-dict `:` type($view)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
+// ---- memory: views and coordinates
+def Tile_LoadOp : Tile_Op<"load", [MemoryEffects<[MemRead]>]> {
+  let summary = "box of a view at integer coordinates; elements outside the view read as `pad`";
+  let description = [{
+    One index per view dim (i32 or i64, may be negative or past the end). The tile's rank r is at most the view's rank
+    R: tile dims are the last r view dims, the leading R - r dims have extent 1. A scalar result reads one element.
+    `pad` is converted to the element type; absent means 0.
+  }];
+  let arguments = (ins Tile_ViewType:$view, Variadic<AnyTypeOf<[I32, I64]>>:$indices, OptionalAttr<F64Attr>:$pad,
+                       DefaultValuedAttr<Tile_CacheHintAttr, "CacheHint::none">:$cache);
+  let results = (outs AnyTypeOf<[Tile_Number, Tile_NumTensor]>:$result);
+  let assemblyFormat = "$view `[` $indices `:` type($indices) `]` (`pad` $pad^)? (`cache` $cache^)? attr-dict `:` type($view) `->` type($result)";
+  let hasVerifier = 1;
+}
+def Tile_StoreOp : Tile_Op<"store", [MemoryEffects<[MemWrite]>]> {
+  let summary = "writes a box of a view; elements outside the view are not written";
+  let arguments = (ins AnyTypeOf<[Tile_Number, Tile_NumTensor]>:$value, Tile_ViewType:$view, Variadic<AnyTypeOf<[I32, I64]>>:$indices,
+                       DefaultValuedAttr<Tile_CacheHintAttr, "CacheHint::none">:$cache);
+  let assemblyFormat = "$value `,` $view `[` $indices `:` type($indices) `]` (`cache` $cache^)? attr-dict `:` type($value) `,` type($view)";
+  let hasVerifier = 1;
+}
+
+// ---- memory: pointers. Traced form: `ptr` alone (scalar or tile). After raise_pointers: scalar `ptr` + tile `offsets`
+// (i32 or i64, in elements, signed), or scalar `ptr` alone for scalar accesses.
+def Tile_GatherOp : Tile_Op<"gather", [MemoryEffects<[MemRead]>, AttrSizedOperandSegments]> {
+  let summary = "load through pointers; lanes with mask false read `other` (0 when absent) and touch no memory";
+  let arguments = (ins Tile_PtrLike:$ptr, Optional<TensorOf<[I32, I64]>>:$offsets, Optional<Tile_BoolLike>:$mask, Optional<Tile_NumLike>:$other,
+                       DefaultValuedAttr<Tile_CacheHintAttr, "CacheHint::none">:$cache);
+  let results = (outs Tile_NumLike:$result);
+  let assemblyFormat = "$ptr (`offsets` $offsets^ `:` type($offsets))? (`mask` $mask^ `:` type($mask))? (`other` $other^ `:` type($other))? (`cache` $cache^)? attr-dict `:` type($ptr) `->` type($result)";
+  let hasVerifier = 1;
+}
+def Tile_ScatterOp : Tile_Op<"scatter", [MemoryEffects<[MemWrite]>, AttrSizedOperandSegments]> {
+  let summary = "store through pointers; lanes with mask false touch no memory";
+  let arguments = (ins Tile_PtrLike:$ptr, Optional<TensorOf<[I32, I64]>>:$offsets, Tile_NumLike:$value, Optional<Tile_BoolLike>:$mask,
+                       DefaultValuedAttr<Tile_CacheHintAttr, "CacheHint::none">:$cache);
+  let assemblyFormat = "$value `,` $ptr (`offsets` $offsets^ `:` type($offsets))? (`mask` $mask^ `:` type($mask))? (`cache` $cache^)? attr-dict `:` type($value) `,` type($ptr)";
+  let hasVerifier = 1;
+}
+def Tile_AtomicRmwOp : Tile_Op<"atomic_rmw", [MemoryEffects<[MemRead, MemWrite]>, AttrSizedOperandSegments]> {
+  let summary = "atomic update; returns the values before it (undefined where mask is false)";
+  let arguments = (ins Tile_RmwKindAttr:$kind, Tile_MemOrderAttr:$order, Tile_MemScopeAttr:$scope, Tile_PtrLike:$ptr,
+                       Optional<TensorOf<[I32, I64]>>:$offsets, Tile_NumLike:$value, Optional<Tile_BoolLike>:$mask);
+  let results = (outs Tile_NumLike:$result);
+  let assemblyFormat = "$kind $order $scope $ptr (`offsets` $offsets^ `:` type($offsets))? `,` $value (`mask` $mask^ `:` type($mask))? attr-dict `:` type($ptr) `,` type($value) `->` type($result)";
+  let hasVerifier = 1;
+}
+def Tile_AtomicCasOp : Tile_Op<"atomic_cas", [MemoryEffects<[MemRead, MemWrite]>, AttrSizedOperandSegments]> {
+  let summary = "compare and swap on integers; returns the values before it";
+  let arguments = (ins Tile_MemOrderAttr:$order, Tile_MemScopeAttr:$scope, Tile_PtrLike:$ptr, Optional<TensorOf<[I32, I64]>>:$offsets,
+                       Tile_NumLike:$expected, Tile_NumLike:$desired, Optional<Tile_BoolLike>:$mask);
+  let results = (outs Tile_NumLike:$result);
+  let assemblyFormat = "$order $scope $ptr (`offsets` $offsets^ `:` type($offsets))? `,` $expected `,` $desired (`mask` $mask^ `:` type($mask))? attr-dict `:` type($ptr) `,` type($expected) `,` type($desired) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+// ---- making and reshaping tiles
+def Tile_IotaOp : Tile_Op<"iota", [Pure]> {
+  let summary = "rank-1 tile start, start+1, ...";
+  let arguments = (ins DefaultValuedAttr<I64Attr, "0">:$start);
+  let results = (outs 1DTensorOf<[AnySignlessInteger]>:$result);
+  let assemblyFormat = "(`from` $start^)? attr-dict `:` type($result)";
+}
+def Tile_SplatOp : Tile_Op<"splat", [Pure]> {
+  let summary = "tile with one scalar in every element";
+  let arguments = (ins AnyTypeOf<[Tile_Number, Tile_PtrType]>:$value);
+  let results = (outs Tile_Tensor:$result);
+  let assemblyFormat = "$value attr-dict `:` type($value) `->` type($result)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+def Tile_BroadcastOp : Tile_Op<"broadcast", [Pure]> {
+  let summary = "repeats dims of size 1; rank and other dims stay";
+  let arguments = (ins Tile_Tensor:$source);
+  let results = (outs Tile_Tensor:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+def Tile_ReshapeOp : Tile_Op<"reshape", [Pure]> {
+  let summary = "same elements in row-major order under another shape (also adds and drops dims of size 1)";
+  let arguments = (ins Tile_Tensor:$source);
+  let results = (outs Tile_Tensor:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+def Tile_TransOp : Tile_Op<"trans", [Pure]> {
+  let summary = "permutes dims: result dim i is source dim permutation[i]";
+  let arguments = (ins Tile_Tensor:$source, DenseI32ArrayAttr:$permutation);
+  let results = (outs Tile_Tensor:$result);
+  let assemblyFormat = "$source `,` $permutation attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+def Tile_CatOp : Tile_Op<"cat", [Pure]> {
+  let summary = "tiles one after another along an axis";
+  let arguments = (ins Variadic<Tile_Tensor>:$sources, I32Attr:$axis);
+  let results = (outs Tile_Tensor:$result);
+  let assemblyFormat = "$sources `axis` $axis attr-dict `:` type($sources) `->` type($result)";
+  let hasVerifier = 1;
+}
+def Tile_ExtractOp : Tile_Op<"extract", [Pure]> {
+  let summary = "box of a tile at static offsets; the box's shape is the result's";
+  let arguments = (ins Tile_Tensor:$source, DenseI32ArrayAttr:$offsets);
+  let results = (outs Tile_Tensor:$result);
+  let assemblyFormat = "$source $offsets attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+}
+def Tile_TakeOp : Tile_Op<"take", [Pure]> {
+  let summary = "result[.., i, ..] = source[.., indices[.., i, ..], ..] along an axis; indices outside the axis are undefined values, never out-of-bounds reads";
+  let arguments = (ins Tile_NumTensor:$source, TensorOf<[I32]>:$indices, I32Attr:$axis);
+  let results = (outs Tile_NumTensor:$result);
+  let assemblyFormat = "$source `,` $indices `axis` $axis attr-dict `:` type($source) `,` type($indices) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+// ---- across elements
+def Tile_ReduceOp : Tile_Op<"reduce", [Pure, SameVariadicOperandSize, SingleBlockImplicitTerminator<"YieldOp">]> {
+  let summary = "combines all elements along an axis, keeping the axis with size 1";
+  let description = [{
+    n operands of one shape give n results; the region takes 2n scalars (accumulated, then next) and yields n. The
+    combiner must be associative and commutative: the order is unspecified but fixed for a given target and config.
+  }];
+  let arguments = (ins Variadic<Tile_NumTensor>:$sources, I32Attr:$axis);
+  let results = (outs Variadic<Tile_NumTensor>:$results);
+  let regions = (region SizedRegion<1>:$combiner);
+  let assemblyFormat = "$sources `axis` $axis attr-dict `:` functional-type($sources, $results) $combiner";
+  let hasVerifier = 1;
+}
+def Tile_ScanOp : Tile_Op<"scan", [Pure, SameVariadicOperandSize, SingleBlockImplicitTerminator<"YieldOp">]> {
+  let summary = "inclusive prefix combination along an axis (from the end when `reverse`); the combiner must be associative";
+  let arguments = (ins Variadic<Tile_NumTensor>:$sources, I32Attr:$axis, UnitAttr:$reverse);
+  let results = (outs Variadic<Tile_NumTensor>:$results);
+  let regions = (region SizedRegion<1>:$combiner);
+  let assemblyFormat = "$sources `axis` $axis (`reverse` $reverse^)? attr-dict `:` functional-type($sources, $results) $combiner";
+  let hasVerifier = 1;
+}
+def Tile_YieldOp : Tile_Op<"yield", [Pure, Terminator, ReturnLike, ParentOneOf<["ReduceOp", "ScanOp"]>]> {
+  let arguments = (ins Variadic<Tile_Number>:$values);
+  let assemblyFormat = "($values^ `:` type($values))? attr-dict";
+  let builders = [OpBuilder<(ins), [{}]>];
+}
+
+// ---- matrix product
+def Tile_DotOp : Tile_Op<"dot", [Pure, AllTypesMatch<["acc", "result"]>]> {
+  let summary = "acc + a * b for an MxK and a KxN tile";
+  let description = [{
+    f16, bf16, f8 and f32 operands (of one type) accumulate in f32; f64 in f64; i8 in i32. `precision` is about f32
+    operands: ieee multiplies exactly rounded f32, tf32 keeps 10 mantissa bits, tf32x3 sums three tf32 products.
+  }];
+  let arguments = (ins 2DTensorOf<[Tile_Number]>:$a, 2DTensorOf<[Tile_Number]>:$b, 2DTensorOf<[Tile_Number]>:$acc,
+                       DefaultValuedAttr<Tile_PrecisionAttr, "Precision::ieee">:$precision);
+  let results = (outs 2DTensorOf<[Tile_Number]>:$result);
+  let assemblyFormat = "$a `,` $b `,` $acc (`precision` $precision^)? attr-dict `:` type($a) `,` type($b) `->` type($acc)";
+  let hasVerifier = 1;
+}
+
+// ---- hints and debugging
+def Tile_AssumeOp : Tile_Op<"assume", [Pure, AllTypesMatch<["value", "result"]>]> {
+  let summary = "the value, with the promise that every element is a multiple of `multiple_of`";
+  let arguments = (ins Tile_IntLike:$value, ConfinedAttr<I64Attr, [IntPositive]>:$multiple_of);
+  let results = (outs Tile_IntLike:$result);
+  let assemblyFormat = "$value `multiple_of` $multiple_of attr-dict `:` type($value)";
+}
+def Tile_AssumeTrueOp : Tile_Op<"assume_true", [MemoryEffects<[MemWrite]>]> {
+  let summary = "promise that a scalar condition holds";
+  let arguments = (ins I1:$condition);
+  let assemblyFormat = "$condition attr-dict";
+}
+def Tile_PrintOp : Tile_Op<"print", [MemoryEffects<[MemWrite]>]> {
+  let summary = "appends every element to the debug ring under a message";
+  let arguments = (ins Tile_NumLike:$value, StrAttr:$message);
+  let assemblyFormat = "$message $value attr-dict `:` type($value)";
+}
+def Tile_AssertOp : Tile_Op<"assert", [MemoryEffects<[MemWrite]>]> {
+  let summary = "where the condition is false: a record in the debug ring, then the launch fails";
+  let arguments = (ins Tile_BoolLike:$condition, StrAttr:$message);
+  let assemblyFormat = "$condition `,` $message attr-dict `:` type($condition)";
+}
+
+#endif

@@ -1,0 +1,97 @@
+// abi.h - what a compiled kernel is: the one record compiler and runtime share. Plain C++, no LLVM.
+//
+// Calling convention (version kAbiVersion). Every parameter of a kernel is flattened into 8-byte little-endian slots:
+//   pointer   1 slot: the device address
+//   scalar    1 slot: the value in the low bytes (i1 as 0/1; smaller integers extended; f16/bf16/f32/f64 by bits)
+//   view      1 + 2*rank slots: device address, shape[0..rank) as i64, strides[0..rank) in elements as i64
+// If uses_debug_ring, one more pointer slot follows: the DebugRing of this launch.
+// A CUDA kernel has one .param per slot, of the slot's own type (pointer and i64: 64 bit, scalars: their own width).
+// A host kernel is  void entry(const uint64_t* slots, const HostProgram* program, void* arena)  and runs ONE program
+// instance; `arena` is arena_bytes of scratch, 64-byte aligned, private to the calling thread, content undefined.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/dtype.h"
+
+namespace tile {
+
+inline constexpr uint32_t kAbiVersion = 1;
+
+enum class BinaryFormat : uint8_t { cubin, ptx, host_object };
+
+struct ParamInfo {
+  enum Kind : uint8_t { pointer, scalar, view } kind = pointer;
+  DType dtype = DType::f32;  ///< pointee, scalar or view element type
+  uint8_t rank = 0;          ///< views only
+  uint32_t slots() const { return kind == view ? 1u + 2u * rank : 1u; }
+};
+
+/// What ptxas (or the host code generator) said about the code.
+struct Resources {
+  int registers = 0;           ///< per thread; 0: not known
+  int spill_store_bytes = 0, spill_load_bytes = 0, stack_bytes = 0;
+  uint32_t static_shared_bytes = 0;
+  std::string log;             ///< the assembler's own words
+};
+
+/// One shared-memory buffer (or host arena buffer): for reports and over-budget messages.
+struct BufferInfo {
+  std::string what;  ///< e.g. "ring of 3 x 128x64xf16", "scratch of reduce"
+  std::string file;  ///< the user's line that needs it
+  uint32_t line = 0;
+  uint32_t offset = 0, bytes = 0;
+};
+
+/// A device_print or device_assert of the kernel; records in the ring refer to it by index.
+struct DebugSite {
+  enum Kind : uint8_t { print, assertion } kind = print;
+  std::string message;
+  DType dtype = DType::f32;
+  std::vector<int> shape;  ///< empty: scalar
+  std::string file;
+  uint32_t line = 0;
+};
+
+/// Ring buffer of prints and failed assertions, in memory both sides can reach. The device appends with one atomic add on
+/// `next`; records past `capacity` are dropped and counted by next - capacity. Value bits are zero-extended to 64.
+struct DebugRecord {
+  uint32_t site;       ///< index into KernelBinary::debug_sites
+  uint32_t program[3];
+  uint32_t element;    ///< row-major index inside the tile; 0 for scalars
+  uint32_t pad;
+  uint64_t bits;
+};
+struct DebugRing {
+  uint32_t next;       ///< records wanted so far
+  uint32_t capacity;
+  uint64_t pad;
+  // DebugRecord records[capacity] follows at offset 16
+};
+static_assert(sizeof(DebugRecord) == 32 && sizeof(DebugRing) == 16);
+
+/// Passed to a host kernel: which program of which grid.
+struct HostProgram {
+  int32_t id[3];
+  int32_t grid[3];
+};
+using HostEntry = void (*)(const uint64_t* slots, const HostProgram* program, void* arena);
+
+struct KernelBinary {
+  uint32_t abi_version = kAbiVersion;
+  BinaryFormat format = BinaryFormat::cubin;
+  std::string target;  ///< "sm_80", "sm_90a", "host"
+  std::string entry;   ///< symbol name
+  std::string bytes;   ///< cubin, PTX text or a relocatable object
+  std::vector<ParamInfo> params;
+  uint32_t threads = 1;       ///< threads per program (CUDA block size); 1 on the host
+  uint32_t shared_bytes = 0;  ///< dynamic shared memory to ask for
+  uint32_t arena_bytes = 0;   ///< host only
+  bool uses_debug_ring = false;
+  std::vector<DebugSite> debug_sites;
+  std::vector<BufferInfo> buffers;
+  Resources resources;
+};
+
+}  // namespace tile

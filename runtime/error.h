@@ -1,0 +1,75 @@
+// error.h - errors by culprit, as values. Nothing in tile aborts on user input and nothing throws through LLVM frames:
+// functions return Result<T>; the convenience API of the dsl layer turns an Error into an Exception at its very edge.
+#pragma once
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace tile {
+
+/// Who has to act. user: the kernel or call is wrong (message names file:line). compile: a limit of the target was hit
+/// (message says which). device: what the driver said. internal: a bug of ours; the IR is attached.
+enum class ErrorKind : uint8_t { user, compile, device, internal };
+
+enum class Severity : uint8_t { error, warning, remark, note };
+
+/// One message at one place of the user's C++ (or of a .mlir file). line 0 means: no location known.
+struct Diagnostic {
+  Severity severity = Severity::error;
+  std::string message;
+  std::string file;
+  uint32_t line = 0, column = 0;
+  std::vector<Diagnostic> notes;
+  /// `file:line:col: error: message`, the source line with a caret when the file can be read, then the notes.
+  std::string to_string() const;
+};
+
+struct Error {
+  ErrorKind kind = ErrorKind::internal;
+  std::string message;                   ///< one line; the details are in `diagnostics`
+  std::vector<Diagnostic> diagnostics;   ///< every problem found, in source order
+  std::string to_string() const;
+};
+
+/// Thrown only by the convenience calls that say so (`compile_or_throw`, a kernel's operator()).
+class Exception : public std::runtime_error {
+ public:
+  explicit Exception(Error e) : std::runtime_error(e.to_string()), error_(std::move(e)) {}
+  const Error& error() const { return error_; }
+
+ private:
+  Error error_;
+};
+
+/// A value or an Error (C++20 has no std::expected).
+template <class T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
+  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
+  bool ok() const { return state_.index() == 0; }
+  explicit operator bool() const { return ok(); }
+  T& value() & { return std::get<0>(state_); }
+  const T& value() const& { return std::get<0>(state_); }
+  T&& value() && { return std::get<0>(std::move(state_)); }
+  T& operator*() & { return value(); }
+  const T& operator*() const& { return value(); }
+  T* operator->() { return &value(); }
+  const T* operator->() const { return &value(); }
+  const Error& error() const { return std::get<1>(state_); }
+  T value_or_throw() && {
+    if (!ok()) throw Exception(error());
+    return std::get<0>(std::move(state_));
+  }
+
+ private:
+  std::variant<T, Error> state_;
+};
+
+struct Ok {};
+using Status = Result<Ok>;
+
+}  // namespace tile
