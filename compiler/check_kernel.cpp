@@ -1,0 +1,119 @@
+// check_kernel.cpp - see the header. Reports every offending op, not only the first.
+#include "compiler/check_kernel.h"
+
+#include "compiler/abi_params.h"
+#include "compiler/dialect/dialect.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+
+namespace tile::ir {
+using namespace mlir;
+
+namespace {
+
+/// Empty when values of the type may appear in a kernel, else what is wrong with it.
+std::string problemOf(Type type) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  if (auto tensor = dyn_cast<TensorType>(type)) {
+    auto ranked = dyn_cast<RankedTensorType>(tensor);
+    if (!ranked || !ranked.hasStaticShape()) {
+      out << "a tile must have a static shape, found " << type;
+      return text;
+    }
+    int64_t elements = 1;
+    for (int64_t d : ranked.getShape()) {
+      if (d < 1) {
+        out << "the dims of a tile must be positive, found " << type;
+        return text;
+      }
+      if (d > kMaxTileElements || (elements *= d) > kMaxTileElements) {
+        out << "a tile holds at most " << kMaxTileElements << " elements, found " << type;
+        return text;
+      }
+    }
+    if (ranked.getRank() < 1 || ranked.getRank() > 8) {
+      out << "the rank of a tile must be between 1 and 8 (a single value is a scalar), found " << type;
+      return text;
+    }
+    type = tensor.getElementType();
+  }
+  if (isa<ViewType>(type)) return "";
+  if (auto ptr = dyn_cast<PtrType>(type)) type = ptr.getElementType();
+  if (!dtypeOf(type)) out << "values of type " << type << " are not part of the language (i1, i8, i16, i32, i64, f8, f16, bf16, f32, f64)";
+  return text;
+}
+
+bool isOfTheLanguage(Operation* op) {
+  if (isa<func::FuncOp, func::ReturnOp, scf::ForOp, scf::IfOp, scf::WhileOp, scf::YieldOp, scf::ConditionOp>(op)) return true;
+  StringRef dialect = op->getName().getDialectNamespace();
+  return dialect == "arith" || dialect == "math" || dialect == "tile";
+}
+
+LogicalResult checkBody(func::FuncOp kernel) {
+  bool good = true;
+  auto check = [&](Location where, Type type, StringRef what) {
+    if (std::string problem = problemOf(type); !problem.empty()) {
+      emitError(where) << what << ": " << problem;
+      good = false;
+    }
+  };
+  kernel.walk([&](Operation* op) {
+    if (op == kernel.getOperation()) return;
+    if (!isOfTheLanguage(op)) {
+      op->emitError() << "`" << op->getName() << "` is not part of the language: kernels consist of arith, math, tile and scf.for, scf.if, scf.while";
+      good = false;
+      return;
+    }
+    for (Type type : op->getResultTypes()) check(op->getLoc(), type, op->getName().getStringRef());
+    for (Region& region : op->getRegions())
+      for (Block& block : region)
+        for (BlockArgument arg : block.getArguments()) check(arg.getLoc(), arg.getType(), "block argument");
+  });
+  for (BlockArgument arg : kernel.getArguments())
+    if (isa<TensorType>(arg.getType())) {
+      emitError(arg.getLoc()) << "parameter " << arg.getArgNumber() << " is a tile: kernels take pointers, views and scalars, found " << arg.getType();
+      good = false;
+    }
+  return success(good);
+}
+
+}  // namespace
+
+FailureOr<func::FuncOp> findKernel(ModuleOp module) {
+  SmallVector<func::FuncOp> kernels;
+  for (Operation& op : *module.getBody()) {
+    auto func = dyn_cast<func::FuncOp>(&op);
+    if (!func) {
+      op.emitError() << "expected functions at the top of the module, found `" << op.getName() << "`";
+      return failure();
+    }
+    if (func->hasAttr("tile.kernel")) kernels.push_back(func);
+  }
+  if (kernels.empty()) {
+    emitError(module.getLoc()) << "expected one function with the attribute `tile.kernel`, found none";
+    return failure();
+  }
+  if (kernels.size() > 1) {
+    auto error = kernels[1].emitError() << "expected one function with the attribute `tile.kernel`, found "
+                                        << kernels.size();
+    error.attachNote(kernels[0].getLoc()) << "the first one is `" << kernels[0].getSymName() << "`";
+    return failure();
+  }
+  func::FuncOp kernel = kernels.front();
+  if (kernel.isExternal()) {
+    kernel.emitError() << "kernel `" << kernel.getSymName() << "` has no body";
+    return failure();
+  }
+  if (!kernel.getResultTypes().empty()) {
+    kernel.emitError() << "a kernel returns nothing, found " << kernel.getResultTypes();
+    return failure();
+  }
+  if (!kernel.getBody().hasOneBlock()) {
+    kernel.emitError() << "a kernel is one block with structured control flow (scf), found " << kernel.getBody().getBlocks().size() << " blocks";
+    return failure();
+  }
+  if (failed(checkBody(kernel))) return failure();
+  return kernel;
+}
+
+}  // namespace tile::ir

@@ -1,0 +1,50 @@
+// compiler.cpp - the entry points around the pipeline: dialects, textual input, and what identifies this compiler.
+#include "compiler/compiler.h"
+
+#include "compiler/build_id.h"
+#include "compiler/diagnostics.h"
+#include "compiler/dialect/dialect.h"
+#include "compiler/targets/nvptx.h"
+#include "llvm/Config/llvm-config.h"
+#include "llvm/Support/FileSystem.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Parser/Parser.h"
+
+namespace tile::ir {
+
+void registerDialects(mlir::DialectRegistry& registry) {
+  registry.insert<mlir::arith::ArithDialect, mlir::math::MathDialect, mlir::scf::SCFDialect, mlir::func::FuncDialect,
+                  TileDialect>();
+}
+
+Result<KernelBinary> compileText(const std::string& text, const std::string& fileName, const Target& target,
+                                 const CompileOptions& options) {
+  mlir::DialectRegistry registry;
+  registerDialects(registry);
+  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  {
+    DiagnosticCollector diagnostics(&context, options.onRemark);
+    module = mlir::parseSourceString<mlir::ModuleOp>(text, &context, fileName);
+    if (!module) return diagnostics.error(ErrorKind::user, "cannot read " + fileName);
+  }
+  return compileKernel(*module, target, options);
+}
+
+std::string compilerFingerprint(const Target& target, const CompileOptions& options) {
+  std::string out = "tile " TILE_BUILD_ID " llvm " LLVM_VERSION_STRING " abi " + std::to_string(kAbiVersion);
+  out += " target " + target.name + " cpu " + target.cpu + " features " + target.features;
+  out += " warps " + std::to_string(options.numWarps) + " stages " + std::to_string(options.defaultStages);
+  out += std::string(" lineinfo ") + (options.lineInfo ? "1" : "0") + " fast " + (options.fastMath ? "1" : "0");
+  if (target.backend == Backend::nvptx) {
+    // Size and time of the file stand for its version: asking ptxas itself costs a process per launch of the program.
+    std::string ptxas = findPtxas(options);
+    out += " ptxas " + (ptxas.empty() ? "none" : ptxas);
+    llvm::sys::fs::file_status status;
+    if (!ptxas.empty() && !llvm::sys::fs::status(ptxas, status))
+      out += " " + std::to_string(status.getSize()) + " " + std::to_string(status.getLastModificationTime().time_since_epoch().count());
+  }
+  return out;
+}
+
+}  // namespace tile::ir

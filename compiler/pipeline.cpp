@@ -1,0 +1,202 @@
+// pipeline.cpp - the compiler, top to bottom: tile IR -> tile stage -> a back end's passes -> LLVM IR -> bytes.
+#include <chrono>
+
+#include "compiler/abi_params.h"
+#include "compiler/check_kernel.h"
+#include "compiler/compiler.h"
+#include "compiler/diagnostics.h"
+#include "compiler/dialect/dialect.h"
+#include "compiler/gpu/gpu.h"
+#include "compiler/host/host.h"
+#include "compiler/targets/host.h"
+#include "compiler/targets/nvptx.h"
+#include "compiler/transforms/transforms.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Support/raw_ostream.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Pass/PassInstrumentation.h"
+#include "mlir/Pass/PassManager.h"
+
+namespace tile::ir {
+namespace {
+
+/// Stages inside a back end's passes: the pass (by its flag) after which the named stage is complete.
+struct StageAfterPass {
+  llvm::StringRef pass, stage;
+};
+constexpr StageAfterPass kStageAfterPass[] = {{"tile-stage", "pipelined"}, {"tile-assign-layouts", "layout"}};
+
+std::string textOf(mlir::Operation* op) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  op->print(out, mlir::OpPrintingFlags().enableDebugInfo(false).useLocalScope());
+  return text;
+}
+
+std::string textOf(const llvm::Module& module) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  module.print(out, nullptr);
+  return text;
+}
+
+/// What the caller wants to see on the way: dumps and times.
+class Observer {
+ public:
+  explicit Observer(const CompileOptions& options) : options_(options) {}
+
+  template <class Ir>
+  void dump(const std::string& stage, Ir&& ir) const {
+    const StageSink* sink = options_.stages;
+    if (!sink || !sink->take || (sink->wants && !sink->wants(stage))) return;
+    if constexpr (std::is_convertible_v<Ir, const std::string&>)
+      sink->take(stage, ir);
+    else
+      sink->take(stage, textOf(ir));
+  }
+
+  /// Runs one step of the pipeline and reports its time.
+  template <class Step>
+  auto time(const std::string& stage, Step&& step) const {
+    if (!options_.onTime) return step();
+    auto start = std::chrono::steady_clock::now();
+    auto result = step();
+    options_.onTime(stage, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+    return result;
+  }
+
+ private:
+  const CompileOptions& options_;
+};
+
+/// Dumps the stages that lie between passes, and remembers which pass failed.
+class StageInstrumentation : public mlir::PassInstrumentation {
+ public:
+  StageInstrumentation(const Observer& observer, mlir::ModuleOp module, std::string& failedPass)
+      : observer_(observer), module_(module), failedPass_(failedPass) {}
+  void runAfterPass(mlir::Pass* pass, mlir::Operation*) override {
+    for (const StageAfterPass& row : kStageAfterPass)
+      if (pass->getArgument() == row.pass) observer_.dump(row.stage.str(), module_.getOperation());
+  }
+  void runAfterPassFailed(mlir::Pass* pass, mlir::Operation*) override {
+    if (failedPass_.empty() && !pass->getArgument().empty()) failedPass_ = pass->getArgument().str();
+  }
+
+ private:
+  const Observer& observer_;
+  mlir::ModuleOp module_;
+  std::string& failedPass_;
+};
+
+/// Runs a list of function passes. Failure with diagnostics is a limit of the target; IR that no longer verifies, or a
+/// failure nobody explained, is a bug of ours and carries the IR.
+std::optional<Error> runPasses(mlir::ModuleOp module, const std::string& kernel, const Target& target,
+                               const CompileOptions& options, const Observer& observer, DiagnosticCollector& diagnostics,
+                               llvm::function_ref<void(mlir::OpPassManager&)> list) {
+  mlir::PassManager passes(module->getContext());
+  passes.enableVerifier(options.verifyEach);
+  std::string failedPass;
+  passes.addInstrumentation(std::make_unique<StageInstrumentation>(observer, module, failedPass));
+  list(passes.nest<mlir::func::FuncOp>());
+  if (mlir::succeeded(passes.run(module))) return std::nullopt;
+
+  const std::string headline = "cannot compile kernel `" + kernel + "` for " + target.name;
+  bool explained = diagnostics.hasErrors();
+  if (explained && mlir::succeeded(mlir::verify(module))) return diagnostics.error(ErrorKind::compile, headline);
+  Error error = diagnostics.error(ErrorKind::internal, headline + ": pass " + failedPass + " left IR that is not valid (a bug of the compiler)");
+  error.diagnostics.push_back({Severity::note, "the IR at that point:\n" + textOf(module), "", 0, 0, {}});
+  return error;
+}
+
+/// A back end's translation returned nothing.
+Error translationError(const KernelBinary& binary, DiagnosticCollector& diagnostics, mlir::ModuleOp module) {
+  const std::string headline = "cannot compile kernel `" + binary.entry + "` for " + binary.target;
+  if (diagnostics.hasErrors()) return diagnostics.error(ErrorKind::compile, headline);
+  Error error = diagnostics.error(ErrorKind::internal, headline + ": the translation to LLVM IR failed without saying why (a bug of the compiler)");
+  error.diagnostics.push_back({Severity::note, "the IR at that point:\n" + textOf(module), "", 0, 0, {}});
+  return error;
+}
+
+Result<KernelBinary> compileGpu(mlir::ModuleOp module, mlir::func::FuncOp kernel, KernelBinary binary, const Target& target,
+                                const CompileOptions& options, const Observer& observer, DiagnosticCollector& diagnostics) {
+  if (auto error = observer.time("gpu", [&] {
+        return runPasses(module, binary.entry, target, options, observer, diagnostics,
+                         [&](mlir::OpPassManager& passes) { addGpuPasses(passes, target, options); });
+      }))
+    return *error;
+  observer.dump("gpu", module.getOperation());
+
+  llvm::LLVMContext context;
+  auto llvmModule = observer.time("llvm", [&] { return emitGpu(kernel, target, options, context, binary); });
+  if (!llvmModule || diagnostics.hasErrors()) return translationError(binary, diagnostics, module);
+  observer.dump("llvm", *llvmModule);
+
+  auto ptx = observer.time("ptx", [&] { return assemblePtx(*llvmModule, target, options); });
+  if (!ptx) return ptx.error();
+  observer.dump("ptx", *ptx);
+
+  if (findPtxas(options).empty()) {
+    binary.format = BinaryFormat::ptx;
+    binary.bytes = std::move(*ptx);
+    return binary;
+  }
+  auto cubin = observer.time("cubin", [&] { return runPtxas(*ptx, target, options, binary.resources); });
+  if (!cubin) return cubin.error();
+  observer.dump("cubin", *cubin);
+  binary.format = BinaryFormat::cubin;
+  binary.bytes = std::move(*cubin);
+  return binary;
+}
+
+Result<KernelBinary> compileHost(mlir::ModuleOp module, mlir::func::FuncOp kernel, KernelBinary binary, const Target& target,
+                                 const CompileOptions& options, const Observer& observer, DiagnosticCollector& diagnostics) {
+  if (auto error = observer.time("cpu", [&] {
+        return runPasses(module, binary.entry, target, options, observer, diagnostics,
+                         [&](mlir::OpPassManager& passes) { addHostPasses(passes, target, options); });
+      }))
+    return *error;
+  observer.dump("cpu", module.getOperation());
+
+  llvm::LLVMContext context;
+  auto llvmModule = observer.time("llvm", [&] { return emitHost(kernel, target, options, context, binary); });
+  if (!llvmModule || diagnostics.hasErrors()) return translationError(binary, diagnostics, module);
+  observer.dump("llvm", *llvmModule);
+
+  auto object = observer.time("obj", [&] { return emitObject(*llvmModule, target, options); });
+  if (!object) return object.error();
+  observer.dump("obj", *object);
+  binary.format = BinaryFormat::host_object;
+  binary.bytes = std::move(*object);
+  return binary;
+}
+
+}  // namespace
+
+Result<KernelBinary> compileKernel(mlir::ModuleOp module, const Target& target, const CompileOptions& options) {
+  const Observer observer(options);
+  DiagnosticCollector diagnostics(module->getContext(), options.onRemark);
+  observer.dump("traced", module.getOperation());
+
+  if (mlir::failed(mlir::verify(module))) return diagnostics.error(ErrorKind::user, "the tile IR is not valid");
+  auto kernel = findKernel(module);
+  if (mlir::failed(kernel)) return diagnostics.error(ErrorKind::user, "the tile IR is not a kernel");
+
+  KernelBinary binary;
+  binary.target = target.name;
+  binary.entry = kernel->getSymName().str();
+  auto params = abiParams(*kernel);
+  if (mlir::failed(params)) return diagnostics.error(ErrorKind::user, "kernel `" + binary.entry + "` has parameters that cannot be passed");
+  binary.params = std::move(*params);
+
+  if (auto error = observer.time("tile", [&] {
+        return runPasses(module, binary.entry, target, options, observer, diagnostics, addTilePasses);
+      }))
+    return *error;
+  observer.dump("tile", module.getOperation());
+
+  auto backend = target.backend == Backend::nvptx ? compileGpu : compileHost;
+  return backend(module, *kernel, std::move(binary), target, options, observer, diagnostics);
+}
+
+}  // namespace tile::ir

@@ -1,0 +1,32 @@
+// nvptx.h - LLVM IR to PTX, and PTX to a cubin by a ptxas subprocess.
+#pragma once
+#include <string>
+
+#include "compiler/compiler.h"
+
+namespace llvm {
+class Module;
+}
+
+namespace tile::ir {
+
+/// Gives a fresh module the triple and data layout of the target (64-bit generic and global pointers, 32-bit shared
+/// ones). The emitter calls it first, so that everything it folds already uses the right pointer sizes.
+void setNvptxTarget(llvm::Module& module, const Target& target);
+
+/// Optimises the module (it is consumed) and returns PTX text.
+Result<std::string> assemblePtx(llvm::Module& module, const Target& target, const CompileOptions& options);
+
+/// Path of ptxas: options.ptxas, TILE_PTXAS, CUDA_HOME, CUDA_PATH, PATH, /usr/local/cuda. Empty when there is none, or
+/// when the first of these that is set says "none": the driver then compiles the PTX.
+std::string findPtxas(const CompileOptions& options);
+
+/// Assembles PTX to cubin bytes. Registers, spills, stack and the assembler's log go to `resources`; spills and C75xx
+/// warnings (serialised tensor-core pipelines) go to options.onRemark. Errors name the kernel and the target.
+Result<std::string> runPtxas(const std::string& ptx, const Target& target, const CompileOptions& options,
+                             Resources& resources);
+
+/// Fills `resources` from the text `ptxas -v` printed; the warnings in it, one string each, are returned.
+std::vector<std::string> parsePtxasLog(const std::string& log, Resources& resources);
+
+}  // namespace tile::ir

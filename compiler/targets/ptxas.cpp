@@ -1,0 +1,128 @@
+// ptxas.cpp - finds and runs the PTX assembler, and reads what it says.
+#include <cstdlib>
+#include <regex>
+#include <sstream>
+
+#include "compiler/targets/nvptx.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FileUtilities.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Program.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace tile::ir {
+namespace {
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+std::string readFile(llvm::StringRef path) {
+  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  return buffer ? (*buffer)->getBuffer().str() : std::string();
+}
+
+/// A file in the temp directory that disappears with the object.
+struct TempFile {
+  llvm::SmallString<128> path;
+  std::error_code error;
+  explicit TempFile(llvm::StringRef suffix) { error = llvm::sys::fs::createTemporaryFile("tile", suffix, path); }
+  ~TempFile() {
+    if (!error) llvm::sys::fs::remove(path);
+  }
+  TempFile(const TempFile&) = delete;
+  TempFile& operator=(const TempFile&) = delete;
+};
+
+/// The name after `.entry`, for messages.
+std::string entryOf(const std::string& ptx) {
+  size_t at = ptx.find(".entry ");
+  if (at == std::string::npos) return "?";
+  at += 7;
+  return ptx.substr(at, ptx.find_first_of(" (\n", at) - at);
+}
+
+}  // namespace
+
+std::string findPtxas(const CompileOptions& options) {
+  auto usable = [](const std::string& path) { return !path.empty() && llvm::sys::fs::can_execute(path); };
+  for (const std::string& chosen : {options.ptxas, environment("TILE_PTXAS")})
+    if (!chosen.empty()) return chosen == "none" ? "" : chosen;  // a wrong path is an error when run, not a silent skip
+  for (const char* home : {"CUDA_HOME", "CUDA_PATH"})
+    if (std::string path = environment(home) + "/bin/ptxas"; !environment(home).empty() && usable(path)) return path;
+  if (auto path = llvm::sys::findProgramByName("ptxas")) return *path;
+  if (usable("/usr/local/cuda/bin/ptxas")) return "/usr/local/cuda/bin/ptxas";
+  return "";
+}
+
+std::vector<std::string> parsePtxasLog(const std::string& log, Resources& resources) {
+  // "ptxas info    : Used 168 registers, used 1 barriers, 512 bytes smem"
+  // "    16 bytes stack frame, 12 bytes spill stores, 8 bytes spill loads"
+  static const std::regex registers(R"(Used (\d+) registers)"), shared(R"((\d+)(?:\+\d+)? bytes smem)"),
+      stack(R"((\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads)");
+  std::vector<std::string> warnings;
+  std::istringstream in(log);
+  for (std::string line; std::getline(in, line);) {
+    std::smatch m;
+    if (std::regex_search(line, m, registers)) resources.registers = std::max(resources.registers, std::stoi(m[1]));
+    if (std::regex_search(line, m, shared)) resources.static_shared_bytes = static_cast<uint32_t>(std::stoul(m[1]));
+    if (std::regex_search(line, m, stack)) {
+      resources.stack_bytes = std::stoi(m[1]);
+      resources.spill_store_bytes = std::stoi(m[2]);
+      resources.spill_load_bytes = std::stoi(m[3]);
+    }
+    if (line.find("warning") != std::string::npos || line.find("(C7") != std::string::npos) warnings.push_back(line);
+  }
+  resources.log = log;
+  return warnings;
+}
+
+Result<std::string> runPtxas(const std::string& ptx, const Target& target, const CompileOptions& options,
+                             Resources& resources) {
+  const std::string what = "kernel `" + entryOf(ptx) + "` for " + target.name;
+  const std::string program = findPtxas(options);
+  if (program.empty()) return Error{ErrorKind::compile, "no ptxas to assemble " + what, {}};
+
+  TempFile source("ptx"), object("cubin"), log("log");
+  for (const TempFile* file : {&source, &object, &log})
+    if (file->error) return Error{ErrorKind::device, "cannot make a temporary file: " + file->error.message(), {}};
+  {
+    std::error_code error;
+    llvm::raw_fd_ostream out(source.path, error);
+    if (!error) out << ptx;
+    out.flush();
+    if (error || (error = out.error())) {
+      out.clear_error();
+      return Error{ErrorKind::device, "cannot write " + source.path.str().str() + ": " + error.message(), {}};
+    }
+  }
+
+  const std::string arch = "-arch=" + target.name;
+  llvm::SmallVector<llvm::StringRef, 8> args = {program, arch, "-O3", "-v", source.path, "-o", object.path};
+  if (options.lineInfo) args.push_back("-lineinfo");
+  std::optional<llvm::StringRef> redirects[] = {llvm::StringRef(""), llvm::StringRef(log.path), llvm::StringRef(log.path)};
+  std::string why;
+  const int code = llvm::sys::ExecuteAndWait(program, args, std::nullopt, redirects, 0, 0, &why);
+  const std::string text = readFile(log.path);
+  if (code != 0) {
+    std::string message = code < 0 ? "cannot run " + program + " on " + what + ": " + why
+                                   : "ptxas (" + program + ") failed on " + what + ":\n" + text;
+    if (text.find("C7600") != std::string::npos || text.find("Register allocation failed") != std::string::npos)
+      message += "the kernel needs more registers than a thread has: use smaller tiles or more warps\n";
+    return Error{ErrorKind::compile, message, {}};
+  }
+
+  const std::vector<std::string> warnings = parsePtxasLog(text, resources);
+  if (options.onRemark) {
+    for (const std::string& line : warnings) options.onRemark({Severity::warning, what + ": " + line, "", 0, 0, {}});
+    if (resources.spill_store_bytes > 0)
+      options.onRemark({Severity::remark,
+                        what + ": " + std::to_string(resources.spill_store_bytes) + " bytes of registers spill to memory", "",
+                        0, 0, {}});
+  }
+  return readFile(object.path);
+}
+
+}  // namespace tile::ir
