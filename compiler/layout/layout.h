@@ -6,7 +6,8 @@
 //     coord[d] = sum over all digits q with q.dim == d of value(q) * q.stride
 // Radices are any positive integers, so tile sides need not be powers of two (an instruction's atom is digits of 2, its
 // repetitions and the teams of warps are digits of any count). A digit with dim kReplicated moves no coordinate: all its
-// values hold the same element. Strides of one dim never overlap, so the map is one-to-one up to replication.
+// values hold the same element. The digits of one dim are dense (strides 1, c0, c0*c1, ... in some order), so the map is
+// one-to-one up to replication and leaves no element out.
 // A layout may cover more than the tile (cover(d) > shape[d]): elements at coord >= shape are padding and hold garbage.
 //
 // transpose, slice, broadcast and many reshapes are digit arithmetic and cost nothing at run time.
@@ -33,6 +34,8 @@ using Coord = std::vector<int64_t>;
 class Layout {
  public:
   Layout() = default;
+  /// Normalises: digits of count 1 vanish, neighbours that act as one digit merge. So equal maps of the same register
+  /// order compare equal.
   Layout(Shape shape, std::vector<Digit> regs, std::vector<Digit> lanes, std::vector<Digit> warps);
 
   const Shape& shape() const { return shape_; }
@@ -43,22 +46,31 @@ class Layout {
   int numRegs() const;    ///< elements each thread holds, replicas and padding included
   int numLanes() const;   ///< 32 on NVIDIA GPUs
   int numWarps() const;
+  int numThreads() const { return numLanes() * numWarps(); }
 
   int64_t cover(int dim) const;               ///< extent the digits span; >= shape()[dim]
   bool isPadded() const;                      ///< some dim covers more than the tile
+  bool isPadded(int dim) const { return cover(dim) > shape_[dim]; }
+  /// Padding in every thread (the register digits alone leave the tile): needs no code at all.
+  bool isRegPadding(int reg) const;
+  bool inTile(const Coord& coord) const;
   Coord coordOf(int reg, int lane, int warp) const;
   Coord regCoord(int reg) const;              ///< the register digits' share: constants added to the thread's own coordinate
-  /// Registers in row-major order of element, for a thread at its own origin: contiguous runs along `dim` of length
-  /// `contiguousRegs(dim)` sit in consecutive registers when the minor register digit moves along `dim` with stride 1.
+  Coord threadCoord(int lane, int warp) const;
+  /// Consecutive registers that hold consecutive elements along `dim` (from every multiple of it); 1 if none.
   int contiguousRegs(int dim) const;
+  /// Threads and registers with the same element: product of the replicated digits of each list.
+  int regReplicas() const;
+  int laneReplicas() const;
+  int warpReplicas() const;
 
   Layout transposed(const std::vector<int>& permutation) const;  ///< result dim i is source dim permutation[i]
   Layout sliced(int dim) const;               ///< dim becomes size 1: its register digits vanish, lanes/warps replicate
-  std::optional<Layout> expanded(int dim, int64_t size, const Layout& like) const;
-  Layout withShape(Shape shape) const;        ///< same digits over another tile shape (e.g. broadcast of the covered dim)
+  Layout withShape(Shape shape) const;        ///< same digits over another tile shape (e.g. another extent inside the cover)
   std::optional<Layout> reshaped(const Shape& shape) const;      ///< nullopt: elements would have to move
 
   bool operator==(const Layout&) const = default;
+  /// `8x16 regs [1:2*1] lanes [1:4*2, 0:8*1] warps [rep:4]`: dim:count*stride per digit, minor digit first.
   std::string to_string() const;
   std::string check() const;                  ///< empty when well formed, else what is wrong
 
@@ -71,21 +83,29 @@ class Layout {
 enum class Conversion : uint8_t {
   identity,   ///< same element in the same register of the same thread
   registers,  ///< same thread, other register: a renaming
-  shared,     ///< through shared memory
+  shared,     ///< elements move between threads
 };
 Conversion conversion(const Layout& from, const Layout& to);
-/// For Conversion::registers: source register of each destination register.
+/// For Conversion::identity and ::registers: source register of each destination register; -1 where the destination
+/// register is padding in every thread.
 std::vector<int> registerMap(const Layout& from, const Layout& to);
+/// Every element a warp needs under `to` is held by the same warp under `from`: lanes exchange, warps need not meet.
+bool isWarpLocal(const Layout& from, const Layout& to);
 
-/// Coalesced layout: `vector` consecutive elements of dim order[0] per thread, lanes then warps along order[0], then the
-/// next dims; what is left over becomes repetitions. order[0] is the fastest dim.
+/// Coalesced layout: up to `vector` consecutive elements of dim order[0] per thread, lanes along order[0] and then the next
+/// dims, warps along the slowest dims first (so that few warps share a row); what is left over becomes repetitions.
+/// order[0] is the fastest dim. Prefers exact splits; pads only when threads would idle or rows be read in tiny pieces.
 Layout blocked(const Shape& shape, int vector, const std::vector<int>& order, int numWarps, int numLanes = 32);
 
-/// mma.sync accumulator (m16n8): rows lane/4 and +8, columns (lane%4)*2 and +1; warps tile rows first, then columns.
+// Fragments of mma.sync, all over a grid of warpsM x warpsN (warp = m + warpsM * n), each warp owning atoms interleaved
+// with the other warps' (stride 16 rows, 8 columns). Register order, minor first: the atom's registers as the instruction
+// numbers them, then repetitions along columns (accumulator: n; A: k) and then rows (B: k, then n).
+
+/// Accumulator (m16n8): rows lane/4 and +8, columns (lane%4)*2 and +1.
 Layout mmaAccumulator(const Shape& shape, int warpsM, int warpsN);
-/// mma.sync A operand (row-major fragment, m16 x k) for the same warp grid; `bits` per element (8, 16, 32).
+/// A operand (m16 x k, row-major fragment) for the same warp grid; `bits` per element (8, 16, 32).
 Layout mmaOperandA(const Shape& shape, int warpsM, int warpsN, int bits);
-/// mma.sync B operand (k x n8).
+/// B operand (k x n8).
 Layout mmaOperandB(const Shape& shape, int warpsM, int warpsN, int bits);
 
 }  // namespace tile::layout

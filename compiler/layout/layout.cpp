@@ -1,0 +1,346 @@
+// layout.cpp - digit arithmetic of tile layouts: coordinates, slices, transposes, reshapes, conversions.
+#include "compiler/layout/layout.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+
+namespace tile::layout {
+namespace {
+
+// Drops digits of one value and joins neighbours that together act as one digit.
+std::vector<Digit> normalised(const std::vector<Digit>& digits) {
+  std::vector<Digit> out;
+  for (Digit digit : digits) {
+    if (digit.count == 1) continue;
+    if (digit.dim == kReplicated) digit.stride = 0;
+    if (!out.empty() && out.back().dim == digit.dim &&
+        int64_t{out.back().stride} * out.back().count == digit.stride) {
+      out.back().count *= digit.count;
+    } else {
+      out.push_back(digit);
+    }
+  }
+  return out;
+}
+
+int product(const std::vector<Digit>& digits) {
+  int n = 1;
+  for (const Digit& digit : digits) n *= digit.count;
+  return n;
+}
+
+int replicas(const std::vector<Digit>& digits) {
+  int n = 1;
+  for (const Digit& digit : digits) n *= digit.dim == kReplicated ? digit.count : 1;
+  return n;
+}
+
+void addCoord(const std::vector<Digit>& digits, int index, Coord& coord) {
+  for (const Digit& digit : digits) {
+    if (digit.dim != kReplicated) coord[digit.dim] += int64_t{index % digit.count} * digit.stride;
+    index /= digit.count;
+  }
+}
+
+template <class F>
+std::vector<Digit> mapped(const std::vector<Digit>& digits, F&& f) {
+  std::vector<Digit> out;
+  for (const Digit& digit : digits) f(digit, out);
+  return out;
+}
+
+std::string digitsText(const std::vector<Digit>& digits) {
+  std::string text = "[";
+  for (const Digit& digit : digits) {
+    if (text.size() > 1) text += ", ";
+    if (digit.dim == kReplicated) {
+      text += "rep:" + std::to_string(digit.count);
+    } else {
+      text += std::to_string(digit.dim) + ":" + std::to_string(digit.count) + "*" + std::to_string(digit.stride);
+    }
+  }
+  return text + "]";
+}
+
+}  // namespace
+
+Layout::Layout(Shape shape, std::vector<Digit> regs, std::vector<Digit> lanes, std::vector<Digit> warps)
+    : shape_(std::move(shape)), regs_(normalised(regs)), lanes_(normalised(lanes)), warps_(normalised(warps)) {}
+
+int Layout::numRegs() const { return product(regs_); }
+int Layout::numLanes() const { return product(lanes_); }
+int Layout::numWarps() const { return product(warps_); }
+int Layout::regReplicas() const { return replicas(regs_); }
+int Layout::laneReplicas() const { return replicas(lanes_); }
+int Layout::warpReplicas() const { return replicas(warps_); }
+
+int64_t Layout::cover(int dim) const {
+  int64_t extent = 1;
+  for (const auto* list : {&regs_, &lanes_, &warps_})
+    for (const Digit& digit : *list)
+      if (digit.dim == dim) extent *= digit.count;
+  return extent;
+}
+
+bool Layout::isPadded() const {
+  for (int d = 0; d < rank(); ++d)
+    if (isPadded(d)) return true;
+  return false;
+}
+
+bool Layout::inTile(const Coord& coord) const {
+  for (int d = 0; d < rank(); ++d)
+    if (coord[d] >= shape_[d]) return false;
+  return true;
+}
+
+bool Layout::isRegPadding(int reg) const { return !inTile(regCoord(reg)); }
+
+Coord Layout::coordOf(int reg, int lane, int warp) const {
+  Coord coord(shape_.size(), 0);
+  addCoord(regs_, reg, coord);
+  addCoord(lanes_, lane, coord);
+  addCoord(warps_, warp, coord);
+  return coord;
+}
+
+Coord Layout::regCoord(int reg) const { return coordOf(reg, 0, 0); }
+Coord Layout::threadCoord(int lane, int warp) const { return coordOf(0, lane, warp); }
+
+int Layout::contiguousRegs(int dim) const {
+  if (regs_.empty() || regs_[0].dim != dim || regs_[0].stride != 1) return 1;
+  return regs_[0].count;
+}
+
+Layout Layout::transposed(const std::vector<int>& permutation) const {
+  std::vector<int> inverse(permutation.size());
+  Shape shape(permutation.size());
+  for (size_t i = 0; i < permutation.size(); ++i) {
+    inverse[permutation[i]] = static_cast<int>(i);
+    shape[i] = shape_[permutation[i]];
+  }
+  auto relabel = [&](Digit digit, std::vector<Digit>& out) {
+    if (digit.dim != kReplicated) digit.dim = inverse[digit.dim];
+    out.push_back(digit);
+  };
+  return Layout(shape, mapped(regs_, relabel), mapped(lanes_, relabel), mapped(warps_, relabel));
+}
+
+Layout Layout::sliced(int dim) const {
+  Shape shape = shape_;
+  shape[dim] = 1;
+  auto drop = [&](const Digit& digit, std::vector<Digit>& out) {
+    if (digit.dim != dim) out.push_back(digit);
+  };
+  auto replicate = [&](const Digit& digit, std::vector<Digit>& out) {
+    out.push_back(digit.dim == dim ? Digit{kReplicated, digit.count, 0} : digit);
+  };
+  return Layout(shape, mapped(regs_, drop), mapped(lanes_, replicate), mapped(warps_, replicate));
+}
+
+Layout Layout::withShape(Shape shape) const { return Layout(std::move(shape), regs_, lanes_, warps_); }
+
+namespace {
+
+// A run of source dims and of result dims with the same number of elements.
+struct Group {
+  std::vector<int> from, to;
+};
+
+std::vector<Group> matchDims(const Shape& from, const Shape& to) {
+  std::vector<Group> groups;
+  size_t i = 0, j = 0;
+  while (i < from.size() || j < to.size()) {
+    Group group;
+    int64_t a = 1, b = 1;
+    auto takeFrom = [&] { a *= from[i], group.from.push_back(static_cast<int>(i++)); };
+    auto takeTo = [&] { b *= to[j], group.to.push_back(static_cast<int>(j++)); };
+    if (i < from.size()) takeFrom();
+    if (j < to.size()) takeTo();
+    while (a != b) {
+      if (a < b && i < from.size()) {
+        takeFrom();
+      } else if (j < to.size()) {
+        takeTo();
+      } else {
+        return {};  // the element counts differ
+      }
+    }
+    // Unit dims that follow belong to either side; keep them with this group so that both lists end together.
+    while (i < from.size() && from[i] == 1) takeFrom();
+    while (j < to.size() && to[j] == 1) takeTo();
+    groups.push_back(std::move(group));
+  }
+  return groups;
+}
+
+// Where a digit of `count` steps of `stride` elements of the group's row-major order goes under the result dims. The
+// outermost dim that is larger than 1 takes whatever exceeds the group (padding).
+bool splitDigit(const Group& group, const Shape& shape, int64_t stride, int64_t count, std::vector<Digit>& out) {
+  int64_t inner = 1;
+  int outermost = -1;
+  for (int dim : group.to)
+    if (shape[dim] > 1) {
+      outermost = dim;
+      break;
+    }
+  if (outermost < 0) outermost = group.to.empty() ? -1 : group.to.front();
+  if (outermost < 0) return false;
+  for (auto it = group.to.rbegin(); it != group.to.rend() && count > 1; ++it) {
+    int dim = *it;
+    int64_t outer = inner * shape[dim];
+    bool last = dim == outermost;
+    if (stride < outer || last) {
+      if (stride % inner) return false;
+      int64_t take = count;
+      if (!last && stride * count > outer) {
+        if (outer % stride) return false;
+        take = outer / stride;
+        if (count % take) return false;
+      }
+      if (take > 1) out.push_back({dim, static_cast<int>(take), static_cast<int>(stride / inner)});
+      stride *= take;
+      count /= take;
+    }
+    if (last) break;
+    inner = outer;
+  }
+  return count == 1;
+}
+
+}  // namespace
+
+std::optional<Layout> Layout::reshaped(const Shape& shape) const {
+  std::vector<Group> groups = matchDims(shape_, shape);
+  if (groups.empty() && !(shape_.empty() && shape.empty())) return std::nullopt;
+  std::vector<const Group*> groupOf(rank());
+  std::vector<int64_t> flatStride(rank(), 1);
+  for (const Group& group : groups) {
+    int64_t stride = 1;
+    bool mayPad = false;
+    for (auto it = group.from.rbegin(); it != group.from.rend(); ++it) {
+      groupOf[*it] = &group;
+      flatStride[*it] = stride;
+      // Padding is harmless only beyond the group's last element: on its outermost dim, or alone in its group.
+      if (mayPad && isPadded(*it) && shape_[*it] == 1) return std::nullopt;
+      stride *= shape_[*it];
+      if (stride > 1) mayPad = true;
+    }
+    int64_t elements = stride;
+    for (int dim : group.from)
+      if (isPadded(dim) && flatStride[dim] * shape_[dim] != elements) return std::nullopt;
+  }
+  bool ok = true;
+  auto move = [&](const Digit& digit, std::vector<Digit>& out) {
+    if (digit.dim == kReplicated) {
+      out.push_back(digit);
+    } else {
+      ok = ok && splitDigit(*groupOf[digit.dim], shape, flatStride[digit.dim] * digit.stride, digit.count, out);
+    }
+  };
+  Layout result(shape, mapped(regs_, move), mapped(lanes_, move), mapped(warps_, move));
+  if (!ok || !result.check().empty()) return std::nullopt;
+  return result;
+}
+
+std::string Layout::to_string() const {
+  std::string text;
+  for (size_t i = 0; i < shape_.size(); ++i) text += (i ? "x" : "") + std::to_string(shape_[i]);
+  return text + " regs " + digitsText(regs_) + " lanes " + digitsText(lanes_) + " warps " + digitsText(warps_);
+}
+
+std::string Layout::check() const {
+  std::vector<std::vector<Digit>> perDim(shape_.size());
+  for (int64_t extent : shape_)
+    if (extent < 1) return "tile dims must be positive, found " + std::to_string(extent);
+  for (const auto* list : {&regs_, &lanes_, &warps_}) {
+    for (const Digit& digit : *list) {
+      if (digit.count < 1) return "digit counts must be positive, found " + std::to_string(digit.count);
+      if (digit.dim == kReplicated) continue;
+      if (digit.dim < 0 || digit.dim >= rank()) {
+        return "digit moves along dim " + std::to_string(digit.dim) + " of a tile of rank " + std::to_string(rank());
+      }
+      perDim[digit.dim].push_back(digit);
+    }
+  }
+  for (int d = 0; d < rank(); ++d) {
+    std::sort(perDim[d].begin(), perDim[d].end(), [](const Digit& a, const Digit& b) { return a.stride < b.stride; });
+    int64_t next = 1;
+    for (const Digit& digit : perDim[d]) {
+      if (digit.stride != next) {
+        return "digits of dim " + std::to_string(d) + " must be dense: expected stride " + std::to_string(next) + ", found " +
+               std::to_string(digit.stride);
+      }
+      next *= digit.count;
+    }
+    if (next < shape_[d]) {
+      return "digits of dim " + std::to_string(d) + " cover " + std::to_string(next) + " of " + std::to_string(shape_[d]) +
+             " elements";
+    }
+  }
+  return "";
+}
+
+namespace {
+
+// Lanes and warps act on coordinates independently, so comparing them one list at a time compares all threads.
+bool sameThreads(const Layout& a, const Layout& b) {
+  if (a.numLanes() != b.numLanes() || a.numWarps() != b.numWarps()) return false;
+  for (int lane = 0; lane < a.numLanes(); ++lane)
+    if (a.threadCoord(lane, 0) != b.threadCoord(lane, 0)) return false;
+  for (int warp = 0; warp < a.numWarps(); ++warp)
+    if (a.threadCoord(0, warp) != b.threadCoord(0, warp)) return false;
+  return true;
+}
+
+// Source register per destination register, or nullopt when some element comes from another thread.
+std::optional<std::vector<int>> matchRegisters(const Layout& from, const Layout& to) {
+  if (from.shape() != to.shape() || !sameThreads(from, to)) return std::nullopt;
+  std::map<Coord, int> held;
+  for (int reg = 0; reg < from.numRegs(); ++reg) held.emplace(from.regCoord(reg), reg);
+  std::vector<int> map(to.numRegs(), -1);
+  for (int reg = 0; reg < to.numRegs(); ++reg) {
+    Coord coord = to.regCoord(reg);
+    if (!to.inTile(coord)) continue;
+    auto it = held.find(coord);
+    if (it == held.end()) return std::nullopt;
+    map[reg] = it->second;
+  }
+  return map;
+}
+
+}  // namespace
+
+Conversion conversion(const Layout& from, const Layout& to) {
+  if (from == to) return Conversion::identity;
+  auto map = matchRegisters(from, to);
+  if (!map) return Conversion::shared;
+  for (size_t i = 0; i < map->size(); ++i)
+    if ((*map)[i] != static_cast<int>(i)) return Conversion::registers;
+  return from.numRegs() == to.numRegs() ? Conversion::identity : Conversion::registers;
+}
+
+std::vector<int> registerMap(const Layout& from, const Layout& to) {
+  auto map = matchRegisters(from, to);
+  return map ? *map : std::vector<int>();
+}
+
+bool isWarpLocal(const Layout& from, const Layout& to) {
+  if (from.shape() != to.shape() || from.numWarps() != to.numWarps()) return false;
+  for (int warp = 0; warp < from.numWarps(); ++warp)
+    if (from.threadCoord(0, warp) != to.threadCoord(0, warp)) return false;
+  std::set<Coord> held;
+  for (int reg = 0; reg < from.numRegs(); ++reg)
+    for (int lane = 0; lane < from.numLanes(); ++lane) held.insert(from.coordOf(reg, lane, 0));
+  for (int reg = 0; reg < to.numRegs(); ++reg) {
+    for (int lane = 0; lane < to.numLanes(); ++lane) {
+      Coord coord = to.coordOf(reg, lane, 0);
+      if (to.inTile(coord) && !held.count(coord)) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace tile::layout
