@@ -25,6 +25,9 @@ struct ParamInfo {
   enum Kind : uint8_t { pointer, scalar, view } kind = pointer;
   DType dtype = DType::f32;  ///< pointee, scalar or view element type
   uint8_t rank = 0;          ///< views only
+  bool nullable = false;     ///< a null pointer is allowed (the kernel checks by itself)
+  uint32_t align = 0;        ///< bytes the compiler was promised the address is a multiple of; 0: the element's own size
+  std::string name;          ///< for messages; may be empty
   uint32_t slots() const { return kind == view ? 1u + 2u * rank : 1u; }
 };
 

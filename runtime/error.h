@@ -34,6 +34,14 @@ struct Error {
   std::string to_string() const;
 };
 
+inline Error make_error(ErrorKind kind, std::string message, std::vector<Diagnostic> diagnostics = {}) {
+  return Error{kind, std::move(message), std::move(diagnostics)};
+}
+inline Error user_error(std::string message) { return make_error(ErrorKind::user, std::move(message)); }
+inline Error compile_error(std::string message) { return make_error(ErrorKind::compile, std::move(message)); }
+inline Error device_error(std::string message) { return make_error(ErrorKind::device, std::move(message)); }
+inline Error internal_error(std::string message) { return make_error(ErrorKind::internal, std::move(message)); }
+
 /// Thrown only by the convenience calls that say so (`compile_or_throw`, a kernel's operator()).
 class Exception : public std::runtime_error {
  public:
@@ -71,5 +79,6 @@ class [[nodiscard]] Result {
 
 struct Ok {};
 using Status = Result<Ok>;
+inline Status ok() { return Ok{}; }
 
 }  // namespace tile

@@ -1,0 +1,30 @@
+// debug.h - turns the records kernels left in a DebugRing into text and errors.
+// Prints are put together again as tiles: one message per (site, program), whatever order the device wrote the elements
+// in.
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "runtime/abi.h"
+#include "runtime/error.h"
+
+namespace tile {
+
+/// Where device_print goes: called with one complete message (no trailing newline). Empty restores stderr. Thread safe.
+using PrintSink = std::function<void(const std::string&)>;
+void set_print_sink(PrintSink sink);
+
+struct DebugReport {
+  std::vector<std::string> prints;
+  std::vector<Diagnostic> failed_assertions;  ///< one per (site, program), in the order they were written
+};
+/// Reads a ring nobody writes any more.
+DebugReport read_debug_ring(const KernelBinary& kernel, const DebugRing& ring);
+/// Sends the prints to the sink; the assertions become an Error{device}.
+Status deliver(const KernelBinary& kernel, const DebugReport& report);
+
+inline DebugRecord* records_of(DebugRing* ring) { return reinterpret_cast<DebugRecord*>(ring + 1); }
+inline const DebugRecord* records_of(const DebugRing* ring) { return reinterpret_cast<const DebugRecord*>(ring + 1); }
+
+}  // namespace tile

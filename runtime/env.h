@@ -1,0 +1,33 @@
+// env.h - the only place that reads the environment. The variables are the rows of env.def; `tilec doctor` prints them.
+// Values are read at each call (no hidden state), so callers on a hot path keep what they read.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+namespace tile {
+
+enum class Env : uint8_t {
+#define TILE_ENV(id, name, def, doc) id,
+#include "runtime/env.def"
+#undef TILE_ENV
+};
+
+struct EnvVariable {
+  Env id;
+  const char* name;
+  const char* default_text;
+  const char* doc;
+};
+std::span<const EnvVariable> env_variables();
+const EnvVariable& env_info(Env id);
+
+/// The value; nothing when unset or empty.
+std::optional<std::string> env_text(Env id);
+/// 1/true/yes/on and 0/false/no/off; anything else, or unset, gives `otherwise`.
+bool env_flag(Env id, bool otherwise = false);
+/// A whole number within [low, high]; anything else, or unset, gives `otherwise`.
+int64_t env_int(Env id, int64_t otherwise, int64_t low, int64_t high);
+
+}  // namespace tile

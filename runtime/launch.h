@@ -1,0 +1,33 @@
+// launch.h - what every launch checks before a device sees it: the grid and the flattened arguments (slots, see abi.h).
+// A kernel never reads an argument that fails here, so a bad pointer or stride is an Error, not a fault on the device.
+#pragma once
+#include <cstdint>
+
+#include "runtime/abi.h"
+#include "runtime/error.h"
+
+namespace tile {
+
+/// Programs in each direction; program_id(0) runs fastest. 64 bit so that a product computed by the user can be checked
+/// here instead of wrapping before it arrives.
+struct Grid {
+  int64_t x = 1, y = 1, z = 1;
+  bool empty() const { return x == 0 || y == 0 || z == 0; }
+  int64_t programs() const { return x * y * z; }
+};
+
+/// The largest grid a device takes per dimension.
+struct GridLimits {
+  int64_t x = 2147483647, y = 2147483647, z = 2147483647;
+};
+
+/// Negative sizes and sizes over the device's limits are user errors that name the dimension and both numbers. A zero
+/// is fine: such a launch has no programs and does nothing.
+Status check_grid(const Grid& grid, const GridLimits& limits, const std::string& kernel);
+
+/// `slots` against the kernel's parameters: the slot count, null pointers, alignment (the element's own, or what the
+/// compiler was promised), negative dimensions, views whose furthest element lies beyond 2^63 bytes. Costs a few
+/// nanoseconds per parameter; allocates only to build an error.
+Status check_arguments(const KernelBinary& kernel, const uint64_t* slots, size_t n);
+
+}  // namespace tile
