@@ -44,4 +44,58 @@ mlir::LogicalResult ViewType::verify(llvm::function_ref<mlir::InFlightDiagnostic
   return verifyElement(emitError, elementType, "!tile.view");
 }
 
+// ---- !tile.smem
+SmemType SmemType::slotType() const { return withStages(1); }
+SmemType SmemType::withStages(int64_t stages) const {
+  return SmemType::get(getContext(), getShape(), getElementType(), getMinor(), stages);
+}
+SmemType SmemType::transposed() const {
+  int64_t shape[2] = {getShape()[1], getShape()[0]};
+  return SmemType::get(getContext(), shape, getElementType(), 1 - getMinor(), getStages());
+}
+int64_t SmemType::elementBytes() const { return (getElementType().getIntOrFloatBitWidth() + 7) / 8; }
+layout::SharedTile SmemType::slot() const {
+  return layout::swizzledTile(getShape()[1 - getMinor()], getShape()[getMinor()], static_cast<int>(elementBytes()));
+}
+int64_t SmemType::alignment() const { return slot().alignment(); }
+int64_t SmemType::slotBytes() const {
+  layout::SharedTile tile = slot();
+  return (tile.bytes() + tile.alignment() - 1) / tile.alignment() * tile.alignment();
+}
+
+void SmemType::print(mlir::AsmPrinter& printer) const {
+  printer << "<";
+  printer.printDimensionList(getShape());
+  printer << "x" << getElementType() << ", minor = " << getMinor();
+  if (isRing()) printer << ", stages = " << getStages();
+  printer << ">";
+}
+
+mlir::Type SmemType::parse(mlir::AsmParser& parser) {
+  llvm::SmallVector<int64_t> shape;
+  mlir::Type element;
+  int64_t minor = 0, stages = 1;
+  llvm::SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseLess() || parser.parseDimensionList(shape, /*allowDynamic=*/false) || parser.parseType(element) ||
+      parser.parseComma() || parser.parseKeyword("minor") || parser.parseEqual() || parser.parseInteger(minor))
+    return {};
+  if (mlir::succeeded(parser.parseOptionalComma()) &&
+      (parser.parseKeyword("stages") || parser.parseEqual() || parser.parseInteger(stages)))
+    return {};
+  if (parser.parseGreater()) return {};
+  return parser.getChecked<SmemType>(loc, parser.getContext(), shape, element, minor, stages);
+}
+
+mlir::LogicalResult SmemType::verify(llvm::function_ref<mlir::InFlightDiagnostic()> emitError, llvm::ArrayRef<int64_t> shape, mlir::Type element,
+                               int64_t minor, int64_t stages) {
+  if (shape.size() != 2) return emitError() << "!tile.smem must have 2 dims, found " << shape.size();
+  for (int64_t extent : shape)
+    if (extent < 1) return emitError() << "!tile.smem dims must be positive, found " << extent;
+  if (!element.isSignlessInteger() && !mlir::isa<mlir::FloatType>(element))
+    return emitError() << "!tile.smem must hold signless integers or floats, found " << element;
+  if (minor != 0 && minor != 1) return emitError() << "minor must be 0 or 1, found " << minor;
+  if (stages < 1) return emitError() << "stages must be at least 1, found " << stages;
+  return mlir::success();
+}
+
 }  // namespace tile::ir

@@ -14,6 +14,8 @@
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
+#include "compiler/layout/shared.h"
+
 #include "compiler/dialect/tile_dialect.h.inc"
 #include "compiler/dialect/tile_enums.h.inc"
 

@@ -1,0 +1,91 @@
+// smem_ops.cpp - verifiers of the ops on tiles in shared memory. Messages name what was expected and what was found.
+#include "compiler/dialect/dialect.h"
+
+namespace tile::ir {
+using namespace mlir;
+
+namespace {
+
+LogicalResult verifyFits(Operation* op, ArrayRef<int64_t> box, Type element, SmemType smem) {
+  if (box.size() != 2) return op->emitOpError() << "expects a box of 2 dims, found " << box.size();
+  for (int d = 0; d < 2; ++d)
+    if (box[d] < 1 || box[d] > smem.getShape()[d])
+      return op->emitOpError() << "expects 1 to " << smem.getShape()[d] << " elements along dim " << d << " of " << smem
+                               << ", found " << box[d];
+  if (element != smem.getElementType()) return op->emitOpError() << "expects a buffer of " << element << ", found " << smem;
+  if (smem.isRing()) return op->emitOpError() << "expects one stage, found the ring " << smem;
+  return success();
+}
+
+LogicalResult verifyTile(Operation* op, Type tile, SmemType smem) {
+  auto type = cast<RankedTensorType>(tile);
+  return verifyFits(op, type.getShape(), type.getElementType(), smem);
+}
+
+LogicalResult verifyBoxCopy(Operation* op, ViewType view, OperandRange indices, ArrayRef<int64_t> box, SmemType smem) {
+  if (static_cast<int64_t>(indices.size()) != view.getRank())
+    return op->emitOpError() << "expects one index per view dim (" << view.getRank() << "), found " << indices.size();
+  if (view.getRank() < 2) return op->emitOpError() << "expects a view of 2 or more dims, found " << view;
+  return verifyFits(op, box, view.getElementType(), smem);
+}
+
+LogicalResult verifyGather(Operation* op, PtrType ptr, Value offsets, Value mask, SmemType smem) {
+  auto type = cast<RankedTensorType>(offsets.getType());
+  if (mask && cast<RankedTensorType>(mask.getType()).getShape() != type.getShape())
+    return op->emitOpError() << "mask must have the shape of " << type << ", found " << mask.getType();
+  return verifyFits(op, type.getShape(), ptr.getElementType(), smem);
+}
+
+}  // namespace
+
+LogicalResult LoadSharedOp::verify() {
+  return verifyBoxCopy(*this, getView().getType(), getIndices(), getBox(), getResult().getType());
+}
+LogicalResult AsyncCopyOp::verify() {
+  return verifyBoxCopy(*this, getView().getType(), getIndices(), getBox(), getTarget().getType());
+}
+LogicalResult GatherSharedOp::verify() {
+  return verifyGather(*this, getPtr().getType(), getOffsets(), getMask(), getResult().getType());
+}
+LogicalResult AsyncGatherOp::verify() {
+  return verifyGather(*this, getPtr().getType(), getOffsets(), getMask(), getTarget().getType());
+}
+LogicalResult ShareOp::verify() { return verifyTile(*this, getSource().getType(), getResult().getType()); }
+LogicalResult SmemLoadOp::verify() { return verifyTile(*this, getResult().getType(), getSource().getType()); }
+LogicalResult SmemStoreOp::verify() { return verifyTile(*this, getValue().getType(), getTarget().getType()); }
+
+LogicalResult SmemSlotOp::verify() {
+  if (getResult().getType() == getRing().getType().slotType()) return success();
+  return emitOpError() << "expects " << getRing().getType().slotType() << ", found " << getResult().getType();
+}
+LogicalResult SmemTransOp::verify() {
+  if (getResult().getType() == getSource().getType().transposed()) return success();
+  return emitOpError() << "expects " << getSource().getType().transposed() << ", found " << getResult().getType();
+}
+
+LogicalResult MmaOp::verify() {
+  auto acc = cast<RankedTensorType>(getAcc().getType());
+  auto shapeOf = [](Type t) {
+    if (auto smem = dyn_cast<SmemType>(t)) return smem.getShape();
+    return cast<RankedTensorType>(t).getShape();
+  };
+  auto elementOf = [](Type t) {
+    if (auto smem = dyn_cast<SmemType>(t)) return smem.getElementType();
+    return cast<RankedTensorType>(t).getElementType();
+  };
+  ArrayRef<int64_t> a = shapeOf(getA().getType()), b = shapeOf(getB().getType());
+  if (getWarpsM() < 1 || getWarpsN() < 1)
+    return emitOpError() << "expects positive warps, found " << getWarpsM() << " x " << getWarpsN();
+  if (a[0] < acc.getDimSize(0) || b[1] < acc.getDimSize(1))
+    return emitOpError() << "operands must cover " << acc << ", found " << getA().getType() << " and " << getB().getType();
+  if (isa<SmemType>(getA().getType()) ? a[1] != b[0] : a[1] > b[0])
+    return emitOpError() << "inner dims must agree: " << getA().getType() << " * " << getB().getType();
+  if (elementOf(getA().getType()) != elementOf(getB().getType()))
+    return emitOpError() << "operands must have one element type, found " << getA().getType() << " and " << getB().getType();
+  for (Value operand : {getA(), Value(getB())})
+    if (auto smem = dyn_cast<SmemType>(operand.getType()); smem && smem.isRing())
+      return emitOpError() << "expects one stage, found the ring " << smem;
+  return success();
+}
+
+}  // namespace tile::ir

@@ -1,0 +1,3 @@
+// tile.td - everything TableGen makes classes from.
+include "compiler/dialect/tile_ops.td"
+include "compiler/dialect/tile_smem.td"

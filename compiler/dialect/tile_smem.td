@@ -1,0 +1,149 @@
+// tile_smem.td - tiles in shared memory, asynchronous copies into them, and matrix products that read them.
+//
+// Two levels. place_operands writes the value level: load_shared, gather_shared and share give a tile in shared memory as
+// an SSA value, readable by every thread of the program. stage turns these into buffers: smem_alloc, async_copy, smem_store,
+// async_wait, barrier; loops get rings of several stages. Back ends see only the buffer level.
+#ifndef TILE_SMEM_TD
+#define TILE_SMEM_TD
+
+include "compiler/dialect/tile_ops.td"
+
+def Tile_SmemType : Tile_Type<"Smem", "smem"> {
+  let summary = "a rank-2 tile in shared memory, or a ring of `stages` of them";
+  let description = [{
+    `!tile.smem<128x64xf16, minor = 1, stages = 3>`. `minor` is the dim whose elements are neighbours in memory; addresses
+    are those of layout::swizzledTile over (other dim, minor dim). The shape may exceed the tile it holds: what is outside
+    the tile reads as zero when a product may read it along k, and as anything elsewhere.
+  }];
+  let parameters = (ins ArrayRefParameter<"int64_t">:$shape, "::mlir::Type":$elementType, "int64_t":$minor, "int64_t":$stages);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    bool isRing() const { return getStages() > 1; }
+    /// One stage of a ring; the type itself otherwise.
+    SmemType slotType() const;
+    SmemType withStages(int64_t stages) const;
+    SmemType transposed() const;
+    int64_t elementBytes() const;
+    /// Addresses inside one slot: rows run along the major dim.
+    ::tile::layout::SharedTile slot() const;
+    int64_t slotBytes() const;   ///< one stage, rounded up to the alignment
+    int64_t bytes() const { return slotBytes() * getStages(); }
+    int64_t alignment() const;
+  }];
+}
+
+def Tile_Tile2D : 2DTensorOf<[Tile_Number]>;
+
+// ---- value level
+def Tile_LoadSharedOp : Tile_Op<"load_shared", [MemoryEffects<[MemRead]>]> {
+  let summary = "tile.load whose result lives in shared memory; `box` is the tile, the rest of the result's shape is padding";
+  let arguments = (ins Tile_ViewType:$view, Variadic<AnyTypeOf<[I32, I64]>>:$indices, DenseI64ArrayAttr:$box);
+  let results = (outs Tile_SmemType:$result);
+  let assemblyFormat = "$view `[` $indices `:` type($indices) `]` `box` $box attr-dict `:` type($view) `->` type($result)";
+  let hasVerifier = 1;
+}
+def Tile_GatherSharedOp : Tile_Op<"gather_shared", [MemoryEffects<[MemRead]>]> {
+  let summary = "tile.gather whose result lives in shared memory; lanes with mask false read 0";
+  let arguments = (ins Tile_PtrType:$ptr, TensorOf<[I32, I64]>:$offsets, Optional<TensorOf<[I1]>>:$mask);
+  let results = (outs Tile_SmemType:$result);
+  let assemblyFormat = "$ptr `offsets` $offsets `:` type($offsets) (`mask` $mask^ `:` type($mask))? attr-dict `:` type($ptr) `->` type($result)";
+  let hasVerifier = 1;
+}
+def Tile_ShareOp : Tile_Op<"share", [Pure]> {
+  let summary = "a register tile, stored where every thread of the program can read it";
+  let arguments = (ins Tile_Tile2D:$source);
+  let results = (outs Tile_SmemType:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+// ---- buffer level
+def Tile_SmemAllocOp : Tile_Op<"smem_alloc", [MemoryEffects<[MemAlloc]>]> {
+  let summary = "a buffer in shared memory; contents undefined. place_buffers sets `offset` (bytes)";
+  let arguments = (ins OptionalAttr<I32Attr>:$offset);
+  let results = (outs Tile_SmemType:$result);
+  let assemblyFormat = "(`at` $offset^)? attr-dict `:` type($result)";
+}
+def Tile_SmemSlotOp : Tile_Op<"smem_slot", [Pure]> {
+  let summary = "one stage of a ring; the index must be below the number of stages";
+  let arguments = (ins Tile_SmemType:$ring, I32:$index);
+  let results = (outs Tile_SmemType:$result);
+  let assemblyFormat = "$ring `[` $index `]` attr-dict `:` type($ring) `->` type($result)";
+  let hasVerifier = 1;
+}
+def Tile_SmemTransOp : Tile_Op<"smem_trans", [Pure]> {
+  let summary = "the same bytes with the two dims swapped";
+  let arguments = (ins Tile_SmemType:$source);
+  let results = (outs Tile_SmemType:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+}
+def Tile_SmemLoadOp : Tile_Op<"smem_load", [MemoryEffects<[MemRead]>]> {
+  let summary = "the tile at the origin of a buffer, into registers";
+  let arguments = (ins Tile_SmemType:$source);
+  let results = (outs Tile_Tile2D:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+}
+def Tile_SmemStoreOp : Tile_Op<"smem_store", [MemoryEffects<[MemWrite]>]> {
+  let summary = "a register tile, to the origin of a buffer; padding of the buffer is not touched";
+  let arguments = (ins Tile_Tile2D:$value, Tile_SmemType:$target);
+  let assemblyFormat = "$value `,` $target attr-dict `:` type($value) `,` type($target)";
+  let hasVerifier = 1;
+}
+def Tile_SmemZeroOp : Tile_Op<"smem_zero", [MemoryEffects<[MemWrite]>]> {
+  let summary = "zero bytes in every stage of a buffer, padding included";
+  let arguments = (ins Tile_SmemType:$target);
+  let assemblyFormat = "$target attr-dict `:` type($target)";
+}
+def Tile_AsyncCopyOp : Tile_Op<"async_copy", [MemoryEffects<[MemRead, MemWrite]>, AttrSizedOperandSegments]> {
+  let summary = "starts copying a box of a view to the origin of a buffer; outside the view, or with `enable` false, zeros";
+  let description = "Done for the copying thread after async_wait, for the other threads after a barrier behind that.";
+  let arguments = (ins Tile_ViewType:$view, Variadic<AnyTypeOf<[I32, I64]>>:$indices, Tile_SmemType:$target,
+                       Optional<I1>:$enable, DenseI64ArrayAttr:$box);
+  let assemblyFormat = "$view `[` $indices `:` type($indices) `]` `to` $target (`if` $enable^)? `box` $box attr-dict `:` type($view) `,` type($target)";
+  let hasVerifier = 1;
+}
+def Tile_AsyncGatherOp : Tile_Op<"async_gather", [MemoryEffects<[MemRead, MemWrite]>, AttrSizedOperandSegments]> {
+  let summary = "starts copying gathered elements to the origin of a buffer; masked lanes, or `enable` false, give zeros";
+  let arguments = (ins Tile_PtrType:$ptr, TensorOf<[I32, I64]>:$offsets, Optional<TensorOf<[I1]>>:$mask, Tile_SmemType:$target,
+                       Optional<I1>:$enable);
+  let assemblyFormat = "$ptr `offsets` $offsets `:` type($offsets) (`mask` $mask^ `:` type($mask))? `to` $target (`if` $enable^)? attr-dict `:` type($ptr) `,` type($target)";
+  let hasVerifier = 1;
+}
+def Tile_AsyncCommitOp : Tile_Op<"async_commit", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "closes the group of this thread's async copies so far";
+  let assemblyFormat = "attr-dict";
+}
+def Tile_AsyncWaitOp : Tile_Op<"async_wait", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "waits until at most `pending` of this thread's groups are unfinished";
+  let arguments = (ins ConfinedAttr<I32Attr, [IntMinValue<0>]>:$pending);
+  let assemblyFormat = "$pending attr-dict";
+}
+def Tile_BarrierOp : Tile_Op<"barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "all threads of the program; orders their shared-memory accesses";
+  let assemblyFormat = "attr-dict";
+}
+
+// ---- products
+def Tile_Engine : Tile_Enum<"Engine", "how a product is computed; rows of compiler/gpu/mma_table.cpp", [
+  I32EnumAttrCase<"fma", 0>, I32EnumAttrCase<"m16n8k16_f16", 1>, I32EnumAttrCase<"m16n8k16_bf16", 2>,
+  I32EnumAttrCase<"m16n8k8_tf32", 3>, I32EnumAttrCase<"m16n8k8_tf32x3", 4>, I32EnumAttrCase<"m16n8k32_s8", 5>]>;
+def Tile_EngineAttr : Tile_EnumAttr<Tile_Engine, "engine">;
+
+def Tile_MmaOp : Tile_Op<"mma", [MemoryEffects<[MemRead]>, AllTypesMatch<["acc", "result"]>]> {
+  let summary = "acc + a * b by one engine over a grid of warpsM x warpsN warps";
+  let description = [{
+    a is MxK in shared memory, or a register tile in the engine's fragment layout (mmaOperandLayout); b is KxN in shared
+    memory. Shapes in shared memory may exceed M, N and K: up to the warps' cover, with zeros along k. The accumulator's
+    register layout is mmaAccumulatorLayout (compiler/gpu/mma_table.h).
+  }];
+  let arguments = (ins Tile_EngineAttr:$engine, AnyTypeOf<[Tile_SmemType, Tile_Tile2D]>:$a, Tile_SmemType:$b, Tile_Tile2D:$acc,
+                       I32Attr:$warpsM, I32Attr:$warpsN);
+  let results = (outs Tile_Tile2D:$result);
+  let assemblyFormat = "$engine `warps` `(` $warpsM `,` $warpsN `)` $a `,` $b `,` $acc attr-dict `:` type($a) `,` type($b) `->` type($acc)";
+  let hasVerifier = 1;
+}
+
+#endif
