@@ -226,7 +226,7 @@ def Tile_ScanOp : Tile_Op<"scan", [Pure, SameVariadicOperandSize, SingleBlockImp
 def Tile_YieldOp : Tile_Op<"yield", [Pure, Terminator, ReturnLike, ParentOneOf<["ReduceOp", "ScanOp"]>]> {
   let arguments = (ins Variadic<Tile_Number>:$values);
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";
-  let builders = [OpBuilder<(ins), [{}]>];
+  let builders = [OpBuilder<(ins), [{ (void)$_builder; (void)$_state; }]>];
 }
 
 // ---- matrix product

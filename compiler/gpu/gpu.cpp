@@ -8,6 +8,8 @@ namespace tile::ir {
 
 void addGpuPasses(mlir::OpPassManager&, const Target&, const CompileOptions&) {}
 
+void registerGpuPasses(std::function<const Target&()>, std::function<const CompileOptions&()>) {}
+
 std::unique_ptr<llvm::Module> emitGpu(mlir::func::FuncOp kernel, const Target& target, const CompileOptions&,
                                       llvm::LLVMContext&, KernelBinary&) {
   kernel.emitError() << "the GPU back end is not built yet (target " << target.name << ")";

@@ -1,5 +1,6 @@
 // gpu.h - the NVIDIA back end as the pipeline sees it: the passes after the tile stage, then the translation to LLVM IR.
 #pragma once
+#include <functional>
 #include <memory>
 
 #include "compiler/compiler.h"
@@ -18,6 +19,9 @@ namespace tile::ir {
 /// Appends the GPU passes, in order, to a pass manager of func.func. Before: the tile stage (scalar bases + offset
 /// tiles). After: every tile has a layout, every shared buffer an address, barriers stand where hazards need them.
 void addGpuPasses(mlir::OpPassManager& passes, const Target& target, const CompileOptions& options);
+
+/// Registers every GPU pass under its flag for tile-opt; the functions are asked when a pass is made.
+void registerGpuPasses(std::function<const Target&()> target, std::function<const CompileOptions&()> options);
 
 /// Translates the kernel to LLVM IR for NVPTX. `info` arrives with target, entry and params set; threads, shared_bytes,
 /// buffers, debug_sites and uses_debug_ring are filled here. Null after emitting diagnostics on the function's context.

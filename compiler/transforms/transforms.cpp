@@ -6,6 +6,8 @@
 
 namespace tile::ir {
 
+void registerTilePasses() {}
+
 void addTilePasses(mlir::OpPassManager& passes) {
   passes.addPass(mlir::createCanonicalizerPass());
   passes.addPass(mlir::createCSEPass());

@@ -11,4 +11,7 @@ namespace tile::ir {
 /// offset tile, loop invariants outside loops.
 void addTilePasses(mlir::OpPassManager& passes);
 
+/// Registers every pass of this folder under its flag, for tile-opt.
+void registerTilePasses();
+
 }  // namespace tile::ir
