@@ -1,0 +1,39 @@
+// gpu_math.cpp - see gpu_math.h.
+#include "compiler/gpu/lowering/gpu_math.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+namespace tile::ir {
+using namespace mlir;
+using llvm::Value;
+
+Value* GpuMath::special(llvm::IRBuilderBase& b, Operation* op, llvm::ArrayRef<Value*> args) const {
+  if (!fastMath_ || !args[0]->getType()->isFloatTy()) return nullptr;
+  auto call = [&](llvm::Intrinsic::ID id, llvm::ArrayRef<Value*> a) -> Value* { return b.CreateIntrinsic(b.getFloatTy(), id, a); };
+  auto scaled = [&](Value* x, double factor) { return b.CreateFMul(x, llvm::ConstantFP::get(b.getFloatTy(), factor)); };
+  // Contraction lets the scale fold into a product that made the argument: exp(s * c) is one FMUL or FFMA and one MUFU.
+  llvm::IRBuilderBase::FastMathFlagGuard guard(b);
+  llvm::FastMathFlags contract;
+  contract.setAllowContract();
+  b.setFastMathFlags(contract);
+  auto lg2 = [&](double factor) {
+    Value* y = call(llvm::Intrinsic::nvvm_lg2_approx_ftz_f, {args[0]});
+    return factor == 1.0 ? y : scaled(y, factor);
+  };
+  constexpr double kLog2E = 1.4426950408889634, kLn2 = 0.6931471805599453, kLog10Of2 = 0.3010299956639812;
+  return llvm::TypeSwitch<Operation*, Value*>(op)
+      .Case<math::Exp2Op>([&](auto) { return b.CreateIntrinsic(llvm::Intrinsic::nvvm_ex2_approx_ftz, {b.getFloatTy()}, {args[0]}); })
+      .Case<math::ExpOp>([&](auto) { return b.CreateIntrinsic(llvm::Intrinsic::nvvm_ex2_approx_ftz, {b.getFloatTy()}, {scaled(args[0], kLog2E)}); })
+      .Case<math::Log2Op>([&](auto) { return lg2(1.0); })
+      .Case<math::LogOp>([&](auto) { return lg2(kLn2); })
+      .Case<math::Log10Op>([&](auto) { return lg2(kLog10Of2); })
+      .Case<math::SqrtOp>([&](auto) { return call(llvm::Intrinsic::nvvm_sqrt_approx_ftz_f, {args[0]}); })
+      .Case<math::RsqrtOp>([&](auto) { return call(llvm::Intrinsic::nvvm_rsqrt_approx_ftz_f, {args[0]}); })
+      .Case<arith::DivFOp>([&](auto) { return call(llvm::Intrinsic::nvvm_div_full_ftz, {args[0], args[1]}); })
+      .Default([](Operation*) -> Value* { return nullptr; });
+}
+
+}  // namespace tile::ir

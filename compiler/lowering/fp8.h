@@ -1,0 +1,14 @@
+// fp8.h - conversions between 8-bit floats (held as i8) and f32 in plain integer arithmetic, for machines without them.
+#pragma once
+#include "llvm/IR/IRBuilder.h"
+
+namespace tile::ir {
+
+enum class Fp8 { e4m3, e5m2 };
+
+/// Exact. e4m3 is the "FN" variant: no infinities, 0x7f and 0xff are NaN.
+llvm::Value* fp8ToF32(llvm::IRBuilderBase& b, llvm::Value* bits, Fp8 kind);
+/// Round to nearest even; values beyond the largest finite one saturate to it, NaN stays NaN (as cvt.satfinite does).
+llvm::Value* f32ToFp8(llvm::IRBuilderBase& b, llvm::Value* x, Fp8 kind);
+
+}  // namespace tile::ir

@@ -1,0 +1,293 @@
+// math_functions.cpp - see math_functions.h. Coefficients are weighted minimax fits over the reduced range (error of the
+// polynomial below 4e-9 relative, i.e. below 0.1 ulp of f32).
+#include "compiler/lowering/math_functions.h"
+
+#include <cmath>
+
+#include "compiler/lowering/elementwise.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/IR/Intrinsics.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+namespace tile::ir {
+namespace {
+using llvm::Value;
+using namespace mlir;
+
+/// Short spellings over one builder and one operand shape.
+class Math {
+ public:
+  Math(llvm::IRBuilderBase& b, llvm::Type* like)
+      : b(b), f32(withElement(like, b.getFloatTy())), f64(withElement(like, b.getDoubleTy())), i32(withElement(like, b.getInt32Ty())) {}
+
+  Value* exp2(Value* x) {
+    // Beyond these bounds the result is inf or 0 anyway; the selects (not min/max) let NaN through.
+    x = clampKeepingNan(x, -151.0, 129.0);
+    auto [n, whole] = roundToInt(x);
+    Value* f = b.CreateFSub(x, whole);
+    Value* p = polynomial(f, {6.931472062e-01, 2.402265135e-01, 5.550327791e-02, 9.618003890e-03, 1.340026973e-03, 1.547630005e-04});
+    return scaleByPowerOfTwo(fma(p, f, constant(1.0)), n);
+  }
+
+  Value* exp(Value* x) {
+    x = clampKeepingNan(x, -105.0, 89.5);
+    auto [n, whole] = roundToInt(b.CreateFMul(x, constant(1.44269504088896341)));
+    // ln 2 in two parts: the first has 12 significant bits, so whole * it is exact.
+    Value* r = fma(whole, constant(-0.693359375), x);
+    r = fma(whole, constant(2.12194440054690583e-4), r);
+    Value* p = polynomial(r, {5.000000095e-01, 1.666651885e-01, 4.166620585e-02, 8.368887678e-03, 1.395048810e-03});
+    Value* e = b.CreateFAdd(fma(p, b.CreateFMul(r, r), r), constant(1.0));
+    return scaleByPowerOfTwo(e, n);
+  }
+
+  /// log(x) as exponent * log_base(2) + log_base(mantissa).
+  Value* log(Value* x, double base) {
+    auto [e, f] = splitMantissa(x);
+    Value* f2 = b.CreateFMul(f, f);
+    Value* p = polynomial(f, {3.333331260e-01, -2.500000960e-01, 2.000211866e-01, -1.666799584e-01, 1.421955228e-01,
+                              -1.240558906e-01, 1.188816297e-01, -1.167565122e-01, 6.746638268e-02});
+    Value* tail = fma(b.CreateFMul(f, f2), p, b.CreateFMul(f2, constant(-0.5)));  // log1p(f) - f
+    Value* y;
+    if (base == 2.0) {
+      // log2(e) = 1 + c: keeps the leading terms unrounded.
+      Value* c = constant(1.44269504088896341 - 1.0);
+      y = b.CreateFAdd(fma(tail, c, b.CreateFMul(f, c)), tail);
+      y = b.CreateFAdd(b.CreateFAdd(y, f), e);
+    } else {
+      y = fma(e, constant(-2.12194440054690583e-4), tail);
+      y = fma(e, constant(0.693359375), b.CreateFAdd(y, f));
+      if (base == 10.0) y = b.CreateFMul(y, constant(0.434294481903251828));
+    }
+    return fixLog(x, y);
+  }
+
+  /// u = 1 + x loses the low bits of x; x / (u - 1) puts them back (exact ratio of what was asked to what was taken).
+  Value* log1p(Value* x) {
+    Value* u = b.CreateFAdd(x, constant(1.0));
+    Value* d = b.CreateFSub(u, constant(1.0));
+    Value* y = b.CreateFMul(log(u, 0), b.CreateFDiv(x, d));
+    y = b.CreateSelect(b.CreateFCmpOEQ(d, constant(0.0)), x, y);
+    return b.CreateSelect(b.CreateFCmpOEQ(u, infinity()), u, y);
+  }
+  Value* expm1(Value* x) {
+    Value* u = exp(x);
+    Value* d = b.CreateFSub(u, constant(1.0));
+    Value* y = b.CreateFMul(d, b.CreateFDiv(x, log(u, 0)));
+    y = b.CreateSelect(b.CreateFCmpOEQ(d, constant(0.0)), x, y);
+    y = b.CreateSelect(b.CreateFCmpOEQ(d, constant(-1.0)), d, y);
+    return b.CreateSelect(b.CreateFCmpOEQ(u, infinity()), u, y);
+  }
+
+  Value* tanh(Value* x) {
+    Value* a = abs(x);
+    Value* s = b.CreateFMul(x, x);
+    Value* p = polynomial(s, {-3.333328393e-01, 1.333149128e-01, -5.374349792e-02, 2.065058678e-02, -5.717044511e-03});
+    Value* small = fma(b.CreateFMul(p, s), x, x);
+    Value* e = exp(b.CreateFAdd(a, a));
+    Value* large = b.CreateFSub(constant(1.0), b.CreateFDiv(constant(2.0), b.CreateFAdd(e, constant(1.0))));
+    return b.CreateSelect(b.CreateFCmpOLT(a, constant(0.625)), small, copysign(large, x));
+  }
+
+  Value* erf(Value* x) {
+    Value* a = abs(x);
+    Value* s = b.CreateFMul(x, x);
+    Value* p = polynomial(s, {1.283791668e-01, -3.761263531e-01, 1.128371972e-01, -2.686075283e-02, 5.204436077e-03,
+                              -8.181927842e-04, 8.538841460e-05});
+    Value* small = fma(p, x, x);
+    // erfc(t) = exp(g(t)); beyond 4 the result is 1 to the last bit.
+    Value* t = b.CreateSelect(b.CreateFCmpOGT(a, constant(4.0)), constant(4.0), a);
+    Value* g = polynomial(t, {1.501305455e-04, -1.129379210e+00, -6.336693118e-01, -1.078504658e-01, 2.476839257e-02,
+                              -3.991074101e-03, 3.779346298e-04, -1.115682943e-05, -7.486134985e-07});
+    Value* large = copysign(b.CreateFSub(constant(1.0), exp(g)), x);
+    return b.CreateSelect(b.CreateFCmpOLT(a, constant(0.9)), small, large);
+  }
+
+  enum class Trig { sin, cos, tan };
+  Value* trig(Value* x, Trig which) {
+    // Quadrant and remainder in f64: pi/2 in two parts of 53 bits each.
+    Value* wide = b.CreateFPExt(x, f64);
+    Value* j = b.CreateUnaryIntrinsic(llvm::Intrinsic::roundeven, b.CreateFMul(wide, llvm::ConstantFP::get(f64, M_2_PI)));
+    Value* r64 = fma(j, llvm::ConstantFP::get(f64, -1.5707963267948966192), wide);
+    r64 = fma(j, llvm::ConstantFP::get(f64, -6.123233995736766036e-17), r64);
+    // j modulo 4 without an integer conversion that could overflow: j - 4 * floor(j / 4) is 0, 1, 2 or 3.
+    Value* quarter = b.CreateUnaryIntrinsic(llvm::Intrinsic::floor, b.CreateFMul(j, llvm::ConstantFP::get(f64, 0.25)));
+    Value* q = b.CreateFPTrunc(fma(quarter, llvm::ConstantFP::get(f64, -4.0), j), f32);
+    Value* r = b.CreateFPTrunc(r64, f32);
+    Value* s = b.CreateFMul(r, r);
+    Value* sinR = fma(b.CreateFMul(polynomial(s, {-1.666665494e-01, 8.332177960e-03, -1.951727297e-04}), s), r, r);
+    Value* cosR = fma(polynomial(s, {4.166664686e-02, -1.388736727e-03, 2.443842235e-05}), b.CreateFMul(s, s),
+                      fma(s, constant(-0.5), constant(1.0)));
+    auto is = [&](double v) { return b.CreateFCmpOEQ(q, constant(v)); };
+    Value* odd = b.CreateOr(is(1.0), is(3.0));
+    if (which == Trig::tan) {
+      Value* n = b.CreateSelect(odd, b.CreateFNeg(cosR), sinR);
+      return b.CreateFDiv(n, b.CreateSelect(odd, sinR, cosR));
+    }
+    bool wantSin = which == Trig::sin;
+    Value* v = b.CreateSelect(odd, wantSin ? cosR : sinR, wantSin ? sinR : cosR);
+    Value* negative = wantSin ? b.CreateFCmpOGE(q, constant(2.0)) : b.CreateOr(is(1.0), is(2.0));
+    return b.CreateSelect(negative, b.CreateFNeg(v), v);
+  }
+
+  /// exp2(y * log2 |x|) with the logarithm and the product in f64, then C's special cases.
+  Value* pow(Value* x, Value* y) {
+    Value* a = abs(x);
+    auto [e, f] = splitMantissa(a);
+    Value* fd = b.CreateFPExt(f, f64);
+    auto c64 = [&](double v) { return llvm::ConstantFP::get(f64, v); };
+    Value* s = b.CreateFDiv(fd, b.CreateFAdd(fd, c64(2.0)));  // (m - 1) / (m + 1)
+    Value* s2 = b.CreateFMul(s, s);
+    Value* p = c64(2.829066005e-01);
+    for (double c : {3.199052043e-01, 4.122092656e-01, 5.770779422e-01, 9.617966941e-01, 2.885390082}) p = fma(p, s2, c64(c));
+    Value* t = b.CreateFMul(b.CreateFPExt(y, f64), fma(p, s, b.CreateFPExt(e, f64)));
+    Value* lo = c64(-200.0);
+    Value* hi = c64(200.0);
+    t = b.CreateSelect(b.CreateFCmpOLT(t, lo), lo, t);
+    t = b.CreateSelect(b.CreateFCmpOGT(t, hi), hi, t);
+    Value* whole = b.CreateUnaryIntrinsic(llvm::Intrinsic::roundeven, t);
+    // 2^fraction near 1, times 2^whole: exp2 of each part keeps the fraction's bits.
+    Value* r = b.CreateFMul(exp2(b.CreateFPTrunc(b.CreateFSub(t, whole), f32)), exp2Whole(b.CreateFPTrunc(whole, f32)));
+    // |x| zero or infinite: the logarithm above is finite there, so say what C says.
+    Value *zero = constant(0.0), *one = constant(1.0), *inf = infinity();
+    Value* yNegative = b.CreateFCmpOLT(y, zero);
+    r = b.CreateSelect(b.CreateFCmpOEQ(a, zero), b.CreateSelect(yNegative, inf, zero), r);
+    r = b.CreateSelect(b.CreateFCmpOEQ(a, inf), b.CreateSelect(yNegative, zero, inf), r);
+    r = b.CreateSelect(b.CreateFCmpUNO(a, y), llvm::ConstantFP::getNaN(f32), r);
+    // Negative bases: odd integers flip the sign, non-integers have no real result. Infinities count as even.
+    Value* yWhole = b.CreateUnaryIntrinsic(llvm::Intrinsic::trunc, y);
+    Value* isInt = b.CreateFCmpOEQ(yWhole, y);
+    Value* halfY = b.CreateFMul(y, constant(0.5));
+    Value* isOdd = b.CreateAnd(isInt, b.CreateFCmpONE(b.CreateUnaryIntrinsic(llvm::Intrinsic::trunc, halfY), halfY));
+    Value* signBit = b.CreateICmpSLT(b.CreateBitCast(x, i32), llvm::ConstantInt::get(i32, 0));
+    r = b.CreateSelect(b.CreateAnd(signBit, isOdd), b.CreateFNeg(r), r);
+    Value* finiteNegative = b.CreateAnd(b.CreateFCmpOLT(x, zero), b.CreateFCmpOLT(a, inf));
+    r = b.CreateSelect(b.CreateAnd(finiteNegative, b.CreateNot(isInt)), llvm::ConstantFP::getNaN(f32), r);
+    Value* unitWithInf = b.CreateAnd(b.CreateFCmpOEQ(a, one), b.CreateFCmpOEQ(abs(y), inf));
+    return b.CreateSelect(b.CreateOr(b.CreateOr(b.CreateFCmpOEQ(y, zero), b.CreateFCmpOEQ(x, one)), unitWithInf), one, r);
+  }
+
+ private:
+  llvm::IRBuilderBase& b;
+  llvm::Type *f32, *f64, *i32;
+
+  llvm::Constant* constant(double v) { return llvm::ConstantFP::get(f32, v); }
+  llvm::Constant* infinity() { return llvm::ConstantFP::getInfinity(f32); }
+  Value* fma(Value* x, Value* y, Value* z) { return b.CreateIntrinsic(llvm::Intrinsic::fma, {x->getType()}, {x, y, z}); }
+  Value* abs(Value* x) { return b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x); }
+  Value* copysign(Value* x, Value* sign) { return b.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, x, sign); }
+
+  /// c0 + c1 x + c2 x^2 ... by Horner's rule.
+  Value* polynomial(Value* x, std::initializer_list<double> c) {
+    auto it = std::rbegin(c);
+    Value* p = constant(*it);
+    for (++it; it != std::rend(c); ++it) p = fma(p, x, constant(*it));
+    return p;
+  }
+  Value* clampKeepingNan(Value* x, double lo, double hi) {
+    x = b.CreateSelect(b.CreateFCmpOLT(x, constant(lo)), constant(lo), x);
+    return b.CreateSelect(b.CreateFCmpOGT(x, constant(hi)), constant(hi), x);
+  }
+  /// Nearest integer of a small x, as i32 and as float: adding 1.5 * 2^23 leaves it in the low mantissa bits.
+  std::pair<Value*, Value*> roundToInt(Value* x) {
+    constexpr double kMagic = 12582912.0;
+    Value* t = b.CreateFAdd(x, constant(kMagic));
+    Value* n = b.CreateSub(b.CreateBitCast(t, i32), llvm::ConstantInt::get(i32, 0x4b400000));
+    return {n, b.CreateFSub(t, constant(kMagic))};
+  }
+  Value* powerOfTwo(Value* n) {  // n in [-126, 127]
+    return b.CreateBitCast(b.CreateShl(b.CreateAdd(n, llvm::ConstantInt::get(i32, 127)), 23), f32);
+  }
+  /// x * 2^n in two exact steps, so that results may be subnormal or infinite.
+  Value* scaleByPowerOfTwo(Value* x, Value* n) {
+    Value* half = b.CreateAShr(n, 1);
+    return b.CreateFMul(b.CreateFMul(x, powerOfTwo(half)), powerOfTwo(b.CreateSub(n, half)));
+  }
+  Value* exp2Whole(Value* whole) { return scaleByPowerOfTwo(constant(1.0), roundToInt(clampKeepingNan(whole, -200.0, 200.0)).first); }
+
+  /// x = 2^e * (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)), for positive finite x; subnormals are scaled up first.
+  std::pair<Value*, Value*> splitMantissa(Value* x) {
+    Value* tiny = b.CreateFCmpOLT(x, constant(0x1p-126));
+    x = b.CreateSelect(tiny, b.CreateFMul(x, constant(0x1p23)), x);
+    auto i = [&](uint32_t v) { return llvm::ConstantInt::get(i32, v); };
+    constexpr uint32_t kSqrtHalf = 0x3f3504f3;
+    Value* bits = b.CreateSub(b.CreateBitCast(x, i32), i(kSqrtHalf));
+    Value* e = b.CreateSIToFP(b.CreateAShr(bits, 23), f32);
+    e = b.CreateFSub(e, b.CreateSelect(tiny, constant(23.0), constant(0.0)));
+    Value* m = b.CreateBitCast(b.CreateAdd(b.CreateAnd(bits, i(0x7fffff)), i(kSqrtHalf)), f32);
+    return {e, b.CreateFSub(m, constant(1.0))};
+  }
+  Value* fixLog(Value* x, Value* y) {
+    y = b.CreateSelect(b.CreateFCmpOEQ(x, infinity()), x, y);
+    y = b.CreateSelect(b.CreateFCmpOEQ(x, constant(0.0)), llvm::ConstantFP::getInfinity(f32, /*Negative=*/true), y);
+    return b.CreateSelect(b.CreateFCmpULT(x, constant(0.0)), llvm::ConstantFP::getNaN(f32), y);
+  }
+};
+
+Value* emitF32(llvm::IRBuilderBase& b, Operation* op, llvm::ArrayRef<Value*> a) {
+  // Error-free tricks above rely on the written order; contraction happens through explicit fma.
+  llvm::IRBuilderBase::FastMathFlagGuard guard(b);
+  b.setFastMathFlags({});
+  Math m(b, a[0]->getType());
+  return llvm::TypeSwitch<Operation*, Value*>(op)
+      .Case<math::Exp2Op>([&](auto) { return m.exp2(a[0]); })
+      .Case<math::ExpOp>([&](auto) { return m.exp(a[0]); })
+      .Case<math::ExpM1Op>([&](auto) { return m.expm1(a[0]); })
+      .Case<math::LogOp>([&](auto) { return m.log(a[0], 0); })
+      .Case<math::Log2Op>([&](auto) { return m.log(a[0], 2); })
+      .Case<math::Log10Op>([&](auto) { return m.log(a[0], 10); })
+      .Case<math::Log1pOp>([&](auto) { return m.log1p(a[0]); })
+      .Case<math::TanhOp>([&](auto) { return m.tanh(a[0]); })
+      .Case<math::ErfOp>([&](auto) { return m.erf(a[0]); })
+      .Case<math::SinOp>([&](auto) { return m.trig(a[0], Math::Trig::sin); })
+      .Case<math::CosOp>([&](auto) { return m.trig(a[0], Math::Trig::cos); })
+      .Case<math::TanOp>([&](auto) { return m.trig(a[0], Math::Trig::tan); })
+      .Case<math::PowFOp>([&](auto) { return m.pow(a[0], a[1]); })
+      .Default([](Operation*) -> Value* { return nullptr; });
+}
+
+llvm::Intrinsic::ID libmIntrinsic(Operation* op) {
+  using ID = llvm::Intrinsic::ID;
+  return llvm::TypeSwitch<Operation*, ID>(op)
+      .Case<math::Exp2Op>([](auto) { return llvm::Intrinsic::exp2; })
+      .Case<math::ExpOp>([](auto) { return llvm::Intrinsic::exp; })
+      .Case<math::LogOp>([](auto) { return llvm::Intrinsic::log; })
+      .Case<math::Log2Op>([](auto) { return llvm::Intrinsic::log2; })
+      .Case<math::Log10Op>([](auto) { return llvm::Intrinsic::log10; })
+      .Case<math::SinOp>([](auto) { return llvm::Intrinsic::sin; })
+      .Case<math::CosOp>([](auto) { return llvm::Intrinsic::cos; })
+      .Case<math::TanOp>([](auto) { return llvm::Intrinsic::tan; })
+      .Case<math::AsinOp>([](auto) { return llvm::Intrinsic::asin; })
+      .Case<math::AcosOp>([](auto) { return llvm::Intrinsic::acos; })
+      .Case<math::AtanOp>([](auto) { return llvm::Intrinsic::atan; })
+      .Case<math::Atan2Op>([](auto) { return llvm::Intrinsic::atan2; })
+      .Case<math::SinhOp>([](auto) { return llvm::Intrinsic::sinh; })
+      .Case<math::CoshOp>([](auto) { return llvm::Intrinsic::cosh; })
+      .Case<math::TanhOp>([](auto) { return llvm::Intrinsic::tanh; })
+      .Case<math::PowFOp>([](auto) { return llvm::Intrinsic::pow; })
+      .Default([](Operation*) { return llvm::Intrinsic::not_intrinsic; });
+}
+
+/// libm functions that LLVM has no intrinsic for, called once per lane.
+Value* callPerLane(llvm::IRBuilderBase& b, llvm::StringRef name, Value* x) {
+  llvm::Type* element = x->getType()->getScalarType();
+  auto callee = b.GetInsertBlock()->getModule()->getOrInsertFunction(element->isFloatTy() ? (name + "f").str() : name.str(), element, element);
+  auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(x->getType());
+  if (!vector) return b.CreateCall(callee, {x});
+  Value* r = llvm::PoisonValue::get(vector);
+  for (unsigned i = 0; i < vector->getNumElements(); ++i) r = b.CreateInsertElement(r, b.CreateCall(callee, {b.CreateExtractElement(x, i)}), i);
+  return r;
+}
+
+}  // namespace
+
+Value* emitTranscendental(llvm::IRBuilderBase& b, Operation* op, llvm::ArrayRef<Value*> args, bool hasLibm) {
+  if (args[0]->getType()->getScalarType()->isFloatTy())
+    if (Value* v = emitF32(b, op, args)) return v;
+  if (!hasLibm) return nullptr;
+  if (auto id = libmIntrinsic(op); id != llvm::Intrinsic::not_intrinsic)
+    return args.size() == 2 ? b.CreateBinaryIntrinsic(id, args[0], args[1]) : b.CreateUnaryIntrinsic(id, args[0]);
+  if (isa<math::ErfOp, math::ErfcOp, math::ExpM1Op, math::Log1pOp, math::CbrtOp>(op)) return callPerLane(b, op->getName().stripDialect(), args[0]);
+  return nullptr;
+}
+
+}  // namespace tile::ir

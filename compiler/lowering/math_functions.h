@@ -1,0 +1,16 @@
+// math_functions.h - transcendental functions as straight-line LLVM IR (no calls, no branches), for scalars and vectors.
+// f32 results are within 2 ulp (pow, tan: 4 ulp) including subnormals, infinities and NaN where the machine keeps
+// subnormals. sin, cos and tan reduce their argument in f64: accurate for |x| < 2^40.
+#pragma once
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/IR/IRBuilder.h"
+#include "mlir/IR/Operation.h"
+
+namespace tile::ir {
+
+/// Emits a math dialect op on f32 or f64 operands. f32 exp, exp2, expm1, log, log2, log10, log1p, sin, cos, tan, tanh,
+/// erf and pow are polynomials of our own; everything else, and f64, becomes LLVM's intrinsic where `hasLibm` says that a
+/// libm call can be linked. Null: this function does not exist on such a machine.
+llvm::Value* emitTranscendental(llvm::IRBuilderBase& b, mlir::Operation* op, llvm::ArrayRef<llvm::Value*> args, bool hasLibm);
+
+}  // namespace tile::ir
