@@ -1,0 +1,208 @@
+// math_test.cpp - the shared functions of compiler/lowering against libm: JIT-compiled for scalars and vectors, swept over
+// the whole range of f32, error in units of the last place.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <vector>
+
+#include "compiler/lowering/elementwise.h"
+#include "compiler/lowering/fp8.h"
+#include "llvm/ExecutionEngine/Orc/LLJIT.h"
+#include "llvm/Support/TargetSelect.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/MLIRContext.h"
+
+namespace {
+using namespace tile::ir;
+
+constexpr int kLanes = 8;
+using Emit = std::function<llvm::Value*(llvm::IRBuilder<>&, std::vector<llvm::Value*>)>;
+
+/// void f(const in* a, const in* b, out* r): one vector of eight lanes, compiled for this machine.
+class Compiled {
+ public:
+  Compiled(llvm::function_ref<llvm::Type*(llvm::LLVMContext&)> in, llvm::function_ref<llvm::Type*(llvm::LLVMContext&)> out, int arity, const Emit& emit) {
+    llvm::InitializeNativeTarget();
+    llvm::InitializeNativeTargetAsmPrinter();
+    auto ctx = std::make_unique<llvm::LLVMContext>();
+    auto module = std::make_unique<llvm::Module>("m", *ctx);
+    auto* ptr = llvm::PointerType::get(*ctx, 0);
+    auto* f = llvm::Function::Create(llvm::FunctionType::get(llvm::Type::getVoidTy(*ctx), {ptr, ptr, ptr}, false),
+                                     llvm::Function::ExternalLinkage, "f", module.get());
+    llvm::IRBuilder<> b(llvm::BasicBlock::Create(*ctx, "entry", f));
+    auto* vec = llvm::FixedVectorType::get(in(*ctx), kLanes);
+    std::vector<llvm::Value*> args;
+    for (int i = 0; i < arity; ++i) args.push_back(b.CreateAlignedLoad(vec, f->getArg(i), llvm::Align(1)));
+    llvm::Value* r = emit(b, args);
+    b.CreateAlignedStore(b.CreateBitCast(r, llvm::FixedVectorType::get(out(*ctx), kLanes)), f->getArg(2), llvm::Align(1));
+    b.CreateRetVoid();
+    jit_ = llvm::cantFail(llvm::orc::LLJITBuilder().create());
+    llvm::cantFail(jit_->addIRModule(llvm::orc::ThreadSafeModule(std::move(module), std::move(ctx))));
+    entry_ = llvm::cantFail(jit_->lookup("f")).toPtr<void(const void*, const void*, void*)>();
+  }
+  void operator()(const void* a, const void* b, void* r) const { entry_(a, b, r); }
+
+ private:
+  std::unique_ptr<llvm::orc::LLJIT> jit_;
+  void (*entry_)(const void*, const void*, void*) = nullptr;
+};
+
+llvm::Type* f32(llvm::LLVMContext& c) { return llvm::Type::getFloatTy(c); }
+llvm::Type* i8(llvm::LLVMContext& c) { return llvm::Type::getInt8Ty(c); }
+
+struct Plain : MathHooks {};
+
+/// Emits one op of the math dialect by building it on detached constants.
+template <class Op>
+Emit mathOp(int arity) {
+  return [arity](llvm::IRBuilder<>& b, std::vector<llvm::Value*> args) {
+    mlir::MLIRContext ctx;
+    ctx.loadDialect<mlir::arith::ArithDialect, mlir::math::MathDialect>();
+    mlir::OpBuilder builder(&ctx);
+    auto loc = builder.getUnknownLoc();
+    mlir::OwningOpRef<mlir::ModuleOp> module(mlir::ModuleOp::create(loc));
+    builder.setInsertionPointToStart(module->getBody());
+    mlir::Value x = mlir::arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(0));
+    mlir::Operation* op;
+    if constexpr (std::is_same_v<Op, mlir::math::PowFOp>) op = Op::create(builder, loc, x, x);
+    else op = Op::create(builder, loc, x);
+    return emitElementwise(b, op, args, Plain())[0];
+  };
+}
+
+double ulpOf(double exact) {
+  float f = std::fabs(static_cast<float>(exact));
+  if (!std::isfinite(f)) f = std::numeric_limits<float>::max();
+  return std::max<double>(std::nextafter(f, INFINITY) - f, std::numeric_limits<float>::denorm_min());
+}
+
+/// Largest error in ulp over a sweep of all exponents (every `step`-th float of both signs) plus special values.
+template <class Op>
+double worst(double (*exact)(double), uint32_t step, double limit = INFINITY) {
+  Compiled f(f32, f32, 1, mathOp<Op>(1));
+  double worstError = 0;
+  std::vector<float> batch;
+  float in[kLanes], out[kLanes];
+  auto flush = [&] {
+    while (batch.size() % kLanes) batch.push_back(0.5f);
+    for (size_t i = 0; i < batch.size(); i += kLanes) {
+      std::memcpy(in, &batch[i], sizeof in);
+      f(in, in, out);
+      for (int l = 0; l < kLanes; ++l) {
+        double want = exact(in[l]);
+        float rounded = static_cast<float>(want);
+        if (std::isnan(rounded) || std::isinf(rounded)) {
+          bool same = std::isnan(rounded) ? std::isnan(out[l]) : out[l] == rounded;
+          // One ulp below overflow may round either way.
+          if (!same && std::fabs(want) < INFINITY && std::fabs(out[l]) >= 3.4e38f) same = true;
+          EXPECT_TRUE(same) << "f(" << in[l] << ") is " << out[l] << ", expected " << rounded;
+          continue;
+        }
+        double error = std::fabs(out[l] - want) / ulpOf(want);
+        EXPECT_FALSE(std::isnan(out[l])) << "f(" << in[l] << ") is NaN, expected " << want;
+        worstError = std::max(worstError, error);
+      }
+    }
+    batch.clear();
+  };
+  for (float special : {0.0f, -0.0f, 1.0f, -1.0f, INFINITY, -INFINITY, NAN, 1e-45f, 88.8f, -87.4f, -103.9f, 127.99f, 128.0f, -149.5f})
+    if (!(std::fabs(special) > limit)) batch.push_back(special);
+  flush();
+  for (uint64_t bits = 0; bits < (1ull << 32); bits += step) {
+    float x;
+    uint32_t low = static_cast<uint32_t>(bits);
+    std::memcpy(&x, &low, 4);
+    if (std::isnan(x) || std::fabs(x) > limit) continue;
+    batch.push_back(x);
+    if (batch.size() >= 4096) flush();
+  }
+  flush();
+  ::testing::Test::RecordProperty("worst_ulp", std::to_string(worstError));
+  return worstError;
+}
+
+
+constexpr uint32_t kStep = 10007;
+
+TEST(Math, Exp) { EXPECT_LT(worst<mlir::math::ExpOp>([](double x) { return std::exp(x); }, kStep), 2); }
+TEST(Math, Exp2) { EXPECT_LT(worst<mlir::math::Exp2Op>([](double x) { return std::exp2(x); }, kStep), 2); }
+TEST(Math, Log) { EXPECT_LT(worst<mlir::math::LogOp>([](double x) { return std::log(x); }, kStep), 2); }
+TEST(Math, Log2) { EXPECT_LT(worst<mlir::math::Log2Op>([](double x) { return std::log2(x); }, kStep), 2); }
+TEST(Math, Log10) { EXPECT_LT(worst<mlir::math::Log10Op>([](double x) { return std::log10(x); }, kStep), 3); }
+TEST(Math, Log1p) { EXPECT_LT(worst<mlir::math::Log1pOp>([](double x) { return std::log1p(x); }, kStep), 4); }
+TEST(Math, Expm1) { EXPECT_LT(worst<mlir::math::ExpM1Op>([](double x) { return std::expm1(x); }, kStep), 4); }
+TEST(Math, Tanh) { EXPECT_LT(worst<mlir::math::TanhOp>([](double x) { return std::tanh(x); }, kStep), 2); }
+TEST(Math, Erf) { EXPECT_LT(worst<mlir::math::ErfOp>([](double x) { return std::erf(x); }, kStep), 2); }
+TEST(Math, Sin) { EXPECT_LT(worst<mlir::math::SinOp>([](double x) { return std::sin(x); }, kStep, 0x1p40), 2); }
+TEST(Math, Cos) { EXPECT_LT(worst<mlir::math::CosOp>([](double x) { return std::cos(x); }, kStep, 0x1p40), 2); }
+TEST(Math, Tan) { EXPECT_LT(worst<mlir::math::TanOp>([](double x) { return std::tan(x); }, kStep, 0x1p40), 4); }
+
+TEST(Math, PowFollowsC) {
+  Compiled f(f32, f32, 2, mathOp<mlir::math::PowFOp>(2));
+  std::vector<float> values = {0.0f, -0.0f, 1.0f, -1.0f, 2.0f, -2.0f, 0.5f, -0.5f, 3.0f, -3.0f, 10.0f, 1e-40f, 1e30f, -1e30f, 2.5f, -7.0f, INFINITY, -INFINITY, NAN, 0.999999f, 1.000001f, 100.5f, 16777217.0f};
+  double worstError = 0;
+  for (float x : values)
+    for (float y : values) {
+      float in[kLanes], exponent[kLanes], out[kLanes];
+      std::fill_n(in, kLanes, x);
+      std::fill_n(exponent, kLanes, y);
+      f(in, exponent, out);
+      double want = std::pow(static_cast<double>(x), static_cast<double>(y));
+      float rounded = static_cast<float>(want);
+      if (std::isnan(rounded)) EXPECT_TRUE(std::isnan(out[0])) << x << " ^ " << y << " is " << out[0];
+      else if (std::isinf(rounded) || rounded == 0) EXPECT_EQ(out[0], rounded) << x << " ^ " << y;
+      else worstError = std::max(worstError, std::fabs(out[0] - want) / ulpOf(want));
+    }
+  EXPECT_LT(worstError, 4);
+}
+
+TEST(Fp8, ConversionsAgreeWithTheFormats) {
+  for (auto kind : {Fp8::e4m3, Fp8::e5m2}) {
+    Compiled widen(i8, f32, 1, [kind](llvm::IRBuilder<>& b, std::vector<llvm::Value*> a) { return fp8ToF32(b, a[0], kind); });
+    Compiled narrow(f32, i8, 1, [kind](llvm::IRBuilder<>& b, std::vector<llvm::Value*> a) { return f32ToFp8(b, a[0], kind); });
+    int mantissa = kind == Fp8::e4m3 ? 3 : 2, bias = kind == Fp8::e4m3 ? 7 : 15;
+    auto decode = [&](uint8_t v) -> double {
+      int e = (v & 0x7f) >> mantissa, m = v & ((1 << mantissa) - 1);
+      bool top = e == (1 << (7 - mantissa)) - 1;
+      if (kind == Fp8::e4m3 && (v & 0x7f) == 0x7f) return NAN;
+      if (kind == Fp8::e5m2 && top) return m ? NAN : ((v & 0x80) ? -INFINITY : INFINITY);
+      double r = e ? std::ldexp(1.0 + m / double(1 << mantissa), e - bias) : std::ldexp(m / double(1 << mantissa), 1 - bias);
+      return (v & 0x80) ? -r : r;
+    };
+    std::vector<double> finite;  // non-negative, ascending: code order
+    for (int v = 0; v < 128; ++v)
+      if (std::isfinite(decode(v))) finite.push_back(decode(v));
+    for (int v = 0; v < 256; ++v) {
+      uint8_t in[kLanes];
+      float wide[kLanes];
+      std::fill_n(in, kLanes, static_cast<uint8_t>(v));
+      widen(in, in, wide);
+      double want = decode(v);
+      if (std::isnan(want)) EXPECT_TRUE(std::isnan(wide[0])) << v;
+      else EXPECT_EQ(wide[0], want) << v;
+    }
+    for (uint64_t bits = 0; bits < (1ull << 31); bits += 65521) {
+      float x;
+      uint32_t low = static_cast<uint32_t>(bits);
+      std::memcpy(&x, &low, 4);
+      if (std::isnan(x)) continue;
+      float in[kLanes];
+      uint8_t out[kLanes];
+      std::fill_n(in, kLanes, x);
+      narrow(in, in, out);
+      // Nearest code, ties to the even one; beyond the largest: the largest.
+      size_t best = std::lower_bound(finite.begin(), finite.end(), static_cast<double>(x)) - finite.begin();
+      if (best == finite.size()) best = finite.size() - 1;
+      else if (best > 0) {
+        double up = finite[best] - x, down = x - finite[best - 1];
+        if (down < up || (down == up && (best - 1) % 2 == 0)) --best;
+      }
+      ASSERT_EQ(out[0], best) << x;
+    }
+  }
+}
+
+}  // namespace
