@@ -1,0 +1,17 @@
+// access.h - one vectorised memory access of one thread, in global or shared memory, with an optional predicate.
+#pragma once
+#include "compiler/gpu/lowering/emitter.h"
+
+namespace tile::ir {
+
+/// `count` consecutive elements at `ptr`, aligned to their total size (at most 16 bytes). With a predicate, a thread for
+/// which it is false touches no memory and gets `fallback` (one value per element). i1 elements are bytes in memory.
+Regs loadVector(Emitter& e, llvm::Value* ptr, llvm::Type* element, int count, llvm::Value* predicate = nullptr,
+                llvm::ArrayRef<llvm::Value*> fallback = {}, CacheHint cache = CacheHint::none);
+void storeVector(Emitter& e, llvm::Value* ptr, llvm::ArrayRef<llvm::Value*> values, llvm::Value* predicate = nullptr,
+                 CacheHint cache = CacheHint::none);
+
+/// Bytes of an element in memory.
+int memoryBytes(llvm::Type* element);
+
+}  // namespace tile::ir

@@ -1,0 +1,122 @@
+// emitter.h - translation of one laid-out kernel to LLVM IR for NVPTX: what the lowering of every op builds on.
+//
+// Values: a scalar is one LLVM value; a tile is one LLVM value per register of its layout (padding registers included,
+// their content is arbitrary); a view is a ViewValue; a tile in shared memory is one pointer (address space 3).
+// Tiles of i1 are LLVM i1 in registers and bytes in memory; f8 is i8. Every thread of the program runs the same code; thread
+// coordinates are values computed once in the entry block.
+#pragma once
+#include <map>
+
+#include "compiler/analysis/facts.h"
+#include "compiler/compiler.h"
+#include "compiler/dialect/dialect.h"
+#include "compiler/layout/layout.h"
+#include "compiler/lowering/elementwise.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/Module.h"
+
+namespace tile::ir {
+
+using Regs = llvm::SmallVector<llvm::Value*, 8>;
+
+struct ViewValue {
+  llvm::Value* ptr;                                ///< address space 1
+  llvm::SmallVector<llvm::Value*, 4> dims, strides;  ///< i64, in elements
+};
+
+class Emitter {
+ public:
+  Emitter(mlir::func::FuncOp kernel, const Target& target, const CompileOptions& options, llvm::LLVMContext& context,
+          KernelBinary& info);
+  ~Emitter();
+  /// The whole kernel; null after emitting diagnostics.
+  std::unique_ptr<llvm::Module> run();
+
+  llvm::IRBuilder<> b;  ///< inserts at the current point
+  const Target& target;
+  const CompileOptions& options;
+  KernelBinary& info;
+
+  // ---- values
+  llvm::ArrayRef<llvm::Value*> regs(mlir::Value tile) const;  ///< also scalars (one) and shared tiles (their pointer)
+  llvm::Value* scalar(mlir::Value value) const { return regs(value).front(); }
+  const ViewValue& view(mlir::Value value) const;
+  void define(mlir::Value value, Regs registers);
+  void define(mlir::Value value, llvm::Value* scalar) { define(value, Regs{scalar}); }
+  void defineView(mlir::Value value, ViewValue view);
+  /// Layout of a tile; a scalar has the layout of a rank-0 tile that every thread holds.
+  const layout::Layout& layoutOf(mlir::Value tile) const;
+  llvm::Type* elementType(mlir::Value value);     ///< LLVM type of one register
+  const Facts& facts() const { return *facts_; }
+
+  // ---- threads
+  int numWarps() const { return numWarps_; }
+  int numThreads() const { return numWarps_ * target.lanes; }
+  llvm::Value* thread() const { return thread_; }  ///< i32, 0..numThreads
+  llvm::Value* lane() const { return lane_; }
+  llvm::Value* warp() const { return warp_; }
+  /// i32: what this thread's lane and warp add to coordinate `dim` (to which register coordinates are added).
+  llvm::Value* threadCoord(const layout::Layout& layout, int dim);
+  /// i1, or null for "always": this thread is the first of all that hold the same elements.
+  llvm::Value* isFirstReplica(const layout::Layout& layout);
+  /// i1, or null for "always": register `reg` of this thread is inside the tile.
+  llvm::Value* inTile(const layout::Layout& layout, int reg);
+  void barrier();   ///< all threads of the program
+  void syncWarp();
+  llvm::Value* shuffleXor(llvm::Value* value, int mask);           ///< any scalar type
+  llvm::Value* shuffleUp(llvm::Value* value, int delta);
+  llvm::Value* shuffleDown(llvm::Value* value, int delta);
+  llvm::Value* shuffleIdx(llvm::Value* value, llvm::Value* lane);
+
+  // ---- shared memory
+  llvm::Value* shared(int64_t offset);             ///< pointer to a byte of the program's shared memory
+  /// Start of the scratch that place_buffers gave an op (see compiler/gpu/scratch.h).
+  llvm::Value* scratch(mlir::Operation* op);
+
+  // ---- building blocks
+  /// The region's ops on scalars, terminator excluded; returns the terminator's operands. For combiners.
+  llvm::FailureOr<Regs> inlineRegion(mlir::Region& region, llvm::ArrayRef<llvm::Value*> arguments);
+  llvm::LogicalResult emitBlock(mlir::Block& block);               ///< all ops but the terminator
+  /// Inline assembly; convergent and with side effects unless `pure`. Results: none, one, or a struct.
+  llvm::Value* inlineAsm(llvm::Type* result, llvm::StringRef text, llvm::StringRef constraints,
+                         llvm::ArrayRef<llvm::Value*> args, bool pure = false);
+  llvm::Value* i32(int64_t value) { return b.getInt32(static_cast<uint32_t>(value)); }
+  llvm::Value* i64(int64_t value) { return b.getInt64(static_cast<uint64_t>(value)); }
+  llvm::Value* andAll(llvm::ArrayRef<llvm::Value*> conditions);    ///< nulls are true; null when all are
+  /// Debug ring of this launch (a parameter); asking for it adds the parameter's use to the ABI record.
+  llvm::Value* debugRing();
+  uint32_t debugSite(DebugSite site);              ///< registers the site, returns its index
+  const MathHooks& math() const;
+
+ private:
+  llvm::LogicalResult emitOp(mlir::Operation* op);
+  llvm::LogicalResult emitElementwiseOp(mlir::Operation* op);
+  llvm::LogicalResult emitConstant(mlir::arith::ConstantOp op);
+  llvm::LogicalResult emitFor(mlir::scf::ForOp op);
+  llvm::LogicalResult emitIf(mlir::scf::IfOp op);
+  llvm::LogicalResult emitWhile(mlir::scf::WhileOp op);
+  llvm::LogicalResult beginKernel();
+  llvm::Type* typeOf(mlir::Type type);
+  llvm::Value* linear(llvm::ArrayRef<layout::Digit> digits, llvm::Value* index, int dim);
+  llvm::Value* shuffle(llvm::Value* value, llvm::Intrinsic::ID mode, llvm::Value* operand, int clamp);
+  void setLocation(mlir::Operation* op);
+
+  mlir::func::FuncOp kernel_;
+  llvm::LLVMContext& context_;
+  std::unique_ptr<llvm::Module> module_;
+  std::unique_ptr<Facts> facts_;
+  std::unique_ptr<MathHooks> math_;
+  llvm::Function* function_ = nullptr;
+  llvm::Instruction* entryEnd_ = nullptr;  ///< per-thread constants go before it, in the entry block
+  llvm::GlobalVariable* sharedMemory_ = nullptr;
+  llvm::Value *thread_ = nullptr, *lane_ = nullptr, *warp_ = nullptr;
+  int numWarps_ = 0;
+  llvm::DenseMap<mlir::Value, Regs> values_;
+  llvm::DenseMap<mlir::Value, ViewValue> views_;
+  mutable llvm::DenseMap<mlir::Type, std::unique_ptr<layout::Layout>> layouts_;
+  std::map<std::pair<std::string, int>, llvm::Value*> threadCoords_;
+  class DebugInfo;
+  std::unique_ptr<DebugInfo> debugInfo_;
+};
+
+}  // namespace tile::ir

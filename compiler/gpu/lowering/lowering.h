@@ -1,0 +1,33 @@
+// lowering.h - one function per op: writes its LLVM IR and defines its results. Called from Emitter::emitOp's switch.
+#pragma once
+#include "compiler/gpu/lowering/emitter.h"
+
+namespace tile::ir {
+
+// memory.cpp
+llvm::LogicalResult emitLoad(Emitter& e, LoadOp op);
+llvm::LogicalResult emitStore(Emitter& e, StoreOp op);
+llvm::LogicalResult emitGather(Emitter& e, GatherOp op);
+llvm::LogicalResult emitScatter(Emitter& e, ScatterOp op);
+// atomic.cpp
+llvm::LogicalResult emitAtomicRmw(Emitter& e, AtomicRmwOp op);
+llvm::LogicalResult emitAtomicCas(Emitter& e, AtomicCasOp op);
+// reduce.cpp, scan.cpp
+llvm::LogicalResult emitReduce(Emitter& e, ReduceOp op);
+llvm::LogicalResult emitScan(Emitter& e, ScanOp op);
+// shape.cpp
+llvm::LogicalResult emitIota(Emitter& e, IotaOp op);
+llvm::LogicalResult emitSplat(Emitter& e, SplatOp op);
+llvm::LogicalResult emitBroadcast(Emitter& e, BroadcastOp op);
+llvm::LogicalResult emitReshape(Emitter& e, ReshapeOp op);
+llvm::LogicalResult emitTrans(Emitter& e, TransOp op);
+llvm::LogicalResult emitCat(Emitter& e, CatOp op);
+llvm::LogicalResult emitExtract(Emitter& e, ExtractOp op);
+llvm::LogicalResult emitTake(Emitter& e, TakeOp op);
+// convert.cpp
+llvm::LogicalResult emitConvert(Emitter& e, ConvertOp op);
+// debug.cpp
+llvm::LogicalResult emitPrint(Emitter& e, PrintOp op);
+llvm::LogicalResult emitAssert(Emitter& e, AssertOp op);
+
+}  // namespace tile::ir

@@ -1,0 +1,21 @@
+// scratch.h - shared memory an op needs only while it runs (conversions, reductions across warps, ...).
+// place_buffers asks how much, writes the address into the op's `tile.scratch` attribute; the emitter uses it there.
+#pragma once
+#include <optional>
+#include <string>
+
+#include "mlir/IR/Operation.h"
+
+namespace tile::ir {
+
+inline constexpr const char* kScratchAttr = "tile.scratch";  ///< i32 byte offset
+
+struct Scratch {
+  int64_t bytes = 0, alignment = 16;
+  bool warpLocal = false;  ///< only lanes of one warp exchange: the op contains no barrier of all threads
+  std::string what;        ///< for reports: "conversion of 64x64xf16"
+};
+/// nullopt: the op needs none.
+std::optional<Scratch> scratchOf(mlir::Operation* op);
+
+}  // namespace tile::ir
