@@ -10,5 +10,5 @@ file(GLOB tile_mlir_archives ${LLVM_LIBRARY_DIRS}/libMLIR*.a)
 list(FILTER tile_mlir_archives EXCLUDE REGEX "libMLIR(CAPI|MlirOptMain|Execution|.*Runner|.*Test|Python)")
 target_link_libraries(tile_llvm INTERFACE
   -Wl,--start-group ${tile_mlir_archives} ${tile_llvm_archives} -Wl,--end-group z zstd rt dl m
-  -Wl,--gc-sections -Wl,--exclude-libs,ALL)
+  -Wl,--gc-sections)
 target_compile_options(tile_flags INTERFACE -ffunction-sections -fdata-sections)

@@ -1,0 +1,1 @@
+// Empty on purpose: libtile.so is made of the layers' archives.
