@@ -1,0 +1,143 @@
+// control.h - control flow that depends on values known only when the kernel runs. A body is recorded once; assignments to
+// tiles declared outside become values the loop carries or the branch merges. Plain C++ `if` and `for` on configuration
+// values still work, at trace time: they choose and unroll.
+#pragma once
+#include <exception>
+#include <utility>
+
+#include "dsl/value.h"
+
+namespace tile {
+
+struct LoopOptions {
+  int stages = 0;  ///< copies of the loads in flight; 0: the compiler chooses
+  int unroll = 0;  ///< bodies per iteration; 0: the compiler chooses
+};
+
+/// What range() returns: a loop for one range-based `for`.
+class Range {
+ public:
+  struct End {};
+  class Iterator {
+   public:
+    explicit Iterator(const Range& r) : range_(r) {}
+    Iterator(const Iterator&) = delete;
+    Iterator& operator=(const Iterator&) = delete;
+    bool operator!=(End) const { return !done_; }
+    /// Opens the body: everything until ++ is recorded once.
+    Tile operator*() {
+      open_ = true;
+      const detail::Value counter = detail::open_for(range_.low_, range_.high_, range_.step_, {range_.options_.stages, range_.options_.unroll}, range_.loc_, handle_);
+      return detail::make_tile(counter, range_.loc_);
+    }
+    Iterator& operator++() {
+      open_ = false, done_ = true;
+      detail::close_for(handle_);
+      return *this;
+    }
+    /// Left without ++: a C++ break, return or goto (reported), or an exception of the user's (the trace is given up anyway).
+    ~Iterator() {
+      if (open_ && std::uncaught_exceptions() == exceptions_) detail::abandon_for(handle_, range_.loc_);
+    }
+
+   private:
+    const Range& range_;
+    uint32_t handle_ = 0;
+    bool open_ = false, done_ = false;
+    int exceptions_ = std::uncaught_exceptions();
+  };
+  Range(const Expr& low, const Expr& high, const Expr& step, LoopOptions options, SrcLoc loc)
+      : low_(low), high_(high), step_(step), options_(options), loc_(loc) {}
+  Iterator begin() const { return Iterator(*this); }
+  End end() const { return {}; }
+
+ private:
+  Expr low_, high_, step_;
+  LoopOptions options_;
+  SrcLoc loc_;
+};
+/// for (auto i : range(low, high, step)): i = low, low + step, ... below high. The step must be positive.
+inline Range range(Expr low, Expr high, Expr step, LoopOptions o = {}) { return Range(low, high, step, o, high.loc); }
+inline Range range(Expr low, Expr high, LoopOptions o = {}) { return Range(low, high, Expr(1, high.loc), o, high.loc); }
+inline Range range(Expr high, LoopOptions o = {}) { return Range(Expr(0, high.loc), high, Expr(1, high.loc), o, high.loc); }
+
+/// if (condition) then(); else otherwise(); for a scalar i1. Write the lambdas with [&]: they assign the enclosing tiles.
+template <class Then>
+void if_(Expr condition, Then&& then) {
+  uint32_t handle = 0;
+  detail::open_then(condition, handle);
+  std::forward<Then>(then)();
+  detail::close_if(handle);
+}
+template <class Then, class Else>
+void if_(Expr condition, Then&& then, Else&& otherwise) {
+  uint32_t handle = 0;
+  detail::open_then(condition, handle);
+  std::forward<Then>(then)();
+  detail::open_else(handle);
+  std::forward<Else>(otherwise)();
+  detail::close_if(handle);
+}
+
+/// The statement form: for (auto _ : when(condition)) { ... }. No lambda, and a dangling else is a syntax error.
+class When {
+ public:
+  struct Token {
+    ~Token() {}  // not trivial: no warning about an unused `_`
+  };
+  struct End {};
+  class Iterator {
+   public:
+    explicit Iterator(const When& w) : when_(w) {}
+    Iterator(const Iterator&) = delete;
+    Iterator& operator=(const Iterator&) = delete;
+    bool operator!=(End) const { return !done_; }
+    Token operator*() {
+      open_ = true;
+      detail::open_then(when_.condition_, handle_);
+      return {};
+    }
+    Iterator& operator++() {
+      open_ = false, done_ = true;
+      detail::close_if(handle_);
+      return *this;
+    }
+    ~Iterator() {
+      if (open_ && std::uncaught_exceptions() == exceptions_) detail::abandon_when(handle_, when_.condition_.loc);
+    }
+
+   private:
+    const When& when_;
+    uint32_t handle_ = 0;
+    bool open_ = false, done_ = false;
+    int exceptions_ = std::uncaught_exceptions();
+  };
+  explicit When(const Expr& condition) : condition_(condition) {}
+  Iterator begin() const { return Iterator(*this); }
+  End end() const { return {}; }
+
+ private:
+  Expr condition_;
+};
+inline When when(Expr condition) { return When(condition); }
+
+/// while (condition()) body(); the condition may read tiles but not assign them.
+template <class Condition, class Body>
+void while_(Condition&& condition, Body&& body, SrcLoc loc = SrcLoc::current()) {
+  uint32_t handle = 0;
+  detail::open_while(loc, handle);
+  {
+    const Tile c = std::forward<Condition>(condition)();
+    detail::while_condition(handle, Expr(c, loc));
+  }
+  std::forward<Body>(body)();
+  detail::close_while(handle);
+}
+
+/// Directly in a traced loop body: skip the rest of this iteration / leave the loop when the condition holds.
+inline void continue_if(Expr condition) { detail::continue_if(condition); }
+inline void break_if(Expr condition) { detail::break_if(condition); }
+/// Directly in the kernel body (or a function it calls there): this program is finished when the condition holds.
+inline void return_if(Expr condition) { detail::return_if(condition); }
+
+}  // namespace tile

@@ -1,0 +1,25 @@
+// debug.h - checks while tracing, prints and assertions while running, and promises to the compiler.
+#pragma once
+#include <string>
+
+#include "dsl/value.h"
+
+namespace tile {
+
+/// Fails the trace, with the other errors of the kernel, when a configuration makes no sense.
+inline void static_check(bool condition, const std::string& message, SrcLoc loc = SrcLoc::current()) {
+  if (!condition) detail::report("static_check failed: " + message, loc);
+}
+/// Prints a whole tile or scalar from every program that gets here; put it under if_ to choose programs.
+inline void device_print(const std::string& message, Expr x) { detail::device_print(message, x); }
+/// Where an element of the condition is false the launch fails with the message, this line and the element's index.
+inline void device_assert(Expr condition, const std::string& message) { detail::device_assert(condition, message); }
+
+/// The value, with the promise that it (every element) is a multiple of n. A wrong promise is undefined behaviour.
+inline Tile multiple_of(Expr x, int64_t n) { return detail::make_tile(detail::multiple_of(x, n), x.loc); }
+/// Promise that a scalar condition holds.
+inline void assume(Expr condition) { detail::assume(condition); }
+/// Warps per program on a GPU (1 to 32, a power of two); ignored on the host. Without it the compiler chooses.
+inline void num_warps(int n, SrcLoc loc = SrcLoc::current()) { detail::set_num_warps(n, loc); }
+
+}  // namespace tile

@@ -1,0 +1,144 @@
+// emit.h - the opaque boundary between the verbs users write and the tracer that builds IR. Everything a verb knows
+// crosses here as plain words: a Value is an index into the table of the trace in progress, an Operand is a Value or a
+// C++ literal with the place the user wrote it. No MLIR, no LLVM. Nothing here throws or aborts: a mistake is recorded
+// as a diagnostic of the trace and the operation yields Value{0}, which silences everything computed from it.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "dsl/types.h"
+
+namespace tile {
+
+/// How f32 operands of a dot are multiplied: exactly rounded, with 10 mantissa bits, or as three such products.
+enum class Prec : uint8_t { ieee, tf32, tf32x3 };
+/// What a load or store asks of the caches: nothing, used once, used again soon, or no caching at all.
+enum class Cache : uint8_t { none, streaming, last, volatile_ };
+/// Memory order of an atomic, as in std::memory_order.
+enum class Order : uint8_t { relaxed, acquire, release, acq_rel };
+/// Who observes an atomic in that order: this program, this GPU, the whole system.
+enum class Scope : uint8_t { cta, gpu, sys };
+
+namespace detail {
+
+struct Value {
+  uint32_t id;
+};
+
+/// A tile variable: where its current value is kept, and which trace it belongs to.
+struct Slot {
+  uint32_t index = 0;
+  uint32_t trace = 0;
+};
+
+struct Operand {
+  enum Kind : uint8_t { absent, value, boolean, integer, uinteger, floating };
+  union {
+    int64_t i = 0;
+    Value v;
+    bool b;
+    uint64_t u;
+    double f;
+  };
+  Kind kind = absent;
+  SrcLoc loc;
+};
+
+enum class Op : uint16_t {
+#define TILE_UNARY_OPERATOR(name, ...) name,
+#define TILE_UNARY(name, ...) name,
+#define TILE_PREDICATE(name, ...) name,
+#define TILE_BINARY_OPERATOR(name, ...) name,
+#define TILE_BINARY(name, ...) name,
+#define TILE_COMPARISON(name, ...) name,
+#define TILE_TERNARY(name, ...) name,
+#include "dsl/elementwise.def"
+};
+
+// ---- variables (tracer.cpp)
+Slot new_slot(Value initial, SrcLoc declared);
+Slot new_empty_slot(SrcLoc declared);
+Slot copy_slot(Slot from, SrcLoc declared);
+void kill_slot(Slot) noexcept;
+Value read_slot(Slot, SrcLoc);
+void write_slot(Slot, Value, SrcLoc);
+void assign_slot(Slot to, Slot from);  ///< plain `=`: no location of its own, the value's is used
+TileType type_of(Value);
+/// Records an error of the user's program.
+void report(const std::string& message, SrcLoc);
+
+// ---- values (emit.cpp)
+Value literal(const Operand&);  ///< a literal on its own: bool i1, integers i32 (i64 when needed), floats f32
+Value literal_as(const Operand&, DType);
+Value scalar_as(const Operand&, DType);  ///< a scalar that must widen to the dtype
+Value elementwise(Op, const Operand* args, int count);
+Value select(const Operand& condition, const Operand& a, const Operand& b);
+Value convert(const Operand&, DType);
+Value reinterpret(const Operand&, DType);
+Value program_id(int axis, SrcLoc);
+Value num_programs(int axis, SrcLoc);
+Value arange(int64_t low, int64_t high, SrcLoc);
+Value full(const Shape&, const Operand&, DType);
+
+// ---- shapes
+Value reshape(const Operand&, const Shape&);
+Value expand_dims(const Operand&, int axis);
+Value squeeze(const Operand&, int axis);
+Value broadcast_to(const Operand&, const Shape&);
+Value permute(const Operand&, const Shape& order);
+Value transpose(const Operand&);
+Value cat(const Operand* parts, int count, int axis);
+Value extract(const Operand&, const Shape& offsets, const Shape& shape);
+Value take(const Operand&, const Operand& indices, int axis);
+Value to_scalar(const Operand&);
+
+// ---- memory
+Value load(const Operand& pointer, const Operand& mask, const Operand& other, Cache);
+void store(const Operand& pointer, const Operand& value, const Operand& mask, Cache);
+Value load_box(Value view, const Operand* offsets, int rank, const Shape&, double pad, Cache, SrcLoc);
+void store_box(Value view, const Operand* offsets, int rank, const Operand& value, Cache, SrcLoc);
+Value view_dim(Value view, int dim, DType as, SrcLoc);
+Value view_stride(Value view, int dim, SrcLoc);
+Value view_pointer(Value view, SrcLoc);
+Value make_view(const Operand& pointer, DType element, const Operand* dims, const Operand* strides, int rank, SrcLoc);
+enum class Rmw : uint8_t { add, max, min, bit_and, bit_or, bit_xor, exchange };
+Value atomic_rmw(Rmw, const Operand& pointer, const Operand& value, const Operand& mask, Order, Scope);
+Value atomic_cas(const Operand& pointer, const Operand& expected, const Operand& desired, const Operand& mask, Order, Scope);
+
+// ---- across elements
+enum class Fold : uint8_t { sum, prod, max, min, any, all, xor_sum, argmax, argmin };
+Value reduce(Fold, const Operand&, int axis);
+Value reduce_all(Fold, const Operand&);  ///< over every axis, to a scalar
+Value scan(Fold, const Operand&, int axis, bool reverse);
+/// Opens the region of a custom combiner over `count` tiles; fills 2 * count scalars: accumulated, then next.
+void open_combiner(const Operand* sources, int count, int axis, bool is_scan, bool reverse, Value* args, SrcLoc);
+void close_combiner(const Operand* results, int count, Value* out);
+Value dot(const Operand& a, const Operand& b, const Operand& acc, Prec);
+
+// ---- control flow (tracer.cpp); `handle` ties the end of a construct to its beginning
+struct LoopHints {
+  int stages = 0, unroll = 0;
+};
+Value open_for(const Operand& low, const Operand& high, const Operand& step, LoopHints, SrcLoc, uint32_t& handle);
+void close_for(uint32_t handle);
+void abandon_for(uint32_t handle, SrcLoc);  ///< the body was left by a C++ break, return or exception
+void open_then(const Operand& condition, uint32_t& handle);
+void open_else(uint32_t handle);
+void close_if(uint32_t handle);
+void abandon_when(uint32_t handle, SrcLoc);
+void open_while(SrcLoc, uint32_t& handle);
+void while_condition(uint32_t handle, const Operand& condition);
+void close_while(uint32_t handle);
+void continue_if(const Operand&);
+void break_if(const Operand&);
+void return_if(const Operand&);
+
+// ---- hints and debugging
+Value multiple_of(const Operand&, int64_t);
+void assume(const Operand&);
+void set_num_warps(int, SrcLoc);
+void device_print(const std::string& message, const Operand&);
+void device_assert(const Operand& condition, const std::string& message);
+
+}  // namespace detail
+}  // namespace tile

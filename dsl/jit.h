@@ -1,0 +1,139 @@
+// jit.h - the untyped half of a kernel: tracing, compiling, caching, loading and launching by words. kernel.h puts the
+// types on; tools and catalogs that treat all kernels alike use AnyKernel directly. No MLIR, no LLVM.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "dsl/detail/emit.h"
+#include "dsl/detail/reflect.h"
+#include "runtime/device.h"
+
+namespace tile {
+
+/// One field of a kernel's configuration struct.
+struct ConfigField {
+  std::string name;
+  detail::FieldKind kind = detail::FieldKind::integer;
+  uint8_t bytes = 4;
+  uint64_t default_word = 0;
+};
+/// A configuration, one word per field, in order.
+using ConfigWords = std::vector<uint64_t>;
+
+/// What the compiled code may take for granted about the arguments of a launch, one word per parameter, found by looking
+/// at them (see kernel.h). All zero: nothing, always right.
+using Specialization = std::vector<uint64_t>;
+
+struct KernelOptions {
+  bool fast_math = true;   ///< approximate exp2, log2, division ... on GPUs (about 2 ulp in f32)
+  bool line_info = false;  ///< source lines for profilers
+  int num_warps = 0;       ///< 0: the kernel's own choice
+  int stages = 0;          ///< for loops without a hint
+  std::string ptxas;       ///< empty: look for it; "none": leave assembling to the driver
+  bool operator==(const KernelOptions&) const = default;
+};
+
+/// What happens around compiling, process-wide. Environment variables give the defaults (runtime/env.def).
+struct JitPolicy {
+  enum class OnMiss : uint8_t { compile, fail } on_miss = OnMiss::compile;  ///< fail: launch only what is already loaded or on disk
+  bool use_disk = true;
+  std::function<void(const std::string&)> on_compile;  ///< told what is built and why: kernel, config, device, specialisation
+};
+void set_jit_policy(JitPolicy);
+JitPolicy jit_policy();
+
+/// Counters of this process, for tests and reports.
+struct JitStats {
+  uint64_t traces = 0, compiles = 0, disk_hits = 0, memory_hits = 0;
+};
+JitStats jit_stats();
+
+namespace detail {
+struct KernelCore;
+struct TraceState;
+struct LoadedKernel;
+}  // namespace detail
+
+/// A kernel traced for one configuration: its IR, or everything that is wrong with it.
+class Traced {
+ public:
+  bool ok() const;
+  explicit operator bool() const { return ok(); }
+  /// User errors with file, line and caret; empty message when ok().
+  const Error& error() const;
+  /// Tile IR. `locations`: with the user's file:line:col on every op.
+  std::string text(bool locations = false) const;
+  std::string hash() const;  ///< of the IR without locations, 32 hex digits
+  size_t operations() const;
+  const std::string& symbol() const;
+
+ private:
+  friend class AnyKernel;
+  std::shared_ptr<detail::TraceState> state_;
+};
+
+/// A compiled kernel without its parameter types.
+class AnyCompiled {
+ public:
+  AnyCompiled() = default;
+  const KernelBinary& info() const;  ///< parameters, threads, shared memory, buffers; without the code
+  const Resources& resources() const { return info().resources; }
+  const std::string& symbol() const { return info().entry; }
+  const Specialization& specialization() const;
+  bool from_disk() const;  ///< found in the disk cache
+  double compile_ms() const;  ///< tracing and compiling (or reading from disk) and loading
+  Device& device() const;
+  const std::shared_ptr<Module>& module() const;
+  /// The IR after a stage ("traced", "tile", "layout", ... "ptx"): compiles once more and listens in.
+  Result<std::string> ir(const std::string& stage) const;
+  Result<std::string> ptx() const { return ir("ptx"); }
+  Status launch_slots(Stream& stream, const Grid& grid, std::span<const uint64_t> slots, std::span<const uint64_t> found) const;
+
+ private:
+  friend class AnyKernel;
+  std::shared_ptr<const detail::LoadedKernel> loaded_;
+};
+
+class AnyKernel {
+ public:
+  /// Fills the tiles of one trace: config words and the parameters' values.
+  using Body = std::function<void(const uint64_t* config, const detail::Value* params)>;
+  AnyKernel(std::string name, SrcLoc, std::vector<ConfigField>, std::vector<ParamInfo>, Body);
+
+  const std::string& name() const;
+  const std::vector<ConfigField>& fields() const;
+  const std::vector<ParamInfo>& params() const;
+  ConfigWords default_config() const;
+  /// Changes fields of `config` from texts "BM=64", "causal=false", "dtype=bf16". Unknown fields and bad values are user
+  /// errors that name the field, what it takes and the nearest spelling.
+  Result<ConfigWords> parse_config(std::span<const std::string> assignments, ConfigWords config) const;
+  /// "BM=128, causal=true".
+  std::string describe_config(const ConfigWords&) const;
+  /// Name, configuration and a hash, as in the symbol of the compiled code.
+  std::string symbol(const ConfigWords&) const;
+
+  Traced trace(const ConfigWords&, const Specialization& = {}) const;
+  /// For a target by name ("sm_90a", "host"), without a device: what tools and ahead-of-time use need.
+  Result<KernelBinary> compile_for(const std::string& target, const ConfigWords&, const Specialization& = {},
+                                   const KernelOptions& = {}) const;
+  /// For a device, through both caches. Thread safe; the same arguments give the same code object.
+  Result<AnyCompiled> compile(const std::shared_ptr<Device>&, const ConfigWords&, const Specialization& = {},
+                              const KernelOptions& = {}) const;
+  /// The launch path: last used, then the memory cache, then compile().
+  Status launch(Stream&, std::span<const uint64_t> config, std::span<const uint64_t> specialization, const Grid&,
+                std::span<const uint64_t> slots) const;
+  /// Forgets what is loaded; running work finishes first on the device's side.
+  void clear_memory_cache() const;
+
+  void set_options(KernelOptions);
+  const KernelOptions& options() const;
+
+ protected:
+  std::shared_ptr<detail::KernelCore> core_;
+};
+
+}  // namespace tile

@@ -1,0 +1,283 @@
+// kernel.h - a kernel as a typed host object: kernel("name", lambda) deduces the parameters of the lambda, and a launch
+// takes exactly the matching host arguments, checked by the C++ compiler:
+//   Ptr<T> <- T*      Tensor<T, R> <- TensorView<T, R>      I32, F32, ... <- an arithmetic value that does not narrow
+#pragma once
+#include <array>
+#include <concepts>
+#include <functional>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "dsl/jit.h"
+#include "dsl/memory.h"
+#include "dsl/value.h"
+#include "runtime/device.h"
+#include "runtime/tensor.h"
+
+namespace tile {
+
+/// A scalar argument that may widen but never narrows: 3 for an I32 or F32, but no long long for an I32.
+template <class T>
+struct Exact {
+  T value;
+  template <class U>
+    requires(std::is_arithmetic_v<T> ? std::is_arithmetic_v<U> && requires(U u) { T{u}; } : std::same_as<U, T>)
+  Exact(U u) : value{u} {}
+  operator T() const { return value; }
+};
+
+/// Configuration of a kernel that has none.
+struct NoConfig {};
+
+namespace detail {
+
+// What each kind of parameter is on the host: its argument type, its slots (runtime/abi.h) and what may be promised to the
+// compiler about one argument, packed into a word:
+//   pointer  bit 0: 16-byte aligned
+//   scalar   bit 0: integer multiple of 16
+//   view     bit 0: base 16-byte aligned; bits 1-4: 1 + the last dim with stride 1 (0: none);
+//            then 3 bits per dim: stride divisibility (1: 16 bytes' worth, 2: 16 elements), 1 bit: size divisible by 16
+inline ParamInfo param_info(ParamInfo::Kind kind, DType dtype, uint8_t rank) {
+  ParamInfo p;
+  p.kind = kind, p.dtype = dtype, p.rank = rank;
+  return p;
+}
+template <class P>
+struct Param {
+  static_assert(kAlwaysFalse<P>, "a kernel parameter is a Ptr<T>, a Tensor<T, R> or a scalar (I32, F32, ...), taken by value");
+  using Host = int;
+  static ParamInfo info() { return {}; }
+  static constexpr size_t kSlots = 1;
+  static void pack(const Host&, uint64_t*) {}
+  static uint64_t promise(const Host&) { return 0; }
+};
+template <class P>
+inline constexpr bool kIsParam = false;
+template <class T>
+inline constexpr bool kIsParam<Ptr<T>> = true;
+template <class T>
+inline constexpr bool kIsParam<Scalar<T>> = true;
+template <class T, int R>
+inline constexpr bool kIsParam<Tensor<T, R>> = true;
+
+template <class T>
+struct Param<Ptr<T>> {
+  using Host = T*;
+  static constexpr size_t kSlots = 1;
+  static ParamInfo info() { return param_info(ParamInfo::pointer, dtype_of<T>(), 0); }
+  static void pack(const Host& p, uint64_t* slots) { slots[0] = reinterpret_cast<uintptr_t>(p); }
+  static uint64_t promise(const Host& p) { return (reinterpret_cast<uintptr_t>(p) & 15) == 0; }
+};
+
+template <class T>
+struct Param<Scalar<T>> {
+  using Host = Exact<T>;
+  static constexpr size_t kSlots = 1;
+  static ParamInfo info() { return param_info(ParamInfo::scalar, dtype_of<T>(), 0); }
+  static void pack(const Host& s, uint64_t* slots) {
+    if constexpr (std::is_integral_v<T>) slots[0] = static_cast<uint64_t>(static_cast<int64_t>(s.value));  // extended
+    else if constexpr (sizeof(T) == 8) slots[0] = std::bit_cast<uint64_t>(s.value);
+    else if constexpr (sizeof(T) == 4) slots[0] = std::bit_cast<uint32_t>(s.value);
+    else if constexpr (sizeof(T) == 2) slots[0] = std::bit_cast<uint16_t>(s.value);
+    else slots[0] = std::bit_cast<uint8_t>(s.value);
+  }
+  static uint64_t promise(const Host& s) {
+    if constexpr (std::is_integral_v<T> && sizeof(T) >= 4) return (s.value & 15) == 0;
+    else return 0;
+  }
+};
+
+template <class T, int R>
+struct Param<Tensor<T, R>> {
+  using Host = TensorView<T, R>;
+  static constexpr size_t kSlots = 1 + 2 * R;
+  static ParamInfo info() { return param_info(ParamInfo::view, dtype_of<T>(), R); }
+  static void pack(const Host& v, uint64_t* slots) {
+    slots[0] = reinterpret_cast<uintptr_t>(v.data);
+    for (int d = 0; d < R; ++d) slots[1 + d] = static_cast<uint64_t>(v.shape[d]), slots[1 + R + d] = static_cast<uint64_t>(v.strides[d]);
+  }
+  static uint64_t promise(const Host& v) {
+    constexpr int64_t kBytes16 = 16 / static_cast<int64_t>(size_of(dtype_of<T>()));  // elements in 16 bytes
+    uint64_t word = (reinterpret_cast<uintptr_t>(v.data) & 15) == 0;
+    for (int d = 0; d < R; ++d) {
+      const int64_t stride = v.strides[d];
+      if (stride == 1) word = (word & ~uint64_t{30}) | uint64_t(d + 1) << 1;
+      // The stride of a dim of size 1 is never used: only index 0 is inside.
+      const uint64_t level = v.shape[d] <= 1 || (stride & 15) == 0 ? 2 : (stride & (kBytes16 - 1)) == 0 ? 1 : 0;
+      word |= (level | uint64_t((v.shape[d] & 15) == 0) << 2) << (5 + 3 * d);
+    }
+    return word;
+  }
+};
+
+}  // namespace detail
+
+/// The argument a kernel parameter takes on the host.
+template <class P>
+using HostArg = typename detail::Param<P>::Host;
+
+/// A kernel compiled for one configuration on one device.
+template <class... P>
+class Compiled : public AnyCompiled {
+ public:
+  Compiled() = default;
+  explicit Compiled(AnyCompiled c) : AnyCompiled(std::move(c)) {}
+  /// Code specialised to other arguments (alignment, divisibility) refuses these with a user error.
+  Status try_launch(Stream& stream, const Grid& grid, HostArg<P>... args) const {
+    std::array<uint64_t, (detail::Param<P>::kSlots + ... + 0)> slots;
+    size_t at = 0;
+    ((detail::Param<P>::pack(args, slots.data() + at), at += detail::Param<P>::kSlots), ...);
+    const std::array<uint64_t, sizeof...(P)> found{detail::Param<P>::promise(args)...};
+    return launch_slots(stream, grid, slots, found);
+  }
+  /// Throws tile::Exception.
+  void launch(Stream& stream, const Grid& grid, HostArg<P>... args) const {
+    if (Status s = try_launch(stream, grid, args...); !s) throw Exception(s.error());
+  }
+};
+
+/// A typed kernel. Copies share code and caches.
+template <class Cfg, class... P>
+class Kernel : public AnyKernel {
+ public:
+  using Config = Cfg;
+  using GridFunction = std::function<Grid(const Cfg&, const HostArg<P>&...)>;
+
+  Kernel(std::string name, SrcLoc loc, Body body) : AnyKernel(std::move(name), loc, describe_fields(), {detail::Param<P>::info()...}, std::move(body)) {}
+
+  /// How many programs to run, from the configuration and the launch arguments: what operator() uses.
+  template <class F>
+  Kernel grid(F f) const {
+    static_assert(std::is_invocable_r_v<Grid, F, const Cfg&, const HostArg<P>&...>,
+                  "the grid function takes the configuration and the kernel's host arguments and returns a Grid");
+    Kernel k = *this;
+    k.grid_ = std::move(f);
+    return k;
+  }
+  /// Configurations worth trying; the first one is what a launch without a configuration uses.
+  Kernel tune(std::vector<Cfg> space) const {
+    Kernel k = *this;
+    k.space_ = std::move(space);
+    return k;
+  }
+  Kernel options(KernelOptions o) const {
+    Kernel k = *this;
+    k.set_options(std::move(o));
+    return k;
+  }
+  using AnyKernel::options;
+  const std::vector<Cfg>& space() const { return space_; }
+  Cfg default_cfg() const { return space_.empty() ? Cfg{} : space_[0]; }
+
+  using AnyKernel::trace;
+  Traced trace(const Cfg& config = {}) const { return AnyKernel::trace(words(config)); }
+
+  using AnyKernel::compile;
+  /// Right for any arguments.
+  Result<Compiled<P...>> compile(const std::shared_ptr<Device>& device, const Cfg& config) const {
+    return typed(AnyKernel::compile(device, words(config), {}, options()));
+  }
+  /// For arguments as well aligned and divisible as these.
+  Result<Compiled<P...>> compile(const std::shared_ptr<Device>& device, const Cfg& config, HostArg<P>... like) const
+    requires(sizeof...(P) > 0)
+  {
+    return typed(AnyKernel::compile(device, words(config), {detail::Param<P>::promise(like)...}, options()));
+  }
+
+  /// Launches over an explicit grid, compiling first if these arguments need new code.
+  Status try_launch(Stream& stream, const Cfg& config, const Grid& grid, HostArg<P>... args) const {
+    std::array<uint64_t, (detail::Param<P>::kSlots + ... + 0)> slots;
+    size_t at = 0;
+    ((detail::Param<P>::pack(args, slots.data() + at), at += detail::Param<P>::kSlots), ...);
+    const std::array<uint64_t, sizeof...(P)> found{detail::Param<P>::promise(args)...};
+    const auto key = detail::config_words(config);
+    return AnyKernel::launch(stream, key, found, grid, slots);
+  }
+  void launch(Stream& stream, const Cfg& config, const Grid& grid, HostArg<P>... args) const {
+    if (Status s = try_launch(stream, config, grid, args...); !s) throw Exception(s.error());
+  }
+  /// Launches over the grid of grid(). Throws tile::Exception.
+  void operator()(Stream& stream, const Cfg& config, HostArg<P>... args) const {
+    if (Status s = try_call(stream, config, args...); !s) throw Exception(s.error());
+  }
+  void operator()(Stream& stream, HostArg<P>... args) const {
+    if (Status s = try_call(stream, default_cfg(), args...); !s) throw Exception(s.error());
+  }
+  Status try_call(Stream& stream, const Cfg& config, HostArg<P>... args) const {
+    if (!grid_) return Error{ErrorKind::user, "kernel '" + name() + "' has no grid function: add .grid(...) or launch with an explicit Grid", {}};
+    return try_launch(stream, config, grid_(config, args...), args...);
+  }
+
+  static ConfigWords words(const Cfg& config) {
+    const auto w = detail::config_words(config);
+    return {w.begin(), w.end()};
+  }
+  static Cfg from_words(const ConfigWords& w) { return detail::config_from_words<Cfg>(w.data()); }
+
+ private:
+  static Result<Compiled<P...>> typed(Result<AnyCompiled> r) {
+    if (!r) return r.error();
+    return Compiled<P...>(std::move(*r));
+  }
+  static std::vector<ConfigField> describe_fields() {
+    const Cfg config{};
+    const auto pointers = detail::fields_of(config);
+    return [&]<size_t... I>(std::index_sequence<I...>) {
+      return std::vector<ConfigField>{ConfigField{
+          std::string(detail::field_name<Cfg, I>()),
+          detail::field_kind<std::remove_cv_t<std::remove_pointer_t<std::tuple_element_t<I, decltype(pointers)>>>>(),
+          static_cast<uint8_t>(sizeof(*std::get<I>(pointers))), detail::field_to_word(*std::get<I>(pointers))}...};
+    }(std::make_index_sequence<detail::kFields<Cfg>>{});
+  }
+  GridFunction grid_;
+  std::vector<Cfg> space_;
+};
+
+namespace detail {
+template <class F, class Cfg, class... P>
+Kernel<Cfg, P...> make_kernel(std::string name, F f, SrcLoc loc, bool) {
+  auto body = [f = std::move(f), loc](const uint64_t* config, const Value* params) {
+    [&]<size_t... I>(std::index_sequence<I...>) {
+      // Parameters are built in place: each is its own variable, declared at the kernel.
+      if constexpr (std::is_invocable_v<const F&, const Cfg&, P...>) f(config_from_words<Cfg>(config), P(ParamValue{params[I], loc})...);
+      else f(P(ParamValue{params[I], loc})...);
+    }(std::index_sequence_for<P...>{});
+  };
+  return Kernel<Cfg, P...>(std::move(name), loc, std::move(body));
+}
+template <class F, class... A>
+struct Deduce;
+template <class F>
+struct Deduce<F> {
+  static Kernel<NoConfig> make(std::string n, F f, SrcLoc l) { return make_kernel<F, NoConfig>(std::move(n), std::move(f), l, true); }
+};
+template <class F, class First, class... Rest>
+struct Deduce<F, First, Rest...> {
+  using Plain = std::remove_cvref_t<First>;
+  static constexpr bool kHasConfig = !kIsParam<Plain> && std::is_class_v<Plain> && std::is_aggregate_v<Plain>;
+  static auto make(std::string n, F f, SrcLoc l) {
+    if constexpr (kHasConfig) return make_kernel<F, Plain, Rest...>(std::move(n), std::move(f), l, true);
+    else return make_kernel<F, NoConfig, First, Rest...>(std::move(n), std::move(f), l, true);
+  }
+};
+template <class F, class M>
+struct Callable;
+template <class F, class C, class... A>
+struct Callable<F, void (C::*)(A...) const> : Deduce<F, A...> {};
+template <class F, class... A>
+struct Callable<F, void (*)(A...)> : Deduce<F, A...> {};
+}  // namespace detail
+
+/// A kernel from a lambda or a function pointer: void(const Cfg&, parameters...) or void(parameters...). Cfg is an
+/// aggregate of trace-time constants. `name` is part of symbols, caches and messages.
+template <class F>
+auto kernel(std::string name, F f, SrcLoc loc = SrcLoc::current()) {
+  if constexpr (std::is_pointer_v<F>) return detail::Callable<F, F>::make(std::move(name), f, loc);
+  else return detail::Callable<F, decltype(&F::operator())>::make(std::move(name), std::move(f), loc);
+}
+
+}  // namespace tile

@@ -1,0 +1,89 @@
+// math.h - operators and mathematical functions on tiles, creation and conversion.
+// Operands broadcast only between equal ranks (sizes equal or 1) or against a scalar. Within a kind (signed, unsigned,
+// float) the narrower operand widens; across kinds, and between f16 and bf16, a cast must be written.
+#pragma once
+#include "dsl/value.h"
+
+namespace tile {
+
+namespace detail {
+inline Tile apply(Op op, const Expr& a) { return make_tile(elementwise(op, &a, 1), a.loc); }
+inline Tile apply(Op op, const Expr& a, const Expr& b) {
+  const Operand args[] = {a, b};
+  return make_tile(elementwise(op, args, 2), a.loc);
+}
+inline Tile apply(Op op, const Expr& a, const Expr& b, const Expr& c) {
+  const Operand args[] = {a, b, c};
+  return make_tile(elementwise(op, args, 3), a.loc);
+}
+/// x op= y: like x = x op y, located where y was written.
+inline Tile& update(Tile& x, Op op, const Expr& y) {
+  const Operand args[] = {Expr(x, y.loc), y};
+  write_slot(slot_of(x), elementwise(op, args, 2), y.loc);
+  return x;
+}
+}  // namespace detail
+
+#define TILE_UNARY_OPERATOR(name, symbol, ...) \
+  inline Tile operator symbol(Expr x) { return detail::apply(detail::Op::name, x); }
+#define TILE_UNARY(name, ...) \
+  inline Tile name(Expr x) { return detail::apply(detail::Op::name, x); }
+#define TILE_PREDICATE TILE_UNARY
+#define TILE_BINARY_OPERATOR(name, symbol, ...)                                                   \
+  inline Tile operator symbol(Expr x, Expr y) { return detail::apply(detail::Op::name, x, y); }   \
+  inline Tile& operator symbol##=(Tile& x, Expr y) { return detail::update(x, detail::Op::name, y); }
+#define TILE_BINARY(name, ...) \
+  inline Tile name(Expr x, Expr y) { return detail::apply(detail::Op::name, x, y); }
+#define TILE_COMPARISON(name, symbol, ...) \
+  inline Tile operator symbol(Expr x, Expr y) { return detail::apply(detail::Op::name, x, y); }
+#define TILE_TERNARY(name, ...) \
+  inline Tile name(Expr x, Expr y, Expr z) { return detail::apply(detail::Op::name, x, y, z); }
+#include "dsl/elementwise.def"
+
+// The same names on plain C++ numbers stay plain numbers: config arithmetic must not become part of the kernel.
+template <std::integral A, std::integral B>
+constexpr std::common_type_t<A, B> cdiv(A a, B b) {
+  return static_cast<std::common_type_t<A, B>>(a / b + (a % b != 0 ? 1 : 0));
+}
+template <Arithmetic A, Arithmetic B>
+constexpr std::common_type_t<A, B> max(A a, B b) {
+  return a < b ? static_cast<std::common_type_t<A, B>>(b) : static_cast<std::common_type_t<A, B>>(a);
+}
+template <Arithmetic A, Arithmetic B>
+constexpr std::common_type_t<A, B> min(A a, B b) {
+  return b < a ? static_cast<std::common_type_t<A, B>>(b) : static_cast<std::common_type_t<A, B>>(a);
+}
+
+/// Element by element: a where the condition holds, else b.
+inline Tile where(Expr condition, Expr a, Expr b) { return detail::make_tile(detail::select(condition, a, b), condition.loc); }
+/// The same values as elements of another type. Float to integer truncates (out of range: undefined), to i1 tests != 0.
+inline Tile cast(Expr x, DType to) { return detail::make_tile(detail::convert(x, to), x.loc); }
+/// The same bits read as another type of equal size.
+inline Tile bitcast(Expr x, DType to) { return detail::make_tile(detail::reinterpret(x, to), x.loc); }
+
+/// Index of this program, and the number of programs, along an axis (0, 1, 2) of the grid. i32.
+inline Tile program_id(int axis, SrcLoc loc = SrcLoc::current()) { return detail::make_tile(detail::program_id(axis, loc), loc); }
+inline Tile num_programs(int axis, SrcLoc loc = SrcLoc::current()) { return detail::make_tile(detail::num_programs(axis, loc), loc); }
+/// low, low + 1, ... high - 1 as a rank-1 i32 tile; both known while tracing.
+inline Tile arange(int64_t low, int64_t high, SrcLoc loc = SrcLoc::current()) { return detail::make_tile(detail::arange(low, high, loc), loc); }
+/// A tile with one value everywhere.
+inline Tile full(Shape shape, Expr value, DType dtype) { return detail::make_tile(detail::full(shape, value, dtype), value.loc); }
+inline Tile zeros(Shape shape, DType dtype, SrcLoc loc = SrcLoc::current()) { return full(shape, Expr(0, loc), dtype); }
+inline Tile ones(Shape shape, DType dtype, SrcLoc loc = SrcLoc::current()) { return full(shape, Expr(1, loc), dtype); }
+inline Tile zeros_like(Expr x) {
+  const TileType t = detail::type_of(x.kind == Expr::value ? x.v : detail::literal(x));
+  return full(t.shape, Expr(0, x.loc), t.dtype);
+}
+
+/// x limited to [low, high].
+inline Tile clamp(Expr x, Expr low, Expr high) { return min(Expr(max(x, low), x.loc), high); }
+/// 1 / (1 + e^-x), computed with exp2.
+inline Tile sigmoid(Expr x) {
+  const SrcLoc at = x.loc;
+  Tile e = exp2(Expr(detail::apply(detail::Op::mul, x, Expr(-1.4426950408889634, at)), at));
+  return detail::apply(detail::Op::div, Expr(1.0, at), Expr(detail::apply(detail::Op::add, Expr(e, at), Expr(1.0, at)), at));
+}
+/// x * sigmoid(x).
+inline Tile silu(Expr x) { return detail::apply(detail::Op::mul, x, Expr(sigmoid(x), x.loc)); }
+
+}  // namespace tile

@@ -1,0 +1,60 @@
+// random.h - counter-based random numbers (Philox 4x32-10, Salmon et al., SC 2011): element i of stream `seed` does not depend
+// on tile shapes or the grid, so results are reproducible on every device.
+#pragma once
+#include <array>
+
+#include "dsl/math.h"
+
+namespace tile {
+
+/// Four u32 tiles from a 128-bit counter (u32 tiles or literals) and a 64-bit key (two u32 scalars).
+inline std::array<Tile, 4> philox(Expr c0, Expr c1, Expr c2, Expr c3, Expr key0, Expr key1) {
+  const SrcLoc at = c0.loc;
+  auto op = [&](detail::Op o, const Tile& a, const Tile& b) { return detail::apply(o, Expr(a, at), Expr(b, at)); };
+  auto word = [&](const Expr& e) { return cast(e.kind == Expr::value ? e : Expr(detail::make_tile(detail::literal_as(e, u32), at), at), u32); };
+  auto constant = [&](uint32_t c) { return detail::make_tile(detail::literal_as(Expr(c, at), u32), at); };
+  Tile x0 = word(c0), x1 = word(c1), x2 = word(c2), x3 = word(c3), k0 = word(key0), k1 = word(key1);
+  const Tile m0 = constant(0xD2511F53u), m1 = constant(0xCD9E8D57u), w0 = constant(0x9E3779B9u), w1 = constant(0xBB67AE85u);
+  for (int round = 0; round < 10; ++round) {
+    const Tile high0 = op(detail::Op::umulhi, x0, m0), low0 = op(detail::Op::mul, x0, m0);
+    const Tile high1 = op(detail::Op::umulhi, x2, m1), low1 = op(detail::Op::mul, x2, m1);
+    x0 = op(detail::Op::bit_xor, op(detail::Op::bit_xor, high1, x1), k0);
+    x2 = op(detail::Op::bit_xor, op(detail::Op::bit_xor, high0, x3), k1);
+    x1 = low1, x3 = low0;
+    k0 = op(detail::Op::add, k0, w0), k1 = op(detail::Op::add, k1, w1);
+  }
+  return {x0, x1, x2, x3};
+}
+
+namespace detail {
+/// The four words for element `offset` of stream `seed`; both may be up to 64 bits wide.
+inline std::array<Tile, 4> random_words(const Expr& seed, const Expr& offset) {
+  const SrcLoc at = offset.loc;
+  auto low = [&](const Expr& e) { return cast(Expr(cast(e, u64), at), u32); };
+  auto high = [&](const Expr& e) { return cast(Expr(apply(Op::shr, Expr(cast(e, u64), at), Expr(32, at)), at), u32); };
+  return philox(Expr(low(offset), at), Expr(high(offset), at), Expr(0u, at), Expr(0u, at), Expr(low(seed), at), Expr(high(seed), at));
+}
+/// Upper 24 bits of a word as f32 in [0, 1).
+inline Tile to_unit(const Tile& word, SrcLoc at) {
+  Tile bits = apply(Op::shr, Expr(word, at), Expr(8, at));
+  return apply(Op::mul, Expr(cast(Expr(bits, at), f32), at), Expr(0x1p-24, at));
+}
+}  // namespace detail
+
+/// Uniform u32 words, one per element of `offset`.
+inline Tile randint(Expr seed, Expr offset) { return detail::random_words(seed, offset)[0]; }
+/// Uniform f32 in [0, 1).
+inline Tile rand(Expr seed, Expr offset) { return detail::to_unit(detail::random_words(seed, offset)[0], offset.loc); }
+/// Normal f32 with mean 0 and variance 1 (Box-Muller).
+inline Tile randn(Expr seed, Expr offset) {
+  const SrcLoc at = offset.loc;
+  const auto words = detail::random_words(seed, offset);
+  auto op = [&](detail::Op o, const Tile& a, double b) { return detail::apply(o, Expr(a, at), Expr(b, at)); };
+  // 1 - u lies in (0, 1]: its logarithm is finite.
+  const Tile u = detail::apply(detail::Op::sub, Expr(1.0, at), Expr(detail::to_unit(words[0], at), at));
+  const Tile radius = sqrt(Expr(op(detail::Op::mul, log2(Expr(u, at)), -2.0 * 0.6931471805599453), at));
+  const Tile angle = op(detail::Op::mul, detail::to_unit(words[1], at), 6.283185307179586);
+  return detail::apply(detail::Op::mul, Expr(radius, at), Expr(cos(Expr(angle, at)), at));
+}
+
+}  // namespace tile
