@@ -1,0 +1,84 @@
+// range.cpp - interval arithmetic.
+#include "compiler/analysis/range.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+namespace tile::ir {
+namespace {
+
+std::optional<int64_t> add(int64_t a, int64_t b) {
+  int64_t r;
+  return __builtin_add_overflow(a, b, &r) ? std::nullopt : std::optional(r);
+}
+std::optional<int64_t> sub(int64_t a, int64_t b) {
+  int64_t r;
+  return __builtin_sub_overflow(a, b, &r) ? std::nullopt : std::optional(r);
+}
+std::optional<int64_t> mul(int64_t a, int64_t b) {
+  int64_t r;
+  return __builtin_mul_overflow(a, b, &r) ? std::nullopt : std::optional(r);
+}
+
+}  // namespace
+
+Range fullRange(unsigned bits) {
+  if (bits <= 1) return {0, 1};
+  if (bits >= 64) return {std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max()};
+  return {-(int64_t{1} << (bits - 1)), (int64_t{1} << (bits - 1)) - 1};
+}
+
+Range wrapped(Range r, unsigned bits) {
+  Range full = fullRange(bits);
+  return r.min >= full.min && r.max <= full.max ? r : full;
+}
+
+Range join(Range a, Range b) { return {std::min(a.min, b.min), std::max(a.max, b.max)}; }
+
+Range addRange(Range a, Range b, unsigned bits) {
+  auto low = add(a.min, b.min), high = add(a.max, b.max);
+  return low && high ? wrapped({*low, *high}, bits) : fullRange(bits);
+}
+
+Range subRange(Range a, Range b, unsigned bits) {
+  auto low = sub(a.min, b.max), high = sub(a.max, b.min);
+  return low && high ? wrapped({*low, *high}, bits) : fullRange(bits);
+}
+
+Range mulRange(Range a, Range b, unsigned bits) {
+  Range r{std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::min()};
+  for (int64_t x : {a.min, a.max})
+    for (int64_t y : {b.min, b.max}) {
+      auto p = mul(x, y);
+      if (!p) return fullRange(bits);
+      r = join(r, {*p, *p});
+    }
+  return wrapped(r, bits);
+}
+
+Range divRange(Range a, Range b, unsigned bits) {
+  if (b.contains(0) || (a.contains(fullRange(64).min) && b.contains(-1))) return fullRange(bits);
+  Range r{std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::min()};
+  for (int64_t x : {a.min, a.max})
+    for (int64_t y : {b.min, b.max}) r = join(r, {x / y, x / y});
+  return wrapped(r, bits);
+}
+
+Range remRange(Range a, Range b, unsigned bits) {
+  if (b.contains(0) || b.min == std::numeric_limits<int64_t>::min()) return fullRange(bits);
+  int64_t largest = std::max(std::abs(b.min), std::abs(b.max)) - 1;  // |a % b| <= |b| - 1, with the sign of a
+  return {a.min >= 0 ? 0 : std::max(-largest, a.min), a.max <= 0 ? 0 : std::min(largest, a.max)};
+}
+
+Range minRange(Range a, Range b) { return {std::min(a.min, b.min), std::min(a.max, b.max)}; }
+Range maxRange(Range a, Range b) { return {std::max(a.min, b.min), std::max(a.max, b.max)}; }
+
+Range andRange(Range a, Range b, unsigned bits) {
+  if (a.isNonNegative() && b.isNonNegative()) return {0, std::min(a.max, b.max)};
+  if (a.isNonNegative()) return {0, a.max};
+  if (b.isNonNegative()) return {0, b.max};
+  return fullRange(bits);
+}
+
+}  // namespace tile::ir

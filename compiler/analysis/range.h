@@ -1,0 +1,33 @@
+// range.h - intervals of signed integers. An operation that may leave 64 bits, or the width asked for, gives everything.
+#pragma once
+#include <cstdint>
+
+namespace tile::ir {
+
+/// min <= value <= max. i1 counts as 0 or 1.
+struct Range {
+  int64_t min, max;
+  bool operator==(const Range&) const = default;
+  bool contains(int64_t v) const { return min <= v && v <= max; }
+  bool isConstant() const { return min == max; }
+  bool isNonNegative() const { return min >= 0; }
+};
+
+/// Everything an integer of `bits` (1..64) can hold.
+Range fullRange(unsigned bits);
+/// The range itself when it fits `bits`, else fullRange(bits): the value wrapped.
+Range wrapped(Range r, unsigned bits);
+Range join(Range a, Range b);
+
+Range addRange(Range a, Range b, unsigned bits);
+Range subRange(Range a, Range b, unsigned bits);
+Range mulRange(Range a, Range b, unsigned bits);
+/// Signed division and remainder, rounding toward zero, by a range without 0 (else everything).
+Range divRange(Range a, Range b, unsigned bits);
+Range remRange(Range a, Range b, unsigned bits);
+Range minRange(Range a, Range b);
+Range maxRange(Range a, Range b);
+/// Bitwise and, when a side is not negative.
+Range andRange(Range a, Range b, unsigned bits);
+
+}  // namespace tile::ir
