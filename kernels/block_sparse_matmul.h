@@ -1,0 +1,61 @@
+// block_sparse_matmul.h - C = A B where whole blocks of A and B are known to be zero and are never touched.
+#pragma once
+#include "kernels/parts/shapes.h"
+
+namespace tile::kernels {
+
+struct BlockSparseConfig {
+  int BM = 64, BN = 64, BK = 64;  ///< size of the blocks the masks speak of, and of the tiles
+  bool tf32 = false;              ///< f32 only
+  int stages = 2;
+  int warps = 4;
+};
+
+/// A is [M, K], B is [K, N], C is [M, N]; MASK_A is [ceil(M/BM), ceil(K/BK)] and MASK_B is [ceil(K/BK), ceil(N/BN)], i32, 0 where
+/// the block is zero. Elements of such blocks are not read. Sizes need not be multiples of the blocks. Grid {ceil(M/BM),
+/// ceil(N/BN)}.
+template <class T>
+void block_sparse_matmul_program(const BlockSparseConfig& c, Tensor<const T, 2> A, Tensor<const T, 2> B, Tensor<T, 2> C,
+                                 Tensor<const int32_t, 2> MASK_A, Tensor<const int32_t, 2> MASK_B) {
+  num_warps(c.warps);
+  auto i = program_id(0), j = program_id(1);
+  auto m0 = i * c.BM, n0 = j * c.BN;
+  Tile acc = zeros({c.BM, c.BN}, f32);
+  for (auto k : range(0, MASK_A.dim(1), 1, {.stages = c.stages})) {
+    auto present = (MASK_A.load({i, k}) != 0) & (MASK_B.load({k, j}) != 0);
+    continue_if(~present);
+    auto k0 = k * c.BK;
+    acc = dot(A.load({m0, k0}, {c.BM, c.BK}), B.load({k0, n0}, {c.BK, c.BN}), acc, c.tf32 ? Prec::tf32 : Prec::ieee);
+  }
+  C.store({m0, n0}, cast(acc, dtype_of<T>()));
+}
+
+template <class T>
+const auto& block_sparse_matmul_kernel() {
+  static const auto k = kernel(typed_name("block_sparse_matmul", dtype_of<T>()), block_sparse_matmul_program<T>)
+                            .grid([](const BlockSparseConfig& c, const auto&, const auto&, const auto& C, const auto&...) {
+                              return Grid{cdiv(C.shape[0], c.BM), cdiv(C.shape[1], c.BN)};
+                            });
+  return k;
+}
+
+inline BlockSparseConfig default_block_sparse_config(int bm, int bn, int bk, bool tf32, const Machine& machine) {
+  return {bm, bn, bk, tf32, 2, !machine.gpu ? 1 : bm * bn >= 128 * 128 ? 8 : bm * bn <= 32 * 32 ? 2 : 4};
+}
+
+/// The config's BM, BN, BK are the block sizes the masks are made for; dtypes f16, bf16, f32.
+template <class T>
+Status block_sparse_matmul(Stream& stream, Input<T, 2> A, Input<T, 2> B, TensorView<T, 2> C, TensorView<const int32_t, 2> MASK_A,
+                           TensorView<const int32_t, 2> MASK_B, const BlockSparseConfig& config) {
+  int64_t m = A.shape[0], depth = A.shape[1], n = B.shape[1];
+  int64_t mb = cdiv(m, config.BM), kb = cdiv(depth, config.BK), nb = cdiv(n, config.BN);
+  ShapeCheck check("block_sparse_matmul");
+  check.shape("B", B, {depth, -1}, "[K, N]")
+      .shape("C", C, {m, n}, "[M, N]")
+      .shape("MASK_A", MASK_A, {mb, kb}, "[ceil(M/BM), ceil(K/BK)]")
+      .shape("MASK_B", MASK_B, {kb, nb}, "[ceil(K/BK), ceil(N/BN)]");
+  if (!check.ok()) return check.error();
+  return block_sparse_matmul_kernel<T>().try_call(stream, config, A, B, C, MASK_A, MASK_B);
+}
+
+}  // namespace tile::kernels

@@ -1,0 +1,275 @@
+// gated_linear_attention.h - gated linear attention forward (Yang et al. 2024): the recurrence, and the chunked form in five
+// steps. q, k, g are [B, H, L, K], v and o are [B, H, L, V]; g (f32, <= 0) is the natural log of the decay of each key channel:
+//   h_t = diag(e^{g_t}) h_{t-1} + k_t v_t^T        o_t = scale q_t^T h_t
+//
+// The chunked form cuts L into windows of BT rows and K into NK blocks of BK channels. With G the inclusive sums of g / ln 2
+// inside a window (so that decays are powers of two) and G_end its last row:
+//   1 gla_decay_cumsum     G
+//   2 gla_prepare          q_g = scale q 2^G,  k_g = k 2^{G_end - G}
+//   3 gla_inter_chunk      o = q_g h,  then h = diag(2^{G_end}) h + k_g^T v, window after window; one partial o per K block
+//   4 gla_inner_scores     A_tj = scale sum_k q_t k_j 2^{G_t - G_j} for j <= t in one window; one partial A per K block
+//   5 gla_combine          o = sum of the partial o + (sum of the partial A) v
+// No exponent in it is positive, so nothing overflows however strong the decay. Rows of g past L read as 0, which decays nothing.
+#pragma once
+#include "kernels/parts/online_softmax.h"
+#include "kernels/parts/shapes.h"
+
+namespace tile::kernels {
+
+struct GlaConfig {
+  int BT = 16;           ///< rows of a window
+  int BK = 64, BV = 64;  ///< channels of K and V per program; the recurrence needs BK >= K
+  bool initial_state = false, final_state = false;  ///< recurrence only
+  int stages = 2;
+  int warps = 2;
+};
+
+namespace detail {
+
+/// program_id(2) counts batch * heads.
+struct BatchHead {
+  Tile batch, head;
+  explicit BatchHead(const Tile& heads) : batch(program_id(2) / heads), head(program_id(2) % heads) {}
+};
+
+}  // namespace detail
+
+/// The recurrence, one row at a time with the state [BK, BV] on chip. H0 and HT are [B, H, K, V] f32: state before the first and
+/// after the last row (any valid view where the config does not use them). Grid {1, ceil(V / BV), B H}.
+template <class T>
+void gla_recurrent_program(const GlaConfig& c, Tensor<const T, 4> Q, Tensor<const T, 4> K, Tensor<const T, 4> V,
+                           Tensor<const float, 4> G, Tensor<T, 4> O, Tensor<const float, 4> H0, Tensor<float, 4> HT, F32 scale) {
+  num_warps(c.warps);
+  detail::BatchHead at(Q.dim(1));
+  auto v0 = program_id(1) * c.BV;
+  Tile h = c.initial_state ? H0.load({at.batch, at.head, 0, v0}, {c.BK, c.BV}) : zeros({c.BK, c.BV}, f32);
+  for (auto t : range(0, Q.dim(2), 1, {.stages = c.stages})) {
+    auto q = cast(Q.load({at.batch, at.head, t, 0}, {c.BK}), f32).col() * scale;
+    auto k = cast(K.load({at.batch, at.head, t, 0}, {c.BK}), f32).col();
+    auto decay = exp2(G.load({at.batch, at.head, t, 0}, {c.BK}) * kLog2E).col();
+    auto v = cast(V.load({at.batch, at.head, t, v0}, {c.BV}), f32).row();
+    h = fma(h, decay, k * v);
+    O.store({at.batch, at.head, t, v0}, cast(reshape(sum(q * h, axis(0)), {c.BV}), dtype_of<T>()));
+  }
+  if (c.final_state) HT.store({at.batch, at.head, 0, v0}, h);
+}
+
+/// Step 1. G_SUM is [B, H, L, K] f32. Grid {ceil(K / BK), ceil(L / BT), B H}.
+inline void gla_decay_cumsum_program(const GlaConfig& c, Tensor<const float, 4> G, Tensor<float, 4> G_SUM) {
+  num_warps(c.warps);
+  detail::BatchHead at(G.dim(1));
+  auto k0 = program_id(0) * c.BK, t0 = program_id(1) * c.BT;
+  auto g = G.load({at.batch, at.head, t0, k0}, {c.BT, c.BK});
+  G_SUM.store({at.batch, at.head, t0, k0}, cumsum(g * kLog2E, axis(0)));
+}
+
+/// Step 2. Q_G and K_G are [B, H, L, K] of q's type. Grid {ceil(K / BK), ceil(L / BT), B H}.
+template <class T>
+void gla_prepare_program(const GlaConfig& c, Tensor<const T, 4> Q, Tensor<const T, 4> K, Tensor<const float, 4> G_SUM, Tensor<T, 4> Q_G,
+                         Tensor<T, 4> K_G, F32 scale) {
+  num_warps(c.warps);
+  detail::BatchHead at(Q.dim(1));
+  auto k0 = program_id(0) * c.BK, t0 = program_id(1) * c.BT;
+  auto last = min(t0 + c.BT, Q.dim(2)) - 1;  // a short last window ends before BT rows
+  auto g = G_SUM.load({at.batch, at.head, t0, k0}, {c.BT, c.BK});
+  auto g_end = G_SUM.load({at.batch, at.head, last, k0}, {c.BK}).row();
+  auto q = cast(Q.load({at.batch, at.head, t0, k0}, {c.BT, c.BK}), f32);
+  auto k = cast(K.load({at.batch, at.head, t0, k0}, {c.BT, c.BK}), f32);
+  Q_G.store({at.batch, at.head, t0, k0}, cast(q * exp2(g) * scale, dtype_of<T>()));
+  K_G.store({at.batch, at.head, t0, k0}, cast(k * exp2(g_end - g), dtype_of<T>()));
+}
+
+/// Step 3. O_PART is [NK, B H, L, V] f32, NK = ceil(K / BK): the part of o that comes from earlier windows, one partial sum for
+/// each block of key channels. Grid {NK, ceil(V / BV), B H}.
+template <class T>
+void gla_inter_chunk_program(const GlaConfig& c, Tensor<const T, 4> Q_G, Tensor<const T, 4> K_G, Tensor<const T, 4> V,
+                             Tensor<const float, 4> G_SUM, Tensor<float, 4> O_PART) {
+  num_warps(c.warps);
+  detail::BatchHead at(V.dim(1));
+  auto block = program_id(0), k0 = block * c.BK, v0 = program_id(1) * c.BV, length = V.dim(2);
+  Tile h = zeros({c.BK, c.BV}, f32);
+  for (auto t0 : range(0, length, c.BT, {.stages = c.stages})) {
+    auto q_g = Q_G.load({at.batch, at.head, t0, k0}, {c.BT, c.BK});
+    auto k_g = K_G.load({at.batch, at.head, t0, k0}, {c.BT, c.BK});
+    auto v = V.load({at.batch, at.head, t0, v0}, {c.BT, c.BV});
+    auto g_end = G_SUM.load({at.batch, at.head, min(t0 + c.BT, length) - 1, k0}, {c.BK});
+    O_PART.store({block, program_id(2), t0, v0}, dot(q_g, cast(h, dtype_of<T>())));
+    h = dot(trans(k_g), v, h * exp2(g_end).col());
+  }
+}
+
+/// Step 4. A_PART is [NK, B H, L, BT] f32: row t holds the scores of t against the rows of its window, 0 right of t. Grid
+/// {NK, ceil(L / BT), B H}.
+template <class T>
+void gla_inner_scores_program(const GlaConfig& c, Tensor<const T, 4> Q, Tensor<const T, 4> K, Tensor<const float, 4> G_SUM,
+                              Tensor<float, 4> A_PART, F32 scale) {
+  num_warps(c.warps);
+  detail::BatchHead at(Q.dim(1));
+  auto block = program_id(0), k0 = block * c.BK, t0 = program_id(1) * c.BT;
+  auto k = cast(K.load({at.batch, at.head, t0, k0}, {c.BT, c.BK}), f32);
+  auto g = G_SUM.load({at.batch, at.head, t0, k0}, {c.BT, c.BK});
+  auto row = arange(0, c.BT).col();
+  for (auto i : range(0, min(Q.dim(2) - t0, c.BT))) {
+    auto q_i = cast(Q.load({at.batch, at.head, t0 + i, k0}, {c.BK}), f32).row() * scale;
+    auto g_i = G_SUM.load({at.batch, at.head, t0 + i, k0}, {c.BK}).row();
+    // Masked before the exponential: right of the diagonal G_i - G_j is positive and may overflow, and inf * 0 is NaN.
+    auto decay = exp2(where(row <= i, g_i - g, -INFINITY));
+    auto scores = sum(q_i * k * decay, axis(1));
+    A_PART.store({block, program_id(2), t0 + i, 0}, reshape(scores, {c.BT}));
+  }
+}
+
+/// Step 5. O is [B, H, L, V] of v's type. Grid {ceil(V / BV), ceil(L / BT), B H}.
+template <class T>
+void gla_combine_program(const GlaConfig& c, Tensor<const T, 4> V, Tensor<const float, 4> O_PART, Tensor<const float, 4> A_PART,
+                         Tensor<T, 4> O) {
+  num_warps(c.warps);
+  detail::BatchHead at(V.dim(1));
+  auto v0 = program_id(0) * c.BV, t0 = program_id(1) * c.BT;
+  Tile a = zeros({c.BT, c.BT}, f32), o = zeros({c.BT, c.BV}, f32);
+  for (auto block : range(0, A_PART.dim(0))) {
+    a += A_PART.load({block, program_id(2), t0, 0}, {c.BT, c.BT});
+    o += O_PART.load({block, program_id(2), t0, v0}, {c.BT, c.BV});
+  }
+  auto v = V.load({at.batch, at.head, t0, v0}, {c.BT, c.BV});
+  O.store({at.batch, at.head, t0, v0}, cast(dot(cast(a, dtype_of<T>()), v, o), dtype_of<T>()));
+}
+
+template <class T>
+const auto& gla_recurrent_kernel() {
+  static const auto k = kernel(typed_name("gla_recurrent", dtype_of<T>()), gla_recurrent_program<T>)
+                            .grid([](const GlaConfig& c, const auto&, const auto&, const auto& v, const auto&...) {
+                              return Grid{1, cdiv(v.shape[3], c.BV), v.shape[0] * v.shape[1]};
+                            });
+  return k;
+}
+inline const auto& gla_decay_cumsum_kernel() {
+  static const auto k = kernel("gla_decay_cumsum", gla_decay_cumsum_program).grid([](const GlaConfig& c, const auto& g, const auto&) {
+    return Grid{cdiv(g.shape[3], c.BK), cdiv(g.shape[2], c.BT), g.shape[0] * g.shape[1]};
+  });
+  return k;
+}
+template <class T>
+const auto& gla_prepare_kernel() {
+  static const auto k = kernel(typed_name("gla_prepare", dtype_of<T>()), gla_prepare_program<T>)
+                            .grid([](const GlaConfig& c, const auto& q, const auto&...) {
+                              return Grid{cdiv(q.shape[3], c.BK), cdiv(q.shape[2], c.BT), q.shape[0] * q.shape[1]};
+                            });
+  return k;
+}
+template <class T>
+const auto& gla_inter_chunk_kernel() {
+  static const auto k = kernel(typed_name("gla_inter_chunk", dtype_of<T>()), gla_inter_chunk_program<T>)
+                            .grid([](const GlaConfig& c, const auto& q, const auto&, const auto& v, const auto&...) {
+                              return Grid{cdiv(q.shape[3], c.BK), cdiv(v.shape[3], c.BV), v.shape[0] * v.shape[1]};
+                            });
+  return k;
+}
+template <class T>
+const auto& gla_inner_scores_kernel() {
+  static const auto k = kernel(typed_name("gla_inner_scores", dtype_of<T>()), gla_inner_scores_program<T>)
+                            .grid([](const GlaConfig& c, const auto& q, const auto&...) {
+                              return Grid{cdiv(q.shape[3], c.BK), cdiv(q.shape[2], c.BT), q.shape[0] * q.shape[1]};
+                            });
+  return k;
+}
+template <class T>
+const auto& gla_combine_kernel() {
+  static const auto k = kernel(typed_name("gla_combine", dtype_of<T>()), gla_combine_program<T>)
+                            .grid([](const GlaConfig& c, const auto& v, const auto&...) {
+                              return Grid{cdiv(v.shape[3], c.BV), cdiv(v.shape[2], c.BT), v.shape[0] * v.shape[1]};
+                            });
+  return k;
+}
+
+inline GlaConfig default_gla_config(int64_t k, int64_t v, const Machine& machine) {
+  GlaConfig c;
+  c.BK = std::min(64, round_up(k, 16)), c.BV = std::min(64, round_up(v, 16));
+  c.warps = machine.gpu ? 2 : 1, c.stages = machine.gpu ? 2 : 1;
+  return c;
+}
+inline GlaConfig default_gla_recurrent_config(int64_t k, int64_t v, const Machine& machine) {
+  GlaConfig c = default_gla_config(k, v, machine);
+  c.BK = round_up(k, 16), c.BV = std::min(machine.gpu ? 32 : 64, round_up(v, 16));
+  c.warps = machine.gpu ? 4 : 1;
+  return c;
+}
+
+namespace detail {
+/// Shapes every entry point shares: q, k, g are [B, H, L, K], v and o are [B, H, L, V].
+template <class T>
+Status check_gla(const char* name, const Input<T, 4>& Q, const Input<T, 4>& K, const Input<T, 4>& V,
+                 const TensorView<const float, 4>& G, const TensorView<T, 4>& O) {
+  auto [b, h, l, k] = Q.shape;
+  ShapeCheck check(name);
+  check.shape("K", K, {b, h, l, k}, "[B, H, L, K]")
+      .shape("G", G, {b, h, l, k}, "[B, H, L, K]")
+      .shape("V", V, {b, h, l, -1}, "[B, H, L, V]")
+      .shape("O", O, {b, h, l, V.shape[3]}, "[B, H, L, V]");
+  return check.ok() ? Status(Ok{}) : Status(check.error());
+}
+}  // namespace detail
+
+/// The recurrence. H0 (read with config.initial_state) and HT (written with config.final_state) are [B, H, K, V].
+template <class T>
+Status gla_recurrent(Stream& stream, Input<T, 4> Q, Input<T, 4> K, Input<T, 4> V, TensorView<const float, 4> G, TensorView<T, 4> O,
+                     TensorView<const float, 4> H0, TensorView<float, 4> HT, float scale, const GlaConfig& config) {
+  if (Status s = detail::check_gla<T>("gla_recurrent", Q, K, V, G, O); !s) return s;
+  auto [b, h, l, k] = Q.shape;
+  ShapeCheck check("gla_recurrent");
+  if (config.initial_state) check.shape("H0", H0, {b, h, k, V.shape[3]}, "[B, H, K, V]");
+  if (config.final_state) check.shape("HT", HT, {b, h, k, V.shape[3]}, "[B, H, K, V]");
+  check.require(config.BK >= k, "the state holds all of K: BK = {} is less than K = {}", config.BK, k);
+  if (!check.ok()) return check.error();
+  return gla_recurrent_kernel<T>().try_call(stream, config, Q, K, V, G, O, H0, HT, scale);
+}
+
+/// What the five steps pass to each other.
+template <class T>
+struct GlaWorkspace {
+  TensorView<float, 4> g_sum;   ///< [B, H, L, K]
+  TensorView<T, 4> q_g, k_g;    ///< [B, H, L, K]
+  TensorView<float, 4> o_part;  ///< [NK, B H, L, V]
+  TensorView<float, 4> a_part;  ///< [NK, B H, L, BT]
+
+  static Result<GlaWorkspace> create(const std::shared_ptr<Device>& device, int64_t b, int64_t h, int64_t l, int64_t k, int64_t v,
+                                     const GlaConfig& config) {
+    GlaWorkspace w;
+    int64_t nk = cdiv(k, config.BK);
+    Error error;
+    auto take = [&]<class E>(TensorView<E, 4>& view, std::array<int64_t, 4> shape) {
+      Result<DeviceMemory> memory = DeviceMemory::allocate(device, shape[0] * shape[1] * shape[2] * shape[3] * sizeof(E));
+      if (!memory) return error = memory.error(), false;
+      view = TensorView<E, 4>(static_cast<E*>(memory->data()), shape);
+      w.memory_.push_back(std::move(*memory));
+      return true;
+    };
+    if (take(w.g_sum, {b, h, l, k}) && take(w.q_g, {b, h, l, k}) && take(w.k_g, {b, h, l, k}) && take(w.o_part, {nk, b * h, l, v}) &&
+        take(w.a_part, {nk, b * h, l, config.BT}))
+      return w;
+    return error;
+  }
+
+ private:
+  std::vector<DeviceMemory> memory_;
+};
+
+/// The chunked form: five launches. The workspace must be made for these sizes and this config.
+template <class T>
+Status gla_chunk_forward(Stream& stream, Input<T, 4> Q, Input<T, 4> K, Input<T, 4> V, TensorView<const float, 4> G, TensorView<T, 4> O,
+                         float scale, const GlaWorkspace<T>& w, const GlaConfig& config) {
+  if (Status s = detail::check_gla<T>("gla_chunk_forward", Q, K, V, G, O); !s) return s;
+  auto [b, h, l, k] = Q.shape;
+  ShapeCheck check("gla_chunk_forward");
+  check.shape("workspace.g_sum", w.g_sum, {b, h, l, k}, "[B, H, L, K]")
+      .shape("workspace.o_part", w.o_part, {cdiv(k, config.BK), b * h, l, V.shape[3]}, "[ceil(K/BK), B H, L, V]")
+      .shape("workspace.a_part", w.a_part, {cdiv(k, config.BK), b * h, l, config.BT}, "[ceil(K/BK), B H, L, BT]");
+  if (!check.ok()) return check.error();
+  if (Status s = gla_decay_cumsum_kernel().try_call(stream, config, G, w.g_sum); !s) return s;
+  if (Status s = gla_prepare_kernel<T>().try_call(stream, config, Q, K, w.g_sum, w.q_g, w.k_g, scale); !s) return s;
+  if (Status s = gla_inter_chunk_kernel<T>().try_call(stream, config, w.q_g, w.k_g, V, w.g_sum, w.o_part); !s) return s;
+  if (Status s = gla_inner_scores_kernel<T>().try_call(stream, config, Q, K, w.g_sum, w.a_part, scale); !s) return s;
+  return gla_combine_kernel<T>().try_call(stream, config, V, w.o_part, w.a_part, O);
+}
+
+}  // namespace tile::kernels

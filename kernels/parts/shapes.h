@@ -1,0 +1,60 @@
+// shapes.h - what the wrappers of all kernels share: rounding of sizes, and checks of shapes that say what was expected and
+// what was found.
+#pragma once
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <initializer_list>
+
+#include "dsl/tile.h"
+#include "kernels/parts/machine.h"
+
+namespace tile::kernels {
+
+constexpr int round_up(int64_t n, int64_t multiple) { return static_cast<int>((n + multiple - 1) / multiple * multiple); }
+
+/// Smallest power of two >= n.
+constexpr int power_of_two_above(int64_t n) {
+  int p = 1;
+  while (p < n) p *= 2;
+  return p;
+}
+
+/// "softmax_f16": names of kernels carry the element type, names of catalog rows do not.
+inline std::string typed_name(const char* kernel, DType dtype) { return fmt::format("{}_{}", kernel, name(dtype)); }
+
+/// Input argument of a wrapper whose element type is deduced from its output.
+template <class T, int R>
+using Input = std::type_identity_t<TensorView<const T, R>>;
+
+/// Collects the first violated condition; every check is skipped after it.
+class ShapeCheck {
+ public:
+  explicit ShapeCheck(const char* kernel) : kernel_(kernel) {}
+
+  /// `found` of tensor `what` must be `expected`; -1 in `expected` admits any size.
+  template <class T, int R>
+  ShapeCheck& shape(const char* what, const TensorView<T, R>& view, std::initializer_list<int64_t> expected, const char* meaning) {
+    bool same = expected.size() == R;
+    for (int d = 0; same && d < R; ++d) same = expected.begin()[d] < 0 || expected.begin()[d] == view.shape[d];
+    if (same) return *this;
+    return fail(fmt::format("{} must have shape {} = [{}], found [{}]", what, meaning, fmt::join(expected, ", "),
+                            fmt::join(view.shape, ", ")));
+  }
+  template <class... Args>
+  ShapeCheck& require(bool condition, fmt::format_string<Args...> format, Args&&... args) {
+    return condition ? *this : fail(fmt::format(format, std::forward<Args>(args)...));
+  }
+  bool ok() const { return message_.empty(); }
+  Error error() const { return Error{ErrorKind::user, fmt::format("{}: {}", kernel_, message_), {}}; }
+
+ private:
+  ShapeCheck& fail(std::string message) {
+    if (message_.empty()) message_ = std::move(message);
+    return *this;
+  }
+  const char* kernel_;
+  std::string message_;
+};
+
+}  // namespace tile::kernels
