@@ -90,7 +90,7 @@ class Stream {
   virtual void* native() const { return nullptr; }
 
   /// Runs `module` over `grid` with its parameters flattened into slots (abi.h); slots are read before this returns.
-  /// No allocation, no hashing. An empty grid does nothing.
+  /// No allocation, no hashing (except for kernels that print or assert). An empty grid does nothing.
   virtual Status launch(const Module& module, const Grid& grid, const uint64_t* slots, size_t n) = 0;
 
   /// Asynchronous copies; host memory must stay valid until the stream has passed this point.
@@ -157,5 +157,7 @@ Result<std::shared_ptr<Device>> default_device();
 std::vector<std::string> device_names();
 /// A device over a context the user created (CUcontext); the context stays the user's and must outlive the device.
 Result<std::shared_ptr<Device>> device_from_cuda_context(void* context);
+/// The device a stream the user created (CUstream, not null) belongs to: device_from_cuda_context of its context.
+Result<std::shared_ptr<Device>> device_from_cuda_stream(void* stream);
 
 }  // namespace tile

@@ -11,10 +11,14 @@ namespace {
 
 std::string_view label(Severity s) {
   switch (s) {
-    case Severity::error: return "error";
-    case Severity::warning: return "warning";
-    case Severity::remark: return "remark";
-    case Severity::note: return "note";
+    case Severity::error:
+      return "error";
+    case Severity::warning:
+      return "warning";
+    case Severity::remark:
+      return "remark";
+    case Severity::note:
+      return "note";
   }
   return "error";
 }
@@ -35,7 +39,8 @@ std::string snippet(const std::string& file, uint32_t line, uint32_t column) {
 
 std::string Diagnostic::to_string() const {
   std::string where;
-  if (!file.empty() && line > 0) where = column ? fmt::format("{}:{}:{}: ", file, line, column) : fmt::format("{}:{}: ", file, line);
+  if (!file.empty() && line > 0)
+    where = column ? fmt::format("{}:{}:{}: ", file, line, column) : fmt::format("{}:{}: ", file, line);
   std::string out = fmt::format("{}{}: {}\n{}", where, label(severity), message, snippet(file, line, column));
   for (const Diagnostic& n : notes) out += n.to_string();
   return out;

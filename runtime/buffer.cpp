@@ -1,0 +1,59 @@
+// buffer.cpp - see buffer.h.
+#include "runtime/buffer.h"
+
+#include <fmt/format.h>
+
+namespace tile {
+
+Result<DeviceMemory> DeviceMemory::allocate(std::shared_ptr<Device> device, size_t bytes) {
+  if (!device) return user_error("cannot allocate memory: no device given (null)");
+  Result<void*> address = device->allocate(bytes);
+  if (!address) return address.error();
+  DeviceMemory out;
+  out.device_ = std::move(device);
+  out.address_ = *address;
+  out.bytes_ = bytes;
+  return out;
+}
+
+DeviceMemory::~DeviceMemory() {
+  if (address_ != nullptr) device_->release(address_);
+}
+
+Status DeviceMemory::check_range(const char* what, size_t bytes, size_t offset) const {
+  if (offset <= bytes_ && bytes <= bytes_ - offset) return ok();
+  return user_error(fmt::format("{} {} bytes at offset {}: the buffer has {} bytes", what, bytes, offset, bytes_));
+}
+
+Status DeviceMemory::copy_from(const void* host, size_t bytes, size_t offset) {
+  if (Status inside = check_range("copy to a buffer:", bytes, offset); !inside || bytes == 0) return inside;
+  if (Status idle = device_->synchronize(); !idle) return idle;
+  Stream& stream = device_->default_stream();
+  if (Status queued = copy_from(stream, host, bytes, offset); !queued) return queued;
+  return stream.synchronize();
+}
+
+Status DeviceMemory::copy_to(void* host, size_t bytes, size_t offset) const {
+  if (Status inside = check_range("copy from a buffer:", bytes, offset); !inside || bytes == 0) return inside;
+  if (Status idle = device_->synchronize(); !idle) return idle;
+  Stream& stream = device_->default_stream();
+  if (Status queued = copy_to(stream, host, bytes, offset); !queued) return queued;
+  return stream.synchronize();
+}
+
+Status DeviceMemory::copy_from(Stream& stream, const void* host, size_t bytes, size_t offset) {
+  if (Status inside = check_range("copy to a buffer:", bytes, offset); !inside || bytes == 0) return inside;
+  return stream.copy_to_device(static_cast<char*>(address_) + offset, host, bytes);
+}
+
+Status DeviceMemory::copy_to(Stream& stream, void* host, size_t bytes, size_t offset) const {
+  if (Status inside = check_range("copy from a buffer:", bytes, offset); !inside || bytes == 0) return inside;
+  return stream.copy_to_host(host, static_cast<const char*>(address_) + offset, bytes);
+}
+
+Status DeviceMemory::fill(Stream& stream, const void* pattern, size_t pattern_bytes) {
+  if (bytes_ == 0) return ok();
+  return stream.fill(address_, pattern, pattern_bytes, bytes_ / pattern_bytes);
+}
+
+}  // namespace tile

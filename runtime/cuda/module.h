@@ -1,0 +1,33 @@
+// module.h - a cubin or PTX loaded into one context.
+#pragma once
+#include <memory>
+
+#include "runtime/cuda/context.h"
+
+namespace tile::cu {
+
+/// CUDA's classic limit of 4096 bytes of parameters, in slots; one is kept for the debug ring.
+inline constexpr size_t kMaxSlots = 511;
+
+class CudaModule : public Module {
+ public:
+  static Result<std::shared_ptr<Module>> load(std::shared_ptr<CudaDevice> device, const KernelBinary& binary);
+  CudaModule(std::shared_ptr<CudaDevice> device, const KernelBinary& binary, CUmodule module, CUfunction function);
+  ~CudaModule() override;
+
+  CUfunction function() const { return function_; }
+  /// The kernel as the reader of its debug records needs it; null if it writes none. Outlives the module.
+  const std::shared_ptr<const KernelBinary>& debug_info() const { return debug_info_; }
+  /// The entry's name with the lifetime of the process.
+  const char* lasting_name() const { return lasting_name_; }
+  int resident_programs() const override;
+
+ private:
+  CudaDevice& cuda() const { return static_cast<CudaDevice&>(*device_); }
+  CUmodule module_;
+  CUfunction function_;
+  std::shared_ptr<const KernelBinary> debug_info_;
+  const char* lasting_name_;
+};
+
+}  // namespace tile::cu

@@ -1,0 +1,42 @@
+// env.cpp - see env.h.
+#include "runtime/env.h"
+
+#include <charconv>
+#include <cstdlib>
+
+namespace tile {
+namespace {
+
+constexpr EnvVariable kVariables[] = {
+#define TILE_ENV(id, name, def, doc) {Env::id, name, def, doc},
+#include "runtime/env.def"
+#undef TILE_ENV
+};
+
+}  // namespace
+
+std::span<const EnvVariable> env_variables() { return kVariables; }
+const EnvVariable& env_info(Env id) { return kVariables[static_cast<size_t>(id)]; }
+
+std::optional<std::string> env_text(Env id) {
+  const char* value = std::getenv(env_info(id).name);
+  if (value == nullptr || *value == '\0') return std::nullopt;
+  return std::string(value);
+}
+
+bool env_flag(Env id, bool otherwise) {
+  const std::string value = env_text(id).value_or("");
+  if (value == "1" || value == "true" || value == "yes" || value == "on") return true;
+  if (value == "0" || value == "false" || value == "no" || value == "off") return false;
+  return otherwise;
+}
+
+int64_t env_int(Env id, int64_t otherwise, int64_t low, int64_t high) {
+  const std::string value = env_text(id).value_or("");
+  int64_t number = 0;
+  const auto [end, problem] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (problem != std::errc() || end != value.data() + value.size() || number < low || number > high) return otherwise;
+  return number;
+}
+
+}  // namespace tile

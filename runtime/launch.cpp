@@ -1,0 +1,124 @@
+// launch.cpp - the checks of launch.h. The good path is straight-line integer work; everything that builds text is out
+// of line and cold.
+#include "runtime/launch.h"
+
+#include <fmt/format.h>
+
+namespace tile {
+namespace {
+
+[[gnu::cold, gnu::noinline]] Status grid_problem(const Grid& grid, const GridLimits& limits,
+                                                 const std::string& kernel) {
+  const struct {
+    char name;
+    int64_t wanted, limit;
+  } dims[] = {{'x', grid.x, limits.x}, {'y', grid.y, limits.y}, {'z', grid.z, limits.z}};
+  for (const auto& d : dims) {
+    if (d.wanted < 0)
+      return user_error(
+          fmt::format("kernel '{}': grid ({}, {}, {}) is negative in {}", kernel, grid.x, grid.y, grid.z, d.name));
+    if (d.wanted > d.limit)
+      return user_error(
+          fmt::format("kernel '{}': grid ({}, {}, {}) has {} programs in {}, the device takes {}; put the "
+                      "largest extent in x and divide it in the kernel",
+                      kernel, grid.x, grid.y, grid.z, d.wanted, d.name, d.limit));
+  }
+  return user_error(
+      fmt::format("kernel '{}': grid ({}, {}, {}) has 2^63 or more programs", kernel, grid.x, grid.y, grid.z));
+}
+
+std::string argument(const KernelBinary& kernel, size_t index) {
+  const std::string& name = kernel.params[index].name;
+  return fmt::format("kernel '{}', argument {}{}", kernel.entry, index, name.empty() ? "" : fmt::format(" '{}'", name));
+}
+
+[[gnu::cold, gnu::noinline]] Status slot_count_problem(const KernelBinary& kernel, size_t wanted, size_t given) {
+  return user_error(fmt::format("kernel '{}' takes {} argument slots ({} parameters), the launch passes {}",
+                                kernel.entry, wanted, kernel.params.size(), given));
+}
+
+[[gnu::cold, gnu::noinline]] Status pointer_problem(const KernelBinary& kernel, size_t index, uint64_t address) {
+  const ParamInfo& p = kernel.params[index];
+  if (address == 0) return user_error(fmt::format("{}: null pointer", argument(kernel, index)));
+  const uint64_t natural = size_of(p.dtype);
+  if (address % natural != 0)
+    return user_error(fmt::format("{}: address {:#x} is not aligned for {} ({} bytes)", argument(kernel, index),
+                                  address, name(p.dtype), natural));
+  return user_error(
+      fmt::format("{}: address {:#x} is not a multiple of {} bytes, which this kernel was compiled to rely on",
+                  argument(kernel, index), address, p.align));
+}
+
+[[gnu::cold, gnu::noinline]] Status dim_problem(const KernelBinary& kernel, size_t index, int dim, int64_t extent) {
+  return user_error(fmt::format("{}: dimension {} is negative ({})", argument(kernel, index), dim, extent));
+}
+
+[[gnu::cold, gnu::noinline]] Status reach_problem(const KernelBinary& kernel, size_t index, const int64_t* shape,
+                                                  int rank) {
+  std::string dims, steps;
+  for (int d = 0; d < rank; ++d) {
+    dims += fmt::format("{}{}", d ? ", " : "", shape[d]);
+    steps += fmt::format("{}{}", d ? ", " : "", shape[rank + d]);
+  }
+  return user_error(fmt::format("{}: shape [{}] with strides [{}] of {} reaches 2^63 bytes or more from its start",
+                                argument(kernel, index), dims, steps, name(kernel.params[index].dtype)));
+}
+
+bool pointer_ok(const ParamInfo& p, uint64_t address) {
+  if (address == 0) return p.nullable;
+  const uint64_t mask = (size_of(p.dtype) - 1) | (p.align > 1 ? p.align - 1 : 0);  // both are powers of two
+  return (address & mask) == 0;
+}
+
+// The furthest byte before and after the start, each below 2^63.
+bool reach_ok(const int64_t* shape, const int64_t* strides, int rank, int64_t element) {
+  int64_t after = 1, before = 0;
+  for (int d = 0; d < rank; ++d) {
+    int64_t span;
+    if (__builtin_mul_overflow(shape[d] - 1, strides[d], &span)) return false;
+    if (span >= 0 ? __builtin_add_overflow(after, span, &after) : __builtin_add_overflow(before, span, &before))
+      return false;
+  }
+  int64_t bytes;
+  return !__builtin_mul_overflow(after, element, &bytes) && !__builtin_mul_overflow(before, element, &bytes);
+}
+
+}  // namespace
+
+Status check_grid(const Grid& grid, const GridLimits& limits, const std::string& kernel) {
+  const bool sizes_ok =
+      grid.x >= 0 && grid.y >= 0 && grid.z >= 0 && grid.x <= limits.x && grid.y <= limits.y && grid.z <= limits.z;
+  int64_t product;
+  if (!sizes_ok || __builtin_mul_overflow(grid.x, grid.y, &product) ||
+      __builtin_mul_overflow(product, grid.z, &product))
+    return grid_problem(grid, limits, kernel);
+  return ok();
+}
+
+Status check_arguments(const KernelBinary& kernel, const uint64_t* slots, size_t n) {
+  size_t wanted = 0;
+  for (const ParamInfo& p : kernel.params) wanted += p.slots();
+  if (wanted != n) return slot_count_problem(kernel, wanted, n);
+  for (size_t i = 0; i < kernel.params.size(); ++i) {
+    const ParamInfo& p = kernel.params[i];
+    if (p.kind == ParamInfo::pointer) {
+      if (!pointer_ok(p, *slots)) return pointer_problem(kernel, i, *slots);
+    } else if (p.kind == ParamInfo::view) {
+      const int64_t* shape = reinterpret_cast<const int64_t*>(slots + 1);
+      bool empty = false;
+      for (int d = 0; d < p.rank; ++d) {
+        if (shape[d] < 0) return dim_problem(kernel, i, d, shape[d]);
+        empty |= shape[d] == 0;
+      }
+      if (!empty) {  // nothing of an empty view is ever touched, its pointer may be anything
+        if (!pointer_ok(p, *slots)) return pointer_problem(kernel, i, *slots);
+        if (!reach_ok(shape, shape + p.rank, p.rank, static_cast<int64_t>(size_of(p.dtype))))
+          return reach_problem(kernel, i, shape, p.rank);
+      }
+    }
+    slots += p.slots();
+  }
+  return ok();
+}
+
+}  // namespace tile

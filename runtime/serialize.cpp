@@ -1,0 +1,200 @@
+// serialize.cpp - KernelBinary as bytes and back. Little-endian, fields in the order of abi.h, strings and lists
+// preceded by their length. Reading trusts nothing: lengths are checked against the bytes left before anything is
+// allocated, enumerators against their range, and nothing may be left over.
+#include <fmt/format.h>
+
+#include <bit>
+#include <cstring>
+
+#include "runtime/cache.h"
+
+namespace tile {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "the byte form is written in native order");
+
+constexpr uint32_t kMagic = 0x4b4c4954;  // "TILK"
+constexpr uint32_t kFormatVersion = 2;   // of this file; kAbiVersion is written next to it
+constexpr uint32_t kMaxRank = 8;
+
+class Writer {
+ public:
+  template <class T>
+  requires(std::is_arithmetic_v<T> || std::is_enum_v<T>) void put(T value) {
+    out_.append(reinterpret_cast<const char*>(&value), sizeof(value));
+  }
+  void put(const std::string& text) {
+    put(static_cast<uint64_t>(text.size()));
+    out_ += text;
+  }
+  std::string take() { return std::move(out_); }
+
+ private:
+  std::string out_;
+};
+
+// After the first problem every read yields zero, so a reader is written without checks and asks once at the end.
+class Reader {
+ public:
+  explicit Reader(std::string_view bytes) : left_(bytes) {}
+
+  template <class T>
+  requires(std::is_arithmetic_v<T>) T get() {
+    T value{};
+    if (left_.size() < sizeof(T)) return fail(), value;
+    std::memcpy(&value, left_.data(), sizeof(T));
+    left_.remove_prefix(sizeof(T));
+    return value;
+  }
+  template <class E>
+  E get_enum(E last) {
+    const auto value = get<std::underlying_type_t<E>>();
+    if (value > static_cast<std::underlying_type_t<E>>(last)) return fail(), E{};
+    return static_cast<E>(value);
+  }
+  bool get_bool() {
+    const uint8_t value = get<uint8_t>();
+    if (value > 1) fail();
+    return value == 1;
+  }
+  std::string get_string() {
+    const uint64_t size = get<uint64_t>();
+    if (size > left_.size()) return fail(), std::string();
+    std::string out(left_.substr(0, size));
+    left_.remove_prefix(size);
+    return out;
+  }
+  /// A list's length; each element takes at least `element_bytes`.
+  uint32_t get_count(size_t element_bytes) {
+    const uint32_t count = get<uint32_t>();
+    if (count > left_.size() / element_bytes) return fail(), 0;
+    return count;
+  }
+  void fail() {
+    good_ = false;
+    left_ = {};
+  }
+  bool good() const { return good_; }
+  bool at_end() const { return left_.empty(); }
+
+ private:
+  std::string_view left_;
+  bool good_ = true;
+};
+
+}  // namespace
+
+std::string serialize(const KernelBinary& k) {
+  Writer w;
+  w.put(kMagic);
+  w.put(kFormatVersion);
+  w.put(k.abi_version);
+  w.put(k.format);
+  w.put(k.target);
+  w.put(k.entry);
+  w.put(k.bytes);
+  w.put(static_cast<uint32_t>(k.params.size()));
+  for (const ParamInfo& p : k.params) {
+    w.put(p.kind);
+    w.put(p.dtype);
+    w.put(p.rank);
+    w.put(static_cast<uint8_t>(p.nullable));
+    w.put(p.align);
+    w.put(p.name);
+  }
+  w.put(k.threads);
+  w.put(k.shared_bytes);
+  w.put(k.arena_bytes);
+  w.put(static_cast<uint8_t>(k.uses_debug_ring));
+  w.put(static_cast<uint32_t>(k.debug_sites.size()));
+  for (const DebugSite& s : k.debug_sites) {
+    w.put(s.kind);
+    w.put(s.message);
+    w.put(s.dtype);
+    w.put(static_cast<uint32_t>(s.shape.size()));
+    for (int extent : s.shape) w.put(static_cast<int32_t>(extent));
+    w.put(s.file);
+    w.put(s.line);
+  }
+  w.put(static_cast<uint32_t>(k.buffers.size()));
+  for (const BufferInfo& b : k.buffers) {
+    w.put(b.what);
+    w.put(b.file);
+    w.put(b.line);
+    w.put(b.offset);
+    w.put(b.bytes);
+  }
+  w.put(k.resources.registers);
+  w.put(k.resources.spill_store_bytes);
+  w.put(k.resources.spill_load_bytes);
+  w.put(k.resources.stack_bytes);
+  w.put(k.resources.static_shared_bytes);
+  w.put(k.resources.log);
+  return w.take();
+}
+
+Result<KernelBinary> deserialize(std::string_view bytes) {
+  Reader r(bytes);
+  if (r.get<uint32_t>() != kMagic) return user_error("not a serialised tile kernel");
+  const uint32_t format = r.get<uint32_t>(), abi = r.get<uint32_t>();
+  if (!r.good()) return user_error("serialised tile kernel is cut off in its header");
+  if (format != kFormatVersion || abi != kAbiVersion)
+    return user_error(fmt::format("serialised tile kernel has format {} and ABI {}, this build reads {} and {}", format,
+                                  abi, kFormatVersion, kAbiVersion));
+  KernelBinary k;
+  k.abi_version = abi;
+  k.format = r.get_enum(BinaryFormat::host_object);
+  k.target = r.get_string();
+  k.entry = r.get_string();
+  k.bytes = r.get_string();
+  for (uint32_t n = r.get_count(16), i = 0; i < n && r.good(); ++i) {
+    ParamInfo p;
+    p.kind = r.get_enum(ParamInfo::view);
+    p.dtype = r.get_enum(DType::f64);
+    p.rank = r.get<uint8_t>();
+    p.nullable = r.get_bool();
+    p.align = r.get<uint32_t>();
+    p.name = r.get_string();
+    if (p.rank > kMaxRank || !(p.align == 0 || std::has_single_bit(p.align))) r.fail();
+    k.params.push_back(std::move(p));
+  }
+  k.threads = r.get<uint32_t>();
+  k.shared_bytes = r.get<uint32_t>();
+  k.arena_bytes = r.get<uint32_t>();
+  k.uses_debug_ring = r.get_bool();
+  for (uint32_t n = r.get_count(26), i = 0; i < n && r.good(); ++i) {
+    DebugSite s;
+    s.kind = r.get_enum(DebugSite::assertion);
+    s.message = r.get_string();
+    s.dtype = r.get_enum(DType::f64);
+    uint64_t elements = 1;
+    for (uint32_t rank = r.get_count(4), d = 0; d < rank && r.good(); ++d) {
+      const int32_t extent = r.get<int32_t>();
+      // The decoder of prints allocates this many elements.
+      if (extent < 0 || rank > kMaxRank || (elements *= static_cast<uint64_t>(extent)) > (1u << 24)) r.fail();
+      s.shape.push_back(extent);
+    }
+    s.file = r.get_string();
+    s.line = r.get<uint32_t>();
+    k.debug_sites.push_back(std::move(s));
+  }
+  for (uint32_t n = r.get_count(28), i = 0; i < n && r.good(); ++i) {
+    BufferInfo b;
+    b.what = r.get_string();
+    b.file = r.get_string();
+    b.line = r.get<uint32_t>();
+    b.offset = r.get<uint32_t>();
+    b.bytes = r.get<uint32_t>();
+    k.buffers.push_back(std::move(b));
+  }
+  k.resources.registers = r.get<int>();
+  k.resources.spill_store_bytes = r.get<int>();
+  k.resources.spill_load_bytes = r.get<int>();
+  k.resources.stack_bytes = r.get<int>();
+  k.resources.static_shared_bytes = r.get<uint32_t>();
+  k.resources.log = r.get_string();
+  if (!r.good() || !r.at_end()) return user_error("serialised tile kernel is damaged");
+  return k;
+}
+
+}  // namespace tile
