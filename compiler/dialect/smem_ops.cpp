@@ -78,8 +78,8 @@ LogicalResult MmaOp::verify() {
     return emitOpError() << "expects positive warps, found " << getWarpsM() << " x " << getWarpsN();
   if (a[0] < acc.getDimSize(0) || b[1] < acc.getDimSize(1))
     return emitOpError() << "operands must cover " << acc << ", found " << getA().getType() << " and " << getB().getType();
-  if (isa<SmemType>(getA().getType()) ? a[1] != b[0] : a[1] > b[0])
-    return emitOpError() << "inner dims must agree: " << getA().getType() << " * " << getB().getType();
+  if (a[1] < getK() || b[0] < getK())
+    return emitOpError() << "operands must cover k = " << getK() << ", found " << getA().getType() << " and " << getB().getType();
   if (elementOf(getA().getType()) != elementOf(getB().getType()))
     return emitOpError() << "operands must have one element type, found " << getA().getType() << " and " << getB().getType();
   for (Value operand : {getA(), Value(getB())})

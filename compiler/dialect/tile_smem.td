@@ -98,7 +98,7 @@ def Tile_SmemZeroOp : Tile_Op<"smem_zero", [MemoryEffects<[MemWrite]>]> {
   let assemblyFormat = "$target attr-dict `:` type($target)";
 }
 def Tile_AsyncCopyOp : Tile_Op<"async_copy", [MemoryEffects<[MemRead, MemWrite]>, AttrSizedOperandSegments]> {
-  let summary = "starts copying a box of a view to the origin of a buffer; outside the view, or with `enable` false, zeros";
+  let summary = "starts copying a box of a view to the origin of a buffer; zeros outside the view, and everywhere when `enable` is false";
   let description = "Done for the copying thread after async_wait, for the other threads after a barrier behind that.";
   let arguments = (ins Tile_ViewType:$view, Variadic<AnyTypeOf<[I32, I64]>>:$indices, Tile_SmemType:$target,
                        Optional<I1>:$enable, DenseI64ArrayAttr:$box);
@@ -135,14 +135,14 @@ def Tile_EngineAttr : Tile_EnumAttr<Tile_Engine, "engine">;
 def Tile_MmaOp : Tile_Op<"mma", [MemoryEffects<[MemRead]>, AllTypesMatch<["acc", "result"]>]> {
   let summary = "acc + a * b by one engine over a grid of warpsM x warpsN warps";
   let description = [{
-    a is MxK in shared memory, or a register tile in the engine's fragment layout (mmaOperandLayout); b is KxN in shared
-    memory. Shapes in shared memory may exceed M, N and K: up to the warps' cover, with zeros along k. The accumulator's
-    register layout is mmaAccumulatorLayout (compiler/gpu/mma_table.h).
+    a is MxK in shared memory, or a register tile in the engine's fragment layout (operandALayout); b is KxN in shared
+    memory. Shapes in shared memory are at least the warps' cover of M and N, and `k` rounded up to the engine's k, with
+    zeros from `k` on. The accumulator's register layout is accumulatorLayout (compiler/gpu/mma_table.h).
   }];
   let arguments = (ins Tile_EngineAttr:$engine, AnyTypeOf<[Tile_SmemType, Tile_Tile2D]>:$a, Tile_SmemType:$b, Tile_Tile2D:$acc,
-                       I32Attr:$warpsM, I32Attr:$warpsN);
+                       I32Attr:$k, I32Attr:$warpsM, I32Attr:$warpsN);
   let results = (outs Tile_Tile2D:$result);
-  let assemblyFormat = "$engine `warps` `(` $warpsM `,` $warpsN `)` $a `,` $b `,` $acc attr-dict `:` type($a) `,` type($b) `->` type($acc)";
+  let assemblyFormat = "$engine `k` $k `warps` `(` $warpsM `,` $warpsN `)` $a `,` $b `,` $acc attr-dict `:` type($a) `,` type($b) `->` type($acc)";
   let hasVerifier = 1;
 }
 

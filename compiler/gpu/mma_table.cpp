@@ -1,0 +1,73 @@
+// mma_table.cpp - the rows, and the register layouts that follow from them.
+#include "compiler/gpu/mma_table.h"
+
+namespace tile::ir {
+using namespace mlir;
+
+namespace {
+
+constexpr EngineRow kRows[] = {
+    {Engine::m16n8k16_f16, "m16n8k16_f16", 16, 8, 16, 16, true, 80},
+    {Engine::m16n8k16_bf16, "m16n8k16_bf16", 16, 8, 16, 16, true, 80},
+    {Engine::m16n8k8_tf32, "m16n8k8_tf32", 16, 8, 8, 32, true, 80},
+    {Engine::m16n8k8_tf32x3, "m16n8k8_tf32x3", 16, 8, 8, 32, true, 80},
+    {Engine::m16n8k32_s8, "m16n8k32_s8", 16, 8, 32, 8, true, 80},
+    {Engine::fma, "fma", 4, 32, 4, 0, false, 0},
+};
+
+bool accepts(const EngineRow& row, Type element, Type acc, Precision precision) {
+  switch (row.engine) {
+    case Engine::m16n8k16_f16: return element.isF16() && acc.isF32();
+    case Engine::m16n8k16_bf16: return element.isBF16() && acc.isF32();
+    case Engine::m16n8k8_tf32: return element.isF32() && acc.isF32() && precision == Precision::tf32;
+    case Engine::m16n8k8_tf32x3: return element.isF32() && acc.isF32() && precision == Precision::tf32x3;
+    case Engine::m16n8k32_s8: return element.isInteger(8) && acc.isInteger(32);
+    case Engine::fma: return true;
+  }
+  return false;
+}
+
+int64_t roundUp(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
+
+}  // namespace
+
+const EngineRow& engineRow(Engine engine) {
+  for (const EngineRow& row : kRows)
+    if (row.engine == engine) return row;
+  return kRows[std::size(kRows) - 1];
+}
+
+Engine chooseEngine(Type element, Type acc, Precision precision, const Target& target) {
+  for (const EngineRow& row : kRows)
+    if (accepts(row, element, acc, precision) && (!row.isMma || (target.hasMma && target.sm >= row.minSm))) return row.engine;
+  return Engine::fma;
+}
+
+Cover coverOf(Engine engine, int64_t m, int64_t n, int64_t k, int warpsM, int warpsN) {
+  const EngineRow& row = engineRow(engine);
+  return {roundUp(m, row.m * warpsM), roundUp(n, row.n * warpsN), roundUp(k, row.k)};
+}
+
+layout::Layout accumulatorLayout(Engine engine, ArrayRef<int64_t> shape, int warpsM, int warpsN) {
+  layout::Shape tile(shape.begin(), shape.end());
+  const EngineRow& row = engineRow(engine);
+  if (row.isMma) return layout::mmaAccumulator(tile, warpsM, warpsN);
+  // Four neighbours of a row per lane (one 16-byte read of b feeds them), 8 lanes along a row, 4 rows, then warps.
+  int repM = static_cast<int>(roundUp(tile[0], 4 * warpsM) / (4 * warpsM));
+  int repN = static_cast<int>(roundUp(tile[1], 32 * warpsN) / (32 * warpsN));
+  return layout::Layout(tile, {{1, 4, 1}, {1, repN, 32 * warpsN}, {0, repM, 4 * warpsM}}, {{1, 8, 4}, {0, 4, 1}},
+                        {{0, warpsM, 4}, {1, warpsN, 32}});
+}
+
+layout::Layout accumulatorLayout(MmaOp op) {
+  return accumulatorLayout(op.getEngine(), cast<RankedTensorType>(op.getAcc().getType()).getShape(),
+                           static_cast<int>(op.getWarpsM()), static_cast<int>(op.getWarpsN()));
+}
+
+layout::Layout operandALayout(MmaOp op) {
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(op.getA().getType()).getShape();
+  return layout::mmaOperandA({shape.begin(), shape.end()}, static_cast<int>(op.getWarpsM()), static_cast<int>(op.getWarpsN()),
+                             engineRow(op.getEngine()).operandBits);
+}
+
+}  // namespace tile::ir

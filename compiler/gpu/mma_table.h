@@ -1,0 +1,39 @@
+// mma_table.h - the engines that compute tile products, as data: shape, operand width, what they need, register layouts.
+// To add an instruction: a case of the Engine enum, a row in mma_table.cpp, its emission in lowering/dot.cpp.
+#pragma once
+#include <cstdint>
+#include <optional>
+
+#include "compiler/dialect/dialect.h"
+#include "compiler/layout/layout.h"
+#include "compiler/targets/target.h"
+
+namespace tile::ir {
+
+struct EngineRow {
+  Engine engine;
+  const char* name;
+  int m, n, k;          ///< one instruction of one warp (fma: the block that 32 lanes cover with 1 x 4 elements each, 4 k)
+  int operandBits;      ///< width of an operand element; 0: any
+  bool isMma;           ///< mma.sync fragments; false: plain multiply-adds
+  int minSm;
+};
+
+const EngineRow& engineRow(Engine engine);
+
+/// The engine for operands of `element` accumulating in `acc`: the first row that fits the target. Always finds one: fma
+/// takes everything.
+Engine chooseEngine(mlir::Type element, mlir::Type acc, Precision precision, const Target& target);
+
+/// Extents the warps cover for a product of M x N x K: multiples of the instruction's shape times the warp grid.
+struct Cover {
+  int64_t m, n, k;
+};
+Cover coverOf(Engine engine, int64_t m, int64_t n, int64_t k, int warpsM, int warpsN);
+
+/// Register layouts of an mma's accumulator and, when it is a register tile, of its first operand.
+layout::Layout accumulatorLayout(Engine engine, llvm::ArrayRef<int64_t> shape, int warpsM, int warpsN);
+layout::Layout accumulatorLayout(MmaOp op);
+layout::Layout operandALayout(MmaOp op);
+
+}  // namespace tile::ir
