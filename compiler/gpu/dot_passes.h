@@ -1,0 +1,19 @@
+// dot_passes.h - the passes that put products on tensor cores and their loads into asynchronous pipelines. Both run on
+// tile IR without layouts, in this order, before assign_layouts.
+#pragma once
+#include <memory>
+
+#include "compiler/compiler.h"
+
+namespace mlir {
+class Pass;
+}
+
+namespace tile::ir {
+
+/// tile.dot -> tile.mma on the value level of tile_smem.td. Sets `tile.num_warps` where the kernel leaves it open.
+std::unique_ptr<mlir::Pass> createPlaceOperandsPass(const Target& target, const CompileOptions& options);
+/// Value level -> buffers, copies, waits; loops get rings of stages.
+std::unique_ptr<mlir::Pass> createStagePass(const Target& target, const CompileOptions& options);
+
+}  // namespace tile::ir

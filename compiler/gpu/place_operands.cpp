@@ -1,0 +1,241 @@
+// place_operands.cpp - decides how each product is computed and where its operands live.
+// Before: tile.dot on register tiles.
+// After:  tile.mma with an engine and a warp grid; every operand either in shared memory (load_shared, gather_shared, share:
+//         the value level of tile_smem.td) or, for a first operand made from accumulators of the same warps, in registers.
+//   1. fp8 operands widen to f16, which holds them exactly: one engine less, same result.
+//   2. Warp grids (warp_grid.h).
+//   3. Each operand looks through transposes: a load or gather nobody converts is fetched straight into shared memory;
+//      anything else is computed in registers and shared. Operands of one source share one buffer, as large as the
+//      largest user's cover.
+//   4. Rewrite. Other users of a fetched tile read it back from shared memory.
+#include "compiler/analysis/facts.h"
+#include "compiler/gpu/dot_passes.h"
+#include "compiler/gpu/mma_table.h"
+#include "compiler/gpu/warp_grid.h"
+#include "llvm/ADT/MapVector.h"
+#include "mlir/IR/Matchers.h"
+
+namespace tile::ir {
+using namespace mlir;
+
+namespace {
+
+bool isZero(Value v) {
+  return !v || matchPattern(v, m_Zero()) || matchPattern(v, m_AnyZeroFloat());
+}
+
+/// A tile some operand reads, with the dim that shall be contiguous in shared memory.
+using SourceKey = std::pair<Value, int>;
+
+struct Source {
+  int64_t extent[2] = {0, 0};
+  bool fetched = false;
+  Value smem;  ///< set by rewriting
+};
+
+/// One operand of one product.
+struct Operand {
+  bool inRegisters = false;
+  bool transposed = false;
+  SourceKey source;
+};
+
+struct Product {
+  DotOp dot;
+  Engine engine;
+  WarpGrids::Grid grid;
+  Operand a, b;
+};
+
+class Placer {
+ public:
+  Placer(func::FuncOp func, const Target& target, int numWarps) : func_(func), target_(target), numWarps_(numWarps) {}
+
+  void run() {
+    func_.walk([&](DotOp dot) { widen(dot); });
+    auto engineOf = [&](DotOp dot) {
+      return chooseEngine(dot.getA().getType().getElementType(), dot.getResult().getType().getElementType(),
+                          dot.getPrecision(), target_);
+    };
+    WarpGrids grids(func_, numWarps_, engineOf);
+    Facts facts(func_);
+    func_.walk([&](DotOp dot) {
+      Product product{dot, engineOf(dot), grids.gridOf(dot), {}, {}};
+      ArrayRef<int64_t> shape = dot.getResult().getType().getShape();
+      int64_t k = dot.getA().getType().getDimSize(1);
+      Cover cover = coverOf(product.engine, shape[0], shape[1], k, product.grid.m, product.grid.n);
+      if (grids.keepsA(dot) && !canFetch(dot.getA()))
+        product.a.inRegisters = true;
+      else
+        product.a = place(dot.getA(), {cover.m, cover.k}, /*kDim=*/1, product.engine, facts);
+      product.b = place(dot.getB(), {cover.k, cover.n}, /*kDim=*/0, product.engine, facts);
+      products_.push_back(product);
+    });
+    for (Product& product : products_) rewrite(product);
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (Operation*& op : dead_)
+        if (op && op->use_empty()) op->erase(), op = nullptr, changed = true;
+    }
+  }
+
+ private:
+  void widen(DotOp dot) {
+    auto type = cast<RankedTensorType>(dot.getA().getType());
+    auto element = dyn_cast<FloatType>(type.getElementType());
+    if (!element || element.getWidth() != 8) return;
+    OpBuilder builder(dot);
+    auto widened = [&](Value v) -> Value {
+      auto to = cast<RankedTensorType>(v.getType()).clone(builder.getF16Type());
+      return arith::ExtFOp::create(builder, dot.getLoc(), to, v);
+    };
+    Value a = widened(dot.getA()), b = widened(dot.getB());
+    dot.getAMutable().assign(a);
+    dot.getBMutable().assign(b);
+  }
+
+  /// The load or gather that can be copied to shared memory as it is.
+  static bool canFetch(Value v) {
+    Operation* op = v.getDefiningOp();
+    if (auto load = dyn_cast_or_null<LoadOp>(op))
+      return cast<ShapedType>(v.getType()).getRank() == 2 && load.getCache() != CacheHint::volatile_ &&
+             (!load.getPad() || load.getPad()->isZero());
+    if (auto gather = dyn_cast_or_null<GatherOp>(op))
+      return gather.getOffsets() && gather.getCache() != CacheHint::volatile_ && isZero(gather.getOther());
+    return false;
+  }
+
+  /// Dim of the loaded tile whose elements are neighbours in global memory; 1 when nothing is known.
+  static int fastDim(Value v, const Facts& facts) {
+    if (auto load = v.getDefiningOp<LoadOp>()) {
+      int lead = static_cast<int>(load.getView().getType().getRank()) - 2;
+      return facts.unitStrideDim(load.getView()) == lead ? 0 : 1;
+    }
+    if (auto gather = v.getDefiningOp<GatherOp>()) {
+      AxisFacts axis = facts.of(gather.getOffsets());
+      return axis.contiguity[0] > axis.contiguity[1] ? 0 : 1;
+    }
+    return 1;
+  }
+
+  /// `extent` and `kDim` are in the operand's dims; the source may be its transpose.
+  Operand place(Value value, std::array<int64_t, 2> extent, int kDim, Engine engine, const Facts& facts) {
+    Operand operand;
+    while (auto trans = value.getDefiningOp<TransOp>()) {
+      value = trans.getSource();
+      operand.transposed = !operand.transposed;
+      if (!llvm::is_contained(dead_, trans.getOperation())) dead_.push_back(trans);
+    }
+    if (operand.transposed) std::swap(extent[0], extent[1]), kDim = 1 - kDim;
+    int minor = fastDim(value, facts);
+    bool fetch = canFetch(value);
+    // There is no transposing fragment load for bytes: such operands turn on their way through registers.
+    if (engineRow(engine).operandBits == 8 && minor != kDim) fetch = false, minor = kDim;
+    operand.source = {value, minor};
+    Source& source = sources_[operand.source];
+    for (int d = 0; d < 2; ++d) source.extent[d] = std::max(source.extent[d], extent[d]);
+    source.fetched = fetch;
+    return operand;
+  }
+
+  Value smemOf(const Operand& operand) {
+    Source& source = sources_[operand.source];
+    if (!source.smem) source.smem = source.fetched ? fetch(operand.source.first, source, operand.source.second)
+                                                   : share(operand.source.first, source, operand.source.second);
+    return source.smem;
+  }
+
+  SmemType smemType(Value value, const Source& source, int minor) {
+    return SmemType::get(func_.getContext(), source.extent, cast<ShapedType>(value.getType()).getElementType(), minor, 1);
+  }
+
+  Value share(Value value, const Source& source, int minor) {
+    OpBuilder builder(func_.getContext());
+    builder.setInsertionPointAfterValue(value);
+    return ShareOp::create(builder, value.getLoc(), smemType(value, source, minor), value);
+  }
+
+  Value fetch(Value value, const Source& source, int minor) {
+    Operation* op = value.getDefiningOp();
+    OpBuilder builder(op);
+    SmemType type = smemType(value, source, minor);
+    Value smem;
+    if (auto load = dyn_cast<LoadOp>(op))
+      smem = LoadSharedOp::create(builder, op->getLoc(), type, load.getView(), load.getIndices(),
+                                  cast<ShapedType>(value.getType()).getShape());
+    else
+      smem = GatherSharedOp::create(builder, op->getLoc(), type, cast<GatherOp>(op).getPtr(), cast<GatherOp>(op).getOffsets(),
+                                    cast<GatherOp>(op).getMask());
+    // Users that are not products of ours keep a register tile; products are rewritten one by one, their transposes die.
+    bool others = llvm::any_of(value.getUsers(), [&](Operation* user) { return !isOurs(user); });
+    if (others) {
+      Value registers = SmemLoadOp::create(builder, op->getLoc(), value.getType(), smem);
+      value.replaceUsesWithIf(registers, [&](OpOperand& use) { return !isOurs(use.getOwner()); });
+    }
+    dead_.push_back(op);
+    return smem;
+  }
+
+  /// A product, or a transpose read by products alone.
+  static bool isOurs(Operation* op) {
+    if (isa<DotOp>(op)) return true;
+    return isa<TransOp>(op) && llvm::all_of(op->getUsers(), isOurs);
+  }
+
+  void rewrite(Product& product) {
+    DotOp dot = product.dot;
+    auto operand = [&](const Operand& placed, Value inRegisters) -> Value {
+      if (placed.inRegisters) return inRegisters;
+      Value smem = smemOf(placed);
+      if (!placed.transposed) return smem;
+      OpBuilder builder(func_.getContext());
+      builder.setInsertionPointAfterValue(smem);
+      return SmemTransOp::create(builder, dot.getLoc(), cast<SmemType>(smem.getType()).transposed(), smem);
+    };
+    Value a = operand(product.a, dot.getA()), b = operand(product.b, dot.getB());
+    OpBuilder builder(dot);
+    auto mma = MmaOp::create(builder, dot.getLoc(), dot.getResult().getType(), product.engine, a, b, dot.getAcc(),
+                             static_cast<uint32_t>(dot.getA().getType().getDimSize(1)),
+                             static_cast<uint32_t>(product.grid.m), static_cast<uint32_t>(product.grid.n));
+    dot.getResult().replaceAllUsesWith(mma.getResult());
+    dot.erase();
+  }
+
+  func::FuncOp func_;
+  const Target& target_;
+  int numWarps_;
+  llvm::MapVector<SourceKey, Source> sources_;
+  SmallVector<Product> products_;
+  SmallVector<Operation*> dead_;
+};
+
+class PlaceOperandsPass : public PassWrapper<PlaceOperandsPass, OperationPass<func::FuncOp>> {
+ public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PlaceOperandsPass)
+  PlaceOperandsPass(const Target& target, int numWarps) : target_(target), numWarps_(numWarps) {}
+  StringRef getArgument() const override { return "tile-place-operands"; }
+  StringRef getDescription() const override { return "products to engines, their operands to shared memory or registers"; }
+
+  void runOnOperation() override {
+    func::FuncOp func = getOperation();
+    bool hasDots = func.walk([](DotOp) { return WalkResult::interrupt(); }).wasInterrupted();
+    if (!hasDots) return markAllAnalysesPreserved();
+    int warps = numWarps_;
+    if (auto attr = func->getAttrOfType<IntegerAttr>("tile.num_warps"); attr && !warps) warps = static_cast<int>(attr.getInt());
+    if (!warps) warps = planWarps(func);
+    func->setAttr("tile.num_warps", Builder(func.getContext()).getI32IntegerAttr(warps));
+    Placer(func, target_, warps).run();
+  }
+
+ private:
+  Target target_;
+  int numWarps_;
+};
+
+}  // namespace
+
+std::unique_ptr<Pass> createPlaceOperandsPass(const Target& target, const CompileOptions& options) {
+  return std::make_unique<PlaceOperandsPass>(target, options.numWarps);
+}
+
+}  // namespace tile::ir

@@ -1,0 +1,136 @@
+// warp_grid.cpp - union of connected tiles, then one grid per class of products.
+#include "compiler/gpu/warp_grid.h"
+
+#include "compiler/gpu/mma_table.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace tile::ir {
+using namespace mlir;
+
+namespace {
+
+bool isTile(Value v) { return isa<RankedTensorType>(v.getType()); }
+
+// Cheap to make again in any layout, so sharing one connects nobody.
+bool isRemade(Value v) { return isa_and_nonnull<SplatOp, IotaOp, arith::ConstantOp>(v.getDefiningOp()); }
+
+}  // namespace
+
+void WarpGrids::join(Value a, Value b) {
+  if (isTile(a) && isTile(b) && !isRemade(a) && !isRemade(b)) classes_.unionSets(a.getAsOpaquePointer(), b.getAsOpaquePointer());
+}
+
+Value WarpGrids::leaderOf(Value value) const {
+  auto it = classes_.findLeader(value.getAsOpaquePointer());
+  return it == classes_.member_end() ? value : Value::getFromOpaquePointer(*it);
+}
+
+void WarpGrids::connect(Operation* op) {
+  if (auto dot = dyn_cast<DotOp>(op)) return join(dot.getAcc(), dot.getResult());
+  // Loads make new tiles; transposition and reordering hand elements to other owners.
+  if (isa<LoadOp, GatherOp, StoreOp, ScatterOp, AtomicRmwOp, AtomicCasOp, TransOp, TakeOp>(op)) return;
+  if (auto loop = dyn_cast<scf::ForOp>(op)) {
+    auto* yield = loop.getBody()->getTerminator();
+    for (auto [i, arg] : llvm::enumerate(loop.getRegionIterArgs())) {
+      join(loop.getInitArgs()[i], arg);
+      join(yield->getOperand(i), arg);
+      join(loop.getResult(i), arg);
+    }
+    return;
+  }
+  if (auto loop = dyn_cast<scf::WhileOp>(op)) {
+    for (auto [i, arg] : llvm::enumerate(loop.getBeforeArguments())) {
+      join(loop.getInits()[i], arg);
+      join(loop.getYieldOp().getOperand(i), arg);
+    }
+    for (auto [i, arg] : llvm::enumerate(loop.getAfterArguments())) {
+      join(loop.getConditionOp().getArgs()[i], arg);
+      join(loop.getResult(i), arg);
+    }
+    return;
+  }
+  if (auto branch = dyn_cast<scf::IfOp>(op)) {
+    for (Region& region : branch->getRegions())
+      if (!region.empty())
+        for (auto [i, result] : llvm::enumerate(branch.getResults())) join(region.front().getTerminator()->getOperand(i), result);
+    return;
+  }
+  if (op->hasTrait<OpTrait::IsTerminator>()) return;
+  Value first;
+  auto add = [&](Value v) {
+    if (!isTile(v) || isRemade(v)) return;
+    if (first) join(first, v);
+    first = v;
+  };
+  for (Value v : op->getOperands()) add(v);
+  for (Value v : op->getResults()) add(v);
+}
+
+namespace {
+
+// Lower is better: wasted rows and columns first, then what one warp must read from shared memory per k.
+struct GridCost {
+  int64_t area = 0, edges = 0;
+  bool operator<(const GridCost& other) const { return area != other.area ? area < other.area : edges < other.edges; }
+};
+
+int64_t rowsOf(DotOp dot) { return cast<RankedTensorType>(dot.getResult().getType()).getDimSize(0); }
+int64_t colsOf(DotOp dot) { return cast<RankedTensorType>(dot.getResult().getType()).getDimSize(1); }
+
+WarpGrids::Grid squarest(ArrayRef<DotOp> dots, int numWarps, function_ref<Engine(DotOp)> engineOf) {
+  WarpGrids::Grid best;
+  std::optional<GridCost> lowest;
+  for (int m = 1; m <= numWarps; ++m) {
+    if (numWarps % m) continue;
+    GridCost cost;
+    for (DotOp dot : dots) {
+      Cover cover = coverOf(engineOf(dot), rowsOf(dot), colsOf(dot), 1, m, numWarps / m);
+      cost.area += cover.m * cover.n;
+      cost.edges += cover.m / m + cover.n * m / numWarps;
+    }
+    if (!lowest || cost < *lowest) lowest = cost, best = {m, numWarps / m};
+  }
+  return best;
+}
+
+}  // namespace
+
+WarpGrids::WarpGrids(func::FuncOp func, int numWarps, function_ref<Engine(DotOp)> engineOf) {
+  llvm::MapVector<void*, SmallVector<DotOp>> byClass;
+  func.walk([&](Operation* op) { connect(op); });
+  SmallVector<DotOp> dots;
+  func.walk([&](DotOp dot) { dots.push_back(dot); });
+  // A product that reads accumulators as its first operand divides its rows as they do.
+  llvm::DenseSet<void*> accumulators;
+  for (DotOp dot : dots) accumulators.insert(leaderOf(dot.getResult()).getAsOpaquePointer());
+  for (DotOp dot : dots)
+    if (engineRow(engineOf(dot)).operandBits == 16 && accumulators.contains(leaderOf(dot.getA()).getAsOpaquePointer()))
+      join(dot.getA(), dot.getResult());
+  for (DotOp dot : dots) byClass[leaderOf(dot.getResult()).getAsOpaquePointer()].push_back(dot);
+
+  for (auto& [leader, members] : byClass) {
+    // First operands made from accumulators of this very class, in a format whose fragment is the accumulator's.
+    SmallVector<DotOp> chained;
+    for (DotOp dot : members)
+      if (engineRow(engineOf(dot)).operandBits == 16 && leaderOf(dot.getA()).getAsOpaquePointer() == leader) chained.push_back(dot);
+    bool rowsForAll = llvm::all_of(members, [&](DotOp dot) {
+      return engineRow(engineOf(dot)).isMma && (rowsOf(dot) + 15) / 16 >= numWarps;
+    });
+    Grid grid;
+    if (!chained.empty() && rowsForAll) {
+      grid = {numWarps, 1};
+      for (DotOp dot : chained) keepsA_.insert(dot);
+    } else {
+      grid = squarest(members, numWarps, engineOf);
+    }
+    for (DotOp dot : members) grid_[dot.getOperation()] = grid;
+  }
+}
+
+int planWarps(func::FuncOp func) {
+  int64_t largest = 0;
+  func.walk([&](DotOp dot) { largest = std::max(largest, rowsOf(dot) * colsOf(dot)); });
+  return largest > 128 * 128 ? 8 : 4;
+}
+
+}  // namespace tile::ir
