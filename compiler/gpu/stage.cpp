@@ -1,0 +1,371 @@
+// stage.cpp - gives tiles in shared memory their buffers, and overlaps copies into them with the work of earlier iterations.
+// Before: load_shared, gather_shared, share: tiles in shared memory as values.
+// After:  smem_alloc, async_copy, async_gather, smem_store, async_commit, async_wait, barrier.
+//   1. A loop whose copies can run ahead (copy_slice.h) gets a ring of S buffers per copy and one group per iteration:
+//        prologue: copies of iterations 0 .. S-2, each its own group
+//        body:     wait until at most S-2 groups are open  -> this iteration's copies of this thread have landed
+//                  barrier                                 -> everybody's have, and nobody reads the previous slot any more
+//                  copies of iteration i + S-1 into that slot, group
+//                  the body, reading slot i mod S
+//        after:    wait for all groups, barrier            -> the ring's memory is free
+//      Copies of iterations that do not exist are disabled, so every trip count from 0 on is right.
+//   2. S comes from `tile.stages` on the loop, else the options, else what leaves room for two programs per multiprocessor;
+//      the largest ring shrinks until all buffers fit the target.
+//   3. Other copies stay where they are: copy, wait, barrier before the first use.
+// Barriers around smem_store belong to insert_barriers; those of asynchronous copies are all placed here.
+#include "compiler/gpu/copy_slice.h"
+#include "compiler/gpu/dot_passes.h"
+
+namespace tile::ir {
+using namespace mlir;
+
+namespace {
+
+constexpr int64_t kScratchReserve = 2048;  ///< bytes left for reductions and conversions inside loops
+
+bool isCopy(Operation* op) { return isa<LoadSharedOp, GatherSharedOp>(op); }
+SmemType typeOf(Operation* op) { return cast<SmemType>(op->getResult(0).getType()); }
+
+/// The tile a copy or share puts into the buffer.
+ArrayRef<int64_t> boxOf(Operation* op) {
+  if (auto load = dyn_cast<LoadSharedOp>(op)) return load.getBox();
+  if (auto gather = dyn_cast<GatherSharedOp>(op)) return cast<ShapedType>(gather.getOffsets().getType()).getShape();
+  return cast<ShapedType>(cast<ShareOp>(op).getSource().getType()).getShape();
+}
+bool isPadded(Operation* op) { return boxOf(op) != typeOf(op).getShape(); }
+
+/// The loop whose iterations execute a copy at most once each: parents up to it are scf.if.
+scf::ForOp loopOf(Operation* copy) {
+  Operation* parent = copy->getParentOp();
+  while (isa<scf::IfOp>(parent)) parent = parent->getParentOp();
+  return dyn_cast<scf::ForOp>(parent);
+}
+
+void emitCopyTo(OpBuilder& builder, Operation* copy, const IRMapping& map, Value target, Value enable) {
+  auto at = [&](ValueRange values) {
+    SmallVector<Value> out;
+    for (Value v : values) out.push_back(map.lookupOrDefault(v));
+    return out;
+  };
+  if (auto load = dyn_cast<LoadSharedOp>(copy)) {
+    AsyncCopyOp::create(builder, copy->getLoc(), map.lookupOrDefault(load.getView()), at(load.getIndices()), target, enable,
+                        load.getBox());
+  } else {
+    auto gather = cast<GatherSharedOp>(copy);
+    Value mask = gather.getMask() ? map.lookupOrDefault(gather.getMask()) : Value();
+    AsyncGatherOp::create(builder, copy->getLoc(), map.lookupOrDefault(gather.getPtr()), map.lookupOrDefault(gather.getOffsets()),
+                          mask, target, enable);
+  }
+}
+
+/// A loop to pipeline.
+struct Ring {
+  scf::ForOp loop;
+  SmallVector<Operation*> copies;
+  std::unique_ptr<CopySlice> slice;
+  int stages = 0;
+  bool asked = false;  ///< the user set the number of stages
+  int64_t bytesPerStage = 0;
+};
+
+class Stager {
+ public:
+  Stager(func::FuncOp func, const Target& target, int defaultStages)
+      : func_(func), target_(target), defaultStages_(defaultStages) {}
+
+  void run() {
+    findRings();
+    chooseStages();
+    for (Ring& ring : rings_)
+      if (ring.stages > 1) pipeline(ring);
+    func_.walk([&](Block* block) { copyInPlace(*block); });
+    SmallVector<ShareOp> shares;
+    func_.walk([&](ShareOp share) { shares.push_back(share); });
+    for (ShareOp share : shares) store(share);
+  }
+
+ private:
+  // ---- 1. which loops
+
+  void findRings() {
+    llvm::MapVector<Operation*, SmallVector<Operation*>> byLoop;
+    func_.walk([&](Operation* op) {
+      if (!isCopy(op)) return;
+      if (scf::ForOp loop = loopOf(op)) byLoop[loop].push_back(op);
+    });
+    for (auto& [op, copies] : byLoop) {
+      auto loop = cast<scf::ForOp>(op);
+      Ring ring;
+      ring.loop = loop;
+      ring.copies = copies;
+      ring.stages = defaultStages_;
+      ring.asked = defaultStages_ > 0;
+      if (auto hint = loop->getAttrOfType<IntegerAttr>("tile.stages")) ring.stages = static_cast<int>(hint.getInt()), ring.asked = true;
+      if (ring.asked && ring.stages < 2) continue;
+      // Around an inner loop the copies of the next iteration hide little and hold their memory long.
+      bool hasInner = loop.getBody()->walk([](Operation* inner) {
+        return isa<LoopLikeOpInterface>(inner) ? WalkResult::interrupt() : WalkResult::advance();
+      }).wasInterrupted();
+      if (hasInner && !loop->hasAttr("tile.stages")) continue;
+      ring.slice = std::make_unique<CopySlice>(loop, copies);
+      if (!ring.slice->obstacle().empty()) {
+        loop.emitRemark() << "copies are not pipelined: " << ring.slice->obstacle();
+        continue;
+      }
+      for (Operation* copy : copies) ring.bytesPerStage += typeOf(copy).slotBytes();
+      rings_.push_back(std::move(ring));
+    }
+  }
+
+  // ---- 2. how many stages
+
+  void chooseStages() {
+    int64_t fixed = kScratchReserve;
+    llvm::DenseSet<Operation*> inRing;
+    for (Ring& ring : rings_) inRing.insert(ring.copies.begin(), ring.copies.end());
+    func_.walk([&](Operation* op) {
+      if ((isCopy(op) && !inRing.contains(op)) || isa<ShareOp>(op)) fixed += typeOf(op).slotBytes();
+    });
+    auto total = [&] {
+      int64_t bytes = fixed;
+      for (Ring& ring : rings_) bytes += ring.bytesPerStage * ring.stages;
+      return bytes;
+    };
+    auto allAtMost = [&](int stages) {
+      for (Ring& ring : rings_)
+        if (!ring.asked) ring.stages = stages;
+      return total();
+    };
+    const int64_t limit = target_.maxSharedBytes;
+    bool open = llvm::any_of(rings_, [](const Ring& ring) { return !ring.asked; });
+    if (open && allAtMost(3) > limit / 2 && allAtMost(2) > limit / 2) allAtMost(3);
+    while (total() > limit) {
+      Ring* largest = nullptr;
+      for (Ring& ring : rings_)
+        if (ring.stages > 1 && (!largest || ring.bytesPerStage * ring.stages > largest->bytesPerStage * largest->stages))
+          largest = &ring;
+      if (!largest) return;  // place_buffers lists what does not fit
+      --largest->stages;
+      if (largest->asked)
+        largest->loop.emitRemark() << "pipelined with " << largest->stages << " stages: " << largest->stages + 1 << " of "
+                                   << largest->bytesPerStage << " bytes do not fit the " << limit << " bytes of shared memory";
+    }
+  }
+
+  // ---- 1. rings
+
+  Value intConstant(OpBuilder& b, Location loc, Type type, int64_t value) {
+    return arith::ConstantOp::create(b, loc, b.getIntegerAttr(type, value));
+  }
+
+  /// Signed 64-bit copy of a loop bound: sums of bounds and steps cannot overflow it.
+  Value wide(OpBuilder& b, Location loc, Value v) {
+    if (v.getType().isIndex()) return arith::IndexCastOp::create(b, loc, b.getI64Type(), v);
+    return v.getType().isInteger(64) ? v : Value(arith::ExtSIOp::create(b, loc, b.getI64Type(), v));
+  }
+
+  /// Starts the copies of one iteration into the given slots, if `enable`, as one group.
+  void issue(OpBuilder& b, Ring& ring, Value iv, SmallVectorImpl<Value>& state, Value enable, ArrayRef<Value> slots) {
+    Location loc = ring.loop.getLoc();
+    auto slotOf = [&](Operation* copy) { return slots[llvm::find(ring.copies, copy) - ring.copies.begin()]; };
+    if (!ring.slice->needsGuard()) {
+      ring.slice->emit(b, iv, state, [&](OpBuilder& inner, Operation* copy, const IRMapping& map) {
+        emitCopyTo(inner, copy, map, slotOf(copy), enable);
+      });
+    } else {
+      SmallVector<Value> next(state.begin(), state.end());
+      auto guard = scf::IfOp::create(b, loc, TypeRange(ValueRange(state)), enable, /*withElseRegion=*/!state.empty());
+      Block* then = &guard.getThenRegion().front();
+      if (!then->empty()) then->back().erase();
+      OpBuilder inside = OpBuilder::atBlockEnd(then);
+      ring.slice->emit(inside, iv, next, [&](OpBuilder& inner, Operation* copy, const IRMapping& map) {
+        emitCopyTo(inner, copy, map, slotOf(copy), Value());
+      });
+      scf::YieldOp::create(inside, loc, next);
+      if (!state.empty()) {
+        Block* otherwise = &guard.getElseRegion().front();
+        if (!otherwise->empty()) otherwise->back().erase();
+        OpBuilder outside = OpBuilder::atBlockEnd(otherwise);
+        scf::YieldOp::create(outside, loc, state);
+      }
+      state.assign(guard.getResults().begin(), guard.getResults().end());
+    }
+    AsyncCommitOp::create(b, loc);
+  }
+
+  void pipeline(Ring& ring) {
+    scf::ForOp loop = ring.loop;
+    Location loc = loop.getLoc();
+    OpBuilder b(loop);
+    const int stages = ring.stages;
+    Type i32 = b.getI32Type();
+
+    SmallVector<Value> buffers;
+    bool padded = false;
+    for (Operation* copy : ring.copies) {
+      buffers.push_back(SmemAllocOp::create(b, copy->getLoc(), typeOf(copy).withStages(stages), IntegerAttr()));
+      if (!isPadded(copy)) continue;
+      SmemZeroOp::create(b, copy->getLoc(), buffers.back());
+      padded = true;
+    }
+    if (padded) BarrierOp::create(b, loc);
+    auto slotsAt = [&](OpBuilder& builder, Value index) {
+      SmallVector<Value> slots;
+      for (Value buffer : buffers)
+        slots.push_back(SmemSlotOp::create(builder, loc, cast<SmemType>(buffer.getType()).slotType(), buffer, index));
+      return slots;
+    };
+
+    Value upper = wide(b, loc, loop.getUpperBound()), step = wide(b, loc, loop.getStep());
+    auto exists = [&](OpBuilder& builder, Value iv) {
+      return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, iv, upper);
+    };
+    SmallVector<Value> state;
+    for (unsigned index : ring.slice->carried()) state.push_back(loop.getInitArgs()[index]);
+    Value iv = loop.getLowerBound(), wideIv = wide(b, loc, iv);
+    for (int i = 0; i + 1 < stages; ++i) {
+      issue(b, ring, iv, state, exists(b, wideIv), slotsAt(b, intConstant(b, loc, i32, i)));
+      iv = arith::AddIOp::create(b, loc, iv, loop.getStep());
+      wideIv = arith::AddIOp::create(b, loc, wideIv, step);
+    }
+
+    // The loop again, carrying also the state of the iteration being copied and the two slots.
+    const size_t first = loop.getInitArgs().size();
+    SmallVector<Value> inits(loop.getInitArgs());
+    inits.append(state.begin(), state.end());
+    inits.push_back(intConstant(b, loc, i32, 0));
+    inits.push_back(intConstant(b, loc, i32, stages - 1));
+    Value distance = intConstant(b, loc, b.getI64Type(), stages - 1);
+    distance = arith::MulIOp::create(b, loc, step, distance);
+    Value narrowDistance = arith::MulIOp::create(b, loc, loop.getStep(), intConstant(b, loc, loop.getStep().getType(), stages - 1));
+    auto made = scf::ForOp::create(b, loc, loop.getLowerBound(), loop.getUpperBound(), loop.getStep(), inits);
+    made->setDiscardableAttrs(loop->getDiscardableAttrDictionary());
+    made->setAttr("tile.stages", b.getI32IntegerAttr(stages));
+    Block* body = made.getBody();
+    if (!body->empty()) body->back().erase();
+    OpBuilder in = OpBuilder::atBlockBegin(body);
+    Value readSlot = made.getRegionIterArg(first + state.size()), writeSlot = made.getRegionIterArg(first + state.size() + 1);
+
+    AsyncWaitOp::create(in, loc, stages - 2);
+    BarrierOp::create(in, loc);
+    SmallVector<Value> next;
+    for (size_t i = 0; i < state.size(); ++i) next.push_back(made.getRegionIterArg(first + i));
+    Value ahead = arith::AddIOp::create(in, loc, made.getInductionVar(), narrowDistance);
+    Value wideAhead = arith::AddIOp::create(in, loc, wide(in, loc, made.getInductionVar()), distance);
+    issue(in, ring, ahead, next, exists(in, wideAhead), slotsAt(in, writeSlot));
+    auto wrapped = [&](Value slot) {
+      Value more = arith::AddIOp::create(in, loc, slot, intConstant(in, loc, i32, 1));
+      Value last = arith::CmpIOp::create(in, loc, arith::CmpIPredicate::eq, more, intConstant(in, loc, i32, stages));
+      return Value(arith::SelectOp::create(in, loc, last, intConstant(in, loc, i32, 0), more));
+    };
+    Value nextRead = wrapped(readSlot), nextWrite = wrapped(writeSlot);
+    SmallVector<Value> slots = slotsAt(in, readSlot);
+
+    for (size_t i = 0; i <= first; ++i) loop.getBody()->getArgument(i).replaceAllUsesWith(body->getArgument(i));
+    body->getOperations().splice(body->end(), loop.getBody()->getOperations());
+    for (auto [copy, slot] : llvm::zip(ring.copies, slots)) {
+      copy->getResult(0).replaceAllUsesWith(slot);
+      copy->erase();
+    }
+    Operation* yield = body->getTerminator();
+    SmallVector<Value> yielded(yield->getOperands());
+    yielded.append(next.begin(), next.end());
+    yielded.push_back(nextRead);
+    yielded.push_back(nextWrite);
+    yield->setOperands(yielded);
+
+    AsyncWaitOp::create(b, loc, 0);
+    BarrierOp::create(b, loc);
+    for (size_t i = 0; i < first; ++i) loop.getResult(i).replaceAllUsesWith(made.getResult(i));
+    loop.erase();
+    pipelined_.insert(made);
+  }
+
+  // ---- 3. everything else
+
+  /// A buffer for one tile: where the tile is made, or in front of everything when its padding must be zeroed once.
+  Value bufferFor(Operation* op) {
+    OpBuilder b(op);
+    if (!isPadded(op)) return SmemAllocOp::create(b, op->getLoc(), typeOf(op), IntegerAttr());
+    b.setInsertionPointToStart(&func_.getBody().front());
+    Value buffer = SmemAllocOp::create(b, op->getLoc(), typeOf(op), IntegerAttr());
+    SmemZeroOp::create(b, op->getLoc(), buffer);
+    BarrierOp::create(b, op->getLoc());
+    return buffer;
+  }
+
+  /// Copies of one block: each starts where it stands; the wait comes before the first op that reads any of them.
+  void copyInPlace(Block& block) {
+    llvm::SmallPtrSet<Operation*, 4> waiting;  // ancestors in this block of users of unfinished copies
+    auto flush = [&](Operation* before) {
+      OpBuilder b(before);
+      AsyncWaitOp::create(b, before->getLoc(), 0);
+      BarrierOp::create(b, before->getLoc());
+      waiting.clear();
+    };
+    for (Operation& op : llvm::make_early_inc_range(block)) {
+      if (waiting.contains(&op)) {
+        // A pipelined loop waits for older groups in its first iteration, and behind it for all.
+        if (pipelined_.contains(&op)) waiting.clear();
+        else flush(&op);
+      }
+      if (!isCopy(&op)) continue;
+      OpBuilder b(&op);
+      Value buffer = bufferFor(&op);
+      // The buffer's readers of the previous iteration must be done; they end before any barrier of this one.
+      if (waiting.empty() && op.getParentOfType<LoopLikeOpInterface>()) BarrierOp::create(b, op.getLoc());
+      emitCopyTo(b, &op, IRMapping(), buffer, Value());
+      AsyncCommitOp::create(b, op.getLoc());
+      for (Operation* user : readersOf(op.getResult(0)))
+        if (Operation* here = block.findAncestorOpInBlock(*user)) waiting.insert(here);
+      op.getResult(0).replaceAllUsesWith(buffer);
+      op.erase();
+    }
+    if (!waiting.empty()) flush(block.getTerminator());
+  }
+
+  /// Ops that read a tile in shared memory, through transposes.
+  static SmallVector<Operation*> readersOf(Value smem) {
+    SmallVector<Operation*> readers;
+    for (Operation* user : smem.getUsers()) {
+      if (isa<SmemTransOp>(user)) llvm::append_range(readers, readersOf(user->getResult(0)));
+      else readers.push_back(user);
+    }
+    return readers;
+  }
+
+  void store(ShareOp share) {
+    Value buffer = bufferFor(share);
+    OpBuilder b(share);
+    SmemStoreOp::create(b, share.getLoc(), share.getSource(), buffer);
+    share.getResult().replaceAllUsesWith(buffer);
+    share.erase();
+  }
+
+  func::FuncOp func_;
+  const Target& target_;
+  int defaultStages_;
+  std::vector<Ring> rings_;
+  llvm::SmallPtrSet<Operation*, 4> pipelined_;
+};
+
+class StagePass : public PassWrapper<StagePass, OperationPass<func::FuncOp>> {
+ public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(StagePass)
+  StagePass(const Target& target, int defaultStages) : target_(target), defaultStages_(defaultStages) {}
+  StringRef getArgument() const override { return "tile-stage"; }
+  StringRef getDescription() const override { return "buffers and asynchronous copies for tiles in shared memory"; }
+  void runOnOperation() override { Stager(getOperation(), target_, defaultStages_).run(); }
+
+ private:
+  Target target_;
+  int defaultStages_;
+};
+
+}  // namespace
+
+std::unique_ptr<Pass> createStagePass(const Target& target, const CompileOptions& options) {
+  return std::make_unique<StagePass>(target, options.defaultStages);
+}
+
+}  // namespace tile::ir
