@@ -1,6 +1,7 @@
 // dot_passes.h - the passes that put products on tensor cores and their loads into asynchronous pipelines. Both run on
 // tile IR without layouts, in this order, before assign_layouts.
 #pragma once
+#include <functional>
 #include <memory>
 
 #include "compiler/compiler.h"
@@ -11,9 +12,13 @@ class Pass;
 
 namespace tile::ir {
 
+/// Asked when the pass runs: tile-opt registers passes before it knows the command line.
+using TargetOf = std::function<const Target&()>;
+using OptionsOf = std::function<const CompileOptions&()>;
+
 /// tile.dot -> tile.mma on the value level of tile_smem.td. Sets `tile.num_warps` where the kernel leaves it open.
-std::unique_ptr<mlir::Pass> createPlaceOperandsPass(const Target& target, const CompileOptions& options);
+std::unique_ptr<mlir::Pass> createPlaceOperandsPass(TargetOf target, OptionsOf options);
 /// Value level -> buffers, copies, waits; loops get rings of stages.
-std::unique_ptr<mlir::Pass> createStagePass(const Target& target, const CompileOptions& options);
+std::unique_ptr<mlir::Pass> createStagePass(TargetOf target, OptionsOf options);
 
 }  // namespace tile::ir

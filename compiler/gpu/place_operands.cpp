@@ -212,7 +212,7 @@ class Placer {
 class PlaceOperandsPass : public PassWrapper<PlaceOperandsPass, OperationPass<func::FuncOp>> {
  public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PlaceOperandsPass)
-  PlaceOperandsPass(const Target& target, int numWarps) : target_(target), numWarps_(numWarps) {}
+  PlaceOperandsPass(TargetOf target, OptionsOf options) : target_(std::move(target)), options_(std::move(options)) {}
   StringRef getArgument() const override { return "tile-place-operands"; }
   StringRef getDescription() const override { return "products to engines, their operands to shared memory or registers"; }
 
@@ -220,22 +220,22 @@ class PlaceOperandsPass : public PassWrapper<PlaceOperandsPass, OperationPass<fu
     func::FuncOp func = getOperation();
     bool hasDots = func.walk([](DotOp) { return WalkResult::interrupt(); }).wasInterrupted();
     if (!hasDots) return markAllAnalysesPreserved();
-    int warps = numWarps_;
+    int warps = options_().numWarps;
     if (auto attr = func->getAttrOfType<IntegerAttr>("tile.num_warps"); attr && !warps) warps = static_cast<int>(attr.getInt());
     if (!warps) warps = planWarps(func);
     func->setAttr("tile.num_warps", Builder(func.getContext()).getI32IntegerAttr(warps));
-    Placer(func, target_, warps).run();
+    Placer(func, target_(), warps).run();
   }
 
  private:
-  Target target_;
-  int numWarps_;
+  TargetOf target_;
+  OptionsOf options_;
 };
 
 }  // namespace
 
-std::unique_ptr<Pass> createPlaceOperandsPass(const Target& target, const CompileOptions& options) {
-  return std::make_unique<PlaceOperandsPass>(target, options.numWarps);
+std::unique_ptr<Pass> createPlaceOperandsPass(TargetOf target, OptionsOf options) {
+  return std::make_unique<PlaceOperandsPass>(std::move(target), std::move(options));
 }
 
 }  // namespace tile::ir

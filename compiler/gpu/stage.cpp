@@ -352,20 +352,20 @@ class Stager {
 class StagePass : public PassWrapper<StagePass, OperationPass<func::FuncOp>> {
  public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(StagePass)
-  StagePass(const Target& target, int defaultStages) : target_(target), defaultStages_(defaultStages) {}
+  StagePass(TargetOf target, OptionsOf options) : target_(std::move(target)), options_(std::move(options)) {}
   StringRef getArgument() const override { return "tile-stage"; }
   StringRef getDescription() const override { return "buffers and asynchronous copies for tiles in shared memory"; }
-  void runOnOperation() override { Stager(getOperation(), target_, defaultStages_).run(); }
+  void runOnOperation() override { Stager(getOperation(), target_(), options_().defaultStages).run(); }
 
  private:
-  Target target_;
-  int defaultStages_;
+  TargetOf target_;
+  OptionsOf options_;
 };
 
 }  // namespace
 
-std::unique_ptr<Pass> createStagePass(const Target& target, const CompileOptions& options) {
-  return std::make_unique<StagePass>(target, options.defaultStages);
+std::unique_ptr<Pass> createStagePass(TargetOf target, OptionsOf options) {
+  return std::make_unique<StagePass>(std::move(target), std::move(options));
 }
 
 }  // namespace tile::ir
