@@ -41,10 +41,10 @@ std::string nearest_name(std::string_view wanted, std::span<const std::string> n
 }
 
 std::string unknown_name(std::string_view what, std::string_view wanted, std::span<const std::string> names) {
-  std::string out = fmt::format("unknown {} '{}'", what, wanted);
-  if (const std::string near = nearest_name(wanted, names); !near.empty())
-    out += fmt::format("; did you mean '{}'?", near);
-  return out + (names.empty() ? fmt::format("; there are none") : fmt::format("; known: {}", fmt::join(names, ", ")));
+  if (names.empty()) return fmt::format("unknown {} '{}'; there are none", what, wanted);
+  const std::string near = nearest_name(wanted, names);
+  const std::string hint = near.empty() ? ";" : fmt::format("; did you mean '{}'?", near);
+  return fmt::format("unknown {} '{}'{} known: {}", what, wanted, hint, fmt::join(names, ", "));
 }
 
 }  // namespace tile

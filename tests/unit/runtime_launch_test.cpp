@@ -1,0 +1,180 @@
+// What a launch refuses, and how it says so.
+#include <gtest/gtest.h>
+
+#include <climits>
+
+#include "runtime/launch.h"
+#include "runtime/tensor.h"
+
+namespace tile {
+namespace {
+
+KernelBinary kernel() {
+  KernelBinary k;
+  k.entry = "gemm";
+  ParamInfo pointer{.kind = ParamInfo::pointer, .dtype = DType::f32, .name = "out"};
+  ParamInfo scalar{.kind = ParamInfo::scalar, .dtype = DType::i32, .name = "n"};
+  ParamInfo view{.kind = ParamInfo::view, .dtype = DType::f16, .rank = 2, .align = 16, .name = "A"};
+  k.params = {pointer, scalar, view};
+  return k;
+}
+// out, n, A's address, shape, strides
+std::vector<uint64_t> slots() { return {0x1000, 7, 0x2000, 4, 8, 8, 1}; }
+
+std::string refusal(const KernelBinary& k, const std::vector<uint64_t>& s) {
+  const Status status = check_arguments(k, s.data(), s.size());
+  if (status) return "";
+  EXPECT_EQ(ErrorKind::user, status.error().kind);
+  return status.error().message;
+}
+
+TEST(CheckArguments, GoodOnesPass) { EXPECT_EQ("", refusal(kernel(), slots())); }
+
+TEST(CheckArguments, SlotCount) {
+  auto s = slots();
+  s.pop_back();
+  EXPECT_EQ("kernel 'gemm' takes 7 argument slots (3 parameters), the launch passes 6", refusal(kernel(), s));
+}
+
+TEST(CheckArguments, NullPointers) {
+  auto s = slots();
+  s[0] = 0;
+  EXPECT_EQ("kernel 'gemm', argument 0 'out': null pointer", refusal(kernel(), s));
+  KernelBinary k = kernel();
+  k.params[0].nullable = true;
+  EXPECT_EQ("", refusal(k, s));
+  s[2] = 0;
+  EXPECT_EQ("kernel 'gemm', argument 2 'A': null pointer", refusal(k, s));
+  s[3] = 0;  // an empty view has nothing to point at
+  EXPECT_EQ("", refusal(k, s));
+}
+
+TEST(CheckArguments, Alignment) {
+  auto s = slots();
+  s[0] = 0x1002;
+  EXPECT_EQ("kernel 'gemm', argument 0 'out': address 0x1002 is not aligned for f32 (4 bytes)", refusal(kernel(), s));
+  s = slots();
+  s[2] = 0x2008;
+  EXPECT_EQ(
+      "kernel 'gemm', argument 2 'A': address 0x2008 is not a multiple of 16 bytes, which this kernel was compiled to "
+      "rely on",
+      refusal(kernel(), s));
+  KernelBinary k = kernel();
+  k.params[2].align = 0;
+  EXPECT_EQ("", refusal(k, s));
+}
+
+TEST(CheckArguments, NegativeDimension) {
+  auto s = slots();
+  s[4] = static_cast<uint64_t>(-3);
+  EXPECT_EQ("kernel 'gemm', argument 2 'A': dimension 1 is negative (-3)", refusal(kernel(), s));
+}
+
+TEST(CheckArguments, UnnamedParametersAreNumbered) {
+  KernelBinary k = kernel();
+  k.params[2].name.clear();
+  auto s = slots();
+  s[2] = 0;
+  EXPECT_EQ("kernel 'gemm', argument 2: null pointer", refusal(k, s));
+}
+
+TEST(CheckArguments, StridesThatReachTooFar) {
+  const auto with = [](int64_t rows, int64_t columns, int64_t row_stride, int64_t column_stride) {
+    auto s = slots();
+    s[3] = static_cast<uint64_t>(rows), s[4] = static_cast<uint64_t>(columns);
+    s[5] = static_cast<uint64_t>(row_stride), s[6] = static_cast<uint64_t>(column_stride);
+    return refusal(kernel(), s);
+  };
+  EXPECT_EQ("", with(2, 2, (int64_t{1} << 61) - 1, 1));  // furthest element ends below 2^62 + 2
+  EXPECT_EQ(
+      "kernel 'gemm', argument 2 'A': shape [2, 2] with strides [4611686018427387904, 1] of f16 reaches 2^63 bytes or "
+      "more from its start",
+      with(2, 2, int64_t{1} << 62, 1));
+  EXPECT_NE("", with(INT64_MAX, 2, INT64_MAX, 1));
+  EXPECT_NE("", with(INT64_MAX, INT64_MAX, 1, 1));
+  EXPECT_NE("", with(2, 2, INT64_MIN, 1));
+  EXPECT_NE("", with(3, 2, INT64_MIN / 2, 1));
+  EXPECT_EQ("", with(1, 8, INT64_MAX, 1)) << "a dimension of 1 never steps";
+  EXPECT_EQ("", with(0, INT64_MAX, INT64_MAX, INT64_MAX)) << "nothing is touched";
+  EXPECT_EQ("", with(4, 8, -8, 1)) << "negative strides are fine";
+  EXPECT_EQ("", with(1 << 20, 1 << 20, 0, 0)) << "broadcast";
+}
+
+std::string grid_refusal(Grid grid, GridLimits limits = {INT32_MAX, 65535, 65535}) {
+  const Status status = check_grid(grid, limits, "k");
+  return status ? "" : status.error().message;
+}
+
+TEST(CheckGrid, Limits) {
+  EXPECT_EQ("", grid_refusal({1, 1, 1}));
+  EXPECT_EQ("", grid_refusal({INT32_MAX, 65535, 65535}));
+  EXPECT_EQ("", grid_refusal({0, 5, 5}));
+  EXPECT_EQ(
+      "kernel 'k': grid (2147483648, 1, 1) has 2147483648 programs in x, the device takes 2147483647; put the largest "
+      "extent in x and divide it in the kernel",
+      grid_refusal({int64_t{1} << 31, 1, 1}));
+  EXPECT_NE(std::string::npos, grid_refusal({1, 65536, 1}).find("65536 programs in y, the device takes 65535"));
+  EXPECT_NE(std::string::npos, grid_refusal({1, 1, 70000}).find("70000 programs in z, the device takes 65535"));
+  EXPECT_EQ("kernel 'k': grid (4, -1, 1) is negative in y", grid_refusal({4, -1, 1}));
+  EXPECT_EQ("kernel 'k': grid (2147483647, 2147483647, 4) has 2^63 or more programs",
+            grid_refusal({INT32_MAX, INT32_MAX, 4}, GridLimits{}));
+}
+
+TEST(CheckGrid, EmptyIsZeroPrograms) {
+  EXPECT_TRUE((Grid{0, 1, 1}).empty());
+  EXPECT_TRUE((Grid{3, 0, 1}).empty());
+  EXPECT_FALSE((Grid{3}).empty());
+}
+
+TEST(TensorView, DenseStrides) {
+  float data[24];
+  TensorView<float, 3> v(data, {2, 3, 4});
+  EXPECT_EQ((std::array<int64_t, 3>{12, 4, 1}), v.strides);
+  EXPECT_TRUE(v.is_contiguous());
+  EXPECT_EQ(24, v.size());
+}
+
+TEST(TensorView, TransposedPermutedSliced) {
+  int data[24];
+  for (int i = 0; i < 24; ++i) data[i] = i;
+  TensorView<int, 3> v(data, {2, 3, 4});
+  const auto t = v.transposed();
+  EXPECT_EQ((std::array<int64_t, 3>{2, 4, 3}), t.shape);
+  EXPECT_FALSE(t.is_contiguous());
+  const auto p = v.permuted({2, 0, 1});
+  EXPECT_EQ((std::array<int64_t, 3>{4, 2, 3}), p.shape);
+  const auto s = v.sliced(1, 1, 3);
+  for (int i = 0; i < 2; ++i)
+    for (int j = 0; j < 3; ++j)
+      for (int k = 0; k < 4; ++k) {
+        EXPECT_EQ(v(i, j, k), t(i, k, j));
+        EXPECT_EQ(v(i, j, k), p(k, i, j));
+        if (j >= 1) {
+          EXPECT_EQ(v(i, j, k), s(i, j - 1, k));
+        }
+      }
+}
+
+TEST(TensorView, ReadOnlyFromWritable) {
+  half data[4];
+  const TensorView<half, 1> writable(data, {4});
+  const TensorView<const half, 1> readable = writable;
+  EXPECT_EQ(data, readable.data);
+  static_assert(!std::is_convertible_v<TensorView<const half, 1>, TensorView<half, 1>>);
+  static_assert(!std::is_convertible_v<TensorView<half, 1>, TensorView<const float, 1>>);
+}
+
+TEST(TensorView, ContiguousIgnoresDimensionsOfOne) {
+  float data[8];
+  EXPECT_TRUE((TensorView<float, 2>(data, {1, 8}, {1000, 1}).is_contiguous()));
+  EXPECT_FALSE((TensorView<float, 2>(data, {2, 4}, {5, 1}).is_contiguous()));
+}
+
+TEST(TensorView, FromAddress) {
+  const auto v = TensorView<float, 2>::from_address(0x7f0000001000, {2, 3}, {1, 2});
+  EXPECT_EQ(0x7f0000001000u, reinterpret_cast<uintptr_t>(v.data));
+  EXPECT_EQ(2, v.strides[1]);
+}
+
+}  // namespace
+}  // namespace tile

@@ -1,0 +1,140 @@
+// The byte form of a KernelBinary: everything survives, and hostile bytes are refused without harm.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "runtime/cache.h"
+
+namespace tile {
+namespace {
+
+KernelBinary sample() {
+  KernelBinary k;
+  k.format = BinaryFormat::ptx;
+  k.target = "sm_90a";
+  k.entry = "attention_forward";
+  k.bytes = std::string("code\0with zeros", 15);
+  k.params = {{.kind = ParamInfo::pointer, .dtype = DType::bf16, .nullable = true, .name = "lse"},
+              {.kind = ParamInfo::view, .dtype = DType::f8e5m2, .rank = 4, .align = 16, .name = "Q"},
+              {.kind = ParamInfo::scalar, .dtype = DType::f64, .name = ""}};
+  k.threads = 256;
+  k.shared_bytes = 98304;
+  k.arena_bytes = 12345;
+  k.uses_debug_ring = true;
+  k.debug_sites = {{DebugSite::assertion, "x < n", DType::i1, {64, 128}, "a.cpp", 12},
+                   {DebugSite::print, "", DType::f16, {}, "b.cpp", 7}};
+  k.buffers = {{"ring of 3 x 128x64xf16", "a.cpp", 30, 1024, 49152}};
+  k.resources = {168, 4, 8, 16, 48, "ptxas info: 168 registers"};
+  return k;
+}
+
+void expect_same(const KernelBinary& a, const KernelBinary& b) {
+  EXPECT_EQ(a.abi_version, b.abi_version);
+  EXPECT_EQ(a.format, b.format);
+  EXPECT_EQ(a.target, b.target);
+  EXPECT_EQ(a.entry, b.entry);
+  EXPECT_EQ(a.bytes, b.bytes);
+  ASSERT_EQ(a.params.size(), b.params.size());
+  for (size_t i = 0; i < a.params.size(); ++i) {
+    const ParamInfo &p = a.params[i], &q = b.params[i];
+    EXPECT_TRUE(p.kind == q.kind && p.dtype == q.dtype && p.rank == q.rank && p.nullable == q.nullable &&
+                p.align == q.align && p.name == q.name)
+        << i;
+  }
+  EXPECT_EQ(a.threads, b.threads);
+  EXPECT_EQ(a.shared_bytes, b.shared_bytes);
+  EXPECT_EQ(a.arena_bytes, b.arena_bytes);
+  EXPECT_EQ(a.uses_debug_ring, b.uses_debug_ring);
+  ASSERT_EQ(a.debug_sites.size(), b.debug_sites.size());
+  for (size_t i = 0; i < a.debug_sites.size(); ++i) {
+    const DebugSite &p = a.debug_sites[i], &q = b.debug_sites[i];
+    EXPECT_TRUE(p.kind == q.kind && p.message == q.message && p.dtype == q.dtype && p.shape == q.shape &&
+                p.file == q.file && p.line == q.line)
+        << i;
+  }
+  ASSERT_EQ(a.buffers.size(), b.buffers.size());
+  for (size_t i = 0; i < a.buffers.size(); ++i) {
+    const BufferInfo &p = a.buffers[i], &q = b.buffers[i];
+    EXPECT_TRUE(p.what == q.what && p.file == q.file && p.line == q.line && p.offset == q.offset && p.bytes == q.bytes)
+        << i;
+  }
+  const Resources &p = a.resources, &q = b.resources;
+  EXPECT_TRUE(p.registers == q.registers && p.spill_store_bytes == q.spill_store_bytes &&
+              p.spill_load_bytes == q.spill_load_bytes && p.stack_bytes == q.stack_bytes &&
+              p.static_shared_bytes == q.static_shared_bytes && p.log == q.log);
+}
+
+TEST(Serialize, RoundTrip) {
+  const KernelBinary k = sample();
+  const Result<KernelBinary> back = deserialize(serialize(k));
+  ASSERT_TRUE(back) << back.error().message;
+  expect_same(k, *back);
+}
+
+TEST(Serialize, EmptyKernel) {
+  const Result<KernelBinary> back = deserialize(serialize(KernelBinary{}));
+  ASSERT_TRUE(back);
+  expect_same(KernelBinary{}, *back);
+}
+
+TEST(Serialize, EveryTruncationIsRefused) {
+  const std::string bytes = serialize(sample());
+  for (size_t n = 0; n < bytes.size(); ++n) EXPECT_FALSE(deserialize(std::string_view(bytes).substr(0, n))) << n;
+}
+
+TEST(Serialize, TrailingBytesAreRefused) { EXPECT_FALSE(deserialize(serialize(sample()) + '\0')); }
+
+TEST(Serialize, OtherVersionsAreNamed) {
+  std::string bytes = serialize(sample());
+  bytes[4] = 99;
+  const auto back = deserialize(bytes);
+  ASSERT_FALSE(back);
+  EXPECT_NE(std::string::npos, back.error().message.find("format 99")) << back.error().message;
+}
+
+// A changed byte may make another valid kernel (the cache's checksum is what catches that); it must never do harm, and
+// what is accepted must be in range.
+void expect_harmless(const std::string& bytes) {
+  const Result<KernelBinary> k = deserialize(bytes);
+  if (!k) return;
+  EXPECT_LE(static_cast<int>(k->format), static_cast<int>(BinaryFormat::host_object));
+  for (const ParamInfo& p : k->params)
+    EXPECT_TRUE(static_cast<int>(p.dtype) < kNumDTypes && p.rank <= 8 && p.kind <= ParamInfo::view);
+  for (const DebugSite& s : k->debug_sites) {
+    EXPECT_TRUE(static_cast<int>(s.dtype) < kNumDTypes && s.shape.size() <= 8);
+    for (int extent : s.shape) EXPECT_GE(extent, 0);
+  }
+  EXPECT_EQ(bytes, serialize(*k)) << "accepted bytes mean exactly one kernel";
+}
+
+TEST(Serialize, EveryBitFlipIsHarmless) {
+  const std::string good = serialize(sample());
+  for (size_t bit = 0; bit < good.size() * 8; ++bit) {
+    std::string bytes = good;
+    bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ (1 << bit % 8));
+    expect_harmless(bytes);
+  }
+}
+
+TEST(Serialize, RandomBytesAreHarmless) {
+  std::mt19937_64 random(3);
+  const std::string good = serialize(sample());
+  for (int i = 0; i < 20000; ++i) {
+    std::string bytes = good;
+    if (i % 2) bytes.resize(random() % 400 + 12);
+    // Keep magic and versions, so that the fields behind them are reached.
+    for (size_t at = 12; at < bytes.size(); ++at)
+      if (i % 2 || random() % 16 == 0) bytes[at] = static_cast<char>(random() % 8 ? 0 : random());
+    expect_harmless(bytes);
+  }
+}
+
+TEST(Serialize, HugeLengthsAllocateNothing) {
+  std::string bytes = serialize(sample());
+  // The length of `target`, right after magic, versions and format.
+  for (size_t i = 13; i < 21; ++i) bytes[i] = '\xff';
+  EXPECT_FALSE(deserialize(bytes));
+}
+
+}  // namespace
+}  // namespace tile
