@@ -1,23 +1,21 @@
 // catalog.h - the list of kernels of this library. tilec, bench, the demo and the numeric tests read it; a kernel is added
 // with its header, its float64 reference (reference/) and one row (catalog/*.cpp).
 #pragma once
-#include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "dsl/jit.h"
 #include "kernels/parts/machine.h"
 #include "kernels/reference/compare.h"
-#include "runtime/abi.h"
 #include "runtime/device.h"
 #include "runtime/error.h"
 
 namespace tile::kernels {
 
-/// Ordered name = value pairs: problem sizes, config fields. "M=128 N=64".
+/// Ordered name = value pairs: the sizes of a problem. "M=128 N=64".
 class Fields {
  public:
   Fields() = default;
@@ -35,10 +33,10 @@ class Fields {
   std::vector<std::pair<std::string, int64_t>> items_;
 };
 
-/// What a problem is for. `gate` problems are traced and compiled offline for every GPU target.
-enum class Purpose : uint8_t { test, edge, bench, demo };
+/// What a problem is for: ordinary and special cases of the numeric tests, timing on a GPU, timing on the host.
+enum class Purpose : uint8_t { test, edge, bench, bench_host };
 
-/// One thing to compute: element type ("f16", "tf32", "i8", ...) and sizes; names of sizes as in the kernel's header.
+/// One thing to compute: element type ("f16", "tf32", "i8", ...) and sizes; absent sizes have the row's defaults.
 struct Problem {
   std::string dtype;
   Fields sizes;
@@ -47,7 +45,7 @@ struct Problem {
 };
 
 struct Work {
-  double flops = 0;  ///< as every paper counts them (design formulas: causal attention counts visible pairs only)
+  double flops = 0;  ///< as papers count them: multiply-adds twice, causal attention only its visible pairs
   double bytes = 0;  ///< minimum traffic: every input read once, every output written once
 };
 
@@ -63,36 +61,34 @@ class Case {
   virtual ~Case() = default;
   /// Queues one run; the first one compiles (or takes the kernel from a cache).
   virtual Status launch(Stream& stream) = 0;
-  /// Runs once on poisoned outputs and compares. Problems too large to compare whole are sampled: about `budget` multiply-adds
-  /// of reference work. Fails also when memory around an output was written.
+  /// Runs once on poisoned outputs and compares. Problems too large to compare whole are sampled, with about `budget`
+  /// multiply-adds of reference work. Fails also when memory around an output was written.
   virtual Result<std::vector<Check>> check(Stream& stream, double budget = 2e9) = 0;
   virtual Work work() const = 0;
-  /// The config in use, overrides included.
-  virtual Fields config() const = 0;
-};
-
-/// A kernel in one (element type, config), not compiled yet.
-struct Build {
-  std::string dtype;
-  Fields config;  ///< overrides of the defaults; unknown names are errors with the nearest spelling
-  std::optional<Fields> sizes;  ///< problem the default config is chosen for; absent: the row's first problem
 };
 
 struct CatalogRow {
   std::string name, summary;
   std::vector<std::string> dtypes;
+  std::vector<std::string> sizes;  ///< names a problem may set, with their meaning: "Sq: queries"
   std::vector<Problem> problems;
-  /// Config fields with the values a build would use, overrides applied.
-  std::function<Result<Fields>(const Build&, const Machine&)> config;
-  /// Tile IR as text, with the user's locations.
-  std::function<Result<std::string>(const Build&, const Machine&)> trace;
-  /// Allocates, fills and uploads. `overrides` replaces fields of the default config.
-  std::function<Result<std::unique_ptr<Case>>(std::shared_ptr<Device>, const Problem&, const Fields& overrides)> prepare;
+  /// The kernel for an element type of `dtypes`; null for a row that launches the kernels of other rows (`parts`).
+  const AnyKernel* (*kernel)(std::string_view dtype) = nullptr;
+  std::vector<std::string> parts;
+  /// What a launch without a config would use for this problem on this machine.
+  ConfigWords (*default_config)(const Problem&, const Machine&) = nullptr;
+  /// Allocates, fills and uploads.
+  Result<std::unique_ptr<Case>> (*prepare)(std::shared_ptr<Device>, const Problem&, const ConfigWords&) = nullptr;
+
+  /// Names of parts of several-kernel rows included: every kernel one can compile from this row.
+  bool compilable() const { return kernel != nullptr; }
 };
 
 /// Every kernel, in the order of the documentation.
 const std::vector<CatalogRow>& catalog();
 /// By name; unknown names give a user error with the nearest spelling and the list.
 Result<const CatalogRow*> find_kernel(std::string_view name);
+/// For tools that compile without arguments at hand: tensors are dense, 16-byte aligned, with sizes divisible by 16.
+Specialization dense_specialization(const AnyKernel& kernel);
 
 }  // namespace tile::kernels

@@ -1,6 +1,7 @@
 // case.h - pieces the rows' cases are made of: tensors that live on both sides, sampling, comparison bookkeeping.
 #pragma once
 #include <array>
+#include <optional>
 #include <span>
 
 #include "kernels/catalog.h"
@@ -47,6 +48,7 @@ class Steps {
   }
   bool ok() const { return !error_; }
   const Error& error() const { return *error_; }
+  Status status() const { return error_ ? Status(*error_) : Status(Ok{}); }
 
  private:
   std::optional<Error> error_;
@@ -71,6 +73,14 @@ Check with_gaps(std::string output, reference::Comparison c, const reference::Ho
 
 /// Element type of a problem's dtype name: "tf32" is f32 in memory.
 DType storage_of(std::string_view dtype);
+
+/// Constructs a case C(problem, config) and calls its create(device).
+template <class C>
+Result<std::unique_ptr<Case>> make_case(const std::shared_ptr<Device>& device, const Problem& problem, const ConfigWords& config) {
+  auto c = std::make_unique<C>(problem, config);
+  if (Status s = c->create(device); !s) return s.error();
+  return std::unique_ptr<Case>(std::move(c));
+}
 
 /// Calls fn(T{}) with the C++ storage type of a float dtype name ("f16", "bf16", "f32", "tf32").
 template <class Fn>

@@ -22,7 +22,7 @@ std::vector<AttentionRow> attention_rows(const AttentionSpec& spec, const HostTe
     double m = -std::numeric_limits<double>::infinity();
     for (int64_t j = 0; j < visible; ++j) {
       double s = 0;
-      for (size_t d = 0; d < query.size(); ++d) s = how.op(s + query[d] * keys[j][d]);
+      for (size_t d = 0; d < query.size(); ++d) s = how.op(s + how.factor(query[d]) * how.factor(keys[j][d]));
       p[j] = how.store(how.op(s * spec.scale));
       m = std::isnan(p[j]) ? p[j] : std::max(m, p[j]);
       if (std::isnan(m)) break;
@@ -32,7 +32,7 @@ std::vector<AttentionRow> attention_rows(const AttentionSpec& spec, const HostTe
       for (double& x : p) x = how.op(std::exp(how.op(x - m))), sum = how.op(sum + x);
       for (int64_t j = 0; j < visible; ++j) {
         double weight = how.store(how.op(p[j] / sum));
-        for (int64_t d = 0; d < dv; ++d) row.o[d] = how.op(row.o[d] + weight * values[j][d]);
+        for (int64_t d = 0; d < dv; ++d) row.o[d] = how.op(row.o[d] + how.factor(weight) * how.factor(values[j][d]));
       }
       row.lse = how.op(m + how.op(std::log(sum)));
     }

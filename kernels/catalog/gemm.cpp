@@ -1,0 +1,152 @@
+// gemm.cpp - catalog rows of gemm.h: plain products, and one with an epilogue passed as a lambda.
+#include "kernels/gemm.h"
+
+#include "kernels/catalog/case.h"
+#include "kernels/catalog/rows.h"
+#include "kernels/reference/gemm.h"
+
+namespace tile::kernels {
+namespace {
+
+using reference::Arithmetic;
+using reference::HostTensor;
+using reference::Placement;
+
+/// The example epilogue: leaky ReLU. A lambda of tiles, traced into the kernel.
+constexpr auto leaky_relu = [](const Tile& x) { return where(x > 0.f, x, x * 0.25f); };
+double leaky_relu_reference(double x) { return x > 0 ? x : 0.25 * x; }
+
+template <class TIn, class TOut>
+const auto& leaky_gemm_kernel() {
+  static const auto k = make_gemm_kernel<TIn, TOut>("gemm_leaky_relu", leaky_relu);
+  return k;
+}
+
+template <class TIn, class TOut, bool kEpilogue>
+const auto& kernel_of() {
+  if constexpr (kEpilogue) return leaky_gemm_kernel<TIn, TOut>();
+  else return gemm_kernel<TIn, TOut>();
+}
+
+template <class TIn, class TOut, bool kEpilogue>
+class GemmCase : public Case {
+ public:
+  GemmCase(const Problem& p, const ConfigWords& words)
+      : m_(p.sizes["M"]), n_(p.sizes["N"]), k_(p.sizes["K"]), gap_(p.sizes["gap"]), shift_(p.sizes["shift"]),
+        alpha_(p.sizes.get("alpha", 1)), beta_(p.sizes["beta"]), config_(gemm_kernel<TIn, TOut>().from_words(words)) {}
+
+  Status create(std::shared_ptr<Device> device) {
+    auto matrix = [&](DType type, int64_t rows, int64_t columns) {
+      return HostTensor(type, Placement::ordered({rows, columns}, {0, 1}, gap_, shift_));
+    };
+    HostTensor a = config_.trans_a ? matrix(dtype_of<TIn>(), k_, m_) : matrix(dtype_of<TIn>(), m_, k_);
+    HostTensor b = config_.trans_b ? matrix(dtype_of<TIn>(), n_, k_) : matrix(dtype_of<TIn>(), k_, n_);
+    HostTensor c = matrix(dtype_of<TOut>(), m_, n_);
+    if constexpr (std::is_integral_v<TIn>) a.fill_integers(1, -128, 127), b.fill_integers(2, -128, 127);
+    else a.fill_normal(1), b.fill_normal(2);
+    if (beta_) c.fill_normal(3);  // else it stays NaN: reading it would show
+    Steps s;
+    s(a_.create(device, std::move(a)))(b_.create(device, std::move(b)))(c_.create(device, std::move(c)));
+    s(d_.create(device, matrix(dtype_of<TOut>(), m_, n_)));
+    return s.status();
+  }
+  Status launch(Stream& stream) override {
+    return run_gemm(kernel_of<TIn, TOut, kEpilogue>(), stream, a_.view<const TIn, 2>(), b_.view<const TIn, 2>(),
+                    c_.view<const TOut, 2>(), d_.view<TOut, 2>(), static_cast<float>(alpha_), static_cast<float>(beta_), config_);
+  }
+  Result<std::vector<Check>> check(Stream& stream, double budget) override {
+    Steps s;
+    s(d_.poison())(launch(stream))(stream.synchronize())(d_.download());
+    if (!s.ok()) return s.error();
+    reference::GemmSpec spec{config_.trans_a, config_.trans_b, static_cast<double>(alpha_), static_cast<double>(beta_), {}};
+    if (kEpilogue) spec.epilogue = leaky_relu_reference;
+    Arithmetic working = std::is_integral_v<TIn> ? Arithmetic::exact() : Arithmetic::working(dtype_of<TOut>());
+    working.tf32 = config_.tf32;
+    double row_cost = 2.0 * static_cast<double>(n_) * static_cast<double>(k_);
+    std::vector<int64_t> rows = sample(m_, static_cast<int64_t>(budget / std::max(row_cost, 1.0)));
+    auto exact = gemm_rows(spec, a_.host, b_.host, &c_.host, rows, Arithmetic::exact());
+    auto base = gemm_rows(spec, a_.host, b_.host, &c_.host, rows, working);
+    Gathered g;
+    for (size_t r = 0; r < rows.size(); ++r) g.add(d_.host.row({rows[r]}), exact[r], base[r]);
+    reference::Comparison c = std::is_integral_v<TIn> ? reference::compare_equal(g.actual, g.exact)
+                                                      : g.compare(reference::tolerance(dtype_of<TOut>(), k_, config_.tf32));
+    return std::vector<Check>{with_gaps("D", c, d_.host)};
+  }
+  Work work() const override {
+    double m = static_cast<double>(m_), n = static_cast<double>(n_), k = static_cast<double>(k_);
+    return {2 * m * n * k, sizeof(TIn) * (m * k + k * n) + sizeof(TOut) * m * n * (beta_ ? 2 : 1)};
+  }
+
+ private:
+  int64_t m_, n_, k_, gap_, shift_, alpha_, beta_;
+  GemmConfig config_;
+  DeviceTensor a_, b_, c_, d_;
+};
+
+/// Calls fn(TIn{}, TOut{}).
+template <class Fn>
+auto with_types(std::string_view dtype, Fn fn) {
+  if (dtype == "i8") return fn(int8_t{}, int32_t{});
+  return with_float_type(dtype, [&](auto t) { return fn(t, t); });
+}
+
+template <bool kEpilogue>
+CatalogRow row_of(const char* name, const char* summary) {
+  CatalogRow row;
+  row.name = name;
+  row.summary = summary;
+  row.sizes = {"M", "N", "K", "ta: A is stored [K, M]", "tb: B is stored [N, K]", "alpha: integer factor", "beta: integer factor of C",
+               "gap: unused elements after a row", "shift: elements by which the base is misaligned"};
+  row.kernel = [](std::string_view d) -> const AnyKernel* {
+    return with_types(d, [](auto in, auto out) -> const AnyKernel* { return &kernel_of<decltype(in), decltype(out), kEpilogue>(); });
+  };
+  row.default_config = [](const Problem& p, const Machine& machine) {
+    GemmConfig c = default_gemm_config(storage_of(p.dtype), p.dtype == "tf32", p.sizes["M"], p.sizes["N"], machine);
+    c.trans_a = p.sizes["ta"], c.trans_b = p.sizes["tb"];
+    c.use_alpha = p.sizes.get("alpha", 1) != 1, c.use_c = p.sizes["beta"] != 0;
+    return gemm_kernel<float, float>().words(c);
+  };
+  row.prepare = [](std::shared_ptr<Device> device, const Problem& p, const ConfigWords& c) {
+    return with_types(p.dtype, [&](auto in, auto out) {
+      return make_case<GemmCase<decltype(in), decltype(out), kEpilogue>>(device, p, c);
+    });
+  };
+  return row;
+}
+
+}  // namespace
+
+CatalogRow gemm_row() {
+  CatalogRow row = row_of<false>("gemm", "D = alpha op(A) op(B) + beta C");
+  row.dtypes = {"f16", "bf16", "f32", "tf32", "i8"};
+  for (const std::string& d : row.dtypes) {
+    for (int64_t ta : {0, 1})
+      for (int64_t tb : {0, 1}) row.problems.push_back({d, {{"M", 128}, {"N", 192}, {"K", 96}, {"ta", ta}, {"tb", tb}}});
+    for (int64_t ta : {0, 1})
+      for (int64_t tb : {0, 1})
+        row.problems.push_back({d, {{"M", 131}, {"N", 67}, {"K", 45}, {"ta", ta}, {"tb", tb}}, Purpose::edge});
+    row.problems.push_back({d, {{"M", 1}, {"N", 1}, {"K", 1}}, Purpose::edge});
+    row.problems.push_back({d, {{"M", 1}, {"N", 300}, {"K", 1000}}, Purpose::edge});
+    row.problems.push_back({d, {{"M", 100}, {"N", 90}, {"K", 72}, {"gap", 5}, {"shift", 1}}, Purpose::edge});
+    if (d != "i8") row.problems.push_back({d, {{"M", 70}, {"N", 130}, {"K", 64}, {"alpha", 2}, {"beta", -3}}});
+  }
+  row.problems.push_back({"f32", {{"M", 64}, {"N", 64}, {"K", 1024}}, Purpose::edge});  // E37
+  for (int64_t n : {1024, 2048, 4096, 8192}) row.problems.push_back({"f16", {{"M", n}, {"N", n}, {"K", n}}, Purpose::bench});
+  for (int64_t n : {4096, 8192}) row.problems.push_back({"bf16", {{"M", n}, {"N", n}, {"K", n}}, Purpose::bench});
+  row.problems.push_back({"f16", {{"M", 4096}, {"N", 4096}, {"K", 4096}, {"tb", 1}}, Purpose::bench});
+  for (const char* d : {"tf32", "f32", "i8"}) row.problems.push_back({d, {{"M", 4096}, {"N", 4096}, {"K", 4096}}, Purpose::bench});
+  for (const char* d : {"f32", "f16"}) row.problems.push_back({d, {{"M", 1024}, {"N", 1024}, {"K", 1024}}, Purpose::bench_host});
+  return row;
+}
+
+CatalogRow gemm_epilogue_row() {
+  CatalogRow row = row_of<true>("gemm_leaky_relu", "D = leaky_relu(alpha op(A) op(B) + beta C), the epilogue being a lambda");
+  row.dtypes = {"f16", "bf16", "f32", "tf32"};
+  for (const std::string& d : row.dtypes) {
+    row.problems.push_back({d, {{"M", 128}, {"N", 128}, {"K", 64}}});
+    row.problems.push_back({d, {{"M", 77}, {"N", 33}, {"K", 50}, {"beta", 1}}, Purpose::edge});
+  }
+  return row;
+}
+
+}  // namespace tile::kernels

@@ -1,0 +1,25 @@
+// rows.h - the functions that make the rows; catalog.cpp lists them.
+#pragma once
+#include "kernels/catalog.h"
+
+namespace tile::kernels {
+
+CatalogRow vector_add_row();
+CatalogRow softmax_row();
+CatalogRow row_reduction_row();
+CatalogRow row_arg_row();
+CatalogRow rms_norm_row();
+CatalogRow layer_norm_row();
+CatalogRow gemm_row();
+CatalogRow gemm_epilogue_row();
+CatalogRow attention_row();
+CatalogRow block_sparse_row();
+CatalogRow gla_recurrent_row();
+CatalogRow gla_decay_cumsum_row();
+CatalogRow gla_prepare_row();
+CatalogRow gla_inter_chunk_row();
+CatalogRow gla_inner_scores_row();
+CatalogRow gla_combine_row();
+CatalogRow gla_chunk_row();
+
+}  // namespace tile::kernels
