@@ -33,7 +33,7 @@ Matrix matrix_of(const HostTensor& t, int64_t b, int64_t h) {
 class GlaCase : public Case {
  protected:
   GlaCase(const Problem& p, DType dtype, const GlaConfig& config)
-      : s_(p.sizes, config), gate_(p.sizes.get("gate", 16)), layout_(p.sizes["layout"]), dtype_(dtype), config_(config) {}
+      : s_(p.sizes, config), gate_(p.sizes.get("gate", 16)), strength_(p.sizes.get("strength", 1)), layout_(p.sizes["layout"]), dtype_(dtype), config_(config) {}
 
   HostTensor tensor(DType type, int64_t channels) const {
     std::vector<int> order = layout_ == 1 ? std::vector<int>{0, 2, 1, 3} : std::vector<int>{0, 1, 2, 3};
@@ -44,7 +44,7 @@ class GlaCase : public Case {
     q.fill_normal(1), k.fill_normal(2), v.fill_normal(3), g.fill_normal(4);
     // Gates as models make them: log sigmoid over a normaliser. gate = 0 gives no decay at all.
     reference::for_each_index(g.shape(), [&](std::span<const int64_t> i) {
-      g.set(i, gate_ ? -std::log1p(std::exp(-g.at(i))) / static_cast<double>(gate_) : 0.0);
+      g.set(i, gate_ ? -std::log1p(std::exp(-g.at(i))) * static_cast<double>(strength_) / static_cast<double>(gate_) : 0.0);
     });
     Steps s;
     s(q_.create(device, std::move(q)))(k_.create(device, std::move(k)))(v_.create(device, std::move(v)))(g_.create(device, std::move(g)));
@@ -61,7 +61,7 @@ class GlaCase : public Case {
   }
 
   Sizes s_;
-  int64_t gate_, layout_;
+  int64_t gate_, strength_, layout_;
   DType dtype_;
   GlaConfig config_;
   DeviceTensor q_, k_, v_, g_;
@@ -292,7 +292,7 @@ class StepCase : public GlaCase {
 
 std::vector<std::string> size_names() {
   return {"B: batch (1)", "H: heads (1)", "L: rows", "K: key channels", "V: value channels (K)", "BT: rows of a window (16)",
-          "gate: normaliser of the log-sigmoid gates, larger decays slower (16), 0: none", "layout: 0 [B,H,L,D], 1 [B,L,H,D]"};
+          "gate: normaliser of the log-sigmoid gates, larger decays slower (16), 0: none", "strength: factor of the gates (1)", "layout: 0 [B,H,L,D], 1 [B,L,H,D]"};
 }
 
 /// L around window sizes, K and V off the tile sizes, weak and strong gates.
@@ -304,6 +304,8 @@ void add_problems(CatalogRow& row) {
   }
   row.problems.push_back({"f32", {{"H", 1}, {"L", 70}, {"K", 64}, {"V", 32}, {"gate", 0}}, Purpose::edge});
   row.problems.push_back({"f16", {{"H", 1}, {"L", 70}, {"K", 100}, {"V", 64}, {"gate", 1}}, Purpose::edge});
+  // Decays down to 2^-300 inside a window: any positive exponent anywhere would be infinite.
+  row.problems.push_back({"f32", {{"H", 1}, {"L", 40}, {"K", 32}, {"V", 32}, {"gate", 1}, {"strength", 20}}, Purpose::edge});
 }
 
 ConfigWords chunk_config(const Problem& p, const Machine& machine) {
