@@ -215,7 +215,7 @@ LogicalResult TransOp::verify() {
   return success();
 }
 OpFoldResult TransOp::fold(FoldAdaptor adaptor) {
-  if (llvm::is_sorted(getPermutation())) return getSource();
+  if (llvm::is_sorted(getPermutation()) && getSource().getType() == getResult().getType()) return getSource();
   if (auto splat = dyn_cast_or_null<SplatElementsAttr>(adaptor.getSource()))
     return splat.reshape(cast<ShapedType>(getResult().getType()));
   return {};

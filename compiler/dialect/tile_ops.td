@@ -115,6 +115,7 @@ def Tile_GatherOp : Tile_Op<"gather", [MemoryEffects<[MemRead]>, AttrSizedOperan
                        DefaultValuedAttr<Tile_CacheHintAttr, "CacheHint::none">:$cache);
   let results = (outs Tile_NumLike:$result);
   let assemblyFormat = "$ptr (`offsets` $offsets^ `:` type($offsets))? (`mask` $mask^ `:` type($mask))? (`other` $other^ `:` type($other))? (`cache` $cache^)? attr-dict `:` type($ptr) `->` type($result)";
+  let hasCanonicalizeMethod = 1;
   let hasVerifier = 1;
 }
 def Tile_ScatterOp : Tile_Op<"scatter", [MemoryEffects<[MemWrite]>, AttrSizedOperandSegments]> {
@@ -122,6 +123,7 @@ def Tile_ScatterOp : Tile_Op<"scatter", [MemoryEffects<[MemWrite]>, AttrSizedOpe
   let arguments = (ins Tile_PtrLike:$ptr, Optional<TensorOf<[I32, I64]>>:$offsets, Tile_NumLike:$value, Optional<Tile_BoolLike>:$mask,
                        DefaultValuedAttr<Tile_CacheHintAttr, "CacheHint::none">:$cache);
   let assemblyFormat = "$value `,` $ptr (`offsets` $offsets^ `:` type($offsets))? (`mask` $mask^ `:` type($mask))? (`cache` $cache^)? attr-dict `:` type($value) `,` type($ptr)";
+  let hasCanonicalizeMethod = 1;
   let hasVerifier = 1;
 }
 def Tile_AtomicRmwOp : Tile_Op<"atomic_rmw", [MemoryEffects<[MemRead, MemWrite]>, AttrSizedOperandSegments]> {
@@ -130,6 +132,7 @@ def Tile_AtomicRmwOp : Tile_Op<"atomic_rmw", [MemoryEffects<[MemRead, MemWrite]>
                        Optional<TensorOf<[I32, I64]>>:$offsets, Tile_NumLike:$value, Optional<Tile_BoolLike>:$mask);
   let results = (outs Tile_NumLike:$result);
   let assemblyFormat = "$kind $order $scope $ptr (`offsets` $offsets^ `:` type($offsets))? `,` $value (`mask` $mask^ `:` type($mask))? attr-dict `:` type($ptr) `,` type($value) `->` type($result)";
+  let hasCanonicalizeMethod = 1;
   let hasVerifier = 1;
 }
 def Tile_AtomicCasOp : Tile_Op<"atomic_cas", [MemoryEffects<[MemRead, MemWrite]>, AttrSizedOperandSegments]> {
@@ -138,6 +141,7 @@ def Tile_AtomicCasOp : Tile_Op<"atomic_cas", [MemoryEffects<[MemRead, MemWrite]>
                        Tile_NumLike:$expected, Tile_NumLike:$desired, Optional<Tile_BoolLike>:$mask);
   let results = (outs Tile_NumLike:$result);
   let assemblyFormat = "$order $scope $ptr (`offsets` $offsets^ `:` type($offsets))? `,` $expected `,` $desired (`mask` $mask^ `:` type($mask))? attr-dict `:` type($ptr) `,` type($expected) `,` type($desired) `->` type($result)";
+  let hasCanonicalizeMethod = 1;
   let hasVerifier = 1;
 }
 
@@ -161,6 +165,7 @@ def Tile_BroadcastOp : Tile_Op<"broadcast", [Pure]> {
   let arguments = (ins Tile_Tensor:$source);
   let results = (outs Tile_Tensor:$result);
   let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let hasCanonicalizeMethod = 1;
   let hasVerifier = 1;
   let hasFolder = 1;
 }
@@ -169,6 +174,7 @@ def Tile_ReshapeOp : Tile_Op<"reshape", [Pure]> {
   let arguments = (ins Tile_Tensor:$source);
   let results = (outs Tile_Tensor:$result);
   let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let hasCanonicalizeMethod = 1;
   let hasVerifier = 1;
   let hasFolder = 1;
 }
@@ -177,6 +183,7 @@ def Tile_TransOp : Tile_Op<"trans", [Pure]> {
   let arguments = (ins Tile_Tensor:$source, DenseI32ArrayAttr:$permutation);
   let results = (outs Tile_Tensor:$result);
   let assemblyFormat = "$source `,` $permutation attr-dict `:` type($source) `->` type($result)";
+  let hasCanonicalizeMethod = 1;
   let hasVerifier = 1;
   let hasFolder = 1;
 }
@@ -185,6 +192,7 @@ def Tile_CatOp : Tile_Op<"cat", [Pure]> {
   let arguments = (ins Variadic<Tile_Tensor>:$sources, I32Attr:$axis);
   let results = (outs Tile_Tensor:$result);
   let assemblyFormat = "$sources `axis` $axis attr-dict `:` type($sources) `->` type($result)";
+  let hasFolder = 1;
   let hasVerifier = 1;
 }
 def Tile_ExtractOp : Tile_Op<"extract", [Pure]> {
@@ -192,6 +200,8 @@ def Tile_ExtractOp : Tile_Op<"extract", [Pure]> {
   let arguments = (ins Tile_Tensor:$source, DenseI32ArrayAttr:$offsets);
   let results = (outs Tile_Tensor:$result);
   let assemblyFormat = "$source $offsets attr-dict `:` type($source) `->` type($result)";
+  let hasFolder = 1;
+  let hasCanonicalizeMethod = 1;
   let hasVerifier = 1;
 }
 def Tile_TakeOp : Tile_Op<"take", [Pure]> {
@@ -213,6 +223,7 @@ def Tile_ReduceOp : Tile_Op<"reduce", [Pure, SameVariadicOperandSize, SingleBloc
   let results = (outs Variadic<Tile_NumTensor>:$results);
   let regions = (region SizedRegion<1>:$combiner);
   let assemblyFormat = "$sources `axis` $axis attr-dict `:` functional-type($sources, $results) $combiner";
+  let hasFolder = 1;
   let hasVerifier = 1;
 }
 def Tile_ScanOp : Tile_Op<"scan", [Pure, SameVariadicOperandSize, SingleBlockImplicitTerminator<"YieldOp">]> {
@@ -221,6 +232,7 @@ def Tile_ScanOp : Tile_Op<"scan", [Pure, SameVariadicOperandSize, SingleBlockImp
   let results = (outs Variadic<Tile_NumTensor>:$results);
   let regions = (region SizedRegion<1>:$combiner);
   let assemblyFormat = "$sources `axis` $axis (`reverse` $reverse^)? attr-dict `:` functional-type($sources, $results) $combiner";
+  let hasFolder = 1;
   let hasVerifier = 1;
 }
 def Tile_YieldOp : Tile_Op<"yield", [Pure, Terminator, ReturnLike, ParentOneOf<["ReduceOp", "ScanOp"]>]> {
@@ -248,6 +260,7 @@ def Tile_AssumeOp : Tile_Op<"assume", [Pure, AllTypesMatch<["value", "result"]>]
   let summary = "the value, with the promise that every element is a multiple of `multiple_of`";
   let arguments = (ins Tile_IntLike:$value, ConfinedAttr<I64Attr, [IntPositive]>:$multiple_of);
   let results = (outs Tile_IntLike:$result);
+  let hasFolder = 1;
   let assemblyFormat = "$value `multiple_of` $multiple_of attr-dict `:` type($value)";
 }
 def Tile_AssumeTrueOp : Tile_Op<"assume_true", [MemoryEffects<[MemWrite]>]> {

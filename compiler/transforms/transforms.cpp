@@ -6,12 +6,14 @@
 
 namespace tile::ir {
 
-void registerTilePasses() {}
-
 void addTilePasses(mlir::OpPassManager& passes) {
   passes.addPass(mlir::createCanonicalizerPass());
   passes.addPass(mlir::createCSEPass());
+  passes.addPass(createRaisePointers());
+  passes.addPass(createSinkBroadcasts());
+  // Pure tile operations leave loops; loads stay (a store in the loop may change what they read).
   passes.addPass(mlir::createLoopInvariantCodeMotionPass());
+  passes.addPass(createSimplifyMasks());
   passes.addPass(mlir::createCanonicalizerPass());
   passes.addPass(mlir::createCSEPass());
 }

@@ -1,5 +1,9 @@
 // transforms.h - rewrites of tile IR that every target wants.
 #pragma once
+#include <memory>
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Pass/Pass.h"
 
 namespace mlir {
 class OpPassManager;
@@ -11,7 +15,8 @@ namespace tile::ir {
 /// offset tile, loop invariants outside loops.
 void addTilePasses(mlir::OpPassManager& passes);
 
-/// Registers every pass of this folder under its flag, for tile-opt.
-void registerTilePasses();
+#define GEN_PASS_DECL
+#define GEN_PASS_REGISTRATION  // registerTilePasses: every pass of this folder under its flag, for tile-opt
+#include "compiler/transforms/passes.h.inc"
 
 }  // namespace tile::ir

@@ -1,0 +1,134 @@
+// canonicalize.cpp - folds and rewrites that make the same kernel smaller: constant masks, shapes that change nothing,
+// shape operations on splats.
+#include "compiler/dialect/dialect.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/PatternMatch.h"
+
+namespace tile::ir {
+using namespace mlir;
+
+namespace {
+
+/// The value of a mask all of whose elements are one constant.
+std::optional<bool> constantMask(Value mask) {
+  Attribute value;
+  if (!mask || !matchPattern(mask, m_Constant(&value))) return std::nullopt;
+  if (auto dense = dyn_cast<DenseElementsAttr>(value)) {
+    if (!dense.isSplat()) return std::nullopt;
+    value = dense.getSplatValue<Attribute>();
+  }
+  auto integer = dyn_cast<IntegerAttr>(value);
+  if (!integer) return std::nullopt;
+  return !integer.getValue().isZero();
+}
+
+/// Positive zeros: what lanes without `other` read anyway.
+bool isZero(Value v) {
+  Attribute value;
+  if (!v || !matchPattern(v, m_Constant(&value))) return false;
+  if (auto dense = dyn_cast<DenseElementsAttr>(value)) {
+    if (!dense.isSplat()) return false;
+    value = dense.getSplatValue<Attribute>();
+  }
+  if (auto f = dyn_cast<FloatAttr>(value)) return f.getValue().isPosZero();
+  auto i = dyn_cast<IntegerAttr>(value);
+  return i && i.getValue().isZero();
+}
+
+/// reshape, broadcast, trans and extract of a splat are splats.
+template <class Op>
+LogicalResult reshapeSplat(Op op, PatternRewriter& rewriter) {
+  auto splat = op.getSource().template getDefiningOp<SplatOp>();
+  if (!splat) return failure();
+  rewriter.replaceOpWithNewOp<SplatOp>(op, op.getResult().getType(), splat.getValue());
+  return success();
+}
+
+/// Along an axis of size 1 there is nothing to combine.
+template <class Op>
+LogicalResult foldUnitAxis(Op op, SmallVectorImpl<OpFoldResult>& results) {
+  if (op.getSources().empty()) return failure();
+  auto type = cast<RankedTensorType>(op.getSources().front().getType());
+  if (op.getAxis() >= type.getRank() || type.getDimSize(op.getAxis()) != 1) return failure();
+  if (op.getSources().getTypes() != op->getResultTypes()) return failure();
+  results.assign(op.getSources().begin(), op.getSources().end());
+  return success();
+}
+
+}  // namespace
+
+LogicalResult GatherOp::canonicalize(GatherOp op, PatternRewriter& rewriter) {
+  if (auto mask = constantMask(op.getMask())) {
+    if (*mask) {
+      rewriter.modifyOpInPlace(op, [&] {
+        op.getMaskMutable().clear();
+        op.getOtherMutable().clear();
+      });
+    } else if (op.getOther()) {
+      rewriter.replaceOp(op, op.getOther());
+    } else {
+      rewriter.replaceOpWithNewOp<arith::ConstantOp>(op, cast<TypedAttr>(rewriter.getZeroAttr(op.getResult().getType())));
+    }
+    return success();
+  }
+  if (!isZero(op.getOther())) return failure();
+  rewriter.modifyOpInPlace(op, [&] { op.getOtherMutable().clear(); });
+  return success();
+}
+
+LogicalResult ScatterOp::canonicalize(ScatterOp op, PatternRewriter& rewriter) {
+  auto mask = constantMask(op.getMask());
+  if (!mask) return failure();
+  if (*mask)
+    rewriter.modifyOpInPlace(op, [&] { op.getMaskMutable().clear(); });
+  else
+    rewriter.eraseOp(op);
+  return success();
+}
+
+LogicalResult AtomicRmwOp::canonicalize(AtomicRmwOp op, PatternRewriter& rewriter) {
+  auto mask = constantMask(op.getMask());
+  if (!mask) return failure();
+  if (*mask)
+    rewriter.modifyOpInPlace(op, [&] { op.getMaskMutable().clear(); });
+  else
+    rewriter.replaceOp(op, op.getValue());  // undefined where the mask is false
+  return success();
+}
+
+LogicalResult AtomicCasOp::canonicalize(AtomicCasOp op, PatternRewriter& rewriter) {
+  auto mask = constantMask(op.getMask());
+  if (!mask) return failure();
+  if (*mask)
+    rewriter.modifyOpInPlace(op, [&] { op.getMaskMutable().clear(); });
+  else
+    rewriter.replaceOp(op, op.getExpected());  // undefined where the mask is false
+  return success();
+}
+
+LogicalResult BroadcastOp::canonicalize(BroadcastOp op, PatternRewriter& rewriter) { return reshapeSplat(op, rewriter); }
+LogicalResult ReshapeOp::canonicalize(ReshapeOp op, PatternRewriter& rewriter) { return reshapeSplat(op, rewriter); }
+LogicalResult TransOp::canonicalize(TransOp op, PatternRewriter& rewriter) { return reshapeSplat(op, rewriter); }
+LogicalResult ExtractOp::canonicalize(ExtractOp op, PatternRewriter& rewriter) { return reshapeSplat(op, rewriter); }
+
+LogicalResult ReduceOp::fold(FoldAdaptor, SmallVectorImpl<OpFoldResult>& results) { return foldUnitAxis(*this, results); }
+LogicalResult ScanOp::fold(FoldAdaptor, SmallVectorImpl<OpFoldResult>& results) { return foldUnitAxis(*this, results); }
+
+OpFoldResult ExtractOp::fold(FoldAdaptor adaptor) {
+  if (getSource().getType() == getResult().getType()) return getSource();
+  if (auto splat = dyn_cast_or_null<SplatElementsAttr>(adaptor.getSource()))
+    return splat.resizeSplat(cast<ShapedType>(getResult().getType()));
+  return {};
+}
+
+OpFoldResult CatOp::fold(FoldAdaptor) {
+  if (getSources().size() == 1 && getSources().front().getType() == getResult().getType()) return getSources().front();
+  return {};
+}
+
+OpFoldResult AssumeOp::fold(FoldAdaptor adaptor) {
+  if (getMultipleOf() == 1 || adaptor.getValue()) return getValue();
+  return {};
+}
+
+}  // namespace tile::ir

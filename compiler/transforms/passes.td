@@ -1,0 +1,31 @@
+// passes.td - rewrites of tile IR that every target wants, and the pass that shows the analysis to tests.
+#ifndef TILE_TRANSFORMS_PASSES_TD
+#define TILE_TRANSFORMS_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def RaisePointers : Pass<"tile-raise-pointers", "::mlir::func::FuncOp"> {
+  let summary = "pointer tiles become a scalar base and an offset tile";
+  let description = [{
+    Before: memory operations take `tensor<..x!tile.ptr<T>>` values built by splat, ptr_add, select, reshapes and carried
+    through scf. After: no tile of pointers is left; every access has a scalar base and i32 or i64 element offsets, and
+    the part of an offset that is equal for all elements is in the base, added with 64 bits.
+  }];
+  let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
+def SinkBroadcasts : Pass<"tile-sink-broadcasts", "::mlir::func::FuncOp"> {
+  let summary = "elementwise work on repeated values is done once, before they are repeated";
+  let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect"];
+}
+
+def SimplifyMasks : Pass<"tile-simplify-masks", "::mlir::func::FuncOp"> {
+  let summary = "comparisons that ranges decide become constants; masks that are always true disappear";
+  let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect"];
+}
+
+def PrintFacts : Pass<"tile-print-facts", "::mlir::func::FuncOp"> {
+  let summary = "a remark with the facts about the result of every operation that has the attribute `facts`";
+}
+
+#endif

@@ -1,0 +1,129 @@
+// What is known about integers: runs, divisors, equal neighbours, ranges.
+// RUN: tile-opt %s -tile-print-facts -verify-diagnostics -o /dev/null
+
+func.func @tiles(%n: i32 {tile.multiple_of = 16 : i32}, %m: i32) {
+  // expected-remark @+1 {{contiguity [64] divisibility [1073741824] constancy [1] range 0 to 63}}
+  %iota = tile.iota {facts} : tensor<64xi32>
+  // expected-remark @+1 {{contiguity [48] divisibility [8] constancy [1] range 24 to 71}}
+  %from = tile.iota from 24 {facts} : tensor<48xi32>
+  // expected-remark @+1 {{contiguity [1] divisibility [16] constancy [64]}}
+  %ns = tile.splat %n {facts} : i32 -> tensor<64xi32>
+  // A run shifted by multiples of 16 still starts at one.
+  // expected-remark @+1 {{contiguity [64] divisibility [16] constancy [1]}}
+  %add = arith.addi %iota, %ns {facts} : tensor<64xi32>
+  // expected-remark @+1 {{contiguity [64] divisibility [16] constancy [1]}}
+  %sub = arith.subi %iota, %ns {facts} : tensor<64xi32>
+  // expected-remark @+1 {{contiguity [1] divisibility [16] constancy [1]}}
+  %mul = arith.muli %iota, %ns {facts} : tensor<64xi32>
+  %c8 = arith.constant dense<8> : tensor<64xi32>
+  // Eight neighbours share a quotient.
+  // expected-remark @+1 {{contiguity [1] divisibility [1] constancy [8] range 0 to 7}}
+  %div = arith.divsi %iota, %c8 {facts} : tensor<64xi32>
+  // expected-remark @+1 {{contiguity [8] divisibility [8] constancy [1] range 0 to 7}}
+  %rem = arith.remsi %iota, %c8 {facts} : tensor<64xi32>
+  // A whole group of 16 is in or out.
+  // expected-remark @+1 {{contiguity [1] divisibility [1] constancy [16] range 0 to 1}}
+  %in = arith.cmpi slt, %iota, %ns {facts} : tensor<64xi32>
+  // The last element of a group may differ: not known to be constant.
+  // expected-remark @+1 {{contiguity [1] divisibility [1] constancy [1] range 0 to 1}}
+  %le = arith.cmpi sle, %iota, %ns {facts} : tensor<64xi32>
+  // Negative numbers round toward zero: no groups without knowing the sign.
+  %ms = tile.splat %m : i32 -> tensor<64xi32>
+  %any = arith.addi %iota, %ns : tensor<64xi32>
+  // expected-remark @+1 {{contiguity [1] divisibility [8] constancy [1] range -7 to 7}}
+  %signed = arith.remsi %mul, %c8 {facts} : tensor<64xi32>
+  // expected-remark @+1 {{contiguity [8] divisibility [8] constancy [1]}}
+  %masked = arith.remui %any, %c8 {facts} : tensor<64xi32>
+  // expected-remark @+1 {{contiguity [1, 64] divisibility [1, 1073741824] constancy [1, 1] range 0 to 63}}
+  %row = tile.reshape %iota {facts} : tensor<64xi32> -> tensor<1x64xi32>
+  // expected-remark @+1 {{contiguity [1, 64] divisibility [1, 1073741824] constancy [16, 1] range 0 to 63}}
+  %rows = tile.broadcast %row {facts} : tensor<1x64xi32> -> tensor<16x64xi32>
+  // expected-remark @+1 {{contiguity [64, 1] divisibility [1073741824, 1] constancy [1, 16] range 0 to 63}}
+  %cols = tile.trans %rows, [1, 0] {facts} : tensor<16x64xi32> -> tensor<64x16xi32>
+  // expected-remark @+1 {{contiguity [1, 16] divisibility [1, 16] constancy [1, 1] range 0 to 63}}
+  %square = tile.reshape %iota {facts} : tensor<64xi32> -> tensor<4x16xi32>
+  // expected-remark @+1 {{contiguity [16] divisibility [16] constancy [1] range 0 to 63}}
+  %box = tile.extract %iota [16] {facts} : tensor<64xi32> -> tensor<32xi32>
+  // expected-remark @+1 {{contiguity [1] divisibility [32] constancy [1]}}
+  %hint = tile.assume %mul multiple_of 32 {facts} : tensor<64xi32>
+  // expected-remark @+1 {{contiguity [64] divisibility [16] constancy [1]}}
+  %wide = arith.extsi %add {facts} : tensor<64xi32> to tensor<64xi64>
+  // expected-remark @+1 {{contiguity [16] divisibility [16] constancy [1]}}
+  %choice = arith.select %in, %add, %iota {facts} : tensor<64xi1>, tensor<64xi32>
+  return
+}
+
+func.func @scalars(%n: i32 {tile.multiple_of = 24 : i32}) {
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %c100 = arith.constant 100 : i32
+  %c3 = arith.constant 3 : i32
+  // expected-remark @+1 {{contiguity [1] divisibility [8] constancy [1]}}
+  %same = arith.addi %n, %c0 {facts} : i32
+  // expected-remark @+1 {{divisibility [1] constancy [1] range 0 to 2147483646}}
+  %pid = tile.program_id 0 {facts}
+  // The product may wrap: multiples of 64 stay multiples of 64, the range is lost.
+  // expected-remark @+1 {{divisibility [64] constancy [1] range -2147483648 to 2147483647}}
+  %start = arith.muli %pid, %c64 {facts} : i32
+  %c4 = arith.constant 4 : i32
+  // expected-remark @+1 {{divisibility [128] constancy [1]}}
+  %shifted = arith.shli %n, %c4 {facts} : i32
+  // expected-remark @+1 {{divisibility [2] constancy [1]}}
+  %half = arith.shrsi %n, %c4 {facts} : i32
+  // expected-remark @+1 {{divisibility [4] constancy [1] range 0 to 99}}
+  %bounded = arith.remui %start, %c100 {facts} : i32
+  return
+}
+
+// Loops: from what enters, joined with what comes round.
+func.func @loops(%n: i32, %stride: i32 {tile.multiple_of = 32 : i32}) {
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %c1000 = arith.constant 1000 : i32
+  %iota = tile.iota : tensor<64xi32>
+  %step = tile.splat %stride : i32 -> tensor<64xi32>
+  %r:2 = scf.for %i = %c0 to %c1000 step %c64 iter_args(%offs = %iota, %k = %c0) -> (tensor<64xi32>, i32) : i32 {
+    // expected-remark @+1 {{divisibility [64] constancy [1] range 0 to 1000}}
+    %at = arith.addi %i, %c0 {facts} : i32
+    // expected-remark @+1 {{contiguity [64] divisibility [32] constancy [1]}}
+    %next = arith.addi %offs, %step {facts} : tensor<64xi32>
+    // expected-remark @+1 {{divisibility [64] constancy [1] range}}
+    %k2 = arith.addi %k, %c64 {facts} : i32
+    scf.yield %next, %k2 : tensor<64xi32>, i32
+  }
+  // expected-remark @+1 {{contiguity [64] divisibility [32] constancy [1]}}
+  %after = arith.addi %r#0, %step {facts} : tensor<64xi32>
+  %c1 = arith.constant 1 : i1
+  %w:2 = scf.while (%a = %c64, %b = %iota) : (i32, tensor<64xi32>) -> (i32, tensor<64xi32>) {
+    scf.condition(%c1) %a, %b : i32, tensor<64xi32>
+  } do {
+  ^bb0(%a: i32, %b: tensor<64xi32>):
+    %a2 = arith.muli %a, %stride : i32
+    %one = arith.constant dense<1> : tensor<64xi32>
+    %b2 = arith.addi %b, %one : tensor<64xi32>
+    scf.yield %a2, %b2 : i32, tensor<64xi32>
+  }
+  // expected-remark @+1 {{divisibility [64]}}
+  %wa = arith.addi %w#0, %c0 {facts} : i32
+  // expected-remark @+1 {{contiguity [64] divisibility [1]}}
+  %wb = arith.addi %w#1, %step {facts} : tensor<64xi32>
+  return
+}
+
+func.func @memory(%p: !tile.ptr<f16> {tile.align = 16 : i32}, %n: i32 {tile.multiple_of = 4 : i32},
+                  %v: !tile.view<2xf16> {tile.align = 32 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>, tile.dim_multiple_of = array<i32: 1, 64>},
+                  %c: i1) {
+  // expected-remark @+1 {{align 8}}
+  %q = tile.ptr_add %p, %n {facts} : !tile.ptr<f16>, i32
+  // expected-remark @+1 {{align 8}}
+  %either = arith.select %c, %p, %q {facts} : !tile.ptr<f16>
+  // expected-remark @+1 {{align 32}}
+  %vp = tile.view_ptr %v {facts} : !tile.view<2xf16> -> !tile.ptr<f16>
+  // expected-remark @+1 {{divisibility [64] constancy [1] range 0 to 9223372036854775807}}
+  %d = tile.view_dim %v, 1 {facts} : !tile.view<2xf16>
+  %s = tile.view_stride %v, 0 : !tile.view<2xf16>
+  %one = arith.constant 1 : i64
+  // expected-remark @+1 {{align 8 unit_stride 1 strides [8, 1] dims [64, 64]}}
+  %w = tile.make_view %q, dims(%d, %d), strides(%s, %one) {facts} : !tile.ptr<f16> -> !tile.view<2xf16>
+  return
+}
