@@ -389,7 +389,9 @@ class FactsBuilder {
       range = isa<arith::CeilDivSIOp>(op) ? addRange(divRange(dividend, by, bits), {0, 1}, bits)
               : remainder                 ? remRange(dividend, by, bits)
                                           : divRange(dividend, by, bits);
-    else if (!isUnsigned && isa<arith::DivSIOp>(op))
+    else if (isa<arith::RemUIOp>(op) && by.min > 0)
+    range = {0, by.max - 1};
+  else if (!isUnsigned && isa<arith::DivSIOp>(op))
       range = divRange(dividend, by, bits);
     else if (!isUnsigned && remainder)
       range = remRange(dividend, by, bits);

@@ -4,6 +4,14 @@
 #include "llvm/ADT/TypeSwitch.h"
 #include "mlir/IR/DialectImplementation.h"
 
+namespace tile::ir {
+/// `2x` as in a tensor type, so that no space is needed before the element type.
+static mlir::ParseResult parseRank(mlir::AsmParser& parser, int64_t& rank) {
+  return mlir::failure(parser.parseInteger(rank) || parser.parseXInDimensionList());
+}
+static void printRank(mlir::AsmPrinter& printer, int64_t rank) { printer << rank << 'x'; }
+}  // namespace tile::ir
+
 #include "compiler/dialect/tile_dialect.cpp.inc"
 #include "compiler/dialect/tile_enums.cpp.inc"
 #define GET_ATTRDEF_CLASSES

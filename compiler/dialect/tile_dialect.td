@@ -40,7 +40,7 @@ def Tile_PtrType : Tile_Type<"Ptr", "ptr"> {
 def Tile_ViewType : Tile_Type<"View", "view"> {
   let summary = "a tensor in global memory: pointer, shape and strides (in elements) as one value";
   let parameters = (ins "int64_t":$rank, "::mlir::Type":$elementType);
-  let assemblyFormat = "`<` $rank `x` $elementType `>`";
+  let assemblyFormat = "`<` custom<Rank>($rank) $elementType `>`";  // !tile.view<2xf32>
   let genVerifyDecl = 1;
   let builders = [TypeBuilderWithInferredContext<(ins "int64_t":$rank, "::mlir::Type":$elementType), [{ return $_get(elementType.getContext(), rank, elementType); }]>];
 }

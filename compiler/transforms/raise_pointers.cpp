@@ -117,7 +117,8 @@ class PointerRaiser {
     if (r.base == base) return own;
     Type element = cast<PtrType>(base.getType()).getElementType();
     const int64_t bytes = std::max<int64_t>(element.getIntOrFloatBitWidth() / 8, 1);
-    Value distance = arith::SubIOp::create(builder_, loc, PtrToIntOp::create(builder_, loc, r.base), PtrToIntOp::create(builder_, loc, base));
+    Value from = PtrToIntOp::create(builder_, loc, base), to = PtrToIntOp::create(builder_, loc, r.base);
+    Value distance = arith::SubIOp::create(builder_, loc, to, from);
     if (bytes > 1)
       distance = arith::ShRSIOp::create(builder_, loc, distance,
                                         arith::ConstantOp::create(builder_, loc, builder_.getI64IntegerAttr(llvm::Log2_64(bytes))));

@@ -68,8 +68,8 @@ func.func @scalars(%n: i32 {tile.multiple_of = 24 : i32}) {
   %c4 = arith.constant 4 : i32
   // expected-remark @+1 {{divisibility [128] constancy [1]}}
   %shifted = arith.shli %n, %c4 {facts} : i32
-  // expected-remark @+1 {{divisibility [2] constancy [1]}}
-  %half = arith.shrsi %n, %c4 {facts} : i32
+  // expected-remark @+1 {{divisibility [4] constancy [1]}}
+  %half = arith.shrsi %start, %c4 {facts} : i32
   // expected-remark @+1 {{divisibility [4] constancy [1] range 0 to 99}}
   %bounded = arith.remui %start, %c100 {facts} : i32
   return
@@ -83,7 +83,7 @@ func.func @loops(%n: i32, %stride: i32 {tile.multiple_of = 32 : i32}) {
   %iota = tile.iota : tensor<64xi32>
   %step = tile.splat %stride : i32 -> tensor<64xi32>
   %r:2 = scf.for %i = %c0 to %c1000 step %c64 iter_args(%offs = %iota, %k = %c0) -> (tensor<64xi32>, i32) : i32 {
-    // expected-remark @+1 {{divisibility [64] constancy [1] range 0 to 1000}}
+    // expected-remark @+1 {{divisibility [64] constancy [1] range 0 to 999}}
     %at = arith.addi %i, %c0 {facts} : i32
     // expected-remark @+1 {{contiguity [64] divisibility [32] constancy [1]}}
     %next = arith.addi %offs, %step {facts} : tensor<64xi32>

@@ -109,8 +109,8 @@ func.func @loop_carries_offsets(%p: !tile.ptr<f32>, %n: i32) attributes {tile.ke
 // CHECK-LABEL: func.func @several_bases(
 // CHECK: %[[B:.*]] = arith.select %arg3, %arg0, %arg1 : !tile.ptr<f32>
 // CHECK: tile.gather %[[B]] offsets
-// CHECK: %[[Q:.*]] = tile.ptr_to_int %arg1
 // CHECK: %[[P:.*]] = tile.ptr_to_int %arg0
+// CHECK: %[[Q:.*]] = tile.ptr_to_int %arg1
 // CHECK: %[[BYTES:.*]] = arith.subi %[[Q]], %[[P]] : i64
 // CHECK: %[[ELEMENTS:.*]] = arith.shrsi %[[BYTES]], %c2_i64 : i64
 // CHECK: tile.splat %[[ELEMENTS]]
@@ -143,7 +143,7 @@ func.func @several_bases(%p: !tile.ptr<f32>, %q: !tile.ptr<f32>, %out: !tile.ptr
 // Pointer tiles carried by a while loop, with atomics as users.
 // CHECK-LABEL: func.func @while_loop(
 // CHECK: scf.while {{.*}} : (i32, !tile.ptr<i32>) -> (i32, !tile.ptr<i32>)
-// CHECK: tile.atomic_rmw add relaxed gpu %{{.*}} offsets %{{.*}} : tensor<8xi32>
+// CHECK: tile.atomic_rmw add relaxed gpu %{{.*}} offsets %{{.*}} : tensor<8xi64>
 func.func @while_loop(%p: !tile.ptr<i32>, %n: i32) attributes {tile.kernel} {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
