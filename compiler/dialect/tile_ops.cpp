@@ -261,6 +261,23 @@ LogicalResult TakeOp::verify() {
   return success();
 }
 
+LogicalResult ItemOp::verify() {
+  auto from = cast<RankedTensorType>(getSource().getType());
+  if (from.getNumElements() != 1) return emitOpError() << "expects a tile of one element, found " << from;
+  if (from.getElementType() != getResult().getType()) return emitOpError() << "result must be " << from.getElementType() << ", found " << getResult().getType();
+  return success();
+}
+OpFoldResult ItemOp::fold(FoldAdaptor adaptor) {
+  if (auto splat = dyn_cast_or_null<SplatElementsAttr>(adaptor.getSource())) return splat.getSplatValue<Attribute>();
+  Value source = getSource();
+  while (Operation* op = source.getDefiningOp()) {  // one element: its place does not matter
+    if (auto splat = dyn_cast<SplatOp>(op)) return splat.getValue();
+    if (!isa<ReshapeOp, TransOp>(op)) break;
+    source = op->getOperand(0);
+  }
+  return {};
+}
+
 LogicalResult ReduceOp::verify() { return verifyCombiner(*this, getSources(), getResults(), getAxis(), getCombiner(), false); }
 LogicalResult ScanOp::verify() { return verifyCombiner(*this, getSources(), getResults(), getAxis(), getCombiner(), true); }
 

@@ -211,6 +211,14 @@ def Tile_TakeOp : Tile_Op<"take", [Pure]> {
   let assemblyFormat = "$source `,` $indices `axis` $axis attr-dict `:` type($source) `,` type($indices) `->` type($result)";
   let hasVerifier = 1;
 }
+def Tile_ItemOp : Tile_Op<"item", [Pure]> {
+  let summary = "the element of a one-element tile as a scalar, the same in every thread (what a branch or loop bound needs)";
+  let arguments = (ins Tile_Tensor:$source);
+  let results = (outs AnyTypeOf<[Tile_Number, Tile_PtrType]>:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
 
 // ---- across elements
 def Tile_ReduceOp : Tile_Op<"reduce", [Pure, SameVariadicOperandSize, SingleBlockImplicitTerminator<"YieldOp">]> {
