@@ -1,0 +1,29 @@
+// emit_rules.h - the type rules the emit_*.cpp files share. Internal to the dsl library. Functions that return Value{0} have
+// reported why, or got a value whose error has been reported before.
+#pragma once
+#include "dsl/detail/tracer.h"
+
+namespace tile::detail {
+
+mlir::Type ir_element_type(mlir::MLIRContext* ctx, DType d);
+/// The operand's value; a literal on its own gets its natural type. Checks that the value may be used here.
+Value use(Tracer& t, const Operand& o);
+/// i1, i32 (or wider when needed), f32: what a literal is when no tile decides.
+DType natural_dtype(const Operand& literal);
+/// A literal as a constant; with an empty shape a scalar.
+Value constant(Tracer& t, const Operand& literal, DType d, const Shape& shape);
+/// The operand as elements of `d`: literals adapt, tiles may widen within their kind. `what` names it in the error.
+Value coerce(Tracer& t, const Operand& o, DType d, const Shape& literal_shape, const char* what);
+/// Whether every `from` is exactly a `to` of the same kind.
+bool widens(DType from, DType to);
+/// Any number to any other, no questions asked.
+Value convert_value(Tracer& t, Value v, DType to, SrcLoc loc);
+
+Shape shape_of(mlir::Value v);
+bool valid_shape(Tracer& t, const Shape& s, SrcLoc loc);
+/// Equal ranks, sizes equal or 1; or one a scalar.
+bool broadcast_shapes(Tracer& t, const Shape& a, const Shape& b, SrcLoc loc, Shape& out);
+/// Repeats a value that broadcast_shapes has accepted up to `to`.
+mlir::Value stretch(Tracer& t, mlir::Value v, const Shape& to, SrcLoc loc);
+
+}  // namespace tile::detail

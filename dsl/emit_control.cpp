@@ -1,0 +1,253 @@
+// emit_control.cpp - loops, branches, early exits, hints and debugging: the boundary functions around the tracer's frames.
+#include "dsl/detail/emit_rules.h"
+
+namespace tile::detail {
+using namespace mlir;
+namespace {
+
+bool constructs_allowed(Tracer& t, const char* what, SrcLoc loc) {
+  if (!t.in_combiner()) return true;
+  t.error(std::string(what) + " cannot be used inside a combiner; use where", loc);
+  return false;
+}
+
+/// A scalar i1, or 0 with an error.
+uint32_t scalar_condition(Tracer& t, const Operand& o, const char* what) {
+  const Value v = use(t, o);
+  if (t.is_bad(v)) return 0;
+  const TileType type = t.type_of(v);
+  if (type.dtype == DType::i1 && type.shape.rank() == 0 && !type.pointer) return v.id;
+  t.error(std::string(what) + " needs a scalar i1 condition, found " + type.to_string() +
+              (type.shape.rank() > 0 ? "; choose per element with where(), or combine with any() or all()" : "; compare, e.g. x != 0"),
+          o.loc);
+  return 0;
+}
+
+uint32_t negate(Tracer& t, uint32_t condition, SrcLoc loc) {
+  if (t.is_bad({condition})) return 0;
+  OpBuilder& b = t.at_end();
+  const Location where = t.location(loc);
+  mlir::Value yes = arith::ConstantOp::create(b, where, b.getBoolAttr(true));
+  return t.add(arith::XOrIOp::create(b, where, t.info({condition}).value, yes), DType::i1, loc).id;
+}
+
+/// An integer scalar for a loop bound: i32 or i64 stay, narrower ones widen, u32 counts in i64.
+bool loop_bound(Tracer& t, const Operand& o, const char* what, DType& widest, bool& is_unsigned_loop) {
+  if (o.kind != Operand::value) {
+    if (o.kind == Operand::floating || o.kind == Operand::boolean) {
+      t.error(std::string("the ") + what + " of a range must be an integer scalar", o.loc);
+      return false;
+    }
+    if (natural_dtype(o) != DType::i32) widest = DType::i64;
+    return true;
+  }
+  const Value v = use(t, o);
+  if (t.is_bad(v)) return false;
+  const TileType type = t.type_of(v);
+  if (type.pointer || type.shape.rank() > 0 || is_float(type.dtype) || type.dtype == DType::i1 || type.dtype == DType::u64) {
+    t.error(std::string("the ") + what + " of a range must be an integer scalar (up to i64 or u32), found " + type.to_string(), o.loc);
+    return false;
+  }
+  if (type.dtype == DType::i64 || type.dtype == DType::u32) widest = DType::i64;
+  is_unsigned_loop |= type.dtype == DType::u32;
+  return true;
+}
+
+uint32_t bound_value(Tracer& t, const Operand& o, DType d) {
+  if (o.kind != Operand::value) return constant(t, o, d, {}).id;
+  return convert_value(t, use(t, o), d, o.loc).id;
+}
+
+}  // namespace
+
+Value open_for(const Operand& low, const Operand& high, const Operand& step, LoopHints hints, SrcLoc loc, uint32_t& handle) {
+  Tracer* t = Tracer::current();
+  if (!t) return {0};
+  DType d = DType::i32;
+  bool as_u32 = false;
+  bool ok = constructs_allowed(*t, "range", loc);
+  ok &= loop_bound(*t, low, "start", d, as_u32);
+  ok &= loop_bound(*t, high, "end", d, as_u32);
+  ok &= loop_bound(*t, step, "step", d, as_u32);
+  if (step.kind == Operand::integer && step.i <= 0) {
+    t->error("the step of a range must be positive, found " + std::to_string(step.i), step.loc);
+    ok = false;
+  }
+  if (hints.stages < 0 || hints.unroll < 0) {
+    t->error("stages and unroll of a range must not be negative", loc);
+    ok = false;
+  }
+  uint32_t bounds[3] = {0, 0, 0};
+  if (ok) bounds[0] = bound_value(*t, low, d), bounds[1] = bound_value(*t, high, d), bounds[2] = bound_value(*t, step, d);
+  ok &= !t->is_bad({bounds[0]}) && !t->is_bad({bounds[1]}) && !t->is_bad({bounds[2]});
+  auto* block = new Block;
+  mlir::Value counter = block->addArgument(ir_element_type(t->context(), d), t->location(loc));
+  Frame& f = t->push(FrameKind::for_loop, block, loc);
+  f.broken = !ok;
+  f.low = bounds[0], f.high = bounds[1], f.step = bounds[2];
+  f.hints = hints;
+  handle = f.serial;
+  const Value v = t->add(counter, d, loc);
+  return as_u32 ? convert_value(*t, v, DType::u32, loc) : v;
+}
+
+void close_for(uint32_t handle) {
+  Tracer* t = Tracer::current();
+  if (t && t->settle(handle)) t->close_loop();
+}
+
+void abandon_for(uint32_t handle, SrcLoc loc) {
+  Tracer* t = Tracer::current();
+  if (!t) return;
+  t->error("the body of a traced loop was left with a C++ break, return or goto; use break_if(cond), continue_if(cond) or return_if(cond)", loc);
+  if (t->settle(handle)) t->close_loop();
+}
+
+void open_then(const Operand& condition, uint32_t& handle) {
+  Tracer* t = Tracer::current();
+  if (!t) return;
+  uint32_t c = scalar_condition(*t, condition, "if_");
+  if (!constructs_allowed(*t, "if_", condition.loc)) c = 0;
+  Frame& f = t->push(FrameKind::branch, new Block, condition.loc);
+  f.condition = c;
+  handle = f.serial;
+}
+
+void open_else(uint32_t handle) {
+  Tracer* t = Tracer::current();
+  if (!t || !t->settle(handle)) return;
+  const uint32_t condition = t->top().condition;
+  const SrcLoc loc = t->top().loc;
+  auto then_side = std::make_unique<BranchSide>(t->pop_branch());
+  Frame& f = t->push(FrameKind::branch, new Block, loc);
+  f.condition = condition;
+  f.then_side = std::move(then_side);
+  f.serial = handle;  // the same construct
+}
+
+void close_if(uint32_t handle) {
+  Tracer* t = Tracer::current();
+  if (!t || !t->settle(handle)) return;
+  const uint32_t condition = t->top().condition;
+  const SrcLoc loc = t->top().loc;
+  std::unique_ptr<BranchSide> then_side = std::move(t->top().then_side);
+  BranchSide side = t->pop_branch();
+  if (then_side) t->finish_if(condition, std::move(*then_side), std::move(side), loc);
+  else t->finish_if(condition, std::move(side), {}, loc);
+}
+
+void abandon_when(uint32_t handle, SrcLoc loc) {
+  Tracer* t = Tracer::current();
+  if (!t) return;
+  t->error("the body of when() was left with a C++ break, return or goto; use continue_if(cond), break_if(cond) or return_if(cond) outside of it", loc);
+  close_if(handle);
+}
+
+void open_while(SrcLoc loc, uint32_t& handle) {
+  Tracer* t = Tracer::current();
+  if (!t) return;
+  const bool ok = constructs_allowed(*t, "while_", loc);
+  auto* before = new Block;
+  Frame& f = t->push(FrameKind::while_loop, before, loc);
+  f.before = before;
+  f.in_condition = true;
+  f.broken = !ok;
+  handle = f.serial;
+}
+
+void while_condition(uint32_t handle, const Operand& condition) {
+  Tracer* t = Tracer::current();
+  if (!t || !t->settle(handle)) return;
+  const uint32_t c = scalar_condition(*t, condition, "while_");
+  Frame& f = t->top();
+  f.condition = c;
+  f.broken |= c == 0;
+  f.in_condition = false;
+  f.block = new Block;
+}
+
+void close_while(uint32_t handle) {
+  Tracer* t = Tracer::current();
+  if (t && t->settle(handle)) t->close_loop();
+}
+
+static bool exit_allowed(Tracer& t, const char* what, bool in_loop, SrcLoc loc) {
+  Frame& f = t.body_frame();
+  if (!(in_loop ? f.is_loop() : f.kind == FrameKind::function) || f.in_condition) {
+    t.error(std::string(what) + (in_loop ? " must stand directly in the body of a traced loop, not inside if_, when or a condition"
+                                         : " must stand directly in the kernel's body, not inside a loop or if_"),
+            loc, {{"the innermost open construct is here", f.loc}});
+    return false;
+  }
+  return true;
+}
+
+void continue_if(const Operand& condition) {
+  Tracer* t = Tracer::current();
+  if (!t || !exit_allowed(*t, "continue_if", true, condition.loc)) return;
+  const uint32_t c = scalar_condition(*t, condition, "continue_if");
+  t->open_rest(negate(*t, c, condition.loc), condition.loc);
+}
+
+void return_if(const Operand& condition) {
+  Tracer* t = Tracer::current();
+  if (!t || !exit_allowed(*t, "return_if", false, condition.loc)) return;
+  const uint32_t c = scalar_condition(*t, condition, "return_if");
+  t->open_rest(negate(*t, c, condition.loc), condition.loc);
+}
+
+void break_if(const Operand& condition) {
+  Tracer* t = Tracer::current();
+  if (!t || !exit_allowed(*t, "break_if", true, condition.loc)) return;
+  const uint32_t c = scalar_condition(*t, condition, "break_if");
+  Frame& loop = t->body_frame();
+  const uint32_t alive = loop.alive_slot == kNoSlot ? t->new_alive_slot(loop, condition.loc) : loop.alive_slot;
+  const uint32_t go_on = negate(*t, c, condition.loc);
+  t->write(alive, go_on, condition.loc);
+  t->open_rest(go_on, condition.loc);
+}
+
+// ---- hints and debugging
+
+Value multiple_of(const Operand& o, int64_t n) {
+  Tracer* t = Tracer::current();
+  if (!t) return {0};
+  const Value v = use(*t, o);
+  if (t->is_bad(v)) return {0};
+  const TileType type = t->type_of(v);
+  if (type.pointer || is_float(type.dtype) || type.dtype == DType::i1) return t->error("multiple_of is about integers, found " + type.to_string(), o.loc), Value{0};
+  if (n < 1) return t->error("multiple_of needs a positive number, found " + std::to_string(n), o.loc), Value{0};
+  mlir::Value x = t->info(v).value;
+  return t->add(ir::AssumeOp::create(t->at_end(), t->location(o.loc), x.getType(), x, n), type.dtype, o.loc);
+}
+
+void assume(const Operand& o) {
+  Tracer* t = Tracer::current();
+  if (!t || !constructs_allowed(*t, "assume", o.loc)) return;
+  if (const uint32_t c = scalar_condition(*t, o, "assume")) ir::AssumeTrueOp::create(t->at_end(), t->location(o.loc), t->info({c}).value);
+}
+
+void set_num_warps(int n, SrcLoc loc) {
+  Tracer* t = Tracer::current();
+  if (!t) return;
+  if (n < 1 || n > 32 || (n & (n - 1)) != 0) return t->error("num_warps must be 1, 2, 4, 8, 16 or 32, found " + std::to_string(n), loc);
+  t->function()->setAttr("tile.num_warps", t->at_end().getI32IntegerAttr(n));
+}
+
+void device_print(const std::string& message, const Operand& o) {
+  Tracer* t = Tracer::current();
+  if (!t || !constructs_allowed(*t, "device_print", o.loc)) return;
+  const Value v = use(*t, o);
+  if (t->is_bad(v)) return;
+  if (t->info(v).kind != ValueKind::number) return t->error("device_print takes numbers, found " + t->type_of(v).to_string(), o.loc);
+  ir::PrintOp::create(t->at_end(), t->location(o.loc), t->info(v).value, message);
+}
+
+void device_assert(const Operand& o, const std::string& message) {
+  Tracer* t = Tracer::current();
+  if (!t || !constructs_allowed(*t, "device_assert", o.loc)) return;
+  const Value c = coerce(*t, o, DType::i1, {}, "the condition of device_assert");
+  if (!t->is_bad(c)) ir::AssertOp::create(t->at_end(), t->location(o.loc), t->info(c).value, message);
+}
+
+}  // namespace tile::detail

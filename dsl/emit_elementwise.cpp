@@ -1,0 +1,270 @@
+// emit_elementwise.cpp - operators and element by element functions: one switch generated from elementwise.def.
+#include "dsl/detail/emit_rules.h"
+
+namespace tile::detail {
+using namespace mlir;
+namespace {
+
+using Args = ArrayRef<mlir::Value>;
+
+// What a column of elementwise.def may name besides an op of arith or math.
+struct none {};
+struct Identity {
+  static mlir::Value make(OpBuilder&, Location, Args a) { return a[0]; }
+};
+mlir::Value splat_integer(OpBuilder& b, Location loc, Type type, int64_t v) {
+  return arith::ConstantOp::create(b, loc, isa<RankedTensorType>(type) ? TypedAttr(SplatElementsAttr::get(cast<RankedTensorType>(type), ArrayRef<Attribute>(b.getIntegerAttr(getElementTypeOrSelf(type), v))))
+                                                                       : TypedAttr(b.getIntegerAttr(type, v)));
+}
+struct Negate {
+  static mlir::Value make(OpBuilder& b, Location loc, Args a) { return arith::SubIOp::create(b, loc, splat_integer(b, loc, a[0].getType(), 0), a[0]); }
+};
+struct FlipBits {
+  static mlir::Value make(OpBuilder& b, Location loc, Args a) { return arith::XOrIOp::create(b, loc, a[0], splat_integer(b, loc, a[0].getType(), -1)); }
+};
+struct IsNan {
+  static mlir::Value make(OpBuilder& b, Location loc, Args a) { return math::IsNaNOp::create(b, loc, a[0]); }
+};
+struct IsInf {
+  static mlir::Value make(OpBuilder& b, Location loc, Args a) { return math::IsInfOp::create(b, loc, a[0]); }
+};
+struct CeilDivide {  // exact for a dividend >= 0 and a divisor > 0, and friendlier to divisibility facts than the signed op
+  static mlir::Value make(OpBuilder& b, Location loc, Args a) { return arith::CeilDivUIOp::create(b, loc, a[0], a[1]); }
+};
+struct MulHigh {
+  static mlir::Value make(OpBuilder& b, Location loc, Args a) { return arith::MulUIExtendedOp::create(b, loc, a[0], a[1]).getHigh(); }
+};
+template <arith::CmpFPredicate P>
+struct FloatIs {
+  static mlir::Value make(OpBuilder& b, Location loc, Args a) { return arith::CmpFOp::create(b, loc, P, a[0], a[1]); }
+};
+template <arith::CmpIPredicate P>
+struct IntIs {
+  static mlir::Value make(OpBuilder& b, Location loc, Args a) { return arith::CmpIOp::create(b, loc, P, a[0], a[1]); }
+};
+
+/// Null when the column says `none`.
+template <class Column>
+mlir::Value build(OpBuilder& b, Location loc, Args a) {
+  if constexpr (std::is_same_v<Column, none>) {
+    return {};
+  } else if constexpr (requires { Column::make(b, loc, a); }) {
+    return Column::make(b, loc, a);
+  } else {
+    OperationState state(loc, Column::getOperationName());
+    state.addOperands(a);
+    state.addTypes(a[0].getType());
+    return b.create(state)->getResult(0);
+  }
+}
+template <class F, class S, class U, class B>
+mlir::Value build_row(DType d, OpBuilder& b, Location loc, Args a) {
+  if (is_float(d)) return build<F>(b, loc, a);
+  if (d == DType::i1) return build<B>(b, loc, a);
+  return is_unsigned(d) ? build<U>(b, loc, a) : build<S>(b, loc, a);
+}
+
+const char* spelling(Op op) {
+  switch (op) {
+#define TILE_UNARY_OPERATOR(name, symbol, ...) case Op::name: return #symbol;
+#define TILE_UNARY(name, ...) case Op::name: return #name;
+#define TILE_PREDICATE(name, ...) case Op::name: return #name;
+#define TILE_BINARY_OPERATOR(name, symbol, ...) case Op::name: return #symbol;
+#define TILE_BINARY(name, ...) case Op::name: return #name;
+#define TILE_COMPARISON(name, symbol, ...) case Op::name: return #symbol;
+#define TILE_TERNARY(name, ...) case Op::name: return #name;
+#include "dsl/elementwise.def"
+  }
+  return "?";
+}
+
+bool gives_i1(Op op) {
+  switch (op) {
+#define TILE_PREDICATE(name, ...) case Op::name: return true;
+#define TILE_COMPARISON(name, ...) case Op::name: return true;
+#include "dsl/elementwise.def"
+    default: return false;
+  }
+}
+
+mlir::Value build_op(Op op, DType d, OpBuilder& b, Location loc, Args a) {
+  switch (op) {
+#define TILE_UNARY_OPERATOR(name, symbol, f, s, u, bo, ...) case Op::name: return build_row<f, s, u, bo>(d, b, loc, a);
+#define TILE_UNARY(name, f, s, u, bo, ...) case Op::name: return build_row<f, s, u, bo>(d, b, loc, a);
+#define TILE_PREDICATE(name, f, s, u, bo, ...) case Op::name: return build_row<f, s, u, bo>(d, b, loc, a);
+#define TILE_BINARY_OPERATOR(name, symbol, f, s, u, bo, ...) case Op::name: return build_row<f, s, u, bo>(d, b, loc, a);
+#define TILE_BINARY(name, f, s, u, bo, ...) case Op::name: return build_row<f, s, u, bo>(d, b, loc, a);
+#define TILE_COMPARISON(name, symbol, f, s, u, bo, ...) case Op::name: return build_row<f, s, u, bo>(d, b, loc, a);
+#define TILE_TERNARY(name, f, s, u, bo, ...) case Op::name: return build_row<f, s, u, bo>(d, b, loc, a);
+#include "dsl/elementwise.def"
+  }
+  return {};
+}
+
+/// The element type two operands meet in, or nothing: widening inside a kind only.
+bool common_dtype(DType a, DType b, DType& out) {
+  if (widens(a, b)) return out = b, true;
+  if (widens(b, a)) return out = a, true;
+  return false;
+}
+
+std::string mixing_hint(DType a, DType b) {
+  if (is_float(a) != is_float(b)) return "convert one side with cast(x, dtype)";
+  if (is_float(a)) return "neither holds every value of the other; convert both, e.g. to f32";
+  if (a == DType::i1 || b == DType::i1) return "an i1 is not a number; use where(condition, a, b) or cast it";
+  return "signed and unsigned do not mix; convert one side with cast(x, dtype)";
+}
+
+struct Operands {
+  SmallVector<mlir::Value, 3> values;
+  DType dtype = DType::f32;
+};
+
+/// Brings number operands to one element type and one shape.
+bool unify(Tracer& t, Op op, const Operand* args, int count, const char* verb, Operands& out) {
+  bool first = true;
+  const Operand* decided_by = nullptr;
+  Shape shape;
+  SmallVector<Value, 3> ids(count, Value{0});
+  bool ok = true;
+  for (int i = 0; i < count; ++i) {
+    if (args[i].kind != Operand::value) continue;
+    ids[i] = use(t, args[i]);
+    if (t.is_bad(ids[i])) {
+      ok = false;
+      continue;
+    }
+    const TileType type = t.type_of(ids[i]);
+    DType d = type.dtype;
+    if (first) out.dtype = d, decided_by = &args[i];
+    else if (!common_dtype(out.dtype, d, out.dtype)) {
+      t.error("'" + std::string(verb) + "' mixes " + t.type_of(use(t, *decided_by)).to_string() + " and " + type.to_string() + "; " + mixing_hint(out.dtype, d), args[0].loc);
+      return false;
+    }
+    Shape joint;
+    if (!broadcast_shapes(t, shape, type.shape, args[0].loc, joint)) return false;
+    shape = joint;
+    first = false;
+  }
+  if (!ok) return false;
+  if (first) {  // literals only
+    out.dtype = natural_dtype(args[0]);
+    for (int i = 1; i < count; ++i) {
+      const DType d = natural_dtype(args[i]);
+      if (is_float(d) || !is_float(out.dtype)) out.dtype = is_float(d) == is_float(out.dtype) ? std::max(out.dtype, d) : d;
+    }
+  }
+  for (int i = 0; i < count; ++i) {
+    if (args[i].kind != Operand::value) {
+      const Value c = constant(t, args[i], out.dtype, shape);
+      if (c.id == 0) return false;
+      out.values.push_back(t.info(c).value);
+    } else {
+      const Value v = convert_value(t, ids[i], out.dtype, args[i].loc);
+      out.values.push_back(stretch(t, t.info(v).value, shape, args[i].loc));
+    }
+  }
+  return true;
+}
+
+bool is_pointer(Tracer& t, const Operand& o) { return o.kind == Operand::value && !t.is_bad(o.v) && t.info(o.v).kind == ValueKind::pointer; }
+
+/// pointer + integer, integer + pointer, pointer - integer.
+Value pointer_arithmetic(Tracer& t, Op op, const Operand& a, const Operand& b) {
+  const bool pointer_first = is_pointer(t, a);
+  const Operand& pointer = pointer_first ? a : b;
+  const Operand& offset = pointer_first ? b : a;
+  if (is_pointer(t, offset) || (op != Op::add && !(op == Op::sub && pointer_first))) {
+    t.error("'" + std::string(spelling(op)) + "' is not defined on pointers: only pointer + integer and pointer - integer are", a.loc);
+    return {0};
+  }
+  const Value p = use(t, pointer);
+  Value o = offset.kind == Operand::value ? use(t, offset) : constant(t, offset, natural_dtype(offset) == DType::f32 ? DType::i32 : natural_dtype(offset), {});
+  if (t.is_bad(p) || t.is_bad(o)) return {0};
+  if (const DType d = t.info(o).dtype; is_float(d) || d == DType::i1) {
+    t.error("a pointer offset counts elements and must be an integer, found " + t.type_of(o).to_string(), offset.loc);
+    return {0};
+  }
+  // ptr_add reads offsets as signed i32 or i64.
+  const DType d = t.info(o).dtype;
+  o = convert_value(t, o, d == DType::i64 || d == DType::u32 || d == DType::u64 ? DType::i64 : DType::i32, offset.loc);
+  Shape shape;
+  if (!broadcast_shapes(t, t.type_of(p).shape, t.type_of(o).shape, a.loc, shape)) return {0};
+  OpBuilder& builder = t.at_end();
+  const Location loc = t.location(a.loc);
+  mlir::Value off = stretch(t, t.info(o).value, shape, offset.loc);
+  if (op == Op::sub) off = Negate::make(builder, loc, {off});
+  const DType element = t.info(p).dtype;
+  mlir::Value base = stretch(t, t.info(p).value, shape, pointer.loc);
+  return t.add(ir::PtrAddOp::create(builder, loc, base.getType(), base, off), element, a.loc, ValueKind::pointer);
+}
+
+void allow_contraction(mlir::Value v) {
+  Operation* op = v.getDefiningOp();
+  if (auto fast = dyn_cast_if_present<arith::ArithFastMathInterface>(op))
+    op->setAttr(fast.getFastMathAttrName(), arith::FastMathFlagsAttr::get(op->getContext(), arith::FastMathFlags::contract));
+}
+
+}  // namespace
+
+Value elementwise(Op op, const Operand* args, int count) {
+  Tracer* t = Tracer::current();
+  if (!t) return {0};
+  const SrcLoc loc = args[0].loc;
+  for (int i = 0; i < count; ++i)
+    if (is_pointer(*t, args[i])) {
+      if (count == 2) return pointer_arithmetic(*t, op, args[0], args[1]);
+      t->error("'" + std::string(spelling(op)) + "' is not defined on pointers, found " + t->type_of(args[i].v).to_string(), loc);
+      return {0};
+    }
+  Operands o;
+  if (!unify(*t, op, args, count, spelling(op), o)) return {0};
+  mlir::Value result = build_op(op, o.dtype, t->at_end(), t->location(loc), o.values);
+  if (!result) {
+    const TileType type{o.dtype, false, shape_of(o.values[0])};
+    std::string message = "'" + std::string(spelling(op)) + "' is not defined on " + type.to_string();
+    if (op == Op::logical_not) message += "; it takes i1, use ~x for bits or x == 0";
+    else if (o.dtype == DType::i1) message += "; an i1 is not a number, cast it first";
+    else if (is_float(o.dtype)) message += "; it takes integers";
+    else message += "; it takes floats, convert with cast(x, f32)";
+    t->error(message, loc);
+    return {0};
+  }
+  allow_contraction(result);
+  return t->add(result, gives_i1(op) ? DType::i1 : o.dtype, loc);
+}
+
+Value select(const Operand& condition, const Operand& a, const Operand& b) {
+  Tracer* t = Tracer::current();
+  if (!t) return {0};
+  const SrcLoc loc = condition.loc;
+  const Value c = coerce(*t, condition, DType::i1, {}, "the condition of where");
+  ValueKind kind = ValueKind::number;
+  Operands o;
+  if (is_pointer(*t, a) && is_pointer(*t, b)) {
+    kind = ValueKind::pointer;
+    const Value x = use(*t, a), y = use(*t, b);
+    if (t->is_bad(x) || t->is_bad(y)) return {0};
+    if (t->info(x).dtype != t->info(y).dtype) {
+      t->error("where needs pointers to one element type, found " + t->type_of(x).to_string() + " and " + t->type_of(y).to_string(), loc);
+      return {0};
+    }
+    Shape joint;
+    if (!broadcast_shapes(*t, t->type_of(x).shape, t->type_of(y).shape, loc, joint)) return {0};
+    o.dtype = t->info(x).dtype;
+    o.values = {stretch(*t, t->info(x).value, joint, a.loc), stretch(*t, t->info(y).value, joint, b.loc)};
+  } else {
+    const Operand pair[] = {a, b};
+    for (const Operand& p : pair)
+      if (is_pointer(*t, p)) return t->error("where cannot choose between a pointer and a number", loc), Value{0};
+    if (!unify(*t, Op::add, pair, 2, "where", o)) return {0};
+  }
+  if (t->is_bad(c)) return {0};
+  Shape shape;
+  if (!broadcast_shapes(*t, t->type_of(c).shape, shape_of(o.values[0]), loc, shape)) return {0};
+  mlir::Value k = stretch(*t, t->info(c).value, shape, loc);
+  mlir::Value x = stretch(*t, o.values[0], shape, a.loc), y = stretch(*t, o.values[1], shape, b.loc);
+  return t->add(arith::SelectOp::create(t->at_end(), t->location(loc), k, x, y), o.dtype, loc, kind);
+}
+
+}  // namespace tile::detail

@@ -1,0 +1,275 @@
+// emit_reduce.cpp - reductions, scans and dot. A combiner is a region over scalars: built in for sum, max ..., traced from
+// the user's lambda otherwise.
+#include "dsl/detail/emit_rules.h"
+
+namespace tile::detail {
+using namespace mlir;
+namespace {
+
+const char* name_of(Fold f) {
+  static constexpr const char* names[] = {"sum", "prod", "max", "min", "any", "all", "xor_sum", "argmax", "argmin"};
+  return names[static_cast<int>(f)];
+}
+
+bool check_axis(Tracer& t, int& axis, const TileType& type, SrcLoc loc) {
+  const int wanted = axis, rank = type.shape.rank();
+  if (axis < 0) axis += rank;
+  if (axis >= 0 && axis < rank) return true;
+  t.error("axis " + std::to_string(wanted) + " is out of range for " + type.to_string(), loc);
+  return false;
+}
+
+/// What a fold computes in: sums and products of narrow elements in 32 bits.
+DType accumulator(Fold f, DType d) {
+  if (f != Fold::sum && f != Fold::prod) return d;
+  if (is_float(d)) return size_of(d) < 4 ? DType::f32 : d;
+  if (d == DType::i1) return DType::i32;
+  return bits_of(d) >= 32 ? d : is_unsigned(d) ? DType::u32 : DType::i32;
+}
+
+bool allowed(Fold f, DType d) {
+  switch (f) {
+    case Fold::any: case Fold::all: return d == DType::i1;
+    case Fold::xor_sum: return !is_float(d);
+    case Fold::sum: return true;
+    default: return d != DType::i1;
+  }
+}
+
+Value operand_tile(Tracer& t, const Operand& o, const char* verb) {
+  const Value v = use(t, o);
+  if (t.is_bad(v)) return {0};
+  if (t.in_combiner()) return t.error(std::string(verb) + " cannot be used inside a combiner", o.loc), Value{0};
+  if (t.type_of(v).shape.rank() == 0 || t.info(v).kind != ValueKind::number) return t.error(std::string(verb) + " needs a tile of numbers, found " + t.type_of(v).to_string(), o.loc), Value{0};
+  return v;
+}
+
+template <class F>
+void allow_contraction(F op) {
+  op.setFastmath(arith::FastMathFlags::contract);
+}
+
+mlir::Value combine_pair(OpBuilder& b, Location loc, Fold f, DType d, mlir::Value x, mlir::Value y) {
+  const bool u = is_unsigned(d);
+  if (is_float(d)) switch (f) {
+      case Fold::sum: { auto op = arith::AddFOp::create(b, loc, x, y); allow_contraction(op); return op; }
+      case Fold::prod: { auto op = arith::MulFOp::create(b, loc, x, y); allow_contraction(op); return op; }
+      case Fold::max: return arith::MaxNumFOp::create(b, loc, x, y);
+      default: return arith::MinNumFOp::create(b, loc, x, y);
+    }
+  switch (f) {
+    case Fold::sum: return arith::AddIOp::create(b, loc, x, y);
+    case Fold::prod: return arith::MulIOp::create(b, loc, x, y);
+    case Fold::max: return u ? mlir::Value(arith::MaxUIOp::create(b, loc, x, y)) : mlir::Value(arith::MaxSIOp::create(b, loc, x, y));
+    case Fold::min: return u ? mlir::Value(arith::MinUIOp::create(b, loc, x, y)) : mlir::Value(arith::MinSIOp::create(b, loc, x, y));
+    case Fold::any: return arith::OrIOp::create(b, loc, x, y);
+    case Fold::all: return arith::AndIOp::create(b, loc, x, y);
+    default: return arith::XOrIOp::create(b, loc, x, y);
+  }
+}
+
+/// The next (value, index) replaces the accumulated one if it is better, or equal and earlier; a NaN loses against a number.
+void combine_arg(OpBuilder& b, Location loc, Fold f, DType d, Block& block) {
+  mlir::Value v0 = block.getArgument(0), i0 = block.getArgument(1), v1 = block.getArgument(2), i1 = block.getArgument(3);
+  mlir::Value better, equal;
+  if (is_float(d)) {
+    better = arith::CmpFOp::create(b, loc, f == Fold::argmax ? arith::CmpFPredicate::OGT : arith::CmpFPredicate::OLT, v1, v0);
+    // Equal also when both are NaN; a NaN accumulated so far loses against any number.
+    mlir::Value nan0 = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, v0, v0);
+    mlir::Value nan1 = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, v1, v1);
+    mlir::Value number1 = arith::XOrIOp::create(b, loc, nan1, arith::ConstantOp::create(b, loc, b.getBoolAttr(true)));
+    better = arith::OrIOp::create(b, loc, better, arith::AndIOp::create(b, loc, nan0, number1));
+    equal = arith::OrIOp::create(b, loc, arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, v0, v1), arith::AndIOp::create(b, loc, nan0, nan1));
+  } else {
+    using P = arith::CmpIPredicate;
+    better = arith::CmpIOp::create(b, loc, f == Fold::argmax ? (is_unsigned(d) ? P::ugt : P::sgt) : (is_unsigned(d) ? P::ult : P::slt), v1, v0);
+    equal = arith::CmpIOp::create(b, loc, P::eq, v0, v1);
+  }
+  mlir::Value earlier = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, i1, i0);
+  mlir::Value take = arith::OrIOp::create(b, loc, better, arith::AndIOp::create(b, loc, equal, earlier));
+  mlir::Value v = arith::SelectOp::create(b, loc, take, v1, v0), i = arith::SelectOp::create(b, loc, take, i1, i0);
+  ir::YieldOp::create(b, loc, ValueRange{v, i});
+}
+
+Operation* fold_op(Tracer& t, bool is_scan, bool reverse, ValueRange sources, int axis, SrcLoc loc, Block* combiner) {
+  OpBuilder& b = t.at_end();
+  OperationState state(t.location(loc), is_scan ? ir::ScanOp::getOperationName() : ir::ReduceOp::getOperationName());
+  state.addOperands(sources);
+  for (mlir::Value v : sources) {
+    auto type = cast<RankedTensorType>(v.getType());
+    SmallVector<int64_t> shape(type.getShape());
+    if (!is_scan) shape[axis] = 1;
+    state.addTypes(RankedTensorType::get(shape, type.getElementType()));
+  }
+  state.addAttribute("axis", b.getI32IntegerAttr(axis));
+  if (reverse) state.addAttribute("reverse", b.getUnitAttr());
+  state.addRegion()->push_back(combiner);
+  return b.create(state);
+}
+
+Block* combiner_block(Tracer& t, ValueRange sources, SrcLoc loc) {
+  auto* block = new Block;
+  for (int half = 0; half < 2; ++half)
+    for (mlir::Value v : sources) block->addArgument(getElementTypeOrSelf(v.getType()), t.location(loc));
+  return block;
+}
+
+Value fold_along(Tracer& t, Fold f, const Operand& o, int axis, bool is_scan, bool reverse) {
+  const char* verb = is_scan ? (f == Fold::sum ? "cumsum" : "cumprod") : name_of(f);
+  Value v = operand_tile(t, o, verb);
+  if (t.is_bad(v) || !check_axis(t, axis, t.type_of(v), o.loc)) return {0};
+  DType d = t.info(v).dtype;
+  if (!allowed(f, d)) {
+    t.error("'" + std::string(verb) + "' is not defined on " + t.type_of(v).to_string() + (f == Fold::any || f == Fold::all ? "; it takes i1, e.g. x != 0" : ""), o.loc);
+    return {0};
+  }
+  v = convert_value(t, v, accumulator(f, d), o.loc);
+  d = t.info(v).dtype;
+  SmallVector<mlir::Value, 2> sources{t.info(v).value};
+  const Location loc = t.location(o.loc);
+  const bool arg = f == Fold::argmax || f == Fold::argmin;
+  if (arg) {  // (value, index) pairs
+    const Shape shape = t.type_of(v).shape;
+    OpBuilder& b = t.at_end();
+    mlir::Value index = ir::IotaOp::create(b, loc, RankedTensorType::get({shape[axis]}, b.getI32Type()), 0);
+    if (shape.rank() > 1) {
+      SmallVector<int64_t> thin(shape.rank(), 1);
+      thin[axis] = shape[axis];
+      index = ir::ReshapeOp::create(b, loc, RankedTensorType::get(thin, b.getI32Type()), index);
+    }
+    sources.push_back(stretch(t, index, shape, o.loc));
+  }
+  Block* block = combiner_block(t, sources, o.loc);
+  OpBuilder inner(t.context());
+  inner.setInsertionPointToEnd(block);
+  if (arg) combine_arg(inner, loc, f, d, *block);
+  else ir::YieldOp::create(inner, loc, combine_pair(inner, loc, f, d, block->getArgument(0), block->getArgument(1)));
+  Operation* op = fold_op(t, is_scan, reverse, sources, axis, o.loc, block);
+  return arg ? t.add(op->getResult(1), DType::i32, o.loc) : t.add(op->getResult(0), d, o.loc);
+}
+
+}  // namespace
+
+Value reduce(Fold f, const Operand& o, int axis) {
+  Tracer* t = Tracer::current();
+  return t ? fold_along(*t, f, o, axis, false, false) : Value{0};
+}
+
+Value reduce_all(Fold f, const Operand& o) {
+  Tracer* t = Tracer::current();
+  if (!t) return {0};
+  Value v = operand_tile(*t, o, name_of(f));
+  if (t->is_bad(v)) return {0};
+  // Innermost dim first: it is the one that lies together in memory and registers.
+  Operand rest = o;
+  for (int axis = t->type_of(v).shape.rank() - 1; axis >= 0; --axis) {
+    v = fold_along(*t, f, rest, axis, false, false);
+    if (t->is_bad(v)) return {0};
+    rest.v = v;
+  }
+  return to_scalar(rest);
+}
+
+Value scan(Fold f, const Operand& o, int axis, bool reverse) {
+  Tracer* t = Tracer::current();
+  return t ? fold_along(*t, f, o, axis, true, reverse) : Value{0};
+}
+
+void open_combiner(const Operand* sources, int count, int axis, bool is_scan, bool reverse, Value* args, SrcLoc loc) {
+  for (int i = 0; i < 2 * count; ++i) args[i] = {0};
+  Tracer* t = Tracer::current();
+  if (!t) return;
+  bool ok = true;
+  SmallVector<mlir::Value, 2> values;
+  SmallVector<uint32_t, 2> ids;
+  for (int i = 0; i < count; ++i) {
+    const Value v = operand_tile(*t, sources[i], is_scan ? "scan" : "reduce");
+    if (t->is_bad(v)) {
+      ok = false;
+      continue;
+    }
+    if (ok && !ids.empty() && !(t->type_of(v).shape == t->type_of({ids[0]}).shape)) {
+      t->error("tiles combined together must have one shape, found " + t->type_of({ids[0]}).to_string() + " and " + t->type_of(v).to_string(), sources[i].loc);
+      ok = false;
+    }
+    ids.push_back(v.id);
+    values.push_back(t->info(v).value);
+  }
+  if (ok) ok = check_axis(*t, axis, t->type_of({ids[0]}), loc);
+  Frame& f = t->push(FrameKind::combiner, ok ? combiner_block(*t, values, loc) : new Block, loc);
+  f.broken = !ok;
+  f.sources = ids;
+  f.axis = axis;
+  f.is_scan = is_scan;
+  f.reverse = reverse;
+  if (!ok) return;
+  Block* block = f.block;
+  for (int i = 0; i < 2 * count; ++i) args[i] = t->add(block->getArgument(i), t->info({ids[i % count]}).dtype, loc);
+}
+
+void close_combiner(const Operand* results, int count, Value* out) {
+  for (int i = 0; i < count; ++i) out[i] = {0};
+  Tracer* t = Tracer::current();
+  if (!t) return;
+  while (t->top().kind != FrameKind::combiner) t->drop(t->pop());  // constructs are refused inside, so only after errors
+  SmallVector<mlir::Value, 2> yields;
+  bool ok = !t->top().broken;
+  for (int i = 0; ok && i < count; ++i) {
+    const DType want = t->info({t->top().sources[i]}).dtype;
+    const Value v = coerce(*t, results[i], want, {}, "the combiner's result");
+    if (t->is_bad(v)) ok = false;
+    else if (t->type_of(v).shape.rank() > 0) {
+      t->error("a combiner works on scalars; its result is " + t->type_of(v).to_string(), results[i].loc);
+      ok = false;
+    } else yields.push_back(t->info(v).value);
+  }
+  if (ok) ir::YieldOp::create(t->at_end(), t->location(t->top().loc), yields);
+  Frame f = t->pop();
+  if (!ok) return t->drop(std::move(f));
+  SmallVector<mlir::Value, 2> sources;
+  for (uint32_t id : f.sources) sources.push_back(t->info({id}).value);
+  Operation* op = fold_op(*t, f.is_scan, f.reverse, sources, f.axis, f.loc, f.block);
+  for (int i = 0; i < count; ++i) out[i] = t->add(op->getResult(i), t->info({f.sources[i]}).dtype, f.loc);
+}
+
+Value dot(const Operand& a, const Operand& b, const Operand& acc, Prec prec) {
+  static_assert(int(Prec::ieee) == int(ir::Precision::ieee) && int(Prec::tf32) == int(ir::Precision::tf32) && int(Prec::tf32x3) == int(ir::Precision::tf32x3));
+  Tracer* t = Tracer::current();
+  if (!t) return {0};
+  const SrcLoc loc = a.loc;
+  const Value x = operand_tile(*t, a, "dot"), y = operand_tile(*t, b, "dot");
+  if (t->is_bad(x) || t->is_bad(y)) return {0};
+  const TileType tx = t->type_of(x), ty = t->type_of(y);
+  auto refuse = [&](const std::string& why) {
+    t->error("dot: " + why, loc);
+    return Value{0};
+  };
+  if (tx.shape.rank() != 2 || ty.shape.rank() != 2) return refuse("operands must have 2 dims, found " + tx.to_string() + " and " + ty.to_string());
+  if (tx.shape[1] != ty.shape[0]) return refuse("inner dimensions do not agree: " + tx.to_string() + " * " + ty.to_string());
+  if (tx.dtype != ty.dtype) return refuse("operands must have one element type, found " + tx.to_string() + " and " + ty.to_string() + "; convert one with cast(x, dtype)");
+  const DType d = tx.dtype;
+  if (!is_float(d) && d != DType::i8) return refuse("operands must be f16, bf16, f8, f32, f64 or i8, found " + std::string(name(d)));
+  const DType out = d == DType::f64 ? DType::f64 : is_float(d) ? DType::f32 : DType::i32;
+  const Shape shape{tx.shape[0], ty.shape[1]};
+  if (!valid_shape(*t, shape, loc)) return {0};
+  Value c;
+  if (acc.kind == Operand::absent) {
+    Operand zero;
+    zero.kind = Operand::integer, zero.i = 0, zero.loc = loc;
+    c = constant(*t, zero, out, shape);
+  } else {
+    c = coerce(*t, acc, out, shape, "the accumulator of dot");
+  }
+  if (t->is_bad(c)) return {0};
+  if (!(t->type_of(c).shape == shape)) {
+    t->error("dot: the accumulator is " + t->type_of(c).to_string() + " but the product is " + TileType{out, false, shape}.to_string(), acc.loc);
+    return {0};
+  }
+  OpBuilder& builder = t->at_end();
+  mlir::Value init = t->info(c).value;
+  auto op = ir::DotOp::create(builder, t->location(loc), init.getType(), t->info(x).value, t->info(y).value, init,
+                              ir::PrecisionAttr::get(t->context(), static_cast<ir::Precision>(prec)));
+  return t->add(op, out, loc);
+}
+
+}  // namespace tile::detail
