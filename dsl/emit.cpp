@@ -2,10 +2,9 @@
 // Control flow is in emit_control.cpp, memory in emit_memory.cpp.
 #include "dsl/detail/emit_rules.h"
 
-#include <bit>
-#include <cmath>
+#include <fmt/format.h>
 
-#include "runtime/float_types.h"
+#include <cmath>
 
 namespace tile::detail {
 using namespace mlir;
@@ -48,11 +47,7 @@ std::string text_of(const Operand& o) {
     case Operand::boolean: return o.b ? "true" : "false";
     case Operand::integer: return std::to_string(o.i);
     case Operand::uinteger: return std::to_string(o.u);
-    case Operand::floating: {
-      std::string s;
-      llvm::raw_string_ostream(s) << llvm::format("%g", o.f);
-      return s;
-    }
+    case Operand::floating: return fmt::format("{}", o.f);
     default: return "?";
   }
 }
@@ -75,7 +70,7 @@ TypedAttr literal_attribute(Tracer& t, const Operand& o, DType d) {
     double v = o.kind == Operand::floating ? o.f : o.kind == Operand::integer ? static_cast<double>(o.i) : o.kind == Operand::uinteger ? static_cast<double>(o.u) : 0;
     if (o.kind == Operand::boolean) return refuse("bool literal used with a tile of " + std::string(name(d)) + "; write a number");
     if (std::isfinite(v) && std::fabs(v) > largest(d) && static_cast<float>(std::fabs(v)) > static_cast<float>(largest(d)))
-      return refuse("literal " + text_of(o) + " is out of range of " + std::string(name(d)) + " (largest " + text_of(Operand{{.f = largest(d)}, Operand::floating, o.loc}) + ")");
+      return refuse("literal " + text_of(o) + " is out of range of " + std::string(name(d)) + " (largest " + fmt::format("{}", largest(d)) + ")");
     if (std::isinf(v) && d == DType::f8e4m3) return refuse("f8e4m3 has no infinity");
     return b.getFloatAttr(type, v);
   }
