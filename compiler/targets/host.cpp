@@ -1,10 +1,102 @@
-// host.cpp - LLVM IR to a relocatable object for the host target.
+// host.cpp - LLVM IR to a relocatable object for the host target. The IR arrives with explicit vectors and loops that are
+// the right size already: the optimiser cleans up, it neither vectorises nor unrolls (both only cost compile time here).
 #include "compiler/targets/host.h"
+
+#include <mutex>
+
+#include "llvm/Analysis/CGSCCPassManager.h"
+#include "llvm/Analysis/LoopAnalysisManager.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/MC/MCSubtargetInfo.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/raw_ostream.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/TargetParser/Host.h"
+
+extern "C" {
+void LLVMInitializeX86TargetInfo();
+void LLVMInitializeX86Target();
+void LLVMInitializeX86TargetMC();
+void LLVMInitializeX86AsmPrinter();
+}
 
 namespace tile::ir {
 
-Result<std::string> emitObject(llvm::Module&, const Target& target, const CompileOptions&) {
-  return Error{ErrorKind::compile, "object code for " + target.name + " is not built yet", {}};
+namespace {
+
+std::unique_ptr<llvm::TargetMachine> machineFor(const Target& target, std::string& error) {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    LLVMInitializeX86TargetInfo();
+    LLVMInitializeX86Target();
+    LLVMInitializeX86TargetMC();
+    LLVMInitializeX86AsmPrinter();
+  });
+  const llvm::Triple triple(llvm::sys::getProcessTriple());
+  const llvm::Target* x86 = llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!x86) return nullptr;
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;  // a*b+c rounds twice, on every CPU the same
+  return std::unique_ptr<llvm::TargetMachine>(x86->createTargetMachine(triple, target.cpu, target.features, options, llvm::Reloc::PIC_,
+                                                                       std::nullopt, llvm::CodeGenOptLevel::Default, /*JIT=*/true));
+}
+
+void optimise(llvm::Module& module, llvm::TargetMachine& machine) {
+  llvm::PipelineTuningOptions tuning;
+  tuning.LoopVectorization = tuning.SLPVectorization = tuning.LoopInterleaving = tuning.LoopUnrolling = false;
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager callGraph;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder(&machine, tuning);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(callGraph);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, callGraph, modules);
+  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
+}
+
+}  // namespace
+
+HostFeatures hostFeatures(const Target& target) {
+  static std::mutex mutex;
+  static std::map<std::string, HostFeatures> known;
+  std::lock_guard lock(mutex);
+  auto [it, fresh] = known.try_emplace(target.cpu + "/" + target.features);
+  if (fresh) {
+    std::string error;
+    if (auto machine = machineFor(target, error)) {
+      const llvm::MCSubtargetInfo* cpu = machine->getMCSubtargetInfo();
+      it->second = {cpu->checkFeatures("+fma"), cpu->checkFeatures("+f16c")};
+    }
+  }
+  return it->second;
+}
+
+Result<std::string> emitObject(llvm::Module& module, const Target& target, const CompileOptions&) {
+  std::string error;
+  std::unique_ptr<llvm::TargetMachine> machine = machineFor(target, error);
+  if (!machine) return Error{ErrorKind::compile, "no code generator for " + target.name + ": " + error, {}};
+  module.setDataLayout(machine->createDataLayout());
+  module.setTargetTriple(machine->getTargetTriple());
+  for (llvm::Function& f : module) {
+    if (f.isDeclaration()) continue;
+    f.addFnAttr("target-cpu", target.cpu);
+    if (!target.features.empty()) f.addFnAttr("target-features", target.features);
+    f.addFnAttr("prefer-vector-width", std::to_string(target.vectorBytes * 8));
+  }
+  optimise(module, *machine);
+
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream out(bytes);
+  llvm::legacy::PassManager codegen;
+  if (machine->addPassesToEmitFile(codegen, out, nullptr, llvm::CodeGenFileType::ObjectFile))
+    return Error{ErrorKind::internal, "the code generator of " + target.name + " cannot write object files", {}};
+  codegen.run(module);
+  return std::string(bytes.data(), bytes.size());
 }
 
 }  // namespace tile::ir

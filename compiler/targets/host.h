@@ -1,4 +1,4 @@
-// host.h - LLVM IR to a relocatable object for the host target.
+// host.h - LLVM IR to a relocatable object for the host target, and what code generation asks about its CPU.
 #pragma once
 #include <string>
 
@@ -9,6 +9,13 @@ class Module;
 }
 
 namespace tile::ir {
+
+/// Instructions whose absence changes what the host back end emits.
+struct HostFeatures {
+  bool fma = false;   ///< without it a fused multiply-add is a slow library call
+  bool f16c = false;  ///< without it f16 conversions are integer arithmetic
+};
+HostFeatures hostFeatures(const Target& target);
 
 /// Optimises the module for target.cpu (with target.features) and returns the object file's bytes.
 Result<std::string> emitObject(llvm::Module& module, const Target& target, const CompileOptions& options);

@@ -1,0 +1,374 @@
+// emitter.cpp - the function around a kernel, its parameters and scalars, and the loops every family is made of.
+#include "compiler/host/emitter.h"
+
+#include "compiler/host/nest.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/IR/Verifier.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace tile::ir::host {
+using namespace mlir;
+
+namespace {
+
+constexpr int64_t kMaxArenaBytes = 64 << 20;
+
+}  // namespace
+
+Emitter::Emitter(func::FuncOp kernel, const Target& target, const CompileOptions& options, llvm::LLVMContext& context,
+                 KernelBinary& info)
+    : kernel(kernel), target(target), options(options), info(info), plan(kernel), b(context), numbers(b, target) {}
+
+std::unique_ptr<llvm::Module> Emitter::run() {
+  if (failed(reportArena())) return nullptr;
+  llvm::LLVMContext& context = b.getContext();
+  // A kernel called `exp` must not be what the code generator finds when it wants libm's.
+  if (!StringRef(info.entry).starts_with("tile.")) info.entry = "tile." + info.entry;
+  module = std::make_unique<llvm::Module>(info.entry, context);
+  auto type = llvm::FunctionType::get(b.getVoidTy(), {b.getPtrTy(), b.getPtrTy(), b.getPtrTy()}, false);
+  function = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, info.entry, *module);
+  function->addFnAttr(llvm::Attribute::NoUnwind);
+  for (unsigned i = 0; i < 3; ++i) {
+    function->addParamAttr(i, llvm::Attribute::NoAlias);
+    function->addParamAttr(i, llvm::Attribute::NonNull);
+    if (i < 2) function->addParamAttr(i, llvm::Attribute::ReadOnly);
+  }
+  program = function->getArg(1);
+  program->setName("program");
+  arena = function->getArg(2);
+  arena->setName("arena");
+  b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", function));
+  exit = llvm::BasicBlock::Create(context, "exit");
+  readParameters();
+  LogicalResult ok = emitBlock(kernel.getBody().front());
+  if (succeeded(ok)) b.CreateBr(exit);
+  exit->insertInto(function);
+  b.SetInsertPoint(exit);
+  b.CreateRetVoid();
+  if (failed(ok)) return nullptr;
+  std::string complaint;
+  llvm::raw_string_ostream stream(complaint);
+  if (llvm::verifyModule(*module, &stream)) {
+    kernel.emitError() << "internal error: the host back end made invalid LLVM IR: " << complaint;
+    return nullptr;
+  }
+  return std::move(module);
+}
+
+LogicalResult Emitter::reportArena() {
+  info.threads = 1;
+  info.buffers.clear();
+  for (const Buffer& buffer : plan.buffers()) {
+    if (buffer.bytes == 0) continue;
+    BufferInfo row;
+    row.what = buffer.what;
+    if (auto at = buffer.where->findInstanceOf<FileLineColLoc>()) {
+      row.file = at.getFilename().str();
+      row.line = at.getLine();
+    }
+    row.offset = static_cast<uint32_t>(std::min<int64_t>(buffer.offset, UINT32_MAX));
+    row.bytes = static_cast<uint32_t>(std::min<int64_t>(buffer.bytes, UINT32_MAX));
+    info.buffers.push_back(std::move(row));
+  }
+  llvm::stable_sort(info.buffers, [](const BufferInfo& x, const BufferInfo& y) { return x.offset < y.offset; });
+  if (plan.arenaBytes() <= kMaxArenaBytes) {
+    info.arena_bytes = static_cast<uint32_t>(plan.arenaBytes());
+    return success();
+  }
+  InFlightDiagnostic error = kernel.emitError() << "tiles need " << plan.arenaBytes() << " bytes of scratch per program, the limit is "
+                                                << kMaxArenaBytes << "; use smaller tiles";
+  SmallVector<const Buffer*> largest;
+  for (const Buffer& buffer : plan.buffers()) largest.push_back(&buffer);
+  llvm::stable_sort(largest, [](auto* x, auto* y) { return x->bytes > y->bytes; });
+  for (const Buffer* buffer : ArrayRef(largest).take_front(8))
+    if (buffer->bytes > 0) error.attachNote(buffer->where) << buffer->bytes << " bytes: " << buffer->what;
+  return failure();
+}
+
+void Emitter::readParameters() {
+  uint32_t slot = 0;
+  llvm::Value* slots = function->getArg(0);
+  slots->setName("slots");
+  auto next = [&] { return b.CreateConstInBoundsGEP1_32(b.getInt64Ty(), slots, slot++); };
+  for (BlockArgument arg : kernel.getArguments()) {
+    Words& w = words[arg];
+    auto type = dyn_cast<ViewType>(arg.getType());
+    if (!type) {
+      w.push_back(numbers.load(arg.getType(), next(), 1));
+      continue;
+    }
+    w.push_back(b.CreateLoad(b.getPtrTy(), next()));
+    for (int64_t d = 0; d < 2 * type.getRank(); ++d) w.push_back(b.CreateLoad(b.getInt64Ty(), next()));
+    if (auto unit = kernel.getArgAttrOfType<IntegerAttr>(arg.getArgNumber(), "tile.unit_stride"))
+      if (unit.getInt() >= 0 && unit.getInt() < type.getRank()) w[1 + type.getRank() + unit.getInt()] = i64(1);
+  }
+  info.uses_debug_ring = false;
+  kernel.walk([&](Operation* op) { info.uses_debug_ring |= isa<PrintOp, AssertOp>(op); });
+  if (info.uses_debug_ring) debugRing = b.CreateLoad(b.getPtrTy(), next(), "ring");
+}
+
+View Emitter::view(Value v) const {
+  const Words& w = words.find(v)->second;
+  int64_t rank = cast<ViewType>(v.getType()).getRank();
+  View view{w[0], {}, {}};
+  view.dims.append(w.begin() + 1, w.begin() + 1 + rank);
+  view.strides.append(w.begin() + 1 + rank, w.end());
+  return view;
+}
+
+unsigned Emitter::vectorWidth(int64_t bytes, int64_t limit, int vectors) const {
+  int64_t lanes = std::max<int64_t>(1, target.vectorBytes / std::max<int64_t>(bytes, 4)) * vectors;
+  return static_cast<unsigned>(std::min<int64_t>(lanes, llvm::bit_floor(static_cast<uint64_t>(std::max<int64_t>(limit, 1)))));
+}
+
+llvm::Value* Emitter::loop(llvm::Value* lo, llvm::Value* hi, int64_t step, llvm::function_ref<void(llvm::Value*)> body) {
+  auto* from = llvm::dyn_cast<llvm::ConstantInt>(lo);
+  auto* to = llvm::dyn_cast<llvm::ConstantInt>(hi);
+  llvm::Value* stepValue = i64(step);
+  if (from && to) {
+    int64_t trips = std::max<int64_t>(0, (to->getSExtValue() - from->getSExtValue()) / step);
+    if (trips == 0) return lo;
+    if (trips == 1) {
+      body(lo);
+      return i64(from->getSExtValue() + step);
+    }
+  }
+  llvm::BasicBlock* before = b.GetInsertBlock();
+  auto* head = llvm::BasicBlock::Create(b.getContext(), "loop", function);
+  auto* inside = llvm::BasicBlock::Create(b.getContext(), "body", function);
+  auto* after = llvm::BasicBlock::Create(b.getContext(), "done");
+  b.CreateBr(head);
+  b.SetInsertPoint(head);
+  llvm::PHINode* i = b.CreatePHI(b.getInt64Ty(), 2, "i");
+  i->addIncoming(lo, before);
+  llvm::Value* next = b.CreateAdd(i, stepValue, "", true, true);
+  b.CreateCondBr(b.CreateICmpSLE(next, hi), inside, after);
+  b.SetInsertPoint(inside);
+  body(i);
+  i->addIncoming(next, b.GetInsertBlock());
+  b.CreateBr(head);
+  after->insertInto(function);
+  b.SetInsertPoint(after);
+  return i;
+}
+
+SmallVector<llvm::Value*> Emitter::loopCarrying(
+    int64_t lo, int64_t hi, int64_t step, ArrayRef<llvm::Value*> init,
+    llvm::function_ref<SmallVector<llvm::Value*>(llvm::Value*, ArrayRef<llvm::Value*>)> body) {
+  int64_t trips = (hi - lo) / step;
+  if (trips <= 0) return SmallVector<llvm::Value*>(init);
+  if (trips == 1) return body(i64(lo), init);
+  llvm::BasicBlock* before = b.GetInsertBlock();
+  auto* inside = llvm::BasicBlock::Create(b.getContext(), "accumulate", function);
+  auto* after = llvm::BasicBlock::Create(b.getContext(), "done");
+  b.CreateBr(inside);
+  b.SetInsertPoint(inside);
+  llvm::PHINode* i = b.CreatePHI(b.getInt64Ty(), 2, "i");
+  i->addIncoming(i64(lo), before);
+  SmallVector<llvm::Value*> carried;
+  for (llvm::Value* v : init) {
+    llvm::PHINode* phi = b.CreatePHI(v->getType(), 2);
+    phi->addIncoming(v, before);
+    carried.push_back(phi);
+  }
+  SmallVector<llvm::Value*> results = body(i, carried);
+  llvm::Value* next = b.CreateAdd(i, i64(step), "", true, true);
+  llvm::BasicBlock* end = b.GetInsertBlock();
+  i->addIncoming(next, end);
+  for (auto [phi, v] : llvm::zip(carried, results)) llvm::cast<llvm::PHINode>(phi)->addIncoming(v ? v : phi, end);
+  b.CreateCondBr(b.CreateICmpSLT(next, i64(lo + trips * step)), inside, after);
+  after->insertInto(function);
+  b.SetInsertPoint(after);
+  return results;
+}
+
+void Emitter::ifThen(llvm::Value* condition, llvm::function_ref<void()> then, llvm::function_ref<void()> otherwise) {
+  if (auto* known = llvm::dyn_cast<llvm::ConstantInt>(condition)) {
+    if (!known->isZero()) then();
+    else if (otherwise) otherwise();
+    return;
+  }
+  auto* yes = llvm::BasicBlock::Create(b.getContext(), "then", function);
+  auto* no = otherwise ? llvm::BasicBlock::Create(b.getContext(), "else") : nullptr;
+  auto* after = llvm::BasicBlock::Create(b.getContext(), "endif");
+  b.CreateCondBr(condition, yes, no ? no : after);
+  b.SetInsertPoint(yes);
+  then();
+  b.CreateBr(after);
+  if (no) {
+    no->insertInto(function);
+    b.SetInsertPoint(no);
+    otherwise();
+    b.CreateBr(after);
+  }
+  after->insertInto(function);
+  b.SetInsertPoint(after);
+}
+
+llvm::Value* Emitter::offsetBy(llvm::Value* pointer, Type element, llvm::Value* index) {
+  return b.CreateGEP(numbers.inMemory(element), pointer, index);
+}
+
+llvm::Value* Emitter::arenaBase(const Ref& ref) {
+  return b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), arena, plan.buffers()[plan.root(ref.buffer)].offset);
+}
+
+llvm::Value* Emitter::address(const Ref& ref, Type element, llvm::Value* index) {
+  return b.CreateInBoundsGEP(numbers.inMemory(element), arenaBase(ref), index);
+}
+
+llvm::Value* Emitter::constantData(arith::ConstantOp op) {
+  llvm::Value*& global = constants_[op.getValue()];
+  if (global) return global;
+  SmallVector<llvm::Constant*> data;
+  auto elements = cast<DenseElementsAttr>(op.getValue());
+  Type element = elements.getElementType();
+  for (Attribute value : elements.getValues<Attribute>())
+    data.push_back(llvm::cast<llvm::Constant>(numbers.toMemory(element, numbers.constant(value))));
+  auto* type = llvm::ArrayType::get(numbers.inMemory(element), data.size());
+  auto* variable = new llvm::GlobalVariable(*module, type, true, llvm::GlobalValue::PrivateLinkage, llvm::ConstantArray::get(type, data), "tile");
+  variable->setAlignment(llvm::Align(64));
+  return global = variable;
+}
+
+FailureOr<SmallVector<llvm::Value*>> Emitter::combine(Region& combiner, ArrayRef<llvm::Value*> args) {
+  Block& block = combiner.front();
+  llvm::DenseMap<Value, llvm::Value*> local;
+  for (auto [arg, value] : llvm::zip(block.getArguments(), args)) local[arg] = value;
+  auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(args[0]->getType());
+  unsigned width = vector ? vector->getNumElements() : 1;
+  auto get = [&](Value v) {
+    auto it = local.find(v);
+    return it != local.end() ? it->second : numbers.splat(scalar(v), width);
+  };
+  for (Operation& op : block.without_terminator()) {
+    if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
+      local[constant] = numbers.splat(numbers.constant(constant.getValue()), width);
+      continue;
+    }
+    SmallVector<llvm::Value*, 4> operands;
+    for (Value v : op.getOperands()) operands.push_back(get(v));
+    Numbers::Values results = op.getNumRegions() == 0 ? numbers.apply(&op, operands) : Numbers::Values{};
+    if (results.size() != op.getNumResults()) {
+      op.emitError() << "a combiner may only hold elementwise arithmetic, found " << op.getName();
+      return failure();
+    }
+    for (auto [result, value] : llvm::zip(op.getResults(), results)) local[result] = value;
+  }
+  SmallVector<llvm::Value*> yielded;
+  for (Value v : block.getTerminator()->getOperands()) yielded.push_back(get(v));
+  return yielded;
+}
+
+LogicalResult Emitter::emitScalar(Operation* op) {
+  auto set = [&](llvm::Value* v) {
+    setScalar(op->getResult(0), v);
+    return success();
+  };
+  auto field = [&](int32_t index, StringRef name) {
+    return set(b.CreateLoad(b.getInt32Ty(), b.CreateConstInBoundsGEP1_32(b.getInt32Ty(), program, index), name.str()));
+  };
+  return llvm::TypeSwitch<Operation*, LogicalResult>(op)
+      .Case<arith::ConstantOp>([&](auto c) {
+        if (c.getType().isIndex()) return set(i64(cast<IntegerAttr>(c.getValue()).getInt()));
+        return set(numbers.constant(c.getValue()));
+      })
+      .Case<ProgramIdOp>([&](auto p) { return field(p.getAxis(), "program_id"); })
+      .Case<NumProgramsOp>([&](auto p) { return field(3 + p.getAxis(), "num_programs"); })
+      .Case<PtrAddOp>([&](auto p) {
+        return set(offsetBy(scalar(p.getPtr()), cast<PtrType>(p.getPtr().getType()).getElementType(), asI64(p.getOffset())));
+      })
+      .Case<PtrToIntOp>([&](auto p) { return set(b.CreatePtrToInt(scalar(p.getPtr()), b.getInt64Ty())); })
+      .Case<IntToPtrOp>([&](auto p) { return set(b.CreateIntToPtr(scalar(p.getAddress()), b.getPtrTy())); })
+      .Case<MakeViewOp>([&](auto v) {
+        Words w{scalar(v.getPtr())};
+        for (Value d : v.getDims()) w.push_back(scalar(d));
+        for (Value s : v.getStrides()) w.push_back(scalar(s));
+        words[v.getResult()] = w;
+        return success();
+      })
+      .Case<ViewPtrOp>([&](auto v) { return set(view(v.getView()).pointer); })
+      .Case<ViewDimOp>([&](auto v) { return set(view(v.getView()).dims[v.getDim()]); })
+      .Case<ViewStrideOp>([&](auto v) { return set(view(v.getView()).strides[v.getDim()]); })
+      .Case<AssumeOp>([&](auto a) { return set(scalar(a.getValue())); })
+      .Case<AssumeTrueOp>([&](auto a) {
+        b.CreateAssumption(scalar(a.getCondition()));
+        return success();
+      })
+      .Case<arith::SelectOp>([&](auto s) {  // of numbers, pointers or whole views
+        Words w;
+        for (auto [yes, no] : llvm::zip(words[s.getTrueValue()], words[s.getFalseValue()]))
+          w.push_back(b.CreateSelect(scalar(s.getCondition()), yes, no));
+        words[s.getResult()] = w;
+        return success();
+      })
+      .Default([&](Operation* op) -> LogicalResult {
+        SmallVector<llvm::Value*, 4> args;
+        for (Value v : op->getOperands()) {
+          if (!words.contains(v)) return op->emitError() << op->getName() << " is not known to the host target";
+          args.push_back(scalar(v));
+        }
+        Numbers::Values results;
+        if (isElementwise(op)) results = numbers.apply(op, args);
+        if (results.size() != op->getNumResults() || results.empty())
+          return op->emitError() << op->getName() << " is not known to the host target";
+        for (auto [result, value] : llvm::zip(op->getResults(), results)) setScalar(result, value);
+        return success();
+      });
+}
+
+LogicalResult Emitter::emitOp(Operation* op) {
+  return llvm::TypeSwitch<Operation*, LogicalResult>(op)
+      .Case<LoadOp>([&](auto o) { return emitLoad(*this, o); })
+      .Case<StoreOp>([&](auto o) { return emitStore(*this, o); })
+      .Case<GatherOp>([&](auto o) { return emitGather(*this, o); })
+      .Case<ScatterOp>([&](auto o) { return emitScatter(*this, o); })
+      .Case<AtomicRmwOp>([&](auto o) { return emitAtomicRmw(*this, o); })
+      .Case<AtomicCasOp>([&](auto o) { return emitAtomicCas(*this, o); })
+      .Case<ReduceOp>([&](auto o) { return emitReduce(*this, o); })
+      .Case<ScanOp>([&](auto o) { return emitScan(*this, o); })
+      .Case<DotOp>([&](auto o) { return emitDot(*this, o); })
+      .Case<CatOp>([&](auto o) { return emitCat(*this, o); })
+      .Case<TakeOp>([&](auto o) { return emitTake(*this, o); })
+      .Case<PrintOp>([&](auto o) { return emitPrint(*this, o); })
+      .Case<AssertOp>([&](auto o) { return emitAssert(*this, o); })
+      .Case<scf::ForOp>([&](auto o) { return emitFor(o); })
+      .Case<scf::WhileOp>([&](auto o) { return emitWhile(o); })
+      .Case<scf::IfOp>([&](auto o) { return emitIf(o); })
+      .Case<func::ReturnOp>([&](auto) { return success(); })
+      .Default([&](Operation* op) { return llvm::any_of(op->getResults(), isTile) ? emitPlaced(op) : emitScalar(op); });
+}
+
+/// Fills the buffers of a fusable op's placed results; fused results and other names of a buffer have no code here.
+LogicalResult Emitter::emitPlaced(Operation* op) {
+  SmallVector<std::pair<unsigned, const Ref*>> targets;
+  for (OpResult result : op->getResults())
+    if (plan.owns(result)) targets.push_back({result.getResultNumber(), plan.place(result)});
+  if (targets.empty()) return success();
+  Value first = op->getResult(targets[0].first);
+  if (auto trans = dyn_cast<TransOp>(op); trans && !onlyUnitDims(shapeOf(trans.getSource()), shapeOf(first)))
+    return emitTransposed(trans, *targets[0].second);
+  if (isa<ReshapeOp>(op) && !onlyUnitDims(shapeOf(op->getOperand(0)), shapeOf(first)))
+    return op->emitError("internal error: reshape of a tile that is not in memory");
+  Nest nest(*this, shapeOf(first));
+  nest.usesOperands(op);
+  for (auto& [index, ref] : targets) nest.uses(*ref);
+  int64_t n = nest.dims().back();
+  return nest.run(vectorWidth(Numbers::bytes(elementOf(first)), n), [&](unsigned width) {
+    SmallVector<llvm::Value*, 2> values;
+    if (!nest.define(op, width, values)) return failure();
+    for (auto& [index, ref] : targets) {
+      Type element = elementOf(op->getResult(index));
+      numbers.store(element, values[index], nest.address(*ref, element));
+    }
+    return success();
+  });
+}
+
+LogicalResult Emitter::emitBlock(Block& block) {
+  for (Operation& op : block.without_terminator())
+    if (failed(emitOp(&op))) return failure();
+  return success();
+}
+
+}  // namespace tile::ir::host

@@ -1,0 +1,290 @@
+// nest.cpp - loops over a box and the vector evaluation of fused expressions inside them.
+#include "compiler/host/nest.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+namespace tile::ir::host {
+using namespace mlir;
+
+Access Access::identity(size_t rank) {
+  Access a;
+  for (size_t d = 0; d < rank; ++d) a.loop.push_back(static_cast<int>(d));
+  a.offset.assign(rank, 0);
+  return a;
+}
+
+/// The access of a fused op's operand that gives the result's element.
+Access Nest::through(Operation* op, const Access& a) const {
+  if (auto cast = dyn_cast<BroadcastOp>(op)) {
+    Access in = a;
+    for (auto [d, size] : llvm::enumerate(shapeOf(cast.getSource())))
+      if (size == 1) in.loop[d] = -1, in.offset[d] = 0;
+    return in;
+  }
+  if (isa<ReshapeOp, TransOp>(op)) {
+    auto from = shapeOf(op->getOperand(0)), to = shapeOf(op->getResult(0));
+    Access in;
+    in.loop.assign(from.size(), -1);
+    in.offset.assign(from.size(), 0);
+    for (auto [source, result] : matchDims(from, to)) in.loop[source] = a.loop[result], in.offset[source] = a.offset[result];
+    return in;
+  }
+  if (auto extract = dyn_cast<ExtractOp>(op)) {
+    Access in = a;
+    for (auto [d, offset] : llvm::enumerate(extract.getOffsets())) in.offset[d] += offset;
+    return in;
+  }
+  return a;
+}
+
+SmallVector<int64_t, 4> Nest::loopStrides(const Ref& ref, const Access& a) const {
+  SmallVector<int64_t, 4> strides(shape_.size(), 0);
+  for (auto [d, loop] : llvm::enumerate(a.loop))
+    if (loop >= 0) strides[loop] += ref.strides[d];
+  return strides;
+}
+
+/// Visits the strides, per dim of the box, of everything in memory (or numbered, like iota) below `tile`.
+void Nest::leaves(Value tile, const Access& a, llvm::function_ref<void(ArrayRef<int64_t>)> visit) {
+  if (!isTile(tile)) return;
+  if (const Ref* ref = e_.plan.place(tile)) return visit(loopStrides(*ref, a));
+  Operation* op = tile.getDefiningOp();
+  if (isa<IotaOp>(op) || (isa<arith::ConstantOp>(op) && !isa<SplatElementsAttr>(cast<arith::ConstantOp>(op).getValue())))
+    return visit(loopStrides(Ref{0, 0, rowMajorStrides(shapeOf(tile))}, a));
+  for (Value operand : op->getOperands()) leaves(operand, through(op, a), visit);
+}
+
+void Nest::uses(Value tile, Access access) {
+  leaves(tile, access, [&](ArrayRef<int64_t> strides) { touched_.emplace_back(strides); });
+  roots_.push_back({tile, std::move(access)});
+}
+
+void Nest::uses(const Ref& ref) { touched_.push_back(loopStrides(ref, Access::identity(shape_.size()))); }
+
+ArrayRef<int64_t> Nest::dims() {
+  group_.assign(shape_.size(), -1);
+  int previous = -1;
+  for (int d = 0; d < static_cast<int>(shape_.size()); ++d) {
+    if (shape_[d] == 1 && !llvm::is_contained(apart_, d)) continue;
+    bool merge = previous >= 0 && !llvm::is_contained(apart_, previous) && !llvm::is_contained(apart_, d) &&
+                 llvm::all_of(touched_, [&](auto& strides) { return strides[previous] == strides[d] * shape_[d]; });
+    if (merge) {
+      sizes_.back() *= shape_[d];
+      lead_.back() = d;
+    } else {
+      sizes_.push_back(shape_[d]);
+      lead_.push_back(d);
+    }
+    group_[d] = static_cast<int>(sizes_.size()) - 1;
+    previous = d;
+  }
+  if (sizes_.empty()) {
+    sizes_.push_back(1);
+    lead_.push_back(shape_.empty() ? -1 : 0);
+  }
+  index_.assign(sizes_.size(), e_.i64(0));
+  return sizes_;
+}
+
+int Nest::dimOf(int d) { return group_[d]; }
+
+LogicalResult Nest::outer(llvm::function_ref<LogicalResult()> row, int also) {
+  int last = static_cast<int>(sizes_.size()) - 1;
+  std::function<LogicalResult(int)> open = [&](int d) -> LogicalResult {
+    if (d == static_cast<int>(sizes_.size())) {
+      enterRow();
+      return row();
+    }
+    if (d == last || d == also) return open(d + 1);
+    bool ok = true;
+    e_.loop(e_.i64(0), e_.i64(sizes_[d]), 1, [&](llvm::Value* i) {
+      index_[d] = i;
+      ok = succeeded(open(d + 1)) && ok;
+    });
+    return success(ok);
+  };
+  return open(0);
+}
+
+LogicalResult Nest::row(unsigned width, llvm::function_ref<LogicalResult(unsigned)> body) {
+  int last = static_cast<int>(sizes_.size()) - 1;
+  int64_t n = sizes_[last], done = 0;
+  bool ok = true;
+  auto run = [&](int64_t to, unsigned w) {
+    e_.loop(e_.i64(done), e_.i64(to), w, [&](llvm::Value* i) {
+      enter();
+      index_[last] = i;
+      ok = succeeded(body(w)) && ok;
+    });
+    done = to;
+  };
+  for (unsigned w = width; w >= 4 && ok; w /= 2)
+    if (n - done >= w) run(done + (n - done) / w * w, w);
+  if (width < 4 && width > 1 && n - done >= width) run(done + (n - done) / width * width, width);
+  if (done < n && ok) run(n, 1);
+  return success(ok);
+}
+
+LogicalResult Nest::run(unsigned width, llvm::function_ref<LogicalResult(unsigned)> body) {
+  return outer([&] {
+    hoistAll();
+    return row(width, body);
+  });
+}
+
+bool Nest::isInvariant(Value tile, const Access& a) {
+  if (sizes_.back() == 1) return false;
+  bool fixed = true;
+  leaves(tile, a, [&](ArrayRef<int64_t> strides) { fixed &= strides[lead_.back()] == 0; });
+  return fixed;
+}
+
+void Nest::hoist(Value tile, const Access& a) {
+  if (!isTile(tile)) return;
+  if (isInvariant(tile, a)) {
+    llvm::Value* v = eval(tile, a, 1);
+    if (v) invariant_[key(tile, 1, a)] = v;
+    return;
+  }
+  if (e_.plan.place(tile)) return;
+  Operation* op = tile.getDefiningOp();
+  for (Value operand : op->getOperands()) hoist(operand, through(op, a));
+}
+
+void Nest::hoistAll() {
+  for (auto& [tile, access] : roots_) hoist(tile, access);
+}
+
+llvm::Value* Nest::elementNumber(const Ref& ref, const Access& a) {
+  SmallVector<int64_t, 4> strides = loopStrides(ref, a);
+  int64_t fixed = ref.offset;
+  for (auto [offset, stride] : llvm::zip(a.offset, ref.strides)) fixed += offset * stride;
+  llvm::Value* n = e_.i64(fixed);
+  for (size_t g = 0; g < sizes_.size(); ++g)
+    if (int64_t stride = lead_[g] < 0 ? 0 : strides[lead_[g]]; stride != 0 && sizes_[g] > 1)
+      n = e_.b.CreateAdd(n, e_.b.CreateMul(index_[g], e_.i64(stride), "", true, true), "", true, true);
+  return n;
+}
+
+llvm::Value* Nest::address(const Ref& ref, Type element) {
+  return e_.address(ref, element, elementNumber(ref, Access::identity(shape_.size())));
+}
+
+llvm::Value* Nest::linearIndex() { return elementNumber(Ref{0, 0, rowMajorStrides(shape_)}, Access::identity(shape_.size())); }
+
+llvm::Value* Nest::evalLeaf(const Ref& ref, Type element, const Access& a, llvm::Value* base, unsigned width) {
+  llvm::Value* number = elementNumber(ref, a);
+  int64_t step = width == 1 ? 0 : loopStrides(ref, a)[lead_.back()];
+  auto load = [&](llvm::Value* n, unsigned w) { return e_.numbers.load(element, e_.offsetBy(base, element, n), w); };
+  if (step == 0) return e_.numbers.splat(load(number, 1), width);
+  if (step == 1) return load(number, width);
+  llvm::Value* v = llvm::PoisonValue::get(llvm::FixedVectorType::get(e_.numbers.inRegister(element), width));
+  for (unsigned lane = 0; lane < width; ++lane)
+    v = e_.b.CreateInsertElement(v, load(e_.b.CreateAdd(number, e_.i64(lane * step)), 1), lane);
+  return v;
+}
+
+llvm::Value* Nest::eval(Value tile, const Access& a, unsigned width) {
+  if (!isTile(tile)) return e_.numbers.splat(e_.scalar(tile), width);
+  if (auto it = computed_.find(key(tile, width, a)); it != computed_.end()) return it->second;
+  if (auto it = invariant_.find(key(tile, 1, a)); it != invariant_.end()) return e_.numbers.splat(it->second, width);
+  if (const Ref* ref = e_.plan.place(tile)) return computed_[key(tile, width, a)] = evalLeaf(*ref, elementOf(tile), a, e_.arenaBase(*ref), width);
+  Operation* op = tile.getDefiningOp();
+  SmallVector<llvm::Value*, 2> results;
+  if (!evalOp(op, a, width, results)) return nullptr;
+  for (auto [value, result] : llvm::zip(results, op->getResults())) computed_[key(result, width, a)] = value;
+  return results[cast<OpResult>(tile).getResultNumber()];
+}
+
+/// Computes all results of a fusable op at one access.
+bool Nest::evalOp(Operation* op, const Access& a, unsigned width, SmallVectorImpl<llvm::Value*>& results) {
+  Value tile = op->getResult(0);
+  auto one = [&](llvm::Value* v) {
+    results.push_back(v);
+    return true;
+  };
+  if (auto splat = dyn_cast<SplatOp>(op)) return one(e_.numbers.splat(e_.scalar(splat.getValue()), width));
+  if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
+    if (auto splat = dyn_cast<SplatElementsAttr>(constant.getValue()))
+      return one(e_.numbers.splat(e_.numbers.constant(splat.getSplatValue<Attribute>()), width));
+    return one(evalLeaf(Ref{0, 0, rowMajorStrides(shapeOf(tile))}, elementOf(tile), a, e_.constantData(constant), width));
+  }
+  if (auto iota = dyn_cast<IotaOp>(op)) return one(evalIota(iota, a, width));
+  Access in = through(op, a);
+  SmallVector<llvm::Value*, 4> args;
+  for (Value operand : op->getOperands()) {
+    args.push_back(eval(operand, in, width));
+    if (!args.back()) return false;
+  }
+  if (isa<BroadcastOp, ReshapeOp, TransOp, ExtractOp, AssumeOp>(op)) return one(args[0]);
+  if (isa<PtrAddOp>(op)) {
+    Type pointee = cast<PtrType>(elementOf(tile)).getElementType();
+    llvm::Value* offset = e_.b.CreateSExt(args[1], withElement(args[1]->getType(), e_.b.getInt64Ty()));
+    return one(e_.b.CreateGEP(e_.numbers.inMemory(pointee), args[0], offset));
+  }
+  results = e_.numbers.apply(op, args);
+  if (results.size() == op->getNumResults()) return true;
+  op->emitError() << "the host target cannot compute " << op->getName() << " on " << elementOf(op->getOperand(0));
+  return false;
+}
+
+llvm::Value* Nest::evalIota(IotaOp iota, const Access& a, unsigned width) {
+  Ref numbers{0, static_cast<int64_t>(iota.getStart()), {1}};
+  auto type = llvm::cast<llvm::IntegerType>(e_.numbers.inRegister(elementOf(iota.getResult())));
+  llvm::Value* first = e_.numbers.splat(e_.b.CreateZExtOrTrunc(elementNumber(numbers, a), type), width);
+  int64_t step = width == 1 ? 0 : loopStrides(numbers, a)[lead_.back()];
+  if (step == 0) return first;
+  SmallVector<llvm::Constant*> steps;
+  for (unsigned lane = 0; lane < width; ++lane) steps.push_back(llvm::ConstantInt::get(type, lane * step, true, true));
+  return e_.b.CreateAdd(first, llvm::ConstantVector::get(steps));
+}
+
+std::optional<int64_t> Nest::step(Value tile, const Access& a) {
+  if (!isTile(tile) || isInvariant(tile, a)) return 0;
+  if (e_.plan.place(tile)) return std::nullopt;
+  Operation* op = tile.getDefiningOp();
+  if (isa<IotaOp>(op)) return loopStrides(Ref{0, 0, {1}}, a)[lead_.back()];
+  Access in = through(op, a);
+  auto of = [&](unsigned i) { return step(op->getOperand(i), in); };
+  if (isa<BroadcastOp, ReshapeOp, TransOp, ExtractOp, AssumeOp, arith::ExtSIOp, arith::ExtUIOp, arith::TruncIOp, arith::IndexCastOp>(op))
+    return of(0);
+  if (isa<arith::AddIOp, arith::SubIOp, PtrAddOp>(op)) {
+    auto x = of(0), y = of(1);
+    if (!x || !y) return std::nullopt;
+    return isa<arith::SubIOp>(op) ? *x - *y : *x + *y;
+  }
+  if (isa<arith::MulIOp>(op))
+    for (unsigned i : {0u, 1u}) {
+      auto constant = op->getOperand(i).getDefiningOp<arith::ConstantOp>();
+      auto splat = constant ? dyn_cast<SplatElementsAttr>(constant.getValue()) : SplatElementsAttr();
+      if (auto x = of(1 - i); splat && x) return *x * splat.getSplatValue<APInt>().getSExtValue();
+    }
+  return std::nullopt;
+}
+
+void Nest::usesOperands(Operation* op) {
+  Access in = through(op, Access::identity(shape_.size()));
+  for (Value operand : op->getOperands())
+    if (isTile(operand)) uses(operand, in);
+  // Numbered leaves of the op itself (iota, constants) count as well.
+  if (op->getNumOperands() == 0 && isTile(op->getResult(0))) uses(Ref{0, 0, rowMajorStrides(shapeOf(op->getResult(0)))});
+}
+
+bool Nest::define(Operation* op, unsigned width, SmallVectorImpl<llvm::Value*>& computed) {
+  return evalOp(op, Access::identity(shape_.size()), width, computed);
+}
+
+LogicalResult Emitter::evaluateInto(Value tile, const Ref& to, Type as) {
+  Nest nest(*this, shapeOf(tile));
+  nest.uses(tile);
+  nest.uses(to);
+  int64_t n = nest.dims().back();
+  return nest.run(vectorWidth(std::max(Numbers::bytes(as), Numbers::bytes(elementOf(tile))), n), [&](unsigned width) {
+    llvm::Value* v = nest.eval(tile, width);
+    if (!v) return failure();
+    numbers.store(as, numbers.widen(elementOf(tile), as, v), nest.address(to, as));
+    return success();
+  });
+}
+
+}  // namespace tile::ir::host

@@ -1,0 +1,102 @@
+// nest.h - evaluation of fused tile expressions inside a loop nest over a box.
+//
+// A Nest is a set of loop dims (a box of static sizes) and the values evaluated in it. Neighbouring dims along which every
+// buffer touched is contiguous are merged, so that small or odd inner dims still give long vectors. The last dim left is
+// the one computed in vectors; subexpressions that do not change along it are evaluated once per row.
+#pragma once
+#include <map>
+
+#include "compiler/host/emitter.h"
+
+namespace tile::ir::host {
+
+/// Which element of a value a loop iteration touches: dim d is at index[loop[d]] + offset[d] (loop -1: offset only).
+struct Access {
+  llvm::SmallVector<int, 4> loop;
+  llvm::SmallVector<int64_t, 4> offset;
+  static Access identity(size_t rank);
+  bool operator==(const Access&) const = default;
+  std::strong_ordering operator<=>(const Access& o) const {
+    auto c = std::lexicographical_compare_three_way(loop.begin(), loop.end(), o.loop.begin(), o.loop.end());
+    return c != 0 ? c : std::lexicographical_compare_three_way(offset.begin(), offset.end(), o.offset.begin(), o.offset.end());
+  }
+};
+
+class Nest {
+ public:
+  Nest(Emitter& e, llvm::ArrayRef<int64_t> shape) : e_(e), shape_(shape) {}
+
+  /// Declares what will be touched; all of it before loops are opened.
+  void uses(mlir::Value tile, Access access);
+  void uses(mlir::Value tile) { uses(tile, Access::identity(shape_.size())); }
+  void uses(const Ref& ref);
+  /// For an op that is itself placed: its operands, as making the result reads them.
+  void usesOperands(mlir::Operation* op);
+  /// Keeps dim d a loop of its own (the axis of a reduction).
+  void keepApart(int d) { apart_.push_back(d); }
+  void keepAllApart() {
+    for (size_t d = 0; d < shape_.size(); ++d) keepApart(static_cast<int>(d));
+  }
+  /// Decides the merged dims. Their sizes, outermost first; at least one.
+  llvm::ArrayRef<int64_t> dims();
+  llvm::ArrayRef<int64_t> sizes() const { return sizes_; }
+  int dimOf(int shapeDim);  ///< merged dim that covers a dim of the box; -1 for dims of size 1
+
+  /// Runs all loops: `body(width)` per vector or scalar. Rows' invariants are hoisted.
+  mlir::LogicalResult run(unsigned width, llvm::function_ref<mlir::LogicalResult(unsigned)> body);
+  /// Runs the loops of all merged dims but the last (and but `also`), then `row` once per iteration.
+  mlir::LogicalResult outer(llvm::function_ref<mlir::LogicalResult()> row, int also = -1);
+  /// One row of the last dim: vectors, then what is left over.
+  mlir::LogicalResult row(unsigned width, llvm::function_ref<mlir::LogicalResult(unsigned)> body);
+
+  void setIndex(int dim, llvm::Value* index) { index_[dim] = index; }
+  /// Forgets values computed so far: they do not dominate what comes next.
+  void enter() { computed_.clear(); }
+  void enterRow() { computed_.clear(); invariant_.clear(); }
+  /// Computes now what does not change along the last dim.
+  void hoist(mlir::Value tile, const Access& access);
+  void hoistAll();
+
+  /// `width` neighbours along the last dim (a scalar for 1). Null after an error was emitted.
+  llvm::Value* eval(mlir::Value tile, const Access& access, unsigned width);
+  llvm::Value* eval(mlir::Value tile, unsigned width) { return eval(tile, Access::identity(shape_.size()), width); }
+  /// The op's own results, computed (not read back). Null as above, else `computed` has one value per result.
+  bool define(mlir::Operation* op, unsigned width, llvm::SmallVectorImpl<llvm::Value*>& computed);
+  llvm::Value* address(const Ref& ref, mlir::Type element);
+  /// How much an integer tile (or, in elements, a pointer tile) grows per element along the last dim, where that is one
+  /// number known now: 1 for consecutive offsets, 0 for a value that does not change. Additions are taken not to wrap.
+  std::optional<int64_t> step(mlir::Value tile, const Access& access);
+  std::optional<int64_t> step(mlir::Value tile) { return step(tile, Access::identity(shape_.size())); }
+  /// Row-major element number inside the box.
+  llvm::Value* linearIndex();
+
+ private:
+  struct Key {
+    void* tile;
+    unsigned width;
+    Access access;
+    auto operator<=>(const Key&) const = default;
+  };
+  static Key key(mlir::Value tile, unsigned width, const Access& a) { return {tile.getAsOpaquePointer(), width, a}; }
+  llvm::SmallVector<int64_t, 4> loopStrides(const Ref& ref, const Access& a) const;
+  void leaves(mlir::Value tile, const Access& a, llvm::function_ref<void(llvm::ArrayRef<int64_t>)> visit);
+  bool isInvariant(mlir::Value tile, const Access& a);
+  llvm::Value* elementNumber(const Ref& ref, const Access& a);
+  llvm::Value* evalLeaf(const Ref& ref, mlir::Type element, const Access& a, llvm::Value* base, unsigned width);
+  bool evalOp(mlir::Operation* op, const Access& a, unsigned width, llvm::SmallVectorImpl<llvm::Value*>& results);
+  llvm::Value* evalIota(IotaOp iota, const Access& a, unsigned width);
+  Access through(mlir::Operation* op, const Access& a) const;
+
+  Emitter& e_;
+  llvm::SmallVector<int64_t, 4> shape_;
+  llvm::SmallVector<llvm::SmallVector<int64_t, 4>> touched_;
+  llvm::SmallVector<std::pair<mlir::Value, Access>> roots_;
+  llvm::SmallVector<int, 2> apart_;
+  llvm::SmallVector<int64_t, 4> sizes_;     // merged dims
+  llvm::SmallVector<int, 4> lead_;          // per merged dim: the box dim that steps by one element of it
+  llvm::SmallVector<int, 4> group_;         // per box dim: its merged dim, or -1
+  llvm::SmallVector<llvm::Value*, 4> index_;
+  std::map<Key, llvm::Value*> computed_, invariant_;
+};
+
+}  // namespace tile::ir::host

@@ -1,0 +1,107 @@
+// plan.h - where every tile of a kernel lives on the host: recomputed inside its consumers' loops, or in the arena.
+//
+// A tile is *fused* when evaluating it again is cheap or it has one consumer (iota, splat, broadcast, elementwise); it is
+// *placed* in an arena buffer when it is loaded, computed by a dot, a reduction, a scan, carried by control flow, or too
+// dear to compute twice; a reshape or transpose of a placed tile is another Ref into the same buffer.
+// Loop-carried tiles and the values that replace them share one buffer where the old value is dead by then.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/SmallVector.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinTypes.h"
+
+namespace tile::ir::host {
+
+/// Element (i0, i1, ..) of a tile is element `offset + sum(i_d * strides[d])` of the buffer.
+struct Ref {
+  int buffer = -1;
+  int64_t offset = 0;
+  llvm::SmallVector<int64_t, 4> strides;
+};
+
+struct Buffer {
+  int64_t bytes = 0;
+  int64_t offset = 0;     ///< in the arena
+  int first = 0, last = 0;  ///< op numbers between which the content matters, both included
+  std::string what;
+  mlir::Location where;
+};
+
+llvm::SmallVector<int64_t, 4> rowMajorStrides(llvm::ArrayRef<int64_t> shape);
+inline llvm::ArrayRef<int64_t> shapeOf(mlir::Value v) { return llvm::cast<mlir::RankedTensorType>(v.getType()).getShape(); }
+inline bool isTile(mlir::Value v) { return llvm::isa<mlir::RankedTensorType>(v.getType()); }
+inline mlir::Type elementOf(mlir::Value v) { return mlir::getElementTypeOrSelf(v.getType()); }
+/// True when a reshape only adds or drops dims of size 1.
+bool onlyUnitDims(llvm::ArrayRef<int64_t> from, llvm::ArrayRef<int64_t> to);
+/// For each non-unit dim of `from`, in order, the matching dim of `to`. Only when onlyUnitDims.
+llvm::SmallVector<std::pair<int, int>, 4> matchDims(llvm::ArrayRef<int64_t> from, llvm::ArrayRef<int64_t> to);
+
+class Plan {
+ public:
+  explicit Plan(mlir::func::FuncOp kernel);
+
+  /// Null for a fused tile.
+  const Ref* place(mlir::Value tile) const {
+    auto it = refs_.find(tile);
+    return it == refs_.end() ? nullptr : &it->second;
+  }
+  /// Whether the tile has a buffer of its own, to be written where its op stands.
+  bool owns(mlir::Value tile) const { return owned_.contains(tile); }
+  /// Ops that evaluating one element costs; what is read from a buffer costs 1.
+  int cost(mlir::Value tile) const { return costs_.lookup(tile); }
+
+  /// Arena space only needed while `op` runs; `slot` tells several apart.
+  const Ref* scratch(mlir::Operation* op, int slot) const {
+    auto it = scratch_.find({op, slot});
+    return it == scratch_.end() ? nullptr : &it->second;
+  }
+
+  /// Buffers merged by sharing have one root.
+  int root(int buffer) const;
+  const std::vector<Buffer>& buffers() const { return buffers_; }
+  int64_t arenaBytes() const { return arenaBytes_; }
+
+ private:
+  struct Read {
+    mlir::Operation* op;
+    unsigned operand;
+    bool pointwise;  ///< the reader touches element i only to make element i
+  };
+
+  void number(mlir::func::FuncOp kernel);
+  void decide(mlir::Operation* op);
+  bool isCarried(mlir::Value v) const;
+  bool isReordered(mlir::Value v) const;
+  void addValue(mlir::Value v, llvm::StringRef what);
+  void addScratch(mlir::Operation* op, int slot, llvm::ArrayRef<int64_t> shape, int64_t elementBytes, llvm::StringRef what);
+  void requestScratch(mlir::Operation* op);
+
+  void collectReads(mlir::Value v, bool pointwise, llvm::SmallVectorImpl<Read>& out) const;
+  llvm::ArrayRef<Read> readsOf(mlir::Value v);
+  bool isReadAfter(mlir::Value v, mlir::Operation* point);
+  bool clobbers(mlir::Value written, mlir::Value other);
+  bool tie(mlir::Value a, mlir::Value b);
+  void merge(mlir::Value a, mlir::Value b);
+  void tieControlFlow(mlir::func::FuncOp kernel);
+
+  void computeLifetimes();
+  void assignOffsets();
+
+  llvm::DenseMap<mlir::Operation*, std::pair<int, int>> numbers_;  // first and last op number inside
+  llvm::DenseMap<mlir::Value, Ref> refs_;
+  llvm::DenseMap<mlir::Value, int> costs_;
+  llvm::DenseMap<mlir::Value, llvm::SmallVector<Read, 4>> reads_;
+  llvm::DenseMap<std::pair<mlir::Operation*, int>, Ref> scratch_;
+  std::vector<mlir::Value> owners_;  // tiles with a buffer of their own (not aliases), in program order
+  llvm::DenseSet<mlir::Value> owned_;
+  std::vector<Buffer> buffers_;
+  mutable std::vector<int> parent_;               // union-find over buffers
+  std::vector<llvm::SmallVector<mlir::Value, 2>> members_;
+  int64_t arenaBytes_ = 0;
+};
+
+}  // namespace tile::ir::host
