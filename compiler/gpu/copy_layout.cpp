@@ -1,0 +1,67 @@
+// copy_layout.cpp - chunk sizes from facts.
+#include "compiler/gpu/copy_layout.h"
+
+namespace tile::ir {
+using namespace mlir;
+
+namespace {
+
+/// Largest power of two, at most 16, that divides every number given to it.
+class Chunk {
+ public:
+  void divides(int64_t n) {
+    while (bytes_ > 1 && n % bytes_) bytes_ /= 2;
+  }
+  int bytes() const { return bytes_; }
+
+ private:
+  int bytes_ = 16;
+};
+
+// Chunks must start where the buffer's 16-byte runs do, and must not leave the tile.
+void inBuffer(Chunk& chunk, SmemType type, int64_t boxMinor) {
+  layout::SharedTile tile = type.slot();
+  chunk.divides(boxMinor * tile.elementBytes);
+  if (!tile.swizzle) chunk.divides(tile.pitch);
+}
+
+}  // namespace
+
+int copyBytes(AsyncCopyOp op, const Facts& facts) {
+  SmemType type = op.getTarget().getType();
+  const int rank = static_cast<int>(op.getView().getType().getRank()), minor = static_cast<int>(type.getMinor());
+  const int minorDim = rank - 2 + minor;
+  const int64_t eb = type.elementBytes();
+  if (facts.unitStrideDim(op.getView()) != minorDim) return static_cast<int>(eb);
+  Chunk chunk;
+  inBuffer(chunk, type, op.getBox()[minor]);
+  chunk.divides(facts.alignOf(op.getView()));
+  chunk.divides(facts.divisibility(op.getIndices()[minorDim]) * eb);
+  for (int d = 0; d < rank; ++d)
+    if (d != minorDim) chunk.divides(facts.strideDivisibility(op.getView(), d) * eb);
+  return std::max<int>(chunk.bytes(), static_cast<int>(eb));
+}
+
+int copyBytes(AsyncGatherOp op, const Facts& facts) {
+  SmemType type = op.getTarget().getType();
+  const int minor = static_cast<int>(type.getMinor());
+  const int64_t eb = type.elementBytes();
+  AxisFacts axis = facts.of(op.getOffsets());
+  Chunk chunk;
+  inBuffer(chunk, type, cast<ShapedType>(op.getOffsets().getType()).getShape()[minor]);
+  chunk.divides(facts.alignOf(op.getPtr()));
+  chunk.divides(axis.contiguity[minor] * eb);
+  chunk.divides(axis.divisibility[minor] * eb);
+  if (op.getMask()) chunk.divides(facts.of(op.getMask()).constancy[minor] * eb);
+  return std::max<int>(chunk.bytes(), static_cast<int>(eb));
+}
+
+layout::Layout asyncGatherLayout(AsyncGatherOp op, const Facts& facts, int numWarps) {
+  ArrayRef<int64_t> shape = cast<ShapedType>(op.getOffsets().getType()).getShape();
+  SmemType type = op.getTarget().getType();
+  const int minor = static_cast<int>(type.getMinor());
+  int vector = static_cast<int>(copyBytes(op, facts) / type.elementBytes());
+  return layout::blocked({shape.begin(), shape.end()}, vector, {minor, 1 - minor}, numWarps);
+}
+
+}  // namespace tile::ir

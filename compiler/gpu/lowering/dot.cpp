@@ -1,0 +1,197 @@
+// dot.cpp - tile.mma on tensor cores: ldmatrix fragments from shared memory, one mma.sync per atom and k step.
+// The fragments of the next k step are read before the products of this one are issued, so their latency hides.
+#include "compiler/gpu/lowering/smem_lowering.h"
+#include "compiler/gpu/mma_table.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
+
+namespace tile::ir {
+using namespace llvm;
+
+namespace {
+
+/// 32-bit registers (i32) of one operand for one k step.
+using Fragments = SmallVector<Value*, 32>;
+
+/// Reads an operand from shared memory.
+class SmemOperand {
+ public:
+  SmemOperand(Emitter& e, Value* base, layout::FragmentPlan plan)
+      : e_(e), base_(base), plan_(std::move(plan)), address_(e, plan_.tile, plan_.row, plan_.byte) {}
+
+  Fragments load(int step) const {
+    Fragments out(plan_.registersPerStep, nullptr);
+    for (const layout::FragmentLoad& load : plan_.step) {
+      int64_t row = load.row + step * plan_.rowStep, byte = load.byte + step * plan_.byteStep;
+      if (plan_.access == layout::FragmentPlan::elements) {
+        out[load.registers[0]] = assemble(load, row, byte);
+        continue;
+      }
+      Value* pointer = address_.at(base_, row, byte);
+      Value* loaded = e_.b.CreateIntrinsic(intrinsicFor(load.count), {pointer->getType()}, {pointer});
+      for (int i = 0; i < load.count; ++i) out[load.registers[i]] = load.count == 1 ? loaded : e_.b.CreateExtractValue(loaded, i);
+    }
+    return out;
+  }
+
+ private:
+  Intrinsic::ID intrinsicFor(int count) const {
+    bool trans = plan_.access == layout::FragmentPlan::ldmatrixTrans;
+    if (count == 4) return trans ? Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x4_trans_b16 : Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x4_b16;
+    if (count == 2) return trans ? Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x2_trans_b16 : Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x2_b16;
+    return trans ? Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x1_trans_b16 : Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x1_b16;
+  }
+
+  /// A register from elements that are not neighbours in memory.
+  Value* assemble(const layout::FragmentLoad& load, int64_t row, int64_t byte) const {
+    IRBuilder<>& b = e_.b;
+    Type* element = b.getIntNTy(8 * plan_.elementBytes);
+    Value* out = nullptr;
+    for (size_t i = 0; i < load.elementRows.size(); ++i) {
+      Value* pointer = address_.at(base_, row + load.elementRows[i], byte + load.elementBytes[i]);
+      Value* v = b.CreateZExt(b.CreateAlignedLoad(element, pointer, Align(plan_.elementBytes)), b.getInt32Ty());
+      if (i) v = b.CreateShl(v, 8 * plan_.elementBytes * i);
+      out = out ? b.CreateOr(out, v) : v;
+    }
+    return out;
+  }
+
+  Emitter& e_;
+  Value* base_;
+  layout::FragmentPlan plan_;
+  SmemAddress address_;
+};
+
+/// A first operand that is a register tile in operandALayout: packs neighbours along k.
+class RegisterOperand {
+ public:
+  RegisterOperand(Emitter& e, MmaOp op, int reps, int steps)
+      : e_(e), values_(e.regs(op.getA())), k_(op.getK()), pack_(32 / engineRow(op.getEngine()).operandBits), reps_(reps), steps_(steps) {}
+
+  Fragments load(int step) const {
+    IRBuilder<>& b = e_.b;
+    Fragments out;
+    for (int rep = 0; rep < reps_; ++rep) {
+      for (int r = 0; r < 4; ++r) {
+        int first = pack_ * (r + 4 * (step + steps_ * rep));
+        Value* vector = PoisonValue::get(FixedVectorType::get(values_[first]->getType(), pack_));
+        for (int p = 0; p < pack_; ++p) vector = b.CreateInsertElement(vector, inK(values_[first + p], step, r, p), p);
+        out.push_back(b.CreateBitCast(vector, b.getInt32Ty()));
+      }
+    }
+    return out;
+  }
+
+ private:
+  // Padding registers hold garbage; along k they must be zero.
+  Value* inK(Value* v, int step, int r, int p) const {
+    int64_t constant = 8 * pack_ * step + 4 * pack_ * (r / 2) + p;
+    if (constant + 3 * pack_ < k_) return v;
+    IRBuilder<>& b = e_.b;
+    Value* k = b.CreateAdd(b.CreateMul(b.CreateAnd(e_.lane(), 3), e_.i32(pack_)), e_.i32(constant));
+    return b.CreateSelect(b.CreateICmpULT(k, e_.i32(k_)), v, Constant::getNullValue(v->getType()));
+  }
+
+  Emitter& e_;
+  ArrayRef<Value*> values_;
+  int64_t k_;
+  int pack_, reps_, steps_;
+};
+
+Value* toTf32(Emitter& e, Value* bits) {
+  Value* f = e.b.CreateBitCast(bits, e.b.getFloatTy());
+  return e.b.CreateIntrinsic(Intrinsic::nvvm_f2tf32_rna, {f});
+}
+
+/// Splits f32 into two tf32: the rounded value and what rounding left.
+std::pair<Value*, Value*> splitTf32(Emitter& e, Value* bits) {
+  IRBuilder<>& b = e.b;
+  Value* big = toTf32(e, bits);
+  Value* rest = b.CreateFSub(b.CreateBitCast(bits, b.getFloatTy()), b.CreateBitCast(big, b.getFloatTy()));
+  return {big, toTf32(e, b.CreateBitCast(rest, b.getInt32Ty()))};
+}
+
+/// One instruction: acc (4 registers) += a (4) * b (2).
+void multiply(Emitter& e, Engine engine, ArrayRef<Value*> a, ArrayRef<Value*> b, MutableArrayRef<Value*> acc) {
+  SmallVector<Value*, 10> args(a.begin(), a.end());
+  args.append(b.begin(), b.end());
+  Intrinsic::ID id;
+  switch (engine) {
+    case Engine::m16n8k16_f16:
+      id = Intrinsic::nvvm_mma_m16n8k16_row_col_f32_f32;
+      for (Value*& v : args) v = e.b.CreateBitCast(v, FixedVectorType::get(e.b.getHalfTy(), 2));
+      break;
+    case Engine::m16n8k16_bf16: id = Intrinsic::nvvm_mma_m16n8k16_row_col_bf16; break;
+    case Engine::m16n8k32_s8: id = Intrinsic::nvvm_mma_m16n8k32_row_col_s8; break;
+    default: id = Intrinsic::nvvm_mma_m16n8k8_row_col_tf32; break;
+  }
+  args.append(acc.begin(), acc.end());
+  Value* result = e.b.CreateIntrinsic(id, args);
+  for (int i = 0; i < 4; ++i) acc[i] = e.b.CreateExtractValue(result, i);
+}
+
+/// What a fragment register becomes before it is multiplied: itself, or a rounded value and a rest.
+struct Rounded {
+  Fragments big, small;
+};
+Rounded rounded(Emitter& e, Engine engine, Fragments in) {
+  Rounded out;
+  if (engine == Engine::m16n8k8_tf32x3) {
+    for (Value* v : in) {
+      auto [big, small] = splitTf32(e, v);
+      out.big.push_back(big);
+      out.small.push_back(small);
+    }
+  } else if (engine == Engine::m16n8k8_tf32) {
+    for (Value* v : in) out.big.push_back(toTf32(e, v));
+  } else {
+    out.big = std::move(in);
+  }
+  return out;
+}
+
+}  // namespace
+
+LogicalResult emitMma(Emitter& e, MmaOp op) {
+  const EngineRow& row = engineRow(op.getEngine());
+  auto accType = mlir::cast<mlir::RankedTensorType>(op.getAcc().getType());
+  const int warpsM = static_cast<int>(op.getWarpsM()), warpsN = static_cast<int>(op.getWarpsN());
+  if (warpsM * warpsN != e.numWarps())
+    return op.emitOpError() << "is planned for " << warpsM * warpsN << " warps, the kernel has " << e.numWarps();
+  const Cover cover = coverOf(op.getEngine(), accType.getDimSize(0), accType.getDimSize(1), op.getK(), warpsM, warpsN);
+  const int repsM = static_cast<int>(cover.m / (row.m * warpsM)), repsN = static_cast<int>(cover.n / (row.n * warpsN));
+  const int steps = static_cast<int>(cover.k / row.k);
+
+  std::optional<SmemOperand> smemA;
+  std::optional<RegisterOperand> registersA;
+  if (auto type = mlir::dyn_cast<SmemType>(op.getA().getType()))
+    smemA.emplace(e, e.scalar(op.getA()), layout::planOperandA(type.slot(), type.getMinor() == 1, warpsM, warpsN, repsM));
+  else
+    registersA.emplace(e, op, repsM, steps);
+  SmemType bType = op.getB().getType();
+  SmemOperand b(e, e.scalar(op.getB()), layout::planOperandB(bType.slot(), bType.getMinor() == 0, warpsM, warpsN, repsN));
+  auto loadA = [&](int step) { return smemA ? smemA->load(step) : registersA->load(step); };
+
+  Regs acc(e.regs(op.getAcc()));
+  Fragments nextA = loadA(0), nextB = b.load(0);
+  for (int step = 0; step < steps; ++step) {
+    Rounded a = rounded(e, op.getEngine(), std::move(nextA)), bb = rounded(e, op.getEngine(), std::move(nextB));
+    if (step + 1 < steps) nextA = loadA(step + 1), nextB = b.load(step + 1);
+    for (int m = 0; m < repsM; ++m) {
+      for (int j = 0; j < repsN; ++j) {
+        int n = m % 2 ? repsN - 1 - j : j;  // back and forth: the fragments at the turn are used twice in a row
+        MutableArrayRef<Value*> d(acc.data() + 4 * (m * repsN + n), 4);
+        auto aOf = [&](const Fragments& f) { return ArrayRef<Value*>(f).slice(4 * m, 4); };
+        auto bOf = [&](const Fragments& f) { return ArrayRef<Value*>(f).slice(2 * n, 2); };
+        if (!a.small.empty()) {
+          multiply(e, op.getEngine(), aOf(a.small), bOf(bb.big), d);
+          multiply(e, op.getEngine(), aOf(a.big), bOf(bb.small), d);
+        }
+        multiply(e, op.getEngine(), aOf(a.big), bOf(bb.big), d);
+      }
+    }
+  }
+  e.define(op.getResult(), acc);
+  return success();
+}
+
+}  // namespace tile::ir

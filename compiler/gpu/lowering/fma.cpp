@@ -1,0 +1,171 @@
+// fma.cpp - tile.mma without tensor cores: every lane keeps a register tile of the accumulator and walks along k, reading
+// 16-byte vectors of both operands from shared memory. For f32 IEEE, f64, and types or targets without an instruction.
+#include "compiler/gpu/lowering/smem_lowering.h"
+#include "compiler/gpu/mma_table.h"
+
+namespace tile::ir {
+using namespace llvm;
+
+namespace {
+
+constexpr int kUnrolled = 8;             ///< k per trip when the product is a loop; a multiple of the swizzle's 8 rows
+constexpr int64_t kMaxUnrolled = 2048;   ///< multiply-adds per thread emitted in a row
+
+/// One operand seen as (outer, k): values widened to the accumulator's type.
+class FmaOperand {
+ public:
+  /// `outer`: the thread's first element along m or n; `outerMask`: its possible bits.
+  FmaOperand(Emitter& e, Value* base, SmemType type, bool kMinor, Value* outer, int64_t outerMask, Type* element, Type* wide)
+      : e_(e), base_(base), tile_(type.slot()), kMinor_(kMinor), outer_(outer), outerMask_(outerMask), element_(element), wide_(wide) {}
+
+  /// Starts a trip at k0 (a multiple of kUnrolled; null: 0).
+  void begin(Value* k0) {
+    Value* k = k0 ? k0 : e_.i32(0);
+    int64_t kMask = k0 ? ~int64_t{kUnrolled - 1} : 0;
+    auto bytes = [&](Value* v) { return e_.b.CreateMul(v, e_.i32(tile_.elementBytes)); };
+    if (kMinor_) address_.emplace(e_, tile_, outer_, outerMask_, bytes(k), kMask * tile_.elementBytes);
+    else address_.emplace(e_, tile_, k, kMask, bytes(outer_), outerMask_ * tile_.elementBytes);
+  }
+
+  /// Elements (outer + o, k .. k+3) when reading along k, or (outer + o .. o+3, k) otherwise.
+  SmallVector<Value*, 4> four(int64_t o, int64_t k) {
+    const int64_t eb = tile_.elementBytes;
+    return kMinor_ ? load(o, k * eb, 4) : load(k, o * eb, 4);
+  }
+  Value* one(int64_t o, int64_t k) {
+    const int64_t eb = tile_.elementBytes;
+    return (kMinor_ ? load(o, k * eb, 1) : load(k, o * eb, 1))[0];
+  }
+  bool kMinor() const { return kMinor_; }
+
+ private:
+  SmallVector<Value*, 4> load(int64_t row, int64_t byte, int count) {
+    IRBuilder<>& b = e_.b;
+    SmallVector<Value*, 4> out;
+    const int perVector = std::min<int>(count, 16 / tile_.elementBytes);
+    for (int first = 0; first < count; first += perVector) {
+      Value* pointer = address_->at(base_, row, byte + first * tile_.elementBytes);
+      if (perVector == 1) {
+        out.push_back(widen(b.CreateAlignedLoad(element_, pointer, Align(tile_.elementBytes))));
+        continue;
+      }
+      Value* vector = b.CreateAlignedLoad(FixedVectorType::get(element_, perVector), pointer, Align(perVector * tile_.elementBytes));
+      for (int i = 0; i < perVector; ++i) out.push_back(widen(b.CreateExtractElement(vector, i)));
+    }
+    return out;
+  }
+  Value* widen(Value* v) {
+    if (v->getType() == wide_) return v;
+    return wide_->isFloatingPointTy() ? e_.b.CreateFPExt(v, wide_) : e_.b.CreateSExt(v, wide_);
+  }
+
+  Emitter& e_;
+  Value* base_;
+  layout::SharedTile tile_;
+  bool kMinor_;
+  Value* outer_;
+  int64_t outerMask_;
+  Type *element_, *wide_;
+  std::optional<SmemAddress> address_;
+};
+
+}  // namespace
+
+LogicalResult emitFma(Emitter& e, MmaOp op) {
+  IRBuilder<>& b = e.b;
+  auto accType = mlir::cast<mlir::RankedTensorType>(op.getAcc().getType());
+  const int warpsM = static_cast<int>(op.getWarpsM()), warpsN = static_cast<int>(op.getWarpsN());
+  if (warpsM * warpsN != e.numWarps())
+    return op.emitOpError() << "is planned for " << warpsM * warpsN << " warps, the kernel has " << e.numWarps();
+  const Cover cover = coverOf(Engine::fma, accType.getDimSize(0), accType.getDimSize(1), op.getK(), warpsM, warpsN);
+  const int repsM = static_cast<int>(cover.m / (4 * warpsM)), repsN = static_cast<int>(cover.n / (32 * warpsN));
+
+  auto aType = mlir::cast<SmemType>(op.getA().getType());
+  SmemType bType = op.getB().getType();
+  Type* wide = e.elementType(op.getAcc());
+  Type* element = nullptr;
+  {
+    mlir::Type in = bType.getElementType();
+    if (in.isF16()) element = b.getHalfTy();
+    else if (in.isBF16()) element = b.getBFloatTy();
+    else if (in.isF32()) element = b.getFloatTy();
+    else if (in.isF64()) element = b.getDoubleTy();
+    else if (in.isInteger(8)) element = b.getInt8Ty();
+    else return op.emitOpError() << "cannot multiply elements of " << in;
+  }
+  // The accumulator's layout (accumulatorLayout): lane = column group + 8 * row, warp = m + warpsM * n.
+  using layout::ThreadTerm;
+  layout::ThreadSum rowSum{{{ThreadTerm::lane, 8, 4, 1}, {ThreadTerm::warp, 1, warpsM, 4}}};
+  layout::ThreadSum colSum{{{ThreadTerm::lane, 1, 8, 4}, {ThreadTerm::warp, warpsM, warpsN, 32}}};
+  FmaOperand a(e, e.scalar(op.getA()), aType, aType.getMinor() == 1, emitThreadSum(e, rowSum), rowSum.mask(e.numWarps()), element, wide);
+  FmaOperand bb(e, e.scalar(op.getB()), bType, bType.getMinor() == 0, emitThreadSum(e, colSum), colSum.mask(e.numWarps()), element, wide);
+
+  Regs acc(e.regs(op.getAcc()));
+  auto block = [&](int64_t k) {  // four steps along k
+    SmallVector<std::array<Value*, 4>> av(repsM), bv(4 * repsN);  // [row or column][k]
+    for (int m = 0; m < repsM; ++m) {
+      if (a.kMinor()) {
+        auto v = a.four(4 * warpsM * m, k);
+        llvm::copy(v, av[m].begin());
+      } else {
+        for (int i = 0; i < 4; ++i) av[m][i] = a.one(4 * warpsM * m, k + i);
+      }
+    }
+    for (int n = 0; n < repsN; ++n) {
+      for (int i = 0; i < 4; ++i) {
+        if (bb.kMinor()) {
+          auto v = bb.four(32 * warpsN * n + i, k);
+          llvm::copy(v, bv[4 * n + i].begin());
+        } else {
+          auto v = bb.four(32 * warpsN * n, k + i);
+          for (int c = 0; c < 4; ++c) bv[4 * n + c][i] = v[c];
+        }
+      }
+    }
+    for (int i = 0; i < 4; ++i) {
+      for (int m = 0; m < repsM; ++m) {
+        for (int n = 0; n < 4 * repsN; ++n) {
+          Value*& d = acc[m * 4 * repsN + n];
+          d = wide->isFloatingPointTy() ? b.CreateIntrinsic(Intrinsic::fma, {wide}, {av[m][i], bv[n][i], d})
+                                        : b.CreateAdd(d, b.CreateMul(av[m][i], bv[n][i]));
+        }
+      }
+    }
+  };
+
+  const int64_t trips = cover.k / kUnrolled * kUnrolled;  // k covered by the loop, if there is one
+  int64_t k = 0;
+  if (static_cast<int64_t>(acc.size()) * cover.k > kMaxUnrolled && trips > kUnrolled) {
+    Function* function = b.GetInsertBlock()->getParent();
+    BasicBlock* before = b.GetInsertBlock();
+    BasicBlock* loop = BasicBlock::Create(b.getContext(), "fma", function);
+    BasicBlock* after = BasicBlock::Create(b.getContext(), "fma.end", function);
+    b.CreateBr(loop);
+    b.SetInsertPoint(loop);
+    PHINode* k0 = b.CreatePHI(b.getInt32Ty(), 2);
+    k0->addIncoming(e.i32(0), before);
+    SmallVector<PHINode*> phis;
+    for (Value*& v : acc) {
+      PHINode* phi = b.CreatePHI(wide, 2);
+      phi->addIncoming(v, before);
+      phis.push_back(phi);
+      v = phi;
+    }
+    a.begin(k0);
+    bb.begin(k0);
+    for (int i = 0; i < kUnrolled; i += 4) block(i);
+    Value* next = b.CreateNUWAdd(k0, e.i32(kUnrolled));
+    k0->addIncoming(next, loop);
+    for (auto [phi, v] : llvm::zip(phis, acc)) phi->addIncoming(v, loop);
+    b.CreateCondBr(b.CreateICmpULT(next, e.i32(trips)), loop, after);
+    b.SetInsertPoint(after);
+    k = trips;
+  }
+  a.begin(nullptr);
+  bb.begin(nullptr);
+  for (; k < cover.k; k += 4) block(k);
+  e.define(op.getResult(), acc);
+  return success();
+}
+
+}  // namespace tile::ir

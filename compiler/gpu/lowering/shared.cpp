@@ -1,0 +1,210 @@
+// shared.cpp - buffers in shared memory: addresses, stores, loads, zeroing.
+#include <set>
+
+#include "compiler/gpu/lowering/access.h"
+#include "compiler/gpu/lowering/smem_lowering.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
+
+namespace tile::ir {
+using namespace llvm;
+
+Value* emitThreadSum(Emitter& e, const layout::ThreadSum& sum) {
+  Value* total = nullptr;
+  for (const layout::ThreadTerm& term : sum.terms) {
+    if (term.mod == 1 || term.mul == 0) continue;
+    bool isLane = term.source == layout::ThreadTerm::lane;
+    Value* v = isLane ? e.lane() : e.warp();
+    const int extent = (isLane ? e.target.lanes : e.numWarps()) / term.div;
+    if (term.div > 1) v = e.b.CreateUDiv(v, e.i32(term.div));
+    if (term.mod < extent) v = e.b.CreateURem(v, e.i32(term.mod));
+    if (term.mul > 1) v = e.b.CreateNUWMul(v, e.i32(term.mul));
+    total = total ? e.b.CreateNUWAdd(total, v) : v;
+  }
+  return total ? total : e.i32(0);
+}
+
+void emitIf(Emitter& e, Value* condition, function_ref<void()> body) {
+  if (!condition) return body();
+  Function* function = e.b.GetInsertBlock()->getParent();
+  BasicBlock* then = BasicBlock::Create(e.b.getContext(), "then", function);
+  BasicBlock* after = BasicBlock::Create(e.b.getContext(), "after", function);
+  e.b.CreateCondBr(condition, then, after);
+  e.b.SetInsertPoint(then);
+  body();
+  e.b.CreateBr(after);
+  e.b.SetInsertPoint(after);
+}
+
+// ---- addresses
+
+SmemAddress::SmemAddress(Emitter& e, const layout::SharedTile& tile, Value* row, int64_t rowMask, Value* byte, int64_t byteMask)
+    : e_(e), tile_(tile), row_(row), byte_(byte), rowMask_(rowMask), byteMask_(byteMask) {
+  offset_ = offsetOf(row, byte);
+}
+
+SmemAddress::SmemAddress(Emitter& e, const layout::SharedTile& tile, const layout::ThreadSum& row, const layout::ThreadSum& byte)
+    : SmemAddress(e, tile, emitThreadSum(e, row), row.mask(e.numWarps()), emitThreadSum(e, byte), byte.mask(e.numWarps())) {}
+
+namespace {
+
+int64_t coordMask(const layout::Layout& layout, int dim) {
+  int64_t bits = 0;
+  for (int warp = 0; warp < layout.numWarps(); ++warp)
+    for (int lane = 0; lane < layout.numLanes(); ++lane) bits |= layout.threadCoord(lane, warp)[dim];
+  return bits;
+}
+
+}  // namespace
+
+SmemAddress::SmemAddress(Emitter& e, const layout::SharedTile& tile, const layout::Layout& layout, int rowDim)
+    : SmemAddress(e, tile, e.threadCoord(layout, rowDim), coordMask(layout, rowDim),
+                  e.b.CreateMul(e.threadCoord(layout, 1 - rowDim), e.i32(tile.elementBytes)),
+                  coordMask(layout, 1 - rowDim) * tile.elementBytes) {}
+
+// layout::SharedTile::address on values.
+Value* SmemAddress::offsetOf(Value* row, Value* byte) const {
+  IRBuilder<>& b = e_.b;
+  if (!tile_.swizzle) return b.CreateAdd(b.CreateMul(row, e_.i32(tile_.pitch)), byte);
+  const int64_t s = tile_.swizzle;
+  Value* flip = b.CreateShl(b.CreateAnd(b.CreateLShr(b.CreateMul(row, e_.i32(s)), 7), s / 16 - 1), 4);
+  Value* inside = b.CreateXor(b.CreateAnd(byte, s - 1), flip);
+  Value* offset = b.CreateAdd(b.CreateMul(row, e_.i32(s)), inside);
+  if (tile_.panels() == 1) return offset;
+  return b.CreateAdd(offset, b.CreateMul(b.CreateUDiv(byte, e_.i32(s)), e_.i32(tile_.rows * s)));
+}
+
+Value* SmemAddress::at(Value* base, int64_t rowConstant, int64_t byteConstant) const {
+  IRBuilder<>& b = e_.b;
+  if (auto split = layout::splitOffset(tile_, rowMask_, byteMask_, rowConstant, byteConstant)) {
+    Value* offset = split->flip ? b.CreateXor(offset_, split->flip) : offset_;
+    return b.CreateConstInBoundsGEP1_32(b.getInt8Ty(), b.CreateInBoundsGEP(b.getInt8Ty(), base, offset),
+                                        static_cast<unsigned>(split->add));
+  }
+  Value* offset = offsetOf(b.CreateAdd(row_, e_.i32(rowConstant)), b.CreateAdd(byte_, e_.i32(byteConstant)));
+  return b.CreateInBoundsGEP(b.getInt8Ty(), base, offset);
+}
+
+// ---- ops
+namespace {
+
+/// Length of the register runs that sit side by side in a buffer, at most 16 bytes, none of them across the tile's edge.
+int vectorLength(const layout::Layout& layout, const layout::SharedTile& tile, int minor) {
+  const int run = layout.contiguousRegs(minor);
+  const int64_t limit = tile.swizzle ? 16 : std::min<int64_t>(16, tile.pitch & -tile.pitch);  // what rows are aligned to
+  int length = 1;
+  while (2 * length * tile.elementBytes <= limit && run % (2 * length) == 0 && layout.shape()[minor] % (2 * length) == 0) length *= 2;
+  return length;
+}
+
+LogicalResult emitSmemStore(Emitter& e, SmemStoreOp op) {
+  const layout::Layout& layout = e.layoutOf(op.getValue());
+  SmemType type = op.getTarget().getType();
+  const int minor = static_cast<int>(type.getMinor()), major = 1 - minor;
+  const layout::SharedTile tile = type.slot();
+  SmemAddress address(e, tile, layout, major);
+  ArrayRef<Value*> values = e.regs(op.getValue());
+  const int length = vectorLength(layout, tile, minor);
+  Value* first = e.isFirstReplica(layout);
+  const int replicas = layout.regReplicas();
+  std::set<layout::Coord> written;
+  for (int reg = 0; reg < layout.numRegs(); reg += length) {
+    if (layout.isRegPadding(reg)) continue;
+    layout::Coord coord = layout.regCoord(reg);
+    if (replicas > 1 && !written.insert(coord).second) continue;
+    Value* pointer = address.at(e.scalar(op.getTarget()), coord[major], coord[minor] * tile.elementBytes);
+    storeVector(e, pointer, values.slice(reg, length), e.andAll({first, e.inTile(layout, reg)}));
+  }
+  return success();
+}
+
+LogicalResult emitSmemLoad(Emitter& e, SmemLoadOp op) {
+  const layout::Layout& layout = e.layoutOf(op.getResult());
+  SmemType type = op.getSource().getType();
+  const int minor = static_cast<int>(type.getMinor()), major = 1 - minor;
+  const layout::SharedTile tile = type.slot();
+  SmemAddress address(e, tile, layout, major);
+  const int length = vectorLength(layout, tile, minor);
+  Type* element = e.elementType(op.getResult());
+  Regs result;
+  for (int reg = 0; reg < layout.numRegs(); reg += length) {
+    layout::Coord coord = layout.regCoord(reg);
+    if (layout.isRegPadding(reg)) {
+      result.append(length, Constant::getNullValue(element));
+      continue;
+    }
+    Value* pointer = address.at(e.scalar(op.getSource()), coord[major], coord[minor] * tile.elementBytes);
+    SmallVector<Value*> zeros(length, Constant::getNullValue(element));
+    result.append(loadVector(e, pointer, element, length, e.inTile(layout, reg), zeros));
+  }
+  e.define(op.getResult(), result);
+  return success();
+}
+
+LogicalResult emitSmemZero(Emitter& e, SmemZeroOp op) {
+  // slotBytes and the alignment are multiples of 16, so whole buffers are vectors of 16 bytes.
+  const int64_t chunks = op.getTarget().getType().bytes() / 16;
+  IRBuilder<>& b = e.b;
+  Function* function = b.GetInsertBlock()->getParent();
+  BasicBlock* before = b.GetInsertBlock();
+  BasicBlock* head = BasicBlock::Create(b.getContext(), "zero", function);
+  BasicBlock* body = BasicBlock::Create(b.getContext(), "zero.body", function);
+  BasicBlock* after = BasicBlock::Create(b.getContext(), "zero.end", function);
+  b.CreateBr(head);
+  b.SetInsertPoint(head);
+  PHINode* chunk = b.CreatePHI(b.getInt32Ty(), 2);
+  chunk->addIncoming(e.thread(), before);
+  b.CreateCondBr(b.CreateICmpULT(chunk, e.i32(chunks)), body, after);
+  b.SetInsertPoint(body);
+  Value* pointer = b.CreateInBoundsGEP(b.getInt8Ty(), e.scalar(op.getTarget()), b.CreateMul(chunk, e.i32(16)));
+  b.CreateAlignedStore(Constant::getNullValue(FixedVectorType::get(b.getInt32Ty(), 4)), pointer, Align(16));
+  chunk->addIncoming(b.CreateAdd(chunk, e.i32(e.numThreads())), body);
+  b.CreateBr(head);
+  b.SetInsertPoint(after);
+  return success();
+}
+
+LogicalResult emitSlot(Emitter& e, SmemSlotOp op) {
+  Value* offset = e.b.CreateNUWMul(e.scalar(op.getIndex()), e.i32(op.getRing().getType().slotBytes()));
+  e.define(op.getResult(), e.b.CreateInBoundsGEP(e.b.getInt8Ty(), e.scalar(op.getRing()), offset));
+  return success();
+}
+
+LogicalResult emitAlloc(Emitter& e, SmemAllocOp op) {
+  if (!op.getOffset()) return op.emitOpError("has no address: place_buffers has not run");
+  e.define(op.getResult(), e.shared(*op.getOffset()));
+  return success();
+}
+
+}  // namespace
+
+bool isSmemOp(mlir::Operation* op) {
+  return isa<SmemAllocOp, SmemSlotOp, SmemTransOp, SmemLoadOp, SmemStoreOp, SmemZeroOp, AsyncCopyOp, AsyncGatherOp,
+             AsyncCommitOp, AsyncWaitOp, MmaOp>(op);
+}
+
+LogicalResult emitSmemOp(Emitter& e, mlir::Operation* op) {
+  return TypeSwitch<mlir::Operation*, LogicalResult>(op)
+      .Case([&](SmemAllocOp o) { return emitAlloc(e, o); })
+      .Case([&](SmemSlotOp o) { return emitSlot(e, o); })
+      .Case([&](SmemTransOp o) {
+        e.define(o.getResult(), e.scalar(o.getSource()));
+        return success();
+      })
+      .Case([&](SmemLoadOp o) { return emitSmemLoad(e, o); })
+      .Case([&](SmemStoreOp o) { return emitSmemStore(e, o); })
+      .Case([&](SmemZeroOp o) { return emitSmemZero(e, o); })
+      .Case([&](AsyncCopyOp o) { return emitAsyncCopy(e, o); })
+      .Case([&](AsyncGatherOp o) { return emitAsyncGather(e, o); })
+      .Case([&](AsyncCommitOp) {
+        e.b.CreateIntrinsic(Intrinsic::nvvm_cp_async_commit_group, {});
+        return success();
+      })
+      .Case([&](AsyncWaitOp o) {
+        e.b.CreateIntrinsic(Intrinsic::nvvm_cp_async_wait_group, {e.i32(o.getPending())});
+        return success();
+      })
+      .Case([&](MmaOp o) { return o.getEngine() == Engine::fma ? emitFma(e, o) : emitMma(e, o); })
+      .Default([](mlir::Operation* o) { return o->emitOpError("has no lowering for the GPU"); });
+}
+
+}  // namespace tile::ir

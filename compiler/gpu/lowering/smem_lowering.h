@@ -1,0 +1,49 @@
+// smem_lowering.h - lowering of tile_smem.td: buffers in shared memory, asynchronous copies, products.
+#pragma once
+#include "compiler/gpu/lowering/emitter.h"
+#include "compiler/layout/fragments.h"
+
+namespace tile::ir {
+
+/// Ops this file's functions lower; emitSmemOp dispatches.
+bool isSmemOp(mlir::Operation* op);
+llvm::LogicalResult emitSmemOp(Emitter& e, mlir::Operation* op);
+
+// async_copy.cpp
+llvm::LogicalResult emitAsyncCopy(Emitter& e, AsyncCopyOp op);
+llvm::LogicalResult emitAsyncGather(Emitter& e, AsyncGatherOp op);
+// dot.cpp, fma.cpp
+llvm::LogicalResult emitMma(Emitter& e, MmaOp op);
+llvm::LogicalResult emitFma(Emitter& e, MmaOp op);
+
+/// Where a thread looks in a tile in shared memory: its own row and byte column, to which constants are added. Constants
+/// that keep clear of the thread's bits cost one XOR (shared by all accesses with the same low bits, and invariant in
+/// loops) and an immediate; others the full address function.
+class SmemAddress {
+ public:
+  /// `rowMask`, `byteMask`: bits that may be set in row and byte of any thread; -1 when not known.
+  SmemAddress(Emitter& e, const layout::SharedTile& tile, llvm::Value* row, int64_t rowMask, llvm::Value* byte, int64_t byteMask);
+  /// The same from a plan's sums of lane and warp terms.
+  SmemAddress(Emitter& e, const layout::SharedTile& tile, const layout::ThreadSum& row, const layout::ThreadSum& byte);
+  /// The thread's element under a register layout of the tile, `rowDim` running along the tile's rows.
+  SmemAddress(Emitter& e, const layout::SharedTile& tile, const layout::Layout& layout, int rowDim);
+
+  /// Pointer into the buffer that starts at `base`.
+  llvm::Value* at(llvm::Value* base, int64_t rowConstant, int64_t byteConstant) const;
+
+ private:
+  llvm::Value* offsetOf(llvm::Value* row, llvm::Value* byte) const;
+
+  Emitter& e_;
+  layout::SharedTile tile_;
+  llvm::Value *row_, *byte_, *offset_;
+  int64_t rowMask_, byteMask_;
+};
+
+/// i32 value of a sum of lane and warp terms.
+llvm::Value* emitThreadSum(Emitter& e, const layout::ThreadSum& sum);
+
+/// Runs `body` where `condition` (null: always) holds; nothing defined inside may be used after.
+void emitIf(Emitter& e, llvm::Value* condition, llvm::function_ref<void()> body);
+
+}  // namespace tile::ir
