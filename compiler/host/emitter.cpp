@@ -291,6 +291,13 @@ LogicalResult Emitter::emitScalar(Operation* op) {
       .Case<ViewDimOp>([&](auto v) { return set(view(v.getView()).dims[v.getDim()]); })
       .Case<ViewStrideOp>([&](auto v) { return set(view(v.getView()).strides[v.getDim()]); })
       .Case<AssumeOp>([&](auto a) { return set(scalar(a.getValue())); })
+      .Case<ItemOp>([&](auto item) {
+        Nest nest(*this, shapeOf(item.getSource()));
+        nest.uses(item.getSource());
+        nest.dims();
+        llvm::Value* v = nest.eval(item.getSource(), 1);
+        return v ? set(v) : failure();
+      })
       .Case<AssumeTrueOp>([&](auto a) {
         b.CreateAssumption(scalar(a.getCondition()));
         return success();

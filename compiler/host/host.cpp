@@ -8,6 +8,7 @@ namespace tile::ir {
 
 // The host computes tiles as the tile stage leaves them: placement is a table beside the IR (plan.h), not a rewrite of it.
 void addHostPasses(mlir::OpPassManager&, const Target&, const CompileOptions&) {}
+void registerHostPasses(std::function<const Target&()>, std::function<const CompileOptions&()>) {}
 
 std::unique_ptr<llvm::Module> emitHost(mlir::func::FuncOp kernel, const Target& target, const CompileOptions& options,
                                        llvm::LLVMContext& context, KernelBinary& info) {

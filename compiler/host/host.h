@@ -1,5 +1,6 @@
 // host.h - the CPU back end as the pipeline sees it: the passes after the tile stage, then the translation to LLVM IR.
 #pragma once
+#include <functional>
 #include <memory>
 
 #include "compiler/compiler.h"
@@ -17,6 +18,9 @@ namespace tile::ir {
 
 /// Appends the host passes, in order, to a pass manager of func.func; the IR after them is stage `cpu`.
 void addHostPasses(mlir::OpPassManager& passes, const Target& target, const CompileOptions& options);
+
+/// Registers every host pass under its flag for tile-opt; the functions are asked when a pass is made.
+void registerHostPasses(std::function<const Target&()> target, std::function<const CompileOptions&()> options);
 
 /// Translates the kernel to LLVM IR for the host. `info` arrives with target, entry and params set; arena_bytes, buffers,
 /// debug_sites and uses_debug_ring are filled here. Null after emitting diagnostics on the function's context.
