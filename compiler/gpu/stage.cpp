@@ -9,7 +9,7 @@
 //                  the body, reading slot i mod S
 //        after:    wait for all groups, barrier            -> the ring's memory is free
 //      Copies of iterations that do not exist are disabled, so every trip count from 0 on is right.
-//   2. S comes from `tile.stages` on the loop, else the options, else what leaves room for two programs per multiprocessor;
+//   2. S comes from `tile.stages` on the loop, else the options, else what leaves room for a second program where registers do;
 //      the largest ring shrinks until all buffers fit the target.
 //   3. Other copies stay where they are: copy, wait, barrier before the first use.
 // Barriers around smem_store belong to insert_barriers; those of asynchronous copies are all placed here.
@@ -64,7 +64,7 @@ struct Ring {
   SmallVector<Operation*> copies;
   std::unique_ptr<CopySlice> slice;
   int stages = 0;
-  bool asked = false;  ///< the user set the number of stages
+  int asked = 0;  ///< stages the user wants; 0: no wish
   int64_t bytesPerStage = 0;
 };
 
@@ -98,10 +98,10 @@ class Stager {
       Ring ring;
       ring.loop = loop;
       ring.copies = copies;
-      ring.stages = defaultStages_;
-      ring.asked = defaultStages_ > 0;
-      if (auto hint = loop->getAttrOfType<IntegerAttr>("tile.stages")) ring.stages = static_cast<int>(hint.getInt()), ring.asked = true;
-      if (ring.asked && ring.stages < 2) continue;
+      ring.asked = defaultStages_;
+      if (auto hint = loop->getAttrOfType<IntegerAttr>("tile.stages")) ring.asked = static_cast<int>(hint.getInt());
+      if (ring.asked == 1) continue;
+      ring.stages = ring.asked;
       // Around an inner loop the copies of the next iteration hide little and hold their memory long.
       bool hasInner = loop.getBody()->walk([](Operation* inner) {
         return isa<LoopLikeOpInterface>(inner) ? WalkResult::interrupt() : WalkResult::advance();
@@ -131,25 +131,30 @@ class Stager {
       for (Ring& ring : rings_) bytes += ring.bytesPerStage * ring.stages;
       return bytes;
     };
-    auto allAtMost = [&](int stages) {
+    auto fits = [&](int stages, int64_t budget) {
       for (Ring& ring : rings_)
         if (!ring.asked) ring.stages = stages;
-      return total();
+      return total() <= budget;
     };
     const int64_t limit = target_.maxSharedBytes;
-    bool open = llvm::any_of(rings_, [](const Ring& ring) { return !ring.asked; });
-    if (open && allAtMost(3) > limit / 2 && allAtMost(2) > limit / 2) allAtMost(3);
+    if (llvm::any_of(rings_, [](const Ring& ring) { return !ring.asked; })) {
+      // Up to 4 warps leave registers for a second program on the multiprocessor, which hides more than a third stage.
+      auto warps = func_->getAttrOfType<IntegerAttr>("tile.num_warps");
+      const bool shares = !warps || warps.getInt() <= 4;
+      if (!(shares && (fits(3, limit / 2) || fits(2, limit / 2))) && !fits(4, limit) && !fits(3, limit)) fits(2, limit);
+    }
     while (total() > limit) {
       Ring* largest = nullptr;
       for (Ring& ring : rings_)
         if (ring.stages > 1 && (!largest || ring.bytesPerStage * ring.stages > largest->bytesPerStage * largest->stages))
           largest = &ring;
-      if (!largest) return;  // place_buffers lists what does not fit
+      if (!largest) break;  // place_buffers lists what does not fit
       --largest->stages;
-      if (largest->asked)
-        largest->loop.emitRemark() << "pipelined with " << largest->stages << " stages: " << largest->stages + 1 << " of "
-                                   << largest->bytesPerStage << " bytes do not fit the " << limit << " bytes of shared memory";
     }
+    for (Ring& ring : rings_)
+      if (ring.asked > ring.stages)
+        ring.loop.emitRemark() << "pipelined with " << ring.stages << " stages: " << ring.asked << " of " << ring.bytesPerStage
+                               << " bytes do not fit the " << limit << " bytes of shared memory";
   }
 
   // ---- 1. rings
