@@ -80,11 +80,12 @@ func.func @chained_short(%A: !tile.view<2 x f16>, %B: !tile.view<2 x f16>, %V: !
 
 // -----
 
-// Odd shapes: buffers reach to the warps' cover (rows 40 -> 64, columns 24 -> 32, k 20 -> 32), the tile does not.
+// Odd shapes: buffers reach to the warps' cover (rows 40 -> 64, k 20 -> 32), the tile does not;
+// the grid is the one that wastes least.
 // CHECK-LABEL: func.func @odd
 // CHECK: tile.load_shared %arg0[{{.*}}] box [40, 20] : {{.*}} -> <64x32xf16, minor = 1>
-// CHECK: tile.load_shared %arg1[{{.*}}] box [20, 24] : {{.*}} -> <32x32xf16, minor = 1>
-// CHECK: tile.mma m16n8k16_f16 k 20 warps(2, 2) {{.*}} -> tensor<40x24xf32>
+// CHECK: tile.load_shared %arg1[{{.*}}] box [20, 24] : {{.*}} -> <32x24xf16, minor = 1>
+// CHECK: tile.mma m16n8k16_f16 k 20 warps(4, 1) {{.*}} -> tensor<40x24xf32>
 func.func @odd(%A: !tile.view<2 x f16>, %B: !tile.view<2 x f16>, %C: !tile.view<2 x f32>, %i: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
   %zero = arith.constant dense<0.0> : tensor<40x24xf32>
   %a = tile.load %A[%i, %i : i32, i32] : !tile.view<2 x f16> -> tensor<40x20xf16>

@@ -41,8 +41,8 @@ func.func @ring(%A: !tile.view<2 x f16>, %B: !tile.smem<32x64xf16, minor = 1>, %
 // CHECK-LABEL: func.func @carried
 // CHECK: tile.async_copy %arg0[%{{.*}}, %c0_i32 :
 // CHECK: scf.for {{.*}} iter_args(%{{.*}} = %{{.*}}, %{{.*}} = %c0_i32, %[[AHEAD:.*]] = %[[START:.*]], %{{.*}} = %c0_i32, %{{.*}} = %c1_i32)
-// CHECK: %[[NEXT:.*]] = arith.addi %[[AHEAD]], %arg4
 // CHECK: tile.async_copy %arg0[%{{.*}}, %[[AHEAD]] :
+// CHECK: %[[NEXT:.*]] = arith.addi %[[AHEAD]], %arg4
 // CHECK: scf.yield %{{.*}}, %{{.*}}, %[[NEXT]],
 func.func @carried(%A: !tile.view<2 x f16>, %B: !tile.smem<32x64xf16, minor = 1>, %C: !tile.view<2 x f32>, %n: i32, %stride: i32) attributes {tile.num_warps = 4 : i32} {
   %c0 = arith.constant 0 : i32
