@@ -95,6 +95,7 @@ class AnyCompiled {
 
  private:
   friend class AnyKernel;
+  std::shared_ptr<detail::KernelCore> kernel_;
   std::shared_ptr<const detail::LoadedKernel> loaded_;
 };
 
@@ -126,7 +127,7 @@ class AnyKernel {
   /// The launch path: last used, then the memory cache, then compile().
   Status launch(Stream&, std::span<const uint64_t> config, std::span<const uint64_t> specialization, const Grid&,
                 std::span<const uint64_t> slots) const;
-  /// Forgets what is loaded; running work finishes first on the device's side.
+  /// Forgets what is loaded. No launch of this kernel may be in progress in another thread.
   void clear_memory_cache() const;
 
   void set_options(KernelOptions);

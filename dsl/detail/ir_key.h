@@ -1,0 +1,13 @@
+// ir_key.h - IR as bytes that are equal exactly when the IR is, locations and symbol name aside: what the disk cache hashes.
+// The same in every process and several times faster than printing. Internal to the dsl library.
+#pragma once
+#include <string>
+
+#include "dsl/detail/context_pool.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace tile::detail {
+
+std::string ir_key(mlir::func::FuncOp function, PooledContext& context, size_t& operations);
+
+}  // namespace tile::detail

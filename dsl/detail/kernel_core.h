@@ -1,0 +1,73 @@
+// kernel_core.h - what stands behind AnyKernel, Traced and AnyCompiled. Internal to the dsl library.
+#pragma once
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <string>
+#include <vector>
+
+#include "compiler/compiler.h"
+#include "dsl/detail/context_pool.h"
+#include "dsl/jit.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "runtime/hash.h"
+
+namespace tile::detail {
+
+/// Code for one (configuration, specialisation, device), found or made once; or why there is none.
+struct LoadedKernel {
+  ConfigWords config;
+  Specialization specialization;
+  std::shared_ptr<Device> device;
+  std::once_flag once;
+  // Set inside `once`:
+  std::shared_ptr<Module> module;
+  std::shared_ptr<const Error> error;
+  bool from_disk = false;
+  double milliseconds = 0;
+  KernelOptions options;
+
+  bool is(const Device* d, std::span<const uint64_t> c, std::span<const uint64_t> s) const;
+};
+
+struct KernelCore : std::enable_shared_from_this<KernelCore> {
+  std::string name;
+  SrcLoc loc;
+  std::vector<ConfigField> fields;
+  std::vector<ParamInfo> params;
+  AnyKernel::Body body;
+  KernelOptions options;
+
+  // Memory cache. Entries stay until cleared, so `last` may be read without a lock.
+  mutable std::shared_mutex mutex;
+  std::vector<std::shared_ptr<LoadedKernel>> entries;
+  std::atomic<const LoadedKernel*> last{nullptr};
+};
+
+/// A finished trace. The module lives in the leased context.
+struct TraceState {
+  std::unique_ptr<ContextLease> lease;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  Error error;
+  bool ok = false;
+  Hash128 hash;
+  size_t operations = 0;
+  std::string symbol;
+  ~TraceState() { module = nullptr; }  // before its context goes back
+};
+
+std::shared_ptr<TraceState> trace_kernel(const KernelCore& core, const ConfigWords& config, const Specialization& spec);
+Result<KernelBinary> compile_trace(TraceState& trace, const KernelCore& core, const ConfigWords& config, const std::string& target, bool needs_ptx,
+                                   const KernelOptions& options, ir::StageSink* sink);
+/// Trace, disk cache, compiler.
+Result<KernelBinary> build_binary(const KernelCore& core, const ConfigWords& config, const Specialization& spec, const std::string& target, bool needs_ptx,
+                                  const KernelOptions& options, const std::string& why, bool& from_disk);
+
+std::string describe_config(const std::vector<ConfigField>& fields, const ConfigWords& config, const char* separator);
+/// Whether arguments that look like `found` may run code specialised to `needed` (words as in kernel.h).
+bool keeps_promise(const ParamInfo& param, uint64_t needed, uint64_t found);
+std::string describe_specialization(const std::vector<ParamInfo>& params, std::span<const uint64_t> spec);
+
+}  // namespace tile::detail
