@@ -67,7 +67,7 @@ Status CudaDevice::start() {
   p.grid = {attribute(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X), attribute(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y),
             attribute(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z)};
   CUstream stream = nullptr;
-  if (Status s = check(driver_.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate"); !s) return s;
+  if (Status s = check(driver_.cuStreamCreate(&stream, kStreamNonBlocking), "cuStreamCreate"); !s) return s;
   stream_ = std::make_unique<CudaStream>(*this, nullptr, stream, true);
   return ok();
 }
@@ -84,7 +84,7 @@ Result<std::shared_ptr<Module>> CudaDevice::load(const KernelBinary& binary) {
 Result<std::shared_ptr<Stream>> CudaDevice::create_stream() {
   const Current current = this->current();
   CUstream stream = nullptr;
-  if (Status s = check(driver_.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate"); !s) return s.error();
+  if (Status s = check(driver_.cuStreamCreate(&stream, kStreamNonBlocking), "cuStreamCreate"); !s) return s.error();
   auto keep = std::static_pointer_cast<CudaDevice>(shared_from_this());
   return std::shared_ptr<Stream>(std::make_shared<CudaStream>(*this, std::move(keep), stream, true));
 }
@@ -106,7 +106,7 @@ Result<std::shared_ptr<Stream>> CudaDevice::wrap_stream(void* native) {
 Result<std::shared_ptr<Event>> CudaDevice::create_event() {
   const Current current = this->current();
   CUevent event = nullptr;
-  if (Status s = check(driver_.cuEventCreate(&event, CU_EVENT_DEFAULT), "cuEventCreate"); !s) return s.error();
+  if (Status s = check(driver_.cuEventCreate(&event, kEventDefault), "cuEventCreate"); !s) return s.error();
   return std::shared_ptr<Event>(
       std::make_shared<CudaEvent>(std::static_pointer_cast<CudaDevice>(shared_from_this()), event));
 }

@@ -22,7 +22,7 @@ Result<CUdeviceptr> DebugRings::take(CUstream stream, std::shared_ptr<const Kern
     Ring ring;
     void* memory = nullptr;
     CUresult r = driver_.cuMemHostAlloc(&memory, sizeof(DebugRing) + size_t{capacity} * sizeof(DebugRecord),
-                                        CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
+                                        kMemHostPortable | kMemHostDeviceMap);
     if (r == CUDA_SUCCESS) {
       ring.host = static_cast<DebugRing*>(memory);
       r = driver_.cuMemHostGetDevicePointer(&ring.device, memory, 0);

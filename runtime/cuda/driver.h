@@ -67,10 +67,11 @@ enum CUjit_option : int {
   CU_JIT_LOG_VERBOSE = 12,
 };
 enum CUstreamCaptureStatus : int { CU_STREAM_CAPTURE_STATUS_NONE = 0 };
-inline constexpr unsigned CU_STREAM_NON_BLOCKING = 1;
-inline constexpr unsigned CU_EVENT_DEFAULT = 0;
-inline constexpr unsigned CU_MEMHOSTALLOC_PORTABLE = 1;
-inline constexpr unsigned CU_MEMHOSTALLOC_DEVICEMAP = 2;
+// Macros in cuda.h.
+inline constexpr unsigned kStreamNonBlocking = 1;
+inline constexpr unsigned kEventDefault = 0;
+inline constexpr unsigned kMemHostPortable = 1;
+inline constexpr unsigned kMemHostDeviceMap = 2;
 
 /// The interface version asked for; drivers from CUDA 11.4 on have it.
 inline constexpr int kDriverApi = 11040;

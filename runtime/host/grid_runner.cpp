@@ -2,19 +2,27 @@
 #include "runtime/host/grid_runner.h"
 
 #include <tbb/blocked_range.h>
+#include <tbb/global_control.h>
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <optional>
 
 #include "runtime/debug.h"
 
 namespace tile {
 
 struct GridRunner::Threads {
-  explicit Threads(int n) : arena(n) {}
+  // oneTBB has no more workers than cores unless told: a larger TILE_NUM_THREADS is meant as said. (Such a control only
+  // ever raises the limit here; one at or below the number of cores would hold back the user's own oneTBB.)
+  explicit Threads(int n) : arena(n) {
+    if (n > tbb::this_task_arena::max_concurrency())
+      workers.emplace(tbb::global_control::max_allowed_parallelism, static_cast<size_t>(n));
+  }
+  std::optional<tbb::global_control> workers;
   tbb::task_arena arena;
 };
 
