@@ -1,7 +1,9 @@
 // compiler.cpp - the entry points around the pipeline: dialects, textual input, and what identifies this compiler.
 #include "compiler/compiler.h"
 
+#include "compiler/abi_params.h"
 #include "compiler/build_id.h"
+#include "compiler/check_kernel.h"
 #include "compiler/diagnostics.h"
 #include "compiler/dialect/dialect.h"
 #include "compiler/targets/nvptx.h"
@@ -17,18 +19,41 @@ void registerDialects(mlir::DialectRegistry& registry) {
                   TileDialect>();
 }
 
+namespace {
+
+/// A context of its own for each text: nothing is shared between threads.
+struct ParsedText {
+  mlir::DialectRegistry registry;
+  std::unique_ptr<mlir::MLIRContext> context;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+};
+
+Result<ParsedText> parse(const std::string& text, const std::string& fileName, const std::function<void(const Diagnostic&)>& onRemark) {
+  ParsedText parsed;
+  registerDialects(parsed.registry);
+  parsed.context = std::make_unique<mlir::MLIRContext>(parsed.registry, mlir::MLIRContext::Threading::DISABLED);
+  DiagnosticCollector diagnostics(parsed.context.get(), onRemark);
+  parsed.module = mlir::parseSourceString<mlir::ModuleOp>(text, parsed.context.get(), fileName);
+  if (!parsed.module) return diagnostics.error(ErrorKind::user, "cannot read " + fileName);
+  return parsed;
+}
+
+}  // namespace
+
 Result<KernelBinary> compileText(const std::string& text, const std::string& fileName, const Target& target,
                                  const CompileOptions& options) {
-  mlir::DialectRegistry registry;
-  registerDialects(registry);
-  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
-  mlir::OwningOpRef<mlir::ModuleOp> module;
-  {
-    DiagnosticCollector diagnostics(&context, options.onRemark);
-    module = mlir::parseSourceString<mlir::ModuleOp>(text, &context, fileName);
-    if (!module) return diagnostics.error(ErrorKind::user, "cannot read " + fileName);
-  }
-  return compileKernel(*module, target, options);
+  auto parsed = parse(text, fileName, options.onRemark);
+  if (!parsed) return parsed.error();
+  return compileKernel(*parsed->module, target, options);
+}
+
+Status checkText(const std::string& text, const std::string& fileName) {
+  auto parsed = parse(text, fileName, {});
+  if (!parsed) return parsed.error();
+  DiagnosticCollector diagnostics(parsed->context.get(), {});
+  auto kernel = findKernel(*parsed->module);
+  if (mlir::failed(kernel) || mlir::failed(abiParams(*kernel))) return diagnostics.error(ErrorKind::user, fileName + " is not a kernel");
+  return ok();
 }
 
 std::string compilerFingerprint(const Target& target, const CompileOptions& options) {

@@ -17,7 +17,7 @@ class DialectRegistry;
 namespace tile::ir {
 
 /// Names of the IR stages, in order; a public contract of tools and dumps:
-///   traced, tile, then gpu: layout, pipelined, gpu | host: cpu, then llvm, then ptx, cubin | asm, obj
+///   traced, tile, then gpu: pipelined, layout, gpu | host: cpu, then llvm, then ptx, cubin | asm, obj
 struct StageSink {
   /// Called with (stage name, its text). Text is made only for stages `wants` returns true for.
   std::function<bool(const std::string& stage)> wants;
@@ -45,6 +45,9 @@ Result<KernelBinary> compileKernel(mlir::ModuleOp module, const Target& target, 
 /// The same from text; errors carry line and column of the text under `fileName`.
 Result<KernelBinary> compileText(const std::string& text, const std::string& fileName, const Target& target,
                                  const CompileOptions& options);
+
+/// Parses and verifies only: is this text one kernel of the language?
+Status checkText(const std::string& text, const std::string& fileName);
 
 /// What a change of compiler can change in the output: version, LLVM, ptxas. Part of the cache key.
 std::string compilerFingerprint(const Target& target, const CompileOptions& options);

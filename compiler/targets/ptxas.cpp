@@ -1,5 +1,4 @@
 // ptxas.cpp - finds and runs the PTX assembler, and reads what it says.
-#include <cstdlib>
 #include <regex>
 #include <sstream>
 
@@ -10,14 +9,10 @@
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
 #include "llvm/Support/raw_ostream.h"
+#include "runtime/env.h"
 
 namespace tile::ir {
 namespace {
-
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value ? value : "";
-}
 
 std::string readFile(llvm::StringRef path) {
   auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
@@ -48,10 +43,10 @@ std::string entryOf(const std::string& ptx) {
 
 std::string findPtxas(const CompileOptions& options) {
   auto usable = [](const std::string& path) { return !path.empty() && llvm::sys::fs::can_execute(path); };
-  for (const std::string& chosen : {options.ptxas, environment("TILE_PTXAS")})
+  for (const std::string& chosen : {options.ptxas, env_text(Env::ptxas).value_or("")})
     if (!chosen.empty()) return chosen == "none" ? "" : chosen;  // a wrong path is an error when run, not a silent skip
-  for (const char* home : {"CUDA_HOME", "CUDA_PATH"})
-    if (std::string path = environment(home) + "/bin/ptxas"; !environment(home).empty() && usable(path)) return path;
+  for (Env home : {Env::cuda_home, Env::cuda_path})
+    if (std::string path = env_text(home).value_or("") + "/bin/ptxas"; env_text(home) && usable(path)) return path;
   if (auto path = llvm::sys::findProgramByName("ptxas")) return *path;
   if (usable("/usr/local/cuda/bin/ptxas")) return "/usr/local/cuda/bin/ptxas";
   return "";

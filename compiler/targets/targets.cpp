@@ -2,12 +2,12 @@
 // row asks the CPU it runs on.
 #include <mutex>
 
-#include "compiler/spelling.h"
 #include "compiler/targets/target.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/TargetParser/Host.h"
 #include "llvm/TargetParser/Triple.h"
+#include "runtime/spelling.h"
 
 extern "C" {
 void LLVMInitializeX86TargetInfo();
@@ -67,14 +67,14 @@ std::string thisMachineFeatures() {
 
 Result<Target> hostTarget(const std::string& name, std::string cpu, const std::string& features) {
   auto probe = subtargetOf("", "");
-  if (!probe) return Error{ErrorKind::compile, "target `" + name + "`: this build generates no code for this machine's CPU", {}};
+  if (!probe) return Error{ErrorKind::compile, "target '" + name + "': this build generates no code for this machine's CPU", {}};
   if (!probe->isCPUStringValid(cpu)) {
     std::vector<std::string> known;
     for (const llvm::SubtargetSubTypeKV& row : probe->getAllProcessorDescriptions()) known.push_back(row.Key);
-    std::string near = nearestSpelling(cpu, known);
+    std::string near = nearest_name(cpu, known);
     return Error{ErrorKind::user,
-                 "unknown CPU `" + cpu + "` in target `" + name + "`" +
-                     (near.empty() ? "" : "; did you mean `host:" + near + "`?") +
+                 "unknown CPU '" + cpu + "' in target '" + name + "'" +
+                     (near.empty() ? "" : "; did you mean 'host:" + near + "'?") +
                      " (e.g. host:x86-64, host:x86-64-v3, host:znver4)",
                  {}};
   }
@@ -111,7 +111,7 @@ Result<Target> lookupTarget(const std::string& name) {
     return host;
   }
   if (name.starts_with("host:")) return hostTarget(name, name.substr(5), "");
-  return Error{ErrorKind::user, unknownName("target", name, targetNames()), {}};
+  return Error{ErrorKind::user, unknown_name("target", name, targetNames()), {}};
 }
 
 }  // namespace tile::ir
