@@ -353,9 +353,9 @@ LogicalResult Emitter::emitPlaced(Operation* op) {
     if (plan.owns(result)) targets.push_back({result.getResultNumber(), plan.place(result)});
   if (targets.empty()) return success();
   Value first = op->getResult(targets[0].first);
-  if (auto trans = dyn_cast<TransOp>(op); trans && !onlyUnitDims(shapeOf(trans.getSource()), shapeOf(first)))
+  if (auto trans = dyn_cast<TransOp>(op); trans && !movesOnlyUnitDims(trans))
     return emitTransposed(trans, *targets[0].second);
-  if (isa<ReshapeOp>(op) && !onlyUnitDims(shapeOf(op->getOperand(0)), shapeOf(first)))
+  if (isa<ReshapeOp>(op) && !movesOnlyUnitDims(op))
     return op->emitError("internal error: reshape of a tile that is not in memory");
   Nest nest(*this, shapeOf(first));
   nest.usesOperands(op);

@@ -45,12 +45,16 @@ SmallVector<int64_t, 4> rowMajorStrides(ArrayRef<int64_t> shape) {
   return strides;
 }
 
-bool onlyUnitDims(ArrayRef<int64_t> from, ArrayRef<int64_t> to) {
+bool movesOnlyUnitDims(Operation* op) {
+  auto from = shapeOf(op->getOperand(0)), to = shapeOf(op->getResult(0));
+  if (auto trans = dyn_cast<TransOp>(op)) {
+    SmallVector<int32_t, 4> order;
+    for (int32_t d : trans.getPermutation())
+      if (from[d] != 1) order.push_back(d);
+    return llvm::is_sorted(order);
+  }
   auto notOne = [](int64_t n) { return n != 1; };
-  SmallVector<int64_t, 4> a, b;
-  llvm::copy_if(from, std::back_inserter(a), notOne);
-  llvm::copy_if(to, std::back_inserter(b), notOne);
-  return a == b;
+  return llvm::equal(llvm::make_filter_range(from, notOne), llvm::make_filter_range(to, notOne));
 }
 
 SmallVector<std::pair<int, int>, 4> matchDims(ArrayRef<int64_t> from, ArrayRef<int64_t> to) {
@@ -116,7 +120,7 @@ bool Plan::isCarried(Value v) const {
 /// Some ops read their source in an order of their own.
 bool Plan::isReordered(Value v) const {
   return llvm::any_of(v.getUsers(), [&](Operation* user) {
-    if (isa<TransOp, ReshapeOp>(user)) return !onlyUnitDims(shapeOf(v), shapeOf(user->getResult(0)));
+    if (isa<TransOp, ReshapeOp>(user)) return !movesOnlyUnitDims(user);
     auto take = dyn_cast<TakeOp>(user);
     return take && take.getSource() == v;
   });
@@ -132,7 +136,7 @@ void Plan::decide(Operation* op) {
 
   if (isa<ReshapeOp, TransOp>(op)) {
     Value source = op->getOperand(0), result = op->getResult(0);
-    bool unit = onlyUnitDims(shapeOf(source), shapeOf(result));
+    bool unit = movesOnlyUnitDims(op);
     // A transpose that only moves unit dims keeps the row-major order; otherwise dots read it where it lies.
     bool keepsOrder = isa<ReshapeOp>(op) || unit;
     if (const Ref* from = place(source); from && from->strides == rowMajorStrides(shapeOf(source)) && keepsOrder) {

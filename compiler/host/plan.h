@@ -35,9 +35,9 @@ llvm::SmallVector<int64_t, 4> rowMajorStrides(llvm::ArrayRef<int64_t> shape);
 inline llvm::ArrayRef<int64_t> shapeOf(mlir::Value v) { return llvm::cast<mlir::RankedTensorType>(v.getType()).getShape(); }
 inline bool isTile(mlir::Value v) { return llvm::isa<mlir::RankedTensorType>(v.getType()); }
 inline mlir::Type elementOf(mlir::Value v) { return mlir::getElementTypeOrSelf(v.getType()); }
-/// True when a reshape only adds or drops dims of size 1.
-bool onlyUnitDims(llvm::ArrayRef<int64_t> from, llvm::ArrayRef<int64_t> to);
-/// For each non-unit dim of `from`, in order, the matching dim of `to`. Only when onlyUnitDims.
+/// True for a tile.reshape or tile.trans that only adds, drops or moves dims of size 1: its elements keep their dims.
+bool movesOnlyUnitDims(mlir::Operation* op);
+/// For each non-unit dim of `from`, in order, the matching dim of `to`. Only when movesOnlyUnitDims.
 llvm::SmallVector<std::pair<int, int>, 4> matchDims(llvm::ArrayRef<int64_t> from, llvm::ArrayRef<int64_t> to);
 
 class Plan {
