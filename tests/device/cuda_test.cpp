@@ -87,7 +87,7 @@ TEST_F(CudaTest, UsersOwnPointer) {
 
 TEST_F(CudaTest, UsersOwnContext) {
   const cu::CUcontext context = create_context();
-  const std::shared_ptr<Device> own = must(device_from_cuda_context(context));
+  std::shared_ptr<Device> own = must(device_from_cuda_context(context));
   EXPECT_NE(device_, own);
   EXPECT_EQ(context, own->native_context());
   EXPECT_EQ(device_->properties().model, own->properties().model);
@@ -101,8 +101,11 @@ TEST_F(CudaTest, UsersOwnContext) {
   expect_error(device_->wrap_stream(native), ErrorKind::user, "belongs to another CUDA context");
   EXPECT_EQ(context, must(device_from_cuda_stream(native))->native_context());
   driver_->cuStreamDestroy(native);
-  const auto module = load(own, "nothing");
+  auto module = load(own, "nothing");
   expect_error(launch(device_->default_stream(), *module, {1}, {}), ErrorKind::user, "was loaded on");
+  module.reset();
+  own.reset();
+  destroy_context(context);
 }
 
 TEST_F(CudaTest, PrimaryContextIsTheDevicesOwn) {

@@ -303,12 +303,13 @@ CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned count,
   return CUDA_SUCCESS;
 }
 CUresult cuModuleUnload(CUmodule module) {
-  NEED_CONTEXT();
-  if (module->context != t_current) return kInvalidContext;
-  for (QueueHandle* q : t_current->streams)
-    if (!q->work.empty()) std::abort();  // code unloaded under work that may need it
+  const Lock lock(g_mutex);
+  const CUresult result = state();
+  if (result == CUDA_SUCCESS && module->context != t_current) return kInvalidContext;
+  for (QueueHandle* q : module->context->streams)
+    if (!q->work.empty() && result == CUDA_SUCCESS) std::abort();  // code unloaded under work that may need it
   delete module;
-  return CUDA_SUCCESS;
+  return result;
 }
 CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* name) {
   NEED_CONTEXT();
