@@ -9,12 +9,18 @@ std::optional<DType> dtypeOf(mlir::Type type) {
   if (auto integer = mlir::dyn_cast<mlir::IntegerType>(type)) {
     if (!integer.isSignless()) return std::nullopt;
     switch (integer.getWidth()) {
-      case 1: return DType::i1;
-      case 8: return DType::i8;
-      case 16: return DType::i16;
-      case 32: return DType::i32;
-      case 64: return DType::i64;
-      default: return std::nullopt;
+      case 1:
+        return DType::i1;
+      case 8:
+        return DType::i8;
+      case 16:
+        return DType::i16;
+      case 32:
+        return DType::i32;
+      case 64:
+        return DType::i64;
+      default:
+        return std::nullopt;
     }
   }
   if (type.isF16()) return DType::f16;
@@ -26,6 +32,33 @@ std::optional<DType> dtypeOf(mlir::Type type) {
   return std::nullopt;
 }
 
+namespace {
+
+// What the code may rely on is what every launch then checks.
+void takePromises(mlir::func::FuncOp kernel, unsigned index, ParamInfo& p) {
+  auto number = [&](llvm::StringRef name) -> int64_t {
+    auto attr = kernel.getArgAttrOfType<mlir::IntegerAttr>(index, name);
+    return attr ? attr.getInt() : 0;
+  };
+  // The facts keep the power of two in a number, and so do the checks.
+  auto powerOfTwoIn = [](int64_t n) { return static_cast<uint32_t>(n > 0 ? n & -n : 0); };
+  p.align = powerOfTwoIn(number("tile.align"));
+  p.multiple_of = powerOfTwoIn(number("tile.multiple_of"));
+  if (p.kind != ParamInfo::view) return;
+  if (auto unit = kernel.getArgAttrOfType<mlir::IntegerAttr>(index, "tile.unit_stride");
+      unit && unit.getInt() >= 0 && unit.getInt() < p.rank)
+    p.unit_stride = static_cast<int8_t>(unit.getInt());
+  auto list = [&](llvm::StringRef name, std::array<uint32_t, kMaxRank>& into) {
+    auto attr = kernel.getArgAttrOfType<mlir::DenseI32ArrayAttr>(index, name);
+    for (int64_t d = 0; attr && d < std::min<int64_t>(attr.size(), p.rank); ++d)
+      into[static_cast<size_t>(d)] = powerOfTwoIn(attr[d]);
+  };
+  list("tile.stride_multiple_of", p.stride_multiple_of);
+  list("tile.dim_multiple_of", p.dim_multiple_of);
+}
+
+}  // namespace
+
 mlir::FailureOr<std::vector<ParamInfo>> abiParams(mlir::func::FuncOp kernel) {
   std::vector<ParamInfo> params;
   for (mlir::BlockArgument arg : kernel.getArguments()) {
@@ -36,6 +69,12 @@ mlir::FailureOr<std::vector<ParamInfo>> abiParams(mlir::func::FuncOp kernel) {
       element = ptr.getElementType();
     } else if (auto view = mlir::dyn_cast<ViewType>(arg.getType())) {
       p.kind = ParamInfo::view;
+      if (view.getRank() > kMaxRank) {
+        mlir::emitError(arg.getLoc()) << "parameter " << arg.getArgNumber() << " of kernel `" << kernel.getSymName()
+                                      << "` is a view of rank " << view.getRank() << "; at most " << kMaxRank
+                                      << " is supported";
+        return mlir::failure();
+      }
       p.rank = static_cast<uint8_t>(view.getRank());
       element = view.getElementType();
     } else {
@@ -43,12 +82,14 @@ mlir::FailureOr<std::vector<ParamInfo>> abiParams(mlir::func::FuncOp kernel) {
     }
     std::optional<DType> dtype = dtypeOf(element);
     if (!dtype) {
-      mlir::emitError(arg.getLoc()) << "parameter " << arg.getArgNumber() << " of kernel `" << kernel.getSymName()
-                                    << "` must be a pointer, a view or a scalar of i1, i8 ... i64, f8, f16, bf16, f32 or f64; found "
-                                    << arg.getType();
+      mlir::emitError(arg.getLoc())
+          << "parameter " << arg.getArgNumber() << " of kernel `" << kernel.getSymName()
+          << "` must be a pointer, a view or a scalar of i1, i8 ... i64, f8, f16, bf16, f32 or f64; found "
+          << arg.getType();
       return mlir::failure();
     }
     p.dtype = *dtype;
+    takePromises(kernel, arg.getArgNumber(), p);
     params.push_back(p);
   }
   return params;

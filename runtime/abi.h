@@ -9,6 +9,7 @@
 // A host kernel is  void entry(const uint64_t* slots, const HostProgram* program, void* arena)  and runs ONE program
 // instance; `arena` is arena_bytes of scratch, 64-byte aligned, private to the calling thread, content undefined.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -21,12 +22,18 @@ inline constexpr uint32_t kAbiVersion = 1;
 
 enum class BinaryFormat : uint8_t { cubin, ptx, host_object };
 
+inline constexpr int kMaxRank = 8;
+
 struct ParamInfo {
   enum Kind : uint8_t { pointer, scalar, view } kind = pointer;
   DType dtype = DType::f32;  ///< pointee, scalar or view element type
-  uint8_t rank = 0;          ///< views only
+  uint8_t rank = 0;          ///< views only, at most kMaxRank
   bool nullable = false;     ///< a null pointer is allowed (the kernel checks by itself)
-  uint32_t align = 0;        ///< bytes the compiler was promised the address is a multiple of; 0: the element's own size
+  // What the code relies on; every launch checks it. 0 (and -1 for the dimension): nothing.
+  uint32_t align = 0;        ///< bytes the address is a multiple of, a power of two
+  uint32_t multiple_of = 0;  ///< integer scalars
+  int8_t unit_stride = -1;   ///< the dimension whose stride is 1
+  std::array<uint32_t, kMaxRank> stride_multiple_of{}, dim_multiple_of{};  ///< strides in elements
   std::string name;          ///< for messages; may be empty
   uint32_t slots() const { return kind == view ? 1u + 2u * rank : 1u; }
 };

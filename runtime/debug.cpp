@@ -12,6 +12,7 @@
 #include <tuple>
 
 #include "runtime/float_types.h"
+#include "runtime/launch.h"
 
 namespace tile {
 namespace {
@@ -108,7 +109,7 @@ struct PrintInstance {
 
 std::string print_text(const KernelBinary& kernel, const PrintInstance& print) {
   const DebugSite& site = kernel.debug_sites[print.site];
-  std::string head = fmt::format("{} {}: {}", kernel.entry, program_text(print.program), site.message);
+  std::string head = fmt::format("{} {}: {}", display_name(kernel), program_text(print.program), site.message);
   if (site.shape.empty()) return fmt::format("{} = {}", head, print.elements[0]);
   head += fmt::format(" {} = ", shape_text(site));
   // Deep indents push wide tiles off the screen: rows after the first start under the bracket only when the head is
@@ -181,7 +182,7 @@ DebugReport read_debug_ring(const KernelBinary& kernel, const DebugRing& ring) {
     report.prints.push_back(
         fmt::format("{}: {} more values were printed than the {} kept per launch (TILE_DEBUG_RECORDS); "
                     "they are missing above ('?')",
-                    kernel.entry, ring.next - ring.capacity, ring.capacity));
+                    display_name(kernel), ring.next - ring.capacity, ring.capacity));
   for (const Failure& f : failures) {
     const DebugSite& site = kernel.debug_sites[f.first.site];
     std::string text = fmt::format("assertion failed: {} (program {}{}", site.message,
@@ -212,7 +213,7 @@ Status deliver(const KernelBinary& kernel, const DebugReport& report) {
   const size_t programs = report.failed_assertions.size();
   const Diagnostic& first = report.failed_assertions[0];
   Error error =
-      device_error(fmt::format("kernel '{}': {}:{}: {}{}", kernel.entry, first.file, first.line, first.message,
+      device_error(fmt::format("kernel '{}': {}:{}: {}{}", display_name(kernel), first.file, first.line, first.message,
                                programs > 1 ? fmt::format("; failed {} times in all", programs) : ""));
   error.diagnostics.assign(
       report.failed_assertions.begin(),

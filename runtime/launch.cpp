@@ -7,8 +7,7 @@
 namespace tile {
 namespace {
 
-[[gnu::cold, gnu::noinline]] Status grid_problem(const Grid& grid, const GridLimits& limits,
-                                                 const std::string& kernel) {
+[[gnu::cold, gnu::noinline]] Status grid_problem(const Grid& grid, const GridLimits& limits, std::string_view kernel) {
   const struct {
     char name;
     int64_t wanted, limit;
@@ -29,12 +28,13 @@ namespace {
 
 std::string argument(const KernelBinary& kernel, size_t index) {
   const std::string& name = kernel.params[index].name;
-  return fmt::format("kernel '{}', argument {}{}", kernel.entry, index, name.empty() ? "" : fmt::format(" '{}'", name));
+  return fmt::format("kernel '{}', argument {}{}", display_name(kernel), index,
+                     name.empty() ? "" : fmt::format(" '{}'", name));
 }
 
 [[gnu::cold, gnu::noinline]] Status slot_count_problem(const KernelBinary& kernel, size_t wanted, size_t given) {
   return user_error(fmt::format("kernel '{}' takes {} argument slots ({} parameters), the launch passes {}",
-                                kernel.entry, wanted, kernel.params.size(), given));
+                                display_name(kernel), wanted, kernel.params.size(), given));
 }
 
 [[gnu::cold, gnu::noinline]] Status pointer_problem(const KernelBinary& kernel, size_t index, uint64_t address) {
@@ -64,6 +64,45 @@ std::string argument(const KernelBinary& kernel, size_t index) {
                                 argument(kernel, index), dims, steps, name(kernel.params[index].dtype)));
 }
 
+// The first promise about dimension d (or the scalar, d < 0) that does not hold.
+[[gnu::cold, gnu::noinline]] Status promise_problem(const KernelBinary& kernel, size_t index, int dim, const char* what,
+                                                    int64_t value, int64_t wanted) {
+  const std::string where = dim < 0 ? "" : fmt::format(" of dimension {}", dim);
+  return user_error(fmt::format("{}: the {}{} is {}, this kernel was compiled to rely on {} {}",
+                                argument(kernel, index), what, where, value,
+                                wanted == 1 ? "its being" : "a multiple of", wanted));
+}
+
+// Of dimensions with one element only that one is touched, whatever the stride.
+Status check_view_promises(const KernelBinary& kernel, size_t index, const int64_t* shape) {
+  const ParamInfo& p = kernel.params[index];
+  const int64_t* strides = shape + p.rank;
+  if (p.unit_stride >= 0 && p.unit_stride < p.rank && strides[p.unit_stride] != 1 && shape[p.unit_stride] > 1)
+    return promise_problem(kernel, index, p.unit_stride, "stride", strides[p.unit_stride], 1);
+  for (int d = 0; d < p.rank; ++d) {
+    const int64_t stride = p.stride_multiple_of[static_cast<size_t>(d)],
+                  dim = p.dim_multiple_of[static_cast<size_t>(d)];
+    if (stride > 1 && strides[d] % stride != 0 && shape[d] > 1)
+      return promise_problem(kernel, index, d, "stride", strides[d], stride);
+    if (dim > 1 && shape[d] % dim != 0) return promise_problem(kernel, index, d, "extent", shape[d], dim);
+  }
+  return ok();
+}
+
+// The value of an integer scalar as its type says.
+int64_t scalar_value(const ParamInfo& p, uint64_t slot) {
+  switch (size_of(p.dtype)) {
+    case 1:
+      return static_cast<int8_t>(slot);
+    case 2:
+      return static_cast<int16_t>(slot);
+    case 4:
+      return static_cast<int32_t>(slot);
+    default:
+      return static_cast<int64_t>(slot);
+  }
+}
+
 bool pointer_ok(const ParamInfo& p, uint64_t address) {
   if (address == 0) return p.nullable;
   const uint64_t mask = (size_of(p.dtype) - 1) | (p.align > 1 ? p.align - 1 : 0);  // both are powers of two
@@ -85,7 +124,13 @@ bool reach_ok(const int64_t* shape, const int64_t* strides, int rank, int64_t el
 
 }  // namespace
 
-Status check_grid(const Grid& grid, const GridLimits& limits, const std::string& kernel) {
+std::string_view display_name(const KernelBinary& kernel) {
+  std::string_view name = kernel.entry;
+  if (name.starts_with("tile.")) name.remove_prefix(5);
+  return name;
+}
+
+Status check_grid(const Grid& grid, const GridLimits& limits, std::string_view kernel) {
   const bool sizes_ok =
       grid.x >= 0 && grid.y >= 0 && grid.z >= 0 && grid.x <= limits.x && grid.y <= limits.y && grid.z <= limits.z;
   int64_t product;
@@ -114,7 +159,11 @@ Status check_arguments(const KernelBinary& kernel, const uint64_t* slots, size_t
         if (!pointer_ok(p, *slots)) return pointer_problem(kernel, i, *slots);
         if (!reach_ok(shape, shape + p.rank, p.rank, static_cast<int64_t>(size_of(p.dtype))))
           return reach_problem(kernel, i, shape, p.rank);
+        if (Status kept = check_view_promises(kernel, i, shape); !kept) return kept;
       }
+    } else if (p.multiple_of > 1) {
+      const int64_t value = scalar_value(p, *slots);
+      if (value % p.multiple_of != 0) return promise_problem(kernel, i, -1, "value", value, p.multiple_of);
     }
     slots += p.slots();
   }

@@ -2,6 +2,8 @@
 // A kernel never reads an argument that fails here, so a bad pointer or stride is an Error, not a fault on the device.
 #pragma once
 #include <cstdint>
+#include <string>
+#include <string_view>
 
 #include "runtime/abi.h"
 #include "runtime/error.h"
@@ -23,11 +25,14 @@ struct GridLimits {
 
 /// Negative sizes and sizes over the device's limits are user errors that name the dimension and both numbers. A zero
 /// is fine: such a launch has no programs and does nothing.
-Status check_grid(const Grid& grid, const GridLimits& limits, const std::string& kernel);
+Status check_grid(const Grid& grid, const GridLimits& limits, std::string_view kernel);
 
-/// `slots` against the kernel's parameters: the slot count, null pointers, alignment (the element's own, or what the
-/// compiler was promised), negative dimensions, views whose furthest element lies beyond 2^63 bytes. Costs a few
-/// nanoseconds per parameter; allocates only to build an error.
+/// `slots` against the kernel's parameters: the slot count, null pointers, the element's own alignment, negative
+/// dimensions, views whose furthest element lies beyond 2^63 bytes, and whatever else the code was compiled to rely on
+/// (alignment, unit strides, multiples). Costs a few nanoseconds per parameter; allocates only to build an error.
 Status check_arguments(const KernelBinary& kernel, const uint64_t* slots, size_t n);
+
+/// The kernel's name as messages show it (host code carries a prefix of its own).
+std::string_view display_name(const KernelBinary& kernel);
 
 }  // namespace tile

@@ -14,8 +14,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "the byte form is written in native order");
 
 constexpr uint32_t kMagic = 0x4b4c4954;  // "TILK"
-constexpr uint32_t kFormatVersion = 2;   // of this file; kAbiVersion is written next to it
-constexpr uint32_t kMaxRank = 8;
+constexpr uint32_t kFormatVersion = 3;   // of this file; kAbiVersion is written next to it
 
 class Writer {
  public:
@@ -100,6 +99,12 @@ std::string serialize(const KernelBinary& k) {
     w.put(p.rank);
     w.put(static_cast<uint8_t>(p.nullable));
     w.put(p.align);
+    w.put(p.multiple_of);
+    w.put(p.unit_stride);
+    for (int d = 0; d < p.rank; ++d) {
+      w.put(p.stride_multiple_of[static_cast<size_t>(d)]);
+      w.put(p.dim_multiple_of[static_cast<size_t>(d)]);
+    }
     w.put(p.name);
   }
   w.put(k.threads);
@@ -147,15 +152,23 @@ Result<KernelBinary> deserialize(std::string_view bytes) {
   k.target = r.get_string();
   k.entry = r.get_string();
   k.bytes = r.get_string();
-  for (uint32_t n = r.get_count(16), i = 0; i < n && r.good(); ++i) {
+  for (uint32_t n = r.get_count(21), i = 0; i < n && r.good(); ++i) {
     ParamInfo p;
     p.kind = r.get_enum(ParamInfo::view);
     p.dtype = r.get_enum(DType::f64);
     p.rank = r.get<uint8_t>();
     p.nullable = r.get_bool();
     p.align = r.get<uint32_t>();
+    p.multiple_of = r.get<uint32_t>();
+    p.unit_stride = r.get<int8_t>();
+    if (p.rank > uint32_t{kMaxRank} || !(p.align == 0 || std::has_single_bit(p.align)) || p.unit_stride < -1 ||
+        p.unit_stride >= kMaxRank)
+      r.fail();
+    for (int d = 0; d < p.rank && r.good(); ++d) {
+      p.stride_multiple_of[static_cast<size_t>(d)] = r.get<uint32_t>();
+      p.dim_multiple_of[static_cast<size_t>(d)] = r.get<uint32_t>();
+    }
     p.name = r.get_string();
-    if (p.rank > kMaxRank || !(p.align == 0 || std::has_single_bit(p.align))) r.fail();
     k.params.push_back(std::move(p));
   }
   k.threads = r.get<uint32_t>();
@@ -171,7 +184,7 @@ Result<KernelBinary> deserialize(std::string_view bytes) {
     for (uint32_t rank = r.get_count(4), d = 0; d < rank && r.good(); ++d) {
       const int32_t extent = r.get<int32_t>();
       // The decoder of prints allocates this many elements.
-      if (extent < 0 || rank > kMaxRank || (elements *= static_cast<uint64_t>(extent)) > (1u << 24)) r.fail();
+      if (extent < 0 || rank > uint32_t{kMaxRank} || (elements *= static_cast<uint64_t>(extent)) > (1u << 24)) r.fail();
       s.shape.push_back(extent);
     }
     s.file = r.get_string();

@@ -8,6 +8,7 @@
 
 #include "runtime/debug.h"
 #include "runtime/env.h"
+#include "runtime/launch.h"
 
 namespace tile::cu {
 
@@ -29,8 +30,8 @@ Result<CUdeviceptr> DebugRings::take(CUstream stream, std::shared_ptr<const Kern
       if (r != CUDA_SUCCESS) driver_.cuMemFreeHost(memory);
     }
     if (r != CUDA_SUCCESS)
-      return device_error(fmt::format("kernel '{}': no memory for device_print and device_assert: {}", kernel->entry,
-                                      driver_.describe(r)));
+      return device_error(fmt::format("kernel '{}': no memory for device_print and device_assert: {}",
+                                      display_name(*kernel), driver_.describe(r)));
     ring.host->capacity = capacity;
     all_.push_back(ring);
     free_.push_back(ring);

@@ -32,19 +32,19 @@ Status check_target(const KernelBinary& k, const Device& device) {
   const std::string where =
       fmt::format("{} is an {} (sm_{})", device.name(), device.properties().model, device.properties().sm);
   if (k.abi_version != kAbiVersion)
-    return user_error(
-        fmt::format("kernel '{}' has ABI version {}, this runtime has {}", k.entry, k.abi_version, kAbiVersion));
+    return user_error(fmt::format("kernel '{}' has ABI version {}, this runtime has {}", display_name(k), k.abi_version,
+                                  kAbiVersion));
   if (k.format == BinaryFormat::host_object)
-    return user_error(fmt::format("kernel '{}' was compiled for the host, {}", k.entry, where));
+    return user_error(fmt::format("kernel '{}' was compiled for the host, {}", display_name(k), where));
   const TargetName t = parse_target(k.target);
   if (t.sm == 0)
-    return user_error(fmt::format("kernel '{}' has the unknown target '{}'; {}", k.entry, k.target, where));
+    return user_error(fmt::format("kernel '{}' has the unknown target '{}'; {}", display_name(k), k.target, where));
   const int sm = device.properties().sm;
   const bool runs = t.exact                         ? sm == t.sm
                     : k.format == BinaryFormat::ptx ? sm >= t.sm
                                                     : sm / 10 == t.sm / 10 && sm >= t.sm;
   if (!runs)
-    return user_error(fmt::format("kernel '{}' was compiled for {} ({}), {}", k.entry, k.target,
+    return user_error(fmt::format("kernel '{}' was compiled for {} ({}), {}", display_name(k), k.target,
                                   k.format == BinaryFormat::ptx ? "PTX" : "cubin", where));
   return ok();
 }
@@ -71,16 +71,16 @@ Status check_shared(const KernelBinary& k, const Device& device, uint32_t static
   const uint32_t limit = device.properties().max_shared_bytes;
   if (wanted <= limit) return ok();
   return make_error(ErrorKind::compile,
-                    fmt::format("kernel '{}' needs {} bytes of shared memory per program, {} ({}) has {}", k.entry,
-                                wanted, device.name(), device.properties().model, limit),
+                    fmt::format("kernel '{}' needs {} bytes of shared memory per program, {} ({}) has {}",
+                                display_name(k), wanted, device.name(), device.properties().model, limit),
                     buffer_table(k));
 }
 
 Status check_threads(const KernelBinary& k, const Device& device) {
   const auto limit = static_cast<uint32_t>(device.properties().max_threads);
   if (k.threads >= 1 && k.threads <= limit) return ok();
-  return compile_error(fmt::format("kernel '{}' runs {} threads per program, {} takes 1 to {}", k.entry, k.threads,
-                                   device.name(), limit));
+  return compile_error(fmt::format("kernel '{}' runs {} threads per program, {} takes 1 to {}", display_name(k),
+                                   k.threads, device.name(), limit));
 }
 
 const char* intern(const std::string& text) {
@@ -110,7 +110,7 @@ Result<std::shared_ptr<Module>> CudaModule::load(std::shared_ptr<CudaDevice> dev
   for (const ParamInfo& p : binary.params) slots += p.slots();
   if (slots > kMaxSlots)
     return compile_error(
-        fmt::format("kernel '{}' has {} argument slots, a launch takes {}", binary.entry, slots, kMaxSlots));
+        fmt::format("kernel '{}' has {} argument slots, a launch takes {}", display_name(binary), slots, kMaxSlots));
 
   const Driver& d = device->driver();
   const Current current = device->current();
@@ -126,7 +126,7 @@ Result<std::shared_ptr<Module>> CudaModule::load(std::shared_ptr<CudaDevice> dev
   errors.resize(std::char_traits<char>::length(errors.c_str()));
   if (loaded != CUDA_SUCCESS) {
     Error error = device->check(loaded, "cuModuleLoadDataEx").error();
-    error.message = fmt::format("kernel '{}' ({} for {}) does not load: {}{}", binary.entry,
+    error.message = fmt::format("kernel '{}' ({} for {}) does not load: {}{}", display_name(binary),
                                 binary.format == BinaryFormat::ptx ? "PTX" : "cubin", binary.target, error.message,
                                 indented(errors));
     return error;
@@ -135,7 +135,7 @@ Result<std::shared_ptr<Module>> CudaModule::load(std::shared_ptr<CudaDevice> dev
   if (const CUresult r = d.cuModuleGetFunction(&function, module, binary.entry.c_str()); r != CUDA_SUCCESS) {
     d.cuModuleUnload(module);
     return internal_error(
-        fmt::format("the code of kernel '{}' has no entry of that name: {}", binary.entry, d.describe(r)));
+        fmt::format("the code of kernel '{}' has no entry of that name: {}", display_name(binary), d.describe(r)));
   }
   auto out = std::make_shared<CudaModule>(std::move(device), binary, module, function);  // unloads from here on
 
@@ -152,11 +152,11 @@ Result<std::shared_ptr<Module>> CudaModule::load(std::shared_ptr<CudaDevice> dev
   if (Status s = check_shared(binary, dev, r.static_shared_bytes); !s) return s.error();
   const int launchable = attribute(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
   if (launchable > 0 && binary.threads > static_cast<uint32_t>(launchable))
-    return compile_error(
-        fmt::format("kernel '{}' runs {} threads per program of {} registers each ({} in all); {} can launch {} "
-                    "such threads (it has {} registers per multiprocessor)",
-                    binary.entry, binary.threads, r.registers, binary.threads * static_cast<uint32_t>(r.registers),
-                    dev.name(), launchable, dev.properties().registers_per_multiprocessor));
+    return compile_error(fmt::format(
+        "kernel '{}' runs {} threads per program of {} registers each ({} in all); {} can launch {} "
+        "such threads (it has {} registers per multiprocessor)",
+        display_name(binary), binary.threads, r.registers, binary.threads * static_cast<uint32_t>(r.registers),
+        dev.name(), launchable, dev.properties().registers_per_multiprocessor));
   if (binary.shared_bytes + r.static_shared_bytes > kSharedWithoutOptIn) {
     if (Status s = out->cuda().check(d.cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                                           static_cast<int>(binary.shared_bytes)),
@@ -172,7 +172,10 @@ Result<std::shared_ptr<Module>> CudaModule::load(std::shared_ptr<CudaDevice> dev
 
 CudaModule::CudaModule(std::shared_ptr<CudaDevice> device, const KernelBinary& binary, CUmodule module,
                        CUfunction function)
-    : Module(std::move(device), binary), module_(module), function_(function), lasting_name_(intern(binary.entry)) {
+    : Module(std::move(device), binary),
+      module_(module),
+      function_(function),
+      lasting_name_(intern(std::string(display_name(binary)))) {
   if (info_.uses_debug_ring) debug_info_ = std::make_shared<const KernelBinary>(info_);
 }
 

@@ -57,9 +57,9 @@ CudaStream::~CudaStream() {
 Status CudaStream::launch(const Module& module, const Grid& grid, const uint64_t* slots, size_t n) {
   const KernelBinary& kernel = module.info();
   if (&module.device() != &device_) [[unlikely]]
-    return user_error(fmt::format("kernel '{}' was loaded on {}, the stream belongs to {}", kernel.entry,
+    return user_error(fmt::format("kernel '{}' was loaded on {}, the stream belongs to {}", display_name(kernel),
                                   module.device().name(), device_.name()));
-  if (Status fits = check_grid(grid, device_.properties().grid, kernel.entry); !fits) [[unlikely]]
+  if (Status fits = check_grid(grid, device_.properties().grid, display_name(kernel)); !fits) [[unlikely]]
     return fits;
   if (grid.empty()) return ok();
   if (Status good = check_arguments(kernel, slots, n); !good) [[unlikely]]
@@ -85,8 +85,8 @@ Status CudaStream::launch(const Module& module, const Grid& grid, const uint64_t
   }
   if (ring != 0) device_.rings().give_back(ring);
   Error error = check(r, "cuLaunchKernel").error();
-  error.message =
-      fmt::format("kernel '{}' with grid ({}, {}, {}): {}", kernel.entry, grid.x, grid.y, grid.z, error.message);
+  error.message = fmt::format("kernel '{}' with grid ({}, {}, {}): {}", display_name(kernel), grid.x, grid.y, grid.z,
+                              error.message);
   return error;
 }
 
@@ -95,7 +95,7 @@ Result<CUdeviceptr> CudaStream::take_ring(const CudaModule& module) {
   if (device_.driver().cuStreamIsCapturing(stream_, &capture) == CUDA_SUCCESS &&
       capture != CU_STREAM_CAPTURE_STATUS_NONE)
     return user_error(fmt::format("kernel '{}' uses device_print or device_assert: it cannot be captured into a graph",
-                                  module.info().entry));
+                                  display_name(module.info())));
   if (device_.rings().in_flight() >= kMaxUnreadLaunches)
     if (Status read = device_.synchronize(); !read) return read.error();
   return device_.rings().take(stream_, module.debug_info());

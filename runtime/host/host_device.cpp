@@ -84,9 +84,9 @@ class HostStream : public Stream {
   Status launch(const Module& module, const Grid& grid, const uint64_t* slots, size_t n) override {
     const KernelBinary& kernel = module.info();
     if (&module.device() != &device_)
-      return user_error(fmt::format("kernel '{}' was loaded on {}, the stream belongs to {}", kernel.entry,
+      return user_error(fmt::format("kernel '{}' was loaded on {}, the stream belongs to {}", display_name(kernel),
                                     module.device().name(), device_.name()));
-    if (Status fits = check_grid(grid, device_.properties().grid, kernel.entry); !fits) return fits;
+    if (Status fits = check_grid(grid, device_.properties().grid, display_name(kernel)); !fits) return fits;
     if (grid.empty()) return ok();
     if (Status good = check_arguments(kernel, slots, n); !good) return good;
     const HostEntry entry = static_cast<const HostModule&>(module).entry();
@@ -109,7 +109,7 @@ class HostStream : public Stream {
     if (Status delivered = deliver(kernel, report); !delivered) return delivered;
     if (ran) return ok();
     return device_error(fmt::format("kernel '{}': cannot allocate {} bytes of scratch per thread on {} threads",
-                                    kernel.entry, kernel.arena_bytes, runner_.threads()));
+                                    display_name(kernel), kernel.arena_bytes, runner_.threads()));
   }
 
   Status copy_to_device(void* dst, const void* src, size_t bytes) override { return move(dst, src, bytes); }
@@ -179,19 +179,20 @@ class HostDevice : public Device {
 
   Result<std::shared_ptr<Module>> load(const KernelBinary& binary) override {
     if (binary.abi_version != kAbiVersion)
-      return user_error(fmt::format("kernel '{}' has ABI version {}, this runtime has {}", binary.entry,
+      return user_error(fmt::format("kernel '{}' has ABI version {}, this runtime has {}", display_name(binary),
                                     binary.abi_version, kAbiVersion));
     if (binary.format != BinaryFormat::host_object)
-      return user_error(
-          fmt::format("kernel '{}' was compiled for {}, it cannot run on the host", binary.entry, binary.target));
+      return user_error(fmt::format("kernel '{}' was compiled for {}, it cannot run on the host", display_name(binary),
+                                    binary.target));
     const HostLoader loader = g_loader.load();
     if (loader == nullptr)
-      return internal_error(fmt::format(
-          "kernel '{}': no loader of host code is set (link the compiler, or call set_host_loader)", binary.entry));
+      return internal_error(
+          fmt::format("kernel '{}': no loader of host code is set (link the compiler, or call set_host_loader)",
+                      display_name(binary)));
     Result<HostCode> code = loader(binary.bytes, binary.entry);
     if (!code) return code.error();
     if (code->entry == nullptr)
-      return internal_error(fmt::format("kernel '{}': the loader found no entry point", binary.entry));
+      return internal_error(fmt::format("kernel '{}': the loader found no entry point", display_name(binary)));
     return std::shared_ptr<Module>(std::make_shared<HostModule>(shared_from_this(), binary, std::move(*code)));
   }
 

@@ -100,6 +100,54 @@ TEST(CheckArguments, StridesThatReachTooFar) {
   EXPECT_EQ("", with(1 << 20, 1 << 20, 0, 0)) << "broadcast";
 }
 
+TEST(CheckArguments, WhatTheCodeReliesOn) {
+  KernelBinary k = kernel();
+  k.params[1].multiple_of = 16;
+  auto s = slots();
+  EXPECT_EQ("kernel 'gemm', argument 1 'n': the value is 7, this kernel was compiled to rely on a multiple of 16",
+            refusal(k, s));
+  s[1] = 48;
+  EXPECT_EQ("", refusal(k, s));
+  s[1] = static_cast<uint32_t>(-32);  // the upper half of the slot says nothing
+  EXPECT_EQ("", refusal(k, s));
+
+  k = kernel();
+  k.params[2].unit_stride = 1;
+  s = slots();
+  EXPECT_EQ("", refusal(k, s));
+  s[6] = 2;
+  EXPECT_EQ(
+      "kernel 'gemm', argument 2 'A': the stride of dimension 1 is 2, this kernel was compiled to rely on its being 1",
+      refusal(k, s));
+  s[4] = 1;  // one column: its stride is never used
+  EXPECT_EQ("", refusal(k, s));
+
+  k = kernel();
+  k.params[2].stride_multiple_of = {8, 1};
+  k.params[2].dim_multiple_of = {0, 4};
+  EXPECT_EQ("", refusal(k, slots()));
+  s = slots();
+  s[5] = 12;
+  EXPECT_EQ(
+      "kernel 'gemm', argument 2 'A': the stride of dimension 0 is 12, this kernel was compiled to rely on a multiple "
+      "of 8",
+      refusal(k, s));
+  s = slots();
+  s[4] = 6;
+  EXPECT_EQ(
+      "kernel 'gemm', argument 2 'A': the extent of dimension 1 is 6, this kernel was compiled to rely on a multiple "
+      "of 4",
+      refusal(k, s));
+}
+
+TEST(CheckArguments, HostCodesPrefixIsNotShown) {
+  KernelBinary k = kernel();
+  k.entry = "tile.gemm";
+  auto s = slots();
+  s[0] = 0;
+  EXPECT_EQ("kernel 'gemm', argument 0 'out': null pointer", refusal(k, s));
+}
+
 std::string grid_refusal(Grid grid, GridLimits limits = {INT32_MAX, 65535, 65535}) {
   const Status status = check_grid(grid, limits, "k");
   return status ? "" : status.error().message;

@@ -15,8 +15,15 @@ KernelBinary sample() {
   k.entry = "attention_forward";
   k.bytes = std::string("code\0with zeros", 15);
   k.params = {{.kind = ParamInfo::pointer, .dtype = DType::bf16, .nullable = true, .name = "lse"},
-              {.kind = ParamInfo::view, .dtype = DType::f8e5m2, .rank = 4, .align = 16, .name = "Q"},
-              {.kind = ParamInfo::scalar, .dtype = DType::f64, .name = ""}};
+              {.kind = ParamInfo::view,
+               .dtype = DType::f8e5m2,
+               .rank = 4,
+               .align = 16,
+               .unit_stride = 3,
+               .stride_multiple_of = {8, 16, 0, 1},
+               .dim_multiple_of = {0, 0, 16, 70000},
+               .name = "Q"},
+              {.kind = ParamInfo::scalar, .dtype = DType::i64, .multiple_of = 16, .name = ""}};
   k.threads = 256;
   k.shared_bytes = 98304;
   k.arena_bytes = 12345;
@@ -38,7 +45,9 @@ void expect_same(const KernelBinary& a, const KernelBinary& b) {
   for (size_t i = 0; i < a.params.size(); ++i) {
     const ParamInfo &p = a.params[i], &q = b.params[i];
     EXPECT_TRUE(p.kind == q.kind && p.dtype == q.dtype && p.rank == q.rank && p.nullable == q.nullable &&
-                p.align == q.align && p.name == q.name)
+                p.align == q.align && p.multiple_of == q.multiple_of && p.unit_stride == q.unit_stride &&
+                p.stride_multiple_of == q.stride_multiple_of && p.dim_multiple_of == q.dim_multiple_of &&
+                p.name == q.name)
         << i;
   }
   EXPECT_EQ(a.threads, b.threads);
