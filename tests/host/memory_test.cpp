@@ -1,0 +1,342 @@
+// memory_test.cpp - views with every kind of box (inside, clipped, outside, strided, column-major, leading dims), pointers
+// with masks, atomics. Buffers lie between guard elements: a write outside the view shows.
+#include <functional>
+#include <numeric>
+#include <thread>
+
+#include "host_kernel.h"
+
+namespace tile::test {
+namespace {
+
+std::string str(int64_t n) { return std::to_string(n); }
+
+/// A kernel that copies one box: load at (%i, %j) with `pad`, store at (%p, %q).
+std::string copyKernel(int64_t m, int64_t n, const std::string& element, const std::string& pad, const std::string& attrs = "") {
+  std::string v = "!tile.view<2 x " + element + ">", t = "tensor<" + str(m) + "x" + str(n) + "x" + element + ">";
+  return "func.func @copy(%A: " + v + attrs + ", %O: " + v + attrs + ", %i: i64, %j: i32, %p: i64, %q: i32) attributes {tile.kernel} {\n" +
+         "  %a = tile.load %A[%i, %j : i64, i32]" + pad + " : " + v + " -> " + t + "\n  tile.store %a, %O[%p, %q : i64, i32] : " + t + ", " + v + "\n  return\n}";
+}
+
+struct Layout {
+  const char* name;
+  int64_t rowStride, columnStride;  ///< for a 20 x 30 view
+};
+constexpr Layout kLayouts[] = {{"row-major", 30, 1}, {"padded rows", 37, 1}, {"column-major", 1, 20}, {"padded columns", 1, 27}, {"every other", 75, 2}, {"backwards", -30, -1}, {"repeated row", 0, 1}};
+
+TEST(HostViews, BoxesInsideAcrossAndOutsideForEveryLayout) {
+  const int64_t R = 20, C = 30;
+  for (auto [m, n] : {std::pair<int64_t, int64_t>{8, 16}, {16, 16}, {5, 7}, {1, 33}, {40, 1}, {32, 48}}) {
+    HostKernel kernel(copyKernel(m, n, "i32", " pad -7.0"));
+    ASSERT_TRUE(kernel.ok()) << kernel.error;
+    for (const Layout& layout : kLayouts) {
+      std::vector<int32_t> in(4000);
+      std::iota(in.begin(), in.end(), 1);
+      for (auto [i, j] : {std::pair<int64_t, int32_t>{0, 0}, {3, 5}, {R - m, static_cast<int32_t>(C - n)}, {-2, -3}, {R - 2, C - 3}, {R, 0}, {0, C}, {-m, 0}, {1, -static_cast<int32_t>(n)}, {INT64_MAX, 0}, {INT64_MIN, INT32_MIN}}) {
+        std::vector<int32_t> out(m * n + 2, -1);
+        const int32_t* origin = in.data() + (layout.rowStride < 0 || layout.columnStride < 0 ? 2000 : 100);
+        kernel.run(Args().view(origin, {R, C}, {layout.rowStride, layout.columnStride}).view(out.data() + 1, {m, n}).scalar(i).scalar(j).scalar(int64_t{0}).scalar(0));
+        for (int64_t r = 0; r < m; ++r)
+          for (int64_t c = 0; c < n; ++c) {
+            // i may be near the ends of i64: r is added only where it cannot overflow.
+            bool inside = i > -1000 && i < 1000 && i + r >= 0 && i + r < R && j > -1000 && j + c >= 0 && j + c < C;
+            int32_t want = inside ? origin[(i + r) * layout.rowStride + (j + c) * layout.columnStride] : -7;
+            ASSERT_EQ(out[1 + r * n + c], want) << m << "x" << n << " " << layout.name << " at " << i << "," << j << " element " << r << "," << c;
+          }
+        ASSERT_EQ(out[0], -1);
+        ASSERT_EQ(out[m * n + 1], -1);
+      }
+    }
+  }
+}
+
+TEST(HostViews, StoresAreClippedForEveryLayout) {
+  const int64_t R = 20, C = 30;
+  for (auto [m, n] : {std::pair<int64_t, int64_t>{8, 16}, {16, 16}, {5, 7}, {1, 33}, {40, 1}}) {
+    HostKernel kernel(copyKernel(m, n, "i32", ""));
+    ASSERT_TRUE(kernel.ok()) << kernel.error;
+    std::vector<int32_t> in(m * n);
+    std::iota(in.begin(), in.end(), 1);
+    for (const Layout& layout : kLayouts) {
+      if (layout.rowStride <= 0) continue;
+      for (auto [p, q] : {std::pair<int64_t, int32_t>{0, 0}, {3, 5}, {-2, -3}, {R - 2, C - 3}, {R, 0}, {INT64_MAX, 0}, {INT64_MIN, INT32_MIN}}) {
+        std::vector<int32_t> out(4000, -1), want(4000, -1);
+        kernel.run(Args().view(in.data(), {m, n}).view(out.data() + 100, {R, C}, {layout.rowStride, layout.columnStride}).scalar(int64_t{0}).scalar(0).scalar(p).scalar(q));
+        for (int64_t r = 0; r < m; ++r)
+          for (int64_t c = 0; c < n; ++c)
+            if (p > -1000 && p < 1000 && p + r >= 0 && p + r < R && q > -1000 && q + c >= 0 && q + c < C)
+              want[100 + (p + r) * layout.rowStride + (q + c) * layout.columnStride] = in[r * n + c];
+        ASSERT_EQ(out, want) << m << "x" << n << " " << layout.name << " at " << p << "," << q;
+      }
+    }
+  }
+}
+
+TEST(HostViews, KnownUnitStrideAndEveryElementSize) {
+  for (auto [element, bytes] : {std::pair<const char*, int>{"i8", 1}, {"f16", 2}, {"bf16", 2}, {"f32", 4}, {"f64", 8}, {"i64", 8}, {"f8E4M3FN", 1}, {"i1", 1}}) {
+    HostKernel kernel(copyKernel(6, 40, element, "", " {tile.unit_stride = 1 : i32}"));
+    ASSERT_TRUE(kernel.ok()) << element << kernel.error;
+    std::vector<uint8_t> in(10 * 50 * bytes), out(6 * 40 * bytes, 99);
+    for (size_t i = 0; i < in.size(); ++i) in[i] = std::string(element) == "i1" ? i % 3 == 0 : static_cast<uint8_t>(i * 7);
+    kernel.run(Args().view(in.data(), {10, 50}).view(out.data(), {6, 40}).scalar(int64_t{5}).scalar(20).scalar(int64_t{0}).scalar(0));
+    for (int64_t r = 0; r < 6; ++r)
+      for (int64_t c = 0; c < 40; ++c)
+        for (int b = 0; b < bytes; ++b) {
+          bool inside = r + 5 < 10 && c + 20 < 50;
+          ASSERT_EQ(out[(r * 40 + c) * bytes + b], inside ? in[((r + 5) * 50 + c + 20) * bytes + b] : 0) << element;
+        }
+  }
+}
+
+TEST(HostViews, LeadingDimsSelectAndBoundTheBox) {
+  HostKernel kernel(R"(
+    func.func @k(%A: !tile.view<3 x f32>, %O: !tile.view<1 x f32>, %h: i32, %i: i32) attributes {tile.kernel} {
+      %c0 = arith.constant 0 : i32
+      %a = tile.load %A[%h, %i, %c0 : i32, i32, i32] : !tile.view<3 x f32> -> tensor<8xf32>
+      %s = tile.load %A[%h, %i, %i : i32, i32, i32] pad 5.0 : !tile.view<3 x f32> -> f32
+      %sb = tile.splat %s : f32 -> tensor<8xf32>
+      %r = arith.addf %a, %sb : tensor<8xf32>
+      tile.store %r, %O[%c0 : i32] : tensor<8xf32>, !tile.view<1 x f32>
+      return
+    })");
+  ASSERT_TRUE(kernel.ok()) << kernel.error;
+  std::vector<float> a(2 * 3 * 6);
+  std::iota(a.begin(), a.end(), 1.0f);
+  for (int h : {0, 1, 2, -1})
+    for (int i : {0, 2, 3, -1}) {
+      std::vector<float> out(8, -1);
+      kernel.run(Args().view(a.data(), {2, 3, 6}).view(out.data(), {8}).scalar(h).scalar(i));
+      bool inside = h >= 0 && h < 2 && i >= 0 && i < 3;
+      float s = inside ? a[(h * 3 + i) * 6 + i] : 5.0f;
+      for (int j = 0; j < 8; ++j) ASSERT_EQ(out[j], (inside && j < 6 ? a[(h * 3 + i) * 6 + j] : 0.0f) + s) << h << "," << i << "," << j;
+    }
+}
+
+TEST(HostViews, EmptyViewIsNeverTouched) {
+  HostKernel kernel(copyKernel(4, 16, "f32", " pad 2.0"));
+  ASSERT_TRUE(kernel.ok()) << kernel.error;
+  std::vector<float> out(64, -1);
+  kernel.run(Args().view(static_cast<float*>(nullptr), {0, 16}).view(out.data(), {4, 16}).scalar(int64_t{0}).scalar(0).scalar(int64_t{0}).scalar(0));
+  for (float x : out) EXPECT_EQ(x, 2.0f);
+  kernel.run(Args().view(out.data(), {4, 16}).view(static_cast<float*>(nullptr), {4, 0}).scalar(int64_t{0}).scalar(0).scalar(int64_t{0}).scalar(0));
+}
+
+TEST(HostViews, MakeViewFromPointerAndTableOfPointers) {
+  HostKernel kernel(R"(
+    func.func @k(%table: !tile.ptr<i64>, %n: i64, %O: !tile.view<1 x f32>) attributes {tile.kernel} {
+      %c0 = arith.constant 0 : i32
+      %c1 = arith.constant 1 : i64
+      %one = arith.constant 1 : i32
+      %slot = tile.ptr_add %table, %one : !tile.ptr<i64>, i32
+      %address = tile.gather %slot : !tile.ptr<i64> -> i64
+      %p = tile.int_to_ptr %address : !tile.ptr<f32>
+      %v = tile.make_view %p, dims(%n) , strides(%c1) : !tile.ptr<f32> -> !tile.view<1 x f32>
+      %a = tile.load %v[%c0 : i32] pad -1.0 : !tile.view<1 x f32> -> tensor<16xf32>
+      tile.store %a, %O[%c0 : i32] : tensor<16xf32>, !tile.view<1 x f32>
+      return
+    })");
+  ASSERT_TRUE(kernel.ok()) << kernel.error;
+  auto a = smallNumbers(11);
+  std::vector<int64_t> table{0, static_cast<int64_t>(reinterpret_cast<uintptr_t>(a.data()))};
+  std::vector<float> out(16);
+  kernel.run(Args().pointer(table.data()).scalar(int64_t{11}).view(out.data(), {16}));
+  for (int i = 0; i < 16; ++i) EXPECT_EQ(out[i], i < 11 ? a[i] : -1.0f);
+}
+
+// ---- pointers
+
+/// out[i] = (p + f(i))[0] where mask, else other; mask is i < n.
+std::string gatherKernel(int64_t size, const std::string& element, const std::string& offsets, bool other) {
+  std::string s = str(size), ti = "tensor<" + s + "xi32>", tm = "tensor<" + s + "xi1>", t = "tensor<" + s + "x" + element + ">";
+  return "func.func @k(%p: !tile.ptr<" + element + ">, %o: !tile.ptr<" + element + ">, %n: i32) attributes {tile.kernel} {\n" +
+         "  %i = tile.iota : " + ti + "\n  %nn = tile.splat %n : i32 -> " + ti + "\n  %m = arith.cmpi slt, %i, %nn : " + ti + "\n" + offsets +
+         (other ? "  %f = arith.constant dense<3> : " + ti + "\n  %g = arith.trunci %f : " + ti + " to tensor<" + s + "xi8>\n  %x = arith.sitofp %g : tensor<" + s + "xi8> to " + t + "\n" : "") +
+         "  %a = tile.gather %p offsets %f0 : " + ti + " mask %m : " + tm + (other ? " other %x : " + t : "") + " : !tile.ptr<" + element + "> -> " + t +
+         "\n  tile.scatter %a, %o offsets %i : " + ti + " : " + t + ", !tile.ptr<" + element + ">\n  return\n}";
+}
+
+TEST(HostPointers, GatherEveryPatternTouchesOnlyUnmaskedMemory) {
+  for (int64_t size : {1, 5, 16, 33, 128}) {
+    std::string ti = "tensor<" + str(size) + "xi32>";
+    struct Pattern {
+      const char* name;
+      std::string text;
+      std::function<int64_t(int64_t)> offset;
+    };
+    const Pattern patterns[] = {
+        {"consecutive", "  %c = arith.constant dense<4> : " + ti + "\n  %f0 = arith.addi %i, %c : " + ti + "\n", [](int64_t i) { return i + 4; }},
+        {"strided", "  %c = arith.constant dense<3> : " + ti + "\n  %f0 = arith.muli %i, %c : " + ti + "\n", [](int64_t i) { return 3 * i; }},
+        {"same", "  %f0 = arith.constant dense<2> : " + ti + "\n", [](int64_t) { return int64_t{2}; }},
+        {"backwards", "  %c = arith.constant dense<0> : " + ti + "\n  %f0 = arith.subi %c, %i : " + ti + "\n", [](int64_t i) { return -i; }},
+        {"scrambled", "  %c = arith.constant dense<5> : " + ti + "\n  %f1 = arith.muli %i, %c : " + ti + "\n  %d = arith.constant dense<7> : " + ti + "\n  %f0 = arith.remsi %f1, %d : " + ti + "\n",
+         [](int64_t i) { return 5 * i % 7; }},
+    };
+    for (const Pattern& pattern : patterns)
+      for (bool other : {false, true})
+        for (const char* target : {"host", "host:x86-64"}) {
+          HostKernel kernel(gatherKernel(size, "f32", pattern.text, other), target);
+          ASSERT_TRUE(kernel.ok()) << kernel.error;
+          auto a = smallNumbers(1000);
+          for (int n : {0, 1, static_cast<int>(size) - 1, static_cast<int>(size)}) {
+            std::vector<float> out(size, -1);
+            // With nothing to read, the pointer itself is not one.
+            const float* base = n == 0 ? reinterpret_cast<const float*>(uintptr_t{8}) : a.data() + 500;
+            kernel.run(Args().pointer(base).pointer(out.data()).scalar(n));
+            for (int64_t i = 0; i < size; ++i) ASSERT_EQ(out[i], i < n ? base[pattern.offset(i)] : other ? 3.0f : 0.0f) << pattern.name << " " << size << " " << n << " " << target;
+          }
+        }
+  }
+}
+
+TEST(HostPointers, MaskedVectorsOfEveryElementSize) {
+  auto check = [](auto zero, const char* element) {
+    using T = decltype(zero);
+    for (const char* target : {"host", "host:x86-64"}) {
+      HostKernel plain(gatherKernel(37, element, "  %z = arith.constant dense<0> : tensor<37xi32>\n  %f0 = arith.addi %i, %z : tensor<37xi32>\n", false), target);
+      ASSERT_TRUE(plain.ok()) << plain.error;
+      std::vector<T> a(37), out(37);
+      std::memset(a.data(), 0x21, a.size() * sizeof(T));
+      for (int n : {0, 3, 36, 37}) {
+        plain.run(Args().pointer(a.data()).pointer(out.data()).scalar(n));
+        for (int i = 0; i < 37; ++i) {
+          T want{};
+          if (i < n) want = a[i];
+          ASSERT_EQ(std::memcmp(&out[i], &want, sizeof(T)), 0) << element << " " << n << " " << i;
+        }
+      }
+    }
+  };
+  check(int8_t{}, "i8");
+  check(uint16_t{}, "f16");
+  check(uint16_t{}, "bf16");
+  check(int32_t{}, "i32");
+  check(double{}, "f64");
+}
+
+TEST(HostPointers, TileOfPointersCarriedByALoop) {
+  // Triton's way: a tile of pointers advanced by the loop.
+  HostKernel kernel(R"(
+    func.func @k(%p: !tile.ptr<f32>, %o: !tile.ptr<f32>, %n: i32) attributes {tile.kernel} {
+      %c0 = arith.constant 0 : i32
+      %c1 = arith.constant 1 : i32
+      %z = arith.constant dense<0.0> : tensor<20xf32>
+      %i = tile.iota : tensor<20xi32>
+      %pp = tile.splat %p : !tile.ptr<f32> -> tensor<20x!tile.ptr<f32>>
+      %start = tile.ptr_add %pp, %i : tensor<20x!tile.ptr<f32>>, tensor<20xi32>
+      %step = arith.constant dense<20> : tensor<20xi32>
+      %r:2 = scf.for %k = %c0 to %n step %c1 iter_args(%sum = %z, %at = %start) -> (tensor<20xf32>, tensor<20x!tile.ptr<f32>>) : i32 {
+        %v = tile.gather %at : tensor<20x!tile.ptr<f32>> -> tensor<20xf32>
+        %s = arith.addf %sum, %v : tensor<20xf32>
+        %next = tile.ptr_add %at, %step : tensor<20x!tile.ptr<f32>>, tensor<20xi32>
+        scf.yield %s, %next : tensor<20xf32>, tensor<20x!tile.ptr<f32>>
+      }
+      tile.scatter %r#0, %o offsets %i : tensor<20xi32> : tensor<20xf32>, !tile.ptr<f32>
+      return
+    })");
+  ASSERT_TRUE(kernel.ok()) << kernel.error;
+  auto a = smallNumbers(100);
+  for (int n : {0, 1, 5}) {
+    std::vector<float> out(20, -1);
+    kernel.run(Args().pointer(a.data()).pointer(out.data()).scalar(n));
+    for (int i = 0; i < 20; ++i) {
+      float sum = 0;
+      for (int k = 0; k < n; ++k) sum += a[20 * k + i];
+      ASSERT_EQ(out[i], sum);
+    }
+  }
+}
+
+// ---- atomics
+
+TEST(HostAtomics, EveryKindReturnsTheOldValue) {
+  struct Kind {
+    const char* name;
+    std::function<int32_t(int32_t, int32_t)> update;
+  };
+  const Kind kinds[] = {{"add", [](int32_t a, int32_t b) { return a + b; }},
+                        {"max", [](int32_t a, int32_t b) { return std::max(a, b); }},
+                        {"min", [](int32_t a, int32_t b) { return std::min(a, b); }},
+                        {"umax", [](int32_t a, int32_t b) { return static_cast<int32_t>(std::max<uint32_t>(a, b)); }},
+                        {"umin", [](int32_t a, int32_t b) { return static_cast<int32_t>(std::min<uint32_t>(a, b)); }},
+                        {"and", [](int32_t a, int32_t b) { return a & b; }},
+                        {"or", [](int32_t a, int32_t b) { return a | b; }},
+                        {"xor", [](int32_t a, int32_t b) { return a ^ b; }},
+                        {"exchange", [](int32_t, int32_t b) { return b; }}};
+  for (const Kind& kind : kinds) {
+    HostKernel kernel(std::string(R"(
+      func.func @k(%p: !tile.ptr<i32>, %v: !tile.ptr<i32>, %o: !tile.ptr<i32>) attributes {tile.kernel} {
+        %i = tile.iota : tensor<9xi32>
+        %four = arith.constant dense<4> : tensor<9xi32>
+        %m = arith.cmpi ne, %i, %four : tensor<9xi32>
+        %x = tile.gather %v offsets %i : tensor<9xi32> : !tile.ptr<i32> -> tensor<9xi32>
+        %old = tile.atomic_rmw )") + kind.name + R"( relaxed gpu %p offsets %i : tensor<9xi32>, %x mask %m : tensor<9xi1> : !tile.ptr<i32>, tensor<9xi32> -> tensor<9xi32>
+        tile.scatter %old, %o offsets %i : tensor<9xi32> mask %m : tensor<9xi1> : tensor<9xi32>, !tile.ptr<i32>
+        return
+      })");
+    ASSERT_TRUE(kernel.ok()) << kernel.error;
+    std::vector<int32_t> memory{5, -5, 0, INT32_MAX, 44, -1, 12, 7, INT32_MIN}, before = memory, values{3, 3, -3, 0, 99, 1, 10, -7, 5}, old(9, 77);
+    kernel.run(Args().pointer(memory.data()).pointer(values.data()).pointer(old.data()));
+    for (int i = 0; i < 9; ++i) {
+      ASSERT_EQ(memory[i], i == 4 ? before[i] : kind.update(before[i], values[i])) << kind.name << " " << i;
+      ASSERT_EQ(old[i], i == 4 ? 77 : before[i]) << kind.name;
+    }
+  }
+}
+
+TEST(HostAtomics, FloatsOfEveryWidthAndDuplicateAddresses) {
+  for (const char* element : {"f16", "bf16", "f32", "f64"}) {
+    std::string text = "func.func @k(%p: !tile.ptr<E>) attributes {tile.kernel} {\n  %z = arith.constant dense<0> : tensor<40xi32>\n  %v = arith.constant dense<0.5> : tensor<40xE>\n"
+                       "  %old = tile.atomic_rmw add acq_rel gpu %p offsets %z : tensor<40xi32>, %v : !tile.ptr<E>, tensor<40xE> -> tensor<40xE>\n"
+                       "  %s = arith.constant 3.0 : E\n  %one = arith.constant 1 : i32\n  %q = tile.ptr_add %p, %one : !tile.ptr<E>, i32\n"
+                       "  %w = tile.atomic_rmw max relaxed sys %q, %s : !tile.ptr<E>, E -> E\n  return\n}";
+    for (size_t at; (at = text.find('E')) != std::string::npos;) text.replace(at, 1, element);
+    HostKernel typed(text);
+    ASSERT_TRUE(typed.ok()) << typed.error;
+    auto check = [&](auto zero) {
+      using T = decltype(zero);
+      std::vector<T> memory{T(1.0f), T(-2.0f)};
+      typed.run(Args().pointer(memory.data()));
+      EXPECT_EQ(static_cast<double>(memory[0]), 21.0) << element;
+      EXPECT_EQ(static_cast<double>(memory[1]), 3.0) << element;
+    };
+    if (std::string(element) == "f16") check(half(0.0f));
+    if (std::string(element) == "bf16") check(bfloat16(0.0f));
+    if (std::string(element) == "f32") check(0.0f);
+    if (std::string(element) == "f64") check(0.0);
+  }
+}
+
+TEST(HostAtomics, CompareAndSwap) {
+  HostKernel kernel(R"(
+    func.func @k(%p: !tile.ptr<i64>, %o: !tile.ptr<i64>) attributes {tile.kernel} {
+      %i = tile.iota : tensor<6xi32>
+      %e = arith.constant dense<1> : tensor<6xi64>
+      %d = arith.constant dense<100> : tensor<6xi64>
+      %old = tile.atomic_cas acq_rel gpu %p offsets %i : tensor<6xi32>, %e, %d : !tile.ptr<i64>, tensor<6xi64>, tensor<6xi64> -> tensor<6xi64>
+      tile.scatter %old, %o offsets %i : tensor<6xi32> : tensor<6xi64>, !tile.ptr<i64>
+      return
+    })");
+  ASSERT_TRUE(kernel.ok()) << kernel.error;
+  std::vector<int64_t> memory{0, 1, 2, 1, -1, 1}, before = memory, old(6);
+  kernel.run(Args().pointer(memory.data()).pointer(old.data()));
+  EXPECT_EQ(old, before);
+  EXPECT_EQ(memory, (std::vector<int64_t>{0, 100, 2, 100, -1, 100}));
+}
+
+TEST(HostAtomics, ManyThreadsLoseNothing) {
+  HostKernel kernel(R"(
+    func.func @k(%p: !tile.ptr<f32>) attributes {tile.kernel} {
+      %one = arith.constant 1.0 : f32
+      %old = tile.atomic_rmw add relaxed gpu %p, %one : !tile.ptr<f32>, f32 -> f32
+      return
+    })");
+  ASSERT_TRUE(kernel.ok()) << kernel.error;
+  float sum = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) threads.emplace_back([&] { kernel.run(Args().pointer(&sum), {5000, 1, 1}); });
+  for (auto& t : threads) t.join();
+  EXPECT_EQ(sum, 20000.0f);
+}
+
+}  // namespace
+}  // namespace tile::test
