@@ -309,7 +309,13 @@ class Stager {
       waiting.clear();
     };
     for (Operation& op : llvm::make_early_inc_range(block)) {
-      if (waiting.contains(&op)) {
+      if (isCopy(&op) && readersOf(op.getResult(0)).empty()) {
+        if (!op.use_empty()) op.getResult(0).replaceAllUsesWith(bufferFor(&op));
+        op.erase();
+        continue;
+      }
+      // A write behind an unfinished copy could overtake it.
+      if (waiting.contains(&op) || (!waiting.empty() && mayWriteGlobal(&op))) {
         // A pipelined loop waits for older groups in its first iteration, and behind it for all.
         if (pipelined_.contains(&op)) waiting.clear();
         else flush(&op);
@@ -327,6 +333,12 @@ class Stager {
       op.erase();
     }
     if (!waiting.empty()) flush(block.getTerminator());
+  }
+
+  static bool mayWriteGlobal(Operation* op) {
+    return op->walk([](Operation* inner) {
+      return isa<StoreOp, ScatterOp, AtomicRmwOp, AtomicCasOp>(inner) ? WalkResult::interrupt() : WalkResult::advance();
+    }).wasInterrupted();
   }
 
   /// Ops that read a tile in shared memory, through transposes.

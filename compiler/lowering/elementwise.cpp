@@ -27,7 +27,9 @@ class FastMathScope {
     using F = arith::FastMathFlags;
     auto iface = dyn_cast<arith::ArithFastMathInterface>(op);
     if (!iface) return;
-    F flags = iface.getFastMathFlagsAttr().getValue();
+    auto attr = iface.getFastMathFlagsAttr();  // optional on casts
+    if (!attr) return;
+    F flags = attr.getValue();
     auto has = [&](F f) { return bitEnumContainsAll(flags, f); };
     llvm::FastMathFlags f;
     f.setAllowContract(has(F::contract));

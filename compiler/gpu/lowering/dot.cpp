@@ -1,5 +1,10 @@
 // dot.cpp - tile.mma on tensor cores: ldmatrix fragments from shared memory, one mma.sync per atom and k step.
-// The fragments of the next k step are read before the products of this one are issued, so their latency hides.
+//
+// A k step goes through b in units of two column atoms (one ldmatrix.x4), each multiplied with all row atoms of a. Units are
+// read kAhead units before their products, across k steps, so that latency hides behind few registers: accumulators often
+// leave no room for a second set of fragments.
+#include <deque>
+
 #include "compiler/gpu/lowering/smem_lowering.h"
 #include "compiler/gpu/mma_table.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
@@ -9,7 +14,9 @@ using namespace llvm;
 
 namespace {
 
-/// 32-bit registers (i32) of one operand for one k step.
+constexpr int kAhead = 2;
+
+/// 32-bit registers (i32) of one operand.
 using Fragments = SmallVector<Value*, 32>;
 
 /// Reads an operand from shared memory.
@@ -18,17 +25,19 @@ class SmemOperand {
   SmemOperand(Emitter& e, Value* base, layout::FragmentPlan plan)
       : e_(e), base_(base), plan_(std::move(plan)), address_(e, plan_.tile, plan_.row, plan_.byte) {}
 
-  Fragments load(int step) const {
-    Fragments out(plan_.registersPerStep, nullptr);
+  /// Registers [first, first + count) of one k step.
+  Fragments load(int step, int first, int count) const {
+    Fragments out(count, nullptr);
     for (const layout::FragmentLoad& load : plan_.step) {
+      if (load.registers[0] < first || load.registers[0] >= first + count) continue;
       int64_t row = load.row + step * plan_.rowStep, byte = load.byte + step * plan_.byteStep;
       if (plan_.access == layout::FragmentPlan::elements) {
-        out[load.registers[0]] = assemble(load, row, byte);
+        out[load.registers[0] - first] = assemble(load, row, byte);
         continue;
       }
       Value* pointer = address_.at(base_, row, byte);
       Value* loaded = e_.b.CreateIntrinsic(intrinsicFor(load.count), {pointer->getType()}, {pointer});
-      for (int i = 0; i < load.count; ++i) out[load.registers[i]] = load.count == 1 ? loaded : e_.b.CreateExtractValue(loaded, i);
+      for (int i = 0; i < load.count; ++i) out[load.registers[i] - first] = load.count == 1 ? loaded : e_.b.CreateExtractValue(loaded, i);
     }
     return out;
   }
@@ -169,19 +178,32 @@ LogicalResult emitMma(Emitter& e, MmaOp op) {
     registersA.emplace(e, op, repsM, steps);
   SmemType bType = op.getB().getType();
   SmemOperand b(e, e.scalar(op.getB()), layout::planOperandB(bType.slot(), bType.getMinor() == 0, warpsM, warpsN, repsN));
-  auto loadA = [&](int step) { return smemA ? smemA->load(step) : registersA->load(step); };
+  auto loadA = [&](int step) {
+    return rounded(e, op.getEngine(), smemA ? smemA->load(step, 0, 4 * repsM) : registersA->load(step));
+  };
+  const int units = (repsN + 1) / 2;  // of one k step
+  auto loadB = [&](int unit) {
+    int first = unit % units * 4;
+    return rounded(e, op.getEngine(), b.load(unit / units, first, std::min(4, 2 * repsN - first)));
+  };
 
   Regs acc(e.regs(op.getAcc()));
-  Fragments nextA = loadA(0), nextB = b.load(0);
-  for (int step = 0; step < steps; ++step) {
-    Rounded a = rounded(e, op.getEngine(), std::move(nextA)), bb = rounded(e, op.getEngine(), std::move(nextB));
-    if (step + 1 < steps) nextA = loadA(step + 1), nextB = b.load(step + 1);
+  std::deque<Rounded> aReady, bReady;  // of the k steps and units from the current ones on
+  int loaded = 0;
+  for (int unit = 0; unit < steps * units; ++unit) {
+    for (; loaded < steps * units && loaded <= unit + kAhead; ++loaded) {
+      if (loaded % units == 0) aReady.push_back(loadA(loaded / units));
+      bReady.push_back(loadB(loaded));
+    }
+    if (unit && unit % units == 0) aReady.pop_front();
+    const Rounded &a = aReady.front(), &bb = bReady.front();
     for (int m = 0; m < repsM; ++m) {
-      for (int j = 0; j < repsN; ++j) {
-        int n = m % 2 ? repsN - 1 - j : j;  // back and forth: the fragments at the turn are used twice in a row
+      for (int j = 0; j < 2; ++j) {
+        const int n = unit % units * 2 + j;
+        if (n >= repsN) continue;
         MutableArrayRef<Value*> d(acc.data() + 4 * (m * repsN + n), 4);
         auto aOf = [&](const Fragments& f) { return ArrayRef<Value*>(f).slice(4 * m, 4); };
-        auto bOf = [&](const Fragments& f) { return ArrayRef<Value*>(f).slice(2 * n, 2); };
+        auto bOf = [&](const Fragments& f) { return ArrayRef<Value*>(f).slice(2 * j, 2); };
         if (!a.small.empty()) {
           multiply(e, op.getEngine(), aOf(a.small), bOf(bb.big), d);
           multiply(e, op.getEngine(), aOf(a.big), bOf(bb.small), d);
@@ -189,6 +211,7 @@ LogicalResult emitMma(Emitter& e, MmaOp op) {
         multiply(e, op.getEngine(), aOf(a.big), bOf(bb.big), d);
       }
     }
+    bReady.pop_front();
   }
   e.define(op.getResult(), acc);
   return success();
