@@ -75,12 +75,12 @@ struct CatalogRow {
   /// The kernel for an element type of `dtypes`; null for a row that launches the kernels of other rows (`parts`).
   const AnyKernel* (*kernel)(std::string_view dtype) = nullptr;
   std::vector<std::string> parts;
+  std::string peers;  ///< what tools/compare.py times beside it
   /// What a launch without a config would use for this problem on this machine.
   ConfigWords (*default_config)(const Problem&, const Machine&) = nullptr;
   /// Allocates, fills and uploads.
   Result<std::unique_ptr<Case>> (*prepare)(std::shared_ptr<Device>, const Problem&, const ConfigWords&) = nullptr;
 
-  /// Names of parts of several-kernel rows included: every kernel one can compile from this row.
   bool compilable() const { return kernel != nullptr; }
 };
 

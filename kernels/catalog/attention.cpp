@@ -154,6 +154,7 @@ CatalogRow attention_row() {
   CatalogRow row;
   row.name = "attention_forward";
   row.summary = "O = softmax(scale Q K^T) V and LSE, causal or full, grouped heads, any strides";
+  row.peers = "FlashAttention-2 and cuDNN through torch sdpa";
   row.dtypes = {"f16", "bf16", "f32", "tf32"};
   row.sizes = {"B: batch (1)", "Hq: query heads (1)", "Hkv: key heads (Hq)", "Sq: queries", "Sk: keys (Sq)", "D: channels of Q and K",
                "DV: channels of V (D)", "causal: 0 or 1", "layout: 0 [B,H,S,D], 1 [B,S,H,D], 2 part of [B,S,3,H,D], 3 [B,H,D,S]",

@@ -94,6 +94,7 @@ CatalogRow block_sparse_row() {
   CatalogRow row;
   row.name = "block_sparse_matmul";
   row.summary = "C = A B, skipping blocks that the masks of A or B declare zero";
+  row.peers = "torch BSR, cuBLAS dense";
   row.dtypes = {"f16", "bf16", "f32", "tf32"};
   row.sizes = {"M", "N", "K", "bm, bn, bk: block sizes (64)", "density: percent of blocks present in each mask (50)",
                "mask_t: masks are stored transposed, with gaps"};

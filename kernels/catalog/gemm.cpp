@@ -118,6 +118,7 @@ CatalogRow row_of(const char* name, const char* summary) {
 
 CatalogRow gemm_row() {
   CatalogRow row = row_of<false>("gemm", "D = alpha op(A) op(B) + beta C");
+  row.peers = "cuBLAS through torch.matmul";
   row.dtypes = {"f16", "bf16", "f32", "tf32", "i8"};
   for (const std::string& d : row.dtypes) {
     for (int64_t ta : {0, 1})

@@ -373,6 +373,7 @@ CatalogRow gla_chunk_row() {
   CatalogRow row;
   row.name = "gla_chunk_forward";
   row.summary = "gated linear attention in chunks: the five steps";
+  row.peers = "chunk_gla of flash-linear-attention";
   row.dtypes = {"f16", "bf16", "f32"};
   row.sizes = size_names();
   row.parts = {"gla_decay_cumsum", "gla_prepare", "gla_inter_chunk", "gla_inner_scores", "gla_combine"};

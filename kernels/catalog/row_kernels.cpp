@@ -203,6 +203,7 @@ CatalogRow softmax_row() {
   CatalogRow row;
   row.name = "softmax";
   row.summary = "softmax along rows: naive, safe, online, pair-tree and resident forms";
+  row.peers = "device copy, torch.softmax";
   row.dtypes = float_types();
   row.sizes = {"M: rows", "N: columns", "form: 0 naive, 1 safe, 2 online, 3 pairs, 4 resident (default)", "gap: unused elements after a row",
                "amp: standard deviation of the data", "masked: leading -inf columns of row 0"};
@@ -293,6 +294,7 @@ CatalogRow norm_row(const char* name, const char* summary) {
   CatalogRow row;
   row.name = name;
   row.summary = summary;
+  row.peers = kLayer ? "device copy, torch layer_norm" : "device copy, torch rms_norm";
   row.dtypes = float_types();
   row.sizes = {"M: rows", "N: columns", "gap: unused elements after a row", "mean: added to the data"};
   add_common_problems(row);

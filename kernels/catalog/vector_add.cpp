@@ -62,6 +62,7 @@ CatalogRow vector_add_row() {
   CatalogRow row;
   row.name = "vector_add";
   row.summary = "z = x + y";
+  row.peers = "device copy, Triton tutorial 01";
   row.dtypes = {"f32", "f16", "bf16", "f64", "i32"};
   row.sizes = {"n: elements", "shift: elements by which the base is misaligned", "gap: unused elements between neighbours"};
   for (const std::string& d : row.dtypes)

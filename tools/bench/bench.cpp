@@ -1,0 +1,212 @@
+// bench.cpp - times the catalog on any device: a table for people, JSON for compare.py.
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <regex>
+
+#include "kernels/catalog.h"
+#include "tools/bench/host_peaks.h"
+#include "tools/bench/latency.h"
+#include "tools/bench/timing.h"
+
+using namespace tile;
+using namespace tile::kernels;
+using nlohmann::json;
+
+namespace {
+
+struct Options {
+  std::string device = "", filter = "", json_path, problem;
+  std::vector<std::string> config;
+  int threads = 0;
+  bool check = false, latency = false, peaks = false, list = false, all_purposes = false;
+  bench::TimingOptions timing;
+};
+
+/// "gemm f16 M=128 N=128 K=64" into a row and a problem of it.
+Result<std::pair<const CatalogRow*, Problem>> parse_problem(const std::string& text) {
+  std::istringstream words(text);
+  std::string name, word;
+  Problem p;
+  words >> name >> p.dtype;
+  auto row = find_kernel(name);
+  if (!row) return row.error();
+  if (std::find((*row)->dtypes.begin(), (*row)->dtypes.end(), p.dtype) == (*row)->dtypes.end())
+    return Error{ErrorKind::user, fmt::format("{} has no element type '{}'; known: {}", name, p.dtype, fmt::join((*row)->dtypes, ", ")), {}};
+  while (words >> word) {
+    size_t eq = word.find('=');
+    char* end = nullptr;
+    long long value = eq == word.npos ? 0 : std::strtoll(word.c_str() + eq + 1, &end, 10);
+    if (eq == word.npos || eq == 0 || *end || end == word.c_str() + eq + 1)
+      return Error{ErrorKind::user, fmt::format("'{}' is not NAME=INTEGER", word), {}};
+    bool known = std::any_of((*row)->sizes.begin(), (*row)->sizes.end(), [&](const std::string& s) {
+      return std::regex_search(s, std::regex("\\b" + word.substr(0, eq) + "\\b.*"));
+    });
+    if (!known)
+      return Error{ErrorKind::user, fmt::format("{} has no size '{}'; sizes are {}", name, word.substr(0, eq), fmt::join((*row)->sizes, "; ")), {}};
+    p.sizes.set(word.substr(0, eq), value);
+  }
+  return std::pair{*row, p};
+}
+
+/// Device-to-device copy, bytes read and written per second: the ceiling of memory-bound kernels, measured in the same run.
+double copy_bandwidth(const std::shared_ptr<Device>& device, const bench::TimingOptions& timing) {
+  if (device->kind() == DeviceKind::host) return bench::host_copy_peak();
+  size_t bytes = size_t{2} << 30;
+  auto from = DeviceMemory::allocate(device, bytes), to = DeviceMemory::allocate(device, bytes);
+  if (!from.ok() || !to.ok()) return 0;
+  Stream& s = device->default_stream();
+  auto t = bench::time_launches(device, s, [&] { return s.copy(to->data(), from->data(), bytes); }, timing);
+  return t.ok() ? 2.0 * static_cast<double>(bytes) / (t->ms * 1e-3) : 0;
+}
+
+json measure_peaks(const std::shared_ptr<Device>& device, const bench::TimingOptions& timing) {
+  json out;
+  out["copy_bytes_per_s"] = copy_bandwidth(device, timing);
+  fmt::print("  {:<58} {:>10.1f} GB/s\n", "copy, bytes read and written", out["copy_bytes_per_s"].get<double>() * 1e-9);
+  if (device->kind() != DeviceKind::host) return out;
+  out["fma_flops_per_s"] = bench::host_fma_peak();
+  fmt::print("  {:<58} {:>10.1f} GFLOP/s\n", "f32 multiply-add peak, one thread", out["fma_flops_per_s"].get<double>() * 1e-9);
+  std::vector<float> q(8 * 1024 * 64), k(q), v(q), o(q);
+  for (size_t i = 0; i < q.size(); ++i) q[i] = std::sin(static_cast<float>(i)), k[i] = std::cos(static_cast<float>(i)), v[i] = q[i];
+  double ms = bench::wall_ms([&] { bench::naive_attention(q.data(), k.data(), v.data(), o.data(), 8, 1024, 64, 0.125f, false); });
+  out["naive_attention_1x8x1024x64_ms"] = ms;
+  fmt::print("  {:<58} {:>10.1f} ms\n", "naive attention loops at -O3, f32 1x8x1024x64, one thread", ms);
+  return out;
+}
+
+/// One table line; false when the kernel failed or a check did not pass.
+bool run_problem(const Options& options, const std::shared_ptr<Device>& device, const CatalogRow& row, const Problem& problem, json& results) {
+  json entry = {{"kernel", row.name}, {"dtype", problem.dtype}, {"problem", problem.to_string()}, {"peers", row.peers}};
+  for (const auto& [name, value] : problem.sizes) entry["sizes"][name] = value;
+  auto fail = [&](const std::string& why) {
+    fmt::print("{:<20} {:<44} FAILED: {}\n", row.name, problem.to_string(), why);
+    entry["error"] = why;
+    results.push_back(entry);
+    return false;
+  };
+  ConfigWords config = row.default_config(problem, Machine::of(device->properties()));
+  const AnyKernel* kernel = row.kernel ? row.kernel(problem.dtype) : find_kernel(row.parts.front()).value()->kernel(problem.dtype);
+  auto changed = kernel->parse_config(options.config, config);
+  if (!changed) return fail(changed.error().message);
+  config = *changed;
+  entry["config"] = kernel->describe_config(config);
+
+  auto prepared = row.prepare(device, problem, config);
+  if (!prepared) return fail(prepared.error().message);
+  Case& run = **prepared;
+  Stream& stream = device->default_stream();
+  JitStats before = jit_stats();
+  Status first = Ok{};
+  double first_ms = bench::wall_ms([&] {
+    first = run.launch(stream);
+    if (first) first = stream.synchronize();
+  });
+  if (!first) return fail(first.error().to_string());
+  JitStats after = jit_stats();
+  const char* source = after.compiles > before.compiles ? "compiled" : after.disk_hits > before.disk_hits ? "disk" : "memory";
+  auto timing = bench::time_launches(device, stream, [&] { return run.launch(stream); }, options.timing);
+  if (!timing) return fail(timing.error().to_string());
+
+  Work work = run.work();
+  double tflops = work.flops / timing->ms * 1e-9, gbs = work.bytes / timing->ms * 1e-6;
+  entry.update({{"ms", timing->ms}, {"ms_lowest", timing->lowest}, {"ms_highest", timing->highest}, {"launches", timing->launches},
+                {"first_ms", first_ms}, {"source", source}, {"tflops", tflops}, {"gbytes_per_s", gbs}});
+  std::string verdict = "-";
+  bool pass = true;
+  if (options.check) {
+    auto checks = run.check(stream);
+    if (!checks) return fail(checks.error().to_string());
+    double worst = 0;
+    for (const Check& c : *checks) {
+      worst = std::max(worst, c.comparison.rmse_ratio);
+      entry["checks"][c.output] = {{"pass", c.comparison.pass}, {"max_error", c.comparison.max_error}, {"rmse_ratio", c.comparison.rmse_ratio}};
+      if (!c.comparison.pass) pass = false, verdict = c.output + ": " + c.comparison.why;
+    }
+    if (pass) verdict = fmt::format("ok, rms {:.1e}", worst);
+  }
+  fmt::print("{:<20} {:<44} {:>10.4f} ms  -{:<3.0f}% +{:<3.0f}% {:>8.2f} TFLOP/s {:>8.1f} GB/s  first {:>7.1f} ms {:<8}  {}\n", row.name,
+             problem.to_string(), timing->ms, 100 * (1 - timing->lowest / timing->ms), 100 * (timing->highest / timing->ms - 1), tflops, gbs,
+             first_ms, source, verdict);
+  std::fflush(stdout);
+  results.push_back(entry);
+  return pass;
+}
+
+int run(const Options& options) {
+  auto device = options.device.empty() ? default_device() : open_device(options.device);
+  if (!device) return fmt::print(stderr, "{}\n", device.error().to_string()), 1;
+  const DeviceProperties& p = (*device)->properties();
+  fmt::print("{}: {}, target {}, {} {}\n", (*device)->name(), p.model, p.target, p.multiprocessors,
+             (*device)->kind() == DeviceKind::host ? "threads" : "multiprocessors");
+  Options adjusted = options;
+  if ((*device)->kind() == DeviceKind::host) adjusted.timing.idle_ms = 0, adjusted.timing.window_ms = 100;
+
+  json out = {{"device", (*device)->name()}, {"model", p.model}, {"target", p.target}, {"threads", p.multiprocessors}};
+  if (options.peaks) out["peaks"] = measure_peaks(*device, adjusted.timing);
+  if (options.latency) out["latency"] = bench::measure_latencies(*device);
+
+  bool all_pass = true;
+  out["results"] = json::array();
+  if (!options.problem.empty()) {
+    auto wanted = parse_problem(options.problem);
+    if (!wanted) return fmt::print(stderr, "{}\n", wanted.error().to_string()), 1;
+    all_pass = run_problem(adjusted, *device, *wanted->first, wanted->second, out["results"]);
+  } else if (!options.filter.empty() || (!options.peaks && !options.latency)) {
+    std::regex filter(options.filter);
+    Purpose purpose = (*device)->kind() == DeviceKind::host ? Purpose::bench_host : Purpose::bench;
+    for (const CatalogRow& row : catalog())
+      for (const Problem& problem : row.problems)
+        if ((options.all_purposes || problem.purpose == purpose) && std::regex_search(row.name + " " + problem.to_string(), filter))
+          all_pass &= run_problem(adjusted, *device, row, problem, out["results"]);
+  }
+  if (!options.json_path.empty()) {
+    std::ofstream file(options.json_path);
+    file << out.dump(1) << "\n";
+    if (!file) return fmt::print(stderr, "cannot write {}\n", options.json_path), 1;
+  }
+  return all_pass ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options o;
+  CLI::App app{"bench - times the kernels of the catalog on one device"};
+  app.add_option("--device", o.device, "host, cuda:0, ... (default: the best present)");
+  app.add_option("--filter", o.filter, "regular expression on \"kernel dtype sizes\"");
+  app.add_option("--problem", o.problem, "one problem: \"gemm f16 M=512 N=512 K=512\"");
+  app.add_option("--set", o.config, "config fields for every kernel run: BM=64 stages=4");
+  app.add_option("--json", o.json_path, "write everything to this file");
+  app.add_option("--rounds", o.timing.rounds, "rounds per figure, their median is reported");
+  app.add_option("--window", o.timing.window_ms, "milliseconds of launches per round");
+  app.add_option("--idle", o.timing.idle_ms, "milliseconds of idleness before a round (GPU)");
+  app.add_option("--threads", o.threads, "threads of the host device");
+  app.add_flag("--flush", o.timing.flush_l2, "overwrite the second-level cache before every launch");
+  app.add_flag("--check", o.check, "compare every result with its float64 reference");
+  app.add_flag("--latency", o.latency, "cost of tracing, compiling, caches and launches");
+  app.add_flag("--peaks", o.peaks, "ceilings of this machine: copy bandwidth, FMA peak, naive loops");
+  app.add_flag("--all", o.all_purposes, "test and edge problems too");
+  app.add_flag("--list", o.list, "print kernels and problems");
+  CLI11_PARSE(app, argc, argv);
+  if (o.list) {
+    for (const CatalogRow& row : catalog()) {
+      fmt::print("{}: {} [{}]{}\n", row.name, row.summary, fmt::join(row.dtypes, " "), row.peers.empty() ? "" : "; peers: " + row.peers);
+      for (const Problem& p : row.problems)
+        if (p.purpose == Purpose::bench || p.purpose == Purpose::bench_host)
+          fmt::print("  {}{}\n", p.to_string(), p.purpose == Purpose::bench ? "" : "  (host)");
+    }
+    return 0;
+  }
+  if (o.threads > 0) setenv("TILE_NUM_THREADS", std::to_string(o.threads).c_str(), 1);
+  try {
+    return run(o);
+  } catch (const std::exception& e) {  // value_or_throw in the latency section, a bad --filter
+    fmt::print(stderr, "bench: {}\n", e.what());
+    return 1;
+  }
+}
