@@ -1,0 +1,275 @@
+#!/usr/bin/env python3
+"""compare.py - tile's kernels beside what a user would pick instead, on one GPU, in one run.
+
+Usage: tools/compare.py [--bench build/bin/bench] [--device cuda:0] [--rounds 3] [--only REGEX] [--out DIR]
+
+Every round times one of our kernels (a `bench` process) and its peers (torch: cuBLAS, cuDNN, FlashAttention-2; Triton; device
+copy) one right after the other, in shuffled order, because an H200 under load settles at a lower clock than a cool one.
+Both sides use the same method: idle pause, warm-up, a window of about 10 ms between CUDA events, the median of rounds.
+Prints a table of ratios (above 1: ours is faster); writes compare.json and, with matplotlib, compare.png to DIR.
+Needs torch with CUDA; Triton is optional. Peers that fail or are missing are listed with the reason.
+"""
+import argparse
+import json
+import os
+import random
+import re
+import statistics
+import subprocess
+import sys
+import time
+
+try:
+    import torch
+    import torch.nn.functional as F
+except ImportError:
+    sys.exit("compare.py needs PyTorch with CUDA: pip install torch")
+
+TORCH_TYPES = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32, "tf32": torch.float32}
+
+
+def time_ms(fn, window_ms=10.0, idle_s=0.2):
+    """Milliseconds per call: the method of tools/bench/timing.cpp."""
+    fn()
+    torch.cuda.synchronize()
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    begin.record()
+    fn()
+    end.record()
+    end.synchronize()
+    launches = max(1, min(10000, int(window_ms / max(begin.elapsed_time(end), 1e-3))))
+    time.sleep(idle_s)
+    for _ in range(3):
+        fn()
+    begin.record()
+    for _ in range(launches):
+        fn()
+    end.record()
+    end.synchronize()
+    return begin.elapsed_time(end) / launches
+
+
+# ---- peers: name -> function(sizes, dtype) that returns a callable doing one run
+
+
+def matmul(s, dtype):
+    torch.backends.cuda.matmul.allow_tf32 = dtype == "tf32"
+    t = TORCH_TYPES[dtype]
+    a = torch.randn(s["M"], s["K"], dtype=t, device="cuda")
+    b = torch.randn(s["N"], s["K"], dtype=t, device="cuda").t() if s.get("tb") else torch.randn(s["K"], s["N"], dtype=t, device="cuda")
+    out = torch.empty(s["M"], s["N"], dtype=t, device="cuda")
+    return lambda: torch.matmul(a, b, out=out)
+
+
+def sdpa(backend):
+    def make(s, dtype):
+        from torch.nn.attention import SDPBackend, sdpa_kernel
+
+        shape = (s.get("B", 1), s.get("Hq", 1), s["Sq"], s["D"])
+        q, k, v = (torch.randn(shape, dtype=TORCH_TYPES[dtype], device="cuda") for _ in range(3))
+
+        def run():
+            with sdpa_kernel(getattr(SDPBackend, backend)):
+                F.scaled_dot_product_attention(q, k, v, is_causal=bool(s.get("causal", 0)))
+
+        return run
+
+    return make
+
+
+def rowwise(op):
+    def make(s, dtype):
+        x = torch.randn(s["M"], s["N"], dtype=TORCH_TYPES[dtype], device="cuda")
+        w = torch.randn(s["N"], dtype=TORCH_TYPES[dtype], device="cuda")
+        return lambda: op(x, w)
+
+    return make
+
+
+def copy_matrix(s, dtype):
+    """Reads and writes as many bytes as a row kernel of this size."""
+    x = torch.empty(s["M"], s["N"], dtype=TORCH_TYPES[dtype], device="cuda").normal_()
+    y = torch.empty_like(x)
+    return lambda: y.copy_(x)
+
+
+def copy_three(s, dtype):
+    """A copy that moves the bytes of a vector add: half of them read, half written."""
+    x = torch.empty(3 * s["n"] // 2, dtype=TORCH_TYPES[dtype], device="cuda").normal_()
+    y = torch.empty_like(x)
+    return lambda: y.copy_(x)
+
+
+def triton_add(s, dtype):
+    global _add_kernel, tl  # triton.jit looks names up in globals
+    import triton
+    import triton.language as tl
+
+    if "_add_kernel" not in globals():
+
+        @triton.jit
+        def _add_kernel(x, y, o, n, BLOCK: tl.constexpr):
+            i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+            tl.store(o + i, tl.load(x + i, mask=i < n) + tl.load(y + i, mask=i < n), mask=i < n)
+
+    n = s["n"]
+    x, y = (torch.randn(n, dtype=TORCH_TYPES[dtype], device="cuda") for _ in range(2))
+    o = torch.empty_like(x)
+    return lambda: _add_kernel[(triton.cdiv(n, 1024),)](x, y, o, n, BLOCK=1024)
+
+
+def bsr(s, dtype):
+    block = s.get("bm", 64)
+    a = torch.randn(s["M"], s["K"], dtype=TORCH_TYPES[dtype], device="cuda")
+    mask = torch.rand(s["M"] // block, s["K"] // block, device="cuda") < s.get("density", 50) / 100
+    a = (a * mask.repeat_interleave(block, 0).repeat_interleave(block, 1)).to_sparse_bsr((block, block))
+    b = torch.randn(s["K"], s["N"], dtype=TORCH_TYPES[dtype], device="cuda")
+    return lambda: a @ b
+
+
+def fla_chunk(s, dtype):
+    from fla.ops.gla import chunk_gla
+
+    def tensor(channels):
+        return torch.randn(s.get("B", 1), s["L"], s.get("H", 1), channels, dtype=TORCH_TYPES[dtype], device="cuda")
+
+    q, k, v = tensor(s["K"]), tensor(s["K"]), tensor(s.get("V", s["K"]))
+    g = F.logsigmoid(tensor(s["K"]).float()) / 16
+    return lambda: chunk_gla(q, k, v, g)
+
+
+PEERS = {
+    "vector_add": {"device copy": copy_three, "Triton": triton_add},
+    "softmax": {"device copy": copy_matrix, "torch.softmax": rowwise(lambda x, w: torch.softmax(x, -1))},
+    "layer_norm": {"device copy": copy_matrix, "torch layer_norm": rowwise(lambda x, w: F.layer_norm(x, x.shape[-1:], w, w))},
+    "rms_norm": {"device copy": copy_matrix, "torch rms_norm": rowwise(lambda x, w: F.rms_norm(x, x.shape[-1:], w))},
+    "gemm": {"cuBLAS": matmul},
+    "attention_forward": {"FlashAttention-2": sdpa("FLASH_ATTENTION"), "cuDNN": sdpa("CUDNN_ATTENTION")},
+    "block_sparse_matmul": {"cuBLAS dense": matmul, "torch BSR (A only)": bsr},
+    "gla_chunk_forward": {"fla chunk_gla": fla_chunk},
+}
+
+
+def our_problems(bench):
+    """(kernel, dtype, sizes) of every GPU bench problem that has a peer."""
+    kernel = None
+    for line in subprocess.run([bench, "--list"], check=True, capture_output=True, text=True).stdout.splitlines():
+        if not line.startswith(" "):
+            kernel = line.split(":")[0]
+        elif "(host)" not in line and kernel in PEERS:
+            dtype, *sizes = line.split()
+            if dtype in TORCH_TYPES:
+                yield kernel, dtype, {k: int(v) for k, v in (pair.split("=") for pair in sizes)}
+
+
+def run_ours(bench, device, kernel, dtype, sizes, check):
+    problem = " ".join([kernel, dtype] + [f"{k}={v}" for k, v in sizes.items()])
+    path = f"/tmp/tile_compare_{os.getpid()}.json"
+    command = [bench, "--device", device, "--problem", problem, "--rounds", "1", "--json", path] + (["--check"] if check else [])
+    done = subprocess.run(command, capture_output=True, text=True)
+    try:
+        with open(path) as f:
+            result = json.load(f)["results"][0]
+        os.remove(path)
+    except (OSError, IndexError):
+        raise RuntimeError((done.stderr or done.stdout).strip().splitlines()[-1][:200] if done.stderr or done.stdout else "bench failed")
+    if "error" in result:
+        raise RuntimeError(result["error"].splitlines()[0][:200])
+    wrong = [name for name, c in result.get("checks", {}).items() if not c["pass"]]
+    if wrong:
+        raise RuntimeError("wrong result in " + ", ".join(wrong))
+    return result
+
+
+def compare_one(args, kernel, dtype, sizes):
+    contenders = {"tile": None, **PEERS[kernel]}
+    times, ours, errors = {name: [] for name in contenders}, None, {}
+    for round_number in range(args.rounds):
+        order = list(contenders)
+        random.shuffle(order)
+        for name in order:
+            if name in errors:
+                continue
+            try:
+                if name == "tile":
+                    ours = run_ours(args.bench, args.device, kernel, dtype, sizes, check=round_number == 0)
+                    times[name].append(ours["ms"])
+                else:
+                    times[name].append(time_ms(contenders[name](sizes, dtype)))
+            except Exception as e:  # a peer that is not installed or refuses the shape must not end the comparison
+                errors[name] = str(e).replace("\n", " ")[:160] or type(e).__name__
+            torch.cuda.empty_cache()
+    row = {"kernel": kernel, "dtype": dtype, "sizes": sizes, "errors": errors, "ms": {}}
+    for name, values in times.items():
+        if values and name not in errors:
+            row["ms"][name] = statistics.median(values)
+    if ours and "tile" in row["ms"]:
+        row["tflops"] = ours["tflops"] * ours["ms"] / row["ms"]["tile"]
+        row["gbytes_per_s"] = ours["gbytes_per_s"] * ours["ms"] / row["ms"]["tile"]
+        row["ratios"] = {name: ms / row["ms"]["tile"] for name, ms in row["ms"].items() if name != "tile"}
+    return row
+
+
+def print_row(row):
+    label = f"{row['kernel']} {row['dtype']} " + " ".join(f"{k}={v}" for k, v in row["sizes"].items())
+    if "tile" not in row["ms"]:
+        print(f"{label:<72} tile failed: {row['errors'].get('tile')}", flush=True)
+        return
+    text = f"{label:<72} {row['ms']['tile']:>9.4f} ms {row['tflops']:>8.1f} TFLOP/s {row['gbytes_per_s']:>7.0f} GB/s "
+    text += "".join(f"  {name} x{ratio:.2f} ({row['ms'][name]:.4f} ms)" for name, ratio in row["ratios"].items())
+    text += "".join(f"  [{name}: {why[:70]}]" for name, why in row["errors"].items())
+    print(text, flush=True)
+
+
+def plot(rows, path):
+    try:
+        import matplotlib
+
+        matplotlib.use("Agg")
+        import matplotlib.pyplot as plt
+    except ImportError:
+        print("no plot: matplotlib is not installed")
+        return
+    bars = [(f"{r['kernel']} {r['dtype']} " + " ".join(f"{k}{v}" for k, v in r["sizes"].items()), name, ratio)
+            for r in rows for name, ratio in r.get("ratios", {}).items()]
+    if not bars:
+        return
+    figure, axes = plt.subplots(figsize=(11, 1.5 + 0.28 * len(bars)))
+    axes.barh([f"{label}  vs {name}" for label, name, _ in bars], [ratio for *_, ratio in bars],
+              color=["tab:green" if ratio >= 1 else "tab:orange" for *_, ratio in bars])
+    axes.axvline(1, color="black", linewidth=1)
+    axes.set_xlabel("peer's time / tile's time (above 1: tile is faster)")
+    axes.invert_yaxis()
+    axes.tick_params(labelsize=7)
+    figure.tight_layout()
+    figure.savefig(path, dpi=120)
+    print("plot:", path)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    parser.add_argument("--bench", default=os.path.join(root, "build", "bin", "bench"))
+    parser.add_argument("--device", default="cuda:0")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", default="", help="regular expression on \"kernel dtype NAME=SIZE ...\"")
+    parser.add_argument("--out", default=".")
+    args = parser.parse_args()
+    if not torch.cuda.is_available():
+        sys.exit("compare.py needs a GPU that PyTorch can use")
+    torch.cuda.set_device(int(args.device.split(":")[1]) if ":" in args.device else 0)
+    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, CUDA {torch.version.cuda}")
+    rows = []
+    for kernel, dtype, sizes in our_problems(args.bench):
+        label = f"{kernel} {dtype} " + " ".join(f"{k}={v}" for k, v in sizes.items())
+        if re.search(args.only, label):
+            rows.append(compare_one(args, kernel, dtype, sizes))
+            print_row(rows[-1])
+    os.makedirs(args.out, exist_ok=True)
+    with open(os.path.join(args.out, "compare.json"), "w") as f:
+        json.dump({"gpu": torch.cuda.get_device_name(), "torch": torch.__version__, "rows": rows}, f, indent=1)
+    plot(rows, os.path.join(args.out, "compare.png"))
+
+
+if __name__ == "__main__":
+    main()
