@@ -55,7 +55,7 @@ class GlaCase : public Case {
   }
   /// f16/bf16: RMSE ratio of the design (4e-3 for o); bf16 rounds intermediate tensors to 8 bits.
   reference::Tolerance o_tolerance(DType type) const {
-    reference::Tolerance t = reference::tolerance(type, s_.l);
+    reference::Tolerance t = reference::tolerance(type, s_.l + s_.k);
     if (type == DType::f16) t.rmse_ratio = 4e-3;
     return t;
   }
@@ -101,7 +101,7 @@ class RecurrentCase : public GlaCase {
       if (config_.final_state) state.add(matrix_of(ht_.host, b, h).values, exact_state.values, base_state.values);
     }
     std::vector<Check> checks{with_gaps("O", o.compare(o_tolerance(dtype_)), o_.host)};
-    if (config_.final_state) checks.push_back(with_gaps("HT", state.compare(reference::tolerance(DType::f32, s_.l)), ht_.host));
+    if (config_.final_state) checks.push_back(with_gaps("HT", state.compare(reference::tolerance(DType::f32, s_.l + s_.k)), ht_.host));
     return checks;
   }
   Work work() const override {

@@ -71,13 +71,17 @@ Comparison compare(const std::vector<double>& actual, const std::vector<double>&
   Comparison c;
   size_t worst = 0;
   if (!measure(c, actual, exact, worst)) return c;
+  double baseline_squares = 0, exact_squares = 0;
   for (size_t i = 0; i < exact.size(); ++i) {
     if (!std::isfinite(exact[i]) || !std::isfinite(baseline[i])) continue;
     double error = std::fabs(baseline[i] - exact[i]);
+    baseline_squares += error * error, exact_squares += exact[i] * exact[i];
     c.baseline_max = std::max(c.baseline_max, error);
     c.baseline_mean += error;
   }
   if (c.values) c.baseline_mean /= static_cast<double>(c.values);
+  if (exact_squares > 0) c.baseline_rmse_ratio = std::sqrt(baseline_squares / exact_squares);
+  double rmse_gate = std::max(tolerance.rmse_ratio, 2 * c.baseline_rmse_ratio);
   double floor = tolerance.floor_relative * c.max_value;
   // Where every exact value is 0 there is nothing to be relative to: only 0 passes.
   double max_gate = tolerance.max_factor * c.baseline_max + floor, mean_gate = tolerance.mean_factor * c.baseline_mean + floor / 4;
@@ -86,8 +90,8 @@ Comparison compare(const std::vector<double>& actual, const std::vector<double>&
                         c.baseline_max, worst, actual[worst], exact[worst]);
   else if (c.mean_error > mean_gate)
     c.why = fmt::format("mean error {:.3g} > {:.3g} (baseline {:.3g})", c.mean_error, mean_gate, c.baseline_mean);
-  else if (c.rmse_ratio > tolerance.rmse_ratio)
-    c.why = fmt::format("rms error ratio {:.3g} > {:.3g}", c.rmse_ratio, tolerance.rmse_ratio);
+  else if (c.rmse_ratio > rmse_gate)
+    c.why = fmt::format("rms error ratio {:.3g} > {:.3g} (baseline {:.3g})", c.rmse_ratio, rmse_gate, c.baseline_rmse_ratio);
   c.pass = c.why.empty();
   return c;
 }

@@ -12,7 +12,7 @@ struct Tolerance {
   double floor_relative;  ///< absolute slack as a fraction of the largest reference value: what rounding the output costs
   double max_factor = 2;  ///< max |x - exact| may be this many times the baseline's (plus the floor)
   double mean_factor = 1.5;
-  double rmse_ratio;      ///< rms(x - exact) / rms(exact)
+  double rmse_ratio;      ///< rms(x - exact) / rms(exact); where the baseline itself is worse, twice the baseline's
 };
 
 /// The one place where tolerances come from: the type values are rounded to, how many terms each sum has, and whether the
@@ -22,7 +22,7 @@ Tolerance tolerance(DType working, int64_t reduction_length, bool tf32 = false);
 struct Comparison {
   bool pass = true;
   double max_error = 0, mean_error = 0, rmse_ratio = 0, max_value = 0;  ///< against the exact values
-  double baseline_max = 0, baseline_mean = 0;
+  double baseline_max = 0, baseline_mean = 0, baseline_rmse_ratio = 0;
   int64_t values = 0;
   std::string why;        ///< empty when it passed; else the criterion that failed, with both numbers and the worst element
 };

@@ -16,6 +16,8 @@ struct Param {
   size_t problem;
 };
 
+void PrintTo(const Param& p, std::ostream* out) { *out << p.row->name << " " << p.row->problems[p.problem].to_string() << " on " << p.device; }
+
 std::vector<Param> all_problems() {
   std::vector<Param> params;
   for (const std::string& device : device_names())

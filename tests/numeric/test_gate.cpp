@@ -20,6 +20,8 @@ struct Param {
   Problem problem;
 };
 
+void PrintTo(const Param& p, std::ostream* out) { *out << p.row->name << " " << p.problem.to_string() << " for " << p.target; }
+
 /// One problem for each config that the default of some problem of this row leads to.
 std::vector<Param> all_builds() {
   std::vector<Param> params;
