@@ -289,6 +289,7 @@ class FactsBuilder {
           const int64_t start = iota.getStart();
           set(result, iotaAxis(start, shape[0]), {start, start + shape[0] - 1});
         })
+        .Case<ConvertOp>([&](auto) { set(result, axis(0), range(0)); })
         .Case<SplatOp>([&](auto) { set(result, constantAxis(shape, elementDivisibility(axis(0))), range(0)); })
         .Case<BroadcastOp>([&](auto) { set(result, broadcastAxis(axis(0), shapeOf(op->getOperand(0).getType()), shape), range(0)); })
         .Case<ReshapeOp>([&](auto) { set(result, reshapeAxis(axis(0), shapeOf(op->getOperand(0).getType()), shape), range(0)); })

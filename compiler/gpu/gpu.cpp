@@ -1,10 +1,13 @@
 // gpu.cpp - the list of GPU passes and the entry of the translation to LLVM IR.
 #include "compiler/gpu/gpu.h"
 
-#include "compiler/gpu/dot_passes.h"
+#include "compiler/gpu/gpu_passes.h"
+#include "compiler/gpu/lowering/emitter.h"
+#include "compiler/gpu/shared_memory.h"
 #include "llvm/IR/Module.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
 
 namespace tile::ir {
 
@@ -13,17 +16,27 @@ void addGpuPasses(mlir::OpPassManager& passes, const Target& target, const Compi
   auto optionsOf = [&options]() -> const CompileOptions& { return options; };
   passes.addPass(createPlaceOperandsPass(targetOf, optionsOf));
   passes.addPass(createStagePass(targetOf, optionsOf));
+  passes.addPass(createAssignLayoutsPass(targetOf, optionsOf));
+  passes.addPass(mlir::createCanonicalizerPass());
+  passes.addPass(mlir::createCSEPass());
+  passes.addPass(createPlaceBuffersPass(targetOf));
+  passes.addPass(createInsertBarriersPass());
 }
 
 void registerGpuPasses(std::function<const Target&()> target, std::function<const CompileOptions&()> options) {
   mlir::registerPass([=] { return createPlaceOperandsPass(target, options); });
   mlir::registerPass([=] { return createStagePass(target, options); });
+  mlir::registerPass([=] { return createAssignLayoutsPass(target, options); });
+  mlir::registerPass([=] { return createPlaceBuffersPass(target); });
+  mlir::registerPass([] { return createInsertBarriersPass(); });
 }
 
-std::unique_ptr<llvm::Module> emitGpu(mlir::func::FuncOp kernel, const Target& target, const CompileOptions&,
-                                      llvm::LLVMContext&, KernelBinary&) {
-  kernel.emitError() << "the GPU back end is not built yet (target " << target.name << ")";
-  return nullptr;
+std::unique_ptr<llvm::Module> emitGpu(mlir::func::FuncOp kernel, const Target& target, const CompileOptions& options,
+                                      llvm::LLVMContext& context, KernelBinary& info) {
+  auto bytes = kernel->getAttrOfType<mlir::IntegerAttr>(kSharedBytesAttr);
+  info.shared_bytes = bytes ? static_cast<uint32_t>(bytes.getInt()) : 0;
+  info.buffers = sharedBuffers(kernel);
+  return Emitter(kernel, target, options, context, info).run();
 }
 
 }  // namespace tile::ir

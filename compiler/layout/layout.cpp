@@ -114,6 +114,47 @@ int Layout::contiguousRegs(int dim) const {
   return regs_[0].count;
 }
 
+int Layout::runLength(int dim) const {
+  int length = 1;
+  for (bool grown = true; grown;) {
+    grown = false;
+    for (const Digit& digit : regs_) {
+      if (digit.dim == dim && digit.stride == length) {
+        length *= digit.count;
+        grown = true;
+      }
+    }
+  }
+  return length;
+}
+
+std::vector<std::vector<int>> Layout::runs(int dim, int length) const {
+  if (rank() == 0) return {{0}};
+  std::map<std::pair<Coord, int>, std::vector<int>> found;  // start and number of the replica -> registers
+  std::map<Coord, int> seen;
+  std::vector<std::pair<Coord, int>> order;
+  for (int reg = 0; reg < numRegs(); ++reg) {
+    Coord coord = regCoord(reg);
+    int replica = seen[coord]++;
+    int64_t inside = coord[dim] % length;
+    coord[dim] -= inside;
+    auto [it, added] = found.try_emplace({coord, replica}, length, -1);
+    if (added) order.push_back(it->first);
+    it->second[inside] = reg;
+  }
+  std::vector<std::vector<int>> result;
+  for (const auto& key : order) result.push_back(found[key]);
+  return result;
+}
+
+int64_t Layout::maxThreadCoord(int dim) const {
+  int64_t most = 0;
+  for (const auto* list : {&lanes_, &warps_})
+    for (const Digit& digit : *list)
+      if (digit.dim == dim) most += int64_t{digit.count - 1} * digit.stride;
+  return most;
+}
+
 Layout Layout::transposed(const std::vector<int>& permutation) const {
   std::vector<int> inverse(permutation.size());
   Shape shape(permutation.size());
@@ -283,11 +324,9 @@ std::string Layout::check() const {
   return "";
 }
 
-namespace {
-
 // Lanes and warps act on coordinates independently, so comparing them one list at a time compares all threads.
 bool sameThreads(const Layout& a, const Layout& b) {
-  if (a.numLanes() != b.numLanes() || a.numWarps() != b.numWarps()) return false;
+  if (a.rank() != b.rank() || a.numLanes() != b.numLanes() || a.numWarps() != b.numWarps()) return false;
   for (int lane = 0; lane < a.numLanes(); ++lane)
     if (a.threadCoord(lane, 0) != b.threadCoord(lane, 0)) return false;
   for (int warp = 0; warp < a.numWarps(); ++warp)
@@ -295,20 +334,65 @@ bool sameThreads(const Layout& a, const Layout& b) {
   return true;
 }
 
-// Source register per destination register, or nullopt when some element comes from another thread.
-std::optional<std::vector<int>> matchRegisters(const Layout& from, const Layout& to) {
-  if (from.shape() != to.shape() || !sameThreads(from, to)) return std::nullopt;
+std::optional<std::vector<int>> shiftedRegisterMap(const Layout& from, const Layout& to, const Coord& offset) {
+  if (!sameThreads(from, to)) return std::nullopt;
   std::map<Coord, int> held;
   for (int reg = 0; reg < from.numRegs(); ++reg) held.emplace(from.regCoord(reg), reg);
   std::vector<int> map(to.numRegs(), -1);
   for (int reg = 0; reg < to.numRegs(); ++reg) {
     Coord coord = to.regCoord(reg);
     if (!to.inTile(coord)) continue;
+    for (size_t d = 0; d < coord.size(); ++d) coord[d] += offset[d];
     auto it = held.find(coord);
     if (it == held.end()) return std::nullopt;
     map[reg] = it->second;
   }
   return map;
+}
+
+std::optional<Layout> boxLayout(const Layout& source, const Coord& offset, const Shape& shape) {
+  std::vector<Digit> regs = source.regs();
+  for (int dim = 0; dim < source.rank(); ++dim) {
+    if (shape[dim] == source.shape()[dim]) continue;
+    if (source.isPadded(dim)) return std::nullopt;
+    int64_t cover = source.cover(dim);
+    while (cover > shape[dim]) {
+      // Only register digits may shrink, outermost first.
+      auto outer = std::find_if(regs.begin(), regs.end(), [&](const Digit& digit) {
+        return digit.dim == dim && digit.count > 1 && int64_t{digit.stride} * digit.count == cover;
+      });
+      if (outer == regs.end()) return std::nullopt;
+      if (offset[dim] % outer->stride) return std::nullopt;
+      if (shape[dim] >= outer->stride) {
+        if (shape[dim] % outer->stride) return std::nullopt;
+        outer->count = static_cast<int>(shape[dim] / outer->stride);
+        cover = shape[dim];
+      } else {
+        cover = outer->stride;
+        outer->count = 1;
+      }
+    }
+  }
+  Layout box(shape, regs, source.lanes(), source.warps());
+  if (!box.check().empty() || !shiftedRegisterMap(source, box, offset)) return std::nullopt;
+  return box;
+}
+
+std::optional<Layout> repeatedLayout(const Layout& part, int dim, int count) {
+  if (part.isPadded(dim)) return std::nullopt;
+  std::vector<Digit> regs = part.regs();
+  regs.push_back({dim, count, static_cast<int>(part.shape()[dim])});
+  Shape shape = part.shape();
+  shape[dim] *= count;
+  return Layout(shape, regs, part.lanes(), part.warps());
+}
+
+namespace {
+
+// Source register per destination register, or nullopt when some element comes from another thread.
+std::optional<std::vector<int>> matchRegisters(const Layout& from, const Layout& to) {
+  if (from.shape() != to.shape()) return std::nullopt;
+  return shiftedRegisterMap(from, to, Coord(from.shape().size(), 0));
 }
 
 }  // namespace

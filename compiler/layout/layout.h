@@ -59,6 +59,13 @@ class Layout {
   Coord threadCoord(int lane, int warp) const;
   /// Consecutive registers that hold consecutive elements along `dim` (from every multiple of it); 1 if none.
   int contiguousRegs(int dim) const;
+  /// Length of the runs of elements consecutive along `dim` that each thread holds, in whatever registers.
+  int runLength(int dim) const;
+  /// Registers of each run of `length` elements along `dim` (length divides runLength(dim)), in order of coordinate; every
+  /// register once. Runs start at multiples of their length.
+  std::vector<std::vector<int>> runs(int dim, int length) const;
+  /// Largest coordinate along `dim` that lanes and warps add to the registers' own.
+  int64_t maxThreadCoord(int dim) const;
   /// Threads and registers with the same element: product of the replicated digits of each list.
   int regReplicas() const;
   int laneReplicas() const;
@@ -89,6 +96,15 @@ Conversion conversion(const Layout& from, const Layout& to);
 /// For Conversion::identity and ::registers: source register of each destination register; -1 where the destination
 /// register is padding in every thread.
 std::vector<int> registerMap(const Layout& from, const Layout& to);
+/// Lanes and warps add the same coordinates under both, whatever the registers and shapes.
+bool sameThreads(const Layout& a, const Layout& b);
+/// Source register of each register of `to`, whose element x is the source's element x + offset; -1 for padding. Nullopt
+/// when some element is in another thread.
+std::optional<std::vector<int>> shiftedRegisterMap(const Layout& from, const Layout& to, const Coord& offset);
+/// Layout of a box at `offset` of a tile whose elements stay where they are; nullopt when threads' shares are cut.
+std::optional<Layout> boxLayout(const Layout& source, const Coord& offset, const Shape& shape);
+/// Layout of `count` tiles of one layout put one after another along `dim`; nullopt when the layout is padded there.
+std::optional<Layout> repeatedLayout(const Layout& part, int dim, int count);
 /// Every element a warp needs under `to` is held by the same warp under `from`: lanes exchange, warps need not meet.
 bool isWarpLocal(const Layout& from, const Layout& to);
 

@@ -19,7 +19,9 @@ TEST(SharedTile, EveryElementHasItsOwnBytes) {
             ASSERT_EQ(address % bytes, 0);
             ASSERT_LE(address + bytes, tile.bytes());
             ASSERT_TRUE(used.insert(address).second) << rows << "x" << cols << " swizzle " << tile.swizzle;
-            if (c * bytes % 16 && tile.rowBytes() % 16 == 0) ASSERT_EQ(address, tile.address(r, c - 1) + bytes);
+            if (c * bytes % 16 && tile.rowBytes() % 16 == 0) {
+              ASSERT_EQ(address, tile.address(r, c - 1) + bytes);
+            }
           }
       }
     }

@@ -19,6 +19,8 @@ namespace tile::ir {
 
 using Regs = llvm::SmallVector<llvm::Value*, 8>;
 
+class DebugInfo;
+
 struct ViewValue {
   llvm::Value* ptr;                                ///< address space 1
   llvm::SmallVector<llvm::Value*, 4> dims, strides;  ///< i64, in elements
@@ -57,6 +59,8 @@ class Emitter {
   llvm::Value* warp() const { return warp_; }
   /// i32: what this thread's lane and warp add to coordinate `dim` (to which register coordinates are added).
   llvm::Value* threadCoord(const layout::Layout& layout, int dim);
+  /// Sum over the digits of `index` along `dim` of value * stride; null when no digit moves along it.
+  llvm::Value* digitSum(llvm::ArrayRef<layout::Digit> digits, llvm::Value* index, int dim);
   /// i1, or null for "always": this thread is the first of all that hold the same elements.
   llvm::Value* isFirstReplica(const layout::Layout& layout);
   /// i1, or null for "always": register `reg` of this thread is inside the tile.
@@ -83,7 +87,7 @@ class Emitter {
   llvm::Value* i32(int64_t value) { return b.getInt32(static_cast<uint32_t>(value)); }
   llvm::Value* i64(int64_t value) { return b.getInt64(static_cast<uint64_t>(value)); }
   llvm::Value* andAll(llvm::ArrayRef<llvm::Value*> conditions);    ///< nulls are true; null when all are
-  /// Debug ring of this launch (a parameter); asking for it adds the parameter's use to the ABI record.
+  /// Debug ring of this launch: a parameter of kernels that print or assert.
   llvm::Value* debugRing();
   uint32_t debugSite(DebugSite site);              ///< registers the site, returns its index
   const MathHooks& math() const;
@@ -97,9 +101,12 @@ class Emitter {
   llvm::LogicalResult emitWhile(mlir::scf::WhileOp op);
   llvm::LogicalResult beginKernel();
   llvm::Type* typeOf(mlir::Type type);
-  llvm::Value* linear(llvm::ArrayRef<layout::Digit> digits, llvm::Value* index, int dim);
   llvm::Value* shuffle(llvm::Value* value, llvm::Intrinsic::ID mode, llvm::Value* operand, int clamp);
-  void setLocation(mlir::Operation* op);
+  Regs flat(mlir::Value value) const;              ///< every LLVM value behind it, views included
+  Regs flat(mlir::ValueRange values) const;
+  void defineFlat(mlir::Value value, Regs all);
+  void defineLike(mlir::ValueRange values, mlir::ValueRange shapes, llvm::ArrayRef<llvm::Value*> all);
+  void hintUnroll(llvm::BranchInst* latch, mlir::Operation* loop);
 
   mlir::func::FuncOp kernel_;
   llvm::LLVMContext& context_;
@@ -114,8 +121,8 @@ class Emitter {
   llvm::DenseMap<mlir::Value, Regs> values_;
   llvm::DenseMap<mlir::Value, ViewValue> views_;
   mutable llvm::DenseMap<mlir::Type, std::unique_ptr<layout::Layout>> layouts_;
-  std::map<std::pair<std::string, int>, llvm::Value*> threadCoords_;
-  class DebugInfo;
+  std::map<std::string, llvm::Value*> threadCoords_;  ///< by the digits that move along the dim
+  llvm::Value* debugRing_ = nullptr;
   std::unique_ptr<DebugInfo> debugInfo_;
 };
 

@@ -4,6 +4,11 @@
 
 namespace tile::ir {
 
+// scalar.cpp
+llvm::LogicalResult emitGridOp(Emitter& e, mlir::Operation* op);
+llvm::LogicalResult emitPointerOp(Emitter& e, mlir::Operation* op);
+/// A constant tile with different elements.
+llvm::LogicalResult emitConstantTable(Emitter& e, mlir::arith::ConstantOp op, mlir::DenseElementsAttr elements);
 // memory.cpp
 llvm::LogicalResult emitLoad(Emitter& e, LoadOp op);
 llvm::LogicalResult emitStore(Emitter& e, StoreOp op);

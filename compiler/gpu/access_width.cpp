@@ -1,0 +1,71 @@
+// access_width.cpp - vector widths from facts.
+#include "compiler/gpu/access_width.h"
+
+#include <numeric>
+
+#include "mlir/IR/BuiltinTypes.h"
+
+namespace tile::ir {
+using namespace mlir;
+
+namespace {
+
+int64_t powerOfTwoPart(int64_t n) { return n <= 0 ? kZeroDivisibility : n & -n; }
+int widest(int elementBytes) { return std::max(1, 16 / elementBytes); }
+
+}  // namespace
+
+AccessWidth boxWidth(const Facts& facts, Value view, ValueRange indices, llvm::ArrayRef<int64_t> shape, int elementBytes) {
+  AccessWidth width;
+  int rank = static_cast<int>(indices.size()), lead = rank - static_cast<int>(shape.size());
+  int unit = facts.unitStrideDim(view);
+  if (unit < lead) return width;
+  width.dim = unit - lead;
+  int64_t vector = std::gcd<int64_t>(widest(elementBytes), powerOfTwoPart(std::max<int64_t>(1, facts.alignOf(view) / elementBytes)));
+  vector = std::gcd(vector, powerOfTwoPart(facts.divisibility(indices[unit])));
+  for (int d = 0; d < rank; ++d) {
+    if (d == unit) continue;
+    int64_t step = powerOfTwoPart(facts.strideDivisibility(view, d));
+    // A dim of one row moves only with its index.
+    if (d < lead || shape[d - lead] == 1) step = std::min(kZeroDivisibility, step * powerOfTwoPart(facts.divisibility(indices[d])));
+    vector = std::gcd(vector, powerOfTwoPart(step));
+  }
+  width.aligned = static_cast<int>(vector);
+  width.masked = static_cast<int>(std::gcd(vector, powerOfTwoPart(facts.dimDivisibility(view, unit))));
+  return width;
+}
+
+AccessWidth offsetWidth(const Facts& facts, Value ptr, Value offsets, Value mask, int elementBytes) {
+  AccessWidth width;
+  auto type = offsets ? dyn_cast<RankedTensorType>(offsets.getType()) : RankedTensorType();
+  if (!type) return width;
+  AxisFacts offsetFacts = facts.of(offsets), maskFacts;
+  if (mask) maskFacts = facts.of(mask);
+  int64_t aligned = powerOfTwoPart(std::max<int64_t>(1, facts.alignOf(ptr) / elementBytes));
+  for (int d = static_cast<int>(type.getRank()) - 1; d >= 0; --d) {
+    int64_t vector = std::gcd<int64_t>(widest(elementBytes), aligned);
+    vector = std::gcd(vector, powerOfTwoPart(offsetFacts.contiguity[d]));
+    vector = std::gcd(vector, powerOfTwoPart(offsetFacts.divisibility[d]));
+    // Neighbours without alignment still coalesce: a contiguous dim beats one that is not.
+    bool better = width.dim < 0 ? offsetFacts.contiguity[d] > 1
+                                : offsetFacts.contiguity[d] > offsetFacts.contiguity[width.dim];
+    if (!better) continue;
+    width.dim = d;
+    width.aligned = static_cast<int>(vector);
+    width.masked = mask ? static_cast<int>(std::gcd(vector, powerOfTwoPart(maskFacts.constancy[d]))) : width.aligned;
+  }
+  return width;
+}
+
+AccessWidth widthUnder(const AccessWidth& width, const layout::Layout& layout) {
+  AccessWidth result = width;
+  if (width.dim < 0 || layout.rank() == 0) return {};
+  int64_t vector = std::gcd<int64_t>(width.aligned, powerOfTwoPart(layout.runLength(width.dim)));
+  // Padding of the layout must start between accesses.
+  if (layout.isPadded(width.dim)) vector = std::gcd(vector, powerOfTwoPart(layout.shape()[width.dim]));
+  result.aligned = static_cast<int>(vector);
+  result.masked = std::gcd(result.aligned, width.masked);
+  return result;
+}
+
+}  // namespace tile::ir

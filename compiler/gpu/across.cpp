@@ -1,0 +1,94 @@
+// across.cpp - plans of reductions and scans.
+#include "compiler/gpu/across.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "compiler/gpu/moves.h"
+
+namespace tile::ir {
+using layout::Digit;
+using layout::Layout;
+
+PartsTable partsTable(const Layout& source, int axis, int64_t parts, mlir::ValueRange operands) {
+  PartsTable table;
+  table.parts = parts;
+  table.strides.assign(source.rank(), 0);
+  for (int dim = source.rank() - 1; dim >= 0; --dim) {
+    if (dim == axis) continue;
+    table.strides[dim] = table.entries;
+    table.entries *= source.cover(dim);
+  }
+  for (mlir::Value operand : operands) {
+    table.operandOffset.push_back(table.bytes);
+    table.bytes += (parts * table.entries * elementBytes(operand.getType()) + 15) / 16 * 16;
+  }
+  return table;
+}
+
+int64_t warpsAlong(const Layout& layout, int axis) {
+  int64_t count = 1;
+  for (const Digit& digit : layout.warps()) count *= digit.dim == axis ? digit.count : 1;
+  return count;
+}
+
+std::optional<ScanPlan> planScan(const Layout& layout, int axis) {
+  // The axis' digits with their list and their step in that list's number, minor first.
+  struct Placed {
+    Digit digit;
+    int list, step;
+  };
+  std::vector<Placed> digits;
+  const std::vector<Digit>* lists[] = {&layout.regs(), &layout.lanes(), &layout.warps()};
+  for (int list = 0; list < 3; ++list) {
+    int step = 1;
+    for (const Digit& digit : *lists[list]) {
+      if (digit.dim == axis) digits.push_back({digit, list, step});
+      step *= digit.count;
+    }
+  }
+  std::sort(digits.begin(), digits.end(), [](const Placed& a, const Placed& b) { return a.digit.stride < b.digit.stride; });
+  ScanPlan plan;
+  size_t i = 0;
+  for (; i < digits.size() && digits[i].list == 0; ++i) plan.inner *= digits[i].digit.count;
+  if (i < digits.size() && digits[i].list == 1) {
+    plan.lanes = digits[i].digit.count;
+    plan.laneStep = digits[i++].step;
+  }
+  if (i < digits.size() && digits[i].list == 2) {
+    plan.warps = digits[i].digit.count;
+    plan.warpStep = digits[i++].step;
+  }
+  // Registers only, so far: they are one serial run whatever their number.
+  for (; i < digits.size() && digits[i].list == 0; ++i) plan.outer *= digits[i].digit.count;
+  if (i != digits.size()) return std::nullopt;
+  return plan;
+}
+
+Layout scanLayout(const layout::Shape& shape, int axis, int numWarps, int numLanes) {
+  int rank = static_cast<int>(shape.size());
+  std::vector<int64_t> left(shape), extent(rank, 1);
+  auto split = [&](int64_t units, std::vector<Digit>& list) {
+    for (int dim = rank - 1; dim >= 0; --dim) {
+      if (dim == axis) continue;
+      int64_t count = std::gcd(left[dim], units);
+      if (count == 1) continue;
+      list.push_back({dim, static_cast<int>(count), static_cast<int>(extent[dim])});
+      extent[dim] *= count;
+      left[dim] /= count;
+      units /= count;
+    }
+    return units;
+  };
+  std::vector<Digit> regs, lanes, warps;
+  int64_t axisLanes = split(numLanes, lanes), axisWarps = split(numWarps, warps);
+  int64_t inner = (shape[axis] + axisLanes * axisWarps - 1) / (axisLanes * axisWarps);
+  regs.push_back({axis, static_cast<int>(inner), 1});
+  lanes.push_back({axis, static_cast<int>(axisLanes), static_cast<int>(inner)});
+  warps.push_back({axis, static_cast<int>(axisWarps), static_cast<int>(inner * axisLanes)});
+  for (int dim = rank - 1; dim >= 0; --dim)
+    if (dim != axis) regs.push_back({dim, static_cast<int>(left[dim]), static_cast<int>(extent[dim])});
+  return Layout(shape, regs, lanes, warps);
+}
+
+}  // namespace tile::ir

@@ -1,0 +1,40 @@
+// across.h - reductions and scans once layouts are known: what happens in registers, between lanes, between warps. Shared
+// by place_buffers, assign_layouts and the lowering.
+#pragma once
+#include <optional>
+#include <vector>
+
+#include "compiler/dialect/dialect.h"
+#include "compiler/layout/layout.h"
+
+namespace tile::ir {
+
+/// A row-major table in shared memory: one entry per element of the tile without the axis (padding included) for each of
+/// `parts` parts of the axis, per operand.
+struct PartsTable {
+  int64_t parts = 1;
+  std::vector<int64_t> strides;   ///< per dim, in entries; 0 for the axis
+  int64_t entries = 1;            ///< per part
+  std::vector<int64_t> operandOffset;  ///< bytes
+  int64_t bytes = 0;
+};
+PartsTable partsTable(const layout::Layout& source, int axis, int64_t parts, mlir::ValueRange operands);
+
+/// Warps that share the axis; 1: a reduction stays inside warps.
+int64_t warpsAlong(const layout::Layout& layout, int axis);
+
+/// How the axis is cut, minor to major: registers, lanes, warps, registers. Only such layouts can be scanned.
+struct ScanPlan {
+  int64_t inner = 1;     ///< consecutive elements in registers
+  int lanes = 1;         ///< lanes along the axis, `inner` elements apart
+  int laneStep = 1;      ///< from one of them to the next, in lane numbers
+  int warps = 1;         ///< warps along the axis, inner * lanes apart
+  int warpStep = 1;
+  int64_t outer = 1;     ///< repetitions in registers
+  bool needsShared() const { return warps > 1; }
+};
+std::optional<ScanPlan> planScan(const layout::Layout& layout, int axis);
+/// A layout that can be scanned, with long runs of the axis in each thread.
+layout::Layout scanLayout(const layout::Shape& shape, int axis, int numWarps, int numLanes);
+
+}  // namespace tile::ir

@@ -1,0 +1,259 @@
+// assign_layouts.cpp - writes the plan's layouts into the types. Every use that wants another layout than its tile has gets
+// a tile.convert right behind the definition (once per layout), cheap tiles are computed again instead.
+#include "compiler/gpu/gpu_passes.h"
+#include "compiler/gpu/layout_plan.h"
+#include "compiler/gpu/mma_table.h"
+#include "mlir/Pass/Pass.h"
+
+namespace tile::ir {
+using namespace mlir;
+using layout::Layout;
+
+namespace {
+
+bool isTile(Value value) { return isa<RankedTensorType>(value.getType()); }
+
+void setLayout(Value tile, const Layout& layout) { tile.setType(withLayout(cast<RankedTensorType>(tile.getType()), layout)); }
+
+DenseElementsAttr withType(DenseElementsAttr elements, RankedTensorType type) {
+  if (elements.isSplat()) return DenseElementsAttr::get(type, elements.getSplatValue<Attribute>());
+  return DenseElementsAttr::getFromRawBuffer(type, elements.getRawData());
+}
+
+class Assigner {
+ public:
+  Assigner(func::FuncOp func, const Target& target, int warps) : func_(func), plan_(func, target, warps) {}
+
+  void run() {
+    SmallVector<Operation*> ops;  // before clones and conversions join them
+    func_.walk<WalkOrder::PreOrder>([&](Operation* op) {
+      if (op != func_ && !isInCombiner(op)) ops.push_back(op);
+    });
+    for (Operation* op : ops)
+      if (!isOnlyCheap(op)) rewrite(op);
+    // Cheap tiles live on in their clones.
+    for (Operation* op : llvm::reverse(ops))
+      if (isOnlyCheap(op) && op->use_empty()) op->erase();
+  }
+
+ private:
+  static bool isInCombiner(Operation* op) { return isa<ReduceOp, ScanOp>(op->getParentOp()); }
+
+  bool isOnlyCheap(Operation* op) {
+    return op->getNumResults() > 0 && llvm::all_of(op->getResults(), [&](Value v) { return isTile(v) && plan_.isCheap(v); });
+  }
+
+  // ---- uses
+
+  // The tile under a layout: itself, a conversion, or a clone of its computation.
+  Value under(Value tile, const Layout& layout) {
+    if (plan_.isCheap(tile)) return cheapUnder(tile, layout);
+    if (*ir::layoutOf(tile.getType()) == layout) return tile;
+    Value& converted = converted_[{tile, LayoutAttr::get(func_.getContext(), layout)}];
+    if (!converted) {
+      OpBuilder builder(func_.getContext());
+      builder.setInsertionPointAfterValue(tile);
+      auto type = withLayout(cast<RankedTensorType>(tile.getType()), layout);
+      converted = ConvertOp::create(builder, tile.getLoc(), type, tile);
+    }
+    return converted;
+  }
+
+  Value cheapUnder(Value tile, const Layout& layout) {
+    Operation* op = tile.getDefiningOp();
+    unsigned number = cast<OpResult>(tile).getResultNumber();
+    Operation*& clone = clones_[{op, LayoutAttr::get(func_.getContext(), layout)}];
+    if (!clone) {
+      IRMapping map;
+      for (Value operand : op->getOperands())
+        if (isTile(operand)) map.map(operand, cheapUnder(operand, operandLayout(op, operand, layout)));
+      OpBuilder builder(op);
+      Operation* made = builder.clone(*op, map);
+      for (Value result : made->getResults()) setLayout(result, layout);
+      if (auto constant = dyn_cast<arith::ConstantOp>(made))
+        constant.setValueAttr(withType(cast<DenseElementsAttr>(constant.getValue()), cast<RankedTensorType>(constant.getType())));
+      clones_[{op, LayoutAttr::get(func_.getContext(), layout)}] = made;  // recursion may have moved the slot
+      return made->getResult(number);
+    }
+    return clone->getResult(number);
+  }
+
+  // What a cheap op wants of its operand to give `layout`.
+  Layout operandLayout(Operation* op, Value operand, const Layout& layout) {
+    auto type = cast<RankedTensorType>(operand.getType());
+    if (auto broadcast = dyn_cast<BroadcastOp>(op)) return sliceFor(broadcast, layout);
+    if (auto trans = dyn_cast<TransOp>(op)) {
+      std::vector<int> back(trans.getPermutation().size());
+      for (auto [i, dim] : llvm::enumerate(trans.getPermutation())) back[dim] = static_cast<int>(i);
+      return layout.transposed(back);
+    }
+    if (isa<ReshapeOp>(op)) {
+      auto moved = layout.reshaped({type.getShape().begin(), type.getShape().end()});
+      return moved ? *moved : plan_.defaultLayout(type);
+    }
+    return layout;
+  }
+
+  static Layout sliceFor(BroadcastOp op, Layout layout) {
+    auto small = cast<RankedTensorType>(op.getSource().getType()).getShape();
+    for (int dim = 0; dim < layout.rank(); ++dim)
+      if (small[dim] != layout.shape()[dim]) layout = layout.sliced(dim);
+    return layout;
+  }
+
+  void use(OpOperand& operand, const Layout& layout) {
+    if (isTile(operand.get())) operand.set(under(operand.get(), layout));
+  }
+  // Keeps the tile's own layout; cheap ones take the default.
+  void useAsIs(OpOperand& operand) {
+    if (isTile(operand.get())) use(operand, ownLayout(operand.get()));
+  }
+  Layout ownLayout(Value tile) {
+    return plan_.isCheap(tile) ? plan_.defaultLayout(tile.getType()) : *ir::layoutOf(tile.getType());
+  }
+
+  // ---- definitions
+
+  // The op makes its result under `made`; everybody else knows it under the chosen layout.
+  void define(Value result, const Layout& made) {
+    Layout chosen = plan_.layoutOf(result);
+    setLayout(result, made);
+    if (chosen == made) return;
+    OpBuilder builder(func_.getContext());
+    builder.setInsertionPointAfterValue(result);
+    auto convert = ConvertOp::create(builder, result.getLoc(), withLayout(cast<RankedTensorType>(result.getType()), chosen), result);
+    result.replaceAllUsesExcept(convert.getResult(), convert);
+  }
+
+  void rewrite(Operation* op) {
+    if (isa<scf::ForOp, scf::WhileOp, scf::IfOp>(op)) return enterRegions(op);
+    if (op->hasTrait<OpTrait::IsTerminator>()) return yield(op);
+    if (auto broadcast = dyn_cast<BroadcastOp>(op)) {
+      Layout layout = plan_.layoutOf(broadcast.getResult());
+      use(broadcast.getSourceMutable(), sliceFor(broadcast, layout));
+      return setLayout(broadcast.getResult(), layout);
+    }
+    if (auto store = dyn_cast<StoreOp>(op)) {
+      if (isTile(store.getValue())) use(store.getValueMutable(), valueLayout(store, store.getValue()));
+      return;
+    }
+    if (auto scatter = dyn_cast<ScatterOp>(op)) {
+      if (!isTile(scatter.getValue())) return;
+      Layout layout = valueLayout(scatter, scatter.getValue());
+      for (OpOperand& operand : op->getOpOperands()) use(operand, layout);
+      return;
+    }
+    if (auto item = dyn_cast<ItemOp>(op)) {
+      // One element, held by every thread.
+      return use(item.getSourceMutable(), plan_.defaultLayout(item.getSource().getType()));
+    }
+    if (auto mma = dyn_cast<MmaOp>(op)) {
+      Layout layout = accumulatorLayout(mma);
+      if (isTile(mma.getA())) use(mma.getAMutable(), operandALayout(mma));
+      use(mma.getAccMutable(), layout);
+      return define(mma.getResult(), layout);
+    }
+    SmallVector<Value> group = sameLayout(op);
+    if (group.empty()) {
+      for (OpOperand& operand : op->getOpOperands()) useAsIs(operand);
+      for (Value result : op->getResults())
+        if (isTile(result)) setLayout(result, plan_.layoutOf(result));
+      return;
+    }
+    Layout layout = plan_.groupLayout(op);
+    for (OpOperand& operand : op->getOpOperands()) {
+      if (!isTile(operand.get())) continue;
+      if (llvm::is_contained(group, operand.get())) use(operand, layout);
+      else useAsIs(operand);
+    }
+    for (Value result : op->getResults()) {
+      if (!isTile(result)) continue;
+      if (auto reduce = dyn_cast<ReduceOp>(op)) define(result, layout.sliced(static_cast<int>(reduce.getAxis())));
+      else define(result, layout);
+    }
+  }
+
+  Layout valueLayout(Operation* store, Value value) {
+    if (plan_.isCheap(value)) return plan_.storeLayout(store, plan_.defaultLayout(value.getType()));
+    return plan_.storeLayout(store, *ir::layoutOf(value.getType()));
+  }
+
+  // Arguments and results of a region op take the layout of the value they carry; what enters is converted to it.
+  void enterRegions(Operation* op) {
+    for (auto& group : carriedGroups(op)) {
+      Layout layout = plan_.layoutOf(group[0]);
+      for (Value tile : group)
+        if (tile.getDefiningOp() == op || isa<BlockArgument>(tile)) {
+          auto arg = dyn_cast<BlockArgument>(tile);
+          if (!arg || arg.getOwner()->getParentOp() == op) setLayout(tile, layout);
+        }
+    }
+    if (auto loop = dyn_cast<scf::ForOp>(op)) {
+      for (auto [operand, arg] : llvm::zip(loop.getInitArgsMutable(), loop.getRegionIterArgs()))
+        if (isTile(arg)) use(operand, *ir::layoutOf(arg.getType()));
+    } else if (auto loop = dyn_cast<scf::WhileOp>(op)) {
+      for (auto [operand, arg] : llvm::zip(loop.getInitsMutable(), loop.getBeforeArguments()))
+        if (isTile(arg)) use(operand, *ir::layoutOf(arg.getType()));
+    }
+  }
+
+  void yield(Operation* op) {
+    Operation* parent = op->getParentOp();
+    ValueRange targets;
+    unsigned first = 0;
+    if (isa<scf::YieldOp>(op)) {
+      if (auto loop = dyn_cast<scf::WhileOp>(parent)) targets = loop.getBeforeArguments();
+      else targets = parent->getResults();
+    } else if (isa<scf::ConditionOp>(op)) {
+      targets = parent->getResults();
+      first = 1;
+    } else {
+      for (OpOperand& operand : op->getOpOperands()) useAsIs(operand);
+      return;
+    }
+    for (auto [i, target] : llvm::enumerate(targets))
+      if (isTile(target)) use(op->getOpOperand(first + static_cast<unsigned>(i)), *ir::layoutOf(target.getType()));
+  }
+
+  func::FuncOp func_;
+  LayoutPlan plan_;
+  llvm::DenseMap<std::pair<Value, Attribute>, Value> converted_;
+  llvm::DenseMap<std::pair<Operation*, Attribute>, Operation*> clones_;
+};
+
+class AssignLayoutsPass : public PassWrapper<AssignLayoutsPass, OperationPass<func::FuncOp>> {
+ public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(AssignLayoutsPass)
+  AssignLayoutsPass(TargetOf target, OptionsOf options) : target_(std::move(target)), options_(std::move(options)) {}
+  AssignLayoutsPass(const AssignLayoutsPass& other) = default;
+  StringRef getArgument() const override { return "tile-assign-layouts"; }
+  StringRef getDescription() const override { return "give every tile a layout and convert where layouts meet"; }
+  void getDependentDialects(DialectRegistry& registry) const override { registry.insert<TileDialect>(); }
+
+  void runOnOperation() override {
+    func::FuncOp func = getOperation();
+    if (func.isExternal()) return;
+    const Target& target = target_();
+    int warps = options_().numWarps;
+    if (auto attr = func->getAttrOfType<IntegerAttr>("tile.num_warps"); attr && !warps) warps = static_cast<int>(attr.getInt());
+    if (!warps) warps = defaultWarps(func, target);
+    if (warps < 1 || warps * target.lanes > target.maxThreads) {
+      func.emitError() << "a program of " << target.name << " has 1 to " << target.maxThreads / target.lanes << " warps, found " << warps;
+      return signalPassFailure();
+    }
+    func->setAttr("tile.num_warps", Builder(func.getContext()).getI32IntegerAttr(warps));
+    Assigner(func, target, warps).run();
+  }
+
+ private:
+  TargetOf target_;
+  OptionsOf options_;
+};
+
+}  // namespace
+
+std::unique_ptr<Pass> createAssignLayoutsPass(TargetOf target, OptionsOf options) {
+  return std::make_unique<AssignLayoutsPass>(std::move(target), std::move(options));
+}
+
+}  // namespace tile::ir

@@ -1,0 +1,259 @@
+// insert_barriers.cpp - a forward walk that remembers every access since the last barrier; an access that meets one of
+// another thread (write after read, read after write, write after write) gets a barrier in front. Loops are walked until
+// what comes round adds nothing.
+//
+// Shared memory is tracked by bytes. Global memory is tracked by kernel argument: different arguments do not overlap, and
+// a tile read and written in place under one layout stays with its threads. The protocol between asynchronous copies and
+// the readers of their buffer has its waits and barriers from the stage pass already; only other users of the same bytes
+// matter here.
+#include "compiler/gpu/gpu_passes.h"
+#include "compiler/gpu/scratch.h"
+#include "compiler/gpu/shared_memory.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "mlir/Pass/Pass.h"
+
+namespace tile::ir {
+using namespace mlir;
+
+namespace {
+
+struct Access {
+  bool isShared = false;
+  bool isWrite = false;
+  int64_t begin = 0, end = 0;     ///< shared: bytes
+  Operation* buffer = nullptr;    ///< shared: the allocation, or the op whose scratch it is
+  bool isStaged = false;          ///< shared: the stage pass orders it against accesses of the same buffer
+  Value root;                     ///< global: the argument; null: could be any
+  Operation* op = nullptr;        ///< global: for the in-place rule
+  bool isAtomic = false;
+  bool carried = false;           ///< from an earlier iteration
+
+  bool operator==(const Access& o) const = default;
+};
+
+bool accessesInPlace(const Access& a, const Access& b) {
+  if (a.carried || b.carried || !a.op || !b.op) return false;
+  auto place = [](Operation* op) -> std::optional<std::pair<SmallVector<Value>, Type>> {
+    if (auto load = dyn_cast<LoadOp>(op)) {
+      SmallVector<Value> key{load.getView()};
+      llvm::append_range(key, load.getIndices());
+      return std::pair(key, Type(load.getType()));
+    }
+    if (auto store = dyn_cast<StoreOp>(op)) {
+      SmallVector<Value> key{store.getView()};
+      llvm::append_range(key, store.getIndices());
+      return std::pair(key, Type(store.getValue().getType()));
+    }
+    if (auto gather = dyn_cast<GatherOp>(op)) return std::pair(SmallVector<Value>{gather.getPtr(), gather.getOffsets()}, Type(gather.getType()));
+    if (auto scatter = dyn_cast<ScatterOp>(op))
+      return std::pair(SmallVector<Value>{scatter.getPtr(), scatter.getOffsets()}, Type(scatter.getValue().getType()));
+    return std::nullopt;
+  };
+  auto x = place(a.op), y = place(b.op);
+  if (!x || !y || x->first != y->first || x->second != y->second) return false;
+  auto layout = layoutOf(x->second);
+  return layout && layout->laneReplicas() == 1 && layout->warpReplicas() == 1;
+}
+
+bool conflict(const Access& before, const Access& now) {
+  if (before.isShared != now.isShared || (!before.isWrite && !now.isWrite)) return false;
+  if (now.isShared) {
+    if (before.end <= now.begin || now.end <= before.begin) return false;
+    return !(before.buffer == now.buffer && before.isStaged && now.isStaged);
+  }
+  if (before.isAtomic && now.isAtomic) return false;
+  if (before.root && now.root && before.root != now.root) return false;
+  return !accessesInPlace(before, now);
+}
+
+Value rootOf(Value ptr) {
+  while (true) {
+    if (isa<BlockArgument>(ptr)) return isa<func::FuncOp>(ptr.getParentBlock()->getParentOp()) ? ptr : Value();
+    Operation* op = ptr.getDefiningOp();
+    if (auto add = dyn_cast<PtrAddOp>(op)) ptr = add.getPtr();
+    else if (auto make = dyn_cast<MakeViewOp>(op)) ptr = make.getPtr();
+    else if (auto view = dyn_cast<ViewPtrOp>(op)) ptr = view.getView();
+    else return {};
+  }
+}
+
+/// What an op does, in order: accesses, then maybe a barrier of its own, then accesses.
+struct Effects {
+  SmallVector<Access> before, after;
+  bool startsWithBarrier = false, hasBarrier = false;
+};
+
+class BarrierInserter {
+ public:
+  explicit BarrierInserter(func::FuncOp func) : func_(func) {
+    // Buffers that an asynchronous copy fills follow the stage pass's protocol.
+    func.walk([&](Operation* op) {
+      Value target;
+      if (auto copy = dyn_cast<AsyncCopyOp>(op)) target = copy.getTarget();
+      if (auto gather = dyn_cast<AsyncGatherOp>(op)) target = gather.getTarget();
+      if (target)
+        if (auto alloc = allocationOf(target)) staged_.insert(alloc);
+    });
+  }
+
+  void run() {
+    State state;
+    walk(func_.getBody().front(), state);
+    for (Operation* op : barriers_) {
+      OpBuilder builder(op);
+      BarrierOp::create(builder, op->getLoc());
+    }
+  }
+
+ private:
+  using State = SmallVector<Access>;
+
+  static bool join(State& into, const State& from) {
+    bool grew = false;
+    for (const Access& access : from) {
+      if (llvm::is_contained(into, access)) continue;
+      into.push_back(access);
+      grew = true;
+    }
+    return grew;
+  }
+  static State carried(State state) {
+    for (Access& access : state) access.carried = true;
+    return state;
+  }
+
+  void walk(Block& block, State& state) {
+    for (Operation& op : block) visit(&op, state);
+  }
+
+  void visit(Operation* op, State& state) {
+    if (auto loop = dyn_cast<scf::ForOp>(op)) {
+      State entry = state;
+      while (true) {
+        State body = entry;
+        walk(*loop.getBody(), body);
+        state = entry;
+        join(state, body);
+        if (!join(entry, carried(body))) return;
+      }
+    }
+    if (auto branch = dyn_cast<scf::IfOp>(op)) {
+      State otherwise = state;
+      walk(*branch.thenBlock(), state);
+      if (branch.elseBlock()) walk(*branch.elseBlock(), otherwise);
+      join(state, otherwise);
+      return;
+    }
+    if (auto loop = dyn_cast<scf::WhileOp>(op)) {
+      State entry = state;
+      while (true) {
+        State round = entry;
+        walk(*loop.getBeforeBody(), round);
+        state = round;
+        walk(*loop.getAfterBody(), round);
+        if (!join(entry, carried(round))) return;
+      }
+    }
+    Effects effects = effectsOf(op);
+    if (effects.startsWithBarrier || barriers_.contains(op)) state.clear();
+    for (const Access& now : effects.before) {
+      if (llvm::none_of(state, [&](const Access& before) { return conflict(before, now); })) continue;
+      barriers_.insert(op);
+      state.clear();
+      break;
+    }
+    join(state, effects.before);
+    if (effects.hasBarrier) state.clear();
+    join(state, effects.after);
+  }
+
+  Access shared(Value smem, bool isWrite) {
+    Access access;
+    access.isShared = true;
+    access.isWrite = isWrite;
+    if (auto alloc = allocationOf(smem)) {
+      access.begin = alloc.getOffset().value_or(0);
+      access.end = access.begin + alloc.getResult().getType().bytes();
+      access.buffer = alloc;
+      access.isStaged = staged_.contains(alloc);
+    } else {
+      access.end = int64_t{1} << 40;  // not known: everything
+    }
+    return access;
+  }
+
+  static Access global(Operation* op, Value ptr, bool isWrite, bool isAtomic = false) {
+    Access access;
+    access.isWrite = isWrite;
+    access.root = rootOf(ptr);
+    access.op = op;
+    access.isAtomic = isAtomic;
+    return access;
+  }
+
+  Effects effectsOf(Operation* op) {
+    Effects effects;
+    llvm::TypeSwitch<Operation*>(op)
+        .Case<BarrierOp>([&](auto) { effects.startsWithBarrier = true; })
+        .Case<LoadOp>([&](LoadOp o) { effects.before.push_back(global(op, o.getView(), false)); })
+        .Case<StoreOp>([&](StoreOp o) { effects.before.push_back(global(op, o.getView(), true)); })
+        .Case<GatherOp>([&](GatherOp o) { effects.before.push_back(global(op, o.getPtr(), false)); })
+        .Case<ScatterOp>([&](ScatterOp o) { effects.before.push_back(global(op, o.getPtr(), true)); })
+        .Case<AtomicRmwOp, AtomicCasOp>([&](auto o) {
+          effects.startsWithBarrier = o.getOrder() == MemOrder::release || o.getOrder() == MemOrder::acq_rel;
+          effects.before.push_back(global(op, o.getPtr(), true, true));
+          effects.hasBarrier = o.getOrder() == MemOrder::acquire || o.getOrder() == MemOrder::acq_rel;
+        })
+        .Case<SmemStoreOp>([&](SmemStoreOp o) { effects.before.push_back(shared(o.getTarget(), true)); })
+        .Case<SmemZeroOp>([&](SmemZeroOp o) { effects.before.push_back(shared(o.getTarget(), true)); })
+        .Case<SmemLoadOp>([&](SmemLoadOp o) { effects.before.push_back(shared(o.getSource(), false)); })
+        .Case<MmaOp>([&](MmaOp o) {
+          if (isa<SmemType>(o.getA().getType())) effects.before.push_back(shared(o.getA(), false));
+          effects.before.push_back(shared(o.getB(), false));
+        })
+        .Case<AsyncCopyOp>([&](AsyncCopyOp o) {
+          effects.before.push_back(global(op, o.getView(), false));
+          effects.before.push_back(shared(o.getTarget(), true));
+        })
+        .Case<AsyncGatherOp>([&](AsyncGatherOp o) {
+          effects.before.push_back(global(op, o.getPtr(), false));
+          effects.before.push_back(shared(o.getTarget(), true));
+        });
+    if (auto offset = op->getAttrOfType<IntegerAttr>(kScratchAttr)) {
+      Scratch scratch = *scratchOf(op);
+      Access access;
+      access.isShared = true;
+      access.begin = offset.getInt();
+      access.end = access.begin + scratch.bytes;
+      access.buffer = op;
+      access.isWrite = true;
+      effects.before.push_back(access);
+      access.isWrite = false;
+      effects.after.push_back(access);
+      if (!scratch.warpLocal) effects.hasBarrier = true;
+    }
+    return effects;
+  }
+
+  func::FuncOp func_;
+  llvm::DenseSet<Operation*> staged_;
+  llvm::SetVector<Operation*> barriers_;
+};
+
+class InsertBarriersPass : public PassWrapper<InsertBarriersPass, OperationPass<func::FuncOp>> {
+ public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(InsertBarriersPass)
+  StringRef getArgument() const override { return "tile-insert-barriers"; }
+  StringRef getDescription() const override { return "insert barriers where threads meet in memory"; }
+  void getDependentDialects(DialectRegistry& registry) const override { registry.insert<TileDialect>(); }
+  void runOnOperation() override {
+    if (!getOperation().isExternal()) BarrierInserter(getOperation()).run();
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Pass> createInsertBarriersPass() { return std::make_unique<InsertBarriersPass>(); }
+
+}  // namespace tile::ir

@@ -1,0 +1,381 @@
+// layout_plan.cpp - anchors and how their choices spread.
+#include "compiler/gpu/layout_plan.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "compiler/gpu/access_width.h"
+#include "compiler/gpu/across.h"
+#include "compiler/gpu/copy_layout.h"
+#include "compiler/gpu/mma_table.h"
+#include "compiler/gpu/moves.h"
+#include "compiler/lowering/elementwise.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+namespace tile::ir {
+using namespace mlir;
+using layout::Layout;
+
+namespace {
+
+constexpr int kCheapOps = 12;           ///< index arithmetic worth repeating instead of moving its result
+constexpr int64_t kSmallTileBytes = 4096;  ///< of no consequence how it is read
+
+bool isTile(Value value) { return isa<RankedTensorType>(value.getType()); }
+layout::Shape shapeOf(Value value) {
+  auto shape = cast<RankedTensorType>(value.getType()).getShape();
+  return {shape.begin(), shape.end()};
+}
+int64_t tileBytes(Value value) { return cast<RankedTensorType>(value.getType()).getNumElements() * elementBytes(value.getType()); }
+
+void addTiles(SmallVector<Value>& into, ValueRange values) {
+  for (Value value : values)
+    if (value && isTile(value)) into.push_back(value);
+}
+
+// Dims from fastest to slowest, `first` in front.
+std::vector<int> orderFrom(int rank, int first) {
+  std::vector<int> order;
+  if (first >= 0) order.push_back(first);
+  for (int dim = rank - 1; dim >= 0; --dim)
+    if (dim != first) order.push_back(dim);
+  return order;
+}
+
+}  // namespace
+
+SmallVector<Value> sameLayout(Operation* op) {
+  SmallVector<Value> group;
+  bool all = isa<GatherOp, ScatterOp, AtomicRmwOp, AtomicCasOp, ScanOp, AssumeOp>(op) || isElementwise(op);
+  if (auto take = dyn_cast<TakeOp>(op)) {
+    addTiles(group, {take.getIndices(), take.getResult()});
+  } else if (auto mma = dyn_cast<MmaOp>(op)) {
+    addTiles(group, {mma.getAcc(), mma.getResult()});
+  } else if (auto reduce = dyn_cast<ReduceOp>(op)) {
+    addTiles(group, reduce.getSources());
+  } else if (auto gather = dyn_cast<AsyncGatherOp>(op)) {
+    addTiles(group, gather->getOperands());
+  } else if (all) {
+    addTiles(group, op->getOperands());
+    addTiles(group, op->getResults());
+  }
+  return group;
+}
+
+SmallVector<SmallVector<Value>> carriedGroups(Operation* op) {
+  SmallVector<SmallVector<Value>> groups;
+  auto add = [&](std::initializer_list<Value> values) {
+    if (isTile(*values.begin())) groups.emplace_back(values);
+  };
+  if (auto loop = dyn_cast<scf::ForOp>(op)) {
+    for (auto [result, arg, init, yielded] : llvm::zip(loop.getResults(), loop.getRegionIterArgs(), loop.getInitArgs(), loop.getYieldedValues()))
+      add({result, arg, yielded, init});
+  } else if (auto branch = dyn_cast<scf::IfOp>(op)) {
+    for (auto [i, result] : llvm::enumerate(branch.getResults()))
+      add({result, branch.thenYield().getOperand(i), branch.elseYield().getOperand(i)});
+  } else if (auto loop = dyn_cast<scf::WhileOp>(op)) {
+    for (auto [arg, init, yielded] : llvm::zip(loop.getBeforeArguments(), loop.getInits(), loop.getYieldOp().getOperands()))
+      add({arg, yielded, init});
+    for (auto [result, arg, passed] : llvm::zip(loop.getResults(), loop.getAfterArguments(), loop.getConditionOp().getArgs()))
+      add({result, arg, passed});
+  }
+  return groups;
+}
+
+int defaultWarps(func::FuncOp func, const Target& target) {
+  int64_t largest = 0;
+  func.walk([&](Operation* op) {
+    for (Value result : op->getResults())
+      if (auto type = dyn_cast<RankedTensorType>(result.getType())) largest = std::max(largest, type.getNumElements());
+  });
+  int warps = 4;
+  while (warps < 16 && warps * 2 * target.lanes <= target.maxThreads && largest / (int64_t{warps} * target.lanes) > 32) warps *= 2;
+  return warps;
+}
+
+LayoutPlan::LayoutPlan(func::FuncOp func, const Target& target, int numWarps)
+    : func_(func), target_(target), numWarps_(numWarps), facts_(func.getOperation()) {
+  run();
+}
+
+// ---- cheap tiles
+
+int LayoutPlan::cost(Value tile) {
+  constexpr int kNever = 1 << 20;
+  if (!isTile(tile)) return 0;
+  Operation* op = tile.getDefiningOp();
+  if (!op) return kNever;
+  if (auto it = cost_.find(tile); it != cost_.end()) return it->second;
+  int total = kNever;
+  if (isa<IotaOp, SplatOp, arith::ConstantOp>(op)) {
+    total = isa<IotaOp>(op) ? 1 : 0;
+  } else if (isElementwise(op) || isa<AssumeOp, BroadcastOp, ReshapeOp, TransOp>(op)) {
+    bool simple = !isa<math::MathDialect>(op->getDialect()) && !isa<arith::DivFOp, arith::RemFOp>(op);
+    total = isElementwise(op) ? 1 : 0;
+    for (Value operand : op->getOperands()) total = std::min(kNever, total + cost(operand));
+    if (!simple || total > kCheapOps) total = kNever;
+  }
+  return cost_[tile] = total;
+}
+
+bool LayoutPlan::isCheap(Value tile) { return cost(tile) <= kCheapOps; }
+
+// ---- choices
+
+std::optional<Layout> LayoutPlan::chosen(Value tile) const {
+  auto it = chosen_.find(tile);
+  if (it == chosen_.end()) return std::nullopt;
+  return it->second;
+}
+
+void LayoutPlan::choose(Value tile, const Layout& layout) {
+  if (!isTile(tile) || isCheap(tile) || !chosen_.try_emplace(tile, layout).second) return;
+  pending_.push_back(tile);
+}
+
+void LayoutPlan::spread() {
+  while (!pending_.empty()) {
+    Value tile = pending_.pop_back_val();
+    if (Operation* def = tile.getDefiningOp()) relate(def);
+    else relate(tile.getParentBlock()->getParentOp());
+    for (Operation* user : tile.getUsers()) {
+      relate(user);
+      if (user->hasTrait<OpTrait::IsTerminator>()) relate(user->getParentOp());
+    }
+  }
+}
+
+void LayoutPlan::relateGroup(ArrayRef<Value> group) {
+  for (Value tile : group) {
+    auto layout = chosen(tile);
+    if (!layout) continue;
+    for (Value other : group) choose(other, *layout);
+    return;
+  }
+}
+
+// Spreads what is chosen around one op as far as it is free.
+void LayoutPlan::relate(Operation* op) {
+  for (auto& group : carriedGroups(op)) relateGroup(group);
+  SmallVector<Value> group = sameLayout(op);
+  if (auto scan = dyn_cast<ScanOp>(op)) {
+    for (Value tile : group)
+      if (auto layout = chosen(tile); layout && !planScan(*layout, static_cast<int>(scan.getAxis()))) return;
+  }
+  relateGroup(group);
+  auto link = [&](Value from, Value to, llvm::function_ref<std::optional<Layout>(const Layout&)> map) {
+    if (auto layout = chosen(from); layout && !chosen(to))
+      if (auto mapped = map(*layout)) choose(to, *mapped);
+  };
+  llvm::TypeSwitch<Operation*>(op)
+      .Case<ReduceOp>([&](ReduceOp reduce) {
+        for (auto [source, result] : llvm::zip(reduce.getSources(), reduce.getResults()))
+          link(source, result, [&](const Layout& l) { return l.sliced(static_cast<int>(reduce.getAxis())); });
+      })
+      .Case<BroadcastOp>([&](BroadcastOp broadcast) {
+        layout::Shape small = shapeOf(broadcast.getSource());
+        link(broadcast.getResult(), broadcast.getSource(), [&](Layout l) {
+          for (int dim = 0; dim < l.rank(); ++dim)
+            if (small[dim] != l.shape()[dim]) l = l.sliced(dim);
+          return std::optional(l);
+        });
+      })
+      .Case<TransOp>([&](TransOp trans) {
+        std::vector<int> forward(trans.getPermutation().begin(), trans.getPermutation().end()), back(forward.size());
+        for (size_t i = 0; i < forward.size(); ++i) back[forward[i]] = static_cast<int>(i);
+        link(trans.getSource(), trans.getResult(), [&](const Layout& l) { return std::optional(l.transposed(forward)); });
+        link(trans.getResult(), trans.getSource(), [&](const Layout& l) { return std::optional(l.transposed(back)); });
+      })
+      .Case<ReshapeOp>([&](ReshapeOp reshape) {
+        link(reshape.getSource(), reshape.getResult(), [&](const Layout& l) { return l.reshaped(shapeOf(reshape.getResult())); });
+        link(reshape.getResult(), reshape.getSource(), [&](const Layout& l) { return l.reshaped(shapeOf(reshape.getSource())); });
+      })
+      .Case<ExtractOp>([&](ExtractOp extract) {
+        layout::Coord offset(extract.getOffsets().begin(), extract.getOffsets().end());
+        link(extract.getSource(), extract.getResult(),
+             [&](const Layout& l) { return layout::boxLayout(l, offset, shapeOf(extract.getResult())); });
+      })
+      .Case<CatOp>([&](CatOp cat) {
+        int axis = static_cast<int>(cat.getAxis()), count = static_cast<int>(cat.getSources().size());
+        bool alike = llvm::all_of(cat.getSources(), [&](Value v) { return v.getType() == cat.getSources()[0].getType(); });
+        if (!alike) return;
+        link(cat.getSources()[0], cat.getResult(), [&](const Layout& l) { return layout::repeatedLayout(l, axis, count); });
+        layout::Coord offset(shapeOf(cat.getResult()).size(), 0);
+        for (Value source : cat.getSources()) {
+          link(cat.getResult(), source, [&](const Layout& l) { return layout::boxLayout(l, offset, shapeOf(source)); });
+          offset[axis] += shapeOf(source)[axis];
+        }
+      });
+}
+
+// ---- anchors
+
+namespace {
+
+struct GlobalAccess {
+  AccessWidth width;
+  Value tile;  ///< what is read or written
+};
+
+std::optional<GlobalAccess> accessOf(Operation* op, const Facts& facts) {
+  auto box = [&](Value view, ValueRange indices, Value tile) -> std::optional<GlobalAccess> {
+    if (!isTile(tile)) return std::nullopt;
+    return GlobalAccess{boxWidth(facts, view, indices, cast<RankedTensorType>(tile.getType()).getShape(), elementBytes(tile.getType())), tile};
+  };
+  auto offsets = [&](Value ptr, Value at, Value mask, Value tile) -> std::optional<GlobalAccess> {
+    if (!isTile(tile) || !at) return std::nullopt;
+    return GlobalAccess{offsetWidth(facts, ptr, at, mask, elementBytes(tile.getType())), tile};
+  };
+  return llvm::TypeSwitch<Operation*, std::optional<GlobalAccess>>(op)
+      .Case<LoadOp>([&](LoadOp o) { return box(o.getView(), o.getIndices(), o.getResult()); })
+      .Case<StoreOp>([&](StoreOp o) { return box(o.getView(), o.getIndices(), o.getValue()); })
+      .Case<GatherOp>([&](GatherOp o) { return offsets(o.getPtr(), o.getOffsets(), o.getMask(), o.getResult()); })
+      .Case<ScatterOp>([&](ScatterOp o) { return offsets(o.getPtr(), o.getOffsets(), o.getMask(), o.getValue()); })
+      .Case<AtomicRmwOp>([&](AtomicRmwOp o) { return offsets(o.getPtr(), o.getOffsets(), o.getMask(), o.getResult()); })
+      .Case<AtomicCasOp>([&](AtomicCasOp o) { return offsets(o.getPtr(), o.getOffsets(), o.getMask(), o.getResult()); })
+      .Default([](Operation*) { return std::nullopt; });
+}
+
+// Bytes wanted of the bytes of all 32-byte sectors one warp touches along `dim` with all its registers of one row.
+double sectorUse(const Layout& layout, int dim, int bytes) {
+  std::set<std::pair<layout::Coord, int64_t>> sectors, wanted;
+  int run = layout.runLength(dim);
+  for (int lane = 0; lane < layout.numLanes(); ++lane) {
+    layout::Coord coord = layout.threadCoord(lane, 0);
+    int64_t start = coord[dim];
+    coord[dim] = 0;
+    for (int64_t i = start; i < start + run; ++i) {
+      wanted.insert({coord, i});
+      sectors.insert({coord, i * bytes / 32});
+    }
+  }
+  return double(wanted.size()) * bytes / (32.0 * double(sectors.size()));
+}
+
+}  // namespace
+
+// The coalesced layout of an access: 16 bytes per thread along the contiguous dim, less for tiles too small to give every
+// thread that much.
+std::optional<Layout> LayoutPlan::accessLayout(Operation* op) {
+  auto access = accessOf(op, facts_);
+  if (!access) return std::nullopt;
+  layout::Shape shape = shapeOf(access->tile);
+  int64_t elements = cast<RankedTensorType>(access->tile.getType()).getNumElements();
+  int64_t perThread = std::max<int64_t>(1, elements / (int64_t{numWarps_} * target_.lanes));
+  int vector = access->width.aligned;
+  if (isa<AtomicRmwOp, AtomicCasOp>(op)) vector = 1;
+  while (vector > perThread) vector /= 2;
+  return layout::blocked(shape, vector, orderFrom(static_cast<int>(shape.size()), access->width.dim), numWarps_, target_.lanes);
+}
+
+bool LayoutPlan::servesAccess(Operation* op, const Layout& own, const Layout& best, bool isStore) {
+  auto access = accessOf(op, facts_);
+  if (!access || own == best) return true;
+  int bytes = elementBytes(access->tile.getType());
+  bool isSmall = tileBytes(access->tile) <= kSmallTileBytes;
+  if (isSmall && !isStore) return true;
+  int replicas = own.laneReplicas() * own.warpReplicas() * own.regReplicas();
+  int bestReplicas = best.laneReplicas() * best.warpReplicas();
+  if (!isStore && replicas > bestReplicas) return false;
+  if (access->width.dim < 0) return true;
+  int dim = access->width.dim;
+  if (sectorUse(own, dim, bytes) + 0.01 < std::min(1.0, sectorUse(best, dim, bytes))) return false;
+  // Full sectors in pieces of 8 bytes are nearly as good as in pieces of 16.
+  int vector = widthUnder(access->width, own).aligned * bytes, bestVector = widthUnder(access->width, best).aligned * bytes;
+  return vector >= std::min(8, bestVector);
+}
+
+void LayoutPlan::run() {
+  SmallVector<Operation*> anchors;
+  func_.walk([&](Operation* op) {
+    if (auto mma = dyn_cast<MmaOp>(op)) {
+      choose(mma.getResult(), accumulatorLayout(mma));
+      choose(mma.getAcc(), accumulatorLayout(mma));
+    }
+  });
+  spread();
+  func_.walk([&](MmaOp mma) {
+    if (isTile(mma.getA())) choose(mma.getA(), operandALayout(mma));
+  });
+  spread();
+  func_.walk([&](Operation* op) {
+    if (accessOf(op, facts_)) anchors.push_back(op);
+  });
+  // Loads before stores, large before small: a stored tile is computed from loaded ones.
+  auto rank = [&](Operation* op) { return std::pair(isa<StoreOp, ScatterOp>(op) ? 1 : 0, -tileBytes(accessOf(op, facts_)->tile)); };
+  llvm::stable_sort(anchors, [&](Operation* a, Operation* b) { return rank(a) < rank(b); });
+  for (Operation* op : anchors) {
+    auto access = accessOf(op, facts_);
+    Layout best = *accessLayout(op);
+    auto own = chosen(access->tile);
+    if (own && op->getNumResults() && access->tile == op->getResult(0) && !servesAccess(op, *own, best, false)) {
+      chosen_[access->tile] = best;  // the others of its group keep theirs; a conversion goes between
+      continue;
+    }
+    choose(access->tile, best);
+    spread();
+  }
+  func_.walk([&](Operation* op) {
+    if (auto gather = dyn_cast<AsyncGatherOp>(op)) choose(gather.getOffsets(), asyncGatherLayout(gather, facts_, numWarps_));
+    if (auto scan = dyn_cast<ScanOp>(op))
+      choose(scan.getSources()[0], scanLayout(shapeOf(scan.getSources()[0]), static_cast<int>(scan.getAxis()), numWarps_, target_.lanes));
+    spread();
+  });
+  // What nobody reached.
+  func_.walk([&](Operation* op) {
+    for (Region& region : op->getRegions())
+      for (Block& block : region)
+        for (BlockArgument arg : block.getArguments()) {
+          if (isTile(arg)) choose(arg, defaultLayout(arg.getType()));
+          spread();
+        }
+    for (Value result : op->getResults()) {
+      if (isTile(result)) choose(result, defaultLayout(result.getType()));
+      spread();
+    }
+  });
+}
+
+// ---- answers
+
+Layout LayoutPlan::defaultLayout(Type type) {
+  auto tensor = cast<RankedTensorType>(type);
+  layout::Shape shape(tensor.getShape().begin(), tensor.getShape().end());
+  int64_t perThread = std::max<int64_t>(1, tensor.getNumElements() / (int64_t{numWarps_} * target_.lanes));
+  int vector = std::max(1, 16 / elementBytes(type));
+  while (vector > perThread) vector /= 2;
+  return layout::blocked(shape, vector, orderFrom(static_cast<int>(shape.size()), -1), numWarps_, target_.lanes);
+}
+
+Layout LayoutPlan::layoutOf(Value tile) {
+  auto layout = chosen(tile);
+  return layout ? *layout : defaultLayout(tile.getType());
+}
+
+Layout LayoutPlan::groupLayout(Operation* op) {
+  SmallVector<Value> group = sameLayout(op);
+  if (auto mma = dyn_cast<MmaOp>(op)) return accumulatorLayout(mma);
+  if (auto gather = dyn_cast<AsyncGatherOp>(op)) return asyncGatherLayout(gather, facts_, numWarps_);
+  Layout layout;
+  bool found = false;
+  // Results first: they were chosen with the op's own wishes in mind.
+  for (Value tile : op->getResults())
+    if (!found && llvm::is_contained(group, tile) && chosen(tile)) layout = *chosen(tile), found = true;
+  for (Value tile : group)
+    if (!found && chosen(tile)) layout = *chosen(tile), found = true;
+  if (!found) {
+    auto best = accessLayout(op);
+    layout = best ? *best : defaultLayout(group[0].getType());
+  }
+  if (auto scan = dyn_cast<ScanOp>(op); scan && !planScan(layout, static_cast<int>(scan.getAxis())))
+    layout = scanLayout(shapeOf(group[0]), static_cast<int>(scan.getAxis()), numWarps_, target_.lanes);
+  return layout;
+}
+
+Layout LayoutPlan::storeLayout(Operation* store, const Layout& own) {
+  auto best = accessLayout(store);
+  return !best || servesAccess(store, own, *best, true) ? own : *best;
+}
+
+}  // namespace tile::ir

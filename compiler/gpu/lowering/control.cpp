@@ -1,0 +1,141 @@
+// control.cpp - scf loops and branches as basic blocks. Conditions are scalars, so every thread takes the same way.
+#include "compiler/gpu/lowering/emitter.h"
+#include "llvm/IR/MDBuilder.h"
+
+namespace tile::ir {
+using namespace mlir;
+
+namespace {
+
+SmallVector<llvm::PHINode*> makePhis(llvm::IRBuilder<>& b, llvm::ArrayRef<llvm::Value*> first, llvm::BasicBlock* from) {
+  SmallVector<llvm::PHINode*> phis;
+  for (llvm::Value* value : first) {
+    phis.push_back(b.CreatePHI(value->getType(), 2));
+    phis.back()->addIncoming(value, from);
+  }
+  return phis;
+}
+
+void addIncoming(llvm::ArrayRef<llvm::PHINode*> phis, llvm::ArrayRef<llvm::Value*> values, llvm::BasicBlock* from) {
+  for (auto [phi, value] : llvm::zip(phis, values)) phi->addIncoming(value, from);
+}
+
+}  // namespace
+
+Regs Emitter::flat(ValueRange values) const {
+  Regs all;
+  for (Value value : values) all.append(flat(value));
+  return all;
+}
+
+// Hands consecutive LLVM values to the registers of each tile value; `shapes` had the same types, in the same order.
+void Emitter::defineLike(ValueRange values, ValueRange shapes, llvm::ArrayRef<llvm::Value*> all) {
+  size_t at = 0;
+  for (auto [value, shape] : llvm::zip(values, shapes)) {
+    size_t count = flat(shape).size();
+    defineFlat(value, Regs(all.slice(at, count)));
+    at += count;
+  }
+}
+
+void Emitter::hintUnroll(llvm::BranchInst* latch, Operation* loop) {
+  auto hint = loop->getAttrOfType<IntegerAttr>("tile.unroll");
+  if (!hint) return;
+  auto* string = [&](llvm::StringRef text) { return llvm::MDString::get(context_, text); }("llvm.loop.unroll.count");
+  llvm::Metadata* count = llvm::ConstantAsMetadata::get(b.getInt32(static_cast<uint32_t>(std::max<int64_t>(1, hint.getInt()))));
+  llvm::MDNode* node = hint.getInt() > 1
+                           ? llvm::MDNode::get(context_, {string, count})
+                           : llvm::MDNode::get(context_, {llvm::MDString::get(context_, "llvm.loop.unroll.disable")});
+  llvm::MDNode* self = llvm::MDNode::getDistinct(context_, {nullptr, node});
+  self->replaceOperandWith(0, self);
+  latch->setMetadata(llvm::LLVMContext::MD_loop, self);
+}
+
+LogicalResult Emitter::emitFor(scf::ForOp op) {
+  llvm::Value *lower = scalar(op.getLowerBound()), *upper = scalar(op.getUpperBound()), *step = scalar(op.getStep());
+  Regs init = flat(op.getInitArgs());
+  llvm::BasicBlock* before = b.GetInsertBlock();
+  auto* header = llvm::BasicBlock::Create(context_, "for", function_);
+  auto* body = llvm::BasicBlock::Create(context_, "for.body", function_);
+  auto* after = llvm::BasicBlock::Create(context_, "for.end", function_);
+  b.CreateBr(header);
+
+  b.SetInsertPoint(header);
+  llvm::PHINode* iv = b.CreatePHI(lower->getType(), 2, "i");
+  iv->addIncoming(lower, before);
+  auto phis = makePhis(b, init, before);
+  llvm::Value* more = op.getUnsignedCmp() ? b.CreateICmpULT(iv, upper) : b.CreateICmpSLT(iv, upper);
+  b.CreateCondBr(more, body, after);
+
+  b.SetInsertPoint(body);
+  define(op.getInductionVar(), iv);
+  Regs held(phis.begin(), phis.end());
+  defineLike(op.getRegionIterArgs(), op.getInitArgs(), held);
+  if (failed(emitBlock(*op.getBody()))) return failure();
+  llvm::BasicBlock* latch = b.GetInsertBlock();
+  iv->addIncoming(b.CreateAdd(iv, step), latch);
+  addIncoming(phis, flat(op.getBody()->getTerminator()->getOperands()), latch);
+  hintUnroll(b.CreateBr(header), op);
+
+  b.SetInsertPoint(after);
+  defineLike(op.getResults(), op.getInitArgs(), held);
+  return success();
+}
+
+LogicalResult Emitter::emitIf(scf::IfOp op) {
+  auto* thenBlock = llvm::BasicBlock::Create(context_, "then", function_);
+  auto* elseBlock = op.elseBlock() ? llvm::BasicBlock::Create(context_, "else", function_) : nullptr;
+  auto* after = llvm::BasicBlock::Create(context_, "endif", function_);
+  b.CreateCondBr(scalar(op.getCondition()), thenBlock, elseBlock ? elseBlock : after);
+
+  b.SetInsertPoint(thenBlock);
+  if (failed(emitBlock(*op.thenBlock()))) return failure();
+  auto yielded = op.thenBlock()->getTerminator()->getOperands();
+  Regs thenValues = flat(yielded);
+  llvm::BasicBlock* thenEnd = b.GetInsertBlock();
+  b.CreateBr(after);
+  if (!elseBlock) {
+    b.SetInsertPoint(after);
+    return success();
+  }
+  b.SetInsertPoint(elseBlock);
+  if (failed(emitBlock(*op.elseBlock()))) return failure();
+  Regs elseValues = flat(op.elseBlock()->getTerminator()->getOperands());
+  llvm::BasicBlock* elseEnd = b.GetInsertBlock();
+  b.CreateBr(after);
+
+  b.SetInsertPoint(after);
+  auto phis = makePhis(b, thenValues, thenEnd);
+  addIncoming(phis, elseValues, elseEnd);
+  defineLike(op.getResults(), yielded, Regs(phis.begin(), phis.end()));
+  return success();
+}
+
+LogicalResult Emitter::emitWhile(scf::WhileOp op) {
+  llvm::BasicBlock* entering = b.GetInsertBlock();
+  auto* header = llvm::BasicBlock::Create(context_, "while", function_);
+  auto* body = llvm::BasicBlock::Create(context_, "while.body", function_);
+  auto* after = llvm::BasicBlock::Create(context_, "while.end", function_);
+  Regs init = flat(op.getInits());
+  b.CreateBr(header);
+
+  b.SetInsertPoint(header);
+  auto phis = makePhis(b, init, entering);
+  defineLike(op.getBeforeArguments(), op.getInits(), Regs(phis.begin(), phis.end()));
+  if (failed(emitBlock(*op.getBeforeBody()))) return failure();
+  auto condition = op.getConditionOp();
+  Regs passed = flat(condition.getArgs());
+  b.CreateCondBr(scalar(condition.getCondition()), body, after);
+
+  b.SetInsertPoint(body);
+  defineLike(op.getAfterArguments(), condition.getArgs(), passed);
+  if (failed(emitBlock(*op.getAfterBody()))) return failure();
+  addIncoming(phis, flat(op.getYieldOp().getOperands()), b.GetInsertBlock());
+  b.CreateBr(header);
+
+  b.SetInsertPoint(after);
+  defineLike(op.getResults(), condition.getArgs(), passed);
+  return success();
+}
+
+}  // namespace tile::ir

@@ -1,0 +1,314 @@
+// emitter.cpp - the kernel function, the values of tile IR, and the switch from ops to their lowerings.
+#include "compiler/gpu/lowering/emitter.h"
+
+#include "compiler/diagnostics.h"
+#include "compiler/gpu/lowering/debug_info.h"
+#include "compiler/gpu/lowering/lowering.h"
+#include "compiler/gpu/lowering/smem_lowering.h"
+#include "compiler/gpu/lowering/gpu_math.h"
+#include "compiler/gpu/scratch.h"
+#include "compiler/targets/nvptx.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
+
+namespace tile::ir {
+using namespace mlir;
+
+Emitter::Emitter(func::FuncOp kernel, const Target& target, const CompileOptions& options, llvm::LLVMContext& context,
+                 KernelBinary& info)
+    : b(context), target(target), options(options), info(info), kernel_(kernel), context_(context) {
+  facts_ = std::make_unique<Facts>(kernel.getOperation());
+  math_ = std::make_unique<GpuMath>(options.fastMath);
+}
+Emitter::~Emitter() = default;
+
+const MathHooks& Emitter::math() const { return *math_; }
+
+// ---- values
+
+llvm::ArrayRef<llvm::Value*> Emitter::regs(Value tile) const { return values_.find(tile)->second; }
+const ViewValue& Emitter::view(Value value) const { return views_.find(value)->second; }
+void Emitter::define(Value value, Regs registers) { values_[value] = std::move(registers); }
+void Emitter::defineView(Value value, ViewValue view) { views_[value] = std::move(view); }
+
+const layout::Layout& Emitter::layoutOf(Value tile) const {
+  auto& slot = layouts_[tile.getType()];
+  if (!slot) {
+    auto found = ir::layoutOf(tile.getType());
+    if (!found) found = layout::Layout({}, {}, {{layout::kReplicated, target.lanes, 0}}, {{layout::kReplicated, numWarps_, 0}});
+    slot = std::make_unique<layout::Layout>(std::move(*found));
+  }
+  return *slot;
+}
+
+llvm::Type* Emitter::typeOf(Type type) {
+  if (auto tensor = dyn_cast<RankedTensorType>(type)) type = tensor.getElementType();
+  if (isa<PtrType>(type)) return b.getPtrTy(1);
+  if (isa<SmemType>(type)) return b.getPtrTy(3);
+  if (type.isIndex()) return b.getInt64Ty();
+  return llvmType(context_, type);
+}
+llvm::Type* Emitter::elementType(Value value) { return typeOf(value.getType()); }
+
+Regs Emitter::flat(Value value) const {
+  auto it = views_.find(value);
+  if (it == views_.end()) return values_.find(value)->second;
+  Regs all{it->second.ptr};
+  all.append(it->second.dims.begin(), it->second.dims.end());
+  all.append(it->second.strides.begin(), it->second.strides.end());
+  return all;
+}
+
+void Emitter::defineFlat(Value value, Regs all) {
+  auto type = dyn_cast<ViewType>(value.getType());
+  if (!type) return define(value, std::move(all));
+  ViewValue view{all[0], {}, {}};
+  view.dims.append(all.begin() + 1, all.begin() + 1 + type.getRank());
+  view.strides.append(all.begin() + 1 + type.getRank(), all.end());
+  defineView(value, std::move(view));
+}
+
+// ---- the kernel
+
+namespace {
+
+/// One .param per slot of the ABI.
+llvm::Type* slotType(llvm::IRBuilder<>& b, llvm::Type* type) { return type->isIntegerTy(1) ? b.getInt8Ty() : type; }
+
+/// Layouts come from assign_layouts; a tile without one, or for another number of warps, is a compiler bug to report.
+LogicalResult checkLayouts(func::FuncOp kernel, int warps, int lanes) {
+  auto check = [&](Operation* op, Type type) -> LogicalResult {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    if (!tensor) return success();
+    auto layout = layoutOf(tensor);
+    if (!layout) return op->emitOpError() << "has a tile without a layout: " << type;
+    if (layout->numWarps() == warps && layout->numLanes() == lanes) return success();
+    return op->emitOpError() << "expected a layout over " << warps << " warps of " << lanes << " lanes, found " << type;
+  };
+  WalkResult result = kernel.walk([&](Operation* op) {
+    for (Type type : op->getResultTypes())
+      if (failed(check(op, type))) return WalkResult::interrupt();
+    for (Region& region : op->getRegions())
+      for (Block& block : region)
+        for (Type type : block.getArgumentTypes())
+          if (failed(check(op, type))) return WalkResult::interrupt();
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
+}  // namespace
+
+LogicalResult Emitter::beginKernel() {
+  auto warps = kernel_->getAttrOfType<IntegerAttr>("tile.num_warps");
+  if (!warps) return kernel_.emitError("the kernel has no tile.num_warps: layouts are not assigned yet");
+  numWarps_ = static_cast<int>(warps.getInt());
+  if (failed(checkLayouts(kernel_, numWarps_, target.lanes))) return failure();
+
+  module_ = std::make_unique<llvm::Module>(kernel_.getSymName(), context_);
+  setNvptxTarget(*module_, target);
+  bool usesRing = false;
+  kernel_.walk([&](Operation* op) { usesRing |= isa<PrintOp, AssertOp>(op); });
+
+  SmallVector<llvm::Type*> types;
+  for (BlockArgument arg : kernel_.getArguments()) {
+    if (auto view = dyn_cast<ViewType>(arg.getType())) {
+      types.push_back(b.getPtrTy(1));
+      types.append(2 * view.getRank(), b.getInt64Ty());
+    } else {
+      types.push_back(slotType(b, typeOf(arg.getType())));
+    }
+  }
+  if (usesRing) types.push_back(b.getPtrTy(1));
+  function_ = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), types, false), llvm::GlobalValue::ExternalLinkage,
+                                     kernel_.getSymName(), *module_);
+  function_->setCallingConv(llvm::CallingConv::PTX_Kernel);
+  function_->addFnAttr("nvvm.reqntid", std::to_string(numThreads()));
+  function_->addFnAttr(llvm::Attribute::NoUnwind);
+  if (options.lineInfo) debugInfo_ = std::make_unique<DebugInfo>(*module_, *function_, kernel_);
+
+  auto* entry = llvm::BasicBlock::Create(context_, "entry", function_);
+  auto* body = llvm::BasicBlock::Create(context_, "body", function_);
+  b.SetInsertPoint(entry);
+  auto* tid = b.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, {});
+  tid->addRangeRetAttr(llvm::ConstantRange(llvm::APInt(32, 0), llvm::APInt(32, numThreads())));
+  thread_ = tid;
+  lane_ = b.CreateAnd(tid, i32(target.lanes - 1), "lane");
+  warp_ = b.CreateUDiv(tid, i32(target.lanes), "warp");
+  unsigned slot = 0;
+  for (BlockArgument arg : kernel_.getArguments()) {
+    if (auto view = dyn_cast<ViewType>(arg.getType())) {
+      Regs all;
+      for (unsigned i = 0; i < 1 + 2 * view.getRank(); ++i) all.push_back(function_->getArg(slot++));
+      defineFlat(arg, std::move(all));
+    } else {
+      llvm::Value* value = function_->getArg(slot++);
+      if (typeOf(arg.getType())->isIntegerTy(1)) value = b.CreateTrunc(value, b.getInt1Ty());
+      define(arg, value);
+    }
+  }
+  if (usesRing) debugRing_ = function_->getArg(slot);
+  info.uses_debug_ring = usesRing;
+  entryEnd_ = b.CreateBr(body);
+  b.SetInsertPoint(body);
+  return success();
+}
+
+std::unique_ptr<llvm::Module> Emitter::run() {
+  if (failed(beginKernel())) return nullptr;
+  if (!llvm::hasSingleElement(kernel_.getBody())) {
+    kernel_.emitError("the kernel must be one block of structured control flow");
+    return nullptr;
+  }
+  if (failed(emitBlock(kernel_.getBody().front()))) return nullptr;
+  b.CreateRetVoid();
+  if (debugInfo_) debugInfo_->finish();
+  info.threads = static_cast<uint32_t>(numThreads());
+  return std::move(module_);
+}
+
+// ---- ops
+
+LogicalResult Emitter::emitBlock(Block& block) {
+  for (Operation& op : block.without_terminator()) {
+    if (debugInfo_) debugInfo_->setLocation(b, op.getLoc());
+    if (failed(emitOp(&op))) return failure();
+  }
+  return success();
+}
+
+FailureOr<Regs> Emitter::inlineRegion(Region& region, llvm::ArrayRef<llvm::Value*> arguments) {
+  Block& block = region.front();
+  for (auto [arg, value] : llvm::zip(block.getArguments(), arguments)) define(arg, value);
+  if (failed(emitBlock(block))) return failure();
+  Regs results;
+  for (Value value : block.getTerminator()->getOperands()) results.push_back(scalar(value));
+  return results;
+}
+
+LogicalResult Emitter::emitElementwiseOp(Operation* op) {
+  size_t count = 1;
+  const layout::Layout* layout = nullptr;
+  if (isa<RankedTensorType>(op->getResult(0).getType())) {
+    layout = &layoutOf(op->getResult(0));
+    count = layout->numRegs();
+  }
+  SmallVector<Regs, 2> results(op->getNumResults());
+  for (size_t reg = 0; reg < count; ++reg) {
+    if (layout && layout->isRegPadding(static_cast<int>(reg))) {
+      for (auto [i, list] : llvm::enumerate(results)) list.push_back(llvm::PoisonValue::get(elementType(op->getResult(i))));
+      continue;
+    }
+    SmallVector<llvm::Value*, 3> args;
+    for (Value operand : op->getOperands()) {
+      llvm::ArrayRef<llvm::Value*> held = regs(operand);
+      args.push_back(isa<RankedTensorType>(operand.getType()) ? held[reg] : held[0]);
+    }
+    auto values = emitElementwise(b, op, args, *math_);
+    if (values.size() != results.size()) return op->emitOpError("is not supported on GPU targets");
+    for (auto [list, value] : llvm::zip(results, values)) list.push_back(value);
+  }
+  for (auto [result, list] : llvm::zip(op->getResults(), results)) define(result, std::move(list));
+  return success();
+}
+
+LogicalResult Emitter::emitConstant(arith::ConstantOp op) {
+  auto elements = dyn_cast<DenseElementsAttr>(op.getValue());
+  if (!elements) {
+    llvm::Constant* value = llvmConstant(context_, op.getValue());
+    if (op.getType().isIndex()) value = b.getInt64(cast<IntegerAttr>(op.getValue()).getInt());
+    define(op.getResult(), value);
+    return success();
+  }
+  const layout::Layout& layout = layoutOf(op.getResult());
+  if (elements.isSplat()) {
+    llvm::Constant* value = llvmConstant(context_, elements.getSplatValue<TypedAttr>());
+    define(op.getResult(), Regs(layout.numRegs(), value));
+    return success();
+  }
+  return emitConstantTable(*this, op, elements);
+}
+
+LogicalResult Emitter::emitOp(Operation* op) {
+  using R = LogicalResult;
+  return llvm::TypeSwitch<Operation*, R>(op)
+      // ---- scalars, pointers, views
+      .Case<arith::ConstantOp>([&](auto o) { return emitConstant(o); })
+      .Case<ProgramIdOp, NumProgramsOp>([&](auto o) { return emitGridOp(*this, o); })
+      .Case<arith::IndexCastOp>([&](auto o) {
+        define(o.getResult(), b.CreateSExtOrTrunc(scalar(o.getIn()), elementType(o.getResult())));
+        return success();
+      })
+      .Case<arith::IndexCastUIOp>([&](auto o) {
+        define(o.getResult(), b.CreateZExtOrTrunc(scalar(o.getIn()), elementType(o.getResult())));
+        return success();
+      })
+      .Case<PtrAddOp, PtrToIntOp, IntToPtrOp, MakeViewOp, ViewPtrOp, ViewDimOp, ViewStrideOp>(
+          [&](Operation* o) { return emitPointerOp(*this, o); })
+      .Case<AssumeOp>([&](auto o) {
+        define(o.getResult(), Regs(regs(o.getValue())));
+        return success();
+      })
+      .Case<AssumeTrueOp>([&](auto o) {
+        b.CreateAssumption(scalar(o.getCondition()));
+        return success();
+      })
+      // ---- memory
+      .Case<LoadOp>([&](auto o) { return emitLoad(*this, o); })
+      .Case<StoreOp>([&](auto o) { return emitStore(*this, o); })
+      .Case<GatherOp>([&](auto o) { return emitGather(*this, o); })
+      .Case<ScatterOp>([&](auto o) { return emitScatter(*this, o); })
+      .Case<AtomicRmwOp>([&](auto o) { return emitAtomicRmw(*this, o); })
+      .Case<AtomicCasOp>([&](auto o) { return emitAtomicCas(*this, o); })
+      // ---- shapes and layouts
+      .Case<IotaOp>([&](auto o) { return emitIota(*this, o); })
+      .Case<SplatOp>([&](auto o) { return emitSplat(*this, o); })
+      .Case<BroadcastOp>([&](auto o) { return emitBroadcast(*this, o); })
+      .Case<ReshapeOp>([&](auto o) { return emitReshape(*this, o); })
+      .Case<TransOp>([&](auto o) { return emitTrans(*this, o); })
+      .Case<CatOp>([&](auto o) { return emitCat(*this, o); })
+      .Case<ExtractOp>([&](auto o) { return emitExtract(*this, o); })
+      .Case<TakeOp>([&](auto o) { return emitTake(*this, o); })
+      .Case<ConvertOp>([&](auto o) { return emitConvert(*this, o); })
+      .Case<ItemOp>([&](auto o) {
+        define(o.getResult(), scalar(o.getSource()));  // laid out so that every thread holds the element
+        return success();
+      })
+      // ---- across elements
+      .Case<ReduceOp>([&](auto o) { return emitReduce(*this, o); })
+      .Case<ScanOp>([&](auto o) { return emitScan(*this, o); })
+      .Case<BarrierOp>([&](auto) {
+        barrier();
+        return success();
+      })
+      // ---- control flow
+      .Case<scf::ForOp>([&](auto o) { return emitFor(o); })
+      .Case<scf::IfOp>([&](auto o) { return emitIf(o); })
+      .Case<scf::WhileOp>([&](auto o) { return emitWhile(o); })
+      // ---- debugging
+      .Case<PrintOp>([&](auto o) { return emitPrint(*this, o); })
+      .Case<AssertOp>([&](auto o) { return emitAssert(*this, o); })
+      .Default([&](Operation* o) -> R {
+        if (isSmemOp(o)) return emitSmemOp(*this, o);
+        if (isElementwise(o)) return emitElementwiseOp(o);
+        return o->emitOpError("is not supported on GPU targets");
+      });
+}
+
+llvm::Value* Emitter::debugRing() { return debugRing_; }
+
+uint32_t Emitter::debugSite(DebugSite site) {
+  info.debug_sites.push_back(std::move(site));
+  return static_cast<uint32_t>(info.debug_sites.size() - 1);
+}
+
+llvm::Value* Emitter::scratch(Operation* op) {
+  auto offset = op->getAttrOfType<IntegerAttr>(kScratchAttr);
+  if (!offset) {
+    op->emitOpError("needs scratch in shared memory but place_buffers gave it none (a bug of the compiler)");
+    return llvm::PoisonValue::get(b.getPtrTy(3));
+  }
+  return shared(offset.getInt());
+}
+
+}  // namespace tile::ir

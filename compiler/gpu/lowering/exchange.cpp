@@ -1,0 +1,112 @@
+// exchange.cpp - see exchange.h.
+#include "compiler/gpu/lowering/exchange.h"
+
+#include <numeric>
+#include <set>
+
+#include "compiler/gpu/lowering/access.h"
+#include "compiler/layout/exchange.h"
+
+namespace tile::ir {
+namespace {
+
+// Byte offset of the thread's own origin.
+llvm::Value* threadOffset(Emitter& e, const layout::Layout& layout, llvm::ArrayRef<int64_t> byteStride) {
+  llvm::Value* offset = nullptr;
+  for (int dim = 0; dim < layout.rank(); ++dim) {
+    if (layout.maxThreadCoord(dim) == 0) continue;
+    llvm::Value* part = e.b.CreateMul(e.threadCoord(layout, dim), e.i32(byteStride[dim]));
+    offset = offset ? e.b.CreateAdd(offset, part) : part;
+  }
+  return offset ? offset : e.i32(0);
+}
+
+int64_t constantOffset(const layout::Coord& coord, llvm::ArrayRef<int64_t> byteStride) {
+  int64_t byte = 0;
+  for (size_t dim = 0; dim < coord.size(); ++dim) byte += coord[dim] * byteStride[dim];
+  return byte;
+}
+
+std::vector<int64_t> rowMajorStrides(const layout::Shape& shape, int elementBytes) {
+  std::vector<int64_t> strides(shape.size());
+  int64_t next = elementBytes;
+  for (size_t dim = shape.size(); dim-- > 0;) {
+    strides[dim] = next;
+    next *= shape[dim];
+  }
+  return strides;
+}
+
+// Widest access of a linear buffer: along its last dim, never across the tile's edge or an odd row or offset.
+int linearVector(const layout::Layout& layout, const layout::Shape& shape, const layout::Coord& offset, int bytes) {
+  if (layout.rank() == 0) return 1;
+  int last = layout.rank() - 1;
+  int64_t vector = std::gcd<int64_t>(layout.runLength(last), std::max(1, 16 / bytes));
+  vector = std::gcd(vector, shape[last]);
+  vector = std::gcd(vector, layout.shape()[last]);
+  vector = std::gcd(vector, offset[last]);
+  return static_cast<int>(vector & -vector);
+}
+
+}  // namespace
+
+Regs exchangeThrough(Emitter& e, llvm::Value* base, llvm::ArrayRef<llvm::Value*> values, const layout::Layout& from,
+                     const layout::Layout& to, bool warpLocal) {
+  llvm::Type* element = values[0]->getType();
+  layout::Exchange plan = layout::planExchange(from, to, memoryBytes(element));
+  llvm::Value* into = e.b.CreatePtrAdd(base, threadOffset(e, from, plan.byteStride));
+  // Replicas write the same bytes to the same place: one warp's worth is enough when warps repeat each other.
+  llvm::Value* first = warpLocal || from.warpReplicas() == 1 ? nullptr : e.isFirstReplica(from);
+  std::set<layout::Coord> written;
+  for (const auto& run : from.runs(plan.minor, plan.storeVector)) {
+    layout::Coord start = from.regCoord(run[0]);
+    if (from.isRegPadding(run[0]) || !written.insert(start).second) continue;
+    Regs group;
+    for (int reg : run) group.push_back(values[reg]);
+    storeVector(e, e.b.CreatePtrAdd(into, e.i32(plan.address(start))), group, first);
+  }
+  if (warpLocal) e.syncWarp();
+  else e.barrier();
+  llvm::Value* out = e.b.CreatePtrAdd(base, threadOffset(e, to, plan.byteStride));
+  Regs result(to.numRegs(), llvm::PoisonValue::get(element));
+  for (const auto& run : to.runs(plan.minor, plan.loadVector)) {
+    if (to.isRegPadding(run[0])) continue;
+    Regs group = loadVector(e, e.b.CreatePtrAdd(out, e.i32(plan.address(to.regCoord(run[0])))), element, plan.loadVector);
+    for (auto [reg, value] : llvm::zip(run, group)) result[reg] = value;
+  }
+  return result;
+}
+
+void storeLinear(Emitter& e, llvm::Value* base, const layout::Shape& shape, const layout::Layout& layout,
+                 llvm::ArrayRef<llvm::Value*> values, const layout::Coord& offset) {
+  int bytes = memoryBytes(values[0]->getType()), vector = linearVector(layout, shape, offset, bytes);
+  auto strides = rowMajorStrides(shape, bytes);
+  llvm::Value* origin = e.b.CreatePtrAdd(base, e.b.CreateAdd(threadOffset(e, layout, strides), e.i32(constantOffset(offset, strides))));
+  llvm::Value* first = e.isFirstReplica(layout);
+  std::set<layout::Coord> written;
+  for (const auto& run : layout.runs(std::max(0, layout.rank() - 1), vector)) {
+    layout::Coord start = layout.regCoord(run[0]);
+    if (layout.isRegPadding(run[0]) || !written.insert(start).second) continue;
+    Regs group;
+    for (int reg : run) group.push_back(values[reg]);
+    storeVector(e, e.b.CreatePtrAdd(origin, e.i32(constantOffset(start, strides))), group, e.andAll({first, e.inTile(layout, run[0])}));
+  }
+}
+
+Regs loadLinear(Emitter& e, llvm::Value* base, const layout::Shape& shape, const layout::Layout& layout, llvm::Type* element,
+                const layout::Coord& offset) {
+  int bytes = memoryBytes(element), vector = linearVector(layout, shape, offset, bytes);
+  auto strides = rowMajorStrides(shape, bytes);
+  llvm::Value* origin = e.b.CreatePtrAdd(base, e.b.CreateAdd(threadOffset(e, layout, strides), e.i32(constantOffset(offset, strides))));
+  Regs result(layout.numRegs(), llvm::PoisonValue::get(element));
+  for (const auto& run : layout.runs(std::max(0, layout.rank() - 1), vector)) {
+    layout::Coord start = layout.regCoord(run[0]);
+    if (layout.isRegPadding(run[0])) continue;
+    llvm::Value* ptr = e.b.CreatePtrAdd(origin, e.i32(constantOffset(start, strides)));
+    Regs group = loadVector(e, ptr, element, vector, e.inTile(layout, run[0]));
+    for (auto [reg, value] : llvm::zip(run, group)) result[reg] = value;
+  }
+  return result;
+}
+
+}  // namespace tile::ir

@@ -1,0 +1,18 @@
+// exchange.h - tiles through shared memory, as LLVM IR.
+#pragma once
+#include "compiler/gpu/lowering/emitter.h"
+
+namespace tile::ir {
+
+/// The tile under another layout of the same shape, through the layout::Exchange at `base`. Contains the wait between
+/// writing and reading (of the warp alone when `warpLocal`), none before or after.
+Regs exchangeThrough(Emitter& e, llvm::Value* base, llvm::ArrayRef<llvm::Value*> values, const layout::Layout& from,
+                     const layout::Layout& to, bool warpLocal);
+
+/// A row-major buffer of `shape`: writes a tile's elements at coordinate + offset; no waits.
+void storeLinear(Emitter& e, llvm::Value* base, const layout::Shape& shape, const layout::Layout& layout,
+                 llvm::ArrayRef<llvm::Value*> values, const layout::Coord& offset);
+Regs loadLinear(Emitter& e, llvm::Value* base, const layout::Shape& shape, const layout::Layout& layout, llvm::Type* element,
+                const layout::Coord& offset);
+
+}  // namespace tile::ir

@@ -1,0 +1,340 @@
+// memory.cpp - loads and stores of tiles in global memory: boxes of views with bounds, gathers and scatters with masks.
+//
+// Every access is cut into runs of neighbouring elements, as wide as alignment allows (16 bytes at most). Where the whole
+// tile can be in bounds but a run might straddle the edge, the code splits once: all in bounds -> wide accesses without
+// predicates; else -> accesses as wide as the predicates are constant. Addresses are 64-bit: uniform base + one offset per
+// thread; what registers add is uniform or constant.
+#include <set>
+
+#include "compiler/gpu/access_width.h"
+#include "compiler/gpu/lowering/access.h"
+#include "compiler/gpu/lowering/lowering.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace tile::ir {
+using namespace mlir;
+
+namespace {
+
+llvm::Constant* padConstant(Emitter& e, llvm::Type* element, Type mlirElement, std::optional<llvm::APFloat> pad) {
+  if (!pad) return llvm::Constant::getNullValue(element);
+  auto type = mlirElement;
+  if (isa<FloatType>(type)) {
+    llvm::APFloat value = *pad;
+    bool inexact = false;
+    value.convert(cast<FloatType>(type).getFloatSemantics(), llvm::APFloat::rmNearestTiesToEven, &inexact);
+    return llvmConstant(e.b.getContext(), FloatAttr::get(type, value));
+  }
+  return llvm::ConstantInt::getSigned(element, static_cast<int64_t>(pad->convertToDouble()));
+}
+
+// How a memory op reaches the elements of one run of registers.
+class Access {
+ public:
+  Access(Emitter& e, const layout::Layout& layout) : e(e), layout(layout) {}
+  virtual ~Access() = default;
+
+  AccessWidth width;
+  virtual llvm::Value* address(int reg) = 0;
+  /// Null: always inside.
+  virtual llvm::Value* predicate(int reg) = 0;
+  /// Condition under which no predicate is needed, or null when that cannot be said.
+  virtual llvm::Value* allInside() = 0;
+
+  // Registers of one access each; registers that are padding, or repeat another register's elements, are left out when
+  // `unique`.
+  std::vector<std::vector<int>> runs(int vector, bool unique) const {
+    std::vector<std::vector<int>> result;
+    if (layout.rank() == 0) return {{0}};
+    std::set<layout::Coord> seen;
+    for (auto& run : layout.runs(std::max(width.dim, 0), vector)) {
+      if (layout.isRegPadding(run[0])) continue;
+      if (unique && !seen.insert(layout.regCoord(run[0])).second) continue;
+      result.push_back(std::move(run));
+    }
+    return result;
+  }
+
+ protected:
+  Emitter& e;
+  const layout::Layout& layout;
+};
+
+// A box of a view. Tile dims are the last view dims.
+class BoxAccess : public Access {
+ public:
+  BoxAccess(Emitter& e, const layout::Layout& layout, Value viewValue, ValueRange indexValues, int elementBytes)
+      : Access(e, layout), view_(e.view(viewValue)), lead_(static_cast<int>(indexValues.size()) - layout.rank()) {
+    const Facts& facts = e.facts();
+    llvm::IRBuilder<>& b = e.b;
+    int rank = static_cast<int>(indexValues.size());
+    llvm::Value* start = nullptr;
+    for (int d = 0; d < rank; ++d) {
+      index_.push_back(b.CreateSExt(e.scalar(indexValues[d]), b.getInt64Ty()));
+      llvm::Value* offset = b.CreateMul(index_[d], view_.strides[d]);
+      start = start ? b.CreateAdd(start, offset) : offset;
+    }
+    bytes_ = elementBytes;
+    base_ = b.CreatePtrAdd(view_.ptr, b.CreateMul(start, e.i64(bytes_)));
+
+    width = widthUnder(boxWidth(facts, viewValue, indexValues, layout.shape(), bytes_), layout);
+    for (int d = 0; d < rank; ++d) neverNegative_.push_back(facts.rangeOf(indexValues[d]).min >= 0);
+
+    threadBase_ = base_;
+    for (int d = 0; d < layout.rank(); ++d) {
+      if (layout.maxThreadCoord(d) == 0) continue;
+      llvm::Value* offset = b.CreateZExt(e.threadCoord(layout, d), b.getInt64Ty());
+      if (d != width.dim) offset = b.CreateMul(offset, view_.strides[d + lead_]);
+      threadBase_ = b.CreatePtrAdd(threadBase_, b.CreateMul(offset, e.i64(bytes_)));
+    }
+  }
+
+  llvm::Value* address(int reg) override {
+    llvm::IRBuilder<>& b = e.b;
+    layout::Coord coord = layout.regCoord(reg);
+    int64_t along = width.dim >= 0 ? coord[width.dim] : 0;
+    if (width.dim >= 0) coord[width.dim] = 0;
+    llvm::Value*& row = rows_[coord];
+    if (!row) {
+      row = threadBase_;
+      llvm::Value* offset = nullptr;
+      for (int d = 0; d < layout.rank(); ++d) {
+        if (coord[d] == 0) continue;
+        llvm::Value* part = b.CreateMul(view_.strides[d + lead_], e.i64(coord[d] * bytes_));
+        offset = offset ? b.CreateAdd(offset, part) : part;
+      }
+      if (offset) row = b.CreatePtrAdd(row, offset);
+    }
+    return along ? b.CreatePtrAdd(row, e.i64(along * bytes_)) : row;
+  }
+
+  llvm::Value* predicate(int reg) override {
+    prepareBounds();
+    layout::Coord coord = layout.regCoord(reg);
+    llvm::Value* all = uniform_;
+    for (int d = 0; d < layout.rank(); ++d) {
+      if (!span_[d]) continue;
+      llvm::Value*& inside = inside_[{d, coord[d]}];
+      if (!inside) inside = e.b.CreateICmpULT(e.b.CreateAdd(relative_[d], e.i32(coord[d])), span_[d]);
+      all = all ? e.b.CreateAnd(all, inside) : inside;
+    }
+    return all;
+  }
+
+  llvm::Value* allInside() override {
+    llvm::IRBuilder<>& b = e.b;
+    llvm::Value* all = nullptr;
+    for (size_t d = 0; d < index_.size(); ++d) {
+      int64_t extent = static_cast<int>(d) < lead_ ? 1 : layout.shape()[d - lead_];
+      llvm::Value* fits = b.CreateICmpSLE(index_[d], b.CreateSub(view_.dims[d], e.i64(extent)));
+      if (!neverNegative_[d]) fits = b.CreateAnd(fits, b.CreateICmpSGE(index_[d], e.i64(0)));
+      all = all ? b.CreateAnd(all, fits) : fits;
+    }
+    return all;
+  }
+
+ private:
+  // Bounds as 32-bit comparisons: the part [low, low + span) of the tile's extent that is inside the view; uniform.
+  void prepareBounds() {
+    if (prepared_) return;
+    prepared_ = true;
+    llvm::IRBuilder<>& b = e.b;
+    span_.assign(layout.rank(), nullptr);
+    relative_.assign(layout.rank(), nullptr);
+    for (size_t d = 0; d < index_.size(); ++d) {
+      int tileDim = static_cast<int>(d) - lead_;
+      if (tileDim < 0 || layout.cover(tileDim) == 1) {
+        llvm::Value* inside = b.CreateICmpULT(index_[d], view_.dims[d]);  // negative indices are huge unsigned ones
+        uniform_ = uniform_ ? b.CreateAnd(uniform_, inside) : inside;
+        continue;
+      }
+      llvm::Value *extent = e.i64(layout.shape()[tileDim]), *zero = e.i64(0);
+      auto max = [&](llvm::Value* x, llvm::Value* y) { return b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, x, y); };
+      auto min = [&](llvm::Value* x, llvm::Value* y) { return b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, x, y); };
+      llvm::Value *index = index_[d], *low = nullptr;
+      if (!neverNegative_[d]) {
+        index = max(index, b.CreateNeg(extent));  // far below the view is as good as one tile below
+        low = b.CreateTrunc(max(b.CreateNeg(index), zero), b.getInt32Ty());
+      }
+      llvm::Value* limit = b.CreateTrunc(max(min(b.CreateSub(view_.dims[d], index), extent), zero), b.getInt32Ty());
+      relative_[tileDim] = e.threadCoord(layout, tileDim);
+      span_[tileDim] = limit;
+      if (low) {
+        relative_[tileDim] = b.CreateSub(relative_[tileDim], low);
+        span_[tileDim] = b.CreateBinaryIntrinsic(llvm::Intrinsic::usub_sat, limit, low);
+      }
+    }
+  }
+
+  const ViewValue& view_;
+  int lead_, bytes_ = 0;
+  llvm::SmallVector<llvm::Value*, 4> index_;
+  llvm::SmallVector<bool, 4> neverNegative_;
+  llvm::Value *base_ = nullptr, *threadBase_ = nullptr, *uniform_ = nullptr;
+  bool prepared_ = false;
+  std::vector<llvm::Value*> span_, relative_;
+  std::map<layout::Coord, llvm::Value*> rows_;
+  std::map<std::pair<int, int64_t>, llvm::Value*> inside_;
+};
+
+// Scalar base + offset tile, optional mask tile.
+class OffsetAccess : public Access {
+ public:
+  OffsetAccess(Emitter& e, const layout::Layout& layout, Value ptr, Value offsets, Value mask, int elementBytes)
+      : Access(e, layout), ptr_(e.scalar(ptr)), bytes_(elementBytes) {
+    if (offsets) offsets_ = e.regs(offsets);
+    if (mask) mask_ = e.regs(mask);
+    width = widthUnder(offsetWidth(e.facts(), ptr, offsets, mask, bytes_), layout);
+  }
+
+  llvm::Value* address(int reg) override {
+    if (offsets_.empty()) return ptr_;
+    llvm::Value* offset = e.b.CreateSExt(offsets_[reg], e.b.getInt64Ty());
+    return e.b.CreatePtrAdd(ptr_, e.b.CreateMul(offset, e.i64(bytes_)));
+  }
+  llvm::Value* predicate(int reg) override {
+    return e.andAll({mask_.empty() ? nullptr : mask_[mask_.size() == 1 ? 0 : reg], e.inTile(layout, reg)});
+  }
+  llvm::Value* allInside() override {
+    // A tree, so that many masks do not become one long chain.
+    llvm::SmallVector<llvm::Value*> all;
+    for (int reg = 0; reg < layout.numRegs(); ++reg)
+      if (!layout.isRegPadding(reg))
+        if (llvm::Value* p = predicate(reg)) all.push_back(p);
+    while (all.size() > 1) {
+      for (size_t i = 0; i + 1 < all.size(); i += 2) all[i / 2] = e.b.CreateAnd(all[i], all[i + 1]);
+      if (all.size() % 2) all[all.size() / 2] = all.back();
+      all.resize((all.size() + 1) / 2);
+    }
+    return all.empty() ? nullptr : all[0];
+  }
+
+ private:
+  llvm::Value* ptr_;
+  int bytes_;
+  llvm::ArrayRef<llvm::Value*> offsets_, mask_;
+};
+
+// One pass over all runs of `vector` registers. `checked`: with the access' predicates.
+Regs loadRuns(Emitter& e, Access& access, const layout::Layout& layout, int vector, bool checked, llvm::Type* element,
+              llvm::ArrayRef<llvm::Value*> fallback, CacheHint cache) {
+  Regs result(layout.numRegs(), llvm::PoisonValue::get(element));
+  for (const auto& run : access.runs(vector, /*unique=*/false)) {
+    Regs other;
+    for (int reg : run) other.push_back(fallback[fallback.size() == 1 ? 0 : reg]);
+    llvm::Value* predicate = checked ? access.predicate(run[0]) : nullptr;
+    Regs loaded = loadVector(e, access.address(run[0]), element, vector, predicate, other, cache);
+    for (auto [reg, value] : llvm::zip(run, loaded)) result[reg] = value;
+  }
+  return result;
+}
+
+void storeRuns(Emitter& e, Access& access, const layout::Layout& layout, int vector, bool checked,
+               llvm::ArrayRef<llvm::Value*> values, CacheHint cache) {
+  llvm::Value* first = e.isFirstReplica(layout);
+  for (const auto& run : access.runs(vector, /*unique=*/true)) {
+    Regs group;
+    for (int reg : run) group.push_back(values[reg]);
+    storeVector(e, access.address(run[0]), group, e.andAll({first, checked ? access.predicate(run[0]) : nullptr}), cache);
+  }
+}
+
+// Whether splitting into a fast and a checked path pays: wider accesses on the fast one.
+bool splits(Access& access, const layout::Layout& layout) {
+  return access.width.aligned > access.width.masked && !layout.isPadded();
+}
+
+// Emits `body(true)` where `fast` holds and `body(false)` elsewhere; the results are joined.
+Regs branch(Emitter& e, llvm::Value* fast, llvm::function_ref<Regs(bool)> body) {
+  llvm::Function* function = e.b.GetInsertBlock()->getParent();
+  llvm::LLVMContext& context = e.b.getContext();
+  auto* fastBlock = llvm::BasicBlock::Create(context, "inside", function);
+  auto* slowBlock = llvm::BasicBlock::Create(context, "edge", function);
+  auto* join = llvm::BasicBlock::Create(context, "join", function);
+  e.b.CreateCondBr(fast, fastBlock, slowBlock);
+  e.b.SetInsertPoint(fastBlock);
+  Regs fastValues = body(true);
+  auto* fastEnd = e.b.GetInsertBlock();
+  e.b.CreateBr(join);
+  e.b.SetInsertPoint(slowBlock);
+  Regs slowValues = body(false);
+  auto* slowEnd = e.b.GetInsertBlock();
+  e.b.CreateBr(join);
+  e.b.SetInsertPoint(join);
+  Regs result;
+  for (auto [a, c] : llvm::zip(fastValues, slowValues)) {
+    llvm::PHINode* phi = e.b.CreatePHI(a->getType(), 2);
+    phi->addIncoming(a, fastEnd);
+    phi->addIncoming(c, slowEnd);
+    result.push_back(phi);
+  }
+  return result;
+}
+
+// `make` builds the access anew on each path: addresses it caches must not cross between them.
+using MakeAccess = llvm::function_ref<std::unique_ptr<Access>()>;
+
+Regs emitLoadTile(Emitter& e, MakeAccess make, const layout::Layout& layout, llvm::Type* element,
+                  llvm::ArrayRef<llvm::Value*> fallback, CacheHint cache) {
+  auto access = make();
+  if (!splits(*access, layout))
+    return loadRuns(e, *access, layout, access->width.masked, true, element, fallback, cache);
+  return branch(e, access->allInside(), [&](bool fast) {
+    auto own = make();
+    return loadRuns(e, *own, layout, fast ? own->width.aligned : own->width.masked, !fast, element, fallback, cache);
+  });
+}
+
+void emitStoreTile(Emitter& e, MakeAccess make, const layout::Layout& layout, llvm::ArrayRef<llvm::Value*> values, CacheHint cache) {
+  auto access = make();
+  if (!splits(*access, layout)) return storeRuns(e, *access, layout, access->width.masked, true, values, cache);
+  branch(e, access->allInside(), [&](bool fast) {
+    auto own = make();
+    storeRuns(e, *own, layout, fast ? own->width.aligned : own->width.masked, !fast, values, cache);
+    return Regs();
+  });
+}
+
+}  // namespace
+
+LogicalResult emitLoad(Emitter& e, LoadOp op) {
+  const layout::Layout& layout = e.layoutOf(op.getResult());
+  llvm::Type* element = e.elementType(op.getResult());
+  auto pad = op.getPad();
+  llvm::Value* fallback = padConstant(e, element, getElementTypeOrSelf(op.getType()), pad);
+  auto make = [&] { return std::make_unique<BoxAccess>(e, layout, op.getView(), op.getIndices(), memoryBytes(element)); };
+  e.define(op.getResult(), emitLoadTile(e, make, layout, element, {fallback}, op.getCache()));
+  return success();
+}
+
+LogicalResult emitStore(Emitter& e, StoreOp op) {
+  const layout::Layout& layout = e.layoutOf(op.getValue());
+  int bytes = memoryBytes(e.elementType(op.getValue()));
+  auto make = [&] { return std::make_unique<BoxAccess>(e, layout, op.getView(), op.getIndices(), bytes); };
+  Regs values(e.regs(op.getValue()));
+  emitStoreTile(e, make, layout, values, op.getCache());
+  return success();
+}
+
+LogicalResult emitGather(Emitter& e, GatherOp op) {
+  if (isa<RankedTensorType>(op.getPtr().getType())) return op.emitOpError("through a tile of pointers must be raised first");
+  const layout::Layout& layout = e.layoutOf(op.getResult());
+  llvm::Type* element = e.elementType(op.getResult());
+  Regs fallback{llvm::Constant::getNullValue(element)};
+  if (op.getOther()) fallback = Regs(e.regs(op.getOther()));
+  auto make = [&] { return std::make_unique<OffsetAccess>(e, layout, op.getPtr(), op.getOffsets(), op.getMask(), memoryBytes(element)); };
+  e.define(op.getResult(), emitLoadTile(e, make, layout, element, fallback, op.getCache()));
+  return success();
+}
+
+LogicalResult emitScatter(Emitter& e, ScatterOp op) {
+  if (isa<RankedTensorType>(op.getPtr().getType())) return op.emitOpError("through a tile of pointers must be raised first");
+  const layout::Layout& layout = e.layoutOf(op.getValue());
+  int bytes = memoryBytes(e.elementType(op.getValue()));
+  auto make = [&] { return std::make_unique<OffsetAccess>(e, layout, op.getPtr(), op.getOffsets(), op.getMask(), bytes); };
+  Regs values(e.regs(op.getValue()));
+  emitStoreTile(e, make, layout, values, op.getCache());
+  return success();
+}
+
+}  // namespace tile::ir

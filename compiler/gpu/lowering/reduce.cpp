@@ -1,0 +1,186 @@
+// reduce.cpp - reductions along an axis: a balanced tree in each thread's registers, butterflies between lanes, a table in
+// shared memory between warps. Every thread that holds a slice of the result ends with it. The order is fixed by the layout,
+// so results are the same in every run. Padding never reaches the combiner's result.
+#include <algorithm>
+
+#include "compiler/gpu/across.h"
+#include "compiler/gpu/lowering/access.h"
+#include "compiler/gpu/lowering/combine.h"
+#include "compiler/gpu/lowering/lowering.h"
+
+namespace tile::ir {
+using namespace mlir;
+using layout::Coord;
+using layout::Digit;
+using layout::Layout;
+
+namespace {
+
+class Reduction {
+ public:
+  Reduction(Emitter& e, ReduceOp op)
+      : e(e), op_(op), axis_(static_cast<int>(op.getAxis())), source_(e.layoutOf(op.getSources()[0])),
+        result_(e.layoutOf(op.getResults()[0])), combine_(e, op.getCombiner()) {}
+
+  LogicalResult run() {
+    if (layout::conversion(source_.sliced(axis_), result_) == layout::Conversion::shared)
+      return op_.emitOpError() << "expected results laid out as the operands without the axis (a bug of assign_layouts)";
+    std::vector<Tuple> partial;
+    for (int reg = 0; reg < result_.numRegs(); ++reg) partial.push_back(inThread(reg));
+    acrossLanes(partial);
+    if (warpsAlong(source_, axis_) > 1) acrossWarps(partial);
+    for (auto [i, result] : llvm::enumerate(op_.getResults())) {
+      Regs values;
+      for (const Tuple& tuple : partial) values.push_back(tuple[i]);
+      e.define(result, std::move(values));
+    }
+    return failure(combine_.failed());
+  }
+
+ private:
+  int64_t extent() const { return source_.shape()[axis_]; }
+
+  // Whether the thread's element at register coordinate c of the axis is in the tile; null: always.
+  llvm::Value* valid(int64_t c) {
+    if (source_.maxThreadCoord(axis_) + c < extent()) return nullptr;
+    return e.b.CreateICmpULT(e.threadCoord(source_, axis_), e.i32(extent() - c));
+  }
+
+  Tuple tupleOf(int reg) {
+    Tuple tuple;
+    for (Value operand : op_.getSources()) tuple.push_back(e.regs(operand)[reg]);
+    return tuple;
+  }
+
+  Tuple inThread(int resultReg) {
+    Coord want = result_.regCoord(resultReg);
+    std::vector<std::pair<int64_t, int>> along;  // (axis coordinate, register)
+    for (int reg = 0; reg < source_.numRegs(); ++reg) {
+      Coord coord = source_.regCoord(reg);
+      int64_t at = coord[axis_];
+      coord[axis_] = 0;
+      if (coord == want && at < extent()) along.emplace_back(at, reg);
+    }
+    std::sort(along.begin(), along.end());
+    auto repeats = [](const auto& a, const auto& b) { return a.first == b.first; };  // replicas count once
+    along.erase(std::unique(along.begin(), along.end(), repeats), along.end());
+    return tree(along);
+  }
+
+  Tuple tree(llvm::ArrayRef<std::pair<int64_t, int>> along) {
+    if (along.size() == 1) return tupleOf(along[0].second);
+    size_t half = along.size() / 2;
+    Tuple low = tree(along.take_front(half)), high = tree(along.drop_front(half));
+    return combine_(low, high, valid(along[half].first));
+  }
+
+  void acrossLanes(std::vector<Tuple>& partial) {
+    int step = 1;
+    for (const Digit& digit : source_.lanes()) {
+      for (int distance = 1; digit.dim == axis_ && distance < digit.count; distance *= 2) butterfly(partial, step, digit, distance);
+      step *= digit.count;
+    }
+  }
+
+  // Lanes whose digits differ by `distance` combine; `step` is the digit's weight in the lane number.
+  void butterfly(std::vector<Tuple>& partial, int step, const Digit& digit, int distance) {
+    llvm::Value *highValid = nullptr, *isLow = nullptr;
+    if (source_.isPadded(axis_)) {
+      // The upper half of the pair starts `distance` steps above this digit's rounded-down value. All that was combined
+      // before starts at the lower digits' zero.
+      llvm::Value* value = e.b.CreateURem(e.b.CreateUDiv(e.lane(), e.i32(step)), e.i32(digit.count));
+      llvm::Value* inside = e.b.CreateAnd(value, e.i32(2 * distance - 1));
+      llvm::Value* coord = e.b.CreateSub(remainingCoord(step), e.b.CreateMul(inside, e.i32(digit.stride)));
+      coord = e.b.CreateAdd(coord, e.i32(int64_t{distance} * digit.stride));
+      highValid = e.b.CreateICmpULT(coord, e.i32(extent()));
+      isLow = e.b.CreateICmpULT(inside, e.i32(distance));
+    }
+    for (Tuple& tuple : partial) {
+      Tuple other = combine_.map(tuple, [&](llvm::Value* v) { return e.shuffleXor(v, step * distance); });
+      Tuple both = combine_(tuple, other);
+      // Without an upper half, both lanes keep the lower one's value.
+      tuple = highValid ? combine_.select(highValid, both, combine_.select(isLow, tuple, other)) : both;
+    }
+  }
+
+  // The thread's coordinate along the axis with the lane digits below `step` (combined already) at zero.
+  llvm::Value* remainingCoord(int step) {
+    std::vector<Digit> lanes;
+    int weight = 1;
+    for (Digit digit : source_.lanes()) {
+      lanes.push_back(weight < step ? Digit{layout::kReplicated, digit.count, 0} : digit);
+      weight *= digit.count;
+    }
+    llvm::Value *fromLane = e.digitSum(lanes, e.lane(), axis_), *fromWarp = e.digitSum(source_.warps(), e.warp(), axis_);
+    if (fromLane && fromWarp) return e.b.CreateAdd(fromLane, fromWarp);
+    return fromLane ? fromLane : fromWarp ? fromWarp : e.i32(0);
+  }
+
+  void acrossWarps(std::vector<Tuple>& partial) {
+    int64_t parts = warpsAlong(source_, axis_);
+    PartsTable table = partsTable(source_, axis_, parts, op_.getSources());
+    llvm::Value* base = e.scratch(op_);
+
+    // The warp's part number, and the first coordinate of each part (parts of padding only are left out).
+    std::vector<Digit> numbering;
+    std::vector<int64_t> firstCoord(parts, 0);
+    int weight = 1;
+    for (const Digit& digit : source_.warps()) {
+      numbering.push_back(digit.dim == axis_ ? Digit{axis_, digit.count, weight} : Digit{layout::kReplicated, digit.count, 0});
+      if (digit.dim != axis_) continue;
+      for (int64_t part = 0; part < parts; ++part) firstCoord[part] += part / weight % digit.count * digit.stride;
+      weight *= digit.count;
+    }
+    llvm::Value* part = e.digitSum(numbering, e.warp(), axis_);
+    llvm::Value* entry = nullptr;
+    for (int dim = 0; dim < result_.rank(); ++dim) {
+      if (dim == axis_ || result_.maxThreadCoord(dim) == 0) continue;
+      llvm::Value* offset = e.b.CreateMul(e.threadCoord(result_, dim), e.i32(table.strides[dim]));
+      entry = entry ? e.b.CreateAdd(entry, offset) : offset;
+    }
+    if (!entry) entry = e.i32(0);
+    auto place = [&](size_t operand, int reg, llvm::Value* at, int64_t constantPart) {
+      int64_t bytes = memoryBytes(e.elementType(op_.getSources()[operand]));
+      Coord coord = result_.regCoord(reg);
+      int64_t constant = constantPart * table.entries;
+      for (int dim = 0; dim < result_.rank(); ++dim) constant += coord[dim] * table.strides[dim];
+      llvm::Value* scaled = e.b.CreatePtrAdd(base, e.b.CreateMul(at, e.i32(bytes)));
+      return e.b.CreatePtrAdd(scaled, e.i32(table.operandOffset[operand] + constant * bytes));
+    };
+
+    llvm::Value* own = e.b.CreateAdd(entry, e.b.CreateMul(part, e.i32(table.entries)));
+    for (int reg = 0; reg < result_.numRegs(); ++reg)
+      for (size_t i = 0; i < partial[reg].size(); ++i) storeVector(e, place(i, reg, own, 0), {partial[reg][i]});
+    e.barrier();
+    for (int reg = 0; reg < result_.numRegs(); ++reg) {
+      std::vector<Tuple> tuples;
+      for (int64_t p = 0; p < parts; ++p) {
+        if (firstCoord[p] >= extent()) continue;
+        Tuple tuple;
+        for (size_t i = 0; i < partial[reg].size(); ++i)
+          tuple.push_back(loadVector(e, place(i, reg, entry, p), e.elementType(op_.getSources()[i]), 1)[0]);
+        tuples.push_back(std::move(tuple));
+      }
+      while (tuples.size() > 1) {
+        std::vector<Tuple> next;
+        for (size_t i = 0; i + 1 < tuples.size(); i += 2) next.push_back(combine_(tuples[i], tuples[i + 1]));
+        if (tuples.size() % 2) next.push_back(tuples.back());
+        tuples = std::move(next);
+      }
+      partial[reg] = tuples[0];
+    }
+  }
+
+  Emitter& e;
+  ReduceOp op_;
+  int axis_;
+  const Layout& source_;
+  const Layout& result_;
+  Combiner combine_;
+};
+
+}  // namespace
+
+LogicalResult emitReduce(Emitter& e, ReduceOp op) { return Reduction(e, op).run(); }
+
+}  // namespace tile::ir

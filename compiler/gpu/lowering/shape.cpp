@@ -1,0 +1,157 @@
+// shape.cpp - making, repeating, reshaping and converting tiles: renamed registers where threads keep their elements,
+// shared memory where not (see moves.h).
+#include "compiler/gpu/lowering/access.h"
+#include "compiler/gpu/lowering/exchange.h"
+#include "compiler/gpu/lowering/lowering.h"
+#include "compiler/gpu/moves.h"
+
+namespace tile::ir {
+using namespace mlir;
+
+namespace {
+
+Regs renamed(llvm::ArrayRef<llvm::Value*> source, llvm::ArrayRef<int> map, llvm::Type* element) {
+  Regs result;
+  for (int reg : map) result.push_back(reg < 0 ? llvm::PoisonValue::get(element) : source[reg]);
+  return result;
+}
+
+layout::Coord zeros(size_t rank) { return layout::Coord(rank, 0); }
+
+// Renames or exchanges as planned; a linear move goes through a row-major buffer of the source's shape, read at `offset`.
+LogicalResult emitMove(Emitter& e, Operation* op, const Move& move, const layout::Coord& offset) {
+  Value source = op->getOperand(0), result = op->getResult(0);
+  llvm::Type* element = e.elementType(result);
+  Regs values(e.regs(source));
+  switch (move.kind) {
+    case Move::rename:
+      e.define(result, renamed(values, move.map, element));
+      break;
+    case Move::exchange:
+      e.define(result, exchangeThrough(e, e.scratch(op), values, move.from, move.to, move.warpLocal));
+      break;
+    case Move::linear: {
+      const layout::Layout &from = e.layoutOf(source), &to = e.layoutOf(result);
+      llvm::Value* base = e.scratch(op);
+      storeLinear(e, base, from.shape(), from, values, zeros(from.rank()));
+      e.barrier();
+      // Reshape reads the buffer under the result's shape, extract a box of the source's.
+      const layout::Shape& shape = isa<ReshapeOp>(op) ? to.shape() : from.shape();
+      e.define(result, loadLinear(e, base, shape, to, element, offset));
+      break;
+    }
+  }
+  return success();
+}
+
+}  // namespace
+
+LogicalResult emitIota(Emitter& e, IotaOp op) {
+  const layout::Layout& layout = e.layoutOf(op.getResult());
+  llvm::Type* element = e.elementType(op.getResult());
+  llvm::Value* thread = e.b.CreateZExtOrTrunc(e.threadCoord(layout, 0), element);
+  Regs result;
+  for (int reg = 0; reg < layout.numRegs(); ++reg) {
+    llvm::Value* constant = llvm::ConstantInt::get(element, layout.regCoord(reg)[0] + static_cast<int64_t>(op.getStart()), true, true);
+    result.push_back(e.b.CreateAdd(thread, constant));
+  }
+  e.define(op.getResult(), std::move(result));
+  return success();
+}
+
+LogicalResult emitSplat(Emitter& e, SplatOp op) {
+  e.define(op.getResult(), Regs(e.layoutOf(op.getResult()).numRegs(), e.scalar(op.getValue())));
+  return success();
+}
+
+LogicalResult emitBroadcast(Emitter& e, BroadcastOp op) {
+  const layout::Layout &from = e.layoutOf(op.getSource()), &to = e.layoutOf(op.getResult());
+  layout::Layout slice = to;
+  for (int dim = 0; dim < to.rank(); ++dim)
+    if (from.shape()[dim] != to.shape()[dim]) slice = slice.sliced(dim);
+  if (layout::conversion(from, slice) == layout::Conversion::shared) {
+    return op.emitOpError() << "expected a source laid out as the result without the repeated dims (a bug of assign_layouts)";
+  }
+  std::vector<int> map = layout::registerMap(from, slice);
+  std::map<layout::Coord, int> held;
+  for (int reg = 0; reg < slice.numRegs(); ++reg) held.emplace(slice.regCoord(reg), map[reg]);
+  llvm::ArrayRef<llvm::Value*> source = e.regs(op.getSource());
+  llvm::Type* element = e.elementType(op.getResult());
+  Regs result;
+  for (int reg = 0; reg < to.numRegs(); ++reg) {
+    layout::Coord coord = to.regCoord(reg);
+    bool padding = to.isRegPadding(reg);
+    for (int dim = 0; dim < to.rank(); ++dim)
+      if (from.shape()[dim] != to.shape()[dim]) coord[dim] = 0;
+    auto it = held.find(coord);
+    int from = it == held.end() ? -1 : it->second;
+    result.push_back(padding || from < 0 ? llvm::PoisonValue::get(element) : source[from]);
+  }
+  e.define(op.getResult(), std::move(result));
+  return success();
+}
+
+LogicalResult emitConvert(Emitter& e, ConvertOp op) { return emitMove(e, op, planMove(op), {}); }
+LogicalResult emitTrans(Emitter& e, TransOp op) { return emitMove(e, op, planMove(op), {}); }
+LogicalResult emitReshape(Emitter& e, ReshapeOp op) {
+  return emitMove(e, op, planMove(op), zeros(e.layoutOf(op.getResult()).rank()));
+}
+LogicalResult emitExtract(Emitter& e, ExtractOp op) {
+  return emitMove(e, op, planMove(op), layout::Coord(op.getOffsets().begin(), op.getOffsets().end()));
+}
+
+LogicalResult emitCat(Emitter& e, CatOp op) {
+  CatMove move = planMove(op);
+  const layout::Layout& to = e.layoutOf(op.getResult());
+  llvm::Type* element = e.elementType(op.getResult());
+  if (move.isRename) {
+    Regs result;
+    for (auto [source, reg] : move.map)
+      result.push_back(source < 0 ? llvm::PoisonValue::get(element) : e.regs(op.getSources()[source])[reg]);
+    e.define(op.getResult(), std::move(result));
+    return success();
+  }
+  llvm::Value* base = e.scratch(op);
+  layout::Coord offset = zeros(to.rank());
+  for (Value source : op.getSources()) {
+    const layout::Layout& from = e.layoutOf(source);
+    storeLinear(e, base, to.shape(), from, Regs(e.regs(source)), offset);
+    offset[op.getAxis()] += from.shape()[op.getAxis()];
+  }
+  e.barrier();
+  e.define(op.getResult(), loadLinear(e, base, to.shape(), to, element, zeros(to.rank())));
+  return success();
+}
+
+// The source in shared memory, one read per element at its own index. Indices outside the axis read its last element.
+LogicalResult emitTake(Emitter& e, TakeOp op) {
+  llvm::IRBuilder<>& b = e.b;
+  const layout::Layout &from = e.layoutOf(op.getSource()), &to = e.layoutOf(op.getResult());
+  llvm::Type* element = e.elementType(op.getResult());
+  int64_t bytes = memoryBytes(element);
+  llvm::Value* base = e.scratch(op);
+  storeLinear(e, base, from.shape(), from, Regs(e.regs(op.getSource())), zeros(from.rank()));
+  e.barrier();
+  llvm::ArrayRef<llvm::Value*> indices = e.regs(op.getIndices());
+  Regs result(to.numRegs(), llvm::PoisonValue::get(element));
+  for (int reg = 0; reg < to.numRegs(); ++reg) {
+    if (to.isRegPadding(reg)) continue;
+    layout::Coord coord = to.regCoord(reg);
+    llvm::Value* at = nullptr;
+    for (int dim = 0; dim < from.rank(); ++dim) {
+      llvm::Value* index = nullptr;
+      if (dim == static_cast<int>(op.getAxis())) {
+        index = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, indices[reg], e.i32(from.shape()[dim] - 1));
+      } else {
+        index = b.CreateAdd(e.threadCoord(to, dim), e.i32(coord[dim]));
+      }
+      at = at ? b.CreateAdd(b.CreateMul(at, e.i32(from.shape()[dim])), index) : index;
+    }
+    llvm::Value* ptr = b.CreatePtrAdd(base, b.CreateMul(at, e.i32(bytes)));
+    result[reg] = loadVector(e, ptr, element, 1, e.inTile(to, reg))[0];
+  }
+  e.define(op.getResult(), std::move(result));
+  return success();
+}
+
+}  // namespace tile::ir

@@ -1,0 +1,99 @@
+// moves.cpp - rename where threads keep their elements, else shared memory.
+#include "compiler/gpu/moves.h"
+
+namespace tile::ir {
+using namespace mlir;
+
+int elementBytes(Type type) {
+  Type element = getElementTypeOrSelf(type);
+  if (isa<PtrType>(element)) return 8;
+  return static_cast<int>((element.getIntOrFloatBitWidth() + 7) / 8);
+}
+
+namespace {
+
+layout::Layout layoutOrDie(Value value) { return *layoutOf(value.getType()); }
+
+int64_t tileBytes(Type type) { return cast<RankedTensorType>(type).getNumElements() * elementBytes(type); }
+
+layout::Shape shapeOf(Value value) {
+  auto shape = cast<RankedTensorType>(value.getType()).getShape();
+  return {shape.begin(), shape.end()};
+}
+
+}  // namespace
+
+Move planConvert(const layout::Layout& from, const layout::Layout& to, int bytes) {
+  Move move;
+  if (layout::conversion(from, to) != layout::Conversion::shared) {
+    move.map = layout::registerMap(from, to);
+    return move;
+  }
+  move.kind = Move::exchange;
+  move.from = from;
+  move.to = to;
+  move.bytes = layout::planExchange(from, to, bytes).bytes;
+  move.warpLocal = layout::isWarpLocal(from, to);
+  return move;
+}
+
+Move planMove(ConvertOp op) {
+  return planConvert(layoutOrDie(op.getSource()), layoutOrDie(op.getResult()), elementBytes(op.getType()));
+}
+
+Move planMove(TransOp op) {
+  std::vector<int> permutation(op.getPermutation().begin(), op.getPermutation().end());
+  return planConvert(layoutOrDie(op.getSource()).transposed(permutation), layoutOrDie(op.getResult()), elementBytes(op.getType()));
+}
+
+Move planMove(ReshapeOp op) {
+  if (auto moved = layoutOrDie(op.getSource()).reshaped(shapeOf(op.getResult())))
+    return planConvert(*moved, layoutOrDie(op.getResult()), elementBytes(op.getType()));
+  // The other way round may exist: the result's elements seen in the source's shape.
+  if (auto moved = layoutOrDie(op.getResult()).reshaped(shapeOf(op.getSource())))
+    return planConvert(layoutOrDie(op.getSource()), *moved, elementBytes(op.getType()));
+  Move move;
+  move.kind = Move::linear;
+  move.bytes = tileBytes(op.getType());
+  return move;
+}
+
+Move planMove(ExtractOp op) {
+  Move move;
+  layout::Coord offset(op.getOffsets().begin(), op.getOffsets().end());
+  if (auto map = layout::shiftedRegisterMap(layoutOrDie(op.getSource()), layoutOrDie(op.getResult()), offset)) {
+    move.map = std::move(*map);
+    return move;
+  }
+  move.kind = Move::linear;
+  move.bytes = tileBytes(op.getSource().getType());
+  return move;
+}
+
+CatMove planMove(CatOp op) {
+  CatMove move;
+  layout::Layout to = layoutOrDie(op.getResult());
+  int axis = static_cast<int>(op.getAxis());
+  move.map.assign(to.numRegs(), {-1, -1});
+  move.isRename = true;
+  int64_t start = 0;
+  for (auto [i, source] : llvm::enumerate(op.getSources())) {
+    layout::Layout from = layoutOrDie(source);
+    int64_t end = start + from.shape()[axis];
+    bool fits = layout::sameThreads(from, to) && !from.isPadded(axis);
+    for (int reg = 0; fits && reg < from.numRegs(); ++reg) {
+      layout::Coord coord = from.regCoord(reg);
+      coord[axis] += start;
+      // Quadratic in the registers, which are few.
+      for (int into = 0; into < to.numRegs(); ++into)
+        if (to.regCoord(into) == coord) move.map[into] = {static_cast<int>(i), reg};
+    }
+    move.isRename &= fits;
+    start = end;
+  }
+  for (int reg = 0; reg < to.numRegs(); ++reg) move.isRename &= move.map[reg].first >= 0 || to.isRegPadding(reg);
+  if (!move.isRename) move.bytes = tileBytes(op.getType());
+  return move;
+}
+
+}  // namespace tile::ir

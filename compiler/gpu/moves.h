@@ -1,0 +1,39 @@
+// moves.h - how ops that only rearrange elements do it once layouts are known: by renaming registers, or through shared
+// memory. Shared by place_buffers (who needs scratch) and the lowering (what to emit).
+#pragma once
+#include <vector>
+
+#include "compiler/dialect/dialect.h"
+#include "compiler/layout/exchange.h"
+
+namespace tile::ir {
+
+struct Move {
+  enum Kind {
+    rename,    ///< result register i is source register map[i] (-1: padding)
+    exchange,  ///< through shared memory, both sides in one coordinate system: layout::Exchange from `from` to `to`
+    linear,    ///< through a row-major buffer
+  } kind = rename;
+  std::vector<int> map;
+  layout::Layout from, to;  ///< exchange: as the result's shape sees both
+  int64_t bytes = 0;        ///< of shared memory
+  bool warpLocal = false;
+};
+
+Move planConvert(const layout::Layout& from, const layout::Layout& to, int elementBytes);
+Move planMove(ConvertOp op);
+Move planMove(TransOp op);
+Move planMove(ReshapeOp op);
+Move planMove(ExtractOp op);
+/// rename: map of result register -> source * (registers of one source) + register, all sources alike in count.
+struct CatMove {
+  bool isRename = false;
+  std::vector<std::pair<int, int>> map;  ///< (source, register); source -1: padding
+  int64_t bytes = 0;
+};
+CatMove planMove(CatOp op);
+
+/// Bytes of an element in shared or global memory.
+int elementBytes(mlir::Type type);
+
+}  // namespace tile::ir

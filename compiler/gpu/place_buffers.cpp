@@ -1,0 +1,223 @@
+// place_buffers.cpp - addresses in shared memory by first fit over lifetimes. A buffer lives from its allocation to the end
+// of the last statement (of the allocation's block) that uses it; an op's scratch while the op runs. Lifetimes that do not
+// meet may share bytes: insert_barriers runs after and keeps their users apart. Small scratch gets bytes of its own as long
+// as there is little of it: sharing would save nothing and cost barriers.
+#include <algorithm>
+
+#include "compiler/diagnostics.h"
+#include "compiler/gpu/gpu_passes.h"
+#include "compiler/gpu/scratch.h"
+#include "compiler/gpu/shared_memory.h"
+#include "llvm/Support/raw_ostream.h"
+#include "mlir/Pass/Pass.h"
+
+namespace tile::ir {
+using namespace mlir;
+
+SmemAllocOp allocationOf(Value smem) {
+  while (Operation* op = smem.getDefiningOp()) {
+    if (auto alloc = dyn_cast<SmemAllocOp>(op)) return alloc;
+    if (auto slot = dyn_cast<SmemSlotOp>(op)) smem = slot.getRing();
+    else if (auto trans = dyn_cast<SmemTransOp>(op)) smem = trans.getSource();
+    else break;
+  }
+  return {};
+}
+
+std::string bufferName(Operation* op) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  if (auto alloc = dyn_cast<SmemAllocOp>(op)) {
+    SmemType type = alloc.getResult().getType();
+    if (type.isRing()) out << "ring of " << type.getStages() << " x ";
+    for (int64_t dim : type.getShape()) out << dim << "x";
+    out << type.getElementType();
+  } else if (auto scratch = scratchOf(op)) {
+    out << scratch->what;
+  }
+  return text;
+}
+
+std::vector<BufferInfo> sharedBuffers(func::FuncOp func) {
+  std::vector<BufferInfo> buffers;
+  func.walk([&](Operation* op) {
+    BufferInfo info;
+    if (auto alloc = dyn_cast<SmemAllocOp>(op)) {
+      if (!alloc.getOffset()) return;
+      info.offset = *alloc.getOffset();
+      info.bytes = static_cast<uint32_t>(alloc.getResult().getType().bytes());
+    } else if (auto offset = op->getAttrOfType<IntegerAttr>(kScratchAttr)) {
+      info.offset = static_cast<uint32_t>(offset.getInt());
+      info.bytes = static_cast<uint32_t>(scratchOf(op)->bytes);
+    } else {
+      return;
+    }
+    SourcePlace place = sourcePlace(op->getLoc());
+    info.what = bufferName(op);
+    info.file = place.file;
+    info.line = place.line;
+    buffers.push_back(std::move(info));
+  });
+  std::stable_sort(buffers.begin(), buffers.end(), [](const BufferInfo& a, const BufferInfo& b) { return a.offset < b.offset; });
+  return buffers;
+}
+
+namespace {
+
+constexpr int64_t kSmallScratch = 1024, kSmallScratchTotal = 4096;
+
+struct Buffer {
+  Operation* op;
+  int64_t bytes, alignment;
+  int64_t begin, end;     ///< positions in program order, inclusive
+  int64_t offset = -1;
+};
+
+class Placer {
+ public:
+  explicit Placer(func::FuncOp func) : func_(func) {
+    int64_t at = 0;
+    number(func, at);
+    collect();
+  }
+
+  int64_t place() {
+    // Large ones first leave the small ones to fill the gaps.
+    std::vector<Buffer*> order;
+    for (Buffer& buffer : buffers_) order.push_back(&buffer);
+    std::stable_sort(order.begin(), order.end(), [](Buffer* a, Buffer* b) { return a->bytes > b->bytes; });
+    int64_t total = 0;
+    for (Buffer* buffer : order) {
+      buffer->offset = firstFit(*buffer);
+      total = std::max(total, buffer->offset + buffer->bytes);
+    }
+    return total;
+  }
+
+  void write() {
+    Builder builder(func_.getContext());
+    for (Buffer& buffer : buffers_) {
+      auto offset = builder.getI32IntegerAttr(static_cast<int32_t>(buffer.offset));
+      if (auto alloc = dyn_cast<SmemAllocOp>(buffer.op)) alloc.setOffsetAttr(offset);
+      else buffer.op->setAttr(kScratchAttr, offset);
+    }
+  }
+
+  // The table a user needs to see what to make smaller.
+  void explain(InFlightDiagnostic& error, int64_t total, int64_t limit) {
+    std::vector<Buffer*> order;
+    for (Buffer& buffer : buffers_) order.push_back(&buffer);
+    std::stable_sort(order.begin(), order.end(), [](Buffer* a, Buffer* b) { return a->bytes > b->bytes; });
+    for (Buffer* buffer : order)
+      error.attachNote(buffer->op->getLoc()) << buffer->bytes << " bytes at " << buffer->offset << ": " << bufferName(buffer->op);
+    Buffer* largest = order.front();
+    int64_t over = total - limit;
+    auto alloc = dyn_cast<SmemAllocOp>(largest->op);
+    if (alloc && alloc.getResult().getType().isRing()) {
+      SmemType type = alloc.getResult().getType();
+      int64_t stages = type.getStages() - (over + type.slotBytes() - 1) / type.slotBytes();
+      if (stages >= 1) {
+        error.attachNote(largest->op->getLoc()) << "a ring of " << stages << " stage(s) of " << type.slotBytes() << " bytes would fit";
+        return;
+      }
+    }
+    error.attachNote(largest->op->getLoc()) << "it fits when this buffer has at most " << std::max<int64_t>(0, largest->bytes - over)
+                                            << " bytes: use smaller tiles";
+  }
+
+ private:
+  void number(Operation* op, int64_t& at) {
+    begin_[op] = at++;
+    for (Region& region : op->getRegions())
+      for (Block& block : region)
+        for (Operation& inner : block) number(&inner, at);
+    end_[op] = at++;
+  }
+
+  void collect() {
+    int64_t small = 0;
+    std::vector<size_t> smallOnes;
+    func_.walk<WalkOrder::PreOrder>([&](Operation* op) {
+      if (auto alloc = dyn_cast<SmemAllocOp>(op)) {
+        SmemType type = alloc.getResult().getType();
+        buffers_.push_back({op, type.bytes(), type.alignment(), begin_[op], lastUse(op), -1});
+      } else if (auto scratch = scratchOf(op)) {
+        if (scratch->bytes <= kSmallScratch) {
+          small += scratch->bytes;
+          smallOnes.push_back(buffers_.size());
+        }
+        buffers_.push_back({op, scratch->bytes, scratch->alignment, begin_[op], end_[op], -1});
+      }
+    });
+    if (small > kSmallScratchTotal) return;
+    for (size_t i : smallOnes) buffers_[i].begin = 0, buffers_[i].end = end_[func_];
+  }
+
+  int64_t lastUse(Operation* alloc) {
+    int64_t last = end_[alloc];
+    SmallVector<Value> aliases{alloc->getResult(0)};
+    for (size_t i = 0; i < aliases.size(); ++i) {
+      for (Operation* user : aliases[i].getUsers()) {
+        Operation* statement = alloc->getBlock()->findAncestorOpInBlock(*user);
+        last = std::max(last, statement ? end_[statement] : end_[func_]);
+        for (Value result : user->getResults())
+          if (isa<SmemType>(result.getType())) aliases.push_back(result);
+      }
+    }
+    return last;
+  }
+
+  int64_t firstFit(const Buffer& buffer) {
+    std::vector<std::pair<int64_t, int64_t>> taken;  // [begin, end) of what lives at the same time
+    for (const Buffer& other : buffers_)
+      if (other.offset >= 0 && other.begin <= buffer.end && buffer.begin <= other.end)
+        taken.emplace_back(other.offset, other.offset + other.bytes);
+    std::sort(taken.begin(), taken.end());
+    int64_t at = 0;
+    auto aligned = [&](int64_t n) { return (n + buffer.alignment - 1) / buffer.alignment * buffer.alignment; };
+    for (auto [begin, end] : taken) {
+      if (at + buffer.bytes <= begin) break;
+      at = std::max(at, aligned(end));
+    }
+    return at;
+  }
+
+  func::FuncOp func_;
+  llvm::DenseMap<Operation*, int64_t> begin_, end_;
+  std::vector<Buffer> buffers_;
+};
+
+class PlaceBuffersPass : public PassWrapper<PlaceBuffersPass, OperationPass<func::FuncOp>> {
+ public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PlaceBuffersPass)
+  explicit PlaceBuffersPass(TargetOf target) : target_(std::move(target)) {}
+  PlaceBuffersPass(const PlaceBuffersPass& other) = default;
+  StringRef getArgument() const override { return "tile-place-buffers"; }
+  StringRef getDescription() const override { return "give every buffer and scratch its address in shared memory"; }
+
+  void runOnOperation() override {
+    func::FuncOp func = getOperation();
+    if (func.isExternal()) return;
+    const Target& target = target_();
+    Placer placer(func);
+    int64_t total = placer.place();
+    if (total > target.maxSharedBytes) {
+      InFlightDiagnostic error = func.emitError() << "kernel `" << func.getSymName() << "` needs " << total
+                                                  << " bytes of shared memory per program, " << target.name << " has "
+                                                  << target.maxSharedBytes;
+      placer.explain(error, total, target.maxSharedBytes);
+      return signalPassFailure();
+    }
+    placer.write();
+    func->setAttr(kSharedBytesAttr, Builder(func.getContext()).getI32IntegerAttr(static_cast<int32_t>(total)));
+  }
+
+ private:
+  TargetOf target_;
+};
+
+}  // namespace
+
+std::unique_ptr<Pass> createPlaceBuffersPass(TargetOf target) { return std::make_unique<PlaceBuffersPass>(std::move(target)); }
+
+}  // namespace tile::ir

@@ -1,0 +1,75 @@
+// scratch.cpp - how much shared memory each op needs while it runs.
+#include "compiler/gpu/scratch.h"
+
+#include "compiler/gpu/across.h"
+#include "compiler/gpu/moves.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace tile::ir {
+using namespace mlir;
+
+namespace {
+
+std::string tileText(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  if (!tensor) out << type;
+  else out << RankedTensorType::get(tensor.getShape(), tensor.getElementType());
+  return text;
+}
+
+std::optional<Scratch> fromMove(const Move& move, llvm::Twine what) {
+  if (move.kind == Move::rename) return std::nullopt;
+  return Scratch{move.bytes, 16, move.kind == Move::exchange && move.warpLocal, what.str()};
+}
+
+// The results of an atomic that several threads hold come from the one that performed it.
+template <class Op>
+std::optional<Scratch> atomicScratch(Op op) {
+  if (op.getResult().use_empty()) return std::nullopt;
+  auto tensor = dyn_cast<RankedTensorType>(op.getType());
+  if (!tensor) return Scratch{16, 16, false, "result of an atomic"};
+  auto layout = layoutOf(tensor);
+  if (layout->laneReplicas() == 1 && layout->warpReplicas() == 1) return std::nullopt;
+  return Scratch{tensor.getNumElements() * elementBytes(tensor), 16, false, "results of an atomic on " + tileText(tensor)};
+}
+
+}  // namespace
+
+std::optional<Scratch> scratchOf(Operation* op) {
+  return llvm::TypeSwitch<Operation*, std::optional<Scratch>>(op)
+      .Case<ConvertOp>([](auto o) { return fromMove(planMove(o), "conversion of " + tileText(o.getType())); })
+      .Case<TransOp>([](auto o) { return fromMove(planMove(o), "transposition of " + tileText(o.getSource().getType())); })
+      .Case<ReshapeOp>([](auto o) { return fromMove(planMove(o), "reshape of " + tileText(o.getSource().getType())); })
+      .Case<ExtractOp>([](auto o) { return fromMove(planMove(o), "extract from " + tileText(o.getSource().getType())); })
+      .Case<CatOp>([](CatOp o) -> std::optional<Scratch> {
+        CatMove move = planMove(o);
+        if (move.isRename) return std::nullopt;
+        return Scratch{move.bytes, 16, false, "cat to " + tileText(o.getType())};
+      })
+      .Case<TakeOp>([](TakeOp o) -> std::optional<Scratch> {
+        auto source = cast<RankedTensorType>(o.getSource().getType());
+        return Scratch{source.getNumElements() * elementBytes(source), 16, false, "take from " + tileText(source)};
+      })
+      .Case<ReduceOp>([](ReduceOp o) -> std::optional<Scratch> {
+        auto layout = *layoutOf(o.getSources()[0].getType());
+        int axis = static_cast<int>(o.getAxis());
+        int64_t parts = warpsAlong(layout, axis);
+        if (parts == 1) return std::nullopt;
+        return Scratch{partsTable(layout, axis, parts, o.getSources()).bytes, 16, false,
+                       "reduction of " + tileText(o.getSources()[0].getType())};
+      })
+      .Case<ScanOp>([](ScanOp o) -> std::optional<Scratch> {
+        auto layout = *layoutOf(o.getSources()[0].getType());
+        auto plan = planScan(layout, static_cast<int>(o.getAxis()));
+        if (!plan || !plan->needsShared()) return std::nullopt;
+        return Scratch{partsTable(layout, static_cast<int>(o.getAxis()), plan->outer * plan->warps, o.getSources()).bytes, 16, false,
+                       "scan of " + tileText(o.getSources()[0].getType())};
+      })
+      .Case<AtomicRmwOp, AtomicCasOp>([](auto o) { return atomicScratch(o); })
+      .Default([](Operation*) { return std::nullopt; });
+}
+
+}  // namespace tile::ir

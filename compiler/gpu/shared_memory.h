@@ -1,0 +1,19 @@
+// shared_memory.h - who uses which bytes of a program's shared memory. For reports, placement and hazards.
+#pragma once
+#include <vector>
+
+#include "compiler/dialect/dialect.h"
+#include "runtime/abi.h"
+
+namespace tile::ir {
+
+/// The allocation behind a tile in shared memory, through slots and transposes; null when it is not known.
+SmemAllocOp allocationOf(mlir::Value smem);
+/// After place_buffers: every buffer and scratch with its place and the user's line, in order of address.
+std::vector<BufferInfo> sharedBuffers(mlir::func::FuncOp func);
+/// "ring of 3 x 128x64xf16", "128x64xf16", or what a scratch is for.
+std::string bufferName(mlir::Operation* op);
+
+inline constexpr const char* kSharedBytesAttr = "tile.shared_bytes";
+
+}  // namespace tile::ir

@@ -1,0 +1,25 @@
+// exchange.h - how a tile passes through shared memory when its elements move between threads: where each element sits,
+// how wide each thread writes and reads. Pure C++, decided at compile time by counting bank conflicts.
+#pragma once
+#include "compiler/layout/layout.h"
+
+namespace tile::layout {
+
+struct Exchange {
+  int minor = 0;                     ///< dim whose elements are neighbours
+  std::vector<int64_t> byteStride;   ///< per dim; byteStride[minor] is the element's size
+  int64_t bytes = 0;                 ///< room for both layouts' padding too
+  int storeVector = 1, loadVector = 1;  ///< elements per access (at most 16 bytes)
+  int storePasses = 1, loadPasses = 1;  ///< bank passes of a typical access, for tests and reports
+
+  int64_t address(const Coord& coord) const {
+    int64_t byte = 0;
+    for (size_t d = 0; d < coord.size(); ++d) byte += coord[d] * byteStride[d];
+    return byte;
+  }
+};
+
+/// The address is linear in the coordinates, so a register's share is a constant and folds into the instruction.
+Exchange planExchange(const Layout& from, const Layout& to, int elementBytes);
+
+}  // namespace tile::layout
