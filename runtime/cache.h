@@ -22,7 +22,7 @@ namespace tile {
 enum class CacheMode : uint8_t { read_write, read_only, off };
 
 struct CacheOptions {
-  std::string directory;  ///< created on the first store
+  std::string directory;  ///< created on the first store; empty: no cache
   CacheMode mode = CacheMode::read_write;
   uint64_t max_bytes = uint64_t{2} << 30;             ///< above it the least recently used entries go
   std::function<void(const std::string&)> on_remark;  ///< told once per kind of trouble
@@ -36,7 +36,9 @@ struct CacheStats {
 
 class DiskCache {
  public:
-  explicit DiskCache(CacheOptions options) : options_(std::move(options)) {}
+  explicit DiskCache(CacheOptions options) : options_(std::move(options)) {
+    if (options_.directory.empty()) options_.mode = CacheMode::off;
+  }
   DiskCache(const DiskCache&) = delete;
   DiskCache& operator=(const DiskCache&) = delete;
   /// The process-wide one, configured from the environment at first use.

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <tuple>
@@ -22,7 +23,7 @@ constexpr int kEdge = 3;
 constexpr size_t kMaxReported = 16;  ///< failing programs named in one error
 
 struct SinkState {
-  std::mutex mutex;
+  std::recursive_mutex mutex;  // a sink may launch kernels that print
   PrintSink sink;
 };
 SinkState& sink_state() {
@@ -139,6 +140,19 @@ void set_print_sink(PrintSink sink) {
   state.sink = std::move(sink);
 }
 
+void init_debug_ring(DebugRing& ring, uint32_t capacity) {
+  ring.next = capacity;
+  ring.capacity = capacity;
+  ring.pad = 0;
+  clear_debug_ring(ring);
+}
+
+void clear_debug_ring(DebugRing& ring) {
+  std::memset(static_cast<void*>(records_of(&ring)), 0xff,
+              size_t{std::min(ring.next, ring.capacity)} * sizeof(DebugRecord));
+  ring.next = 0;
+}
+
 DebugReport read_debug_ring(const KernelBinary& kernel, const DebugRing& ring) {
   DebugReport report;
   const uint32_t count = std::min(ring.next, ring.capacity);
@@ -202,11 +216,12 @@ Status deliver(const KernelBinary& kernel, const DebugReport& report) {
   if (!report.prints.empty()) {
     SinkState& state = sink_state();
     std::lock_guard lock(state.mutex);
+    const PrintSink sink = state.sink;  // it may replace itself
     for (const std::string& text : report.prints) {
-      if (state.sink)
-        state.sink(text);
+      if (sink)
+        sink(text);
       else
-        fmt::print(stderr, "{}\n", text);
+        std::fputs((text + "\n").c_str(), stderr);
     }
   }
   if (report.failed_assertions.empty()) return ok();

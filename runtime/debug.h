@@ -24,6 +24,12 @@ DebugReport read_debug_ring(const KernelBinary& kernel, const DebugRing& ring);
 /// Sends the prints to the sink; the assertions become an Error{device}.
 Status deliver(const KernelBinary& kernel, const DebugReport& report);
 
+/// Makes a ring ready for its next launch. Records are overwritten by a site that does not exist: one that is counted
+/// but was never completed (its kernel died) must not look like a record of an earlier launch.
+void clear_debug_ring(DebugRing& ring);
+/// The same for the memory of a new ring.
+void init_debug_ring(DebugRing& ring, uint32_t capacity);
+
 inline DebugRecord* records_of(DebugRing* ring) { return reinterpret_cast<DebugRecord*>(ring + 1); }
 inline const DebugRecord* records_of(const DebugRing* ring) { return reinterpret_cast<const DebugRecord*>(ring + 1); }
 

@@ -116,7 +116,7 @@ class Device : public std::enable_shared_from_this<Device> {
 
   DeviceKind kind() const { return kind_; }
   int ordinal() const { return ordinal_; }
-  /// "host" or "cuda:N", as open_device takes it.
+  /// "host" or "cuda:N", as open_device takes it; over a user's own context "cuda:N (context 0x...)".
   const std::string& name() const { return name_; }
   const DeviceProperties& properties() const { return properties_; }
   /// The CUcontext; null on the host.

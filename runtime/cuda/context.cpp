@@ -28,8 +28,8 @@ std::string gibibytes(uint64_t bytes) { return fmt::format("{:.2f} GiB", static_
 
 }  // namespace
 
-CudaDevice::CudaDevice(const Driver& driver, int ordinal, CUdevice handle, CUcontext context)
-    : Device(DeviceKind::cuda, ordinal, fmt::format("cuda:{}", ordinal)),
+CudaDevice::CudaDevice(const Driver& driver, int ordinal, CUdevice handle, CUcontext context, std::string name)
+    : Device(DeviceKind::cuda, ordinal, std::move(name)),
       driver_(driver),
       handle_(handle),
       context_(context),
@@ -185,8 +185,8 @@ Status need_gpu(const Result<cu::Driver>& driver, int ordinal) {
 }
 
 Result<std::shared_ptr<Device>> start_device(const cu::Driver& driver, int ordinal, cu::CUdevice handle,
-                                             cu::CUcontext context) {
-  auto device = std::make_shared<CudaDevice>(driver, ordinal, handle, context);
+                                             cu::CUcontext context, std::string name) {
+  auto device = std::make_shared<CudaDevice>(driver, ordinal, handle, context, std::move(name));
   if (Status s = device->start(); !s) return s.error();
   return std::shared_ptr<Device>(std::move(device));
 }
@@ -214,7 +214,8 @@ Result<std::shared_ptr<Device>> open_cuda_device(int ordinal) {
   if (r == cu::CUDA_SUCCESS) r = driver->cuDevicePrimaryCtxRetain(&context, handle);
   if (r != cu::CUDA_SUCCESS)
     return device_error(fmt::format("cuda:{} cannot be opened: {}", ordinal, driver->describe(r)));
-  Result<std::shared_ptr<Device>> device = start_device(*driver, ordinal, handle, context);
+  Result<std::shared_ptr<Device>> device =
+      start_device(*driver, ordinal, handle, context, fmt::format("cuda:{}", ordinal));
   if (!device) {
     driver->cuDevicePrimaryCtxRelease(handle);
     return device.error();
@@ -244,7 +245,7 @@ Result<std::shared_ptr<Device>> device_from_cuda_context(void* context) {
   if (active && driver->cuDevicePrimaryCtxRetain(&primary, handle) == cu::CUDA_SUCCESS)
     driver->cuDevicePrimaryCtxRelease(handle);
   if (primary == wanted) return open_cuda_device(ordinal);
-  return start_device(*driver, ordinal, handle, wanted);
+  return start_device(*driver, ordinal, handle, wanted, fmt::format("cuda:{} (context {})", ordinal, context));
 }
 
 Result<std::shared_ptr<Device>> device_from_cuda_stream(void* stream) {

@@ -36,7 +36,7 @@ class Current {
 
 class CudaDevice : public Device {
  public:
-  CudaDevice(const Driver& driver, int ordinal, CUdevice handle, CUcontext context);
+  CudaDevice(const Driver& driver, int ordinal, CUdevice handle, CUcontext context, std::string name);
   Status start();  ///< reads the properties, makes the default stream
   ~CudaDevice() override;
 

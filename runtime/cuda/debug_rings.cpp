@@ -32,13 +32,12 @@ Result<CUdeviceptr> DebugRings::take(CUstream stream, std::shared_ptr<const Kern
     if (r != CUDA_SUCCESS)
       return device_error(fmt::format("kernel '{}': no memory for device_print and device_assert: {}",
                                       display_name(*kernel), driver_.describe(r)));
-    ring.host->capacity = capacity;
+    init_debug_ring(*ring.host, capacity);
     all_.push_back(ring);
     free_.push_back(ring);
   }
   const Ring ring = free_.back();
   free_.pop_back();
-  ring.host->next = 0;
   in_flight_.push_back({ring, stream, std::move(kernel)});
   in_flight_count_.store(in_flight_.size(), std::memory_order_release);
   return ring.device;
@@ -63,6 +62,7 @@ Status DebugRings::drain(const CUstream* only) {
     for (const InFlight& f : in_flight_) {
       if (!done(f)) continue;
       if (f.ring.host->next > 0) reports.emplace_back(f.kernel, read_debug_ring(*f.kernel, *f.ring.host));
+      clear_debug_ring(*f.ring.host);
       free_.push_back(f.ring);
     }
     std::erase_if(in_flight_, done);

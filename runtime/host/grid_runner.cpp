@@ -88,7 +88,7 @@ struct Work {
 
   uint32_t records_wanted() const { return std::atomic_ref<uint32_t>(ring->next).load(std::memory_order_relaxed); }
   // Whether this program, which has just returned, wrote an assertion. Others write records of theirs meanwhile: those
-  // are told apart by their program, and the ring was clean when the launch began.
+  // are told apart by their program; one that is not written yet has a site that does not exist (clear_debug_ring).
   bool failed_assertion(uint32_t from, const HostProgram& program) const {
     const uint32_t to = std::min(records_wanted(), ring->capacity);
     for (uint32_t i = from; i < to; ++i) {

@@ -23,6 +23,7 @@ namespace {
 
 constexpr size_t kAlign = 256;  // what CUDA allocations have, so kernels may rely on the same everywhere
 constexpr int64_t kDefaultDebugRecords = 65536;
+constexpr size_t kFillPiece = 64 * 1024;  // a multiple of every pattern
 
 std::atomic<HostLoader> g_loader{nullptr};
 
@@ -57,21 +58,17 @@ class HostEvent : public Event {
 // The records of one launch, reused by the next launch of the stream.
 class HostRing {
  public:
-  DebugRing* get() {
+  DebugRing& get() {
     if (words_.empty()) {
       const auto capacity = static_cast<uint32_t>(env_int(Env::debug_records, kDefaultDebugRecords, 1, 1 << 24));
       words_.resize((sizeof(DebugRing) + size_t{capacity} * sizeof(DebugRecord)) / sizeof(uint64_t));
-      ring()->capacity = capacity;
+      init_debug_ring(ring(), capacity);
     }
     return ring();
   }
-  void clear() {
-    std::memset(records_of(ring()), 0, std::min(ring()->next, ring()->capacity) * sizeof(DebugRecord));
-    ring()->next = 0;
-  }
 
  private:
-  DebugRing* ring() { return reinterpret_cast<DebugRing*>(words_.data()); }
+  DebugRing& ring() { return *reinterpret_cast<DebugRing*>(words_.data()); }
   std::vector<uint64_t> words_;
 };
 
@@ -97,12 +94,12 @@ class HostStream : public Stream {
       if (!kernel.uses_debug_ring) {
         ran = runner_.run(entry, slots, grid, kernel.arena_bytes, kernel, nullptr);
       } else {
-        DebugRing* ring = ring_.get();
+        DebugRing& ring = ring_.get();
         std::vector<uint64_t> with_ring(slots, slots + n);
-        with_ring.push_back(reinterpret_cast<uint64_t>(ring));
-        ran = runner_.run(entry, with_ring.data(), grid, kernel.arena_bytes, kernel, ring);
-        report = read_debug_ring(kernel, *ring);
-        ring_.clear();
+        with_ring.push_back(reinterpret_cast<uint64_t>(&ring));
+        ran = runner_.run(entry, with_ring.data(), grid, kernel.arena_bytes, kernel, &ring);
+        report = read_debug_ring(kernel, ring);
+        clear_debug_ring(ring);
       }
     }
     // Unlocked: the sink is the user's and may use this stream.
@@ -119,8 +116,16 @@ class HostStream : public Stream {
     if (pattern_bytes != 1 && pattern_bytes != 2 && pattern_bytes != 4 && pattern_bytes != 8)
       return user_error(fmt::format("fill takes patterns of 1, 2, 4 or 8 bytes, got {}", pattern_bytes));
     std::lock_guard lock(mutex_);
-    char* at = static_cast<char*>(dst);
-    for (size_t i = 0; i < count; ++i) std::memcpy(at + i * pattern_bytes, pattern, pattern_bytes);
+    // What is filled already is the source of the next, larger copy, up to a piece that stays in the cache.
+    char* begin = static_cast<char*>(dst);
+    const size_t bytes = pattern_bytes * count;
+    size_t done = std::min(bytes, pattern_bytes);
+    if (done > 0) std::memcpy(begin, pattern, done);
+    while (done < bytes) {
+      const size_t piece = std::min({done, kFillPiece, bytes - done});
+      std::memcpy(begin + done, begin, piece);
+      done += piece;
+    }
     return ok();
   }
 

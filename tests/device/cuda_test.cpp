@@ -130,6 +130,31 @@ TEST_F(CudaTest, FreshThreadsNeedNoPreparation) {
   std::thread([&] { expect_iota(device_, device_->default_stream()); }).join();
 }
 
+TEST_F(CudaTest, LaunchesCanBeCapturedIntoAGraph) {
+  if (device_->properties().model.starts_with("Fake")) GTEST_SKIP() << "the fake driver has no graphs";
+  const auto begin = driver_symbol<cu::CUresult (*)(cu::CUstream, int)>("cuStreamBeginCapture_v2");
+  const auto end = driver_symbol<cu::CUresult (*)(cu::CUstream, void**)>("cuStreamEndCapture");
+  const auto instantiate =
+      driver_symbol<cu::CUresult (*)(void**, void*, unsigned long long)>("cuGraphInstantiateWithFlags");
+  const auto run = driver_symbol<cu::CUresult (*)(void*, cu::CUstream)>("cuGraphLaunch");
+  ASSERT_TRUE(begin && end && instantiate && run);
+  const auto delayed = load(device_, "delayed"), print = load(device_, "debug_print");
+  const auto stream = must(device_->create_stream());
+  const auto native = static_cast<cu::CUstream>(stream->native());
+  Buffer<int32_t> out = must(Buffer<int32_t>::from(device_, std::vector<int32_t>{1}));
+  driver_->cuCtxSetCurrent(static_cast<cu::CUcontext>(device_->native_context()));
+  ASSERT_EQ(cu::CUDA_SUCCESS, begin(native, 0));
+  EXPECT_OK(launch(*stream, *delayed, {1}, {slot(out.data()), slot(1), slot(int64_t{0})}));
+  expect_error(launch(*stream, *print, {1}, {slot(out.data()), slot(1)}), ErrorKind::user,
+               "cannot be captured into a graph");
+  void *graph = nullptr, *executable = nullptr;
+  ASSERT_EQ(cu::CUDA_SUCCESS, end(native, &graph));
+  ASSERT_EQ(cu::CUDA_SUCCESS, instantiate(&executable, graph, 0));
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(cu::CUDA_SUCCESS, run(executable, native));
+  ASSERT_OK(stream->synchronize());
+  EXPECT_EQ(15, must(out.to_host())[0]) << "1 -> 3 -> 7 -> 15";
+}
+
 TEST_F(CudaTest, TwoDevices) {
   const auto names = device_names();
   if (names.size() < 3) GTEST_SKIP() << "this machine has one GPU";

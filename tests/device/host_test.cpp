@@ -117,7 +117,7 @@ void fail_at_20(const uint64_t* s, const HostProgram* p, void*) {
 TEST_P(RunnerTest, FirstFailedAssertionStopsTheRest) {
   std::vector<uint64_t> words(2 + 4 * 16);
   auto* ring = reinterpret_cast<DebugRing*>(words.data());
-  ring->capacity = 16;
+  init_debug_ring(*ring, 16);
   KernelBinary kernel;
   kernel.debug_sites.resize(2);
   kernel.debug_sites[1].kind = DebugSite::assertion;
@@ -136,7 +136,7 @@ TEST_P(RunnerTest, FirstFailedAssertionStopsTheRest) {
 TEST_P(RunnerTest, PrintsDoNotStopAnything) {
   std::vector<uint64_t> words(2 + 4 * 16);
   auto* ring = reinterpret_cast<DebugRing*>(words.data());
-  ring->capacity = 16;
+  init_debug_ring(*ring, 16);
   KernelBinary kernel;
   kernel.debug_sites.resize(2);  // both prints
   g_count = 0;

@@ -14,7 +14,7 @@ namespace {
 
 class RingTest : public testing::Test {
  protected:
-  explicit RingTest(uint32_t capacity = 4096) : words_(2 + 4 * capacity) { ring().capacity = capacity; }
+  explicit RingTest(uint32_t capacity = 4096) : words_(2 + 4 * capacity) { init_debug_ring(ring(), capacity); }
   DebugRing& ring() { return *reinterpret_cast<DebugRing*>(words_.data()); }
   void write(uint32_t site, std::array<uint32_t, 3> program, uint32_t element, uint64_t bits) {
     const uint32_t at = ring().next++;
@@ -82,6 +82,16 @@ TEST_F(RingTest, HalfWrittenRecordsAreSkipped) {
   write(99, {}, 0, 1);  // no such site
   write(0, {}, 4, 1);   // no such element
   EXPECT_TRUE(read().prints.empty());
+  EXPECT_TRUE(read().failed_assertions.empty());
+}
+
+TEST_F(RingTest, RecordsCountedButNeverWrittenAreNotTheLastLaunchs) {
+  kernel_.debug_sites = {site(DebugSite::assertion, DType::i1, {4}, "t")};
+  write(0, {}, 2, 0);
+  EXPECT_EQ(1u, read().failed_assertions.size());
+  clear_debug_ring(ring());
+  EXPECT_TRUE(read().failed_assertions.empty());
+  ring().next = 1;  // the kernel died between counting and writing
   EXPECT_TRUE(read().failed_assertions.empty());
 }
 
