@@ -44,6 +44,7 @@ void takePromises(mlir::func::FuncOp kernel, unsigned index, ParamInfo& p) {
   auto powerOfTwoIn = [](int64_t n) { return static_cast<uint32_t>(n > 0 ? n & -n : 0); };
   p.align = powerOfTwoIn(number("tile.align"));
   p.multiple_of = powerOfTwoIn(number("tile.multiple_of"));
+  p.nullable = kernel.getArgAttr(index, "tile.nullable") != nullptr;
   if (p.kind != ParamInfo::view) return;
   if (auto unit = kernel.getArgAttrOfType<mlir::IntegerAttr>(index, "tile.unit_stride");
       unit && unit.getInt() >= 0 && unit.getInt() < p.rank)
@@ -90,6 +91,7 @@ mlir::FailureOr<std::vector<ParamInfo>> abiParams(mlir::func::FuncOp kernel) {
     }
     p.dtype = *dtype;
     takePromises(kernel, arg.getArgNumber(), p);
+    if (auto name = mlir::dyn_cast<mlir::NameLoc>(arg.getLoc())) p.name = name.getName().str();
     params.push_back(p);
   }
   return params;

@@ -14,32 +14,21 @@ namespace {
 std::string problemOf(Type type) {
   std::string text;
   llvm::raw_string_ostream out(text);
-  if (auto tensor = dyn_cast<TensorType>(type)) {
-    auto ranked = dyn_cast<RankedTensorType>(tensor);
-    if (!ranked || !ranked.hasStaticShape()) {
-      out << "a tile must have a static shape, found " << type;
+  if (isa<ShapedType>(type)) {
+    if (!isTile(type)) {
+      out << "a tile is a tensor of rank 1 to " << kMaxTileRank << " with static positive dims and at most " << kMaxTileElements
+          << " elements, found " << type;
       return text;
     }
-    int64_t elements = 1;
-    for (int64_t d : ranked.getShape()) {
-      if (d < 1) {
-        out << "the dims of a tile must be positive, found " << type;
-        return text;
-      }
-      if (d > kMaxTileElements || (elements *= d) > kMaxTileElements) {
-        out << "a tile holds at most " << kMaxTileElements << " elements, found " << type;
-        return text;
-      }
-    }
-    if (ranked.getRank() < 1 || ranked.getRank() > 8) {
-      out << "the rank of a tile must be between 1 and 8 (a single value is a scalar), found " << type;
+    if (cast<RankedTensorType>(type).getEncoding()) {
+      out << "tiles have no layout before the passes, found " << type;
       return text;
     }
-    type = tensor.getElementType();
+    type = cast<RankedTensorType>(type).getElementType();
   }
-  if (isa<ViewType>(type)) return "";
-  if (auto ptr = dyn_cast<PtrType>(type)) type = ptr.getElementType();
-  if (!dtypeOf(type)) out << "values of type " << type << " are not part of the language (i1, i8, i16, i32, i64, f8, f16, bf16, f32, f64)";
+  if (!isNumber(type) && !isa<PtrType, ViewType>(type))
+    out << "values are numbers (i1, i8, i16, i32, i64, f8E4M3FN, f8E5M2, f16, bf16, f32, f64), pointers, views and tiles of "
+           "them, found " << type;
   return text;
 }
 
@@ -70,7 +59,7 @@ LogicalResult checkBody(func::FuncOp kernel) {
         for (BlockArgument arg : block.getArguments()) check(arg.getLoc(), arg.getType(), "block argument");
   });
   for (BlockArgument arg : kernel.getArguments())
-    if (isa<TensorType>(arg.getType())) {
+    if (isa<ShapedType>(arg.getType())) {
       emitError(arg.getLoc()) << "parameter " << arg.getArgNumber() << " is a tile: kernels take pointers, views and scalars, found " << arg.getType();
       good = false;
     }

@@ -5,9 +5,6 @@
 
 namespace tile::ir {
 
-/// More elements than this in one tile cannot fit a program on any target.
-inline constexpr int64_t kMaxTileElements = int64_t{1} << 22;
-
 /// The module's one kernel, or failure after emitting what is wrong: no kernel, several, a body that is not in the
 /// language (foreign ops, index or i128 values, dynamic or empty tiles). What passes here no pass has to check again.
 mlir::FailureOr<mlir::func::FuncOp> findKernel(mlir::ModuleOp module);

@@ -295,6 +295,7 @@ class FactsBuilder {
         .Case<ReshapeOp>([&](auto) { set(result, reshapeAxis(axis(0), shapeOf(op->getOperand(0).getType()), shape), range(0)); })
         .Case<TransOp>([&](auto t) { set(result, transposeAxis(axis(0), t.getPermutation()), range(0)); })
         .Case<ExtractOp>([&](auto e) { set(result, extractAxis(axis(0), e.getOffsets(), shape), range(0)); })
+        .Case<ItemOp>([&](auto) { set(result, constantAxis({}, elementDivisibility(axis(0))), range(0)); })
         .Case<CatOp>([&](auto) {
           Range r = range(0);
           for (Value v : op->getOperands()) r = ir::join(r, facts_.rangeOf(v));

@@ -5,11 +5,11 @@
 #include "mlir/IR/DialectImplementation.h"
 
 namespace tile::ir {
-/// `2x` as in a tensor type, so that no space is needed before the element type.
-static mlir::ParseResult parseRank(mlir::AsmParser& parser, int64_t& rank) {
-  return mlir::failure(parser.parseInteger(rank) || parser.parseXInDimensionList());
+/// `2xf32` as in a tensor type.
+static mlir::ParseResult parseRankAndType(mlir::AsmParser& parser, int64_t& rank, mlir::Type& type) {
+  return mlir::failure(parser.parseInteger(rank) || parser.parseXInDimensionList() || parser.parseType(type));
 }
-static void printRank(mlir::AsmPrinter& printer, int64_t rank) { printer << rank << 'x'; }
+static void printRankAndType(mlir::AsmPrinter& printer, int64_t rank, mlir::Type type) { printer << rank << 'x' << type; }
 }  // namespace tile::ir
 
 #include "compiler/dialect/tile_dialect.cpp.inc"
@@ -36,10 +36,31 @@ void TileDialect::initialize() {
       >();
 }
 
+bool isNumber(mlir::Type type) {
+  if (auto integer = mlir::dyn_cast<mlir::IntegerType>(type)) {
+    const unsigned bits = integer.getWidth();
+    return integer.isSignless() && (bits == 1 || bits == 8 || bits == 16 || bits == 32 || bits == 64);
+  }
+  return mlir::isa<mlir::Float8E4M3FNType, mlir::Float8E5M2Type, mlir::Float16Type, mlir::BFloat16Type, mlir::Float32Type,
+                   mlir::Float64Type>(type);
+}
+
+bool isTile(mlir::Type type) {
+  auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(type);
+  if (!tensor || tensor.getRank() < 1 || tensor.getRank() > kMaxTileRank) return false;
+  int64_t elements = 1;
+  for (int64_t d : tensor.getShape()) {
+    if (d < 1 || d > kMaxTileElements) return false;  // dynamic dims are negative
+    elements *= d;
+    if (elements > kMaxTileElements) return false;
+  }
+  return true;
+}
+
 static mlir::LogicalResult verifyElement(llvm::function_ref<mlir::InFlightDiagnostic()> emitError, mlir::Type type,
                                          llvm::StringRef what) {
-  if (type.isSignlessInteger() || mlir::isa<mlir::FloatType>(type)) return mlir::success();
-  return emitError() << what << " must hold signless integers or floats, found " << type;
+  if (isNumber(type)) return mlir::success();
+  return emitError() << what << " must hold i1, i8, i16, i32, i64, f8E4M3FN, f8E5M2, f16, bf16, f32 or f64, found " << type;
 }
 
 mlir::LogicalResult PtrType::verify(llvm::function_ref<mlir::InFlightDiagnostic()> emitError, mlir::Type elementType) {

@@ -26,6 +26,16 @@ inline llvm::hash_code hash_value(const Layout& l) {
 }
 }  // namespace tile::layout
 
+namespace tile::ir {
+/// More elements than this in one tile fit no program of any target.
+inline constexpr int64_t kMaxTileElements = int64_t{1} << 22;
+inline constexpr int64_t kMaxTileRank = 8;
+/// Whether values of the type are numbers of the language (DType, signless).
+bool isNumber(mlir::Type type);
+/// Whether the type is a tensor with a shape a tile can have: rank 1 to 8, static positive dims, kMaxTileElements.
+bool isTile(mlir::Type type);
+}  // namespace tile::ir
+
 #include "compiler/dialect/tile_dialect.h.inc"
 #include "compiler/dialect/tile_enums.h.inc"
 

@@ -13,12 +13,16 @@ def Tile_Dialect : Dialect {
   let description = [{
     A tile is a builtin `tensor<MxNxT>` with static, positive dims (any integer, not only powers of two); a scalar is a
     builtin scalar. Elementwise work is `arith`/`math`, control flow is `scf`, a kernel is a `func.func` with the unit
-    attribute `tile.kernel`. Optional function attribute: `tile.num_warps : i32`. Optional argument attributes, promises
+    attribute `tile.kernel`. Optional function attributes: `tile.num_warps : i32`, `tile.grid : array<i32>` (programs to run
+    in each direction, for kernels without parameters that `tilec run` launches). Optional argument attributes, promises
     made by the launcher: `tile.align : i32` (bytes; pointers and views), `tile.multiple_of : i32` (integer scalars),
     `tile.unit_stride : i32` (view dim whose stride is 1), `tile.stride_multiple_of : array<i32>` and
-    `tile.dim_multiple_of : array<i32>` (views, one entry per dim, 1 = nothing known).
+    `tile.dim_multiple_of : array<i32>` (views, one entry per dim, 1 = nothing known), `tile.nullable` (pointers that may be
+    null).
     Loop hints on `scf.for`: `tile.stages : i32`, `tile.unroll : i32`.
   }];
+  let hasOperationAttrVerify = 1;
+  let hasRegionArgAttrVerify = 1;
   let useDefaultTypePrinterParser = 1;
   let useDefaultAttributePrinterParser = 1;
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
@@ -40,7 +44,7 @@ def Tile_PtrType : Tile_Type<"Ptr", "ptr"> {
 def Tile_ViewType : Tile_Type<"View", "view"> {
   let summary = "a tensor in global memory: pointer, shape and strides (in elements) as one value";
   let parameters = (ins "int64_t":$rank, "::mlir::Type":$elementType);
-  let assemblyFormat = "`<` custom<Rank>($rank) $elementType `>`";  // !tile.view<2xf32>
+  let assemblyFormat = "`<` custom<RankAndType>($rank, $elementType) `>`";  // !tile.view<2xf32>
   let genVerifyDecl = 1;
   let builders = [TypeBuilderWithInferredContext<(ins "int64_t":$rank, "::mlir::Type":$elementType), [{ return $_get(elementType.getContext(), rank, elementType); }]>];
 }

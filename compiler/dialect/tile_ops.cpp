@@ -48,6 +48,14 @@ LogicalResult verifyBox(Operation* op, ViewType view, OperandRange indices, Type
   return success();
 }
 
+/// I32Attr getters are unsigned; a negative number must read as one.
+int64_t signedAttr(uint32_t value) { return static_cast<int32_t>(value); }
+
+LogicalResult verifyAxis(Operation* op, int64_t axis, int64_t rank) {
+  if (axis >= 0 && axis < rank) return success();
+  return op->emitOpError() << "axis must be between 0 and " << rank - 1 << ", found " << axis;
+}
+
 LogicalResult verifyViewDim(Operation* op, ViewType view, int64_t dim) {
   if (dim >= 0 && dim < view.getRank()) return success();
   return op->emitOpError() << "dim must be between 0 and " << view.getRank() - 1 << ", found " << dim;
@@ -55,12 +63,22 @@ LogicalResult verifyViewDim(Operation* op, ViewType view, int64_t dim) {
 
 LogicalResult verifyCombiner(Operation* op, ValueRange sources, ValueRange results, int64_t axis, Region& combiner, bool keepsShape) {
   if (sources.empty()) return op->emitOpError("needs at least one operand");
+  if (results.size() != sources.size())
+    return op->emitOpError() << "expects " << sources.size() << " results as there are operands, found " << results.size();
   auto first = cast<RankedTensorType>(sources[0].getType());
-  if (axis < 0 || axis >= first.getRank())
-    return op->emitOpError() << "axis must be between 0 and " << first.getRank() - 1 << ", found " << axis;
+  if (failed(verifyAxis(op, axis, first.getRank()))) return failure();
   SmallVector<int64_t> shape(first.getShape());
   if (!keepsShape) shape[axis] = 1;
   Block& block = combiner.front();
+  for (Operation& inner : block.without_terminator()) {
+    StringRef dialect = inner.getName().getDialectNamespace();
+    if ((dialect != "arith" && dialect != "math") || inner.getNumRegions() != 0)
+      return inner.emitOpError() << "is not allowed in a combiner: only arith and math on scalars are";
+    for (Type t : inner.getOperandTypes())
+      if (!isNumber(t)) return inner.emitOpError() << "in a combiner must work on scalars, found " << t;
+    for (Type t : inner.getResultTypes())
+      if (!isNumber(t)) return inner.emitOpError() << "in a combiner must work on scalars, found " << t;
+  }
   if (block.getNumArguments() != 2 * sources.size())
     return op->emitOpError() << "combiner must take " << 2 * sources.size() << " scalars, found " << block.getNumArguments();
   auto yield = cast<YieldOp>(block.getTerminator());
@@ -107,12 +125,12 @@ OpFoldResult ViewPtrOp::fold(FoldAdaptor) {
   if (auto make = getView().getDefiningOp<MakeViewOp>()) return make.getPtr();
   return {};
 }
-LogicalResult ViewDimOp::verify() { return verifyViewDim(*this, getView().getType(), getDim()); }
+LogicalResult ViewDimOp::verify() { return verifyViewDim(*this, getView().getType(), signedAttr(getDim())); }
 OpFoldResult ViewDimOp::fold(FoldAdaptor) {
   if (auto make = getView().getDefiningOp<MakeViewOp>()) return make.getDims()[getDim()];
   return {};
 }
-LogicalResult ViewStrideOp::verify() { return verifyViewDim(*this, getView().getType(), getDim()); }
+LogicalResult ViewStrideOp::verify() { return verifyViewDim(*this, getView().getType(), signedAttr(getDim())); }
 OpFoldResult ViewStrideOp::fold(FoldAdaptor) {
   if (auto make = getView().getDefiningOp<MakeViewOp>()) return make.getStrides()[getDim()];
   return {};
@@ -121,8 +139,13 @@ OpFoldResult ViewStrideOp::fold(FoldAdaptor) {
 LogicalResult LoadOp::verify() {
   ViewType view = getView().getType();
   if (failed(verifyBox(*this, view, getIndices(), getResult().getType()))) return failure();
-  if (auto pad = getPad(); pad && !isa<FloatType>(view.getElementType()) && pad->convertToDouble() != std::floor(pad->convertToDouble()))
-    return emitOpError() << "pad of a view of " << view.getElementType() << " must be a whole number, found " << pad->convertToDouble();
+  auto integer = dyn_cast<IntegerType>(view.getElementType());
+  if (auto pad = getPad(); pad && integer) {
+    // Both readings of the bits are fine: -1 and 255 are the same i8.
+    const double value = pad->convertToDouble(), limit = std::ldexp(1.0, static_cast<int>(integer.getWidth()));
+    if (!std::isfinite(value) || value != std::floor(value) || value < -limit / 2 || value >= limit)
+      return emitOpError() << "pad of a view of " << integer << " must be a whole number that fits, found " << value;
+  }
   return success();
 }
 LogicalResult StoreOp::verify() { return verifyBox(*this, getView().getType(), getIndices(), getValue().getType()); }
@@ -148,10 +171,24 @@ LogicalResult AtomicRmwOp::verify() {
   return success();
 }
 LogicalResult AtomicCasOp::verify() {
+  if (Type element = pointee(getPtr().getType()); !element.isInteger() || element.isInteger(1))
+    return emitOpError() << "compares integers of 8 bits or more, found " << element;
   if (failed(verifyAccess(*this, getPtr(), getOffsets(), getDesired().getType(), getMask(), "desired"))) return failure();
   if (getExpected().getType() != getDesired().getType() || getResult().getType() != getDesired().getType())
     return emitOpError() << "expected, desired and result must have one type, found " << getExpected().getType() << ", "
                          << getDesired().getType() << " and " << getResult().getType();
+  return success();
+}
+
+LogicalResult IotaOp::verify() {
+  auto type = cast<RankedTensorType>(getResult().getType());
+  const unsigned bits = cast<IntegerType>(type.getElementType()).getWidth();
+  int64_t last;
+  const bool wraps = __builtin_add_overflow(static_cast<int64_t>(getStart()), type.getDimSize(0) - 1, &last);
+  // Signed or unsigned: the tile must be a run in one of the two readings.
+  if (!wraps && bits < 64 && (static_cast<int64_t>(getStart()) < -(int64_t{1} << (bits - 1)) || last >= (int64_t{1} << bits)))
+    return emitOpError() << "values " << static_cast<int64_t>(getStart()) << " to " << last << " do not fit " << type.getElementType();
+  if (wraps) return emitOpError() << "values starting at " << static_cast<int64_t>(getStart()) << " do not fit " << type.getElementType();
   return success();
 }
 
@@ -224,8 +261,8 @@ OpFoldResult TransOp::fold(FoldAdaptor adaptor) {
 LogicalResult CatOp::verify() {
   if (getSources().empty()) return emitOpError("needs at least one operand");
   auto to = cast<RankedTensorType>(getResult().getType());
-  int64_t axis = getAxis(), total = 0;
-  if (axis < 0 || axis >= to.getRank()) return emitOpError() << "axis must be between 0 and " << to.getRank() - 1 << ", found " << axis;
+  int64_t axis = signedAttr(getAxis()), total = 0;
+  if (failed(verifyAxis(*this, axis, to.getRank()))) return failure();
   for (Value source : getSources()) {
     auto from = cast<RankedTensorType>(source.getType());
     if (from.getRank() != to.getRank() || from.getElementType() != to.getElementType())
@@ -251,8 +288,7 @@ LogicalResult ExtractOp::verify() {
 
 LogicalResult TakeOp::verify() {
   auto from = cast<RankedTensorType>(getSource().getType()), idx = cast<RankedTensorType>(getIndices().getType()), to = cast<RankedTensorType>(getResult().getType());
-  if (getAxis() < 0 || static_cast<int64_t>(getAxis()) >= from.getRank())
-    return emitOpError() << "axis must be between 0 and " << from.getRank() - 1 << ", found " << getAxis();
+  if (failed(verifyAxis(*this, signedAttr(getAxis()), from.getRank()))) return failure();
   if (idx.getShape() != to.getShape() || to.getElementType() != from.getElementType() || idx.getRank() != from.getRank())
     return emitOpError() << "result must have the indices' shape and the source's element type; found " << from << ", " << idx << " and " << to;
   for (int64_t d = 0; d < from.getRank(); ++d)
@@ -278,8 +314,8 @@ OpFoldResult ItemOp::fold(FoldAdaptor adaptor) {
   return {};
 }
 
-LogicalResult ReduceOp::verify() { return verifyCombiner(*this, getSources(), getResults(), getAxis(), getCombiner(), false); }
-LogicalResult ScanOp::verify() { return verifyCombiner(*this, getSources(), getResults(), getAxis(), getCombiner(), true); }
+LogicalResult ReduceOp::verify() { return verifyCombiner(*this, getSources(), getResults(), signedAttr(getAxis()), getCombiner(), false); }
+LogicalResult ScanOp::verify() { return verifyCombiner(*this, getSources(), getResults(), signedAttr(getAxis()), getCombiner(), true); }
 
 LogicalResult DotOp::verify() {
   auto a = cast<RankedTensorType>(getA().getType()), b = cast<RankedTensorType>(getB().getType()), c = cast<RankedTensorType>(getAcc().getType());

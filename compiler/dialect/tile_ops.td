@@ -10,12 +10,19 @@ include "mlir/IR/OpAsmInterface.td"
 
 class Tile_Op<string mnemonic, list<Trait> traits = []> : Op<Tile_Dialect, mnemonic, traits>;
 
-def Tile_Number : AnyTypeOf<[AnySignlessInteger, AnyFloat]>;
-def Tile_Tensor : TensorOf<[Tile_Number, Tile_PtrType]>;
-def Tile_NumTensor : TensorOf<[Tile_Number]>;
-def Tile_IntLike : AnyTypeOf<[AnySignlessInteger, TensorOf<[AnySignlessInteger]>]>;
-def Tile_BoolLike : AnyTypeOf<[I1, TensorOf<[I1]>]>;
-def Tile_PtrLike : AnyTypeOf<[Tile_PtrType, TensorOf<[Tile_PtrType]>]>;
+def Tile_Number : Type<CPred<"::tile::ir::isNumber($_self)">, "number (i1, i8, i16, i32, i64, f8E4M3FN, f8E5M2, f16, bf16, f32, f64)">;
+def Tile_Integer : Type<CPred<"(::tile::ir::isNumber($_self) && $_self.isInteger())">, "integer (i1, i8, i16, i32, i64)">;
+// Unranked, dynamic, empty and absurdly large tensors end here: verifiers and passes may take a shape for granted.
+class Tile_Of<list<Type> elements, list<Pred> more = [], string what = "tile">
+    : ShapedContainerType<elements, And<!listconcat([CPred<"::tile::ir::isTile($_self)">], more)>,
+                          what # " (tensor of rank 1 to 8 with static positive dims and at most 4194304 elements)", "::mlir::TensorType">;
+class Tile_OfRank<int rank, list<Type> elements> : Tile_Of<elements, [HasAnyRankOfPred<[rank]>], rank # "-D tile">;
+def Tile_Tensor : Tile_Of<[Tile_Number, Tile_PtrType]>;
+def Tile_NumTensor : Tile_Of<[Tile_Number]>;
+def Tile_Offsets : Tile_Of<[I32, I64]>;
+def Tile_IntLike : AnyTypeOf<[Tile_Integer, Tile_Of<[Tile_Integer]>]>;
+def Tile_BoolLike : AnyTypeOf<[I1, Tile_Of<[I1]>]>;
+def Tile_PtrLike : AnyTypeOf<[Tile_PtrType, Tile_Of<[Tile_PtrType]>]>;
 def Tile_NumLike : AnyTypeOf<[Tile_Number, Tile_NumTensor]>;
 def Tile_AnyLike : AnyTypeOf<[Tile_Number, Tile_PtrType, Tile_Tensor]>;
 
@@ -111,7 +118,7 @@ def Tile_StoreOp : Tile_Op<"store", [MemoryEffects<[MemWrite]>]> {
 // (i32 or i64, in elements, signed), or scalar `ptr` alone for scalar accesses.
 def Tile_GatherOp : Tile_Op<"gather", [MemoryEffects<[MemRead]>, AttrSizedOperandSegments]> {
   let summary = "load through pointers; lanes with mask false read `other` (0 when absent) and touch no memory";
-  let arguments = (ins Tile_PtrLike:$ptr, Optional<TensorOf<[I32, I64]>>:$offsets, Optional<Tile_BoolLike>:$mask, Optional<Tile_NumLike>:$other,
+  let arguments = (ins Tile_PtrLike:$ptr, Optional<Tile_Offsets>:$offsets, Optional<Tile_BoolLike>:$mask, Optional<Tile_NumLike>:$other,
                        DefaultValuedAttr<Tile_CacheHintAttr, "CacheHint::none">:$cache);
   let results = (outs Tile_NumLike:$result);
   let assemblyFormat = "$ptr (`offsets` $offsets^ `:` type($offsets))? (`mask` $mask^ `:` type($mask))? (`other` $other^ `:` type($other))? (`cache` $cache^)? attr-dict `:` type($ptr) `->` type($result)";
@@ -120,7 +127,7 @@ def Tile_GatherOp : Tile_Op<"gather", [MemoryEffects<[MemRead]>, AttrSizedOperan
 }
 def Tile_ScatterOp : Tile_Op<"scatter", [MemoryEffects<[MemWrite]>, AttrSizedOperandSegments]> {
   let summary = "store through pointers; lanes with mask false touch no memory";
-  let arguments = (ins Tile_PtrLike:$ptr, Optional<TensorOf<[I32, I64]>>:$offsets, Tile_NumLike:$value, Optional<Tile_BoolLike>:$mask,
+  let arguments = (ins Tile_PtrLike:$ptr, Optional<Tile_Offsets>:$offsets, Tile_NumLike:$value, Optional<Tile_BoolLike>:$mask,
                        DefaultValuedAttr<Tile_CacheHintAttr, "CacheHint::none">:$cache);
   let assemblyFormat = "$value `,` $ptr (`offsets` $offsets^ `:` type($offsets))? (`mask` $mask^ `:` type($mask))? (`cache` $cache^)? attr-dict `:` type($value) `,` type($ptr)";
   let hasCanonicalizeMethod = 1;
@@ -129,7 +136,7 @@ def Tile_ScatterOp : Tile_Op<"scatter", [MemoryEffects<[MemWrite]>, AttrSizedOpe
 def Tile_AtomicRmwOp : Tile_Op<"atomic_rmw", [MemoryEffects<[MemRead, MemWrite]>, AttrSizedOperandSegments]> {
   let summary = "atomic update; returns the values before it (undefined where mask is false)";
   let arguments = (ins Tile_RmwKindAttr:$kind, Tile_MemOrderAttr:$order, Tile_MemScopeAttr:$scope, Tile_PtrLike:$ptr,
-                       Optional<TensorOf<[I32, I64]>>:$offsets, Tile_NumLike:$value, Optional<Tile_BoolLike>:$mask);
+                       Optional<Tile_Offsets>:$offsets, Tile_NumLike:$value, Optional<Tile_BoolLike>:$mask);
   let results = (outs Tile_NumLike:$result);
   let assemblyFormat = "$kind $order $scope $ptr (`offsets` $offsets^ `:` type($offsets))? `,` $value (`mask` $mask^ `:` type($mask))? attr-dict `:` type($ptr) `,` type($value) `->` type($result)";
   let hasCanonicalizeMethod = 1;
@@ -137,7 +144,7 @@ def Tile_AtomicRmwOp : Tile_Op<"atomic_rmw", [MemoryEffects<[MemRead, MemWrite]>
 }
 def Tile_AtomicCasOp : Tile_Op<"atomic_cas", [MemoryEffects<[MemRead, MemWrite]>, AttrSizedOperandSegments]> {
   let summary = "compare and swap on integers; returns the values before it";
-  let arguments = (ins Tile_MemOrderAttr:$order, Tile_MemScopeAttr:$scope, Tile_PtrLike:$ptr, Optional<TensorOf<[I32, I64]>>:$offsets,
+  let arguments = (ins Tile_MemOrderAttr:$order, Tile_MemScopeAttr:$scope, Tile_PtrLike:$ptr, Optional<Tile_Offsets>:$offsets,
                        Tile_NumLike:$expected, Tile_NumLike:$desired, Optional<Tile_BoolLike>:$mask);
   let results = (outs Tile_NumLike:$result);
   let assemblyFormat = "$order $scope $ptr (`offsets` $offsets^ `:` type($offsets))? `,` $expected `,` $desired (`mask` $mask^ `:` type($mask))? attr-dict `:` type($ptr) `,` type($expected) `,` type($desired) `->` type($result)";
@@ -149,8 +156,9 @@ def Tile_AtomicCasOp : Tile_Op<"atomic_cas", [MemoryEffects<[MemRead, MemWrite]>
 def Tile_IotaOp : Tile_Op<"iota", [Pure]> {
   let summary = "rank-1 tile start, start+1, ...";
   let arguments = (ins DefaultValuedAttr<I64Attr, "0">:$start);
-  let results = (outs 1DTensorOf<[AnySignlessInteger]>:$result);
+  let results = (outs Tile_OfRank<1, [Tile_Integer]>:$result);
   let assemblyFormat = "(`from` $start^)? attr-dict `:` type($result)";
+  let hasVerifier = 1;
 }
 def Tile_SplatOp : Tile_Op<"splat", [Pure]> {
   let summary = "tile with one scalar in every element";
@@ -206,7 +214,7 @@ def Tile_ExtractOp : Tile_Op<"extract", [Pure]> {
 }
 def Tile_TakeOp : Tile_Op<"take", [Pure]> {
   let summary = "result[.., i, ..] = source[.., indices[.., i, ..], ..] along an axis; indices outside the axis are undefined values, never out-of-bounds reads";
-  let arguments = (ins Tile_NumTensor:$source, TensorOf<[I32]>:$indices, I32Attr:$axis);
+  let arguments = (ins Tile_NumTensor:$source, Tile_Of<[I32]>:$indices, I32Attr:$axis);
   let results = (outs Tile_NumTensor:$result);
   let assemblyFormat = "$source `,` $indices `axis` $axis attr-dict `:` type($source) `,` type($indices) `->` type($result)";
   let hasVerifier = 1;
@@ -256,9 +264,9 @@ def Tile_DotOp : Tile_Op<"dot", [Pure, AllTypesMatch<["acc", "result"]>]> {
     f16, bf16, f8 and f32 operands (of one type) accumulate in f32; f64 in f64; i8 in i32. `precision` is about f32
     operands: ieee multiplies exactly rounded f32, tf32 keeps 10 mantissa bits, tf32x3 sums three tf32 products.
   }];
-  let arguments = (ins 2DTensorOf<[Tile_Number]>:$a, 2DTensorOf<[Tile_Number]>:$b, 2DTensorOf<[Tile_Number]>:$acc,
+  let arguments = (ins Tile_OfRank<2, [Tile_Number]>:$a, Tile_OfRank<2, [Tile_Number]>:$b, Tile_OfRank<2, [Tile_Number]>:$acc,
                        DefaultValuedAttr<Tile_PrecisionAttr, "Precision::ieee">:$precision);
-  let results = (outs 2DTensorOf<[Tile_Number]>:$result);
+  let results = (outs Tile_OfRank<2, [Tile_Number]>:$result);
   let assemblyFormat = "$a `,` $b `,` $acc (`precision` $precision^)? attr-dict `:` type($a) `,` type($b) `->` type($acc)";
   let hasVerifier = 1;
 }

@@ -60,6 +60,7 @@ class PointerRaiser {
     if (auto loop = dyn_cast<scf::WhileOp>(op); loop && carriesPointers(loop)) return raiseWhile(loop);
     if (auto branch = dyn_cast<scf::IfOp>(op); branch && llvm::any_of(branch.getResultTypes(), [](Type t) { return isPointerTile(t); })) return raiseIf(branch);
     if (isa<GatherOp, ScatterOp, AtomicRmwOp, AtomicCasOp>(op)) return raiseAccess(op);
+    if (auto item = dyn_cast<ItemOp>(op); item && isPointerTile(item.getSource())) return raiseItem(item);
     for (Region& region : op->getRegions())
       for (Block& block : region)
         if (failed(raise(block))) return failure();
@@ -182,6 +183,18 @@ class PointerRaiser {
     if (auto access = dyn_cast<ScatterOp>(op)) return rewrite(access);
     if (auto access = dyn_cast<AtomicRmwOp>(op)) return rewrite(access);
     return rewrite(cast<AtomicCasOp>(op));
+  }
+
+  LogicalResult raiseItem(ItemOp item) {
+    Raised r = raised_.lookup(item.getSource());
+    if (!r.base) return item.emitError("a tile of pointers comes from an operation that has no offset form");
+    if (r.offsets) {
+      Value offset = ItemOp::create(builder_, item.getLoc(), getElementTypeOrSelf(r.offsets.tile.getType()), r.offsets.tile);
+      r.base = PtrAddOp::create(builder_, item.getLoc(), r.base, offset);
+    }
+    item.getResult().replaceAllUsesWith(r.base);
+    item.erase();
+    return success();
   }
 
   // ---- control flow. A pointer tile travels as (base, i64 offsets), or as the base alone when its offsets stay.

@@ -1,0 +1,90 @@
+// Rewrites that keep the kernel and make it smaller.
+// RUN: tile-opt %s -canonicalize -split-input-file | FileCheck %s
+
+// CHECK-LABEL: func.func @true_masks(
+// CHECK-NOT: mask
+// CHECK: return
+func.func @true_masks(%p: !tile.ptr<i32>, %o: tensor<8xi32>, %x: tensor<8xi32>) {
+  %t = arith.constant dense<true> : tensor<8xi1>
+  %0 = tile.gather %p offsets %o : tensor<8xi32> mask %t : tensor<8xi1> other %x : tensor<8xi32> : !tile.ptr<i32> -> tensor<8xi32>
+  tile.scatter %0, %p offsets %o : tensor<8xi32> mask %t : tensor<8xi1> : tensor<8xi32>, !tile.ptr<i32>
+  %1 = tile.atomic_rmw add relaxed gpu %p offsets %o : tensor<8xi32>, %x mask %t : tensor<8xi1> : !tile.ptr<i32>, tensor<8xi32> -> tensor<8xi32>
+  %2 = tile.atomic_cas relaxed gpu %p offsets %o : tensor<8xi32>, %x, %1 mask %t : tensor<8xi1> : !tile.ptr<i32>, tensor<8xi32>, tensor<8xi32> -> tensor<8xi32>
+  return
+}
+
+// -----
+
+// A load that touches nothing is its `other`; a store that touches nothing goes.
+// CHECK-LABEL: func.func @false_masks(
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<8xi32>)
+// CHECK-NOT: tile.
+// CHECK: return %[[X]], %{{.*}} : tensor<8xi32>, i32
+func.func @false_masks(%p: !tile.ptr<i32>, %o: tensor<8xi32>, %x: tensor<8xi32>) -> (tensor<8xi32>, i32) {
+  %f = arith.constant dense<false> : tensor<8xi1>
+  %0 = tile.gather %p offsets %o : tensor<8xi32> mask %f : tensor<8xi1> other %x : tensor<8xi32> : !tile.ptr<i32> -> tensor<8xi32>
+  tile.scatter %x, %p offsets %o : tensor<8xi32> mask %f : tensor<8xi1> : tensor<8xi32>, !tile.ptr<i32>
+  %1 = tile.atomic_rmw add relaxed gpu %p offsets %o : tensor<8xi32>, %x mask %f : tensor<8xi1> : !tile.ptr<i32>, tensor<8xi32> -> tensor<8xi32>
+  %no = arith.constant false
+  %2 = tile.gather %p mask %no : i1 : !tile.ptr<i32> -> i32
+  return %0, %2 : tensor<8xi32>, i32
+}
+
+// -----
+
+// Lanes without `other` read zero; negative zero is another number.
+// CHECK-LABEL: func.func @zero_other(
+// CHECK: tile.gather %{{.*}} mask %{{.*}} : tensor<8xi1> : !tile.ptr<f32>
+// CHECK: tile.gather %{{.*}} other
+func.func @zero_other(%p: !tile.ptr<f32>, %o: tensor<8xi32>, %m: tensor<8xi1>) -> (tensor<8xf32>, tensor<8xf32>) {
+  %z = arith.constant dense<0.0> : tensor<8xf32>
+  %n = arith.constant dense<-0.0> : tensor<8xf32>
+  %0 = tile.gather %p offsets %o : tensor<8xi32> mask %m : tensor<8xi1> other %z : tensor<8xf32> : !tile.ptr<f32> -> tensor<8xf32>
+  %1 = tile.gather %p offsets %o : tensor<8xi32> mask %m : tensor<8xi1> other %n : tensor<8xf32> : !tile.ptr<f32> -> tensor<8xf32>
+  return %0, %1 : tensor<8xf32>, tensor<8xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @splats(
+// CHECK-NEXT: %[[S:.*]] = tile.splat %{{.*}} : f32 -> tensor<4x2xf32>
+// CHECK-NEXT: return %[[S]]
+func.func @splats(%x: f32) -> tensor<4x2xf32> {
+  %0 = tile.splat %x : f32 -> tensor<1x4xf32>
+  %1 = tile.broadcast %0 : tensor<1x4xf32> -> tensor<3x4xf32>
+  %2 = tile.trans %1, [1, 0] : tensor<3x4xf32> -> tensor<4x3xf32>
+  %3 = tile.extract %2 [0, 1] : tensor<4x3xf32> -> tensor<4x2xf32>
+  %4 = tile.reshape %3 : tensor<4x2xf32> -> tensor<8xf32>
+  %5 = tile.reshape %4 : tensor<8xf32> -> tensor<4x2xf32>
+  return %5 : tensor<4x2xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @nothing_to_do(
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<1x8xf32>
+// CHECK-NEXT: return %[[X]], %[[X]], %[[X]], %[[X]]
+func.func @nothing_to_do(%x: tensor<1x8xf32>) -> (tensor<1x8xf32>, tensor<1x8xf32>, tensor<1x8xf32>, tensor<1x8xf32>) {
+  %0 = tile.reduce %x axis 0 : (tensor<1x8xf32>) -> tensor<1x8xf32> {
+  ^bb0(%a: f32, %b: f32):
+    %s = arith.addf %a, %b : f32
+    tile.yield %s : f32
+  }
+  %1 = tile.trans %x, [0, 1] : tensor<1x8xf32> -> tensor<1x8xf32>
+  %2 = tile.extract %x [0, 0] : tensor<1x8xf32> -> tensor<1x8xf32>
+  %3 = tile.cat %x axis 0 : tensor<1x8xf32> -> tensor<1x8xf32>
+  return %0, %1, %2, %3 : tensor<1x8xf32>, tensor<1x8xf32>, tensor<1x8xf32>, tensor<1x8xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @views(
+// CHECK-SAME: %[[P:[a-z0-9]+]]: !tile.ptr<f32>, %[[N:[a-z0-9]+]]: i64, %[[S:[a-z0-9]+]]: i64
+// CHECK-NEXT: return %[[P]], %[[N]], %[[S]]
+func.func @views(%p: !tile.ptr<f32>, %n: i64, %s: i64) -> (!tile.ptr<f32>, i64, i64) {
+  %v = tile.make_view %p, dims(%n), strides(%s) : !tile.ptr<f32> -> !tile.view<1xf32>
+  %0 = tile.view_ptr %v : !tile.view<1xf32> -> !tile.ptr<f32>
+  %1 = tile.view_dim %v, 0 : !tile.view<1xf32>
+  %2 = tile.view_stride %v, 0 : !tile.view<1xf32>
+  return %0, %1, %2 : !tile.ptr<f32>, i64, i64
+}
