@@ -69,88 +69,131 @@ Value* wide(Emitter& e, Value* v) { return e.b.CreateSExt(v, e.b.getInt64Ty()); 
 /// One dim of the copied box.
 struct Axis {
   Value *start, *dim, *stride;  ///< i64: box origin, view dim, view stride in elements
-  bool whole;                   ///< the box is entirely inside or entirely outside along this dim
+  int64_t extent;
+  bool whole;                   ///< the box is entirely inside or entirely outside the view along this dim
+  bool fromZero;                ///< the origin is never negative
+};
+
+/// i32 in [0, extent]: the first position of the box at or behind view position `at`.
+Value* boxPosition(Emitter& e, const Axis& axis, Value* at) {
+  IRBuilder<>& b = e.b;
+  Value* position = b.CreateSub(at, axis.start);
+  position = b.CreateBinaryIntrinsic(Intrinsic::smax, position, e.i64(0));
+  position = b.CreateBinaryIntrinsic(Intrinsic::smin, position, e.i64(axis.extent));
+  return b.CreateTrunc(position, b.getInt32Ty());
+}
+
+/// Emits one copy of a box.
+class BoxCopy {
+ public:
+  BoxCopy(Emitter& e, AsyncCopyOp op)
+      : e_(e), b_(e.b), op_(op), tile_(op.getTarget().getType().slot()), minor_(static_cast<int>(op.getTarget().getType().getMinor())),
+        lead_(static_cast<int>(op.getView().getType().getRank()) - 2), view_(e.view(op.getView())), eb_(tile_.elementBytes),
+        chunk_(copyBytes(op, e.facts())), rows_(axisOf(1 - minor_)), cols_(axisOf(minor_)) {
+    unit_ = e.facts().unitStrideDim(op.getView()) == lead_ + minor_;
+    // A view that may end inside a chunk: cp.async reads part of it; through registers, elements go one by one.
+    mayCut_ = !cols_.whole && e.facts().dimDivisibility(op.getView(), lead_ + minor_) * eb_ % chunk_ != 0;
+    if (chunk_ < 4 && mayCut_) chunk_ = eb_, mayCut_ = false;
+    perChunk_ = chunk_ / eb_;
+  }
+
+  void emit() {
+    const int64_t boxRows = rows_.extent, chunksPerRow = cols_.extent / perChunk_;
+    const int threadCols = static_cast<int>(std::min<int64_t>(PowerOf2Ceil(chunksPerRow), 32));
+    const int threadRows = e_.numThreads() / threadCols;
+    Value* threadCol = b_.CreateURem(e_.thread(), e_.i32(threadCols));
+    Value* threadRow = b_.CreateUDiv(e_.thread(), e_.i32(threadCols));
+    SmemAddress address(e_, tile_, threadRow, static_cast<int64_t>(PowerOf2Ceil(threadRows)) - 1,
+                        b_.CreateNUWMul(threadCol, e_.i32(chunk_)), (threadCols - 1) * chunk_);
+    Type* element = b_.getIntNTy(8 * eb_);
+    Value* col64 = b_.CreateZExt(b_.CreateNUWMul(threadCol, e_.i32(perChunk_)), b_.getInt64Ty());
+    Value* threadOffset = b_.CreateAdd(b_.CreateMul(b_.CreateZExt(threadRow, b_.getInt64Ty()), rows_.stride), steps(col64));
+    // The thread's share is invariant in loops; the box's origin is the same for all threads.
+    Value* first = b_.CreateGEP(element, b_.CreateGEP(element, view_.ptr, threadOffset), origin());
+    Value* exists = sharedCondition();
+
+    ChunkCopier copier(e_, chunk_);
+    for (int64_t c = 0; c < chunksPerRow; c += threadCols) {
+      Value* partial = nullptr;
+      Value* colInside = cols_.whole ? nullptr : columnCondition(col64, c * perChunk_, partial);
+      Value* colInBox = c + threadCols <= chunksPerRow ? nullptr : b_.CreateICmpULT(threadCol, e_.i32(chunksPerRow - c));
+      Value* readAny = e_.andAll({exists, colInside});
+      // Row r of the thread is inside when threadRow + r < rows inside: one comparison with a constant per row.
+      Value *below = nullptr, *rowsBefore = nullptr;
+      if (!rows_.whole) {
+        Value* inside = boxPosition(e_, rows_, rows_.dim);
+        if (readAny) inside = b_.CreateSelect(readAny, inside, e_.i32(0));
+        below = b_.CreateSub(threadRow, inside);
+        if (!rows_.fromZero) rowsBefore = b_.CreateSub(threadRow, boxPosition(e_, rows_, e_.i64(0)));
+      }
+      for (int64_t r = 0; r < boxRows; r += threadRows) {
+        Value* source = r ? b_.CreateGEP(element, first, b_.CreateMul(rows_.stride, e_.i64(r))) : first;
+        if (c) source = b_.CreateGEP(element, source, steps(e_.i64(c * perChunk_)));
+        Value* read = readAny;
+        if (below) read = b_.CreateICmpSLT(below, e_.i32(-r));
+        if (rowsBefore) read = b_.CreateAnd(read, b_.CreateICmpSGE(rowsBefore, e_.i32(-r)));
+        Value* rowInBox = r + threadRows <= boxRows ? nullptr : b_.CreateICmpULT(threadRow, e_.i32(boxRows - r));
+        copier.copy(address.at(e_.scalar(op_.getTarget()), r, c * chunk_), source, read, partial, e_.andAll({rowInBox, colInBox}));
+      }
+    }
+    copier.finish();
+  }
+
+ private:
+  Axis axisOf(int tileDim) {
+    const Facts& facts = e_.facts();
+    const int dim = lead_ + tileDim;
+    mlir::Value index = op_.getIndices()[dim];
+    const int64_t extent = op_.getBox()[tileDim];
+    bool whole = facts.dimDivisibility(op_.getView(), dim) % extent == 0 && facts.divisibility(index) % extent == 0;
+    return {wide(e_, e_.scalar(index)), view_.dims[dim], view_.strides[dim], extent, whole, facts.rangeOf(index).min >= 0};
+  }
+
+  /// Elements of memory for a number of elements along the contiguous dim.
+  Value* steps(Value* count) { return unit_ ? count : b_.CreateMul(count, cols_.stride); }
+
+  /// Elements from the view's first to the box's.
+  Value* origin() {
+    Value* sum = b_.CreateAdd(b_.CreateMul(rows_.start, rows_.stride), steps(cols_.start));
+    for (int d = 0; d < lead_; ++d)
+      sum = b_.CreateAdd(sum, b_.CreateMul(wide(e_, e_.scalar(op_.getIndices()[d])), view_.strides[d]));
+    return sum;
+  }
+
+  /// What all chunks share: the iteration exists, the box is inside along the leading dims and along whole ones.
+  Value* sharedCondition() {
+    SmallVector<Value*> all;
+    if (op_.getEnable()) all.push_back(e_.scalar(op_.getEnable()));
+    for (int d = 0; d < lead_; ++d) all.push_back(b_.CreateICmpULT(wide(e_, e_.scalar(op_.getIndices()[d])), view_.dims[d]));
+    for (const Axis* axis : {&rows_, &cols_})
+      if (axis->whole) all.push_back(b_.CreateICmpULT(axis->start, axis->dim));
+    return e_.andAll(all);
+  }
+
+  Value* columnCondition(Value* col64, int64_t constant, Value*& partial) {
+    Value* col = b_.CreateAdd(cols_.start, b_.CreateAdd(col64, e_.i64(constant)));
+    if (mayCut_) {
+      Value* left = b_.CreateMul(b_.CreateSub(cols_.dim, col), e_.i64(eb_));
+      partial = b_.CreateTrunc(b_.CreateBinaryIntrinsic(Intrinsic::umin, left, e_.i64(chunk_)), b_.getInt32Ty());
+    }
+    return b_.CreateICmpULT(col, cols_.dim);
+  }
+
+  Emitter& e_;
+  IRBuilder<>& b_;
+  AsyncCopyOp op_;
+  layout::SharedTile tile_;
+  int minor_, lead_;
+  const ViewValue& view_;
+  int eb_, chunk_, perChunk_ = 1;
+  Axis rows_, cols_;
+  bool unit_ = false, mayCut_ = false;
 };
 
 }  // namespace
 
 LogicalResult emitAsyncCopy(Emitter& e, AsyncCopyOp op) {
-  IRBuilder<>& b = e.b;
-  const SmemType type = op.getTarget().getType();
-  const layout::SharedTile tile = type.slot();
-  const int minor = static_cast<int>(type.getMinor()), major = 1 - minor;
-  const int lead = static_cast<int>(op.getView().getType().getRank()) - 2;
-  const ViewValue& view = e.view(op.getView());
-  const Facts& facts = e.facts();
-  const int eb = tile.elementBytes;
-  int chunk = copyBytes(op, facts);
-
-  auto axisOf = [&](int dim, int64_t extent) {
-    bool whole = facts.dimDivisibility(op.getView(), dim) % extent == 0 && facts.divisibility(op.getIndices()[dim]) % extent == 0;
-    return Axis{wide(e, e.scalar(op.getIndices()[dim])), view.dims[dim], view.strides[dim], whole};
-  };
-  const Axis rows = axisOf(lead + major, op.getBox()[major]), cols = axisOf(lead + minor, op.getBox()[minor]);
-  const bool unit = facts.unitStrideDim(op.getView()) == lead + minor;
-  // A view that may end inside a chunk: cp.async reads part of it; through registers, elements go one by one.
-  bool mayCut = !cols.whole && facts.dimDivisibility(op.getView(), lead + minor) * eb % chunk != 0;
-  if (chunk < 4 && mayCut) chunk = eb, mayCut = false;
-
-  const int perChunk = chunk / eb;
-  const int64_t boxRows = op.getBox()[major], chunksPerRow = op.getBox()[minor] / perChunk;
-  const int threadCols = static_cast<int>(std::min<int64_t>(PowerOf2Ceil(chunksPerRow), 32));
-  const int threadRows = e.numThreads() / threadCols;
-  Value* threadCol = b.CreateURem(e.thread(), e.i32(threadCols));
-  Value* threadRow = b.CreateUDiv(e.thread(), e.i32(threadCols));
-  SmemAddress address(e, tile, threadRow, static_cast<int64_t>(PowerOf2Ceil(threadRows)) - 1,
-                      b.CreateNUWMul(threadCol, e.i32(chunk)), (threadCols - 1) * chunk);
-
-  // What all chunks share: does the iteration exist, is the box inside along the leading dims.
-  SmallVector<Value*> shared;
-  if (op.getEnable()) shared.push_back(e.scalar(op.getEnable()));
-  Value* origin = e.i64(0);  // elements from the view's first to the box's
-  for (int d = 0; d < lead; ++d) {
-    Value* index = wide(e, e.scalar(op.getIndices()[d]));
-    shared.push_back(b.CreateICmpULT(index, view.dims[d]));
-    origin = b.CreateAdd(origin, b.CreateMul(index, view.strides[d]));
-  }
-  origin = b.CreateAdd(origin, b.CreateMul(rows.start, rows.stride));
-  origin = b.CreateAdd(origin, unit ? cols.start : b.CreateMul(cols.start, cols.stride));
-  for (const Axis* axis : {&rows, &cols})
-    if (axis->whole) shared.push_back(b.CreateICmpULT(axis->start, axis->dim));
-  Value* allShared = e.andAll(shared);
-
-  Type* element = b.getIntNTy(8 * eb);
-  Value* row64 = b.CreateZExt(threadRow, b.getInt64Ty());
-  Value* col64 = b.CreateZExt(b.CreateNUWMul(threadCol, e.i32(perChunk)), b.getInt64Ty());
-  Value* threadOffset = b.CreateAdd(b.CreateMul(row64, rows.stride), unit ? col64 : b.CreateMul(col64, cols.stride));
-  Value* first = b.CreateGEP(element, b.CreateGEP(element, view.ptr, threadOffset), origin);
-
-  ChunkCopier copier(e, chunk);
-  for (int64_t r = 0; r < boxRows; r += threadRows) {
-    Value* rowPointer = r ? b.CreateGEP(element, first, b.CreateMul(rows.stride, e.i64(r))) : first;
-    Value* rowInside = nullptr;
-    if (!rows.whole) rowInside = b.CreateICmpULT(b.CreateAdd(rows.start, b.CreateAdd(row64, e.i64(r))), rows.dim);
-    Value* rowInBox = r + threadRows <= boxRows ? nullptr : b.CreateICmpULT(threadRow, e.i32(boxRows - r));
-    for (int64_t c = 0; c < chunksPerRow; c += threadCols) {
-      Value* pointer = rowPointer;
-      if (c) pointer = unit ? b.CreateGEP(element, rowPointer, e.i64(c * perChunk))
-                            : b.CreateGEP(element, rowPointer, b.CreateMul(cols.stride, e.i64(c * perChunk)));
-      Value *colInside = nullptr, *partial = nullptr;
-      if (!cols.whole) {
-        Value* col = b.CreateAdd(cols.start, b.CreateAdd(col64, e.i64(c * perChunk)));
-        colInside = b.CreateICmpULT(col, cols.dim);
-        if (mayCut) {
-          Value* left = b.CreateMul(b.CreateSub(cols.dim, col), e.i64(eb));
-          Value* cut = b.CreateBinaryIntrinsic(Intrinsic::umin, left, e.i64(chunk));
-          partial = b.CreateTrunc(cut, b.getInt32Ty());
-        }
-      }
-      Value* colInBox = c + threadCols <= chunksPerRow ? nullptr : b.CreateICmpULT(threadCol, e.i32(chunksPerRow - c));
-      copier.copy(address.at(e.scalar(op.getTarget()), r, c * chunk), pointer, e.andAll({allShared, rowInside, colInside}), partial,
-                  e.andAll({rowInBox, colInBox}));
-    }
-  }
-  copier.finish();
+  BoxCopy(e, op).emit();
   return success();
 }
 
