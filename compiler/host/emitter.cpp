@@ -133,23 +133,28 @@ llvm::Value* Emitter::loop(llvm::Value* lo, llvm::Value* hi, int64_t step, llvm:
       return i64(from->getSExtValue() + step);
     }
   }
+  // Tested at the bottom; at the top only where it may not run at all.
   llvm::BasicBlock* before = b.GetInsertBlock();
-  auto* head = llvm::BasicBlock::Create(b.getContext(), "loop", function);
-  auto* inside = llvm::BasicBlock::Create(b.getContext(), "body", function);
+  auto* inside = llvm::BasicBlock::Create(b.getContext(), "loop", function);
   auto* after = llvm::BasicBlock::Create(b.getContext(), "done");
-  b.CreateBr(head);
-  b.SetInsertPoint(head);
+  bool surelyRuns = from && to;
+  if (surelyRuns) b.CreateBr(inside);
+  else b.CreateCondBr(b.CreateICmpSLE(b.CreateAdd(lo, stepValue, "", true, true), hi), inside, after);
+  b.SetInsertPoint(inside);
   llvm::PHINode* i = b.CreatePHI(b.getInt64Ty(), 2, "i");
   i->addIncoming(lo, before);
-  llvm::Value* next = b.CreateAdd(i, stepValue, "", true, true);
-  b.CreateCondBr(b.CreateICmpSLE(next, hi), inside, after);
-  b.SetInsertPoint(inside);
   body(i);
-  i->addIncoming(next, b.GetInsertBlock());
-  b.CreateBr(head);
+  llvm::BasicBlock* end = b.GetInsertBlock();
+  llvm::Value* next = b.CreateAdd(i, stepValue, "", true, true);
+  i->addIncoming(next, end);
+  b.CreateCondBr(b.CreateICmpSLE(b.CreateAdd(next, stepValue, "", true, true), hi), inside, after);
   after->insertInto(function);
   b.SetInsertPoint(after);
-  return i;
+  if (surelyRuns) return i64(from->getSExtValue() + (to->getSExtValue() - from->getSExtValue()) / step * step);
+  llvm::PHINode* stop = b.CreatePHI(b.getInt64Ty(), 2);
+  stop->addIncoming(lo, before);
+  stop->addIncoming(next, end);
+  return stop;
 }
 
 SmallVector<llvm::Value*> Emitter::loopCarrying(
