@@ -232,9 +232,10 @@ Value coerce(Tracer& t, const Operand& o, DType d, const Shape& literal_shape, c
   if (t.is_bad(v)) return {0};
   const ValueInfo& i = t.info(v);
   if (i.kind == ValueKind::number && widens(i.dtype, d)) return convert_value(t, v, d, o.loc);
-  t.error(std::string(what) + " must be " + std::string(name(d)) + " (or narrower, of the same kind), found " + t.type_of(v).to_string() +
-              "; convert with cast(x, " + std::string(name(d)) + ")",
-          o.loc);
+  const std::string found = ", found " + t.type_of(v).to_string();
+  if (d == DType::i1) t.error(std::string(what) + " must be i1" + found + "; compare, e.g. x != 0", o.loc);
+  else
+    t.error(std::string(what) + " must be " + std::string(name(d)) + " (or narrower, of the same kind)" + found + "; convert with cast(x, " + std::string(name(d)) + ")", o.loc);
   return {0};
 }
 

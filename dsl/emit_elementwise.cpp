@@ -219,6 +219,10 @@ Value elementwise(Op op, const Operand* args, int count) {
     }
   Operands o;
   if (!unify(*t, op, args, count, spelling(op), o)) return {0};
+  if (size_of(o.dtype) == 1 && is_float(o.dtype)) {  // a storage format: no target computes in it
+    t->error("'" + std::string(spelling(op)) + "' is not defined on " + std::string(name(o.dtype)) + "; compute in a wider type, e.g. cast(x, f32)", loc);
+    return {0};
+  }
   mlir::Value result = build_op(op, o.dtype, t->at_end(), t->location(loc), o.values);
   if (!result) {
     const TileType type{o.dtype, false, shape_of(o.values[0])};
@@ -226,6 +230,7 @@ Value elementwise(Op op, const Operand* args, int count) {
     if (op == Op::logical_not) message += "; it takes i1, use ~x for bits or x == 0";
     else if (o.dtype == DType::i1) message += "; an i1 is not a number, cast it first";
     else if (is_float(o.dtype)) message += "; it takes integers";
+    else if (op == Op::umulhi) message += "; it takes unsigned integers";
     else message += "; it takes floats, convert with cast(x, f32)";
     t->error(message, loc);
     return {0};

@@ -32,7 +32,8 @@ bool allowed(Fold f, DType d) {
     case Fold::any: case Fold::all: return d == DType::i1;
     case Fold::xor_sum: return !is_float(d);
     case Fold::sum: return true;
-    default: return d != DType::i1;
+    case Fold::prod: return d != DType::i1;
+    default: return d != DType::i1 && !(is_float(d) && size_of(d) == 1);
   }
 }
 

@@ -173,10 +173,8 @@ class Kernel : public AnyKernel {
   const std::vector<Cfg>& space() const { return space_; }
   Cfg default_cfg() const { return space_.empty() ? Cfg{} : space_[0]; }
 
-  using AnyKernel::trace;
   Traced trace(const Cfg& config = {}) const { return AnyKernel::trace(words(config)); }
 
-  using AnyKernel::compile;
   /// Right for any arguments.
   Result<Compiled<P...>> compile(const std::shared_ptr<Device>& device, const Cfg& config) const {
     return typed(AnyKernel::compile(device, words(config), {}, options()));

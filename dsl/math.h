@@ -40,6 +40,10 @@ inline Tile& update(Tile& x, Op op, const Expr& y) {
   inline Tile name(Expr x, Expr y, Expr z) { return detail::apply(detail::Op::name, x, y, z); }
 #include "dsl/elementwise.def"
 
+/// Closer than the built-in ! of a bool, which a Tile could (to give its error) become. As an operator on a reference it
+/// cannot learn the user's line: it points at where x was computed.
+inline Tile operator!(const Tile& x) { return detail::apply(detail::Op::logical_not, Expr(x, detail::origin(detail::slot_of(x)))); }
+
 // The same names on plain C++ numbers stay plain numbers: config arithmetic must not become part of the kernel.
 template <std::integral A, std::integral B>
 constexpr std::common_type_t<A, B> cdiv(A a, B b) {

@@ -151,6 +151,12 @@ Slot Tracer::copy_slot(Slot from, SrcLoc declared) {
   return new_slot(v.id, declared);
 }
 
+SrcLoc Tracer::origin(Slot s) const {
+  if (s.trace != serial_ || s.index >= slots_.size()) return {};
+  const SlotInfo& slot = slots_[s.index];
+  return slot.current == kNoValue || resolve(slot.current) == 0 ? slot.declared : values_[resolve(slot.current)].loc;
+}
+
 void Tracer::kill_slot(Slot s) noexcept {
   if (s.trace == serial_ && s.index < slots_.size()) slots_[s.index].alive = false;
 }
@@ -637,6 +643,10 @@ void assign_slot(Slot to, Slot from) {
 TileType type_of(Value v) {
   Tracer* t = Tracer::current();
   return t ? t->type_of(v) : TileType{};
+}
+SrcLoc origin(Slot s) {
+  Tracer* t = Tracer::current();
+  return t ? t->origin(s) : SrcLoc{};
 }
 void report(const std::string& message, SrcLoc loc) {
   if (Tracer* t = Tracer::current()) t->error(message, loc);

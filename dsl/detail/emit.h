@@ -64,6 +64,7 @@ Value read_slot(Slot, SrcLoc);
 void write_slot(Slot, Value, SrcLoc);
 void assign_slot(Slot to, Slot from);  ///< plain `=`: no location of its own, the value's is used
 TileType type_of(Value);
+SrcLoc origin(Slot);  ///< where the variable's value was computed
 /// Records an error of the user's program.
 void report(const std::string& message, SrcLoc);
 

@@ -119,6 +119,7 @@ class Tracer {
   // ---- variables
   Slot new_slot(uint32_t value, SrcLoc declared);
   Slot copy_slot(Slot from, SrcLoc declared);
+  SrcLoc origin(Slot s) const;
   void kill_slot(Slot s) noexcept;
   Value read_slot(Slot s, SrcLoc use);
   void write_slot(Slot s, Value v, SrcLoc loc);

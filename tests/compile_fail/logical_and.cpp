@@ -1,0 +1,7 @@
+// expect: a tile has no value while the kernel is being traced
+#include "dsl/tile.h"
+using namespace tile;
+auto k = kernel("k", [](Ptr<float> p, I32 n) {
+  auto m = n > 3 && n < 7;
+  store(p, 1.f, {.mask = m});
+});

@@ -1,0 +1,4 @@
+// expect: a tile has no value while the kernel is being traced
+#include "dsl/tile.h"
+using namespace tile;
+auto k = kernel("k", [](Ptr<float> p, I32 n) { store(p, n > 3 ? 1.f : 2.f); });

@@ -1,0 +1,343 @@
+// errors_test.cpp - every mistake the tracer finds: one error each, at the user's line, with a caret, and no cascades.
+#include <cmath>
+#include <memory>
+#include <thread>
+
+#include "traced.h"
+
+using namespace tile;
+using namespace tile::testing;
+
+// ---- values and types
+
+TEST(Errors, Ranks) {
+  EXPECT_TILE_ERROR(__LINE__, "operands have different ranks: 16 and 16x16", [](Ptr<float> p) { auto r = load(p + arange(0, 16)) + zeros({16, 16}, f32); });
+}
+TEST(Errors, Broadcast) {
+  EXPECT_TILE_ERROR(__LINE__, "operands cannot be broadcast: 16 and 32 differ in dim 0", [](Ptr<float> p) { auto r = load(p + arange(0, 16)) + zeros({32}, f32); });
+}
+TEST(Errors, MixedKinds) {
+  EXPECT_TILE_ERROR(__LINE__, "'+' mixes i32 and f32; convert one side with cast", [](I32 n, F32 x) { auto r = n + x; });
+  EXPECT_TILE_ERROR(__LINE__, "'*' mixes i32 and u32; signed and unsigned do not mix", [](I32 n, U32 u) { auto r = n * u; });
+  EXPECT_TILE_ERROR(__LINE__, "mixes tile<4xf16> and tile<4xbf16>; neither holds every value of the other", [] { auto r = zeros({4}, f16) + zeros({4}, bf16); });
+  EXPECT_TILE_ERROR(__LINE__, "'+' mixes i1 and i32; an i1 is not a number", [](I32 n) { auto r = (n < 3) + n; });
+}
+TEST(Errors, FloatLiteralOnIntegers) {
+  EXPECT_TILE_ERROR(__LINE__, "floating-point literal 0.5 used with a tile of i32", [](I32 n) { auto r = n * 0.5f; });
+}
+TEST(Errors, LiteralsOutOfRange) {
+  EXPECT_TILE_ERROR(__LINE__, "literal 300 is out of range of i8 (-128 to 127)", [] { auto r = zeros({4}, i8) + 300; });
+  EXPECT_TILE_ERROR(__LINE__, "literal -1 is out of range of u32 (0 to 4294967295)", [](U32 n) { auto r = n + -1; });
+  EXPECT_TILE_ERROR(__LINE__, "literal 70000 is out of range of f16 (largest 65504)", [] { auto r = zeros({4}, f16) * 70000; });
+  EXPECT_TILE_ERROR(__LINE__, "literal 3000000000 is out of range of i32", [](I32 n) { auto r = n + 3000000000; });
+  EXPECT_TILE_ERROR(__LINE__, "bool literal used with a tile of f32", [](F32 x) { auto r = x + true; });
+  EXPECT_TILE_ERROR(__LINE__, "f8e4m3 has no infinity", [] { auto r = full({4}, INFINITY, f8e4m3); });
+}
+TEST(Errors, OperationsAndElementTypes) {
+  EXPECT_TILE_ERROR(__LINE__, "'&' is not defined on f32; it takes integers", [](F32 x) { auto r = x & x; });
+  EXPECT_TILE_ERROR(__LINE__, "'exp2' is not defined on i32; it takes floats", [](I32 n) { auto r = exp2(n); });
+  EXPECT_TILE_ERROR(__LINE__, "'<' is not defined on i1; an i1 is not a number", [](I32 n) { auto r = (n < 3) < (n > 4); });
+  EXPECT_TILE_ERROR(__LINE__, "'!' is not defined on i32; it takes i1", [](I32 n) { auto r = !(n + 1); });
+  EXPECT_TILE_ERROR(__LINE__, "'+' is not defined on f8e4m3; compute in a wider type", [] { auto r = zeros({4}, f8e4m3) + 1; });
+  EXPECT_TILE_ERROR(__LINE__, "'umulhi' is not defined on i32", [](I32 n) { auto r = umulhi(n, n); });
+}
+TEST(Errors, Pointers) {
+  EXPECT_TILE_ERROR(__LINE__, "'*' is not defined on pointers", [](Ptr<float> p) { auto r = p * 2; });
+  EXPECT_TILE_ERROR(__LINE__, "'+' is not defined on pointers", [](Ptr<float> p, Ptr<float> q) { auto r = p + q; });
+  EXPECT_TILE_ERROR(__LINE__, "must be an integer, found f32", [](Ptr<float> p, F32 x) { auto r = p + x; });
+  EXPECT_TILE_ERROR(__LINE__, "'exp' is not defined on pointers", [](Ptr<float> p) { auto r = exp(p); });
+}
+TEST(Errors, Casts) {
+  EXPECT_TILE_ERROR(__LINE__, "cast expects numbers, found ptr<f32>", [](Ptr<float> p) { auto r = cast(p, i64); });
+  EXPECT_TILE_ERROR(__LINE__, "bitcast needs elements of equal size: f32 to i64", [](F32 x) { auto r = bitcast(x, i64); });
+  EXPECT_TILE_ERROR(__LINE__, "scalar must be i32 (or narrower, of the same kind), found i64", [](I64 n) { I32 r = n; });
+  EXPECT_TILE_ERROR(__LINE__, "expected a scalar of i32, found tile<4xi32>", [] { I32 r = arange(0, 4); });
+}
+TEST(Errors, Where) {
+  EXPECT_TILE_ERROR(__LINE__, "the condition of where must be i1", [](I32 n) { auto r = where(n, 1, 2); });
+  EXPECT_TILE_ERROR(__LINE__, "'where' mixes", [](I32 n, F32 x) { auto r = where(n > 0, n, x); });
+}
+
+// ---- shapes
+
+TEST(Errors, Shapes) {
+  EXPECT_TILE_ERROR(__LINE__, "tile dims must be positive, found 0 as dim 1", [] { auto r = zeros({4, 0}, f32); });
+  EXPECT_TILE_ERROR(__LINE__, "a tile has at most 4194304 elements", [] { auto r = zeros({1 << 20, 1 << 20, 1 << 20, 1 << 20}, f32); });
+  EXPECT_TILE_ERROR(__LINE__, "a tile has at most 8 dims, found 9", [] { auto r = zeros({1, 1, 1, 1, 1, 1, 1, 1, 1}, f32); });
+  EXPECT_TILE_ERROR(__LINE__, "arange needs low < high", [] { auto r = arange(4, 4); });
+  EXPECT_TILE_ERROR(__LINE__, "reshape keeps the number of elements: tile<4x4xf32> has 16, the new shape 8", [] { auto r = reshape(zeros({4, 4}, f32), {8}); });
+  EXPECT_TILE_ERROR(__LINE__, "squeeze drops dims of size 1; dim 0 of tile<4x1xf32> has size 4", [] { auto r = squeeze(zeros({4, 1}, f32), 0); });
+  EXPECT_TILE_ERROR(__LINE__, "axis 3 is out of range for tile<4x1xf32>", [] { auto r = squeeze(zeros({4, 1}, f32), 3); });
+  EXPECT_TILE_ERROR(__LINE__, "broadcast_to only repeats dims of size 1", [] { auto r = broadcast_to(zeros({4, 4}, f32), {4, 1}); });
+  EXPECT_TILE_ERROR(__LINE__, "trans needs at least 2 dims, found tile<4xf32>", [] { auto r = trans(zeros({4}, f32)); });
+  EXPECT_TILE_ERROR(__LINE__, "permute must name each of the 2 dims", [] { auto r = permute(zeros({4, 2}, f32), {0, 0}); });
+  EXPECT_TILE_ERROR(__LINE__, "tiles put together along axis 0 must agree in everything else", [] { auto r = cat(zeros({4, 2}, f32), zeros({4, 3}, f32)); });
+  EXPECT_TILE_ERROR(__LINE__, "extract needs one offset and one size per dim, inside tile<4x4xf32>", [] { auto r = extract(zeros({4, 4}, f32), {2, 0}, {4, 4}); });
+  EXPECT_TILE_ERROR(__LINE__, "take needs i32 indices", [] { auto r = take(zeros({4}, f32), zeros({4}, i64), 0); });
+  EXPECT_TILE_ERROR(__LINE__, "split needs a tile whose last dim has size 2", [] { auto r = split(zeros({4}, f32)); });
+  EXPECT_TILE_ERROR(__LINE__, "trans needs a tile, found the scalar f32", [](F32 x) { auto r = trans(x); });
+  EXPECT_TILE_ERROR(__LINE__, "to_scalar needs a tile of one element, found tile<4xf32>", [] { auto r = to_scalar(zeros({4}, f32)); });
+  EXPECT_TILE_ERROR(__LINE__, "program_id takes axis 0, 1 or 2, found 3", [] { auto r = program_id(3); });
+  EXPECT_TILE_ERROR(__LINE__, "num_programs takes axis 0, 1 or 2, found -1", [] { auto r = num_programs(-1); });
+}
+
+// ---- memory
+
+TEST(Errors, Loads) {
+  EXPECT_TILE_ERROR(__LINE__, "load expects a pointer or a tile of pointers, found i32", [](I32 n) { auto r = load(n); });
+  EXPECT_TILE_ERROR(__LINE__, "mask must be i1", [](Ptr<float> p, I32 n) { auto r = load(p, {.mask = n}); });
+  EXPECT_TILE_ERROR(__LINE__, "`other` is what masked-off lanes read: it needs a mask", [](Ptr<float> p) { auto r = load(p, {.other = 1}); });
+  EXPECT_TILE_ERROR(__LINE__, "`other` must be f32", [](Ptr<float> p, I32 n) { auto r = load(p, {.mask = n > 0, .other = n}); });
+  EXPECT_TILE_ERROR(__LINE__, "operands cannot be broadcast: 16 and 32", [](Ptr<float> p) { auto r = load(p + arange(0, 16), {.mask = arange(0, 32) < 3}); });
+}
+TEST(Errors, Stores) {
+  EXPECT_TILE_ERROR(__LINE__, "the stored value must be f16 (or narrower, of the same kind), found tile<4xf32>; convert with cast(x, f16)", [](Ptr<half> p) { store(p + arange(0, 4), zeros({4}, f32)); });
+  EXPECT_TILE_ERROR(__LINE__, "does not fit the pointers ptr<f32>", [](Ptr<float> p) { store(p, zeros({4}, f32)); });
+}
+TEST(Errors, Views) {
+  EXPECT_TILE_ERROR(__LINE__, "the offset of a box must be an integer scalar, found tile<4xi32> as offset 0", [](Tensor<const float, 1> a) { auto r = a.load({arange(0, 4)}, {4}); });
+  EXPECT_TILE_ERROR(__LINE__, "a box has at most as many dims as its tensor (1), found 2", [](Tensor<const float, 1> a) { auto r = a.load({0}, {4, 4}); });
+  EXPECT_TILE_ERROR(__LINE__, "the stored value must be f16", [](Tensor<half, 2> c) { c.store({0, 0}, zeros({4, 4}, f32)); });
+  EXPECT_TILE_ERROR(__LINE__, "dim 2 is out of range for a tensor of 2 dims", [](Tensor<half, 2> c) { auto r = c.dim(2); });
+  EXPECT_TILE_ERROR(__LINE__, "floating-point literal 0.5 used with a tile of i32", [](Tensor<const int32_t, 1> a) { auto r = a.load({0}, {4}, {.pad = 0.5}); });
+  EXPECT_TILE_ERROR(__LINE__, "make_view needs a pointer to f16, found ptr<f32>", [](Ptr<float> p, I32 n) { auto r = make_view<half>(p + 1, {n, 4}, {4, 1}); });
+}
+TEST(Errors, Atomics) {
+  EXPECT_TILE_ERROR(__LINE__, "bitwise atomics are defined on integers, found f32", [](Ptr<float> p) { atomic_and(p, 1.f); });
+  EXPECT_TILE_ERROR(__LINE__, "atomic_cas compares integers, found f32", [](Ptr<float> p) { atomic_cas(p, 1.f, 2.f); });
+}
+
+// ---- across elements
+
+TEST(Errors, Reductions) {
+  EXPECT_TILE_ERROR(__LINE__, "axis 2 is out of range for tile<4x4xf32>", [] { auto r = max(zeros({4, 4}, f32), axis(2)); });
+  EXPECT_TILE_ERROR(__LINE__, "'any' is not defined on tile<4xi32>; it takes i1", [] { auto r = any(arange(0, 4), axis(0)); });
+  EXPECT_TILE_ERROR(__LINE__, "sum needs a tile of numbers, found f32", [](F32 x) { auto r = sum(x, axis(0)); });
+  EXPECT_TILE_ERROR(__LINE__, "'xor_sum' is not defined on tile<4xf32>", [] { auto r = xor_sum(zeros({4}, f32), axis(0)); });
+}
+TEST(Errors, Combiners) {
+  EXPECT_TILE_ERROR(__LINE__, "a combiner may use only its arguments and constants", [](F32 x) { auto r = reduce(zeros({4}, f32), axis(0), [&](Tile a, Tile b) { return a + x * b; }); });
+  EXPECT_TILE_ERROR(__LINE__, "the combiner's result must be f32", [] { auto r = reduce(zeros({4}, f32), axis(0), [](Tile a, Tile b) { return a < b; }); });
+  EXPECT_TILE_ERROR(__LINE__, "cannot be used inside a combiner", [](Ptr<float> p) { auto r = reduce(zeros({4}, f32), axis(0), [](Tile a, Tile b) { return trans(zeros({2, 2}, f32)), a; }); });
+  EXPECT_TILE_ERROR(__LINE__, "if_ cannot be used inside a combiner; use where", [] { auto r = scan(zeros({4}, f32), axis(0), [](Tile a, Tile b) { if_(a < b, [&] { a = b; }); return a; }); });
+  EXPECT_TILE_ERROR(__LINE__, "tiles combined together must have one shape", [] { auto r = reduce({arange(0, 4), arange(0, 8)}, axis(0), [](Tile a, Tile b, Tile c, Tile d) { return std::tuple(a, b); }); });
+}
+TEST(Errors, Dot) {
+  EXPECT_TILE_ERROR(__LINE__, "dot: inner dimensions do not agree: tile<16x32xf16> * tile<16x32xf16>", [] { auto r = dot(zeros({16, 32}, f16), zeros({16, 32}, f16)); });
+  EXPECT_TILE_ERROR(__LINE__, "dot: operands must have 2 dims", [] { auto r = dot(zeros({16}, f16), zeros({16, 16}, f16)); });
+  EXPECT_TILE_ERROR(__LINE__, "dot: operands must have one element type", [] { auto r = dot(zeros({16, 16}, f16), zeros({16, 16}, bf16)); });
+  EXPECT_TILE_ERROR(__LINE__, "dot: operands must be f16, bf16, f8, f32, f64 or i8, found i32", [] { auto r = dot(zeros({16, 16}, i32), zeros({16, 16}, i32)); });
+  EXPECT_TILE_ERROR(__LINE__, "the accumulator is tile<8x16xf32> but the product is tile<16x16xf32>", [] { auto r = dot(zeros({16, 16}, f16), zeros({16, 16}, f16), zeros({8, 16}, f32)); });
+  EXPECT_TILE_ERROR(__LINE__, "the accumulator of dot must be i32", [] { auto r = dot(zeros({16, 16}, i8), zeros({16, 16}, i8), zeros({16, 16}, f32)); });
+}
+
+// ---- variables and control flow
+
+TEST(Errors, NoValueYet) {
+  const int line = __LINE__ + 3;
+  auto found = errors_of([](Ptr<float> p) {
+    Tile x;
+    store(p, x);
+  });
+  expect_error(found, line, "tile variable is read before it has a value", __FILE__);
+  ASSERT_EQ(found[0].notes.size(), 1u);
+  EXPECT_EQ(static_cast<int>(found[0].notes[0].line), line - 1);
+}
+
+TEST(Errors, LoopCarriedTypeChange) {
+  const int line = __LINE__ + 5;
+  auto found = errors_of([](Ptr<half> p, I32 n) {
+    Tile acc = zeros({16}, f16);
+    for (auto i : range(n)) {
+      auto x = cast(load(p + i + arange(0, 16)), f32);
+      acc = acc + x;
+    }
+    store(p + arange(0, 16), acc);
+  });
+  expect_error(found, line, "loop-carried tile variable changes type from tile<16xf16> to tile<16xf32> inside the loop", __FILE__);
+  ASSERT_EQ(found[0].notes.size(), 3u);
+  EXPECT_NE(found[0].notes[0].message.find("variable declared here"), std::string::npos);
+  EXPECT_EQ(static_cast<int>(found[0].notes[0].line), line - 3);
+  EXPECT_EQ(static_cast<int>(found[0].notes[1].line), line - 2);
+  EXPECT_NE(found[0].notes[2].message.find("cast(value, f16)"), std::string::npos);
+}
+
+TEST(Errors, EscapesLoop) {
+  const int line = __LINE__ + 4;
+  auto found = errors_of([](Ptr<float> p, I32 n) {
+    std::vector<Tile> v;
+    for (auto i : range(n)) v.push_back(load(p + i));
+    store(p, v[0]);
+  });
+  expect_error(found, line, "tile value escapes the loop it was computed in", __FILE__);
+}
+
+TEST(Errors, ViewEscapesLoop) {
+  const int line = __LINE__ + 4;
+  auto found = errors_of([](Ptr<float> p, I32 n) {
+    std::unique_ptr<Tensor<float, 1>> v;
+    for (auto i : range(n)) v = std::make_unique<Tensor<float, 1>>(make_view<float>(p + i, {n}, {1}));
+    v->store({0}, zeros({4}, f32));
+  });
+  expect_error(found, line, "tile value escapes the loop or branch it was computed in", __FILE__);
+}
+
+TEST(Errors, FirstValueInsideLoop) {
+  const int line = __LINE__ + 4;
+  auto found = errors_of([](Ptr<float> p, I32 n) {
+    Tile last;
+    for (auto i : range(n)) last = load(p + i);
+    store(p, last);
+  });
+  expect_error(found, line, "gets its first value inside a loop that may run zero times", __FILE__);
+}
+
+TEST(Errors, OneSidedIf) {
+  const int line = __LINE__ + 4;
+  auto found = errors_of([](Ptr<float> p, I32 n) {
+    Tile r;
+    if_(n > 3, [&] { r = load(p); });
+    store(p, r);
+  });
+  expect_error(found, line, "has a value on only one side of this if", __FILE__);
+}
+
+TEST(Errors, BranchesDisagree) {
+  const int line = __LINE__ + 3;
+  auto found = errors_of([](F32 x, I32 n) {
+    Tile r;
+    if_(n > 3, [&] { r = x; }, [&] { r = n; });
+  });
+  expect_error(found, line, "the two sides of this if give a tile variable different types: f32 and i32", __FILE__);
+}
+
+TEST(Errors, DestroyedInsideLoop) {
+  const int line = __LINE__ + 3;
+  auto found = errors_of([](I32 n) {
+    auto x = std::make_unique<Tile>(0);
+    for (auto i : range(n)) {
+      *x += i;
+      x.reset();
+    }
+  });
+  expect_error(found, line, "declared outside this loop is destroyed inside it", __FILE__);
+}
+
+TEST(Errors, HostBreak) {
+  const int line = __LINE__ + 2;
+  auto found = errors_of([](Ptr<float> p, I32 n) {
+    for (auto i : range(n)) {
+      store(p + i, 0.f);
+      if (p.rank() == 0) break;
+    }
+  });
+  expect_error(found, line, "left with a C++ break, return or goto; use break_if", __FILE__);
+}
+
+TEST(Errors, HostReturnFromNestedLoops) {
+  // Two loops are left at once: both say so, and the tracer stays usable.
+  auto found = errors_of([](Ptr<float> p, I32 n) {
+    for (auto i : range(n))
+      for (auto j : range(i)) {
+        store(p + j, 0.f);
+        if (p.rank() == 0) return;
+      }
+  });
+  ASSERT_EQ(found.size(), 2u);
+  for (const Diagnostic& d : found) EXPECT_NE(d.message.find("was left with a C++ break"), std::string::npos);
+}
+
+TEST(Errors, HostBreakOutOfWhen) {
+  const int line = __LINE__ + 2;
+  auto found = errors_of([](Ptr<float> p, I32 n) {
+    for (auto _ : when(n > 3)) {
+      store(p, 0.f);
+      if (p.rank() == 0) break;
+    }
+  });
+  expect_error(found, line, "the body of when() was left", __FILE__);
+}
+
+TEST(Errors, ExitsInTheWrongPlace) {
+  EXPECT_TILE_ERROR(__LINE__, "continue_if must stand directly in the body of a traced loop", [](I32 n) { for (auto i : range(n)) if_(i > 3, [&] { continue_if(i > 5); }); });
+  EXPECT_TILE_ERROR(__LINE__, "break_if must stand directly in the body of a traced loop", [](I32 n) { break_if(n > 3); });
+  EXPECT_TILE_ERROR(__LINE__, "return_if must stand directly in the kernel's body", [](I32 n) { for (auto i : range(n)) return_if(i > 3); });
+  EXPECT_TILE_ERROR(__LINE__, "continue_if must stand directly", [](I32 n) { while_([&] { continue_if(n > 1); return n > 3; }, [] {}); });
+}
+
+TEST(Errors, Conditions) {
+  EXPECT_TILE_ERROR(__LINE__, "if_ needs a scalar i1 condition, found tile<4xi1>; choose per element with where()", [] { if_(arange(0, 4) > 2, [] {}); });
+  EXPECT_TILE_ERROR(__LINE__, "if_ needs a scalar i1 condition, found i32; compare, e.g. x != 0", [](I32 n) { if_(n, [] {}); });
+  EXPECT_TILE_ERROR(__LINE__, "while_ needs a scalar i1 condition", [](I32 n) { while_([&] { return n; }, [] {}); });
+  EXPECT_TILE_ERROR(__LINE__, "the condition of while_ must not assign tile variables", [](I32 n) { Tile i = 0; while_([&] { i += 1; return i < n; }, [] {}); });
+}
+
+TEST(Errors, Ranges) {
+  EXPECT_TILE_ERROR(__LINE__, "the end of a range must be an integer scalar", [](F32 x) { for (auto i : range(x)) (void)i; });
+  EXPECT_TILE_ERROR(__LINE__, "the end of a range must be an integer scalar", [] { for (auto i : range(0.5)) (void)i; });
+  EXPECT_TILE_ERROR(__LINE__, "the step of a range must be positive, found 0", [](I32 n) { for (auto i : range(0, n, 0)) (void)i; });
+  EXPECT_TILE_ERROR(__LINE__, "the start of a range must be an integer scalar (up to i64 or u32), found tile<4xi32>", [](I32 n) { for (auto i : range(arange(0, 4), n)) (void)i; });
+  EXPECT_TILE_ERROR(__LINE__, "stages and unroll of a range must not be negative", [](I32 n) { for (auto i : range(0, n, 1, {.stages = -1})) (void)i; });
+}
+
+TEST(Errors, Hints) {
+  EXPECT_TILE_ERROR(__LINE__, "multiple_of is about integers, found f32", [](F32 x) { auto r = multiple_of(x, 4); });
+  EXPECT_TILE_ERROR(__LINE__, "multiple_of needs a positive number, found 0", [](I32 n) { auto r = multiple_of(n, 0); });
+  EXPECT_TILE_ERROR(__LINE__, "num_warps must be 1, 2, 4, 8, 16 or 32, found 3", [] { num_warps(3); });
+  EXPECT_TILE_ERROR(__LINE__, "device_print takes numbers, found ptr<f32>", [](Ptr<float> p) { device_print("p", p); });
+  EXPECT_TILE_ERROR(__LINE__, "the condition of device_assert must be i1", [](I32 n) { device_assert(n, "n"); });
+  EXPECT_TILE_ERROR(__LINE__, "static_check failed: BM must be a multiple of BN", [] { static_check(false, "BM must be a multiple of BN"); });
+}
+
+// ---- the whole
+
+TEST(Errors, IndependentMistakesAreAllReportedOnce) {
+  const int line = __LINE__ + 4;
+  auto found = errors_of([](Ptr<const half> A, Ptr<float> C, I32 n) {
+    auto a = load(A + arange(0, 64).col() * n + arange(0, 32).row());
+    auto b = zeros({64, 64}, f16);
+    auto acc = dot(a, b);                                                   // 1: inner dimensions
+    acc = acc * 2.f + acc;                                                  //    silent: already reported
+    for (auto i : range(n)) acc = dot(a, trans(a), acc) + i * 0.5f;         // 2: float literal on i32
+    auto m = max(a, axis(2));                                               // 3: no such axis
+    store(C + arange(0, 64), m);
+  });
+  ASSERT_EQ(found.size(), 3u);
+  EXPECT_EQ(static_cast<int>(found[0].line), line);
+  EXPECT_EQ(static_cast<int>(found[1].line), line + 2);
+  EXPECT_EQ(static_cast<int>(found[2].line), line + 3);
+}
+
+TEST(Errors, TheMessageShowsTheSourceLine) {
+  auto found = errors_of([](I32 n) { auto unusual_name = n * 0.5f; });
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_NE(found[0].to_string().find("auto unusual_name = n * 0.5f"), std::string::npos);
+}
+
+TEST(Errors, NamesTheKernelAndItsConfiguration) {
+  struct Cfg { int BM = 8; bool causal = true; };
+  auto t = kernel("named", [](const Cfg& c, I32 n) { static_check(c.BM == 9, "no"); }).trace({.BM = 16});
+  EXPECT_NE(t.error().message.find("kernel 'named' {BM=16, causal=true}: 1 error while tracing"), std::string::npos) << t.error().message;
+}
+
+TEST(Errors, ExceptionsOfTheUserPassThrough) {
+  auto k = kernel("k", [](Ptr<float> p, I32 n) {
+    for (auto i : range(n)) if_(i > 3, [&] { store(p, 1.f); throw 42; });
+  });
+  EXPECT_THROW((void)k.trace(), int);
+  EXPECT_TRUE(trace_of([](I32 n) { auto r = n + 1; }).ok());  // nothing is left behind
+}
+
+TEST(Errors, TileOfAnotherTrace) {
+  std::unique_ptr<Tile> kept;
+  EXPECT_TRUE(trace_of([&](I32 n) { kept = std::make_unique<Tile>(n); }).ok());
+  EXPECT_TILE_ERROR(__LINE__, "tile variable belongs to another trace", [&](I32 n) { auto r = n + *kept; });
+}
+
+TEST(Errors, TileOutsideOfAKernelIsReportedNotFatal) {
+  ::testing::internal::CaptureStderr();
+  Tile x = 3;
+  Tile y = x + 1;
+  std::thread([&] { Tile z = y; }).join();
+  EXPECT_NE(::testing::internal::GetCapturedStderr().find("tile operation outside of a kernel being traced"), std::string::npos);
+}

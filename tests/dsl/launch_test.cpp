@@ -1,0 +1,244 @@
+// launch_test.cpp - typed launches, specialisation to arguments, and the caches, on the host device.
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <numeric>
+#include <random>
+#include <thread>
+
+#include "traced.h"
+
+using namespace tile;
+
+namespace {
+
+struct VecCfg {
+  int BLOCK = 64;
+};
+auto make_vector_add(const char* name) {
+  return kernel(name,
+                [](const VecCfg& c, Ptr<const float> x, Ptr<const float> y, Ptr<float> out, I32 n) {
+                  auto i = program_id(0) * c.BLOCK + arange(0, c.BLOCK);
+                  auto m = i < n;
+                  store(out + i, load(x + i, {.mask = m}) + load(y + i, {.mask = m}), {.mask = m});
+                })
+      .grid([](const VecCfg& c, const float*, const float*, float*, int n) { return Grid{cdiv(n, c.BLOCK)}; });
+}
+using VectorAdd = decltype(make_vector_add(""));
+
+// What the C++ compiler lets through.
+template <class K, class... A>
+concept launchable = requires(K k, Stream& s, A... a) { k(s, VecCfg{}, a...); };
+static_assert(launchable<VectorAdd, const float*, const float*, float*, int>);
+static_assert(launchable<VectorAdd, float*, float*, float*, int>);                    // adding const is fine
+static_assert(launchable<VectorAdd, float*, float*, float*, short>);                  // widening is fine
+static_assert(!launchable<VectorAdd, const half*, const float*, float*, int>);        // another element type
+static_assert(!launchable<VectorAdd, const float*, const float*, const float*, int>); // a const buffer for an output
+static_assert(!launchable<VectorAdd, const float*, const float*, float*, long long>); // narrowing
+static_assert(!launchable<VectorAdd, const float*, const float*, float*, double>);
+static_assert(!launchable<VectorAdd, const float*, const float*, float*>);            // a missing argument
+static_assert(std::is_convertible_v<TensorView<float, 2>, HostArg<Tensor<const float, 2>>>);
+static_assert(!std::is_convertible_v<TensorView<const float, 2>, HostArg<Tensor<float, 2>>>);
+static_assert(!std::is_convertible_v<TensorView<float, 3>, HostArg<Tensor<float, 2>>>);
+
+std::shared_ptr<Device> host() { return open_device("host").value_or_throw(); }
+
+/// A temporary cache directory; the standard cache reads its place once per process, so set before any use.
+const std::string& cache_directory() {
+  static const std::string dir = [] {
+    std::string d = ::testing::TempDir() + "tile_dsl_cache_" + std::to_string(std::random_device{}());
+    setenv("TILE_CACHE_DIR", d.c_str(), 1);
+    return d;
+  }();
+  return dir;
+}
+struct Launch : ::testing::Test {
+  static void SetUpTestSuite() { cache_directory(); }
+  static void TearDownTestSuite() { std::filesystem::remove_all(cache_directory()); }
+  void TearDown() override { set_jit_policy({}); }
+  std::vector<float> x = std::vector<float>(1000), y = std::vector<float>(1000, 2.f), out = std::vector<float>(1001, -1.f);
+  void SetUp() override { std::iota(x.begin(), x.end(), 0.f); }
+};
+
+}  // namespace
+
+TEST_F(Launch, RaggedVectorAdd) {
+  auto add = make_vector_add("add_ragged");
+  for (int n : {0, 1, 63, 64, 65, 999, 1000}) {
+    std::fill(out.begin(), out.end(), -1.f);
+    add(host()->default_stream(), x.data(), y.data(), out.data(), n);
+    host()->synchronize().value_or_throw();
+    for (int i = 0; i < n; ++i) ASSERT_EQ(out[i], x[i] + 2.f) << i;
+    for (size_t i = n; i < out.size(); ++i) ASSERT_EQ(out[i], -1.f) << i;
+  }
+}
+
+TEST_F(Launch, ConfigurationsAreSeparateCode) {
+  auto add = make_vector_add("add_configs");
+  const JitStats before = jit_stats();
+  for (int block : {16, 48, 64, 16, 48}) {
+    add(host()->default_stream(), {.BLOCK = block}, x.data(), y.data(), out.data(), 1000);
+    EXPECT_EQ(out[999], 1001.f);
+  }
+  EXPECT_EQ(jit_stats().traces - before.traces, 3u);
+}
+
+TEST_F(Launch, SecondLaunchNeitherTracesNorCompiles) {
+  auto add = make_vector_add("add_twice");
+  add(host()->default_stream(), x.data(), y.data(), out.data(), 1000);
+  const JitStats before = jit_stats();
+  for (int i = 0; i < 10; ++i) add(host()->default_stream(), x.data(), y.data(), out.data(), 1000);
+  EXPECT_EQ(jit_stats().traces, before.traces);
+  EXPECT_EQ(jit_stats().compiles, before.compiles);
+}
+
+TEST_F(Launch, ArgumentsAreSpecialisedAndGenericCodeIsAlwaysRight) {
+  auto add = make_vector_add("add_special");
+  auto generic = add.compile(host(), VecCfg{}).value_or_throw();
+  auto special = add.compile(host(), VecCfg{}, x.data(), y.data(), out.data(), 992).value_or_throw();
+  EXPECT_NE(generic.symbol(), special.symbol());
+  // A pointer that is not 16-byte aligned and an odd count: only the generic code may run.
+  EXPECT_TRUE(generic.try_launch(host()->default_stream(), {16}, x.data() + 1, y.data(), out.data() + 1, 997).ok());
+  EXPECT_EQ(out[997], 998.f + 1.f);
+  Status refused = special.try_launch(host()->default_stream(), {16}, x.data() + 1, y.data(), out.data(), 992);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().kind, ErrorKind::user);
+  EXPECT_NE(refused.error().message.find("argument 0 does not keep what this code was specialised to: needs #0:align16, found generic"), std::string::npos) << refused.error().message;
+  EXPECT_TRUE(special.try_launch(host()->default_stream(), {16}, x.data(), y.data(), out.data(), 992).ok());
+}
+
+TEST_F(Launch, PromisesOfViews) {
+  alignas(64) static half data[64 * 64];
+  auto word = [](TensorView<half, 2> v) { return detail::Param<Tensor<half, 2>>::promise(v); };
+  const auto dense = word({data, {64, 64}});
+  EXPECT_EQ(dense & 1, 1u);
+  EXPECT_EQ(dense >> 1 & 15, 2u);                                            // dim 1 has stride 1
+  EXPECT_EQ(dense >> 5 & 7, 6u);                                             // stride 64, size 64
+  EXPECT_EQ(word({data + 1, {64, 64}}) & 1, 0u);                             // 2 bytes off
+  EXPECT_EQ(word({data, {63, 24}, {24, 1}}) >> 5 & 7, 1u);                   // stride 24: 16 bytes' worth; size 63
+  EXPECT_EQ(word({data, {63, 20}, {20, 1}}) >> 5 & 7, 0u);
+  EXPECT_EQ(word(TensorView<half, 2>(data, {64, 64}).transposed()) >> 1 & 15, 1u);  // dim 0 has stride 1
+  EXPECT_EQ(word({data, {1, 64}, {7, 1}}) >> 5 & 3, 2u);                     // the stride of a dim of size 1 is never used
+  EXPECT_EQ(word({data, {4, 4}, {8, 2}}) >> 1 & 15, 0u);                     // no unit stride
+  EXPECT_EQ(word({data, {4, 4}, {-16, 1}}) >> 5 & 3, 2u);                    // negative strides count as well
+}
+
+TEST_F(Launch, PromisesReachTheIr) {
+  auto k = kernel("promises", [](Tensor<const half, 2> a, Ptr<float> p, I32 n) { store(p + n, cast(a.load({0, 0}), f32)); });
+  const uint64_t view = 1 | 2 << 1 | 6ull << 5 | 5ull << 8;
+  const std::string text = static_cast<const AnyKernel&>(k).trace({}, {view, 1, 1}).text();
+  for (const char* part : {"tile.align = 16 : i32", "tile.unit_stride = 1 : i32", "tile.stride_multiple_of = array<i32: 16, 8>", "tile.dim_multiple_of = array<i32: 16, 16>", "tile.multiple_of = 16 : i32"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+}
+
+TEST_F(Launch, DiskCacheServesANewProcessOrKernelObject) {
+  make_vector_add("add_disk")(host()->default_stream(), x.data(), y.data(), out.data(), 1000);
+  const JitStats before = jit_stats();
+  auto again = make_vector_add("add_disk");  // nothing in memory
+  auto c = again.compile(host(), VecCfg{}, x.data(), y.data(), out.data(), 1000).value_or_throw();
+  EXPECT_TRUE(c.from_disk());
+  EXPECT_EQ(jit_stats().compiles, before.compiles);
+  EXPECT_EQ(jit_stats().disk_hits, before.disk_hits + 1);
+  EXPECT_TRUE(c.try_launch(host()->default_stream(), {16}, x.data(), y.data(), out.data(), 1000).ok());
+  EXPECT_EQ(out[999], 1001.f);
+}
+
+TEST_F(Launch, OptionsAreDifferentCode) {
+  auto a = make_vector_add("add_options");
+  auto b = a.options({.fast_math = false});
+  (void)a.compile(host(), VecCfg{}).value_or_throw();
+  const JitStats before = jit_stats();
+  (void)b.compile(host(), VecCfg{}).value_or_throw();
+  EXPECT_EQ(jit_stats().compiles, before.compiles + 1);
+}
+
+TEST_F(Launch, PolicyForbidsCompiling) {
+  auto add = make_vector_add("add_policy");
+  set_jit_policy({.on_miss = JitPolicy::OnMiss::fail});
+  Status s = add.try_call(host()->default_stream(), VecCfg{}, x.data(), y.data(), out.data(), 1000);
+  ASSERT_FALSE(s.ok());
+  EXPECT_NE(s.error().message.find("the policy forbids compiling now"), std::string::npos);
+  std::string built;
+  set_jit_policy({.on_compile = [&](const std::string& what) { built = what; }});
+  EXPECT_TRUE(add.try_call(host()->default_stream(), VecCfg{}, x.data(), y.data(), out.data(), 1000).ok());  // the refusal is not remembered
+  EXPECT_NE(built.find("add_policy_BLOCK64"), std::string::npos) << built;
+}
+
+TEST_F(Launch, ErrorsOfTheKernelArriveAtTheLaunch) {
+  auto bad = kernel("bad", [](Ptr<float> p, I32 n) { store(p, n * 0.5f); }).grid([](NoConfig, float*, int) { return Grid{1}; });
+  Status s = bad.try_call(host()->default_stream(), {}, out.data(), 1);
+  ASSERT_FALSE(s.ok());
+  EXPECT_EQ(s.error().kind, ErrorKind::user);
+  EXPECT_EQ(s.error().diagnostics.size(), 1u);
+  EXPECT_THROW(bad(host()->default_stream(), out.data(), 1), Exception);
+}
+
+TEST_F(Launch, MissingGrid) {
+  auto k = kernel("no_grid", [](Ptr<float> p) { store(p, 1.f); });
+  Status s = k.try_call(host()->default_stream(), {}, out.data());
+  ASSERT_FALSE(s.ok());
+  EXPECT_NE(s.error().message.find("has no grid function"), std::string::npos);
+  EXPECT_TRUE(k.try_launch(host()->default_stream(), {}, Grid{1}, out.data()).ok());
+  EXPECT_EQ(out[0], 1.f);
+}
+
+TEST_F(Launch, BadArgumentsAreRefused) {
+  auto add = make_vector_add("add_bad");
+  Status null = add.try_call(host()->default_stream(), VecCfg{}, nullptr, y.data(), out.data(), 1000);
+  EXPECT_FALSE(null.ok());
+  auto* odd = reinterpret_cast<float*>(reinterpret_cast<char*>(x.data()) + 1);
+  EXPECT_FALSE(add.try_call(host()->default_stream(), VecCfg{}, odd, y.data(), out.data(), 1000).ok());
+  EXPECT_FALSE(add.try_launch(host()->default_stream(), VecCfg{}, Grid{-1}, x.data(), y.data(), out.data(), 1000).ok());
+  EXPECT_FALSE(add.compile(nullptr, VecCfg{}).ok());
+}
+
+TEST_F(Launch, StagesByName) {
+  auto c = make_vector_add("add_stages").compile(host(), VecCfg{}).value_or_throw();
+  EXPECT_NE(c.ir("traced").value_or_throw().find("tile.gather"), std::string::npos);
+  EXPECT_NE(c.ir("llvm").value_or_throw().find("define"), std::string::npos);
+  Result<std::string> none = c.ir("nope");
+  ASSERT_FALSE(none.ok());
+  EXPECT_NE(none.error().message.find("there is no stage 'nope'"), std::string::npos);
+}
+
+TEST_F(Launch, ManyThreadsCompileOnce) {
+  auto add = make_vector_add("add_threads");
+  const JitStats before = jit_stats();
+  std::vector<std::thread> threads;
+  std::atomic<int> failures{0};
+  for (int t = 0; t < 8; ++t)
+    threads.emplace_back([&, t] {
+      alignas(16) float a[64], b[64], o[64];
+      for (int i = 0; i < 64; ++i) a[i] = static_cast<float>(t), b[i] = 1.f;
+      for (int round = 0; round < 20; ++round) {
+        if (!add.try_call(host()->default_stream(), VecCfg{}, a, b, o, 64).ok() || o[63] != static_cast<float>(t) + 1.f) ++failures;
+      }
+    });
+  for (auto& t : threads) t.join();
+  EXPECT_EQ(failures, 0);
+  EXPECT_EQ(jit_stats().traces - before.traces, 1u);
+}
+
+TEST_F(Launch, ScalarsOfEveryKind) {
+  auto k = kernel("scalars", [](Ptr<double> out, B1 b, Scalar<int8_t> i, U32 u, I64 l, F32 f, F64 d, Scalar<half> h) {
+             store(out, cast(b, f64));
+             store(out + 1, cast(i, f64));
+             store(out + 2, cast(u, f64));
+             store(out + 3, cast(l, f64));
+             store(out + 4, cast(f, f64));
+             store(out + 5, d);
+             store(out + 6, cast(h, f64));
+           }).grid([](NoConfig, auto&&...) { return Grid{1}; });
+  std::vector<double> o(7);
+  k(host()->default_stream(), o.data(), true, int8_t{-5}, 4000000000u, int64_t{-1} << 40, 0.25f, 1e300, half(1.5f));
+  EXPECT_EQ(o, (std::vector<double>{1, -5, 4e9, -0x1p40, 0.25, 1e300, 1.5}));
+}
+
+TEST_F(Launch, TracingIsFast) {
+  // The target is 1 ms for attention on an idle machine; this only guards against something going badly wrong.
+  auto add = make_vector_add("add_time");
+  (void)add.trace();
+  const auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < 100; ++i) (void)add.trace();
+  EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), 1.0);
+}
