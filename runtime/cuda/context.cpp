@@ -141,8 +141,9 @@ Result<MemoryInfo> CudaDevice::memory() {
 
 Status CudaDevice::synchronize() {
   const Current current = this->current();
+  const uint64_t launches = rings_.launches();
   if (Status s = check(driver_.cuCtxSynchronize(), "cuCtxSynchronize"); !s) return s;
-  return rings_.drain_all();
+  return rings_.drain_all(launches);
 }
 
 Status CudaDevice::failure(CUresult result, const char* call, const char* last_kernel) {
@@ -156,7 +157,7 @@ Status CudaDevice::failure(CUresult result, const char* call, const char* last_k
     else
       earlier = lost_because_;
   }
-  const Status asserted = rings_.drain_all();  // a failed device_assert ends its kernel with a trap
+  const Status asserted = rings_.drain_all(rings_.launches());  // a failed device_assert ends its kernel with a trap
   if (!asserted) {
     Error error = asserted.error();
     error.message += fmt::format(" [{}]", message);

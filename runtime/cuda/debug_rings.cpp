@@ -38,9 +38,15 @@ Result<CUdeviceptr> DebugRings::take(CUstream stream, std::shared_ptr<const Kern
   }
   const Ring ring = free_.back();
   free_.pop_back();
-  in_flight_.push_back({ring, stream, std::move(kernel)});
+  in_flight_.push_back({ring, stream, std::move(kernel), 0});
   in_flight_count_.store(in_flight_.size(), std::memory_order_release);
   return ring.device;
+}
+
+void DebugRings::launched(CUdeviceptr ring) {
+  std::lock_guard lock(mutex_);
+  for (InFlight& f : in_flight_)
+    if (f.ring.device == ring) f.launch = launches_.fetch_add(1, std::memory_order_acq_rel) + 1;
 }
 
 void DebugRings::give_back(CUdeviceptr ring) {
@@ -53,12 +59,14 @@ void DebugRings::give_back(CUdeviceptr ring) {
   in_flight_count_.store(in_flight_.size(), std::memory_order_release);
 }
 
-Status DebugRings::drain(const CUstream* only) {
+Status DebugRings::drain(const CUstream* only, uint64_t launches) {
   if (in_flight() == 0) return ok();
   std::vector<std::pair<std::shared_ptr<const KernelBinary>, DebugReport>> reports;
   {
     std::lock_guard lock(mutex_);
-    const auto done = [&](const InFlight& f) { return only == nullptr || f.stream == *only; };
+    const auto done = [&](const InFlight& f) {
+      return f.launch != 0 && f.launch <= launches && (only == nullptr || f.stream == *only);
+    };
     for (const InFlight& f : in_flight_) {
       if (!done(f)) continue;
       if (f.ring.host->next > 0) reports.emplace_back(f.kernel, read_debug_ring(*f.kernel, *f.ring.host));

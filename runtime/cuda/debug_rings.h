@@ -17,16 +17,21 @@ class DebugRings {
   explicit DebugRings(const Driver& driver) : driver_(driver) {}
   ~DebugRings();
 
-  /// An empty ring that belongs to the launch about to be made on `stream`; its address as the device sees it. The
-  /// context must be current.
+  /// An empty ring for a launch about to be made on `stream`; its address as the device sees it. The context must be
+  /// current. Exactly one of launched() and give_back() follows.
   Result<CUdeviceptr> take(CUstream stream, std::shared_ptr<const KernelBinary> kernel);
-  /// That launch was not made after all.
+  void launched(CUdeviceptr ring);
   void give_back(CUdeviceptr ring);
-  /// How many launches have not been read.
+
+  /// How many rings are not read yet.
   size_t in_flight() const { return in_flight_count_.load(std::memory_order_acquire); }
-  /// Reads the rings of launches that are done (of one stream, or of all), prints, and returns the first failure.
-  Status drain_stream(CUstream stream) { return drain(&stream); }
-  Status drain_all() { return drain(nullptr); }
+  /// The launches made so far. Taken before waiting for the device: other threads launch on while one waits, and what
+  /// they add is not done when the wait ends.
+  uint64_t launches() const { return launches_.load(std::memory_order_acquire); }
+  /// Reads the rings of the first `launches` launches (of one stream, or of all), which are done; prints, and returns
+  /// the first failure.
+  Status drain_stream(CUstream stream, uint64_t launches) { return drain(&stream, launches); }
+  Status drain_all(uint64_t launches) { return drain(nullptr, launches); }
 
  private:
   struct Ring {
@@ -37,14 +42,16 @@ class DebugRings {
     Ring ring;
     CUstream stream;
     std::shared_ptr<const KernelBinary> kernel;
+    uint64_t launch = 0;  ///< its number, from 1; 0 until it is made
   };
-  Status drain(const CUstream* only);
+  Status drain(const CUstream* only, uint64_t launches);
 
   const Driver& driver_;
   std::mutex mutex_;
   std::vector<Ring> free_, all_;
   std::vector<InFlight> in_flight_;  ///< in launch order
   std::atomic<size_t> in_flight_count_{0};
+  std::atomic<uint64_t> launches_{0};
 };
 
 }  // namespace tile::cu

@@ -81,6 +81,8 @@ Status CudaStream::launch(const Module& module, const Grid& grid, const uint64_t
       kernel.threads, 1, 1, kernel.shared_bytes, stream_, params, nullptr);
   if (r == CUDA_SUCCESS) [[likely]] {
     last_kernel_.store(loaded.lasting_name(), std::memory_order_relaxed);
+    if (ring != 0) [[unlikely]]
+      device_.rings().launched(ring);
     return ok();
   }
   if (ring != 0) device_.rings().give_back(ring);
@@ -162,8 +164,9 @@ Status CudaStream::wait(const Event& event) {
 
 Status CudaStream::synchronize() {
   const Current current = device_.current();
+  const uint64_t launches = device_.rings().launches();
   if (Status done = check(device_.driver().cuStreamSynchronize(stream_), "cuStreamSynchronize"); !done) return done;
-  return device_.rings().drain_stream(stream_);
+  return device_.rings().drain_stream(stream_, launches);
 }
 
 }  // namespace tile::cu
