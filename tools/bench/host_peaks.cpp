@@ -1,23 +1,18 @@
 // host_peaks.cpp - measured, not looked up: clocks of virtual machines are not what /proc/cpuinfo says. Compiled at -O3.
 #include "tools/bench/host_peaks.h"
 
+#include "tools/bench/timing.h"
+
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstring>
 
 namespace tile::bench {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 double best_rate(double units, void (*fn)()) {
   double best = 0;
-  for (int i = 0; i < 20; ++i) {
-    auto start = Clock::now();
-    fn();
-    best = std::max(best, units / std::chrono::duration<double>(Clock::now() - start).count());
-  }
+  for (int i = 0; i < 20; ++i) best = std::max(best, units / (1e-3 * thread_ms(fn)));
   return best;
 }
 
@@ -25,20 +20,24 @@ volatile float g_sink;
 constexpr int64_t kSteps = 2'000'000;
 constexpr int kChains = 12;  // more than latency x ports of any current core
 
-// Independent multiply-add chains of `Vector`; the loop body is kChains instructions.
+template <class Vector>
+__attribute__((always_inline)) inline void multiply_add(Vector& acc, const Vector& factor, const Vector& add) {
+  if constexpr (sizeof(Vector) >= 32) asm volatile("vfmadd213ps %2, %1, %0" : "+x"(acc) : "x"(factor), "x"(add));
+  else asm volatile("mulps %1, %0\n\taddps %2, %0" : "+x"(acc) : "x"(factor), "x"(add));
+}
+
+// Independent multiply-add chains. Assembler and named variables, because GCC splits vector arithmetic of an inlined template
+// into baseline vectors before it reaches the function that may use wider ones, and keeps an array of them in memory.
 template <class Vector>
 __attribute__((always_inline)) inline void fma_chains() {
-  Vector acc[kChains], factor, add;
-  for (int c = 0; c < kChains; ++c) acc[c] = Vector{} + static_cast<float>(c);
-  factor = Vector{} + 0.999f, add = Vector{} + g_sink * 0 + 0.001f;
-  for (int64_t i = 0; i < kSteps; ++i) {
-    for (int c = 0; c < kChains; ++c) acc[c] = acc[c] * factor + add;
-#pragma GCC unroll 12
-    for (int c = 0; c < kChains; ++c) asm volatile("" : "+x"(acc[c]));  // keep every chain and its order
+  Vector a{}, b{}, c{}, d{}, e{}, f{}, g{}, h{}, i{}, j{}, k{}, l{};
+  Vector factor = Vector{} + 0.999f, add = Vector{} + g_sink * 0 + 0.001f;
+  for (int64_t step = 0; step < kSteps; ++step) {
+    multiply_add(a, factor, add), multiply_add(b, factor, add), multiply_add(c, factor, add), multiply_add(d, factor, add);
+    multiply_add(e, factor, add), multiply_add(f, factor, add), multiply_add(g, factor, add), multiply_add(h, factor, add);
+    multiply_add(i, factor, add), multiply_add(j, factor, add), multiply_add(k, factor, add), multiply_add(l, factor, add);
   }
-  float sum = 0;
-  for (int c = 0; c < kChains; ++c) sum += acc[c][0];
-  g_sink = sum;
+  g_sink = a[0] + b[0] + c[0] + d[0] + e[0] + f[0] + g[0] + h[0] + i[0] + j[0] + k[0] + l[0];
 }
 
 typedef float Vec16 __attribute__((vector_size(64)));

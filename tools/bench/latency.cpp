@@ -82,9 +82,14 @@ nlohmann::json measure_latencies(const std::shared_ptr<Device>& device) {
   const std::string target = device->properties().target;
 
   report("trace_ms", "trace and hash of attention forward", median_of(21, [&] { return wall_ms([&] { (void)attention.trace(config).hash(); }); }), "ms");
+  const JitPolicy policy = jit_policy();
+  JitPolicy no_disk = policy;
+  no_disk.use_disk = false;
+  set_jit_policy(no_disk);
   report("compile_cold_ms", "compile of attention forward, no cache", median_of(5, [&] {
            return wall_ms([&] { attention.compile_for(target, attention.words(config), dense_specialization(attention)).value_or_throw(); });
          }), "ms");
+  set_jit_policy(policy);
 
   // From the disk cache to the first launch's end: forget what is loaded, launch again.
   auto q = Buffer<half>::allocate(device, 128 * 128).value_or_throw(), o = Buffer<half>::allocate(device, 128 * 128).value_or_throw();

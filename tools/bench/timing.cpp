@@ -7,6 +7,8 @@
 #include <thread>
 #include <vector>
 
+#include <time.h>
+
 namespace tile::bench {
 namespace {
 
@@ -20,10 +22,13 @@ Timing summary(std::vector<double> ms, int launches) {
 /// Milliseconds per launch of `n` launches in a row.
 Result<double> window(const std::shared_ptr<Device>& device, Stream& stream, const std::function<Status()>& launch, int n) {
   if (device->kind() == DeviceKind::host) {
-    auto start = Clock::now();
-    for (int i = 0; i < n; ++i)
-      if (Status s = launch(); !s) return s.error();
-    return std::chrono::duration<double, std::milli>(Clock::now() - start).count() / n;
+    Status failed = Ok{};
+    auto all = [&] {
+      for (int i = 0; i < n && failed; ++i) failed = launch();
+    };
+    double ms = device->properties().multiprocessors == 1 ? thread_ms(all) : wall_ms(all);
+    if (!failed) return failed.error();
+    return ms / n;
   }
   auto begin = device->create_event(), end = device->create_event();
   if (!begin) return begin.error();
@@ -44,6 +49,17 @@ double wall_ms(const std::function<void()>& fn) {
   auto start = Clock::now();
   fn();
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+double thread_ms(const std::function<void()>& fn) {
+  auto now = [] {
+    timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_nsec) * 1e-6;
+  };
+  double start = now();
+  fn();
+  return now() - start;
 }
 
 double median_of(int n, const std::function<double()>& fn) {

@@ -20,7 +20,8 @@ struct Timing {
   int launches = 0;                        ///< per round
 };
 
-/// Times `launch`, which queues one run on the stream. Warm-up runs come first.
+/// Times `launch`, which queues one run on the stream. Warm-up runs come first. On a host device of one thread it is
+/// processor time that counts, else wall time.
 Result<Timing> time_launches(const std::shared_ptr<Device>& device, Stream& stream, const std::function<Status()>& launch,
                              const TimingOptions& options);
 
@@ -28,5 +29,7 @@ Result<Timing> time_launches(const std::shared_ptr<Device>& device, Stream& stre
 double median_of(int n, const std::function<double()>& fn);
 /// Milliseconds of steady clock fn takes.
 double wall_ms(const std::function<void()>& fn);
+/// Milliseconds of processor time fn takes in the calling thread: what others do on a shared machine does not count.
+double thread_ms(const std::function<void()>& fn);
 
 }  // namespace tile::bench
