@@ -68,7 +68,8 @@ inline GemmConfig default_gemm_config(DType in, bool tf32, int64_t m, int64_t n,
   GemmConfig c;
   c.tf32 = tf32;
   if (!machine.gpu) {
-    c.BM = 128, c.BN = 128, c.BK = 128, c.GROUP = 1, c.stages = 1, c.warps = 1;
+    // Operand tiles that fit the second-level cache together.
+    c.BM = m >= 1024 ? 256 : 128, c.BN = 128, c.BK = 128, c.GROUP = 1, c.stages = 1, c.warps = 1;
     return c;
   }
   auto programs = [&](int bm, int bn) { return cdiv(m, bm) * cdiv(n, bn); };
