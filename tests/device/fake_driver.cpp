@@ -244,15 +244,16 @@ CUresult cuMemAlloc(CUdeviceptr* address, size_t bytes) {
   return CUDA_SUCCESS;
 }
 CUresult cuMemFree(CUdeviceptr address) {
-  NEED_CONTEXT();
+  const Lock lock(g_mutex);
+  if (t_current == nullptr) return kInvalidContext;
   const auto at = t_current->memory.find(address);
-  if (at == t_current->memory.end()) return kInvalidValue;
+  if (at == t_current->memory.end()) return state() != CUDA_SUCCESS ? state() : kInvalidValue;
   run_all(t_current);
   t_current->used -= at->second;
   std::memset(reinterpret_cast<void*>(address), 0xdd, at->second);
   std::free(reinterpret_cast<void*>(address));
   t_current->memory.erase(at);
-  return state();
+  return state();  // of a dead context the memory is gone too, and the call says what the context died of
 }
 CUresult cuMemHostAlloc(void** address, size_t bytes, unsigned) {
   NEED_CONTEXT();
