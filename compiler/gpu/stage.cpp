@@ -126,10 +126,16 @@ class Stager {
     func_.walk([&](Operation* op) {
       if ((isCopy(op) && !inRing.contains(op)) || isa<ShareOp>(op)) fixed += typeOf(op).slotBytes();
     });
+    // A ring lives as long as its loop: only rings of enclosing loops are there at the same time.
     auto total = [&] {
-      int64_t bytes = fixed;
-      for (Ring& ring : rings_) bytes += ring.bytesPerStage * ring.stages;
-      return bytes;
+      int64_t most = 0;
+      for (Ring& ring : rings_) {
+        int64_t bytes = 0;
+        for (Ring& other : rings_)
+          if (other.loop->isAncestor(ring.loop)) bytes += other.bytesPerStage * other.stages;
+        most = std::max(most, bytes);
+      }
+      return fixed + most;
     };
     auto fits = [&](int stages, int64_t budget) {
       for (Ring& ring : rings_)
