@@ -64,7 +64,7 @@ class Access {
 class BoxAccess : public Access {
  public:
   BoxAccess(Emitter& e, const layout::Layout& layout, Value viewValue, ValueRange indexValues, int elementBytes)
-      : Access(e, layout), view_(e.view(viewValue)), lead_(static_cast<int>(indexValues.size()) - layout.rank()) {
+      : Access(e, layout), view_(knownView(e, viewValue)), lead_(static_cast<int>(indexValues.size()) - layout.rank()) {
     const Facts& facts = e.facts();
     llvm::IRBuilder<>& b = e.b;
     int rank = static_cast<int>(indexValues.size());
@@ -166,7 +166,14 @@ class BoxAccess : public Access {
     }
   }
 
-  const ViewValue& view_;
+  // The view with the stride that is known to be 1 as a constant.
+  static ViewValue knownView(Emitter& e, Value value) {
+    ViewValue view = e.view(value);
+    if (int unit = e.facts().unitStrideDim(value); unit >= 0) view.strides[unit] = e.i64(1);
+    return view;
+  }
+
+  ViewValue view_;
   int lead_, bytes_ = 0;
   llvm::SmallVector<llvm::Value*, 4> index_;
   llvm::SmallVector<bool, 4> neverNegative_;

@@ -1,0 +1,148 @@
+// across_test.cpp - reductions and scans over all kinds of shapes, axes and warp counts, executed and compared with plain
+// loops. Integer sums are exact, so any lost, doubled or padded element shows.
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <random>
+
+#include "tests/gpu/kernels.h"
+#include "tests/gpu/simt.h"
+
+namespace tile::testing {
+namespace {
+
+using Shape = std::vector<int64_t>;
+
+std::vector<int32_t> randomInts(int64_t n) {
+  std::mt19937 random(7);
+  std::vector<int32_t> values(n);
+  for (int32_t& v : values) v = static_cast<int32_t>(random() % 2001) - 1000;
+  return values;
+}
+
+// Calls f(line start, step, length) for every line of the tile along the axis.
+template <class F>
+void lines(const Shape& shape, int axis, F&& f) {
+  int64_t step = 1;
+  for (size_t d = axis + 1; d < shape.size(); ++d) step *= shape[d];
+  for (int64_t outer = 0; outer < count(shape) / (step * shape[axis]); ++outer)
+    for (int64_t inner = 0; inner < step; ++inner) f(outer * step * shape[axis] + inner, step, shape[axis]);
+}
+
+std::string combiner(const std::string& op) {
+  return fmt::format("{{\n  ^bb0(%p: i32, %q: i32):\n    %r = {} %p, %q : i32\n    tile.yield %r : i32\n  }}\n", op);
+}
+
+const std::vector<Shape> kShapes = {{1024}, {1000}, {7},     {1, 8192}, {64, 64}, {128, 1}, {5, 7},  {80, 48},
+                                    {33, 17}, {3, 1000}, {4, 8, 16}, {2, 3, 5}, {256, 4}, {16, 1024}};
+
+void runReduce(const Shape& shape, int axis, int warps, const std::string& op, int32_t (*combine)(int32_t, int32_t)) {
+  Shape small = shape;
+  small[axis] = 1;
+  SimtKernel k(kernel("%x: !tile.ptr<i32> {tile.align = 16 : i32}, %o: !tile.ptr<i32>",
+                      readTile("a", "x", shape, "i32") +
+                          fmt::format("  %s = tile.reduce %a axis {} : ({}) -> {} ", axis, tensor(shape, "i32"), tensor(small, "i32")) +
+                          combiner(op) + writeTile("s", "o", small, "i32")),
+               "sm_90a", warps);
+  auto values = randomInts(count(shape));
+  GuardedBuffer x(4 * count(shape)), out(4 * count(small));
+  std::copy(values.begin(), values.end(), x.as<int32_t>());
+  k.run({slot(x.as<char>()), slot(out.as<char>())}, 1);
+  int64_t i = 0;
+  lines(shape, axis, [&](int64_t start, int64_t step, int64_t n) {
+    int32_t want = values[start];
+    for (int64_t j = 1; j < n; ++j) want = combine(want, values[start + j * step]);
+    ASSERT_EQ(out.as<int32_t>()[i++], want) << shapeText(shape) << " axis " << axis << " warps " << warps;
+  });
+}
+
+TEST(Reduce, SumsOfEveryShapeAndAxis) {
+  for (const Shape& shape : kShapes)
+    for (size_t axis = 0; axis < shape.size(); ++axis)
+      for (int warps : {1, 4, 8})
+        runReduce(shape, static_cast<int>(axis), warps, "arith.addi", [](int32_t a, int32_t b) { return a + b; });
+}
+TEST(Reduce, Maximum) {
+  for (const Shape& shape : {Shape{7}, {5, 7}, {33, 17}, {1000}})
+    for (size_t axis = 0; axis < shape.size(); ++axis)
+      runReduce(shape, static_cast<int>(axis), 4, "arith.maxsi", [](int32_t a, int32_t b) { return std::max(a, b); });
+}
+
+TEST(Reduce, ArgmaxOfSeveralOperands) {
+  for (const Shape& shape : {Shape{1, 1000}, {17, 33}, {64, 64}}) {
+    Shape small = {shape[0], 1};
+    std::string big = tensor(shape, "i32"), little = tensor(small, "i32");
+    SimtKernel k(kernel("%x: !tile.ptr<i32> {tile.align = 16 : i32}, %o: !tile.ptr<i32>",
+                        readTile("a", "x", shape, "i32") +
+                            fmt::format(R"(  %i = tile.iota : tensor<{0}xi32>
+  %row = tile.reshape %i : tensor<{0}xi32> -> tensor<1x{0}xi32>
+  %index = tile.broadcast %row : tensor<1x{0}xi32> -> {1}
+  %s:2 = tile.reduce %a, %index axis 1 : ({1}, {1}) -> ({2}, {2}) {{
+  ^bb0(%v: i32, %vi: i32, %w: i32, %wi: i32):
+    %gt = arith.cmpi sgt, %v, %w : i32
+    %eq = arith.cmpi eq, %v, %w : i32
+    %lower = arith.cmpi slt, %vi, %wi : i32
+    %tie = arith.andi %eq, %lower : i1
+    %keep = arith.ori %gt, %tie : i1
+    %rv = arith.select %keep, %v, %w : i32
+    %ri = arith.select %keep, %vi, %wi : i32
+    tile.yield %rv, %ri : i32, i32
+  }}
+  %r = arith.addi %s#1, %s#1 : {2}
+)", shape[1], big, little) + writeTile("r", "o", small, "i32")));
+    auto values = randomInts(count(shape));
+    GuardedBuffer x(4 * count(shape)), out(4 * shape[0]);
+    std::copy(values.begin(), values.end(), x.as<int32_t>());
+    k.run({slot(x.as<char>()), slot(out.as<char>())}, 1);
+    for (int64_t r = 0; r < shape[0]; ++r) {
+      auto row = values.begin() + r * shape[1];
+      ASSERT_EQ(out.as<int32_t>()[r], 2 * (std::max_element(row, row + shape[1]) - row)) << shapeText(shape) << " row " << r;
+    }
+  }
+}
+
+void runScan(const Shape& shape, int axis, bool reverse, int warps) {
+  // a, b -> 3 * a + b on pairs would not be associative; affine maps x -> m x + c compose associatively and not commutatively.
+  std::string t = tensor(shape, "i32");
+  SimtKernel k(kernel("%x: !tile.ptr<i32> {tile.align = 16 : i32}, %o: !tile.ptr<i32>, %w: !tile.ptr<i32>",
+                      readTile("a", "x", shape, "i32") +
+                          fmt::format(R"(  %three = arith.constant dense<3> : {0}
+  %m = arith.muli %a, %three : {0}
+  %s:2 = tile.scan %m, %a axis {1} {2}: ({0}, {0}) -> ({0}, {0}) {{
+  ^bb0(%m0: i32, %c0: i32, %m1: i32, %c1: i32):
+    %mm = arith.muli %m0, %m1 : i32
+    %t = arith.muli %m1, %c0 : i32
+    %c = arith.addi %t, %c1 : i32
+    tile.yield %mm, %c : i32, i32
+  }}
+  %r = arith.addi %s#0, %s#1 : {0}
+)", t, axis, reverse ? "reverse " : "") + writeTile("r", "o", shape, "i32")),
+               "sm_90a", warps);
+  auto values = randomInts(count(shape));
+  GuardedBuffer x(4 * count(shape)), out(4 * count(shape));
+  std::copy(values.begin(), values.end(), x.as<int32_t>());
+  k.run({slot(x.as<char>()), slot(out.as<char>()), 0}, 1);
+  lines(shape, axis, [&](int64_t start, int64_t step, int64_t n) {
+    uint32_t m = 0, c = 0;
+    for (int64_t j = 0; j < n; ++j) {
+      int64_t at = start + (reverse ? n - 1 - j : j) * step;
+      uint32_t v = static_cast<uint32_t>(values[at]);
+      c = j == 0 ? v : 3 * v * c + v;
+      m = j == 0 ? 3 * v : m * 3 * v;
+      ASSERT_EQ(out.as<uint32_t>()[at], m + c) << shapeText(shape) << " axis " << axis << (reverse ? " reverse" : "") << " element " << j;
+    }
+  });
+}
+
+TEST(Scan, EveryShapeAxisAndDirection) {
+  for (const Shape& shape : kShapes)
+    for (size_t axis = 0; axis < shape.size(); ++axis)
+      for (bool reverse : {false, true}) runScan(shape, static_cast<int>(axis), reverse, 4);
+}
+TEST(Scan, WarpCounts) {
+  for (int warps : {1, 2, 8})
+    for (const Shape& shape : {Shape{1000}, {5, 7}, {64, 80}}) runScan(shape, static_cast<int>(shape.size()) - 1, warps == 2, warps);
+}
+
+}  // namespace
+}  // namespace tile::testing

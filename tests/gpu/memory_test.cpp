@@ -1,0 +1,200 @@
+// memory_test.cpp - loads and stores of boxes, gathers, scatters and atomics, executed; buffers end at guarded pages, so
+// that an access outside them ends the test.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+
+#include "tests/gpu/kernels.h"
+#include "tests/gpu/simt.h"
+
+namespace tile::testing {
+namespace {
+
+// z = x + y over views of n elements, tiles of `tile`, with whatever promises `attrs` make.
+void runAdd(int64_t n, int64_t tile, const std::string& attrs, int warps) {
+  std::string view = "!tile.view<1xf32> " + attrs;
+  SimtKernel k(kernel(fmt::format("%x: {0}, %y: {0}, %z: {0}", view),
+                      fmt::format(R"(  %c = arith.constant {0} : i32
+  %p = tile.program_id 0
+  %o = arith.muli %p, %c : i32
+  %a = tile.load %x[%o : i32] : !tile.view<1xf32> -> tensor<{0}xf32>
+  %b = tile.load %y[%o : i32] pad 5.0 : !tile.view<1xf32> -> tensor<{0}xf32>
+  %s = arith.addf %a, %b : tensor<{0}xf32>
+  tile.store %s, %z[%o : i32] : tensor<{0}xf32>, !tile.view<1xf32>
+)", tile)),
+               "sm_90a", warps);
+  GuardedBuffer x(4 * n), y(4 * n), z(4 * n);
+  for (int64_t i = 0; i < n; ++i) {
+    x.as<float>()[i] = static_cast<float>(i);
+    y.as<float>()[i] = 0.5f * static_cast<float>(i);
+  }
+  auto u = [](int64_t v) { return static_cast<uint64_t>(v); };
+  k.run({slot(x.as<float>()), u(n), 1, slot(y.as<float>()), u(n), 1, slot(z.as<float>()), u(n), 1}, static_cast<int>((n + tile - 1) / tile));
+  for (int64_t i = 0; i < n; ++i) ASSERT_EQ(z.as<float>()[i], 1.5f * static_cast<float>(i)) << i;
+}
+
+TEST(Memory, AddWithPromises) { runAdd(4096, 1024, "{tile.align = 16 : i32, tile.unit_stride = 0 : i32, tile.dim_multiple_of = array<i32: 16>}", 4); }
+TEST(Memory, AddWithoutPromises) { runAdd(1500, 1024, "", 4); }
+TEST(Memory, AddAlignedButRagged) {
+  for (int64_t n : {1, 3, 1024, 1028, 1531}) runAdd(n * 4, 1024, "{tile.align = 16 : i32, tile.unit_stride = 0 : i32}", 8);
+  for (int64_t n : {1, 7, 1023, 1025}) runAdd(n, 512, "{tile.align = 4 : i32, tile.unit_stride = 0 : i32}", 4);
+}
+TEST(Memory, OddTiles) {
+  for (int64_t tile : {80, 96, 112, 5, 1000}) runAdd(333, tile, "{tile.align = 16 : i32, tile.unit_stride = 0 : i32}", 4);
+}
+
+// A box at (row, col), negative or past the end on every side, in a view of rows x cols with row pitch.
+TEST(Memory, BoxesCrossEveryEdge) {
+  const int rows = 19, cols = 30, pitch = 32;
+  for (auto [th, tw] : {std::pair<int, int>{16, 32}, {5, 7}, {64, 16}, {8, 24}}) {
+    SimtKernel k(kernel("%x: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 4, 1>}, "
+                        "%r: i32, %c: i32, %o: !tile.ptr<f32>, %z: !tile.view<2xf32> {tile.unit_stride = 1 : i32}",
+                        fmt::format("  %a = tile.load %x[%r, %c : i32, i32] pad -1.0 : !tile.view<2xf32> -> tensor<{0}x{1}xf32>\n"
+                                    "  tile.store %a, %z[%r, %c : i32, i32] : tensor<{0}x{1}xf32>, !tile.view<2xf32>\n", th, tw) +
+                            writeTile("a", "o", {th, tw}, "f32")));
+    GuardedBuffer x(rows * pitch * 4), out(th * tw * 4), z(rows * pitch * 4);
+    for (int i = 0; i < rows * pitch; ++i) x.as<float>()[i] = static_cast<float>(i);
+    for (int row : {-100, -3, 0, 4, 17, 19, 1000000}) {
+      for (int col : {-40, -1, 0, 3, 16, 29, 30}) {
+        std::fill_n(z.as<float>(), rows * pitch, -7.0f);
+        k.run({slot(x.as<float>()), rows, cols, pitch, 1, static_cast<uint32_t>(row), static_cast<uint32_t>(col), slot(out.as<float>()),
+               slot(z.as<float>()), rows, cols, pitch, 1}, 1);
+        for (int i = 0; i < th; ++i)
+          for (int j = 0; j < tw; ++j) {
+            int r = row + i, c = col + j;
+            bool inside = r >= 0 && r < rows && c >= 0 && c < cols;
+            ASSERT_EQ(out.as<float>()[i * tw + j], inside ? static_cast<float>(r * pitch + c) : -1.0f) << r << "," << c;
+          }
+        for (int r = 0; r < rows; ++r)
+          for (int c = 0; c < pitch; ++c) {
+            bool written = r >= row && r < row + th && c >= col && c < col + tw && c < cols;
+            ASSERT_EQ(z.as<float>()[r * pitch + c], written ? static_cast<float>(r * pitch + c) : -7.0f) << r << "," << c;
+          }
+      }
+    }
+  }
+}
+
+TEST(Memory, MaskedGatherReadsOther) {
+  for (int n : {1024, 1000, 1001, 3, 0}) {
+    SimtKernel k(kernel("%x: !tile.ptr<f16> {tile.align = 16 : i32}, %n: i32, %o: !tile.ptr<f16> {tile.align = 16 : i32}", R"(
+  %i = tile.iota : tensor<1024xi32>
+  %ns = tile.splat %n : i32 -> tensor<1024xi32>
+  %m = arith.cmpi slt, %i, %ns : tensor<1024xi32>
+  %other = arith.constant dense<3.0> : tensor<1024xf16>
+  %a = tile.gather %x offsets %i : tensor<1024xi32> mask %m : tensor<1024xi1> other %other : tensor<1024xf16> : !tile.ptr<f16> -> tensor<1024xf16>
+  tile.scatter %a, %o offsets %i : tensor<1024xi32> : tensor<1024xf16>, !tile.ptr<f16>
+)"));
+    GuardedBuffer x(2 * n), out(2048);
+    for (int i = 0; i < n; ++i) x.as<uint16_t>()[i] = static_cast<uint16_t>(i + 1);
+    k.run({slot(x.as<char>()), static_cast<uint32_t>(n), slot(out.as<char>())}, 1);
+    for (int i = 0; i < 1024; ++i) ASSERT_EQ(out.as<uint16_t>()[i], i < n ? i + 1 : 0x4200) << i;
+  }
+}
+
+TEST(Memory, AlignedLoadsAre16BytesWide) {
+  SimtKernel k(kernel(fmt::format("%x: !tile.ptr<f16> {0}, %o: !tile.ptr<f16> {0}", kIn),
+                      readTile("a", "x", {4096}, "f16") + writeTile("a", "o", {4096}, "f16")));
+  EXPECT_NE(k.ptx().find("ld.global.v4.b32"), std::string::npos);
+  EXPECT_NE(k.ptx().find("st.global.v4.b32"), std::string::npos);
+  EXPECT_EQ(k.ptx().find("bar.sync"), std::string::npos);
+}
+
+template <class T>
+void runAtomic(const std::string& kind, const std::string& type, T start, const std::vector<T>& values, T expected) {
+  int n = static_cast<int>(values.size());
+  // Every value meets one address; small tiles are replicated over threads, which must not show.
+  std::string tile = fmt::format("tensor<{}x{}>", n, type);
+  SimtKernel k(kernel(fmt::format("%x: !tile.ptr<{0}>, %o: !tile.ptr<{0}>, %old: !tile.ptr<{0}>", type),
+                      readTile("v", "x", {n}, type) +
+                          fmt::format("  %zero = arith.constant dense<0> : tensor<{0}xi32>\n"
+                                      "  %r = tile.atomic_rmw {1} relaxed gpu %o offsets %zero : tensor<{0}xi32>, %v : !tile.ptr<{2}>, {3} -> {3}\n",
+                                      n, kind, type, tile) +
+                          writeTile("r", "old", {n}, type)));
+  GuardedBuffer x(n * sizeof(T)), out(sizeof(T)), old(n * sizeof(T));
+  std::copy(values.begin(), values.end(), x.as<T>());
+  *out.as<T>() = start;
+  k.run({slot(x.as<T>()), slot(out.as<T>()), slot(old.as<T>())}, 1);
+  EXPECT_EQ(*out.as<T>(), expected) << kind << " " << type;
+  if (kind == "add") {
+    // Exactly one update saw the start value.
+    EXPECT_EQ(std::count(old.as<T>(), old.as<T>() + n, start), 1) << type;
+  }
+}
+
+TEST(Atomics, EveryElementOnce) {
+  std::vector<int32_t> ints(50);
+  std::iota(ints.begin(), ints.end(), -20);
+  int32_t sum = std::accumulate(ints.begin(), ints.end(), 1000);
+  runAtomic<int32_t>("add", "i32", 1000, ints, sum);
+  runAtomic<int32_t>("max", "i32", -1000, ints, 29);
+  runAtomic<int32_t>("min", "i32", 1000, ints, -20);
+  runAtomic<int32_t>("umax", "i32", 0, ints, -1);
+  runAtomic<int32_t>("xor", "i32", 0, ints, std::accumulate(ints.begin(), ints.end(), 0, std::bit_xor<>()));
+  std::vector<float> floats = {3.0f, -8.5f, 0.25f, -0.0f, 7.0f, -2.0f, 1.0f};
+  runAtomic<float>("max", "f32", -100.0f, floats, 7.0f);
+  runAtomic<float>("min", "f32", 100.0f, floats, -8.5f);
+  runAtomic<float>("max", "f32", -3.0f, {-8.0f, -4.0f}, -3.0f);
+  runAtomic<float>("add", "f32", 100.0f, floats, 100.75f);
+  runAtomic<double>("add", "f64", 100.0, {1.0, 2.0, 4.0}, 107.0);
+  runAtomic<double>("max", "f64", -9.0, {-8.0, -12.0}, -8.0);
+  runAtomic<int64_t>("add", "i64", 5, {1LL << 40, 2, 3}, (1LL << 40) + 10);
+  runAtomic<int8_t>("max", "i8", -100, {3, 9, -5}, 9);
+  runAtomic<uint16_t>("exchange", "i16", 7, {9}, 9);
+}
+
+TEST(Atomics, ScalarResultReachesEveryThread) {
+  SimtKernel k(kernel("%n: !tile.ptr<i32>, %o: !tile.ptr<i32>", R"(
+  %one = arith.constant 1 : i32
+  %t = tile.atomic_rmw add acq_rel gpu %n, %one : !tile.ptr<i32>, i32 -> i32
+  %s = tile.splat %t : i32 -> tensor<256xi32>
+  %i = tile.iota : tensor<256xi32>
+  %a = arith.addi %s, %i : tensor<256xi32>
+  %c = arith.constant 256 : i32
+  %b = arith.muli %t, %c : i32
+  %p = tile.ptr_add %o, %b : !tile.ptr<i32>, i32
+  tile.scatter %a, %p offsets %i : tensor<256xi32> : tensor<256xi32>, !tile.ptr<i32>
+)"));
+  GuardedBuffer n(4), out(4 * 256 * 5);
+  *n.as<int32_t>() = 0;
+  k.run({slot(n.as<char>()), slot(out.as<char>())}, 5);
+  EXPECT_EQ(*n.as<int32_t>(), 5);
+  for (int t = 0; t < 5; ++t)
+    for (int i = 0; i < 256; ++i) ASSERT_EQ(out.as<int32_t>()[t * 256 + i], t + i);
+}
+
+// Reading back what other threads of the program wrote needs a barrier between; in place it must not have one.
+TEST(Barriers, StoreThenLoadOfAnotherThreadsData) {
+  SimtKernel k(kernel("%x: !tile.ptr<i32> {tile.align = 16 : i32}, %o: !tile.ptr<i32>", readTile("a", "x", {1024}, "i32") + R"(
+  %c1 = arith.constant dense<1023> : tensor<1024xi32>
+  %i = tile.iota : tensor<1024xi32>
+  %back = arith.subi %c1, %i : tensor<1024xi32>
+  tile.scatter %a, %o offsets %back : tensor<1024xi32> : tensor<1024xi32>, !tile.ptr<i32>
+  %b = tile.gather %o offsets %i : tensor<1024xi32> : !tile.ptr<i32> -> tensor<1024xi32>
+  %d = arith.addi %b, %a : tensor<1024xi32>
+  tile.scatter %d, %o offsets %i : tensor<1024xi32> : tensor<1024xi32>, !tile.ptr<i32>
+)"));
+  GuardedBuffer x(4096), out(4096);
+  std::iota(x.as<int32_t>(), x.as<int32_t>() + 1024, 0);
+  for (uint32_t seed = 1; seed < 6; ++seed) {
+    std::fill_n(out.as<int32_t>(), 1024, -1);
+    k.run({slot(x.as<char>()), slot(out.as<char>())}, 1, 1, 1, seed);
+    for (int i = 0; i < 1024; ++i) ASSERT_EQ(out.as<int32_t>()[i], 1023) << i;
+  }
+}
+
+TEST(Barriers, InPlaceUpdateNeedsNone) {
+  SimtKernel k(kernel("%x: !tile.view<1xf32> {tile.align = 16 : i32, tile.unit_stride = 0 : i32}", R"(
+  %c0 = arith.constant 0 : i32
+  %a = tile.load %x[%c0 : i32] : !tile.view<1xf32> -> tensor<1024xf32>
+  %b = arith.addf %a, %a : tensor<1024xf32>
+  tile.store %b, %x[%c0 : i32] : tensor<1024xf32>, !tile.view<1xf32>
+)"));
+  EXPECT_EQ(k.ptx().find("bar.sync"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tile::testing

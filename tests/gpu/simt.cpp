@@ -1,0 +1,512 @@
+// simt.cpp - see simt.h. The first half rewrites the module, the second half is the machine.
+#include "tests/gpu/simt.h"
+
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <deque>
+#include <random>
+#include <stdexcept>
+
+#include "compiler/targets/host.h"
+#include "compiler/targets/host_loader.h"
+#include "llvm/AsmParser/Parser.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InlineAsm.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Support/SourceMgr.h"
+
+namespace tile::testing {
+
+// ---- memory
+
+namespace {
+constexpr size_t kPage = 4096;
+constexpr size_t kSharedBytes = 256 * 1024;
+
+// Shared memory lies in the low 4 GiB, where 32-bit shared pointers reach it.
+char* sharedMemory() {
+  static char* memory = [] {
+    void* p = mmap(nullptr, kSharedBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+    if (p == MAP_FAILED) throw std::runtime_error("no low memory for the simulated shared memory");
+    return static_cast<char*>(p);
+  }();
+  return memory;
+}
+}  // namespace
+
+GuardedBuffer::GuardedBuffer(size_t bytes) {
+  size_t rounded = (std::max<size_t>(bytes, 1) + 15) / 16 * 16;
+  mapped_ = (rounded + kPage - 1) / kPage * kPage + kPage;
+  mapping_ = mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapping_ == MAP_FAILED) throw std::bad_alloc();
+  mprotect(static_cast<char*>(mapping_) + mapped_ - kPage, kPage, PROT_NONE);
+  data_ = static_cast<char*>(mapping_) + mapped_ - kPage - rounded;
+}
+GuardedBuffer::~GuardedBuffer() { munmap(mapping_, mapped_); }
+
+// ---- what the module asks the machine to do
+
+namespace {
+
+struct Instruction {
+  std::string name;            ///< intrinsic name without "llvm.nvvm.", or PTX text
+  bool isAsm = false;
+  std::vector<int> resultBits;
+  int arguments = 0;
+};
+
+std::deque<Instruction>& instructions() {
+  static std::deque<Instruction> list;
+  return list;
+}
+
+void execute(uint32_t id, const uint64_t* args, uint64_t* results);
+
+// Replaces GPU instructions by calls of execute(id, args, results); every value travels in 64 bits.
+class Rewriter {
+ public:
+  explicit Rewriter(llvm::Module& module) : module_(module), b_(module.getContext()) {}
+
+  void run(const std::string& entry) {
+    module_.setDataLayout("e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32:64-S128");
+    module_.setTargetTriple(llvm::Triple("x86_64-unknown-linux-gnu"));
+    if (auto* shared = module_.getNamedGlobal("tile_shared")) {
+      auto* address = llvm::ConstantInt::get(b_.getInt64Ty(), reinterpret_cast<uint64_t>(sharedMemory()));
+      shared->replaceAllUsesWith(llvm::ConstantExpr::getIntToPtr(address, shared->getType()));
+      shared->eraseFromParent();
+    }
+    llvm::Function* kernel = module_.getFunction(entry);
+    kernel->setCallingConv(llvm::CallingConv::C);
+    kernel->setName(entry + ".device");
+    std::vector<llvm::CallInst*> calls;
+    for (llvm::Instruction& inst : llvm::instructions(kernel))
+      if (auto* call = llvm::dyn_cast<llvm::CallInst>(&inst)) calls.push_back(call);
+    for (llvm::CallInst* call : calls) replace(call, *kernel);
+    wrap(*kernel, entry);
+  }
+
+ private:
+  void replace(llvm::CallInst* call, llvm::Function& kernel) {
+    Instruction made;
+    if (auto* text = llvm::dyn_cast<llvm::InlineAsm>(call->getCalledOperand())) {
+      made.isAsm = true;
+      made.name = text->getAsmString().str();
+    } else if (auto* callee = call->getCalledFunction(); callee && callee->getName().starts_with("llvm.nvvm.")) {
+      made.name = callee->getName().drop_front(10).str();
+    } else {
+      return;
+    }
+    std::vector<llvm::Type*> types;
+    if (auto* record = llvm::dyn_cast<llvm::StructType>(call->getType())) types = record->elements().vec();
+    else if (!call->getType()->isVoidTy()) types = {call->getType()};
+    for (llvm::Type* type : types) made.resultBits.push_back(bitsOf(type));
+    made.arguments = static_cast<int>(call->arg_size());
+    uint32_t id = static_cast<uint32_t>(instructions().size());
+    instructions().push_back(made);
+
+    b_.SetInsertPoint(&*kernel.getEntryBlock().getFirstInsertionPt());
+    llvm::Type* word = b_.getInt64Ty();
+    llvm::Value* args = b_.CreateAlloca(word, b_.getInt32(std::max<uint32_t>(1, call->arg_size())));
+    llvm::Value* results = b_.CreateAlloca(word, b_.getInt32(std::max<uint32_t>(1, types.size())));
+    b_.SetInsertPoint(call);
+    for (unsigned i = 0; i < call->arg_size(); ++i) b_.CreateStore(toWord(call->getArgOperand(i)), b_.CreateConstGEP1_32(word, args, i));
+    auto* type = llvm::FunctionType::get(b_.getVoidTy(), {b_.getInt32Ty(), b_.getPtrTy(), b_.getPtrTy()}, false);
+    auto* address = llvm::ConstantInt::get(word, reinterpret_cast<uint64_t>(&execute));
+    auto* made_call = b_.CreateCall(type, llvm::ConstantExpr::getIntToPtr(address, b_.getPtrTy()), {b_.getInt32(id), args, results});
+    made_call->setConvergent();
+    if (!types.empty()) {
+      llvm::Value* value = llvm::PoisonValue::get(call->getType());
+      for (unsigned i = 0; i < types.size(); ++i) {
+        llvm::Value* part = fromWord(b_.CreateLoad(word, b_.CreateConstGEP1_32(word, results, i)), types[i]);
+        value = call->getType()->isStructTy() ? b_.CreateInsertValue(value, part, i) : part;
+      }
+      call->replaceAllUsesWith(value);
+    }
+    call->eraseFromParent();
+  }
+
+  static int bitsOf(llvm::Type* type) {
+    if (type->isPointerTy()) return 64;
+    return static_cast<int>(type->getPrimitiveSizeInBits());
+  }
+  llvm::Value* toWord(llvm::Value* value) {
+    llvm::Type* type = value->getType();
+    if (type->isPointerTy()) return b_.CreatePtrToInt(value, b_.getInt64Ty());
+    return b_.CreateZExt(b_.CreateBitCast(value, b_.getIntNTy(bitsOf(type))), b_.getInt64Ty());
+  }
+  llvm::Value* fromWord(llvm::Value* word, llvm::Type* type) {
+    if (type->isPointerTy()) return b_.CreateIntToPtr(word, type);
+    return b_.CreateBitCast(b_.CreateTrunc(word, b_.getIntNTy(bitsOf(type))), type);
+  }
+
+  // void entry(const uint64_t* slots): loads each parameter from its slot.
+  void wrap(llvm::Function& kernel, const std::string& entry) {
+    auto* function = llvm::Function::Create(llvm::FunctionType::get(b_.getVoidTy(), {b_.getPtrTy()}, false),
+                                            llvm::GlobalValue::ExternalLinkage, entry, module_);
+    b_.SetInsertPoint(llvm::BasicBlock::Create(module_.getContext(), "", function));
+    std::vector<llvm::Value*> args;
+    for (llvm::Argument& arg : kernel.args()) {
+      llvm::Value* word = b_.CreateLoad(b_.getInt64Ty(), b_.CreateConstGEP1_32(b_.getInt64Ty(), function->getArg(0), arg.getArgNo()));
+      args.push_back(fromWord(word, arg.getType()));
+    }
+    b_.CreateCall(&kernel, args);
+    b_.CreateRetVoid();
+    // Each thread is a fiber with its own stack: inlining the kernel into the wrapper is welcome, attributes of PTX are not.
+    for (llvm::Function& f : module_)
+      for (const char* name : {"nvvm.reqntid", "target-cpu", "target-features"}) f.removeFnAttr(name);
+  }
+
+  llvm::Module& module_;
+  llvm::IRBuilder<> b_;
+};
+
+// ---- the machine
+
+struct Copy {
+  char* to;
+  const char* from;
+  int bytes, read;
+};
+
+struct Fiber {
+  ucontext_t context;
+  std::vector<char> stack = std::vector<char>(256 * 1024);
+  int thread = 0;
+  bool done = false;
+  uint64_t warpArrivals = 0, barrierArrivals = 0;
+  const uint64_t* posted = nullptr;   ///< arguments of the warp instruction it is at
+  std::vector<Copy> open;             ///< asynchronous copies not yet committed
+  std::deque<std::vector<Copy>> groups;
+};
+
+struct Machine {
+  std::vector<std::unique_ptr<Fiber>> fibers;
+  ucontext_t scheduler;
+  Fiber* current = nullptr;
+  int program[3] = {0, 0, 0}, grid[3] = {1, 1, 1};
+  void (*entry)(const uint64_t*) = nullptr;
+  const uint64_t* slots = nullptr;
+  bool progressed = false, trapped = false;
+};
+Machine* machine = nullptr;
+
+void yieldFiber() { swapcontext(&machine->current->context, &machine->scheduler); }
+
+// Waits until `all` others arrived as often as this fiber.
+template <class Count>
+void meet(Count Fiber::*arrivals, int first, int count) {
+  Fiber* self = machine->current;
+  Count mine = ++(self->*arrivals);
+  machine->progressed = true;
+  auto ready = [&] {
+    for (int i = first; i < first + count; ++i)
+      if (machine->fibers[i]->*arrivals < mine) return false;
+    return true;
+  };
+  while (!ready()) yieldFiber();
+  machine->progressed = true;
+}
+int warpStart() { return machine->current->thread / 32 * 32; }
+int warpSize() { return std::min<int>(32, static_cast<int>(machine->fibers.size()) - warpStart()); }
+void meetWarp() { meet(&Fiber::warpArrivals, warpStart(), warpSize()); }
+
+// Posts the arguments, waits for the warp, runs `body` with everybody's, and waits again before anybody moves on.
+template <class Body>
+void warpInstruction(const uint64_t* args, Body&& body) {
+  machine->current->posted = args;
+  meetWarp();
+  body([&](int lane) { return machine->fibers[warpStart() + lane]->posted; });
+  meetWarp();
+}
+
+float toFloat(uint64_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits)); }
+uint64_t fromFloat(float value) { return std::bit_cast<uint32_t>(value); }
+float flushed(float x) { return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(0.0f, x) : x; }
+
+float halfToFloat(uint16_t h) {
+  uint32_t sign = (h & 0x8000u) << 16, exponent = h >> 10 & 31, mantissa = h & 1023;
+  if (exponent == 31) return std::bit_cast<float>(sign | 0x7f800000u | mantissa << 13);
+  if (exponent == 0) return std::copysign(static_cast<float>(mantissa) * 0x1p-24f, std::bit_cast<float>(sign | 0x3f800000u));
+  return std::bit_cast<float>(sign | (exponent + 112) << 23 | mantissa << 13);
+}
+float bf16ToFloat(uint16_t h) { return std::bit_cast<float>(static_cast<uint32_t>(h) << 16); }
+
+// Element (index within the packed register) of one fragment register.
+enum class Operand { f16, bf16, tf32, s8 };
+double element(Operand kind, uint64_t reg, int i) {
+  switch (kind) {
+    case Operand::f16: return halfToFloat(static_cast<uint16_t>(reg >> 16 * i));
+    case Operand::bf16: return bf16ToFloat(static_cast<uint16_t>(reg >> 16 * i));
+    case Operand::tf32: return toFloat(reg & 0xffffe000u);
+    case Operand::s8: return static_cast<int8_t>(reg >> 8 * i);
+  }
+  return 0;
+}
+
+// mma.sync m16n8: A registers a0..a3, B b0 b1, C c0..c3 per lane, as in the PTX ISA's fragment tables.
+void mma(Operand kind, const uint64_t* args, uint64_t* results) {
+  int pack = kind == Operand::tf32 ? 1 : kind == Operand::s8 ? 4 : 2, k = 8 * pack;
+  warpInstruction(args, [&](auto posted) {
+    int lane = machine->current->thread % 32;
+    for (int c = 0; c < 4; ++c) {
+      int row = lane / 4 + (c >= 2 ? 8 : 0), col = lane % 4 * 2 + c % 2;
+      double sum = 0;
+      for (int kk = 0; kk < k; ++kk) {
+        int half = kk / (4 * pack), inHalf = kk % (4 * pack), owner = inHalf / pack, i = inHalf % pack;
+        const uint64_t* a = posted((row % 8) * 4 + owner);
+        const uint64_t* b = posted(col * 4 + owner);
+        sum += element(kind, a[half * 2 + row / 8], i) * element(kind, b[4 + half], i);
+      }
+      if (kind == Operand::s8) results[c] = static_cast<uint32_t>(static_cast<int32_t>(args[6 + c]) + static_cast<int32_t>(sum));
+      else results[c] = fromFloat(static_cast<float>(toFloat(args[6 + c]) + sum));
+    }
+  });
+}
+
+// ldmatrix .xN: lanes 8i..8i+7 give the row addresses of matrix i; lane l gets elements (l/4, 2(l%4)) and the next, or the
+// same of the transposed matrix.
+void ldmatrix(int count, bool trans, const uint64_t* args, uint64_t* results) {
+  warpInstruction(args, [&](auto posted) {
+    int lane = machine->current->thread % 32;
+    for (int m = 0; m < count; ++m) {
+      uint32_t value = 0;
+      for (int i = 0; i < 2; ++i) {
+        int row = lane / 4, col = lane % 4 * 2 + i;
+        if (trans) std::swap(row, col);
+        uint64_t address = posted(m * 8 + row)[0];
+        if (address % 16) throw std::runtime_error("ldmatrix: row address not aligned to 16 bytes");
+        uint16_t half;
+        std::memcpy(&half, reinterpret_cast<char*>(address) + 2 * col, 2);
+        value |= static_cast<uint32_t>(half) << 16 * i;
+      }
+      results[m] = value;
+    }
+  });
+}
+
+void finishCopies(const std::vector<Copy>& copies) {
+  for (const Copy& copy : copies) {
+    std::memset(copy.to, 0, copy.bytes);
+    std::memcpy(copy.to, copy.from, copy.read);
+  }
+}
+
+bool contains(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
+
+void atomic(const std::string& text, int bits, const uint64_t* args, uint64_t* result) {
+  char* address = reinterpret_cast<char*>(args[0]);
+  uint64_t old = 0, next = 0;
+  std::memcpy(&old, address, bits / 8);
+  uint64_t x = args[1];
+  auto sign = [&](uint64_t v) { return bits == 32 ? int64_t{static_cast<int32_t>(v)} : static_cast<int64_t>(v); };
+  if (contains(text, ".add.f32")) next = fromFloat(toFloat(old) + toFloat(x));
+  else if (contains(text, ".add.f64")) next = std::bit_cast<uint64_t>(std::bit_cast<double>(old) + std::bit_cast<double>(x));
+  else if (contains(text, ".add.u")) next = old + x;
+  else if (contains(text, ".max.s")) next = sign(old) > sign(x) ? old : x;
+  else if (contains(text, ".min.s")) next = sign(old) < sign(x) ? old : x;
+  else if (contains(text, ".max.u")) next = std::max(old, x);
+  else if (contains(text, ".min.u")) next = std::min(old, x);
+  else if (contains(text, ".and.b")) next = old & x;
+  else if (contains(text, ".or.b")) next = old | x;
+  else if (contains(text, ".xor.b")) next = old ^ x;
+  else if (contains(text, ".exch.b")) next = x;
+  else if (contains(text, ".cas.b")) next = old == x ? args[2] : old;
+  else throw std::runtime_error("simulated machine: unknown atomic: " + text);
+  std::memcpy(address, &next, bits / 8);
+  *result = old;
+}
+
+// `[@$p] opcode operands;`: arguments in the order of access.cpp and atomic.cpp.
+void executeAsm(const Instruction& inst, const uint64_t* args, uint64_t* results) {
+  const std::string& text = inst.name;
+  bool predicated = text[0] == '@';
+  int n = static_cast<int>(inst.resultBits.size());
+  if (contains(text, "trap;")) {
+    machine->trapped = true;
+    machine->current->done = true;
+    while (true) yieldFiber();
+  }
+  int width = contains(text, ".b8") ? 1 : contains(text, ".b16") && !contains(text, "cas") ? 2 : 4;
+  if (contains(text, "ld.") && !contains(text, "atom")) {
+    bool enabled = !predicated || (args[1] & 1);
+    if (enabled && args[0] % static_cast<uint64_t>(width * n)) throw std::runtime_error("misaligned load: " + text);
+    for (int i = 0; i < n; ++i) {
+      results[i] = predicated ? args[2 + i] : 0;
+      if (!enabled) continue;
+      results[i] = 0;
+      std::memcpy(&results[i], reinterpret_cast<char*>(args[0]) + width * i, width);
+    }
+    return;
+  }
+  if (contains(text, "st.") && !contains(text, "atom")) {
+    int count = inst.arguments - 1 - predicated;
+    if (predicated && !(args[count + 1] & 1)) return;
+    if (args[count] % static_cast<uint64_t>(width * count)) throw std::runtime_error("misaligned store: " + text);
+    for (int i = 0; i < count; ++i) std::memcpy(reinterpret_cast<char*>(args[count]) + width * i, &args[i], width);
+    return;
+  }
+  if (contains(text, "atom.")) {
+    if (predicated && !(args[inst.arguments - 1] & 1)) return;
+    return atomic(text, inst.resultBits[0], args, results);
+  }
+  throw std::runtime_error("simulated machine: unknown assembly: " + text);
+}
+
+void perform(const Instruction& inst, const uint64_t* args, uint64_t* results) {
+  if (inst.isAsm) return executeAsm(inst, args, results);
+  const std::string& name = inst.name;
+  Fiber* self = machine->current;
+  auto is = [&](const char* prefix) { return name.rfind(prefix, 0) == 0; };
+  auto axis = [&] { return name.back() - 'x'; };
+  int lane = self->thread % 32;
+  if (is("read.ptx.sreg.tid.")) results[0] = axis() == 0 ? self->thread : 0;
+  else if (is("read.ptx.sreg.ctaid.")) results[0] = machine->program[axis()];
+  else if (is("read.ptx.sreg.nctaid.")) results[0] = machine->grid[axis()];
+  else if (is("barrier.cta.sync")) meet(&Fiber::barrierArrivals, 0, static_cast<int>(machine->fibers.size()));
+  else if (is("bar.warp.sync")) meetWarp();
+  else if (is("membar") || is("fence")) return;
+  else if (is("shfl.sync.")) {
+    warpInstruction(args, [&](auto posted) {
+      int from = static_cast<int>(args[2]);
+      if (contains(name, "bfly")) from = lane ^ from;
+      else if (contains(name, "up")) from = lane - from < 0 ? lane : lane - from;
+      else if (contains(name, "down")) from = lane + from > 31 ? lane : lane + from;
+      results[0] = posted(from & 31)[1];
+    });
+  } else if (is("ex2.approx")) results[0] = fromFloat(flushed(std::exp2(flushed(toFloat(args[0])))));
+  else if (is("lg2.approx")) results[0] = fromFloat(std::log2(flushed(toFloat(args[0]))));
+  else if (is("rsqrt.approx")) results[0] = fromFloat(1.0f / std::sqrt(flushed(toFloat(args[0]))));
+  else if (is("sqrt.approx")) results[0] = fromFloat(std::sqrt(flushed(toFloat(args[0]))));
+  else if (is("rcp.approx")) results[0] = fromFloat(flushed(1.0f / flushed(toFloat(args[0]))));
+  else if (is("div.full")) results[0] = fromFloat(flushed(flushed(toFloat(args[0])) / flushed(toFloat(args[1]))));
+  else if (is("f2tf32.rna")) results[0] = (args[0] + 0x1000) & 0xffffe000u;
+  else if (is("ldmatrix.")) ldmatrix(contains(name, ".x4") ? 4 : contains(name, ".x2") ? 2 : 1, contains(name, ".trans"), args, results);
+  else if (is("mma.m16n8k16.row.col.f32.f32")) mma(Operand::f16, args, results);
+  else if (is("mma.m16n8k16.row.col.bf16")) mma(Operand::bf16, args, results);
+  else if (is("mma.m16n8k8.row.col.tf32")) mma(Operand::tf32, args, results);
+  else if (is("mma.m16n8k32.row.col.s8")) mma(Operand::s8, args, results);
+  else if (is("cp.async.ca.") || is("cp.async.cg.")) {
+    int bytes = contains(name, "global.16") ? 16 : contains(name, "global.8") ? 8 : 4;
+    int read = inst.arguments > 2 ? static_cast<int>(std::min<uint64_t>(args[2], bytes)) : bytes;
+    if (args[0] % bytes || (read && args[1] % bytes)) throw std::runtime_error("misaligned asynchronous copy");
+    self->open.push_back({reinterpret_cast<char*>(args[0]), reinterpret_cast<char*>(args[1]), bytes, read});
+  } else if (is("cp.async.commit")) {
+    self->groups.push_back(std::move(self->open));
+    self->open.clear();
+  } else if (is("cp.async.wait.group")) {
+    while (self->groups.size() > args[0]) {
+      finishCopies(self->groups.front());
+      self->groups.pop_front();
+    }
+  } else {
+    throw std::runtime_error("simulated machine: unknown instruction " + name);
+  }
+}
+
+std::string failure;  ///< first fault of a fiber: exceptions cannot cross its compiled frames
+
+void execute(uint32_t id, const uint64_t* args, uint64_t* results) {
+  try {
+    return perform(instructions()[id], args, results);
+  } catch (const std::exception& error) {
+    failure = error.what();
+  }
+  machine->current->done = true;
+  while (true) yieldFiber();
+}
+
+void fiberMain() {
+  machine->entry(machine->slots);
+  machine->current->done = true;
+  machine->progressed = true;
+  yieldFiber();
+}
+
+void runProgram(Machine& m, std::mt19937& random) {
+  for (auto& fiber : m.fibers) {
+    fiber->done = false;
+    fiber->warpArrivals = fiber->barrierArrivals = 0;
+    getcontext(&fiber->context);
+    fiber->context.uc_stack.ss_sp = fiber->stack.data();
+    fiber->context.uc_stack.ss_size = fiber->stack.size();
+    fiber->context.uc_link = &m.scheduler;
+    makecontext(&fiber->context, fiberMain, 0);
+  }
+  std::memset(sharedMemory(), 0xcd, kSharedBytes);  // NaN-ish garbage
+  std::vector<Fiber*> order;
+  for (auto& fiber : m.fibers) order.push_back(fiber.get());
+  size_t done = 0;
+  while (done < order.size()) {
+    std::shuffle(order.begin(), order.end(), random);
+    m.progressed = false;
+    done = 0;
+    for (Fiber* fiber : order) {
+      if (!fiber->done) {
+        m.current = fiber;
+        swapcontext(&m.scheduler, &fiber->context);
+      }
+      done += fiber->done;
+      if (!failure.empty()) throw std::runtime_error(std::exchange(failure, {}));
+      if (m.trapped) throw std::runtime_error("trap");
+    }
+    if (!m.progressed && done < order.size()) throw std::runtime_error("deadlock: some threads never reach a barrier or shuffle");
+  }
+}
+
+}  // namespace
+
+SimtKernel::SimtKernel(const std::string& mlir, const std::string& targetName, int numWarps) {
+  auto target = ir::lookupTarget(targetName);
+  if (!target) throw std::runtime_error(target.error().to_string());
+  std::string llvmText;
+  ir::StageSink sink;
+  sink.wants = [](const std::string& stage) { return stage == "llvm" || stage == "ptx"; };
+  sink.take = [&](const std::string& stage, const std::string& text) { (stage == "llvm" ? llvmText : ptx_) = text; };
+  ir::CompileOptions options;
+  options.numWarps = numWarps;
+  options.ptxas = "none";
+  options.stages = &sink;
+  auto binary = ir::compileText(mlir, "kernel.mlir", *target, options);
+  if (!binary) throw std::runtime_error(binary.error().to_string());
+  binary_ = std::move(*binary);
+
+  llvm::LLVMContext context;
+  llvm::SMDiagnostic diagnostic;
+  auto module = llvm::parseAssemblyString(llvmText, diagnostic, context);
+  if (!module) throw std::runtime_error("the emitted LLVM IR does not parse: " + diagnostic.getMessage().str());
+  Rewriter(*module).run(binary_.entry);
+  ir::CompileOptions hostOptions;
+  auto object = ir::emitObject(*module, *ir::lookupTarget("host"), hostOptions);
+  if (!object) throw std::runtime_error(object.error().to_string());
+  auto code = ir::loadHostObject(*object, binary_.entry);
+  if (!code) throw std::runtime_error(code.error().to_string());
+  code_ = code->keepAlive;
+  entry_ = reinterpret_cast<void (*)(const uint64_t*)>(code->entry);
+}
+SimtKernel::~SimtKernel() = default;
+
+void SimtKernel::run(std::vector<uint64_t> slots, int gridX, int gridY, int gridZ, uint32_t seed) {
+  Machine m;
+  machine = &m;
+  m.entry = entry_;
+  m.slots = slots.data();
+  m.grid[0] = gridX, m.grid[1] = gridY, m.grid[2] = gridZ;
+  for (uint32_t i = 0; i < binary_.threads; ++i) {
+    m.fibers.push_back(std::make_unique<Fiber>());
+    m.fibers.back()->thread = static_cast<int>(i);
+  }
+  std::mt19937 random(seed);
+  for (m.program[2] = 0; m.program[2] < gridZ; ++m.program[2])
+    for (m.program[1] = 0; m.program[1] < gridY; ++m.program[1])
+      for (m.program[0] = 0; m.program[0] < gridX; ++m.program[0]) runProgram(m, random);
+  machine = nullptr;
+}
+
+}  // namespace tile::testing

@@ -1,0 +1,51 @@
+// simt.h - runs GPU kernels without a GPU: the LLVM IR of the NVIDIA back end, its instructions replaced by functions that
+// do what the PTX ISA says, compiled for this CPU. Every thread of a program is a fiber that runs until it must meet others,
+// in an order that changes from meeting to meeting; so a missing barrier shows as a wrong result, a barrier that not all
+// threads reach as a deadlock. Asynchronous copies happen as late as their waits allow.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "compiler/compiler.h"
+
+namespace tile::testing {
+
+/// Global memory that ends at a page nobody may touch: reading or writing past it ends the test.
+class GuardedBuffer {
+ public:
+  explicit GuardedBuffer(size_t bytes);
+  ~GuardedBuffer();
+  GuardedBuffer(const GuardedBuffer&) = delete;
+  GuardedBuffer& operator=(const GuardedBuffer&) = delete;
+  void* data() const { return data_; }
+  template <class T>
+  T* as() const {
+    return static_cast<T*>(data_);
+  }
+
+ private:
+  void *mapping_, *data_;
+  size_t mapped_;
+};
+
+class SimtKernel {
+ public:
+  /// Compiles tile IR for `target` and prepares it to run here; throws std::runtime_error with the compiler's words.
+  SimtKernel(const std::string& mlir, const std::string& target = "sm_90a", int numWarps = 0);
+  ~SimtKernel();
+  /// One slot per ABI parameter (abi.h). Throws on deadlock, or when a thread traps ("trap").
+  void run(std::vector<uint64_t> slots, int gridX, int gridY = 1, int gridZ = 1, uint32_t seed = 1);
+
+  const KernelBinary& binary() const { return binary_; }
+  const std::string& ptx() const { return ptx_; }
+
+ private:
+  KernelBinary binary_;
+  std::string ptx_;
+  std::shared_ptr<void> code_;
+  void (*entry_)(const uint64_t*) = nullptr;
+};
+
+}  // namespace tile::testing
