@@ -42,7 +42,7 @@ TEST(Shapes, Transpose) {
     for (int64_t j = 0; j < s[1]; ++j)
       for (int64_t i = 0; i < s[0]; ++i) want.push_back(static_cast<int32_t>(i * s[1] + j));
     expectMoves(s, {s[1], s[0]},
-                fmt::format("  %r = tile.trans %a, array<i32: 1, 0> : tensor<{0}x{1}x{{e}}> -> tensor<{1}x{0}x{{e}}>\n", s[0], s[1]), want);
+                fmt::format("  %r = tile.trans %a, [1, 0] : tensor<{0}x{1}x{{e}}> -> tensor<{1}x{0}x{{e}}>\n", s[0], s[1]), want);
   }
 }
 
@@ -63,8 +63,8 @@ TEST(Shapes, ExtractAndCat) {
       for (int64_t j = 0; j < half; ++j) want.push_back(static_cast<int32_t>(i * shape[1] + j));
     }
     expectMoves(shape, shape,
-                fmt::format("  %l = tile.extract %a array<i32: 0, 0> : tensor<{0}x{1}x{{e}}> -> tensor<{0}x{2}x{{e}}>\n"
-                            "  %h = tile.extract %a array<i32: 0, {2}> : tensor<{0}x{1}x{{e}}> -> tensor<{0}x{3}x{{e}}>\n"
+                fmt::format("  %l = tile.extract %a [0, 0] : tensor<{0}x{1}x{{e}}> -> tensor<{0}x{2}x{{e}}>\n"
+                            "  %h = tile.extract %a [0, {2}] : tensor<{0}x{1}x{{e}}> -> tensor<{0}x{3}x{{e}}>\n"
                             "  %r = tile.cat %h, %l axis 1 : tensor<{0}x{3}x{{e}}>, tensor<{0}x{2}x{{e}}> -> tensor<{0}x{1}x{{e}}>\n",
                             shape[0], shape[1], half, rest),
                 want);

@@ -207,7 +207,7 @@ void meet(Count Fiber::*arrivals, int first, int count) {
   machine->progressed = true;
   auto ready = [&] {
     for (int i = first; i < first + count; ++i)
-      if (machine->fibers[i]->*arrivals < mine) return false;
+      if ((*machine->fibers[i]).*arrivals < mine) return false;
     return true;
   };
   while (!ready()) yieldFiber();
@@ -487,7 +487,7 @@ SimtKernel::SimtKernel(const std::string& mlir, const std::string& targetName, i
   if (!object) throw std::runtime_error(object.error().to_string());
   auto code = ir::loadHostObject(*object, binary_.entry);
   if (!code) throw std::runtime_error(code.error().to_string());
-  code_ = code->keepAlive;
+  code_ = code->keep_alive;
   entry_ = reinterpret_cast<void (*)(const uint64_t*)>(code->entry);
 }
 SimtKernel::~SimtKernel() = default;
