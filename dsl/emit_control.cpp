@@ -86,7 +86,7 @@ Value open_for(const Operand& low, const Operand& high, const Operand& step, Loo
   f.broken = !ok;
   f.low = bounds[0], f.high = bounds[1], f.step = bounds[2];
   f.hints = hints;
-  handle = f.serial;
+  handle = f.handle;
   const Value v = t->add(counter, d, loc);
   return as_u32 ? convert_value(*t, v, DType::u32, loc) : v;
 }
@@ -110,7 +110,7 @@ void open_then(const Operand& condition, uint32_t& handle) {
   if (!constructs_allowed(*t, "if_", condition.loc)) c = 0;
   Frame& f = t->push(FrameKind::branch, new Block, condition.loc);
   f.condition = c;
-  handle = f.serial;
+  handle = f.handle;
 }
 
 void open_else(uint32_t handle) {
@@ -122,7 +122,7 @@ void open_else(uint32_t handle) {
   Frame& f = t->push(FrameKind::branch, new Block, loc);
   f.condition = condition;
   f.then_side = std::move(then_side);
-  f.serial = handle;  // the same construct
+  f.handle = handle;
 }
 
 void close_if(uint32_t handle) {
@@ -152,7 +152,7 @@ void open_while(SrcLoc loc, uint32_t& handle) {
   f.before = before;
   f.in_condition = true;
   f.broken = !ok;
-  handle = f.serial;
+  handle = f.handle;
 }
 
 void while_condition(uint32_t handle, const Operand& condition) {

@@ -21,7 +21,7 @@ namespace detail {
 namespace {
 
 struct Counters {
-  std::atomic<uint64_t> traces{0}, compiles{0}, disk_hits{0}, memory_hits{0};
+  std::atomic<uint64_t> traces{0}, compiles{0}, disk_hits{0};
 };
 Counters& counters() {
   static Counters* c = new Counters;
@@ -303,7 +303,7 @@ JitPolicy jit_policy() {
 }
 JitStats jit_stats() {
   detail::Counters& c = detail::counters();
-  return {c.traces, c.compiles, c.disk_hits, c.memory_hits};
+  return {c.traces, c.compiles, c.disk_hits};
 }
 
 // ---- Traced
@@ -385,7 +385,6 @@ Status AnyKernel::launch(Stream& stream, std::span<const uint64_t> config, std::
   if (k && k->is(&device, config, spec)) return stream.launch(*k->module, grid, slots.data(), slots.size());
   std::shared_ptr<detail::LoadedKernel> entry = detail::find_or_build(core, device.shared_from_this(), config, spec);
   if (entry->error) return *entry->error;
-  ++detail::counters().memory_hits;
   core.last.store(entry.get(), std::memory_order_release);
   return stream.launch(*entry->module, grid, slots.data(), slots.size());
 }

@@ -33,7 +33,7 @@ struct KernelOptions {
   bool line_info = false;  ///< source lines for profilers
   int num_warps = 0;       ///< 0: the kernel's own choice
   int stages = 0;          ///< for loops without a hint
-  std::string ptxas;       ///< empty: look for it; "none": leave assembling to the driver
+  std::string ptxas{};     ///< empty: look for it; "none": leave assembling to the driver
   bool operator==(const KernelOptions&) const = default;
 };
 
@@ -41,14 +41,14 @@ struct KernelOptions {
 struct JitPolicy {
   enum class OnMiss : uint8_t { compile, fail } on_miss = OnMiss::compile;  ///< fail: launch only what is already loaded or on disk
   bool use_disk = true;
-  std::function<void(const std::string&)> on_compile;  ///< told what is built and why: kernel, config, device, specialisation
+  std::function<void(const std::string&)> on_compile{};  ///< told what is built and why: kernel, config, device, specialisation
 };
 void set_jit_policy(JitPolicy);
 JitPolicy jit_policy();
 
 /// Counters of this process, for tests and reports.
 struct JitStats {
-  uint64_t traces = 0, compiles = 0, disk_hits = 0, memory_hits = 0;
+  uint64_t traces = 0, compiles = 0, disk_hits = 0;
 };
 JitStats jit_stats();
 

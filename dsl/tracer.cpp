@@ -244,7 +244,7 @@ void Tracer::write_slot(Slot s, Value v, SrcLoc loc) {
 Frame& Tracer::push(FrameKind kind, mlir::Block* block, SrcLoc loc) {
   Frame f;
   f.kind = kind;
-  f.serial = next_frame_++;
+  f.serial = f.handle = next_frame_++;
   f.block = block;
   f.loc = loc;
   if (kind == FrameKind::combiner) ++combiners_;
@@ -276,10 +276,10 @@ Frame& Tracer::body_frame() {
 }
 
 bool Tracer::settle(uint32_t handle) {
-  const bool open = std::any_of(frames_.begin() + 1, frames_.end(), [&](const Frame& f) { return f.serial == handle; });
+  const bool open = std::any_of(frames_.begin() + 1, frames_.end(), [&](const Frame& f) { return f.handle == handle; });
   if (!open) return false;
   close_rests();
-  while (frames_.back().serial != handle) {
+  while (frames_.back().handle != handle) {
     Frame f = pop();
     retire(f, Poison::escapes_branch);
     drop(std::move(f));

@@ -19,7 +19,8 @@ void Emitter::copy(const Ref& from, const Ref& to, Type element, ArrayRef<int64_
   nest.uses(from);
   nest.uses(to);
   int64_t n = nest.dims().back();
-  (void)nest.run(vectorWidth(Numbers::bytes(element), n), [&](unsigned width) {
+  unsigned widest = nest.isContiguous(from) && nest.isContiguous(to) ? vectorWidth(Numbers::bytes(element), n) : 1;
+  (void)nest.run(widest, [&](unsigned width) {
     numbers.store(element, numbers.load(element, nest.address(from, element), width), nest.address(to, element));
     return success();
   });

@@ -86,6 +86,10 @@ ArrayRef<int64_t> Nest::dims() {
   return sizes_;
 }
 
+bool Nest::isContiguous(const Ref& ref) const {
+  return sizes_.back() == 1 || loopStrides(ref, Access::identity(shape_.size()))[lead_.back()] == 1;
+}
+
 int Nest::dimOf(int d) { return group_[d]; }
 
 LogicalResult Nest::outer(llvm::function_ref<LogicalResult()> row, int also) {
@@ -279,7 +283,9 @@ LogicalResult Emitter::evaluateInto(Value tile, const Ref& to, Type as) {
   nest.uses(tile);
   nest.uses(to);
   int64_t n = nest.dims().back();
-  return nest.run(vectorWidth(std::max(Numbers::bytes(as), Numbers::bytes(elementOf(tile))), n), [&](unsigned width) {
+  // A piece of a larger tile (cat) may be strided along its last dim that is not 1.
+  unsigned widest = nest.isContiguous(to) ? vectorWidth(std::max(Numbers::bytes(as), Numbers::bytes(elementOf(tile))), n) : 1;
+  return nest.run(widest, [&](unsigned width) {
     llvm::Value* v = nest.eval(tile, width);
     if (!v) return failure();
     numbers.store(as, numbers.widen(elementOf(tile), as, v), nest.address(to, as));

@@ -40,6 +40,8 @@ class Nest {
   /// Decides the merged dims. Their sizes, outermost first; at least one.
   llvm::ArrayRef<int64_t> dims();
   llvm::ArrayRef<int64_t> sizes() const { return sizes_; }
+  /// Whether the vectors of a row lie together in `ref`: its elements along the last merged dim are neighbours.
+  bool isContiguous(const Ref& ref) const;
   int dimOf(int shapeDim);  ///< merged dim that covers a dim of the box; -1 for dims of size 1
 
   /// Runs all loops: `body(width)` per vector or scalar. Rows' invariants are hoisted.

@@ -62,7 +62,8 @@ struct BranchSide {
 
 struct Frame {
   FrameKind kind;
-  uint32_t serial;
+  uint32_t serial;  ///< of this stretch of code: an else has another one than its then
+  uint32_t handle;  ///< of the construct, as its guard in control.h knows it
   mlir::Block* block;
   SrcLoc loc;
   bool broken = false;                           ///< an error made the construct itself meaningless: drop it when it closes

@@ -182,6 +182,15 @@ TEST(Errors, ViewEscapesLoop) {
   expect_error(found, line, "tile value escapes the loop or branch it was computed in", __FILE__);
 }
 
+TEST(Errors, ViewOfTheOtherBranch) {
+  const int line = __LINE__ + 3;
+  auto found = errors_of([](Ptr<float> p, I32 n) {
+    std::unique_ptr<Tensor<float, 1>> v;
+    if_(n > 3, [&] { v = std::make_unique<Tensor<float, 1>>(make_view<float>(p + n, {n}, {1})); }, [&] { v->store({0}, zeros({4}, f32)); });
+  });
+  expect_error(found, line, "tile value escapes the loop or branch it was computed in", __FILE__);
+}
+
 TEST(Errors, FirstValueInsideLoop) {
   const int line = __LINE__ + 4;
   auto found = errors_of([](Ptr<float> p, I32 n) {

@@ -66,9 +66,9 @@ TEST(Ir, Memory) {
     Tile o = arange(0, 8), q = p + o, m = o < n;
     auto r = load(q, {.mask = m, .other = -1});
   });
-  EXPECT_IR("tile.load %arg0[%c0_i32, %arg1 : i32, i64] pad 0xFFF0000000000000 cache streaming : <2x f16> -> tensor<4x8xf16>",
+  EXPECT_IR("tile.load %arg0[%c0_i32, %arg1 : i32, i64] pad 0xFFF0000000000000 cache streaming : <2xf16> -> tensor<4x8xf16>",
             [](Tensor<const half, 2> a, I64 n) { auto r = a.load({0, n}, {4, 8}, {.pad = -INFINITY, .cache = Cache::streaming}); });
-  EXPECT_IR("tile.store %arg1, %arg0[%c0_i32 : i32] : f32, <1x f32>", [](Tensor<float, 1> a, F32 x) { a.store({0}, x); });
+  EXPECT_IR("tile.store %arg1, %arg0[%c0_i32 : i32] : f32, <1xf32>", [](Tensor<float, 1> a, F32 x) { a.store({0}, x); });
   EXPECT_IR("tile.view_stride %arg0, 1", [](Tensor<const half, 2> a) { auto r = a.stride(1); });
   EXPECT_IR("arith.trunci", [](Tensor<const half, 2> a) { auto r = a.dim(1); });
   EXPECT_EQ(count_of(ir_of([](Tensor<const half, 2> a) { auto r = a.dim64(1); }), "arith.trunci"), 0);

@@ -22,7 +22,7 @@ auto make_vector_add(const char* name) {
                   auto m = i < n;
                   store(out + i, load(x + i, {.mask = m}) + load(y + i, {.mask = m}), {.mask = m});
                 })
-      .grid([](const VecCfg& c, const float*, const float*, float*, int n) { return Grid{cdiv(n, c.BLOCK)}; });
+      .grid([](const VecCfg& c, const float*, const float*, float*, int n) { return Grid{cdiv(n, std::max(c.BLOCK, 1))}; });
 }
 using VectorAdd = decltype(make_vector_add(""));
 
@@ -217,6 +217,18 @@ TEST_F(Launch, ManyThreadsCompileOnce) {
   for (auto& t : threads) t.join();
   EXPECT_EQ(failures, 0);
   EXPECT_EQ(jit_stats().traces - before.traces, 1u);
+}
+
+TEST_F(Launch, TuningKeepsTheFastestThatRuns) {
+  auto add = make_vector_add("add_tuned").tune({{.BLOCK = 0}, {.BLOCK = 16}, {.BLOCK = 256}});  // a tile of no elements does not trace
+  auto r = tune(add, host()->default_stream(), {}, x.data(), y.data(), out.data(), 1000);
+  ASSERT_TRUE(r.ok()) << r.error().to_string();
+  EXPECT_EQ(r->candidates.size(), 3u);
+  EXPECT_FALSE(r->candidates[0].problem.empty());
+  EXPECT_GT(r->candidates[1].milliseconds, 0);
+  EXPECT_TRUE(r->best.BLOCK == 16 || r->best.BLOCK == 256);
+  auto none = make_vector_add("add_untunable").tune({{.BLOCK = 0}});
+  EXPECT_FALSE(tune(none, host()->default_stream(), {}, x.data(), y.data(), out.data(), 1000).ok());
 }
 
 TEST_F(Launch, ScalarsOfEveryKind) {

@@ -1,0 +1,258 @@
+// across_test.cpp - reductions, scans and matrix products of the language on every device.
+#include <numeric>
+
+#include "ops.h"
+
+namespace tile::ops {
+namespace {
+
+struct Extent {
+  int outer, n, inner;  // the axis in the middle
+};
+const Extent kExtents[] = {{1, 64, 1}, {3, 16, 1}, {1, 8, 24}, {4, 33, 2}, {2, 128, 4}, {5, 1, 7}};
+
+/// Folds along the middle axis of outer x n x inner in order.
+template <class W, class F>
+std::vector<W> fold(const std::vector<W>& x, Extent e, F f) {
+  std::vector<W> out;
+  for (int o = 0; o < e.outer; ++o)
+    for (int i = 0; i < e.inner; ++i) {
+      W acc = x[(o * e.n) * e.inner + i];
+      for (int k = 1; k < e.n; ++k) acc = f(acc, x[(o * e.n + k) * e.inner + i]);
+      out.push_back(acc);
+    }
+  return out;
+}
+
+template <class T>
+void check_reductions() {
+  using R = std::conditional_t<kIsFloat<T>, std::conditional_t<sizeof(T) == 8, double, float>, std::conditional_t<sizeof(T) == 8, T, std::conditional_t<std::is_unsigned_v<T>, uint32_t, int32_t>>>;  // what sums are returned in
+  for (const Extent e : kExtents) {
+    SCOPED_TRACE(std::string(name(dtype_of<T>())) + " " + std::to_string(e.outer) + "x" + std::to_string(e.n) + "x" + std::to_string(e.inner));
+    const int count = e.outer * e.n * e.inner, results = e.outer * e.inner;
+    std::vector<T> x = operands<T>(count, -2, 2, 11);
+    for (auto& device : devices()) {
+      std::vector<R> sums(results);
+      std::vector<T> extremes(2 * results);
+      std::vector<int32_t> places(2 * results);
+      auto k = kernel("reductions", [=](Ptr<const T> p, Ptr<R> s, Ptr<T> m, Ptr<int32_t> a) {
+        auto t = reshape(load(p + arange(0, count)), {e.outer, e.n, e.inner});
+        auto out = reshape(arange(0, results), {e.outer, 1, e.inner});
+        store(s + out, sum(t, axis(1)));
+        store(m + out, max(t, axis(1)));
+        store(m + results + out, min(t, axis(1)));
+        store(a + out, argmax(t, axis(1)));
+        store(a + results + out, argmin(t, axis(-2)));
+      });
+      ASSERT_TRUE(run_on(device, k, {}, x, sums, extremes, places));
+      std::vector<Wide<R>> wide;
+      std::vector<double> magnitude;
+      for (T v : x) wide.push_back(static_cast<Wide<R>>(widen(v))), magnitude.push_back(std::fabs(static_cast<double>(widen(v))));
+      const auto want = fold(wide, e, [](auto a, auto b) { return static_cast<Wide<R>>(a + b); });
+      const auto scale = fold(magnitude, e, [](double a, double b) { return a + b; });
+      for (int i = 0; i < results; ++i) {
+        ASSERT_TRUE(close<R>(widen(sums[i]), want[i], 8, scale[i])) << device->name() << " sum " << i << ": " << +widen(sums[i]) << ", expected " << +want[i];
+        int best = 0, worst = 0;
+        auto at = [&](int j) { return widen(x[((i / e.inner) * e.n + j) * e.inner + i % e.inner]); };
+        for (int j = 1; j < e.n; ++j) {
+          if (at(j) > at(best)) best = j;
+          if (at(j) < at(worst)) worst = j;
+        }
+        ASSERT_EQ(widen(extremes[i]), at(best)) << device->name() << " max " << i;
+        ASSERT_EQ(widen(extremes[results + i]), at(worst)) << device->name() << " min " << i;
+        ASSERT_EQ(places[i], best) << device->name() << " argmax " << i;
+        ASSERT_EQ(places[results + i], worst) << device->name() << " argmin " << i;
+      }
+    }
+  }
+}
+TEST(Across, ReductionsF32) { check_reductions<float>(); }
+TEST(Across, ReductionsF16) { check_reductions<half>(); }
+TEST(Across, ReductionsF64) { check_reductions<double>(); }
+TEST(Across, ReductionsI8) { check_reductions<int8_t>(); }
+TEST(Across, ReductionsI32) { check_reductions<int32_t>(); }
+TEST(Across, ReductionsU64) { check_reductions<uint64_t>(); }
+
+TEST(Across, TruthAndBits) {
+  for (auto& device : devices()) {
+    std::vector<uint32_t> x(96);
+    for (int i = 0; i < 96; ++i) x[i] = i * 2654435761u;
+    std::vector<uint32_t> out(8, 9);
+    auto k = kernel("truth", [](Ptr<const uint32_t> p, Ptr<uint32_t> out) {
+      auto t = load(p + arange(0, 96));
+      store(out, cast(any(t == 2654435761u), u32));
+      store(out + 1, cast(any(t == 1u), u32));
+      store(out + 2, cast(all(t != 1u), u32));
+      store(out + 3, cast(all(t != 0u), u32));
+      store(out + 4, xor_sum(t));
+      store(out + 5, cast(sum(t >= 0x80000000u), u32));
+      store(out + 6, sum(t));
+    });
+    ASSERT_TRUE(run_on(device, k, {}, x, out));
+    uint32_t bits = 0, high = 0, total = 0;
+    for (uint32_t v : x) bits ^= v, high += v >= 0x80000000u, total += v;
+    EXPECT_EQ(out, (std::vector<uint32_t>{1, 0, 1, 0, bits, high, total, 9})) << device->name();
+  }
+}
+
+TEST(Across, FirstAmongEqualsAndNan) {
+  for (auto& device : devices()) {
+    std::vector<float> x{3, 7, 7, -1, -1, 7, NAN, 2, NAN, NAN, NAN, NAN};
+    std::vector<int32_t> out(3, -1);
+    auto k = kernel("ties", [](Ptr<const float> p, Ptr<int32_t> out) {
+      auto t = load(p + arange(0, 8));
+      store(out, squeeze(argmax(t, axis(0)), 0));
+      store(out + 1, squeeze(argmin(t, axis(0)), 0));
+      store(out + 2, squeeze(argmax(load(p + 8 + arange(0, 4)), axis(0)), 0));
+    });
+    ASSERT_TRUE(run_on(device, k, {}, x, out));
+    EXPECT_EQ(out, (std::vector<int32_t>{1, 3, 0})) << device->name();
+  }
+}
+
+TEST(Across, ProductsAndCustomCombiners) {
+  for (auto& device : devices()) {
+    std::vector<float> x = operands<float>(64, 0.8, 1.2, 5), out(5);
+    auto k = kernel("custom", [](Ptr<const float> p, Ptr<float> out) {
+      auto t = load(p + arange(0, 64));
+      store(out, prod(t));
+      store(out + 1, to_scalar(reduce(t, axis(0), [](Tile a, Tile b) { return where(a > b, a, b); })));
+      // Mean and variance by pairs (Welford's combination of equal counts needs the count as a third).
+      auto [n, m, s] = reduce({ones({64}, f32), t, zeros({64}, f32)}, axis(0), [](Tile n0, Tile m0, Tile s0, Tile n1, Tile m1, Tile s1) {
+        Tile n = n0 + n1, d = m1 - m0;
+        return std::tuple(n, m0 + d * (n1 / n), s0 + s1 + d * d * (n0 * n1 / n));
+      });
+      store(out + 2, to_scalar(n));
+      store(out + 3, to_scalar(m));
+      store(out + 4, to_scalar(s) / 64);
+    });
+    ASSERT_TRUE(run_on(device, k, {}, x, out));
+    double product = 1, mean = 0, variance = 0, largest = 0;
+    for (float v : x) product *= v, mean += v / 64.0, largest = std::max<double>(largest, v);
+    for (float v : x) variance += (v - mean) * (v - mean) / 64;
+    EXPECT_NEAR(out[0], product, 1e-5 * product) << device->name();
+    EXPECT_EQ(out[1], static_cast<float>(largest));
+    EXPECT_EQ(out[2], 64);
+    EXPECT_NEAR(out[3], mean, 1e-6);
+    EXPECT_NEAR(out[4], variance, 1e-6);
+  }
+}
+
+TEST(Across, Scans) {
+  for (const Extent e : kExtents) {
+    SCOPED_TRACE(std::to_string(e.outer) + "x" + std::to_string(e.n) + "x" + std::to_string(e.inner));
+    const int count = e.outer * e.n * e.inner;
+    std::vector<int32_t> x(count);
+    for (int i = 0; i < count; ++i) x[i] = (i * 7919) % 13 - 6;
+    for (auto& device : devices()) {
+      std::vector<int32_t> out(4 * count);
+      auto k = kernel("scans", [=](Ptr<const int32_t> p, Ptr<int32_t> out) {
+        auto i = reshape(arange(0, count), {e.outer, e.n, e.inner});
+        auto t = load(p + i);
+        store(out + i, cumsum(t, axis(1)));
+        store(out + count + i, cumsum(t, axis(1), {.reverse = true}));
+        store(out + 2 * count + i, cumprod(t, axis(1)));
+        store(out + 3 * count + i, scan(t, axis(1), [](Tile a, Tile b) { return max(a, b); }));
+      });
+      ASSERT_TRUE(run_on(device, k, {}, x, out));
+      for (int o = 0; o < e.outer; ++o)
+        for (int i = 0; i < e.inner; ++i) {
+          uint32_t sum = 0, product = 1;
+          int32_t largest = INT32_MIN;
+          uint32_t total = 0;
+          auto at = [&](int j) { return (o * e.n + j) * e.inner + i; };
+          for (int j = 0; j < e.n; ++j) total += static_cast<uint32_t>(x[at(j)]);
+          for (int j = 0; j < e.n; ++j) {
+            const auto v = static_cast<uint32_t>(x[at(j)]);
+            ASSERT_EQ(out[count + at(j)], static_cast<int32_t>(total - sum)) << device->name() << " reverse cumsum";
+            sum += v, product *= v, largest = std::max(largest, x[at(j)]);
+            ASSERT_EQ(out[at(j)], static_cast<int32_t>(sum)) << device->name() << " cumsum";
+            ASSERT_EQ(out[2 * count + at(j)], static_cast<int32_t>(product)) << device->name() << " cumprod";
+            ASSERT_EQ(out[3 * count + at(j)], largest) << device->name() << " running max";
+          }
+        }
+    }
+  }
+}
+
+/// A scan whose combiner does not commute: the linear recurrence h = a h + b as pairs (a, b).
+TEST(Across, ScansKeepTheOrder) {
+  for (auto& device : devices()) {
+    std::vector<float> a = operands<float>(96, 0.5, 1, 1), b = operands<float>(96, -1, 1, 2), out(96);
+    auto k = kernel("recurrence", [](Ptr<const float> a, Ptr<const float> b, Ptr<float> out) {
+      auto i = arange(0, 96);
+      auto [c, h] = scan({load(a + i), load(b + i)}, axis(0), [](Tile a0, Tile b0, Tile a1, Tile b1) { return std::tuple(a0 * a1, a1 * b0 + b1); });
+      store(out + i, h);
+    });
+    ASSERT_TRUE(run_on(device, k, {}, a, b, out));
+    double h = 0;
+    for (int i = 0; i < 96; ++i) {
+      h = a[i] * h + b[i];
+      ASSERT_NEAR(out[i], h, 2e-6 * (1 + std::fabs(h))) << device->name() << " " << i;
+    }
+  }
+}
+
+TEST(Across, SoftmaxSurvivesLargeValues) {
+  for (auto& device : devices()) {
+    std::vector<float> x = operands<float>(8 * 48, -400, 400, 3), out(8 * 48);
+    auto k = kernel("softmax", [](Ptr<const float> p, Ptr<float> out) {
+      auto i = arange(0, 8).col() * 48 + arange(0, 48).row();
+      store(out + i, softmax(load(p + i), axis(1)));
+    });
+    ASSERT_TRUE(run_on(device, k, {}, x, out));
+    for (int r = 0; r < 8; ++r) {
+      double largest = -1e30, total = 0;
+      for (int c = 0; c < 48; ++c) largest = std::max<double>(largest, x[r * 48 + c]);
+      for (int c = 0; c < 48; ++c) total += std::exp(x[r * 48 + c] - largest);
+      for (int c = 0; c < 48; ++c) ASSERT_NEAR(out[r * 48 + c], std::exp(x[r * 48 + c] - largest) / total, 1e-4) << device->name();
+    }
+  }
+}
+
+template <class T, class R>
+void check_dot(int M, int N, int K, Prec prec, double ulps) {
+  SCOPED_TRACE(std::string(name(dtype_of<T>())) + " " + std::to_string(M) + "x" + std::to_string(N) + "x" + std::to_string(K));
+  std::vector<T> a = operands<T>(M * K, -1, 1, 21), b = operands<T>(K * N, -1, 1, 22);
+  std::vector<R> c = operands<R>(M * N, -1, 1, 23);
+  for (auto& device : devices()) {
+    std::vector<R> out(2 * M * N);
+    auto k = kernel("dot", [=](Ptr<const T> a, Ptr<const T> b, Ptr<const R> c, Ptr<R> out) {
+      auto x = load(a + arange(0, M).col() * K + arange(0, K).row());
+      auto y = load(b + arange(0, K).col() * N + arange(0, N).row());
+      auto at = arange(0, M).col() * N + arange(0, N).row();
+      store(out + at, dot(x, y, load(c + at), prec));
+      store(out + M * N + at, dot(x, y, prec));
+    });
+    ASSERT_TRUE(run_on(device, k, {}, a, b, c, out));
+    for (int m = 0; m < M; ++m)
+      for (int n = 0; n < N; ++n) {
+        std::conditional_t<kIsFloat<R>, double, uint32_t> want = 0;
+        double scale = 1;
+        for (int k = 0; k < K; ++k) {
+          const auto x = widen(a[m * K + k]), y = widen(b[k * N + n]);
+          if constexpr (kIsFloat<R>) want += x * y, scale += std::fabs(x * y);
+          else want += static_cast<uint32_t>(static_cast<int32_t>(x) * static_cast<int32_t>(y));
+        }
+        const auto plain = static_cast<Wide<R>>(want), added = static_cast<Wide<R>>(want + static_cast<decltype(want)>(widen(c[m * N + n])));
+        ASSERT_TRUE(close<R>(widen(out[M * N + m * N + n]), plain, ulps, scale)) << device->name() << " (" << m << ", " << n << "): " << +out[M * N + m * N + n] << ", expected " << +plain;
+        ASSERT_TRUE(close<R>(widen(out[m * N + n]), added, ulps, scale)) << device->name() << " (" << m << ", " << n << "): " << +out[m * N + n] << ", expected " << +added;
+      }
+  }
+}
+TEST(Across, DotF16) { check_dot<half, float>(32, 48, 64, Prec::ieee, 8); }
+TEST(Across, DotBf16) { check_dot<bfloat16, float>(64, 32, 32, Prec::ieee, 8); }
+TEST(Across, DotF32) { check_dot<float, float>(32, 32, 48, Prec::ieee, 8); }
+TEST(Across, DotF32AsTf32) { check_dot<float, float>(32, 32, 48, Prec::tf32, 8192 * 1.5); }
+TEST(Across, DotF32AsThreeTf32) { check_dot<float, float>(32, 32, 48, Prec::tf32x3, 64); }
+TEST(Across, DotF64) { check_dot<double, double>(16, 16, 16, Prec::ieee, 8); }
+TEST(Across, DotI8) { check_dot<int8_t, int32_t>(32, 32, 64, Prec::ieee, 0); }
+TEST(Across, DotF8) { check_dot<fp8_e4m3, float>(16, 16, 32, Prec::ieee, 8); }
+TEST(Across, DotSmallAndOdd) {
+  check_dot<half, float>(1, 16, 16, Prec::ieee, 8);
+  check_dot<half, float>(80, 24, 40, Prec::ieee, 8);
+  check_dot<float, float>(5, 7, 3, Prec::ieee, 8);
+}
+
+}  // namespace
+}  // namespace tile::ops

@@ -1,0 +1,181 @@
+// control_test.cpp - control flow, random numbers, prints and assertions of the language on every device.
+#include <mutex>
+
+#include "ops.h"
+#include "runtime/debug.h"
+
+namespace tile::ops {
+namespace {
+
+TEST(Control, EarlyExits) {
+  for (auto& device : devices()) {
+    std::vector<int32_t> x{5, 3, -1, 8, 2, -7, 4, 9}, out(8, -99);
+    auto k = kernel("exits", [](Ptr<const int32_t> p, Ptr<int32_t> out) {
+      return_if(program_id(0) > 0);
+      Tile skipped = 0, sum = 0, steps = 0;
+      for (auto i : range(8)) {
+        auto v = load(p + i);
+        continue_if(v < 0);
+        break_if(sum > 15);
+        sum += v;
+        steps += 1;
+      }
+      for (auto i : range(0, 8, 3)) skipped += load(p + i);
+      Tile halvings = 0, n = 1000;
+      while_([&] { return n > 1; }, [&] {
+        n = n / 2;
+        halvings += 1;
+        break_if(halvings >= 6);
+      });
+      Tile kind = 0;
+      if_(sum > 17, [&] { if_(steps == 4, [&] { kind = 1; }, [&] { kind = 2; }); }, [&] { kind = 3; });
+      store(out, sum);
+      store(out + 1, steps);
+      store(out + 2, skipped);
+      store(out + 3, halvings);
+      store(out + 4, n);
+      store(out + 5, kind);
+      for (auto _ : when(num_programs(0) == 2)) store(out + 6, 42);
+    });
+    ASSERT_TRUE(run_on(device, k, Grid{2}, x, out));
+    EXPECT_EQ(out, (std::vector<int32_t>{16, 3, 17, 6, 15, 3, 42, -99})) << device->name();
+  }
+}
+
+TEST(Control, LoopsOverTilesCarryThem) {
+  for (auto& device : devices()) {
+    std::vector<float> x = operands<float>(10 * 40, -1, 1, 8), out(80);
+    auto k = kernel("carry", [](Ptr<const float> p, Ptr<float> out) {
+      auto i = arange(0, 40);
+      Tile even = zeros({40}, f32), odd = zeros({40}, f32);
+      for (auto r : range(10)) {
+        even += load(p + r * 40 + i);
+        std::swap(even, odd);
+      }
+      store(out + i, even);
+      store(out + 40 + i, odd);
+    });
+    ASSERT_TRUE(run_on(device, k, {}, x, out));
+    for (int c = 0; c < 40; ++c) {
+      float even = 0, odd = 0;
+      for (int r = 0; r < 10; ++r) even += x[r * 40 + c], std::swap(even, odd);
+      EXPECT_EQ(out[c], even) << device->name();
+      EXPECT_EQ(out[40 + c], odd) << device->name();
+    }
+  }
+}
+
+TEST(Control, WideAndUnsignedCounters) {
+  for (auto& device : devices()) {
+    std::vector<int64_t> out(2);
+    std::vector<uint32_t> start{4294967290u};
+    auto k = kernel("counters", [](Ptr<int64_t> out, Ptr<const uint32_t> p) {
+      Tile s = int64_t{0};
+      s = cast(s, i64);
+      Tile first = load(p);
+      for (auto i : range(first, first + 5, 2)) s += cast(i, i64);
+      store(out, s);
+      Tile t = cast(Tile(0), i64);
+      for (auto i : range(int64_t{1} << 40, (int64_t{1} << 40) + 3)) t += i;
+      store(out + 1, t);
+    });
+    ASSERT_TRUE(run_on(device, k, {}, out, start));
+    EXPECT_EQ(out[0], 4294967290ll + 4294967292ll + 4294967294ll) << device->name();
+    EXPECT_EQ(out[1], 3 * (int64_t{1} << 40) + 3) << device->name();
+  }
+}
+
+// Known answers of the generator's authors (Random123, kat_vectors: philox4x32 10).
+TEST(Random, PhiloxKnownAnswers) {
+  for (auto& device : devices()) {
+    std::vector<uint32_t> out(12);
+    auto k = kernel("philox", [](Ptr<uint32_t> out) {
+      auto a = philox(0u, 0u, 0u, 0u, 0u, 0u);
+      auto b = philox(0xffffffffu, 0xffffffffu, 0xffffffffu, 0xffffffffu, 0xffffffffu, 0xffffffffu);
+      auto c = philox(0x243f6a88u, 0x85a308d3u, 0x13198a2eu, 0x03707344u, 0xa4093822u, 0x299f31d0u);
+      for (int i = 0; i < 4; ++i) {
+        store(out + i, a[i]);
+        store(out + 4 + i, b[i]);
+        store(out + 8 + i, c[i]);
+      }
+    });
+    ASSERT_TRUE(run_on(device, k, {}, out));
+    EXPECT_EQ(out, (std::vector<uint32_t>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8, 0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd, 0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}))
+        << device->name();
+  }
+}
+
+TEST(Random, DistributionsAndIndependenceOfTheTileShape) {
+  constexpr int n = 4096;
+  for (auto& device : devices()) {
+    std::vector<float> u(n), g(n), again(n);
+    auto k = kernel("random", [](Ptr<float> u, Ptr<float> g) {
+      auto i = program_id(0) * 1024 + arange(0, 1024);
+      store(u + i, rand(1234, i));
+      store(g + i, randn(int64_t{99} << 32, i));
+    });
+    auto other = kernel("random2", [](Ptr<float> u) {
+      auto i = program_id(0) * 96 + arange(0, 96);
+      store(u + i, rand(1234, i), {.mask = i < n});
+    });
+    ASSERT_TRUE(run_on(device, k, Grid{4}, u, g));
+    ASSERT_TRUE(run_on(device, other, Grid{43}, again));
+    EXPECT_EQ(u, again) << device->name();
+    double mean = 0, var = 0, gm = 0, gv = 0;
+    for (int i = 0; i < n; ++i) {
+      ASSERT_GE(u[i], 0.f);
+      ASSERT_LT(u[i], 1.f);
+      ASSERT_TRUE(std::isfinite(g[i]));
+      mean += u[i] / n, var += (u[i] - 0.5) * (u[i] - 0.5) / n, gm += g[i] / n, gv += g[i] * g[i] / n;
+    }
+    EXPECT_NEAR(mean, 0.5, 0.02);
+    EXPECT_NEAR(var, 1.0 / 12, 0.01);
+    EXPECT_NEAR(gm, 0, 0.06);
+    EXPECT_NEAR(gv, 1, 0.08);
+  }
+}
+
+TEST(Debug, PrintsWholeTilesFromChosenPrograms) {
+  for (auto& device : devices()) {
+    std::mutex mutex;
+    std::vector<std::string> messages;
+    set_print_sink([&](const std::string& m) {
+      std::lock_guard lock(mutex);
+      messages.push_back(m);
+    });
+    std::vector<int32_t> out(1);
+    auto k = kernel("prints", [](Ptr<int32_t> out) {
+      if_(program_id(0) == 3, [&] { device_print("row", arange(10, 14)); });
+      store(out, 1);
+    });
+    const auto ran = run_on(device, k, Grid{5}, out);
+    set_print_sink({});
+    ASSERT_TRUE(ran);
+    ASSERT_EQ(messages.size(), 1u) << device->name();
+    for (const char* part : {"row", "10", "11", "12", "13"}) EXPECT_NE(messages[0].find(part), std::string::npos) << messages[0];
+  }
+}
+
+TEST(Debug, FailedAssertionsNameTheLine) {
+  for (auto& device : devices()) {
+    if (device->kind() == DeviceKind::cuda) continue;  // the trap ends the context: tests/device runs it in a process of its own
+    std::vector<int32_t> out(8);
+    const int line = __LINE__ + 2;
+    auto k = kernel("asserts", [](Ptr<int32_t> out) {
+      device_assert(arange(0, 8) != 5, "five is right out");
+      store(out + arange(0, 8), 1);
+    });
+    const auto ran = run_on(device, k, {}, out);
+    ASSERT_FALSE(ran);
+    const std::string text = ran.message();
+    EXPECT_NE(text.find("five is right out"), std::string::npos) << text;
+    EXPECT_NE(text.find(":" + std::to_string(line)), std::string::npos) << text;
+    std::vector<int32_t> fine(1);
+    auto next = kernel("after", [](Ptr<int32_t> out) { store(out, 7); });
+    ASSERT_TRUE(run_on(device, next, {}, fine));  // the device goes on
+    EXPECT_EQ(fine[0], 7);
+  }
+}
+
+}  // namespace
+}  // namespace tile::ops

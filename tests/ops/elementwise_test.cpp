@@ -1,0 +1,275 @@
+// elementwise_test.cpp - every row of elementwise.def on every element type and device, against the row's own reference.
+// Compiled with -fwrapv: the references of the integer rows wrap as the language does.
+#include <bit>
+#include <cstring>
+
+#include "ops.h"
+
+namespace tile::ops {
+namespace {
+
+constexpr int kCount = 264;  // not a power of two, not a multiple of a warp's worth
+
+// References the rows name.
+template <class T>
+T reference_rem(T x, T y) {
+  if constexpr (std::is_floating_point_v<T>) return std::fmod(x, y);
+  else return static_cast<T>(x % y);
+}
+template <class T>
+requires std::is_integral_v<T> T reference_shl(T x, T y) { return static_cast<T>(static_cast<uint64_t>(x) << static_cast<int>(y)); }
+template <class T>
+requires std::is_integral_v<T> T reference_shr(T x, T y) { return static_cast<T>(x >> static_cast<int>(y)); }
+// Whole numbers are their own floor; through double they would lose digits.
+#define TILE_ROUNDING(name, function)                       \
+  template <class T>                                        \
+  T reference_##name(T x) {                                 \
+    if constexpr (std::is_integral_v<T>) return x;          \
+    else return function(x);                                \
+  }
+TILE_ROUNDING(floor, std::floor)
+TILE_ROUNDING(ceil, std::ceil)
+TILE_ROUNDING(round, std::round)
+TILE_ROUNDING(rint, std::nearbyint)
+TILE_ROUNDING(trunc, std::trunc)
+#undef TILE_ROUNDING
+template <class T>
+T reference_abs(T x) {
+  return x < T(0) ? static_cast<T>(-x) : x;
+}
+template <class T>
+requires(std::is_integral_v<T> && !std::is_same_v<T, bool>) T reference_popcount(T x) { return static_cast<T>(std::popcount(static_cast<std::make_unsigned_t<T>>(x))); }
+template <class T>
+T reference_max(T x, T y) {
+  return x < y ? y : x;
+}
+template <class T>
+T reference_min(T x, T y) {
+  return y < x ? y : x;
+}
+template <class T>
+requires std::is_integral_v<T> T reference_cdiv(T x, T y) { return static_cast<T>(x / y + (x % y != 0)); }
+template <class T>
+requires std::is_unsigned_v<T> T reference_umulhi(T x, T y) { return static_cast<T>((static_cast<unsigned __int128>(x) * y) >> (8 * sizeof(T))); }
+
+template <class T>
+const char* column(const char* f, const char* s, const char* u, const char* b) {
+  if (kIsFloat<T>) return f;
+  if (std::is_same_v<T, bool>) return b;
+  return std::is_unsigned_v<T> ? u : s;
+}
+
+/// Roundings a row may cost beyond the exact result, per element type; the fast forms of GPUs are the reason for f32.
+template <class T>
+double allowance(const std::string& name, bool gpu) {
+  if (!kIsFloat<T>) return 0;
+  const bool exact = name == "add" || name == "sub" || name == "mul" || name == "neg" || name == "abs" || name == "max" || name == "min" || name == "floor" ||
+                     name == "ceil" || name == "round" || name == "rint" || name == "trunc" || name == "fma" || name == "rem";
+  if (exact) return 0.51;
+  if (std::is_same_v<T, double>) return 16;
+  if (std::is_same_v<T, float>) return gpu ? 32 : 8;
+  return 1.01;  // computed in f32, rounded once
+}
+/// Trigonometric functions and logarithms cross zero: their error is absolute there.
+double scale_of(const std::string& name) { return name == "sin" || name == "cos" || name == "log" || name == "log2" || name == "tan" || name == "erf" || name == "tanh" ? 1 : 0; }
+
+// The reference is a plain function so that this is compiled once per element type, not once per row.
+template <class T>
+using Reference = Wide<T> (*)(Wide<T>, Wide<T>, Wide<T>);
+
+template <class T>
+void check_row(detail::Op op, const std::string& name, int arity, bool gives_bool, double low, double high, Reference<T> reference) {
+  SCOPED_TRACE(std::string(tile::name(dtype_of<T>())) + " " + name);
+  std::vector<T> x = operands<T>(kCount, low, high, 1), y = operands<T>(kCount, low, high, 2), z = operands<T>(kCount, low, high, 3);
+  if constexpr (!kIsFloat<T> && !std::is_same_v<T, bool>)
+    for (int i = 0; i < kCount; ++i) {  // stay where the operation is defined
+      if (name == "div" || name == "rem" || name == "cdiv") y[i] = static_cast<T>(y[i] == 0 ? 3 : y[i] == static_cast<T>(-1) ? 5 : y[i]);
+      if (name == "cdiv") x[i] = static_cast<T>(x[i] < 0 ? -(x[i] + 1) : x[i]), y[i] = static_cast<T>(y[i] < 0 ? -(y[i] + 1) + 1 : y[i]);
+      if (name == "shl" || name == "shr") y[i] = static_cast<T>(static_cast<uint64_t>(y[i]) % (8 * sizeof(T)));
+    }
+  if (name == "isnan" || name == "isinf" || gives_bool || name == "max" || name == "min")
+    if constexpr (kIsFloat<T>) {
+      x[0] = x[5] = narrow<T>(NAN), y[1] = narrow<T>(NAN), x[2] = narrow<T>(INFINITY), y[3] = narrow<T>(-INFINITY);
+      if (name == "max" || name == "min") x[0] = x[5] = narrow<T>(1), y[1] = narrow<T>(1);  // NaNs have their own test
+    }
+  for (auto& device : devices()) {
+    std::vector<T> value(kCount, T{});
+    // One byte per i1, also where std::vector<bool> would pack them.
+    std::vector<uint8_t> truth(kCount, 7);
+    auto apply = [=](Tile a, Tile b, Tile c) {
+      const detail::Operand args[] = {Expr(a), Expr(b), Expr(c)};
+      return detail::make_tile(detail::elementwise(op, args, arity), SrcLoc::current());
+    };
+    if (gives_bool) {
+      auto k = kernel("op_" + name, [=](Ptr<const T> px, Ptr<const T> py, Ptr<const T> pz, Ptr<uint8_t> out) {
+        auto i = arange(0, kCount);
+        store(out + i, cast(apply(load(px + i), load(py + i), load(pz + i)), u8));
+      });
+      ASSERT_TRUE(run_on(device, k, {}, x, y, z, truth));
+    } else {
+      auto k = kernel("op_" + name, [=](Ptr<const T> px, Ptr<const T> py, Ptr<const T> pz, Ptr<T> out) {
+        auto i = arange(0, kCount);
+        store(out + i, apply(load(px + i), load(py + i), load(pz + i)));
+      });
+      ASSERT_TRUE(run_on(device, k, {}, x, y, z, value));
+    }
+    const double ulps = allowance<T>(name, device->kind() == DeviceKind::cuda), scale = scale_of(name);
+    for (int i = 0; i < kCount; ++i) {
+      const auto want = reference(widen(x[i]), widen(y[i]), widen(z[i]));
+      if (gives_bool) {
+        ASSERT_EQ(truth[i], static_cast<uint8_t>(static_cast<bool>(want))) << device->name() << " element " << i << ": " << +widen(x[i]) << ", " << +widen(y[i]);
+      } else {
+        const Wide<T> exact = static_cast<Wide<T>>(want);
+        const Wide<T> rounded = kIsFloat<T> && !std::is_same_v<T, double> ? widen(narrow<T>(exact)) : exact;
+        const bool good = close<T>(widen(value[i]), rounded, ulps, scale) || close<T>(widen(value[i]), exact, ulps, scale);
+        ASSERT_TRUE(good) << device->name() << " element " << i << ": " << +widen(x[i]) << ", " << +widen(y[i]) << " gave " << +widen(value[i]) << ", expected " << +exact;
+      }
+    }
+  }
+}
+
+/// std::vector<bool> has no data(): i1 operands travel as bytes.
+void check_bool_row(detail::Op op, const std::string& name, int arity, Reference<bool> reference) {
+  SCOPED_TRACE("i1 " + name);
+  std::vector<uint8_t> x(kCount), y(kCount);
+  for (int i = 0; i < kCount; ++i) x[i] = i & 1, y[i] = i >> 1 & 1;
+  for (auto& device : devices()) {
+    std::vector<uint8_t> out(kCount, 7);
+    auto k = kernel("op_" + name, [=](Ptr<const uint8_t> px, Ptr<const uint8_t> py, Ptr<uint8_t> o) {
+      auto i = arange(0, kCount);
+      Tile a = load(px + i) != 0, b = load(py + i) != 0;
+      const detail::Operand args[] = {Expr(a), Expr(b), Expr(b)};
+      store(o + i, cast(detail::make_tile(detail::elementwise(op, args, arity), SrcLoc::current()), u8));
+    });
+    ASSERT_TRUE(run_on(device, k, {}, x, y, out));
+    for (int i = 0; i < kCount; ++i) ASSERT_EQ(out[i], static_cast<int>(reference(x[i] != 0, y[i] != 0, false))) << device->name() << " element " << i;
+  }
+}
+
+#define TILE_ROW(arity, gives_bool, name, f, s, u, b, reference, low, high)                                                                   \
+  {                                                                                                                                           \
+    auto ref = [](auto x, auto y, auto z) -> std::decay_t<decltype(reference)> { return reference; };                                         \
+    if (std::strcmp(column<T>(#f, #s, #u, #b), "none") != 0) {                                                                                \
+      ++rows;                                                                                                                                 \
+      if constexpr (!requires(Wide<T> v) { ref(v, v, v); }) ADD_FAILURE() << #name << " has no reference for this type";                      \
+      else {                                                                                                                                  \
+        /* ~1 is -2: an i1 is the lowest bit of what C++ makes of a bool */                                                                   \
+        Reference<T> plain = [](Wide<T> x, Wide<T> y, Wide<T> z) {                                                                            \
+          if constexpr (std::is_same_v<T, bool>) return static_cast<bool>(static_cast<int>(decltype(ref){}(x, y, z)) & 1);                    \
+          else return static_cast<Wide<T>>(decltype(ref){}(x, y, z));                                                                         \
+        };                                                                                                                                    \
+        if constexpr (std::is_same_v<T, bool>) check_bool_row(detail::Op::name, #name, arity, plain);                                         \
+        else check_row<T>(detail::Op::name, #name, arity, gives_bool, low, high, plain);                                                      \
+      }                                                                                                                                       \
+      if (::testing::Test::HasFatalFailure()) return;                                                                                         \
+    }                                                                                                                                         \
+  }
+#define TILE_UNARY_OPERATOR(name, symbol, f, s, u, b, reference, low, high, doc) TILE_ROW(1, false, name, f, s, u, b, reference, low, high)
+#define TILE_UNARY(name, f, s, u, b, reference, low, high, doc) TILE_ROW(1, false, name, f, s, u, b, reference, low, high)
+#define TILE_PREDICATE(name, f, s, u, b, reference, low, high, doc) TILE_ROW(1, true, name, f, s, u, b, reference, low, high)
+#define TILE_BINARY_OPERATOR(name, symbol, f, s, u, b, reference, low, high, doc) TILE_ROW(2, false, name, f, s, u, b, reference, low, high)
+#define TILE_BINARY(name, f, s, u, b, reference, low, high, doc) TILE_ROW(2, false, name, f, s, u, b, reference, low, high)
+#define TILE_COMPARISON(name, symbol, f, s, u, b, reference, low, high, doc) TILE_ROW(2, true, name, f, s, u, b, reference, low, high)
+#define TILE_TERNARY(name, f, s, u, b, reference, low, high, doc) TILE_ROW(3, false, name, f, s, u, b, reference, low, high)
+
+template <class T>
+void check_type() {
+  int rows = 0;
+#include "dsl/elementwise.def"
+  EXPECT_GE(rows, 5);
+}
+
+TEST(Elementwise, F16) { check_type<half>(); }
+TEST(Elementwise, Bf16) { check_type<bfloat16>(); }
+TEST(Elementwise, F32) { check_type<float>(); }
+TEST(Elementwise, F64) { check_type<double>(); }
+TEST(Elementwise, I8) { check_type<int8_t>(); }
+TEST(Elementwise, I16) { check_type<int16_t>(); }
+TEST(Elementwise, I32) { check_type<int32_t>(); }
+TEST(Elementwise, I64) { check_type<int64_t>(); }
+TEST(Elementwise, U8) { check_type<uint8_t>(); }
+TEST(Elementwise, U16) { check_type<uint16_t>(); }
+TEST(Elementwise, U32) { check_type<uint32_t>(); }
+TEST(Elementwise, U64) { check_type<uint64_t>(); }
+TEST(Elementwise, I1) { check_type<bool>(); }
+
+TEST(Elementwise, NanLosesAgainstANumber) {
+  for (auto& device : devices()) {
+    std::vector<float> x{NAN, 1, NAN, -INFINITY}, y{2, NAN, NAN, NAN}, out(8);
+    auto k = kernel("nan", [](Ptr<const float> x, Ptr<const float> y, Ptr<float> out) {
+      auto i = arange(0, 4);
+      store(out + i, max(load(x + i), load(y + i)));
+      store(out + 4 + i, min(load(x + i), load(y + i)));
+    });
+    ASSERT_TRUE(run_on(device, k, {}, x, y, out));
+    for (int o : {0, 4}) {
+      EXPECT_EQ(out[o], 2) << device->name();
+      EXPECT_EQ(out[o + 1], 1);
+      EXPECT_TRUE(std::isnan(out[o + 2]));
+      EXPECT_EQ(out[o + 3], -INFINITY);
+    }
+  }
+}
+
+TEST(Elementwise, ComposedFunctions) {
+  for (auto& device : devices()) {
+    std::vector<float> x = operands<float>(kCount, -12, 12, 9), out(3 * kCount);
+    auto k = kernel("composed", [](Ptr<const float> px, Ptr<float> out) {
+      auto i = arange(0, kCount);
+      auto x = load(px + i);
+      store(out + i, sigmoid(x));
+      store(out + kCount + i, silu(x));
+      store(out + 2 * kCount + i, clamp(x, -1, 2.5f));
+    });
+    ASSERT_TRUE(run_on(device, k, {}, x, out));
+    for (int i = 0; i < kCount; ++i) {
+      const double s = 1 / (1 + std::exp(-static_cast<double>(x[i])));
+      EXPECT_NEAR(out[i], s, 4e-6 * s + 1e-9) << device->name();
+      EXPECT_NEAR(out[kCount + i], x[i] * s, 4e-6 * std::fabs(x[i] * s) + 1e-8);
+      EXPECT_EQ(out[2 * kCount + i], std::min(std::max(x[i], -1.f), 2.5f));
+    }
+  }
+}
+
+// Through every pair of element types: f64 -> from -> to -> f64, on numbers that all of them hold.
+TEST(Elementwise, CastsBetweenAllTypes) {
+  const std::vector<double> values{0, 1, 2, 3, 5, 6, 96, 2.5, -1, -6, -96};
+  const auto n = static_cast<int64_t>(values.size());
+  for (auto& device : devices())
+    for (int from = 0; from < kNumDTypes; ++from)
+      for (int to = 0; to < kNumDTypes; ++to) {
+        const auto a = static_cast<DType>(from), b = static_cast<DType>(to);
+        auto through = [](double v, DType d) { return d == i1 ? (v != 0 ? 1.0 : 0.0) : is_float(d) ? v : std::trunc(v); };
+        std::vector<double> in, out(values.size(), -77);
+        for (double v : values) in.push_back((is_unsigned(a) || is_unsigned(b)) && v < 0 ? -v : v);
+        auto k = kernel("cast", [=](Ptr<const double> p, Ptr<double> out) {
+          auto i = arange(0, n);
+          store(out + i, cast(cast(cast(load(p + i), a), b), f64));
+        });
+        ASSERT_TRUE(run_on(device, k, {}, in, out));
+        for (size_t i = 0; i < in.size(); ++i)
+          ASSERT_EQ(out[i], through(through(in[i], a), b)) << device->name() << " " << name(a) << " to " << name(b) << " of " << in[i];
+      }
+}
+
+template <class To>
+void check_rounding() {
+  std::vector<float> x = operands<float>(512, -300, 300, 4);
+  for (size_t i = 0; i < x.size(); i += 3) x[i] *= 0x1p-12f;
+  for (auto& device : devices()) {
+    std::vector<To> out(x.size());
+    auto k = kernel("round_to", [](Ptr<const float> p, Ptr<To> out) { store(out + arange(0, 512), cast(load(p + arange(0, 512)), dtype_of<To>())); });
+    ASSERT_TRUE(run_on(device, k, {}, x, out));
+    for (size_t i = 0; i < x.size(); ++i) ASSERT_EQ(out[i].bits, To(x[i]).bits) << device->name() << " " << name(dtype_of<To>()) << " of " << x[i];
+  }
+}
+// Narrowing rounds to nearest, ties to even, denormals included.
+TEST(Elementwise, NarrowingRoundsToNearest) {
+  check_rounding<half>();
+  check_rounding<bfloat16>();
+  check_rounding<fp8_e4m3>();
+  check_rounding<fp8_e5m2>();
+}
+
+}  // namespace
+}  // namespace tile::ops

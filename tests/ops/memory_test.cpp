@@ -1,0 +1,183 @@
+// memory_test.cpp - loads, stores, atomics and shapes of the language on every device.
+#include <algorithm>
+#include <numeric>
+
+#include "ops.h"
+
+namespace tile::ops {
+namespace {
+
+TEST(Memory, MaskedLanesAreDefinedAndTouchNothing) {
+  for (auto& device : devices()) {
+    std::vector<float> x(100), out(128, -9);
+    std::iota(x.begin(), x.end(), 1.f);
+    auto k = kernel("masked", [](Ptr<const float> p, Ptr<float> out) {
+      auto i = arange(0, 64);
+      auto m = (i % 3 == 0) & (i < 50);
+      store(out + i, load(p + i * 2 + 1, {.mask = m}));
+      store(out + 64 + i, load(p + i * 2 + 1, {.mask = m, .other = 5}), {.mask = i != 7});
+    });
+    ASSERT_TRUE(run_on(device, k, {}, x, out));
+    for (int i = 0; i < 64; ++i) {
+      const bool in = i % 3 == 0 && i < 50;
+      ASSERT_EQ(out[i], in ? x[2 * i + 1] : 0) << device->name() << " " << i;
+      ASSERT_EQ(out[64 + i], i == 7 ? -9 : in ? x[2 * i + 1] : 5) << device->name() << " " << i;
+    }
+  }
+}
+
+TEST(Memory, OffsetsBeyond32Bits) {
+  // The address arithmetic is 64-bit although every factor fits in 32: (2^20 * 2^13 - 2^33 + i) must be i.
+  for (auto& device : devices()) {
+    std::vector<int32_t> out(16, -1), factor{1 << 20};
+    auto k = kernel("wide", [](Ptr<const int32_t> f, Ptr<int32_t> out) {
+      auto big = cast(load(f), i64) * (1 << 13);
+      store(out + big - (int64_t{1} << 33) + arange(0, 16), arange(0, 16));
+    });
+    ASSERT_TRUE(run_on(device, k, {}, factor, out));
+    for (int i = 0; i < 16; ++i) ASSERT_EQ(out[i], i) << device->name();
+  }
+}
+
+/// A box of a strided view at coordinates in and out of bounds, for reading and writing.
+TEST(Memory, BoxesAreBoundsChecked) {
+  const int H = 19, W = 23, ld = 27;
+  std::vector<float> data(H * ld);
+  std::iota(data.begin(), data.end(), 1.f);
+  for (auto& device : devices()) {
+    for (auto [r0, c0] : {std::pair{0, 0}, {4, 8}, {-3, -5}, {12, 16}, {30, 2}, {0, 100}}) {
+      std::vector<float> in = data, out(16 * 8), target(H * ld, -1.f);
+      auto k = kernel("boxes", [=](Ptr<const float> p, Ptr<float> out, Ptr<float> target) {
+        auto view = make_view(p, {H, W}, {ld, 1});
+        auto box = view.load({r0, c0}, {16, 8}, {.pad = -2});
+        store(out + arange(0, 16).col() * 8 + arange(0, 8).row(), box);
+        make_view(target, {H, W}, {ld, 1}).store({r0, c0}, view.load({r0, c0}, {16, 8}));
+      });
+      ASSERT_TRUE(run_on(device, k, {}, in, out, target));
+      for (int r = 0; r < 16; ++r)
+        for (int c = 0; c < 8; ++c) {
+          const int y = r0 + r, x = c0 + c;
+          const bool inside = y >= 0 && y < H && x >= 0 && x < W;
+          ASSERT_EQ(out[r * 8 + c], inside ? data[y * ld + x] : -2) << device->name() << " box at " << r0 << ", " << c0;
+        }
+      for (int y = 0; y < H; ++y)
+        for (int x = 0; x < ld; ++x) {
+          const bool written = x < W && y >= r0 && y < r0 + 16 && x >= c0 && x < c0 + 8;
+          ASSERT_EQ(target[y * ld + x], written ? data[y * ld + x] : -1) << device->name() << " box at " << r0 << ", " << c0;
+        }
+    }
+  }
+}
+
+TEST(Memory, TensorParametersWithAnyStrides) {
+  // A transposed, a broadcast (stride 0) and a reversed (negative stride) view through one kernel.
+  auto k = kernel("strided", [](Tensor<const float, 2> a, Tensor<float, 2> o) { o.store({0, 0}, a.load({0, 0}, {16, 32})); });
+  for (auto& device : devices()) {
+    std::vector<float> host(32 * 32);
+    std::iota(host.begin(), host.end(), 0.f);
+    auto in = Buffer<float>::from(device, std::span<const float>(host)).value_or_throw();
+    auto out = Buffer<float>::allocate(device, 16 * 32).value_or_throw();
+    const TensorView<float, 2> dense(in.data(), {32, 16}, {16, 1});
+    for (int form = 0; form < 3; ++form) {
+      TensorView<float, 2> v = form == 0 ? dense.transposed() : form == 1 ? TensorView<float, 2>(in.data() + 3, {16, 32}, {0, 1}) : TensorView<float, 2>(in.data() + 15 * 32 + 31, {16, 32}, {-32, -1});
+      Status s = k.try_launch(device->default_stream(), {}, {}, v, out.view(16, 32));
+      ASSERT_TRUE(s.ok()) << s.error().to_string();
+      ASSERT_TRUE(device->synchronize().ok());
+      const std::vector<float> got = out.to_host().value_or_throw();
+      for (int r = 0; r < 16; ++r)
+        for (int c = 0; c < 32; ++c) {
+          const float want = form == 0 ? host[c * 16 + r] : form == 1 ? host[3 + c] : host[(15 - r) * 32 + 31 - c];
+          ASSERT_EQ(got[r * 32 + c], want) << device->name() << " form " << form << " at " << r << ", " << c;
+        }
+    }
+  }
+}
+
+TEST(Memory, AtomicsOfManyPrograms) {
+  for (auto& device : devices()) {
+    std::vector<int32_t> ints{0, INT32_MIN, INT32_MAX, -1, 0, 0, 0};
+    std::vector<uint32_t> uints{0, UINT32_MAX};
+    std::vector<float> floats{0, -1e30f, 1e30f};
+    std::vector<int32_t> tickets(64 * 32, 0);
+    auto k = kernel("atomics", [](Ptr<int32_t> a, Ptr<uint32_t> u, Ptr<float> f, Ptr<int32_t> tickets) {
+      auto id = program_id(0);
+      auto lane = arange(0, 32);
+      auto unique = atomic_add(a + zeros({32}, i32), 1);   // 32 lanes of every program get numbers of their own
+      atomic_add(tickets + unique, 1, {.order = Order::relaxed});
+      atomic_max(a + 1, id - 7);
+      atomic_min(a + 2, id - 7);
+      atomic_and(a + 3, ~(1 << (id % 31)));
+      atomic_or(a + 4, 1 << (id % 31));
+      atomic_xor(a + 5, id);
+      atomic_max(u, cast(id, u32) + 0x80000000u);
+      atomic_min(u + 1, cast(id, u32) + 0x80000000u);
+      atomic_add(f, 0.5f);
+      atomic_max(f + 1, cast(id, f32) - 3);
+      atomic_min(f + 2, cast(id, f32) - 3);
+      atomic_add(a + 6 + lane * 0, lane, {.mask = lane < 4});
+    });
+    ASSERT_TRUE(run_on(device, k, Grid{64}, ints, uints, floats, tickets));
+    int32_t all_xor = 0;
+    for (int i = 0; i < 64; ++i) all_xor ^= i;
+    EXPECT_EQ(ints, (std::vector<int32_t>{64 * 32, 56, -7, static_cast<int32_t>(0x80000000u), 0x7fffffff, all_xor, 64 * 6})) << device->name();
+    EXPECT_EQ(uints, (std::vector<uint32_t>{0x80000000u + 63, 0x80000000u})) << device->name();
+    EXPECT_EQ(floats, (std::vector<float>{32, 60, -3})) << device->name();
+    EXPECT_TRUE(std::all_of(tickets.begin(), tickets.end(), [](int32_t t) { return t == 1; })) << device->name();
+  }
+}
+
+TEST(Memory, CompareAndSwapBuildsALock) {
+  for (auto& device : devices()) {
+    std::vector<int32_t> memory{0, 0};
+    auto k = kernel("lock", [](Ptr<int32_t> p) {
+      Tile free = 1;
+      while_([&] { return free != 0; }, [&] { free = atomic_cas(p, 0, 1); });
+      store(p + 1, load(p + 1, {.cache = Cache::volatile_}) + 1, {.cache = Cache::volatile_});
+      atomic_exchange(p, 0);
+    });
+    ASSERT_TRUE(run_on(device, k, Grid{50}, memory));
+    EXPECT_EQ(memory, (std::vector<int32_t>{0, 50})) << device->name();
+  }
+}
+
+TEST(Shapes, MoveElementsWhereTheySay) {
+  for (auto& device : devices()) {
+    std::vector<int32_t> x(24), out(9 * 24, -1);
+    std::iota(x.begin(), x.end(), 0);
+    auto k = kernel("shapes", [](Ptr<const int32_t> p, Ptr<int32_t> out) {
+      auto flat = arange(0, 24);
+      auto t = reshape(load(p + flat), {2, 3, 4});
+      auto put = [&](int slot, const Tile& v) { store(out + slot * 24 + arange(0, v.shape().elements()), reshape(v, {v.shape().elements()})); };
+      put(0, permute(t, {2, 0, 1}));
+      put(1, trans(t));
+      put(2, cat(reshape(t, {6, 4}), reshape(t, {6, 4}) + 100, 1) + 0);  // 48 elements: slots 2 and 3
+      put(4, extract(t, {0, 1, 2}, {2, 2, 2}));
+      put(5, join(reshape(t, {24}), reshape(t, {24}) * -1));             // slots 5 and 6
+      auto [even, odd] = split(reshape(t, {12, 2}));
+      put(7, cat(even, odd));
+      put(8, take(reshape(t, {24}), (flat * 7) % 24, 0));
+    });
+    ASSERT_TRUE(run_on(device, k, {}, x, out));
+    for (int a = 0; a < 2; ++a)
+      for (int b = 0; b < 3; ++b)
+        for (int c = 0; c < 4; ++c) {
+          const int v = (a * 3 + b) * 4 + c;
+          EXPECT_EQ(out[(c * 2 + a) * 3 + b], v) << device->name() << " permute";
+          EXPECT_EQ(out[24 + (a * 4 + c) * 3 + b], v) << device->name() << " trans";
+          if (b >= 1 && c >= 2) {
+            EXPECT_EQ(out[96 + (a * 2 + b - 1) * 2 + c - 2], v) << device->name() << " extract";
+          }
+        }
+    for (int i = 0; i < 24; ++i) {
+      EXPECT_EQ(out[48 + i / 4 * 8 + i % 4], i) << device->name() << " cat";
+      EXPECT_EQ(out[48 + i / 4 * 8 + 4 + i % 4], i + 100) << device->name() << " cat";
+      EXPECT_EQ(out[120 + 2 * i], i) << device->name() << " join";
+      EXPECT_EQ(out[120 + 2 * i + 1], -i) << device->name() << " join";
+      EXPECT_EQ(out[168 + i], i < 12 ? 2 * i : 2 * (i - 12) + 1) << device->name() << " split";
+      EXPECT_EQ(out[192 + i], i * 7 % 24) << device->name() << " take";
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tile::ops
