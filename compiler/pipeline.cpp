@@ -14,6 +14,7 @@
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/raw_ostream.h"
+#include "llvm/Transforms/Utils/Cloning.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassInstrumentation.h"
 #include "mlir/Pass/PassManager.h"
@@ -46,10 +47,15 @@ class Observer {
  public:
   explicit Observer(const CompileOptions& options) : options_(options) {}
 
+  bool wants(const std::string& stage) const {
+    const StageSink* sink = options_.stages;
+    return sink && sink->take && (!sink->wants || sink->wants(stage));
+  }
+
   template <class Ir>
   void dump(const std::string& stage, Ir&& ir) const {
+    if (!wants(stage)) return;
     const StageSink* sink = options_.stages;
-    if (!sink || !sink->take || (sink->wants && !sink->wants(stage))) return;
     if constexpr (std::is_convertible_v<Ir, const std::string&>)
       sink->take(stage, ir);
     else
@@ -163,6 +169,10 @@ Result<KernelBinary> compileHost(mlir::ModuleOp module, mlir::func::FuncOp kerne
   if (!llvmModule || diagnostics.hasErrors()) return translationError(binary, diagnostics, module);
   observer.dump("llvm", *llvmModule);
 
+  if (observer.wants("asm")) {  // an object cannot be read back, so the text is generated beside it
+    auto copy = llvm::CloneModule(*llvmModule);
+    if (auto assembly = emitAssembly(*copy, target, options)) observer.dump("asm", *assembly);
+  }
   auto object = observer.time("obj", [&] { return emitObject(*llvmModule, target, options); });
   if (!object) return object.error();
   observer.dump("obj", *object);

@@ -24,5 +24,9 @@ if shutil.which("ptxas") or os.path.exists("/usr/local/cuda/bin/ptxas"):
 if os.path.exists("/dev/nvidiactl"):
     config.available_features.add("cuda")
 
+# %exit2 COMMAND passes when the command exits with 2; tilec's exit codes are a contract.
+for code in range(5):
+    config.substitutions.append((f"%exit{code}", f"sh -c '\"$@\"; test $? -eq {code}' sh"))
+
 # %run executes a parameterless kernel on every device present; it prints which and fails if one fails.
 config.substitutions.append(("%run", "tilec run --device all"))

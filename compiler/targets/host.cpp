@@ -65,6 +65,29 @@ llvm::Error optimise(llvm::Module& module, llvm::TargetMachine& machine) {
   return llvm::Error::success();
 }
 
+Result<std::string> generate(llvm::Module& module, const Target& target, llvm::CodeGenFileType kind) {
+  std::string error;
+  std::unique_ptr<llvm::TargetMachine> machine = machineFor(target, error);
+  if (!machine) return Error{ErrorKind::compile, "no code generator for " + target.name + ": " + error, {}};
+  module.setDataLayout(machine->createDataLayout());
+  module.setTargetTriple(machine->getTargetTriple());
+  for (llvm::Function& f : module) {
+    if (f.isDeclaration()) continue;
+    f.addFnAttr("target-cpu", target.cpu);
+    if (!target.features.empty()) f.addFnAttr("target-features", target.features);
+    f.addFnAttr("prefer-vector-width", std::to_string(target.vectorBytes * 8));
+  }
+  if (llvm::Error problem = optimise(module, *machine)) return Error{ErrorKind::internal, "the host optimiser: " + llvm::toString(std::move(problem)), {}};
+
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream out(bytes);
+  llvm::legacy::PassManager codegen;
+  if (machine->addPassesToEmitFile(codegen, out, nullptr, kind))
+    return Error{ErrorKind::internal, "the code generator of " + target.name + " cannot write this kind of file", {}};
+  codegen.run(module);
+  return std::string(bytes.data(), bytes.size());
+}
+
 }  // namespace
 
 HostFeatures hostFeatures(const Target& target) {
@@ -83,26 +106,11 @@ HostFeatures hostFeatures(const Target& target) {
 }
 
 Result<std::string> emitObject(llvm::Module& module, const Target& target, const CompileOptions&) {
-  std::string error;
-  std::unique_ptr<llvm::TargetMachine> machine = machineFor(target, error);
-  if (!machine) return Error{ErrorKind::compile, "no code generator for " + target.name + ": " + error, {}};
-  module.setDataLayout(machine->createDataLayout());
-  module.setTargetTriple(machine->getTargetTriple());
-  for (llvm::Function& f : module) {
-    if (f.isDeclaration()) continue;
-    f.addFnAttr("target-cpu", target.cpu);
-    if (!target.features.empty()) f.addFnAttr("target-features", target.features);
-    f.addFnAttr("prefer-vector-width", std::to_string(target.vectorBytes * 8));
-  }
-  if (llvm::Error problem = optimise(module, *machine)) return Error{ErrorKind::internal, "the host optimiser: " + llvm::toString(std::move(problem)), {}};
+  return generate(module, target, llvm::CodeGenFileType::ObjectFile);
+}
 
-  llvm::SmallVector<char, 0> bytes;
-  llvm::raw_svector_ostream out(bytes);
-  llvm::legacy::PassManager codegen;
-  if (machine->addPassesToEmitFile(codegen, out, nullptr, llvm::CodeGenFileType::ObjectFile))
-    return Error{ErrorKind::internal, "the code generator of " + target.name + " cannot write object files", {}};
-  codegen.run(module);
-  return std::string(bytes.data(), bytes.size());
+Result<std::string> emitAssembly(llvm::Module& module, const Target& target, const CompileOptions&) {
+  return generate(module, target, llvm::CodeGenFileType::AssemblyFile);
 }
 
 }  // namespace tile::ir

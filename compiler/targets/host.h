@@ -19,5 +19,7 @@ HostFeatures hostFeatures(const Target& target);
 
 /// Optimises the module for target.cpu (with target.features) and returns the object file's bytes.
 Result<std::string> emitObject(llvm::Module& module, const Target& target, const CompileOptions& options);
+/// The same as assembly text, for people; the module is consumed as well.
+Result<std::string> emitAssembly(llvm::Module& module, const Target& target, const CompileOptions& options);
 
 }  // namespace tile::ir

@@ -11,6 +11,7 @@
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Target/TargetMachine.h"
+#include "llvm/Transforms/Scalar/LoopUnrollPass.h"
 
 extern "C" {
 void LLVMInitializeNVPTXTargetInfo();
@@ -55,25 +56,44 @@ std::unique_ptr<llvm::TargetMachine> makeTargetMachine(const Target& target) {
                                                                          llvm::CodeGenOptLevel::Aggressive));
 }
 
-/// The standard O3 pipeline without what only costs time or registers on a GPU: code arrives unrolled to the shape of the
-/// tile, threads are the vectors, and loops that should unroll carry a hint.
-void optimize(llvm::Module& module, llvm::TargetMachine& machine) {
-  llvm::PipelineTuningOptions tuning;
-  tuning.LoopUnrolling = false;  // hinted loops still unroll
-  tuning.LoopInterleaving = false;
-  tuning.LoopVectorization = false;
-  tuning.SLPVectorization = false;
+// Code arrives unrolled to the shape of the tile, folded, with few memory operations LLVM could reorder: this list gives
+// the same code as the default O3 list in less than half the time.
+constexpr const char* kSimplify = "sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm)";
+constexpr const char* kFinish = "gvn,instcombine<no-verify-fixpoint>,adce,simplifycfg";
+constexpr const char* kBeforeUnrolling = "loop-mssa(loop-rotate,licm),loop(indvars)";  // the form the unroller needs
+
+bool hasUnrollHint(const llvm::Module& module) {
+  for (const llvm::Function& f : module)
+    for (const llvm::BasicBlock& block : f)
+      if (const llvm::MDNode* loop = block.getTerminator() ? block.getTerminator()->getMetadata(llvm::LLVMContext::MD_loop) : nullptr)
+        for (const llvm::MDOperand& operand : loop->operands())
+          if (auto* hint = llvm::dyn_cast_or_null<llvm::MDNode>(operand.get()); hint && hint->getNumOperands() > 0)
+            if (auto* name = llvm::dyn_cast_or_null<llvm::MDString>(hint->getOperand(0).get()))
+              if (name->getString() == "llvm.loop.unroll.count" || name->getString() == "llvm.loop.unroll.full") return true;
+  return false;
+}
+
+llvm::Error optimize(llvm::Module& module, llvm::TargetMachine& machine) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager callGraph;
   llvm::ModuleAnalysisManager modules;
-  llvm::PassBuilder builder(&machine, tuning);
+  llvm::PassBuilder builder(&machine);
   builder.registerModuleAnalyses(modules);
   builder.registerCGSCCAnalyses(callGraph);
   builder.registerFunctionAnalyses(functions);
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, callGraph, modules);
-  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
+  llvm::FunctionPassManager passes;
+  if (llvm::Error error = builder.parsePassPipeline(passes, kSimplify)) return error;
+  if (hasUnrollHint(module)) {
+    if (llvm::Error error = builder.parsePassPipeline(passes, kBeforeUnrolling)) return error;
+    passes.addPass(llvm::LoopUnrollPass(llvm::LoopUnrollOptions(/*OptLevel=*/3, /*OnlyWhenForced=*/true)));
+  }
+  if (llvm::Error error = builder.parsePassPipeline(passes, kFinish)) return error;
+  for (llvm::Function& f : module)
+    if (!f.isDeclaration()) passes.run(f, functions);
+  return llvm::Error::success();
 }
 
 }  // namespace
@@ -97,7 +117,8 @@ Result<std::string> assemblePtx(llvm::Module& module, const Target& target, cons
   if (options.verifyEach && llvm::verifyModule(module, &problemStream))
     return Error{ErrorKind::internal, "the LLVM IR made for " + target.name + " is not valid: " + problems, {}};
 
-  optimize(module, *machine);
+  if (llvm::Error problem = optimize(module, *machine))
+    return Error{ErrorKind::internal, "the PTX optimiser: " + llvm::toString(std::move(problem)), {}};
 
   llvm::SmallVector<char, 0> ptx;
   llvm::raw_svector_ostream out(ptx);

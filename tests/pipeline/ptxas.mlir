@@ -1,0 +1,22 @@
+// The assembler: found, refused, missing, and what it reports.
+// REQUIRES: ptxas
+// RUN: rm -rf %t && tilec compile %S/Inputs/add.mlir -t sm_80,sm_90a -e cubin,json -o %t && test -s %t/add.sm_80.cubin && test -s %t/add.sm_90a.cubin
+// RUN: FileCheck %s < %t/add.sm_80.json
+// CHECK: "format": "cubin"
+// CHECK: "registers": {{[1-9]}}
+// CHECK: "spill_store_bytes": 0
+
+// Without ptxas the kernel is PTX for the driver; asking for a cubin then says what is missing.
+// RUN: tilec report %S/Inputs/add.mlir -t sm_80 --ptxas none | FileCheck %s -check-prefix=NONE
+// RUN: env TILE_PTXAS=none tilec report %S/Inputs/add.mlir -t sm_80 | FileCheck %s -check-prefix=NONE
+// NONE: "format": "ptx"
+// RUN: %exit3 tilec compile %S/Inputs/add.mlir -t sm_80 --ptxas none -e cubin -o %t 2>&1 | FileCheck %s -check-prefix=MISSING
+// MISSING: tilec: no cubin for sm_80: ptxas was not found (see tilec doctor)
+
+// A wrong path is an error that names it; so is an assembler that fails.
+// RUN: %exit1 tilec report %S/Inputs/add.mlir -t sm_80 --ptxas /nowhere/ptxas 2>&1 | FileCheck %s -check-prefix=WRONG
+// WRONG: cannot run /nowhere/ptxas on kernel `{{.*}}add` for sm_80
+// RUN: printf '#!/bin/sh\necho "ptxas fatal : no good" >&2\nexit 255\n' > %t.fails && chmod +x %t.fails
+// RUN: %exit1 tilec report %S/Inputs/add.mlir -t sm_80 --ptxas %t.fails 2>&1 | FileCheck %s -check-prefix=FAILS
+// FAILS: failed on kernel `{{.*}}add` for sm_80
+// FAILS: ptxas fatal : no good
