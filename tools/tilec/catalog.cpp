@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "kernels/catalog.h"
@@ -65,7 +66,8 @@ tile::Result<Source> catalogSource(const KernelChoice& choice, const std::string
   std::vector<std::string> fields = choice.fields;
   const tile::AnyKernel* any = (*row)->kernel((*row)->dtypes.front());
   const std::string dtype = takeDtype(fields, **row, any->fields());
-  const tile::AnyKernel* kernel = (*row)->kernel(dtype);
+  const bool known = std::find((*row)->dtypes.begin(), (*row)->dtypes.end(), dtype) != (*row)->dtypes.end();
+  const tile::AnyKernel* kernel = known ? (*row)->kernel(dtype) : nullptr;
   if (!kernel) return tile::user_error(tile::unknown_name("dtype of " + choice.kernel, dtype, (*row)->dtypes));
   auto config = kernel->parse_config(fields, defaultConfig(**row, *kernel, dtype, *target));
   if (!config) return config.error();
