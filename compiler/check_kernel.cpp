@@ -17,18 +17,18 @@ std::string problemOf(Type type) {
   if (isa<ShapedType>(type)) {
     if (!isTile(type)) {
       out << "a tile is a tensor of rank 1 to " << kMaxTileRank << " with static positive dims and at most " << kMaxTileElements
-          << " elements, found " << type;
+          << " elements, found '" << type << "'";
       return text;
     }
     if (cast<RankedTensorType>(type).getEncoding()) {
-      out << "tiles have no layout before the passes, found " << type;
+      out << "tiles have no layout before the passes, found '" << type << "'";
       return text;
     }
     type = cast<RankedTensorType>(type).getElementType();
   }
   if (!isNumber(type) && !isa<PtrType, ViewType>(type))
     out << "values are numbers (i1, i8, i16, i32, i64, f8E4M3FN, f8E5M2, f16, bf16, f32, f64), pointers, views and tiles of "
-           "them, found " << type;
+           "them, found '" << type << "'";
   return text;
 }
 
