@@ -72,11 +72,17 @@ struct Axis {
   int64_t extent;
   bool whole;                   ///< the box is entirely inside or entirely outside the view along this dim
   bool fromZero;                ///< the origin is never negative
+  Value* start32;               ///< the origin when it is an i32, else null
 };
 
 /// i32 in [0, extent]: the first position of the box at or behind view position `at`.
 Value* boxPosition(Emitter& e, const Axis& axis, Value* at) {
   IRBuilder<>& b = e.b;
+  if (axis.start32 && axis.fromZero) {  // half the registers: a view end beyond i32 is beyond every such box
+    Value* end = b.CreateTrunc(b.CreateBinaryIntrinsic(Intrinsic::smin, at, e.i64(INT32_MAX)), b.getInt32Ty());
+    Value* position = b.CreateBinaryIntrinsic(Intrinsic::smax, b.CreateSub(end, axis.start32), e.i32(0));
+    return b.CreateBinaryIntrinsic(Intrinsic::smin, position, e.i32(axis.extent));
+  }
   Value* position = b.CreateSub(at, axis.start);
   position = b.CreateBinaryIntrinsic(Intrinsic::smax, position, e.i64(0));
   position = b.CreateBinaryIntrinsic(Intrinsic::smin, position, e.i64(axis.extent));
@@ -146,7 +152,9 @@ class BoxCopy {
     mlir::Value index = op_.getIndices()[dim];
     const int64_t extent = op_.getBox()[tileDim];
     bool whole = facts.dimDivisibility(op_.getView(), dim) % extent == 0 && facts.divisibility(index) % extent == 0;
-    return {wide(e_, e_.scalar(index)), view_.dims[dim], view_.strides[dim], extent, whole, facts.rangeOf(index).min >= 0};
+    Value* start = e_.scalar(index);
+    return {wide(e_, start), view_.dims[dim], view_.strides[dim], extent, whole, facts.rangeOf(index).min >= 0,
+            start->getType()->isIntegerTy(32) ? start : nullptr};
   }
 
   /// Elements of memory for a number of elements along the contiguous dim.

@@ -199,11 +199,19 @@ LogicalResult emitMma(Emitter& e, MmaOp op) {
   Regs acc(e.regs(op.getAcc()));
   std::deque<Rounded> aReady, bReady;  // of the k steps and units from the current ones on
   int loaded = 0;
-  for (int unit = 0; unit < steps * units; ++unit) {
-    for (; loaded < steps * units && loaded <= unit + kAhead; ++loaded) {
+  auto loadUpTo = [&](int unit) {
+    for (; loaded < steps * units && loaded <= unit; ++loaded) {
       if (loaded % units == 0) aReady.push_back(loadA(loaded / units));
       bReady.push_back(loadB(loaded));
     }
+  };
+  if (SmallVector<mlir::Operation*> carried = carriedBy(op); !carried.empty()) {
+    loadUpTo(units - 1);  // the whole first k step: its products overlap with the copies
+    for (mlir::Operation* copy : carried)
+      if (failed(emitAsyncOp(e, copy))) return failure();
+  }
+  for (int unit = 0; unit < steps * units; ++unit) {
+    loadUpTo(unit + kAhead);
     if (unit && unit % units == 0) aReady.pop_front();
     const Rounded &a = aReady.front(), &bb = bReady.front();
     for (int m = 0; m < repsM; ++m) {

@@ -1,4 +1,5 @@
 // shared.cpp - buffers in shared memory: addresses, stores, loads, zeroing.
+#include <algorithm>
 #include <set>
 
 #include "compiler/gpu/lowering/access.h"
@@ -181,6 +182,41 @@ LogicalResult emitAlloc(Emitter& e, SmemAllocOp op) {
 
 }  // namespace
 
+namespace {
+
+bool isAsync(mlir::Operation* op) { return isa<AsyncCopyOp, AsyncGatherOp, AsyncCommitOp>(op); }
+
+// Scalar arithmetic and names of buffers: nothing that takes time or touches memory.
+bool isTrivial(mlir::Operation* op) {
+  if (isa<mlir::arith::ConstantOp, SplatOp>(op)) return true;
+  return mlir::isMemoryEffectFree(op) && op->getNumRegions() == 0 &&
+         llvm::none_of(op->getResultTypes(), [](mlir::Type t) { return isa<mlir::RankedTensorType>(t); });
+}
+
+}  // namespace
+
+SmallVector<mlir::Operation*> carriedBy(MmaOp op) {
+  SmallVector<mlir::Operation*> carried;
+  for (mlir::Operation* at = op->getPrevNode(); at && (isAsync(at) || isTrivial(at)); at = at->getPrevNode())
+    if (isAsync(at)) carried.push_back(at);
+  std::reverse(carried.begin(), carried.end());
+  return carried;
+}
+
+bool isCarried(mlir::Operation* asyncOp) {
+  mlir::Operation* at = asyncOp->getNextNode();
+  while (at && (isAsync(at) || isTrivial(at))) at = at->getNextNode();
+  auto mma = dyn_cast_or_null<MmaOp>(at);
+  return mma && mma.getEngine() != Engine::fma;
+}
+
+LogicalResult emitAsyncOp(Emitter& e, mlir::Operation* op) {
+  if (auto copy = dyn_cast<AsyncCopyOp>(op)) return emitAsyncCopy(e, copy);
+  if (auto gather = dyn_cast<AsyncGatherOp>(op)) return emitAsyncGather(e, gather);
+  e.b.CreateIntrinsic(Intrinsic::nvvm_cp_async_commit_group, {});
+  return success();
+}
+
 bool isSmemOp(mlir::Operation* op) {
   return isa<SmemAllocOp, SmemSlotOp, SmemTransOp, SmemLoadOp, SmemStoreOp, SmemZeroOp, AsyncCopyOp, AsyncGatherOp,
              AsyncCommitOp, AsyncWaitOp, MmaOp>(op);
@@ -197,12 +233,8 @@ LogicalResult emitSmemOp(Emitter& e, mlir::Operation* op) {
       .Case([&](SmemLoadOp o) { return emitSmemLoad(e, o); })
       .Case([&](SmemStoreOp o) { return emitSmemStore(e, o); })
       .Case([&](SmemZeroOp o) { return emitSmemZero(e, o); })
-      .Case([&](AsyncCopyOp o) { return emitAsyncCopy(e, o); })
-      .Case([&](AsyncGatherOp o) { return emitAsyncGather(e, o); })
-      .Case([&](AsyncCommitOp) {
-        e.b.CreateIntrinsic(Intrinsic::nvvm_cp_async_commit_group, {});
-        return success();
-      })
+      .Case<AsyncCopyOp, AsyncGatherOp, AsyncCommitOp>(
+          [&](mlir::Operation* o) { return isCarried(o) ? success() : emitAsyncOp(e, o); })
       .Case([&](AsyncWaitOp o) {
         e.b.CreateIntrinsic(Intrinsic::nvvm_cp_async_wait_group, {e.i32(o.getPending())});
         return success();

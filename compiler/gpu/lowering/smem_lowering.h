@@ -9,6 +9,12 @@ namespace tile::ir {
 bool isSmemOp(mlir::Operation* op);
 llvm::LogicalResult emitSmemOp(Emitter& e, mlir::Operation* op);
 
+/// Asynchronous copies and commits that stand right in front of a product are emitted by it, behind its first fragment
+/// loads: copies write shared memory, so the assembler would not move those loads (and what waits for them) over the copies.
+llvm::SmallVector<mlir::Operation*> carriedBy(MmaOp op);
+bool isCarried(mlir::Operation* asyncOp);
+llvm::LogicalResult emitAsyncOp(Emitter& e, mlir::Operation* op);
+
 // async_copy.cpp
 llvm::LogicalResult emitAsyncCopy(Emitter& e, AsyncCopyOp op);
 llvm::LogicalResult emitAsyncGather(Emitter& e, AsyncGatherOp op);
