@@ -35,7 +35,8 @@ class SmemOperand {
         out[load.registers[0] - first] = assemble(load, row, byte);
         continue;
       }
-      Value* loaded = ldmatrix(address_.splitAt(base_, row, byte), load.count);
+      Value* pointer = address_.at(base_, row, byte);
+      Value* loaded = e_.b.CreateIntrinsic(ldmatrix(load.count), {pointer->getType()}, {pointer});
       for (int i = 0; i < load.count; ++i)
         out[load.registers[i] - first] = load.count == 1 ? loaded : e_.b.CreateExtractValue(loaded, i);
     }
@@ -43,20 +44,12 @@ class SmemOperand {
   }
 
  private:
-  /// `count` 8x8 matrices of 16-bit pairs, one register each.
-  Value* ldmatrix(std::pair<Value*, int64_t> address, int count) const {
-    IRBuilder<>& b = e_.b;
-    std::string registers, constraints;
-    for (int i = 0; i < count; ++i) {
-      registers += (i ? ", $" : "$") + std::to_string(i);
-      constraints += "=r,";
-    }
-    std::string text = "ldmatrix.sync.aligned.m8n8.x" + std::to_string(count) +
-                       (plan_.access == layout::FragmentPlan::ldmatrixTrans ? ".trans" : "") + ".shared.b16 {" + registers + "}, [$" +
-                       std::to_string(count) + "+" + std::to_string(address.second) + "];";
-    SmallVector<Type*, 4> types(count, b.getInt32Ty());
-    Type* result = count == 1 ? types[0] : StructType::get(b.getContext(), types);
-    return e_.inlineAsm(result, text, constraints + "r", {address.first});
+  Intrinsic::ID ldmatrix(int count) const {
+    using namespace Intrinsic;
+    const bool trans = plan_.access == layout::FragmentPlan::ldmatrixTrans;
+    if (count == 4) return trans ? nvvm_ldmatrix_sync_aligned_m8n8_x4_trans_b16 : nvvm_ldmatrix_sync_aligned_m8n8_x4_b16;
+    if (count == 2) return trans ? nvvm_ldmatrix_sync_aligned_m8n8_x2_trans_b16 : nvvm_ldmatrix_sync_aligned_m8n8_x2_b16;
+    return trans ? nvvm_ldmatrix_sync_aligned_m8n8_x1_trans_b16 : nvvm_ldmatrix_sync_aligned_m8n8_x1_b16;
   }
 
   /// A register from elements that are not neighbours in memory.

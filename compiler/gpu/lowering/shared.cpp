@@ -74,19 +74,15 @@ Value* SmemAddress::offsetOf(Value* row, Value* byte) const {
   return b.CreateAdd(offset, b.CreateMul(b.CreateUDiv(byte, e_.i32(s)), e_.i32(tile_.rows * s)));
 }
 
-std::pair<Value*, int64_t> SmemAddress::splitAt(Value* base, int64_t rowConstant, int64_t byteConstant) const {
+Value* SmemAddress::at(Value* base, int64_t rowConstant, int64_t byteConstant) const {
   IRBuilder<>& b = e_.b;
   if (auto split = layout::splitOffset(tile_, rowMask_, byteMask_, rowConstant, byteConstant)) {
     Value* offset = split->flip ? b.CreateXor(offset_, split->flip) : offset_;
-    return {b.CreateInBoundsGEP(b.getInt8Ty(), base, offset), split->add};
+    return b.CreateConstInBoundsGEP1_32(b.getInt8Ty(), b.CreateInBoundsGEP(b.getInt8Ty(), base, offset),
+                                        static_cast<unsigned>(split->add));
   }
   Value* offset = offsetOf(b.CreateAdd(row_, e_.i32(rowConstant)), b.CreateAdd(byte_, e_.i32(byteConstant)));
-  return {b.CreateInBoundsGEP(b.getInt8Ty(), base, offset), 0};
-}
-
-Value* SmemAddress::at(Value* base, int64_t rowConstant, int64_t byteConstant) const {
-  auto [pointer, immediate] = splitAt(base, rowConstant, byteConstant);
-  return e_.b.CreateConstInBoundsGEP1_32(e_.b.getInt8Ty(), pointer, static_cast<unsigned>(immediate));
+  return b.CreateInBoundsGEP(b.getInt8Ty(), base, offset);
 }
 
 // ---- ops

@@ -36,8 +36,6 @@ class SmemAddress {
 
   /// Pointer into the buffer that starts at `base`.
   llvm::Value* at(llvm::Value* base, int64_t rowConstant, int64_t byteConstant) const;
-  /// The same as a pointer and an immediate, for inline assembly: LLVM would hoist their sum out of loops, one register each.
-  std::pair<llvm::Value*, int64_t> splitAt(llvm::Value* base, int64_t rowConstant, int64_t byteConstant) const;
 
  private:
   llvm::Value* offsetOf(llvm::Value* row, llvm::Value* byte) const;
