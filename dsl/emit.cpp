@@ -163,6 +163,7 @@ Value convert_value(Tracer& t, Value v, DType to, SrcLoc loc) {
   auto as = [&](DType k) { return with_element(x.getType(), element_type(t.context(), k)); };
   auto done = [&](mlir::Value r) { return t.add(r, to, loc); };
   if (to == DType::i1) {  // x != 0
+    if (is_narrow_float(d)) x = arith::ExtFOp::create(b, where, as(DType::f32), x);
     Type element = getElementTypeOrSelf(x.getType());
     TypedAttr zero = b.getZeroAttr(x.getType());
     mlir::Value z = arith::ConstantOp::create(b, where, zero);

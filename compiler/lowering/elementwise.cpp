@@ -143,6 +143,14 @@ llvm::Value* floatToInt(llvm::IRBuilderBase& b, Operation* op, llvm::Value* x, b
   return isSigned ? b.CreateFPToSI(x, to) : b.CreateFPToUI(x, to);
 }
 
+/// fp8 is made from f32: folding may leave a conversion straight from an integer.
+llvm::Value* intToFloat(llvm::IRBuilderBase& b, Operation* op, llvm::Value* x, bool isSigned) {
+  Type to = op->getResult(0).getType();
+  llvm::Type* type = isFp8(to) ? withElement(x->getType(), b.getFloatTy()) : resultType(b, op, {x});
+  llvm::Value* f = isSigned ? b.CreateSIToFP(x, type) : b.CreateUIToFP(x, type);
+  return isFp8(to) ? f32ToFp8(b, f, fp8Kind(to)) : f;
+}
+
 Results emitArith(llvm::IRBuilderBase& b, Operation* op, Args a, const MathHooks& hooks) {
   using I = llvm::Instruction;
   auto one = [](llvm::Value* v) { return Results{v}; };
@@ -190,8 +198,8 @@ Results emitArith(llvm::IRBuilderBase& b, Operation* op, Args a, const MathHooks
       .Case<arith::ExtSIOp>([&](auto) { return one(b.CreateSExt(a[0], resultType(b, op, a))); })
       .Case<arith::ExtUIOp>([&](auto) { return one(b.CreateZExt(a[0], resultType(b, op, a))); })
       .Case<arith::TruncIOp>([&](auto) { return one(b.CreateTrunc(a[0], resultType(b, op, a))); })
-      .Case<arith::SIToFPOp>([&](auto) { return one(b.CreateSIToFP(a[0], resultType(b, op, a))); })
-      .Case<arith::UIToFPOp>([&](auto) { return one(b.CreateUIToFP(a[0], resultType(b, op, a))); })
+      .Case<arith::SIToFPOp>([&](auto) { return one(intToFloat(b, op, a[0], true)); })
+      .Case<arith::UIToFPOp>([&](auto) { return one(intToFloat(b, op, a[0], false)); })
       .Case<arith::FPToSIOp>([&](auto) { return one(floatToInt(b, op, a[0], true, hooks)); })
       .Case<arith::FPToUIOp>([&](auto) { return one(floatToInt(b, op, a[0], false, hooks)); })
       .Case<arith::ExtFOp, arith::TruncFOp>([&](auto) { return one(convertFloat(b, op, a[0])); })

@@ -24,10 +24,22 @@ inline std::vector<std::shared_ptr<Device>> devices() {
   return all;
 }
 
+/// On a machine without a GPU every kernel is at least compiled for one, up to PTX: the words of what failed, or nothing.
+inline std::string compiled_for_gpu(const AnyKernel& kernel) {
+  if (devices().size() > 1) return "";
+  KernelOptions ptx;
+  ptx.ptxas = "none";
+  Result<KernelBinary> binary = kernel.compile_for("sm_80", kernel.default_config(), {}, ptx);
+  return binary.ok() ? "" : binary.error().to_string();
+}
+
 /// Runs a kernel whose parameters are all pointers over copies of host vectors; what it wrote is copied back.
 /// `make` gives the kernel; it is launched with `grid`.
 template <class K, class... T>
 ::testing::AssertionResult run_on(const std::shared_ptr<Device>& device, const K& kernel, Grid grid, std::vector<T>&... data) {
+  std::string problem = compiled_for_gpu(kernel);
+  if (problem.find("on GPU targets") != std::string::npos) problem.clear();  // refused on purpose: the tests of refusals say which
+  if (!problem.empty()) return ::testing::AssertionFailure() << "sm_80: " << problem;
   Status outcome = Ok{};
   auto buffers = std::make_tuple(Buffer<T>::from(device, std::span<const T>(data))...);
   const bool allocated = std::apply([](auto&... b) { return (b.ok() && ...); }, buffers);
