@@ -11,4 +11,3 @@ list(FILTER tile_mlir_archives EXCLUDE REGEX "libMLIR(CAPI|MlirOptMain|Execution
 target_link_libraries(tile_llvm INTERFACE
   -Wl,--start-group ${tile_mlir_archives} ${tile_llvm_archives} -Wl,--end-group z zstd rt dl m
   -Wl,--gc-sections)
-target_compile_options(tile_flags INTERFACE -ffunction-sections -fdata-sections)
