@@ -29,7 +29,8 @@ struct CompileOptions {
   int defaultStages = 0;       ///< for loops without a hint; 0: the planner's choice
   bool verifyEach = true;
   bool lineInfo = false;       ///< source lines for profilers
-  bool fastMath = true;        ///< approximate exp2, log2, div, rsqrt ... on the GPU (about 2 ulp in f32), flush denormals
+  bool fastMath = true;        ///< approximate exp2, log2, div, rsqrt ... on the GPU (about 2 ulp in f32; these flush
+                               ///< f32 subnormals, ordinary arithmetic keeps them in every type)
   std::string ptxas;           ///< path; empty: look in TILE_PTXAS, CUDA_HOME, PATH. "none": emit PTX for the driver
   StageSink* stages = nullptr;
   std::function<void(const Diagnostic&)> onRemark;  ///< performance cliffs

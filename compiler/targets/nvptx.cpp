@@ -107,9 +107,6 @@ Result<std::string> assemblePtx(llvm::Module& module, const Target& target, cons
   if (!machine) return Error{ErrorKind::internal, "this build of LLVM has no NVPTX target", {}};
   module.setTargetTriple(nvptxTriple());
   module.setDataLayout(machine->createDataLayout());
-  if (options.fastMath)  // flush denormals: single-instruction exp2, division and square roots
-    for (llvm::Function& f : module)
-      if (!f.isDeclaration()) f.addFnAttr("denormal-fp-math-f32", "preserve-sign,preserve-sign");
 
   std::string problems;
   llvm::raw_string_ostream problemStream(problems);
