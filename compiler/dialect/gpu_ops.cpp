@@ -72,8 +72,7 @@ RankedTensorType withLayout(RankedTensorType type, const layout::Layout& value) 
 LogicalResult ConvertOp::verify() {
   auto from = getSource().getType(), to = getResult().getType();
   if (from.getElementType() != to.getElementType() || from.getShape() != to.getShape()) {
-    return emitOpError() << "changes only the layout: expected a result of " << shapeText(from.getShape()) << "x"
-                         << from.getElementType() << ", found " << shapeText(to.getShape()) << "x" << to.getElementType();
+    return emitOpError() << "changes only the layout: expected the shape and elements of " << from << ", found " << to;
   }
   return success();
 }

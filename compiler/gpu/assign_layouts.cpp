@@ -3,6 +3,7 @@
 #include "compiler/gpu/gpu_passes.h"
 #include "compiler/gpu/layout_plan.h"
 #include "compiler/gpu/mma_table.h"
+#include "compiler/gpu/moves.h"
 #include "mlir/Pass/Pass.h"
 
 namespace tile::ir {
@@ -221,6 +222,26 @@ class Assigner {
   llvm::DenseMap<std::pair<Operation*, Attribute>, Operation*> clones_;
 };
 
+// Tiles far beyond the register file would only spill, after minutes in the assembler.
+LogicalResult checkSizes(func::FuncOp func, const Target& target, int warps) {
+  const int64_t registerBytes = int64_t{target.maxRegsPerThread} * 4, limit = 4 * registerBytes;
+  WalkResult result = func.walk([&](Operation* op) {
+    for (Value value : op->getResults()) {
+      auto layout = ir::layoutOf(value.getType());
+      if (!layout) continue;
+      int64_t bytes = int64_t{layout->numRegs()} * elementBytes(value.getType());
+      if (bytes <= limit) continue;
+      auto type = cast<RankedTensorType>(value.getType());
+      op->emitError() << "each of " << warps * target.lanes << " threads would hold " << bytes << " bytes of a tile of "
+                      << type.getNumElements() * elementBytes(type) << " bytes; the registers of a thread are " << registerBytes
+                      << " bytes: use a smaller tile or more warps";
+      return WalkResult::interrupt();
+    }
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
 class AssignLayoutsPass : public PassWrapper<AssignLayoutsPass, OperationPass<func::FuncOp>> {
  public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(AssignLayoutsPass)
@@ -243,6 +264,7 @@ class AssignLayoutsPass : public PassWrapper<AssignLayoutsPass, OperationPass<fu
     }
     func->setAttr("tile.num_warps", Builder(func.getContext()).getI32IntegerAttr(warps));
     Assigner(func, target, warps).run();
+    if (failed(checkSizes(func, target, warps))) signalPassFailure();
   }
 
  private:

@@ -272,7 +272,7 @@ void mma(Operand kind, const uint64_t* args, uint64_t* results) {
 
 // ldmatrix .xN: lanes 8i..8i+7 give the row addresses of matrix i; lane l gets elements (l/4, 2(l%4)) and the next, or the
 // same of the transposed matrix.
-void ldmatrix(int count, bool trans, const uint64_t* args, uint64_t* results) {
+void ldmatrix(int count, bool trans, int64_t offset, const uint64_t* args, uint64_t* results) {
   warpInstruction(args, [&](auto posted) {
     int lane = machine->current->thread % 32;
     for (int m = 0; m < count; ++m) {
@@ -280,7 +280,7 @@ void ldmatrix(int count, bool trans, const uint64_t* args, uint64_t* results) {
       for (int i = 0; i < 2; ++i) {
         int row = lane / 4, col = lane % 4 * 2 + i;
         if (trans) std::swap(row, col);
-        uint64_t address = posted(m * 8 + row)[0];
+        uint64_t address = posted(m * 8 + row)[0] + static_cast<uint64_t>(offset);
         if (address % 16) throw std::runtime_error("ldmatrix: row address not aligned to 16 bytes");
         uint16_t half;
         std::memcpy(&half, reinterpret_cast<char*>(address) + 2 * col, 2);
@@ -333,23 +333,30 @@ void executeAsm(const Instruction& inst, const uint64_t* args, uint64_t* results
     machine->current->done = true;
     while (true) yieldFiber();
   }
+  size_t plus = text.find('+');  // [address+immediate]
+  int64_t offset = plus == std::string::npos ? 0 : std::stoll(text.substr(plus + 1));
+  if (text.rfind("ldmatrix.", 0) == 0) {
+    return ldmatrix(n, contains(text, ".trans"), offset, args, results);
+  }
   int width = contains(text, ".b8") ? 1 : contains(text, ".b16") && !contains(text, "cas") ? 2 : 4;
   if (contains(text, "ld.") && !contains(text, "atom")) {
     bool enabled = !predicated || (args[1] & 1);
-    if (enabled && args[0] % static_cast<uint64_t>(width * n)) throw std::runtime_error("misaligned load: " + text);
+    uint64_t address = args[0] + static_cast<uint64_t>(offset);
+    if (enabled && address % static_cast<uint64_t>(width * n)) throw std::runtime_error("misaligned load: " + text);
     for (int i = 0; i < n; ++i) {
       results[i] = predicated ? args[2 + i] : 0;
       if (!enabled) continue;
       results[i] = 0;
-      std::memcpy(&results[i], reinterpret_cast<char*>(args[0]) + width * i, width);
+      std::memcpy(&results[i], reinterpret_cast<char*>(address) + width * i, width);
     }
     return;
   }
   if (contains(text, "st.") && !contains(text, "atom")) {
     int count = inst.arguments - 1 - predicated;
     if (predicated && !(args[count + 1] & 1)) return;
-    if (args[count] % static_cast<uint64_t>(width * count)) throw std::runtime_error("misaligned store: " + text);
-    for (int i = 0; i < count; ++i) std::memcpy(reinterpret_cast<char*>(args[count]) + width * i, &args[i], width);
+    uint64_t address = args[count] + static_cast<uint64_t>(offset);
+    if (address % static_cast<uint64_t>(width * count)) throw std::runtime_error("misaligned store: " + text);
+    for (int i = 0; i < count; ++i) std::memcpy(reinterpret_cast<char*>(address) + width * i, &args[i], width);
     return;
   }
   if (contains(text, "atom.")) {
@@ -387,7 +394,6 @@ void perform(const Instruction& inst, const uint64_t* args, uint64_t* results) {
   else if (is("rcp.approx")) results[0] = fromFloat(flushed(1.0f / flushed(toFloat(args[0]))));
   else if (is("div.full")) results[0] = fromFloat(flushed(flushed(toFloat(args[0])) / flushed(toFloat(args[1]))));
   else if (is("f2tf32.rna")) results[0] = (args[0] + 0x1000) & 0xffffe000u;
-  else if (is("ldmatrix.")) ldmatrix(contains(name, ".x4") ? 4 : contains(name, ".x2") ? 2 : 1, contains(name, ".trans"), args, results);
   else if (is("mma.m16n8k16.row.col.f32.f32")) mma(Operand::f16, args, results);
   else if (is("mma.m16n8k16.row.col.bf16")) mma(Operand::bf16, args, results);
   else if (is("mma.m16n8k8.row.col.tf32")) mma(Operand::tf32, args, results);

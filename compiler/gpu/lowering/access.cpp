@@ -99,6 +99,22 @@ std::string operandList(int first, int count) {
 
 llvm::StringRef addressConstraint(llvm::Value* ptr) { return ptr->getType()->getPointerAddressSpace() == 3 ? "r" : "l"; }
 
+// A constant offset goes into the instruction: `[$n+imm]`.
+struct Address {
+  llvm::Value* base;
+  int64_t immediate = 0;
+};
+Address splitAddress(llvm::Value* ptr) {
+  auto* gep = llvm::dyn_cast<llvm::GetElementPtrInst>(ptr);
+  if (!gep || gep->getNumIndices() != 1 || !gep->getSourceElementType()->isIntegerTy(8)) return {ptr};
+  auto* constant = llvm::dyn_cast<llvm::ConstantInt>(gep->getOperand(1));
+  if (!constant || !llvm::isInt<24>(constant->getSExtValue())) return {ptr};
+  return {gep->getPointerOperand(), constant->getSExtValue()};
+}
+std::string addressText(int operand, int64_t immediate) {
+  return "[$" + std::to_string(operand) + (immediate ? "+" + std::to_string(immediate) : "") + "]";
+}
+
 bool isPlain(llvm::Value* predicate, CacheHint cache) {
   if (auto* constant = llvm::dyn_cast_or_null<llvm::ConstantInt>(predicate)) return constant->isOne() && cache == CacheHint::none;
   return !predicate && cache == CacheHint::none;
@@ -122,12 +138,13 @@ Regs loadVector(Emitter& e, llvm::Value* ptr, llvm::Type* element, int count, ll
   }
   Words words = wordsOf(bytes);
   llvm::Type* reg = registerType(e, words);
+  Address address = splitAddress(ptr);
   std::string text = (predicate ? "@$" + std::to_string(words.count + 1) + " " : "") + opcode("ld", ptr, words, cache) + " " +
-                     operandList(0, words.count) + ", [$" + std::to_string(words.count) + "];";
+                     operandList(0, words.count) + ", " + addressText(words.count, address.immediate) + ";";
   std::string constraints;
   for (int i = 0; i < words.count; ++i) constraints += "=" + registerConstraint(words) + ",";
   constraints += addressConstraint(ptr);
-  llvm::SmallVector<llvm::Value*> args{ptr};
+  llvm::SmallVector<llvm::Value*> args{address.base};
   if (predicate) {
     // The results start as the fallback: the load leaves them alone where the predicate is false.
     args.push_back(predicate);
@@ -162,15 +179,16 @@ void storeVector(Emitter& e, llvm::Value* ptr, llvm::ArrayRef<llvm::Value*> valu
     return;
   }
   Words words = wordsOf(bytes);
-  std::string text = (predicate ? "@$" + std::to_string(words.count + 1) + " " : "") + opcode("st", ptr, words, cache) + " [$" +
-                     std::to_string(words.count) + "], " + operandList(0, words.count) + ";";
+  Address address = splitAddress(ptr);
+  std::string text = (predicate ? "@$" + std::to_string(words.count + 1) + " " : "") + opcode("st", ptr, words, cache) + " " +
+                     addressText(words.count, address.immediate) + ", " + operandList(0, words.count) + ";";
   std::string constraints;
   llvm::SmallVector<llvm::Value*> args;
   for (llvm::Value* word : pack(e, values, words)) {
     args.push_back(e.b.CreateZExt(word, registerType(e, words)));
     constraints += registerConstraint(words) + ",";
   }
-  args.push_back(ptr);
+  args.push_back(address.base);
   constraints += addressConstraint(ptr);
   if (predicate) {
     args.push_back(predicate);

@@ -1,0 +1,55 @@
+// Layouts: coalesced for accesses, spread through elementwise work and loops, index tiles computed again instead of moved.
+// RUN: tile-opt %s -split-input-file --tile-target=sm_80 -tile-assign-layouts -canonicalize -cse -verify-diagnostics | FileCheck %s
+
+// A transposed copy: both accesses coalesced, one conversion on the way.
+// CHECK-LABEL: func.func @transpose(
+// CHECK: tile.load {{.*}} regs [1:4*1, 0:4*8] lanes [1:16*4, 0:2*1] warps [0:4*2]
+// CHECK: tile.trans
+// CHECK: tile.convert {{.*}} -> tensor<64x32xf32, #tile.layout<64x32 regs [1:4*1, 0:4*16] lanes [1:8*4, 0:4*1] warps [0:4*4]>>
+// CHECK-NOT: tile.convert
+// CHECK: tile.store
+func.func @transpose(%x: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 4, 1>},
+                     %y: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 4, 1>})
+    attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %a = tile.load %x[%c0, %c0 : i32, i32] : !tile.view<2xf32> -> tensor<32x64xf32>
+  %t = tile.trans %a, [1, 0] : tensor<32x64xf32> -> tensor<64x32xf32>
+  tile.store %t, %y[%c0, %c0 : i32, i32] : tensor<64x32xf32>, !tile.view<2xf32>
+  return
+}
+
+// -----
+
+// The mask's iota follows the tile it masks, in the loop and after it: no conversion anywhere.
+// CHECK-LABEL: func.func @masked_loop(
+// CHECK-NOT: tile.convert
+// CHECK: return
+func.func @masked_loop(%x: !tile.ptr<f32> {tile.align = 16 : i32}, %n: i32, %o: !tile.ptr<f32> {tile.align = 16 : i32})
+    attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %i = tile.iota : tensor<512xi32>
+  %ns = tile.splat %n : i32 -> tensor<512xi32>
+  %zero = arith.constant dense<0.0> : tensor<512xf32>
+  %step = arith.constant dense<512> : tensor<512xi32>
+  %r:2 = scf.for %k = %c0 to %n step %c1 iter_args(%s = %zero, %at = %i) -> (tensor<512xf32>, tensor<512xi32>) : i32 {
+    %m = arith.cmpi slt, %at, %ns : tensor<512xi32>
+    %v = tile.gather %x offsets %at : tensor<512xi32> mask %m : tensor<512xi1> : !tile.ptr<f32> -> tensor<512xf32>
+    %t = arith.addf %s, %v : tensor<512xf32>
+    %next = arith.addi %at, %step : tensor<512xi32>
+    scf.yield %t, %next : tensor<512xf32>, tensor<512xi32>
+  }
+  tile.scatter %r#0, %o offsets %i : tensor<512xi32> : tensor<512xf32>, !tile.ptr<f32>
+  return
+}
+
+// -----
+
+// A tile that no thread could hold is refused at its own line.
+func.func @too_large(%x: !tile.view<2xf32>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  // expected-error @+1 {{each of 128 threads would hold 8192 bytes of a tile of 1048576 bytes; the registers of a thread are 1020 bytes}}
+  %a = tile.load %x[%c0, %c0 : i32, i32] : !tile.view<2xf32> -> tensor<512x512xf32>
+  tile.store %a, %x[%c0, %c0 : i32, i32] : tensor<512x512xf32>, !tile.view<2xf32>
+  return
+}

@@ -1,0 +1,82 @@
+// Shared memory: lifetimes that do not meet share bytes; what does not fit is a table, not a launch failure.
+// RUN: tile-opt %s -split-input-file --tile-target=sm_80 -tile-place-buffers -tile-insert-barriers -verify-diagnostics | FileCheck %s
+
+// The second buffer takes the first one's place; a barrier keeps its writers behind the first one's readers.
+// CHECK-LABEL: func.func @reuse(
+// CHECK: tile.smem_alloc at 0
+// CHECK: tile.smem_store
+// CHECK-NEXT: tile.barrier
+// CHECK-NEXT: tile.smem_load
+// CHECK: tile.smem_alloc at 0
+// CHECK-NEXT: tile.barrier
+// CHECK-NEXT: tile.smem_store
+// CHECK-NEXT: tile.barrier
+// CHECK-NEXT: tile.smem_load
+#l = #tile.layout<64x64 regs [1:8*1, 0:4*16] lanes [1:8*8, 0:4*1] warps [0:4*4]>
+func.func @reuse(%a: tensor<64x64xf16, #l>) -> (tensor<64x64xf16, #l>, tensor<64x64xf16, #l>) attributes {tile.num_warps = 4 : i32} {
+  %s = tile.smem_alloc : !tile.smem<64x64xf16, minor = 1>
+  tile.smem_store %a, %s : tensor<64x64xf16, #l>, !tile.smem<64x64xf16, minor = 1>
+  %b = tile.smem_load %s : !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf16, #l>
+  %t = tile.smem_alloc : !tile.smem<64x64xf16, minor = 1>
+  tile.smem_store %b, %t : tensor<64x64xf16, #l>, !tile.smem<64x64xf16, minor = 1>
+  %c = tile.smem_load %t : !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf16, #l>
+  return %b, %c : tensor<64x64xf16, #l>, tensor<64x64xf16, #l>
+}
+
+// -----
+
+// Both live at once: different bytes, one barrier before the reads.
+// CHECK-LABEL: func.func @apart(
+// CHECK: tile.smem_alloc at 0
+// CHECK: tile.smem_alloc at 8192
+// CHECK: tile.smem_store
+// CHECK-NEXT: tile.smem_store
+// CHECK-NEXT: tile.barrier
+// CHECK-NEXT: tile.smem_load
+// CHECK-NEXT: tile.smem_load
+// CHECK-NEXT: return
+#l = #tile.layout<64x64 regs [1:8*1, 0:4*16] lanes [1:8*8, 0:4*1] warps [0:4*4]>
+func.func @apart(%a: tensor<64x64xf16, #l>) -> (tensor<64x64xf16, #l>, tensor<64x64xf16, #l>) attributes {tile.num_warps = 4 : i32} {
+  %s = tile.smem_alloc : !tile.smem<64x64xf16, minor = 1>
+  %t = tile.smem_alloc : !tile.smem<64x64xf16, minor = 1>
+  tile.smem_store %a, %s : tensor<64x64xf16, #l>, !tile.smem<64x64xf16, minor = 1>
+  tile.smem_store %a, %t : tensor<64x64xf16, #l>, !tile.smem<64x64xf16, minor = 1>
+  %b = tile.smem_load %s : !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf16, #l>
+  %c = tile.smem_load %t : !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf16, #l>
+  return %b, %c : tensor<64x64xf16, #l>, tensor<64x64xf16, #l>
+}
+
+// -----
+
+// What one iteration wrote is read in it, and the next one may only write after that.
+// CHECK-LABEL: func.func @back_edge(
+// CHECK: scf.for
+// CHECK-NEXT: tile.barrier
+// CHECK-NEXT: tile.smem_store
+// CHECK-NEXT: tile.barrier
+// CHECK-NEXT: tile.smem_load
+#l = #tile.layout<64x64 regs [1:8*1, 0:4*16] lanes [1:8*8, 0:4*1] warps [0:4*4]>
+func.func @back_edge(%a: tensor<64x64xf16, #l>, %n: i32) -> tensor<64x64xf16, #l> attributes {tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %s = tile.smem_alloc : !tile.smem<64x64xf16, minor = 1>
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%x = %a) -> (tensor<64x64xf16, #l>) : i32 {
+    tile.smem_store %x, %s : tensor<64x64xf16, #l>, !tile.smem<64x64xf16, minor = 1>
+    %b = tile.smem_load %s : !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf16, #l>
+    scf.yield %b : tensor<64x64xf16, #l>
+  }
+  return %r : tensor<64x64xf16, #l>
+}
+
+// -----
+
+// expected-error @+1 {{kernel `over` needs 262144 bytes of shared memory per program, sm_80 has}}
+func.func @over(%x: !tile.view<2xf16>) attributes {tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  // expected-note @+2 {{262144 bytes at 0: ring of 8 x 128x128xf16}}
+  // expected-note @+1 {{a ring of 5 stage(s) of 32768 bytes would fit}}
+  %s = tile.smem_alloc : !tile.smem<128x128xf16, minor = 1, stages = 8>
+  %t = tile.smem_slot %s[%c0] : !tile.smem<128x128xf16, minor = 1, stages = 8> -> !tile.smem<128x128xf16, minor = 1>
+  tile.smem_zero %t : !tile.smem<128x128xf16, minor = 1>
+  return
+}
