@@ -14,14 +14,15 @@ PartsTable partsTable(const Layout& source, int axis, int64_t parts, mlir::Value
   PartsTable table;
   table.parts = parts;
   table.strides.assign(source.rank(), 0);
+  int64_t values = parts;
   for (int dim = source.rank() - 1; dim >= 0; --dim) {
     if (dim == axis) continue;
-    table.strides[dim] = table.entries;
-    table.entries *= source.cover(dim);
+    table.strides[dim] = values;
+    values *= source.cover(dim);
   }
   for (mlir::Value operand : operands) {
     table.operandOffset.push_back(table.bytes);
-    table.bytes += (parts * table.entries * elementBytes(operand.getType()) + 15) / 16 * 16;
+    table.bytes += (values * elementBytes(operand.getType()) + 15) / 16 * 16;
   }
   return table;
 }

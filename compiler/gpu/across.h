@@ -9,12 +9,11 @@
 
 namespace tile::ir {
 
-/// A row-major table in shared memory: one entry per element of the tile without the axis (padding included) for each of
-/// `parts` parts of the axis, per operand.
+/// A table in shared memory, per operand: for each element of the tile without the axis (padding included) the values of
+/// all `parts` parts of the axis, side by side.
 struct PartsTable {
   int64_t parts = 1;
-  std::vector<int64_t> strides;   ///< per dim, in entries; 0 for the axis
-  int64_t entries = 1;            ///< per part
+  std::vector<int64_t> strides;   ///< per dim, in values; 0 for the axis
   std::vector<int64_t> operandOffset;  ///< bytes
   int64_t bytes = 0;
 };

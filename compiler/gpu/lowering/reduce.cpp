@@ -2,6 +2,7 @@
 // shared memory between warps. Every thread that holds a slice of the result ends with it. The order is fixed by the layout,
 // so results are the same in every run. Padding never reaches the combiner's result.
 #include <algorithm>
+#include <numeric>
 
 #include "compiler/gpu/across.h"
 #include "compiler/gpu/lowering/access.h"
@@ -142,25 +143,28 @@ class Reduction {
     auto place = [&](size_t operand, int reg, llvm::Value* at, int64_t constantPart) {
       int64_t bytes = memoryBytes(e.elementType(op_.getSources()[operand]));
       Coord coord = result_.regCoord(reg);
-      int64_t constant = constantPart * table.entries;
+      int64_t constant = constantPart;
       for (int dim = 0; dim < result_.rank(); ++dim) constant += coord[dim] * table.strides[dim];
       llvm::Value* scaled = e.b.CreatePtrAdd(base, e.b.CreateMul(at, e.i32(bytes)));
       return e.b.CreatePtrAdd(scaled, e.i32(table.operandOffset[operand] + constant * bytes));
     };
 
-    llvm::Value* own = e.b.CreateAdd(entry, e.b.CreateMul(part, e.i32(table.entries)));
+    llvm::Value* own = e.b.CreateAdd(entry, part);
     for (int reg = 0; reg < result_.numRegs(); ++reg)
       for (size_t i = 0; i < partial[reg].size(); ++i) storeVector(e, place(i, reg, own, 0), {partial[reg][i]});
     e.barrier();
     for (int reg = 0; reg < result_.numRegs(); ++reg) {
-      std::vector<Tuple> tuples;
-      for (int64_t p = 0; p < parts; ++p) {
-        if (firstCoord[p] >= extent()) continue;
-        Tuple tuple;
-        for (size_t i = 0; i < partial[reg].size(); ++i)
-          tuple.push_back(loadVector(e, place(i, reg, entry, p), e.elementType(op_.getSources()[i]), 1)[0]);
-        tuples.push_back(std::move(tuple));
+      std::vector<Tuple> tuples(parts);
+      for (size_t i = 0; i < partial[reg].size(); ++i) {
+        llvm::Type* type = e.elementType(op_.getSources()[i]);
+        int vector = static_cast<int>(std::gcd<int64_t>(parts, 16 / memoryBytes(type)));
+        for (int64_t p = 0; p < parts; p += vector)
+          for (auto [step, value] : llvm::enumerate(loadVector(e, place(i, reg, entry, p), type, vector)))
+            tuples[p + static_cast<int64_t>(step)].push_back(value);
       }
+      // Parts of padding only take no part.
+      for (int64_t p = parts - 1; p >= 0; --p)
+        if (firstCoord[p] >= extent()) tuples.erase(tuples.begin() + p);
       while (tuples.size() > 1) {
         std::vector<Tuple> next;
         for (size_t i = 0; i + 1 < tuples.size(); i += 2) next.push_back(combine_(tuples[i], tuples[i + 1]));

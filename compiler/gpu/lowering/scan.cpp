@@ -168,13 +168,13 @@ class Scan {
       entry = e.b.CreateAdd(entry, e.b.CreateMul(e.threadCoord(layout_, dim), e.i32(table.strides[dim])));
     }
     auto place = [&](size_t operand, const Line& line, llvm::Value* at, int64_t part) {
-      int64_t bytes = memoryBytes(e.elementType(op_.getSources()[operand])), constant = part * table.entries;
+      int64_t bytes = memoryBytes(e.elementType(op_.getSources()[operand])), constant = part;
       for (size_t dim = 0; dim < line.coord.size(); ++dim) constant += line.coord[dim] * table.strides[dim];
       return e.b.CreatePtrAdd(e.b.CreatePtrAdd(base, e.b.CreateMul(at, e.i32(bytes))),
                               e.i32(table.operandOffset[operand] + constant * bytes));
     };
     llvm::Value* isLast = plan_.lanes == 1 ? nullptr : e.b.CreateICmpEQ(position_, e.i32(reverse_ ? 0 : plan_.lanes - 1));
-    llvm::Value* own = e.b.CreateAdd(entry, e.b.CreateMul(warp, e.i32(table.entries)));
+    llvm::Value* own = e.b.CreateAdd(entry, warp);
     for (Line& line : lines_)
       for (Run& run : line.runs)
         for (size_t i = 0; i < run.total.size(); ++i)
