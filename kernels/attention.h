@@ -88,7 +88,7 @@ inline AttentionConfig default_attention_config(DType dtype, int64_t sq, int64_t
   if (!machine.gpu) {
     c.BM = 64, c.BN = 64, c.stages = 1, c.warps = 1;
   } else if (dtype == DType::f32) {
-    c.BM = widest <= 128 ? 64 : 32, c.BN = 32, c.warps = 4;
+    c.BM = widest <= 128 ? 64 : 32, c.BN = 32, c.warps = widest <= 128 ? 8 : 4;
   } else if (widest > 128) {
     c.BM = 64, c.BN = 64, c.warps = 4;
   }

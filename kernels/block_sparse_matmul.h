@@ -39,8 +39,11 @@ const auto& block_sparse_matmul_kernel() {
   return k;
 }
 
-inline BlockSparseConfig default_block_sparse_config(int bm, int bn, int bk, bool tf32, const Machine& machine) {
-  return {bm, bn, bk, tf32, 2, !machine.gpu ? 1 : bm * bn >= 128 * 128 ? 8 : bm * bn <= 32 * 32 ? 2 : 4};
+inline BlockSparseConfig default_block_sparse_config(DType dtype, int bm, int bn, int bk, bool tf32, const Machine& machine) {
+  if (!machine.gpu) return {bm, bn, bk, tf32, 1, 1};
+  int warps = bm * bn >= 128 * 128 ? 8 : bm * bn <= 32 * 32 ? 2 : 4;
+  if (dtype == DType::f32 && !tf32) warps = std::min(8, 2 * warps);  // multiply-adds from registers: more threads, fewer each
+  return {bm, bn, bk, tf32, 2, warps};
 }
 
 /// The config's BM, BN, BK are the block sizes the masks are made for; dtypes f16, bf16, f32.

@@ -64,6 +64,8 @@ class Case {
   /// Runs once on poisoned outputs and compares. Problems too large to compare whole are sampled, with about `budget`
   /// multiply-adds of reference work. Fails also when memory around an output was written.
   virtual Result<std::vector<Check>> check(Stream& stream, double budget = 2e9) = 0;
+  /// Runs `times` more times on the same inputs; how many runs gave other bits than the first (0 for a deterministic kernel).
+  virtual Result<int> differing_runs(Stream& stream, int times) = 0;
   virtual Work work() const = 0;
 };
 

@@ -42,7 +42,7 @@ struct Sizes {
 float scale_of(const Fields& f) { return (f["negative_scale"] ? -1.f : 1.f) / std::sqrt(static_cast<float>(f["D"])); }
 
 template <class T>
-class AttentionCase : public Case {
+class AttentionCase : public OutputCase {
  public:
   AttentionCase(const Problem& p, const ConfigWords& words)
       : s_(p.sizes), fields_(p.sizes), scale_(scale_of(p.sizes)), config_(attention_kernel<T>().from_words(words)) {}
@@ -65,9 +65,7 @@ class AttentionCase : public Case {
                                 lse_.view<float, 3>(), scale_, config_);
   }
   Result<std::vector<Check>> check(Stream& stream, double budget) override {
-    Steps s;
-    s(o_.poison())(lse_.poison())(launch(stream))(stream.synchronize())(o_.download())(lse_.download());
-    if (!s.ok()) return s.error();
+    if (Status ran = run_poisoned(stream); !ran) return ran.error();
     Arithmetic working = Arithmetic::working(dtype_of<T>());
     working.tf32 = config_.tf32;
     reference::AttentionSpec spec{s_.causal, scale_};
@@ -97,6 +95,8 @@ class AttentionCase : public Case {
   }
 
  private:
+  std::vector<DeviceTensor*> outputs() override { return {&o_, &lse_}; }
+
   Sizes s_;
   Fields fields_;
   float scale_;

@@ -26,7 +26,7 @@ HostTensor random_mask(Placement place, int64_t percent, uint64_t seed) {
 }
 
 template <class T>
-class BlockSparseCase : public Case {
+class BlockSparseCase : public OutputCase {
  public:
   BlockSparseCase(const Problem& p, const ConfigWords& words)
       : s_(p.sizes), transposed_masks_(p.sizes["mask_t"] != 0), config_(block_sparse_matmul_kernel<T>().from_words(words)) {}
@@ -52,9 +52,7 @@ class BlockSparseCase : public Case {
                                   mask_b_.view<const int32_t, 2>(), config_);
   }
   Result<std::vector<Check>> check(Stream& stream, double budget) override {
-    Steps s;
-    s(c_.poison())(launch(stream))(stream.synchronize())(c_.download());
-    if (!s.ok()) return s.error();
+    if (Status ran = run_poisoned(stream); !ran) return ran.error();
     Arithmetic working = Arithmetic::working(dtype_of<T>());
     working.tf32 = config_.tf32;
     std::vector<int64_t> rows = sample(s_.m, static_cast<int64_t>(budget / (4.0 * static_cast<double>(s_.n * s_.k))));
@@ -72,6 +70,8 @@ class BlockSparseCase : public Case {
   }
 
  private:
+  std::vector<DeviceTensor*> outputs() override { return {&c_}; }
+
   static void poison_dropped(HostTensor& t, const HostTensor& mask, int64_t rows, int64_t columns) {
     for (int64_t i = 0; i < mask.dim(0); ++i)
       for (int64_t j = 0; j < mask.dim(1); ++j) {
@@ -115,7 +115,7 @@ CatalogRow block_sparse_row() {
   row.default_config = [](const Problem& p, const Machine& machine) {
     Sizes s(p.sizes);
     return block_sparse_matmul_kernel<float>().words(default_block_sparse_config(
-        static_cast<int>(s.bm), static_cast<int>(s.bn), static_cast<int>(s.bk), p.dtype == "tf32", machine));
+        storage_of(p.dtype), static_cast<int>(s.bm), static_cast<int>(s.bn), static_cast<int>(s.bk), p.dtype == "tf32", machine));
   };
   row.prepare = [](std::shared_ptr<Device> device, const Problem& p, const ConfigWords& c) {
     return with_float_type(p.dtype, [&](auto t) { return make_case<BlockSparseCase<decltype(t)>>(device, p, c); });

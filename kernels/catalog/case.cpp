@@ -41,6 +41,32 @@ Status DeviceTensor::create(std::shared_ptr<Device> device, reference::HostTenso
 Status DeviceTensor::upload() { return memory_.copy_from(host.bytes().data(), host.bytes().size()); }
 Status DeviceTensor::download() { return memory_.copy_to(host.bytes().data(), host.bytes().size()); }
 
+Status OutputCase::run_poisoned(Stream& stream) {
+  Steps s;
+  for (DeviceTensor* out : outputs()) s(out->poison());
+  if (s.ok()) s(launch(stream));
+  if (s.ok()) s(stream.synchronize());
+  for (DeviceTensor* out : outputs())
+    if (s.ok()) s(out->download());
+  return s.status();
+}
+
+Result<int> OutputCase::differing_runs(Stream& stream, int times) {
+  auto snapshot = [&] {
+    std::vector<std::byte> bits;
+    for (DeviceTensor* out : outputs()) bits.insert(bits.end(), out->host.bytes().begin(), out->host.bytes().end());
+    return bits;
+  };
+  if (Status s = run_poisoned(stream); !s) return s.error();
+  const std::vector<std::byte> first = snapshot();
+  int differing = 0;
+  for (int i = 0; i < times; ++i) {
+    if (Status s = run_poisoned(stream); !s) return s.error();
+    differing += snapshot() != first;
+  }
+  return differing;
+}
+
 std::vector<int64_t> sample(int64_t count, int64_t wanted) {
   std::vector<int64_t> chosen;
   wanted = std::max<int64_t>(wanted, 2);

@@ -74,6 +74,17 @@ Check with_gaps(std::string output, reference::Comparison c, const reference::Ho
 /// Element type of a problem's dtype name: "tf32" is f32 in memory.
 DType storage_of(std::string_view dtype);
 
+/// A case that knows its outputs.
+class OutputCase : public Case {
+ public:
+  Result<int> differing_runs(Stream& stream, int times) override;
+
+ protected:
+  virtual std::vector<DeviceTensor*> outputs() = 0;
+  /// One run on poisoned outputs, which are then in their `host` tensors.
+  Status run_poisoned(Stream& stream);
+};
+
 /// Constructs a case C(problem, config) and calls its create(device).
 template <class C>
 Result<std::unique_ptr<Case>> make_case(const std::shared_ptr<Device>& device, const Problem& problem, const ConfigWords& config) {

@@ -29,7 +29,7 @@ const auto& kernel_of() {
 }
 
 template <class TIn, class TOut, bool kEpilogue>
-class GemmCase : public Case {
+class GemmCase : public OutputCase {
  public:
   GemmCase(const Problem& p, const ConfigWords& words)
       : m_(p.sizes["M"]), n_(p.sizes["N"]), k_(p.sizes["K"]), gap_(p.sizes["gap"]), shift_(p.sizes["shift"]),
@@ -55,9 +55,7 @@ class GemmCase : public Case {
                     c_.view<const TOut, 2>(), d_.view<TOut, 2>(), static_cast<float>(alpha_), static_cast<float>(beta_), config_);
   }
   Result<std::vector<Check>> check(Stream& stream, double budget) override {
-    Steps s;
-    s(d_.poison())(launch(stream))(stream.synchronize())(d_.download());
-    if (!s.ok()) return s.error();
+    if (Status ran = run_poisoned(stream); !ran) return ran.error();
     reference::GemmSpec spec{config_.trans_a, config_.trans_b, static_cast<double>(alpha_), static_cast<double>(beta_), {}};
     if (kEpilogue) spec.epilogue = leaky_relu_reference;
     Arithmetic working = std::is_integral_v<TIn> ? Arithmetic::exact() : Arithmetic::working(dtype_of<TOut>());
@@ -78,6 +76,8 @@ class GemmCase : public Case {
   }
 
  private:
+  std::vector<DeviceTensor*> outputs() override { return {&d_}; }
+
   int64_t m_, n_, k_, gap_, shift_, alpha_, beta_;
   GemmConfig config_;
   DeviceTensor a_, b_, c_, d_;

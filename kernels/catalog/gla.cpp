@@ -30,7 +30,7 @@ Matrix matrix_of(const HostTensor& t, int64_t b, int64_t h) {
 }
 
 /// Inputs q, k, v, g on the device and the (batch, head) pairs to compare.
-class GlaCase : public Case {
+class GlaCase : public OutputCase {
  protected:
   GlaCase(const Problem& p, DType dtype, const GlaConfig& config)
       : s_(p.sizes, config), gate_(p.sizes.get("gate", 16)), strength_(p.sizes.get("strength", 1)), layout_(p.sizes["layout"]), dtype_(dtype), config_(config) {}
@@ -86,9 +86,7 @@ class RecurrentCase : public GlaCase {
                             o_.view<T, 4>(), h0_.view<const float, 4>(), ht_.view<float, 4>(), s_.scale, config_);
   }
   Result<std::vector<Check>> check(Stream& stream, double budget) override {
-    Steps s;
-    s(o_.poison())(ht_.poison())(launch(stream))(stream.synchronize())(o_.download())(ht_.download());
-    if (!s.ok()) return s.error();
+    if (Status ran = run_poisoned(stream); !ran) return ran.error();
     Gathered o, state;
     for (int64_t bh : heads(budget)) {
       int64_t b = bh / s_.h, h = bh % s_.h;
@@ -110,6 +108,8 @@ class RecurrentCase : public GlaCase {
   }
 
  private:
+  std::vector<DeviceTensor*> outputs() override { return {&o_, &ht_}; }
+
   DeviceTensor o_, h0_, ht_;
 };
 
@@ -132,9 +132,7 @@ class ChunkCase : public GlaCase {
                                 o_.view<T, 4>(), s_.scale, workspace_, config_);
   }
   Result<std::vector<Check>> check(Stream& stream, double budget) override {
-    Steps s;
-    s(o_.poison())(launch(stream))(stream.synchronize())(o_.download());
-    if (!s.ok()) return s.error();
+    if (Status ran = run_poisoned(stream); !ran) return ran.error();
     Gathered o;
     for (int64_t bh : heads(budget)) {
       int64_t b = bh / s_.h, h = bh % s_.h;
@@ -156,6 +154,8 @@ class ChunkCase : public GlaCase {
   }
 
  private:
+  std::vector<DeviceTensor*> outputs() override { return {&o_}; }
+
   GlaWorkspace<T> workspace_;
   DeviceTensor o_;
 };
@@ -218,11 +218,7 @@ class StepCase : public GlaCase {
       return kernel.try_call(stream, config_, v_.view<const T, 4>(), o_part_.view<const float, 4>(), a_part_.view<const float, 4>(), o_.view<T, 4>());
   }
   Result<std::vector<Check>> check(Stream& stream, double budget) override {
-    Steps s;
-    for (DeviceTensor* out : outputs()) s(out->poison());
-    s(launch(stream))(stream.synchronize());
-    for (DeviceTensor* out : outputs()) s(out->download());
-    if (!s.ok()) return s.error();
+    if (Status ran = run_poisoned(stream); !ran) return ran.error();
     Gathered first, second;
     for (int64_t bh : heads(budget)) compare_head(bh / s_.h, bh % s_.h, first, second);
     reference::Tolerance t = o_tolerance(kStep == Step::cumsum ? DType::f32 : dtype_);
@@ -243,7 +239,7 @@ class StepCase : public GlaCase {
   }
 
  private:
-  std::vector<DeviceTensor*> outputs() {
+  std::vector<DeviceTensor*> outputs() override {
     switch (kStep) {
       case Step::cumsum: return {&sums_};
       case Step::prepare: return {&q_g_, &k_g_};

@@ -14,7 +14,7 @@ using reference::HostTensor;
 using reference::Placement;
 
 /// X [M, N] with `gap` unused elements after every row, values N(0, amp^2).
-class RowCase : public Case {
+class RowCase : public OutputCase {
  protected:
   RowCase(const Problem& p, DType dtype)
       : m_(p.sizes["M"]), n_(p.sizes["N"]), gap_(p.sizes["gap"]), amp_(p.sizes.get("amp", 1)), dtype_(dtype) {}
@@ -51,9 +51,7 @@ class SoftmaxCase : public RowCase {
   }
   Status launch(Stream& stream) override { return softmax_rows<T>(stream, x_.view<const T, 2>(), y_.view<T, 2>(), config_); }
   Result<std::vector<Check>> check(Stream& stream, double budget) override {
-    Steps s;
-    s(y_.poison())(launch(stream))(stream.synchronize())(y_.download());
-    if (!s.ok()) return s.error();
+    if (Status ran = run_poisoned(stream); !ran) return ran.error();
     Gathered g;
     for (int64_t r : rows(budget)) {
       std::vector<double> x = x_.host.row({r});
@@ -64,6 +62,8 @@ class SoftmaxCase : public RowCase {
   Work work() const override { return {5.0 * static_cast<double>(m_ * n_), traffic(2)}; }
 
  private:
+  std::vector<DeviceTensor*> outputs() override { return {&y_}; }
+
   int64_t masked_;
   SoftmaxConfig config_;
   DeviceTensor y_;
@@ -89,9 +89,7 @@ class ReductionCase : public RowCase {
     else return reduce_rows<T>(stream, x_.view<const T, 2>(), y_.view<T, 1>(), config_);
   }
   Result<std::vector<Check>> check(Stream& stream, double budget) override {
-    Steps s;
-    s(y_.poison())(launch(stream))(stream.synchronize())(y_.download());
-    if (!s.ok()) return s.error();
+    if (Status ran = run_poisoned(stream); !ran) return ran.error();
     auto op = static_cast<reference::Reduction>(config_.op);  // the two lists have one order
     Gathered g;
     for (int64_t r : rows(budget)) {
@@ -105,6 +103,8 @@ class ReductionCase : public RowCase {
   Work work() const override { return {static_cast<double>(m_ * n_), traffic(1)}; }
 
  private:
+  std::vector<DeviceTensor*> outputs() override { return {&y_}; }
+
   int64_t ties_;
   RowReductionConfig config_;
   DeviceTensor y_;
@@ -141,10 +141,7 @@ class NormCase : public RowCase {
       return rms_norm<T>(stream, x, w, y_.view<T, 2>(), rstd_.view<float, 1>(), kEps, config_);
   }
   Result<std::vector<Check>> check(Stream& stream, double budget) override {
-    Steps s;
-    s(y_.poison())(mean_.poison())(rstd_.poison())(launch(stream))(stream.synchronize());
-    s(y_.download())(mean_.download())(rstd_.download());
-    if (!s.ok()) return s.error();
+    if (Status ran = run_poisoned(stream); !ran) return ran.error();
     Gathered y, mean, rstd;
     std::vector<double> w = w_.host.row({}), b = b_.host.row({});
     for (int64_t r : rows(budget)) {
@@ -169,6 +166,8 @@ class NormCase : public RowCase {
   Work work() const override { return {(kLayer ? 8.0 : 4.0) * static_cast<double>(m_ * n_), traffic(2)}; }
 
  private:
+  std::vector<DeviceTensor*> outputs() override { return {&y_, &mean_, &rstd_}; }
+
   static constexpr float kEps = 1e-5f;
   int64_t mean_shift_;
   NormConfig config_;

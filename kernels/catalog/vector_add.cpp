@@ -11,7 +11,7 @@ using reference::HostTensor;
 using reference::Placement;
 
 template <class T>
-class VectorAddCase : public Case {
+class VectorAddCase : public OutputCase {
  public:
   VectorAddCase(const Problem& p, const ConfigWords& words)
       : n_(p.sizes["n"]), shift_(p.sizes["shift"]), gap_(p.sizes["gap"]), config_(vector_add_kernel<T>().from_words(words)) {}
@@ -31,9 +31,7 @@ class VectorAddCase : public Case {
     return vector_add<T>(stream, x_.view<const T, 1>(), y_.view<const T, 1>(), z_.view<T, 1>(), config_);
   }
   Result<std::vector<Check>> check(Stream& stream, double budget) override {
-    Steps s;
-    s(z_.poison())(launch(stream))(stream.synchronize())(z_.download());
-    if (!s.ok()) return s.error();
+    if (Status ran = run_poisoned(stream); !ran) return ran.error();
     std::vector<double> actual, expected;
     for (int64_t i : sample(n_, static_cast<int64_t>(budget / 100))) {
       actual.push_back(z_.host.at({i}));
@@ -44,6 +42,8 @@ class VectorAddCase : public Case {
   Work work() const override { return {static_cast<double>(n_), 3.0 * static_cast<double>(n_) * sizeof(T)}; }
 
  private:
+  std::vector<DeviceTensor*> outputs() override { return {&z_}; }
+
   int64_t n_, shift_, gap_;
   VectorAddConfig config_;
   DeviceTensor x_, y_, z_;
