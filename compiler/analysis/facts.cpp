@@ -189,6 +189,19 @@ class FactsBuilder {
     for (auto [result, value] : llvm::zip(loop.getResults(), loop.getConditionOp().getArgs())) set(result, known(value));
   }
 
+  // Sums that promise not to wrap (nsw) are computed wide and cut to what the type holds.
+  template <class Op>
+  static unsigned width(Op op, unsigned bits) {
+    return bitEnumContainsAll(op.getOverflowFlags(), arith::IntegerOverflowFlags::nsw) ? 64 : bits;
+  }
+  template <class Op>
+  static Range exact(Op op, Range r, unsigned bits) {
+    if (width(op, bits) == bits) return r;
+    const Range full = fullRange(bits);
+    r = {std::max(r.min, full.min), std::min(r.max, full.max)};
+    return r.min <= r.max ? r : full;
+  }
+
   void visitIf(scf::IfOp op) {
     run(*op.thenBlock());
     if (!op.elseBlock()) return;
@@ -307,8 +320,8 @@ class FactsBuilder {
           for (int64_t& d : r.divisibility) d = std::max(d, powerOfTwoIn(a.getMultipleOf()));
           set(result, r, range(0));
         })
-        .Case<arith::AddIOp>([&](auto) { set(result, addAxis(axis(0), axis(1)), addRange(range(0), range(1), bits)); })
-        .Case<arith::SubIOp>([&](auto) { set(result, subAxis(axis(0), axis(1)), subRange(range(0), range(1), bits)); })
+        .Case<arith::AddIOp>([&](auto o) { set(result, addAxis(axis(0), axis(1)), exact(o, addRange(range(0), range(1), width(o, bits)), bits)); })
+        .Case<arith::SubIOp>([&](auto o) { set(result, subAxis(axis(0), axis(1)), exact(o, subRange(range(0), range(1), width(o, bits)), bits)); })
         .Case<arith::MulIOp>([&](auto) {
           AxisFacts r = constantOf(op->getOperand(1)) == 1   ? axis(0)
                         : constantOf(op->getOperand(0)) == 1 ? axis(1)

@@ -236,7 +236,7 @@ class Stager {
     Value iv = loop.getLowerBound(), wideIv = wide(b, loc, iv);
     for (int i = 0; i + 1 < stages; ++i) {
       issue(b, ring, iv, state, exists(b, wideIv), slotsAt(b, intConstant(b, loc, i32, i)));
-      iv = arith::AddIOp::create(b, loc, iv, loop.getStep());
+      iv = arith::AddIOp::create(b, loc, iv, loop.getStep(), arith::IntegerOverflowFlags::nsw);
       wideIv = arith::AddIOp::create(b, loc, wideIv, step);
     }
 
@@ -261,7 +261,8 @@ class Stager {
     BarrierOp::create(in, loc);
     SmallVector<Value> next;
     for (size_t i = 0; i < state.size(); ++i) next.push_back(made.getRegionIterArg(first + i));
-    Value ahead = arith::AddIOp::create(in, loc, made.getInductionVar(), narrowDistance);
+    // An iteration that exists does not wrap; one that does not is disabled, and its address is not used.
+    Value ahead = arith::AddIOp::create(in, loc, made.getInductionVar(), narrowDistance, arith::IntegerOverflowFlags::nsw);
     Value wideAhead = arith::AddIOp::create(in, loc, wide(in, loc, made.getInductionVar()), distance);
     issue(in, ring, ahead, next, exists(in, wideAhead), slotsAt(in, writeSlot));
     auto wrapped = [&](Value slot) {

@@ -151,14 +151,19 @@ llvm::Value* intToFloat(llvm::IRBuilderBase& b, Operation* op, llvm::Value* x, b
   return isFp8(to) ? f32ToFp8(b, f, fp8Kind(to)) : f;
 }
 
+template <class Op>
+bool neverWraps(Op op) {
+  return bitEnumContainsAll(op.getOverflowFlags(), arith::IntegerOverflowFlags::nsw);
+}
+
 Results emitArith(llvm::IRBuilderBase& b, Operation* op, Args a, const MathHooks& hooks) {
   using I = llvm::Instruction;
   auto one = [](llvm::Value* v) { return Results{v}; };
   auto binary = [&](ID id) { return Results{b.CreateBinaryIntrinsic(id, a[0], a[1])}; };
   return llvm::TypeSwitch<Operation*, Results>(op)
-      .Case<arith::AddIOp>([&](auto) { return one(b.CreateAdd(a[0], a[1])); })
-      .Case<arith::SubIOp>([&](auto) { return one(b.CreateSub(a[0], a[1])); })
-      .Case<arith::MulIOp>([&](auto) { return one(b.CreateMul(a[0], a[1])); })
+      .Case<arith::AddIOp>([&](auto o) { return one(b.CreateAdd(a[0], a[1], "", false, neverWraps(o))); })
+      .Case<arith::SubIOp>([&](auto o) { return one(b.CreateSub(a[0], a[1], "", false, neverWraps(o))); })
+      .Case<arith::MulIOp>([&](auto o) { return one(b.CreateMul(a[0], a[1], "", false, neverWraps(o))); })
       .Case<arith::DivSIOp>([&](auto) { return one(divide(b, I::SDiv, a, hooks)); })
       .Case<arith::DivUIOp>([&](auto) { return one(divide(b, I::UDiv, a, hooks)); })
       .Case<arith::RemSIOp>([&](auto) { return one(divide(b, I::SRem, a, hooks)); })
