@@ -54,7 +54,7 @@ LogicalResult TileDialect::verifyOperationAttribute(Operation* op, NamedAttribut
     return verifyName(op, attr, {"tile.kernel", "tile.num_warps", "tile.grid"});
   }
   if (isa<scf::ForOp, scf::WhileOp>(op)) {
-    if (name == "tile.stages") return verifyNumber(op, attr, 1, 16);
+    if (name == "tile.stages") return verifyNumber(op, attr, 1, 1024);  // what fits is the planner's business
     if (name == "tile.unroll") return verifyNumber(op, attr, 1, 1024);
     return verifyName(op, attr, {"tile.stages", "tile.unroll"});
   }

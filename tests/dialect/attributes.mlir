@@ -87,9 +87,9 @@ func.func private @argument_spelling(i32 {tile.multipleof = 8 : i32})
 func.func @stages(%n: i32) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
-  // expected-error @+1 {{attribute 'tile.stages' must be an i32 between 1 and 16, found 99 : i32}}
+  // expected-error @+1 {{attribute 'tile.stages' must be an i32 between 1 and 1024, found 0 : i32}}
   scf.for %i = %c0 to %n step %c1 : i32 {
-  } {tile.stages = 99 : i32}
+  } {tile.stages = 0 : i32}
   return
 }
 

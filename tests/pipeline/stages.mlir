@@ -24,6 +24,11 @@
 // LAYOUT: #tile.layout
 // RUN: tilec compile %S/Inputs/add.mlir -t sm_80 -e mlir:gpu | FileCheck %s -check-prefix=LAYOUT
 // RUN: tilec compile %S/Inputs/add.mlir -t host -e mlir:cpu | FileCheck %s -check-prefix=TILE
+// The same by pass pipelines, for compiler developers.
+// RUN: tile-opt %S/Inputs/add.mlir -pass-pipeline='builtin.module(tile-pipeline)' | FileCheck %s -check-prefix=TILE
+// RUN: tile-opt %S/Inputs/add.mlir --tile-pipeline --tile-gpu-pipeline --tile-target=sm_80 --tile-warps=8 | FileCheck %s -check-prefix=WARPS
+// WARPS: #tile.layout
+// WARPS: tile.num_warps = 8
 // RUN: tilec compile - -t sm_90a -e ptx < %S/Inputs/add.mlir | FileCheck %s -check-prefix=PTX
 // PTX: .target sm_90a
 // PTX: .entry {{.*}}add
