@@ -27,8 +27,8 @@
 // The same by pass pipelines, for compiler developers.
 // RUN: tile-opt %S/Inputs/add.mlir -pass-pipeline='builtin.module(tile-pipeline)' | FileCheck %s -check-prefix=TILE
 // RUN: tile-opt %S/Inputs/add.mlir --tile-pipeline --tile-gpu-pipeline --tile-target=sm_80 --tile-warps=8 | FileCheck %s -check-prefix=WARPS
-// WARPS: #tile.layout
 // WARPS: tile.num_warps = 8
+// WARPS: #tile.layout<256 {{.*}} warps [0:8*32]>
 // RUN: tilec compile - -t sm_90a -e ptx < %S/Inputs/add.mlir | FileCheck %s -check-prefix=PTX
 // PTX: .target sm_90a
 // PTX: .entry {{.*}}add
