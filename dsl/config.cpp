@@ -13,22 +13,32 @@ namespace {
 
 std::string value_text(const ConfigField& f, uint64_t word) {
   switch (f.kind) {
-    case FieldKind::boolean: return word ? "true" : "false";
-    case FieldKind::floating: return fmt::format("{}", std::bit_cast<double>(word));
-    case FieldKind::dtype: return word < kNumDTypes ? std::string(name(static_cast<DType>(word))) : fmt::format("dtype({})", word);
-    case FieldKind::unsigned_integer: return fmt::format("{}", word);
-    default: return fmt::format("{}", static_cast<int64_t>(word));
+    case FieldKind::boolean:
+      return word ? "true" : "false";
+    case FieldKind::floating:
+      return fmt::format("{}", std::bit_cast<double>(word));
+    case FieldKind::dtype:
+      return word < kNumDTypes ? std::string(name(static_cast<DType>(word))) : fmt::format("dtype({})", word);
+    case FieldKind::unsigned_integer:
+      return fmt::format("{}", word);
+    default:
+      return fmt::format("{}", static_cast<int64_t>(word));
   }
 }
 
 /// What a field takes, for messages.
 std::string takes(const ConfigField& f) {
   switch (f.kind) {
-    case FieldKind::boolean: return "true or false";
-    case FieldKind::floating: return "a number";
-    case FieldKind::dtype: return "an element type (i1 ... f64)";
-    case FieldKind::unsigned_integer: return fmt::format("a whole number of {} bits, not negative", 8 * f.bytes);
-    default: return fmt::format("a whole number of {} bits", 8 * f.bytes);
+    case FieldKind::boolean:
+      return "true or false";
+    case FieldKind::floating:
+      return "a number";
+    case FieldKind::dtype:
+      return "an element type (i1 ... f64)";
+    case FieldKind::unsigned_integer:
+      return fmt::format("a whole number of {} bits, not negative", 8 * f.bytes);
+    default:
+      return fmt::format("a whole number of {} bits", 8 * f.bytes);
   }
 }
 
@@ -75,7 +85,8 @@ bool parse_value(const ConfigField& f, std::string_view text, uint64_t& word) {
 
 std::string describe_config(const std::vector<ConfigField>& fields, const ConfigWords& config, const char* separator) {
   std::string out;
-  for (size_t i = 0; i < fields.size() && i < config.size(); ++i) out += (i ? separator : "") + fields[i].name + "=" + value_text(fields[i], config[i]);
+  for (size_t i = 0; i < fields.size() && i < config.size(); ++i)
+    out += (i ? separator : "") + fields[i].name + "=" + value_text(fields[i], config[i]);
   return out;
 }
 
@@ -84,14 +95,19 @@ std::string describe_specialization(const std::vector<ParamInfo>& params, std::s
   for (size_t i = 0; i < spec.size() && i < params.size(); ++i) {
     if (spec[i] == 0) continue;
     out += fmt::format("{}#{}:", out.empty() ? "" : " ", i);
-    if (params[i].kind == ParamInfo::pointer) out += "align16";
-    else if (params[i].kind == ParamInfo::scalar) out += "multiple_of_16";
+    if (params[i].kind == ParamInfo::pointer)
+      out += "align16";
+    else if (params[i].kind == ParamInfo::scalar)
+      out += "multiple_of_16";
     else {
       if (spec[i] & 1) out += "align16,";
       if ((spec[i] >> 1) & 15) out += fmt::format("unit_stride={},", ((spec[i] >> 1) & 15) - 1);
       for (int d = 0; d < params[i].rank; ++d) {
         const uint64_t bits = spec[i] >> (5 + 3 * d) & 7;
-        out += fmt::format("d{}{}{}", d, bits & 4 ? "=16n" : "", (bits & 3) == 2 ? "/stride16n" : (bits & 3) == 1 ? "/stride16B" : "");
+        out += fmt::format("d{}{}{}", d, bits & 4 ? "=16n" : "",
+                           (bits & 3) == 2   ? "/stride16n"
+                           : (bits & 3) == 1 ? "/stride16B"
+                                             : "");
       }
     }
   }
@@ -124,9 +140,13 @@ Result<ConfigWords> AnyKernel::parse_config(std::span<const std::string> assignm
       return Error{ErrorKind::user, fmt::format("expected field=value for kernel '{}', found '{}'", name(), a), {}};
     size_t at = 0;
     while (at < names.size() && names[at] != key) ++at;
-    if (at == names.size()) return Error{ErrorKind::user, fmt::format("kernel '{}': {}", name(), unknown_name("field", key, names)), {}};
+    if (at == names.size())
+      return Error{ErrorKind::user, fmt::format("kernel '{}': {}", name(), unknown_name("field", key, names)), {}};
     if (!detail::parse_value(fields[at], std::string_view(a).substr(eq + 1), config[at]))
-      return Error{ErrorKind::user, fmt::format("kernel '{}': field '{}' takes {}, found '{}'", name(), key, detail::takes(fields[at]), a.substr(eq + 1)), {}};
+      return Error{ErrorKind::user,
+                   fmt::format("kernel '{}': field '{}' takes {}, found '{}'", name(), key, detail::takes(fields[at]),
+                               a.substr(eq + 1)),
+                   {}};
   }
   return config;
 }
@@ -137,6 +157,8 @@ ConfigWords AnyKernel::default_config() const {
   return words;
 }
 
-std::string AnyKernel::describe_config(const ConfigWords& config) const { return detail::describe_config(core_->fields, config, ", "); }
+std::string AnyKernel::describe_config(const ConfigWords& config) const {
+  return detail::describe_config(core_->fields, config, ", ");
+}
 
 }  // namespace tile

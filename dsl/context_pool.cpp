@@ -34,7 +34,9 @@ mlir::DialectRegistry& registry() {
 
 }  // namespace
 
-PooledContext::PooledContext() : context(registry(), mlir::MLIRContext::Threading::DISABLED) { context.loadAllAvailableDialects(); }
+PooledContext::PooledContext() : context(registry(), mlir::MLIRContext::Threading::DISABLED) {
+  context.loadAllAvailableDialects();
+}
 
 ContextLease::ContextLease() {
   Pool& p = pool();

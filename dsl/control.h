@@ -1,6 +1,6 @@
-// control.h - control flow that depends on values known only when the kernel runs. A body is recorded once; assignments to
-// tiles declared outside become values the loop carries or the branch merges. Plain C++ `if` and `for` on configuration
-// values still work, at trace time: they choose and unroll.
+// control.h - control flow that depends on values known only when the kernel runs. A body is recorded once; assignments
+// to tiles declared outside become values the loop carries or the branch merges. Plain C++ `if` and `for` on
+// configuration values still work, at trace time: they choose and unroll.
 #pragma once
 #include <exception>
 #include <utility>
@@ -27,7 +27,9 @@ class Range {
     /// Opens the body: everything until ++ is recorded once.
     Tile operator*() {
       open_ = true;
-      const detail::Value counter = detail::open_for(range_.low_, range_.high_, range_.step_, {range_.options_.stages, range_.options_.unroll}, range_.loc_, handle_);
+      const detail::Value counter =
+          detail::open_for(range_.low_, range_.high_, range_.step_, {range_.options_.stages, range_.options_.unroll},
+                           range_.loc_, handle_);
       return detail::make_tile(counter, range_.loc_);
     }
     Iterator& operator++() {
@@ -35,7 +37,8 @@ class Range {
       detail::close_for(handle_);
       return *this;
     }
-    /// Left without ++: a C++ break, return or goto (reported), or an exception of the user's (the trace is given up anyway).
+    /// Left without ++: a C++ break, return or goto (reported), or an exception of the user's (the trace is given up
+    /// anyway).
     ~Iterator() {
       if (open_ && std::uncaught_exceptions() == exceptions_) detail::abandon_for(handle_, range_.loc_);
     }
@@ -59,9 +62,12 @@ class Range {
 /// for (auto i : range(low, high, step)): i = low, low + step, ... below high. The step must be positive.
 inline Range range(Expr low, Expr high, Expr step, LoopOptions o = {}) { return Range(low, high, step, o, high.loc); }
 inline Range range(Expr low, Expr high, LoopOptions o = {}) { return Range(low, high, Expr(1, high.loc), o, high.loc); }
-inline Range range(Expr high, LoopOptions o = {}) { return Range(Expr(0, high.loc), high, Expr(1, high.loc), o, high.loc); }
+inline Range range(Expr high, LoopOptions o = {}) {
+  return Range(Expr(0, high.loc), high, Expr(1, high.loc), o, high.loc);
+}
 
-/// if (condition) then(); else otherwise(); for a scalar i1. Write the lambdas with [&]: they assign the enclosing tiles.
+/// if (condition) then(); else otherwise(); for a scalar i1. Write the lambdas with [&]: they assign the enclosing
+/// tiles.
 template <class Then>
 void if_(Expr condition, Then&& then) {
   uint32_t handle = 0;

@@ -1,10 +1,9 @@
-// emit.cpp - the verbs of the language as IR: type rules, literals and broadcasting, then ops of arith, math and tile.
-// Control flow is in emit_control.cpp, memory in emit_memory.cpp.
-#include "dsl/detail/emit_rules.h"
-
+// emit.cpp - literals, conversions and creation of tiles: the type rules every other emit_*.cpp builds on.
 #include <fmt/format.h>
 
 #include <cmath>
+
+#include "dsl/detail/emit_rules.h"
 
 namespace tile::detail {
 using namespace mlir;
@@ -14,17 +13,32 @@ namespace {
 
 Type element_type(MLIRContext* ctx, DType d) {
   switch (d) {
-    case DType::i1: return IntegerType::get(ctx, 1);
-    case DType::i8: case DType::u8: return IntegerType::get(ctx, 8);
-    case DType::i16: case DType::u16: return IntegerType::get(ctx, 16);
-    case DType::i32: case DType::u32: return IntegerType::get(ctx, 32);
-    case DType::i64: case DType::u64: return IntegerType::get(ctx, 64);
-    case DType::f8e4m3: return Float8E4M3FNType::get(ctx);
-    case DType::f8e5m2: return Float8E5M2Type::get(ctx);
-    case DType::f16: return Float16Type::get(ctx);
-    case DType::bf16: return BFloat16Type::get(ctx);
-    case DType::f32: return Float32Type::get(ctx);
-    case DType::f64: return Float64Type::get(ctx);
+    case DType::i1:
+      return IntegerType::get(ctx, 1);
+    case DType::i8:
+    case DType::u8:
+      return IntegerType::get(ctx, 8);
+    case DType::i16:
+    case DType::u16:
+      return IntegerType::get(ctx, 16);
+    case DType::i32:
+    case DType::u32:
+      return IntegerType::get(ctx, 32);
+    case DType::i64:
+    case DType::u64:
+      return IntegerType::get(ctx, 64);
+    case DType::f8e4m3:
+      return Float8E4M3FNType::get(ctx);
+    case DType::f8e5m2:
+      return Float8E5M2Type::get(ctx);
+    case DType::f16:
+      return Float16Type::get(ctx);
+    case DType::bf16:
+      return BFloat16Type::get(ctx);
+    case DType::f32:
+      return Float32Type::get(ctx);
+    case DType::f64:
+      return Float64Type::get(ctx);
   }
   return {};
 }
@@ -33,22 +47,33 @@ bool is_narrow_float(DType d) { return d == DType::f8e4m3 || d == DType::f8e5m2;
 
 double largest(DType d) {
   switch (d) {
-    case DType::f8e4m3: return 448;
-    case DType::f8e5m2: return 57344;
-    case DType::f16: return 65504;
-    case DType::bf16: return 3.3895313892515355e38;
-    case DType::f32: return std::numeric_limits<float>::max();
-    default: return std::numeric_limits<double>::max();
+    case DType::f8e4m3:
+      return 448;
+    case DType::f8e5m2:
+      return 57344;
+    case DType::f16:
+      return 65504;
+    case DType::bf16:
+      return 3.3895313892515355e38;
+    case DType::f32:
+      return std::numeric_limits<float>::max();
+    default:
+      return std::numeric_limits<double>::max();
   }
 }
 
 std::string text_of(const Operand& o) {
   switch (o.kind) {
-    case Operand::boolean: return o.b ? "true" : "false";
-    case Operand::integer: return std::to_string(o.i);
-    case Operand::uinteger: return std::to_string(o.u);
-    case Operand::floating: return fmt::format("{}", o.f);
-    default: return "?";
+    case Operand::boolean:
+      return o.b ? "true" : "false";
+    case Operand::integer:
+      return std::to_string(o.i);
+    case Operand::uinteger:
+      return std::to_string(o.u);
+    case Operand::floating:
+      return fmt::format("{}", o.f);
+    default:
+      return "?";
   }
 }
 
@@ -67,38 +92,56 @@ TypedAttr literal_attribute(Tracer& t, const Operand& o, DType d) {
     return {};
   };
   if (is_float(d)) {
-    double v = o.kind == Operand::floating ? o.f : o.kind == Operand::integer ? static_cast<double>(o.i) : o.kind == Operand::uinteger ? static_cast<double>(o.u) : 0;
-    if (o.kind == Operand::boolean) return refuse("bool literal used with a tile of " + std::string(name(d)) + "; write a number");
-    if (std::isfinite(v) && std::fabs(v) > largest(d) && static_cast<float>(std::fabs(v)) > static_cast<float>(largest(d)))
-      return refuse("literal " + text_of(o) + " is out of range of " + std::string(name(d)) + " (largest " + fmt::format("{}", largest(d)) + ")");
+    double v = o.kind == Operand::floating   ? o.f
+               : o.kind == Operand::integer  ? static_cast<double>(o.i)
+               : o.kind == Operand::uinteger ? static_cast<double>(o.u)
+                                             : 0;
+    if (o.kind == Operand::boolean)
+      return refuse("bool literal used with a tile of " + std::string(name(d)) + "; write a number");
+    if (std::isfinite(v) && std::fabs(v) > largest(d) &&
+        static_cast<float>(std::fabs(v)) > static_cast<float>(largest(d)))
+      return refuse("literal " + text_of(o) + " is out of range of " + std::string(name(d)) + " (largest " +
+                    fmt::format("{}", largest(d)) + ")");
     if (std::isinf(v) && d == DType::f8e4m3) return refuse("f8e4m3 has no infinity");
     return b.getFloatAttr(type, v);
   }
   if (o.kind == Operand::floating)
-    return refuse("floating-point literal " + text_of(o) + " used with a tile of " + std::string(name(d)) + "; write cast(x, f32) or an integer literal");
+    return refuse("floating-point literal " + text_of(o) + " used with a tile of " + std::string(name(d)) +
+                  "; write cast(x, f32) or an integer literal");
   if (d == DType::i1) {
     if (o.kind == Operand::boolean) return b.getBoolAttr(o.b);
     if (o.u > 1) return refuse("literal " + text_of(o) + " is out of range of i1");
     return b.getBoolAttr(o.u == 1);
   }
-  if (o.kind == Operand::boolean) return refuse("bool literal used with a tile of " + std::string(name(d)) + "; write 0 or 1");
+  if (o.kind == Operand::boolean)
+    return refuse("bool literal used with a tile of " + std::string(name(d)) + "; write 0 or 1");
   const int bits = bits_of(d);
   const bool negative = o.kind == Operand::integer && o.i < 0;
-  const uint64_t limit = is_unsigned(d) ? (bits == 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1) : (uint64_t{1} << (bits - 1)) - 1;
+  const uint64_t limit =
+      is_unsigned(d) ? (bits == 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1) : (uint64_t{1} << (bits - 1)) - 1;
   const bool fits = negative ? !is_unsigned(d) && o.i >= -static_cast<int64_t>(limit) - 1 : o.u <= limit;
   if (!fits)
     return refuse("literal " + text_of(o) + " is out of range of " + std::string(name(d)) + " (" +
-                  (is_unsigned(d) ? std::string("0") : std::to_string(-static_cast<int64_t>(limit) - 1)) + " to " + std::to_string(limit) + ")");
+                  (is_unsigned(d) ? std::string("0") : std::to_string(-static_cast<int64_t>(limit) - 1)) + " to " +
+                  std::to_string(limit) + ")");
   return IntegerAttr::get(type, APInt(bits, o.u, false, /*implicitTrunc=*/true));
 }
 
 DType natural_dtype(const Operand& o) {
   switch (o.kind) {
-    case Operand::boolean: return DType::i1;
-    case Operand::floating: return DType::f32;
-    case Operand::integer: return o.i >= INT32_MIN && o.i <= INT32_MAX ? DType::i32 : DType::i64;
-    case Operand::uinteger: return o.u <= INT32_MAX ? DType::i32 : o.u <= UINT32_MAX ? DType::u32 : o.u <= INT64_MAX ? DType::i64 : DType::u64;
-    default: return DType::f32;
+    case Operand::boolean:
+      return DType::i1;
+    case Operand::floating:
+      return DType::f32;
+    case Operand::integer:
+      return o.i >= INT32_MIN && o.i <= INT32_MAX ? DType::i32 : DType::i64;
+    case Operand::uinteger:
+      return o.u <= INT32_MAX    ? DType::i32
+             : o.u <= UINT32_MAX ? DType::u32
+             : o.u <= INT64_MAX  ? DType::i64
+                                 : DType::u64;
+    default:
+      return DType::f32;
   }
 }
 
@@ -106,7 +149,9 @@ Value constant(Tracer& t, const Operand& o, DType d, const Shape& shape) {
   TypedAttr one = literal_attribute(t, o, d);
   if (!one) return {0};
   OpBuilder& b = t.at_end();
-  if (shape.rank() > 0) one = SplatElementsAttr::get(RankedTensorType::get(llvm::ArrayRef(shape.begin(), shape.end()), one.getType()), ArrayRef<Attribute>(one));
+  if (shape.rank() > 0)
+    one = SplatElementsAttr::get(RankedTensorType::get(llvm::ArrayRef(shape.begin(), shape.end()), one.getType()),
+                                 ArrayRef<Attribute>(one));
   return t.add(arith::ConstantOp::create(b, t.location(o.loc), one), d, o.loc);
 }
 
@@ -151,7 +196,9 @@ bool widens(DType from, DType to) {
 static RankedTensorType tensor_of(mlir::Type like, Type element) {
   return RankedTensorType::get(mlir::cast<RankedTensorType>(like).getShape(), element);
 }
-static Type with_element(Type like, Type element) { return isa<RankedTensorType>(like) ? Type(tensor_of(like, element)) : element; }
+static Type with_element(Type like, Type element) {
+  return isa<RankedTensorType>(like) ? Type(tensor_of(like, element)) : element;
+}
 
 Value convert_value(Tracer& t, Value v, DType to, SrcLoc loc) {
   const ValueInfo from = t.info(v);
@@ -184,7 +231,8 @@ Value convert_value(Tracer& t, Value v, DType to, SrcLoc loc) {
   if (is_float(to)) {
     const DType target = is_narrow_float(to) ? DType::f32 : to;
     const bool zero_extend = is_unsigned(d) || d == DType::i1;
-    mlir::Value f = zero_extend ? mlir::Value(arith::UIToFPOp::create(b, where, as(target), x)) : mlir::Value(arith::SIToFPOp::create(b, where, as(target), x));
+    mlir::Value f = zero_extend ? mlir::Value(arith::UIToFPOp::create(b, where, as(target), x))
+                                : mlir::Value(arith::SIToFPOp::create(b, where, as(target), x));
     if (target != to) f = arith::TruncFOp::create(b, where, as(to), f);
     return done(f);
   }
@@ -199,7 +247,8 @@ Value convert(const Operand& o, DType to) {
   if (!t) return {0};
   if (o.kind != Operand::value) {
     // A literal is made as what it is, unless the target can hold it as such.
-    const bool direct = is_float(to) ? o.kind != Operand::boolean : o.kind != Operand::floating && o.kind != Operand::boolean;
+    const bool direct =
+        is_float(to) ? o.kind != Operand::boolean : o.kind != Operand::floating && o.kind != Operand::boolean;
     if (direct) return constant(*t, o, to, {});
   }
   const Value v = use(*t, o);
@@ -217,8 +266,10 @@ Value reinterpret(const Operand& o, DType to) {
   const Value v = use(*t, o);
   if (t->is_bad(v)) return {0};
   const ValueInfo from = t->info(v);
-  if (from.kind != ValueKind::number || from.dtype == DType::i1 || to == DType::i1 || size_of(from.dtype) != size_of(to)) {
-    t->error("bitcast needs elements of equal size: " + t->type_of(v).to_string() + " to " + std::string(name(to)), o.loc);
+  if (from.kind != ValueKind::number || from.dtype == DType::i1 || to == DType::i1 ||
+      size_of(from.dtype) != size_of(to)) {
+    t->error("bitcast needs elements of equal size: " + t->type_of(v).to_string() + " to " + std::string(name(to)),
+             o.loc);
     return {0};
   }
   Type type = with_element(from.value.getType(), element_type(t->context(), to));
@@ -234,248 +285,13 @@ Value coerce(Tracer& t, const Operand& o, DType d, const Shape& literal_shape, c
   const ValueInfo& i = t.info(v);
   if (i.kind == ValueKind::number && widens(i.dtype, d)) return convert_value(t, v, d, o.loc);
   const std::string found = ", found " + t.type_of(v).to_string();
-  if (d == DType::i1) t.error(std::string(what) + " must be i1" + found + "; compare, e.g. x != 0", o.loc);
+  if (d == DType::i1)
+    t.error(std::string(what) + " must be i1" + found + "; compare, e.g. x != 0", o.loc);
   else
-    t.error(std::string(what) + " must be " + std::string(name(d)) + " (or narrower, of the same kind)" + found + "; convert with cast(x, " + std::string(name(d)) + ")", o.loc);
+    t.error(std::string(what) + " must be " + std::string(name(d)) + " (or narrower, of the same kind)" + found +
+                "; convert with cast(x, " + std::string(name(d)) + ")",
+            o.loc);
   return {0};
-}
-
-// ---- shapes
-
-Shape shape_of(mlir::Value v) {
-  Shape s;
-  if (auto tensor = mlir::dyn_cast<RankedTensorType>(v.getType()))
-    for (int64_t d : tensor.getShape()) s.push_back(d);
-  return s;
-}
-
-bool valid_shape(Tracer& t, const Shape& s, SrcLoc loc) {
-  constexpr int64_t kLargest = int64_t{1} << 22;
-  if (s.rank() > Shape::kMaxRank) {
-    t.error("a tile has at most " + std::to_string(Shape::kMaxRank) + " dims, found " + std::to_string(s.rank()), loc);
-    return false;
-  }
-  int64_t elements = 1;
-  for (int i = 0; i < s.rank(); ++i) {
-    if (s[i] <= 0) {
-      t.error("tile dims must be positive, found " + std::to_string(s[i]) + " as dim " + std::to_string(i), loc);
-      return false;
-    }
-    if (s[i] > kLargest || (elements *= s[i]) > kLargest) {
-      t.error("a tile has at most " + std::to_string(kLargest) + " elements; this shape is larger", loc);
-      return false;
-    }
-  }
-  return true;
-}
-
-bool broadcast_shapes(Tracer& t, const Shape& a, const Shape& b, SrcLoc loc, Shape& out) {
-  out = a.rank() == 0 ? b : a;
-  if (a.rank() == 0 || b.rank() == 0) return true;
-  auto text = [](const Shape& s) {
-    std::string r;
-    for (int64_t d : s) r += (r.empty() ? "" : "x") + std::to_string(d);
-    return r;
-  };
-  if (a.rank() != b.rank()) {
-    t.error("operands have different ranks: " + text(a) + " and " + text(b) + " (nothing is padded implicitly; use .col(), .row() or expand_dims)", loc);
-    return false;
-  }
-  for (int i = 0; i < a.rank(); ++i) {
-    if (a[i] != b[i] && a[i] != 1 && b[i] != 1) {
-      t.error("operands cannot be broadcast: " + text(a) + " and " + text(b) + " differ in dim " + std::to_string(i), loc);
-      return false;
-    }
-    out[i] = std::max(a[i], b[i]);
-  }
-  return true;
-}
-
-mlir::Value stretch(Tracer& t, mlir::Value v, const Shape& to, SrcLoc loc) {
-  const Shape from = shape_of(v);
-  if (from == to) return v;
-  OpBuilder& b = t.at_end();
-  auto type = RankedTensorType::get(llvm::ArrayRef(to.begin(), to.end()), getElementTypeOrSelf(v.getType()));
-  if (from.rank() == 0) return ir::SplatOp::create(b, t.location(loc), type, v);
-  return ir::BroadcastOp::create(b, t.location(loc), type, v);
-}
-
-static bool resolve_axis(Tracer& t, int& axis, int rank, const TileType& type, SrcLoc loc, const char* what = "axis") {
-  const int wanted = axis;
-  if (axis < 0) axis += rank;
-  if (axis >= 0 && axis < rank) return true;
-  t.error(std::string(what) + " " + std::to_string(wanted) + " is out of range for " + type.to_string(), loc);
-  return false;
-}
-
-namespace {
-/// Common start of the shape verbs: the operand as a tile; literals and scalars are refused unless allowed.
-struct TileOperand {
-  Tracer* t = Tracer::current();
-  Value v{0};
-  TileType type;
-  mlir::Value value;
-  SrcLoc loc;
-  TileOperand(const Operand& o, const char* verb, bool scalar_ok = false) : loc(o.loc) {
-    if (!t) return;
-    v = use(*t, o);
-    if (t->is_bad(v)) return;
-    type = t->type_of(v);
-    value = t->info(v).value;
-    if (!scalar_ok && type.shape.rank() == 0) {
-      t->error(std::string(verb) + " needs a tile, found the scalar " + type.to_string(), loc);
-      v = {0};
-    }
-    if (t->in_combiner()) {
-      t->error(std::string(verb) + " cannot be used inside a combiner", loc);
-      v = {0};
-    }
-  }
-  explicit operator bool() const { return v.id != 0; }
-  Value result(mlir::Value r) const { return t->add(r, type.dtype, loc, type.pointer ? ValueKind::pointer : ValueKind::number); }
-  RankedTensorType like(const Shape& s) const { return RankedTensorType::get(llvm::ArrayRef(s.begin(), s.end()), getElementTypeOrSelf(value.getType())); }
-};
-}  // namespace
-
-static Value reshape_to(const TileOperand& x, const Shape& s) {
-  if (x.type.shape == s) return x.v;
-  OpBuilder& b = x.t->at_end();
-  if (s.rank() == 0) return x.result(ir::ItemOp::create(b, x.t->location(x.loc), getElementTypeOrSelf(x.value.getType()), x.value));
-  if (x.type.shape.rank() == 0) return x.result(ir::SplatOp::create(b, x.t->location(x.loc), x.like(s), x.value));
-  return x.result(ir::ReshapeOp::create(b, x.t->location(x.loc), x.like(s), x.value));
-}
-
-Value reshape(const Operand& o, const Shape& s) {
-  TileOperand x(o, "reshape", true);
-  if (!x || !valid_shape(*x.t, s, o.loc)) return {0};
-  if (s.elements() != x.type.shape.elements()) {
-    x.t->error("reshape keeps the number of elements: " + x.type.to_string() + " has " + std::to_string(x.type.shape.elements()) + ", the new shape " + std::to_string(s.elements()), o.loc);
-    return {0};
-  }
-  return reshape_to(x, s);
-}
-
-Value expand_dims(const Operand& o, int axis) {
-  TileOperand x(o, "expand_dims", true);
-  if (!x || !resolve_axis(*x.t, axis, x.type.shape.rank() + 1, x.type, o.loc)) return {0};
-  Shape s = x.type.shape;
-  s.insert(axis, 1);
-  return valid_shape(*x.t, s, o.loc) ? reshape_to(x, s) : Value{0};
-}
-
-Value squeeze(const Operand& o, int axis) {
-  TileOperand x(o, "squeeze");
-  if (!x || !resolve_axis(*x.t, axis, x.type.shape.rank(), x.type, o.loc)) return {0};
-  if (x.type.shape[axis] != 1) {
-    x.t->error("squeeze drops dims of size 1; dim " + std::to_string(axis) + " of " + x.type.to_string() + " has size " + std::to_string(x.type.shape[axis]), o.loc);
-    return {0};
-  }
-  Shape s = x.type.shape;
-  s.erase(axis);
-  return reshape_to(x, s);
-}
-
-Value to_scalar(const Operand& o) {
-  TileOperand x(o, "to_scalar", true);
-  if (!x) return {0};
-  if (x.type.shape.elements() != 1) {
-    x.t->error("to_scalar needs a tile of one element, found " + x.type.to_string(), o.loc);
-    return {0};
-  }
-  return reshape_to(x, {});
-}
-
-Value broadcast_to(const Operand& o, const Shape& s) {
-  TileOperand x(o, "broadcast_to", true);
-  if (!x || !valid_shape(*x.t, s, o.loc)) return {0};
-  Shape joint;
-  if (!broadcast_shapes(*x.t, x.type.shape, s, o.loc, joint)) return {0};
-  if (!(joint == s)) {
-    x.t->error("broadcast_to only repeats dims of size 1; " + x.type.to_string() + " does not fit", o.loc);
-    return {0};
-  }
-  return x.result(stretch(*x.t, x.value, s, o.loc));
-}
-
-Value permute(const Operand& o, const Shape& order) {
-  TileOperand x(o, "permute");
-  if (!x) return {0};
-  const int rank = x.type.shape.rank();
-  llvm::SmallVector<int32_t> permutation;
-  Shape s;
-  uint32_t seen = 0;
-  for (int i = 0; i < rank && i < order.rank(); ++i)
-    if (order[i] >= 0 && order[i] < rank) permutation.push_back(static_cast<int32_t>(order[i])), seen |= 1u << order[i], s.push_back(x.type.shape[static_cast<int>(order[i])]);
-  if (order.rank() != rank || seen != (1u << rank) - 1) {
-    x.t->error("permute must name each of the " + std::to_string(rank) + " dims of " + x.type.to_string() + " once", o.loc);
-    return {0};
-  }
-  return x.result(ir::TransOp::create(x.t->at_end(), x.t->location(o.loc), x.like(s), x.value, permutation));
-}
-
-Value transpose(const Operand& o) {
-  TileOperand x(o, "trans");
-  if (!x) return {0};
-  const int rank = x.type.shape.rank();
-  if (rank < 2) {
-    x.t->error("trans needs at least 2 dims, found " + x.type.to_string(), o.loc);
-    return {0};
-  }
-  Shape order;
-  for (int i = 0; i < rank; ++i) order.push_back(i < rank - 2 ? i : 2 * rank - 3 - i);
-  return permute(o, order);
-}
-
-Value cat(const Operand* parts, int count, int axis) {
-  TileOperand first(parts[0], "cat");
-  if (!first || !resolve_axis(*first.t, axis, first.type.shape.rank(), first.type, first.loc)) return {0};
-  llvm::SmallVector<mlir::Value> values{first.value};
-  Shape s = first.type.shape;
-  for (int i = 1; i < count; ++i) {
-    TileOperand x(parts[i], "cat");
-    if (!x) return {0};
-    Shape other = x.type.shape;
-    bool fits = x.type.dtype == first.type.dtype && x.type.pointer == first.type.pointer && other.rank() == s.rank();
-    for (int d = 0; fits && d < s.rank(); ++d) fits = d == axis || other[d] == s[d];
-    if (!fits) {
-      x.t->error("tiles put together along axis " + std::to_string(axis) + " must agree in everything else: " + first.type.to_string() + " and " + x.type.to_string(), x.loc);
-      return {0};
-    }
-    s[axis] += other[axis];
-    values.push_back(x.value);
-  }
-  if (!valid_shape(*first.t, s, first.loc)) return {0};
-  return first.result(ir::CatOp::create(first.t->at_end(), first.t->location(first.loc), first.like(s), values, axis));
-}
-
-Value extract(const Operand& o, const Shape& offsets, const Shape& s) {
-  TileOperand x(o, "extract");
-  if (!x || !valid_shape(*x.t, s, o.loc)) return {0};
-  const int rank = x.type.shape.rank();
-  llvm::SmallVector<int32_t> at;
-  bool fits = offsets.rank() == rank && s.rank() == rank;
-  for (int i = 0; fits && i < rank; ++i) {
-    fits = offsets[i] >= 0 && offsets[i] + s[i] <= x.type.shape[i];
-    at.push_back(static_cast<int32_t>(offsets[i]));
-  }
-  if (!fits) {
-    x.t->error("extract needs one offset and one size per dim, inside " + x.type.to_string(), o.loc);
-    return {0};
-  }
-  return x.result(ir::ExtractOp::create(x.t->at_end(), x.t->location(o.loc), x.like(s), x.value, at));
-}
-
-Value take(const Operand& o, const Operand& indices, int axis) {
-  TileOperand x(o, "take"), i(indices, "take");
-  if (!x || !i || !resolve_axis(*x.t, axis, x.type.shape.rank(), x.type, o.loc)) return {0};
-  Shape s = i.type.shape;
-  bool fits = !x.type.pointer && s.rank() == x.type.shape.rank();
-  for (int d = 0; fits && d < s.rank(); ++d) fits = d == axis || s[d] == x.type.shape[d];
-  if (!fits || i.type.pointer || i.type.dtype != DType::i32) {
-    x.t->error("take needs i32 indices that agree with " + x.type.to_string() + " outside axis " + std::to_string(axis) + ", found " + i.type.to_string(), indices.loc);
-    return {0};
-  }
-  return x.result(ir::TakeOp::create(x.t->at_end(), x.t->location(o.loc), x.like(s), x.value, i.value, axis));
 }
 
 // ---- creation
@@ -483,20 +299,24 @@ Value take(const Operand& o, const Operand& indices, int axis) {
 Value program_id(int axis, SrcLoc loc) {
   Tracer* t = Tracer::current();
   if (!t) return {0};
-  if (axis < 0 || axis > 2) return t->error("program_id takes axis 0, 1 or 2, found " + std::to_string(axis), loc), Value{0};
+  if (axis < 0 || axis > 2)
+    return t->error("program_id takes axis 0, 1 or 2, found " + std::to_string(axis), loc), Value{0};
   return t->add(ir::ProgramIdOp::create(t->at_end(), t->location(loc), axis), DType::i32, loc);
 }
 Value num_programs(int axis, SrcLoc loc) {
   Tracer* t = Tracer::current();
   if (!t) return {0};
-  if (axis < 0 || axis > 2) return t->error("num_programs takes axis 0, 1 or 2, found " + std::to_string(axis), loc), Value{0};
+  if (axis < 0 || axis > 2)
+    return t->error("num_programs takes axis 0, 1 or 2, found " + std::to_string(axis), loc), Value{0};
   return t->add(ir::NumProgramsOp::create(t->at_end(), t->location(loc), axis), DType::i32, loc);
 }
 Value arange(int64_t low, int64_t high, SrcLoc loc) {
   Tracer* t = Tracer::current();
   if (!t) return {0};
   if (high <= low || low < INT32_MIN || high - 1 > INT32_MAX)
-    return t->error("arange needs low < high, both i32; found " + std::to_string(low) + " and " + std::to_string(high), loc), Value{0};
+    return t->error("arange needs low < high, both i32; found " + std::to_string(low) + " and " + std::to_string(high),
+                    loc),
+           Value{0};
   if (!valid_shape(*t, {high - low}, loc)) return {0};
   auto type = RankedTensorType::get({high - low}, t->at_end().getI32Type());
   return t->add(ir::IotaOp::create(t->at_end(), t->location(loc), type, low), DType::i32, loc);

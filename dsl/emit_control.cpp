@@ -1,4 +1,5 @@
-// emit_control.cpp - loops, branches, early exits, hints and debugging: the boundary functions around the tracer's frames.
+// emit_control.cpp - loops, branches, early exits, hints and debugging: the boundary functions around the tracer's
+// frames.
 #include "dsl/detail/emit_rules.h"
 
 namespace tile::detail {
@@ -18,7 +19,8 @@ uint32_t scalar_condition(Tracer& t, const Operand& o, const char* what) {
   const TileType type = t.type_of(v);
   if (type.dtype == DType::i1 && type.shape.rank() == 0 && !type.pointer) return v.id;
   t.error(std::string(what) + " needs a scalar i1 condition, found " + type.to_string() +
-              (type.shape.rank() > 0 ? "; choose per element with where(), or combine with any() or all()" : "; compare, e.g. x != 0"),
+              (type.shape.rank() > 0 ? "; choose per element with where(), or combine with any() or all()"
+                                     : "; compare, e.g. x != 0"),
           o.loc);
   return 0;
 }
@@ -44,8 +46,11 @@ bool loop_bound(Tracer& t, const Operand& o, const char* what, DType& widest, bo
   const Value v = use(t, o);
   if (t.is_bad(v)) return false;
   const TileType type = t.type_of(v);
-  if (type.pointer || type.shape.rank() > 0 || is_float(type.dtype) || type.dtype == DType::i1 || type.dtype == DType::u64) {
-    t.error(std::string("the ") + what + " of a range must be an integer scalar (up to i64 or u32), found " + type.to_string(), o.loc);
+  if (type.pointer || type.shape.rank() > 0 || is_float(type.dtype) || type.dtype == DType::i1 ||
+      type.dtype == DType::u64) {
+    t.error(std::string("the ") + what + " of a range must be an integer scalar (up to i64 or u32), found " +
+                type.to_string(),
+            o.loc);
     return false;
   }
   if (type.dtype == DType::i64 || type.dtype == DType::u32) widest = DType::i64;
@@ -60,7 +65,8 @@ uint32_t bound_value(Tracer& t, const Operand& o, DType d) {
 
 }  // namespace
 
-Value open_for(const Operand& low, const Operand& high, const Operand& step, LoopHints hints, SrcLoc loc, uint32_t& handle) {
+Value open_for(const Operand& low, const Operand& high, const Operand& step, LoopHints hints, SrcLoc loc,
+               uint32_t& handle) {
   Tracer* t = Tracer::current();
   if (!t) return {0};
   DType d = DType::i32;
@@ -78,7 +84,8 @@ Value open_for(const Operand& low, const Operand& high, const Operand& step, Loo
     ok = false;
   }
   uint32_t bounds[3] = {0, 0, 0};
-  if (ok) bounds[0] = bound_value(*t, low, d), bounds[1] = bound_value(*t, high, d), bounds[2] = bound_value(*t, step, d);
+  if (ok)
+    bounds[0] = bound_value(*t, low, d), bounds[1] = bound_value(*t, high, d), bounds[2] = bound_value(*t, step, d);
   ok &= !t->is_bad({bounds[0]}) && !t->is_bad({bounds[1]}) && !t->is_bad({bounds[2]});
   auto* block = new Block;
   mlir::Value counter = block->addArgument(ir_element_type(t->context(), d), t->location(loc));
@@ -99,7 +106,10 @@ void close_for(uint32_t handle) {
 void abandon_for(uint32_t handle, SrcLoc loc) {
   Tracer* t = Tracer::current();
   if (!t) return;
-  t->error("the body of a traced loop was left with a C++ break, return or goto; use break_if(cond), continue_if(cond) or return_if(cond)", loc);
+  t->error(
+      "the body of a traced loop was left with a C++ break, return or goto; use break_if(cond), continue_if(cond) or "
+      "return_if(cond)",
+      loc);
   if (t->settle(handle)) t->close_loop();
 }
 
@@ -132,14 +142,19 @@ void close_if(uint32_t handle) {
   const SrcLoc loc = t->top().loc;
   std::unique_ptr<BranchSide> then_side = std::move(t->top().then_side);
   BranchSide side = t->pop_branch();
-  if (then_side) t->finish_if(condition, std::move(*then_side), std::move(side), loc);
-  else t->finish_if(condition, std::move(side), {}, loc);
+  if (then_side)
+    t->finish_if(condition, std::move(*then_side), std::move(side), loc);
+  else
+    t->finish_if(condition, std::move(side), {}, loc);
 }
 
 void abandon_when(uint32_t handle, SrcLoc loc) {
   Tracer* t = Tracer::current();
   if (!t) return;
-  t->error("the body of when() was left with a C++ break, return or goto; use continue_if(cond), break_if(cond) or return_if(cond) outside of it", loc);
+  t->error(
+      "the body of when() was left with a C++ break, return or goto; use continue_if(cond), break_if(cond) or "
+      "return_if(cond) outside of it",
+      loc);
   close_if(handle);
 }
 
@@ -174,8 +189,9 @@ void close_while(uint32_t handle) {
 static bool exit_allowed(Tracer& t, const char* what, bool in_loop, SrcLoc loc) {
   Frame& f = t.body_frame();
   if (!(in_loop ? f.is_loop() : f.kind == FrameKind::function) || f.in_condition) {
-    t.error(std::string(what) + (in_loop ? " must stand directly in the body of a traced loop, not inside if_, when or a condition"
-                                         : " must stand directly in the kernel's body, not inside a loop or if_"),
+    t.error(std::string(what) +
+                (in_loop ? " must stand directly in the body of a traced loop, not inside if_, when or a condition"
+                         : " must stand directly in the kernel's body, not inside a loop or if_"),
             loc, {{"the innermost open construct is here", f.loc}});
     return false;
   }
@@ -215,7 +231,8 @@ Value multiple_of(const Operand& o, int64_t n) {
   const Value v = use(*t, o);
   if (t->is_bad(v)) return {0};
   const TileType type = t->type_of(v);
-  if (type.pointer || is_float(type.dtype) || type.dtype == DType::i1) return t->error("multiple_of is about integers, found " + type.to_string(), o.loc), Value{0};
+  if (type.pointer || is_float(type.dtype) || type.dtype == DType::i1)
+    return t->error("multiple_of is about integers, found " + type.to_string(), o.loc), Value{0};
   if (n < 1) return t->error("multiple_of needs a positive number, found " + std::to_string(n), o.loc), Value{0};
   mlir::Value x = t->info(v).value;
   return t->add(ir::AssumeOp::create(t->at_end(), t->location(o.loc), x.getType(), x, n), type.dtype, o.loc);
@@ -224,13 +241,15 @@ Value multiple_of(const Operand& o, int64_t n) {
 void assume(const Operand& o) {
   Tracer* t = Tracer::current();
   if (!t || !constructs_allowed(*t, "assume", o.loc)) return;
-  if (const uint32_t c = scalar_condition(*t, o, "assume")) ir::AssumeTrueOp::create(t->at_end(), t->location(o.loc), t->info({c}).value);
+  if (const uint32_t c = scalar_condition(*t, o, "assume"))
+    ir::AssumeTrueOp::create(t->at_end(), t->location(o.loc), t->info({c}).value);
 }
 
 void set_num_warps(int n, SrcLoc loc) {
   Tracer* t = Tracer::current();
   if (!t) return;
-  if (n < 1 || n > 32 || (n & (n - 1)) != 0) return t->error("num_warps must be 1, 2, 4, 8, 16 or 32, found " + std::to_string(n), loc);
+  if (n < 1 || n > 32 || (n & (n - 1)) != 0)
+    return t->error("num_warps must be 1, 2, 4, 8, 16 or 32, found " + std::to_string(n), loc);
   t->function()->setAttr("tile.num_warps", t->at_end().getI32IntegerAttr(n));
 }
 
@@ -239,7 +258,8 @@ void device_print(const std::string& message, const Operand& o) {
   if (!t || !constructs_allowed(*t, "device_print", o.loc)) return;
   const Value v = use(*t, o);
   if (t->is_bad(v)) return;
-  if (t->info(v).kind != ValueKind::number) return t->error("device_print takes numbers, found " + t->type_of(v).to_string(), o.loc);
+  if (t->info(v).kind != ValueKind::number)
+    return t->error("device_print takes numbers, found " + t->type_of(v).to_string(), o.loc);
   ir::PrintOp::create(t->at_end(), t->location(o.loc), t->info(v).value, message);
 }
 

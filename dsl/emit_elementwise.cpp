@@ -13,14 +13,22 @@ struct Identity {
   static mlir::Value make(OpBuilder&, Location, Args a) { return a[0]; }
 };
 mlir::Value splat_integer(OpBuilder& b, Location loc, Type type, int64_t v) {
-  return arith::ConstantOp::create(b, loc, isa<RankedTensorType>(type) ? TypedAttr(SplatElementsAttr::get(cast<RankedTensorType>(type), ArrayRef<Attribute>(b.getIntegerAttr(getElementTypeOrSelf(type), v))))
-                                                                       : TypedAttr(b.getIntegerAttr(type, v)));
+  return arith::ConstantOp::create(
+      b, loc,
+      isa<RankedTensorType>(type)
+          ? TypedAttr(SplatElementsAttr::get(cast<RankedTensorType>(type),
+                                             ArrayRef<Attribute>(b.getIntegerAttr(getElementTypeOrSelf(type), v))))
+          : TypedAttr(b.getIntegerAttr(type, v)));
 }
 struct Negate {
-  static mlir::Value make(OpBuilder& b, Location loc, Args a) { return arith::SubIOp::create(b, loc, splat_integer(b, loc, a[0].getType(), 0), a[0]); }
+  static mlir::Value make(OpBuilder& b, Location loc, Args a) {
+    return arith::SubIOp::create(b, loc, splat_integer(b, loc, a[0].getType(), 0), a[0]);
+  }
 };
 struct FlipBits {
-  static mlir::Value make(OpBuilder& b, Location loc, Args a) { return arith::XOrIOp::create(b, loc, a[0], splat_integer(b, loc, a[0].getType(), -1)); }
+  static mlir::Value make(OpBuilder& b, Location loc, Args a) {
+    return arith::XOrIOp::create(b, loc, a[0], splat_integer(b, loc, a[0].getType(), -1));
+  }
 };
 struct IsNan {
   static mlir::Value make(OpBuilder& b, Location loc, Args a) { return math::IsNaNOp::create(b, loc, a[0]); }
@@ -28,11 +36,14 @@ struct IsNan {
 struct IsInf {
   static mlir::Value make(OpBuilder& b, Location loc, Args a) { return math::IsInfOp::create(b, loc, a[0]); }
 };
-struct CeilDivide {  // exact for a dividend >= 0 and a divisor > 0, and friendlier to divisibility facts than the signed op
+struct CeilDivide {  // exact for a dividend >= 0 and a divisor > 0, and friendlier to divisibility facts than the
+                     // signed op
   static mlir::Value make(OpBuilder& b, Location loc, Args a) { return arith::CeilDivUIOp::create(b, loc, a[0], a[1]); }
 };
 struct MulHigh {
-  static mlir::Value make(OpBuilder& b, Location loc, Args a) { return arith::MulUIExtendedOp::create(b, loc, a[0], a[1]).getHigh(); }
+  static mlir::Value make(OpBuilder& b, Location loc, Args a) {
+    return arith::MulUIExtendedOp::create(b, loc, a[0], a[1]).getHigh();
+  }
 };
 template <arith::CmpFPredicate P>
 struct FloatIs {
@@ -66,13 +77,27 @@ mlir::Value build_row(DType d, OpBuilder& b, Location loc, Args a) {
 
 const char* spelling(Op op) {
   switch (op) {
-#define TILE_UNARY_OPERATOR(name, symbol, ...) case Op::name: return #symbol;
-#define TILE_UNARY(name, ...) case Op::name: return #name;
-#define TILE_PREDICATE(name, ...) case Op::name: return #name;
-#define TILE_BINARY_OPERATOR(name, symbol, ...) case Op::name: return #symbol;
-#define TILE_BINARY(name, ...) case Op::name: return #name;
-#define TILE_COMPARISON(name, symbol, ...) case Op::name: return #symbol;
-#define TILE_TERNARY(name, ...) case Op::name: return #name;
+#define TILE_UNARY_OPERATOR(name, symbol, ...) \
+  case Op::name:                               \
+    return #symbol;
+#define TILE_UNARY(name, ...) \
+  case Op::name:              \
+    return #name;
+#define TILE_PREDICATE(name, ...) \
+  case Op::name:                  \
+    return #name;
+#define TILE_BINARY_OPERATOR(name, symbol, ...) \
+  case Op::name:                                \
+    return #symbol;
+#define TILE_BINARY(name, ...) \
+  case Op::name:               \
+    return #name;
+#define TILE_COMPARISON(name, symbol, ...) \
+  case Op::name:                           \
+    return #symbol;
+#define TILE_TERNARY(name, ...) \
+  case Op::name:                \
+    return #name;
 #include "dsl/elementwise.def"
   }
   return "?";
@@ -80,22 +105,41 @@ const char* spelling(Op op) {
 
 bool gives_i1(Op op) {
   switch (op) {
-#define TILE_PREDICATE(name, ...) case Op::name: return true;
-#define TILE_COMPARISON(name, ...) case Op::name: return true;
+#define TILE_PREDICATE(name, ...) \
+  case Op::name:                  \
+    return true;
+#define TILE_COMPARISON(name, ...) \
+  case Op::name:                   \
+    return true;
 #include "dsl/elementwise.def"
-    default: return false;
+    default:
+      return false;
   }
 }
 
 mlir::Value build_op(Op op, DType d, OpBuilder& b, Location loc, Args a) {
   switch (op) {
-#define TILE_UNARY_OPERATOR(name, symbol, f, s, u, bo, ...) case Op::name: return build_row<f, s, u, bo>(d, b, loc, a);
-#define TILE_UNARY(name, f, s, u, bo, ...) case Op::name: return build_row<f, s, u, bo>(d, b, loc, a);
-#define TILE_PREDICATE(name, f, s, u, bo, ...) case Op::name: return build_row<f, s, u, bo>(d, b, loc, a);
-#define TILE_BINARY_OPERATOR(name, symbol, f, s, u, bo, ...) case Op::name: return build_row<f, s, u, bo>(d, b, loc, a);
-#define TILE_BINARY(name, f, s, u, bo, ...) case Op::name: return build_row<f, s, u, bo>(d, b, loc, a);
-#define TILE_COMPARISON(name, symbol, f, s, u, bo, ...) case Op::name: return build_row<f, s, u, bo>(d, b, loc, a);
-#define TILE_TERNARY(name, f, s, u, bo, ...) case Op::name: return build_row<f, s, u, bo>(d, b, loc, a);
+#define TILE_UNARY_OPERATOR(name, symbol, f, s, u, bo, ...) \
+  case Op::name:                                            \
+    return build_row<f, s, u, bo>(d, b, loc, a);
+#define TILE_UNARY(name, f, s, u, bo, ...) \
+  case Op::name:                           \
+    return build_row<f, s, u, bo>(d, b, loc, a);
+#define TILE_PREDICATE(name, f, s, u, bo, ...) \
+  case Op::name:                               \
+    return build_row<f, s, u, bo>(d, b, loc, a);
+#define TILE_BINARY_OPERATOR(name, symbol, f, s, u, bo, ...) \
+  case Op::name:                                             \
+    return build_row<f, s, u, bo>(d, b, loc, a);
+#define TILE_BINARY(name, f, s, u, bo, ...) \
+  case Op::name:                            \
+    return build_row<f, s, u, bo>(d, b, loc, a);
+#define TILE_COMPARISON(name, symbol, f, s, u, bo, ...) \
+  case Op::name:                                        \
+    return build_row<f, s, u, bo>(d, b, loc, a);
+#define TILE_TERNARY(name, f, s, u, bo, ...) \
+  case Op::name:                             \
+    return build_row<f, s, u, bo>(d, b, loc, a);
 #include "dsl/elementwise.def"
   }
   return {};
@@ -136,9 +180,12 @@ bool unify(Tracer& t, Op op, const Operand* args, int count, const char* verb, O
     }
     const TileType type = t.type_of(ids[i]);
     DType d = type.dtype;
-    if (first) out.dtype = d, decided_by = &args[i];
+    if (first)
+      out.dtype = d, decided_by = &args[i];
     else if (!common_dtype(out.dtype, d, out.dtype)) {
-      t.error("'" + std::string(verb) + "' mixes " + t.type_of(use(t, *decided_by)).to_string() + " and " + type.to_string() + "; " + mixing_hint(out.dtype, d), args[0].loc);
+      t.error("'" + std::string(verb) + "' mixes " + t.type_of(use(t, *decided_by)).to_string() + " and " +
+                  type.to_string() + "; " + mixing_hint(out.dtype, d),
+              args[0].loc);
       return false;
     }
     Shape joint;
@@ -151,7 +198,8 @@ bool unify(Tracer& t, Op op, const Operand* args, int count, const char* verb, O
     out.dtype = natural_dtype(args[0]);
     for (int i = 1; i < count; ++i) {
       const DType d = natural_dtype(args[i]);
-      if (is_float(d) || !is_float(out.dtype)) out.dtype = is_float(d) == is_float(out.dtype) ? std::max(out.dtype, d) : d;
+      if (is_float(d) || !is_float(out.dtype))
+        out.dtype = is_float(d) == is_float(out.dtype) ? std::max(out.dtype, d) : d;
     }
   }
   for (int i = 0; i < count; ++i) {
@@ -167,7 +215,9 @@ bool unify(Tracer& t, Op op, const Operand* args, int count, const char* verb, O
   return true;
 }
 
-bool is_pointer(Tracer& t, const Operand& o) { return o.kind == Operand::value && !t.is_bad(o.v) && t.info(o.v).kind == ValueKind::pointer; }
+bool is_pointer(Tracer& t, const Operand& o) {
+  return o.kind == Operand::value && !t.is_bad(o.v) && t.info(o.v).kind == ValueKind::pointer;
+}
 
 /// pointer + integer, integer + pointer, pointer - integer.
 Value pointer_arithmetic(Tracer& t, Op op, const Operand& a, const Operand& b) {
@@ -175,11 +225,15 @@ Value pointer_arithmetic(Tracer& t, Op op, const Operand& a, const Operand& b) {
   const Operand& pointer = pointer_first ? a : b;
   const Operand& offset = pointer_first ? b : a;
   if (is_pointer(t, offset) || (op != Op::add && !(op == Op::sub && pointer_first))) {
-    t.error("'" + std::string(spelling(op)) + "' is not defined on pointers: only pointer + integer and pointer - integer are", a.loc);
+    t.error("'" + std::string(spelling(op)) +
+                "' is not defined on pointers: only pointer + integer and pointer - integer are",
+            a.loc);
     return {0};
   }
   const Value p = use(t, pointer);
-  Value o = offset.kind == Operand::value ? use(t, offset) : constant(t, offset, natural_dtype(offset) == DType::f32 ? DType::i32 : natural_dtype(offset), {});
+  Value o = offset.kind == Operand::value
+                ? use(t, offset)
+                : constant(t, offset, natural_dtype(offset) == DType::f32 ? DType::i32 : natural_dtype(offset), {});
   if (t.is_bad(p) || t.is_bad(o)) return {0};
   if (const DType d = t.info(o).dtype; is_float(d) || d == DType::i1) {
     t.error("a pointer offset counts elements and must be an integer, found " + t.type_of(o).to_string(), offset.loc);
@@ -202,7 +256,8 @@ Value pointer_arithmetic(Tracer& t, Op op, const Operand& a, const Operand& b) {
 void allow_contraction(mlir::Value v) {
   Operation* op = v.getDefiningOp();
   if (auto fast = dyn_cast_if_present<arith::ArithFastMathInterface>(op))
-    op->setAttr(fast.getFastMathAttrName(), arith::FastMathFlagsAttr::get(op->getContext(), arith::FastMathFlags::contract));
+    op->setAttr(fast.getFastMathAttrName(),
+                arith::FastMathFlagsAttr::get(op->getContext(), arith::FastMathFlags::contract));
 }
 
 }  // namespace
@@ -214,24 +269,33 @@ Value elementwise(Op op, const Operand* args, int count) {
   for (int i = 0; i < count; ++i)
     if (is_pointer(*t, args[i])) {
       if (count == 2) return pointer_arithmetic(*t, op, args[0], args[1]);
-      t->error("'" + std::string(spelling(op)) + "' is not defined on pointers, found " + t->type_of(args[i].v).to_string(), loc);
+      t->error(
+          "'" + std::string(spelling(op)) + "' is not defined on pointers, found " + t->type_of(args[i].v).to_string(),
+          loc);
       return {0};
     }
   Operands o;
   if (!unify(*t, op, args, count, spelling(op), o)) return {0};
   if (size_of(o.dtype) == 1 && is_float(o.dtype)) {  // a storage format: no target computes in it
-    t->error("'" + std::string(spelling(op)) + "' is not defined on " + std::string(name(o.dtype)) + "; compute in a wider type, e.g. cast(x, f32)", loc);
+    t->error("'" + std::string(spelling(op)) + "' is not defined on " + std::string(name(o.dtype)) +
+                 "; compute in a wider type, e.g. cast(x, f32)",
+             loc);
     return {0};
   }
   mlir::Value result = build_op(op, o.dtype, t->at_end(), t->location(loc), o.values);
   if (!result) {
     const TileType type{o.dtype, false, shape_of(o.values[0])};
     std::string message = "'" + std::string(spelling(op)) + "' is not defined on " + type.to_string();
-    if (op == Op::logical_not) message += "; it takes i1, use ~x for bits or x == 0";
-    else if (o.dtype == DType::i1) message += "; an i1 is not a number, cast it first";
-    else if (is_float(o.dtype)) message += "; it takes integers";
-    else if (op == Op::umulhi) message += "; it takes unsigned integers";
-    else message += "; it takes floats, convert with cast(x, f32)";
+    if (op == Op::logical_not)
+      message += "; it takes i1, use ~x for bits or x == 0";
+    else if (o.dtype == DType::i1)
+      message += "; an i1 is not a number, cast it first";
+    else if (is_float(o.dtype))
+      message += "; it takes integers";
+    else if (op == Op::umulhi)
+      message += "; it takes unsigned integers";
+    else
+      message += "; it takes floats, convert with cast(x, f32)";
     t->error(message, loc);
     return {0};
   }
@@ -251,7 +315,9 @@ Value select(const Operand& condition, const Operand& a, const Operand& b) {
     const Value x = use(*t, a), y = use(*t, b);
     if (t->is_bad(x) || t->is_bad(y)) return {0};
     if (t->info(x).dtype != t->info(y).dtype) {
-      t->error("where needs pointers to one element type, found " + t->type_of(x).to_string() + " and " + t->type_of(y).to_string(), loc);
+      t->error("where needs pointers to one element type, found " + t->type_of(x).to_string() + " and " +
+                   t->type_of(y).to_string(),
+               loc);
       return {0};
     }
     Shape joint;

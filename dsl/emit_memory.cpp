@@ -12,7 +12,8 @@ bool outside_combiner(Tracer& t, const char* verb, SrcLoc loc) {
 }
 
 ir::CacheHintAttr cache_attr(Tracer& t, Cache c) {
-  static_assert(int(Cache::none) == int(ir::CacheHint::none) && int(Cache::streaming) == int(ir::CacheHint::streaming) &&
+  static_assert(int(Cache::none) == int(ir::CacheHint::none) &&
+                int(Cache::streaming) == int(ir::CacheHint::streaming) &&
                 int(Cache::last) == int(ir::CacheHint::last) && int(Cache::volatile_) == int(ir::CacheHint::volatile_));
   return ir::CacheHintAttr::get(t.context(), static_cast<ir::CacheHint>(c));
 }
@@ -24,13 +25,15 @@ struct Access {
   Shape shape;
 };
 
-bool make_access(Tracer& t, const Operand& pointer, const Operand& mask, const Operand* value, const char* verb, Access& out) {
+bool make_access(Tracer& t, const Operand& pointer, const Operand& mask, const Operand* value, const char* verb,
+                 Access& out) {
   if (!outside_combiner(t, verb, pointer.loc)) return false;
   const Value p = use(t, pointer);
   const Value m = mask.kind == Operand::absent ? Value{0} : coerce(t, mask, DType::i1, {}, "mask");
   if (t.is_bad(p)) return false;
   if (t.info(p).kind != ValueKind::pointer) {
-    t.error(std::string(verb) + " expects a pointer or a tile of pointers, found " + t.type_of(p).to_string(), pointer.loc);
+    t.error(std::string(verb) + " expects a pointer or a tile of pointers, found " + t.type_of(p).to_string(),
+            pointer.loc);
     return false;
   }
   if (mask.kind != Operand::absent && t.is_bad(m)) return false;
@@ -45,7 +48,9 @@ bool make_access(Tracer& t, const Operand& pointer, const Operand& mask, const O
     if (!broadcast_shapes(t, out.shape, t.type_of(value->v).shape, value->loc, joint)) return false;
     // Lanes come from the pointers: a wider value would write one address from many lanes.
     if (!(joint == out.shape)) {
-      t.error("value of shape " + t.type_of(value->v).to_string() + " does not fit the pointers " + t.type_of(p).to_string(), value->loc);
+      t.error("value of shape " + t.type_of(value->v).to_string() + " does not fit the pointers " +
+                  t.type_of(p).to_string(),
+              value->loc);
       return false;
     }
   }
@@ -80,7 +85,9 @@ Value load(const Operand& pointer, const Operand& mask, const Operand& other, Ca
     if (!a.mask) return t->error("`other` is what masked-off lanes read: it needs a mask", other.loc), Value{0};
     if (!(fill = lanes(*t, other, a, "`other`"))) return {0};
   }
-  return t->add(ir::GatherOp::create(t->at_end(), t->location(pointer.loc), lane_type(*t, a), a.pointer, mlir::Value(), a.mask, fill, cache_attr(*t, cache)), a.dtype, pointer.loc);
+  return t->add(ir::GatherOp::create(t->at_end(), t->location(pointer.loc), lane_type(*t, a), a.pointer, mlir::Value(),
+                                     a.mask, fill, cache_attr(*t, cache)),
+                a.dtype, pointer.loc);
 }
 
 void store(const Operand& pointer, const Operand& value, const Operand& mask, Cache cache) {
@@ -89,7 +96,9 @@ void store(const Operand& pointer, const Operand& value, const Operand& mask, Ca
   Access a;
   if (!make_access(*t, pointer, mask, &value, "store", a)) return;
   mlir::Value v = lanes(*t, value, a, "the stored value");
-  if (v) ir::ScatterOp::create(t->at_end(), t->location(pointer.loc), a.pointer, mlir::Value(), v, a.mask, cache_attr(*t, cache));
+  if (v)
+    ir::ScatterOp::create(t->at_end(), t->location(pointer.loc), a.pointer, mlir::Value(), v, a.mask,
+                          cache_attr(*t, cache));
 }
 
 // ---- views
@@ -98,21 +107,27 @@ static bool box_indices(Tracer& t, Value view, const Operand* offsets, int rank,
   if (t.is_bad(view) || !t.reachable(view, offsets[0].loc)) return false;
   bool ok = true;
   for (int i = 0; i < rank; ++i) {
-    Value v = offsets[i].kind == Operand::value ? use(t, offsets[i]) : constant(t, offsets[i], natural_dtype(offsets[i]) == DType::i64 ? DType::i64 : DType::i32, {});
+    Value v = offsets[i].kind == Operand::value
+                  ? use(t, offsets[i])
+                  : constant(t, offsets[i], natural_dtype(offsets[i]) == DType::i64 ? DType::i64 : DType::i32, {});
     if (t.is_bad(v)) {
       ok = false;
       continue;
     }
     const TileType type = t.type_of(v);
     if (type.pointer || is_float(type.dtype) || type.dtype == DType::i1 || type.shape.rank() > 0) {
-      t.error("the offset of a box must be an integer scalar, found " + type.to_string() + " as offset " + std::to_string(i) +
+      t.error("the offset of a box must be an integer scalar, found " + type.to_string() + " as offset " +
+                  std::to_string(i) +
                   (type.shape.rank() > 0 ? "; for a tile of offsets use pointers: load(A.ptr() + offsets)" : ""),
               offsets[i].loc);
       ok = false;
       continue;
     }
     const DType d = type.dtype;
-    out.push_back(t.info(convert_value(t, v, d == DType::i64 || d == DType::u32 || d == DType::u64 ? DType::i64 : DType::i32, offsets[i].loc)).value);
+    out.push_back(
+        t.info(convert_value(t, v, d == DType::i64 || d == DType::u32 || d == DType::u64 ? DType::i64 : DType::i32,
+                             offsets[i].loc))
+            .value);
   }
   return ok;
 }
@@ -123,7 +138,9 @@ Value load_box(Value view, const Operand* offsets, int rank, const Shape& shape,
   SmallVector<mlir::Value, 4> indices;
   if (!box_indices(*t, view, offsets, rank, indices) || !valid_shape(*t, shape, loc)) return {0};
   if (shape.rank() > rank) {
-    t->error("a box has at most as many dims as its tensor (" + std::to_string(rank) + "), found " + std::to_string(shape.rank()), loc);
+    t->error("a box has at most as many dims as its tensor (" + std::to_string(rank) + "), found " +
+                 std::to_string(shape.rank()),
+             loc);
     return {0};
   }
   const DType d = t->info(view).dtype;
@@ -133,14 +150,16 @@ Value load_box(Value view, const Operand* offsets, int rank, const Shape& shape,
   if (pad != 0) {
     Operand p;
     p.kind = Operand::floating, p.f = pad, p.loc = loc;
-    if (!is_float(d) && pad == static_cast<double>(static_cast<int64_t>(pad))) p.kind = Operand::integer, p.i = static_cast<int64_t>(pad);
+    if (!is_float(d) && pad == static_cast<double>(static_cast<int64_t>(pad)))
+      p.kind = Operand::integer, p.i = static_cast<int64_t>(pad);
     const Value checked = constant(*t, p, d, {});  // range and kind; the op takes the number itself
     if (t->is_bad(checked)) return {0};
     t->info(checked).value.getDefiningOp()->erase();
     fill = t->at_end().getF64FloatAttr(pad);
   }
   OpBuilder& b = t->at_end();
-  auto op = ir::LoadOp::create(b, t->location(loc), lane_type(*t, a), t->info(view).value, indices, fill, cache_attr(*t, cache));
+  auto op = ir::LoadOp::create(b, t->location(loc), lane_type(*t, a), t->info(view).value, indices, fill,
+                               cache_attr(*t, cache));
   return t->add(op, d, loc);
 }
 
@@ -153,10 +172,13 @@ void store_box(Value view, const Operand* offsets, int rank, const Operand& valu
   const Value v = coerce(*t, value, t->info(view).dtype, {}, "the stored value");
   if (!ok || t->is_bad(v)) return;
   if (t->type_of(v).shape.rank() > rank) {
-    t->error("a box has at most as many dims as its tensor (" + std::to_string(rank) + "), found " + t->type_of(v).to_string(), value.loc);
+    t->error("a box has at most as many dims as its tensor (" + std::to_string(rank) + "), found " +
+                 t->type_of(v).to_string(),
+             value.loc);
     return;
   }
-  ir::StoreOp::create(t->at_end(), t->location(loc), t->info(v).value, t->info(view).value, indices, cache_attr(*t, cache));
+  ir::StoreOp::create(t->at_end(), t->location(loc), t->info(v).value, t->info(view).value, indices,
+                      cache_attr(*t, cache));
 }
 
 static bool view_dim_ok(Tracer& t, Value view, int dim, SrcLoc loc) {
@@ -170,7 +192,8 @@ static bool view_dim_ok(Tracer& t, Value view, int dim, SrcLoc loc) {
 Value view_dim(Value view, int dim, DType as, SrcLoc loc) {
   Tracer* t = Tracer::current();
   if (!t || !view_dim_ok(*t, view, dim, loc)) return {0};
-  const Value v = t->add(ir::ViewDimOp::create(t->at_end(), t->location(loc), t->info(view).value, dim), DType::i64, loc);
+  const Value v =
+      t->add(ir::ViewDimOp::create(t->at_end(), t->location(loc), t->info(view).value, dim), DType::i64, loc);
   return convert_value(*t, v, as, loc);
 }
 
@@ -185,10 +208,12 @@ Value view_pointer(Value view, SrcLoc loc) {
   if (!t || t->is_bad(view) || !t->reachable(view, loc)) return {0};
   const DType d = t->info(view).dtype;
   auto type = ir::PtrType::get(t->context(), ir_element_type(t->context(), d));
-  return t->add(ir::ViewPtrOp::create(t->at_end(), t->location(loc), type, t->info(view).value), d, loc, ValueKind::pointer);
+  return t->add(ir::ViewPtrOp::create(t->at_end(), t->location(loc), type, t->info(view).value), d, loc,
+                ValueKind::pointer);
 }
 
-Value make_view(const Operand& pointer, DType element, const Operand* dims, const Operand* strides, int rank, SrcLoc loc) {
+Value make_view(const Operand& pointer, DType element, const Operand* dims, const Operand* strides, int rank,
+                SrcLoc loc) {
   Tracer* t = Tracer::current();
   if (!t || !outside_combiner(*t, "make_view", loc)) return {0};
   const Value p = use(*t, pointer);
@@ -219,7 +244,8 @@ Value make_view(const Operand& pointer, DType element, const Operand* dims, cons
     return {0};
   }
   auto view = ir::ViewType::get(t->context(), rank, ir_element_type(t->context(), element));
-  return t->add(ir::MakeViewOp::create(t->at_end(), t->location(loc), view, t->info(p).value, d, s), element, loc, ValueKind::view);
+  return t->add(ir::MakeViewOp::create(t->at_end(), t->location(loc), view, t->info(p).value, d, s), element, loc,
+                ValueKind::view);
 }
 
 // ---- atomics
@@ -227,14 +253,17 @@ Value make_view(const Operand& pointer, DType element, const Operand* dims, cons
 static_assert(int(Order::acq_rel) == int(ir::MemOrder::acq_rel) && int(Order::relaxed) == int(ir::MemOrder::relaxed) &&
               int(Scope::cta) == int(ir::MemScope::cta) && int(Scope::sys) == int(ir::MemScope::sys));
 
-Value atomic_rmw(Rmw kind, const Operand& pointer, const Operand& value, const Operand& mask, Order order, Scope scope) {
+Value atomic_rmw(Rmw kind, const Operand& pointer, const Operand& value, const Operand& mask, Order order,
+                 Scope scope) {
   Tracer* t = Tracer::current();
   if (!t) return {0};
   Access a;
   if (!make_access(*t, pointer, mask, &value, "an atomic", a)) return {0};
   const bool bitwise = kind == Rmw::bit_and || kind == Rmw::bit_or || kind == Rmw::bit_xor;
   if ((bitwise && is_float(a.dtype)) || a.dtype == DType::i1) {
-    t->error(std::string(bitwise ? "bitwise atomics are" : "atomics are not") + " defined on " + (bitwise ? "integers, found " : "") + std::string(name(a.dtype)), pointer.loc);
+    t->error(std::string(bitwise ? "bitwise atomics are" : "atomics are not") + " defined on " +
+                 (bitwise ? "integers, found " : "") + std::string(name(a.dtype)),
+             pointer.loc);
     return {0};
   }
   mlir::Value v = lanes(*t, value, a, "the operand of an atomic");
@@ -242,22 +271,38 @@ Value atomic_rmw(Rmw kind, const Operand& pointer, const Operand& value, const O
   const bool u = is_unsigned(a.dtype);
   ir::RmwKind k = ir::RmwKind::add;
   switch (kind) {
-    case Rmw::add: k = ir::RmwKind::add; break;
-    case Rmw::max: k = u ? ir::RmwKind::umax : ir::RmwKind::max; break;
-    case Rmw::min: k = u ? ir::RmwKind::umin : ir::RmwKind::min; break;
-    case Rmw::bit_and: k = ir::RmwKind::and_; break;
-    case Rmw::bit_or: k = ir::RmwKind::or_; break;
-    case Rmw::bit_xor: k = ir::RmwKind::xor_; break;
-    case Rmw::exchange: k = ir::RmwKind::exchange; break;
+    case Rmw::add:
+      k = ir::RmwKind::add;
+      break;
+    case Rmw::max:
+      k = u ? ir::RmwKind::umax : ir::RmwKind::max;
+      break;
+    case Rmw::min:
+      k = u ? ir::RmwKind::umin : ir::RmwKind::min;
+      break;
+    case Rmw::bit_and:
+      k = ir::RmwKind::and_;
+      break;
+    case Rmw::bit_or:
+      k = ir::RmwKind::or_;
+      break;
+    case Rmw::bit_xor:
+      k = ir::RmwKind::xor_;
+      break;
+    case Rmw::exchange:
+      k = ir::RmwKind::exchange;
+      break;
   }
   MLIRContext* ctx = t->context();
   auto op = ir::AtomicRmwOp::create(t->at_end(), t->location(pointer.loc), v.getType(), ir::RmwKindAttr::get(ctx, k),
-                                    ir::MemOrderAttr::get(ctx, static_cast<ir::MemOrder>(order)), ir::MemScopeAttr::get(ctx, static_cast<ir::MemScope>(scope)), a.pointer,
+                                    ir::MemOrderAttr::get(ctx, static_cast<ir::MemOrder>(order)),
+                                    ir::MemScopeAttr::get(ctx, static_cast<ir::MemScope>(scope)), a.pointer,
                                     mlir::Value(), v, a.mask);
   return t->add(op, a.dtype, pointer.loc);
 }
 
-Value atomic_cas(const Operand& pointer, const Operand& expected, const Operand& desired, const Operand& mask, Order order, Scope scope) {
+Value atomic_cas(const Operand& pointer, const Operand& expected, const Operand& desired, const Operand& mask,
+                 Order order, Scope scope) {
   Tracer* t = Tracer::current();
   if (!t) return {0};
   Access a;
@@ -269,8 +314,9 @@ Value atomic_cas(const Operand& pointer, const Operand& expected, const Operand&
   mlir::Value e = lanes(*t, expected, a, "the expected value"), d = lanes(*t, desired, a, "the desired value");
   if (!e || !d) return {0};
   MLIRContext* ctx = t->context();
-  auto op = ir::AtomicCasOp::create(t->at_end(), t->location(pointer.loc), d.getType(), ir::MemOrderAttr::get(ctx, static_cast<ir::MemOrder>(order)),
-                                    ir::MemScopeAttr::get(ctx, static_cast<ir::MemScope>(scope)), a.pointer, mlir::Value(), e, d, a.mask);
+  auto op = ir::AtomicCasOp::create(
+      t->at_end(), t->location(pointer.loc), d.getType(), ir::MemOrderAttr::get(ctx, static_cast<ir::MemOrder>(order)),
+      ir::MemScopeAttr::get(ctx, static_cast<ir::MemScope>(scope)), a.pointer, mlir::Value(), e, d, a.mask);
   return t->add(op, a.dtype, pointer.loc);
 }
 

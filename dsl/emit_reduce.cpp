@@ -1,5 +1,5 @@
-// emit_reduce.cpp - reductions, scans and dot. A combiner is a region over scalars: built in for sum, max ..., traced from
-// the user's lambda otherwise.
+// emit_reduce.cpp - reductions, scans and dot. A combiner is a region over scalars: built in for sum, max ..., traced
+// from the user's lambda otherwise.
 #include "dsl/detail/emit_rules.h"
 
 namespace tile::detail {
@@ -29,11 +29,17 @@ DType accumulator(Fold f, DType d) {
 
 bool allowed(Fold f, DType d) {
   switch (f) {
-    case Fold::any: case Fold::all: return d == DType::i1;
-    case Fold::xor_sum: return !is_float(d);
-    case Fold::sum: return true;
-    case Fold::prod: return d != DType::i1;
-    default: return d != DType::i1 && !(is_float(d) && size_of(d) == 1);
+    case Fold::any:
+    case Fold::all:
+      return d == DType::i1;
+    case Fold::xor_sum:
+      return !is_float(d);
+    case Fold::sum:
+      return true;
+    case Fold::prod:
+      return d != DType::i1;
+    default:
+      return d != DType::i1 && !(is_float(d) && size_of(d) == 1);
   }
 }
 
@@ -41,7 +47,8 @@ Value operand_tile(Tracer& t, const Operand& o, const char* verb) {
   const Value v = use(t, o);
   if (t.is_bad(v)) return {0};
   if (t.in_combiner()) return t.error(std::string(verb) + " cannot be used inside a combiner", o.loc), Value{0};
-  if (t.type_of(v).shape.rank() == 0 || t.info(v).kind != ValueKind::number) return t.error(std::string(verb) + " needs a tile of numbers, found " + t.type_of(v).to_string(), o.loc), Value{0};
+  if (t.type_of(v).shape.rank() == 0 || t.info(v).kind != ValueKind::number)
+    return t.error(std::string(verb) + " needs a tile of numbers, found " + t.type_of(v).to_string(), o.loc), Value{0};
   return v;
 }
 
@@ -53,37 +60,59 @@ void allow_contraction(F op) {
 mlir::Value combine_pair(OpBuilder& b, Location loc, Fold f, DType d, mlir::Value x, mlir::Value y) {
   const bool u = is_unsigned(d);
   if (is_float(d)) switch (f) {
-      case Fold::sum: { auto op = arith::AddFOp::create(b, loc, x, y); allow_contraction(op); return op; }
-      case Fold::prod: { auto op = arith::MulFOp::create(b, loc, x, y); allow_contraction(op); return op; }
-      case Fold::max: return arith::MaxNumFOp::create(b, loc, x, y);
-      default: return arith::MinNumFOp::create(b, loc, x, y);
+      case Fold::sum: {
+        auto op = arith::AddFOp::create(b, loc, x, y);
+        allow_contraction(op);
+        return op;
+      }
+      case Fold::prod: {
+        auto op = arith::MulFOp::create(b, loc, x, y);
+        allow_contraction(op);
+        return op;
+      }
+      case Fold::max:
+        return arith::MaxNumFOp::create(b, loc, x, y);
+      default:
+        return arith::MinNumFOp::create(b, loc, x, y);
     }
   switch (f) {
-    case Fold::sum: return arith::AddIOp::create(b, loc, x, y);
-    case Fold::prod: return arith::MulIOp::create(b, loc, x, y);
-    case Fold::max: return u ? mlir::Value(arith::MaxUIOp::create(b, loc, x, y)) : mlir::Value(arith::MaxSIOp::create(b, loc, x, y));
-    case Fold::min: return u ? mlir::Value(arith::MinUIOp::create(b, loc, x, y)) : mlir::Value(arith::MinSIOp::create(b, loc, x, y));
-    case Fold::any: return arith::OrIOp::create(b, loc, x, y);
-    case Fold::all: return arith::AndIOp::create(b, loc, x, y);
-    default: return arith::XOrIOp::create(b, loc, x, y);
+    case Fold::sum:
+      return arith::AddIOp::create(b, loc, x, y);
+    case Fold::prod:
+      return arith::MulIOp::create(b, loc, x, y);
+    case Fold::max:
+      return u ? mlir::Value(arith::MaxUIOp::create(b, loc, x, y)) : mlir::Value(arith::MaxSIOp::create(b, loc, x, y));
+    case Fold::min:
+      return u ? mlir::Value(arith::MinUIOp::create(b, loc, x, y)) : mlir::Value(arith::MinSIOp::create(b, loc, x, y));
+    case Fold::any:
+      return arith::OrIOp::create(b, loc, x, y);
+    case Fold::all:
+      return arith::AndIOp::create(b, loc, x, y);
+    default:
+      return arith::XOrIOp::create(b, loc, x, y);
   }
 }
 
-/// The next (value, index) replaces the accumulated one if it is better, or equal and earlier; a NaN loses against a number.
+/// The next (value, index) replaces the accumulated one if it is better, or equal and earlier; a NaN loses against a
+/// number.
 void combine_arg(OpBuilder& b, Location loc, Fold f, DType d, Block& block) {
-  mlir::Value v0 = block.getArgument(0), i0 = block.getArgument(1), v1 = block.getArgument(2), i1 = block.getArgument(3);
+  mlir::Value v0 = block.getArgument(0), i0 = block.getArgument(1), v1 = block.getArgument(2),
+              i1 = block.getArgument(3);
   mlir::Value better, equal;
   if (is_float(d)) {
-    better = arith::CmpFOp::create(b, loc, f == Fold::argmax ? arith::CmpFPredicate::OGT : arith::CmpFPredicate::OLT, v1, v0);
+    better = arith::CmpFOp::create(b, loc, f == Fold::argmax ? arith::CmpFPredicate::OGT : arith::CmpFPredicate::OLT,
+                                   v1, v0);
     // Equal also when both are NaN; a NaN accumulated so far loses against any number.
     mlir::Value nan0 = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, v0, v0);
     mlir::Value nan1 = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, v1, v1);
     mlir::Value number1 = arith::XOrIOp::create(b, loc, nan1, arith::ConstantOp::create(b, loc, b.getBoolAttr(true)));
     better = arith::OrIOp::create(b, loc, better, arith::AndIOp::create(b, loc, nan0, number1));
-    equal = arith::OrIOp::create(b, loc, arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, v0, v1), arith::AndIOp::create(b, loc, nan0, nan1));
+    equal = arith::OrIOp::create(b, loc, arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, v0, v1),
+                                 arith::AndIOp::create(b, loc, nan0, nan1));
   } else {
     using P = arith::CmpIPredicate;
-    better = arith::CmpIOp::create(b, loc, f == Fold::argmax ? (is_unsigned(d) ? P::ugt : P::sgt) : (is_unsigned(d) ? P::ult : P::slt), v1, v0);
+    better = arith::CmpIOp::create(
+        b, loc, f == Fold::argmax ? (is_unsigned(d) ? P::ugt : P::sgt) : (is_unsigned(d) ? P::ult : P::slt), v1, v0);
     equal = arith::CmpIOp::create(b, loc, P::eq, v0, v1);
   }
   mlir::Value earlier = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, i1, i0);
@@ -121,7 +150,9 @@ Value fold_along(Tracer& t, Fold f, const Operand& o, int axis, bool is_scan, bo
   if (t.is_bad(v) || !check_axis(t, axis, t.type_of(v), o.loc)) return {0};
   DType d = t.info(v).dtype;
   if (!allowed(f, d)) {
-    t.error("'" + std::string(verb) + "' is not defined on " + t.type_of(v).to_string() + (f == Fold::any || f == Fold::all ? "; it takes i1, e.g. x != 0" : ""), o.loc);
+    t.error("'" + std::string(verb) + "' is not defined on " + t.type_of(v).to_string() +
+                (f == Fold::any || f == Fold::all ? "; it takes i1, e.g. x != 0" : ""),
+            o.loc);
     return {0};
   }
   v = convert_value(t, v, accumulator(f, d), o.loc);
@@ -143,8 +174,10 @@ Value fold_along(Tracer& t, Fold f, const Operand& o, int axis, bool is_scan, bo
   Block* block = combiner_block(t, sources, o.loc);
   OpBuilder inner(t.context());
   inner.setInsertionPointToEnd(block);
-  if (arg) combine_arg(inner, loc, f, d, *block);
-  else ir::YieldOp::create(inner, loc, combine_pair(inner, loc, f, d, block->getArgument(0), block->getArgument(1)));
+  if (arg)
+    combine_arg(inner, loc, f, d, *block);
+  else
+    ir::YieldOp::create(inner, loc, combine_pair(inner, loc, f, d, block->getArgument(0), block->getArgument(1)));
   Operation* op = fold_op(t, is_scan, reverse, sources, axis, o.loc, block);
   return arg ? t.add(op->getResult(1), DType::i32, o.loc) : t.add(op->getResult(0), d, o.loc);
 }
@@ -190,7 +223,9 @@ void open_combiner(const Operand* sources, int count, int axis, bool is_scan, bo
       continue;
     }
     if (ok && !ids.empty() && !(t->type_of(v).shape == t->type_of({ids[0]}).shape)) {
-      t->error("tiles combined together must have one shape, found " + t->type_of({ids[0]}).to_string() + " and " + t->type_of(v).to_string(), sources[i].loc);
+      t->error("tiles combined together must have one shape, found " + t->type_of({ids[0]}).to_string() + " and " +
+                   t->type_of(v).to_string(),
+               sources[i].loc);
       ok = false;
     }
     ids.push_back(v.id);
@@ -212,17 +247,20 @@ void close_combiner(const Operand* results, int count, Value* out) {
   for (int i = 0; i < count; ++i) out[i] = {0};
   Tracer* t = Tracer::current();
   if (!t) return;
-  while (t->top().kind != FrameKind::combiner) t->drop(t->pop());  // constructs are refused inside, so only after errors
+  while (t->top().kind != FrameKind::combiner)
+    t->drop(t->pop());  // constructs are refused inside, so only after errors
   SmallVector<mlir::Value, 2> yields;
   bool ok = !t->top().broken;
   for (int i = 0; ok && i < count; ++i) {
     const DType want = t->info({t->top().sources[i]}).dtype;
     const Value v = coerce(*t, results[i], want, {}, "the combiner's result");
-    if (t->is_bad(v)) ok = false;
+    if (t->is_bad(v))
+      ok = false;
     else if (t->type_of(v).shape.rank() > 0) {
       t->error("a combiner works on scalars; its result is " + t->type_of(v).to_string(), results[i].loc);
       ok = false;
-    } else yields.push_back(t->info(v).value);
+    } else
+      yields.push_back(t->info(v).value);
   }
   if (ok) ir::YieldOp::create(t->at_end(), t->location(t->top().loc), yields);
   Frame f = t->pop();
@@ -234,7 +272,8 @@ void close_combiner(const Operand* results, int count, Value* out) {
 }
 
 Value dot(const Operand& a, const Operand& b, const Operand& acc, Prec prec) {
-  static_assert(int(Prec::ieee) == int(ir::Precision::ieee) && int(Prec::tf32) == int(ir::Precision::tf32) && int(Prec::tf32x3) == int(ir::Precision::tf32x3));
+  static_assert(int(Prec::ieee) == int(ir::Precision::ieee) && int(Prec::tf32) == int(ir::Precision::tf32) &&
+                int(Prec::tf32x3) == int(ir::Precision::tf32x3));
   Tracer* t = Tracer::current();
   if (!t) return {0};
   const SrcLoc loc = a.loc;
@@ -245,11 +284,16 @@ Value dot(const Operand& a, const Operand& b, const Operand& acc, Prec prec) {
     t->error("dot: " + why, loc);
     return Value{0};
   };
-  if (tx.shape.rank() != 2 || ty.shape.rank() != 2) return refuse("operands must have 2 dims, found " + tx.to_string() + " and " + ty.to_string());
-  if (tx.shape[1] != ty.shape[0]) return refuse("inner dimensions do not agree: " + tx.to_string() + " * " + ty.to_string());
-  if (tx.dtype != ty.dtype) return refuse("operands must have one element type, found " + tx.to_string() + " and " + ty.to_string() + "; convert one with cast(x, dtype)");
+  if (tx.shape.rank() != 2 || ty.shape.rank() != 2)
+    return refuse("operands must have 2 dims, found " + tx.to_string() + " and " + ty.to_string());
+  if (tx.shape[1] != ty.shape[0])
+    return refuse("inner dimensions do not agree: " + tx.to_string() + " * " + ty.to_string());
+  if (tx.dtype != ty.dtype)
+    return refuse("operands must have one element type, found " + tx.to_string() + " and " + ty.to_string() +
+                  "; convert one with cast(x, dtype)");
   const DType d = tx.dtype;
-  if (!is_float(d) && d != DType::i8) return refuse("operands must be f16, bf16, f8, f32, f64 or i8, found " + std::string(name(d)));
+  if (!is_float(d) && d != DType::i8)
+    return refuse("operands must be f16, bf16, f8, f32, f64 or i8, found " + std::string(name(d)));
   const DType out = d == DType::f64 ? DType::f64 : is_float(d) ? DType::f32 : DType::i32;
   const Shape shape{tx.shape[0], ty.shape[1]};
   if (!valid_shape(*t, shape, loc)) return {0};
@@ -263,7 +307,9 @@ Value dot(const Operand& a, const Operand& b, const Operand& acc, Prec prec) {
   }
   if (t->is_bad(c)) return {0};
   if (!(t->type_of(c).shape == shape)) {
-    t->error("dot: the accumulator is " + t->type_of(c).to_string() + " but the product is " + TileType{out, false, shape}.to_string(), acc.loc);
+    t->error("dot: the accumulator is " + t->type_of(c).to_string() + " but the product is " +
+                 TileType{out, false, shape}.to_string(),
+             acc.loc);
     return {0};
   }
   OpBuilder& builder = t->at_end();

@@ -1,5 +1,5 @@
-// ir_key.cpp - see detail/ir_key.h. Values are numbered in order of definition; types and attributes enter by their text,
-// which a context remembers.
+// ir_key.cpp - see detail/ir_key.h. Values are numbered in order of definition; types and attributes enter by their
+// text, which a context remembers.
 #include "dsl/detail/ir_key.h"
 
 #include "mlir/IR/BuiltinAttributes.h"
@@ -22,8 +22,12 @@ class Writer {
   }
   size_t operations() const { return operations_; }
 
-  void attribute(mlir::Attribute a) { text(a.getAsOpaquePointer(), [&](llvm::raw_ostream& os) { a.print(os); }); }
-  void type(mlir::Type t) { text(t.getAsOpaquePointer(), [&](llvm::raw_ostream& os) { t.print(os); }); }
+  void attribute(mlir::Attribute a) {
+    text(a.getAsOpaquePointer(), [&](llvm::raw_ostream& os) { a.print(os); });
+  }
+  void type(mlir::Type t) {
+    text(t.getAsOpaquePointer(), [&](llvm::raw_ostream& os) { t.print(os); });
+  }
 
  private:
   void operation(mlir::Operation& op) {

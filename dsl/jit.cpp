@@ -1,4 +1,4 @@
-// jit.cpp - from a kernel's body to running code: trace, disk cache, compiler, device; and the launch path over the memory cache.
+// jit.cpp - from a trace to running code: disk cache, compiler, device; and the launch path over the memory cache.
 #include "dsl/jit.h"
 
 #include <fmt/format.h>
@@ -8,10 +8,7 @@
 #include <cstring>
 
 #include "compiler/targets/host_loader.h"
-#include "dsl/detail/emit_rules.h"
-#include "dsl/detail/ir_key.h"
 #include "dsl/detail/kernel_core.h"
-#include "mlir/IR/Verifier.h"
 #include "runtime/cache.h"
 #include "runtime/env.h"
 #include "runtime/host/host_device.h"
@@ -19,14 +16,6 @@
 namespace tile {
 namespace detail {
 namespace {
-
-struct Counters {
-  std::atomic<uint64_t> traces{0}, compiles{0}, disk_hits{0};
-};
-Counters& counters() {
-  static Counters* c = new Counters;
-  return *c;
-}
 
 struct PolicyHolder {
   std::mutex mutex;
@@ -36,116 +25,6 @@ PolicyHolder& policy_holder() {
   static PolicyHolder* p = new PolicyHolder;
   return *p;
 }
-
-/// Turns "BM=128, causal=true" into "BM128_causal1": what fits in a symbol and still reads well in a profiler.
-std::string symbol_of(const KernelCore& core, const ConfigWords& config, const Hash128& hash) {
-  std::string out = core.name;
-  for (char& c : out)
-    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_') c = '_';
-  if (out.empty() || std::isdigit(static_cast<unsigned char>(out[0]))) out = "k_" + out;
-  for (size_t i = 0; i < core.fields.size() && i < config.size(); ++i) {
-    const ConfigField& f = core.fields[i];
-    std::string value = describe_config({f}, {config[i]}, "");
-    value = value.substr(value.find('=') + 1);
-    if (f.kind == FieldKind::boolean) {
-      if (config[i]) out += "_" + f.name;
-      continue;
-    }
-    for (char& c : value)
-      if (!std::isalnum(static_cast<unsigned char>(c))) c = c == '-' ? 'm' : '_';
-    if (out.size() < 160) out += "_" + f.name + value;
-  }
-  return out + "_" + hash.hex().substr(0, 8);
-}
-
-mlir::Type param_type(mlir::MLIRContext* ctx, const ParamInfo& p) {
-  mlir::Type element = ir_element_type(ctx, p.dtype);
-  if (p.kind == ParamInfo::pointer) return ir::PtrType::get(ctx, element);
-  if (p.kind == ParamInfo::view) return ir::ViewType::get(ctx, p.rank, element);
-  return element;
-}
-
-/// The promises of a specialisation word as argument attributes (encoding: kernel.h).
-void attach_promises(mlir::func::FuncOp func, unsigned i, const ParamInfo& p, uint64_t word) {
-  mlir::Builder b(func.getContext());
-  if (word == 0) return;
-  if (p.kind == ParamInfo::pointer) return func.setArgAttr(i, "tile.align", b.getI32IntegerAttr(16));
-  if (p.kind == ParamInfo::scalar) return func.setArgAttr(i, "tile.multiple_of", b.getI32IntegerAttr(16));
-  if (word & 1) func.setArgAttr(i, "tile.align", b.getI32IntegerAttr(16));
-  if (const auto unit = static_cast<int32_t>(word >> 1 & 15)) func.setArgAttr(i, "tile.unit_stride", b.getI32IntegerAttr(unit - 1));
-  llvm::SmallVector<int32_t, 4> strides, dims;
-  for (int d = 0; d < p.rank; ++d) {
-    const uint64_t bits = word >> (5 + 3 * d);
-    strides.push_back((bits & 3) == 2 ? 16 : (bits & 3) == 1 ? static_cast<int32_t>(16 / size_of(p.dtype)) : 1);
-    dims.push_back(bits & 4 ? 16 : 1);
-  }
-  func.setArgAttr(i, "tile.stride_multiple_of", b.getDenseI32ArrayAttr(strides));
-  func.setArgAttr(i, "tile.dim_multiple_of", b.getDenseI32ArrayAttr(dims));
-}
-
-}  // namespace
-
-// ---- tracing
-
-std::shared_ptr<TraceState> trace_kernel(const KernelCore& core, const ConfigWords& config, const Specialization& spec) {
-  ++counters().traces;
-  auto state = std::make_shared<TraceState>();
-  state->lease = std::make_unique<ContextLease>();
-  mlir::MLIRContext* ctx = state->lease->context();
-  mlir::OpBuilder b(ctx);
-  const auto where = mlir::FileLineColLoc::get(b.getStringAttr(core.loc.file_name()), core.loc.line(), core.loc.column());
-  state->module = mlir::ModuleOp::create(where);
-  b.setInsertionPointToEnd(state->module->getBody());
-  llvm::SmallVector<mlir::Type, 8> types;
-  for (const ParamInfo& p : core.params) types.push_back(param_type(ctx, p));
-  auto func = mlir::func::FuncOp::create(b, where, "kernel", b.getFunctionType(types, {}));
-  func->setAttr("tile.kernel", b.getUnitAttr());
-  for (size_t i = 0; i < core.params.size() && i < spec.size(); ++i) attach_promises(func, static_cast<unsigned>(i), core.params[i], spec[i]);
-  mlir::Block* entry = func.addEntryBlock();
-
-  std::vector<Diagnostic> diagnostics;
-  {
-    Tracer tracer(func, core.loc);
-    std::vector<Value> params;
-    for (size_t i = 0; i < core.params.size(); ++i) {
-      const ParamInfo& p = core.params[i];
-      params.push_back(tracer.add(entry->getArgument(static_cast<unsigned>(i)), p.dtype, core.loc,
-                                  p.kind == ParamInfo::pointer ? ValueKind::pointer : p.kind == ParamInfo::view ? ValueKind::view : ValueKind::number));
-    }
-    core.body(config.data(), params.data());
-    tracer.finish();
-    diagnostics = std::move(tracer.diagnostics);
-  }
-  const std::string described = describe_config(core.fields, config, ", ");
-  const std::string title = fmt::format("kernel '{}'{}", core.name, described.empty() ? "" : " {" + described + "}");
-  if (!diagnostics.empty()) {
-    state->error = {ErrorKind::user, fmt::format("{}: {} error{} while tracing", title, diagnostics.size(), diagnostics.size() == 1 ? "" : "s"), std::move(diagnostics)};
-    state->module = nullptr;
-    return state;
-  }
-  std::string complaint;
-  mlir::ScopedDiagnosticHandler collect(ctx, [&](mlir::Diagnostic& d) {
-    complaint += d.str() + "\n";
-    return mlir::success();
-  });
-  if (mlir::failed(mlir::verify(*state->module))) {
-    std::string text;
-    llvm::raw_string_ostream os(text);
-    state->module->print(os, mlir::OpPrintingFlags().assumeVerified());
-    state->error = {ErrorKind::internal, fmt::format("{}: the tracer made invalid IR: {}\n{}", title, complaint, text), {}};
-    state->module = nullptr;
-    return state;
-  }
-  state->hash = hash128(ir_key(func, state->lease->pooled(), state->operations));
-  state->symbol = symbol_of(core, config, state->hash);
-  func.setSymName(state->symbol);
-  state->ok = true;
-  return state;
-}
-
-// ---- compiling
-
-namespace {
 
 Result<const ir::Target*> target_by_name(const std::string& name) {
   static std::mutex mutex;
@@ -173,21 +52,28 @@ ir::CompileOptions compile_options(const KernelOptions& o, bool needs_ptx) {
 bool dump_sink(ir::StageSink& sink, const std::string& symbol) {
   const std::optional<std::string> stages = env_text(Env::dump);
   if (!stages) return false;
-  sink.wants = [list = "," + *stages + ","](const std::string& s) { return list == ",all," || list.find("," + s + ",") != std::string::npos; };
-  sink.take = [symbol](const std::string& s, const std::string& text) { fmt::print(stderr, "// ---- {}: {}\n{}\n", symbol, s, text); };
+  sink.wants = [list = "," + *stages + ","](const std::string& s) {
+    return list == ",all," || list.find("," + s + ",") != std::string::npos;
+  };
+  sink.take = [symbol](const std::string& s, const std::string& text) {
+    fmt::print(stderr, "// ---- {}: {}\n{}\n", symbol, s, text);
+  };
   return true;
 }
 
 }  // namespace
 
-Result<KernelBinary> compile_trace(TraceState& trace, const KernelCore& core, const ConfigWords& config, const std::string& target, bool needs_ptx,
-                                   const KernelOptions& options, ir::StageSink* sink) {
+Result<KernelBinary> compile_trace(TraceState& trace, const KernelCore& core, const ConfigWords& config,
+                                   const std::string& target, bool needs_ptx, const KernelOptions& options,
+                                   ir::StageSink* sink) {
   Result<const ir::Target*> t = target_by_name(target);
   if (!t) return t.error();
   ir::CompileOptions c = compile_options(options, needs_ptx);
   ir::StageSink dump;
-  if (sink) c.stages = sink;
-  else if (dump_sink(dump, trace.symbol)) c.stages = &dump;
+  if (sink)
+    c.stages = sink;
+  else if (dump_sink(dump, trace.symbol))
+    c.stages = &dump;
   if (env_flag(Env::remarks)) c.onRemark = [](const Diagnostic& d) { fmt::print(stderr, "{}", d.to_string()); };
   ++counters().compiles;
   Result<KernelBinary> r = ir::compileKernel(*trace.module, **t, c);
@@ -195,15 +81,20 @@ Result<KernelBinary> compile_trace(TraceState& trace, const KernelCore& core, co
   if (r) return r;
   Error e = r.error();
   const std::string described = describe_config(core.fields, config, ", ");
-  e.message = fmt::format("kernel '{}'{} for {}: {}", core.name, described.empty() ? "" : " {" + described + "}", target, e.message);
+  e.message = fmt::format("kernel '{}'{} for {}: {}", core.name, described.empty() ? "" : " {" + described + "}",
+                          target, e.message);
   return e;
 }
 
-Result<KernelBinary> build_binary(const KernelCore& core, const ConfigWords& config, const Specialization& spec, const std::string& target, bool needs_ptx,
-                                  const KernelOptions& options, const std::string& why, bool& from_disk) {
+Result<KernelBinary> build_binary(const KernelCore& core, const ConfigWords& config, const Specialization& spec,
+                                  const std::string& target, bool needs_ptx, const KernelOptions& options,
+                                  const std::string& why, bool& from_disk) {
   from_disk = false;
   if (config.size() != core.fields.size())
-    return Error{ErrorKind::user, fmt::format("kernel '{}' has {} configuration fields, found {} words", core.name, core.fields.size(), config.size()), {}};
+    return Error{ErrorKind::user,
+                 fmt::format("kernel '{}' has {} configuration fields, found {} words", core.name, core.fields.size(),
+                             config.size()),
+                 {}};
   std::shared_ptr<TraceState> trace = trace_kernel(core, config, spec);
   if (!trace->ok) return trace->error;
   Result<const ir::Target*> t = target_by_name(target);
@@ -216,27 +107,33 @@ Result<KernelBinary> build_binary(const KernelCore& core, const ConfigWords& con
                           .add((*t)->cpu)
                           .add((*t)->features)
                           .add(ir::compilerFingerprint(**t, compile_options(options, needs_ptx)))
-                          .add(fmt::format("{} {} {} {} {} {}", options.fast_math, options.line_info, options.num_warps, options.stages, needs_ptx, options.ptxas))
+                          .add(fmt::format("{} {} {} {} {} {}", options.fast_math, options.line_info, options.num_warps,
+                                           options.stages, needs_ptx, options.ptxas))
                           .finish();
   // A dump asks to see the compiler work.
+  DiskCache& disk = policy.disk ? *policy.disk : DiskCache::standard();
   const bool use_disk = policy.use_disk && !env_text(Env::dump);
   if (use_disk) {
-    if (std::optional<KernelBinary> hit = DiskCache::standard().load_kernel(key)) {
+    if (std::optional<KernelBinary> hit = disk.load_kernel(key)) {
       ++counters().disk_hits;
       from_disk = true;
       return std::move(*hit);
     }
   }
   if (policy.on_miss == JitPolicy::OnMiss::fail)
-    return Error{ErrorKind::device, fmt::format("kernel '{}' is not compiled for {} and the policy forbids compiling now ({})", core.name, target, why), {}};
+    return Error{ErrorKind::device,
+                 fmt::format("kernel '{}' is not compiled for {} and the policy forbids compiling now ({})", core.name,
+                             target, why),
+                 {}};
   if (policy.on_compile) policy.on_compile(fmt::format("{} for {}: {}", trace->symbol, target, why));
   Result<KernelBinary> binary = compile_trace(*trace, core, config, target, needs_ptx, options, nullptr);
-  if (binary && use_disk) DiskCache::standard().store_kernel(key, *binary);
+  if (binary && use_disk) disk.store_kernel(key, *binary);
   return binary;
 }
 
 bool LoadedKernel::is(const Device* d, std::span<const uint64_t> c, std::span<const uint64_t> s) const {
-  return device.get() == d && std::equal(c.begin(), c.end(), config.begin(), config.end()) && std::equal(s.begin(), s.end(), specialization.begin(), specialization.end());
+  return device.get() == d && std::equal(c.begin(), c.end(), config.begin(), config.end()) &&
+         std::equal(s.begin(), s.end(), specialization.begin(), specialization.end());
 }
 
 namespace {
@@ -247,9 +144,13 @@ void load_now(LoadedKernel& k, const KernelCore& core) {
   const auto start = std::chrono::steady_clock::now();
   auto fail = [&](Error e) { k.error = std::make_shared<const Error>(std::move(e)); };
   const DeviceProperties& p = k.device->properties();
-  if (p.target.empty()) return fail({ErrorKind::device, fmt::format("device {} ({}) has no target of ours", k.device->name(), p.model), {}});
-  const std::string why = fmt::format("device {}, arguments {}", k.device->name(), describe_specialization(core.params, k.specialization));
-  Result<KernelBinary> binary = build_binary(core, k.config, k.specialization, p.target, p.needs_ptx, k.options, why, k.from_disk);
+  if (p.target.empty())
+    return fail(
+        {ErrorKind::device, fmt::format("device {} ({}) has no target of ours", k.device->name(), p.model), {}});
+  const std::string why =
+      fmt::format("device {}, arguments {}", k.device->name(), describe_specialization(core.params, k.specialization));
+  Result<KernelBinary> binary =
+      build_binary(core, k.config, k.specialization, p.target, p.needs_ptx, k.options, why, k.from_disk);
   if (!binary) return fail(binary.error());
   Result<std::shared_ptr<Module>> module = k.device->load(*binary);
   if (!module) return fail(module.error());
@@ -258,7 +159,8 @@ void load_now(LoadedKernel& k, const KernelCore& core) {
 }
 
 /// Finds or makes the entry; an entry that failed for a reason that may pass (device, policy) is not kept.
-std::shared_ptr<LoadedKernel> find_or_build(KernelCore& core, const std::shared_ptr<Device>& device, std::span<const uint64_t> config, std::span<const uint64_t> spec) {
+std::shared_ptr<LoadedKernel> find_or_build(KernelCore& core, const std::shared_ptr<Device>& device,
+                                            std::span<const uint64_t> config, std::span<const uint64_t> spec) {
   std::shared_ptr<LoadedKernel> entry;
   {
     std::shared_lock lock(core.mutex);
@@ -325,7 +227,8 @@ std::string Traced::text(bool locations) const {
 
 // ---- AnyKernel
 
-AnyKernel::AnyKernel(std::string name, SrcLoc loc, std::vector<ConfigField> fields, std::vector<ParamInfo> params, Body body)
+AnyKernel::AnyKernel(std::string name, SrcLoc loc, std::vector<ConfigField> fields, std::vector<ParamInfo> params,
+                     Body body)
     : core_(std::make_shared<detail::KernelCore>()) {
   core_->name = std::move(name);
   core_->loc = loc;
@@ -359,12 +262,14 @@ Traced AnyKernel::trace(const ConfigWords& config, const Specialization& spec) c
 
 std::string AnyKernel::symbol(const ConfigWords& config) const { return trace(config).symbol(); }
 
-Result<KernelBinary> AnyKernel::compile_for(const std::string& target, const ConfigWords& config, const Specialization& spec, const KernelOptions& options) const {
+Result<KernelBinary> AnyKernel::compile_for(const std::string& target, const ConfigWords& config,
+                                            const Specialization& spec, const KernelOptions& options) const {
   bool from_disk = false;
   return detail::build_binary(*core_, config, spec, target, false, options, "target " + target, from_disk);
 }
 
-Result<AnyCompiled> AnyKernel::compile(const std::shared_ptr<Device>& device, const ConfigWords& config, const Specialization& spec, const KernelOptions& options) const {
+Result<AnyCompiled> AnyKernel::compile(const std::shared_ptr<Device>& device, const ConfigWords& config,
+                                       const Specialization& spec, const KernelOptions& options) const {
   if (!device) return Error{ErrorKind::user, fmt::format("kernel '{}': no device given", name()), {}};
   AnyKernel with = *this;
   if (!(options == core_->options)) with.set_options(options);
@@ -378,7 +283,8 @@ Result<AnyCompiled> AnyKernel::compile(const std::shared_ptr<Device>& device, co
   return c;
 }
 
-Status AnyKernel::launch(Stream& stream, std::span<const uint64_t> config, std::span<const uint64_t> spec, const Grid& grid, std::span<const uint64_t> slots) const {
+Status AnyKernel::launch(Stream& stream, std::span<const uint64_t> config, std::span<const uint64_t> spec,
+                         const Grid& grid, std::span<const uint64_t> slots) const {
   detail::KernelCore& core = *core_;
   Device& device = stream.device();
   const detail::LoadedKernel* k = core.last.load(std::memory_order_acquire);
@@ -418,7 +324,8 @@ Result<std::string> AnyCompiled::ir(const std::string& stage) const {
   std::shared_ptr<detail::TraceState> trace = detail::trace_kernel(*kernel_, loaded_->config, loaded_->specialization);
   if (!trace->ok) return trace->error;
   const DeviceProperties& p = loaded_->device->properties();
-  Result<KernelBinary> binary = detail::compile_trace(*trace, *kernel_, loaded_->config, p.target, p.needs_ptx, loaded_->options, &sink);
+  Result<KernelBinary> binary =
+      detail::compile_trace(*trace, *kernel_, loaded_->config, p.target, p.needs_ptx, loaded_->options, &sink);
   if (!binary) return binary.error();
   if (out.empty()) {
     std::string known;
@@ -428,16 +335,22 @@ Result<std::string> AnyCompiled::ir(const std::string& stage) const {
   return out;
 }
 
-Status AnyCompiled::launch_slots(Stream& stream, const Grid& grid, std::span<const uint64_t> slots, std::span<const uint64_t> found) const {
+Status AnyCompiled::launch_slots(Stream& stream, const Grid& grid, std::span<const uint64_t> slots,
+                                 std::span<const uint64_t> found) const {
   if (&stream.device() != loaded_->device.get())
-    return Error{ErrorKind::user, fmt::format("{} was compiled for device {}, the stream belongs to {}", symbol(), loaded_->device->name(), stream.device().name()), {}};
+    return Error{ErrorKind::user,
+                 fmt::format("{} was compiled for device {}, the stream belongs to {}", symbol(),
+                             loaded_->device->name(), stream.device().name()),
+                 {}};
   for (size_t i = 0; i < found.size(); ++i)
     if (!detail::keeps_promise(kernel_->params[i], loaded_->specialization[i], found[i]))
-      return Error{ErrorKind::user,
-                   fmt::format("{}: argument {} does not keep what this code was specialised to: needs {}, found {}", symbol(), i,
-                               detail::describe_specialization({kernel_->params[i]}, std::span(&loaded_->specialization[i], 1)),
-                               detail::describe_specialization({kernel_->params[i]}, found.subspan(i, 1))),
-                   {}};
+      return Error{
+          ErrorKind::user,
+          fmt::format("{}: argument {} does not keep what this code was specialised to: needs {}, found {}", symbol(),
+                      i,
+                      detail::describe_specialization({kernel_->params[i]}, std::span(&loaded_->specialization[i], 1)),
+                      detail::describe_specialization({kernel_->params[i]}, found.subspan(i, 1))),
+          {}};
   return stream.launch(*loaded_->module, grid, slots.data(), slots.size());
 }
 

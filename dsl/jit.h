@@ -14,6 +14,8 @@
 
 namespace tile {
 
+class DiskCache;
+
 /// One field of a kernel's configuration struct.
 struct ConfigField {
   std::string name;
@@ -24,8 +26,8 @@ struct ConfigField {
 /// A configuration, one word per field, in order.
 using ConfigWords = std::vector<uint64_t>;
 
-/// What the compiled code may take for granted about the arguments of a launch, one word per parameter, found by looking
-/// at them (see kernel.h). All zero: nothing, always right.
+/// What the compiled code may take for granted about the arguments of a launch, one word per parameter, found by
+/// looking at them (see kernel.h). All zero: nothing, always right.
 using Specialization = std::vector<uint64_t>;
 
 struct KernelOptions {
@@ -39,9 +41,15 @@ struct KernelOptions {
 
 /// What happens around compiling, process-wide. Environment variables give the defaults (runtime/env.def).
 struct JitPolicy {
-  enum class OnMiss : uint8_t { compile, fail } on_miss = OnMiss::compile;  ///< fail: launch only what is already loaded or on disk
+  enum class OnMiss : uint8_t {
+    compile,
+    fail
+  } on_miss = OnMiss::compile;  ///< fail: launch only what is already loaded or on disk
   bool use_disk = true;
-  std::function<void(const std::string&)> on_compile{};  ///< told what is built and why: kernel, config, device, specialisation
+  std::shared_ptr<DiskCache>
+      disk{};  ///< a cache of one's own (directory, mode, size: runtime/cache.h); null: the process's
+  std::function<void(const std::string&)>
+      on_compile{};  ///< told what is built and why: kernel, config, device, specialisation
 };
 void set_jit_policy(JitPolicy);
 JitPolicy jit_policy();
@@ -84,14 +92,15 @@ class AnyCompiled {
   const Resources& resources() const { return info().resources; }
   const std::string& symbol() const { return info().entry; }
   const Specialization& specialization() const;
-  bool from_disk() const;  ///< found in the disk cache
+  bool from_disk() const;     ///< found in the disk cache
   double compile_ms() const;  ///< tracing and compiling (or reading from disk) and loading
   Device& device() const;
   const std::shared_ptr<Module>& module() const;
   /// The IR after a stage ("traced", "tile", "layout", ... "ptx"): compiles once more and listens in.
   Result<std::string> ir(const std::string& stage) const;
   Result<std::string> ptx() const { return ir("ptx"); }
-  Status launch_slots(Stream& stream, const Grid& grid, std::span<const uint64_t> slots, std::span<const uint64_t> found) const;
+  Status launch_slots(Stream& stream, const Grid& grid, std::span<const uint64_t> slots,
+                      std::span<const uint64_t> found) const;
 
  private:
   friend class AnyKernel;
@@ -109,8 +118,8 @@ class AnyKernel {
   const std::vector<ConfigField>& fields() const;
   const std::vector<ParamInfo>& params() const;
   ConfigWords default_config() const;
-  /// Changes fields of `config` from texts "BM=64", "causal=false", "dtype=bf16". Unknown fields and bad values are user
-  /// errors that name the field, what it takes and the nearest spelling.
+  /// Changes fields of `config` from texts "BM=64", "causal=false", "dtype=bf16". Unknown fields and bad values are
+  /// user errors that name the field, what it takes and the nearest spelling.
   Result<ConfigWords> parse_config(std::span<const std::string> assignments, ConfigWords config) const;
   /// "BM=128, causal=true".
   std::string describe_config(const ConfigWords&) const;

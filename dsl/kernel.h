@@ -25,8 +25,8 @@ template <class T>
 struct Exact {
   T value;
   template <class U>
-    requires(std::is_arithmetic_v<T> ? std::is_arithmetic_v<U> && requires(U u) { T{u}; } : std::same_as<U, T>)
-  Exact(U u) : value{u} {}
+  requires(std::is_arithmetic_v<T> ? std::is_arithmetic_v<U>&& requires(U u) { T{u}; } : std::same_as<U, T>) Exact(U u)
+      : value{u} {}
   operator T() const { return value; }
 };
 
@@ -35,8 +35,8 @@ struct NoConfig {};
 
 namespace detail {
 
-// What each kind of parameter is on the host: its argument type, its slots (runtime/abi.h) and what may be promised to the
-// compiler about one argument, packed into a word:
+// What each kind of parameter is on the host: its argument type, its slots (runtime/abi.h) and what may be promised to
+// the compiler about one argument, packed into a word:
 //   pointer  bit 0: 16-byte aligned
 //   scalar   bit 0: integer multiple of 16
 //   view     bit 0: base 16-byte aligned; bits 1-4: 1 + the last dim with stride 1 (0: none);
@@ -48,7 +48,8 @@ inline ParamInfo param_info(ParamInfo::Kind kind, DType dtype, uint8_t rank) {
 }
 template <class P>
 struct Param {
-  static_assert(kAlwaysFalse<P>, "a kernel parameter is a Ptr<T>, a Tensor<T, R> or a scalar (I32, F32, ...), taken by value");
+  static_assert(kAlwaysFalse<P>,
+                "a kernel parameter is a Ptr<T>, a Tensor<T, R> or a scalar (I32, F32, ...), taken by value");
   using Host = int;
   static ParamInfo info() { return {}; }
   static constexpr size_t kSlots = 1;
@@ -79,15 +80,22 @@ struct Param<Scalar<T>> {
   static constexpr size_t kSlots = 1;
   static ParamInfo info() { return param_info(ParamInfo::scalar, dtype_of<T>(), 0); }
   static void pack(const Host& s, uint64_t* slots) {
-    if constexpr (std::is_integral_v<T>) slots[0] = static_cast<uint64_t>(static_cast<int64_t>(s.value));  // extended
-    else if constexpr (sizeof(T) == 8) slots[0] = std::bit_cast<uint64_t>(s.value);
-    else if constexpr (sizeof(T) == 4) slots[0] = std::bit_cast<uint32_t>(s.value);
-    else if constexpr (sizeof(T) == 2) slots[0] = std::bit_cast<uint16_t>(s.value);
-    else slots[0] = std::bit_cast<uint8_t>(s.value);
+    if constexpr (std::is_integral_v<T>)
+      slots[0] = static_cast<uint64_t>(static_cast<int64_t>(s.value));  // extended
+    else if constexpr (sizeof(T) == 8)
+      slots[0] = std::bit_cast<uint64_t>(s.value);
+    else if constexpr (sizeof(T) == 4)
+      slots[0] = std::bit_cast<uint32_t>(s.value);
+    else if constexpr (sizeof(T) == 2)
+      slots[0] = std::bit_cast<uint16_t>(s.value);
+    else
+      slots[0] = std::bit_cast<uint8_t>(s.value);
   }
   static uint64_t promise(const Host& s) {
-    if constexpr (std::is_integral_v<T> && sizeof(T) >= 4) return (s.value & 15) == 0;
-    else return 0;
+    if constexpr (std::is_integral_v<T> && sizeof(T) >= 4)
+      return (s.value & 15) == 0;
+    else
+      return 0;
   }
 };
 
@@ -98,7 +106,8 @@ struct Param<Tensor<T, R>> {
   static ParamInfo info() { return param_info(ParamInfo::view, dtype_of<T>(), R); }
   static void pack(const Host& v, uint64_t* slots) {
     slots[0] = reinterpret_cast<uintptr_t>(v.data);
-    for (int d = 0; d < R; ++d) slots[1 + d] = static_cast<uint64_t>(v.shape[d]), slots[1 + R + d] = static_cast<uint64_t>(v.strides[d]);
+    for (int d = 0; d < R; ++d)
+      slots[1 + d] = static_cast<uint64_t>(v.shape[d]), slots[1 + R + d] = static_cast<uint64_t>(v.strides[d]);
   }
   static uint64_t promise(const Host& v) {
     constexpr int64_t kBytes16 = 16 / static_cast<int64_t>(size_of(dtype_of<T>()));  // elements in 16 bytes
@@ -147,7 +156,8 @@ class Kernel : public AnyKernel {
   using Config = Cfg;
   using GridFunction = std::function<Grid(const Cfg&, const HostArg<P>&...)>;
 
-  Kernel(std::string name, SrcLoc loc, Body body) : AnyKernel(std::move(name), loc, describe_fields(), {detail::Param<P>::info()...}, std::move(body)) {}
+  Kernel(std::string name, SrcLoc loc, Body body)
+      : AnyKernel(std::move(name), loc, describe_fields(), {detail::Param<P>::info()...}, std::move(body)) {}
 
   /// How many programs to run, from the configuration and the launch arguments: what operator() uses.
   template <class F>
@@ -181,8 +191,7 @@ class Kernel : public AnyKernel {
   }
   /// For arguments as well aligned and divisible as these.
   Result<Compiled<P...>> compile(const std::shared_ptr<Device>& device, const Cfg& config, HostArg<P>... like) const
-    requires(sizeof...(P) > 0)
-  {
+      requires(sizeof...(P) > 0) {
     return typed(AnyKernel::compile(device, words(config), {detail::Param<P>::promise(like)...}, options()));
   }
 
@@ -206,7 +215,10 @@ class Kernel : public AnyKernel {
     if (Status s = try_call(stream, default_cfg(), args...); !s) throw Exception(s.error());
   }
   Status try_call(Stream& stream, const Cfg& config, HostArg<P>... args) const {
-    if (!grid_) return Error{ErrorKind::user, "kernel '" + name() + "' has no grid function: add .grid(...) or launch with an explicit Grid", {}};
+    if (!grid_)
+      return Error{ErrorKind::user,
+                   "kernel '" + name() + "' has no grid function: add .grid(...) or launch with an explicit Grid",
+                   {}};
     return try_launch(stream, config, grid_(config, args...), args...);
   }
 
@@ -229,7 +241,8 @@ class Kernel : public AnyKernel {
           std::string(detail::field_name<Cfg, I>()),
           detail::field_kind<std::remove_cv_t<std::remove_pointer_t<std::tuple_element_t<I, decltype(pointers)>>>>(),
           static_cast<uint8_t>(sizeof(*std::get<I>(pointers))), detail::field_to_word(*std::get<I>(pointers))}...};
-    }(std::make_index_sequence<detail::kFields<Cfg>>{});
+    }
+    (std::make_index_sequence<detail::kFields<Cfg>>{});
   }
   GridFunction grid_;
   std::vector<Cfg> space_;
@@ -241,9 +254,12 @@ Kernel<Cfg, P...> make_kernel(std::string name, F f, SrcLoc loc, bool) {
   auto body = [f = std::move(f), loc](const uint64_t* config, const Value* params) {
     [&]<size_t... I>(std::index_sequence<I...>) {
       // Parameters are built in place: each is its own variable, declared at the kernel.
-      if constexpr (std::is_invocable_v<const F&, const Cfg&, P...>) f(config_from_words<Cfg>(config), P(ParamValue{params[I], loc})...);
-      else f(P(ParamValue{params[I], loc})...);
-    }(std::index_sequence_for<P...>{});
+      if constexpr (std::is_invocable_v<const F&, const Cfg&, P...>)
+        f(config_from_words<Cfg>(config), P(ParamValue{params[I], loc})...);
+      else
+        f(P(ParamValue{params[I], loc})...);
+    }
+    (std::index_sequence_for<P...>{});
   };
   return Kernel<Cfg, P...>(std::move(name), loc, std::move(body));
 }
@@ -251,15 +267,19 @@ template <class F, class... A>
 struct Deduce;
 template <class F>
 struct Deduce<F> {
-  static Kernel<NoConfig> make(std::string n, F f, SrcLoc l) { return make_kernel<F, NoConfig>(std::move(n), std::move(f), l, true); }
+  static Kernel<NoConfig> make(std::string n, F f, SrcLoc l) {
+    return make_kernel<F, NoConfig>(std::move(n), std::move(f), l, true);
+  }
 };
 template <class F, class First, class... Rest>
 struct Deduce<F, First, Rest...> {
   using Plain = std::remove_cvref_t<First>;
   static constexpr bool kHasConfig = !kIsParam<Plain> && std::is_class_v<Plain> && std::is_aggregate_v<Plain>;
   static auto make(std::string n, F f, SrcLoc l) {
-    if constexpr (kHasConfig) return make_kernel<F, Plain, Rest...>(std::move(n), std::move(f), l, true);
-    else return make_kernel<F, NoConfig, First, Rest...>(std::move(n), std::move(f), l, true);
+    if constexpr (kHasConfig)
+      return make_kernel<F, Plain, Rest...>(std::move(n), std::move(f), l, true);
+    else
+      return make_kernel<F, NoConfig, First, Rest...>(std::move(n), std::move(f), l, true);
   }
 };
 template <class F, class M>
@@ -274,8 +294,10 @@ struct Callable<F, void (*)(A...)> : Deduce<F, A...> {};
 /// aggregate of trace-time constants. `name` is part of symbols, caches and messages.
 template <class F>
 auto kernel(std::string name, F f, SrcLoc loc = SrcLoc::current()) {
-  if constexpr (std::is_pointer_v<F>) return detail::Callable<F, F>::make(std::move(name), f, loc);
-  else return detail::Callable<F, decltype(&F::operator())>::make(std::move(name), std::move(f), loc);
+  if constexpr (std::is_pointer_v<F>)
+    return detail::Callable<F, F>::make(std::move(name), f, loc);
+  else
+    return detail::Callable<F, decltype(&F::operator())>::make(std::move(name), std::move(f), loc);
 }
 
 }  // namespace tile

@@ -29,8 +29,8 @@ inline Tile& update(Tile& x, Op op, const Expr& y) {
 #define TILE_UNARY(name, ...) \
   inline Tile name(Expr x) { return detail::apply(detail::Op::name, x); }
 #define TILE_PREDICATE TILE_UNARY
-#define TILE_BINARY_OPERATOR(name, symbol, ...)                                                   \
-  inline Tile operator symbol(Expr x, Expr y) { return detail::apply(detail::Op::name, x, y); }   \
+#define TILE_BINARY_OPERATOR(name, symbol, ...)                                                 \
+  inline Tile operator symbol(Expr x, Expr y) { return detail::apply(detail::Op::name, x, y); } \
   inline Tile& operator symbol##=(Tile& x, Expr y) { return detail::update(x, detail::Op::name, y); }
 #define TILE_BINARY(name, ...) \
   inline Tile name(Expr x, Expr y) { return detail::apply(detail::Op::name, x, y); }
@@ -40,9 +40,11 @@ inline Tile& update(Tile& x, Op op, const Expr& y) {
   inline Tile name(Expr x, Expr y, Expr z) { return detail::apply(detail::Op::name, x, y, z); }
 #include "dsl/elementwise.def"
 
-/// Closer than the built-in ! of a bool, which a Tile could (to give its error) become. As an operator on a reference it
-/// cannot learn the user's line: it points at where x was computed.
-inline Tile operator!(const Tile& x) { return detail::apply(detail::Op::logical_not, Expr(x, detail::origin(detail::slot_of(x)))); }
+/// Closer than the built-in ! of a bool, which a Tile could (to give its error) become. As an operator on a reference
+/// it cannot learn the user's line: it points at where x was computed.
+inline Tile operator!(const Tile& x) {
+  return detail::apply(detail::Op::logical_not, Expr(x, detail::origin(detail::slot_of(x))));
+}
 
 // The same names on plain C++ numbers stay plain numbers: config arithmetic must not become part of the kernel.
 template <std::integral A, std::integral B>
@@ -59,19 +61,29 @@ constexpr std::common_type_t<A, B> min(A a, B b) {
 }
 
 /// Element by element: a where the condition holds, else b.
-inline Tile where(Expr condition, Expr a, Expr b) { return detail::make_tile(detail::select(condition, a, b), condition.loc); }
+inline Tile where(Expr condition, Expr a, Expr b) {
+  return detail::make_tile(detail::select(condition, a, b), condition.loc);
+}
 /// The same values as elements of another type. Float to integer truncates (out of range: undefined), to i1 tests != 0.
 inline Tile cast(Expr x, DType to) { return detail::make_tile(detail::convert(x, to), x.loc); }
 /// The same bits read as another type of equal size.
 inline Tile bitcast(Expr x, DType to) { return detail::make_tile(detail::reinterpret(x, to), x.loc); }
 
 /// Index of this program, and the number of programs, along an axis (0, 1, 2) of the grid. i32.
-inline Tile program_id(int axis, SrcLoc loc = SrcLoc::current()) { return detail::make_tile(detail::program_id(axis, loc), loc); }
-inline Tile num_programs(int axis, SrcLoc loc = SrcLoc::current()) { return detail::make_tile(detail::num_programs(axis, loc), loc); }
+inline Tile program_id(int axis, SrcLoc loc = SrcLoc::current()) {
+  return detail::make_tile(detail::program_id(axis, loc), loc);
+}
+inline Tile num_programs(int axis, SrcLoc loc = SrcLoc::current()) {
+  return detail::make_tile(detail::num_programs(axis, loc), loc);
+}
 /// low, low + 1, ... high - 1 as a rank-1 i32 tile; both known while tracing.
-inline Tile arange(int64_t low, int64_t high, SrcLoc loc = SrcLoc::current()) { return detail::make_tile(detail::arange(low, high, loc), loc); }
+inline Tile arange(int64_t low, int64_t high, SrcLoc loc = SrcLoc::current()) {
+  return detail::make_tile(detail::arange(low, high, loc), loc);
+}
 /// A tile with one value everywhere.
-inline Tile full(Shape shape, Expr value, DType dtype) { return detail::make_tile(detail::full(shape, value, dtype), value.loc); }
+inline Tile full(Shape shape, Expr value, DType dtype) {
+  return detail::make_tile(detail::full(shape, value, dtype), value.loc);
+}
 inline Tile zeros(Shape shape, DType dtype, SrcLoc loc = SrcLoc::current()) { return full(shape, Expr(0, loc), dtype); }
 inline Tile ones(Shape shape, DType dtype, SrcLoc loc = SrcLoc::current()) { return full(shape, Expr(1, loc), dtype); }
 inline Tile zeros_like(Expr x) {
@@ -85,7 +97,8 @@ inline Tile clamp(Expr x, Expr low, Expr high) { return min(Expr(max(x, low), x.
 inline Tile sigmoid(Expr x) {
   const SrcLoc at = x.loc;
   Tile e = exp2(Expr(detail::apply(detail::Op::mul, x, Expr(-1.4426950408889634, at)), at));
-  return detail::apply(detail::Op::div, Expr(1.0, at), Expr(detail::apply(detail::Op::add, Expr(e, at), Expr(1.0, at)), at));
+  return detail::apply(detail::Op::div, Expr(1.0, at),
+                       Expr(detail::apply(detail::Op::add, Expr(e, at), Expr(1.0, at)), at));
 }
 /// x * sigmoid(x).
 inline Tile silu(Expr x) { return detail::apply(detail::Op::mul, x, Expr(sigmoid(x), x.loc)); }

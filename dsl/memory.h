@@ -16,9 +16,10 @@ struct BoxStore {
   Cache cache = Cache::none;
 };
 
-/// Kernel parameter: a tensor in global memory, R dims of elements T (const T for inputs): pointer, shape and strides as
-/// one value. A box is named by the coordinates of its first element and its shape; index arithmetic is 64-bit inside.
-/// Elements outside the tensor (also at negative coordinates) are not touched: loads read `pad`, stores skip them.
+/// Kernel parameter: a tensor in global memory, R dims of elements T (const T for inputs): pointer, shape and strides
+/// as one value. A box is named by the coordinates of its first element and its shape; index arithmetic is 64-bit
+/// inside. Elements outside the tensor (also at negative coordinates) are not touched: loads read `pad`, stores skip
+/// them.
 template <class T, int R>
 class Tensor {
   static_assert(R >= 1 && R <= Shape::kMaxRank, "a Tensor has 1 to 8 dims");
@@ -30,21 +31,33 @@ class Tensor {
   Tensor(const Tensor&) = default;
   Tensor& operator=(const Tensor&) = delete;  // not a variable: a loop could not carry it
 
-  /// Box of `shape` at `offsets` (one per dim). A shape of lower rank means extent 1 in the leading dims, which are dropped.
+  /// Box of `shape` at `offsets` (one per dim). A shape of lower rank means extent 1 in the leading dims, which are
+  /// dropped.
   Tile load(std::array<Expr, R> offsets, Shape shape, BoxLoad options = {}, SrcLoc loc = SrcLoc::current()) const {
-    return detail::make_tile(detail::load_box(view_, operands(offsets).data(), R, shape, options.pad, options.cache, loc), loc);
+    return detail::make_tile(
+        detail::load_box(view_, operands(offsets).data(), R, shape, options.pad, options.cache, loc), loc);
   }
   /// One element as a scalar.
-  Tile load(std::array<Expr, R> offsets, SrcLoc loc = SrcLoc::current()) const { return load(offsets, Shape{}, {}, loc); }
-  /// Writes the box that starts at `offsets` and has the value's shape. The value must already be of type T (or narrower).
+  Tile load(std::array<Expr, R> offsets, SrcLoc loc = SrcLoc::current()) const {
+    return load(offsets, Shape{}, {}, loc);
+  }
+  /// Writes the box that starts at `offsets` and has the value's shape. The value must already be of type T (or
+  /// narrower).
   void store(std::array<Expr, R> offsets, Expr value, BoxStore options = {}, SrcLoc loc = SrcLoc::current()) const {
-    static_assert(!std::is_const_v<T>, "store through a Tensor<const T, R>: declare the kernel parameter as Tensor<T, R>");
+    static_assert(!std::is_const_v<T>,
+                  "store through a Tensor<const T, R>: declare the kernel parameter as Tensor<T, R>");
     detail::store_box(view_, operands(offsets).data(), R, value, options.cache, loc);
   }
   /// Size of a dim as i32 (what loops count with) or i64; distance in elements between neighbours along a dim, i64.
-  Tile dim(int i, SrcLoc loc = SrcLoc::current()) const { return detail::make_tile(detail::view_dim(view_, i, i32, loc), loc); }
-  Tile dim64(int i, SrcLoc loc = SrcLoc::current()) const { return detail::make_tile(detail::view_dim(view_, i, i64, loc), loc); }
-  Tile stride(int i, SrcLoc loc = SrcLoc::current()) const { return detail::make_tile(detail::view_stride(view_, i, loc), loc); }
+  Tile dim(int i, SrcLoc loc = SrcLoc::current()) const {
+    return detail::make_tile(detail::view_dim(view_, i, i32, loc), loc);
+  }
+  Tile dim64(int i, SrcLoc loc = SrcLoc::current()) const {
+    return detail::make_tile(detail::view_dim(view_, i, i64, loc), loc);
+  }
+  Tile stride(int i, SrcLoc loc = SrcLoc::current()) const {
+    return detail::make_tile(detail::view_stride(view_, i, loc), loc);
+  }
   /// Address of element 0.
   Tile ptr(SrcLoc loc = SrcLoc::current()) const { return detail::make_tile(detail::view_pointer(view_, loc), loc); }
 
@@ -62,10 +75,12 @@ template <class T, size_t R>
 Tensor<T, int(R)> make_view(Expr pointer, const Expr (&dims)[R], const Expr (&strides)[R]) {
   detail::Operand d[R], s[R];
   for (size_t i = 0; i < R; ++i) d[i] = dims[i], s[i] = strides[i];
-  return Tensor<T, int(R)>(detail::ParamValue{detail::make_view(pointer, dtype_of<T>(), d, s, int(R), pointer.loc), pointer.loc});
+  return Tensor<T, int(R)>(
+      detail::ParamValue{detail::make_view(pointer, dtype_of<T>(), d, s, int(R), pointer.loc), pointer.loc});
 }
 template <class T, size_t R>
-Tensor<T, int(R)> make_view(const Ptr<T>& pointer, const Expr (&dims)[R], const Expr (&strides)[R], SrcLoc loc = SrcLoc::current()) {
+Tensor<T, int(R)> make_view(const Ptr<T>& pointer, const Expr (&dims)[R], const Expr (&strides)[R],
+                            SrcLoc loc = SrcLoc::current()) {
   return make_view<T, R>(Expr(pointer, loc), dims, strides);
 }
 
@@ -92,13 +107,27 @@ struct AtomicOptions {
   Order order = Order::acq_rel;
   Scope scope = Scope::gpu;
 };
-inline Tile atomic_add(Expr p, Expr v, AtomicOptions o = {}) { return detail::make_tile(detail::atomic_rmw(detail::Rmw::add, p, v, o.mask, o.order, o.scope), p.loc); }
-inline Tile atomic_max(Expr p, Expr v, AtomicOptions o = {}) { return detail::make_tile(detail::atomic_rmw(detail::Rmw::max, p, v, o.mask, o.order, o.scope), p.loc); }
-inline Tile atomic_min(Expr p, Expr v, AtomicOptions o = {}) { return detail::make_tile(detail::atomic_rmw(detail::Rmw::min, p, v, o.mask, o.order, o.scope), p.loc); }
-inline Tile atomic_and(Expr p, Expr v, AtomicOptions o = {}) { return detail::make_tile(detail::atomic_rmw(detail::Rmw::bit_and, p, v, o.mask, o.order, o.scope), p.loc); }
-inline Tile atomic_or(Expr p, Expr v, AtomicOptions o = {}) { return detail::make_tile(detail::atomic_rmw(detail::Rmw::bit_or, p, v, o.mask, o.order, o.scope), p.loc); }
-inline Tile atomic_xor(Expr p, Expr v, AtomicOptions o = {}) { return detail::make_tile(detail::atomic_rmw(detail::Rmw::bit_xor, p, v, o.mask, o.order, o.scope), p.loc); }
-inline Tile atomic_exchange(Expr p, Expr v, AtomicOptions o = {}) { return detail::make_tile(detail::atomic_rmw(detail::Rmw::exchange, p, v, o.mask, o.order, o.scope), p.loc); }
+inline Tile atomic_add(Expr p, Expr v, AtomicOptions o = {}) {
+  return detail::make_tile(detail::atomic_rmw(detail::Rmw::add, p, v, o.mask, o.order, o.scope), p.loc);
+}
+inline Tile atomic_max(Expr p, Expr v, AtomicOptions o = {}) {
+  return detail::make_tile(detail::atomic_rmw(detail::Rmw::max, p, v, o.mask, o.order, o.scope), p.loc);
+}
+inline Tile atomic_min(Expr p, Expr v, AtomicOptions o = {}) {
+  return detail::make_tile(detail::atomic_rmw(detail::Rmw::min, p, v, o.mask, o.order, o.scope), p.loc);
+}
+inline Tile atomic_and(Expr p, Expr v, AtomicOptions o = {}) {
+  return detail::make_tile(detail::atomic_rmw(detail::Rmw::bit_and, p, v, o.mask, o.order, o.scope), p.loc);
+}
+inline Tile atomic_or(Expr p, Expr v, AtomicOptions o = {}) {
+  return detail::make_tile(detail::atomic_rmw(detail::Rmw::bit_or, p, v, o.mask, o.order, o.scope), p.loc);
+}
+inline Tile atomic_xor(Expr p, Expr v, AtomicOptions o = {}) {
+  return detail::make_tile(detail::atomic_rmw(detail::Rmw::bit_xor, p, v, o.mask, o.order, o.scope), p.loc);
+}
+inline Tile atomic_exchange(Expr p, Expr v, AtomicOptions o = {}) {
+  return detail::make_tile(detail::atomic_rmw(detail::Rmw::exchange, p, v, o.mask, o.order, o.scope), p.loc);
+}
 /// Where *p == expected, *p becomes desired. Integers only.
 inline Tile atomic_cas(Expr p, Expr expected, Expr desired, AtomicOptions o = {}) {
   return detail::make_tile(detail::atomic_cas(p, expected, desired, o.mask, o.order, o.scope), p.loc);

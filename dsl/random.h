@@ -1,5 +1,5 @@
-// random.h - counter-based random numbers (Philox 4x32-10, Salmon et al., SC 2011): element i of stream `seed` does not depend
-// on tile shapes or the grid, so results are reproducible on every device.
+// random.h - counter-based random numbers (Philox 4x32-10, Salmon et al., SC 2011): element i of stream `seed` does not
+// depend on tile shapes or the grid, so results are reproducible on every device.
 #pragma once
 #include <array>
 
@@ -11,10 +11,13 @@ namespace tile {
 inline std::array<Tile, 4> philox(Expr c0, Expr c1, Expr c2, Expr c3, Expr key0, Expr key1) {
   const SrcLoc at = c0.loc;
   auto op = [&](detail::Op o, const Tile& a, const Tile& b) { return detail::apply(o, Expr(a, at), Expr(b, at)); };
-  auto word = [&](const Expr& e) { return cast(e.kind == Expr::value ? e : Expr(detail::make_tile(detail::literal_as(e, u32), at), at), u32); };
+  auto word = [&](const Expr& e) {
+    return cast(e.kind == Expr::value ? e : Expr(detail::make_tile(detail::literal_as(e, u32), at), at), u32);
+  };
   auto constant = [&](uint32_t c) { return detail::make_tile(detail::literal_as(Expr(c, at), u32), at); };
   Tile x0 = word(c0), x1 = word(c1), x2 = word(c2), x3 = word(c3), k0 = word(key0), k1 = word(key1);
-  const Tile m0 = constant(0xD2511F53u), m1 = constant(0xCD9E8D57u), w0 = constant(0x9E3779B9u), w1 = constant(0xBB67AE85u);
+  const Tile m0 = constant(0xD2511F53u), m1 = constant(0xCD9E8D57u), w0 = constant(0x9E3779B9u),
+             w1 = constant(0xBB67AE85u);
   for (int round = 0; round < 10; ++round) {
     const Tile high0 = op(detail::Op::umulhi, x0, m0), low0 = op(detail::Op::mul, x0, m0);
     const Tile high1 = op(detail::Op::umulhi, x2, m1), low1 = op(detail::Op::mul, x2, m1);
@@ -32,7 +35,8 @@ inline std::array<Tile, 4> random_words(const Expr& seed, const Expr& offset) {
   const SrcLoc at = offset.loc;
   auto low = [&](const Expr& e) { return cast(Expr(cast(e, u64), at), u32); };
   auto high = [&](const Expr& e) { return cast(Expr(apply(Op::shr, Expr(cast(e, u64), at), Expr(32, at)), at), u32); };
-  return philox(Expr(low(offset), at), Expr(high(offset), at), Expr(0u, at), Expr(0u, at), Expr(low(seed), at), Expr(high(seed), at));
+  return philox(Expr(low(offset), at), Expr(high(offset), at), Expr(0u, at), Expr(0u, at), Expr(low(seed), at),
+                Expr(high(seed), at));
 }
 /// Upper 24 bits of a word as f32 in [0, 1).
 inline Tile to_unit(const Tile& word, SrcLoc at) {

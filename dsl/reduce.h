@@ -1,6 +1,6 @@
-// reduce.h - combining elements along an axis. The reduced axis stays, with size 1, so that the result broadcasts against
-// what it came from: x - max(x, axis(1)). Without an axis everything is combined into a scalar.
-// Sums and products of elements narrower than 32 bits are computed and returned in 32 (i1 counts in i32).
+// reduce.h - combining elements along an axis. The reduced axis stays, with size 1, so that the result broadcasts
+// against what it came from: x - max(x, axis(1)). Without an axis everything is combined into a scalar. Sums and
+// products of elements narrower than 32 bits are computed and returned in 32 (i1 counts in i32).
 #pragma once
 #include <array>
 #include <tuple>
@@ -11,31 +11,42 @@
 
 namespace tile {
 
-#define TILE_FOLD(verb)                                                                                             \
-  inline Tile verb(Expr x, axis along) { return detail::make_tile(detail::reduce(detail::Fold::verb, x, along.index), x.loc); } \
+#define TILE_FOLD(verb)                                                                  \
+  inline Tile verb(Expr x, axis along) {                                                 \
+    return detail::make_tile(detail::reduce(detail::Fold::verb, x, along.index), x.loc); \
+  }                                                                                      \
   inline Tile verb(Expr x) { return detail::make_tile(detail::reduce_all(detail::Fold::verb, x), x.loc); }
 TILE_FOLD(sum)
 TILE_FOLD(prod)
-TILE_FOLD(max)      // NaNs lose against numbers
+TILE_FOLD(max)  // NaNs lose against numbers
 TILE_FOLD(min)
 TILE_FOLD(any)      // i1
 TILE_FOLD(all)      // i1
 TILE_FOLD(xor_sum)  // integers
 #undef TILE_FOLD
 /// Index (i32) of the largest or smallest element along an axis; the first one among equals, NaNs never win.
-inline Tile argmax(Expr x, axis along) { return detail::make_tile(detail::reduce(detail::Fold::argmax, x, along.index), x.loc); }
-inline Tile argmin(Expr x, axis along) { return detail::make_tile(detail::reduce(detail::Fold::argmin, x, along.index), x.loc); }
+inline Tile argmax(Expr x, axis along) {
+  return detail::make_tile(detail::reduce(detail::Fold::argmax, x, along.index), x.loc);
+}
+inline Tile argmin(Expr x, axis along) {
+  return detail::make_tile(detail::reduce(detail::Fold::argmin, x, along.index), x.loc);
+}
 
 struct ScanOptions {
   bool reverse = false;  ///< from the last element to the first
 };
 /// Inclusive running sum and product.
-inline Tile cumsum(Expr x, axis along, ScanOptions o = {}) { return detail::make_tile(detail::scan(detail::Fold::sum, x, along.index, o.reverse), x.loc); }
-inline Tile cumprod(Expr x, axis along, ScanOptions o = {}) { return detail::make_tile(detail::scan(detail::Fold::prod, x, along.index, o.reverse), x.loc); }
+inline Tile cumsum(Expr x, axis along, ScanOptions o = {}) {
+  return detail::make_tile(detail::scan(detail::Fold::sum, x, along.index, o.reverse), x.loc);
+}
+inline Tile cumprod(Expr x, axis along, ScanOptions o = {}) {
+  return detail::make_tile(detail::scan(detail::Fold::prod, x, along.index, o.reverse), x.loc);
+}
 
 namespace detail {
 template <size_t N, class F, size_t... I>
-auto combine(const std::array<Operand, N>& sources, int along, bool is_scan, bool reverse, F&& f, std::index_sequence<I...>) {
+auto combine(const std::array<Operand, N>& sources, int along, bool is_scan, bool reverse, F&& f,
+             std::index_sequence<I...>) {
   const SrcLoc loc = sources[0].loc;
   Value args[2 * N], out[N];
   open_combiner(sources.data(), int(N), along, is_scan, reverse, args, loc);
@@ -51,8 +62,10 @@ auto combine(const std::array<Operand, N>& sources, int along, bool is_scan, boo
       close_combiner(yields, int(N), out);
     }
   }
-  if constexpr (N == 1) return make_tile(out[0], loc);
-  else return std::array<Tile, N>{make_tile(out[I], loc)...};
+  if constexpr (N == 1)
+    return make_tile(out[0], loc);
+  else
+    return std::array<Tile, N>{make_tile(out[I], loc)...};
 }
 }  // namespace detail
 
@@ -62,7 +75,8 @@ template <class F>
 Tile reduce(Expr x, axis along, F&& f) {
   return detail::combine<1>({x}, along.index, false, false, f, std::index_sequence<0>{});
 }
-/// Several tiles of one shape at once: reduce({v, i}, axis(0), [](Tile v0, Tile i0, Tile v1, Tile i1) { return std::tuple(...); }).
+/// Several tiles of one shape at once: reduce({v, i}, axis(0), [](Tile v0, Tile i0, Tile v1, Tile i1) { return
+/// std::tuple(...); }).
 template <class F, size_t N>
 auto reduce(const Expr (&x)[N], axis along, F&& f) {
   std::array<detail::Operand, N> sources;

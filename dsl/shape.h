@@ -1,4 +1,5 @@
-// shape.h - the same elements under another shape or order, and putting tiles together. All sizes are known while tracing.
+// shape.h - the same elements under another shape or order, and putting tiles together. All sizes are known while
+// tracing.
 #pragma once
 #include <utility>
 
@@ -44,7 +45,9 @@ inline std::pair<Tile, Tile> split(Expr x) {
   return {squeeze(Expr(a, x.loc), -1), squeeze(Expr(b, x.loc), -1)};
 }
 /// The box of `shape` at static offsets.
-inline Tile extract(Expr x, Shape offsets, Shape shape) { return detail::make_tile(detail::extract(x, offsets, shape), x.loc); }
+inline Tile extract(Expr x, Shape offsets, Shape shape) {
+  return detail::make_tile(detail::extract(x, offsets, shape), x.loc);
+}
 /// result[.., i, ..] = x[.., indices[.., i, ..], ..] along an axis; i32 indices of x's rank.
 inline Tile take(Expr x, Expr indices, int axis) { return detail::make_tile(detail::take(x, indices, axis), x.loc); }
 

@@ -9,8 +9,8 @@
 namespace tile {
 
 struct TuneOptions {
-  int repeats = 5;         ///< timed runs per candidate; the fastest counts
-  double give_up = 3.0;    ///< a candidate whose first timed run is this much slower than the best so far is dropped
+  int repeats = 5;       ///< timed runs per candidate; the fastest counts
+  double give_up = 3.0;  ///< a candidate whose first timed run is this much slower than the best so far is dropped
 };
 
 template <class Cfg>
@@ -25,11 +25,12 @@ struct TuneResult {
   std::vector<Candidate> candidates;  ///< in the order of the space
 };
 
-/// Runs the kernel with each configuration of its space (its default one if there is none) and keeps the fastest. Outputs
-/// are written by every run, so kernels that update their outputs in place need scratch arguments. Fails only when no
-/// candidate runs; the error then is that of the first.
+/// Runs the kernel with each configuration of its space (its default one if there is none) and keeps the fastest.
+/// Outputs are written by every run, so kernels that update their outputs in place need scratch arguments. Fails only
+/// when no candidate runs; the error then is that of the first.
 template <class Cfg, class... P>
-Result<TuneResult<Cfg>> tune(const Kernel<Cfg, P...>& kernel, Stream& stream, TuneOptions options, std::type_identity_t<HostArg<P>>... args) {
+Result<TuneResult<Cfg>> tune(const Kernel<Cfg, P...>& kernel, Stream& stream, TuneOptions options,
+                             std::type_identity_t<HostArg<P>>... args) {
   TuneResult<Cfg> result;
   std::vector<Cfg> space = kernel.space();
   if (space.empty()) space.push_back(kernel.default_cfg());
@@ -62,7 +63,8 @@ Result<TuneResult<Cfg>> tune(const Kernel<Cfg, P...>& kernel, Stream& stream, Tu
       errors.push_back(s.error());
     } else {
       candidate.milliseconds = std::max(fastest, 1e-9);
-      if (result.milliseconds == 0 || candidate.milliseconds < result.milliseconds) result.best = config, result.milliseconds = candidate.milliseconds;
+      if (result.milliseconds == 0 || candidate.milliseconds < result.milliseconds)
+        result.best = config, result.milliseconds = candidate.milliseconds;
     }
     result.candidates.push_back(std::move(candidate));
   }

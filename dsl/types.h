@@ -19,7 +19,8 @@
 namespace tile {
 
 #if defined(__cpp_lib_source_location)
-/// A place in the user's C++; a defaulted last argument of every verb, so that IR and errors point at the caller's line.
+/// A place in the user's C++; a defaulted last argument of every verb, so that IR and errors point at the caller's
+/// line.
 using SrcLoc = std::source_location;
 #else
 /// clang 14 with libstdc++ lacks std::source_location; its builtins give file and line, without a column.
@@ -52,13 +53,17 @@ inline constexpr bool kAlwaysFalse = false;
 /// The element type a C++ type stands for: dtype_of<const half>() == f16.
 template <class T>
 constexpr DType dtype_of() {
-  static_assert(kHasDType<T>, "no tile element type for this C++ type: use bool, a fixed-width integer, half, bfloat16, "
-                              "fp8_e4m3, fp8_e5m2, float or double");
-  if constexpr (kHasDType<T>) return kDTypeOf<T>;
-  else return f32;
+  static_assert(kHasDType<T>,
+                "no tile element type for this C++ type: use bool, a fixed-width integer, half, bfloat16, "
+                "fp8_e4m3, fp8_e5m2, float or double");
+  if constexpr (kHasDType<T>)
+    return kDTypeOf<T>;
+  else
+    return f32;
 }
 
-/// Sizes of a tile, outermost first; rank 0 is a scalar. Plain integers, known while tracing; any positive size is allowed.
+/// Sizes of a tile, outermost first; rank 0 is a scalar. Plain integers, known while tracing; any positive size is
+/// allowed.
 class Shape {
  public:
   static constexpr int kMaxRank = 8;
@@ -107,7 +112,8 @@ struct TileType {
   std::string to_string() const;
 };
 
-/// A dimension by number, so that max(x, axis(1)) reduces while max(x, 1) is elementwise. Negative counts from the last.
+/// A dimension by number, so that max(x, axis(1)) reduces while max(x, 1) is elementwise. Negative counts from the
+/// last.
 struct axis {
   int index;
   explicit constexpr axis(int i) : index(i) {}

@@ -21,17 +21,21 @@ template <Arithmetic A>
 constexpr Operand literal_operand(A a, SrcLoc loc) {
   Operand o;
   o.loc = loc;
-  if constexpr (std::is_same_v<A, bool>) o.kind = Operand::boolean, o.b = a;
-  else if constexpr (std::is_floating_point_v<A>) o.kind = Operand::floating, o.f = static_cast<double>(a);
-  else if constexpr (std::is_signed_v<A>) o.kind = Operand::integer, o.i = static_cast<int64_t>(a);
-  else o.kind = Operand::uinteger, o.u = static_cast<uint64_t>(a);
+  if constexpr (std::is_same_v<A, bool>)
+    o.kind = Operand::boolean, o.b = a;
+  else if constexpr (std::is_floating_point_v<A>)
+    o.kind = Operand::floating, o.f = static_cast<double>(a);
+  else if constexpr (std::is_signed_v<A>)
+    o.kind = Operand::integer, o.i = static_cast<int64_t>(a);
+  else
+    o.kind = Operand::uinteger, o.u = static_cast<uint64_t>(a);
   return o;
 }
 }  // namespace detail
 
-/// A variable of the kernel: copying makes a new variable with the same value, assigning gives this one another value, and
-/// loops and branches carry exactly the variables that are assigned in them. Rank 0 is a scalar. Nothing is computed while
-/// tracing, so a Tile cannot steer a C++ `if`: use if_, when, where.
+/// A variable of the kernel: copying makes a new variable with the same value, assigning gives this one another value,
+/// and loops and branches carry exactly the variables that are assigned in them. Rank 0 is a scalar. Nothing is
+/// computed while tracing, so a Tile cannot steer a C++ `if`: use if_, when, where.
 class Tile {
  public:
   /// Declared, without a value yet.
@@ -61,11 +65,12 @@ class Tile {
   Tile to(DType, SrcLoc loc = SrcLoc::current()) const;
 
   template <class B>
-    requires std::same_as<B, bool>
+  requires std::same_as<B, bool>
   explicit operator B() const {
-    static_assert(detail::kAlwaysFalse<B>,
-                  "a tile has no value while the kernel is being traced, so it cannot drive a C++ if, while, &&, || or ?: "
-                  "-> use if_(cond, ...), when(cond), where(cond, a, b), & and | instead");
+    static_assert(
+        detail::kAlwaysFalse<B>,
+        "a tile has no value while the kernel is being traced, so it cannot drive a C++ if, while, &&, || or ?: "
+        "-> use if_(cond, ...), when(cond), where(cond, a, b), & and | instead");
     return false;
   }
 
@@ -77,9 +82,9 @@ class Tile {
   detail::Slot slot_;
 };
 
-/// A tile or a C++ literal, and where it was written. Every verb and operator takes Expr by value: the defaulted argument
-/// of these constructors is evaluated on the caller's line, which operators could not learn in another way. Literals take
-/// the element type of the tile they meet and must be representable in it.
+/// A tile or a C++ literal, and where it was written. Every verb and operator takes Expr by value: the defaulted
+/// argument of these constructors is evaluated on the caller's line, which operators could not learn in another way.
+/// Literals take the element type of the tile they meet and must be representable in it.
 struct Expr : detail::Operand {
   Expr(const Tile& t, SrcLoc where = SrcLoc::current()) {
     v = detail::read_slot(t.slot_, where);
@@ -116,7 +121,8 @@ struct ParamValue {
 };
 }  // namespace detail
 
-/// Kernel parameter: address of elements of type T in global memory; `const T` for inputs. Pointer arithmetic counts elements.
+/// Kernel parameter: address of elements of type T in global memory; `const T` for inputs. Pointer arithmetic counts
+/// elements.
 template <class T>
 class Ptr : public Tile {
  public:
@@ -126,14 +132,16 @@ class Ptr : public Tile {
   Ptr& operator=(const Ptr&) = default;
 };
 
-/// Kernel parameter: a scalar known at launch. Also a typed local variable: I32 n = expr, from any scalar that widens to T.
+/// Kernel parameter: a scalar known at launch. Also a typed local variable: I32 n = expr, from any scalar that widens
+/// to T.
 template <class T>
 class Scalar : public Tile {
  public:
   using element = T;
   explicit Scalar(detail::ParamValue p) : Tile(detail::new_slot(p.v, p.loc), 0) {}
   Scalar(const Scalar& other, SrcLoc loc = SrcLoc::current()) : Tile(other, loc) {}
-  Scalar(const Tile& t, SrcLoc loc = SrcLoc::current()) : Scalar(detail::ParamValue{detail::scalar_as(Expr(t, loc), dtype_of<T>()), loc}) {}
+  Scalar(const Tile& t, SrcLoc loc = SrcLoc::current())
+      : Scalar(detail::ParamValue{detail::scalar_as(Expr(t, loc), dtype_of<T>()), loc}) {}
   template <Arithmetic A>
   Scalar(A literal, SrcLoc loc = SrcLoc::current())
       : Scalar(detail::ParamValue{detail::scalar_as(detail::literal_operand(literal, loc), dtype_of<T>()), loc}) {}

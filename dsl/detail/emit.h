@@ -104,7 +104,8 @@ Value view_pointer(Value view, SrcLoc);
 Value make_view(const Operand& pointer, DType element, const Operand* dims, const Operand* strides, int rank, SrcLoc);
 enum class Rmw : uint8_t { add, max, min, bit_and, bit_or, bit_xor, exchange };
 Value atomic_rmw(Rmw, const Operand& pointer, const Operand& value, const Operand& mask, Order, Scope);
-Value atomic_cas(const Operand& pointer, const Operand& expected, const Operand& desired, const Operand& mask, Order, Scope);
+Value atomic_cas(const Operand& pointer, const Operand& expected, const Operand& desired, const Operand& mask, Order,
+                 Scope);
 
 // ---- across elements
 enum class Fold : uint8_t { sum, prod, max, min, any, all, xor_sum, argmax, argmin };

@@ -1,5 +1,5 @@
-// ir_key.h - IR as bytes that are equal exactly when the IR is, locations and symbol name aside: what the disk cache hashes.
-// The same in every process and several times faster than printing. Internal to the dsl library.
+// ir_key.h - IR as bytes that are equal exactly when the IR is, locations and symbol name aside: what the disk cache
+// hashes. The same in every process and several times faster than printing. Internal to the dsl library.
 #pragma once
 #include <string>
 

@@ -58,12 +58,20 @@ struct TraceState {
   ~TraceState() { module = nullptr; }  // before its context goes back
 };
 
+/// What jit_stats() reports.
+struct Counters {
+  std::atomic<uint64_t> traces{0}, compiles{0}, disk_hits{0};
+};
+Counters& counters();
+
 std::shared_ptr<TraceState> trace_kernel(const KernelCore& core, const ConfigWords& config, const Specialization& spec);
-Result<KernelBinary> compile_trace(TraceState& trace, const KernelCore& core, const ConfigWords& config, const std::string& target, bool needs_ptx,
-                                   const KernelOptions& options, ir::StageSink* sink);
+Result<KernelBinary> compile_trace(TraceState& trace, const KernelCore& core, const ConfigWords& config,
+                                   const std::string& target, bool needs_ptx, const KernelOptions& options,
+                                   ir::StageSink* sink);
 /// Trace, disk cache, compiler.
-Result<KernelBinary> build_binary(const KernelCore& core, const ConfigWords& config, const Specialization& spec, const std::string& target, bool needs_ptx,
-                                  const KernelOptions& options, const std::string& why, bool& from_disk);
+Result<KernelBinary> build_binary(const KernelCore& core, const ConfigWords& config, const Specialization& spec,
+                                  const std::string& target, bool needs_ptx, const KernelOptions& options,
+                                  const std::string& why, bool& from_disk);
 
 std::string describe_config(const std::vector<ConfigField>& fields, const ConfigWords& config, const char* separator);
 /// Whether arguments that look like `found` may run code specialised to `needed` (words as in kernel.h).

@@ -1,6 +1,7 @@
 // reflect.h - fields of a configuration struct without macros: how many, their names, their values as 64-bit words.
-// Any aggregate of bool, integers, enums (DType included) and floats. Names come from the compiler's spelling of a pointer
-// to a subobject (g++ 12, clang 18 and later, MSVC); elsewhere the struct gives them: static constexpr auto names().
+// Any aggregate of bool, integers, enums (DType included) and floats. Names come from the compiler's spelling of a
+// pointer to a subobject (g++ 12, clang 18 and later, MSVC); elsewhere the struct gives them: static constexpr auto
+// names().
 #pragma once
 #include <array>
 #include <bit>
@@ -21,8 +22,10 @@ struct AnyField {
 };
 template <class T, class... A>
 constexpr size_t count_fields() {
-  if constexpr (requires { T{A{}..., AnyField{}}; }) return count_fields<T, A..., AnyField>();
-  else return sizeof...(A);
+  if constexpr (requires { T{A{}..., AnyField{}}; })
+    return count_fields<T, A..., AnyField>();
+  else
+    return sizeof...(A);
 }
 template <class T>
 inline constexpr size_t kFields = count_fields<std::remove_cv_t<T>>();
@@ -31,10 +34,10 @@ inline constexpr size_t kFields = count_fields<std::remove_cv_t<T>>();
 template <class T>
 constexpr auto fields_of(T& t) {
   constexpr size_t n = kFields<T>;
-#define TILE_FIELDS(count, ...)                                                   \
-  else if constexpr (n == count) {                                                \
-    auto& [__VA_ARGS__] = t;                                                      \
-    return [](auto&... f) { return std::tuple(&f...); }(__VA_ARGS__);             \
+#define TILE_FIELDS(count, ...)                                       \
+  else if constexpr (n == count) {                                    \
+    auto& [__VA_ARGS__] = t;                                          \
+    return [](auto&... f) { return std::tuple(&f...); }(__VA_ARGS__); \
   }
   if constexpr (n == 0) return std::tuple<>{};
   TILE_FIELDS(1, a)
@@ -74,7 +77,9 @@ constexpr std::string_view spelled() {
 }
 
 template <class T>
-concept NamesItsFields = requires { std::string_view(T::names()[0]); };
+concept NamesItsFields = requires {
+  std::string_view(T::names()[0]);
+};
 
 /// "BM" for field 0 of struct { int BM; }.
 template <class T, size_t I>
@@ -83,7 +88,7 @@ constexpr std::string_view field_name() {
     return T::names()[I];
   } else {
 #if defined(__clang__) && __clang_major__ < 18
-    constexpr std::string_view numbered[] = {"f0", "f1", "f2", "f3", "f4", "f5", "f6", "f7", "f8", "f9",
+    constexpr std::string_view numbered[] = {"f0",  "f1",  "f2",  "f3",  "f4",  "f5",  "f6",  "f7",  "f8",  "f9",
                                              "f10", "f11", "f12", "f13", "f14", "f15", "f16", "f17", "f18", "f19"};
     return numbered[I];
 #else
@@ -106,10 +111,14 @@ enum class FieldKind : uint8_t { boolean, integer, unsigned_integer, floating, d
 
 template <class F>
 constexpr FieldKind field_kind() {
-  if constexpr (std::is_same_v<F, bool>) return FieldKind::boolean;
-  else if constexpr (std::is_same_v<F, DType>) return FieldKind::dtype;
-  else if constexpr (std::is_enum_v<F>) return FieldKind::enumeration;
-  else if constexpr (std::is_floating_point_v<F>) return FieldKind::floating;
+  if constexpr (std::is_same_v<F, bool>)
+    return FieldKind::boolean;
+  else if constexpr (std::is_same_v<F, DType>)
+    return FieldKind::dtype;
+  else if constexpr (std::is_enum_v<F>)
+    return FieldKind::enumeration;
+  else if constexpr (std::is_floating_point_v<F>)
+    return FieldKind::floating;
   else {
     static_assert(std::is_integral_v<F>, "a field of a kernel configuration is a bool, integer, enum, DType or float");
     return std::is_signed_v<F> ? FieldKind::integer : FieldKind::unsigned_integer;
@@ -118,24 +127,30 @@ constexpr FieldKind field_kind() {
 
 template <class F>
 constexpr uint64_t field_to_word(F f) {
-  if constexpr (std::is_floating_point_v<F>) return std::bit_cast<uint64_t>(static_cast<double>(f));
-  else return static_cast<uint64_t>(static_cast<int64_t>(f));
+  if constexpr (std::is_floating_point_v<F>)
+    return std::bit_cast<uint64_t>(static_cast<double>(f));
+  else
+    return static_cast<uint64_t>(static_cast<int64_t>(f));
 }
 template <class F>
 constexpr F word_to_field(uint64_t w) {
-  if constexpr (std::is_floating_point_v<F>) return static_cast<F>(std::bit_cast<double>(w));
-  else return static_cast<F>(w);
+  if constexpr (std::is_floating_point_v<F>)
+    return static_cast<F>(std::bit_cast<double>(w));
+  else
+    return static_cast<F>(w);
 }
 
 /// A configuration as words: comparing them compares the configuration (padding bytes of the struct do not matter).
 template <class T>
 constexpr std::array<uint64_t, kFields<T>> config_words(const T& config) {
-  return std::apply([](auto*... f) { return std::array<uint64_t, kFields<T>>{field_to_word(*f)...}; }, fields_of(config));
+  return std::apply([](auto*... f) { return std::array<uint64_t, kFields<T>>{field_to_word(*f)...}; },
+                    fields_of(config));
 }
 template <class T>
 constexpr T config_from_words(const uint64_t* words) {
   T config{};
-  std::apply([&](auto*... f) { ((*f = word_to_field<std::remove_reference_t<decltype(*f)>>(*words++)), ...); }, fields_of(config));
+  std::apply([&](auto*... f) { ((*f = word_to_field<std::remove_reference_t<decltype(*f)>>(*words++)), ...); },
+             fields_of(config));
   return config;
 }
 

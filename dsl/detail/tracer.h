@@ -1,7 +1,7 @@
 // tracer.h - one trace in progress: the C++ objects of a kernel's body become SSA values. Internal to the dsl library.
 //
-// Every live Tile owns a slot {current value, frame it was declared in}. Frames are the open constructs: the kernel, loops,
-// branches, the rest of a body after continue_if, combiners. A body is recorded once into a detached block:
+// Every live Tile owns a slot {current value, frame it was declared in}. Frames are the open constructs: the kernel,
+// loops, branches, the rest of a body after continue_if, combiners. A body is recorded once into a detached block:
 //   read   of an outer slot inside loops: in each loop between, outermost first, a block argument stands in for the
 //          value from then on (a carry); which of them are real is known when the loop closes.
 //   write  marks the carries as written; each branch between remembers the value from before its first write.
@@ -38,6 +38,9 @@ struct ValueInfo {
 
 enum class Poison : uint8_t { none, escapes_loop, escapes_branch, one_sided, may_not_run };
 
+/// The reason as an error message.
+const char* describe(Poison p);
+
 struct SlotInfo {
   uint32_t current = kNoValue;
   uint32_t depth = 0;
@@ -53,6 +56,9 @@ struct Carry {
 
 enum class FrameKind : uint8_t { function, for_loop, while_loop, branch, rest, combiner };
 
+/// The value listed for a slot, or null.
+uint32_t* find(std::vector<std::pair<uint32_t, uint32_t>>& list, uint32_t slot);
+
 /// A finished side of a branch: what each written slot was before and is at the end.
 struct BranchSide {
   mlir::Block* block = nullptr;
@@ -66,18 +72,18 @@ struct Frame {
   uint32_t handle;  ///< of the construct, as its guard in control.h knows it
   mlir::Block* block;
   SrcLoc loc;
-  bool broken = false;                           ///< an error made the construct itself meaningless: drop it when it closes
-  std::vector<uint32_t> declared;                ///< slots born here
-  std::vector<Carry> carries;                    ///< loops
+  bool broken = false;             ///< an error made the construct itself meaningless: drop it when it closes
+  std::vector<uint32_t> declared;  ///< slots born here
+  std::vector<Carry> carries;      ///< loops
   llvm::SmallDenseMap<uint32_t, uint32_t, 8> carry_of;
-  std::vector<uint32_t> first_values;            ///< loops: slots that got their first value inside
+  std::vector<uint32_t> first_values;                ///< loops: slots that got their first value inside
   std::vector<std::pair<uint32_t, uint32_t>> saved;  ///< branches: slot and its value before the first write
-  uint32_t condition = 0;                        ///< branches
-  std::unique_ptr<BranchSide> then_side;         ///< set in an else frame
-  uint32_t alive_slot = kNoSlot;                 ///< loops with break_if: true while no break happened
-  uint32_t low = 0, high = 0, step = 0;          ///< for loops
+  uint32_t condition = 0;                            ///< branches
+  std::unique_ptr<BranchSide> then_side;             ///< set in an else frame
+  uint32_t alive_slot = kNoSlot;                     ///< loops with break_if: true while no break happened
+  uint32_t low = 0, high = 0, step = 0;              ///< for loops
   LoopHints hints;
-  mlir::Block* before = nullptr;                 ///< while loops: the condition's block, whose arguments are the stand-ins
+  mlir::Block* before = nullptr;  ///< while loops: the condition's block, whose arguments are the stand-ins
   bool in_condition = false;
   // combiners
   llvm::SmallVector<uint32_t, 2> sources;
@@ -157,15 +163,17 @@ class Tracer {
   uint32_t depth() const { return static_cast<uint32_t>(frames_.size()) - 1; }
   void retire(const Frame& frame, Poison poison);
   bool valid(Slot s, SrcLoc use);
-  void close_for(Frame& frame, mlir::ValueRange inits, mlir::ValueRange yields, int alive_index, llvm::SmallVectorImpl<mlir::Value>& results);
-  void close_while(Frame& frame, mlir::ValueRange inits, mlir::ValueRange yields, int alive_index, llvm::SmallVectorImpl<mlir::Value>& results);
+  void close_for(Frame& frame, mlir::ValueRange inits, mlir::ValueRange yields, int alive_index,
+                 llvm::SmallVectorImpl<mlir::Value>& results);
+  void close_while(Frame& frame, mlir::ValueRange inits, mlir::ValueRange yields, int alive_index,
+                   llvm::SmallVectorImpl<mlir::Value>& results);
 
   mlir::func::FuncOp function_;
   mlir::OpBuilder builder_;
-  uint32_t serial_;                ///< of this trace: tells its slots from those of others
+  uint32_t serial_;  ///< of this trace: tells its slots from those of others
   uint32_t next_frame_ = 1;
   int combiners_ = 0;
-  Tracer* enclosing_;              ///< a trace may start another one (a kernel traced inside a kernel's host code)
+  Tracer* enclosing_;  ///< a trace may start another one (a kernel traced inside a kernel's host code)
   std::vector<ValueInfo> values_;
   std::vector<SlotInfo> slots_;
   std::vector<Frame> frames_;

@@ -29,11 +29,18 @@ TEST(Config, FieldsByName) {
   std::vector<std::string> names;
   for (const ConfigField& f : k.fields()) names.push_back(f.name);
   EXPECT_EQ(names, (std::vector<std::string>{"BM", "causal", "dtype", "scale", "warps", "order", "big"}));
-  EXPECT_EQ(k.describe_config(k.default_config()), "BM=128, causal=true, dtype=f16, scale=0.5, warps=4, order=1, big=-1");
+  EXPECT_EQ(k.describe_config(k.default_config()),
+            "BM=128, causal=true, dtype=f16, scale=0.5, warps=4, order=1, big=-1");
 }
 
 TEST(Config, WordsComeBack) {
-  Cfg c{.BM = -3, .causal = false, .dtype = DType::bf16, .scale = 1.25f, .warps = 200, .order = Order2::row, .big = INT64_MIN};
+  Cfg c{.BM = -3,
+        .causal = false,
+        .dtype = DType::bf16,
+        .scale = 1.25f,
+        .warps = 200,
+        .order = Order2::row,
+        .big = INT64_MIN};
   const Cfg d = k.from_words(k.words(c));
   EXPECT_EQ(d.BM, -3);
   EXPECT_EQ(d.causal, false);
@@ -75,6 +82,17 @@ TEST(Config, RefusesWhatItDoesNotKnow) {
   EXPECT_NE(message({"causal=maybe"}).find("takes true or false"), std::string::npos);
   EXPECT_NE(message({"dtype=f17"}).find("takes an element type"), std::string::npos);
   EXPECT_NE(message({"BM=64x"}).find("field 'BM' takes"), std::string::npos);
+}
+
+namespace {
+struct Named {  // what compilers that cannot spell fields need
+  int x = 1, y = 2;
+  static constexpr std::array<std::string_view, 2> names() { return {"rows", "columns"}; }
+};
+}  // namespace
+TEST(Config, NamesGivenByTheStruct) {
+  auto named = kernel("named", [](const Named&) {});
+  EXPECT_EQ(named.describe_config(named.default_config()), "rows=1, columns=2");
 }
 
 TEST(Config, KernelsWithoutOne) {

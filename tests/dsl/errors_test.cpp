@@ -8,6 +8,9 @@
 using namespace tile;
 using namespace tile::testing;
 
+// __LINE__ and the mistake it names stand on one line:
+// clang-format off
+
 // ---- values and types
 
 TEST(Errors, Ranks) {

@@ -1,6 +1,6 @@
-// fuzz.cpp - differential fuzzing of the tracer: random nested programs run directly in C++ and, traced through the language,
-// in an interpreter of the IR or (--host) compiled for the host. Memory must agree.
-//   dsl_fuzz [--programs=N] [--seed=FIRST] [--host] [--show]
+// fuzz.cpp - differential fuzzing of the tracer: random nested programs run directly in C++ and, traced through the
+// language, in an interpreter of the IR or (--device) compiled for and run on a device. Memory must agree.
+//   dsl_fuzz [--programs=N] [--seed=FIRST] [--device=host|cuda:0] [--show]
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -23,7 +23,8 @@ struct Opened : AnyKernel {
 
 struct Options {
   uint32_t programs = 1000, seed = 1;
-  bool host = false, show = false;
+  std::string device;
+  bool show = false;
 };
 
 bool number(const char* arg, const char* flag, uint32_t& out) {
@@ -39,7 +40,8 @@ Memory before() {
   return m;
 }
 
-int report(uint32_t seed, const std::string& what, const Memory& want, const std::vector<int32_t>& got, const std::string& text) {
+int report(uint32_t seed, const std::string& what, const Memory& want, const std::vector<int32_t>& got,
+           const std::string& text) {
   std::printf("seed %u: %s\n", seed, what.c_str());
   for (int i = 0; i < kResults && i < static_cast<int>(got.size()); ++i)
     if (want[i] != got[i]) std::printf("  result %d: expected %d, found %d\n", i, want[i], got[i]);
@@ -52,16 +54,22 @@ int report(uint32_t seed, const std::string& what, const Memory& want, const std
 int main(int argc, char** argv) {
   Options o;
   for (int i = 1; i < argc; ++i) {
-    if (std::strcmp(argv[i], "--host") == 0) o.host = true;
-    else if (std::strcmp(argv[i], "--show") == 0) o.show = true;
+    if (std::strncmp(argv[i], "--device=", 9) == 0)
+      o.device = argv[i] + 9;
+    else if (std::strcmp(argv[i], "--show") == 0)
+      o.show = true;
     else if (!number(argv[i], "--programs=", o.programs) && !number(argv[i], "--seed=", o.seed)) {
-      std::printf("usage: dsl_fuzz [--programs=N] [--seed=FIRST] [--host] [--show]\n");
+      std::printf("usage: dsl_fuzz [--programs=N] [--seed=FIRST] [--device=host|cuda:0] [--show]\n");
       return 2;
     }
   }
   set_jit_policy({.use_disk = false});
   std::shared_ptr<Device> device;
-  if (o.host) device = open_device("host").value_or_throw();
+  if (!o.device.empty()) {
+    auto opened = open_device(o.device);
+    if (!opened) return std::printf("%s\n", opened.error().to_string().c_str()), 2;
+    device = *opened;
+  }
   size_t operations = 0, loops = 0, carried = 0;
   const auto start = std::chrono::steady_clock::now();
   for (uint32_t seed = o.seed; seed < o.seed + o.programs; ++seed) {
@@ -78,23 +86,28 @@ int main(int argc, char** argv) {
       std::printf("%s\n", text.c_str());
     }
     std::string problem;
-    if (o.host) {
+    if (device) {
       traced = nullptr;
       auto compiled = k.compile(device, NoConfig{});
       if (!compiled) return report(seed, "does not compile", want, {}, compiled.error().to_string() + k.trace().text());
-      if (Status s = compiled->try_launch(device->default_stream(), {}, memory.data()); !s) problem = s.error().to_string();
-      if (Status s = device->synchronize(); !s) problem = s.error().to_string();
+      auto buffer = Buffer<int32_t>::from(device, std::span<const int32_t>(memory)).value_or_throw();
+      Status s = compiled->try_launch(device->default_stream(), {}, buffer.data());
+      if (s) s = device->default_stream().synchronize();
+      if (s) s = buffer.copy_to(std::span<int32_t>(memory));
+      if (!s) problem = s.error().to_string();
     } else {
       const Interpreted r = interpret(*traced->module->getOps<mlir::func::FuncOp>().begin(), memory);
       problem = r.problem;
       operations += r.operations, loops += r.loops, carried += r.carried;
     }
     if (!problem.empty()) return report(seed, problem, want, memory, k.trace().text());
-    if (!std::equal(memory.begin(), memory.end(), want.begin())) return report(seed, "MISMATCH", want, memory, k.trace().text());
+    if (!std::equal(memory.begin(), memory.end(), want.begin()))
+      return report(seed, "MISMATCH", want, memory, k.trace().text());
   }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  std::printf("%u random programs agree in %.1f s (%s", o.programs, seconds, o.host ? "compiled for the host" : "interpreted");
-  if (!o.host) std::printf(": %zu operations, %zu loops, %zu loop-carried values executed", operations, loops, carried);
+  std::printf("%u random programs agree in %.1f s (%s", o.programs, seconds,
+              device ? ("run on " + device->name()).c_str() : "interpreted");
+  if (!device) std::printf(": %zu operations, %zu loops, %zu loop-carried values executed", operations, loops, carried);
   std::printf(")\n");
   return 0;
 }

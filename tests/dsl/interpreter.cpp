@@ -10,7 +10,8 @@ using namespace mlir;
 using Elements = std::vector<int64_t>;
 
 int64_t wrap(int64_t v, Type type) {
-  const unsigned bits = isa<IntegerType>(getElementTypeOrSelf(type)) ? getElementTypeOrSelf(type).getIntOrFloatBitWidth() : 64;
+  const unsigned bits =
+      isa<IntegerType>(getElementTypeOrSelf(type)) ? getElementTypeOrSelf(type).getIntOrFloatBitWidth() : 64;
   if (bits == 1) return v & 1;
   return bits >= 64 ? v : (static_cast<int64_t>(static_cast<uint64_t>(v) << (64 - bits)) >> (64 - bits));
 }
@@ -81,13 +82,18 @@ class Machine {
           Elements e;
           if (auto dense = dyn_cast<DenseElementsAttr>(c.getValue()))
             for (const APInt& v : dense.getValues<APInt>()) e.push_back(v.getSExtValue());
-          else e.push_back(cast<IntegerAttr>(c.getValue()).getValue().getSExtValue());
+          else
+            e.push_back(cast<IntegerAttr>(c.getValue()).getValue().getSExtValue());
           set(c, e);
           return true;
         })
         .Case([&](arith::AddIOp) { return binary(op, [](int64_t a, int64_t b) { return a + b; }); })
         .Case([&](arith::SubIOp) { return binary(op, [](int64_t a, int64_t b) { return a - b; }); })
-        .Case([&](arith::MulIOp) { return binary(op, [](int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b)); }); })
+        .Case([&](arith::MulIOp) {
+          return binary(op, [](int64_t a, int64_t b) {
+            return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+          });
+        })
         .Case([&](arith::AndIOp) { return binary(op, [](int64_t a, int64_t b) { return a & b; }); })
         .Case([&](arith::XOrIOp) { return binary(op, [](int64_t a, int64_t b) { return a ^ b; }); })
         .Case([&](arith::CmpIOp c) {
@@ -101,7 +107,8 @@ class Machine {
           set(s.getResult(), r);
           return true;
         })
-        .Case([&](ir::SplatOp s) { return set(s.getResult(), Elements(count(s.getType()), get(s.getValue())[0])), true; })
+        .Case(
+            [&](ir::SplatOp s) { return set(s.getResult(), Elements(count(s.getType()), get(s.getValue())[0])), true; })
         .Case([&](ir::ReshapeOp r) { return set(r.getResult(), get(r.getSource())), true; })
         .Case([&](ir::ItemOp i) { return set(i.getResult(), get(i.getSource())), true; })
         .Case([&](ir::IotaOp i) {

@@ -1,5 +1,5 @@
-// interpreter.h - executes traced IR over 32-bit integers one op at a time: an independent check of the tracer that needs no
-// code generation, so thousands of random programs run per second.
+// interpreter.h - executes traced IR over 32-bit integers one op at a time: an independent check of the tracer that
+// needs no code generation, so thousands of random programs run per second.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -51,11 +51,22 @@ TEST(Ir, Shapes) {
   EXPECT_IR("tile.reshape %0 : tensor<8xi32> -> tensor<8x1xi32>", [] { auto r = arange(0, 8).col(); });
   EXPECT_IR("tile.iota from 3 : tensor<5xi32>", [] { auto r = arange(3, 8); });
   EXPECT_IR("tile.trans %cst, [1, 0]", [] { auto r = trans(zeros({4, 2}, f32)); });
-  EXPECT_IR("[2, 0, 1] : tensor<2x3x4xf32> -> tensor<4x2x3xf32>", [] { auto r = permute(zeros({2, 3, 4}, f32), {2, 0, 1}); });
-  EXPECT_IR("tile.cat %0, %1 axis 0 : tensor<4xi32>, tensor<8xi32> -> tensor<12xi32>", [] { Tile a = arange(0, 4), b = arange(0, 8); auto r = cat(a, b); });
-  EXPECT_IR("axis 1 : tensor<4x1xi32>, tensor<4x1xi32> -> tensor<4x2xi32>", [] { auto r = join(arange(0, 4), arange(0, 4)); });
-  EXPECT_IR("tile.extract %cst [0, 1] : tensor<4x2xf32> -> tensor<4x1xf32>", [] { auto [a, b] = split(zeros({4, 2}, f32)); });
-  EXPECT_IR("tile.take %0, %1 axis 0", [] { Tile a = arange(0, 4), b = arange(0, 4); auto r = take(a, b, 0); });
+  EXPECT_IR("[2, 0, 1] : tensor<2x3x4xf32> -> tensor<4x2x3xf32>", [] {
+    auto r = permute(zeros({2, 3, 4}, f32), {2, 0, 1});
+  });
+  EXPECT_IR("tile.cat %0, %1 axis 0 : tensor<4xi32>, tensor<8xi32> -> tensor<12xi32>", [] {
+    Tile a = arange(0, 4), b = arange(0, 8);
+    auto r = cat(a, b);
+  });
+  EXPECT_IR("axis 1 : tensor<4x1xi32>, tensor<4x1xi32> -> tensor<4x2xi32>",
+            [] { auto r = join(arange(0, 4), arange(0, 4)); });
+  EXPECT_IR("tile.extract %cst [0, 1] : tensor<4x2xf32> -> tensor<4x1xf32>", [] {
+    auto [a, b] = split(zeros({4, 2}, f32));
+  });
+  EXPECT_IR("tile.take %0, %1 axis 0", [] {
+    Tile a = arange(0, 4), b = arange(0, 4);
+    auto r = take(a, b, 0);
+  });
   EXPECT_IR("tile.broadcast", [] { auto r = broadcast_to(arange(0, 4).col(), {4, 8}); });
   EXPECT_IR("tile.splat %arg0 : f32 -> tensor<2x2xf32>", [](F32 x) { auto r = full({2, 2}, x, f32); });
   EXPECT_IR("tile.item", [] { auto r = squeeze(sum(arange(0, 4), axis(0)), 0); });
@@ -66,33 +77,48 @@ TEST(Ir, Memory) {
     Tile o = arange(0, 8), q = p + o, m = o < n;
     auto r = load(q, {.mask = m, .other = -1});
   });
-  EXPECT_IR("tile.load %arg0[%c0_i32, %arg1 : i32, i64] pad 0xFFF0000000000000 cache streaming : <2xf16> -> tensor<4x8xf16>",
-            [](Tensor<const half, 2> a, I64 n) { auto r = a.load({0, n}, {4, 8}, {.pad = -INFINITY, .cache = Cache::streaming}); });
-  EXPECT_IR("tile.store %arg1, %arg0[%c0_i32 : i32] : f32, <1xf32>", [](Tensor<float, 1> a, F32 x) { a.store({0}, x); });
+  EXPECT_IR(
+      "tile.load %arg0[%c0_i32, %arg1 : i32, i64] pad 0xFFF0000000000000 cache streaming : <2xf16> -> tensor<4x8xf16>",
+      [](Tensor<const half, 2> a, I64 n) {
+        auto r = a.load({0, n}, {4, 8}, {.pad = -INFINITY, .cache = Cache::streaming});
+      });
+  EXPECT_IR("tile.store %arg1, %arg0[%c0_i32 : i32] : f32, <1xf32>",
+            [](Tensor<float, 1> a, F32 x) { a.store({0}, x); });
   EXPECT_IR("tile.view_stride %arg0, 1", [](Tensor<const half, 2> a) { auto r = a.stride(1); });
   EXPECT_IR("arith.trunci", [](Tensor<const half, 2> a) { auto r = a.dim(1); });
   EXPECT_EQ(count_of(ir_of([](Tensor<const half, 2> a) { auto r = a.dim64(1); }), "arith.trunci"), 0);
-  EXPECT_IR("tile.make_view", [](Ptr<const half> p, I32 n) { auto r = make_view(p, {n, 8}, {8, 1}).load({0, 0}, {4, 4}); });
+  EXPECT_IR("tile.make_view", [](Ptr<const half> p, I32 n) {
+    auto r = make_view(p, {n, 8}, {8, 1}).load({0, 0}, {4, 4});
+  });
   EXPECT_IR("tile.atomic_rmw add acq_rel gpu", [](Ptr<float> p) { atomic_add(p, 1); });
-  EXPECT_IR("tile.atomic_rmw umax relaxed sys", [](Ptr<uint32_t> p) { atomic_max(p, 1, {.order = Order::relaxed, .scope = Scope::sys}); });
+  EXPECT_IR("tile.atomic_rmw umax relaxed sys",
+            [](Ptr<uint32_t> p) { atomic_max(p, 1, {.order = Order::relaxed, .scope = Scope::sys}); });
   EXPECT_IR("tile.atomic_cas", [](Ptr<int32_t> p) { atomic_cas(p, 1, 2); });
   // Unsigned 32-bit offsets reach past 2^31 elements.
   EXPECT_IR("arith.extui %arg1 : i32 to i64", [](Ptr<float> p, U32 n) { store(p + n, 0); });
 }
 
 TEST(Ir, Across) {
-  EXPECT_IR("tile.reduce %cst axis 1 : (tensor<4x8xf32>) -> tensor<4x1xf32>", [] { auto r = sum(zeros({4, 8}, f32), axis(-1)); });
+  EXPECT_IR("tile.reduce %cst axis 1 : (tensor<4x8xf32>) -> tensor<4x1xf32>", [] {
+    auto r = sum(zeros({4, 8}, f32), axis(-1));
+  });
   EXPECT_IR("arith.extf", [] { auto r = sum(zeros({4}, f16), axis(0)); });  // accumulates in f32
   EXPECT_IR("axis 0 reverse", [] { auto r = cumsum(arange(0, 8), axis(0), {.reverse = true}); });
-  EXPECT_IR("(tensor<8xf32>, tensor<8xi32>) -> (tensor<1xf32>, tensor<1xi32>)", [] { auto r = argmax(zeros({8}, f32), axis(0)); });
+  EXPECT_IR("(tensor<8xf32>, tensor<8xi32>) -> (tensor<1xf32>, tensor<1xi32>)",
+            [] { auto r = argmax(zeros({8}, f32), axis(0)); });
   EXPECT_IR("arith.mulf", [] { auto r = reduce(zeros({8}, f32), axis(0), [](Tile a, Tile b) { return a * b; }); });
   const Traced two = trace_of([] {
-    auto [v, i] = reduce({zeros({8}, f32), arange(0, 8)}, axis(0), [](Tile a, Tile i, Tile b, Tile j) { Tile t = b > a; return std::tuple(where(t, b, a), where(t, j, i)); });
+    auto [v, i] = reduce({zeros({8}, f32), arange(0, 8)}, axis(0), [](Tile a, Tile i, Tile b, Tile j) {
+      Tile t = b > a;
+      return std::tuple(where(t, b, a), where(t, j, i));
+    });
     static_check(v.dtype() == f32 && i.dtype() == i32 && i.shape() == Shape{1}, "types of the results");
   });
   EXPECT_TRUE(two.ok()) << two.error().to_string();
   EXPECT_IR("precision tf32", [] { auto r = dot(zeros({16, 16}, f32), zeros({16, 16}, f32), Prec::tf32); });
-  EXPECT_IR("tensor<16x8xi8>, tensor<8x16xi8> -> tensor<16x16xi32>", [] { auto r = dot(zeros({16, 8}, i8), zeros({8, 16}, i8)); });
+  EXPECT_IR("tensor<16x8xi8>, tensor<8x16xi8> -> tensor<16x16xi32>", [] {
+    auto r = dot(zeros({16, 8}, i8), zeros({8, 16}, i8));
+  });
 }
 
 TEST(Ir, HintsAndDebugging) {
@@ -154,14 +180,18 @@ TEST(ControlFlow, ElementsOfAnArrayAreCarriedOneByOne) {
 TEST(ControlFlow, BranchesMergeAssignedVariables) {
   const std::string text = ir_of([](Ptr<float> p, I32 n) {
     Tile a = 1.f, b = 2.f;
-    if_(n > 0, [&] { a = 3.f; }, [&] { b = 4.f; });
+    if_(
+        n > 0, [&] { a = 3.f; }, [&] { b = 4.f; });
     store(p, a + b);
   });
   EXPECT_NE(text.find("-> (f32, f32)"), std::string::npos) << text;
 }
 
 TEST(ControlFlow, LoopHints) {
-  EXPECT_IR("{tile.stages = 3 : i32, tile.unroll = 2 : i32}", [](I32 n) { Tile x = 0; for (auto i : range(0, n, 4, {.stages = 3, .unroll = 2})) x += i; });
+  EXPECT_IR("{tile.stages = 3 : i32, tile.unroll = 2 : i32}", [](I32 n) {
+    Tile x = 0;
+    for (auto i : range(0, n, 4, {.stages = 3, .unroll = 2})) x += i;
+  });
 }
 
 TEST(ControlFlow, CountersOfUnsignedAndWideRanges) {
@@ -191,10 +221,15 @@ TEST(ControlFlow, AfterABreakTheConditionIsNotEvaluated) {
   // p[i] may not exist any more: the load must stand under the flag.
   const std::string text = ir_of([](Ptr<float> p, I32 n) {
     Tile i = 0;
-    while_([&] { return load(p + i) > 0; }, [&] { i += 1; break_if(i >= n); });
+    while_([&] { return load(p + i) > 0; },
+           [&] {
+             i += 1;
+             break_if(i >= n);
+           });
     store(p, cast(i, f32));
   });
-  const size_t loop = text.find("scf.while"), guard = text.find("scf.if", loop), gather = text.find("tile.gather", loop);
+  const size_t loop = text.find("scf.while"), guard = text.find("scf.if", loop),
+               gather = text.find("tile.gather", loop);
   EXPECT_LT(guard, gather) << text;
 }
 
@@ -207,7 +242,10 @@ TEST(ControlFlow, ReturnGuardsTheRest) {
 }
 
 TEST(ControlFlow, ConfigurationIsResolvedWhileTracing) {
-  struct Cfg { bool fast = true; int unroll = 3; };
+  struct Cfg {
+    bool fast = true;
+    int unroll = 3;
+  };
   auto k = kernel("k", [](const Cfg& c, Ptr<float> p) {
     if (c.fast) store(p, 1.f);
     for (int i = 0; i < c.unroll; ++i) store(p + i, 2.f);
@@ -252,7 +290,12 @@ TEST(Hash, DependsOnWhatIsComputedOnly) {
 }
 
 TEST(Hash, SymbolIsReadable) {
-  struct Cfg { int BM = 128; bool causal = true; DType dtype = f16; float scale = -0.5f; };
+  struct Cfg {
+    int BM = 128;
+    bool causal = true;
+    DType dtype = f16;
+    float scale = -0.5f;
+  };
   const std::string s = kernel("attn-fwd", [](const Cfg&) {}).trace().symbol();
   EXPECT_EQ(s.substr(0, s.size() - 9), "attn_fwd_BM128_causal_dtypef16_scalem0_5") << s;
 }

@@ -6,6 +6,7 @@
 #include <random>
 #include <thread>
 
+#include "runtime/cache.h"
 #include "traced.h"
 
 using namespace tile;
@@ -22,21 +23,25 @@ auto make_vector_add(const char* name) {
                   auto m = i < n;
                   store(out + i, load(x + i, {.mask = m}) + load(y + i, {.mask = m}), {.mask = m});
                 })
-      .grid([](const VecCfg& c, const float*, const float*, float*, int n) { return Grid{cdiv(n, std::max(c.BLOCK, 1))}; });
+      .grid([](const VecCfg& c, const float*, const float*, float*, int n) {
+        return Grid{cdiv(n, std::max(c.BLOCK, 1))};
+      });
 }
 using VectorAdd = decltype(make_vector_add(""));
 
 // What the C++ compiler lets through.
 template <class K, class... A>
-concept launchable = requires(K k, Stream& s, A... a) { k(s, VecCfg{}, a...); };
+concept launchable = requires(K k, Stream& s, A... a) {
+  k(s, VecCfg{}, a...);
+};
 static_assert(launchable<VectorAdd, const float*, const float*, float*, int>);
-static_assert(launchable<VectorAdd, float*, float*, float*, int>);                    // adding const is fine
-static_assert(launchable<VectorAdd, float*, float*, float*, short>);                  // widening is fine
-static_assert(!launchable<VectorAdd, const half*, const float*, float*, int>);        // another element type
-static_assert(!launchable<VectorAdd, const float*, const float*, const float*, int>); // a const buffer for an output
-static_assert(!launchable<VectorAdd, const float*, const float*, float*, long long>); // narrowing
+static_assert(launchable<VectorAdd, float*, float*, float*, int>);                     // adding const is fine
+static_assert(launchable<VectorAdd, float*, float*, float*, short>);                   // widening is fine
+static_assert(!launchable<VectorAdd, const half*, const float*, float*, int>);         // another element type
+static_assert(!launchable<VectorAdd, const float*, const float*, const float*, int>);  // a const buffer for an output
+static_assert(!launchable<VectorAdd, const float*, const float*, float*, long long>);  // narrowing
 static_assert(!launchable<VectorAdd, const float*, const float*, float*, double>);
-static_assert(!launchable<VectorAdd, const float*, const float*, float*>);            // a missing argument
+static_assert(!launchable<VectorAdd, const float*, const float*, float*>);  // a missing argument
 static_assert(std::is_convertible_v<TensorView<float, 2>, HostArg<Tensor<const float, 2>>>);
 static_assert(!std::is_convertible_v<TensorView<const float, 2>, HostArg<Tensor<float, 2>>>);
 static_assert(!std::is_convertible_v<TensorView<float, 3>, HostArg<Tensor<float, 2>>>);
@@ -56,7 +61,8 @@ struct Launch : ::testing::Test {
   static void SetUpTestSuite() { cache_directory(); }
   static void TearDownTestSuite() { std::filesystem::remove_all(cache_directory()); }
   void TearDown() override { set_jit_policy({}); }
-  std::vector<float> x = std::vector<float>(1000), y = std::vector<float>(1000, 2.f), out = std::vector<float>(1001, -1.f);
+  std::vector<float> x = std::vector<float>(1000), y = std::vector<float>(1000, 2.f),
+                     out = std::vector<float>(1001, -1.f);
   void SetUp() override { std::iota(x.begin(), x.end(), 0.f); }
 };
 
@@ -103,7 +109,10 @@ TEST_F(Launch, ArgumentsAreSpecialisedAndGenericCodeIsAlwaysRight) {
   Status refused = special.try_launch(host()->default_stream(), {16}, x.data() + 1, y.data(), out.data(), 992);
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().kind, ErrorKind::user);
-  EXPECT_NE(refused.error().message.find("argument 0 does not keep what this code was specialised to: needs #0:align16, found generic"), std::string::npos) << refused.error().message;
+  EXPECT_NE(refused.error().message.find(
+                "argument 0 does not keep what this code was specialised to: needs #0:align16, found generic"),
+            std::string::npos)
+      << refused.error().message;
   EXPECT_TRUE(special.try_launch(host()->default_stream(), {16}, x.data(), y.data(), out.data(), 992).ok());
 }
 
@@ -112,22 +121,26 @@ TEST_F(Launch, PromisesOfViews) {
   auto word = [](TensorView<half, 2> v) { return detail::Param<Tensor<half, 2>>::promise(v); };
   const auto dense = word({data, {64, 64}});
   EXPECT_EQ(dense & 1, 1u);
-  EXPECT_EQ(dense >> 1 & 15, 2u);                                            // dim 1 has stride 1
-  EXPECT_EQ(dense >> 5 & 7, 6u);                                             // stride 64, size 64
-  EXPECT_EQ(word({data + 1, {64, 64}}) & 1, 0u);                             // 2 bytes off
-  EXPECT_EQ(word({data, {63, 24}, {24, 1}}) >> 5 & 7, 1u);                   // stride 24: 16 bytes' worth; size 63
+  EXPECT_EQ(dense >> 1 & 15, 2u);                           // dim 1 has stride 1
+  EXPECT_EQ(dense >> 5 & 7, 6u);                            // stride 64, size 64
+  EXPECT_EQ(word({data + 1, {64, 64}}) & 1, 0u);            // 2 bytes off
+  EXPECT_EQ(word({data, {63, 24}, {24, 1}}) >> 5 & 7, 1u);  // stride 24: 16 bytes' worth; size 63
   EXPECT_EQ(word({data, {63, 20}, {20, 1}}) >> 5 & 7, 0u);
   EXPECT_EQ(word(TensorView<half, 2>(data, {64, 64}).transposed()) >> 1 & 15, 1u);  // dim 0 has stride 1
-  EXPECT_EQ(word({data, {1, 64}, {7, 1}}) >> 5 & 3, 2u);                     // the stride of a dim of size 1 is never used
-  EXPECT_EQ(word({data, {4, 4}, {8, 2}}) >> 1 & 15, 0u);                     // no unit stride
-  EXPECT_EQ(word({data, {4, 4}, {-16, 1}}) >> 5 & 3, 2u);                    // negative strides count as well
+  EXPECT_EQ(word({data, {1, 64}, {7, 1}}) >> 5 & 3, 2u);   // the stride of a dim of size 1 is never used
+  EXPECT_EQ(word({data, {4, 4}, {8, 2}}) >> 1 & 15, 0u);   // no unit stride
+  EXPECT_EQ(word({data, {4, 4}, {-16, 1}}) >> 5 & 3, 2u);  // negative strides count as well
 }
 
 TEST_F(Launch, PromisesReachTheIr) {
-  auto k = kernel("promises", [](Tensor<const half, 2> a, Ptr<float> p, I32 n) { store(p + n, cast(a.load({0, 0}), f32)); });
+  auto k = kernel("promises", [](Tensor<const half, 2> a, Ptr<float> p, I32 n) {
+    store(p + n, cast(a.load({0, 0}), f32));
+  });
   const uint64_t view = 1 | 2 << 1 | 6ull << 5 | 5ull << 8;
   const std::string text = static_cast<const AnyKernel&>(k).trace({}, {view, 1, 1}).text();
-  for (const char* part : {"tile.align = 16 : i32", "tile.unit_stride = 1 : i32", "tile.stride_multiple_of = array<i32: 16, 8>", "tile.dim_multiple_of = array<i32: 16, 16>", "tile.multiple_of = 16 : i32"})
+  for (const char* part :
+       {"tile.align = 16 : i32", "tile.unit_stride = 1 : i32", "tile.stride_multiple_of = array<i32: 16, 8>",
+        "tile.dim_multiple_of = array<i32: 16, 16>", "tile.multiple_of = 16 : i32"})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
 }
 
@@ -141,6 +154,18 @@ TEST_F(Launch, DiskCacheServesANewProcessOrKernelObject) {
   EXPECT_EQ(jit_stats().disk_hits, before.disk_hits + 1);
   EXPECT_TRUE(c.try_launch(host()->default_stream(), {16}, x.data(), y.data(), out.data(), 1000).ok());
   EXPECT_EQ(out[999], 1001.f);
+}
+
+TEST_F(Launch, ACacheOfOnesOwn) {
+  CacheOptions options;
+  options.directory = cache_directory() + "/own";
+  auto own = std::make_shared<DiskCache>(options);
+  set_jit_policy({.disk = own});
+  (void)make_vector_add("add_own").compile(host(), VecCfg{}).value_or_throw();
+  EXPECT_EQ(own->stats().stores, 1u);
+  EXPECT_TRUE(make_vector_add("add_own").compile(host(), VecCfg{}).value_or_throw().from_disk());
+  set_jit_policy({});
+  EXPECT_FALSE(make_vector_add("add_own").compile(host(), VecCfg{}).value_or_throw().from_disk());
 }
 
 TEST_F(Launch, OptionsAreDifferentCode) {
@@ -160,12 +185,15 @@ TEST_F(Launch, PolicyForbidsCompiling) {
   EXPECT_NE(s.error().message.find("the policy forbids compiling now"), std::string::npos);
   std::string built;
   set_jit_policy({.on_compile = [&](const std::string& what) { built = what; }});
-  EXPECT_TRUE(add.try_call(host()->default_stream(), VecCfg{}, x.data(), y.data(), out.data(), 1000).ok());  // the refusal is not remembered
+  EXPECT_TRUE(add.try_call(host()->default_stream(), VecCfg{}, x.data(), y.data(), out.data(), 1000)
+                  .ok());  // the refusal is not remembered
   EXPECT_NE(built.find("add_policy_BLOCK64"), std::string::npos) << built;
 }
 
 TEST_F(Launch, ErrorsOfTheKernelArriveAtTheLaunch) {
-  auto bad = kernel("bad", [](Ptr<float> p, I32 n) { store(p, n * 0.5f); }).grid([](NoConfig, float*, int) { return Grid{1}; });
+  auto bad = kernel("bad", [](Ptr<float> p, I32 n) { store(p, n * 0.5f); }).grid([](NoConfig, float*, int) {
+    return Grid{1};
+  });
   Status s = bad.try_call(host()->default_stream(), {}, out.data(), 1);
   ASSERT_FALSE(s.ok());
   EXPECT_EQ(s.error().kind, ErrorKind::user);
@@ -211,7 +239,8 @@ TEST_F(Launch, ManyThreadsCompileOnce) {
       alignas(16) float a[64], b[64], o[64];
       for (int i = 0; i < 64; ++i) a[i] = static_cast<float>(t), b[i] = 1.f;
       for (int round = 0; round < 20; ++round) {
-        if (!add.try_call(host()->default_stream(), VecCfg{}, a, b, o, 64).ok() || o[63] != static_cast<float>(t) + 1.f) ++failures;
+        if (!add.try_call(host()->default_stream(), VecCfg{}, a, b, o, 64).ok() || o[63] != static_cast<float>(t) + 1.f)
+          ++failures;
       }
     });
   for (auto& t : threads) t.join();
@@ -220,7 +249,8 @@ TEST_F(Launch, ManyThreadsCompileOnce) {
 }
 
 TEST_F(Launch, TuningKeepsTheFastestThatRuns) {
-  auto add = make_vector_add("add_tuned").tune({{.BLOCK = 0}, {.BLOCK = 16}, {.BLOCK = 256}});  // a tile of no elements does not trace
+  auto add = make_vector_add("add_tuned")
+                 .tune({{.BLOCK = 0}, {.BLOCK = 16}, {.BLOCK = 256}});  // a tile of no elements does not trace
   auto r = tune(add, host()->default_stream(), {}, x.data(), y.data(), out.data(), 1000);
   ASSERT_TRUE(r.ok()) << r.error().to_string();
   EXPECT_EQ(r->candidates.size(), 3u);

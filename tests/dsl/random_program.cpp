@@ -12,37 +12,55 @@ struct Generator {
   explicit Generator(uint32_t seed) : random(seed) {}
   int below(int n) { return static_cast<int>(random() % static_cast<uint32_t>(n)); }
 
-  // `scalars`: variables visible here. `direct`: the block is the body of a loop (or of the kernel, in_loop false) itself.
+  // `scalars`: variables visible here. `direct`: the block is the body of a loop (or of the kernel, in_loop false)
+  // itself.
   std::vector<Node> block(int scalars, int depth, bool in_loop, bool direct) {
     std::vector<Node> nodes;
     const int n = 1 + below(5);
     for (int i = 0; i < n && budget-- > 0; ++i) {
-      Node x{static_cast<Kind>(below(static_cast<int>(Kind::count))), below(scalars), below(scalars), below(scalars), {}, {}};
-      const bool nested = x.kind == Kind::for_range || x.kind == Kind::if_then || x.kind == Kind::if_else || x.kind == Kind::while_loop ||
-                          x.kind == Kind::when || x.kind == Kind::for_bounds;
+      Node x{static_cast<Kind>(below(static_cast<int>(Kind::count))),
+             below(scalars),
+             below(scalars),
+             below(scalars),
+             {},
+             {}};
+      const bool nested = x.kind == Kind::for_range || x.kind == Kind::if_then || x.kind == Kind::if_else ||
+                          x.kind == Kind::while_loop || x.kind == Kind::when || x.kind == Kind::for_bounds;
       if (nested && depth >= 4) x.kind = Kind::add;
       switch (x.kind) {
-        case Kind::set: case Kind::tile_fill: x.b = below(7) - 3; break;
-        case Kind::copy_declared: case Kind::late_declared: ++scalars; break;
-        case Kind::for_range: case Kind::while_loop:
+        case Kind::set:
+        case Kind::tile_fill:
+          x.b = below(7) - 3;
+          break;
+        case Kind::copy_declared:
+        case Kind::late_declared:
+          ++scalars;
+          break;
+        case Kind::for_range:
+        case Kind::while_loop:
           x.c = below(4);
           x.body = block(scalars + 1, depth + 1, true, true);
           break;
         case Kind::for_bounds:  // from b & 3 to c & 7, step 1 + a % 2
           x.body = block(scalars + 1, depth + 1, true, true);
           break;
-        case Kind::if_then: case Kind::when: x.body = block(scalars, depth + 1, in_loop, false); break;
+        case Kind::if_then:
+        case Kind::when:
+          x.body = block(scalars, depth + 1, in_loop, false);
+          break;
         case Kind::if_else:
           x.body = block(scalars, depth + 1, in_loop, false);
           x.other = block(scalars, depth + 1, in_loop, false);
           break;
-        case Kind::continue_if: case Kind::break_if:
+        case Kind::continue_if:
+        case Kind::break_if:
           if (!(in_loop && direct)) x.kind = Kind::add;
           break;
         case Kind::return_if:
           if (!(depth == 0 && below(3) == 0)) x.kind = Kind::assign;
           break;
-        default: break;
+        default:
+          break;
       }
       nodes.push_back(std::move(x));
     }
@@ -73,11 +91,25 @@ struct Direct {
       auto& tb = t[n.b % kTiles];
       auto& tc = t[n.c % kTiles];
       switch (n.kind) {
-        case Kind::add: v[n.a] = wrap(int64_t{v[n.b]} + v[n.c]); break;
-        case Kind::mul: v[n.a] = wrap(int64_t{v[n.b]} * v[n.c]); break;
-        case Kind::set: v[n.a] = n.b; break;
-        case Kind::copy_declared: { const int32_t x = v[n.b]; v.push_back(x); break; }
-        case Kind::late_declared: { const int32_t x = v[n.a] < v[n.b] ? v[n.b] : v[n.c]; v.push_back(x); break; }
+        case Kind::add:
+          v[n.a] = wrap(int64_t{v[n.b]} + v[n.c]);
+          break;
+        case Kind::mul:
+          v[n.a] = wrap(int64_t{v[n.b]} * v[n.c]);
+          break;
+        case Kind::set:
+          v[n.a] = n.b;
+          break;
+        case Kind::copy_declared: {
+          const int32_t x = v[n.b];
+          v.push_back(x);
+          break;
+        }
+        case Kind::late_declared: {
+          const int32_t x = v[n.a] < v[n.b] ? v[n.b] : v[n.c];
+          v.push_back(x);
+          break;
+        }
         case Kind::for_range:
           for (int32_t i = 0; i < n.c; ++i)
             if (loop_body(n, i) == Flow::leave) break;
@@ -92,23 +124,56 @@ struct Direct {
             if (loop_body(n, count) == Flow::leave) break;
           }
           break;
-        case Kind::if_then: case Kind::when:
+        case Kind::if_then:
+        case Kind::when:
           if (v[n.a] < v[n.b]) block(n.body);
           break;
-        case Kind::if_else: block(v[n.a] < v[n.b] ? n.body : n.other); break;
-        case Kind::continue_if: if (v[n.a] < v[n.b]) flow = Flow::next; break;
-        case Kind::break_if: if (v[n.a] < v[n.b]) flow = Flow::leave; break;
-        case Kind::return_if: if (v[n.a] < v[n.b]) flow = Flow::finish; break;
-        case Kind::swap: std::swap(v[n.a], v[n.b]); break;
-        case Kind::add_assign: v[n.a] = wrap(int64_t{v[n.a]} + v[n.b]); break;
-        case Kind::assign: v[n.a] = v[n.b]; break;
-        case Kind::tile_add: for (int i = 0; i < kLanes; ++i) ta[i] = wrap(int64_t{tb[i]} + tc[i]); break;
-        case Kind::tile_scale: for (int i = 0; i < kLanes; ++i) ta[i] = wrap(int64_t{tb[i]} * v[n.c]); break;
-        case Kind::tile_where: { const Lanes x = tb; for (int i = 0; i < kLanes; ++i) ta[i] = x[i] < tc[i] ? v[n.a] : x[i]; break; }
-        case Kind::tile_sum: { int64_t s = 0; for (int32_t x : tb) s += x; v[n.a] = wrap(s); break; }
-        case Kind::tile_swap: std::swap(t[0], t[1]); break;
-        case Kind::tile_fill: for (int i = 0; i < kLanes; ++i) ta[i] = wrap(int64_t{n.b} + i); break;
-        case Kind::count: break;
+        case Kind::if_else:
+          block(v[n.a] < v[n.b] ? n.body : n.other);
+          break;
+        case Kind::continue_if:
+          if (v[n.a] < v[n.b]) flow = Flow::next;
+          break;
+        case Kind::break_if:
+          if (v[n.a] < v[n.b]) flow = Flow::leave;
+          break;
+        case Kind::return_if:
+          if (v[n.a] < v[n.b]) flow = Flow::finish;
+          break;
+        case Kind::swap:
+          std::swap(v[n.a], v[n.b]);
+          break;
+        case Kind::add_assign:
+          v[n.a] = wrap(int64_t{v[n.a]} + v[n.b]);
+          break;
+        case Kind::assign:
+          v[n.a] = v[n.b];
+          break;
+        case Kind::tile_add:
+          for (int i = 0; i < kLanes; ++i) ta[i] = wrap(int64_t{tb[i]} + tc[i]);
+          break;
+        case Kind::tile_scale:
+          for (int i = 0; i < kLanes; ++i) ta[i] = wrap(int64_t{tb[i]} * v[n.c]);
+          break;
+        case Kind::tile_where: {
+          const Lanes x = tb;
+          for (int i = 0; i < kLanes; ++i) ta[i] = x[i] < tc[i] ? v[n.a] : x[i];
+          break;
+        }
+        case Kind::tile_sum: {
+          int64_t s = 0;
+          for (int32_t x : tb) s += x;
+          v[n.a] = wrap(s);
+          break;
+        }
+        case Kind::tile_swap:
+          std::swap(t[0], t[1]);
+          break;
+        case Kind::tile_fill:
+          for (int i = 0; i < kLanes; ++i) ta[i] = wrap(int64_t{n.b} + i);
+          break;
+        case Kind::count:
+          break;
       }
       if (flow != Flow::normal) break;
     }
@@ -133,44 +198,91 @@ struct Traced {
       Tile &ta = t[n.a % kTiles], &tb = t[n.b % kTiles], &tc = t[n.c % kTiles];
       auto less = [&] { return *v[n.a] < *v[n.b]; };
       switch (n.kind) {
-        case Kind::add: *v[n.a] = *v[n.b] + *v[n.c]; break;
-        case Kind::mul: *v[n.a] = *v[n.b] * *v[n.c]; break;
-        case Kind::set: *v[n.a] = n.b; break;
-        case Kind::copy_declared: own.push_back(std::make_unique<Tile>(*v[n.b])); v.push_back(own.back().get()); break;
+        case Kind::add:
+          *v[n.a] = *v[n.b] + *v[n.c];
+          break;
+        case Kind::mul:
+          *v[n.a] = *v[n.b] * *v[n.c];
+          break;
+        case Kind::set:
+          *v[n.a] = n.b;
+          break;
+        case Kind::copy_declared:
+          own.push_back(std::make_unique<Tile>(*v[n.b]));
+          v.push_back(own.back().get());
+          break;
         case Kind::late_declared: {
           own.push_back(std::make_unique<Tile>());
           Tile& x = *own.back();
-          if_(less(), [&] { x = *v[n.b]; }, [&] { x = *v[n.c]; });
+          if_(
+              less(), [&] { x = *v[n.b]; }, [&] { x = *v[n.c]; });
           v.push_back(&x);
           break;
         }
-        case Kind::for_range: for (auto i : range(n.c)) loop_body(n, i); break;
-        case Kind::for_bounds: for (auto i : range(*v[n.b] & 3, *v[n.c] & 7, 1 + n.a % 2)) loop_body(n, i); break;
+        case Kind::for_range:
+          for (auto i : range(n.c)) loop_body(n, i);
+          break;
+        case Kind::for_bounds:
+          for (auto i : range(*v[n.b] & 3, *v[n.c] & 7, 1 + n.a % 2)) loop_body(n, i);
+          break;
         case Kind::while_loop: {
           Tile count = 0;
-          while_([&] { return count < n.c; }, [&] {
-            count += 1;
-            Tile mine = count;
-            loop_body(n, mine);
-          });
+          while_([&] { return count < n.c; },
+                 [&] {
+                   count += 1;
+                   Tile mine = count;
+                   loop_body(n, mine);
+                 });
           break;
         }
-        case Kind::if_then: if_(less(), [&] { block(n.body); }); break;
-        case Kind::if_else: if_(less(), [&] { block(n.body); }, [&] { block(n.other); }); break;
-        case Kind::when: for (auto _ : when(less())) block(n.body); break;
-        case Kind::continue_if: continue_if(less()); break;
-        case Kind::break_if: break_if(less()); break;
-        case Kind::return_if: return_if(less()); break;
-        case Kind::swap: std::swap(*v[n.a], *v[n.b]); break;
-        case Kind::add_assign: *v[n.a] += *v[n.b]; break;
-        case Kind::assign: *v[n.a] = *v[n.b]; break;
-        case Kind::tile_add: ta = tb + tc; break;
-        case Kind::tile_scale: ta = tb * *v[n.c]; break;
-        case Kind::tile_where: ta = where(tb < tc, *v[n.a], tb); break;
-        case Kind::tile_sum: *v[n.a] = sum(tb); break;
-        case Kind::tile_swap: std::swap(t[0], t[1]); break;
-        case Kind::tile_fill: ta = arange(0, kLanes) + n.b; break;
-        case Kind::count: break;
+        case Kind::if_then:
+          if_(less(), [&] { block(n.body); });
+          break;
+        case Kind::if_else:
+          if_(
+              less(), [&] { block(n.body); }, [&] { block(n.other); });
+          break;
+        case Kind::when:
+          for (auto _ : when(less())) block(n.body);
+          break;
+        case Kind::continue_if:
+          continue_if(less());
+          break;
+        case Kind::break_if:
+          break_if(less());
+          break;
+        case Kind::return_if:
+          return_if(less());
+          break;
+        case Kind::swap:
+          std::swap(*v[n.a], *v[n.b]);
+          break;
+        case Kind::add_assign:
+          *v[n.a] += *v[n.b];
+          break;
+        case Kind::assign:
+          *v[n.a] = *v[n.b];
+          break;
+        case Kind::tile_add:
+          ta = tb + tc;
+          break;
+        case Kind::tile_scale:
+          ta = tb * *v[n.c];
+          break;
+        case Kind::tile_where:
+          ta = where(tb < tc, *v[n.a], tb);
+          break;
+        case Kind::tile_sum:
+          *v[n.a] = sum(tb);
+          break;
+        case Kind::tile_swap:
+          std::swap(t[0], t[1]);
+          break;
+        case Kind::tile_fill:
+          ta = arange(0, kLanes) + n.b;
+          break;
+        case Kind::count:
+          break;
       }
     }
     v.resize(base);

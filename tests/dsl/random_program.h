@@ -1,5 +1,5 @@
-// random_program.h - random structured programs over a few integer variables and small tiles, with two meanings: run directly
-// in C++ with real control flow, or traced through the language. The fuzzer compares the two.
+// random_program.h - random structured programs over a few integer variables and small tiles, with two meanings: run
+// directly in C++ with real control flow, or traced through the language. The fuzzer compares the two.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -17,8 +17,30 @@ inline constexpr int kLanes = 4;
 inline constexpr int kResults = kScalars + kTiles * kLanes;
 
 enum class Kind : uint8_t {
-  add, mul, set, copy_declared, for_range, if_then, if_else, while_loop, continue_if, break_if, swap, add_assign, assign,
-  when, late_declared, for_bounds, return_if, tile_add, tile_scale, tile_where, tile_sum, tile_swap, tile_fill, count
+  add,
+  mul,
+  set,
+  copy_declared,
+  for_range,
+  if_then,
+  if_else,
+  while_loop,
+  continue_if,
+  break_if,
+  swap,
+  add_assign,
+  assign,
+  when,
+  late_declared,
+  for_bounds,
+  return_if,
+  tile_add,
+  tile_scale,
+  tile_where,
+  tile_sum,
+  tile_swap,
+  tile_fill,
+  count
 };
 
 struct Node {

@@ -62,9 +62,10 @@ inline int count_of(const std::string& text, const std::string& part) {
 
 }  // namespace tile::testing
 
-#define EXPECT_TILE_ERROR(line, part, ...) ::tile::testing::expect_error(::tile::testing::errors_of(__VA_ARGS__), line, part, __FILE__)
-#define EXPECT_IR(part, ...)                                                                   \
-  do {                                                                                         \
+#define EXPECT_TILE_ERROR(line, part, ...) \
+  ::tile::testing::expect_error(::tile::testing::errors_of(__VA_ARGS__), line, part, __FILE__)
+#define EXPECT_IR(part, ...)                                                                       \
+  do {                                                                                             \
     const std::string ir_text = ::tile::testing::squeezed(::tile::testing::ir_of(__VA_ARGS__));    \
     EXPECT_NE(ir_text.find(part), std::string::npos) << "expected: " << (part) << "\n" << ir_text; \
   } while (false)

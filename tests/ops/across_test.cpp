@@ -26,9 +26,13 @@ std::vector<W> fold(const std::vector<W>& x, Extent e, F f) {
 
 template <class T>
 void check_reductions() {
-  using R = std::conditional_t<kIsFloat<T>, std::conditional_t<sizeof(T) == 8, double, float>, std::conditional_t<sizeof(T) == 8, T, std::conditional_t<std::is_unsigned_v<T>, uint32_t, int32_t>>>;  // what sums are returned in
+  using R = std::conditional_t<
+      kIsFloat<T>, std::conditional_t<sizeof(T) == 8, double, float>,
+      std::conditional_t<sizeof(T) == 8, T,
+                         std::conditional_t<std::is_unsigned_v<T>, uint32_t, int32_t>>>;  // what sums are returned in
   for (const Extent e : kExtents) {
-    SCOPED_TRACE(std::string(name(dtype_of<T>())) + " " + std::to_string(e.outer) + "x" + std::to_string(e.n) + "x" + std::to_string(e.inner));
+    SCOPED_TRACE(std::string(name(dtype_of<T>())) + " " + std::to_string(e.outer) + "x" + std::to_string(e.n) + "x" +
+                 std::to_string(e.inner));
     const int count = e.outer * e.n * e.inner, results = e.outer * e.inner;
     std::vector<T> x = operands<T>(count, -2, 2, 11);
     for (auto& device : devices()) {
@@ -47,11 +51,13 @@ void check_reductions() {
       ASSERT_TRUE(run_on(device, k, {}, x, sums, extremes, places));
       std::vector<Wide<R>> wide;
       std::vector<double> magnitude;
-      for (T v : x) wide.push_back(static_cast<Wide<R>>(widen(v))), magnitude.push_back(std::fabs(static_cast<double>(widen(v))));
+      for (T v : x)
+        wide.push_back(static_cast<Wide<R>>(widen(v))), magnitude.push_back(std::fabs(static_cast<double>(widen(v))));
       const auto want = fold(wide, e, [](auto a, auto b) { return static_cast<Wide<R>>(a + b); });
       const auto scale = fold(magnitude, e, [](double a, double b) { return a + b; });
       for (int i = 0; i < results; ++i) {
-        ASSERT_TRUE(close<R>(widen(sums[i]), want[i], 8, scale[i])) << device->name() << " sum " << i << ": " << +widen(sums[i]) << ", expected " << +want[i];
+        ASSERT_TRUE(close<R>(widen(sums[i]), want[i], 8, scale[i]))
+            << device->name() << " sum " << i << ": " << +widen(sums[i]) << ", expected " << +want[i];
         int best = 0, worst = 0;
         auto at = [&](int j) { return widen(x[((i / e.inner) * e.n + j) * e.inner + i % e.inner]); };
         for (int j = 1; j < e.n; ++j) {
@@ -118,10 +124,11 @@ TEST(Across, ProductsAndCustomCombiners) {
       store(out, prod(t));
       store(out + 1, to_scalar(reduce(t, axis(0), [](Tile a, Tile b) { return where(a > b, a, b); })));
       // Mean and variance by pairs (Welford's combination of equal counts needs the count as a third).
-      auto [n, m, s] = reduce({ones({64}, f32), t, zeros({64}, f32)}, axis(0), [](Tile n0, Tile m0, Tile s0, Tile n1, Tile m1, Tile s1) {
-        Tile n = n0 + n1, d = m1 - m0;
-        return std::tuple(n, m0 + d * (n1 / n), s0 + s1 + d * d * (n0 * n1 / n));
-      });
+      auto [n, m, s] = reduce({ones({64}, f32), t, zeros({64}, f32)}, axis(0),
+                              [](Tile n0, Tile m0, Tile s0, Tile n1, Tile m1, Tile s1) {
+                                Tile n = n0 + n1, d = m1 - m0;
+                                return std::tuple(n, m0 + d * (n1 / n), s0 + s1 + d * d * (n0 * n1 / n));
+                              });
       store(out + 2, to_scalar(n));
       store(out + 3, to_scalar(m));
       store(out + 4, to_scalar(s) / 64);
@@ -181,7 +188,8 @@ TEST(Across, ScansKeepTheOrder) {
     std::vector<float> a = operands<float>(96, 0.5, 1, 1), b = operands<float>(96, -1, 1, 2), out(96);
     auto k = kernel("recurrence", [](Ptr<const float> a, Ptr<const float> b, Ptr<float> out) {
       auto i = arange(0, 96);
-      auto [c, h] = scan({load(a + i), load(b + i)}, axis(0), [](Tile a0, Tile b0, Tile a1, Tile b1) { return std::tuple(a0 * a1, a1 * b0 + b1); });
+      auto [c, h] = scan({load(a + i), load(b + i)}, axis(0),
+                         [](Tile a0, Tile b0, Tile a1, Tile b1) { return std::tuple(a0 * a1, a1 * b0 + b1); });
       store(out + i, h);
     });
     ASSERT_TRUE(run_on(device, k, {}, a, b, out));
@@ -205,14 +213,16 @@ TEST(Across, SoftmaxSurvivesLargeValues) {
       double largest = -1e30, total = 0;
       for (int c = 0; c < 48; ++c) largest = std::max<double>(largest, x[r * 48 + c]);
       for (int c = 0; c < 48; ++c) total += std::exp(x[r * 48 + c] - largest);
-      for (int c = 0; c < 48; ++c) ASSERT_NEAR(out[r * 48 + c], std::exp(x[r * 48 + c] - largest) / total, 1e-4) << device->name();
+      for (int c = 0; c < 48; ++c)
+        ASSERT_NEAR(out[r * 48 + c], std::exp(x[r * 48 + c] - largest) / total, 1e-4) << device->name();
     }
   }
 }
 
 template <class T, class R>
 void check_dot(int M, int N, int K, Prec prec, double ulps) {
-  SCOPED_TRACE(std::string(name(dtype_of<T>())) + " " + std::to_string(M) + "x" + std::to_string(N) + "x" + std::to_string(K));
+  SCOPED_TRACE(std::string(name(dtype_of<T>())) + " " + std::to_string(M) + "x" + std::to_string(N) + "x" +
+               std::to_string(K));
   std::vector<T> a = operands<T>(M * K, -1, 1, 21), b = operands<T>(K * N, -1, 1, 22);
   std::vector<R> c = operands<R>(M * N, -1, 1, 23);
   for (auto& device : devices()) {
@@ -231,12 +241,17 @@ void check_dot(int M, int N, int K, Prec prec, double ulps) {
         double scale = 1;
         for (int k = 0; k < K; ++k) {
           const auto x = widen(a[m * K + k]), y = widen(b[k * N + n]);
-          if constexpr (kIsFloat<R>) want += x * y, scale += std::fabs(x * y);
-          else want += static_cast<uint32_t>(static_cast<int32_t>(x) * static_cast<int32_t>(y));
+          if constexpr (kIsFloat<R>)
+            want += x * y, scale += std::fabs(x * y);
+          else
+            want += static_cast<uint32_t>(static_cast<int32_t>(x) * static_cast<int32_t>(y));
         }
-        const auto plain = static_cast<Wide<R>>(want), added = static_cast<Wide<R>>(want + static_cast<decltype(want)>(widen(c[m * N + n])));
-        ASSERT_TRUE(close<R>(widen(out[M * N + m * N + n]), plain, ulps, scale)) << device->name() << " (" << m << ", " << n << "): " << +out[M * N + m * N + n] << ", expected " << +plain;
-        ASSERT_TRUE(close<R>(widen(out[m * N + n]), added, ulps, scale)) << device->name() << " (" << m << ", " << n << "): " << +out[m * N + n] << ", expected " << +added;
+        const auto plain = static_cast<Wide<R>>(want),
+                   added = static_cast<Wide<R>>(want + static_cast<decltype(want)>(widen(c[m * N + n])));
+        ASSERT_TRUE(close<R>(widen(out[M * N + m * N + n]), plain, ulps, scale))
+            << device->name() << " (" << m << ", " << n << "): " << +out[M * N + m * N + n] << ", expected " << +plain;
+        ASSERT_TRUE(close<R>(widen(out[m * N + n]), added, ulps, scale))
+            << device->name() << " (" << m << ", " << n << "): " << +out[m * N + n] << ", expected " << +added;
       }
   }
 }

@@ -22,13 +22,20 @@ TEST(Control, EarlyExits) {
       }
       for (auto i : range(0, 8, 3)) skipped += load(p + i);
       Tile halvings = 0, n = 1000;
-      while_([&] { return n > 1; }, [&] {
-        n = n / 2;
-        halvings += 1;
-        break_if(halvings >= 6);
-      });
+      while_([&] { return n > 1; },
+             [&] {
+               n = n / 2;
+               halvings += 1;
+               break_if(halvings >= 6);
+             });
       Tile kind = 0;
-      if_(sum > 17, [&] { if_(steps == 4, [&] { kind = 1; }, [&] { kind = 2; }); }, [&] { kind = 3; });
+      if_(
+          sum > 17,
+          [&] {
+            if_(
+                steps == 4, [&] { kind = 1; }, [&] { kind = 2; });
+          },
+          [&] { kind = 3; });
       store(out, sum);
       store(out + 1, steps);
       store(out + 2, skipped);
@@ -100,7 +107,8 @@ TEST(Random, PhiloxKnownAnswers) {
       }
     });
     ASSERT_TRUE(run_on(device, k, {}, out));
-    EXPECT_EQ(out, (std::vector<uint32_t>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8, 0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd, 0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}))
+    EXPECT_EQ(out, (std::vector<uint32_t>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8, 0x408f276d, 0x41c83b0e,
+                                          0xa20bc7c6, 0x6d5451fd, 0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}))
         << device->name();
   }
 }
@@ -152,13 +160,15 @@ TEST(Debug, PrintsWholeTilesFromChosenPrograms) {
     set_print_sink({});
     ASSERT_TRUE(ran);
     ASSERT_EQ(messages.size(), 1u) << device->name();
-    for (const char* part : {"row", "10", "11", "12", "13"}) EXPECT_NE(messages[0].find(part), std::string::npos) << messages[0];
+    for (const char* part : {"row", "10", "11", "12", "13"})
+      EXPECT_NE(messages[0].find(part), std::string::npos) << messages[0];
   }
 }
 
 TEST(Debug, FailedAssertionsNameTheLine) {
   for (auto& device : devices()) {
-    if (device->kind() == DeviceKind::cuda) continue;  // the trap ends the context: tests/device runs it in a process of its own
+    if (device->kind() == DeviceKind::cuda)
+      continue;  // the trap ends the context: tests/device runs it in a process of its own
     std::vector<int32_t> out(8);
     const int line = __LINE__ + 2;
     auto k = kernel("asserts", [](Ptr<int32_t> out) {

@@ -1,5 +1,5 @@
-// elementwise_test.cpp - every row of elementwise.def on every element type and device, against the row's own reference.
-// Compiled with -fwrapv: the references of the integer rows wrap as the language does.
+// elementwise_test.cpp - every row of elementwise.def on every element type and device, against the row's own
+// reference. Compiled with -fwrapv: the references of the integer rows wrap as the language does.
 #include <bit>
 #include <cstring>
 
@@ -13,19 +13,25 @@ constexpr int kCount = 264;  // not a power of two, not a multiple of a warp's w
 // References the rows name.
 template <class T>
 T reference_rem(T x, T y) {
-  if constexpr (std::is_floating_point_v<T>) return std::fmod(x, y);
-  else return static_cast<T>(x % y);
+  if constexpr (std::is_floating_point_v<T>)
+    return std::fmod(x, y);
+  else
+    return static_cast<T>(x % y);
 }
 template <class T>
-requires std::is_integral_v<T> T reference_shl(T x, T y) { return static_cast<T>(static_cast<uint64_t>(x) << static_cast<int>(y)); }
+requires std::is_integral_v<T> T reference_shl(T x, T y) {
+  return static_cast<T>(static_cast<uint64_t>(x) << static_cast<int>(y));
+}
 template <class T>
 requires std::is_integral_v<T> T reference_shr(T x, T y) { return static_cast<T>(x >> static_cast<int>(y)); }
 // Whole numbers are their own floor; through double they would lose digits.
-#define TILE_ROUNDING(name, function)                       \
-  template <class T>                                        \
-  T reference_##name(T x) {                                 \
-    if constexpr (std::is_integral_v<T>) return x;          \
-    else return function(x);                                \
+#define TILE_ROUNDING(name, function)    \
+  template <class T>                     \
+  T reference_##name(T x) {              \
+    if constexpr (std::is_integral_v<T>) \
+      return x;                          \
+    else                                 \
+      return function(x);                \
   }
 TILE_ROUNDING(floor, std::floor)
 TILE_ROUNDING(ceil, std::ceil)
@@ -38,7 +44,9 @@ T reference_abs(T x) {
   return x < T(0) ? static_cast<T>(-x) : x;
 }
 template <class T>
-requires(std::is_integral_v<T> && !std::is_same_v<T, bool>) T reference_popcount(T x) { return static_cast<T>(std::popcount(static_cast<std::make_unsigned_t<T>>(x))); }
+requires(std::is_integral_v<T> && !std::is_same_v<T, bool>) T reference_popcount(T x) {
+  return static_cast<T>(std::popcount(static_cast<std::make_unsigned_t<T>>(x)));
+}
 template <class T>
 T reference_max(T x, T y) {
   return x < y ? y : x;
@@ -50,7 +58,9 @@ T reference_min(T x, T y) {
 template <class T>
 requires std::is_integral_v<T> T reference_cdiv(T x, T y) { return static_cast<T>(x / y + (x % y != 0)); }
 template <class T>
-requires std::is_unsigned_v<T> T reference_umulhi(T x, T y) { return static_cast<T>((static_cast<unsigned __int128>(x) * y) >> (8 * sizeof(T))); }
+requires std::is_unsigned_v<T> T reference_umulhi(T x, T y) {
+  return static_cast<T>((static_cast<unsigned __int128>(x) * y) >> (8 * sizeof(T)));
+}
 
 template <class T>
 const char* column(const char* f, const char* s, const char* u, const char* b) {
@@ -63,15 +73,21 @@ const char* column(const char* f, const char* s, const char* u, const char* b) {
 template <class T>
 double allowance(const std::string& name, bool gpu) {
   if (!kIsFloat<T>) return 0;
-  const bool exact = name == "add" || name == "sub" || name == "mul" || name == "neg" || name == "abs" || name == "max" || name == "min" || name == "floor" ||
-                     name == "ceil" || name == "round" || name == "rint" || name == "trunc" || name == "fma" || name == "rem";
+  const bool exact = name == "add" || name == "sub" || name == "mul" || name == "neg" || name == "abs" ||
+                     name == "max" || name == "min" || name == "floor" || name == "ceil" || name == "round" ||
+                     name == "rint" || name == "trunc" || name == "fma" || name == "rem";
   if (exact) return 0.51;
   if (std::is_same_v<T, double>) return 16;
   if (std::is_same_v<T, float>) return gpu ? 32 : 8;
   return 1.01;  // computed in f32, rounded once
 }
 /// Trigonometric functions and logarithms cross zero: their error is absolute there.
-double scale_of(const std::string& name) { return name == "sin" || name == "cos" || name == "log" || name == "log2" || name == "tan" || name == "erf" || name == "tanh" ? 1 : 0; }
+double scale_of(const std::string& name) {
+  return name == "sin" || name == "cos" || name == "log" || name == "log2" || name == "tan" || name == "erf" ||
+                 name == "tanh"
+             ? 1
+             : 0;
+}
 
 /// Transcendental functions of f64 come from the C library: GPUs refuse them with a precise error (see F64OnGpus).
 template <class T>
@@ -86,13 +102,17 @@ template <class T>
 using Reference = Wide<T> (*)(Wide<T>, Wide<T>, Wide<T>);
 
 template <class T>
-void check_row(detail::Op op, const std::string& name, int arity, bool gives_bool, double low, double high, Reference<T> reference) {
+void check_row(detail::Op op, const std::string& name, int arity, bool gives_bool, double low, double high,
+               Reference<T> reference) {
   SCOPED_TRACE(std::string(tile::name(dtype_of<T>())) + " " + name);
-  std::vector<T> x = operands<T>(kCount, low, high, 1), y = operands<T>(kCount, low, high, 2), z = operands<T>(kCount, low, high, 3);
+  std::vector<T> x = operands<T>(kCount, low, high, 1), y = operands<T>(kCount, low, high, 2),
+                 z = operands<T>(kCount, low, high, 3);
   if constexpr (!kIsFloat<T> && !std::is_same_v<T, bool>)
     for (int i = 0; i < kCount; ++i) {  // stay where the operation is defined
-      if (name == "div" || name == "rem" || name == "cdiv") y[i] = static_cast<T>(y[i] == 0 ? 3 : y[i] == static_cast<T>(-1) ? 5 : y[i]);
-      if (name == "cdiv") x[i] = static_cast<T>(x[i] < 0 ? -(x[i] + 1) : x[i]), y[i] = static_cast<T>(y[i] < 0 ? -(y[i] + 1) + 1 : y[i]);
+      if (name == "div" || name == "rem" || name == "cdiv")
+        y[i] = static_cast<T>(y[i] == 0 ? 3 : y[i] == static_cast<T>(-1) ? 5 : y[i]);
+      if (name == "cdiv")
+        x[i] = static_cast<T>(x[i] < 0 ? -(x[i] + 1) : x[i]), y[i] = static_cast<T>(y[i] < 0 ? -(y[i] + 1) + 1 : y[i]);
       if (name == "shl" || name == "shr") y[i] = static_cast<T>(static_cast<uint64_t>(y[i]) % (8 * sizeof(T)));
     }
   if (name == "isnan" || name == "isinf" || gives_bool || name == "max" || name == "min")
@@ -126,12 +146,15 @@ void check_row(detail::Op op, const std::string& name, int arity, bool gives_boo
     for (int i = 0; i < kCount; ++i) {
       const auto want = reference(widen(x[i]), widen(y[i]), widen(z[i]));
       if (gives_bool) {
-        ASSERT_EQ(truth[i], static_cast<uint8_t>(static_cast<bool>(want))) << device->name() << " element " << i << ": " << +widen(x[i]) << ", " << +widen(y[i]);
+        ASSERT_EQ(truth[i], static_cast<uint8_t>(static_cast<bool>(want)))
+            << device->name() << " element " << i << ": " << +widen(x[i]) << ", " << +widen(y[i]);
       } else {
         const Wide<T> exact = static_cast<Wide<T>>(want);
         const Wide<T> rounded = kIsFloat<T> && !std::is_same_v<T, double> ? widen(narrow<T>(exact)) : exact;
-        const bool good = close<T>(widen(value[i]), rounded, ulps, scale) || close<T>(widen(value[i]), exact, ulps, scale);
-        ASSERT_TRUE(good) << device->name() << " element " << i << ": " << +widen(x[i]) << ", " << +widen(y[i]) << " gave " << +widen(value[i]) << ", expected " << +exact;
+        const bool good =
+            close<T>(widen(value[i]), rounded, ulps, scale) || close<T>(widen(value[i]), exact, ulps, scale);
+        ASSERT_TRUE(good) << device->name() << " element " << i << ": " << +widen(x[i]) << ", " << +widen(y[i])
+                          << " gave " << +widen(value[i]) << ", expected " << +exact;
       }
     }
   }
@@ -151,35 +174,48 @@ void check_bool_row(detail::Op op, const std::string& name, int arity, Reference
       store(o + i, cast(detail::make_tile(detail::elementwise(op, args, arity), SrcLoc::current()), u8));
     });
     ASSERT_TRUE(run_on(device, k, {}, x, y, out));
-    for (int i = 0; i < kCount; ++i) ASSERT_EQ(out[i], static_cast<int>(reference(x[i] != 0, y[i] != 0, false))) << device->name() << " element " << i;
+    for (int i = 0; i < kCount; ++i)
+      ASSERT_EQ(out[i], static_cast<int>(reference(x[i] != 0, y[i] != 0, false))) << device->name() << " element " << i;
   }
 }
 
-#define TILE_ROW(arity, gives_bool, name, f, s, u, b, reference, low, high)                                                                   \
-  {                                                                                                                                           \
-    auto ref = [](auto x, auto y, auto z) -> std::decay_t<decltype(reference)> { return reference; };                                         \
-    if (std::strcmp(column<T>(#f, #s, #u, #b), "none") != 0) {                                                                                \
-      ++rows;                                                                                                                                 \
-      if constexpr (!requires(Wide<T> v) { ref(v, v, v); }) ADD_FAILURE() << #name << " has no reference for this type";                      \
-      else {                                                                                                                                  \
-        /* ~1 is -2: an i1 is the lowest bit of what C++ makes of a bool */                                                                   \
-        Reference<T> plain = [](Wide<T> x, Wide<T> y, Wide<T> z) {                                                                            \
-          if constexpr (std::is_same_v<T, bool>) return static_cast<bool>(static_cast<int>(decltype(ref){}(x, y, z)) & 1);                    \
-          else return static_cast<Wide<T>>(decltype(ref){}(x, y, z));                                                                         \
-        };                                                                                                                                    \
-        if constexpr (std::is_same_v<T, bool>) check_bool_row(detail::Op::name, #name, arity, plain);                                         \
-        else check_row<T>(detail::Op::name, #name, arity, gives_bool, low, high, plain);                                                      \
-      }                                                                                                                                       \
-      if (::testing::Test::HasFatalFailure()) return;                                                                                         \
-    }                                                                                                                                         \
+#define TILE_ROW(arity, gives_bool, name, f, s, u, b, reference, low, high)                           \
+  {                                                                                                   \
+    auto ref = [](auto x, auto y, auto z) -> std::decay_t<decltype(reference)> { return reference; }; \
+    if (std::strcmp(column<T>(#f, #s, #u, #b), "none") != 0) {                                        \
+      ++rows;                                                                                         \
+      if constexpr (!requires(Wide<T> v) { ref(v, v, v); })                                           \
+        ADD_FAILURE() << #name << " has no reference for this type";                                  \
+      else {                                                                                          \
+        /* ~1 is -2: an i1 is the lowest bit of what C++ makes of a bool */                           \
+        Reference<T> plain = [](Wide<T> x, Wide<T> y, Wide<T> z) {                                    \
+          if constexpr (std::is_same_v<T, bool>)                                                      \
+            return static_cast<bool>(static_cast<int>(decltype(ref){}(x, y, z)) & 1);                 \
+          else                                                                                        \
+            return static_cast<Wide<T>>(decltype(ref){}(x, y, z));                                    \
+        };                                                                                            \
+        if constexpr (std::is_same_v<T, bool>)                                                        \
+          check_bool_row(detail::Op::name, #name, arity, plain);                                      \
+        else                                                                                          \
+          check_row<T>(detail::Op::name, #name, arity, gives_bool, low, high, plain);                 \
+      }                                                                                               \
+      if (::testing::Test::HasFatalFailure()) return;                                                 \
+    }                                                                                                 \
   }
-#define TILE_UNARY_OPERATOR(name, symbol, f, s, u, b, reference, low, high, doc) TILE_ROW(1, false, name, f, s, u, b, reference, low, high)
-#define TILE_UNARY(name, f, s, u, b, reference, low, high, doc) TILE_ROW(1, false, name, f, s, u, b, reference, low, high)
-#define TILE_PREDICATE(name, f, s, u, b, reference, low, high, doc) TILE_ROW(1, true, name, f, s, u, b, reference, low, high)
-#define TILE_BINARY_OPERATOR(name, symbol, f, s, u, b, reference, low, high, doc) TILE_ROW(2, false, name, f, s, u, b, reference, low, high)
-#define TILE_BINARY(name, f, s, u, b, reference, low, high, doc) TILE_ROW(2, false, name, f, s, u, b, reference, low, high)
-#define TILE_COMPARISON(name, symbol, f, s, u, b, reference, low, high, doc) TILE_ROW(2, true, name, f, s, u, b, reference, low, high)
-#define TILE_TERNARY(name, f, s, u, b, reference, low, high, doc) TILE_ROW(3, false, name, f, s, u, b, reference, low, high)
+#define TILE_UNARY_OPERATOR(name, symbol, f, s, u, b, reference, low, high, doc) \
+  TILE_ROW(1, false, name, f, s, u, b, reference, low, high)
+#define TILE_UNARY(name, f, s, u, b, reference, low, high, doc) \
+  TILE_ROW(1, false, name, f, s, u, b, reference, low, high)
+#define TILE_PREDICATE(name, f, s, u, b, reference, low, high, doc) \
+  TILE_ROW(1, true, name, f, s, u, b, reference, low, high)
+#define TILE_BINARY_OPERATOR(name, symbol, f, s, u, b, reference, low, high, doc) \
+  TILE_ROW(2, false, name, f, s, u, b, reference, low, high)
+#define TILE_BINARY(name, f, s, u, b, reference, low, high, doc) \
+  TILE_ROW(2, false, name, f, s, u, b, reference, low, high)
+#define TILE_COMPARISON(name, symbol, f, s, u, b, reference, low, high, doc) \
+  TILE_ROW(2, true, name, f, s, u, b, reference, low, high)
+#define TILE_TERNARY(name, f, s, u, b, reference, low, high, doc) \
+  TILE_ROW(3, false, name, f, s, u, b, reference, low, high)
 
 template <class T>
 void check_type() {
@@ -206,7 +242,8 @@ TEST(Elementwise, F64OnGpus) {
   auto k = kernel("exp_f64", [](Ptr<double> p) { store(p, exp(load(p))); });
   auto binary = k.compile_for("sm_80", {}, {}, {.ptxas = "none"});
   ASSERT_FALSE(binary.ok());
-  EXPECT_NE(binary.error().to_string().find("'math.exp' op is not supported on GPU targets"), std::string::npos) << binary.error().to_string();
+  EXPECT_NE(binary.error().to_string().find("'math.exp' op is not supported on GPU targets"), std::string::npos)
+      << binary.error().to_string();
 }
 
 TEST(Elementwise, NanLosesAgainstANumber) {
@@ -255,7 +292,9 @@ TEST(Elementwise, CastsBetweenAllTypes) {
     for (int from = 0; from < kNumDTypes; ++from)
       for (int to = 0; to < kNumDTypes; ++to) {
         const auto a = static_cast<DType>(from), b = static_cast<DType>(to);
-        auto through = [](double v, DType d) { return d == i1 ? (v != 0 ? 1.0 : 0.0) : is_float(d) ? v : std::trunc(v); };
+        auto through = [](double v, DType d) {
+          return d == i1 ? (v != 0 ? 1.0 : 0.0) : is_float(d) ? v : std::trunc(v);
+        };
         std::vector<double> in, out(values.size(), -77);
         for (double v : values) in.push_back((is_unsigned(a) || is_unsigned(b)) && v < 0 ? -v : v);
         auto k = kernel("cast", [=](Ptr<const double> p, Ptr<double> out) {
@@ -264,7 +303,8 @@ TEST(Elementwise, CastsBetweenAllTypes) {
         });
         ASSERT_TRUE(run_on(device, k, {}, in, out));
         for (size_t i = 0; i < in.size(); ++i)
-          ASSERT_EQ(out[i], through(through(in[i], a), b)) << device->name() << " " << name(a) << " to " << name(b) << " of " << in[i];
+          ASSERT_EQ(out[i], through(through(in[i], a), b))
+              << device->name() << " " << name(a) << " to " << name(b) << " of " << in[i];
       }
 }
 
@@ -274,9 +314,12 @@ void check_rounding() {
   for (size_t i = 0; i < x.size(); i += 3) x[i] *= 0x1p-12f;
   for (auto& device : devices()) {
     std::vector<To> out(x.size());
-    auto k = kernel("round_to", [](Ptr<const float> p, Ptr<To> out) { store(out + arange(0, 512), cast(load(p + arange(0, 512)), dtype_of<To>())); });
+    auto k = kernel("round_to", [](Ptr<const float> p, Ptr<To> out) {
+      store(out + arange(0, 512), cast(load(p + arange(0, 512)), dtype_of<To>()));
+    });
     ASSERT_TRUE(run_on(device, k, {}, x, out));
-    for (size_t i = 0; i < x.size(); ++i) ASSERT_EQ(out[i].bits, To(x[i]).bits) << device->name() << " " << name(dtype_of<To>()) << " of " << x[i];
+    for (size_t i = 0; i < x.size(); ++i)
+      ASSERT_EQ(out[i].bits, To(x[i]).bits) << device->name() << " " << name(dtype_of<To>()) << " of " << x[i];
   }
 }
 // Narrowing rounds to nearest, ties to even, denormals included.

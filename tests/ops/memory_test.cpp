@@ -63,7 +63,8 @@ TEST(Memory, BoxesAreBoundsChecked) {
       for (int y = 0; y < H; ++y)
         for (int x = 0; x < ld; ++x) {
           const bool written = x < W && y >= r0 && y < r0 + 16 && x >= c0 && x < c0 + 8;
-          ASSERT_EQ(target[y * ld + x], written ? data[y * ld + x] : -1) << device->name() << " box at " << r0 << ", " << c0;
+          ASSERT_EQ(target[y * ld + x], written ? data[y * ld + x] : -1)
+              << device->name() << " box at " << r0 << ", " << c0;
         }
     }
   }
@@ -71,7 +72,9 @@ TEST(Memory, BoxesAreBoundsChecked) {
 
 TEST(Memory, TensorParametersWithAnyStrides) {
   // A transposed, a broadcast (stride 0) and a reversed (negative stride) view through one kernel.
-  auto k = kernel("strided", [](Tensor<const float, 2> a, Tensor<float, 2> o) { o.store({0, 0}, a.load({0, 0}, {16, 32})); });
+  auto k = kernel("strided", [](Tensor<const float, 2> a, Tensor<float, 2> o) {
+    o.store({0, 0}, a.load({0, 0}, {16, 32}));
+  });
   for (auto& device : devices()) {
     std::vector<float> host(32 * 32);
     std::iota(host.begin(), host.end(), 0.f);
@@ -79,7 +82,9 @@ TEST(Memory, TensorParametersWithAnyStrides) {
     auto out = Buffer<float>::allocate(device, 16 * 32).value_or_throw();
     const TensorView<float, 2> dense(in.data(), {32, 16}, {16, 1});
     for (int form = 0; form < 3; ++form) {
-      TensorView<float, 2> v = form == 0 ? dense.transposed() : form == 1 ? TensorView<float, 2>(in.data() + 3, {16, 32}, {0, 1}) : TensorView<float, 2>(in.data() + 15 * 32 + 31, {16, 32}, {-32, -1});
+      TensorView<float, 2> v = form == 0   ? dense.transposed()
+                               : form == 1 ? TensorView<float, 2>(in.data() + 3, {16, 32}, {0, 1})
+                                           : TensorView<float, 2>(in.data() + 15 * 32 + 31, {16, 32}, {-32, -1});
       Status s = k.try_launch(device->default_stream(), {}, {}, v, out.view(16, 32));
       ASSERT_TRUE(s.ok()) << s.error().to_string();
       ASSERT_TRUE(device->synchronize().ok());
@@ -102,7 +107,7 @@ TEST(Memory, AtomicsOfManyPrograms) {
     auto k = kernel("atomics", [](Ptr<int32_t> a, Ptr<uint32_t> u, Ptr<float> f, Ptr<int32_t> tickets) {
       auto id = program_id(0);
       auto lane = arange(0, 32);
-      auto unique = atomic_add(a + zeros({32}, i32), 1);   // 32 lanes of every program get numbers of their own
+      auto unique = atomic_add(a + zeros({32}, i32), 1);  // 32 lanes of every program get numbers of their own
       atomic_add(tickets + unique, 1, {.order = Order::relaxed});
       atomic_max(a + 1, id - 7);
       atomic_min(a + 2, id - 7);
@@ -119,7 +124,9 @@ TEST(Memory, AtomicsOfManyPrograms) {
     ASSERT_TRUE(run_on(device, k, Grid{64}, ints, uints, floats, tickets));
     int32_t all_xor = 0;
     for (int i = 0; i < 64; ++i) all_xor ^= i;
-    EXPECT_EQ(ints, (std::vector<int32_t>{64 * 32, 56, -7, static_cast<int32_t>(0x80000000u), 0x7fffffff, all_xor, 64 * 6})) << device->name();
+    EXPECT_EQ(ints,
+              (std::vector<int32_t>{64 * 32, 56, -7, static_cast<int32_t>(0x80000000u), 0x7fffffff, all_xor, 64 * 6}))
+        << device->name();
     EXPECT_EQ(uints, (std::vector<uint32_t>{0x80000000u + 63, 0x80000000u})) << device->name();
     EXPECT_EQ(floats, (std::vector<float>{32, 60, -3})) << device->name();
     EXPECT_TRUE(std::all_of(tickets.begin(), tickets.end(), [](int32_t t) { return t == 1; })) << device->name();
@@ -147,12 +154,14 @@ TEST(Shapes, MoveElementsWhereTheySay) {
     auto k = kernel("shapes", [](Ptr<const int32_t> p, Ptr<int32_t> out) {
       auto flat = arange(0, 24);
       auto t = reshape(load(p + flat), {2, 3, 4});
-      auto put = [&](int slot, const Tile& v) { store(out + slot * 24 + arange(0, v.shape().elements()), reshape(v, {v.shape().elements()})); };
+      auto put = [&](int slot, const Tile& v) {
+        store(out + slot * 24 + arange(0, v.shape().elements()), reshape(v, {v.shape().elements()}));
+      };
       put(0, permute(t, {2, 0, 1}));
       put(1, trans(t));
       put(2, cat(reshape(t, {6, 4}), reshape(t, {6, 4}) + 100, 1) + 0);  // 48 elements: slots 2 and 3
       put(4, extract(t, {0, 1, 2}, {2, 2, 2}));
-      put(5, join(reshape(t, {24}), reshape(t, {24}) * -1));             // slots 5 and 6
+      put(5, join(reshape(t, {24}), reshape(t, {24}) * -1));  // slots 5 and 6
       auto [even, odd] = split(reshape(t, {12, 2}));
       put(7, cat(even, odd));
       put(8, take(reshape(t, {24}), (flat * 7) % 24, 0));

@@ -24,7 +24,8 @@ inline std::vector<std::shared_ptr<Device>> devices() {
   return all;
 }
 
-/// On a machine without a GPU every kernel is at least compiled for one, up to PTX: the words of what failed, or nothing.
+/// On a machine without a GPU every kernel is at least compiled for one, up to PTX: the words of what failed, or
+/// nothing.
 inline std::string compiled_for_gpu(const AnyKernel& kernel) {
   if (devices().size() > 1) return "";
   KernelOptions ptx;
@@ -36,15 +37,18 @@ inline std::string compiled_for_gpu(const AnyKernel& kernel) {
 /// Runs a kernel whose parameters are all pointers over copies of host vectors; what it wrote is copied back.
 /// `make` gives the kernel; it is launched with `grid`.
 template <class K, class... T>
-::testing::AssertionResult run_on(const std::shared_ptr<Device>& device, const K& kernel, Grid grid, std::vector<T>&... data) {
+::testing::AssertionResult run_on(const std::shared_ptr<Device>& device, const K& kernel, Grid grid,
+                                  std::vector<T>&... data) {
   std::string problem = compiled_for_gpu(kernel);
-  if (problem.find("on GPU targets") != std::string::npos) problem.clear();  // refused on purpose: the tests of refusals say which
+  if (problem.find("on GPU targets") != std::string::npos)
+    problem.clear();  // refused on purpose: the tests of refusals say which
   if (!problem.empty()) return ::testing::AssertionFailure() << "sm_80: " << problem;
   Status outcome = Ok{};
   auto buffers = std::make_tuple(Buffer<T>::from(device, std::span<const T>(data))...);
   const bool allocated = std::apply([](auto&... b) { return (b.ok() && ...); }, buffers);
   if (!allocated) return ::testing::AssertionFailure() << "allocation failed on " << device->name();
-  std::apply([&](auto&... b) { outcome = kernel.try_launch(device->default_stream(), {}, grid, b->data()...); }, buffers);
+  std::apply([&](auto&... b) { outcome = kernel.try_launch(device->default_stream(), {}, grid, b->data()...); },
+             buffers);
   if (!outcome.ok()) return ::testing::AssertionFailure() << device->name() << ": " << outcome.error().to_string();
   outcome = device->default_stream().synchronize();
   if (!outcome.ok()) return ::testing::AssertionFailure() << device->name() << ": " << outcome.error().to_string();
@@ -60,9 +64,12 @@ template <class T>
 using Wide = std::conditional_t<kIsFloat<T>, double, T>;
 template <class T>
 Wide<T> widen(T v) {
-  if constexpr (!kIsFloat<T>) return v;
-  else if constexpr (std::is_same_v<T, double>) return v;
-  else return static_cast<double>(static_cast<float>(v));
+  if constexpr (!kIsFloat<T>)
+    return v;
+  else if constexpr (std::is_same_v<T, double>)
+    return v;
+  else
+    return static_cast<double>(static_cast<float>(v));
 }
 template <class T>
 T narrow(Wide<T> v) {
@@ -73,23 +80,32 @@ T narrow(Wide<T> v) {
 template <class T>
 constexpr double rounding() {
   switch (dtype_of<T>()) {
-    case DType::f64: return 0x1p-53;
-    case DType::f32: return 0x1p-24;
-    case DType::f16: return 0x1p-11;
-    case DType::bf16: return 0x1p-8 / 2;
-    case DType::f8e4m3: return 0x1p-4;
-    case DType::f8e5m2: return 0x1p-3;
-    default: return 0;
+    case DType::f64:
+      return 0x1p-53;
+    case DType::f32:
+      return 0x1p-24;
+    case DType::f16:
+      return 0x1p-11;
+    case DType::bf16:
+      return 0x1p-8 / 2;
+    case DType::f8e4m3:
+      return 0x1p-4;
+    case DType::f8e5m2:
+      return 0x1p-3;
+    default:
+      return 0;
   }
 }
 
 /// Whether `got` is `want`, up to `ulps` roundings of T relative to the larger of |want| and `scale`.
 template <class T>
 bool close(Wide<T> got, Wide<T> want, double ulps, double scale = 0) {
-  if constexpr (!kIsFloat<T>) return got == want;
+  if constexpr (!kIsFloat<T>)
+    return got == want;
   else {
     if (std::isnan(want) || std::isinf(want)) return std::isnan(want) ? std::isnan(got) : got == want;
-    return std::fabs(got - want) <= 2 * rounding<T>() * ulps * std::max(std::fabs(want), scale) + (rounding<T>() > 1e-5 ? 0x1p-24 : 1e-37);
+    return std::fabs(got - want) <=
+           2 * rounding<T>() * ulps * std::max(std::fabs(want), scale) + (rounding<T>() > 1e-5 ? 0x1p-24 : 1e-37);
   }
 }
 
@@ -100,9 +116,12 @@ std::vector<T> operands(size_t n, double low, double high, uint32_t seed) {
   std::uniform_real_distribution<double> real(low, high);
   std::vector<T> out(n);
   for (size_t i = 0; i < n; ++i) {
-    if constexpr (std::is_same_v<T, bool>) out[i] = random() & 1;
-    else if constexpr (kIsFloat<T>) out[i] = static_cast<T>(real(random));
-    else out[i] = i % 3 == 0 ? static_cast<T>(random() % 7) : static_cast<T>(random());
+    if constexpr (std::is_same_v<T, bool>)
+      out[i] = random() & 1;
+    else if constexpr (kIsFloat<T>)
+      out[i] = static_cast<T>(real(random));
+    else
+      out[i] = i % 3 == 0 ? static_cast<T>(random() % 7) : static_cast<T>(random());
   }
   return out;
 }

@@ -1,0 +1,262 @@
+// emit_shape.cpp - broadcasting rules, and the verbs that keep elements but change their shape or order.
+#include "dsl/detail/emit_rules.h"
+
+namespace tile::detail {
+using namespace mlir;
+
+Shape shape_of(mlir::Value v) {
+  Shape s;
+  if (auto tensor = mlir::dyn_cast<RankedTensorType>(v.getType()))
+    for (int64_t d : tensor.getShape()) s.push_back(d);
+  return s;
+}
+
+bool valid_shape(Tracer& t, const Shape& s, SrcLoc loc) {
+  constexpr int64_t kLargest = int64_t{1} << 22;
+  if (s.rank() > Shape::kMaxRank) {
+    t.error("a tile has at most " + std::to_string(Shape::kMaxRank) + " dims, found " + std::to_string(s.rank()), loc);
+    return false;
+  }
+  int64_t elements = 1;
+  for (int i = 0; i < s.rank(); ++i) {
+    if (s[i] <= 0) {
+      t.error("tile dims must be positive, found " + std::to_string(s[i]) + " as dim " + std::to_string(i), loc);
+      return false;
+    }
+    if (s[i] > kLargest || (elements *= s[i]) > kLargest) {
+      t.error("a tile has at most " + std::to_string(kLargest) + " elements; this shape is larger", loc);
+      return false;
+    }
+  }
+  return true;
+}
+
+bool broadcast_shapes(Tracer& t, const Shape& a, const Shape& b, SrcLoc loc, Shape& out) {
+  out = a.rank() == 0 ? b : a;
+  if (a.rank() == 0 || b.rank() == 0) return true;
+  auto text = [](const Shape& s) {
+    std::string r;
+    for (int64_t d : s) r += (r.empty() ? "" : "x") + std::to_string(d);
+    return r;
+  };
+  if (a.rank() != b.rank()) {
+    t.error("operands have different ranks: " + text(a) + " and " + text(b) +
+                " (nothing is padded implicitly; use .col(), .row() or expand_dims)",
+            loc);
+    return false;
+  }
+  for (int i = 0; i < a.rank(); ++i) {
+    if (a[i] != b[i] && a[i] != 1 && b[i] != 1) {
+      t.error("operands cannot be broadcast: " + text(a) + " and " + text(b) + " differ in dim " + std::to_string(i),
+              loc);
+      return false;
+    }
+    out[i] = std::max(a[i], b[i]);
+  }
+  return true;
+}
+
+mlir::Value stretch(Tracer& t, mlir::Value v, const Shape& to, SrcLoc loc) {
+  const Shape from = shape_of(v);
+  if (from == to) return v;
+  OpBuilder& b = t.at_end();
+  auto type = RankedTensorType::get(llvm::ArrayRef(to.begin(), to.end()), getElementTypeOrSelf(v.getType()));
+  if (from.rank() == 0) return ir::SplatOp::create(b, t.location(loc), type, v);
+  return ir::BroadcastOp::create(b, t.location(loc), type, v);
+}
+
+static bool resolve_axis(Tracer& t, int& axis, int rank, const TileType& type, SrcLoc loc, const char* what = "axis") {
+  const int wanted = axis;
+  if (axis < 0) axis += rank;
+  if (axis >= 0 && axis < rank) return true;
+  t.error(std::string(what) + " " + std::to_string(wanted) + " is out of range for " + type.to_string(), loc);
+  return false;
+}
+
+namespace {
+/// Common start of the shape verbs: the operand as a tile; literals and scalars are refused unless allowed.
+struct TileOperand {
+  Tracer* t = Tracer::current();
+  Value v{0};
+  TileType type;
+  mlir::Value value;
+  SrcLoc loc;
+  TileOperand(const Operand& o, const char* verb, bool scalar_ok = false) : loc(o.loc) {
+    if (!t) return;
+    v = use(*t, o);
+    if (t->is_bad(v)) return;
+    type = t->type_of(v);
+    value = t->info(v).value;
+    if (!scalar_ok && type.shape.rank() == 0) {
+      t->error(std::string(verb) + " needs a tile, found the scalar " + type.to_string(), loc);
+      v = {0};
+    }
+    if (t->in_combiner()) {
+      t->error(std::string(verb) + " cannot be used inside a combiner", loc);
+      v = {0};
+    }
+  }
+  explicit operator bool() const { return v.id != 0; }
+  Value result(mlir::Value r) const {
+    return t->add(r, type.dtype, loc, type.pointer ? ValueKind::pointer : ValueKind::number);
+  }
+  RankedTensorType like(const Shape& s) const {
+    return RankedTensorType::get(llvm::ArrayRef(s.begin(), s.end()), getElementTypeOrSelf(value.getType()));
+  }
+};
+}  // namespace
+
+static Value reshape_to(const TileOperand& x, const Shape& s) {
+  if (x.type.shape == s) return x.v;
+  OpBuilder& b = x.t->at_end();
+  if (s.rank() == 0)
+    return x.result(ir::ItemOp::create(b, x.t->location(x.loc), getElementTypeOrSelf(x.value.getType()), x.value));
+  if (x.type.shape.rank() == 0) return x.result(ir::SplatOp::create(b, x.t->location(x.loc), x.like(s), x.value));
+  return x.result(ir::ReshapeOp::create(b, x.t->location(x.loc), x.like(s), x.value));
+}
+
+Value reshape(const Operand& o, const Shape& s) {
+  TileOperand x(o, "reshape", true);
+  if (!x || !valid_shape(*x.t, s, o.loc)) return {0};
+  if (s.elements() != x.type.shape.elements()) {
+    x.t->error("reshape keeps the number of elements: " + x.type.to_string() + " has " +
+                   std::to_string(x.type.shape.elements()) + ", the new shape " + std::to_string(s.elements()),
+               o.loc);
+    return {0};
+  }
+  return reshape_to(x, s);
+}
+
+Value expand_dims(const Operand& o, int axis) {
+  TileOperand x(o, "expand_dims", true);
+  if (!x || !resolve_axis(*x.t, axis, x.type.shape.rank() + 1, x.type, o.loc)) return {0};
+  Shape s = x.type.shape;
+  s.insert(axis, 1);
+  return valid_shape(*x.t, s, o.loc) ? reshape_to(x, s) : Value{0};
+}
+
+Value squeeze(const Operand& o, int axis) {
+  TileOperand x(o, "squeeze");
+  if (!x || !resolve_axis(*x.t, axis, x.type.shape.rank(), x.type, o.loc)) return {0};
+  if (x.type.shape[axis] != 1) {
+    x.t->error("squeeze drops dims of size 1; dim " + std::to_string(axis) + " of " + x.type.to_string() +
+                   " has size " + std::to_string(x.type.shape[axis]),
+               o.loc);
+    return {0};
+  }
+  Shape s = x.type.shape;
+  s.erase(axis);
+  return reshape_to(x, s);
+}
+
+Value to_scalar(const Operand& o) {
+  TileOperand x(o, "to_scalar", true);
+  if (!x) return {0};
+  if (x.type.shape.elements() != 1) {
+    x.t->error("to_scalar needs a tile of one element, found " + x.type.to_string(), o.loc);
+    return {0};
+  }
+  return reshape_to(x, {});
+}
+
+Value broadcast_to(const Operand& o, const Shape& s) {
+  TileOperand x(o, "broadcast_to", true);
+  if (!x || !valid_shape(*x.t, s, o.loc)) return {0};
+  Shape joint;
+  if (!broadcast_shapes(*x.t, x.type.shape, s, o.loc, joint)) return {0};
+  if (!(joint == s)) {
+    x.t->error("broadcast_to only repeats dims of size 1; " + x.type.to_string() + " does not fit", o.loc);
+    return {0};
+  }
+  return x.result(stretch(*x.t, x.value, s, o.loc));
+}
+
+Value permute(const Operand& o, const Shape& order) {
+  TileOperand x(o, "permute");
+  if (!x) return {0};
+  const int rank = x.type.shape.rank();
+  llvm::SmallVector<int32_t> permutation;
+  Shape s;
+  uint32_t seen = 0;
+  for (int i = 0; i < rank && i < order.rank(); ++i)
+    if (order[i] >= 0 && order[i] < rank)
+      permutation.push_back(static_cast<int32_t>(order[i])), seen |= 1u << order[i],
+          s.push_back(x.type.shape[static_cast<int>(order[i])]);
+  if (order.rank() != rank || seen != (1u << rank) - 1) {
+    x.t->error("permute must name each of the " + std::to_string(rank) + " dims of " + x.type.to_string() + " once",
+               o.loc);
+    return {0};
+  }
+  return x.result(ir::TransOp::create(x.t->at_end(), x.t->location(o.loc), x.like(s), x.value, permutation));
+}
+
+Value transpose(const Operand& o) {
+  TileOperand x(o, "trans");
+  if (!x) return {0};
+  const int rank = x.type.shape.rank();
+  if (rank < 2) {
+    x.t->error("trans needs at least 2 dims, found " + x.type.to_string(), o.loc);
+    return {0};
+  }
+  Shape order;
+  for (int i = 0; i < rank; ++i) order.push_back(i < rank - 2 ? i : 2 * rank - 3 - i);
+  return permute(o, order);
+}
+
+Value cat(const Operand* parts, int count, int axis) {
+  TileOperand first(parts[0], "cat");
+  if (!first || !resolve_axis(*first.t, axis, first.type.shape.rank(), first.type, first.loc)) return {0};
+  llvm::SmallVector<mlir::Value> values{first.value};
+  Shape s = first.type.shape;
+  for (int i = 1; i < count; ++i) {
+    TileOperand x(parts[i], "cat");
+    if (!x) return {0};
+    Shape other = x.type.shape;
+    bool fits = x.type.dtype == first.type.dtype && x.type.pointer == first.type.pointer && other.rank() == s.rank();
+    for (int d = 0; fits && d < s.rank(); ++d) fits = d == axis || other[d] == s[d];
+    if (!fits) {
+      x.t->error("tiles put together along axis " + std::to_string(axis) +
+                     " must agree in everything else: " + first.type.to_string() + " and " + x.type.to_string(),
+                 x.loc);
+      return {0};
+    }
+    s[axis] += other[axis];
+    values.push_back(x.value);
+  }
+  if (!valid_shape(*first.t, s, first.loc)) return {0};
+  return first.result(ir::CatOp::create(first.t->at_end(), first.t->location(first.loc), first.like(s), values, axis));
+}
+
+Value extract(const Operand& o, const Shape& offsets, const Shape& s) {
+  TileOperand x(o, "extract");
+  if (!x || !valid_shape(*x.t, s, o.loc)) return {0};
+  const int rank = x.type.shape.rank();
+  llvm::SmallVector<int32_t> at;
+  bool fits = offsets.rank() == rank && s.rank() == rank;
+  for (int i = 0; fits && i < rank; ++i) {
+    fits = offsets[i] >= 0 && offsets[i] + s[i] <= x.type.shape[i];
+    at.push_back(static_cast<int32_t>(offsets[i]));
+  }
+  if (!fits) {
+    x.t->error("extract needs one offset and one size per dim, inside " + x.type.to_string(), o.loc);
+    return {0};
+  }
+  return x.result(ir::ExtractOp::create(x.t->at_end(), x.t->location(o.loc), x.like(s), x.value, at));
+}
+
+Value take(const Operand& o, const Operand& indices, int axis) {
+  TileOperand x(o, "take"), i(indices, "take");
+  if (!x || !i || !resolve_axis(*x.t, axis, x.type.shape.rank(), x.type, o.loc)) return {0};
+  Shape s = i.type.shape;
+  bool fits = !x.type.pointer && s.rank() == x.type.shape.rank();
+  for (int d = 0; fits && d < s.rank(); ++d) fits = d == axis || s[d] == x.type.shape[d];
+  if (!fits || i.type.pointer || i.type.dtype != DType::i32) {
+    x.t->error("take needs i32 indices that agree with " + x.type.to_string() + " outside axis " +
+                   std::to_string(axis) + ", found " + i.type.to_string(),
+               indices.loc);
+    return {0};
+  }
+  return x.result(ir::TakeOp::create(x.t->at_end(), x.t->location(o.loc), x.like(s), x.value, i.value, axis));
+}
+
+}  // namespace tile::detail

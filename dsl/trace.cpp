@@ -1,0 +1,131 @@
+// trace.cpp - one kernel body to one verified module: parameters and their promises in, symbol and hash out.
+#include <fmt/format.h>
+
+#include "dsl/detail/emit_rules.h"
+#include "dsl/detail/ir_key.h"
+#include "dsl/detail/kernel_core.h"
+#include "mlir/IR/Verifier.h"
+
+namespace tile::detail {
+namespace {
+
+/// Turns "BM=128, causal=true" into "BM128_causal1": what fits in a symbol and still reads well in a profiler.
+std::string symbol_of(const KernelCore& core, const ConfigWords& config, const Hash128& hash) {
+  std::string out = core.name;
+  for (char& c : out)
+    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_') c = '_';
+  if (out.empty() || std::isdigit(static_cast<unsigned char>(out[0]))) out = "k_" + out;
+  for (size_t i = 0; i < core.fields.size() && i < config.size(); ++i) {
+    const ConfigField& f = core.fields[i];
+    std::string value = describe_config({f}, {config[i]}, "");
+    value = value.substr(value.find('=') + 1);
+    if (f.kind == FieldKind::boolean) {
+      if (config[i]) out += "_" + f.name;
+      continue;
+    }
+    for (char& c : value)
+      if (!std::isalnum(static_cast<unsigned char>(c))) c = c == '-' ? 'm' : '_';
+    if (out.size() < 160) out += "_" + f.name + value;
+  }
+  return out + "_" + hash.hex().substr(0, 8);
+}
+
+mlir::Type param_type(mlir::MLIRContext* ctx, const ParamInfo& p) {
+  mlir::Type element = ir_element_type(ctx, p.dtype);
+  if (p.kind == ParamInfo::pointer) return ir::PtrType::get(ctx, element);
+  if (p.kind == ParamInfo::view) return ir::ViewType::get(ctx, p.rank, element);
+  return element;
+}
+
+/// The promises of a specialisation word as argument attributes (encoding: kernel.h).
+void attach_promises(mlir::func::FuncOp func, unsigned i, const ParamInfo& p, uint64_t word) {
+  mlir::Builder b(func.getContext());
+  if (word == 0) return;
+  if (p.kind == ParamInfo::pointer) return func.setArgAttr(i, "tile.align", b.getI32IntegerAttr(16));
+  if (p.kind == ParamInfo::scalar) return func.setArgAttr(i, "tile.multiple_of", b.getI32IntegerAttr(16));
+  if (word & 1) func.setArgAttr(i, "tile.align", b.getI32IntegerAttr(16));
+  if (const auto unit = static_cast<int32_t>(word >> 1 & 15))
+    func.setArgAttr(i, "tile.unit_stride", b.getI32IntegerAttr(unit - 1));
+  llvm::SmallVector<int32_t, 4> strides, dims;
+  for (int d = 0; d < p.rank; ++d) {
+    const uint64_t bits = word >> (5 + 3 * d);
+    strides.push_back((bits & 3) == 2 ? 16 : (bits & 3) == 1 ? static_cast<int32_t>(16 / size_of(p.dtype)) : 1);
+    dims.push_back(bits & 4 ? 16 : 1);
+  }
+  func.setArgAttr(i, "tile.stride_multiple_of", b.getDenseI32ArrayAttr(strides));
+  func.setArgAttr(i, "tile.dim_multiple_of", b.getDenseI32ArrayAttr(dims));
+}
+
+}  // namespace
+
+Counters& counters() {
+  static Counters* c = new Counters;  // outlives kernels with static storage
+  return *c;
+}
+
+std::shared_ptr<TraceState> trace_kernel(const KernelCore& core, const ConfigWords& config,
+                                         const Specialization& spec) {
+  ++counters().traces;
+  auto state = std::make_shared<TraceState>();
+  state->lease = std::make_unique<ContextLease>();
+  mlir::MLIRContext* ctx = state->lease->context();
+  mlir::OpBuilder b(ctx);
+  const auto where =
+      mlir::FileLineColLoc::get(b.getStringAttr(core.loc.file_name()), core.loc.line(), core.loc.column());
+  state->module = mlir::ModuleOp::create(where);
+  b.setInsertionPointToEnd(state->module->getBody());
+  llvm::SmallVector<mlir::Type, 8> types;
+  for (const ParamInfo& p : core.params) types.push_back(param_type(ctx, p));
+  auto func = mlir::func::FuncOp::create(b, where, "kernel", b.getFunctionType(types, {}));
+  func->setAttr("tile.kernel", b.getUnitAttr());
+  for (size_t i = 0; i < core.params.size() && i < spec.size(); ++i)
+    attach_promises(func, static_cast<unsigned>(i), core.params[i], spec[i]);
+  mlir::Block* entry = func.addEntryBlock();
+
+  std::vector<Diagnostic> diagnostics;
+  {
+    Tracer tracer(func, core.loc);
+    std::vector<Value> params;
+    for (size_t i = 0; i < core.params.size(); ++i) {
+      const ParamInfo& p = core.params[i];
+      params.push_back(tracer.add(entry->getArgument(static_cast<unsigned>(i)), p.dtype, core.loc,
+                                  p.kind == ParamInfo::pointer ? ValueKind::pointer
+                                  : p.kind == ParamInfo::view  ? ValueKind::view
+                                                               : ValueKind::number));
+    }
+    core.body(config.data(), params.data());
+    tracer.finish();
+    diagnostics = std::move(tracer.diagnostics);
+  }
+  const std::string described = describe_config(core.fields, config, ", ");
+  const std::string title = fmt::format("kernel '{}'{}", core.name, described.empty() ? "" : " {" + described + "}");
+  if (!diagnostics.empty()) {
+    state->error = {
+        ErrorKind::user,
+        fmt::format("{}: {} error{} while tracing", title, diagnostics.size(), diagnostics.size() == 1 ? "" : "s"),
+        std::move(diagnostics)};
+    state->module = nullptr;
+    return state;
+  }
+  std::string complaint;
+  mlir::ScopedDiagnosticHandler collect(ctx, [&](mlir::Diagnostic& d) {
+    complaint += d.str() + "\n";
+    return mlir::success();
+  });
+  if (mlir::failed(mlir::verify(*state->module))) {
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    state->module->print(os, mlir::OpPrintingFlags().assumeVerified());
+    state->error = {
+        ErrorKind::internal, fmt::format("{}: the tracer made invalid IR: {}\n{}", title, complaint, text), {}};
+    state->module = nullptr;
+    return state;
+  }
+  state->hash = hash128(ir_key(func, state->lease->pooled(), state->operations));
+  state->symbol = symbol_of(core, config, state->hash);
+  func.setSymName(state->symbol);
+  state->ok = true;
+  return state;
+}
+
+}  // namespace tile::detail
