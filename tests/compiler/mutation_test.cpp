@@ -62,6 +62,79 @@ const char* const kSeeds[] = {
   tile.store %r, %c[%c0, %c0 : i32, i32] : tensor<32x32xf32>, !tile.view<2xf32>
   return
 }
+)",
+    R"(func.func @control(%p: !tile.ptr<i32>, %q: !tile.ptr<f16>, %n: i32 {tile.multiple_of = 16 : i32}, %c: i1) attributes {tile.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %eight = arith.constant dense<8> : tensor<8x4xi32>
+  %iota = tile.iota : tensor<32xi32>
+  %square = tile.reshape %iota : tensor<32xi32> -> tensor<8x4xi32>
+  %ps = tile.splat %p : !tile.ptr<i32> -> tensor<8x4x!tile.ptr<i32>>
+  %pp = tile.ptr_add %ps, %square : tensor<8x4x!tile.ptr<i32>>, tensor<8x4xi32>
+  %r:2 = scf.while (%i = %c0, %at = %pp) : (i32, tensor<8x4x!tile.ptr<i32>>) -> (i32, tensor<8x4x!tile.ptr<i32>>) {
+    %more = arith.cmpi slt, %i, %n : i32
+    scf.condition(%more) %i, %at : i32, tensor<8x4x!tile.ptr<i32>>
+  } do {
+  ^bb0(%i: i32, %at: tensor<8x4x!tile.ptr<i32>>):
+    %old = tile.atomic_rmw add acq_rel gpu %at, %square : tensor<8x4x!tile.ptr<i32>>, tensor<8x4xi32> -> tensor<8x4xi32>
+    %next = arith.addi %i, %c1 : i32
+    %moved = scf.if %c -> (tensor<8x4x!tile.ptr<i32>>) {
+      %far = tile.ptr_add %at, %eight : tensor<8x4x!tile.ptr<i32>>, tensor<8x4xi32>
+      scf.yield %far : tensor<8x4x!tile.ptr<i32>>
+    } else {
+      %near = tile.ptr_add %at, %old : tensor<8x4x!tile.ptr<i32>>, tensor<8x4xi32>
+      scf.yield %near : tensor<8x4x!tile.ptr<i32>>
+    }
+    scf.yield %next, %moved : i32, tensor<8x4x!tile.ptr<i32>>
+  }
+  %last = tile.gather %r#1 : tensor<8x4x!tile.ptr<i32>> -> tensor<8x4xi32>
+  %sums = tile.scan %last axis 0 : (tensor<8x4xi32>) -> tensor<8x4xi32> {
+  ^bb0(%a: i32, %b: i32):
+    %s = arith.addi %a, %b : i32
+    tile.yield %s : i32
+  }
+  tile.scatter %sums, %pp : tensor<8x4xi32>, tensor<8x4x!tile.ptr<i32>>
+  return
+}
+)",
+    R"(func.func @shapes(%v: !tile.view<1xf32>, %q: !tile.ptr<i64>) attributes {tile.kernel, tile.num_warps = 2 : i32} {
+  %c0 = arith.constant 0 : i32
+  %x = tile.load %v[%c0 : i32] cache streaming : !tile.view<1xf32> -> tensor<96xf32>
+  %m = tile.reshape %x : tensor<96xf32> -> tensor<12x8xf32>
+  %t = tile.trans %m, [1, 0] : tensor<12x8xf32> -> tensor<8x12xf32>
+  %e = tile.extract %t [2, 4] : tensor<8x12xf32> -> tensor<4x8xf32>
+  %d = tile.cat %e, %e axis 1 : tensor<4x8xf32>, tensor<4x8xf32> -> tensor<4x16xf32>
+  %i = tile.iota : tensor<64xi32>
+  %ii = tile.reshape %i : tensor<64xi32> -> tensor<4x16xi32>
+  %c15 = arith.constant dense<15> : tensor<4x16xi32>
+  %idx = arith.andi %ii, %c15 : tensor<4x16xi32>
+  %g = tile.take %d, %idx axis 1 : tensor<4x16xf32>, tensor<4x16xi32> -> tensor<4x16xf32>
+  %m0:2 = tile.reduce %g, %idx axis 0 : (tensor<4x16xf32>, tensor<4x16xi32>) -> (tensor<1x16xf32>, tensor<1x16xi32>) {
+  ^bb0(%a: f32, %ia: i32, %b: f32, %ib: i32):
+    %gt = arith.cmpf ogt, %a, %b : f32
+    %mx = arith.select %gt, %a, %b : f32
+    %ix = arith.select %gt, %ia, %ib : i32
+    tile.yield %mx, %ix : f32, i32
+  }
+  %one = tile.reduce %m0#0 axis 1 : (tensor<1x16xf32>) -> tensor<1x1xf32> {
+  ^bb0(%a: f32, %b: f32):
+    %s = arith.addf %a, %b : f32
+    tile.yield %s : f32
+  }
+  %item = tile.item %one : tensor<1x1xf32> -> f32
+  %pos = arith.cmpf ogt, %item, %item : f32
+  scf.if %pos {
+    tile.print "sum" %one : tensor<1x1xf32>
+  }
+  %ok = arith.cmpi sge, %m0#1, %m0#1 : tensor<1x16xi32>
+  tile.assert %ok, "ordered" : tensor<1x16xi1>
+  %w = arith.fptosi %g : tensor<4x16xf32> to tensor<4x16xi64>
+  %qs = tile.splat %q : !tile.ptr<i64> -> tensor<4x16x!tile.ptr<i64>>
+  %qq = tile.ptr_add %qs, %ii : tensor<4x16x!tile.ptr<i64>>, tensor<4x16xi32>
+  %cas = tile.atomic_cas relaxed cta %qq, %w, %w : tensor<4x16x!tile.ptr<i64>>, tensor<4x16xi64>, tensor<4x16xi64> -> tensor<4x16xi64>
+  tile.scatter %cas, %qq : tensor<4x16xi64>, tensor<4x16x!tile.ptr<i64>>
+  return
+}
 )"};
 
 class Damage {
@@ -94,7 +167,7 @@ class Damage {
   }
 
   std::string replaceWord(std::string text) {
-    static constexpr const char* words[][2] = {{"f32", "f16"}, {"f16", "i8"}, {"i32", "i64"}, {"i32", "i1"}, {"f32", "f64"}, {"addf", "mulf"}, {"arith.addf", "arith.addi"}, {"256x", ""}, {"16x64", "64x16"}, {"32x32", "48x32"}, {"tile.splat", "tile.broadcast"}, {"axis 1", "axis 0"}, {"slt", "eq"}, {"16x64", "17x61"}};
+    static constexpr const char* words[][2] = {{"f32", "f16"}, {"f16", "i8"}, {"i32", "i64"}, {"i32", "i1"}, {"f32", "f64"}, {"addf", "mulf"}, {"arith.addf", "arith.addi"}, {"256x", ""}, {"16x64", "64x16"}, {"32x32", "48x32"}, {"tile.splat", "tile.broadcast"}, {"axis 1", "axis 0"}, {"slt", "eq"}, {"16x64", "17x61"}, {"8x4", "4x8"}, {"axis 0", "axis 1"}, {"4x16", "5x16"}, {"relaxed", "acquire"}, {"add ", "umax "}, {"arith.addi", "arith.divsi"}, {"arith.addf", "arith.remf"}, {"i32", "i16"}, {"f32", "bf16"}, {"f16", "f8E4M3FN"}, {"[1, 0]", "[0, 1]"}};
     const auto& [from, to] = words[pick(std::size(words))];
     std::vector<size_t> places;
     for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + 1)) places.push_back(at);
@@ -122,6 +195,16 @@ class Damage {
   static constexpr const char* kNumbers[] = {"0", "1", "2", "3", "7", "16", "48", "100", "255", "512", "-1", "65536", "4294967296", "9223372036854775807", "99999999999999999999"};
   std::mt19937_64 random_;
 };
+
+TEST(Mutation, SeedsCompileUndamaged) {
+  CompileOptions options;
+  options.ptxas = "none";
+  for (const char* seed : kSeeds)
+    for (const char* name : {"host", "sm_80", "sm_90a"}) {
+      auto binary = compileText(seed, "seed.mlir", lookupTarget(name).value_or_throw(), options);
+      EXPECT_TRUE(binary) << name << "\n" << seed << binary.error().to_string();
+    }
+}
 
 TEST(Mutation, AnyTextIsAnsweredNotCrashed) {
   const char* more = std::getenv("TILE_FUZZ_ITERATIONS");
