@@ -28,7 +28,10 @@ class Across {
     nest_.dims();
     axis_ = nest_.dimOf(static_cast<int>(axis));
     length_ = shapeOf(sources[0])[axis];
-    for (Value v : sources) bytes_ = std::max(bytes_, Numbers::bytes(elementOf(v)));
+    for (Value v : sources) {
+      bytes_ = std::max(bytes_, Numbers::bytes(elementOf(v)));
+      cost_ += e.plan.cost(v);
+    }
   }
 
   bool isInner() { return axis_ == static_cast<int>(nest_.sizes().size()) - 1; }
@@ -69,7 +72,7 @@ class Across {
 
   void reduceRow() {
     nest_.hoistAll();
-    unsigned width = e_.vectorWidth(bytes_, length_, 4);
+    unsigned width = e_.vectorWidth(bytes_, length_, isLong(cost_) ? 1 : 4);
     int64_t main = length_ / width * width;
     Values sum = e_.loopCarrying(width, main, width, at(e_.i64(0), width),
                                  [&](llvm::Value* i, ArrayRef<llvm::Value*> sum) { return combine(sum, at(i, width)); });
@@ -134,7 +137,7 @@ class Across {
   ResultRange results_;
   Region& combiner_;
   SmallVector<Ref, 2> targets_;
-  int axis_ = 0;
+  int axis_ = 0, cost_ = 0;
   int64_t length_ = 0, bytes_ = 1;
   bool ok_ = true;
 };

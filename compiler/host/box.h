@@ -5,16 +5,17 @@
 namespace tile::ir::host {
 
 struct Box {
-  View view;
-  int64_t leading = 0;              ///< view dims in front of the tile's own
-  llvm::SmallVector<int64_t, 4> shape;
+  llvm::SmallVector<int64_t, 4> shape;        ///< of the tile; empty for a scalar
+  llvm::SmallVector<llvm::Value*, 4> stride;  ///< of the view, per tile dim
   llvm::Value* origin = nullptr;    ///< address of element (0, 0, ..), which may itself be outside
   /// Per tile dim: elements [low, high) are inside. All empty when a leading index is outside.
   llvm::SmallVector<llvm::Value*, 4> low, high;
   llvm::Value* whole = nullptr;     ///< i1: every element is inside
 
   Box(Emitter& e, mlir::Value viewValue, mlir::OperandRange indices, mlir::Type tile);
-  llvm::Value* stride(int64_t dim) const { return view.strides[leading + dim]; }
+  /// The same box inside a shared function: its numbers are that function's parameters, in the order of `words`.
+  Box(const Box& outside, llvm::ArrayRef<llvm::Value*> parameters);
+  llvm::SmallVector<llvm::Value*> words() const;
 };
 
 }  // namespace tile::ir::host

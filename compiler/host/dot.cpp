@@ -55,12 +55,15 @@ class DotEmitter {
     bool inPlace = acc && e_.plan.root(acc->buffer) == e_.plan.root(c_.buffer) && acc->offset == c_.offset && acc->strides == c_.strides;
     if (!startsAtZero_ && !inPlace && failed(e_.evaluateInto(op_.getAcc(), c_, shape_.compute))) return failure();
     if (failed(packA()) || failed(packB())) return failure();
-
-    int64_t vectors = llvm::divideCeil(shape_.n, lanes_);
-    RegisterTile tile = chooseTile(shape_.m, vectors, e_.target.vectorRegisters);
-    int64_t wide = tile.vectors * lanes_, whole = shape_.n / wide * wide;
-    e_.loop(e_.i64(0), e_.i64(whole), wide, [&](llvm::Value* j) { columns(tile.rows, j, wide); });
-    if (whole < shape_.n) columns(tile.rows, e_.i64(whole), shape_.n - whole);
+    // Operands start at their pointers; everything else about them is in the name.
+    std::string name;
+    llvm::raw_string_ostream(name) << "dot_" << shape_.m << "x" << shape_.n << "x" << shape_.k << "_" << shape_.compute << "_a" << a_.strides[0] << "_"
+                                   << a_.strides[1] << "_b" << bRef_.strides[0] << "_c" << c_.strides[0] << (startsAtZero_ ? "_new" : "_add");
+    llvm::Type* ptr = b_.getPtrTy();
+    llvm::Function* kernel = e_.shared(name, {ptr, ptr, ptr}, [&](ArrayRef<llvm::Value*> operands) { multiply(operands); });
+    SmallVector<llvm::Value*, 3> starts;
+    for (const Ref* ref : {&a_, &bRef_, &c_}) starts.push_back(e_.address(*ref, shape_.compute, e_.i64(ref->offset)));
+    b_.CreateCall(kernel, starts);
     return success();
   }
 
@@ -83,6 +86,16 @@ class DotEmitter {
     return e_.evaluateInto(op_.getB(), bRef_, shape_.compute);
   }
 
+  /// All of c += a * b (or c = a * b), operands given by their first elements.
+  void multiply(ArrayRef<llvm::Value*> operands) {
+    aStart_ = operands[0], bStart_ = operands[1], cStart_ = operands[2];
+    int64_t vectors = llvm::divideCeil(shape_.n, lanes_);
+    RegisterTile tile = chooseTile(shape_.m, vectors, e_.target.vectorRegisters);
+    int64_t wide = tile.vectors * lanes_, whole = shape_.n / wide * wide;
+    e_.loop(e_.i64(0), e_.i64(whole), wide, [&](llvm::Value* j) { columns(tile.rows, j, wide); });
+    if (whole < shape_.n) columns(tile.rows, e_.i64(whole), shape_.n - whole);
+  }
+
   /// One panel of `width` columns from j on, all rows.
   void columns(int64_t rows, llvm::Value* j, int64_t width) {
     int64_t whole = shape_.m / rows * rows;
@@ -90,11 +103,11 @@ class DotEmitter {
     if (whole < shape_.m) block(e_.i64(whole), shape_.m - whole, j, width);
   }
 
-  llvm::Value* at(const Ref& ref, llvm::Value* row, int64_t rowOffset, llvm::Value* column, int64_t columnOffset) {
+  llvm::Value* at(llvm::Value* start, const Ref& ref, llvm::Value* row, int64_t rowOffset, llvm::Value* column, int64_t columnOffset) {
     llvm::Value* n = b_.CreateAdd(b_.CreateMul(row, e_.i64(ref.strides[0])), b_.CreateMul(column, e_.i64(ref.strides[1])));
     // Constant parts last: they become displacements of one address.
-    llvm::Value* base = e_.address(ref, shape_.compute, n);
-    return e_.offsetBy(base, shape_.compute, e_.i64(ref.offset + rowOffset * ref.strides[0] + columnOffset * ref.strides[1]));
+    llvm::Value* base = e_.offsetBy(start, shape_.compute, n);
+    return e_.offsetBy(base, shape_.compute, e_.i64(rowOffset * ref.strides[0] + columnOffset * ref.strides[1]));
   }
 
   llvm::VectorType* vectorType() { return llvm::FixedVectorType::get(e_.numbers.inRegister(shape_.compute), static_cast<unsigned>(lanes_)); }
@@ -126,12 +139,12 @@ class DotEmitter {
     for (int64_t r = 0; r < rows; ++r)
       for (int64_t v = 0; v < vectors; ++v)
         sums.push_back(startsAtZero_ ? llvm::Constant::getNullValue(vectorType())
-                                     : loadVector(at(c_, i, r, j, v * lanes_), maskAt(v * lanes_, width)));
+                                     : loadVector(at(cStart_, c_, i, r, j, v * lanes_), maskAt(v * lanes_, width)));
     sums = e_.loopCarrying(0, shape_.k, 1, sums, [&](llvm::Value* k, ArrayRef<llvm::Value*> sums) {
       SmallVector<llvm::Value*> bs, next;
-      for (int64_t v = 0; v < vectors; ++v) bs.push_back(loadVector(at(bRef_, k, 0, j, v * lanes_), maskAt(v * lanes_, width)));
+      for (int64_t v = 0; v < vectors; ++v) bs.push_back(loadVector(at(bStart_, bRef_, k, 0, j, v * lanes_), maskAt(v * lanes_, width)));
       for (int64_t r = 0; r < rows; ++r) {
-        llvm::Value* a = b_.CreateAlignedLoad(vectorType()->getElementType(), at(a_, i, r, k, 0), align);
+        llvm::Value* a = b_.CreateAlignedLoad(vectorType()->getElementType(), at(aStart_, a_, i, r, k, 0), align);
         a = b_.CreateVectorSplat(static_cast<unsigned>(lanes_), a);
         for (int64_t v = 0; v < vectors; ++v) next.push_back(multiplyAdd(a, bs[v], sums[r * vectors + v]));
       }
@@ -139,7 +152,7 @@ class DotEmitter {
     });
     for (int64_t r = 0; r < rows; ++r)
       for (int64_t v = 0; v < vectors; ++v) {
-        llvm::Value *sum = sums[r * vectors + v], *to = at(c_, i, r, j, v * lanes_);
+        llvm::Value *sum = sums[r * vectors + v], *to = at(cStart_, c_, i, r, j, v * lanes_);
         if (llvm::Constant* mask = maskAt(v * lanes_, width)) b_.CreateMaskedStore(sum, to, align, mask);
         else b_.CreateAlignedStore(sum, to, align);
       }
@@ -150,6 +163,7 @@ class DotEmitter {
   DotOp op_;
   DotShape shape_;
   Ref a_, bRef_, c_;
+  llvm::Value *aStart_ = nullptr, *bStart_ = nullptr, *cStart_ = nullptr;
   int64_t lanes_ = 1;
   bool isFloat_ = true, hasFma_ = false, startsAtZero_ = false;
 };

@@ -222,6 +222,27 @@ llvm::Value* Emitter::address(const Ref& ref, Type element, llvm::Value* index) 
   return b.CreateInBoundsGEP(numbers.inMemory(element), arenaBase(ref), index);
 }
 
+llvm::Function* Emitter::shared(const std::string& key, ArrayRef<llvm::Type*> parameters,
+                                llvm::function_ref<void(ArrayRef<llvm::Value*>)> body) {
+  if (llvm::Function* known = module->getFunction(key)) return known;
+  auto* type = llvm::FunctionType::get(b.getVoidTy(), parameters, false);
+  llvm::IRBuilderBase::InsertPointGuard guard(b);
+  llvm::Function* caller = function;
+  function = llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage, key, *module);
+  function->addFnAttr(llvm::Attribute::NoUnwind);
+  function->addFnAttr(llvm::Attribute::NoInline);
+  SmallVector<llvm::Value*> args;
+  for (llvm::Argument& arg : function->args()) {
+    // Tiles and the user's tensors never overlap, and no two operands of one op share what either writes.
+    if (arg.getType()->isPointerTy()) arg.addAttr(llvm::Attribute::NoAlias);
+    args.push_back(&arg);
+  }
+  b.SetInsertPoint(llvm::BasicBlock::Create(b.getContext(), "entry", function));
+  body(args);
+  b.CreateRetVoid();
+  return std::exchange(function, caller);
+}
+
 llvm::Value* Emitter::constantData(arith::ConstantOp op) {
   llvm::Value*& global = constants_[op.getValue()];
   if (global) return global;
@@ -366,7 +387,7 @@ LogicalResult Emitter::emitPlaced(Operation* op) {
   nest.usesOperands(op);
   for (auto& [index, ref] : targets) nest.uses(*ref);
   int64_t n = nest.dims().back();
-  return nest.run(vectorWidth(Numbers::bytes(elementOf(first)), n), [&](unsigned width) {
+  return nest.run(vectorWidth(Numbers::bytes(elementOf(first)), n, isLong(plan.costOfMaking(op)) ? 1 : 2), [&](unsigned width) {
     SmallVector<llvm::Value*, 2> values;
     if (!nest.define(op, width, values)) return failure();
     for (auto& [index, ref] : targets) {

@@ -46,6 +46,10 @@ class Emitter {
   void ifThen(llvm::Value* condition, llvm::function_ref<void()> then, llvm::function_ref<void()> otherwise = nullptr);
 
   llvm::Value* arenaBase(const Ref& ref);
+  /// A function of its own for code that depends on nothing but `key` and its parameters, made once: equal loads, dots and
+  /// transposes of a kernel share their loops, which is most of compile time. Never inlined.
+  llvm::Function* shared(const std::string& key, llvm::ArrayRef<llvm::Type*> parameters,
+                         llvm::function_ref<void(llvm::ArrayRef<llvm::Value*>)> body);
   /// A constant tile with different elements, in memory.
   llvm::Value* constantData(mlir::arith::ConstantOp op);
   /// Address of element number `index` (i64) of a buffer of `element`.

@@ -122,9 +122,9 @@ LogicalResult Nest::row(unsigned width, llvm::function_ref<LogicalResult(unsigne
     });
     done = to;
   };
-  for (unsigned w = width; w >= 4 && ok; w /= 2)
-    if (n - done >= w) run(done + (n - done) / w * w, w);
-  if (width < 4 && width > 1 && n - done >= width) run(done + (n - done) / width * width, width);
+  // At most three copies of the body: whole vectors, quarters of one, single elements.
+  for (unsigned w : {width, width / 4})
+    if (w > 1 && n - done >= w && ok) run(done + (n - done) / w * w, w);
   if (done < n && ok) run(n, 1);
   return success(ok);
 }
@@ -284,7 +284,7 @@ LogicalResult Emitter::evaluateInto(Value tile, const Ref& to, Type as) {
   nest.uses(to);
   int64_t n = nest.dims().back();
   // A piece of a larger tile (cat) may be strided along its last dim that is not 1.
-  unsigned widest = nest.isContiguous(to) ? vectorWidth(std::max(Numbers::bytes(as), Numbers::bytes(elementOf(tile))), n) : 1;
+  unsigned widest = nest.isContiguous(to) ? vectorWidth(std::max(Numbers::bytes(as), Numbers::bytes(elementOf(tile))), n, isLong(plan.cost(tile)) ? 1 : 2) : 1;
   return nest.run(widest, [&](unsigned width) {
     llvm::Value* v = nest.eval(tile, width);
     if (!v) return failure();

@@ -203,6 +203,13 @@ void Plan::requestScratch(Operation* op) {
   }
 }
 
+int Plan::costOfMaking(Operation* op) const {
+  int cost = opCost(op);
+  for (Value operand : op->getOperands())
+    if (isTile(operand)) cost += costs_.lookup(operand);
+  return cost;
+}
+
 int Plan::root(int b) const {
   while (parent_[b] != b) b = parent_[b] = parent_[parent_[b]];
   return b;

@@ -40,6 +40,9 @@ bool movesOnlyUnitDims(mlir::Operation* op);
 /// For each non-unit dim of `from`, in order, the matching dim of `to`. Only when movesOnlyUnitDims.
 llvm::SmallVector<std::pair<int, int>, 4> matchDims(llvm::ArrayRef<int64_t> from, llvm::ArrayRef<int64_t> to);
 
+/// Expressions of this cost (see Plan::cost) fill a vector pipeline by themselves: one vector at a time will do.
+inline bool isLong(int cost) { return cost > 30; }
+
 class Plan {
  public:
   explicit Plan(mlir::func::FuncOp kernel);
@@ -53,6 +56,8 @@ class Plan {
   bool owns(mlir::Value tile) const { return owned_.contains(tile); }
   /// Ops that evaluating one element costs; what is read from a buffer costs 1.
   int cost(mlir::Value tile) const { return costs_.lookup(tile); }
+  /// The same for making a placed tile.
+  int costOfMaking(mlir::Operation* op) const;
 
   /// Arena space only needed while `op` runs; `slot` tells several apart.
   const Ref* scratch(mlir::Operation* op, int slot) const {

@@ -25,9 +25,7 @@ void transposeRegisters(llvm::IRBuilder<>& b, SmallVectorImpl<llvm::Value*>& row
   }
 }
 
-}  // namespace
-
-void emitTransposeBlocks(Emitter& e, Lines from, Type element, Lines to, Type as, int64_t rows, int64_t columns) {
+void transposeLoops(Emitter& e, Lines from, Type element, Lines to, Type as, int64_t rows, int64_t columns) {
   auto& b = e.b;
   int64_t n = std::min<int64_t>(16, e.target.vectorBytes / std::max<int64_t>(4, Numbers::bytes(as)));
   auto source = [&](llvm::Value* i, llvm::Value* j) { return e.offsetBy(from.base, element, b.CreateAdd(b.CreateMul(j, from.distance), i)); };
@@ -59,6 +57,18 @@ void emitTransposeBlocks(Emitter& e, Lines from, Type element, Lines to, Type as
   });
   singly(0, wholeRows, wholeColumns, columns);
   singly(wholeRows, rows, 0, columns);
+}
+
+}  // namespace
+
+void emitTransposeBlocks(Emitter& e, Lines from, Type element, Lines to, Type as, int64_t rows, int64_t columns) {
+  std::string name;
+  llvm::raw_string_ostream(name) << "transpose_" << rows << "x" << columns << "_" << element << "_" << as;
+  llvm::Type *ptr = e.b.getPtrTy(), *i64 = e.b.getInt64Ty();
+  llvm::Function* blocks = e.shared(name, {ptr, i64, ptr, i64}, [&](ArrayRef<llvm::Value*> p) {
+    transposeLoops(e, {p[0], p[1]}, element, {p[2], p[3]}, as, rows, columns);
+  });
+  e.b.CreateCall(blocks, {from.base, from.distance, to.base, to.distance});
 }
 
 LogicalResult Emitter::emitTransposed(TransOp op, const Ref& to) {

@@ -1,7 +1,7 @@
 // share_buffers.cpp - which values of a loop or branch may live in one buffer, so that carrying a tile costs no copy.
 //
-// The initial value, the block argument, the yielded value and the result of `scf.for` are tied pairwise where nothing is
-// clobbered: a value may be written into a buffer if every other value kept there is dead by then, or is read only at the
+// The initial value, the block argument, the yielded value and the result of `scf.for` are tied pairwise, and so are the
+// operand and the result of an op that can work in place, where nothing is clobbered: a value may be written into a buffer if every other value kept there is dead by then, or is read only at the
 // very element being written (an accumulator). Liveness is exact on structured control flow: see isReadAfter.
 #include "compiler/dialect/dialect.h"
 #include "compiler/host/plan.h"
@@ -148,6 +148,15 @@ void Plan::tieControlFlow(func::FuncOp kernel) {
         if (!region->empty())
           for (auto [result, yielded] : llvm::zip(branch.getResults(), region->front().getTerminator()->getOperands()))
             if (isTile(result)) tie(result, yielded);
+    }
+  });
+  // Then whatever can be updated in place: accumulators of dots, elementwise work on a tile that dies there.
+  kernel.walk([&](Operation* op) {
+    if (auto dot = dyn_cast<DotOp>(op)) {
+      tie(dot.getAcc(), dot.getResult());
+    } else if (op->getNumResults() == 1 && OpTrait::hasElementwiseMappableTraits(op)) {
+      for (Value operand : op->getOperands())
+        if (tie(operand, op->getResult(0))) break;
     }
   });
 }

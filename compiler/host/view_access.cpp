@@ -6,11 +6,12 @@
 namespace tile::ir::host {
 using namespace mlir;
 
-Box::Box(Emitter& e, Value viewValue, OperandRange indices, Type tile) : view(e.view(viewValue)) {
+Box::Box(Emitter& e, Value viewValue, OperandRange indices, Type tile) {
+  View view = e.view(viewValue);
   auto type = dyn_cast<RankedTensorType>(tile);
   if (type) shape.assign(type.getShape().begin(), type.getShape().end());
   auto& b = e.b;
-  leading = static_cast<int64_t>(indices.size() - shape.size());
+  auto leading = static_cast<int64_t>(indices.size() - shape.size());  // view dims in front of the tile's own
   llvm::Value *offset = e.i64(0), *inside = b.getTrue();
   whole = b.getTrue();
   for (auto [d, index] : llvm::enumerate(indices)) {
@@ -20,6 +21,7 @@ Box::Box(Emitter& e, Value viewValue, OperandRange indices, Type tile) : view(e.
       inside = b.CreateAnd(inside, b.CreateICmpULT(at, size));
       continue;
     }
+    stride.push_back(view.strides[d]);
     llvm::Value* extent = e.i64(shape[d - leading]);
     auto clamp = [&](llvm::Value* v) {
       v = b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, v, e.i64(0));
@@ -34,6 +36,20 @@ Box::Box(Emitter& e, Value viewValue, OperandRange indices, Type tile) : view(e.
   if (!shape.empty() && leading > 0) high[0] = b.CreateSelect(inside, high[0], e.i64(0));
   if (shape.empty()) whole = inside;
   origin = e.offsetBy(view.pointer, cast<ViewType>(viewValue.getType()).getElementType(), offset);
+}
+
+SmallVector<llvm::Value*> Box::words() const {
+  SmallVector<llvm::Value*> w{origin, whole};
+  for (const auto* list : {&low, &high, &stride}) w.append(list->begin(), list->end());
+  return w;
+}
+
+Box::Box(const Box& outside, ArrayRef<llvm::Value*> p) : shape(outside.shape), origin(p[0]), whole(p[1]) {
+  size_t rank = shape.size();
+  low.append(p.begin() + 2, p.begin() + 2 + rank);
+  high.append(p.begin() + 2 + rank, p.begin() + 2 + 2 * rank);
+  // Strides known to be 1 stay known.
+  for (size_t d = 0; d < rank; ++d) stride.push_back(isa<llvm::Constant>(outside.stride[d]) ? outside.stride[d] : p[2 + 2 * rank + d]);
 }
 
 namespace {
@@ -61,7 +77,7 @@ void clippedRows(Emitter& e, const Box& box, llvm::function_ref<void(ArrayRef<ll
 
 llvm::Value* rowOffset(Emitter& e, const Box& box, ArrayRef<llvm::Value*> index) {
   llvm::Value* offset = e.i64(0);
-  for (auto [d, i] : llvm::enumerate(index)) offset = e.b.CreateAdd(offset, e.b.CreateMul(i, box.stride(d)));
+  for (auto [d, i] : llvm::enumerate(index)) offset = e.b.CreateAdd(offset, e.b.CreateMul(i, box.stride[d]));
   return offset;
 }
 
@@ -82,69 +98,88 @@ LogicalResult loadScalar(Emitter& e, LoadOp op, const Box& box, llvm::Value* pad
   return success();
 }
 
+/// The constant that elements outside the view read as, in its register form.
+llvm::Constant* padOf(Emitter& e, LoadOp op) {
+  Type element = op.getView().getType().getElementType();
+  llvm::APFloat value = op.getPad() ? *op.getPad() : llvm::APFloat(0.0);
+  if (auto type = dyn_cast<FloatType>(element)) {
+    bool lost;
+    value.convert(type.getFloatSemantics(), llvm::APFloat::rmNearestTiesToEven, &lost);
+    return e.numbers.constant(FloatAttr::get(element, value));
+  }
+  llvm::APSInt whole(element.getIntOrFloatBitWidth(), !value.isNegative());
+  bool exact;
+  value.convertToInteger(whole, llvm::APFloat::rmTowardZero, &exact);
+  return e.numbers.constant(IntegerAttr::get(element, whole));
+}
+
+/// Fills what is outside with `pad`, then copies the rest. Bits move as they are, never through their register form.
+void copyBox(Emitter& e, const Box& box, Type element, llvm::Value* to, llvm::Value* pad, bool isVolatile) {
+  auto& b = e.b;
+  llvm::Type* raw = e.numbers.inMemory(element);
+  llvm::Align align(Numbers::bytes(element));
+  auto vectorOf = [&](unsigned w) { return w > 1 ? static_cast<llvm::Type*>(llvm::FixedVectorType::get(raw, w)) : raw; };
+  int64_t elements = 1;
+  for (int64_t n : box.shape) elements *= n;
+  e.ifThen(b.CreateNot(box.whole), [&] {
+    unsigned width = e.vectorWidth(Numbers::bytes(element), elements);
+    auto fill = [&](int64_t from, int64_t end, unsigned w) {
+      e.loop(e.i64(from), e.i64(end), w, [&](llvm::Value* i) { b.CreateAlignedStore(e.numbers.splat(pad, w), e.offsetBy(to, element, i), align); });
+    };
+    fill(0, elements / width * width, width);
+    fill(elements / width * width, elements, 1);
+  });
+
+  SmallVector<int64_t, 4> strides = rowMajorStrides(box.shape);
+  unsigned width = e.vectorWidth(Numbers::bytes(element), box.shape.back());
+  auto rows = [&](bool inVectors) {
+    clippedRows(e, box, [&](ArrayRef<llvm::Value*> index) {
+      llvm::Value *from = e.offsetBy(box.origin, element, rowOffset(e, box, index)), *number = e.i64(0);
+      for (auto [i, stride] : llvm::zip(index, strides)) number = b.CreateAdd(number, b.CreateMul(i, e.i64(stride)));
+      llvm::Value* target = e.offsetBy(to, element, number);
+      dynamicRow(e, box.low.back(), box.high.back(), inVectors ? width : 1, [&](llvm::Value* j, unsigned w) {
+        llvm::Value* step = inVectors ? j : b.CreateMul(j, box.stride.back());
+        llvm::Value* bits = b.CreateAlignedLoad(vectorOf(w), e.offsetBy(from, element, step), align, isVolatile);
+        b.CreateAlignedStore(bits, e.offsetBy(target, element, j), align);
+      });
+    });
+  };
+  // Columns in memory (a transposed view): whole boxes go through registers, block by block.
+  auto strided = [&] {
+    if (box.shape.size() != 2 || isVolatile) return rows(false);
+    llvm::Value* columnMajor = b.CreateAnd(box.whole, b.CreateICmpEQ(box.stride[0], e.i64(1)));
+    e.ifThen(columnMajor,
+             [&] { emitTransposeBlocks(e, {box.origin, box.stride[1]}, element, {to, e.i64(strides[0])}, element, box.shape[0], box.shape[1]); },
+             [&] { rows(false); });
+  };
+  e.ifThen(b.CreateICmpEQ(box.stride.back(), e.i64(1)), [&] { rows(true); }, strided);
+}
+
 }  // namespace
 
 LogicalResult emitLoad(Emitter& e, LoadOp op) {
   Type element = op.getView().getType().getElementType();
   bool isVolatile = op.getCache() == CacheHint::volatile_;
   Box box(e, op.getView(), op.getIndices(), op.getResult().getType());
-  double padValue = op.getPad() ? op.getPad()->convertToDouble() : 0.0;
-  Attribute padAttr;
-  if (isa<FloatType>(element)) {
-    llvm::APFloat value(padValue);
-    bool lost;
-    value.convert(cast<FloatType>(element).getFloatSemantics(), llvm::APFloat::rmNearestTiesToEven, &lost);
-    padAttr = FloatAttr::get(element, value);
-  } else {
-    llvm::APSInt value(element.getIntOrFloatBitWidth(), padValue >= 0);
-    bool exact;
-    llvm::APFloat(padValue).convertToInteger(value, llvm::APFloat::rmTowardZero, &exact);
-    padAttr = IntegerAttr::get(element, value);
-  }
-  llvm::Constant* pad = e.numbers.constant(padAttr);
+  llvm::Constant* pad = padOf(e, op);
   if (box.shape.empty()) return loadScalar(e, op, box, pad);
-  const Ref* to = e.plan.place(op.getResult());
   if (!e.plan.owns(op.getResult())) return success();  // nobody looks at it
 
-  auto& b = e.b;
-  int64_t columns = box.shape.back();
-  unsigned width = e.vectorWidth(Numbers::bytes(element), columns);
-  e.ifThen(b.CreateNot(box.whole), [&] {
-    Nest nest(e, box.shape);
-    nest.uses(*to);
-    int64_t n = nest.dims().back();
-    (void)nest.run(e.vectorWidth(Numbers::bytes(element), n), [&](unsigned w) {
-      e.numbers.store(element, e.numbers.splat(pad, w), nest.address(*to, element));
-      return success();
-    });
+  std::string name;
+  llvm::raw_string_ostream out(name);
+  out << (isVolatile ? "load_volatile_" : "load_") << op.getResult().getType();
+  for (llvm::Value* stride : box.stride)
+    if (auto* known = dyn_cast<llvm::ConstantInt>(stride)) out << "_" << known->getSExtValue();
+    else out << "_any";
+  SmallVector<llvm::Value*> arguments = box.words();
+  arguments.push_back(e.numbers.toMemory(element, pad));
+  arguments.push_back(e.arenaBase(*e.plan.place(op.getResult())));
+  SmallVector<llvm::Type*> types;
+  for (llvm::Value* v : arguments) types.push_back(v->getType());
+  llvm::Function* copy = e.shared(name, types, [&](ArrayRef<llvm::Value*> p) {
+    copyBox(e, Box(box, p), element, p.back(), p[p.size() - 2], isVolatile);
   });
-  // Bits move as they are: no conversion to register form and back.
-  llvm::Type* raw = e.numbers.inMemory(element);
-  llvm::Align align(Numbers::bytes(element));
-  auto move = [&](llvm::Value* from, llvm::Value* target, unsigned w) {
-    llvm::Type* type = w > 1 ? static_cast<llvm::Type*>(llvm::FixedVectorType::get(raw, w)) : raw;
-    b.CreateAlignedStore(b.CreateAlignedLoad(type, from, align, isVolatile), target, align);
-  };
-  llvm::Value *base = e.arenaBase(*to), *unit = b.CreateICmpEQ(box.stride(box.shape.size() - 1), e.i64(1));
-  auto rows = [&](bool inVectors) {
-    clippedRows(e, box, [&](ArrayRef<llvm::Value*> index) {
-      llvm::Value *from = e.offsetBy(box.origin, element, rowOffset(e, box, index)), *number = e.i64(0);
-      for (auto [d, i] : llvm::enumerate(index)) number = b.CreateAdd(number, b.CreateMul(i, e.i64(to->strides[d])));
-      llvm::Value* target = e.offsetBy(base, element, number);
-      dynamicRow(e, box.low.back(), box.high.back(), inVectors ? width : 1, [&](llvm::Value* j, unsigned w) {
-        llvm::Value* step = inVectors ? j : b.CreateMul(j, box.stride(box.shape.size() - 1));
-        move(e.offsetBy(from, element, step), e.offsetBy(target, element, j), w);
-      });
-    });
-  };
-  // Columns in memory (a transposed view): whole boxes go through registers, block by block.
-  auto other = [&] {
-    if (box.shape.size() != 2 || isVolatile) return rows(false);
-    llvm::Value* columnMajor = b.CreateAnd(box.whole, b.CreateICmpEQ(box.stride(0), e.i64(1)));
-    e.ifThen(columnMajor, [&] { emitTransposeBlocks(e, {box.origin, box.stride(1)}, element, {base, e.i64(to->strides[0])}, element, box.shape[0], box.shape[1]); },
-             [&] { rows(false); });
-  };
-  e.ifThen(unit, [&] { rows(true); }, other);
+  e.b.CreateCall(copy, arguments);
   return success();
 }
 
@@ -162,8 +197,8 @@ LogicalResult emitStore(Emitter& e, StoreOp op) {
   nest.uses(op.getValue());
   nest.dims();
   int last = static_cast<int>(box.shape.size()) - 1;
-  llvm::Value *stride = box.stride(last), *unit = b.CreateICmpEQ(stride, e.i64(1));
-  unsigned width = e.vectorWidth(Numbers::bytes(element), box.shape.back());
+  llvm::Value *stride = box.stride[last], *unit = b.CreateICmpEQ(stride, e.i64(1));
+  unsigned width = e.vectorWidth(Numbers::bytes(element), box.shape.back(), isLong(e.plan.cost(op.getValue())) ? 1 : 2);
   bool ok = true;
   clippedRows(e, box, [&](ArrayRef<llvm::Value*> index) {
     for (auto [d, i] : llvm::enumerate(index)) nest.setIndex(static_cast<int>(d), i);
