@@ -1,5 +1,6 @@
 // launch_test.cpp - typed launches, specialisation to arguments, and the caches, on the host device.
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <numeric>
@@ -276,11 +277,37 @@ TEST_F(Launch, ScalarsOfEveryKind) {
   EXPECT_EQ(o, (std::vector<double>{1, -5, 4e9, -0x1p40, 0.25, 1e300, 1.5}));
 }
 
-TEST_F(Launch, TracingIsFast) {
-  // The target is 1 ms for attention on an idle machine; this only guards against something going badly wrong.
-  auto add = make_vector_add("add_time");
-  (void)add.trace();
-  const auto start = std::chrono::steady_clock::now();
-  for (int i = 0; i < 100; ++i) (void)add.trace();
-  EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), 1.0);
+struct AttentionCfg {
+  int BM = 128, BN = 64, D = 64;
+  bool causal = true;
+};
+void attention(const AttentionCfg& c, Tensor<const half, 3> Q, Tensor<const half, 3> K, Tensor<const half, 3> V,
+               Tensor<half, 3> O, F32 scale, I32 N) {
+  auto bh = program_id(1), m0 = program_id(0) * c.BM;
+  auto q = Q.load({bh, m0, 0}, {c.BM, c.D});
+  auto m = full({c.BM, 1}, -1e30f, f32), l = zeros({c.BM, 1}, f32), acc = zeros({c.BM, c.D}, f32);
+  for (auto n0 : range(0, c.causal ? min(m0 + c.BM, N) : Tile(N), c.BN, {.stages = 2})) {
+    auto s = dot(q, trans(K.load({bh, n0, 0}, {c.BN, c.D}))) * (scale * 1.44269504f);
+    if (c.causal)
+      if_(n0 + c.BN > m0, [&] { s = where((m0 + arange(0, c.BM)).col() >= (n0 + arange(0, c.BN)).row(), s, -1e30f); });
+    auto m_new = max(m, max(s, axis(1)));
+    auto alpha = exp2(m - m_new), p = exp2(s - m_new);
+    l = l * alpha + sum(p, axis(1));
+    acc = dot(p.to(f16), V.load({bh, n0, 0}, {c.BN, c.D}), acc * alpha);
+    m = m_new;
+  }
+  O.store({bh, m0, 0}, cast(acc / l, f16));
+}
+
+TEST_F(Launch, TraceAndHashOfAttentionTakeLessThanAMillisecond) {
+  auto k = kernel("attention", attention);
+  ASSERT_TRUE(k.trace().ok()) << k.trace().error().to_string();  // makes the MLIR context, which later traces reuse
+  double best = 1e9;
+  for (int i = 0; i < 50; ++i) {  // the best of many: other work on the machine does not count
+    const auto start = std::chrono::steady_clock::now();
+    (void)k.trace();
+    best = std::min(best, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+  }
+  RecordProperty("milliseconds", std::to_string(best));
+  EXPECT_LT(best, 1.0);
 }
