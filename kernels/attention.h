@@ -90,7 +90,10 @@ inline AttentionConfig default_attention_config(DType dtype, int64_t sq, int64_t
   } else if (dtype == DType::f32) {
     c.BM = widest <= 128 ? 64 : 32, c.BN = 32, c.warps = widest <= 128 ? 8 : 4;
   } else if (widest > 128) {
-    c.BM = 64, c.BN = 64, c.warps = 4;
+    // One program per multiprocessor either way; with room for it, 8 warps hide each other's latency better than 4.
+    int64_t bytes = static_cast<int64_t>(size_of(dtype)) * (128 * c.D + c.stages * c.BN * (c.D + c.DV)) + 2048;
+    bool wide = sq > 64 && bytes <= static_cast<int64_t>(machine.shared_bytes);
+    c.BM = wide ? 128 : 64, c.BN = 64, c.warps = wide ? 8 : 4;
   }
   c.BM = std::min(c.BM, std::max(16, power_of_two_above(sq)));
   return c;
