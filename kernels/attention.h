@@ -1,4 +1,5 @@
-// attention.h - attention forward without materialising scores: O = softmax(scale Q K^T) V (Dao 2023, FlashAttention-2).
+// attention.h - attention forward without materialising scores: O = softmax(scale Q K^T) V (Dao 2023,
+// FlashAttention-2).
 #pragma once
 #include "kernels/parts/online_softmax.h"
 #include "kernels/parts/shapes.h"
@@ -10,20 +11,20 @@ struct AttentionConfig {
   int D = 64, DV = 64;    ///< tile widths: head dims rounded up to a multiple of 16, columns past the end read as 0
   bool causal = false;    ///< query i sees key j where j <= i + Sk - Sq (bottom right)
   bool positive_scale = true;  ///< scale > 0, known at launch: it folds into the exponent's multiply-add
-  bool tf32 = false;      ///< f32 only
+  bool tf32 = false;           ///< f32 only
   int stages = 2;
   int warps = 4;
 };
 
-/// Q is [B, Hq, Sq, D], K is [B, Hkv, Sk, D], V is [B, Hkv, Sk, Dv], O is [B, Hq, Sq, Dv], LSE is [B, Hq, Sq] f32, any strides;
-/// Hq is a multiple of Hkv and query head h reads key head h / (Hq / Hkv). LSE = ln sum_j e^{scale q.k_j}. A query that sees no
-/// key gives O = 0 and LSE = -inf. Grid {ceil(Sq / BM), Hq, B}.
+/// Q is [B, Hq, Sq, D], K is [B, Hkv, Sk, D], V is [B, Hkv, Sk, Dv], O is [B, Hq, Sq, Dv], LSE is [B, Hq, Sq] f32, any
+/// strides; Hq is a multiple of Hkv and query head h reads key head h / (Hq / Hkv). LSE = ln sum_j e^{scale q.k_j}. A
+/// query that sees no key gives O = 0 and LSE = -inf. Grid {ceil(Sq / BM), Hq, B}.
 ///
-/// O stays unscaled in the loop, one division at the end. Blocks of keys that every query of the tile sees whole run without a
-/// mask; the loop is split where the diagonal (or the ragged end) begins.
+/// O stays unscaled in the loop, one division at the end. Blocks of keys that every query of the tile sees whole run
+/// without a mask; the loop is split where the diagonal (or the ragged end) begins.
 template <class T>
-void attention_program(const AttentionConfig& c, Tensor<const T, 4> Q, Tensor<const T, 4> K, Tensor<const T, 4> V, Tensor<T, 4> O,
-                       Tensor<float, 3> LSE, F32 scale) {
+void attention_program(const AttentionConfig& c, Tensor<const T, 4> Q, Tensor<const T, 4> K, Tensor<const T, 4> V,
+                       Tensor<T, 4> O, Tensor<float, 3> LSE, F32 scale) {
   num_warps(c.warps);
   const Prec precision = c.tf32 ? Prec::tf32 : Prec::ieee;
   auto sq = Q.dim(2), sk = K.dim(2);
@@ -79,8 +80,8 @@ const auto& attention_kernel() {
 }
 
 /// Tiles for heads of d (and dv for V) channels and sq queries. Budget on a GPU: BM * (DV + BN) f32 accumulators.
-inline AttentionConfig default_attention_config(DType dtype, int64_t sq, int64_t d, int64_t dv, bool causal, float scale,
-                                                const Machine& machine) {
+inline AttentionConfig default_attention_config(DType dtype, int64_t sq, int64_t d, int64_t dv, bool causal,
+                                                float scale, const Machine& machine) {
   AttentionConfig c;
   c.D = round_up(d, 16), c.DV = round_up(dv, 16);
   c.causal = causal, c.positive_scale = scale > 0;
@@ -101,23 +102,26 @@ inline AttentionConfig default_attention_config(DType dtype, int64_t sq, int64_t
 
 /// Q [B, Hq, Sq, D], K [B, Hkv, Sk, D], V [B, Hkv, Sk, Dv], O [B, Hq, Sq, Dv], LSE [B, Hq, Sq]; dtypes f16, bf16, f32.
 template <class T>
-Status attention_forward(Stream& stream, Input<T, 4> Q, Input<T, 4> K, Input<T, 4> V, TensorView<T, 4> O, TensorView<float, 3> LSE,
-                         float scale, const AttentionConfig& config) {
-  int64_t b = Q.shape[0], hq = Q.shape[1], sq = Q.shape[2], d = Q.shape[3], hkv = K.shape[1], sk = K.shape[2], dv = V.shape[3];
+Status attention_forward(Stream& stream, Input<T, 4> Q, Input<T, 4> K, Input<T, 4> V, TensorView<T, 4> O,
+                         TensorView<float, 3> LSE, float scale, const AttentionConfig& config) {
+  int64_t b = Q.shape[0], hq = Q.shape[1], sq = Q.shape[2], d = Q.shape[3], hkv = K.shape[1], sk = K.shape[2],
+          dv = V.shape[3];
   ShapeCheck check("attention_forward");
   check.shape("K", K, {b, -1, -1, d}, "[B, Hkv, Sk, D]")
       .shape("V", V, {b, hkv, sk, -1}, "[B, Hkv, Sk, Dv]")
       .shape("O", O, {b, hq, sq, dv}, "[B, Hq, Sq, Dv]")
       .shape("LSE", LSE, {b, hq, sq}, "[B, Hq, Sq]")
       .require(hkv > 0 && hq % hkv == 0, "the {} query heads must be a multiple of the {} key heads", hq, hkv)
-      .require(config.D >= d && config.DV >= dv, "config.D = {}, DV = {} must cover head dims {} and {}", config.D, config.DV, d, dv)
-      .require(config.positive_scale == (scale > 0), "config.positive_scale is {} but scale is {}", config.positive_scale, scale);
+      .require(config.D >= d && config.DV >= dv, "config.D = {}, DV = {} must cover head dims {} and {}", config.D,
+               config.DV, d, dv)
+      .require(config.positive_scale == (scale > 0), "config.positive_scale is {} but scale is {}",
+               config.positive_scale, scale);
   if (!check.ok()) return check.error();
   return attention_kernel<T>().try_call(stream, config, Q, K, V, O, LSE, scale);
 }
 template <class T>
-Status attention_forward(Stream& stream, Input<T, 4> Q, Input<T, 4> K, Input<T, 4> V, TensorView<T, 4> O, TensorView<float, 3> LSE,
-                         float scale, bool causal) {
+Status attention_forward(Stream& stream, Input<T, 4> Q, Input<T, 4> K, Input<T, 4> V, TensorView<T, 4> O,
+                         TensorView<float, 3> LSE, float scale, bool causal) {
   return attention_forward<T>(
       stream, Q, K, V, O, LSE, scale,
       default_attention_config(dtype_of<T>(), Q.shape[2], Q.shape[3], V.shape[3], causal, scale, Machine::of(stream)));

@@ -11,9 +11,9 @@ struct BlockSparseConfig {
   int warps = 4;
 };
 
-/// A is [M, K], B is [K, N], C is [M, N]; MASK_A is [ceil(M/BM), ceil(K/BK)] and MASK_B is [ceil(K/BK), ceil(N/BN)], i32, 0 where
-/// the block is zero. Elements of such blocks are not read. Sizes need not be multiples of the blocks. Grid {ceil(M/BM),
-/// ceil(N/BN)}.
+/// A is [M, K], B is [K, N], C is [M, N]; MASK_A is [ceil(M/BM), ceil(K/BK)] and MASK_B is [ceil(K/BK), ceil(N/BN)],
+/// i32, 0 where the block is zero. Elements of such blocks are not read. Sizes need not be multiples of the blocks.
+/// Grid {ceil(M/BM), ceil(N/BN)}.
 template <class T>
 void block_sparse_matmul_program(const BlockSparseConfig& c, Tensor<const T, 2> A, Tensor<const T, 2> B, Tensor<T, 2> C,
                                  Tensor<const int32_t, 2> MASK_A, Tensor<const int32_t, 2> MASK_B) {
@@ -32,24 +32,28 @@ void block_sparse_matmul_program(const BlockSparseConfig& c, Tensor<const T, 2> 
 
 template <class T>
 const auto& block_sparse_matmul_kernel() {
-  static const auto k = kernel(typed_name("block_sparse_matmul", dtype_of<T>()), block_sparse_matmul_program<T>)
-                            .grid([](const BlockSparseConfig& c, const auto&, const auto&, const auto& C, const auto&...) {
-                              return Grid{cdiv(C.shape[0], c.BM), cdiv(C.shape[1], c.BN)};
-                            });
+  static const auto k =
+      kernel(typed_name("block_sparse_matmul", dtype_of<T>()), block_sparse_matmul_program<T>)
+          .grid([](const BlockSparseConfig& c, const auto&, const auto&, const auto& C, const auto&...) {
+            return Grid{cdiv(C.shape[0], c.BM), cdiv(C.shape[1], c.BN)};
+          });
   return k;
 }
 
-inline BlockSparseConfig default_block_sparse_config(DType dtype, int bm, int bn, int bk, bool tf32, const Machine& machine) {
+inline BlockSparseConfig default_block_sparse_config(DType dtype, int bm, int bn, int bk, bool tf32,
+                                                     const Machine& machine) {
   if (!machine.gpu) return {bm, bn, bk, tf32, 1, 1};
   int warps = bm * bn >= 128 * 128 ? 8 : bm * bn <= 32 * 32 ? 2 : 4;
-  if (dtype == DType::f32 && !tf32) warps = std::min(8, 2 * warps);  // multiply-adds from registers: more threads, fewer each
+  if (dtype == DType::f32 && !tf32)
+    warps = std::min(8, 2 * warps);  // multiply-adds from registers: more threads, fewer each
   return {bm, bn, bk, tf32, 2, warps};
 }
 
 /// The config's BM, BN, BK are the block sizes the masks are made for; dtypes f16, bf16, f32.
 template <class T>
-Status block_sparse_matmul(Stream& stream, Input<T, 2> A, Input<T, 2> B, TensorView<T, 2> C, TensorView<const int32_t, 2> MASK_A,
-                           TensorView<const int32_t, 2> MASK_B, const BlockSparseConfig& config) {
+Status block_sparse_matmul(Stream& stream, Input<T, 2> A, Input<T, 2> B, TensorView<T, 2> C,
+                           TensorView<const int32_t, 2> MASK_A, TensorView<const int32_t, 2> MASK_B,
+                           const BlockSparseConfig& config) {
   int64_t m = A.shape[0], depth = A.shape[1], n = B.shape[1];
   int64_t mb = cdiv(m, config.BM), kb = cdiv(depth, config.BK), nb = cdiv(n, config.BN);
   ShapeCheck check("block_sparse_matmul");

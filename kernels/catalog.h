@@ -1,5 +1,5 @@
-// catalog.h - the list of kernels of this library. tilec, bench, the demo and the numeric tests read it; a kernel is added
-// with its header, its float64 reference (reference/) and one row (catalog/*.cpp).
+// catalog.h - the list of kernels of this library. tilec, bench, the demo and the numeric tests read it; a kernel is
+// added with its header, its float64 reference (reference/) and one row (catalog/*.cpp).
 #pragma once
 #include <memory>
 #include <string>
@@ -64,7 +64,8 @@ class Case {
   /// Runs once on poisoned outputs and compares. Problems too large to compare whole are sampled, with about `budget`
   /// multiply-adds of reference work. Fails also when memory around an output was written.
   virtual Result<std::vector<Check>> check(Stream& stream, double budget = 2e9) = 0;
-  /// Runs `times` more times on the same inputs; how many runs gave other bits than the first (0 for a deterministic kernel).
+  /// Runs `times` more times on the same inputs; how many runs gave other bits than the first (0 for a deterministic
+  /// kernel).
   virtual Result<int> differing_runs(Stream& stream, int times) = 0;
   virtual Work work() const = 0;
 };

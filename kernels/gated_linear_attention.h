@@ -1,15 +1,17 @@
-// gated_linear_attention.h - gated linear attention forward (Yang et al. 2024): the recurrence, and the chunked form in five
-// steps. q, k, g are [B, H, L, K], v and o are [B, H, L, V]; g (f32, <= 0) is the natural log of the decay of each key channel:
+// gated_linear_attention.h - gated linear attention forward (Yang et al. 2024): the recurrence, and the chunked form in
+// five steps. q, k, g are [B, H, L, K], v and o are [B, H, L, V]; g (f32, <= 0) is the natural log of the decay of each
+// key channel:
 //   h_t = diag(e^{g_t}) h_{t-1} + k_t v_t^T        o_t = scale q_t^T h_t
 //
-// The chunked form cuts L into windows of BT rows and K into NK blocks of BK channels. With G the inclusive sums of g / ln 2
-// inside a window (so that decays are powers of two) and G_end its last row:
+// The chunked form cuts L into windows of BT rows and K into NK blocks of BK channels. With G the inclusive sums of g /
+// ln 2 inside a window (so that decays are powers of two) and G_end its last row:
 //   1 gla_decay_cumsum     G
 //   2 gla_prepare          q_g = scale q 2^G,  k_g = k 2^{G_end - G}
-//   3 gla_inter_chunk      o = q_g h,  then h = diag(2^{G_end}) h + k_g^T v, window after window; one partial o per K block
-//   4 gla_inner_scores     A_tj = scale sum_k q_t k_j 2^{G_t - G_j} for j <= t in one window; one partial A per K block
-//   5 gla_combine          o = sum of the partial o + (sum of the partial A) v
-// No exponent in it is positive, so nothing overflows however strong the decay. Rows of g past L read as 0, which decays nothing.
+//   3 gla_inter_chunk      o = q_g h,  then h = diag(2^{G_end}) h + k_g^T v, window after window; one partial o per K
+//   block 4 gla_inner_scores     A_tj = scale sum_k q_t k_j 2^{G_t - G_j} for j <= t in one window; one partial A per K
+//   block 5 gla_combine          o = sum of the partial o + (sum of the partial A) v
+// No exponent in it is positive, so nothing overflows however strong the decay. Rows of g past L read as 0, which
+// decays nothing.
 #pragma once
 #include "kernels/parts/online_softmax.h"
 #include "kernels/parts/shapes.h"
@@ -17,8 +19,8 @@
 namespace tile::kernels {
 
 struct GlaConfig {
-  int BT = 16;           ///< rows of a window
-  int BK = 64, BV = 64;  ///< channels of K and V per program; the recurrence needs BK >= K
+  int BT = 16;                                      ///< rows of a window
+  int BK = 64, BV = 64;                             ///< channels of K and V per program; the recurrence needs BK >= K
   bool initial_state = false, final_state = false;  ///< recurrence only
   int stages = 2;
   int warps = 2;
@@ -34,11 +36,12 @@ struct BatchHead {
 
 }  // namespace detail
 
-/// The recurrence, one row at a time with the state [BK, BV] on chip. H0 and HT are [B, H, K, V] f32: state before the first and
-/// after the last row (any valid view where the config does not use them). Grid {1, ceil(V / BV), B H}.
+/// The recurrence, one row at a time with the state [BK, BV] on chip. H0 and HT are [B, H, K, V] f32: state before the
+/// first and after the last row (any valid view where the config does not use them). Grid {1, ceil(V / BV), B H}.
 template <class T>
 void gla_recurrent_program(const GlaConfig& c, Tensor<const T, 4> Q, Tensor<const T, 4> K, Tensor<const T, 4> V,
-                           Tensor<const float, 4> G, Tensor<T, 4> O, Tensor<const float, 4> H0, Tensor<float, 4> HT, F32 scale) {
+                           Tensor<const float, 4> G, Tensor<T, 4> O, Tensor<const float, 4> H0, Tensor<float, 4> HT,
+                           F32 scale) {
   num_warps(c.warps);
   detail::BatchHead at(Q.dim(1));
   auto v0 = program_id(1) * c.BV;
@@ -65,8 +68,8 @@ inline void gla_decay_cumsum_program(const GlaConfig& c, Tensor<const float, 4> 
 
 /// Step 2. Q_G and K_G are [B, H, L, K] of q's type. Grid {ceil(K / BK), ceil(L / BT), B H}.
 template <class T>
-void gla_prepare_program(const GlaConfig& c, Tensor<const T, 4> Q, Tensor<const T, 4> K, Tensor<const float, 4> G_SUM, Tensor<T, 4> Q_G,
-                         Tensor<T, 4> K_G, F32 scale) {
+void gla_prepare_program(const GlaConfig& c, Tensor<const T, 4> Q, Tensor<const T, 4> K, Tensor<const float, 4> G_SUM,
+                         Tensor<T, 4> Q_G, Tensor<T, 4> K_G, F32 scale) {
   num_warps(c.warps);
   detail::BatchHead at(Q.dim(1));
   auto k0 = program_id(0) * c.BK, t0 = program_id(1) * c.BT;
@@ -79,8 +82,8 @@ void gla_prepare_program(const GlaConfig& c, Tensor<const T, 4> Q, Tensor<const 
   K_G.store({at.batch, at.head, t0, k0}, cast(k * exp2(g_end - g), dtype_of<T>()));
 }
 
-/// Step 3. O_PART is [NK, B H, L, V] f32, NK = ceil(K / BK): the part of o that comes from earlier windows, one partial sum for
-/// each block of key channels. Grid {NK, ceil(V / BV), B H}.
+/// Step 3. O_PART is [NK, B H, L, V] f32, NK = ceil(K / BK): the part of o that comes from earlier windows, one partial
+/// sum for each block of key channels. Grid {NK, ceil(V / BV), B H}.
 template <class T>
 void gla_inter_chunk_program(const GlaConfig& c, Tensor<const T, 4> Q_G, Tensor<const T, 4> K_G, Tensor<const T, 4> V,
                              Tensor<const float, 4> G_SUM, Tensor<float, 4> O_PART) {
@@ -98,11 +101,11 @@ void gla_inter_chunk_program(const GlaConfig& c, Tensor<const T, 4> Q_G, Tensor<
   }
 }
 
-/// Step 4. A_PART is [NK, B H, L, BT] f32: row t holds the scores of t against the rows of its window, 0 right of t. Grid
-/// {NK, ceil(L / BT), B H}.
+/// Step 4. A_PART is [NK, B H, L, BT] f32: row t holds the scores of t against the rows of its window, 0 right of t.
+/// Grid {NK, ceil(L / BT), B H}.
 template <class T>
-void gla_inner_scores_program(const GlaConfig& c, Tensor<const T, 4> Q, Tensor<const T, 4> K, Tensor<const float, 4> G_SUM,
-                              Tensor<float, 4> A_PART, F32 scale) {
+void gla_inner_scores_program(const GlaConfig& c, Tensor<const T, 4> Q, Tensor<const T, 4> K,
+                              Tensor<const float, 4> G_SUM, Tensor<float, 4> A_PART, F32 scale) {
   num_warps(c.warps);
   detail::BatchHead at(Q.dim(1));
   auto block = program_id(0), k0 = block * c.BK, t0 = program_id(1) * c.BT;
@@ -121,8 +124,8 @@ void gla_inner_scores_program(const GlaConfig& c, Tensor<const T, 4> Q, Tensor<c
 
 /// Step 5. O is [B, H, L, V] of v's type. Grid {ceil(V / BV), ceil(L / BT), B H}.
 template <class T>
-void gla_combine_program(const GlaConfig& c, Tensor<const T, 4> V, Tensor<const float, 4> O_PART, Tensor<const float, 4> A_PART,
-                         Tensor<T, 4> O) {
+void gla_combine_program(const GlaConfig& c, Tensor<const T, 4> V, Tensor<const float, 4> O_PART,
+                         Tensor<const float, 4> A_PART, Tensor<T, 4> O) {
   num_warps(c.warps);
   detail::BatchHead at(V.dim(1));
   auto v0 = program_id(0) * c.BV, t0 = program_id(1) * c.BT;
@@ -144,9 +147,10 @@ const auto& gla_recurrent_kernel() {
   return k;
 }
 inline const auto& gla_decay_cumsum_kernel() {
-  static const auto k = kernel("gla_decay_cumsum", gla_decay_cumsum_program).grid([](const GlaConfig& c, const auto& g, const auto&) {
-    return Grid{cdiv(g.shape[3], c.BK), cdiv(g.shape[2], c.BT), g.shape[0] * g.shape[1]};
-  });
+  static const auto k =
+      kernel("gla_decay_cumsum", gla_decay_cumsum_program).grid([](const GlaConfig& c, const auto& g, const auto&) {
+        return Grid{cdiv(g.shape[3], c.BK), cdiv(g.shape[2], c.BT), g.shape[0] * g.shape[1]};
+      });
   return k;
 }
 template <class T>
@@ -212,8 +216,9 @@ Status check_gla(const char* name, const Input<T, 4>& Q, const Input<T, 4>& K, c
 
 /// The recurrence. H0 (read with config.initial_state) and HT (written with config.final_state) are [B, H, K, V].
 template <class T>
-Status gla_recurrent(Stream& stream, Input<T, 4> Q, Input<T, 4> K, Input<T, 4> V, TensorView<const float, 4> G, TensorView<T, 4> O,
-                     TensorView<const float, 4> H0, TensorView<float, 4> HT, float scale, const GlaConfig& config) {
+Status gla_recurrent(Stream& stream, Input<T, 4> Q, Input<T, 4> K, Input<T, 4> V, TensorView<const float, 4> G,
+                     TensorView<T, 4> O, TensorView<const float, 4> H0, TensorView<float, 4> HT, float scale,
+                     const GlaConfig& config) {
   if (Status s = detail::check_gla<T>("gla_recurrent", Q, K, V, G, O); !s) return s;
   auto [b, h, l, k] = Q.shape;
   ShapeCheck check("gla_recurrent");
@@ -232,20 +237,21 @@ struct GlaWorkspace {
   TensorView<float, 4> o_part;  ///< [NK, B H, L, V]
   TensorView<float, 4> a_part;  ///< [NK, B H, L, BT]
 
-  static Result<GlaWorkspace> create(const std::shared_ptr<Device>& device, int64_t b, int64_t h, int64_t l, int64_t k, int64_t v,
-                                     const GlaConfig& config) {
+  static Result<GlaWorkspace> create(const std::shared_ptr<Device>& device, int64_t b, int64_t h, int64_t l, int64_t k,
+                                     int64_t v, const GlaConfig& config) {
     GlaWorkspace w;
     int64_t nk = cdiv(k, config.BK);
     Error error;
     auto take = [&]<class E>(TensorView<E, 4>& view, std::array<int64_t, 4> shape) {
-      Result<DeviceMemory> memory = DeviceMemory::allocate(device, shape[0] * shape[1] * shape[2] * shape[3] * sizeof(E));
+      Result<DeviceMemory> memory =
+          DeviceMemory::allocate(device, shape[0] * shape[1] * shape[2] * shape[3] * sizeof(E));
       if (!memory) return error = memory.error(), false;
       view = TensorView<E, 4>(static_cast<E*>(memory->data()), shape);
       w.memory_.push_back(std::move(*memory));
       return true;
     };
-    if (take(w.g_sum, {b, h, l, k}) && take(w.q_g, {b, h, l, k}) && take(w.k_g, {b, h, l, k}) && take(w.o_part, {nk, b * h, l, v}) &&
-        take(w.a_part, {nk, b * h, l, config.BT}))
+    if (take(w.g_sum, {b, h, l, k}) && take(w.q_g, {b, h, l, k}) && take(w.k_g, {b, h, l, k}) &&
+        take(w.o_part, {nk, b * h, l, v}) && take(w.a_part, {nk, b * h, l, config.BT}))
       return w;
     return error;
   }
@@ -256,8 +262,8 @@ struct GlaWorkspace {
 
 /// The chunked form: five launches. The workspace must be made for these sizes and this config.
 template <class T>
-Status gla_chunk_forward(Stream& stream, Input<T, 4> Q, Input<T, 4> K, Input<T, 4> V, TensorView<const float, 4> G, TensorView<T, 4> O,
-                         float scale, const GlaWorkspace<T>& w, const GlaConfig& config) {
+Status gla_chunk_forward(Stream& stream, Input<T, 4> Q, Input<T, 4> K, Input<T, 4> V, TensorView<const float, 4> G,
+                         TensorView<T, 4> O, float scale, const GlaWorkspace<T>& w, const GlaConfig& config) {
   if (Status s = detail::check_gla<T>("gla_chunk_forward", Q, K, V, G, O); !s) return s;
   auto [b, h, l, k] = Q.shape;
   ShapeCheck check("gla_chunk_forward");

@@ -13,18 +13,18 @@ struct GemmConfig {
   bool trans_a = false;  ///< A is stored [K, M]
   bool trans_b = false;  ///< B is stored [N, K]
   bool use_alpha = false;
-  bool use_c = false;    ///< else C is not read (and beta not used)
-  bool tf32 = false;     ///< f32 only: products of 10-bit mantissas on tensor cores instead of IEEE f32
+  bool use_c = false;  ///< else C is not read (and beta not used)
+  bool tf32 = false;   ///< f32 only: products of 10-bit mantissas on tensor cores instead of IEEE f32
 };
 
-/// Epilogue that changes nothing. An epilogue is any callable Tile -> Tile on the f32 (i32 for i8) accumulator; it is traced
-/// into the kernel.
+/// Epilogue that changes nothing. An epilogue is any callable Tile -> Tile on the f32 (i32 for i8) accumulator; it is
+/// traced into the kernel.
 struct NoEpilogue {
   Tile operator()(const Tile& x) const { return x; }
 };
 
-/// A is [M, K], B is [K, N] (or stored transposed, see the config), C and D are [M, N]. i8 operands accumulate in i32, all
-/// others in f32. Grid {ceil(M / BM) * ceil(N / BN)}.
+/// A is [M, K], B is [K, N] (or stored transposed, see the config), C and D are [M, N]. i8 operands accumulate in i32,
+/// all others in f32. Grid {ceil(M / BM) * ceil(N / BN)}.
 template <class TIn, class TOut, class Epilogue>
 void gemm_program(const GemmConfig& c, const Epilogue& epilogue, Tensor<const TIn, 2> A, Tensor<const TIn, 2> B,
                   Tensor<const TOut, 2> C, Tensor<TOut, 2> D, F32 alpha, F32 beta) {
@@ -50,9 +50,10 @@ void gemm_program(const GemmConfig& c, const Epilogue& epilogue, Tensor<const TI
 /// (TIn, TOut): (f16, f16), (bf16, bf16), (f32, f32), (i8, i32), or any pair a cast from the accumulator reaches.
 template <class TIn, class TOut, class Epilogue>
 auto make_gemm_kernel(const char* name, Epilogue epilogue) {
-  return kernel(typed_name(name, dtype_of<TIn>()),
-                [epilogue](const GemmConfig& c, Tensor<const TIn, 2> A, Tensor<const TIn, 2> B, Tensor<const TOut, 2> C,
-                           Tensor<TOut, 2> D, F32 alpha, F32 beta) { gemm_program(c, epilogue, A, B, C, D, alpha, beta); })
+  return kernel(
+             typed_name(name, dtype_of<TIn>()),
+             [epilogue](const GemmConfig& c, Tensor<const TIn, 2> A, Tensor<const TIn, 2> B, Tensor<const TOut, 2> C,
+                        Tensor<TOut, 2> D, F32 alpha, F32 beta) { gemm_program(c, epilogue, A, B, C, D, alpha, beta); })
       .grid([](const GemmConfig& c, const auto&, const auto&, const auto&, const auto& d, const auto&...) {
         return Grid{cdiv(d.shape[0], c.BM) * cdiv(d.shape[1], c.BN)};
       });
@@ -63,7 +64,8 @@ const auto& gemm_kernel() {
   return k;
 }
 
-/// Tiles for a problem of this size; flags that describe the problem (transposes, C, alpha) are left for the caller to set.
+/// Tiles for a problem of this size; flags that describe the problem (transposes, C, alpha) are left for the caller to
+/// set.
 inline GemmConfig default_gemm_config(DType in, bool tf32, int64_t m, int64_t n, const Machine& machine) {
   GemmConfig c;
   c.tf32 = tf32;
@@ -82,18 +84,19 @@ inline GemmConfig default_gemm_config(DType in, bool tf32, int64_t m, int64_t n,
   c.BK = row, c.warps = 4;
   if (size_of(in) != 2) c.warps = 8;
   if (programs(c.BM, c.BN) < machine.multiprocessors) c.BM = 64, c.BN = 64, c.warps = 4;
-  // Two programs per multiprocessor: one multiplies while the other waits at its barrier (on an H200 7 % over one program of
-  // twice the tile). As many stages as then fit, up to 4, beside 8 KB for the compiler's own needs.
+  // Two programs per multiprocessor: one multiplies while the other waits at its barrier (on an H200 7 % over one
+  // program of twice the tile). As many stages as then fit, up to 4, beside 8 KB for the compiler's own needs.
   int64_t stage_bytes = static_cast<int64_t>(c.BM + c.BN) * c.BK * static_cast<int64_t>(size_of(in));
   int64_t room = static_cast<int64_t>(machine.shared_bytes) / (c.warps == 4 ? 2 : 1) - 8192;
   c.stages = static_cast<int>(std::clamp<int64_t>(room / stage_bytes, 2, 4));
   return c;
 }
 
-/// Launches `k` (from make_gemm_kernel) after checking shapes. C is read only with config.use_c; pass D's view otherwise.
+/// Launches `k` (from make_gemm_kernel) after checking shapes. C is read only with config.use_c; pass D's view
+/// otherwise.
 template <class K, class TIn, class TOut>
-Status run_gemm(const K& k, Stream& stream, TensorView<const TIn, 2> A, TensorView<const TIn, 2> B, TensorView<const TOut, 2> C,
-                TensorView<TOut, 2> D, float alpha, float beta, const GemmConfig& config) {
+Status run_gemm(const K& k, Stream& stream, TensorView<const TIn, 2> A, TensorView<const TIn, 2> B,
+                TensorView<const TOut, 2> C, TensorView<TOut, 2> D, float alpha, float beta, const GemmConfig& config) {
   int64_t m = D.shape[0], n = D.shape[1], depth = A.shape[config.trans_a ? 0 : 1];
   ShapeCheck check("gemm");
   config.trans_a ? check.shape("A", A, {-1, m}, "[K, M]") : check.shape("A", A, {m, -1}, "[M, K]");
@@ -101,7 +104,8 @@ Status run_gemm(const K& k, Stream& stream, TensorView<const TIn, 2> A, TensorVi
   if (config.use_c) check.shape("C", C, {m, n}, "[M, N]");
   check.require(config.use_alpha || alpha == 1.f, "alpha = {} needs config.use_alpha", alpha)
       .require(config.use_c || beta == 0.f, "beta = {} needs config.use_c", beta)
-      .require(!std::is_integral_v<TIn> || (!config.use_alpha && !config.use_c), "integer products take no alpha, beta or C");
+      .require(!std::is_integral_v<TIn> || (!config.use_alpha && !config.use_c),
+               "integer products take no alpha, beta or C");
   if (!check.ok()) return check.error();
   return k.try_call(stream, config, A, B, C, D, alpha, beta);
 }

@@ -1,13 +1,14 @@
 // norms.h - rms norm and layer norm along the rows of a matrix, forward.
-// Rows of up to BN columns stay in the tile (one read); longer ones are read again for each pass, from L2 when they fit.
+// Rows of up to BN columns stay in the tile (one read); longer ones are read again for each pass, from L2 when they
+// fit.
 #pragma once
 #include "kernels/parts/shapes.h"
 
 namespace tile::kernels {
 
 struct NormConfig {
-  int ROWS = 1;   ///< rows per program
-  int BN = 1024;  ///< columns per block
+  int ROWS = 1;          ///< rows per program
+  int BN = 1024;         ///< columns per block
   bool resident = true;  ///< BN >= columns: the row is read once
   int warps = 4;
 };
@@ -37,10 +38,11 @@ class RowBlocks {
 
 }  // namespace detail
 
-/// Y = X rstd * W with rstd = 1 / sqrt(mean(X^2) + eps) of each row (Zhang and Sennrich 2019). X, Y are [rows, columns], W is
-/// [columns], RSTD is [rows] f32 (what a backward pass needs). Grid {ceil(rows / ROWS)}.
+/// Y = X rstd * W with rstd = 1 / sqrt(mean(X^2) + eps) of each row (Zhang and Sennrich 2019). X, Y are [rows,
+/// columns], W is [columns], RSTD is [rows] f32 (what a backward pass needs). Grid {ceil(rows / ROWS)}.
 template <class T>
-void rms_norm_program(const NormConfig& c, Tensor<const T, 2> X, Tensor<const T, 1> W, Tensor<T, 2> Y, Tensor<float, 1> RSTD, F32 eps) {
+void rms_norm_program(const NormConfig& c, Tensor<const T, 2> X, Tensor<const T, 1> W, Tensor<T, 2> Y,
+                      Tensor<float, 1> RSTD, F32 eps) {
   num_warps(c.warps);
   auto row = program_id(0) * c.ROWS;
   auto inverse_n = 1.f / cast(X.dim(1), f32);
@@ -55,11 +57,11 @@ void rms_norm_program(const NormConfig& c, Tensor<const T, 2> X, Tensor<const T,
   RSTD.store({row}, reshape(r, {c.ROWS}));
 }
 
-/// Y = (X - mean) rstd * W + B with rstd = 1 / sqrt(mean((X - mean)^2) + eps) of each row (Ba et al. 2016); the variance is taken
-/// around the mean, not as E[X^2] - mean^2, which cancels. MEAN and RSTD are [rows] f32.
+/// Y = (X - mean) rstd * W + B with rstd = 1 / sqrt(mean((X - mean)^2) + eps) of each row (Ba et al. 2016); the
+/// variance is taken around the mean, not as E[X^2] - mean^2, which cancels. MEAN and RSTD are [rows] f32.
 template <class T>
-void layer_norm_program(const NormConfig& c, Tensor<const T, 2> X, Tensor<const T, 1> W, Tensor<const T, 1> B, Tensor<T, 2> Y,
-                        Tensor<float, 1> MEAN, Tensor<float, 1> RSTD, F32 eps) {
+void layer_norm_program(const NormConfig& c, Tensor<const T, 2> X, Tensor<const T, 1> W, Tensor<const T, 1> B,
+                        Tensor<T, 2> Y, Tensor<float, 1> MEAN, Tensor<float, 1> RSTD, F32 eps) {
   num_warps(c.warps);
   auto row = program_id(0) * c.ROWS;
   auto columns = X.dim(1);
@@ -83,14 +85,16 @@ void layer_norm_program(const NormConfig& c, Tensor<const T, 2> X, Tensor<const 
 
 template <class T>
 const auto& rms_norm_kernel() {
-  static const auto k = kernel(typed_name("rms_norm", dtype_of<T>()), rms_norm_program<T>)
-                            .grid([](const NormConfig& c, const auto& x, const auto&...) { return Grid{cdiv(x.shape[0], c.ROWS)}; });
+  static const auto k =
+      kernel(typed_name("rms_norm", dtype_of<T>()), rms_norm_program<T>)
+          .grid([](const NormConfig& c, const auto& x, const auto&...) { return Grid{cdiv(x.shape[0], c.ROWS)}; });
   return k;
 }
 template <class T>
 const auto& layer_norm_kernel() {
-  static const auto k = kernel(typed_name("layer_norm", dtype_of<T>()), layer_norm_program<T>)
-                            .grid([](const NormConfig& c, const auto& x, const auto&...) { return Grid{cdiv(x.shape[0], c.ROWS)}; });
+  static const auto k =
+      kernel(typed_name("layer_norm", dtype_of<T>()), layer_norm_program<T>)
+          .grid([](const NormConfig& c, const auto& x, const auto&...) { return Grid{cdiv(x.shape[0], c.ROWS)}; });
   return k;
 }
 
@@ -123,14 +127,15 @@ Status rms_norm(Stream& stream, Input<T, 2> X, Input<T, 1> W, TensorView<T, 2> Y
   return rms_norm_kernel<T>().try_call(stream, config, X, W, Y, RSTD, eps);
 }
 template <class T>
-Status rms_norm(Stream& stream, Input<T, 2> X, Input<T, 1> W, TensorView<T, 2> Y, TensorView<float, 1> RSTD, float eps = 1e-6f) {
+Status rms_norm(Stream& stream, Input<T, 2> X, Input<T, 1> W, TensorView<T, 2> Y, TensorView<float, 1> RSTD,
+                float eps = 1e-6f) {
   return rms_norm<T>(stream, X, W, Y, RSTD, eps, default_norm_config(X.shape[1], Machine::of(stream)));
 }
 
 /// X, Y are [rows, columns], W, B are [columns], MEAN, RSTD are [rows]; dtypes f16, bf16, f32.
 template <class T>
-Status layer_norm(Stream& stream, Input<T, 2> X, Input<T, 1> W, Input<T, 1> B, TensorView<T, 2> Y, TensorView<float, 1> MEAN,
-                  TensorView<float, 1> RSTD, float eps, const NormConfig& config) {
+Status layer_norm(Stream& stream, Input<T, 2> X, Input<T, 1> W, Input<T, 1> B, TensorView<T, 2> Y,
+                  TensorView<float, 1> MEAN, TensorView<float, 1> RSTD, float eps, const NormConfig& config) {
   ShapeCheck check("layer_norm");
   detail::check_norm(check, config, X.shape)
       .shape("W", W, {X.shape[1]}, "[columns]")
@@ -142,8 +147,8 @@ Status layer_norm(Stream& stream, Input<T, 2> X, Input<T, 1> W, Input<T, 1> B, T
   return layer_norm_kernel<T>().try_call(stream, config, X, W, B, Y, MEAN, RSTD, eps);
 }
 template <class T>
-Status layer_norm(Stream& stream, Input<T, 2> X, Input<T, 1> W, Input<T, 1> B, TensorView<T, 2> Y, TensorView<float, 1> MEAN,
-                  TensorView<float, 1> RSTD, float eps = 1e-5f) {
+Status layer_norm(Stream& stream, Input<T, 2> X, Input<T, 1> W, Input<T, 1> B, TensorView<T, 2> Y,
+                  TensorView<float, 1> MEAN, TensorView<float, 1> RSTD, float eps = 1e-5f) {
   return layer_norm<T>(stream, X, W, B, Y, MEAN, RSTD, eps, default_norm_config(X.shape[1], Machine::of(stream)));
 }
 

@@ -13,8 +13,8 @@ struct RowReductionConfig {
   int warps = 4;
 };
 
-/// Y[r] = op over X[r, :]; X is [rows, columns] with columns > 0, Y is [rows]. Floats reduce in f32. Grid {ceil(rows / ROWS)}.
-/// Lanes of the block tile accumulate on their own; only the last step combines across lanes.
+/// Y[r] = op over X[r, :]; X is [rows, columns] with columns > 0, Y is [rows]. Floats reduce in f32. Grid {ceil(rows /
+/// ROWS)}. Lanes of the block tile accumulate on their own; only the last step combines across lanes.
 template <class T>
 void row_reduction_program(const RowReductionConfig& c, Tensor<const T, 2> X, Tensor<T, 1> Y) {
   num_warps(c.warps);
@@ -28,19 +28,35 @@ void row_reduction_program(const RowReductionConfig& c, Tensor<const T, 2> X, Te
   for (auto n : range(0, columns, c.BN)) {
     auto x = cast(X.load({row, n}, {c.ROWS, c.BN}, {.pad = identity}), f32);
     switch (c.op) {
-      case RowReduction::max: acc = max(acc, x); break;
-      case RowReduction::min: acc = min(acc, x); break;
-      case RowReduction::prod: acc = acc * x; break;
-      default: acc = acc + x;
+      case RowReduction::max:
+        acc = max(acc, x);
+        break;
+      case RowReduction::min:
+        acc = min(acc, x);
+        break;
+      case RowReduction::prod:
+        acc = acc * x;
+        break;
+      default:
+        acc = acc + x;
     }
   }
   Tile y;
   switch (c.op) {
-    case RowReduction::max: y = max(acc, axis(1)); break;
-    case RowReduction::min: y = min(acc, axis(1)); break;
-    case RowReduction::prod: y = prod(acc, axis(1)); break;
-    case RowReduction::mean: y = sum(acc, axis(1)) / cast(columns, f32); break;
-    default: y = sum(acc, axis(1));
+    case RowReduction::max:
+      y = max(acc, axis(1));
+      break;
+    case RowReduction::min:
+      y = min(acc, axis(1));
+      break;
+    case RowReduction::prod:
+      y = prod(acc, axis(1));
+      break;
+    case RowReduction::mean:
+      y = sum(acc, axis(1)) / cast(columns, f32);
+      break;
+    default:
+      y = sum(acc, axis(1));
   }
   Y.store({row}, cast(reshape(y, {c.ROWS}), dtype_of<T>()));
 }
@@ -68,14 +84,16 @@ void row_arg_program(const RowReductionConfig& c, Tensor<const T, 2> X, Tensor<i
 
 template <class T>
 const auto& row_reduction_kernel() {
-  static const auto k = kernel(typed_name("row_reduction", dtype_of<T>()), row_reduction_program<T>)
-                            .grid([](const RowReductionConfig& c, const auto& x, const auto&) { return Grid{cdiv(x.shape[0], c.ROWS)}; });
+  static const auto k =
+      kernel(typed_name("row_reduction", dtype_of<T>()), row_reduction_program<T>)
+          .grid([](const RowReductionConfig& c, const auto& x, const auto&) { return Grid{cdiv(x.shape[0], c.ROWS)}; });
   return k;
 }
 template <class T>
 const auto& row_arg_kernel() {
-  static const auto k = kernel(typed_name("row_arg", dtype_of<T>()), row_arg_program<T>)
-                            .grid([](const RowReductionConfig& c, const auto& x, const auto&) { return Grid{cdiv(x.shape[0], c.ROWS)}; });
+  static const auto k =
+      kernel(typed_name("row_arg", dtype_of<T>()), row_arg_program<T>)
+          .grid([](const RowReductionConfig& c, const auto& x, const auto&) { return Grid{cdiv(x.shape[0], c.ROWS)}; });
   return k;
 }
 
@@ -86,18 +104,20 @@ inline RowReductionConfig default_row_reduction_config(RowReduction op, int64_t 
 }
 
 namespace detail {
-inline Status check_row_reduction(const RowReductionConfig& c, bool index, std::array<int64_t, 2> x, std::array<int64_t, 1> y) {
+inline Status check_row_reduction(const RowReductionConfig& c, bool index, std::array<int64_t, 2> x,
+                                  std::array<int64_t, 1> y) {
   bool wants_index = c.op == RowReduction::argmax || c.op == RowReduction::argmin;
   ShapeCheck check("row_reduction");
   check.require(y[0] == x[0], "Y must have shape [rows] = [{}], found [{}]", x[0], y[0])
       .require(x[1] > 0, "X has no columns, the reduction of nothing is not defined")
-      .require(wants_index == index, "{}", wants_index ? "argmax and argmin need an i32 output" : "only argmax and argmin give an i32 output");
+      .require(wants_index == index, "{}",
+               wants_index ? "argmax and argmin need an i32 output" : "only argmax and argmin give an i32 output");
   return check.ok() ? Status(Ok{}) : Status(check.error());
 }
 }  // namespace detail
 
-/// Y[r] = op of X[r, :]; X is [rows, columns], Y is [rows]; dtypes f16, bf16, f32. NaNs propagate through sum, mean and prod;
-/// max and min pass over them.
+/// Y[r] = op of X[r, :]; X is [rows, columns], Y is [rows]; dtypes f16, bf16, f32. NaNs propagate through sum, mean and
+/// prod; max and min pass over them.
 template <class T>
 Status reduce_rows(Stream& stream, Input<T, 2> X, TensorView<T, 1> Y, const RowReductionConfig& config) {
   if (Status s = detail::check_row_reduction(config, false, X.shape, Y.shape); !s) return s;

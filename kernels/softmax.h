@@ -40,9 +40,7 @@ void softmax_program(const SoftmaxConfig& c, Tensor<const T, 2> X, Tensor<T, 2> 
   auto row = program_id(0) * c.ROWS;
   auto columns = X.dim(1);
   // Columns past the end read as -inf: they add e^{-inf} = 0 to sums and never are a maximum.
-  auto block = [&](const Tile& column) {
-    return cast(X.load({row, column}, {c.ROWS, c.BN}, {.pad = -INFINITY}), f32);
-  };
+  auto block = [&](const Tile& column) { return cast(X.load({row, column}, {c.ROWS, c.BN}, {.pad = -INFINITY}), f32); };
   auto put = [&](const Tile& column, const Tile& y) { Y.store({row, column}, cast(y, dtype_of<T>())); };
   Tile m = full({c.ROWS, 1}, -INFINITY, f32), d = zeros({c.ROWS, 1}, f32);
 
@@ -86,8 +84,9 @@ void softmax_program(const SoftmaxConfig& c, Tensor<const T, 2> X, Tensor<T, 2> 
 
 template <class T>
 const auto& softmax_kernel() {
-  static const auto k = kernel(typed_name("softmax", dtype_of<T>()), softmax_program<T>)
-                            .grid([](const SoftmaxConfig& c, const auto& x, const auto&) { return Grid{cdiv(x.shape[0], c.ROWS)}; });
+  static const auto k =
+      kernel(typed_name("softmax", dtype_of<T>()), softmax_program<T>)
+          .grid([](const SoftmaxConfig& c, const auto& x, const auto&) { return Grid{cdiv(x.shape[0], c.ROWS)}; });
   return k;
 }
 
@@ -109,7 +108,8 @@ Status softmax_rows(Stream& stream, Input<T, 2> X, TensorView<T, 2> Y, const Sof
   bool whole_row = config.form == SoftmaxForm::pairs || config.form == SoftmaxForm::resident;
   check.shape("Y", Y, {X.shape[0], X.shape[1]}, "that of X")
       .require(!whole_row || config.BN >= X.shape[1],
-               "the pairs and resident forms hold a row in one tile: BN = {} is less than the {} columns", config.BN, X.shape[1]);
+               "the pairs and resident forms hold a row in one tile: BN = {} is less than the {} columns", config.BN,
+               X.shape[1]);
   if (!check.ok()) return check.error();
   return softmax_kernel<T>().try_call(stream, config, X, Y);
 }

@@ -1,7 +1,8 @@
-// demo.cpp - the kernels at work on the best device present: every line runs a kernel on random data, compares it with the
-// float64 reference and says how long it took and where its code came from.
-#include <CLI/CLI.hpp>
+// demo.cpp - the kernels at work on the best device present: every line runs a kernel on random data, compares it with
+// the float64 reference and says how long it took and where its code came from.
 #include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
 
 #include "kernels/catalog.h"
 #include "tools/bench/timing.h"
@@ -21,12 +22,17 @@ std::vector<Line> gpu_lines() {
   std::vector<Line> lines;
   for (const char* dtype : {"f16", "bf16"})
     for (int64_t causal : {0, 1}) {
-      lines.push_back({"attention_forward", {dtype, {{"B", 4}, {"Hq", 16}, {"Sq", 4096}, {"D", 128}, {"causal", causal}}}});
-      lines.push_back({"attention_forward", {dtype, {{"B", 4}, {"Hq", 32}, {"Hkv", 8}, {"Sq", 2048}, {"Sk", 3000}, {"D", 64}, {"causal", causal}}}});
+      lines.push_back(
+          {"attention_forward", {dtype, {{"B", 4}, {"Hq", 16}, {"Sq", 4096}, {"D", 128}, {"causal", causal}}}});
+      lines.push_back(
+          {"attention_forward",
+           {dtype, {{"B", 4}, {"Hq", 32}, {"Hkv", 8}, {"Sq", 2048}, {"Sk", 3000}, {"D", 64}, {"causal", causal}}}});
     }
-  lines.push_back({"attention_forward", {"f16", {{"B", 2}, {"Hq", 8}, {"Sq", 1000}, {"D", 80}, {"causal", 1}, {"layout", 1}}}});
+  lines.push_back(
+      {"attention_forward", {"f16", {{"B", 2}, {"Hq", 8}, {"Sq", 1000}, {"D", 80}, {"causal", 1}, {"layout", 1}}}});
   lines.push_back({"block_sparse_matmul", {"f16", {{"M", 4096}, {"N", 4096}, {"K", 4096}, {"density", 50}}}});
-  lines.push_back({"block_sparse_matmul", {"f32", {{"M", 1024}, {"N", 1024}, {"K", 1024}, {"bm", 32}, {"bn", 32}, {"bk", 32}}}});
+  lines.push_back(
+      {"block_sparse_matmul", {"f32", {{"M", 1024}, {"N", 1024}, {"K", 1024}, {"bm", 32}, {"bn", 32}, {"bk", 32}}}});
   lines.push_back({"gla_chunk_forward", {"bf16", {{"B", 8}, {"H", 16}, {"L", 2048}, {"K", 128}, {"V", 128}}}});
   return lines;
 }
@@ -36,12 +42,17 @@ std::vector<Line> host_lines() {
   std::vector<Line> lines;
   for (const char* dtype : {"f16", "bf16"})
     for (int64_t causal : {0, 1}) {
-      lines.push_back({"attention_forward", {dtype, {{"B", 1}, {"Hq", 4}, {"Sq", 512}, {"D", 64}, {"causal", causal}}}});
-      lines.push_back({"attention_forward", {dtype, {{"B", 1}, {"Hq", 4}, {"Hkv", 2}, {"Sq", 113}, {"Sk", 203}, {"D", 128}, {"causal", causal}}}});
+      lines.push_back(
+          {"attention_forward", {dtype, {{"B", 1}, {"Hq", 4}, {"Sq", 512}, {"D", 64}, {"causal", causal}}}});
+      lines.push_back(
+          {"attention_forward",
+           {dtype, {{"B", 1}, {"Hq", 4}, {"Hkv", 2}, {"Sq", 113}, {"Sk", 203}, {"D", 128}, {"causal", causal}}}});
     }
-  lines.push_back({"attention_forward", {"f16", {{"B", 1}, {"Hq", 2}, {"Sq", 200}, {"D", 80}, {"causal", 1}, {"layout", 1}}}});
+  lines.push_back(
+      {"attention_forward", {"f16", {{"B", 1}, {"Hq", 2}, {"Sq", 200}, {"D", 80}, {"causal", 1}, {"layout", 1}}}});
   lines.push_back({"block_sparse_matmul", {"f16", {{"M", 512}, {"N", 512}, {"K", 512}, {"density", 50}}}});
-  lines.push_back({"block_sparse_matmul", {"f32", {{"M", 512}, {"N", 512}, {"K", 512}, {"bm", 32}, {"bn", 32}, {"bk", 32}}}});
+  lines.push_back(
+      {"block_sparse_matmul", {"f32", {{"M", 512}, {"N", 512}, {"K", 512}, {"bm", 32}, {"bn", 32}, {"bk", 32}}}});
   lines.push_back({"gla_chunk_forward", {"bf16", {{"B", 1}, {"H", 4}, {"L", 256}, {"K", 64}, {"V", 64}}}});
   return lines;
 }
@@ -57,7 +68,8 @@ bool show(const std::shared_ptr<Device>& device, const Line& line) {
   };
   auto row = find_kernel(line.kernel);
   if (!row) return fail(row.error().message);
-  auto prepared = (*row)->prepare(device, line.problem, (*row)->default_config(line.problem, Machine::of(device->properties())));
+  auto prepared =
+      (*row)->prepare(device, line.problem, (*row)->default_config(line.problem, Machine::of(device->properties())));
   if (!prepared) return fail(prepared.error().to_string());
   Case& run = **prepared;
   Stream& stream = device->default_stream();
@@ -65,17 +77,21 @@ bool show(const std::shared_ptr<Device>& device, const Line& line) {
   auto checks = run.check(stream, device->kind() == DeviceKind::host ? 1e8 : 5e8);
   if (!checks) return fail(checks.error().to_string());
   JitStats after = jit_stats();
-  const char* source = after.compiles > before.compiles ? "compiled" : after.disk_hits > before.disk_hits ? "cached (disk)" : "cached (memory)";
+  const char* source = after.compiles > before.compiles     ? "compiled"
+                       : after.disk_hits > before.disk_hits ? "cached (disk)"
+                                                            : "cached (memory)";
   double worst_max = 0, worst_rms = 0;
   for (const Check& c : *checks) {
     if (!c.comparison.pass) return fail(c.output + ": " + c.comparison.why);
     worst_max = std::max(worst_max, c.comparison.max_error), worst_rms = std::max(worst_rms, c.comparison.rmse_ratio);
   }
   bench::TimingOptions options{3, 20, 0, false};
-  auto timing = bench::time_launches(device, stream, [&] { return run.launch(stream); }, options);
+  auto timing = bench::time_launches(
+      device, stream, [&] { return run.launch(stream); }, options);
   if (!timing) return fail(timing.error().to_string());
-  fmt::print(fmt::runtime(kFormat), line.kernel, device->name(), line.problem.dtype, sizes, fmt::format("{:.1e}", worst_max),
-             fmt::format("{:.1e}", worst_rms), fmt::format("{:.3f}", timing->ms), fmt::format("{:.3f}", run.work().flops / timing->ms * 1e-9), source);
+  fmt::print(fmt::runtime(kFormat), line.kernel, device->name(), line.problem.dtype, sizes,
+             fmt::format("{:.1e}", worst_max), fmt::format("{:.1e}", worst_rms), fmt::format("{:.3f}", timing->ms),
+             fmt::format("{:.3f}", run.work().flops / timing->ms * 1e-9), source);
   std::fflush(stdout);
   return true;
 }
@@ -91,9 +107,11 @@ int main(int argc, char** argv) {
   if (!device) return fmt::print(stderr, "{}\n", device.error().to_string()), 1;
   const DeviceProperties& p = (*device)->properties();
   fmt::print("{} ({}, target {})\n\n", (*device)->name(), p.model, p.target);
-  fmt::print(fmt::runtime(kFormat), "kernel", "device", "dtype", "shape", "max err", "rms ratio", "ms", "TFLOP/s", "code");
+  fmt::print(fmt::runtime(kFormat), "kernel", "device", "dtype", "shape", "max err", "rms ratio", "ms", "TFLOP/s",
+             "code");
   bool all = true;
-  for (const Line& line : (*device)->kind() == DeviceKind::host ? host_lines() : gpu_lines()) all &= show(*device, line);
+  for (const Line& line : (*device)->kind() == DeviceKind::host ? host_lines() : gpu_lines())
+    all &= show(*device, line);
   fmt::print("\n{}\n", all ? "all results agree with the float64 references" : "SOME RESULTS ARE WRONG");
   return all ? 0 : 1;
 }

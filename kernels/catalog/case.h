@@ -31,14 +31,16 @@ class DeviceTensor {
     std::array<int64_t, R> shape, strides;
     std::copy_n(host.shape().begin(), R, shape.begin());
     std::copy_n(host.strides().begin(), R, strides.begin());
-    return TensorView<T, R>(reinterpret_cast<T*>(static_cast<std::byte*>(memory_.data()) + host.origin_bytes()), shape, strides);
+    return TensorView<T, R>(reinterpret_cast<T*>(static_cast<std::byte*>(memory_.data()) + host.origin_bytes()), shape,
+                            strides);
   }
 
  private:
   DeviceMemory memory_;
 };
 
-/// First failure wins; later steps are skipped: Steps s; s(a.create(..)), s(b.create(..)); if (!s.ok()) return s.error();
+/// First failure wins; later steps are skipped: Steps s; s(a.create(..)), s(b.create(..)); if (!s.ok()) return
+/// s.error();
 class Steps {
  public:
   template <class StatusOrResult>
@@ -65,7 +67,9 @@ struct Gathered {
     exact.insert(exact.end(), e.begin(), e.end());
     baseline.insert(baseline.end(), b.begin(), b.end());
   }
-  reference::Comparison compare(const reference::Tolerance& t) const { return reference::compare(actual, exact, baseline, t); }
+  reference::Comparison compare(const reference::Tolerance& t) const {
+    return reference::compare(actual, exact, baseline, t);
+  }
 };
 
 /// The comparison, failed if bytes around the output's elements changed.
@@ -87,7 +91,8 @@ class OutputCase : public Case {
 
 /// Constructs a case C(problem, config) and calls its create(device).
 template <class C>
-Result<std::unique_ptr<Case>> make_case(const std::shared_ptr<Device>& device, const Problem& problem, const ConfigWords& config) {
+Result<std::unique_ptr<Case>> make_case(const std::shared_ptr<Device>& device, const Problem& problem,
+                                        const ConfigWords& config) {
   auto c = std::make_unique<C>(problem, config);
   if (Status s = c->create(device); !s) return s.error();
   return std::unique_ptr<Case>(std::move(c));

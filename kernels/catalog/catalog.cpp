@@ -8,11 +8,12 @@ namespace tile::kernels {
 
 const std::vector<CatalogRow>& catalog() {
   static const std::vector<CatalogRow> rows = {
-      vector_add_row(),     softmax_row(),          row_reduction_row(),    row_arg_row(),
-      rms_norm_row(),       layer_norm_row(),       gemm_row(),             gemm_epilogue_row(),
-      attention_row(),      block_sparse_row(),     gla_recurrent_row(),    gla_decay_cumsum_row(),
-      gla_prepare_row(),    gla_inter_chunk_row(),  gla_inner_scores_row(), gla_combine_row(),
-      gla_chunk_row(),
+      vector_add_row(),   softmax_row(),         row_reduction_row(),
+      row_arg_row(),      rms_norm_row(),        layer_norm_row(),
+      gemm_row(),         gemm_epilogue_row(),   attention_row(),
+      block_sparse_row(), gla_recurrent_row(),   gla_decay_cumsum_row(),
+      gla_prepare_row(),  gla_inter_chunk_row(), gla_inner_scores_row(),
+      gla_combine_row(),  gla_chunk_row(),
   };
   return rows;
 }
@@ -33,7 +34,8 @@ Specialization dense_specialization(const AnyKernel& kernel) {
       words.push_back(p.kind == ParamInfo::pointer);
       continue;
     }
-    // Encoding of dsl/kernel.h: aligned base, stride 1 in the last dim, all other strides and all sizes multiples of 16.
+    // Encoding of dsl/kernel.h: aligned base, stride 1 in the last dim, all other strides and all sizes multiples
+    // of 16.
     uint64_t word = 1 | static_cast<uint64_t>(p.rank) << 1;
     for (int d = 0; d < p.rank; ++d) word |= static_cast<uint64_t>((d + 1 < p.rank ? 2 : 0) | 4) << (5 + 3 * d);
     words.push_back(word);

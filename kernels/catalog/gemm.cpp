@@ -24,16 +24,24 @@ const auto& leaky_gemm_kernel() {
 
 template <class TIn, class TOut, bool kEpilogue>
 const auto& kernel_of() {
-  if constexpr (kEpilogue) return leaky_gemm_kernel<TIn, TOut>();
-  else return gemm_kernel<TIn, TOut>();
+  if constexpr (kEpilogue)
+    return leaky_gemm_kernel<TIn, TOut>();
+  else
+    return gemm_kernel<TIn, TOut>();
 }
 
 template <class TIn, class TOut, bool kEpilogue>
 class GemmCase : public OutputCase {
  public:
   GemmCase(const Problem& p, const ConfigWords& words)
-      : m_(p.sizes["M"]), n_(p.sizes["N"]), k_(p.sizes["K"]), gap_(p.sizes["gap"]), shift_(p.sizes["shift"]),
-        alpha_(p.sizes.get("alpha", 1)), beta_(p.sizes["beta"]), config_(gemm_kernel<TIn, TOut>().from_words(words)) {}
+      : m_(p.sizes["M"]),
+        n_(p.sizes["N"]),
+        k_(p.sizes["K"]),
+        gap_(p.sizes["gap"]),
+        shift_(p.sizes["shift"]),
+        alpha_(p.sizes.get("alpha", 1)),
+        beta_(p.sizes["beta"]),
+        config_(gemm_kernel<TIn, TOut>().from_words(words)) {}
 
   Status create(std::shared_ptr<Device> device) {
     auto matrix = [&](DType type, int64_t rows, int64_t columns) {
@@ -42,8 +50,10 @@ class GemmCase : public OutputCase {
     HostTensor a = config_.trans_a ? matrix(dtype_of<TIn>(), k_, m_) : matrix(dtype_of<TIn>(), m_, k_);
     HostTensor b = config_.trans_b ? matrix(dtype_of<TIn>(), n_, k_) : matrix(dtype_of<TIn>(), k_, n_);
     HostTensor c = matrix(dtype_of<TOut>(), m_, n_);
-    if constexpr (std::is_integral_v<TIn>) a.fill_integers(1, -128, 127), b.fill_integers(2, -128, 127);
-    else a.fill_normal(1), b.fill_normal(2);
+    if constexpr (std::is_integral_v<TIn>)
+      a.fill_integers(1, -128, 127), b.fill_integers(2, -128, 127);
+    else
+      a.fill_normal(1), b.fill_normal(2);
     if (beta_) c.fill_normal(3);  // else it stays NaN: reading it would show
     Steps s;
     s(a_.create(device, std::move(a)))(b_.create(device, std::move(b)))(c_.create(device, std::move(c)));
@@ -52,11 +62,13 @@ class GemmCase : public OutputCase {
   }
   Status launch(Stream& stream) override {
     return run_gemm(kernel_of<TIn, TOut, kEpilogue>(), stream, a_.view<const TIn, 2>(), b_.view<const TIn, 2>(),
-                    c_.view<const TOut, 2>(), d_.view<TOut, 2>(), static_cast<float>(alpha_), static_cast<float>(beta_), config_);
+                    c_.view<const TOut, 2>(), d_.view<TOut, 2>(), static_cast<float>(alpha_), static_cast<float>(beta_),
+                    config_);
   }
   Result<std::vector<Check>> check(Stream& stream, double budget) override {
     if (Status ran = run_poisoned(stream); !ran) return ran.error();
-    reference::GemmSpec spec{config_.trans_a, config_.trans_b, static_cast<double>(alpha_), static_cast<double>(beta_), {}};
+    reference::GemmSpec spec{
+        config_.trans_a, config_.trans_b, static_cast<double>(alpha_), static_cast<double>(beta_), {}};
     if (kEpilogue) spec.epilogue = leaky_relu_reference;
     Arithmetic working = std::is_integral_v<TIn> ? Arithmetic::exact() : Arithmetic::working(dtype_of<TOut>());
     working.tf32 = config_.tf32;
@@ -66,8 +78,9 @@ class GemmCase : public OutputCase {
     auto base = gemm_rows(spec, a_.host, b_.host, &c_.host, rows, working);
     Gathered g;
     for (size_t r = 0; r < rows.size(); ++r) g.add(d_.host.row({rows[r]}), exact[r], base[r]);
-    reference::Comparison c = std::is_integral_v<TIn> ? reference::compare_equal(g.actual, g.exact)
-                                                      : g.compare(reference::tolerance(dtype_of<TOut>(), k_, config_.tf32));
+    reference::Comparison c = std::is_integral_v<TIn>
+                                  ? reference::compare_equal(g.actual, g.exact)
+                                  : g.compare(reference::tolerance(dtype_of<TOut>(), k_, config_.tf32));
     return std::vector<Check>{with_gaps("D", c, d_.host)};
   }
   Work work() const override {
@@ -95,10 +108,18 @@ CatalogRow row_of(const char* name, const char* summary) {
   CatalogRow row;
   row.name = name;
   row.summary = summary;
-  row.sizes = {"M", "N", "K", "ta: A is stored [K, M]", "tb: B is stored [N, K]", "alpha: integer factor", "beta: integer factor of C",
-               "gap: unused elements after a row", "shift: elements by which the base is misaligned"};
+  row.sizes = {"M",
+               "N",
+               "K",
+               "ta: A is stored [K, M]",
+               "tb: B is stored [N, K]",
+               "alpha: integer factor",
+               "beta: integer factor of C",
+               "gap: unused elements after a row",
+               "shift: elements by which the base is misaligned"};
   row.kernel = [](std::string_view d) -> const AnyKernel* {
-    return with_types(d, [](auto in, auto out) -> const AnyKernel* { return &kernel_of<decltype(in), decltype(out), kEpilogue>(); });
+    return with_types(
+        d, [](auto in, auto out) -> const AnyKernel* { return &kernel_of<decltype(in), decltype(out), kEpilogue>(); });
   };
   row.default_config = [](const Problem& p, const Machine& machine) {
     GemmConfig c = default_gemm_config(storage_of(p.dtype), p.dtype == "tf32", p.sizes["M"], p.sizes["N"], machine);
@@ -122,7 +143,8 @@ CatalogRow gemm_row() {
   row.dtypes = {"f16", "bf16", "f32", "tf32", "i8"};
   for (const std::string& d : row.dtypes) {
     for (int64_t ta : {0, 1})
-      for (int64_t tb : {0, 1}) row.problems.push_back({d, {{"M", 128}, {"N", 192}, {"K", 96}, {"ta", ta}, {"tb", tb}}});
+      for (int64_t tb : {0, 1})
+        row.problems.push_back({d, {{"M", 128}, {"N", 192}, {"K", 96}, {"ta", ta}, {"tb", tb}}});
     for (int64_t ta : {0, 1})
       for (int64_t tb : {0, 1})
         row.problems.push_back({d, {{"M", 131}, {"N", 67}, {"K", 45}, {"ta", ta}, {"tb", tb}}, Purpose::edge});
@@ -132,16 +154,20 @@ CatalogRow gemm_row() {
     if (d != "i8") row.problems.push_back({d, {{"M", 70}, {"N", 130}, {"K", 64}, {"alpha", 2}, {"beta", -3}}});
   }
   row.problems.push_back({"f32", {{"M", 64}, {"N", 64}, {"K", 1024}}, Purpose::edge});  // E37
-  for (int64_t n : {1024, 2048, 4096, 8192}) row.problems.push_back({"f16", {{"M", n}, {"N", n}, {"K", n}}, Purpose::bench});
+  for (int64_t n : {1024, 2048, 4096, 8192})
+    row.problems.push_back({"f16", {{"M", n}, {"N", n}, {"K", n}}, Purpose::bench});
   for (int64_t n : {4096, 8192}) row.problems.push_back({"bf16", {{"M", n}, {"N", n}, {"K", n}}, Purpose::bench});
   row.problems.push_back({"f16", {{"M", 4096}, {"N", 4096}, {"K", 4096}, {"tb", 1}}, Purpose::bench});
-  for (const char* d : {"tf32", "f32", "i8"}) row.problems.push_back({d, {{"M", 4096}, {"N", 4096}, {"K", 4096}}, Purpose::bench});
-  for (const char* d : {"f32", "f16"}) row.problems.push_back({d, {{"M", 1024}, {"N", 1024}, {"K", 1024}}, Purpose::bench_host});
+  for (const char* d : {"tf32", "f32", "i8"})
+    row.problems.push_back({d, {{"M", 4096}, {"N", 4096}, {"K", 4096}}, Purpose::bench});
+  for (const char* d : {"f32", "f16"})
+    row.problems.push_back({d, {{"M", 1024}, {"N", 1024}, {"K", 1024}}, Purpose::bench_host});
   return row;
 }
 
 CatalogRow gemm_epilogue_row() {
-  CatalogRow row = row_of<true>("gemm_leaky_relu", "D = leaky_relu(alpha op(A) op(B) + beta C), the epilogue being a lambda");
+  CatalogRow row =
+      row_of<true>("gemm_leaky_relu", "D = leaky_relu(alpha op(A) op(B) + beta C), the epilogue being a lambda");
   row.dtypes = {"f16", "bf16", "f32", "tf32"};
   for (const std::string& d : row.dtypes) {
     row.problems.push_back({d, {{"M", 128}, {"N", 128}, {"K", 64}}});

@@ -1,5 +1,5 @@
-// gla.cpp - catalog rows of gated_linear_attention.h: the recurrence, each of the five steps by itself (fed with the reference's
-// result of the step before), and the whole chunked forward.
+// gla.cpp - catalog rows of gated_linear_attention.h: the recurrence, each of the five steps by itself (fed with the
+// reference's result of the step before), and the whole chunked forward.
 #include "kernels/catalog/case.h"
 #include "kernels/catalog/rows.h"
 #include "kernels/gated_linear_attention.h"
@@ -17,7 +17,13 @@ struct Sizes {
   int64_t b, h, l, k, v, bt, bk;
   float scale;
   Sizes(const Fields& f, const GlaConfig& c)
-      : b(f.get("B", 1)), h(f.get("H", 1)), l(f["L"]), k(f["K"]), v(f.get("V", k)), bt(c.BT), bk(c.BK),
+      : b(f.get("B", 1)),
+        h(f.get("H", 1)),
+        l(f["L"]),
+        k(f["K"]),
+        v(f.get("V", k)),
+        bt(c.BT),
+        bk(c.BK),
         scale(1.f / std::sqrt(static_cast<float>(k))) {}
   int64_t nk() const { return cdiv(k, bk); }
 };
@@ -33,21 +39,29 @@ Matrix matrix_of(const HostTensor& t, int64_t b, int64_t h) {
 class GlaCase : public OutputCase {
  protected:
   GlaCase(const Problem& p, DType dtype, const GlaConfig& config)
-      : s_(p.sizes, config), gate_(p.sizes.get("gate", 16)), strength_(p.sizes.get("strength", 1)), layout_(p.sizes["layout"]), dtype_(dtype), config_(config) {}
+      : s_(p.sizes, config),
+        gate_(p.sizes.get("gate", 16)),
+        strength_(p.sizes.get("strength", 1)),
+        layout_(p.sizes["layout"]),
+        dtype_(dtype),
+        config_(config) {}
 
   HostTensor tensor(DType type, int64_t channels) const {
     std::vector<int> order = layout_ == 1 ? std::vector<int>{0, 2, 1, 3} : std::vector<int>{0, 1, 2, 3};
     return HostTensor(type, Placement::ordered({s_.b, s_.h, s_.l, channels}, order));
   }
   Status create_inputs(const std::shared_ptr<Device>& device) {
-    HostTensor q = tensor(dtype_, s_.k), k = tensor(dtype_, s_.k), v = tensor(dtype_, s_.v), g = tensor(DType::f32, s_.k);
+    HostTensor q = tensor(dtype_, s_.k), k = tensor(dtype_, s_.k), v = tensor(dtype_, s_.v),
+               g = tensor(DType::f32, s_.k);
     q.fill_normal(1), k.fill_normal(2), v.fill_normal(3), g.fill_normal(4);
     // Gates as models make them: log sigmoid over a normaliser. gate = 0 gives no decay at all.
     reference::for_each_index(g.shape(), [&](std::span<const int64_t> i) {
-      g.set(i, gate_ ? -std::log1p(std::exp(-g.at(i))) * static_cast<double>(strength_) / static_cast<double>(gate_) : 0.0);
+      g.set(i, gate_ ? -std::log1p(std::exp(-g.at(i))) * static_cast<double>(strength_) / static_cast<double>(gate_)
+                     : 0.0);
     });
     Steps s;
-    s(q_.create(device, std::move(q)))(k_.create(device, std::move(k)))(v_.create(device, std::move(v)))(g_.create(device, std::move(g)));
+    s(q_.create(device, std::move(q)))(k_.create(device, std::move(k)))(v_.create(device, std::move(v)))(
+        g_.create(device, std::move(g)));
     return s.status();
   }
   std::vector<int64_t> heads(double budget) const {
@@ -71,7 +85,8 @@ class GlaCase : public OutputCase {
 template <class T>
 class RecurrentCase : public GlaCase {
  public:
-  RecurrentCase(const Problem& p, const ConfigWords& words) : GlaCase(p, dtype_of<T>(), gla_recurrent_kernel<T>().from_words(words)) {}
+  RecurrentCase(const Problem& p, const ConfigWords& words)
+      : GlaCase(p, dtype_of<T>(), gla_recurrent_kernel<T>().from_words(words)) {}
 
   Status create(std::shared_ptr<Device> device) {
     Steps s;
@@ -82,15 +97,17 @@ class RecurrentCase : public GlaCase {
     return s.status();
   }
   Status launch(Stream& stream) override {
-    return gla_recurrent<T>(stream, q_.view<const T, 4>(), k_.view<const T, 4>(), v_.view<const T, 4>(), g_.view<const float, 4>(),
-                            o_.view<T, 4>(), h0_.view<const float, 4>(), ht_.view<float, 4>(), s_.scale, config_);
+    return gla_recurrent<T>(stream, q_.view<const T, 4>(), k_.view<const T, 4>(), v_.view<const T, 4>(),
+                            g_.view<const float, 4>(), o_.view<T, 4>(), h0_.view<const float, 4>(),
+                            ht_.view<float, 4>(), s_.scale, config_);
   }
   Result<std::vector<Check>> check(Stream& stream, double budget) override {
     if (Status ran = run_poisoned(stream); !ran) return ran.error();
     Gathered o, state;
     for (int64_t bh : heads(budget)) {
       int64_t b = bh / s_.h, h = bh % s_.h;
-      Matrix q = matrix_of(q_.host, b, h), k = matrix_of(k_.host, b, h), v = matrix_of(v_.host, b, h), g = matrix_of(g_.host, b, h);
+      Matrix q = matrix_of(q_.host, b, h), k = matrix_of(k_.host, b, h), v = matrix_of(v_.host, b, h),
+             g = matrix_of(g_.host, b, h);
       Matrix exact_state, base_state;
       if (config_.initial_state) exact_state = base_state = matrix_of(h0_.host, b, h);
       Matrix exact = gla_recurrent(q, k, v, g, s_.scale, exact_state, Arithmetic::exact());
@@ -99,12 +116,14 @@ class RecurrentCase : public GlaCase {
       if (config_.final_state) state.add(matrix_of(ht_.host, b, h).values, exact_state.values, base_state.values);
     }
     std::vector<Check> checks{with_gaps("O", o.compare(o_tolerance(dtype_)), o_.host)};
-    if (config_.final_state) checks.push_back(with_gaps("HT", state.compare(reference::tolerance(DType::f32, s_.l + s_.k)), ht_.host));
+    if (config_.final_state)
+      checks.push_back(with_gaps("HT", state.compare(reference::tolerance(DType::f32, s_.l + s_.k)), ht_.host));
     return checks;
   }
   Work work() const override {
     double t = static_cast<double>(s_.b * s_.h * s_.l);
-    return {5 * t * static_cast<double>(s_.k * s_.v), t * (sizeof(T) * static_cast<double>(2 * s_.k + 2 * s_.v) + 4 * static_cast<double>(s_.k))};
+    return {5 * t * static_cast<double>(s_.k * s_.v),
+            t * (sizeof(T) * static_cast<double>(2 * s_.k + 2 * s_.v) + 4 * static_cast<double>(s_.k))};
   }
 
  private:
@@ -117,7 +136,8 @@ class RecurrentCase : public GlaCase {
 template <class T>
 class ChunkCase : public GlaCase {
  public:
-  ChunkCase(const Problem& p, const ConfigWords& words) : GlaCase(p, dtype_of<T>(), gla_recurrent_kernel<T>().from_words(words)) {}
+  ChunkCase(const Problem& p, const ConfigWords& words)
+      : GlaCase(p, dtype_of<T>(), gla_recurrent_kernel<T>().from_words(words)) {}
 
   Status create(std::shared_ptr<Device> device) {
     Steps s;
@@ -128,15 +148,16 @@ class ChunkCase : public GlaCase {
     return s.status();
   }
   Status launch(Stream& stream) override {
-    return gla_chunk_forward<T>(stream, q_.view<const T, 4>(), k_.view<const T, 4>(), v_.view<const T, 4>(), g_.view<const float, 4>(),
-                                o_.view<T, 4>(), s_.scale, workspace_, config_);
+    return gla_chunk_forward<T>(stream, q_.view<const T, 4>(), k_.view<const T, 4>(), v_.view<const T, 4>(),
+                                g_.view<const float, 4>(), o_.view<T, 4>(), s_.scale, workspace_, config_);
   }
   Result<std::vector<Check>> check(Stream& stream, double budget) override {
     if (Status ran = run_poisoned(stream); !ran) return ran.error();
     Gathered o;
     for (int64_t bh : heads(budget)) {
       int64_t b = bh / s_.h, h = bh % s_.h;
-      Matrix q = matrix_of(q_.host, b, h), k = matrix_of(k_.host, b, h), v = matrix_of(v_.host, b, h), g = matrix_of(g_.host, b, h), state;
+      Matrix q = matrix_of(q_.host, b, h), k = matrix_of(k_.host, b, h), v = matrix_of(v_.host, b, h),
+             g = matrix_of(g_.host, b, h), state;
       // The oracle is the recurrence; the baseline takes the five steps, rounding where they write memory.
       Matrix exact = gla_recurrent(q, k, v, g, s_.scale, state, Arithmetic::exact());
       Arithmetic working = Arithmetic::working(dtype_);
@@ -165,24 +186,32 @@ enum class Step { cumsum, prepare, inter, scores, combine };
 
 template <class T, Step kStep>
 const auto& step_kernel() {
-  if constexpr (kStep == Step::cumsum) return gla_decay_cumsum_kernel();
-  else if constexpr (kStep == Step::prepare) return gla_prepare_kernel<T>();
-  else if constexpr (kStep == Step::inter) return gla_inter_chunk_kernel<T>();
-  else if constexpr (kStep == Step::scores) return gla_inner_scores_kernel<T>();
-  else return gla_combine_kernel<T>();
+  if constexpr (kStep == Step::cumsum)
+    return gla_decay_cumsum_kernel();
+  else if constexpr (kStep == Step::prepare)
+    return gla_prepare_kernel<T>();
+  else if constexpr (kStep == Step::inter)
+    return gla_inter_chunk_kernel<T>();
+  else if constexpr (kStep == Step::scores)
+    return gla_inner_scores_kernel<T>();
+  else
+    return gla_combine_kernel<T>();
 }
 
 template <class T, Step kStep>
 class StepCase : public GlaCase {
  public:
-  StepCase(const Problem& p, const ConfigWords& words) : GlaCase(p, dtype_of<T>(), gla_recurrent_kernel<T>().from_words(words)) {}
+  StepCase(const Problem& p, const ConfigWords& words)
+      : GlaCase(p, dtype_of<T>(), gla_recurrent_kernel<T>().from_words(words)) {}
 
   Status create(std::shared_ptr<Device> device) {
     Steps s;
     s(create_inputs(device));
     // What earlier steps would have written, from the reference, rounded to what memory holds.
-    HostTensor sums = tensor(DType::f32, s_.k), q_g = tensor(dtype_, s_.k), k_g = tensor(dtype_, s_.k), o = tensor(dtype_, s_.v);
-    HostTensor o_part(DType::f32, {s_.nk(), s_.b * s_.h, s_.l, s_.v}), a_part(DType::f32, {s_.nk(), s_.b * s_.h, s_.l, s_.bt});
+    HostTensor sums = tensor(DType::f32, s_.k), q_g = tensor(dtype_, s_.k), k_g = tensor(dtype_, s_.k),
+               o = tensor(dtype_, s_.v);
+    HostTensor o_part(DType::f32, {s_.nk(), s_.b * s_.h, s_.l, s_.v}),
+        a_part(DType::f32, {s_.nk(), s_.b * s_.h, s_.l, s_.bt});
     if (kStep == Step::combine) o_part.fill_normal(6), a_part.fill_normal(7);  // any numbers; above the diagonal 0
     for (int64_t bh = 0; bh < s_.b * s_.h; ++bh) {
       int64_t b = bh / s_.h, h = bh % s_.h;
@@ -200,7 +229,8 @@ class StepCase : public GlaCase {
       }
     }
     s(sums_.create(device, std::move(sums)))(q_g_.create(device, std::move(q_g)))(k_g_.create(device, std::move(k_g)));
-    s(o_part_.create(device, std::move(o_part)))(a_part_.create(device, std::move(a_part)))(o_.create(device, std::move(o)));
+    s(o_part_.create(device, std::move(o_part)))(a_part_.create(device, std::move(a_part)))(
+        o_.create(device, std::move(o)));
     return s.status();
   }
   Status launch(Stream& stream) override {
@@ -209,13 +239,17 @@ class StepCase : public GlaCase {
     if constexpr (kStep == Step::cumsum)
       return kernel.try_call(stream, config_, g_.view<const float, 4>(), sums_.view<float, 4>());
     else if constexpr (kStep == Step::prepare)
-      return kernel.try_call(stream, config_, q_.view<const T, 4>(), k_.view<const T, 4>(), sums, q_g_.view<T, 4>(), k_g_.view<T, 4>(), s_.scale);
+      return kernel.try_call(stream, config_, q_.view<const T, 4>(), k_.view<const T, 4>(), sums, q_g_.view<T, 4>(),
+                             k_g_.view<T, 4>(), s_.scale);
     else if constexpr (kStep == Step::inter)
-      return kernel.try_call(stream, config_, q_g_.view<const T, 4>(), k_g_.view<const T, 4>(), v_.view<const T, 4>(), sums, o_part_.view<float, 4>());
+      return kernel.try_call(stream, config_, q_g_.view<const T, 4>(), k_g_.view<const T, 4>(), v_.view<const T, 4>(),
+                             sums, o_part_.view<float, 4>());
     else if constexpr (kStep == Step::scores)
-      return kernel.try_call(stream, config_, q_.view<const T, 4>(), k_.view<const T, 4>(), sums, a_part_.view<float, 4>(), s_.scale);
+      return kernel.try_call(stream, config_, q_.view<const T, 4>(), k_.view<const T, 4>(), sums,
+                             a_part_.view<float, 4>(), s_.scale);
     else
-      return kernel.try_call(stream, config_, v_.view<const T, 4>(), o_part_.view<const float, 4>(), a_part_.view<const float, 4>(), o_.view<T, 4>());
+      return kernel.try_call(stream, config_, v_.view<const T, 4>(), o_part_.view<const float, 4>(),
+                             a_part_.view<const float, 4>(), o_.view<T, 4>());
   }
   Result<std::vector<Check>> check(Stream& stream, double budget) override {
     if (Status ran = run_poisoned(stream); !ran) return ran.error();
@@ -227,25 +261,36 @@ class StepCase : public GlaCase {
     return checks;
   }
   Work work() const override {
-    double t = static_cast<double>(s_.b * s_.h * s_.l), k = static_cast<double>(s_.k), v = static_cast<double>(s_.v), bt = static_cast<double>(s_.bt);
+    double t = static_cast<double>(s_.b * s_.h * s_.l), k = static_cast<double>(s_.k), v = static_cast<double>(s_.v),
+           bt = static_cast<double>(s_.bt);
     double e = sizeof(T), nk = static_cast<double>(s_.nk());
     switch (kStep) {
-      case Step::cumsum: return {2 * t * k, 8 * t * k};
-      case Step::prepare: return {6 * t * k, t * k * (4 * e + 4)};
-      case Step::inter: return {4 * t * k * v, t * (2 * k * e + v * e + 4 * nk * v)};
-      case Step::scores: return {2.5 * t * bt * k, t * (2 * k * e + 4 * k + 4 * nk * bt)};
-      default: return {t * bt * v, t * (2 * v * e + 4 * nk * (v + bt))};
+      case Step::cumsum:
+        return {2 * t * k, 8 * t * k};
+      case Step::prepare:
+        return {6 * t * k, t * k * (4 * e + 4)};
+      case Step::inter:
+        return {4 * t * k * v, t * (2 * k * e + v * e + 4 * nk * v)};
+      case Step::scores:
+        return {2.5 * t * bt * k, t * (2 * k * e + 4 * k + 4 * nk * bt)};
+      default:
+        return {t * bt * v, t * (2 * v * e + 4 * nk * (v + bt))};
     }
   }
 
  private:
   std::vector<DeviceTensor*> outputs() override {
     switch (kStep) {
-      case Step::cumsum: return {&sums_};
-      case Step::prepare: return {&q_g_, &k_g_};
-      case Step::inter: return {&o_part_};
-      case Step::scores: return {&a_part_};
-      default: return {&o_};
+      case Step::cumsum:
+        return {&sums_};
+      case Step::prepare:
+        return {&q_g_, &k_g_};
+      case Step::inter:
+        return {&o_part_};
+      case Step::scores:
+        return {&a_part_};
+      default:
+        return {&o_};
     }
   }
   /// Sum over the K blocks of one (batch, head) of a partial tensor.
@@ -262,7 +307,8 @@ class StepCase : public GlaCase {
     Matrix sums = kStep == Step::cumsum ? Matrix() : matrix_of(sums_.host, b, h);
     if constexpr (kStep == Step::cumsum) {
       Matrix g = matrix_of(g_.host, b, h);
-      first.add(matrix_of(sums_.host, b, h).values, gla_decay_cumsum(g, s_.bt, exact).values, gla_decay_cumsum(g, s_.bt, working).values);
+      first.add(matrix_of(sums_.host, b, h).values, gla_decay_cumsum(g, s_.bt, exact).values,
+                gla_decay_cumsum(g, s_.bt, working).values);
     } else if constexpr (kStep == Step::prepare) {
       Matrix q = matrix_of(q_.host, b, h), k = matrix_of(k_.host, b, h), eq, ek, bq, bk;
       gla_prepare(q, k, sums, s_.scale, s_.bt, eq, ek, exact);
@@ -279,7 +325,8 @@ class StepCase : public GlaCase {
                 gla_inner_scores(q, k, sums, s_.scale, s_.bt, working).values);
     } else {
       Matrix o = summed(o_part_.host, bh), a = summed(a_part_.host, bh), v = matrix_of(v_.host, b, h);
-      first.add(matrix_of(o_.host, b, h).values, gla_combine(o, a, v, s_.bt, exact).values, gla_combine(o, a, v, s_.bt, working).values);
+      first.add(matrix_of(o_.host, b, h).values, gla_combine(o, a, v, s_.bt, exact).values,
+                gla_combine(o, a, v, s_.bt, working).values);
     }
   }
 
@@ -287,8 +334,15 @@ class StepCase : public GlaCase {
 };
 
 std::vector<std::string> size_names() {
-  return {"B: batch (1)", "H: heads (1)", "L: rows", "K: key channels", "V: value channels (K)", "BT: rows of a window (16)",
-          "gate: normaliser of the log-sigmoid gates, larger decays slower (16), 0: none", "strength: factor of the gates (1)", "layout: 0 [B,H,L,D], 1 [B,L,H,D]"};
+  return {"B: batch (1)",
+          "H: heads (1)",
+          "L: rows",
+          "K: key channels",
+          "V: value channels (K)",
+          "BT: rows of a window (16)",
+          "gate: normaliser of the log-sigmoid gates, larger decays slower (16), 0: none",
+          "strength: factor of the gates (1)",
+          "layout: 0 [B,H,L,D], 1 [B,L,H,D]"};
 }
 
 /// L around window sizes, K and V off the tile sizes, weak and strong gates.
@@ -296,12 +350,14 @@ void add_problems(CatalogRow& row) {
   for (const std::string& d : row.dtypes) {
     row.problems.push_back({d, {{"B", 2}, {"H", 2}, {"L", 64}, {"K", 64}, {"V", 64}}});
     row.problems.push_back({d, {{"H", 2}, {"L", 100}, {"K", 128}, {"V", 96}, {"layout", 1}}});
-    for (int64_t l : {1, 15, 16, 17, 63, 65}) row.problems.push_back({d, {{"H", 1}, {"L", l}, {"K", 60}, {"V", 33}}, Purpose::edge});  // E38
+    for (int64_t l : {1, 15, 16, 17, 63, 65})
+      row.problems.push_back({d, {{"H", 1}, {"L", l}, {"K", 60}, {"V", 33}}, Purpose::edge});  // E38
   }
   row.problems.push_back({"f32", {{"H", 1}, {"L", 70}, {"K", 64}, {"V", 32}, {"gate", 0}}, Purpose::edge});
   row.problems.push_back({"f16", {{"H", 1}, {"L", 70}, {"K", 100}, {"V", 64}, {"gate", 1}}, Purpose::edge});
   // Decays down to 2^-300 inside a window: any positive exponent anywhere would be infinite.
-  row.problems.push_back({"f32", {{"H", 1}, {"L", 40}, {"K", 32}, {"V", 32}, {"gate", 1}, {"strength", 20}}, Purpose::edge});
+  row.problems.push_back(
+      {"f32", {{"H", 1}, {"L", 40}, {"K", 32}, {"V", 32}, {"gate", 1}, {"strength", 20}}, Purpose::edge});
 }
 
 ConfigWords chunk_config(const Problem& p, const Machine& machine) {
@@ -318,7 +374,9 @@ CatalogRow step_row(const char* name, const char* summary, std::vector<std::stri
   row.dtypes = std::move(dtypes);
   row.sizes = size_names();
   add_problems(row);
-  std::erase_if(row.problems, [&](const Problem& p) { return std::find(row.dtypes.begin(), row.dtypes.end(), p.dtype) == row.dtypes.end(); });
+  std::erase_if(row.problems, [&](const Problem& p) {
+    return std::find(row.dtypes.begin(), row.dtypes.end(), p.dtype) == row.dtypes.end();
+  });
   row.kernel = [](std::string_view d) -> const AnyKernel* {
     return with_float_type(d, [](auto t) -> const AnyKernel* { return &step_kernel<decltype(t), kStep>(); });
   };
@@ -360,9 +418,15 @@ CatalogRow gla_recurrent_row() {
 CatalogRow gla_decay_cumsum_row() {
   return step_row<Step::cumsum>("gla_decay_cumsum", "step 1: sums of the log decays inside windows, base 2", {"f32"});
 }
-CatalogRow gla_prepare_row() { return step_row<Step::prepare>("gla_prepare", "step 2: queries and keys with their decays"); }
-CatalogRow gla_inter_chunk_row() { return step_row<Step::inter>("gla_inter_chunk", "step 3: contributions of earlier windows"); }
-CatalogRow gla_inner_scores_row() { return step_row<Step::scores>("gla_inner_scores", "step 4: scores inside windows"); }
+CatalogRow gla_prepare_row() {
+  return step_row<Step::prepare>("gla_prepare", "step 2: queries and keys with their decays");
+}
+CatalogRow gla_inter_chunk_row() {
+  return step_row<Step::inter>("gla_inter_chunk", "step 3: contributions of earlier windows");
+}
+CatalogRow gla_inner_scores_row() {
+  return step_row<Step::scores>("gla_inner_scores", "step 4: scores inside windows");
+}
 CatalogRow gla_combine_row() { return step_row<Step::combine>("gla_combine", "step 5: both parts together"); }
 
 CatalogRow gla_chunk_row() {

@@ -26,8 +26,12 @@ class RowCase : public OutputCase {
     return x_.create(device, std::move(x));
   }
   /// Rows to compare: a row costs the reference about 40 operations per element.
-  std::vector<int64_t> rows(double budget) const { return sample(m_, static_cast<int64_t>(budget / (40.0 * static_cast<double>(n_)))); }
-  double traffic(double passes) const { return passes * static_cast<double>(m_ * n_ * static_cast<int64_t>(size_of(dtype_))); }
+  std::vector<int64_t> rows(double budget) const {
+    return sample(m_, static_cast<int64_t>(budget / (40.0 * static_cast<double>(n_))));
+  }
+  double traffic(double passes) const {
+    return passes * static_cast<double>(m_ * n_ * static_cast<int64_t>(size_of(dtype_)));
+  }
 
   int64_t m_, n_, gap_, amp_;
   DType dtype_;
@@ -49,7 +53,9 @@ class SoftmaxCase : public RowCase {
     if (masked_) s(x_.upload());
     return s.status();
   }
-  Status launch(Stream& stream) override { return softmax_rows<T>(stream, x_.view<const T, 2>(), y_.view<T, 2>(), config_); }
+  Status launch(Stream& stream) override {
+    return softmax_rows<T>(stream, x_.view<const T, 2>(), y_.view<T, 2>(), config_);
+  }
   Result<std::vector<Check>> check(Stream& stream, double budget) override {
     if (Status ran = run_poisoned(stream); !ran) return ran.error();
     Gathered g;
@@ -85,8 +91,10 @@ class ReductionCase : public RowCase {
     return s.status();
   }
   Status launch(Stream& stream) override {
-    if constexpr (std::is_same_v<Out, int32_t>) return arg_rows<T>(stream, x_.view<const T, 2>(), y_.view<int32_t, 1>(), config_);
-    else return reduce_rows<T>(stream, x_.view<const T, 2>(), y_.view<T, 1>(), config_);
+    if constexpr (std::is_same_v<Out, int32_t>)
+      return arg_rows<T>(stream, x_.view<const T, 2>(), y_.view<int32_t, 1>(), config_);
+    else
+      return reduce_rows<T>(stream, x_.view<const T, 2>(), y_.view<T, 1>(), config_);
   }
   Result<std::vector<Check>> check(Stream& stream, double budget) override {
     if (Status ran = run_poisoned(stream); !ran) return ran.error();
@@ -94,11 +102,13 @@ class ReductionCase : public RowCase {
     Gathered g;
     for (int64_t r : rows(budget)) {
       std::vector<double> x = x_.host.row({r});
-      g.add({y_.host.at({r})}, {reduce_row(op, x, Arithmetic::exact())}, {reduce_row(op, x, Arithmetic::working(dtype_))});
+      g.add({y_.host.at({r})}, {reduce_row(op, x, Arithmetic::exact())},
+            {reduce_row(op, x, Arithmetic::working(dtype_))});
     }
     bool selects = op == reference::Reduction::max || op == reference::Reduction::min || std::is_same_v<Out, int32_t>;
-    return std::vector<Check>{
-        with_gaps("Y", selects ? reference::compare_equal(g.actual, g.exact) : g.compare(reference::tolerance(dtype_, n_)), y_.host)};
+    return std::vector<Check>{with_gaps(
+        "Y", selects ? reference::compare_equal(g.actual, g.exact) : g.compare(reference::tolerance(dtype_, n_)),
+        y_.host)};
   }
   Work work() const override { return {static_cast<double>(m_ * n_), traffic(1)}; }
 
@@ -128,7 +138,8 @@ class NormCase : public RowCase {
     }
     HostTensor w(dtype_, {n_}), b(dtype_, {n_});
     w.fill_normal(2), b.fill_normal(3);
-    s(w_.create(device, std::move(w)))(b_.create(device, std::move(b)))(y_.create(device, HostTensor(dtype_, matrix())));
+    s(w_.create(device, std::move(w)))(b_.create(device, std::move(b)))(
+        y_.create(device, HostTensor(dtype_, matrix())));
     s(mean_.create(device, HostTensor(DType::f32, {m_})))(rstd_.create(device, HostTensor(DType::f32, {m_})));
     return s.status();
   }
@@ -136,7 +147,8 @@ class NormCase : public RowCase {
     auto x = x_.view<const T, 2>();
     auto w = w_.view<const T, 1>();
     if constexpr (kLayer)
-      return layer_norm<T>(stream, x, w, b_.view<const T, 1>(), y_.view<T, 2>(), mean_.view<float, 1>(), rstd_.view<float, 1>(), kEps, config_);
+      return layer_norm<T>(stream, x, w, b_.view<const T, 1>(), y_.view<T, 2>(), mean_.view<float, 1>(),
+                           rstd_.view<float, 1>(), kEps, config_);
     else
       return rms_norm<T>(stream, x, w, y_.view<T, 2>(), rstd_.view<float, 1>(), kEps, config_);
   }
@@ -198,8 +210,12 @@ CatalogRow softmax_row() {
   row.summary = "softmax along rows: naive, safe, online, pair-tree and resident forms";
   row.peers = "device copy, torch.softmax";
   row.dtypes = float_types();
-  row.sizes = {"M: rows", "N: columns", "form: 0 naive, 1 safe, 2 online, 3 pairs, 4 resident (default)", "gap: unused elements after a row",
-               "amp: standard deviation of the data", "masked: leading -inf columns of row 0"};
+  row.sizes = {"M: rows",
+               "N: columns",
+               "form: 0 naive, 1 safe, 2 online, 3 pairs, 4 resident (default)",
+               "gap: unused elements after a row",
+               "amp: standard deviation of the data",
+               "masked: leading -inf columns of row 0"};
   for (int64_t form = 0; form <= 4; ++form) add_common_problems(row, {{"form", form}});
   for (int64_t form = 1; form <= 4; ++form) {
     row.problems.push_back({"f32", {{"M", 4}, {"N", 3000}, {"form", form}, {"amp", 100}}, Purpose::edge});
@@ -207,7 +223,8 @@ CatalogRow softmax_row() {
     row.problems.push_back({"f32", {{"M", 2}, {"N", 3000}, {"form", form}, {"masked", 2500}}, Purpose::edge});
   }
   row.problems.push_back({"f32", {{"M", 2}, {"N", 70001}}, Purpose::edge});
-  for (int64_t form : {4, 3, 2, 1, 0}) row.problems.push_back({"f16", {{"M", 8192}, {"N", 8192}, {"form", form}}, Purpose::bench});
+  for (int64_t form : {4, 3, 2, 1, 0})
+    row.problems.push_back({"f16", {{"M", 8192}, {"N", 8192}, {"form", form}}, Purpose::bench});
   row.problems.push_back({"f32", {{"M", 1823}, {"N", 781}}, Purpose::bench});
   row.problems.push_back({"f32", {{"M", 1024}, {"N", 1024}}, Purpose::bench_host});
   row.kernel = [](std::string_view d) -> const AnyKernel* {
@@ -231,8 +248,8 @@ CatalogRow softmax_row() {
 
 namespace {
 const std::vector<std::string> kReductionSizes = {
-    "M: rows", "N: columns", "op: 0 sum, 1 mean, 2 max, 3 min, 4 prod, 5 argmax, 6 argmin", "gap: unused elements after a row",
-    "ties: 1 for data with many equal values"};
+    "M: rows", "N: columns", "op: 0 sum, 1 mean, 2 max, 3 min, 4 prod, 5 argmax, 6 argmin",
+    "gap: unused elements after a row", "ties: 1 for data with many equal values"};
 ConfigWords reduction_config(const Problem& p, const Machine& machine, RowReduction fallback) {
   auto op = static_cast<RowReduction>(p.sizes.get("op", static_cast<int64_t>(fallback)));
   return row_reduction_kernel<float>().words(default_row_reduction_config(op, p.sizes["N"], machine));
@@ -254,7 +271,8 @@ CatalogRow row_reduction_row() {
   };
   row.default_config = [](const Problem& p, const Machine& m) { return reduction_config(p, m, RowReduction::sum); };
   row.prepare = [](std::shared_ptr<Device> device, const Problem& p, const ConfigWords& c) {
-    return with_float_type(p.dtype, [&](auto t) { return make_case<ReductionCase<decltype(t), decltype(t)>>(device, p, c); });
+    return with_float_type(p.dtype,
+                           [&](auto t) { return make_case<ReductionCase<decltype(t), decltype(t)>>(device, p, c); });
   };
   return row;
 }
@@ -276,7 +294,8 @@ CatalogRow row_arg_row() {
   };
   row.default_config = [](const Problem& p, const Machine& m) { return reduction_config(p, m, RowReduction::argmax); };
   row.prepare = [](std::shared_ptr<Device> device, const Problem& p, const ConfigWords& c) {
-    return with_float_type(p.dtype, [&](auto t) { return make_case<ReductionCase<decltype(t), int32_t>>(device, p, c); });
+    return with_float_type(p.dtype,
+                           [&](auto t) { return make_case<ReductionCase<decltype(t), int32_t>>(device, p, c); });
   };
   return row;
 }
@@ -299,8 +318,10 @@ CatalogRow norm_row(const char* name, const char* summary) {
   row.problems.push_back({"f32", {{"M", 1024}, {"N", 1024}}, Purpose::bench_host});
   row.kernel = [](std::string_view d) -> const AnyKernel* {
     return with_float_type(d, [](auto t) -> const AnyKernel* {
-      if constexpr (kLayer) return &layer_norm_kernel<decltype(t)>();
-      else return &rms_norm_kernel<decltype(t)>();
+      if constexpr (kLayer)
+        return &layer_norm_kernel<decltype(t)>();
+      else
+        return &rms_norm_kernel<decltype(t)>();
     });
   };
   row.default_config = [](const Problem& p, const Machine& machine) {

@@ -14,17 +14,23 @@ template <class T>
 class VectorAddCase : public OutputCase {
  public:
   VectorAddCase(const Problem& p, const ConfigWords& words)
-      : n_(p.sizes["n"]), shift_(p.sizes["shift"]), gap_(p.sizes["gap"]), config_(vector_add_kernel<T>().from_words(words)) {}
+      : n_(p.sizes["n"]),
+        shift_(p.sizes["shift"]),
+        gap_(p.sizes["gap"]),
+        config_(vector_add_kernel<T>().from_words(words)) {}
 
   Status create(std::shared_ptr<Device> device) {
     Placement place = Placement::dense({n_});
     place.offset += shift_;
     if (gap_) place.strides[0] = 1 + gap_;
     HostTensor x(dtype_of<T>(), place), y(dtype_of<T>(), place);
-    if (std::is_integral_v<T>) x.fill_integers(1, -1000000, 1000000), y.fill_integers(2, -1000000, 1000000);
-    else x.fill_normal(1), y.fill_normal(2);
+    if (std::is_integral_v<T>)
+      x.fill_integers(1, -1000000, 1000000), y.fill_integers(2, -1000000, 1000000);
+    else
+      x.fill_normal(1), y.fill_normal(2);
     Steps s;
-    s(x_.create(device, std::move(x)))(y_.create(device, std::move(y)))(z_.create(device, HostTensor(dtype_of<T>(), place)));
+    s(x_.create(device, std::move(x)))(y_.create(device, std::move(y)))(
+        z_.create(device, HostTensor(dtype_of<T>(), place)));
     return s.status();
   }
   Status launch(Stream& stream) override {
@@ -35,7 +41,8 @@ class VectorAddCase : public OutputCase {
     std::vector<double> actual, expected;
     for (int64_t i : sample(n_, static_cast<int64_t>(budget / 100))) {
       actual.push_back(z_.host.at({i}));
-      expected.push_back(reference::round_to(dtype_of<T>(), x_.host.at({i}) + y_.host.at({i})));  // one rounding, nothing to tolerate
+      expected.push_back(
+          reference::round_to(dtype_of<T>(), x_.host.at({i}) + y_.host.at({i})));  // one rounding, nothing to tolerate
     }
     return std::vector<Check>{with_gaps("z", reference::compare_equal(actual, expected), z_.host)};
   }
@@ -64,7 +71,8 @@ CatalogRow vector_add_row() {
   row.summary = "z = x + y";
   row.peers = "device copy, Triton tutorial 01";
   row.dtypes = {"f32", "f16", "bf16", "f64", "i32"};
-  row.sizes = {"n: elements", "shift: elements by which the base is misaligned", "gap: unused elements between neighbours"};
+  row.sizes = {"n: elements", "shift: elements by which the base is misaligned",
+               "gap: unused elements between neighbours"};
   for (const std::string& d : row.dtypes)
     for (int64_t n : {1, 1000, 4096, 10007}) row.problems.push_back({d, {{"n", n}}});
   row.problems.push_back({"f32", {{"n", 5000}, {"shift", 1}}, Purpose::edge});

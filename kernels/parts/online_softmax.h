@@ -16,9 +16,9 @@ struct OnlineSoftmax {
 
   explicit OnlineSoftmax(int rows) : m(full({rows, 1}, -INFINITY, f32)), d(zeros({rows, 1}, f32)) {}
 
-  /// Adds a block of scores [rows, n] (f32) and returns its weights p = 2^{c s - c m}; what was accumulated with earlier
-  /// weights must be multiplied by `rescale` ([rows, 1]). c must be positive. `guard` is needed where a row may have seen
-  /// only -inf so far: without it -inf - (-inf) makes NaN.
+  /// Adds a block of scores [rows, n] (f32) and returns its weights p = 2^{c s - c m}; what was accumulated with
+  /// earlier weights must be multiplied by `rescale` ([rows, 1]). c must be positive. `guard` is needed where a row may
+  /// have seen only -inf so far: without it -inf - (-inf) makes NaN.
   Tile update(const Tile& scores, const Tile& c, Tile& rescale, bool guard) {
     auto m_next = max(m, max(scores, axis(1)));
     auto reference = m_next * c;
@@ -31,8 +31,8 @@ struct OnlineSoftmax {
   }
 };
 
-/// Combines the (maximum, sum) pairs of two parts of a row into the pair of both; associative and commutative, with (-inf, 0)
-/// as identity, so pairs reduce in any tree. Natural base.
+/// Combines the (maximum, sum) pairs of two parts of a row into the pair of both; associative and commutative, with
+/// (-inf, 0) as identity, so pairs reduce in any tree. Natural base.
 struct SoftmaxPair {
   Tile m, d;
 };

@@ -1,5 +1,5 @@
-// shapes.h - what the wrappers of all kernels share: rounding of sizes, and checks of shapes that say what was expected and
-// what was found.
+// shapes.h - what the wrappers of all kernels share: rounding of sizes, and checks of shapes that say what was expected
+// and what was found.
 #pragma once
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,7 +11,9 @@
 
 namespace tile::kernels {
 
-constexpr int round_up(int64_t n, int64_t multiple) { return static_cast<int>((n + multiple - 1) / multiple * multiple); }
+constexpr int round_up(int64_t n, int64_t multiple) {
+  return static_cast<int>((n + multiple - 1) / multiple * multiple);
+}
 
 /// Smallest power of two >= n.
 constexpr int power_of_two_above(int64_t n) {
@@ -34,7 +36,8 @@ class ShapeCheck {
 
   /// `found` of tensor `what` must be `expected`; -1 in `expected` admits any size.
   template <class T, int R>
-  ShapeCheck& shape(const char* what, const TensorView<T, R>& view, std::initializer_list<int64_t> expected, const char* meaning) {
+  ShapeCheck& shape(const char* what, const TensorView<T, R>& view, std::initializer_list<int64_t> expected,
+                    const char* meaning) {
     bool same = expected.size() == R;
     for (int d = 0; same && d < R; ++d) same = expected.begin()[d] < 0 || expected.begin()[d] == view.shape[d];
     if (same) return *this;

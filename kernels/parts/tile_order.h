@@ -8,8 +8,9 @@ struct TileIndex {
   Tile m, n;
 };
 
-/// Row-major walk over groups of `group` tile rows, column by column inside a group: programs that run at the same time share
-/// rows of A and columns of B, so that both stay in the L2 cache. Any grid size; `program` counts from 0 to num_m * num_n - 1.
+/// Row-major walk over groups of `group` tile rows, column by column inside a group: programs that run at the same time
+/// share rows of A and columns of B, so that both stay in the L2 cache. Any grid size; `program` counts from 0 to num_m
+/// * num_n - 1.
 inline TileIndex grouped_order(const Tile& program, const Tile& num_m, const Tile& num_n, int group) {
   auto per_group = num_n * group;
   auto first_m = program / per_group * group;

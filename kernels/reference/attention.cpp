@@ -8,8 +8,8 @@
 namespace tile::reference {
 
 std::vector<AttentionRow> attention_rows(const AttentionSpec& spec, const HostTensor& q, const HostTensor& k,
-                                         const HostTensor& v, int64_t batch, int64_t head, std::span<const int64_t> rows,
-                                         Arithmetic how) {
+                                         const HostTensor& v, int64_t batch, int64_t head,
+                                         std::span<const int64_t> rows, Arithmetic how) {
   int64_t sq = q.dim(2), sk = k.dim(2), dv = v.dim(3), kv_head = head / (q.dim(1) / k.dim(1));
   std::vector<std::vector<double>> keys(sk), values(sk);  // decoded once for all rows
   for (int64_t j = 0; j < sk; ++j) keys[j] = k.row({batch, kv_head, j}), values[j] = v.row({batch, kv_head, j});

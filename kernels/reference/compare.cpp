@@ -1,9 +1,10 @@
 // compare.cpp - gates on the maximum and on the mean: the mean catches one wrong tile that a loose maximum would hide.
 #include "kernels/reference/compare.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
-#include <fmt/format.h>
 
 #include "kernels/reference/number.h"
 
@@ -52,22 +53,30 @@ Tolerance tolerance(DType working, int64_t reduction_length, bool tf32) {
   double sum_growth = std::sqrt(static_cast<double>(std::max<int64_t>(reduction_length, 1)));
   Tolerance t{};
   switch (working) {
-    case DType::f16: t.floor_relative = epsilon(DType::f16), t.rmse_ratio = 3e-3; break;
-    case DType::bf16: t.floor_relative = epsilon(DType::bf16), t.rmse_ratio = 1e-2; break;
-    case DType::f64: t.floor_relative = 1e-13 * sum_growth, t.rmse_ratio = 1e-14 * sum_growth; break;
+    case DType::f16:
+      t.floor_relative = epsilon(DType::f16), t.rmse_ratio = 3e-3;
+      break;
+    case DType::bf16:
+      t.floor_relative = epsilon(DType::bf16), t.rmse_ratio = 1e-2;
+      break;
+    case DType::f64:
+      t.floor_relative = 1e-13 * sum_growth, t.rmse_ratio = 1e-14 * sum_growth;
+      break;
     case DType::f32:
       // The floor covers approximate exp2 and reciprocals (about 2 ulp) and another order of summation.
       t.floor_relative = 1e-5, t.rmse_ratio = 2e-6 * sum_growth;
       break;
-    default: t.floor_relative = 0, t.rmse_ratio = 0;
+    default:
+      t.floor_relative = 0, t.rmse_ratio = 0;
   }
   if (tf32) t.floor_relative = 1e-3, t.rmse_ratio = 2e-3;
   return t;
 }
 
-Comparison compare(const std::vector<double>& actual, const std::vector<double>& exact, const std::vector<double>& baseline,
-                   const Tolerance& tolerance) {
-  if (actual.size() != exact.size() || baseline.size() != exact.size()) return size_mismatch(actual.size(), exact.size());
+Comparison compare(const std::vector<double>& actual, const std::vector<double>& exact,
+                   const std::vector<double>& baseline, const Tolerance& tolerance) {
+  if (actual.size() != exact.size() || baseline.size() != exact.size())
+    return size_mismatch(actual.size(), exact.size());
   Comparison c;
   size_t worst = 0;
   if (!measure(c, actual, exact, worst)) return c;
@@ -84,14 +93,16 @@ Comparison compare(const std::vector<double>& actual, const std::vector<double>&
   double rmse_gate = std::max(tolerance.rmse_ratio, 2 * c.baseline_rmse_ratio);
   double floor = tolerance.floor_relative * c.max_value;
   // Where every exact value is 0 there is nothing to be relative to: only 0 passes.
-  double max_gate = tolerance.max_factor * c.baseline_max + floor, mean_gate = tolerance.mean_factor * c.baseline_mean + floor / 4;
+  double max_gate = tolerance.max_factor * c.baseline_max + floor,
+         mean_gate = tolerance.mean_factor * c.baseline_mean + floor / 4;
   if (c.max_error > max_gate)
-    c.why = fmt::format("max error {:.3g} > {:.3g} (baseline {:.3g}) at element {}: {:.9g}, expected {:.9g}", c.max_error, max_gate,
-                        c.baseline_max, worst, actual[worst], exact[worst]);
+    c.why = fmt::format("max error {:.3g} > {:.3g} (baseline {:.3g}) at element {}: {:.9g}, expected {:.9g}",
+                        c.max_error, max_gate, c.baseline_max, worst, actual[worst], exact[worst]);
   else if (c.mean_error > mean_gate)
     c.why = fmt::format("mean error {:.3g} > {:.3g} (baseline {:.3g})", c.mean_error, mean_gate, c.baseline_mean);
   else if (c.rmse_ratio > rmse_gate)
-    c.why = fmt::format("rms error ratio {:.3g} > {:.3g} (baseline {:.3g})", c.rmse_ratio, rmse_gate, c.baseline_rmse_ratio);
+    c.why = fmt::format("rms error ratio {:.3g} > {:.3g} (baseline {:.3g})", c.rmse_ratio, rmse_gate,
+                        c.baseline_rmse_ratio);
   c.pass = c.why.empty();
   return c;
 }
@@ -102,8 +113,8 @@ Comparison compare_absolute(const std::vector<double>& actual, const std::vector
   size_t worst = 0;
   if (!measure(c, actual, exact, worst)) return c;
   if (c.max_error > bound)
-    c.why = fmt::format("max error {:.3g} > {:.3g} at element {}: {:.9g}, expected {:.9g}", c.max_error, bound, worst, actual[worst],
-                        exact[worst]);
+    c.why = fmt::format("max error {:.3g} > {:.3g} at element {}: {:.9g}, expected {:.9g}", c.max_error, bound, worst,
+                        actual[worst], exact[worst]);
   c.pass = c.why.empty();
   return c;
 }

@@ -10,7 +10,8 @@ namespace {
 int64_t window_end(int64_t t, int64_t window, int64_t rows) { return std::min(t - t % window + window, rows); }
 }  // namespace
 
-Matrix gla_recurrent(const Matrix& q, const Matrix& k, const Matrix& v, const Matrix& g, double scale, Matrix& state, Arithmetic how) {
+Matrix gla_recurrent(const Matrix& q, const Matrix& k, const Matrix& v, const Matrix& g, double scale, Matrix& state,
+                     Arithmetic how) {
   Matrix o(v.rows, v.cols);
   if (state.values.empty()) state = Matrix(k.cols, v.cols);
   for (int64_t t = 0; t < v.rows; ++t)
@@ -33,8 +34,8 @@ Matrix gla_decay_cumsum(const Matrix& g, int64_t window, Arithmetic how) {
   return sums;
 }
 
-void gla_prepare(const Matrix& q, const Matrix& k, const Matrix& cumsum, double scale, int64_t window, Matrix& q_g, Matrix& k_g,
-                 Arithmetic how) {
+void gla_prepare(const Matrix& q, const Matrix& k, const Matrix& cumsum, double scale, int64_t window, Matrix& q_g,
+                 Matrix& k_g, Arithmetic how) {
   q_g = Matrix(q.rows, q.cols), k_g = Matrix(k.rows, k.cols);
   for (int64_t t = 0; t < q.rows; ++t)
     for (int64_t c = 0; c < q.cols; ++c) {
@@ -44,7 +45,8 @@ void gla_prepare(const Matrix& q, const Matrix& k, const Matrix& cumsum, double 
     }
 }
 
-Matrix gla_inter_chunk(const Matrix& q_g, const Matrix& k_g, const Matrix& v, const Matrix& cumsum, int64_t window, Arithmetic how) {
+Matrix gla_inter_chunk(const Matrix& q_g, const Matrix& k_g, const Matrix& v, const Matrix& cumsum, int64_t window,
+                       Arithmetic how) {
   Matrix o(v.rows, v.cols), h(k_g.cols, v.cols);
   for (int64_t first = 0; first < v.rows; first += window) {
     int64_t end = window_end(first, window, v.rows);
@@ -61,7 +63,8 @@ Matrix gla_inter_chunk(const Matrix& q_g, const Matrix& k_g, const Matrix& v, co
   return o;
 }
 
-Matrix gla_inner_scores(const Matrix& q, const Matrix& k, const Matrix& cumsum, double scale, int64_t window, Arithmetic how) {
+Matrix gla_inner_scores(const Matrix& q, const Matrix& k, const Matrix& cumsum, double scale, int64_t window,
+                        Arithmetic how) {
   Matrix a(q.rows, window);
   for (int64_t t = 0; t < q.rows; ++t)
     for (int64_t j = t - t % window; j <= t; ++j) {

@@ -1,5 +1,5 @@
-// gated_linear_attention.h - references of GLA (Yang et al. 2024): the step recurrence and the five steps of the chunked form.
-// Tensors of one (batch, head): q, k, g are [L,K], v is [L,V]; g is the natural log of the decay (<= 0).
+// gated_linear_attention.h - references of GLA (Yang et al. 2024): the step recurrence and the five steps of the
+// chunked form. Tensors of one (batch, head): q, k, g are [L,K], v is [L,V]; g is the natural log of the decay (<= 0).
 #pragma once
 #include <vector>
 
@@ -16,21 +16,28 @@ struct Matrix {
   double operator()(int64_t i, int64_t j) const { return values[i * cols + j]; }
 };
 
-/// h_t = diag(e^{g_t}) h_{t-1} + k_t v_t^T,  o_t = scale q_t^T h_t, h_{-1} = `state` (zero when empty). `state` returns h_{L-1}.
-Matrix gla_recurrent(const Matrix& q, const Matrix& k, const Matrix& v, const Matrix& g, double scale, Matrix& state, Arithmetic how);
+/// h_t = diag(e^{g_t}) h_{t-1} + k_t v_t^T,  o_t = scale q_t^T h_t, h_{-1} = `state` (zero when empty). `state` returns
+/// h_{L-1}.
+Matrix gla_recurrent(const Matrix& q, const Matrix& k, const Matrix& v, const Matrix& g, double scale, Matrix& state,
+                     Arithmetic how);
 
 /// Step 1, fwd_decay_cumsum: inclusive sums of g / ln 2 inside windows of `window` rows. Windows are independent.
 Matrix gla_decay_cumsum(const Matrix& g, int64_t window, Arithmetic how);
 
-/// Step 2, prepare_qg_kg, from the sums G of step 1: q_g = scale q 2^G, k_g = k 2^{G_last - G}, G_last the window's last row.
-void gla_prepare(const Matrix& q, const Matrix& k, const Matrix& cumsum, double scale, int64_t window, Matrix& q_g, Matrix& k_g,
-                 Arithmetic how);
+/// Step 2, prepare_qg_kg, from the sums G of step 1: q_g = scale q 2^G, k_g = k 2^{G_last - G}, G_last the window's
+/// last row.
+void gla_prepare(const Matrix& q, const Matrix& k, const Matrix& cumsum, double scale, int64_t window, Matrix& q_g,
+                 Matrix& k_g, Arithmetic how);
 
-/// Step 3, fused_chunk_gla_fwd: per window o = q_g h, then h = diag(2^{G_last}) h + k_g^T v; what earlier windows contribute.
-Matrix gla_inter_chunk(const Matrix& q_g, const Matrix& k_g, const Matrix& v, const Matrix& cumsum, int64_t window, Arithmetic how);
+/// Step 3, fused_chunk_gla_fwd: per window o = q_g h, then h = diag(2^{G_last}) h + k_g^T v; what earlier windows
+/// contribute.
+Matrix gla_inter_chunk(const Matrix& q_g, const Matrix& k_g, const Matrix& v, const Matrix& cumsum, int64_t window,
+                       Arithmetic how);
 
-/// Step 4, fwd_inner_chunk: A[t,j] = scale sum_k q_t k_j 2^{G_t - G_j} for j <= t of the same window (j local), else 0; [L,window].
-Matrix gla_inner_scores(const Matrix& q, const Matrix& k, const Matrix& cumsum, double scale, int64_t window, Arithmetic how);
+/// Step 4, fwd_inner_chunk: A[t,j] = scale sum_k q_t k_j 2^{G_t - G_j} for j <= t of the same window (j local), else 0;
+/// [L,window].
+Matrix gla_inner_scores(const Matrix& q, const Matrix& k, const Matrix& cumsum, double scale, int64_t window,
+                        Arithmetic how);
 
 /// Step 5, combine: o + A v inside every window.
 Matrix gla_combine(const Matrix& inter, const Matrix& scores, const Matrix& v, int64_t window, Arithmetic how);

@@ -3,8 +3,8 @@
 
 namespace tile::reference {
 
-std::vector<std::vector<double>> gemm_rows(const GemmSpec& spec, const HostTensor& a, const HostTensor& b, const HostTensor* c,
-                                           std::span<const int64_t> rows, Arithmetic how) {
+std::vector<std::vector<double>> gemm_rows(const GemmSpec& spec, const HostTensor& a, const HostTensor& b,
+                                           const HostTensor* c, std::span<const int64_t> rows, Arithmetic how) {
   int64_t depth = a.dim(spec.trans_a ? 0 : 1), n = b.dim(spec.trans_b ? 0 : 1);
   std::vector<std::vector<double>> d(rows.size(), std::vector<double>(n, 0.0));
   std::vector<double> b_row(n);

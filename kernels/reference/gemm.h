@@ -15,11 +15,11 @@ struct GemmSpec {
 };
 
 /// The chosen rows of D, N values each. i8 x i8 into i32 is exact in double up to K = 2^39.
-std::vector<std::vector<double>> gemm_rows(const GemmSpec& spec, const HostTensor& a, const HostTensor& b, const HostTensor* c,
-                                           std::span<const int64_t> rows, Arithmetic how);
+std::vector<std::vector<double>> gemm_rows(const GemmSpec& spec, const HostTensor& a, const HostTensor& b,
+                                           const HostTensor* c, std::span<const int64_t> rows, Arithmetic how);
 
-/// Rows of C = A B where block (i,k) of A counts only if mask_a[i,k] != 0 and block (k,j) of B only if mask_b[k,j] != 0;
-/// blocks are bm x bk and bk x bn. Elements of dropped blocks are not looked at: they may be NaN.
+/// Rows of C = A B where block (i,k) of A counts only if mask_a[i,k] != 0 and block (k,j) of B only if mask_b[k,j] !=
+/// 0; blocks are bm x bk and bk x bn. Elements of dropped blocks are not looked at: they may be NaN.
 std::vector<std::vector<double>> block_sparse_rows(const HostTensor& a, const HostTensor& b, const HostTensor& mask_a,
                                                    const HostTensor& mask_b, int64_t bm, int64_t bn, int64_t bk,
                                                    std::span<const int64_t> rows, Arithmetic how);

@@ -12,8 +12,8 @@
 namespace tile::reference {
 namespace {
 
-constexpr int64_t kGuardElements = 64;      // at both ends; keeps element 0 aligned as the allocation is
-constexpr int64_t kPeriod = 1'048'573;      // prime: rows of any usual length see different values
+constexpr int64_t kGuardElements = 64;  // at both ends; keeps element 0 aligned as the allocation is
+constexpr int64_t kPeriod = 1'048'573;  // prime: rows of any usual length see different values
 
 std::byte poison_byte(DType type) {
   // All ones is a NaN in every float format; 0x7f7f.. is an index no tensor has.
@@ -31,7 +31,9 @@ double unit(uint64_t bits) { return static_cast<double>(bits >> 11) * 0x1p-53; }
 
 }  // namespace
 
-int64_t Placement::count() const { return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>()); }
+int64_t Placement::count() const {
+  return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
+}
 
 Placement Placement::dense(Dims shape) {
   std::vector<int> order(shape.size());
@@ -53,7 +55,8 @@ Placement Placement::ordered(Dims shape, const std::vector<int>& order, int64_t 
 
 HostTensor::HostTensor(DType type, Placement placement) : dtype_(type), place_(std::move(placement)) {
   int64_t last = 0;
-  for (size_t d = 0; d < place_.shape.size(); ++d) last += std::max<int64_t>(place_.shape[d] - 1, 0) * place_.strides[d];
+  for (size_t d = 0; d < place_.shape.size(); ++d)
+    last += std::max<int64_t>(place_.shape[d] - 1, 0) * place_.strides[d];
   memory_.resize((place_.offset + last + 1 + kGuardElements) * size_of(type));
   poison();
 }

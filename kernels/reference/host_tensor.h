@@ -1,6 +1,6 @@
 // host_tensor.h - a strided tensor in host memory with poison around and between its elements.
-// Every byte that is not an element (gaps left by strides, guard bands at both ends) holds NaN or an absurd integer: a kernel
-// that reads one shows it in its result, a kernel that writes one is caught by `gaps_intact`.
+// Every byte that is not an element (gaps left by strides, guard bands at both ends) holds NaN or an absurd integer: a
+// kernel that reads one shows it in its result, a kernel that writes one is caught by `gaps_intact`.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -47,8 +47,8 @@ class HostTensor {
 
   void fill(double value);
   void poison();
-  /// N(0, scale^2), rounded to the dtype. Deterministic per seed. Beyond a million elements the values repeat with a prime
-  /// period: generating gigabytes must not take longer than the kernel under test.
+  /// N(0, scale^2), rounded to the dtype. Deterministic per seed. Beyond a million elements the values repeat with a
+  /// prime period: generating gigabytes must not take longer than the kernel under test.
   void fill_normal(uint64_t seed, double scale = 1.0);
   void fill_uniform(uint64_t seed, double low, double high);
   void fill_integers(uint64_t seed, int64_t low, int64_t high);  ///< inclusive

@@ -16,10 +16,14 @@ struct FloatFormat {
 
 FloatFormat format_of(DType type) {
   switch (type) {
-    case DType::f8e4m3: return {4, 3, false};
-    case DType::f8e5m2: return {5, 2, true};
-    case DType::f16: return {5, 10, true};
-    default: return {8, 7, true};  // bf16
+    case DType::f8e4m3:
+      return {4, 3, false};
+    case DType::f8e5m2:
+      return {5, 2, true};
+    case DType::f16:
+      return {5, 10, true};
+    default:
+      return {8, 7, true};  // bf16
   }
 }
 
@@ -41,7 +45,8 @@ double decode_small_float(DType type, uint32_t bits) {
 uint32_t encode_small_float(DType type, double value) {
   FloatFormat f = format_of(type);
   int bias = (1 << (f.exponent_bits - 1)) - 1;
-  uint32_t top = (1u << f.exponent_bits) - 1, sign = std::signbit(value) ? 1u << (f.exponent_bits + f.fraction_bits) : 0;
+  uint32_t top = (1u << f.exponent_bits) - 1,
+           sign = std::signbit(value) ? 1u << (f.exponent_bits + f.fraction_bits) : 0;
   uint32_t nan = (top << f.fraction_bits) | ((1u << f.fraction_bits) - 1), infinity = top << f.fraction_bits;
   if (std::isnan(value)) return sign | nan;
   double magnitude = std::fabs(value);
@@ -65,10 +70,13 @@ T read(const void* bits) {
 
 template <class T>
 void write_integer(double value, void* bits) {
-  double low = static_cast<double>(std::numeric_limits<T>::min()), high = static_cast<double>(std::numeric_limits<T>::max());
+  double low = static_cast<double>(std::numeric_limits<T>::min()),
+         high = static_cast<double>(std::numeric_limits<T>::max());
   double rounded = std::nearbyint(value);
   // `high` of a 64-bit type rounds up to 2^63 (2^64), which the type cannot hold: hence >=.
-  T result = rounded >= high ? std::numeric_limits<T>::max() : rounded <= low ? std::numeric_limits<T>::min() : static_cast<T>(rounded);
+  T result = rounded >= high  ? std::numeric_limits<T>::max()
+             : rounded <= low ? std::numeric_limits<T>::min()
+                              : static_cast<T>(rounded);
   std::memcpy(bits, &result, sizeof result);
 }
 
@@ -76,21 +84,35 @@ void write_integer(double value, void* bits) {
 
 double decode(DType type, const void* bits) {
   switch (type) {
-    case DType::i1: return read<uint8_t>(bits) != 0;
-    case DType::i8: return read<int8_t>(bits);
-    case DType::i16: return read<int16_t>(bits);
-    case DType::i32: return read<int32_t>(bits);
-    case DType::i64: return static_cast<double>(read<int64_t>(bits));
-    case DType::u8: return read<uint8_t>(bits);
-    case DType::u16: return read<uint16_t>(bits);
-    case DType::u32: return read<uint32_t>(bits);
-    case DType::u64: return static_cast<double>(read<uint64_t>(bits));
+    case DType::i1:
+      return read<uint8_t>(bits) != 0;
+    case DType::i8:
+      return read<int8_t>(bits);
+    case DType::i16:
+      return read<int16_t>(bits);
+    case DType::i32:
+      return read<int32_t>(bits);
+    case DType::i64:
+      return static_cast<double>(read<int64_t>(bits));
+    case DType::u8:
+      return read<uint8_t>(bits);
+    case DType::u16:
+      return read<uint16_t>(bits);
+    case DType::u32:
+      return read<uint32_t>(bits);
+    case DType::u64:
+      return static_cast<double>(read<uint64_t>(bits));
     case DType::f8e4m3:
-    case DType::f8e5m2: return decode_small_float(type, read<uint8_t>(bits));
-    case DType::f16: return decode_small_float(type, read<uint16_t>(bits));
-    case DType::bf16: return std::bit_cast<float>(static_cast<uint32_t>(read<uint16_t>(bits)) << 16);
-    case DType::f32: return read<float>(bits);
-    case DType::f64: return read<double>(bits);
+    case DType::f8e5m2:
+      return decode_small_float(type, read<uint8_t>(bits));
+    case DType::f16:
+      return decode_small_float(type, read<uint16_t>(bits));
+    case DType::bf16:
+      return std::bit_cast<float>(static_cast<uint32_t>(read<uint16_t>(bits)) << 16);
+    case DType::f32:
+      return read<float>(bits);
+    case DType::f64:
+      return read<double>(bits);
   }
   return std::numeric_limits<double>::quiet_NaN();
 }
@@ -102,14 +124,22 @@ void encode(DType type, double value, void* bits) {
       std::memcpy(bits, &b, 1);
       return;
     }
-    case DType::i8: return write_integer<int8_t>(value, bits);
-    case DType::i16: return write_integer<int16_t>(value, bits);
-    case DType::i32: return write_integer<int32_t>(value, bits);
-    case DType::i64: return write_integer<int64_t>(value, bits);
-    case DType::u8: return write_integer<uint8_t>(value, bits);
-    case DType::u16: return write_integer<uint16_t>(value, bits);
-    case DType::u32: return write_integer<uint32_t>(value, bits);
-    case DType::u64: return write_integer<uint64_t>(value, bits);
+    case DType::i8:
+      return write_integer<int8_t>(value, bits);
+    case DType::i16:
+      return write_integer<int16_t>(value, bits);
+    case DType::i32:
+      return write_integer<int32_t>(value, bits);
+    case DType::i64:
+      return write_integer<int64_t>(value, bits);
+    case DType::u8:
+      return write_integer<uint8_t>(value, bits);
+    case DType::u16:
+      return write_integer<uint16_t>(value, bits);
+    case DType::u32:
+      return write_integer<uint32_t>(value, bits);
+    case DType::u64:
+      return write_integer<uint64_t>(value, bits);
     case DType::f8e4m3:
     case DType::f8e5m2: {
       uint8_t b = static_cast<uint8_t>(encode_small_float(type, value));
@@ -127,7 +157,9 @@ void encode(DType type, double value, void* bits) {
       std::memcpy(bits, &b, 4);
       return;
     }
-    case DType::f64: std::memcpy(bits, &value, 8); return;
+    case DType::f64:
+      std::memcpy(bits, &value, 8);
+      return;
   }
 }
 
@@ -146,13 +178,20 @@ double round_to_tf32(double value) {
 
 double epsilon(DType type) {
   switch (type) {
-    case DType::f8e4m3: return 0x1p-3;
-    case DType::f8e5m2: return 0x1p-2;
-    case DType::f16: return 0x1p-10;
-    case DType::bf16: return 0x1p-7;
-    case DType::f32: return 0x1p-23;
-    case DType::f64: return 0x1p-52;
-    default: return 0;
+    case DType::f8e4m3:
+      return 0x1p-3;
+    case DType::f8e5m2:
+      return 0x1p-2;
+    case DType::f16:
+      return 0x1p-10;
+    case DType::bf16:
+      return 0x1p-7;
+    case DType::f32:
+      return 0x1p-23;
+    case DType::f64:
+      return 0x1p-52;
+    default:
+      return 0;
   }
 }
 

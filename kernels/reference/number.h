@@ -22,8 +22,9 @@ double round_to_tf32(double value);
 /// Spacing of `type` just above 1 (0 for integers): 2^-10 for f16, 2^-7 for bf16, 2^-23 for f32.
 double epsilon(DType type);
 
-/// How a reference computes. `exact` is the oracle: double everywhere. `working` is the baseline a kernel has to match: every
-/// sum and product in f32, every tensor a straightforward implementation would write to memory rounded to `storage`.
+/// How a reference computes. `exact` is the oracle: double everywhere. `working` is the baseline a kernel has to match:
+/// every sum and product in f32, every tensor a straightforward implementation would write to memory rounded to
+/// `storage`.
 struct Arithmetic {
   DType storage = DType::f64;
   bool single = false;  ///< scalar operations round to f32

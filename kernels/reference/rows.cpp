@@ -66,9 +66,12 @@ std::string_view name(Reduction r) { return kNames[static_cast<size_t>(r)]; }
 
 double reduce_row(Reduction r, const std::vector<double>& x, Arithmetic how) {
   switch (r) {
-    case Reduction::sum: return how.store(sum_of(x, how));
-    case Reduction::mean: return how.store(how.op(sum_of(x, how) / static_cast<double>(x.size())));
-    case Reduction::max: return max_of(x);
+    case Reduction::sum:
+      return how.store(sum_of(x, how));
+    case Reduction::mean:
+      return how.store(how.op(sum_of(x, how) / static_cast<double>(x.size())));
+    case Reduction::max:
+      return max_of(x);
     case Reduction::min: {
       double m = kInfinity;
       for (double v : x) m = std::min(m, v);
@@ -79,13 +82,16 @@ double reduce_row(Reduction r, const std::vector<double>& x, Arithmetic how) {
       for (double v : x) p = how.op(p * v);
       return how.store(p);
     }
-    case Reduction::argmax: return static_cast<double>(std::max_element(x.begin(), x.end()) - x.begin());
-    case Reduction::argmin: return static_cast<double>(std::min_element(x.begin(), x.end()) - x.begin());
+    case Reduction::argmax:
+      return static_cast<double>(std::max_element(x.begin(), x.end()) - x.begin());
+    case Reduction::argmin:
+      return static_cast<double>(std::min_element(x.begin(), x.end()) - x.begin());
   }
   return 0;
 }
 
-std::vector<double> rms_norm(const std::vector<double>& x, const std::vector<double>& w, double eps, Arithmetic how, double* rstd) {
+std::vector<double> rms_norm(const std::vector<double>& x, const std::vector<double>& w, double eps, Arithmetic how,
+                             double* rstd) {
   double squares = 0;
   for (double v : x) squares = how.op(squares + how.op(v * v));
   double r = how.op(1 / std::sqrt(squares / static_cast<double>(x.size()) + eps));

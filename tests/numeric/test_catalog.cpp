@@ -1,9 +1,9 @@
-// Every problem of the catalog, test and edge, on every device present, against the float64 references. The device is part of
-// the test's name; a machine without a GPU says so in the one test named after it.
+// Every problem of the catalog, test and edge, on every device present, against the float64 references. The device is
+// part of the test's name; a machine without a GPU says so in the one test named after it.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <fmt/format.h>
 
 #include "kernels/catalog.h"
 
@@ -16,19 +16,23 @@ struct Param {
   size_t problem;
 };
 
-void PrintTo(const Param& p, std::ostream* out) { *out << p.row->name << " " << p.row->problems[p.problem].to_string() << " on " << p.device; }
+void PrintTo(const Param& p, std::ostream* out) {
+  *out << p.row->name << " " << p.row->problems[p.problem].to_string() << " on " << p.device;
+}
 
 std::vector<Param> all_problems() {
   std::vector<Param> params;
   for (const std::string& device : device_names())
     for (const CatalogRow& row : catalog())
       for (size_t p = 0; p < row.problems.size(); ++p)
-        if (row.problems[p].purpose == Purpose::test || row.problems[p].purpose == Purpose::edge) params.push_back({device, &row, p});
+        if (row.problems[p].purpose == Purpose::test || row.problems[p].purpose == Purpose::edge)
+          params.push_back({device, &row, p});
   return params;
 }
 
 std::string test_name(const testing::TestParamInfo<Param>& info) {
-  std::string name = fmt::format("{}_{}_{}", info.param.device, info.param.row->name, info.param.row->problems[info.param.problem].to_string());
+  std::string name = fmt::format("{}_{}_{}", info.param.device, info.param.row->name,
+                                 info.param.row->problems[info.param.problem].to_string());
   for (char& c : name)
     if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
   return name;
@@ -48,7 +52,8 @@ TEST_P(Catalog, AgreesWithReference) {
   ASSERT_TRUE(checks.ok()) << checks.error().to_string();
   EXPECT_FALSE(checks->empty());
   for (const Check& check : *checks)
-    EXPECT_TRUE(check.comparison.pass) << row->name << " " << problem.to_string() << ": " << check.output << ": " << check.comparison.why;
+    EXPECT_TRUE(check.comparison.pass) << row->name << " " << problem.to_string() << ": " << check.output << ": "
+                                       << check.comparison.why;
 }
 
 // Nothing here may depend on which warp is faster: the same launch gives the same bits every time.
@@ -84,7 +89,8 @@ TEST(CatalogList, NamesAreUniqueAndPartsExist) {
     EXPECT_TRUE(row.kernel != nullptr || !row.parts.empty()) << row.name;
     for (const std::string& part : row.parts) EXPECT_TRUE(find_kernel(part).ok()) << part;
     for (const Problem& p : row.problems)
-      EXPECT_NE(std::find(row.dtypes.begin(), row.dtypes.end(), p.dtype), row.dtypes.end()) << row.name << " " << p.to_string();
+      EXPECT_NE(std::find(row.dtypes.begin(), row.dtypes.end(), p.dtype), row.dtypes.end())
+          << row.name << " " << p.to_string();
   }
 }
 

@@ -1,9 +1,8 @@
-// Offline gate: every catalog kernel, element type and default config compiles for the GPU targets, is assembled by ptxas, and
-// neither spills registers nor draws a warning about serialised matrix instructions (C75xx). Needs no GPU.
+// Offline gate: every catalog kernel, element type and default config compiles for the GPU targets, is assembled by
+// ptxas, and neither spills registers nor draws a warning about serialised matrix instructions (C75xx). Needs no GPU.
 // sm_90a sees every config that a problem of the catalog leads to, sm_80 those of the ordinary problems.
-#include <gtest/gtest.h>
-
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -21,7 +20,9 @@ struct Param {
   Problem problem;
 };
 
-void PrintTo(const Param& p, std::ostream* out) { *out << p.row->name << " " << p.problem.to_string() << " for " << p.target; }
+void PrintTo(const Param& p, std::ostream* out) {
+  *out << p.row->name << " " << p.problem.to_string() << " for " << p.target;
+}
 
 /// One problem for each config that the default of some problem of this row leads to.
 std::vector<Param> all_builds() {
@@ -32,7 +33,8 @@ std::vector<Param> all_builds() {
       std::set<std::pair<std::string, ConfigWords>> seen;
       for (const Problem& p : row.problems) {
         if (p.purpose == Purpose::bench_host || (p.purpose == Purpose::edge && shared < 200000)) continue;
-        if (seen.insert({p.dtype, row.default_config(p, {true, shared, 132})}).second) params.push_back({target, shared, &row, p});
+        if (seen.insert({p.dtype, row.default_config(p, {true, shared, 132})}).second)
+          params.push_back({target, shared, &row, p});
       }
     }
   return params;
@@ -47,15 +49,18 @@ std::string test_name(const testing::TestParamInfo<Param>& info) {
 
 bool have_ptxas() {
   static const bool found = std::system("ptxas --version >/dev/null 2>&1") == 0 ||
-                            std::system("/usr/local/cuda/bin/ptxas --version >/dev/null 2>&1") == 0 || std::getenv("TILE_PTXAS");
+                            std::system("/usr/local/cuda/bin/ptxas --version >/dev/null 2>&1") == 0 ||
+                            std::getenv("TILE_PTXAS");
   return found;
 }
 
-/// Bytes of spills that are not an accident. ptxas trades a few for an occupancy step on its own, with registers to spare; and
-/// attention with 128 x 64 scores and more than 64 channels keeps its row sums (4 words of the loop) and addresses of the
-/// copies in local memory: two accumulators of 128 and 64 registers leave no room, smaller tiles read more shared memory.
+/// Bytes of spills that are not an accident. ptxas trades a few for an occupancy step on its own, with registers to
+/// spare; and attention with 128 x 64 scores and more than 64 channels keeps its row sums (4 words of the loop) and
+/// addresses of the copies in local memory: two accumulators of 128 and 64 registers leave no room, smaller tiles read
+/// more shared memory.
 int allowed_spill_bytes(const CatalogRow& row, const Problem& problem, const Resources& r) {
-  if (row.name == "attention_forward" && problem.sizes["D"] > 64 && problem.dtype != "f32" && problem.dtype != "tf32") return 192;
+  if (row.name == "attention_forward" && problem.sizes["D"] > 64 && problem.dtype != "f32" && problem.dtype != "tf32")
+    return 192;
   return r.registers < 255 ? 16 : 0;
 }
 

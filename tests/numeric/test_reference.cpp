@@ -1,5 +1,5 @@
-// The references themselves: formats bit by bit, formulas against each other and against hand-computed values, and that the
-// comparison rejects what it must reject.
+// The references themselves: formats bit by bit, formulas against each other and against hand-computed values, and that
+// the comparison rejects what it must reject.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -99,8 +99,8 @@ TEST(Norms, HandComputed) {
 }
 
 TEST(Gemm, TransposesAlphaBetaEpilogue) {
-  HostTensor a(DType::f64, Dims{2, 3}), at(DType::f64, Dims{3, 2}), b(DType::f64, Dims{3, 2}), bt(DType::f64, Dims{2, 3}),
-      c(DType::f64, Dims{2, 2});
+  HostTensor a(DType::f64, Dims{2, 3}), at(DType::f64, Dims{3, 2}), b(DType::f64, Dims{3, 2}),
+      bt(DType::f64, Dims{2, 3}), c(DType::f64, Dims{2, 2});
   c.fill(10);
   for (int64_t i = 0; i < 2; ++i)
     for (int64_t k = 0; k < 3; ++k) {
@@ -110,7 +110,8 @@ TEST(Gemm, TransposesAlphaBetaEpilogue) {
   int64_t rows[] = {0, 1};
   for (bool ta : {false, true})
     for (bool tb : {false, true}) {
-      auto d = gemm_rows({ta, tb, 2, 0.5, [](double x) { return -x; }}, ta ? at : a, tb ? bt : b, &c, rows, Arithmetic::exact());
+      auto d = gemm_rows({ta, tb, 2, 0.5, [](double x) { return -x; }}, ta ? at : a, tb ? bt : b, &c, rows,
+                         Arithmetic::exact());
       EXPECT_DOUBLE_EQ(d[0][0], -(2 * 22 + 5));
       EXPECT_DOUBLE_EQ(d[1][1], -(2 * 64 + 5));
     }
@@ -135,7 +136,8 @@ TEST(Attention, WorkedExampleCausalAndEmptyRows) {
 }
 
 TEST(BlockSparse, MaskedBlocksAreNotLookedAt) {
-  HostTensor a(DType::f64, Dims{2, 4}), b(DType::f64, Dims{4, 2}), ma(DType::i32, Dims{1, 2}), mb(DType::i32, Dims{2, 1});
+  HostTensor a(DType::f64, Dims{2, 4}), b(DType::f64, Dims{4, 2}), ma(DType::i32, Dims{1, 2}),
+      mb(DType::i32, Dims{2, 1});
   a.fill(1), b.fill(1), ma.fill(1), mb.fill(1);
   for (int64_t i = 0; i < 2; ++i) a.set({i, 3}, kNaN);
   ma.set({0, 1}, 0);
@@ -157,7 +159,8 @@ TEST(GatedLinearAttention, FiveStepsEqualTheRecurrence) {
       gla_prepare(q, k, sums, 0.7, window, q_g, k_g, exact);
       Matrix o = gla_combine(gla_inter_chunk(q_g, k_g, v, sums, window, exact),
                              gla_inner_scores(q, k, sums, 0.7, window, exact), v, window, exact);
-      for (size_t i = 0; i < o.values.size(); ++i) EXPECT_NEAR(o.values[i], expected.values[i], 1e-12) << length << " " << window;
+      for (size_t i = 0; i < o.values.size(); ++i)
+        EXPECT_NEAR(o.values[i], expected.values[i], 1e-12) << length << " " << window;
     }
 }
 

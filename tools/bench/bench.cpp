@@ -1,7 +1,7 @@
 // bench.cpp - times the catalog on any device: a table for people, JSON for compare.py.
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
@@ -36,7 +36,9 @@ Result<std::pair<const CatalogRow*, Problem>> parse_problem(const std::string& t
   auto row = find_kernel(name);
   if (!row) return row.error();
   if (std::find((*row)->dtypes.begin(), (*row)->dtypes.end(), p.dtype) == (*row)->dtypes.end())
-    return Error{ErrorKind::user, fmt::format("{} has no element type '{}'; known: {}", name, p.dtype, fmt::join((*row)->dtypes, ", ")), {}};
+    return Error{ErrorKind::user,
+                 fmt::format("{} has no element type '{}'; known: {}", name, p.dtype, fmt::join((*row)->dtypes, ", ")),
+                 {}};
   while (words >> word) {
     size_t eq = word.find('=');
     char* end = nullptr;
@@ -47,20 +49,25 @@ Result<std::pair<const CatalogRow*, Problem>> parse_problem(const std::string& t
       return std::regex_search(s, std::regex("\\b" + word.substr(0, eq) + "\\b.*"));
     });
     if (!known)
-      return Error{ErrorKind::user, fmt::format("{} has no size '{}'; sizes are {}", name, word.substr(0, eq), fmt::join((*row)->sizes, "; ")), {}};
+      return Error{
+          ErrorKind::user,
+          fmt::format("{} has no size '{}'; sizes are {}", name, word.substr(0, eq), fmt::join((*row)->sizes, "; ")),
+          {}};
     p.sizes.set(word.substr(0, eq), value);
   }
   return std::pair{*row, p};
 }
 
-/// Device-to-device copy, bytes read and written per second: the ceiling of memory-bound kernels, measured in the same run.
+/// Device-to-device copy, bytes read and written per second: the ceiling of memory-bound kernels, measured in the same
+/// run.
 double copy_bandwidth(const std::shared_ptr<Device>& device, const bench::TimingOptions& timing) {
   if (device->kind() == DeviceKind::host) return bench::host_copy_peak();
   size_t bytes = size_t{2} << 30;
   auto from = DeviceMemory::allocate(device, bytes), to = DeviceMemory::allocate(device, bytes);
   if (!from.ok() || !to.ok()) return 0;
   Stream& s = device->default_stream();
-  auto t = bench::time_launches(device, s, [&] { return s.copy(to->data(), from->data(), bytes); }, timing);
+  auto t = bench::time_launches(
+      device, s, [&] { return s.copy(to->data(), from->data(), bytes); }, timing);
   return t.ok() ? 2.0 * static_cast<double>(bytes) / (t->ms * 1e-3) : 0;
 }
 
@@ -70,17 +77,21 @@ json measure_peaks(const std::shared_ptr<Device>& device, const bench::TimingOpt
   fmt::print("  {:<58} {:>10.1f} GB/s\n", "copy, bytes read and written", out["copy_bytes_per_s"].get<double>() * 1e-9);
   if (device->kind() != DeviceKind::host) return out;
   out["fma_flops_per_s"] = bench::host_fma_peak();
-  fmt::print("  {:<58} {:>10.1f} GFLOP/s\n", "f32 multiply-add peak, one thread", out["fma_flops_per_s"].get<double>() * 1e-9);
+  fmt::print("  {:<58} {:>10.1f} GFLOP/s\n", "f32 multiply-add peak, one thread",
+             out["fma_flops_per_s"].get<double>() * 1e-9);
   std::vector<float> q(8 * 1024 * 64), k(q), v(q), o(q);
-  for (size_t i = 0; i < q.size(); ++i) q[i] = std::sin(static_cast<float>(i)), k[i] = std::cos(static_cast<float>(i)), v[i] = q[i];
-  double ms = bench::thread_ms([&] { bench::naive_attention(q.data(), k.data(), v.data(), o.data(), 8, 1024, 64, 0.125f, false); });
+  for (size_t i = 0; i < q.size(); ++i)
+    q[i] = std::sin(static_cast<float>(i)), k[i] = std::cos(static_cast<float>(i)), v[i] = q[i];
+  double ms = bench::thread_ms(
+      [&] { bench::naive_attention(q.data(), k.data(), v.data(), o.data(), 8, 1024, 64, 0.125f, false); });
   out["naive_attention_1x8x1024x64_ms"] = ms;
   fmt::print("  {:<58} {:>10.1f} ms\n", "naive attention loops at -O3, f32 1x8x1024x64, one thread", ms);
   return out;
 }
 
 /// One table line; false when the kernel failed or a check did not pass.
-bool run_problem(const Options& options, const std::shared_ptr<Device>& device, const CatalogRow& row, const Problem& problem, json& results) {
+bool run_problem(const Options& options, const std::shared_ptr<Device>& device, const CatalogRow& row,
+                 const Problem& problem, json& results) {
   json entry = {{"kernel", row.name}, {"dtype", problem.dtype}, {"problem", problem.to_string()}, {"peers", row.peers}};
   for (const auto& [name, value] : problem.sizes) entry["sizes"][name] = value;
   auto fail = [&](const std::string& why) {
@@ -90,7 +101,8 @@ bool run_problem(const Options& options, const std::shared_ptr<Device>& device, 
     return false;
   };
   ConfigWords config = row.default_config(problem, Machine::of(device->properties()));
-  const AnyKernel* kernel = row.kernel ? row.kernel(problem.dtype) : find_kernel(row.parts.front()).value()->kernel(problem.dtype);
+  const AnyKernel* kernel =
+      row.kernel ? row.kernel(problem.dtype) : find_kernel(row.parts.front()).value()->kernel(problem.dtype);
   auto changed = kernel->parse_config(options.config, config);
   if (!changed) return fail(changed.error().message);
   config = *changed;
@@ -108,16 +120,26 @@ bool run_problem(const Options& options, const std::shared_ptr<Device>& device, 
   });
   if (!first) return fail(first.error().to_string());
   JitStats after = jit_stats();
-  const char* source = after.compiles > before.compiles ? "compiled" : after.disk_hits > before.disk_hits ? "disk" : "memory";
-  auto timing = bench::time_launches(device, stream, [&] { return run.launch(stream); }, options.timing);
+  const char* source = after.compiles > before.compiles     ? "compiled"
+                       : after.disk_hits > before.disk_hits ? "disk"
+                                                            : "memory";
+  auto timing = bench::time_launches(
+      device, stream, [&] { return run.launch(stream); }, options.timing);
   if (!timing) return fail(timing.error().to_string());
 
   Work work = run.work();
   double tflops = work.flops / timing->ms * 1e-9, gbs = work.bytes / timing->ms * 1e-6;
-  entry.update({{"ms", timing->ms}, {"ms_lowest", timing->lowest}, {"ms_highest", timing->highest}, {"launches", timing->launches},
-                {"first_ms", first_ms}, {"source", source}, {"tflops", tflops}, {"gbytes_per_s", gbs}});
+  entry.update({{"ms", timing->ms},
+                {"ms_lowest", timing->lowest},
+                {"ms_highest", timing->highest},
+                {"launches", timing->launches},
+                {"first_ms", first_ms},
+                {"source", source},
+                {"tflops", tflops},
+                {"gbytes_per_s", gbs}});
   std::string yardstick;
-  if (options.peaks && device->kind() == DeviceKind::host) {  // beside the kernel: clocks wander, neighbours come and go
+  if (options.peaks &&
+      device->kind() == DeviceKind::host) {  // beside the kernel: clocks wander, neighbours come and go
     double share = work.flops / (timing->ms * 1e-3) / (bench::host_fma_peak() * device->properties().multiprocessors);
     entry["share_of_fma_peak"] = share;
     yardstick = fmt::format("  {:.0f}% of FMA peak", 100 * share);
@@ -130,14 +152,17 @@ bool run_problem(const Options& options, const std::shared_ptr<Device>& device, 
     double worst = 0;
     for (const Check& c : *checks) {
       worst = std::max(worst, c.comparison.rmse_ratio);
-      entry["checks"][c.output] = {{"pass", c.comparison.pass}, {"max_error", c.comparison.max_error}, {"rmse_ratio", c.comparison.rmse_ratio}};
+      entry["checks"][c.output] = {
+          {"pass", c.comparison.pass}, {"max_error", c.comparison.max_error}, {"rmse_ratio", c.comparison.rmse_ratio}};
       if (!c.comparison.pass) pass = false, verdict = c.output + ": " + c.comparison.why;
     }
     if (pass) verdict = fmt::format("ok, rms {:.1e}", worst);
   }
-  fmt::print("{:<20} {:<44} {:>10.4f} ms  -{:<3.0f}% +{:<3.0f}% {:>8.2f} TFLOP/s {:>8.1f} GB/s  first {:>7.1f} ms {:<8}{}  {}\n", row.name,
-             problem.to_string(), timing->ms, 100 * (1 - timing->lowest / timing->ms), 100 * (timing->highest / timing->ms - 1), tflops, gbs,
-             first_ms, source, yardstick, verdict);
+  fmt::print(
+      "{:<20} {:<44} {:>10.4f} ms  -{:<3.0f}% +{:<3.0f}% {:>8.2f} TFLOP/s {:>8.1f} GB/s  first {:>7.1f} ms {:<8}{}  "
+      "{}\n",
+      row.name, problem.to_string(), timing->ms, 100 * (1 - timing->lowest / timing->ms),
+      100 * (timing->highest / timing->ms - 1), tflops, gbs, first_ms, source, yardstick, verdict);
   std::fflush(stdout);
   results.push_back(entry);
   return pass;
@@ -167,7 +192,8 @@ int run(const Options& options) {
     Purpose purpose = (*device)->kind() == DeviceKind::host ? Purpose::bench_host : Purpose::bench;
     for (const CatalogRow& row : catalog())
       for (const Problem& problem : row.problems)
-        if ((options.all_purposes || problem.purpose == purpose) && std::regex_search(row.name + " " + problem.to_string(), filter))
+        if ((options.all_purposes || problem.purpose == purpose) &&
+            std::regex_search(row.name + " " + problem.to_string(), filter))
           all_pass &= run_problem(adjusted, *device, row, problem, out["results"]);
   }
   if (!options.json_path.empty()) {
@@ -201,7 +227,8 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   if (o.list) {
     for (const CatalogRow& row : catalog()) {
-      fmt::print("{}: {} [{}]{}\n", row.name, row.summary, fmt::join(row.dtypes, " "), row.peers.empty() ? "" : "; peers: " + row.peers);
+      fmt::print("{}: {} [{}]{}\n", row.name, row.summary, fmt::join(row.dtypes, " "),
+                 row.peers.empty() ? "" : "; peers: " + row.peers);
       for (const Problem& p : row.problems)
         if (p.purpose == Purpose::bench || p.purpose == Purpose::bench_host)
           fmt::print("  {}{}\n", p.to_string(), p.purpose == Purpose::bench ? "" : "  (host)");

@@ -1,11 +1,12 @@
-// host_peaks.cpp - measured, not looked up: clocks of virtual machines are not what /proc/cpuinfo says. Compiled at -O3.
+// host_peaks.cpp - measured, not looked up: clocks of virtual machines are not what /proc/cpuinfo says. Compiled at
+// -O3.
 #include "tools/bench/host_peaks.h"
-
-#include "tools/bench/timing.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+
+#include "tools/bench/timing.h"
 
 namespace tile::bench {
 namespace {
@@ -22,20 +23,26 @@ constexpr int kChains = 12;  // more than latency x ports of any current core
 
 template <class Vector>
 __attribute__((always_inline)) inline void multiply_add(Vector& acc, const Vector& factor, const Vector& add) {
-  if constexpr (sizeof(Vector) >= 32) asm volatile("vfmadd213ps %2, %1, %0" : "+x"(acc) : "x"(factor), "x"(add));
-  else asm volatile("mulps %1, %0\n\taddps %2, %0" : "+x"(acc) : "x"(factor), "x"(add));
+  if constexpr (sizeof(Vector) >= 32)
+    asm volatile("vfmadd213ps %2, %1, %0" : "+x"(acc) : "x"(factor), "x"(add));
+  else
+    asm volatile("mulps %1, %0\n\taddps %2, %0" : "+x"(acc) : "x"(factor), "x"(add));
 }
 
-// Independent multiply-add chains. Assembler and named variables, because GCC splits vector arithmetic of an inlined template
-// into baseline vectors before it reaches the function that may use wider ones, and keeps an array of them in memory.
+// Independent multiply-add chains. Assembler and named variables, because GCC splits vector arithmetic of an inlined
+// template into baseline vectors before it reaches the function that may use wider ones, and keeps an array of them in
+// memory.
 template <class Vector>
 __attribute__((always_inline)) inline void fma_chains() {
   Vector a{}, b{}, c{}, d{}, e{}, f{}, g{}, h{}, i{}, j{}, k{}, l{};
   Vector factor = Vector{} + 0.999f, add = Vector{} + g_sink * 0 + 0.001f;
   for (int64_t step = 0; step < kSteps; ++step) {
-    multiply_add(a, factor, add), multiply_add(b, factor, add), multiply_add(c, factor, add), multiply_add(d, factor, add);
-    multiply_add(e, factor, add), multiply_add(f, factor, add), multiply_add(g, factor, add), multiply_add(h, factor, add);
-    multiply_add(i, factor, add), multiply_add(j, factor, add), multiply_add(k, factor, add), multiply_add(l, factor, add);
+    multiply_add(a, factor, add), multiply_add(b, factor, add), multiply_add(c, factor, add),
+        multiply_add(d, factor, add);
+    multiply_add(e, factor, add), multiply_add(f, factor, add), multiply_add(g, factor, add),
+        multiply_add(h, factor, add);
+    multiply_add(i, factor, add), multiply_add(j, factor, add), multiply_add(k, factor, add),
+        multiply_add(l, factor, add);
   }
   g_sink = a[0] + b[0] + c[0] + d[0] + e[0] + f[0] + g[0] + h[0] + i[0] + j[0] + k[0] + l[0];
 }
@@ -57,7 +64,8 @@ void copy_buffers() { std::memcpy(g_to.data(), g_from.data(), g_from.size()); }
 double host_fma_peak() {
   double flops_per_lane = 2.0 * kSteps * kChains, best = best_rate(flops_per_lane * 4, chains_baseline);
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) best = std::max(best, best_rate(flops_per_lane * 8, chains_avx2));
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    best = std::max(best, best_rate(flops_per_lane * 8, chains_avx2));
   if (__builtin_cpu_supports("avx512f")) best = std::max(best, best_rate(flops_per_lane * 16, chains_avx512));
 #endif
   return best;
@@ -70,7 +78,8 @@ double host_copy_peak() {
   return rate;
 }
 
-void naive_attention(const float* q, const float* k, const float* v, float* o, int64_t heads, int64_t s, int64_t d, float scale, bool causal) {
+void naive_attention(const float* q, const float* k, const float* v, float* o, int64_t heads, int64_t s, int64_t d,
+                     float scale, bool causal) {
   std::vector<float> p(s);
   for (int64_t h = 0; h < heads; ++h)
     for (int64_t i = 0; i < s; ++i) {

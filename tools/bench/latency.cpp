@@ -22,8 +22,11 @@ struct SmallAdd {
   std::shared_ptr<Device> device;
   VectorAddConfig config;
   explicit SmallAdd(std::shared_ptr<Device> d)
-      : x(Buffer<float>::allocate(d, 256).value_or_throw()), y(Buffer<float>::allocate(d, 256).value_or_throw()),
-        z(Buffer<float>::allocate(d, 256).value_or_throw()), device(d), config(default_vector_add_config(Machine::of(d->properties()))) {}
+      : x(Buffer<float>::allocate(d, 256).value_or_throw()),
+        y(Buffer<float>::allocate(d, 256).value_or_throw()),
+        z(Buffer<float>::allocate(d, 256).value_or_throw()),
+        device(d),
+        config(default_vector_add_config(Machine::of(d->properties()))) {}
   void launch() {
     vector_add_kernel<float>().launch(device->default_stream(), config, Grid{1}, x.view(256), y.view(256), z.view(256));
   }
@@ -78,45 +81,57 @@ nlohmann::json measure_latencies(const std::shared_ptr<Device>& device) {
   };
   Stream& stream = device->default_stream();
   const auto& attention = attention_kernel<half>();
-  AttentionConfig config = default_attention_config(DType::f16, 4096, 128, 128, true, 1.f, Machine::of(device->properties()));
+  AttentionConfig config =
+      default_attention_config(DType::f16, 4096, 128, 128, true, 1.f, Machine::of(device->properties()));
   const std::string target = device->properties().target;
 
-  report("trace_ms", "trace and hash of attention forward", median_of(21, [&] { return wall_ms([&] { (void)attention.trace(config).hash(); }); }), "ms");
+  report("trace_ms", "trace and hash of attention forward",
+         median_of(21, [&] { return wall_ms([&] { (void)attention.trace(config).hash(); }); }), "ms");
   const JitPolicy policy = jit_policy();
   JitPolicy no_disk = policy;
   no_disk.use_disk = false;
   set_jit_policy(no_disk);
   auto compile_ms = [&](const std::string& for_target, const AttentionConfig& c) {
     return median_of(5, [&] {
-      return wall_ms([&] { attention.compile_for(for_target, attention.words(c), dense_specialization(attention)).value_or_throw(); });
+      return wall_ms([&] {
+        attention.compile_for(for_target, attention.words(c), dense_specialization(attention)).value_or_throw();
+      });
     });
   };
   report("compile_cold_ms", "compile of attention forward, no cache", compile_ms(target, config), "ms");
   if (target != "sm_90a") {  // to a cubin, which needs no GPU; without ptxas to PTX
     AttentionConfig gpu = default_attention_config(DType::f16, 4096, 128, 128, true, 1.f, {true, 232448, 132});
-    report("compile_sm_90a_cold_ms", "compile of attention forward for sm_90a, no cache", compile_ms("sm_90a", gpu), "ms");
+    report("compile_sm_90a_cold_ms", "compile of attention forward for sm_90a, no cache", compile_ms("sm_90a", gpu),
+           "ms");
   }
   set_jit_policy(policy);
 
   // From the disk cache to the first launch's end: forget what is loaded, launch again.
-  auto q = Buffer<half>::allocate(device, 128 * 128).value_or_throw(), o = Buffer<half>::allocate(device, 128 * 128).value_or_throw();
+  auto q = Buffer<half>::allocate(device, 128 * 128).value_or_throw(),
+       o = Buffer<half>::allocate(device, 128 * 128).value_or_throw();
   auto lse = Buffer<float>::allocate(device, 128).value_or_throw();
   TensorView<half, 4> view = q.view(1, 1, 128, 128);
   auto first_launch = [&] {
-    attention_forward<half>(stream, view, view, view, o.view(1, 1, 128, 128), lse.view(1, 1, 128), 1.f, config).value_or_throw();
+    attention_forward<half>(stream, view, view, view, o.view(1, 1, 128, 128), lse.view(1, 1, 128), 1.f, config)
+        .value_or_throw();
     stream.synchronize().value_or_throw();
   };
   first_launch();
-  report("disk_hit_ms", "disk-cache hit to the end of the first launch", median_of(11, [&] {
-           attention.clear_memory_cache();
-           return wall_ms(first_launch);
-         }), "ms");
+  report("disk_hit_ms", "disk-cache hit to the end of the first launch",
+         median_of(11,
+                   [&] {
+                     attention.clear_memory_cache();
+                     return wall_ms(first_launch);
+                   }),
+         "ms");
 
   SmallAdd add(device);
   add.launch();
   auto compiled = add.compiled();
   double kernel_us = call_us(stream, [&] { add.launch(); });
-  double stream_us = call_us(stream, [&, slots = add.slots()] { stream.launch(*compiled.module(), Grid{1}, slots.data(), slots.size()).value_or_throw(); });
+  double stream_us = call_us(stream, [&, slots = add.slots()] {
+    stream.launch(*compiled.module(), Grid{1}, slots.data(), slots.size()).value_or_throw();
+  });
   double raw_us = raw_driver_us(add, stream, *compiled.module());
   report("launch_us", "typed launch on a memory hit", kernel_us, "us");
   report("stream_launch_us", "Stream::launch of a loaded module", stream_us, "us");

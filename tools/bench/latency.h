@@ -1,7 +1,6 @@
 // latency.h - what a launch costs besides the kernel: tracing, compiling, finding compiled code, calling the driver.
 #pragma once
 #include <memory>
-
 #include <nlohmann/json.hpp>
 
 #include "runtime/device.h"

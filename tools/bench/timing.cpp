@@ -1,13 +1,13 @@
 // timing.cpp - windows of launches between events, medians of rounds.
 #include "tools/bench/timing.h"
 
+#include <time.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <thread>
 #include <vector>
-
-#include <time.h>
 
 namespace tile::bench {
 namespace {
@@ -20,7 +20,8 @@ Timing summary(std::vector<double> ms, int launches) {
 }
 
 /// Milliseconds per launch of `n` launches in a row.
-Result<double> window(const std::shared_ptr<Device>& device, Stream& stream, const std::function<Status()>& launch, int n) {
+Result<double> window(const std::shared_ptr<Device>& device, Stream& stream, const std::function<Status()>& launch,
+                      int n) {
   if (device->kind() == DeviceKind::host) {
     Status failed = Ok{};
     auto all = [&] {
@@ -69,13 +70,14 @@ double median_of(int n, const std::function<double()>& fn) {
   return values[values.size() / 2];
 }
 
-Result<Timing> time_launches(const std::shared_ptr<Device>& device, Stream& stream, const std::function<Status()>& launch,
-                             const TimingOptions& options) {
+Result<Timing> time_launches(const std::shared_ptr<Device>& device, Stream& stream,
+                             const std::function<Status()>& launch, const TimingOptions& options) {
   auto first = window(device, stream, launch, 1);  // compiles, touches memory
   if (!first) return first.error();
   auto once = window(device, stream, launch, 1);
   if (!once) return once.error();
-  int launches = options.flush_l2 ? 1 : static_cast<int>(std::clamp(options.window_ms / std::max(*once, 1e-4), 1.0, 10000.0));
+  int launches =
+      options.flush_l2 ? 1 : static_cast<int>(std::clamp(options.window_ms / std::max(*once, 1e-4), 1.0, 10000.0));
 
   DeviceMemory scratch;
   if (options.flush_l2) {

@@ -10,9 +10,10 @@ namespace tile::bench {
 
 struct TimingOptions {
   int rounds = 5;
-  double window_ms = 10;   ///< launches per round fill about this long
-  double idle_ms = 200;    ///< before each round: every contender starts from the same, cool clock (GPUs are power limited)
-  bool flush_l2 = false;   ///< time launches one by one, with the second-level cache overwritten in between
+  double window_ms = 10;  ///< launches per round fill about this long
+  double idle_ms =
+      200;  ///< before each round: every contender starts from the same, cool clock (GPUs are power limited)
+  bool flush_l2 = false;  ///< time launches one by one, with the second-level cache overwritten in between
 };
 
 struct Timing {
@@ -22,8 +23,8 @@ struct Timing {
 
 /// Times `launch`, which queues one run on the stream. Warm-up runs come first. On a host device of one thread it is
 /// processor time that counts, else wall time.
-Result<Timing> time_launches(const std::shared_ptr<Device>& device, Stream& stream, const std::function<Status()>& launch,
-                             const TimingOptions& options);
+Result<Timing> time_launches(const std::shared_ptr<Device>& device, Stream& stream,
+                             const std::function<Status()>& launch, const TimingOptions& options);
 
 /// Median of n calls of fn, each returning a duration.
 double median_of(int n, const std::function<double()>& fn);
