@@ -43,6 +43,20 @@ bool isOfTheLanguage(Operation* op) {
   return op->isRegistered() && (dialect == "arith" || dialect == "math");
 }
 
+bool isF8(Type type) { return isa<Float8E4M3FNType, Float8E5M2Type>(getElementTypeOrSelf(type)); }
+
+/// f8 is a storage type: values move and convert, nothing computes on them. The offending type, or null.
+Type computesOnF8(Operation* op) {
+  StringRef dialect = op->getName().getDialectNamespace();
+  if (dialect != "arith" && dialect != "math") return {};
+  if (isa<arith::ConstantOp, arith::ExtFOp, arith::TruncFOp, arith::BitcastOp, arith::SelectOp>(op)) return {};
+  for (Type type : op->getOperandTypes())
+    if (isF8(type)) return type;
+  for (Type type : op->getResultTypes())
+    if (isF8(type) && !isa<arith::SIToFPOp, arith::UIToFPOp>(op)) return type;
+  return {};
+}
+
 LogicalResult checkBody(func::FuncOp kernel) {
   bool good = true;
   auto check = [&](Location where, Type type, StringRef what) {
@@ -58,6 +72,10 @@ LogicalResult checkBody(func::FuncOp kernel) {
                          "operations (those that passes make excepted)";
       good = false;
       return;
+    }
+    if (Type f8 = computesOnF8(op)) {
+      op->emitError() << "`" << op->getName() << "` cannot compute on " << f8 << ": f8 is a storage type, convert to f16 or f32 first";
+      good = false;
     }
     for (Type type : op->getResultTypes()) check(op->getLoc(), type, op->getName().getStringRef());
     for (Region& region : op->getRegions())

@@ -164,6 +164,8 @@ LogicalResult AtomicRmwOp::verify() {
   if (getResult().getType() != getValue().getType())
     return emitOpError() << "result must be " << getValue().getType() << ", found " << getResult().getType();
   Type element = getElementTypeOrSelf(getValue().getType());
+  if (element.isInteger(1) || isa<Float8E4M3FNType, Float8E5M2Type>(element))
+    return emitOpError() << "works on integers of 8 bits or more, f16, bf16, f32 and f64, found " << element;
   bool bitwise = getKind() == RmwKind::and_ || getKind() == RmwKind::or_ || getKind() == RmwKind::xor_;
   bool isUnsigned = getKind() == RmwKind::umax || getKind() == RmwKind::umin;
   if ((bitwise || isUnsigned) && !element.isInteger())

@@ -105,6 +105,14 @@ func.func @rmw_float(%p: !tile.ptr<f32>, %x: f32) {
 
 // -----
 
+func.func @rmw_f8(%p: !tile.ptr<f8E4M3FN>, %x: f8E4M3FN) {
+  // expected-error @+1 {{works on integers of 8 bits or more, f16, bf16, f32 and f64, found 'f8E4M3FN'}}
+  %0 = tile.atomic_rmw add relaxed gpu %p, %x : !tile.ptr<f8E4M3FN>, f8E4M3FN -> f8E4M3FN
+  return
+}
+
+// -----
+
 func.func @rmw_result(%p: !tile.ptr<i32>, %x: i32) {
   // expected-error @+1 {{result must be 'i32', found 'i64'}}
   %0 = tile.atomic_rmw add relaxed gpu %p, %x : !tile.ptr<i32>, i32 -> i64
