@@ -1,6 +1,8 @@
 // debug_test.cpp - prints and assertions: what reaches the ring, what the sites say, and that a failed assertion ends the
 // program without ending the process.
+#include <atomic>
 #include <cmath>
+#include <thread>
 
 #include "host_kernel.h"
 
@@ -88,6 +90,34 @@ TEST(HostLoader, BadObjectsAndMissingEntriesAreErrors) {
   EXPECT_FALSE(truncated.ok());
   auto empty = ir::loadHostObject("", "k");
   EXPECT_FALSE(empty.ok());
+}
+
+TEST(HostLoader, ManyThreadsLoadRunAndDropAtOnce) {
+  HostKernel kernel(R"(
+    func.func @k(%p: !tile.ptr<f32>) attributes {tile.kernel} {
+      %x = tile.gather %p : !tile.ptr<f32> -> f32
+      %y = arith.addf %x, %x : f32
+      tile.scatter %y, %p : f32, !tile.ptr<f32>
+      return
+    })");
+  ASSERT_TRUE(kernel.ok()) << kernel.error;
+  std::atomic<int> good{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 25; ++i) {
+        auto code = ir::loadHostObject(kernel.binary.bytes, kernel.binary.entry);
+        if (!code) continue;
+        float x = static_cast<float>(i);
+        uint64_t slot = reinterpret_cast<uintptr_t>(&x);
+        HostProgram program{{0, 0, 0}, {1, 1, 1}};
+        alignas(64) char arena[64];
+        code->entry(&slot, &program, arena);
+        good += x == 2.0f * static_cast<float>(i);
+      }
+    });
+  for (auto& t : threads) t.join();
+  EXPECT_EQ(good, 100);
 }
 
 TEST(HostLoader, AKernelNamedLikeALibraryFunctionDoesNotReplaceIt) {

@@ -338,9 +338,11 @@ TEST(HostSelect, ByScalarAndByTile) {
   EXPECT_EQ(s, b);
 }
 
-TEST(HostErrors, UnknownOpIsReportedNotFatal) {
-  HostKernel kernel(kernelText(4, "f32", "f32", "  %r = math.fpowi %a, %i : tensor<4xf32>, tensor<4xi32>"));
+TEST(HostErrors, UnknownOpIsReportedWithItsLine) {
+  HostKernel kernel(kernelText(4, "f32", "f32", "  %i = arith.fptosi %a : tensor<4xf32> to tensor<4xi32>\n  %r = math.fpowi %a, %i : tensor<4xf32>, tensor<4xi32>"));
   EXPECT_FALSE(kernel.ok());
+  EXPECT_NE(kernel.error.find("math.fpowi"), std::string::npos) << kernel.error;
+  EXPECT_NE(kernel.error.find("test.mlir:6"), std::string::npos) << kernel.error;
 }
 
 }  // namespace
