@@ -68,6 +68,8 @@ struct Generator {
   }
 };
 
+/// Which tile a node's number means; numbers of other kinds of nodes may be negative.
+size_t tile_of(int n) { return static_cast<unsigned>(n) % kTiles; }
 int32_t wrap(int64_t v) { return static_cast<int32_t>(static_cast<uint32_t>(v)); }
 
 enum class Flow { normal, next, leave, finish };
@@ -87,9 +89,9 @@ struct Direct {
     const size_t base = v.size();
     Flow flow = Flow::normal;
     for (const Node& n : nodes) {
-      auto& ta = t[n.a % kTiles];
-      auto& tb = t[n.b % kTiles];
-      auto& tc = t[n.c % kTiles];
+      auto& ta = t[tile_of(n.a)];
+      auto& tb = t[tile_of(n.b)];
+      auto& tc = t[tile_of(n.c)];
       switch (n.kind) {
         case Kind::add:
           v[n.a] = wrap(int64_t{v[n.b]} + v[n.c]);
@@ -195,7 +197,7 @@ struct Traced {
     const size_t base = v.size();
     std::vector<std::unique_ptr<Tile>> own;
     for (const Node& n : nodes) {
-      Tile &ta = t[n.a % kTiles], &tb = t[n.b % kTiles], &tc = t[n.c % kTiles];
+      Tile &ta = t[tile_of(n.a)], &tb = t[tile_of(n.b)], &tc = t[tile_of(n.c)];
       auto less = [&] { return *v[n.a] < *v[n.b]; };
       switch (n.kind) {
         case Kind::add:
