@@ -19,12 +19,18 @@ Value rootOf(Value v) {
       continue;
     }
     Operation* op = v.getDefiningOp();
-    if (auto add = dyn_cast<PtrAddOp>(op)) v = add.getPtr();
-    else if (auto make = dyn_cast<MakeViewOp>(op)) v = make.getPtr();
-    else if (auto ptr = dyn_cast<ViewPtrOp>(op)) v = ptr.getView();
-    else if (auto splat = dyn_cast<SplatOp>(op)) v = splat.getValue();
-    else if (auto loop = dyn_cast<scf::ForOp>(op)) v = loop.getInitArgs()[cast<OpResult>(v).getResultNumber()];
-    else return {};
+    if (auto add = dyn_cast<PtrAddOp>(op))
+      v = add.getPtr();
+    else if (auto make = dyn_cast<MakeViewOp>(op))
+      v = make.getPtr();
+    else if (auto ptr = dyn_cast<ViewPtrOp>(op))
+      v = ptr.getView();
+    else if (auto splat = dyn_cast<SplatOp>(op))
+      v = splat.getValue();
+    else if (auto loop = dyn_cast<scf::ForOp>(op))
+      v = loop.getInitArgs()[cast<OpResult>(v).getResultNumber()];
+    else
+      return {};
   }
   return {};
 }
@@ -45,7 +51,8 @@ bool isAcquire(Operation* op) {
 
 }  // namespace
 
-CopySlice::CopySlice(scf::ForOp loop, ArrayRef<Operation*> copies) : loop_(loop), copies_(copies.begin(), copies.end()) {
+CopySlice::CopySlice(scf::ForOp loop, ArrayRef<Operation*> copies)
+    : loop_(loop), copies_(copies.begin(), copies.end()) {
   if (loop.getUnsignedCmp()) refuse("the loop counts unsigned");
   for (Operation* copy : copies) {
     readRoots_.push_back(addressOf(copy));
@@ -135,20 +142,24 @@ void CopySlice::emitBlock(OpBuilder& builder, Block& block, IRMapping& map, Emit
     if (copies_.contains(&op)) {
       emitCopy(builder, &op, map);
     } else if (ops_.contains(&op)) {
-      if (auto branch = dyn_cast<scf::IfOp>(op)) emitIf(builder, branch, map, emitCopy);
-      else builder.clone(op, map);
+      if (auto branch = dyn_cast<scf::IfOp>(op))
+        emitIf(builder, branch, map, emitCopy);
+      else
+        builder.clone(op, map);
     }
   }
 }
 
 void CopySlice::emitIf(OpBuilder& builder, scf::IfOp op, IRMapping& map, EmitCopy emitCopy) const {
   SmallVector<unsigned> results;
-  if (auto it = ifResults_.find(op.getOperation()); it != ifResults_.end()) results.assign(it->second.begin(), it->second.end());
+  if (auto it = ifResults_.find(op.getOperation()); it != ifResults_.end())
+    results.assign(it->second.begin(), it->second.end());
   SmallVector<Type> types;
   for (unsigned i : results) types.push_back(op.getResult(i).getType());
   bool hasElse = !op.getElseRegion().empty();
   auto made = scf::IfOp::create(builder, op.getLoc(), types, map.lookupOrDefault(op.getCondition()), hasElse);
-  for (auto [from, to] : {std::pair(&op.getThenRegion(), &made.getThenRegion()), {&op.getElseRegion(), &made.getElseRegion()}}) {
+  for (auto [from, to] :
+       {std::pair(&op.getThenRegion(), &made.getThenRegion()), {&op.getElseRegion(), &made.getElseRegion()}}) {
     if (from->empty()) continue;
     Block& target = to->front();
     if (!target.empty()) target.back().erase();  // the builder may have put a yield there

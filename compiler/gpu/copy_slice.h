@@ -41,8 +41,9 @@ class CopySlice {
 
   mlir::scf::ForOp loop_;
   llvm::SetVector<mlir::Operation*> copies_;
-  llvm::DenseSet<mlir::Operation*> ops_;                            ///< cloned whole; scf.if: cloned in part
-  llvm::DenseMap<mlir::Operation*, llvm::SmallSetVector<unsigned, 4>> ifResults_;  ///< results of an scf.if that are needed
+  llvm::DenseSet<mlir::Operation*> ops_;  ///< cloned whole; scf.if: cloned in part
+  llvm::DenseMap<mlir::Operation*, llvm::SmallSetVector<unsigned, 4>>
+      ifResults_;  ///< results of an scf.if that are needed
   llvm::SmallSetVector<unsigned, 4> carried_;
   llvm::SmallVector<mlir::Value> readRoots_;  ///< pointers and views read ahead of time
   bool needsGuard_ = false;

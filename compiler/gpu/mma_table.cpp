@@ -17,12 +17,18 @@ constexpr EngineRow kRows[] = {
 
 bool accepts(const EngineRow& row, Type element, Type acc, Precision precision) {
   switch (row.engine) {
-    case Engine::m16n8k16_f16: return element.isF16() && acc.isF32();
-    case Engine::m16n8k16_bf16: return element.isBF16() && acc.isF32();
-    case Engine::m16n8k8_tf32: return element.isF32() && acc.isF32() && precision == Precision::tf32;
-    case Engine::m16n8k8_tf32x3: return element.isF32() && acc.isF32() && precision == Precision::tf32x3;
-    case Engine::m16n8k32_s8: return element.isInteger(8) && acc.isInteger(32);
-    case Engine::fma: return true;
+    case Engine::m16n8k16_f16:
+      return element.isF16() && acc.isF32();
+    case Engine::m16n8k16_bf16:
+      return element.isBF16() && acc.isF32();
+    case Engine::m16n8k8_tf32:
+      return element.isF32() && acc.isF32() && precision == Precision::tf32;
+    case Engine::m16n8k8_tf32x3:
+      return element.isF32() && acc.isF32() && precision == Precision::tf32x3;
+    case Engine::m16n8k32_s8:
+      return element.isInteger(8) && acc.isInteger(32);
+    case Engine::fma:
+      return true;
   }
   return false;
 }
@@ -39,7 +45,8 @@ const EngineRow& engineRow(Engine engine) {
 
 Engine chooseEngine(Type element, Type acc, Precision precision, const Target& target) {
   for (const EngineRow& row : kRows)
-    if (accepts(row, element, acc, precision) && (!row.isMma || (target.hasMma && target.sm >= row.minSm))) return row.engine;
+    if (accepts(row, element, acc, precision) && (!row.isMma || (target.hasMma && target.sm >= row.minSm)))
+      return row.engine;
   return Engine::fma;
 }
 
@@ -66,8 +73,8 @@ layout::Layout accumulatorLayout(MmaOp op) {
 
 layout::Layout operandALayout(MmaOp op) {
   ArrayRef<int64_t> shape = cast<RankedTensorType>(op.getA().getType()).getShape();
-  return layout::mmaOperandA({shape.begin(), shape.end()}, static_cast<int>(op.getWarpsM()), static_cast<int>(op.getWarpsN()),
-                             engineRow(op.getEngine()).operandBits);
+  return layout::mmaOperandA({shape.begin(), shape.end()}, static_cast<int>(op.getWarpsM()),
+                             static_cast<int>(op.getWarpsN()), engineRow(op.getEngine()).operandBits);
 }
 
 }  // namespace tile::ir

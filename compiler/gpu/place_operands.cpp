@@ -20,9 +20,7 @@ using namespace mlir;
 
 namespace {
 
-bool isZero(Value v) {
-  return !v || matchPattern(v, m_Zero()) || matchPattern(v, m_AnyZeroFloat());
-}
+bool isZero(Value v) { return !v || matchPattern(v, m_Zero()) || matchPattern(v, m_AnyZeroFloat()); }
 
 /// A tile some operand reads, with the dim that shall be contiguous in shared memory.
 using SourceKey = std::pair<Value, int>;
@@ -140,13 +138,15 @@ class Placer {
 
   Value smemOf(const Operand& operand) {
     Source& source = sources_[operand.source];
-    if (!source.smem) source.smem = source.fetched ? fetch(operand.source.first, source, operand.source.second)
-                                                   : share(operand.source.first, source, operand.source.second);
+    if (!source.smem)
+      source.smem = source.fetched ? fetch(operand.source.first, source, operand.source.second)
+                                   : share(operand.source.first, source, operand.source.second);
     return source.smem;
   }
 
   SmemType smemType(Value value, const Source& source, int minor) {
-    return SmemType::get(func_.getContext(), source.extent, cast<ShapedType>(value.getType()).getElementType(), minor, 1);
+    return SmemType::get(func_.getContext(), source.extent, cast<ShapedType>(value.getType()).getElementType(), minor,
+                         1);
   }
 
   Value share(Value value, const Source& source, int minor) {
@@ -164,8 +164,8 @@ class Placer {
       smem = LoadSharedOp::create(builder, op->getLoc(), type, load.getView(), load.getIndices(),
                                   cast<ShapedType>(value.getType()).getShape());
     else
-      smem = GatherSharedOp::create(builder, op->getLoc(), type, cast<GatherOp>(op).getPtr(), cast<GatherOp>(op).getOffsets(),
-                                    cast<GatherOp>(op).getMask());
+      smem = GatherSharedOp::create(builder, op->getLoc(), type, cast<GatherOp>(op).getPtr(),
+                                    cast<GatherOp>(op).getOffsets(), cast<GatherOp>(op).getMask());
     // Users that are not products of ours keep a register tile; products are rewritten one by one, their transposes die.
     bool others = llvm::any_of(value.getUsers(), [&](Operation* user) { return !isOurs(user); });
     if (others) {
@@ -214,14 +214,17 @@ class PlaceOperandsPass : public PassWrapper<PlaceOperandsPass, OperationPass<fu
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PlaceOperandsPass)
   PlaceOperandsPass(TargetOf target, OptionsOf options) : target_(std::move(target)), options_(std::move(options)) {}
   StringRef getArgument() const override { return "tile-place-operands"; }
-  StringRef getDescription() const override { return "products to engines, their operands to shared memory or registers"; }
+  StringRef getDescription() const override {
+    return "products to engines, their operands to shared memory or registers";
+  }
 
   void runOnOperation() override {
     func::FuncOp func = getOperation();
     bool hasDots = func.walk([](DotOp) { return WalkResult::interrupt(); }).wasInterrupted();
     if (!hasDots) return markAllAnalysesPreserved();
     int warps = options_().numWarps;
-    if (auto attr = func->getAttrOfType<IntegerAttr>("tile.num_warps"); attr && !warps) warps = static_cast<int>(attr.getInt());
+    if (auto attr = func->getAttrOfType<IntegerAttr>("tile.num_warps"); attr && !warps)
+      warps = static_cast<int>(attr.getInt());
     if (!warps) warps = planWarps(func);
     func->setAttr("tile.num_warps", Builder(func.getContext()).getI32IntegerAttr(warps));
     Placer(func, target_(), warps).run();

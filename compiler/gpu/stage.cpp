@@ -48,13 +48,13 @@ void emitCopyTo(OpBuilder& builder, Operation* copy, const IRMapping& map, Value
     return out;
   };
   if (auto load = dyn_cast<LoadSharedOp>(copy)) {
-    AsyncCopyOp::create(builder, copy->getLoc(), map.lookupOrDefault(load.getView()), at(load.getIndices()), target, enable,
-                        load.getBox());
+    AsyncCopyOp::create(builder, copy->getLoc(), map.lookupOrDefault(load.getView()), at(load.getIndices()), target,
+                        enable, load.getBox());
   } else {
     auto gather = cast<GatherSharedOp>(copy);
     Value mask = gather.getMask() ? map.lookupOrDefault(gather.getMask()) : Value();
-    AsyncGatherOp::create(builder, copy->getLoc(), map.lookupOrDefault(gather.getPtr()), map.lookupOrDefault(gather.getOffsets()),
-                          mask, target, enable);
+    AsyncGatherOp::create(builder, copy->getLoc(), map.lookupOrDefault(gather.getPtr()),
+                          map.lookupOrDefault(gather.getOffsets()), mask, target, enable);
   }
 }
 
@@ -103,9 +103,11 @@ class Stager {
       if (ring.asked == 1) continue;
       ring.stages = ring.asked;
       // Around an inner loop the copies of the next iteration hide little and hold their memory long.
-      bool hasInner = loop.getBody()->walk([](Operation* inner) {
-        return isa<LoopLikeOpInterface>(inner) ? WalkResult::interrupt() : WalkResult::advance();
-      }).wasInterrupted();
+      bool hasInner = loop.getBody()
+                          ->walk([](Operation* inner) {
+                            return isa<LoopLikeOpInterface>(inner) ? WalkResult::interrupt() : WalkResult::advance();
+                          })
+                          .wasInterrupted();
       if (hasInner && !loop->hasAttr("tile.stages")) continue;
       ring.slice = std::make_unique<CopySlice>(loop, copies);
       if (!ring.slice->obstacle().empty()) {
@@ -152,15 +154,16 @@ class Stager {
     while (total() > limit) {
       Ring* largest = nullptr;
       for (Ring& ring : rings_)
-        if (ring.stages > 1 && (!largest || ring.bytesPerStage * ring.stages > largest->bytesPerStage * largest->stages))
+        if (ring.stages > 1 &&
+            (!largest || ring.bytesPerStage * ring.stages > largest->bytesPerStage * largest->stages))
           largest = &ring;
       if (!largest) break;  // place_buffers lists what does not fit
       --largest->stages;
     }
     for (Ring& ring : rings_)
       if (ring.asked > ring.stages)
-        ring.loop.emitRemark() << "pipelined with " << ring.stages << " stages: " << ring.asked << " of " << ring.bytesPerStage
-                               << " bytes do not fit the " << limit << " bytes of shared memory";
+        ring.loop.emitRemark() << "pipelined with " << ring.stages << " stages: " << ring.asked << " of "
+                               << ring.bytesPerStage << " bytes do not fit the " << limit << " bytes of shared memory";
   }
 
   // ---- 1. rings
@@ -248,21 +251,24 @@ class Stager {
     inits.push_back(intConstant(b, loc, i32, stages - 1));
     Value distance = intConstant(b, loc, b.getI64Type(), stages - 1);
     distance = arith::MulIOp::create(b, loc, step, distance);
-    Value narrowDistance = arith::MulIOp::create(b, loc, loop.getStep(), intConstant(b, loc, loop.getStep().getType(), stages - 1));
+    Value narrowDistance =
+        arith::MulIOp::create(b, loc, loop.getStep(), intConstant(b, loc, loop.getStep().getType(), stages - 1));
     auto made = scf::ForOp::create(b, loc, loop.getLowerBound(), loop.getUpperBound(), loop.getStep(), inits);
     made->setDiscardableAttrs(loop->getDiscardableAttrDictionary());
     made->setAttr("tile.stages", b.getI32IntegerAttr(stages));
     Block* body = made.getBody();
     if (!body->empty()) body->back().erase();
     OpBuilder in = OpBuilder::atBlockBegin(body);
-    Value readSlot = made.getRegionIterArg(first + state.size()), writeSlot = made.getRegionIterArg(first + state.size() + 1);
+    Value readSlot = made.getRegionIterArg(first + state.size()),
+          writeSlot = made.getRegionIterArg(first + state.size() + 1);
 
     AsyncWaitOp::create(in, loc, stages - 2);
     BarrierOp::create(in, loc);
     SmallVector<Value> next;
     for (size_t i = 0; i < state.size(); ++i) next.push_back(made.getRegionIterArg(first + i));
     // An iteration that exists does not wrap; one that does not is disabled, and its address is not used.
-    Value ahead = arith::AddIOp::create(in, loc, made.getInductionVar(), narrowDistance, arith::IntegerOverflowFlags::nsw);
+    Value ahead =
+        arith::AddIOp::create(in, loc, made.getInductionVar(), narrowDistance, arith::IntegerOverflowFlags::nsw);
     Value wideAhead = arith::AddIOp::create(in, loc, wide(in, loc, made.getInductionVar()), distance);
     issue(in, ring, ahead, next, exists(in, wideAhead), slotsAt(in, writeSlot));
     auto wrapped = [&](Value slot) {
@@ -324,8 +330,10 @@ class Stager {
       // A write behind an unfinished copy could overtake it.
       if (waiting.contains(&op) || (!waiting.empty() && mayWriteGlobal(&op))) {
         // A pipelined loop waits for older groups in its first iteration, and behind it for all.
-        if (pipelined_.contains(&op)) waiting.clear();
-        else flush(&op);
+        if (pipelined_.contains(&op))
+          waiting.clear();
+        else
+          flush(&op);
       }
       if (!isCopy(&op)) continue;
       OpBuilder b(&op);
@@ -343,17 +351,22 @@ class Stager {
   }
 
   static bool mayWriteGlobal(Operation* op) {
-    return op->walk([](Operation* inner) {
-      return isa<StoreOp, ScatterOp, AtomicRmwOp, AtomicCasOp>(inner) ? WalkResult::interrupt() : WalkResult::advance();
-    }).wasInterrupted();
+    return op
+        ->walk([](Operation* inner) {
+          return isa<StoreOp, ScatterOp, AtomicRmwOp, AtomicCasOp>(inner) ? WalkResult::interrupt()
+                                                                          : WalkResult::advance();
+        })
+        .wasInterrupted();
   }
 
   /// Ops that read a tile in shared memory, through transposes.
   static SmallVector<Operation*> readersOf(Value smem) {
     SmallVector<Operation*> readers;
     for (Operation* user : smem.getUsers()) {
-      if (isa<SmemTransOp>(user)) llvm::append_range(readers, readersOf(user->getResult(0)));
-      else readers.push_back(user);
+      if (isa<SmemTransOp>(user))
+        llvm::append_range(readers, readersOf(user->getResult(0)));
+      else
+        readers.push_back(user);
     }
     return readers;
   }

@@ -17,7 +17,8 @@ bool isRemade(Value v) { return isa_and_nonnull<SplatOp, IotaOp, arith::Constant
 }  // namespace
 
 void WarpGrids::join(Value a, Value b) {
-  if (isTile(a) && isTile(b) && !isRemade(a) && !isRemade(b)) classes_.unionSets(a.getAsOpaquePointer(), b.getAsOpaquePointer());
+  if (isTile(a) && isTile(b) && !isRemade(a) && !isRemade(b))
+    classes_.unionSets(a.getAsOpaquePointer(), b.getAsOpaquePointer());
 }
 
 Value WarpGrids::leaderOf(Value value) const {
@@ -52,7 +53,8 @@ void WarpGrids::connect(Operation* op) {
   if (auto branch = dyn_cast<scf::IfOp>(op)) {
     for (Region& region : branch->getRegions())
       if (!region.empty())
-        for (auto [i, result] : llvm::enumerate(branch.getResults())) join(region.front().getTerminator()->getOperand(i), result);
+        for (auto [i, result] : llvm::enumerate(branch.getResults()))
+          join(region.front().getTerminator()->getOperand(i), result);
     return;
   }
   if (op->hasTrait<OpTrait::IsTerminator>()) return;
@@ -112,10 +114,10 @@ WarpGrids::WarpGrids(func::FuncOp func, int numWarps, function_ref<Engine(DotOp)
     // First operands made from accumulators of this very class, in a format whose fragment is the accumulator's.
     SmallVector<DotOp> chained;
     for (DotOp dot : members)
-      if (engineRow(engineOf(dot)).operandBits == 16 && leaderOf(dot.getA()).getAsOpaquePointer() == leader) chained.push_back(dot);
-    bool rowsForAll = llvm::all_of(members, [&](DotOp dot) {
-      return engineRow(engineOf(dot)).isMma && (rowsOf(dot) + 15) / 16 >= numWarps;
-    });
+      if (engineRow(engineOf(dot)).operandBits == 16 && leaderOf(dot.getA()).getAsOpaquePointer() == leader)
+        chained.push_back(dot);
+    bool rowsForAll = llvm::all_of(
+        members, [&](DotOp dot) { return engineRow(engineOf(dot)).isMma && (rowsOf(dot) + 15) / 16 >= numWarps; });
     Grid grid;
     if (!chained.empty() && rowsForAll) {
       grid = {numWarps, 1};

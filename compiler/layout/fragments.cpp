@@ -39,8 +39,8 @@ ThreadTerm warpTerm(int div, int mod, int mul) { return {ThreadTerm::warp, div, 
 
 // One operand, seen along `outer` (m or n): `atom` outer elements, each made of matrices of 8.
 struct Shape {
-  int atom;       ///< 16 for A, 8 for B
-  int stride;     ///< outer elements between repetitions
+  int atom;    ///< 16 for A, 8 for B
+  int stride;  ///< outer elements between repetitions
   int warpDiv, warpMod;
 };
 

@@ -25,10 +25,14 @@ uint16_t toHalf(int x) {  // small integers only
 constexpr uint16_t kHalfNaN = 0x7e00;
 
 void put(const std::string& type, void* at, int64_t i, int value) {
-  if (type == "f16") static_cast<uint16_t*>(at)[i] = toHalf(value);
-  else if (type == "i8") static_cast<int8_t*>(at)[i] = static_cast<int8_t>(value);
-  else if (type == "f64") static_cast<double*>(at)[i] = value;
-  else static_cast<float*>(at)[i] = static_cast<float>(value);
+  if (type == "f16")
+    static_cast<uint16_t*>(at)[i] = toHalf(value);
+  else if (type == "i8")
+    static_cast<int8_t*>(at)[i] = static_cast<int8_t>(value);
+  else if (type == "f64")
+    static_cast<double*>(at)[i] = value;
+  else
+    static_cast<float*>(at)[i] = static_cast<float>(value);
 }
 int bytesOf(const std::string& type) { return type == "f16" ? 2 : type == "i8" ? 1 : type == "f64" ? 8 : 4; }
 
@@ -41,13 +45,19 @@ struct Matrix {
   GuardedBuffer memory;
 
   Matrix(int r, int c, bool t, const std::string& elementType, uint32_t seed, int padding)
-      : rows(r), cols(c), pitch((t ? r : c) + padding), transposed(t), type(elementType), values(r * c),
+      : rows(r),
+        cols(c),
+        pitch((t ? r : c) + padding),
+        transposed(t),
+        type(elementType),
+        values(r * c),
         memory(int64_t{t ? c : r} * pitch * bytesOf(elementType)) {
     std::mt19937 random(seed);
     std::memset(memory.data(), 0x7f, int64_t{t ? c : r} * pitch * bytesOf(type));
     for (int i = 0; i < r; ++i)
       for (int j = 0; j < c; ++j)
-        put(type, memory.data(), t ? int64_t{j} * pitch + i : int64_t{i} * pitch + j, values[i * c + j] = static_cast<int>(random() % 9) - 4);
+        put(type, memory.data(), t ? int64_t{j} * pitch + i : int64_t{i} * pitch + j,
+            values[i * c + j] = static_cast<int>(random() % 9) - 4);
   }
   /// As a view of the stored matrix: pointer, dims, strides.
   std::vector<uint64_t> slots() const {
@@ -59,7 +69,8 @@ struct Matrix {
 std::string viewType(const std::string& element, const std::string& attributes) {
   return "!tile.view<2x" + element + "> {" + attributes + "}";
 }
-const std::string kAligned = "tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 16, 1>";
+const std::string kAligned =
+    "tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 16, 1>";
 const std::string kUnaligned = "tile.unit_stride = 1 : i32";
 
 struct Problem {
@@ -70,13 +81,15 @@ struct Problem {
 };
 
 void run(const Problem& p) {
-  SCOPED_TRACE(fmt::format("{} {} {}x{}x{} tiles {}x{}x{} trans {}{} aligned {} warps {} stages {}", p.type, p.precision, p.M, p.N, p.K,
-                           p.m, p.n, p.k, p.transA, p.transB, p.aligned, p.warps, p.stages));
+  SCOPED_TRACE(fmt::format("{} {} {}x{}x{} tiles {}x{}x{} trans {}{} aligned {} warps {} stages {}", p.type,
+                           p.precision, p.M, p.N, p.K, p.m, p.n, p.k, p.transA, p.transB, p.aligned, p.warps,
+                           p.stages));
   auto load = [&](const char* name, const char* view, bool trans, int rows, int cols, const char* r, const char* c) {
     std::string element = p.type;
     if (!trans)
-      return fmt::format("    %{0} = tile.load %{1}[%{2}, %{3} : i32, i32] : !tile.view<2x{4}> -> tensor<{5}x{6}x{4}>\n", name, view, r, c,
-                         element, rows, cols);
+      return fmt::format(
+          "    %{0} = tile.load %{1}[%{2}, %{3} : i32, i32] : !tile.view<2x{4}> -> tensor<{5}x{6}x{4}>\n", name, view,
+          r, c, element, rows, cols);
     return fmt::format(
         "    %{0}_t = tile.load %{1}[%{3}, %{2} : i32, i32] : !tile.view<2x{4}> -> tensor<{6}x{5}x{4}>\n"
         "    %{0} = tile.trans %{0}_t, [1, 0] : tensor<{6}x{5}x{4}> -> tensor<{5}x{6}x{4}>\n",
@@ -85,7 +98,8 @@ void run(const Problem& p) {
   const std::string& attributes = p.aligned ? kAligned : kUnaligned;
   std::string zero = p.acc == "i32" ? "0" : "0.0", acc = fmt::format("tensor<{}x{}x{}>", p.m, p.n, p.acc);
   SimtKernel kern(
-      kernel("%a: " + viewType(p.type, attributes) + ", %b: " + viewType(p.type, attributes) + ", %c: " + viewType(p.acc, kUnaligned) + ", %K: i32",
+      kernel("%a: " + viewType(p.type, attributes) + ", %b: " + viewType(p.type, attributes) +
+                 ", %c: " + viewType(p.acc, kUnaligned) + ", %K: i32",
              fmt::format(R"(  %c0 = arith.constant 0 : i32
   %ck = arith.constant {k} : i32
   %cm = arith.constant {m} : i32
@@ -96,17 +110,22 @@ void run(const Problem& p) {
   %in = arith.muli %pn, %cn : i32
   %zero = arith.constant dense<{zero}> : {acc}
   %r = scf.for %i = %c0 to %K step %ck iter_args(%sum = %zero) -> ({acc}) : i32 {{
-)", fmt::arg("k", p.k), fmt::arg("m", p.m), fmt::arg("n", p.n), fmt::arg("zero", zero), fmt::arg("acc", acc)) +
+)",
+                         fmt::arg("k", p.k), fmt::arg("m", p.m), fmt::arg("n", p.n), fmt::arg("zero", zero),
+                         fmt::arg("acc", acc)) +
                  load("x", "a", p.transA, p.m, p.k, "im", "i") + load("y", "b", p.transB, p.k, p.n, "i", "in") +
-                 fmt::format(R"(    %s = tile.dot %x, %y, %sum precision {p} : tensor<{m}x{k}x{e}>, tensor<{k}x{n}x{e}> -> {acc}
+                 fmt::format(
+                     R"(    %s = tile.dot %x, %y, %sum precision {p} : tensor<{m}x{k}x{e}>, tensor<{k}x{n}x{e}> -> {acc}
     scf.yield %s : {acc}
   }} {{tile.stages = {stages} : i32}}
   tile.store %r, %c[%im, %in : i32, i32] : {acc}, !tile.view<2x{a}>
-)", fmt::arg("p", p.precision), fmt::arg("m", p.m), fmt::arg("n", p.n), fmt::arg("k", p.k), fmt::arg("e", p.type), fmt::arg("acc", acc),
-                             fmt::arg("stages", p.stages), fmt::arg("a", p.acc))),
+)",
+                     fmt::arg("p", p.precision), fmt::arg("m", p.m), fmt::arg("n", p.n), fmt::arg("k", p.k),
+                     fmt::arg("e", p.type), fmt::arg("acc", acc), fmt::arg("stages", p.stages), fmt::arg("a", p.acc))),
       "sm_90a", p.warps);
   auto padding = [&](int width) { return p.aligned ? (width + 15) / 16 * 16 - width + 16 : 3; };
-  Matrix a(p.M, p.K, p.transA, p.type, 1, padding(p.transA ? p.M : p.K)), b(p.K, p.N, p.transB, p.type, 2, padding(p.transB ? p.K : p.N));
+  Matrix a(p.M, p.K, p.transA, p.type, 1, padding(p.transA ? p.M : p.K)),
+      b(p.K, p.N, p.transB, p.type, 2, padding(p.transB ? p.K : p.N));
   const int64_t accBytes = p.acc == "f64" ? 8 : 4;
   GuardedBuffer c(int64_t{p.M} * p.N * accBytes);
   std::vector<uint64_t> slots = a.slots();
@@ -126,9 +145,12 @@ void run(const Problem& p) {
 TEST(Operands, EveryOrderOfStorage) {
   for (bool ta : {false, true})
     for (bool tb : {false, true})
-      for (const Problem& p : {Problem{"f16", "f32", "ieee", 70, 50, 100, 64, 64, 32}, {"f32", "f32", "tf32", 40, 70, 36, 32, 64, 16},
-                               {"f32", "f32", "tf32x3", 40, 70, 36, 32, 64, 16}, {"f32", "f32", "ieee", 40, 70, 36, 32, 64, 16},
-                               {"i8", "i32", "ieee", 70, 50, 100, 64, 64, 64}, {"f64", "f64", "ieee", 40, 30, 36, 32, 32, 16}}) {
+      for (const Problem& p : {Problem{"f16", "f32", "ieee", 70, 50, 100, 64, 64, 32},
+                               {"f32", "f32", "tf32", 40, 70, 36, 32, 64, 16},
+                               {"f32", "f32", "tf32x3", 40, 70, 36, 32, 64, 16},
+                               {"f32", "f32", "ieee", 40, 70, 36, 32, 64, 16},
+                               {"i8", "i32", "ieee", 70, 50, 100, 64, 64, 64},
+                               {"f64", "f64", "ieee", 40, 30, 36, 32, 32, 16}}) {
         Problem q = p;
         q.transA = ta, q.transB = tb;
         run(q);
@@ -148,7 +170,7 @@ TEST(Operands, OddTilesWarpsAndStages) {
   run({"f16", "f32", "ieee", 50, 30, 60, 24, 20, 20, true, true, true, 2, 3});
   run({"f16", "f32", "ieee", 50, 30, 60, 1, 16, 16, false, false, true, 1, 4});
   run({"f16", "f32", "ieee", 64, 64, 200, 64, 64, 16, false, true, true, 8, 5});
-  run({"f32", "f32", "ieee", 20, 70, 100, 16, 40, 100, false, false, true, 4, 2});   // a loop over k inside the product
+  run({"f32", "f32", "ieee", 20, 70, 100, 16, 40, 100, false, false, true, 4, 2});  // a loop over k inside the product
   run({"f32", "f32", "ieee", 130, 70, 140, 128, 64, 70, true, true, true, 4, 1});
   run({"f16", "f32", "ieee", 96, 96, 96, 96, 96, 96, false, false, true, 4, 2});
 }
@@ -158,8 +180,8 @@ TEST(Operands, OddTilesWarpsAndStages) {
 void runChain(int m, int n, int d, int keys, int warps) {
   SCOPED_TRACE(fmt::format("m {} n {} d {} keys {} warps {}", m, n, d, keys, warps));
   std::string h = "!tile.view<2xf16>";
-  SimtKernel kern(kernel("%q: " + viewType("f16", kAligned) + ", %k: " + viewType("f16", kAligned) + ", %v: " + viewType("f16", kAligned) +
-                             ", %o: " + viewType("f32", kUnaligned) + ", %n: i32",
+  SimtKernel kern(kernel("%q: " + viewType("f16", kAligned) + ", %k: " + viewType("f16", kAligned) + ", %v: " +
+                             viewType("f16", kAligned) + ", %o: " + viewType("f32", kUnaligned) + ", %n: i32",
                          fmt::format(R"(  %c0 = arith.constant 0 : i32
   %cn = arith.constant {n} : i32
   %zs = arith.constant dense<0.0> : tensor<{m}x{n}xf32>
@@ -184,7 +206,8 @@ void runChain(int m, int n, int d, int keys, int warps) {
     scf.yield %new : tensor<{m}x{d}xf32>
   }}
   tile.store %r, %o[%c0, %c0 : i32, i32] : tensor<{m}x{d}xf32>, !tile.view<2xf32>
-)", fmt::arg("m", m), fmt::arg("n", n), fmt::arg("d", d))),
+)",
+                                     fmt::arg("m", m), fmt::arg("n", n), fmt::arg("d", d))),
                   "sm_90a", warps);
   Matrix q(m, d, false, "f16", 1, 16), k(keys, d, false, "f16", 2, 16), v(keys, d, false, "f16", 3, 16);
   GuardedBuffer o(int64_t{m} * d * 4);
@@ -211,7 +234,7 @@ void runChain(int m, int n, int d, int keys, int warps) {
 TEST(Operands, AccumulatorFeedsTheNextProduct) {
   runChain(64, 32, 64, 128, 4);
   runChain(64, 32, 48, 100, 4);
-  runChain(64, 24, 64, 90, 4);   // k = 24: the fragment's padding must be zero
+  runChain(64, 24, 64, 90, 4);  // k = 24: the fragment's padding must be zero
   runChain(16, 32, 64, 100, 4);
   runChain(80, 40, 32, 100, 4);
   runChain(32, 16, 16, 50, 2);
@@ -220,8 +243,8 @@ TEST(Operands, AccumulatorFeedsTheNextProduct) {
 // Blocks under a false condition hold NaN and addresses past the end: neither may be touched.
 TEST(Operands, SkippedBlocksAreNotRead) {
   for (int stages : {1, 2, 3}) {
-    SimtKernel kern(kernel("%a: " + viewType("f16", kAligned) + ", %b: " + viewType("f16", kAligned) + ", %c: " + viewType("f32", kUnaligned) +
-                               ", %list: !tile.ptr<i32>, %n: i32",
+    SimtKernel kern(kernel("%a: " + viewType("f16", kAligned) + ", %b: " + viewType("f16", kAligned) +
+                               ", %c: " + viewType("f32", kUnaligned) + ", %list: !tile.ptr<i32>, %n: i32",
                            fmt::format(R"(  %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %c32 = arith.constant 32 : i32
@@ -242,7 +265,8 @@ TEST(Operands, SkippedBlocksAreNotRead) {
     scf.yield %x : tensor<32x32xf32>
   }} {{tile.stages = {} : i32}}
   tile.store %r, %c[%c0, %c0 : i32, i32] : tensor<32x32xf32>, !tile.view<2xf32>
-)", stages)),
+)",
+                                       stages)),
                     "sm_90a", 4);
     for (int n : {0, 1, 2, 3, 5, 8}) {
       SCOPED_TRACE(fmt::format("stages {} n {}", stages, n));
@@ -265,7 +289,9 @@ TEST(Operands, SkippedBlocksAreNotRead) {
       }
       std::vector<uint64_t> slots = a.slots();
       for (uint64_t s : b.slots()) slots.push_back(s);
-      for (uint64_t s : {slot(c.as<char>()), uint64_t{32}, uint64_t{32}, uint64_t{32}, uint64_t{1}, slot(list.as<char>()), u(n)}) slots.push_back(s);
+      for (uint64_t s :
+           {slot(c.as<char>()), uint64_t{32}, uint64_t{32}, uint64_t{32}, uint64_t{1}, slot(list.as<char>()), u(n)})
+        slots.push_back(s);
       kern.run(slots, 1);
       for (int i = 0; i < 32; ++i)
         for (int j = 0; j < 32; ++j) {
@@ -281,8 +307,8 @@ TEST(Operands, SkippedBlocksAreNotRead) {
 // Offsets carried through the loop, a row mask, addresses the compiler knows to be contiguous.
 TEST(Operands, GatheredThroughPointers) {
   for (int stages : {1, 3}) {
-    SimtKernel kern(kernel("%a: !tile.ptr<f16> {tile.align = 16 : i32}, %b: " + viewType("f16", kAligned) + ", %c: " + viewType("f32", kUnaligned) +
-                               ", %M: i32, %K: i32 {tile.multiple_of = 16 : i32}",
+    SimtKernel kern(kernel("%a: !tile.ptr<f16> {tile.align = 16 : i32}, %b: " + viewType("f16", kAligned) + ", %c: " +
+                               viewType("f32", kUnaligned) + ", %M: i32, %K: i32 {tile.multiple_of = 16 : i32}",
                            fmt::format(R"(  %c0 = arith.constant 0 : i32
   %c32 = arith.constant 32 : i32
   %rows1 = tile.iota : tensor<64xi32>
@@ -307,7 +333,8 @@ TEST(Operands, GatheredThroughPointers) {
     scf.yield %s, %next : tensor<64x32xf32>, tensor<64x32xi32>
   }} {{tile.stages = {} : i32}}
   tile.store %r#0, %c[%c0, %c0 : i32, i32] : tensor<64x32xf32>, !tile.view<2xf32>
-)", stages)),
+)",
+                                       stages)),
                     "sm_90a", 4);
     EXPECT_NE(kern.ptx().find("cp.async.cg"), std::string::npos) << "aligned rows should be copied 16 bytes at a time";
     const int M = 45, K = 96;
@@ -315,7 +342,8 @@ TEST(Operands, GatheredThroughPointers) {
     GuardedBuffer c(64 * 32 * 4);
     std::vector<uint64_t> slots{slot(a.memory.as<char>())};
     for (uint64_t s : b.slots()) slots.push_back(s);
-    for (uint64_t s : {slot(c.as<char>()), uint64_t{64}, uint64_t{32}, uint64_t{32}, uint64_t{1}, u(M), u(K)}) slots.push_back(s);
+    for (uint64_t s : {slot(c.as<char>()), uint64_t{64}, uint64_t{32}, uint64_t{32}, uint64_t{1}, u(M), u(K)})
+      slots.push_back(s);
     kern.run(slots, 1);
     for (int i = 0; i < 64; ++i)
       for (int j = 0; j < 32; ++j) {

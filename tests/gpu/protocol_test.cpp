@@ -36,7 +36,7 @@ class Interpreter {
  public:
   std::vector<std::string> products;  ///< what each product read, in order
   std::vector<std::string> errors;
-  std::vector<int64_t> table;         ///< contents of every rank-1 view
+  std::vector<int64_t> table;  ///< contents of every rank-1 view
 
   void run(mlir::func::FuncOp func, int64_t n) {
     for (mlir::BlockArgument arg : func.getArguments()) {
@@ -96,8 +96,10 @@ class Interpreter {
   std::string read(Value smem) {
     if (auto it = tags_.find(smem); it != tags_.end()) return it->second;  // value level
     Buffer& buffer = buffers_[smem_[smem]];
-    if (buffer.inFlight) error("read of " + buffer.content + " while its copy is in flight");
-    else if (buffer.landedEpoch >= epoch_) error("read of " + buffer.content + " without a barrier after its wait");
+    if (buffer.inFlight)
+      error("read of " + buffer.content + " while its copy is in flight");
+    else if (buffer.landedEpoch >= epoch_)
+      error("read of " + buffer.content + " without a barrier after its wait");
     buffer.readEpoch = epoch_;
     return buffer.content;
   }
@@ -115,30 +117,35 @@ class Interpreter {
           ints_[o] = compare(o.getPredicate(), value(o.getLhs()), value(o.getRhs()));
         })
         .Case([&](mlir::arith::SelectOp o) {
-          if (!mlir::isa<mlir::RankedTensorType>(o.getType())) copyValue(o, value(o.getCondition()) ? o.getTrueValue() : o.getFalseValue());
+          if (!mlir::isa<mlir::RankedTensorType>(o.getType()))
+            copyValue(o, value(o.getCondition()) ? o.getTrueValue() : o.getFalseValue());
         })
         .Case([&](LoadOp o) {
           if (mlir::isa<mlir::RankedTensorType>(o.getType())) return;
           int64_t at = value(o.getIndices()[0]);
-          if (at < 0 || at >= static_cast<int64_t>(table.size())) return error("reads entry " + std::to_string(at) + " of the table");
+          if (at < 0 || at >= static_cast<int64_t>(table.size()))
+            return error("reads entry " + std::to_string(at) + " of the table");
           ints_[o] = table[at];
         })
         .Case([&](LoadSharedOp o) { tags_[o] = boxOf(o.getView(), o.getIndices()); })
         .Case([&](SmemAllocOp o) { newBuffer(o, o.getType().getStages()); })
         .Case([&](SmemSlotOp o) {
           int64_t slot = value(o.getIndex());
-          if (slot < 0 || slot >= o.getRing().getType().getStages()) error("slot " + std::to_string(slot) + " of the ring");
+          if (slot < 0 || slot >= o.getRing().getType().getStages())
+            error("slot " + std::to_string(slot) + " of the ring");
           smem_[o] = {smem_[o.getRing()].first, slot};
         })
         .Case([&](SmemTransOp o) { copyValue(o, o.getSource()); })
         .Case([&](AsyncCopyOp o) {
-          if (!o.getEnable() || value(o.getEnable())) return startCopy(o.getTarget(), boxOf(o.getView(), o.getIndices()));
+          if (!o.getEnable() || value(o.getEnable()))
+            return startCopy(o.getTarget(), boxOf(o.getView(), o.getIndices()));
           startCopy(o.getTarget(), "zeros");  // disabled copies still write
         })
         .Case([&](AsyncCommitOp) { ++openGroup_; })
         .Case([&](AsyncWaitOp o) {
           for (auto& [key, buffer] : buffers_)
-            if (buffer.inFlight && buffer.group < openGroup_ - o.getPending()) buffer.inFlight = false, buffer.landedEpoch = epoch_;
+            if (buffer.inFlight && buffer.group < openGroup_ - o.getPending())
+              buffer.inFlight = false, buffer.landedEpoch = epoch_;
         })
         .Case([&](BarrierOp) { ++epoch_; })
         .Case([&](MmaOp o) {
@@ -182,12 +189,18 @@ class Interpreter {
   static bool compare(mlir::arith::CmpIPredicate p, int64_t a, int64_t b) {
     using P = mlir::arith::CmpIPredicate;
     switch (p) {
-      case P::eq: return a == b;
-      case P::ne: return a != b;
-      case P::slt: return a < b;
-      case P::sle: return a <= b;
-      case P::sgt: return a > b;
-      default: return a >= b;
+      case P::eq:
+        return a == b;
+      case P::ne:
+        return a != b;
+      case P::slt:
+        return a < b;
+      case P::sle:
+        return a <= b;
+      case P::sgt:
+        return a > b;
+      default:
+        return a >= b;
     }
   }
 
@@ -207,7 +220,8 @@ std::string kernel(const std::string& loop) {
     %c2 = arith.constant 2 : i32
     %c7 = arith.constant 7 : i32
     %zero = arith.constant dense<0.0> : tensor<64x64xf32>
-    )" + loop + R"(
+    )" + loop +
+         R"(
     tile.store %r, %C[%c0, %c0 : i32, i32] : tensor<64x64xf32>, !tile.view<2 x f32>
     return
   })";
@@ -216,7 +230,8 @@ const std::string kLoadA = "%a = tile.load %A[%c0, %i : i32, i32] : !tile.view<2
 const std::string kLoadB = "%b = tile.load %B[%i, %c0 : i32, i32] : !tile.view<2 x f16> -> tensor<32x64xf16>\n";
 const std::string kDot = "%d = tile.dot %a, %b, %acc : tensor<64x32xf16>, tensor<32x64xf16> -> tensor<64x64xf32>\n";
 const std::string kYield = "scf.yield %d : tensor<64x64xf32>\n}";
-const std::string kFor = "%r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {\n";
+const std::string kFor =
+    "%r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {\n";
 
 struct Kernel {
   const char* name;
@@ -225,32 +240,44 @@ struct Kernel {
 std::vector<Kernel> kernels() {
   return {
       {"direct", kernel(kFor + kLoadA + kLoadB + kDot + kYield)},
-      {"step", kernel("%r = scf.for %i = %c2 to %n step %c7 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {\n" + kLoadA +
-                      kLoadB + kDot + kYield)},
+      {"step", kernel("%r = scf.for %i = %c2 to %n step %c7 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {\n" +
+                      kLoadA + kLoadB + kDot + kYield)},
       {"invariant", kernel("%i0 = arith.addi %n, %c1 : i32\n"
                            "%a = tile.load %A[%c0, %i0 : i32, i32] : !tile.view<2 x f16> -> tensor<64x32xf16>\n" +
                            kFor + kLoadB + kDot + kYield)},
-      {"ragged", kernel(kFor + "%a = tile.load %A[%c0, %i : i32, i32] : !tile.view<2 x f16> -> tensor<64x20xf16>\n"
-                               "%b = tile.load %B[%i, %c0 : i32, i32] : !tile.view<2 x f16> -> tensor<20x64xf16>\n"
-                               "%d = tile.dot %a, %b, %acc : tensor<64x20xf16>, tensor<20x64xf16> -> tensor<64x64xf32>\n" + kYield)},
-      {"carried", kernel("%r, %last = scf.for %j = %c0 to %n step %c1 iter_args(%acc = %zero, %i = %c7) -> (tensor<64x64xf32>, i32) : i32 {\n" +
-                         kLoadA + kLoadB + kDot + "%s = arith.muli %j, %c2 : i32\n%next = arith.addi %i, %s : i32\n"
+      {"ragged", kernel(kFor +
+                        "%a = tile.load %A[%c0, %i : i32, i32] : !tile.view<2 x f16> -> tensor<64x20xf16>\n"
+                        "%b = tile.load %B[%i, %c0 : i32, i32] : !tile.view<2 x f16> -> tensor<20x64xf16>\n"
+                        "%d = tile.dot %a, %b, %acc : tensor<64x20xf16>, tensor<20x64xf16> -> tensor<64x64xf32>\n" +
+                        kYield)},
+      {"carried", kernel("%r, %last = scf.for %j = %c0 to %n step %c1 iter_args(%acc = %zero, %i = %c7) -> "
+                         "(tensor<64x64xf32>, i32) : i32 {\n" +
+                         kLoadA + kLoadB + kDot +
+                         "%s = arith.muli %j, %c2 : i32\n%next = arith.addi %i, %s : i32\n"
                          "scf.yield %d, %next : tensor<64x64xf32>, i32\n}")},
-      {"indirect", kernel("%r = scf.for %j = %c0 to %n step %c1 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {\n"
-                          "%i = tile.load %T[%j : i32] : !tile.view<1 x i32> -> i32\n" + kLoadA + kLoadB + kDot + kYield)},
-      {"skipping", kernel(kFor + "%t = tile.load %T[%i : i32] : !tile.view<1 x i32> -> i32\n%keep = arith.cmpi sgt, %t, %c2 : i32\n"
-                          "%x = scf.if %keep -> tensor<64x64xf32> {\n" + kLoadA + kLoadB + kDot + kYield +
-                          " else {\nscf.yield %acc : tensor<64x64xf32>\n}\nscf.yield %x : tensor<64x64xf32>\n}")},
+      {"indirect",
+       kernel("%r = scf.for %j = %c0 to %n step %c1 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {\n"
+              "%i = tile.load %T[%j : i32] : !tile.view<1 x i32> -> i32\n" +
+              kLoadA + kLoadB + kDot + kYield)},
+      {"skipping",
+       kernel(kFor +
+              "%t = tile.load %T[%i : i32] : !tile.view<1 x i32> -> i32\n%keep = arith.cmpi sgt, %t, %c2 : i32\n"
+              "%x = scf.if %keep -> tensor<64x64xf32> {\n" +
+              kLoadA + kLoadB + kDot + kYield +
+              " else {\nscf.yield %acc : tensor<64x64xf32>\n}\nscf.yield %x : tensor<64x64xf32>\n}")},
       {"moving only when kept",
-       kernel("%r, %last = scf.for %j = %c0 to %n step %c1 iter_args(%acc = %zero, %i = %c0) -> (tensor<64x64xf32>, i32) : i32 {\n"
+       kernel("%r, %last = scf.for %j = %c0 to %n step %c1 iter_args(%acc = %zero, %i = %c0) -> (tensor<64x64xf32>, "
+              "i32) : i32 {\n"
               "%t = tile.load %T[%j : i32] : !tile.view<1 x i32> -> i32\n%keep = arith.cmpi sgt, %t, %c2 : i32\n"
-              "%x, %y = scf.if %keep -> (tensor<64x64xf32>, i32) {\n" + kLoadA + kLoadB + kDot +
+              "%x, %y = scf.if %keep -> (tensor<64x64xf32>, i32) {\n" +
+              kLoadA + kLoadB + kDot +
               "%z = arith.addi %i, %t : i32\nscf.yield %d, %z : tensor<64x64xf32>, i32\n} else {\n"
               "scf.yield %acc, %i : tensor<64x64xf32>, i32\n}\nscf.yield %x, %y : tensor<64x64xf32>, i32\n}")},
-      {"nested", kernel("%r = scf.for %o = %c0 to %n step %c1 iter_args(%outer = %zero) -> (tensor<64x64xf32>) : i32 {\n"
-                        "%a = tile.load %A[%o, %o : i32, i32] : !tile.view<2 x f16> -> tensor<64x32xf16>\n"
-                        "%inner = scf.for %i = %o to %n step %c1 iter_args(%acc = %outer) -> (tensor<64x64xf32>) : i32 {\n" +
-                        kLoadB + kDot + kYield + "\nscf.yield %inner : tensor<64x64xf32>\n}")},
+      {"nested",
+       kernel("%r = scf.for %o = %c0 to %n step %c1 iter_args(%outer = %zero) -> (tensor<64x64xf32>) : i32 {\n"
+              "%a = tile.load %A[%o, %o : i32, i32] : !tile.view<2 x f16> -> tensor<64x32xf16>\n"
+              "%inner = scf.for %i = %o to %n step %c1 iter_args(%acc = %outer) -> (tensor<64x64xf32>) : i32 {\n" +
+              kLoadB + kDot + kYield + "\nscf.yield %inner : tensor<64x64xf32>\n}")},
       {"in place", kernel(kFor + kLoadA + kLoadB + kDot +
                           "tile.store %a, %A[%c0, %i : i32, i32] : tensor<64x32xf16>, !tile.view<2 x f16>\n" + kYield)},
   };

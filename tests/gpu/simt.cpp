@@ -394,6 +394,8 @@ void perform(const Instruction& inst, const uint64_t* args, uint64_t* results) {
   else if (is("rcp.approx")) results[0] = fromFloat(flushed(1.0f / flushed(toFloat(args[0]))));
   else if (is("div.full")) results[0] = fromFloat(flushed(flushed(toFloat(args[0])) / flushed(toFloat(args[1]))));
   else if (is("f2tf32.rna")) results[0] = (args[0] + 0x1000) & 0xffffe000u;
+  else if (is("ldmatrix."))
+    ldmatrix(contains(name, ".x4") ? 4 : contains(name, ".x2") ? 2 : 1, contains(name, ".trans"), 0, args, results);
   else if (is("mma.m16n8k16.row.col.f32.f32")) mma(Operand::f16, args, results);
   else if (is("mma.m16n8k16.row.col.bf16")) mma(Operand::bf16, args, results);
   else if (is("mma.m16n8k8.row.col.tf32")) mma(Operand::tf32, args, results);

@@ -17,9 +17,9 @@ struct Case {
 };
 
 std::string nameOf(const Case& c) {
-  return std::string(c.isA ? "A" : "B") + (c.kMinor ? " kMinor " : " outerMinor ") + std::to_string(c.elementBytes) + "B warps " +
-         std::to_string(c.warpsM) + "x" + std::to_string(c.warpsN) + " reps " + std::to_string(c.reps) + " steps " +
-         std::to_string(c.kSteps);
+  return std::string(c.isA ? "A" : "B") + (c.kMinor ? " kMinor " : " outerMinor ") + std::to_string(c.elementBytes) +
+         "B warps " + std::to_string(c.warpsM) + "x" + std::to_string(c.warpsN) + " reps " + std::to_string(c.reps) +
+         " steps " + std::to_string(c.kSteps);
 }
 
 std::vector<Case> allCases() {
@@ -75,7 +75,8 @@ struct Machine {
   /// Labels (row, byte) of the 4 bytes of every fragment register of one k step; [lane][register][byte].
   using Fragments = std::vector<std::vector<std::vector<std::pair<int64_t, int64_t>>>>;
   Fragments load(int step, int warp) const {
-    Fragments out(32, {static_cast<size_t>(plan.registersPerStep), std::vector<std::pair<int64_t, int64_t>>(4, {-1, -1})});
+    Fragments out(32,
+                  {static_cast<size_t>(plan.registersPerStep), std::vector<std::pair<int64_t, int64_t>>(4, {-1, -1})});
     for (const FragmentLoad& load : plan.step) {
       int64_t row = load.row + step * plan.rowStep, byte = load.byte + step * plan.byteStep;
       if (plan.access == FragmentPlan::elements) {
@@ -95,8 +96,9 @@ struct Machine {
         for (int lane = 0; lane < 32; ++lane)
           for (int j = 0; j < 4; ++j)
             out[lane][load.registers[matrix]][j] =
-                plan.access == FragmentPlan::ldmatrix ? memory.at(rows[lane / 4] + 4 * (lane % 4) + j)
-                                                      : memory.at(rows[2 * (lane % 4) + j / 2] + 2 * (lane / 4) + j % 2);
+                plan.access == FragmentPlan::ldmatrix
+                    ? memory.at(rows[lane / 4] + 4 * (lane % 4) + j)
+                    : memory.at(rows[2 * (lane % 4) + j / 2] + 2 * (lane / 4) + j % 2);
       }
     }
     return out;
@@ -119,10 +121,11 @@ TEST(Fragments, EveryRegisterHoldsWhatThePtxManualSays) {
               int64_t k = t * pack + 4 * pack * (c.isA ? r / 2 : r) + step * 8 * pack;
               for (int j = 0; j < 4; ++j) {
                 int64_t kHere = k + j / c.elementBytes;
-                std::pair<int64_t, int64_t> want =
-                    c.kMinor ? std::pair(outer, kHere * c.elementBytes + j % c.elementBytes)
-                             : std::pair(kHere, outer * c.elementBytes + j % c.elementBytes);
-                ASSERT_EQ(fragments[lane][rep * (c.isA ? 4 : 2) + r][j], want) << nameOf(c) << " lane " << lane << " register " << r;
+                std::pair<int64_t, int64_t> want = c.kMinor
+                                                       ? std::pair(outer, kHere * c.elementBytes + j % c.elementBytes)
+                                                       : std::pair(kHere, outer * c.elementBytes + j % c.elementBytes);
+                ASSERT_EQ(fragments[lane][rep * (c.isA ? 4 : 2) + r][j], want)
+                    << nameOf(c) << " lane " << lane << " register " << r;
               }
             }
           }
@@ -178,14 +181,20 @@ TEST(Fragments, LdmatrixIsFreeOfBankConflicts) {
 
 // The hot shapes must not fall back to full address arithmetic.
 TEST(Fragments, HotShapesHaveTheCheapAddressForm) {
-  for (const Case& c : {Case{true, true, 2, 2, 4, 4, 4}, {false, false, 2, 2, 4, 8, 4}, {true, true, 2, 4, 1, 2, 8},
-                        {false, true, 2, 4, 1, 8, 8}, {false, false, 2, 4, 1, 16, 4}, {true, false, 2, 2, 2, 4, 4},
-                        {false, true, 2, 2, 2, 8, 2}, {true, true, 4, 2, 2, 4, 4}, {true, true, 1, 2, 2, 4, 2}}) {
+  for (const Case& c : {Case{true, true, 2, 2, 4, 4, 4},
+                        {false, false, 2, 2, 4, 8, 4},
+                        {true, true, 2, 4, 1, 2, 8},
+                        {false, true, 2, 4, 1, 8, 8},
+                        {false, false, 2, 4, 1, 16, 4},
+                        {true, false, 2, 2, 2, 4, 4},
+                        {false, true, 2, 2, 2, 8, 2},
+                        {true, true, 4, 2, 2, 4, 4},
+                        {true, true, 1, 2, 2, 4, 2}}) {
     Machine machine{c};
     for (int step = 0; step < c.kSteps; ++step)
       for (const FragmentLoad& load : machine.plan.step)
-        EXPECT_TRUE(splitOffset(machine.plan.tile, machine.rowMask, machine.byteMask, load.row + step * machine.plan.rowStep,
-                                load.byte + step * machine.plan.byteStep))
+        EXPECT_TRUE(splitOffset(machine.plan.tile, machine.rowMask, machine.byteMask,
+                                load.row + step * machine.plan.rowStep, load.byte + step * machine.plan.byteStep))
             << nameOf(c);
   }
 }

@@ -40,7 +40,8 @@ class ChunkCopier {
   void finish() {
     Type* type = e_.b.getIntNTy(8 * bytes_);
     SmallVector<Value*> loaded;
-    for (const Pending& p : pending_) loaded.push_back(loadVector(e_, p.source, type, 1, p.read, {Constant::getNullValue(type)})[0]);
+    for (const Pending& p : pending_)
+      loaded.push_back(loadVector(e_, p.source, type, 1, p.read, {Constant::getNullValue(type)})[0]);
     for (auto [p, value] : zip(pending_, loaded)) storeVector(e_, p.target, {value}, p.write);
     pending_.clear();
   }
@@ -53,9 +54,12 @@ class ChunkCopier {
 
   Intrinsic::ID intrinsic(bool sized) const {
     switch (bytes_) {
-      case 4: return sized ? Intrinsic::nvvm_cp_async_ca_shared_global_4_s : Intrinsic::nvvm_cp_async_ca_shared_global_4;
-      case 8: return sized ? Intrinsic::nvvm_cp_async_ca_shared_global_8_s : Intrinsic::nvvm_cp_async_ca_shared_global_8;
-      default: return sized ? Intrinsic::nvvm_cp_async_cg_shared_global_16_s : Intrinsic::nvvm_cp_async_cg_shared_global_16;
+      case 4:
+        return sized ? Intrinsic::nvvm_cp_async_ca_shared_global_4_s : Intrinsic::nvvm_cp_async_ca_shared_global_4;
+      case 8:
+        return sized ? Intrinsic::nvvm_cp_async_ca_shared_global_8_s : Intrinsic::nvvm_cp_async_ca_shared_global_8;
+      default:
+        return sized ? Intrinsic::nvvm_cp_async_cg_shared_global_16_s : Intrinsic::nvvm_cp_async_cg_shared_global_16;
     }
   }
 
@@ -70,9 +74,9 @@ Value* wide(Emitter& e, Value* v) { return e.b.CreateSExt(v, e.b.getInt64Ty()); 
 struct Axis {
   Value *start, *dim, *stride;  ///< i64: box origin, view dim, view stride in elements
   int64_t extent;
-  bool whole;                   ///< the box is entirely inside or entirely outside the view along this dim
-  bool fromZero;                ///< the origin is never negative
-  Value* start32;               ///< the origin when it is an i32, else null
+  bool whole;      ///< the box is entirely inside or entirely outside the view along this dim
+  bool fromZero;   ///< the origin is never negative
+  Value* start32;  ///< the origin when it is an i32, else null
 };
 
 /// i32 in [0, extent]: the first position of the box at or behind view position `at`.
@@ -93,9 +97,17 @@ Value* boxPosition(Emitter& e, const Axis& axis, Value* at) {
 class BoxCopy {
  public:
   BoxCopy(Emitter& e, AsyncCopyOp op)
-      : e_(e), b_(e.b), op_(op), tile_(op.getTarget().getType().slot()), minor_(static_cast<int>(op.getTarget().getType().getMinor())),
-        lead_(static_cast<int>(op.getView().getType().getRank()) - 2), view_(e.view(op.getView())), eb_(tile_.elementBytes),
-        chunk_(copyBytes(op, e.facts())), rows_(axisOf(1 - minor_)), cols_(axisOf(minor_)) {
+      : e_(e),
+        b_(e.b),
+        op_(op),
+        tile_(op.getTarget().getType().slot()),
+        minor_(static_cast<int>(op.getTarget().getType().getMinor())),
+        lead_(static_cast<int>(op.getView().getType().getRank()) - 2),
+        view_(e.view(op.getView())),
+        eb_(tile_.elementBytes),
+        chunk_(copyBytes(op, e.facts())),
+        rows_(axisOf(1 - minor_)),
+        cols_(axisOf(minor_)) {
     unit_ = e.facts().unitStrideDim(op.getView()) == lead_ + minor_;
     // A view that may end inside a chunk: cp.async reads part of it; through registers, elements go one by one.
     mayCut_ = !cols_.whole && e.facts().dimDivisibility(op.getView(), lead_ + minor_) * eb_ % chunk_ != 0;
@@ -105,7 +117,7 @@ class BoxCopy {
 
   void emit() {
     const int64_t boxRows = rows_.extent, chunksPerRow = cols_.extent / perChunk_;
-    const int threadCols = static_cast<int>(std::min<int64_t>(PowerOf2Ceil(chunksPerRow), 32));
+    const int threadCols = threadsPerRow(chunksPerRow);
     const int threadRows = e_.numThreads() / threadCols;
     Value* threadCol = b_.CreateURem(e_.thread(), e_.i32(threadCols));
     Value* threadRow = b_.CreateUDiv(e_.thread(), e_.i32(threadCols));
@@ -113,7 +125,8 @@ class BoxCopy {
                         b_.CreateNUWMul(threadCol, e_.i32(chunk_)), (threadCols - 1) * chunk_);
     Type* element = b_.getIntNTy(8 * eb_);
     Value* col64 = b_.CreateZExt(b_.CreateNUWMul(threadCol, e_.i32(perChunk_)), b_.getInt64Ty());
-    Value* threadOffset = b_.CreateAdd(b_.CreateMul(b_.CreateZExt(threadRow, b_.getInt64Ty()), rows_.stride), steps(col64));
+    Value* threadOffset =
+        b_.CreateAdd(b_.CreateMul(b_.CreateZExt(threadRow, b_.getInt64Ty()), rows_.stride), steps(col64));
     // The thread's share is invariant in loops; the box's origin is the same for all threads.
     Value* first = b_.CreateGEP(element, b_.CreateGEP(element, view_.ptr, threadOffset), origin());
     Value* exists = sharedCondition();
@@ -122,7 +135,8 @@ class BoxCopy {
     for (int64_t c = 0; c < chunksPerRow; c += threadCols) {
       Value* partial = nullptr;
       Value* colInside = cols_.whole ? nullptr : columnCondition(col64, c * perChunk_, partial);
-      Value* colInBox = c + threadCols <= chunksPerRow ? nullptr : b_.CreateICmpULT(threadCol, e_.i32(chunksPerRow - c));
+      Value* colInBox =
+          c + threadCols <= chunksPerRow ? nullptr : b_.CreateICmpULT(threadCol, e_.i32(chunksPerRow - c));
       Value* readAny = e_.andAll({exists, colInside});
       // Row r of the thread is inside when threadRow + r < rows inside: one comparison with a constant per row.
       Value *below = nullptr, *rowsBefore = nullptr;
@@ -139,13 +153,20 @@ class BoxCopy {
         if (below) read = b_.CreateICmpSLT(below, e_.i32(-r));
         if (rowsBefore) read = b_.CreateAnd(read, b_.CreateICmpSGE(rowsBefore, e_.i32(-r)));
         Value* rowInBox = r + threadRows <= boxRows ? nullptr : b_.CreateICmpULT(threadRow, e_.i32(boxRows - r));
-        copier.copy(address.at(e_.scalar(op_.getTarget()), r, c * chunk_), source, read, partial, e_.andAll({rowInBox, colInBox}));
+        copier.copy(address.at(e_.scalar(op_.getTarget()), r, c * chunk_), source, read, partial,
+                    e_.andAll({rowInBox, colInBox}));
       }
     }
     copier.finish();
   }
 
  private:
+  /// A power of two. One that divides the row leaves nobody idle and needs no condition, if it reads 64 bytes in a row.
+  static int threadsPerRow(int64_t chunksPerRow) {
+    const int64_t divisor = chunksPerRow & -chunksPerRow;
+    return static_cast<int>(std::min<int64_t>(divisor >= 4 ? divisor : PowerOf2Ceil(chunksPerRow), 32));
+  }
+
   Axis axisOf(int tileDim) {
     const Facts& facts = e_.facts();
     const int dim = lead_ + tileDim;
@@ -153,7 +174,12 @@ class BoxCopy {
     const int64_t extent = op_.getBox()[tileDim];
     bool whole = facts.dimDivisibility(op_.getView(), dim) % extent == 0 && facts.divisibility(index) % extent == 0;
     Value* start = e_.scalar(index);
-    return {wide(e_, start), view_.dims[dim], view_.strides[dim], extent, whole, facts.rangeOf(index).min >= 0,
+    return {wide(e_, start),
+            view_.dims[dim],
+            view_.strides[dim],
+            extent,
+            whole,
+            facts.rangeOf(index).min >= 0,
             start->getType()->isIntegerTy(32) ? start : nullptr};
   }
 
@@ -172,7 +198,8 @@ class BoxCopy {
   Value* sharedCondition() {
     SmallVector<Value*> all;
     if (op_.getEnable()) all.push_back(e_.scalar(op_.getEnable()));
-    for (int d = 0; d < lead_; ++d) all.push_back(b_.CreateICmpULT(wide(e_, e_.scalar(op_.getIndices()[d])), view_.dims[d]));
+    for (int d = 0; d < lead_; ++d)
+      all.push_back(b_.CreateICmpULT(wide(e_, e_.scalar(op_.getIndices()[d])), view_.dims[d]));
     for (const Axis* axis : {&rows_, &cols_})
       if (axis->whole) all.push_back(b_.CreateICmpULT(axis->start, axis->dim));
     return e_.andAll(all);

@@ -47,8 +47,10 @@ class SmemOperand {
   Intrinsic::ID ldmatrix(int count) const {
     using namespace Intrinsic;
     const bool trans = plan_.access == layout::FragmentPlan::ldmatrixTrans;
-    if (count == 4) return trans ? nvvm_ldmatrix_sync_aligned_m8n8_x4_trans_b16 : nvvm_ldmatrix_sync_aligned_m8n8_x4_b16;
-    if (count == 2) return trans ? nvvm_ldmatrix_sync_aligned_m8n8_x2_trans_b16 : nvvm_ldmatrix_sync_aligned_m8n8_x2_b16;
+    if (count == 4)
+      return trans ? nvvm_ldmatrix_sync_aligned_m8n8_x4_trans_b16 : nvvm_ldmatrix_sync_aligned_m8n8_x4_b16;
+    if (count == 2)
+      return trans ? nvvm_ldmatrix_sync_aligned_m8n8_x2_trans_b16 : nvvm_ldmatrix_sync_aligned_m8n8_x2_b16;
     return trans ? nvvm_ldmatrix_sync_aligned_m8n8_x1_trans_b16 : nvvm_ldmatrix_sync_aligned_m8n8_x1_b16;
   }
 
@@ -76,7 +78,12 @@ class SmemOperand {
 class RegisterOperand {
  public:
   RegisterOperand(Emitter& e, MmaOp op, int reps, int steps)
-      : e_(e), values_(e.regs(op.getA())), k_(op.getK()), pack_(32 / engineRow(op.getEngine()).operandBits), reps_(reps), steps_(steps) {}
+      : e_(e),
+        values_(e.regs(op.getA())),
+        k_(op.getK()),
+        pack_(32 / engineRow(op.getEngine()).operandBits),
+        reps_(reps),
+        steps_(steps) {}
 
   Fragments load(int step) const {
     IRBuilder<>& b = e_.b;
@@ -131,9 +138,15 @@ void multiply(Emitter& e, Engine engine, ArrayRef<Value*> a, ArrayRef<Value*> b,
       id = Intrinsic::nvvm_mma_m16n8k16_row_col_f32_f32;
       for (Value*& v : args) v = e.b.CreateBitCast(v, FixedVectorType::get(e.b.getHalfTy(), 2));
       break;
-    case Engine::m16n8k16_bf16: id = Intrinsic::nvvm_mma_m16n8k16_row_col_bf16; break;
-    case Engine::m16n8k32_s8: id = Intrinsic::nvvm_mma_m16n8k32_row_col_s8; break;
-    default: id = Intrinsic::nvvm_mma_m16n8k8_row_col_tf32; break;
+    case Engine::m16n8k16_bf16:
+      id = Intrinsic::nvvm_mma_m16n8k16_row_col_bf16;
+      break;
+    case Engine::m16n8k32_s8:
+      id = Intrinsic::nvvm_mma_m16n8k32_row_col_s8;
+      break;
+    default:
+      id = Intrinsic::nvvm_mma_m16n8k8_row_col_tf32;
+      break;
   }
   args.append(acc.begin(), acc.end());
   Value* result = e.b.CreateIntrinsic(id, args);
@@ -175,11 +188,13 @@ LogicalResult emitMma(Emitter& e, MmaOp op) {
   std::optional<SmemOperand> smemA;
   std::optional<RegisterOperand> registersA;
   if (auto type = mlir::dyn_cast<SmemType>(op.getA().getType()))
-    smemA.emplace(e, e.scalar(op.getA()), layout::planOperandA(type.slot(), type.getMinor() == 1, warpsM, warpsN, repsM));
+    smemA.emplace(e, e.scalar(op.getA()),
+                  layout::planOperandA(type.slot(), type.getMinor() == 1, warpsM, warpsN, repsM));
   else
     registersA.emplace(e, op, repsM, steps);
   SmemType bType = op.getB().getType();
-  SmemOperand b(e, e.scalar(op.getB()), layout::planOperandB(bType.slot(), bType.getMinor() == 0, warpsM, warpsN, repsN));
+  SmemOperand b(e, e.scalar(op.getB()),
+                layout::planOperandB(bType.slot(), bType.getMinor() == 0, warpsM, warpsN, repsN));
   auto loadA = [&](int step) {
     return rounded(e, op.getEngine(), smemA ? smemA->load(step, 0, 4 * repsM) : registersA->load(step));
   };

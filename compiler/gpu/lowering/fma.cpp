@@ -8,23 +8,33 @@ using namespace llvm;
 
 namespace {
 
-constexpr int kUnrolled = 8;             ///< k per trip when the product is a loop; a multiple of the swizzle's 8 rows
-constexpr int64_t kMaxUnrolled = 2048;   ///< multiply-adds per thread emitted in a row
+constexpr int kUnrolled = 8;            ///< k per trip when the product is a loop; a multiple of the swizzle's 8 rows
+constexpr int64_t kMaxUnrolled = 2048;  ///< multiply-adds per thread emitted in a row
 
 /// One operand seen as (outer, k): values widened to the accumulator's type.
 class FmaOperand {
  public:
   /// `outer`: the thread's first element along m or n; `outerMask`: its possible bits.
-  FmaOperand(Emitter& e, Value* base, SmemType type, bool kMinor, Value* outer, int64_t outerMask, Type* element, Type* wide)
-      : e_(e), base_(base), tile_(type.slot()), kMinor_(kMinor), outer_(outer), outerMask_(outerMask), element_(element), wide_(wide) {}
+  FmaOperand(Emitter& e, Value* base, SmemType type, bool kMinor, Value* outer, int64_t outerMask, Type* element,
+             Type* wide)
+      : e_(e),
+        base_(base),
+        tile_(type.slot()),
+        kMinor_(kMinor),
+        outer_(outer),
+        outerMask_(outerMask),
+        element_(element),
+        wide_(wide) {}
 
   /// Starts a trip at k0 (a multiple of kUnrolled; null: 0).
   void begin(Value* k0) {
     Value* k = k0 ? k0 : e_.i32(0);
     int64_t kMask = k0 ? ~int64_t{kUnrolled - 1} : 0;
     auto bytes = [&](Value* v) { return e_.b.CreateMul(v, e_.i32(tile_.elementBytes)); };
-    if (kMinor_) address_.emplace(e_, tile_, outer_, outerMask_, bytes(k), kMask * tile_.elementBytes);
-    else address_.emplace(e_, tile_, k, kMask, bytes(outer_), outerMask_ * tile_.elementBytes);
+    if (kMinor_)
+      address_.emplace(e_, tile_, outer_, outerMask_, bytes(k), kMask * tile_.elementBytes);
+    else
+      address_.emplace(e_, tile_, k, kMask, bytes(outer_), outerMask_ * tile_.elementBytes);
   }
 
   /// Elements (outer + o, k .. k+3) when reading along k, or (outer + o .. o+3, k) otherwise.
@@ -49,7 +59,8 @@ class FmaOperand {
         out.push_back(widen(b.CreateAlignedLoad(element_, pointer, Align(tile_.elementBytes))));
         continue;
       }
-      Value* vector = b.CreateAlignedLoad(FixedVectorType::get(element_, perVector), pointer, Align(perVector * tile_.elementBytes));
+      Value* vector = b.CreateAlignedLoad(FixedVectorType::get(element_, perVector), pointer,
+                                          Align(perVector * tile_.elementBytes));
       for (int i = 0; i < perVector; ++i) out.push_back(widen(b.CreateExtractElement(vector, i)));
     }
     return out;
@@ -86,22 +97,30 @@ LogicalResult emitFma(Emitter& e, MmaOp op) {
   Type* element = nullptr;
   {
     mlir::Type in = bType.getElementType();
-    if (in.isF16()) element = b.getHalfTy();
-    else if (in.isBF16()) element = b.getBFloatTy();
-    else if (in.isF32()) element = b.getFloatTy();
-    else if (in.isF64()) element = b.getDoubleTy();
-    else if (in.isInteger(8)) element = b.getInt8Ty();
-    else return op.emitOpError() << "cannot multiply elements of " << in;
+    if (in.isF16())
+      element = b.getHalfTy();
+    else if (in.isBF16())
+      element = b.getBFloatTy();
+    else if (in.isF32())
+      element = b.getFloatTy();
+    else if (in.isF64())
+      element = b.getDoubleTy();
+    else if (in.isInteger(8))
+      element = b.getInt8Ty();
+    else
+      return op.emitOpError() << "cannot multiply elements of " << in;
   }
   // The accumulator's layout (accumulatorLayout): lane = column group + 8 * row, warp = m + warpsM * n.
   using layout::ThreadTerm;
   layout::ThreadSum rowSum{{{ThreadTerm::lane, 8, 4, 1}, {ThreadTerm::warp, 1, warpsM, 4}}};
   layout::ThreadSum colSum{{{ThreadTerm::lane, 1, 8, 4}, {ThreadTerm::warp, warpsM, warpsN, 32}}};
-  FmaOperand a(e, e.scalar(op.getA()), aType, aType.getMinor() == 1, emitThreadSum(e, rowSum), rowSum.mask(e.numWarps()), element, wide);
-  FmaOperand bb(e, e.scalar(op.getB()), bType, bType.getMinor() == 0, emitThreadSum(e, colSum), colSum.mask(e.numWarps()), element, wide);
+  FmaOperand a(e, e.scalar(op.getA()), aType, aType.getMinor() == 1, emitThreadSum(e, rowSum),
+               rowSum.mask(e.numWarps()), element, wide);
+  FmaOperand bb(e, e.scalar(op.getB()), bType, bType.getMinor() == 0, emitThreadSum(e, colSum),
+                colSum.mask(e.numWarps()), element, wide);
 
   Regs acc(e.regs(op.getAcc()));
-  auto block = [&](int64_t k) {  // four steps along k
+  auto block = [&](int64_t k) {                                   // four steps along k
     SmallVector<std::array<Value*, 4>> av(repsM), bv(4 * repsN);  // [row or column][k]
     for (int m = 0; m < repsM; ++m) {
       if (a.kMinor()) {

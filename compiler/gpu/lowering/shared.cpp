@@ -38,13 +38,16 @@ void emitIf(Emitter& e, Value* condition, function_ref<void()> body) {
 
 // ---- addresses
 
-SmemAddress::SmemAddress(Emitter& e, const layout::SharedTile& tile, Value* row, int64_t rowMask, Value* byte, int64_t byteMask)
+SmemAddress::SmemAddress(Emitter& e, const layout::SharedTile& tile, Value* row, int64_t rowMask, Value* byte,
+                         int64_t byteMask)
     : e_(e), tile_(tile), row_(row), byte_(byte), rowMask_(rowMask), byteMask_(byteMask) {
   offset_ = offsetOf(row, byte);
 }
 
-SmemAddress::SmemAddress(Emitter& e, const layout::SharedTile& tile, const layout::ThreadSum& row, const layout::ThreadSum& byte)
-    : SmemAddress(e, tile, emitThreadSum(e, row), row.mask(e.numWarps()), emitThreadSum(e, byte), byte.mask(e.numWarps())) {}
+SmemAddress::SmemAddress(Emitter& e, const layout::SharedTile& tile, const layout::ThreadSum& row,
+                         const layout::ThreadSum& byte)
+    : SmemAddress(e, tile, emitThreadSum(e, row), row.mask(e.numWarps()), emitThreadSum(e, byte),
+                  byte.mask(e.numWarps())) {}
 
 namespace {
 
@@ -91,9 +94,12 @@ namespace {
 /// Length of the register runs that sit side by side in a buffer, at most 16 bytes, none of them across the tile's edge.
 int vectorLength(const layout::Layout& layout, const layout::SharedTile& tile, int minor) {
   const int run = layout.contiguousRegs(minor);
-  const int64_t limit = tile.swizzle ? 16 : std::min<int64_t>(16, tile.pitch & -tile.pitch);  // what rows are aligned to
+  const int64_t limit =
+      tile.swizzle ? 16 : std::min<int64_t>(16, tile.pitch & -tile.pitch);  // what rows are aligned to
   int length = 1;
-  while (2 * length * tile.elementBytes <= limit && run % (2 * length) == 0 && layout.shape()[minor] % (2 * length) == 0) length *= 2;
+  while (2 * length * tile.elementBytes <= limit && run % (2 * length) == 0 &&
+         layout.shape()[minor] % (2 * length) == 0)
+    length *= 2;
   return length;
 }
 
