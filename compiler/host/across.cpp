@@ -1,5 +1,5 @@
-// across.cpp - tile.reduce and tile.scan. Along the innermost dim a reduction keeps a vector of partial results and folds it
-// at the end; along any other dim, and for scans there, each lane of a vector is a column of its own.
+// across.cpp - tile.reduce and tile.scan. Along the innermost dim a reduction keeps a vector of partial results and
+// folds it at the end; along any other dim, and for scans there, each lane of a vector is a column of its own.
 #include "compiler/host/nest.h"
 
 namespace tile::ir::host {
@@ -74,17 +74,20 @@ class Across {
     nest_.hoistAll();
     unsigned width = e_.vectorWidth(bytes_, length_, isLong(cost_) ? 1 : 4);
     int64_t main = length_ / width * width;
-    Values sum = e_.loopCarrying(width, main, width, at(e_.i64(0), width),
-                                 [&](llvm::Value* i, ArrayRef<llvm::Value*> sum) { return combine(sum, at(i, width)); });
+    Values sum =
+        e_.loopCarrying(width, main, width, at(e_.i64(0), width),
+                        [&](llvm::Value* i, ArrayRef<llvm::Value*> sum) { return combine(sum, at(i, width)); });
     for (unsigned w = width / 2; w >= 1; w /= 2) sum = combine(part(sum, 0, w), part(sum, w, w));
-    sum = e_.loopCarrying(main, length_, 1, sum, [&](llvm::Value* i, ArrayRef<llvm::Value*> sum) { return combine(sum, at(i, 1)); });
+    sum = e_.loopCarrying(main, length_, 1, sum,
+                          [&](llvm::Value* i, ArrayRef<llvm::Value*> sum) { return combine(sum, at(i, 1)); });
     nest_.enter();
     store(sum);
   }
 
   void reduceColumns(unsigned width) {
-    Values sum = e_.loopCarrying(1, length_, 1, at(e_.i64(0), width),
-                                 [&](llvm::Value* i, ArrayRef<llvm::Value*> sum) { return combine(sum, at(i, width)); });
+    Values sum = e_.loopCarrying(1, length_, 1, at(e_.i64(0), width), [&](llvm::Value* i, ArrayRef<llvm::Value*> sum) {
+      return combine(sum, at(i, width));
+    });
     nest_.enter();
     store(sum);
   }
@@ -111,7 +114,8 @@ class Across {
       });
     } else {
       unsigned width = e_.vectorWidth(bytes_, nest_.sizes().back());
-      walked = nest_.outer([&] { return nest_.row(width, [&](unsigned w) { return columns(w), success(ok_); }); }, axis_);
+      walked =
+          nest_.outer([&] { return nest_.row(width, [&](unsigned w) { return columns(w), success(ok_); }); }, axis_);
     }
     return success(ok_ && succeeded(walked));
   }
@@ -157,7 +161,8 @@ LogicalResult emitReduce(Emitter& e, ReduceOp op) {
 LogicalResult emitScan(Emitter& e, ScanOp op) {
   if (nobodyReads(e, op.getResults())) return success();
   Across across(e, op.getSources(), op.getResults(), op.getCombiner(), op.getAxis());
-  return across.run([&] { across.scan(1, op.getReverse()); }, [&](unsigned width) { across.scan(width, op.getReverse()); });
+  return across.run([&] { across.scan(1, op.getReverse()); },
+                    [&](unsigned width) { across.scan(width, op.getReverse()); });
 }
 
 }  // namespace tile::ir::host

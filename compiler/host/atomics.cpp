@@ -1,5 +1,5 @@
-// atomics.cpp - tile.atomic_rmw and tile.atomic_cas, element by element. Integers use the machine's instructions; floats
-// (of any width) loop on compare-and-swap of their bits.
+// atomics.cpp - tile.atomic_rmw and tile.atomic_cas, element by element. Integers use the machine's instructions;
+// floats (of any width) loop on compare-and-swap of their bits.
 #include "compiler/host/nest.h"
 #include "llvm/IR/Intrinsics.h"
 
@@ -10,25 +10,34 @@ namespace {
 
 llvm::AtomicOrdering ordering(MemOrder order) {
   switch (order) {
-    case MemOrder::relaxed: return llvm::AtomicOrdering::Monotonic;
-    case MemOrder::acquire: return llvm::AtomicOrdering::Acquire;
-    case MemOrder::release: return llvm::AtomicOrdering::Release;
-    case MemOrder::acq_rel: return llvm::AtomicOrdering::AcquireRelease;
+    case MemOrder::relaxed:
+      return llvm::AtomicOrdering::Monotonic;
+    case MemOrder::acquire:
+      return llvm::AtomicOrdering::Acquire;
+    case MemOrder::release:
+      return llvm::AtomicOrdering::Release;
+    case MemOrder::acq_rel:
+      return llvm::AtomicOrdering::AcquireRelease;
   }
   return llvm::AtomicOrdering::SequentiallyConsistent;
 }
 
 llvm::Value* floatUpdate(llvm::IRBuilder<>& b, RmwKind kind, llvm::Value* old, llvm::Value* value) {
   switch (kind) {
-    case RmwKind::add: return b.CreateFAdd(old, value);
-    case RmwKind::max: return b.CreateBinaryIntrinsic(llvm::Intrinsic::maxnum, old, value);
-    case RmwKind::min: return b.CreateBinaryIntrinsic(llvm::Intrinsic::minnum, old, value);
-    default: return value;
+    case RmwKind::add:
+      return b.CreateFAdd(old, value);
+    case RmwKind::max:
+      return b.CreateBinaryIntrinsic(llvm::Intrinsic::maxnum, old, value);
+    case RmwKind::min:
+      return b.CreateBinaryIntrinsic(llvm::Intrinsic::minnum, old, value);
+    default:
+      return value;
   }
 }
 
 /// Loops until nobody changed the element between reading and writing it.
-llvm::Value* updateFloat(Emitter& e, RmwKind kind, MemOrder order, Type element, llvm::Value* address, llvm::Value* value) {
+llvm::Value* updateFloat(Emitter& e, RmwKind kind, MemOrder order, Type element, llvm::Value* address,
+                         llvm::Value* value) {
   auto& b = e.b;
   llvm::Type* bits = b.getIntNTy(static_cast<unsigned>(Numbers::bytes(element) * 8));
   llvm::Align align(Numbers::bytes(element));
@@ -54,15 +63,24 @@ llvm::Value* updateFloat(Emitter& e, RmwKind kind, MemOrder order, Type element,
 llvm::AtomicRMWInst::BinOp integerKind(RmwKind kind) {
   using K = llvm::AtomicRMWInst;
   switch (kind) {
-    case RmwKind::add: return K::Add;
-    case RmwKind::max: return K::Max;
-    case RmwKind::min: return K::Min;
-    case RmwKind::umax: return K::UMax;
-    case RmwKind::umin: return K::UMin;
-    case RmwKind::and_: return K::And;
-    case RmwKind::or_: return K::Or;
-    case RmwKind::xor_: return K::Xor;
-    case RmwKind::exchange: return K::Xchg;
+    case RmwKind::add:
+      return K::Add;
+    case RmwKind::max:
+      return K::Max;
+    case RmwKind::min:
+      return K::Min;
+    case RmwKind::umax:
+      return K::UMax;
+    case RmwKind::umin:
+      return K::UMin;
+    case RmwKind::and_:
+      return K::And;
+    case RmwKind::or_:
+      return K::Or;
+    case RmwKind::xor_:
+      return K::Xor;
+    case RmwKind::exchange:
+      return K::Xchg;
   }
   return K::BAD_BINOP;
 }
@@ -118,22 +136,28 @@ LogicalResult forEachElement(Emitter& e, Operation* op, Value ptr, Value offsets
 
 LogicalResult emitAtomicRmw(Emitter& e, AtomicRmwOp op) {
   Type element = elementOf(op.getResult());
-  return forEachElement(e, op, op.getPtr(), op.getOffsets(), op.getMask(), op.getValue(), [&](llvm::Value* address, ArrayRef<llvm::Value*> args) {
-    if (isa<FloatType>(element)) return updateFloat(e, op.getKind(), op.getOrder(), element, address, args[0]);
-    return static_cast<llvm::Value*>(
-        e.b.CreateAtomicRMW(integerKind(op.getKind()), address, args[0], llvm::Align(Numbers::bytes(element)), ordering(op.getOrder())));
-  });
+  return forEachElement(e, op, op.getPtr(), op.getOffsets(), op.getMask(), op.getValue(),
+                        [&](llvm::Value* address, ArrayRef<llvm::Value*> args) {
+                          if (isa<FloatType>(element))
+                            return updateFloat(e, op.getKind(), op.getOrder(), element, address, args[0]);
+                          return static_cast<llvm::Value*>(
+                              e.b.CreateAtomicRMW(integerKind(op.getKind()), address, args[0],
+                                                  llvm::Align(Numbers::bytes(element)), ordering(op.getOrder())));
+                        });
 }
 
 LogicalResult emitAtomicCas(Emitter& e, AtomicCasOp op) {
   Type element = elementOf(op.getResult());
   llvm::Type* bits = e.b.getIntNTy(static_cast<unsigned>(Numbers::bytes(element) * 8));
   auto asBits = [&](llvm::Value* v) { return e.b.CreateBitCast(e.numbers.toMemory(element, v), bits); };
-  return forEachElement(e, op, op.getPtr(), op.getOffsets(), op.getMask(), {op.getExpected(), op.getDesired()}, [&](llvm::Value* address, ArrayRef<llvm::Value*> args) {
-    auto* swap = e.b.CreateAtomicCmpXchg(address, asBits(args[0]), asBits(args[1]), llvm::Align(Numbers::bytes(element)), ordering(op.getOrder()),
-                                         llvm::AtomicOrdering::Monotonic);
-    return e.numbers.fromMemory(element, e.b.CreateBitCast(e.b.CreateExtractValue(swap, 0), e.numbers.inMemory(element)));
-  });
+  return forEachElement(e, op, op.getPtr(), op.getOffsets(), op.getMask(), {op.getExpected(), op.getDesired()},
+                        [&](llvm::Value* address, ArrayRef<llvm::Value*> args) {
+                          auto* swap = e.b.CreateAtomicCmpXchg(
+                              address, asBits(args[0]), asBits(args[1]), llvm::Align(Numbers::bytes(element)),
+                              ordering(op.getOrder()), llvm::AtomicOrdering::Monotonic);
+                          return e.numbers.fromMemory(
+                              element, e.b.CreateBitCast(e.b.CreateExtractValue(swap, 0), e.numbers.inMemory(element)));
+                        });
 }
 
 }  // namespace tile::ir::host

@@ -7,10 +7,10 @@ namespace tile::ir::host {
 struct Box {
   llvm::SmallVector<int64_t, 4> shape;        ///< of the tile; empty for a scalar
   llvm::SmallVector<llvm::Value*, 4> stride;  ///< of the view, per tile dim
-  llvm::Value* origin = nullptr;    ///< address of element (0, 0, ..), which may itself be outside
+  llvm::Value* origin = nullptr;              ///< address of element (0, 0, ..), which may itself be outside
   /// Per tile dim: elements [low, high) are inside. All empty when a leading index is outside.
   llvm::SmallVector<llvm::Value*, 4> low, high;
-  llvm::Value* whole = nullptr;     ///< i1: every element is inside
+  llvm::Value* whole = nullptr;  ///< i1: every element is inside
 
   Box(Emitter& e, mlir::Value viewValue, mlir::OperandRange indices, mlir::Type tile);
   /// The same box inside a shared function: its numbers are that function's parameters, in the order of `words`.

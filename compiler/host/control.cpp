@@ -29,7 +29,8 @@ void Emitter::copy(const Ref& from, const Ref& to, Type element, ArrayRef<int64_
 /// Tiles only: scalars are the caller's phis. `at` is the op whose operands are carried (a terminator or a loop).
 LogicalResult Emitter::carryAll(Operation* at, ValueRange from, ValueRange to) {
   for (auto [i, source] : llvm::enumerate(from))
-    if (const Ref* parked = plan.scratch(at, static_cast<int>(i))) copy(*plan.place(source), *parked, elementOf(source), shapeOf(source));
+    if (const Ref* parked = plan.scratch(at, static_cast<int>(i)))
+      copy(*plan.place(source), *parked, elementOf(source), shapeOf(source));
   for (auto [i, pair] : llvm::enumerate(llvm::zip(from, to))) {
     auto [source, target] = pair;
     if (!isTile(source)) continue;
@@ -49,7 +50,8 @@ LogicalResult Emitter::emitFor(scf::ForOp op) {
   llvm::Value *lo = scalar(op.getLowerBound()), *hi = scalar(op.getUpperBound()), *step = scalar(op.getStep());
   llvm::Type* type = lo->getType();
   llvm::Value *zero = llvm::ConstantInt::get(type, 0), *one = llvm::ConstantInt::get(type, 1);
-  // Trips = ceil((hi - lo) / step) in unsigned arithmetic, which cannot overflow; a step that is not positive runs nothing.
+  // Trips = ceil((hi - lo) / step) in unsigned arithmetic, which cannot overflow; a step that is not positive runs
+  // nothing.
   bool isUnsigned = op.getUnsignedCmp();
   llvm::Value* runs = b.CreateAnd(isUnsigned ? b.CreateICmpULT(lo, hi) : b.CreateICmpSLT(lo, hi),
                                   isUnsigned ? b.CreateICmpNE(step, zero) : b.CreateICmpSGT(step, zero));
@@ -71,7 +73,8 @@ LogicalResult Emitter::emitFor(scf::ForOp op) {
   b.SetInsertPoint(body);
   setScalar(op.getInductionVar(), b.CreateAdd(lo, b.CreateMul(trip, step)));
   Operation* yield = op.getBody()->getTerminator();
-  if (failed(emitBlock(*op.getBody())) || failed(carryAll(yield, yield->getOperands(), op.getRegionIterArgs()))) return failure();
+  if (failed(emitBlock(*op.getBody())) || failed(carryAll(yield, yield->getOperands(), op.getRegionIterArgs())))
+    return failure();
   trip->addIncoming(b.CreateAdd(trip, one), b.GetInsertBlock());
   closePhis(yield->getOperands(), op.getRegionIterArgs());
   b.CreateBr(head);
@@ -104,7 +107,8 @@ LogicalResult Emitter::emitWhile(scf::WhileOp op) {
   b.CreateCondBr(scalar(condition.getCondition()), body, after);
   b.SetInsertPoint(body);
   Operation* yield = op.getYieldOp();
-  if (failed(emitBlock(*op.getAfterBody())) || failed(carryAll(yield, yield->getOperands(), op.getBeforeArguments()))) return failure();
+  if (failed(emitBlock(*op.getAfterBody())) || failed(carryAll(yield, yield->getOperands(), op.getBeforeArguments())))
+    return failure();
   closePhis(yield->getOperands(), op.getBeforeArguments());
   b.CreateBr(head);
   after->insertInto(function);
@@ -120,7 +124,8 @@ LogicalResult Emitter::emitIf(scf::IfOp op) {
     yielded.emplace_back();
     if (succeeded(ok) && !region.empty()) {
       Operation* yield = region.front().getTerminator();
-      if (failed(emitBlock(region.front())) || failed(carryAll(yield, yield->getOperands(), op.getResults()))) ok = failure();
+      if (failed(emitBlock(region.front())) || failed(carryAll(yield, yield->getOperands(), op.getResults())))
+        ok = failure();
       if (succeeded(ok))
         for (Value v : yield->getOperands())
           if (!isTile(v)) yielded.back().append(words[v].begin(), words[v].end());
@@ -176,7 +181,8 @@ void Emitter::openPhis(ValueRange initial, ValueRange args, llvm::BasicBlock* fr
 void Emitter::closePhis(ValueRange next, ValueRange args) {
   for (auto [value, arg] : llvm::zip(next, args)) {
     if (isTile(value)) continue;
-    for (auto [phi, word] : llvm::zip(words[arg], words[value])) llvm::cast<llvm::PHINode>(phi)->addIncoming(word, b.GetInsertBlock());
+    for (auto [phi, word] : llvm::zip(words[arg], words[value]))
+      llvm::cast<llvm::PHINode>(phi)->addIncoming(word, b.GetInsertBlock());
   }
 }
 

@@ -1,5 +1,5 @@
-// debug.cpp - tile.print and tile.assert: records in the DebugRing (runtime/abi.h), appended with one atomic add. A failed
-// assertion records every false element, then ends this program; nothing aborts.
+// debug.cpp - tile.print and tile.assert: records in the DebugRing (runtime/abi.h), appended with one atomic add. A
+// failed assertion records every false element, then ends this program; nothing aborts.
 #include "compiler/host/nest.h"
 
 namespace tile::ir::host {
@@ -15,11 +15,16 @@ DType dtypeOf(Type t) {
   if (isa<Float8E4M3FNType>(t)) return DType::f8e4m3;
   if (isa<Float8E5M2Type>(t)) return DType::f8e5m2;
   switch (t.getIntOrFloatBitWidth()) {
-    case 1: return DType::i1;
-    case 8: return DType::i8;
-    case 16: return DType::i16;
-    case 32: return DType::i32;
-    default: return DType::i64;
+    case 1:
+      return DType::i1;
+    case 8:
+      return DType::i8;
+    case 16:
+      return DType::i16;
+    case 32:
+      return DType::i32;
+    default:
+      return DType::i64;
   }
 }
 
@@ -40,7 +45,8 @@ uint32_t addSite(Emitter& e, Operation* op, Value value, StringRef message, Debu
 
 void record(Emitter& e, uint32_t site, llvm::Value* element, Type type, llvm::Value* value) {
   auto& b = e.b;
-  llvm::Value* slot = b.CreateAtomicRMW(llvm::AtomicRMWInst::Add, e.debugRing, b.getInt32(1), llvm::Align(4), llvm::AtomicOrdering::Monotonic);
+  llvm::Value* slot = b.CreateAtomicRMW(llvm::AtomicRMWInst::Add, e.debugRing, b.getInt32(1), llvm::Align(4),
+                                        llvm::AtomicOrdering::Monotonic);
   auto word = [&](llvm::Value* base, int64_t byte) { return b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), base, byte); };
   llvm::Value* capacity = b.CreateLoad(b.getInt32Ty(), word(e.debugRing, offsetof(DebugRing, capacity)));
   e.ifThen(b.CreateICmpULT(slot, capacity), [&] {
@@ -48,15 +54,18 @@ void record(Emitter& e, uint32_t site, llvm::Value* element, Type type, llvm::Va
     llvm::Value* base = b.CreateGEP(b.getInt8Ty(), word(e.debugRing, sizeof(DebugRing)), at);
     b.CreateStore(b.getInt32(site), word(base, offsetof(DebugRecord, site)));
     for (int axis = 0; axis < 3; ++axis)
-      b.CreateStore(b.CreateLoad(b.getInt32Ty(), word(e.program, 4 * axis)), word(base, static_cast<int64_t>(offsetof(DebugRecord, program)) + 4 * axis));
+      b.CreateStore(b.CreateLoad(b.getInt32Ty(), word(e.program, 4 * axis)),
+                    word(base, static_cast<int64_t>(offsetof(DebugRecord, program)) + 4 * axis));
     b.CreateStore(b.CreateTrunc(element, b.getInt32Ty()), word(base, offsetof(DebugRecord, element)));
     b.CreateStore(b.getInt32(0), word(base, offsetof(DebugRecord, pad)));
-    llvm::Value* bits = b.CreateBitCast(e.numbers.toMemory(type, value), b.getIntNTy(static_cast<unsigned>(Numbers::bytes(type) * 8)));
+    llvm::Value* bits =
+        b.CreateBitCast(e.numbers.toMemory(type, value), b.getIntNTy(static_cast<unsigned>(Numbers::bytes(type) * 8)));
     b.CreateStore(b.CreateZExt(bits, b.getInt64Ty()), word(base, offsetof(DebugRecord, bits)));
   });
 }
 
-LogicalResult forEachElement(Emitter& e, Value value, llvm::function_ref<void(llvm::Value* element, llvm::Value* v)> body) {
+LogicalResult forEachElement(Emitter& e, Value value,
+                             llvm::function_ref<void(llvm::Value* element, llvm::Value* v)> body) {
   if (!isTile(value)) return body(e.i64(0), e.scalar(value)), success();
   Nest nest(e, shapeOf(value));
   nest.uses(value);
@@ -73,7 +82,9 @@ LogicalResult forEachElement(Emitter& e, Value value, llvm::function_ref<void(ll
 
 LogicalResult emitPrint(Emitter& e, PrintOp op) {
   uint32_t site = addSite(e, op, op.getValue(), op.getMessage(), DebugSite::print);
-  return forEachElement(e, op.getValue(), [&](llvm::Value* element, llvm::Value* v) { record(e, site, element, elementOf(op.getValue()), v); });
+  return forEachElement(e, op.getValue(), [&](llvm::Value* element, llvm::Value* v) {
+    record(e, site, element, elementOf(op.getValue()), v);
+  });
 }
 
 LogicalResult emitAssert(Emitter& e, AssertOp op) {

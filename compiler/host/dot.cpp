@@ -1,6 +1,6 @@
-// dot.cpp - tile.dot as register tiles: MR rows x NV vectors of accumulators stay in registers while k runs over the tile.
-// A is read one scalar at a time and spread over a vector, B in vectors along n; operands of narrow types, or B lying
-// the other way round, are first packed into scratch. Columns beyond the last whole vector use masked accesses.
+// dot.cpp - tile.dot as register tiles: MR rows x NV vectors of accumulators stay in registers while k runs over the
+// tile. A is read one scalar at a time and spread over a vector, B in vectors along n; operands of narrow types, or B
+// lying the other way round, are first packed into scratch. Columns beyond the last whole vector use masked accesses.
 #include "compiler/host/dot_shape.h"
 #include "compiler/host/emitter.h"
 #include "compiler/targets/host.h"
@@ -15,8 +15,8 @@ struct RegisterTile {
   int64_t rows, vectors;
 };
 
-/// The register tile with the fewest estimated cycles for the whole m x n tile: two multiply-adds or two loads a cycle, and
-/// at least 8 independent sums to cover the latency of one.
+/// The register tile with the fewest estimated cycles for the whole m x n tile: two multiply-adds or two loads a cycle,
+/// and at least 8 independent sums to cover the latency of one.
 RegisterTile chooseTile(int64_t m, int64_t vectorsOfN, int registers) {
   RegisterTile best{1, 1};
   double bestCycles = 1e300;
@@ -29,7 +29,8 @@ RegisterTile chooseTile(int64_t m, int64_t vectorsOfN, int registers) {
       double cycles = 0;
       int64_t lastRows = m % rows, lastVectors = vectorsOfN % vectors;
       auto columns = [&](int64_t r) {
-        return static_cast<double>(vectorsOfN / vectors) * block(r, vectors) + (lastVectors ? block(r, lastVectors) : 0);
+        return static_cast<double>(vectorsOfN / vectors) * block(r, vectors) +
+               (lastVectors ? block(r, lastVectors) : 0);
       };
       cycles = static_cast<double>(m / rows) * columns(rows) + (lastRows ? columns(lastRows) : 0);
       cycles *= 1 + 0.002 * static_cast<double>(m / rows);  // between equals, fewer trips
@@ -52,15 +53,18 @@ class DotEmitter {
     auto splat = fill ? dyn_cast<SplatElementsAttr>(fill.getValue()) : SplatElementsAttr();
     startsAtZero_ = splat && e_.numbers.constant(splat.getSplatValue<Attribute>())->isNullValue();
     const Ref* acc = e_.plan.place(op_.getAcc());
-    bool inPlace = acc && e_.plan.root(acc->buffer) == e_.plan.root(c_.buffer) && acc->offset == c_.offset && acc->strides == c_.strides;
+    bool inPlace = acc && e_.plan.root(acc->buffer) == e_.plan.root(c_.buffer) && acc->offset == c_.offset &&
+                   acc->strides == c_.strides;
     if (!startsAtZero_ && !inPlace && failed(e_.evaluateInto(op_.getAcc(), c_, shape_.compute))) return failure();
     if (failed(packA()) || failed(packB())) return failure();
     // Operands start at their pointers; everything else about them is in the name.
     std::string name;
-    llvm::raw_string_ostream(name) << "dot_" << shape_.m << "x" << shape_.n << "x" << shape_.k << "_" << shape_.compute << "_a" << a_.strides[0] << "_"
-                                   << a_.strides[1] << "_b" << bRef_.strides[0] << "_c" << c_.strides[0] << (startsAtZero_ ? "_new" : "_add");
+    llvm::raw_string_ostream(name) << "dot_" << shape_.m << "x" << shape_.n << "x" << shape_.k << "_" << shape_.compute
+                                   << "_a" << a_.strides[0] << "_" << a_.strides[1] << "_b" << bRef_.strides[0] << "_c"
+                                   << c_.strides[0] << (startsAtZero_ ? "_new" : "_add");
     llvm::Type* ptr = b_.getPtrTy();
-    llvm::Function* kernel = e_.shared(name, {ptr, ptr, ptr}, [&](ArrayRef<llvm::Value*> operands) { multiply(operands); });
+    llvm::Function* kernel =
+        e_.shared(name, {ptr, ptr, ptr}, [&](ArrayRef<llvm::Value*> operands) { multiply(operands); });
     SmallVector<llvm::Value*, 3> starts;
     for (const Ref* ref : {&a_, &bRef_, &c_}) starts.push_back(e_.address(*ref, shape_.compute, e_.i64(ref->offset)));
     b_.CreateCall(kernel, starts);
@@ -79,8 +83,9 @@ class DotEmitter {
     bRef_ = *e_.plan.scratch(op_, 1);
     Type element = elementOf(op_.getB());
     if (source && source->strides[0] == 1 && source->strides[1] != 1 && shape_.n > 1) {
-      emitTransposeBlocks(e_, {e_.address(*source, element, e_.i64(source->offset)), e_.i64(source->strides[1])}, element,
-                          {e_.address(bRef_, shape_.compute, e_.i64(0)), e_.i64(shape_.n)}, shape_.compute, shape_.k, shape_.n);
+      emitTransposeBlocks(e_, {e_.address(*source, element, e_.i64(source->offset)), e_.i64(source->strides[1])},
+                          element, {e_.address(bRef_, shape_.compute, e_.i64(0)), e_.i64(shape_.n)}, shape_.compute,
+                          shape_.k, shape_.n);
       return success();
     }
     return e_.evaluateInto(op_.getB(), bRef_, shape_.compute);
@@ -103,14 +108,18 @@ class DotEmitter {
     if (whole < shape_.m) block(e_.i64(whole), shape_.m - whole, j, width);
   }
 
-  llvm::Value* at(llvm::Value* start, const Ref& ref, llvm::Value* row, int64_t rowOffset, llvm::Value* column, int64_t columnOffset) {
-    llvm::Value* n = b_.CreateAdd(b_.CreateMul(row, e_.i64(ref.strides[0])), b_.CreateMul(column, e_.i64(ref.strides[1])));
+  llvm::Value* at(llvm::Value* start, const Ref& ref, llvm::Value* row, int64_t rowOffset, llvm::Value* column,
+                  int64_t columnOffset) {
+    llvm::Value* n =
+        b_.CreateAdd(b_.CreateMul(row, e_.i64(ref.strides[0])), b_.CreateMul(column, e_.i64(ref.strides[1])));
     // Constant parts last: they become displacements of one address.
     llvm::Value* base = e_.offsetBy(start, shape_.compute, n);
     return e_.offsetBy(base, shape_.compute, e_.i64(rowOffset * ref.strides[0] + columnOffset * ref.strides[1]));
   }
 
-  llvm::VectorType* vectorType() { return llvm::FixedVectorType::get(e_.numbers.inRegister(shape_.compute), static_cast<unsigned>(lanes_)); }
+  llvm::VectorType* vectorType() {
+    return llvm::FixedVectorType::get(e_.numbers.inRegister(shape_.compute), static_cast<unsigned>(lanes_));
+  }
 
   /// Null when all lanes of the vector that starts `column` elements into a panel of `width` are inside it.
   llvm::Constant* maskAt(int64_t column, int64_t width) {
@@ -142,7 +151,8 @@ class DotEmitter {
                                      : loadVector(at(cStart_, c_, i, r, j, v * lanes_), maskAt(v * lanes_, width)));
     sums = e_.loopCarrying(0, shape_.k, 1, sums, [&](llvm::Value* k, ArrayRef<llvm::Value*> sums) {
       SmallVector<llvm::Value*> bs, next;
-      for (int64_t v = 0; v < vectors; ++v) bs.push_back(loadVector(at(bStart_, bRef_, k, 0, j, v * lanes_), maskAt(v * lanes_, width)));
+      for (int64_t v = 0; v < vectors; ++v)
+        bs.push_back(loadVector(at(bStart_, bRef_, k, 0, j, v * lanes_), maskAt(v * lanes_, width)));
       for (int64_t r = 0; r < rows; ++r) {
         llvm::Value* a = b_.CreateAlignedLoad(vectorType()->getElementType(), at(aStart_, a_, i, r, k, 0), align);
         a = b_.CreateVectorSplat(static_cast<unsigned>(lanes_), a);
@@ -153,8 +163,10 @@ class DotEmitter {
     for (int64_t r = 0; r < rows; ++r)
       for (int64_t v = 0; v < vectors; ++v) {
         llvm::Value *sum = sums[r * vectors + v], *to = at(cStart_, c_, i, r, j, v * lanes_);
-        if (llvm::Constant* mask = maskAt(v * lanes_, width)) b_.CreateMaskedStore(sum, to, align, mask);
-        else b_.CreateAlignedStore(sum, to, align);
+        if (llvm::Constant* mask = maskAt(v * lanes_, width))
+          b_.CreateMaskedStore(sum, to, align, mask);
+        else
+          b_.CreateAlignedStore(sum, to, align);
       }
   }
 
@@ -170,6 +182,8 @@ class DotEmitter {
 
 }  // namespace
 
-LogicalResult emitDot(Emitter& e, DotOp op) { return e.plan.owns(op.getResult()) ? DotEmitter(e, op).run() : success(); }
+LogicalResult emitDot(Emitter& e, DotOp op) {
+  return e.plan.owns(op.getResult()) ? DotEmitter(e, op).run() : success();
+}
 
 }  // namespace tile::ir::host

@@ -1,4 +1,5 @@
-// dot_shape.h - how a dot is computed on the host: sizes, the type of its products, and which operands are packed first.
+// dot_shape.h - how a dot is computed on the host: sizes, the type of its products, and which operands are packed
+// first.
 #pragma once
 #include "compiler/dialect/dialect.h"
 #include "compiler/host/plan.h"
@@ -7,7 +8,7 @@ namespace tile::ir::host {
 
 struct DotShape {
   int64_t m = 0, n = 0, k = 0;
-  mlir::Type compute;          ///< f32, f64 or i32: operands are widened to it
+  mlir::Type compute;  ///< f32, f64 or i32: operands are widened to it
   int64_t computeBytes = 4;
   /// The micro-kernel reads A one scalar at a time, any strides will do; it reads B in vectors along n.
   bool packA = false, packB = false;

@@ -75,8 +75,9 @@ LogicalResult Emitter::reportArena() {
     info.arena_bytes = static_cast<uint32_t>(plan.arenaBytes());
     return success();
   }
-  InFlightDiagnostic error = kernel.emitError() << "tiles need " << plan.arenaBytes() << " bytes of scratch per program, the limit is "
-                                                << kMaxArenaBytes << "; use smaller tiles";
+  InFlightDiagnostic error = kernel.emitError()
+                             << "tiles need " << plan.arenaBytes() << " bytes of scratch per program, the limit is "
+                             << kMaxArenaBytes << "; use smaller tiles";
   SmallVector<const Buffer*> largest;
   for (const Buffer& buffer : plan.buffers()) largest.push_back(&buffer);
   llvm::stable_sort(largest, [](auto* x, auto* y) { return x->bytes > y->bytes; });
@@ -118,10 +119,12 @@ View Emitter::view(Value v) const {
 
 unsigned Emitter::vectorWidth(int64_t bytes, int64_t limit, int vectors) const {
   int64_t lanes = std::max<int64_t>(1, target.vectorBytes / std::max<int64_t>(bytes, 4)) * vectors;
-  return static_cast<unsigned>(std::min<int64_t>(lanes, llvm::bit_floor(static_cast<uint64_t>(std::max<int64_t>(limit, 1)))));
+  return static_cast<unsigned>(
+      std::min<int64_t>(lanes, llvm::bit_floor(static_cast<uint64_t>(std::max<int64_t>(limit, 1)))));
 }
 
-llvm::Value* Emitter::loop(llvm::Value* lo, llvm::Value* hi, int64_t step, llvm::function_ref<void(llvm::Value*)> body) {
+llvm::Value* Emitter::loop(llvm::Value* lo, llvm::Value* hi, int64_t step,
+                           llvm::function_ref<void(llvm::Value*)> body) {
   auto* from = llvm::dyn_cast<llvm::ConstantInt>(lo);
   auto* to = llvm::dyn_cast<llvm::ConstantInt>(hi);
   llvm::Value* stepValue = i64(step);
@@ -138,8 +141,10 @@ llvm::Value* Emitter::loop(llvm::Value* lo, llvm::Value* hi, int64_t step, llvm:
   auto* inside = llvm::BasicBlock::Create(b.getContext(), "loop", function);
   auto* after = llvm::BasicBlock::Create(b.getContext(), "done");
   bool surelyRuns = from && to;
-  if (surelyRuns) b.CreateBr(inside);
-  else b.CreateCondBr(b.CreateICmpSLE(b.CreateAdd(lo, stepValue, "", true, true), hi), inside, after);
+  if (surelyRuns)
+    b.CreateBr(inside);
+  else
+    b.CreateCondBr(b.CreateICmpSLE(b.CreateAdd(lo, stepValue, "", true, true), hi), inside, after);
   b.SetInsertPoint(inside);
   llvm::PHINode* i = b.CreatePHI(b.getInt64Ty(), 2, "i");
   i->addIncoming(lo, before);
@@ -189,8 +194,10 @@ SmallVector<llvm::Value*> Emitter::loopCarrying(
 
 void Emitter::ifThen(llvm::Value* condition, llvm::function_ref<void()> then, llvm::function_ref<void()> otherwise) {
   if (auto* known = llvm::dyn_cast<llvm::ConstantInt>(condition)) {
-    if (!known->isZero()) then();
-    else if (otherwise) otherwise();
+    if (!known->isZero())
+      then();
+    else if (otherwise)
+      otherwise();
     return;
   }
   auto* yes = llvm::BasicBlock::Create(b.getContext(), "then", function);
@@ -252,7 +259,8 @@ llvm::Value* Emitter::constantData(arith::ConstantOp op) {
   for (Attribute value : elements.getValues<Attribute>())
     data.push_back(llvm::cast<llvm::Constant>(numbers.toMemory(element, numbers.constant(value))));
   auto* type = llvm::ArrayType::get(numbers.inMemory(element), data.size());
-  auto* variable = new llvm::GlobalVariable(*module, type, true, llvm::GlobalValue::PrivateLinkage, llvm::ConstantArray::get(type, data), "tile");
+  auto* variable = new llvm::GlobalVariable(*module, type, true, llvm::GlobalValue::PrivateLinkage,
+                                            llvm::ConstantArray::get(type, data), "tile");
   variable->setAlignment(llvm::Align(64));
   return global = variable;
 }
@@ -302,7 +310,8 @@ LogicalResult Emitter::emitScalar(Operation* op) {
       .Case<ProgramIdOp>([&](auto p) { return field(p.getAxis(), "program_id"); })
       .Case<NumProgramsOp>([&](auto p) { return field(3 + p.getAxis(), "num_programs"); })
       .Case<PtrAddOp>([&](auto p) {
-        return set(offsetBy(scalar(p.getPtr()), cast<PtrType>(p.getPtr().getType()).getElementType(), asI64(p.getOffset())));
+        return set(
+            offsetBy(scalar(p.getPtr()), cast<PtrType>(p.getPtr().getType()).getElementType(), asI64(p.getOffset())));
       })
       .Case<PtrToIntOp>([&](auto p) { return set(b.CreatePtrToInt(scalar(p.getPtr()), b.getInt64Ty())); })
       .Case<IntToPtrOp>([&](auto p) { return set(b.CreateIntToPtr(scalar(p.getAddress()), b.getPtrTy())); })
@@ -387,15 +396,16 @@ LogicalResult Emitter::emitPlaced(Operation* op) {
   nest.usesOperands(op);
   for (auto& [index, ref] : targets) nest.uses(*ref);
   int64_t n = nest.dims().back();
-  return nest.run(vectorWidth(Numbers::bytes(elementOf(first)), n, isLong(plan.costOfMaking(op)) ? 1 : 2), [&](unsigned width) {
-    SmallVector<llvm::Value*, 2> values;
-    if (!nest.define(op, width, values)) return failure();
-    for (auto& [index, ref] : targets) {
-      Type element = elementOf(op->getResult(index));
-      numbers.store(element, values[index], nest.address(*ref, element));
-    }
-    return success();
-  });
+  return nest.run(vectorWidth(Numbers::bytes(elementOf(first)), n, isLong(plan.costOfMaking(op)) ? 1 : 2),
+                  [&](unsigned width) {
+                    SmallVector<llvm::Value*, 2> values;
+                    if (!nest.define(op, width, values)) return failure();
+                    for (auto& [index, ref] : targets) {
+                      Type element = elementOf(op->getResult(index));
+                      numbers.store(element, values[index], nest.address(*ref, element));
+                    }
+                    return success();
+                  });
 }
 
 LogicalResult Emitter::emitBlock(Block& block) {

@@ -1,8 +1,9 @@
 // emitter.h - state of one translation from tile IR to LLVM IR for the host, and what the op families share.
 //
-// Scalars are LLVM values ("words": one per number or pointer, 1 + 2*rank per view). Tiles are what the Plan says: fused
-// ones have no code of their own, placed ones are written to the arena where their op stands. Control flow becomes plain
-// basic blocks. Nothing is unrolled beyond a vector and a register tile: code size does not depend on tile sizes.
+// Scalars are LLVM values ("words": one per number or pointer, 1 + 2*rank per view). Tiles are what the Plan says:
+// fused ones have no code of their own, placed ones are written to the arena where their op stands. Control flow
+// becomes plain basic blocks. Nothing is unrolled beyond a vector and a register tile: code size does not depend on
+// tile sizes.
 #pragma once
 #include <functional>
 
@@ -41,13 +42,14 @@ class Emitter {
   /// for (i = lo; i + step <= hi; i += step) body(i). Returns the first i not run.
   llvm::Value* loop(llvm::Value* lo, llvm::Value* hi, int64_t step, llvm::function_ref<void(llvm::Value*)> body);
   /// The same with values carried from one iteration to the next; static bounds with at least one iteration.
-  llvm::SmallVector<llvm::Value*> loopCarrying(int64_t lo, int64_t hi, int64_t step, llvm::ArrayRef<llvm::Value*> init,
-                                              llvm::function_ref<llvm::SmallVector<llvm::Value*>(llvm::Value*, llvm::ArrayRef<llvm::Value*>)> body);
+  llvm::SmallVector<llvm::Value*> loopCarrying(
+      int64_t lo, int64_t hi, int64_t step, llvm::ArrayRef<llvm::Value*> init,
+      llvm::function_ref<llvm::SmallVector<llvm::Value*>(llvm::Value*, llvm::ArrayRef<llvm::Value*>)> body);
   void ifThen(llvm::Value* condition, llvm::function_ref<void()> then, llvm::function_ref<void()> otherwise = nullptr);
 
   llvm::Value* arenaBase(const Ref& ref);
-  /// A function of its own for code that depends on nothing but `key` and its parameters, made once: equal loads, dots and
-  /// transposes of a kernel share their loops, which is most of compile time. Never inlined.
+  /// A function of its own for code that depends on nothing but `key` and its parameters, made once: equal loads, dots
+  /// and transposes of a kernel share their loops, which is most of compile time. Never inlined.
   llvm::Function* shared(const std::string& key, llvm::ArrayRef<llvm::Type*> parameters,
                          llvm::function_ref<void(llvm::ArrayRef<llvm::Value*>)> body);
   /// A constant tile with different elements, in memory.
@@ -116,8 +118,9 @@ struct Lines {
   llvm::Value* base;
   llvm::Value* distance;
 };
-/// to[i][j] = from[j][i] for i < rows, j < columns: reads along i, writes along j, whole blocks in registers. Elements become
-/// `as` on the way (the same type, or the wide form of it).
-void emitTransposeBlocks(Emitter& e, Lines from, mlir::Type element, Lines to, mlir::Type as, int64_t rows, int64_t columns);
+/// to[i][j] = from[j][i] for i < rows, j < columns: reads along i, writes along j, whole blocks in registers. Elements
+/// become `as` on the way (the same type, or the wide form of it).
+void emitTransposeBlocks(Emitter& e, Lines from, mlir::Type element, Lines to, mlir::Type as, int64_t rows,
+                         int64_t columns);
 
 }  // namespace tile::ir::host

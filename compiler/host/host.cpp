@@ -6,7 +6,8 @@
 
 namespace tile::ir {
 
-// The host computes tiles as the tile stage leaves them: placement is a table beside the IR (plan.h), not a rewrite of it.
+// The host computes tiles as the tile stage leaves them: placement is a table beside the IR (plan.h), not a rewrite of
+// it.
 void addHostPasses(mlir::OpPassManager&, const Target&, const CompileOptions&) {}
 void registerHostPasses(std::function<const Target&()>, std::function<const CompileOptions&()>) {}
 

@@ -22,8 +22,8 @@ void addHostPasses(mlir::OpPassManager& passes, const Target& target, const Comp
 /// Registers every host pass under its flag for tile-opt; the functions are asked when a pass is made.
 void registerHostPasses(std::function<const Target&()> target, std::function<const CompileOptions&()> options);
 
-/// Translates the kernel to LLVM IR for the host. `info` arrives with target, entry and params set; arena_bytes, buffers,
-/// debug_sites and uses_debug_ring are filled here. Null after emitting diagnostics on the function's context.
+/// Translates the kernel to LLVM IR for the host. `info` arrives with target, entry and params set; arena_bytes,
+/// buffers, debug_sites and uses_debug_ring are filled here. Null after emitting diagnostics on the function's context.
 std::unique_ptr<llvm::Module> emitHost(mlir::func::FuncOp kernel, const Target& target, const CompileOptions& options,
                                        llvm::LLVMContext& context, KernelBinary& info);
 

@@ -26,7 +26,8 @@ Access Nest::through(Operation* op, const Access& a) const {
     Access in;
     in.loop.assign(from.size(), -1);
     in.offset.assign(from.size(), 0);
-    for (auto [source, result] : matchDims(from, to)) in.loop[source] = a.loop[result], in.offset[source] = a.offset[result];
+    for (auto [source, result] : matchDims(from, to))
+      in.loop[source] = a.loop[result], in.offset[source] = a.offset[result];
     return in;
   }
   if (auto extract = dyn_cast<ExtractOp>(op)) {
@@ -49,7 +50,8 @@ void Nest::leaves(Value tile, const Access& a, llvm::function_ref<void(ArrayRef<
   if (!isTile(tile)) return;
   if (const Ref* ref = e_.plan.place(tile)) return visit(loopStrides(*ref, a));
   Operation* op = tile.getDefiningOp();
-  if (isa<IotaOp>(op) || (isa<arith::ConstantOp>(op) && !isa<SplatElementsAttr>(cast<arith::ConstantOp>(op).getValue())))
+  if (isa<IotaOp>(op) ||
+      (isa<arith::ConstantOp>(op) && !isa<SplatElementsAttr>(cast<arith::ConstantOp>(op).getValue())))
     return visit(loopStrides(Ref{0, 0, rowMajorStrides(shapeOf(tile))}, a));
   for (Value operand : op->getOperands()) leaves(operand, through(op, a), visit);
 }
@@ -61,7 +63,7 @@ void Nest::uses(Value tile, Access access) {
 
 void Nest::uses(const Ref& ref) { touched_.push_back(loopStrides(ref, Access::identity(shape_.size()))); }
 
-ArrayRef<int64_t> Nest::dims() {
+const SmallVector<int64_t, 4>& Nest::dims() {
   group_.assign(shape_.size(), -1);
   int previous = -1;
   for (int d = 0; d < static_cast<int>(shape_.size()); ++d) {
@@ -174,7 +176,9 @@ llvm::Value* Nest::address(const Ref& ref, Type element) {
   return e_.address(ref, element, elementNumber(ref, Access::identity(shape_.size())));
 }
 
-llvm::Value* Nest::linearIndex() { return elementNumber(Ref{0, 0, rowMajorStrides(shape_)}, Access::identity(shape_.size())); }
+llvm::Value* Nest::linearIndex() {
+  return elementNumber(Ref{0, 0, rowMajorStrides(shape_)}, Access::identity(shape_.size()));
+}
 
 llvm::Value* Nest::evalLeaf(const Ref& ref, Type element, const Access& a, llvm::Value* base, unsigned width) {
   llvm::Value* number = elementNumber(ref, a);
@@ -192,7 +196,8 @@ llvm::Value* Nest::eval(Value tile, const Access& a, unsigned width) {
   if (!isTile(tile)) return e_.numbers.splat(e_.scalar(tile), width);
   if (auto it = computed_.find(key(tile, width, a)); it != computed_.end()) return it->second;
   if (auto it = invariant_.find(key(tile, 1, a)); it != invariant_.end()) return e_.numbers.splat(it->second, width);
-  if (const Ref* ref = e_.plan.place(tile)) return computed_[key(tile, width, a)] = evalLeaf(*ref, elementOf(tile), a, e_.arenaBase(*ref), width);
+  if (const Ref* ref = e_.plan.place(tile))
+    return computed_[key(tile, width, a)] = evalLeaf(*ref, elementOf(tile), a, e_.arenaBase(*ref), width);
   Operation* op = tile.getDefiningOp();
   SmallVector<llvm::Value*, 2> results;
   if (!evalOp(op, a, width, results)) return nullptr;
@@ -211,7 +216,8 @@ bool Nest::evalOp(Operation* op, const Access& a, unsigned width, SmallVectorImp
   if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
     if (auto splat = dyn_cast<SplatElementsAttr>(constant.getValue()))
       return one(e_.numbers.splat(e_.numbers.constant(splat.getSplatValue<Attribute>()), width));
-    return one(evalLeaf(Ref{0, 0, rowMajorStrides(shapeOf(tile))}, elementOf(tile), a, e_.constantData(constant), width));
+    return one(
+        evalLeaf(Ref{0, 0, rowMajorStrides(shapeOf(tile))}, elementOf(tile), a, e_.constantData(constant), width));
   }
   if (auto iota = dyn_cast<IotaOp>(op)) return one(evalIota(iota, a, width));
   Access in = through(op, a);
@@ -250,7 +256,8 @@ std::optional<int64_t> Nest::step(Value tile, const Access& a) {
   if (isa<IotaOp>(op)) return loopStrides(Ref{0, 0, {1}}, a)[lead_.back()];
   Access in = through(op, a);
   auto of = [&](unsigned i) { return step(op->getOperand(i), in); };
-  if (isa<BroadcastOp, ReshapeOp, TransOp, ExtractOp, AssumeOp, arith::ExtSIOp, arith::ExtUIOp, arith::TruncIOp, arith::IndexCastOp>(op))
+  if (isa<BroadcastOp, ReshapeOp, TransOp, ExtractOp, AssumeOp, arith::ExtSIOp, arith::ExtUIOp, arith::TruncIOp,
+          arith::IndexCastOp>(op))
     return of(0);
   if (isa<arith::AddIOp, arith::SubIOp, PtrAddOp>(op)) {
     auto x = of(0), y = of(1);
@@ -271,7 +278,8 @@ void Nest::usesOperands(Operation* op) {
   for (Value operand : op->getOperands())
     if (isTile(operand)) uses(operand, in);
   // Numbered leaves of the op itself (iota, constants) count as well.
-  if (op->getNumOperands() == 0 && isTile(op->getResult(0))) uses(Ref{0, 0, rowMajorStrides(shapeOf(op->getResult(0)))});
+  if (op->getNumOperands() == 0 && isTile(op->getResult(0)))
+    uses(Ref{0, 0, rowMajorStrides(shapeOf(op->getResult(0)))});
 }
 
 bool Nest::define(Operation* op, unsigned width, SmallVectorImpl<llvm::Value*>& computed) {
@@ -284,7 +292,9 @@ LogicalResult Emitter::evaluateInto(Value tile, const Ref& to, Type as) {
   nest.uses(to);
   int64_t n = nest.dims().back();
   // A piece of a larger tile (cat) may be strided along its last dim that is not 1.
-  unsigned widest = nest.isContiguous(to) ? vectorWidth(std::max(Numbers::bytes(as), Numbers::bytes(elementOf(tile))), n, isLong(plan.cost(tile)) ? 1 : 2) : 1;
+  unsigned widest = nest.isContiguous(to) ? vectorWidth(std::max(Numbers::bytes(as), Numbers::bytes(elementOf(tile))),
+                                                        n, isLong(plan.cost(tile)) ? 1 : 2)
+                                          : 1;
   return nest.run(widest, [&](unsigned width) {
     llvm::Value* v = nest.eval(tile, width);
     if (!v) return failure();

@@ -1,8 +1,8 @@
 // nest.h - evaluation of fused tile expressions inside a loop nest over a box.
 //
-// A Nest is a set of loop dims (a box of static sizes) and the values evaluated in it. Neighbouring dims along which every
-// buffer touched is contiguous are merged, so that small or odd inner dims still give long vectors. The last dim left is
-// the one computed in vectors; subexpressions that do not change along it are evaluated once per row.
+// A Nest is a set of loop dims (a box of static sizes) and the values evaluated in it. Neighbouring dims along which
+// every buffer touched is contiguous are merged, so that small or odd inner dims still give long vectors. The last dim
+// left is the one computed in vectors; subexpressions that do not change along it are evaluated once per row.
 #pragma once
 #include <map>
 
@@ -18,7 +18,9 @@ struct Access {
   bool operator==(const Access&) const = default;
   std::strong_ordering operator<=>(const Access& o) const {
     auto c = std::lexicographical_compare_three_way(loop.begin(), loop.end(), o.loop.begin(), o.loop.end());
-    return c != 0 ? c : std::lexicographical_compare_three_way(offset.begin(), offset.end(), o.offset.begin(), o.offset.end());
+    return c != 0
+               ? c
+               : std::lexicographical_compare_three_way(offset.begin(), offset.end(), o.offset.begin(), o.offset.end());
   }
 };
 
@@ -38,7 +40,7 @@ class Nest {
     for (size_t d = 0; d < shape_.size(); ++d) keepApart(static_cast<int>(d));
   }
   /// Decides the merged dims. Their sizes, outermost first; at least one.
-  llvm::ArrayRef<int64_t> dims();
+  const llvm::SmallVector<int64_t, 4>& dims();
   llvm::ArrayRef<int64_t> sizes() const { return sizes_; }
   /// Whether the vectors of a row lie together in `ref`: its elements along the last merged dim are neighbours.
   bool isContiguous(const Ref& ref) const;
@@ -54,7 +56,10 @@ class Nest {
   void setIndex(int dim, llvm::Value* index) { index_[dim] = index; }
   /// Forgets values computed so far: they do not dominate what comes next.
   void enter() { computed_.clear(); }
-  void enterRow() { computed_.clear(); invariant_.clear(); }
+  void enterRow() {
+    computed_.clear();
+    invariant_.clear();
+  }
   /// Computes now what does not change along the last dim.
   void hoist(mlir::Value tile, const Access& access);
   void hoistAll();
@@ -94,9 +99,9 @@ class Nest {
   llvm::SmallVector<llvm::SmallVector<int64_t, 4>> touched_;
   llvm::SmallVector<std::pair<mlir::Value, Access>> roots_;
   llvm::SmallVector<int, 2> apart_;
-  llvm::SmallVector<int64_t, 4> sizes_;     // merged dims
-  llvm::SmallVector<int, 4> lead_;          // per merged dim: the box dim that steps by one element of it
-  llvm::SmallVector<int, 4> group_;         // per box dim: its merged dim, or -1
+  llvm::SmallVector<int64_t, 4> sizes_;  // merged dims
+  llvm::SmallVector<int, 4> lead_;       // per merged dim: the box dim that steps by one element of it
+  llvm::SmallVector<int, 4> group_;      // per box dim: its merged dim, or -1
   llvm::SmallVector<llvm::Value*, 4> index_;
   std::map<Key, llvm::Value*> computed_, invariant_;
 };

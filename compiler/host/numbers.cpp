@@ -14,8 +14,8 @@ namespace {
 
 struct HostMath : MathHooks {
   HostMath() {
-    guardDivision = true;         // idiv traps
-    saturateConversions = true;   // the same numbers as a GPU: saturated, NaN is 0
+    guardDivision = true;        // idiv traps
+    saturateConversions = true;  // the same numbers as a GPU: saturated, NaN is 0
     hasLibm = true;
   }
 };
@@ -26,15 +26,14 @@ Fp8 fp8Kind(Type t) { return isa<Float8E4M3FNType>(t) ? Fp8::e4m3 : Fp8::e5m2; }
 
 /// Ops whose result is always one of the values of the operands' type: nothing to round.
 bool staysExact(Operation* op) {
-  return isa<arith::NegFOp, arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp, arith::MinNumFOp,
-             math::AbsFOp, math::CopySignOp, math::ClampFOp, math::FloorOp, math::CeilOp, math::TruncOp, math::RoundOp,
+  return isa<arith::NegFOp, arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp, arith::MinNumFOp, math::AbsFOp,
+             math::CopySignOp, math::ClampFOp, math::FloorOp, math::CeilOp, math::TruncOp, math::RoundOp,
              math::RoundEvenOp>(op);
 }
 
 }  // namespace
 
-Numbers::Numbers(llvm::IRBuilder<>& builder, const Target& target)
-    : b_(builder), hasF16c_(hostFeatures(target).f16c) {}
+Numbers::Numbers(llvm::IRBuilder<>& builder, const Target& target) : b_(builder), hasF16c_(hostFeatures(target).f16c) {}
 
 llvm::Type* Numbers::inRegister(Type t) const {
   if (isNarrow(t)) return b_.getFloatTy();
@@ -111,7 +110,8 @@ Value* Numbers::roundTo(Type element, Value* x) {
   if (element.isF16()) return halfBitsToFloat(floatToHalfBits(x));
   if (element.isBF16()) return roundToBf16(x);
   if (isFp8(element)) return f32ToFp8(b_, x, fp8Kind(element));
-  if (element.isF64() && x->getType()->getScalarType()->isFloatTy()) return b_.CreateFPExt(x, like(x, b_.getDoubleTy()));
+  if (element.isF64() && x->getType()->getScalarType()->isFloatTy())
+    return b_.CreateFPExt(x, like(x, b_.getDoubleTy()));
   return x;
 }
 
@@ -145,9 +145,11 @@ Value* Numbers::floatToHalfBits(Value* x) {
   Value* sign = b_.CreateAnd(b_.CreateLShr(w, bits(w, 16)), bits(w, 0x8000));
   Value* magnitude = b_.CreateAnd(w, bits(w, 0x7fffffff));
   Value* lsb = b_.CreateAnd(b_.CreateLShr(magnitude, bits(w, 13)), bits(w, 1));
-  Value* normal = b_.CreateLShr(b_.CreateAdd(b_.CreateSub(magnitude, bits(w, 112u << 23)), b_.CreateAdd(lsb, bits(w, 0xfff))), bits(w, 13));
+  Value* normal = b_.CreateLShr(
+      b_.CreateAdd(b_.CreateSub(magnitude, bits(w, 112u << 23)), b_.CreateAdd(lsb, bits(w, 0xfff))), bits(w, 13));
   // Adding 0.5 puts the last bit of a half subnormal (2^-24) at the last bit of the float, rounded by the adder.
-  Value* tiny = b_.CreateBitCast(b_.CreateFAdd(b_.CreateBitCast(magnitude, x->getType()), llvm::ConstantFP::get(x->getType(), 0.5)), i32);
+  Value* tiny = b_.CreateBitCast(
+      b_.CreateFAdd(b_.CreateBitCast(magnitude, x->getType()), llvm::ConstantFP::get(x->getType(), 0.5)), i32);
   Value* subnormal = b_.CreateSub(tiny, bits(w, 0x3f000000));
   Value* r = b_.CreateSelect(b_.CreateICmpULT(magnitude, bits(w, 113u << 23)), subnormal, normal);
   r = b_.CreateSelect(b_.CreateICmpUGE(magnitude, bits(w, 0x477ff000)), bits(w, 0x7c00), r);  // 65520 and up: infinity
@@ -164,7 +166,8 @@ Value* Numbers::halfBitsToFloat(Value* h) {
   Value* shifted = b_.CreateShl(magnitude, bits(w, 13));
   Value* normal = b_.CreateAdd(shifted, bits(w, 112u << 23));
   Value* special = b_.CreateOr(shifted, bits(w, 0x7f800000));
-  Value* subnormal = b_.CreateBitCast(b_.CreateFMul(b_.CreateUIToFP(magnitude, f32), llvm::ConstantFP::get(f32, 0x1p-24)), w->getType());
+  Value* subnormal = b_.CreateBitCast(
+      b_.CreateFMul(b_.CreateUIToFP(magnitude, f32), llvm::ConstantFP::get(f32, 0x1p-24)), w->getType());
   Value* r = b_.CreateSelect(b_.CreateICmpUGE(magnitude, bits(w, 0x7c00)), special, normal);
   r = b_.CreateSelect(b_.CreateICmpULT(magnitude, bits(w, 0x400)), subnormal, r);
   return b_.CreateBitCast(b_.CreateOr(r, sign), f32);
@@ -217,7 +220,8 @@ Numbers::Values Numbers::apply(Operation* op, llvm::ArrayRef<Value*> args) {
     if (Type t = getElementTypeOrSelf(operand.getType()); isFp8(t)) value = fp8ToF32(b_, value, fp8Kind(t));
   Values r = emitElementwise(b_, op, wide, hooks);
   for (auto [value, result] : llvm::zip(r, op->getResults()))
-    if (Type t = getElementTypeOrSelf(result.getType()); isFp8(t) || (isNarrow(t) && !staysExact(op))) value = roundTo(t, value);
+    if (Type t = getElementTypeOrSelf(result.getType()); isFp8(t) || (isNarrow(t) && !staysExact(op)))
+      value = roundTo(t, value);
   return r;
 }
 

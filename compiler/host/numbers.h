@@ -7,9 +7,9 @@
 //   f8            8 bits      i8 (storage only: converted by arith.extf / arith.truncf)
 //   f32, f64      float, double
 //   !tile.ptr     8 bytes     ptr
-// Integers wrap; shifts past the width give zeros (or copies of the sign); a quotient or remainder by zero is some number,
-// never a trap; floats turn into integers saturated, NaN into 0. Subnormals are kept.
-// Each function takes scalars or vectors of any length alike.
+// Integers wrap; shifts past the width give zeros (or copies of the sign); a quotient or remainder by zero is some
+// number, never a trap; floats turn into integers saturated, NaN into 0. Subnormals are kept. Each function takes
+// scalars or vectors of any length alike.
 #pragma once
 #include "compiler/lowering/elementwise.h"
 #include "compiler/targets/target.h"

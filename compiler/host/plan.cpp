@@ -114,7 +114,9 @@ void Plan::addScratch(Operation* op, int slot, ArrayRef<int64_t> shape, int64_t 
 
 /// Control flow carries buffers; a constant fill is instead written into the carried buffer where it enters.
 bool Plan::isCarried(Value v) const {
-  return llvm::any_of(v.getUsers(), [](Operation* user) { return isa<scf::YieldOp, scf::ConditionOp, scf::ForOp, scf::WhileOp>(user); });
+  return llvm::any_of(v.getUsers(), [](Operation* user) {
+    return isa<scf::YieldOp, scf::ConditionOp, scf::ForOp, scf::WhileOp>(user);
+  });
 }
 
 /// Some ops read their source in an order of their own.
@@ -171,7 +173,8 @@ void Plan::decide(Operation* op) {
     if (isTile(operand)) cost += costs_.lookup(operand);
   for (Value result : op->getResults()) {
     if (!isTile(result)) continue;
-    bool fill = isa<SplatOp>(op) || (isa<arith::ConstantOp>(op) && isa<SplatElementsAttr>(cast<arith::ConstantOp>(op).getValue()));
+    bool fill = isa<SplatOp>(op) ||
+                (isa<arith::ConstantOp>(op) && isa<SplatElementsAttr>(cast<arith::ConstantOp>(op).getValue()));
     int uses = static_cast<int>(std::distance(result.use_begin(), result.use_end()));
     bool deeper = llvm::any_of(result.getUsers(), [&](Operation* user) { return loopDepth(user) > loopDepth(op); });
     bool repeated = llvm::any_of(result.getUsers(), [&](Operation* user) { return isa<BroadcastOp>(user); });
@@ -196,7 +199,8 @@ void Plan::requestScratch(Operation* op) {
       const Ref* from = isTile(yielded) ? place(yielded) : nullptr;
       for (auto [j, arg] : llvm::enumerate(loop.getRegionIterArgs()))
         if (from && i != j && isTile(arg) && root(from->buffer) == root(refs_[arg].buffer)) {
-          addScratch(yield, static_cast<int>(i), shapeOf(yielded), Numbers::bytes(elementOf(yielded)), "exchange of loop-carried tiles");
+          addScratch(yield, static_cast<int>(i), shapeOf(yielded), Numbers::bytes(elementOf(yielded)),
+                     "exchange of loop-carried tiles");
           break;
         }
     }
@@ -226,8 +230,8 @@ void Plan::computeLifetimes() {
     for (const Read& r : readsOf(v)) {
       end = std::max(end, numbers_[r.op].first);
       for (Operation* p = r.op; p && p->getBlock() != v.getParentBlock(); p = p->getParentOp())
-        if (Operation* outer = p->getParentOp(); outer && outer->getBlock() && isa<scf::ForOp, scf::WhileOp>(outer) &&
-                                                 !outer->isAncestor(scope))
+        if (Operation* outer = p->getParentOp();
+            outer && outer->getBlock() && isa<scf::ForOp, scf::WhileOp>(outer) && !outer->isAncestor(scope))
           end = std::max(end, numbers_[outer].second);
     }
     Buffer& b = buffers_[refs_[v].buffer];

@@ -1,9 +1,9 @@
 // plan.h - where every tile of a kernel lives on the host: recomputed inside its consumers' loops, or in the arena.
 //
-// A tile is *fused* when evaluating it again is cheap or it has one consumer (iota, splat, broadcast, elementwise); it is
-// *placed* in an arena buffer when it is loaded, computed by a dot, a reduction, a scan, carried by control flow, or too
-// dear to compute twice; a reshape or transpose of a placed tile is another Ref into the same buffer.
-// Loop-carried tiles and the values that replace them share one buffer where the old value is dead by then.
+// A tile is *fused* when evaluating it again is cheap or it has one consumer (iota, splat, broadcast, elementwise); it
+// is *placed* in an arena buffer when it is loaded, computed by a dot, a reduction, a scan, carried by control flow, or
+// too dear to compute twice; a reshape or transpose of a placed tile is another Ref into the same buffer. Loop-carried
+// tiles and the values that replace them share one buffer where the old value is dead by then.
 #pragma once
 #include <string>
 #include <vector>
@@ -25,14 +25,16 @@ struct Ref {
 
 struct Buffer {
   int64_t bytes = 0;
-  int64_t offset = 0;     ///< in the arena
+  int64_t offset = 0;       ///< in the arena
   int first = 0, last = 0;  ///< op numbers between which the content matters, both included
   std::string what;
   mlir::Location where;
 };
 
 llvm::SmallVector<int64_t, 4> rowMajorStrides(llvm::ArrayRef<int64_t> shape);
-inline llvm::ArrayRef<int64_t> shapeOf(mlir::Value v) { return llvm::cast<mlir::RankedTensorType>(v.getType()).getShape(); }
+inline llvm::ArrayRef<int64_t> shapeOf(mlir::Value v) {
+  return llvm::cast<mlir::RankedTensorType>(v.getType()).getShape();
+}
 inline bool isTile(mlir::Value v) { return llvm::isa<mlir::RankedTensorType>(v.getType()); }
 inline mlir::Type elementOf(mlir::Value v) { return mlir::getElementTypeOrSelf(v.getType()); }
 /// True for a tile.reshape or tile.trans that only adds, drops or moves dims of size 1: its elements keep their dims.
@@ -82,7 +84,8 @@ class Plan {
   bool isCarried(mlir::Value v) const;
   bool isReordered(mlir::Value v) const;
   void addValue(mlir::Value v, llvm::StringRef what);
-  void addScratch(mlir::Operation* op, int slot, llvm::ArrayRef<int64_t> shape, int64_t elementBytes, llvm::StringRef what);
+  void addScratch(mlir::Operation* op, int slot, llvm::ArrayRef<int64_t> shape, int64_t elementBytes,
+                  llvm::StringRef what);
   void requestScratch(mlir::Operation* op);
 
   void collectReads(mlir::Value v, bool pointwise, llvm::SmallVectorImpl<Read>& out) const;
@@ -104,7 +107,7 @@ class Plan {
   std::vector<mlir::Value> owners_;  // tiles with a buffer of their own (not aliases), in program order
   llvm::DenseSet<mlir::Value> owned_;
   std::vector<Buffer> buffers_;
-  mutable std::vector<int> parent_;               // union-find over buffers
+  mutable std::vector<int> parent_;  // union-find over buffers
   std::vector<llvm::SmallVector<mlir::Value, 2>> members_;
   int64_t arenaBytes_ = 0;
 };

@@ -16,30 +16,37 @@ llvm::Value* addressOf(Emitter& e, Nest& nest, Value ptr, Value offsets, Type el
 }
 
 /// True where the mask is absent or known to hold.
-bool isAlways(llvm::Value* mask) { return !mask || (llvm::isa<llvm::Constant>(mask) && llvm::cast<llvm::Constant>(mask)->isAllOnesValue()); }
+bool isAlways(llvm::Value* mask) {
+  return !mask || (llvm::isa<llvm::Constant>(mask) && llvm::cast<llvm::Constant>(mask)->isAllOnesValue());
+}
 
-llvm::Value* allLanes(Emitter& e, llvm::Value* mask) { return mask->getType()->isVectorTy() ? e.b.CreateAndReduce(mask) : mask; }
+llvm::Value* allLanes(Emitter& e, llvm::Value* mask) {
+  return mask->getType()->isVectorTy() ? e.b.CreateAndReduce(mask) : mask;
+}
 
 /// `width` elements at `address`; `mask` may be null; `other` is what lanes without memory read.
-llvm::Value* maskedLoad(Emitter& e, Type element, llvm::Value* address, llvm::Value* mask, llvm::Value* other, unsigned width, bool isVolatile) {
+llvm::Value* maskedLoad(Emitter& e, Type element, llvm::Value* address, llvm::Value* mask, llvm::Value* other,
+                        unsigned width, bool isVolatile) {
   auto& b = e.b;
   if (isAlways(mask)) return e.numbers.load(element, address, width, isVolatile);
   llvm::Value *full = nullptr, *partial = nullptr;
   llvm::BasicBlock *fullEnd = nullptr, *partialEnd = nullptr;
-  e.ifThen(allLanes(e, mask),
-           [&] {
-             full = e.numbers.load(element, address, width, isVolatile);
-             fullEnd = b.GetInsertBlock();
-           },
-           [&] {
-             partial = other;
-             if (width > 1) {
-               auto* type = llvm::FixedVectorType::get(e.numbers.inMemory(element), width);
-               llvm::Value* raw = b.CreateMaskedLoad(type, address, llvm::Align(Numbers::bytes(element)), mask, e.numbers.toMemory(element, other));
-               partial = e.numbers.fromMemory(element, raw);
-             }
-             partialEnd = b.GetInsertBlock();
-           });
+  e.ifThen(
+      allLanes(e, mask),
+      [&] {
+        full = e.numbers.load(element, address, width, isVolatile);
+        fullEnd = b.GetInsertBlock();
+      },
+      [&] {
+        partial = other;
+        if (width > 1) {
+          auto* type = llvm::FixedVectorType::get(e.numbers.inMemory(element), width);
+          llvm::Value* raw = b.CreateMaskedLoad(type, address, llvm::Align(Numbers::bytes(element)), mask,
+                                                e.numbers.toMemory(element, other));
+          partial = e.numbers.fromMemory(element, raw);
+        }
+        partialEnd = b.GetInsertBlock();
+      });
   if (!full || !partial) return full ? full : partial;
   llvm::PHINode* phi = b.CreatePHI(full->getType(), 2);
   phi->addIncoming(full, fullEnd);
@@ -47,12 +54,15 @@ llvm::Value* maskedLoad(Emitter& e, Type element, llvm::Value* address, llvm::Va
   return phi;
 }
 
-void maskedStore(Emitter& e, Type element, llvm::Value* value, llvm::Value* address, llvm::Value* mask, unsigned width, bool isVolatile) {
+void maskedStore(Emitter& e, Type element, llvm::Value* value, llvm::Value* address, llvm::Value* mask, unsigned width,
+                 bool isVolatile) {
   if (isAlways(mask)) return e.numbers.store(element, value, address, isVolatile);
   auto partial = [&] {
-    if (width > 1) e.b.CreateMaskedStore(e.numbers.toMemory(element, value), address, llvm::Align(Numbers::bytes(element)), mask);
+    if (width > 1)
+      e.b.CreateMaskedStore(e.numbers.toMemory(element, value), address, llvm::Align(Numbers::bytes(element)), mask);
   };
-  e.ifThen(allLanes(e, mask), [&] { e.numbers.store(element, value, address, isVolatile); }, partial);
+  e.ifThen(
+      allLanes(e, mask), [&] { e.numbers.store(element, value, address, isVolatile); }, partial);
 }
 
 }  // namespace

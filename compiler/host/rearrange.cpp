@@ -28,13 +28,18 @@ void transposeRegisters(llvm::IRBuilder<>& b, SmallVectorImpl<llvm::Value*>& row
 void transposeLoops(Emitter& e, Lines from, Type element, Lines to, Type as, int64_t rows, int64_t columns) {
   auto& b = e.b;
   int64_t n = std::min<int64_t>(16, e.target.vectorBytes / std::max<int64_t>(4, Numbers::bytes(as)));
-  auto source = [&](llvm::Value* i, llvm::Value* j) { return e.offsetBy(from.base, element, b.CreateAdd(b.CreateMul(j, from.distance), i)); };
-  auto target = [&](llvm::Value* i, llvm::Value* j) { return e.offsetBy(to.base, as, b.CreateAdd(b.CreateMul(i, to.distance), j)); };
+  auto source = [&](llvm::Value* i, llvm::Value* j) {
+    return e.offsetBy(from.base, element, b.CreateAdd(b.CreateMul(j, from.distance), i));
+  };
+  auto target = [&](llvm::Value* i, llvm::Value* j) {
+    return e.offsetBy(to.base, as, b.CreateAdd(b.CreateMul(i, to.distance), j));
+  };
   bool sameBits = element == as;
   llvm::Type* raw = e.numbers.inMemory(element);
   auto load = [&](llvm::Value* address, unsigned width) -> llvm::Value* {
     if (!sameBits) return e.numbers.widen(element, as, e.numbers.load(element, address, width));
-    return b.CreateAlignedLoad(width > 1 ? static_cast<llvm::Type*>(llvm::FixedVectorType::get(raw, width)) : raw, address, llvm::Align(Numbers::bytes(element)));
+    return b.CreateAlignedLoad(width > 1 ? static_cast<llvm::Type*>(llvm::FixedVectorType::get(raw, width)) : raw,
+                               address, llvm::Align(Numbers::bytes(element)));
   };
   auto store = [&](llvm::Value* v, llvm::Value* address) {
     if (!sameBits) return e.numbers.store(as, v, address);
@@ -50,7 +55,8 @@ void transposeLoops(Emitter& e, Lines from, Type element, Lines to, Type as, int
   e.loop(e.i64(0), e.i64(wholeRows), n, [&](llvm::Value* i) {
     e.loop(e.i64(0), e.i64(wholeColumns), n, [&](llvm::Value* j) {
       SmallVector<llvm::Value*, 16> block;
-      for (int64_t k = 0; k < n; ++k) block.push_back(load(source(i, b.CreateAdd(j, e.i64(k))), static_cast<unsigned>(n)));
+      for (int64_t k = 0; k < n; ++k)
+        block.push_back(load(source(i, b.CreateAdd(j, e.i64(k))), static_cast<unsigned>(n)));
       transposeRegisters(b, block);
       for (int64_t k = 0; k < n; ++k) store(block[k], target(b.CreateAdd(i, e.i64(k)), j));
     });
@@ -99,8 +105,8 @@ LogicalResult Emitter::emitTransposed(TransOp op, const Ref& to) {
       for (auto [i, stride] : llvm::zip(index, ref.strides)) n = b.CreateAdd(n, b.CreateMul(i, i64(stride)));
       return address(ref, element, n);
     };
-    emitTransposeBlocks(*this, {start(from), i64(from.strides[last])}, element, {start(to), i64(to.strides[contiguous])}, element,
-                        shape[contiguous], shape[last]);
+    emitTransposeBlocks(*this, {start(from), i64(from.strides[last])}, element,
+                        {start(to), i64(to.strides[contiguous])}, element, shape[contiguous], shape[last]);
   };
   open(0);
   return success();
@@ -132,7 +138,8 @@ LogicalResult emitTake(Emitter& e, TakeOp op) {
     llvm::Value* index = nest.eval(op.getIndices(), 1);
     if (!index) return failure();
     // Undefined but inside the tile.
-    index = e.b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, index, llvm::ConstantInt::get(index->getType(), length - 1));
+    index =
+        e.b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, index, llvm::ConstantInt::get(index->getType(), length - 1));
     index = e.b.CreateMul(e.b.CreateZExt(index, e.b.getInt64Ty()), e.i64(source.strides[axis]));
     llvm::Value* v = e.numbers.load(element, e.offsetBy(nest.address(start, element), element, index), 1);
     e.numbers.store(element, v, nest.address(to, element));

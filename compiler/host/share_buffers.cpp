@@ -1,8 +1,9 @@
 // share_buffers.cpp - which values of a loop or branch may live in one buffer, so that carrying a tile costs no copy.
 //
-// The initial value, the block argument, the yielded value and the result of `scf.for` are tied pairwise, and so are the
-// operand and the result of an op that can work in place, where nothing is clobbered: a value may be written into a buffer if every other value kept there is dead by then, or is read only at the
-// very element being written (an accumulator). Liveness is exact on structured control flow: see isReadAfter.
+// The initial value, the block argument, the yielded value and the result of `scf.for` are tied pairwise, and so are
+// the operand and the result of an op that can work in place, where nothing is clobbered: a value may be written into a
+// buffer if every other value kept there is dead by then, or is read only at the very element being written (an
+// accumulator). Liveness is exact on structured control flow: see isReadAfter.
 #include "compiler/dialect/dialect.h"
 #include "compiler/host/plan.h"
 
@@ -31,7 +32,8 @@ void Plan::collectReads(Value v, bool pointwise, SmallVectorImpl<Read>& out) con
     }
     bool accumulates = false;
     if (auto dot = dyn_cast<DotOp>(user)) accumulates = use.getOperandNumber() == 2;
-    if (placedHere || !through) out.push_back({user, use.getOperandNumber(), pointwise && (elementwise || accumulates)});
+    if (placedHere || !through)
+      out.push_back({user, use.getOperandNumber(), pointwise && (elementwise || accumulates)});
   }
 }
 
@@ -64,7 +66,8 @@ bool Plan::isReadAfter(Value v, Operation* point) {
 /// Whether writing `written` would destroy `other` while it is still needed.
 bool Plan::clobbers(Value written, Value other) {
   auto readsAt = [&](Operation* op, int exceptOperand) {
-    return llvm::any_of(readsOf(other), [&](const Read& r) { return r.op == op && static_cast<int>(r.operand) != exceptOperand; });
+    return llvm::any_of(readsOf(other),
+                        [&](const Read& r) { return r.op == op && static_cast<int>(r.operand) != exceptOperand; });
   };
   // Results of control flow do not exist yet inside it; a value of a loop body is made anew by the next iteration.
   auto isDefinedBefore = [&](Operation* point) {
@@ -127,7 +130,8 @@ void Plan::merge(Value a, Value b) {
 }
 
 void Plan::tieControlFlow(func::FuncOp kernel) {
-  // A loop's argument and result are one buffer by construction: after the last iteration the argument holds the result.
+  // A loop's argument and result are one buffer by construction: after the last iteration the argument holds the
+  // result.
   kernel.walk([&](scf::ForOp loop) {
     for (auto [arg, result] : llvm::zip(loop.getRegionIterArgs(), loop.getResults()))
       if (isTile(arg)) merge(arg, result);

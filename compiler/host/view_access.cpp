@@ -49,13 +49,15 @@ Box::Box(const Box& outside, ArrayRef<llvm::Value*> p) : shape(outside.shape), o
   low.append(p.begin() + 2, p.begin() + 2 + rank);
   high.append(p.begin() + 2 + rank, p.begin() + 2 + 2 * rank);
   // Strides known to be 1 stay known.
-  for (size_t d = 0; d < rank; ++d) stride.push_back(isa<llvm::Constant>(outside.stride[d]) ? outside.stride[d] : p[2 + 2 * rank + d]);
+  for (size_t d = 0; d < rank; ++d)
+    stride.push_back(isa<llvm::Constant>(outside.stride[d]) ? outside.stride[d] : p[2 + 2 * rank + d]);
 }
 
 namespace {
 
 /// Elements [lo, hi) of a row: two vectors at a time, then shorter ones, then single elements.
-void dynamicRow(Emitter& e, llvm::Value* lo, llvm::Value* hi, unsigned width, llvm::function_ref<void(llvm::Value*, unsigned)> body) {
+void dynamicRow(Emitter& e, llvm::Value* lo, llvm::Value* hi, unsigned width,
+                llvm::function_ref<void(llvm::Value*, unsigned)> body) {
   for (unsigned w : {width, width / 4})
     if (w > 1) lo = e.loop(lo, hi, w, [&](llvm::Value* j) { body(j, w); });
   e.loop(lo, hi, 1, [&](llvm::Value* j) { body(j, 1); });
@@ -118,13 +120,16 @@ void copyBox(Emitter& e, const Box& box, Type element, llvm::Value* to, llvm::Va
   auto& b = e.b;
   llvm::Type* raw = e.numbers.inMemory(element);
   llvm::Align align(Numbers::bytes(element));
-  auto vectorOf = [&](unsigned w) { return w > 1 ? static_cast<llvm::Type*>(llvm::FixedVectorType::get(raw, w)) : raw; };
+  auto vectorOf = [&](unsigned w) {
+    return w > 1 ? static_cast<llvm::Type*>(llvm::FixedVectorType::get(raw, w)) : raw;
+  };
   int64_t elements = 1;
   for (int64_t n : box.shape) elements *= n;
   e.ifThen(b.CreateNot(box.whole), [&] {
     unsigned width = e.vectorWidth(Numbers::bytes(element), elements);
     auto fill = [&](int64_t from, int64_t end, unsigned w) {
-      e.loop(e.i64(from), e.i64(end), w, [&](llvm::Value* i) { b.CreateAlignedStore(e.numbers.splat(pad, w), e.offsetBy(to, element, i), align); });
+      e.loop(e.i64(from), e.i64(end), w,
+             [&](llvm::Value* i) { b.CreateAlignedStore(e.numbers.splat(pad, w), e.offsetBy(to, element, i), align); });
     };
     fill(0, elements / width * width, width);
     fill(elements / width * width, elements, 1);
@@ -148,11 +153,16 @@ void copyBox(Emitter& e, const Box& box, Type element, llvm::Value* to, llvm::Va
   auto strided = [&] {
     if (box.shape.size() != 2 || isVolatile) return rows(false);
     llvm::Value* columnMajor = b.CreateAnd(box.whole, b.CreateICmpEQ(box.stride[0], e.i64(1)));
-    e.ifThen(columnMajor,
-             [&] { emitTransposeBlocks(e, {box.origin, box.stride[1]}, element, {to, e.i64(strides[0])}, element, box.shape[0], box.shape[1]); },
-             [&] { rows(false); });
+    e.ifThen(
+        columnMajor,
+        [&] {
+          emitTransposeBlocks(e, {box.origin, box.stride[1]}, element, {to, e.i64(strides[0])}, element, box.shape[0],
+                              box.shape[1]);
+        },
+        [&] { rows(false); });
   };
-  e.ifThen(b.CreateICmpEQ(box.stride.back(), e.i64(1)), [&] { rows(true); }, strided);
+  e.ifThen(
+      b.CreateICmpEQ(box.stride.back(), e.i64(1)), [&] { rows(true); }, strided);
 }
 
 }  // namespace
@@ -169,8 +179,10 @@ LogicalResult emitLoad(Emitter& e, LoadOp op) {
   llvm::raw_string_ostream out(name);
   out << (isVolatile ? "load_volatile_" : "load_") << op.getResult().getType();
   for (llvm::Value* stride : box.stride)
-    if (auto* known = dyn_cast<llvm::ConstantInt>(stride)) out << "_" << known->getSExtValue();
-    else out << "_any";
+    if (auto* known = dyn_cast<llvm::ConstantInt>(stride))
+      out << "_" << known->getSExtValue();
+    else
+      out << "_any";
   SmallVector<llvm::Value*> arguments = box.words();
   arguments.push_back(e.numbers.toMemory(element, pad));
   arguments.push_back(e.arenaBase(*e.plan.place(op.getResult())));
@@ -211,14 +223,16 @@ LogicalResult emitStore(Emitter& e, StoreOp op) {
       llvm::Value* v = ok ? nest.eval(op.getValue(), w) : nullptr;
       if (!v) return void(ok = false);
       if (w == 1) return e.numbers.store(element, v, e.offsetBy(row, element, b.CreateMul(j, stride)), isVolatile);
-      e.ifThen(unit, [&] { e.numbers.store(element, v, e.offsetBy(row, element, j), isVolatile); },
-               [&] {
-                 llvm::Value* bits = e.numbers.toMemory(element, v);
-                 for (unsigned lane = 0; lane < w; ++lane) {
-                   llvm::Value* at = b.CreateMul(b.CreateAdd(j, e.i64(lane)), stride);
-                   b.CreateAlignedStore(b.CreateExtractElement(bits, lane), e.offsetBy(row, element, at), llvm::Align(Numbers::bytes(element)), isVolatile);
-                 }
-               });
+      e.ifThen(
+          unit, [&] { e.numbers.store(element, v, e.offsetBy(row, element, j), isVolatile); },
+          [&] {
+            llvm::Value* bits = e.numbers.toMemory(element, v);
+            for (unsigned lane = 0; lane < w; ++lane) {
+              llvm::Value* at = b.CreateMul(b.CreateAdd(j, e.i64(lane)), stride);
+              b.CreateAlignedStore(b.CreateExtractElement(bits, lane), e.offsetBy(row, element, at),
+                                   llvm::Align(Numbers::bytes(element)), isVolatile);
+            }
+          });
     });
   });
   return success(ok);

@@ -38,12 +38,13 @@ std::unique_ptr<llvm::TargetMachine> machineFor(const Target& target, std::strin
   if (!x86) return nullptr;
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;  // a*b+c rounds twice, on every CPU the same
-  return std::unique_ptr<llvm::TargetMachine>(x86->createTargetMachine(triple, target.cpu, target.features, options, llvm::Reloc::PIC_,
-                                                                       std::nullopt, llvm::CodeGenOptLevel::Default, /*JIT=*/true));
+  return std::unique_ptr<llvm::TargetMachine>(x86->createTargetMachine(triple, target.cpu, target.features, options,
+                                                                       llvm::Reloc::PIC_, std::nullopt,
+                                                                       llvm::CodeGenOptLevel::Default, /*JIT=*/true));
 }
 
-/// The IR arrives with explicit vectors, loops of the right size and few redundant values: this short list does what the
-/// default O3 list does to it in a tenth of the time.
+/// The IR arrives with explicit vectors, loops of the right size and few redundant values: this short list does what
+/// the default O3 list does to it in a tenth of the time.
 constexpr const char* kPasses =
     "function(sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,loop-mssa(loop-rotate,licm),"
     "early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg)";
@@ -77,7 +78,8 @@ Result<std::string> generate(llvm::Module& module, const Target& target, llvm::C
     if (!target.features.empty()) f.addFnAttr("target-features", target.features);
     f.addFnAttr("prefer-vector-width", std::to_string(target.vectorBytes * 8));
   }
-  if (llvm::Error problem = optimise(module, *machine)) return Error{ErrorKind::internal, "the host optimiser: " + llvm::toString(std::move(problem)), {}};
+  if (llvm::Error problem = optimise(module, *machine))
+    return Error{ErrorKind::internal, "the host optimiser: " + llvm::toString(std::move(problem)), {}};
 
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream out(bytes);

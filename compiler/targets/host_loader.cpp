@@ -1,4 +1,5 @@
-// host_loader.cpp - one ORC session for the process; each object is a library of its own in it, removed with its handle.
+// host_loader.cpp - one ORC session for the process; each object is a library of its own in it, removed with its
+// handle.
 #include "compiler/targets/host_loader.h"
 
 #include <atomic>
@@ -21,20 +22,51 @@ struct Helper {
   const char* name;
   void* address;
 };
-#define TILE_LIBM1(name)                                                             \
-  {#name, reinterpret_cast<void*>(static_cast<double (*)(double)>(::name))},         \
-  {#name "f", reinterpret_cast<void*>(static_cast<float (*)(float)>(::name##f))}
-#define TILE_LIBM2(name)                                                                     \
-  {#name, reinterpret_cast<void*>(static_cast<double (*)(double, double)>(::name))},         \
-  {#name "f", reinterpret_cast<void*>(static_cast<float (*)(float, float)>(::name##f))}
+#define TILE_LIBM1(name)                                                            \
+  {#name, reinterpret_cast<void*>(static_cast<double (*)(double)>(::name))}, {      \
+#name "f", reinterpret_cast < void*>(static_cast <float (*)(float)>(::name##f)) \
+  }
+#define TILE_LIBM2(name)                                                                   \
+  {#name, reinterpret_cast<void*>(static_cast<double (*)(double, double)>(::name))}, {     \
+#name "f", reinterpret_cast < void*>(static_cast <float (*)(float, float)>(::name##f)) \
+  }
 const Helper kHelpers[] = {
-    TILE_LIBM1(exp),   TILE_LIBM1(exp2),  TILE_LIBM1(exp10), TILE_LIBM1(expm1), TILE_LIBM1(log),   TILE_LIBM1(log2),
-    TILE_LIBM1(log10), TILE_LIBM1(log1p), TILE_LIBM1(sin),   TILE_LIBM1(cos),   TILE_LIBM1(tan),   TILE_LIBM1(asin),
-    TILE_LIBM1(acos),  TILE_LIBM1(atan),  TILE_LIBM1(sinh),  TILE_LIBM1(cosh),  TILE_LIBM1(tanh),  TILE_LIBM1(asinh),
-    TILE_LIBM1(acosh), TILE_LIBM1(atanh), TILE_LIBM1(erf),   TILE_LIBM1(erfc),  TILE_LIBM1(sqrt),  TILE_LIBM1(cbrt),
-    TILE_LIBM1(floor), TILE_LIBM1(ceil),  TILE_LIBM1(trunc), TILE_LIBM1(round), TILE_LIBM1(rint),  TILE_LIBM1(nearbyint),
+    TILE_LIBM1(exp),
+    TILE_LIBM1(exp2),
+    TILE_LIBM1(exp10),
+    TILE_LIBM1(expm1),
+    TILE_LIBM1(log),
+    TILE_LIBM1(log2),
+    TILE_LIBM1(log10),
+    TILE_LIBM1(log1p),
+    TILE_LIBM1(sin),
+    TILE_LIBM1(cos),
+    TILE_LIBM1(tan),
+    TILE_LIBM1(asin),
+    TILE_LIBM1(acos),
+    TILE_LIBM1(atan),
+    TILE_LIBM1(sinh),
+    TILE_LIBM1(cosh),
+    TILE_LIBM1(tanh),
+    TILE_LIBM1(asinh),
+    TILE_LIBM1(acosh),
+    TILE_LIBM1(atanh),
+    TILE_LIBM1(erf),
+    TILE_LIBM1(erfc),
+    TILE_LIBM1(sqrt),
+    TILE_LIBM1(cbrt),
+    TILE_LIBM1(floor),
+    TILE_LIBM1(ceil),
+    TILE_LIBM1(trunc),
+    TILE_LIBM1(round),
+    TILE_LIBM1(rint),
+    TILE_LIBM1(nearbyint),
     TILE_LIBM1(roundeven),
-    TILE_LIBM2(pow),   TILE_LIBM2(fmod),  TILE_LIBM2(atan2), TILE_LIBM2(fmax),  TILE_LIBM2(fmin),
+    TILE_LIBM2(pow),
+    TILE_LIBM2(fmod),
+    TILE_LIBM2(atan2),
+    TILE_LIBM2(fmax),
+    TILE_LIBM2(fmin),
     {"fma", reinterpret_cast<void*>(static_cast<double (*)(double, double, double)>(::fma))},
     {"fmaf", reinterpret_cast<void*>(static_cast<float (*)(float, float, float)>(::fmaf))},
     {"ldexp", reinterpret_cast<void*>(static_cast<double (*)(double, int)>(::ldexp))},
@@ -59,7 +91,9 @@ class Session {
 
   Result<HostCode> load(const std::string& object, const std::string& entry) {
     auto failure = [&](const char* what, llvm::Error error) {
-      return Error{ErrorKind::internal, std::string(what) + " host code of `" + entry + "`: " + llvm::toString(std::move(error)), {}};
+      return Error{ErrorKind::internal,
+                   std::string(what) + " host code of `" + entry + "`: " + llvm::toString(std::move(error)),
+                   {}};
     };
     auto library = session_->createJITDylib("kernel" + std::to_string(next_++));
     if (!library) return failure("cannot make room for", library.takeError());
@@ -68,7 +102,8 @@ class Session {
       llvm::consumeError(session_->removeJITDylib(*static_cast<llvm::orc::JITDylib*>(library)));
     });
     library->addToLinkOrder(*helpers_);
-    if (auto error = layer_->add(*library, llvm::MemoryBuffer::getMemBufferCopy(object, entry))) return failure("cannot read", std::move(error));
+    if (auto error = layer_->add(*library, llvm::MemoryBuffer::getMemBufferCopy(object, entry)))
+      return failure("cannot read", std::move(error));
     auto symbol = session_->lookup({&*library}, session_->intern(entry));
     if (!symbol) return failure("cannot link", symbol.takeError());
     return HostCode{symbol->getAddress().toPtr<HostEntry>(), std::move(handle)};
@@ -77,7 +112,9 @@ class Session {
  private:
   static Result<Session*> create() {
     auto process = llvm::orc::SelfExecutorProcessControl::Create();
-    if (!process) return Error{ErrorKind::device, "cannot load host code in this process: " + llvm::toString(process.takeError()), {}};
+    if (!process)
+      return Error{
+          ErrorKind::device, "cannot load host code in this process: " + llvm::toString(process.takeError()), {}};
     // Never destroyed: kernels may outlive any order of static destruction.
     auto* s = new Session;
     s->session_ = std::make_unique<llvm::orc::ExecutionSession>(std::move(*process));
@@ -86,7 +123,8 @@ class Session {
     s->helpers_ = &s->session_->createBareJITDylib("helpers");
     llvm::orc::SymbolMap symbols;
     for (const Helper& h : kHelpers)
-      symbols[s->session_->intern(h.name)] = {llvm::orc::ExecutorAddr::fromPtr(h.address), llvm::JITSymbolFlags::Exported};
+      symbols[s->session_->intern(h.name)] = {llvm::orc::ExecutorAddr::fromPtr(h.address),
+                                              llvm::JITSymbolFlags::Exported};
     if (auto error = s->helpers_->define(llvm::orc::absoluteSymbols(std::move(symbols))))
       return Error{ErrorKind::internal, "cannot prepare host code loading: " + llvm::toString(std::move(error)), {}};
     return s;

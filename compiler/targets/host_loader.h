@@ -1,5 +1,5 @@
-// host_loader.h - a relocatable object in memory to a function that can be called, through LLVM's ORC. The runtime links
-// no LLVM: whoever has both sets this as its loader, set_host_loader(&loadHostObject).
+// host_loader.h - a relocatable object in memory to a function that can be called, through LLVM's ORC. The runtime
+// links no LLVM: whoever has both sets this as its loader, set_host_loader(&loadHostObject).
 #pragma once
 #include "runtime/host/host_device.h"
 

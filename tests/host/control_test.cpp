@@ -12,8 +12,12 @@ namespace {
 /// Kernel with a 1-D input of `n` elements in %a (f32), an i32 %t, and tile %r stored at the end.
 std::vector<float> run(int n, const std::string& body, const std::vector<float>& a, int t) {
   std::string s = std::to_string(n);
-  HostKernel kernel("func.func @k(%A: !tile.view<1 x f32>, %O: !tile.view<1 x f32>, %t: i32) attributes {tile.kernel} {\n  %c0 = arith.constant 0 : i32\n  %c1 = arith.constant 1 : i32\n"
-                    "  %a = tile.load %A[%c0 : i32] : !tile.view<1 x f32> -> tensor<" + s + "xf32>\n" + body + "\n  tile.store %r, %O[%c0 : i32] : tensor<" + s + "xf32>, !tile.view<1 x f32>\n  return\n}");
+  HostKernel kernel(
+      "func.func @k(%A: !tile.view<1 x f32>, %O: !tile.view<1 x f32>, %t: i32) attributes {tile.kernel} {\n  %c0 = "
+      "arith.constant 0 : i32\n  %c1 = arith.constant 1 : i32\n"
+      "  %a = tile.load %A[%c0 : i32] : !tile.view<1 x f32> -> tensor<" +
+      s + "xf32>\n" + body + "\n  tile.store %r, %O[%c0 : i32] : tensor<" + s +
+      "xf32>, !tile.view<1 x f32>\n  return\n}");
   EXPECT_TRUE(kernel.ok()) << kernel.error << body;
   std::vector<float> out(n, -99);
   if (kernel.ok()) kernel.run(Args().view(a.data(), {n}).view(out.data(), {n}).scalar(t));
@@ -22,19 +26,34 @@ std::vector<float> run(int n, const std::string& body, const std::vector<float>&
 
 TEST(HostControl, LoopTripCountsAndSteps) {
   for (const char* type : {"i32", "i64"}) {
-    std::string text = "func.func @k(%lo: T, %hi: T, %step: T, %o: !tile.ptr<T>) attributes {tile.kernel} {\n  %z = arith.constant 0 : T\n  %one = arith.constant 1 : T\n"
-                       "  %r:2 = scf.for %i = %lo to %hi step %step iter_args(%n = %z, %s = %z) -> (T, T) : T {\n    %m = arith.addi %n, %one : T\n    %q = arith.addi %s, %i : T\n    scf.yield %m, %q : T, T\n  }\n"
-                       "  tile.scatter %r#0, %o : T, !tile.ptr<T>\n  %p = tile.ptr_add %o, %one : !tile.ptr<T>, T\n  tile.scatter %r#1, %p : T, !tile.ptr<T>\n  return\n}";
+    std::string text =
+        "func.func @k(%lo: T, %hi: T, %step: T, %o: !tile.ptr<T>) attributes {tile.kernel} {\n  %z = arith.constant 0 "
+        ": T\n  %one = arith.constant 1 : T\n"
+        "  %r:2 = scf.for %i = %lo to %hi step %step iter_args(%n = %z, %s = %z) -> (T, T) : T {\n    %m = arith.addi "
+        "%n, %one : T\n    %q = arith.addi %s, %i : T\n    scf.yield %m, %q : T, T\n  }\n"
+        "  tile.scatter %r#0, %o : T, !tile.ptr<T>\n  %p = tile.ptr_add %o, %one : !tile.ptr<T>, T\n  tile.scatter "
+        "%r#1, %p : T, !tile.ptr<T>\n  return\n}";
     for (size_t at; (at = text.find('T')) != std::string::npos;) text.replace(at, 1, type);
     HostKernel kernel(text);
     ASSERT_TRUE(kernel.ok()) << kernel.error;
-    for (auto [lo, hi, step] : {std::array<int64_t, 3>{0, 0, 1}, {0, 1, 1}, {0, 7, 2}, {5, 5, 3}, {6, 5, 1}, {-7, 8, 4}, {0, 10, 100}, {2147483600, 2147483647, 40}, {0, 10, 0}, {0, 10, -1}}) {
+    for (auto [lo, hi, step] : {std::array<int64_t, 3>{0, 0, 1},
+                                {0, 1, 1},
+                                {0, 7, 2},
+                                {5, 5, 3},
+                                {6, 5, 1},
+                                {-7, 8, 4},
+                                {0, 10, 100},
+                                {2147483600, 2147483647, 40},
+                                {0, 10, 0},
+                                {0, 10, -1}}) {
       int64_t n = 0, sum = 0;
       if (step > 0)
         for (int64_t i = lo; i < hi; i += step) ++n, sum += i;
       int64_t out[2] = {-1, -1};
       kernel.run(Args().scalar(lo).scalar(hi).scalar(step).pointer(out));
-      auto read = [&](int k) { return std::string(type) == "i32" ? int64_t{reinterpret_cast<int32_t*>(out)[k]} : out[k]; };
+      auto read = [&](int k) {
+        return std::string(type) == "i32" ? int64_t{reinterpret_cast<int32_t*>(out)[k]} : out[k];
+      };
       ASSERT_EQ(read(0), n) << lo << " " << hi << " " << step;
       ASSERT_EQ(read(1), std::string(type) == "i32" ? int64_t{static_cast<int32_t>(sum)} : sum);
     }
@@ -48,7 +67,8 @@ TEST(HostControl, AccumulatorOverZeroOneManyTrips) {
       %r = scf.for %i = %c0 to %t step %c1 iter_args(%x = %a) -> (tensor<65xf32>) : i32 {
         %y = arith.addf %x, %a : tensor<65xf32>
         scf.yield %y : tensor<65xf32>
-      })", a, t);
+      })",
+                 a, t);
     for (int i = 0; i < 65; ++i) ASSERT_EQ(r[i], a[i] * (1 + t));
   }
 }
@@ -63,7 +83,8 @@ TEST(HostControl, OldValueReadAfterTheNewOneIsMade) {
         %d = arith.mulf %y, %x : tensor<20xf32>
         %e = arith.addf %z, %d : tensor<20xf32>
         scf.yield %e, %y : tensor<20xf32>, tensor<20xf32>
-      })", a, t);
+      })",
+                 a, t);
     for (int i = 0; i < 20; ++i) {
       float x = a[i], z = a[i];
       for (int k = 0; k < t; ++k) {
@@ -86,7 +107,8 @@ TEST(HostControl, CarriedTilesChangePlaces) {
       }
       %k = arith.constant dense<100.0> : tensor<33xf32>
       %yk = arith.mulf %y, %k : tensor<33xf32>
-      %r = arith.addf %x, %yk : tensor<33xf32>)", a, t);
+      %r = arith.addf %x, %yk : tensor<33xf32>)",
+                 a, t);
     for (int i = 0; i < 33; ++i) {
       float v[3] = {a[i], -a[i], 2 * a[i]};
       std::rotate(v, v + t % 3, v + 3);
@@ -101,7 +123,8 @@ TEST(HostControl, FibonacciOfTiles) {
       %r, %n = scf.for %i = %c0 to %t step %c1 iter_args(%p = %a, %q = %a) -> (tensor<9xf32>, tensor<9xf32>) : i32 {
         %s = arith.addf %p, %q : tensor<9xf32>
         scf.yield %q, %s : tensor<9xf32>, tensor<9xf32>
-      })", a, 7);
+      })",
+               a, 7);
   for (int i = 0; i < 9; ++i) ASSERT_EQ(r[i], 21 * a[i]);
 }
 
@@ -113,7 +136,8 @@ TEST(HostControl, InitialValueIsStillNeededAfterwards) {
         %y = arith.addf %x, %x : tensor<40xf32>
         scf.yield %y : tensor<40xf32>
       }
-      %r = arith.divf %s, %e : tensor<40xf32>)", a, 3);
+      %r = arith.divf %s, %e : tensor<40xf32>)",
+               a, 3);
   for (float x : r) ASSERT_EQ(x, 8.0f);
 }
 
@@ -131,7 +155,8 @@ TEST(HostControl, CarriedTileReadInAnotherOrder) {
         %fb = tile.broadcast %f : tensor<1xf32> -> tensor<17xf32>
         %y = arith.addf %v, %fb : tensor<17xf32>
         scf.yield %y : tensor<17xf32>
-      })", a, t);
+      })",
+                 a, t);
     std::vector<float> x = a;
     for (int k = 0; k < t; ++k) {
       float first = x[0];
@@ -157,7 +182,8 @@ TEST(HostControl, BranchesMakeUpdateAndPassThrough) {
           scf.yield %x : tensor<50xf32>
         }
         scf.yield %y : tensor<50xf32>
-      })", a, t);
+      })",
+                 a, t);
     for (int i = 0; i < 50; ++i) ASSERT_EQ(r[i], a[i] * (1 + t / 2)) << t;
   }
 }
@@ -179,7 +205,8 @@ TEST(HostControl, BranchesExchangeTwoTiles) {
       %q = arith.addf %x, %yk : tensor<24xf32>
       %f = arith.sitofp %s : i32 to f32
       %fb = tile.splat %f : f32 -> tensor<24xf32>
-      %r = arith.addf %q, %fb : tensor<24xf32>)", a, t);
+      %r = arith.addf %q, %fb : tensor<24xf32>)",
+                 a, t);
     for (int i = 0; i < 24; ++i) {
       float e = std::exp2(a[i]);
       ASSERT_NEAR(r[i], t ? e + 10 * a[i] + 1 : -a[i] + 10 * e, 1e-4);
@@ -202,7 +229,8 @@ TEST(HostControl, NestedLoopsWithCarriedTilesInBoth) {
         }
         %s = arith.addf %y, %a : tensor<21xf32>
         scf.yield %s : tensor<21xf32>
-      })", a, t);
+      })",
+                 a, t);
     for (int i = 0; i < 21; ++i) {
       float x = 0;
       for (int k = 0; k < t; ++k) {
@@ -226,7 +254,8 @@ TEST(HostControl, WhileCarriesTilesAndScalars) {
         %s = arith.addf %y, %a : tensor<30xf32>
         %next = arith.addi %m, %c1 : i32
         scf.yield %s, %next : tensor<30xf32>, i32
-      })", a, t);
+      })",
+                 a, t);
     for (int i = 0; i < 30; ++i) ASSERT_EQ(r[i], a[i] * (1 + t));
   }
 }
@@ -244,7 +273,8 @@ TEST(HostControl, WhileExchangesAndForwardsOtherValues) {
         %next = arith.addi %m, %c1 : i32
         %u = arith.addf %q, %a : tensor<30xf32>
         scf.yield %p, %u, %next : tensor<30xf32>, tensor<30xf32>, i32
-      })", a, t);
+      })",
+                 a, t);
     for (int i = 0; i < 30; ++i) {
       float x = a[i], y = std::exp2(a[i]), result = 0;
       for (int k = 0;; ++k) {

@@ -1,5 +1,5 @@
-// debug_test.cpp - prints and assertions: what reaches the ring, what the sites say, and that a failed assertion ends the
-// program without ending the process.
+// debug_test.cpp - prints and assertions: what reaches the ring, what the sites say, and that a failed assertion ends
+// the program without ending the process.
 #include <atomic>
 #include <cmath>
 #include <thread>
@@ -86,7 +86,8 @@ TEST(HostLoader, BadObjectsAndMissingEntriesAreErrors) {
   ASSERT_TRUE(kernel.ok()) << kernel.error;
   auto missing = ir::loadHostObject(kernel.binary.bytes, "no_such_kernel");
   EXPECT_FALSE(missing.ok());
-  auto truncated = ir::loadHostObject(kernel.binary.bytes.substr(0, kernel.binary.bytes.size() / 2), kernel.binary.entry);
+  auto truncated =
+      ir::loadHostObject(kernel.binary.bytes.substr(0, kernel.binary.bytes.size() / 2), kernel.binary.entry);
   EXPECT_FALSE(truncated.ok());
   auto empty = ir::loadHostObject("", "k");
   EXPECT_FALSE(empty.ok());

@@ -1,5 +1,6 @@
-// dot_test.cpp - tile.dot on every operand type, over sizes that leave every kind of remainder, with operands as they come
-// (loaded, computed, transposed) on the vector widths of several CPUs. Operands are small exact numbers: results are exact.
+// dot_test.cpp - tile.dot on every operand type, over sizes that leave every kind of remainder, with operands as they
+// come (loaded, computed, transposed) on the vector widths of several CPUs. Operands are small exact numbers: results
+// are exact.
 #include "host_kernel.h"
 
 namespace tile::test {
@@ -9,25 +10,35 @@ std::string str(int64_t n) { return std::to_string(n); }
 
 enum class Operand { loaded, computed, transposed };
 
-std::string dotKernel(int64_t m, int64_t n, int64_t k, const std::string& in, const std::string& acc, Operand a, Operand b, bool zero) {
-  auto type = [](int64_t r, int64_t c, const std::string& e) { return "tensor<" + str(r) + "x" + str(c) + "x" + e + ">"; };
+std::string dotKernel(int64_t m, int64_t n, int64_t k, const std::string& in, const std::string& acc, Operand a,
+                      Operand b, bool zero) {
+  auto type = [](int64_t r, int64_t c, const std::string& e) {
+    return "tensor<" + str(r) + "x" + str(c) + "x" + e + ">";
+  };
   std::string vi = "!tile.view<2 x " + in + ">", va = "!tile.view<2 x " + acc + ">", tc = type(m, n, acc);
   auto operand = [&](const char* name, const char* view, int64_t r, int64_t c, Operand how) {
-    std::string v = std::string("%") + name, load = " = tile.load %" + std::string(view) + "[%c0, %c0 : i32, i32] : " + vi + " -> ";
+    std::string v = std::string("%") + name,
+                load = " = tile.load %" + std::string(view) + "[%c0, %c0 : i32, i32] : " + vi + " -> ";
     if (how == Operand::transposed)
-      return "  " + v + "t" + load + type(c, r, in) + "\n  " + v + " = tile.trans " + v + "t, [1, 0] : " + type(c, r, in) + " -> " + type(r, c, in) + "\n";
+      return "  " + v + "t" + load + type(c, r, in) + "\n  " + v + " = tile.trans " + v +
+             "t, [1, 0] : " + type(c, r, in) + " -> " + type(r, c, in) + "\n";
     if (how == Operand::computed)
-      return "  " + v + "l" + load + type(r, c, in) + "\n  " + v + " = arith." + (in[0] == 'i' ? "muli " : "mulf ") + v + "l, " + v + "l : " + type(r, c, in) + "\n";
+      return "  " + v + "l" + load + type(r, c, in) + "\n  " + v + " = arith." + (in[0] == 'i' ? "muli " : "mulf ") +
+             v + "l, " + v + "l : " + type(r, c, in) + "\n";
     return "  " + v + load + type(r, c, in) + "\n";
   };
-  return "func.func @k(%A: " + vi + ", %B: " + vi + ", %C: " + va + ") attributes {tile.kernel} {\n  %c0 = arith.constant 0 : i32\n" + operand("a", "A", m, k, a) + operand("b", "B", k, n, b) +
+  return "func.func @k(%A: " + vi + ", %B: " + vi + ", %C: " + va +
+         ") attributes {tile.kernel} {\n  %c0 = arith.constant 0 : i32\n" + operand("a", "A", m, k, a) +
+         operand("b", "B", k, n, b) +
          (zero ? "  %acc = arith.constant dense<" + std::string(acc[0] == 'i' ? "0" : "0.0") + "> : " + tc + "\n"
                : "  %acc = tile.load %C[%c0, %c0 : i32, i32] : " + va + " -> " + tc + "\n") +
-         "  %r = tile.dot %a, %b, %acc : " + type(m, k, in) + ", " + type(k, n, in) + " -> " + tc + "\n  tile.store %r, %C[%c0, %c0 : i32, i32] : " + tc + ", " + va + "\n  return\n}";
+         "  %r = tile.dot %a, %b, %acc : " + type(m, k, in) + ", " + type(k, n, in) + " -> " + tc +
+         "\n  tile.store %r, %C[%c0, %c0 : i32, i32] : " + tc + ", " + va + "\n  return\n}";
 }
 
 template <class In, class Acc>
-void check(const char* in, const char* acc, int64_t m, int64_t n, int64_t k, Operand ha, Operand hb, bool zero, const char* target) {
+void check(const char* in, const char* acc, int64_t m, int64_t n, int64_t k, Operand ha, Operand hb, bool zero,
+           const char* target) {
   HostKernel kernel(dotKernel(m, n, k, in, acc, ha, hb, zero), target);
   ASSERT_TRUE(kernel.ok()) << kernel.error;
   auto numbers = smallNumbers(m * k + k * n + m * n, static_cast<uint32_t>(m * 7 + n * 3 + k));
@@ -38,21 +49,26 @@ void check(const char* in, const char* acc, int64_t m, int64_t n, int64_t k, Ope
   for (size_t i = 0; i < b.size(); ++i) b[i] = static_cast<In>(static_cast<float>(scale * numbers[m * k + i]));
   for (size_t i = 0; i < c.size(); ++i) c[i] = static_cast<Acc>(scale * numbers[m * k + k * n + i]);
   auto element = [](const std::vector<In>& v, int64_t r, int64_t column, int64_t rows, int64_t columns, Operand how) {
-    double x = static_cast<double>(static_cast<float>(how == Operand::transposed ? v[column * rows + r] : v[r * columns + column]));
+    double x = static_cast<double>(
+        static_cast<float>(how == Operand::transposed ? v[column * rows + r] : v[r * columns + column]));
     return how == Operand::computed ? x * x : x;
   };
   auto before = c;
-  auto extent = [](int64_t r, int64_t columns, Operand how) { return how == Operand::transposed ? std::vector<int64_t>{columns, r} : std::vector<int64_t>{r, columns}; };
+  auto extent = [](int64_t r, int64_t columns, Operand how) {
+    return how == Operand::transposed ? std::vector<int64_t>{columns, r} : std::vector<int64_t>{r, columns};
+  };
   kernel.run(Args().view(a.data(), extent(m, k, ha)).view(b.data(), extent(k, n, hb)).view(c.data(), {m, n}));
   for (int64_t i = 0; i < m; ++i)
     for (int64_t j = 0; j < n; ++j) {
       double sum = zero ? 0 : static_cast<double>(before[i * n + j]);
       for (int64_t q = 0; q < k; ++q) sum += element(a, i, q, m, k, ha) * element(b, q, j, k, n, hb);
-      ASSERT_EQ(static_cast<double>(c[i * n + j]), sum) << in << " " << m << "x" << n << "x" << k << " at " << i << "," << j << " on " << target;
+      ASSERT_EQ(static_cast<double>(c[i * n + j]), sum)
+          << in << " " << m << "x" << n << "x" << k << " at " << i << "," << j << " on " << target;
     }
 }
 
-const std::array<int64_t, 3> kSizes[] = {{1, 1, 1}, {1, 16, 3}, {16, 1, 8}, {3, 5, 7}, {13, 33, 9}, {12, 32, 16}, {17, 63, 5}, {31, 65, 17}, {64, 48, 40}, {8, 100, 1}};
+const std::array<int64_t, 3> kSizes[] = {{1, 1, 1},    {1, 16, 3},  {16, 1, 8},   {3, 5, 7},    {13, 33, 9},
+                                         {12, 32, 16}, {17, 63, 5}, {31, 65, 17}, {64, 48, 40}, {8, 100, 1}};
 
 TEST(HostDot, EveryTypeEverySizeEveryOrigin) {
   const char* targets[] = {"host", "host:x86-64", "host:x86-64-v3"};
@@ -63,18 +79,29 @@ TEST(HostDot, EveryTypeEverySizeEveryOrigin) {
         bool zero = turn % 2 == 0;
         const char* target = targets[turn % 3];
         switch (turn++ % 5) {
-          case 0: check<float, float>("f32", "f32", m, n, k, a, b, zero, target); break;
-          case 1: check<half, float>("f16", "f32", m, n, k, a, b, zero, target); break;
-          case 2: check<bfloat16, float>("bf16", "f32", m, n, k, a, b, zero, target); break;
-          case 3: check<double, double>("f64", "f64", m, n, k, a, b, zero, target); break;
-          case 4: check<int8_t, int32_t>("i8", "i32", m, n, k, a, b, zero, target); break;
+          case 0:
+            check<float, float>("f32", "f32", m, n, k, a, b, zero, target);
+            break;
+          case 1:
+            check<half, float>("f16", "f32", m, n, k, a, b, zero, target);
+            break;
+          case 2:
+            check<bfloat16, float>("bf16", "f32", m, n, k, a, b, zero, target);
+            break;
+          case 3:
+            check<double, double>("f64", "f64", m, n, k, a, b, zero, target);
+            break;
+          case 4:
+            check<int8_t, int32_t>("i8", "i32", m, n, k, a, b, zero, target);
+            break;
         }
       }
 }
 
 TEST(HostDot, F32OnEveryVectorWidthAndRemainder) {
   for (const char* target : {"host", "host:x86-64", "host:x86-64-v3"})
-    for (int64_t n : {4, 7, 8, 15, 16, 17, 31, 47, 48, 49, 64}) check<float, float>("f32", "f32", 13, n, 6, Operand::loaded, Operand::loaded, n % 2, target);
+    for (int64_t n : {4, 7, 8, 15, 16, 17, 31, 47, 48, 49, 64})
+      check<float, float>("f32", "f32", 13, n, 6, Operand::loaded, Operand::loaded, n % 2, target);
 }
 
 TEST(HostDot, Fp8Operands) {

@@ -18,16 +18,16 @@ int nextSize() {
 /// out[i] = `body` of %a (and %b), loaded from views; body defines %r.
 std::string kernelText(int n, const std::string& in, const std::string& out, const std::string& body) {
   std::string ti = "tensor<" + std::to_string(n) + "x" + in + ">", to = "tensor<" + std::to_string(n) + "x" + out + ">";
-  return "func.func @k(%A: !tile.view<1 x " + in + ">, %B: !tile.view<1 x " + in + ">, %O: !tile.view<1 x " + out + ">) attributes {tile.kernel} {\n" +
-         "  %c0 = arith.constant 0 : i32\n" +
+  return "func.func @k(%A: !tile.view<1 x " + in + ">, %B: !tile.view<1 x " + in + ">, %O: !tile.view<1 x " + out +
+         ">) attributes {tile.kernel} {\n" + "  %c0 = arith.constant 0 : i32\n" +
          "  %a = tile.load %A[%c0 : i32] : !tile.view<1 x " + in + "> -> " + ti + "\n" +
          "  %b = tile.load %B[%c0 : i32] : !tile.view<1 x " + in + "> -> " + ti + "\n" + body + "\n" +
          "  tile.store %r, %O[%c0 : i32] : " + to + ", !tile.view<1 x " + out + ">\n  return\n}\n";
 }
 
 template <class In, class Out>
-std::vector<Out> evaluate(const std::string& in, const std::string& out, const std::string& body, std::vector<In> a, std::vector<In> b,
-                          const std::string& target = "host") {
+std::vector<Out> evaluate(const std::string& in, const std::string& out, const std::string& body, std::vector<In> a,
+                          std::vector<In> b, const std::string& target = "host") {
   int64_t n = static_cast<int64_t>(a.size());
   HostKernel kernel(kernelText(static_cast<int>(n), in, out, body), target);
   EXPECT_TRUE(kernel.ok()) << kernel.error << body;
@@ -58,7 +58,10 @@ double ulps(double found, double expected) {
   if (found == expected) return 0;
   if (std::isinf(expected) || std::isinf(found) || std::isnan(found)) return 1e9;
   int digits = std::is_same_v<T, double> ? 53 : std::is_same_v<T, float> ? 24 : std::is_same_v<T, half> ? 11 : 8;
-  int lowest = std::is_same_v<T, half> ? -24 : std::is_same_v<T, double> ? -1074 : std::is_same_v<T, float> ? -149 : -133;
+  int lowest = std::is_same_v<T, half>     ? -24
+               : std::is_same_v<T, double> ? -1074
+               : std::is_same_v<T, float>  ? -149
+                                           : -133;
   int exponent = expected == 0 ? lowest : std::max(std::ilogb(expected) - digits + 1, lowest);
   return std::fabs(found - expected) / std::ldexp(1.0, exponent);
 }
@@ -123,16 +126,18 @@ TYPED_TEST(HostFloats, EveryOpMatchesDoublePrecisionRoundedOnce) {
         a[i] = T(static_cast<float>(op.low + (op.high - op.low) * ((i * 37 % 64) + 0.37) / 64));
         b[i] = T(static_cast<float>(op.low + (op.high - op.low) * ((i * 23 % 64) + 0.61) / 64));
       }
-      std::string body = std::string("  %r = ") + op.name + " %a" + (op.operands == 2 ? ", %b" : "") + " : " + tensor(n, kName<T>);
+      std::string body =
+          std::string("  %r = ") + op.name + " %a" + (op.operands == 2 ? ", %b" : "") + " : " + tensor(n, kName<T>);
       auto found = evaluate<T, T>(kName<T>, kName<T>, body, a, b, target);
       double limit = op.limit;
-      if (sizeof(T) == 2 && limit > 0) limit = 0.51;               // f32 error, then one rounding
-      if (std::is_same_v<T, double> && limit > 0.5) limit = 2;     // libm's own error
+      if (sizeof(T) == 2 && limit > 0) limit = 0.51;            // f32 error, then one rounding
+      if (std::is_same_v<T, double> && limit > 0.5) limit = 2;  // libm's own error
       for (int i = 0; i < n; ++i) {
         double want = op.reference(static_cast<double>(a[i]), static_cast<double>(b[i]));
         ASSERT_LE(ulps<T>(static_cast<double>(found[i]), want), limit)
-            << op.name << " on " << kName<T> << " for " << target << ", a=" << static_cast<double>(a[i]) << " b=" << static_cast<double>(b[i])
-            << ": expected " << want << ", found " << static_cast<double>(found[i]);
+            << op.name << " on " << kName<T> << " for " << target << ", a=" << static_cast<double>(a[i])
+            << " b=" << static_cast<double>(b[i]) << ": expected " << want << ", found "
+            << static_cast<double>(found[i]);
       }
     }
 }
@@ -146,16 +151,21 @@ TYPED_TEST(HostFloats, ComparisonsAndSelectFollowIeeeOnNan) {
     for (double y : xs) a.push_back(T(static_cast<float>(x))), b.push_back(T(static_cast<float>(y)));
   int n = static_cast<int>(a.size());
   const std::pair<const char*, std::function<bool(double, double)>> predicates[] = {
-      {"oeq", [](double x, double y) { return x == y; }}, {"one", [](double x, double y) { return x < y || x > y; }},
-      {"olt", [](double x, double y) { return x < y; }},  {"oge", [](double x, double y) { return x >= y; }},
-      {"une", [](double x, double y) { return x != y; }}, {"ult", [](double x, double y) { return !(x >= y); }},
+      {"oeq", [](double x, double y) { return x == y; }},
+      {"one", [](double x, double y) { return x < y || x > y; }},
+      {"olt", [](double x, double y) { return x < y; }},
+      {"oge", [](double x, double y) { return x >= y; }},
+      {"une", [](double x, double y) { return x != y; }},
+      {"ult", [](double x, double y) { return !(x >= y); }},
       {"uno", [](double x, double y) { return std::isnan(x) || std::isnan(y); }}};
   for (auto& [predicate, expected] : predicates) {
     std::string t = tensor(n, kName<T>);
-    std::string body = std::string("  %m = arith.cmpf ") + predicate + ", %a, %b : " + t + "\n  %r = arith.extui %m : " + tensor(n, "i1") + " to " + tensor(n, "i8");
+    std::string body = std::string("  %m = arith.cmpf ") + predicate + ", %a, %b : " + t +
+                       "\n  %r = arith.extui %m : " + tensor(n, "i1") + " to " + tensor(n, "i8");
     auto found = evaluate<T, int8_t>(kName<T>, "i8", body, a, b);
     for (int i = 0; i < n; ++i)
-      ASSERT_EQ(found[i], expected(static_cast<double>(a[i]), static_cast<double>(b[i]))) << predicate << " " << static_cast<double>(a[i]) << ", " << static_cast<double>(b[i]);
+      ASSERT_EQ(found[i], expected(static_cast<double>(a[i]), static_cast<double>(b[i])))
+          << predicate << " " << static_cast<double>(a[i]) << ", " << static_cast<double>(b[i]);
   }
 }
 
@@ -163,7 +173,8 @@ TEST(HostFloats16, EveryOpRoundsToHalf) {
   // (a + b) - b is not a when the sum rounds to f16, and is a when it is kept in f32.
   std::vector<half> a(17, half(0.0009765625f)), b(17, half(1024.0f));
   std::string t = tensor(17, "f16");
-  auto found = evaluate<half, half>("f16", "f16", "  %s = arith.addf %a, %b : " + t + "\n  %r = arith.subf %s, %b : " + t, a, b);
+  auto found =
+      evaluate<half, half>("f16", "f16", "  %s = arith.addf %a, %b : " + t + "\n  %r = arith.subf %s, %b : " + t, a, b);
   for (half x : found) EXPECT_EQ(static_cast<float>(x), 0.0f);
 }
 
@@ -173,7 +184,8 @@ TEST(HostFloats16, AllHalfValuesSurviveLoadAndStoreOnEveryTarget) {
       std::vector<uint16_t> a(65536);
       for (size_t i = 0; i < a.size(); ++i) a[i] = static_cast<uint16_t>(i);
       // x + 0 - 0: a round trip through the register form that is not folded away (-0 keeps its sign under x * 1).
-      std::string body = std::string("  %one = arith.constant dense<1.0> : ") + tensor(65536, type) + "\n  %v = arith.maxnumf %a, %a : " + tensor(65536, type) +
+      std::string body = std::string("  %one = arith.constant dense<1.0> : ") + tensor(65536, type) +
+                         "\n  %v = arith.maxnumf %a, %a : " + tensor(65536, type) +
                          "\n  %r = arith.mulf %v, %one : " + tensor(65536, type);
       auto found = evaluate<uint16_t, uint16_t>(type, type, body, a, a, target);
       for (size_t i = 0; i < a.size(); ++i) {
@@ -195,19 +207,23 @@ TEST(HostFloats16, NarrowingRoundsToNearestEvenOnEveryTarget) {
     seed = seed * 1664525u + 1013904223u;
     a.push_back(std::bit_cast<float>(seed));  // every exponent, infinities and NaN among them
   }
-  for (float x : {65504.0f, 65519.996f, 65520.0f, 65536.0f, 5.9604645e-8f, 2.9802322e-8f, 2.9802326e-8f, 6.1035156e-5f, 6.0975552e-5f, 0.0f, -0.0f, 3.4e38f})
+  for (float x : {65504.0f, 65519.996f, 65520.0f, 65536.0f, 5.9604645e-8f, 2.9802322e-8f, 2.9802326e-8f, 6.1035156e-5f,
+                  6.0975552e-5f, 0.0f, -0.0f, 3.4e38f})
     a.push_back(x), a.push_back(-x);
   int n = static_cast<int>(a.size());
   for (const char* target : {"host", "host:x86-64"}) {
-    auto h = evaluate<float, half>("f32", "f16", "  %r = arith.truncf %a : " + tensor(n, "f32") + " to " + tensor(n, "f16"), a, a, target);
-    auto g = evaluate<float, bfloat16>("f32", "bf16", "  %r = arith.truncf %a : " + tensor(n, "f32") + " to " + tensor(n, "bf16"), a, a, target);
+    auto h = evaluate<float, half>(
+        "f32", "f16", "  %r = arith.truncf %a : " + tensor(n, "f32") + " to " + tensor(n, "f16"), a, a, target);
+    auto g = evaluate<float, bfloat16>(
+        "f32", "bf16", "  %r = arith.truncf %a : " + tensor(n, "f32") + " to " + tensor(n, "bf16"), a, a, target);
     for (int i = 0; i < n; ++i) {
       if (std::isnan(a[i])) {
         ASSERT_TRUE(std::isnan(static_cast<float>(h[i])) && std::isnan(static_cast<float>(g[i])));
         continue;
       }
       ASSERT_EQ(std::bit_cast<uint16_t>(h[i]), std::bit_cast<uint16_t>(half(a[i]))) << a[i] << " to f16 on " << target;
-      ASSERT_EQ(std::bit_cast<uint16_t>(g[i]), std::bit_cast<uint16_t>(bfloat16(a[i]))) << a[i] << " to bf16 on " << target;
+      ASSERT_EQ(std::bit_cast<uint16_t>(g[i]), std::bit_cast<uint16_t>(bfloat16(a[i])))
+          << a[i] << " to bf16 on " << target;
     }
   }
 }
@@ -215,30 +231,38 @@ TEST(HostFloats16, NarrowingRoundsToNearestEvenOnEveryTarget) {
 TEST(HostCasts, DoubleToHalfRoundsOnce) {
   // Just above the midpoint of two halves, by less than f32 can hold: rounding twice would go down.
   std::vector<double> a(7, 1.0 + std::ldexp(1.0, -11) + std::ldexp(1.0, -40));
-  auto found = evaluate<double, half>("f64", "f16", "  %r = arith.truncf %a : " + tensor(7, "f64") + " to " + tensor(7, "f16"), a, a);
+  auto found = evaluate<double, half>("f64", "f16",
+                                      "  %r = arith.truncf %a : " + tensor(7, "f64") + " to " + tensor(7, "f16"), a, a);
   for (half x : found) EXPECT_EQ(static_cast<float>(x), 1.0f + 1.0f / 1024);
 }
 
 TEST(HostCasts, FloatToIntSaturates) {
   const float inf = std::numeric_limits<float>::infinity();
   std::vector<float> a{0.0f, 1.9f, -1.9f, 3e9f, -3e9f, inf, -inf, std::nanf("")};
-  auto s = evaluate<float, int32_t>("f32", "i32", "  %r = arith.fptosi %a : " + tensor(8, "f32") + " to " + tensor(8, "i32"), a, a);
+  auto s = evaluate<float, int32_t>("f32", "i32",
+                                    "  %r = arith.fptosi %a : " + tensor(8, "f32") + " to " + tensor(8, "i32"), a, a);
   EXPECT_EQ(s, (std::vector<int32_t>{0, 1, -1, INT32_MAX, INT32_MIN, INT32_MAX, INT32_MIN, 0}));
-  auto u = evaluate<float, uint8_t>("f32", "i8", "  %r = arith.fptoui %a : " + tensor(8, "f32") + " to " + tensor(8, "i8"), a, a);
+  auto u = evaluate<float, uint8_t>("f32", "i8",
+                                    "  %r = arith.fptoui %a : " + tensor(8, "f32") + " to " + tensor(8, "i8"), a, a);
   EXPECT_EQ(u, (std::vector<uint8_t>{0, 1, 0, 255, 0, 255, 0, 0}));
 }
 
 TEST(HostCasts, IntToFloatAndBitcast) {
   std::vector<int32_t> a{0, 1, -1, 16777217, INT32_MIN, 70000, -70000};
-  auto f = evaluate<int32_t, float>("i32", "f32", "  %r = arith.sitofp %a : " + tensor(7, "i32") + " to " + tensor(7, "f32"), a, a);
+  auto f = evaluate<int32_t, float>("i32", "f32",
+                                    "  %r = arith.sitofp %a : " + tensor(7, "i32") + " to " + tensor(7, "f32"), a, a);
   for (size_t i = 0; i < a.size(); ++i) EXPECT_EQ(f[i], static_cast<float>(a[i]));
-  auto h = evaluate<int32_t, half>("i32", "f16", "  %r = arith.sitofp %a : " + tensor(7, "i32") + " to " + tensor(7, "f16"), a, a);
-  for (size_t i = 0; i < a.size(); ++i) EXPECT_EQ(static_cast<float>(h[i]), static_cast<float>(half(static_cast<float>(a[i]))));
+  auto h = evaluate<int32_t, half>("i32", "f16",
+                                   "  %r = arith.sitofp %a : " + tensor(7, "i32") + " to " + tensor(7, "f16"), a, a);
+  for (size_t i = 0; i < a.size(); ++i)
+    EXPECT_EQ(static_cast<float>(h[i]), static_cast<float>(half(static_cast<float>(a[i]))));
   std::vector<uint16_t> bits{0x3c00, 0xbc00, 0x7c00};
-  auto g = evaluate<uint16_t, half>("i16", "f16", "  %r = arith.bitcast %a : " + tensor(3, "i16") + " to " + tensor(3, "f16"), bits, bits);
+  auto g = evaluate<uint16_t, half>(
+      "i16", "f16", "  %r = arith.bitcast %a : " + tensor(3, "i16") + " to " + tensor(3, "f16"), bits, bits);
   EXPECT_EQ(static_cast<float>(g[0]), 1.0f);
   EXPECT_EQ(static_cast<float>(g[1]), -1.0f);
-  auto back = evaluate<half, uint16_t>("f16", "i16", "  %r = arith.bitcast %a : " + tensor(3, "f16") + " to " + tensor(3, "i16"), g, g);
+  auto back = evaluate<half, uint16_t>(
+      "f16", "i16", "  %r = arith.bitcast %a : " + tensor(3, "f16") + " to " + tensor(3, "i16"), g, g);
   EXPECT_EQ(back, bits);
 }
 
@@ -249,8 +273,11 @@ TEST(HostCasts, Fp8RoundTripsAndSaturates) {
     std::string t8 = tensor(256, type), t32 = tensor(256, "f32");
     auto wide = evaluate<uint8_t, float>(type, "f32", "  %r = arith.extf %a : " + t8 + " to " + t32, all, all);
     auto back = evaluate<float, uint8_t>("f32", type, "  %r = arith.truncf %a : " + t32 + " to " + t8, wide, wide);
-    for (int i = 0; i < 256; ++i)
-      if (std::isfinite(wide[i])) EXPECT_EQ(back[i], all[i]) << type << " of " << wide[i];
+    for (int i = 0; i < 256; ++i) {
+      if (std::isfinite(wide[i])) {
+        EXPECT_EQ(back[i], all[i]) << type << " of " << wide[i];
+      }
+    }
   }
 }
 
@@ -287,24 +314,36 @@ TYPED_TEST(HostIntegers, EveryOpWraps) {
       {"arith.remsi", [=](T a, T b) { return static_cast<T>(a % b); }},
       {"arith.divui", [=](T a, T b) { return static_cast<T>(u(a) / u(b)); }},
       {"arith.remui", [=](T a, T b) { return static_cast<T>(u(a) % u(b)); }},
-      {"arith.floordivsi", [](T a, T b) { T q = static_cast<T>(a / b); return static_cast<T>(a % b != 0 && (a < 0) != (b < 0) ? q - 1 : q); }},
-      {"arith.ceildivsi", [](T a, T b) { T q = static_cast<T>(a / b); return static_cast<T>(a % b != 0 && (a < 0) == (b < 0) ? q + 1 : q); }},
-      {"arith.shli", [=](T a, T b) { return u(b) < width ? static_cast<T>(static_cast<uint64_t>(u(a)) << u(b)) : T(0); }},
+      {"arith.floordivsi",
+       [](T a, T b) {
+         T q = static_cast<T>(a / b);
+         return static_cast<T>(a % b != 0 && (a < 0) != (b < 0) ? q - 1 : q);
+       }},
+      {"arith.ceildivsi",
+       [](T a, T b) {
+         T q = static_cast<T>(a / b);
+         return static_cast<T>(a % b != 0 && (a < 0) == (b < 0) ? q + 1 : q);
+       }},
+      {"arith.shli",
+       [=](T a, T b) { return u(b) < width ? static_cast<T>(static_cast<uint64_t>(u(a)) << u(b)) : T(0); }},
       {"arith.shrui", [=](T a, T b) { return u(b) < width ? static_cast<T>(u(a) >> u(b)) : T(0); }},
       {"arith.shrsi", [=](T a, T b) { return static_cast<T>(a >> (u(b) < width ? u(b) : width - 1)); }},
   };
   for (const Op& op : ops) {
     int n = nextSize();
-    bool divides = std::string(op.name).find("div") != std::string::npos || std::string(op.name).find("rem") != std::string::npos;
+    bool divides =
+        std::string(op.name).find("div") != std::string::npos || std::string(op.name).find("rem") != std::string::npos;
     std::vector<T> a(n), b(n);
     for (int i = 0; i < n; ++i) {
       a[i] = static_cast<T>((static_cast<uint64_t>(i) + 3) * 0x9E3779B97F4A7C15ull >> 13);
-      b[i] = static_cast<T>((static_cast<uint64_t>(i) + 5) * 0xC2B2AE3D27D4EB4Full >> (std::string(op.name).find("sh") != std::string::npos ? 57 : 17));
+      b[i] = static_cast<T>((static_cast<uint64_t>(i) + 5) * 0xC2B2AE3D27D4EB4Full >>
+                            (std::string(op.name).find("sh") != std::string::npos ? 57 : 17));
       if (divides && (b[i] == 0 || (a[i] == lowest && b[i] == -1))) b[i] = 3;
     }
     std::string body = std::string("  %r = ") + op.name + " %a, %b : " + tensor(n, type);
     auto found = evaluate<T, T>(type, type, body, a, b);
-    for (int i = 0; i < n; ++i) ASSERT_EQ(+found[i], +op.reference(a[i], b[i])) << op.name << " " << type << " " << +a[i] << ", " << +b[i];
+    for (int i = 0; i < n; ++i)
+      ASSERT_EQ(+found[i], +op.reference(a[i], b[i])) << op.name << " " << type << " " << +a[i] << ", " << +b[i];
   }
 }
 
@@ -319,11 +358,13 @@ TEST(HostIntegers32, WideProductsAndWidthChanges) {
   std::string t = tensor(5, "i32");
   auto high = evaluate<int32_t, int32_t>("i32", "i32", "  %low, %r = arith.mulsi_extended %a, %b : " + t, a, b);
   auto uhigh = evaluate<int32_t, int32_t>("i32", "i32", "  %low, %r = arith.mului_extended %a, %b : " + t, a, b);
-  auto wide = evaluate<int32_t, int64_t>("i32", "i64", "  %r = arith.extsi %a : " + t + " to " + tensor(5, "i64"), a, b);
+  auto wide =
+      evaluate<int32_t, int64_t>("i32", "i64", "  %r = arith.extsi %a : " + t + " to " + tensor(5, "i64"), a, b);
   auto byte = evaluate<int32_t, int8_t>("i32", "i8", "  %r = arith.trunci %a : " + t + " to " + tensor(5, "i8"), a, b);
   for (size_t i = 0; i < a.size(); ++i) {
     EXPECT_EQ(high[i], static_cast<int32_t>((static_cast<int64_t>(a[i]) * b[i]) >> 32));
-    EXPECT_EQ(uhigh[i], static_cast<int32_t>((static_cast<uint64_t>(static_cast<uint32_t>(a[i])) * static_cast<uint32_t>(b[i])) >> 32));
+    EXPECT_EQ(uhigh[i], static_cast<int32_t>(
+                            (static_cast<uint64_t>(static_cast<uint32_t>(a[i])) * static_cast<uint32_t>(b[i])) >> 32));
     EXPECT_EQ(wide[i], a[i]);
     EXPECT_EQ(byte[i], static_cast<int8_t>(a[i]));
   }
@@ -332,14 +373,20 @@ TEST(HostIntegers32, WideProductsAndWidthChanges) {
 TEST(HostSelect, ByScalarAndByTile) {
   std::vector<float> a = smallNumbers(65, 1), b = smallNumbers(65, 2);
   std::string t = tensor(65, "f32");
-  auto r = evaluate<float, float>("f32", "f32", "  %m = arith.cmpf olt, %a, %b : " + t + "\n  %r = arith.select %m, %a, %b : " + tensor(65, "i1") + ", " + t, a, b);
+  auto r = evaluate<float, float>(
+      "f32", "f32",
+      "  %m = arith.cmpf olt, %a, %b : " + t + "\n  %r = arith.select %m, %a, %b : " + tensor(65, "i1") + ", " + t, a,
+      b);
   for (int i = 0; i < 65; ++i) EXPECT_EQ(r[i], a[i] < b[i] ? a[i] : b[i]);
-  auto s = evaluate<float, float>("f32", "f32", "  %p = arith.cmpi sgt, %c0, %c0 : i32\n  %r = arith.select %p, %a, %b : " + t, a, b);
+  auto s = evaluate<float, float>("f32", "f32",
+                                  "  %p = arith.cmpi sgt, %c0, %c0 : i32\n  %r = arith.select %p, %a, %b : " + t, a, b);
   EXPECT_EQ(s, b);
 }
 
 TEST(HostErrors, UnknownOpIsReportedWithItsLine) {
-  HostKernel kernel(kernelText(4, "f32", "f32", "  %i = arith.fptosi %a : tensor<4xf32> to tensor<4xi32>\n  %r = math.fpowi %a, %i : tensor<4xf32>, tensor<4xi32>"));
+  HostKernel kernel(kernelText(4, "f32", "f32",
+                               "  %i = arith.fptosi %a : tensor<4xf32> to tensor<4xi32>\n  %r = math.fpowi %a, %i : "
+                               "tensor<4xf32>, tensor<4xi32>"));
   EXPECT_FALSE(kernel.ok());
   EXPECT_NE(kernel.error.find("math.fpowi"), std::string::npos) << kernel.error;
   EXPECT_NE(kernel.error.find("test.mlir:6"), std::string::npos) << kernel.error;

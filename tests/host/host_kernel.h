@@ -58,8 +58,10 @@ class HostKernel {
   /// `target`: "host" is this machine, "host:x86-64" the portable baseline.
   explicit HostKernel(const std::string& text, const std::string& target = "host") {
     Result<HostCode> loaded = build(text, target);
-    if (loaded) code_ = *loaded;
-    else error = loaded.error().to_string();
+    if (loaded)
+      code_ = *loaded;
+    else
+      error = loaded.error().to_string();
   }
   bool ok() const { return code_.entry != nullptr; }
 

@@ -1,5 +1,5 @@
-// memory_test.cpp - views with every kind of box (inside, clipped, outside, strided, column-major, leading dims), pointers
-// with masks, atomics. Buffers lie between guard elements: a write outside the view shows.
+// memory_test.cpp - views with every kind of box (inside, clipped, outside, strided, column-major, leading dims),
+// pointers with masks, atomics. Buffers lie between guard elements: a write outside the view shows.
 #include <functional>
 #include <numeric>
 #include <thread>
@@ -12,17 +12,22 @@ namespace {
 std::string str(int64_t n) { return std::to_string(n); }
 
 /// A kernel that copies one box: load at (%i, %j) with `pad`, store at (%p, %q).
-std::string copyKernel(int64_t m, int64_t n, const std::string& element, const std::string& pad, const std::string& attrs = "") {
+std::string copyKernel(int64_t m, int64_t n, const std::string& element, const std::string& pad,
+                       const std::string& attrs = "") {
   std::string v = "!tile.view<2 x " + element + ">", t = "tensor<" + str(m) + "x" + str(n) + "x" + element + ">";
-  return "func.func @copy(%A: " + v + attrs + ", %O: " + v + attrs + ", %i: i64, %j: i32, %p: i64, %q: i32) attributes {tile.kernel} {\n" +
-         "  %a = tile.load %A[%i, %j : i64, i32]" + pad + " : " + v + " -> " + t + "\n  tile.store %a, %O[%p, %q : i64, i32] : " + t + ", " + v + "\n  return\n}";
+  return "func.func @copy(%A: " + v + attrs + ", %O: " + v + attrs +
+         ", %i: i64, %j: i32, %p: i64, %q: i32) attributes {tile.kernel} {\n" +
+         "  %a = tile.load %A[%i, %j : i64, i32]" + pad + " : " + v + " -> " + t +
+         "\n  tile.store %a, %O[%p, %q : i64, i32] : " + t + ", " + v + "\n  return\n}";
 }
 
 struct Layout {
   const char* name;
   int64_t rowStride, columnStride;  ///< for a 20 x 30 view
 };
-constexpr Layout kLayouts[] = {{"row-major", 30, 1}, {"padded rows", 37, 1}, {"column-major", 1, 20}, {"padded columns", 1, 27}, {"every other", 75, 2}, {"backwards", -30, -1}, {"repeated row", 0, 1}};
+constexpr Layout kLayouts[] = {{"row-major", 30, 1},      {"padded rows", 37, 1}, {"column-major", 1, 20},
+                               {"padded columns", 1, 27}, {"every other", 75, 2}, {"backwards", -30, -1},
+                               {"repeated row", 0, 1}};
 
 TEST(HostViews, BoxesInsideAcrossAndOutsideForEveryLayout) {
   const int64_t R = 20, C = 30;
@@ -32,16 +37,33 @@ TEST(HostViews, BoxesInsideAcrossAndOutsideForEveryLayout) {
     for (const Layout& layout : kLayouts) {
       std::vector<int32_t> in(4000);
       std::iota(in.begin(), in.end(), 1);
-      for (auto [i, j] : {std::pair<int64_t, int32_t>{0, 0}, {3, 5}, {R - m, static_cast<int32_t>(C - n)}, {-2, -3}, {R - 2, C - 3}, {R, 0}, {0, C}, {-m, 0}, {1, -static_cast<int32_t>(n)}, {INT64_MAX, 0}, {INT64_MIN, INT32_MIN}}) {
+      for (auto [i, j] : {std::pair<int64_t, int32_t>{0, 0},
+                          {3, 5},
+                          {R - m, static_cast<int32_t>(C - n)},
+                          {-2, -3},
+                          {R - 2, C - 3},
+                          {R, 0},
+                          {0, C},
+                          {-m, 0},
+                          {1, -static_cast<int32_t>(n)},
+                          {INT64_MAX, 0},
+                          {INT64_MIN, INT32_MIN}}) {
         std::vector<int32_t> out(m * n + 2, -1);
         const int32_t* origin = in.data() + (layout.rowStride < 0 || layout.columnStride < 0 ? 2000 : 100);
-        kernel.run(Args().view(origin, {R, C}, {layout.rowStride, layout.columnStride}).view(out.data() + 1, {m, n}).scalar(i).scalar(j).scalar(int64_t{0}).scalar(0));
+        kernel.run(Args()
+                       .view(origin, {R, C}, {layout.rowStride, layout.columnStride})
+                       .view(out.data() + 1, {m, n})
+                       .scalar(i)
+                       .scalar(j)
+                       .scalar(int64_t{0})
+                       .scalar(0));
         for (int64_t r = 0; r < m; ++r)
           for (int64_t c = 0; c < n; ++c) {
             // i may be near the ends of i64: r is added only where it cannot overflow.
             bool inside = i > -1000 && i < 1000 && i + r >= 0 && i + r < R && j > -1000 && j + c >= 0 && j + c < C;
             int32_t want = inside ? origin[(i + r) * layout.rowStride + (j + c) * layout.columnStride] : -7;
-            ASSERT_EQ(out[1 + r * n + c], want) << m << "x" << n << " " << layout.name << " at " << i << "," << j << " element " << r << "," << c;
+            ASSERT_EQ(out[1 + r * n + c], want)
+                << m << "x" << n << " " << layout.name << " at " << i << "," << j << " element " << r << "," << c;
           }
         ASSERT_EQ(out[0], -1);
         ASSERT_EQ(out[m * n + 1], -1);
@@ -59,9 +81,21 @@ TEST(HostViews, StoresAreClippedForEveryLayout) {
     std::iota(in.begin(), in.end(), 1);
     for (const Layout& layout : kLayouts) {
       if (layout.rowStride <= 0) continue;
-      for (auto [p, q] : {std::pair<int64_t, int32_t>{0, 0}, {3, 5}, {-2, -3}, {R - 2, C - 3}, {R, 0}, {INT64_MAX, 0}, {INT64_MIN, INT32_MIN}}) {
+      for (auto [p, q] : {std::pair<int64_t, int32_t>{0, 0},
+                          {3, 5},
+                          {-2, -3},
+                          {R - 2, C - 3},
+                          {R, 0},
+                          {INT64_MAX, 0},
+                          {INT64_MIN, INT32_MIN}}) {
         std::vector<int32_t> out(4000, -1), want(4000, -1);
-        kernel.run(Args().view(in.data(), {m, n}).view(out.data() + 100, {R, C}, {layout.rowStride, layout.columnStride}).scalar(int64_t{0}).scalar(0).scalar(p).scalar(q));
+        kernel.run(Args()
+                       .view(in.data(), {m, n})
+                       .view(out.data() + 100, {R, C}, {layout.rowStride, layout.columnStride})
+                       .scalar(int64_t{0})
+                       .scalar(0)
+                       .scalar(p)
+                       .scalar(q));
         for (int64_t r = 0; r < m; ++r)
           for (int64_t c = 0; c < n; ++c)
             if (p > -1000 && p < 1000 && p + r >= 0 && p + r < R && q > -1000 && q + c >= 0 && q + c < C)
@@ -73,12 +107,26 @@ TEST(HostViews, StoresAreClippedForEveryLayout) {
 }
 
 TEST(HostViews, KnownUnitStrideAndEveryElementSize) {
-  for (auto [element, bytes] : {std::pair<const char*, int>{"i8", 1}, {"f16", 2}, {"bf16", 2}, {"f32", 4}, {"f64", 8}, {"i64", 8}, {"f8E4M3FN", 1}, {"i1", 1}}) {
+  for (auto [element, bytes] : {std::pair<const char*, int>{"i8", 1},
+                                {"f16", 2},
+                                {"bf16", 2},
+                                {"f32", 4},
+                                {"f64", 8},
+                                {"i64", 8},
+                                {"f8E4M3FN", 1},
+                                {"i1", 1}}) {
     HostKernel kernel(copyKernel(6, 40, element, "", " {tile.unit_stride = 1 : i32}"));
     ASSERT_TRUE(kernel.ok()) << element << kernel.error;
     std::vector<uint8_t> in(10 * 50 * bytes), out(6 * 40 * bytes, 99);
-    for (size_t i = 0; i < in.size(); ++i) in[i] = std::string(element) == "i1" ? i % 3 == 0 : static_cast<uint8_t>(i * 7);
-    kernel.run(Args().view(in.data(), {10, 50}).view(out.data(), {6, 40}).scalar(int64_t{5}).scalar(20).scalar(int64_t{0}).scalar(0));
+    for (size_t i = 0; i < in.size(); ++i)
+      in[i] = std::string(element) == "i1" ? i % 3 == 0 : static_cast<uint8_t>(i * 7);
+    kernel.run(Args()
+                   .view(in.data(), {10, 50})
+                   .view(out.data(), {6, 40})
+                   .scalar(int64_t{5})
+                   .scalar(20)
+                   .scalar(int64_t{0})
+                   .scalar(0));
     for (int64_t r = 0; r < 6; ++r)
       for (int64_t c = 0; c < 40; ++c)
         for (int b = 0; b < bytes; ++b) {
@@ -108,7 +156,8 @@ TEST(HostViews, LeadingDimsSelectAndBoundTheBox) {
       kernel.run(Args().view(a.data(), {2, 3, 6}).view(out.data(), {8}).scalar(h).scalar(i));
       bool inside = h >= 0 && h < 2 && i >= 0 && i < 3;
       float s = inside ? a[(h * 3 + i) * 6 + i] : 5.0f;
-      for (int j = 0; j < 8; ++j) ASSERT_EQ(out[j], (inside && j < 6 ? a[(h * 3 + i) * 6 + j] : 0.0f) + s) << h << "," << i << "," << j;
+      for (int j = 0; j < 8; ++j)
+        ASSERT_EQ(out[j], (inside && j < 6 ? a[(h * 3 + i) * 6 + j] : 0.0f) + s) << h << "," << i << "," << j;
     }
 }
 
@@ -116,9 +165,21 @@ TEST(HostViews, EmptyViewIsNeverTouched) {
   HostKernel kernel(copyKernel(4, 16, "f32", " pad 2.0"));
   ASSERT_TRUE(kernel.ok()) << kernel.error;
   std::vector<float> out(64, -1);
-  kernel.run(Args().view(static_cast<float*>(nullptr), {0, 16}).view(out.data(), {4, 16}).scalar(int64_t{0}).scalar(0).scalar(int64_t{0}).scalar(0));
+  kernel.run(Args()
+                 .view(static_cast<float*>(nullptr), {0, 16})
+                 .view(out.data(), {4, 16})
+                 .scalar(int64_t{0})
+                 .scalar(0)
+                 .scalar(int64_t{0})
+                 .scalar(0));
   for (float x : out) EXPECT_EQ(x, 2.0f);
-  kernel.run(Args().view(out.data(), {4, 16}).view(static_cast<float*>(nullptr), {4, 0}).scalar(int64_t{0}).scalar(0).scalar(int64_t{0}).scalar(0));
+  kernel.run(Args()
+                 .view(out.data(), {4, 16})
+                 .view(static_cast<float*>(nullptr), {4, 0})
+                 .scalar(int64_t{0})
+                 .scalar(0)
+                 .scalar(int64_t{0})
+                 .scalar(0));
 }
 
 TEST(HostViews, MakeViewFromPointerAndTableOfPointers) {
@@ -147,12 +208,17 @@ TEST(HostViews, MakeViewFromPointerAndTableOfPointers) {
 
 /// out[i] = (p + f(i))[0] where mask, else other; mask is i < n.
 std::string gatherKernel(int64_t size, const std::string& element, const std::string& offsets, bool other) {
-  std::string s = str(size), ti = "tensor<" + s + "xi32>", tm = "tensor<" + s + "xi1>", t = "tensor<" + s + "x" + element + ">";
-  return "func.func @k(%p: !tile.ptr<" + element + ">, %o: !tile.ptr<" + element + ">, %n: i32) attributes {tile.kernel} {\n" +
-         "  %i = tile.iota : " + ti + "\n  %nn = tile.splat %n : i32 -> " + ti + "\n  %m = arith.cmpi slt, %i, %nn : " + ti + "\n" + offsets +
-         (other ? "  %f = arith.constant dense<3> : " + ti + "\n  %g = arith.trunci %f : " + ti + " to tensor<" + s + "xi8>\n  %x = arith.sitofp %g : tensor<" + s + "xi8> to " + t + "\n" : "") +
-         "  %a = tile.gather %p offsets %f0 : " + ti + " mask %m : " + tm + (other ? " other %x : " + t : "") + " : !tile.ptr<" + element + "> -> " + t +
-         "\n  tile.scatter %a, %o offsets %i : " + ti + " : " + t + ", !tile.ptr<" + element + ">\n  return\n}";
+  std::string s = str(size), ti = "tensor<" + s + "xi32>", tm = "tensor<" + s + "xi1>",
+              t = "tensor<" + s + "x" + element + ">";
+  return "func.func @k(%p: !tile.ptr<" + element + ">, %o: !tile.ptr<" + element +
+         ">, %n: i32) attributes {tile.kernel} {\n" + "  %i = tile.iota : " + ti + "\n  %nn = tile.splat %n : i32 -> " +
+         ti + "\n  %m = arith.cmpi slt, %i, %nn : " + ti + "\n" + offsets +
+         (other ? "  %f = arith.constant dense<3> : " + ti + "\n  %g = arith.trunci %f : " + ti + " to tensor<" + s +
+                      "xi8>\n  %x = arith.sitofp %g : tensor<" + s + "xi8> to " + t + "\n"
+                : "") +
+         "  %a = tile.gather %p offsets %f0 : " + ti + " mask %m : " + tm + (other ? " other %x : " + t : "") +
+         " : !tile.ptr<" + element + "> -> " + t + "\n  tile.scatter %a, %o offsets %i : " + ti + " : " + t +
+         ", !tile.ptr<" + element + ">\n  return\n}";
 }
 
 TEST(HostPointers, GatherEveryPatternTouchesOnlyUnmaskedMemory) {
@@ -164,11 +230,16 @@ TEST(HostPointers, GatherEveryPatternTouchesOnlyUnmaskedMemory) {
       std::function<int64_t(int64_t)> offset;
     };
     const Pattern patterns[] = {
-        {"consecutive", "  %c = arith.constant dense<4> : " + ti + "\n  %f0 = arith.addi %i, %c : " + ti + "\n", [](int64_t i) { return i + 4; }},
-        {"strided", "  %c = arith.constant dense<3> : " + ti + "\n  %f0 = arith.muli %i, %c : " + ti + "\n", [](int64_t i) { return 3 * i; }},
+        {"consecutive", "  %c = arith.constant dense<4> : " + ti + "\n  %f0 = arith.addi %i, %c : " + ti + "\n",
+         [](int64_t i) { return i + 4; }},
+        {"strided", "  %c = arith.constant dense<3> : " + ti + "\n  %f0 = arith.muli %i, %c : " + ti + "\n",
+         [](int64_t i) { return 3 * i; }},
         {"same", "  %f0 = arith.constant dense<2> : " + ti + "\n", [](int64_t) { return int64_t{2}; }},
-        {"backwards", "  %c = arith.constant dense<0> : " + ti + "\n  %f0 = arith.subi %c, %i : " + ti + "\n", [](int64_t i) { return -i; }},
-        {"scrambled", "  %c = arith.constant dense<5> : " + ti + "\n  %f1 = arith.muli %i, %c : " + ti + "\n  %d = arith.constant dense<7> : " + ti + "\n  %f0 = arith.remsi %f1, %d : " + ti + "\n",
+        {"backwards", "  %c = arith.constant dense<0> : " + ti + "\n  %f0 = arith.subi %c, %i : " + ti + "\n",
+         [](int64_t i) { return -i; }},
+        {"scrambled",
+         "  %c = arith.constant dense<5> : " + ti + "\n  %f1 = arith.muli %i, %c : " + ti +
+             "\n  %d = arith.constant dense<7> : " + ti + "\n  %f0 = arith.remsi %f1, %d : " + ti + "\n",
          [](int64_t i) { return 5 * i % 7; }},
     };
     for (const Pattern& pattern : patterns)
@@ -182,7 +253,11 @@ TEST(HostPointers, GatherEveryPatternTouchesOnlyUnmaskedMemory) {
             // With nothing to read, the pointer itself is not one.
             const float* base = n == 0 ? reinterpret_cast<const float*>(uintptr_t{8}) : a.data() + 500;
             kernel.run(Args().pointer(base).pointer(out.data()).scalar(n));
-            for (int64_t i = 0; i < size; ++i) ASSERT_EQ(out[i], i < n ? base[pattern.offset(i)] : other ? 3.0f : 0.0f) << pattern.name << " " << size << " " << n << " " << target;
+            for (int64_t i = 0; i < size; ++i)
+              ASSERT_EQ(out[i], i < n   ? base[pattern.offset(i)]
+                                : other ? 3.0f
+                                        : 0.0f)
+                  << pattern.name << " " << size << " " << n << " " << target;
           }
         }
   }
@@ -192,7 +267,11 @@ TEST(HostPointers, MaskedVectorsOfEveryElementSize) {
   auto check = [](auto zero, const char* element) {
     using T = decltype(zero);
     for (const char* target : {"host", "host:x86-64"}) {
-      HostKernel plain(gatherKernel(37, element, "  %z = arith.constant dense<0> : tensor<37xi32>\n  %f0 = arith.addi %i, %z : tensor<37xi32>\n", false), target);
+      HostKernel plain(
+          gatherKernel(37, element,
+                       "  %z = arith.constant dense<0> : tensor<37xi32>\n  %f0 = arith.addi %i, %z : tensor<37xi32>\n",
+                       false),
+          target);
       ASSERT_TRUE(plain.ok()) << plain.error;
       std::vector<T> a(37), out(37);
       std::memset(a.data(), 0x21, a.size() * sizeof(T));
@@ -263,18 +342,22 @@ TEST(HostAtomics, EveryKindReturnsTheOldValue) {
                         {"xor", [](int32_t a, int32_t b) { return a ^ b; }},
                         {"exchange", [](int32_t, int32_t b) { return b; }}};
   for (const Kind& kind : kinds) {
-    HostKernel kernel(std::string(R"(
+    HostKernel kernel(
+        std::string(R"(
       func.func @k(%p: !tile.ptr<i32>, %v: !tile.ptr<i32>, %o: !tile.ptr<i32>) attributes {tile.kernel} {
         %i = tile.iota : tensor<9xi32>
         %four = arith.constant dense<4> : tensor<9xi32>
         %m = arith.cmpi ne, %i, %four : tensor<9xi32>
         %x = tile.gather %v offsets %i : tensor<9xi32> : !tile.ptr<i32> -> tensor<9xi32>
-        %old = tile.atomic_rmw )") + kind.name + R"( relaxed gpu %p offsets %i : tensor<9xi32>, %x mask %m : tensor<9xi1> : !tile.ptr<i32>, tensor<9xi32> -> tensor<9xi32>
+        %old = tile.atomic_rmw )") +
+        kind.name +
+        R"( relaxed gpu %p offsets %i : tensor<9xi32>, %x mask %m : tensor<9xi1> : !tile.ptr<i32>, tensor<9xi32> -> tensor<9xi32>
         tile.scatter %old, %o offsets %i : tensor<9xi32> mask %m : tensor<9xi1> : tensor<9xi32>, !tile.ptr<i32>
         return
       })");
     ASSERT_TRUE(kernel.ok()) << kernel.error;
-    std::vector<int32_t> memory{5, -5, 0, INT32_MAX, 44, -1, 12, 7, INT32_MIN}, before = memory, values{3, 3, -3, 0, 99, 1, 10, -7, 5}, old(9, 77);
+    std::vector<int32_t> memory{5, -5, 0, INT32_MAX, 44, -1, 12, 7, INT32_MIN},
+        before = memory, values{3, 3, -3, 0, 99, 1, 10, -7, 5}, old(9, 77);
     kernel.run(Args().pointer(memory.data()).pointer(values.data()).pointer(old.data()));
     for (int i = 0; i < 9; ++i) {
       ASSERT_EQ(memory[i], i == 4 ? before[i] : kind.update(before[i], values[i])) << kind.name << " " << i;
@@ -285,10 +368,14 @@ TEST(HostAtomics, EveryKindReturnsTheOldValue) {
 
 TEST(HostAtomics, FloatsOfEveryWidthAndDuplicateAddresses) {
   for (const char* element : {"f16", "bf16", "f32", "f64"}) {
-    std::string text = "func.func @k(%p: !tile.ptr<E>) attributes {tile.kernel} {\n  %z = arith.constant dense<0> : tensor<40xi32>\n  %v = arith.constant dense<0.5> : tensor<40xE>\n"
-                       "  %old = tile.atomic_rmw add acq_rel gpu %p offsets %z : tensor<40xi32>, %v : !tile.ptr<E>, tensor<40xE> -> tensor<40xE>\n"
-                       "  %s = arith.constant 3.0 : E\n  %one = arith.constant 1 : i32\n  %q = tile.ptr_add %p, %one : !tile.ptr<E>, i32\n"
-                       "  %w = tile.atomic_rmw max relaxed sys %q, %s : !tile.ptr<E>, E -> E\n  return\n}";
+    std::string text =
+        "func.func @k(%p: !tile.ptr<E>) attributes {tile.kernel} {\n  %z = arith.constant dense<0> : tensor<40xi32>\n  "
+        "%v = arith.constant dense<0.5> : tensor<40xE>\n"
+        "  %old = tile.atomic_rmw add acq_rel gpu %p offsets %z : tensor<40xi32>, %v : !tile.ptr<E>, tensor<40xE> -> "
+        "tensor<40xE>\n"
+        "  %s = arith.constant 3.0 : E\n  %one = arith.constant 1 : i32\n  %q = tile.ptr_add %p, %one : !tile.ptr<E>, "
+        "i32\n"
+        "  %w = tile.atomic_rmw max relaxed sys %q, %s : !tile.ptr<E>, E -> E\n  return\n}";
     for (size_t at; (at = text.find('E')) != std::string::npos;) text.replace(at, 1, element);
     HostKernel typed(text);
     ASSERT_TRUE(typed.ok()) << typed.error;

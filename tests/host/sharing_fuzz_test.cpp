@@ -1,6 +1,6 @@
-// sharing_fuzz_test.cpp - random nests of loops and branches that carry several tiles, run by the host target and by a few
-// lines of C++ that copy every value. What can go wrong is sharing: one buffer for two tiles that are both still wanted.
-// TILE_FUZZ_PROGRAMS sets how many programs (default 150), TILE_FUZZ_SEED where they start.
+// sharing_fuzz_test.cpp - random nests of loops and branches that carry several tiles, run by the host target and by a
+// few lines of C++ that copy every value. What can go wrong is sharing: one buffer for two tiles that are both still
+// wanted. TILE_FUZZ_PROGRAMS sets how many programs (default 150), TILE_FUZZ_SEED where they start.
 #include <cstdlib>
 #include <functional>
 #include <random>
@@ -23,7 +23,8 @@ class Program {
   explicit Program(uint32_t seed) : random_(seed) {
     std::vector<int> scope{add(), add()};
     steps_.push_back([a = scope[0], b = scope[1]](Environment& e) {
-      for (int i = 0; i < kN; ++i) e[a][i] = static_cast<uint32_t>(i * 3 + 1), e[b][i] = static_cast<uint32_t>(100 - i * i);
+      for (int i = 0; i < kN; ++i)
+        e[a][i] = static_cast<uint32_t>(i * 3 + 1), e[b][i] = static_cast<uint32_t>(100 - i * i);
     });
     line(1, "%v" + str(scope[0]) + " = tile.load %A[%c0 : i32] : !tile.view<1 x i32> -> " + kType);
     line(1, "%v" + str(scope[1]) + " = tile.load %A[%c7 : i32] : !tile.view<1 x i32> -> " + kType);
@@ -32,7 +33,9 @@ class Program {
     for (int v : scope) {  // everything in sight counts
       int sum = add();
       line(1, "%v" + str(sum) + " = arith.addi %v" + str(result) + ", %v" + str(v) + " : " + kType);
-      steps_.push_back([=](Environment& e) { for (int i = 0; i < kN; ++i) e[sum][i] = e[result][i] + e[v][i]; });
+      steps_.push_back([=](Environment& e) {
+        for (int i = 0; i < kN; ++i) e[sum][i] = e[result][i] + e[v][i];
+      });
       result = sum;
     }
     result_ = result;
@@ -40,8 +43,10 @@ class Program {
   }
 
   std::string text() const {
-    return "func.func @k(%A: !tile.view<1 x i32>, %O: !tile.view<1 x i32>, %t: i32) attributes {tile.kernel} {\n  %c0 = arith.constant 0 : i32\n  %c1 = arith.constant 1 : i32\n  %c7 = arith.constant 7 : i32\n"
-           "  %rev = arith.constant dense<[6, 5, 4, 3, 2, 1, 0]> : " + kType + "\n" + text_ + "  return\n}\n";
+    return "func.func @k(%A: !tile.view<1 x i32>, %O: !tile.view<1 x i32>, %t: i32) attributes {tile.kernel} {\n  %c0 "
+           "= arith.constant 0 : i32\n  %c1 = arith.constant 1 : i32\n  %c7 = arith.constant 7 : i32\n"
+           "  %rev = arith.constant dense<[6, 5, 4, 3, 2, 1, 0]> : " +
+           kType + "\n" + text_ + "  return\n}\n";
   }
 
   Tile evaluate(int t) {
@@ -61,10 +66,21 @@ class Program {
   /// Appends `count` statements; `scope` grows by what they define.
   void body(std::vector<int>& scope, std::vector<Step>& steps, int depth, int count) {
     for (int n = 0; n < count; ++n) switch (below(depth < 4 ? 8 : 5)) {
-        case 0: case 1: case 2: elementwise(scope, steps, depth); break;
-        case 3: case 4: reordering(scope, steps, depth); break;
-        case 5: case 6: loop(scope, steps, depth); break;
-        default: branch(scope, steps, depth);
+        case 0:
+        case 1:
+        case 2:
+          elementwise(scope, steps, depth);
+          break;
+        case 3:
+        case 4:
+          reordering(scope, steps, depth);
+          break;
+        case 5:
+        case 6:
+          loop(scope, steps, depth);
+          break;
+        default:
+          branch(scope, steps, depth);
       }
   }
 
@@ -86,12 +102,16 @@ class Program {
     std::string v = "%v" + str(a), name = "%v" + str(r);
     if (below(2)) {
       line(depth, name + " = tile.take " + v + ", %rev axis 0 : " + kType + ", " + kType + " -> " + kType);
-      steps.push_back([=](Environment& e) { for (int i = 0; i < kN; ++i) e[r][i] = e[a][kN - 1 - i]; });
+      steps.push_back([=](Environment& e) {
+        for (int i = 0; i < kN; ++i) e[r][i] = e[a][kN - 1 - i];
+      });
     } else {
       line(depth, name + "e = tile.extract " + v + "[2] : " + kType + " -> tensor<1xi32>");
       line(depth, name + "b = tile.broadcast " + name + "e : tensor<1xi32> -> " + kType);
       line(depth, name + " = arith.addi " + v + ", " + name + "b : " + kType);
-      steps.push_back([=](Environment& e) { for (int i = 0; i < kN; ++i) e[r][i] = e[a][i] + e[a][2]; });
+      steps.push_back([=](Environment& e) {
+        for (int i = 0; i < kN; ++i) e[r][i] = e[a][i] + e[a][2];
+      });
     }
     scope.push_back(r);
   }
@@ -108,7 +128,8 @@ class Program {
       iters += comma + "%v" + str(args[i]) + " = %v" + str(inits[i]);
       types += comma + kType;
     }
-    line(depth, list + " = scf.for %i" + str(id) + " = %c0 to %t step %c1 iter_args(" + iters + ") -> (" + types + ") : i32 {");
+    line(depth, list + " = scf.for %i" + str(id) + " = %c0 to %t step %c1 iter_args(" + iters + ") -> (" + types +
+                    ") : i32 {");
     std::vector<Step> inside;
     body(inner, inside, depth + 1, 1 + below(4));
     std::string yielded;
@@ -172,10 +193,13 @@ class Program {
 };
 
 TEST(HostSharing, RandomNestsKeepEveryValueThatIsStillWanted) {
-  auto setting = [](const char* name, int otherwise) { return std::getenv(name) ? std::atoi(std::getenv(name)) : otherwise; };
+  auto setting = [](const char* name, int otherwise) {
+    return std::getenv(name) ? std::atoi(std::getenv(name)) : otherwise;
+  };
   int first = setting("TILE_FUZZ_SEED", 1), count = setting("TILE_FUZZ_PROGRAMS", 150);
   std::array<uint32_t, 2 * kN> in;
-  for (int i = 0; i < kN; ++i) in[i] = static_cast<uint32_t>(i * 3 + 1), in[kN + i] = static_cast<uint32_t>(100 - i * i);
+  for (int i = 0; i < kN; ++i)
+    in[i] = static_cast<uint32_t>(i * 3 + 1), in[kN + i] = static_cast<uint32_t>(100 - i * i);
   for (int seed = first; seed < first + count; ++seed) {
     Program program(static_cast<uint32_t>(seed));
     HostKernel kernel(program.text(), "host:x86-64");

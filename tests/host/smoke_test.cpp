@@ -57,7 +57,8 @@ TEST(HostSmoke, GemmLoopOverRaggedViews) {
   for (auto [M, N, K] : {std::array{32, 48, 16}, {33, 49, 17}, {1, 1, 1}, {100, 130, 50}, {5, 7, 0}}) {
     auto a = smallNumbers(M * K + 1, 3), b = smallNumbers(K * N + 1, 4);
     std::vector<float> c(M * N, -1.0f);
-    kernel.run(Args().view(a.data(), {M, K}).view(b.data(), {K, N}).view(c.data(), {M, N}), {(M + 31) / 32, (N + 47) / 48, 1});
+    kernel.run(Args().view(a.data(), {M, K}).view(b.data(), {K, N}).view(c.data(), {M, N}),
+               {(M + 31) / 32, (N + 47) / 48, 1});
     for (int i = 0; i < M; ++i)
       for (int j = 0; j < N; ++j) {
         float sum = 0;
