@@ -23,7 +23,7 @@ struct Access {
   bool isWrite = false;
   int64_t begin = 0, end = 0;     ///< shared: bytes
   Operation* buffer = nullptr;    ///< shared: the allocation, or the op whose scratch it is
-  bool isStaged = false;          ///< shared: the stage pass orders it against accesses of the same buffer
+  bool isStaged = false;          ///< shared: ordered already against accesses of the same buffer
   Value root;                     ///< global: the argument; null: could be any
   Operation* op = nullptr;        ///< global: for the in-place rule
   bool isAtomic = false;
@@ -227,6 +227,7 @@ class BarrierInserter {
       access.begin = offset.getInt();
       access.end = access.begin + scratch.bytes;
       access.buffer = op;
+      access.isStaged = scratch.warpLocal;
       access.isWrite = true;
       effects.before.push_back(access);
       access.isWrite = false;

@@ -33,7 +33,8 @@ Move planConvert(const layout::Layout& from, const layout::Layout& to, int bytes
   move.from = from;
   move.to = to;
   move.bytes = layout::planExchange(from, to, bytes).bytes;
-  move.warpLocal = layout::isWarpLocal(from, to);
+  // Warps that repeat each other write the same bytes at their own pace: they must meet after all.
+  move.warpLocal = from.warpReplicas() == 1 && layout::isWarpLocal(from, to);
   return move;
 }
 

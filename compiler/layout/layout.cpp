@@ -181,8 +181,6 @@ Layout Layout::sliced(int dim) const {
   return Layout(shape, mapped(regs_, drop), mapped(lanes_, replicate), mapped(warps_, replicate));
 }
 
-Layout Layout::withShape(Shape shape) const { return Layout(std::move(shape), regs_, lanes_, warps_); }
-
 namespace {
 
 // A run of source dims and of result dims with the same number of elements.

@@ -73,7 +73,6 @@ class Layout {
 
   Layout transposed(const std::vector<int>& permutation) const;  ///< result dim i is source dim permutation[i]
   Layout sliced(int dim) const;               ///< dim becomes size 1: its register digits vanish, lanes/warps replicate
-  Layout withShape(Shape shape) const;        ///< same digits over another tile shape (e.g. another extent inside the cover)
   std::optional<Layout> reshaped(const Shape& shape) const;      ///< nullopt: elements would have to move
 
   bool operator==(const Layout&) const = default;

@@ -1,4 +1,4 @@
-// simt.cpp - see simt.h. The first half rewrites the module, the second half is the machine.
+// simt.cpp - the machine of simt.h: fibers for threads, and what each GPU instruction does.
 #include "tests/gpu/simt.h"
 
 #include <sys/mman.h>
@@ -15,12 +15,10 @@
 #include "compiler/targets/host.h"
 #include "compiler/targets/host_loader.h"
 #include "llvm/AsmParser/Parser.h"
-#include "llvm/IR/IRBuilder.h"
-#include "llvm/IR/InlineAsm.h"
-#include "llvm/IR/InstIterator.h"
-#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/SourceMgr.h"
+#include "tests/gpu/simt_module.h"
 
 namespace tile::testing {
 
@@ -28,17 +26,6 @@ namespace tile::testing {
 
 namespace {
 constexpr size_t kPage = 4096;
-constexpr size_t kSharedBytes = 256 * 1024;
-
-// Shared memory lies in the low 4 GiB, where 32-bit shared pointers reach it.
-char* sharedMemory() {
-  static char* memory = [] {
-    void* p = mmap(nullptr, kSharedBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
-    if (p == MAP_FAILED) throw std::runtime_error("no low memory for the simulated shared memory");
-    return static_cast<char*>(p);
-  }();
-  return memory;
-}
 }  // namespace
 
 GuardedBuffer::GuardedBuffer(size_t bytes) {
@@ -51,123 +38,9 @@ GuardedBuffer::GuardedBuffer(size_t bytes) {
 }
 GuardedBuffer::~GuardedBuffer() { munmap(mapping_, mapped_); }
 
-// ---- what the module asks the machine to do
+// ---- the machine
 
 namespace {
-
-struct Instruction {
-  std::string name;            ///< intrinsic name without "llvm.nvvm.", or PTX text
-  bool isAsm = false;
-  std::vector<int> resultBits;
-  int arguments = 0;
-};
-
-std::deque<Instruction>& instructions() {
-  static std::deque<Instruction> list;
-  return list;
-}
-
-void execute(uint32_t id, const uint64_t* args, uint64_t* results);
-
-// Replaces GPU instructions by calls of execute(id, args, results); every value travels in 64 bits.
-class Rewriter {
- public:
-  explicit Rewriter(llvm::Module& module) : module_(module), b_(module.getContext()) {}
-
-  void run(const std::string& entry) {
-    module_.setDataLayout("e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32:64-S128");
-    module_.setTargetTriple(llvm::Triple("x86_64-unknown-linux-gnu"));
-    if (auto* shared = module_.getNamedGlobal("tile_shared")) {
-      auto* address = llvm::ConstantInt::get(b_.getInt64Ty(), reinterpret_cast<uint64_t>(sharedMemory()));
-      shared->replaceAllUsesWith(llvm::ConstantExpr::getIntToPtr(address, shared->getType()));
-      shared->eraseFromParent();
-    }
-    llvm::Function* kernel = module_.getFunction(entry);
-    kernel->setCallingConv(llvm::CallingConv::C);
-    kernel->setName(entry + ".device");
-    std::vector<llvm::CallInst*> calls;
-    for (llvm::Instruction& inst : llvm::instructions(kernel))
-      if (auto* call = llvm::dyn_cast<llvm::CallInst>(&inst)) calls.push_back(call);
-    for (llvm::CallInst* call : calls) replace(call, *kernel);
-    wrap(*kernel, entry);
-  }
-
- private:
-  void replace(llvm::CallInst* call, llvm::Function& kernel) {
-    Instruction made;
-    if (auto* text = llvm::dyn_cast<llvm::InlineAsm>(call->getCalledOperand())) {
-      made.isAsm = true;
-      made.name = text->getAsmString().str();
-    } else if (auto* callee = call->getCalledFunction(); callee && callee->getName().starts_with("llvm.nvvm.")) {
-      made.name = callee->getName().drop_front(10).str();
-    } else {
-      return;
-    }
-    std::vector<llvm::Type*> types;
-    if (auto* record = llvm::dyn_cast<llvm::StructType>(call->getType())) types = record->elements().vec();
-    else if (!call->getType()->isVoidTy()) types = {call->getType()};
-    for (llvm::Type* type : types) made.resultBits.push_back(bitsOf(type));
-    made.arguments = static_cast<int>(call->arg_size());
-    uint32_t id = static_cast<uint32_t>(instructions().size());
-    instructions().push_back(made);
-
-    b_.SetInsertPoint(&*kernel.getEntryBlock().getFirstInsertionPt());
-    llvm::Type* word = b_.getInt64Ty();
-    llvm::Value* args = b_.CreateAlloca(word, b_.getInt32(std::max<uint32_t>(1, call->arg_size())));
-    llvm::Value* results = b_.CreateAlloca(word, b_.getInt32(std::max<uint32_t>(1, types.size())));
-    b_.SetInsertPoint(call);
-    for (unsigned i = 0; i < call->arg_size(); ++i) b_.CreateStore(toWord(call->getArgOperand(i)), b_.CreateConstGEP1_32(word, args, i));
-    auto* type = llvm::FunctionType::get(b_.getVoidTy(), {b_.getInt32Ty(), b_.getPtrTy(), b_.getPtrTy()}, false);
-    auto* address = llvm::ConstantInt::get(word, reinterpret_cast<uint64_t>(&execute));
-    auto* made_call = b_.CreateCall(type, llvm::ConstantExpr::getIntToPtr(address, b_.getPtrTy()), {b_.getInt32(id), args, results});
-    made_call->setConvergent();
-    if (!types.empty()) {
-      llvm::Value* value = llvm::PoisonValue::get(call->getType());
-      for (unsigned i = 0; i < types.size(); ++i) {
-        llvm::Value* part = fromWord(b_.CreateLoad(word, b_.CreateConstGEP1_32(word, results, i)), types[i]);
-        value = call->getType()->isStructTy() ? b_.CreateInsertValue(value, part, i) : part;
-      }
-      call->replaceAllUsesWith(value);
-    }
-    call->eraseFromParent();
-  }
-
-  static int bitsOf(llvm::Type* type) {
-    if (type->isPointerTy()) return 64;
-    return static_cast<int>(type->getPrimitiveSizeInBits());
-  }
-  llvm::Value* toWord(llvm::Value* value) {
-    llvm::Type* type = value->getType();
-    if (type->isPointerTy()) return b_.CreatePtrToInt(value, b_.getInt64Ty());
-    return b_.CreateZExt(b_.CreateBitCast(value, b_.getIntNTy(bitsOf(type))), b_.getInt64Ty());
-  }
-  llvm::Value* fromWord(llvm::Value* word, llvm::Type* type) {
-    if (type->isPointerTy()) return b_.CreateIntToPtr(word, type);
-    return b_.CreateBitCast(b_.CreateTrunc(word, b_.getIntNTy(bitsOf(type))), type);
-  }
-
-  // void entry(const uint64_t* slots): loads each parameter from its slot.
-  void wrap(llvm::Function& kernel, const std::string& entry) {
-    auto* function = llvm::Function::Create(llvm::FunctionType::get(b_.getVoidTy(), {b_.getPtrTy()}, false),
-                                            llvm::GlobalValue::ExternalLinkage, entry, module_);
-    b_.SetInsertPoint(llvm::BasicBlock::Create(module_.getContext(), "", function));
-    std::vector<llvm::Value*> args;
-    for (llvm::Argument& arg : kernel.args()) {
-      llvm::Value* word = b_.CreateLoad(b_.getInt64Ty(), b_.CreateConstGEP1_32(b_.getInt64Ty(), function->getArg(0), arg.getArgNo()));
-      args.push_back(fromWord(word, arg.getType()));
-    }
-    b_.CreateCall(&kernel, args);
-    b_.CreateRetVoid();
-    // Each thread is a fiber with its own stack: inlining the kernel into the wrapper is welcome, attributes of PTX are not.
-    for (llvm::Function& f : module_)
-      for (const char* name : {"nvvm.reqntid", "target-cpu", "target-features"}) f.removeFnAttr(name);
-  }
-
-  llvm::Module& module_;
-  llvm::IRBuilder<> b_;
-};
-
-// ---- the machine
 
 struct Copy {
   char* to;
@@ -394,8 +267,7 @@ void perform(const Instruction& inst, const uint64_t* args, uint64_t* results) {
   else if (is("rcp.approx")) results[0] = fromFloat(flushed(1.0f / flushed(toFloat(args[0]))));
   else if (is("div.full")) results[0] = fromFloat(flushed(flushed(toFloat(args[0])) / flushed(toFloat(args[1]))));
   else if (is("f2tf32.rna")) results[0] = (args[0] + 0x1000) & 0xffffe000u;
-  else if (is("ldmatrix."))
-    ldmatrix(contains(name, ".x4") ? 4 : contains(name, ".x2") ? 2 : 1, contains(name, ".trans"), 0, args, results);
+  else if (is("ldmatrix.")) ldmatrix(static_cast<int>(inst.resultBits.size()), contains(name, ".trans"), 0, args, results);
   else if (is("mma.m16n8k16.row.col.f32.f32")) mma(Operand::f16, args, results);
   else if (is("mma.m16n8k16.row.col.bf16")) mma(Operand::bf16, args, results);
   else if (is("mma.m16n8k8.row.col.tf32")) mma(Operand::tf32, args, results);
@@ -420,15 +292,19 @@ void perform(const Instruction& inst, const uint64_t* args, uint64_t* results) {
 
 std::string failure;  ///< first fault of a fiber: exceptions cannot cross its compiled frames
 
+}  // namespace
+
 void execute(uint32_t id, const uint64_t* args, uint64_t* results) {
   try {
-    return perform(instructions()[id], args, results);
+    return perform(instruction(id), args, results);
   } catch (const std::exception& error) {
     failure = error.what();
   }
   machine->current->done = true;
   while (true) yieldFiber();
 }
+
+namespace {
 
 void fiberMain() {
   machine->entry(machine->slots);
@@ -489,7 +365,7 @@ SimtKernel::SimtKernel(const std::string& mlir, const std::string& targetName, i
   llvm::SMDiagnostic diagnostic;
   auto module = llvm::parseAssemblyString(llvmText, diagnostic, context);
   if (!module) throw std::runtime_error("the emitted LLVM IR does not parse: " + diagnostic.getMessage().str());
-  Rewriter(*module).run(binary_.entry);
+  rewriteForHost(*module, binary_.entry);
   ir::CompileOptions hostOptions;
   auto object = ir::emitObject(*module, *ir::lookupTarget("host"), hostOptions);
   if (!object) throw std::runtime_error(object.error().to_string());

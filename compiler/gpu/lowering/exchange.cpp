@@ -56,7 +56,8 @@ Regs exchangeThrough(Emitter& e, llvm::Value* base, llvm::ArrayRef<llvm::Value*>
   layout::Exchange plan = layout::planExchange(from, to, memoryBytes(element));
   llvm::Value* into = e.b.CreatePtrAdd(base, threadOffset(e, from, plan.byteStride));
   // Replicas write the same bytes to the same place: one warp's worth is enough when warps repeat each other.
-  llvm::Value* first = warpLocal || from.warpReplicas() == 1 ? nullptr : e.isFirstReplica(from);
+  llvm::Value* first = from.warpReplicas() == 1 ? nullptr : e.isFirstReplica(from);
+  if (warpLocal) e.syncWarp();  // lanes may still read what this op left there in the iteration before
   std::set<layout::Coord> written;
   for (const auto& run : from.runs(plan.minor, plan.storeVector)) {
     layout::Coord start = from.regCoord(run[0]);

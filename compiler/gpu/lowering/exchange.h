@@ -5,7 +5,7 @@
 namespace tile::ir {
 
 /// The tile under another layout of the same shape, through the layout::Exchange at `base`. Contains the wait between
-/// writing and reading (of the warp alone when `warpLocal`), none before or after.
+/// writing and reading, none before or after; when `warpLocal`, only the warp waits, and also before writing.
 Regs exchangeThrough(Emitter& e, llvm::Value* base, llvm::ArrayRef<llvm::Value*> values, const layout::Layout& from,
                      const layout::Layout& to, bool warpLocal);
 
