@@ -1,5 +1,5 @@
 // Kernels in text form with random damage: whatever comes out, the compiler answers with code or an error, never a crash.
-// TILE_FUZZ_ITERATIONS makes the run longer.
+// TILE_FUZZ_ITERATIONS makes the run longer, TILE_FUZZ_FIRST starts it at a later seed, TILE_FUZZ_TRACE prints each text.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -209,11 +209,13 @@ TEST(Mutation, SeedsCompileUndamaged) {
 TEST(Mutation, AnyTextIsAnsweredNotCrashed) {
   const char* more = std::getenv("TILE_FUZZ_ITERATIONS");
   const uint64_t iterations = more ? std::strtoull(more, nullptr, 10) : 400;
+  const char* from = std::getenv("TILE_FUZZ_FIRST");
+  const uint64_t first = from ? std::strtoull(from, nullptr, 10) : 0;
   const Target host = lookupTarget("host").value_or_throw(), gpu = lookupTarget("sm_80").value_or_throw();
   CompileOptions options;
   options.ptxas = "none";
   uint64_t kernels = 0;
-  for (uint64_t seed = 0; seed < iterations; ++seed) {
+  for (uint64_t seed = first; seed < first + iterations; ++seed) {
     const std::string text = Damage(seed).apply(kSeeds[seed % std::size(kSeeds)]);
     SCOPED_TRACE("seed " + std::to_string(seed) + "\n" + text);
     if (std::getenv("TILE_FUZZ_TRACE")) std::fprintf(stderr, "seed %llu\n%s\n", static_cast<unsigned long long>(seed), text.c_str());
