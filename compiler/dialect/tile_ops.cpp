@@ -3,6 +3,26 @@
 
 #include <cmath>
 
+namespace tile::ir {
+
+/// The combiner of a reduction or scan. MLIR's parser frees a region that fails to parse while operations elsewhere may
+/// already name its block arguments (a forward reference that an argument of the same name resolved) and would touch them
+/// when they are destroyed. So a broken region loses its references and is given up instead of freed: text that does not
+/// parse costs a few bytes, not the process.
+static mlir::ParseResult parseCombiner(mlir::OpAsmParser& parser, mlir::Region& combiner) {
+  if (mlir::succeeded(parser.parseRegion(combiner))) {
+    if (combiner.empty()) return parser.emitError(parser.getNameLoc(), "expected a combiner with one block");
+    return mlir::success();
+  }
+  auto* broken = new mlir::Region();
+  broken->takeBody(combiner);
+  broken->dropAllReferences();
+  return mlir::failure();
+}
+static void printCombiner(mlir::OpAsmPrinter& printer, mlir::Operation*, mlir::Region& combiner) { printer.printRegion(combiner); }
+
+}  // namespace tile::ir
+
 #define GET_OP_CLASSES
 #include "compiler/dialect/tile_ops.cpp.inc"
 

@@ -238,7 +238,7 @@ def Tile_ReduceOp : Tile_Op<"reduce", [Pure, SameVariadicOperandSize, SingleBloc
   let arguments = (ins Variadic<Tile_NumTensor>:$sources, I32Attr:$axis);
   let results = (outs Variadic<Tile_NumTensor>:$results);
   let regions = (region SizedRegion<1>:$combiner);
-  let assemblyFormat = "$sources `axis` $axis attr-dict `:` functional-type($sources, $results) $combiner";
+  let assemblyFormat = "$sources `axis` $axis attr-dict `:` functional-type($sources, $results) custom<Combiner>($combiner)";
   let hasFolder = 1;
   let hasVerifier = 1;
 }
@@ -247,7 +247,7 @@ def Tile_ScanOp : Tile_Op<"scan", [Pure, SameVariadicOperandSize, SingleBlockImp
   let arguments = (ins Variadic<Tile_NumTensor>:$sources, I32Attr:$axis, UnitAttr:$reverse);
   let results = (outs Variadic<Tile_NumTensor>:$results);
   let regions = (region SizedRegion<1>:$combiner);
-  let assemblyFormat = "$sources `axis` $axis (`reverse` $reverse^)? attr-dict `:` functional-type($sources, $results) $combiner";
+  let assemblyFormat = "$sources `axis` $axis (`reverse` $reverse^)? attr-dict `:` functional-type($sources, $results) custom<Combiner>($combiner)";
   let hasFolder = 1;
   let hasVerifier = 1;
 }
