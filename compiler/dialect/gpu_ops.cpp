@@ -21,8 +21,9 @@ ParseResult parseDigit(AsmParser& parser, std::vector<layout::Digit>& digits) {
 }
 
 ParseResult parseDigits(AsmParser& parser, StringRef list, std::vector<layout::Digit>& digits) {
-  return failure(parser.parseKeyword(list, " with the digits of the layout") ||
-                 parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&] { return parseDigit(parser, digits); }));
+  return failure(
+      parser.parseKeyword(list, " with the digits of the layout") ||
+      parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&] { return parseDigit(parser, digits); }));
 }
 
 std::string shapeText(ArrayRef<int64_t> shape) {
@@ -53,9 +54,11 @@ LogicalResult LayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError, l
   return fault.empty() ? success() : LogicalResult(emitError() << "#tile.layout: " << fault);
 }
 
-LogicalResult LayoutAttr::verifyEncoding(ArrayRef<int64_t> shape, Type, function_ref<InFlightDiagnostic()> emitError) const {
+LogicalResult LayoutAttr::verifyEncoding(ArrayRef<int64_t> shape, Type,
+                                         function_ref<InFlightDiagnostic()> emitError) const {
   if (shape == ArrayRef<int64_t>(getValue().shape())) return success();
-  return emitError() << "layout of a " << shapeText(getValue().shape()) << " tile on a tensor of shape " << shapeText(shape);
+  return emitError() << "layout of a " << shapeText(getValue().shape()) << " tile on a tensor of shape "
+                     << shapeText(shape);
 }
 
 std::optional<layout::Layout> layoutOf(Type type) {

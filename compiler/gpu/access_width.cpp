@@ -15,19 +15,22 @@ int widest(int elementBytes) { return std::max(1, 16 / elementBytes); }
 
 }  // namespace
 
-AccessWidth boxWidth(const Facts& facts, Value view, ValueRange indices, llvm::ArrayRef<int64_t> shape, int elementBytes) {
+AccessWidth boxWidth(const Facts& facts, Value view, ValueRange indices, llvm::ArrayRef<int64_t> shape,
+                     int elementBytes) {
   AccessWidth width;
   int rank = static_cast<int>(indices.size()), lead = rank - static_cast<int>(shape.size());
   int unit = facts.unitStrideDim(view);
   if (unit < lead) return width;
   width.dim = unit - lead;
-  int64_t vector = std::gcd<int64_t>(widest(elementBytes), powerOfTwoPart(std::max<int64_t>(1, facts.alignOf(view) / elementBytes)));
+  int64_t vector =
+      std::gcd<int64_t>(widest(elementBytes), powerOfTwoPart(std::max<int64_t>(1, facts.alignOf(view) / elementBytes)));
   vector = std::gcd(vector, powerOfTwoPart(facts.divisibility(indices[unit])));
   for (int d = 0; d < rank; ++d) {
     if (d == unit) continue;
     int64_t step = powerOfTwoPart(facts.strideDivisibility(view, d));
     // A dim of one row moves only with its index.
-    if (d < lead || shape[d - lead] == 1) step = std::min(kZeroDivisibility, step * powerOfTwoPart(facts.divisibility(indices[d])));
+    if (d < lead || shape[d - lead] == 1)
+      step = std::min(kZeroDivisibility, step * powerOfTwoPart(facts.divisibility(indices[d])));
     vector = std::gcd(vector, powerOfTwoPart(step));
   }
   width.aligned = static_cast<int>(vector);
@@ -47,8 +50,8 @@ AccessWidth offsetWidth(const Facts& facts, Value ptr, Value offsets, Value mask
     vector = std::gcd(vector, powerOfTwoPart(offsetFacts.contiguity[d]));
     vector = std::gcd(vector, powerOfTwoPart(offsetFacts.divisibility[d]));
     // Neighbours without alignment still coalesce: a contiguous dim beats one that is not.
-    bool better = width.dim < 0 ? offsetFacts.contiguity[d] > 1
-                                : offsetFacts.contiguity[d] > offsetFacts.contiguity[width.dim];
+    bool better =
+        width.dim < 0 ? offsetFacts.contiguity[d] > 1 : offsetFacts.contiguity[d] > offsetFacts.contiguity[width.dim];
     if (!better) continue;
     width.dim = d;
     width.aligned = static_cast<int>(vector);

@@ -1,5 +1,5 @@
-// access_width.h - how wide a global access may be, from what is known about its addresses. Shared by assign_layouts, which
-// shapes layouts after it, and the lowering, which cuts accesses by it.
+// access_width.h - how wide a global access may be, from what is known about its addresses. Shared by assign_layouts,
+// which shapes layouts after it, and the lowering, which cuts accesses by it.
 #pragma once
 #include "compiler/analysis/facts.h"
 #include "compiler/layout/layout.h"
@@ -9,13 +9,14 @@ namespace tile::ir {
 
 /// In elements, powers of two, at most 16 bytes.
 struct AccessWidth {
-  int dim = -1;      ///< tile dim along which addresses are neighbours; -1: none known
-  int aligned = 1;   ///< neighbours one aligned access may take
-  int masked = 1;    ///< of those, how many are surely all inside or all outside
+  int dim = -1;     ///< tile dim along which addresses are neighbours; -1: none known
+  int aligned = 1;  ///< neighbours one aligned access may take
+  int masked = 1;   ///< of those, how many are surely all inside or all outside
 };
 
 /// A box of `shape` (the last dims of the view) at `indices`.
-AccessWidth boxWidth(const Facts& facts, mlir::Value view, mlir::ValueRange indices, llvm::ArrayRef<int64_t> shape, int elementBytes);
+AccessWidth boxWidth(const Facts& facts, mlir::Value view, mlir::ValueRange indices, llvm::ArrayRef<int64_t> shape,
+                     int elementBytes);
 /// Scalar base + tile of offsets, optional mask (null: none).
 AccessWidth offsetWidth(const Facts& facts, mlir::Value ptr, mlir::Value offsets, mlir::Value mask, int elementBytes);
 /// What of a width a layout can use: runs of registers bound it, and so does padding.

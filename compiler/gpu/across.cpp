@@ -48,7 +48,8 @@ std::optional<ScanPlan> planScan(const Layout& layout, int axis) {
       step *= digit.count;
     }
   }
-  std::sort(digits.begin(), digits.end(), [](const Placed& a, const Placed& b) { return a.digit.stride < b.digit.stride; });
+  std::sort(digits.begin(), digits.end(),
+            [](const Placed& a, const Placed& b) { return a.digit.stride < b.digit.stride; });
   ScanPlan plan;
   size_t i = 0;
   for (; i < digits.size() && digits[i].list == 0; ++i) plan.inner *= digits[i].digit.count;

@@ -1,5 +1,5 @@
-// across.h - reductions and scans once layouts are known: what happens in registers, between lanes, between warps. Shared
-// by place_buffers, assign_layouts and the lowering.
+// across.h - reductions and scans once layouts are known: what happens in registers, between lanes, between warps.
+// Shared by place_buffers, assign_layouts and the lowering.
 #pragma once
 #include <optional>
 #include <vector>
@@ -9,11 +9,11 @@
 
 namespace tile::ir {
 
-/// A table in shared memory, per operand: for each element of the tile without the axis (padding included) the values of
-/// all `parts` parts of the axis, side by side.
+/// A table in shared memory, per operand: for each element of the tile without the axis (padding included) the values
+/// of all `parts` parts of the axis, side by side.
 struct PartsTable {
   int64_t parts = 1;
-  std::vector<int64_t> strides;   ///< per dim, in values; 0 for the axis
+  std::vector<int64_t> strides;        ///< per dim, in values; 0 for the axis
   std::vector<int64_t> operandOffset;  ///< bytes
   int64_t bytes = 0;
 };
@@ -24,12 +24,12 @@ int64_t warpsAlong(const layout::Layout& layout, int axis);
 
 /// How the axis is cut, minor to major: registers, lanes, warps, registers. Only such layouts can be scanned.
 struct ScanPlan {
-  int64_t inner = 1;     ///< consecutive elements in registers
-  int lanes = 1;         ///< lanes along the axis, `inner` elements apart
-  int laneStep = 1;      ///< from one of them to the next, in lane numbers
-  int warps = 1;         ///< warps along the axis, inner * lanes apart
+  int64_t inner = 1;  ///< consecutive elements in registers
+  int lanes = 1;      ///< lanes along the axis, `inner` elements apart
+  int laneStep = 1;   ///< from one of them to the next, in lane numbers
+  int warps = 1;      ///< warps along the axis, inner * lanes apart
   int warpStep = 1;
-  int64_t outer = 1;     ///< repetitions in registers
+  int64_t outer = 1;  ///< repetitions in registers
   bool needsShared() const { return warps > 1; }
 };
 std::optional<ScanPlan> planScan(const layout::Layout& layout, int axis);

@@ -1,5 +1,5 @@
-// assign_layouts.cpp - writes the plan's layouts into the types. Every use that wants another layout than its tile has gets
-// a tile.convert right behind the definition (once per layout), cheap tiles are computed again instead.
+// assign_layouts.cpp - writes the plan's layouts into the types. Every use that wants another layout than its tile has
+// gets a tile.convert right behind the definition (once per layout), cheap tiles are computed again instead.
 #include "compiler/gpu/gpu_passes.h"
 #include "compiler/gpu/layout_plan.h"
 #include "compiler/gpu/mma_table.h"
@@ -14,7 +14,9 @@ namespace {
 
 bool isTile(Value value) { return isa<RankedTensorType>(value.getType()); }
 
-void setLayout(Value tile, const Layout& layout) { tile.setType(withLayout(cast<RankedTensorType>(tile.getType()), layout)); }
+void setLayout(Value tile, const Layout& layout) {
+  tile.setType(withLayout(cast<RankedTensorType>(tile.getType()), layout));
+}
 
 DenseElementsAttr withType(DenseElementsAttr elements, RankedTensorType type) {
   if (elements.isSplat()) return DenseElementsAttr::get(type, elements.getSplatValue<Attribute>());
@@ -41,7 +43,8 @@ class Assigner {
   static bool isInCombiner(Operation* op) { return isa<ReduceOp, ScanOp>(op->getParentOp()); }
 
   bool isOnlyCheap(Operation* op) {
-    return op->getNumResults() > 0 && llvm::all_of(op->getResults(), [&](Value v) { return isTile(v) && plan_.isCheap(v); });
+    return op->getNumResults() > 0 &&
+           llvm::all_of(op->getResults(), [&](Value v) { return isTile(v) && plan_.isCheap(v); });
   }
 
   // ---- uses
@@ -72,7 +75,8 @@ class Assigner {
       Operation* made = builder.clone(*op, map);
       for (Value result : made->getResults()) setLayout(result, layout);
       if (auto constant = dyn_cast<arith::ConstantOp>(made))
-        constant.setValueAttr(withType(cast<DenseElementsAttr>(constant.getValue()), cast<RankedTensorType>(constant.getType())));
+        constant.setValueAttr(
+            withType(cast<DenseElementsAttr>(constant.getValue()), cast<RankedTensorType>(constant.getType())));
       clones_[{op, LayoutAttr::get(func_.getContext(), layout)}] = made;  // recursion may have moved the slot
       return made->getResult(number);
     }
@@ -122,7 +126,8 @@ class Assigner {
     if (chosen == made) return;
     OpBuilder builder(func_.getContext());
     builder.setInsertionPointAfterValue(result);
-    auto convert = ConvertOp::create(builder, result.getLoc(), withLayout(cast<RankedTensorType>(result.getType()), chosen), result);
+    auto convert = ConvertOp::create(builder, result.getLoc(),
+                                     withLayout(cast<RankedTensorType>(result.getType()), chosen), result);
     result.replaceAllUsesExcept(convert.getResult(), convert);
   }
 
@@ -164,13 +169,17 @@ class Assigner {
     Layout layout = plan_.groupLayout(op);
     for (OpOperand& operand : op->getOpOperands()) {
       if (!isTile(operand.get())) continue;
-      if (llvm::is_contained(group, operand.get())) use(operand, layout);
-      else useAsIs(operand);
+      if (llvm::is_contained(group, operand.get()))
+        use(operand, layout);
+      else
+        useAsIs(operand);
     }
     for (Value result : op->getResults()) {
       if (!isTile(result)) continue;
-      if (auto reduce = dyn_cast<ReduceOp>(op)) define(result, layout.sliced(static_cast<int>(reduce.getAxis())));
-      else define(result, layout);
+      if (auto reduce = dyn_cast<ReduceOp>(op))
+        define(result, layout.sliced(static_cast<int>(reduce.getAxis())));
+      else
+        define(result, layout);
     }
   }
 
@@ -203,8 +212,10 @@ class Assigner {
     ValueRange targets;
     unsigned first = 0;
     if (isa<scf::YieldOp>(op)) {
-      if (auto loop = dyn_cast<scf::WhileOp>(parent)) targets = loop.getBeforeArguments();
-      else targets = parent->getResults();
+      if (auto loop = dyn_cast<scf::WhileOp>(parent))
+        targets = loop.getBeforeArguments();
+      else
+        targets = parent->getResults();
     } else if (isa<scf::ConditionOp>(op)) {
       targets = parent->getResults();
       first = 1;
@@ -233,8 +244,8 @@ LogicalResult checkSizes(func::FuncOp func, const Target& target, int warps) {
       if (bytes <= limit) continue;
       auto type = cast<RankedTensorType>(value.getType());
       op->emitError() << "each of " << warps * target.lanes << " threads would hold " << bytes << " bytes of a tile of "
-                      << type.getNumElements() * elementBytes(type) << " bytes; the registers of a thread are " << registerBytes
-                      << " bytes: use a smaller tile or more warps";
+                      << type.getNumElements() * elementBytes(type) << " bytes; the registers of a thread are "
+                      << registerBytes << " bytes: use a smaller tile or more warps";
       return WalkResult::interrupt();
     }
     return WalkResult::advance();
@@ -256,10 +267,12 @@ class AssignLayoutsPass : public PassWrapper<AssignLayoutsPass, OperationPass<fu
     if (func.isExternal()) return;
     const Target& target = target_();
     int warps = options_().numWarps;
-    if (auto attr = func->getAttrOfType<IntegerAttr>("tile.num_warps"); attr && !warps) warps = static_cast<int>(attr.getInt());
+    if (auto attr = func->getAttrOfType<IntegerAttr>("tile.num_warps"); attr && !warps)
+      warps = static_cast<int>(attr.getInt());
     if (!warps) warps = defaultWarps(func, target);
     if (warps < 1 || warps * target.lanes > target.maxThreads) {
-      func.emitError() << "a program of " << target.name << " has 1 to " << target.maxThreads / target.lanes << " warps, found " << warps;
+      func.emitError() << "a program of " << target.name << " has 1 to " << target.maxThreads / target.lanes
+                       << " warps, found " << warps;
       return signalPassFailure();
     }
     func->setAttr("tile.num_warps", Builder(func.getContext()).getI32IntegerAttr(warps));

@@ -1,11 +1,11 @@
 // insert_barriers.cpp - a forward walk that remembers every access since the last barrier; an access that meets one of
-// another thread (write after read, read after write, write after write) gets a barrier in front. Loops are walked until
-// what comes round adds nothing.
+// another thread (write after read, read after write, write after write) gets a barrier in front. Loops are walked
+// until what comes round adds nothing.
 //
-// Shared memory is tracked by bytes. Global memory is tracked by kernel argument: different arguments do not overlap, and
-// a tile read and written in place under one layout stays with its threads. The protocol between asynchronous copies and
-// the readers of their buffer has its waits and barriers from the stage pass already; only other users of the same bytes
-// matter here.
+// Shared memory is tracked by bytes. Global memory is tracked by kernel argument: different arguments do not overlap,
+// and a tile read and written in place under one layout stays with its threads. The protocol between asynchronous
+// copies and the readers of their buffer has its waits and barriers from the stage pass already; only other users of
+// the same bytes matter here.
 #include "compiler/gpu/gpu_passes.h"
 #include "compiler/gpu/scratch.h"
 #include "compiler/gpu/shared_memory.h"
@@ -21,13 +21,13 @@ namespace {
 struct Access {
   bool isShared = false;
   bool isWrite = false;
-  int64_t begin = 0, end = 0;     ///< shared: bytes
-  Operation* buffer = nullptr;    ///< shared: the allocation, or the op whose scratch it is
-  bool isStaged = false;          ///< shared: ordered already against accesses of the same buffer
-  Value root;                     ///< global: the argument; null: could be any
-  Operation* op = nullptr;        ///< global: for the in-place rule
+  int64_t begin = 0, end = 0;   ///< shared: bytes
+  Operation* buffer = nullptr;  ///< shared: the allocation, or the op whose scratch it is
+  bool isStaged = false;        ///< shared: ordered already against accesses of the same buffer
+  Value root;                   ///< global: the argument; null: could be any
+  Operation* op = nullptr;      ///< global: for the in-place rule
   bool isAtomic = false;
-  bool carried = false;           ///< from an earlier iteration
+  bool carried = false;  ///< from an earlier iteration
 
   bool operator==(const Access& o) const = default;
 };
@@ -45,7 +45,8 @@ bool accessesInPlace(const Access& a, const Access& b) {
       llvm::append_range(key, store.getIndices());
       return std::pair(key, Type(store.getValue().getType()));
     }
-    if (auto gather = dyn_cast<GatherOp>(op)) return std::pair(SmallVector<Value>{gather.getPtr(), gather.getOffsets()}, Type(gather.getType()));
+    if (auto gather = dyn_cast<GatherOp>(op))
+      return std::pair(SmallVector<Value>{gather.getPtr(), gather.getOffsets()}, Type(gather.getType()));
     if (auto scatter = dyn_cast<ScatterOp>(op))
       return std::pair(SmallVector<Value>{scatter.getPtr(), scatter.getOffsets()}, Type(scatter.getValue().getType()));
     return std::nullopt;
@@ -71,10 +72,14 @@ Value rootOf(Value ptr) {
   while (true) {
     if (isa<BlockArgument>(ptr)) return isa<func::FuncOp>(ptr.getParentBlock()->getParentOp()) ? ptr : Value();
     Operation* op = ptr.getDefiningOp();
-    if (auto add = dyn_cast<PtrAddOp>(op)) ptr = add.getPtr();
-    else if (auto make = dyn_cast<MakeViewOp>(op)) ptr = make.getPtr();
-    else if (auto view = dyn_cast<ViewPtrOp>(op)) ptr = view.getView();
-    else return {};
+    if (auto add = dyn_cast<PtrAddOp>(op))
+      ptr = add.getPtr();
+    else if (auto make = dyn_cast<MakeViewOp>(op))
+      ptr = make.getPtr();
+    else if (auto view = dyn_cast<ViewPtrOp>(op))
+      ptr = view.getView();
+    else
+      return {};
   }
 }
 

@@ -19,7 +19,7 @@ using layout::Layout;
 
 namespace {
 
-constexpr int kCheapOps = 12;           ///< index arithmetic worth repeating instead of moving its result
+constexpr int kCheapOps = 12;              ///< index arithmetic worth repeating instead of moving its result
 constexpr int64_t kSmallTileBytes = 4096;  ///< of no consequence how it is read
 
 bool isTile(Value value) { return isa<RankedTensorType>(value.getType()); }
@@ -27,7 +27,9 @@ layout::Shape shapeOf(Value value) {
   auto shape = cast<RankedTensorType>(value.getType()).getShape();
   return {shape.begin(), shape.end()};
 }
-int64_t tileBytes(Value value) { return cast<RankedTensorType>(value.getType()).getNumElements() * elementBytes(value.getType()); }
+int64_t tileBytes(Value value) {
+  return cast<RankedTensorType>(value.getType()).getNumElements() * elementBytes(value.getType());
+}
 
 void addTiles(SmallVector<Value>& into, ValueRange values) {
   for (Value value : values)
@@ -69,15 +71,18 @@ SmallVector<SmallVector<Value>> carriedGroups(Operation* op) {
     if (isTile(*values.begin())) groups.emplace_back(values);
   };
   if (auto loop = dyn_cast<scf::ForOp>(op)) {
-    for (auto [result, arg, init, yielded] : llvm::zip(loop.getResults(), loop.getRegionIterArgs(), loop.getInitArgs(), loop.getYieldedValues()))
+    for (auto [result, arg, init, yielded] :
+         llvm::zip(loop.getResults(), loop.getRegionIterArgs(), loop.getInitArgs(), loop.getYieldedValues()))
       add({result, arg, yielded, init});
   } else if (auto branch = dyn_cast<scf::IfOp>(op)) {
     for (auto [i, result] : llvm::enumerate(branch.getResults()))
       add({result, branch.thenYield().getOperand(i), branch.elseYield().getOperand(i)});
   } else if (auto loop = dyn_cast<scf::WhileOp>(op)) {
-    for (auto [arg, init, yielded] : llvm::zip(loop.getBeforeArguments(), loop.getInits(), loop.getYieldOp().getOperands()))
+    for (auto [arg, init, yielded] :
+         llvm::zip(loop.getBeforeArguments(), loop.getInits(), loop.getYieldOp().getOperands()))
       add({arg, yielded, init});
-    for (auto [result, arg, passed] : llvm::zip(loop.getResults(), loop.getAfterArguments(), loop.getConditionOp().getArgs()))
+    for (auto [result, arg, passed] :
+         llvm::zip(loop.getResults(), loop.getAfterArguments(), loop.getConditionOp().getArgs()))
       add({result, arg, passed});
   }
   return groups;
@@ -90,7 +95,8 @@ int defaultWarps(func::FuncOp func, const Target& target) {
       if (auto type = dyn_cast<RankedTensorType>(result.getType())) largest = std::max(largest, type.getNumElements());
   });
   int warps = 4;
-  while (warps < 16 && warps * 2 * target.lanes <= target.maxThreads && largest / (int64_t{warps} * target.lanes) > 32) warps *= 2;
+  while (warps < 16 && warps * 2 * target.lanes <= target.maxThreads && largest / (int64_t{warps} * target.lanes) > 32)
+    warps *= 2;
   return warps;
 }
 
@@ -137,8 +143,10 @@ void LayoutPlan::choose(Value tile, const Layout& layout) {
 void LayoutPlan::spread() {
   while (!pending_.empty()) {
     Value tile = pending_.pop_back_val();
-    if (Operation* def = tile.getDefiningOp()) relate(def);
-    else relate(tile.getParentBlock()->getParentOp());
+    if (Operation* def = tile.getDefiningOp())
+      relate(def);
+    else
+      relate(tile.getParentBlock()->getParentOp());
     for (Operation* user : tile.getUsers()) {
       relate(user);
       if (user->hasTrait<OpTrait::IsTerminator>()) relate(user->getParentOp());
@@ -184,12 +192,15 @@ void LayoutPlan::relate(Operation* op) {
       .Case<TransOp>([&](TransOp trans) {
         std::vector<int> forward(trans.getPermutation().begin(), trans.getPermutation().end()), back(forward.size());
         for (size_t i = 0; i < forward.size(); ++i) back[forward[i]] = static_cast<int>(i);
-        link(trans.getSource(), trans.getResult(), [&](const Layout& l) { return std::optional(l.transposed(forward)); });
+        link(trans.getSource(), trans.getResult(),
+             [&](const Layout& l) { return std::optional(l.transposed(forward)); });
         link(trans.getResult(), trans.getSource(), [&](const Layout& l) { return std::optional(l.transposed(back)); });
       })
       .Case<ReshapeOp>([&](ReshapeOp reshape) {
-        link(reshape.getSource(), reshape.getResult(), [&](const Layout& l) { return l.reshaped(shapeOf(reshape.getResult())); });
-        link(reshape.getResult(), reshape.getSource(), [&](const Layout& l) { return l.reshaped(shapeOf(reshape.getSource())); });
+        link(reshape.getSource(), reshape.getResult(),
+             [&](const Layout& l) { return l.reshaped(shapeOf(reshape.getResult())); });
+        link(reshape.getResult(), reshape.getSource(),
+             [&](const Layout& l) { return l.reshaped(shapeOf(reshape.getSource())); });
       })
       .Case<ExtractOp>([&](ExtractOp extract) {
         layout::Coord offset(extract.getOffsets().begin(), extract.getOffsets().end());
@@ -198,9 +209,11 @@ void LayoutPlan::relate(Operation* op) {
       })
       .Case<CatOp>([&](CatOp cat) {
         int axis = static_cast<int>(cat.getAxis()), count = static_cast<int>(cat.getSources().size());
-        bool alike = llvm::all_of(cat.getSources(), [&](Value v) { return v.getType() == cat.getSources()[0].getType(); });
+        bool alike =
+            llvm::all_of(cat.getSources(), [&](Value v) { return v.getType() == cat.getSources()[0].getType(); });
         if (!alike) return;
-        link(cat.getSources()[0], cat.getResult(), [&](const Layout& l) { return layout::repeatedLayout(l, axis, count); });
+        link(cat.getSources()[0], cat.getResult(),
+             [&](const Layout& l) { return layout::repeatedLayout(l, axis, count); });
         layout::Coord offset(shapeOf(cat.getResult()).size(), 0);
         for (Value source : cat.getSources()) {
           link(cat.getResult(), source, [&](const Layout& l) { return layout::boxLayout(l, offset, shapeOf(source)); });
@@ -221,7 +234,9 @@ struct GlobalAccess {
 std::optional<GlobalAccess> accessOf(Operation* op, const Facts& facts) {
   auto box = [&](Value view, ValueRange indices, Value tile) -> std::optional<GlobalAccess> {
     if (!isTile(tile)) return std::nullopt;
-    return GlobalAccess{boxWidth(facts, view, indices, cast<RankedTensorType>(tile.getType()).getShape(), elementBytes(tile.getType())), tile};
+    return GlobalAccess{
+        boxWidth(facts, view, indices, cast<RankedTensorType>(tile.getType()).getShape(), elementBytes(tile.getType())),
+        tile};
   };
   auto offsets = [&](Value ptr, Value at, Value mask, Value tile) -> std::optional<GlobalAccess> {
     if (!isTile(tile) || !at) return std::nullopt;
@@ -255,8 +270,8 @@ double sectorUse(const Layout& layout, int dim, int bytes) {
 
 }  // namespace
 
-// The coalesced layout of an access: 16 bytes per thread along the contiguous dim, less for tiles too small to give every
-// thread that much.
+// The coalesced layout of an access: 16 bytes per thread along the contiguous dim, less for tiles too small to give
+// every thread that much.
 std::optional<Layout> LayoutPlan::accessLayout(Operation* op) {
   auto access = accessOf(op, facts_);
   if (!access) return std::nullopt;
@@ -266,7 +281,8 @@ std::optional<Layout> LayoutPlan::accessLayout(Operation* op) {
   int vector = access->width.aligned;
   if (isa<AtomicRmwOp, AtomicCasOp>(op)) vector = 1;
   while (vector > perThread) vector /= 2;
-  return layout::blocked(shape, vector, orderFrom(static_cast<int>(shape.size()), access->width.dim), numWarps_, target_.lanes);
+  return layout::blocked(shape, vector, orderFrom(static_cast<int>(shape.size()), access->width.dim), numWarps_,
+                         target_.lanes);
 }
 
 bool LayoutPlan::servesAccess(Operation* op, const Layout& own, const Layout& best, bool isStore) {
@@ -282,7 +298,8 @@ bool LayoutPlan::servesAccess(Operation* op, const Layout& own, const Layout& be
   int dim = access->width.dim;
   if (sectorUse(own, dim, bytes) + 0.01 < std::min(1.0, sectorUse(best, dim, bytes))) return false;
   // Full sectors in pieces of 8 bytes are nearly as good as in pieces of 16.
-  int vector = widthUnder(access->width, own).aligned * bytes, bestVector = widthUnder(access->width, best).aligned * bytes;
+  int vector = widthUnder(access->width, own).aligned * bytes,
+      bestVector = widthUnder(access->width, best).aligned * bytes;
   return vector >= std::min(8, bestVector);
 }
 
@@ -303,7 +320,9 @@ void LayoutPlan::run() {
     if (accessOf(op, facts_)) anchors.push_back(op);
   });
   // Loads before stores, large before small: a stored tile is computed from loaded ones.
-  auto rank = [&](Operation* op) { return std::pair(isa<StoreOp, ScatterOp>(op) ? 1 : 0, -tileBytes(accessOf(op, facts_)->tile)); };
+  auto rank = [&](Operation* op) {
+    return std::pair(isa<StoreOp, ScatterOp>(op) ? 1 : 0, -tileBytes(accessOf(op, facts_)->tile));
+  };
   llvm::stable_sort(anchors, [&](Operation* a, Operation* b) { return rank(a) < rank(b); });
   for (Operation* op : anchors) {
     auto access = accessOf(op, facts_);
@@ -317,9 +336,11 @@ void LayoutPlan::run() {
     spread();
   }
   func_.walk([&](Operation* op) {
-    if (auto gather = dyn_cast<AsyncGatherOp>(op)) choose(gather.getOffsets(), asyncGatherLayout(gather, facts_, numWarps_));
+    if (auto gather = dyn_cast<AsyncGatherOp>(op))
+      choose(gather.getOffsets(), asyncGatherLayout(gather, facts_, numWarps_));
     if (auto scan = dyn_cast<ScanOp>(op))
-      choose(scan.getSources()[0], scanLayout(shapeOf(scan.getSources()[0]), static_cast<int>(scan.getAxis()), numWarps_, target_.lanes));
+      choose(scan.getSources()[0],
+             scanLayout(shapeOf(scan.getSources()[0]), static_cast<int>(scan.getAxis()), numWarps_, target_.lanes));
     spread();
   });
   // What nobody reached.

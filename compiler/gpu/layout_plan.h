@@ -1,9 +1,9 @@
 // layout_plan.h - which layout every tile of a kernel should have.
 //
-// Anchors say what they want, strongest first: accumulators of products, then global accesses from the largest tile down.
-// Each choice spreads to all tiles that can follow it for free (elementwise work, loops, slices, transposes, reshapes)
-// before the next anchor is asked. What nobody reaches gets a default. Cheap index tiles (iota, splats, constants and a
-// little arithmetic on them) get no layout: they are computed again wherever needed.
+// Anchors say what they want, strongest first: accumulators of products, then global accesses from the largest tile
+// down. Each choice spreads to all tiles that can follow it for free (elementwise work, loops, slices, transposes,
+// reshapes) before the next anchor is asked. What nobody reaches gets a default. Cheap index tiles (iota, splats,
+// constants and a little arithmetic on them) get no layout: they are computed again wherever needed.
 #pragma once
 #include "compiler/analysis/facts.h"
 #include "compiler/dialect/dialect.h"

@@ -44,7 +44,8 @@ Move planMove(ConvertOp op) {
 
 Move planMove(TransOp op) {
   std::vector<int> permutation(op.getPermutation().begin(), op.getPermutation().end());
-  return planConvert(layoutOrDie(op.getSource()).transposed(permutation), layoutOrDie(op.getResult()), elementBytes(op.getType()));
+  return planConvert(layoutOrDie(op.getSource()).transposed(permutation), layoutOrDie(op.getResult()),
+                     elementBytes(op.getType()));
 }
 
 Move planMove(ReshapeOp op) {

@@ -1,7 +1,7 @@
-// place_buffers.cpp - addresses in shared memory by first fit over lifetimes. A buffer lives from its allocation to the end
-// of the last statement (of the allocation's block) that uses it; an op's scratch while the op runs. Lifetimes that do not
-// meet may share bytes: insert_barriers runs after and keeps their users apart. Small scratch gets bytes of its own as long
-// as there is little of it: sharing would save nothing and cost barriers.
+// place_buffers.cpp - addresses in shared memory by first fit over lifetimes. A buffer lives from its allocation to the
+// end of the last statement (of the allocation's block) that uses it; an op's scratch while the op runs. Lifetimes that
+// do not meet may share bytes: insert_barriers runs after and keeps their users apart. Small scratch gets bytes of its
+// own as long as there is little of it: sharing would save nothing and cost barriers.
 #include <algorithm>
 
 #include "compiler/diagnostics.h"
@@ -17,9 +17,12 @@ using namespace mlir;
 SmemAllocOp allocationOf(Value smem) {
   while (Operation* op = smem.getDefiningOp()) {
     if (auto alloc = dyn_cast<SmemAllocOp>(op)) return alloc;
-    if (auto slot = dyn_cast<SmemSlotOp>(op)) smem = slot.getRing();
-    else if (auto trans = dyn_cast<SmemTransOp>(op)) smem = trans.getSource();
-    else break;
+    if (auto slot = dyn_cast<SmemSlotOp>(op))
+      smem = slot.getRing();
+    else if (auto trans = dyn_cast<SmemTransOp>(op))
+      smem = trans.getSource();
+    else
+      break;
   }
   return {};
 }
@@ -58,7 +61,8 @@ std::vector<BufferInfo> sharedBuffers(func::FuncOp func) {
     info.line = place.line;
     buffers.push_back(std::move(info));
   });
-  std::stable_sort(buffers.begin(), buffers.end(), [](const BufferInfo& a, const BufferInfo& b) { return a.offset < b.offset; });
+  std::stable_sort(buffers.begin(), buffers.end(),
+                   [](const BufferInfo& a, const BufferInfo& b) { return a.offset < b.offset; });
   return buffers;
 }
 
@@ -69,7 +73,7 @@ constexpr int64_t kSmallScratch = 1024, kSmallScratchTotal = 4096;
 struct Buffer {
   Operation* op;
   int64_t bytes, alignment;
-  int64_t begin, end;     ///< positions in program order, inclusive
+  int64_t begin, end;  ///< positions in program order, inclusive
   int64_t offset = -1;
 };
 
@@ -98,8 +102,10 @@ class Placer {
     Builder builder(func_.getContext());
     for (Buffer& buffer : buffers_) {
       auto offset = builder.getI32IntegerAttr(static_cast<int32_t>(buffer.offset));
-      if (auto alloc = dyn_cast<SmemAllocOp>(buffer.op)) alloc.setOffsetAttr(offset);
-      else buffer.op->setAttr(kScratchAttr, offset);
+      if (auto alloc = dyn_cast<SmemAllocOp>(buffer.op))
+        alloc.setOffsetAttr(offset);
+      else
+        buffer.op->setAttr(kScratchAttr, offset);
     }
   }
 
@@ -109,7 +115,8 @@ class Placer {
     for (Buffer& buffer : buffers_) order.push_back(&buffer);
     std::stable_sort(order.begin(), order.end(), [](Buffer* a, Buffer* b) { return a->bytes > b->bytes; });
     for (Buffer* buffer : order)
-      error.attachNote(buffer->op->getLoc()) << buffer->bytes << " bytes at " << buffer->offset << ": " << bufferName(buffer->op);
+      error.attachNote(buffer->op->getLoc())
+          << buffer->bytes << " bytes at " << buffer->offset << ": " << bufferName(buffer->op);
     Buffer* largest = order.front();
     int64_t over = total - limit;
     auto alloc = dyn_cast<SmemAllocOp>(largest->op);
@@ -117,12 +124,14 @@ class Placer {
       SmemType type = alloc.getResult().getType();
       int64_t stages = type.getStages() - (over + type.slotBytes() - 1) / type.slotBytes();
       if (stages >= 1) {
-        error.attachNote(largest->op->getLoc()) << "a ring of " << stages << " stage(s) of " << type.slotBytes() << " bytes would fit";
+        error.attachNote(largest->op->getLoc())
+            << "a ring of " << stages << " stage(s) of " << type.slotBytes() << " bytes would fit";
         return;
       }
     }
-    error.attachNote(largest->op->getLoc()) << "it fits when this buffer has at most " << std::max<int64_t>(0, largest->bytes - over)
-                                            << " bytes: use smaller tiles";
+    error.attachNote(largest->op->getLoc())
+        << "it fits when this buffer has at most " << std::max<int64_t>(0, largest->bytes - over)
+        << " bytes: use smaller tiles";
   }
 
  private:
@@ -218,6 +227,8 @@ class PlaceBuffersPass : public PassWrapper<PlaceBuffersPass, OperationPass<func
 
 }  // namespace
 
-std::unique_ptr<Pass> createPlaceBuffersPass(TargetOf target) { return std::make_unique<PlaceBuffersPass>(std::move(target)); }
+std::unique_ptr<Pass> createPlaceBuffersPass(TargetOf target) {
+  return std::make_unique<PlaceBuffersPass>(std::move(target));
+}
 
 }  // namespace tile::ir

@@ -15,8 +15,10 @@ std::string tileText(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   std::string text;
   llvm::raw_string_ostream out(text);
-  if (!tensor) out << type;
-  else out << RankedTensorType::get(tensor.getShape(), tensor.getElementType());
+  if (!tensor)
+    out << type;
+  else
+    out << RankedTensorType::get(tensor.getShape(), tensor.getElementType());
   return text;
 }
 
@@ -33,7 +35,8 @@ std::optional<Scratch> atomicScratch(Op op) {
   if (!tensor) return Scratch{16, 16, false, "result of an atomic"};
   auto layout = layoutOf(tensor);
   if (layout->laneReplicas() == 1 && layout->warpReplicas() == 1) return std::nullopt;
-  return Scratch{tensor.getNumElements() * elementBytes(tensor), 16, false, "results of an atomic on " + tileText(tensor)};
+  return Scratch{tensor.getNumElements() * elementBytes(tensor), 16, false,
+                 "results of an atomic on " + tileText(tensor)};
 }
 
 }  // namespace
@@ -41,9 +44,11 @@ std::optional<Scratch> atomicScratch(Op op) {
 std::optional<Scratch> scratchOf(Operation* op) {
   return llvm::TypeSwitch<Operation*, std::optional<Scratch>>(op)
       .Case<ConvertOp>([](auto o) { return fromMove(planMove(o), "conversion of " + tileText(o.getType())); })
-      .Case<TransOp>([](auto o) { return fromMove(planMove(o), "transposition of " + tileText(o.getSource().getType())); })
+      .Case<TransOp>(
+          [](auto o) { return fromMove(planMove(o), "transposition of " + tileText(o.getSource().getType())); })
       .Case<ReshapeOp>([](auto o) { return fromMove(planMove(o), "reshape of " + tileText(o.getSource().getType())); })
-      .Case<ExtractOp>([](auto o) { return fromMove(planMove(o), "extract from " + tileText(o.getSource().getType())); })
+      .Case<ExtractOp>(
+          [](auto o) { return fromMove(planMove(o), "extract from " + tileText(o.getSource().getType())); })
       .Case<CatOp>([](CatOp o) -> std::optional<Scratch> {
         CatMove move = planMove(o);
         if (move.isRename) return std::nullopt;
@@ -65,8 +70,9 @@ std::optional<Scratch> scratchOf(Operation* op) {
         auto layout = *layoutOf(o.getSources()[0].getType());
         auto plan = planScan(layout, static_cast<int>(o.getAxis()));
         if (!plan || !plan->needsShared()) return std::nullopt;
-        return Scratch{partsTable(layout, static_cast<int>(o.getAxis()), plan->outer * plan->warps, o.getSources()).bytes, 16, false,
-                       "scan of " + tileText(o.getSources()[0].getType())};
+        return Scratch{
+            partsTable(layout, static_cast<int>(o.getAxis()), plan->outer * plan->warps, o.getSources()).bytes, 16,
+            false, "scan of " + tileText(o.getSources()[0].getType())};
       })
       .Case<AtomicRmwOp, AtomicCasOp>([](auto o) { return atomicScratch(o); })
       .Default([](Operation*) { return std::nullopt; });

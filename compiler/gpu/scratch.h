@@ -12,8 +12,9 @@ inline constexpr const char* kScratchAttr = "tile.scratch";  ///< i32 byte offse
 
 struct Scratch {
   int64_t bytes = 0, alignment = 16;
-  bool warpLocal = false;  ///< warps keep to bytes of their own: the op waits for lanes only, and needs no barrier against itself
-  std::string what;        ///< for reports: "conversion of 64x64xf16"
+  bool warpLocal =
+      false;  ///< warps keep to bytes of their own: the op waits for lanes only, and needs no barrier against itself
+  std::string what;  ///< for reports: "conversion of 64x64xf16"
 };
 /// nullopt: the op needs none.
 std::optional<Scratch> scratchOf(mlir::Operation* op);

@@ -17,7 +17,8 @@ int vectorLength(const Layout& layout, int dim, int elementBytes) {
 // Bank passes of the first access of warp 0; the others repeat its pattern at constant offsets.
 int passesOf(const Layout& layout, const Exchange& exchange, int vector, int elementBytes) {
   std::vector<int64_t> addresses;
-  for (int lane = 0; lane < layout.numLanes(); ++lane) addresses.push_back(exchange.address(layout.threadCoord(lane, 0)));
+  for (int lane = 0; lane < layout.numLanes(); ++lane)
+    addresses.push_back(exchange.address(layout.threadCoord(lane, 0)));
   return bankPasses(addresses.data(), layout.numLanes(), vector * elementBytes);
 }
 

@@ -15,8 +15,7 @@ std::vector<Digit> normalised(const std::vector<Digit>& digits) {
   for (Digit digit : digits) {
     if (digit.count == 1) continue;
     if (digit.dim == kReplicated) digit.stride = 0;
-    if (!out.empty() && out.back().dim == digit.dim &&
-        int64_t{out.back().stride} * out.back().count == digit.stride) {
+    if (!out.empty() && out.back().dim == digit.dim && int64_t{out.back().stride} * out.back().count == digit.stride) {
       out.back().count *= digit.count;
     } else {
       out.push_back(digit);
@@ -309,14 +308,14 @@ std::string Layout::check() const {
     int64_t next = 1;
     for (const Digit& digit : perDim[d]) {
       if (digit.stride != next) {
-        return "digits of dim " + std::to_string(d) + " must be dense: expected stride " + std::to_string(next) + ", found " +
-               std::to_string(digit.stride);
+        return "digits of dim " + std::to_string(d) + " must be dense: expected stride " + std::to_string(next) +
+               ", found " + std::to_string(digit.stride);
       }
       next *= digit.count;
     }
     if (next < shape_[d]) {
-      return "digits of dim " + std::to_string(d) + " cover " + std::to_string(next) + " of " + std::to_string(shape_[d]) +
-             " elements";
+      return "digits of dim " + std::to_string(d) + " cover " + std::to_string(next) + " of " +
+             std::to_string(shape_[d]) + " elements";
     }
   }
   return "";

@@ -33,7 +33,8 @@ int bankPasses(const int64_t* addresses, int lanes, int bytes) {
   for (int first = 0; first < lanes; first += perPass) {
     std::set<int64_t> words[32];
     for (int lane = first; lane < std::min(lanes, first + perPass); ++lane)
-      for (int64_t word = addresses[lane] / 4; word * 4 < addresses[lane] + bytes; ++word) words[word % 32].insert(word);
+      for (int64_t word = addresses[lane] / 4; word * 4 < addresses[lane] + bytes; ++word)
+        words[word % 32].insert(word);
     size_t worst = 1;
     for (const auto& bank : words) worst = std::max(worst, bank.size());
     total += static_cast<int>(worst);

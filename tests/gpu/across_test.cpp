@@ -1,5 +1,5 @@
-// across_test.cpp - reductions and scans over all kinds of shapes, axes and warp counts, executed and compared with plain
-// loops. Integer sums are exact, so any lost, doubled or padded element shows.
+// across_test.cpp - reductions and scans over all kinds of shapes, axes and warp counts, executed and compared with
+// plain loops. Integer sums are exact, so any lost, doubled or padded element shows.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -33,15 +33,16 @@ std::string combiner(const std::string& op) {
   return fmt::format("{{\n  ^bb0(%p: i32, %q: i32):\n    %r = {} %p, %q : i32\n    tile.yield %r : i32\n  }}\n", op);
 }
 
-const std::vector<Shape> kShapes = {{1024}, {1000}, {7},     {1, 8192}, {64, 64}, {128, 1}, {5, 7},  {80, 48},
-                                    {33, 17}, {3, 1000}, {4, 8, 16}, {2, 3, 5}, {256, 4}, {16, 1024}};
+const std::vector<Shape> kShapes = {{1024},   {1000},   {7},       {1, 8192},  {64, 64},  {128, 1}, {5, 7},
+                                    {80, 48}, {33, 17}, {3, 1000}, {4, 8, 16}, {2, 3, 5}, {256, 4}, {16, 1024}};
 
 void runReduce(const Shape& shape, int axis, int warps, const std::string& op, int32_t (*combine)(int32_t, int32_t)) {
   Shape small = shape;
   small[axis] = 1;
   SimtKernel k(kernel("%x: !tile.ptr<i32> {tile.align = 16 : i32}, %o: !tile.ptr<i32>",
                       readTile("a", "x", shape, "i32") +
-                          fmt::format("  %s = tile.reduce %a axis {} : ({}) -> {} ", axis, tensor(shape, "i32"), tensor(small, "i32")) +
+                          fmt::format("  %s = tile.reduce %a axis {} : ({}) -> {} ", axis, tensor(shape, "i32"),
+                                      tensor(small, "i32")) +
                           combiner(op) + writeTile("s", "o", small, "i32")),
                "sm_90a", warps);
   auto values = randomInts(count(shape));
@@ -89,20 +90,24 @@ TEST(Reduce, ArgmaxOfSeveralOperands) {
     tile.yield %rv, %ri : i32, i32
   }}
   %r = arith.addi %s#1, %s#1 : {2}
-)", shape[1], big, little) + writeTile("r", "o", small, "i32")));
+)",
+                                        shape[1], big, little) +
+                            writeTile("r", "o", small, "i32")));
     auto values = randomInts(count(shape));
     GuardedBuffer x(4 * count(shape)), out(4 * shape[0]);
     std::copy(values.begin(), values.end(), x.as<int32_t>());
     k.run({slot(x.as<char>()), slot(out.as<char>())}, 1);
     for (int64_t r = 0; r < shape[0]; ++r) {
       auto row = values.begin() + r * shape[1];
-      ASSERT_EQ(out.as<int32_t>()[r], 2 * (std::max_element(row, row + shape[1]) - row)) << shapeText(shape) << " row " << r;
+      ASSERT_EQ(out.as<int32_t>()[r], 2 * (std::max_element(row, row + shape[1]) - row))
+          << shapeText(shape) << " row " << r;
     }
   }
 }
 
 void runScan(const Shape& shape, int axis, bool reverse, int warps) {
-  // a, b -> 3 * a + b on pairs would not be associative; affine maps x -> m x + c compose associatively and not commutatively.
+  // a, b -> 3 * a + b on pairs would not be associative; affine maps x -> m x + c compose associatively and not
+  // commutatively.
   std::string t = tensor(shape, "i32");
   SimtKernel k(kernel("%x: !tile.ptr<i32> {tile.align = 16 : i32}, %o: !tile.ptr<i32>, %w: !tile.ptr<i32>",
                       readTile("a", "x", shape, "i32") +
@@ -116,7 +121,9 @@ void runScan(const Shape& shape, int axis, bool reverse, int warps) {
     tile.yield %mm, %c : i32, i32
   }}
   %r = arith.addi %s#0, %s#1 : {0}
-)", t, axis, reverse ? "reverse " : "") + writeTile("r", "o", shape, "i32")),
+)",
+                                      t, axis, reverse ? "reverse " : "") +
+                          writeTile("r", "o", shape, "i32")),
                "sm_90a", warps);
   auto values = randomInts(count(shape));
   GuardedBuffer x(4 * count(shape)), out(4 * count(shape));
@@ -129,7 +136,8 @@ void runScan(const Shape& shape, int axis, bool reverse, int warps) {
       uint32_t v = static_cast<uint32_t>(values[at]);
       c = j == 0 ? v : 3 * v * c + v;
       m = j == 0 ? 3 * v : m * 3 * v;
-      ASSERT_EQ(out.as<uint32_t>()[at], m + c) << shapeText(shape) << " axis " << axis << (reverse ? " reverse" : "") << " element " << j;
+      ASSERT_EQ(out.as<uint32_t>()[at], m + c)
+          << shapeText(shape) << " axis " << axis << (reverse ? " reverse" : "") << " element " << j;
     }
   });
 }
@@ -141,7 +149,8 @@ TEST(Scan, EveryShapeAxisAndDirection) {
 }
 TEST(Scan, WarpCounts) {
   for (int warps : {1, 2, 8})
-    for (const Shape& shape : {Shape{1000}, {5, 7}, {64, 80}}) runScan(shape, static_cast<int>(shape.size()) - 1, warps == 2, warps);
+    for (const Shape& shape : {Shape{1000}, {5, 7}, {64, 80}})
+      runScan(shape, static_cast<int>(shape.size()) - 1, warps == 2, warps);
 }
 
 }  // namespace

@@ -41,7 +41,8 @@ TEST(Control, LoopCarriesTilesAndScalars) {
 
 TEST(Control, WhileAndIfOnAReducedValue) {
   // Halves the tile until its sum is at most 1000; counts the rounds, adds 1 to odd counts.
-  SimtKernel k(kernel("%x: !tile.ptr<i32> {tile.align = 16 : i32}, %o: !tile.ptr<i32>", readTile("a", "x", {300}, "i32") + R"(
+  SimtKernel k(
+      kernel("%x: !tile.ptr<i32> {tile.align = 16 : i32}, %o: !tile.ptr<i32>", readTile("a", "x", {300}, "i32") + R"(
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %limit = arith.constant 1000 : i32
@@ -93,7 +94,8 @@ struct Ring {
 };
 
 TEST(Debug, PrintWritesEveryElementOnce) {
-  SimtKernel k(kernel("%x: !tile.ptr<i32>", readTile("a", "x", {5, 7}, "i32") + "  tile.print \"a is\" %a : tensor<5x7xi32>\n"));
+  SimtKernel k(
+      kernel("%x: !tile.ptr<i32>", readTile("a", "x", {5, 7}, "i32") + "  tile.print \"a is\" %a : tensor<5x7xi32>\n"));
   ASSERT_TRUE(k.binary().uses_debug_ring);
   ASSERT_EQ(k.binary().debug_sites.size(), 1u);
   EXPECT_EQ(k.binary().debug_sites[0].message, "a is");

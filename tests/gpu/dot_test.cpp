@@ -1,5 +1,5 @@
-// dot_test.cpp - products on the simulated tensor cores (fragments as the PTX ISA defines them), from view loads through
-// asynchronous copies, ldmatrix and mma to the stored result; loops with pipelined copies; ragged sizes.
+// dot_test.cpp - products on the simulated tensor cores (fragments as the PTX ISA defines them), from view loads
+// through asynchronous copies, ldmatrix and mma to the stored result; loops with pipelined copies; ragged sizes.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -28,15 +28,22 @@ struct Format {
 
 void put(const Format& format, void* at, int64_t i, int value) {
   std::string name = format.name;
-  if (name == "f16") static_cast<uint16_t*>(at)[i] = toHalf(value);
-  else if (name == "bf16") static_cast<uint16_t*>(at)[i] = toBf16(static_cast<float>(value));
-  else if (name == "i8") static_cast<int8_t*>(at)[i] = static_cast<int8_t>(value);
-  else static_cast<float*>(at)[i] = static_cast<float>(value);
+  if (name == "f16")
+    static_cast<uint16_t*>(at)[i] = toHalf(value);
+  else if (name == "bf16")
+    static_cast<uint16_t*>(at)[i] = toBf16(static_cast<float>(value));
+  else if (name == "i8")
+    static_cast<int8_t*>(at)[i] = static_cast<int8_t>(value);
+  else
+    static_cast<float*>(at)[i] = static_cast<float>(value);
 }
 
 void runMatmul(const Format& format, const char* precision, int M, int N, int K, int m, int n, int k, int warps) {
   auto view = [&](const char* element) {
-    return fmt::format("!tile.view<2x{}> {{tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 16, 1>}}", element);
+    return fmt::format(
+        "!tile.view<2x{}> {{tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: "
+        "16, 1>}}",
+        element);
   };
   std::string zero = std::string(format.acc) == "i32" ? "0" : "0.0";
   SimtKernel kern(kernel(fmt::format("%a: {0}, %b: {0}, %c: {1}, %K: i32", view(format.name), view(format.acc)),
@@ -56,8 +63,9 @@ void runMatmul(const Format& format, const char* precision, int M, int N, int K,
     scf.yield %s : tensor<{m}x{n}x{acc}>
   }}
   tile.store %r, %c[%im, %in : i32, i32] : tensor<{m}x{n}x{acc}>, !tile.view<2x{acc}>
-)", fmt::arg("m", m), fmt::arg("n", n), fmt::arg("k", k), fmt::arg("e", format.name), fmt::arg("acc", format.acc),
-                                     fmt::arg("zero", zero), fmt::arg("p", precision))),
+)",
+                                     fmt::arg("m", m), fmt::arg("n", n), fmt::arg("k", k), fmt::arg("e", format.name),
+                                     fmt::arg("acc", format.acc), fmt::arg("zero", zero), fmt::arg("p", precision))),
                   "sm_90a", warps);
   auto pitch = [](int width) { return (width + 15) / 16 * 16; };
   int pa = pitch(K), pb = pitch(N), pc = pitch(N);
@@ -67,11 +75,14 @@ void runMatmul(const Format& format, const char* precision, int M, int N, int K,
   std::memset(a.data(), 0x7f, int64_t{M} * pa * format.bytes);  // what lies between rows must not be read
   std::memset(b.data(), 0x7f, int64_t{K} * pb * format.bytes);
   for (int i = 0; i < M; ++i)
-    for (int j = 0; j < K; ++j) put(format, a.data(), int64_t{i} * pa + j, av[i * K + j] = static_cast<int>(random() % 9) - 4);
+    for (int j = 0; j < K; ++j)
+      put(format, a.data(), int64_t{i} * pa + j, av[i * K + j] = static_cast<int>(random() % 9) - 4);
   for (int i = 0; i < K; ++i)
-    for (int j = 0; j < N; ++j) put(format, b.data(), int64_t{i} * pb + j, bv[i * N + j] = static_cast<int>(random() % 9) - 4);
+    for (int j = 0; j < N; ++j)
+      put(format, b.data(), int64_t{i} * pb + j, bv[i * N + j] = static_cast<int>(random() % 9) - 4);
   auto u = [](int v) { return static_cast<uint64_t>(v); };
-  kern.run({slot(a.as<char>()), u(M), u(K), u(pa), 1, slot(b.as<char>()), u(K), u(N), u(pb), 1, slot(c.as<char>()), u(M), u(N), u(pc), 1, u(K)},
+  kern.run({slot(a.as<char>()), u(M), u(K), u(pa), 1, slot(b.as<char>()), u(K), u(N), u(pb), 1, slot(c.as<char>()),
+            u(M), u(N), u(pc), 1, u(K)},
            (M + m - 1) / m, (N + n - 1) / n);
   for (int i = 0; i < M; ++i)
     for (int j = 0; j < N; ++j) {

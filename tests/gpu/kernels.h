@@ -26,19 +26,22 @@ inline int64_t count(const std::vector<int64_t>& shape) {
 inline std::string rowMajorIndex(const std::string& name, const std::vector<int64_t>& shape) {
   int64_t n = count(shape);
   if (shape.size() == 1) return fmt::format("  %{} = tile.iota : tensor<{}xi32>\n", name, n);
-  return fmt::format("  %{0}_flat = tile.iota : tensor<{1}xi32>\n  %{0} = tile.reshape %{0}_flat : tensor<{1}xi32> -> {2}\n", name, n,
-                     tensor(shape, "i32"));
+  return fmt::format(
+      "  %{0}_flat = tile.iota : tensor<{1}xi32>\n  %{0} = tile.reshape %{0}_flat : tensor<{1}xi32> -> {2}\n", name, n,
+      tensor(shape, "i32"));
 }
 /// Defines %name: the whole tile read from pointer %ptr in row-major order.
-inline std::string readTile(const std::string& name, const std::string& ptr, const std::vector<int64_t>& shape, const std::string& element) {
+inline std::string readTile(const std::string& name, const std::string& ptr, const std::vector<int64_t>& shape,
+                            const std::string& element) {
   std::string at = name + "_at";
-  return rowMajorIndex(at, shape) + fmt::format("  %{} = tile.gather %{} offsets %{} : {} : !tile.ptr<{}> -> {}\n", name, ptr, at,
-                                                tensor(shape, "i32"), element, tensor(shape, element));
+  return rowMajorIndex(at, shape) + fmt::format("  %{} = tile.gather %{} offsets %{} : {} : !tile.ptr<{}> -> {}\n",
+                                                name, ptr, at, tensor(shape, "i32"), element, tensor(shape, element));
 }
-inline std::string writeTile(const std::string& value, const std::string& ptr, const std::vector<int64_t>& shape, const std::string& element) {
+inline std::string writeTile(const std::string& value, const std::string& ptr, const std::vector<int64_t>& shape,
+                             const std::string& element) {
   std::string at = value + "_to";
-  return rowMajorIndex(at, shape) + fmt::format("  tile.scatter %{}, %{} offsets %{} : {} : {}, !tile.ptr<{}>\n", value, ptr, at,
-                                                tensor(shape, "i32"), tensor(shape, element), element);
+  return rowMajorIndex(at, shape) + fmt::format("  tile.scatter %{}, %{} offsets %{} : {} : {}, !tile.ptr<{}>\n", value,
+                                                ptr, at, tensor(shape, "i32"), tensor(shape, element), element);
 }
 inline std::string kernel(const std::string& args, const std::string& body) {
   return "func.func @k(" + args + ") attributes {tile.kernel} {\n" + body + "  return\n}\n";

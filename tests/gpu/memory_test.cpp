@@ -1,5 +1,5 @@
-// memory_test.cpp - loads and stores of boxes, gathers, scatters and atomics, executed; buffers end at guarded pages, so
-// that an access outside them ends the test.
+// memory_test.cpp - loads and stores of boxes, gathers, scatters and atomics, executed; buffers end at guarded pages,
+// so that an access outside them ends the test.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,15 +16,15 @@ namespace {
 // z = x + y over views of n elements, tiles of `tile`, with whatever promises `attrs` make.
 void runAdd(int64_t n, int64_t tile, const std::string& attrs, int warps) {
   std::string view = "!tile.view<1xf32> " + attrs;
-  SimtKernel k(kernel(fmt::format("%x: {0}, %y: {0}, %z: {0}", view),
-                      fmt::format(R"(  %c = arith.constant {0} : i32
+  SimtKernel k(kernel(fmt::format("%x: {0}, %y: {0}, %z: {0}", view), fmt::format(R"(  %c = arith.constant {0} : i32
   %p = tile.program_id 0
   %o = arith.muli %p, %c : i32
   %a = tile.load %x[%o : i32] : !tile.view<1xf32> -> tensor<{0}xf32>
   %b = tile.load %y[%o : i32] pad 5.0 : !tile.view<1xf32> -> tensor<{0}xf32>
   %s = arith.addf %a, %b : tensor<{0}xf32>
   tile.store %s, %z[%o : i32] : tensor<{0}xf32>, !tile.view<1xf32>
-)", tile)),
+)",
+                                                                                  tile)),
                "sm_90a", warps);
   GuardedBuffer x(4 * n), y(4 * n), z(4 * n);
   for (int64_t i = 0; i < n; ++i) {
@@ -32,36 +32,45 @@ void runAdd(int64_t n, int64_t tile, const std::string& attrs, int warps) {
     y.as<float>()[i] = 0.5f * static_cast<float>(i);
   }
   auto u = [](int64_t v) { return static_cast<uint64_t>(v); };
-  k.run({slot(x.as<float>()), u(n), 1, slot(y.as<float>()), u(n), 1, slot(z.as<float>()), u(n), 1}, static_cast<int>((n + tile - 1) / tile));
+  k.run({slot(x.as<float>()), u(n), 1, slot(y.as<float>()), u(n), 1, slot(z.as<float>()), u(n), 1},
+        static_cast<int>((n + tile - 1) / tile));
   for (int64_t i = 0; i < n; ++i) ASSERT_EQ(z.as<float>()[i], 1.5f * static_cast<float>(i)) << i;
 }
 
-TEST(Memory, AddWithPromises) { runAdd(4096, 1024, "{tile.align = 16 : i32, tile.unit_stride = 0 : i32, tile.dim_multiple_of = array<i32: 16>}", 4); }
+TEST(Memory, AddWithPromises) {
+  runAdd(4096, 1024, "{tile.align = 16 : i32, tile.unit_stride = 0 : i32, tile.dim_multiple_of = array<i32: 16>}", 4);
+}
 TEST(Memory, AddWithoutPromises) { runAdd(1500, 1024, "", 4); }
 TEST(Memory, AddAlignedButRagged) {
-  for (int64_t n : {1, 3, 1024, 1028, 1531}) runAdd(n * 4, 1024, "{tile.align = 16 : i32, tile.unit_stride = 0 : i32}", 8);
+  for (int64_t n : {1, 3, 1024, 1028, 1531})
+    runAdd(n * 4, 1024, "{tile.align = 16 : i32, tile.unit_stride = 0 : i32}", 8);
   for (int64_t n : {1, 7, 1023, 1025}) runAdd(n, 512, "{tile.align = 4 : i32, tile.unit_stride = 0 : i32}", 4);
 }
 TEST(Memory, OddTiles) {
-  for (int64_t tile : {80, 96, 112, 5, 1000}) runAdd(333, tile, "{tile.align = 16 : i32, tile.unit_stride = 0 : i32}", 4);
+  for (int64_t tile : {80, 96, 112, 5, 1000})
+    runAdd(333, tile, "{tile.align = 16 : i32, tile.unit_stride = 0 : i32}", 4);
 }
 
 // A box at (row, col), negative or past the end on every side, in a view of rows x cols with row pitch.
 TEST(Memory, BoxesCrossEveryEdge) {
   const int rows = 19, cols = 30, pitch = 32;
   for (auto [th, tw] : {std::pair<int, int>{16, 32}, {5, 7}, {64, 16}, {8, 24}}) {
-    SimtKernel k(kernel("%x: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 4, 1>}, "
-                        "%r: i32, %c: i32, %o: !tile.ptr<f32>, %z: !tile.view<2xf32> {tile.unit_stride = 1 : i32}",
-                        fmt::format("  %a = tile.load %x[%r, %c : i32, i32] pad -1.0 : !tile.view<2xf32> -> tensor<{0}x{1}xf32>\n"
-                                    "  tile.store %a, %z[%r, %c : i32, i32] : tensor<{0}x{1}xf32>, !tile.view<2xf32>\n", th, tw) +
-                            writeTile("a", "o", {th, tw}, "f32")));
+    SimtKernel k(kernel(
+        "%x: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = "
+        "array<i32: 4, 1>}, "
+        "%r: i32, %c: i32, %o: !tile.ptr<f32>, %z: !tile.view<2xf32> {tile.unit_stride = 1 : i32}",
+        fmt::format("  %a = tile.load %x[%r, %c : i32, i32] pad -1.0 : !tile.view<2xf32> -> tensor<{0}x{1}xf32>\n"
+                    "  tile.store %a, %z[%r, %c : i32, i32] : tensor<{0}x{1}xf32>, !tile.view<2xf32>\n",
+                    th, tw) +
+            writeTile("a", "o", {th, tw}, "f32")));
     GuardedBuffer x(rows * pitch * 4), out(th * tw * 4), z(rows * pitch * 4);
     for (int i = 0; i < rows * pitch; ++i) x.as<float>()[i] = static_cast<float>(i);
     for (int row : {-100, -3, 0, 4, 17, 19, 1000000}) {
       for (int col : {-40, -1, 0, 3, 16, 29, 30}) {
         std::fill_n(z.as<float>(), rows * pitch, -7.0f);
-        k.run({slot(x.as<float>()), rows, cols, pitch, 1, static_cast<uint32_t>(row), static_cast<uint32_t>(col), slot(out.as<float>()),
-               slot(z.as<float>()), rows, cols, pitch, 1}, 1);
+        k.run({slot(x.as<float>()), rows, cols, pitch, 1, static_cast<uint32_t>(row), static_cast<uint32_t>(col),
+               slot(out.as<float>()), slot(z.as<float>()), rows, cols, pitch, 1},
+              1);
         for (int i = 0; i < th; ++i)
           for (int j = 0; j < tw; ++j) {
             int r = row + i, c = col + j;
@@ -71,7 +80,8 @@ TEST(Memory, BoxesCrossEveryEdge) {
         for (int r = 0; r < rows; ++r)
           for (int c = 0; c < pitch; ++c) {
             bool written = r >= row && r < row + th && c >= col && c < col + tw && c < cols;
-            ASSERT_EQ(z.as<float>()[r * pitch + c], written ? static_cast<float>(r * pitch + c) : -7.0f) << r << "," << c;
+            ASSERT_EQ(z.as<float>()[r * pitch + c], written ? static_cast<float>(r * pitch + c) : -7.0f)
+                << r << "," << c;
           }
       }
     }
@@ -80,7 +90,8 @@ TEST(Memory, BoxesCrossEveryEdge) {
 
 TEST(Memory, MaskedGatherReadsOther) {
   for (int n : {1024, 1000, 1001, 3, 0}) {
-    SimtKernel k(kernel("%x: !tile.ptr<f16> {tile.align = 16 : i32}, %n: i32, %o: !tile.ptr<f16> {tile.align = 16 : i32}", R"(
+    SimtKernel k(
+        kernel("%x: !tile.ptr<f16> {tile.align = 16 : i32}, %n: i32, %o: !tile.ptr<f16> {tile.align = 16 : i32}", R"(
   %i = tile.iota : tensor<1024xi32>
   %ns = tile.splat %n : i32 -> tensor<1024xi32>
   %m = arith.cmpi slt, %i, %ns : tensor<1024xi32>
@@ -111,7 +122,8 @@ void runAtomic(const std::string& kind, const std::string& type, T start, const 
   SimtKernel k(kernel(fmt::format("%x: !tile.ptr<{0}>, %o: !tile.ptr<{0}>, %old: !tile.ptr<{0}>", type),
                       readTile("v", "x", {n}, type) +
                           fmt::format("  %zero = arith.constant dense<0> : tensor<{0}xi32>\n"
-                                      "  %r = tile.atomic_rmw {1} relaxed gpu %o offsets %zero : tensor<{0}xi32>, %v : !tile.ptr<{2}>, {3} -> {3}\n",
+                                      "  %r = tile.atomic_rmw {1} relaxed gpu %o offsets %zero : tensor<{0}xi32>, %v : "
+                                      "!tile.ptr<{2}>, {3} -> {3}\n",
                                       n, kind, type, tile) +
                           writeTile("r", "old", {n}, type)));
   GuardedBuffer x(n * sizeof(T)), out(sizeof(T)), old(n * sizeof(T));
@@ -169,7 +181,8 @@ TEST(Atomics, ScalarResultReachesEveryThread) {
 
 // Reading back what other threads of the program wrote needs a barrier between; in place it must not have one.
 TEST(Barriers, StoreThenLoadOfAnotherThreadsData) {
-  SimtKernel k(kernel("%x: !tile.ptr<i32> {tile.align = 16 : i32}, %o: !tile.ptr<i32>", readTile("a", "x", {1024}, "i32") + R"(
+  SimtKernel k(
+      kernel("%x: !tile.ptr<i32> {tile.align = 16 : i32}, %o: !tile.ptr<i32>", readTile("a", "x", {1024}, "i32") + R"(
   %c1 = arith.constant dense<1023> : tensor<1024xi32>
   %i = tile.iota : tensor<1024xi32>
   %back = arith.subi %c1, %i : tensor<1024xi32>

@@ -1,5 +1,5 @@
-// random_test.cpp - random tile programs, executed by the host back end and by the simulated GPU: the results must be the
-// same to the bit (integers only). TILE_RANDOM_PROGRAMS=n runs n programs, TILE_RANDOM_SEED=s starts at seed s.
+// random_test.cpp - random tile programs, executed by the host back end and by the simulated GPU: the results must be
+// the same to the bit (integers only). TILE_RANDOM_PROGRAMS=n runs n programs, TILE_RANDOM_SEED=s starts at seed s.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -23,14 +23,18 @@ class Program {
     for (int i = 0; i < kOutputs; ++i) {
       const Tile& t = pick();
       std::string at = fresh();
-      text_ += rowMajorIndex(at, t.shape) + fmt::format("  %c{0} = arith.constant dense<{1}> : {2}\n  %p{0} = arith.addi %{0}, %c{0} : {2}\n"
-                                                        "  tile.scatter %{3}, %out offsets %p{0} : {2} : {2}, !tile.ptr<i32>\n",
-                                                        at, i * kOutput, type(t.shape), t.name);
+      text_ += rowMajorIndex(at, t.shape) +
+               fmt::format(
+                   "  %c{0} = arith.constant dense<{1}> : {2}\n  %p{0} = arith.addi %{0}, %c{0} : {2}\n"
+                   "  tile.scatter %{3}, %out offsets %p{0} : {2} : {2}, !tile.ptr<i32>\n",
+                   at, i * kOutput, type(t.shape), t.name);
     }
   }
   std::string text() const {
-    return kernel("%in: !tile.ptr<i32> {tile.align = 16 : i32}, %tmp: !tile.ptr<i32> {tile.align = 16 : i32}, "
-                  "%out: !tile.ptr<i32> {tile.align = 16 : i32}", text_);
+    return kernel(
+        "%in: !tile.ptr<i32> {tile.align = 16 : i32}, %tmp: !tile.ptr<i32> {tile.align = 16 : i32}, "
+        "%out: !tile.ptr<i32> {tile.align = 16 : i32}",
+        text_);
   }
 
  private:
@@ -47,7 +51,8 @@ class Program {
   void line(const std::string& text) { text_ += "  " + text + "\n"; }
 
   Shape pickShape() {
-    static const std::vector<Shape> shapes = {{64}, {100}, {1024}, {7}, {16, 32}, {5, 7}, {64, 48}, {1, 500}, {33, 4}, {4, 8, 16}, {3, 5, 6}, {128, 8}};
+    static const std::vector<Shape> shapes = {{64},     {100},    {1024},  {7},        {16, 32},  {5, 7},
+                                              {64, 48}, {1, 500}, {33, 4}, {4, 8, 16}, {3, 5, 6}, {128, 8}};
     return shapes[number(static_cast<int64_t>(shapes.size()))];
   }
   void read(const std::string& name, const Shape& shape, const char* from) {
@@ -61,8 +66,10 @@ class Program {
       if (t.shape == shape) fits.push_back(t.name);
     if (!fits.empty() && number(4)) return fits[number(static_cast<int64_t>(fits.size()))];
     std::string name = fresh();
-    if (number(2)) text_ += rowMajorIndex(name, shape);
-    else text_ += readTile(name, "in", shape, "i32");
+    if (number(2))
+      text_ += rowMajorIndex(name, shape);
+    else
+      text_ += readTile(name, "in", shape, "i32");
     add(name, shape);
     return name;
   }
@@ -122,7 +129,8 @@ class Program {
         return;
       }
       case 5:
-        line(fmt::format("%{} = tile.scan %{} axis {} {}: ({}) -> {} {{", r, t.name, axis, number(2) ? "reverse " : "", T, T));
+        line(fmt::format("%{} = tile.scan %{} axis {} {}: ({}) -> {} {{", r, t.name, axis, number(2) ? "reverse " : "",
+                         T, T));
         line("^bb0(%p: i32, %q: i32):");
         line("%r = arith.addi %p, %q : i32");
         line("tile.yield %r : i32");
@@ -143,7 +151,8 @@ class Program {
         Shape shape = t.shape;
         shape[axis] *= 2;
         if (count(shape) > 4096) return;
-        line(fmt::format("%{} = tile.cat %{}, %{} axis {} : {}, {} -> {}", r, t.name, some(t.shape), axis, T, T, type(shape)));
+        line(fmt::format("%{} = tile.cat %{}, %{} axis {} : {}, {} -> {}", r, t.name, some(t.shape), axis, T, T,
+                         type(shape)));
         return add(r, shape);
       }
       case 8: {
@@ -154,8 +163,8 @@ class Program {
       case 9: {
         std::string at = bounded(t, kInput), m = fresh();
         line(fmt::format("%{} = arith.cmpi sgt, %{}, %{} : {}", m, some(t.shape), some(t.shape), T));
-        line(fmt::format("%{} = tile.gather %in offsets %{} : {} mask %{} : {} other %{} : {} : !tile.ptr<i32> -> {}", r, at, T, m,
-                         type(t.shape, "i1"), some(t.shape), T, T));
+        line(fmt::format("%{} = tile.gather %in offsets %{} : {} mask %{} : {} other %{} : {} : !tile.ptr<i32> -> {}",
+                         r, at, T, m, type(t.shape, "i1"), some(t.shape), T, T));
         return add(r, t.shape);
       }
       case 10: {  // through memory and back in another order
@@ -169,8 +178,11 @@ class Program {
       }
       default: {
         std::string lo = fresh(), hi = fresh(), one = fresh(), s = fresh(), v = fresh(), other = some(t.shape);
-        line(fmt::format("%{} = arith.constant 0 : i32\n  %{} = arith.constant {} : i32\n  %{} = arith.constant 1 : i32", lo, hi, number(4), one));
-        line(fmt::format("%{} = scf.for %i{} = %{} to %{} step %{} iter_args(%{} = %{}) -> ({}) : i32 {{", r, r, lo, hi, one, s, t.name, T));
+        line(
+            fmt::format("%{} = arith.constant 0 : i32\n  %{} = arith.constant {} : i32\n  %{} = arith.constant 1 : i32",
+                        lo, hi, number(4), one));
+        line(fmt::format("%{} = scf.for %i{} = %{} to %{} step %{} iter_args(%{} = %{}) -> ({}) : i32 {{", r, r, lo, hi,
+                         one, s, t.name, T));
         if (number(2)) {
           Shape small = t.shape;
           small[axis] = 1;
@@ -235,12 +247,14 @@ TEST(RandomPrograms, HostAndGpuAgree) {
     if (HasFatalFailure()) return;
     static const int warps[] = {4, 1, 8, 2};
     try {
-      SimtKernel(text, seed % 2 ? "sm_90a" : "sm_80", warps[seed % 4]).run(gpu.slots(), 1, 1, 1, static_cast<uint32_t>(seed));
+      SimtKernel(text, seed % 2 ? "sm_90a" : "sm_80", warps[seed % 4])
+          .run(gpu.slots(), 1, 1, 1, static_cast<uint32_t>(seed));
     } catch (const std::exception& error) {
       FAIL() << error.what();
     }
     for (int i = 0; i < kOutput * kOutputs; ++i)
-      ASSERT_EQ(gpu.out.as<int32_t>()[i], host.out.as<int32_t>()[i]) << "output " << i / kOutput << " element " << i % kOutput;
+      ASSERT_EQ(gpu.out.as<int32_t>()[i], host.out.as<int32_t>()[i])
+          << "output " << i / kOutput << " element " << i % kOutput;
   }
 }
 

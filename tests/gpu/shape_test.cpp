@@ -13,7 +13,8 @@ using Shape = std::vector<int64_t>;
 
 // Runs `body` (which turns %a of `shape` into %r of `result`) on 0, 1, 2, ... and compares with `want`, over several
 // schedules of the threads.
-void expectMoves(const Shape& shape, const Shape& result, const std::string& body, const std::vector<int32_t>& want, int warps = 4) {
+void expectMoves(const Shape& shape, const Shape& result, const std::string& body, const std::vector<int32_t>& want,
+                 int warps = 4) {
   for (const char* element : {"i32", "i8"}) {
     bool narrow = element[1] == '8';
     SimtKernel k(kernel(fmt::format("%x: !tile.ptr<{0}> {1}, %o: !tile.ptr<{0}> {1}", element, kIn),
@@ -23,8 +24,10 @@ void expectMoves(const Shape& shape, const Shape& result, const std::string& bod
     size_t bytes = narrow ? 1 : 4;
     GuardedBuffer x(bytes * count(shape)), out(bytes * count(result));
     for (int64_t i = 0; i < count(shape); ++i) {
-      if (narrow) x.as<int8_t>()[i] = static_cast<int8_t>(i);
-      else x.as<int32_t>()[i] = static_cast<int32_t>(i);
+      if (narrow)
+        x.as<int8_t>()[i] = static_cast<int8_t>(i);
+      else
+        x.as<int32_t>()[i] = static_cast<int32_t>(i);
     }
     for (uint32_t seed = 1; seed < 4; ++seed) {
       k.run({slot(x.as<char>()), slot(out.as<char>())}, 1, 1, 1, seed);
@@ -41,16 +44,25 @@ TEST(Shapes, Transpose) {
     std::vector<int32_t> want;
     for (int64_t j = 0; j < s[1]; ++j)
       for (int64_t i = 0; i < s[0]; ++i) want.push_back(static_cast<int32_t>(i * s[1] + j));
-    expectMoves(s, {s[1], s[0]},
-                fmt::format("  %r = tile.trans %a, [1, 0] : tensor<{0}x{1}x{{e}}> -> tensor<{1}x{0}x{{e}}>\n", s[0], s[1]), want);
+    expectMoves(
+        s, {s[1], s[0]},
+        fmt::format("  %r = tile.trans %a, [1, 0] : tensor<{0}x{1}x{{e}}> -> tensor<{1}x{0}x{{e}}>\n", s[0], s[1]),
+        want);
   }
 }
 
 TEST(Shapes, Reshape) {
-  for (auto [from, to] : {std::pair<Shape, Shape>{{64, 96}, {64, 2, 48}}, {{5, 7}, {35}}, {{1000}, {8, 125}}, {{16, 6}, {6, 16}}, {{4, 8, 16}, {32, 16}}}) {
+  for (auto [from, to] : {std::pair<Shape, Shape>{{64, 96}, {64, 2, 48}},
+                          {{5, 7}, {35}},
+                          {{1000}, {8, 125}},
+                          {{16, 6}, {6, 16}},
+                          {{4, 8, 16}, {32, 16}}}) {
     std::vector<int32_t> want(count(from));
     std::iota(want.begin(), want.end(), 0);
-    expectMoves(from, to, fmt::format("  %r = tile.reshape %a : tensor<{}{{e}}> -> tensor<{}{{e}}>\n", shapeText(from), shapeText(to)), want);
+    expectMoves(
+        from, to,
+        fmt::format("  %r = tile.reshape %a : tensor<{}{{e}}> -> tensor<{}{{e}}>\n", shapeText(from), shapeText(to)),
+        want);
   }
 }
 
@@ -62,12 +74,14 @@ TEST(Shapes, ExtractAndCat) {
       for (int64_t j = half; j < shape[1]; ++j) want.push_back(static_cast<int32_t>(i * shape[1] + j));
       for (int64_t j = 0; j < half; ++j) want.push_back(static_cast<int32_t>(i * shape[1] + j));
     }
-    expectMoves(shape, shape,
-                fmt::format("  %l = tile.extract %a [0, 0] : tensor<{0}x{1}x{{e}}> -> tensor<{0}x{2}x{{e}}>\n"
-                            "  %h = tile.extract %a [0, {2}] : tensor<{0}x{1}x{{e}}> -> tensor<{0}x{3}x{{e}}>\n"
-                            "  %r = tile.cat %h, %l axis 1 : tensor<{0}x{3}x{{e}}>, tensor<{0}x{2}x{{e}}> -> tensor<{0}x{1}x{{e}}>\n",
-                            shape[0], shape[1], half, rest),
-                want);
+    expectMoves(
+        shape, shape,
+        fmt::format(
+            "  %l = tile.extract %a [0, 0] : tensor<{0}x{1}x{{e}}> -> tensor<{0}x{2}x{{e}}>\n"
+            "  %h = tile.extract %a [0, {2}] : tensor<{0}x{1}x{{e}}> -> tensor<{0}x{3}x{{e}}>\n"
+            "  %r = tile.cat %h, %l axis 1 : tensor<{0}x{3}x{{e}}>, tensor<{0}x{2}x{{e}}> -> tensor<{0}x{1}x{{e}}>\n",
+            shape[0], shape[1], half, rest),
+        want);
   }
 }
 
@@ -76,8 +90,10 @@ TEST(Shapes, Take) {
   for (int64_t i = 0; i < 16; ++i)
     for (int64_t j = 0; j < 24; ++j) want.push_back(static_cast<int32_t>((15 - i) * 24 + j));
   expectMoves({16, 24}, {16, 24},
-              "  %i = tile.iota : tensor<16xi32>\n  %c = arith.constant dense<15> : tensor<16xi32>\n  %b = arith.subi %c, %i : tensor<16xi32>\n"
-              "  %col = tile.reshape %b : tensor<16xi32> -> tensor<16x1xi32>\n  %ix = tile.broadcast %col : tensor<16x1xi32> -> tensor<16x24xi32>\n"
+              "  %i = tile.iota : tensor<16xi32>\n  %c = arith.constant dense<15> : tensor<16xi32>\n  %b = arith.subi "
+              "%c, %i : tensor<16xi32>\n"
+              "  %col = tile.reshape %b : tensor<16xi32> -> tensor<16x1xi32>\n  %ix = tile.broadcast %col : "
+              "tensor<16x1xi32> -> tensor<16x24xi32>\n"
               "  %r = tile.take %a, %ix axis 0 : tensor<16x24x{e}>, tensor<16x24xi32> -> tensor<16x24x{e}>\n",
               want);
 }
@@ -88,15 +104,20 @@ TEST(Shapes, RowAndColumnVectorsMeet) {
   for (int i = 0; i < 48; ++i)
     for (int j = 0; j < 48; ++j) want.push_back(i + j);
   expectMoves({48}, {48, 48},
-              "  %c = tile.reshape %a : tensor<48x{e}> -> tensor<48x1x{e}>\n  %w = tile.reshape %a : tensor<48x{e}> -> tensor<1x48x{e}>\n"
-              "  %cb = tile.broadcast %c : tensor<48x1x{e}> -> tensor<48x48x{e}>\n  %wb = tile.broadcast %w : tensor<1x48x{e}> -> tensor<48x48x{e}>\n"
+              "  %c = tile.reshape %a : tensor<48x{e}> -> tensor<48x1x{e}>\n  %w = tile.reshape %a : tensor<48x{e}> -> "
+              "tensor<1x48x{e}>\n"
+              "  %cb = tile.broadcast %c : tensor<48x1x{e}> -> tensor<48x48x{e}>\n  %wb = tile.broadcast %w : "
+              "tensor<1x48x{e}> -> tensor<48x48x{e}>\n"
               "  %r = arith.addi %cb, %wb : tensor<48x48x{e}>\n",
               want);
 }
 
 TEST(Shapes, ConstantTable) {
   std::vector<int32_t> want = {15, 27, 3, 41, 8};
-  expectMoves({5}, {5}, "  %t = arith.constant dense<[15, 26, 1, 38, 4]> : tensor<5x{e}>\n  %r = arith.addi %a, %t : tensor<5x{e}>\n", want);
+  expectMoves(
+      {5}, {5},
+      "  %t = arith.constant dense<[15, 26, 1, 38, 4]> : tensor<5x{e}>\n  %r = arith.addi %a, %t : tensor<5x{e}>\n",
+      want);
 }
 
 }  // namespace

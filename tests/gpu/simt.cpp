@@ -54,8 +54,8 @@ struct Fiber {
   int thread = 0;
   bool done = false;
   uint64_t warpArrivals = 0, barrierArrivals = 0;
-  const uint64_t* posted = nullptr;   ///< arguments of the warp instruction it is at
-  std::vector<Copy> open;             ///< asynchronous copies not yet committed
+  const uint64_t* posted = nullptr;  ///< arguments of the warp instruction it is at
+  std::vector<Copy> open;            ///< asynchronous copies not yet committed
   std::deque<std::vector<Copy>> groups;
 };
 
@@ -106,7 +106,8 @@ float flushed(float x) { return std::fpclassify(x) == FP_SUBNORMAL ? std::copysi
 float halfToFloat(uint16_t h) {
   uint32_t sign = (h & 0x8000u) << 16, exponent = h >> 10 & 31, mantissa = h & 1023;
   if (exponent == 31) return std::bit_cast<float>(sign | 0x7f800000u | mantissa << 13);
-  if (exponent == 0) return std::copysign(static_cast<float>(mantissa) * 0x1p-24f, std::bit_cast<float>(sign | 0x3f800000u));
+  if (exponent == 0)
+    return std::copysign(static_cast<float>(mantissa) * 0x1p-24f, std::bit_cast<float>(sign | 0x3f800000u));
   return std::bit_cast<float>(sign | (exponent + 112) << 23 | mantissa << 13);
 }
 float bf16ToFloat(uint16_t h) { return std::bit_cast<float>(static_cast<uint32_t>(h) << 16); }
@@ -115,10 +116,14 @@ float bf16ToFloat(uint16_t h) { return std::bit_cast<float>(static_cast<uint32_t
 enum class Operand { f16, bf16, tf32, s8 };
 double element(Operand kind, uint64_t reg, int i) {
   switch (kind) {
-    case Operand::f16: return halfToFloat(static_cast<uint16_t>(reg >> 16 * i));
-    case Operand::bf16: return bf16ToFloat(static_cast<uint16_t>(reg >> 16 * i));
-    case Operand::tf32: return toFloat(reg & 0xffffe000u);
-    case Operand::s8: return static_cast<int8_t>(reg >> 8 * i);
+    case Operand::f16:
+      return halfToFloat(static_cast<uint16_t>(reg >> 16 * i));
+    case Operand::bf16:
+      return bf16ToFloat(static_cast<uint16_t>(reg >> 16 * i));
+    case Operand::tf32:
+      return toFloat(reg & 0xffffe000u);
+    case Operand::s8:
+      return static_cast<int8_t>(reg >> 8 * i);
   }
   return 0;
 }
@@ -137,14 +142,16 @@ void mma(Operand kind, const uint64_t* args, uint64_t* results) {
         const uint64_t* b = posted(col * 4 + owner);
         sum += element(kind, a[half * 2 + row / 8], i) * element(kind, b[4 + half], i);
       }
-      if (kind == Operand::s8) results[c] = static_cast<uint32_t>(static_cast<int32_t>(args[6 + c]) + static_cast<int32_t>(sum));
-      else results[c] = fromFloat(static_cast<float>(toFloat(args[6 + c]) + sum));
+      if (kind == Operand::s8)
+        results[c] = static_cast<uint32_t>(static_cast<int32_t>(args[6 + c]) + static_cast<int32_t>(sum));
+      else
+        results[c] = fromFloat(static_cast<float>(toFloat(args[6 + c]) + sum));
     }
   });
 }
 
-// ldmatrix .xN: lanes 8i..8i+7 give the row addresses of matrix i; lane l gets elements (l/4, 2(l%4)) and the next, or the
-// same of the transposed matrix.
+// ldmatrix .xN: lanes 8i..8i+7 give the row addresses of matrix i; lane l gets elements (l/4, 2(l%4)) and the next, or
+// the same of the transposed matrix.
 void ldmatrix(int count, bool trans, int64_t offset, const uint64_t* args, uint64_t* results) {
   warpInstruction(args, [&](auto posted) {
     int lane = machine->current->thread % 32;
@@ -179,19 +186,32 @@ void atomic(const std::string& text, int bits, const uint64_t* args, uint64_t* r
   std::memcpy(&old, address, bits / 8);
   uint64_t x = args[1];
   auto sign = [&](uint64_t v) { return bits == 32 ? int64_t{static_cast<int32_t>(v)} : static_cast<int64_t>(v); };
-  if (contains(text, ".add.f32")) next = fromFloat(toFloat(old) + toFloat(x));
-  else if (contains(text, ".add.f64")) next = std::bit_cast<uint64_t>(std::bit_cast<double>(old) + std::bit_cast<double>(x));
-  else if (contains(text, ".add.u")) next = old + x;
-  else if (contains(text, ".max.s")) next = sign(old) > sign(x) ? old : x;
-  else if (contains(text, ".min.s")) next = sign(old) < sign(x) ? old : x;
-  else if (contains(text, ".max.u")) next = std::max(old, x);
-  else if (contains(text, ".min.u")) next = std::min(old, x);
-  else if (contains(text, ".and.b")) next = old & x;
-  else if (contains(text, ".or.b")) next = old | x;
-  else if (contains(text, ".xor.b")) next = old ^ x;
-  else if (contains(text, ".exch.b")) next = x;
-  else if (contains(text, ".cas.b")) next = old == x ? args[2] : old;
-  else throw std::runtime_error("simulated machine: unknown atomic: " + text);
+  if (contains(text, ".add.f32"))
+    next = fromFloat(toFloat(old) + toFloat(x));
+  else if (contains(text, ".add.f64"))
+    next = std::bit_cast<uint64_t>(std::bit_cast<double>(old) + std::bit_cast<double>(x));
+  else if (contains(text, ".add.u"))
+    next = old + x;
+  else if (contains(text, ".max.s"))
+    next = sign(old) > sign(x) ? old : x;
+  else if (contains(text, ".min.s"))
+    next = sign(old) < sign(x) ? old : x;
+  else if (contains(text, ".max.u"))
+    next = std::max(old, x);
+  else if (contains(text, ".min.u"))
+    next = std::min(old, x);
+  else if (contains(text, ".and.b"))
+    next = old & x;
+  else if (contains(text, ".or.b"))
+    next = old | x;
+  else if (contains(text, ".xor.b"))
+    next = old ^ x;
+  else if (contains(text, ".exch.b"))
+    next = x;
+  else if (contains(text, ".cas.b"))
+    next = old == x ? args[2] : old;
+  else
+    throw std::runtime_error("simulated machine: unknown atomic: " + text);
   std::memcpy(address, &next, bits / 8);
   *result = old;
 }
@@ -246,32 +266,53 @@ void perform(const Instruction& inst, const uint64_t* args, uint64_t* results) {
   auto is = [&](const char* prefix) { return name.rfind(prefix, 0) == 0; };
   auto axis = [&] { return name.back() - 'x'; };
   int lane = self->thread % 32;
-  if (is("read.ptx.sreg.tid.")) results[0] = axis() == 0 ? self->thread : 0;
-  else if (is("read.ptx.sreg.ctaid.")) results[0] = machine->program[axis()];
-  else if (is("read.ptx.sreg.nctaid.")) results[0] = machine->grid[axis()];
-  else if (is("barrier.cta.sync")) meet(&Fiber::barrierArrivals, 0, static_cast<int>(machine->fibers.size()));
-  else if (is("bar.warp.sync")) meetWarp();
-  else if (is("membar") || is("fence")) return;
+  if (is("read.ptx.sreg.tid."))
+    results[0] = axis() == 0 ? self->thread : 0;
+  else if (is("read.ptx.sreg.ctaid."))
+    results[0] = machine->program[axis()];
+  else if (is("read.ptx.sreg.nctaid."))
+    results[0] = machine->grid[axis()];
+  else if (is("barrier.cta.sync"))
+    meet(&Fiber::barrierArrivals, 0, static_cast<int>(machine->fibers.size()));
+  else if (is("bar.warp.sync"))
+    meetWarp();
+  else if (is("membar") || is("fence"))
+    return;
   else if (is("shfl.sync.")) {
     warpInstruction(args, [&](auto posted) {
       int from = static_cast<int>(args[2]);
-      if (contains(name, "bfly")) from = lane ^ from;
-      else if (contains(name, "up")) from = lane - from < 0 ? lane : lane - from;
-      else if (contains(name, "down")) from = lane + from > 31 ? lane : lane + from;
+      if (contains(name, "bfly"))
+        from = lane ^ from;
+      else if (contains(name, "up"))
+        from = lane - from < 0 ? lane : lane - from;
+      else if (contains(name, "down"))
+        from = lane + from > 31 ? lane : lane + from;
       results[0] = posted(from & 31)[1];
     });
-  } else if (is("ex2.approx")) results[0] = fromFloat(flushed(std::exp2(flushed(toFloat(args[0])))));
-  else if (is("lg2.approx")) results[0] = fromFloat(std::log2(flushed(toFloat(args[0]))));
-  else if (is("rsqrt.approx")) results[0] = fromFloat(1.0f / std::sqrt(flushed(toFloat(args[0]))));
-  else if (is("sqrt.approx")) results[0] = fromFloat(std::sqrt(flushed(toFloat(args[0]))));
-  else if (is("rcp.approx")) results[0] = fromFloat(flushed(1.0f / flushed(toFloat(args[0]))));
-  else if (is("div.full")) results[0] = fromFloat(flushed(flushed(toFloat(args[0])) / flushed(toFloat(args[1]))));
-  else if (is("f2tf32.rna")) results[0] = (args[0] + 0x1000) & 0xffffe000u;
-  else if (is("ldmatrix.")) ldmatrix(static_cast<int>(inst.resultBits.size()), contains(name, ".trans"), 0, args, results);
-  else if (is("mma.m16n8k16.row.col.f32.f32")) mma(Operand::f16, args, results);
-  else if (is("mma.m16n8k16.row.col.bf16")) mma(Operand::bf16, args, results);
-  else if (is("mma.m16n8k8.row.col.tf32")) mma(Operand::tf32, args, results);
-  else if (is("mma.m16n8k32.row.col.s8")) mma(Operand::s8, args, results);
+  } else if (is("ex2.approx"))
+    results[0] = fromFloat(flushed(std::exp2(flushed(toFloat(args[0])))));
+  else if (is("lg2.approx"))
+    results[0] = fromFloat(std::log2(flushed(toFloat(args[0]))));
+  else if (is("rsqrt.approx"))
+    results[0] = fromFloat(1.0f / std::sqrt(flushed(toFloat(args[0]))));
+  else if (is("sqrt.approx"))
+    results[0] = fromFloat(std::sqrt(flushed(toFloat(args[0]))));
+  else if (is("rcp.approx"))
+    results[0] = fromFloat(flushed(1.0f / flushed(toFloat(args[0]))));
+  else if (is("div.full"))
+    results[0] = fromFloat(flushed(flushed(toFloat(args[0])) / flushed(toFloat(args[1]))));
+  else if (is("f2tf32.rna"))
+    results[0] = (args[0] + 0x1000) & 0xffffe000u;
+  else if (is("ldmatrix."))
+    ldmatrix(static_cast<int>(inst.resultBits.size()), contains(name, ".trans"), 0, args, results);
+  else if (is("mma.m16n8k16.row.col.f32.f32"))
+    mma(Operand::f16, args, results);
+  else if (is("mma.m16n8k16.row.col.bf16"))
+    mma(Operand::bf16, args, results);
+  else if (is("mma.m16n8k8.row.col.tf32"))
+    mma(Operand::tf32, args, results);
+  else if (is("mma.m16n8k32.row.col.s8"))
+    mma(Operand::s8, args, results);
   else if (is("cp.async.ca.") || is("cp.async.cg.")) {
     int bytes = contains(name, "global.16") ? 16 : contains(name, "global.8") ? 8 : 4;
     int read = inst.arguments > 2 ? static_cast<int>(std::min<uint64_t>(args[2], bytes)) : bytes;
@@ -340,7 +381,8 @@ void runProgram(Machine& m, std::mt19937& random) {
       if (!failure.empty()) throw std::runtime_error(std::exchange(failure, {}));
       if (m.trapped) throw std::runtime_error("trap");
     }
-    if (!m.progressed && done < order.size()) throw std::runtime_error("deadlock: some threads never reach a barrier or shuffle");
+    if (!m.progressed && done < order.size())
+      throw std::runtime_error("deadlock: some threads never reach a barrier or shuffle");
   }
 }
 

@@ -1,7 +1,7 @@
-// simt.h - runs GPU kernels without a GPU: the LLVM IR of the NVIDIA back end, its instructions replaced by functions that
-// do what the PTX ISA says, compiled for this CPU. Every thread of a program is a fiber that runs until it must meet others,
-// in an order that changes from meeting to meeting; so a missing barrier shows as a wrong result, a barrier that not all
-// threads reach as a deadlock. Asynchronous copies happen as late as their waits allow.
+// simt.h - runs GPU kernels without a GPU: the LLVM IR of the NVIDIA back end, its instructions replaced by functions
+// that do what the PTX ISA says, compiled for this CPU. Every thread of a program is a fiber that runs until it must
+// meet others, in an order that changes from meeting to meeting; so a missing barrier shows as a wrong result, a
+// barrier that not all threads reach as a deadlock. Asynchronous copies happen as late as their waits allow.
 #pragma once
 #include <cstdint>
 #include <memory>

@@ -65,8 +65,10 @@ class Rewriter {
       return;
     }
     std::vector<llvm::Type*> types;
-    if (auto* record = llvm::dyn_cast<llvm::StructType>(call->getType())) types = record->elements().vec();
-    else if (!call->getType()->isVoidTy()) types = {call->getType()};
+    if (auto* record = llvm::dyn_cast<llvm::StructType>(call->getType()))
+      types = record->elements().vec();
+    else if (!call->getType()->isVoidTy())
+      types = {call->getType()};
     for (llvm::Type* type : types) made.resultBits.push_back(bitsOf(type));
     made.arguments = static_cast<int>(call->arg_size());
     uint32_t id = static_cast<uint32_t>(instructions().size());
@@ -77,10 +79,12 @@ class Rewriter {
     llvm::Value* args = b_.CreateAlloca(word, b_.getInt32(std::max<uint32_t>(1, call->arg_size())));
     llvm::Value* results = b_.CreateAlloca(word, b_.getInt32(std::max<uint32_t>(1, types.size())));
     b_.SetInsertPoint(call);
-    for (unsigned i = 0; i < call->arg_size(); ++i) b_.CreateStore(toWord(call->getArgOperand(i)), b_.CreateConstGEP1_32(word, args, i));
+    for (unsigned i = 0; i < call->arg_size(); ++i)
+      b_.CreateStore(toWord(call->getArgOperand(i)), b_.CreateConstGEP1_32(word, args, i));
     auto* type = llvm::FunctionType::get(b_.getVoidTy(), {b_.getInt32Ty(), b_.getPtrTy(), b_.getPtrTy()}, false);
     auto* address = llvm::ConstantInt::get(word, reinterpret_cast<uint64_t>(&execute));
-    auto* made_call = b_.CreateCall(type, llvm::ConstantExpr::getIntToPtr(address, b_.getPtrTy()), {b_.getInt32(id), args, results});
+    auto* made_call =
+        b_.CreateCall(type, llvm::ConstantExpr::getIntToPtr(address, b_.getPtrTy()), {b_.getInt32(id), args, results});
     made_call->setConvergent();
     if (!types.empty()) {
       llvm::Value* value = llvm::PoisonValue::get(call->getType());
@@ -114,12 +118,14 @@ class Rewriter {
     b_.SetInsertPoint(llvm::BasicBlock::Create(module_.getContext(), "", function));
     std::vector<llvm::Value*> args;
     for (llvm::Argument& arg : kernel.args()) {
-      llvm::Value* word = b_.CreateLoad(b_.getInt64Ty(), b_.CreateConstGEP1_32(b_.getInt64Ty(), function->getArg(0), arg.getArgNo()));
+      llvm::Value* word =
+          b_.CreateLoad(b_.getInt64Ty(), b_.CreateConstGEP1_32(b_.getInt64Ty(), function->getArg(0), arg.getArgNo()));
       args.push_back(fromWord(word, arg.getType()));
     }
     b_.CreateCall(&kernel, args);
     b_.CreateRetVoid();
-    // Each thread is a fiber with its own stack: inlining the kernel into the wrapper is welcome, attributes of PTX are not.
+    // Each thread is a fiber with its own stack: inlining the kernel into the wrapper is welcome, attributes of PTX are
+    // not.
     for (llvm::Function& f : module_)
       for (const char* name : {"nvvm.reqntid", "target-cpu", "target-features"}) f.removeFnAttr(name);
   }

@@ -16,7 +16,7 @@ char* sharedMemory();
 
 /// A GPU instruction of a module: an NVVM intrinsic or inline assembly.
 struct Instruction {
-  std::string name;            ///< intrinsic name without "llvm.nvvm.", or PTX text
+  std::string name;  ///< intrinsic name without "llvm.nvvm.", or PTX text
   bool isAsm = false;
   std::vector<int> resultBits;
   int arguments = 0;

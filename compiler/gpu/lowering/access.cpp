@@ -1,6 +1,6 @@
 // access.cpp - vector loads and stores of one thread. Without a predicate or cache hint: plain LLVM accesses, which the
-// optimiser understands. With one: inline PTX under the predicate, so that masked lanes touch no memory and no branch is
-// needed.
+// optimiser understands. With one: inline PTX under the predicate, so that masked lanes touch no memory and no branch
+// is needed.
 #include "compiler/gpu/lowering/access.h"
 
 namespace tile::ir {
@@ -44,7 +44,8 @@ Regs pack(Emitter& e, llvm::ArrayRef<llvm::Value*> values, Words words) {
   int perWord = words.bits / elementBits;
   for (size_t first = 0; first < values.size(); first += perWord) {
     llvm::Value* group = llvm::PoisonValue::get(llvm::FixedVectorType::get(element, perWord));
-    for (int i = 0; i < perWord; ++i) group = e.b.CreateInsertElement(group, toMemory(e, values[first + i]), static_cast<uint64_t>(i));
+    for (int i = 0; i < perWord; ++i)
+      group = e.b.CreateInsertElement(group, toMemory(e, values[first + i]), static_cast<uint64_t>(i));
     result.push_back(e.b.CreateBitCast(group, word));
   }
   return result;
@@ -97,7 +98,9 @@ std::string operandList(int first, int count) {
   return text + "}";
 }
 
-llvm::StringRef addressConstraint(llvm::Value* ptr) { return ptr->getType()->getPointerAddressSpace() == 3 ? "r" : "l"; }
+llvm::StringRef addressConstraint(llvm::Value* ptr) {
+  return ptr->getType()->getPointerAddressSpace() == 3 ? "r" : "l";
+}
 
 // A constant offset goes into the instruction: `[$n+imm]`.
 struct Address {
@@ -116,7 +119,8 @@ std::string addressText(int operand, int64_t immediate) {
 }
 
 bool isPlain(llvm::Value* predicate, CacheHint cache) {
-  if (auto* constant = llvm::dyn_cast_or_null<llvm::ConstantInt>(predicate)) return constant->isOne() && cache == CacheHint::none;
+  if (auto* constant = llvm::dyn_cast_or_null<llvm::ConstantInt>(predicate))
+    return constant->isOne() && cache == CacheHint::none;
   return !predicate && cache == CacheHint::none;
 }
 
@@ -133,14 +137,15 @@ Regs loadVector(Emitter& e, llvm::Value* ptr, llvm::Type* element, int count, ll
     llvm::Value* loaded = e.b.CreateAlignedLoad(type, ptr, llvm::Align(bytes));
     Regs result;
     for (int i = 0; i < count; ++i)
-      result.push_back(fromMemory(e, count == 1 ? loaded : e.b.CreateExtractElement(loaded, static_cast<uint64_t>(i)), element));
+      result.push_back(
+          fromMemory(e, count == 1 ? loaded : e.b.CreateExtractElement(loaded, static_cast<uint64_t>(i)), element));
     return result;
   }
   Words words = wordsOf(bytes);
   llvm::Type* reg = registerType(e, words);
   Address address = splitAddress(ptr);
-  std::string text = (predicate ? "@$" + std::to_string(words.count + 1) + " " : "") + opcode("ld", ptr, words, cache) + " " +
-                     operandList(0, words.count) + ", " + addressText(words.count, address.immediate) + ";";
+  std::string text = (predicate ? "@$" + std::to_string(words.count + 1) + " " : "") + opcode("ld", ptr, words, cache) +
+                     " " + operandList(0, words.count) + ", " + addressText(words.count, address.immediate) + ";";
   std::string constraints;
   for (int i = 0; i < words.count; ++i) constraints += "=" + registerConstraint(words) + ",";
   constraints += addressConstraint(ptr);
@@ -149,13 +154,16 @@ Regs loadVector(Emitter& e, llvm::Value* ptr, llvm::Type* element, int count, ll
     // The results start as the fallback: the load leaves them alone where the predicate is false.
     args.push_back(predicate);
     constraints += ",b";
-    Regs start = fallback.empty() ? Regs(words.count, llvm::Constant::getNullValue(e.b.getIntNTy(words.bits))) : pack(e, fallback, words);
+    Regs start = fallback.empty() ? Regs(words.count, llvm::Constant::getNullValue(e.b.getIntNTy(words.bits)))
+                                  : pack(e, fallback, words);
     for (int i = 0; i < words.count; ++i) {
       args.push_back(e.b.CreateZExt(start[i], reg));
       constraints += "," + std::to_string(i);
     }
   }
-  llvm::Type* type = words.count == 1 ? reg : llvm::StructType::get(e.b.getContext(), llvm::SmallVector<llvm::Type*>(words.count, reg));
+  llvm::Type* type = words.count == 1
+                         ? reg
+                         : llvm::StructType::get(e.b.getContext(), llvm::SmallVector<llvm::Type*>(words.count, reg));
   llvm::Value* call = e.inlineAsm(type, text, constraints, args);
   Regs loaded;
   for (int i = 0; i < words.count; ++i) {
@@ -165,14 +173,16 @@ Regs loadVector(Emitter& e, llvm::Value* ptr, llvm::Type* element, int count, ll
   return unpack(e, loaded, element);
 }
 
-void storeVector(Emitter& e, llvm::Value* ptr, llvm::ArrayRef<llvm::Value*> values, llvm::Value* predicate, CacheHint cache) {
+void storeVector(Emitter& e, llvm::Value* ptr, llvm::ArrayRef<llvm::Value*> values, llvm::Value* predicate,
+                 CacheHint cache) {
   llvm::Type* element = values[0]->getType();
   int count = static_cast<int>(values.size()), bytes = memoryBytes(element) * count;
   if (isPlain(predicate, cache)) {
     llvm::Value* stored = toMemory(e, values[0]);
     if (count > 1) {
       llvm::Value* group = llvm::PoisonValue::get(llvm::FixedVectorType::get(memoryType(element), count));
-      for (int i = 0; i < count; ++i) group = e.b.CreateInsertElement(group, toMemory(e, values[i]), static_cast<uint64_t>(i));
+      for (int i = 0; i < count; ++i)
+        group = e.b.CreateInsertElement(group, toMemory(e, values[i]), static_cast<uint64_t>(i));
       stored = group;
     }
     e.b.CreateAlignedStore(stored, ptr, llvm::Align(bytes));
@@ -180,8 +190,8 @@ void storeVector(Emitter& e, llvm::Value* ptr, llvm::ArrayRef<llvm::Value*> valu
   }
   Words words = wordsOf(bytes);
   Address address = splitAddress(ptr);
-  std::string text = (predicate ? "@$" + std::to_string(words.count + 1) + " " : "") + opcode("st", ptr, words, cache) + " " +
-                     addressText(words.count, address.immediate) + ", " + operandList(0, words.count) + ";";
+  std::string text = (predicate ? "@$" + std::to_string(words.count + 1) + " " : "") + opcode("st", ptr, words, cache) +
+                     " " + addressText(words.count, address.immediate) + ", " + operandList(0, words.count) + ";";
   std::string constraints;
   llvm::SmallVector<llvm::Value*> args;
   for (llvm::Value* word : pack(e, values, words)) {

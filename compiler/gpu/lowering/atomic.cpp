@@ -1,5 +1,5 @@
-// atomic.cpp - atomics on global memory. Of all threads that hold an element only the first performs the update; when the
-// result is used, the others get it through shared memory.
+// atomic.cpp - atomics on global memory. Of all threads that hold an element only the first performs the update; when
+// the result is used, the others get it through shared memory.
 //
 // What the hardware has is one predicated PTX instruction; f32/f64 max and min are integer ones on the bits; the rest
 // (8/16-bit types, f16/bf16 max and min) is left to LLVM, which writes a compare-and-swap loop.
@@ -15,19 +15,27 @@ namespace {
 
 llvm::StringRef orderText(MemOrder order) {
   switch (order) {
-    case MemOrder::relaxed: return ".relaxed";
-    case MemOrder::acquire: return ".acquire";
-    case MemOrder::release: return ".release";
-    case MemOrder::acq_rel: return ".acq_rel";
+    case MemOrder::relaxed:
+      return ".relaxed";
+    case MemOrder::acquire:
+      return ".acquire";
+    case MemOrder::release:
+      return ".release";
+    case MemOrder::acq_rel:
+      return ".acq_rel";
   }
   return ".acq_rel";
 }
 llvm::AtomicOrdering llvmOrder(MemOrder order) {
   switch (order) {
-    case MemOrder::relaxed: return llvm::AtomicOrdering::Monotonic;
-    case MemOrder::acquire: return llvm::AtomicOrdering::Acquire;
-    case MemOrder::release: return llvm::AtomicOrdering::Release;
-    case MemOrder::acq_rel: return llvm::AtomicOrdering::AcquireRelease;
+    case MemOrder::relaxed:
+      return llvm::AtomicOrdering::Monotonic;
+    case MemOrder::acquire:
+      return llvm::AtomicOrdering::Acquire;
+    case MemOrder::release:
+      return llvm::AtomicOrdering::Release;
+    case MemOrder::acq_rel:
+      return llvm::AtomicOrdering::AcquireRelease;
   }
   return llvm::AtomicOrdering::AcquireRelease;
 }
@@ -43,15 +51,18 @@ bool releases(MemOrder order) { return order == MemOrder::release || order == Me
 
 llvm::StringRef constraintOf(llvm::Type* type) {
   switch (type->getScalarSizeInBits()) {
-    case 16: return "h";
-    case 64: return type->isDoubleTy() ? "d" : "l";
-    default: return type->isFloatTy() ? "f" : "r";
+    case 16:
+      return "h";
+    case 64:
+      return type->isDoubleTy() ? "d" : "l";
+    default:
+      return type->isFloatTy() ? "f" : "r";
   }
 }
 
 // One atom instruction: `suffix` is the operation and type, e.g. ".add.f32".
-llvm::Value* atom(Emitter& e, llvm::Twine suffix, MemOrder order, MemScope scope, llvm::Value* ptr, llvm::ArrayRef<llvm::Value*> operands,
-                  llvm::Value* predicate) {
+llvm::Value* atom(Emitter& e, llvm::Twine suffix, MemOrder order, MemScope scope, llvm::Value* ptr,
+                  llvm::ArrayRef<llvm::Value*> operands, llvm::Value* predicate) {
   llvm::Type* type = operands[0]->getType();
   std::string text, constraints = "=" + constraintOf(type).str() + ",l";
   llvm::SmallVector<llvm::Value*> args{ptr};
@@ -81,14 +92,22 @@ std::string nativeSuffix(RmwKind kind, llvm::Type* type, int sm) {
       if (type->isHalfTy()) return ".add.noftz.f16";
       if (type->isBFloatTy()) return sm >= 90 ? ".add.noftz.bf16" : "";
       return isInt ? ".add" + u : "";
-    case RmwKind::max: return isInt ? ".max" + s : "";
-    case RmwKind::min: return isInt ? ".min" + s : "";
-    case RmwKind::umax: return isInt ? ".max" + u : "";
-    case RmwKind::umin: return isInt ? ".min" + u : "";
-    case RmwKind::and_: return isInt ? ".and" + b : "";
-    case RmwKind::or_: return isInt ? ".or" + b : "";
-    case RmwKind::xor_: return isInt ? ".xor" + b : "";
-    case RmwKind::exchange: return bits == 32 || bits == 64 ? ".exch" + b : "";
+    case RmwKind::max:
+      return isInt ? ".max" + s : "";
+    case RmwKind::min:
+      return isInt ? ".min" + s : "";
+    case RmwKind::umax:
+      return isInt ? ".max" + u : "";
+    case RmwKind::umin:
+      return isInt ? ".min" + u : "";
+    case RmwKind::and_:
+      return isInt ? ".and" + b : "";
+    case RmwKind::or_:
+      return isInt ? ".or" + b : "";
+    case RmwKind::xor_:
+      return isInt ? ".xor" + b : "";
+    case RmwKind::exchange:
+      return bits == 32 || bits == 64 ? ".exch" + b : "";
   }
   return "";
 }
@@ -96,15 +115,24 @@ std::string nativeSuffix(RmwKind kind, llvm::Type* type, int sm) {
 llvm::AtomicRMWInst::BinOp llvmKind(RmwKind kind, bool isFloat) {
   using Op = llvm::AtomicRMWInst;
   switch (kind) {
-    case RmwKind::add: return isFloat ? Op::FAdd : Op::Add;
-    case RmwKind::max: return isFloat ? Op::FMax : Op::Max;
-    case RmwKind::min: return isFloat ? Op::FMin : Op::Min;
-    case RmwKind::umax: return Op::UMax;
-    case RmwKind::umin: return Op::UMin;
-    case RmwKind::and_: return Op::And;
-    case RmwKind::or_: return Op::Or;
-    case RmwKind::xor_: return Op::Xor;
-    case RmwKind::exchange: return Op::Xchg;
+    case RmwKind::add:
+      return isFloat ? Op::FAdd : Op::Add;
+    case RmwKind::max:
+      return isFloat ? Op::FMax : Op::Max;
+    case RmwKind::min:
+      return isFloat ? Op::FMin : Op::Min;
+    case RmwKind::umax:
+      return Op::UMax;
+    case RmwKind::umin:
+      return Op::UMin;
+    case RmwKind::and_:
+      return Op::And;
+    case RmwKind::or_:
+      return Op::Or;
+    case RmwKind::xor_:
+      return Op::Xor;
+    case RmwKind::exchange:
+      return Op::Xchg;
   }
   return Op::Add;
 }
@@ -150,20 +178,23 @@ llvm::Value* emitRmw(Emitter& e, AtomicRmwOp op, llvm::Value* ptr, llvm::Value* 
     std::string width = std::to_string(bits);
     llvm::Value* onSigned = atom(e, (isMax ? ".max.s" : ".min.s") + width, order, scope, ptr, {raw},
                                  e.andAll({predicate, b.CreateNot(negative)}));
-    llvm::Value* onUnsigned = atom(e, (isMax ? ".min.u" : ".max.u") + width, order, scope, ptr, {raw}, e.andAll({predicate, negative}));
+    llvm::Value* onUnsigned =
+        atom(e, (isMax ? ".min.u" : ".max.u") + width, order, scope, ptr, {raw}, e.andAll({predicate, negative}));
     return b.CreateBitCast(b.CreateSelect(negative, onUnsigned, onSigned), type);
   }
   return guarded(e, predicate, [&]() -> llvm::Value* {
     // LLVM's expansion wants integers for everything but arithmetic.
     bool asBits = kind == RmwKind::exchange && type->isFloatingPointTy();
     llvm::Value* operand = asBits ? b.CreateBitCast(value, b.getIntNTy(type->getScalarSizeInBits())) : value;
-    llvm::Value* old = b.CreateAtomicRMW(llvmKind(kind, type->isFloatingPointTy() && !asBits), ptr, operand,
-                                         llvm::Align(memoryBytes(type)), llvmOrder(order), llvmScope(b.getContext(), scope));
+    llvm::Value* old =
+        b.CreateAtomicRMW(llvmKind(kind, type->isFloatingPointTy() && !asBits), ptr, operand,
+                          llvm::Align(memoryBytes(type)), llvmOrder(order), llvmScope(b.getContext(), scope));
     return asBits ? b.CreateBitCast(old, type) : old;
   });
 }
 
-llvm::Value* emitCas(Emitter& e, AtomicCasOp op, llvm::Value* ptr, llvm::Value* expected, llvm::Value* desired, llvm::Value* predicate) {
+llvm::Value* emitCas(Emitter& e, AtomicCasOp op, llvm::Value* ptr, llvm::Value* expected, llvm::Value* desired,
+                     llvm::Value* predicate) {
   unsigned bits = desired->getType()->getScalarSizeInBits();
   if (bits >= 16) {
     std::string suffix = ".cas.b" + std::to_string(bits);
@@ -171,8 +202,8 @@ llvm::Value* emitCas(Emitter& e, AtomicCasOp op, llvm::Value* ptr, llvm::Value* 
   }
   return guarded(e, predicate, [&]() -> llvm::Value* {
     auto failure = acquires(op.getOrder()) ? llvm::AtomicOrdering::Acquire : llvm::AtomicOrdering::Monotonic;
-    auto* pair = e.b.CreateAtomicCmpXchg(ptr, expected, desired, llvm::Align(memoryBytes(desired->getType())), llvmOrder(op.getOrder()),
-                                         failure, llvmScope(e.b.getContext(), op.getScope()));
+    auto* pair = e.b.CreateAtomicCmpXchg(ptr, expected, desired, llvm::Align(memoryBytes(desired->getType())),
+                                         llvmOrder(op.getOrder()), failure, llvmScope(e.b.getContext(), op.getScope()));
     return e.b.CreateExtractValue(pair, 0);
   });
 }
@@ -180,7 +211,8 @@ llvm::Value* emitCas(Emitter& e, AtomicCasOp op, llvm::Value* ptr, llvm::Value* 
 // Runs `update(register, address, predicate)` once per element and spreads the results to every holder.
 template <class Op, class Update>
 LogicalResult emitAtomic(Emitter& e, Op op, MemOrder order, Update&& update) {
-  if (isa<RankedTensorType>(op.getPtr().getType())) return op.emitOpError("through a tile of pointers must be raised first");
+  if (isa<RankedTensorType>(op.getPtr().getType()))
+    return op.emitOpError("through a tile of pointers must be raised first");
   llvm::IRBuilder<>& b = e.b;
   Value result = op.getResult();
   const layout::Layout& layout = e.layoutOf(result);
@@ -204,7 +236,8 @@ LogicalResult emitAtomic(Emitter& e, Op op, MemOrder order, Update&& update) {
     llvm::Value*& value = done[layout.regCoord(reg)];
     if (!value) {
       llvm::Value* ptr = e.scalar(op.getPtr());
-      if (!offsets.empty()) ptr = b.CreatePtrAdd(ptr, b.CreateMul(b.CreateSExt(offsets[reg], b.getInt64Ty()), e.i64(bytes)));
+      if (!offsets.empty())
+        ptr = b.CreatePtrAdd(ptr, b.CreateMul(b.CreateSExt(offsets[reg], b.getInt64Ty()), e.i64(bytes)));
       value = update(reg, ptr, e.andAll({first, mask.empty() ? nullptr : mask[reg], e.inTile(layout, reg)}));
     }
     values.push_back(value);

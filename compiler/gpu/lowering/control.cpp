@@ -42,7 +42,8 @@ void Emitter::hintUnroll(llvm::BranchInst* latch, Operation* loop) {
   auto hint = loop->getAttrOfType<IntegerAttr>("tile.unroll");
   if (!hint) return;
   auto* string = [&](llvm::StringRef text) { return llvm::MDString::get(context_, text); }("llvm.loop.unroll.count");
-  llvm::Metadata* count = llvm::ConstantAsMetadata::get(b.getInt32(static_cast<uint32_t>(std::max<int64_t>(1, hint.getInt()))));
+  llvm::Metadata* count =
+      llvm::ConstantAsMetadata::get(b.getInt32(static_cast<uint32_t>(std::max<int64_t>(1, hint.getInt()))));
   llvm::MDNode* node = hint.getInt() > 1
                            ? llvm::MDNode::get(context_, {string, count})
                            : llvm::MDNode::get(context_, {llvm::MDString::get(context_, "llvm.loop.unroll.disable")});

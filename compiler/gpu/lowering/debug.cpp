@@ -1,5 +1,6 @@
-// debug.cpp - print and assert: records appended to the launch's ring buffer (runtime/abi.h) without any call, which would
-// serialise tensor-core pipelines. A failed assertion writes its records, makes them visible to the host, and traps.
+// debug.cpp - print and assert: records appended to the launch's ring buffer (runtime/abi.h) without any call, which
+// would serialise tensor-core pipelines. A failed assertion writes its records, makes them visible to the host, and
+// traps.
 #include <cstddef>
 
 #include "compiler/abi_params.h"
@@ -45,21 +46,24 @@ llvm::Value* elementIndex(Emitter& e, const layout::Layout& layout, int reg) {
 void append(Emitter& e, uint32_t site, llvm::Value* element, llvm::Value* bits) {
   llvm::IRBuilder<>& b = e.b;
   llvm::Value* ring = e.debugRing();
-  llvm::Value* slot = b.CreateAtomicRMW(llvm::AtomicRMWInst::Add, b.CreatePtrAdd(ring, e.i64(offsetof(DebugRing, next))), e.i32(1),
-                                        llvm::Align(4), llvm::AtomicOrdering::Monotonic);
-  llvm::Value* capacity = b.CreateAlignedLoad(b.getInt32Ty(), b.CreatePtrAdd(ring, e.i64(offsetof(DebugRing, capacity))), llvm::Align(4));
+  llvm::Value* slot =
+      b.CreateAtomicRMW(llvm::AtomicRMWInst::Add, b.CreatePtrAdd(ring, e.i64(offsetof(DebugRing, next))), e.i32(1),
+                        llvm::Align(4), llvm::AtomicOrdering::Monotonic);
+  llvm::Value* capacity =
+      b.CreateAlignedLoad(b.getInt32Ty(), b.CreatePtrAdd(ring, e.i64(offsetof(DebugRing, capacity))), llvm::Align(4));
   when(e, b.CreateICmpULT(slot, capacity), [&] {
     llvm::Value* start = b.CreateMul(b.CreateZExt(slot, b.getInt64Ty()), e.i64(sizeof(DebugRecord)));
     llvm::Value* record = b.CreatePtrAdd(b.CreatePtrAdd(ring, e.i64(sizeof(DebugRing))), start);
     auto field = [&](size_t offset, llvm::Value* value) {
-      b.CreateAlignedStore(value, b.CreatePtrAdd(record, e.i64(static_cast<int64_t>(offset))), llvm::Align(memoryBytes(value->getType())),
+      b.CreateAlignedStore(value, b.CreatePtrAdd(record, e.i64(static_cast<int64_t>(offset))),
+                           llvm::Align(memoryBytes(value->getType())),
                            /*isVolatile=*/true);
     };
-    constexpr llvm::Intrinsic::ID kProgram[] = {llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x, llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_y,
+    constexpr llvm::Intrinsic::ID kProgram[] = {llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x,
+                                                llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_y,
                                                 llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_z};
     field(offsetof(DebugRecord, site), e.i32(site));
-    for (size_t i = 0; i < 3; ++i)
-      field(offsetof(DebugRecord, program) + 4 * i, b.CreateIntrinsic(kProgram[i], {}));
+    for (size_t i = 0; i < 3; ++i) field(offsetof(DebugRecord, program) + 4 * i, b.CreateIntrinsic(kProgram[i], {}));
     field(offsetof(DebugRecord, element), element);
     field(offsetof(DebugRecord, bits), bits);
   });
@@ -71,7 +75,8 @@ uint32_t registerSite(Emitter& e, Operation* op, DebugSite::Kind kind, llvm::Str
   site.kind = kind;
   site.message = message.str();
   site.dtype = dtypeOf(getElementTypeOrSelf(type)).value_or(DType::i32);
-  if (auto tensor = dyn_cast<RankedTensorType>(type)) site.shape.assign(tensor.getShape().begin(), tensor.getShape().end());
+  if (auto tensor = dyn_cast<RankedTensorType>(type))
+    site.shape.assign(tensor.getShape().begin(), tensor.getShape().end());
   site.file = place.file;
   site.line = place.line;
   return e.debugSite(std::move(site));
@@ -95,8 +100,10 @@ LogicalResult emitPrint(Emitter& e, PrintOp op) {
   Regs values(e.regs(op.getValue()));
   eachElement(e, layout, [&](int reg, llvm::Value* condition) {
     auto body = [&] { append(e, site, elementIndex(e, layout, reg), bitsOf(e, values[reg])); };
-    if (condition) when(e, condition, body);
-    else body();
+    if (condition)
+      when(e, condition, body);
+    else
+      body();
   });
   return success();
 }
@@ -115,8 +122,7 @@ LogicalResult emitAssert(Emitter& e, AssertOp op) {
     any = any ? b.CreateOr(any, fails) : fails;
   });
   when(e, any, [&] {
-    for (auto [reg, fails] : failures)
-      when(e, fails, [&] { append(e, site, elementIndex(e, layout, reg), e.i64(0)); });
+    for (auto [reg, fails] : failures) when(e, fails, [&] { append(e, site, elementIndex(e, layout, reg), e.i64(0)); });
     b.CreateIntrinsic(llvm::Intrinsic::nvvm_membar_sys, {});
     e.inlineAsm(b.getVoidTy(), "trap;", "", {});
   });

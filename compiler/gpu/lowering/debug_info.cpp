@@ -11,11 +11,11 @@ namespace tile::ir {
 DebugInfo::DebugInfo(llvm::Module& module, llvm::Function& function, mlir::func::FuncOp kernel) : builder_(module) {
   SourcePlace place = sourcePlace(kernel.getLoc());
   llvm::DIFile* home = file(place.file.empty() ? "kernel" : place.file);
-  builder_.createCompileUnit(llvm::DISourceLanguageName(llvm::dwarf::DW_LANG_C_plus_plus_14), home, "tile", /*isOptimized=*/true,
-                             "", 0, "", llvm::DICompileUnit::DebugDirectivesOnly);
+  builder_.createCompileUnit(llvm::DISourceLanguageName(llvm::dwarf::DW_LANG_C_plus_plus_14), home, "tile",
+                             /*isOptimized=*/true, "", 0, "", llvm::DICompileUnit::DebugDirectivesOnly);
   auto* type = builder_.createSubroutineType(builder_.getOrCreateTypeArray({}));
-  subprogram_ = builder_.createFunction(home, function.getName(), function.getName(), home, place.line, type, place.line,
-                                        llvm::DINode::FlagZero,
+  subprogram_ = builder_.createFunction(home, function.getName(), function.getName(), home, place.line, type,
+                                        place.line, llvm::DINode::FlagZero,
                                         llvm::DISubprogram::SPFlagDefinition | llvm::DISubprogram::SPFlagOptimized);
   function.setSubprogram(subprogram_);
   module.addModuleFlag(llvm::Module::Warning, "Debug Info Version", llvm::DEBUG_METADATA_VERSION);
@@ -30,7 +30,8 @@ llvm::DIFile* DebugInfo::file(llvm::StringRef path) {
 void DebugInfo::setLocation(llvm::IRBuilder<>& b, mlir::Location location) {
   SourcePlace place = sourcePlace(location);
   if (place.line == 0) {
-    if (!b.getCurrentDebugLocation()) b.SetCurrentDebugLocation(llvm::DILocation::get(b.getContext(), 0, 0, subprogram_));
+    if (!b.getCurrentDebugLocation())
+      b.SetCurrentDebugLocation(llvm::DILocation::get(b.getContext(), 0, 0, subprogram_));
     return;
   }
   llvm::DIScope*& scope = scopes_[place.file];

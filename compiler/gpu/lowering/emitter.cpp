@@ -3,9 +3,9 @@
 
 #include "compiler/diagnostics.h"
 #include "compiler/gpu/lowering/debug_info.h"
+#include "compiler/gpu/lowering/gpu_math.h"
 #include "compiler/gpu/lowering/lowering.h"
 #include "compiler/gpu/lowering/smem_lowering.h"
-#include "compiler/gpu/lowering/gpu_math.h"
 #include "compiler/gpu/scratch.h"
 #include "compiler/targets/nvptx.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -35,7 +35,8 @@ const layout::Layout& Emitter::layoutOf(Value tile) const {
   auto& slot = layouts_[tile.getType()];
   if (!slot) {
     auto found = ir::layoutOf(tile.getType());
-    if (!found) found = layout::Layout({}, {}, {{layout::kReplicated, target.lanes, 0}}, {{layout::kReplicated, numWarps_, 0}});
+    if (!found)
+      found = layout::Layout({}, {}, {{layout::kReplicated, target.lanes, 0}}, {{layout::kReplicated, numWarps_, 0}});
     slot = std::make_unique<layout::Layout>(std::move(*found));
   }
   return *slot;
@@ -120,8 +121,8 @@ LogicalResult Emitter::beginKernel() {
     }
   }
   if (usesRing) types.push_back(b.getPtrTy(1));
-  function_ = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), types, false), llvm::GlobalValue::ExternalLinkage,
-                                     kernel_.getSymName(), *module_);
+  function_ = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), types, false),
+                                     llvm::GlobalValue::ExternalLinkage, kernel_.getSymName(), *module_);
   function_->setCallingConv(llvm::CallingConv::PTX_Kernel);
   function_->addFnAttr("nvvm.reqntid", std::to_string(numThreads()));
   function_->addFnAttr(llvm::Attribute::NoUnwind);
@@ -196,7 +197,8 @@ LogicalResult Emitter::emitElementwiseOp(Operation* op) {
   SmallVector<Regs, 2> results(op->getNumResults());
   for (size_t reg = 0; reg < count; ++reg) {
     if (layout && layout->isRegPadding(static_cast<int>(reg))) {
-      for (auto [i, list] : llvm::enumerate(results)) list.push_back(llvm::PoisonValue::get(elementType(op->getResult(i))));
+      for (auto [i, list] : llvm::enumerate(results))
+        list.push_back(llvm::PoisonValue::get(elementType(op->getResult(i))));
       continue;
     }
     SmallVector<llvm::Value*, 3> args;

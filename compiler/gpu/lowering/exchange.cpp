@@ -66,13 +66,16 @@ Regs exchangeThrough(Emitter& e, llvm::Value* base, llvm::ArrayRef<llvm::Value*>
     for (int reg : run) group.push_back(values[reg]);
     storeVector(e, e.b.CreatePtrAdd(into, e.i32(plan.address(start))), group, first);
   }
-  if (warpLocal) e.syncWarp();
-  else e.barrier();
+  if (warpLocal)
+    e.syncWarp();
+  else
+    e.barrier();
   llvm::Value* out = e.b.CreatePtrAdd(base, threadOffset(e, to, plan.byteStride));
   Regs result(to.numRegs(), llvm::PoisonValue::get(element));
   for (const auto& run : to.runs(plan.minor, plan.loadVector)) {
     if (to.isRegPadding(run[0])) continue;
-    Regs group = loadVector(e, e.b.CreatePtrAdd(out, e.i32(plan.address(to.regCoord(run[0])))), element, plan.loadVector);
+    Regs group =
+        loadVector(e, e.b.CreatePtrAdd(out, e.i32(plan.address(to.regCoord(run[0])))), element, plan.loadVector);
     for (auto [reg, value] : llvm::zip(run, group)) result[reg] = value;
   }
   return result;
@@ -82,7 +85,8 @@ void storeLinear(Emitter& e, llvm::Value* base, const layout::Shape& shape, cons
                  llvm::ArrayRef<llvm::Value*> values, const layout::Coord& offset) {
   int bytes = memoryBytes(values[0]->getType()), vector = linearVector(layout, shape, offset, bytes);
   auto strides = rowMajorStrides(shape, bytes);
-  llvm::Value* origin = e.b.CreatePtrAdd(base, e.b.CreateAdd(threadOffset(e, layout, strides), e.i32(constantOffset(offset, strides))));
+  llvm::Value* origin =
+      e.b.CreatePtrAdd(base, e.b.CreateAdd(threadOffset(e, layout, strides), e.i32(constantOffset(offset, strides))));
   llvm::Value* first = e.isFirstReplica(layout);
   std::set<layout::Coord> written;
   for (const auto& run : layout.runs(std::max(0, layout.rank() - 1), vector)) {
@@ -90,15 +94,17 @@ void storeLinear(Emitter& e, llvm::Value* base, const layout::Shape& shape, cons
     if (layout.isRegPadding(run[0]) || !written.insert(start).second) continue;
     Regs group;
     for (int reg : run) group.push_back(values[reg]);
-    storeVector(e, e.b.CreatePtrAdd(origin, e.i32(constantOffset(start, strides))), group, e.andAll({first, e.inTile(layout, run[0])}));
+    storeVector(e, e.b.CreatePtrAdd(origin, e.i32(constantOffset(start, strides))), group,
+                e.andAll({first, e.inTile(layout, run[0])}));
   }
 }
 
-Regs loadLinear(Emitter& e, llvm::Value* base, const layout::Shape& shape, const layout::Layout& layout, llvm::Type* element,
-                const layout::Coord& offset) {
+Regs loadLinear(Emitter& e, llvm::Value* base, const layout::Shape& shape, const layout::Layout& layout,
+                llvm::Type* element, const layout::Coord& offset) {
   int bytes = memoryBytes(element), vector = linearVector(layout, shape, offset, bytes);
   auto strides = rowMajorStrides(shape, bytes);
-  llvm::Value* origin = e.b.CreatePtrAdd(base, e.b.CreateAdd(threadOffset(e, layout, strides), e.i32(constantOffset(offset, strides))));
+  llvm::Value* origin =
+      e.b.CreatePtrAdd(base, e.b.CreateAdd(threadOffset(e, layout, strides), e.i32(constantOffset(offset, strides))));
   Regs result(layout.numRegs(), llvm::PoisonValue::get(element));
   for (const auto& run : layout.runs(std::max(0, layout.rank() - 1), vector)) {
     layout::Coord start = layout.regCoord(run[0]);

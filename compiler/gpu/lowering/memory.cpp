@@ -1,9 +1,9 @@
 // memory.cpp - loads and stores of tiles in global memory: boxes of views with bounds, gathers and scatters with masks.
 //
-// Every access is cut into runs of neighbouring elements, as wide as alignment allows (16 bytes at most). Where the whole
-// tile can be in bounds but a run might straddle the edge, the code splits once: all in bounds -> wide accesses without
-// predicates; else -> accesses as wide as the predicates are constant. Addresses are 64-bit: uniform base + one offset per
-// thread; what registers add is uniform or constant.
+// Every access is cut into runs of neighbouring elements, as wide as alignment allows (16 bytes at most). Where the
+// whole tile can be in bounds but a run might straddle the edge, the code splits once: all in bounds -> wide accesses
+// without predicates; else -> accesses as wide as the predicates are constant. Addresses are 64-bit: uniform base + one
+// offset per thread; what registers add is uniform or constant.
 #include <set>
 
 #include "compiler/gpu/access_width.h"
@@ -242,7 +242,8 @@ void storeRuns(Emitter& e, Access& access, const layout::Layout& layout, int vec
   for (const auto& run : access.runs(vector, /*unique=*/true)) {
     Regs group;
     for (int reg : run) group.push_back(values[reg]);
-    storeVector(e, access.address(run[0]), group, e.andAll({first, checked ? access.predicate(run[0]) : nullptr}), cache);
+    storeVector(e, access.address(run[0]), group, e.andAll({first, checked ? access.predicate(run[0]) : nullptr}),
+                cache);
   }
 }
 
@@ -292,7 +293,8 @@ Regs emitLoadTile(Emitter& e, MakeAccess make, const layout::Layout& layout, llv
   });
 }
 
-void emitStoreTile(Emitter& e, MakeAccess make, const layout::Layout& layout, llvm::ArrayRef<llvm::Value*> values, CacheHint cache) {
+void emitStoreTile(Emitter& e, MakeAccess make, const layout::Layout& layout, llvm::ArrayRef<llvm::Value*> values,
+                   CacheHint cache) {
   auto access = make();
   if (!splits(*access, layout)) return storeRuns(e, *access, layout, access->width.masked, true, values, cache);
   branch(e, access->allInside(), [&](bool fast) {
@@ -309,7 +311,9 @@ LogicalResult emitLoad(Emitter& e, LoadOp op) {
   llvm::Type* element = e.elementType(op.getResult());
   auto pad = op.getPad();
   llvm::Value* fallback = padConstant(e, element, getElementTypeOrSelf(op.getType()), pad);
-  auto make = [&] { return std::make_unique<BoxAccess>(e, layout, op.getView(), op.getIndices(), memoryBytes(element)); };
+  auto make = [&] {
+    return std::make_unique<BoxAccess>(e, layout, op.getView(), op.getIndices(), memoryBytes(element));
+  };
   e.define(op.getResult(), emitLoadTile(e, make, layout, element, {fallback}, op.getCache()));
   return success();
 }
@@ -324,21 +328,27 @@ LogicalResult emitStore(Emitter& e, StoreOp op) {
 }
 
 LogicalResult emitGather(Emitter& e, GatherOp op) {
-  if (isa<RankedTensorType>(op.getPtr().getType())) return op.emitOpError("through a tile of pointers must be raised first");
+  if (isa<RankedTensorType>(op.getPtr().getType()))
+    return op.emitOpError("through a tile of pointers must be raised first");
   const layout::Layout& layout = e.layoutOf(op.getResult());
   llvm::Type* element = e.elementType(op.getResult());
   Regs fallback{llvm::Constant::getNullValue(element)};
   if (op.getOther()) fallback = Regs(e.regs(op.getOther()));
-  auto make = [&] { return std::make_unique<OffsetAccess>(e, layout, op.getPtr(), op.getOffsets(), op.getMask(), memoryBytes(element)); };
+  auto make = [&] {
+    return std::make_unique<OffsetAccess>(e, layout, op.getPtr(), op.getOffsets(), op.getMask(), memoryBytes(element));
+  };
   e.define(op.getResult(), emitLoadTile(e, make, layout, element, fallback, op.getCache()));
   return success();
 }
 
 LogicalResult emitScatter(Emitter& e, ScatterOp op) {
-  if (isa<RankedTensorType>(op.getPtr().getType())) return op.emitOpError("through a tile of pointers must be raised first");
+  if (isa<RankedTensorType>(op.getPtr().getType()))
+    return op.emitOpError("through a tile of pointers must be raised first");
   const layout::Layout& layout = e.layoutOf(op.getValue());
   int bytes = memoryBytes(e.elementType(op.getValue()));
-  auto make = [&] { return std::make_unique<OffsetAccess>(e, layout, op.getPtr(), op.getOffsets(), op.getMask(), bytes); };
+  auto make = [&] {
+    return std::make_unique<OffsetAccess>(e, layout, op.getPtr(), op.getOffsets(), op.getMask(), bytes);
+  };
   Regs values(e.regs(op.getValue()));
   emitStoreTile(e, make, layout, values, op.getCache());
   return success();

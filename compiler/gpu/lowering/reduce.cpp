@@ -1,6 +1,6 @@
-// reduce.cpp - reductions along an axis: a balanced tree in each thread's registers, butterflies between lanes, a table in
-// shared memory between warps. Every thread that holds a slice of the result ends with it. The order is fixed by the layout,
-// so results are the same in every run. Padding never reaches the combiner's result.
+// reduce.cpp - reductions along an axis: a balanced tree in each thread's registers, butterflies between lanes, a table
+// in shared memory between warps. Every thread that holds a slice of the result ends with it. The order is fixed by the
+// layout, so results are the same in every run. Padding never reaches the combiner's result.
 #include <algorithm>
 #include <numeric>
 
@@ -20,12 +20,17 @@ namespace {
 class Reduction {
  public:
   Reduction(Emitter& e, ReduceOp op)
-      : e(e), op_(op), axis_(static_cast<int>(op.getAxis())), source_(e.layoutOf(op.getSources()[0])),
-        result_(e.layoutOf(op.getResults()[0])), combine_(e, op.getCombiner()) {}
+      : e(e),
+        op_(op),
+        axis_(static_cast<int>(op.getAxis())),
+        source_(e.layoutOf(op.getSources()[0])),
+        result_(e.layoutOf(op.getResults()[0])),
+        combine_(e, op.getCombiner()) {}
 
   LogicalResult run() {
     if (layout::conversion(source_.sliced(axis_), result_) == layout::Conversion::shared)
-      return op_.emitOpError() << "expected results laid out as the operands without the axis (a bug of assign_layouts)";
+      return op_.emitOpError()
+             << "expected results laid out as the operands without the axis (a bug of assign_layouts)";
     std::vector<Tuple> partial;
     for (int reg = 0; reg < result_.numRegs(); ++reg) partial.push_back(inThread(reg));
     acrossLanes(partial);
@@ -78,7 +83,8 @@ class Reduction {
   void acrossLanes(std::vector<Tuple>& partial) {
     int step = 1;
     for (const Digit& digit : source_.lanes()) {
-      for (int distance = 1; digit.dim == axis_ && distance < digit.count; distance *= 2) butterfly(partial, step, digit, distance);
+      for (int distance = 1; digit.dim == axis_ && distance < digit.count; distance *= 2)
+        butterfly(partial, step, digit, distance);
       step *= digit.count;
     }
   }
@@ -112,7 +118,8 @@ class Reduction {
       lanes.push_back(weight < step ? Digit{layout::kReplicated, digit.count, 0} : digit);
       weight *= digit.count;
     }
-    llvm::Value *fromLane = e.digitSum(lanes, e.lane(), axis_), *fromWarp = e.digitSum(source_.warps(), e.warp(), axis_);
+    llvm::Value *fromLane = e.digitSum(lanes, e.lane(), axis_),
+                *fromWarp = e.digitSum(source_.warps(), e.warp(), axis_);
     if (fromLane && fromWarp) return e.b.CreateAdd(fromLane, fromWarp);
     return fromLane ? fromLane : fromWarp ? fromWarp : e.i32(0);
   }
@@ -127,7 +134,8 @@ class Reduction {
     std::vector<int64_t> firstCoord(parts, 0);
     int weight = 1;
     for (const Digit& digit : source_.warps()) {
-      numbering.push_back(digit.dim == axis_ ? Digit{axis_, digit.count, weight} : Digit{layout::kReplicated, digit.count, 0});
+      numbering.push_back(digit.dim == axis_ ? Digit{axis_, digit.count, weight}
+                                             : Digit{layout::kReplicated, digit.count, 0});
       if (digit.dim != axis_) continue;
       for (int64_t part = 0; part < parts; ++part) firstCoord[part] += part / weight % digit.count * digit.stride;
       weight *= digit.count;

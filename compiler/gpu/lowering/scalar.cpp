@@ -11,7 +11,8 @@ LogicalResult emitGridOp(Emitter& e, Operation* op) {
   using namespace llvm;
   static constexpr Intrinsic::ID kId[] = {Intrinsic::nvvm_read_ptx_sreg_ctaid_x, Intrinsic::nvvm_read_ptx_sreg_ctaid_y,
                                           Intrinsic::nvvm_read_ptx_sreg_ctaid_z};
-  static constexpr Intrinsic::ID kCount[] = {Intrinsic::nvvm_read_ptx_sreg_nctaid_x, Intrinsic::nvvm_read_ptx_sreg_nctaid_y,
+  static constexpr Intrinsic::ID kCount[] = {Intrinsic::nvvm_read_ptx_sreg_nctaid_x,
+                                             Intrinsic::nvvm_read_ptx_sreg_nctaid_y,
                                              Intrinsic::nvvm_read_ptx_sreg_nctaid_z};
   auto axis = mlir::cast<IntegerAttr>(op->getAttr("axis")).getInt();
   e.define(op->getResult(0), e.b.CreateIntrinsic((mlir::isa<ProgramIdOp>(op) ? kId : kCount)[axis], {}));

@@ -25,15 +25,21 @@ struct Maybe {
 class Scan {
  public:
   Scan(Emitter& e, ScanOp op, const ScanPlan& plan)
-      : e(e), op_(op), plan_(plan), axis_(static_cast<int>(op.getAxis())), reverse_(op.getReverse()),
-        layout_(e.layoutOf(op.getSources()[0])), combine_(e, op.getCombiner()) {}
+      : e(e),
+        op_(op),
+        plan_(plan),
+        axis_(static_cast<int>(op.getAxis())),
+        reverse_(op.getReverse()),
+        layout_(e.layoutOf(op.getSources()[0])),
+        combine_(e, op.getCombiner()) {}
 
   LogicalResult run() {
     collectLines();
     position_ = e.b.CreateURem(e.b.CreateUDiv(e.lane(), e.i32(plan_.laneStep)), e.i32(plan_.lanes));
     for (Line& line : lines_)
       for (Run& run : line.runs) scanRun(run);
-    if (plan_.needsShared()) carriesThroughShared();
+    if (plan_.needsShared())
+      carriesThroughShared();
     else
       for (Line& line : lines_) carriesInWarp(line);
     for (Line& line : lines_)
@@ -50,16 +56,16 @@ class Scan {
  private:
   // The registers of one repetition, in order of coordinate (scan order is backwards when reversed).
   struct Run {
-    int64_t start = 0;                    ///< axis coordinate of the first, for a thread at its origin
+    int64_t start = 0;  ///< axis coordinate of the first, for a thread at its origin
     std::vector<std::pair<int64_t, std::vector<int>>> elements;  ///< (axis coordinate, registers: replicas share)
     std::vector<Tuple> values;
-    Tuple total;                          ///< after the lane scan: of all lanes up to this one
-    Maybe before;                         ///< of the lanes before this one
-    Maybe carry;                          ///< of the warps and repetitions before
+    Tuple total;   ///< after the lane scan: of all lanes up to this one
+    Maybe before;  ///< of the lanes before this one
+    Maybe carry;   ///< of the warps and repetitions before
   };
   struct Line {
-    Coord coord;                          ///< register coordinate with the axis at 0
-    std::vector<Run> runs;                ///< in scan order
+    Coord coord;            ///< register coordinate with the axis at 0
+    std::vector<Run> runs;  ///< in scan order
   };
 
   int64_t extent() const { return layout_.shape()[axis_]; }
@@ -119,7 +125,8 @@ class Scan {
 
   Tuple fromLaneBefore(const Tuple& tuple, int distance) {
     int step = distance * plan_.laneStep;
-    return combine_.map(tuple, [&](llvm::Value* v) { return reverse_ ? e.shuffleDown(v, step) : e.shuffleUp(v, step); });
+    return combine_.map(tuple,
+                        [&](llvm::Value* v) { return reverse_ ? e.shuffleDown(v, step) : e.shuffleUp(v, step); });
   }
 
   llvm::Value* hasLaneBefore(const Run& run, int distance) {
@@ -173,7 +180,8 @@ class Scan {
       return e.b.CreatePtrAdd(e.b.CreatePtrAdd(base, e.b.CreateMul(at, e.i32(bytes))),
                               e.i32(table.operandOffset[operand] + constant * bytes));
     };
-    llvm::Value* isLast = plan_.lanes == 1 ? nullptr : e.b.CreateICmpEQ(position_, e.i32(reverse_ ? 0 : plan_.lanes - 1));
+    llvm::Value* isLast =
+        plan_.lanes == 1 ? nullptr : e.b.CreateICmpEQ(position_, e.i32(reverse_ ? 0 : plan_.lanes - 1));
     llvm::Value* own = e.b.CreateAdd(entry, warp);
     for (Line& line : lines_)
       for (Run& run : line.runs)

@@ -18,7 +18,8 @@ Regs renamed(llvm::ArrayRef<llvm::Value*> source, llvm::ArrayRef<int> map, llvm:
 
 layout::Coord zeros(size_t rank) { return layout::Coord(rank, 0); }
 
-// Renames or exchanges as planned; a linear move goes through a row-major buffer of the source's shape, read at `offset`.
+// Renames or exchanges as planned; a linear move goes through a row-major buffer of the source's shape, read at
+// `offset`.
 LogicalResult emitMove(Emitter& e, Operation* op, const Move& move, const layout::Coord& offset) {
   Value source = op->getOperand(0), result = op->getResult(0);
   llvm::Type* element = e.elementType(result);
@@ -52,7 +53,8 @@ LogicalResult emitIota(Emitter& e, IotaOp op) {
   llvm::Value* thread = e.b.CreateZExtOrTrunc(e.threadCoord(layout, 0), element);
   Regs result;
   for (int reg = 0; reg < layout.numRegs(); ++reg) {
-    llvm::Value* constant = llvm::ConstantInt::get(element, layout.regCoord(reg)[0] + static_cast<int64_t>(op.getStart()), true, true);
+    llvm::Value* constant =
+        llvm::ConstantInt::get(element, layout.regCoord(reg)[0] + static_cast<int64_t>(op.getStart()), true, true);
     result.push_back(e.b.CreateAdd(thread, constant));
   }
   e.define(op.getResult(), std::move(result));
@@ -70,7 +72,8 @@ LogicalResult emitBroadcast(Emitter& e, BroadcastOp op) {
   for (int dim = 0; dim < to.rank(); ++dim)
     if (from.shape()[dim] != to.shape()[dim]) slice = slice.sliced(dim);
   if (layout::conversion(from, slice) == layout::Conversion::shared) {
-    return op.emitOpError() << "expected a source laid out as the result without the repeated dims (a bug of assign_layouts)";
+    return op.emitOpError()
+           << "expected a source laid out as the result without the repeated dims (a bug of assign_layouts)";
   }
   std::vector<int> map = layout::registerMap(from, slice);
   std::map<layout::Coord, int> held;

@@ -40,8 +40,10 @@ llvm::Value* Emitter::threadCoord(const Layout& layout, int dim) {
   llvm::Value* fromLane = digitSum(layout.lanes(), lane_, dim);
   llvm::Value* fromWarp = digitSum(layout.warps(), warp_, dim);
   llvm::Value* sum = i32(0);
-  if (fromLane && fromWarp) sum = b.CreateAdd(fromLane, fromWarp, "", true, true);
-  else if (fromLane || fromWarp) sum = fromLane ? fromLane : fromWarp;
+  if (fromLane && fromWarp)
+    sum = b.CreateAdd(fromLane, fromWarp, "", true, true);
+  else if (fromLane || fromWarp)
+    sum = fromLane ? fromLane : fromWarp;
   return cached = sum;
 }
 
@@ -90,7 +92,9 @@ void Emitter::syncWarp() { b.CreateIntrinsic(llvm::Intrinsic::nvvm_bar_warp_sync
 // Lanes exchange 32-bit words: narrower values travel in one, 64-bit ones in two.
 llvm::Value* Emitter::shuffle(llvm::Value* value, llvm::Intrinsic::ID mode, llvm::Value* operand, int clamp) {
   llvm::Type* type = value->getType();
-  auto word = [&](llvm::Value* v) -> llvm::Value* { return b.CreateIntrinsic(mode, {i32(-1), v, operand, i32(clamp)}); };
+  auto word = [&](llvm::Value* v) -> llvm::Value* {
+    return b.CreateIntrinsic(mode, {i32(-1), v, operand, i32(clamp)});
+  };
   if (type->isFloatTy()) return b.CreateBitCast(word(b.CreateBitCast(value, b.getInt32Ty())), type);
   bool isPointer = type->isPointerTy();
   unsigned bits = isPointer ? 64 : type->getScalarSizeInBits();
