@@ -89,6 +89,8 @@ LogicalResult verifyCombiner(Operation* op, ValueRange sources, ValueRange resul
   if (failed(verifyAxis(op, axis, first.getRank()))) return failure();
   SmallVector<int64_t> shape(first.getShape());
   if (!keepsShape) shape[axis] = 1;
+  if (!combiner.hasOneBlock() || combiner.front().empty() || !isa<YieldOp>(combiner.front().back()))
+    return op->emitOpError("combiner must be one block that ends with tile.yield");
   Block& block = combiner.front();
   for (Operation& inner : block.without_terminator()) {
     StringRef dialect = inner.getName().getDialectNamespace();

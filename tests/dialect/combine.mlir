@@ -107,6 +107,27 @@ func.func @yields(%x: tensor<8xf32>) {
 
 // -----
 
+func.func @no_yield(%x: tensor<8xf32>) {
+  // expected-error @+1 {{combiner must be one block that ends with tile.yield}}
+  %0 = tile.scan %x axis 0 : (tensor<8xf32>) -> tensor<8xf32> {
+  ^bb0(%a: f32, %b: f32):
+    %s = arith.addf %a, %b : f32
+  }
+  return
+}
+
+// -----
+
+func.func @empty_combiner(%x: tensor<8xf32>) {
+  // expected-error @+1 {{expects a non-empty block}}
+  %0 = "tile.scan"(%x) <{axis = 0 : i32}> ({
+  ^bb0(%a: f32, %b: f32):
+  }) : (tensor<8xf32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
 func.func @effects(%x: tensor<8xf32>, %p: !tile.ptr<f32>) {
   %0 = tile.reduce %x axis 0 : (tensor<8xf32>) -> tensor<1xf32> {
   ^bb0(%a: f32, %b: f32):
