@@ -14,7 +14,7 @@ using namespace llvm;
 
 namespace {
 
-constexpr int kAhead = 2;
+constexpr int kAhead = 4;
 
 /// 32-bit registers (i32) of one operand.
 using Fragments = SmallVector<Value*, 32>;
