@@ -6,7 +6,7 @@ TILE_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 TILE_BUILD=${TILE_BUILD_DIR:-$TILE_ROOT/build}
 LLVM_VERSION=22
 
-packages=(cmake ninja-build g++ ccache mold pkg-config
+packages=(cmake ninja-build g++ ccache mold pkg-config python3
   "llvm-$LLVM_VERSION-dev" "libmlir-$LLVM_VERSION-dev" "mlir-$LLVM_VERSION-tools" "llvm-$LLVM_VERSION-tools"
   libfmt-dev libgtest-dev libcli11-dev libtbb-dev nlohmann-json3-dev libxxhash-dev
   zlib1g-dev libzstd-dev libxml2-dev libcurl4-openssl-dev libedit-dev libffi-dev)
