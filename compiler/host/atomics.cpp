@@ -1,26 +1,13 @@
 // atomics.cpp - tile.atomic_rmw and tile.atomic_cas, element by element. Integers use the machine's instructions;
 // floats (of any width) loop on compare-and-swap of their bits.
 #include "compiler/host/nest.h"
+#include "compiler/lowering/atomic_kinds.h"
 #include "llvm/IR/Intrinsics.h"
 
 namespace tile::ir::host {
 using namespace mlir;
 
 namespace {
-
-llvm::AtomicOrdering ordering(MemOrder order) {
-  switch (order) {
-    case MemOrder::relaxed:
-      return llvm::AtomicOrdering::Monotonic;
-    case MemOrder::acquire:
-      return llvm::AtomicOrdering::Acquire;
-    case MemOrder::release:
-      return llvm::AtomicOrdering::Release;
-    case MemOrder::acq_rel:
-      return llvm::AtomicOrdering::AcquireRelease;
-  }
-  return llvm::AtomicOrdering::SequentiallyConsistent;
-}
 
 llvm::Value* floatUpdate(llvm::IRBuilder<>& b, RmwKind kind, llvm::Value* old, llvm::Value* value) {
   switch (kind) {
@@ -53,36 +40,12 @@ llvm::Value* updateFloat(Emitter& e, RmwKind kind, MemOrder order, Type element,
   llvm::Value* old = e.numbers.fromMemory(element, b.CreateBitCast(seen, e.numbers.inMemory(element)));
   llvm::Value* next = e.numbers.roundTo(element, floatUpdate(b, kind, old, value));
   llvm::Value* nextBits = b.CreateBitCast(e.numbers.toMemory(element, next), bits);
-  auto* swap = b.CreateAtomicCmpXchg(address, seen, nextBits, align, ordering(order), llvm::AtomicOrdering::Monotonic);
+  auto* swap =
+      b.CreateAtomicCmpXchg(address, seen, nextBits, align, llvmOrdering(order), llvm::AtomicOrdering::Monotonic);
   seen->addIncoming(b.CreateExtractValue(swap, 0), b.GetInsertBlock());
   b.CreateCondBr(b.CreateExtractValue(swap, 1), done, retry);
   b.SetInsertPoint(done);
   return old;
-}
-
-llvm::AtomicRMWInst::BinOp integerKind(RmwKind kind) {
-  using K = llvm::AtomicRMWInst;
-  switch (kind) {
-    case RmwKind::add:
-      return K::Add;
-    case RmwKind::max:
-      return K::Max;
-    case RmwKind::min:
-      return K::Min;
-    case RmwKind::umax:
-      return K::UMax;
-    case RmwKind::umin:
-      return K::UMin;
-    case RmwKind::and_:
-      return K::And;
-    case RmwKind::or_:
-      return K::Or;
-    case RmwKind::xor_:
-      return K::Xor;
-    case RmwKind::exchange:
-      return K::Xchg;
-  }
-  return K::BAD_BINOP;
 }
 
 /// Runs `update(address, operands)` for each element whose mask holds and keeps what it returns as the result.
@@ -141,8 +104,8 @@ LogicalResult emitAtomicRmw(Emitter& e, AtomicRmwOp op) {
                           if (isa<FloatType>(element))
                             return updateFloat(e, op.getKind(), op.getOrder(), element, address, args[0]);
                           return static_cast<llvm::Value*>(
-                              e.b.CreateAtomicRMW(integerKind(op.getKind()), address, args[0],
-                                                  llvm::Align(Numbers::bytes(element)), ordering(op.getOrder())));
+                              e.b.CreateAtomicRMW(llvmBinOp(op.getKind(), /*isFloat=*/false), address, args[0],
+                                                  llvm::Align(Numbers::bytes(element)), llvmOrdering(op.getOrder())));
                         });
 }
 
@@ -154,7 +117,7 @@ LogicalResult emitAtomicCas(Emitter& e, AtomicCasOp op) {
                         [&](llvm::Value* address, ArrayRef<llvm::Value*> args) {
                           auto* swap = e.b.CreateAtomicCmpXchg(
                               address, asBits(args[0]), asBits(args[1]), llvm::Align(Numbers::bytes(element)),
-                              ordering(op.getOrder()), llvm::AtomicOrdering::Monotonic);
+                              llvmOrdering(op.getOrder()), llvm::AtomicOrdering::Monotonic);
                           return e.numbers.fromMemory(
                               element, e.b.CreateBitCast(e.b.CreateExtractValue(swap, 0), e.numbers.inMemory(element)));
                         });

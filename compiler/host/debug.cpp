@@ -1,5 +1,6 @@
 // debug.cpp - tile.print and tile.assert: records in the DebugRing (runtime/abi.h), appended with one atomic add. A
 // failed assertion records every false element, then ends this program; nothing aborts.
+#include "compiler/debug_site.h"
 #include "compiler/host/nest.h"
 
 namespace tile::ir::host {
@@ -7,39 +8,8 @@ using namespace mlir;
 
 namespace {
 
-DType dtypeOf(Type t) {
-  if (t.isF16()) return DType::f16;
-  if (t.isBF16()) return DType::bf16;
-  if (t.isF32()) return DType::f32;
-  if (t.isF64()) return DType::f64;
-  if (isa<Float8E4M3FNType>(t)) return DType::f8e4m3;
-  if (isa<Float8E5M2Type>(t)) return DType::f8e5m2;
-  switch (t.getIntOrFloatBitWidth()) {
-    case 1:
-      return DType::i1;
-    case 8:
-      return DType::i8;
-    case 16:
-      return DType::i16;
-    case 32:
-      return DType::i32;
-    default:
-      return DType::i64;
-  }
-}
-
 uint32_t addSite(Emitter& e, Operation* op, Value value, StringRef message, DebugSite::Kind kind) {
-  DebugSite site;
-  site.kind = kind;
-  site.message = message.str();
-  site.dtype = dtypeOf(elementOf(value));
-  if (isTile(value))
-    for (int64_t n : shapeOf(value)) site.shape.push_back(static_cast<int>(n));
-  if (auto at = op->getLoc()->findInstanceOf<FileLineColLoc>()) {
-    site.file = at.getFilename().str();
-    site.line = at.getLine();
-  }
-  e.info.debug_sites.push_back(std::move(site));
+  e.info.debug_sites.push_back(debugSite(op, kind, message, value.getType()));
   return static_cast<uint32_t>(e.info.debug_sites.size() - 1);
 }
 

@@ -7,6 +7,7 @@
 #include "compiler/gpu/lowering/exchange.h"
 #include "compiler/gpu/lowering/lowering.h"
 #include "compiler/gpu/scratch.h"
+#include "compiler/lowering/atomic_kinds.h"
 
 namespace tile::ir {
 using namespace mlir;
@@ -25,19 +26,6 @@ llvm::StringRef orderText(MemOrder order) {
       return ".acq_rel";
   }
   return ".acq_rel";
-}
-llvm::AtomicOrdering llvmOrder(MemOrder order) {
-  switch (order) {
-    case MemOrder::relaxed:
-      return llvm::AtomicOrdering::Monotonic;
-    case MemOrder::acquire:
-      return llvm::AtomicOrdering::Acquire;
-    case MemOrder::release:
-      return llvm::AtomicOrdering::Release;
-    case MemOrder::acq_rel:
-      return llvm::AtomicOrdering::AcquireRelease;
-  }
-  return llvm::AtomicOrdering::AcquireRelease;
 }
 llvm::StringRef scopeText(MemScope scope) {
   return scope == MemScope::cta ? ".cta" : scope == MemScope::gpu ? ".gpu" : ".sys";
@@ -112,31 +100,6 @@ std::string nativeSuffix(RmwKind kind, llvm::Type* type, int sm) {
   return "";
 }
 
-llvm::AtomicRMWInst::BinOp llvmKind(RmwKind kind, bool isFloat) {
-  using Op = llvm::AtomicRMWInst;
-  switch (kind) {
-    case RmwKind::add:
-      return isFloat ? Op::FAdd : Op::Add;
-    case RmwKind::max:
-      return isFloat ? Op::FMax : Op::Max;
-    case RmwKind::min:
-      return isFloat ? Op::FMin : Op::Min;
-    case RmwKind::umax:
-      return Op::UMax;
-    case RmwKind::umin:
-      return Op::UMin;
-    case RmwKind::and_:
-      return Op::And;
-    case RmwKind::or_:
-      return Op::Or;
-    case RmwKind::xor_:
-      return Op::Xor;
-    case RmwKind::exchange:
-      return Op::Xchg;
-  }
-  return Op::Add;
-}
-
 // `body` only where the predicate holds; its value is undefined elsewhere.
 llvm::Value* guarded(Emitter& e, llvm::Value* predicate, llvm::function_ref<llvm::Value*()> body) {
   if (!predicate) return body();
@@ -187,8 +150,8 @@ llvm::Value* emitRmw(Emitter& e, AtomicRmwOp op, llvm::Value* ptr, llvm::Value* 
     bool asBits = kind == RmwKind::exchange && type->isFloatingPointTy();
     llvm::Value* operand = asBits ? b.CreateBitCast(value, b.getIntNTy(type->getScalarSizeInBits())) : value;
     llvm::Value* old =
-        b.CreateAtomicRMW(llvmKind(kind, type->isFloatingPointTy() && !asBits), ptr, operand,
-                          llvm::Align(memoryBytes(type)), llvmOrder(order), llvmScope(b.getContext(), scope));
+        b.CreateAtomicRMW(llvmBinOp(kind, type->isFloatingPointTy() && !asBits), ptr, operand,
+                          llvm::Align(memoryBytes(type)), llvmOrdering(order), llvmScope(b.getContext(), scope));
     return asBits ? b.CreateBitCast(old, type) : old;
   });
 }
@@ -202,8 +165,9 @@ llvm::Value* emitCas(Emitter& e, AtomicCasOp op, llvm::Value* ptr, llvm::Value* 
   }
   return guarded(e, predicate, [&]() -> llvm::Value* {
     auto failure = acquires(op.getOrder()) ? llvm::AtomicOrdering::Acquire : llvm::AtomicOrdering::Monotonic;
-    auto* pair = e.b.CreateAtomicCmpXchg(ptr, expected, desired, llvm::Align(memoryBytes(desired->getType())),
-                                         llvmOrder(op.getOrder()), failure, llvmScope(e.b.getContext(), op.getScope()));
+    auto* pair =
+        e.b.CreateAtomicCmpXchg(ptr, expected, desired, llvm::Align(memoryBytes(desired->getType())),
+                                llvmOrdering(op.getOrder()), failure, llvmScope(e.b.getContext(), op.getScope()));
     return e.b.CreateExtractValue(pair, 0);
   });
 }

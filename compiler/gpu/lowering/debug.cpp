@@ -3,8 +3,7 @@
 // traps.
 #include <cstddef>
 
-#include "compiler/abi_params.h"
-#include "compiler/diagnostics.h"
+#include "compiler/debug_site.h"
 #include "compiler/gpu/lowering/access.h"
 #include "compiler/gpu/lowering/lowering.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
@@ -69,19 +68,6 @@ void append(Emitter& e, uint32_t site, llvm::Value* element, llvm::Value* bits) 
   });
 }
 
-uint32_t registerSite(Emitter& e, Operation* op, DebugSite::Kind kind, llvm::StringRef message, Type type) {
-  SourcePlace place = sourcePlace(op->getLoc());
-  DebugSite site;
-  site.kind = kind;
-  site.message = message.str();
-  site.dtype = dtypeOf(getElementTypeOrSelf(type)).value_or(DType::i32);
-  if (auto tensor = dyn_cast<RankedTensorType>(type))
-    site.shape.assign(tensor.getShape().begin(), tensor.getShape().end());
-  site.file = place.file;
-  site.line = place.line;
-  return e.debugSite(std::move(site));
-}
-
 // Calls `visit(register, condition)` for every element once over all threads; condition null: always.
 void eachElement(Emitter& e, const layout::Layout& layout, llvm::function_ref<void(int, llvm::Value*)> visit) {
   llvm::Value* first = e.isFirstReplica(layout);
@@ -96,7 +82,7 @@ void eachElement(Emitter& e, const layout::Layout& layout, llvm::function_ref<vo
 
 LogicalResult emitPrint(Emitter& e, PrintOp op) {
   const layout::Layout& layout = e.layoutOf(op.getValue());
-  uint32_t site = registerSite(e, op, DebugSite::print, op.getMessage(), op.getValue().getType());
+  uint32_t site = e.debugSite(debugSite(op, DebugSite::print, op.getMessage(), op.getValue().getType()));
   Regs values(e.regs(op.getValue()));
   eachElement(e, layout, [&](int reg, llvm::Value* condition) {
     auto body = [&] { append(e, site, elementIndex(e, layout, reg), bitsOf(e, values[reg])); };
@@ -111,7 +97,7 @@ LogicalResult emitPrint(Emitter& e, PrintOp op) {
 LogicalResult emitAssert(Emitter& e, AssertOp op) {
   llvm::IRBuilder<>& b = e.b;
   const layout::Layout& layout = e.layoutOf(op.getCondition());
-  uint32_t site = registerSite(e, op, DebugSite::assertion, op.getMessage(), op.getCondition().getType());
+  uint32_t site = e.debugSite(debugSite(op, DebugSite::assertion, op.getMessage(), op.getCondition().getType()));
   Regs values(e.regs(op.getCondition()));
   // The common way costs one test; the records are written behind it.
   llvm::SmallVector<std::pair<int, llvm::Value*>> failures;
