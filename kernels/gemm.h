@@ -7,7 +7,7 @@ namespace tile::kernels {
 
 struct GemmConfig {
   int BM = 128, BN = 128, BK = 32;
-  int GROUP = 8;  ///< tile rows walked together (L2 reuse)
+  int GROUP = 16;  ///< tile rows walked together (L2 reuse)
   int stages = 3;
   int warps = 4;
   bool trans_a = false;  ///< A is stored [K, M]
@@ -82,10 +82,12 @@ inline GemmConfig default_gemm_config(DType in, bool tf32, int64_t m, int64_t n,
   }
   int row = static_cast<int>(128 / size_of(in));  // elements in 128 bytes: whole lines of shared memory
   c.BK = row, c.warps = 4;
-  // Measured on an H200 (f16, 4096): 128x256 with 4 stages 443 TFLOP/s, 128x128 with two programs per multiprocessor 436.
+  // Measured on an H200 (f16, 4096): 128x256 with 4 stages 443 TFLOP/s, 128x128 with two programs per multiprocessor
+  // 436.
   if (size_of(in) >= 2 && programs(128, 256) >= machine.multiprocessors) c.BN = 256, c.warps = 8;
   if (programs(c.BM, c.BN) < machine.multiprocessors) c.BM = 64, c.BN = 64, c.warps = 4;
-  // As many stages as fit, up to 4, beside 8 KB for the compiler's own needs; with 4 warps two programs share the memory.
+  // As many stages as fit, up to 4, beside 8 KB for the compiler's own needs; with 4 warps two programs share the
+  // memory.
   int64_t stage_bytes = static_cast<int64_t>(c.BM + c.BN) * c.BK * static_cast<int64_t>(size_of(in));
   int64_t room = static_cast<int64_t>(machine.shared_bytes) / (c.warps == 4 ? 2 : 1) - 8192;
   c.stages = static_cast<int>(std::clamp<int64_t>(room / stage_bytes, 2, 4));
