@@ -28,6 +28,7 @@ struct CompileOptions {
   int numWarps = 0;            ///< 0: the kernel's tile.num_warps, else the planner's choice
   int defaultStages = 0;       ///< for loops without a hint; 0: the planner's choice
   bool verifyEach = true;
+  bool useTma = true;          ///< false: no bulk tensor copies (for arguments they cannot take)
   bool lineInfo = false;       ///< source lines for profilers
   bool fastMath = true;        ///< approximate exp2, log2, div, rsqrt ... on the GPU (about 2 ulp in f32; these flush
                                ///< f32 subnormals, ordinary arithmetic keeps them in every type)

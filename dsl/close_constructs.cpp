@@ -206,6 +206,9 @@ void Tracer::close_for(Frame& f, mlir::ValueRange inits, mlir::ValueRange yields
     loop.getRegion().push_back(f.block);
     if (f.hints.stages > 0) loop->setAttr("tile.stages", b.getI32IntegerAttr(f.hints.stages));
     if (f.hints.unroll > 0) loop->setAttr("tile.unroll", b.getI32IntegerAttr(f.hints.unroll));
+    if (f.hints.specialize >= 0) loop->setAttr("tile.specialize", b.getI32IntegerAttr(f.hints.specialize));
+    if (f.hints.overlap >= 0) loop->setAttr("tile.overlap", b.getI32IntegerAttr(f.hints.overlap));
+    if (f.hints.pingpong >= 0) loop->setAttr("tile.pingpong", b.getI32IntegerAttr(f.hints.pingpong));
     b.setInsertionPointToEnd(f.block);
     mlir::scf::YieldOp::create(b, where, yields);
     results.append(loop.getResults().begin(), loop.getResults().end());

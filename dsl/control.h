@@ -9,9 +9,15 @@
 
 namespace tile {
 
+/// A decision of the compiler's that a kernel may make itself. What is not legal stays off, with a remark.
+enum class Choice : int8_t { automatic = -1, never = 0, always = 1 };
+
 struct LoopOptions {
   int stages = 0;  ///< copies of the loads in flight; 0: the compiler chooses
   int unroll = 0;  ///< bodies per iteration; 0: the compiler chooses
+  Choice specialize = Choice::automatic;  ///< loads by a producer warp of their own (GPUs with bulk tensor copies)
+  Choice overlap = Choice::automatic;     ///< a product that feeds another runs one iteration ahead of it
+  Choice pingpong = Choice::automatic;    ///< warpgroups take turns at the tensor cores
 };
 
 /// What range() returns: a loop for one range-based `for`.
@@ -28,7 +34,9 @@ class Range {
     Tile operator*() {
       open_ = true;
       const detail::Value counter =
-          detail::open_for(range_.low_, range_.high_, range_.step_, {range_.options_.stages, range_.options_.unroll},
+          detail::open_for(range_.low_, range_.high_, range_.step_, {range_.options_.stages, range_.options_.unroll,
+                            static_cast<int>(range_.options_.specialize), static_cast<int>(range_.options_.overlap),
+                            static_cast<int>(range_.options_.pingpong)},
                            range_.loc_, handle_);
       return detail::make_tile(counter, range_.loc_);
     }

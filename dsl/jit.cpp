@@ -43,6 +43,7 @@ ir::CompileOptions compile_options(const KernelOptions& o, bool needs_ptx) {
   c.numWarps = o.num_warps;
   c.defaultStages = o.stages;
   c.lineInfo = o.line_info;
+  c.useTma = o.tma;
   c.fastMath = o.fast_math;
   c.ptxas = needs_ptx ? "none" : o.ptxas;
   return c;
@@ -107,7 +108,7 @@ Result<KernelBinary> build_binary(const KernelCore& core, const ConfigWords& con
                           .add((*t)->cpu)
                           .add((*t)->features)
                           .add(ir::compilerFingerprint(**t, compile_options(options, needs_ptx)))
-                          .add(fmt::format("{} {} {} {} {} {}", options.fast_math, options.line_info, options.num_warps,
+                          .add(fmt::format("{} {} {} {} {} {} {}", options.fast_math, options.line_info, options.tma, options.num_warps,
                                            options.stages, needs_ptx, options.ptxas))
                           .finish();
   // A dump asks to see the compiler work.

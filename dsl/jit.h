@@ -35,6 +35,7 @@ struct KernelOptions {
   bool line_info = false;  ///< source lines for profilers
   int num_warps = 0;       ///< 0: the kernel's own choice
   int stages = 0;          ///< for loops without a hint
+  bool tma = true;         ///< bulk tensor copies where the target has them
   std::string ptxas{};     ///< empty: look for it; "none": leave assembling to the driver
   bool operator==(const KernelOptions&) const = default;
 };

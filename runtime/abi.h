@@ -5,6 +5,8 @@
 //   scalar    1 slot: the value in the low bytes (i1 as 0/1; smaller integers extended; f16/bf16/f32/f64 by bits)
 //   view      1 + 2*rank slots: device address, shape[0..rank) as i64, strides[0..rank) in elements as i64
 // If uses_debug_ring, one more pointer slot follows: the DebugRing of this launch.
+// If persistent, hidden slots follow: the grid's x, y, z as three i32, and with uses_tickets a pointer to the launch's
+// TicketCounter. Last come the tensor maps, each a 128-byte .param aligned to 64.
 // A CUDA kernel has one .param per slot, of the slot's own type (pointer and i64: 64 bit, scalars: their own width).
 // A host kernel is  void entry(const uint64_t* slots, const HostProgram* program, void* arena)  and runs ONE program
 // instance; `arena` is arena_bytes of scratch, 64-byte aligned, private to the calling thread, content undefined.
@@ -88,6 +90,24 @@ struct HostProgram {
 };
 using HostEntry = void (*)(const uint64_t* slots, const HostProgram* program, void* arena);
 
+/// A tensor map (the descriptor of bulk tensor copies) the launcher encodes from a view argument.
+struct TensorMapInfo {
+  uint32_t param = 0;      ///< index of the view among the kernel's parameters
+  DType dtype = DType::f32;
+  uint8_t rank = 0;        ///< 2 to 5
+  std::array<int8_t, 5> dims{};     ///< view dim of each dim of the map; dims[0] is the one with stride 1
+  std::array<uint16_t, 5> box{};    ///< elements per copy along each dim of the map
+  uint8_t swizzle = 0;     ///< bytes: 0, 32, 64, 128
+  bool operator==(const TensorMapInfo&) const = default;
+};
+
+/// Who takes which position of the grid, in device memory, zero before and after every launch: programs draw `next`; the
+/// last of `programs` to finish puts both back to zero.
+struct TicketCounter {
+  uint32_t next;
+  uint32_t done;
+};
+
 struct KernelBinary {
   uint32_t abi_version = kAbiVersion;
   BinaryFormat format = BinaryFormat::cubin;
@@ -99,6 +119,9 @@ struct KernelBinary {
   uint32_t shared_bytes = 0;  ///< dynamic shared memory to ask for
   uint32_t arena_bytes = 0;   ///< host only
   bool uses_debug_ring = false;
+  bool persistent = false;    ///< launch as many programs as run at a time (at most the grid); see the hidden slots above
+  bool uses_tickets = false;
+  std::vector<TensorMapInfo> tensor_maps;
   std::vector<DebugSite> debug_sites;
   std::vector<BufferInfo> buffers;
   Resources resources;

@@ -2,3 +2,4 @@
 include "compiler/dialect/tile_ops.td"
 include "compiler/dialect/tile_gpu.td"
 include "compiler/dialect/tile_smem.td"
+include "compiler/dialect/tile_roles.td"

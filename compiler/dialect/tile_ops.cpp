@@ -172,6 +172,13 @@ LogicalResult LoadOp::verify() {
 }
 LogicalResult StoreOp::verify() { return verifyBox(*this, getView().getType(), getIndices(), getValue().getType()); }
 
+LogicalResult AccumulateOp::verify() {
+  Type element = getView().getType().getElementType();
+  if (!element.isF32() && !element.isF16() && !element.isBF16() && !element.isInteger(32))
+    return emitOpError() << "adds f32, f16, bf16 or i32, found a view of " << element;
+  return verifyBox(*this, getView().getType(), getIndices(), getValue().getType());
+}
+
 LogicalResult GatherOp::verify() {
   if (failed(verifyAccess(*this, getPtr(), getOffsets(), getResult().getType(), getMask(), "result"))) return failure();
   if (getOther() && !getMask()) return emitOpError("`other` needs a mask");

@@ -114,6 +114,14 @@ def Tile_StoreOp : Tile_Op<"store", [MemoryEffects<[MemWrite]>]> {
   let hasVerifier = 1;
 }
 
+def Tile_AccumulateOp : Tile_Op<"accumulate", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "adds a box to a view, element by element atomically (relaxed, device scope); elements outside the view are left alone";
+  let description = "Indices and shapes as for store. The order of additions from several programs is not specified.";
+  let arguments = (ins AnyTypeOf<[Tile_Number, Tile_NumTensor]>:$value, Tile_ViewType:$view, Variadic<AnyTypeOf<[I32, I64]>>:$indices);
+  let assemblyFormat = "$value `,` $view `[` $indices `:` type($indices) `]` attr-dict `:` type($value) `,` type($view)";
+  let hasVerifier = 1;
+}
+
 // ---- memory: pointers. Traced form: `ptr` alone (scalar or tile). After raise_pointers: scalar `ptr` + tile `offsets`
 // (i32 or i64, in elements, signed), or scalar `ptr` alone for scalar accesses.
 def Tile_GatherOp : Tile_Op<"gather", [MemoryEffects<[MemRead]>, AttrSizedOperandSegments]> {

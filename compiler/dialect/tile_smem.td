@@ -129,7 +129,9 @@ def Tile_BarrierOp : Tile_Op<"barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
 // ---- products
 def Tile_Engine : Tile_Enum<"Engine", "how a product is computed; rows of compiler/gpu/mma_table.cpp", [
   I32EnumAttrCase<"fma", 0>, I32EnumAttrCase<"m16n8k16_f16", 1>, I32EnumAttrCase<"m16n8k16_bf16", 2>,
-  I32EnumAttrCase<"m16n8k8_tf32", 3>, I32EnumAttrCase<"m16n8k8_tf32x3", 4>, I32EnumAttrCase<"m16n8k32_s8", 5>]>;
+  I32EnumAttrCase<"m16n8k8_tf32", 3>, I32EnumAttrCase<"m16n8k8_tf32x3", 4>, I32EnumAttrCase<"m16n8k32_s8", 5>,
+  I32EnumAttrCase<"wgmma_f16", 6>, I32EnumAttrCase<"wgmma_bf16", 7>, I32EnumAttrCase<"wgmma_tf32", 8>, I32EnumAttrCase<"wgmma_s8", 9>,
+  I32EnumAttrCase<"wgmma_e4m3", 10>, I32EnumAttrCase<"wgmma_e5m2", 11>]>;
 def Tile_EngineAttr : Tile_EnumAttr<Tile_Engine, "engine">;
 
 def Tile_MmaOp : Tile_Op<"mma", [MemoryEffects<[MemRead]>, AllTypesMatch<["acc", "result"]>]> {
@@ -138,6 +140,7 @@ def Tile_MmaOp : Tile_Op<"mma", [MemoryEffects<[MemRead]>, AllTypesMatch<["acc",
     a is MxK in shared memory, or a register tile in the engine's fragment layout (operandALayout); b is KxN in shared
     memory. Shapes in shared memory are at least the warps' cover of M and N, and `k` rounded up to the engine's k, with
     zeros from `k` on. The accumulator's register layout is accumulatorLayout (compiler/gpu/mma_table.h).
+    wgmma engines: warpsM is a multiple of 4 (warpgroups along M times 4), the result is ready behind mma_wait.
   }];
   let arguments = (ins Tile_EngineAttr:$engine, AnyTypeOf<[Tile_SmemType, Tile_Tile2D]>:$a, Tile_SmemType:$b, Tile_Tile2D:$acc,
                        I32Attr:$k, I32Attr:$warpsM, I32Attr:$warpsN);

@@ -24,6 +24,8 @@ struct Target {
   uint32_t maxSharedBytes = 0; ///< per program, opt-in limit
   bool hasAsyncCopy = false;   ///< cp.async
   bool hasMma = false;         ///< mma.sync m16n8k16
+  bool hasWgmma = false;       ///< wgmma, setmaxnreg: warpgroups with roles
+  bool hasTma = false;         ///< bulk tensor copies that count on barriers
   // host
   std::string cpu;             ///< LLVM CPU name
   int vectorBytes = 16;        ///< native vector width

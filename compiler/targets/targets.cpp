@@ -38,6 +38,7 @@ Target nvidiaTarget(const NvidiaRow& row) {
   t.features = row.features;
   t.maxSharedBytes = row.sharedKiB * 1024;
   t.hasAsyncCopy = t.hasMma = true;  // everything since sm_80
+  t.hasWgmma = t.hasTma = t.name == "sm_90a";
   return t;
 }
 

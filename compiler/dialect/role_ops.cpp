@@ -1,0 +1,56 @@
+// role_ops.cpp - verifiers of roles, rings and bulk copies. Messages name what was expected and what was found.
+#include "compiler/dialect/dialect.h"
+
+namespace tile::ir {
+using namespace mlir;
+
+LogicalResult RingType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t stages) {
+  if (stages < 1 || stages > 1024) return emitError() << "!tile.ring must have 1 to 1024 stages, found " << stages;
+  return success();
+}
+
+LogicalResult SpecializeOp::verify() {
+  for (uint32_t regs : {getProducerRegs(), getConsumerRegs()})
+    if (regs != 0 && (regs < 24 || regs > 256 || regs % 8 != 0))
+      return emitOpError() << "expects registers from 24 to 256 in steps of 8, or 0, found " << regs;
+  if (!isa<func::FuncOp>((*this)->getParentOp())) return emitOpError("must stand directly in a kernel");
+  return success();
+}
+
+LogicalResult WorkLoopOp::verify() {
+  Block& body = getBody().front();
+  if (body.getNumArguments() != 3 || llvm::any_of(body.getArgumentTypes(), [](Type t) { return !t.isInteger(32); }))
+    return emitOpError("expects a body with three i32 arguments: the program's x, y and z");
+  return success();
+}
+
+namespace {
+
+LogicalResult verifyBulk(Operation* op, ViewType view, OperandRange indices, SmemType smem) {
+  if (static_cast<int64_t>(indices.size()) != view.getRank())
+    return op->emitOpError() << "expects one index per view dim (" << view.getRank() << "), found " << indices.size();
+  if (view.getRank() < 2 || view.getRank() > 5) return op->emitOpError() << "expects a view of 2 to 5 dims, found " << view;
+  if (view.getElementType() != smem.getElementType())
+    return op->emitOpError() << "expects a buffer of " << view.getElementType() << ", found " << smem;
+  if (smem.isRing()) return op->emitOpError() << "expects one stage, found the ring " << smem;
+  return success();
+}
+
+}  // namespace
+
+LogicalResult TmaLoadOp::verify() { return verifyBulk(*this, getView().getType(), getIndices(), getTarget().getType()); }
+
+LogicalResult TmaStoreOp::verify() {
+  SmemType staging = getStaging().getType();
+  auto tile = cast<RankedTensorType>(getValue().getType());
+  if (failed(verifyBulk(*this, getView().getType(), getIndices(), staging))) return failure();
+  if (tile.getElementType() != staging.getElementType())
+    return emitOpError() << "expects a buffer of " << tile.getElementType() << ", found " << staging;
+  if (staging.getMinor() != 1 || staging.getShape()[0] != tile.getDimSize(0) ||
+      tile.getDimSize(1) % staging.getShape()[1] != 0)
+    return emitOpError() << "expects staging with " << tile.getDimSize(0) << " rows, a divisor of " << tile.getDimSize(1)
+                         << " columns and minor = 1, found " << staging;
+  return success();
+}
+
+}  // namespace tile::ir

@@ -1,0 +1,130 @@
+// tile_roles.td - programs whose warps have different jobs: a producer that copies tiles with the tensor memory
+// accelerator (TMA), consumers that compute, rings of stages between them, and a loop over work items around both.
+//
+// specialize makes these ops from a plain tile loop; the producer is the slice of the kernel that says what is copied where.
+// A ring is a queue: the k-th reserve of the producer is the k-th acquire and the k-th release of every consumer. Who
+// keeps that order on every path needs no phases or counters in the IR; the lowering keeps them (one cursor per end).
+#ifndef TILE_ROLES_TD
+#define TILE_ROLES_TD
+
+include "compiler/dialect/tile_smem.td"
+
+def Tile_RingType : Tile_Type<"Ring", "ring"> {
+  let summary = "the full and empty barriers of a queue of `stages` stages in shared memory";
+  let parameters = (ins "int64_t":$stages);
+  let assemblyFormat = "`<` $stages `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    int64_t bytes() const { return 16 * getStages(); }  ///< a full and an empty barrier for each stage
+  }];
+}
+
+// ---- roles
+def Tile_SpecializeOp : Tile_Op<"specialize", [SingleBlock, NoTerminator, NoRegionArguments, RecursiveMemoryEffects]> {
+  let summary = "one warpgroup runs `producer` with one of its threads, tile.num_warps other warps run `consumer`";
+  let description = [{
+    The last op of the kernel but the return. Consumers are the warps 0 .. tile.num_warps - 1, so layouts, thread
+    coordinates and warp grids mean the same inside as without roles; the producer's warpgroup comes behind them. In the
+    producer there are scalars, views and control flow on scalars, ring_reserve, tma_load and reads of scalars, but no tiles.
+    `producerRegs` and `consumerRegs` are registers per thread (multiples of 8 from 24 to 256) that the roles change to; 0:
+    what they enter with. Threads of all roles together must not ask for more than the program entered with: that would
+    wait for ever.
+  }];
+  let arguments = (ins I32Attr:$producerRegs, I32Attr:$consumerRegs);
+  let regions = (region SizedRegion<1>:$producer, SizedRegion<1>:$consumer);
+  let assemblyFormat = "`regs` `(` $producerRegs `,` $consumerRegs `)` `producer` $producer `consumer` $consumer attr-dict";
+  let hasVerifier = 1;
+}
+def Tile_WorkLoopOp : Tile_Op<"work_loop", [SingleBlock, NoTerminator, RecursiveMemoryEffects]> {
+  let summary = "runs the body for program ids (x, y, z) until the grid is done: fewer programs than the grid has positions";
+  let description = [{
+    The kernel is launched with as many programs as the machine runs at a time; the true grid comes as hidden arguments.
+    Without a queue, program p takes positions p, p + programs, ... (x fastest). With one, the producer draws tickets from a
+    counter in global memory and hands them to the consumers through the queue's stages: positions start in order, whoever
+    is free takes the next. Both roles of a kernel must have the same kind.
+  }];
+  let arguments = (ins Optional<Tile_RingType>:$queue);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "(`queue` $queue^ `:` type($queue))? $body attr-dict";
+  let hasVerifier = 1;
+}
+
+// ---- rings
+def Tile_RingAllocOp : Tile_Op<"ring_alloc", [MemoryEffects<[MemAlloc]>]> {
+  let summary = "barriers of a ring, all stages empty; place_buffers sets `offset` (bytes). `arrivals` releases empty a stage";
+  let description = [{
+    `arrivals`: releases per stage and round: the number of consumer warpgroups when each releases once (`perWarp` false),
+    the number of consumer warps when every warp does. The stages' memory is smem_alloc's; which buffers a ring guards shows in
+    the tma_load ops. `payload`: bytes of plain data per stage behind the barriers (queues of work_loop).
+  }];
+  let arguments = (ins I32Attr:$arrivals, UnitAttr:$perWarp, DefaultValuedAttr<I32Attr, "0">:$payload, OptionalAttr<I32Attr>:$offset);
+  let results = (outs Tile_RingType:$result);
+  let assemblyFormat = "`arrivals` $arrivals (`per_warp` $perWarp^)? (`payload` $payload^)? (`at` $offset^)? attr-dict `:` type($result)";
+}
+def Tile_RingReserveOp : Tile_Op<"ring_reserve", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "producer: waits until the next stage is empty, announces `bytes` of copies into it; returns its index";
+  let arguments = (ins Tile_RingType:$ring, I32Attr:$bytes);
+  let results = (outs I32:$slot);
+  let assemblyFormat = "$ring `bytes` $bytes attr-dict `:` type($ring)";
+}
+def Tile_RingAcquireOp : Tile_Op<"ring_acquire", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "consumer: waits until the copies of the next stage have landed; returns its index";
+  let arguments = (ins Tile_RingType:$ring);
+  let results = (outs I32:$slot);
+  let assemblyFormat = "$ring attr-dict `:` type($ring)";
+}
+def Tile_RingReleaseOp : Tile_Op<"ring_release", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "consumer: the oldest acquired stage has been read; nothing happens when `enable` is false";
+  let arguments = (ins Tile_RingType:$ring, Optional<I1>:$enable);
+  let assemblyFormat = "$ring (`if` $enable^)? attr-dict `:` type($ring)";
+}
+
+// ---- TMA
+def Tile_TmaLoadOp : Tile_Op<"tma_load", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "producer: starts copying a box of a view into one stage; zeros outside the view. Counts on the ring's full barrier";
+  let description = [{
+    The view is a kernel argument with a unit stride in one of the box's two dims, 16-byte aligned, all other strides multiples
+    of 16 bytes (tma_box.h decides). The tensor map is encoded at launch and comes as a hidden argument.
+    The box is the whole of the target's shape.
+  }];
+  let arguments = (ins Tile_ViewType:$view, Variadic<AnyTypeOf<[I32, I64]>>:$indices, Tile_SmemType:$target, Tile_RingType:$ring, I32:$slot);
+  let assemblyFormat = "$view `[` $indices `:` type($indices) `]` `to` $target `signals` $ring `[` $slot `]` attr-dict `:` type($view) `,` type($target) `,` type($ring)";
+  let hasVerifier = 1;
+}
+def Tile_TmaStoreOp : Tile_Op<"tma_store", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "consumers: writes (or adds) a box of a view through `staging`; elements outside the view are not written";
+  let description = [{
+    Every consumer warpgroup writes its own rows: waits until its previous tma_store has read the staging buffer, stores its
+    registers, and one of its threads starts the copy. Nobody waits for another warpgroup. The tile is in a wgmma
+    accumulator layout. `staging` has the tile's rows, and as many of its columns as are copied at a time (a divisor).
+    `add`: adds instead of writing (f32, f16, bf16, i32; relaxed, in no particular order).
+  }];
+  let arguments = (ins Tile_Tile2D:$value, Tile_ViewType:$view, Variadic<AnyTypeOf<[I32, I64]>>:$indices, Tile_SmemType:$staging, UnitAttr:$add);
+  let assemblyFormat = "(`add` $add^)? $value `,` $view `[` $indices `:` type($indices) `]` `through` $staging attr-dict `:` type($value) `,` type($view) `,` type($staging)";
+  let hasVerifier = 1;
+}
+
+// ---- asynchronous products
+def Tile_MmaWaitOp : Tile_Op<"mma_wait", [MemoryEffects<[MemRead, MemWrite]>, AllTypesMatch<["accs", "results"]>]> {
+  let summary = "waits until at most `pending` of this warpgroup's groups of asynchronous products are unfinished";
+  let description = [{
+    Every tile.mma on a wgmma engine is one group. Its result may only be the accumulator of another such product, or pass
+    through here, before anything reads it; nothing may write what it reads before. Results are the operands, readable when
+    their groups are among the finished.
+  }];
+  let arguments = (ins ConfinedAttr<I32Attr, [IntMinValue<0>, IntMaxValue<7>]>:$pending, Variadic<Tile_Tile2D>:$accs);
+  let results = (outs Variadic<Tile_Tile2D>:$results);
+  let assemblyFormat = "$pending (`of` $accs^ `:` type($accs))? attr-dict";
+}
+
+// ---- turns
+def Tile_TurnWaitOp : Tile_Op<"turn_wait", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "waits for this consumer warpgroup's turn; the first turn is warpgroup 0's";
+  let assemblyFormat = "attr-dict";
+}
+def Tile_TurnPassOp : Tile_Op<"turn_pass", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "gives the turn to the next consumer warpgroup, round robin";
+  let assemblyFormat = "attr-dict";
+}
+
+#endif
