@@ -1,0 +1,119 @@
+// tma_box.cpp - the hardware's rules for tensor maps and bulk tensor copies, as questions about a view and a box.
+#include "compiler/gpu/tma_box.h"
+
+#include "compiler/abi_params.h"
+
+namespace tile::ir {
+using namespace mlir;
+
+namespace {
+
+constexpr int64_t kMaxBoxDim = 256;    ///< elements of one copy along any dim
+constexpr int64_t kAddressBytes = 16;  ///< alignment of the base address and of every stride
+constexpr int64_t kSharedBytes = 128;  ///< alignment of a copy's place in shared memory
+
+/// Collects the first reason against.
+struct Refusal {
+  std::string* why;
+  std::nullopt_t operator()(const llvm::Twine& text) const {
+    if (why) *why = text.str();
+    return std::nullopt;
+  }
+};
+
+/// Rows of one copy: all of them, or the largest divisor that keeps copies at multiples of the swizzle pattern.
+int64_t rowsPerCopy(int64_t rows) {
+  if (rows <= kMaxBoxDim) return rows;
+  for (int64_t part = kMaxBoxDim; part >= 8; part -= 8)
+    if (rows % part == 0) return part;
+  return 0;
+}
+
+}  // namespace
+
+int64_t TmaBox::bytes() const { return type.getShape()[0] * type.getShape()[1] * type.elementBytes(); }
+
+std::optional<TmaBox> tmaBox(Value view, SmemType type, const Facts& facts, bool isStore, std::string* why) {
+  Refusal refuse{why};
+  auto arg = dyn_cast<BlockArgument>(view);
+  if (!arg || !isa_and_nonnull<func::FuncOp>(arg.getOwner()->getParentOp()))
+    return refuse("the view is not an argument of the kernel");
+  auto viewType = cast<ViewType>(view.getType());
+  const int rank = static_cast<int>(viewType.getRank());
+  if (rank < 2 || rank > 5) return refuse("the view has " + llvm::Twine(rank) + " dims, not 2 to 5");
+  auto dtype = dtypeOf(type.getElementType());
+  if (!dtype || *dtype == DType::i1) return refuse("there are no tensor maps of this element type");
+
+  const int unit = facts.unitStrideDim(view), minor = unit - (rank - 2);
+  if (unit < 0) return refuse("no dim of the view is known to have stride 1");
+  if (minor < 0) return refuse("dim " + llvm::Twine(unit) + " of the view has stride 1, but is no dim of the box");
+  if (isStore && minor != 1)
+    return refuse("dim " + llvm::Twine(unit) + " of the view has stride 1; bulk stores write along the last dim");
+  if (minor != type.getMinor())
+    return refuse("the buffer's contiguous dim is " + llvm::Twine(type.getMinor()) + ", the view's is " +
+                  llvm::Twine(minor));
+  const int64_t eb = type.elementBytes();
+  if (facts.alignOf(view) % kAddressBytes != 0)
+    return refuse("the view's address is not known to be a multiple of " + llvm::Twine(kAddressBytes) + " bytes");
+  for (int d = 0; d < rank; ++d)
+    if (d != unit && facts.strideDivisibility(view, d) * eb % kAddressBytes != 0)
+      return refuse("stride " + llvm::Twine(d) + " of the view is not known to be a multiple of " +
+                    llvm::Twine(kAddressBytes) + " bytes");
+
+  const layout::SharedTile tile = type.slot();
+  const int64_t rows = tile.rows, rowBytes = tile.rowBytes();
+  if (rowBytes % 16 != 0)
+    return refuse("rows of " + llvm::Twine(rowBytes) + " bytes are not a multiple of 16 bytes");
+  if (!tile.swizzle && (tile.pitch != rowBytes || type.slotBytes() % kSharedBytes != 0))
+    return refuse("a box of " + llvm::Twine(rows) + " rows of " + llvm::Twine(rowBytes) +
+                  " bytes has gaps in shared memory");
+  const int64_t perRow = (tile.swizzle ? tile.swizzle : rowBytes) / eb;
+  if (perRow > kMaxBoxDim) return refuse("rows of " + llvm::Twine(perRow) + " elements are longer than a copy");
+  if (isStore && rows % kTmaStoreRows != 0)
+    return refuse(llvm::Twine(rows) + " rows are not a multiple of the " + llvm::Twine(kTmaStoreRows) +
+                  " rows a warpgroup stores");
+  const int64_t perCopy = isStore ? kTmaStoreRows : rowsPerCopy(rows);
+  if (perCopy == 0)
+    return refuse(llvm::Twine(rows) + " rows do not split into copies of at most " + llvm::Twine(kMaxBoxDim));
+  if (tile.panels() > 1 && rows % 8 != 0)
+    return refuse(llvm::Twine(rows) + " rows are not a multiple of the 8 rows of a swizzle pattern");
+
+  TmaBox box{type, {}, {}};
+  box.map.param = arg.getArgNumber();
+  box.map.dtype = *dtype;
+  box.map.rank = static_cast<uint8_t>(rank);
+  box.map.swizzle = static_cast<uint8_t>(tile.swizzle);
+  // Contiguous dim, the box's other dim, then the rest from the last.
+  size_t at = 0;
+  auto add = [&](int dim, int64_t extent) {
+    box.map.dims[at] = static_cast<int8_t>(dim);
+    box.map.box[at++] = static_cast<uint16_t>(extent);
+  };
+  add(unit, perRow);
+  add(rank - 2 + (1 - minor), perCopy);
+  for (int d = rank - 3; d >= 0; --d) add(d, 1);
+  for (int64_t col = 0; col < tile.cols; col += perRow)
+    for (int64_t row = 0; row < rows; row += perCopy) {
+      const int64_t inPanel = row * (tile.swizzle ? tile.swizzle : tile.pitch);
+      box.copies.push_back({row, col, col / perRow * rows * tile.swizzle + inPanel});
+      if (box.copies.back().byte % kSharedBytes != 0)
+        return refuse("parts of the box would not start at multiples of " + llvm::Twine(kSharedBytes) +
+                      " bytes in shared memory");
+    }
+  return box;
+}
+
+std::optional<TmaBox> tmaBox(Value view, ArrayRef<int64_t> shape, Type element, const Facts& facts, bool isStore,
+                             std::string* why) {
+  auto viewType = dyn_cast<ViewType>(view.getType());
+  if (!viewType || viewType.getRank() < 2) {
+    if (why) *why = "the view has fewer than 2 dims";
+    return std::nullopt;
+  }
+  // An unknown or unsuitable unit stride is refused below; any minor dim serves to say so.
+  const int64_t minor = facts.unitStrideDim(view) - (viewType.getRank() - 2);
+  auto type = SmemType::get(element.getContext(), shape, element, minor == 0 ? 0 : 1, 1);
+  return tmaBox(view, type, facts, isStore, why);
+}
+
+}  // namespace tile::ir
