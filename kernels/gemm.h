@@ -10,6 +10,7 @@ struct GemmConfig {
   int GROUP = 16;  ///< tile rows walked together (L2 reuse)
   int stages = 3;
   int warps = 4;
+  int splits = 1;        ///< parts of K computed by programs of their own, added in a fixed order by a second kernel
   bool trans_a = false;  ///< A is stored [K, M]
   bool trans_b = false;  ///< B is stored [N, K]
   bool use_alpha = false;
@@ -23,40 +24,96 @@ struct NoEpilogue {
   Tile operator()(const Tile& x) const { return x; }
 };
 
-/// A is [M, K], B is [K, N] (or stored transposed, see the config), C and D are [M, N]. i8 operands accumulate in i32,
-/// all others in f32. Grid {ceil(M / BM) * ceil(N / BN)}.
-template <class TIn, class TOut, class Epilogue>
-void gemm_program(const GemmConfig& c, const Epilogue& epilogue, Tensor<const TIn, 2> A, Tensor<const TIn, 2> B,
-                  Tensor<const TOut, 2> C, Tensor<TOut, 2> D, F32 alpha, F32 beta) {
-  num_warps(c.warps);
-  constexpr bool integer = std::is_integral_v<TIn>;
-  auto num_m = cdiv(D.dim(0), c.BM), num_n = cdiv(D.dim(1), c.BN);
-  auto depth = A.dim(c.trans_a ? 0 : 1);
-  TileIndex at = grouped_order(program_id(0), num_m, num_n, c.GROUP);
-  auto m0 = at.m * c.BM, n0 = at.n * c.BN;
+/// What products of TIn are summed in.
+template <class TIn>
+using GemmSum = std::conditional_t<std::is_integral_v<TIn>, int32_t, float>;
 
-  Tile acc = zeros({c.BM, c.BN}, integer ? i32 : f32);
-  for (auto k0 : range(0, depth, c.BK, {.stages = c.stages})) {
-    auto a = c.trans_a ? trans(A.load({k0, m0}, {c.BK, c.BM})) : A.load({m0, k0}, {c.BM, c.BK});
-    auto b = c.trans_b ? trans(B.load({n0, k0}, {c.BN, c.BK})) : B.load({k0, n0}, {c.BK, c.BN});
-    acc = dot(a, b, acc, c.tf32 ? Prec::tf32 : Prec::ieee);
-  }
+/// D = epilogue(alpha acc + beta C) for one tile of one batch.
+template <class TOut, class Epilogue>
+void gemm_finish(const GemmConfig& c, const Epilogue& epilogue, Tile acc, const Tensor<const TOut, 3>& C,
+                 const Tensor<TOut, 3>& D, const Tile& batch, const Tile& m0, const Tile& n0, F32 alpha, F32 beta) {
   if (c.use_alpha) acc *= alpha;
-  if (c.use_c) acc = fma(cast(C.load({m0, n0}, {c.BM, c.BN}), f32), beta, acc);
-  D.store({m0, n0}, cast(epilogue(acc), dtype_of<TOut>()));
+  if (c.use_c) acc = fma(reshape(cast(C.load({batch, m0, n0}, {c.BM, c.BN}), f32), {c.BM, c.BN}), beta, acc);
+  D.store({batch, m0, n0}, cast(epilogue(acc), dtype_of<TOut>()));
 }
 
+/// A is [batch, M, K], B is [batch, K, N] (or stored transposed, see the config), C and D are [batch, M, N]. i8 operands
+/// accumulate in i32, all others in f32. With config.splits > 1 split s of batch b is written to partial[s * batch + b].
+/// Grid {ceil(M / BM) * ceil(N / BN), batch, splits}.
+template <class TIn, class TOut, class Epilogue>
+void gemm_program(const GemmConfig& c, const Epilogue& epilogue, Tensor<const TIn, 3> A, Tensor<const TIn, 3> B,
+                  Tensor<const TOut, 3> C, Tensor<TOut, 3> D, Tensor<GemmSum<TIn>, 3> partial, F32 alpha, F32 beta) {
+  num_warps(c.warps);
+  auto num_m = cdiv(D.dim(1), c.BM), num_n = cdiv(D.dim(2), c.BN);
+  auto depth = A.dim(c.trans_a ? 1 : 2);
+  TileIndex at = grouped_order(program_id(0), num_m, num_n, c.GROUP);
+  auto m0 = at.m * c.BM, n0 = at.n * c.BN;
+  auto batch = program_id(1);
+  auto begin = Tile(0), end = Tile(depth);
+  if (c.splits > 1) {
+    auto part = cdiv(cdiv(depth, c.BK), c.splits) * c.BK;
+    begin = program_id(2) * part, end = min(begin + part, depth);
+  }
+
+  Tile acc = zeros({c.BM, c.BN}, dtype_of<GemmSum<TIn>>());
+  for (auto k0 : range(begin, end, c.BK, {.stages = c.stages})) {
+    auto a = c.trans_a ? trans(A.load({batch, k0, m0}, {c.BK, c.BM})) : A.load({batch, m0, k0}, {c.BM, c.BK});
+    auto b = c.trans_b ? trans(B.load({batch, n0, k0}, {c.BN, c.BK})) : B.load({batch, k0, n0}, {c.BK, c.BN});
+    acc = dot(a, b, acc, c.tf32 ? Prec::tf32 : Prec::ieee);
+  }
+  if (c.splits > 1)
+    partial.store({program_id(2) * D.dim(0) + batch, m0, n0}, acc);
+  else
+    gemm_finish(c, epilogue, acc, C, D, batch, m0, n0, alpha, beta);
+}
+
+/// Adds the parts of a split product in order and finishes it. Grid {ceil(M / 32) * ceil(N / 128), batch}.
+template <class TIn, class TOut, class Epilogue>
+void gemm_combine_program(const GemmConfig& config, const Epilogue& epilogue, Tensor<const GemmSum<TIn>, 3> partial,
+                          Tensor<const TOut, 3> C, Tensor<TOut, 3> D, F32 alpha, F32 beta) {
+  GemmConfig c = config;
+  c.BM = 32, c.BN = 128;
+  num_warps(4);
+  auto num_n = cdiv(D.dim(2), c.BN);
+  auto m0 = program_id(0) / num_n * c.BM, n0 = program_id(0) % num_n * c.BN;
+  auto batch = program_id(1);
+  Tile acc = partial.load({batch, m0, n0}, {c.BM, c.BN});
+  for (int s = 1; s < c.splits; ++s) acc += partial.load({s * D.dim(0) + batch, m0, n0}, {c.BM, c.BN});
+  gemm_finish(c, epilogue, acc, C, D, batch, m0, n0, alpha, beta);
+}
+
+/// The two kernels of a GEMM.
+template <class Product, class Combine>
+struct GemmKernels {
+  Product product;
+  Combine combine;  ///< runs when config.splits > 1
+};
+
 /// A GEMM with an epilogue of the caller's: keep the result (it holds the compiled code) and launch it with run_gemm.
-/// (TIn, TOut): (f16, f16), (bf16, bf16), (f32, f32), (i8, i32), or any pair a cast from the accumulator reaches.
+/// (TIn, TOut): (f16, f16), (bf16, bf16), (f32, f32), (i8, i32), (f8, f16 or bf16), or any pair a cast from the
+/// accumulator reaches.
 template <class TIn, class TOut, class Epilogue>
 auto make_gemm_kernel(const char* name, Epilogue epilogue) {
-  return kernel(
-             typed_name(name, dtype_of<TIn>()),
-             [epilogue](const GemmConfig& c, Tensor<const TIn, 2> A, Tensor<const TIn, 2> B, Tensor<const TOut, 2> C,
-                        Tensor<TOut, 2> D, F32 alpha, F32 beta) { gemm_program(c, epilogue, A, B, C, D, alpha, beta); })
-      .grid([](const GemmConfig& c, const auto&, const auto&, const auto&, const auto& d, const auto&...) {
-        return Grid{cdiv(d.shape[0], c.BM) * cdiv(d.shape[1], c.BN)};
-      });
+  using Sum = GemmSum<TIn>;
+  auto product =
+      kernel(typed_name(name, dtype_of<TIn>()),
+             [epilogue](const GemmConfig& c, Tensor<const TIn, 3> A, Tensor<const TIn, 3> B, Tensor<const TOut, 3> C,
+                        Tensor<TOut, 3> D, Tensor<Sum, 3> partial, F32 alpha, F32 beta) {
+               gemm_program(c, epilogue, A, B, C, D, partial, alpha, beta);
+             })
+          .grid([](const GemmConfig& c, const auto&, const auto&, const auto&, const auto& d, const auto&...) {
+            return Grid{cdiv(d.shape[1], c.BM) * cdiv(d.shape[2], c.BN), d.shape[0], c.splits};
+          });
+  auto combine =
+      kernel(typed_name((std::string(name) + "_combine").c_str(), dtype_of<TIn>()),
+             [epilogue](const GemmConfig& c, Tensor<const Sum, 3> partial, Tensor<const TOut, 3> C, Tensor<TOut, 3> D,
+                        F32 alpha, F32 beta) {
+               gemm_combine_program<TIn>(c, epilogue, partial, C, D, alpha, beta);
+             })
+          .grid([](const GemmConfig&, const auto&, const auto&, const auto& d, const auto&...) {
+            return Grid{cdiv(d.shape[1], 32) * cdiv(d.shape[2], 128), d.shape[0]};
+          });
+  return GemmKernels<decltype(product), decltype(combine)>{std::move(product), std::move(combine)};
 }
 template <class TIn, class TOut>
 const auto& gemm_kernel() {
@@ -82,9 +139,21 @@ inline GemmConfig default_gemm_config(DType in, bool tf32, int64_t m, int64_t n,
   }
   int row = static_cast<int>(128 / size_of(in));  // elements in 128 bytes: whole lines of shared memory
   c.BK = row, c.warps = 4;
+  if (is_float(in) && size_of(in) == 1 && !machine.warpgroups) {
+    c.BK = 64, c.warps = 8, c.stages = 2;  // f8 is widened to f16 on its way: room for it in registers
+    return c;
+  }
   // Measured on an H200 (f16, 4096): 128x256 with 4 stages 443 TFLOP/s, 128x128 with two programs per multiprocessor
   // 436.
-  if (size_of(in) >= 2 && programs(128, 256) >= machine.multiprocessors) c.BN = 256, c.warps = 8;
+  if (machine.warpgroups || size_of(in) >= 2)
+    if (programs(128, 256) >= machine.multiprocessors * 3 / 4) c.BN = 256, c.warps = 8;
+  if (machine.warpgroups) {
+    // Two warpgroups of 64 rows each. Staging of the output takes its share of the shared memory.
+    c.warps = 8;
+    if (c.BN != 256 && programs(128, 128) < machine.multiprocessors / 2) c.BM = 64, c.BN = 64, c.warps = 4;
+    c.stages = 4;
+    return c;
+  }
   if (programs(c.BM, c.BN) < machine.multiprocessors) c.BM = 64, c.BN = 64, c.warps = 4;
   // As many stages as fit, up to 4, beside 8 KB for the compiler's own needs; with 4 warps two programs share the
   // memory.
@@ -94,25 +163,72 @@ inline GemmConfig default_gemm_config(DType in, bool tf32, int64_t m, int64_t n,
   return c;
 }
 
-/// Launches `k` (from make_gemm_kernel) after checking shapes. C is read only with config.use_c; pass D's view
-/// otherwise.
+/// Splits of K that give every multiprocessor work when the output has few tiles; 1 when it has enough.
+inline int default_gemm_splits(const GemmConfig& c, int64_t batch, int64_t m, int64_t n, int64_t k,
+                               const Machine& machine) {
+  int64_t tiles = batch * cdiv(m, c.BM) * cdiv(n, c.BN);
+  if (!machine.gpu || tiles == 0 || 2 * tiles > machine.multiprocessors) return 1;
+  // At least 512 elements of K each: less is dominated by writing and adding the parts.
+  return static_cast<int>(std::clamp<int64_t>(std::min(machine.multiprocessors / tiles, k / 512), 1, 16));
+}
+/// Bytes of the workspace that config.splits needs.
+inline size_t gemm_workspace_bytes(const GemmConfig& c, int64_t batch, int64_t m, int64_t n) {
+  return c.splits > 1 ? static_cast<size_t>(c.splits * batch * m * n) * 4 : 0;
+}
+
+/// Launches `k` (from make_gemm_kernel) after checking shapes: A [batch, M, K], B [batch, K, N], C and D [batch, M, N].
+/// C is read only with config.use_c; pass D's view otherwise. `workspace` is device memory of gemm_workspace_bytes, needed
+/// with config.splits > 1, in use until the launch has finished.
+template <class K, class TIn, class TOut>
+Status run_batched_gemm(const K& k, Stream& stream, TensorView<const TIn, 3> A, TensorView<const TIn, 3> B,
+                        TensorView<const TOut, 3> C, TensorView<TOut, 3> D, float alpha, float beta,
+                        const GemmConfig& config, void* workspace = nullptr) {
+  int64_t batch = D.shape[0], m = D.shape[1], n = D.shape[2], depth = A.shape[config.trans_a ? 1 : 2];
+  ShapeCheck check("gemm");
+  config.trans_a ? check.shape("A", A, {batch, -1, m}, "[batch, K, M]")
+                 : check.shape("A", A, {batch, m, -1}, "[batch, M, K]");
+  config.trans_b ? check.shape("B", B, {batch, n, depth}, "[batch, N, K]")
+                 : check.shape("B", B, {batch, depth, n}, "[batch, K, N]");
+  if (config.use_c) check.shape("C", C, {batch, m, n}, "[batch, M, N]");
+  check.require(config.use_alpha || alpha == 1.f, "alpha = {} needs config.use_alpha", alpha)
+      .require(config.use_c || beta == 0.f, "beta = {} needs config.use_c", beta)
+      .require(!std::is_integral_v<TIn> || (!config.use_alpha && !config.use_c),
+               "integer products take no alpha, beta or C")
+      .require(config.splits >= 1, "config.splits must be at least 1, found {}", config.splits)
+      .require(config.splits <= 1 || workspace, "config.splits = {} needs a workspace of {} bytes", config.splits,
+               gemm_workspace_bytes(config, batch, m, n));
+  if (!check.ok()) return check.error();
+  using Sum = GemmSum<TIn>;
+  auto parts = TensorView<Sum, 3>::contiguous(static_cast<Sum*>(workspace), {config.splits * batch, m, n});
+  if (config.splits <= 1) parts = TensorView<Sum, 3>::contiguous(nullptr, {0, 0, 0});
+  Status done = k.product.try_call(stream, config, A, B, C, D, parts, alpha, beta);
+  if (!done || config.splits <= 1) return done;
+  return k.combine.try_call(stream, config, TensorView<const Sum, 3>(parts), C, D, alpha, beta);
+}
+
+namespace detail {
+template <class T>
+TensorView<T, 3> as_batch(const TensorView<T, 2>& v) {
+  return TensorView<T, 3>(v.data, {1, v.shape[0], v.shape[1]}, {0, v.strides[0], v.strides[1]});
+}
+}  // namespace detail
+
+/// The same for one matrix: A [M, K], B [K, N], C and D [M, N].
 template <class K, class TIn, class TOut>
 Status run_gemm(const K& k, Stream& stream, TensorView<const TIn, 2> A, TensorView<const TIn, 2> B,
-                TensorView<const TOut, 2> C, TensorView<TOut, 2> D, float alpha, float beta, const GemmConfig& config) {
+                TensorView<const TOut, 2> C, TensorView<TOut, 2> D, float alpha, float beta, const GemmConfig& config,
+                void* workspace = nullptr) {
   int64_t m = D.shape[0], n = D.shape[1], depth = A.shape[config.trans_a ? 0 : 1];
   ShapeCheck check("gemm");
   config.trans_a ? check.shape("A", A, {-1, m}, "[K, M]") : check.shape("A", A, {m, -1}, "[M, K]");
   config.trans_b ? check.shape("B", B, {n, depth}, "[N, K]") : check.shape("B", B, {depth, n}, "[K, N]");
   if (config.use_c) check.shape("C", C, {m, n}, "[M, N]");
-  check.require(config.use_alpha || alpha == 1.f, "alpha = {} needs config.use_alpha", alpha)
-      .require(config.use_c || beta == 0.f, "beta = {} needs config.use_c", beta)
-      .require(!std::is_integral_v<TIn> || (!config.use_alpha && !config.use_c),
-               "integer products take no alpha, beta or C");
   if (!check.ok()) return check.error();
-  return k.try_call(stream, config, A, B, C, D, alpha, beta);
+  return run_batched_gemm(k, stream, detail::as_batch(A), detail::as_batch(B), detail::as_batch(C), detail::as_batch(D),
+                          alpha, beta, config, workspace);
 }
 
-/// D = A B, f16, bf16, f32 (IEEE) or i8 into i32.
+/// D = A B: f16, bf16, f32 (IEEE), i8 into i32, f8 into f16 or bf16.
 template <class TIn, class TOut>
 Status gemm(Stream& stream, TensorView<const TIn, 2> A, TensorView<const TIn, 2> B, TensorView<TOut, 2> D) {
   GemmConfig c = default_gemm_config(dtype_of<TIn>(), false, D.shape[0], D.shape[1], Machine::of(stream));

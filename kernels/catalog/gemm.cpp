@@ -34,18 +34,19 @@ template <class TIn, class TOut, bool kEpilogue>
 class GemmCase : public OutputCase {
  public:
   GemmCase(const Problem& p, const ConfigWords& words)
-      : m_(p.sizes["M"]),
+      : batch_(p.sizes.get("batch", 1)),
+        m_(p.sizes["M"]),
         n_(p.sizes["N"]),
         k_(p.sizes["K"]),
         gap_(p.sizes["gap"]),
         shift_(p.sizes["shift"]),
         alpha_(p.sizes.get("alpha", 1)),
         beta_(p.sizes["beta"]),
-        config_(gemm_kernel<TIn, TOut>().from_words(words)) {}
+        config_(gemm_kernel<TIn, TOut>().product.from_words(words)) {}
 
   Status create(std::shared_ptr<Device> device) {
     auto matrix = [&](DType type, int64_t rows, int64_t columns) {
-      return HostTensor(type, Placement::ordered({rows, columns}, {0, 1}, gap_, shift_));
+      return HostTensor(type, Placement::ordered({batch_, rows, columns}, {0, 1, 2}, gap_, shift_));
     };
     HostTensor a = config_.trans_a ? matrix(dtype_of<TIn>(), k_, m_) : matrix(dtype_of<TIn>(), m_, k_);
     HostTensor b = config_.trans_b ? matrix(dtype_of<TIn>(), n_, k_) : matrix(dtype_of<TIn>(), k_, n_);
@@ -58,26 +59,35 @@ class GemmCase : public OutputCase {
     Steps s;
     s(a_.create(device, std::move(a)))(b_.create(device, std::move(b)))(c_.create(device, std::move(c)));
     s(d_.create(device, matrix(dtype_of<TOut>(), m_, n_)));
+    if (size_t bytes = gemm_workspace_bytes(config_, batch_, m_, n_); bytes && s.ok()) {
+      Result<DeviceMemory> memory = DeviceMemory::allocate(device, bytes);
+      if (!memory) return memory.error();
+      workspace_ = std::move(*memory);
+    }
     return s.status();
   }
   Status launch(Stream& stream) override {
-    return run_gemm(kernel_of<TIn, TOut, kEpilogue>(), stream, a_.view<const TIn, 2>(), b_.view<const TIn, 2>(),
-                    c_.view<const TOut, 2>(), d_.view<TOut, 2>(), static_cast<float>(alpha_), static_cast<float>(beta_),
-                    config_);
+    return run_batched_gemm(kernel_of<TIn, TOut, kEpilogue>(), stream, a_.view<const TIn, 3>(),
+                            b_.view<const TIn, 3>(), c_.view<const TOut, 3>(), d_.view<TOut, 3>(),
+                            static_cast<float>(alpha_), static_cast<float>(beta_), config_,
+                            config_.splits > 1 ? workspace_.data() : nullptr);
   }
   Result<std::vector<Check>> check(Stream& stream, double budget) override {
     if (Status ran = run_poisoned(stream); !ran) return ran.error();
     reference::GemmSpec spec{
-        config_.trans_a, config_.trans_b, static_cast<double>(alpha_), static_cast<double>(beta_), {}};
+        config_.trans_a, config_.trans_b, static_cast<double>(alpha_), static_cast<double>(beta_), {}, 0};
     if (kEpilogue) spec.epilogue = leaky_relu_reference;
     Arithmetic working = std::is_integral_v<TIn> ? Arithmetic::exact() : Arithmetic::working(dtype_of<TOut>());
     working.tf32 = config_.tf32;
     double row_cost = 2.0 * static_cast<double>(n_) * static_cast<double>(k_);
-    std::vector<int64_t> rows = sample(m_, static_cast<int64_t>(budget / std::max(row_cost, 1.0)));
-    auto exact = gemm_rows(spec, a_.host, b_.host, &c_.host, rows, Arithmetic::exact());
-    auto base = gemm_rows(spec, a_.host, b_.host, &c_.host, rows, working);
     Gathered g;
-    for (size_t r = 0; r < rows.size(); ++r) g.add(d_.host.row({rows[r]}), exact[r], base[r]);
+    for (spec.batch = 0; spec.batch < batch_; ++spec.batch) {
+      auto wanted = static_cast<int64_t>(budget / std::max(row_cost * static_cast<double>(batch_), 1.0));
+      std::vector<int64_t> rows = sample(m_, wanted);
+      auto exact = gemm_rows(spec, a_.host, b_.host, &c_.host, rows, Arithmetic::exact());
+      auto base = gemm_rows(spec, a_.host, b_.host, &c_.host, rows, working);
+      for (size_t r = 0; r < rows.size(); ++r) g.add(d_.host.row({spec.batch, rows[r]}), exact[r], base[r]);
+    }
     reference::Comparison c = std::is_integral_v<TIn>
                                   ? reference::compare_equal(g.actual, g.exact)
                                   : g.compare(reference::tolerance(dtype_of<TOut>(), k_, config_.tf32));
@@ -85,21 +95,26 @@ class GemmCase : public OutputCase {
   }
   Work work() const override {
     double m = static_cast<double>(m_), n = static_cast<double>(n_), k = static_cast<double>(k_);
-    return {2 * m * n * k, sizeof(TIn) * (m * k + k * n) + sizeof(TOut) * m * n * (beta_ ? 2 : 1)};
+    auto batch = static_cast<double>(batch_);
+    return {2 * batch * m * n * k,
+            batch * (sizeof(TIn) * (m * k + k * n) + sizeof(TOut) * m * n * (beta_ ? 2 : 1))};
   }
 
  private:
   std::vector<DeviceTensor*> outputs() override { return {&d_}; }
 
-  int64_t m_, n_, k_, gap_, shift_, alpha_, beta_;
+  int64_t batch_, m_, n_, k_, gap_, shift_, alpha_, beta_;
   GemmConfig config_;
   DeviceTensor a_, b_, c_, d_;
+  DeviceMemory workspace_;
 };
 
 /// Calls fn(TIn{}, TOut{}).
 template <class Fn>
 auto with_types(std::string_view dtype, Fn fn) {
   if (dtype == "i8") return fn(int8_t{}, int32_t{});
+  if (dtype == "f8e4m3") return fn(fp8_e4m3{}, bfloat16{});
+  if (dtype == "f8e5m2") return fn(fp8_e5m2{}, half{});
   return with_float_type(dtype, [&](auto t) { return fn(t, t); });
 }
 
@@ -116,16 +131,21 @@ CatalogRow row_of(const char* name, const char* summary) {
                "alpha: integer factor",
                "beta: integer factor of C",
                "gap: unused elements after a row",
-               "shift: elements by which the base is misaligned"};
+               "shift: elements by which the base is misaligned",
+               "batch: products side by side (1)",
+               "splits: parts of K, 0: by size"};
   row.kernel = [](std::string_view d) -> const AnyKernel* {
     return with_types(
-        d, [](auto in, auto out) -> const AnyKernel* { return &kernel_of<decltype(in), decltype(out), kEpilogue>(); });
+        d, [](auto in, auto out) -> const AnyKernel* { return &kernel_of<decltype(in), decltype(out), kEpilogue>().product; });
   };
   row.default_config = [](const Problem& p, const Machine& machine) {
     GemmConfig c = default_gemm_config(storage_of(p.dtype), p.dtype == "tf32", p.sizes["M"], p.sizes["N"], machine);
     c.trans_a = p.sizes["ta"], c.trans_b = p.sizes["tb"];
     c.use_alpha = p.sizes.get("alpha", 1) != 1, c.use_c = p.sizes["beta"] != 0;
-    return gemm_kernel<float, float>().words(c);
+    c.splits = static_cast<int>(p.sizes["splits"]);
+    if (c.splits == 0)
+      c.splits = default_gemm_splits(c, p.sizes.get("batch", 1), p.sizes["M"], p.sizes["N"], p.sizes["K"], machine);
+    return gemm_kernel<float, float>().product.words(c);
   };
   row.prepare = [](std::shared_ptr<Device> device, const Problem& p, const ConfigWords& c) {
     return with_types(p.dtype, [&](auto in, auto out) {
@@ -140,8 +160,13 @@ CatalogRow row_of(const char* name, const char* summary) {
 CatalogRow gemm_row() {
   CatalogRow row = row_of<false>("gemm", "D = alpha op(A) op(B) + beta C");
   row.peers = "cuBLAS through torch.matmul";
-  row.dtypes = {"f16", "bf16", "f32", "tf32", "i8"};
+  row.dtypes = {"f16", "bf16", "f32", "tf32", "i8", "f8e4m3", "f8e5m2"};
   for (const std::string& d : row.dtypes) {
+    if (d.starts_with("f8")) {
+      row.problems.push_back({d, {{"M", 128}, {"N", 192}, {"K", 96}, {"tb", 1}}});
+      row.problems.push_back({d, {{"M", 131}, {"N", 67}, {"K", 45}, {"ta", 1}}, Purpose::edge});
+      continue;
+    }
     for (int64_t ta : {0, 1})
       for (int64_t tb : {0, 1})
         row.problems.push_back({d, {{"M", 128}, {"N", 192}, {"K", 96}, {"ta", ta}, {"tb", tb}}});
@@ -154,9 +179,14 @@ CatalogRow gemm_row() {
     if (d != "i8") row.problems.push_back({d, {{"M", 70}, {"N", 130}, {"K", 64}, {"alpha", 2}, {"beta", -3}}});
   }
   row.problems.push_back({"f32", {{"M", 64}, {"N", 64}, {"K", 1024}}, Purpose::edge});  // E37
-  for (int64_t n : {1024, 2048, 4096, 8192})
+  for (const char* d : {"f16", "f32"}) {
+    row.problems.push_back({d, {{"M", 70}, {"N", 130}, {"K", 200}, {"batch", 3}}});
+    row.problems.push_back({d, {{"M", 70}, {"N", 130}, {"K", 333}, {"batch", 2}, {"splits", 3}, {"beta", 2}}});
+  }
+  row.problems.push_back({"f16", {{"M", 64}, {"N", 64}, {"K", 40}, {"splits", 7}}, Purpose::edge});  // empty parts
+  for (int64_t n : {1024, 2048, 4096, 8192, 16384})
     row.problems.push_back({"f16", {{"M", n}, {"N", n}, {"K", n}}, Purpose::bench});
-  for (int64_t n : {4096, 8192}) row.problems.push_back({"bf16", {{"M", n}, {"N", n}, {"K", n}}, Purpose::bench});
+  for (int64_t n : {2048, 4096, 8192, 16384}) row.problems.push_back({"bf16", {{"M", n}, {"N", n}, {"K", n}}, Purpose::bench});
   row.problems.push_back({"f16", {{"M", 4096}, {"N", 4096}, {"K", 4096}, {"tb", 1}}, Purpose::bench});
   for (const char* d : {"tf32", "f32", "i8"})
     row.problems.push_back({d, {{"M", 4096}, {"N", 4096}, {"K", 4096}}, Purpose::bench});

@@ -8,8 +8,10 @@ struct Machine {
   bool gpu = false;
   uint32_t shared_bytes = 0;  ///< per program
   int multiprocessors = 1;
+  bool warpgroups = false;  ///< products of whole warpgroups, copies by a producer warp: one large program per
+                            ///< multiprocessor is best
 
-  static Machine of(const DeviceProperties& p) { return {p.max_threads > 1, p.max_shared_bytes, p.multiprocessors}; }
+  static Machine of(const DeviceProperties& p) { return {p.max_threads > 1, p.max_shared_bytes, p.multiprocessors, p.target == "sm_90a"}; }
   static Machine of(const Stream& s) { return of(s.device().properties()); }
 };
 

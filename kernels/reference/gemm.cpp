@@ -5,20 +5,22 @@ namespace tile::reference {
 
 std::vector<std::vector<double>> gemm_rows(const GemmSpec& spec, const HostTensor& a, const HostTensor& b,
                                            const HostTensor* c, std::span<const int64_t> rows, Arithmetic how) {
-  int64_t depth = a.dim(spec.trans_a ? 0 : 1), n = b.dim(spec.trans_b ? 0 : 1);
+  const size_t lead = a.shape().size() - 2;
+  auto at = [&](const HostTensor& t, int64_t i, int64_t j) { return lead ? t.at({spec.batch, i, j}) : t.at({i, j}); };
+  int64_t depth = a.dim(lead + (spec.trans_a ? 0 : 1)), n = b.dim(lead + (spec.trans_b ? 0 : 1));
   std::vector<std::vector<double>> d(rows.size(), std::vector<double>(n, 0.0));
   std::vector<double> b_row(n);
   for (int64_t k = 0; k < depth; ++k) {
-    for (int64_t j = 0; j < n; ++j) b_row[j] = how.factor(spec.trans_b ? b.at({j, k}) : b.at({k, j}));
+    for (int64_t j = 0; j < n; ++j) b_row[j] = how.factor(spec.trans_b ? at(b, j, k) : at(b, k, j));
     for (size_t r = 0; r < rows.size(); ++r) {
-      double a_rk = how.factor(spec.trans_a ? a.at({k, rows[r]}) : a.at({rows[r], k}));
+      double a_rk = how.factor(spec.trans_a ? at(a, k, rows[r]) : at(a, rows[r], k));
       for (int64_t j = 0; j < n; ++j) d[r][j] = how.op(d[r][j] + a_rk * b_row[j]);
     }
   }
   for (size_t r = 0; r < rows.size(); ++r)
     for (int64_t j = 0; j < n; ++j) {
       double x = how.op(spec.alpha * d[r][j]);
-      if (spec.beta != 0) x = how.op(x + how.op(spec.beta * c->at({rows[r], j})));
+      if (spec.beta != 0) x = how.op(x + how.op(spec.beta * at(*c, rows[r], j)));
       d[r][j] = how.store(spec.epilogue ? how.op(spec.epilogue(x)) : x);
     }
   return d;

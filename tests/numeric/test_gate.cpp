@@ -24,6 +24,10 @@ void PrintTo(const Param& p, std::ostream* out) {
   *out << p.row->name << " " << p.problem.to_string() << " for " << p.target;
 }
 
+Machine machine_of(const std::string& target, uint32_t shared) {
+  return {.gpu = true, .shared_bytes = shared, .multiprocessors = 132, .warpgroups = target == "sm_90a"};
+}
+
 /// One problem for each config that the default of some problem of this row leads to.
 std::vector<Param> all_builds() {
   std::vector<Param> params;
@@ -33,7 +37,7 @@ std::vector<Param> all_builds() {
       std::set<std::pair<std::string, ConfigWords>> seen;
       for (const Problem& p : row.problems) {
         if (p.purpose == Purpose::bench_host || (p.purpose == Purpose::edge && shared < 200000)) continue;
-        if (seen.insert({p.dtype, row.default_config(p, {true, shared, 132})}).second)
+        if (seen.insert({p.dtype, row.default_config(p, machine_of(target, shared))}).second)
           params.push_back({target, shared, &row, p});
       }
     }
@@ -70,7 +74,7 @@ TEST_P(Gate, AssemblesWithoutSpills) {
   if (!have_ptxas()) GTEST_SKIP() << "ptxas not found in TILE_PTXAS, PATH or /usr/local/cuda/bin";
   const auto& [target, shared, row, problem] = GetParam();
   const AnyKernel& kernel = *row->kernel(problem.dtype);
-  ConfigWords config = row->default_config(problem, {true, shared, 132});
+  ConfigWords config = row->default_config(problem, machine_of(target, shared));
   auto binary = kernel.compile_for(target, config, dense_specialization(kernel));
   ASSERT_TRUE(binary.ok()) << kernel.describe_config(config) << "\n" << binary.error().to_string();
   EXPECT_EQ(binary->format, BinaryFormat::cubin);
