@@ -6,6 +6,8 @@ namespace tile::ir {
 
 /// Gives every tile a #tile.layout and puts tile.convert where layouts meet. Sets `tile.num_warps`.
 std::unique_ptr<mlir::Pass> createAssignLayoutsPass(TargetOf target, OptionsOf options);
+/// Puts tile.mma_wait where results of asynchronous products are needed, and releases of stages behind it.
+std::unique_ptr<mlir::Pass> createAsyncWaitsPass();
 /// Gives every buffer and every op's scratch its bytes of shared memory (`at`, tile.scratch); `tile.shared_bytes` on
 /// the function. Fails with a table when they do not fit.
 std::unique_ptr<mlir::Pass> createPlaceBuffersPass(TargetOf target);

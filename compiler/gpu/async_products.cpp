@@ -1,0 +1,162 @@
+// async_products.cpp - queries about asynchronous products, and the check that nobody reads an unfinished one.
+#include "compiler/gpu/async_products.h"
+
+#include "compiler/gpu/scratch.h"
+#include "compiler/gpu/shared_memory.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+namespace tile::ir {
+using namespace mlir;
+
+MmaOp asyncProduct(Operation* op) {
+  auto mma = dyn_cast_or_null<MmaOp>(op);
+  return mma && static_cast<int>(mma.getEngine()) >= static_cast<int>(Engine::wgmma_f16) ? mma : MmaOp();
+}
+
+bool hasAsyncProduct(Operation* op) {
+  return op->walk([](MmaOp mma) { return asyncProduct(mma) ? WalkResult::interrupt() : WalkResult::advance(); })
+      .wasInterrupted();
+}
+
+Value slotOf(Value smem) {
+  while (Operation* op = smem.getDefiningOp()) {
+    if (auto slot = dyn_cast<SmemSlotOp>(op)) return slot.getIndex();
+    auto trans = dyn_cast<SmemTransOp>(op);
+    if (!trans) break;
+    smem = trans.getSource();
+  }
+  return {};
+}
+
+// ---- shared memory
+
+AsyncReads::AsyncReads(func::FuncOp func) {
+  func.walk([&](TmaLoadOp load) {
+    if (auto alloc = allocationOf(load.getTarget())) stages_.insert(alloc);
+  });
+}
+
+static SmallVector<Value> sharedOperands(MmaOp product) {
+  SmallVector<Value> tiles;
+  for (Value operand : {Value(product.getA()), Value(product.getB())})
+    if (isa<SmemType>(operand.getType())) tiles.push_back(operand);
+  return tiles;
+}
+
+bool AsyncReads::readsStagesOnly(MmaOp product) const {
+  return llvm::all_of(sharedOperands(product), [&](Value tile) {
+    auto alloc = allocationOf(tile);
+    return alloc && stages_.contains(alloc);
+  });
+}
+
+/// Only ops on tiles with layouts can need scratch.
+static bool hasLayouts(Operation* op) {
+  return llvm::all_of(op->getOperandTypes(), [](Type t) { return !isa<RankedTensorType>(t) || layoutOf(t); });
+}
+
+bool AsyncReads::threatens(Operation* op, MmaOp product) const {
+  // A write to other bytes is a threat too, unless it can only be to other bytes: buffers whose last statement is over
+  // share their memory with others. Those of stages are never shared.
+  const bool stagesOnly = readsStagesOnly(product);
+  auto writes = [&](Value target) {
+    if (!stagesOnly) return true;
+    return llvm::any_of(sharedOperands(product), [&](Value tile) { return allocationOf(tile) == allocationOf(target); });
+  };
+  auto threat = [&](Operation* inner) {
+    return llvm::TypeSwitch<Operation*, bool>(inner)
+        .Case<BarrierOp>([&](auto) { return !stagesOnly; })
+        .Case<SmemStoreOp, SmemZeroOp, AsyncCopyOp, AsyncGatherOp>([&](auto o) { return writes(o.getTarget()); })
+        .Case<TmaStoreOp>([&](TmaStoreOp o) { return writes(o.getStaging()); })
+        .Case<AtomicRmwOp, AtomicCasOp>(
+            [&](auto o) { return !stagesOnly && (o.getOrder() != MemOrder::relaxed || scratchOf(o)); })
+        .Default([&](Operation* o) { return !stagesOnly && hasLayouts(o) && scratchOf(o).has_value(); });
+  };
+  return op->walk([&](Operation* inner) { return threat(inner) ? WalkResult::interrupt() : WalkResult::advance(); })
+      .wasInterrupted();
+}
+
+// ---- the check
+
+namespace {
+
+/// Walks the program with the unfinished groups in order of issue; a group is the value that now names its result.
+class WaitChecker {
+ public:
+  LogicalResult block(Block& block) {
+    for (Operation& op : block)
+      if (failed(visit(&op))) return failure();
+    return success();
+  }
+
+ private:
+  using Groups = SmallVector<Value>;
+
+  LogicalResult visit(Operation* op) {
+    if (auto wait = dyn_cast<MmaWaitOp>(op)) {
+      if (open_.size() > wait.getPending()) open_.erase(open_.begin(), open_.end() - wait.getPending());
+      for (Value acc : wait.getAccs())
+        if (llvm::is_contained(open_, acc))
+          return op->emitError() << "waits until " << wait.getPending()
+                                 << " groups are unfinished, which leaves the group of its operand among them";
+      return success();
+    }
+    MmaOp product = asyncProduct(op);
+    for (OpOperand& operand : op->getOpOperands()) {
+      if (!isRaw(operand.get())) continue;
+      if (product && &operand == &product.getAccMutable() && operand.get().hasOneUse()) continue;
+      if (isa<scf::YieldOp>(op) && isa<scf::ForOp>(op->getParentOp())) continue;  // goes on as the next argument
+      return op->emitError() << "reads the result of an asynchronous product that no tile.mma_wait has finished";
+    }
+    if (product) {
+      open_.push_back(product.getResult());
+      raw_.insert(product.getResult());
+      return success();
+    }
+    if (auto loop = dyn_cast<scf::ForOp>(op)) return visitLoop(loop);
+    if (op->getNumRegions() == 0) return success();
+    for (Region& region : op->getRegions())
+      for (Block& inner : region) {
+        Groups before = open_;
+        if (failed(block(inner))) return failure();
+        // Whatever branch ran: what was unfinished in front may still be.
+        for (Value group : llvm::reverse(before))
+          if (!llvm::is_contained(open_, group)) open_.insert(open_.begin(), group);
+      }
+    return success();
+  }
+
+  LogicalResult visitLoop(scf::ForOp loop) {
+    Groups before = open_;
+    for (int round = 0; round < 2; ++round) {
+      if (failed(block(*loop.getBody()))) return failure();
+      auto yielded = loop.getYieldedValues();
+      auto carry = [&](ValueRange names) {
+        for (auto [value, name] : llvm::zip(yielded, names)) {
+          if (!isRaw(value)) continue;
+          raw_.insert(name);
+          for (Value& group : open_)
+            if (group == value) group = name;
+        }
+      };
+      if (round == 0)
+        carry(loop.getRegionIterArgs());
+      else
+        carry(loop.getResults());
+    }
+    for (Value group : llvm::reverse(before))
+      if (!llvm::is_contained(open_, group)) open_.insert(open_.begin(), group);
+    return success();
+  }
+
+  bool isRaw(Value value) const { return raw_.contains(value); }
+
+  Groups open_;                 ///< oldest first
+  llvm::DenseSet<Value> raw_;   ///< results nobody waited for, finished or not
+};
+
+}  // namespace
+
+LogicalResult checkAsyncWaits(func::FuncOp func) { return WaitChecker().block(func.getBody().front()); }
+
+}  // namespace tile::ir
