@@ -11,7 +11,7 @@ const std::vector<CatalogRow>& catalog() {
       vector_add_row(),   softmax_row(),         row_reduction_row(),
       row_arg_row(),      rms_norm_row(),        layer_norm_row(),
       gemm_row(),         gemm_epilogue_row(),   attention_row(),
-      block_sparse_row(), gla_recurrent_row(),   gla_decay_cumsum_row(),
+      block_sparse_row(), block_sparse_dense_row(), dense_block_sparse_row(), sampled_dense_row(), gla_recurrent_row(),   gla_decay_cumsum_row(),
       gla_prepare_row(),  gla_inter_chunk_row(), gla_inner_scores_row(),
       gla_combine_row(),  gla_chunk_row(),
   };
