@@ -76,6 +76,11 @@ LogicalResult MmaOp::verify() {
   ArrayRef<int64_t> a = shapeOf(getA().getType()), b = shapeOf(getB().getType());
   if (getWarpsM() < 1 || getWarpsN() < 1)
     return emitOpError() << "expects positive warps, found " << getWarpsM() << " x " << getWarpsN();
+  const bool warpgroups = getEngine() >= Engine::wgmma_f16;  // the last rows of the enum
+  if (warpgroups && getWarpsM() % 4 != 0)
+    return emitOpError() << "expects warps along M in multiples of 4 (warpgroups), found " << getWarpsM();
+  if (warpgroups && isa<RankedTensorType>(getA().getType()) && elementOf(getA().getType()).getIntOrFloatBitWidth() != 16)
+    return emitOpError() << "reads 16-bit elements from registers only, found " << getA().getType();
   if (a[0] < acc.getDimSize(0) || b[1] < acc.getDimSize(1))
     return emitOpError() << "operands must cover " << acc << ", found " << getA().getType() << " and " << getB().getType();
   if (a[1] < getK() || b[0] < getK())

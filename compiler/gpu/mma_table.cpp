@@ -12,21 +12,35 @@ constexpr EngineRow kRows[] = {
     {Engine::m16n8k8_tf32, "m16n8k8_tf32", 16, 8, 8, 32, true, 80},
     {Engine::m16n8k8_tf32x3, "m16n8k8_tf32x3", 16, 8, 8, 32, true, 80},
     {Engine::m16n8k32_s8, "m16n8k32_s8", 16, 8, 32, 8, true, 80},
+    {Engine::wgmma_f16, "wgmma_f16", 16, 8, 16, 16, true, 90, true},
+    {Engine::wgmma_bf16, "wgmma_bf16", 16, 8, 16, 16, true, 90, true},
+    {Engine::wgmma_tf32, "wgmma_tf32", 16, 8, 8, 32, true, 90, true},
+    {Engine::wgmma_s8, "wgmma_s8", 16, 16, 32, 8, true, 90, true},
+    {Engine::wgmma_e4m3, "wgmma_e4m3", 16, 8, 32, 8, true, 90, true},
+    {Engine::wgmma_e5m2, "wgmma_e5m2", 16, 8, 32, 8, true, 90, true},
     {Engine::fma, "fma", 4, 32, 4, 0, false, 0},
 };
 
 bool accepts(const EngineRow& row, Type element, Type acc, Precision precision) {
   switch (row.engine) {
     case Engine::m16n8k16_f16:
+    case Engine::wgmma_f16:
       return element.isF16() && acc.isF32();
     case Engine::m16n8k16_bf16:
+    case Engine::wgmma_bf16:
       return element.isBF16() && acc.isF32();
     case Engine::m16n8k8_tf32:
+    case Engine::wgmma_tf32:
       return element.isF32() && acc.isF32() && precision == Precision::tf32;
     case Engine::m16n8k8_tf32x3:
       return element.isF32() && acc.isF32() && precision == Precision::tf32x3;
     case Engine::m16n8k32_s8:
+    case Engine::wgmma_s8:
       return element.isInteger(8) && acc.isInteger(32);
+    case Engine::wgmma_e4m3:
+      return isa<Float8E4M3FNType>(element) && acc.isF32();
+    case Engine::wgmma_e5m2:
+      return isa<Float8E5M2Type>(element) && acc.isF32();
     case Engine::fma:
       return true;
   }
@@ -45,9 +59,16 @@ const EngineRow& engineRow(Engine engine) {
 
 Engine chooseEngine(Type element, Type acc, Precision precision, const Target& target) {
   for (const EngineRow& row : kRows)
-    if (accepts(row, element, acc, precision) && (!row.isMma || (target.hasMma && target.sm >= row.minSm)))
+    if (!row.isWgmma && accepts(row, element, acc, precision) &&
+        (!row.isMma || (target.hasMma && target.sm >= row.minSm)))
       return row.engine;
   return Engine::fma;
+}
+
+std::optional<Engine> chooseWarpgroupEngine(Type element, Type acc, Precision precision, const Target& target) {
+  for (const EngineRow& row : kRows)
+    if (row.isWgmma && target.hasWgmma && accepts(row, element, acc, precision)) return row.engine;
+  return std::nullopt;
 }
 
 Cover coverOf(Engine engine, int64_t m, int64_t n, int64_t k, int warpsM, int warpsN) {
@@ -58,6 +79,7 @@ Cover coverOf(Engine engine, int64_t m, int64_t n, int64_t k, int warpsM, int wa
 layout::Layout accumulatorLayout(Engine engine, ArrayRef<int64_t> shape, int warpsM, int warpsN) {
   layout::Shape tile(shape.begin(), shape.end());
   const EngineRow& row = engineRow(engine);
+  if (row.isWgmma) return layout::wgmmaAccumulator(tile, warpsM / 4, warpsN, row.n);
   if (row.isMma) return layout::mmaAccumulator(tile, warpsM, warpsN);
   // Four neighbours of a row per lane (one 16-byte read of b feeds them), 8 lanes along a row, 4 rows, then warps.
   int repM = static_cast<int>(roundUp(tile[0], 4 * warpsM) / (4 * warpsM));
@@ -73,8 +95,9 @@ layout::Layout accumulatorLayout(MmaOp op) {
 
 layout::Layout operandALayout(MmaOp op) {
   ArrayRef<int64_t> shape = cast<RankedTensorType>(op.getA().getType()).getShape();
-  return layout::mmaOperandA({shape.begin(), shape.end()}, static_cast<int>(op.getWarpsM()),
-                             static_cast<int>(op.getWarpsN()), engineRow(op.getEngine()).operandBits);
+  const int warpsM = static_cast<int>(op.getWarpsM()), warpsN = static_cast<int>(op.getWarpsN());
+  if (isWgmma(op.getEngine())) return layout::wgmmaOperandA({shape.begin(), shape.end()}, warpsM / 4, warpsN);
+  return layout::mmaOperandA({shape.begin(), shape.end()}, warpsM, warpsN, engineRow(op.getEngine()).operandBits);
 }
 
 }  // namespace tile::ir

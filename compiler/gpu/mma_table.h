@@ -1,5 +1,6 @@
 // mma_table.h - the engines that compute tile products, as data: shape, operand width, what they need, register layouts.
-// To add an instruction: a case of the Engine enum, a row in mma_table.cpp, its emission in lowering/dot.cpp.
+// To add an instruction: a case of the Engine enum, a row in mma_table.cpp, its emission in
+// lowering/dot.cpp (mma.sync) or lowering/wgmma.cpp.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -13,17 +14,24 @@ namespace tile::ir {
 struct EngineRow {
   Engine engine;
   const char* name;
-  int m, n, k;          ///< one instruction of one warp (fma: the block that 32 lanes cover with 1 x 4 elements each, 4 k)
+  int m, n, k;          ///< one instruction of one warp (wgmma: a warp's rows, the step of n; fma: the block that 32 lanes
+                        ///< cover with 1 x 4 elements each, 4 k)
   int operandBits;      ///< width of an operand element; 0: any
-  bool isMma;           ///< mma.sync fragments; false: plain multiply-adds
+  bool isMma;           ///< mma.sync or wgmma fragments; false: plain multiply-adds
   int minSm;
+  bool isWgmma = false; ///< asynchronous, by warpgroups (target.hasWgmma): the result is ready behind tile.mma_wait
 };
 
 const EngineRow& engineRow(Engine engine);
 
-/// The engine for operands of `element` accumulating in `acc`: the first row that fits the target. Always finds one: fma
-/// takes everything.
+inline bool isWgmma(Engine engine) { return engineRow(engine).isWgmma; }
+
+/// The engine of single warps for operands of `element` accumulating in `acc`: the first row that fits the target. Always
+/// finds one: fma takes everything.
 Engine chooseEngine(mlir::Type element, mlir::Type acc, Precision precision, const Target& target);
+
+/// The engine of warpgroups, where the target has one for these types.
+std::optional<Engine> chooseWarpgroupEngine(mlir::Type element, mlir::Type acc, Precision precision, const Target& target);
 
 /// Extents the warps cover for a product of M x N x K: multiples of the instruction's shape times the warp grid.
 struct Cover {

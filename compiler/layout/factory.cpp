@@ -1,4 +1,4 @@
-// factory.cpp - the layouts the compiler starts from: coalesced (blocked) ones and the fragments of mma.sync.
+// factory.cpp - the layouts the compiler starts from: coalesced (blocked) ones and the fragments of mma.sync and wgmma.
 #include <algorithm>
 #include <numeric>
 
@@ -108,6 +108,18 @@ Layout mmaOperandB(const Shape& shape, int warpsM, int warpsN, int bits) {
   int repK = repetitions(shape[0], k), repN = repetitions(shape[1], 8 * warpsN);
   return Layout(shape, {{0, pack, 1}, {0, 2, 4 * pack}, {0, repK, k}, {1, repN, 8 * warpsN}}, {{0, 4, pack}, {1, 8, 1}},
                 {{kReplicated, warpsM, 0}, {1, warpsN, 8}});
+}
+
+Layout wgmmaAccumulator(const Shape& shape, int teamsM, int teamsN, int unitN) {
+  int repM = repetitions(shape[0], 64 * teamsM), part = repetitions(shape[1], unitN * teamsN) * unitN;
+  return Layout(shape, {{1, 2, 1}, {0, 2, 8}, {1, part / 8, 8}, {0, repM, 64 * teamsM}}, {{1, 4, 2}, {0, 8, 1}},
+                {{0, 4, 16}, {0, teamsM, 64}, {1, teamsN, part}});
+}
+
+Layout wgmmaOperandA(const Shape& shape, int teamsM, int teamsN) {
+  int repM = repetitions(shape[0], 64 * teamsM), repK = repetitions(shape[1], 16);
+  return Layout(shape, {{1, 2, 1}, {0, 2, 8}, {1, 2, 8}, {1, repK, 16}, {0, repM, 64 * teamsM}}, {{1, 4, 2}, {0, 8, 1}},
+                {{0, 4, 16}, {0, teamsM, 64}, {kReplicated, teamsN, 0}});
 }
 
 }  // namespace tile::layout

@@ -123,4 +123,14 @@ Layout mmaOperandA(const Shape& shape, int warpsM, int warpsN, int bits);
 /// B operand (k x n8).
 Layout mmaOperandB(const Shape& shape, int warpsM, int warpsN, int bits);
 
+// Fragments of wgmma over a grid of teamsM x teamsN warpgroups of 4 warps (warpgroup = m + teamsM * n). A warpgroup owns 64
+// consecutive rows of every repetition (stride 64 * teamsM) and one consecutive part of the columns, a multiple of `unitN`.
+// With teamsN = 1 these are the layouts of mma.sync over 4 * teamsM warps along M.
+
+/// Accumulator (m64nN): as mma.sync's, 16 rows per warp.
+Layout wgmmaAccumulator(const Shape& shape, int teamsM, int teamsN, int unitN = 8);
+/// 16-bit A operand in registers (m64k16): threads hold the rows and columns they hold of an accumulator of this shape, so
+/// a narrowed accumulator is an operand.
+Layout wgmmaOperandA(const Shape& shape, int teamsM, int teamsN);
+
 }  // namespace tile::layout

@@ -62,3 +62,31 @@ func.func @rank(%a: tensor<2x4x8xf16>, %b: tensor<8x4xf16>, %c: tensor<4x4xf32>)
   %0 = tile.dot %a, %b, %c : tensor<2x4x8xf16>, tensor<8x4xf16> -> tensor<4x4xf32>
   return
 }
+
+// -----
+
+// CHECK-LABEL: func.func @warpgroups(
+func.func @warpgroups(%a: !tile.smem<64x32xf16, minor = 1>, %b: !tile.smem<32x64xf16, minor = 1>, %c: tensor<64x64xf32>,
+                      %p: tensor<64x32xf16>) {
+  // CHECK: tile.mma wgmma_f16 k 32 warps(4, 1)
+  %0 = tile.mma wgmma_f16 k 32 warps(4, 1) %a, %b, %c : !tile.smem<64x32xf16, minor = 1>, !tile.smem<32x64xf16, minor = 1> -> tensor<64x64xf32>
+  // CHECK: tile.mma wgmma_f16 k 32 warps(4, 2)
+  %1 = tile.mma wgmma_f16 k 32 warps(4, 2) %p, %b, %0 : tensor<64x32xf16>, !tile.smem<32x64xf16, minor = 1> -> tensor<64x64xf32>
+  return
+}
+
+// -----
+
+func.func @half_a_warpgroup(%a: !tile.smem<64x32xf16, minor = 1>, %b: !tile.smem<32x64xf16, minor = 1>, %c: tensor<64x64xf32>) {
+  // expected-error @+1 {{expects warps along M in multiples of 4 (warpgroups), found 2}}
+  %1 = tile.mma wgmma_f16 k 32 warps(2, 2) %a, %b, %c : !tile.smem<64x32xf16, minor = 1>, !tile.smem<32x64xf16, minor = 1> -> tensor<64x64xf32>
+  return
+}
+
+// -----
+
+func.func @narrow_registers(%c: tensor<64x64xf32>, %p: tensor<64x32xf8E4M3FN>, %q: !tile.smem<32x64xf8E4M3FN, minor = 0>) {
+  // expected-error @+1 {{reads 16-bit elements from registers only, found 'tensor<64x32xf8E4M3FN>'}}
+  %1 = tile.mma wgmma_e4m3 k 32 warps(4, 1) %p, %q, %c : tensor<64x32xf8E4M3FN>, !tile.smem<32x64xf8E4M3FN, minor = 0> -> tensor<64x64xf32>
+  return
+}

@@ -57,6 +57,8 @@ class Emitter {
   llvm::Value* thread() const { return thread_; }  ///< i32, 0..numThreads
   llvm::Value* lane() const { return lane_; }
   llvm::Value* warp() const { return warp_; }
+  /// i32, warp / 4, as a value the assembler knows to be the same in all lanes.
+  llvm::Value* warpgroup();
   /// i32: what this thread's lane and warp add to coordinate `dim` (to which register coordinates are added).
   llvm::Value* threadCoord(const layout::Layout& layout, int dim);
   /// Sum over the digits of `index` along `dim` of value * stride; null when no digit moves along it.
@@ -116,7 +118,7 @@ class Emitter {
   llvm::Function* function_ = nullptr;
   llvm::Instruction* entryEnd_ = nullptr;  ///< per-thread constants go before it, in the entry block
   llvm::GlobalVariable* sharedMemory_ = nullptr;
-  llvm::Value *thread_ = nullptr, *lane_ = nullptr, *warp_ = nullptr;
+  llvm::Value *thread_ = nullptr, *lane_ = nullptr, *warp_ = nullptr, *warpgroup_ = nullptr;
   int numWarps_ = 0;
   llvm::DenseMap<mlir::Value, Regs> values_;
   llvm::DenseMap<mlir::Value, ViewValue> views_;

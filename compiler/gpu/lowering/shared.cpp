@@ -1,9 +1,9 @@
 // shared.cpp - buffers in shared memory: addresses, stores, loads, zeroing.
 #include <algorithm>
-#include <set>
 
 #include "compiler/gpu/lowering/access.h"
 #include "compiler/gpu/lowering/smem_lowering.h"
+#include "compiler/gpu/mma_table.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 
 namespace tile::ir {
@@ -91,36 +91,11 @@ Value* SmemAddress::at(Value* base, int64_t rowConstant, int64_t byteConstant) c
 // ---- ops
 namespace {
 
-/// Length of the register runs that sit side by side in a buffer, at most 16 bytes, none of them across the tile's edge.
-int vectorLength(const layout::Layout& layout, const layout::SharedTile& tile, int minor) {
-  const int run = layout.contiguousRegs(minor);
-  const int64_t limit =
-      tile.swizzle ? 16 : std::min<int64_t>(16, tile.pitch & -tile.pitch);  // what rows are aligned to
-  int length = 1;
-  while (2 * length * tile.elementBytes <= limit && run % (2 * length) == 0 &&
-         layout.shape()[minor] % (2 * length) == 0)
-    length *= 2;
-  return length;
-}
-
 LogicalResult emitSmemStore(Emitter& e, SmemStoreOp op) {
-  const layout::Layout& layout = e.layoutOf(op.getValue());
   SmemType type = op.getTarget().getType();
-  const int minor = static_cast<int>(type.getMinor()), major = 1 - minor;
-  const layout::SharedTile tile = type.slot();
-  SmemAddress address(e, tile, layout, major);
-  ArrayRef<Value*> values = e.regs(op.getValue());
-  const int length = vectorLength(layout, tile, minor);
-  Value* first = e.isFirstReplica(layout);
-  const int replicas = layout.regReplicas();
-  std::set<layout::Coord> written;
-  for (int reg = 0; reg < layout.numRegs(); reg += length) {
-    if (layout.isRegPadding(reg)) continue;
-    layout::Coord coord = layout.regCoord(reg);
-    if (replicas > 1 && !written.insert(coord).second) continue;
-    Value* pointer = address.at(e.scalar(op.getTarget()), coord[major], coord[minor] * tile.elementBytes);
-    storeVector(e, pointer, values.slice(reg, length), e.andAll({first, e.inTile(layout, reg)}));
-  }
+  storeTile(e, e.regs(op.getValue()), e.layoutOf(op.getValue()), e.scalar(op.getTarget()), type.slot(),
+            static_cast<int>(type.getMinor()));
+  if (isReadByWgmma(op.getTarget())) fenceAsyncProxy(e);
   return success();
 }
 
@@ -167,6 +142,19 @@ LogicalResult emitSmemZero(Emitter& e, SmemZeroOp op) {
   chunk->addIncoming(b.CreateAdd(chunk, e.i32(e.numThreads())), body);
   b.CreateBr(head);
   b.SetInsertPoint(after);
+  if (isReadByWgmma(op.getTarget())) fenceAsyncProxy(e);
+  return success();
+}
+
+LogicalResult emitAsyncWait(Emitter& e, AsyncWaitOp op) {
+  e.b.CreateIntrinsic(Intrinsic::nvvm_cp_async_wait_group, {e.i32(op.getPending())});
+  // What the copies wrote counts as this thread's ordinary stores.
+  bool feedsWgmma = false;
+  op->getParentOfType<mlir::func::FuncOp>().walk([&](mlir::Operation* copy) {
+    if (auto box = dyn_cast<AsyncCopyOp>(copy)) feedsWgmma |= isReadByWgmma(box.getTarget());
+    if (auto gather = dyn_cast<AsyncGatherOp>(copy)) feedsWgmma |= isReadByWgmma(gather.getTarget());
+  });
+  if (feedsWgmma) fenceAsyncProxy(e);
   return success();
 }
 
@@ -221,7 +209,7 @@ LogicalResult emitAsyncOp(Emitter& e, mlir::Operation* op) {
 
 bool isSmemOp(mlir::Operation* op) {
   return isa<SmemAllocOp, SmemSlotOp, SmemTransOp, SmemLoadOp, SmemStoreOp, SmemZeroOp, AsyncCopyOp, AsyncGatherOp,
-             AsyncCommitOp, AsyncWaitOp, MmaOp>(op);
+             AsyncCommitOp, AsyncWaitOp, MmaOp, MmaWaitOp>(op);
 }
 
 LogicalResult emitSmemOp(Emitter& e, mlir::Operation* op) {
@@ -237,11 +225,12 @@ LogicalResult emitSmemOp(Emitter& e, mlir::Operation* op) {
       .Case([&](SmemZeroOp o) { return emitSmemZero(e, o); })
       .Case<AsyncCopyOp, AsyncGatherOp, AsyncCommitOp>(
           [&](mlir::Operation* o) { return isCarried(o) ? success() : emitAsyncOp(e, o); })
-      .Case([&](AsyncWaitOp o) {
-        e.b.CreateIntrinsic(Intrinsic::nvvm_cp_async_wait_group, {e.i32(o.getPending())});
-        return success();
+      .Case([&](AsyncWaitOp o) { return emitAsyncWait(e, o); })
+      .Case([&](MmaOp o) {
+        if (o.getEngine() == Engine::fma) return emitFma(e, o);
+        return isWgmma(o.getEngine()) ? emitWgmma(e, o) : emitMma(e, o);
       })
-      .Case([&](MmaOp o) { return o.getEngine() == Engine::fma ? emitFma(e, o) : emitMma(e, o); })
+      .Case([&](MmaWaitOp o) { return emitMmaWait(e, o); })
       .Default([](mlir::Operation* o) { return o->emitOpError("has no lowering for the GPU"); });
 }
 

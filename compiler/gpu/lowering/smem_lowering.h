@@ -18,9 +18,25 @@ llvm::LogicalResult emitAsyncOp(Emitter& e, mlir::Operation* op);
 // async_copy.cpp
 llvm::LogicalResult emitAsyncCopy(Emitter& e, AsyncCopyOp op);
 llvm::LogicalResult emitAsyncGather(Emitter& e, AsyncGatherOp op);
-// dot.cpp, fma.cpp
+// dot.cpp, fma.cpp, wgmma.cpp
 llvm::LogicalResult emitMma(Emitter& e, MmaOp op);
 llvm::LogicalResult emitFma(Emitter& e, MmaOp op);
+llvm::LogicalResult emitWgmma(Emitter& e, MmaOp op);
+llvm::LogicalResult emitMmaWait(Emitter& e, MmaWaitOp op);
+
+/// Whether a wgmma reads the buffer (through slots and transposes): ordinary stores into it need fenceAsyncProxy.
+bool isReadByWgmma(mlir::Value smem);
+/// Orders this thread's earlier ordinary accesses to shared memory before what wgmma and bulk copies do there later (after
+/// a barrier, for other threads).
+void fenceAsyncProxy(Emitter& e);
+
+/// store_tile.cpp. Writes to the buffer at `base` the elements whose coordinate along `minor` (the dim the buffer's rows
+/// have their neighbours along) is in [first, first + tile.cols): by stmatrix where target and layout allow, else the widest
+/// stores. Elements outside the layout's shape are not written.
+void storeTile(Emitter& e, llvm::ArrayRef<llvm::Value*> values, const layout::Layout& layout, llvm::Value* base,
+               const layout::SharedTile& tile, int minor, int64_t first = 0);
+/// Length of the register runs that sit side by side in a buffer, at most 16 bytes, none of them across the tile's edge.
+int vectorLength(const layout::Layout& layout, const layout::SharedTile& tile, int minor);
 
 /// Where a thread looks in a tile in shared memory: its own row and byte column, to which constants are added. Constants
 /// that keep clear of the thread's bits cost one XOR (shared by all accesses with the same low bits, and invariant in

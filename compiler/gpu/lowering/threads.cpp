@@ -47,6 +47,13 @@ llvm::Value* Emitter::threadCoord(const Layout& layout, int dim) {
   return cached = sum;
 }
 
+llvm::Value* Emitter::warpgroup() {
+  if (warpgroup_) return warpgroup_;
+  llvm::IRBuilderBase::InsertPointGuard guard(b);
+  b.SetInsertPoint(entryEnd_);  // where all lanes are together
+  return warpgroup_ = b.CreateLShr(shuffleIdx(warp_, i32(0)), 2, "warpgroup");
+}
+
 llvm::Value* Emitter::isFirstReplica(const Layout& layout) {
   int lanes = layout.laneReplicas(), warps = layout.warpReplicas();
   if (lanes == 1 && warps == 1) return nullptr;

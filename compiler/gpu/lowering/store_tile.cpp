@@ -1,0 +1,76 @@
+// store_tile.cpp - a register tile to a buffer in shared memory: stmatrix for 16-bit accumulators, else each thread's runs.
+#include <algorithm>
+#include <set>
+
+#include "compiler/gpu/lowering/access.h"
+#include "compiler/gpu/lowering/smem_lowering.h"
+#include "compiler/layout/matrix_store.h"
+
+namespace tile::ir {
+using namespace llvm;
+
+int vectorLength(const layout::Layout& layout, const layout::SharedTile& tile, int minor) {
+  const int run = layout.contiguousRegs(minor);
+  const int64_t limit =
+      tile.swizzle ? 16 : std::min<int64_t>(16, tile.pitch & -tile.pitch);  // what rows are aligned to
+  int length = 1;
+  while (2 * length * tile.elementBytes <= limit && run % (2 * length) == 0 &&
+         layout.shape()[minor] % (2 * length) == 0)
+    length *= 2;
+  return length;
+}
+
+namespace {
+
+/// Two 16-bit values in one register.
+Value* packPair(Emitter& e, Value* low, Value* high) {
+  Value* pair = PoisonValue::get(FixedVectorType::get(low->getType(), 2));
+  pair = e.b.CreateInsertElement(pair, low, uint64_t{0});
+  return e.b.CreateBitCast(e.b.CreateInsertElement(pair, high, uint64_t{1}), e.b.getInt32Ty());
+}
+
+void storeMatrices(Emitter& e, ArrayRef<Value*> values, Value* base, const layout::SharedTile& tile,
+                   const layout::MatrixStore& plan) {
+  SmemAddress address(e, tile, plan.row, plan.byte);
+  for (const layout::MatrixStore::Instruction& instruction : plan.instructions) {
+    SmallVector<Value*> args{address.at(base, instruction.row, instruction.byte)};
+    for (int reg : instruction.registers) args.push_back(packPair(e, values[reg], values[reg + 1]));
+    const bool four = instruction.registers.size() == 4;
+    std::string text = "stmatrix.sync.aligned.m8n8.x" + std::string(four ? "4" : "2") +
+                       (plan.transposed ? ".trans" : "") + ".shared.b16 [$0], {" +
+                       (four ? "$1, $2, $3, $4" : "$1, $2") + "};";
+    e.inlineAsm(e.b.getVoidTy(), text, four ? "r,r,r,r,r,~{memory}" : "r,r,r,~{memory}", args);
+  }
+}
+
+}  // namespace
+
+void storeTile(Emitter& e, ArrayRef<Value*> values, const layout::Layout& layout, Value* base,
+               const layout::SharedTile& tile, int minor, int64_t first) {
+  if (e.target.sm >= 90)
+    if (auto plan = layout::planMatrixStore(layout, tile, minor, first))
+      return storeMatrices(e, values, base, tile, *plan);
+
+  const int major = 1 - minor;
+  SmemAddress address(e, tile, layout, major);
+  const int length = vectorLength(layout, tile, minor);
+  Value* firstReplica = e.isFirstReplica(layout);
+  const int replicas = layout.regReplicas();
+  const int64_t end = first + tile.cols, threads = layout.maxThreadCoord(minor);
+  const bool whole = first == 0 && end >= layout.shape()[minor];
+  std::set<layout::Coord> written;
+  for (int reg = 0; reg < layout.numRegs(); reg += length) {
+    if (layout.isRegPadding(reg)) continue;
+    layout::Coord coord = layout.regCoord(reg);
+    if (replicas > 1 && !written.insert(coord).second) continue;
+    const int64_t at = coord[minor];
+    if (!whole && (at >= end || at + threads < first)) continue;  // in no thread's part
+    Value* inPart = nullptr;
+    if (!whole && (at < first || at + threads >= end))
+      inPart = e.b.CreateICmpULT(e.b.CreateAdd(e.threadCoord(layout, minor), e.i32(at - first)), e.i32(tile.cols));
+    Value* pointer = address.at(base, coord[major], (at - first) * tile.elementBytes);
+    storeVector(e, pointer, values.slice(reg, length), e.andAll({firstReplica, e.inTile(layout, reg), inPart}));
+  }
+}
+
+}  // namespace tile::ir

@@ -1,0 +1,290 @@
+// wgmma.cpp - tile.mma by warpgroups: asynchronous products of 64 rows that read shared memory through descriptors, and the
+// wait that makes their results readable.
+//
+// One tile.mma is one group: fence, all k steps of all row and column blocks, commit. Accumulators are tied operands of the
+// instructions and of the wait, so that their values flow: LLVM cannot move a use over the wait, the assembler sees one set
+// of registers. A product that starts from zero says so to its first instructions, and no zeros are made.
+#include "compiler/gpu/lowering/smem_lowering.h"
+#include "compiler/gpu/mma_table.h"
+#include "compiler/gpu/shared_memory.h"
+#include "compiler/layout/descriptor.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
+
+namespace tile::ir {
+using namespace llvm;
+
+namespace {
+
+/// Names of the instruction's accumulator and operand types, and what stands behind the scale of the accumulator.
+struct Spelling {
+  const char* types;
+  bool scales;      ///< immediate signs of a and b
+  bool transposes;  ///< immediate transpose flags
+};
+Spelling spellingOf(Engine engine) {
+  switch (engine) {
+    case Engine::wgmma_bf16:
+      return {"f32.bf16.bf16", true, true};
+    case Engine::wgmma_tf32:
+      return {"f32.tf32.tf32", true, false};
+    case Engine::wgmma_s8:
+      return {"s32.s8.s8", false, false};
+    case Engine::wgmma_e4m3:
+      return {"f32.e4m3.e4m3", true, false};
+    case Engine::wgmma_e5m2:
+      return {"f32.e5m2.e5m2", true, false};
+    default:
+      return {"f32.f16.f16", true, true};
+  }
+}
+
+std::string list(int first, int count) {
+  std::string text = "{";
+  for (int i = 0; i < count; ++i) text += (i ? ", $" : "$") + std::to_string(first + i);
+  return text + "}";
+}
+
+/// Result of `count` registers of one type.
+Type* structOf(IRBuilder<>& b, Type* element, size_t count) {
+  return StructType::get(b.getContext(), SmallVector<Type*>(count, element));
+}
+
+bool isZero(ArrayRef<Value*> values) {
+  return llvm::all_of(values, [](Value* v) {
+    auto* constant = dyn_cast<Constant>(v);
+    return constant && (constant->isNullValue() || isa<UndefValue>(constant));  // undef: padding
+  });
+}
+
+// ---- operands in shared memory
+
+/// Low word of the descriptor of a buffer's start; the high word is constant. Sums of a slot's or block's offset stay in
+/// the address field, so everything varying is 32-bit arithmetic of uniform values.
+class Descriptor {
+ public:
+  Descriptor(Emitter& e, mlir::Value smem, const layout::OperandDescriptor& operand) : e_(e), operand_(operand) {
+    low_ = e.b.CreateAdd(start(smem), e.i32(static_cast<uint32_t>(operand.bits)));
+  }
+
+  void addBytes(Value* bytes) { low_ = e_.b.CreateAdd(low_, e_.b.CreateLShr(bytes, 4)); }
+
+  Value* at(int64_t bytes) const {
+    IRBuilder<>& b = e_.b;
+    Value* low = bytes ? b.CreateAdd(low_, e_.i32(bytes / 16)) : low_;
+    Value* high = e_.i64(static_cast<int64_t>(operand_.bits & ~uint64_t{0xFFFFFFFF}));
+    return b.CreateOr(b.CreateZExt(low, b.getInt64Ty()), high, "", /*IsDisjoint=*/true);
+  }
+
+  const layout::OperandDescriptor& operand() const { return operand_; }
+
+ private:
+  /// (address & 0x3FFFF) >> 4 of the buffer; slots are added behind the shift, which leaves the rest invariant in loops.
+  Value* start(mlir::Value smem) {
+    IRBuilder<>& b = e_.b;
+    if (auto trans = smem.getDefiningOp<SmemTransOp>()) return start(trans.getSource());
+    if (auto slot = smem.getDefiningOp<SmemSlotOp>()) {
+      Value* units = b.CreateNUWMul(e_.scalar(slot.getIndex()), e_.i32(slot.getRing().getType().slotBytes() / 16));
+      return b.CreateAdd(start(slot.getRing()), units);
+    }
+    Value* address = b.CreatePtrToInt(e_.scalar(smem), b.getInt32Ty());
+    return b.CreateLShr(b.CreateAnd(address, 0x3FFFF), 4);
+  }
+
+  Emitter& e_;
+  layout::OperandDescriptor operand_;
+  Value* low_;
+};
+
+mlir::FailureOr<layout::OperandDescriptor> describe(MmaOp op, SmemType type, bool isA) {
+  const bool kMinor = type.getMinor() == (isA ? 1 : 0);
+  if (auto operand = layout::operandDescriptor(type.slot(), kMinor)) return *operand;
+  return op.emitOpError() << "cannot read " << type << " as operand " << (isA ? "a" : "b")
+                          << ": expects a swizzled tile in groups of 8 rows"
+                          << (kMinor ? "" : ", of 16-bit elements where k is not minor");
+}
+
+// ---- a first operand in registers
+
+/// 4 registers (i32) per row block and k step.
+class RegisterOperand {
+ public:
+  RegisterOperand(Emitter& e, MmaOp op, int steps) : e_(e), values_(e.regs(op.getA())), k_(op.getK()), steps_(steps) {}
+
+  SmallVector<Value*, 4> at(int rep, int step) const {
+    IRBuilder<>& b = e_.b;
+    SmallVector<Value*, 4> out;
+    for (int r = 0; r < 4; ++r) {
+      const int first = 2 * (r + 4 * (step + steps_ * rep));
+      Value* pair = PoisonValue::get(FixedVectorType::get(values_[first]->getType(), 2));
+      for (int i = 0; i < 2; ++i) pair = b.CreateInsertElement(pair, inK(values_[first + i], 16 * step + 8 * (r / 2) + i), i);
+      out.push_back(b.CreateBitCast(pair, b.getInt32Ty()));
+    }
+    return out;
+  }
+
+ private:
+  // Padding registers hold garbage; along k they must be zero. Lanes add up to 6 columns.
+  Value* inK(Value* v, int64_t column) const {
+    if (column + 6 < k_) return v;
+    IRBuilder<>& b = e_.b;
+    Value* k = b.CreateAdd(b.CreateShl(b.CreateAnd(e_.lane(), 3), 1), e_.i32(column));
+    return b.CreateSelect(b.CreateICmpULT(k, e_.i32(k_)), v, Constant::getNullValue(v->getType()));
+  }
+
+  Emitter& e_;
+  ArrayRef<Value*> values_;
+  int64_t k_;
+  int steps_;
+};
+
+// ---- one instruction
+
+/// acc += a * b, or acc = a * b when `fromZero`. `a`: one descriptor, or four registers.
+void multiply(Emitter& e, Engine engine, int k, ArrayRef<Value*> a, bool transA, Value* b, bool transB,
+              MutableArrayRef<Value*> acc, bool fromZero) {
+  const Spelling spelling = spellingOf(engine);
+  const bool isInteger = engine == Engine::wgmma_s8, inRegisters = a.size() == 4;
+  const int n = static_cast<int>(acc.size());
+  std::string constraints;
+  SmallVector<Value*, 160> args;
+  auto constrain = [&](StringRef one, int times) {
+    for (int i = 0; i < times; ++i) constraints += (constraints.empty() ? "" : ",") + one.str();
+  };
+  // An output of its own may not share a register with a, which the instruction reads to its end.
+  constrain((Twine("=") + (fromZero && inRegisters ? "&" : "") + (isInteger ? "r" : "f")).str(), n);
+  if (!fromZero) {
+    for (int i = 0; i < n; ++i) constrain(std::to_string(i), 1);
+    args.append(acc.begin(), acc.end());
+  }
+  const int firstA = n + static_cast<int>(args.size());
+  constrain(inRegisters ? "r" : "l", static_cast<int>(a.size()));
+  constrain("l", 1);
+  args.append(a.begin(), a.end());
+  args.push_back(b);
+
+  std::string text = "wgmma.mma_async.sync.aligned.m64n" + std::to_string(2 * n) + "k" + std::to_string(k) + "." +
+                     spelling.types + " " + list(0, n) + ", " +
+                     (inRegisters ? list(firstA, 4) : "$" + std::to_string(firstA)) + ", $" +
+                     std::to_string(firstA + static_cast<int>(a.size())) + ", " + (fromZero ? "0" : "1");
+  if (spelling.scales) text += ", 1, 1";
+  if (spelling.transposes) {
+    if (!inRegisters) text += transA ? ", 1" : ", 0";
+    text += transB ? ", 1" : ", 0";
+  }
+  Value* result = e.inlineAsm(structOf(e.b, acc[0]->getType(), acc.size()), text + ";", constraints, args);
+  for (int i = 0; i < n; ++i) acc[i] = e.b.CreateExtractValue(result, i);
+}
+
+}  // namespace
+
+bool isReadByWgmma(mlir::Value smem) {
+  SmemAllocOp alloc = allocationOf(smem);
+  SmallVector<mlir::Value> pending{alloc ? alloc.getResult() : smem};
+  while (!pending.empty()) {
+    for (mlir::Operation* user : pending.pop_back_val().getUsers()) {
+      if (auto mma = mlir::dyn_cast<MmaOp>(user); mma && isWgmma(mma.getEngine())) return true;
+      if (mlir::isa<SmemSlotOp, SmemTransOp>(user)) pending.push_back(user->getResult(0));
+    }
+  }
+  return false;
+}
+
+void fenceAsyncProxy(Emitter& e) {
+  e.inlineAsm(e.b.getVoidTy(), "fence.proxy.async.shared::cta;", "~{memory}", {});
+}
+
+LogicalResult emitWgmma(Emitter& e, MmaOp op) {
+  const EngineRow& row = engineRow(op.getEngine());
+  auto accType = mlir::cast<mlir::RankedTensorType>(op.getAcc().getType());
+  const int warpsM = static_cast<int>(op.getWarpsM()), warpsN = static_cast<int>(op.getWarpsN());
+  if (warpsM * warpsN != e.numWarps())
+    return op.emitOpError() << "is planned for " << warpsM * warpsN << " warps, the kernel has " << e.numWarps();
+  const int teamsM = warpsM / 4;
+  const Cover cover = coverOf(op.getEngine(), accType.getDimSize(0), accType.getDimSize(1), op.getK(), warpsM, warpsN);
+  const int64_t part = cover.n / warpsN;
+  const int reps = static_cast<int>(cover.m / (64 * teamsM)), steps = static_cast<int>(cover.k / row.k);
+  Value* team = e.numWarps() > 4 ? e.warpgroup() : e.i32(0);
+
+  auto b = describe(op, op.getB().getType(), false);
+  if (failed(b)) return failure();
+  Descriptor bStart(e, op.getB(), *b);
+  if (warpsN > 1) {
+    if (part % b->outerUnit() != 0)
+      return op.emitOpError() << "expects parts of " << b->outerUnit() << " columns per warpgroup, found " << part;
+    bStart.addBytes(e.b.CreateMul(e.b.CreateUDiv(team, e.i32(teamsM)), e.i32(b->outerBytes(part))));
+  }
+  std::optional<Descriptor> aStart;
+  std::optional<RegisterOperand> aRegisters;
+  if (auto type = mlir::dyn_cast<SmemType>(op.getA().getType())) {
+    auto a = describe(op, type, true);
+    if (failed(a)) return failure();
+    if (64 % a->outerUnit() != 0) return op.emitOpError() << "expects panels of at most 64 rows of a, found " << a->outerUnit();
+    aStart.emplace(e, op.getA(), *a);
+    if (teamsM > 1) aStart->addBytes(e.b.CreateMul(e.b.CreateURem(team, e.i32(teamsM)), e.i32(a->outerBytes(64))));
+  } else {
+    aRegisters.emplace(e, op, steps);
+  }
+
+  Regs acc(e.regs(op.getAcc()));
+  const std::vector<int> columns = layout::instructionColumns(part, b->outerUnit());
+  const bool fromZero = isZero(acc);
+  SmallVector<SmallVector<Value*, 4>> packed;  // conversions stand in front of the fence, all of them
+  if (aRegisters)
+    for (int step = 0; step < steps; ++step)
+      for (int rep = 0; rep < reps; ++rep) packed.push_back(aRegisters->at(rep, step));
+  e.b.CreateIntrinsic(Intrinsic::nvvm_wgmma_fence_sync_aligned, {});
+  for (int step = 0; step < steps; ++step) {
+    for (int rep = 0; rep < reps; ++rep) {
+      SmallVector<Value*, 4> a;
+      if (aStart)
+        a.push_back(aStart->at(aStart->operand().outerBytes(64 * teamsM * rep) + aStart->operand().stepBytes(step)));
+      else
+        a = packed[step * reps + rep];
+      int64_t column = 0;
+      for (int width : columns) {
+        MutableArrayRef<Value*> d(acc.data() + (rep * part + column) / 2, static_cast<size_t>(width / 2));
+        multiply(e, op.getEngine(), row.k, a, aStart && !aStart->operand().kMinor,
+                 bStart.at(b->outerBytes(column) + b->stepBytes(step)), !b->kMinor, d, fromZero && step == 0);
+        column += width;
+      }
+    }
+  }
+  e.b.CreateIntrinsic(Intrinsic::nvvm_wgmma_commit_group_sync_aligned, {});
+  e.define(op.getResult(), acc);
+  // Copies that stood in front of the product: they start while it runs.
+  for (mlir::Operation* copy : carriedBy(op))
+    if (failed(emitAsyncOp(e, copy))) return failure();
+  return success();
+}
+
+LogicalResult emitMmaWait(Emitter& e, MmaWaitOp op) {
+  const std::string text = "wgmma.wait_group.sync.aligned " + std::to_string(op.getPending()) + ";";
+  SmallVector<Value*, 160> values;
+  std::string outputs, inputs;
+  for (mlir::Value acc : op.getAccs()) {
+    for (Value* v : e.regs(acc)) {
+      outputs += v->getType()->isIntegerTy() ? "=r," : "=f,";
+      inputs += std::to_string(values.size()) + ",";
+      values.push_back(v);
+    }
+  }
+  const std::string constraints = outputs + inputs + "~{memory}";
+  if (values.empty()) {
+    e.inlineAsm(e.b.getVoidTy(), text, constraints, {});
+    return success();
+  }
+  SmallVector<Type*> types;
+  for (Value* v : values) types.push_back(v->getType());
+  // A single result is not a struct.
+  Value* all = e.inlineAsm(types.size() == 1 ? types[0] : StructType::get(e.b.getContext(), types), text, constraints, values);
+  size_t next = 0;
+  for (auto [acc, result] : llvm::zip(op.getAccs(), op.getResults())) {
+    Regs regs;
+    for (size_t i = 0, count = e.regs(acc).size(); i < count; ++i, ++next)
+      regs.push_back(types.size() == 1 ? all : e.b.CreateExtractValue(all, static_cast<unsigned>(next)));
+    e.define(result, regs);
+  }
+  return success();
+}
+
+}  // namespace tile::ir
