@@ -271,4 +271,21 @@ Status sampled_dense(Stream& stream, Input<T, 2> A, Input<T, 2> B, TensorView<co
   return sampled_dense_kernel<T>().try_call(stream, config, A, B, rows, columns, values, alpha, beta);
 }
 
+/// Gradients of D = S B for S block sparse: those of its stored blocks, dvalues[e] = (dD B^T)[block e] (entries in the
+/// order of `s`, whose rows are `rows`), and dB = S^T dD, through the lists by column `by_column` (block_lists.h with
+/// config.indexed). `config` is that of the forward product.
+template <class T>
+Status block_sparse_dense_backward(Stream& stream, const BlockList<const T>& s, TensorView<const int32_t, 1> rows,
+                                   const BlockList<const T>& by_column, Input<T, 2> B, Input<T, 2> dD,
+                                   TensorView<T, 3> dvalues, TensorView<T, 2> dB, BlockListConfig config) {
+  config.segmented = config.use_alpha = config.use_c = false;
+  BlockListConfig sampled = config, transposed = config;
+  sampled.trans_b = !config.trans_b;
+  sampled.DEPTH = std::min<int>(config.DEPTH, 64);
+  if (Status done = sampled_dense<T>(stream, dD, B, rows, s.columns, dvalues, 1.f, 0.f, sampled); !done) return done;
+  transposed.transposed = transposed.indirect = true, transposed.trans_b = false;
+  transposed.DEPTH = std::min(config.DEPTH, config.BM);
+  return block_sparse_dense<T>(stream, by_column, dD, dB, dB, 1.f, 0.f, transposed);
+}
+
 }  // namespace tile::kernels

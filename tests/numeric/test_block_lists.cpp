@@ -6,6 +6,7 @@
 #include <random>
 
 #include "kernels/block_lists.h"
+#include "kernels/block_sparse.h"
 #include "kernels/block_sparse_matmul.h"
 
 namespace tile::kernels {
@@ -148,6 +149,57 @@ TEST_P(BlockLists, S2_9_MasksBitsAndListsGiveOneProduct) {
   EXPECT_EQ(download(C0), expected);
   EXPECT_EQ(download(C1), expected);
   EXPECT_EQ(download(C2), expected);
+}
+
+TEST_P(BlockLists, S2_BackwardOfSparseTimesDense) {
+  const int64_t m = 96, depth = 128, n = 40, bm = 32, bk = 16;
+  BlockListConfig c = default_block_list_config(DType::f32, bm, bk, false, Machine::of(stream()));
+  const int64_t mb = m / bm, kb = depth / bk;
+  const std::vector<int32_t> mask = random_mask(mb * kb, 50, 9);
+  std::vector<int32_t> offsets{0}, columns, rows, offsets_t{0}, columns_t, positions_t;
+  std::vector<int32_t> index(mask.size(), -1);
+  for (int64_t i = 0; i < mb; ++i, offsets.push_back(static_cast<int32_t>(columns.size())))
+    for (int64_t j = 0; j < kb; ++j)
+      if (mask[static_cast<size_t>(i * kb + j)]) {
+        index[static_cast<size_t>(i * kb + j)] = static_cast<int32_t>(columns.size());
+        columns.push_back(static_cast<int32_t>(j)), rows.push_back(static_cast<int32_t>(i));
+      }
+  for (int64_t j = 0; j < kb; ++j, offsets_t.push_back(static_cast<int32_t>(columns_t.size())))
+    for (int64_t i = 0; i < mb; ++i)
+      if (int32_t at = index[static_cast<size_t>(i * kb + j)]; at >= 0)
+        columns_t.push_back(static_cast<int32_t>(i)), positions_t.push_back(at);
+  const auto entries = static_cast<int64_t>(columns.size());
+  std::mt19937 draw(1);
+  auto integers = [&](int64_t count) {
+    std::vector<float> v(static_cast<size_t>(count));
+    for (float& x : v) x = static_cast<float>(static_cast<int>(draw() % 9) - 4);
+    return v;
+  };
+  const std::vector<float> values = integers(entries * bm * bk), b = integers(depth * n), d = integers(m * n);
+  auto V = upload(values), B = upload(b), dD = upload(d), dV = room<float>(entries * bm * bk), dB = room<float>(depth * n);
+  auto O = upload(offsets), Cc = upload(columns), R = upload(rows), OT = upload(offsets_t), CT = upload(columns_t),
+       PT = upload(positions_t);
+  TensorView<const float, 3> v(V.data(), {entries, bm, bk});
+  using Ints = TensorView<const int32_t, 1>;
+  Ints none(nullptr, {0});
+  BlockList<const float> s{v, Ints(O.data(), {mb + 1}), Ints(Cc.data(), {entries}), none};
+  BlockList<const float> st{v, Ints(OT.data(), {kb + 1}), Ints(CT.data(), {entries}), Ints(PT.data(), {entries})};
+  block_sparse_dense_backward<float>(stream(), s, Ints(R.data(), {entries}), st, {B.data(), {depth, n}},
+                                     {dD.data(), {m, n}}, {dV.data(), {entries, bm, bk}}, {dB.data(), {depth, n}}, c)
+      .value_or_throw();
+  std::vector<float> want_v(values.size(), 0.f), want_b(b.size(), 0.f);  // small integers: exact in any order
+  for (int64_t e = 0; e < entries; ++e)
+    for (int64_t i = 0; i < bm; ++i)
+      for (int64_t k = 0; k < bk; ++k)
+        for (int64_t j = 0; j < n; ++j) {
+          const auto row = static_cast<size_t>(rows[static_cast<size_t>(e)] * bm + i);
+          const auto column = static_cast<size_t>(columns[static_cast<size_t>(e)] * bk + k);
+          const auto at = static_cast<size_t>((e * bm + i) * bk + k), j_ = static_cast<size_t>(j);
+          want_v[at] += d[row * n + j_] * b[column * n + j_];
+          want_b[column * n + j_] += values[at] * d[row * n + j_];
+        }
+  EXPECT_EQ(download(dV), want_v);
+  EXPECT_EQ(download(dB), want_b);
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, BlockLists, testing::ValuesIn(device_names()), [](const auto& info) {
