@@ -1,55 +1,10 @@
 // copy_slice.cpp - collecting and re-emitting the address slice of a loop's copies.
 #include "compiler/gpu/copy_slice.h"
 
+#include "compiler/gpu/memory_roots.h"
+
 namespace tile::ir {
 using namespace mlir;
-
-namespace {
-
-// The kernel argument a pointer or view is made from; null when it comes from elsewhere (an address in memory, say).
-// Different arguments are taken to be different memory, as a kernel that updates one in place gets it once.
-Value rootOf(Value v) {
-  for (int depth = 0; depth < 64; ++depth) {
-    if (auto arg = dyn_cast<BlockArgument>(v)) {
-      Operation* parent = arg.getOwner()->getParentOp();
-      if (isa<func::FuncOp>(parent)) return v;
-      auto loop = dyn_cast<scf::ForOp>(parent);
-      if (!loop || arg == loop.getInductionVar()) return {};
-      v = loop.getTiedLoopInit(arg)->get();
-      continue;
-    }
-    Operation* op = v.getDefiningOp();
-    if (auto add = dyn_cast<PtrAddOp>(op))
-      v = add.getPtr();
-    else if (auto make = dyn_cast<MakeViewOp>(op))
-      v = make.getPtr();
-    else if (auto ptr = dyn_cast<ViewPtrOp>(op))
-      v = ptr.getView();
-    else if (auto splat = dyn_cast<SplatOp>(op))
-      v = splat.getValue();
-    else if (auto loop = dyn_cast<scf::ForOp>(op))
-      v = loop.getInitArgs()[cast<OpResult>(v).getResultNumber()];
-    else
-      return {};
-  }
-  return {};
-}
-
-Value addressOf(Operation* op) {
-  return llvm::TypeSwitch<Operation*, Value>(op)
-      .Case<LoadOp, LoadSharedOp, StoreOp>([](auto o) { return o.getView(); })
-      .Case<GatherOp, GatherSharedOp, ScatterOp, AtomicRmwOp, AtomicCasOp>([](auto o) { return o.getPtr(); })
-      .Default([](Operation*) { return Value(); });
-}
-
-bool isAcquire(Operation* op) {
-  auto acquires = [](MemOrder order) { return order == MemOrder::acquire || order == MemOrder::acq_rel; };
-  if (auto rmw = dyn_cast<AtomicRmwOp>(op)) return acquires(rmw.getOrder());
-  if (auto cas = dyn_cast<AtomicCasOp>(op)) return acquires(cas.getOrder());
-  return false;
-}
-
-}  // namespace
 
 CopySlice::CopySlice(scf::ForOp loop, ArrayRef<Operation*> copies)
     : loop_(loop), copies_(copies.begin(), copies.end()) {
@@ -117,7 +72,7 @@ void CopySlice::needEnclosing(Operation* op) {
 // Running ahead moves reads over the writes of earlier iterations: those must go elsewhere.
 void CopySlice::checkWrites() {
   loop_.getRegion().walk([&](Operation* op) {
-    if (!isa<StoreOp, ScatterOp, AtomicRmwOp, AtomicCasOp>(op)) return;
+    if (!writesGlobal(op)) return;
     if (isAcquire(op)) return refuse("the loop contains an acquiring atomic");
     Value written = rootOf(addressOf(op));
     for (Value read : readRoots_) {

@@ -15,6 +15,7 @@
 // Barriers around smem_store belong to insert_barriers; those of asynchronous copies are all placed here.
 #include "compiler/gpu/copy_slice.h"
 #include "compiler/gpu/dot_passes.h"
+#include "compiler/gpu/memory_roots.h"
 
 namespace tile::ir {
 using namespace mlir;
@@ -353,8 +354,7 @@ class Stager {
   static bool mayWriteGlobal(Operation* op) {
     return op
         ->walk([](Operation* inner) {
-          return isa<StoreOp, ScatterOp, AtomicRmwOp, AtomicCasOp>(inner) ? WalkResult::interrupt()
-                                                                          : WalkResult::advance();
+          return writesGlobal(inner) ? WalkResult::interrupt() : WalkResult::advance();
         })
         .wasInterrupted();
   }
@@ -392,7 +392,12 @@ class StagePass : public PassWrapper<StagePass, OperationPass<func::FuncOp>> {
   StagePass(TargetOf target, OptionsOf options) : target_(std::move(target)), options_(std::move(options)) {}
   StringRef getArgument() const override { return "tile-stage"; }
   StringRef getDescription() const override { return "buffers and asynchronous copies for tiles in shared memory"; }
-  void runOnOperation() override { Stager(getOperation(), target_(), options_().defaultStages).run(); }
+  void runOnOperation() override {
+    func::FuncOp func = getOperation();
+    bool hasRoles = func.walk([](SpecializeOp) { return WalkResult::interrupt(); }).wasInterrupted();
+    if (hasRoles) return markAllAnalysesPreserved();  // specialize made the buffers
+    Stager(func, target_(), options_().defaultStages).run();
+  }
 
  private:
   TargetOf target_;

@@ -1,0 +1,148 @@
+// ring_groups.cpp - finding groups of loads and the rings they share.
+#include "compiler/gpu/ring_groups.h"
+
+#include <algorithm>
+
+#include "llvm/ADT/MapVector.h"
+
+namespace tile::ir {
+using namespace mlir;
+
+SmallVector<Operation*> readersOf(Value smem) {
+  SmallVector<Operation*> readers;
+  for (Operation* user : smem.getUsers()) {
+    if (isa<SmemTransOp>(user))
+      llvm::append_range(readers, readersOf(user->getResult(0)));
+    else
+      readers.push_back(user);
+  }
+  return readers;
+}
+
+bool isAsyncProduct(Operation* op) {
+  auto mma = dyn_cast<MmaOp>(op);
+  return mma && mma.getEngine() >= Engine::wgmma_f16;
+}
+
+int64_t LoadGroup::bytes() const {
+  int64_t total = 0;
+  for (LoadSharedOp load : loads) total += load.getResult().getType().slotBytes();
+  return total;
+}
+
+namespace {
+
+/// Where one load is acquired and released, and who reads it first and last.
+struct Reach {
+  Operation *first, *last, *firstReader, *lastReader;
+};
+
+bool contains(Region& region, ArrayRef<Operation*> ops) {
+  return llvm::all_of(ops, [&](Operation* op) { return region.isAncestor(op->getParentRegion()); });
+}
+
+// A branch that copies anyway takes along what only it reads.
+Region* branchOf(Operation* statement, ArrayRef<Operation*> readers) {
+  auto branch = dyn_cast<scf::IfOp>(statement);
+  if (!branch) return nullptr;
+  for (Region& region : branch->getRegions()) {
+    if (!contains(region, readers)) continue;
+    auto copies = region.walk([](LoadSharedOp) { return WalkResult::interrupt(); });
+    return copies.wasInterrupted() ? &region : nullptr;
+  }
+  return nullptr;
+}
+
+Reach reachOf(Operation* load, ArrayRef<Operation*> readers, const llvm::DenseMap<Operation*, int64_t>& order) {
+  auto before = [&](Operation* a, Operation* b) { return order.at(a) < order.at(b); };
+  auto [firstReader, lastReader] = std::minmax_element(readers.begin(), readers.end(), before);
+  Reach reach{nullptr, nullptr, *firstReader, *lastReader};
+  for (Block* block = load->getBlock();;) {
+    reach.first = block->findAncestorOpInBlock(*reach.firstReader);
+    reach.last = block->findAncestorOpInBlock(*reach.lastReader);
+    Region* branch = branchOf(reach.first, readers);
+    if (!branch) return reach;
+    block = &branch->front();
+  }
+}
+
+// One consumer never holds stages of both at a time, and lets go of the earlier first.
+bool isSequential(const LoadGroup& a, const LoadGroup& b) {
+  if (a.block() == b.block()) return false;
+  auto outside = [](const LoadGroup& outer, Operation* inner) {
+    Operation* statement = outer.block()->findAncestorOpInBlock(*inner);
+    if (!statement) return true;
+    return statement->isBeforeInBlock(outer.first) || outer.last->isBeforeInBlock(statement);
+  };
+  return outside(a, b.first) && outside(b, a.first);
+}
+
+bool sameTypes(const LoadGroup& a, const LoadGroup& b) {
+  return llvm::equal(a.loads, b.loads, [](LoadSharedOp x, LoadSharedOp y) { return x.getType() == y.getType(); });
+}
+bool sameViews(const LoadGroup& a, const LoadGroup& b) {
+  return llvm::equal(a.loads, b.loads, [](LoadSharedOp x, LoadSharedOp y) { return x.getView() == y.getView(); });
+}
+
+}  // namespace
+
+RingGroups::RingGroups(func::FuncOp func) {
+  findGroups(func);
+  if (!refused_) shareRings();
+}
+
+void RingGroups::findGroups(func::FuncOp func) {
+  llvm::DenseMap<Operation*, int64_t> order;
+  int64_t next = 0;
+  func.walk<WalkOrder::PreOrder>([&](Operation* op) { order[op] = next++; });
+
+  llvm::MapVector<std::tuple<Operation*, Operation*, Operation*, Operation*>, LoadGroup> groups;
+  func.walk<WalkOrder::PreOrder>([&](LoadSharedOp load) {
+    SmallVector<Operation*> readers = readersOf(load.getResult());
+    for (Operation* reader : readers) {
+      if (isa<MmaOp, SmemLoadOp>(reader)) continue;
+      refused_ = load, why_ = "a tile in shared memory outlives the statement that loads it";
+    }
+    if (readers.empty() || refused_) return;
+    Reach reach = reachOf(load, readers, order);
+    LoadGroup& group = groups[{reach.first, reach.last, reach.firstReader, reach.lastReader}];
+    group.first = reach.first, group.last = reach.last;
+    group.loads.push_back(load);
+    group.onlyProducts &= llvm::all_of(readers, isAsyncProduct);
+  });
+  for (auto& [key, group] : groups) groups_.push_back(std::move(group));
+  // Where several stand in front of one statement, what is held long comes last: a producer that must wait for it has
+  // already started the others.
+  std::stable_sort(groups_.begin(), groups_.end(), [&](const LoadGroup& a, const LoadGroup& b) {
+    return std::pair(order[a.first], order[a.last]) < std::pair(order[b.first], order[b.last]);
+  });
+}
+
+void RingGroups::shareRings() {
+  std::vector<std::vector<LoadGroup*>> rings;
+  auto joins = [](const std::vector<LoadGroup*>& ring, const std::vector<LoadGroup*>& other, bool views) {
+    for (LoadGroup* a : ring)
+      for (LoadGroup* b : other)
+        if (!sameTypes(*a, *b) || !isSequential(*a, *b) || (views && !sameViews(*a, *b))) return false;
+    return true;
+  };
+  // First what reads one view, as parts of one loop do; then whatever has buffers of the same types.
+  for (LoadGroup& group : groups_) rings.push_back({&group});
+  for (bool views : {true, false}) {
+    for (size_t i = 0; i < rings.size(); ++i) {
+      for (size_t j = i + 1; j < rings.size();) {
+        if (!joins(rings[i], rings[j], views)) {
+          ++j;
+          continue;
+        }
+        rings[i].insert(rings[i].end(), rings[j].begin(), rings[j].end());
+        rings.erase(rings.begin() + static_cast<std::ptrdiff_t>(j));
+      }
+    }
+  }
+  for (auto [index, ring] : llvm::enumerate(rings))
+    for (LoadGroup* group : ring) group->ring = static_cast<int>(index);
+  numRings_ = static_cast<int>(rings.size());
+}
+
+}  // namespace tile::ir

@@ -1,0 +1,54 @@
+// ring_groups.h - which loads into shared memory share the stages of a ring.
+//
+// A load may move down to the statement of its block that reads it first: there the producer reserves and the consumers
+// acquire, so both do it in program order on every path. Loads that meet there, are read first by one op and last by one
+// op form a group: one stage, one barrier. A stage is released behind the last statement that reads it.
+// Groups with buffers of the same types whose stages are never held at the same time by one consumer share a ring: the
+// loops a pass made from one loop, or loops one after another.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "compiler/dialect/dialect.h"
+
+namespace tile::ir {
+
+/// Loads that become the fields of one stage.
+struct LoadGroup {
+  llvm::SmallVector<LoadSharedOp> loads;
+  mlir::Operation* first = nullptr;  ///< statement in front of which the stage is acquired
+  mlir::Operation* last = nullptr;   ///< statement of the same block behind which it is released
+  bool onlyProducts = true;          ///< readers are asynchronous products alone: warpgroups release
+  int ring = -1;                     ///< index of the ring
+  mlir::Block* block() const { return first->getBlock(); }
+  int64_t bytes() const;
+};
+
+class RingGroups {
+ public:
+  explicit RingGroups(mlir::func::FuncOp func);
+
+  /// Null, or a load that cannot be in a ring and why.
+  mlir::Operation* refused() const { return refused_; }
+  const std::string& why() const { return why_; }
+
+  std::vector<LoadGroup>& groups() { return groups_; }  ///< in program order
+  const std::vector<LoadGroup>& groups() const { return groups_; }
+  int numRings() const { return numRings_; }
+
+ private:
+  void findGroups(mlir::func::FuncOp func);
+  void shareRings();
+
+  std::vector<LoadGroup> groups_;
+  int numRings_ = 0;
+  mlir::Operation* refused_ = nullptr;
+  std::string why_;
+};
+
+/// Ops that read a tile in shared memory, through transposes.
+llvm::SmallVector<mlir::Operation*> readersOf(mlir::Value smem);
+/// A product whose result is ready later: it runs on a warpgroup's asynchronous engine.
+bool isAsyncProduct(mlir::Operation* op);
+
+}  // namespace tile::ir
