@@ -25,7 +25,7 @@ bool touchesTiles(Operation* op) {
 
 }  // namespace
 
-RoleSlice::RoleSlice(func::FuncOp func, const std::vector<LoadGroup>& groups) : func_(func), groups_(groups) {
+RoleSlice::RoleSlice(func::FuncOp func, const std::vector<LoadGroup>& groups) : func_(func) {
   for (const LoadGroup& group : groups) {
     groupsAt_[group.first].push_back(&group);
     keepAround(group.first);

@@ -17,6 +17,7 @@ class RoleSlice {
   };
   using EmitGroup = llvm::function_ref<void(mlir::OpBuilder&, const LoadGroup&, const mlir::IRMapping&)>;
 
+  /// Points into `groups`' elements.
   RoleSlice(mlir::func::FuncOp func, const std::vector<LoadGroup>& groups);
 
   /// Why the slice cannot run ahead of the kernel, or cannot be computed without tiles.
@@ -48,7 +49,6 @@ class RoleSlice {
   llvm::SmallVector<unsigned> sorted(const llvm::DenseMap<mlir::Operation*, Indices>& of, mlir::Operation* op) const;
 
   mlir::func::FuncOp func_;
-  const std::vector<LoadGroup>& groups_;
   llvm::DenseMap<mlir::Operation*, llvm::SmallVector<const LoadGroup*>> groupsAt_;  ///< by the op they stand in front of
   llvm::DenseSet<mlir::Operation*> kept_;  ///< scf.for, scf.if and scf.while in part, others whole
   llvm::DenseMap<mlir::Operation*, Indices> carried_, ifResults_, before_, after_;  ///< what control flow has to carry

@@ -1,0 +1,165 @@
+// plan.cpp - stages, staging and registers. Shared memory is given out in this order: one stage of everything, two stages
+// of every ring (copies overlap with products, and with the end of the program before), staging of whole tiles, up to four
+// stages, then what is left.
+#include "compiler/gpu/plan.h"
+
+#include <algorithm>
+
+#include "llvm/ADT/Twine.h"
+#include "mlir/Analysis/Liveness.h"
+
+namespace tile::ir {
+using namespace mlir;
+
+namespace {
+
+constexpr int64_t kBarrierBytes = 16;  ///< full and empty
+constexpr int64_t kQueueBytes = 64;    ///< the queue of work items
+
+}  // namespace
+
+int64_t MemoryPlan::bytes() const {
+  int64_t total = kQueueBytes;
+  for (const RingPlan& ring : rings) total += (ring.bytesPerStage + kBarrierBytes) * ring.stages;
+  for (const StagingPlan& staging : stagings) total += staging.bytes();
+  for (const FixedBytes& item : fixed) total += item.bytes;
+  return total;
+}
+
+bool MemoryPlan::fits(int loopStages, int otherStages, size_t staging) {
+  for (RingPlan& ring : rings) {
+    int most = ring.wished ? ring.wished : 4;
+    ring.stages = ring.inLoop ? std::min(loopStages, most) : otherStages;
+  }
+  for (StagingPlan& plan : stagings) plan.chosen = plan.columns[std::min(staging, plan.columns.size() - 1)];
+  return bytes() <= limit;
+}
+
+bool MemoryPlan::choose() {
+  size_t widths = 1;
+  for (const StagingPlan& plan : stagings) widths = std::max(widths, plan.columns.size());
+  auto found = [&] {
+    // A narrower staging buffer costs a few instructions per tile, a missing stage costs in every iteration.
+    int most = 4;
+    for (const RingPlan& ring : rings) most = std::max(most, ring.wished);
+    for (int others : {2, 1})
+      for (int stages = most; stages >= 2; --stages)
+        for (size_t width = 0; width < widths; ++width)
+          if (fits(stages, others, width)) return true;
+    for (size_t width = 0; width < widths; ++width)
+      if (fits(1, 1, width)) return true;
+    return false;
+  }();
+  if (!found) return false;
+
+  // What is left goes round.
+  for (bool grown = true; grown;) {
+    grown = false;
+    for (RingPlan& ring : rings) {
+      int most = ring.wished ? ring.wished : ring.inLoop ? kMostStages : 2;
+      if (ring.stages >= most) continue;
+      ++ring.stages;
+      if (bytes() <= limit)
+        grown = true;
+      else
+        --ring.stages;
+    }
+  }
+  return true;
+}
+
+void MemoryPlan::explain(mlir::Diagnostic& diagnostic) const {
+  for (const RingPlan& ring : rings)
+    diagnostic.attachNote(ring.loc) << ring.bytesPerStage * ring.stages << " bytes: " << ring.what << ", " << ring.stages
+                                    << (ring.stages == 1 ? " stage" : " stages");
+  for (const StagingPlan& staging : stagings) diagnostic.attachNote(staging.loc) << staging.bytes() << " bytes: " << staging.what;
+  for (const FixedBytes& item : fixed)
+    if (item.bytes) diagnostic.attachNote(item.loc) << item.bytes << " bytes: " << item.what;
+}
+
+// ---- registers
+
+std::optional<RolePlan> planRoles(int numWarps, const Target& target) {
+  // All threads enter with the same count: the multiprocessor's registers over the threads, in steps of 8. What the
+  // producer gives up the consumers take; asking for more in sum would wait for ever.
+  static constexpr RolePlan kPlans[] = {{1, 56, 240}, {2, 40, 232}, {3, 32, 160}};
+  for (RolePlan plan : kPlans) {
+    if (plan.warpgroups * 4 != numWarps) continue;
+    int warpgroups = plan.warpgroups + 1;
+    int entered = static_cast<int>(target.registersPerSm) / (warpgroups * 128) / 8 * 8;
+    if (plan.producerRegs + plan.warpgroups * plan.consumerRegs > entered * warpgroups) return std::nullopt;
+    return plan;
+  }
+  return std::nullopt;
+}
+
+namespace {
+
+int64_t tileBytesOf(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!tensor) return 0;
+  Type element = tensor.getElementType();
+  if (!element.isIntOrFloat()) return tensor.getNumElements() * 8;
+  return tensor.getNumElements() * std::max(1u, element.getIntOrFloatBitWidth() / 8);
+}
+
+/// Accumulators read and write whole sectors of 32-bit elements; of narrower ones they would use half, so these change
+/// hands through shared memory.
+bool isNarrow(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor && tensor.getRank() >= 2 && tensor.getElementType().isIntOrFloat() &&
+         tensor.getElementType().getIntOrFloatBitWidth() < 32;
+}
+
+/// Recomputed where it is used, or the same in every lane.
+bool isFree(Value value) {
+  return isa_and_nonnull<arith::ConstantOp, SplatOp, IotaOp, BroadcastOp>(value.getDefiningOp());
+}
+
+}  // namespace
+
+int64_t estimateScratch(func::FuncOp func, llvm::function_ref<bool(Operation*)> isStaged) {
+  int64_t most = 0;
+  func.walk([&](Operation* op) {
+    int64_t bytes = 0;
+    if (isa<StoreOp, AccumulateOp, ScatterOp>(op)) {
+      Value value = isa<ScatterOp>(op) ? cast<ScatterOp>(op).getValue() : op->getOperand(0);
+      if (isNarrow(value.getType()) && !isStaged(op)) bytes = tileBytesOf(value.getType());
+    } else if (isa<LoadOp, GatherOp>(op)) {
+      if (isNarrow(op->getResult(0).getType())) bytes = tileBytesOf(op->getResult(0).getType());
+    } else if (isa<TransOp, ScanOp, TakeOp, CatOp, ExtractOp>(op)) {
+      bytes = tileBytesOf(op->getOperand(0).getType());
+    }
+    most = std::max(most, bytes);
+  });
+  return most + kScratchReserve;
+}
+
+RegisterEstimate estimateRegisters(func::FuncOp func, int numWarps) {
+  Liveness liveness(func);
+  RegisterEstimate worst;
+  const int64_t threads = int64_t{numWarps} * 32;
+  auto registersOf = [&](Value value) { return isFree(value) ? 0 : (tileBytesOf(value.getType()) + 4 * threads - 1) / (4 * threads); };
+  func.walk([&](Operation* op) {
+    // Alive while the op runs; in front of a region op what it reads counts inside.
+    int64_t alive = 0;
+    if (op->getNumRegions() != 0 || op == func.getOperation()) return;
+    for (Block* block = op->getBlock(); block; block = block->getParentOp() ? block->getParentOp()->getBlock() : nullptr) {
+      const LivenessBlockInfo* info = liveness.getLiveness(block);
+      if (!info) break;
+      Operation* here = block->findAncestorOpInBlock(*op);
+      bool innermost = here == op;
+      for (Value value : info->currentlyLiveValues(here)) {
+        // An enclosing statement's operands and results are alive as the arguments of its regions.
+        if (!innermost && (value.getDefiningOp() == here || llvm::is_contained(here->getOperands(), value))) continue;
+        // Its own results may take the registers of operands that end here; they count with the next op.
+        if (value.getParentBlock() == block && value.getDefiningOp() != op) alive += registersOf(value);
+      }
+      if (isa<func::FuncOp>(block->getParentOp())) break;
+    }
+    if (alive > worst.registers) worst = {static_cast<int>(alive), op};
+  });
+  return worst;
+}
+
+}  // namespace tile::ir

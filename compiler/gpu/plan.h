@@ -1,0 +1,72 @@
+// plan.h - what a specialised kernel gets of the machine: stages of its rings and columns of its staging buffers (shared
+// memory), registers of its roles, and an estimate of the registers its consumers need. Numbers in, numbers out: the
+// decision is made before any rewriting, so that a kernel that does not fit stays as it was.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "compiler/dialect/dialect.h"
+#include "compiler/targets/target.h"
+
+namespace tile::ir {
+
+/// Most stages a ring gets unasked: memory latency is covered long before.
+inline constexpr int kMostStages = 8;
+/// Shared memory left for small reductions and conversions.
+inline constexpr int64_t kScratchReserve = 2048;
+
+struct RingPlan {
+  mlir::Location loc;
+  std::string what;           ///< for tables: "ring of 128x64xf16 + 64x256xf16"
+  int64_t bytesPerStage = 0;
+  int wished = 0;             ///< stages asked for; 0: no wish
+  bool inLoop = false;        ///< refilled while one program runs; otherwise once per program
+  int stages = 1;             ///< the answer
+};
+struct StagingPlan {
+  mlir::Location loc;
+  std::string what;
+  int64_t rowBytes = 0;                ///< bytes per column: rows times element
+  std::vector<int64_t> columns;        ///< the choices, the best first
+  int64_t chosen = 0;                  ///< the answer
+  int64_t bytes() const { return rowBytes * chosen; }
+};
+struct FixedBytes {
+  mlir::Location loc;
+  std::string what;
+  int64_t bytes = 0;
+};
+
+struct MemoryPlan {
+  std::vector<RingPlan> rings;
+  std::vector<StagingPlan> stagings;
+  std::vector<FixedBytes> fixed;  ///< shares, scratch
+  int64_t limit = 0;
+
+  /// Chooses stages and columns; false when one stage of everything does not fit.
+  bool choose();
+  int64_t bytes() const;
+  /// The table of who needs what, as notes.
+  void explain(mlir::Diagnostic& diagnostic) const;
+
+ private:
+  bool fits(int loopStages, int otherStages, size_t staging);
+};
+
+/// Registers per thread of the roles; nullopt when that many consumer warpgroups cannot have roles.
+struct RolePlan {
+  int warpgroups, producerRegs, consumerRegs;
+};
+std::optional<RolePlan> planRoles(int numWarps, const Target& target);
+
+/// Shared memory ops will need while they run, as far as it shows before layouts are chosen: at most one at a time.
+int64_t estimateScratch(mlir::func::FuncOp func, llvm::function_ref<bool(mlir::Operation*)> isStaged);
+
+/// Registers per thread for tiles alive at once, at the worst place of the kernel.
+struct RegisterEstimate {
+  int registers = 0;
+  mlir::Operation* at = nullptr;
+};
+RegisterEstimate estimateRegisters(mlir::func::FuncOp func, int numWarps);
+
+}  // namespace tile::ir

@@ -1,0 +1,187 @@
+// specialize.cpp - gives a kernel's warps different jobs: a producer that copies tiles by TMA, running ahead, and consumers
+// that compute. Before: the value level of tile_smem.td. After: tile.specialize (tile_roles.td) with every load_shared and
+// share of the kernel turned into buffers; nothing is left for stage.
+//
+// Applies when every tile the kernel loads into shared memory is a box the copy engine takes (tma_box.h), when what says
+// where and how often can be computed without tiles and ahead of the kernel's writes (role_slice.h), and when the rings fit.
+// Otherwise a remark says why, and stage does what it does on other targets.
+#include "compiler/gpu/specialize.h"
+
+#include "compiler/gpu/dot_passes.h"
+#include "compiler/gpu/tma_box.h"
+#include "llvm/Support/raw_ostream.h"
+#include "mlir/Pass/Pass.h"
+
+namespace tile::ir {
+using namespace mlir;
+
+namespace {
+
+scf::ForOp loopOf(Operation* op) { return op->getParentOfType<scf::ForOp>(); }
+
+class Specializer {
+ public:
+  Specializer(func::FuncOp func, const Target& target, const CompileOptions& options)
+      : func_(func), target_(target), options_(options) {}
+
+  void run() {
+    if (!isCandidate()) return;
+    auto warps = func_->getAttrOfType<IntegerAttr>("tile.num_warps");
+    const int numWarps = warps ? static_cast<int>(warps.getInt()) : 0;
+    auto roles = planRoles(numWarps, target_);
+    if (!roles) {
+      remark(func_) << "at most 3 warpgroups of consumers can have registers enough, the kernel has " << numWarps << " warps";
+      return;
+    }
+    Facts facts(func_);
+    if (!copiesAreBoxes(facts)) return;
+    RingGroups groups(func_);
+    if (groups.refused()) {
+      remark(groups.refused()) << groups.why();
+      return;
+    }
+    RoleSlice slice(func_, groups.groups());
+    if (slice.obstacle().at) {
+      remark(slice.obstacle().at) << slice.obstacle().why;
+      return;
+    }
+    std::vector<BulkStore> stores = findBulkStores(func_, numWarps, facts);
+    MemoryPlan memory = memoryPlan(groups, stores);
+    if (!memory.choose()) {
+      InFlightDiagnostic diagnostic = remark(func_);
+      diagnostic << "one stage of every ring needs " << memory.bytes() << " bytes of shared memory, " << target_.name << " has "
+                 << target_.maxSharedBytes;
+      memory.explain(*diagnostic.getUnderlyingDiagnostic());
+      return;
+    }
+    tellWishes(memory);
+    tellRegisters(*roles, numWarps);
+    Specialization plan{std::move(groups), std::move(slice), std::move(stores), std::move(memory), *roles};
+    rewriteWithRoles(func_, plan);
+  }
+
+ private:
+  InFlightDiagnostic remark(Operation* at) { return at->emitRemark() << "copies have no warps of their own: "; }
+
+  /// Loops that feed asynchronous products from shared memory, none of them told not to.
+  bool isCandidate() {
+    if (!target_.hasTma || !options_.useTma) return false;
+    bool feeds = false, refused = false;
+    func_.walk([&](LoadSharedOp load) {
+      scf::ForOp loop = loopOf(load);
+      for (scf::ForOp at = loop; at; at = loopOf(at))
+        if (auto hint = at->getAttrOfType<IntegerAttr>("tile.specialize")) refused |= hint.getInt() == 0;
+      bool inLoop = load->getParentOfType<LoopLikeOpInterface>() != nullptr;
+      feeds |= inLoop && llvm::any_of(readersOf(load.getResult()), isAsyncProduct);
+    });
+    return feeds && !refused;
+  }
+
+  bool copiesAreBoxes(const Facts& facts) {
+    bool fine = true;
+    func_.walk([&](Operation* op) {
+      if (!fine) return;
+      if (isa<GatherSharedOp>(op)) {
+        fine = false;
+        remark(op) << "a tile gathered through pointers is not a box of a view";
+      } else if (auto load = dyn_cast<LoadSharedOp>(op)) {
+        SmemType type = load.getResult().getType();
+        std::string why;
+        if (load.getBox() != type.getShape()) {
+          fine = false;
+          remark(op) << "products read a tile of " << load.getBox()[0] << "x" << load.getBox()[1] << " as "
+                     << type.getShape()[0] << "x" << type.getShape()[1];
+        } else if (!tmaBox(load.getView(), type, facts, /*isStore=*/false, &why)) {
+          fine = false;
+          remark(op) << why;
+        }
+      }
+    });
+    return fine;
+  }
+
+  MemoryPlan memoryPlan(const RingGroups& groups, const std::vector<BulkStore>& stores) {
+    MemoryPlan plan;
+    plan.limit = target_.maxSharedBytes;
+    for (int index = 0; index < groups.numRings(); ++index) {
+      std::optional<RingPlan> ring;
+      for (const LoadGroup& group : groups.groups()) {
+        if (group.ring != index) continue;
+        if (!ring) ring = RingPlan{group.loads.front()->getLoc(), nameOf(group), group.bytes(), 0, false, 1};
+        scf::ForOp loop = loopOf(group.loads.front());
+        ring->inLoop |= group.loads.front()->getParentOfType<LoopLikeOpInterface>() != nullptr;
+        int wish = options_.defaultStages;
+        if (auto hint = loop ? loop->getAttrOfType<IntegerAttr>("tile.stages") : IntegerAttr())
+          wish = static_cast<int>(hint.getInt());
+        if (loop) ring->wished = std::max(ring->wished, wish);
+      }
+      plan.rings.push_back(*ring);
+    }
+    for (const BulkStore& store : stores) {
+      if (static_cast<size_t>(store.staging) < plan.stagings.size()) continue;
+      auto tile = cast<RankedTensorType>(store.op->getOperand(0).getType());
+      StagingPlan staging{store.op->getLoc(), "staging of a stored tile", 0, {}, 0};
+      staging.rowBytes = tile.getDimSize(0) * (tile.getElementType().getIntOrFloatBitWidth() / 8);
+      staging.columns.assign(store.columns.begin(), store.columns.end());
+      plan.stagings.push_back(std::move(staging));
+    }
+    func_.walk([&](ShareOp share) {
+      plan.fixed.push_back({share.getLoc(), "a tile computed in registers, shared", share.getResult().getType().slotBytes()});
+    });
+    auto isStaged = [&](Operation* op) { return llvm::any_of(stores, [&](const BulkStore& s) { return s.op == op; }); };
+    plan.fixed.push_back({func_.getLoc(), "scratch", estimateScratch(func_, isStaged)});
+    return plan;
+  }
+
+  static std::string nameOf(const LoadGroup& group) {
+    std::string text;
+    llvm::raw_string_ostream out(text);
+    out << "ring of ";
+    for (auto [i, loaded] : llvm::enumerate(group.loads)) {
+      auto type = cast<SmemType>(loaded->getResult(0).getType());
+      out << (i ? " + " : "") << type.getShape()[0] << "x" << type.getShape()[1] << "x" << type.getElementType();
+    }
+    return text;
+  }
+
+  void tellWishes(const MemoryPlan& memory) {
+    for (const RingPlan& ring : memory.rings)
+      if (ring.stages < ring.wished)
+        emitRemark(ring.loc) << "pipelined with " << ring.stages << " stages: " << ring.wished << " of " << ring.bytesPerStage
+                             << " bytes do not fit the " << memory.limit << " bytes of shared memory";
+  }
+
+  void tellRegisters(const RolePlan& roles, int numWarps) {
+    RegisterEstimate estimate = estimateRegisters(func_, numWarps);
+    // Addresses, loop counters and what an instruction needs on its way.
+    constexpr int kOther = 24;
+    if (estimate.registers + kOther > roles.consumerRegs)
+      estimate.at->emitRemark() << "tiles alive here need about " << estimate.registers << " registers of each thread, which has "
+                                << roles.consumerRegs << ": expect spills, or use smaller tiles or more warps";
+  }
+
+  func::FuncOp func_;
+  const Target& target_;
+  const CompileOptions& options_;
+};
+
+class SpecializePass : public PassWrapper<SpecializePass, OperationPass<func::FuncOp>> {
+ public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(SpecializePass)
+  SpecializePass(TargetOf target, OptionsOf options) : target_(std::move(target)), options_(std::move(options)) {}
+  StringRef getArgument() const override { return "tile-specialize"; }
+  StringRef getDescription() const override { return "a producer that copies tiles, consumers that compute, rings between"; }
+  void runOnOperation() override { Specializer(getOperation(), target_(), options_()).run(); }
+
+ private:
+  TargetOf target_;
+  OptionsOf options_;
+};
+
+}  // namespace
+
+std::unique_ptr<Pass> createSpecializePass(TargetOf target, OptionsOf options) {
+  return std::make_unique<SpecializePass>(std::move(target), std::move(options));
+}
+
+}  // namespace tile::ir

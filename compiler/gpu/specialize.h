@@ -1,0 +1,29 @@
+// specialize.h - the parts of the specialize pass: which stores become bulk copies, and the rewriting itself.
+#pragma once
+#include "compiler/analysis/facts.h"
+#include "compiler/gpu/plan.h"
+#include "compiler/gpu/role_slice.h"
+
+namespace tile::ir {
+
+/// A store or accumulate of accumulators that the consumers' warpgroups copy out in bulk.
+struct BulkStore {
+  mlir::Operation* op;
+  llvm::SmallVector<int64_t> columns;  ///< of the staging buffer: the choices, all of them first
+  int staging = -1;                    ///< index of the buffer it shares with stores of the same tile type
+};
+/// Those of the kernel that can be, with their staging buffers.
+std::vector<BulkStore> findBulkStores(mlir::func::FuncOp func, int numWarps, const Facts& facts);
+
+/// Everything decided about one kernel.
+struct Specialization {
+  RingGroups groups;
+  RoleSlice slice;
+  std::vector<BulkStore> stores;
+  MemoryPlan memory;
+  RolePlan roles;
+};
+/// Rewrites the kernel; nothing can fail any more.
+void rewriteWithRoles(mlir::func::FuncOp func, Specialization& plan);
+
+}  // namespace tile::ir

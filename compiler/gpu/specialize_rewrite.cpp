@@ -1,0 +1,224 @@
+// specialize_rewrite.cpp - from a kernel and the decisions about it to tile.specialize: buffers and barriers first, then the
+// producer as the kernel's slice, then the consumers as the kernel itself with its loads taken from rings.
+#include "compiler/gpu/specialize.h"
+
+namespace tile::ir {
+using namespace mlir;
+
+namespace {
+
+constexpr int kQueueStages = 2, kQueuePayload = 8;
+
+class Rewriter {
+ public:
+  Rewriter(func::FuncOp func, Specialization& plan)
+      : func_(func), plan_(plan), loc_(func.getLoc()), entry_(func.getBody().front()), outside_(&entry_, entry_.begin()) {}
+
+  void run() {
+    SmallVector<Operation*> program;
+    for (Operation& op : entry_.without_terminator()) program.push_back(&op);
+    OpBuilder end(entry_.getTerminator());
+    outside_ = end;
+    allocate();
+    auto roles = SpecializeOp::create(end, loc_, plan_.roles.producerRegs, plan_.roles.consumerRegs);
+    produce(roles.getProducer().emplaceBlock());
+    consume(roles.getConsumer().emplaceBlock(), program);
+  }
+
+ private:
+  // ---- outside the roles
+
+  void allocate() {
+    const auto& groups = plan_.groups.groups();
+    rings_.resize(static_cast<size_t>(plan_.groups.numRings()));
+    for (size_t i = 0; i < rings_.size(); ++i) {
+      const RingPlan& ring = plan_.memory.rings[i];
+      bool onlyProducts = true;
+      const LoadGroup* any = nullptr;
+      for (const LoadGroup& group : groups) {
+        if (group.ring != static_cast<int>(i)) continue;
+        onlyProducts &= group.onlyProducts;
+        if (!any) any = &group;
+      }
+      for (LoadSharedOp load : any->loads)
+        rings_[i].buffers.push_back(
+            SmemAllocOp::create(outside_, load.getLoc(), load.getResult().getType().withStages(ring.stages), IntegerAttr()));
+      int arrivals = onlyProducts ? plan_.roles.warpgroups : plan_.roles.warpgroups * 4;
+      rings_[i].barriers = RingAllocOp::create(outside_, ring.loc, RingType::get(func_.getContext(), ring.stages), arrivals,
+                                               !onlyProducts, 0, IntegerAttr());
+    }
+    for (const BulkStore& store : plan_.stores) {
+      auto tile = cast<RankedTensorType>(store.op->getOperand(0).getType());
+      auto index = static_cast<size_t>(store.staging);
+      if (stagings_.size() <= index) stagings_.resize(index + 1);
+      if (stagings_[index]) continue;
+      auto type = SmemType::get(func_.getContext(), {tile.getDimSize(0), plan_.memory.stagings[index].chosen},
+                                tile.getElementType(), 1, 1);
+      stagings_[index] = SmemAllocOp::create(outside_, store.op->getLoc(), type, IntegerAttr());
+    }
+    if (plan_.slice.isUneven())
+      queue_ = RingAllocOp::create(outside_, loc_, RingType::get(func_.getContext(), kQueueStages), plan_.roles.warpgroups * 4,
+                                   true, kQueuePayload, IntegerAttr());
+  }
+
+  Block* workLoop(Block& role) {
+    OpBuilder builder = OpBuilder::atBlockEnd(&role);
+    auto loop = WorkLoopOp::create(builder, loc_, queue_);
+    Block& body = loop.getBody().emplaceBlock();
+    for (int axis = 0; axis < 3; ++axis) body.addArgument(builder.getI32Type(), loc_);
+    return &body;
+  }
+
+  /// One stage of each of a ring's buffers.
+  SmallVector<Value> slotsOf(OpBuilder& builder, const LoadGroup& group, Value index) {
+    SmallVector<Value> slots;
+    for (auto [load, buffer] : llvm::zip(group.loads, rings_[static_cast<size_t>(group.ring)].buffers))
+      slots.push_back(slotOf(builder, LoadSharedOp(load).getLoc(), buffer, index));
+    return slots;
+  }
+  // A buffer of one stage is no ring: its only slot is itself.
+  static Value slotOf(OpBuilder& builder, Location loc, Value buffer, Value index) {
+    auto type = cast<SmemType>(buffer.getType());
+    if (!type.isRing()) return buffer;
+    return SmemSlotOp::create(builder, loc, type.slotType(), buffer, index);
+  }
+  Value barriersOf(const LoadGroup& group) const { return rings_[static_cast<size_t>(group.ring)].barriers; }
+
+  // ---- producer
+
+  void produce(Block& role) {
+    Block* body = workLoop(role);
+    OpBuilder builder = OpBuilder::atBlockEnd(body);
+    IRMapping map;
+    func_.walk([&](ProgramIdOp op) { map.map(op.getResult(), body->getArgument(op.getAxis())); });
+    plan_.slice.emit(builder, map, [&](OpBuilder& b, const LoadGroup& group, const IRMapping& at) {
+      Location loc = LoadSharedOp(group.loads.front()).getLoc();
+      Value ring = barriersOf(group);
+      int64_t bytes = 0;
+      for (LoadSharedOp load : group.loads) {
+        SmemType type = load.getResult().getType();
+        bytes += type.getShape()[0] * type.getShape()[1] * type.elementBytes();
+      }
+      Value index = RingReserveOp::create(b, loc, ring, static_cast<uint32_t>(bytes));
+      for (auto [loaded, slot] : llvm::zip(group.loads, slotsOf(b, group, index))) {
+        LoadSharedOp load = loaded;
+        SmallVector<Value> indices;
+        for (Value v : load.getIndices()) indices.push_back(at.lookupOrDefault(v));
+        TmaLoadOp::create(b, load.getLoc(), at.lookupOrDefault(load.getView()), indices, slot, ring, index);
+      }
+    });
+  }
+
+  // ---- consumers
+
+  void consume(Block& role, ArrayRef<Operation*> program) {
+    Block* body = workLoop(role);
+    for (Operation* op : program) op->moveBefore(body, body->end());
+    SmallVector<ProgramIdOp> ids;
+    body->walk([&](ProgramIdOp op) { ids.push_back(op); });
+    for (ProgramIdOp op : ids) {
+      op.getResult().replaceAllUsesWith(body->getArgument(op.getAxis()));
+      op.erase();
+    }
+    for (const LoadGroup& group : plan_.groups.groups()) consumeGroup(group);
+    SmallVector<LoadSharedOp> unread;
+    SmallVector<ShareOp> shares;
+    body->walk([&](LoadSharedOp op) { unread.push_back(op); });
+    body->walk([&](ShareOp op) { shares.push_back(op); });
+    for (LoadSharedOp op : unread) eraseWithTransposes(op);
+    for (ShareOp op : shares) storeShare(op);
+    for (const BulkStore& store : plan_.stores) storeInBulk(store);
+  }
+
+  void consumeGroup(const LoadGroup& group) {
+    OpBuilder builder(group.first);
+    Location loc = LoadSharedOp(group.loads.front()).getLoc();
+    Value ring = barriersOf(group);
+    Value index = RingAcquireOp::create(builder, loc, builder.getI32Type(), ring);
+    for (auto [loaded, slot] : llvm::zip(group.loads, slotsOf(builder, group, index))) {
+      LoadSharedOp load = loaded;
+      replace(load.getResult(), slot);
+      eraseWithTransposes(load);
+    }
+    builder.setInsertionPointAfter(group.last);
+    RingReleaseOp::create(builder, loc, ring, Value());
+  }
+
+  // Readers get transposes of their own: those in the kernel may stand in front of where the stage is acquired.
+  void replace(Value tile, Value slot) {
+    for (OpOperand& use : llvm::make_early_inc_range(tile.getUses())) {
+      auto trans = dyn_cast<SmemTransOp>(use.getOwner());
+      if (!trans) {
+        use.set(slot);
+        continue;
+      }
+      for (OpOperand& inner : llvm::make_early_inc_range(trans.getResult().getUses())) {
+        if (isa<SmemTransOp>(inner.getOwner())) {
+          OpBuilder builder(slot.getContext());
+          builder.setInsertionPointAfterValue(slot);
+          replace(trans.getResult(), SmemTransOp::create(builder, trans.getLoc(), trans.getType(), slot));
+          break;
+        }
+        OpBuilder builder(inner.getOwner());
+        inner.set(SmemTransOp::create(builder, trans.getLoc(), trans.getType(), slot));
+      }
+    }
+  }
+
+  static void eraseWithTransposes(Operation* op) {
+    for (Operation* user : llvm::make_early_inc_range(op->getUsers())) eraseWithTransposes(user);
+    op->erase();
+  }
+
+  void storeShare(ShareOp share) {
+    SmemType type = share.getResult().getType();
+    auto tile = cast<RankedTensorType>(share.getSource().getType());
+    OpBuilder builder(share);
+    Value buffer;
+    if (tile.getShape() == type.getShape()) {
+      buffer = SmemAllocOp::create(builder, share.getLoc(), type, IntegerAttr());
+    } else {  // padding is zeroed once, by the consumers
+      buffer = SmemAllocOp::create(outside_, share.getLoc(), type, IntegerAttr());
+      Operation* loop = share->getParentOfType<WorkLoopOp>();
+      OpBuilder before(loop);
+      SmemZeroOp::create(before, share.getLoc(), buffer);
+      BarrierOp::create(before, share.getLoc());
+    }
+    SmemStoreOp::create(builder, share.getLoc(), share.getSource(), buffer);
+    share.getResult().replaceAllUsesWith(buffer);
+    share.erase();
+  }
+
+  void storeInBulk(const BulkStore& store) {
+    OpBuilder builder(store.op);
+    Value staging = stagings_[static_cast<size_t>(store.staging)];
+    auto make = [&](auto op, bool add) {
+      TmaStoreOp::create(builder, op.getLoc(), op.getValue(), op.getView(), op.getIndices(), staging, add);
+    };
+    if (auto plain = dyn_cast<StoreOp>(store.op))
+      make(plain, false);
+    else
+      make(cast<AccumulateOp>(store.op), true);
+    store.op->erase();
+  }
+
+  struct Ring {
+    Value barriers;
+    SmallVector<Value> buffers;
+  };
+
+  func::FuncOp func_;
+  Specialization& plan_;
+  Location loc_;
+  Block& entry_;
+  OpBuilder outside_;
+  std::vector<Ring> rings_;
+  SmallVector<Value> stagings_;
+  Value queue_;
+};
+
+}  // namespace
+
+void rewriteWithRoles(func::FuncOp func, Specialization& plan) { Rewriter(func, plan).run(); }
+
+}  // namespace tile::ir

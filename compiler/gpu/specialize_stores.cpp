@@ -1,0 +1,145 @@
+// specialize_stores.cpp - stores of accumulators through staging buffers: which are legal, and which buffers they share.
+// A bulk copy is asynchronous and goes past the threads' own view of memory: nobody in the kernel may read what it writes,
+// tell others that it is written, or write it again.
+#include <map>
+
+#include "compiler/gpu/memory_roots.h"
+#include "compiler/gpu/specialize.h"
+#include "compiler/gpu/tma_box.h"
+
+namespace tile::ir {
+using namespace mlir;
+
+namespace {
+
+/// Element by element from the result of an asynchronous product of this shape: it is in the accumulator's layout anyway.
+bool isMadeFromProducts(Value value, int numWarps, llvm::DenseSet<Value>& seen) {
+  if (!isa<RankedTensorType>(value.getType()) || !seen.insert(value).second) return false;
+  auto shape = cast<RankedTensorType>(value.getType()).getShape();
+  auto from = [&](Value other) {
+    auto type = dyn_cast<RankedTensorType>(other.getType());
+    return type && type.getShape() == shape && isMadeFromProducts(other, numWarps, seen);
+  };
+  if (auto arg = dyn_cast<BlockArgument>(value)) {
+    auto loop = dyn_cast<scf::ForOp>(arg.getOwner()->getParentOp());
+    return loop && arg != loop.getInductionVar() && from(loop.getBody()->getTerminator()->getOperand(arg.getArgNumber() - 1));
+  }
+  Operation* op = value.getDefiningOp();
+  unsigned index = cast<OpResult>(value).getResultNumber();
+  if (auto mma = dyn_cast<MmaOp>(op)) return isAsyncProduct(op) && static_cast<int>(mma.getWarpsM()) == numWarps;
+  if (auto loop = dyn_cast<scf::ForOp>(op)) return from(loop.getBody()->getTerminator()->getOperand(index));
+  if (auto branch = dyn_cast<scf::IfOp>(op))
+    return llvm::any_of(branch->getRegions(), [&](Region& region) { return from(region.front().getTerminator()->getOperand(index)); });
+  if (!OpTrait::hasElementwiseMappableTraits(op)) return false;
+  return llvm::any_of(op->getOperands(), from);
+}
+
+bool contains(Operation* loop, Value value) { return loop->isAncestor(value.getParentRegion()->getParentOp()); }
+
+/// How far `index` moves with each iteration of `loop`; 0 when it stands still or is not known.
+int64_t strideOf(Value index, scf::ForOp loop, int64_t step) {
+  if (index == loop.getInductionVar()) return step;
+  Operation* op = index.getDefiningOp();
+  if (!op || !contains(loop, index)) return 0;
+  if (isa<arith::ExtSIOp, arith::ExtUIOp, arith::IndexCastOp, AssumeOp>(op)) return strideOf(op->getOperand(0), loop, step);
+  if (isa<arith::AddIOp, arith::SubIOp>(op)) {
+    int64_t a = strideOf(op->getOperand(0), loop, step), b = strideOf(op->getOperand(1), loop, step);
+    // What does not move must not depend on the loop in another way.
+    if (a && !b && !contains(loop, op->getOperand(1))) return a;
+    if (b && !a && !contains(loop, op->getOperand(0))) return isa<arith::SubIOp>(op) ? -b : b;
+    return 0;
+  }
+  if (auto mul = dyn_cast<arith::MulIOp>(op)) {
+    APInt factor;
+    if (matchPattern(mul.getRhs(), m_ConstantInt(&factor))) return strideOf(mul.getLhs(), loop, step) * factor.getSExtValue();
+  }
+  return 0;
+}
+
+/// Iterations of every loop around the store write different boxes.
+bool movesInLoops(Operation* store, ValueRange indices, ArrayRef<int64_t> shape) {
+  for (Operation* parent = store->getParentOp(); parent; parent = parent->getParentOp()) {
+    if (isa<scf::WhileOp>(parent)) return false;
+    auto loop = dyn_cast<scf::ForOp>(parent);
+    if (!loop) continue;
+    APInt step;
+    if (!matchPattern(loop.getStep(), m_ConstantInt(&step))) return false;
+    bool moves = false;
+    for (auto [dim, index] : llvm::enumerate(indices)) {
+      int64_t fromLast = static_cast<int64_t>(indices.size() - dim);  // 1: the last dim
+      int64_t extent = fromLast <= static_cast<int64_t>(shape.size()) ? shape[shape.size() - fromLast] : 1;
+      moves |= std::abs(strideOf(index, loop, step.getSExtValue())) >= extent;
+    }
+    if (!moves) return false;
+  }
+  return true;
+}
+
+bool areExclusive(Operation* a, Operation* b) {
+  for (Operation* parent = a->getParentOp(); parent; parent = parent->getParentOp())
+    if (isa<scf::IfOp>(parent) && parent->isAncestor(b))
+      for (Region& region : parent->getRegions())
+        if (region.isAncestor(a->getParentRegion())) return !region.isAncestor(b->getParentRegion());
+  return false;
+}
+
+}  // namespace
+
+std::vector<BulkStore> findBulkStores(func::FuncOp func, int numWarps, const Facts& facts) {
+  llvm::DenseSet<Value> read;
+  llvm::MapVector<Value, SmallVector<Operation*>> writers;
+  bool unknownRead = false, releases = false;
+  func.walk([&](Operation* op) {
+    Value address = addressOf(op);
+    if (!address) return;
+    Value root = rootOf(address);
+    releases |= isRelease(op);
+    if (writesGlobal(op)) writers[root].push_back(op);
+    if (isa<LoadOp, GatherOp, LoadSharedOp, GatherSharedOp, AtomicRmwOp, AtomicCasOp>(op)) {
+      read.insert(root);
+      unknownRead |= !root;
+    }
+  });
+  if (releases || unknownRead) return {};
+
+  std::vector<BulkStore> stores;
+  std::map<std::pair<std::vector<int64_t>, const void*>, int> stagings;
+  for (auto& [root, ops] : writers) {
+    if (!root || read.contains(root)) continue;
+    // Several writes of one argument: additions in any order, or one of them per program.
+    bool anyOrder = llvm::all_of(ops, [](Operation* op) { return isa<AccumulateOp>(op); });
+    bool exclusive = true;
+    for (size_t i = 0; i < ops.size(); ++i)
+      for (size_t j = i + 1; j < ops.size(); ++j) exclusive &= areExclusive(ops[i], ops[j]);
+    if (!anyOrder && !exclusive) continue;
+    for (Operation* op : ops) {
+      if (!isa<StoreOp, AccumulateOp>(op)) continue;
+      auto type = dyn_cast<RankedTensorType>(op->getOperand(0).getType());
+      if (!type || type.getRank() != 2 || type.getDimSize(0) % (16 * numWarps) != 0) continue;
+      if (unsigned bits = type.getElementType().getIntOrFloatBitWidth(); bits != 16 && bits != 32) continue;
+      ValueRange indices = isa<StoreOp>(op) ? cast<StoreOp>(op).getIndices() : cast<AccumulateOp>(op).getIndices();
+      if (!isa<AccumulateOp>(op) && !movesInLoops(op, indices, type.getShape())) continue;
+      llvm::DenseSet<Value> seen;
+      if (!isMadeFromProducts(op->getOperand(0), numWarps, seen)) continue;
+
+      BulkStore store{op, {}, -1};
+      const int64_t rows = type.getDimSize(0), columns = type.getDimSize(1);
+      auto offer = [&](int64_t width) {
+        auto staging = SmemType::get(func.getContext(), {rows, width}, type.getElementType(), 1, 1);
+        if (columns % width == 0 && !llvm::is_contained(store.columns, width) && tmaBox(addressOf(op), staging, facts, true))
+          store.columns.push_back(width);
+      };
+      offer(columns);
+      for (int64_t width = columns / 64 * 64; width > 0; width -= 64) offer(width);
+      for (int64_t width = columns / 8 * 8; width >= 16; width -= 8) offer(width);
+      if (store.columns.empty()) continue;
+      auto [it, isNew] = stagings.insert({{std::vector<int64_t>(store.columns.begin(), store.columns.end()), type.getAsOpaquePointer()},
+                                          static_cast<int>(stagings.size())});
+      store.staging = it->second;
+      stores.push_back(std::move(store));
+    }
+  }
+  return stores;
+}
+
+}  // namespace tile::ir
