@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """compare.py - tile's kernels beside what a user would pick instead, on one GPU, in one run.
 
-Usage: tools/compare.py [--bench build/bin/bench] [--device cuda:0] [--rounds 3] [--only REGEX] [--out DIR]
+Usage: tools/compare.py [--bench build/bin/bench] [--device cuda:0] [--rounds 3] [--sustained] [--only REGEX] [--out DIR]
 
-Every round times one of our kernels (a `bench` process) and its peers (torch: cuBLAS, cuDNN, FlashAttention-2; Triton; device
+Every round times one of our kernels (a `bench --follow` process) and its peers (torch: cuBLAS, cuDNN, FlashAttention-2; Triton; device
 copy) one right after the other, in shuffled order, because an H200 under load settles at a lower clock than a cool one.
 Both sides use the same method: idle pause, warm-up, a window of about 10 ms between CUDA events, the median of rounds.
 Prints a table of ratios (above 1: ours is faster); writes compare.json and, with matplotlib, compare.png to DIR.
@@ -25,10 +25,11 @@ try:
 except ImportError:
     sys.exit("compare.py needs PyTorch with CUDA: pip install torch")
 
-TORCH_TYPES = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32, "tf32": torch.float32}
+TORCH_TYPES = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32, "tf32": torch.float32,
+               "f8e4m3": torch.float8_e4m3fn}
 
 
-def time_ms(fn, window_ms=10.0, idle_s=0.2):
+def time_ms(fn, sustained=False):
     """Milliseconds per call: the method of tools/bench/timing.cpp."""
     fn()
     torch.cuda.synchronize()
@@ -37,9 +38,11 @@ def time_ms(fn, window_ms=10.0, idle_s=0.2):
     fn()
     end.record()
     end.synchronize()
-    launches = max(1, min(10000, int(window_ms / max(begin.elapsed_time(end), 1e-3))))
-    time.sleep(idle_s)
-    for _ in range(3):
+    once = max(begin.elapsed_time(end), 1e-3)
+    launches = max(1, min(10000, int((60 if sustained else 10) / once)))
+    if not sustained:
+        time.sleep(0.2)
+    for _ in range(3 + (int(40 / once) if sustained else 0)):
         fn()
     begin.record()
     for _ in range(launches):
@@ -52,7 +55,17 @@ def time_ms(fn, window_ms=10.0, idle_s=0.2):
 # ---- peers: name -> function(sizes, dtype) that returns a callable doing one run
 
 
+def scaled_matmul(s):
+    """cuBLASLt with fp8 operands; fast accumulation, as users run it."""
+    a = torch.randn(s["M"], s["K"], device="cuda").to(torch.float8_e4m3fn)
+    b = torch.randn(s["N"], s["K"], device="cuda").to(torch.float8_e4m3fn).t()
+    one = torch.ones((), device="cuda")
+    return lambda: torch._scaled_mm(a, b, scale_a=one, scale_b=one, out_dtype=torch.bfloat16, use_fast_accum=True)
+
+
 def matmul(s, dtype):
+    if dtype == "f8e4m3":
+        return scaled_matmul(s)
     torch.backends.cuda.matmul.allow_tf32 = dtype == "tf32"
     t = TORCH_TYPES[dtype]
     a = torch.randn(s["M"], s["K"], dtype=t, device="cuda")
@@ -162,51 +175,71 @@ def our_problems(bench):
                 yield kernel, dtype, {k: int(v) for k, v in (pair.split("=") for pair in sizes)}
 
 
-def run_ours(bench, device, kernel, dtype, sizes, check):
-    problem = " ".join([kernel, dtype] + [f"{k}={v}" for k, v in sizes.items()])
-    path = f"/tmp/tile_compare_{os.getpid()}.json"
-    command = [bench, "--device", device, "--problem", problem, "--rounds", "1", "--json", path] + (["--check"] if check else [])
-    done = subprocess.run(command, capture_output=True, text=True)
-    try:
-        with open(path) as f:
-            result = json.load(f)["results"][0]
-        os.remove(path)
-    except (OSError, IndexError):
-        raise RuntimeError((done.stderr or done.stdout).strip().splitlines()[-1][:200] if done.stderr or done.stdout else "bench failed")
-    if "error" in result:
-        raise RuntimeError(result["error"].splitlines()[0][:200])
-    wrong = [name for name, c in result.get("checks", {}).items() if not c["pass"]]
-    if wrong:
-        raise RuntimeError("wrong result in " + ", ".join(wrong))
-    return result
+class Ours:
+    """A `bench --follow` process: one problem, prepared and checked once, timed on request."""
+
+    def __init__(self, args, kernel, dtype, sizes):
+        problem = " ".join([kernel, dtype] + [f"{k}={v}" for k, v in sizes.items()])
+        command = [args.bench, "--device", args.device, "--problem", problem, "--rounds", "1", "--follow"]
+        command += [] if args.no_check else ["--check"]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        said = ""
+        for line in self.process.stdout:
+            if line.startswith("ready "):
+                self.facts = json.loads(line[6:])
+                return
+            said = line.strip() or said
+        raise RuntimeError(said[:300] or "bench failed")
+
+    def time_ms(self, sustained=False):
+        self.process.stdin.write("sustained\n" if sustained else "burst\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        if not line.startswith("ms "):
+            raise RuntimeError(line.strip()[:300] or "bench ended")
+        return float(line[3:])
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
 
 
 def compare_one(args, kernel, dtype, sizes):
-    contenders = {"tile": None, **PEERS[kernel]}
-    times, ours, errors = {name: [] for name in contenders}, None, {}
-    for round_number in range(args.rounds):
-        order = list(contenders)
-        random.shuffle(order)
-        for name in order:
-            if name in errors:
-                continue
-            try:
-                if name == "tile":
-                    ours = run_ours(args.bench, args.device, kernel, dtype, sizes, check=round_number == 0)
-                    times[name].append(ours["ms"])
-                else:
-                    times[name].append(time_ms(contenders[name](sizes, dtype)))
-            except Exception as e:  # a peer that is not installed or refuses the shape must not end the comparison
-                errors[name] = str(e).replace("\n", " ")[:160] or type(e).__name__
-            torch.cuda.empty_cache()
-    row = {"kernel": kernel, "dtype": dtype, "sizes": sizes, "errors": errors, "ms": {}}
-    for name, values in times.items():
-        if values and name not in errors:
-            row["ms"][name] = statistics.median(values)
+    contenders, errors, ours = {}, {}, None
+    for name, make in {"tile": None, **PEERS[kernel]}.items():
+        try:
+            if name == "tile":
+                ours = Ours(args, kernel, dtype, sizes)
+                contenders[name] = ours.time_ms
+            else:
+                run = make(sizes, dtype)
+                contenders[name] = lambda sustained, run=run: time_ms(run, sustained)
+        except Exception as e:  # a peer that is not installed or refuses the shape must not end the comparison
+            errors[name] = str(e).replace("\n", " ")[:160] or type(e).__name__
+    row = {"kernel": kernel, "dtype": dtype, "sizes": sizes, "errors": errors}
+    for mode in ["burst"] + (["sustained"] if args.sustained else []):
+        times = {name: [] for name in contenders}
+        for _ in range(args.rounds):
+            order = [name for name in contenders if name not in errors]
+            random.shuffle(order)
+            for name in order:
+                try:
+                    times[name].append(contenders[name](mode == "sustained"))
+                except Exception as e:
+                    errors[name] = str(e).replace("\n", " ")[:160] or type(e).__name__
+        row[mode] = {name: statistics.median(t) for name, t in times.items() if t and name not in errors}
+    row["ms"] = row["burst"]
+    if ours:
+        ours.close()
+    contenders.clear()
+    torch.cuda.empty_cache()
     if ours and "tile" in row["ms"]:
-        row["tflops"] = ours["tflops"] * ours["ms"] / row["ms"]["tile"]
-        row["gbytes_per_s"] = ours["gbytes_per_s"] * ours["ms"] / row["ms"]["tile"]
-        row["ratios"] = {name: ms / row["ms"]["tile"] for name, ms in row["ms"].items() if name != "tile"}
+        scale = ours.facts["ms"] / row["ms"]["tile"]
+        row["tflops"], row["gbytes_per_s"] = ours.facts["tflops"] * scale, ours.facts["gbytes_per_s"] * scale
+        row["config"] = ours.facts["config"]
+        for mode, ratios in (("burst", "ratios"), ("sustained", "sustained_ratios")):
+            if mode in row:
+                row[ratios] = {name: ms / row[mode]["tile"] for name, ms in row[mode].items() if name != "tile"}
     return row
 
 
@@ -217,6 +250,8 @@ def print_row(row):
         return
     text = f"{label:<72} {row['ms']['tile']:>9.4f} ms {row['tflops']:>8.1f} TFLOP/s {row['gbytes_per_s']:>7.0f} GB/s "
     text += "".join(f"  {name} x{ratio:.2f} ({row['ms'][name]:.4f} ms)" for name, ratio in row["ratios"].items())
+    if row.get("sustained_ratios"):
+        text += "  sustained " + " ".join(f"x{ratio:.2f}" for ratio in row["sustained_ratios"].values())
     text += "".join(f"  [{name}: {why[:70]}]" for name, why in row["errors"].items())
     print(text, flush=True)
 
@@ -252,6 +287,8 @@ def main():
     parser.add_argument("--bench", default=os.path.join(root, "build", "bin", "bench"))
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--sustained", action="store_true", help="also time under lasting load")
+    parser.add_argument("--no-check", action="store_true", help="do not compare our results with the float64 references")
     parser.add_argument("--only", default="", help="regular expression on \"kernel dtype NAME=SIZE ...\"")
     parser.add_argument("--out", default=".")
     args = parser.parse_args()

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
+#include <iostream>
 #include <nlohmann/json.hpp>
 #include <regex>
 
@@ -23,7 +24,7 @@ struct Options {
   std::string device = "", filter = "", json_path, problem;
   std::vector<std::string> config;
   int threads = 0;
-  bool check = false, latency = false, peaks = false, list = false, all_purposes = false;
+  bool check = false, latency = false, peaks = false, list = false, all_purposes = false, follow = false;
   bench::TimingOptions timing;
 };
 
@@ -87,6 +88,23 @@ json measure_peaks(const std::shared_ptr<Device>& device, const bench::TimingOpt
   out["naive_attention_1x8x1024x64_ms"] = ms;
   fmt::print("  {:<58} {:>10.1f} ms\n", "naive attention loops at -O3, f32 1x8x1024x64, one thread", ms);
   return out;
+}
+
+/// Times on request, so that another program can interleave its own runs with ours: every line "burst" or "sustained"
+/// of standard input is answered with "ms X"; ends with the input.
+Status follow(const std::shared_ptr<Device>& device, Case& run, bench::TimingOptions timing) {
+  std::string line;
+  while (std::getline(std::cin, line)) {
+    bench::TimingOptions round = timing;
+    round.rounds = 1;
+    if (line == "sustained") round.idle_ms = 0, round.warm_ms = 40, round.window_ms = 60;
+    auto t = bench::time_launches(
+        device, device->default_stream(), [&] { return run.launch(device->default_stream()); }, round);
+    if (!t) return t.error();
+    fmt::print("ms {}\n", t->ms);
+    std::fflush(stdout);
+  }
+  return Ok{};
 }
 
 /// One table line; false when the kernel failed or a check did not pass.
@@ -165,6 +183,11 @@ bool run_problem(const Options& options, const std::shared_ptr<Device>& device, 
       100 * (timing->highest / timing->ms - 1), tflops, gbs, first_ms, source, yardstick, verdict);
   std::fflush(stdout);
   results.push_back(entry);
+  if (options.follow && pass) {
+    fmt::print("ready {}\n", entry.dump());
+    std::fflush(stdout);
+    if (Status s = follow(device, run, options.timing); !s) return fail(s.error().to_string());
+  }
   return pass;
 }
 
@@ -222,6 +245,7 @@ int main(int argc, char** argv) {
   app.add_flag("--check", o.check, "compare every result with its float64 reference");
   app.add_flag("--latency", o.latency, "cost of tracing, compiling, caches and launches");
   app.add_flag("--peaks", o.peaks, "ceilings of this machine: copy bandwidth, FMA peak, naive loops");
+  app.add_flag("--follow", o.follow, "then time once for every line \"burst\" or \"sustained\" read");
   app.add_flag("--all", o.all_purposes, "test and edge problems too");
   app.add_flag("--list", o.list, "print kernels and problems");
   CLI11_PARSE(app, argc, argv);

@@ -88,7 +88,8 @@ Result<Timing> time_launches(const std::shared_ptr<Device>& device, Stream& stre
   std::vector<double> ms;
   for (int round = 0; round < options.rounds; ++round) {
     std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(options.idle_ms));
-    for (int i = 0; i < 3; ++i)
+    const int warm = 3 + static_cast<int>(std::min(options.warm_ms / std::max(*once, 1e-4), 10000.0));
+    for (int i = 0; i < warm; ++i)
       if (Status s = launch(); !s) return s.error();
     int repeats = options.flush_l2 ? 20 : 1;
     std::vector<double> times;

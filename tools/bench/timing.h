@@ -13,6 +13,7 @@ struct TimingOptions {
   double window_ms = 10;  ///< launches per round fill about this long
   double idle_ms =
       200;  ///< before each round: every contender starts from the same, cool clock (GPUs are power limited)
+  double warm_ms = 0;     ///< launches before the window, beside the three that always run: the clock of a loaded chip
   bool flush_l2 = false;  ///< time launches one by one, with the second-level cache overwritten in between
 };
 
