@@ -109,6 +109,7 @@ std::string describe_specialization(const std::vector<ParamInfo>& params, std::s
                            : (bits & 3) == 1 ? "/stride16B"
                                              : "");
       }
+      if (spec[i] & kNoBulkCopies) out += ",no_bulk_copies";
     }
   }
   return out.empty() ? "generic" : out;

@@ -62,6 +62,17 @@ bool dump_sink(ir::StageSink& sink, const std::string& symbol) {
   return true;
 }
 
+/// The options code for such arguments is made with.
+KernelOptions options_for(const KernelOptions& wanted, std::span<const uint64_t> spec,
+                          const std::vector<ParamInfo>& params, const std::string& target) {
+  KernelOptions o = wanted;
+  const Result<const ir::Target*> t = target_by_name(target);
+  if (!t || !(*t)->hasTma) return o;
+  for (size_t i = 0; i < spec.size() && i < params.size(); ++i)
+    if (params[i].kind == ParamInfo::view && (spec[i] & kNoBulkCopies)) o.tma = false;
+  return o;
+}
+
 }  // namespace
 
 Result<KernelBinary> compile_trace(TraceState& trace, const KernelCore& core, const ConfigWords& config,
@@ -139,7 +150,7 @@ bool LoadedKernel::is(const Device* d, std::span<const uint64_t> c, std::span<co
 
 namespace {
 
-void load_now(LoadedKernel& k, const KernelCore& core) {
+void load_now(LoadedKernel& k, const KernelCore& core, const std::string& because = {}) {
   static const bool loader_set = (set_host_loader(&ir::loadHostObject), true);
   (void)loader_set;
   const auto start = std::chrono::steady_clock::now();
@@ -148,16 +159,27 @@ void load_now(LoadedKernel& k, const KernelCore& core) {
   if (p.target.empty())
     return fail(
         {ErrorKind::device, fmt::format("device {} ({}) has no target of ours", k.device->name(), p.model), {}});
-  const std::string why =
-      fmt::format("device {}, arguments {}", k.device->name(), describe_specialization(core.params, k.specialization));
-  Result<KernelBinary> binary =
-      build_binary(core, k.config, k.specialization, p.target, p.needs_ptx, k.options, why, k.from_disk);
-  if (!binary) return fail(binary.error());
-  Result<std::shared_ptr<Module>> module = k.device->load(*binary);
+  k.options = options_for(k.options, k.specialization, core.params, p.target);
+  const std::string why = fmt::format("device {}, arguments {}{}", k.device->name(),
+                                      describe_specialization(core.params, k.specialization), because);
+  auto build = [&](const std::string& reason) -> Result<std::shared_ptr<Module>> {
+    Result<KernelBinary> binary =
+        build_binary(core, k.config, k.specialization, p.target, p.needs_ptx, k.options, reason, k.from_disk);
+    if (!binary) return binary.error();
+    return k.device->load(*binary);
+  };
+  Result<std::shared_ptr<Module>> module = build(why);
+  if (!module && module.error().needs_plain_copies && k.options.tma) {
+    k.options.tma = false;
+    module = build(why + ", without bulk copies: " + module.error().message);
+  }
   if (!module) return fail(module.error());
   k.module = std::move(*module);
   k.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
+
+/// Whether trying again later may end differently.
+bool may_pass(const Error& e) { return e.kind != ErrorKind::user && e.kind != ErrorKind::compile; }
 
 /// Finds or makes the entry; an entry that failed for a reason that may pass (device, policy) is not kept.
 std::shared_ptr<LoadedKernel> find_or_build(KernelCore& core, const std::shared_ptr<Device>& device,
@@ -182,11 +204,41 @@ std::shared_ptr<LoadedKernel> find_or_build(KernelCore& core, const std::shared_
     }
   }
   std::call_once(entry->once, [&] { load_now(*entry, core); });
-  if (entry->error && entry->error->kind != ErrorKind::user && entry->error->kind != ErrorKind::compile) {
+  if (entry->error && may_pass(*entry->error)) {
     std::unique_lock lock(core.mutex);
     std::erase(core.entries, entry);
   }
   return entry;
+}
+
+// Arguments that the promises let through and tensor maps do not take: the same kernel without bulk copies, made once.
+[[gnu::cold, gnu::noinline]] Status launch_plain(const KernelCore& core, const LoadedKernel& k, const Error& refusal,
+                                                 Stream& stream, const Grid& grid, std::span<const uint64_t> slots) {
+  std::shared_ptr<LoadedKernel> plain;
+  {
+    std::lock_guard lock(k.plain_mutex);
+    if (k.plain && k.plain->error && may_pass(*k.plain->error)) k.plain = nullptr;
+    if (!k.plain) {
+      k.plain = std::make_shared<LoadedKernel>();
+      k.plain->config = k.config;
+      k.plain->specialization = k.specialization;
+      k.plain->device = k.device;
+      k.plain->options = k.options;
+      k.plain->options.tma = false;
+      load_now(*k.plain, core, ", without bulk copies: " + refusal.message);
+    }
+    plain = k.plain;
+  }
+  if (plain->error) return *plain->error;
+  return stream.launch(*plain->module, grid, slots.data(), slots.size());
+}
+
+Status launch_loaded(const KernelCore& core, const LoadedKernel& k, Stream& stream, const Grid& grid,
+                     std::span<const uint64_t> slots) {
+  Status launched = stream.launch(*k.module, grid, slots.data(), slots.size());
+  if (launched || !launched.error().needs_plain_copies || !k.options.tma) [[likely]]
+    return launched;
+  return launch_plain(core, k, launched.error(), stream, grid, slots);
 }
 
 }  // namespace
@@ -266,7 +318,8 @@ std::string AnyKernel::symbol(const ConfigWords& config) const { return trace(co
 Result<KernelBinary> AnyKernel::compile_for(const std::string& target, const ConfigWords& config,
                                             const Specialization& spec, const KernelOptions& options) const {
   bool from_disk = false;
-  return detail::build_binary(*core_, config, spec, target, false, options, "target " + target, from_disk);
+  return detail::build_binary(*core_, config, spec, target, false,
+                              detail::options_for(options, spec, core_->params, target), "target " + target, from_disk);
 }
 
 Result<AnyCompiled> AnyKernel::compile(const std::shared_ptr<Device>& device, const ConfigWords& config,
@@ -289,11 +342,11 @@ Status AnyKernel::launch(Stream& stream, std::span<const uint64_t> config, std::
   detail::KernelCore& core = *core_;
   Device& device = stream.device();
   const detail::LoadedKernel* k = core.last.load(std::memory_order_acquire);
-  if (k && k->is(&device, config, spec)) return stream.launch(*k->module, grid, slots.data(), slots.size());
+  if (k && k->is(&device, config, spec)) return detail::launch_loaded(core, *k, stream, grid, slots);
   std::shared_ptr<detail::LoadedKernel> entry = detail::find_or_build(core, device.shared_from_this(), config, spec);
   if (entry->error) return *entry->error;
   core.last.store(entry.get(), std::memory_order_release);
-  return stream.launch(*entry->module, grid, slots.data(), slots.size());
+  return detail::launch_loaded(core, *entry, stream, grid, slots);
 }
 
 void AnyKernel::clear_memory_cache() const {
@@ -352,7 +405,7 @@ Status AnyCompiled::launch_slots(Stream& stream, const Grid& grid, std::span<con
                       detail::describe_specialization({kernel_->params[i]}, std::span(&loaded_->specialization[i], 1)),
                       detail::describe_specialization({kernel_->params[i]}, found.subspan(i, 1))),
           {}};
-  return stream.launch(*loaded_->module, grid, slots.data(), slots.size());
+  return detail::launch_loaded(*kernel_, *loaded_, stream, grid, slots);
 }
 
 }  // namespace tile

@@ -29,13 +29,15 @@ using ConfigWords = std::vector<uint64_t>;
 /// What the compiled code may take for granted about the arguments of a launch, one word per parameter, found by
 /// looking at them (see kernel.h). All zero: nothing, always right.
 using Specialization = std::vector<uint64_t>;
+/// In the word of a view: some dim repeats (stride 0), runs backwards or is too large for bulk tensor copies.
+inline constexpr uint64_t kNoBulkCopies = uint64_t{1} << 32;
 
 struct KernelOptions {
   bool fast_math = true;   ///< approximate exp2, log2, division ... on GPUs (about 2 ulp in f32)
   bool line_info = false;  ///< source lines for profilers
   int num_warps = 0;       ///< 0: the kernel's own choice
   int stages = 0;          ///< for loops without a hint
-  bool tma = true;         ///< bulk tensor copies where the target has them
+  bool tma = true;         ///< bulk tensor copies where the target has them and the arguments can be addressed by them
   std::string ptxas{};     ///< empty: look for it; "none": leave assembling to the driver
   bool operator==(const KernelOptions&) const = default;
 };

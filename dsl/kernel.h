@@ -40,7 +40,8 @@ namespace detail {
 //   pointer  bit 0: 16-byte aligned
 //   scalar   bit 0: integer multiple of 16
 //   view     bit 0: base 16-byte aligned; bits 1-4: 1 + the last dim with stride 1 (0: none);
-//            then 3 bits per dim: stride divisibility (1: 16 bytes' worth, 2: 16 elements), 1 bit: size divisible by 16
+//            then 3 bits per dim: stride divisibility (1: 16 bytes' worth, 2: 16 elements), 1 bit: size divisible by
+//            16; bit 32: bulk copies cannot address it (kNoBulkCopies in jit.h), so the code is made without them
 inline ParamInfo param_info(ParamInfo::Kind kind, DType dtype, uint8_t rank) {
   ParamInfo p;
   p.kind = kind, p.dtype = dtype, p.rank = rank;
@@ -114,6 +115,9 @@ struct Param<Tensor<T, R>> {
     uint64_t word = (reinterpret_cast<uintptr_t>(v.data) & 15) == 0;
     for (int d = 0; d < R; ++d) {
       const int64_t stride = v.strides[d];
+      // Tensor maps take no repeated or reversed dims, 2^32 elements per dim and strides below 2^40 bytes.
+      if (v.shape[d] > 1 && (stride <= 0 || stride >= (kBytes16 << 36) || v.shape[d] > int64_t{1} << 32))
+        word |= kNoBulkCopies;
       if (stride == 1) word = (word & ~uint64_t{30}) | uint64_t(d + 1) << 1;
       // The stride of a dim of size 1 is never used: only index 0 is inside.
       const uint64_t level = v.shape[d] <= 1 || (stride & 15) == 0 ? 2 : (stride & (kBytes16 - 1)) == 0 ? 1 : 0;

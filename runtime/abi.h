@@ -20,7 +20,7 @@
 
 namespace tile {
 
-inline constexpr uint32_t kAbiVersion = 1;
+inline constexpr uint32_t kAbiVersion = 2;
 
 enum class BinaryFormat : uint8_t { cubin, ptx, host_object };
 
@@ -94,12 +94,16 @@ using HostEntry = void (*)(const uint64_t* slots, const HostProgram* program, vo
 struct TensorMapInfo {
   uint32_t param = 0;      ///< index of the view among the kernel's parameters
   DType dtype = DType::f32;
-  uint8_t rank = 0;        ///< 2 to 5
+  uint8_t rank = 0;                 ///< 1 to 5, at most the view's
   std::array<int8_t, 5> dims{};     ///< view dim of each dim of the map; dims[0] is the one with stride 1
   std::array<uint16_t, 5> box{};    ///< elements per copy along each dim of the map
   uint8_t swizzle = 0;     ///< bytes: 0, 32, 64, 128
+  bool written = false;    ///< copies go through it to the view; else only from the view
   bool operator==(const TensorMapInfo&) const = default;
 };
+
+inline constexpr uint32_t kMaxTensorMaps = 16;  ///< of one kernel
+inline constexpr uint32_t kTensorMapBytes = 128, kTensorMapAlign = 64;
 
 /// Who takes which position of the grid, in device memory, zero before and after every launch: programs draw `next`; the
 /// last of `programs` to finish puts both back to zero.

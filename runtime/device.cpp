@@ -12,19 +12,8 @@
 
 namespace tile {
 
-Module::Module(std::shared_ptr<Device> device, const KernelBinary& binary) : device_(std::move(device)) {
-  info_.abi_version = binary.abi_version;
-  info_.format = binary.format;
-  info_.target = binary.target;
-  info_.entry = binary.entry;
-  info_.params = binary.params;
-  info_.threads = binary.threads;
-  info_.shared_bytes = binary.shared_bytes;
-  info_.arena_bytes = binary.arena_bytes;
-  info_.uses_debug_ring = binary.uses_debug_ring;
-  info_.debug_sites = binary.debug_sites;
-  info_.buffers = binary.buffers;
-  info_.resources = binary.resources;
+Module::Module(std::shared_ptr<Device> device, const KernelBinary& binary) : device_(std::move(device)), info_(binary) {
+  info_.bytes = {};  // the device has them
 }
 
 std::vector<std::string> device_names() {

@@ -31,6 +31,9 @@ struct Error {
   ErrorKind kind = ErrorKind::internal;
   std::string message;                   ///< one line; the details are in `diagnostics`
   std::vector<Diagnostic> diagnostics;   ///< every problem found, in source order
+  /// The bulk copies of this code cannot be used with these arguments (or this driver); the same kernel compiled
+  /// without them can. Launches through the dsl do that by themselves.
+  bool needs_plain_copies = false;
   std::string to_string() const;
 };
 

@@ -140,6 +140,52 @@ Status check_grid(const Grid& grid, const GridLimits& limits, std::string_view k
   return ok();
 }
 
+Status check_persistent_grid(const Grid& grid, std::string_view kernel) {
+  constexpr int64_t kMost = 2147483647;
+  constexpr GridLimits kAny{kMost, kMost, kMost};
+  if (Status sizes = check_grid(grid, kAny, kernel); !sizes) [[unlikely]]
+    return sizes;
+  if (grid.programs() > kMost) [[unlikely]]
+    return user_error(
+        fmt::format("kernel '{}': grid ({}, {}, {}) has {} positions, a persistent kernel walks at most {}", kernel,
+                    grid.x, grid.y, grid.z, grid.programs(), kMost));
+  return ok();
+}
+
+Status check_hidden(const KernelBinary& kernel) {
+  const auto wrong = [&](size_t map, const std::string& what) {
+    return internal_error(fmt::format("kernel '{}', tensor map {}: {}", display_name(kernel), map, what));
+  };
+  if (kernel.uses_tickets && !kernel.persistent)
+    return internal_error(fmt::format("kernel '{}' draws tickets but is not persistent", display_name(kernel)));
+  if (kernel.tensor_maps.size() > kMaxTensorMaps)
+    return compile_error(fmt::format("kernel '{}' has {} tensor maps, a launch takes {}", display_name(kernel),
+                                     kernel.tensor_maps.size(), kMaxTensorMaps));
+  for (size_t i = 0; i < kernel.tensor_maps.size(); ++i) {
+    const TensorMapInfo& m = kernel.tensor_maps[i];
+    if (m.param >= kernel.params.size() || kernel.params[m.param].kind != ParamInfo::view)
+      return wrong(i, fmt::format("parameter {} is not a view", m.param));
+    const ParamInfo& view = kernel.params[m.param];
+    if (m.rank < 1 || m.rank > m.dims.size() || m.rank > view.rank)
+      return wrong(i, fmt::format("rank {} of a view of rank {}", m.rank, view.rank));
+    if (m.dtype == DType::i1 || size_of(m.dtype) != size_of(view.dtype))
+      return wrong(i, fmt::format("elements {} of a view of {}", name(m.dtype), name(view.dtype)));
+    uint32_t seen = 0;
+    for (size_t d = 0; d < m.rank; ++d) {
+      if (m.dims[d] < 0 || m.dims[d] >= view.rank || (seen >> m.dims[d] & 1))
+        return wrong(i, fmt::format("dim {} is dim {} of the view", d, m.dims[d]));
+      seen |= 1u << m.dims[d];
+      if (m.box[d] < 1 || m.box[d] > 256) return wrong(i, fmt::format("box of {} elements in dim {}", m.box[d], d));
+    }
+    const uint64_t row = m.box[0] * size_of(m.dtype);
+    if (m.swizzle != 0 && m.swizzle != 32 && m.swizzle != 64 && m.swizzle != 128)
+      return wrong(i, fmt::format("swizzle of {} bytes", m.swizzle));
+    if (row % 16 != 0 || (m.swizzle != 0 && row > m.swizzle))
+      return wrong(i, fmt::format("rows of {} bytes with a swizzle of {}", row, m.swizzle));
+  }
+  return ok();
+}
+
 Status check_arguments(const KernelBinary& kernel, const uint64_t* slots, size_t n) {
   size_t wanted = 0;
   for (const ParamInfo& p : kernel.params) wanted += p.slots();

@@ -27,6 +27,14 @@ struct GridLimits {
 /// is fine: such a launch has no programs and does nothing.
 Status check_grid(const Grid& grid, const GridLimits& limits, std::string_view kernel);
 
+/// The same for a persistent kernel, whose grid is walked by the programs and bounds no launch: any sizes whose product
+/// is below 2^31.
+Status check_persistent_grid(const Grid& grid, std::string_view kernel);
+
+/// What the kernel says about its hidden parameters (abi.h): tensor maps of views it has and within the hardware's
+/// limits, tickets only with a work loop.
+Status check_hidden(const KernelBinary& kernel);
+
 /// `slots` against the kernel's parameters: the slot count, null pointers, the element's own alignment, negative
 /// dimensions, views whose furthest element lies beyond 2^63 bytes, and whatever else the code was compiled to rely on
 /// (alignment, unit strides, multiples). Costs a few nanoseconds per parameter; allocates only to build an error.

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "runtime/cache.h"
+#include "runtime/launch.h"
 
 namespace tile {
 namespace {
@@ -14,7 +15,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "the byte form is written in native order");
 
 constexpr uint32_t kMagic = 0x4b4c4954;  // "TILK"
-constexpr uint32_t kFormatVersion = 3;   // of this file; kAbiVersion is written next to it
+constexpr uint32_t kFormatVersion = 4;   // of this file; kAbiVersion is written next to it
 
 class Writer {
  public:
@@ -111,6 +112,20 @@ std::string serialize(const KernelBinary& k) {
   w.put(k.shared_bytes);
   w.put(k.arena_bytes);
   w.put(static_cast<uint8_t>(k.uses_debug_ring));
+  w.put(static_cast<uint8_t>(k.persistent));
+  w.put(static_cast<uint8_t>(k.uses_tickets));
+  w.put(static_cast<uint32_t>(k.tensor_maps.size()));
+  for (const TensorMapInfo& m : k.tensor_maps) {
+    w.put(m.param);
+    w.put(m.dtype);
+    w.put(m.rank);
+    for (int d = 0; d < m.rank; ++d) {
+      w.put(m.dims[static_cast<size_t>(d)]);
+      w.put(m.box[static_cast<size_t>(d)]);
+    }
+    w.put(m.swizzle);
+    w.put(static_cast<uint8_t>(m.written));
+  }
   w.put(static_cast<uint32_t>(k.debug_sites.size()));
   for (const DebugSite& s : k.debug_sites) {
     w.put(s.kind);
@@ -175,6 +190,22 @@ Result<KernelBinary> deserialize(std::string_view bytes) {
   k.shared_bytes = r.get<uint32_t>();
   k.arena_bytes = r.get<uint32_t>();
   k.uses_debug_ring = r.get_bool();
+  k.persistent = r.get_bool();
+  k.uses_tickets = r.get_bool();
+  for (uint32_t n = r.get_count(8), i = 0; i < n && r.good(); ++i) {
+    TensorMapInfo m;
+    m.param = r.get<uint32_t>();
+    m.dtype = r.get_enum(DType::f64);
+    m.rank = r.get<uint8_t>();
+    if (m.rank > m.dims.size()) r.fail();
+    for (int d = 0; d < m.rank && r.good(); ++d) {
+      m.dims[static_cast<size_t>(d)] = r.get<int8_t>();
+      m.box[static_cast<size_t>(d)] = r.get<uint16_t>();
+    }
+    m.swizzle = r.get<uint8_t>();
+    m.written = r.get_bool();
+    k.tensor_maps.push_back(m);
+  }
   for (uint32_t n = r.get_count(26), i = 0; i < n && r.good(); ++i) {
     DebugSite s;
     s.kind = r.get_enum(DebugSite::assertion);
@@ -206,7 +237,7 @@ Result<KernelBinary> deserialize(std::string_view bytes) {
   k.resources.stack_bytes = r.get<int>();
   k.resources.static_shared_bytes = r.get<uint32_t>();
   k.resources.log = r.get_string();
-  if (!r.good() || !r.at_end()) return user_error("serialised tile kernel is damaged");
+  if (!r.good() || !r.at_end() || !check_hidden(k)) return user_error("serialised tile kernel is damaged");
   return k;
 }
 

@@ -83,6 +83,7 @@ std::optional<TmaBox> tmaBox(Value view, SmemType type, const Facts& facts, bool
   box.map.dtype = *dtype;
   box.map.rank = static_cast<uint8_t>(rank);
   box.map.swizzle = static_cast<uint8_t>(tile.swizzle);
+  box.map.written = isStore;
   // Contiguous dim, the box's other dim, then the rest from the last.
   size_t at = 0;
   auto add = [&](int dim, int64_t extent) {

@@ -29,6 +29,11 @@ struct LoadedKernel {
   double milliseconds = 0;
   KernelOptions options;
 
+  // The same code without bulk copies, for arguments that only look like its specialisation (made when one is
+  // launched).
+  mutable std::mutex plain_mutex;
+  mutable std::shared_ptr<LoadedKernel> plain;
+
   bool is(const Device* d, std::span<const uint64_t> c, std::span<const uint64_t> s) const;
 };
 

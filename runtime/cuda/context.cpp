@@ -33,7 +33,8 @@ CudaDevice::CudaDevice(const Driver& driver, int ordinal, CUdevice handle, CUcon
       driver_(driver),
       handle_(handle),
       context_(context),
-      rings_(driver) {}
+      rings_(driver),
+      tickets_(driver) {}
 
 int CudaDevice::attribute(CUdevice_attribute which) const {
   int value = 0;
@@ -75,6 +76,24 @@ Status CudaDevice::start() {
 CudaDevice::~CudaDevice() {
   const Current current = this->current();
   stream_.reset();
+  tickets_.release();
+  if (empty_views_.zeros != 0) driver_.cuMemFree(empty_views_.zeros);
+}
+
+Result<EmptyViews> CudaDevice::empty_views() {
+  std::lock_guard lock(empty_mutex_);
+  if (empty_views_.zeros != 0) return empty_views_;
+  constexpr size_t kEach = 256;
+  const CUstream stream = static_cast<CUstream>(stream_->native());
+  CUdeviceptr memory = 0;
+  if (Status s = check(driver_.cuMemAlloc(&memory, 2 * kEach), "cuMemAlloc"); !s) return s.error();
+  Status zeroed = check(driver_.cuMemsetD32Async(memory, 0, 2 * kEach / 4, stream), "cuMemsetD32Async");
+  if (zeroed) zeroed = check(driver_.cuStreamSynchronize(stream), "cuStreamSynchronize");
+  if (!zeroed) {
+    driver_.cuMemFree(memory);
+    return zeroed.error();
+  }
+  return empty_views_ = {memory, memory + kEach};
 }
 
 Result<std::shared_ptr<Module>> CudaDevice::load(const KernelBinary& binary) {

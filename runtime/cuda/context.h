@@ -7,6 +7,8 @@
 
 #include "runtime/cuda/debug_rings.h"
 #include "runtime/cuda/driver.h"
+#include "runtime/cuda/tensor_maps.h"
+#include "runtime/cuda/tickets.h"
 #include "runtime/device.h"
 
 namespace tile::cu {
@@ -54,6 +56,9 @@ class CudaDevice : public Device {
   const Driver& driver() const { return driver_; }
   CUcontext context() const { return context_; }
   DebugRings& rings() { return rings_; }
+  Tickets& tickets() { return tickets_; }
+  /// Made at the first call; the context must be current.
+  Result<EmptyViews> empty_views();
   Current current() const { return Current(driver_, context_); }
 
   /// What a driver call said, as a Status. When the context is lost, rings are read for an assertion that explains it,
@@ -70,6 +75,9 @@ class CudaDevice : public Device {
   CUdevice handle_;
   CUcontext context_;
   DebugRings rings_;
+  Tickets tickets_;
+  std::mutex empty_mutex_;
+  EmptyViews empty_views_;
   std::unique_ptr<Stream> stream_;
   std::mutex lost_mutex_;
   std::string lost_because_;  ///< the first error that lost the context

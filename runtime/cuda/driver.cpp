@@ -16,11 +16,11 @@ class Symbols {
     with_status_ = reinterpret_cast<WithStatus>(dlsym(library, "cuGetProcAddress_v2"));
     plain_ = reinterpret_cast<Plain>(dlsym(library, "cuGetProcAddress"));
   }
-  void* find(const char* name) const {
+  void* find(const char* name, int version = kDriverApi) const {
     void* symbol = nullptr;
     int status = 0;
-    if (with_status_ && with_status_(name, &symbol, kDriverApi, 0, &status) == CUDA_SUCCESS && symbol) return symbol;
-    if (!with_status_ && plain_ && plain_(name, &symbol, kDriverApi, 0) == CUDA_SUCCESS && symbol) return symbol;
+    if (with_status_ && with_status_(name, &symbol, version, 0, &status) == CUDA_SUCCESS && symbol) return symbol;
+    if (!with_status_ && plain_ && plain_(name, &symbol, version, 0) == CUDA_SUCCESS && symbol) return symbol;
     return nullptr;
   }
   bool usable() const { return with_status_ || plain_; }
@@ -46,6 +46,8 @@ Result<Driver> open_driver() {
   d.name = reinterpret_cast<decltype(d.name)>(symbols.find(#name)); \
   if (d.name == nullptr)                                            \
     return device_error(fmt::format("the NVIDIA driver '{}' has no {}; CUDA 11.4 or newer is needed", path, #name));
+#define TILE_DRIVER_SINCE(version, name, params) \
+  d.name = reinterpret_cast<decltype(d.name)>(symbols.find(#name, version));
 #include "runtime/cuda/driver.def"
 #undef TILE_DRIVER
 

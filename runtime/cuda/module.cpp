@@ -83,6 +83,24 @@ Status check_threads(const KernelBinary& k, const Device& device) {
                                    k.threads, device.name(), limit));
 }
 
+// What the slots and hidden parameters take together, each slot as 8 bytes.
+Status check_param_bytes(const KernelBinary& k) {
+  size_t slots = 0;
+  for (const ParamInfo& p : k.params) slots += p.slots();
+  if (slots > kMaxSlots)
+    return compile_error(
+        fmt::format("kernel '{}' has {} argument slots, a launch takes {}", display_name(k), slots, kMaxSlots));
+  size_t bytes = 8 * (slots + (k.uses_debug_ring ? 1 : 0) + (k.uses_tickets ? 1 : 0)) + (k.persistent ? 16 : 0);
+  if (!k.tensor_maps.empty())
+    bytes = (bytes + kTensorMapAlign - 1) / kTensorMapAlign * kTensorMapAlign + kTensorMapBytes * k.tensor_maps.size();
+  if (bytes > kMaxParamBytes)
+    return compile_error(
+        fmt::format("kernel '{}' has {} bytes of parameters ({} argument slots, {} tensor maps), a launch "
+                    "takes {}",
+                    display_name(k), bytes, slots, k.tensor_maps.size(), kMaxParamBytes));
+  return ok();
+}
+
 const char* intern(const std::string& text) {
   static std::mutex mutex;
   static auto* names = new std::set<std::string>;
@@ -106,13 +124,17 @@ Result<std::shared_ptr<Module>> CudaModule::load(std::shared_ptr<CudaDevice> dev
   if (Status s = check_target(binary, *device); !s) return s.error();
   if (Status s = check_threads(binary, *device); !s) return s.error();
   if (Status s = check_shared(binary, *device, binary.resources.static_shared_bytes); !s) return s.error();
-  size_t slots = 0;
-  for (const ParamInfo& p : binary.params) slots += p.slots();
-  if (slots > kMaxSlots)
-    return compile_error(
-        fmt::format("kernel '{}' has {} argument slots, a launch takes {}", display_name(binary), slots, kMaxSlots));
-
+  if (Status s = check_param_bytes(binary); !s) return s.error();
+  if (Status s = check_hidden(binary); !s) return s.error();
   const Driver& d = device->driver();
+  if (!binary.tensor_maps.empty() && d.cuTensorMapEncodeTiled == nullptr) {
+    Error e =
+        device_error(fmt::format("kernel '{}' uses bulk tensor copies, which the NVIDIA driver of {} does not know: "
+                                 "CUDA 12.0 or newer is needed",
+                                 display_name(binary), device->name()));
+    e.needs_plain_copies = true;
+    return e;
+  }
   const Current current = device->current();
   std::string info(8192, '\0'), errors(8192, '\0');
   CUjit_option names[] = {CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, CU_JIT_ERROR_LOG_BUFFER,
@@ -167,7 +189,28 @@ Result<std::shared_ptr<Module>> CudaModule::load(std::shared_ptr<CudaDevice> dev
     // else.
     d.cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 100);
   }
+  if (Status s = out->prepare_hidden(); !s) return s.error();
   return std::shared_ptr<Module>(std::move(out));
+}
+
+// Everything a launch of hidden parameters needs, so that it allocates nothing and asks nothing.
+Status CudaModule::prepare_hidden() {
+  if (info_.persistent) {
+    const int resident = resident_programs();
+    if (resident < 1)
+      return compile_error(
+          fmt::format("kernel '{}': no program of {} threads and {} bytes of shared memory is resident on {}",
+                      display_name(info_), info_.threads, info_.shared_bytes, device_->name()));
+    concurrent_programs_ = int64_t{resident} * device_->properties().multiprocessors;
+  }
+  if (info_.uses_tickets)
+    if (Status s = cuda().tickets().prepare(static_cast<CUstream>(cuda().default_stream().native())); !s) return s;
+  if (!info_.tensor_maps.empty()) {
+    Result<EmptyViews> empty = cuda().empty_views();
+    if (!empty) return empty.error();
+    tensor_maps_ = std::make_unique<TensorMaps>(cuda().driver(), info_, *empty);
+  }
+  return ok();
 }
 
 CudaModule::CudaModule(std::shared_ptr<CudaDevice> device, const KernelBinary& binary, CUmodule module,

@@ -8,6 +8,7 @@ namespace tile::cu {
 
 /// CUDA's classic limit of 4096 bytes of parameters, in slots; one is kept for the debug ring.
 inline constexpr size_t kMaxSlots = 511;
+inline constexpr size_t kMaxParamBytes = 4096;
 
 class CudaModule : public Module {
  public:
@@ -21,13 +22,20 @@ class CudaModule : public Module {
   /// The entry's name with the lifetime of the process.
   const char* lasting_name() const { return lasting_name_; }
   int resident_programs() const override;
+  /// Persistent kernels: how many programs run at a time.
+  int64_t concurrent_programs() const { return concurrent_programs_; }
+  /// Null if the kernel has no tensor maps.
+  TensorMaps* tensor_maps() const { return tensor_maps_.get(); }
 
  private:
+  Status prepare_hidden();
   CudaDevice& cuda() const { return static_cast<CudaDevice&>(*device_); }
   CUmodule module_;
   CUfunction function_;
   std::shared_ptr<const KernelBinary> debug_info_;
   const char* lasting_name_;
+  int64_t concurrent_programs_ = 0;
+  std::unique_ptr<TensorMaps> tensor_maps_;
 };
 
 }  // namespace tile::cu

@@ -1,8 +1,10 @@
-// stream.cpp - see stream.h. launch() is the hot path: checks, a pointer per slot on the stack, one driver call.
+// stream.cpp - see stream.h. launch() is the hot path: checks, a pointer per slot on the stack, one driver call;
+// kernels with hidden parameters (abi.h) take a branch more.
 #include "runtime/cuda/stream.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "runtime/cuda/module.h"
@@ -51,6 +53,7 @@ CudaStream::~CudaStream() {
   if (!owned_) return;
   const Current current = device_.current();
   if (device_.rings().in_flight() > 0) (void)synchronize();  // another stream may get this handle: print now
+  device_.tickets().forget(stream_);
   device_.driver().cuStreamDestroy(stream_);
 }
 
@@ -59,7 +62,9 @@ Status CudaStream::launch(const Module& module, const Grid& grid, const uint64_t
   if (&module.device() != &device_) [[unlikely]]
     return user_error(fmt::format("kernel '{}' was loaded on {}, the stream belongs to {}", display_name(kernel),
                                   module.device().name(), device_.name()));
-  if (Status fits = check_grid(grid, device_.properties().grid, display_name(kernel)); !fits) [[unlikely]]
+  if (Status fits = kernel.persistent ? check_persistent_grid(grid, display_name(kernel))
+                                      : check_grid(grid, device_.properties().grid, display_name(kernel));
+      !fits) [[unlikely]]
     return fits;
   if (grid.empty()) return ok();
   if (Status good = check_arguments(kernel, slots, n); !good) [[unlikely]]
@@ -67,18 +72,39 @@ Status CudaStream::launch(const Module& module, const Grid& grid, const uint64_t
   const auto& loaded = static_cast<const CudaModule&>(module);
 
   const Current current = device_.current();
-  void* params[kMaxSlots + 1];  // load() refused kernels with more
-  for (size_t i = 0; i < n; ++i) params[i] = const_cast<uint64_t*>(slots + i);
-  CUdeviceptr ring = 0;
+  void* params[kMaxSlots + 5 + kMaxTensorMaps];  // load() refused kernels with more
+  size_t used = 0;
+  for (; used < n; ++used) params[used] = const_cast<uint64_t*>(slots + used);
+  Grid programs = grid;
+  CUdeviceptr ring = 0, tickets = 0;
+  int32_t sizes[3];
+  TensorMap maps[kMaxTensorMaps];  // not initialised: only the kernel's own are touched
+  if (loaded.tensor_maps() != nullptr)
+    if (Status encoded = loaded.tensor_maps()->encode(slots, maps); !encoded) [[unlikely]]
+      return encoded;
   if (loaded.debug_info()) [[unlikely]] {
     Result<CUdeviceptr> taken = take_ring(loaded);
     if (!taken) return taken.error();
     ring = *taken;
-    params[n] = &ring;
+    params[used++] = &ring;
   }
+  if (kernel.persistent) {
+    const int64_t extents[] = {grid.x, grid.y, grid.z};
+    for (int d = 0; d < 3; ++d) {
+      sizes[d] = static_cast<int32_t>(extents[d]);
+      params[used++] = &sizes[d];
+    }
+    programs = {std::min(grid.programs(), loaded.concurrent_programs()), 1, 1};
+  }
+  if (kernel.uses_tickets) {
+    const bool many = reinterpret_cast<uintptr_t>(stream_) == kStreamPerThread || capturing();
+    tickets = many ? device_.tickets().next_shared() : device_.tickets().of_stream(stream_);
+    params[used++] = &tickets;
+  }
+  for (size_t i = 0; i < kernel.tensor_maps.size(); ++i) params[used++] = &maps[i];
   const CUresult r = device_.driver().cuLaunchKernel(
-      loaded.function(), static_cast<unsigned>(grid.x), static_cast<unsigned>(grid.y), static_cast<unsigned>(grid.z),
-      kernel.threads, 1, 1, kernel.shared_bytes, stream_, params, nullptr);
+      loaded.function(), static_cast<unsigned>(programs.x), static_cast<unsigned>(programs.y),
+      static_cast<unsigned>(programs.z), kernel.threads, 1, 1, kernel.shared_bytes, stream_, params, nullptr);
   if (r == CUDA_SUCCESS) [[likely]] {
     last_kernel_.store(loaded.lasting_name(), std::memory_order_relaxed);
     if (ring != 0) [[unlikely]]
@@ -93,14 +119,18 @@ Status CudaStream::launch(const Module& module, const Grid& grid, const uint64_t
 }
 
 Result<CUdeviceptr> CudaStream::take_ring(const CudaModule& module) {
-  CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
-  if (device_.driver().cuStreamIsCapturing(stream_, &capture) == CUDA_SUCCESS &&
-      capture != CU_STREAM_CAPTURE_STATUS_NONE)
+  if (capturing())
     return user_error(fmt::format("kernel '{}' uses device_print or device_assert: it cannot be captured into a graph",
                                   display_name(module.info())));
   if (device_.rings().in_flight() >= kMaxUnreadLaunches)
     if (Status read = device_.synchronize(); !read) return read.error();
   return device_.rings().take(stream_, module.debug_info());
+}
+
+bool CudaStream::capturing() const {
+  CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
+  return device_.driver().cuStreamIsCapturing(stream_, &capture) == CUDA_SUCCESS &&
+         capture != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
 Status CudaStream::copy_to_device(void* dst, const void* src, size_t bytes) {

@@ -41,6 +41,7 @@ class CudaStream : public Stream {
 
  private:
   Result<CUdeviceptr> take_ring(const class CudaModule& module);
+  bool capturing() const;
   Status check(CUresult result, const char* call) {
     return device_.check(result, call, last_kernel_.load(std::memory_order_relaxed));
   }

@@ -189,6 +189,9 @@ class HostDevice : public Device {
     if (binary.format != BinaryFormat::host_object)
       return user_error(fmt::format("kernel '{}' was compiled for {}, it cannot run on the host", display_name(binary),
                                     binary.target));
+    if (binary.persistent || !binary.tensor_maps.empty())
+      return internal_error(
+          fmt::format("kernel '{}': host code has no work loop and no tensor maps", display_name(binary)));
     const HostLoader loader = g_loader.load();
     if (loader == nullptr)
       return internal_error(

@@ -4,6 +4,7 @@
 
 #include <type_traits>
 
+#include "runtime/abi.h"
 #include "runtime/cuda/driver.h"
 #include "runtime/float_types.h"
 
@@ -77,8 +78,28 @@ SAME_CONSTANT(CU_JIT_ERROR_LOG_BUFFER);
 SAME_CONSTANT(CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
 SAME_CONSTANT(CU_JIT_LOG_VERBOSE);
 SAME_CONSTANT(CU_STREAM_CAPTURE_STATUS_NONE);
+SAME_CONSTANT(CU_TENSOR_MAP_DATA_TYPE_UINT8);
+SAME_CONSTANT(CU_TENSOR_MAP_DATA_TYPE_UINT16);
+SAME_CONSTANT(CU_TENSOR_MAP_DATA_TYPE_INT32);
+SAME_CONSTANT(CU_TENSOR_MAP_DATA_TYPE_INT64);
+SAME_CONSTANT(CU_TENSOR_MAP_DATA_TYPE_FLOAT16);
+SAME_CONSTANT(CU_TENSOR_MAP_DATA_TYPE_FLOAT32);
+SAME_CONSTANT(CU_TENSOR_MAP_DATA_TYPE_FLOAT64);
+SAME_CONSTANT(CU_TENSOR_MAP_DATA_TYPE_BFLOAT16);
+SAME_CONSTANT(CU_TENSOR_MAP_INTERLEAVE_NONE);
+SAME_CONSTANT(CU_TENSOR_MAP_SWIZZLE_NONE);
+SAME_CONSTANT(CU_TENSOR_MAP_SWIZZLE_32B);
+SAME_CONSTANT(CU_TENSOR_MAP_SWIZZLE_64B);
+SAME_CONSTANT(CU_TENSOR_MAP_SWIZZLE_128B);
+SAME_CONSTANT(CU_TENSOR_MAP_L2_PROMOTION_L2_128B);
+SAME_CONSTANT(CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+static_assert(sizeof(ours::TensorMap) == sizeof(::CUtensorMap) && alignof(ours::TensorMap) >= alignof(::CUtensorMap));
+static_assert(tile::kTensorMapBytes == sizeof(::CUtensorMap) && tile::kTensorMapAlign == 64);
 static_assert(ours::kStreamNonBlocking == CU_STREAM_NON_BLOCKING && ours::kEventDefault == CU_EVENT_DEFAULT);
 static_assert(ours::kMemHostPortable == CU_MEMHOSTALLOC_PORTABLE);
 static_assert(ours::kMemHostDeviceMap == CU_MEMHOSTALLOC_DEVICEMAP);
+
+// A cast to a pointer is no constant expression.
+TEST(CudaAbi, PerThreadStream) { EXPECT_EQ(ours::kStreamPerThread, reinterpret_cast<uintptr_t>(CU_STREAM_PER_THREAD)); }
 
 }  // namespace

@@ -24,6 +24,7 @@ namespace tile::cu {
 
 constexpr int kDevices = 2;
 constexpr size_t kMemory = size_t{256} << 20;
+constexpr uint64_t kMapAddressAlign = 16, kMapExtent = uint64_t{1} << 32, kMapStride = uint64_t{1} << 40;
 constexpr int kSharedOptIn = 166912, kSharedDefault = 49152;
 
 constexpr CUresult kInvalidValue = static_cast<CUresult>(1), kInvalidContext = static_cast<CUresult>(201),
@@ -50,7 +51,7 @@ struct Context {
 };
 struct Function {
   LoadedModule* module;
-  const testing_kernels::HostKernel* kernel;
+  const testing_kernels::HostKernel* kernel;  ///< null: code of the compiler's, which the fake driver cannot run
   int max_dynamic_shared = kSharedDefault;
 };
 struct LoadedModule {
@@ -62,6 +63,9 @@ struct LoadedModule {
 namespace {
 
 std::recursive_mutex g_mutex;
+int g_maps_encoded = 0;    ///< calls of cuTensorMapEncodeTiled that succeeded
+int g_maps_to_refuse = 0;  ///< calls of it that will be refused
+unsigned g_last_grid[3]{};
 Context g_primary[kDevices];
 int g_primary_users[kDevices];
 std::set<Context*> g_contexts;  ///< made by cuCtxCreate
@@ -317,8 +321,7 @@ CUresult cuModuleUnload(CUmodule module) {
 CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* name) {
   NEED_CONTEXT();
   const auto* kernel = testing_kernels::find_host_kernel(name);
-  if (kernel == nullptr || module->text.find(std::string(".entry ") + name) == std::string::npos)
-    return CUDA_ERROR_NOT_FOUND;
+  if (module->text.find(std::string(".entry ") + name) == std::string::npos) return CUDA_ERROR_NOT_FOUND;
   module->functions.push_back(std::make_unique<Function>(Function{module, kernel}));
   *function = module->functions.back().get();
   return CUDA_SUCCESS;
@@ -327,7 +330,7 @@ CUresult cuFuncGetAttribute(int* value, CUfunction_attribute attribute, CUfuncti
   NEED_CONTEXT();
   switch (attribute) {
     case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
-      *value = std::string(function->kernel->name) == "narrow" ? 64 : 1024;
+      *value = function->kernel && std::string(function->kernel->name) == "narrow" ? 64 : 1024;
       break;
     case CU_FUNC_ATTRIBUTE_NUM_REGS:
       *value = 24;
@@ -360,9 +363,24 @@ CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned 
   if (function->module->context != t_current) return kInvalidContext;
   if (threads > 1024 || shared > static_cast<unsigned>(function->max_dynamic_shared)) return kLaunchOutOfResources;
   const auto* kernel = function->kernel;
+  g_last_grid[0] = gx, g_last_grid[1] = gy, g_last_grid[2] = gz;
+  if (kernel == nullptr) return enqueue(stream, [] {});
   std::vector<uint64_t> slots;  // parameters are taken when the launch is made
-  for (int i = 0; i < kernel->slots; ++i) slots.push_back(*static_cast<uint64_t*>(params[i]));
+  int at = 0;
+  for (; at < kernel->slots; ++at) slots.push_back(*static_cast<uint64_t*>(params[at]));
+  for (int d = 0; kernel->persistent && d < 3; ++d)
+    slots.push_back(static_cast<uint64_t>(*static_cast<int32_t*>(params[at++])));
+  if (kernel->tickets) {
+    slots.push_back(*static_cast<uint64_t*>(params[at++]));
+    if (!inside(slots.back(), sizeof(TicketCounter))) return kInvalidValue;
+  }
+  auto maps = std::make_shared<std::vector<testing_kernels::FakeTensorMap>>(static_cast<size_t>(kernel->maps));
+  for (auto& map : *maps) {
+    std::memcpy(&map, params[at++], sizeof(map));
+    slots.push_back(reinterpret_cast<uint64_t>(&map));
+  }
   return enqueue(stream, [=] {
+    (void)maps;  // alive as long as the work
     testing_kernels::t_die = die;
     HostProgram p{{0, 0, 0}, {static_cast<int>(gx), static_cast<int>(gy), static_cast<int>(gz)}};
     for (p.id[2] = 0; p.id[2] < p.grid[2]; ++p.id[2])
@@ -448,6 +466,42 @@ CUresult cuEventElapsedTime(float* ms, CUevent start, CUevent end) {
   return *ms = static_cast<float>(end->ms - start->ms), CUDA_SUCCESS;
 }
 
+// The limits that cuda.h documents for tiled maps without interleaving.
+CUresult cuTensorMapEncodeTiled(TensorMap* out, CUtensorMapDataType type, uint32_t rank, void* address,
+                                const uint64_t* dims, const uint64_t* strides, const uint32_t* box,
+                                const uint32_t* element_strides, CUtensorMapInterleave interleave,
+                                CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
+                                CUtensorMapFloatOOBfill fill) {
+  const Lock lock(g_mutex);
+  if (g_maps_to_refuse > 0) return --g_maps_to_refuse, kInvalidValue;
+  constexpr unsigned kBytes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4};
+  if (reinterpret_cast<uintptr_t>(out) % 64 != 0 || static_cast<size_t>(type) >= std::size(kBytes))
+    return kInvalidValue;
+  if (rank < 1 || rank > 5 || reinterpret_cast<uintptr_t>(address) % kMapAddressAlign != 0) return kInvalidValue;
+  if (interleave != CU_TENSOR_MAP_INTERLEAVE_NONE || swizzle < 0 || swizzle > CU_TENSOR_MAP_SWIZZLE_128B)
+    return kInvalidValue;
+  if (promotion < 0 || promotion > 3 || fill < 0 || fill > 1) return kInvalidValue;
+  testing_kernels::FakeTensorMap map{};
+  map.address = reinterpret_cast<uint64_t>(address);
+  map.rank = static_cast<uint8_t>(rank);
+  map.element_bytes = static_cast<uint8_t>(kBytes[type]);
+  for (uint32_t d = 0; d < rank; ++d) {
+    if (dims[d] == 0 || dims[d] > kMapExtent || box[d] == 0 || box[d] > 256) return kInvalidValue;
+    if (element_strides[d] == 0 || element_strides[d] > 8) return kInvalidValue;
+    if (d > 0 && (strides[d - 1] == 0 || strides[d - 1] % 16 != 0 || strides[d - 1] >= kMapStride))
+      return kInvalidValue;
+    map.dims[d] = dims[d];
+    map.box[d] = static_cast<uint16_t>(box[d]);
+    if (d > 0) map.strides[d - 1] = strides[d - 1];
+  }
+  const uint32_t row = box[0] * map.element_bytes;
+  if (row % 16 != 0 || (swizzle != CU_TENSOR_MAP_SWIZZLE_NONE && row > 16u << swizzle)) return kInvalidValue;
+  if (!inside(map.address, map.element_bytes)) return kInvalidValue;  // the real one would fault later
+  std::memcpy(out, &map, sizeof(map));
+  ++g_maps_encoded;
+  return CUDA_SUCCESS;
+}
+
 }  // namespace tile::cu
 
 using namespace tile::cu;
@@ -462,6 +516,19 @@ __attribute__((visibility("default"))) CUresult cuGetProcAddress_v2(const char* 
 #undef TILE_DRIVER
   *status = *symbol ? 0 : 1;
   return *symbol ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
+// For tests: what happened, and what is to go wrong.
+__attribute__((visibility("default"))) int fake_maps_encoded() {
+  const Lock lock(g_mutex);
+  return g_maps_encoded;
+}
+__attribute__((visibility("default"))) void fake_refuse_maps(int calls) {
+  const Lock lock(g_mutex);
+  g_maps_to_refuse = calls;
+}
+__attribute__((visibility("default"))) unsigned fake_last_grid(int dim) {
+  const Lock lock(g_mutex);
+  return g_last_grid[dim];
 }
 // What a user's program calls by itself (cuda_test.cpp).
 __attribute__((visibility("default"))) CUresult cuCtxCreate_v2(CUcontext* context, unsigned, CUdevice device) {

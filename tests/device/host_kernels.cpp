@@ -83,6 +83,38 @@ void use_arena(const uint64_t* s, const HostProgram* p, void* arena) {
   pointer<int32_t>(s[0])[p->id[0]] = wrong;
 }
 
+// out[position] = its coordinates; programs[i] counts program i's runs. Program p takes p, p + programs, ...
+void work_ids(const uint64_t* s, const HostProgram* p, void*) {
+  const auto x = static_cast<int64_t>(s[2]), y = static_cast<int64_t>(s[3]), z = static_cast<int64_t>(s[4]);
+  ++pointer<int32_t>(s[1])[p->id[0]];
+  for (int64_t at = p->id[0]; at < x * y * z; at += p->grid[0])
+    pointer<int32_t>(s[0])[at] = static_cast<int32_t>(at % x + 100 * (at / x % y) + 10000 * (at / (x * y)));
+}
+
+// out[position] += 1, positions drawn from the counter.
+void work_tickets(const uint64_t* s, const HostProgram* p, void*) {
+  auto* counter = pointer<TicketCounter>(s[4]);
+  const uint64_t total = s[1] * s[2] * s[3];
+  while (true) {
+    const uint32_t at = counter->next++;
+    if (at >= total) break;
+    ++pointer<int32_t>(s[0])[at];
+  }
+  if (++counter->done == static_cast<uint32_t>(p->grid[0])) *counter = {0, 0};
+}
+
+// Program (i, j) copies the box at column 32 i, row 8 j of x to the same place of y.
+void copy_boxes(const uint64_t* s, const HostProgram* p, void*) {
+  const auto* from = pointer<FakeTensorMap>(s[10]);
+  const auto* to = pointer<FakeTensorMap>(s[11]);
+  for (int64_t r = 0; r < from->box[1]; ++r)
+    for (int64_t c = 0; c < from->box[0]; ++c) {
+      const int64_t at[] = {p->id[0] * kBoxCols + c, p->id[1] * kBoxRows + r};
+      const auto* in = static_cast<const float*>(from->find(at));
+      if (auto* out = static_cast<float*>(to->find(at))) *out = in ? *in : 0.0f;
+    }
+}
+
 constexpr HostKernel kKernels[] = {
     {"iota", iota, 2},
     {"axpy", axpy, 7},
@@ -96,6 +128,9 @@ constexpr HostKernel kKernels[] = {
     {"nothing", nothing, 0},
     {"nothing5", nothing, 5},
     {"use_arena", use_arena, 1},
+    {"work_ids", work_ids, 2, true},
+    {"work_tickets", work_tickets, 1, true, true},
+    {"copy_boxes", copy_boxes, 10, false, false, 2},
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "runtime/cuda/driver.h"
+#include "runtime/cuda/tensor_maps.h"
 #include "tests/device/test_kernels.h"
 
 namespace tile {
@@ -81,6 +82,52 @@ Result<bool> measure(const std::string& name) {
   return report(fmt::format("{} ({})", name, d.properties().model).c_str(), bare, through({1}));
 }
 
+// A kernel with two tensor maps and ten slots: what the bare call is given ready-made, the runtime looks up.
+Result<bool> measure_tensor_maps(const std::string& name) {
+  Result<std::shared_ptr<Device>> device = open_device(name);
+  if (!device) return device.error();
+  Device& d = **device;
+  if (d.properties().sm < 90) return true;
+  const KernelBinary binary = binary_for(d, "copy_boxes");
+  Result<std::shared_ptr<Module>> module = d.load(binary);
+  if (!module) return module.error();
+  Result<Buffer<float>> memory = Buffer<float>::allocate(*device, 1024);
+  if (!memory) return memory.error();
+  Stream& stream = d.default_stream();
+  const uint64_t at = slot(memory->data());
+  const uint64_t slots[] = {at, 8, 32, 32, 1, at + 2048, 8, 32, 32, 1};
+  const cu::Driver& driver = *cu::driver();
+  driver.cuCtxSetCurrent(static_cast<cu::CUcontext>(d.native_context()));
+  cu::CUmodule raw_module = nullptr;
+  cu::CUfunction function = nullptr;
+  driver.cuModuleLoadDataEx(&raw_module, binary.bytes.c_str(), 0, nullptr, nullptr);
+  driver.cuModuleGetFunction(&function, raw_module, "copy_boxes");
+  cu::TensorMap maps[2];
+  void* params[12];
+  for (size_t i = 0; i < 10; ++i) params[i] = const_cast<uint64_t*>(&slots[i]);
+  const uint64_t dims[] = {32, 8}, strides[] = {128};
+  const uint32_t box[] = {kBoxCols, kBoxRows}, ones[] = {1, 1};
+  for (size_t i = 0; i < 2; ++i) {
+    params[10 + i] = &maps[i];
+    driver.cuTensorMapEncodeTiled(&maps[i], cu::CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2,
+                                  reinterpret_cast<void*>(slots[5 * i]), dims, strides, box, ones,
+                                  cu::CU_TENSOR_MAP_INTERLEAVE_NONE, cu::CU_TENSOR_MAP_SWIZZLE_NONE,
+                                  cu::CU_TENSOR_MAP_L2_PROMOTION_L2_128B, cu::CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  }
+  const auto drain = [&] { (void)stream.synchronize(); };
+  const double bare = best_ns(
+      [&] {
+        driver.cuLaunchKernel(function, 1, 1, 1, 128, 1, 1, 0, static_cast<cu::CUstream>(stream.native()), params,
+                              nullptr);
+      },
+      drain);
+  const double ours = best_ns([&] { (void)stream.launch(**module, {1}, slots, std::size(slots)); }, drain);
+  cu::TensorMaps lookup(driver, (*module)->info(), {});
+  fmt::print("{:<44} {:7.0f} ns\n", "  of that, finding the two maps",
+             best_ns([&] { (void)lookup.encode(slots, maps); }, [] {}));
+  return report(fmt::format("{} ({}), two tensor maps", name, d.properties().model).c_str(), bare, ours);
+}
+
 }  // namespace
 }  // namespace tile
 
@@ -92,6 +139,9 @@ int main(int argc, char** argv) {
     const tile::Result<bool> measured = tile::measure(name);
     if (!measured) fmt::print("{}: {}\n", name, measured.error().message);
     good &= measured.ok() && *measured;
+    const tile::Result<bool> maps = name == "host" ? tile::Result<bool>(true) : tile::measure_tensor_maps(name);
+    if (!maps) fmt::print("{}: {}\n", name, maps.error().message);
+    good &= maps.ok() && *maps;
   }
   if (tile::device_names().size() == 1) fmt::print("SKIPPED cuda: no GPU on this machine\n");
   if (check && !good) fmt::print("FAILED: a launch costs more than {:.0f} ns above the bare call\n", tile::kLimitNs);

@@ -13,8 +13,8 @@ ParamInfo pointer(std::string name, DType dtype = DType::i32) {
 ParamInfo scalar(std::string name, DType dtype = DType::i32) {
   return {.kind = ParamInfo::scalar, .dtype = dtype, .name = std::move(name)};
 }
-ParamInfo view(std::string name) {
-  return {.kind = ParamInfo::view, .dtype = DType::f32, .rank = 1, .name = std::move(name)};
+ParamInfo view(std::string name, uint8_t rank = 1) {
+  return {.kind = ParamInfo::view, .dtype = DType::f32, .rank = rank, .name = std::move(name)};
 }
 
 std::vector<ParamInfo> params_of(const std::string& name) {
@@ -27,6 +27,9 @@ std::vector<ParamInfo> params_of(const std::string& name) {
   if (name == "fault") return {scalar("address", DType::i64)};
   if (name == "shared_end") return {pointer("out"), scalar("bytes")};
   if (name == "nothing5") return {pointer("a"), pointer("b"), pointer("c"), scalar("m"), scalar("n")};
+  if (name == "work_ids") return {pointer("out"), pointer("programs")};
+  if (name == "work_tickets") return {pointer("out")};
+  if (name == "copy_boxes") return {view("x", 2), view("y", 2)};
   return {};
 }
 
@@ -50,6 +53,15 @@ KernelBinary binary_for(const Device& device, const std::string& name) {
   k.target = gpu ? "sm_80" : "host";
   k.bytes = gpu ? kPtx : "test kernels";
   k.threads = gpu ? kThreads : 1;
+  k.persistent = name == "work_ids" || name == "work_tickets";
+  k.uses_tickets = name == "work_tickets";
+  if (name == "copy_boxes") {
+    k.target = "sm_90";
+    k.bytes = kTmaPtx;
+    k.tensor_maps = {{0, DType::f32, 2, {1, 0}, {kBoxCols, kBoxRows}},
+                     {1, DType::f32, 2, {1, 0}, {kBoxCols, kBoxRows}}};
+    k.tensor_maps[1].written = true;
+  }
   if (name == "use_arena") k.arena_bytes = 1000;
   if (name == "debug_print" || name == "debug_assert") {
     k.uses_debug_ring = true;

@@ -247,6 +247,127 @@ done:
 {
   ret;
 }
+
+// out[position] = x + 100 y + 10000 z; programs[i] += 1 for program i
+.visible .entry work_ids(.param .u64 out, .param .u64 programs, .param .u32 gx, .param .u32 gy, .param .u32 gz)
+{
+  .reg .pred %p;
+  .reg .b32 %t, %b, %n, %gx, %gy, %gz, %total, %x, %y, %z, %v;
+  .reg .b64 %a, %o;
+  mov.u32 %t, %tid.x;
+  setp.ne.u32 %p, %t, 0;
+  @%p bra done;
+  mov.u32 %b, %ctaid.x;
+  mov.u32 %n, %nctaid.x;
+  ld.param.u64 %a, [programs];
+  mul.wide.u32 %o, %b, 4;
+  add.s64 %a, %a, %o;
+  red.global.add.u32 [%a], 1;
+  ld.param.u32 %gx, [gx];
+  ld.param.u32 %gy, [gy];
+  ld.param.u32 %gz, [gz];
+  mul.lo.u32 %total, %gx, %gy;
+  mul.lo.u32 %total, %total, %gz;
+next:
+  setp.ge.u32 %p, %b, %total;
+  @%p bra done;
+  rem.u32 %x, %b, %gx;
+  div.u32 %y, %b, %gx;
+  div.u32 %z, %y, %gy;
+  rem.u32 %y, %y, %gy;
+  mad.lo.u32 %v, %y, 100, %x;
+  mad.lo.u32 %v, %z, 10000, %v;
+  ld.param.u64 %a, [out];
+  mul.wide.u32 %o, %b, 4;
+  add.s64 %a, %a, %o;
+  st.global.u32 [%a], %v;
+  add.u32 %b, %b, %n;
+  bra next;
+done:
+  ret;
+}
+
+// out[position] += 1, positions drawn from the counter; the last program puts it back to zero
+.visible .entry work_tickets(.param .u64 out, .param .u32 gx, .param .u32 gy, .param .u32 gz, .param .u64 counter)
+{
+  .reg .pred %p;
+  .reg .b32 %t, %n, %g, %total;
+  .reg .b64 %a, %o, %c;
+  mov.u32 %t, %tid.x;
+  setp.ne.u32 %p, %t, 0;
+  @%p bra done;
+  ld.param.u32 %total, [gx];
+  ld.param.u32 %g, [gy];
+  mul.lo.u32 %total, %total, %g;
+  ld.param.u32 %g, [gz];
+  mul.lo.u32 %total, %total, %g;
+  ld.param.u64 %c, [counter];
+next:
+  atom.global.add.u32 %t, [%c], 1;
+  setp.ge.u32 %p, %t, %total;
+  @%p bra finish;
+  ld.param.u64 %a, [out];
+  mul.wide.u32 %o, %t, 4;
+  add.s64 %a, %a, %o;
+  red.global.add.u32 [%a], 1;
+  bra next;
+finish:
+  membar.gl;
+  atom.global.add.u32 %t, [%c+4], 1;
+  add.u32 %t, %t, 1;
+  mov.u32 %n, %nctaid.x;
+  setp.ne.u32 %p, %t, %n;
+  @%p bra done;
+  st.global.u32 [%c], 0;
+  st.global.u32 [%c+4], 0;
+done:
+  ret;
+}
+)ptx";
+
+/// Bulk tensor copies, for sm_90 and later.
+inline constexpr const char* kTmaPtx = R"ptx(
+.version 8.0
+.target sm_90
+.address_size 64
+
+// Program (i, j) copies the box of 8 rows of 32 floats at column 32 i, row 8 j of x to the same place of y.
+.visible .entry copy_boxes(.param .u64 x, .param .u64 x0, .param .u64 x1, .param .u64 xs0, .param .u64 xs1,
+                           .param .u64 y, .param .u64 y0, .param .u64 y1, .param .u64 ys0, .param .u64 ys1,
+                           .param .align 64 .b8 xmap[128], .param .align 64 .b8 ymap[128])
+{
+  .reg .pred %p;
+  .reg .b32 %t, %c, %r, %box, %bar;
+  .reg .b64 %xm, %ym;
+  .shared .align 128 .b8 box[1024];
+  .shared .align 8 .b64 bar;
+  mov.u32 %t, %tid.x;
+  setp.ne.u32 %p, %t, 0;
+  @%p bra done;
+  mov.b64 %xm, xmap;
+  cvta.param.u64 %xm, %xm;
+  mov.b64 %ym, ymap;
+  cvta.param.u64 %ym, %ym;
+  mov.u32 %box, box;
+  mov.u32 %bar, bar;
+  mov.u32 %c, %ctaid.x;
+  shl.b32 %c, %c, 5;
+  mov.u32 %r, %ctaid.y;
+  shl.b32 %r, %r, 3;
+  mbarrier.init.shared::cta.b64 [%bar], 1;
+  fence.mbarrier_init.release.cluster;
+  mbarrier.arrive.expect_tx.shared::cta.b64 _, [%bar], 1024;
+  cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%box], [%xm, {%c, %r}], [%bar];
+wait:
+  mbarrier.try_wait.parity.shared::cta.b64 %p, [%bar], 0;
+  @!%p bra wait;
+  fence.proxy.async.shared::cta;
+  cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%ym, {%c, %r}], [%box];
+  cp.async.bulk.commit_group;
+  cp.async.bulk.wait_group 0;
+done:
+  ret;
+}
 )ptx";
 
 }  // namespace tile::testing_kernels

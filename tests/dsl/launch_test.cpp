@@ -133,6 +133,43 @@ TEST_F(Launch, PromisesOfViews) {
   EXPECT_EQ(word({data, {4, 4}, {-16, 1}}) >> 5 & 3, 2u);  // negative strides count as well
 }
 
+TEST_F(Launch, PromisesTellWhatBulkCopiesTake) {
+  alignas(64) static half data[64 * 64];
+  auto plain = [](TensorView<half, 2> v) { return (detail::Param<Tensor<half, 2>>::promise(v) & kNoBulkCopies) != 0; };
+  EXPECT_FALSE(plain({data, {64, 64}}));
+  EXPECT_TRUE(plain({data, {64, 64}, {0, 1}}));  // every row is the same
+  EXPECT_FALSE(plain({data, {1, 64}, {0, 1}}));  // there is one row
+  EXPECT_TRUE(plain({data, {64, 64}, {-64, 1}}));
+  EXPECT_FALSE(plain({data, {0, 64}, {0, 1}}));
+  EXPECT_FALSE(plain({data, {2, 64}, {(int64_t{1} << 39) - 8, 1}}));
+  EXPECT_TRUE(plain({data, {2, 64}, {int64_t{1} << 39, 1}}));  // 2^40 bytes
+  EXPECT_FALSE(plain({data, {int64_t{1} << 32, 8}, {8, 1}}));
+  EXPECT_TRUE(plain({data, {(int64_t{1} << 32) + 1, 8}, {8, 1}}));
+}
+
+TEST_F(Launch, CodeForArgumentsThatBulkCopiesDoNotTake) {
+  auto k = kernel("copy_tile", [](Tensor<const half, 2> a, Tensor<half, 2> b) {
+    b.store({0, 0}, a.load({0, 0}, {64, 64}));
+  });
+  const AnyKernel& any = k;
+  const uint64_t view = 1 | 2 << 1 | 6ull << 5 | 6ull << 8;
+  CacheOptions options;
+  options.directory = cache_directory() + "/bulk";
+  set_jit_policy({.disk = std::make_shared<DiskCache>(options)});
+  auto compiles = [&](const std::string& target, uint64_t first, bool tma) {
+    const uint64_t before = jit_stats().compiles;
+    const auto r = any.compile_for(target, {}, {first, view}, {.tma = tma, .ptxas = "none"});
+    EXPECT_TRUE(r) << r.error().to_string();
+    return jit_stats().compiles - before;
+  };
+  EXPECT_EQ(compiles("sm_90a", view | kNoBulkCopies, true), 1u);
+  EXPECT_EQ(compiles("sm_90a", view, false), 0u) << "that is the code made just now";
+  EXPECT_EQ(compiles("sm_90a", view, true), 1u);
+  EXPECT_EQ(compiles("sm_80", view | kNoBulkCopies, true), 1u);
+  EXPECT_EQ(compiles("sm_80", view, true), 0u) << "a target without bulk copies makes no difference";
+  set_jit_policy({});
+}
+
 TEST_F(Launch, PromisesReachTheIr) {
   auto k = kernel("promises", [](Tensor<const half, 2> a, Ptr<float> p, I32 n) {
     store(p + n, cast(a.load({0, 0}), f32));

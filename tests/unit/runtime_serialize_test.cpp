@@ -28,6 +28,10 @@ KernelBinary sample() {
   k.shared_bytes = 98304;
   k.arena_bytes = 12345;
   k.uses_debug_ring = true;
+  k.persistent = true;
+  k.uses_tickets = true;
+  k.tensor_maps = {{1, DType::f8e5m2, 4, {3, 2, 1, 0}, {128, 64, 1, 1}, 128, false},
+                   {1, DType::i8, 2, {3, 1}, {16, 256}, 0, true}};
   k.debug_sites = {{DebugSite::assertion, "x < n", DType::i1, {64, 128}, "a.cpp", 12},
                    {DebugSite::print, "", DType::f16, {}, "b.cpp", 7}};
   k.buffers = {{"ring of 3 x 128x64xf16", "a.cpp", 30, 1024, 49152}};
@@ -54,6 +58,9 @@ void expect_same(const KernelBinary& a, const KernelBinary& b) {
   EXPECT_EQ(a.shared_bytes, b.shared_bytes);
   EXPECT_EQ(a.arena_bytes, b.arena_bytes);
   EXPECT_EQ(a.uses_debug_ring, b.uses_debug_ring);
+  EXPECT_EQ(a.persistent, b.persistent);
+  EXPECT_EQ(a.uses_tickets, b.uses_tickets);
+  EXPECT_EQ(a.tensor_maps, b.tensor_maps);
   ASSERT_EQ(a.debug_sites.size(), b.debug_sites.size());
   for (size_t i = 0; i < a.debug_sites.size(); ++i) {
     const DebugSite &p = a.debug_sites[i], &q = b.debug_sites[i];
@@ -113,6 +120,14 @@ void expect_harmless(const std::string& bytes) {
     EXPECT_TRUE(static_cast<int>(s.dtype) < kNumDTypes && s.shape.size() <= 8);
     for (int extent : s.shape) EXPECT_GE(extent, 0);
   }
+  for (const TensorMapInfo& m : k->tensor_maps) {
+    ASSERT_LT(m.param, k->params.size());
+    ASSERT_EQ(ParamInfo::view, k->params[m.param].kind);
+    EXPECT_TRUE(m.rank >= 1 && m.rank <= 5 && m.rank <= k->params[m.param].rank);
+    for (size_t d = 0; d < m.rank; ++d)
+      EXPECT_TRUE(m.dims[d] >= 0 && m.dims[d] < k->params[m.param].rank && m.box[d] > 0);
+  }
+  EXPECT_LE(k->tensor_maps.size(), kMaxTensorMaps);
   EXPECT_EQ(bytes, serialize(*k)) << "accepted bytes mean exactly one kernel";
 }
 
@@ -136,6 +151,30 @@ TEST(Serialize, RandomBytesAreHarmless) {
       if (i % 2 || random() % 16 == 0) bytes[at] = static_cast<char>(random() % 8 ? 0 : random());
     expect_harmless(bytes);
   }
+}
+
+TEST(Serialize, TensorMapsOfViewsThereAreNot) {
+  const auto refused = [](auto change) {
+    KernelBinary k = sample();
+    change(k);
+    return !deserialize(serialize(k)).ok();
+  };
+  EXPECT_FALSE(refused([](KernelBinary&) {}));
+  EXPECT_TRUE(refused([](KernelBinary& k) { k.tensor_maps[0].param = 3; })) << "there are three parameters";
+  EXPECT_TRUE(refused([](KernelBinary& k) { k.tensor_maps[0].param = 2; })) << "a scalar";
+  EXPECT_TRUE(refused([](KernelBinary& k) { k.tensor_maps[0].rank = 5; })) << "the view has 4 dims";
+  EXPECT_TRUE(refused([](KernelBinary& k) { k.tensor_maps[0].rank = 0; }));
+  EXPECT_TRUE(refused([](KernelBinary& k) { k.tensor_maps[0].dims[1] = 3; })) << "twice";
+  EXPECT_TRUE(refused([](KernelBinary& k) { k.tensor_maps[0].dims[1] = 4; }));
+  EXPECT_TRUE(refused([](KernelBinary& k) { k.tensor_maps[0].dims[1] = -1; }));
+  EXPECT_TRUE(refused([](KernelBinary& k) { k.tensor_maps[0].box[1] = 0; }));
+  EXPECT_TRUE(refused([](KernelBinary& k) { k.tensor_maps[0].box[1] = 257; }));
+  EXPECT_TRUE(refused([](KernelBinary& k) { k.tensor_maps[0].swizzle = 64; })) << "rows of 128 bytes";
+  EXPECT_TRUE(refused([](KernelBinary& k) { k.tensor_maps[0].swizzle = 96; }));
+  EXPECT_TRUE(refused([](KernelBinary& k) { k.tensor_maps[1].box[0] = 8; })) << "rows of 8 bytes";
+  EXPECT_TRUE(refused([](KernelBinary& k) { k.tensor_maps[0].dtype = DType::f16; })) << "the view's elements are bytes";
+  EXPECT_TRUE(refused([](KernelBinary& k) { k.tensor_maps.resize(17, k.tensor_maps[0]); }));
+  EXPECT_TRUE(refused([](KernelBinary& k) { k.persistent = false; })) << "tickets without a work loop";
 }
 
 TEST(Serialize, HugeLengthsAllocateNothing) {
