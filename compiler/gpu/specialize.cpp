@@ -56,7 +56,7 @@ class Specializer {
     }
     tellWishes(memory);
     tellRegisters(*roles, numWarps);
-    Specialization plan{std::move(groups), std::move(slice), std::move(stores), std::move(memory), *roles};
+    RoleDecisions plan{std::move(groups), std::move(slice), std::move(stores), std::move(memory), *roles};
     rewriteWithRoles(func_, plan);
   }
 

@@ -16,7 +16,7 @@ struct BulkStore {
 std::vector<BulkStore> findBulkStores(mlir::func::FuncOp func, int numWarps, const Facts& facts);
 
 /// Everything decided about one kernel.
-struct Specialization {
+struct RoleDecisions {
   RingGroups groups;
   RoleSlice slice;
   std::vector<BulkStore> stores;
@@ -24,6 +24,6 @@ struct Specialization {
   RolePlan roles;
 };
 /// Rewrites the kernel; nothing can fail any more.
-void rewriteWithRoles(mlir::func::FuncOp func, Specialization& plan);
+void rewriteWithRoles(mlir::func::FuncOp func, RoleDecisions& plan);
 
 }  // namespace tile::ir

@@ -11,7 +11,7 @@ constexpr int kQueueStages = 2, kQueuePayload = 8;
 
 class Rewriter {
  public:
-  Rewriter(func::FuncOp func, Specialization& plan)
+  Rewriter(func::FuncOp func, RoleDecisions& plan)
       : func_(func), plan_(plan), loc_(func.getLoc()), entry_(func.getBody().front()), outside_(&entry_, entry_.begin()) {}
 
   void run() {
@@ -208,7 +208,7 @@ class Rewriter {
   };
 
   func::FuncOp func_;
-  Specialization& plan_;
+  RoleDecisions& plan_;
   Location loc_;
   Block& entry_;
   OpBuilder outside_;
@@ -219,6 +219,6 @@ class Rewriter {
 
 }  // namespace
 
-void rewriteWithRoles(func::FuncOp func, Specialization& plan) { Rewriter(func, plan).run(); }
+void rewriteWithRoles(func::FuncOp func, RoleDecisions& plan) { Rewriter(func, plan).run(); }
 
 }  // namespace tile::ir

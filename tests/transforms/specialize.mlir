@@ -48,3 +48,147 @@ func.func @gemm(%a: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride =
   tile.store %h, %c[%m0, %n0 : i32, i32] : tensor<128x256xf16>, !tile.view<2xf16>
   return
 }
+
+// -----
+
+// A product one iteration behind the other, two loops made from one, their prologue and epilogue: one ring for each of the
+// views, in program order. The query tile is held through the loops: behind the key tile that is needed at once, and twice,
+// so that the next program's is there when this one ends. How much there is to do differs: programs draw tickets.
+// CHECK-LABEL: func.func @attention
+// CHECK: %[[KEYS:.*]] = tile.ring_alloc arrivals 2 : <2>
+// CHECK: %[[QUERIES:.*]] = tile.ring_alloc arrivals 2 : <2>
+// CHECK: %[[VALUES:.*]] = tile.ring_alloc arrivals 2 : <2>
+// CHECK: %[[OUT:.*]] = tile.smem_alloc : <128x128xf16, minor = 1>
+// CHECK: %[[QUEUE:.*]] = tile.ring_alloc arrivals 8 per_warp payload 8 : <2>
+// CHECK: producer {
+// CHECK-NEXT: tile.work_loop queue %[[QUEUE]]
+// CHECK: scf.if
+// CHECK: tile.ring_reserve %[[KEYS]]
+// CHECK: tile.ring_reserve %[[QUERIES]]
+// CHECK: scf.for
+// CHECK: tile.ring_reserve %[[KEYS]]
+// CHECK: tile.ring_reserve %[[VALUES]]
+// CHECK: scf.for
+// CHECK: tile.ring_reserve %[[KEYS]]
+// CHECK: tile.ring_reserve %[[VALUES]]
+// CHECK: tile.ring_reserve %[[VALUES]]
+// CHECK: } consumer {
+// CHECK: tile.ring_acquire %[[KEYS]]
+// CHECK: tile.ring_acquire %[[QUERIES]]
+// CHECK: tile.mma
+// CHECK-NEXT: tile.ring_release %[[KEYS]]
+// CHECK: scf.for
+// CHECK: tile.ring_acquire %[[KEYS]]
+// CHECK: tile.mma
+// CHECK-NEXT: tile.ring_release %[[KEYS]]
+// CHECK-NEXT: tile.ring_acquire %[[VALUES]]
+// CHECK: tile.mma
+// CHECK-NEXT: tile.ring_release %[[VALUES]]
+// CHECK: scf.for
+// CHECK: tile.ring_acquire %[[KEYS]]
+// CHECK: tile.ring_acquire %[[VALUES]]
+// CHECK: tile.ring_release %[[QUERIES]]
+// CHECK-NEXT: tile.ring_acquire %[[VALUES]]
+// CHECK: tile.ring_release %[[VALUES]]
+// CHECK: tile.tma_store {{.*}} through %[[OUT]]
+func.func @attention(%q: !tile.view<3xf16> {tile.align = 16 : i32, tile.unit_stride = 2 : i32, tile.stride_multiple_of = array<i32: 8, 8, 1>}, %k: !tile.view<3xf16> {tile.align = 16 : i32, tile.unit_stride = 2 : i32, tile.stride_multiple_of = array<i32: 8, 8, 1>}, %v: !tile.view<3xf16> {tile.align = 16 : i32, tile.unit_stride = 2 : i32, tile.stride_multiple_of = array<i32: 8, 8, 1>}, %o: !tile.view<3xf16> {tile.align = 16 : i32, tile.unit_stride = 2 : i32, tile.stride_multiple_of = array<i32: 8, 8, 1>}) attributes {tile.num_warps = 8 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c128 = arith.constant 128 : i32
+  %zero = arith.constant dense<0.0> : tensor<128x128xf32>
+  %x = tile.program_id 0
+  %h = tile.program_id 1
+  %m0 = arith.muli %x, %c128 : i32
+  %end = arith.addi %m0, %c128 : i32
+  %sq = tile.load_shared %q[%h, %m0, %c0 : i32, i32, i32] box [128, 128] : !tile.view<3xf16> -> !tile.smem<128x128xf16, minor = 1>
+  %any = arith.cmpi sgt, %end, %c0 : i32
+  %r = scf.if %any -> tensor<128x128xf32> {
+    %sk0 = tile.load_shared %k[%h, %c0, %c0 : i32, i32, i32] box [128, 128] : !tile.view<3xf16> -> !tile.smem<128x128xf16, minor = 1>
+    %tk0 = tile.smem_trans %sk0 : !tile.smem<128x128xf16, minor = 1> -> !tile.smem<128x128xf16, minor = 0>
+    %s0 = tile.mma wgmma_f16 k 128 warps(8, 1) %sq, %tk0, %zero : !tile.smem<128x128xf16, minor = 1>, !tile.smem<128x128xf16, minor = 0> -> tensor<128x128xf32>
+    %p0 = arith.truncf %s0 : tensor<128x128xf32> to tensor<128x128xf16>
+    %a1, %pp1 = scf.for %j = %c128 to %m0 step %c128 iter_args(%acc = %zero, %p = %p0) -> (tensor<128x128xf32>, tensor<128x128xf16>) : i32 {
+      %sk = tile.load_shared %k[%h, %j, %c0 : i32, i32, i32] box [128, 128] : !tile.view<3xf16> -> !tile.smem<128x128xf16, minor = 1>
+      %tk = tile.smem_trans %sk : !tile.smem<128x128xf16, minor = 1> -> !tile.smem<128x128xf16, minor = 0>
+      %jp = arith.subi %j, %c128 : i32
+      %sv = tile.load_shared %v[%h, %jp, %c0 : i32, i32, i32] box [128, 128] : !tile.view<3xf16> -> !tile.smem<128x128xf16, minor = 1>
+      %s = tile.mma wgmma_f16 k 128 warps(8, 1) %sq, %tk, %zero : !tile.smem<128x128xf16, minor = 1>, !tile.smem<128x128xf16, minor = 0> -> tensor<128x128xf32>
+      %d = tile.mma wgmma_f16 k 128 warps(8, 1) %p, %sv, %acc : tensor<128x128xf16>, !tile.smem<128x128xf16, minor = 1> -> tensor<128x128xf32>
+      %e = math.exp2 %s : tensor<128x128xf32>
+      %np = arith.truncf %e : tensor<128x128xf32> to tensor<128x128xf16>
+      scf.yield %d, %np : tensor<128x128xf32>, tensor<128x128xf16>
+    }
+    %a2, %pp2 = scf.for %j = %m0 to %end step %c128 iter_args(%acc = %a1, %p = %pp1) -> (tensor<128x128xf32>, tensor<128x128xf16>) : i32 {
+      %sk = tile.load_shared %k[%h, %j, %c0 : i32, i32, i32] box [128, 128] : !tile.view<3xf16> -> !tile.smem<128x128xf16, minor = 1>
+      %tk = tile.smem_trans %sk : !tile.smem<128x128xf16, minor = 1> -> !tile.smem<128x128xf16, minor = 0>
+      %jp = arith.subi %j, %c128 : i32
+      %sv = tile.load_shared %v[%h, %jp, %c0 : i32, i32, i32] box [128, 128] : !tile.view<3xf16> -> !tile.smem<128x128xf16, minor = 1>
+      %s = tile.mma wgmma_f16 k 128 warps(8, 1) %sq, %tk, %zero : !tile.smem<128x128xf16, minor = 1>, !tile.smem<128x128xf16, minor = 0> -> tensor<128x128xf32>
+      %d = tile.mma wgmma_f16 k 128 warps(8, 1) %p, %sv, %acc : tensor<128x128xf16>, !tile.smem<128x128xf16, minor = 1> -> tensor<128x128xf32>
+      %e = math.exp2 %s : tensor<128x128xf32>
+      %np = arith.truncf %e : tensor<128x128xf32> to tensor<128x128xf16>
+      scf.yield %d, %np : tensor<128x128xf32>, tensor<128x128xf16>
+    }
+    %svl = tile.load_shared %v[%h, %m0, %c0 : i32, i32, i32] box [128, 128] : !tile.view<3xf16> -> !tile.smem<128x128xf16, minor = 1>
+    %dl = tile.mma wgmma_f16 k 128 warps(8, 1) %pp2, %svl, %a2 : tensor<128x128xf16>, !tile.smem<128x128xf16, minor = 1> -> tensor<128x128xf32>
+    scf.yield %dl : tensor<128x128xf32>
+  } else {
+    scf.yield %zero : tensor<128x128xf32>
+  }
+  %out = arith.truncf %r : tensor<128x128xf32> to tensor<128x128xf16>
+  tile.store %out, %o[%h, %m0, %c0 : i32, i32, i32] : tensor<128x128xf16>, !tile.view<3xf16>
+  return
+}
+
+// -----
+
+// Conditions and addresses from memory are the producer's to read too; tiles in registers are not. A tile read into
+// registers as well is released by every warp. Bulk stores would overtake the ordinary one of the same argument.
+// CHECK-LABEL: func.func @skipping
+// CHECK: %[[RING:.*]] = tile.ring_alloc arrivals 4 per_warp : <3>
+// CHECK: %[[PRODUCTS:.*]] = tile.ring_alloc arrivals 1 : <3>
+// CHECK: producer {
+// CHECK-NEXT: tile.work_loop queue
+// CHECK: scf.for %[[J:.*]] = {{.*}} iter_args(%[[AT:.*]] = %c0_i32) -> (i32)
+// CHECK-NEXT: %[[KEEP:.*]] = tile.load %arg3[%[[J]] : i32]
+// CHECK-NOT: arith.addf
+// CHECK: scf.if
+// CHECK: tile.ring_reserve %[[RING]] bytes 8192
+// CHECK: tile.tma_load %arg0[%c0_i32, %[[AT]] : i32, i32]
+// CHECK: tile.ring_reserve %[[PRODUCTS]] bytes 8192
+// CHECK: tile.tma_load %arg1[%[[AT]], %c0_i32 : i32, i32]
+// CHECK: scf.yield
+// CHECK: } consumer {
+// CHECK: scf.if
+// CHECK-NEXT: %[[SLOT:.*]] = tile.ring_acquire %[[RING]]
+// CHECK: tile.smem_load
+// CHECK: tile.mma
+// CHECK-NEXT: tile.ring_release
+// CHECK-NEXT: tile.ring_release
+// CHECK: tile.store
+// CHECK: tile.store
+func.func @skipping(%a: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %b: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %c: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 4, 1>}, %table: !tile.view<1xi32>, %n: i32) attributes {tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %r:2 = scf.for %j = %c0 to %n step %c1 iter_args(%acc = %zero, %at = %c0) -> (tensor<64x64xf32>, i32) : i32 {
+    %keep = tile.load %table[%j : i32] : !tile.view<1xi32> -> i32
+    %some = arith.cmpi sgt, %keep, %c0 : i32
+    %next = scf.if %some -> tensor<64x64xf32> {
+      %sa = tile.load_shared %a[%c0, %at : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
+      %sb = tile.load_shared %b[%at, %c0 : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
+      %ra = tile.smem_load %sa : !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf16>
+      %ea = arith.extf %ra : tensor<64x64xf16> to tensor<64x64xf32>
+      %sum = arith.addf %acc, %ea : tensor<64x64xf32>
+      %d = tile.mma wgmma_f16 k 64 warps(4, 1) %sa, %sb, %sum : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf32>
+      scf.yield %d : tensor<64x64xf32>
+    } else {
+      scf.yield %acc : tensor<64x64xf32>
+    }
+    %after = arith.addi %at, %keep : i32
+    scf.yield %next, %after : tensor<64x64xf32>, i32
+  } {tile.stages = 3 : i32}
+  tile.store %r#0, %c[%c0, %c0 : i32, i32] : tensor<64x64xf32>, !tile.view<2xf32>
+  tile.store %r#0, %c[%c0, %n : i32, i32] : tensor<64x64xf32>, !tile.view<2xf32>
+  return
+}
