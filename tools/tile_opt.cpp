@@ -1,12 +1,18 @@
 // tile_opt.cpp - mlir-opt for the tile dialect: every pass of the compiler and the general ones it uses, one flag each.
 // Passes that depend on the machine ask for --tile-target (default sm_80) and the other --tile-* options below.
+// -tile-emit=as=<llvm|ptx|cubin>, after the last GPU pass, prints the code of each kernel: IR written by hand can start anywhere.
 #include <cstdio>
 
+#include "compiler/abi_params.h"
 #include "compiler/compiler.h"
 #include "compiler/gpu/gpu.h"
 #include "compiler/host/host.h"
+#include "compiler/targets/nvptx.h"
 #include "compiler/transforms/transforms.h"
 #include "llvm/Support/CommandLine.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Support/raw_ostream.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Pass/PassManager.h"
@@ -41,6 +47,63 @@ const tile::ir::CompileOptions& options() {
   return chosen;
 }
 
+/// What the launcher has to know about hidden parameters.
+void printHidden(llvm::raw_ostream& out, const tile::KernelBinary& binary) {
+  out << "// threads " << binary.threads << ", shared bytes " << binary.shared_bytes;
+  if (binary.persistent) out << ", persistent";
+  if (binary.uses_tickets) out << ", tickets";
+  out << "\n";
+  for (const tile::TensorMapInfo& map : binary.tensor_maps) {
+    out << "// tensor map of parameter " << map.param << ": dims";
+    for (int i = 0; i < map.rank; ++i) out << " " << int(map.dims[i]);
+    out << ", box";
+    for (int i = 0; i < map.rank; ++i) out << " " << map.box[i];
+    out << ", swizzle " << int(map.swizzle) << "\n";
+  }
+}
+
+/// Prints the kernel as the option says. Expects what the GPU passes leave behind.
+class EmitPass : public mlir::PassWrapper<EmitPass, mlir::OperationPass<mlir::func::FuncOp>> {
+ public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(EmitPass)
+  EmitPass() = default;
+  EmitPass(const EmitPass& other) : PassWrapper(other) {}
+  llvm::StringRef getArgument() const override { return "tile-emit"; }
+  llvm::StringRef getDescription() const override { return "print the code of the kernel: llvm, ptx or (the log of) cubin"; }
+
+  void runOnOperation() override {
+    const auto& machine = target();
+    tile::KernelBinary binary;
+    auto params = tile::ir::abiParams(getOperation());
+    if (mlir::failed(params)) return signalPassFailure();
+    binary.params = std::move(*params);
+    llvm::LLVMContext context;
+    auto module = tile::ir::emitGpu(getOperation(), machine, options(), context, binary);
+    if (!module) return signalPassFailure();
+    printHidden(llvm::outs(), binary);
+    if (form == "llvm") {
+      module->print(llvm::outs(), nullptr);
+      return;
+    }
+    auto ptx = tile::ir::assemblePtx(*module, machine, options());
+    if (!ptx) return fail(ptx.error());
+    if (form == "ptx") {
+      llvm::outs() << *ptx;
+      return;
+    }
+    auto cubin = tile::ir::runPtxas(*ptx, machine, options(), binary.resources);
+    if (!cubin) return fail(cubin.error());
+    llvm::outs() << binary.resources.log;
+  }
+
+ private:
+  void fail(const tile::Error& error) {
+    getOperation().emitError(error.to_string());
+    signalPassFailure();
+  }
+  Option<std::string> form{*this, "as", llvm::cl::init("ptx"), llvm::cl::desc("llvm, ptx or cubin")};
+};
+
 void registerPipeline(const char* name, const char* description, void (*build)(mlir::OpPassManager&)) {
   mlir::registerPassPipeline(
       name, description,
@@ -59,6 +122,7 @@ int main(int argc, char** argv) {
   mlir::registerTransformsPasses();  // canonicalize, cse, loop-invariant-code-motion ...
   tile::ir::registerTilePasses();
   tile::ir::registerGpuPasses(target, options);
+  mlir::PassRegistration<EmitPass>();
   registerPipeline("tile-pipeline", "the tile stage", [](mlir::OpPassManager& p) { tile::ir::addTilePasses(p); });
   registerPipeline("tile-gpu-pipeline", "the GPU passes after the tile stage",
                    [](mlir::OpPassManager& p) { tile::ir::addGpuPasses(p, target(), options()); });

@@ -4,6 +4,7 @@
 #include "compiler/gpu/layout_plan.h"
 #include "compiler/gpu/mma_table.h"
 #include "compiler/gpu/moves.h"
+#include "compiler/gpu/tma_box.h"
 #include "mlir/Pass/Pass.h"
 
 namespace tile::ir {
@@ -143,6 +144,12 @@ class Assigner {
       if (isTile(store.getValue())) use(store.getValueMutable(), valueLayout(store, store.getValue()));
       return;
     }
+    if (auto accumulate = dyn_cast<AccumulateOp>(op)) {
+      if (isTile(accumulate.getValue())) use(accumulate.getValueMutable(), valueLayout(accumulate, accumulate.getValue()));
+      return;
+    }
+    if (auto store = dyn_cast<TmaStoreOp>(op))
+      return use(store.getValueMutable(), tmaStoreLayout(store.getValue().getType().getShape(), plan_.numWarps()));
     if (auto scatter = dyn_cast<ScatterOp>(op)) {
       if (!isTile(scatter.getValue())) return;
       Layout layout = valueLayout(scatter, scatter.getValue());

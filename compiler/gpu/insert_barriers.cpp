@@ -5,7 +5,8 @@
 // Shared memory is tracked by bytes. Global memory is tracked by kernel argument: different arguments do not overlap,
 // and a tile read and written in place under one layout stays with its threads. The protocol between asynchronous
 // copies and the readers of their buffer has its waits and barriers from the stage pass already; only other users of
-// the same bytes matter here.
+// the same bytes matter here. In kernels with roles only the consumers are walked: the producer is one thread, rings keep
+// the two apart, and staging buffers of bulk stores are ordered by the stores themselves.
 #include "compiler/gpu/gpu_passes.h"
 #include "compiler/gpu/scratch.h"
 #include "compiler/gpu/shared_memory.h"
@@ -97,6 +98,7 @@ class BarrierInserter {
       Value target;
       if (auto copy = dyn_cast<AsyncCopyOp>(op)) target = copy.getTarget();
       if (auto gather = dyn_cast<AsyncGatherOp>(op)) target = gather.getTarget();
+      if (auto bulk = dyn_cast<TmaLoadOp>(op)) target = bulk.getTarget();
       if (target)
         if (auto alloc = allocationOf(target)) staged_.insert(alloc);
     });
@@ -160,6 +162,22 @@ class BarrierInserter {
         if (!join(entry, carried(round))) return;
       }
     }
+    if (auto roles = dyn_cast<SpecializeOp>(op)) {  // begins with a barrier of all threads
+      state.clear();
+      return walk(roles.getConsumer().front(), state);
+    }
+    if (auto loop = dyn_cast<WorkLoopOp>(op)) {
+      State entry = state;
+      while (true) {
+        State round = entry;
+        walk(loop.getBody().front(), round);
+        state = entry;
+        join(state, round);
+        // Each round is another program of the grid: only shared memory is handed on.
+        llvm::erase_if(round, [](const Access& access) { return !access.isShared; });
+        if (!join(entry, carried(round))) return;
+      }
+    }
     Effects effects = effectsOf(op);
     if (effects.startsWithBarrier || barriers_.contains(op)) state.clear();
     for (const Access& now : effects.before) {
@@ -205,6 +223,8 @@ class BarrierInserter {
         .Case<StoreOp>([&](StoreOp o) { effects.before.push_back(global(op, o.getView(), true)); })
         .Case<GatherOp>([&](GatherOp o) { effects.before.push_back(global(op, o.getPtr(), false)); })
         .Case<ScatterOp>([&](ScatterOp o) { effects.before.push_back(global(op, o.getPtr(), true)); })
+        .Case<AccumulateOp>([&](AccumulateOp o) { effects.before.push_back(global(op, o.getView(), true, true)); })
+        .Case<TmaStoreOp>([&](TmaStoreOp o) { effects.before.push_back(global(op, o.getView(), true, o.getAdd())); })
         .Case<AtomicRmwOp, AtomicCasOp>([&](auto o) {
           effects.startsWithBarrier = o.getOrder() == MemOrder::release || o.getOrder() == MemOrder::acq_rel;
           effects.before.push_back(global(op, o.getPtr(), true, true));

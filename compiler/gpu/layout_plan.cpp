@@ -10,6 +10,7 @@
 #include "compiler/gpu/copy_layout.h"
 #include "compiler/gpu/mma_table.h"
 #include "compiler/gpu/moves.h"
+#include "compiler/gpu/tma_box.h"
 #include "compiler/lowering/elementwise.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -244,7 +245,7 @@ std::optional<GlobalAccess> accessOf(Operation* op, const Facts& facts) {
   };
   return llvm::TypeSwitch<Operation*, std::optional<GlobalAccess>>(op)
       .Case<LoadOp>([&](LoadOp o) { return box(o.getView(), o.getIndices(), o.getResult()); })
-      .Case<StoreOp>([&](StoreOp o) { return box(o.getView(), o.getIndices(), o.getValue()); })
+      .Case<StoreOp, AccumulateOp>([&](auto o) { return box(o.getView(), o.getIndices(), o.getValue()); })
       .Case<GatherOp>([&](GatherOp o) { return offsets(o.getPtr(), o.getOffsets(), o.getMask(), o.getResult()); })
       .Case<ScatterOp>([&](ScatterOp o) { return offsets(o.getPtr(), o.getOffsets(), o.getMask(), o.getValue()); })
       .Case<AtomicRmwOp>([&](AtomicRmwOp o) { return offsets(o.getPtr(), o.getOffsets(), o.getMask(), o.getResult()); })
@@ -312,6 +313,10 @@ void LayoutPlan::run() {
     }
   });
   spread();
+  func_.walk([&](TmaStoreOp store) {
+    choose(store.getValue(), tmaStoreLayout(store.getValue().getType().getShape(), numWarps_));
+    spread();
+  });
   func_.walk([&](MmaOp mma) {
     if (isTile(mma.getA())) choose(mma.getA(), operandALayout(mma));
   });
@@ -321,7 +326,7 @@ void LayoutPlan::run() {
   });
   // Loads before stores, large before small: a stored tile is computed from loaded ones.
   auto rank = [&](Operation* op) {
-    return std::pair(isa<StoreOp, ScatterOp>(op) ? 1 : 0, -tileBytes(accessOf(op, facts_)->tile));
+    return std::pair(isa<StoreOp, AccumulateOp, ScatterOp>(op) ? 1 : 0, -tileBytes(accessOf(op, facts_)->tile));
   };
   llvm::stable_sort(anchors, [&](Operation* a, Operation* b) { return rank(a) < rank(b); });
   for (Operation* op : anchors) {

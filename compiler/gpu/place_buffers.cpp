@@ -27,6 +27,11 @@ SmemAllocOp allocationOf(Value smem) {
   return {};
 }
 
+int64_t ringBytes(RingAllocOp ring) {
+  RingType type = ring.getResult().getType();
+  return (type.bytes() + type.getStages() * ring.getPayload() + 7) / 8 * 8;
+}
+
 std::string bufferName(Operation* op) {
   std::string text;
   llvm::raw_string_ostream out(text);
@@ -35,6 +40,8 @@ std::string bufferName(Operation* op) {
     if (type.isRing()) out << "ring of " << type.getStages() << " x ";
     for (int64_t dim : type.getShape()) out << dim << "x";
     out << type.getElementType();
+  } else if (auto ring = dyn_cast<RingAllocOp>(op)) {
+    out << "barriers of a ring of " << ring.getResult().getType().getStages();
   } else if (auto scratch = scratchOf(op)) {
     out << scratch->what;
   }
@@ -49,6 +56,10 @@ std::vector<BufferInfo> sharedBuffers(func::FuncOp func) {
       if (!alloc.getOffset()) return;
       info.offset = *alloc.getOffset();
       info.bytes = static_cast<uint32_t>(alloc.getResult().getType().bytes());
+    } else if (auto ring = dyn_cast<RingAllocOp>(op)) {
+      if (!ring.getOffset()) return;
+      info.offset = *ring.getOffset();
+      info.bytes = static_cast<uint32_t>(ringBytes(ring));
     } else if (auto offset = op->getAttrOfType<IntegerAttr>(kScratchAttr)) {
       info.offset = static_cast<uint32_t>(offset.getInt());
       info.bytes = static_cast<uint32_t>(scratchOf(op)->bytes);
@@ -69,6 +80,7 @@ std::vector<BufferInfo> sharedBuffers(func::FuncOp func) {
 namespace {
 
 constexpr int64_t kSmallScratch = 1024, kSmallScratchTotal = 4096;
+constexpr int64_t kBulkAlignment = 128;  ///< of what bulk copies read or write
 
 struct Buffer {
   Operation* op;
@@ -104,6 +116,8 @@ class Placer {
       auto offset = builder.getI32IntegerAttr(static_cast<int32_t>(buffer.offset));
       if (auto alloc = dyn_cast<SmemAllocOp>(buffer.op))
         alloc.setOffsetAttr(offset);
+      else if (auto ring = dyn_cast<RingAllocOp>(buffer.op))
+        ring.setOffsetAttr(offset);
       else
         buffer.op->setAttr(kScratchAttr, offset);
     }
@@ -149,7 +163,14 @@ class Placer {
     func_.walk<WalkOrder::PreOrder>([&](Operation* op) {
       if (auto alloc = dyn_cast<SmemAllocOp>(op)) {
         SmemType type = alloc.getResult().getType();
-        buffers_.push_back({op, type.bytes(), type.alignment(), begin_[op], lastUse(op), -1});
+        Buffer buffer{op, type.bytes(), type.alignment(), begin_[op], lastUse(op), -1};
+        if (isBulkCopied(op)) {  // copies run beside the program's order
+          buffer.alignment = std::max(buffer.alignment, kBulkAlignment);
+          buffer.begin = 0, buffer.end = end_[func_];
+        }
+        buffers_.push_back(buffer);
+      } else if (auto ring = dyn_cast<RingAllocOp>(op)) {
+        buffers_.push_back({op, ringBytes(ring), 8, 0, end_[func_], -1});
       } else if (auto scratch = scratchOf(op)) {
         if (scratch->bytes <= kSmallScratch) {
           small += scratch->bytes;
@@ -162,16 +183,29 @@ class Placer {
     for (size_t i : smallOnes) buffers_[i].begin = 0, buffers_[i].end = end_[func_];
   }
 
-  int64_t lastUse(Operation* alloc) {
-    int64_t last = end_[alloc];
+  /// Everybody who uses the buffer, through its slots and transposes too.
+  static SmallVector<Operation*> usersOf(Operation* alloc) {
+    SmallVector<Operation*> users;
     SmallVector<Value> aliases{alloc->getResult(0)};
     for (size_t i = 0; i < aliases.size(); ++i) {
       for (Operation* user : aliases[i].getUsers()) {
-        Operation* statement = alloc->getBlock()->findAncestorOpInBlock(*user);
-        last = std::max(last, statement ? end_[statement] : end_[func_]);
+        users.push_back(user);
         for (Value result : user->getResults())
           if (isa<SmemType>(result.getType())) aliases.push_back(result);
       }
+    }
+    return users;
+  }
+
+  static bool isBulkCopied(Operation* alloc) {
+    return llvm::any_of(usersOf(alloc), [](Operation* user) { return isa<TmaLoadOp, TmaStoreOp>(user); });
+  }
+
+  int64_t lastUse(Operation* alloc) {
+    int64_t last = end_[alloc];
+    for (Operation* user : usersOf(alloc)) {
+      Operation* statement = alloc->getBlock()->findAncestorOpInBlock(*user);
+      last = std::max(last, statement ? end_[statement] : end_[func_]);
     }
     return last;
   }

@@ -11,7 +11,9 @@ namespace tile::ir {
 SmemAllocOp allocationOf(mlir::Value smem);
 /// After place_buffers: every buffer and scratch with its place and the user's line, in order of address.
 std::vector<BufferInfo> sharedBuffers(mlir::func::FuncOp func);
-/// "ring of 3 x 128x64xf16", "128x64xf16", or what a scratch is for.
+/// Barriers of a ring and the payloads behind them.
+int64_t ringBytes(RingAllocOp ring);
+/// "ring of 3 x 128x64xf16", "128x64xf16", "barriers of a ring of 3", or what a scratch is for.
 std::string bufferName(mlir::Operation* op);
 
 inline constexpr const char* kSharedBytesAttr = "tile.shared_bytes";

@@ -117,4 +117,8 @@ std::optional<TmaBox> tmaBox(Value view, ArrayRef<int64_t> shape, Type element, 
   return tmaBox(view, type, facts, isStore, why);
 }
 
+layout::Layout tmaStoreLayout(ArrayRef<int64_t> shape, int numWarps) {
+  return layout::mmaAccumulator({shape.begin(), shape.end()}, numWarps, 1);
+}
+
 }  // namespace tile::ir

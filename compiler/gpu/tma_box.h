@@ -39,4 +39,7 @@ std::optional<TmaBox> tmaBox(mlir::Value view, llvm::ArrayRef<int64_t> shape, ml
 std::optional<TmaBox> tmaBox(mlir::Value view, SmemType type, const Facts& facts, bool isStore,
                              std::string* why = nullptr);
 
+/// The register layout a bulk store takes its tile in: an accumulator over all warpgroups, one behind another along the rows.
+layout::Layout tmaStoreLayout(llvm::ArrayRef<int64_t> shape, int numWarps);
+
 }  // namespace tile::ir

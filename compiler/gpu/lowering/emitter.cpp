@@ -5,6 +5,7 @@
 #include "compiler/gpu/lowering/debug_info.h"
 #include "compiler/gpu/lowering/gpu_math.h"
 #include "compiler/gpu/lowering/lowering.h"
+#include "compiler/gpu/lowering/roles.h"
 #include "compiler/gpu/lowering/smem_lowering.h"
 #include "compiler/gpu/scratch.h"
 #include "compiler/targets/nvptx.h"
@@ -19,6 +20,7 @@ Emitter::Emitter(func::FuncOp kernel, const Target& target, const CompileOptions
     : b(context), target(target), options(options), info(info), kernel_(kernel), context_(context) {
   facts_ = std::make_unique<Facts>(kernel.getOperation());
   math_ = std::make_unique<GpuMath>(options.fastMath);
+  roles_ = std::make_unique<KernelRoles>();
 }
 Emitter::~Emitter() = default;
 
@@ -105,12 +107,33 @@ LogicalResult Emitter::beginKernel() {
   if (!warps) return kernel_.emitError("the kernel has no tile.num_warps: layouts are not assigned yet");
   numWarps_ = static_cast<int>(warps.getInt());
   if (failed(checkLayouts(kernel_, numWarps_, target.lanes))) return failure();
+  if (failed(roles_->read(kernel_, *facts_, target, numWarps_))) return failure();
 
   module_ = std::make_unique<llvm::Module>(kernel_.getSymName(), context_);
   setNvptxTarget(*module_, target);
   bool usesRing = false;
   kernel_.walk([&](Operation* op) { usesRing |= isa<PrintOp, AssertOp>(op); });
+  createFunction(usesRing);
+  if (options.lineInfo) debugInfo_ = std::make_unique<DebugInfo>(*module_, *function_, kernel_);
 
+  auto* entry = llvm::BasicBlock::Create(context_, "entry", function_);
+  auto* body = llvm::BasicBlock::Create(context_, "body", function_);
+  b.SetInsertPoint(entry);
+  auto* tid = b.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, {});
+  tid->addRangeRetAttr(llvm::ConstantRange(llvm::APInt(32, 0), llvm::APInt(32, totalThreads())));
+  thread_ = tid;
+  lane_ = b.CreateAnd(tid, i32(target.lanes - 1), "lane");
+  warp_ = b.CreateUDiv(tid, i32(target.lanes), "warp");
+  // Roles branch on it: the assembler must see that all lanes agree.
+  if (roles_->hasRoles()) warp_ = shuffleIdx(warp_, i32(0));
+  bindParameters(usesRing);
+  entryEnd_ = b.CreateBr(body);
+  b.SetInsertPoint(body);
+  return success();
+}
+
+// One .param per slot of the ABI, then the hidden ones (runtime/abi.h).
+void Emitter::createFunction(bool usesDebugRing) {
   SmallVector<llvm::Type*> types;
   for (BlockArgument arg : kernel_.getArguments()) {
     if (auto view = dyn_cast<ViewType>(arg.getType())) {
@@ -120,40 +143,53 @@ LogicalResult Emitter::beginKernel() {
       types.push_back(slotType(b, typeOf(arg.getType())));
     }
   }
-  if (usesRing) types.push_back(b.getPtrTy(1));
+  if (usesDebugRing) types.push_back(b.getPtrTy(1));
+  if (roles_->hasWorkLoop()) types.append(3, b.getInt32Ty());
+  if (roles_->usesTickets()) types.push_back(b.getPtrTy(1));
+  const size_t firstMap = types.size();
+  types.append(roles_->tensorMaps().size(), b.getPtrTy());
   function_ = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), types, false),
                                      llvm::GlobalValue::ExternalLinkage, kernel_.getSymName(), *module_);
   function_->setCallingConv(llvm::CallingConv::PTX_Kernel);
-  function_->addFnAttr("nvvm.reqntid", std::to_string(numThreads()));
+  function_->addFnAttr("nvvm.reqntid", std::to_string(totalThreads()));
+  // Only with a known number of registers at entry can roles change theirs.
+  if (roles_->hasRoles()) function_->addFnAttr("nvvm.minctasm", "1");
   function_->addFnAttr(llvm::Attribute::NoUnwind);
-  if (options.lineInfo) debugInfo_ = std::make_unique<DebugInfo>(*module_, *function_, kernel_);
+  for (size_t i = firstMap; i < types.size(); ++i) {
+    const auto n = static_cast<unsigned>(i);
+    auto* map = llvm::ArrayType::get(b.getInt8Ty(), 128);
+    function_->addParamAttr(n, llvm::Attribute::getWithByValType(context_, map));
+    function_->addParamAttr(n, llvm::Attribute::getWithAlignment(context_, llvm::Align(64)));
+    function_->addParamAttr(n, llvm::Attribute::get(context_, "nvvm.grid_constant"));
+  }
+}
 
-  auto* entry = llvm::BasicBlock::Create(context_, "entry", function_);
-  auto* body = llvm::BasicBlock::Create(context_, "body", function_);
-  b.SetInsertPoint(entry);
-  auto* tid = b.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, {});
-  tid->addRangeRetAttr(llvm::ConstantRange(llvm::APInt(32, 0), llvm::APInt(32, numThreads())));
-  thread_ = tid;
-  lane_ = b.CreateAnd(tid, i32(target.lanes - 1), "lane");
-  warp_ = b.CreateUDiv(tid, i32(target.lanes), "warp");
+void Emitter::bindParameters(bool usesDebugRing) {
   unsigned slot = 0;
+  auto next = [&] { return function_->getArg(slot++); };
   for (BlockArgument arg : kernel_.getArguments()) {
     if (auto view = dyn_cast<ViewType>(arg.getType())) {
       Regs all;
-      for (unsigned i = 0; i < 1 + 2 * view.getRank(); ++i) all.push_back(function_->getArg(slot++));
+      for (unsigned i = 0; i < 1 + 2 * view.getRank(); ++i) all.push_back(next());
       defineFlat(arg, std::move(all));
     } else {
-      llvm::Value* value = function_->getArg(slot++);
+      llvm::Value* value = next();
       if (typeOf(arg.getType())->isIntegerTy(1)) value = b.CreateTrunc(value, b.getInt1Ty());
       define(arg, value);
     }
   }
-  if (usesRing) debugRing_ = function_->getArg(slot);
-  info.uses_debug_ring = usesRing;
-  entryEnd_ = b.CreateBr(body);
-  b.SetInsertPoint(body);
-  return success();
+  if (usesDebugRing) debugRing_ = next();
+  if (roles_->hasWorkLoop())
+    for (llvm::Value*& extent : roles_->grid) extent = next();
+  if (roles_->usesTickets()) roles_->tickets = next();
+  for (size_t i = 0; i < roles_->tensorMaps().size(); ++i) roles_->mapParams.push_back(next());
+  info.uses_debug_ring = usesDebugRing;
+  info.persistent = roles_->hasWorkLoop();
+  info.uses_tickets = roles_->usesTickets();
+  info.tensor_maps = roles_->tensorMaps();
 }
+
+int Emitter::totalThreads() const { return numThreads() + (roles_->hasRoles() ? kGroupThreads : 0); }
 
 std::unique_ptr<llvm::Module> Emitter::run() {
   if (failed(beginKernel())) return nullptr;
@@ -164,14 +200,15 @@ std::unique_ptr<llvm::Module> Emitter::run() {
   if (failed(emitBlock(kernel_.getBody().front()))) return nullptr;
   b.CreateRetVoid();
   if (debugInfo_) debugInfo_->finish();
-  info.threads = static_cast<uint32_t>(numThreads());
+  info.threads = static_cast<uint32_t>(totalThreads());
   return std::move(module_);
 }
 
 // ---- ops
 
 LogicalResult Emitter::emitBlock(Block& block) {
-  for (Operation& op : block.without_terminator()) {
+  for (Operation& op : block) {
+    if (op.hasTrait<OpTrait::IsTerminator>()) break;  // regions of roles have none
     if (debugInfo_) debugInfo_->setLocation(b, op.getLoc());
     if (failed(emitOp(&op))) return failure();
   }
@@ -292,6 +329,7 @@ LogicalResult Emitter::emitOp(Operation* op) {
       .Case<AssertOp>([&](auto o) { return emitAssert(*this, o); })
       .Default([&](Operation* o) -> R {
         if (isSmemOp(o)) return emitSmemOp(*this, o);
+        if (isRoleOp(o)) return emitRoleOp(*this, o);
         if (isElementwise(o)) return emitElementwiseOp(o);
         return o->emitOpError("is not supported on GPU targets");
       });

@@ -20,6 +20,7 @@ namespace tile::ir {
 using Regs = llvm::SmallVector<llvm::Value*, 8>;
 
 class DebugInfo;
+class KernelRoles;
 
 struct ViewValue {
   llvm::Value* ptr;                                ///< address space 1
@@ -52,9 +53,11 @@ class Emitter {
   const Facts& facts() const { return *facts_; }
 
   // ---- threads
+  /// Of the threads that hold tiles: all, but in kernels with roles the consumers.
   int numWarps() const { return numWarps_; }
   int numThreads() const { return numWarps_ * target.lanes; }
-  llvm::Value* thread() const { return thread_; }  ///< i32, 0..numThreads
+  int totalThreads() const;                        ///< the producer's warpgroup included
+  llvm::Value* thread() const { return thread_; }  ///< i32, 0..totalThreads
   llvm::Value* lane() const { return lane_; }
   llvm::Value* warp() const { return warp_; }
   /// i32, warp / 4, as a value the assembler knows to be the same in all lanes.
@@ -67,7 +70,7 @@ class Emitter {
   llvm::Value* isFirstReplica(const layout::Layout& layout);
   /// i1, or null for "always": register `reg` of this thread is inside the tile.
   llvm::Value* inTile(const layout::Layout& layout, int reg);
-  void barrier();   ///< all threads of the program
+  void barrier();   ///< all threads that run the code at the current point
   void syncWarp();
   llvm::Value* shuffleXor(llvm::Value* value, int mask);           ///< any scalar type
   llvm::Value* shuffleUp(llvm::Value* value, int delta);
@@ -79,10 +82,17 @@ class Emitter {
   /// Start of the scratch that place_buffers gave an op (see compiler/gpu/scratch.h).
   llvm::Value* scratch(mlir::Operation* op);
 
+  // ---- roles
+  enum class Role : uint8_t { all, producer, consumer };
+  Role role = Role::all;                           ///< who runs the code at the current point
+  KernelRoles& roles() const { return *roles_; }
+  /// An i32 variable of each thread, 0 at first.
+  llvm::AllocaInst* variable(const char* name);
+
   // ---- building blocks
   /// The region's ops on scalars, terminator excluded; returns the terminator's operands. For combiners.
   llvm::FailureOr<Regs> inlineRegion(mlir::Region& region, llvm::ArrayRef<llvm::Value*> arguments);
-  llvm::LogicalResult emitBlock(mlir::Block& block);               ///< all ops but the terminator
+  llvm::LogicalResult emitBlock(mlir::Block& block);               ///< all ops but a terminator
   /// Inline assembly; convergent and with side effects unless `pure`. Results: none, one, or a struct.
   llvm::Value* inlineAsm(llvm::Type* result, llvm::StringRef text, llvm::StringRef constraints,
                          llvm::ArrayRef<llvm::Value*> args, bool pure = false);
@@ -102,6 +112,8 @@ class Emitter {
   llvm::LogicalResult emitIf(mlir::scf::IfOp op);
   llvm::LogicalResult emitWhile(mlir::scf::WhileOp op);
   llvm::LogicalResult beginKernel();
+  void createFunction(bool usesDebugRing);
+  void bindParameters(bool usesDebugRing);
   llvm::Type* typeOf(mlir::Type type);
   llvm::Value* shuffle(llvm::Value* value, llvm::Intrinsic::ID mode, llvm::Value* operand, int clamp);
   Regs flat(mlir::Value value) const;              ///< every LLVM value behind it, views included
@@ -126,6 +138,7 @@ class Emitter {
   std::map<std::string, llvm::Value*> threadCoords_;  ///< by the digits that move along the dim
   llvm::Value* debugRing_ = nullptr;
   std::unique_ptr<DebugInfo> debugInfo_;
+  std::unique_ptr<KernelRoles> roles_;
 };
 
 }  // namespace tile::ir

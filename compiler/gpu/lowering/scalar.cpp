@@ -1,6 +1,7 @@
 // scalar.cpp - the grid, pointers and views, and constant tiles.
 #include "compiler/gpu/lowering/access.h"
 #include "compiler/gpu/lowering/lowering.h"
+#include "compiler/gpu/lowering/roles.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 
@@ -15,6 +16,13 @@ LogicalResult emitGridOp(Emitter& e, Operation* op) {
                                              Intrinsic::nvvm_read_ptx_sreg_nctaid_y,
                                              Intrinsic::nvvm_read_ptx_sreg_nctaid_z};
   auto axis = mlir::cast<IntegerAttr>(op->getAttr("axis")).getInt();
+  const KernelRoles& roles = e.roles();
+  if (roles.hasWorkLoop()) {  // fewer programs run than the grid has positions
+    llvm::Value* known = mlir::isa<ProgramIdOp>(op) ? roles.program[axis] : roles.grid[axis];
+    if (!known) return op->emitOpError("must stand inside the kernel's tile.work_loop");
+    e.define(op->getResult(0), known);
+    return mlir::success();
+  }
   e.define(op->getResult(0), e.b.CreateIntrinsic((mlir::isa<ProgramIdOp>(op) ? kId : kCount)[axis], {}));
   return mlir::success();
 }

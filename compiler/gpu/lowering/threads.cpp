@@ -1,5 +1,6 @@
 // threads.cpp - threads of a program in LLVM IR: coordinates, exchange between lanes, barriers, shared memory.
 #include "compiler/gpu/lowering/emitter.h"
+#include "compiler/gpu/lowering/roles.h"
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 
@@ -93,7 +94,10 @@ llvm::Value* Emitter::andAll(llvm::ArrayRef<llvm::Value*> conditions) {
   return all;
 }
 
-void Emitter::barrier() { b.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier_cta_sync_aligned_all, {i32(0)}); }
+void Emitter::barrier() {
+  if (role == Role::consumer) return namedBarrier(*this, i32(kConsumerBarrier), numThreads());
+  b.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier_cta_sync_aligned_all, {i32(0)});
+}
 void Emitter::syncWarp() { b.CreateIntrinsic(llvm::Intrinsic::nvvm_bar_warp_sync, {i32(-1)}); }
 
 // Lanes exchange 32-bit words: narrower values travel in one, 64-bit ones in two.
@@ -139,6 +143,14 @@ llvm::Value* Emitter::shared(int64_t offset) {
     sharedMemory_->setAlignment(llvm::Align(1024));
   }
   return offset ? b.CreatePtrAdd(sharedMemory_, i32(offset)) : sharedMemory_;
+}
+
+llvm::AllocaInst* Emitter::variable(const char* name) {
+  llvm::IRBuilderBase::InsertPointGuard guard(b);
+  b.SetInsertPoint(entryEnd_);
+  llvm::AllocaInst* variable = b.CreateAlloca(b.getInt32Ty(), nullptr, name);
+  b.CreateStore(i32(0), variable);
+  return variable;
 }
 
 llvm::Value* Emitter::inlineAsm(llvm::Type* result, llvm::StringRef text, llvm::StringRef constraints,

@@ -1,0 +1,134 @@
+// rings.cpp - queues of stages: a full and an empty mbarrier per stage, and where each role stands.
+//
+// Barriers of a ring in shared memory: full[stages], empty[stages], payload[stages]. A fresh barrier is in phase 0; a wait for
+// parity p ends when the phase of parity p is over. So consumers wait for the parity they are in (0 in the first round), and
+// the producer for the opposite one, which on a fresh barrier counts as over: all stages start empty.
+#include "compiler/gpu/lowering/roles.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
+
+namespace tile::ir {
+using namespace mlir;
+
+namespace {
+
+int64_t stagesOf(Value ring) { return cast<RingType>(ring.getType()).getStages(); }
+
+llvm::Value* emptyBarrier(Emitter& e, Value ring, llvm::Value* slot) {
+  llvm::Value* base = e.b.CreatePtrAdd(e.scalar(ring), e.i32(8 * stagesOf(ring)));
+  return e.b.CreatePtrAdd(base, e.b.CreateShl(slot, 3));
+}
+
+// The labels live in the braces' scope, so copies of the text do not clash.
+void waitParity(Emitter& e, llvm::Value* barrier, llvm::Value* parity) {
+  e.inlineAsm(e.b.getVoidTy(),
+              "{.reg .pred P1; W: mbarrier.try_wait.parity.shared.b64 P1, [$0], $1; @P1 bra.uni D; bra.uni W; D: }",
+              "r,r,~{memory}", {barrier, parity});
+}
+
+RingCursor& cursorOf(Emitter& e, Value ring) {
+  RingCursor& cursor = e.roles().cursors[ring];
+  if (!cursor.slot) {
+    cursor.slot = e.variable("ring.slot");
+    cursor.phase = e.variable("ring.phase");
+    cursor.oldest = e.variable("ring.oldest");
+  }
+  return cursor;
+}
+
+llvm::Value* load(Emitter& e, llvm::AllocaInst* variable) { return e.b.CreateLoad(e.b.getInt32Ty(), variable); }
+
+/// The slot behind `slot`, and whether that is the first one again.
+std::pair<llvm::Value*, llvm::Value*> nextSlot(Emitter& e, Value ring, llvm::Value* slot) {
+  llvm::Value* next = e.b.CreateAdd(slot, e.i32(1));
+  llvm::Value* wraps = e.b.CreateICmpEQ(next, e.i32(stagesOf(ring)));
+  return {e.b.CreateSelect(wraps, e.i32(0), next), wraps};
+}
+
+/// Moves the cursor behind what it points to; returns slot and phase before.
+std::pair<llvm::Value*, llvm::Value*> step(Emitter& e, Value ring) {
+  RingCursor& cursor = cursorOf(e, ring);
+  llvm::Value* phase = load(e, cursor.phase);
+  llvm::Value* flipped = e.b.CreateXor(phase, e.i32(1));
+  if (stagesOf(ring) == 1) {
+    e.b.CreateStore(flipped, cursor.phase);
+    return {e.i32(0), phase};
+  }
+  llvm::Value* slot = load(e, cursor.slot);
+  auto [next, wraps] = nextSlot(e, ring, slot);
+  e.b.CreateStore(next, cursor.slot);
+  e.b.CreateStore(e.b.CreateSelect(wraps, flipped, phase), cursor.phase);
+  return {slot, phase};
+}
+
+}  // namespace
+
+LogicalResult emitRingAlloc(Emitter& e, RingAllocOp op) {
+  if (!op.getOffset()) return op.emitOpError("has no address: place_buffers has not run");
+  e.define(op.getResult(), e.shared(*op.getOffset()));
+  return success();
+}
+
+void emitRingInit(Emitter& e) {
+  llvm::IRBuilder<>& b = e.b;
+  for (RingAllocOp op : e.roles().rings()) {
+    const int64_t stages = op.getResult().getType().getStages();
+    for (int64_t i = 0; i < 2 * stages; ++i)
+      b.CreateIntrinsic(llvm::Intrinsic::nvvm_mbarrier_init_shared,
+                        {e.shared(*op.getOffset() + 8 * i), e.i32(i < stages ? 1 : op.getArrivals())});
+  }
+  // What the copy engine sees of the barriers it will count on.
+  b.CreateIntrinsic(llvm::Intrinsic::nvvm_fence_mbarrier_init_release_cluster, {});
+}
+
+llvm::Value* fullBarrier(Emitter& e, Value ring, llvm::Value* slot) {
+  return e.b.CreatePtrAdd(e.scalar(ring), e.b.CreateShl(slot, 3));
+}
+
+llvm::Value* ringPayload(Emitter& e, Value ring, llvm::Value* slot) {
+  auto alloc = ring.getDefiningOp<RingAllocOp>();
+  llvm::Value* base = e.b.CreatePtrAdd(e.scalar(ring), e.i32(16 * stagesOf(ring)));
+  return e.b.CreatePtrAdd(base, e.b.CreateMul(slot, e.i32(alloc.getPayload())));
+}
+
+void expectBytes(Emitter& e, llvm::Value* barrier, int64_t bytes) {
+  e.b.CreateIntrinsic(llvm::Intrinsic::nvvm_mbarrier_arrive_expect_tx_scope_cta_space_cta, {barrier, e.i32(bytes)});
+}
+
+void arrive(Emitter& e, llvm::Value* barrier, llvm::Value* predicate) {
+  if (predicate)
+    e.inlineAsm(e.b.getVoidTy(), "@$1 mbarrier.arrive.shared.b64 _, [$0];", "r,b,~{memory}", {barrier, predicate});
+  else
+    e.inlineAsm(e.b.getVoidTy(), "mbarrier.arrive.shared.b64 _, [$0];", "r,~{memory}", {barrier});
+}
+
+llvm::Value* ringReserve(Emitter& e, Value ring) {
+  auto [slot, phase] = step(e, ring);
+  waitParity(e, emptyBarrier(e, ring, slot), e.b.CreateXor(phase, e.i32(1)));
+  return slot;
+}
+
+llvm::Value* ringAcquire(Emitter& e, Value ring) {
+  auto [slot, phase] = step(e, ring);
+  waitParity(e, fullBarrier(e, ring, slot), phase);
+  return slot;
+}
+
+void ringRelease(Emitter& e, Value ring, llvm::Value* enable) {
+  RingCursor& cursor = cursorOf(e, ring);
+  llvm::Value* slot = e.i32(0);
+  if (stagesOf(ring) > 1) {
+    slot = load(e, cursor.oldest);
+    llvm::Value* next = nextSlot(e, ring, slot).first;
+    e.b.CreateStore(enable ? e.b.CreateSelect(enable, next, slot) : next, cursor.oldest);
+  }
+  llvm::Value* leads = nullptr;
+  if (ring.getDefiningOp<RingAllocOp>().getPerWarp()) {
+    e.syncWarp();  // every lane has read
+    leads = e.b.CreateICmpEQ(e.lane(), e.i32(0));
+  } else {
+    leads = e.b.CreateICmpEQ(e.b.CreateAnd(e.thread(), e.i32(kGroupThreads - 1)), e.i32(0));
+  }
+  arrive(e, emptyBarrier(e, ring, slot), e.andAll({leads, enable}));
+}
+
+}  // namespace tile::ir

@@ -1,0 +1,268 @@
+// roles.cpp - a producer warpgroup and consumer warps in one kernel: checks, set-up, the branch into the roles, turns.
+//
+// Registers: setmaxnreg moves registers between warpgroups inside what the program entered with, which ptxas makes as many
+// as fit (reqntid and minctapersm 1 are set). A sum above that compiles, and hangs every launch: refused here.
+#include "compiler/gpu/lowering/roles.h"
+
+#include "compiler/gpu/lowering/smem_lowering.h"
+#include "compiler/gpu/scratch.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
+
+namespace tile::ir {
+using namespace mlir;
+
+// ---- what the kernel has
+
+LogicalResult KernelRoles::read(func::FuncOp kernel, const Facts& facts, const Target& target, int numWarps) {
+  Operation* first = nullptr;
+  kernel.walk([&](Operation* op) {
+    if (isRoleOp(op) && !first) first = op;
+    if (auto loop = dyn_cast<WorkLoopOp>(op)) {
+      hasWorkLoop_ = true;
+      usesTickets_ |= loop.getQueue() != nullptr;
+    }
+    if (auto specialize = dyn_cast<SpecializeOp>(op)) specialize_ = specialize;
+  });
+  if (first && !target.hasTma) return first->emitOpError() << "needs sm_90a, the target is " << target.name;
+  if (failed(readRings(kernel, numWarps)) || failed(readCopies(kernel, facts))) return failure();
+  if (!specialize_) return success();
+  groups_ = numWarps / kGroupWarps;
+  if (numWarps % kGroupWarps != 0 || groups_ < 1 || groups_ > kMaxConsumerGroups)
+    return specialize_.emitOpError() << "expects 1 to " << kMaxConsumerGroups << " warpgroups of " << kGroupWarps
+                                     << " consumer warps, found " << numWarps << " warps";
+  return checkRoles(kernel);
+}
+
+LogicalResult KernelRoles::readRings(func::FuncOp kernel, int numWarps) {
+  WalkResult result = kernel.walk([&](RingAllocOp ring) {
+    const int expected = ring.getPerWarp() ? numWarps : numWarps / kGroupWarps;
+    if (static_cast<int>(ring.getArrivals()) != expected) {
+      ring.emitOpError() << "expects " << expected << " arrivals (one of each consumer "
+                         << (ring.getPerWarp() ? "warp" : "warpgroup") << "), found " << ring.getArrivals();
+      return WalkResult::interrupt();
+    }
+    rings_.push_back(ring);
+    return WalkResult::advance();
+  });
+  if (result.wasInterrupted()) return failure();
+  result = kernel.walk([&](WorkLoopOp loop) {
+    if (!loop.getQueue()) return WalkResult::advance();
+    auto ring = loop.getQueue().getDefiningOp<RingAllocOp>();
+    if (ring && ring.getPerWarp() && ring.getPayload() >= 4 && ring.getPayload() % 4 == 0 &&
+        loop->getParentOfType<SpecializeOp>())
+      return WalkResult::advance();
+    // Every warp reads the payload: one warp's arrival would not speak for the others.
+    loop.emitOpError("expects roles, and a queue of this kernel that every warp releases, with a payload of 4 bytes");
+    return WalkResult::interrupt();
+  });
+  return failure(result.wasInterrupted());
+}
+
+LogicalResult KernelRoles::readCopies(func::FuncOp kernel, const Facts& facts) {
+  llvm::DenseMap<Operation*, int64_t> announced;
+  WalkResult result = kernel.walk([&](Operation* op) {
+    auto use = [&](Value view, SmemType type, bool isStore) {
+      std::string why;
+      auto box = tmaBox(view, type, facts, isStore, &why);
+      if (!box) {
+        op->emitOpError() << "cannot be a bulk copy: " << why;
+        return WalkResult::interrupt();
+      }
+      auto it = std::find(maps_.begin(), maps_.end(), box->map);
+      const size_t map = static_cast<size_t>(it - maps_.begin());
+      if (it == maps_.end()) maps_.push_back(box->map);
+      uses_.try_emplace(op, Use{std::move(*box), map});
+      return WalkResult::advance();
+    };
+    if (auto copy = dyn_cast<TmaLoadOp>(op)) {
+      // Copies behind conditions announce their bytes elsewhere.
+      if (Operation* reserve = copy.getSlot().getDefiningOp(); reserve && reserve->getBlock() == op->getBlock())
+        announced[reserve] += copy.getTarget().getType().getShape()[0] * copy.getTarget().getType().getShape()[1] *
+                              copy.getTarget().getType().elementBytes();
+      return use(copy.getView(), copy.getTarget().getType(), false);
+    }
+    if (auto store = dyn_cast<TmaStoreOp>(op)) {
+      hasTmaStores_ = true;
+      return use(store.getView(), store.getStaging().getType(), true);
+    }
+    return WalkResult::advance();
+  });
+  if (result.wasInterrupted()) return failure();
+  for (auto [op, bytes] : announced)
+    if (auto reserve = dyn_cast<RingReserveOp>(op); reserve && bytes > reserve.getBytes())
+      return reserve.emitOpError() << "announces " << reserve.getBytes() << " bytes, its copies have " << bytes;
+  return success();
+}
+
+// What cannot run with one thread, or with more threads than the layouts know.
+LogicalResult KernelRoles::checkRoles(func::FuncOp kernel) {
+  auto isTileWork = [](Operation* op) {
+    auto isTile = [](Type type) { return isa<RankedTensorType>(type); };
+    return llvm::any_of(op->getOperandTypes(), isTile) || llvm::any_of(op->getResultTypes(), isTile);
+  };
+  WalkResult result = specialize_.getProducer().walk([&](Operation* op) {
+    if (!isTileWork(op) && !scratchOf(op) && !isa<BarrierOp>(op)) return WalkResult::advance();
+    op->emitOpError("cannot run in the producer: it is one thread");
+    return WalkResult::interrupt();
+  });
+  if (result.wasInterrupted()) return failure();
+  for (Operation& op : kernel.getBody().front()) {
+    if (&op == specialize_.getOperation() || isa<SmemAllocOp, RingAllocOp>(op)) continue;
+    if ((isTileWork(&op) || isa<BarrierOp>(op)) && (!isMemoryEffectFree(&op) || scratchOf(&op)))
+      return op.emitOpError("must stand in the consumer's region: here the producer's threads would run it too");
+  }
+  return success();
+}
+
+// ---- named barriers
+
+llvm::Value* groupIndex(Emitter& e) { return e.b.CreateUDiv(e.warp(), e.i32(kGroupWarps)); }
+
+void namedBarrier(Emitter& e, llvm::Value* id, int threads) {
+  e.b.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier_cta_sync_aligned_count, {id, e.i32(threads)});
+}
+void namedArrive(Emitter& e, llvm::Value* id, int threads) {
+  e.b.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier_cta_arrive_aligned_count, {id, e.i32(threads)});
+}
+
+llvm::Value* electThread(Emitter& e) {
+  llvm::Value* elected = e.b.CreateIntrinsic(llvm::Intrinsic::nvvm_elect_sync, {e.i32(-1)});
+  return e.b.CreateExtractValue(elected, 1);
+}
+
+// A turn is a barrier where the group that waits meets the one that passes.
+void emitTurnWait(Emitter& e) {
+  if (e.roles().groups() < 2) return;
+  namedBarrier(e, e.b.CreateAdd(groupIndex(e), e.i32(kTurnBarrier)), 2 * kGroupThreads);
+}
+
+void emitTurnPass(Emitter& e) {
+  const int groups = e.roles().groups();
+  if (groups < 2) return;
+  llvm::Value* next = e.b.CreateAdd(groupIndex(e), e.i32(1));
+  next = e.b.CreateSelect(e.b.CreateICmpEQ(next, e.i32(groups)), e.i32(0), next);
+  namedArrive(e, e.b.CreateAdd(next, e.i32(kTurnBarrier)), 2 * kGroupThreads);
+}
+
+// ---- the roles
+
+namespace {
+
+/// Registers per thread a program of so many threads enters with: as many as the register file gives.
+int entryRegisters(const Target& target, int threads) {
+  const int each = static_cast<int>(target.registersPerSm) / threads;
+  return std::min(each, target.maxRegsPerThread) / 8 * 8;
+}
+
+LogicalResult checkRegisters(SpecializeOp op, int groups, int entry) {
+  const int64_t producer = op.getProducerRegs() ? op.getProducerRegs() : entry;
+  const int64_t consumer = op.getConsumerRegs() ? op.getConsumerRegs() : entry;
+  const int64_t wanted = producer + groups * consumer, pool = int64_t{entry} * (groups + 1);
+  if (wanted <= pool) return success();
+  return op.emitOpError() << "asks for " << producer << " registers per thread of the producer and " << consumer
+                          << " of " << groups << " consumer warpgroups, " << wanted
+                          << " in all; the program enters with " << entry << " each, " << pool << " in all";
+}
+
+void changeRegisters(Emitter& e, int64_t regs, int entry) {
+  if (regs == 0 || regs == entry) return;
+  e.b.CreateIntrinsic(regs < entry ? llvm::Intrinsic::nvvm_setmaxnreg_dec_sync_aligned_u32
+                                   : llvm::Intrinsic::nvvm_setmaxnreg_inc_sync_aligned_u32,
+                      {e.i32(regs)});
+}
+
+bool hasTurns(SpecializeOp op) {
+  return op.getConsumer().walk([](TurnWaitOp) { return WalkResult::interrupt(); }).wasInterrupted();
+}
+
+}  // namespace
+
+LogicalResult emitSpecialize(Emitter& e, SpecializeOp op) {
+  llvm::IRBuilder<>& b = e.b;
+  const int groups = e.roles().groups(), entry = entryRegisters(e.target, e.totalThreads());
+  if (failed(checkRegisters(op, groups, entry))) return failure();
+  llvm::Function* function = b.GetInsertBlock()->getParent();
+  auto block = [&](const char* name) { return llvm::BasicBlock::Create(b.getContext(), name, function); };
+  auto *producer = block("producer"), *first = block("producer.warp"), *elected = block("producer.thread"),
+       *consumer = block("consumer"), *after = block("roles.end");
+
+  emitIf(e, b.CreateICmpEQ(e.thread(), e.i32(0)), [&] {
+    for (llvm::Value* map : e.roles().mapParams)
+      e.inlineAsm(b.getVoidTy(), "prefetch.tensormap [$0];", "l", {map});
+    emitRingInit(e);
+  });
+  e.barrier();
+  b.CreateCondBr(b.CreateICmpUGE(e.warp(), e.i32(e.numWarps())), producer, consumer);
+
+  b.SetInsertPoint(producer);
+  changeRegisters(e, op.getProducerRegs(), entry);
+  b.CreateCondBr(b.CreateICmpEQ(e.warp(), e.i32(e.numWarps())), first, after);
+  b.SetInsertPoint(first);
+  b.CreateCondBr(electThread(e), elected, after);
+  b.SetInsertPoint(elected);
+  e.role = Emitter::Role::producer;
+  if (failed(e.emitBlock(op.getProducer().front()))) return failure();
+  b.CreateBr(after);
+
+  b.SetInsertPoint(consumer);
+  changeRegisters(e, op.getConsumerRegs(), entry);
+  e.role = Emitter::Role::consumer;
+  if (groups > 1 && hasTurns(op))  // the first turn is group 0's: somebody has to pass it
+    emitIf(e, b.CreateICmpEQ(groupIndex(e), e.i32(groups - 1)),
+           [&] { namedArrive(e, e.i32(kTurnBarrier), 2 * kGroupThreads); });
+  if (failed(e.emitBlock(op.getConsumer().front()))) return failure();
+  if (e.roles().hasTmaStores()) finishTmaStores(e);
+  b.CreateBr(after);
+
+  e.role = Emitter::Role::all;
+  b.SetInsertPoint(after);
+  return success();
+}
+
+// ---- dispatch
+
+bool isRoleOp(Operation* op) {
+  return isa<SpecializeOp, WorkLoopOp, RingAllocOp, RingReserveOp, RingAcquireOp, RingReleaseOp, TmaLoadOp, TmaStoreOp,
+             TurnWaitOp, TurnPassOp>(op);
+}
+
+LogicalResult emitRoleOp(Emitter& e, Operation* op) {
+  using Role = Emitter::Role;
+  if (isa<RingReserveOp, TmaLoadOp>(op) && e.role != Role::producer)
+    return op->emitOpError("belongs into the producer of a tile.specialize");
+  if (isa<RingAcquireOp, RingReleaseOp, TmaStoreOp, TurnWaitOp, TurnPassOp>(op) && e.role != Role::consumer)
+    return op->emitOpError("belongs into the consumer of a tile.specialize");
+  for (Value operand : op->getOperands())
+    if (isa<RingType>(operand.getType()) && !operand.getDefiningOp<RingAllocOp>())
+      return op->emitOpError("expects a ring made by tile.ring_alloc");
+  return llvm::TypeSwitch<Operation*, LogicalResult>(op)
+      .Case([&](SpecializeOp o) { return emitSpecialize(e, o); })
+      .Case([&](WorkLoopOp o) { return emitWorkLoop(e, o); })
+      .Case([&](RingAllocOp o) { return emitRingAlloc(e, o); })
+      .Case([&](RingReserveOp o) {
+        llvm::Value* slot = ringReserve(e, o.getRing());
+        expectBytes(e, fullBarrier(e, o.getRing(), slot), o.getBytes());
+        e.define(o.getSlot(), slot);
+        return success();
+      })
+      .Case([&](RingAcquireOp o) {
+        e.define(o.getSlot(), ringAcquire(e, o.getRing()));
+        return success();
+      })
+      .Case([&](RingReleaseOp o) {
+        ringRelease(e, o.getRing(), o.getEnable() ? e.scalar(o.getEnable()) : nullptr);
+        return success();
+      })
+      .Case([&](TmaLoadOp o) { return emitTmaLoad(e, o); })
+      .Case([&](TmaStoreOp o) { return emitTmaStore(e, o); })
+      .Case([&](TurnWaitOp) {
+        emitTurnWait(e);
+        return success();
+      })
+      .Default([&](Operation*) {
+        emitTurnPass(e);
+        return success();
+      });
+}
+
+}  // namespace tile::ir

@@ -1,0 +1,102 @@
+// roles.h - kernels with roles (tile_roles.td): what their lowering keeps besides the values of ops, and the functions
+// that lower their ops.
+//
+// Threads: the consumers are warps 0 .. tile.num_warps - 1, the producer's warpgroup comes last. Named barriers: 0 all
+// threads, 1 the consumers, 2 + g consumer warpgroup g, 8 + g the turn of warpgroup g.
+#pragma once
+#include "compiler/gpu/lowering/emitter.h"
+#include "compiler/gpu/tma_box.h"
+
+namespace tile::ir {
+
+inline constexpr int kGroupThreads = 128, kGroupWarps = 4;
+inline constexpr int kConsumerBarrier = 1, kGroupBarrier = 2, kTurnBarrier = 8;
+inline constexpr int kMaxConsumerGroups = kTurnBarrier - kGroupBarrier;
+
+/// Where one role stands in a ring. LLVM variables of the entry block; they become registers when optimised.
+struct RingCursor {
+  llvm::AllocaInst *slot = nullptr, *phase = nullptr;  ///< of the next reserve or acquire
+  llvm::AllocaInst* oldest = nullptr;                  ///< slot of the next release
+};
+
+class KernelRoles {
+ public:
+  /// Looks over the kernel before its function exists; fails after diagnostics when the parts do not fit together.
+  llvm::LogicalResult read(mlir::func::FuncOp kernel, const Facts& facts, const Target& target, int numWarps);
+
+  bool hasRoles() const { return specialize_ != nullptr; }
+  SpecializeOp specialize() const { return specialize_; }
+  int groups() const { return groups_; }  ///< of consumers
+  bool hasWorkLoop() const { return hasWorkLoop_; }
+  bool usesTickets() const { return usesTickets_; }
+  bool hasTmaStores() const { return hasTmaStores_; }
+  llvm::ArrayRef<RingAllocOp> rings() const { return rings_; }
+  const std::vector<TensorMapInfo>& tensorMaps() const { return maps_; }
+  const TmaBox& boxOf(mlir::Operation* op) const { return uses_.find(op)->second.box; }
+  /// The parameter that holds the tensor map of a tma_load or tma_store.
+  llvm::Value* mapOf(mlir::Operation* op) const { return mapParams[uses_.find(op)->second.map]; }
+
+  // Filled while emitting.
+  llvm::SmallVector<llvm::Value*> mapParams;
+  llvm::Value* grid[3] = {};       ///< i32, of kernels with work loops
+  llvm::Value* tickets = nullptr;  ///< TicketCounter
+  llvm::Value* program[3] = {};    ///< ids inside a work loop, null outside
+  llvm::DenseMap<mlir::Value, RingCursor> cursors;
+
+ private:
+  llvm::LogicalResult readRings(mlir::func::FuncOp kernel, int numWarps);
+  llvm::LogicalResult readCopies(mlir::func::FuncOp kernel, const Facts& facts);
+  llvm::LogicalResult checkRoles(mlir::func::FuncOp kernel);
+
+  struct Use {
+    TmaBox box;
+    size_t map;
+  };
+  SpecializeOp specialize_;
+  int groups_ = 0;
+  bool hasWorkLoop_ = false, usesTickets_ = false, hasTmaStores_ = false;
+  llvm::SmallVector<RingAllocOp> rings_;
+  std::vector<TensorMapInfo> maps_;
+  llvm::DenseMap<mlir::Operation*, Use> uses_;
+};
+
+/// Ops this header's functions lower; emitRoleOp dispatches.
+bool isRoleOp(mlir::Operation* op);
+llvm::LogicalResult emitRoleOp(Emitter& e, mlir::Operation* op);
+
+// roles.cpp
+llvm::LogicalResult emitSpecialize(Emitter& e, SpecializeOp op);
+void emitTurnWait(Emitter& e);
+void emitTurnPass(Emitter& e);
+/// A named barrier: `threads` threads meet (sync) or are counted without waiting (arrive).
+void namedBarrier(Emitter& e, llvm::Value* id, int threads);
+void namedArrive(Emitter& e, llvm::Value* id, int threads);
+/// i32: this thread's warpgroup.
+llvm::Value* groupIndex(Emitter& e);
+/// i1: true in one thread of the warp, always the same one.
+llvm::Value* electThread(Emitter& e);
+
+// rings.cpp
+llvm::LogicalResult emitRingAlloc(Emitter& e, RingAllocOp op);
+/// By one thread: all barriers of the kernel's rings.
+void emitRingInit(Emitter& e);
+/// Each waits for its stage and steps the role's cursor; returns the stage's index.
+llvm::Value* ringReserve(Emitter& e, mlir::Value ring);
+llvm::Value* ringAcquire(Emitter& e, mlir::Value ring);
+void ringRelease(Emitter& e, mlir::Value ring, llvm::Value* enable);
+llvm::Value* fullBarrier(Emitter& e, mlir::Value ring, llvm::Value* slot);
+/// Plain data of a stage.
+llvm::Value* ringPayload(Emitter& e, mlir::Value ring, llvm::Value* slot);
+void expectBytes(Emitter& e, llvm::Value* barrier, int64_t bytes);
+void arrive(Emitter& e, llvm::Value* barrier, llvm::Value* predicate);
+
+// work_loop.cpp
+llvm::LogicalResult emitWorkLoop(Emitter& e, WorkLoopOp op);
+
+// tma.cpp
+llvm::LogicalResult emitTmaLoad(Emitter& e, TmaLoadOp op);
+llvm::LogicalResult emitTmaStore(Emitter& e, TmaStoreOp op);
+/// At the end of the consumers' work: every bulk store has been written.
+void finishTmaStores(Emitter& e);
+
+}  // namespace tile::ir

@@ -1,0 +1,144 @@
+// tma.cpp - bulk tensor copies: boxes of views into stages, and accumulators through a staging buffer into views.
+#include "compiler/gpu/lowering/access.h"
+#include "compiler/gpu/lowering/roles.h"
+#include "compiler/gpu/lowering/smem_lowering.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
+
+namespace tile::ir {
+using namespace mlir;
+
+namespace {
+
+/// Coordinates of the copies of one box, in the order of its tensor map.
+class Coordinates {
+ public:
+  Coordinates(Emitter& e, const TmaBox& box, ValueRange indices) : e_(e), box_(box) {
+    for (int d = 0; d < box.map.rank; ++d) origin_.push_back(clamped(indices[box.map.dims[d]]));
+  }
+
+  /// Of the element at (row, col) of the box; `row` may be null for 0.
+  SmallVector<llvm::Value*> at(llvm::Value* row, int64_t rowConstant, int64_t col) const {
+    SmallVector<llvm::Value*> result = origin_;
+    if (col) result[0] = e_.b.CreateAdd(result[0], e_.i32(col));
+    if (row) result[1] = e_.b.CreateAdd(result[1], row);
+    if (rowConstant) result[1] = e_.b.CreateAdd(result[1], e_.i32(rowConstant));
+    return result;
+  }
+
+ private:
+  // The hardware takes i32; what is outside the view must stay outside.
+  llvm::Value* clamped(Value index) const {
+    llvm::IRBuilder<>& b = e_.b;
+    llvm::Value* value = e_.scalar(index);
+    if (value->getType()->isIntegerTy(32)) return value;
+    const Range range = e_.facts().rangeOf(index);
+    if (range.min < INT32_MIN) value = b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, value, e_.i64(INT32_MIN));
+    if (range.max > INT32_MAX) value = b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, value, e_.i64(INT32_MAX));
+    return b.CreateTrunc(value, b.getInt32Ty());
+  }
+
+  Emitter& e_;
+  const TmaBox& box_;
+  SmallVector<llvm::Value*> origin_;
+};
+
+llvm::Intrinsic::ID loadIntrinsic(int rank) {
+  using namespace llvm::Intrinsic;
+  static constexpr ID kByRank[] = {nvvm_cp_async_bulk_tensor_g2s_tile_2d, nvvm_cp_async_bulk_tensor_g2s_tile_3d,
+                                   nvvm_cp_async_bulk_tensor_g2s_tile_4d, nvvm_cp_async_bulk_tensor_g2s_tile_5d};
+  return kByRank[rank - 2];
+}
+
+llvm::Intrinsic::ID storeIntrinsic(int rank, bool add) {
+  using namespace llvm::Intrinsic;
+  static constexpr ID kWrite[] = {nvvm_cp_async_bulk_tensor_s2g_tile_2d, nvvm_cp_async_bulk_tensor_s2g_tile_3d,
+                                  nvvm_cp_async_bulk_tensor_s2g_tile_4d, nvvm_cp_async_bulk_tensor_s2g_tile_5d};
+  static constexpr ID kAdd[] = {
+      nvvm_cp_async_bulk_tensor_reduce_add_tile_2d, nvvm_cp_async_bulk_tensor_reduce_add_tile_3d,
+      nvvm_cp_async_bulk_tensor_reduce_add_tile_4d, nvvm_cp_async_bulk_tensor_reduce_add_tile_5d};
+  return (add ? kAdd : kWrite)[rank - 2];
+}
+
+/// The thread of each warpgroup that issues its stores: bulk groups belong to threads, so always the same one.
+void byIssuer(Emitter& e, llvm::function_ref<void()> body) {
+  llvm::Value* firstWarp = e.b.CreateICmpEQ(e.b.CreateURem(e.warp(), e.i32(kGroupWarps)), e.i32(0));
+  emitIf(e, firstWarp, [&] { emitIf(e, electThread(e), body); });
+}
+
+/// Registers of columns [first, first + tile.cols) to the staging buffer.
+void storeColumns(Emitter& e, Value value, llvm::Value* staging, const layout::SharedTile& tile, int64_t first) {
+  const layout::Layout& layout = e.layoutOf(value);
+  const int length = layout.contiguousRegs(1) % 2 == 0 ? 2 : 1;  // accumulators hold columns in pairs
+  llvm::ArrayRef<llvm::Value*> values = e.regs(value);
+  SmemAddress address(e, tile, layout, 0);
+  for (int reg = 0; reg < layout.numRegs(); reg += length) {
+    const layout::Coord coord = layout.regCoord(reg);
+    if (layout.isRegPadding(reg) || coord[1] < first || coord[1] >= first + tile.cols) continue;
+    storeVector(e, address.at(staging, coord[0], (coord[1] - first) * tile.elementBytes), values.slice(reg, length),
+                e.inTile(layout, reg));
+  }
+}
+
+}  // namespace
+
+LogicalResult emitTmaLoad(Emitter& e, TmaLoadOp op) {
+  llvm::IRBuilder<>& b = e.b;
+  const TmaBox& box = e.roles().boxOf(op);
+  const Coordinates coordinates(e, box, op.getIndices());
+  llvm::Value* barrier = fullBarrier(e, op.getRing(), e.scalar(op.getSlot()));
+  for (const TmaCopy& copy : box.copies) {
+    llvm::Value* target = b.CreatePtrAdd(e.scalar(op.getTarget()), e.i32(copy.byte));
+    SmallVector<llvm::Value*> args{b.CreateAddrSpaceCast(target, b.getPtrTy(7)), barrier, e.roles().mapOf(op)};
+    args.append(coordinates.at(nullptr, copy.row, copy.col));
+    // No multicast, no cache policy.
+    args.append({b.getInt16(0), e.i64(0), b.getFalse(), b.getFalse(), e.i32(0)});
+    b.CreateIntrinsic(loadIntrinsic(box.map.rank), args);
+  }
+  return success();
+}
+
+LogicalResult emitTmaStore(Emitter& e, TmaStoreOp op) {
+  llvm::IRBuilder<>& b = e.b;
+  const int groups = e.roles().groups();
+  const auto shape = op.getValue().getType().getShape();
+  if (e.layoutOf(op.getValue()) != tmaStoreLayout(shape, e.numWarps()))
+    return op.emitOpError() << "expects the accumulator layout over " << groups << " warpgroups along the rows, found "
+                            << op.getValue().getType();
+  const SmemType stagingType = op.getStaging().getType();
+  const layout::SharedTile tile = stagingType.slot();
+  const TmaBox& box = e.roles().boxOf(op);
+  const Coordinates coordinates(e, box, op.getIndices());
+  llvm::Value *staging = e.scalar(op.getStaging()), *group = groupIndex(e);
+  llvm::Value *barrier = b.CreateAdd(group, e.i32(kGroupBarrier)), *firstRow = b.CreateMul(group, e.i32(kTmaStoreRows));
+  const int64_t pitch = tile.swizzle ? tile.swizzle : tile.pitch, round = kTmaStoreRows * groups;
+  for (int64_t first = 0; first < shape[1]; first += tile.cols) {
+    // What was copied out before has been read; then everybody of the group may write.
+    byIssuer(e, [&] { b.CreateIntrinsic(llvm::Intrinsic::nvvm_cp_async_bulk_wait_group_read, {e.i32(0)}); });
+    namedBarrier(e, barrier, kGroupThreads);
+    storeColumns(e, op.getValue(), staging, tile, first);
+    b.CreateIntrinsic(llvm::Intrinsic::nvvm_fence_proxy_async_shared_cta, {});
+    namedBarrier(e, barrier, kGroupThreads);
+    byIssuer(e, [&] {
+      llvm::Value* own = b.CreatePtrAdd(staging, b.CreateMul(firstRow, e.i32(pitch)));
+      for (const TmaCopy& copy : box.copies) {
+        if (copy.row % round != 0) continue;  // group 0's slices: the others' lie a few slices behind
+        auto issue = [&] {
+          SmallVector<llvm::Value*> args{b.CreatePtrAdd(own, e.i32(copy.byte)), e.roles().mapOf(op)};
+          args.append(coordinates.at(firstRow, copy.row, first + copy.col));
+          args.append({e.i64(0), b.getFalse()});
+          b.CreateIntrinsic(storeIntrinsic(box.map.rank, op.getAdd()), args);
+        };
+        const bool everyGroupHasOne = copy.row + round <= shape[0];
+        emitIf(e, everyGroupHasOne ? nullptr : b.CreateICmpULT(firstRow, e.i32(shape[0] - copy.row)), issue);
+      }
+      b.CreateIntrinsic(llvm::Intrinsic::nvvm_cp_async_bulk_commit_group, {});
+    });
+  }
+  return success();
+}
+
+void finishTmaStores(Emitter& e) {
+  byIssuer(e, [&] { e.b.CreateIntrinsic(llvm::Intrinsic::nvvm_cp_async_bulk_wait_group, {e.i32(0)}); });
+}
+
+}  // namespace tile::ir

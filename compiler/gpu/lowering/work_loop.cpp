@@ -1,0 +1,94 @@
+// work_loop.cpp - kernels launched with fewer programs than the grid has positions: each program takes one position after
+// another, in a fixed stride or as tickets drawn by the producer. A program's first position is always its own number,
+// so the first tile waits for no atomic.
+#include "compiler/gpu/lowering/roles.h"
+#include "compiler/gpu/lowering/smem_lowering.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
+
+namespace tile::ir {
+using namespace mlir;
+
+namespace {
+
+llvm::Value* programIndex(Emitter& e) {
+  return e.b.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x, {});
+}
+llvm::Value* programCount(Emitter& e) {
+  return e.b.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_nctaid_x, {});
+}
+
+/// Adds 1 to a field of the ticket counter; returns what it was. `order` as PTX spells it: LLVM's own atomics lose it.
+llvm::Value* atomicIncrement(Emitter& e, size_t offset, llvm::StringRef order) {
+  llvm::Value* field = e.b.CreatePtrAdd(e.roles().tickets, e.i64(static_cast<int64_t>(offset)));
+  return e.inlineAsm(e.b.getInt32Ty(), ("atom." + order + ".gpu.global.add.u32 $0, [$1], 1;").str(), "=r,l,~{memory}",
+                     {field});
+}
+
+/// Producer: hands a position to every consumer.
+void publish(Emitter& e, Value queue, llvm::Value* position) {
+  llvm::Value* slot = ringReserve(e, queue);
+  e.b.CreateAlignedStore(position, ringPayload(e, queue, slot), llvm::Align(4));
+  arrive(e, fullBarrier(e, queue, slot), nullptr);
+}
+
+/// Producer, after its last ticket: the last program of all puts the counter back for the next launch.
+void retire(Emitter& e) {
+  llvm::IRBuilder<>& b = e.b;
+  llvm::Value* before = atomicIncrement(e, offsetof(TicketCounter, done), "acq_rel");
+  llvm::Value* isLast = b.CreateICmpEQ(before, b.CreateSub(programCount(e), e.i32(1)));
+  emitIf(e, isLast, [&] {
+    for (size_t offset : {offsetof(TicketCounter, next), offsetof(TicketCounter, done)})
+      b.CreateAlignedStore(e.i32(0), b.CreatePtrAdd(e.roles().tickets, e.i64(static_cast<int64_t>(offset))),
+                           llvm::Align(4));
+  });
+}
+
+}  // namespace
+
+LogicalResult emitWorkLoop(Emitter& e, WorkLoopOp op) {
+  llvm::IRBuilder<>& b = e.b;
+  KernelRoles& roles = e.roles();
+  llvm::Function* function = b.GetInsertBlock()->getParent();
+  const Value queue = op.getQueue();
+  const bool draws = queue && e.role == Emitter::Role::producer;
+  auto block = [&](const char* name) { return llvm::BasicBlock::Create(b.getContext(), name, function); };
+
+  llvm::Value* total = b.CreateMul(b.CreateMul(roles.grid[0], roles.grid[1]), roles.grid[2]);
+  llvm::Value *first = programIndex(e), *count = programCount(e);
+  auto *before = b.GetInsertBlock(), *head = block("work"), *body = block("work.body"), *after = block("work.end");
+  b.CreateBr(head);
+  b.SetInsertPoint(head);
+  llvm::PHINode* next = nullptr;
+  llvm::Value* position = nullptr;
+  if (queue && !draws) {
+    llvm::Value* slot = ringAcquire(e, queue);
+    position = b.CreateAlignedLoad(b.getInt32Ty(), ringPayload(e, queue, slot), llvm::Align(4));
+    ringRelease(e, queue, nullptr);
+  } else {
+    position = next = b.CreatePHI(b.getInt32Ty(), 2, "position");
+    next->addIncoming(first, before);
+    if (draws) publish(e, queue, position);  // positions past the end tell the consumers to stop
+  }
+  b.CreateCondBr(b.CreateICmpULT(position, total), body, after);
+
+  b.SetInsertPoint(body);
+  llvm::Value* rest = b.CreateUDiv(position, roles.grid[0]);
+  roles.program[0] = b.CreateURem(position, roles.grid[0]);
+  roles.program[1] = b.CreateURem(rest, roles.grid[1]);
+  roles.program[2] = b.CreateUDiv(rest, roles.grid[1]);
+  Block& work = op.getBody().front();
+  for (auto [arg, id] : llvm::zip(work.getArguments(), roles.program)) e.define(arg, id);
+  if (failed(e.emitBlock(work))) return failure();
+  std::fill(std::begin(roles.program), std::end(roles.program), nullptr);
+  if (next) {
+    llvm::Value* ticket = draws ? atomicIncrement(e, offsetof(TicketCounter, next), "relaxed") : position;
+    next->addIncoming(b.CreateAdd(count, ticket), b.GetInsertBlock());
+  }
+  b.CreateBr(head);
+
+  b.SetInsertPoint(after);
+  if (draws) retire(e);
+  return success();
+}
+
+}  // namespace tile::ir
