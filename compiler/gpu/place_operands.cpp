@@ -2,8 +2,8 @@
 // Before: tile.dot on register tiles.
 // After:  tile.mma with an engine and a warp grid; every operand either in shared memory (load_shared, gather_shared, share:
 //         the value level of tile_smem.td) or, for a first operand made from accumulators of the same warps, in registers.
-//   1. fp8 operands widen to f16, which holds them exactly: one engine less, same result.
-//   2. Warp grids (warp_grid.h).
+//   1. Warp grids and engines (warp_grid.h).
+//   2. fp8 operands of engines of single warps widen to f16, which holds them exactly: one engine less, same result.
 //   3. Each operand looks through transposes: a load or gather nobody converts is fetched straight into shared memory;
 //      anything else is computed in registers and shared. Operands of one source share one buffer, as large as the
 //      largest user's cover.
@@ -28,6 +28,7 @@ using SourceKey = std::pair<Value, int>;
 struct Source {
   int64_t extent[2] = {0, 0};
   bool fetched = false;
+  bool forWarpgroups = false;  ///< must be swizzled
   Value smem;  ///< set by rewriting
 };
 
@@ -50,19 +51,21 @@ class Placer {
   Placer(func::FuncOp func, const Target& target, int numWarps) : func_(func), target_(target), numWarps_(numWarps) {}
 
   void run() {
-    func_.walk([&](DotOp dot) { widen(dot); });
-    auto engineOf = [&](DotOp dot) {
-      return chooseEngine(dot.getA().getType().getElementType(), dot.getResult().getType().getElementType(),
-                          dot.getPrecision(), target_);
-    };
-    WarpGrids grids(func_, numWarps_, engineOf);
+    std::optional<WarpGrids> grids;
+    {
+      Facts facts(func_);
+      grids.emplace(func_, numWarps_, [&](DotOp dot) { return enginesOf(dot, facts); });
+    }
+    func_.walk([&](DotOp dot) {
+      if (!isWgmma(grids->engineOf(dot))) widen(dot);
+    });
     Facts facts(func_);
     func_.walk([&](DotOp dot) {
-      Product product{dot, engineOf(dot), grids.gridOf(dot), {}, {}};
+      Product product{dot, grids->engineOf(dot), grids->gridOf(dot), {}, {}};
       ArrayRef<int64_t> shape = dot.getResult().getType().getShape();
       int64_t k = dot.getA().getType().getDimSize(1);
       Cover cover = coverOf(product.engine, shape[0], shape[1], k, product.grid.m, product.grid.n);
-      if (grids.keepsA(dot) && !canFetch(dot.getA()))
+      if (grids->keepsA(dot) && !canFetch(dot.getA()))
         product.a.inRegisters = true;
       else
         product.a = place(dot.getA(), {cover.m, cover.k}, /*kDim=*/1, product.engine, facts);
@@ -78,10 +81,29 @@ class Placer {
   }
 
  private:
+  static bool isF8(Type element) { return isa<FloatType>(element) && element.getIntOrFloatBitWidth() == 8; }
+
+  EngineChoice enginesOf(DotOp dot, const Facts& facts) const {
+    Type element = dot.getA().getType().getElementType(), acc = dot.getResult().getType().getElementType();
+    EngineChoice choice;
+    Type widened = isF8(element) ? Type(Float16Type::get(dot.getContext())) : element;
+    choice.warps = chooseEngine(widened, acc, dot.getPrecision(), target_);
+    choice.warpgroups = chooseWarpgroupEngine(element, acc, dot.getPrecision(), target_);
+    // Wide elements that are not neighbours along k: a warp's fragments are read as they lie, warpgroups would have to turn
+    // the tile on its way through registers, which no copy running ahead can do.
+    if (choice.warpgroups == Engine::wgmma_tf32 &&
+        (!liesAlongK(dot.getA(), 1, facts) || !liesAlongK(dot.getB(), 0, facts)))
+      choice.warpgroups.reset();
+    return choice;
+  }
+
+  static bool liesAlongK(Value value, int kDim, const Facts& facts) {
+    for (; auto trans = value.getDefiningOp<TransOp>(); kDim = 1 - kDim) value = trans.getSource();
+    return !canFetch(value) || fastDim(value, facts) == kDim;
+  }
+
   void widen(DotOp dot) {
-    auto type = cast<RankedTensorType>(dot.getA().getType());
-    auto element = dyn_cast<FloatType>(type.getElementType());
-    if (!element || element.getWidth() != 8) return;
+    if (!isF8(dot.getA().getType().getElementType())) return;
     OpBuilder builder(dot);
     auto widened = [&](Value v) -> Value {
       auto to = cast<RankedTensorType>(v.getType()).clone(builder.getF16Type());
@@ -127,10 +149,13 @@ class Placer {
     if (operand.transposed) std::swap(extent[0], extent[1]), kDim = 1 - kDim;
     int minor = fastDim(value, facts);
     bool fetch = canFetch(value);
-    // There is no transposing fragment load for bytes: such operands turn on their way through registers.
-    if (engineRow(engine).operandBits == 8 && minor != kDim) fetch = false, minor = kDim;
+    // There is no transposing fragment load for bytes, and warpgroups turn 16-bit elements only: other operands turn on
+    // their way through registers.
+    const int bits = engineRow(engine).operandBits;
+    if ((bits == 8 || (isWgmma(engine) && bits != 16)) && minor != kDim) fetch = false, minor = kDim;
     operand.source = {value, minor};
     Source& source = sources_[operand.source];
+    source.forWarpgroups |= isWgmma(engine);
     for (int d = 0; d < 2; ++d) source.extent[d] = std::max(source.extent[d], extent[d]);
     source.fetched = fetch;
     return operand;
@@ -145,8 +170,15 @@ class Placer {
   }
 
   SmemType smemType(Value value, const Source& source, int minor) {
-    return SmemType::get(func_.getContext(), source.extent, cast<ShapedType>(value.getType()).getElementType(), minor,
-                         1);
+    Type element = cast<ShapedType>(value.getType()).getElementType();
+    int64_t extent[2] = {source.extent[0], source.extent[1]};
+    // Whole 32-byte pieces of rows, whole groups of 8 rows.
+    if (source.forWarpgroups) {
+      const int64_t piece = 256 / element.getIntOrFloatBitWidth();
+      extent[minor] = (extent[minor] + piece - 1) / piece * piece;
+      extent[1 - minor] = (extent[1 - minor] + 7) / 8 * 8;
+    }
+    return SmemType::get(func_.getContext(), extent, element, minor, 1);
   }
 
   Value share(Value value, const Source& source, int minor) {

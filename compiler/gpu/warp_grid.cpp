@@ -95,37 +95,96 @@ WarpGrids::Grid squarest(ArrayRef<DotOp> dots, int numWarps, function_ref<Engine
   return best;
 }
 
+// ---- warpgroups
+
+using EngineOf = function_ref<Engine(DotOp)>;
+
+/// A grid of warps on which every product is whole instructions of warpgroups, with at most a quarter of them padding.
+bool fitsWarpgroups(ArrayRef<DotOp> dots, WarpGrids::Grid grid, EngineOf engineOf) {
+  return llvm::all_of(dots, [&](DotOp dot) {
+    const int64_t m = rowsOf(dot), n = colsOf(dot);
+    const Engine engine = engineOf(dot);
+    const Cover cover = coverOf(engine, m, n, 1, grid.m, grid.n);
+    if (3 * cover.m * cover.n > 4 * m * n) return false;
+    // A warpgroup's columns start at a panel of the second operand, wherever its elements are neighbours.
+    return grid.n == 1 || engineRow(engine).operandBits != 16 || cover.n / grid.n % 64 == 0;
+  });
+}
+
+/// The grid whose warpgroups read least from shared memory per k; no grid when none fits. Rows before columns: row
+/// reductions stay inside a warp.
+std::optional<WarpGrids::Grid> warpgroupGrid(ArrayRef<DotOp> dots, int numWarps, bool wholeRows, EngineOf engineOf) {
+  std::optional<WarpGrids::Grid> best;
+  GridCost lowest;
+  for (int m = numWarps; m >= 4; m -= 4) {
+    WarpGrids::Grid grid{m, numWarps / m};
+    if (numWarps % m != 0 || (wholeRows && grid.n > 1) || !fitsWarpgroups(dots, grid, engineOf)) continue;
+    GridCost cost;
+    for (DotOp dot : dots) {
+      Cover cover = coverOf(engineOf(dot), rowsOf(dot), colsOf(dot), 1, grid.m, grid.n);
+      cost.area += cover.m * cover.n;
+      cost.edges += cover.m / (16 * grid.m) * (64 + cover.n / grid.n);  // each 64 rows read all their columns' b
+    }
+    if (!best || cost < lowest) lowest = cost, best = grid;
+  }
+  return best;
+}
+
 }  // namespace
 
-WarpGrids::WarpGrids(func::FuncOp func, int numWarps, function_ref<Engine(DotOp)> engineOf) {
+WarpGrids::WarpGrids(func::FuncOp func, int numWarps, function_ref<EngineChoice(DotOp)> enginesOf) {
   llvm::MapVector<void*, SmallVector<DotOp>> byClass;
   func.walk([&](Operation* op) { connect(op); });
   SmallVector<DotOp> dots;
-  func.walk([&](DotOp dot) { dots.push_back(dot); });
+  llvm::DenseMap<Operation*, EngineChoice> choices;
+  func.walk([&](DotOp dot) {
+    dots.push_back(dot);
+    choices[dot.getOperation()] = enginesOf(dot);
+  });
+  auto ofWarps = [&](DotOp dot) { return choices[dot.getOperation()].warps; };
+  auto ofWarpgroups = [&](DotOp dot) { return *choices[dot.getOperation()].warpgroups; };
   // A product that reads accumulators as its first operand divides its rows as they do.
   llvm::DenseSet<void*> accumulators;
   for (DotOp dot : dots) accumulators.insert(leaderOf(dot.getResult()).getAsOpaquePointer());
   for (DotOp dot : dots)
-    if (engineRow(engineOf(dot)).operandBits == 16 && accumulators.contains(leaderOf(dot.getA()).getAsOpaquePointer()))
+    if (engineRow(ofWarps(dot)).operandBits == 16 && accumulators.contains(leaderOf(dot.getA()).getAsOpaquePointer()))
       join(dot.getA(), dot.getResult());
   for (DotOp dot : dots) byClass[leaderOf(dot.getResult()).getAsOpaquePointer()].push_back(dot);
 
   for (auto& [leader, members] : byClass) {
     // First operands made from accumulators of this very class, in a format whose fragment is the accumulator's.
-    SmallVector<DotOp> chained;
-    for (DotOp dot : members)
-      if (engineRow(engineOf(dot)).operandBits == 16 && leaderOf(dot.getA()).getAsOpaquePointer() == leader)
-        chained.push_back(dot);
-    bool rowsForAll = llvm::all_of(
-        members, [&](DotOp dot) { return engineRow(engineOf(dot)).isMma && (rowsOf(dot) + 15) / 16 >= numWarps; });
-    Grid grid;
-    if (!chained.empty() && rowsForAll) {
-      grid = {numWarps, 1};
+    auto chainedBy = [&, leader = leader](EngineOf engineOf) {
+      SmallVector<DotOp> chained;
+      for (DotOp dot : members)
+        if (engineRow(engineOf(dot)).operandBits == 16 && leaderOf(dot.getA()).getAsOpaquePointer() == leader)
+          chained.push_back(dot);
+      return chained;
+    };
+    auto keep = [&](Grid grid, EngineOf engineOf, ArrayRef<DotOp> chained) {
       for (DotOp dot : chained) keepsA_.insert(dot);
-    } else {
-      grid = squarest(members, numWarps, engineOf);
+      for (DotOp dot : members) {
+        grid_[dot.getOperation()] = grid;
+        engine_[dot.getOperation()] = engineOf(dot);
+      }
+    };
+    if (llvm::all_of(members, [&](DotOp dot) { return choices[dot.getOperation()].warpgroups.has_value(); })) {
+      SmallVector<DotOp> chained = chainedBy(ofWarpgroups);
+      if (auto grid = warpgroupGrid(members, numWarps, !chained.empty(), ofWarpgroups)) {
+        keep(*grid, ofWarpgroups, chained);
+        continue;
+      }
+      if (auto grid = warpgroupGrid(members, numWarps, false, ofWarpgroups)) {
+        keep(*grid, ofWarpgroups, {});
+        continue;
+      }
     }
-    for (DotOp dot : members) grid_[dot.getOperation()] = grid;
+    SmallVector<DotOp> chained = chainedBy(ofWarps);
+    bool rowsForAll = llvm::all_of(
+        members, [&](DotOp dot) { return engineRow(ofWarps(dot)).isMma && (rowsOf(dot) + 15) / 16 >= numWarps; });
+    if (!chained.empty() && rowsForAll)
+      keep({numWarps, 1}, ofWarps, chained);
+    else
+      keep(squarest(members, numWarps, ofWarps), ofWarps, {});
   }
 }
 

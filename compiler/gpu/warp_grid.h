@@ -3,21 +3,30 @@
 // Products whose accumulators meet in elementwise work (row maxima, rescaling, masks ...) must divide their rows alike, or
 // every meeting would cost a trip through shared memory. Where one product's accumulator becomes another's first operand,
 // all warps stand along M: then a warp owns whole rows, row reductions stay inside it, and the operand stays in registers.
+// A class is computed by single warps or by warpgroups (64 rows each), never by both.
 #pragma once
 #include "compiler/dialect/dialect.h"
 #include "llvm/ADT/EquivalenceClasses.h"
 
 namespace tile::ir {
 
+/// What could compute one product: an engine of single warps always, one of warpgroups where target and types have one.
+struct EngineChoice {
+  Engine warps = Engine::fma;
+  std::optional<Engine> warpgroups;
+};
+
 class WarpGrids {
  public:
   struct Grid {
-    int m = 1, n = 1;
+    int m = 1, n = 1;  ///< warps
   };
-  /// `engineOf` answers for every tile.dot of the function.
-  WarpGrids(mlir::func::FuncOp func, int numWarps, llvm::function_ref<Engine(DotOp)> engineOf);
+  /// `enginesOf` answers for every tile.dot of the function. Warpgroups compute a class when they can compute each of its
+  /// products without wasting much of any.
+  WarpGrids(mlir::func::FuncOp func, int numWarps, llvm::function_ref<EngineChoice(DotOp)> enginesOf);
 
   Grid gridOf(DotOp dot) const { return grid_.lookup(dot.getOperation()); }
+  Engine engineOf(DotOp dot) const { return engine_.lookup(dot.getOperation()); }
   /// The first operand is computed from accumulators held by the same warps: it need not leave the registers.
   bool keepsA(DotOp dot) const { return keepsA_.contains(dot.getOperation()); }
 
@@ -28,6 +37,7 @@ class WarpGrids {
 
   llvm::EquivalenceClasses<void*> classes_;  ///< Value::getAsOpaquePointer of tiles that share elements' owners
   llvm::DenseMap<mlir::Operation*, Grid> grid_;
+  llvm::DenseMap<mlir::Operation*, Engine> engine_;
   llvm::DenseSet<mlir::Operation*> keepsA_;
 };
 

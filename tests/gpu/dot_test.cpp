@@ -66,7 +66,7 @@ void runMatmul(const Format& format, const char* precision, int M, int N, int K,
 )",
                                      fmt::arg("m", m), fmt::arg("n", n), fmt::arg("k", k), fmt::arg("e", format.name),
                                      fmt::arg("acc", format.acc), fmt::arg("zero", zero), fmt::arg("p", precision))),
-                  "sm_90a", warps);
+                  "sm_80", warps);
   auto pitch = [](int width) { return (width + 15) / 16 * 16; };
   int pa = pitch(K), pb = pitch(N), pc = pitch(N);
   GuardedBuffer a(int64_t{M} * pa * format.bytes), b(int64_t{K} * pb * format.bytes), c(int64_t{M} * pc * 4);

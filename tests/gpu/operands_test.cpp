@@ -122,7 +122,7 @@ void run(const Problem& p) {
 )",
                      fmt::arg("p", p.precision), fmt::arg("m", p.m), fmt::arg("n", p.n), fmt::arg("k", p.k),
                      fmt::arg("e", p.type), fmt::arg("acc", acc), fmt::arg("stages", p.stages), fmt::arg("a", p.acc))),
-      "sm_90a", p.warps);
+      "sm_80", p.warps);
   auto padding = [&](int width) { return p.aligned ? (width + 15) / 16 * 16 - width + 16 : 3; };
   Matrix a(p.M, p.K, p.transA, p.type, 1, padding(p.transA ? p.M : p.K)),
       b(p.K, p.N, p.transB, p.type, 2, padding(p.transB ? p.K : p.N));
@@ -208,7 +208,7 @@ void runChain(int m, int n, int d, int keys, int warps) {
   tile.store %r, %o[%c0, %c0 : i32, i32] : tensor<{m}x{d}xf32>, !tile.view<2xf32>
 )",
                                      fmt::arg("m", m), fmt::arg("n", n), fmt::arg("d", d))),
-                  "sm_90a", warps);
+                  "sm_80", warps);
   Matrix q(m, d, false, "f16", 1, 16), k(keys, d, false, "f16", 2, 16), v(keys, d, false, "f16", 3, 16);
   GuardedBuffer o(int64_t{m} * d * 4);
   std::vector<uint64_t> slots;
@@ -267,7 +267,7 @@ TEST(Operands, SkippedBlocksAreNotRead) {
   tile.store %r, %c[%c0, %c0 : i32, i32] : tensor<32x32xf32>, !tile.view<2xf32>
 )",
                                        stages)),
-                    "sm_90a", 4);
+                    "sm_80", 4);
     for (int n : {0, 1, 2, 3, 5, 8}) {
       SCOPED_TRACE(fmt::format("stages {} n {}", stages, n));
       const int blocks = 8;
@@ -335,7 +335,7 @@ TEST(Operands, GatheredThroughPointers) {
   tile.store %r#0, %c[%c0, %c0 : i32, i32] : tensor<64x32xf32>, !tile.view<2xf32>
 )",
                                        stages)),
-                    "sm_90a", 4);
+                    "sm_80", 4);
     EXPECT_NE(kern.ptx().find("cp.async.cg"), std::string::npos) << "aligned rows should be copied 16 bytes at a time";
     const int M = 45, K = 96;
     Matrix a(M, K, false, "f16", 1, 0), b(K, 32, false, "f16", 2, 0);

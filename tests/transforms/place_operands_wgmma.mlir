@@ -1,0 +1,153 @@
+// Products by warpgroups: which classes of products, on which grid, with which operands.
+// RUN: tile-opt %s -split-input-file --pass-pipeline='builtin.module(func.func(tile-place-operands))' --tile-target=sm_90a | FileCheck %s
+// RUN: tile-opt %s -split-input-file --pass-pipeline='builtin.module(func.func(tile-place-operands))' --tile-target=sm_90 | FileCheck %s --check-prefix=WARPS
+
+// WARPS-NOT: wgmma
+
+// 128 rows on two warpgroups: 64 each, all columns.
+// CHECK-LABEL: func.func @rows
+// CHECK: tile.mma wgmma_bf16 k 64 warps(8, 1) %{{.*}}, %{{.*}}, %{{.*}} : !tile.smem<128x64xbf16, minor = 1>, <64x176xbf16, minor = 1>
+func.func @rows(%A: !tile.view<2 x bf16>, %B: !tile.view<2 x bf16>, %C: !tile.view<2 x f32>, %i: i32) attributes {tile.kernel, tile.num_warps = 8 : i32} {
+  %zero = arith.constant dense<0.0> : tensor<128x176xf32>
+  %a = tile.load %A[%i, %i : i32, i32] : !tile.view<2 x bf16> -> tensor<128x64xbf16>
+  %b = tile.load %B[%i, %i : i32, i32] : !tile.view<2 x bf16> -> tensor<64x176xbf16>
+  %d = tile.dot %a, %b, %zero : tensor<128x64xbf16>, tensor<64x176xbf16> -> tensor<128x176xf32>
+  tile.store %d, %C[%i, %i : i32, i32] : tensor<128x176xf32>, !tile.view<2 x f32>
+  return
+}
+
+// -----
+
+// 64 rows on two warpgroups: half of the columns each, whole panels of 64.
+// CHECK-LABEL: func.func @columns
+// CHECK: tile.mma wgmma_f16 k 64 warps(4, 2)
+func.func @columns(%A: !tile.view<2 x f16>, %B: !tile.view<2 x f16>, %C: !tile.view<2 x f32>, %i: i32) attributes {tile.kernel, tile.num_warps = 8 : i32} {
+  %zero = arith.constant dense<0.0> : tensor<64x256xf32>
+  %a = tile.load %A[%i, %i : i32, i32] : !tile.view<2 x f16> -> tensor<64x64xf16>
+  %b = tile.load %B[%i, %i : i32, i32] : !tile.view<2 x f16> -> tensor<64x256xf16>
+  %d = tile.dot %a, %b, %zero : tensor<64x64xf16>, tensor<64x256xf16> -> tensor<64x256xf32>
+  tile.store %d, %C[%i, %i : i32, i32] : tensor<64x256xf32>, !tile.view<2 x f32>
+  return
+}
+
+// -----
+
+// 96 columns are a panel and a half per warpgroup; 16 rows are a quarter of an instruction: single warps.
+// CHECK-LABEL: func.func @unfit
+// CHECK: tile.mma m16n8k16_f16
+// CHECK: tile.mma m16n8k16_f16
+func.func @unfit(%A: !tile.view<2 x f16>, %B: !tile.view<2 x f16>, %C: !tile.view<2 x f32>, %i: i32) attributes {tile.kernel, tile.num_warps = 8 : i32} {
+  %zero = arith.constant dense<0.0> : tensor<64x192xf32>
+  %zs = arith.constant dense<0.0> : tensor<16x192xf32>
+  %a = tile.load %A[%i, %i : i32, i32] : !tile.view<2 x f16> -> tensor<64x64xf16>
+  %s = tile.load %A[%i, %i : i32, i32] : !tile.view<2 x f16> -> tensor<16x64xf16>
+  %b = tile.load %B[%i, %i : i32, i32] : !tile.view<2 x f16> -> tensor<64x192xf16>
+  %d = tile.dot %a, %b, %zero : tensor<64x64xf16>, tensor<64x192xf16> -> tensor<64x192xf32>
+  %e = tile.dot %s, %b, %zs : tensor<16x64xf16>, tensor<64x192xf16> -> tensor<16x192xf32>
+  tile.store %d, %C[%i, %i : i32, i32] : tensor<64x192xf32>, !tile.view<2 x f32>
+  tile.store %e, %C[%i, %i : i32, i32] : tensor<16x192xf32>, !tile.view<2 x f32>
+  return
+}
+
+// -----
+
+// The accumulator of one product feeds the next: it stays in registers on three warpgroups of 64 rows.
+// CHECK-LABEL: func.func @chained
+// CHECK: %[[S:.*]] = tile.mma wgmma_f16 k 64 warps(12, 1)
+// CHECK: %[[P:.*]] = arith.truncf %[[S]]
+// CHECK-NOT: tile.share
+// CHECK: tile.mma wgmma_f16 k 80 warps(12, 1) %[[P]], %{{.*}}, %{{.*}} : tensor<192x80xf16>, <80x64xf16, minor = 1>
+func.func @chained(%A: !tile.view<2 x f16>, %B: !tile.view<2 x f16>, %V: !tile.view<2 x f16>, %C: !tile.view<2 x f32>, %i: i32) attributes {tile.kernel, tile.num_warps = 12 : i32} {
+  %zs = arith.constant dense<0.0> : tensor<192x80xf32>
+  %zero = arith.constant dense<0.0> : tensor<192x64xf32>
+  %a = tile.load %A[%i, %i : i32, i32] : !tile.view<2 x f16> -> tensor<192x64xf16>
+  %b = tile.load %B[%i, %i : i32, i32] : !tile.view<2 x f16> -> tensor<80x64xf16>
+  %t = tile.trans %b, [1, 0] : tensor<80x64xf16> -> tensor<64x80xf16>
+  %s = tile.dot %a, %t, %zs : tensor<192x64xf16>, tensor<64x80xf16> -> tensor<192x80xf32>
+  %p = arith.truncf %s : tensor<192x80xf32> to tensor<192x80xf16>
+  %v = tile.load %V[%i, %i : i32, i32] : !tile.view<2 x f16> -> tensor<80x64xf16>
+  %d = tile.dot %p, %v, %zero : tensor<192x80xf16>, tensor<80x64xf16> -> tensor<192x64xf32>
+  tile.store %d, %C[%i, %i : i32, i32] : tensor<192x64xf32>, !tile.view<2 x f32>
+  return
+}
+
+// -----
+
+// One product of a class that warpgroups cannot compute keeps the whole class on single warps.
+// CHECK-LABEL: func.func @mixed
+// CHECK-NOT: wgmma
+// CHECK: return
+func.func @mixed(%A: !tile.view<2 x f32>, %B: !tile.view<2 x f32>, %C: !tile.view<2 x f32>, %i: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %a = tile.load %A[%i, %i : i32, i32] : !tile.view<2 x f32> -> tensor<64x32xf32>
+  %b = tile.load %B[%i, %i : i32, i32] : !tile.view<2 x f32> -> tensor<64x32xf32>
+  %t = tile.trans %b, [1, 0] : tensor<64x32xf32> -> tensor<32x64xf32>
+  %d = tile.dot %a, %t, %zero precision tf32 : tensor<64x32xf32>, tensor<32x64xf32> -> tensor<64x64xf32>
+  %e = tile.dot %a, %t, %d : tensor<64x32xf32>, tensor<32x64xf32> -> tensor<64x64xf32>
+  tile.store %e, %C[%i, %i : i32, i32] : tensor<64x64xf32>, !tile.view<2 x f32>
+  return
+}
+
+// -----
+
+// tf32 wants its elements along k; others are read as they lie, by single warps.
+// CHECK-LABEL: func.func @tf32
+// CHECK: tile.mma wgmma_tf32 k 32 warps(4, 1) %{{.*}}, %{{.*}}, %{{.*}} : !tile.smem<64x32xf32, minor = 1>, <32x64xf32, minor = 0>
+// CHECK: tile.mma m16n8k8_tf32
+func.func @tf32(%A: !tile.view<2 x f32>, %B: !tile.view<2 x f32>, %C: !tile.view<2 x f32>, %i: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %a = tile.load %A[%i, %i : i32, i32] : !tile.view<2 x f32> -> tensor<64x32xf32>
+  %b = tile.load %B[%i, %i : i32, i32] : !tile.view<2 x f32> -> tensor<64x32xf32>
+  %t = tile.trans %b, [1, 0] : tensor<64x32xf32> -> tensor<32x64xf32>
+  %n = tile.load %B[%i, %i : i32, i32] : !tile.view<2 x f32> -> tensor<32x64xf32>
+  %d = tile.dot %a, %t, %zero precision tf32 : tensor<64x32xf32>, tensor<32x64xf32> -> tensor<64x64xf32>
+  %e = tile.dot %a, %n, %zero precision tf32 : tensor<64x32xf32>, tensor<32x64xf32> -> tensor<64x64xf32>
+  tile.store %d, %C[%i, %i : i32, i32] : tensor<64x64xf32>, !tile.view<2 x f32>
+  tile.store %e, %C[%i, %i : i32, i32] : tensor<64x64xf32>, !tile.view<2 x f32>
+  return
+}
+
+// -----
+
+// Bytes: f8 without widening; an operand along n turns on its way through registers.
+// CHECK-LABEL: func.func @bytes
+// CHECK-NOT: arith.extf
+// CHECK: %[[N:.*]] = tile.load %arg1
+// CHECK: %[[S:.*]] = tile.share %[[N]] : tensor<64x64xf8E4M3FN> -> <64x64xf8E4M3FN, minor = 0>
+// CHECK: tile.mma wgmma_e4m3 k 64 warps(4, 1) %{{.*}}, %[[S]]
+func.func @bytes(%A: !tile.view<2 x f8E4M3FN>, %B: !tile.view<2 x f8E4M3FN>, %C: !tile.view<2 x f32>, %i: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %a = tile.load %A[%i, %i : i32, i32] : !tile.view<2 x f8E4M3FN> -> tensor<64x64xf8E4M3FN>
+  %b = tile.load %B[%i, %i : i32, i32] : !tile.view<2 x f8E4M3FN> -> tensor<64x64xf8E4M3FN>
+  %d = tile.dot %a, %b, %zero : tensor<64x64xf8E4M3FN>, tensor<64x64xf8E4M3FN> -> tensor<64x64xf32>
+  tile.store %d, %C[%i, %i : i32, i32] : tensor<64x64xf32>, !tile.view<2 x f32>
+  return
+}
+
+// -----
+
+// Integers come in steps of 16 columns; 40 columns have room for 48. k reaches to 32 bytes.
+// CHECK-LABEL: func.func @integers
+// CHECK: tile.mma wgmma_s8 k 40 warps(4, 1) %{{.*}}, %{{.*}}, %{{.*}} : !tile.smem<64x64xi8, minor = 1>, <64x48xi8, minor = 0>
+func.func @integers(%A: !tile.view<2 x i8>, %B: !tile.view<2 x i8> {tile.unit_stride = 0 : i32}, %C: !tile.view<2 x i32>, %i: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %zero = arith.constant dense<0> : tensor<64x40xi32>
+  %a = tile.load %A[%i, %i : i32, i32] : !tile.view<2 x i8> -> tensor<64x40xi8>
+  %b = tile.load %B[%i, %i : i32, i32] : !tile.view<2 x i8> -> tensor<40x40xi8>
+  %d = tile.dot %a, %b, %zero : tensor<64x40xi8>, tensor<40x40xi8> -> tensor<64x40xi32>
+  tile.store %d, %C[%i, %i : i32, i32] : tensor<64x40xi32>, !tile.view<2 x i32>
+  return
+}
+
+// -----
+
+// Columns minor: rows in whole pieces of 32 bytes, so that there is a swizzle.
+// CHECK-LABEL: func.func @narrow
+// CHECK: tile.mma wgmma_f16 k 16 warps(4, 1) %{{.*}}, %{{.*}}, %{{.*}} : !tile.smem<64x16xf16, minor = 1>, <16x32xf16, minor = 1> -> tensor<64x24xf32>
+func.func @narrow(%A: !tile.view<2 x f16>, %B: !tile.view<2 x f16>, %C: !tile.view<2 x f32>, %i: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %zero = arith.constant dense<0.0> : tensor<64x24xf32>
+  %a = tile.load %A[%i, %i : i32, i32] : !tile.view<2 x f16> -> tensor<64x16xf16>
+  %b = tile.load %B[%i, %i : i32, i32] : !tile.view<2 x f16> -> tensor<16x24xf16>
+  %d = tile.dot %a, %b, %zero : tensor<64x16xf16>, tensor<16x24xf16> -> tensor<64x24xf32>
+  tile.store %d, %C[%i, %i : i32, i32] : tensor<64x24xf32>, !tile.view<2 x f32>
+  return
+}
