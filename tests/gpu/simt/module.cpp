@@ -1,27 +1,17 @@
-// simt_module.cpp - turns the LLVM IR of a GPU kernel into a function for this CPU.
-#include "tests/gpu/simt_module.h"
-
-#include <sys/mman.h>
+// module.cpp - turns the LLVM IR of a GPU kernel into a function for this CPU.
+#include "tests/gpu/simt/module.h"
 
 #include <deque>
-#include <stdexcept>
 
+#include "llvm/IR/Constants.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Module.h"
+#include "llvm/IR/ReplaceConstant.h"
 
 namespace tile::testing {
-
-char* sharedMemory() {
-  static char* memory = [] {
-    void* p = mmap(nullptr, kSharedBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
-    if (p == MAP_FAILED) throw std::runtime_error("no low memory for the simulated shared memory");
-    return static_cast<char*>(p);
-  }();
-  return memory;
-}
 
 namespace {
 
@@ -35,30 +25,75 @@ class Rewriter {
  public:
   explicit Rewriter(llvm::Module& module) : module_(module), b_(module.getContext()) {}
 
-  void run(const std::string& entry) {
+  ModuleFacts run(const std::string& entry) {
     module_.setDataLayout("e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32:64-S128");
     module_.setTargetTriple(llvm::Triple("x86_64-unknown-linux-gnu"));
-    if (auto* shared = module_.getNamedGlobal("tile_shared")) {
-      auto* address = llvm::ConstantInt::get(b_.getInt64Ty(), reinterpret_cast<uint64_t>(sharedMemory()));
-      shared->replaceAllUsesWith(llvm::ConstantExpr::getIntToPtr(address, shared->getType()));
-      shared->eraseFromParent();
-    }
     llvm::Function* kernel = module_.getFunction(entry);
+    readFacts(*kernel);
+    for (llvm::GlobalVariable& global : llvm::make_early_inc_range(module_.globals()))
+      if (global.getAddressSpace() == 3) placeShared(global, *kernel);
     kernel->setCallingConv(llvm::CallingConv::C);
     kernel->setName(entry + ".device");
     std::vector<llvm::CallInst*> calls;
     for (llvm::Instruction& inst : llvm::instructions(kernel))
       if (auto* call = llvm::dyn_cast<llvm::CallInst>(&inst)) calls.push_back(call);
     for (llvm::CallInst* call : calls) replace(call, *kernel);
+    if (facts_.asynchronous) watchSharedAccesses(*kernel);
     wrap(*kernel, entry);
+    return facts_;
   }
 
  private:
+  void readFacts(llvm::Function& kernel) {
+    auto number = [&](const char* name) {
+      llvm::StringRef text = kernel.getFnAttribute(name).getValueAsString().split(',').first;
+      int value = 0;
+      return text.getAsInteger(10, value) ? 0 : value;
+    };
+    facts_.entryRegisters = number("nvvm.maxnreg");
+    facts_.minPrograms = number("nvvm.minctasm") > 0;
+    facts_.threads = number("nvvm.reqntid");
+  }
+
+  // The one array of dynamic shared memory: each program has its own, so its address is asked for on entry.
+  void placeShared(llvm::GlobalVariable& shared, llvm::Function& kernel) {
+    llvm::convertUsersOfConstantsToInstructions({&shared});
+    b_.SetInsertPoint(&*kernel.getEntryBlock().getFirstInsertionPt());
+    llvm::Value* start = callHost(reinterpret_cast<uint64_t>(&sharedStart), b_.getInt64Ty(), {});
+    shared.replaceAllUsesWith(b_.CreateIntToPtr(start, shared.getType()));
+    shared.eraseFromParent();
+  }
+
+  llvm::CallInst* callHost(uint64_t function, llvm::Type* result, llvm::ArrayRef<llvm::Value*> args) {
+    llvm::SmallVector<llvm::Type*> types;
+    for (llvm::Value* arg : args) types.push_back(arg->getType());
+    auto* type = llvm::FunctionType::get(result, types, false);
+    llvm::CallInst* call =
+        b_.CreateCall(type, llvm::ConstantExpr::getIntToPtr(b_.getInt64(function), b_.getPtrTy()), args);
+    call->setConvergent();
+    return call;
+  }
+
+  void watchSharedAccesses(llvm::Function& kernel) {
+    for (llvm::Instruction& inst : llvm::instructions(kernel)) {
+      llvm::Value* pointer = llvm::getLoadStorePointerOperand(&inst);
+      if (!pointer || pointer->getType()->getPointerAddressSpace() != 3) continue;
+      uint64_t bytes = module_.getDataLayout().getTypeStoreSize(llvm::getLoadStoreType(&inst));
+      b_.SetInsertPoint(&inst);
+      callHost(reinterpret_cast<uint64_t>(&touchShared), b_.getVoidTy(),
+               {b_.CreatePtrToInt(pointer, b_.getInt64Ty()), b_.getInt32(static_cast<uint32_t>(bytes)),
+                b_.getInt1(llvm::isa<llvm::StoreInst>(inst))});
+    }
+  }
+
   void replace(llvm::CallInst* call, llvm::Function& kernel) {
     Instruction made;
     if (auto* text = llvm::dyn_cast<llvm::InlineAsm>(call->getCalledOperand())) {
-      made.isAsm = true;
       made.name = text->getAsmString().str();
+      int results = call->getType()->isVoidTy()     ? 0
+                    : call->getType()->isStructTy() ? static_cast<int>(call->getType()->getStructNumElements())
+                                                    : 1;
+      made.body = std::make_unique<AsmBody>(parseAsm(made.name, text->getConstraintString().str(), results));
     } else if (auto* callee = call->getCalledFunction(); callee && callee->getName().starts_with("llvm.nvvm.")) {
       made.name = callee->getName().drop_front(10).str();
     } else {
@@ -71,8 +106,10 @@ class Rewriter {
       types = {call->getType()};
     for (llvm::Type* type : types) made.resultBits.push_back(bitsOf(type));
     made.arguments = static_cast<int>(call->arg_size());
+    for (const char* part : {"wgmma.", "cp.async.bulk.", "cp.reduce.async.bulk."})
+      facts_.asynchronous |= made.name.find(part) != std::string::npos;
     uint32_t id = static_cast<uint32_t>(instructions().size());
-    instructions().push_back(made);
+    instructions().push_back(std::move(made));
 
     b_.SetInsertPoint(&*kernel.getEntryBlock().getFirstInsertionPt());
     llvm::Type* word = b_.getInt64Ty();
@@ -81,11 +118,7 @@ class Rewriter {
     b_.SetInsertPoint(call);
     for (unsigned i = 0; i < call->arg_size(); ++i)
       b_.CreateStore(toWord(call->getArgOperand(i)), b_.CreateConstGEP1_32(word, args, i));
-    auto* type = llvm::FunctionType::get(b_.getVoidTy(), {b_.getInt32Ty(), b_.getPtrTy(), b_.getPtrTy()}, false);
-    auto* address = llvm::ConstantInt::get(word, reinterpret_cast<uint64_t>(&execute));
-    auto* made_call =
-        b_.CreateCall(type, llvm::ConstantExpr::getIntToPtr(address, b_.getPtrTy()), {b_.getInt32(id), args, results});
-    made_call->setConvergent();
+    callHost(reinterpret_cast<uint64_t>(&execute), b_.getVoidTy(), {b_.getInt32(id), args, results});
     if (!types.empty()) {
       llvm::Value* value = llvm::PoisonValue::get(call->getType());
       for (unsigned i = 0; i < types.size(); ++i) {
@@ -118,6 +151,7 @@ class Rewriter {
     b_.SetInsertPoint(llvm::BasicBlock::Create(module_.getContext(), "", function));
     std::vector<llvm::Value*> args;
     for (llvm::Argument& arg : kernel.args()) {
+      arg.removeAttr(llvm::Attribute::ByVal);  // the slot has its address
       llvm::Value* word =
           b_.CreateLoad(b_.getInt64Ty(), b_.CreateConstGEP1_32(b_.getInt64Ty(), function->getArg(0), arg.getArgNo()));
       args.push_back(fromWord(word, arg.getType()));
@@ -127,17 +161,19 @@ class Rewriter {
     // Each thread is a fiber with its own stack: inlining the kernel into the wrapper is welcome, attributes of PTX are
     // not.
     for (llvm::Function& f : module_)
-      for (const char* name : {"nvvm.reqntid", "target-cpu", "target-features"}) f.removeFnAttr(name);
+      for (const char* name : {"nvvm.reqntid", "nvvm.minctasm", "nvvm.maxnreg", "target-cpu", "target-features"})
+        f.removeFnAttr(name);
   }
 
   llvm::Module& module_;
   llvm::IRBuilder<> b_;
+  ModuleFacts facts_;
 };
 
 }  // namespace
 
 const Instruction& instruction(uint32_t id) { return instructions()[id]; }
 
-void rewriteForHost(llvm::Module& module, const std::string& entry) { Rewriter(module).run(entry); }
+ModuleFacts rewriteForHost(llvm::Module& module, const std::string& entry) { return Rewriter(module).run(entry); }
 
 }  // namespace tile::testing

@@ -1,0 +1,12 @@
+// barriers.h - what bulk copies do to mbarriers.
+#pragma once
+#include "tests/gpu/simt/machine.h"
+
+namespace tile::testing {
+
+/// The barrier object at a shared address of this program; throws when there is none, or this thread may not know it.
+MBarrier& barrierAt(uint32_t address);
+/// A copy of `bytes` has landed.
+void bytesArrived(Program& program, uint32_t address, int64_t bytes);
+
+}  // namespace tile::testing

@@ -1,0 +1,247 @@
+// basic_instructions.cpp - arithmetic, special registers, shuffles, votes, loads, stores, atomics and cp.async.
+#include <algorithm>
+#include <cstring>
+
+#include "tests/gpu/simt/machine.h"
+#include "tests/gpu/simt/numbers.h"
+
+namespace tile::testing {
+namespace {
+
+// ---- shuffles and votes
+
+struct ShuffleRecord {
+  int from;
+  uint64_t value, result;
+};
+
+/// `mode`: bfly, up, down or idx. Lanes outside the (whole) warp give the own value.
+uint64_t shuffle(const std::string& mode, uint64_t value, uint64_t operand) {
+  int lane = laneOf(self()), by = static_cast<int>(operand), from = by;
+  if (mode == "bfly")
+    from = lane ^ by;
+  else if (mode == "up")
+    from = lane - by < 0 ? lane : lane - by;
+  else if (mode == "down")
+    from = lane + by > 31 ? lane : lane + by;
+  ShuffleRecord record{from & 31, value, 0};
+  collective(warpMeeting(), lane, "a shuffle", record, [](std::vector<ShuffleRecord*>& lanes) {
+    for (ShuffleRecord* r : lanes) r->result = lanes[static_cast<size_t>(r->from) % lanes.size()]->value;
+  });
+  return record.result;
+}
+std::string shuffleMode(const std::string& name) {
+  for (const char* mode : {"bfly", "down", "up", "idx"})
+    if (name.find(std::string(".") + mode) != std::string::npos) return mode;
+  fail("simulated machine: unknown shuffle " + name);
+}
+
+void elect(uint64_t mask, uint64_t* lane, uint64_t* elected) {
+  if (static_cast<uint32_t>(mask) != 0xffffffffu) fail("elect.sync: expects the mask of a whole warp");
+  int leader = program().leaders[static_cast<size_t>(self().thread / 32)];
+  meetOthers(warpMeeting(), laneOf(self()), "elect.sync", nullptr, [] {});
+  *lane = static_cast<uint64_t>(leader);
+  *elected = laneOf(self()) == leader;
+}
+
+// ---- memory
+
+bool isShared(const std::string& opcode) { return opcode.find(".shared") != std::string::npos; }
+
+/// Notes the access in the books of shared memory; any pointer that is not shared passes.
+char* memory(const std::string& opcode, uint64_t pointer, uint32_t bytes, bool writes) {
+  if (isShared(opcode)) {
+    SharedMemory& shared = program().shared;
+    uint32_t address = shared.address(pointer, bytes);
+    writes ? shared.threadWrites(self().thread, address, bytes) : shared.threadReads(self().thread, address, bytes);
+  }
+  return reinterpret_cast<char*>(pointer);
+}
+
+int accessBytes(const AsmStatement& s) {
+  for (auto [name, bytes] : {std::pair{"8", 1}, {"16", 2}, {"32", 4}, {"64", 8}, {"128", 16}})
+    for (const char* type : {".b", ".u", ".s", ".f"})
+      if (s.opcode.ends_with(std::string(type) + name)) return bytes;
+  fail("simulated machine: how wide is " + s.opcode);
+}
+
+std::vector<AsmOperand> elements(const AsmOperand& o) {
+  return o.kind == AsmOperand::vector ? o.parts : std::vector<AsmOperand>{o};
+}
+
+void load(const AsmStatement& s, AsmFrame& f) {
+  auto targets = elements(s.operands[0]);
+  int width = accessBytes(s);
+  uint64_t address = f.address(s.operands[1]);
+  if (address % (static_cast<uint64_t>(width) * targets.size())) fail("misaligned load: " + f.body.text);
+  char* from = memory(s.opcode, address, static_cast<uint32_t>(width * static_cast<int>(targets.size())), false);
+  for (size_t i = 0; i < targets.size(); ++i) {
+    uint64_t value = 0;
+    std::memcpy(&value, from + width * static_cast<int>(i), static_cast<size_t>(width));
+    f.set(targets[i], value);
+  }
+}
+
+void store(const AsmStatement& s, AsmFrame& f) {
+  auto sources = elements(s.operands[1]);
+  int width = accessBytes(s);
+  uint64_t address = f.address(s.operands[0]);
+  if (address % (static_cast<uint64_t>(width) * sources.size())) fail("misaligned store: " + f.body.text);
+  char* to = memory(s.opcode, address, static_cast<uint32_t>(width * static_cast<int>(sources.size())), true);
+  for (size_t i = 0; i < sources.size(); ++i) {
+    uint64_t value = f.get(sources[i]);
+    std::memcpy(to + width * static_cast<int>(i), &value, static_cast<size_t>(width));
+  }
+}
+
+uint64_t combine(const std::string& op, int bits, uint64_t old, uint64_t x, uint64_t y) {
+  auto has = [&](const char* part) { return op.find(part) != std::string::npos; };
+  auto sign = [&](uint64_t v) { return bits == 32 ? int64_t{static_cast<int32_t>(v)} : static_cast<int64_t>(v); };
+  if (has(".add.f32")) return fromFloat(toFloat(old) + toFloat(x));
+  if (has(".add.f64")) return std::bit_cast<uint64_t>(std::bit_cast<double>(old) + std::bit_cast<double>(x));
+  if (has(".add.u") || has(".add.s")) return old + x;
+  if (has(".max.s")) return sign(old) > sign(x) ? old : x;
+  if (has(".min.s")) return sign(old) < sign(x) ? old : x;
+  if (has(".max.u")) return std::max(old, x);
+  if (has(".min.u")) return std::min(old, x);
+  if (has(".and.b")) return old & x;
+  if (has(".or.b")) return old | x;
+  if (has(".xor.b")) return old ^ x;
+  if (has(".inc.u")) return old >= x ? 0 : old + 1;
+  if (has(".exch.b")) return x;
+  if (has(".cas.b")) return old == x ? y : old;
+  fail("simulated machine: unknown atomic: " + op);
+}
+
+/// atom (with a result) or red (without).
+void atomic(const AsmStatement& s, AsmFrame& f) {
+  size_t first = s.is("atom") ? 1 : 0;
+  int width = accessBytes(s);
+  auto sources = elements(s.operands[first + 1]);
+  char* address = memory(s.opcode, f.address(s.operands[first]), static_cast<uint32_t>(width), true);
+  for (size_t i = 0; i < sources.size(); ++i) {
+    uint64_t old = 0, y = s.operands.size() > first + 2 ? f.get(s.operands[first + 2]) : 0;
+    char* at = address + width * static_cast<int>(i);
+    std::memcpy(&old, at, static_cast<size_t>(width));
+    uint64_t x = f.get(sources[i]);
+    if (width == 4) x = static_cast<uint32_t>(x);
+    uint64_t next = combine(s.opcode, width * 8, old, x, y);
+    std::memcpy(at, &next, static_cast<size_t>(width));
+    if (first) f.set(elements(s.operands[0])[i], old);
+  }
+}
+
+// ---- cp.async
+
+void finishCopies(const std::vector<Copy>& copies) {
+  for (const Copy& copy : copies) {
+    memory(".shared", reinterpret_cast<uint64_t>(copy.to), static_cast<uint32_t>(copy.bytes), true);
+    std::memset(copy.to, 0, static_cast<size_t>(copy.bytes));
+    std::memcpy(copy.to, copy.from, static_cast<size_t>(copy.read));
+  }
+}
+bool copyInstruction(const Call& c) {
+  Fiber& fiber = self();
+  if (c.is("cp.async.ca.") || c.is("cp.async.cg.")) {
+    int bytes = c.has("global.16") ? 16 : c.has("global.8") ? 8 : 4;
+    int read =
+        c.inst.arguments > 2 ? static_cast<int>(std::min<uint64_t>(c.args[2], static_cast<uint64_t>(bytes))) : bytes;
+    uint64_t align = static_cast<uint64_t>(bytes);
+    if (c.args[0] % align || (read && c.args[1] % align)) fail("misaligned asynchronous copy");
+    fiber.openCopies.push_back({reinterpret_cast<char*>(c.args[0]), reinterpret_cast<char*>(c.args[1]), bytes, read});
+  } else if (c.is("cp.async.commit")) {
+    fiber.copyGroups.push_back(std::exchange(fiber.openCopies, {}));
+  } else if (c.is("cp.async.wait.group")) {
+    while (fiber.copyGroups.size() > c.args[0]) {
+      finishCopies(fiber.copyGroups.front());
+      fiber.copyGroups.pop_front();
+    }
+  } else {
+    return false;
+  }
+  return true;
+}
+
+bool compare(const std::string& opcode, uint64_t a, uint64_t b) {
+  int64_t x = static_cast<int32_t>(a), y = static_cast<int32_t>(b);
+  if (opcode.ends_with("64")) x = static_cast<int64_t>(a), y = static_cast<int64_t>(b);
+  if (opcode.find(".u") != std::string::npos && !opcode.ends_with("64")) x &= 0xffffffff, y &= 0xffffffff;
+  std::string how = opcode.substr(5, 2);
+  return how == "ne"   ? x != y
+         : how == "eq" ? x == y
+         : how == "lt" ? x < y
+         : how == "le" ? x <= y
+         : how == "gt" ? x > y
+                       : x >= y;
+}
+
+}  // namespace
+
+bool basicInstruction(const Call& c) {
+  auto axis = [&] { return c.inst.name.back() - 'x'; };
+  uint64_t& result = c.results[0];
+  if (c.is("read.ptx.sreg.tid."))
+    result = axis() == 0 ? static_cast<uint64_t>(self().thread) : 0;
+  else if (c.is("read.ptx.sreg.ctaid."))
+    result = static_cast<uint64_t>(program().id[axis()]);
+  else if (c.is("read.ptx.sreg.nctaid."))
+    result = static_cast<uint64_t>(machine->grid[axis()]);
+  else if (c.is("read.ptx.sreg.laneid"))
+    result = static_cast<uint64_t>(laneOf(self()));
+  else if (c.is("shfl.sync."))
+    result = shuffle(shuffleMode(c.inst.name), c.args[1], c.args[2]);
+  else if (c.is("elect.sync"))
+    elect(c.args[0], &c.results[0], &c.results[1]);
+  else if (c.is("membar") || c.is("fence.acq_rel") || c.is("fence.sc"))
+    return true;
+  else if (c.is("ex2.approx"))
+    result = fromFloat(flushed(std::exp2(flushed(toFloat(c.args[0])))));
+  else if (c.is("lg2.approx"))
+    result = fromFloat(std::log2(flushed(toFloat(c.args[0]))));
+  else if (c.is("rsqrt.approx"))
+    result = fromFloat(1.0f / std::sqrt(flushed(toFloat(c.args[0]))));
+  else if (c.is("sqrt.approx"))
+    result = fromFloat(std::sqrt(flushed(toFloat(c.args[0]))));
+  else if (c.is("rcp.approx"))
+    result = fromFloat(flushed(1.0f / flushed(toFloat(c.args[0]))));
+  else if (c.is("div.full"))
+    result = fromFloat(flushed(flushed(toFloat(c.args[0])) / flushed(toFloat(c.args[1]))));
+  else if (c.is("f2tf32.rna"))
+    result = (c.args[0] + 0x1000) & 0xffffe000u;
+  else
+    return copyInstruction(c);
+  return true;
+}
+
+bool basicStatement(const AsmStatement& s, AsmFrame& f) {
+  auto in = [&](size_t i) { return f.get(s.operands[i]); };
+  if (s.is("trap")) fail("trap");
+  if (s.is("ld."))
+    load(s, f);
+  else if (s.is("st."))
+    store(s, f);
+  else if (s.is("atom.") || s.is("red."))
+    atomic(s, f);
+  else if (s.is("shfl.sync."))
+    f.set(s.operands[0], shuffle(shuffleMode(s.opcode), in(1), in(2)));
+  else if (s.is("elect.sync")) {
+    uint64_t lane = 0, elected = 0;
+    elect(in(1), &lane, &elected);
+    f.set(s.operands[0].parts[0], lane);
+    f.set(s.operands[0].parts[1], elected);
+  } else if (s.is("mov."))
+    f.set(s.operands[0], in(1));
+  else if (s.is("setp."))
+    f.set(s.operands[0], compare(s.opcode, in(1), in(2)));
+  else if (s.is("selp."))
+    f.set(s.operands[0], in(3) & 1 ? in(1) : in(2));
+  else if (s.is("and."))
+    f.set(s.operands[0], in(1) & in(2));
+  else if (s.is("nanosleep") || s.is("prefetch") || s.is("fence.acq_rel") || s.is("membar"))
+    return true;
+  else
+    return false;
+  return true;
+}
+
+}  // namespace tile::testing

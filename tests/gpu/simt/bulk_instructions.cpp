@@ -1,0 +1,237 @@
+// bulk_instructions.cpp - bulk tensor copies (TMA): boxes between global and shared memory, later, by somebody else.
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "tests/gpu/simt/barriers.h"
+#include "tests/gpu/simt/machine.h"
+#include "tests/gpu/simt/numbers.h"
+#include "tests/gpu/simt/tensor_map.h"
+
+namespace tile::testing {
+
+void SimulatedTensorMap::check() const {
+  auto refuse = [](const std::string& why) { fail("cuTensorMapEncodeTiled refuses: " + why); };
+  if (rank < 2 || rank > 5) refuse(fmt::format("rank {}", rank));
+  if (address % 16) refuse("the address is not a multiple of 16");
+  for (size_t d = 0; d < rank; ++d) {
+    if (dims[d] == 0) refuse(fmt::format("dim {} is 0", d));
+    if (box[d] == 0 || box[d] > 256) refuse(fmt::format("box dim {} is {}", d, box[d]));
+    if (d && (strides[d] % 16 || strides[d] >= uint64_t{1} << 40))
+      refuse(fmt::format("stride {} is {} bytes", d, strides[d]));
+  }
+  uint32_t inner = box[0] * static_cast<uint32_t>(elementBytes());
+  if (inner % 16) refuse(fmt::format("{} bytes in the inner box dim", inner));
+  if (swizzle && inner > swizzle) refuse(fmt::format("{} bytes in the inner box dim, swizzle {}", inner, swizzle));
+}
+
+SimulatedTensorMap encodeTensorMap(const TensorMapInfo& info, const ParamInfo& param, const uint64_t* slots) {
+  SimulatedTensorMap map;
+  map.dtype = info.dtype;
+  map.rank = info.rank;
+  map.swizzle = info.swizzle;
+  map.address = slots[0];
+  uint64_t bytes = size_of(info.dtype);
+  for (size_t d = 0; d < info.rank; ++d) {
+    size_t dim = static_cast<size_t>(info.dims[d]);
+    map.dims[d] = static_cast<uint32_t>(slots[1 + dim]);
+    map.strides[d] = d ? slots[1 + param.rank + dim] * bytes : bytes;
+    map.box[d] = info.box[d];
+  }
+  map.check();
+  return map;
+}
+
+namespace {
+
+const SimulatedTensorMap& mapAt(uint64_t pointer) {
+  const auto* map = reinterpret_cast<const SimulatedTensorMap*>(pointer);
+  if (pointer % 64 || map->magic != SimulatedTensorMap::kMagic) fail("a bulk copy's tensor map is none");
+  return *map;
+}
+
+/// The hardware's swizzle permutes 16-byte chunks by address bits.
+uint32_t swizzled(uint32_t address, int bytes) {
+  uint32_t mask = bytes == 128 ? 7 : bytes == 64 ? 3 : bytes == 32 ? 1 : 0;
+  return address ^ (address >> 7 & mask) << 4;
+}
+
+/// Calls move(shared address, global address or null when outside) for each element of the box.
+template <class Move>
+void forBox(const SimulatedTensorMap& map, const std::array<int32_t, 5>& at, uint32_t shared, Move move) {
+  std::array<uint32_t, 5> i{};
+  for (uint32_t offset = 0; offset < map.boxBytes(); offset += static_cast<uint32_t>(map.elementBytes())) {
+    uint64_t address = map.address;
+    bool inside = true;
+    for (size_t d = 0; d < map.rank; ++d) {
+      int64_t index = int64_t{at[d]} + i[d];
+      inside &= index >= 0 && index < map.dims[d];
+      address += static_cast<uint64_t>(index) * map.strides[d];
+    }
+    move(swizzled(shared + offset, map.swizzle), inside ? reinterpret_cast<char*>(address) : nullptr);
+    for (size_t d = 0; d < map.rank && ++i[d] == map.box[d]; ++d) i[d] = 0;
+  }
+}
+
+uint32_t boxAddress(const SimulatedTensorMap& map, uint64_t pointer) {
+  uint32_t address = program().shared.address(pointer, map.boxBytes());
+  if (address % 128)
+    fail("a bulk copy's shared memory is not aligned to 128 bytes: " + program().shared.describe(address));
+  return address;
+}
+std::string boxText(const char* verb, const std::array<int32_t, 5>& at, int rank) {
+  return fmt::format("bulk {} of box [{}] of thread {}", verb, fmt::join(at.begin(), at.begin() + rank, ", "),
+                     self().thread);
+}
+
+void loadBox(uint64_t target, uint64_t barrier, uint64_t mapPointer, const std::array<int32_t, 5>& at, int rank) {
+  const SimulatedTensorMap& map = mapAt(mapPointer);
+  if (map.rank != rank) fail(fmt::format("a {}-dim bulk copy with a tensor map of {} dims", rank, map.rank));
+  uint32_t to = boxAddress(map, target), signal = program().shared.address(barrier, 8);
+  barrierAt(signal);
+  std::string what = boxText("load", at, rank);
+  Program* p = &program();
+  p->shared.beginWrite(to, map.boxBytes(), what);
+  machine->later(machine->nextQueue++, what, [=, &map] {
+    forBox(map, at, to, [&](uint32_t shared, const char* global) {
+      size_t bytes = static_cast<size_t>(map.elementBytes());
+      global ? std::memcpy(p->shared.at(shared), global, bytes) : std::memset(p->shared.at(shared), 0, bytes);
+    });
+    p->shared.endWrite(to, map.boxBytes());
+    bytesArrived(*p, signal, map.boxBytes());
+  });
+}
+
+void addTo(char* to, const char* from, DType dtype) {
+  auto add = [&](auto zero) {
+    auto a = zero, b = zero;
+    std::memcpy(&a, to, sizeof a);
+    std::memcpy(&b, from, sizeof b);
+    a = static_cast<decltype(zero)>(a + b);
+    std::memcpy(to, &a, sizeof a);
+  };
+  if (dtype == DType::f32) return add(0.0f);
+  if (dtype == DType::i32) return add(int32_t{0});
+  if (dtype == DType::f64) return add(0.0);
+  if (dtype == DType::f16 || dtype == DType::bf16) {
+    uint16_t a = 0, b = 0;
+    std::memcpy(&a, to, 2);
+    std::memcpy(&b, from, 2);
+    auto value = [&](uint16_t bits) { return dtype == DType::f16 ? halfToFloat(bits) : bf16ToFloat(bits); };
+    float sum = value(a) + value(b);
+    a = dtype == DType::f16 ? half(sum).bits : bfloat16(sum).bits;
+    return void(std::memcpy(to, &a, 2));
+  }
+  fail("bulk reduction of an element type that has none");
+}
+
+void storeBox(uint64_t source, uint64_t mapPointer, const std::array<int32_t, 5>& at, int rank, bool add) {
+  const SimulatedTensorMap& map = mapAt(mapPointer);
+  if (map.rank != rank) fail(fmt::format("a {}-dim bulk copy with a tensor map of {} dims", rank, map.rank));
+  uint32_t from = boxAddress(map, source);
+  Program* p = &program();
+  std::string what = boxText(add ? "reduction" : "store", at, rank);
+  p->shared.beginRead(from, map.boxBytes(), what);
+  if (!self().openBulk) self().openBulk = std::make_shared<BulkGroup>();
+  std::shared_ptr<BulkGroup> group = self().openBulk;
+  ++group->reading, ++group->writing;
+  group->sources.emplace_back(from, map.boxBytes());
+  uint64_t queue = machine->nextQueue++;
+  auto content = std::make_shared<std::vector<char>>();
+  machine->later(queue, what, [=, &map] {
+    forBox(map, at, from, [&](uint32_t shared, char*) {
+      content->insert(content->end(), p->shared.at(shared), p->shared.at(shared) + map.elementBytes());
+    });
+    --group->reading;
+  });
+  machine->later(queue, what, [=, &map] {
+    const char* next = content->data();
+    forBox(map, at, from, [&](uint32_t, char* global) {
+      if (global && add) addTo(global, next, map.dtype);
+      if (global && !add) std::memcpy(global, next, static_cast<size_t>(map.elementBytes()));
+      next += map.elementBytes();
+    });
+    --group->writing;
+  });
+}
+
+void commitBulk() {
+  Fiber& fiber = self();
+  fiber.bulkGroups.push_back(fiber.openBulk ? fiber.openBulk : std::make_shared<BulkGroup>());
+  fiber.openBulk = nullptr;
+}
+
+void waitBulk(uint64_t pending, bool onlyRead) {
+  Fiber& fiber = self();
+  if (fiber.bulkGroups.size() <= pending) return;
+  size_t count = fiber.bulkGroups.size() - pending;
+  for (size_t i = 0; i < count; ++i) {
+    BulkGroup& group = *fiber.bulkGroups[i];
+    waitUntil([&] { return group.reading == 0 && (onlyRead || group.writing == 0); },
+              [&] { return std::string("cp.async.bulk.wait_group") + (onlyRead ? ".read" : ""); });
+    for (auto [address, bytes] : group.sources) fiber.program->shared.endRead(address, bytes);
+    group.sources.clear();
+  }
+  while (!fiber.bulkGroups.empty() && fiber.bulkGroups.front()->writing == 0 &&
+         fiber.bulkGroups.front()->sources.empty())
+    fiber.bulkGroups.pop_front();
+}
+
+/// The N of "...tile.Nd".
+int rankOf(const std::string& name) {
+  size_t at = name.find(".tile.");
+  if (at == std::string::npos) fail("simulated machine: unknown instruction " + name);
+  return name[at + 6] - '0';
+}
+
+}  // namespace
+
+bool bulkInstruction(const Call& c) {
+  auto coordinates = [&](int first, int rank) {
+    std::array<int32_t, 5> at{};
+    for (int d = 0; d < rank; ++d) at[static_cast<size_t>(d)] = static_cast<int32_t>(c.args[first + d]);
+    return at;
+  };
+  if (c.is("cp.async.bulk.tensor.g2s.")) {
+    int rank = rankOf(c.inst.name);
+    loadBox(c.args[0], c.args[1], c.args[2], coordinates(3, rank), rank);
+  } else if (c.is("cp.async.bulk.tensor.s2g.") || c.is("cp.async.bulk.tensor.reduce.add.")) {
+    int rank = rankOf(c.inst.name);
+    storeBox(c.args[0], c.args[1], coordinates(2, rank), rank, c.has(".reduce."));
+  } else if (c.is("cp.async.bulk.commit.group")) {
+    commitBulk();
+  } else if (c.is("cp.async.bulk.wait.group")) {
+    waitBulk(c.args[0], c.has(".read"));
+  } else {
+    return c.is("prefetch.tensormap");
+  }
+  return true;
+}
+
+bool bulkStatement(const AsmStatement& s, AsmFrame& f) {
+  // [map, {coordinates}]
+  auto box = [&](const AsmOperand& o, int& rank) {
+    std::array<int32_t, 5> at{};
+    const std::vector<AsmOperand>& list = o.parts.at(1).parts;
+    rank = static_cast<int>(list.size());
+    for (size_t d = 0; d < list.size() && d < 5; ++d) at[d] = static_cast<int32_t>(f.get(list[d]));
+    return at;
+  };
+  int rank = 0;
+  if (s.is("cp.async.bulk.tensor.") && s.has(".mbarrier::complete_tx::bytes")) {
+    std::array<int32_t, 5> at = box(s.operands[1], rank);
+    loadBox(f.address(s.operands[0]), f.address(s.operands[2]), f.get(s.operands[1].parts[0]), at, rank);
+  } else if (s.is("cp.async.bulk.tensor.") || s.is("cp.reduce.async.bulk.tensor.")) {
+    std::array<int32_t, 5> at = box(s.operands[0], rank);
+    storeBox(f.address(s.operands[1]), f.get(s.operands[0].parts[0]), at, rank, s.is("cp.reduce"));
+  } else if (s.is("cp.async.bulk.commit_group")) {
+    commitBulk();
+  } else if (s.is("cp.async.bulk.wait_group")) {
+    waitBulk(f.get(s.operands[0]), s.has(".read"));
+  } else {
+    return false;
+  }
+  return true;
+}
+
+}  // namespace tile::testing

@@ -1,0 +1,114 @@
+// matrix_instructions.cpp - what a warp does with 8x8 matrices and fragments: ldmatrix, stmatrix, mma.sync.
+#include <cstring>
+
+#include "tests/gpu/simt/machine.h"
+#include "tests/gpu/simt/numbers.h"
+
+namespace tile::testing {
+namespace {
+
+struct MmaRecord {
+  const uint64_t* args;
+  uint64_t* results;
+};
+
+// mma.sync m16n8: A registers a0..a3, B b0 b1, C c0..c3 per lane, as in the PTX ISA's fragment tables.
+void mma(Operand kind, const Call& call) {
+  int pack = 4 / operandBytes(kind), k = 8 * pack;
+  MmaRecord record{call.args, call.results};
+  collective(warpMeeting(), laneOf(self()), "mma.sync", record, [&](std::vector<MmaRecord*>& lanes) {
+    for (int lane = 0; lane < 32; ++lane)
+      for (int c = 0; c < 4; ++c) {
+        int row = lane / 4 + (c >= 2 ? 8 : 0), col = lane % 4 * 2 + c % 2;
+        double sum = 0;
+        for (int kk = 0; kk < k; ++kk) {
+          int half = kk / (4 * pack), inHalf = kk % (4 * pack), owner = inHalf / pack, i = inHalf % pack;
+          const uint64_t* a = lanes[static_cast<size_t>((row % 8) * 4 + owner)]->args;
+          const uint64_t* b = lanes[static_cast<size_t>(col * 4 + owner)]->args;
+          sum += static_cast<double>(packedValue(kind, a[half * 2 + row / 8], i)) * packedValue(kind, b[4 + half], i);
+        }
+        const MmaRecord& own = *lanes[static_cast<size_t>(lane)];
+        own.results[c] = kind == Operand::s8
+                             ? static_cast<uint32_t>(static_cast<int32_t>(own.args[6 + c]) + static_cast<int32_t>(sum))
+                             : fromFloat(static_cast<float>(toFloat(own.args[6 + c]) + sum));
+      }
+  });
+}
+
+struct MoveRecord {
+  uint64_t address;
+  std::array<uint32_t, 4> values;
+};
+
+/// Element (row, col) of matrix m: a 16-bit place at the row address lane 8m + row gave.
+char* place(const std::vector<MoveRecord*>& lanes, int m, int row, int col, bool writes) {
+  MoveRecord* owner = lanes[static_cast<size_t>(m * 8 + row)];
+  if (owner->address % 16) fail("ldmatrix or stmatrix: row address not aligned to 16 bytes");
+  SharedMemory& shared = program().shared;
+  uint32_t address = shared.address(owner->address, 16) + static_cast<uint32_t>(2 * col);
+  int thread = self().thread / 32 * 32 + m * 8 + row;
+  writes ? shared.threadWrites(thread, address, 2) : shared.threadReads(thread, address, 2);
+  return shared.at(address);
+}
+
+// .xN: lanes 8i..8i+7 give the row addresses of matrix i; lane l holds elements (l/4, 2(l%4)) and the next of each
+// matrix, or the same of the transposed matrix.
+void moveMatrices(int count, bool trans, bool store, MoveRecord& record) {
+  collective(warpMeeting(), laneOf(self()), store ? "stmatrix" : "ldmatrix", record,
+             [&](std::vector<MoveRecord*>& lanes) {
+               for (int lane = 0; lane < 32; ++lane)
+                 for (int m = 0; m < count; ++m)
+                   for (int i = 0; i < 2; ++i) {
+                     int row = lane / 4, col = lane % 4 * 2 + i;
+                     if (trans) std::swap(row, col);
+                     uint32_t& reg = lanes[static_cast<size_t>(lane)]->values[static_cast<size_t>(m)];
+                     char* at = place(lanes, m, row, col, store);
+                     uint16_t half = static_cast<uint16_t>(reg >> 16 * i);
+                     if (store)
+                       std::memcpy(at, &half, 2);
+                     else {
+                       std::memcpy(&half, at, 2);
+                       reg = (reg & ~(0xffffu << 16 * i)) | static_cast<uint32_t>(half) << 16 * i;
+                     }
+                   }
+             });
+}
+
+}  // namespace
+
+bool matrixInstruction(const Call& c) {
+  if (c.is("mma.m16n8k16.row.col.f32.f32"))
+    mma(Operand::f16, c);
+  else if (c.is("mma.m16n8k16.row.col.bf16"))
+    mma(Operand::bf16, c);
+  else if (c.is("mma.m16n8k8.row.col.tf32"))
+    mma(Operand::tf32, c);
+  else if (c.is("mma.m16n8k32.row.col.s8"))
+    mma(Operand::s8, c);
+  else if (c.is("ldmatrix.") || c.is("stmatrix.")) {
+    bool store = c.is("stmatrix.");
+    int count = store ? c.inst.arguments - 1 : static_cast<int>(c.inst.resultBits.size());
+    MoveRecord record{c.args[0], {}};
+    for (int i = 0; store && i < count; ++i)
+      record.values[static_cast<size_t>(i)] = static_cast<uint32_t>(c.args[1 + i]);
+    moveMatrices(count, c.has(".trans"), store, record);
+    for (int i = 0; !store && i < count; ++i) c.results[i] = record.values[static_cast<size_t>(i)];
+  } else {
+    return false;
+  }
+  return true;
+}
+
+bool matrixStatement(const AsmStatement& s, AsmFrame& f) {
+  bool store = s.is("stmatrix.");
+  if (!store && !s.is("ldmatrix.")) return false;
+  const AsmOperand& list = s.operands[store ? 1 : 0];
+  std::vector<AsmOperand> registers = list.kind == AsmOperand::vector ? list.parts : std::vector<AsmOperand>{list};
+  MoveRecord record{f.address(s.operands[store ? 0 : 1]), {}};
+  for (size_t i = 0; store && i < registers.size(); ++i) record.values[i] = static_cast<uint32_t>(f.get(registers[i]));
+  moveMatrices(static_cast<int>(registers.size()), s.has(".trans"), store, record);
+  for (size_t i = 0; !store && i < registers.size(); ++i) f.set(registers[i], record.values[i]);
+  return true;
+}
+
+}  // namespace tile::testing

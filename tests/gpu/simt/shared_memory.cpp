@@ -1,0 +1,105 @@
+// shared_memory.cpp - the books of shared_memory.h.
+#include "tests/gpu/simt/shared_memory.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <stdexcept>
+
+namespace tile::testing {
+
+SharedMemory::SharedMemory(char* window, uint32_t bytes, std::vector<BufferInfo> buffers, int threads)
+    : window_(window),
+      bytes_(bytes),
+      buffers_(std::move(buffers)),
+      writer_(kWindowBytes),
+      unfenced_(static_cast<size_t>(threads)),
+      reading_(kWindowBytes / kGranule),
+      writing_(kWindowBytes / kGranule) {}
+
+void SharedMemory::clear() {
+  std::memset(window_, 0xcd, kWindowBytes);  // NaN-ish garbage
+  std::fill(writer_.begin(), writer_.end(), 0);
+  std::fill(reading_.begin(), reading_.end(), 0);
+  std::fill(writing_.begin(), writing_.end(), 0);
+  for (auto& list : unfenced_) list.clear();
+}
+
+uint32_t SharedMemory::address(uint64_t pointer, uint32_t bytes) const {
+  uint64_t at = pointer - reinterpret_cast<uint64_t>(window_);
+  if (at < kSharedStart || at + bytes > uint64_t{kSharedStart} + bytes_)
+    throw std::runtime_error(fmt::format("access to {} bytes at byte {} of shared memory, which has {}", bytes,
+                                         static_cast<int64_t>(at) - kSharedStart, bytes_));
+  return static_cast<uint32_t>(at);
+}
+
+void SharedMemory::threadReads(int thread, uint32_t address, uint32_t bytes) const {
+  for (uint32_t g = address / kGranule; g <= (address + bytes - 1) / kGranule; ++g)
+    if (writing_[g])
+      throw std::runtime_error(
+          fmt::format("thread {} reads {} while a bulk copy still writes it", thread, describe(address)));
+}
+
+void SharedMemory::threadWrites(int thread, uint32_t address, uint32_t bytes) {
+  for (uint32_t g = address / kGranule; g <= (address + bytes - 1) / kGranule; ++g)
+    if (reading_[g] || writing_[g])
+      throw std::runtime_error(fmt::format("thread {} writes {} while an asynchronous operation still {} it", thread,
+                                           describe(address), reading_[g] ? "reads" : "writes"));
+  for (uint32_t i = address; i < address + bytes; ++i) writer_[i] = static_cast<uint16_t>(thread + 1);
+  auto& list = unfenced_[static_cast<size_t>(thread)];
+  if (!list.empty() && list.back().second == address)
+    list.back().second += bytes;
+  else
+    list.emplace_back(address, address + bytes);
+}
+
+void SharedMemory::fence(int thread) {
+  for (auto [first, end] : unfenced_[static_cast<size_t>(thread)])
+    for (uint32_t i = first; i < end; ++i)
+      if (writer_[i] == thread + 1) writer_[i] = 0;
+  unfenced_[static_cast<size_t>(thread)].clear();
+}
+
+void SharedMemory::checkFenced(uint32_t address, uint32_t bytes, const std::string& what) const {
+  for (uint32_t i = address; i < address + bytes; ++i)
+    if (writer_[i])
+      throw std::runtime_error(fmt::format("{} uses {}, which thread {} wrote without fence.proxy.async", what,
+                                           describe(i), writer_[i] - 1));
+}
+
+void SharedMemory::beginRead(uint32_t address, uint32_t bytes, const std::string& what) {
+  checkFenced(address, bytes, what);
+  for (uint32_t g = address / kGranule; g <= (address + bytes - 1) / kGranule; ++g) {
+    if (writing_[g])
+      throw std::runtime_error(
+          fmt::format("{} reads {} while a bulk copy still writes it", what, describe(g * kGranule)));
+    ++reading_[g];
+  }
+}
+void SharedMemory::endRead(uint32_t address, uint32_t bytes) {
+  for (uint32_t g = address / kGranule; g <= (address + bytes - 1) / kGranule; ++g) --reading_[g];
+}
+
+void SharedMemory::beginWrite(uint32_t address, uint32_t bytes, const std::string& what) {
+  checkFenced(address, bytes, what);
+  for (uint32_t g = address / kGranule; g <= (address + bytes - 1) / kGranule; ++g) {
+    if (reading_[g] || writing_[g])
+      throw std::runtime_error(fmt::format("{} overwrites {} while an asynchronous operation still {} it", what,
+                                           describe(g * kGranule), reading_[g] ? "reads" : "writes"));
+    ++writing_[g];
+  }
+  std::memset(at(address), 0xcd, bytes);  // whoever reads early gets garbage
+}
+void SharedMemory::endWrite(uint32_t address, uint32_t bytes) {
+  for (uint32_t g = address / kGranule; g <= (address + bytes - 1) / kGranule; ++g) --writing_[g];
+}
+
+std::string SharedMemory::describe(uint32_t address) const {
+  int64_t offset = static_cast<int64_t>(address) - kSharedStart;
+  for (const BufferInfo& b : buffers_)
+    if (offset >= b.offset && offset < int64_t{b.offset} + b.bytes)
+      return fmt::format("byte {} of {} ({}:{})", offset - b.offset, b.what, b.file, b.line);
+  return fmt::format("byte {} of shared memory", offset);
+}
+
+}  // namespace tile::testing

@@ -1,0 +1,55 @@
+// shared_memory.h - the shared memory of one simulated program, and who may touch which byte when. Two kinds of access
+// meet there: ordinary ones of threads (generic proxy) and those of tensor cores and bulk copies (async proxy).
+//  - What a thread wrote is seen by asynchronous readers only after that thread's fence.proxy.async.
+//  - Bytes that an asynchronous operation still writes may not be touched, bytes it still reads may not be written.
+// Breaking a rule throws, naming the buffer.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/abi.h"
+
+namespace tile::testing {
+
+/// Shared addresses have 18 bits; a program's memory starts this many bytes into its window, as on the hardware.
+inline constexpr uint32_t kWindowBytes = 1u << 18, kSharedStart = 1024;
+
+class SharedMemory {
+ public:
+  /// `window`: in the low 4 GiB and aligned to its size, so that low bits of a pointer are the shared address.
+  SharedMemory(char* window, uint32_t bytes, std::vector<BufferInfo> buffers, int threads);
+  void clear();  ///< garbage everywhere, nothing in flight
+
+  /// Shared address of a pointer; throws when the access leaves the program's memory.
+  uint32_t address(uint64_t pointer, uint32_t bytes) const;
+  char* at(uint32_t address) const { return window_ + address; }
+  char* start() const { return window_ + kSharedStart; }
+
+  void threadReads(int thread, uint32_t address, uint32_t bytes) const;
+  void threadWrites(int thread, uint32_t address, uint32_t bytes);
+  void fence(int thread);
+
+  /// Asynchronous operations from issue until somebody has waited for them; `what` for messages.
+  void beginRead(uint32_t address, uint32_t bytes, const std::string& what);
+  void endRead(uint32_t address, uint32_t bytes);
+  void beginWrite(uint32_t address, uint32_t bytes, const std::string& what);
+  void endWrite(uint32_t address, uint32_t bytes);
+
+  /// "byte 512 of ring of 3 x 128x64xf16 (file:line)" or "byte 512"
+  std::string describe(uint32_t address) const;
+
+ private:
+  static constexpr uint32_t kGranule = 16;  ///< asynchronous operations read and write whole 16-byte chunks
+  void checkFenced(uint32_t address, uint32_t bytes, const std::string& what) const;
+
+  char* window_;
+  uint32_t bytes_;
+  std::vector<BufferInfo> buffers_;
+  std::vector<uint16_t> writer_;                                      ///< per byte: 1 + thread with an unfenced write
+  std::vector<std::vector<std::pair<uint32_t, uint32_t>>> unfenced_;  ///< per thread: [first, end)
+  std::vector<uint16_t> reading_, writing_;                           ///< per granule: operations in flight
+};
+
+}  // namespace tile::testing

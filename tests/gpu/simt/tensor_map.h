@@ -1,0 +1,34 @@
+// tensor_map.h - the simulated machine's own form of a tensor map: what cuTensorMapEncodeTiled is told, 128 bytes.
+#pragma once
+#include <array>
+#include <cstdint>
+
+#include "runtime/abi.h"
+
+namespace tile::testing {
+
+struct alignas(64) SimulatedTensorMap {
+  static constexpr uint32_t kMagic = 0x7465736d;
+  uint32_t magic = kMagic;
+  DType dtype = DType::f32;
+  uint8_t rank = 0, swizzle = 0;
+  uint64_t address = 0;
+  std::array<uint32_t, 5> dims{};
+  std::array<uint16_t, 5> box{};
+  std::array<uint64_t, 5> strides{};  ///< bytes; strides[0] is the element's size
+
+  int elementBytes() const { return static_cast<int>(strides[0]); }
+  uint32_t boxBytes() const {
+    uint32_t bytes = static_cast<uint32_t>(strides[0]);
+    for (int d = 0; d < rank; ++d) bytes *= box[static_cast<size_t>(d)];
+    return bytes;
+  }
+  /// Throws std::runtime_error where the driver would refuse. Not an aggregate of its own: fields are set first.
+  void check() const;
+};
+static_assert(sizeof(SimulatedTensorMap) == 128);
+
+/// From the slots of a view argument (abi.h).
+SimulatedTensorMap encodeTensorMap(const TensorMapInfo& info, const ParamInfo& param, const uint64_t* slots);
+
+}  // namespace tile::testing
