@@ -1,81 +1,101 @@
 // attention.h - attention forward without materialising scores: O = softmax(scale Q K^T) V (Dao 2023,
-// FlashAttention-2).
+// FlashAttention-2), with masks, windows, biases, packed sequences, f8 inputs and callables on scores.
 #pragma once
-#include "kernels/parts/online_softmax.h"
-#include "kernels/parts/shapes.h"
+#include "kernels/parts/attention_options.h"
 
 namespace tile::kernels {
 
-struct AttentionConfig {
-  int BM = 128, BN = 64;  ///< query rows per program, key rows per step
-  int D = 64, DV = 64;    ///< tile widths: head dims rounded up to a multiple of 16, columns past the end read as 0
-  bool causal = false;    ///< query i sees key j where j <= i + Sk - Sq (bottom right)
-  bool positive_scale = true;  ///< scale > 0, known at launch: it folds into the exponent's multiply-add
-  bool tf32 = false;           ///< f32 only
-  int stages = 2;
-  int warps = 4;
-};
-
-/// Q is [B, Hq, Sq, D], K is [B, Hkv, Sk, D], V is [B, Hkv, Sk, Dv], O is [B, Hq, Sq, Dv], LSE is [B, Hq, Sq] f32, any
-/// strides; Hq is a multiple of Hkv and query head h reads key head h / (Hq / Hkv). LSE = ln sum_j e^{scale q.k_j}. A
-/// query that sees no key gives O = 0 and LSE = -inf. Grid {ceil(Sq / BM), Hq, B}.
+/// Q [B, Hq, Sq, D], K [B, Hkv, Sk, D], V [B, Hkv, Sk, Dv], O [B, Hq, Sq, Dv], LSE [B, Hq, Sq] f32, any strides; Hq is a
+/// multiple of Hkv and query head h reads key head h / (Hq / Hkv). LSE = ln sum_j e^{t_j} over the visible scores (see
+/// attention_scores.h). A query that sees no key gives O = 0 and LSE = -inf. Grid {ceil(Sq / BM), Hq, B}.
 ///
-/// O stays unscaled in the loop, one division at the end. Blocks of keys that every query of the tile sees whole run
-/// without a mask; the loop is split where the diagonal (or the ragged end) begins.
-template <class T>
-void attention_program(const AttentionConfig& c, Tensor<const T, 4> Q, Tensor<const T, 4> K, Tensor<const T, 4> V,
-                       Tensor<T, 4> O, Tensor<float, 3> LSE, F32 scale) {
+/// With varlen the tensors are [1, H, total, D] (LSE [1, Hq, total]), sequence b has rows cu[b] .. cu[b + 1] - 1, and
+/// the grid {ceil(max_sq / BM), Hq, sequences}. bias is [B, Hq, Sq, Sk], slopes [B, Hq]; q_scale [B, Hq], k_scale and
+/// v_scale [B, Hkv] are factors of the elements of Q, K and V. Tensors that the config does not use are not read.
+///
+/// O stays unscaled in the loop, one division at the end. Keys are walked from the last block that is visible to the
+/// first, so that a causal tile masks first and then no more.
+template <class TIn, class TOut, class TBias, class ScoreMod, class MaskMod>
+void attention_program(const AttentionConfig& c, const ScoreMod& score_mod, const MaskMod& mask_mod,
+                       Tensor<const TIn, 4> Q, Tensor<const TIn, 4> K, Tensor<const TIn, 4> V, Tensor<TOut, 4> O,
+                       Tensor<float, 3> LSE, F32 scale, F32 softcap, I32 left, I32 right,
+                       Tensor<const float, 2> slopes, Tensor<const TBias, 4> bias, Tensor<const int32_t, 1> cu_q,
+                       Tensor<const int32_t, 1> cu_k, Tensor<const float, 2> q_scale, Tensor<const float, 2> k_scale,
+                       Tensor<const float, 2> v_scale) {
   num_warps(c.warps);
+  constexpr DType in = dtype_of<TIn>();
+  constexpr int lift = size_of(in) == 1 ? 8 : 0;  // weights up to 256 fill the range of e4m3
   const Prec precision = c.tf32 ? Prec::tf32 : Prec::ieee;
-  auto sq = Q.dim(2), sk = K.dim(2);
   auto head = program_id(1), batch = program_id(2);
   auto kv_head = head / (Q.dim(1) / K.dim(1));
-  // Causal: the last tiles have the most keys. Starting with them leaves short ones to fill the end of the launch.
-  auto m0 = (c.causal ? cdiv(sq, c.BM) - 1 - program_id(0) : Tile(program_id(0))) * c.BM;
-  auto offset = sk - sq;  // query i sees keys up to i + offset
+  const AttentionHead at = attention_head(c, Q, K, batch, head, kv_head, cu_q, cu_k, left, right);
+  const Tile tensor_batch = c.varlen ? Tile(0) : batch;
+  // The last tiles of a causal launch have the most keys. Starting with them leaves short ones to fill its end.
+  auto m0 = (at.band.has_right ? num_programs(0) - 1 - program_id(0) : Tile(program_id(0))) * c.BM;
 
-  auto q = Q.load({batch, head, m0, 0}, {c.BM, c.D});
+  Tile factor = scale;
+  if (c.descale) factor = scale * q_scale.load({batch, head}) * k_scale.load({batch, kv_head});
+  const AttentionScores scores(c, at, score_mod, mask_mod, factor, softcap,
+                               c.alibi ? slopes.load({batch, head}) : Tile(0.f), bias);
+  const Tile exponent_unit = scores.unit() * kLog2E;
+
+  auto q = Q.load({tensor_batch, head, at.q_start + m0, 0}, {c.BM, c.D});
   Tile acc = zeros({c.BM, c.DV}, f32);
   OnlineSoftmax softmax(c.BM);
-  auto exponent_scale = scale * kLog2E;
-  auto unit = c.positive_scale ? Tile(exponent_scale) : Tile(1.f);
-
-  auto step = [&](const Tile& n0, bool masked) {
-    auto k = K.load({batch, kv_head, n0, 0}, {c.BN, c.D});
-    Tile s = dot(q, trans(k), zeros({c.BM, c.BN}, f32), precision);
-    if (!c.positive_scale) s *= exponent_scale;  // the maximum must be that of the scaled scores
-    if (masked) {
-      auto column = n0 + arange(0, c.BN).row();
-      auto visible = column < sk;
-      if (c.causal) visible = visible & (column <= m0 + offset + arange(0, c.BM).col());
-      s = where(visible, s, -INFINITY);
-    }
+  auto step = [&](const Tile& block, bool masked) {
+    auto n0 = block * c.BN;
+    auto k = K.load({tensor_batch, kv_head, at.k_start + n0, 0}, {c.BN, c.D});
+    auto s = scores(dot(q, trans(k), zeros({c.BM, c.BN}, f32), precision), m0, n0, masked).s;
     Tile rescale;
-    auto p = softmax.update(s, unit, rescale, masked);
+    auto p = softmax.update(s, exponent_unit, rescale, masked || scores.has_holes(), scores.wide(), lift);
     acc *= rescale;
-    auto v = V.load({batch, kv_head, n0, 0}, {c.BN, c.DV});
-    acc = dot(cast(p, dtype_of<T>()), v, acc, precision);
+    Tile v = V.load({tensor_batch, kv_head, at.k_start + n0, 0}, {c.BN, c.DV});
+    // Rows of the next sequence may hold anything, and 0 * NaN is NaN.
+    if (c.varlen && masked) v = where(broadcast_to((n0 + arange(0, c.BN)).col() < at.sk, v.shape()), v, 0.f);
+    acc = dot(cast(p, in), v, acc, precision);
   };
-
-  // Keys [0, whole) are seen by every query of the tile, [whole, end) by some.
-  auto end = c.causal ? max(min(m0 + c.BM + offset, sk), 0) : sk;
-  auto whole = (c.causal ? max(min(m0 + offset + 1, sk), 0) : sk) / c.BN * c.BN;
-  for (auto n0 : range(0, whole, c.BN, {.stages = c.stages})) step(n0, false);
-  for (auto n0 : range(whole, end, c.BN, {.stages = c.stages})) step(n0, true);
+  for_each_block(visible_blocks(at.band, m0, c.BM, at.sq, at.sk, c.BN), at.band.has_left, true, c.split,
+                 {.stages = c.stages}, step);
 
   // d is 0 only where no key was visible; NaN (from NaN inputs) must survive, hence == and not >.
   auto empty = softmax.d == 0.f;
-  O.store({batch, head, m0, 0}, cast(acc * where(empty, 0.f, 1.f / softmax.d), dtype_of<T>()));
-  auto lse = where(empty, -INFINITY, fma(softmax.m, unit, log2(softmax.d)) * kLn2);
-  LSE.store({batch, head, m0}, reshape(lse, {c.BM}));
+  Tile weight = where(empty, 0.f, 1.f / softmax.d);
+  if (c.descale) weight *= v_scale.load({batch, kv_head});
+  auto o = cast(acc * weight, dtype_of<TOut>());
+  auto sum_log = lift ? log2(softmax.d) - float(lift) : log2(softmax.d);
+  auto lse = reshape(where(empty, -INFINITY, fma(softmax.m, scores.unit(), sum_log * kLn2)), {c.BM});
+  if (c.varlen) {  // rows past the end of the sequence are the next one's
+    auto rows = [&](auto& tensor) { return tensor.ptr() + cast(head, i64) * tensor.stride(1) + cast(at.q_start, i64) * tensor.stride(2); };
+    make_view<TOut>(rows(O), {at.sq, O.dim(3)}, {O.stride(2), O.stride(3)}).store({m0, 0}, o);
+    make_view<float>(rows(LSE), {at.sq}, {LSE.stride(2)}).store({m0}, lse);
+  } else {
+    O.store({batch, head, m0, 0}, o);
+    LSE.store({batch, head, m0}, lse);
+  }
 }
 
-template <class T>
+/// A kernel with callables of the caller's on scores and visibility: keep the result (it holds the compiled code) and
+/// launch it with run_attention. TBias is the element type of a bias, or uint8_t for a mask tensor.
+template <class TIn, class TOut = TIn, class TBias = float, class ScoreMod = NoScoreMod, class MaskMod = NoMaskMod>
+auto make_attention_kernel(const char* name, ScoreMod score_mod = {}, MaskMod mask_mod = {}) {
+  return kernel(typed_name(name, dtype_of<TIn>()),
+                [score_mod, mask_mod](const AttentionConfig& c, Tensor<const TIn, 4> Q, Tensor<const TIn, 4> K,
+                                      Tensor<const TIn, 4> V, Tensor<TOut, 4> O, Tensor<float, 3> LSE, F32 scale,
+                                      F32 softcap, I32 left, I32 right, I32 max_sq, Tensor<const float, 2> slopes,
+                                      Tensor<const TBias, 4> bias, Tensor<const int32_t, 1> cu_q,
+                                      Tensor<const int32_t, 1> cu_k, Tensor<const float, 2> q_scale,
+                                      Tensor<const float, 2> k_scale, Tensor<const float, 2> v_scale) {
+                  attention_program<TIn, TOut, TBias>(c, score_mod, mask_mod, Q, K, V, O, LSE, scale, softcap, left,
+                                                      right, slopes, bias, cu_q, cu_k, q_scale, k_scale, v_scale);
+                })
+      .grid([](const AttentionConfig& c, const auto& q, const auto&, const auto&, const auto&, const auto&, float,
+               float, int, int, int max_sq, const auto&, const auto&, const auto& cu_q, const auto&...) {
+        return attention_grid(c, q.shape, c.varlen ? cu_q.shape[0] - 1 : q.shape[0], max_sq);
+      });
+}
+template <class TIn, class TOut = TIn, class TBias = float>
 const auto& attention_kernel() {
-  static const auto k = kernel(typed_name("attention_forward", dtype_of<T>()), attention_program<T>)
-                            .grid([](const AttentionConfig& c, const auto& q, const auto&...) {
-                              return Grid{cdiv(q.shape[2], c.BM), q.shape[1], q.shape[0]};
-                            });
+  static const auto k = make_attention_kernel<TIn, TOut, TBias>("attention_forward");
   return k;
 }
 
@@ -90,6 +110,13 @@ inline AttentionConfig default_attention_config(DType dtype, int64_t sq, int64_t
     c.BM = 64, c.BN = 64, c.stages = 1, c.warps = 1;
   } else if (dtype == DType::f32) {
     c.BM = widest <= 128 ? 64 : 32, c.BN = 32, c.warps = widest <= 128 ? 8 : 4;
+  } else if (machine.warpgroups) {
+    // 64 rows per warpgroup; scores, their 16-bit copy and the output of one thread fit its registers.
+    int groups = widest <= 64 ? 3 : 2;
+    while (groups > 1 && sq <= 64 * (groups - 1)) --groups;
+    c.BM = 64 * groups, c.warps = 4 * groups;
+    c.BN = widest <= 128 ? 128 : widest <= 192 ? 112 : 80;
+    return c;
   } else if (widest > 128) {
     // One program per multiprocessor either way; with room for it, 8 warps hide each other's latency better than 4.
     int64_t bytes = static_cast<int64_t>(size_of(dtype)) * (128 * c.D + c.stages * c.BN * (c.D + c.DV)) + 2048;
@@ -100,31 +127,57 @@ inline AttentionConfig default_attention_config(DType dtype, int64_t sq, int64_t
   return c;
 }
 
-/// Q [B, Hq, Sq, D], K [B, Hkv, Sk, D], V [B, Hkv, Sk, Dv], O [B, Hq, Sq, Dv], LSE [B, Hq, Sq]; dtypes f16, bf16, f32.
-template <class T>
-Status attention_forward(Stream& stream, Input<T, 4> Q, Input<T, 4> K, Input<T, 4> V, TensorView<T, 4> O,
-                         TensorView<float, 3> LSE, float scale, const AttentionConfig& config) {
-  int64_t b = Q.shape[0], hq = Q.shape[1], sq = Q.shape[2], d = Q.shape[3], hkv = K.shape[1], sk = K.shape[2],
-          dv = V.shape[3];
+/// Launches `k` (from make_attention_kernel) after checking shapes. The config is completed with the options.
+template <class K_, class TIn, class TOut, class TBias>
+Status run_attention(const K_& k, Stream& stream, TensorView<const TIn, 4> Q, TensorView<const TIn, 4> K,
+                     TensorView<const TIn, 4> V, TensorView<TOut, 4> O, TensorView<float, 3> LSE,
+                     const AttentionOptions<TBias>& options, AttentionConfig config) {
+  AttentionProblem<TBias> problem(options, Q.shape, K.shape, V.shape);
   ShapeCheck check("attention_forward");
-  check.shape("K", K, {b, -1, -1, d}, "[B, Hkv, Sk, D]")
-      .shape("V", V, {b, hkv, sk, -1}, "[B, Hkv, Sk, Dv]")
-      .shape("O", O, {b, hq, sq, dv}, "[B, Hq, Sq, Dv]")
-      .shape("LSE", LSE, {b, hq, sq}, "[B, Hq, Sq]")
-      .require(hkv > 0 && hq % hkv == 0, "the {} query heads must be a multiple of the {} key heads", hq, hkv)
-      .require(config.D >= d && config.DV >= dv, "config.D = {}, DV = {} must cover head dims {} and {}", config.D,
-               config.DV, d, dv)
-      .require(config.positive_scale == (scale > 0), "config.positive_scale is {} but scale is {}",
-               config.positive_scale, scale);
+  problem.check(check, K, V);
+  check.shape("O", O, {problem.b, problem.hq, problem.sq, problem.dv}, "[B, Hq, Sq, Dv]")
+      .shape("LSE", LSE, {problem.b, problem.hq, problem.sq}, "[B, Hq, Sq]");
+  problem.complete(config);
+  problem.check_config(check, config);
   if (!check.ok()) return check.error();
-  return attention_kernel<T>().try_call(stream, config, Q, K, V, O, LSE, scale);
+  const AttentionOptions<TBias>& o = problem.options;
+  return k.try_call(stream, config, Q, K, V, O, LSE, o.scale, o.softcap, o.left, o.right, o.max_sq, o.slopes, o.bias,
+                    o.cu_q, o.cu_k, o.q_scale, o.k_scale, o.v_scale);
+}
+
+/// With the kernel of these types and, unless given, the default config. Types: f16, bf16, f32; f8e4m3 with O in f16 or
+/// bf16.
+template <class T, class TOut = T, class TBias = float>
+Status attention_forward(Stream& stream, Input<T, 4> Q, Input<T, 4> K, Input<T, 4> V,
+                         std::type_identity_t<TensorView<TOut, 4>> O, TensorView<float, 3> LSE,
+                         const AttentionOptions<TBias>& options, const AttentionConfig& config) {
+  return run_attention(attention_kernel<T, TOut, TBias>(), stream, TensorView<const T, 4>(Q),
+                       TensorView<const T, 4>(K), TensorView<const T, 4>(V), TensorView<TOut, 4>(O), LSE, options,
+                       config);
+}
+template <class T, class TOut = T, class TBias = float>
+Status attention_forward(Stream& stream, Input<T, 4> Q, Input<T, 4> K, Input<T, 4> V,
+                         std::type_identity_t<TensorView<TOut, 4>> O, TensorView<float, 3> LSE,
+                         const AttentionOptions<TBias>& options) {
+  int64_t queries = options.cu_q.data ? options.max_sq : Q.shape[2];
+  return attention_forward<T, TOut, TBias>(
+      stream, Q, K, V, O, LSE, options,
+      default_attention_config(dtype_of<T>(), queries, Q.shape[3], V.shape[3], options.causal, options.scale,
+                               Machine::of(stream)));
 }
 template <class T>
 Status attention_forward(Stream& stream, Input<T, 4> Q, Input<T, 4> K, Input<T, 4> V, TensorView<T, 4> O,
                          TensorView<float, 3> LSE, float scale, bool causal) {
-  return attention_forward<T>(
-      stream, Q, K, V, O, LSE, scale,
-      default_attention_config(dtype_of<T>(), Q.shape[2], Q.shape[3], V.shape[3], causal, scale, Machine::of(stream)));
+  AttentionOptions<> options;
+  options.scale = scale, options.causal = causal;
+  return attention_forward<T>(stream, Q, K, V, O, LSE, options);
+}
+template <class T>
+Status attention_forward(Stream& stream, Input<T, 4> Q, Input<T, 4> K, Input<T, 4> V, TensorView<T, 4> O,
+                         TensorView<float, 3> LSE, float scale, const AttentionConfig& config) {
+  AttentionOptions<> options;
+  options.scale = scale, options.causal = config.causal;
+  return attention_forward<T>(stream, Q, K, V, O, LSE, options, config);
 }
 
 }  // namespace tile::kernels

@@ -1,6 +1,7 @@
 // attention.cpp - catalog row of attention.h.
 #include "kernels/attention.h"
 
+#include "kernels/catalog/attention_problem.h"
 #include "kernels/catalog/case.h"
 #include "kernels/catalog/rows.h"
 #include "kernels/reference/attention.h"
@@ -9,118 +10,133 @@ namespace tile::kernels {
 namespace {
 
 using reference::Arithmetic;
-using reference::Dims;
 using reference::HostTensor;
-using reference::Placement;
 
-/// How a [B, H, S, D] tensor lies in memory.
-enum class Layout : int64_t { bhsd, bshd, packed, transposed };
-
-Placement placement(const Dims& shape, Layout layout, int64_t shift) {
-  switch (layout) {
-    case Layout::bhsd:
-      return Placement::ordered(shape, {0, 1, 2, 3}, 0, shift);
-    case Layout::bshd:
-      return Placement::ordered(shape, {0, 2, 1, 3}, 0, shift);
-    case Layout::packed: {  // one third of [B, S, 3, H, D]
-      Placement p = Placement::ordered(shape, {0, 2, 1, 3}, 0, shift);
-      p.strides = {shape[2] * 3 * shape[1] * shape[3], shape[3], 3 * shape[1] * shape[3], 1};
-      return p;
-    }
-    case Layout::transposed:
-      return Placement::ordered(shape, {0, 1, 3, 2}, 1, shift);  // neighbours along D are far apart
-  }
-  return Placement::dense(shape);
-}
-
-struct Sizes {
-  int64_t b, hq, hkv, sq, sk, d, dv;
-  bool causal;
-  explicit Sizes(const Fields& f)
-      : b(f.get("B", 1)),
-        hq(f.get("Hq", 1)),
-        hkv(f.get("Hkv", hq)),
-        sq(f["Sq"]),
-        sk(f.get("Sk", sq)),
-        d(f["D"]),
-        dv(f.get("DV", d)),
-        causal(f["causal"] != 0) {}
-};
-
-/// Scale of a problem: 1/sqrt(D) as everybody uses, or its negative.
-float scale_of(const Fields& f) { return (f["negative_scale"] ? -1.f : 1.f) / std::sqrt(static_cast<float>(f["D"])); }
-
-template <class T>
+template <class T, class TOut, class TBias>
 class AttentionCase : public OutputCase {
  public:
   AttentionCase(const Problem& p, const ConfigWords& words)
-      : s_(p.sizes), fields_(p.sizes), scale_(scale_of(p.sizes)), config_(attention_kernel<T>().from_words(words)) {}
+      : data_(p.sizes), config_(attention_kernel<T, TOut, TBias>().from_words(words)) {}
 
   Status create(std::shared_ptr<Device> device) {
-    auto layout = static_cast<Layout>(fields_["layout"]);
-    int64_t shift = fields_["shift"];
-    auto tensor = [&](int64_t h, int64_t s, int64_t d) {
-      return HostTensor(dtype_of<T>(), placement({s_.b, h, s, d}, layout, shift));
-    };
-    HostTensor q = tensor(s_.hq, s_.sq, s_.d), k = tensor(s_.hkv, s_.sk, s_.d), v = tensor(s_.hkv, s_.sk, s_.dv);
-    q.fill_normal(1, static_cast<double>(fields_.get("amp", 1))), k.fill_normal(2), v.fill_normal(3);
-    if (fields_["nan_key"])  // E18: only the queries that see this key may turn NaN
-      for (int64_t c = 0; c < s_.d; ++c) k.set({0, 0, fields_["nan_key"], c}, NAN);
+    auto tensor = [&](DType type, int64_t h, int64_t s, int64_t d) { return HostTensor(type, data_.placement(h, s, d)); };
+    constexpr DType in = dtype_of<T>();
+    const Fields& f = data_.fields();
+    HostTensor q = tensor(in, data_.hq, data_.sq, data_.d), k = tensor(in, data_.hkv, data_.sk, data_.d),
+               v = tensor(in, data_.hkv, data_.sk, data_.dv);
+    q.fill_normal(1, static_cast<double>(f.get("amp", 1))), k.fill_normal(2), v.fill_normal(3);
+    if (f["nan_key"])  // E18: only the queries that see this key may turn NaN
+      for (int64_t c = 0; c < data_.d; ++c) k.set({0, 0, f["nan_key"], c}, NAN);
+    data_.poison_unused(q, data_.spec.cu_q), data_.poison_unused(k, data_.spec.cu_k);
+    data_.poison_unused(v, data_.spec.cu_k);
     Steps s;
+    s(data_.create(device, in));
     s(q_.create(device, std::move(q)))(k_.create(device, std::move(k)))(v_.create(device, std::move(v)));
-    s(o_.create(device, tensor(s_.hq, s_.sq, s_.dv)))(
-        lse_.create(device, HostTensor(DType::f32, {s_.b, s_.hq, s_.sq})));
+    s(o_.create(device, tensor(dtype_of<TOut>(), data_.hq, data_.sq, data_.dv)))(
+        lse_.create(device, HostTensor(DType::f32, {data_.b, data_.hq, data_.sq})));
     return s.status();
   }
   Status launch(Stream& stream) override {
-    return attention_forward<T>(stream, q_.view<const T, 4>(), k_.view<const T, 4>(), v_.view<const T, 4>(),
-                                o_.view<T, 4>(), lse_.view<float, 3>(), scale_, config_);
+    return attention_forward<T, TOut, TBias>(stream, q_.view<const T, 4>(), k_.view<const T, 4>(),
+                                             v_.view<const T, 4>(), o_.view<TOut, 4>(), lse_.view<float, 3>(),
+                                             data_.options<TBias>(), config_);
   }
   Result<std::vector<Check>> check(Stream& stream, double budget) override {
     if (Status ran = run_poisoned(stream); !ran) return ran.error();
-    Arithmetic working = Arithmetic::working(dtype_of<T>());
+    Arithmetic working = Arithmetic::working(dtype_of<TOut>());
     working.tf32 = config_.tf32;
-    reference::AttentionSpec spec{s_.causal, scale_};
-    double row_cost = 2.0 * static_cast<double>(s_.sk * (s_.d + s_.dv));
+    const int64_t heads_and_sequences = data_.sequences * data_.hq;
+    double row_cost = 2.0 * static_cast<double>(data_.max_sk * (data_.d + data_.dv));
     int64_t rows_wanted = std::max<int64_t>(static_cast<int64_t>(budget / std::max(row_cost, 1.0)), 16);
-    std::vector<int64_t> heads = sample(s_.b * s_.hq, s_.sq * s_.b * s_.hq <= rows_wanted ? s_.b * s_.hq : 8);
+    std::vector<int64_t> heads = sample(
+        heads_and_sequences, data_.max_sq * heads_and_sequences <= rows_wanted ? heads_and_sequences : 8);
     Gathered o, lse;
     for (int64_t bh : heads) {
-      int64_t b = bh / s_.hq, h = bh % s_.hq;
-      std::vector<int64_t> rows = sample(s_.sq, rows_wanted / static_cast<int64_t>(heads.size()));
-      auto exact = attention_rows(spec, q_.host, k_.host, v_.host, b, h, rows, Arithmetic::exact());
-      auto base = attention_rows(spec, q_.host, k_.host, v_.host, b, h, rows, working);
+      int64_t b = bh / data_.hq, h = bh % data_.hq;
+      std::vector<int64_t> rows = sample(data_.queries(b), rows_wanted / static_cast<int64_t>(heads.size()));
+      auto exact = attention_rows(data_.spec, q_.host, k_.host, v_.host, b, h, rows, Arithmetic::exact());
+      auto base = attention_rows(data_.spec, q_.host, k_.host, v_.host, b, h, rows, working);
       for (size_t r = 0; r < rows.size(); ++r) {
-        o.add(o_.host.row({b, h, rows[r]}), exact[r].o, base[r].o);
-        lse.add({lse_.host.at({b, h, rows[r]})}, {exact[r].lse}, {base[r].lse});
+        const int64_t at = data_.tensor_batch(b), row = data_.first_query(b) + rows[r];
+        o.add(o_.host.row({at, h, row}), exact[r].o, base[r].o);
+        lse.add({lse_.host.at({at, h, row})}, {exact[r].lse}, {base[r].lse});
       }
     }
-    // LSE is an f32 sum of f32 products of exact inputs, whatever their type; large logits cost their own rounding.
-    double lse_bound = (config_.tf32     ? 1e-2
-                        : sizeof(T) == 4 ? 1e-4
-                                         : 1e-3) *
-                       std::max<double>(1, static_cast<double>(fields_.get("amp", 1)) / 8);
-    return std::vector<Check>{
-        with_gaps("O", o.compare(reference::tolerance(dtype_of<T>(), s_.sk, config_.tf32)), o_.host),
-        with_gaps("LSE", reference::compare_absolute(lse.actual, lse.exact, lse_bound), lse_.host)};
+    if (!data_.spec.cu_q.empty()) check_unused(o, lse);
+    return std::vector<Check>{with_gaps("O", o.compare(tolerance()), o_.host),
+                              with_gaps("LSE", reference::compare_absolute(lse.actual, lse.exact, lse_bound()), lse_.host)};
   }
   Work work() const override {
-    double heads = static_cast<double>(s_.b * s_.hq),
-           pairs = static_cast<double>(reference::visible_pairs(s_.sq, s_.sk, s_.causal));
-    double elements = static_cast<double>(s_.b * (s_.hq * s_.sq * (s_.d + s_.dv) + s_.hkv * s_.sk * (s_.d + s_.dv)));
-    return {2 * heads * pairs * static_cast<double>(s_.d + s_.dv),
-            sizeof(T) * elements + 4 * heads * static_cast<double>(s_.sq)};
+    double queries = static_cast<double>(data_.b * data_.hq * data_.sq);
+    double elements = queries * static_cast<double>(data_.d) +
+                      static_cast<double>(data_.b * data_.hkv * data_.sk * (data_.d + data_.dv));
+    return {2 * data_.pairs() * static_cast<double>(data_.d + data_.dv),
+            sizeof(T) * elements + (sizeof(TOut) * static_cast<double>(data_.dv) + 4) * queries};
   }
 
  private:
   std::vector<DeviceTensor*> outputs() override { return {&o_, &lse_}; }
 
-  Sizes s_;
-  Fields fields_;
-  float scale_;
+  /// Rows of no sequence still hold what they held before.
+  void check_unused(Gathered& o, Gathered& lse) const {
+    for (int64_t h = 0; h < data_.hq; ++h)
+      for (int64_t row = 0; row < data_.sq; ++row) {
+        if (row >= data_.spec.cu_q.front() && row < data_.spec.cu_q.back()) continue;
+        const std::vector<double> untouched(static_cast<size_t>(data_.dv), NAN);
+        o.add(o_.host.row({0, h, row}), untouched, untouched);
+        lse.add({lse_.host.at({0, h, row})}, {NAN}, {NAN});
+      }
+  }
+  reference::Tolerance tolerance() const {
+    reference::Tolerance t = reference::tolerance(dtype_of<TOut>(), data_.max_sk, config_.tf32);
+    // Weights of f8 have 3 bits behind the point: each is off by up to 1/16.
+    if (sizeof(T) == 1) t.floor_relative = 0.0625, t.rmse_ratio = 5e-2;
+    return t;
+  }
+  /// LSE is an f32 sum of f32 products of exact inputs, whatever their type; large logits cost their own rounding.
+  double lse_bound() const {
+    double bound = config_.tf32 || sizeof(T) == 1 ? 1e-2 : sizeof(T) == 4 ? 1e-4 : 1e-3;
+    double largest = static_cast<double>(data_.fields().get("amp", 1)) / 8;
+    if (data_.bias_kind == BiasKind::holes) largest = 2;
+    return bound * std::max(1.0, largest);
+  }
+
+  AttentionProblemData data_;
   AttentionConfig config_;
   DeviceTensor q_, k_, v_, o_, lse_;
 };
+
+/// Windows, softcap, alibi, biases, packed sequences, f8.
+void add_feature_problems(CatalogRow& row) {
+  auto add = [&](const char* dtype, Purpose purpose, Fields f) {
+    row.problems.push_back({dtype, std::move(f), purpose});
+  };
+  const std::pair<int64_t, int64_t> windows[] = {{0, 0}, {150, 150}, {3, 0}, {0, 5}, {-1, 4}, {40, 20}, {70, -1}};
+  for (auto [left, right] : windows)  // E20
+    add("f16", Purpose::edge, {{"Hq", 1}, {"Sq", 150}, {"Sk", 140}, {"D", 32}, {"left", left}, {"right", right}});
+  add("f16", Purpose::test, {{"Hq", 2}, {"Hkv", 1}, {"Sq", 200}, {"D", 64}, {"causal", 1}, {"left", 50}});
+  add("bf16", Purpose::edge, {{"Hq", 1}, {"Sq", 90}, {"Sk", 200}, {"D", 64}, {"left", 64}, {"right", 63}});
+  add("f32", Purpose::edge, {{"Hq", 1}, {"Sq", 200}, {"Sk", 60}, {"D", 32}, {"left", 10}, {"right", 0}});  // before key 0
+  add("f16", Purpose::edge, {{"Hq", 1}, {"Sq", 100}, {"Sk", 150}, {"D", 32}, {"causal", 1}, {"top_left", 1}});
+  add("f16", Purpose::edge, {{"Hq", 1}, {"Sq", 150}, {"Sk", 70}, {"D", 32}, {"left", 20}, {"top_left", 1}});
+  for (int64_t cap : {15, 50})  // E22
+    add(cap == 15 ? "f16" : "bf16", Purpose::test, {{"Hq", 2}, {"Sq", 130}, {"D", 64}, {"causal", 1}, {"softcap", cap}, {"amp", 30}});
+  add("f32", Purpose::edge, {{"Hq", 1}, {"Sq", 70}, {"D", 32}, {"softcap", 2}, {"negative_scale", 1}});
+  for (int64_t causal : {0, 1})
+    add("f16", Purpose::edge, {{"B", 2}, {"Hq", 4}, {"Sq", 70}, {"Sk", 90}, {"D", 32}, {"causal", causal}, {"alibi", 1}});
+  for (int64_t kind : {1, 2, 3, 4, 5})  // E12, E14, E15, S1.8
+    add(kind == 5 ? "f32" : "f16", Purpose::edge, {{"B", 1}, {"Hq", 2}, {"Sq", 90}, {"Sk", 200}, {"D", 32}, {"bias", kind}});
+  add("f16", Purpose::edge, {{"Hq", 2}, {"Sq", 130}, {"D", 64}, {"causal", 1}, {"bias", 1}, {"alibi", 1}, {"softcap", 20}});
+  for (int64_t pattern : {1, 2, 3, 4, 5})  // E05
+    for (int64_t causal : {0, 1})
+      add("f16", Purpose::edge, {{"Hq", 4}, {"Hkv", 2}, {"D", 64}, {"causal", causal}, {"varlen", pattern}, {"layout", pattern % 3}});
+  add("bf16", Purpose::test, {{"Hq", 2}, {"D", 64}, {"varlen", 2}, {"left", 30}, {"right", 10}, {"softcap", 30}, {"alibi", 1}});
+  add("f32", Purpose::edge, {{"Hq", 2}, {"D", 32}, {"varlen", 1}, {"bias", 2}, {"causal", 1}});
+  for (int64_t causal : {0, 1}) {
+    add("f8e4m3", Purpose::test, {{"B", 1}, {"Hq", 2}, {"Sq", 128}, {"D", 64}, {"causal", causal}});
+    add("f8e4m3", Purpose::edge, {{"B", 2}, {"Hq", 4}, {"Hkv", 2}, {"Sq", 113}, {"Sk", 203}, {"D", 128}, {"causal", causal}, {"descale", 1}});
+  }
+}
 
 void add_problems(CatalogRow& row) {
   auto add = [&](const char* dtype, Purpose purpose, Fields f) {
@@ -157,6 +173,8 @@ void add_problems(CatalogRow& row) {
   add("tf32", Purpose::edge, {{"Hq", 2}, {"Sq", 100}, {"D", 64}, {"causal", 1}});
   add("f16", Purpose::edge, {{"Hq", 1}, {"Sq", 1023}, {"Sk", 1024}, {"D", 64}, {"causal", 1}});
 
+  add_feature_problems(row);
+
   for (int64_t causal : {0, 1}) {
     add("f16", Purpose::bench, {{"B", 4}, {"Hq", 16}, {"Sq", 4096}, {"D", 128}, {"causal", causal}});
     add("bf16", Purpose::bench, {{"B", 4}, {"Hq", 16}, {"Sq", 4096}, {"D", 128}, {"causal", causal}});
@@ -168,6 +186,9 @@ void add_problems(CatalogRow& row) {
     add("f32", Purpose::bench_host, {{"B", 1}, {"Hq", 8}, {"Sq", 1024}, {"D", 64}, {"causal", causal}});
   }
   add("f16", Purpose::bench_host, {{"B", 1}, {"Hq", 8}, {"Sq", 1024}, {"D", 64}});
+  add("f16", Purpose::bench, {{"B", 4}, {"Hq", 16}, {"Sq", 4096}, {"D", 128}, {"causal", 1}, {"left", 1024}});
+  add("f16", Purpose::bench, {{"Hq", 16}, {"D", 128}, {"causal", 1}, {"varlen", 6}});
+  add("f8e4m3", Purpose::bench, {{"B", 4}, {"Hq", 16}, {"Sq", 4096}, {"D", 128}});
 }
 
 }  // namespace
@@ -177,33 +198,25 @@ CatalogRow attention_row() {
   row.name = "attention_forward";
   row.summary = "O = softmax(scale Q K^T) V and LSE, causal or full, grouped heads, any strides";
   row.peers = "FlashAttention-2 and cuDNN through torch sdpa";
-  row.dtypes = {"f16", "bf16", "f32", "tf32"};
-  row.sizes = {"B: batch (1)",
-               "Hq: query heads (1)",
-               "Hkv: key heads (Hq)",
-               "Sq: queries",
-               "Sk: keys (Sq)",
-               "D: channels of Q and K",
-               "DV: channels of V (D)",
-               "causal: 0 or 1",
-               "layout: 0 [B,H,S,D], 1 [B,S,H,D], 2 part of [B,S,3,H,D], 3 [B,H,D,S]",
-               "shift: elements by which bases are misaligned",
-               "amp: standard deviation of Q",
-               "nan_key: this key is NaN",
-               "negative_scale: scale is -1/sqrt(D)"};
+  row.dtypes = {"f16", "bf16", "f32", "tf32", "f8e4m3"};
+  row.sizes = attention_field_names();
   add_problems(row);
   row.kernel = [](std::string_view d) -> const AnyKernel* {
+    if (d == "f8e4m3") return &attention_kernel<fp8_e4m3, half>();
     return with_float_type(d, [](auto t) -> const AnyKernel* { return &attention_kernel<decltype(t)>(); });
   };
   row.default_config = [](const Problem& p, const Machine& machine) {
-    Sizes s(p.sizes);
-    AttentionConfig c =
-        default_attention_config(storage_of(p.dtype), s.sq, s.d, s.dv, s.causal, scale_of(p.sizes), machine);
+    AttentionProblemData data(p.sizes);
+    AttentionConfig c = default_attention_config(storage_of(p.dtype), data.max_sq, data.d, data.dv, false, data.scale,
+                                                 machine);
+    data.complete(c);
     c.tf32 = p.dtype == "tf32";
     return attention_kernel<float>().words(c);
   };
   row.prepare = [](std::shared_ptr<Device> device, const Problem& p, const ConfigWords& c) {
-    return with_float_type(p.dtype, [&](auto t) { return make_case<AttentionCase<decltype(t)>>(device, p, c); });
+    return with_attention_types(p, [&](auto t, auto out, auto bias) {
+      return make_case<AttentionCase<decltype(t), decltype(out), decltype(bias)>>(device, p, c);
+    });
   };
   return row;
 }

@@ -18,13 +18,21 @@ struct OnlineSoftmax {
 
   /// Adds a block of scores [rows, n] (f32) and returns its weights p = 2^{c s - c m}; what was accumulated with
   /// earlier weights must be multiplied by `rescale` ([rows, 1]). c must be positive. `guard` is needed where a row may
-  /// have seen only -inf so far: without it -inf - (-inf) makes NaN.
-  Tile update(const Tile& scores, const Tile& c, Tile& rescale, bool guard) {
-    auto m_next = max(m, max(scores, axis(1)));
-    auto reference = m_next * c;
-    if (guard) reference = where(m_next == -INFINITY, 0.f, reference);
-    rescale = exp2(fma(m, c, -reference));
-    auto p = exp2(fma(scores, c, -reference));  // one multiply-add and one exp2 for each score
+  /// have seen only -inf so far: without it -inf - (-inf) makes NaN. `wide`: c s may overflow where s does not. Weights
+  /// (and with them d) are larger by 2^lift: for element types that are coarse near 0.
+  Tile update(const Tile& scores, const Tile& c, Tile& rescale, bool guard, bool wide = false, int lift = 0) {
+    const Tile m_next = max(m, max(scores, axis(1)));
+    Tile p;
+    if (wide) {
+      const Tile reference = guard ? where(m_next == -INFINITY, 0.f, m_next) : m_next;
+      rescale = exp2((m - reference) * c);
+      p = exp2(lift ? fma(scores - reference, c, float(lift)) : (scores - reference) * c);
+    } else {
+      Tile reference = m_next * c;
+      if (guard) reference = where(m_next == -INFINITY, 0.f, reference);
+      rescale = exp2(fma(m, c, -reference));
+      p = exp2(fma(scores, c, lift ? float(lift) - reference : -reference));  // one multiply-add, one exp2 each
+    }
     d = fma(d, rescale, sum(p, axis(1)));
     m = m_next;
     return p;

@@ -1,4 +1,4 @@
-// attention.cpp - softmax(scale q k^T) v by its definition.
+// attention.cpp - softmax(t) v and its derivatives by their definition.
 #include "kernels/reference/attention.h"
 
 #include <algorithm>
@@ -6,47 +6,201 @@
 #include <limits>
 
 namespace tile::reference {
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+/// First visible key and one past the last.
+std::pair<int64_t, int64_t> band_of(const AttentionSpec& spec, int64_t i, int64_t sq, int64_t sk) {
+  int64_t aligned = spec.top_left ? i : i + sk - sq, right = spec.causal ? 0 : spec.right;
+  int64_t begin = spec.left < 0 ? 0 : std::clamp<int64_t>(aligned - spec.left, 0, sk);
+  int64_t end = right < 0 ? sk : std::clamp<int64_t>(aligned + right + 1, 0, sk);
+  return {begin, std::max(begin, end)};
+}
+
+using Rows = std::vector<std::vector<double>>;
+
+/// One sequence of one key head, its rows decoded once.
+class Head {
+ public:
+  Head(const AttentionSpec& spec, const HostTensor& q, const HostTensor& k, const HostTensor& v, const HostTensor* d_o,
+       int64_t batch, int64_t head, Arithmetic how)
+      : spec_(spec), how_(how), batch_(batch), head_(head) {
+    const bool packed = !spec.cu_q.empty();
+    const int64_t kv_head = head / (q.dim(1) / k.dim(1)), b = packed ? 0 : batch;
+    const int64_t q0 = packed ? spec.cu_q[batch] : 0, k0 = packed ? spec.cu_k[batch] : 0;
+    sq_ = packed ? spec.cu_q[batch + 1] - q0 : q.dim(2), sk_ = packed ? spec.cu_k[batch + 1] - k0 : k.dim(2);
+    auto decode = [](const HostTensor& t, int64_t b, int64_t h, int64_t first, int64_t count) {
+      Rows rows(count);
+      for (int64_t i = 0; i < count; ++i) rows[i] = t.row({b, h, first + i});
+      return rows;
+    };
+    queries = decode(q, b, head, q0, sq_), keys = decode(k, b, kv_head, k0, sk_), values = decode(v, b, kv_head, k0, sk_);
+    if (d_o) d_outputs = decode(*d_o, b, head, q0, sq_);
+    if (spec.q_scale) factor_ = spec.q_scale->at({batch, head}) * spec.k_scale->at({batch, kv_head});
+    if (spec.v_scale) value_factor = spec.v_scale->at({batch, kv_head});
+  }
+  Rows queries, keys, values, d_outputs;
+  double value_factor = 1;
+
+  int64_t sq() const { return sq_; }
+  int64_t sk() const { return sk_; }
+  std::pair<int64_t, int64_t> band(int64_t i) const { return band_of(spec_, i, sq_, sk_); }
+
+  double product(const std::vector<double>& a, const std::vector<double>& b) const {
+    double s = 0;
+    for (size_t d = 0; d < a.size(); ++d) s = how_.op(s + how_.factor(a[d]) * how_.factor(b[d]));
+    return s;
+  }
+  /// The score of a pair inside the band; -inf where a mask hides it. `slope` becomes dt / d(scale q.k).
+  double score(int64_t i, int64_t j, double* slope = nullptr) const {
+    double t = how_.op(product(queries[i], keys[j]) * (spec_.scale * factor_)), gradient = 1;
+    if (spec_.softcap != 0) {
+      double th = how_.op(std::tanh(how_.op(t / spec_.softcap)));
+      t = how_.op(spec_.softcap * th), gradient = 1 - th * th;
+    }
+    if (spec_.slopes) {
+      int64_t aligned = spec_.top_left ? i : i + sk_ - sq_;
+      t = how_.op(t - spec_.slopes->at({batch_, head_}) * static_cast<double>(std::abs(aligned - j)));
+    }
+    const bool hides = spec_.bias && spec_.bias->dtype() == DType::u8;
+    if (spec_.bias && !hides) t = how_.op(t + spec_.bias->at({batch_, head_, i, j}));
+    if (spec_.score_gradient) gradient *= spec_.score_gradient(t, batch_, head_, i, j);
+    if (spec_.score_mod) t = how_.op(spec_.score_mod(t, batch_, head_, i, j));
+    if (slope) *slope = gradient;
+    if (hides && spec_.bias->at({batch_, head_, i, j}) == 0) return -kInf;
+    if (spec_.mask_mod && !spec_.mask_mod(batch_, head_, i, j)) return -kInf;
+    return how_.store(t);
+  }
+
+ private:
+  const AttentionSpec& spec_;
+  Arithmetic how_;
+  int64_t batch_, head_, sq_ = 0, sk_ = 0;
+  double factor_ = 1;
+};
+
+/// Output and LSE of query i.
+AttentionRow forward_row(const Head& head, int64_t i, size_t dv, const Arithmetic& how) {
+  auto [begin, end] = head.band(i);
+  AttentionRow row{std::vector<double>(dv, 0.0), -kInf};
+  std::vector<double> p(end - begin);
+  double m = -kInf;
+  for (int64_t j = begin; j < end; ++j) {
+    double t = p[j - begin] = head.score(i, j);
+    m = std::isnan(t) || std::isnan(m) ? NAN : std::max(m, t);
+  }
+  if (m == -kInf) return row;
+  double sum = 0;
+  for (double& x : p) x = how.op(std::exp(how.op(x - m))), sum = how.op(sum + x);
+  for (int64_t j = begin; j < end; ++j) {
+    double weight = how.store(how.op(p[j - begin] / sum));
+    if (weight == 0) continue;  // also where a hidden value is not a number
+    for (size_t d = 0; d < dv; ++d)
+      row.o[d] = how.op(row.o[d] + how.factor(weight) * how.factor(head.values[j][d] * head.value_factor));
+  }
+  row.lse = how.op(m + how.op(std::log(sum)));
+  for (double& x : row.o) x = how.store(x);
+  return row;
+}
+
+/// Probability of a pair and the gradient of its product q.k (without the factor scale).
+struct Pair {
+  double p = 0, ds = 0;
+};
+Pair backward_pair(const Head& head, int64_t i, int64_t j, const AttentionStats& stats, const Arithmetic& how) {
+  double slope = 1, t = head.score(i, j, &slope);
+  if (t == -kInf) return {};
+  double p = how.store(how.op(std::exp(how.op(t - stats.lse[i]))));
+  double dp = how.store(head.product(head.d_outputs[i], head.values[j]));
+  return {p, how.store(how.op(how.op(p * how.op(dp - stats.delta[i])) * slope))};
+}
+
+}  // namespace
+
+bool in_band(const AttentionSpec& spec, int64_t i, int64_t j, int64_t sq, int64_t sk) {
+  auto [begin, end] = band_of(spec, i, sq, sk);
+  return j >= begin && j < end;
+}
+
+int64_t visible_pairs(const AttentionSpec& spec, int64_t sq, int64_t sk) {
+  int64_t pairs = 0;
+  for (int64_t i = 0; i < sq; ++i) {
+    auto [begin, end] = band_of(spec, i, sq, sk);
+    pairs += end - begin;
+  }
+  return pairs;
+}
 
 std::vector<AttentionRow> attention_rows(const AttentionSpec& spec, const HostTensor& q, const HostTensor& k,
                                          const HostTensor& v, int64_t batch, int64_t head,
                                          std::span<const int64_t> rows, Arithmetic how) {
-  int64_t sq = q.dim(2), sk = k.dim(2), dv = v.dim(3), kv_head = head / (q.dim(1) / k.dim(1));
-  std::vector<std::vector<double>> keys(sk), values(sk);  // decoded once for all rows
-  for (int64_t j = 0; j < sk; ++j) keys[j] = k.row({batch, kv_head, j}), values[j] = v.row({batch, kv_head, j});
-
+  const Head one(spec, q, k, v, nullptr, batch, head, how);
   std::vector<AttentionRow> result;
+  for (int64_t i : rows) result.push_back(forward_row(one, i, static_cast<size_t>(v.dim(3)), how));
+  return result;
+}
+
+AttentionStats attention_stats(const AttentionSpec& spec, const HostTensor& q, const HostTensor& k, const HostTensor& v,
+                               const HostTensor& d_o, int64_t batch, int64_t head, Arithmetic how) {
+  const Head one(spec, q, k, v, &d_o, batch, head, how);
+  AttentionStats stats;
+  for (int64_t i = 0; i < one.sq(); ++i) {
+    AttentionRow row = forward_row(one, i, static_cast<size_t>(v.dim(3)), how);
+    double delta = 0;
+    for (size_t d = 0; d < row.o.size(); ++d) delta = how.op(delta + row.o[d] * one.d_outputs[i][d]);
+    stats.lse.push_back(row.lse), stats.delta.push_back(delta);
+  }
+  return stats;
+}
+
+std::vector<std::vector<double>> attention_query_gradients(const AttentionSpec& spec, const HostTensor& q,
+                                                           const HostTensor& k, const HostTensor& v,
+                                                           const HostTensor& d_o, int64_t batch, int64_t head,
+                                                           std::span<const int64_t> rows, const AttentionStats& stats,
+                                                           Arithmetic how) {
+  const Head one(spec, q, k, v, &d_o, batch, head, how);
+  Rows result;
   for (int64_t i : rows) {
-    int64_t visible = spec.causal ? std::clamp<int64_t>(i + sk - sq + 1, 0, sk) : sk;
-    AttentionRow row{std::vector<double>(dv, 0.0), -std::numeric_limits<double>::infinity()};
-    std::vector<double> query = q.row({batch, head, i}), p(visible);
-    double m = -std::numeric_limits<double>::infinity();
-    for (int64_t j = 0; j < visible; ++j) {
-      double s = 0;
-      for (size_t d = 0; d < query.size(); ++d) s = how.op(s + how.factor(query[d]) * how.factor(keys[j][d]));
-      p[j] = how.store(how.op(s * spec.scale));
-      m = std::isnan(p[j]) ? p[j] : std::max(m, p[j]);
-      if (std::isnan(m)) break;
+    std::vector<double> dq(static_cast<size_t>(q.dim(3)), 0.0);
+    auto [begin, end] = one.band(i);
+    for (int64_t j = begin; j < end; ++j) {
+      const double ds = backward_pair(one, i, j, stats, how).ds;
+      for (size_t d = 0; d < dq.size(); ++d) dq[d] = how.op(dq[d] + how.factor(ds) * how.factor(one.keys[j][d]));
     }
-    if (visible > 0) {
-      double sum = 0;
-      for (double& x : p) x = how.op(std::exp(how.op(x - m))), sum = how.op(sum + x);
-      for (int64_t j = 0; j < visible; ++j) {
-        double weight = how.store(how.op(p[j] / sum));
-        for (int64_t d = 0; d < dv; ++d) row.o[d] = how.op(row.o[d] + how.factor(weight) * how.factor(values[j][d]));
-      }
-      row.lse = how.op(m + how.op(std::log(sum)));
-    }
-    for (double& x : row.o) x = how.store(x);
-    result.push_back(std::move(row));
+    for (double& x : dq) x = how.store(how.op(x * spec.scale));
+    result.push_back(std::move(dq));
   }
   return result;
 }
 
-int64_t visible_pairs(int64_t sq, int64_t sk, bool causal) {
-  if (!causal) return sq * sk;
-  int64_t pairs = 0;
-  for (int64_t i = 0; i < sq; ++i) pairs += std::clamp<int64_t>(i + sk - sq + 1, 0, sk);
-  return pairs;
+KeyGradients attention_key_gradients(const AttentionSpec& spec, const HostTensor& q, const HostTensor& k,
+                                     const HostTensor& v, const HostTensor& d_o, int64_t batch, int64_t kv_head,
+                                     std::span<const int64_t> keys, std::span<const AttentionStats> stats,
+                                     Arithmetic how) {
+  KeyGradients result{Rows(keys.size(), std::vector<double>(static_cast<size_t>(k.dim(3)), 0.0)),
+                      Rows(keys.size(), std::vector<double>(static_cast<size_t>(v.dim(3)), 0.0))};
+  const int64_t group = static_cast<int64_t>(stats.size());
+  for (int64_t g = 0; g < group; ++g) {
+    const Head one(spec, q, k, v, &d_o, batch, kv_head * group + g, how);
+    for (size_t n = 0; n < keys.size(); ++n) {
+      std::vector<double>&dk = result.dk[n], &dv = result.dv[n];
+      for (int64_t i = 0; i < one.sq(); ++i) {
+        auto [begin, end] = one.band(i);
+        if (keys[n] < begin || keys[n] >= end) continue;
+        const Pair pair = backward_pair(one, i, keys[n], stats[g], how);
+        for (size_t d = 0; d < dk.size(); ++d)
+          dk[d] = how.op(dk[d] + how.factor(pair.ds) * how.factor(one.queries[i][d]));
+        for (size_t d = 0; d < dv.size(); ++d)
+          dv[d] = how.op(dv[d] + how.factor(pair.p) * how.factor(one.d_outputs[i][d]));
+      }
+    }
+  }
+  for (size_t n = 0; n < keys.size(); ++n) {
+    for (double& x : result.dk[n]) x = how.store(how.op(x * spec.scale));
+    for (double& x : result.dv[n]) x = how.store(x);
+  }
+  return result;
 }
 
 }  // namespace tile::reference
