@@ -5,9 +5,9 @@
 
 namespace tile::kernels {
 
-/// Q [B, Hq, Sq, D], K [B, Hkv, Sk, D], V [B, Hkv, Sk, Dv], O [B, Hq, Sq, Dv], LSE [B, Hq, Sq] f32, any strides; Hq is a
-/// multiple of Hkv and query head h reads key head h / (Hq / Hkv). LSE = ln sum_j e^{t_j} over the visible scores (see
-/// attention_scores.h). A query that sees no key gives O = 0 and LSE = -inf. Grid {ceil(Sq / BM), Hq, B}.
+/// Q [B, Hq, Sq, D], K [B, Hkv, Sk, D], V [B, Hkv, Sk, Dv], O [B, Hq, Sq, Dv], LSE [B, Hq, Sq] f32, any strides; Hq is
+/// a multiple of Hkv and query head h reads key head h / (Hq / Hkv). LSE = ln sum_j e^{t_j} over the visible scores
+/// (see attention_scores.h). A query that sees no key gives O = 0 and LSE = -inf. Grid {ceil(Sq / BM), Hq, B}.
 ///
 /// With varlen the tensors are [1, H, total, D] (LSE [1, Hq, total]), sequence b has rows cu[b] .. cu[b + 1] - 1, and
 /// the grid {ceil(max_sq / BM), Hq, sequences}. bias is [B, Hq, Sq, Sk], slopes [B, Hq]; q_scale [B, Hq], k_scale and
@@ -18,10 +18,9 @@ namespace tile::kernels {
 template <class TIn, class TOut, class TBias, class ScoreMod, class MaskMod>
 void attention_program(const AttentionConfig& c, const ScoreMod& score_mod, const MaskMod& mask_mod,
                        Tensor<const TIn, 4> Q, Tensor<const TIn, 4> K, Tensor<const TIn, 4> V, Tensor<TOut, 4> O,
-                       Tensor<float, 3> LSE, F32 scale, F32 softcap, I32 left, I32 right,
-                       Tensor<const float, 2> slopes, Tensor<const TBias, 4> bias, Tensor<const int32_t, 1> cu_q,
-                       Tensor<const int32_t, 1> cu_k, Tensor<const float, 2> q_scale, Tensor<const float, 2> k_scale,
-                       Tensor<const float, 2> v_scale) {
+                       Tensor<float, 3> LSE, F32 scale, F32 softcap, I32 left, I32 right, Tensor<const float, 2> slopes,
+                       Tensor<const TBias, 4> bias, Tensor<const int32_t, 1> cu_q, Tensor<const int32_t, 1> cu_k,
+                       Tensor<const float, 2> q_scale, Tensor<const float, 2> k_scale, Tensor<const float, 2> v_scale) {
   num_warps(c.warps);
   constexpr DType in = dtype_of<TIn>();
   constexpr int lift = size_of(in) == 1 ? 8 : 0;  // weights up to 256 fill the range of e4m3
@@ -65,7 +64,9 @@ void attention_program(const AttentionConfig& c, const ScoreMod& score_mod, cons
   auto sum_log = lift ? log2(softmax.d) - float(lift) : log2(softmax.d);
   auto lse = reshape(where(empty, -INFINITY, fma(softmax.m, scores.unit(), sum_log * kLn2)), {c.BM});
   if (c.varlen) {  // rows past the end of the sequence are the next one's
-    auto rows = [&](auto& tensor) { return tensor.ptr() + cast(head, i64) * tensor.stride(1) + cast(at.q_start, i64) * tensor.stride(2); };
+    auto rows = [&](auto& tensor) {
+      return tensor.ptr() + cast(head, i64) * tensor.stride(1) + cast(at.q_start, i64) * tensor.stride(2);
+    };
     make_view<TOut>(rows(O), {at.sq, O.dim(3)}, {O.stride(2), O.stride(3)}).store({m0, 0}, o);
     make_view<float>(rows(LSE), {at.sq}, {LSE.stride(2)}).store({m0}, lse);
   } else {
@@ -112,7 +113,7 @@ inline AttentionConfig default_attention_config(DType dtype, int64_t sq, int64_t
     c.BM = widest <= 128 ? 64 : 32, c.BN = 32, c.warps = widest <= 128 ? 8 : 4;
   } else if (machine.warpgroups) {
     // 64 rows per warpgroup; scores, their 16-bit copy and the output of one thread fit its registers.
-    int groups = widest <= 64 ? 3 : 2;
+    int groups = 2;
     while (groups > 1 && sq <= 64 * (groups - 1)) --groups;
     c.BM = 64 * groups, c.warps = 4 * groups;
     c.BN = widest <= 128 ? 128 : widest <= 192 ? 112 : 80;
@@ -151,9 +152,8 @@ template <class T, class TOut = T, class TBias = float>
 Status attention_forward(Stream& stream, Input<T, 4> Q, Input<T, 4> K, Input<T, 4> V,
                          std::type_identity_t<TensorView<TOut, 4>> O, TensorView<float, 3> LSE,
                          const AttentionOptions<TBias>& options, const AttentionConfig& config) {
-  return run_attention(attention_kernel<T, TOut, TBias>(), stream, TensorView<const T, 4>(Q),
-                       TensorView<const T, 4>(K), TensorView<const T, 4>(V), TensorView<TOut, 4>(O), LSE, options,
-                       config);
+  return run_attention(attention_kernel<T, TOut, TBias>(), stream, TensorView<const T, 4>(Q), TensorView<const T, 4>(K),
+                       TensorView<const T, 4>(V), TensorView<TOut, 4>(O), LSE, options, config);
 }
 template <class T, class TOut = T, class TBias = float>
 Status attention_forward(Stream& stream, Input<T, 4> Q, Input<T, 4> K, Input<T, 4> V,

@@ -19,7 +19,9 @@ class AttentionCase : public OutputCase {
       : data_(p.sizes), config_(attention_kernel<T, TOut, TBias>().from_words(words)) {}
 
   Status create(std::shared_ptr<Device> device) {
-    auto tensor = [&](DType type, int64_t h, int64_t s, int64_t d) { return HostTensor(type, data_.placement(h, s, d)); };
+    auto tensor = [&](DType type, int64_t h, int64_t s, int64_t d) {
+      return HostTensor(type, data_.placement(h, s, d));
+    };
     constexpr DType in = dtype_of<T>();
     const Fields& f = data_.fields();
     HostTensor q = tensor(in, data_.hq, data_.sq, data_.d), k = tensor(in, data_.hkv, data_.sk, data_.d),
@@ -48,8 +50,8 @@ class AttentionCase : public OutputCase {
     const int64_t heads_and_sequences = data_.sequences * data_.hq;
     double row_cost = 2.0 * static_cast<double>(data_.max_sk * (data_.d + data_.dv));
     int64_t rows_wanted = std::max<int64_t>(static_cast<int64_t>(budget / std::max(row_cost, 1.0)), 16);
-    std::vector<int64_t> heads = sample(
-        heads_and_sequences, data_.max_sq * heads_and_sequences <= rows_wanted ? heads_and_sequences : 8);
+    std::vector<int64_t> heads =
+        sample(heads_and_sequences, data_.max_sq * heads_and_sequences <= rows_wanted ? heads_and_sequences : 8);
     Gathered o, lse;
     for (int64_t bh : heads) {
       int64_t b = bh / data_.hq, h = bh % data_.hq;
@@ -63,8 +65,9 @@ class AttentionCase : public OutputCase {
       }
     }
     if (!data_.spec.cu_q.empty()) check_unused(o, lse);
-    return std::vector<Check>{with_gaps("O", o.compare(tolerance()), o_.host),
-                              with_gaps("LSE", reference::compare_absolute(lse.actual, lse.exact, lse_bound()), lse_.host)};
+    return std::vector<Check>{
+        with_gaps("O", o.compare(tolerance()), o_.host),
+        with_gaps("LSE", reference::compare_absolute(lse.actual, lse.exact, lse_bound()), lse_.host)};
   }
   Work work() const override {
     double queries = static_cast<double>(data_.b * data_.hq * data_.sq);
@@ -116,25 +119,33 @@ void add_feature_problems(CatalogRow& row) {
     add("f16", Purpose::edge, {{"Hq", 1}, {"Sq", 150}, {"Sk", 140}, {"D", 32}, {"left", left}, {"right", right}});
   add("f16", Purpose::test, {{"Hq", 2}, {"Hkv", 1}, {"Sq", 200}, {"D", 64}, {"causal", 1}, {"left", 50}});
   add("bf16", Purpose::edge, {{"Hq", 1}, {"Sq", 90}, {"Sk", 200}, {"D", 64}, {"left", 64}, {"right", 63}});
-  add("f32", Purpose::edge, {{"Hq", 1}, {"Sq", 200}, {"Sk", 60}, {"D", 32}, {"left", 10}, {"right", 0}});  // before key 0
+  add("f32", Purpose::edge,
+      {{"Hq", 1}, {"Sq", 200}, {"Sk", 60}, {"D", 32}, {"left", 10}, {"right", 0}});  // before key 0
   add("f16", Purpose::edge, {{"Hq", 1}, {"Sq", 100}, {"Sk", 150}, {"D", 32}, {"causal", 1}, {"top_left", 1}});
   add("f16", Purpose::edge, {{"Hq", 1}, {"Sq", 150}, {"Sk", 70}, {"D", 32}, {"left", 20}, {"top_left", 1}});
   for (int64_t cap : {15, 50})  // E22
-    add(cap == 15 ? "f16" : "bf16", Purpose::test, {{"Hq", 2}, {"Sq", 130}, {"D", 64}, {"causal", 1}, {"softcap", cap}, {"amp", 30}});
+    add(cap == 15 ? "f16" : "bf16", Purpose::test,
+        {{"Hq", 2}, {"Sq", 130}, {"D", 64}, {"causal", 1}, {"softcap", cap}, {"amp", 30}});
   add("f32", Purpose::edge, {{"Hq", 1}, {"Sq", 70}, {"D", 32}, {"softcap", 2}, {"negative_scale", 1}});
   for (int64_t causal : {0, 1})
-    add("f16", Purpose::edge, {{"B", 2}, {"Hq", 4}, {"Sq", 70}, {"Sk", 90}, {"D", 32}, {"causal", causal}, {"alibi", 1}});
+    add("f16", Purpose::edge,
+        {{"B", 2}, {"Hq", 4}, {"Sq", 70}, {"Sk", 90}, {"D", 32}, {"causal", causal}, {"alibi", 1}});
   for (int64_t kind : {1, 2, 3, 4, 5})  // E12, E14, E15, S1.8
-    add(kind == 5 ? "f32" : "f16", Purpose::edge, {{"B", 1}, {"Hq", 2}, {"Sq", 90}, {"Sk", 200}, {"D", 32}, {"bias", kind}});
-  add("f16", Purpose::edge, {{"Hq", 2}, {"Sq", 130}, {"D", 64}, {"causal", 1}, {"bias", 1}, {"alibi", 1}, {"softcap", 20}});
+    add(kind == 5 ? "f32" : "f16", Purpose::edge,
+        {{"B", 1}, {"Hq", 2}, {"Sq", 90}, {"Sk", 200}, {"D", 32}, {"bias", kind}});
+  add("f16", Purpose::edge,
+      {{"Hq", 2}, {"Sq", 130}, {"D", 64}, {"causal", 1}, {"bias", 1}, {"alibi", 1}, {"softcap", 20}});
   for (int64_t pattern : {1, 2, 3, 4, 5})  // E05
     for (int64_t causal : {0, 1})
-      add("f16", Purpose::edge, {{"Hq", 4}, {"Hkv", 2}, {"D", 64}, {"causal", causal}, {"varlen", pattern}, {"layout", pattern % 3}});
-  add("bf16", Purpose::test, {{"Hq", 2}, {"D", 64}, {"varlen", 2}, {"left", 30}, {"right", 10}, {"softcap", 30}, {"alibi", 1}});
+      add("f16", Purpose::edge,
+          {{"Hq", 4}, {"Hkv", 2}, {"D", 64}, {"causal", causal}, {"varlen", pattern}, {"layout", pattern % 3}});
+  add("bf16", Purpose::test,
+      {{"Hq", 2}, {"D", 64}, {"varlen", 2}, {"left", 30}, {"right", 10}, {"softcap", 30}, {"alibi", 1}});
   add("f32", Purpose::edge, {{"Hq", 2}, {"D", 32}, {"varlen", 1}, {"bias", 2}, {"causal", 1}});
   for (int64_t causal : {0, 1}) {
     add("f8e4m3", Purpose::test, {{"B", 1}, {"Hq", 2}, {"Sq", 128}, {"D", 64}, {"causal", causal}});
-    add("f8e4m3", Purpose::edge, {{"B", 2}, {"Hq", 4}, {"Hkv", 2}, {"Sq", 113}, {"Sk", 203}, {"D", 128}, {"causal", causal}, {"descale", 1}});
+    add("f8e4m3", Purpose::edge,
+        {{"B", 2}, {"Hq", 4}, {"Hkv", 2}, {"Sq", 113}, {"Sk", 203}, {"D", 128}, {"causal", causal}, {"descale", 1}});
   }
 }
 
@@ -207,8 +218,8 @@ CatalogRow attention_row() {
   };
   row.default_config = [](const Problem& p, const Machine& machine) {
     AttentionProblemData data(p.sizes);
-    AttentionConfig c = default_attention_config(storage_of(p.dtype), data.max_sq, data.d, data.dv, false, data.scale,
-                                                 machine);
+    AttentionConfig c =
+        default_attention_config(storage_of(p.dtype), data.max_sq, data.d, data.dv, false, data.scale, machine);
     data.complete(c);
     c.tf32 = p.dtype == "tf32";
     return attention_kernel<float>().words(c);

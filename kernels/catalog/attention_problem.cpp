@@ -22,9 +22,9 @@ const Lengths& packed_lengths(int64_t pattern) {
   static const Lengths patterns[] = {
       {{}, {}},
       {{13, 0, 100, 1, 70}, {13, 0, 100, 1, 70}},
-      {{5, 64, 0, 129, 33}, {20, 64, 33, 0, 100}},         // other lengths, a sequence without keys
-      {{0, 0, 0}, {0, 0, 0}},                              // E05
-      {{1, 1, 1, 1}, {130, 0, 1, 64}},                     // a decode step, one sequence still empty
+      {{5, 64, 0, 129, 33}, {20, 64, 33, 0, 100}},  // other lengths, a sequence without keys
+      {{0, 0, 0}, {0, 0, 0}},                       // E05
+      {{1, 1, 1, 1}, {130, 0, 1, 64}},              // a decode step, one sequence still empty
       {{64, 65}, {128, 127}},
       {{4096, 1024, 2500, 300, 8192, 272}, {4096, 1024, 2500, 300, 8192, 272}},
   };

@@ -1,5 +1,5 @@
-// attention_problem.h - what the problems of the attention rows mean: sizes, layouts in memory, masks and biases, as data
-// for the kernels (options) and for the reference (spec). Shared by forward and backward.
+// attention_problem.h - what the problems of the attention rows mean: sizes, layouts in memory, masks and biases, as
+// data for the kernels (options) and for the reference (spec). Shared by forward and backward.
 #pragma once
 #include "kernels/catalog/case.h"
 #include "kernels/parts/attention_options.h"
@@ -21,10 +21,10 @@ class AttentionProblemData {
  public:
   explicit AttentionProblemData(const Fields& f);
 
-  int64_t b, hq, hkv, sq, sk, d, dv;   ///< shapes of the tensors
-  int64_t sequences, max_sq, max_sk;   ///< b, sq, sk; or of the packed sequences
+  int64_t b, hq, hkv, sq, sk, d, dv;  ///< shapes of the tensors
+  int64_t sequences, max_sq, max_sk;  ///< b, sq, sk; or of the packed sequences
   float scale;
-  reference::AttentionSpec spec;       ///< pointers into this object once create() ran
+  reference::AttentionSpec spec;  ///< pointers into this object once create() ran
   BiasKind bias_kind;
   const Fields& fields() const { return fields_; }
 
@@ -76,7 +76,8 @@ class AttentionProblemData {
 /// The names of the fields, for a row's list.
 std::vector<std::string> attention_field_names();
 
-/// Calls fn(T{}, TOut{}, TBias{}) for a problem's types: f8 has outputs of f16, biases are f32, of Q's type, or u8 masks.
+/// Calls fn(T{}, TOut{}, TBias{}) for a problem's types: f8 has outputs of f16, biases are f32, of Q's type, or u8
+/// masks.
 template <class Fn>
 auto with_attention_types(const Problem& p, Fn fn) {
   const auto kind = static_cast<BiasKind>(p.sizes["bias"]);

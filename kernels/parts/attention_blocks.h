@@ -23,8 +23,8 @@ struct BlockRange {
   I begin, whole_begin, whole_end, end;
 };
 
-/// Blocks of `width` columns that rows first .. first + height - 1 (those below num_rows) see. With `keep_ragged` a last
-/// block that reaches past num_columns may count as whole: right where the columns there add nothing.
+/// Blocks of `width` columns that rows first .. first + height - 1 (those below num_rows) see. With `keep_ragged` a
+/// last block that reaches past num_columns may count as whole: right where the columns there add nothing.
 template <class I>
 BlockRange<I> visible_blocks(const Band<I>& band, const I& first, int height, const I& num_rows, const I& num_columns,
                              int width, bool keep_ragged = false) {
@@ -38,7 +38,7 @@ BlockRange<I> visible_blocks(const Band<I>& band, const I& first, int height, co
   const I begin = low / width;
   const I end = max(cdiv(high * any_row, width), begin);
   const I whole_begin = band.has_left ? min(max(cdiv(whole_low, width), begin), end) : begin;
-  const I whole_end = !keep_ragged   ? I(min(whole_high, num_columns) / width)
+  const I whole_end = !keep_ragged     ? I(min(whole_high, num_columns) / width)
                       : band.has_right ? I(whole_high / width)
                                        : end;
   return {begin, whole_begin, min(max(whole_end, whole_begin), end), end};

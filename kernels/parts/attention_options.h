@@ -9,11 +9,12 @@ namespace tile::kernels {
 template <class TBias = float>
 struct AttentionOptions {
   float scale = 1;
-  bool causal = false;    ///< query i sees key j where j <= i + Sk - Sq
-  bool top_left = false;  ///< causal, window and alibi align the first query with the first key instead of last with last
-  int left = -1;          ///< keys at most this far before the aligned one; -1: no limit
-  int right = -1;         ///< and this far behind it
-  float softcap = 0;      ///< t = softcap tanh(t / softcap); 0: none
+  bool causal = false;  ///< query i sees key j where j <= i + Sk - Sq
+  bool top_left =
+      false;          ///< causal, window and alibi align the first query with the first key instead of last with last
+  int left = -1;      ///< keys at most this far before the aligned one; -1: no limit
+  int right = -1;     ///< and this far behind it
+  float softcap = 0;  ///< t = softcap tanh(t / softcap); 0: none
   TensorView<const float, 2> slopes{};  ///< [B, Hq] or [1, Hq]: t -= slope |i + Sk - Sq - j|
   TensorView<const TBias, 4> bias{};    ///< [B or 1, Hq or 1, Sq, Sk]
   /// Packed sequences: Q [1, Hq, total, D] and so on; both have the same number of elements, sequences + 1.
@@ -33,7 +34,14 @@ struct AttentionProblem {
 
   AttentionProblem(const AttentionOptions<TBias>& o, const std::array<int64_t, 4>& q, const std::array<int64_t, 4>& k,
                    const std::array<int64_t, 4>& v)
-      : options(o), b(q[0]), hq(q[1]), hkv(k[1]), sq(q[2]), sk(k[2]), d(q[3]), dv(v[3]),
+      : options(o),
+        b(q[0]),
+        hq(q[1]),
+        hkv(k[1]),
+        sq(q[2]),
+        sk(k[2]),
+        d(q[3]),
+        dv(v[3]),
         sequences(o.cu_q.data ? o.cu_q.shape[0] - 1 : b) {
     // A limit no pair reaches is one that does not overflow either.
     const int64_t far = sq + sk;
@@ -68,8 +76,8 @@ struct AttentionProblem {
         .require(!o.cu_q.data == !o.cu_k.data, "cu_q and cu_k are to be given together");
     if (o.slopes.data) check.shape("slopes", o.slopes, {sequences, hq}, "[B, Hq]");
     if (o.bias.data)
-      check.shape("bias", o.bias,
-                  {sequences, hq, o.cu_q.data ? o.max_sq : sq, o.cu_q.data ? -1 : sk}, "[B, Hq, Sq, Sk]");
+      check.shape("bias", o.bias, {sequences, hq, o.cu_q.data ? o.max_sq : sq, o.cu_q.data ? -1 : sk},
+                  "[B, Hq, Sq, Sk]");
     if (o.cu_q.data)
       check.shape("cu_k", o.cu_k, {sequences + 1}, "[sequences + 1]")
           .require(b == 1, "packed sequences have batch 1 (the tensors are [1, H, total, D]), found {}", b)

@@ -12,12 +12,12 @@
 namespace tile::kernels {
 
 struct AttentionConfig {
-  int BM = 128, BN = 64;       ///< queries and keys per tile
-  int D = 64, DV = 64;         ///< tile widths: head dims rounded up to a multiple of 16, columns past the end read as 0
-  bool causal = false;         ///< query i sees key j where j <= i + Sk - Sq (the last query sees every key)
-  bool top_left = false;       ///< the band starts in the top left corner: j <= i
-  bool left = false;           ///< keys further back than window_left are not seen
-  bool right = false;          ///< nor those further ahead than window_right; exclusive with causal
+  int BM = 128, BN = 64;  ///< queries and keys per tile
+  int D = 64, DV = 64;    ///< tile widths: head dims rounded up to a multiple of 16, columns past the end read as 0
+  bool causal = false;    ///< query i sees key j where j <= i + Sk - Sq (the last query sees every key)
+  bool top_left = false;  ///< the band starts in the top left corner: j <= i
+  bool left = false;      ///< keys further back than window_left are not seen
+  bool right = false;     ///< nor those further ahead than window_right; exclusive with causal
   bool softcap = false;
   bool alibi = false;
   bool bias = false;           ///< a tensor added to the scores or, with elements of u8, one that hides where it is 0
@@ -25,8 +25,8 @@ struct AttentionConfig {
   bool descale = false;        ///< Q, K and V have factors, per head or one for all
   bool positive_scale = true;  ///< scale > 0, known at launch: it folds into the exponent's multiply-add
   bool tf32 = false;           ///< f32 only
-  bool split = true;           ///< blocks that need no mask run in a loop of their own, made here and not by the compiler
-  int group = 0;               ///< backward: query heads per key head
+  bool split = true;  ///< blocks that need no mask run in a loop of their own, made here and not by the compiler
+  int group = 0;      ///< backward: query heads per key head
   int stages = 2;
   int warps = 4;
 
@@ -57,16 +57,17 @@ struct AttentionHead {
 
 /// The head and sequence of a program. Q [B, Hq, Sq, D], K [B, Hkv, Sk, D]; packed: [1, H, total, D].
 template <class TQ, class TK>
-AttentionHead attention_head(const AttentionConfig& c, const Tensor<TQ, 4>& Q, const Tensor<TK, 4>& K, const Tile& batch,
-                             const Tile& head, const Tile& kv_head, const Tensor<const int32_t, 1>& cu_q,
-                             const Tensor<const int32_t, 1>& cu_k, const Tile& left, const Tile& right) {
+AttentionHead attention_head(const AttentionConfig& c, const Tensor<TQ, 4>& Q, const Tensor<TK, 4>& K,
+                             const Tile& batch, const Tile& head, const Tile& kv_head,
+                             const Tensor<const int32_t, 1>& cu_q, const Tensor<const int32_t, 1>& cu_k,
+                             const Tile& left, const Tile& right) {
   const Tile none(0);
   const Tile q_start = c.varlen ? cu_q.load({batch}) : none, k_start = c.varlen ? cu_k.load({batch}) : none;
   const Tile sq = c.varlen ? cu_q.load({batch + 1}) - q_start : Q.dim(2),
              sk = c.varlen ? cu_k.load({batch + 1}) - k_start : K.dim(2);
-  return {batch, head,    kv_head,
-          sq,    sk,      q_start,
-          k_start, {c.top_left ? none : sk - sq, left, c.causal ? none : right, c.left, c.right_edge()}};
+  return {
+      batch, head,    kv_head, sq,
+      sk,    q_start, k_start, {c.top_left ? none : sk - sq, left, c.causal ? none : right, c.left, c.right_edge()}};
 }
 
 /// Scores of one head.
@@ -78,8 +79,17 @@ class AttentionScores {
   /// `scale` has the factors of Q and K in it. `slope` (of alibi) and `bias` are used where the config says so.
   AttentionScores(const AttentionConfig& c, const AttentionHead& h, const ScoreMod& score_mod, const MaskMod& mask_mod,
                   const Tile& scale, const Tile& softcap, const Tile& slope, const Tensor<const TBias, 4>& bias)
-      : c_(c), h_(h), score_mod_(score_mod), mask_mod_(mask_mod), scale_(scale), softcap_(softcap), slope_(slope),
-        bias_(bias), unit_(natural() ? Tile(1.f) : c.softcap ? softcap : scale) {}
+      : c_(c),
+        h_(h),
+        score_mod_(score_mod),
+        mask_mod_(mask_mod),
+        scale_(scale),
+        softcap_(softcap),
+        slope_(slope),
+        bias_(bias),
+        unit_(natural()   ? Tile(1.f)
+              : c.softcap ? softcap
+                          : scale) {}
 
   /// Tiles of scores are to be multiplied by it: t = unit * s. 1 where t is more than a multiple of something.
   const Tile& unit() const { return unit_; }

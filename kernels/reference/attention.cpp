@@ -35,7 +35,8 @@ class Head {
       for (int64_t i = 0; i < count; ++i) rows[i] = t.row({b, h, first + i});
       return rows;
     };
-    queries = decode(q, b, head, q0, sq_), keys = decode(k, b, kv_head, k0, sk_), values = decode(v, b, kv_head, k0, sk_);
+    queries = decode(q, b, head, q0, sq_), keys = decode(k, b, kv_head, k0, sk_),
+    values = decode(v, b, kv_head, k0, sk_);
     if (d_o) d_outputs = decode(*d_o, b, head, q0, sq_);
     if (spec.q_scale) factor_ = spec.q_scale->at({batch, head}) * spec.k_scale->at({batch, kv_head});
     if (spec.v_scale) value_factor = spec.v_scale->at({batch, kv_head});

@@ -8,13 +8,14 @@
 
 namespace tile::reference {
 
-/// t = scale q.k, then softcap, alibi, bias and score_mod; a pair counts where the band, the mask and mask_mod allow it.
+/// t = scale q.k, then softcap, alibi, bias and score_mod; a pair counts where the band, the mask and mask_mod allow
+/// it.
 struct AttentionSpec {
   bool causal = false;  ///< query i sees key j where j <= i + Sk - Sq (the last query sees every key)
   double scale = 1;
-  bool top_left = false;          ///< the band is around j = i instead
-  int64_t left = -1, right = -1;  ///< window around j = i + Sk - Sq; -1: no limit on that side
-  double softcap = 0;             ///< t = softcap tanh(t / softcap)
+  bool top_left = false;               ///< the band is around j = i instead
+  int64_t left = -1, right = -1;       ///< window around j = i + Sk - Sq; -1: no limit on that side
+  double softcap = 0;                  ///< t = softcap tanh(t / softcap)
   const HostTensor* slopes = nullptr;  ///< [B, Hq]: t -= slope |i + Sk - Sq - j|
   const HostTensor* bias = nullptr;    ///< [B, Hq, Sq, Sk] added to t; of u8: pairs where it is 0 do not count
   std::function<double(double t, int64_t b, int64_t h, int64_t i, int64_t j)> score_mod, score_gradient;

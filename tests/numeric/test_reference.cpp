@@ -124,7 +124,9 @@ TEST(Attention, WorkedExampleCausalAndEmptyRows) {
   k.set({0, 0, 0, 0}, 0), k.set({0, 0, 1, 0}, std::log(3.0));
   v.set({0, 0, 0, 0}, 4), v.set({0, 0, 1, 0}, 8);
   int64_t rows[] = {0, 1, 2};
-  auto r = attention_rows({true, 1}, q, k, v, 0, 1, rows, Arithmetic::exact());
+  AttentionSpec spec;
+  spec.causal = true;
+  auto r = attention_rows(spec, q, k, v, 0, 1, rows, Arithmetic::exact());
   EXPECT_EQ(r[0].o[0], 0);
   EXPECT_EQ(r[0].lse, -kInf);
   EXPECT_DOUBLE_EQ(r[1].o[0], 4);
