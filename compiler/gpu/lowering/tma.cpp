@@ -1,5 +1,4 @@
 // tma.cpp - bulk tensor copies: boxes of views into stages, and accumulators through a staging buffer into views.
-#include "compiler/gpu/lowering/access.h"
 #include "compiler/gpu/lowering/roles.h"
 #include "compiler/gpu/lowering/smem_lowering.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
@@ -65,20 +64,6 @@ void byIssuer(Emitter& e, llvm::function_ref<void()> body) {
   emitIf(e, firstWarp, [&] { emitIf(e, electThread(e), body); });
 }
 
-/// Registers of columns [first, first + tile.cols) to the staging buffer.
-void storeColumns(Emitter& e, Value value, llvm::Value* staging, const layout::SharedTile& tile, int64_t first) {
-  const layout::Layout& layout = e.layoutOf(value);
-  const int length = layout.contiguousRegs(1) % 2 == 0 ? 2 : 1;  // accumulators hold columns in pairs
-  llvm::ArrayRef<llvm::Value*> values = e.regs(value);
-  SmemAddress address(e, tile, layout, 0);
-  for (int reg = 0; reg < layout.numRegs(); reg += length) {
-    const layout::Coord coord = layout.regCoord(reg);
-    if (layout.isRegPadding(reg) || coord[1] < first || coord[1] >= first + tile.cols) continue;
-    storeVector(e, address.at(staging, coord[0], (coord[1] - first) * tile.elementBytes), values.slice(reg, length),
-                e.inTile(layout, reg));
-  }
-}
-
 }  // namespace
 
 LogicalResult emitTmaLoad(Emitter& e, TmaLoadOp op) {
@@ -115,8 +100,8 @@ LogicalResult emitTmaStore(Emitter& e, TmaStoreOp op) {
     // What was copied out before has been read; then everybody of the group may write.
     byIssuer(e, [&] { b.CreateIntrinsic(llvm::Intrinsic::nvvm_cp_async_bulk_wait_group_read, {e.i32(0)}); });
     namedBarrier(e, barrier, kGroupThreads);
-    storeColumns(e, op.getValue(), staging, tile, first);
-    b.CreateIntrinsic(llvm::Intrinsic::nvvm_fence_proxy_async_shared_cta, {});
+    storeTile(e, e.regs(op.getValue()), e.layoutOf(op.getValue()), staging, tile, /*minor=*/1, first);
+    fenceAsyncProxy(e);
     namedBarrier(e, barrier, kGroupThreads);
     byIssuer(e, [&] {
       llvm::Value* own = b.CreatePtrAdd(staging, b.CreateMul(firstRow, e.i32(pitch)));
