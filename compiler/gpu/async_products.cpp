@@ -1,6 +1,7 @@
 // async_products.cpp - queries about asynchronous products, and the check that nobody reads an unfinished one.
 #include "compiler/gpu/async_products.h"
 
+#include "compiler/gpu/mma_table.h"
 #include "compiler/gpu/scratch.h"
 #include "compiler/gpu/shared_memory.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -10,7 +11,7 @@ using namespace mlir;
 
 MmaOp asyncProduct(Operation* op) {
   auto mma = dyn_cast_or_null<MmaOp>(op);
-  return mma && static_cast<int>(mma.getEngine()) >= static_cast<int>(Engine::wgmma_f16) ? mma : MmaOp();
+  return mma && isWgmma(mma.getEngine()) ? mma : MmaOp();
 }
 
 bool hasAsyncProduct(Operation* op) {
@@ -61,7 +62,8 @@ bool AsyncReads::threatens(Operation* op, MmaOp product) const {
   const bool stagesOnly = readsStagesOnly(product);
   auto writes = [&](Value target) {
     if (!stagesOnly) return true;
-    return llvm::any_of(sharedOperands(product), [&](Value tile) { return allocationOf(tile) == allocationOf(target); });
+    return llvm::any_of(sharedOperands(product),
+                        [&](Value tile) { return allocationOf(tile) == allocationOf(target); });
   };
   auto threat = [&](Operation* inner) {
     return llvm::TypeSwitch<Operation*, bool>(inner)
@@ -151,8 +153,8 @@ class WaitChecker {
 
   bool isRaw(Value value) const { return raw_.contains(value); }
 
-  Groups open_;                 ///< oldest first
-  llvm::DenseSet<Value> raw_;   ///< results nobody waited for, finished or not
+  Groups open_;                ///< oldest first
+  llvm::DenseSet<Value> raw_;  ///< results nobody waited for, finished or not
 };
 
 }  // namespace

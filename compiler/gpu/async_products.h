@@ -1,5 +1,5 @@
-// async_products.h - products that run behind the back of the program (wgmma engines), as the passes between layouts and
-// emission see them. Each tile.mma on such an engine is one group; groups finish in the order they were issued.
+// async_products.h - products that run behind the back of the program (wgmma engines), as the passes between layouts
+// and emission see them. Each tile.mma on such an engine is one group; groups finish in the order they were issued.
 #pragma once
 #include "compiler/dialect/dialect.h"
 

@@ -1,18 +1,19 @@
 // async_waits.cpp - puts tile.mma_wait where the results of asynchronous products (wgmma engines) are needed.
-// Before: such products read like any other. After: their values pass through a tile.mma_wait before anybody reads them.
+// Before: such products read like any other. After: their values pass through a tile.mma_wait before anybody reads
+// them.
 //
-// A walk over each block keeps the queue of unfinished groups. What an op needs finished gets a wait in front of it that
-// leaves the groups issued later running. What an op needs:
+// A walk over each block keeps the queue of unfinished groups. What an op needs finished gets a wait in front of it
+// that leaves the groups issued later running. What an op needs:
 //   - its operands, but for the accumulator of another product that is the value's last use;
 //   - products whose shared memory it may overwrite (async_products.h);
 //   - the releases a ring_acquire would wait for in vain.
-// Two kinds of ops go later instead of waiting: ring_release, behind the wait that covers the stage's readers, and pure ops
-// that write the registers an unfinished product has as operand A (the next iteration's, too): ptxas serialises all
+// Two kinds of ops go later instead of waiting: ring_release, behind the wait that covers the stage's readers, and pure
+// ops that write the registers an unfinished product has as operand A (the next iteration's, too): ptxas serialises all
 // products when it sees such a write (C7513).
 //
 // At the edges of regions everything is finished, with one exception: the last products of a loop run on into the next
-// iteration when all that happens to their results there is to be accumulated on. That iteration issues its own products,
-// then waits for the old ones, then releases their stages; behind the loop one more wait and release follow.
+// iteration when all that happens to their results there is to be accumulated on. That iteration issues its own
+// products, then waits for the old ones, then releases their stages; behind the loop one more wait and release follow.
 #include "compiler/gpu/async_products.h"
 #include "compiler/gpu/gpu_passes.h"
 #include "llvm/ADT/MapVector.h"
@@ -93,7 +94,8 @@ Value yieldedFor(BlockArgument arg) {
 /// The new order of one block, without touching the IR.
 class BlockPlan {
  public:
-  BlockPlan(Block& block, const AsyncReads& reads, const llvm::MapVector<Operation*, Carry>& carries, const Carry& entry)
+  BlockPlan(Block& block, const AsyncReads& reads, const llvm::MapVector<Operation*, Carry>& carries,
+            const Carry& entry)
       : block_(block), reads_(reads), carries_(carries) {
     for (Group group : entry.groups) open_.push_back(group);
     first_ = 0;
@@ -316,8 +318,8 @@ class BlockPlan {
   SmallVector<Group> open_;
   int first_ = 0;
   Operation* lastProduct_ = nullptr;
-  SmallVector<std::pair<Held, int>> held_;            ///< releases and the group they wait for
-  SmallVector<std::pair<Operation*, int>> deferred_;  ///< writers of operands and the group they wait for
+  SmallVector<std::pair<Held, int>> held_;              ///< releases and the group they wait for
+  SmallVector<std::pair<Operation*, int>> deferred_;    ///< writers of operands and the group they wait for
   llvm::DenseMap<Value, SmallVector<Value>> acquired_;  ///< slots of a ring that this block acquired and not released
   llvm::DenseMap<Value, int> unreleased_;
 };
@@ -399,7 +401,8 @@ class WaitInserter {
     Location loc = held.release->getLoc();
     Value enable;
     if (held.guard == Guard::notFirst) {
-      enable = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, loop.getInductionVar(), loop.getLowerBound());
+      enable =
+          arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, loop.getInductionVar(), loop.getLowerBound());
     } else {
       auto less = loop.getUnsignedCmp() ? arith::CmpIPredicate::ult : arith::CmpIPredicate::slt;
       enable = builder.createOrFold<arith::CmpIOp>(loc, less, loop.getLowerBound(), loop.getUpperBound());

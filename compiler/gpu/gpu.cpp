@@ -15,18 +15,20 @@ void addGpuPasses(mlir::OpPassManager& passes, const Target& target, const Compi
   auto targetOf = [&target]() -> const Target& { return target; };
   auto optionsOf = [&options]() -> const CompileOptions& { return options; };
   passes.addPass(createPlaceOperandsPass(targetOf, optionsOf));
+  if (target.hasWgmma) passes.addPass(createRotatePass());
   if (target.hasTma) passes.addPass(createSpecializePass(targetOf, optionsOf));
   passes.addPass(createStagePass(targetOf, optionsOf));
   passes.addPass(createAssignLayoutsPass(targetOf, optionsOf));
   passes.addPass(mlir::createCanonicalizerPass());
   passes.addPass(mlir::createCSEPass());
-  passes.addPass(createAsyncWaitsPass());
+  if (target.hasWgmma) passes.addPass(createAsyncWaitsPass());
   passes.addPass(createPlaceBuffersPass(targetOf));
   passes.addPass(createInsertBarriersPass());
 }
 
 void registerGpuPasses(std::function<const Target&()> target, std::function<const CompileOptions&()> options) {
   mlir::registerPass([=] { return createPlaceOperandsPass(target, options); });
+  mlir::registerPass([] { return createRotatePass(); });
   mlir::registerPass([=] { return createSpecializePass(target, options); });
   mlir::registerPass([=] { return createStagePass(target, options); });
   mlir::registerPass([=] { return createAssignLayoutsPass(target, options); });

@@ -1,0 +1,326 @@
+// rotate.cpp - overlaps chained asynchronous products: in a loop where product 2 multiplies what elementwise work made
+// of product 1, product 2 moves one iteration later, so that it runs beside the elementwise work of its successor.
+// Before: for j: S = product 1 (j); P = f(S); O = product 2 (P, V(j), rescaled O)
+// After:  if any: prologue: the iteration lb without product 2
+//                 for j from the second: S = product 1 (j); O = product 2 (P, V(j - 1), O); P = f(S), rescale O
+//                 epilogue: product 2 of the last iteration
+//         else the loop's initial values.
+// Delayed are products whose first operand is in registers and comes from another product of the same iteration, and
+// whose result is only carried into the next; with them the loads of their second operand. Values that a delayed op
+// takes from the rest of its iteration (P, the rescaled O, indices) become loop-carried. Products that need no result
+// of this iteration come first. `tile.overlap = 0` on the loop turns it off.
+#include "compiler/analysis/facts.h"
+#include "compiler/gpu/async_products.h"
+#include "compiler/gpu/dot_passes.h"
+#include "llvm/ADT/SetVector.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/Pass/Pass.h"
+
+namespace tile::ir {
+using namespace mlir;
+
+namespace {
+
+/// Ops that may run earlier or later than they stand, as long as nobody writes what they read.
+bool isMovable(Operation* op) { return isPure(op) || isa<LoadSharedOp, GatherSharedOp, LoadOp, GatherOp, MmaOp>(op); }
+
+/// One loop, taken apart into early, delayed and other ops.
+class Rotation {
+ public:
+  explicit Rotation(scf::ForOp loop) : loop_(loop), body_(*loop.getBody()) {}
+
+  /// Whether there is something to overlap.
+  bool plan() {
+    if (loop_.getUnsignedCmp() || !bodyAllows()) return false;
+    findFollowers();
+    findDelayed();
+    while (!delayed_.empty() && !closeDelayed()) {
+    }
+    if (delayed_.empty()) return false;
+    return findCrossing() && findEarly();
+  }
+
+  /// `runs`: known to have an iteration. `next`: lower bound of the second one, made by the caller's rule.
+  void rewrite(bool runs, llvm::function_ref<Value(OpBuilder&)> second) {
+    OpBuilder builder(loop_);
+    Location loc = loop_.getLoc();
+    SmallVector<Value> results;
+    if (runs) {
+      results = emit(builder, second);
+    } else {
+      Value any =
+          arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, loop_.getLowerBound(), loop_.getUpperBound());
+      auto guard = scf::IfOp::create(
+          builder, loc, any, [&](OpBuilder& b, Location at) { scf::YieldOp::create(b, at, emit(b, second)); },
+          [&](OpBuilder& b, Location at) { scf::YieldOp::create(b, at, loop_.getInitArgs()); });
+      results.assign(guard.getResults().begin(), guard.getResults().end());
+    }
+    loop_.replaceAllUsesWith(results);
+    loop_.erase();
+  }
+
+ private:
+  bool inBody(Operation* op) const { return op && op->getBlock() == &body_; }
+  Operation* defInBody(Value value) const {
+    Operation* op = value.getDefiningOp();
+    return inBody(op) ? op : nullptr;
+  }
+
+  // ---- the plan
+
+  /// No writes that a moved load could see, no loops or products inside branches.
+  bool bodyAllows() {
+    return !loop_.getRegion()
+                .walk([&](Operation* op) {
+                  bool stops =
+                      isa<LoopLikeOpInterface, StoreOp, ScatterOp, AccumulateOp, AtomicRmwOp, AtomicCasOp>(op) ||
+                      (isa<MmaOp>(op) && !inBody(op));
+                  return stops ? WalkResult::interrupt() : WalkResult::advance();
+                })
+                .wasInterrupted();
+  }
+
+  /// Ops that need the result of a product of this iteration.
+  void findFollowers() {
+    for (Operation& op : body_) {
+      bool follows = false;
+      op.walk([&](Operation* inner) {
+        for (Value operand : inner->getOperands())
+          if (Operation* def = defInBody(operand)) follows |= followers_.contains(def) || asyncProduct(def);
+      });
+      if (follows) followers_.insert(&op);
+    }
+  }
+
+  bool isFollower(Value value) const {
+    Operation* def = defInBody(value);
+    return def && (followers_.contains(def) || asyncProduct(def));
+  }
+
+  void findDelayed() {
+    for (Operation& op : llvm::reverse(body_)) {
+      MmaOp product = asyncProduct(&op);
+      if (!product || !isa<RankedTensorType>(product.getA().getType()) || !isFollower(product.getA())) continue;
+      bool isCarried = llvm::all_of(product.getResult().getUses(), [&](OpOperand& use) {
+        if (use.getOwner() == body_.getTerminator()) return true;
+        MmaOp next = asyncProduct(use.getOwner());
+        return next && delayed_.contains(next) && &use == &next.getAccMutable();
+      });
+      if (isCarried && !product.getResult().use_empty()) delayed_.insert(product);
+    }
+  }
+
+  bool usersAreDelayed(Operation* op) {
+    return llvm::all_of(op->getUsers(),
+                        [&](Operation* user) { return delayed_.contains(body_.findAncestorOpInBlock(*user)); });
+  }
+
+  /// Adds what makes the second operands. False: a product has one that others need now; it left the set, try again.
+  bool closeDelayed() {
+    SmallVector<MmaOp> products;
+    for (Operation* op : delayed_)
+      if (auto product = asyncProduct(op)) products.push_back(product);
+    for (Operation* op : llvm::make_early_inc_range(llvm::to_vector(delayed_)))
+      if (!asyncProduct(op)) delayed_.remove(op);
+    SmallVector<Value> wanted;
+    for (MmaOp product : products) wanted.push_back(product.getB());
+    while (!wanted.empty()) {
+      Operation* op = defInBody(wanted.pop_back_val());
+      if (!op || delayed_.contains(op) || !isMovable(op) || op->getNumRegions() || asyncProduct(op) ||
+          !usersAreDelayed(op))
+        continue;
+      delayed_.insert(op);
+      llvm::append_range(wanted, op->getOperands());
+    }
+    for (MmaOp product : products) {
+      Operation* def = defInBody(product.getB());
+      if (!def || delayed_.contains(def)) continue;
+      dropProduct(product);
+      return false;
+    }
+    return true;
+  }
+
+  /// With the products that feed its accumulator: their results have a user that stays.
+  void dropProduct(MmaOp product) {
+    delayed_.remove(product);
+    Operation* before = defInBody(product.getAcc());
+    if (before && delayed_.contains(before)) dropProduct(asyncProduct(before));
+  }
+
+  bool isDelayed(Value value) const {
+    Operation* def = defInBody(value);
+    return def && delayed_.contains(def);
+  }
+
+  /// What delayed ops take from the rest of their iteration. Tiles are the products' operands only: others would cost
+  /// registers.
+  bool findCrossing() {
+    for (Operation& op : body_) {
+      if (!delayed_.contains(&op)) continue;
+      for (Value value : op.getOperands()) {
+        bool isInside = value.getParentBlock() == &body_;
+        if (!isInside || isDelayed(value)) continue;
+        if (!asyncProduct(&op) && !value.getType().isIntOrIndexOrFloat() && !isa<PtrType, ViewType>(value.getType()))
+          return false;
+        if (isa<SmemType>(value.getType())) return false;
+        crossing_.insert(value);
+      }
+    }
+    return true;
+  }
+
+  /// The iteration's argument is what a delayed op yields.
+  bool isLate(BlockArgument arg) const {
+    if (arg == loop_.getInductionVar()) return false;
+    return isDelayed(yielded(arg));
+  }
+  Value yielded(BlockArgument arg) const {
+    scf::ForOp loop = loop_;
+    return loop.getYieldedValues()[arg.getArgNumber() - 1];
+  }
+
+  /// Adds the op and what it needs of the iteration to `slice`; false when that cannot come first.
+  bool collect(Value value, llvm::SetVector<Operation*>& slice) {
+    if (auto arg = dyn_cast<BlockArgument>(value)) return arg.getOwner() != &body_ || !isLate(arg);
+    Operation* op = defInBody(value);
+    if (!op || slice.contains(op)) return true;
+    if (delayed_.contains(op) || !isMovable(op)) return false;
+    if (followers_.contains(op) && !asyncProduct(op)) return false;
+    slice.insert(op);
+    bool ok = true;
+    op->walk([&](Operation* inner) {
+      for (OpOperand& operand : inner->getOpOperands()) {
+        MmaOp product = asyncProduct(inner);
+        bool reads = defInBody(operand.get()) && asyncProduct(defInBody(operand.get())) &&
+                     !(product && &operand == &product.getAccMutable());
+        ok = ok && !reads && collect(operand.get(), slice);
+      }
+    });
+    return ok;
+  }
+
+  bool findEarly() {
+    bool found = false;
+    for (Operation& op : body_) {
+      MmaOp product = asyncProduct(&op);
+      if (!product || delayed_.contains(&op)) continue;
+      llvm::SetVector<Operation*> slice = early_;
+      if (!collect(product.getResult(), slice)) continue;
+      early_ = slice;
+      found = true;
+    }
+    return found;
+  }
+
+  // ---- the new loop
+
+  template <class Wanted>
+  void cloneOps(OpBuilder& builder, IRMapping& map, Wanted wanted) {
+    for (Operation& op : body_.without_terminator())
+      if (wanted(&op)) builder.clone(op, map);
+  }
+
+  IRMapping delayedMap(ValueRange carried) {
+    IRMapping map;
+    for (auto [value, now] : llvm::zip(crossing_, carried)) map.map(value, now);
+    return map;
+  }
+
+  SmallVector<Value> emit(OpBuilder& builder, llvm::function_ref<Value(OpBuilder&)> second) {
+    Location loc = loop_.getLoc();
+    SmallVector<BlockArgument> punctual;  // arguments whose next value the other ops give
+    for (BlockArgument arg : loop_.getRegionIterArgs())
+      if (!isLate(arg)) punctual.push_back(arg);
+    auto isDelayedOp = [&](Operation* op) { return delayed_.contains(op); };
+
+    IRMapping first;
+    first.map(loop_.getInductionVar(), loop_.getLowerBound());
+    for (auto [arg, init] : llvm::zip(loop_.getRegionIterArgs(), loop_.getInitArgs())) first.map(arg, init);
+    cloneOps(builder, first, [&](Operation* op) { return !isDelayedOp(op); });
+    SmallVector<Value> inits;
+    for (BlockArgument arg : punctual) inits.push_back(first.lookupOrDefault(yielded(arg)));
+    for (Value value : crossing_) inits.push_back(first.lookup(value));
+
+    auto made = scf::ForOp::create(builder, loc, second(builder), loop_.getUpperBound(), loop_.getStep(), inits);
+    made->setDiscardableAttrs(loop_->getDiscardableAttrDictionary());
+    Block* body = made.getBody();
+    if (!body->empty()) body->back().erase();
+    OpBuilder in = OpBuilder::atBlockEnd(body);
+    IRMapping now;
+    now.map(loop_.getInductionVar(), made.getInductionVar());
+    for (auto [arg, value] : llvm::zip(punctual, made.getRegionIterArgs())) now.map(arg, value);
+    cloneOps(in, now, [&](Operation* op) { return early_.contains(op); });
+    IRMapping before = delayedMap(made.getRegionIterArgs().drop_front(punctual.size()));
+    cloneOps(in, before, isDelayedOp);
+    for (BlockArgument arg : loop_.getRegionIterArgs())
+      if (isLate(arg)) now.map(arg, before.lookup(yielded(arg)));
+    cloneOps(in, now, [&](Operation* op) { return !isDelayedOp(op) && !early_.contains(op); });
+    SmallVector<Value> next;
+    for (BlockArgument arg : punctual) next.push_back(now.lookupOrDefault(yielded(arg)));
+    for (Value value : crossing_) next.push_back(now.lookup(value));
+    scf::YieldOp::create(in, loc, next);
+
+    IRMapping last = delayedMap(made.getResults().drop_front(punctual.size()));
+    cloneOps(builder, last, isDelayedOp);
+    SmallVector<Value> results;
+    size_t at = 0;
+    for (BlockArgument arg : loop_.getRegionIterArgs())
+      results.push_back(isLate(arg) ? last.lookup(yielded(arg)) : Value(made.getResult(at++)));
+    return results;
+  }
+
+  mutable scf::ForOp loop_;
+  Block& body_;
+  llvm::DenseSet<Operation*> followers_;
+  llvm::SetVector<Operation*> delayed_, early_;
+  llvm::SetVector<Value> crossing_;
+};
+
+/// Lower bound of the second iteration; the upper bound where lb + step would wrap.
+Value secondBound(OpBuilder& b, scf::ForOp loop, const Facts& facts) {
+  Location loc = loop.getLoc();
+  Value lower = loop.getLowerBound(), step = loop.getStep(), upper = loop.getUpperBound();
+  Type type = lower.getType();
+  unsigned bits = type.isIndex() ? 64 : type.getIntOrFloatBitWidth();
+  Range from = facts.rangeOf(lower), by = facts.rangeOf(step);
+  int64_t most;
+  bool fits = !__builtin_add_overflow(from.max, by.max, &most) && most <= fullRange(bits).max;
+  if (fits || bits == 64) return b.createOrFold<arith::AddIOp>(loc, lower, step);
+  auto wide = [&](Value v) { return arith::ExtSIOp::create(b, loc, b.getI64Type(), v).getResult(); };
+  Value sum = arith::AddIOp::create(b, loc, wide(lower), wide(step));
+  return arith::TruncIOp::create(b, loc, type, arith::MinSIOp::create(b, loc, sum, wide(upper)));
+}
+
+class RotatePass : public PassWrapper<RotatePass, OperationPass<func::FuncOp>> {
+ public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(RotatePass)
+  StringRef getArgument() const override { return "tile-rotate"; }
+  StringRef getDescription() const override { return "chained asynchronous products: the second one iteration later"; }
+  void getDependentDialects(DialectRegistry& registry) const override {
+    registry.insert<TileDialect, arith::ArithDialect, scf::SCFDialect>();
+  }
+
+  void runOnOperation() override {
+    func::FuncOp func = getOperation();
+    if (func.isExternal() || !hasAsyncProduct(func)) return markAllAnalysesPreserved();
+    SmallVector<scf::ForOp> loops;
+    func.walk([&](scf::ForOp loop) {
+      auto hint = loop->getAttrOfType<IntegerAttr>("tile.overlap");
+      if (!hint || hint.getInt() != 0) loops.push_back(loop);
+    });
+    for (scf::ForOp loop : loops) {
+      Rotation rotation(loop);
+      if (!rotation.plan()) continue;
+      Facts facts(func);
+      bool runs = facts.rangeOf(loop.getLowerBound()).max < facts.rangeOf(loop.getUpperBound()).min;
+      rotation.rewrite(runs, [&](OpBuilder& b) { return secondBound(b, loop, facts); });
+    }
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Pass> createRotatePass() { return std::make_unique<RotatePass>(); }
+
+}  // namespace tile::ir
