@@ -13,7 +13,9 @@ const std::vector<CatalogRow>& catalog() {
       gemm_row(),         gemm_epilogue_row(),   attention_row(),
       block_sparse_row(), block_sparse_dense_row(), dense_block_sparse_row(), sampled_dense_row(), gla_recurrent_row(),   gla_decay_cumsum_row(),
       gla_prepare_row(),  gla_inter_chunk_row(), gla_inner_scores_row(),
-      gla_combine_row(),  gla_chunk_row(),
+      gla_combine_row(),  gla_chunk_row(),       gla_forward_row(),
+      gla_prepare_chunks_row(), gla_state_pass_row(), gla_segment_scan_row(),
+      gla_scan_output_row(), gla_chunk_output_row(),
   };
   return rows;
 }

@@ -1,92 +1,27 @@
 // gla.cpp - catalog rows of gated_linear_attention.h: the recurrence, each of the five steps by itself (fed with the
 // reference's result of the step before), and the whole chunked forward.
-#include "kernels/catalog/case.h"
+#include "kernels/catalog/gla_case.h"
 #include "kernels/catalog/rows.h"
-#include "kernels/gated_linear_attention.h"
-#include "kernels/reference/gated_linear_attention.h"
 
 namespace tile::kernels {
 namespace {
 
-using reference::Arithmetic;
-using reference::HostTensor;
-using reference::Matrix;
-using reference::Placement;
-
-struct Sizes {
-  int64_t b, h, l, k, v, bt, bk;
-  float scale;
-  Sizes(const Fields& f, const GlaConfig& c)
-      : b(f.get("B", 1)),
-        h(f.get("H", 1)),
-        l(f["L"]),
-        k(f["K"]),
-        v(f.get("V", k)),
-        bt(c.BT),
-        bk(c.BK),
-        scale(1.f / std::sqrt(static_cast<float>(k))) {}
-  int64_t nk() const { return cdiv(k, bk); }
-};
-
-Matrix matrix_of(const HostTensor& t, int64_t b, int64_t h) {
-  Matrix m(t.dim(2), t.dim(3));
-  for (int64_t i = 0; i < m.rows; ++i)
-    for (int64_t j = 0; j < m.cols; ++j) m(i, j) = t.at({b, h, i, j});
-  return m;
-}
-
-/// Inputs q, k, v, g on the device and the (batch, head) pairs to compare.
-class GlaCase : public OutputCase {
+/// A case of kernels that take a GlaConfig.
+class WindowCase : public GlaCase {
  protected:
-  GlaCase(const Problem& p, DType dtype, const GlaConfig& config)
-      : s_(p.sizes, config),
-        gate_(p.sizes.get("gate", 16)),
-        strength_(p.sizes.get("strength", 1)),
-        layout_(p.sizes["layout"]),
-        dtype_(dtype),
-        config_(config) {}
+  WindowCase(const Problem& p, DType dtype, const GlaConfig& config) : GlaCase(p, dtype), config_(config) {}
+  int64_t bt() const { return config_.BT; }
+  int64_t nk() const { return cdiv(s_.k, int64_t{config_.BK}); }
 
-  HostTensor tensor(DType type, int64_t channels) const {
-    std::vector<int> order = layout_ == 1 ? std::vector<int>{0, 2, 1, 3} : std::vector<int>{0, 1, 2, 3};
-    return HostTensor(type, Placement::ordered({s_.b, s_.h, s_.l, channels}, order));
-  }
-  Status create_inputs(const std::shared_ptr<Device>& device) {
-    HostTensor q = tensor(dtype_, s_.k), k = tensor(dtype_, s_.k), v = tensor(dtype_, s_.v),
-               g = tensor(DType::f32, s_.k);
-    q.fill_normal(1), k.fill_normal(2), v.fill_normal(3), g.fill_normal(4);
-    // Gates as models make them: log sigmoid over a normaliser. gate = 0 gives no decay at all.
-    reference::for_each_index(g.shape(), [&](std::span<const int64_t> i) {
-      g.set(i, gate_ ? -std::log1p(std::exp(-g.at(i))) * static_cast<double>(strength_) / static_cast<double>(gate_)
-                     : 0.0);
-    });
-    Steps s;
-    s(q_.create(device, std::move(q)))(k_.create(device, std::move(k)))(v_.create(device, std::move(v)))(
-        g_.create(device, std::move(g)));
-    return s.status();
-  }
-  std::vector<int64_t> heads(double budget) const {
-    return sample(s_.b * s_.h, static_cast<int64_t>(budget / (8.0 * static_cast<double>(s_.l * s_.k * s_.v))));
-  }
-  /// f16/bf16: RMSE ratio of the design (4e-3 for o); bf16 rounds intermediate tensors to 8 bits.
-  reference::Tolerance o_tolerance(DType type) const {
-    reference::Tolerance t = reference::tolerance(type, s_.l + s_.k);
-    if (type == DType::f16) t.rmse_ratio = 4e-3;
-    return t;
-  }
-
-  Sizes s_;
-  int64_t gate_, strength_, layout_;
-  DType dtype_;
   GlaConfig config_;
-  DeviceTensor q_, k_, v_, g_;
 };
 
 // ---- the recurrence
 template <class T>
-class RecurrentCase : public GlaCase {
+class RecurrentCase : public WindowCase {
  public:
   RecurrentCase(const Problem& p, const ConfigWords& words)
-      : GlaCase(p, dtype_of<T>(), gla_recurrent_kernel<T>().from_words(words)) {}
+      : WindowCase(p, dtype_of<T>(), gla_recurrent_kernel<T>().from_words(words)) {}
 
   Status create(std::shared_ptr<Device> device) {
     Steps s;
@@ -134,10 +69,10 @@ class RecurrentCase : public GlaCase {
 
 // ---- the chunked forward, whole
 template <class T>
-class ChunkCase : public GlaCase {
+class ChunkCase : public WindowCase {
  public:
   ChunkCase(const Problem& p, const ConfigWords& words)
-      : GlaCase(p, dtype_of<T>(), gla_recurrent_kernel<T>().from_words(words)) {}
+      : WindowCase(p, dtype_of<T>(), gla_recurrent_kernel<T>().from_words(words)) {}
 
   Status create(std::shared_ptr<Device> device) {
     Steps s;
@@ -161,17 +96,17 @@ class ChunkCase : public GlaCase {
       // The oracle is the recurrence; the baseline takes the five steps, rounding where they write memory.
       Matrix exact = gla_recurrent(q, k, v, g, s_.scale, state, Arithmetic::exact());
       Arithmetic working = Arithmetic::working(dtype_);
-      Matrix sums = gla_decay_cumsum(g, s_.bt, working), q_g, k_g;
-      gla_prepare(q, k, sums, s_.scale, s_.bt, q_g, k_g, working);
-      Matrix inter = gla_inter_chunk(q_g, k_g, v, sums, s_.bt, working);
-      Matrix base = gla_combine(inter, gla_inner_scores(q, k, sums, s_.scale, s_.bt, working), v, s_.bt, working);
+      Matrix sums = gla_decay_cumsum(g, bt(), working), q_g, k_g;
+      gla_prepare(q, k, sums, s_.scale, bt(), q_g, k_g, working);
+      Matrix inter = gla_inter_chunk(q_g, k_g, v, sums, bt(), working);
+      Matrix base = gla_combine(inter, gla_inner_scores(q, k, sums, s_.scale, bt(), working), v, bt(), working);
       o.add(matrix_of(o_.host, b, h).values, exact.values, base.values);
     }
     return std::vector<Check>{with_gaps("O", o.compare(o_tolerance(dtype_)), o_.host)};
   }
   Work work() const override {
     double t = static_cast<double>(s_.b * s_.h * s_.l), k = static_cast<double>(s_.k), v = static_cast<double>(s_.v);
-    return {4 * t * k * v + t * static_cast<double>(s_.bt) * (k + v), t * (sizeof(T) * (2 * k + 2 * v) + 4 * k)};
+    return {4 * t * k * v + t * static_cast<double>(bt()) * (k + v), t * (sizeof(T) * (2 * k + 2 * v) + 4 * k)};
   }
 
  private:
@@ -199,10 +134,10 @@ const auto& step_kernel() {
 }
 
 template <class T, Step kStep>
-class StepCase : public GlaCase {
+class StepCase : public WindowCase {
  public:
   StepCase(const Problem& p, const ConfigWords& words)
-      : GlaCase(p, dtype_of<T>(), gla_recurrent_kernel<T>().from_words(words)) {}
+      : WindowCase(p, dtype_of<T>(), gla_recurrent_kernel<T>().from_words(words)) {}
 
   Status create(std::shared_ptr<Device> device) {
     Steps s;
@@ -210,22 +145,22 @@ class StepCase : public GlaCase {
     // What earlier steps would have written, from the reference, rounded to what memory holds.
     HostTensor sums = tensor(DType::f32, s_.k), q_g = tensor(dtype_, s_.k), k_g = tensor(dtype_, s_.k),
                o = tensor(dtype_, s_.v);
-    HostTensor o_part(DType::f32, {s_.nk(), s_.b * s_.h, s_.l, s_.v}),
-        a_part(DType::f32, {s_.nk(), s_.b * s_.h, s_.l, s_.bt});
+    HostTensor o_part(DType::f32, {nk(), s_.b * s_.h, s_.l, s_.v}),
+        a_part(DType::f32, {nk(), s_.b * s_.h, s_.l, bt()});
     if (kStep == Step::combine) o_part.fill_normal(6), a_part.fill_normal(7);  // any numbers; above the diagonal 0
     for (int64_t bh = 0; bh < s_.b * s_.h; ++bh) {
       int64_t b = bh / s_.h, h = bh % s_.h;
       Matrix q = matrix_of(q_.host, b, h), k = matrix_of(k_.host, b, h), g = matrix_of(g_.host, b, h), qg, kg;
-      Matrix cumsum = gla_decay_cumsum(g, s_.bt, Arithmetic::working(DType::f32));
-      gla_prepare(q, k, cumsum, s_.scale, s_.bt, qg, kg, Arithmetic::working(dtype_));
+      Matrix cumsum = gla_decay_cumsum(g, bt(), Arithmetic::working(DType::f32));
+      gla_prepare(q, k, cumsum, s_.scale, bt(), qg, kg, Arithmetic::working(dtype_));
       for (int64_t t = 0; t < s_.l; ++t) {
         for (int64_t c = 0; c < s_.k; ++c) {
           if (kStep != Step::cumsum) sums.set({b, h, t, c}, cumsum(t, c));
           if (kStep != Step::prepare) q_g.set({b, h, t, c}, qg(t, c)), k_g.set({b, h, t, c}, kg(t, c));
         }
         if (kStep == Step::combine)
-          for (int64_t n = 0; n < s_.nk(); ++n)
-            for (int64_t j = t % s_.bt + 1; j < s_.bt; ++j) a_part.set({n, bh, t, j}, 0);
+          for (int64_t n = 0; n < nk(); ++n)
+            for (int64_t j = t % bt() + 1; j < bt(); ++j) a_part.set({n, bh, t, j}, 0);
       }
     }
     s(sums_.create(device, std::move(sums)))(q_g_.create(device, std::move(q_g)))(k_g_.create(device, std::move(k_g)));
@@ -262,8 +197,8 @@ class StepCase : public GlaCase {
   }
   Work work() const override {
     double t = static_cast<double>(s_.b * s_.h * s_.l), k = static_cast<double>(s_.k), v = static_cast<double>(s_.v),
-           bt = static_cast<double>(s_.bt);
-    double e = sizeof(T), nk = static_cast<double>(s_.nk());
+           bt = static_cast<double>(config_.BT);
+    double e = sizeof(T), nk = static_cast<double>(cdiv(s_.k, int64_t{config_.BK}));
     switch (kStep) {
       case Step::cumsum:
         return {2 * t * k, 8 * t * k};
@@ -307,43 +242,31 @@ class StepCase : public GlaCase {
     Matrix sums = kStep == Step::cumsum ? Matrix() : matrix_of(sums_.host, b, h);
     if constexpr (kStep == Step::cumsum) {
       Matrix g = matrix_of(g_.host, b, h);
-      first.add(matrix_of(sums_.host, b, h).values, gla_decay_cumsum(g, s_.bt, exact).values,
-                gla_decay_cumsum(g, s_.bt, working).values);
+      first.add(matrix_of(sums_.host, b, h).values, gla_decay_cumsum(g, bt(), exact).values,
+                gla_decay_cumsum(g, bt(), working).values);
     } else if constexpr (kStep == Step::prepare) {
       Matrix q = matrix_of(q_.host, b, h), k = matrix_of(k_.host, b, h), eq, ek, bq, bk;
-      gla_prepare(q, k, sums, s_.scale, s_.bt, eq, ek, exact);
-      gla_prepare(q, k, sums, s_.scale, s_.bt, bq, bk, working);
+      gla_prepare(q, k, sums, s_.scale, bt(), eq, ek, exact);
+      gla_prepare(q, k, sums, s_.scale, bt(), bq, bk, working);
       first.add(matrix_of(q_g_.host, b, h).values, eq.values, bq.values);
       second.add(matrix_of(k_g_.host, b, h).values, ek.values, bk.values);
     } else if constexpr (kStep == Step::inter) {
       Matrix q = matrix_of(q_g_.host, b, h), k = matrix_of(k_g_.host, b, h), v = matrix_of(v_.host, b, h);
-      first.add(summed(o_part_.host, bh).values, gla_inter_chunk(q, k, v, sums, s_.bt, exact).values,
-                gla_inter_chunk(q, k, v, sums, s_.bt, working).values);
+      first.add(summed(o_part_.host, bh).values, gla_inter_chunk(q, k, v, sums, bt(), exact).values,
+                gla_inter_chunk(q, k, v, sums, bt(), working).values);
     } else if constexpr (kStep == Step::scores) {
       Matrix q = matrix_of(q_.host, b, h), k = matrix_of(k_.host, b, h);
-      first.add(summed(a_part_.host, bh).values, gla_inner_scores(q, k, sums, s_.scale, s_.bt, exact).values,
-                gla_inner_scores(q, k, sums, s_.scale, s_.bt, working).values);
+      first.add(summed(a_part_.host, bh).values, gla_inner_scores(q, k, sums, s_.scale, bt(), exact).values,
+                gla_inner_scores(q, k, sums, s_.scale, bt(), working).values);
     } else {
       Matrix o = summed(o_part_.host, bh), a = summed(a_part_.host, bh), v = matrix_of(v_.host, b, h);
-      first.add(matrix_of(o_.host, b, h).values, gla_combine(o, a, v, s_.bt, exact).values,
-                gla_combine(o, a, v, s_.bt, working).values);
+      first.add(matrix_of(o_.host, b, h).values, gla_combine(o, a, v, bt(), exact).values,
+                gla_combine(o, a, v, bt(), working).values);
     }
   }
 
   DeviceTensor sums_, q_g_, k_g_, o_part_, a_part_, o_;
 };
-
-std::vector<std::string> size_names() {
-  return {"B: batch (1)",
-          "H: heads (1)",
-          "L: rows",
-          "K: key channels",
-          "V: value channels (K)",
-          "BT: rows of a window (16)",
-          "gate: normaliser of the log-sigmoid gates, larger decays slower (16), 0: none",
-          "strength: factor of the gates (1)",
-          "layout: 0 [B,H,L,D], 1 [B,L,H,D]"};
-}
 
 /// L around window sizes, K and V off the tile sizes, weak and strong gates.
 void add_problems(CatalogRow& row) {
@@ -372,7 +295,7 @@ CatalogRow step_row(const char* name, const char* summary, std::vector<std::stri
   row.name = name;
   row.summary = summary;
   row.dtypes = std::move(dtypes);
-  row.sizes = size_names();
+  row.sizes = gla_size_names();
   add_problems(row);
   std::erase_if(row.problems, [&](const Problem& p) {
     return std::find(row.dtypes.begin(), row.dtypes.end(), p.dtype) == row.dtypes.end();
@@ -394,7 +317,7 @@ CatalogRow gla_recurrent_row() {
   row.name = "gla_recurrent";
   row.summary = "gated linear attention, one row at a time";
   row.dtypes = {"f16", "bf16", "f32"};
-  row.sizes = size_names();
+  row.sizes = gla_size_names();
   row.sizes.push_back("state: 1 starts from a given state and returns the last one");
   add_problems(row);
   row.problems.push_back({"f32", {{"B", 2}, {"H", 2}, {"L", 33}, {"K", 48}, {"V", 80}, {"state", 1}}, Purpose::edge});
@@ -435,7 +358,7 @@ CatalogRow gla_chunk_row() {
   row.summary = "gated linear attention in chunks: the five steps";
   row.peers = "chunk_gla of flash-linear-attention";
   row.dtypes = {"f16", "bf16", "f32"};
-  row.sizes = size_names();
+  row.sizes = gla_size_names();
   row.parts = {"gla_decay_cumsum", "gla_prepare", "gla_inter_chunk", "gla_inner_scores", "gla_combine"};
   add_problems(row);
   row.problems.push_back({"f32", {{"H", 1}, {"L", 130}, {"K", 64}, {"V", 64}, {"BT", 32}}});

@@ -24,5 +24,11 @@ CatalogRow gla_inter_chunk_row();
 CatalogRow gla_inner_scores_row();
 CatalogRow gla_combine_row();
 CatalogRow gla_chunk_row();
+CatalogRow gla_forward_row();
+CatalogRow gla_prepare_chunks_row();
+CatalogRow gla_state_pass_row();
+CatalogRow gla_segment_scan_row();
+CatalogRow gla_scan_output_row();
+CatalogRow gla_chunk_output_row();
 
 }  // namespace tile::kernels

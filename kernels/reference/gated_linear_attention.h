@@ -39,6 +39,12 @@ Matrix gla_inter_chunk(const Matrix& q_g, const Matrix& k_g, const Matrix& v, co
 Matrix gla_inner_scores(const Matrix& q, const Matrix& k, const Matrix& cumsum, double scale, int64_t window,
                         Arithmetic how);
 
+/// The recurrence in chunks, rounding where an implementation on matrix units in the type `how.storage` rounds: decayed
+/// queries and keys (each pair of a chunk relative to the boundary of the largest power of two between them, so that no
+/// exponent is positive), scores, and the state as an operand. Same values as gla_recurrent.
+Matrix gla_chunked(const Matrix& q, const Matrix& k, const Matrix& v, const Matrix& g, double scale, int64_t chunk,
+                   Matrix& state, Arithmetic how);
+
 /// Step 5, combine: o + A v inside every window.
 Matrix gla_combine(const Matrix& inter, const Matrix& scores, const Matrix& v, int64_t window, Arithmetic how);
 

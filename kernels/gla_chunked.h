@@ -1,0 +1,207 @@
+// gla_chunked.h - the kernels of fast gated linear attention (Yang et al. 2024): what chunks of BT rows need is prepared
+// for all chunks in parallel, the state then walks from chunk to chunk on chip. See gated_linear_attention.h for the
+// recurrence; gla_forward.h and gla_backward.h put these kernels together.
+//
+// With G the sums of log2 decays from the start of a chunk and E those to its end, H the number of heads, C the number
+// of chunks:
+//   gla_prepare_chunks   Q_G = scale q 2^G,  K_G = k 2^E,  DECAY = 2^{total},  A_tu = scale q_t.(k_u 2^{G_t - G_u})
+//   gla_state_pass       S' = diag(DECAY) S + K_G^T V, chunk after chunk: states at chunk starts, or at segment ends
+//   gla_segment_scan     states at the ends of segments, each from a zero state, to states at their starts
+//   gla_scan_output      O = Q_G S + A V and the walk of S in one kernel
+//   gla_chunk_output     O = Q_G S + A V from states in memory, all chunks in parallel
+// Nothing takes a positive exponent (parts/gla_chunks.h). Rows past the end of a sequence read as 0.
+#pragma once
+#include "kernels/parts/gla_chunks.h"
+
+namespace tile::kernels {
+
+/// Q_G, K_G [B, H, L, K] and A [B, H, L, BT] of q's type, DECAY [C, H, K] f32. Grid {sequences * H, chunks of the
+/// longest}.
+template <class T>
+void gla_prepare_chunks_program(const GlaChunkConfig& c, Tensor<const T, 4> Q, Tensor<const T, 4> K,
+                                Tensor<const float, 4> G, Tensor<const int32_t, 1> CU_SEQLENS, Tensor<T, 4> Q_G,
+                                Tensor<T, 4> K_G, Tensor<T, 4> A, Tensor<float, 3> DECAY, F32 scale) {
+  num_warps(c.warps);
+  detail::GlaSpan at(c, program_id(0), Q.dim(1), Q.dim(2), CU_SEQLENS);
+  auto chunk = program_id(1), t0 = chunk * c.BT;
+  if (c.varlen) return_if(t0 >= at.length);
+  auto q_rows = at.rows(c, Q), k_rows = at.rows(c, K);
+  auto g_rows = at.rows(c, G);
+  auto q_g_rows = at.rows(c, Q_G), k_g_rows = at.rows(c, K_G), a_rows = at.rows(c, A);
+  detail::GlaDecays decays(c.BT, detail::gate_type<T>());
+
+  Tile scores = zeros({c.BT, c.BT}, f32);
+  auto step = [&](const Tile& k0) {
+    auto log_decay = g_rows.load({at.batch, at.head, t0, k0}, {c.BT, c.BK});
+    auto g = detail::GlaDecays::prepared(log_decay, detail::gate_type<T>());
+    auto q = cast(q_rows.load({at.batch, at.head, t0, k0}, {c.BT, c.BK}), f32) * scale;
+    auto k = cast(k_rows.load({at.batch, at.head, t0, k0}, {c.BT, c.BK}), f32);
+    // Sums of unrounded gates: over many chunks small errors of the totals would add up.
+    DECAY.store({at.first_chunk + chunk, at.head, k0}, exp2(reshape(sum(log_decay, axis(0)), {c.BK}) * kLog2E));
+    q_g_rows.store({at.batch, at.head, t0, k0}, cast(q * exp2(decays.from_start(g)), dtype_of<T>()));
+    k_g_rows.store({at.batch, at.head, t0, k0}, cast(k * exp2(decays.to_end(g)), dtype_of<T>()));
+    scores += where(decays.diagonal(), sum(q * k, axis(1)), 0.f);
+    for (int s = c.BT / 2; s >= 1; s /= 2) {
+      auto decay = exp2(decays.at_level(s, g));
+      auto products = dot(cast(q * decay, dtype_of<T>()), trans(cast(k * decay, dtype_of<T>())));
+      scores += where(decays.pairs(s), products, 0.f);
+    }
+  };
+  if (c.one_block) {
+    step(0);
+  } else {
+    for (auto k0 : range(0, Q.dim(3), c.BK)) step(k0);
+  }
+  a_rows.store({at.batch, at.head, t0, 0}, cast(scores, dtype_of<T>()));
+}
+
+/// The walk of a state through the chunks of a segment: S' = diag(DECAY) S + X^T Y for rows x of X (K channels) and y of
+/// Y (V channels). Segment n of a sequence starts from START[sequence * segments + n] (or zero) and ends in END of the
+/// same index; TOTAL [sequences * segments, H, K] is the product of its decays; STATES [C, H, K, V] are the states before
+/// each chunk, rounded to the type they are multiplied in. Reversed, chunks are walked from the last to the first.
+/// Grid {sequences * H * ceil(K / BK) * ceil(V / BV), segments}.
+template <class T>
+void gla_state_pass_program(const GlaChunkConfig& c, Tensor<const T, 4> X, Tensor<const T, 4> Y,
+                            Tensor<const float, 3> DECAY, Tensor<const int32_t, 1> CU_SEQLENS,
+                            Tensor<const float, 4> START, Tensor<float, 4> END, Tensor<float, 3> TOTAL,
+                            Tensor<T, 4> STATES) {
+  num_warps(c.warps);
+  auto v_blocks = cdiv(Y.dim(3), c.BV), k_blocks = cdiv(X.dim(3), c.BK);
+  auto index = program_id(0);
+  auto v0 = index % v_blocks * c.BV, k0 = index / v_blocks % k_blocks * c.BK;
+  detail::GlaSpan at(c, index / (v_blocks * k_blocks), X.dim(1), X.dim(2), CU_SEQLENS);
+  auto chunks = cdiv(at.length, c.BT), segment = program_id(1);
+  auto first = c.segment ? segment * c.segment : Tile(0);
+  auto last = c.segment ? min(first + c.segment, chunks) : Tile(chunks);
+  if (c.segment) return_if(first >= chunks);
+  auto state_index = at.sequence * num_programs(1) + segment;
+  auto x_rows = at.rows(c, X), y_rows = at.rows(c, Y);
+
+  Tile state = c.initial_state ? START.load({state_index, at.head, k0, v0}, {c.BK, c.BV}) : zeros({c.BK, c.BV}, f32);
+  Tile total = ones({c.BK}, f32);
+  for (auto i : range(first, last, 1, {.stages = c.stages})) {
+    auto chunk = c.reverse ? first + last - 1 - i : Tile(i);
+    if (c.chunk_states) STATES.store({at.first_chunk + chunk, at.head, k0, v0}, cast(state, dtype_of<T>()));
+    auto x = x_rows.load({at.batch, at.head, chunk * c.BT, k0}, {c.BT, c.BK});
+    auto y = y_rows.load({at.batch, at.head, chunk * c.BT, v0}, {c.BT, c.BV});
+    auto decay = DECAY.load({at.first_chunk + chunk, at.head, k0}, {c.BK});
+    state = dot(trans(x), y, state * decay.col());
+    if (c.total_decay) total *= decay;
+  }
+  if (c.final_state) END.store({state_index, at.head, k0, v0}, state);
+  if (c.total_decay) {
+    // Every block of V finds the same product; the first one writes it.
+    for (auto _ : when(v0 == 0)) TOTAL.store({state_index, at.head, k0}, total);
+  }
+}
+
+/// From the states that segments make of a zero state (SEGMENTS [sequences * segments, H, K, V], TOTAL their decays) to
+/// the states before each segment, in place; the last one goes to END [sequences, H, K, V]. A state is `segments`
+/// steps of K V additions, so this takes little time beside the passes. Grid {sequences * H * blocks of K * blocks of
+/// V}.
+inline void gla_segment_scan_program(const GlaChunkConfig& c, Tensor<float, 4> SEGMENTS, Tensor<const float, 3> TOTAL,
+                                     Tensor<const int32_t, 1> CU_SEQLENS, Tensor<const float, 4> START,
+                                     Tensor<float, 4> END, I32 rows, I32 segments) {
+  num_warps(c.warps);
+  auto v_blocks = cdiv(SEGMENTS.dim(3), c.BV), k_blocks = cdiv(SEGMENTS.dim(2), c.BK);
+  auto index = program_id(0);
+  auto v0 = index % v_blocks * c.BV, k0 = index / v_blocks % k_blocks * c.BK;
+  detail::GlaSpan at(c, index / (v_blocks * k_blocks), SEGMENTS.dim(1), rows, CU_SEQLENS);
+  auto first = at.sequence * segments, used = cdiv(cdiv(at.length, c.BT), c.segment);
+  Tile state = c.initial_state ? START.load({at.sequence, at.head, k0, v0}, {c.BK, c.BV}) : zeros({c.BK, c.BV}, f32);
+  for (auto i : range(0, used)) {
+    auto segment = first + (c.reverse ? used - 1 - i : Tile(i));
+    auto made = SEGMENTS.load({segment, at.head, k0, v0}, {c.BK, c.BV});
+    auto total = TOTAL.load({segment, at.head, k0}, {c.BK});
+    SEGMENTS.store({segment, at.head, k0, v0}, state);
+    state = fma(state, total.col(), made);
+  }
+  if (c.final_state) END.store({at.sequence, at.head, k0, v0}, state);
+}
+
+/// O [B, H, L, V] = Q_G S + A V chunk after chunk, the state on chip; BK covers K. START and END as in gla_state_pass.
+/// Grid {sequences * H * ceil(V / BV), segments}: programs of one head run side by side and share its rows of Q_G, K_G
+/// and A in the L2 cache.
+template <class T>
+void gla_scan_output_program(const GlaChunkConfig& c, Tensor<const T, 4> Q_G, Tensor<const T, 4> K_G,
+                             Tensor<const T, 4> V, Tensor<const T, 4> A, Tensor<const float, 3> DECAY,
+                             Tensor<const int32_t, 1> CU_SEQLENS, Tensor<T, 4> O, Tensor<const float, 4> START,
+                             Tensor<float, 4> END) {
+  num_warps(c.warps);
+  auto v_blocks = cdiv(V.dim(3), c.BV);
+  auto v0 = program_id(0) % v_blocks * c.BV;
+  detail::GlaSpan at(c, program_id(0) / v_blocks, V.dim(1), V.dim(2), CU_SEQLENS);
+  auto chunks = cdiv(at.length, c.BT), segment = program_id(1);
+  auto first = c.segment ? segment * c.segment : Tile(0);
+  auto last = c.segment ? min(first + c.segment, chunks) : Tile(chunks);
+  if (c.segment) return_if(first >= chunks);
+  auto state_index = at.sequence * num_programs(1) + segment;
+  auto q_rows = at.rows(c, Q_G), k_rows = at.rows(c, K_G), v_rows = at.rows(c, V), a_rows = at.rows(c, A);
+  auto o_rows = at.rows(c, O);
+
+  Tile state = c.initial_state ? START.load({state_index, at.head, 0, v0}, {c.BK, c.BV}) : zeros({c.BK, c.BV}, f32);
+  for (auto chunk : range(first, last, 1, {.stages = c.stages})) {
+    auto t0 = chunk * c.BT;
+    auto q_g = q_rows.load({at.batch, at.head, t0, 0}, {c.BT, c.BK});
+    auto k_g = k_rows.load({at.batch, at.head, t0, 0}, {c.BT, c.BK});
+    auto v = v_rows.load({at.batch, at.head, t0, v0}, {c.BT, c.BV});
+    auto a = a_rows.load({at.batch, at.head, t0, 0}, {c.BT, c.BT});
+    auto decay = DECAY.load({at.first_chunk + chunk, at.head, 0}, {c.BK});
+    auto o = dot(a, v, dot(q_g, cast(state, dtype_of<T>())));
+    state = dot(trans(k_g), v, state * decay.col());
+    o_rows.store({at.batch, at.head, t0, v0}, cast(o, dtype_of<T>()));
+  }
+  if (c.final_state) END.store({state_index, at.head, 0, v0}, state);
+}
+
+/// O = Q_G S + A V from the states before each chunk, STATES [C, H, K, V]. Any K. Grid {sequences * H * ceil(V / BV),
+/// chunks of the longest}.
+template <class T>
+void gla_chunk_output_program(const GlaChunkConfig& c, Tensor<const T, 4> Q_G, Tensor<const T, 4> V,
+                              Tensor<const T, 4> A, Tensor<const T, 4> STATES, Tensor<const int32_t, 1> CU_SEQLENS,
+                              Tensor<T, 4> O) {
+  num_warps(c.warps);
+  auto v_blocks = cdiv(V.dim(3), c.BV);
+  auto v0 = program_id(0) % v_blocks * c.BV;
+  detail::GlaSpan at(c, program_id(0) / v_blocks, V.dim(1), V.dim(2), CU_SEQLENS);
+  auto chunk = program_id(1), t0 = chunk * c.BT;
+  if (c.varlen) return_if(t0 >= at.length);
+  auto q_rows = at.rows(c, Q_G), v_rows = at.rows(c, V), a_rows = at.rows(c, A);
+  auto o_rows = at.rows(c, O);
+  auto a = a_rows.load({at.batch, at.head, t0, 0}, {c.BT, c.BT});
+  auto v = v_rows.load({at.batch, at.head, t0, v0}, {c.BT, c.BV});
+  Tile o = dot(a, v);
+  for (auto k0 : range(0, Q_G.dim(3), c.BK, {.stages = c.stages})) {
+    auto q_g = q_rows.load({at.batch, at.head, t0, k0}, {c.BT, c.BK});
+    auto state = STATES.load({at.first_chunk + chunk, at.head, k0, v0}, {c.BK, c.BV});
+    o = dot(q_g, state, o);
+  }
+  o_rows.store({at.batch, at.head, t0, v0}, cast(o, dtype_of<T>()));
+}
+
+template <class T>
+const auto& gla_prepare_chunks_kernel() {
+  static const auto k = kernel(typed_name("gla_prepare_chunks", dtype_of<T>()), gla_prepare_chunks_program<T>);
+  return k;
+}
+template <class T>
+const auto& gla_state_pass_kernel() {
+  static const auto k = kernel(typed_name("gla_state_pass", dtype_of<T>()), gla_state_pass_program<T>);
+  return k;
+}
+inline const auto& gla_segment_scan_kernel() {
+  static const auto k = kernel("gla_segment_scan", gla_segment_scan_program);
+  return k;
+}
+template <class T>
+const auto& gla_scan_output_kernel() {
+  static const auto k = kernel(typed_name("gla_scan_output", dtype_of<T>()), gla_scan_output_program<T>);
+  return k;
+}
+template <class T>
+const auto& gla_chunk_output_kernel() {
+  static const auto k = kernel(typed_name("gla_chunk_output", dtype_of<T>()), gla_chunk_output_program<T>);
+  return k;
+}
+
+}  // namespace tile::kernels

@@ -1,0 +1,298 @@
+// gla_forward.h - fast gated linear attention forward: o_t = scale q_t^T S_t, S_t = diag(e^{g_t}) S_{t-1} + k_t v_t^T
+// (Yang et al. 2024), in chunks. q, k, g are [B, H, L, K], v and o are [B, H, L, V], g f32 <= 0, any strides ([B, L, H,
+// D] memory is a view), any L, K, V; f16, bf16, f32. With cu_seqlens B is 1 and L holds sequences one behind the other.
+//
+// Three ways to the states at chunk starts, chosen by gla_plan's estimate of the time:
+//   on_chip    one program walks a whole sequence of one head and writes o as it goes; least traffic, needs many heads
+//   segments   the walk is cut into segments: their effect on a zero state, a short scan, then on_chip in every segment
+//   in_memory  the states of all chunks go to memory, then o of all chunks in parallel; any K
+#pragma once
+#include "kernels/gla_chunked.h"
+
+namespace tile::kernels {
+
+enum class GlaStates : int { on_chip, segments, in_memory };
+
+/// Sizes of a problem. Without cu_seqlens: sequences = batch, longest = rows.
+struct GlaSizes {
+  int64_t batch = 1, heads = 1, rows = 0, k = 0, v = 0;
+  int64_t sequences = 1, longest = 0;
+  bool varlen = false;
+
+  int64_t chunks(int bt) const { return varlen ? rows / bt + sequences : batch * cdiv(rows, int64_t{bt}); }
+};
+
+/// Inputs of the forward and backward pass. Views with null data are absent.
+template <class T>
+struct GlaInputs {
+  TensorView<const T, 4> Q, K, V;               ///< [B, H, L, K], [B, H, L, K], [B, H, L, V]
+  TensorView<const float, 4> G;                 ///< [B, H, L, K]
+  float scale = 1;
+  TensorView<const float, 4> H0{};              ///< [sequences, H, K, V]
+  TensorView<const int32_t, 1> cu_seqlens{};    ///< [sequences + 1]
+  int64_t longest = 0;                          ///< with cu_seqlens: rows of the longest sequence, or more
+
+  GlaSizes sizes() const {
+    GlaSizes s{Q.shape[0], Q.shape[1], Q.shape[2], Q.shape[3], V.shape[3], Q.shape[0], Q.shape[2], false};
+    if (cu_seqlens.data) s.varlen = true, s.sequences = cu_seqlens.shape[0] - 1, s.longest = longest;
+    return s;
+  }
+};
+
+/// What runs: the strategy and the tiles of each kernel.
+struct GlaPlan {
+  GlaStates states = GlaStates::on_chip;
+  GlaChunkConfig prepare, pass, output;
+
+  int64_t segments(const GlaSizes& s) const {
+    return output.segment ? std::max<int64_t>(1, cdiv(cdiv(s.longest, int64_t{output.BT}), int64_t{output.segment}))
+                          : 1;
+  }
+};
+
+namespace detail {
+
+/// Widest K whose state stays on chip, and columns of V beside it: K * columns f32 values among the program's threads.
+inline constexpr int64_t kGlaStateRows = 256;
+
+/// Chunks per segment (0: no segments) that makes a launch shortest, in units of one step of the walk: a step of a state
+/// alone is about half a step with output, a launch about four.
+inline int gla_segment(int64_t programs, int64_t chunks, int64_t slots) {
+  auto waves = [&](int64_t count) { return static_cast<double>(cdiv(count, slots)); };
+  double best = waves(programs) * static_cast<double>(chunks);
+  int chosen = 0;
+  for (int64_t segments = 2; segments * 4 <= chunks; segments *= 2) {
+    int64_t length = cdiv(chunks, segments);
+    double time = waves(programs * segments) * 1.5 * static_cast<double>(length) + 0.1 * static_cast<double>(segments) +
+                  8;
+    if (time < best) best = time, chosen = static_cast<int>(length);
+  }
+  return chosen;
+}
+
+}  // namespace detail
+
+/// Tiles and strategy for a problem on a machine. GPUs take chunks of 64 rows, which fill the matrix units; hosts 16 or
+/// 32, because work inside chunks grows with their length.
+inline GlaPlan gla_plan(DType dtype, const GlaSizes& s, const Machine& machine) {
+  GlaPlan p;
+  GlaChunkConfig c;
+  c.varlen = s.varlen;
+  c.BT = machine.gpu ? 64 : 16;
+  c.stages = machine.gpu ? 2 : 1, c.warps = machine.gpu ? 4 : 1;
+  int k16 = round_up(s.k, 16), whole_k = machine.gpu && s.k > 32 ? round_up(s.k, 64) : k16;
+  bool f32 = dtype == DType::f32;
+
+  p.prepare = c;
+  p.prepare.BK = std::min(machine.gpu && f32 ? 32 : 64, k16);
+  p.prepare.one_block = p.prepare.BK >= s.k;
+
+  p.pass = c;
+  p.pass.BK = std::min(128, whole_k), p.pass.BV = std::min(64, round_up(s.v, 16));
+
+  p.output = c;
+  p.output.BV = std::min(64, round_up(s.v, 16));
+  if (s.k > detail::kGlaStateRows) {
+    p.states = GlaStates::in_memory;
+    p.output.BK = 64;
+    return p;
+  }
+  p.output.BK = whole_k;
+  if (machine.gpu && f32) p.output.BV = std::min(32, p.output.BV), p.output.warps = 8;
+  int64_t programs = s.sequences * s.heads * cdiv(s.v, int64_t{p.output.BV});
+  int64_t slots = machine.multiprocessors * (machine.gpu ? 2 : 1);
+  p.output.segment = detail::gla_segment(programs, cdiv(s.longest, int64_t{c.BT}), slots);
+  if (p.output.segment) p.states = GlaStates::segments, p.pass.segment = p.output.segment;
+  return p;
+}
+
+/// What the kernels pass to each other; made for sizes and a plan.
+template <class T>
+struct GlaChunkWorkspace {
+  TensorView<T, 4> q_g, k_g;         ///< [B, H, L, K]
+  TensorView<T, 4> a;                ///< [B, H, L, BT]
+  TensorView<float, 3> decay;        ///< [C, H, K]
+  TensorView<T, 4> states{};         ///< [C, H, K, V], in_memory only
+  TensorView<float, 4> segments{};   ///< [sequences * segments, H, K, V], segments only
+  TensorView<float, 3> total{};      ///< [sequences * segments, H, K], segments only
+
+  static Result<GlaChunkWorkspace> create(const std::shared_ptr<Device>& device, const GlaSizes& s, const GlaPlan& p) {
+    GlaChunkWorkspace w;
+    int64_t chunks = s.chunks(p.prepare.BT), parts = s.sequences * p.segments(s);
+    bool ok = w.take(device, w.q_g, {s.batch, s.heads, s.rows, s.k}) &&
+              w.take(device, w.k_g, {s.batch, s.heads, s.rows, s.k}) &&
+              w.take(device, w.a, {s.batch, s.heads, s.rows, p.prepare.BT}) &&
+              w.take(device, w.decay, {chunks, s.heads, s.k});
+    if (ok && p.states == GlaStates::in_memory) ok = w.take(device, w.states, {chunks, s.heads, s.k, s.v});
+    if (ok && p.states == GlaStates::segments)
+      ok = w.take(device, w.segments, {parts, s.heads, s.k, s.v}) && w.take(device, w.total, {parts, s.heads, s.k});
+    if (!ok) return *w.error_;
+    return w;
+  }
+
+  template <class E, size_t R>
+  bool take(const std::shared_ptr<Device>& device, TensorView<E, static_cast<int>(R)>& view,
+            const int64_t (&shape)[R]) {
+    std::array<int64_t, R> sizes;
+    int64_t count = 1;
+    for (size_t d = 0; d < R; ++d) sizes[d] = shape[d], count *= shape[d];
+    Result<DeviceMemory> memory = DeviceMemory::allocate(device, static_cast<size_t>(count) * sizeof(E));
+    if (!memory) return error_ = memory.error(), false;
+    view = TensorView<E, static_cast<int>(R)>(static_cast<E*>(memory->data()), sizes);
+    memory_.push_back(std::move(*memory));
+    return true;
+  }
+  const std::optional<Error>& error() const { return error_; }
+
+ private:
+  std::vector<DeviceMemory> memory_;
+  std::optional<Error> error_;
+};
+
+namespace detail {
+
+template <class T>
+Status check_gla_inputs(const char* name, const GlaInputs<T>& in) {
+  auto [b, h, l, k] = in.Q.shape;
+  GlaSizes s = in.sizes();
+  ShapeCheck check(name);
+  check.shape("K", in.K, {b, h, l, k}, "[B, H, L, K]")
+      .shape("G", in.G, {b, h, l, k}, "[B, H, L, K]")
+      .shape("V", in.V, {b, h, l, -1}, "[B, H, L, V]")
+      .require(!s.varlen || b == 1, "packed sequences need B = 1, found B = {}", b)
+      .require(!s.varlen || s.sequences >= 1, "cu_seqlens needs at least 2 entries, found {}", in.cu_seqlens.shape[0])
+      .require(!s.varlen || in.longest >= 1 || l == 0,
+               "packed sequences need the length of the longest one, found longest = {}", in.longest);
+  if (in.H0.data) check.shape("H0", in.H0, {s.sequences, h, k, s.v}, "[sequences, H, K, V]");
+  return check.ok() ? Status(Ok{}) : Status(check.error());
+}
+
+/// A view kernels may be given where the config does not use it: launches refuse null pointers.
+template <class T, int R>
+TensorView<T, R> or_unused(const TensorView<T, R>& view, const void* some_memory) {
+  if (view.data) return view;
+  return TensorView<T, R>(static_cast<T*>(const_cast<void*>(some_memory)), {});
+}
+
+/// One launch of a pass over the states (see gla_state_pass_program).
+template <class T>
+struct GlaStateLaunch {
+  GlaChunkConfig config;
+  GlaSizes sizes;
+  int64_t segments = 1;
+  TensorView<const T, 4> x, y;
+  TensorView<const float, 3> decay;
+  TensorView<const int32_t, 1> cu_seqlens{};
+  TensorView<const float, 4> start{};
+  TensorView<float, 4> end{};
+  TensorView<float, 3> total{};
+  TensorView<T, 4> states{};
+
+  Status run(Stream& stream) const {
+    const void* memory = decay.data;
+    Grid grid{sizes.sequences * sizes.heads * cdiv(sizes.k, int64_t{config.BK}) * cdiv(sizes.v, int64_t{config.BV}),
+              segments, 1};
+    return gla_state_pass_kernel<T>().try_launch(stream, config, grid, x, y, decay, or_unused(cu_seqlens, memory),
+                                                 or_unused(start, memory), or_unused(end, memory),
+                                                 or_unused(total, memory), or_unused(states, memory));
+  }
+};
+
+template <class T>
+Status gla_prepare_launch(Stream& stream, const GlaInputs<T>& in, const GlaChunkWorkspace<T>& w,
+                          const GlaChunkConfig& c) {
+  GlaSizes s = in.sizes();
+  Grid grid{s.sequences * s.heads, cdiv(s.longest, int64_t{c.BT}), 1};
+  return gla_prepare_chunks_kernel<T>().try_launch(stream, c, grid, in.Q, in.K, in.G,
+                                                   or_unused(in.cu_seqlens, w.decay.data), w.q_g, w.k_g, w.a, w.decay,
+                                                   in.scale);
+}
+
+template <class T>
+Status check_gla_forward(const GlaInputs<T>& in, const TensorView<T, 4>& O, const TensorView<float, 4>& HT,
+                         const GlaChunkWorkspace<T>& w, const GlaPlan& p) {
+  if (Status s = check_gla_inputs("gla_forward", in); !s) return s;
+  GlaSizes s = in.sizes();
+  int64_t chunks = s.chunks(p.prepare.BT);
+  ShapeCheck check("gla_forward");
+  check.shape("O", O, {s.batch, s.heads, s.rows, s.v}, "[B, H, L, V]")
+      .shape("workspace.q_g", w.q_g, {s.batch, s.heads, s.rows, s.k}, "[B, H, L, K]")
+      .shape("workspace.a", w.a, {s.batch, s.heads, s.rows, p.prepare.BT}, "[B, H, L, BT]")
+      .shape("workspace.decay", w.decay, {chunks, s.heads, s.k}, "[chunks, H, K]")
+      .require(p.prepare.BT == p.pass.BT && p.prepare.BT == p.output.BT,
+               "all kernels of a plan have one BT, found {}, {}, {}", p.prepare.BT, p.pass.BT, p.output.BT)
+      .require(p.prepare.one_block ? p.prepare.BK >= s.k : true, "prepare.one_block needs BK >= K, found {} and {}",
+               p.prepare.BK, s.k)
+      .require(p.states == GlaStates::in_memory || p.output.BK >= s.k,
+               "a state on chip holds all of K: BK = {} is less than K = {}", p.output.BK, s.k);
+  if (HT.data) check.shape("HT", HT, {s.sequences, s.heads, s.k, s.v}, "[sequences, H, K, V]");
+  if (p.states == GlaStates::in_memory)
+    check.shape("workspace.states", w.states, {chunks, s.heads, s.k, s.v}, "[chunks, H, K, V]");
+  if (p.states == GlaStates::segments)
+    check.shape("workspace.segments", w.segments, {s.sequences * p.segments(s), s.heads, s.k, s.v},
+                "[sequences * segments, H, K, V]");
+  return check.ok() ? Status(Ok{}) : Status(check.error());
+}
+
+}  // namespace detail
+
+/// The launches of a forward pass, to time one of them alone.
+enum GlaPart : uint32_t { kGlaPrepare = 1, kGlaPass = 2, kGlaScan = 4, kGlaOutput = 8, kGlaAll = 15 };
+
+/// O and, where HT has data, the states behind the last rows, [sequences, H, K, V]. Of `parts` only those run; the
+/// others must have left their results in the workspace before.
+template <class T>
+Status gla_forward(Stream& stream, const std::type_identity_t<GlaInputs<T>>& in, TensorView<T, 4> O,
+                   TensorView<float, 4> HT, const GlaChunkWorkspace<T>& w, const GlaPlan& p,
+                   uint32_t parts = kGlaAll) {
+  if (Status s = detail::check_gla_forward<T>(in, O, HT, w, p); !s) return s;
+  using detail::or_unused;
+  const GlaSizes s = in.sizes();
+  const void* memory = w.decay.data;
+  const bool from_given = in.H0.data != nullptr, to_given = HT.data != nullptr;
+  const auto cu_seqlens = or_unused(in.cu_seqlens, memory);
+  const auto first = or_unused(in.H0, memory);
+  const auto last = or_unused(HT, memory);
+  const int64_t v_blocks = cdiv(s.v, int64_t{p.output.BV}), segments = p.segments(s);
+
+  detail::GlaStateLaunch<T> pass{p.pass, s, segments, w.k_g, in.V, w.decay, in.cu_seqlens};
+  if (p.states == GlaStates::in_memory) {
+    pass.config.segment = 0, pass.config.chunk_states = true;
+    pass.config.initial_state = from_given, pass.config.final_state = to_given;
+    pass.start = in.H0, pass.end = HT, pass.states = w.states;
+  } else {
+    pass.config.segment = p.output.segment, pass.config.total_decay = pass.config.final_state = true;
+    pass.end = w.segments, pass.total = w.total;
+  }
+  GlaChunkConfig scan = p.pass, output = p.output;
+  scan.segment = p.output.segment, scan.initial_state = from_given, scan.final_state = to_given;
+  const bool cut = p.states == GlaStates::segments;
+  output.initial_state = cut || from_given, output.final_state = !cut && to_given;
+
+  Status done = Ok{};
+  auto run = [&](uint32_t part, auto&& launch) {
+    if (done && (parts & part)) done = launch();
+  };
+  run(kGlaPrepare, [&] { return detail::gla_prepare_launch<T>(stream, in, w, p.prepare); });
+  if (p.states != GlaStates::on_chip) run(kGlaPass, [&] { return pass.run(stream); });
+  if (cut)
+    run(kGlaScan, [&] {
+      Grid grid{s.sequences * s.heads * cdiv(s.k, int64_t{scan.BK}) * cdiv(s.v, int64_t{scan.BV}), 1, 1};
+      return gla_segment_scan_kernel().try_launch(stream, scan, grid, w.segments, w.total, cu_seqlens, first, last,
+                                                  static_cast<int32_t>(s.rows), static_cast<int32_t>(segments));
+    });
+  run(kGlaOutput, [&] {
+    if (p.states == GlaStates::in_memory) {
+      Grid grid{s.sequences * s.heads * v_blocks, cdiv(s.longest, int64_t{output.BT}), 1};
+      return gla_chunk_output_kernel<T>().try_launch(stream, output, grid, w.q_g, in.V, w.a, w.states, cu_seqlens, O);
+    }
+    Grid grid{s.sequences * s.heads * v_blocks, segments, 1};
+    TensorView<const float, 4> start = first;
+    if (cut) start = w.segments;
+    return gla_scan_output_kernel<T>().try_launch(stream, output, grid, w.q_g, w.k_g, in.V, w.a, w.decay, cu_seqlens, O,
+                                                  start, last);
+  });
+  return done;
+}
+
+}  // namespace tile::kernels
