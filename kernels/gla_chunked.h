@@ -1,6 +1,6 @@
-// gla_chunked.h - the kernels of fast gated linear attention (Yang et al. 2024): what chunks of BT rows need is prepared
-// for all chunks in parallel, the state then walks from chunk to chunk on chip. See gated_linear_attention.h for the
-// recurrence; gla_forward.h and gla_backward.h put these kernels together.
+// gla_chunked.h - the kernels of fast gated linear attention (Yang et al. 2024): what chunks of BT rows need is
+// prepared for all chunks in parallel, the state then walks from chunk to chunk on chip. See gated_linear_attention.h
+// for the recurrence; gla_forward.h and gla_backward.h put these kernels together.
 //
 // With G the sums of log2 decays from the start of a chunk and E those to its end, H the number of heads, C the number
 // of chunks:
@@ -11,6 +11,8 @@
 //   gla_chunk_output     O = Q_G S + A V from states in memory, all chunks in parallel
 // Nothing takes a positive exponent (parts/gla_chunks.h). Rows past the end of a sequence read as 0.
 #pragma once
+#include <bit>
+
 #include "kernels/parts/gla_chunks.h"
 
 namespace tile::kernels {
@@ -30,6 +32,7 @@ void gla_prepare_chunks_program(const GlaChunkConfig& c, Tensor<const T, 4> Q, T
   auto q_g_rows = at.rows(c, Q_G), k_g_rows = at.rows(c, K_G), a_rows = at.rows(c, A);
   detail::GlaDecays decays(c.BT, detail::gate_type<T>());
 
+  const int levels = std::countr_zero(static_cast<unsigned>(c.BT));
   Tile scores = zeros({c.BT, c.BT}, f32);
   auto step = [&](const Tile& k0) {
     auto log_decay = g_rows.load({at.batch, at.head, t0, k0}, {c.BT, c.BK});
@@ -41,7 +44,9 @@ void gla_prepare_chunks_program(const GlaChunkConfig& c, Tensor<const T, 4> Q, T
     q_g_rows.store({at.batch, at.head, t0, k0}, cast(q * exp2(decays.from_start(g)), dtype_of<T>()));
     k_g_rows.store({at.batch, at.head, t0, k0}, cast(k * exp2(decays.to_end(g)), dtype_of<T>()));
     scores += where(decays.diagonal(), sum(q * k, axis(1)), 0.f);
-    for (int s = c.BT / 2; s >= 1; s /= 2) {
+    // A loop at run time: unrolled, the matrices of all levels would be kept in registers at once.
+    for (auto level : range(0, levels)) {
+      auto s = Tile(c.BT / 2) >> level;
       auto decay = exp2(decays.at_level(s, g));
       auto products = dot(cast(q * decay, dtype_of<T>()), trans(cast(k * decay, dtype_of<T>())));
       scores += where(decays.pairs(s), products, 0.f);
@@ -55,11 +60,11 @@ void gla_prepare_chunks_program(const GlaChunkConfig& c, Tensor<const T, 4> Q, T
   a_rows.store({at.batch, at.head, t0, 0}, cast(scores, dtype_of<T>()));
 }
 
-/// The walk of a state through the chunks of a segment: S' = diag(DECAY) S + X^T Y for rows x of X (K channels) and y of
-/// Y (V channels). Segment n of a sequence starts from START[sequence * segments + n] (or zero) and ends in END of the
-/// same index; TOTAL [sequences * segments, H, K] is the product of its decays; STATES [C, H, K, V] are the states before
-/// each chunk, rounded to the type they are multiplied in. Reversed, chunks are walked from the last to the first.
-/// Grid {sequences * H * ceil(K / BK) * ceil(V / BV), segments}.
+/// The walk of a state through the chunks of a segment: S' = diag(DECAY) S + X^T Y for rows x of X (K channels) and y
+/// of Y (V channels). Segment n of a sequence starts from START[sequence * segments + n] (or zero) and ends in END of
+/// the same index; TOTAL [sequences * segments, H, K] is the product of its decays; STATES [C, H, K, V] are the states
+/// before each chunk, rounded to the type they are multiplied in. Reversed, chunks are walked from the last to the
+/// first. Grid {sequences * H * ceil(K / BK) * ceil(V / BV), segments}.
 template <class T>
 void gla_state_pass_program(const GlaChunkConfig& c, Tensor<const T, 4> X, Tensor<const T, 4> Y,
                             Tensor<const float, 3> DECAY, Tensor<const int32_t, 1> CU_SEQLENS,

@@ -25,12 +25,12 @@ struct GlaSizes {
 /// Inputs of the forward and backward pass. Views with null data are absent.
 template <class T>
 struct GlaInputs {
-  TensorView<const T, 4> Q, K, V;               ///< [B, H, L, K], [B, H, L, K], [B, H, L, V]
-  TensorView<const float, 4> G;                 ///< [B, H, L, K]
+  TensorView<const T, 4> Q, K, V;  ///< [B, H, L, K], [B, H, L, K], [B, H, L, V]
+  TensorView<const float, 4> G;    ///< [B, H, L, K]
   float scale = 1;
-  TensorView<const float, 4> H0{};              ///< [sequences, H, K, V]
-  TensorView<const int32_t, 1> cu_seqlens{};    ///< [sequences + 1]
-  int64_t longest = 0;                          ///< with cu_seqlens: rows of the longest sequence, or more
+  TensorView<const float, 4> H0{};            ///< [sequences, H, K, V]
+  TensorView<const int32_t, 1> cu_seqlens{};  ///< [sequences + 1]
+  int64_t longest = 0;                        ///< with cu_seqlens: rows of the longest sequence, or more
 
   GlaSizes sizes() const {
     GlaSizes s{Q.shape[0], Q.shape[1], Q.shape[2], Q.shape[3], V.shape[3], Q.shape[0], Q.shape[2], false};
@@ -55,16 +55,16 @@ namespace detail {
 /// Widest K whose state stays on chip, and columns of V beside it: K * columns f32 values among the program's threads.
 inline constexpr int64_t kGlaStateRows = 256;
 
-/// Chunks per segment (0: no segments) that makes a launch shortest, in units of one step of the walk: a step of a state
-/// alone is about half a step with output, a launch about four.
+/// Chunks per segment (0: no segments) that makes a launch shortest, in units of one step of the walk: a step of a
+/// state alone is about half a step with output, a launch about four.
 inline int gla_segment(int64_t programs, int64_t chunks, int64_t slots) {
   auto waves = [&](int64_t count) { return static_cast<double>(cdiv(count, slots)); };
   double best = waves(programs) * static_cast<double>(chunks);
   int chosen = 0;
   for (int64_t segments = 2; segments * 4 <= chunks; segments *= 2) {
     int64_t length = cdiv(chunks, segments);
-    double time = waves(programs * segments) * 1.5 * static_cast<double>(length) + 0.1 * static_cast<double>(segments) +
-                  8;
+    double time =
+        waves(programs * segments) * 1.5 * static_cast<double>(length) + 0.1 * static_cast<double>(segments) + 8;
     if (time < best) best = time, chosen = static_cast<int>(length);
   }
   return chosen;
@@ -109,12 +109,12 @@ inline GlaPlan gla_plan(DType dtype, const GlaSizes& s, const Machine& machine) 
 /// What the kernels pass to each other; made for sizes and a plan.
 template <class T>
 struct GlaChunkWorkspace {
-  TensorView<T, 4> q_g, k_g;         ///< [B, H, L, K]
-  TensorView<T, 4> a;                ///< [B, H, L, BT]
-  TensorView<float, 3> decay;        ///< [C, H, K]
-  TensorView<T, 4> states{};         ///< [C, H, K, V], in_memory only
-  TensorView<float, 4> segments{};   ///< [sequences * segments, H, K, V], segments only
-  TensorView<float, 3> total{};      ///< [sequences * segments, H, K], segments only
+  TensorView<T, 4> q_g, k_g;        ///< [B, H, L, K]
+  TensorView<T, 4> a;               ///< [B, H, L, BT]
+  TensorView<float, 3> decay;       ///< [C, H, K]
+  TensorView<T, 4> states{};        ///< [C, H, K, V], in_memory only
+  TensorView<float, 4> segments{};  ///< [sequences * segments, H, K, V], segments only
+  TensorView<float, 3> total{};     ///< [sequences * segments, H, K], segments only
 
   static Result<GlaChunkWorkspace> create(const std::shared_ptr<Device>& device, const GlaSizes& s, const GlaPlan& p) {
     GlaChunkWorkspace w;
@@ -203,9 +203,8 @@ Status gla_prepare_launch(Stream& stream, const GlaInputs<T>& in, const GlaChunk
                           const GlaChunkConfig& c) {
   GlaSizes s = in.sizes();
   Grid grid{s.sequences * s.heads, cdiv(s.longest, int64_t{c.BT}), 1};
-  return gla_prepare_chunks_kernel<T>().try_launch(stream, c, grid, in.Q, in.K, in.G,
-                                                   or_unused(in.cu_seqlens, w.decay.data), w.q_g, w.k_g, w.a, w.decay,
-                                                   in.scale);
+  return gla_prepare_chunks_kernel<T>().try_launch(
+      stream, c, grid, in.Q, in.K, in.G, or_unused(in.cu_seqlens, w.decay.data), w.q_g, w.k_g, w.a, w.decay, in.scale);
 }
 
 template <class T>
@@ -243,8 +242,7 @@ enum GlaPart : uint32_t { kGlaPrepare = 1, kGlaPass = 2, kGlaScan = 4, kGlaOutpu
 /// others must have left their results in the workspace before.
 template <class T>
 Status gla_forward(Stream& stream, const std::type_identity_t<GlaInputs<T>>& in, TensorView<T, 4> O,
-                   TensorView<float, 4> HT, const GlaChunkWorkspace<T>& w, const GlaPlan& p,
-                   uint32_t parts = kGlaAll) {
+                   TensorView<float, 4> HT, const GlaChunkWorkspace<T>& w, const GlaPlan& p, uint32_t parts = kGlaAll) {
   if (Status s = detail::check_gla_forward<T>(in, O, HT, w, p); !s) return s;
   using detail::or_unused;
   const GlaSizes s = in.sizes();

@@ -145,8 +145,7 @@ class StepCase : public WindowCase {
     // What earlier steps would have written, from the reference, rounded to what memory holds.
     HostTensor sums = tensor(DType::f32, s_.k), q_g = tensor(dtype_, s_.k), k_g = tensor(dtype_, s_.k),
                o = tensor(dtype_, s_.v);
-    HostTensor o_part(DType::f32, {nk(), s_.b * s_.h, s_.l, s_.v}),
-        a_part(DType::f32, {nk(), s_.b * s_.h, s_.l, bt()});
+    HostTensor o_part(DType::f32, {nk(), s_.b * s_.h, s_.l, s_.v}), a_part(DType::f32, {nk(), s_.b * s_.h, s_.l, bt()});
     if (kStep == Step::combine) o_part.fill_normal(6), a_part.fill_normal(7);  // any numbers; above the diagonal 0
     for (int64_t bh = 0; bh < s_.b * s_.h; ++bh) {
       int64_t b = bh / s_.h, h = bh % s_.h;

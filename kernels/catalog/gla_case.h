@@ -82,7 +82,8 @@ class GlaCase : public OutputCase {
     return s.status();
   }
   std::vector<int64_t> heads(double budget) const {
-    return sample(s_.sequences() * s_.h, static_cast<int64_t>(budget / (8.0 * static_cast<double>(s_.l * s_.k * s_.v))));
+    return sample(s_.sequences() * s_.h,
+                  static_cast<int64_t>(budget / (8.0 * static_cast<double>(s_.l * s_.k * s_.v))));
   }
   /// Where the rows of a sequence are.
   struct Rows {

@@ -1,6 +1,6 @@
 // gla_chunked.cpp - catalog rows of gla_forward.h: the fast forward, and each of its kernels as a row of its own.
-// A kernel's row runs the whole forward with this kernel's config (and the strategy that needs it); with size `only` = 1
-// later launches run that kernel alone on what the first run left: for timing.
+// A kernel's row runs the whole forward with this kernel's config (and the strategy that needs it); with size `only` =
+// 1 later launches run that kernel alone on what the first run left: for timing.
 #include "kernels/catalog/gla_case.h"
 #include "kernels/catalog/rows.h"
 #include "kernels/gla_forward.h"
@@ -18,8 +18,7 @@ GlaSizes sizes_of(const GlaProblemSizes& s) {
 GlaPlan plan_of(const Problem& p, const Machine& machine, Part part) {
   GlaSizes s = sizes_of(GlaProblemSizes(p.sizes));
   GlaPlan plan = gla_plan(storage_of(p.dtype), s, machine);
-  if (p.sizes.has("BT"))
-    plan.prepare.BT = plan.pass.BT = plan.output.BT = static_cast<int>(p.sizes["BT"]);
+  if (p.sizes.has("BT")) plan.prepare.BT = plan.pass.BT = plan.output.BT = static_cast<int>(p.sizes["BT"]);
   // Sizes choose strategies for tests: "segment" chunks, or states in memory.
   bool in_memory = part == Part::chunk_output || p.sizes["in_memory"];
   int64_t chunks = cdiv(std::max<int64_t>(s.longest, 1), int64_t{plan.output.BT});

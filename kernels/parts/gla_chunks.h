@@ -13,7 +13,7 @@ struct GlaChunkConfig {
   int segment = 0;        ///< chunks a program walks through, 0: the whole sequence
   bool reverse = false;   ///< from the last chunk to the first (gradients of the states)
   bool initial_state = false, final_state = false, total_decay = false, chunk_states = false;
-  bool varlen = false;    ///< B = 1; sequence n is rows [cu_seqlens[n], cu_seqlens[n + 1])
+  bool varlen = false;  ///< B = 1; sequence n is rows [cu_seqlens[n], cu_seqlens[n + 1])
   int stages = 2;
   int warps = 4;
 };
@@ -67,19 +67,22 @@ class GlaDecays {
   /// Row t: from behind t to the end of the chunk.
   Tile to_end(const Tile& g) const { return dot(ones_where(u_ > t_), g); }
   /// Upper rows t: from the start of their half through t. Lower rows u: from behind u to the end of their half.
-  Tile at_level(int s, const Tile& g) const {
-    auto is_lower = (t_ & s) == 0;
-    return dot(ones_where(((t_ ^ u_) < s) & ((u_ <= t_) ^ is_lower)), g);
+  Tile at_level(const Tile& s, const Tile& g) const {
+    auto middle = middle_of(t_, s);
+    return dot(ones_where((u_ >= middle) ^ (u_ > t_)), g);  // middle <= u <= t or t < u < middle
   }
   /// The pairs of a level, the diagonal, and all pairs t >= u.
-  Tile pairs(int s) const {
-    auto differ = t_ ^ u_;
-    return (u_ < t_) & (differ >= s) & (differ < 2 * s);
+  Tile pairs(const Tile& s) const {
+    auto middle = middle_of(t_, s);
+    return (middle == middle_of(u_, s)) & (u_ < where(t_ >= middle, middle, 0));
   }
   Tile diagonal() const { return t_ == u_; }
   Tile causal() const { return u_ <= t_; }
 
  private:
+  /// First row of the upper half of the block of 2 s rows around `row`. Conditions are written with it because it needs
+  /// no registers for pairs: the matrices are computed where they are used.
+  static Tile middle_of(const Tile& row, const Tile& s) { return (row & -s) | s; }
   Tile ones_where(const Tile& condition) const { return cast(where(condition, 1.f, 0.f), type_); }
   DType type_;
   Tile t_, u_;
