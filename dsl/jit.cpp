@@ -62,6 +62,17 @@ bool dump_sink(ir::StageSink& sink, const std::string& symbol) {
   return true;
 }
 
+/// Hands out the stages the policy asks for.
+bool policy_sink(ir::StageSink& sink, const std::string& symbol) {
+  JitPolicy policy = jit_policy();
+  if (!policy.on_stage) return false;
+  sink.wants = [stages = policy.stages](const std::string& s) {
+    return std::find(stages.begin(), stages.end(), s) != stages.end();
+  };
+  sink.take = [symbol, show = policy.on_stage](const std::string& s, const std::string& text) { show(symbol, s, text); };
+  return true;
+}
+
 /// The options code for such arguments is made with.
 KernelOptions options_for(const KernelOptions& wanted, std::span<const uint64_t> spec,
                           const std::vector<ParamInfo>& params, const std::string& target) {
@@ -84,7 +95,7 @@ Result<KernelBinary> compile_trace(TraceState& trace, const KernelCore& core, co
   ir::StageSink dump;
   if (sink)
     c.stages = sink;
-  else if (dump_sink(dump, trace.symbol))
+  else if (dump_sink(dump, trace.symbol) || policy_sink(dump, trace.symbol))
     c.stages = &dump;
   if (env_flag(Env::remarks)) c.onRemark = [](const Diagnostic& d) { fmt::print(stderr, "{}", d.to_string()); };
   ++counters().compiles;

@@ -53,6 +53,9 @@ struct JitPolicy {
       disk{};  ///< a cache of one's own (directory, mode, size: runtime/cache.h); null: the process's
   std::function<void(const std::string&)>
       on_compile{};  ///< told what is built and why: kernel, config, device, specialisation
+  /// Shown the IR of what is compiled, after each stage of `stages` ("tile", "llvm", "ptx" ...): symbol, stage, text.
+  std::function<void(const std::string&, const std::string&, const std::string&)> on_stage{};
+  std::vector<std::string> stages{};
 };
 void set_jit_policy(JitPolicy);
 JitPolicy jit_policy();

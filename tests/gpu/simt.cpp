@@ -90,7 +90,7 @@ void SimtKernel::prepare(const std::string& llvmText) {
   auto code = ir::loadHostObject(*object, binary_.entry);
   if (!code) throw std::runtime_error(code.error().to_string());
   code_ = code->keep_alive;
-  entry_ = reinterpret_cast<void (*)(const uint64_t*)>(code->entry);
+  entry_ = reinterpret_cast<void (*)(const uint64_t*)>(reinterpret_cast<void*>(code->entry));
 }
 
 // setmaxnreg moves registers around among what the program entered with; ptxas wants to know how many that are.

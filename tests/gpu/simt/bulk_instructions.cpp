@@ -15,7 +15,6 @@ void SimulatedTensorMap::check() const {
   if (rank < 2 || rank > 5) refuse(fmt::format("rank {}", rank));
   if (address % 16) refuse("the address is not a multiple of 16");
   for (size_t d = 0; d < rank; ++d) {
-    if (dims[d] == 0) refuse(fmt::format("dim {} is 0", d));
     if (box[d] == 0 || box[d] > 256) refuse(fmt::format("box dim {} is {}", d, box[d]));
     if (d && (strides[d] % 16 || strides[d] >= uint64_t{1} << 40))
       refuse(fmt::format("stride {} is {} bytes", d, strides[d]));
@@ -32,12 +31,16 @@ SimulatedTensorMap encodeTensorMap(const TensorMapInfo& info, const ParamInfo& p
   map.swizzle = info.swizzle;
   map.address = slots[0];
   uint64_t bytes = size_of(info.dtype);
+  bool empty = false;
+  for (size_t d = 0; d < param.rank; ++d) empty |= slots[1 + d] == 0;
   for (size_t d = 0; d < info.rank; ++d) {
-    size_t dim = static_cast<size_t>(info.dims[d]);
+    const size_t dim = static_cast<size_t>(info.dims[d]);
     map.dims[d] = static_cast<uint32_t>(slots[1 + dim]);
     map.strides[d] = d ? slots[1 + param.rank + dim] * bytes : bytes;
+    if (d && (empty || map.dims[d] == 1)) map.strides[d] = 16;  // what the launcher says of dims with one element
     map.box[d] = info.box[d];
   }
+  if (empty) map.address = 0, map.dims = {};  // every element is outside: the launcher gives a map with the same effect
   map.check();
   return map;
 }

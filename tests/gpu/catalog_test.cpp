@@ -1,0 +1,65 @@
+// catalog_test.cpp - kernels of the catalog, compiled for sm_90a and launched on the simulated machine under several
+// schedules, against the float64 references. Loops run 0, 1, stages - 1, stages, stages + 1 times; grids are larger
+// than the programs that run at a time.
+#include "kernels/catalog.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "tests/gpu/simt_device.h"
+
+namespace tile::kernels {
+namespace {
+
+std::shared_ptr<Device> simulated() {
+  static std::shared_ptr<Device> device = tile::testing::makeSimtDevice();
+  return device;
+}
+
+/// Runs a problem of a row under the schedules; `set` changes fields of the default configuration ("BM=64").
+void runProblem(const std::string& name, const std::string& dtype, Fields sizes,
+                const std::vector<std::string>& set = {}, std::vector<uint32_t> seeds = {1, 2, 3}) {
+  Problem problem{dtype, std::move(sizes)};
+  SCOPED_TRACE(name + " " + problem.to_string());
+  const CatalogRow& row = *find_kernel(name).value_or_throw();
+  ConfigWords config = row.default_config(problem, Machine::of(simulated()->properties()));
+  if (!set.empty()) config = row.kernel(dtype)->parse_config(set, config).value_or_throw();
+  auto run = row.prepare(simulated(), problem, config);
+  ASSERT_TRUE(run.ok()) << run.error().to_string();
+  for (uint32_t seed : seeds) {
+    tile::testing::setSimtSeed(seed);
+    auto checks = (*run)->check(simulated()->default_stream());
+    ASSERT_TRUE(checks.ok()) << "seed " << seed << ": " << checks.error().to_string();
+    for (const Check& check : *checks)
+      ASSERT_TRUE(check.comparison.pass) << "seed " << seed << ": " << check.output << ": " << check.comparison.why;
+  }
+}
+
+TEST(SimtCatalog, GemmTripCounts) {
+  for (int k : {0, 16, 64, 128, 192, 256, 320, 576}) runProblem("gemm", "f16", {{"M", 200}, {"N", 264}, {"K", k}});
+}
+TEST(SimtCatalog, GemmTransposes) {
+  for (int which : {1, 2, 3})
+    runProblem("gemm", "bf16", {{"M", 136}, {"N", 128}, {"K", 136}, {"ta", which & 1}, {"tb", which >> 1}});
+}
+TEST(SimtCatalog, GemmTypes) {
+  for (const char* dtype : {"f32", "tf32", "i8", "f8e4m3", "f8e5m2"})
+    runProblem("gemm", dtype, {{"M", 128}, {"N", 128}, {"K", 160}, {"tb", 1}});
+}
+TEST(SimtCatalog, AttentionForward) {
+  for (int causal : {0, 1})
+    for (int keys : {64, 200, 520})
+      runProblem("attention_forward", "f16", {{"Hq", 2}, {"Sq", 200}, {"Sk", keys}, {"D", 64}, {"causal", causal}});
+}
+
+// The kernels that are meant to have roles on this machine have them.
+TEST(SimtCatalog, UsesBulkCopiesAndPersistentPrograms) {
+  const auto before = tile::testing::simtLaunches();
+  runProblem("gemm", "f16", {{"M", 256}, {"N", 256}, {"K", 128}}, {}, {1});
+  const auto after = tile::testing::simtLaunches();
+  EXPECT_GT(after.bulk, before.bulk);
+  EXPECT_GT(after.persistent, before.persistent);
+}
+
+}  // namespace
+}  // namespace tile::kernels

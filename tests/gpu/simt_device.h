@@ -1,0 +1,21 @@
+// simt_device.h - the simulated machine as a Device: kernels are compiled for sm_90a and launched as on a GPU, so whole
+// catalog rows run on it. Memory is the host's.
+#pragma once
+#include <memory>
+
+#include "runtime/device.h"
+
+namespace tile::testing {
+
+/// A fresh device. It listens to the compiler for the IR of what it will load: this sets the process's JIT policy.
+std::shared_ptr<Device> makeSimtDevice();
+
+/// The schedule of the launches to come (SimtKernel::run).
+void setSimtSeed(uint32_t seed);
+/// Launches so far, and how many of them had roles or bulk copies.
+struct SimtLaunches {
+  int all = 0, persistent = 0, bulk = 0;
+};
+SimtLaunches simtLaunches();
+
+}  // namespace tile::testing
