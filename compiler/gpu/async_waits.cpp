@@ -13,9 +13,11 @@
 //
 // At the edges of regions everything is finished, with one exception: the last products of a loop run on into the next
 // iteration when all that happens to their results there is to be accumulated on. That iteration issues its own
-// products, then waits for the old ones, then releases their stages; behind the loop one more wait and release follow.
+// products, then waits for the old ones, then releases their stages; behind the loop one more wait and release follow,
+// and all of that stands under "the loop runs" (guard_loop.h).
 #include "compiler/gpu/async_products.h"
 #include "compiler/gpu/gpu_passes.h"
+#include "compiler/gpu/guard_loop.h"
 #include "llvm/ADT/MapVector.h"
 #include "mlir/Pass/Pass.h"
 
@@ -331,6 +333,12 @@ class WaitInserter {
     visit(func_.getBody().front());
     for (Operation* release : replaced_) release->erase();
   }
+  /// Loops that leave products running, inner ones first.
+  SmallVector<scf::ForOp> carryingLoops() const {
+    SmallVector<scf::ForOp> loops;
+    for (auto& [loop, carry] : carries_) loops.push_back(cast<scf::ForOp>(loop));
+    return loops;
+  }
 
  private:
   void visit(Block& block) {
@@ -427,8 +435,10 @@ class AsyncWaitsPass : public PassWrapper<AsyncWaitsPass, OperationPass<func::Fu
   void runOnOperation() override {
     func::FuncOp func = getOperation();
     if (func.isExternal() || !hasAsyncProduct(func)) return markAllAnalysesPreserved();
-    WaitInserter(func).run();
-    if (failed(checkAsyncWaits(func))) signalPassFailure();
+    WaitInserter inserter(func);
+    inserter.run();
+    if (failed(checkAsyncWaits(func))) return signalPassFailure();
+    for (scf::ForOp loop : inserter.carryingLoops()) guardLoop(loop);
   }
 };
 

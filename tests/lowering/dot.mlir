@@ -50,7 +50,8 @@
 // UNALIGNED: st.shared.b16
 // UNALIGNED: mma.sync
 
-// RESOURCES: "shared_bytes": 49152
+// Three stages, their barriers.
+// RESOURCES: "shared_bytes": 49200
 // RESOURCES: "spill_store_bytes": 0
 // RESOURCES: "stack_bytes": 0
 

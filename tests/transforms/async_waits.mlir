@@ -1,9 +1,12 @@
 // Results of asynchronous products behind waits, stages released behind the wait that covers their readers.
 // RUN: tile-opt %s -split-input-file --tile-async-waits | FileCheck %s
 
-// A product that only accumulates runs on into the next iteration, which releases its stage.
+// A product that only accumulates runs on into the next iteration, which releases its stage. What finishes it behind the
+// loop happens only when the loop ran.
 // CHECK-LABEL: func.func @gemm
-// CHECK: %[[R:.*]] = scf.for %[[K:.*]] = %[[LB:.*]] to %[[UB:.*]] step {{.*}} iter_args(%[[ACC:.*]] = %{{.*}})
+// CHECK: %[[RUNS:.*]] = arith.cmpi slt, %[[LB:.*]], %[[UB:.*]] :
+// CHECK-NEXT: %[[ALL:.*]] = scf.if %[[RUNS]]
+// CHECK-NEXT: %[[R:.*]] = scf.for %[[K:.*]] = %[[LB]] to %[[UB]] step {{.*}} iter_args(%[[ACC:[a-z0-9]+]] = %[[ZERO:[a-z0-9_]+]])
 // CHECK: tile.ring_acquire
 // CHECK: %[[D:.*]] = tile.mma wgmma_f16 {{.*}}, %[[ACC]] :
 // CHECK-NEXT: tile.mma_wait 1{{$}}
@@ -11,9 +14,12 @@
 // CHECK-NEXT: tile.ring_release %{{.*}} if %[[LATER]]
 // CHECK-NEXT: scf.yield %[[D]]
 // CHECK: %[[DONE:.*]] = tile.mma_wait 0 of %[[R]]
-// CHECK-NEXT: %[[ANY:.*]] = arith.cmpi slt, %[[LB]], %[[UB]]
-// CHECK-NEXT: tile.ring_release %{{.*}} if %[[ANY]]
-// CHECK-NEXT: tile.tma_store %[[DONE]]
+// CHECK-NEXT: tile.ring_release %{{[^ ]*}} :
+// CHECK-NEXT: scf.yield %[[DONE]]
+// CHECK-NEXT: } else {
+// CHECK-NEXT: scf.yield %[[ZERO]]
+// CHECK-NEXT: }
+// CHECK-NEXT: tile.tma_store %[[ALL]]
 func.func @gemm(%a: !tile.view<2xf16>, %b: !tile.view<2xf16>, %c: !tile.view<2xf32>, %first: i32, %n: i32) attributes {tile.num_warps = 8 : i32} {
   %c64 = arith.constant 64 : i32
   %zero = arith.constant dense<0.0> : tensor<128x256xf32>
@@ -202,6 +208,8 @@ func.func @operand_again(%x: !tile.view<2xf32>, %q: !tile.smem<64x64xf16, minor 
 // CHECK: tile.mma wgmma
 // CHECK-NEXT: scf.yield
 // CHECK: tile.mma_wait 0 of
+// CHECK: } else {
+// CHECK: }
 // CHECK-NEXT: tile.async_wait 0
 // CHECK-NEXT: tile.barrier
 func.func @staged(%x: !tile.view<2xf16>, %b: !tile.smem<64x64xf16, minor = 1>, %o: tensor<64x64xf32>, %n: i32) -> tensor<64x64xf32> attributes {tile.num_warps = 4 : i32} {

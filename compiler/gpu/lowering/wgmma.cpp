@@ -190,7 +190,7 @@ bool isReadByWgmma(mlir::Value smem) {
 }
 
 void fenceAsyncProxy(Emitter& e) {
-  e.inlineAsm(e.b.getVoidTy(), "fence.proxy.async.shared::cta;", "~{memory}", {});
+  e.b.CreateIntrinsic(Intrinsic::nvvm_fence_proxy_async_shared_cta, {});
 }
 
 LogicalResult emitWgmma(Emitter& e, MmaOp op) {
