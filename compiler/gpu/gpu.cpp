@@ -4,6 +4,7 @@
 #include "compiler/gpu/gpu_passes.h"
 #include "compiler/gpu/lowering/emitter.h"
 #include "compiler/gpu/shared_memory.h"
+#include "compiler/transforms/transforms.h"
 #include "llvm/IR/Module.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
@@ -16,6 +17,7 @@ void addGpuPasses(mlir::OpPassManager& passes, const Target& target, const Compi
   auto optionsOf = [&options]() -> const CompileOptions& { return options; };
   passes.addPass(createPlaceOperandsPass(targetOf, optionsOf));
   if (target.hasWgmma) passes.addPass(createRotatePass());
+  passes.addPass(createPeelMasks());
   if (target.hasTma) passes.addPass(createSpecializePass(targetOf, optionsOf));
   passes.addPass(createStagePass(targetOf, optionsOf));
   passes.addPass(createAssignLayoutsPass(targetOf, optionsOf));

@@ -2,13 +2,14 @@
 #include "compiler/host/host.h"
 
 #include "compiler/host/emitter.h"
+#include "compiler/transforms/transforms.h"
 #include "mlir/Pass/PassManager.h"
 
 namespace tile::ir {
 
-// The host computes tiles as the tile stage leaves them: placement is a table beside the IR (plan.h), not a rewrite of
-// it.
-void addHostPasses(mlir::OpPassManager&, const Target&, const CompileOptions&) {}
+// The host computes tiles nearly as the tile stage leaves them: placement is a table beside the IR (plan.h), not a rewrite
+// of it.
+void addHostPasses(mlir::OpPassManager& passes, const Target&, const CompileOptions&) { passes.addPass(createPeelMasks()); }
 void registerHostPasses(std::function<const Target&()>, std::function<const CompileOptions&()>) {}
 
 std::unique_ptr<llvm::Module> emitHost(mlir::func::FuncOp kernel, const Target& target, const CompileOptions& options,

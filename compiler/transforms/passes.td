@@ -24,6 +24,11 @@ def SimplifyMasks : Pass<"tile-simplify-masks", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect"];
 }
 
+def PeelMasks : Pass<"tile-peel-masks", "::mlir::func::FuncOp"> {
+  let summary = "masks of loops with products are computed in the first and last iterations only, where they matter";
+  let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
 def PrintFacts : Pass<"tile-print-facts", "::mlir::func::FuncOp"> {
   let summary = "a remark with the facts about the result of every operation that has the attribute `facts`";
 }

@@ -1,0 +1,43 @@
+// linear_form.h - integers of a loop body as exact linear functions: of the induction variable, of scalars the loop
+// does not change, and (for tiles) of the element's coordinates.
+#pragma once
+#include <optional>
+
+#include "compiler/analysis/facts.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+namespace tile::ir {
+
+/// constant + iv * induction variable + sum of factor * symbol + sum of dims[d] * coordinate d.
+struct LinearForm {
+  int64_t constant = 0, iv = 0;
+  llvm::SmallVector<std::pair<mlir::Value, int64_t>, 4> symbols;  ///< distinct integer scalars defined outside the loop
+  llvm::SmallVector<int64_t, 2> dims;                             ///< one per dim of the tile; none for a scalar
+
+  bool isConstant() const;
+  LinearForm scaled(int64_t factor) const;
+  LinearForm plus(const LinearForm& other) const;
+  /// Smallest and largest contribution of the coordinates to an element of a tile of this shape.
+  Range coordinateRange(llvm::ArrayRef<int64_t> shape) const;
+};
+
+/// An intermediate result of a width in bits: the linear functions are what the program computes as long as it fits.
+struct FittingForm {
+  LinearForm form;
+  llvm::SmallVector<int64_t, 2> shape;
+  unsigned bits;
+};
+
+/// Linear forms of values in one loop.
+class LinearForms {
+ public:
+  explicit LinearForms(mlir::scf::ForOp loop) : loop_(loop) {}
+
+  /// nullopt: not linear, or with factors out of reason. Appends the intermediate results that must fit to `fitting`.
+  std::optional<LinearForm> of(mlir::Value value, llvm::SmallVectorImpl<FittingForm>& fitting);
+
+ private:
+  mlir::scf::ForOp loop_;
+};
+
+}  // namespace tile::ir

@@ -1,0 +1,283 @@
+// peel_masks.cpp - a mask that only the first or last iterations of a loop need is computed in those alone.
+// Before: a loop with products selects `where(visible, scores, constant)`; `visible` is a conjunction of comparisons
+// between
+//         index tiles that are linear in the induction variable, as at the diagonal or the ragged end of attention.
+// After:  up to three loops in a row with the same body: [lb, lo) masked, [lo, hi) with the scores as they are, [hi,
+// ub)
+//         masked. Parts that cannot exist are left out.
+// lo and hi are computed in front of the loop with 64 bits: for each comparison the iterations in which it holds for
+// every element of its tile. Where the program's own 32-bit arithmetic might wrap (and mean something else than its
+// linear form), the middle part is empty. Comparisons that are no such thing leave their selects alone.
+#include "compiler/analysis/linear_form.h"
+#include "compiler/dialect/dialect.h"
+#include "compiler/transforms/transforms.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+namespace tile::ir {
+#define GEN_PASS_DEF_PEELMASKS
+#include "compiler/transforms/passes.h.inc"
+using namespace mlir;
+
+namespace {
+
+constexpr int64_t kWorthElements = 1024;     ///< a select on fewer elements costs nothing
+constexpr int64_t kMostBodyOps = 400;        ///< a longer body is not copied
+constexpr int64_t kSafe = int64_t{1} << 60;  ///< sums up to here cannot leave 64 bits
+
+/// The comparisons of one loop as forms without coordinates, and what must fit for them to be linear.
+class Conditions {
+ public:
+  Conditions(scf::ForOp loop, const Facts& facts) : loop_(loop), facts_(facts), forms_(loop) {}
+
+  /// Adds the conjunction; false (and nothing added) when some part of it is not known.
+  bool add(Value mask) {
+    SmallVector<LinearForm> made;
+    SmallVector<FittingForm> fitting;
+    if (!collect(mask, made, fitting)) return false;
+    llvm::append_range(conditions, made);
+    llvm::append_range(needs, fitting);
+    return true;
+  }
+
+  SmallVector<LinearForm> conditions;  ///< all <= 0: nothing is masked
+  SmallVector<FittingForm> needs;
+
+ private:
+  bool collect(Value mask, SmallVectorImpl<LinearForm>& made, SmallVectorImpl<FittingForm>& fitting) {
+    if (matchPattern(mask, m_One())) return true;
+    Operation* op = mask.getDefiningOp();
+    if (!op) return false;
+    // The least favourable element decides, wherever it is.
+    if (isa<BroadcastOp, ReshapeOp, TransOp, SplatOp>(op)) return collect(op->getOperand(0), made, fitting);
+    if (isa<arith::AndIOp>(op))
+      return collect(op->getOperand(0), made, fitting) && collect(op->getOperand(1), made, fitting);
+    auto compare = dyn_cast<arith::CmpIOp>(op);
+    if (!compare) return false;
+    auto a = forms_.of(compare.getLhs(), fitting), b = forms_.of(compare.getRhs(), fitting);
+    if (!a || !b) return false;
+    LinearForm difference;
+    switch (compare.getPredicate()) {
+      case arith::CmpIPredicate::slt:
+      case arith::CmpIPredicate::sle:
+        difference = a->plus(b->scaled(-1));
+        break;
+      case arith::CmpIPredicate::sgt:
+      case arith::CmpIPredicate::sge:
+        difference = b->plus(a->scaled(-1));
+        break;
+      default:
+        return false;
+    }
+    if (compare.getPredicate() == arith::CmpIPredicate::slt || compare.getPredicate() == arith::CmpIPredicate::sgt)
+      difference.constant += 1;
+    auto tile = dyn_cast<RankedTensorType>(compare.getLhs().getType());
+    if (tile) difference.constant += difference.coordinateRange(tile.getShape()).max;
+    difference.dims.clear();
+    if (!isBounded(difference)) return false;
+    for (const FittingForm& need : fitting)
+      if (!isBounded(need.form)) return false;
+    made.push_back(difference);
+    return true;
+  }
+
+  /// Computing the form with 64 bits cannot wrap, whatever its symbols are.
+  bool isBounded(const LinearForm& form) const {
+    __int128 sum = std::abs(form.constant);
+    auto add = [&](Value value, int64_t factor) {
+      Range range = facts_.rangeOf(value);
+      __int128 largest = std::max(-static_cast<__int128>(range.min), static_cast<__int128>(range.max));
+      sum += std::abs(factor) * largest;
+    };
+    scf::ForOp loop = loop_;
+    // Bounds and step join the induction variable in the formulas for lo and hi.
+    for (Value v : {loop.getLowerBound(), loop.getUpperBound(), loop.getStep()})
+      add(v, std::max<int64_t>(1, std::abs(form.iv)));
+    for (auto [value, factor] : form.symbols) add(value, factor);
+    return sum <= kSafe;
+  }
+
+  scf::ForOp loop_;
+  const Facts& facts_;
+  LinearForms forms_;
+};
+
+/// Scalar code in front of the loop, 64 bits wide.
+class Wide {
+ public:
+  Wide(OpBuilder& b, Location loc) : b_(b), loc_(loc) {}
+  Value constant(int64_t v) { return arith::ConstantIntOp::create(b_, loc_, v, 64); }
+  Value flag(bool v) { return arith::ConstantIntOp::create(b_, loc_, v, 1); }
+  Value extended(Value v) {
+    if (v.getType().isInteger(64)) return v;
+    if (v.getType().isIndex()) return b_.createOrFold<arith::IndexCastOp>(loc_, b_.getI64Type(), v);
+    return b_.createOrFold<arith::ExtSIOp>(loc_, b_.getI64Type(), v);
+  }
+  Value narrowed(Value v, Type type) {
+    if (type.isInteger(64)) return v;
+    if (type.isIndex()) return b_.createOrFold<arith::IndexCastOp>(loc_, type, v);
+    return b_.createOrFold<arith::TruncIOp>(loc_, type, v);
+  }
+  template <class Op>
+  Value make(Value x, Value y) {
+    return b_.createOrFold<Op>(loc_, x, y);
+  }
+  Value times(Value x, int64_t factor) { return factor == 1 ? x : make<arith::MulIOp>(x, constant(factor)); }
+  Value compare(arith::CmpIPredicate predicate, Value x, Value y) {
+    return b_.createOrFold<arith::CmpIOp>(loc_, predicate, x, y);
+  }
+  Value select(Value c, Value x, Value y) { return b_.createOrFold<arith::SelectOp>(loc_, c, x, y); }
+  /// The form without its induction variable's part.
+  Value invariant(const LinearForm& form) {
+    Value sum = constant(form.constant);
+    for (auto [value, factor] : form.symbols) sum = make<arith::AddIOp>(sum, times(extended(value), factor));
+    return sum;
+  }
+
+ private:
+  OpBuilder& b_;
+  Location loc_;
+};
+
+class Peeler {
+ public:
+  Peeler(scf::ForOp loop, const Facts& facts) : loop_(loop), conditions_(loop, facts) {}
+
+  bool worthIt() {
+    if (loop_.getUnsignedCmp()) return false;
+    bool multiplies = false;
+    int64_t ops = 0;
+    loop_.getRegion().walk([&](Operation* op) {
+      ++ops;
+      multiplies |= isa<DotOp, MmaOp>(op);
+    });
+    if (!multiplies || ops > kMostBodyOps) return false;
+    if (auto trips = loop_.getStaticTripCount(); trips && trips->getSExtValue() <= 2) return false;
+    for (Operation& op : *loop_.getBody()) {
+      auto select = dyn_cast<arith::SelectOp>(op);
+      auto tile = select ? dyn_cast<RankedTensorType>(select.getType()) : RankedTensorType();
+      if (!tile || tile.getNumElements() < kWorthElements) continue;
+      DenseElementsAttr hidden;
+      if (!matchPattern(select.getFalseValue(), m_Constant(&hidden)) || !hidden.isSplat()) continue;
+      if (conditions_.add(select.getCondition())) selects_.push_back(select);
+    }
+    return !selects_.empty();
+  }
+
+  void rewrite() {
+    OpBuilder builder(loop_);
+    const bool hasFirst = llvm::any_of(conditions_.conditions, [](auto& c) { return c.iv < 0; });
+    bool hasLast = llvm::any_of(conditions_.conditions, [](auto& c) { return c.iv > 0; });
+    bool canFail = llvm::any_of(conditions_.conditions, [](auto& c) { return c.iv == 0; }) ||
+                   llvm::any_of(conditions_.needs, [](auto& n) { return n.bits < 64; });
+    if (!hasFirst) hasLast |= canFail;  // some loop must be there for the iterations that keep their mask
+    bounds(builder, hasFirst, hasLast);
+
+    SmallVector<Value> carried(loop_.getInitArgs());
+    if (hasFirst) carried = part(builder, loop_.getLowerBound(), firstEnd_, carried, /*masked=*/true);
+    carried = part(builder, hasFirst ? middle_ : loop_.getLowerBound(), middleEnd_, carried, /*masked=*/false);
+    if (hasLast) carried = part(builder, last_, lastEnd_, carried, /*masked=*/true);
+    loop_.replaceAllUsesWith(carried);
+    loop_.erase();
+  }
+
+ private:
+  /// Iterations are counted from 0 to n; [begin, end) need no mask. Lower bounds of the parts stay on the loop's grid
+  /// (so that what divides bound and step divides the induction variable); a bound past the loop's own is never
+  /// reached.
+  void bounds(OpBuilder& builder, bool hasFirst, bool hasLast) {
+    Wide w(builder, loop_.getLoc());
+    Type type = loop_.getLowerBound().getType();
+    Value lower = w.extended(loop_.getLowerBound()), upper = w.extended(loop_.getUpperBound()),
+          step = w.extended(loop_.getStep()), zero = w.constant(0);
+    Value count = w.make<arith::MaxSIOp>(w.make<arith::CeilDivSIOp>(w.make<arith::SubIOp>(upper, lower), step), zero);
+    Value begin = zero, end = count, valid;
+    auto also = [&](Value condition) { valid = valid ? w.make<arith::AndIOp>(valid, condition) : condition; };
+    for (const LinearForm& form : conditions_.conditions) {
+      // iv * (lower + i * step) + rest <= 0
+      Value rest = w.invariant(form);
+      if (form.iv == 0) {
+        also(w.compare(arith::CmpIPredicate::sle, rest, zero));
+        continue;
+      }
+      Value atStart = w.make<arith::AddIOp>(rest, w.times(lower, form.iv));
+      if (form.iv > 0) {
+        Value holds = w.make<arith::FloorDivSIOp>(w.make<arith::SubIOp>(zero, atStart), w.times(step, form.iv));
+        end = w.make<arith::MinSIOp>(end, w.make<arith::AddIOp>(holds, w.constant(1)));
+      } else {
+        begin = w.make<arith::MaxSIOp>(begin, w.make<arith::CeilDivSIOp>(atStart, w.times(step, -form.iv)));
+      }
+    }
+    for (const FittingForm& need : conditions_.needs) addFit(w, need, lower, upper, also);
+    // Where nothing is known all iterations are masked: in the last loop if there is one, else in the first.
+    if (valid && hasLast) end = w.select(valid, end, zero);
+    if (valid && !hasLast) begin = w.select(valid, begin, count);
+    end = w.make<arith::MaxSIOp>(end, zero);
+    begin = w.make<arith::MinSIOp>(begin, end);
+
+    auto at = [&](Value iteration) { return w.make<arith::AddIOp>(lower, w.make<arith::MulIOp>(iteration, step)); };
+    auto capped = [&](Value bound) { return w.narrowed(w.make<arith::MinSIOp>(bound, upper), type); };
+    Value beginAt = at(begin), endAt = at(end);
+    firstEnd_ = capped(beginAt);
+    middle_ = w.narrowed(beginAt, type);
+    middleEnd_ = hasLast ? capped(endAt) : loop_.getUpperBound();
+    if (hasFirst)  // a start past the upper bound may have wrapped
+      middleEnd_ = w.select(w.compare(arith::CmpIPredicate::slt, begin, end), middleEnd_, middle_);
+    last_ = w.narrowed(endAt, type);
+    if (hasLast) lastEnd_ = w.select(w.compare(arith::CmpIPredicate::slt, end, count), loop_.getUpperBound(), last_);
+  }
+
+  /// The program computes the form without wrapping in all iterations.
+  template <class Also>
+  void addFit(Wide& w, const FittingForm& need, Value lower, Value upper, Also also) {
+    if (need.bits >= 64) return;  // bounded already
+    LinearForm form = need.form;
+    Range tile = form.coordinateRange(need.shape), type = fullRange(need.bits);
+    form.dims.clear();
+    Value rest = w.invariant(form);
+    Value atLower = w.make<arith::AddIOp>(rest, w.times(lower, form.iv)),
+          atUpper = w.make<arith::AddIOp>(rest, w.times(upper, form.iv));
+    for (Value edge : form.iv ? SmallVector<Value>{atLower, atUpper} : SmallVector<Value>{rest}) {
+      also(w.compare(arith::CmpIPredicate::sle, edge, w.constant(type.max - tile.max)));
+      also(w.compare(arith::CmpIPredicate::sge, edge, w.constant(type.min - tile.min)));
+    }
+  }
+
+  SmallVector<Value> part(OpBuilder& builder, Value lower, Value upper, ValueRange carried, bool masked) {
+    IRMapping map;
+    auto copy = cast<scf::ForOp>(builder.clone(*loop_, map));
+    copy.getLowerBoundMutable().assign(lower);
+    copy.getUpperBoundMutable().assign(upper);
+    copy.getInitArgsMutable().assign(carried);
+    if (!masked) {
+      for (arith::SelectOp select : selects_) {
+        auto here = cast<arith::SelectOp>(map.lookup(select.getResult()).getDefiningOp());
+        here.getResult().replaceAllUsesWith(here.getTrueValue());
+      }
+      for (Operation& op : llvm::make_early_inc_range(llvm::reverse(*copy.getBody())))
+        if (isOpTriviallyDead(&op)) op.erase();
+    }
+    return SmallVector<Value>(copy.getResults());
+  }
+
+  scf::ForOp loop_;
+  Conditions conditions_;
+  SmallVector<arith::SelectOp> selects_;
+  Value firstEnd_, middle_, middleEnd_, last_, lastEnd_;
+};
+
+struct PeelMasks : impl::PeelMasksBase<PeelMasks> {
+  void runOnOperation() override {
+    SmallVector<scf::ForOp> loops;
+    getOperation().walk([&](scf::ForOp loop) { loops.push_back(loop); });
+    for (scf::ForOp loop : loops) {
+      Facts facts(getOperation());
+      Peeler peeler(loop, facts);
+      if (peeler.worthIt()) peeler.rewrite();
+    }
+  }
+};
+
+}  // namespace
+}  // namespace tile::ir
