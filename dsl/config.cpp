@@ -4,6 +4,7 @@
 #include <bit>
 #include <charconv>
 
+#include "dsl/detail/config_text.h"
 #include "dsl/detail/kernel_core.h"
 #include "runtime/spelling.h"
 
@@ -48,7 +49,9 @@ bool parse_number(std::string_view text, T& out) {
   return r.ec == std::errc() && r.ptr == text.data() + text.size();
 }
 
-bool parse_value(const ConfigField& f, std::string_view text, uint64_t& word) {
+}  // namespace
+
+bool parse_field_value(const ConfigField& f, std::string_view text, uint64_t& word) {
   switch (f.kind) {
     case FieldKind::boolean:
       if (text != "true" && text != "false" && text != "1" && text != "0") return false;
@@ -80,8 +83,6 @@ bool parse_value(const ConfigField& f, std::string_view text, uint64_t& word) {
     }
   }
 }
-
-}  // namespace
 
 std::string describe_config(const std::vector<ConfigField>& fields, const ConfigWords& config, const char* separator) {
   std::string out;
@@ -143,7 +144,7 @@ Result<ConfigWords> AnyKernel::parse_config(std::span<const std::string> assignm
     while (at < names.size() && names[at] != key) ++at;
     if (at == names.size())
       return Error{ErrorKind::user, fmt::format("kernel '{}': {}", name(), unknown_name("field", key, names)), {}};
-    if (!detail::parse_value(fields[at], std::string_view(a).substr(eq + 1), config[at]))
+    if (!detail::parse_field_value(fields[at], std::string_view(a).substr(eq + 1), config[at]))
       return Error{ErrorKind::user,
                    fmt::format("kernel '{}': field '{}' takes {}, found '{}'", name(), key, detail::takes(fields[at]),
                                a.substr(eq + 1)),

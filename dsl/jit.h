@@ -133,6 +133,10 @@ class AnyKernel {
   std::string symbol(const ConfigWords&) const;
 
   Traced trace(const ConfigWords&, const Specialization& = {}) const;
+  /// What any code for this configuration needs at least, from the trace alone (well below a millisecond): registers of
+  /// what its loops carry, shared memory of one stage of what its products read. An error names what does not fit the
+  /// target; success promises nothing.
+  Status check_budget(const std::string& target, const ConfigWords&, const Specialization& = {}) const;
   /// For a target by name ("sm_90a", "host"), without a device: what tools and ahead-of-time use need.
   Result<KernelBinary> compile_for(const std::string& target, const ConfigWords&, const Specialization& = {},
                                    const KernelOptions& = {}) const;

@@ -127,6 +127,20 @@ struct Param<Tensor<T, R>> {
   }
 };
 
+/// The fields of a configuration struct, with their defaults.
+template <class Cfg>
+std::vector<ConfigField> config_fields() {
+  const Cfg config{};
+  const auto pointers = fields_of(config);
+  return [&]<size_t... I>(std::index_sequence<I...>) {
+    return std::vector<ConfigField>{
+        ConfigField{std::string(field_name<Cfg, I>()),
+                    field_kind<std::remove_cv_t<std::remove_pointer_t<std::tuple_element_t<I, decltype(pointers)>>>>(),
+                    static_cast<uint8_t>(sizeof(*std::get<I>(pointers))), field_to_word(*std::get<I>(pointers))}...};
+  }
+  (std::make_index_sequence<kFields<Cfg>>{});
+}
+
 }  // namespace detail
 
 /// The argument a kernel parameter takes on the host.
@@ -161,7 +175,7 @@ class Kernel : public AnyKernel {
   using GridFunction = std::function<Grid(const Cfg&, const HostArg<P>&...)>;
 
   Kernel(std::string name, SrcLoc loc, Body body)
-      : AnyKernel(std::move(name), loc, describe_fields(), {detail::Param<P>::info()...}, std::move(body)) {}
+      : AnyKernel(std::move(name), loc, detail::config_fields<Cfg>(), {detail::Param<P>::info()...}, std::move(body)) {}
 
   /// How many programs to run, from the configuration and the launch arguments: what operator() uses.
   template <class F>
@@ -236,17 +250,6 @@ class Kernel : public AnyKernel {
   static Result<Compiled<P...>> typed(Result<AnyCompiled> r) {
     if (!r) return r.error();
     return Compiled<P...>(std::move(*r));
-  }
-  static std::vector<ConfigField> describe_fields() {
-    const Cfg config{};
-    const auto pointers = detail::fields_of(config);
-    return [&]<size_t... I>(std::index_sequence<I...>) {
-      return std::vector<ConfigField>{ConfigField{
-          std::string(detail::field_name<Cfg, I>()),
-          detail::field_kind<std::remove_cv_t<std::remove_pointer_t<std::tuple_element_t<I, decltype(pointers)>>>>(),
-          static_cast<uint8_t>(sizeof(*std::get<I>(pointers))), detail::field_to_word(*std::get<I>(pointers))}...};
-    }
-    (std::make_index_sequence<detail::kFields<Cfg>>{});
   }
   GridFunction grid_;
   std::vector<Cfg> space_;

@@ -1,75 +1,117 @@
-// tune.h - choosing a configuration by measuring: every candidate of kernel.tune({...}) runs on the real arguments.
+// tune.h - choosing a configuration by measuring: the candidates of kernel.tune({...}) run on the real arguments.
+//
+//   auto k = gemm.tune(Space<GemmConfig>().vary(&GemmConfig::BM, {64, 128}).vary(&GemmConfig::stages, {2, 3, 4}));
+//   auto r = tune(k, stream, {}, a, b, c, n).value_or_throw();       // r.best, r.milliseconds, what became of the
+//   others
+//
+// tune_once() asks the process's tuning tables first (tuned.h) and remembers what it found.
 #pragma once
-#include <algorithm>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "dsl/kernel.h"
+#include "dsl/space.h"
+#include "dsl/tuned.h"
+#include "dsl/tuner.h"
 
 namespace tile {
-
-struct TuneOptions {
-  int repeats = 5;       ///< timed runs per candidate; the fastest counts
-  double give_up = 3.0;  ///< a candidate whose first timed run is this much slower than the best so far is dropped
-};
 
 template <class Cfg>
 struct TuneResult {
   struct Candidate {
     Cfg config;
-    double milliseconds = 0;  ///< 0: did not run
+    double milliseconds = 0;  ///< median of its runs; 0: was not timed
     std::string problem;      ///< why not: a failing configuration never ends the search
   };
   Cfg best{};
-  double milliseconds = 0;
+  double milliseconds = 0;            ///< 0 in deterministic mode
   std::vector<Candidate> candidates;  ///< in the order of the space
 };
 
-/// Runs the kernel with each configuration of its space (its default one if there is none) and keeps the fastest.
-/// Outputs are written by every run, so kernels that update their outputs in place need scratch arguments. Fails only
-/// when no candidate runs; the error then is that of the first.
+namespace detail {
+
+/// Integer fields whose names start with B (BM, BN, BLOCK) multiplied: the area of a tile as kernels name it.
+template <class Cfg>
+double tile_area(const Cfg& config) {
+  static const auto* fields = new std::vector<ConfigField>(config_fields<Cfg>());
+  const auto words = config_words(config);
+  double area = 1;
+  for (size_t i = 0; i < words.size(); ++i)
+    if ((*fields)[i].kind == FieldKind::integer && (*fields)[i].name.starts_with("B"))
+      area *= static_cast<double>(static_cast<int64_t>(words[i]));
+  return area;
+}
+
+/// The arguments of a launch, kept for many.
+template <class... P>
+using ArgumentSet = std::tuple<HostArg<P>...>;
+
+}  // namespace detail
+
+/// Runs the kernel with each configuration of its space (its default one if there is none) and keeps the fastest. Every
+/// run writes its outputs, so kernels that update their outputs in place need scratch arguments. With several argument
+/// sets of the same shapes runs take turns on them: no run finds its inputs in a cache.
 template <class Cfg, class... P>
-Result<TuneResult<Cfg>> tune(const Kernel<Cfg, P...>& kernel, Stream& stream, TuneOptions options,
-                             std::type_identity_t<HostArg<P>>... args) {
-  TuneResult<Cfg> result;
+Result<TuneResult<Cfg>> tune_over(const Kernel<Cfg, P...>& kernel, Stream& stream, const TuneOptions& options,
+                                  const std::vector<detail::ArgumentSet<P...>>& arguments) {
   std::vector<Cfg> space = kernel.space();
   if (space.empty()) space.push_back(kernel.default_cfg());
-  Result<std::shared_ptr<Event>> start = stream.device().create_event(), stop = stream.device().create_event();
-  if (!start) return start.error();
-  if (!stop) return stop.error();
-  std::vector<Error> errors;
-  for (const Cfg& config : space) {
-    typename TuneResult<Cfg>::Candidate candidate{config, 0, {}};
-    auto run = [&](double& ms) -> Status {
-      if (Status s = stream.record(**start); !s) return s;
-      if (Status s = kernel.try_call(stream, config, args...); !s) return s;
-      if (Status s = stream.record(**stop); !s) return s;
-      if (Status s = (*stop)->synchronize(); !s) return s;
-      Result<double> elapsed = (*stop)->elapsed_ms(**start);
-      if (!elapsed) return elapsed.error();
-      ms = *elapsed;
-      return Ok{};
-    };
-    double ms = 0, fastest = 0;
-    Status s = run(ms);  // compiles and warms up
-    for (int i = 0; s.ok() && i < std::max(1, options.repeats); ++i) {
-      s = run(ms);
-      if (!s.ok()) break;
-      fastest = i == 0 ? ms : std::min(fastest, ms);
-      if (i == 0 && result.milliseconds > 0 && ms > options.give_up * result.milliseconds) break;
-    }
-    if (!s.ok()) {
-      candidate.problem = s.error().to_string();
-      errors.push_back(s.error());
-    } else {
-      candidate.milliseconds = std::max(fastest, 1e-9);
-      if (result.milliseconds == 0 || candidate.milliseconds < result.milliseconds)
-        result.best = config, result.milliseconds = candidate.milliseconds;
-    }
-    result.candidates.push_back(std::move(candidate));
-  }
-  if (result.milliseconds == 0) return errors.front();
+  if (arguments.empty()) return user_error("kernel '" + kernel.name() + "': tuning needs arguments to run with");
+  const auto device = stream.device().shared_from_this();
+  const std::string target = device->properties().target;
+  const Specialization promises =
+      std::apply([](const auto&... a) { return Specialization{detail::Param<P>::promise(a)...}; }, arguments.front());
+  const AnyKernel& any = kernel;
+  TuneJob job;
+  job.name = kernel.name();
+  job.candidates = space.size();
+  job.describe = [&](size_t i) { return kernel.describe_config(kernel.words(space[i])); };
+  job.check = [&](size_t i) { return any.check_budget(target, kernel.words(space[i]), promises); };
+  job.build = [&](size_t i) -> Result<Resources> {
+    Result<AnyCompiled> c = any.compile(device, kernel.words(space[i]), promises, any.options());
+    if (!c) return c.error();
+    return c->resources();
+  };
+  job.run = [&](size_t i, Stream& s, int turn) {
+    return std::apply([&](const auto&... a) { return kernel.try_call(s, space[i], a...); },
+                      arguments[static_cast<size_t>(turn) % arguments.size()]);
+  };
+  job.area = [&](size_t i) { return detail::tile_area(space[i]); };
+  Result<TuneOutcome> outcome = run_tuning(stream, job, options);
+  if (!outcome) return outcome.error();
+  TuneResult<Cfg> result;
+  result.best = space[outcome->best];
+  result.milliseconds = outcome->measurements[outcome->best].milliseconds;
+  for (size_t i = 0; i < space.size(); ++i)
+    result.candidates.push_back({space[i], outcome->measurements[i].milliseconds, outcome->measurements[i].problem});
   return result;
+}
+
+template <class Cfg, class... P>
+Result<TuneResult<Cfg>> tune(const Kernel<Cfg, P...>& kernel, Stream& stream, const TuneOptions& options,
+                             std::type_identity_t<HostArg<P>>... args) {
+  return tune_over<Cfg, P...>(kernel, stream, options, {detail::ArgumentSet<P...>(args...)});
+}
+
+/// The configuration the tables have for `key` on this device; else the result of tune(), which is then known to the
+/// process, and written to the first file of TILE_TUNING if there is one. In deterministic mode nothing is timed or
+/// written: the tables' answer, or the first configuration that compiles well.
+template <class Cfg, class... P>
+Result<Cfg> tune_once(const Kernel<Cfg, P...>& kernel, Stream& stream, const TuningKey& key, const TuneOptions& options,
+                      std::type_identity_t<HostArg<P>>... args) {
+  const std::string& model = stream.device().properties().model;
+  if (tuning_database()->find(kernel.name(), model, key)) return tuned(kernel.name(), model, key, kernel.default_cfg());
+  Result<TuneResult<Cfg>> r = tune(kernel, stream, options, args...);
+  if (!r) return r.error();
+  if (options.deterministic) return r->best;
+  std::vector<ConfigWords> space;
+  for (const auto& c : r->candidates) space.push_back(kernel.words(c.config));
+  const std::string chosen = varied_fields(kernel.fields(), space, kernel.words(r->best));
+  if (!chosen.empty())
+    if (Status s = remember_tuning({kernel.name(), model, key.text(), chosen, r->milliseconds}); !s) return s.error();
+  return r->best;
 }
 
 }  // namespace tile

@@ -39,6 +39,7 @@ struct EventHandle {
   QueueHandle* stream = nullptr;  ///< of the last record
   bool done = false;
   double ms = 0;
+  int queries = 0;  ///< since the last record
 };
 struct Context {
   int device = 0;
@@ -448,11 +449,14 @@ CUresult cuEventRecord(CUevent event, CUstream stream) {
   NEED_CONTEXT();
   event->stream = queue_of(stream);
   event->done = false;
+  event->queries = 0;
   return enqueue(stream, [event] { event->done = true, event->ms = now_ms(); });
 }
 CUresult cuEventQuery(CUevent event) {
   NEED_CONTEXT();
-  return event->stream == nullptr || event->done ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+  if (event->stream == nullptr || event->done) return CUDA_SUCCESS;
+  if (++event->queries > 3) run(event->stream);  // a GPU gets there by itself, if not at once
+  return CUDA_ERROR_NOT_READY;
 }
 CUresult cuEventSynchronize(CUevent event) {
   NEED_CONTEXT();

@@ -1,0 +1,17 @@
+# embed_tables.cmake - writes OUTPUT, a C++ file with the text of every file of TABLES (a ;-list) as data of the library.
+set(code "// Made by cmake/embed_tables.cmake from kernels/tuned/*.txt.\n#include \"dsl/detail/tuned_tables.h\"\n\nnamespace tile::detail {\n\n")
+string(APPEND code "std::span<const TunedTable> tuned_tables() {\n  static constexpr TunedTable kTables[] = {\n")
+foreach(table ${TABLES})
+  get_filename_component(name ${table} NAME)
+  # Lines one by one: a literal has a length limit, and brackets and semicolons of a table mean nothing here.
+  file(STRINGS ${table} lines)
+  string(APPEND code "      {\"kernels/tuned/${name}\",\n")
+  foreach(line IN LISTS lines)
+    string(REPLACE "\\" "\\\\" line "${line}")
+    string(REPLACE "\"" "\\\"" line "${line}")
+    string(APPEND code "       \"${line}\\n\"\n")
+  endforeach()
+  string(APPEND code "       \"\"},\n")
+endforeach()
+string(APPEND code "      {\"\", \"\"}};  // an array is never empty\n  return std::span(kTables).first(std::size(kTables) - 1);\n}\n\n}  // namespace tile::detail\n")
+file(WRITE ${OUTPUT} "${code}")

@@ -1,0 +1,290 @@
+// tuner.cpp - see tuner.h.
+#include "dsl/tuner.h"
+
+#include <fmt/format.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <mutex>
+#include <numeric>
+#include <optional>
+#include <regex>
+#include <thread>
+
+#include "dsl/detail/kernel_core.h"
+#include "runtime/buffer.h"
+
+namespace tile {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+double seconds_since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
+
+/// Candidates are equally fast when their least disturbed runs are this close, and their medians not far apart.
+constexpr double kSame = 0.01, kSameMedian = 0.05;
+
+double lowest(const std::vector<double>& v) { return *std::min_element(v.begin(), v.end()); }
+double median(std::vector<double> v) {
+  std::nth_element(v.begin(), v.begin() + static_cast<std::ptrdiff_t>(v.size() / 2), v.end());
+  return v[v.size() / 2];
+}
+
+/// One line on a terminal, rewritten in place.
+class Display {
+ public:
+  Display(const TuneJob& job, const TuneOptions& options)
+      : job_(job), options_(options), terminal_(options.show && isatty(STDERR_FILENO)) {}
+  ~Display() {
+    if (terminal_ && drawn_) fmt::print(stderr, "\r\033[K");
+  }
+  void operator()(const TuneProgress& p) {
+    std::lock_guard lock(mutex_);
+    if (options_.on_progress) options_.on_progress(p);
+    const bool last = p.finished == p.total;
+    if (!terminal_ || (drawn_ && !last && seconds_since(shown_) < 0.1)) return;
+    shown_ = Clock::now();
+    drawn_ = true;
+    std::string leader = p.leader.empty() ? "" : fmt::format(", best {:.4g} ms: {}", p.leader_ms, p.leader);
+    fmt::print(stderr, "\r\033[K{}: {} {}/{}, {} alive{}", job_.name,
+               p.phase == TuneProgress::Phase::compiling ? "compiling" : "timing", p.finished, p.total, p.alive,
+               leader.substr(0, 100));
+    std::fflush(stderr);
+  }
+
+ private:
+  const TuneJob& job_;
+  const TuneOptions& options_;
+  bool terminal_, drawn_ = false;
+  Clock::time_point shown_{};
+  std::mutex mutex_;
+};
+
+/// Times single runs on one stream.
+class Stopwatch {
+ public:
+  static Result<Stopwatch> create(Stream& stream, const TuneOptions& options) {
+    Stopwatch w(stream, options);
+    if (w.host()) return w;
+    auto start = stream.device().create_event(), stop = stream.device().create_event();
+    if (!start) return start.error();
+    if (!stop) return stop.error();
+    w.start_ = *start, w.stop_ = *stop;
+    if (options.cold_cache) {
+      const uint64_t bytes = std::max<uint64_t>(2 * stream.device().properties().l2_bytes, 32u << 20);
+      // Without the memory runs find the cache as the one before left it: no reason not to tune.
+      if (auto memory = DeviceMemory::allocate(stream.device().shared_from_this(), bytes))
+        w.flush_ = std::make_shared<DeviceMemory>(std::move(*memory));
+    }
+    return w;
+  }
+
+  /// Milliseconds of one run. A failing run is an error; so is one that does not end (`hung`).
+  Result<double> time(const std::function<Status()>& run) { return host() ? time_host(run) : time_events(run); }
+  bool hung() const { return hung_; }
+
+ private:
+  Stopwatch(Stream& stream, const TuneOptions& options) : stream_(&stream), patience_(options.patience_s) {}
+  bool host() const { return stream_->device().kind() == DeviceKind::host; }
+
+  Result<double> time_host(const std::function<Status()>& run) {
+    // With one thread its processor time: what others do on a shared machine does not count.
+    const bool alone = stream_->device().properties().multiprocessors == 1;
+    auto now = [&] {
+      timespec t;
+      clock_gettime(alone ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &t);
+      return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_nsec) * 1e-6;
+    };
+    const double begin = now();
+    Status s = run();
+    const double ms = now() - begin;
+    if (s) s = stream_->synchronize();
+    if (!s) return s.error();
+    return ms;
+  }
+
+  Result<double> time_events(const std::function<Status()>& run) {
+    const uint32_t pattern = ++turn_;
+    if (flush_)
+      if (Status s = flush_->fill(*stream_, &pattern, 4); !s) return s.error();
+    if (Status s = stream_->record(*start_); !s) return s.error();
+    if (Status s = run(); !s) return s.error();
+    if (Status s = stream_->record(*stop_); !s) return s.error();
+    const auto begin = Clock::now();
+    while (true) {
+      Result<bool> done = stop_->is_done();
+      if (!done) return done.error();
+      if (*done) break;
+      const double waited = seconds_since(begin);
+      if (waited > patience_) {
+        hung_ = true;
+        return device_error(fmt::format("has not finished after {:.0f} s", waited));
+      }
+      if (waited > 1e-3)  // long runs need no exact end: the events have the time
+        std::this_thread::sleep_for(std::chrono::microseconds(50));
+      else
+        std::this_thread::yield();
+    }
+    if (Status s = stream_->synchronize(); !s) return s.error();  // prints, failed assertions
+    return stop_->elapsed_ms(*start_);
+  }
+
+  Stream* stream_;
+  double patience_;
+  std::shared_ptr<Event> start_, stop_;
+  std::shared_ptr<DeviceMemory> flush_;
+  uint32_t turn_ = 0;
+  bool hung_ = false;
+};
+
+/// Fills `m` from checks and compiles; the first error of each candidate is its problem.
+std::vector<std::optional<Error>> build_all(const TuneJob& job, const TuneOptions& options, Display& display,
+                                            std::vector<TuneMeasurement>& m) {
+  std::vector<std::optional<Error>> errors(job.candidates);
+  std::atomic<size_t> next{0}, finished{0}, good{0};
+  const auto work = [&] {
+    for (size_t i; (i = next++) < job.candidates;) {
+      Status fits = job.check ? job.check(i) : ok();
+      if (!fits) {
+        errors[i] = fits.error();
+      } else if (Result<Resources> built = job.build(i); built) {
+        m[i].resources = *built;
+        ++good;
+      } else {
+        errors[i] = built.error();
+      }
+      if (errors[i]) m[i].problem = errors[i]->message;
+      display({TuneProgress::Phase::compiling, ++finished, job.candidates, good, "", 0});
+    }
+  };
+  const size_t cores = std::max(1u, std::thread::hardware_concurrency());
+  const size_t wanted = options.threads > 0 ? static_cast<size_t>(options.threads) : cores;
+  std::vector<std::thread> threads;
+  for (size_t t = 1; t < std::min(wanted, job.candidates); ++t) threads.emplace_back(work);
+  work();
+  for (std::thread& t : threads) t.join();
+  return errors;
+}
+
+}  // namespace
+
+std::string code_problem(const Resources& r) {
+  static const std::regex serialised("C75[0-9][0-9]");
+  if (r.spill_store_bytes + r.spill_load_bytes > 0)
+    return fmt::format("spills {} bytes", std::max(r.spill_store_bytes, r.spill_load_bytes));
+  std::smatch found;
+  if (std::regex_search(r.log, found, serialised)) return fmt::format("the assembler warns: {}", found.str());
+  return {};
+}
+
+std::string varied_fields(const std::vector<ConfigField>& fields, const std::vector<ConfigWords>& space,
+                          const ConfigWords& chosen) {
+  std::string out;
+  for (size_t f = 0; f < fields.size() && f < chosen.size(); ++f) {
+    const bool varies = std::any_of(space.begin(), space.end(),
+                                    [&](const ConfigWords& c) { return f < c.size() && c[f] != space.front()[f]; });
+    if (varies) out += (out.empty() ? "" : " ") + detail::describe_config({fields[f]}, {chosen[f]}, "");
+  }
+  return out;
+}
+
+Result<TuneOutcome> run_tuning(Stream& stream, const TuneJob& job, const TuneOptions& options) {
+  if (job.candidates == 0) return user_error(fmt::format("{}: there are no configurations to choose from", job.name));
+  TuneOutcome out;
+  out.measurements.resize(job.candidates);
+  std::vector<TuneMeasurement>& m = out.measurements;
+  Display display(job, options);
+  std::vector<std::optional<Error>> errors = build_all(job, options, display, m);
+
+  // Bad code is not timed, unless there is no other.
+  std::vector<size_t> alive, bad;
+  for (size_t i = 0; i < job.candidates; ++i)
+    if (!errors[i]) (code_problem(m[i].resources).empty() ? alive : bad).push_back(i);
+  if (alive.empty()) std::swap(alive, bad);
+  for (size_t i : bad) m[i].problem = code_problem(m[i].resources);
+  const auto first_error = [&] {
+    for (const std::optional<Error>& e : errors)
+      if (e) return *e;
+    return internal_error(fmt::format("{}: no configuration was timed", job.name));
+  };
+  if (alive.empty()) return first_error();
+  if (options.deterministic) {
+    out.best = alive.front();
+    return out;
+  }
+
+  Result<Stopwatch> watch = Stopwatch::create(stream, options);
+  if (!watch) return watch.error();
+  std::vector<std::vector<double>> times(job.candidates);
+  int turn = 0;
+  size_t made = 0, planned = 0;
+  const auto best_of = [&]() -> std::optional<size_t> {
+    std::optional<size_t> best;
+    for (size_t i : alive)
+      if (!times[i].empty() && (!best || median(times[i]) < median(times[*best]))) best = i;
+    return best;
+  };
+  // One timed run; a failing candidate leaves, and with it what it measured.
+  const auto measure = [&](size_t i, bool keep) -> Status {
+    Result<double> ms =
+        job.measure ? job.measure(i, stream, turn++) : watch->time([&] { return job.run(i, stream, turn++); });
+    ++made;
+    if (!ms) {
+      m[i].problem = ms.error().to_string();
+      errors[i] = ms.error();
+      times[i].clear();
+      if (watch->hung())
+        return device_error(fmt::format("{}: configuration {} {}", job.name, job.describe(i), ms.error().message));
+    } else if (keep) {
+      times[i].push_back(std::max(*ms, 1e-9));
+    }
+    return ok();
+  };
+  const auto drop = [&](double factor) {
+    const std::optional<size_t> best = best_of();
+    std::erase_if(alive, [&](size_t i) {  // by the least disturbed runs: one bad moment costs nobody the race
+      return errors[i] || times[i].empty() || (best && lowest(times[i]) > factor * lowest(times[*best]));
+    });
+  };
+  const auto round = [&](bool keep, size_t rotate) -> Status {
+    std::vector<size_t> sequence = alive;
+    std::rotate(sequence.begin(), sequence.begin() + static_cast<std::ptrdiff_t>(rotate % sequence.size()),
+                sequence.end());
+    for (size_t i : sequence) {
+      if (Status s = measure(i, keep); !s) return s;
+      const std::optional<size_t> best = best_of();
+      display({TuneProgress::Phase::timing, made, std::max(planned, made), alive.size(),
+               best ? job.describe(*best) : "", best ? median(times[*best]) : 0});
+    }
+    return ok();
+  };
+
+  const int rounds = std::max(1, options.rounds);
+  planned = 3 * alive.size() + static_cast<size_t>(rounds) * std::min<size_t>(alive.size(), 4);
+  if (Status s = round(false, 0); !s) return s.error();  // first touch: memory, code, clocks
+  std::erase_if(alive, [&](size_t i) { return errors[i].has_value(); });
+  for (int r = 0; r < rounds && !alive.empty(); ++r) {
+    if (Status s = round(true, static_cast<size_t>(r) * 7); !s) return s.error();
+    std::erase_if(alive, [&](size_t i) { return errors[i].has_value(); });
+    if (r == 1) drop(options.give_up);
+    if (r == 3) drop(1.15);
+    if (r == 5) drop(1.05);
+  }
+  for (size_t i = 0; i < job.candidates; ++i)
+    if (!times[i].empty()) m[i].milliseconds = median(times[i]), m[i].runs = static_cast<int>(times[i].size());
+  const std::optional<size_t> fastest = best_of();
+  if (!fastest) return first_error();
+  out.best = *fastest;
+  for (size_t i : alive)  // among equals the larger tile: it reads less, and suffers less under load
+    if (lowest(times[i]) <= lowest(times[*fastest]) * (1 + kSame) &&
+        m[i].milliseconds <= m[*fastest].milliseconds * (1 + kSameMedian) && job.area &&
+        job.area(i) > job.area(out.best))
+      out.best = i;
+  display({TuneProgress::Phase::done, made, made, alive.size(), job.describe(out.best), m[out.best].milliseconds});
+  return out;
+}
+
+}  // namespace tile

@@ -1,0 +1,292 @@
+// tune_test.cpp - the tuner: who is timed, how often, and who wins; on made-up jobs, on host kernels, and on a GPU's
+// kernels over the fake driver (where there is one, or a GPU).
+#include "dsl/tune.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <set>
+#include <thread>
+
+#include "dsl/tile.h"
+
+using namespace tile;
+
+namespace {
+
+const std::shared_ptr<Device>& host() {
+  static const auto d = open_device("host").value_or_throw();
+  return d;
+}
+
+/// A job whose candidates take given times, by a clock of its own.
+struct Scripted {
+  std::vector<double> us;
+  std::vector<double> areas{};
+  std::vector<int> spills{};
+  std::vector<size_t> sequence{};  ///< of runs
+  std::vector<int> turns{};
+  std::set<size_t> unbuildable{}, unfit{}, failing{};
+  std::atomic<int> builds{0};
+
+  explicit Scripted(std::vector<double> microseconds) : us(std::move(microseconds)) {}
+  TuneJob job() {
+    TuneJob j;
+    j.name = "scripted";
+    j.candidates = us.size();
+    j.describe = [](size_t i) { return "n=" + std::to_string(i); };
+    j.check = [this](size_t i) { return unfit.count(i) ? Status(compile_error("does not fit")) : ok(); };
+    j.build = [this](size_t i) -> Result<Resources> {
+      ++builds;
+      if (unbuildable.count(i)) return compile_error("does not compile");
+      Resources r;
+      if (i < spills.size()) r.spill_store_bytes = spills[i];
+      return r;
+    };
+    j.measure = [this](size_t i, Stream&, int turn) -> Result<double> {
+      sequence.push_back(i);
+      turns.push_back(turn);
+      if (failing.count(i)) return device_error("fails");
+      const bool disturbed = turn % 5 == 4;
+      return us[i] * 1e-3 * (disturbed ? 20 : 1);
+    };
+    j.area = [this](size_t i) { return i < areas.size() ? areas[i] : 1.0; };
+    return j;
+  }
+};
+
+TuneOptions quiet() {
+  TuneOptions o;
+  o.show = false;
+  return o;
+}
+
+TEST(Tune, TheFastestWinsAndLosersLeaveEarly) {
+  Scripted s({400, 100, 200, 5000});
+  const auto r = run_tuning(host()->default_stream(), s.job(), quiet());
+  ASSERT_TRUE(r);
+  EXPECT_EQ(r->best, 1u) << "though every fifth run is disturbed";
+  EXPECT_EQ(r->measurements[3].runs, 2);
+  EXPECT_EQ(r->measurements[1].runs, quiet().rounds);
+  EXPECT_GT(r->measurements[3].milliseconds, 4.9);
+  EXPECT_TRUE(r->measurements[3].problem.empty()) << "slow is no failure";
+  // One warm-up each, then rounds in which everybody runs before anybody runs again.
+  ASSERT_GE(s.sequence.size(), 8u);
+  for (size_t begin : {0, 4}) {
+    const std::set<size_t> round(s.sequence.begin() + static_cast<long>(begin),
+                                 s.sequence.begin() + static_cast<long>(begin) + 4);
+    EXPECT_EQ(round.size(), 4u);
+  }
+  for (size_t i = 0; i < s.turns.size(); ++i)
+    EXPECT_EQ(s.turns[i], static_cast<int>(i)) << "buffers rotate with every run";
+}
+
+TEST(Tune, NothingThatFailsEndsTheSearch) {
+  Scripted s({10, 10, 10, 300, 10});
+  s.unfit = {0}, s.unbuildable = {1}, s.failing = {2}, s.spills = {0, 0, 0, 0, 64};
+  const auto r = run_tuning(host()->default_stream(), s.job(), quiet());
+  ASSERT_TRUE(r);
+  EXPECT_EQ(r->best, 3u);
+  EXPECT_EQ(r->measurements[0].problem, "does not fit");
+  EXPECT_EQ(r->measurements[1].problem, "does not compile");
+  EXPECT_NE(r->measurements[2].problem.find("fails"), std::string::npos);
+  EXPECT_EQ(r->measurements[4].problem, "spills 64 bytes");
+  EXPECT_EQ(s.builds, 4) << "what cannot fit is not compiled";
+}
+
+TEST(Tune, SpillingCodeIsBetterThanNone) {
+  Scripted s({50, 10});
+  s.spills = {8, 8};
+  const auto r = run_tuning(host()->default_stream(), s.job(), quiet());
+  ASSERT_TRUE(r);
+  EXPECT_EQ(r->best, 1u);
+}
+
+TEST(Tune, WhenNothingRunsTheFirstErrorIsTold) {
+  Scripted s({1, 1});
+  s.failing = {0, 1};
+  auto r = run_tuning(host()->default_stream(), s.job(), quiet());
+  ASSERT_FALSE(r);
+  EXPECT_EQ(r.error().message, "fails");
+  s.unbuildable = {0, 1};
+  r = run_tuning(host()->default_stream(), s.job(), quiet());
+  ASSERT_FALSE(r);
+  EXPECT_EQ(r.error().message, "does not compile");
+  TuneJob nothing;
+  nothing.name = "empty";
+  EXPECT_FALSE(run_tuning(host()->default_stream(), nothing, quiet()));
+}
+
+TEST(Tune, AmongEqualsTheLargerTile) {
+  Scripted s({3000, 3020, 3010, 3500});
+  s.areas = {64, 256, 128, 512};
+  const auto r = run_tuning(host()->default_stream(), s.job(), quiet());
+  ASSERT_TRUE(r);
+  EXPECT_EQ(r->best, 1u);
+}
+
+TEST(Tune, DeterministicModeTimesNothing) {
+  Scripted s({10, 10, 10});
+  s.unbuildable = {0}, s.spills = {0, 16, 0};
+  TuneOptions o = quiet();
+  o.deterministic = true;
+  const auto r = run_tuning(host()->default_stream(), s.job(), o);
+  ASSERT_TRUE(r);
+  EXPECT_EQ(r->best, 2u) << "the first that compiles well";
+  EXPECT_TRUE(s.sequence.empty());
+}
+
+TEST(Tune, CompilesInParallelAndTellsHowFarItIs) {
+  Scripted s({10, 10, 10, 10});
+  TuneOptions o = quiet();
+  o.threads = 4;
+  std::atomic<int> at_once{0}, most{0};
+  std::vector<TuneProgress> told;
+  o.on_progress = [&](const TuneProgress& p) { told.push_back(p); };
+  TuneJob j = s.job();
+  j.build = [&](size_t) -> Result<Resources> {
+    most = std::max<int>(most, ++at_once);
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    --at_once;
+    return Resources{};
+  };
+  ASSERT_TRUE(run_tuning(host()->default_stream(), j, o));
+  EXPECT_GT(most, 1);
+  ASSERT_GT(told.size(), 4u);
+  EXPECT_EQ(told.front().phase, TuneProgress::Phase::compiling);
+  EXPECT_EQ(told[3].finished, 4u);
+  EXPECT_EQ(told.back().phase, TuneProgress::Phase::done);
+  EXPECT_EQ(told.back().finished, told.back().total);
+  EXPECT_FALSE(told.back().leader.empty());
+}
+
+TEST(Tune, AssemblerWarnings) {
+  EXPECT_EQ(code_problem({}), "");
+  Resources r;
+  r.log = "ptxas info : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized";
+  EXPECT_EQ(code_problem(r), "the assembler warns: C7510");
+}
+
+struct VecCfg {
+  int BLOCK = 64;
+  int unused = 0;
+};
+auto vector_add(const char* name) {
+  return kernel(name,
+                [](const VecCfg& c, Ptr<const float> x, Ptr<const float> y, Ptr<float> out, I32 n) {
+                  auto i = program_id(0) * c.BLOCK + arange(0, c.BLOCK);
+                  auto m = i < n;
+                  store(out + i, load(x + i, {.mask = m}) + load(y + i, {.mask = m}), {.mask = m});
+                })
+      .grid([](const VecCfg& c, const float*, const float*, float*, int n) {
+        return Grid{cdiv(n, std::max(c.BLOCK, 1))};
+      });
+}
+
+TEST(Tune, SpacesAreProducts) {
+  const std::vector<VecCfg> all = Space<VecCfg>({.BLOCK = 7})
+                                      .vary(&VecCfg::BLOCK, {16, 32, 64})
+                                      .vary(&VecCfg::unused, {0, 1})
+                                      .where([](const VecCfg& c) { return c.BLOCK * c.unused < 64; })
+                                      .also({.BLOCK = 1024})
+                                      .also({.BLOCK = 32});
+  ASSERT_EQ(all.size(), 7u) << "the base, 6 - 1 of the product, one extra; twice the same counts once";
+  EXPECT_EQ(all[0].BLOCK, 7);
+  EXPECT_EQ(all[6].BLOCK, 1024);
+  EXPECT_EQ(varied_fields(detail::config_fields<VecCfg>(), {{16, 0}, {32, 0}}, {32, 0}), "BLOCK=32");
+}
+
+TEST(Tune, HostKernels) {
+  constexpr int n = 1 << 16;
+  std::vector<float> x(n, 1), y(n, 2), out(n);
+  const auto k = vector_add("tune_host").tune(Space<VecCfg>().vary(&VecCfg::BLOCK, {0, 1, 256, 1024}));
+  const auto r = tune(k, host()->default_stream(), quiet(), x.data(), y.data(), out.data(), n);
+  ASSERT_TRUE(r.ok()) << r.error().to_string();
+  EXPECT_GE(r->best.BLOCK, 64) << "one element per program is slow";
+  EXPECT_EQ(r->candidates.size(), 5u);
+  EXPECT_FALSE(r->candidates[1].problem.empty());
+  EXPECT_EQ(out[n - 1], 3.f);
+}
+
+TEST(Tune, OnceAndThenFromTheTables) {
+  reload_tuning();
+  constexpr int n = 1 << 12;
+  std::vector<float> x(n, 1), y(n, 2), out(n);
+  const auto k = vector_add("tune_once").tune({{.BLOCK = 1}, {.BLOCK = 512}});
+  const TuningKey key = TuningKey().size("n", n);
+  TuneOptions o = quiet();
+  o.deterministic = true;
+  Stream& s = host()->default_stream();
+  EXPECT_EQ(tune_once(k, s, key, o, x.data(), y.data(), out.data(), n).value_or_throw().BLOCK, 1);
+  o.deterministic = false;
+  EXPECT_EQ(tune_once(k, s, key, o, x.data(), y.data(), out.data(), n).value_or_throw().BLOCK, 512);
+  bool timed = false;
+  o.on_progress = [&](const TuneProgress&) { timed = true; };
+  EXPECT_EQ(tune_once(k, s, key, o, x.data(), y.data(), out.data(), n).value_or_throw().BLOCK, 512);
+  o.deterministic = true;
+  EXPECT_EQ(tune_once(k, s, key, o, x.data(), y.data(), out.data(), n).value_or_throw().BLOCK, 512);
+  EXPECT_FALSE(timed);
+  reload_tuning();
+}
+
+struct MatCfg {
+  int BM = 64, BN = 64, warps = 4, BK = 32;
+};
+auto matmul() {
+  return kernel("tune_matmul",
+                [](const MatCfg& c, Tensor<const half, 2> a, Tensor<const half, 2> b, Tensor<float, 2> d) {
+                  num_warps(c.warps);
+                  auto m0 = program_id(0) * c.BM, n0 = program_id(1) * c.BN;
+                  Tile acc = zeros({c.BM, c.BN}, f32);
+                  for (auto k0 : range(0, a.dim(1), c.BK, {.stages = 2}))
+                    acc = dot(a.load({m0, k0}, {c.BM, c.BK}), b.load({k0, n0}, {c.BK, c.BN}), acc);
+                  d.store({m0, n0}, acc);
+                })
+      .grid([](const MatCfg& c, const auto&, const auto&, const auto& d) {
+        return Grid{cdiv(d.shape[0], c.BM), cdiv(d.shape[1], c.BN)};
+      });
+}
+
+TEST(Tune, WhatCannotFitIsRefusedFromTheTrace) {
+  const auto k = matmul();
+  const AnyKernel& any = k;
+  const Specialization dense(3, 1 | 2 << 1 | 6ull << 5 | 6ull << 8);
+  auto refusal = [&](const MatCfg& c, const char* target) {
+    const Status s = any.check_budget(target, k.words(c), dense);
+    return s ? std::string() : s.error().message;
+  };
+  EXPECT_EQ(refusal({}, "sm_90a"), "");
+  EXPECT_EQ(refusal({.BM = 128, .BN = 256, .warps = 8}, "sm_90a"), "");
+  EXPECT_EQ(refusal({.BM = 512, .BN = 512, .warps = 8}, "sm_90a"),
+            "what a loop carries takes 1024 registers of each of 256 threads, sm_90a has 255");
+  EXPECT_EQ(refusal({.BM = 64, .BN = 64, .warps = 4, .BK = 2048}, "sm_90a"),
+            "one stage of the operands of a loop's products takes 524288 bytes of shared memory, sm_90a has 232448");
+  EXPECT_EQ(refusal({.BM = 512, .BN = 512, .warps = 8}, "host"), "");
+  EXPECT_NE(refusal({.BM = 0}, "sm_80"), "") << "does not trace";
+}
+
+TEST(Tune, GpuKernels) {
+  const auto opened = open_device("cuda:0");
+  if (!opened) GTEST_SKIP() << opened.error().message;
+  const auto device = *opened;
+  constexpr int n = 256;
+  auto a = Buffer<half>::from(device, std::vector<half>(n * n)).value_or_throw();
+  auto b = Buffer<half>::from(device, std::vector<half>(n * n)).value_or_throw();
+  auto d = Buffer<float>::allocate(device, n * n).value_or_throw();
+  const bool fake = device->properties().model.starts_with("Fake");
+  auto k = matmul().tune(Space<MatCfg>().vary(&MatCfg::BM, {64, 128, 1024}).vary(&MatCfg::BN, {64, 128}));
+  if (fake) k = k.options({.ptxas = "none"});  // it reads PTX
+  TuneOptions o = quiet();
+  o.patience_s = 10;
+  const auto r = tune(k, device->default_stream(), o, a.view(n, n), b.view(n, n), d.view(n, n));
+  ASSERT_TRUE(r.ok()) << r.error().to_string();
+  int timed = 0, refused = 0;
+  for (const auto& c : r->candidates) timed += c.milliseconds > 0, refused += !c.problem.empty();
+  EXPECT_EQ(timed, 4);
+  EXPECT_EQ(refused, 2) << "1024 rows are too many";
+  EXPECT_GT(r->milliseconds, 0);
+}
+
+}  // namespace
