@@ -13,15 +13,18 @@
 // No exponent in it is positive, so nothing overflows however strong the decay. Rows of g past L read as 0, which
 // decays nothing.
 #pragma once
-#include "kernels/parts/online_softmax.h"
-#include "kernels/parts/shapes.h"
+#include "kernels/parts/gla_chunks.h"
 
 namespace tile::kernels {
 
 struct GlaConfig {
-  int BT = 16;                                      ///< rows of a window
-  int BK = 64, BV = 64;                             ///< channels of K and V per program; the recurrence needs BK >= K
-  bool initial_state = false, final_state = false;  ///< recurrence only
+  int BT = 16;           ///< rows of a window
+  int BK = 64, BV = 64;  ///< channels of K and V per program; the recurrence needs BK >= K
+  // The recurrence only:
+  bool initial_state = false, final_state = false;
+  bool value_gates = false;  ///< decays of value channels too
+  bool reverse = false;      ///< from the last row to the first
+  bool varlen = false;       ///< B = 1; sequence n is rows [cu_seqlens[n], cu_seqlens[n + 1])
   int stages = 2;
   int warps = 2;
 };
@@ -36,25 +39,31 @@ struct BatchHead {
 
 }  // namespace detail
 
-/// The recurrence, one row at a time with the state [BK, BV] on chip. H0 and HT are [B, H, K, V] f32: state before the
-/// first and after the last row (any valid view where the config does not use them). Grid {1, ceil(V / BV), B H}.
+/// The recurrence, one row at a time with the state [BK, BV] on chip. H0 and HT are [sequences, H, K, V] f32: state
+/// before the first and after the last row walked; GV is [B, H, L, V], log decays of value channels (any valid view
+/// where the config does not use them). Grid {1, ceil(V / BV), sequences * H}.
 template <class T>
 void gla_recurrent_program(const GlaConfig& c, Tensor<const T, 4> Q, Tensor<const T, 4> K, Tensor<const T, 4> V,
                            Tensor<const float, 4> G, Tensor<T, 4> O, Tensor<const float, 4> H0, Tensor<float, 4> HT,
-                           F32 scale) {
+                           F32 scale, Tensor<const float, 4> GV, Tensor<const int32_t, 1> CU_SEQLENS) {
   num_warps(c.warps);
-  detail::BatchHead at(Q.dim(1));
+  detail::GlaSpan at(c.varlen, c.BT, program_id(2), Q.dim(1), Q.dim(2), CU_SEQLENS);
   auto v0 = program_id(1) * c.BV;
-  Tile h = c.initial_state ? H0.load({at.batch, at.head, 0, v0}, {c.BK, c.BV}) : zeros({c.BK, c.BV}, f32);
-  for (auto t : range(0, Q.dim(2), 1, {.stages = c.stages})) {
-    auto q = cast(Q.load({at.batch, at.head, t, 0}, {c.BK}), f32).col() * scale;
-    auto k = cast(K.load({at.batch, at.head, t, 0}, {c.BK}), f32).col();
-    auto decay = exp2(G.load({at.batch, at.head, t, 0}, {c.BK}) * kLog2E).col();
-    auto v = cast(V.load({at.batch, at.head, t, v0}, {c.BV}), f32).row();
+  auto q_rows = at.rows(Q), k_rows = at.rows(K), v_rows = at.rows(V);
+  auto g_rows = at.rows(G), gv_rows = at.rows(GV);
+  auto o_rows = at.rows(O);
+  Tile h = c.initial_state ? H0.load({at.sequence, at.head, 0, v0}, {c.BK, c.BV}) : zeros({c.BK, c.BV}, f32);
+  for (auto i : range(0, at.length, 1, {.stages = c.stages})) {
+    auto t = c.reverse ? at.length - 1 - i : Tile(i);
+    auto q = cast(q_rows.load({at.batch, at.head, t, 0}, {c.BK}), f32).col() * scale;
+    auto k = cast(k_rows.load({at.batch, at.head, t, 0}, {c.BK}), f32).col();
+    auto decay = exp2(g_rows.load({at.batch, at.head, t, 0}, {c.BK}) * kLog2E).col();
+    auto v = cast(v_rows.load({at.batch, at.head, t, v0}, {c.BV}), f32).row();
+    if (c.value_gates) h *= exp2(gv_rows.load({at.batch, at.head, t, v0}, {c.BV}) * kLog2E).row();
     h = fma(h, decay, k * v);
-    O.store({at.batch, at.head, t, v0}, cast(reshape(sum(q * h, axis(0)), {c.BV}), dtype_of<T>()));
+    o_rows.store({at.batch, at.head, t, v0}, cast(reshape(sum(q * h, axis(0)), {c.BV}), dtype_of<T>()));
   }
-  if (c.final_state) HT.store({at.batch, at.head, 0, v0}, h);
+  if (c.final_state) HT.store({at.sequence, at.head, 0, v0}, h);
 }
 
 /// Step 1. G_SUM is [B, H, L, K] f32. Grid {ceil(K / BK), ceil(L / BT), B H}.
@@ -141,8 +150,10 @@ void gla_combine_program(const GlaConfig& c, Tensor<const T, 4> V, Tensor<const 
 template <class T>
 const auto& gla_recurrent_kernel() {
   static const auto k = kernel(typed_name("gla_recurrent", dtype_of<T>()), gla_recurrent_program<T>)
-                            .grid([](const GlaConfig& c, const auto&, const auto&, const auto& v, const auto&...) {
-                              return Grid{1, cdiv(v.shape[3], c.BV), v.shape[0] * v.shape[1]};
+                            .grid([](const GlaConfig& c, const auto&, const auto&, const auto& v, const auto&,
+                                     const auto&, const auto&, const auto&, const auto&, const auto&, const auto& cu) {
+                              int64_t sequences = c.varlen ? cu.shape[0] - 1 : v.shape[0];
+                              return Grid{1, cdiv(v.shape[3], c.BV), sequences * v.shape[1]};
                             });
   return k;
 }
@@ -214,19 +225,27 @@ Status check_gla(const char* name, const Input<T, 4>& Q, const Input<T, 4>& K, c
 }
 }  // namespace detail
 
-/// The recurrence. H0 (read with config.initial_state) and HT (written with config.final_state) are [B, H, K, V].
+/// The recurrence. H0 (read with config.initial_state) and HT (written with config.final_state) are [sequences, H, K,
+/// V], GV (with config.value_gates) is [B, H, L, V], cu_seqlens (with config.varlen) has one entry more than sequences.
 template <class T>
 Status gla_recurrent(Stream& stream, Input<T, 4> Q, Input<T, 4> K, Input<T, 4> V, TensorView<const float, 4> G,
                      TensorView<T, 4> O, TensorView<const float, 4> H0, TensorView<float, 4> HT, float scale,
-                     const GlaConfig& config) {
+                     const GlaConfig& config, TensorView<const float, 4> GV = {},
+                     TensorView<const int32_t, 1> cu_seqlens = {}) {
   if (Status s = detail::check_gla<T>("gla_recurrent", Q, K, V, G, O); !s) return s;
   auto [b, h, l, k] = Q.shape;
+  int64_t v = V.shape[3], sequences = config.varlen ? cu_seqlens.shape[0] - 1 : b;
   ShapeCheck check("gla_recurrent");
-  if (config.initial_state) check.shape("H0", H0, {b, h, k, V.shape[3]}, "[B, H, K, V]");
-  if (config.final_state) check.shape("HT", HT, {b, h, k, V.shape[3]}, "[B, H, K, V]");
+  check.require(!config.varlen || (b == 1 && sequences >= 1),
+                "packed sequences need B = 1 and two boundaries, found B = {} and {}", b, cu_seqlens.shape[0]);
+  if (config.initial_state) check.shape("H0", H0, {sequences, h, k, v}, "[sequences, H, K, V]");
+  if (config.final_state) check.shape("HT", HT, {sequences, h, k, v}, "[sequences, H, K, V]");
+  if (config.value_gates) check.shape("GV", GV, {b, h, l, v}, "[B, H, L, V]");
   check.require(config.BK >= k, "the state holds all of K: BK = {} is less than K = {}", config.BK, k);
   if (!check.ok()) return check.error();
-  return gla_recurrent_kernel<T>().try_call(stream, config, Q, K, V, G, O, H0, HT, scale);
+  using detail::or_unused;
+  return gla_recurrent_kernel<T>().try_call(stream, config, Q, K, V, G, O, or_unused(H0, G.data), or_unused(HT, G.data),
+                                            scale, or_unused(GV, G.data), or_unused(cu_seqlens, G.data));
 }
 
 /// What the five steps pass to each other.

@@ -24,12 +24,12 @@ void gla_prepare_chunks_program(const GlaChunkConfig& c, Tensor<const T, 4> Q, T
                                 Tensor<const float, 4> G, Tensor<const int32_t, 1> CU_SEQLENS, Tensor<T, 4> Q_G,
                                 Tensor<T, 4> K_G, Tensor<T, 4> A, Tensor<float, 3> DECAY, F32 scale) {
   num_warps(c.warps);
-  detail::GlaSpan at(c, program_id(0), Q.dim(1), Q.dim(2), CU_SEQLENS);
+  detail::GlaSpan at(c.varlen, c.BT, program_id(0), Q.dim(1), Q.dim(2), CU_SEQLENS);
   auto chunk = program_id(1), t0 = chunk * c.BT;
   if (c.varlen) return_if(t0 >= at.length);
-  auto q_rows = at.rows(c, Q), k_rows = at.rows(c, K);
-  auto g_rows = at.rows(c, G);
-  auto q_g_rows = at.rows(c, Q_G), k_g_rows = at.rows(c, K_G), a_rows = at.rows(c, A);
+  auto q_rows = at.rows(Q), k_rows = at.rows(K);
+  auto g_rows = at.rows(G);
+  auto q_g_rows = at.rows(Q_G), k_g_rows = at.rows(K_G), a_rows = at.rows(A);
   detail::GlaDecays decays(c.BT, detail::gate_type<T>());
 
   const int levels = std::countr_zero(static_cast<unsigned>(c.BT));
@@ -74,13 +74,13 @@ void gla_state_pass_program(const GlaChunkConfig& c, Tensor<const T, 4> X, Tenso
   auto v_blocks = cdiv(Y.dim(3), c.BV), k_blocks = cdiv(X.dim(3), c.BK);
   auto index = program_id(0);
   auto v0 = index % v_blocks * c.BV, k0 = index / v_blocks % k_blocks * c.BK;
-  detail::GlaSpan at(c, index / (v_blocks * k_blocks), X.dim(1), X.dim(2), CU_SEQLENS);
+  detail::GlaSpan at(c.varlen, c.BT, index / (v_blocks * k_blocks), X.dim(1), X.dim(2), CU_SEQLENS);
   auto chunks = cdiv(at.length, c.BT), segment = program_id(1);
   auto first = c.segment ? segment * c.segment : Tile(0);
   auto last = c.segment ? min(first + c.segment, chunks) : Tile(chunks);
   if (c.segment) return_if(first >= chunks);
   auto state_index = at.sequence * num_programs(1) + segment;
-  auto x_rows = at.rows(c, X), y_rows = at.rows(c, Y);
+  auto x_rows = at.rows(X), y_rows = at.rows(Y);
 
   Tile state = c.initial_state ? START.load({state_index, at.head, k0, v0}, {c.BK, c.BV}) : zeros({c.BK, c.BV}, f32);
   Tile total = ones({c.BK}, f32);
@@ -111,7 +111,7 @@ inline void gla_segment_scan_program(const GlaChunkConfig& c, Tensor<float, 4> S
   auto v_blocks = cdiv(SEGMENTS.dim(3), c.BV), k_blocks = cdiv(SEGMENTS.dim(2), c.BK);
   auto index = program_id(0);
   auto v0 = index % v_blocks * c.BV, k0 = index / v_blocks % k_blocks * c.BK;
-  detail::GlaSpan at(c, index / (v_blocks * k_blocks), SEGMENTS.dim(1), rows, CU_SEQLENS);
+  detail::GlaSpan at(c.varlen, c.BT, index / (v_blocks * k_blocks), SEGMENTS.dim(1), rows, CU_SEQLENS);
   auto first = at.sequence * segments, used = cdiv(cdiv(at.length, c.BT), c.segment);
   Tile state = c.initial_state ? START.load({at.sequence, at.head, k0, v0}, {c.BK, c.BV}) : zeros({c.BK, c.BV}, f32);
   for (auto i : range(0, used)) {
@@ -135,14 +135,14 @@ void gla_scan_output_program(const GlaChunkConfig& c, Tensor<const T, 4> Q_G, Te
   num_warps(c.warps);
   auto v_blocks = cdiv(V.dim(3), c.BV);
   auto v0 = program_id(0) % v_blocks * c.BV;
-  detail::GlaSpan at(c, program_id(0) / v_blocks, V.dim(1), V.dim(2), CU_SEQLENS);
+  detail::GlaSpan at(c.varlen, c.BT, program_id(0) / v_blocks, V.dim(1), V.dim(2), CU_SEQLENS);
   auto chunks = cdiv(at.length, c.BT), segment = program_id(1);
   auto first = c.segment ? segment * c.segment : Tile(0);
   auto last = c.segment ? min(first + c.segment, chunks) : Tile(chunks);
   if (c.segment) return_if(first >= chunks);
   auto state_index = at.sequence * num_programs(1) + segment;
-  auto q_rows = at.rows(c, Q_G), k_rows = at.rows(c, K_G), v_rows = at.rows(c, V), a_rows = at.rows(c, A);
-  auto o_rows = at.rows(c, O);
+  auto q_rows = at.rows(Q_G), k_rows = at.rows(K_G), v_rows = at.rows(V), a_rows = at.rows(A);
+  auto o_rows = at.rows(O);
 
   Tile state = c.initial_state ? START.load({state_index, at.head, 0, v0}, {c.BK, c.BV}) : zeros({c.BK, c.BV}, f32);
   for (auto chunk : range(first, last, 1, {.stages = c.stages})) {
@@ -168,11 +168,11 @@ void gla_chunk_output_program(const GlaChunkConfig& c, Tensor<const T, 4> Q_G, T
   num_warps(c.warps);
   auto v_blocks = cdiv(V.dim(3), c.BV);
   auto v0 = program_id(0) % v_blocks * c.BV;
-  detail::GlaSpan at(c, program_id(0) / v_blocks, V.dim(1), V.dim(2), CU_SEQLENS);
+  detail::GlaSpan at(c.varlen, c.BT, program_id(0) / v_blocks, V.dim(1), V.dim(2), CU_SEQLENS);
   auto chunk = program_id(1), t0 = chunk * c.BT;
   if (c.varlen) return_if(t0 >= at.length);
-  auto q_rows = at.rows(c, Q_G), v_rows = at.rows(c, V), a_rows = at.rows(c, A);
-  auto o_rows = at.rows(c, O);
+  auto q_rows = at.rows(Q_G), v_rows = at.rows(V), a_rows = at.rows(A);
+  auto o_rows = at.rows(O);
   auto a = a_rows.load({at.batch, at.head, t0, 0}, {c.BT, c.BT});
   auto v = v_rows.load({at.batch, at.head, t0, v0}, {c.BT, c.BV});
   Tile o = dot(a, v);

@@ -167,13 +167,6 @@ Status check_gla_inputs(const char* name, const GlaInputs<T>& in) {
   return check.ok() ? Status(Ok{}) : Status(check.error());
 }
 
-/// A view kernels may be given where the config does not use it: launches refuse null pointers.
-template <class T, int R>
-TensorView<T, R> or_unused(const TensorView<T, R>& view, const void* some_memory) {
-  if (view.data) return view;
-  return TensorView<T, R>(static_cast<T*>(const_cast<void*>(some_memory)), {});
-}
-
 /// One launch of a pass over the states (see gla_state_pass_program).
 template <class T>
 struct GlaStateLaunch {

@@ -160,6 +160,7 @@ PEERS = {
     "attention_forward": {"FlashAttention-2": sdpa("FLASH_ATTENTION"), "cuDNN": sdpa("CUDNN_ATTENTION")},
     "block_sparse_matmul": {"cuBLAS dense": matmul, "torch BSR (A only)": bsr},
     "gla_chunk_forward": {"fla chunk_gla": fla_chunk},
+    "gla_forward": {"fla chunk_gla": fla_chunk},
 }
 
 

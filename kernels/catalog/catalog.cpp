@@ -34,6 +34,9 @@ const std::vector<CatalogRow>& catalog() {
       gla_segment_scan_row(),
       gla_scan_output_row(),
       gla_chunk_output_row(),
+      gla_parallel_row(),
+      gla_decode_row(),
+      linear_attention_row(),
   };
   return rows;
 }

@@ -25,30 +25,35 @@ class RecurrentCase : public WindowCase {
 
   Status create(std::shared_ptr<Device> device) {
     Steps s;
-    HostTensor h0(DType::f32, {s_.b, s_.h, s_.k, s_.v});
+    HostTensor h0(DType::f32, {s_.sequences(), s_.h, s_.k, s_.v}), gv = tensor(DType::f32, s_.v);
     if (config_.initial_state) h0.fill_normal(5);
+    if (config_.value_gates) fill_gates(gv, 6);
     s(create_inputs(device))(o_.create(device, tensor(dtype_, s_.v)))(h0_.create(device, std::move(h0)));
-    s(ht_.create(device, HostTensor(DType::f32, {s_.b, s_.h, s_.k, s_.v})));
+    s(ht_.create(device, HostTensor(DType::f32, {s_.sequences(), s_.h, s_.k, s_.v})));
+    s(gv_.create(device, std::move(gv)))(cu_.create(device, boundaries()));
     return s.status();
   }
   Status launch(Stream& stream) override {
     return gla_recurrent<T>(stream, q_.view<const T, 4>(), k_.view<const T, 4>(), v_.view<const T, 4>(),
                             g_.view<const float, 4>(), o_.view<T, 4>(), h0_.view<const float, 4>(),
-                            ht_.view<float, 4>(), s_.scale, config_);
+                            ht_.view<float, 4>(), s_.scale, config_, gv_.view<const float, 4>(),
+                            cu_.view<const int32_t, 1>());
   }
   Result<std::vector<Check>> check(Stream& stream, double budget) override {
     if (Status ran = run_poisoned(stream); !ran) return ran.error();
     Gathered o, state;
-    for (int64_t bh : heads(budget)) {
-      int64_t b = bh / s_.h, h = bh % s_.h;
-      Matrix q = matrix_of(q_.host, b, h), k = matrix_of(k_.host, b, h), v = matrix_of(v_.host, b, h),
-             g = matrix_of(g_.host, b, h);
-      Matrix exact_state, base_state;
-      if (config_.initial_state) exact_state = base_state = matrix_of(h0_.host, b, h);
-      Matrix exact = gla_recurrent(q, k, v, g, s_.scale, exact_state, Arithmetic::exact());
-      Matrix base = gla_recurrent(q, k, v, g, s_.scale, base_state, Arithmetic::working(dtype_));
-      o.add(matrix_of(o_.host, b, h).values, exact.values, base.values);
-      if (config_.final_state) state.add(matrix_of(ht_.host, b, h).values, exact_state.values, base_state.values);
+    for (int64_t index : heads(budget)) {
+      int64_t n = index / s_.h, h = index % s_.h;
+      Matrix q = rows(q_.host, n, h), k = rows(k_.host, n, h), v = rows(v_.host, n, h), g = rows(g_.host, n, h), gv;
+      if (config_.value_gates) gv = rows(gv_.host, n, h);
+      Matrix exact_state(s_.k, s_.v), base_state(s_.k, s_.v);
+      if (config_.initial_state) exact_state = base_state = matrix_of(h0_.host, n, h);
+      auto run = [&](Matrix& end, Arithmetic how) {
+        return gla_recurrent(q, k, v, g, s_.scale, end, how, config_.value_gates ? &gv : nullptr, config_.reverse);
+      };
+      o.add(rows(o_.host, n, h).values, run(exact_state, Arithmetic::exact()).values,
+            run(base_state, Arithmetic::working(dtype_)).values);
+      if (config_.final_state) state.add(matrix_of(ht_.host, n, h).values, exact_state.values, base_state.values);
     }
     std::vector<Check> checks{with_gaps("O", o.compare(o_tolerance(dtype_)), o_.host)};
     if (config_.final_state)
@@ -64,7 +69,7 @@ class RecurrentCase : public WindowCase {
  private:
   std::vector<DeviceTensor*> outputs() override { return {&o_, &ht_}; }
 
-  DeviceTensor o_, h0_, ht_;
+  DeviceTensor o_, h0_, ht_, gv_, cu_;
 };
 
 // ---- the chunked forward, whole
@@ -318,8 +323,18 @@ CatalogRow gla_recurrent_row() {
   row.dtypes = {"f16", "bf16", "f32"};
   row.sizes = gla_size_names();
   row.sizes.push_back("state: 1 starts from a given state and returns the last one");
+  row.sizes.push_back("gv: 1 decays value channels too");
+  row.sizes.push_back("reverse: 1 walks from the last row to the first");
+  row.sizes.push_back("packed: so many sequences of uneven length in L rows, with cu_seqlens (0: none)");
   add_problems(row);
   row.problems.push_back({"f32", {{"B", 2}, {"H", 2}, {"L", 33}, {"K", 48}, {"V", 80}, {"state", 1}}, Purpose::edge});
+  for (const std::string& d : row.dtypes)
+    row.problems.push_back(
+        {d,
+         {{"B", 2}, {"H", 1}, {"L", 21}, {"K", 32}, {"V", 40}, {"gv", 1}, {"reverse", 1}, {"state", 1}},
+         Purpose::edge});
+  row.problems.push_back(
+      {"f16", {{"H", 2}, {"L", 60}, {"K", 48}, {"V", 33}, {"packed", 5}, {"reverse", 1}, {"state", 1}}, Purpose::edge});
   row.problems.push_back({"bf16", {{"H", 1}, {"L", 9}, {"K", 320}, {"V", 64}, {"state", 1}}, Purpose::edge});
   row.problems.push_back({"bf16", {{"B", 8}, {"H", 16}, {"L", 2048}, {"K", 128}, {"V", 128}}, Purpose::bench});
   row.problems.push_back({"f32", {{"H", 4}, {"L", 256}, {"K", 64}, {"V", 64}}, Purpose::bench_host});
@@ -329,6 +344,7 @@ CatalogRow gla_recurrent_row() {
   row.default_config = [](const Problem& p, const Machine& machine) {
     GlaConfig c = default_gla_recurrent_config(p.sizes["K"], p.sizes.get("V", p.sizes["K"]), machine);
     c.initial_state = c.final_state = p.sizes["state"] != 0;
+    c.value_gates = p.sizes["gv"] != 0, c.reverse = p.sizes["reverse"] != 0, c.varlen = p.sizes["packed"] != 0;
     return gla_recurrent_kernel<float>().words(c);
   };
   row.prepare = [](std::shared_ptr<Device> device, const Problem& p, const ConfigWords& c) {

@@ -67,15 +67,25 @@ class GlaCase : public OutputCase {
     std::vector<int> order = layout_ == 1 ? std::vector<int>{0, 2, 1, 3} : std::vector<int>{0, 1, 2, 3};
     return HostTensor(type, Placement::ordered({s_.b, s_.h, s_.l, channels}, order));
   }
-  Status create_inputs(const std::shared_ptr<Device>& device) {
-    HostTensor q = tensor(dtype_, s_.k), k = tensor(dtype_, s_.k), v = tensor(dtype_, s_.v),
-               g = tensor(DType::f32, s_.k);
-    q.fill_normal(1), k.fill_normal(2), v.fill_normal(3), g.fill_normal(4);
-    // Gates as models make them: log sigmoid over a normaliser. gate = 0 gives no decay at all.
+  /// Gates as models make them: log sigmoid over a normaliser. gate = 0 gives no decay at all.
+  void fill_gates(HostTensor& g, uint64_t seed) const {
+    g.fill_normal(seed);
     reference::for_each_index(g.shape(), [&](std::span<const int64_t> i) {
       g.set(i, gate_ ? -std::log1p(std::exp(-g.at(i))) * static_cast<double>(strength_) / static_cast<double>(gate_)
                      : 0.0);
     });
+  }
+  /// First rows of the packed sequences as the kernels take them; one element when nothing is packed.
+  HostTensor boundaries() const {
+    std::vector<int64_t> at = s_.boundaries();
+    HostTensor cu(DType::i32, {static_cast<int64_t>(at.size())});
+    for (size_t i = 0; i < at.size(); ++i) cu.set({static_cast<int64_t>(i)}, static_cast<double>(at[i]));
+    return cu;
+  }
+  Status create_inputs(const std::shared_ptr<Device>& device) {
+    HostTensor q = tensor(dtype_, s_.k), k = tensor(dtype_, s_.k), v = tensor(dtype_, s_.v),
+               g = tensor(DType::f32, s_.k);
+    q.fill_normal(1), k.fill_normal(2), v.fill_normal(3), fill_gates(g, 4);
     Steps s;
     s(q_.create(device, std::move(q)))(k_.create(device, std::move(k)))(v_.create(device, std::move(v)))(
         g_.create(device, std::move(g)));

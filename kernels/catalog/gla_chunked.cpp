@@ -63,10 +63,7 @@ class ForwardCase : public GlaCase {
     if (state_) h0.fill_normal(5);
     s(h0_.create(device, std::move(h0)));
     s(ht_.create(device, HostTensor(DType::f32, {s_.sequences(), s_.h, s_.k, s_.v})));
-    HostTensor cu(DType::i32, {static_cast<int64_t>(s_.boundaries().size())});
-    for (size_t i = 0; i < s_.boundaries().size(); ++i)
-      cu.set({static_cast<int64_t>(i)}, static_cast<double>(s_.boundaries()[i]));
-    s(cu_.create(device, std::move(cu)));
+    s(cu_.create(device, boundaries()));
     Result<GlaChunkWorkspace<T>> w = GlaChunkWorkspace<T>::create(device, sizes_of(s_), plan_);
     s(w);
     if (w) workspace_ = std::move(*w);

@@ -30,5 +30,8 @@ CatalogRow gla_state_pass_row();
 CatalogRow gla_segment_scan_row();
 CatalogRow gla_scan_output_row();
 CatalogRow gla_chunk_output_row();
+CatalogRow gla_parallel_row();
+CatalogRow gla_decode_row();
+CatalogRow linear_attention_row();
 
 }  // namespace tile::kernels

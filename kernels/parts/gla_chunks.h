@@ -22,25 +22,29 @@ namespace detail {
 
 /// The sequence and head of a program. Chunks are numbered through all sequences without two sharing a number; with
 /// packed sequences some numbers stay unused.
-struct GlaSpan {
+class GlaSpan {
+  bool varlen_;
+
+ public:
   Tile batch, head, sequence;  ///< batch and head index q, k, v, g, o; the sequence indexes states
   Tile start, length;          ///< rows of the sequence
   Tile first_chunk;
 
-  /// `index` counts sequence * heads + head.
-  GlaSpan(const GlaChunkConfig& c, const Tile& index, const Tile& heads, const Tile& rows,
+  /// `index` counts sequence * heads + head, `rows` is the dim L.
+  GlaSpan(bool varlen, int bt, const Tile& index, const Tile& heads, const Tile& rows,
           const Tensor<const int32_t, 1>& cu_seqlens)
-      : batch(c.varlen ? Tile(0) : Tile(index / heads)),
+      : varlen_(varlen),
+        batch(varlen ? Tile(0) : Tile(index / heads)),
         head(index % heads),
         sequence(index / heads),
-        start(c.varlen ? cu_seqlens.load({sequence}) : Tile(0)),
-        length(c.varlen ? Tile(cu_seqlens.load({sequence + 1}) - start) : Tile(rows)),
-        first_chunk(c.varlen ? Tile(start / c.BT + sequence) : Tile(sequence * cdiv(rows, c.BT))) {}
+        start(varlen ? cu_seqlens.load({sequence}) : Tile(0)),
+        length(varlen ? Tile(cu_seqlens.load({sequence + 1}) - start) : Tile(rows)),
+        first_chunk(varlen ? Tile(start / bt + sequence) : Tile(sequence * cdiv(rows, bt))) {}
 
   /// The tensor [B, H, L, D] with only the rows of this sequence, numbered from 0.
   template <class T>
-  Tensor<T, 4> rows(const GlaChunkConfig& c, const Tensor<T, 4>& tensor) const {
-    if (!c.varlen) return tensor;
+  Tensor<T, 4> rows(const Tensor<T, 4>& tensor) const {
+    if (!varlen_) return tensor;
     auto first = tensor.ptr() + cast(start, i64) * tensor.stride(2);
     return make_view<T, 4>(first, {tensor.dim64(0), tensor.dim64(1), cast(length, i64), tensor.dim64(3)},
                            {tensor.stride(0), tensor.stride(1), tensor.stride(2), tensor.stride(3)});

@@ -11,17 +11,21 @@ int64_t window_end(int64_t t, int64_t window, int64_t rows) { return std::min(t 
 }  // namespace
 
 Matrix gla_recurrent(const Matrix& q, const Matrix& k, const Matrix& v, const Matrix& g, double scale, Matrix& state,
-                     Arithmetic how) {
+                     Arithmetic how, const Matrix* gv, bool reverse) {
   Matrix o(v.rows, v.cols);
   if (state.values.empty()) state = Matrix(k.cols, v.cols);
-  for (int64_t t = 0; t < v.rows; ++t)
+  for (int64_t i = 0; i < v.rows; ++i) {
+    int64_t t = reverse ? v.rows - 1 - i : i;
     for (int64_t c = 0; c < k.cols; ++c) {
       double decay = how.op(std::exp(g(t, c))), qc = how.op(q(t, c) * scale);
       for (int64_t d = 0; d < v.cols; ++d) {
-        state(c, d) = how.op(how.op(state(c, d) * decay) + k(t, c) * v(t, d));
+        double kept = how.op(state(c, d) * decay);
+        if (gv) kept = how.op(kept * how.op(std::exp((*gv)(t, d))));
+        state(c, d) = how.op(kept + k(t, c) * v(t, d));
         o(t, d) = how.op(o(t, d) + qc * state(c, d));
       }
     }
+  }
   for (double& x : o.values) x = how.store(x);
   return o;
 }
@@ -148,8 +152,7 @@ Matrix gla_chunked(const Matrix& q, const Matrix& k, const Matrix& v, const Matr
         for (int64_t d = 0; d < v.cols; ++d) o(begin + t, d) = how.op(o(begin + t, d) + qc * rounded(c, d));
       }
       for (int64_t u = 0; u <= t; ++u)
-        for (int64_t d = 0; d < v.cols; ++d)
-          o(begin + t, d) = how.op(o(begin + t, d) + scores(t, u) * v(begin + u, d));
+        for (int64_t d = 0; d < v.cols; ++d) o(begin + t, d) = how.op(o(begin + t, d) + scores(t, u) * v(begin + u, d));
     }
     for (int64_t c = 0; c < k.cols; ++c) {
       double whole = at.decay(-1, at.n - 1, c);

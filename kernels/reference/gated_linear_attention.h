@@ -16,10 +16,10 @@ struct Matrix {
   double operator()(int64_t i, int64_t j) const { return values[i * cols + j]; }
 };
 
-/// h_t = diag(e^{g_t}) h_{t-1} + k_t v_t^T,  o_t = scale q_t^T h_t, h_{-1} = `state` (zero when empty). `state` returns
-/// h_{L-1}.
+/// h_t = diag(e^{g_t}) h_{t-1} diag(e^{gv_t}) + k_t v_t^T,  o_t = scale q_t^T h_t, h_{-1} = `state` (zero when empty).
+/// `state` returns h_{L-1}. Without `gv` value channels do not decay; `reverse` walks from the last row to the first.
 Matrix gla_recurrent(const Matrix& q, const Matrix& k, const Matrix& v, const Matrix& g, double scale, Matrix& state,
-                     Arithmetic how);
+                     Arithmetic how, const Matrix* gv = nullptr, bool reverse = false);
 
 /// Step 1, fwd_decay_cumsum: inclusive sums of g / ln 2 inside windows of `window` rows. Windows are independent.
 Matrix gla_decay_cumsum(const Matrix& g, int64_t window, Arithmetic how);
