@@ -1,0 +1,16 @@
+// law.h - what a kernel must read, from its value level read as a plain program: for each position of the grid, the tiles
+// its products (and reads into registers) find in shared memory, in order.
+#pragma once
+#include "tests/protocol/walker.h"
+
+namespace tile::ir::protocol {
+
+using Reads = std::vector<std::string>;
+
+/// What each position reads. Faults are thrown.
+std::vector<Reads> lawOf(mlir::func::FuncOp func, const Inputs& inputs);
+
+/// "A * B" of a product, whatever its operands in shared memory are named.
+std::string productName(MmaOp mma, const std::function<std::string(mlir::Value)>& nameOf);
+
+}  // namespace tile::ir::protocol

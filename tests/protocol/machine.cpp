@@ -1,0 +1,384 @@
+// machine.cpp - roles as interpreters that take turns.
+#include "tests/protocol/machine.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+#include "tests/protocol/barrier.h"
+
+namespace tile::ir::protocol {
+using namespace mlir;
+
+namespace {
+
+constexpr int64_t kNoItem = -1;  ///< payload of a queue: nothing left
+
+struct Stage {
+  Barrier full, empty;
+  int64_t payload = 0;
+  int64_t fills = 0;               ///< reserves of this stage so far
+  std::vector<int64_t> acquires;   ///< by consumer
+  std::vector<bool> held;          ///< by consumer
+};
+struct Ring {
+  std::vector<Stage> stages;
+  bool perWarp;
+  Cursor reserve;
+  std::vector<Cursor> acquire, release;
+};
+
+/// One stage of a buffer.
+struct Slot {
+  std::string content = "nothing";
+  bool hasLanded = false;
+  int ring = -1, stage = 0;        ///< whose barriers guard it
+};
+struct Copy {
+  int buffer, slot, ring, stage;
+  int64_t bytes;
+};
+struct Product {
+  int64_t id;
+  std::vector<std::pair<int, int>> slots;  ///< buffer, stage
+};
+
+int64_t bytesOf(SmemType type) { return type.getShape()[0] * type.getShape()[1] * type.elementBytes(); }
+
+class Program {
+ public:
+  Program(func::FuncOp func, const Inputs& inputs, const MachineOptions& options, int index, int64_t& ticket, Run& run)
+      : inputs_(inputs), options_(options), ticket_(ticket), run_(run) {
+    auto warps = func->getAttrOfType<IntegerAttr>("tile.num_warps");
+    consumers_ = static_cast<int>(warps.getInt()) / 4;
+    SpecializeOp roles;
+    auto setup = [&](Operation* op, Walker& walker) {
+      if (auto found = dyn_cast<SpecializeOp>(op)) roles = found;
+      return outside(op, walker);
+    };
+    Walker walker(func.getBody().front(), arguments(func, inputs), inputs, setup, nullptr);
+    while (walker.step() != Walker::State::finished) {
+    }
+    if (!roles) throw Fault{"the kernel has no roles"};
+    for (int agent = 0; agent <= consumers_; ++agent) {
+      Block& body = agent == 0 ? roles.getProducer().front() : roles.getConsumer().front();
+      agents_.push_back(std::make_unique<Agent>());
+      Agent& made = *agents_.back();
+      made.nextItem = index;
+      made.walker = std::make_unique<Walker>(
+          body, walker.env, inputs, [this, agent](Operation* op, Walker& w) { return execute(op, w, agent - 1); },
+          [this, agent](WorkLoopOp loop, auto& item) { return nextItem(loop, item, agent - 1); });
+    }
+  }
+
+  /// Lets one of the roles, or one of the copies, go on; false when nobody can.
+  bool step(std::mt19937_64& random) {
+    std::vector<size_t> order(agents_.size() + 1);
+    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::shuffle(order.begin(), order.end(), random);
+    for (size_t who : order) {
+      if (who == agents_.size()) {
+        if (copies_.empty() || (random() % 4 && !isStuck_)) continue;  // copies are slow, unless everybody waits
+        land(random() % copies_.size());
+        return true;
+      }
+      Agent& agent = *agents_[who];
+      bool ran = false;
+      for (uint64_t burst = random() % 16; !agent.isFinished; --burst) {
+        Walker::State state = agent.walker->step();
+        agent.isFinished = state == Walker::State::finished;
+        if (state != Walker::State::ran) break;
+        ran = true;
+        if (burst == 0) break;
+      }
+      if (ran) return isStuck_ = false, true;
+    }
+    if (!copies_.empty() && !isStuck_) return isStuck_ = true;
+    return false;
+  }
+
+  bool isFinished() const {
+    return llvm::all_of(agents_, [](auto& agent) { return agent->isFinished; });
+  }
+  std::string whereEveryoneIs() const {
+    std::string text;
+    for (size_t i = 0; i < agents_.size(); ++i) {
+      text += i == 0 ? "producer: " : "; consumer " + std::to_string(i - 1) + ": ";
+      Operation* at = agents_[i]->isFinished ? nullptr : agents_[i]->walker->at();
+      text += at ? at->getName().getStringRef().str() : "finished";
+      if (at && at->getNumOperands() && isa<RingType>(at->getOperand(0).getType()))
+        text += " of ring " + std::to_string(ringOf(*agents_[i]->walker, at->getOperand(0)));
+    }
+    return text;
+  }
+  void checkEnd() {
+    for (size_t index = 0; index < rings_.size(); ++index)
+      for (int consumer = 0; consumer < consumers_; ++consumer) {
+        const Ring& ring = rings_[index];
+        auto c = static_cast<size_t>(consumer);
+        if (ring.acquire[c].total != ring.reserve.total || ring.release[c].total != ring.reserve.total)
+          throw Fault{"ring " + std::to_string(index) + " was reserved " + std::to_string(ring.reserve.total) + " times, consumer " +
+                      std::to_string(consumer) + " acquired " + std::to_string(ring.acquire[c].total) + " and released " +
+                      std::to_string(ring.release[c].total)};
+      }
+  }
+
+ private:
+  struct Agent {
+    std::unique_ptr<Walker> walker;
+    bool isFinished = false;
+    std::deque<Product> products;  ///< unfinished
+    int64_t nextItem = 0;          ///< work loops without a queue
+    Reads* reads = nullptr;        ///< of the position it works on
+  };
+
+  bool outside(Operation* op, Walker& walker) {
+    if (auto alloc = dyn_cast<SmemAllocOp>(op)) {
+      Val val;
+      val.buffer = static_cast<int>(buffers_.size());
+      walker.set(alloc.getResult(), val);
+      buffers_.emplace_back(static_cast<size_t>(alloc.getResult().getType().getStages()));
+    } else if (auto ring = dyn_cast<RingAllocOp>(op)) {
+      walker.set(ring.getResult(), Val{static_cast<int64_t>(rings_.size())});
+      auto n = static_cast<size_t>(consumers_);
+      std::vector<Stage> stages(static_cast<size_t>(ring.getResult().getType().getStages()),
+                                Stage{Barrier(1), Barrier(ring.getArrivals()), 0, 0, std::vector<int64_t>(n), std::vector<bool>(n)});
+      rings_.push_back({std::move(stages), ring.getPerWarp(), {}, std::vector<Cursor>(n), std::vector<Cursor>(n)});
+    }
+    return true;
+  }
+
+  int ringOf(const Walker& walker, Value ring) const { return static_cast<int>(walker.number(ring)); }
+  Slot& slotOf(const Val& val) { return buffers_.at(static_cast<size_t>(val.buffer)).at(static_cast<size_t>(val.stage)); }
+  static std::string nameOf(int agent) { return agent < 0 ? "the producer" : "consumer " + std::to_string(agent); }
+
+  // ---- rings
+
+  bool reserve(int index, int64_t bytes, int64_t* stage) {
+    Ring& ring = rings_.at(static_cast<size_t>(index));
+    Stage& next = ring.stages.at(static_cast<size_t>(ring.reserve.stage));
+    if (!next.empty.passes(ring.reserve.parity ^ 1)) return false;
+    next.full.expect(bytes);
+    next.full.arrive();
+    ++next.fills;
+    *stage = ring.reserve.stage;
+    ring.reserve.advance(static_cast<int64_t>(ring.stages.size()));
+    return true;
+  }
+  bool acquire(int index, int consumer, int64_t* stage) {
+    Ring& ring = rings_.at(static_cast<size_t>(index));
+    Cursor& cursor = ring.acquire[static_cast<size_t>(consumer)];
+    Stage& next = ring.stages.at(static_cast<size_t>(cursor.stage));
+    if (!next.full.passes(cursor.parity)) return false;
+    next.held[static_cast<size_t>(consumer)] = true;
+    ++next.acquires[static_cast<size_t>(consumer)];
+    *stage = cursor.stage;
+    cursor.advance(static_cast<int64_t>(ring.stages.size()));
+    return true;
+  }
+  void release(int index, int consumer) {
+    Ring& ring = rings_.at(static_cast<size_t>(index));
+    Cursor& cursor = ring.release[static_cast<size_t>(consumer)];
+    Stage& stage = ring.stages.at(static_cast<size_t>(cursor.stage));
+    if (!stage.held[static_cast<size_t>(consumer)])
+      throw Fault{nameOf(consumer) + " releases a stage of ring " + std::to_string(index) + " that it does not hold"};
+    for (const Product& product : agents_[static_cast<size_t>(consumer) + 1]->products)
+      for (auto [buffer, at] : product.slots) {
+        const Slot& slot = buffers_[static_cast<size_t>(buffer)][static_cast<size_t>(at)];
+        if (slot.ring == index && slot.stage == cursor.stage)
+          throw Fault{nameOf(consumer) + " releases " + slot.content + " while a product reads it"};
+      }
+    stage.held[static_cast<size_t>(consumer)] = false;
+    stage.empty.arrive(ring.perWarp ? 4 : 1);
+    if (stage.empty.isOverrun()) throw Fault{"more releases of a stage of ring " + std::to_string(index) + " than it counts"};
+    cursor.advance(static_cast<int64_t>(ring.stages.size()));
+  }
+
+  // ---- copies
+
+  void startCopy(TmaLoadOp op, Walker& walker) {
+    const Val& target = walker.get(op.getTarget());
+    Slot& slot = slotOf(target);
+    int index = ringOf(walker, op.getRing());
+    int64_t at = walker.number(op.getSlot());
+    Stage& stage = rings_.at(static_cast<size_t>(index)).stages.at(static_cast<size_t>(at));
+    for (int consumer = 0; consumer < consumers_; ++consumer) {
+      auto c = static_cast<size_t>(consumer);
+      if (stage.held[c]) throw Fault{"a copy overwrites " + slot.content + ", which " + nameOf(consumer) + " holds"};
+      if (stage.acquires[c] != stage.fills - 1)
+        throw Fault{"a copy overwrites " + slot.content + ", which " + nameOf(consumer) + " has not read"};
+      for (const Product& product : agents_[c + 1]->products)
+        if (llvm::is_contained(product.slots, std::pair(target.buffer, target.stage)))
+          throw Fault{"a copy overwrites " + slot.content + ", which a product reads"};
+    }
+    slot = {boxName(walker, op.getView(), op.getIndices(), op.getTarget().getType()), false, index, static_cast<int>(at)};
+    copies_.push_back({target.buffer, target.stage, index, static_cast<int>(at), bytesOf(op.getTarget().getType())});
+  }
+  void land(size_t which) {
+    Copy copy = copies_[which];
+    copies_.erase(copies_.begin() + static_cast<std::ptrdiff_t>(which));
+    buffers_[static_cast<size_t>(copy.buffer)][static_cast<size_t>(copy.slot)].hasLanded = true;
+    rings_[static_cast<size_t>(copy.ring)].stages[static_cast<size_t>(copy.stage)].full.complete(copy.bytes);
+  }
+
+  // ---- work items
+
+  bool nextItem(WorkLoopOp loop, std::optional<std::array<int64_t, 3>>& item, int agent) {
+    int64_t number;
+    auto who = static_cast<size_t>(agent + 1);
+    if (!loop.getQueue()) {
+      number = agents_[who]->nextItem;
+      agents_[who]->nextItem += options_.programs;
+      if (number >= inputs_.items()) number = kNoItem;
+    } else {
+      int ring = ringOf(*agents_[who]->walker, loop.getQueue());
+      int64_t stage;
+      if (agent < 0) {
+        if (!reserve(ring, 0, &stage)) return false;
+        number = ticket_++;
+        if (number >= inputs_.items()) number = kNoItem;
+        // The payload is written before the arrival that reserve() made: nothing runs in between here.
+        rings_[static_cast<size_t>(ring)].stages[static_cast<size_t>(stage)].payload = number;
+      } else {
+        if (!acquire(ring, agent, &stage)) return false;
+        number = rings_[static_cast<size_t>(ring)].stages[static_cast<size_t>(stage)].payload;
+        release(ring, agent);
+      }
+    }
+    if (number == kNoItem) return item.reset(), true;
+    item = inputs_.position(number);
+    if (agent >= 0) {
+      auto& reads = run_.reads[number];
+      reads.reserve(64);  // agents keep pointers
+      reads.emplace_back();
+      agents_[who]->reads = &reads.back();
+    }
+    return true;
+  }
+
+  // ---- ops of the roles
+
+  std::string read(Value smem, Walker& walker, int agent, Product* product) {
+    const Val& val = walker.get(smem);
+    if (val.buffer < 0) return val.content + (val.isTransposed ? " transposed" : "");
+    Slot& slot = slotOf(val);
+    if (slot.ring >= 0) {
+      const Stage& stage = rings_[static_cast<size_t>(slot.ring)].stages[static_cast<size_t>(slot.stage)];
+      if (!slot.hasLanded) throw Fault{nameOf(agent) + " reads " + slot.content + " before it has landed"};
+      if (!stage.held[static_cast<size_t>(agent)]) throw Fault{nameOf(agent) + " reads " + slot.content + " without holding its stage"};
+      if (product) product->slots.emplace_back(val.buffer, val.stage);
+    }
+    return slot.content + (val.isTransposed ? " transposed" : "");
+  }
+
+  void mustBeFinished(Operation* op, Walker& walker, int agent) {
+    for (Value operand : op->getOperands()) {
+      if (auto mma = dyn_cast<MmaOp>(op); mma && operand == mma.getAcc()) continue;
+      int64_t id = walker.get(operand).product;
+      for (const Product& product : agents_[static_cast<size_t>(agent) + 1]->products)
+        if (product.id == id) throw Fault{op->getName().getStringRef().str() + " uses the result of an unfinished product"};
+    }
+  }
+
+  bool execute(Operation* op, Walker& walker, int agent) {
+    Agent& self = *agents_[static_cast<size_t>(agent) + 1];
+    int64_t stage;
+    if (isa<MmaWaitOp>(op)) {
+      while (self.products.size() > cast<MmaWaitOp>(op).getPending()) self.products.pop_front();
+      for (Value result : op->getResults()) walker.set(result, Val{});
+      return true;
+    }
+    if (agent >= 0) mustBeFinished(op, walker, agent);
+    return llvm::TypeSwitch<Operation*, bool>(op)
+        .Case([&](RingReserveOp o) {
+          if (!reserve(ringOf(walker, o.getRing()), o.getBytes(), &stage)) return false;
+          walker.set(o.getSlot(), Val(stage));
+          return true;
+        })
+        .Case([&](RingAcquireOp o) {
+          if (!acquire(ringOf(walker, o.getRing()), agent, &stage)) return false;
+          walker.set(o.getSlot(), Val(stage));
+          return true;
+        })
+        .Case([&](RingReleaseOp o) {
+          if (!o.getEnable() || walker.number(o.getEnable())) release(ringOf(walker, o.getRing()), agent);
+          return true;
+        })
+        .Case([&](TmaLoadOp o) { return startCopy(o, walker), true; })
+        .Case([&](SmemAllocOp o) {
+          walker.set(o.getResult(), Val(std::string("a share")));  // consumers share registers through it
+          return true;
+        })
+        .Case([&](SmemSlotOp o) {
+          Val val = walker.get(o.getRing());
+          val.stage = static_cast<int>(walker.number(o.getIndex()));
+          walker.set(o.getResult(), val);
+          return true;
+        })
+        .Case([&](SmemTransOp o) {
+          Val val = walker.get(o.getSource());
+          val.isTransposed = !val.isTransposed;
+          walker.set(o.getResult(), val);
+          return true;
+        })
+        .Case([&](SmemStoreOp o) {
+          if (int buffer = walker.get(o.getTarget()).buffer; buffer >= 0) slotOf(walker.get(o.getTarget())).content = "a share";
+          return true;
+        })
+        .Case([&](MmaOp o) {
+          Product product{++products_, {}};
+          self.reads->push_back(productName(o, [&](Value v) { return read(v, walker, agent, &product); }));
+          Val result;
+          result.product = product.id;
+          walker.set(o.getResult(), result);
+          bool isAsync = options_.isAsync && o.getEngine() >= Engine::wgmma_f16;
+          if (isAsync) self.products.push_back(std::move(product));
+          return true;
+        })
+        .Case([&](SmemLoadOp o) {
+          self.reads->push_back("read " + read(o.getSource(), walker, agent, nullptr));
+          return true;
+        })
+        .Default([](Operation*) { return true; });
+  }
+
+  const Inputs& inputs_;
+  const MachineOptions& options_;
+  int64_t& ticket_;
+  Run& run_;
+  int consumers_ = 0;
+  std::vector<std::vector<Slot>> buffers_;
+  std::vector<Ring> rings_;
+  std::vector<Copy> copies_;
+  std::vector<std::unique_ptr<Agent>> agents_;
+  int64_t products_ = 0;
+  bool isStuck_ = false;
+};
+
+}  // namespace
+
+Run runMachine(func::FuncOp func, const Inputs& inputs, const MachineOptions& options) {
+  Run run;
+  std::mt19937_64 random(options.seed);
+  int64_t ticket = 0;
+  try {
+    std::vector<std::unique_ptr<Program>> programs;
+    for (int i = 0; i < options.programs; ++i)
+      programs.push_back(std::make_unique<Program>(func, inputs, options, i, ticket, run));
+    for (;;) {
+      bool moved = false, finished = true;
+      std::shuffle(programs.begin(), programs.end(), random);
+      for (auto& program : programs) {
+        moved |= program->step(random);
+        finished &= program->isFinished();
+      }
+      if (finished) break;
+      if (moved) continue;
+      for (auto& program : programs)
+        if (!program->isFinished()) throw Fault{"deadlock: " + program->whereEveryoneIs()};
+    }
+    for (auto& program : programs) program->checkEnd();
+  } catch (const Fault& fault) {
+    run.fault = fault.what;
+  }
+  return run;
+}
+
+}  // namespace tile::ir::protocol

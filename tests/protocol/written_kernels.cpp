@@ -1,0 +1,198 @@
+// written_kernels.cpp - kernels at the value level. Every view is one the copy engine takes.
+#include "tests/protocol/kernels.h"
+
+namespace tile::ir::protocol {
+namespace {
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) text.replace(at, from.size(), to);
+  return text;
+}
+
+/// Shortcuts: VIEW, F32 tile and S(x) buffers of 64x64.
+std::string expanded(const std::string& text) {
+  std::string out = replaced(text, "BOX", "box [64, 64] : !tile.view<2xf16> -> SMEM");
+  out = replaced(out, "PRODUCT", "tile.mma wgmma_f16 k 64 warps(WARPS, 1)");
+  out = replaced(out, "SS", ": SMEM, SMEM -> ACC");
+  out = replaced(out, "RS", ": tensor<64x64xf16>, SMEM -> ACC");
+  out = replaced(out, "SMEM", "!tile.smem<64x64xf16, minor = 1>");
+  return replaced(out, "ACC", "tensor<64x64xf32>");
+}
+
+/// A kernel of `warpgroups` consumers with arguments %a, %b, %c (f16 views), %out, %table and %n.
+std::string kernel(const std::string& body, int warpgroups = 1) {
+  const std::string facts = "{tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}";
+  std::string text = "func.func @k(%a: !tile.view<2xf16> " + facts + ", %b: !tile.view<2xf16> " + facts + ", %c: !tile.view<2xf16> " +
+                     facts + ", %out: !tile.view<2xf32>, %table: !tile.view<1xi32>, %n: i32) attributes {tile.kernel, tile.num_warps = " +
+                     std::to_string(4 * warpgroups) + " : i32} {\n" + R"(
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %c2 = arith.constant 2 : i32
+    %zero = arith.constant dense<0.0> : ACC
+    %x = tile.program_id 0
+    %y = tile.program_id 1
+)" + body + "\n    tile.store %r, %out[%x, %y : i32, i32] : ACC, !tile.view<2xf32>\n    return\n}\n";
+  text = replaced(expanded(text), "WARPS", std::to_string(4 * warpgroups));
+  // All warpgroups' rows.
+  if (warpgroups > 1) {
+    const std::string rows = std::to_string(64 * warpgroups);
+    text = replaced(text, "tensor<64x64xf32>", "tensor<" + rows + "x64xf32>");
+    text = replaced(text, "tensor<64x64xf16>", "tensor<" + rows + "x64xf16>");
+    text = replaced(text, "box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1> // A",
+                    "box [" + rows + ", 64] : !tile.view<2xf16> -> !tile.smem<" + rows + "x64xf16, minor = 1>");
+    text = replaced(text, ": !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x64xf16, minor = 1> -> tensor",
+                    ": !tile.smem<" + rows + "x64xf16, minor = 1>, !tile.smem<64x64xf16, minor = 1> -> tensor");
+  }
+  return text;
+}
+
+/// %r = the loop's product over %n blocks, `hints` on the loop.
+std::string gemm(const std::string& hints = "") {
+  return R"(
+    %r = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (ACC) : i32 {
+      %sa = tile.load_shared %a[%x, %k : i32, i32] BOX // A
+      %sb = tile.load_shared %b[%k, %y : i32, i32] BOX
+      %d = PRODUCT %sa, %sb, %acc SS
+      scf.yield %d : ACC
+    })" + hints;
+}
+
+std::string attention(const std::string& end) {
+  return "%end = " + end + R"( : i32
+    %sq = tile.load_shared %a[%x, %y : i32, i32] BOX // A
+    %any = arith.cmpi sgt, %end, %c0 : i32
+    %r = scf.if %any -> ACC {
+      %sk0 = tile.load_shared %b[%c0, %y : i32, i32] BOX
+      %s0 = PRODUCT %sq, %sk0, %zero SS
+      %p0 = arith.truncf %s0 : ACC to tensor<64x64xf16>
+      %mid0 = arith.subi %end, %c2 : i32
+      %mid = arith.maxsi %mid0, %c1 : i32
+      %o1, %p1 = scf.for %j = %c1 to %mid step %c1 iter_args(%acc = %zero, %p = %p0) -> (ACC, tensor<64x64xf16>) : i32 {
+        %sk = tile.load_shared %b[%j, %y : i32, i32] BOX
+        %before = arith.subi %j, %c1 : i32
+        %sv = tile.load_shared %c[%before, %y : i32, i32] BOX
+        %s = PRODUCT %sq, %sk, %zero SS
+        %o = PRODUCT %p, %sv, %acc RS
+        %e = math.exp2 %s : ACC
+        %q = arith.truncf %e : ACC to tensor<64x64xf16>
+        scf.yield %o, %q : ACC, tensor<64x64xf16>
+      }
+      %o2, %p2 = scf.for %j = %mid to %end step %c1 iter_args(%acc = %o1, %p = %p1) -> (ACC, tensor<64x64xf16>) : i32 {
+        %sk = tile.load_shared %b[%j, %y : i32, i32] BOX
+        %before = arith.subi %j, %c1 : i32
+        %sv = tile.load_shared %c[%before, %y : i32, i32] BOX
+        %s = PRODUCT %sq, %sk, %zero SS
+        %o = PRODUCT %p, %sv, %acc RS
+        %e = math.exp2 %s : ACC
+        %m = arith.mulf %e, %s : ACC
+        %q = arith.truncf %m : ACC to tensor<64x64xf16>
+        scf.yield %o, %q : ACC, tensor<64x64xf16>
+      }
+      %last = arith.subi %end, %c1 : i32
+      %sv = tile.load_shared %c[%last, %y : i32, i32] BOX
+      %o = PRODUCT %p2, %sv, %o2 RS
+      scf.yield %o : ACC
+    } else {
+      scf.yield %zero : ACC
+    })";
+}
+
+const char* kSkipping = R"(
+    %r, %last = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero, %at = %x) -> (ACC, i32) : i32 {
+      %t = tile.load %table[%k : i32] : !tile.view<1xi32> -> i32
+      %keep = arith.cmpi sgt, %t, %c2 : i32
+      %d, %next = scf.if %keep -> (ACC, i32) {
+        %sa = tile.load_shared %a[%x, %at : i32, i32] BOX // A
+        %sb = tile.load_shared %b[%at, %y : i32, i32] BOX
+        %p = PRODUCT %sa, %sb, %acc SS
+        %z = arith.addi %at, %t : i32
+        scf.yield %p, %z : ACC, i32
+      } else {
+        scf.yield %acc, %at : ACC, i32
+      }
+      scf.yield %d, %next : ACC, i32
+    })";
+
+const char* kNested = R"(
+    %r = scf.for %i = %c0 to %n step %c1 iter_args(%outer = %zero) -> (ACC) : i32 {
+      %sa = tile.load_shared %a[%x, %i : i32, i32] BOX // A
+      %t = tile.load %table[%i : i32] : !tile.view<1xi32> -> i32
+      %in = scf.for %k = %c0 to %t step %c1 iter_args(%acc = %outer) -> (ACC) : i32 {
+        %sb = tile.load_shared %b[%k, %i : i32, i32] BOX
+        %d = PRODUCT %sa, %sb, %acc SS
+        scf.yield %d : ACC
+      }
+      scf.yield %in : ACC
+    })";
+
+// The second loop takes the first one's buffers; its first operand is read by every warp as well.
+const char* kTwoLoops = R"(
+    %h = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (ACC) : i32 {
+      %sa = tile.load_shared %a[%x, %k : i32, i32] BOX // A
+      %sb = tile.load_shared %b[%k, %y : i32, i32] BOX
+      %d = PRODUCT %sa, %sb, %acc SS
+      scf.yield %d : ACC
+    }
+    %r = scf.for %k = %x to %n step %c2 iter_args(%acc = %h) -> (ACC) : i32 {
+      %sa = tile.load_shared %c[%x, %k : i32, i32] BOX // A
+      %sb = tile.load_shared %b[%k, %x : i32, i32] BOX
+      %d = PRODUCT %sa, %sb, %acc SS
+      %ra = tile.smem_load %sb : SMEM -> tensor<64x64xf16>
+      %sc = tile.share %ra : tensor<64x64xf16> -> SMEM
+      %e = PRODUCT %sa, %sc, %d SS
+      scf.yield %e : ACC
+    })";
+
+const char* kWhile = R"(
+    %r, %stop = scf.while (%acc = %zero, %at = %c0) : (ACC, i32) -> (ACC, i32) {
+      %more = arith.cmpi slt, %at, %n : i32
+      scf.condition(%more) %acc, %at : ACC, i32
+    } do {
+    ^bb0(%acc: ACC, %at: i32):
+      %sa = tile.load_shared %a[%x, %at : i32, i32] BOX // A
+      %sb = tile.load_shared %b[%at, %y : i32, i32] BOX
+      %d = PRODUCT %sa, %sb, %acc SS
+      %t = tile.load %table[%at : i32] : !tile.view<1xi32> -> i32
+      %step = arith.maxsi %t, %c1 : i32
+      %next = arith.addi %at, %step : i32
+      scf.yield %d, %next : ACC, i32
+    })";
+
+std::vector<Inputs> trips(std::initializer_list<int64_t> counts, std::array<int64_t, 3> grid) {
+  std::vector<Inputs> all;
+  for (int64_t n : counts) {
+    Inputs inputs;
+    inputs.scalars[5] = n;
+    inputs.grid = grid;
+    inputs.memory = [](int64_t address, llvm::ArrayRef<int64_t> indices) {
+      int64_t hash = address % 101;
+      for (int64_t index : indices) hash = hash * 31 + index * 11 + 3;
+      return (hash % 7 + 7) % 7;
+    };
+    all.push_back(std::move(inputs));
+  }
+  return all;
+}
+
+}  // namespace
+
+std::vector<TestKernel> writtenKernels() {
+  // As many stages as rings get unasked, and one more or less; twice and one more.
+  auto many = trips({0, 1, 2, 3, 4, 5, 7, 8, 9, 17}, {5, 1, 1});
+  auto some = trips({0, 1, 2, 3, 5}, {3, 2, 1});
+  return {
+      {"gemm", kernel(gemm(), 2), many},
+      {"gemm, three warpgroups", kernel(gemm(), 3), some},
+      {"gemm, one stage", kernel(gemm(" {tile.stages = 1 : i32}"), 2), some},
+      {"gemm, two stages", kernel(gemm(" {tile.stages = 2 : i32}"), 2), some},
+      {"gemm, three stages", kernel(gemm(" {tile.stages = 3 : i32}"), 1), trips({0, 1, 2, 3, 4, 7}, {4, 1, 1})},
+      {"attention", kernel(attention("arith.addi %n, %c0"), 2), many},
+      {"attention, causal", kernel(attention("arith.addi %x, %n"), 2), some},
+      {"skipping", kernel(kSkipping, 2), many},
+      {"nested", kernel(kNested, 2), some},
+      {"two loops", kernel(kTwoLoops, 1), some},
+      {"while", kernel(kWhile, 1), some},
+  };
+}
+
+}  // namespace tile::ir::protocol
