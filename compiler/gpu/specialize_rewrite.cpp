@@ -76,11 +76,9 @@ class Rewriter {
       slots.push_back(slotOf(builder, LoadSharedOp(load).getLoc(), buffer, index));
     return slots;
   }
-  // A buffer of one stage is no ring: its only slot is itself.
+  // Also of a buffer with one stage: passes behind see by the index which stage a product reads.
   static Value slotOf(OpBuilder& builder, Location loc, Value buffer, Value index) {
-    auto type = cast<SmemType>(buffer.getType());
-    if (!type.isRing()) return buffer;
-    return SmemSlotOp::create(builder, loc, type.slotType(), buffer, index);
+    return SmemSlotOp::create(builder, loc, cast<SmemType>(buffer.getType()).slotType(), buffer, index);
   }
   Value barriersOf(const LoadGroup& group) const { return rings_[static_cast<size_t>(group.ring)].barriers; }
 
