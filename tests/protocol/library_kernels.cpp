@@ -20,9 +20,9 @@ std::vector<Choice> choices() {
       {"gemm", "bf16", {"BM=64", "BN=128", "BK=64", "warps=4", "stages=3", "trans_b=true", "trans_a=true"}, {64, 256, 320}, {3, 2, 1}},
       {"attention_forward", "f16", {"BM=128", "BN=128", "D=128", "DV=128", "warps=8", "stages=2"}, {64, 128, 256, 384, 640}, {3, 1, 1}},
       {"attention_forward", "bf16", {"BM=128", "BN=64", "D=64", "DV=64", "warps=8", "causal=true"}, {64, 128, 320, 448}, {4, 1, 1}},
-      {"attention_forward", "f16", {"BM=64", "BN=128", "D=64", "DV=64", "warps=4", "causal=true"}, {128, 384, 640}, {3, 1, 1}},
+      {"attention_forward", "f16", {"BM=64", "BN=128", "D=64", "DV=64", "warps=4", "causal=true"}, {128, 384, 640, 1152}, {3, 2, 1}},
       {"block_sparse_matmul", "f16", {}, {64, 256, 448}, {3, 2, 1}},
-      {"block_sparse_dense", "f16", {}, {64, 256, 448}, {3, 2, 1}},
+      {"block_sparse_dense", "f16", {}, {64, 256, 448, 512}, {7, 2, 1}},
   };
 }
 

@@ -282,7 +282,7 @@ class Program {
     int64_t stage;
     if (isa<MmaWaitOp>(op)) {
       while (self.products.size() > cast<MmaWaitOp>(op).getPending()) self.products.pop_front();
-      for (Value result : op->getResults()) walker.set(result, Val{});
+      for (auto [result, acc] : llvm::zip(op->getResults(), op->getOperands())) walker.set(result, walker.get(acc));
       return true;
     }
     if (agent >= 0) mustBeFinished(op, walker, agent);
