@@ -5,9 +5,10 @@
 // Shared memory is tracked by bytes. Global memory is tracked by kernel argument: different arguments do not overlap,
 // and a tile read and written in place under one layout stays with its threads. The protocol between asynchronous
 // copies and the readers of their buffer has its waits and barriers from the stage pass already; only other users of
-// the same bytes matter here. In kernels with roles only the consumers are walked: the producer is one thread, rings keep
-// the two apart, and staging buffers of bulk stores are ordered by the stores themselves.
+// the same bytes matter here. In kernels with roles only the consumers are walked: the producer is one thread, rings
+// keep the two apart, and staging buffers of bulk stores are ordered by the stores themselves.
 #include "compiler/gpu/gpu_passes.h"
+#include "compiler/gpu/mma_table.h"
 #include "compiler/gpu/scratch.h"
 #include "compiler/gpu/shared_memory.h"
 #include "llvm/ADT/SetVector.h"
@@ -28,7 +29,8 @@ struct Access {
   Value root;                   ///< global: the argument; null: could be any
   Operation* op = nullptr;      ///< global: for the in-place rule
   bool isAtomic = false;
-  bool carried = false;  ///< from an earlier iteration
+  bool carried = false;    ///< from an earlier iteration
+  bool isRunning = false;  ///< a read of an asynchronous product: no barrier ends it, only tile.mma_wait
 
   bool operator==(const Access& o) const = default;
 };
@@ -130,6 +132,20 @@ class BarrierInserter {
     return state;
   }
 
+  /// What a barrier leaves to remember.
+  static void pass(State& state) {
+    llvm::erase_if(state, [](const Access& access) { return !access.isRunning; });
+  }
+  /// All asynchronous products have ended: their reads were here at the latest.
+  static void finish(State& state) {
+    State ended;
+    for (Access& access : state) {
+      access.isRunning = false;
+      join(ended, {access});
+    }
+    state = std::move(ended);
+  }
+
   void walk(Block& block, State& state) {
     for (Operation& op : block) visit(&op, state);
   }
@@ -178,16 +194,17 @@ class BarrierInserter {
         if (!join(entry, carried(round))) return;
       }
     }
+    if (auto wait = dyn_cast<MmaWaitOp>(op); wait && wait.getPending() == 0) finish(state);
     Effects effects = effectsOf(op);
-    if (effects.startsWithBarrier || barriers_.contains(op)) state.clear();
+    if (effects.startsWithBarrier || barriers_.contains(op)) pass(state);
     for (const Access& now : effects.before) {
       if (llvm::none_of(state, [&](const Access& before) { return conflict(before, now); })) continue;
       barriers_.insert(op);
-      state.clear();
+      pass(state);
       break;
     }
     join(state, effects.before);
-    if (effects.hasBarrier) state.clear();
+    if (effects.hasBarrier) pass(state);
     join(state, effects.after);
   }
 
@@ -236,6 +253,7 @@ class BarrierInserter {
         .Case<MmaOp>([&](MmaOp o) {
           if (isa<SmemType>(o.getA().getType())) effects.before.push_back(shared(o.getA(), false));
           effects.before.push_back(shared(o.getB(), false));
+          for (Access& access : effects.before) access.isRunning = isWgmma(o.getEngine());
         })
         .Case<AsyncCopyOp>([&](AsyncCopyOp o) {
           effects.before.push_back(global(op, o.getView(), false));

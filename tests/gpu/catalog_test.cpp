@@ -51,6 +51,13 @@ TEST(SimtCatalog, AttentionForward) {
     for (int keys : {64, 200, 520})
       runProblem("attention_forward", "f16", {{"Hq", 2}, {"Sq", 200}, {"Sk", keys}, {"D", 64}, {"causal", causal}});
 }
+// One loop, split by the compiler where masks begin and end, its second product an iteration late.
+TEST(SimtCatalog, AttentionForwardInOneLoop) {
+  for (int causal : {0, 1})
+    for (int keys : {40, 128, 330})
+      runProblem("attention_forward", "f16", {{"Hq", 1}, {"Sq", 200}, {"Sk", keys}, {"D", 64}, {"causal", causal}},
+                 {"split=false", "BM=128", "BN=64", "warps=8"}, {1, 2});
+}
 
 // The kernels that are meant to have roles on this machine have them.
 TEST(SimtCatalog, UsesBulkCopiesAndPersistentPrograms) {

@@ -80,3 +80,21 @@ func.func @over(%x: !tile.view<2xf16>) attributes {tile.num_warps = 4 : i32} {
   tile.smem_zero %t : !tile.smem<128x128xf16, minor = 1>
   return
 }
+
+// -----
+
+// An asynchronous product reads until its wait: a barrier before that does not part it from the next writer.
+// CHECK-LABEL: func.func @running(
+// CHECK: tile.mma wgmma
+// CHECK-NEXT: tile.barrier
+// CHECK-NEXT: tile.mma_wait 0
+// CHECK-NEXT: tile.barrier
+// CHECK-NEXT: tile.smem_store
+func.func @running(%x: tensor<64x64xf16, #tile.layout<64x64 regs [1:8*1, 0:4*16] lanes [1:8*8, 0:4*1] warps [0:4*4]>>, %acc: tensor<64x64xf32>) {
+  %buf = tile.smem_alloc : !tile.smem<64x64xf16, minor = 1>
+  %d = tile.mma wgmma_f16 k 64 warps(4, 1) %buf, %buf, %acc : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf32>
+  tile.barrier
+  %r = tile.mma_wait 0 of %d : tensor<64x64xf32>
+  tile.smem_store %x, %buf : tensor<64x64xf16, #tile.layout<64x64 regs [1:8*1, 0:4*16] lanes [1:8*8, 0:4*1] warps [0:4*4]>>, !tile.smem<64x64xf16, minor = 1>
+  return
+}

@@ -1,0 +1,221 @@
+// defer_reductions.cpp - sums that a loop only accumulates are taken across lanes and warps once, behind the loop.
+// Before: for: l' = l * alpha + sum over an axis of p (alpha may be absent); l is used for nothing else
+// After:  for: l' = l * alpha + sum over the registers of each thread, l one tile element per lane and warp along the
+// axis
+//         behind the loop: sum over those
+// As many registers as before, no shuffles in the loop. Needs layouts. The order of a reduction's additions is not
+// specified, so this is one of its meanings.
+#include "compiler/gpu/gpu_passes.h"
+#include "compiler/gpu/moves.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/Pass/Pass.h"
+
+namespace tile::ir {
+using namespace mlir;
+using layout::Layout;
+
+namespace {
+
+/// l' = l [* factor] + sum, as it stands in the loop.
+struct Accumulation {
+  Operation* add = nullptr;       ///< fma or addf: yields l'
+  Operation* multiply = nullptr;  ///< mulf in front of an addf
+  Value factor;
+  ReduceOp sum;
+};
+
+/// How a reduced axis lies in the threads: its digits as dims of their own, the registers' ones reduced one by one.
+struct AxisDigits {
+  SmallVector<int64_t> split;     ///< the tile's shape with a dim per digit, major first
+  SmallVector<int64_t> partial;   ///< the tile's shape with the axis' threads
+  SmallVector<int> registerDims;  ///< dims of `split` to reduce
+  int64_t threads = 1;            ///< lanes and warps along the axis
+};
+
+bool isSum(ReduceOp reduce) {
+  Block& body = reduce.getCombiner().front();
+  auto add = dyn_cast<arith::AddFOp>(body.front());
+  return reduce.getSources().size() == 1 && add && body.getTerminator()->getOperand(0) == add.getResult() &&
+         isa<BlockArgument>(add.getLhs()) && isa<BlockArgument>(add.getRhs()) && add.getLhs() != add.getRhs();
+}
+
+std::optional<AxisDigits> axisDigits(ReduceOp reduce) {
+  auto type = cast<RankedTensorType>(reduce.getSources()[0].getType());
+  auto layout = layoutOf(type);
+  const int axis = static_cast<int>(reduce.getAxis());
+  if (!layout || layout->isPadded(axis)) return std::nullopt;
+  struct Part {
+    int64_t stride, count;
+    bool inRegisters;
+  };
+  SmallVector<Part> parts;
+  auto take = [&](const std::vector<layout::Digit>& digits, bool inRegisters) {
+    for (const layout::Digit& digit : digits)
+      if (digit.dim == axis) parts.push_back({digit.stride, digit.count, inRegisters});
+  };
+  take(layout->regs(), true);
+  take(layout->lanes(), false);
+  take(layout->warps(), false);
+  llvm::sort(parts, [](const Part& a, const Part& b) { return a.stride > b.stride; });
+
+  AxisDigits result;
+  for (auto [dim, size] : llvm::enumerate(type.getShape())) {
+    if (static_cast<int>(dim) != axis) {
+      result.split.push_back(size);
+      result.partial.push_back(size);
+      continue;
+    }
+    for (const Part& part : parts) {
+      if (part.inRegisters)
+        result.registerDims.push_back(static_cast<int>(result.split.size()));
+      else
+        result.threads *= part.count;
+      result.split.push_back(part.count);
+    }
+    result.partial.push_back(result.threads);
+  }
+  if (result.threads == 1 || static_cast<int64_t>(result.split.size()) > kMaxTileRank) return std::nullopt;
+  return result;
+}
+
+class Deferral {
+ public:
+  explicit Deferral(scf::ForOp loop) : loop_(loop) {}
+
+  void run() {
+    for (unsigned i = 0; i < loop_.getNumRegionIterArgs(); ++i)
+      if (auto found = match(i)) rewrite(i, *found);
+  }
+
+ private:
+  std::optional<Accumulation> match(unsigned index) {
+    BlockArgument l = loop_.getRegionIterArg(index);
+    Value next = loop_.getYieldedValues()[index];
+    Operation* add = next.getDefiningOp();
+    if (!add || add->getBlock() != loop_.getBody() || !next.hasOneUse() || !l.hasOneUse()) return std::nullopt;
+    Accumulation found;
+    found.add = add;
+    auto other = [](Operation* op, Value v) { return op->getOperand(0) == v ? op->getOperand(1) : op->getOperand(0); };
+    Value sum;
+    if (auto fma = dyn_cast<math::FmaOp>(add)) {
+      if (fma.getA() != l && fma.getB() != l) return std::nullopt;
+      found.factor = other(add, l);
+      sum = fma.getC();
+    } else if (isa<arith::AddFOp>(add)) {
+      Operation* user = *l.getUsers().begin();
+      if (user == add) {
+        sum = other(add, l);
+      } else if (isa<arith::MulFOp>(user) && user->getBlock() == add->getBlock() && user->hasOneUse() &&
+                 *user->getUsers().begin() == add) {
+        found.multiply = user;
+        found.factor = other(user, l);
+        sum = other(add, user->getResult(0));
+      }
+    }
+    if (!sum || !sum.hasOneUse()) return std::nullopt;
+    found.sum = sum.getDefiningOp<ReduceOp>();
+    if (!found.sum || !isSum(found.sum) || !loop_->isAncestor(found.sum)) return std::nullopt;
+    return found;
+  }
+
+  void rewrite(unsigned index, Accumulation& found) {
+    auto digits = axisDigits(found.sum);
+    if (!digits) return;
+    // Everything that may refuse comes first.
+    auto source = cast<RankedTensorType>(found.sum.getSources()[0].getType());
+    auto splitLayout = layoutOf(source)->reshaped({digits->split.begin(), digits->split.end()});
+    if (!splitLayout) return;
+    auto element = source.getElementType();
+    auto typed = [&](ArrayRef<int64_t> shape, const Layout& layout) {
+      return withLayout(RankedTensorType::get(shape, element), layout);
+    };
+    Layout reduced = *splitLayout;
+    for (int dim : digits->registerDims) reduced = reduced.sliced(dim);
+    auto partialLayout = reduced.reshaped({digits->partial.begin(), digits->partial.end()});
+    const int axis = static_cast<int>(found.sum.getAxis());
+    if (!partialLayout) return;
+    // What the accumulator and its factor hold must lie where the partial sums do.
+    auto whole = cast<RankedTensorType>(loop_.getRegionIterArg(index).getType());
+    if (partialLayout->sliced(axis) != *layoutOf(whole)) return;
+    if (found.factor && found.factor.getType() != whole) return;
+    RankedTensorType partial = typed(digits->partial, *partialLayout);
+
+    Location loc = found.sum.getLoc();
+    OpBuilder b(found.sum);
+    Value tile = found.sum.getSources()[0];
+    tile = ReshapeOp::create(b, loc, typed(digits->split, *splitLayout), tile);
+    SmallVector<int64_t> shape = digits->split;
+    Layout layout = *splitLayout;
+    for (int dim : llvm::reverse(digits->registerDims)) {
+      shape[dim] = 1;
+      layout = layout.sliced(dim);
+      tile = reduce(b, found.sum, tile, dim, typed(shape, layout));
+    }
+    Value part = ReshapeOp::create(b, loc, partial, tile);
+
+    // The accumulator: an equal share of the initial value for every thread along the axis; their number is a power of
+    // two.
+    b.setInsertionPoint(loop_);
+    OpOperand& init = loop_.getInitArgsMutable()[index];
+    Value shares = BroadcastOp::create(b, loc, partial, init.get());
+    Value portion = arith::ConstantOp::create(
+        b, loc, DenseElementsAttr::get(partial, b.getFloatAttr(element, 1.0 / static_cast<double>(digits->threads))));
+    init.set(arith::MulFOp::create(b, loc, shares, portion));
+    BlockArgument l = loop_.getRegionIterArg(index);
+    l.setType(partial);
+    loop_.getResult(index).setType(partial);
+    Operation* first = found.multiply ? found.multiply : found.add;
+    if (found.factor) {
+      b.setInsertionPoint(first);
+      Value factor = BroadcastOp::create(b, loc, partial, found.factor);
+      first->replaceUsesOfWith(found.factor, factor);
+    }
+    if (found.multiply) found.multiply->getResult(0).setType(partial);
+    found.add->replaceUsesOfWith(found.sum.getResult(0), part);
+    found.add->getResult(0).setType(partial);
+
+    b.setInsertionPointAfter(loop_);
+    Value result = loop_.getResult(index);
+    SmallVector<OpOperand*> uses;
+    for (OpOperand& use : result.getUses()) uses.push_back(&use);
+    if (!uses.empty()) {
+      Value total = reduce(b, found.sum, result, axis, whole);
+      for (OpOperand* use : uses) use->set(total);
+    }
+    found.sum.erase();
+  }
+
+  /// The same combiner over another tile.
+  Value reduce(OpBuilder& b, ReduceOp like, Value tile, int axis, RankedTensorType type) {
+    IRMapping map;
+    map.map(like.getSources()[0], tile);
+    auto made = cast<ReduceOp>(b.clone(*like, map));
+    made.setAxis(static_cast<uint32_t>(axis));
+    made.getResult(0).setType(type);
+    return made.getResult(0);
+  }
+
+  scf::ForOp loop_;
+};
+
+class DeferReductionsPass : public PassWrapper<DeferReductionsPass, OperationPass<func::FuncOp>> {
+ public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(DeferReductionsPass)
+  StringRef getArgument() const override { return "tile-defer-reductions"; }
+  StringRef getDescription() const override {
+    return "sums that loops only accumulate are taken across threads behind them";
+  }
+  void getDependentDialects(DialectRegistry& registry) const override {
+    registry.insert<TileDialect, arith::ArithDialect>();
+  }
+  void runOnOperation() override {
+    if (getOperation().isExternal()) return;
+    getOperation().walk([](scf::ForOp loop) { Deferral(loop).run(); });
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Pass> createDeferReductionsPass() { return std::make_unique<DeferReductionsPass>(); }
+
+}  // namespace tile::ir

@@ -1,0 +1,132 @@
+// Sums that a loop only accumulates are taken across threads behind it.
+// RUN: tile-opt %s -split-input-file --tile-defer-reductions | FileCheck %s
+
+#tile = #tile.layout<128x64 regs [1:2*1, 0:2*8, 1:8*8] lanes [1:4*2, 0:8*1] warps [0:8*16]>
+#row = #tile.layout<128x1 regs [0:2*8] lanes [rep:4, 0:8*1] warps [0:8*16]>
+
+// The row sums of a softmax: four lanes share a row.
+// CHECK-LABEL: func.func @rescaled
+// CHECK-SAME: %[[P:[a-z0-9]+]]: tensor<128x64xf32, {{[^>]*}}>>, %[[ALPHA:[a-z0-9]+]]: tensor<128x1xf32, {{[^>]*}}>>, %[[INIT:[a-z0-9]+]]: tensor<128x1xf32,
+// CHECK: %[[SHARES:.*]] = tile.broadcast %[[INIT]] : {{.*}} -> tensor<128x4xf32, #tile.layout<128x4 regs [0:2*8] lanes [1:4*1, 0:8*1] warps [0:8*16]>>
+// CHECK: %[[QUARTER:.*]] = arith.constant dense<2.500000e-01>
+// CHECK: %[[START:.*]] = arith.mulf %[[SHARES]], %[[QUARTER]]
+// CHECK: %[[R:.*]] = scf.for {{.*}} iter_args(%[[L:.*]] = %[[START]]) -> (tensor<128x4xf32
+// CHECK: %[[SPLIT:.*]] = tile.reshape %[[P]] : {{.*}} -> tensor<128x8x4x2xf32
+// CHECK: %[[PAIRS:.*]] = tile.reduce %[[SPLIT]] axis 3
+// CHECK: %[[REST:.*]] = tile.reduce %[[PAIRS]] axis 1
+// CHECK: %[[SUM:.*]] = tile.reshape %[[REST]] : {{.*}} -> tensor<128x4xf32
+// CHECK: %[[FACTOR:.*]] = tile.broadcast %[[ALPHA]] : {{.*}} -> tensor<128x4xf32
+// CHECK: %[[NEXT:.*]] = math.fma %[[L]], %[[FACTOR]], %[[SUM]]
+// CHECK-NOT: tile.reduce
+// CHECK: scf.yield %[[NEXT]]
+// CHECK: %[[TOTAL:.*]] = tile.reduce %[[R]] axis 1 : {{.*}} -> tensor<128x1xf32
+// CHECK: return %[[TOTAL]]
+func.func @rescaled(%p: tensor<128x64xf32, #tile>, %alpha: tensor<128x1xf32, #row>, %init: tensor<128x1xf32, #row>, %n: i32) -> tensor<128x1xf32, #row> {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %r = scf.for %j = %c0 to %n step %c1 iter_args(%l = %init) -> (tensor<128x1xf32, #row>) : i32 {
+    %s = tile.reduce %p axis 1 : (tensor<128x64xf32, #tile>) -> tensor<128x1xf32, #row> {
+    ^bb0(%a: f32, %b: f32):
+      %c = arith.addf %a, %b : f32
+      tile.yield %c : f32
+    }
+    %next = math.fma %l, %alpha, %s : tensor<128x1xf32, #row>
+    scf.yield %next : tensor<128x1xf32, #row>
+  }
+  return %r : tensor<128x1xf32, #row>
+}
+
+// -----
+
+#tile = #tile.layout<128x64 regs [1:2*1, 0:2*8, 1:8*8] lanes [1:4*2, 0:8*1] warps [0:8*16]>
+#row = #tile.layout<128x1 regs [0:2*8] lanes [rep:4, 0:8*1] warps [0:8*16]>
+#wide = #tile.layout<16x256 regs [1:2*1, 0:8*2] lanes [1:32*2] warps [1:4*64, 0:2*1]>
+#rows = #tile.layout<16x1 regs [0:8*2] lanes [rep:32] warps [rep:4, 0:2*1]>
+
+// Product and sum apart, without a factor, with warps that share the axis; a maximum, a sum that is read in the loop and
+// one that is used twice stay.
+// CHECK-LABEL: func.func @forms
+// CHECK: %[[R:.*]]:2 = scf.for {{.*}} iter_args(%[[X:.*]] = %{{.*}}, %[[Y:.*]] = %{{.*}}) -> (tensor<128x4xf32{{.*}}, tensor<128x4xf32
+// CHECK-DAG: %[[SCALED:.*]] = arith.mulf %[[X]], %{{.*}} : tensor<128x4xf32
+// CHECK-DAG: arith.addf %{{.*}}, %[[SCALED]] : tensor<128x4xf32
+// CHECK-DAG: arith.addf %[[Y]], %{{.*}} : tensor<128x4xf32
+// CHECK: scf.yield
+// CHECK-LABEL: func.func @read
+// CHECK: scf.for {{.*}} -> (tensor<128x1xf32
+// CHECK-NOT: tile.reshape
+// CHECK-LABEL: func.func @maximum
+// CHECK: scf.for {{.*}} -> (tensor<128x1xf32
+// CHECK-NOT: tile.reshape
+func.func @forms(%p: tensor<128x64xf32, #tile>, %alpha: tensor<128x1xf32, #row>, %init: tensor<128x1xf32, #row>, %n: i32) -> (tensor<128x1xf32, #row>, tensor<128x1xf32, #row>) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %r:2 = scf.for %j = %c0 to %n step %c1 iter_args(%x = %init, %y = %init) -> (tensor<128x1xf32, #row>, tensor<128x1xf32, #row>) : i32 {
+    %s = tile.reduce %p axis 1 : (tensor<128x64xf32, #tile>) -> tensor<128x1xf32, #row> {
+    ^bb0(%a: f32, %b: f32):
+      %c = arith.addf %a, %b : f32
+      tile.yield %c : f32
+    }
+    %t = tile.reduce %p axis 1 : (tensor<128x64xf32, #tile>) -> tensor<128x1xf32, #row> {
+    ^bb0(%a: f32, %b: f32):
+      %c = arith.addf %a, %b : f32
+      tile.yield %c : f32
+    }
+    %m = arith.mulf %x, %alpha : tensor<128x1xf32, #row>
+    %x2 = arith.addf %s, %m : tensor<128x1xf32, #row>
+    %y2 = arith.addf %y, %t : tensor<128x1xf32, #row>
+    scf.yield %x2, %y2 : tensor<128x1xf32, #row>, tensor<128x1xf32, #row>
+  }
+  return %r#0, %r#1 : tensor<128x1xf32, #row>, tensor<128x1xf32, #row>
+}
+func.func @read(%p: tensor<128x64xf32, #tile>, %init: tensor<128x1xf32, #row>, %n: i32) -> (tensor<128x1xf32, #row>, tensor<128x1xf32, #row>) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %r:2 = scf.for %j = %c0 to %n step %c1 iter_args(%x = %init, %y = %init) -> (tensor<128x1xf32, #row>, tensor<128x1xf32, #row>) : i32 {
+    %s = tile.reduce %p axis 1 : (tensor<128x64xf32, #tile>) -> tensor<128x1xf32, #row> {
+    ^bb0(%a: f32, %b: f32):
+      %c = arith.addf %a, %b : f32
+      tile.yield %c : f32
+    }
+    %x2 = arith.addf %s, %x : tensor<128x1xf32, #row>
+    %y2 = arith.mulf %y, %x2 : tensor<128x1xf32, #row>
+    scf.yield %x2, %y2 : tensor<128x1xf32, #row>, tensor<128x1xf32, #row>
+  }
+  return %r#0, %r#1 : tensor<128x1xf32, #row>, tensor<128x1xf32, #row>
+}
+func.func @maximum(%p: tensor<128x64xf32, #tile>, %init: tensor<128x1xf32, #row>, %n: i32) -> tensor<128x1xf32, #row> {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %r = scf.for %j = %c0 to %n step %c1 iter_args(%x = %init) -> (tensor<128x1xf32, #row>) : i32 {
+    %s = tile.reduce %p axis 1 : (tensor<128x64xf32, #tile>) -> tensor<128x1xf32, #row> {
+    ^bb0(%a: f32, %b: f32):
+      %c = arith.maximumf %a, %b : f32
+      tile.yield %c : f32
+    }
+    %x2 = arith.addf %s, %x : tensor<128x1xf32, #row>
+    scf.yield %x2 : tensor<128x1xf32, #row>
+  }
+  return %r : tensor<128x1xf32, #row>
+}
+
+// Warps share the axis, too: no shared memory in the loop.
+// CHECK-LABEL: func.func @warps
+// CHECK: scf.for {{.*}} -> (tensor<16x128xf32
+// CHECK: tile.reshape %{{.*}} -> tensor<16x4x32x2xf32
+// CHECK: tile.reduce %{{.*}} axis 3
+// CHECK: tile.reshape %{{.*}} -> tensor<16x128xf32
+// CHECK: scf.yield
+// CHECK: tile.reduce %{{.*}} axis 1 : {{.*}} -> tensor<16x1xf32
+func.func @warps(%p: tensor<16x256xf32, #wide>, %init: tensor<16x1xf32, #rows>, %n: i32) -> tensor<16x1xf32, #rows> {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %r = scf.for %j = %c0 to %n step %c1 iter_args(%x = %init) -> (tensor<16x1xf32, #rows>) : i32 {
+    %s = tile.reduce %p axis 1 : (tensor<16x256xf32, #wide>) -> tensor<16x1xf32, #rows> {
+    ^bb0(%a: f32, %b: f32):
+      %c = arith.addf %a, %b : f32
+      tile.yield %c : f32
+    }
+    %x2 = arith.addf %s, %x : tensor<16x1xf32, #rows>
+    scf.yield %x2 : tensor<16x1xf32, #rows>
+  }
+  return %r : tensor<16x1xf32, #rows>
+}
