@@ -38,7 +38,8 @@ void put(const Format& format, void* at, int64_t i, int value) {
     static_cast<float*>(at)[i] = static_cast<float>(value);
 }
 
-void runMatmul(const Format& format, const char* precision, int M, int N, int K, int m, int n, int k, int warps) {
+void runMatmul(const Format& format, const char* precision, int M, int N, int K, int m, int n, int k, int warps,
+               const char* target) {
   auto view = [&](const char* element) {
     return fmt::format(
         "!tile.view<2x{}> {{tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: "
@@ -66,7 +67,7 @@ void runMatmul(const Format& format, const char* precision, int M, int N, int K,
 )",
                                      fmt::arg("m", m), fmt::arg("n", n), fmt::arg("k", k), fmt::arg("e", format.name),
                                      fmt::arg("acc", format.acc), fmt::arg("zero", zero), fmt::arg("p", precision))),
-                  "sm_80", warps);
+                  target, warps);
   auto pitch = [](int width) { return (width + 15) / 16 * 16; };
   int pa = pitch(K), pb = pitch(N), pc = pitch(N);
   GuardedBuffer a(int64_t{M} * pa * format.bytes), b(int64_t{K} * pb * format.bytes), c(int64_t{M} * pc * 4);
@@ -95,17 +96,25 @@ void runMatmul(const Format& format, const char* precision, int M, int N, int K,
 
 const Format kF16{"f16", "f32", 2}, kBf16{"bf16", "f32", 2}, kF32{"f32", "f32", 4}, kI8{"i8", "i32", 1};
 
-TEST(Dot, Half) {
-  runMatmul(kF16, "ieee", 128, 128, 128, 64, 64, 32, 4);
-  runMatmul(kF16, "ieee", 70, 50, 100, 64, 64, 32, 4);
-  runMatmul(kF16, "ieee", 64, 96, 64, 64, 96, 32, 4);
-  runMatmul(kF16, "ieee", 33, 20, 40, 32, 16, 16, 8);
+class Dot : public ::testing::TestWithParam<const char*> {
+ protected:
+  void matmul(const Format& format, const char* precision, int M, int N, int K, int m, int n, int k, int warps) {
+    runMatmul(format, precision, M, N, K, m, n, k, warps, GetParam());
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Targets, Dot, ::testing::Values("sm_80", "sm_90a"));
+
+TEST_P(Dot, Half) {
+  matmul(kF16, "ieee", 128, 128, 128, 64, 64, 32, 4);
+  matmul(kF16, "ieee", 70, 50, 100, 64, 64, 32, 4);
+  matmul(kF16, "ieee", 64, 96, 64, 64, 96, 32, 4);
+  matmul(kF16, "ieee", 33, 20, 40, 32, 16, 16, 8);
 }
-TEST(Dot, OtherFormats) {
-  runMatmul(kBf16, "ieee", 70, 50, 100, 64, 64, 32, 4);
-  runMatmul(kF32, "tf32", 70, 50, 100, 64, 64, 32, 4);
-  runMatmul(kF32, "ieee", 40, 50, 36, 32, 32, 16, 4);
-  runMatmul(kI8, "ieee", 70, 50, 100, 64, 64, 32, 4);
+TEST_P(Dot, OtherFormats) {
+  matmul(kBf16, "ieee", 70, 50, 100, 64, 64, 32, 4);
+  matmul(kF32, "tf32", 70, 50, 100, 64, 64, 32, 4);
+  matmul(kF32, "ieee", 40, 50, 36, 32, 32, 16, 4);
+  matmul(kI8, "ieee", 70, 50, 100, 64, 64, 32, 4);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // operands_test.cpp - products whose operands come in every way: stored transposed, without alignment, through pointers,
-// computed, from another product's accumulator, under a condition. On the simulated machine, against plain loops.
+// computed, from another product's accumulator, under a condition. On the simulated machine, against plain loops, by single
+// warps (sm_80) and by warpgroups where they fit (sm_90a).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,18 +24,27 @@ uint16_t toHalf(int x) {  // small integers only
   return static_cast<uint16_t>((bits >> 16 & 0x8000) | (((bits >> 23 & 255) - 112) << 10) | (bits >> 13 & 1023));
 }
 constexpr uint16_t kHalfNaN = 0x7e00;
+constexpr uint8_t kE4m3[] = {0x00, 0x38, 0x40, 0x44, 0x48}, kE5m2[] = {0x00, 0x3c, 0x40, 0x42, 0x44};  // 0 to 4
 
 void put(const std::string& type, void* at, int64_t i, int value) {
   if (type == "f16")
     static_cast<uint16_t*>(at)[i] = toHalf(value);
+  else if (type == "bf16")
+    static_cast<uint16_t*>(at)[i] = static_cast<uint16_t>(std::bit_cast<uint32_t>(static_cast<float>(value)) >> 16);
   else if (type == "i8")
     static_cast<int8_t*>(at)[i] = static_cast<int8_t>(value);
+  else if (type.starts_with("f8"))
+    static_cast<uint8_t*>(at)[i] =
+        static_cast<uint8_t>((type == "f8E4M3FN" ? kE4m3 : kE5m2)[std::abs(value)] | (value < 0 ? 0x80 : 0));
   else if (type == "f64")
     static_cast<double*>(at)[i] = value;
   else
     static_cast<float*>(at)[i] = static_cast<float>(value);
 }
-int bytesOf(const std::string& type) { return type == "f16" ? 2 : type == "i8" ? 1 : type == "f64" ? 8 : 4; }
+int bytesOf(const std::string& type) {
+  if (type == "f16" || type == "bf16") return 2;
+  return type == "i8" || type.starts_with("f8") ? 1 : type == "f64" ? 8 : 4;
+}
 
 /// A matrix of small random integers, in row-major order or stored transposed; what lies between rows is NaN-like garbage.
 struct Matrix {
@@ -78,7 +88,15 @@ struct Problem {
   int M, N, K, m, n, k;
   bool transA = false, transB = false, aligned = true;
   int warps = 4, stages = 2;
+  const char* instruction = "";  ///< expected in the PTX
 };
+
+const char* target = "sm_80";
+class Operands : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override { target = GetParam(); }
+};
+INSTANTIATE_TEST_SUITE_P(Targets, Operands, ::testing::Values("sm_80", "sm_90a"));
 
 void run(const Problem& p) {
   SCOPED_TRACE(fmt::format("{} {} {}x{}x{} tiles {}x{}x{} trans {}{} aligned {} warps {} stages {}", p.type,
@@ -122,7 +140,8 @@ void run(const Problem& p) {
 )",
                      fmt::arg("p", p.precision), fmt::arg("m", p.m), fmt::arg("n", p.n), fmt::arg("k", p.k),
                      fmt::arg("e", p.type), fmt::arg("acc", acc), fmt::arg("stages", p.stages), fmt::arg("a", p.acc))),
-      "sm_80", p.warps);
+      target, p.warps);
+  EXPECT_NE(kern.ptx().find(p.instruction), std::string::npos) << p.instruction;
   auto padding = [&](int width) { return p.aligned ? (width + 15) / 16 * 16 - width + 16 : 3; };
   Matrix a(p.M, p.K, p.transA, p.type, 1, padding(p.transA ? p.M : p.K)),
       b(p.K, p.N, p.transB, p.type, 2, padding(p.transB ? p.K : p.N));
@@ -142,7 +161,7 @@ void run(const Problem& p) {
     }
 }
 
-TEST(Operands, EveryOrderOfStorage) {
+TEST_P(Operands, EveryOrderOfStorage) {
   for (bool ta : {false, true})
     for (bool tb : {false, true})
       for (const Problem& p : {Problem{"f16", "f32", "ieee", 70, 50, 100, 64, 64, 32},
@@ -157,7 +176,7 @@ TEST(Operands, EveryOrderOfStorage) {
       }
 }
 
-TEST(Operands, NoAlignmentIsPromised) {
+TEST_P(Operands, NoAlignmentIsPromised) {
   for (bool t : {false, true}) {
     run({"f16", "f32", "ieee", 45, 37, 51, 32, 32, 16, t, !t, false});
     run({"f32", "f32", "ieee", 45, 37, 51, 32, 32, 16, t, !t, false});
@@ -165,7 +184,7 @@ TEST(Operands, NoAlignmentIsPromised) {
   }
 }
 
-TEST(Operands, OddTilesWarpsAndStages) {
+TEST_P(Operands, OddTilesWarpsAndStages) {
   run({"f16", "f32", "ieee", 80, 48, 120, 80, 48, 40, false, false, true, 4, 3});
   run({"f16", "f32", "ieee", 50, 30, 60, 24, 20, 20, true, true, true, 2, 3});
   run({"f16", "f32", "ieee", 50, 30, 60, 1, 16, 16, false, false, true, 1, 4});
@@ -173,6 +192,26 @@ TEST(Operands, OddTilesWarpsAndStages) {
   run({"f32", "f32", "ieee", 20, 70, 100, 16, 40, 100, false, false, true, 4, 2});  // a loop over k inside the product
   run({"f32", "f32", "ieee", 130, 70, 140, 128, 64, 70, true, true, true, 4, 1});
   run({"f16", "f32", "ieee", 96, 96, 96, 96, 96, 96, false, false, true, 4, 2});
+}
+
+// Every order of operands, tiles of several instructions per warpgroup, columns divided between warpgroups, k that is no
+// multiple of an instruction's, rows and columns that are no multiple of a tile.
+TEST(Warpgroups, Products) {
+  target = "sm_90a";
+  for (bool ta : {false, true})
+    for (bool tb : {false, true}) {
+      run({"f16", "f32", "ieee", 130, 100, 100, 128, 64, 64, ta, tb, true, 4, 2, "m64n64k16.f32.f16.f16"});
+      run({"bf16", "f32", "ieee", 70, 50, 70, 64, 48, 32, ta, tb, true, 4, 3, "m64n48k16.f32.bf16.bf16"});
+      run({"i8", "i32", "ieee", 70, 50, 100, 64, 40, 64, ta, tb, true, 4, 2, "m64n48k32.s32.s8.s8"});
+      run({"f8E4M3FN", "f32", "ieee", 130, 50, 100, 128, 40, 64, ta, tb, true, 8, 2, "m64n40k32.f32.e4m3.e4m3"});
+    }
+  run({"f8E5M2", "f32", "ieee", 64, 64, 96, 64, 64, 32, false, true, true, 4, 2, "m64n64k32.f32.e5m2.e5m2"});
+  run({"f32", "f32", "tf32", 70, 70, 100, 64, 72, 32, false, true, true, 4, 2, "m64n72k8.f32.tf32.tf32"});
+  run({"f16", "f32", "ieee", 64, 256, 128, 64, 256, 64, false, false, true, 8, 2, "m64n128k16"});   // columns of two
+  run({"f16", "f32", "ieee", 200, 176, 60, 192, 176, 20, false, true, true, 12, 2, "m64n176k16"});  // three, k = 20
+  run({"f16", "f32", "ieee", 60, 330, 70, 56, 320, 48, true, false, true, 4, 2, "m64n192k16"});     // 192 + 128
+  run({"f16", "f32", "ieee", 256, 24, 64, 256, 24, 64, false, false, true, 8, 2, "m64n24k16"});     // 2 x 64 rows each
+  run({"f16", "f32", "ieee", 45, 37, 51, 64, 32, 16, true, false, false, 4, 2, "m64n32k16"});       // no alignment
 }
 
 // O = (Q K^T masked by a product mask) V, rescaled every step: the middle operand never leaves the registers (64 rows, 4
@@ -208,7 +247,7 @@ void runChain(int m, int n, int d, int keys, int warps) {
   tile.store %r, %o[%c0, %c0 : i32, i32] : tensor<{m}x{d}xf32>, !tile.view<2xf32>
 )",
                                      fmt::arg("m", m), fmt::arg("n", n), fmt::arg("d", d))),
-                  "sm_80", warps);
+                  target, warps);
   Matrix q(m, d, false, "f16", 1, 16), k(keys, d, false, "f16", 2, 16), v(keys, d, false, "f16", 3, 16);
   GuardedBuffer o(int64_t{m} * d * 4);
   std::vector<uint64_t> slots;
@@ -231,17 +270,19 @@ void runChain(int m, int n, int d, int keys, int warps) {
   }
 }
 
-TEST(Operands, AccumulatorFeedsTheNextProduct) {
+TEST_P(Operands, AccumulatorFeedsTheNextProduct) {
   runChain(64, 32, 64, 128, 4);
   runChain(64, 32, 48, 100, 4);
   runChain(64, 24, 64, 90, 4);  // k = 24: the fragment's padding must be zero
   runChain(16, 32, 64, 100, 4);
   runChain(80, 40, 32, 100, 4);
   runChain(32, 16, 16, 50, 2);
+  runChain(128, 48, 64, 130, 8);
+  runChain(192, 32, 48, 70, 12);
 }
 
 // Blocks under a false condition hold NaN and addresses past the end: neither may be touched.
-TEST(Operands, SkippedBlocksAreNotRead) {
+TEST_P(Operands, SkippedBlocksAreNotRead) {
   for (int stages : {1, 2, 3}) {
     SimtKernel kern(kernel("%a: " + viewType("f16", kAligned) + ", %b: " + viewType("f16", kAligned) +
                                ", %c: " + viewType("f32", kUnaligned) + ", %list: !tile.ptr<i32>, %n: i32",
@@ -267,7 +308,7 @@ TEST(Operands, SkippedBlocksAreNotRead) {
   tile.store %r, %c[%c0, %c0 : i32, i32] : tensor<32x32xf32>, !tile.view<2xf32>
 )",
                                        stages)),
-                    "sm_80", 4);
+                    target, 4);
     for (int n : {0, 1, 2, 3, 5, 8}) {
       SCOPED_TRACE(fmt::format("stages {} n {}", stages, n));
       const int blocks = 8;
@@ -305,7 +346,7 @@ TEST(Operands, SkippedBlocksAreNotRead) {
 }
 
 // Offsets carried through the loop, a row mask, addresses the compiler knows to be contiguous.
-TEST(Operands, GatheredThroughPointers) {
+TEST_P(Operands, GatheredThroughPointers) {
   for (int stages : {1, 3}) {
     SimtKernel kern(kernel("%a: !tile.ptr<f16> {tile.align = 16 : i32}, %b: " + viewType("f16", kAligned) + ", %c: " +
                                viewType("f32", kUnaligned) + ", %M: i32, %K: i32 {tile.multiple_of = 16 : i32}",
@@ -335,7 +376,7 @@ TEST(Operands, GatheredThroughPointers) {
   tile.store %r#0, %c[%c0, %c0 : i32, i32] : tensor<64x32xf32>, !tile.view<2xf32>
 )",
                                        stages)),
-                    "sm_80", 4);
+                    target, 4);
     EXPECT_NE(kern.ptx().find("cp.async.cg"), std::string::npos) << "aligned rows should be copied 16 bytes at a time";
     const int M = 45, K = 96;
     Matrix a(M, K, false, "f16", 1, 0), b(K, 32, false, "f16", 2, 0);

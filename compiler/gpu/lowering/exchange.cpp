@@ -5,6 +5,7 @@
 #include <set>
 
 #include "compiler/gpu/lowering/access.h"
+#include "compiler/gpu/lowering/smem_lowering.h"
 #include "compiler/layout/exchange.h"
 
 namespace tile::ir {
@@ -48,23 +49,34 @@ int linearVector(const layout::Layout& layout, const layout::Shape& shape, const
   return static_cast<int>(vector & -vector);
 }
 
+// Accumulators of 16 bits as whole 8x8 matrices, where the plan's rows are multiples of 16 bytes.
+bool storePlanByMatrices(Emitter& e, llvm::Value* base, llvm::ArrayRef<llvm::Value*> values, const layout::Layout& from,
+                         const layout::Exchange& plan) {
+  if (from.rank() != 2 || plan.byteStride[plan.minor] != 2) return false;
+  const int major = 1 - plan.minor;
+  const layout::SharedTile tile{from.shape()[major], from.shape()[plan.minor], 2, 0, plan.byteStride[major]};
+  return storeByMatrices(e, values, from, base, tile, plan.minor);
+}
+
 }  // namespace
 
 Regs exchangeThrough(Emitter& e, llvm::Value* base, llvm::ArrayRef<llvm::Value*> values, const layout::Layout& from,
                      const layout::Layout& to, bool warpLocal) {
   llvm::Type* element = values[0]->getType();
   layout::Exchange plan = layout::planExchange(from, to, memoryBytes(element));
-  llvm::Value* into = e.b.CreatePtrAdd(base, threadOffset(e, from, plan.byteStride));
   // Replicas write the same bytes to the same place: one warp's worth is enough when warps repeat each other.
   llvm::Value* first = from.warpReplicas() == 1 ? nullptr : e.isFirstReplica(from);
   if (warpLocal) e.syncWarp();  // lanes may still read what this op left there in the iteration before
-  std::set<layout::Coord> written;
-  for (const auto& run : from.runs(plan.minor, plan.storeVector)) {
-    layout::Coord start = from.regCoord(run[0]);
-    if (from.isRegPadding(run[0]) || !written.insert(start).second) continue;
-    Regs group;
-    for (int reg : run) group.push_back(values[reg]);
-    storeVector(e, e.b.CreatePtrAdd(into, e.i32(plan.address(start))), group, first);
+  if (!storePlanByMatrices(e, base, values, from, plan)) {
+    llvm::Value* into = e.b.CreatePtrAdd(base, threadOffset(e, from, plan.byteStride));
+    std::set<layout::Coord> written;
+    for (const auto& run : from.runs(plan.minor, plan.storeVector)) {
+      layout::Coord start = from.regCoord(run[0]);
+      if (from.isRegPadding(run[0]) || !written.insert(start).second) continue;
+      Regs group;
+      for (int reg : run) group.push_back(values[reg]);
+      storeVector(e, e.b.CreatePtrAdd(into, e.i32(plan.address(start))), group, first);
+    }
   }
   if (warpLocal)
     e.syncWarp();

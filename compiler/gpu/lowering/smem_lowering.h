@@ -35,6 +35,9 @@ void fenceAsyncProxy(Emitter& e);
 /// stores. Elements outside the layout's shape are not written.
 void storeTile(Emitter& e, llvm::ArrayRef<llvm::Value*> values, const layout::Layout& layout, llvm::Value* base,
                const layout::SharedTile& tile, int minor, int64_t first = 0);
+/// The part of storeTile that uses stmatrix; false, and nothing emitted, where that is not possible.
+bool storeByMatrices(Emitter& e, llvm::ArrayRef<llvm::Value*> values, const layout::Layout& layout, llvm::Value* base,
+                     const layout::SharedTile& tile, int minor, int64_t first = 0);
 /// Length of the register runs that sit side by side in a buffer, at most 16 bytes, none of them across the tile's edge.
 int vectorLength(const layout::Layout& layout, const layout::SharedTile& tile, int minor);
 

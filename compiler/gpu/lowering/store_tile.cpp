@@ -45,12 +45,17 @@ void storeMatrices(Emitter& e, ArrayRef<Value*> values, Value* base, const layou
 
 }  // namespace
 
+bool storeByMatrices(Emitter& e, ArrayRef<Value*> values, const layout::Layout& layout, Value* base,
+                     const layout::SharedTile& tile, int minor, int64_t first) {
+  if (e.target.sm < 90) return false;
+  auto plan = layout::planMatrixStore(layout, tile, minor, first);
+  if (plan) storeMatrices(e, values, base, tile, *plan);
+  return plan.has_value();
+}
+
 void storeTile(Emitter& e, ArrayRef<Value*> values, const layout::Layout& layout, Value* base,
                const layout::SharedTile& tile, int minor, int64_t first) {
-  if (e.target.sm >= 90)
-    if (auto plan = layout::planMatrixStore(layout, tile, minor, first))
-      return storeMatrices(e, values, base, tile, *plan);
-
+  if (storeByMatrices(e, values, layout, base, tile, minor, first)) return;
   const int major = 1 - minor;
   SmemAddress address(e, tile, layout, major);
   const int length = vectorLength(layout, tile, minor);
