@@ -176,7 +176,8 @@ class Rewriter {
     if (tile.getShape() == type.getShape()) {
       buffer = SmemAllocOp::create(builder, share.getLoc(), type, IntegerAttr());
     } else {  // padding is zeroed once, by the consumers
-      buffer = SmemAllocOp::create(outside_, share.getLoc(), type, IntegerAttr());
+      OpBuilder outside(share->getParentOfType<SpecializeOp>());
+      buffer = SmemAllocOp::create(outside, share.getLoc(), type, IntegerAttr());
       Operation* loop = share->getParentOfType<WorkLoopOp>();
       OpBuilder before(loop);
       SmemZeroOp::create(before, share.getLoc(), buffer);
