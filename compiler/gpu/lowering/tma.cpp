@@ -96,20 +96,27 @@ LogicalResult emitTmaStore(Emitter& e, TmaStoreOp op) {
   llvm::Value *staging = e.scalar(op.getStaging()), *group = groupIndex(e);
   llvm::Value *barrier = b.CreateAdd(group, e.i32(kGroupBarrier)), *firstRow = b.CreateMul(group, e.i32(kTmaStoreRows));
   const int64_t pitch = tile.swizzle ? tile.swizzle : tile.pitch, round = kTmaStoreRows * groups;
-  for (int64_t first = 0; first < shape[1]; first += tile.cols) {
-    // What was copied out before has been read; then everybody of the group may write.
-    byIssuer(e, [&] { b.CreateIntrinsic(llvm::Intrinsic::nvvm_cp_async_bulk_wait_group_read, {e.i32(0)}); });
+  // Staging of an even number of panels is two buffers: one is filled while the other is copied out.
+  layout::SharedTile part = tile;
+  const bool two = tile.swizzle && tile.panels() % 2 == 0;
+  if (two) part.cols /= 2;
+  for (int64_t first = 0; first < shape[1]; first += part.cols) {
+    const int64_t begin = first % tile.cols;  // of the part in the staging buffer
+    llvm::Value* buffer = begin ? b.CreatePtrAdd(staging, e.i32(tile.address(0, begin))) : staging;
+    // What was copied out of this buffer before has been read; then everybody of the group may write.
+    byIssuer(e, [&] { b.CreateIntrinsic(llvm::Intrinsic::nvvm_cp_async_bulk_wait_group_read, {e.i32(two ? 1 : 0)}); });
     namedBarrier(e, barrier, kGroupThreads);
-    storeTile(e, e.regs(op.getValue()), e.layoutOf(op.getValue()), staging, tile, /*minor=*/1, first);
+    storeTile(e, e.regs(op.getValue()), e.layoutOf(op.getValue()), buffer, part, /*minor=*/1, first);
     fenceAsyncProxy(e);
     namedBarrier(e, barrier, kGroupThreads);
     byIssuer(e, [&] {
       llvm::Value* own = b.CreatePtrAdd(staging, b.CreateMul(firstRow, e.i32(pitch)));
       for (const TmaCopy& copy : box.copies) {
         if (copy.row % round != 0) continue;  // group 0's slices: the others' lie a few slices behind
+        if (copy.col < begin || copy.col >= begin + part.cols) continue;
         auto issue = [&] {
           SmallVector<llvm::Value*> args{b.CreatePtrAdd(own, e.i32(copy.byte)), e.roles().mapOf(op)};
-          args.append(coordinates.at(firstRow, copy.row, first + copy.col));
+          args.append(coordinates.at(firstRow, copy.row, first - begin + copy.col));
           args.append({e.i64(0), b.getFalse()});
           b.CreateIntrinsic(storeIntrinsic(box.map.rank, op.getAdd()), args);
         };
