@@ -68,5 +68,47 @@ TEST(SimtCatalog, UsesBulkCopiesAndPersistentPrograms) {
   EXPECT_GT(after.persistent, before.persistent);
 }
 
+// ---- every row: its test and edge problems that are small enough, each under one schedule
+
+struct Param {
+  const CatalogRow* row;
+  size_t problem;
+};
+void PrintTo(const Param& p, std::ostream* out) {
+  *out << p.row->name << " " << p.row->problems[p.problem].to_string();
+}
+
+std::vector<Param> allProblems() {
+  std::vector<Param> params;
+  for (const CatalogRow& row : catalog())
+    for (size_t p = 0; p < row.problems.size(); ++p)
+      if (row.problems[p].purpose == Purpose::test || row.problems[p].purpose == Purpose::edge)
+        params.push_back({&row, p});
+  return params;
+}
+std::string testName(const ::testing::TestParamInfo<Param>& info) {
+  std::string name = info.param.row->name + "_" + info.param.row->problems[info.param.problem].to_string();
+  for (char& c : name)
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  return name;
+}
+
+class SimtRow : public ::testing::TestWithParam<Param> {};
+
+TEST_P(SimtRow, AgreesWithReference) {
+  constexpr double kMostFlops = 4e7;
+  const auto& [row, index] = GetParam();
+  const Problem& problem = row->problems[index];
+  auto run = row->prepare(simulated(), problem, row->default_config(problem, Machine::of(simulated()->properties())));
+  ASSERT_TRUE(run.ok()) << run.error().to_string();
+  if ((*run)->work().flops > kMostFlops) return;  // minutes here; the host and GPUs run it
+  tile::testing::setSimtSeed(static_cast<uint32_t>(index));
+  auto checks = (*run)->check(simulated()->default_stream());
+  ASSERT_TRUE(checks.ok()) << checks.error().to_string();
+  for (const Check& check : *checks) EXPECT_TRUE(check.comparison.pass) << check.output << ": " << check.comparison.why;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SimtRow, ::testing::ValuesIn(allProblems()), testName);
+
 }  // namespace
 }  // namespace tile::kernels

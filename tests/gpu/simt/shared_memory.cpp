@@ -15,7 +15,8 @@ SharedMemory::SharedMemory(char* window, uint32_t bytes, std::vector<BufferInfo>
       writer_(kWindowBytes),
       unfenced_(static_cast<size_t>(threads)),
       reading_(kWindowBytes / kGranule),
-      writing_(kWindowBytes / kGranule) {}
+      writing_(kWindowBytes / kGranule),
+      operation_(kWindowBytes / kGranule) {}
 
 void SharedMemory::clear() {
   std::memset(window_, 0xcd, kWindowBytes);  // NaN-ish garbage
@@ -23,6 +24,15 @@ void SharedMemory::clear() {
   std::fill(reading_.begin(), reading_.end(), 0);
   std::fill(writing_.begin(), writing_.end(), 0);
   for (auto& list : unfenced_) list.clear();
+  operations_.clear();
+}
+
+std::string SharedMemory::inFlight(uint32_t granule) const {
+  return operations_[operation_[granule]] + (writing_[granule] ? " still writes it" : " still reads it");
+}
+uint32_t SharedMemory::note(const std::string& what) {
+  if (operations_.empty() || operations_.back() != what) operations_.push_back(what);
+  return static_cast<uint32_t>(operations_.size() - 1);
 }
 
 uint32_t SharedMemory::address(uint64_t pointer, uint32_t bytes) const {
@@ -36,15 +46,13 @@ uint32_t SharedMemory::address(uint64_t pointer, uint32_t bytes) const {
 void SharedMemory::threadReads(int thread, uint32_t address, uint32_t bytes) const {
   for (uint32_t g = address / kGranule; g <= (address + bytes - 1) / kGranule; ++g)
     if (writing_[g])
-      throw std::runtime_error(
-          fmt::format("thread {} reads {} while a bulk copy still writes it", thread, describe(address)));
+      throw std::runtime_error(fmt::format("thread {} reads {} while {}", thread, describe(address), inFlight(g)));
 }
 
 void SharedMemory::threadWrites(int thread, uint32_t address, uint32_t bytes) {
   for (uint32_t g = address / kGranule; g <= (address + bytes - 1) / kGranule; ++g)
     if (reading_[g] || writing_[g])
-      throw std::runtime_error(fmt::format("thread {} writes {} while an asynchronous operation still {} it", thread,
-                                           describe(address), reading_[g] ? "reads" : "writes"));
+      throw std::runtime_error(fmt::format("thread {} writes {} while {}", thread, describe(address), inFlight(g)));
   for (uint32_t i = address; i < address + bytes; ++i) writer_[i] = static_cast<uint16_t>(thread + 1);
   auto& list = unfenced_[static_cast<size_t>(thread)];
   if (!list.empty() && list.back().second == address)
@@ -69,11 +77,12 @@ void SharedMemory::checkFenced(uint32_t address, uint32_t bytes, const std::stri
 
 void SharedMemory::beginRead(uint32_t address, uint32_t bytes, const std::string& what) {
   checkFenced(address, bytes, what);
+  const uint32_t id = note(what);
   for (uint32_t g = address / kGranule; g <= (address + bytes - 1) / kGranule; ++g) {
     if (writing_[g])
-      throw std::runtime_error(
-          fmt::format("{} reads {} while a bulk copy still writes it", what, describe(g * kGranule)));
+      throw std::runtime_error(fmt::format("{} reads {} while {}", what, describe(g * kGranule), inFlight(g)));
     ++reading_[g];
+    operation_[g] = id;
   }
 }
 void SharedMemory::endRead(uint32_t address, uint32_t bytes) {
@@ -82,11 +91,12 @@ void SharedMemory::endRead(uint32_t address, uint32_t bytes) {
 
 void SharedMemory::beginWrite(uint32_t address, uint32_t bytes, const std::string& what) {
   checkFenced(address, bytes, what);
+  const uint32_t id = note(what);
   for (uint32_t g = address / kGranule; g <= (address + bytes - 1) / kGranule; ++g) {
     if (reading_[g] || writing_[g])
-      throw std::runtime_error(fmt::format("{} overwrites {} while an asynchronous operation still {} it", what,
-                                           describe(g * kGranule), reading_[g] ? "reads" : "writes"));
+      throw std::runtime_error(fmt::format("{} overwrites {} while {}", what, describe(g * kGranule), inFlight(g)));
     ++writing_[g];
+    operation_[g] = id;
   }
   std::memset(at(address), 0xcd, bytes);  // whoever reads early gets garbage
 }

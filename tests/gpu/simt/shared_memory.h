@@ -41,7 +41,9 @@ class SharedMemory {
   std::string describe(uint32_t address) const;
 
  private:
-  static constexpr uint32_t kGranule = 16;  ///< asynchronous operations read and write whole 16-byte chunks
+  static constexpr uint32_t kGranule = 16;       ///< asynchronous operations read and write whole 16-byte chunks
+  std::string inFlight(uint32_t granule) const;  ///< "wgmma 7 of threads 0-127 still reads it"
+  uint32_t note(const std::string& what);
   void checkFenced(uint32_t address, uint32_t bytes, const std::string& what) const;
 
   char* window_;
@@ -50,6 +52,8 @@ class SharedMemory {
   std::vector<uint16_t> writer_;                                      ///< per byte: 1 + thread with an unfenced write
   std::vector<std::vector<std::pair<uint32_t, uint32_t>>> unfenced_;  ///< per thread: [first, end)
   std::vector<uint16_t> reading_, writing_;                           ///< per granule: operations in flight
+  std::vector<uint32_t> operation_;                                   ///< per granule: the latest one, in operations_
+  std::vector<std::string> operations_;
 };
 
 }  // namespace tile::testing
