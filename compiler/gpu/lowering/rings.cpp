@@ -4,6 +4,7 @@
 // parity p ends when the phase of parity p is over. So consumers wait for the parity they are in (0 in the first round), and
 // the producer for the opposite one, which on a fresh barrier counts as over: all stages start empty.
 #include "compiler/gpu/lowering/roles.h"
+#include "compiler/gpu/mma_table.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 
 namespace tile::ir {
@@ -113,7 +114,20 @@ llvm::Value* ringAcquire(Emitter& e, Value ring) {
   return slot;
 }
 
-void ringRelease(Emitter& e, Value ring, llvm::Value* enable) {
+bool groupMetSinceAcquire(RingReleaseOp release) {
+  for (Operation* user : release.getRing().getUsers()) {
+    if (!isa<RingAcquireOp>(user)) continue;
+    bool met = false;
+    for (Operation* op = user->getNextNode(); op && op != release.getOperation(); op = op->getNextNode()) {
+      auto product = dyn_cast<MmaOp>(op);
+      met |= product && isWgmma(product.getEngine());
+    }
+    if (!met) return false;
+  }
+  return true;
+}
+
+void ringRelease(Emitter& e, Value ring, llvm::Value* enable, bool meet) {
   RingCursor& cursor = cursorOf(e, ring);
   llvm::Value* slot = e.i32(0);
   if (stagesOf(ring) > 1) {
@@ -126,6 +140,7 @@ void ringRelease(Emitter& e, Value ring, llvm::Value* enable) {
     e.syncWarp();  // every lane has read
     leads = e.b.CreateICmpEQ(e.lane(), e.i32(0));
   } else {
+    if (meet) namedBarrier(e, e.b.CreateAdd(groupIndex(e), e.i32(kGroupBarrier)), kGroupThreads);
     leads = e.b.CreateICmpEQ(e.b.CreateAnd(e.thread(), e.i32(kGroupThreads - 1)), e.i32(0));
   }
   arrive(e, emptyBarrier(e, ring, slot), e.andAll({leads, enable}));

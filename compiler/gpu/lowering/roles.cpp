@@ -250,7 +250,7 @@ LogicalResult emitRoleOp(Emitter& e, Operation* op) {
         return success();
       })
       .Case([&](RingReleaseOp o) {
-        ringRelease(e, o.getRing(), o.getEnable() ? e.scalar(o.getEnable()) : nullptr);
+        ringRelease(e, o.getRing(), o.getEnable() ? e.scalar(o.getEnable()) : nullptr, !groupMetSinceAcquire(o));
         return success();
       })
       .Case([&](TmaLoadOp o) { return emitTmaLoad(e, o); })

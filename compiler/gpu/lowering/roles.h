@@ -83,7 +83,12 @@ void emitRingInit(Emitter& e);
 /// Each waits for its stage and steps the role's cursor; returns the stage's index.
 llvm::Value* ringReserve(Emitter& e, mlir::Value ring);
 llvm::Value* ringAcquire(Emitter& e, mlir::Value ring);
-void ringRelease(Emitter& e, mlir::Value ring, llvm::Value* enable);
+/// Whether every warp of the group has passed its wait for the stage when the group's first thread gives it back: a
+/// product behind the acquire needs all four. Without one (the loop around it may run zero times), a slow warp could
+/// still be waiting when the stage has been filled again, for a phase that never comes back.
+bool groupMetSinceAcquire(RingReleaseOp release);
+/// `meet`: the warps of the group wait for each other first.
+void ringRelease(Emitter& e, mlir::Value ring, llvm::Value* enable, bool meet);
 llvm::Value* fullBarrier(Emitter& e, mlir::Value ring, llvm::Value* slot);
 /// Plain data of a stage.
 llvm::Value* ringPayload(Emitter& e, mlir::Value ring, llvm::Value* slot);

@@ -63,7 +63,7 @@ LogicalResult emitWorkLoop(Emitter& e, WorkLoopOp op) {
   if (queue && !draws) {
     llvm::Value* slot = ringAcquire(e, queue);
     position = b.CreateAlignedLoad(b.getInt32Ty(), ringPayload(e, queue, slot), llvm::Align(4));
-    ringRelease(e, queue, nullptr);
+    ringRelease(e, queue, nullptr, false);
   } else {
     position = next = b.CreatePHI(b.getInt32Ty(), 2, "position");
     next->addIncoming(first, before);
