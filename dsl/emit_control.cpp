@@ -248,8 +248,9 @@ void assume(const Operand& o) {
 void set_num_warps(int n, SrcLoc loc) {
   Tracer* t = Tracer::current();
   if (!t) return;
-  if (n < 1 || n > 32 || (n & (n - 1)) != 0)
-    return t->error("num_warps must be 1, 2, 4, 8, 16 or 32, found " + std::to_string(n), loc);
+  // Multiples of 4 are whole warpgroups: three of them suit tiles of 192 rows.
+  if (n != 1 && n != 2 && (n < 1 || n > 32 || n % 4 != 0))
+    return t->error("num_warps must be 1, 2 or a multiple of 4 up to 32, found " + std::to_string(n), loc);
   t->function()->setAttr("tile.num_warps", t->at_end().getI32IntegerAttr(n));
 }
 
