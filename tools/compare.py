@@ -151,6 +151,19 @@ def fla_chunk(s, dtype):
     return lambda: chunk_gla(q, k, v, g)
 
 
+def fla_backward(s, dtype):
+    from fla.ops.gla import chunk_gla
+
+    def tensor(channels):
+        return torch.randn(s.get("B", 1), s["L"], s.get("H", 1), channels, dtype=TORCH_TYPES[dtype], device="cuda")
+
+    q, k, v = (tensor(n).requires_grad_() for n in (s["K"], s["K"], s.get("V", s["K"])))
+    g = (F.logsigmoid(tensor(s["K"]).float()) / 16).requires_grad_()
+    o, _ = chunk_gla(q, k, v, g)
+    d_o = torch.randn_like(o)
+    return lambda: torch.autograd.grad(o, (q, k, v, g), d_o, retain_graph=True)
+
+
 PEERS = {
     "vector_add": {"device copy": copy_three, "Triton": triton_add},
     "softmax": {"device copy": copy_matrix, "torch.softmax": rowwise(lambda x, w: torch.softmax(x, -1))},
@@ -161,6 +174,7 @@ PEERS = {
     "block_sparse_matmul": {"cuBLAS dense": matmul, "torch BSR (A only)": bsr},
     "gla_chunk_forward": {"fla chunk_gla": fla_chunk},
     "gla_forward": {"fla chunk_gla": fla_chunk},
+    "gla_backward": {"fla chunk_gla backward": fla_backward},
 }
 
 

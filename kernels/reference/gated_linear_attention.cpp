@@ -30,6 +30,51 @@ Matrix gla_recurrent(const Matrix& q, const Matrix& k, const Matrix& v, const Ma
   return o;
 }
 
+GlaGradients gla_backward(const Matrix& q, const Matrix& k, const Matrix& v, const Matrix& g, double scale,
+                          const Matrix& h0, const Matrix& d_o, const Matrix& dht, Arithmetic how) {
+  GlaGradients out{Matrix(q.rows, q.cols), Matrix(q.rows, q.cols), Matrix(q.rows, v.cols), Matrix(q.rows, q.cols),
+                   dht.values.empty() ? Matrix(q.cols, v.cols) : dht};
+  // States before every row would fill memory for long sequences: those of every kEvery-th row are kept, the ones
+  // between are walked again.
+  constexpr int64_t kEvery = 64;
+  Matrix state = h0.values.empty() ? Matrix(q.cols, v.cols) : h0;
+  auto walk = [&](int64_t t) {
+    for (int64_t c = 0; c < q.cols; ++c) {
+      double decay = how.op(std::exp(g(t, c)));
+      for (int64_t d = 0; d < v.cols; ++d) state(c, d) = how.op(how.op(state(c, d) * decay) + k(t, c) * v(t, d));
+    }
+  };
+  std::vector<Matrix> kept;
+  for (int64_t t = 0; t < q.rows; ++t) {
+    if (t % kEvery == 0) kept.push_back(state);
+    walk(t);
+  }
+  for (int64_t first = (q.rows - 1) / kEvery * kEvery; first >= 0 && q.rows > 0; first -= kEvery) {
+    int64_t end = std::min(first + kEvery, q.rows);
+    std::vector<Matrix> before;
+    state = kept[first / kEvery];
+    for (int64_t t = first; t < end; ++t) before.push_back(state), walk(t);
+    for (int64_t t = end - 1; t >= first; --t) {
+      Matrix& dh = out.dh0;  // of the state behind row t, then of the one before it
+      const Matrix& h = before[t - first];
+      for (int64_t c = 0; c < q.cols; ++c) {
+        double decay = how.op(std::exp(g(t, c))), to_q = 0, to_k = 0, to_g = 0;
+        for (int64_t d = 0; d < v.cols; ++d) {
+          double with_o = how.op(dh(c, d) + how.op(q(t, c) * scale) * d_o(t, d)), old = how.op(h(c, d) * decay);
+          to_q = how.op(to_q + how.op(old + k(t, c) * v(t, d)) * d_o(t, d));
+          to_k = how.op(to_k + with_o * v(t, d));
+          to_g = how.op(to_g + with_o * old);
+          out.dv(t, d) = how.op(out.dv(t, d) + with_o * k(t, c));
+          dh(c, d) = how.op(with_o * decay);
+        }
+        out.dq(t, c) = how.store(how.op(to_q * scale)), out.dk(t, c) = how.store(to_k), out.dg(t, c) = to_g;
+      }
+    }
+  }
+  for (double& x : out.dv.values) x = how.store(x);
+  return out;
+}
+
 Matrix gla_decay_cumsum(const Matrix& g, int64_t window, Arithmetic how) {
   Matrix sums(g.rows, g.cols);
   for (int64_t t = 0; t < g.rows; ++t)
@@ -88,82 +133,6 @@ Matrix gla_combine(const Matrix& inter, const Matrix& scores, const Matrix& v, i
       for (int64_t j = t - t % window; j <= t; ++j) sum = how.op(sum + how.store(scores(t, j % window)) * v(j, d));
       o(t, d) = how.store(sum);
     }
-  return o;
-}
-
-namespace {
-
-/// One chunk of gla_chunked: rows [begin, begin + n) of the sequence, c counts channels.
-struct Chunk {
-  const Matrix &q, &k, &sums;
-  double scale;
-  int64_t begin, n;
-  Arithmetic how;
-
-  /// Decay over the chunk's rows first + 1 .. last; first = -1 is the chunk's start.
-  double decay(int64_t first, int64_t last, int64_t c) const {
-    double from = first < 0 ? 0.0 : sums(begin + first, c);
-    return how.op(std::exp2(how.op(sums(begin + last, c) - from)));
-  }
-  double query(int64_t t, int64_t c) const { return how.op(q(begin + t, c) * scale); }
-  double key(int64_t u, int64_t c) const { return k(begin + u, c); }
-  double decayed(double x, double decay) const { return how.store(how.op(x * decay)); }
-
-  /// Scores of all pairs u <= t.
-  Matrix scores() const {
-    Matrix a(n, n);
-    for (int64_t t = 0; t < n; ++t)
-      for (int64_t c = 0; c < q.cols; ++c) a(t, t) = how.op(a(t, t) + how.op(query(t, c) * key(t, c)));
-    for (int64_t half = 1; half < n; half *= 2) {
-      Matrix row(n, q.cols);  // queries of upper halves, keys of lower ones
-      for (int64_t t = 0; t < n; ++t) {
-        bool upper = t & half;
-        int64_t boundary = (t & ~(half - 1)) + (upper ? -1 : half - 1);  // last row of the lower half
-        if (boundary >= n) continue;                                     // its upper half is past the end
-        for (int64_t c = 0; c < q.cols; ++c)
-          row(t, c) = upper ? decayed(query(t, c), decay(boundary, t, c)) : decayed(key(t, c), decay(t, boundary, c));
-      }
-      for (int64_t t = 0; t < n; ++t)
-        for (int64_t u = 0; u < t; ++u) {
-          if ((t ^ u) < half || (t ^ u) >= 2 * half) continue;
-          double sum = 0;
-          for (int64_t c = 0; c < q.cols; ++c) sum = how.op(sum + row(t, c) * row(u, c));
-          a(t, u) = sum;
-        }
-    }
-    for (double& x : a.values) x = how.store(x);
-    return a;
-  }
-};
-
-}  // namespace
-
-Matrix gla_chunked(const Matrix& q, const Matrix& k, const Matrix& v, const Matrix& g, double scale, int64_t chunk,
-                   Matrix& state, Arithmetic how) {
-  Matrix o(v.rows, v.cols), sums = gla_decay_cumsum(g, chunk, how);
-  if (state.values.empty()) state = Matrix(k.cols, v.cols);
-  for (int64_t begin = 0; begin < v.rows; begin += chunk) {
-    Chunk at{q, k, sums, scale, begin, std::min(chunk, v.rows - begin), how};
-    Matrix scores = at.scores(), rounded = state;
-    for (double& x : rounded.values) x = how.store(x);
-    for (int64_t t = 0; t < at.n; ++t) {
-      for (int64_t c = 0; c < q.cols; ++c) {
-        double qc = at.decayed(at.query(t, c), at.decay(-1, t, c));
-        for (int64_t d = 0; d < v.cols; ++d) o(begin + t, d) = how.op(o(begin + t, d) + qc * rounded(c, d));
-      }
-      for (int64_t u = 0; u <= t; ++u)
-        for (int64_t d = 0; d < v.cols; ++d) o(begin + t, d) = how.op(o(begin + t, d) + scores(t, u) * v(begin + u, d));
-    }
-    for (int64_t c = 0; c < k.cols; ++c) {
-      double whole = at.decay(-1, at.n - 1, c);
-      for (int64_t d = 0; d < v.cols; ++d) state(c, d) = how.op(state(c, d) * whole);
-      for (int64_t u = 0; u < at.n; ++u) {
-        double kc = at.decayed(at.key(u, c), at.decay(u, at.n - 1, c));
-        for (int64_t d = 0; d < v.cols; ++d) state(c, d) = how.op(state(c, d) + kc * v(begin + u, d));
-      }
-    }
-  }
-  for (double& x : o.values) x = how.store(x);
   return o;
 }
 

@@ -45,6 +45,21 @@ Matrix gla_inner_scores(const Matrix& q, const Matrix& k, const Matrix& cumsum, 
 Matrix gla_chunked(const Matrix& q, const Matrix& k, const Matrix& v, const Matrix& g, double scale, int64_t chunk,
                    Matrix& state, Arithmetic how);
 
+/// Gradients of q, k, v, g and of the state before the first row.
+struct GlaGradients {
+  Matrix dq, dk, dv, dg, dh0;
+};
+
+/// Backward pass of the recurrence from the gradients `d_o` of o and `dht` of the last state (empty: zero); `h0` is the
+/// state before the first row (empty: zero). Follows the recurrence backwards, row by row.
+GlaGradients gla_backward(const Matrix& q, const Matrix& k, const Matrix& v, const Matrix& g, double scale,
+                          const Matrix& h0, const Matrix& d_o, const Matrix& dht, Arithmetic how);
+
+/// The same gradients in chunks, rounding where an implementation on matrix units rounds; see gla_chunked.
+GlaGradients gla_chunked_backward(const Matrix& q, const Matrix& k, const Matrix& v, const Matrix& g, double scale,
+                                  int64_t chunk, const Matrix& h0, const Matrix& d_o, const Matrix& dht,
+                                  Arithmetic how);
+
 /// Step 5, combine: o + A v inside every window.
 Matrix gla_combine(const Matrix& inter, const Matrix& scores, const Matrix& v, int64_t window, Arithmetic how);
 

@@ -15,8 +15,8 @@ struct GemmSpec {
   int64_t batch = 0;  ///< which matrices of [batch, rows, columns] tensors; not used with 2-D ones
 };
 
-/// The chosen rows of D, N values each. Tensors have 2 dims, or a batch dim in front. i8 x i8 into i32 is exact in double
-/// up to K = 2^39.
+/// The chosen rows of D, N values each. Tensors have 2 dims, or a batch dim in front. i8 x i8 into i32 is exact in
+/// double up to K = 2^39.
 std::vector<std::vector<double>> gemm_rows(const GemmSpec& spec, const HostTensor& a, const HostTensor& b,
                                            const HostTensor* c, std::span<const int64_t> rows, Arithmetic how);
 

@@ -1,0 +1,143 @@
+// gla_backward.h - backward pass of gated linear attention: gradients of q, k, v, g and of the initial state from those
+// of o and of the final state. Nothing of the forward pass is needed but its inputs; states are f32 while they walk and
+// are kept once per chunk in the type they are multiplied in. Deterministic.
+#pragma once
+#include "kernels/gla_forward.h"
+#include "kernels/gla_gradients.h"
+
+namespace tile::kernels {
+
+/// Tiles of each kernel of the backward pass; one BT.
+struct GlaBackwardPlan {
+  GlaChunkConfig prepare, pass, scores, values, keys;
+};
+
+inline GlaBackwardPlan gla_backward_plan(DType dtype, const GlaSizes& s, const Machine& machine) {
+  GlaBackwardPlan p;
+  GlaPlan forward = gla_plan(dtype, s, machine);
+  p.prepare = forward.prepare;
+  p.pass = forward.pass, p.pass.segment = 0, p.pass.chunk_states = true;
+  int64_t heads = s.sequences * s.heads;
+  auto programs = [&] { return heads * cdiv(s.k, int64_t{p.pass.BK}) * cdiv(s.v, int64_t{p.pass.BV}); };
+  // A walk is a chain: with few heads narrow states keep the machine busier.
+  while (machine.gpu && p.pass.BK > 64 && programs() < machine.multiprocessors) p.pass.BK /= 2;
+  p.scores = p.values = p.keys = p.pass;
+  p.scores.chunk_states = p.values.chunk_states = p.keys.chunk_states = false;
+  p.scores.BV = p.values.BV = p.keys.BV = std::min(64, round_up(s.v, 16));
+  p.values.BK = std::min(64, round_up(s.k, 16));
+  p.keys.BK = std::min(machine.gpu ? 32 : 64, round_up(s.k, 16));
+  return p;
+}
+
+/// What the kernels pass to each other; made for sizes and a plan.
+template <class T>
+struct GlaBackwardWorkspace {
+  GlaChunkWorkspace<T> chunks;           ///< as the forward pass leaves it (its q_g, k_g, a, decay)
+  TensorView<T, 4> states, from_behind;  ///< [C, H, K, V]: before each chunk; gradients of those behind it
+  TensorView<T, 4> da;                   ///< [B, H, L, BT]
+
+  static Result<GlaBackwardWorkspace> create(const std::shared_ptr<Device>& device, const GlaSizes& s,
+                                             const GlaBackwardPlan& p) {
+    GlaBackwardWorkspace w;
+    GlaPlan plain;  // no states of the forward pass
+    plain.prepare = plain.output = p.prepare;
+    Result<GlaChunkWorkspace<T>> made = GlaChunkWorkspace<T>::create(device, s, plain);
+    if (!made) return made.error();
+    w.chunks = std::move(*made);
+    int64_t chunks = s.chunks(p.prepare.BT);
+    if (w.chunks.take(device, w.states, {chunks, s.heads, s.k, s.v}) &&
+        w.chunks.take(device, w.from_behind, {chunks, s.heads, s.k, s.v}) &&
+        w.chunks.take(device, w.da, {s.batch, s.heads, s.rows, p.prepare.BT}))
+      return w;
+    return *w.chunks.error();
+  }
+};
+
+/// Gradients to write: shapes of q, k, v, g and [sequences, H, K, V]; DH0 only where it has data.
+template <class T>
+struct GlaGradients {
+  TensorView<T, 4> DQ, DK, DV;
+  TensorView<float, 4> DG;
+  TensorView<float, 4> DH0{};
+};
+
+/// The launches of a backward pass, to time one of them alone or to keep what the forward pass prepared.
+enum GlaBackwardPart : uint32_t {
+  kGlaBackwardPrepare = 1,
+  kGlaBackwardStates = 2,
+  kGlaBackwardReverse = 4,
+  kGlaBackwardScores = 8,
+  kGlaBackwardValues = 16,
+  kGlaBackwardKeys = 32,
+  kGlaBackwardAll = 63
+};
+
+namespace detail {
+template <class T>
+Status check_gla_backward(const GlaInputs<T>& in, const TensorView<const T, 4>& DO,
+                          const TensorView<const float, 4>& DHT, const GlaGradients<T>& out,
+                          const GlaBackwardWorkspace<T>& w, const GlaBackwardPlan& p) {
+  if (Status s = check_gla_inputs("gla_backward", in); !s) return s;
+  const GlaSizes s = in.sizes();
+  const int64_t chunks = s.chunks(p.prepare.BT);
+  ShapeCheck check("gla_backward");
+  check.shape("DO", DO, {s.batch, s.heads, s.rows, s.v}, "[B, H, L, V]")
+      .shape("DQ", out.DQ, {s.batch, s.heads, s.rows, s.k}, "[B, H, L, K]")
+      .shape("DK", out.DK, {s.batch, s.heads, s.rows, s.k}, "[B, H, L, K]")
+      .shape("DV", out.DV, {s.batch, s.heads, s.rows, s.v}, "[B, H, L, V]")
+      .shape("DG", out.DG, {s.batch, s.heads, s.rows, s.k}, "[B, H, L, K]")
+      .shape("workspace.states", w.states, {chunks, s.heads, s.k, s.v}, "[chunks, H, K, V]")
+      .shape("workspace.da", w.da, {s.batch, s.heads, s.rows, p.prepare.BT}, "[B, H, L, BT]");
+  if (DHT.data) check.shape("DHT", DHT, {s.sequences, s.heads, s.k, s.v}, "[sequences, H, K, V]");
+  if (out.DH0.data) check.shape("DH0", out.DH0, {s.sequences, s.heads, s.k, s.v}, "[sequences, H, K, V]");
+  for (const GlaChunkConfig* c : {&p.pass, &p.scores, &p.values, &p.keys})
+    check.require(c->BT == p.prepare.BT, "all kernels of a plan have one BT, found {} and {}", p.prepare.BT, c->BT);
+  return check.ok() ? Status(Ok{}) : Status(check.error());
+}
+}  // namespace detail
+
+/// DO is the gradient of o, DHT that of the final state (absent: zero). Of `parts` only those run; the others must have
+/// left their results in the workspace before.
+template <class T>
+Status gla_backward(Stream& stream, const GlaInputs<T>& in, Input<T, 4> DO, TensorView<const float, 4> DHT,
+                    const GlaGradients<T>& out, const GlaBackwardWorkspace<T>& w, const GlaBackwardPlan& p,
+                    uint32_t parts = kGlaBackwardAll) {
+  if (Status s = detail::check_gla_backward<T>(in, DO, DHT, out, w, p); !s) return s;
+  const GlaSizes s = in.sizes();
+  const auto& made = w.chunks;
+  const auto cu_seqlens = detail::or_unused(in.cu_seqlens, made.decay.data);
+  const int64_t heads = s.sequences * s.heads, chunks = cdiv(s.longest, int64_t{p.prepare.BT});
+
+  detail::GlaStateLaunch<T> forward{p.pass, s, 1, made.k_g, in.V, made.decay, in.cu_seqlens};
+  forward.config.chunk_states = true, forward.config.initial_state = in.H0.data != nullptr;
+  forward.start = in.H0, forward.states = w.states;
+  detail::GlaStateLaunch<T> reverse{p.pass, s, 1, made.q_g, DO, made.decay, in.cu_seqlens};
+  reverse.config.chunk_states = reverse.config.reverse = true;
+  reverse.config.initial_state = DHT.data != nullptr, reverse.config.final_state = out.DH0.data != nullptr;
+  reverse.start = DHT, reverse.end = out.DH0, reverse.states = w.from_behind;
+
+  Status done = Ok{};
+  auto run = [&](uint32_t part, auto&& launch) {
+    if (done && (parts & part)) done = launch();
+  };
+  run(kGlaBackwardPrepare, [&] { return detail::gla_prepare_launch<T>(stream, in, made, p.prepare); });
+  run(kGlaBackwardStates, [&] { return forward.run(stream); });
+  run(kGlaBackwardReverse, [&] { return reverse.run(stream); });
+  run(kGlaBackwardScores, [&] {
+    return gla_gradient_scores_kernel<T>().try_launch(stream, p.scores, Grid{heads, chunks}, DO, in.V, cu_seqlens,
+                                                      w.da);
+  });
+  run(kGlaBackwardValues, [&] {
+    return gla_gradient_values_kernel<T>().try_launch(stream, p.values,
+                                                      Grid{heads * cdiv(s.v, int64_t{p.values.BV}), chunks}, DO, made.a,
+                                                      made.k_g, w.from_behind, cu_seqlens, out.DV);
+  });
+  run(kGlaBackwardKeys, [&] {
+    return gla_gradient_keys_kernel<T>().try_launch(stream, p.keys, Grid{heads * cdiv(s.k, int64_t{p.keys.BK}), chunks},
+                                                    in.Q, in.K, in.V, in.G, DO, w.da, w.states, w.from_behind,
+                                                    made.decay, cu_seqlens, out.DQ, out.DK, out.DG, in.scale);
+  });
+  return done;
+}
+
+}  // namespace tile::kernels
