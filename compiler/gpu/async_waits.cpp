@@ -15,316 +15,15 @@
 // iteration when all that happens to their results there is to be accumulated on. That iteration issues its own
 // products, then waits for the old ones, then releases their stages; behind the loop one more wait and release follow,
 // and all of that stands under "the loop runs" (guard_loop.h).
-#include "compiler/gpu/async_products.h"
+#include "compiler/gpu/async_plan.h"
 #include "compiler/gpu/gpu_passes.h"
 #include "compiler/gpu/guard_loop.h"
-#include "llvm/ADT/MapVector.h"
 #include "mlir/Pass/Pass.h"
 
 namespace tile::ir {
 using namespace mlir;
 
 namespace {
-
-constexpr int kMostPending = 7;  ///< of tile.mma_wait
-
-/// One unfinished product: `value` is the name of its result here.
-struct Group {
-  MmaOp product;
-  Value value;
-  bool isCarried = false;  ///< issued in the iteration before
-};
-
-/// When a moved release happens.
-enum class Guard { always, notFirst, ran };
-
-/// A ring_release that waits for a group.
-struct Held {
-  RingReleaseOp release;
-  Guard guard = Guard::always;
-  scf::ForOp loop;  ///< of the guard
-};
-
-/// What a loop leaves running behind its last iteration.
-struct Carry {
-  SmallVector<Group> groups;
-  SmallVector<Held> releases;
-};
-
-/// One statement of a block as it will be.
-struct Item {
-  enum Kind { op, wait, release } kind = op;
-  Operation* statement = nullptr;  ///< op
-  int pending = 0;                 ///< wait
-  SmallVector<Value> finished;     ///< wait: results that become readable
-  Held held;                       ///< release
-};
-
-/// Ops whose results are the registers of the value, or become them by renaming: the last computation and conversions.
-SmallVector<Operation*> writersOf(Value value) {
-  SmallVector<Operation*> writers;
-  while (Operation* op = value.getDefiningOp()) {
-    writers.push_back(op);
-    auto convert = dyn_cast<ConvertOp>(op);
-    if (!convert) break;
-    value = convert.getSource();
-  }
-  return writers;
-}
-
-Value throughConverts(Value value) {
-  while (auto convert = value.getDefiningOp<ConvertOp>()) value = convert.getSource();
-  return value;
-}
-
-/// The terminator, or null in blocks that have none (roles, work loops).
-Operation* endOf(Block& block) {
-  return !block.empty() && block.back().hasTrait<OpTrait::IsTerminator>() ? &block.back() : nullptr;
-}
-
-/// The loop argument that is the product's register operand A, or null.
-BlockArgument carriedA(MmaOp product, Block& block) {
-  auto arg = dyn_cast<BlockArgument>(throughConverts(product.getA()));
-  return arg && arg.getOwner() == &block && isa<scf::ForOp>(block.getParentOp()) ? arg : BlockArgument();
-}
-
-Value yieldedFor(BlockArgument arg) {
-  auto loop = cast<scf::ForOp>(arg.getOwner()->getParentOp());
-  return loop.getYieldedValues()[arg.getArgNumber() - loop.getNumInductionVars()];
-}
-
-/// The new order of one block, without touching the IR.
-class BlockPlan {
- public:
-  BlockPlan(Block& block, const AsyncReads& reads, const llvm::MapVector<Operation*, Carry>& carries,
-            const Carry& entry)
-      : block_(block), reads_(reads), carries_(carries) {
-    for (Group group : entry.groups) open_.push_back(group);
-    first_ = 0;
-    for (Held held : entry.releases) {
-      held_.push_back({held, last()});
-      ++unreleased_[held.release.getRing()];
-    }
-    for (Operation& op : block)
-      if (asyncProduct(&op)) lastProduct_ = &op;
-  }
-
-  /// `carry`: the loop may leave products running; filled with those.
-  void run(Carry* carry) {
-    for (Operation& op : block_)
-      if (&op != endOf(block_)) statement(&op);
-    if (carry) chooseCarried(*carry);
-    need(last() - (carry ? static_cast<int>(carry->groups.size()) : 0));
-    if (carry)
-      for (auto& [held, group] : held_) carry->releases.push_back({held.release, Guard::notFirst, loop()});
-  }
-
-  SmallVector<Item> items;
-
- private:
-  // Groups are numbered in the order of issue; open_ holds first_ .. last().
-  int last() const { return first_ + static_cast<int>(open_.size()) - 1; }
-  scf::ForOp loop() { return cast<scf::ForOp>(block_.getParentOp()); }
-
-  /// Puts a wait here unless the group is finished.
-  void need(int group) {
-    if (group < first_) return;
-    Item wait;
-    wait.kind = Item::wait;
-    wait.pending = std::min(last() - group, kMostPending);
-    while (static_cast<int>(open_.size()) > wait.pending) {
-      wait.finished.push_back(open_.front().value);
-      open_.erase(open_.begin());
-      ++first_;
-    }
-    items.push_back(std::move(wait));
-    // In order: releases of one ring wait for groups that do not go down.
-    llvm::erase_if(held_, [&](auto& entry) {
-      if (entry.second >= first_) return false;
-      release(entry.first);
-      return true;
-    });
-    llvm::erase_if(deferred_, [&](auto& entry) {
-      if (entry.second >= first_) return false;
-      put(entry.first);
-      return true;
-    });
-  }
-
-  void put(Operation* op) {
-    Item item;
-    item.statement = op;
-    items.push_back(std::move(item));
-  }
-
-  void release(Held held) {
-    Item item;
-    item.kind = Item::release;
-    item.held = held;
-    items.push_back(std::move(item));
-    --unreleased_[held.release.getRing()];
-  }
-
-  bool uses(Operation* op, Value value) const {
-    return llvm::any_of(value.getUsers(), [&](Operation* user) { return block_.findAncestorOpInBlock(*user) == op; });
-  }
-
-  void statement(Operation* op) {
-    if (auto free = dyn_cast<RingReleaseOp>(op)) return visitRelease(free);
-    if (auto acquire = dyn_cast<RingAcquireOp>(op)) visitAcquire(acquire);
-    MmaOp product = asyncProduct(op);
-    int needed = first_ - 1;
-    if (!product && hasAsyncProduct(op)) needed = last();
-    for (auto [i, group] : llvm::enumerate(open_)) {
-      bool accumulates = product && product.getAcc() == group.value && group.value.hasOneUse();
-      if ((uses(op, group.value) && !accumulates) || reads_.threatens(op, group.product))
-        needed = first_ + static_cast<int>(i);
-    }
-    // Writers of registers in use go behind the wait for their readers, and so do they for what is there already.
-    int after = first_ - 1, inputs = first_ - 1;
-    for (auto [i, group] : llvm::enumerate(open_))
-      if (writesA(op, group)) after = first_ + static_cast<int>(i);
-    for (auto& [earlier, group] : deferred_)
-      if (llvm::any_of(earlier->getResults(), [&](Value v) { return uses(op, v); })) inputs = std::max(inputs, group);
-    if (after >= first_ && isPure(op) && op->getNumRegions() == 0) {
-      need(needed);
-      if (int behind = std::max(after, inputs); behind >= first_) {
-        deferred_.push_back({op, behind});
-        return;
-      }
-    }
-    need(std::max({needed, after, inputs}));
-    put(op);
-
-    if (product) open_.push_back({product, product.getResult(), false});
-    if (op == lastProduct_) finishCarried();
-    if (auto it = carries_.find(op); it != carries_.end()) leaveLoop(cast<scf::ForOp>(op), it->second);
-  }
-
-  bool writesA(Operation* op, Group& group) {
-    Value a = group.product.getA();
-    if (!isa<RankedTensorType>(a.getType())) return false;
-    if (group.isCarried && llvm::is_contained(writersOf(a), op)) return true;
-    BlockArgument arg = carriedA(group.product, block_);
-    return arg && llvm::is_contained(writersOf(yieldedFor(arg)), op);
-  }
-
-  /// This iteration has issued what it has: the products of the one before can be waited for at no cost.
-  void finishCarried() {
-    int carried = first_ - 1;
-    for (auto [i, group] : llvm::enumerate(open_))
-      if (group.isCarried) carried = first_ + static_cast<int>(i);
-    need(carried);
-  }
-
-  void leaveLoop(scf::ForOp loop, const Carry& carry) {
-    for (Group group : carry.groups) {
-      // Results that a later product of the same iteration accumulates on have no name out here.
-      Value name = group.value;
-      for (auto [result, yielded] : llvm::zip(loop.getResults(), loop.getYieldedValues()))
-        if (yielded == group.product.getResult()) name = result;
-      open_.push_back({group.product, name, false});
-    }
-    for (Held held : carry.releases) {
-      held_.push_back({{held.release, Guard::ran, loop}, last()});
-      ++unreleased_[held.release.getRing()];
-    }
-    need(last());
-  }
-
-  // ---- rings
-
-  void visitAcquire(RingAcquireOp acquire) {
-    Value ring = acquire.getRing();
-    if (unreleased_[ring] >= cast<RingType>(ring.getType()).getStages())
-      for (auto& [held, group] : held_)
-        if (held.release.getRing() == ring) {
-          need(group);
-          break;
-        }
-    ++unreleased_[ring];
-    acquired_[ring].push_back(acquire.getSlot());
-  }
-
-  void visitRelease(RingReleaseOp free) {
-    Value ring = free.getRing();
-    int behind = first_ - 1;
-    auto& slots = acquired_[ring];
-    if (slots.empty()) {
-      behind = last();  // acquired elsewhere: any product may read it
-    } else {
-      Value slot = slots.front();
-      slots.erase(slots.begin());
-      for (auto [i, group] : llvm::enumerate(open_))
-        if (!group.isCarried && (slotOf(group.product.getA()) == slot || slotOf(group.product.getB()) == slot))
-          behind = first_ + static_cast<int>(i);
-    }
-    for (auto& [held, group] : held_)
-      if (held.release.getRing() == ring) behind = std::max(behind, group);
-    if (behind < first_)
-      release({free, Guard::always, {}});
-    else
-      held_.push_back({{free, Guard::always, {}}, behind});
-  }
-
-  // ---- loops
-
-  /// Where the product's result goes on in the next iteration: only as an accumulator there and nowhere else here.
-  bool comesRound(MmaOp product) {
-    Value result = product.getResult();
-    if (!result.hasOneUse()) return false;
-    OpOperand& use = *result.use_begin();
-    if (MmaOp next = asyncProduct(use.getOwner()))
-      return next->getBlock() == &block_ && &use == &next.getAccMutable() && isOpen(next);
-    if (use.getOwner() != endOf(block_)) return false;
-    BlockArgument arg = loop().getRegionIterArgs()[use.getOperandNumber()];
-    if (!arg.hasOneUse()) return false;
-    OpOperand& next = *arg.use_begin();
-    MmaOp reader = asyncProduct(next.getOwner());
-    return reader && reader->getBlock() == &block_ && &next == &reader.getAccMutable();
-  }
-
-  bool isOpen(MmaOp product) const {
-    return llvm::any_of(open_, [&](Group group) { return group.product == product && !group.isCarried; });
-  }
-
-  void chooseCarried(Carry& carry) {
-    size_t begin = open_.size();
-    while (begin > 0) {
-      Group group = open_[begin - 1];
-      const int number = first_ + static_cast<int>(begin) - 1;
-      BlockArgument a = carriedA(group.product, block_);
-      bool keeps = !group.isCarried && comesRound(group.product) && (!a || yieldedFor(a) == a) &&
-                   open_.size() - begin < kMostPending;
-      // An enabled release would need its condition in the next iteration.
-      for (auto& [held, behind] : held_)
-        if (behind >= number && (held.release.getEnable() || held.guard != Guard::always)) keeps = false;
-      for (auto& [op, behind] : deferred_)
-        if (behind >= number) keeps = false;
-      if (!keeps) break;
-      --begin;
-    }
-    for (size_t i = begin; i < open_.size(); ++i) {
-      Group group = open_[i];
-      group.isCarried = true;
-      // Its name in the next iteration: the argument, while nobody has accumulated on it.
-      if (OpOperand& use = *group.product.getResult().use_begin(); use.getOwner() == endOf(block_))
-        group.value = loop().getRegionIterArgs()[use.getOperandNumber()];
-      carry.groups.push_back(group);
-    }
-  }
-
-  Block& block_;
-  const AsyncReads& reads_;
-  const llvm::MapVector<Operation*, Carry>& carries_;
-  SmallVector<Group> open_;
-  int first_ = 0;
-  Operation* lastProduct_ = nullptr;
-  SmallVector<std::pair<Held, int>> held_;              ///< releases and the group they wait for
-  SmallVector<std::pair<Operation*, int>> deferred_;    ///< writers of operands and the group they wait for
-  llvm::DenseMap<Value, SmallVector<Value>> acquired_;  ///< slots of a ring that this block acquired and not released
-  llvm::DenseMap<Value, int> unreleased_;
-};
 
 class WaitInserter {
  public:
@@ -346,18 +45,23 @@ class WaitInserter {
       for (Region& region : op.getRegions())
         for (Block& inner : region)
           if (llvm::any_of(inner, [](Operation& o) { return hasAsyncProduct(&o); })) visit(inner);
-    Carry carry;
     auto loop = dyn_cast<scf::ForOp>(block.getParentOp());
-    if (loop) {  // once to see what the iteration leaves, then with that in front
-      BlockPlan dry(block, reads_, carries_, {});
-      dry.run(&carry);
+    Carry entry, left;
+    if (loop) (void)planBlock(block, reads_, carries_, {}, &entry);  // what an iteration leaves is in front of the next
+    SmallVector<Item> items = planBlock(block, reads_, carries_, entry, loop ? &left : nullptr);
+    if (!sameProducts(entry, left)) {  // no steady state: iterations finish what they start
+      left = {};
+      items = planBlock(block, reads_, carries_, {}, nullptr);
     }
-    Carry entry = carry, left;
-    BlockPlan plan(block, reads_, carries_, entry);
-    plan.run(loop ? &left : nullptr);
-    if (loop && !left.groups.empty()) carries_[loop] = left;
+    if (!left.groups.empty()) carries_[loop] = left;
     for (Held held : left.releases) replaced_.push_back(held.release);
-    apply(block, plan.items);
+    apply(block, items);
+  }
+
+  static bool sameProducts(const Carry& a, const Carry& b) {
+    return a.releases.size() == b.releases.size() && a.groups.size() == b.groups.size() &&
+           llvm::all_of(llvm::zip(a.groups, b.groups),
+                        [](auto pair) { return std::get<0>(pair).product == std::get<1>(pair).product; });
   }
 
   void apply(Block& block, ArrayRef<Item> items) {
@@ -420,7 +124,7 @@ class WaitInserter {
 
   func::FuncOp func_;
   AsyncReads reads_;
-  llvm::MapVector<Operation*, Carry> carries_;
+  Carries carries_;
   SmallVector<Operation*> replaced_;  ///< releases that guarded ones stand for
 };
 

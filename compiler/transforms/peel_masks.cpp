@@ -11,6 +11,7 @@
 #include "compiler/analysis/linear_form.h"
 #include "compiler/dialect/dialect.h"
 #include "compiler/transforms/transforms.h"
+#include "llvm/ADT/SetVector.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -31,11 +32,14 @@ class Conditions {
  public:
   Conditions(scf::ForOp loop, const Facts& facts) : loop_(loop), facts_(facts), forms_(loop) {}
 
-  /// Adds the conjunction; false (and nothing added) when some part of it is not known.
+  /// Adds the conjunction; false (and nothing added) when some part of it is not known, is never true, or when it is
+  /// the same in all iterations.
   bool add(Value mask) {
     SmallVector<LinearForm> made;
     SmallVector<FittingForm> fitting;
     if (!collect(mask, made, fitting)) return false;
+    if (llvm::all_of(made, [](const LinearForm& form) { return form.iv == 0; })) return false;
+    if (llvm::any_of(made, [](const LinearForm& form) { return form.isConstant() && form.constant > 0; })) return false;
     llvm::append_range(conditions, made);
     llvm::append_range(needs, fitting);
     return true;
@@ -166,13 +170,14 @@ class Peeler {
   }
 
   void rewrite() {
-    OpBuilder builder(loop_);
+    OpBuilder builder(loop_), early(loop_);
+    placeEarly(early);
     const bool hasFirst = llvm::any_of(conditions_.conditions, [](auto& c) { return c.iv < 0; });
     bool hasLast = llvm::any_of(conditions_.conditions, [](auto& c) { return c.iv > 0; });
     bool canFail = llvm::any_of(conditions_.conditions, [](auto& c) { return c.iv == 0; }) ||
                    llvm::any_of(conditions_.needs, [](auto& n) { return n.bits < 64; });
     if (!hasFirst) hasLast |= canFail;  // some loop must be there for the iterations that keep their mask
-    bounds(builder, hasFirst, hasLast);
+    bounds(early, hasFirst, hasLast);
 
     SmallVector<Value> carried(loop_.getInitArgs());
     if (hasFirst) carried = part(builder, loop_.getLowerBound(), firstEnd_, carried, /*masked=*/true);
@@ -183,6 +188,31 @@ class Peeler {
   }
 
  private:
+  /// Where all that the bounds need is there, out of the branch that guards the loop: what runs in front of the loop
+  /// (an iteration of it, perhaps) has better use for its registers.
+  void placeEarly(OpBuilder& builder) {
+    llvm::SetVector<Value> inputs;
+    for (Value v : {loop_.getLowerBound(), loop_.getUpperBound(), loop_.getStep()}) inputs.insert(v);
+    for (auto& form : conditions_.conditions)
+      for (auto& symbol : form.symbols) inputs.insert(symbol.first);
+    for (auto& need : conditions_.needs)
+      for (auto& symbol : need.form.symbols) inputs.insert(symbol.first);
+    Operation* anchor = loop_;
+    while (auto branch = dyn_cast<scf::IfOp>(anchor->getParentOp())) {
+      if (llvm::any_of(inputs, [&](Value v) { return branch->isAncestor(v.getParentBlock()->getParentOp()); })) break;
+      anchor = branch;
+    }
+    Operation* last = nullptr;
+    for (Value v : inputs) {
+      Operation* op = v.getDefiningOp();
+      if (op && op->getBlock() == anchor->getBlock() && (!last || last->isBeforeInBlock(op))) last = op;
+    }
+    if (last)
+      builder.setInsertionPointAfter(last);
+    else
+      builder.setInsertionPointToStart(anchor->getBlock());
+  }
+
   /// Iterations are counted from 0 to n; [begin, end) need no mask. Lower bounds of the parts stay on the loop's grid
   /// (so that what divides bound and step divides the induction variable); a bound past the loop's own is never
   /// reached.

@@ -189,3 +189,30 @@ func.func @known(%a: tensor<64x64xf16>, %given: tensor<64x64xi1>) -> tensor<64x6
   }
   return %r : tensor<64x64xf32>
 }
+
+// -----
+
+// The same in all iterations, and never true for all elements of a tile.
+// CHECK-LABEL: func.func @fixed
+// CHECK-COUNT-1: scf.for
+// CHECK-NOT: scf.for
+func.func @fixed(%a: tensor<64x64xf16>, %n: i32) -> tensor<64x64xf32> {
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %i = tile.iota : tensor<64xi32>
+  %row = tile.reshape %i : tensor<64xi32> -> tensor<1x64xi32>
+  %column = tile.reshape %i : tensor<64xi32> -> tensor<64x1xi32>
+  %rows = tile.broadcast %row : tensor<1x64xi32> -> tensor<64x64xi32>
+  %columns = tile.broadcast %column : tensor<64x1xi32> -> tensor<64x64xi32>
+  %end = tile.splat %n : i32 -> tensor<64x64xi32>
+  %r = scf.for %j = %c0 to %n step %c64 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {
+    %s = tile.dot %a, %a, %acc : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+    %lower = arith.cmpi sle, %rows, %columns : tensor<64x64xi32>
+    %w = arith.select %lower, %s, %zero : tensor<64x64xi1>, tensor<64x64xf32>
+    %few = arith.cmpi sle, %rows, %end : tensor<64x64xi32>
+    %w2 = arith.select %few, %w, %zero : tensor<64x64xi1>, tensor<64x64xf32>
+    scf.yield %w2 : tensor<64x64xf32>
+  }
+  return %r : tensor<64x64xf32>
+}
