@@ -1,6 +1,7 @@
 // async_plan.cpp - the walk over a block with the queue of unfinished products.
 #include "compiler/gpu/async_plan.h"
 
+#include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace tile::ir {
@@ -53,7 +54,10 @@ class BlockPlan {
       ++unreleased_[held.release.getRing()];
     }
     for (Operation& op : block)
-      if (asyncProduct(&op)) lastProduct_ = &op;
+      if (MmaOp product = asyncProduct(&op)) {
+        lastProduct_ = &op;
+        addAccumulators(product);
+      }
   }
 
   /// `carry`: the loop may leave products running; filled with those.
@@ -127,6 +131,7 @@ class BlockPlan {
       if ((uses(op, group.value) && !accumulates) || reads_.threatens(op, group.product))
         needed = first_ + static_cast<int>(i);
     }
+    if (!product && touchesLaterAccumulator(op)) needed = last();
     // Writers of registers in use go behind the wait for their readers, and so do they for what is there already.
     int after = first_ - 1, inputs = first_ - 1;
     for (auto [i, group] : llvm::enumerate(open_))
@@ -146,6 +151,25 @@ class BlockPlan {
     if (product) open_.push_back({product, product.getResult(), false});
     if (op == lastProduct_) finishCarried();
     if (auto it = carries_.find(op); it != carries_.end()) leaveLoop(cast<scf::ForOp>(op), it->second);
+  }
+
+  /// Remembers the values that are in the registers this product accumulates on, in this iteration before it.
+  void addAccumulators(MmaOp product) {
+    Value acc = throughConverts(product.getAcc());
+    if (matchPattern(acc, m_Constant())) return;
+    accumulators_.push_back({product, acc});
+    if (!isa<scf::ForOp>(block_.getParentOp())) return;
+    for (auto [arg, yielded] : llvm::zip(loop().getRegionIterArgs(), loop().getYieldedValues()))
+      if (throughConverts(yielded) == product.getResult() && arg != acc) accumulators_.push_back({product, arg});
+  }
+
+  /// ptxas lets nobody read or write the registers of an accumulator from the first of several overlapping products on,
+  /// even when the product that accumulates on them comes later (C7517).
+  bool touchesLaterAccumulator(Operation* op) {
+    return llvm::any_of(accumulators_, [&](auto& entry) {
+      auto& [product, value] = entry;
+      return op->isBeforeInBlock(product) && (value.getDefiningOp() == op || uses(op, value));
+    });
   }
 
   bool writesA(Operation* op, Group& group) {
@@ -267,8 +291,9 @@ class BlockPlan {
   SmallVector<Group> open_;
   int first_ = 0;
   Operation* lastProduct_ = nullptr;
-  SmallVector<std::pair<Held, int>> held_;              ///< releases and the group they wait for
-  SmallVector<std::pair<Operation*, int>> deferred_;    ///< writers of operands and the group they wait for
+  SmallVector<std::pair<Operation*, Value>> accumulators_;  ///< of this block's products
+  SmallVector<std::pair<Held, int>> held_;                  ///< releases and the group they wait for
+  SmallVector<std::pair<Operation*, int>> deferred_;        ///< writers of operands and the group they wait for
   llvm::DenseMap<Value, SmallVector<Value>> acquired_;  ///< slots of a ring that this block acquired and not released
   llvm::DenseMap<Value, int> unreleased_;
 };

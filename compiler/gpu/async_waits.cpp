@@ -6,6 +6,7 @@
 // that leaves the groups issued later running. What an op needs:
 //   - its operands, but for the accumulator of another product that is the value's last use;
 //   - products whose shared memory it may overwrite (async_products.h);
+//   - everything, when it touches the accumulator of a product further down;
 //   - the releases a ring_acquire would wait for in vain.
 // Two kinds of ops go later instead of waiting: ring_release, behind the wait that covers the stage's readers, and pure
 // ops that write the registers an unfinished product has as operand A (the next iteration's, too): ptxas serialises all

@@ -290,6 +290,32 @@ func.func @hazards(%q: !tile.smem<64x64xf16, minor = 1>, %o: tensor<64x64xf32>, 
 
 // -----
 
+// A state that decays and is accumulated on: its registers are left alone while other products run.
+// CHECK-LABEL: func.func @state
+// CHECK: scf.for {{.*}} iter_args(%[[H:.*]] = %{{.*}})
+// CHECK-NEXT: %[[A:.*]] = tile.mma wgmma
+// CHECK-NEXT: %[[OUT:.*]] = tile.mma_wait 0 of %[[A]]
+// CHECK-NEXT: %[[DECAYED:.*]] = arith.mulf %[[H]]
+// CHECK-NEXT: %[[NEXT:.*]] = tile.mma wgmma_f16 {{.*}}, %[[DECAYED]] :
+// CHECK-NEXT: tile.store %[[OUT]]
+// CHECK-NEXT: %[[DONE:.*]] = tile.mma_wait 0 of %[[NEXT]]
+// CHECK-NEXT: scf.yield %[[DONE]]
+func.func @state(%q: !tile.smem<64x64xf16, minor = 1>, %h0: tensor<64x64xf32>, %decay: tensor<64x64xf32>, %v: !tile.view<2xf32>, %n: i32) -> tensor<64x64xf32> attributes {tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %r = scf.for %j = %c0 to %n step %c64 iter_args(%h = %h0) -> (tensor<64x64xf32>) : i32 {
+    %o = tile.mma wgmma_f16 k 64 warps(4, 1) %q, %q, %zero : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf32>
+    %decayed = arith.mulf %h, %decay : tensor<64x64xf32>
+    %next = tile.mma wgmma_f16 k 64 warps(4, 1) %q, %q, %decayed : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf32>
+    tile.store %o, %v[%j, %c0 : i32, i32] : tensor<64x64xf32>, !tile.view<2xf32>
+    scf.yield %next : tensor<64x64xf32>
+  }
+  return %r : tensor<64x64xf32>
+}
+
+// -----
+
 // Synchronous engines need nothing.
 // CHECK-LABEL: func.func @synchronous
 // CHECK-NOT: mma_wait
