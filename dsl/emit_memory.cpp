@@ -163,22 +163,44 @@ Value load_box(Value view, const Operand* offsets, int rank, const Shape& shape,
   return t->add(op, d, loc);
 }
 
+/// View, indices and value of a write to a box; false after an error. `what` names the value in messages.
+static bool box_write(Tracer& t, Value view, const Operand* offsets, int rank, const Operand& value, const char* what,
+                      SmallVectorImpl<mlir::Value>& indices, mlir::Value& written) {
+  const bool ok = box_indices(t, view, offsets, rank, indices);
+  if (t.is_bad(view)) return false;
+  const Value v = coerce(t, value, t.info(view).dtype, {}, what);
+  if (!ok || t.is_bad(v)) return false;
+  written = t.info(v).value;
+  if (t.type_of(v).shape.rank() <= rank) return true;
+  t.error("a box has at most as many dims as its tensor (" + std::to_string(rank) + "), found " +
+              t.type_of(v).to_string(),
+          value.loc);
+  return false;
+}
+
 void store_box(Value view, const Operand* offsets, int rank, const Operand& value, Cache cache, SrcLoc loc) {
   Tracer* t = Tracer::current();
   if (!t || !outside_combiner(*t, "store", loc)) return;
   SmallVector<mlir::Value, 4> indices;
-  const bool ok = box_indices(*t, view, offsets, rank, indices);
-  if (t->is_bad(view)) return;
-  const Value v = coerce(*t, value, t->info(view).dtype, {}, "the stored value");
-  if (!ok || t->is_bad(v)) return;
-  if (t->type_of(v).shape.rank() > rank) {
-    t->error("a box has at most as many dims as its tensor (" + std::to_string(rank) + "), found " +
-                 t->type_of(v).to_string(),
-             value.loc);
-    return;
+  mlir::Value v;
+  if (!box_write(*t, view, offsets, rank, value, "the stored value", indices, v)) return;
+  ir::StoreOp::create(t->at_end(), t->location(loc), v, t->info(view).value, indices, cache_attr(*t, cache));
+}
+
+void add_to_box(Value view, const Operand* offsets, int rank, const Operand& value, SrcLoc loc) {
+  Tracer* t = Tracer::current();
+  if (!t || !outside_combiner(*t, "atomic_add", loc)) return;
+  if (!t->is_bad(view)) {
+    const DType d = t->info(view).dtype;
+    if (d != DType::f32 && d != DType::f16 && d != DType::bf16 && d != DType::i32 && d != DType::u32)
+      return t->error("atomic_add to a tensor is defined on f32, f16, bf16, i32 and u32, found " +
+                          std::string(name(d)),
+                      loc);
   }
-  ir::StoreOp::create(t->at_end(), t->location(loc), t->info(v).value, t->info(view).value, indices,
-                      cache_attr(*t, cache));
+  SmallVector<mlir::Value, 4> indices;
+  mlir::Value v;
+  if (!box_write(*t, view, offsets, rank, value, "the added value", indices, v)) return;
+  ir::AccumulateOp::create(t->at_end(), t->location(loc), v, t->info(view).value, indices);
 }
 
 static bool view_dim_ok(Tracer& t, Value view, int dim, SrcLoc loc) {

@@ -48,6 +48,13 @@ class Tensor {
                   "store through a Tensor<const T, R>: declare the kernel parameter as Tensor<T, R>");
     detail::store_box(view_, operands(offsets).data(), R, value, options.cache, loc);
   }
+  /// Adds the value to the box that starts at `offsets`, every element atomically, relaxed and in no particular order (so
+  /// sums of floats may differ from run to run). T: f32, f16, bf16, or an integer of 32 bits.
+  void atomic_add(std::array<Expr, R> offsets, Expr value, SrcLoc loc = SrcLoc::current()) const {
+    static_assert(!std::is_const_v<T>,
+                  "atomic_add to a Tensor<const T, R>: declare the kernel parameter as Tensor<T, R>");
+    detail::add_to_box(view_, operands(offsets).data(), R, value, loc);
+  }
   /// Size of a dim as i32 (what loops count with) or i64; distance in elements between neighbours along a dim, i64.
   Tile dim(int i, SrcLoc loc = SrcLoc::current()) const {
     return detail::make_tile(detail::view_dim(view_, i, i32, loc), loc);

@@ -43,11 +43,13 @@ bool accessesInPlace(const Access& a, const Access& b) {
       llvm::append_range(key, load.getIndices());
       return std::pair(key, Type(load.getType()));
     }
-    if (auto store = dyn_cast<StoreOp>(op)) {
-      SmallVector<Value> key{store.getView()};
-      llvm::append_range(key, store.getIndices());
-      return std::pair(key, Type(store.getValue().getType()));
-    }
+    auto written = [](auto write) {
+      SmallVector<Value> key{write.getView()};
+      llvm::append_range(key, write.getIndices());
+      return std::pair(key, Type(write.getValue().getType()));
+    };
+    if (auto store = dyn_cast<StoreOp>(op)) return written(store);
+    if (auto accumulate = dyn_cast<AccumulateOp>(op)) return written(accumulate);
     if (auto gather = dyn_cast<GatherOp>(op))
       return std::pair(SmallVector<Value>{gather.getPtr(), gather.getOffsets()}, Type(gather.getType()));
     if (auto scatter = dyn_cast<ScatterOp>(op))

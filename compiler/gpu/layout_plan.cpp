@@ -281,6 +281,11 @@ std::optional<Layout> LayoutPlan::accessLayout(Operation* op) {
   int64_t perThread = std::max<int64_t>(1, elements / (int64_t{numWarps_} * target_.lanes));
   int vector = access->width.aligned;
   if (isa<AtomicRmwOp, AtomicCasOp>(op)) vector = 1;
+  if (isa<AccumulateOp>(op)) {
+    Type element = getElementTypeOrSelf(access->tile.getType());
+    int bytes = element.isInteger() ? elementBytes(element) : target_.atomicBytes;
+    vector = std::min(vector, std::max(1, bytes / elementBytes(element)));
+  }
   while (vector > perThread) vector /= 2;
   return layout::blocked(shape, vector, orderFrom(static_cast<int>(shape.size()), access->width.dim), numWarps_,
                          target_.lanes);

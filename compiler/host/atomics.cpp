@@ -48,6 +48,17 @@ llvm::Value* updateFloat(Emitter& e, RmwKind kind, MemOrder order, Type element,
   return old;
 }
 
+}  // namespace
+
+llvm::Value* atomicUpdate(Emitter& e, RmwKind kind, MemOrder order, Type element, llvm::Value* address,
+                          llvm::Value* value) {
+  if (isa<FloatType>(element)) return updateFloat(e, kind, order, element, address, value);
+  return e.b.CreateAtomicRMW(llvmBinOp(kind, /*isFloat=*/false), address, value, llvm::Align(Numbers::bytes(element)),
+                             llvmOrdering(order));
+}
+
+namespace {
+
 /// Runs `update(address, operands)` for each element whose mask holds and keeps what it returns as the result.
 LogicalResult forEachElement(Emitter& e, Operation* op, Value ptr, Value offsets, Value mask, ValueRange operands,
                              llvm::function_ref<llvm::Value*(llvm::Value*, ArrayRef<llvm::Value*>)> update) {
@@ -101,11 +112,7 @@ LogicalResult emitAtomicRmw(Emitter& e, AtomicRmwOp op) {
   Type element = elementOf(op.getResult());
   return forEachElement(e, op, op.getPtr(), op.getOffsets(), op.getMask(), op.getValue(),
                         [&](llvm::Value* address, ArrayRef<llvm::Value*> args) {
-                          if (isa<FloatType>(element))
-                            return updateFloat(e, op.getKind(), op.getOrder(), element, address, args[0]);
-                          return static_cast<llvm::Value*>(
-                              e.b.CreateAtomicRMW(llvmBinOp(op.getKind(), /*isFloat=*/false), address, args[0],
-                                                  llvm::Align(Numbers::bytes(element)), llvmOrdering(op.getOrder())));
+                          return atomicUpdate(e, op.getKind(), op.getOrder(), element, address, args[0]);
                         });
 }
 

@@ -101,6 +101,7 @@ class Emitter {
 // The op families; each reports its own errors.
 mlir::LogicalResult emitLoad(Emitter& e, LoadOp op);
 mlir::LogicalResult emitStore(Emitter& e, StoreOp op);
+mlir::LogicalResult emitAccumulate(Emitter& e, AccumulateOp op);
 mlir::LogicalResult emitGather(Emitter& e, GatherOp op);
 mlir::LogicalResult emitScatter(Emitter& e, ScatterOp op);
 mlir::LogicalResult emitAtomicRmw(Emitter& e, AtomicRmwOp op);
@@ -112,6 +113,10 @@ mlir::LogicalResult emitCat(Emitter& e, CatOp op);
 mlir::LogicalResult emitTake(Emitter& e, TakeOp op);
 mlir::LogicalResult emitPrint(Emitter& e, PrintOp op);
 mlir::LogicalResult emitAssert(Emitter& e, AssertOp op);
+
+/// One atomic update of an element of integers or floats (in register form); returns the value before it.
+llvm::Value* atomicUpdate(Emitter& e, RmwKind kind, MemOrder order, mlir::Type element, llvm::Value* address,
+                          llvm::Value* value);
 
 /// Lines of contiguous elements, `distance` elements apart.
 struct Lines {

@@ -1,4 +1,4 @@
-// view_access.cpp - tile.load and tile.store: boxes of views, clipped to the view, rows in vectors.
+// view_access.cpp - tile.load, tile.store and tile.accumulate: boxes of views, clipped to the view, rows in vectors.
 #include "compiler/host/box.h"
 #include "compiler/host/nest.h"
 #include "llvm/IR/Intrinsics.h"
@@ -233,6 +233,38 @@ LogicalResult emitStore(Emitter& e, StoreOp op) {
                                    llvm::Align(Numbers::bytes(element)), isVolatile);
             }
           });
+    });
+  });
+  return success(ok);
+}
+
+LogicalResult emitAccumulate(Emitter& e, AccumulateOp op) {
+  Type element = op.getView().getType().getElementType();
+  Box box(e, op.getView(), op.getIndices(), op.getValue().getType());
+  auto add = [&](llvm::Value* address, llvm::Value* value) {
+    atomicUpdate(e, RmwKind::add, MemOrder::relaxed, element, address, value);
+  };
+  if (box.shape.empty()) {
+    e.ifThen(box.whole, [&] { add(box.origin, e.scalar(op.getValue())); });
+    return success();
+  }
+  Nest nest(e, box.shape);
+  nest.keepAllApart();
+  nest.uses(op.getValue());
+  nest.dims();
+  const int last = static_cast<int>(box.shape.size()) - 1;
+  bool ok = true;
+  clippedRows(e, box, [&](ArrayRef<llvm::Value*> index) {
+    for (auto [d, i] : llvm::enumerate(index)) nest.setIndex(static_cast<int>(d), i);
+    nest.enterRow();
+    nest.hoistAll();
+    llvm::Value* row = e.offsetBy(box.origin, element, rowOffset(e, box, index));
+    e.loop(box.low.back(), box.high.back(), 1, [&](llvm::Value* j) {
+      nest.enter();
+      nest.setIndex(last, j);
+      llvm::Value* v = ok ? nest.eval(op.getValue(), 1) : nullptr;
+      if (!v) return void(ok = false);
+      add(e.offsetBy(row, element, e.b.CreateMul(j, box.stride[last])), v);
     });
   });
   return success(ok);

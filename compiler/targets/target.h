@@ -22,6 +22,7 @@ struct Target {
   int maxRegsPerThread = 255;
   uint32_t registersPerSm = 65536;
   uint32_t maxSharedBytes = 0; ///< per program, opt-in limit
+  int atomicBytes = 4;         ///< of floats one thread adds to memory with one instruction
   bool hasAsyncCopy = false;   ///< cp.async
   bool hasMma = false;         ///< mma.sync m16n8k16
   bool hasWgmma = false;       ///< wgmma, setmaxnreg: warpgroups with roles

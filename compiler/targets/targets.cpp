@@ -37,6 +37,7 @@ Target nvidiaTarget(const NvidiaRow& row) {
   t.sm = row.sm;
   t.features = row.features;
   t.maxSharedBytes = row.sharedKiB * 1024;
+  t.atomicBytes = row.sm >= 90 ? 16 : 4;
   t.hasAsyncCopy = t.hasMma = true;  // everything since sm_80
   t.hasWgmma = t.hasTma = t.name == "sm_90a";
   return t;

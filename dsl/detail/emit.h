@@ -98,6 +98,7 @@ Value load(const Operand& pointer, const Operand& mask, const Operand& other, Ca
 void store(const Operand& pointer, const Operand& value, const Operand& mask, Cache);
 Value load_box(Value view, const Operand* offsets, int rank, const Shape&, double pad, Cache, SrcLoc);
 void store_box(Value view, const Operand* offsets, int rank, const Operand& value, Cache, SrcLoc);
+void add_to_box(Value view, const Operand* offsets, int rank, const Operand& value, SrcLoc);
 Value view_dim(Value view, int dim, DType as, SrcLoc);
 Value view_stride(Value view, int dim, SrcLoc);
 Value view_pointer(Value view, SrcLoc);

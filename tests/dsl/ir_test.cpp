@@ -93,6 +93,7 @@ TEST(Ir, Memory) {
   EXPECT_IR("tile.atomic_rmw add acq_rel gpu", [](Ptr<float> p) { atomic_add(p, 1); });
   EXPECT_IR("tile.atomic_rmw umax relaxed sys",
             [](Ptr<uint32_t> p) { atomic_max(p, 1, {.order = Order::relaxed, .scope = Scope::sys}); });
+  EXPECT_IR("tile.accumulate", [](Tensor<float, 2> t) { t.atomic_add({0, 0}, zeros({4, 4}, f32)); });
   EXPECT_IR("tile.atomic_cas", [](Ptr<int32_t> p) { atomic_cas(p, 1, 2); });
   // Unsigned 32-bit offsets reach past 2^31 elements.
   EXPECT_IR("arith.extui %arg1 : i32 to i64", [](Ptr<float> p, U32 n) { store(p + n, 0); });

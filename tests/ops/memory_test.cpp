@@ -133,6 +133,43 @@ TEST(Memory, AtomicsOfManyPrograms) {
   }
 }
 
+template <class T>
+class AddToTensor : public ::testing::Test {};
+using Addable = ::testing::Types<float, half, bfloat16, int32_t, uint32_t>;
+TYPED_TEST_SUITE(AddToTensor, Addable);
+
+/// 6 programs add boxes that overlap, stick out of the tensor on every side, or lie outside; whole numbers, so that no order of
+/// additions rounds.
+TYPED_TEST(AddToTensor, BoxesOfManyPrograms) {
+  using T = TypeParam;
+  const int H = 21, W = 40, ld = 48;
+  for (auto& device : devices()) {
+    for (auto [rows, cols] : {std::pair{16, 32}, {5, 7}, {1, 64}}) {
+      std::vector<T> target(H * ld), want(H * ld);
+      for (int i = 0; i < H * ld; ++i) target[i] = want[i] = narrow<T>(static_cast<Wide<T>>(i % 5));
+      auto k = kernel("add_boxes", [=, r = rows, c = cols](Ptr<T> p) {
+        auto id = program_id(0);
+        auto value = cast(arange(0, r).col() + arange(0, c).row() % 3 + id, dtype_of<T>());
+        make_view<T>(p, {H, W}, {ld, 1}).atomic_add({id * 7 - 9, id * 8 - 6}, value);
+        make_view<T>(p, {H, W}, {ld, 1}).atomic_add({id, 3}, cast(id + 1, dtype_of<T>()));  // one element
+      });
+      ASSERT_TRUE(run_on(device, k, Grid{6}, target));
+      for (int id = 0; id < 6; ++id) {
+        auto add = [&](int y, int x, int v) {
+          if (y < 0 || y >= H || x < 0 || x >= W) return;
+          want[y * ld + x] = narrow<T>(static_cast<Wide<T>>(widen(want[y * ld + x]) + static_cast<Wide<T>>(v)));
+        };
+        for (int r = 0; r < rows; ++r)
+          for (int c = 0; c < cols; ++c) add(id * 7 - 9 + r, id * 8 - 6 + c, r + c % 3 + id);
+        add(id, 3, id + 1);
+      }
+      for (int i = 0; i < H * ld; ++i)
+        ASSERT_EQ(widen(target[i]), widen(want[i]))
+            << device->name() << " " << rows << "x" << cols << " at " << i / ld << ", " << i % ld;
+    }
+  }
+}
+
 TEST(Memory, CompareAndSwapBuildsALock) {
   for (auto& device : devices()) {
     std::vector<int32_t> memory{0, 0};

@@ -1,4 +1,4 @@
-// atomic.cpp - atomics on global memory. Of all threads that hold an element only the first performs the update; when
+// atomic.cpp - atomics on global memory, with results and (addVector) without. Of all threads that hold an element only the first performs the update; when
 // the result is used, the others get it through shared memory.
 //
 // What the hardware has is one predicated PTX instruction; f32/f64 max and min are integer ones on the bits; the rest
@@ -220,6 +220,51 @@ LogicalResult emitAtomic(Emitter& e, Op op, MemOrder order, Update&& update) {
 }
 
 }  // namespace
+
+void addVector(Emitter& e, llvm::Value* ptr, llvm::ArrayRef<llvm::Value*> values, llvm::Value* predicate) {
+  llvm::IRBuilder<>& b = e.b;
+  llvm::Type* type = values[0]->getType();
+  const int bytes = memoryBytes(type), count = static_cast<int>(values.size());
+  const bool isHalf = bytes == 2;
+  if (type->isBFloatTy() && e.target.sm < 90) {  // no such instruction: compare and swap
+    for (int i = 0; i < count; ++i)
+      guarded(e, predicate, [&]() -> llvm::Value* {
+        return b.CreateAtomicRMW(llvm::AtomicRMWInst::FAdd, b.CreatePtrAdd(ptr, e.i64(i * bytes)), values[i],
+                                 llvm::Align(bytes), llvm::AtomicOrdering::Monotonic,
+                                 llvmScope(b.getContext(), MemScope::gpu));
+      });
+    return;
+  }
+  // Words as the instruction takes them: 16-bit elements in pairs; one f32, pair or integer; several where it can.
+  const int perWord = isHalf && count > 1 ? 2 : 1;
+  int words = type->isIntegerTy() ? 1 : std::max(1, e.target.atomicBytes / (perWord * bytes));
+  if (perWord * bytes < 4) words = 1;
+  words = std::min(words, count / perWord);
+  std::string suffix = type->isIntegerTy() ? ".u32" : type->isFloatTy() ? ".f32" : type->isBFloatTy() ? ".bf16" : ".f16";
+  if (perWord == 2) suffix += "x2";
+  for (int first = 0; first < count; first += words * perWord) {
+    std::string constraints = "l", list;
+    llvm::SmallVector<llvm::Value*> args{b.CreatePtrAdd(ptr, e.i64(first * bytes))};
+    for (int w = 0; w < words; ++w) {
+      llvm::Value* word = values[first + w * perWord];
+      if (perWord == 2) {
+        word = b.CreateInsertElement(llvm::PoisonValue::get(llvm::FixedVectorType::get(type, 2)), word, uint64_t{0});
+        word = b.CreateBitCast(b.CreateInsertElement(word, values[first + 2 * w + 1], uint64_t{1}), b.getInt32Ty());
+      }
+      list += (w ? ", $" : "$") + std::to_string(w + 1);
+      constraints += "," + constraintOf(word->getType()).str();
+      args.push_back(word);
+    }
+    std::string text = predicate ? "@$" + std::to_string(words + 1) + " " : "";
+    text += std::string("red.relaxed.gpu.global.add") + (isHalf ? ".noftz" : "");
+    if (words > 1) text += ".v" + std::to_string(words), list = "{" + list + "}";
+    if (predicate) {
+      constraints += ",b";
+      args.push_back(predicate);
+    }
+    e.inlineAsm(b.getVoidTy(), text + suffix + " [$0], " + list + ";", constraints + ",~{memory}", args);
+  }
+}
 
 LogicalResult emitAtomicRmw(Emitter& e, AtomicRmwOp op) {
   Regs values(e.regs(op.getValue()));

@@ -295,6 +295,7 @@ LogicalResult Emitter::emitOp(Operation* op) {
       // ---- memory
       .Case<LoadOp>([&](auto o) { return emitLoad(*this, o); })
       .Case<StoreOp>([&](auto o) { return emitStore(*this, o); })
+      .Case<AccumulateOp>([&](auto o) { return emitAccumulate(*this, o); })
       .Case<GatherOp>([&](auto o) { return emitGather(*this, o); })
       .Case<ScatterOp>([&](auto o) { return emitScatter(*this, o); })
       .Case<AtomicRmwOp>([&](auto o) { return emitAtomicRmw(*this, o); })

@@ -12,9 +12,12 @@ llvm::LogicalResult emitConstantTable(Emitter& e, mlir::arith::ConstantOp op, ml
 // memory.cpp
 llvm::LogicalResult emitLoad(Emitter& e, LoadOp op);
 llvm::LogicalResult emitStore(Emitter& e, StoreOp op);
+llvm::LogicalResult emitAccumulate(Emitter& e, AccumulateOp op);
 llvm::LogicalResult emitGather(Emitter& e, GatherOp op);
 llvm::LogicalResult emitScatter(Emitter& e, ScatterOp op);
 // atomic.cpp
+/// Adds to consecutive elements in global memory, each atomically and relaxed; aligned like storeVector.
+void addVector(Emitter& e, llvm::Value* ptr, llvm::ArrayRef<llvm::Value*> values, llvm::Value* predicate);
 llvm::LogicalResult emitAtomicRmw(Emitter& e, AtomicRmwOp op);
 llvm::LogicalResult emitAtomicCas(Emitter& e, AtomicCasOp op);
 // reduce.cpp, scan.cpp

@@ -236,14 +236,16 @@ Regs loadRuns(Emitter& e, Access& access, const layout::Layout& layout, int vect
   return result;
 }
 
+/// What happens to a run of neighbouring elements: (address of the first, values, predicate or null).
+using Write = llvm::function_ref<void(llvm::Value*, llvm::ArrayRef<llvm::Value*>, llvm::Value*)>;
+
 void storeRuns(Emitter& e, Access& access, const layout::Layout& layout, int vector, bool checked,
-               llvm::ArrayRef<llvm::Value*> values, CacheHint cache) {
+               llvm::ArrayRef<llvm::Value*> values, Write write) {
   llvm::Value* first = e.isFirstReplica(layout);
   for (const auto& run : access.runs(vector, /*unique=*/true)) {
     Regs group;
     for (int reg : run) group.push_back(values[reg]);
-    storeVector(e, access.address(run[0]), group, e.andAll({first, checked ? access.predicate(run[0]) : nullptr}),
-                cache);
+    write(access.address(run[0]), group, e.andAll({first, checked ? access.predicate(run[0]) : nullptr}));
   }
 }
 
@@ -294,12 +296,12 @@ Regs emitLoadTile(Emitter& e, MakeAccess make, const layout::Layout& layout, llv
 }
 
 void emitStoreTile(Emitter& e, MakeAccess make, const layout::Layout& layout, llvm::ArrayRef<llvm::Value*> values,
-                   CacheHint cache) {
+                   Write write) {
   auto access = make();
-  if (!splits(*access, layout)) return storeRuns(e, *access, layout, access->width.masked, true, values, cache);
+  if (!splits(*access, layout)) return storeRuns(e, *access, layout, access->width.masked, true, values, write);
   branch(e, access->allInside(), [&](bool fast) {
     auto own = make();
-    storeRuns(e, *own, layout, fast ? own->width.aligned : own->width.masked, !fast, values, cache);
+    storeRuns(e, *own, layout, fast ? own->width.aligned : own->width.masked, !fast, values, write);
     return Regs();
   });
 }
@@ -323,7 +325,20 @@ LogicalResult emitStore(Emitter& e, StoreOp op) {
   int bytes = memoryBytes(e.elementType(op.getValue()));
   auto make = [&] { return std::make_unique<BoxAccess>(e, layout, op.getView(), op.getIndices(), bytes); };
   Regs values(e.regs(op.getValue()));
-  emitStoreTile(e, make, layout, values, op.getCache());
+  emitStoreTile(e, make, layout, values, [&](llvm::Value* ptr, llvm::ArrayRef<llvm::Value*> run, llvm::Value* predicate) {
+    storeVector(e, ptr, run, predicate, op.getCache());
+  });
+  return success();
+}
+
+LogicalResult emitAccumulate(Emitter& e, AccumulateOp op) {
+  const layout::Layout& layout = e.layoutOf(op.getValue());
+  int bytes = memoryBytes(e.elementType(op.getValue()));
+  auto make = [&] { return std::make_unique<BoxAccess>(e, layout, op.getView(), op.getIndices(), bytes); };
+  Regs values(e.regs(op.getValue()));
+  emitStoreTile(e, make, layout, values, [&](llvm::Value* ptr, llvm::ArrayRef<llvm::Value*> run, llvm::Value* predicate) {
+    addVector(e, ptr, run, predicate);
+  });
   return success();
 }
 
@@ -350,7 +365,9 @@ LogicalResult emitScatter(Emitter& e, ScatterOp op) {
     return std::make_unique<OffsetAccess>(e, layout, op.getPtr(), op.getOffsets(), op.getMask(), bytes);
   };
   Regs values(e.regs(op.getValue()));
-  emitStoreTile(e, make, layout, values, op.getCache());
+  emitStoreTile(e, make, layout, values, [&](llvm::Value* ptr, llvm::ArrayRef<llvm::Value*> run, llvm::Value* predicate) {
+    storeVector(e, ptr, run, predicate, op.getCache());
+  });
   return success();
 }
 

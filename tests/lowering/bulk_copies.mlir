@@ -1,0 +1,62 @@
+// Boxes as bulk copies: which dims a tensor map has, how a box is cut, where the parts land.
+// RUN: tile-opt %s -split-input-file --tile-target=sm_90a -tile-emit=as=ptx -o /dev/null | FileCheck %s
+
+// 320 rows of 80 elements: panels of 16 (rows are a multiple of 32 bytes only), 160 rows at a time.
+// CHECK: tensor map of parameter 0: dims 1 0, box 16 160, swizzle 32
+// CHECK: entry split(
+// CHECK-COUNT-10: cp.async.bulk.tensor.2d.shared::cluster
+// CHECK-NOT: cp.async.bulk.tensor
+// CHECK: ret;
+func.func @split(%v: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %i = arith.constant 0 : i32
+  %s = tile.smem_alloc at 0 : !tile.smem<320x80xf16, minor = 1>
+  %r = tile.ring_alloc arrivals 1 at 65536 : !tile.ring<1>
+  tile.specialize regs(0, 0) producer {
+    %slot = tile.ring_reserve %r bytes 51200 : !tile.ring<1>
+    tile.tma_load %v[%i, %i : i32, i32] to %s signals %r[%slot] : !tile.view<2xf16>, !tile.smem<320x80xf16, minor = 1>, !tile.ring<1>
+  } consumer {
+  }
+  return
+}
+
+// -----
+
+// A box whose columns are contiguous, in the last dims of a view of rank 5; indices of 64 bits stay outside when they are.
+// CHECK: tensor map of parameter 0: dims 3 4 2 1 0, box 32 64 1 1 1, swizzle 128
+// CHECK: entry columns(
+// CHECK: max.s64 {{.*}}, -2147483648;
+// CHECK: min.s64 {{.*}}, 2147483647;
+// CHECK: cp.async.bulk.tensor.5d.shared::cluster
+func.func @columns(%v: !tile.view<5xf32> {tile.align = 16 : i32, tile.unit_stride = 3 : i32, tile.stride_multiple_of = array<i32: 4, 4, 4, 1, 4>}, %far: i64, %x: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %s = tile.smem_alloc at 0 : !tile.smem<32x64xf32, minor = 0>
+  %r = tile.ring_alloc arrivals 1 at 65536 : !tile.ring<3>
+  tile.specialize regs(0, 0) producer {
+    %slot = tile.ring_reserve %r bytes 8192 : !tile.ring<3>
+    tile.tma_load %v[%x, %x, %x, %far, %x : i32, i32, i32, i64, i32] to %s signals %r[%slot] : !tile.view<5xf32>, !tile.smem<32x64xf32, minor = 0>, !tile.ring<3>
+  } consumer {
+  }
+  return
+}
+
+// -----
+
+// Two boxes of one view: two maps; the same box again: none.
+// CHECK: tensor map of parameter 0: dims 1 0, box 64 64, swizzle 128
+// CHECK-NEXT: tensor map of parameter 0: dims 1 0, box 64 32, swizzle 128
+// CHECK-NOT: tensor map
+// CHECK: entry twice(
+func.func @twice(%v: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %i = arith.constant 0 : i32
+  %s = tile.smem_alloc at 0 : !tile.smem<64x64xf16, minor = 1>
+  %t = tile.smem_alloc at 8192 : !tile.smem<32x64xf16, minor = 1>
+  %u = tile.smem_alloc at 16384 : !tile.smem<64x64xf16, minor = 1>
+  %r = tile.ring_alloc arrivals 1 at 65536 : !tile.ring<1>
+  tile.specialize regs(0, 0) producer {
+    %slot = tile.ring_reserve %r bytes 20480 : !tile.ring<1>
+    tile.tma_load %v[%i, %i : i32, i32] to %s signals %r[%slot] : !tile.view<2xf16>, !tile.smem<64x64xf16, minor = 1>, !tile.ring<1>
+    tile.tma_load %v[%i, %i : i32, i32] to %t signals %r[%slot] : !tile.view<2xf16>, !tile.smem<32x64xf16, minor = 1>, !tile.ring<1>
+    tile.tma_load %v[%i, %i : i32, i32] to %u signals %r[%slot] : !tile.view<2xf16>, !tile.smem<64x64xf16, minor = 1>, !tile.ring<1>
+  } consumer {
+  }
+  return
+}
