@@ -58,11 +58,8 @@ void append(Emitter& e, uint32_t site, llvm::Value* element, llvm::Value* bits) 
                            llvm::Align(memoryBytes(value->getType())),
                            /*isVolatile=*/true);
     };
-    constexpr llvm::Intrinsic::ID kProgram[] = {llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x,
-                                                llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_y,
-                                                llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_z};
     field(offsetof(DebugRecord, site), e.i32(site));
-    for (size_t i = 0; i < 3; ++i) field(offsetof(DebugRecord, program) + 4 * i, b.CreateIntrinsic(kProgram[i], {}));
+    for (size_t i = 0; i < 3; ++i) field(offsetof(DebugRecord, program) + 4 * i, programId(e, static_cast<int>(i)));
     field(offsetof(DebugRecord, element), element);
     field(offsetof(DebugRecord, bits), bits);
   });

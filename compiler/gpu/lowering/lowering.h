@@ -6,6 +6,8 @@ namespace tile::ir {
 
 // scalar.cpp
 llvm::LogicalResult emitGridOp(Emitter& e, mlir::Operation* op);
+/// i32: the program's id along an axis of the grid; in a work loop that of the position in hand.
+llvm::Value* programId(Emitter& e, int axis);
 llvm::LogicalResult emitPointerOp(Emitter& e, mlir::Operation* op);
 /// A constant tile with different elements.
 llvm::LogicalResult emitConstantTable(Emitter& e, mlir::arith::ConstantOp op, mlir::DenseElementsAttr elements);

@@ -8,22 +8,29 @@
 namespace tile::ir {
 using namespace mlir;
 
-LogicalResult emitGridOp(Emitter& e, Operation* op) {
+llvm::Value* programId(Emitter& e, int axis) {
   using namespace llvm;
   static constexpr Intrinsic::ID kId[] = {Intrinsic::nvvm_read_ptx_sreg_ctaid_x, Intrinsic::nvvm_read_ptx_sreg_ctaid_y,
                                           Intrinsic::nvvm_read_ptx_sreg_ctaid_z};
+  if (llvm::Value* known = e.roles().program[axis]) return known;
+  return e.b.CreateIntrinsic(kId[axis], {});
+}
+
+LogicalResult emitGridOp(Emitter& e, Operation* op) {
+  using namespace llvm;
   static constexpr Intrinsic::ID kCount[] = {Intrinsic::nvvm_read_ptx_sreg_nctaid_x,
                                              Intrinsic::nvvm_read_ptx_sreg_nctaid_y,
                                              Intrinsic::nvvm_read_ptx_sreg_nctaid_z};
-  auto axis = mlir::cast<IntegerAttr>(op->getAttr("axis")).getInt();
+  const auto axis = static_cast<int>(mlir::cast<IntegerAttr>(op->getAttr("axis")).getInt());
+  const bool isId = mlir::isa<ProgramIdOp>(op);
   const KernelRoles& roles = e.roles();
-  if (roles.hasWorkLoop()) {  // fewer programs run than the grid has positions
-    llvm::Value* known = mlir::isa<ProgramIdOp>(op) ? roles.program[axis] : roles.grid[axis];
-    if (!known) return op->emitOpError("must stand inside the kernel's tile.work_loop");
-    e.define(op->getResult(0), known);
-    return mlir::success();
-  }
-  e.define(op->getResult(0), e.b.CreateIntrinsic((mlir::isa<ProgramIdOp>(op) ? kId : kCount)[axis], {}));
+  // With a work loop, fewer programs run than the grid has positions.
+  if (isId && roles.hasWorkLoop() && !roles.program[axis])
+    return op->emitOpError("must stand inside the kernel's tile.work_loop");
+  if (isId)
+    e.define(op->getResult(0), programId(e, axis));
+  else
+    e.define(op->getResult(0), roles.hasWorkLoop() ? roles.grid[axis] : e.b.CreateIntrinsic(kCount[axis], {}));
   return mlir::success();
 }
 
