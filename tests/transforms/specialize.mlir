@@ -27,7 +27,7 @@
 // CHECK-NEXT: tile.ring_release %[[RING]]
 // CHECK: tile.tma_store %{{.*}}, %arg2[{{.*}}] through %[[OUT]]
 // CHECK-NOT: tile.load_shared
-func.func @gemm(%a: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %b: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %c: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %n: i32) attributes {tile.num_warps = 8 : i32} {
+func.func @gemm(%a: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %b: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %c: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>, tile.dim_multiple_of = array<i32: 1, 16>}, %n: i32) attributes {tile.num_warps = 8 : i32} {
   %c0 = arith.constant 0 : i32
   %c64 = arith.constant 64 : i32
   %c128 = arith.constant 128 : i32
@@ -91,7 +91,7 @@ func.func @gemm(%a: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride =
 // CHECK-NEXT: tile.ring_acquire %[[VALUES]]
 // CHECK: tile.ring_release %[[VALUES]]
 // CHECK: tile.tma_store {{.*}} through %[[OUT]]
-func.func @attention(%q: !tile.view<3xf16> {tile.align = 16 : i32, tile.unit_stride = 2 : i32, tile.stride_multiple_of = array<i32: 8, 8, 1>}, %k: !tile.view<3xf16> {tile.align = 16 : i32, tile.unit_stride = 2 : i32, tile.stride_multiple_of = array<i32: 8, 8, 1>}, %v: !tile.view<3xf16> {tile.align = 16 : i32, tile.unit_stride = 2 : i32, tile.stride_multiple_of = array<i32: 8, 8, 1>}, %o: !tile.view<3xf16> {tile.align = 16 : i32, tile.unit_stride = 2 : i32, tile.stride_multiple_of = array<i32: 8, 8, 1>}) attributes {tile.num_warps = 8 : i32} {
+func.func @attention(%q: !tile.view<3xf16> {tile.align = 16 : i32, tile.unit_stride = 2 : i32, tile.stride_multiple_of = array<i32: 8, 8, 1>}, %k: !tile.view<3xf16> {tile.align = 16 : i32, tile.unit_stride = 2 : i32, tile.stride_multiple_of = array<i32: 8, 8, 1>}, %v: !tile.view<3xf16> {tile.align = 16 : i32, tile.unit_stride = 2 : i32, tile.stride_multiple_of = array<i32: 8, 8, 1>}, %o: !tile.view<3xf16> {tile.align = 16 : i32, tile.unit_stride = 2 : i32, tile.stride_multiple_of = array<i32: 8, 8, 1>, tile.dim_multiple_of = array<i32: 1, 1, 16>}) attributes {tile.num_warps = 8 : i32} {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %c128 = arith.constant 128 : i32
@@ -167,7 +167,7 @@ func.func @attention(%q: !tile.view<3xf16> {tile.align = 16 : i32, tile.unit_str
 // CHECK-NEXT: tile.ring_release
 // CHECK: tile.store
 // CHECK: tile.store
-func.func @skipping(%a: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %b: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %c: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 4, 1>}, %table: !tile.view<1xi32>, %n: i32) attributes {tile.num_warps = 4 : i32} {
+func.func @skipping(%a: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %b: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %c: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 4, 1>, tile.dim_multiple_of = array<i32: 1, 16>}, %table: !tile.view<1xi32>, %n: i32) attributes {tile.num_warps = 4 : i32} {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %zero = arith.constant dense<0.0> : tensor<64x64xf32>
