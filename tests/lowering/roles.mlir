@@ -49,7 +49,7 @@
 // CHECK: mbarrier.try_wait.parity
 // CHECK: bar.warp.sync
 // CHECK: @{{%p[0-9]+}} mbarrier.arrive.shared.b64 _
-// CHECK: cp.async.bulk.wait_group.read 0;
+// CHECK: cp.async.bulk.wait_group.read 1;
 // CHECK: bar.sync [[GROUP:%r[0-9]+]], 128;
 // CHECK-COUNT-16: st.shared.v2.b32
 // CHECK: fence.proxy.async.shared::cta;
