@@ -360,6 +360,14 @@ Status AnyKernel::launch(Stream& stream, std::span<const uint64_t> config, std::
   return detail::launch_loaded(core, *entry, stream, grid, slots);
 }
 
+std::vector<Specialization> AnyKernel::loaded_for(const ConfigWords& config) const {
+  std::vector<Specialization> out;
+  std::shared_lock lock(core_->mutex);
+  for (const auto& e : core_->entries)
+    if (e->config == config) out.push_back(e->specialization);
+  return out;
+}
+
 void AnyKernel::clear_memory_cache() const {
   std::unique_lock lock(core_->mutex);
   core_->last.store(nullptr);

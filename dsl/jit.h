@@ -146,6 +146,8 @@ class AnyKernel {
   /// The launch path: last used, then the memory cache, then compile().
   Status launch(Stream&, std::span<const uint64_t> config, std::span<const uint64_t> specialization, const Grid&,
                 std::span<const uint64_t> slots) const;
+  /// What the code loaded for a configuration was specialised to; empty when none is loaded.
+  std::vector<Specialization> loaded_for(const ConfigWords&) const;
   /// Forgets what is loaded. No launch of this kernel may be in progress in another thread.
   void clear_memory_cache() const;
 

@@ -101,7 +101,8 @@ const auto& attention_kernel() {
 }
 
 /// Tiles for heads of d (and dv for V) channels and sq queries. Budget on a GPU: BM * (DV + BN) f32 accumulators.
-inline AttentionConfig default_attention_config(DType dtype, int64_t sq, int64_t d, int64_t dv, bool causal,
+namespace detail {
+inline AttentionConfig attention_config_by_size(DType dtype, int64_t sq, int64_t d, int64_t dv, bool causal,
                                                 float scale, const Machine& machine) {
   AttentionConfig c;
   c.D = round_up(d, 16), c.DV = round_up(dv, 16);
@@ -127,6 +128,48 @@ inline AttentionConfig default_attention_config(DType dtype, int64_t sq, int64_t
   }
   c.BM = std::min(c.BM, std::max(16, power_of_two_above(sq)));
   return c;
+}
+}  // namespace detail
+
+/// What tuned tiles are kept by (table "attention_forward").
+inline TuningKey attention_tuning_key(DType dtype, int64_t sq, int64_t d, int64_t dv, bool causal) {
+  return TuningKey()
+      .fact("dtype", dtype)
+      .fact("D", round_up(d, 16))
+      .fact("DV", round_up(dv, 16))
+      .fact("causal", causal)
+      .size("Sq", sq);
+}
+
+inline AttentionConfig default_attention_config(DType dtype, int64_t sq, int64_t d, int64_t dv, bool causal,
+                                                float scale, const Machine& machine) {
+  return tuned("attention_forward", machine.model, attention_tuning_key(dtype, sq, d, dv, causal),
+               detail::attention_config_by_size(dtype, sq, d, dv, causal, scale, machine));
+}
+
+/// Tiles worth measuring.
+inline std::vector<AttentionConfig> attention_space(const AttentionConfig& base, DType dtype, const Machine& machine) {
+  Space<AttentionConfig> space(base);
+  if (!machine.gpu) return space.vary(&AttentionConfig::BM, {32, 64, 128}).vary(&AttentionConfig::BN, {32, 64, 128});
+  if (machine.warpgroups && size_of(dtype) <= 2) {
+    // 64 rows per warpgroup; a thread holds a row's share of scores, of their 16-bit copy and of the output.
+    space.vary(&AttentionConfig::BM, {64, 128, 192})
+        .vary(&AttentionConfig::BN, {64, 80, 96, 112, 128, 144, 160, 176, 192})
+        .adjust([](AttentionConfig& c) { c.warps = c.BM / 16; })
+        .where([](const AttentionConfig& c) { return (c.BN * 3 / 2 + c.DV) / 2 <= (c.BM == 192 ? 150 : 200); });
+  } else {
+    space.vary(&AttentionConfig::BM, {32, 64, 128})
+        .vary(&AttentionConfig::BN, {32, 48, 64, 128})
+        .vary(&AttentionConfig::warps, {4, 8})
+        .where([](const AttentionConfig& c) {
+          return c.BM >= 4 * c.warps && c.BM * (c.BN + c.DV) / (32 * c.warps) <= 224;
+        });
+  }
+  const auto bytes = static_cast<int64_t>(size_of(dtype));
+  return space.vary(&AttentionConfig::stages, {1, 2, 3, 4}).where([&](const AttentionConfig& c) {
+    return bytes * (static_cast<int64_t>(c.BM) * c.D + static_cast<int64_t>(c.stages) * c.BN * (c.D + c.DV)) <=
+           static_cast<int64_t>(machine.shared_bytes);
+  });
 }
 
 /// Launches `k` (from make_attention_kernel) after checking shapes. The config is completed with the options.

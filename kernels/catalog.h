@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "dsl/jit.h"
+#include "dsl/tuning_table.h"
 #include "kernels/parts/machine.h"
 #include "kernels/reference/compare.h"
 #include "runtime/device.h"
@@ -68,6 +69,15 @@ class Case {
   /// kernel).
   virtual Result<int> differing_runs(Stream& stream, int times) = 0;
   virtual Work work() const = 0;
+  /// Later launches use this config; false where a case must be prepared anew for that.
+  virtual bool set_config(const ConfigWords&) { return false; }
+};
+
+/// How a row's configurations are tuned.
+struct Tuning {
+  std::string table;  ///< the name default configurations ask the tuning tables by
+  TuningKey key;
+  std::vector<ConfigWords> space;  ///< the first is what is used without a table
 };
 
 struct CatalogRow {
@@ -81,6 +91,8 @@ struct CatalogRow {
   std::string peers;  ///< what tools/compare.py times beside it
   /// What a launch without a config would use for this problem on this machine.
   ConfigWords (*default_config)(const Problem&, const Machine&) = nullptr;
+  /// What to measure for this problem, an empty space: nothing; null for rows without a space.
+  Tuning (*tuning)(const Problem&, const Machine&) = nullptr;
   /// Allocates, fills and uploads.
   Result<std::unique_ptr<Case>> (*prepare)(std::shared_ptr<Device>, const Problem&, const ConfigWords&) = nullptr;
 

@@ -121,9 +121,8 @@ const auto& gemm_kernel() {
   return k;
 }
 
-/// Tiles for a problem of this size; flags that describe the problem (transposes, C, alpha) are left for the caller to
-/// set.
-inline GemmConfig default_gemm_config(DType in, bool tf32, int64_t m, int64_t n, const Machine& machine) {
+namespace detail {
+inline GemmConfig gemm_config_by_size(DType in, bool tf32, int64_t m, int64_t n, const Machine& machine) {
   GemmConfig c;
   c.tf32 = tf32;
   if (!machine.gpu) {
@@ -161,6 +160,56 @@ inline GemmConfig default_gemm_config(DType in, bool tf32, int64_t m, int64_t n,
   int64_t room = static_cast<int64_t>(machine.shared_bytes) / (c.warps == 4 ? 2 : 1) - 8192;
   c.stages = static_cast<int>(std::clamp<int64_t>(room / stage_bytes, 2, 4));
   return c;
+}
+}  // namespace detail
+
+/// What tuned tiles are kept by (table "gemm").
+inline TuningKey gemm_tuning_key(DType in, bool tf32, int64_t m, int64_t n) {
+  return TuningKey().fact("dtype", in).fact("tf32", tf32).size("M", m).size("N", n);
+}
+
+/// Tiles for a problem of this size, tuned ones if there are; flags that describe the problem (transposes, C, alpha)
+/// are left for the caller to set.
+inline GemmConfig default_gemm_config(DType in, bool tf32, int64_t m, int64_t n, const Machine& machine) {
+  return tuned("gemm", machine.model, gemm_tuning_key(in, tf32, m, n),
+               detail::gemm_config_by_size(in, tf32, m, n, machine));
+}
+
+/// Tiles worth measuring.
+inline std::vector<GemmConfig> gemm_space(const GemmConfig& base, DType in, const Machine& machine) {
+  Space<GemmConfig> space(base);
+  if (!machine.gpu)
+    return space.vary(&GemmConfig::BM, {64, 128, 256})
+        .vary(&GemmConfig::BN, {64, 128, 256})
+        .vary(&GemmConfig::BK, {64, 128, 256});
+  const auto bytes = static_cast<int64_t>(size_of(in));
+  const int row = static_cast<int>(128 / bytes);
+  auto stages_that_fit = [&](const GemmConfig& c) {
+    return (static_cast<int64_t>(machine.shared_bytes) - 4096) / (static_cast<int64_t>(c.BM + c.BN) * c.BK * bytes);
+  };
+  if (in == DType::f32 && !base.tf32)
+    space.vary(&GemmConfig::BM, {64, 128}).vary(&GemmConfig::BN, {64, 128}).vary(&GemmConfig::BK, {8, 16, 32});
+  else if (machine.warpgroups)
+    space.vary(&GemmConfig::BM, {64, 128, 192, 256})
+        .vary(&GemmConfig::BN, {64, 96, 128, 160, 176, 192, 256})
+        .vary(&GemmConfig::BK, {row, 2 * row});
+  else
+    space.vary(&GemmConfig::BM, {64, 128, 256})
+        .vary(&GemmConfig::BN, {64, 128, 256})
+        .vary(&GemmConfig::BK, {row / 2, row});
+  // Accumulators of a thread leave it registers for the rest.
+  space.vary(&GemmConfig::warps, {4, 8, 16}).where([&](const GemmConfig& c) {
+    const int accumulators = c.BM * c.BN / (32 * c.warps);
+    if (machine.warpgroups && c.warps == 16) return false;  // four consumers and a producer have 96 registers each
+    if (machine.warpgroups && c.BM % (16 * c.warps) != 0) return false;
+    return accumulators >= 32 && accumulators <= (machine.warpgroups ? 192 : 128);
+  });
+  return space.vary(&GemmConfig::stages, {2, 3, 4, 5, 6})
+      .where([&](const GemmConfig& c) {
+        const int64_t most = stages_that_fit(c);
+        return c.stages <= most && c.stages + 2 > std::min<int64_t>(most, 6);
+      })
+      .vary(&GemmConfig::GROUP, {8, 16});
 }
 
 /// Splits of K that give every multiprocessor work when the output has few tiles; 1 when it has enough.

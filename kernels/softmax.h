@@ -90,8 +90,8 @@ const auto& softmax_kernel() {
   return k;
 }
 
-/// The row in registers while it fits, else two passes.
-inline SoftmaxConfig default_softmax_config(int64_t columns, const Machine& machine) {
+namespace detail {
+inline SoftmaxConfig softmax_config_by_size(int64_t columns, const Machine& machine) {
   if (!machine.gpu) {
     return columns <= 65536 ? SoftmaxConfig{SoftmaxForm::resident, 1, round_up(columns, 16), 1}
                             : SoftmaxConfig{SoftmaxForm::online, 1, 4096, 1};
@@ -99,6 +99,25 @@ inline SoftmaxConfig default_softmax_config(int64_t columns, const Machine& mach
   if (columns > 32768) return {SoftmaxForm::online, 1, 8192, 8};
   int width = std::max(power_of_two_above(columns), 32);
   return {SoftmaxForm::resident, std::max(1, 1024 / width), width, width <= 2048 ? 4 : width <= 8192 ? 8 : 16};
+}
+}  // namespace detail
+
+/// The row in registers while it fits, else two passes. A tuned width is one of its own number of columns.
+inline TuningKey softmax_tuning_key(int64_t columns) { return TuningKey().fact("N", columns); }
+inline SoftmaxConfig default_softmax_config(int64_t columns, const Machine& machine) {
+  return tuned("softmax", machine.model, softmax_tuning_key(columns), detail::softmax_config_by_size(columns, machine));
+}
+inline std::vector<SoftmaxConfig> softmax_space(const SoftmaxConfig& base, int64_t columns, const Machine& machine) {
+  Space<SoftmaxConfig> space(base);
+  if (!machine.gpu) return space.vary(&SoftmaxConfig::ROWS, {1, 2, 4, 8});
+  const int width = std::max(power_of_two_above(columns), 32);
+  for (int rows : {1, 2, 4})
+    for (int warps : {2, 4, 8, 16, 32}) {
+      if (width <= 32768) space.also({SoftmaxForm::resident, rows, width, warps});
+      for (int block : {2048, 4096, 8192})
+        if (block < width) space.also({SoftmaxForm::online, rows, block, warps});
+    }
+  return space;
 }
 
 /// Y = softmax(X) along the rows, [rows, columns]; dtypes f16, bf16, f32.

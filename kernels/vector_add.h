@@ -28,7 +28,14 @@ const auto& vector_add_kernel() {
 
 inline VectorAddConfig default_vector_add_config(const Machine& machine) {
   // A GPU wants a few 16-byte accesses in flight per thread; a core wants blocks that live in its first-level cache.
-  return machine.gpu ? VectorAddConfig{2048, 4} : VectorAddConfig{4096, 1};
+  return tuned("vector_add", machine.model, TuningKey(),
+               machine.gpu ? VectorAddConfig{2048, 4} : VectorAddConfig{4096, 1});
+}
+inline std::vector<VectorAddConfig> vector_add_space(const VectorAddConfig& base, const Machine& machine) {
+  Space<VectorAddConfig> space(base);
+  space.vary(&VectorAddConfig::BLOCK, {512, 1024, 2048, 4096, 8192, 16384});
+  if (machine.gpu) space.vary(&VectorAddConfig::warps, {4, 8, 16});
+  return space;
 }
 
 /// z = x + y, all [n], any stride; dtypes f16, bf16, f32, f64, i32.

@@ -38,6 +38,9 @@ class AttentionCase : public OutputCase {
         lse_.create(device, HostTensor(DType::f32, {data_.b, data_.hq, data_.sq})));
     return s.status();
   }
+  bool set_config(const ConfigWords& words) override {
+    return config_ = attention_kernel<T, TOut, TBias>().from_words(words), true;
+  }
   Status launch(Stream& stream) override {
     return attention_forward<T, TOut, TBias>(stream, q_.view<const T, 4>(), k_.view<const T, 4>(),
                                              v_.view<const T, 4>(), o_.view<TOut, 4>(), lse_.view<float, 3>(),
@@ -202,6 +205,17 @@ void add_problems(CatalogRow& row) {
   add("f8e4m3", Purpose::bench, {{"B", 4}, {"Hq", 16}, {"Sq", 4096}, {"D", 128}});
 }
 
+/// The config of a problem: tiles by its size, the rest by what it asks for.
+AttentionConfig default_of(const Problem& p, const Machine& machine) {
+  const AttentionProblemData data(p.sizes);
+  const bool causal = p.sizes["causal"] != 0;
+  AttentionConfig c =
+      default_attention_config(storage_of(p.dtype), data.max_sq, data.d, data.dv, causal, data.scale, machine);
+  data.complete(c);
+  c.tf32 = p.dtype == "tf32";
+  return c;
+}
+
 }  // namespace
 
 CatalogRow attention_row() {
@@ -217,12 +231,14 @@ CatalogRow attention_row() {
     return with_float_type(d, [](auto t) -> const AnyKernel* { return &attention_kernel<decltype(t)>(); });
   };
   row.default_config = [](const Problem& p, const Machine& machine) {
-    AttentionProblemData data(p.sizes);
-    AttentionConfig c =
-        default_attention_config(storage_of(p.dtype), data.max_sq, data.d, data.dv, false, data.scale, machine);
-    data.complete(c);
-    c.tf32 = p.dtype == "tf32";
-    return attention_kernel<float>().words(c);
+    return attention_kernel<float>().words(default_of(p, machine));
+  };
+  row.tuning = [](const Problem& p, const Machine& machine) {
+    const AttentionProblemData data(p.sizes);
+    const DType dtype = storage_of(p.dtype);
+    const AttentionConfig base = default_of(p, untuned(machine));
+    return Tuning{"attention_forward", attention_tuning_key(dtype, data.max_sq, data.d, data.dv, base.causal),
+                  words_of(attention_kernel<float>(), attention_space(base, dtype, machine))};
   };
   row.prepare = [](std::shared_ptr<Device> device, const Problem& p, const ConfigWords& c) {
     return with_attention_types(p, [&](auto t, auto out, auto bias) {

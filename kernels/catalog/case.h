@@ -89,6 +89,19 @@ class OutputCase : public Case {
   Status run_poisoned(Stream& stream);
 };
 
+/// The words of a list of configs of `kernel`.
+template <class K, class Cfg>
+std::vector<ConfigWords> words_of(const K& kernel, const std::vector<Cfg>& configs) {
+  std::vector<ConfigWords> words;
+  for (const Cfg& c : configs) words.push_back(kernel.words(c));
+  return words;
+}
+/// `machine` without tuned configurations: what the tuner starts from.
+inline Machine untuned(Machine machine) {
+  machine.model = {};
+  return machine;
+}
+
 /// Constructs a case C(problem, config) and calls its create(device).
 template <class C>
 Result<std::unique_ptr<Case>> make_case(const std::shared_ptr<Device>& device, const Problem& problem,

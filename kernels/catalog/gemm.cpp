@@ -66,6 +66,11 @@ class GemmCase : public OutputCase {
     }
     return s.status();
   }
+  bool set_config(const ConfigWords& words) override {
+    const GemmConfig c = gemm_kernel<TIn, TOut>().product.from_words(words);
+    if (c.splits > 1 && gemm_workspace_bytes(c, batch_, m_, n_) > workspace_.bytes()) return false;
+    return config_ = c, true;
+  }
   Status launch(Stream& stream) override {
     return run_batched_gemm(kernel_of<TIn, TOut, kEpilogue>(), stream, a_.view<const TIn, 3>(),
                             b_.view<const TIn, 3>(), c_.view<const TOut, 3>(), d_.view<TOut, 3>(),
@@ -118,6 +123,17 @@ auto with_types(std::string_view dtype, Fn fn) {
   return with_float_type(dtype, [&](auto t) { return fn(t, t); });
 }
 
+/// The config of a problem: tiles by its size, flags by what it asks for.
+GemmConfig default_of(const Problem& p, const Machine& machine) {
+  GemmConfig c = default_gemm_config(storage_of(p.dtype), p.dtype == "tf32", p.sizes["M"], p.sizes["N"], machine);
+  c.trans_a = p.sizes["ta"], c.trans_b = p.sizes["tb"];
+  c.use_alpha = p.sizes.get("alpha", 1) != 1, c.use_c = p.sizes["beta"] != 0;
+  c.splits = static_cast<int>(p.sizes["splits"]);
+  if (c.splits == 0)
+    c.splits = default_gemm_splits(c, p.sizes.get("batch", 1), p.sizes["M"], p.sizes["N"], p.sizes["K"], machine);
+  return c;
+}
+
 template <bool kEpilogue>
 CatalogRow row_of(const char* name, const char* summary) {
   CatalogRow row;
@@ -139,13 +155,13 @@ CatalogRow row_of(const char* name, const char* summary) {
         d, [](auto in, auto out) -> const AnyKernel* { return &kernel_of<decltype(in), decltype(out), kEpilogue>().product; });
   };
   row.default_config = [](const Problem& p, const Machine& machine) {
-    GemmConfig c = default_gemm_config(storage_of(p.dtype), p.dtype == "tf32", p.sizes["M"], p.sizes["N"], machine);
-    c.trans_a = p.sizes["ta"], c.trans_b = p.sizes["tb"];
-    c.use_alpha = p.sizes.get("alpha", 1) != 1, c.use_c = p.sizes["beta"] != 0;
-    c.splits = static_cast<int>(p.sizes["splits"]);
-    if (c.splits == 0)
-      c.splits = default_gemm_splits(c, p.sizes.get("batch", 1), p.sizes["M"], p.sizes["N"], p.sizes["K"], machine);
-    return gemm_kernel<float, float>().product.words(c);
+    return gemm_kernel<float, float>().product.words(default_of(p, machine));
+  };
+  row.tuning = [](const Problem& p, const Machine& machine) {
+    const DType in = storage_of(p.dtype);
+    return Tuning{
+        "gemm", gemm_tuning_key(in, p.dtype == "tf32", p.sizes["M"], p.sizes["N"]),
+        words_of(gemm_kernel<float, float>().product, gemm_space(default_of(p, untuned(machine)), in, machine))};
   };
   row.prepare = [](std::shared_ptr<Device> device, const Problem& p, const ConfigWords& c) {
     return with_types(p.dtype, [&](auto in, auto out) {

@@ -53,6 +53,7 @@ class SoftmaxCase : public RowCase {
     if (masked_) s(x_.upload());
     return s.status();
   }
+  bool set_config(const ConfigWords& words) override { return config_ = softmax_kernel<T>().from_words(words), true; }
   Status launch(Stream& stream) override {
     return softmax_rows<T>(stream, x_.view<const T, 2>(), y_.view<T, 2>(), config_);
   }
@@ -231,7 +232,7 @@ CatalogRow softmax_row() {
     return with_float_type(d, [](auto t) -> const AnyKernel* { return &softmax_kernel<decltype(t)>(); });
   };
   row.default_config = [](const Problem& p, const Machine& machine) {
-    SoftmaxConfig c = default_softmax_config(p.sizes["N"], machine);
+    SoftmaxConfig c = default_softmax_config(p.sizes["N"], p.sizes.has("form") ? untuned(machine) : machine);
     if (p.sizes.has("form")) {
       c.form = static_cast<SoftmaxForm>(p.sizes["form"]);
       // The walking forms take the row in several blocks, so that tests exercise the walk.
@@ -239,6 +240,13 @@ CatalogRow softmax_row() {
       if (walks) c.BN = std::min(c.BN, machine.gpu ? 2048 : 512);
     }
     return softmax_kernel<float>().words(c);
+  };
+  row.tuning = [](const Problem& p, const Machine& machine) {
+    const int64_t columns = p.sizes["N"];
+    if (p.sizes.has("form")) return Tuning{};  // about one form, not about the best one
+    return Tuning{"softmax", softmax_tuning_key(columns),
+                  words_of(softmax_kernel<float>(),
+                           softmax_space(default_softmax_config(columns, untuned(machine)), columns, machine))};
   };
   row.prepare = [](std::shared_ptr<Device> device, const Problem& p, const ConfigWords& c) {
     return with_float_type(p.dtype, [&](auto t) { return make_case<SoftmaxCase<decltype(t)>>(device, p, c); });

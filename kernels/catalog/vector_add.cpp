@@ -33,6 +33,9 @@ class VectorAddCase : public OutputCase {
         z_.create(device, HostTensor(dtype_of<T>(), place)));
     return s.status();
   }
+  bool set_config(const ConfigWords& words) override {
+    return config_ = vector_add_kernel<T>().from_words(words), true;
+  }
   Status launch(Stream& stream) override {
     return vector_add<T>(stream, x_.view<const T, 1>(), y_.view<const T, 1>(), z_.view<T, 1>(), config_);
   }
@@ -86,6 +89,11 @@ CatalogRow vector_add_row() {
   };
   row.default_config = [](const Problem&, const Machine& machine) {
     return vector_add_kernel<float>().words(default_vector_add_config(machine));
+  };
+  row.tuning = [](const Problem&, const Machine& machine) {
+    return Tuning{
+        "vector_add", TuningKey(),
+        words_of(vector_add_kernel<float>(), vector_add_space(default_vector_add_config(untuned(machine)), machine))};
   };
   row.prepare = [](std::shared_ptr<Device> device, const Problem& p, const ConfigWords& c) {
     return with_type(p.dtype, [&](auto t) { return make_case<VectorAddCase<decltype(t)>>(device, p, c); });

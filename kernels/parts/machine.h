@@ -1,5 +1,7 @@
 // machine.h - the facts default configurations are chosen by.
 #pragma once
+#include <string_view>
+
 #include "runtime/device.h"
 
 namespace tile::kernels {
@@ -10,8 +12,11 @@ struct Machine {
   int multiprocessors = 1;
   bool warpgroups = false;  ///< products of whole warpgroups, copies by a producer warp: one large program per
                             ///< multiprocessor is best
+  std::string_view model = {};  ///< whose tuned configurations to use; the text is the device's, empty: nobody's
 
-  static Machine of(const DeviceProperties& p) { return {p.max_threads > 1, p.max_shared_bytes, p.multiprocessors, p.target == "sm_90a"}; }
+  static Machine of(const DeviceProperties& p) {
+    return {p.max_threads > 1, p.max_shared_bytes, p.multiprocessors, p.target == "sm_90a", p.model};
+  }
   static Machine of(const Stream& s) { return of(s.device().properties()); }
 };
 

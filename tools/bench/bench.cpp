@@ -7,12 +7,14 @@
 #include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <regex>
 
 #include "kernels/catalog.h"
 #include "tools/bench/host_peaks.h"
 #include "tools/bench/latency.h"
 #include "tools/bench/timing.h"
+#include "tools/bench/tune.h"
 
 using namespace tile;
 using namespace tile::kernels;
@@ -21,7 +23,7 @@ using nlohmann::json;
 namespace {
 
 struct Options {
-  std::string device = "", filter = "", json_path, problem;
+  std::string device = "", filter = "", json_path, problem, tune;
   std::vector<std::string> config;
   int threads = 0;
   bool check = false, latency = false, peaks = false, list = false, all_purposes = false, follow = false;
@@ -204,12 +206,22 @@ int run(const Options& options) {
   if (options.peaks) out["peaks"] = measure_peaks(*device, adjusted.timing);
   if (options.latency) out["latency"] = bench::measure_latencies(*device);
 
+  std::optional<bench::CatalogTuner> tuner;
+  if (!options.tune.empty()) {
+    auto opened = bench::CatalogTuner::open(*device, {.file = options.tune, .options = {}});
+    if (!opened) return fmt::print(stderr, "{}\n", opened.error().to_string()), 1;
+    tuner = std::move(*opened);
+  }
+  auto one = [&](const CatalogRow& row, const Problem& problem) {
+    return tuner ? tuner->tune(row, problem) : run_problem(adjusted, *device, row, problem, out["results"]);
+  };
+
   bool all_pass = true;
   out["results"] = json::array();
   if (!options.problem.empty()) {
     auto wanted = parse_problem(options.problem);
     if (!wanted) return fmt::print(stderr, "{}\n", wanted.error().to_string()), 1;
-    all_pass = run_problem(adjusted, *device, *wanted->first, wanted->second, out["results"]);
+    all_pass = one(*wanted->first, wanted->second);
   } else if (!options.filter.empty() || (!options.peaks && !options.latency)) {
     std::regex filter(options.filter);
     Purpose purpose = (*device)->kind() == DeviceKind::host ? Purpose::bench_host : Purpose::bench;
@@ -217,7 +229,7 @@ int run(const Options& options) {
       for (const Problem& problem : row.problems)
         if ((options.all_purposes || problem.purpose == purpose) &&
             std::regex_search(row.name + " " + problem.to_string(), filter))
-          all_pass &= run_problem(adjusted, *device, row, problem, out["results"]);
+          all_pass &= one(row, problem);
   }
   if (!options.json_path.empty()) {
     std::ofstream file(options.json_path);
@@ -236,6 +248,8 @@ int main(int argc, char** argv) {
   app.add_option("--filter", o.filter, "regular expression on \"kernel dtype sizes\"");
   app.add_option("--problem", o.problem, "one problem: \"gemm f16 M=512 N=512 K=512\"");
   app.add_option("--set", o.config, "config fields for every kernel run: BM=64 stages=4");
+  app.add_option("--tune", o.tune,
+                 "measure the configurations of each problem and keep the fastest in this tuning table");
   app.add_option("--json", o.json_path, "write everything to this file");
   app.add_option("--rounds", o.timing.rounds, "rounds per figure, their median is reported");
   app.add_option("--window", o.timing.window_ms, "milliseconds of launches per round");

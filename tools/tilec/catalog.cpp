@@ -30,7 +30,7 @@ std::string takeDtype(std::vector<std::string>& fields, const CatalogRow& row, c
 
 tile::kernels::Machine machineOf(const tile::ir::Target& target) {
   const bool gpu = target.backend == tile::ir::Backend::nvptx;
-  return {gpu, target.maxSharedBytes, gpu ? 132 : 1};
+  return {gpu, target.maxSharedBytes, gpu ? 132 : 1, target.hasWgmma, target.hasWgmma ? "NVIDIA H200" : ""};
 }
 
 /// The configuration a launch of the row's first timed problem would use on the target.
