@@ -40,8 +40,8 @@
 // CHECK: mbarrier.arrive.expect_tx.shared.b64 {{.*}}, [[BYTES]];
 // CHECK: cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes
 
-// The consumers: a position, stages, then each warpgroup stores through its own half of the staging buffer. No barrier
-// makes one warpgroup wait for the other.
+// The consumers: a position, stages, then each warpgroup stores its own rows. Staging of two panels is two buffers: one is
+// filled while the other is copied out. No barrier makes one warpgroup wait for the other.
 // CHECK: setmaxnreg.inc.sync.aligned.u32 232;
 // CHECK-NOT: bar.sync 1,
 // CHECK: mbarrier.try_wait.parity
@@ -51,11 +51,19 @@
 // CHECK: @{{%p[0-9]+}} mbarrier.arrive.shared.b64 _
 // CHECK: cp.async.bulk.wait_group.read 1;
 // CHECK: bar.sync [[GROUP:%r[0-9]+]], 128;
-// CHECK-COUNT-16: st.shared.v2.b32
+// CHECK-COUNT-8: st.shared.v2.b32
 // CHECK: fence.proxy.async.shared::cta;
 // CHECK-NEXT: bar.sync [[GROUP]], 128;
 // CHECK: elect.sync
-// CHECK-COUNT-2: cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group
+// CHECK: cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group
+// CHECK-NEXT: cp.async.bulk.commit_group;
+// CHECK: cp.async.bulk.wait_group.read 1;
+// CHECK: bar.sync [[GROUP]], 128;
+// CHECK-COUNT-8: st.shared.v2.b32
+// CHECK: fence.proxy.async.shared::cta;
+// CHECK-NEXT: bar.sync [[GROUP]], 128;
+// CHECK: elect.sync
+// CHECK: cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group
 // CHECK-NEXT: cp.async.bulk.commit_group;
 // CHECK: cp.async.bulk.wait_group 0;
 // The last program of all leaves the counter at zero.
