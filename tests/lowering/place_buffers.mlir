@@ -98,3 +98,51 @@ func.func @running(%x: tensor<64x64xf16, #tile.layout<64x64 regs [1:8*1, 0:4*16]
   tile.smem_store %x, %buf : tensor<64x64xf16, #tile.layout<64x64 regs [1:8*1, 0:4*16] lanes [1:8*8, 0:4*1] warps [0:4*4]>>, !tile.smem<64x64xf16, minor = 1>
   return
 }
+
+// -----
+
+// Barriers come behind the buffers. What bulk copies read or write keeps its bytes to itself: they run beside the program's
+// order. The consumers' own buffers may share.
+// CHECK-LABEL: func.func @rings(
+// CHECK: tile.smem_alloc at 0 : {{.*}}stages = 2
+// CHECK: tile.ring_alloc arrivals 1 at 24640 :
+// CHECK: tile.ring_alloc arrivals 4 per_warp payload 4 at 24576 :
+// CHECK: consumer
+// CHECK: tile.smem_alloc at 16384
+// CHECK: tile.smem_load
+// CHECK: tile.smem_alloc at 16384
+// CHECK-NEXT: tile.barrier
+// CHECK-NEXT: tile.smem_store
+#l = #tile.layout<64x64 regs [1:8*1, 0:4*16] lanes [1:8*8, 0:4*1] warps [0:4*4]>
+func.func @rings(%v: !tile.view<2xf16>, %i: i32) attributes {tile.num_warps = 4 : i32} {
+  %s = tile.smem_alloc : !tile.smem<64x64xf16, minor = 1, stages = 2>
+  %r = tile.ring_alloc arrivals 1 : !tile.ring<2>
+  %q = tile.ring_alloc arrivals 4 per_warp payload 4 : !tile.ring<3>
+  tile.specialize regs(0, 0) producer {
+    %slot = tile.ring_reserve %r bytes 8192 : !tile.ring<2>
+    %stage = tile.smem_slot %s[%slot] : !tile.smem<64x64xf16, minor = 1, stages = 2> -> !tile.smem<64x64xf16, minor = 1>
+    tile.tma_load %v[%i, %i : i32, i32] to %stage signals %r[%slot] : !tile.view<2xf16>, !tile.smem<64x64xf16, minor = 1>, !tile.ring<2>
+  } consumer {
+    %slot = tile.ring_acquire %r : !tile.ring<2>
+    %stage = tile.smem_slot %s[%slot] : !tile.smem<64x64xf16, minor = 1, stages = 2> -> !tile.smem<64x64xf16, minor = 1>
+    %a = tile.smem_load %stage : !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf16, #l>
+    %t = tile.smem_alloc : !tile.smem<64x64xf16, minor = 1>
+    tile.smem_store %a, %t : tensor<64x64xf16, #l>, !tile.smem<64x64xf16, minor = 1>
+    %b = tile.smem_load %t : !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf16, #l>
+    %u = tile.smem_alloc : !tile.smem<64x64xf16, minor = 1>
+    tile.smem_store %b, %u : tensor<64x64xf16, #l>, !tile.smem<64x64xf16, minor = 1>
+  }
+  return
+}
+
+// -----
+
+// expected-error @+1 {{kernel `barriers` needs 180224 bytes of shared memory per program, sm_80 has 166912}}
+func.func @barriers() attributes {tile.num_warps = 4 : i32} {
+  // expected-note @+2 {{163840 bytes at 0: 1280x64xf16}}
+  // expected-note @+1 {{it fits when this buffer has at most 150528 bytes: use smaller tiles}}
+  %s = tile.smem_alloc : !tile.smem<1280x64xf16, minor = 1>
+  // expected-note @+1 {{16384 bytes at 163840: barriers of a ring of 1024}}
+  %r = tile.ring_alloc arrivals 1 : !tile.ring<1024>
+  return
+}
