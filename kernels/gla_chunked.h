@@ -152,8 +152,9 @@ void gla_scan_output_program(const GlaChunkConfig& c, Tensor<const T, 4> Q_G, Te
     auto v = v_rows.load({at.batch, at.head, t0, v0}, {c.BT, c.BV});
     auto a = a_rows.load({at.batch, at.head, t0, 0}, {c.BT, c.BT});
     auto decay = DECAY.load({at.first_chunk + chunk, at.head, 0}, {c.BK});
-    auto o = dot(a, v, dot(q_g, cast(state, dtype_of<T>())));
+    auto before = cast(state, dtype_of<T>());
     state = dot(trans(k_g), v, state * decay.col());
+    auto o = dot(q_g, before, dot(a, v));
     o_rows.store({at.batch, at.head, t0, v0}, cast(o, dtype_of<T>()));
   }
   if (c.final_state) END.store({state_index, at.head, 0, v0}, state);

@@ -98,9 +98,16 @@ inline GlaPlan gla_plan(DType dtype, const GlaSizes& s, const Machine& machine) 
     return p;
   }
   p.output.BK = whole_k;
-  if (machine.gpu && f32) p.output.BV = std::min(32, p.output.BV), p.output.warps = 8;
+  if (machine.gpu && f32) {
+    p.output.BV = std::min(32, p.output.BV), p.output.warps = 8;
+  } else if (machine.gpu && whole_k >= 128 && s.v > 64) {
+    // Two warpgroups and 128 columns: rows of q_g, k_g and a are read half as often. 256 x 128 states leave room for
+    // one stage.
+    p.output.BV = 128, p.output.warps = 8;
+    if (whole_k > 128) p.output.stages = 1;
+  }
   int64_t programs = s.sequences * s.heads * cdiv(s.v, int64_t{p.output.BV});
-  int64_t slots = machine.multiprocessors * (machine.gpu ? 2 : 1);
+  int64_t slots = machine.multiprocessors * (machine.gpu && p.output.warps == 4 ? 2 : 1);
   p.output.segment = detail::gla_segment(programs, cdiv(s.longest, int64_t{c.BT}), slots);
   if (p.output.segment) p.states = GlaStates::segments, p.pass.segment = p.output.segment;
   return p;

@@ -92,7 +92,7 @@ void gla_gradient_keys_program(const GlaChunkConfig& c, Tensor<const T, 4> Q, Te
 
   // Through the states before and behind the chunk.
   Tile dq = zeros({c.BT, c.BK}, f32), dk = zeros({c.BT, c.BK}, f32), kept = zeros({c.BK, 1}, f32);
-  for (auto v0 : range(0, V.dim(3), c.BV, {.stages = c.stages})) {
+  for (auto v0 : range(0, V.dim(3), c.BV, {.stages = c.stages, .specialize = Choice::never})) {
     auto d_o = do_rows.load({at.batch, at.head, t0, v0}, {c.BT, c.BV});
     auto v = v_rows.load({at.batch, at.head, t0, v0}, {c.BT, c.BV});
     auto s = S.load({number, at.head, k0, v0}, {c.BK, c.BV});
@@ -118,7 +118,8 @@ void gla_gradient_keys_program(const GlaChunkConfig& c, Tensor<const T, 4> Q, Te
   for (auto level : range(0, std::countr_zero(static_cast<unsigned>(c.BT)))) {
     auto s = Tile(c.BT / 2) >> level;
     auto weight = exp2(decays.at_level(s, g));
-    auto pairs = cast(where(decays.pairs(s), cast(da, f32), 0.f), dtype_of<T>());
+    // Read again for every level, from the first-level cache: kept, it would take a quarter of the registers.
+    auto pairs = where(decays.pairs(s), da_rows.load({at.batch, at.head, t0, 0}, {c.BT, c.BT}), 0.f);
     dq += weight * dot(pairs, cast(k * weight, dtype_of<T>()));
     dk += weight * dot(trans(pairs), cast(q * weight, dtype_of<T>()));
   }

@@ -58,8 +58,10 @@ void linear_attention_program(const LinearAttentionConfig& c, Tensor<const T, 4>
     auto q = phi(Q.load({batch, head, t0, 0}, {c.BT, c.BK}), t0, Q.dim(3));
     auto k = phi(K.load({batch, head, t0, 0}, {c.BT, c.BK}), t0, Q.dim(3));
     auto v = V.load({batch, head, t0, v0}, {c.BT, c.BV});
+    auto before = cast(state, dtype_of<T>());
+    state = dot(trans(k), v, state);  // in flight beside the products of this chunk's output
     auto scores = where(u <= t, dot(q, trans(k)), 0.f);
-    Tile o = dot(cast(scores, dtype_of<T>()), v, dot(q, cast(state, dtype_of<T>())));
+    Tile o = dot(cast(scores, dtype_of<T>()), v, dot(q, before));
     if (c.normalize) {
       auto weight = sum(cast(q, f32) * z.row(), axis(1)) + sum(scores, axis(1));
       o *= where(weight == 0.f, 0.f, 1.f / weight);
@@ -67,7 +69,6 @@ void linear_attention_program(const LinearAttentionConfig& c, Tensor<const T, 4>
     } else {
       o *= scale;
     }
-    state = dot(trans(k), v, state);
     O.store({batch, head, t0, v0}, cast(o, dtype_of<T>()));
   }
   if (c.final_state) {
