@@ -88,7 +88,8 @@ struct CatalogRow {
   /// The kernel for an element type of `dtypes`; null for a row that launches the kernels of other rows (`parts`).
   const AnyKernel* (*kernel)(std::string_view dtype) = nullptr;
   std::vector<std::string> parts;
-  std::string peers;  ///< what tools/compare.py times beside it
+  bool deterministic = true;  ///< the same launch gives the same bits every time
+  std::string peers;          ///< what tools/compare.py times beside it
   /// What a launch without a config would use for this problem on this machine.
   ConfigWords (*default_config)(const Problem&, const Machine&) = nullptr;
   /// What to measure for this problem, an empty space: nothing; null for rows without a space.

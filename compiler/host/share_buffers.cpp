@@ -21,8 +21,8 @@ void Plan::collectReads(Value v, bool pointwise, SmallVectorImpl<Read>& out) con
     Operation* user = use.getOwner();
     bool elementwise = user->getNumResults() > 0 && OpTrait::hasElementwiseMappableTraits(user);
     bool sameElements = pointwise && (elementwise || isa<AssumeOp>(user));
-    // Fused results and aliases are read where their own readers are.
-    bool through = false, placedHere = false;
+    // Fused results and aliases are read where their own readers are. Atomics run where they stand, read or not.
+    bool through = false, placedHere = isa<AtomicRmwOp, AtomicCasOp>(user);
     for (Value result : user->getResults()) {
       if (!isTile(result) || isa<scf::ForOp, scf::WhileOp, scf::IfOp>(user)) continue;
       auto it = refs_.find(result);

@@ -76,15 +76,19 @@ class AttentionProblemData {
 /// The names of the fields, for a row's list.
 std::vector<std::string> attention_field_names();
 
-/// Calls fn(T{}, TOut{}, TBias{}) for a problem's types: f8 has outputs of f16, biases are f32, of Q's type, or u8
-/// masks.
+/// Calls fn(T{}, TBias{}): biases are f32, of Q's type, or u8 masks.
+template <class Fn>
+auto with_backward_types(const Problem& p, Fn fn) {
+  const auto kind = static_cast<BiasKind>(p.sizes["bias"]);
+  if (p.dtype == "f16" && kind == BiasKind::causal_lowest) return fn(half{}, half{});
+  if (p.dtype == "f16" && kind == BiasKind::mask) return fn(half{}, uint8_t{});
+  return with_float_type(p.dtype, [&](auto t) { return fn(t, float{}); });
+}
+/// Calls fn(T{}, TOut{}, TBias{}): f8 has outputs of f16.
 template <class Fn>
 auto with_attention_types(const Problem& p, Fn fn) {
-  const auto kind = static_cast<BiasKind>(p.sizes["bias"]);
   if (p.dtype == "f8e4m3") return fn(fp8_e4m3{}, half{}, float{});
-  if (p.dtype == "f16" && kind == BiasKind::causal_lowest) return fn(half{}, half{}, half{});
-  if (p.dtype == "f16" && kind == BiasKind::mask) return fn(half{}, half{}, uint8_t{});
-  return with_float_type(p.dtype, [&](auto t) { return fn(t, t, float{}); });
+  return with_backward_types(p, [&](auto t, auto bias) { return fn(t, t, bias); });
 }
 
 }  // namespace tile::kernels

@@ -17,6 +17,8 @@ const std::vector<CatalogRow>& catalog() {
       gemm_row(),
       gemm_epilogue_row(),
       attention_row(),
+      attention_backward_row(),
+      attention_backward_deterministic_row(),
       block_sparse_row(),
       block_sparse_dense_row(),
       dense_block_sparse_row(),

@@ -13,6 +13,8 @@ CatalogRow layer_norm_row();
 CatalogRow gemm_row();
 CatalogRow gemm_epilogue_row();
 CatalogRow attention_row();
+CatalogRow attention_backward_row();
+CatalogRow attention_backward_deterministic_row();
 CatalogRow block_sparse_row();
 CatalogRow block_sparse_dense_row();
 CatalogRow dense_block_sparse_row();

@@ -25,8 +25,9 @@ struct AttentionConfig {
   bool descale = false;        ///< Q, K and V have factors, per head or one for all
   bool positive_scale = true;  ///< scale > 0, known at launch: it folds into the exponent's multiply-add
   bool tf32 = false;           ///< f32 only
-  bool split = true;  ///< blocks that need no mask run in a loop of their own, made here and not by the compiler
-  int group = 0;      ///< backward: query heads per key head
+  bool split = true;        ///< blocks that need no mask run in a loop of their own, made here and not by the compiler
+  bool accumulate = false;  ///< backward: dQ is summed in memory, in no particular order
+  int group = 0;            ///< backward: query heads per key head, 0 if only the launch knows
   int stages = 2;
   int warps = 4;
 

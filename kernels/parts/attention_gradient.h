@@ -1,0 +1,240 @@
+// attention_gradient.h - the programs of attention_backward.h: gradients of attention from Q, K, V, O, dO and LSE;
+// scores are computed again and never stored (Dao 2023, FlashAttention-2). With t the scores, P = e^{t - LSE} and delta
+// = rowsum(O dO):
+//   dV = P^T dO      dP = dO V^T      dT = P (dP - delta)      dS = dT dt/d(scale q.k)
+//   dQ = scale dS K      dK = scale dS^T Q, summed over the query heads that share the key head
+//
+//   1 attention_backward_prepare   delta, and LSE as an addend of exponents
+//   2 attention_backward_keys      dK and dV, a program for each block of keys; with config.accumulate dQ as well,
+//   added
+//                                  up in memory in whatever order programs come
+//   3 attention_backward_queries   dQ, a program for each block of queries       (deterministic)
+//     attention_backward_convert   dQ from the sums of step 2                    (with accumulate)
+#pragma once
+#include "kernels/parts/attention_options.h"
+
+namespace tile::kernels {
+
+namespace detail {
+
+/// Rows first .. of one sequence and head as a tensor of their own: what lies past its end is the next sequence.
+template <class T>
+Tensor<T, 2> rows_of(const Tensor<T, 4>& tensor, const Tile& batch, const Tile& head, const Tile& first,
+                     const Tile& count) {
+  return make_view<T>(tensor.ptr() + cast(batch, i64) * tensor.stride(0) + cast(head, i64) * tensor.stride(1) +
+                          cast(first, i64) * tensor.stride(2),
+                      {count, tensor.dim(3)}, {tensor.stride(2), tensor.stride(3)});
+}
+template <class T>
+Tensor<T, 1> rows_of(const Tensor<T, 3>& tensor, const Tile& batch, const Tile& head, const Tile& first,
+                     const Tile& count) {
+  return make_view<T>(tensor.ptr() + cast(batch, i64) * tensor.stride(0) + cast(head, i64) * tensor.stride(1) +
+                          cast(first, i64) * tensor.stride(2),
+                      {count}, {tensor.stride(2)});
+}
+
+/// tensor[batch, head, first + i, j] += x[i, j]; what lies outside the tensor is left out.
+inline void add_rows(const Tensor<float, 4>& tensor, const Tile& batch, const Tile& head, const Tile& first,
+                     const Tile& x) {
+  const Tile i = (first + arange(0, x.shape()[0])).col(), j = arange(0, x.shape()[1]).row();
+  const Tile p = tensor.ptr() + cast(batch, i64) * tensor.stride(0) + cast(head, i64) * tensor.stride(1) +
+                 (cast(i, i64) * tensor.stride(2) + cast(j, i64) * tensor.stride(3));
+  atomic_add(p, x, {.mask = (i < tensor.dim(2)) & (j < tensor.dim(3)), .order = Order::relaxed});
+}
+
+/// x where index + i < end for row i, 0 below.
+inline Tile rows_below(const Tile& x, const Tile& index, const Tile& end) {
+  const int rows = static_cast<int>(x.shape()[0]);
+  return where(broadcast_to((index + arange(0, rows)).col() < end, x.shape()), x, 0.f);
+}
+
+/// The parts of the two main programs that do not depend on the direction they walk in.
+template <class T, class TBias, class ScoreMod, class ScoreGradient, class MaskMod>
+struct AttentionGradient {
+  const AttentionConfig& c;
+  const ScoreMod& score_mod;
+  const ScoreGradient& score_gradient;
+  const MaskMod& mask_mod;
+  const Tile &scale, &softcap;
+  const Tensor<const float, 2>& slopes;
+  const Tensor<const TBias, 4>& bias;
+
+  using Scores = AttentionScores<TBias, ScoreMod, MaskMod>;
+  Scores scores(const AttentionHead& at) const {
+    return Scores(c, at, score_mod, mask_mod, scale, softcap, c.alibi ? slopes.load({at.batch, at.head}) : Tile(0.f),
+                  bias);
+  }
+  Prec precision() const { return c.tf32 ? Prec::tf32 : Prec::ieee; }
+  Tile product(const Tile& a, const Tile& b, const Tile& acc) const { return dot(a, b, acc, precision()); }
+  Tile product(const Tile& a, const Tile& b) const { return dot(a, b, precision()); }
+
+  /// ROW or DELTA of queries m0 ..; 0 past the last one.
+  Tile rows(const AttentionHead& at, const Tensor<const float, 3>& tensor, const Tile& tensor_batch,
+            const Tile& m0) const {
+    if (!c.varlen) return tensor.load({tensor_batch, at.head, m0}, {c.BM});
+    return rows_of(tensor, tensor_batch, at.head, at.q_start, at.sq).load({m0}, {c.BM});
+  }
+
+  struct Block {
+    Tile p, ds;  ///< f32
+  };
+  /// From the products q.k and dO.v of a block; `lse` (as prepared) and `delta` broadcast against them.
+  Block block(const Scores& scores, const Tile& qk, const Tile& dov, const Tile& lse, const Tile& delta, const Tile& m0,
+              const Tile& n0, bool masked, bool transposed) const {
+    const auto t = scores(qk, m0, n0, masked, transposed, score_gradient);
+    const Tile unit = scores.unit() * kLog2E;
+    const Tile p = exp2(scores.wide() ? (t.s - lse) * unit : fma(t.s, unit, lse));
+    Tile ds = p * (dov - delta);
+    if (scores.template has_slope<ScoreGradient>()) ds *= t.slope;
+    return {p, ds};
+  }
+};
+
+}  // namespace detail
+
+/// Step 1. O and dO are [B, Hq, Sq, Dv]; LSE, ROW and DELTA [B, Hq, Sq] f32: ROW = lse_factor LSE, or 0 where no key
+/// was visible. With config.accumulate DQ_SUM, [B, Hq, Sq, D] f32, becomes 0. Grid {ceil(Sq / BM), Hq, B}.
+template <class T>
+void attention_backward_prepare_program(const AttentionConfig& c, Tensor<const T, 4> O, Tensor<const T, 4> DO,
+                                        Tensor<const float, 3> LSE, Tensor<float, 3> ROW, Tensor<float, 3> DELTA,
+                                        Tensor<float, 4> DQ_SUM, F32 lse_factor) {
+  num_warps(c.warps);
+  auto m0 = program_id(0) * c.BM, head = program_id(1), batch = program_id(2);
+  auto o = cast(O.load({batch, head, m0, 0}, {c.BM, c.DV}), f32);
+  auto d_o = cast(DO.load({batch, head, m0, 0}, {c.BM, c.DV}), f32);
+  DELTA.store({batch, head, m0}, reshape(sum(o * d_o, axis(1)), {c.BM}));
+  auto lse = LSE.load({batch, head, m0}, {c.BM});
+  ROW.store({batch, head, m0}, where(lse == -INFINITY, 0.f, lse * lse_factor));
+  if (c.accumulate) DQ_SUM.store({batch, head, m0, 0}, zeros({c.BM, c.D}, f32));
+}
+
+/// Step 2. K, V, dK and dV are [B, Hkv, Sk, D or Dv], Q and dO [B, Hq, Sq, D or Dv], ROW, DELTA and DQ_SUM those of
+/// step
+/// 1. Grid {ceil(Sk / BN), Hkv, B}; packed sequences as in forward, {ceil(max_sk / BN), Hkv, sequences}.
+///
+/// Scores are computed transposed, keys down the tile: P^T and dS^T then are the first operands of the products that
+/// follow, straight from the registers they were computed in.
+template <class T, class TBias, class ScoreMod, class ScoreGradient, class MaskMod>
+void attention_backward_keys_program(const AttentionConfig& c, const ScoreMod& score_mod,
+                                     const ScoreGradient& score_gradient, const MaskMod& mask_mod, Tensor<const T, 4> Q,
+                                     Tensor<const T, 4> K, Tensor<const T, 4> V, Tensor<const T, 4> DO,
+                                     Tensor<const float, 3> ROW, Tensor<const float, 3> DELTA, Tensor<T, 4> DK,
+                                     Tensor<T, 4> DV, Tensor<float, 4> DQ_SUM, F32 scale, F32 softcap, I32 left,
+                                     I32 right, Tensor<const float, 2> slopes, Tensor<const TBias, 4> bias,
+                                     Tensor<const int32_t, 1> cu_q, Tensor<const int32_t, 1> cu_k) {
+  num_warps(c.warps);
+  constexpr DType type = dtype_of<T>();
+  const detail::AttentionGradient<T, TBias, ScoreMod, ScoreGradient, MaskMod> gradient{
+      c, score_mod, score_gradient, mask_mod, scale, softcap, slopes, bias};
+  auto n0 = program_id(0) * c.BN, kv_head = program_id(1), batch = program_id(2);
+  const Tile tensor_batch = c.varlen ? Tile(0) : batch;
+  const Tile group = c.group ? Tile(c.group) : Q.dim(1) / K.dim(1);
+
+  // Sizes and places of the sequence; the query head does not matter for them.
+  const AttentionHead sequence = attention_head(c, Q, K, batch, kv_head, kv_head, cu_q, cu_k, left, right);
+  Tile k = K.load({tensor_batch, kv_head, sequence.k_start + n0, 0}, {c.BN, c.D});
+  Tile v = V.load({tensor_batch, kv_head, sequence.k_start + n0, 0}, {c.BN, c.DV});
+  if (c.varlen && c.accumulate) {  // dQ sums over keys: those of the next sequence must add nothing
+    k = detail::rows_below(k, n0, sequence.sk);
+    v = detail::rows_below(v, n0, sequence.sk);
+  }
+  // Queries past the last one read as 0 and add nothing, unless a callable makes something of them.
+  const bool keep_ragged = !c.varlen && !kGiven<ScoreMod, NoScoreMod>;
+  auto blocks = visible_blocks(sequence.band.transposed(), Tile(n0), c.BN, sequence.sk, sequence.sq, c.BM, keep_ragged);
+  // Keys past the last one read as 0, too, but e^{0 - LSE} may be infinite. That only matters to dQ.
+  if (c.accumulate) blocks.whole_end = where(n0 + c.BN <= sequence.sk, blocks.whole_end, blocks.whole_begin);
+
+  Tile dk = zeros({c.BN, c.D}, f32), dv = zeros({c.BN, c.DV}, f32);
+  auto add_head = [&](const Tile& head) {
+    AttentionHead at = sequence;
+    at.head = head, at.mask_rows = !keep_ragged;
+    const auto scores = gradient.scores(at);
+    auto step = [&](const Tile& block, bool masked) {
+      auto m0 = block * c.BM;
+      Tile q = Q.load({tensor_batch, head, at.q_start + m0, 0}, {c.BM, c.D});
+      Tile d_o = DO.load({tensor_batch, head, at.q_start + m0, 0}, {c.BM, c.DV});
+      if (c.varlen && masked) q = detail::rows_below(q, m0, at.sq), d_o = detail::rows_below(d_o, m0, at.sq);
+      auto row = gradient.rows(at, ROW, tensor_batch, m0).row(),
+           delta = gradient.rows(at, DELTA, tensor_batch, m0).row();
+      auto qk = gradient.product(k, trans(q)), dov = gradient.product(v, trans(d_o));
+      const auto b = gradient.block(scores, qk, dov, row, delta, m0, n0, masked, true);
+      dv = gradient.product(cast(b.p, type), d_o, dv);
+      const Tile ds = cast(b.ds, type);
+      dk = gradient.product(ds, q, dk);
+      if (c.accumulate) detail::add_rows(DQ_SUM, tensor_batch, head, at.q_start + m0, gradient.product(trans(ds), k));
+    };
+    for_each_block(blocks, at.band.has_right || c.accumulate, at.band.has_left || !keep_ragged, c.split,
+                   {.stages = c.stages}, step);
+  };
+  if (c.group == 1)
+    add_head(kv_head);
+  else
+    for (auto g : range(0, group)) add_head(kv_head * group + g);
+
+  auto store = [&](const Tensor<T, 4>& tensor, const Tile& x) {
+    if (c.varlen)
+      detail::rows_of(tensor, tensor_batch, kv_head, sequence.k_start, sequence.sk).store({n0, 0}, cast(x, type));
+    else
+      tensor.store({batch, kv_head, n0, 0}, cast(x, type));
+  };
+  store(DK, dk * scale);
+  store(DV, dv);
+}
+
+/// Step 3, deterministic. Tensors as in step 2, dQ [B, Hq, Sq, D]. Grid as in forward.
+template <class T, class TBias, class ScoreMod, class ScoreGradient, class MaskMod>
+void attention_backward_queries_program(const AttentionConfig& c, const ScoreMod& score_mod,
+                                        const ScoreGradient& score_gradient, const MaskMod& mask_mod,
+                                        Tensor<const T, 4> Q, Tensor<const T, 4> K, Tensor<const T, 4> V,
+                                        Tensor<const T, 4> DO, Tensor<const float, 3> ROW, Tensor<const float, 3> DELTA,
+                                        Tensor<T, 4> DQ, F32 scale, F32 softcap, I32 left, I32 right,
+                                        Tensor<const float, 2> slopes, Tensor<const TBias, 4> bias,
+                                        Tensor<const int32_t, 1> cu_q, Tensor<const int32_t, 1> cu_k) {
+  num_warps(c.warps);
+  constexpr DType type = dtype_of<T>();
+  const detail::AttentionGradient<T, TBias, ScoreMod, ScoreGradient, MaskMod> gradient{
+      c, score_mod, score_gradient, mask_mod, scale, softcap, slopes, bias};
+  auto head = program_id(1), batch = program_id(2), kv_head = head / (Q.dim(1) / K.dim(1));
+  const Tile tensor_batch = c.varlen ? Tile(0) : batch;
+  const AttentionHead at = attention_head(c, Q, K, batch, head, kv_head, cu_q, cu_k, left, right);
+  // As in forward: the programs with the most keys start first.
+  auto m0 = (at.band.has_right ? num_programs(0) - 1 - program_id(0) : Tile(program_id(0))) * c.BM;
+  const auto scores = gradient.scores(at);
+
+  auto q = Q.load({tensor_batch, head, at.q_start + m0, 0}, {c.BM, c.D});
+  auto d_o = DO.load({tensor_batch, head, at.q_start + m0, 0}, {c.BM, c.DV});
+  auto row = gradient.rows(at, ROW, tensor_batch, m0).col(), delta = gradient.rows(at, DELTA, tensor_batch, m0).col();
+  Tile dq = zeros({c.BM, c.D}, f32);
+  auto step = [&](const Tile& block, bool masked) {
+    auto n0 = block * c.BN;
+    Tile k = K.load({tensor_batch, kv_head, at.k_start + n0, 0}, {c.BN, c.D});
+    Tile v = V.load({tensor_batch, kv_head, at.k_start + n0, 0}, {c.BN, c.DV});
+    if (c.varlen && masked) k = detail::rows_below(k, n0, at.sk), v = detail::rows_below(v, n0, at.sk);
+    auto qk = gradient.product(q, trans(k)), dov = gradient.product(d_o, trans(v));
+    const auto b = gradient.block(scores, qk, dov, row, delta, m0, n0, masked, false);
+    dq = gradient.product(cast(b.ds, type), k, dq);
+  };
+  for_each_block(visible_blocks(at.band, m0, c.BM, at.sq, at.sk, c.BN), at.band.has_left, true, c.split,
+                 {.stages = c.stages}, step);
+  if (c.varlen)
+    detail::rows_of(DQ, tensor_batch, head, at.q_start, at.sq).store({m0, 0}, cast(dq * scale, type));
+  else
+    DQ.store({batch, head, m0, 0}, cast(dq * scale, type));
+}
+
+/// dQ = scale DQ_SUM. Grid as in forward.
+template <class T>
+void attention_backward_convert_program(const AttentionConfig& c, Tensor<const float, 4> DQ_SUM, Tensor<T, 4> DQ,
+                                        F32 scale, Tensor<const int32_t, 1> cu_q) {
+  num_warps(c.warps);
+  auto m0 = program_id(0) * c.BM, head = program_id(1), batch = program_id(2);
+  if (c.varlen) {
+    const Tile start = cu_q.load({batch}), count = cu_q.load({batch + 1}) - start, first(0);
+    auto sums = DQ_SUM.load({0, head, start + m0, 0}, {c.BM, c.D});
+    detail::rows_of(DQ, first, head, start, count).store({m0, 0}, cast(sums * scale, dtype_of<T>()));
+  } else {
+    DQ.store({batch, head, m0, 0}, cast(DQ_SUM.load({batch, head, m0, 0}, {c.BM, c.D}) * scale, dtype_of<T>()));
+  }
+}
+
+}  // namespace tile::kernels
