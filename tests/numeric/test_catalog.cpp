@@ -60,8 +60,8 @@ TEST_P(Catalog, AgreesWithReference) {
 TEST_P(Catalog, RepeatsBitForBit) {
   const auto& [device_name, row, index] = GetParam();
   const Problem& problem = row->problems[index];
-  if (!row->deterministic) GTEST_SKIP() << row->name << " adds in any order";
   if (problem.purpose == Purpose::edge) return;  // the ordinary shapes cover every kernel and type
+  if (!row->deterministic) GTEST_SKIP() << row->name << " adds in any order";
   auto device = open_device(device_name);
   ASSERT_TRUE(device.ok()) << device.error().to_string();
   auto run = row->prepare(*device, problem, row->default_config(problem, Machine::of((*device)->properties())));

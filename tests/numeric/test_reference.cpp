@@ -137,6 +137,87 @@ TEST(Attention, WorkedExampleCausalAndEmptyRows) {
   EXPECT_EQ(visible_pairs(4, 4, true), 10);
 }
 
+/// Loss = sum of dO . O; its numeric derivative by every input is what the gradients must be.
+TEST(Attention, GradientsAgreeWithFiniteDifferences) {
+  const int64_t sq = 5, sk = 7, d = 3, heads = 2;
+  HostTensor q(DType::f64, Dims{1, heads, sq, d}), k(DType::f64, Dims{1, 1, sk, d}), v(DType::f64, Dims{1, 1, sk, d}),
+      d_o(DType::f64, Dims{1, heads, sq, d}), slopes(DType::f64, Dims{1, heads}),
+      bias(DType::f64, Dims{1, heads, sq, sk});
+  q.fill_normal(1), k.fill_normal(2), v.fill_normal(3), d_o.fill_normal(4), bias.fill_normal(5);
+  slopes.set({0, 0}, 0.5), slopes.set({0, 1}, 0.1);
+  AttentionSpec plain, causal, rich;
+  plain.scale = causal.scale = rich.scale = 0.7;
+  causal.causal = true;
+  rich.left = 4, rich.right = 1, rich.softcap = 1.5, rich.slopes = &slopes, rich.bias = &bias;
+  rich.score_mod = [](double t, int64_t, int64_t, int64_t i, int64_t j) { return t * t / 4 + 0.1 * double(i * j); };
+  rich.score_gradient = [](double t, int64_t, int64_t, int64_t, int64_t) { return t / 2; };
+  rich.mask_mod = [](int64_t, int64_t, int64_t i, int64_t j) { return (i + j) % 4 != 0; };
+  std::vector<int64_t> rows = {0, 1, 2, 3, 4}, keys = {0, 1, 2, 3, 4, 5, 6};
+  const Arithmetic exact = Arithmetic::exact();
+  for (const AttentionSpec& spec : {plain, causal, rich}) {
+    auto loss = [&] {
+      double sum = 0;
+      for (int64_t h = 0; h < heads; ++h) {
+        auto o = attention_rows(spec, q, k, v, 0, h, rows, exact);
+        for (int64_t i = 0; i < sq; ++i)
+          for (int64_t c = 0; c < d; ++c) sum += o[i].o[c] * d_o.at({0, h, i, c});
+      }
+      return sum;
+    };
+    auto numeric = [&](HostTensor& t, std::initializer_list<int64_t> at) {
+      const double x = t.at(at), step = 1e-5;
+      t.set(at, x + step);
+      const double above = loss();
+      t.set(at, x - step);
+      const double below = loss();
+      t.set(at, x);
+      return (above - below) / (2 * step);
+    };
+    std::vector<AttentionStats> stats;
+    for (int64_t h = 0; h < heads; ++h) {
+      stats.push_back(attention_stats(spec, q, k, v, d_o, 0, h, exact));
+      auto dq = attention_query_gradients(spec, q, k, v, d_o, 0, h, rows, stats[h], exact);
+      for (int64_t i = 0; i < sq; ++i)
+        for (int64_t c = 0; c < d; ++c) EXPECT_NEAR(dq[i][c], numeric(q, {0, h, i, c}), 1e-8);
+    }
+    auto g = attention_key_gradients(spec, q, k, v, d_o, 0, 0, keys, stats, exact);
+    for (int64_t j = 0; j < sk; ++j)
+      for (int64_t c = 0; c < d; ++c) {
+        EXPECT_NEAR(g.dk[j][c], numeric(k, {0, 0, j, c}), 1e-8);
+        EXPECT_NEAR(g.dv[j][c], numeric(v, {0, 0, j, c}), 1e-8);
+      }
+  }
+}
+
+TEST(Attention, PackedSequencesAndWindows) {
+  HostTensor q(DType::f64, Dims{1, 1, 6, 2}), k(DType::f64, Dims{1, 1, 7, 2}), v(DType::f64, Dims{1, 1, 7, 2});
+  q.fill_normal(1), k.fill_normal(2), v.fill_normal(3);
+  AttentionSpec packed;
+  packed.cu_q = {1, 3, 3, 6}, packed.cu_k = {0, 3, 5, 7};
+  for (int64_t s : {0, 2}) {
+    const int64_t nq = packed.cu_q[s + 1] - packed.cu_q[s], nk = packed.cu_k[s + 1] - packed.cu_k[s];
+    HostTensor q1(DType::f64, Dims{1, 1, nq, 2}), k1(DType::f64, Dims{1, 1, nk, 2}), v1(DType::f64, Dims{1, 1, nk, 2});
+    for (int64_t c = 0; c < 2; ++c) {
+      for (int64_t i = 0; i < nq; ++i) q1.set({0, 0, i, c}, q.at({0, 0, packed.cu_q[s] + i, c}));
+      for (int64_t j = 0; j < nk; ++j) {
+        k1.set({0, 0, j, c}, k.at({0, 0, packed.cu_k[s] + j, c}));
+        v1.set({0, 0, j, c}, v.at({0, 0, packed.cu_k[s] + j, c}));
+      }
+    }
+    int64_t rows[] = {0, 1};
+    auto a = attention_rows(packed, q, k, v, s, 0, rows, Arithmetic::exact()),
+         b = attention_rows({}, q1, k1, v1, 0, 0, rows, Arithmetic::exact());
+    for (int64_t i = 0; i < 2; ++i) EXPECT_EQ(a[i].o, b[i].o);
+  }
+  AttentionSpec window;
+  window.left = 1, window.right = 0;
+  EXPECT_TRUE(in_band(window, 2, 3, 6, 7) && in_band(window, 2, 2, 6, 7));  // aligned with key 3
+  EXPECT_FALSE(in_band(window, 2, 4, 6, 7) || in_band(window, 2, 1, 6, 7));
+  window.top_left = true;
+  EXPECT_TRUE(in_band(window, 2, 2, 6, 7) && in_band(window, 2, 1, 6, 7));
+  EXPECT_EQ(visible_pairs(window, 3, 2), 1 + 2 + 1);
+}
+
 TEST(BlockSparse, MaskedBlocksAreNotLookedAt) {
   HostTensor a(DType::f64, Dims{2, 4}), b(DType::f64, Dims{4, 2}), ma(DType::i32, Dims{1, 2}),
       mb(DType::i32, Dims{2, 1});
