@@ -28,7 +28,44 @@ Regs Emitter::flat(ValueRange values) const {
   return all;
 }
 
-// Hands consecutive LLVM values to the registers of each tile value; `shapes` had the same types, in the same order.
+// Tiles of 16-bit floats cross edges in pairs: as values of their own the assembler would give each a whole register.
+bool Emitter::crossesInPairs(Value value) const {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  return target.hasWgmma && type && isa<FloatType>(type.getElementType()) &&
+         type.getElementType().getIntOrFloatBitWidth() == 16 && values_.find(value)->second.size() % 2 == 0;
+}
+
+Regs Emitter::packed(ValueRange values) {
+  Regs all;
+  for (Value value : values) {
+    Regs one = flat(value);
+    if (!crossesInPairs(value)) {
+      all.append(one);
+      continue;
+    }
+    for (size_t i = 0; i < one.size(); i += 2) all.push_back(packPair(one[i], one[i + 1]));
+  }
+  return all;
+}
+
+// Hands what packed(shapes) had for each value to its registers; `shapes` had the same types, in the same order.
+void Emitter::definePacked(ValueRange values, ValueRange shapes, llvm::ArrayRef<llvm::Value*> all) {
+  for (auto [value, shape] : llvm::zip(values, shapes)) {
+    const size_t count = flat(shape).size();
+    const bool pairs = crossesInPairs(shape);
+    Regs one;
+    for (llvm::Value* v : all.take_front(pairs ? count / 2 : count)) {
+      if (pairs)
+        one.append({b.CreateExtractElement(v, uint64_t{0}), b.CreateExtractElement(v, uint64_t{1})});
+      else
+        one.push_back(v);
+    }
+    all = all.drop_front(pairs ? count / 2 : count);
+    defineFlat(value, std::move(one));
+  }
+}
+
+// The same for flat(shapes).
 void Emitter::defineLike(ValueRange values, ValueRange shapes, llvm::ArrayRef<llvm::Value*> all) {
   size_t at = 0;
   for (auto [value, shape] : llvm::zip(values, shapes)) {
@@ -54,7 +91,7 @@ void Emitter::hintUnroll(llvm::BranchInst* latch, Operation* loop) {
 
 LogicalResult Emitter::emitFor(scf::ForOp op) {
   llvm::Value *lower = scalar(op.getLowerBound()), *upper = scalar(op.getUpperBound()), *step = scalar(op.getStep());
-  Regs init = flat(op.getInitArgs());
+  Regs init = packed(op.getInitArgs());
   llvm::BasicBlock* before = b.GetInsertBlock();
   auto* header = llvm::BasicBlock::Create(context_, "for", function_);
   auto* body = llvm::BasicBlock::Create(context_, "for.body", function_);
@@ -71,15 +108,15 @@ LogicalResult Emitter::emitFor(scf::ForOp op) {
   b.SetInsertPoint(body);
   define(op.getInductionVar(), iv);
   Regs held(phis.begin(), phis.end());
-  defineLike(op.getRegionIterArgs(), op.getInitArgs(), held);
+  definePacked(op.getRegionIterArgs(), op.getInitArgs(), held);
   if (failed(emitBlock(*op.getBody()))) return failure();
   llvm::BasicBlock* latch = b.GetInsertBlock();
   iv->addIncoming(b.CreateAdd(iv, step), latch);
-  addIncoming(phis, flat(op.getBody()->getTerminator()->getOperands()), latch);
+  addIncoming(phis, packed(op.getBody()->getTerminator()->getOperands()), latch);
   hintUnroll(b.CreateBr(header), op);
 
   b.SetInsertPoint(after);
-  defineLike(op.getResults(), op.getInitArgs(), held);
+  definePacked(op.getResults(), op.getInitArgs(), held);
   return success();
 }
 
@@ -92,7 +129,7 @@ LogicalResult Emitter::emitIf(scf::IfOp op) {
   b.SetInsertPoint(thenBlock);
   if (failed(emitBlock(*op.thenBlock()))) return failure();
   auto yielded = op.thenBlock()->getTerminator()->getOperands();
-  Regs thenValues = flat(yielded);
+  Regs thenValues = packed(yielded);
   llvm::BasicBlock* thenEnd = b.GetInsertBlock();
   b.CreateBr(after);
   if (!elseBlock) {
@@ -101,14 +138,14 @@ LogicalResult Emitter::emitIf(scf::IfOp op) {
   }
   b.SetInsertPoint(elseBlock);
   if (failed(emitBlock(*op.elseBlock()))) return failure();
-  Regs elseValues = flat(op.elseBlock()->getTerminator()->getOperands());
+  Regs elseValues = packed(op.elseBlock()->getTerminator()->getOperands());
   llvm::BasicBlock* elseEnd = b.GetInsertBlock();
   b.CreateBr(after);
 
   b.SetInsertPoint(after);
   auto phis = makePhis(b, thenValues, thenEnd);
   addIncoming(phis, elseValues, elseEnd);
-  defineLike(op.getResults(), yielded, Regs(phis.begin(), phis.end()));
+  definePacked(op.getResults(), yielded, Regs(phis.begin(), phis.end()));
   return success();
 }
 

@@ -98,6 +98,8 @@ class Emitter {
                          llvm::ArrayRef<llvm::Value*> args, bool pure = false);
   llvm::Value* i32(int64_t value) { return b.getInt32(static_cast<uint32_t>(value)); }
   llvm::Value* i64(int64_t value) { return b.getInt64(static_cast<uint64_t>(value)); }
+  /// Two values of 16 bits as a vector; two narrowed f32 are narrowed together, where they are needed.
+  llvm::Value* packPair(llvm::Value* low, llvm::Value* high);
   llvm::Value* andAll(llvm::ArrayRef<llvm::Value*> conditions);    ///< nulls are true; null when all are
   /// Debug ring of this launch: a parameter of kernels that print or assert.
   llvm::Value* debugRing();
@@ -116,6 +118,9 @@ class Emitter {
   void bindParameters(bool usesDebugRing);
   llvm::Type* typeOf(mlir::Type type);
   llvm::Value* shuffle(llvm::Value* value, llvm::Intrinsic::ID mode, llvm::Value* operand, int clamp);
+  bool crossesInPairs(mlir::Value value) const;
+  Regs packed(mlir::ValueRange values);            ///< flat, pairs of 16-bit floats as one value
+  void definePacked(mlir::ValueRange values, mlir::ValueRange shapes, llvm::ArrayRef<llvm::Value*> all);
   Regs flat(mlir::Value value) const;              ///< every LLVM value behind it, views included
   Regs flat(mlir::ValueRange values) const;
   void defineFlat(mlir::Value value, Regs all);

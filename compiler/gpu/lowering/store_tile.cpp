@@ -22,19 +22,12 @@ int vectorLength(const layout::Layout& layout, const layout::SharedTile& tile, i
 
 namespace {
 
-/// Two 16-bit values in one register.
-Value* packPair(Emitter& e, Value* low, Value* high) {
-  Value* pair = PoisonValue::get(FixedVectorType::get(low->getType(), 2));
-  pair = e.b.CreateInsertElement(pair, low, uint64_t{0});
-  return e.b.CreateBitCast(e.b.CreateInsertElement(pair, high, uint64_t{1}), e.b.getInt32Ty());
-}
-
 void storeMatrices(Emitter& e, ArrayRef<Value*> values, Value* base, const layout::SharedTile& tile,
                    const layout::MatrixStore& plan) {
   SmemAddress address(e, tile, plan.row, plan.byte);
   for (const layout::MatrixStore::Instruction& instruction : plan.instructions) {
     SmallVector<Value*> args{address.at(base, instruction.row, instruction.byte)};
-    for (int reg : instruction.registers) args.push_back(packPair(e, values[reg], values[reg + 1]));
+    for (int reg : instruction.registers) args.push_back(e.b.CreateBitCast(e.packPair(values[reg], values[reg + 1]), e.b.getInt32Ty()));
     const bool four = instruction.registers.size() == 4;
     std::string text = "stmatrix.sync.aligned.m8n8.x" + std::string(four ? "4" : "2") +
                        (plan.transposed ? ".trans" : "") + ".shared.b16 [$0], {" +

@@ -94,6 +94,19 @@ llvm::Value* Emitter::andAll(llvm::ArrayRef<llvm::Value*> conditions) {
   return all;
 }
 
+llvm::Value* Emitter::packPair(llvm::Value* low, llvm::Value* high) {
+  auto* type = llvm::FixedVectorType::get(low->getType(), 2);
+  auto pair = [&](llvm::Value* x, llvm::Value* y) {
+    llvm::Value* vector = llvm::PoisonValue::get(llvm::FixedVectorType::get(x->getType(), 2));
+    return b.CreateInsertElement(b.CreateInsertElement(vector, x, uint64_t{0}), y, uint64_t{1});
+  };
+  auto *x = llvm::dyn_cast<llvm::FPTruncInst>(low), *y = llvm::dyn_cast<llvm::FPTruncInst>(high);
+  if (!x || !y || !x->getOperand(0)->getType()->isFloatTy() || !y->getOperand(0)->getType()->isFloatTy())
+    return pair(low, high);
+  // One instruction for both. Left apart, ptxas may move one over the wait for the product that makes its operand.
+  return b.CreateFPTrunc(pair(x->getOperand(0), y->getOperand(0)), type);
+}
+
 void Emitter::barrier() {
   if (role == Role::consumer) return namedBarrier(*this, i32(kConsumerBarrier), numThreads());
   b.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier_cta_sync_aligned_all, {i32(0)});

@@ -115,8 +115,8 @@ class RegisterOperand {
     SmallVector<Value*, 4> out;
     for (int r = 0; r < 4; ++r) {
       const int first = 2 * (r + 4 * (step + steps_ * rep));
-      Value* pair = PoisonValue::get(FixedVectorType::get(values_[first]->getType(), 2));
-      for (int i = 0; i < 2; ++i) pair = b.CreateInsertElement(pair, inK(values_[first + i], 16 * step + 8 * (r / 2) + i), i);
+      const int64_t column = 16 * step + 8 * (r / 2);
+      Value* pair = e_.packPair(inK(values_[first], column), inK(values_[first + 1], column + 1));
       out.push_back(b.CreateBitCast(pair, b.getInt32Ty()));
     }
     return out;
