@@ -64,6 +64,14 @@ void byIssuer(Emitter& e, llvm::function_ref<void()> body) {
   emitIf(e, firstWarp, [&] { emitIf(e, electThread(e), body); });
 }
 
+/// Until at most `pending` of the issuer's stores still read their buffers. Not a branch: ptxas moves what is computed from
+/// accumulators behind a branch in front of it, over waits for the products that make them, and then waits for all (C7517).
+void waitForReads(Emitter& e, int pending) {
+  llvm::Value* firstWarp = e.b.CreateICmpEQ(e.b.CreateURem(e.warp(), e.i32(kGroupWarps)), e.i32(0));
+  e.inlineAsm(e.b.getVoidTy(), "@$0 cp.async.bulk.wait_group.read " + std::to_string(pending) + ";", "b,~{memory}",
+              {e.b.CreateAnd(electThread(e), firstWarp)});
+}
+
 }  // namespace
 
 LogicalResult emitTmaLoad(Emitter& e, TmaLoadOp op) {
@@ -104,7 +112,7 @@ LogicalResult emitTmaStore(Emitter& e, TmaStoreOp op) {
     const int64_t begin = first % tile.cols;  // of the part in the staging buffer
     llvm::Value* buffer = begin ? b.CreatePtrAdd(staging, e.i32(tile.address(0, begin))) : staging;
     // What was copied out of this buffer before has been read; then everybody of the group may write.
-    byIssuer(e, [&] { b.CreateIntrinsic(llvm::Intrinsic::nvvm_cp_async_bulk_wait_group_read, {e.i32(two ? 1 : 0)}); });
+    waitForReads(e, two ? 1 : 0);
     namedBarrier(e, barrier, kGroupThreads);
     storeTile(e, e.regs(op.getValue()), e.layoutOf(op.getValue()), buffer, part, /*minor=*/1, first);
     fenceAsyncProxy(e);
