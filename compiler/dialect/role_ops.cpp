@@ -46,6 +46,9 @@ LogicalResult TmaStoreOp::verify() {
   if (failed(verifyBulk(*this, getView().getType(), getIndices(), staging))) return failure();
   if (tile.getElementType() != staging.getElementType())
     return emitOpError() << "expects a buffer of " << tile.getElementType() << ", found " << staging;
+  Type element = tile.getElementType();
+  if (getAdd() && !element.isF32() && !element.isF16() && !element.isBF16() && !element.isInteger(32))
+    return emitOpError() << "adds f32, f16, bf16 or i32, found " << tile;
   if (staging.getMinor() != 1 || staging.getShape()[0] != tile.getDimSize(0) ||
       tile.getDimSize(1) % staging.getShape()[1] != 0)
     return emitOpError() << "expects staging with " << tile.getDimSize(0) << " rows, a divisor of " << tile.getDimSize(1)

@@ -94,6 +94,15 @@ func.func @accumulate(%t: tensor<4x8xi8>, %v: !tile.view<2xi8>, %i: i32) {
 
 // -----
 
+func.func @added(%t: tensor<64x64xi8>, %v: !tile.view<2xi8>, %i: i32) {
+  %s = tile.smem_alloc : !tile.smem<64x64xi8, minor = 1>
+  // expected-error @+1 {{adds f32, f16, bf16 or i32, found 'tensor<64x64xi8>'}}
+  tile.tma_store add %t, %v[%i, %i : i32, i32] through %s : tensor<64x64xi8>, !tile.view<2xi8>, !tile.smem<64x64xi8, minor = 1>
+  return
+}
+
+// -----
+
 func.func @stages() {
   // expected-error @+1 {{!tile.ring must have 1 to 1024 stages, found 0}}
   %r = tile.ring_alloc arrivals 1 : !tile.ring<0>

@@ -7,6 +7,7 @@
 #include <map>
 #include <numeric>
 
+#include "runtime/float_types.h"
 #include "tests/gpu/kernels.h"
 #include "tests/gpu/simt.h"
 
@@ -157,6 +158,61 @@ TEST(Atomics, EveryElementOnce) {
   runAtomic<int64_t>("add", "i64", 5, {1LL << 40, 2, 3}, (1LL << 40) + 10);
   runAtomic<int8_t>("max", "i8", -100, {3, 9, -5}, 9);
   runAtomic<uint16_t>("exchange", "i16", 7, {9}, 9);
+}
+
+// Boxes at every edge of a view, added by 5 programs; small whole numbers, so that every order gives the same sums.
+template <class T>
+void runAccumulate(const std::string& type, const std::string& target, int64_t rows, int64_t cols, const std::string& attrs) {
+  const int64_t height = 20, width = 24;
+  const bool isFloat = type != "i32";
+  const std::string tile = tensor({rows, cols}, type);
+  SimtKernel k(kernel(fmt::format("%x: !tile.view<2x{0}> {1}", type, attrs),
+                      rowMajorIndex("n", {rows, cols}) + fmt::format(R"(  %p = tile.program_id 0
+  %five = arith.constant 5 : i32
+  %eight = arith.constant 8 : i32
+  %r = arith.subi %p, %five : i32
+  %row = arith.muli %r, %five : i32
+  %c = arith.subi %p, %five : i32
+  %col = arith.muli %c, %eight : i32
+  %m = arith.constant dense<7> : {0}
+  %k = arith.remui %n, %m : {0}
+  {1}
+  tile.accumulate %v, %x[%row, %col : i32, i32] : {2}, !tile.view<2x{3}>
+  %z = arith.constant 0 : i32
+  tile.accumulate %v, %x[%z, %col : i32, i32] : {2}, !tile.view<2x{3}>
+)",
+                                                                     tensor({rows, cols}, "i32"),
+                                                                     isFloat ? fmt::format("%v = arith.sitofp %k : {} to {}", tensor({rows, cols}, "i32"), tile)
+                                                                             : "%zero = arith.constant dense<0> : " + tile + "\n  %v = arith.addi %k, %zero : " + tile,
+                                                                     tile, type)),
+               target, 4);
+  GuardedBuffer x(sizeof(T) * height * width);
+  std::vector<double> want(height * width);
+  for (int64_t i = 0; i < height * width; ++i) x.as<T>()[i] = T(static_cast<float>(want[i] = static_cast<double>(i % 3)));
+  const auto u = [](int64_t v) { return static_cast<uint64_t>(v); };
+  k.run({slot(x.as<T>()), u(height), u(width), u(width), 1}, 9);
+  for (int64_t p = 0; p < 9; ++p)
+    for (int64_t from : {(p - 5) * 5, int64_t{0}})
+      for (int64_t i = 0; i < rows * cols; ++i) {
+        const int64_t r = from + i / cols, c = (p - 5) * 8 + i % cols;
+        if (r >= 0 && r < height && c >= 0 && c < width) want[r * width + c] += static_cast<double>(i % 7);
+      }
+  for (int64_t i = 0; i < height * width; ++i)
+    ASSERT_EQ(static_cast<double>(static_cast<float>(x.as<T>()[i])), want[i])
+        << type << " " << target << " " << rows << "x" << cols << attrs << " at " << i / width << ", " << i % width;
+}
+
+TEST(Atomics, AccumulateBoxes) {
+  const std::string known = "{tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>, "
+                            "tile.dim_multiple_of = array<i32: 1, 8>}";
+  for (const char* target : {"sm_80", "sm_90a"})
+    for (auto [rows, cols] : {std::pair{16, 16}, {3, 5}, {1, 64}})
+      for (const std::string& attrs : {known, std::string()}) {
+        runAccumulate<float>("f32", target, rows, cols, attrs);
+        runAccumulate<tile::half>("f16", target, rows, cols, attrs);
+        runAccumulate<tile::bfloat16>("bf16", target, rows, cols, attrs);
+        runAccumulate<int32_t>("i32", target, rows, cols, attrs);
+      }
 }
 
 TEST(Atomics, ScalarResultReachesEveryThread) {

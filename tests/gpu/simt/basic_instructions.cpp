@@ -59,6 +59,8 @@ char* memory(const std::string& opcode, uint64_t pointer, uint32_t bytes, bool w
 }
 
 int accessBytes(const AsmStatement& s) {
+  if (s.opcode.ends_with("f16x2")) return 4;
+  if (s.opcode.ends_with(".bf16")) return 2;
   for (auto [name, bytes] : {std::pair{"8", 1}, {"16", 2}, {"32", 4}, {"64", 8}, {"128", 16}})
     for (const char* type : {".b", ".u", ".s", ".f"})
       if (s.opcode.ends_with(std::string(type) + name)) return bytes;
@@ -94,10 +96,24 @@ void store(const AsmStatement& s, AsmFrame& f) {
   }
 }
 
+/// Sums of 16-bit floats, one or two in a word.
+uint64_t addHalves(const std::string& op, int bits, uint64_t old, uint64_t x) {
+  uint64_t sum = 0;
+  for (int shift = 0; shift < bits; shift += 16) {
+    const auto a = static_cast<uint16_t>(old >> shift), b = static_cast<uint16_t>(x >> shift);
+    const uint16_t rounded = op.find("bf16") != std::string::npos
+                                 ? bfloat16(bf16ToFloat(a) + bf16ToFloat(b)).bits
+                                 : half(halfToFloat(a) + halfToFloat(b)).bits;
+    sum |= uint64_t{rounded} << shift;
+  }
+  return sum;
+}
+
 uint64_t combine(const std::string& op, int bits, uint64_t old, uint64_t x, uint64_t y) {
   auto has = [&](const char* part) { return op.find(part) != std::string::npos; };
   auto sign = [&](uint64_t v) { return bits == 32 ? int64_t{static_cast<int32_t>(v)} : static_cast<int64_t>(v); };
-  if (has(".add.f32")) return fromFloat(toFloat(old) + toFloat(x));
+  if (has(".add.noftz")) return addHalves(op, bits, old, x);
+  if (has(".add.f32") || (has(".add.v") && op.ends_with(".f32"))) return fromFloat(toFloat(old) + toFloat(x));
   if (has(".add.f64")) return std::bit_cast<uint64_t>(std::bit_cast<double>(old) + std::bit_cast<double>(x));
   if (has(".add.u") || has(".add.s")) return old + x;
   if (has(".max.s")) return sign(old) > sign(x) ? old : x;
