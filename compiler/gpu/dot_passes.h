@@ -1,4 +1,4 @@
-// dot_passes.h - the passes that put products on tensor cores and their loads into asynchronous pipelines. Both run on
+// dot_passes.h - the passes that put products on tensor cores and their loads into asynchronous pipelines. They run on
 // tile IR without layouts, in this order, before assign_layouts.
 #pragma once
 #include <functional>

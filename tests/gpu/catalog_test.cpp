@@ -53,10 +53,13 @@ TEST(SimtCatalog, AttentionForward) {
 }
 // One loop, split by the compiler where masks begin and end, its second product an iteration late.
 TEST(SimtCatalog, AttentionForwardInOneLoop) {
+  const std::vector<std::string> oneLoop = {"split=false", "BM=128", "BN=64", "warps=8"};
   for (int causal : {0, 1})
-    for (int keys : {40, 128, 330})
+    for (int keys : {0, 40, 128, 330})
       runProblem("attention_forward", "f16", {{"Hq", 1}, {"Sq", 200}, {"Sk", keys}, {"D", 64}, {"causal", causal}},
-                 {"split=false", "BM=128", "BN=64", "warps=8"}, {1, 2});
+                 oneLoop, {1, 2});
+  runProblem("attention_forward", "bf16", {{"Hq", 1}, {"Sq", 200}, {"Sk", 700}, {"D", 64}, {"left", 100}, {"right", 70}},
+             oneLoop, {1});
 }
 
 // The kernels that are meant to have roles on this machine have them.
