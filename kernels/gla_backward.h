@@ -26,6 +26,7 @@ inline GlaBackwardPlan gla_backward_plan(DType dtype, const GlaSizes& s, const M
   p.scores.BV = p.values.BV = p.keys.BV = std::min(64, round_up(s.v, 16));
   p.values.BK = std::min(64, round_up(s.k, 16));
   p.keys.BK = std::min(machine.gpu ? 32 : 64, round_up(s.k, 16));
+  if (machine.gpu && !machine.warpgroups) p.keys.warps = 8;  // products of single warps keep more in registers
   return p;
 }
 

@@ -44,6 +44,8 @@ const std::vector<CatalogRow>& catalog() {
       gla_parallel_row(),
       gla_decode_row(),
       linear_attention_row(),
+      gla_layer_row(),
+      gla_output_gate_row(),
   };
   return rows;
 }

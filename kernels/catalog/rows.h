@@ -40,5 +40,7 @@ CatalogRow gla_gradient_keys_row();
 CatalogRow gla_parallel_row();
 CatalogRow gla_decode_row();
 CatalogRow linear_attention_row();
+CatalogRow gla_layer_row();
+CatalogRow gla_output_gate_row();
 
 }  // namespace tile::kernels
