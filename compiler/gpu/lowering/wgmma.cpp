@@ -68,11 +68,12 @@ class Descriptor {
 
   void addBytes(Value* bytes) { low_ = e_.b.CreateAdd(low_, e_.b.CreateLShr(bytes, 4)); }
 
-  Value* at(int64_t bytes) const {
+  /// Of the first element. What instructions add is added inside their assembly: as values of the kernel, the descriptors of
+  /// buffers that loops only read would all be made in front of them, two registers each, and spilled.
+  Value* first() const {
     IRBuilder<>& b = e_.b;
-    Value* low = bytes ? b.CreateAdd(low_, e_.i32(bytes / 16)) : low_;
     Value* high = e_.i64(static_cast<int64_t>(operand_.bits & ~uint64_t{0xFFFFFFFF}));
-    return b.CreateOr(b.CreateZExt(low, b.getInt64Ty()), high, "", /*IsDisjoint=*/true);
+    return b.CreateOr(b.CreateZExt(low_, b.getInt64Ty()), high, "", /*IsDisjoint=*/true);
   }
 
   const layout::OperandDescriptor& operand() const { return operand_; }
@@ -139,11 +140,18 @@ class RegisterOperand {
 
 // ---- one instruction
 
-/// acc += a * b, or acc = a * b when `fromZero`. `a`: one descriptor, or four registers.
-void multiply(Emitter& e, Engine engine, int k, ArrayRef<Value*> a, bool transA, Value* b, bool transB,
+/// Descriptors of one instruction: those of their buffers, and the bytes from there.
+struct Place {
+  Value* descriptor = nullptr;
+  int64_t bytes = 0;
+  bool transposed = false;
+};
+
+/// acc += a * b, or acc = a * b when `fromZero`. `registers`: four of a, which then has no place.
+void multiply(Emitter& e, Engine engine, int k, ArrayRef<Value*> registers, const Place& a, const Place& b,
               MutableArrayRef<Value*> acc, bool fromZero) {
   const Spelling spelling = spellingOf(engine);
-  const bool isInteger = engine == Engine::wgmma_s8, inRegisters = a.size() == 4;
+  const bool isInteger = engine == Engine::wgmma_s8, inRegisters = !registers.empty();
   const int n = static_cast<int>(acc.size());
   std::string constraints;
   SmallVector<Value*, 160> args;
@@ -156,22 +164,36 @@ void multiply(Emitter& e, Engine engine, int k, ArrayRef<Value*> a, bool transA,
     for (int i = 0; i < n; ++i) constrain(std::to_string(i), 1);
     args.append(acc.begin(), acc.end());
   }
-  const int firstA = n + static_cast<int>(args.size());
-  constrain(inRegisters ? "r" : "l", static_cast<int>(a.size()));
-  constrain("l", 1);
-  args.append(a.begin(), a.end());
-  args.push_back(b);
+  std::string before;
+  auto descriptor = [&](const Place& place, const char* name) {
+    constrain("l", 1);
+    args.push_back(place.descriptor);
+    std::string operand = "$" + std::to_string(n + static_cast<int>(args.size()) - 1);
+    if (place.bytes == 0) return operand;
+    before += std::string(".reg .b64 ") + name + "; add.s64 " + name + ", " + operand + ", " +
+              std::to_string(place.bytes / 16) + "; ";
+    return std::string(name);
+  };
+  std::string aText;
+  if (inRegisters) {
+    aText = list(n + static_cast<int>(args.size()), 4);
+    constrain("r", 4);
+    args.append(registers.begin(), registers.end());
+  } else {
+    aText = descriptor(a, "a");
+  }
+  const std::string bText = descriptor(b, "b");
 
   std::string text = "wgmma.mma_async.sync.aligned.m64n" + std::to_string(2 * n) + "k" + std::to_string(k) + "." +
-                     spelling.types + " " + list(0, n) + ", " +
-                     (inRegisters ? list(firstA, 4) : "$" + std::to_string(firstA)) + ", $" +
-                     std::to_string(firstA + static_cast<int>(a.size())) + ", " + (fromZero ? "0" : "1");
+                     spelling.types + " " + list(0, n) + ", " + aText + ", " + bText + ", " + (fromZero ? "0" : "1");
   if (spelling.scales) text += ", 1, 1";
   if (spelling.transposes) {
-    if (!inRegisters) text += transA ? ", 1" : ", 0";
-    text += transB ? ", 1" : ", 0";
+    if (!inRegisters) text += a.transposed ? ", 1" : ", 0";
+    text += b.transposed ? ", 1" : ", 0";
   }
-  Value* result = e.inlineAsm(structOf(e.b, acc[0]->getType(), acc.size()), text + ";", constraints, args);
+  text += ";";
+  if (!before.empty()) text = "{" + before + text + "}";
+  Value* result = e.inlineAsm(structOf(e.b, acc[0]->getType(), acc.size()), text, constraints, args);
   for (int i = 0; i < n; ++i) acc[i] = e.b.CreateExtractValue(result, i);
 }
 
@@ -232,19 +254,19 @@ LogicalResult emitWgmma(Emitter& e, MmaOp op) {
   if (aRegisters)
     for (int step = 0; step < steps; ++step)
       for (int rep = 0; rep < reps; ++rep) packed.push_back(aRegisters->at(rep, step));
+  Value *aFirst = aStart ? aStart->first() : nullptr, *bFirst = bStart.first();
   e.b.CreateIntrinsic(Intrinsic::nvvm_wgmma_fence_sync_aligned, {});
   for (int step = 0; step < steps; ++step) {
     for (int rep = 0; rep < reps; ++rep) {
-      SmallVector<Value*, 4> a;
+      Place a;
       if (aStart)
-        a.push_back(aStart->at(aStart->operand().outerBytes(64 * teamsM * rep) + aStart->operand().stepBytes(step)));
-      else
-        a = packed[step * reps + rep];
+        a = {aFirst, aStart->operand().outerBytes(64 * teamsM * rep) + aStart->operand().stepBytes(step),
+             !aStart->operand().kMinor};
       int64_t column = 0;
       for (int width : columns) {
         MutableArrayRef<Value*> d(acc.data() + (rep * part + column) / 2, static_cast<size_t>(width / 2));
-        multiply(e, op.getEngine(), row.k, a, aStart && !aStart->operand().kMinor,
-                 bStart.at(b->outerBytes(column) + b->stepBytes(step)), !b->kMinor, d, fromZero && step == 0);
+        multiply(e, op.getEngine(), row.k, aRegisters ? ArrayRef<Value*>(packed[step * reps + rep]) : ArrayRef<Value*>(), a,
+                 {bFirst, b->outerBytes(column) + b->stepBytes(step), !b->kMinor}, d, fromZero && step == 0);
         column += width;
       }
     }

@@ -251,6 +251,8 @@ bool basicStatement(const AsmStatement& s, AsmFrame& f) {
     f.set(s.operands[0], compare(s.opcode, in(1), in(2)));
   else if (s.is("selp."))
     f.set(s.operands[0], in(3) & 1 ? in(1) : in(2));
+  else if (s.is("add.s64"))
+    f.set(s.operands[0], in(1) + in(2));
   else if (s.is("and."))
     f.set(s.operands[0], in(1) & in(2));
   else if (s.is("nanosleep") || s.is("prefetch") || s.is("fence.acq_rel") || s.is("membar"))
