@@ -104,6 +104,8 @@ struct CatalogRow {
 const std::vector<CatalogRow>& catalog();
 /// By name; unknown names give a user error with the nearest spelling and the list.
 Result<const CatalogRow*> find_kernel(std::string_view name);
+/// "M=128 N=128 K=64" as a problem of the row; unknown element types and sizes are user errors with the list.
+Result<Problem> parse_problem(const CatalogRow& row, const std::string& dtype, const std::string& sizes);
 /// For tools that compile without arguments at hand: tensors are dense, 16-byte aligned, with sizes divisible by 16.
 Specialization dense_specialization(const AnyKernel& kernel);
 

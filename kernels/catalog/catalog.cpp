@@ -1,6 +1,14 @@
 // catalog.cpp - the list itself.
 #include "kernels/catalog.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <regex>
+#include <sstream>
+
 #include "kernels/catalog/rows.h"
 #include "runtime/spelling.h"
 
@@ -57,6 +65,29 @@ Result<const CatalogRow*> find_kernel(std::string_view name) {
     names.push_back(row.name);
   }
   return Error{ErrorKind::user, unknown_name("kernel", name, names), {}};
+}
+
+Result<Problem> parse_problem(const CatalogRow& row, const std::string& dtype, const std::string& sizes) {
+  auto refuse = [](std::string message) { return Error{ErrorKind::user, std::move(message), {}}; };
+  if (std::find(row.dtypes.begin(), row.dtypes.end(), dtype) == row.dtypes.end())
+    return refuse(fmt::format("{} has no element type '{}'; known: {}", row.name, dtype, fmt::join(row.dtypes, ", ")));
+  Problem problem{dtype, {}};
+  std::istringstream words(sizes);
+  for (std::string word; words >> word;) {
+    const size_t eq = word.find('=');
+    char* end = nullptr;
+    const long long value = eq == word.npos ? 0 : std::strtoll(word.c_str() + eq + 1, &end, 10);
+    if (eq == word.npos || eq == 0 || *end || end == word.c_str() + eq + 1)
+      return refuse(fmt::format("'{}' is not NAME=INTEGER", word));
+    const std::string name = word.substr(0, eq);
+    const bool known = std::any_of(row.sizes.begin(), row.sizes.end(), [&](const std::string& s) {
+      return std::regex_search(s, std::regex("\\b" + name + "\\b.*"));
+    });
+    if (!known)
+      return refuse(fmt::format("{} has no size '{}'; sizes are {}", row.name, name, fmt::join(row.sizes, "; ")));
+    problem.sizes.set(name, value);
+  }
+  return problem;
 }
 
 Specialization dense_specialization(const AnyKernel& kernel) {

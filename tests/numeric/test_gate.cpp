@@ -1,6 +1,8 @@
 // Offline gate: every catalog kernel, element type and default config compiles for the GPU targets, is assembled by
 // ptxas, and neither spills registers nor draws a warning about serialised matrix instructions (C75xx). Needs no GPU.
 // sm_90a sees every config that a problem of the catalog leads to, sm_80 those of the ordinary problems.
+// What comes out (registers, shared memory, tensor instructions, the order of things in the hottest loop) is compared
+// with golden_builds.txt: a change of code generation shows in review as a change of that file.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -8,7 +10,9 @@
 #include <cstdlib>
 #include <set>
 
+#include "compiler/targets/sass.h"
 #include "kernels/catalog.h"
+#include "tests/numeric/golden.h"
 
 namespace tile::kernels {
 namespace {
@@ -18,6 +22,7 @@ struct Param {
   uint32_t shared_bytes;
   const CatalogRow* row;
   Problem problem;
+  bool timed = false;  ///< some timed problem leads to this build: it has a line in the golden table
 };
 
 void PrintTo(const Param& p, std::ostream* out) {
@@ -39,17 +44,19 @@ std::vector<Param> all_builds() {
   for (auto [target, shared] : {std::pair{"sm_80", 166912u}, std::pair{"sm_90a", 232448u}})
     for (const CatalogRow& row : catalog()) {
       if (!row.compilable()) continue;
-      std::set<std::pair<std::string, ConfigWords>> seen;
+      std::set<std::pair<std::string, ConfigWords>> seen, timed;
+      for (const Problem& p : row.problems)
+        if (p.purpose == Purpose::bench) timed.insert({p.dtype, row.default_config(p, machine_of(target, shared))});
       for (const Problem& p : row.problems) {
         if (p.purpose == Purpose::bench_host || (p.purpose == Purpose::edge && shared < 200000)) continue;
-        if (seen.insert({p.dtype, row.default_config(p, machine_of(target, shared))}).second)
-          params.push_back({target, shared, &row, p});
+        const std::pair build{p.dtype, row.default_config(p, machine_of(target, shared))};
+        if (seen.insert(build).second) params.push_back({target, shared, &row, p, timed.contains(build)});
       }
     }
   return params;
 }
 
-std::string test_name(const testing::TestParamInfo<Param>& info) {
+std::string test_name(const ::testing::TestParamInfo<Param>& info) {
   std::string name = fmt::format("{}_{}_{}", info.param.target, info.param.row->name, info.param.problem.to_string());
   for (char& c : name)
     if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
@@ -73,11 +80,61 @@ int allowed_spill_bytes(const CatalogRow& row, const Problem& problem, const Res
   return r.registers < 255 ? 16 : 0;
 }
 
-class Gate : public testing::TestWithParam<Param> {};
+/// Version of ptxas as it says it ("V13.0.88"): another one allocates and schedules differently.
+std::string ptxas_version() {
+  std::string text;
+  if (FILE* pipe = popen("${TILE_PTXAS:-$(command -v ptxas || echo /usr/local/cuda/bin/ptxas)} --version", "r")) {
+    char buffer[256];
+    while (std::fgets(buffer, sizeof buffer, pipe)) text += buffer;
+    pclose(pipe);
+  }
+  const size_t at = text.rfind(" V");
+  return at == std::string::npos ? "unknown" : text.substr(at + 1, text.find_first_of(" \n", at + 1) - at - 1);
+}
+
+tile::testing::GoldenTable& golden() {
+  static tile::testing::GoldenTable table(TILE_GOLDEN_BUILDS);
+  return table;
+}
+
+/// One line for the table.
+std::string describe(const KernelBinary& binary, const ir::SassKernel& sass) {
+  const Resources& r = binary.resources;
+  const ir::SassCounts& c = sass.counts;
+  std::string text = fmt::format("threads {} registers {} shared {}", binary.threads, r.registers, binary.shared_bytes);
+  if (r.spill_store_bytes || r.spill_load_bytes)
+    text += fmt::format(" spills {}/{}", r.spill_store_bytes, r.spill_load_bytes);
+  for (auto [name, count] : {std::pair{"HGMMA", c.hgmma},
+                             {"QGMMA", c.qgmma},
+                             {"IGMMA", c.igmma},
+                             {"HMMA", c.hmma},
+                             {"IMMA", c.imma},
+                             {"DMMA", c.dmma},
+                             {"MUFU", c.mufu},
+                             {"bulk loads", c.bulkLoads},
+                             {"bulk stores", c.bulkStores}})
+    if (count) text += fmt::format(" {} {}", name, count);
+  const ir::SassLoop* loop = sass.hottestLoop();
+  if (loop && c.tensorOps()) text += " | " + sass.phases(*loop);
+  return text;
+}
+
+/// setmaxnreg hands registers around among what the program entered with; asking for more hangs every launch.
+void check_register_pool(const KernelBinary& binary, const ir::SassKernel& sass, const std::string& where) {
+  if (sass.registerChanges.empty()) return;
+  const auto [least, most] = std::minmax_element(sass.registerChanges.begin(), sass.registerChanges.end());
+  const int groups = static_cast<int>(binary.threads) / 128;
+  EXPECT_GE(groups, 2) << where;
+  EXPECT_LE(*least + (groups - 1) * *most, binary.resources.registers * groups)
+      << where << ": setmaxnreg asks for more than " << groups << " warpgroups of " << binary.resources.registers;
+}
+
+class Gate : public ::testing::TestWithParam<Param> {};
 
 TEST_P(Gate, AssemblesWithoutSpills) {
   if (!have_ptxas()) GTEST_SKIP() << "ptxas not found in TILE_PTXAS, PATH or /usr/local/cuda/bin";
-  const auto& [target, shared, row, problem] = GetParam();
+  const auto& [target, shared, row, problem, timed] = GetParam();
+  if (golden().updating() && !timed) return;
   const AnyKernel& kernel = *row->kernel(problem.dtype);
   ConfigWords config = row->default_config(problem, machine_of(target, shared));
   auto binary = kernel.compile_for(target, config, dense_specialization(kernel));
@@ -89,9 +146,32 @@ TEST_P(Gate, AssemblesWithoutSpills) {
   EXPECT_LE(r.spill_load_bytes, allowed_spill_bytes(*row, problem, r)) << where;
   EXPECT_EQ(r.log.find("C75"), std::string::npos) << where << "\n" << r.log;
   EXPECT_LE(binary->shared_bytes, shared) << where;
+
+  auto sass = ir::readSass(binary->bytes, binary->entry, target == "sm_90a" ? 90 : 80);
+  ASSERT_TRUE(sass.ok()) << sass.error().to_string();
+  check_register_pool(*binary, *sass, where);
+  static const std::string version = ptxas_version();
+  if (golden().updating()) golden().setHeader("ptxas", version);
+  if (timed && (golden().updating() || golden().header("ptxas") == version)) {
+    std::string key = fmt::format("{} {} {} {}", target, row->name, problem.dtype, kernel.describe_config(config));
+    std::replace(key.begin(), key.end(), ':', ' ');
+    EXPECT_EQ(golden().compare(key, describe(*binary, *sass)), "");
+  }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Gate, testing::ValuesIn(all_builds()), test_name);
+/// Lines nobody builds any more. Only a run of everything knows.
+class GoldenEnd : public ::testing::Environment {
+  void TearDown() override {
+    const bool everything = ::testing::GTEST_FLAG(filter) == "*" && !std::getenv("GTEST_TOTAL_SHARDS");
+    if (!everything || !have_ptxas()) return;
+    if (golden().updating()) return golden().write();
+    for (const std::string& key : golden().unused())
+      ADD_FAILURE() << "golden_builds.txt has a line of no build: " << key;
+  }
+};
+const auto* const golden_end = ::testing::AddGlobalTestEnvironment(new GoldenEnd);
+
+INSTANTIATE_TEST_SUITE_P(All, Gate, ::testing::ValuesIn(all_builds()), test_name);
 
 }  // namespace
 }  // namespace tile::kernels

@@ -7,8 +7,8 @@
 // CHECK: "spill_store_bytes": 0
 
 // Without ptxas the kernel is PTX for the driver; asking for a cubin then says what is missing.
-// RUN: tilec report %S/Inputs/add.mlir -t sm_80 --ptxas none | FileCheck %s -check-prefix=NONE
-// RUN: env TILE_PTXAS=none tilec report %S/Inputs/add.mlir -t sm_80 | FileCheck %s -check-prefix=NONE
+// RUN: tilec report %S/Inputs/add.mlir -t sm_80 --json --ptxas none | FileCheck %s -check-prefix=NONE
+// RUN: env TILE_PTXAS=none tilec report %S/Inputs/add.mlir -t sm_80 --json | FileCheck %s -check-prefix=NONE
 // NONE: "format": "ptx"
 // RUN: %exit3 tilec compile %S/Inputs/add.mlir -t sm_80 --ptxas none -e cubin -o %t 2>&1 | FileCheck %s -check-prefix=MISSING
 // MISSING: tilec: no cubin for sm_80: ptxas was not found (see tilec doctor)

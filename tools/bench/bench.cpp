@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <regex>
+#include <sstream>
 
 #include "kernels/catalog.h"
 #include "tools/bench/host_peaks.h"
@@ -31,34 +32,16 @@ struct Options {
 };
 
 /// "gemm f16 M=128 N=128 K=64" into a row and a problem of it.
-Result<std::pair<const CatalogRow*, Problem>> parse_problem(const std::string& text) {
+Result<std::pair<const CatalogRow*, Problem>> parse_row_problem(const std::string& text) {
   std::istringstream words(text);
-  std::string name, word;
-  Problem p;
-  words >> name >> p.dtype;
+  std::string name, dtype, sizes;
+  words >> name >> dtype;
+  std::getline(words, sizes);
   auto row = find_kernel(name);
   if (!row) return row.error();
-  if (std::find((*row)->dtypes.begin(), (*row)->dtypes.end(), p.dtype) == (*row)->dtypes.end())
-    return Error{ErrorKind::user,
-                 fmt::format("{} has no element type '{}'; known: {}", name, p.dtype, fmt::join((*row)->dtypes, ", ")),
-                 {}};
-  while (words >> word) {
-    size_t eq = word.find('=');
-    char* end = nullptr;
-    long long value = eq == word.npos ? 0 : std::strtoll(word.c_str() + eq + 1, &end, 10);
-    if (eq == word.npos || eq == 0 || *end || end == word.c_str() + eq + 1)
-      return Error{ErrorKind::user, fmt::format("'{}' is not NAME=INTEGER", word), {}};
-    bool known = std::any_of((*row)->sizes.begin(), (*row)->sizes.end(), [&](const std::string& s) {
-      return std::regex_search(s, std::regex("\\b" + word.substr(0, eq) + "\\b.*"));
-    });
-    if (!known)
-      return Error{
-          ErrorKind::user,
-          fmt::format("{} has no size '{}'; sizes are {}", name, word.substr(0, eq), fmt::join((*row)->sizes, "; ")),
-          {}};
-    p.sizes.set(word.substr(0, eq), value);
-  }
-  return std::pair{*row, p};
+  auto problem = parse_problem(**row, dtype, sizes);
+  if (!problem) return problem.error();
+  return std::pair{*row, *problem};
 }
 
 /// Device-to-device copy, bytes read and written per second: the ceiling of memory-bound kernels, measured in the same
@@ -219,7 +202,7 @@ int run(const Options& options) {
   bool all_pass = true;
   out["results"] = json::array();
   if (!options.problem.empty()) {
-    auto wanted = parse_problem(options.problem);
+    auto wanted = parse_row_problem(options.problem);
     if (!wanted) return fmt::print(stderr, "{}\n", wanted.error().to_string()), 1;
     all_pass = one(*wanted->first, wanted->second);
   } else if (!options.filter.empty() || (!options.peaks && !options.latency)) {

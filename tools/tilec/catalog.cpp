@@ -9,6 +9,7 @@
 
 #include "kernels/catalog.h"
 #include "runtime/spelling.h"
+#include "tools/tilec/catalog_choice.h"
 
 namespace tilec {
 namespace {
@@ -33,17 +34,38 @@ tile::kernels::Machine machineOf(const tile::ir::Target& target) {
   return {gpu, target.maxSharedBytes, gpu ? 132 : 1, target.hasWgmma, target.hasWgmma ? "NVIDIA H200" : ""};
 }
 
-/// The configuration a launch of the row's first timed problem would use on the target.
-tile::ConfigWords defaultConfig(const CatalogRow& row, const tile::AnyKernel& kernel, const std::string& dtype, const tile::ir::Target& target) {
-  if (row.default_config) {
-    const bool gpu = target.backend == tile::ir::Backend::nvptx;
-    const auto wanted = gpu ? tile::kernels::Purpose::bench : tile::kernels::Purpose::bench_host;
-    for (const tile::kernels::Problem& problem : row.problems)
-      if (problem.dtype == dtype && problem.purpose == wanted) return row.default_config(problem, machineOf(target));
-    for (const tile::kernels::Problem& problem : row.problems)
-      if (problem.dtype == dtype) return row.default_config(problem, machineOf(target));
-  }
+/// The configuration a launch of the problem would use on the target; null: of the row's first timed problem.
+tile::ConfigWords defaultConfig(const CatalogRow& row, const tile::AnyKernel& kernel, const std::string& dtype, const tile::ir::Target& target,
+                                const tile::kernels::Problem* problem) {
+  if (!row.default_config) return kernel.default_config();
+  if (problem) return row.default_config(*problem, machineOf(target));
+  const bool gpu = target.backend == tile::ir::Backend::nvptx;
+  const auto wanted = gpu ? tile::kernels::Purpose::bench : tile::kernels::Purpose::bench_host;
+  for (const tile::kernels::Problem& p : row.problems)
+    if (p.dtype == dtype && p.purpose == wanted) return row.default_config(p, machineOf(target));
+  for (const tile::kernels::Problem& p : row.problems)
+    if (p.dtype == dtype) return row.default_config(p, machineOf(target));
   return kernel.default_config();
+}
+
+/// A compilable row, its kernel for the element type among the fields, and the other fields.
+struct Chosen {
+  const CatalogRow* row = nullptr;
+  const tile::AnyKernel* kernel = nullptr;
+  std::string dtype;
+  std::vector<std::string> fields;
+};
+tile::Result<Chosen> choose(const KernelChoice& choice) {
+  auto row = tile::kernels::find_kernel(choice.kernel);
+  if (!row) return row.error();
+  if (!(*row)->compilable())
+    return tile::user_error(fmt::format("'{}' launches several kernels; compile one of: {}", choice.kernel, fmt::join((*row)->parts, ", ")));
+  Chosen c{*row, nullptr, "", choice.fields};
+  c.dtype = takeDtype(c.fields, **row, (*row)->kernel((*row)->dtypes.front())->fields());
+  const bool known = std::find((*row)->dtypes.begin(), (*row)->dtypes.end(), c.dtype) != (*row)->dtypes.end();
+  c.kernel = known ? (*row)->kernel(c.dtype) : nullptr;
+  if (!c.kernel) return tile::user_error(tile::unknown_name("dtype of " + choice.kernel, c.dtype, (*row)->dtypes));
+  return c;
 }
 
 }  // namespace
@@ -55,24 +77,35 @@ std::vector<std::string> catalogNames() {
   return names;
 }
 
-tile::Result<Source> catalogSource(const KernelChoice& choice, const std::string& targetName, bool* usageError) {
-  *usageError = true;
-  auto row = tile::kernels::find_kernel(choice.kernel);
-  if (!row) return row.error();
-  if (!(*row)->compilable())
-    return tile::user_error(fmt::format("'{}' launches several kernels; compile one of: {}", choice.kernel, fmt::join((*row)->parts, ", ")));
+tile::Result<tile::kernels::Problem> catalogProblem(const KernelChoice& choice) {
+  auto chosen = choose(choice);
+  if (!chosen) return chosen.error();
+  return tile::kernels::parse_problem(*chosen->row, chosen->dtype, choice.problem);
+}
+
+tile::Result<tile::ConfigWords> catalogConfig(const KernelChoice& choice, const std::string& targetName, const tile::kernels::Problem* problem) {
+  auto chosen = choose(choice);
+  if (!chosen) return chosen.error();
   auto target = tile::ir::lookupTarget(targetName);
   if (!target) return target.error();
-  std::vector<std::string> fields = choice.fields;
-  const tile::AnyKernel* any = (*row)->kernel((*row)->dtypes.front());
-  const std::string dtype = takeDtype(fields, **row, any->fields());
-  const bool known = std::find((*row)->dtypes.begin(), (*row)->dtypes.end(), dtype) != (*row)->dtypes.end();
-  const tile::AnyKernel* kernel = known ? (*row)->kernel(dtype) : nullptr;
-  if (!kernel) return tile::user_error(tile::unknown_name("dtype of " + choice.kernel, dtype, (*row)->dtypes));
-  auto config = kernel->parse_config(fields, defaultConfig(**row, *kernel, dtype, *target));
+  return chosen->kernel->parse_config(chosen->fields, defaultConfig(*chosen->row, *chosen->kernel, chosen->dtype, *target, problem));
+}
+
+tile::Result<Source> catalogSource(const KernelChoice& choice, const std::string& target, bool* usageError) {
+  *usageError = true;
+  auto chosen = choose(choice);
+  if (!chosen) return chosen.error();
+  tile::kernels::Problem problem;
+  if (!choice.problem.empty()) {
+    auto parsed = catalogProblem(choice);
+    if (!parsed) return parsed.error();
+    problem = std::move(*parsed);
+  }
+  auto config = catalogConfig(choice, target, choice.problem.empty() ? nullptr : &problem);
   if (!config) return config.error();
   *usageError = false;
-  tile::Traced traced = kernel->trace(*config, choice.generic ? tile::Specialization{} : tile::kernels::dense_specialization(*kernel));
+  const tile::AnyKernel& kernel = *chosen->kernel;
+  tile::Traced traced = kernel.trace(*config, choice.generic ? tile::Specialization{} : tile::kernels::dense_specialization(kernel));
   if (!traced) return traced.error();
   return Source{choice.kernel, choice.kernel + ".mlir", traced.text(/*locations=*/true)};
 }

@@ -25,6 +25,7 @@ struct KernelChoice {
   std::string kernel;
   std::vector<std::string> fields;  ///< "BM=64", "dtype=bf16"
   bool generic = false;             ///< catalog: promise nothing about alignment and divisibility
+  std::string problem;              ///< catalog: sizes "M=128 N=64" whose default configuration is meant
 };
 
 /// Tile IR as text. Catalog kernels are traced for the target they will be compiled for.
@@ -44,7 +45,13 @@ struct CompileRequest {
   tile::ir::CompileOptions options;
 };
 int compile(const CompileRequest& request);
-int report(const CompileRequest& request);
+struct ReportRequest {
+  bool json = false;
+  std::string machine;      ///< peaks of the roofline: "h200", "h100", "a100"; empty: by the target
+  std::string device;       ///< measure the problem on it: "cuda:0", "host"; empty: do not
+  double milliseconds = 0;  ///< a time of the problem measured elsewhere
+};
+int report(const CompileRequest& request, const ReportRequest& what);
 int check(const KernelChoice& choice, const std::vector<std::string>& targets, bool all);
 int list(bool json);
 int run(const std::string& file, const std::string& device, bool remarks);

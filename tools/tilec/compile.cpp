@@ -1,4 +1,4 @@
-// compile.cpp - `tilec compile`, `report` and `check`: the pipeline with its stages written where they are asked for.
+// compile.cpp - `tilec compile` and `check`: the pipeline with its stages written where they are asked for.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,6 +12,7 @@
 #include "runtime/spelling.h"
 #include "tools/tilec/catalog.h"
 #include "tools/tilec/commands.h"
+#include "tools/tilec/report.h"
 
 namespace tilec {
 namespace {
@@ -56,41 +57,6 @@ std::string parseEmit(const std::vector<std::string>& emit, const Target& target
   return "";
 }
 
-nlohmann::ordered_json toJson(const tile::KernelBinary& binary, const std::map<std::string, double>& times) {
-  static constexpr const char* kinds[] = {"pointer", "scalar", "view"};
-  static constexpr const char* formats[] = {"cubin", "ptx", "object"};
-  nlohmann::ordered_json j;
-  j["kernel"] = binary.entry;
-  j["target"] = binary.target;
-  j["abi_version"] = binary.abi_version;
-  j["format"] = formats[static_cast<int>(binary.format)];
-  j["bytes"] = binary.bytes.size();
-  j["threads"] = binary.threads;
-  j["shared_bytes"] = binary.shared_bytes;
-  j["arena_bytes"] = binary.arena_bytes;
-  j["uses_debug_ring"] = binary.uses_debug_ring;
-  j["params"] = nlohmann::ordered_json::array();
-  for (const tile::ParamInfo& p : binary.params) {
-    nlohmann::ordered_json one;
-    if (!p.name.empty()) one["name"] = p.name;
-    one["kind"] = kinds[p.kind];
-    one["dtype"] = tile::name(p.dtype);
-    if (p.kind == tile::ParamInfo::view) one["rank"] = p.rank;
-    if (p.align) one["align"] = p.align;
-    one["slots"] = p.slots();
-    j["params"].push_back(one);
-  }
-  const tile::Resources& r = binary.resources;
-  j["resources"] = {{"registers", r.registers}, {"spill_store_bytes", r.spill_store_bytes}, {"spill_load_bytes", r.spill_load_bytes},
-                    {"stack_bytes", r.stack_bytes}, {"static_shared_bytes", r.static_shared_bytes}};
-  j["buffers"] = nlohmann::ordered_json::array();
-  for (const tile::BufferInfo& b : binary.buffers)
-    j["buffers"].push_back({{"what", b.what}, {"offset", b.offset}, {"bytes", b.bytes}, {"file", b.file}, {"line", b.line}});
-  j["debug_sites"] = binary.debug_sites.size();
-  j["milliseconds"] = times;
-  return j;
-}
-
 /// Compiles one source for one target and writes its outputs.
 int compileOne(const CompileRequest& request, const Target& target, const std::vector<Output>& outputs) {
   bool usageError = false;
@@ -116,7 +82,7 @@ int compileOne(const CompileRequest& request, const Target& target, const std::v
     std::string content;
     if (output.emit == "json") {
       if (!binary) continue;
-      content = toJson(*binary, times).dump(2) + "\n";
+      content = toJson(*binary, target, times).dump(2) + "\n";
     } else if (auto it = stages.find(output.stage); it != stages.end()) {
       content = it->second;
     } else {
@@ -166,12 +132,6 @@ int compile(const CompileRequest& request) {
   int worst = kOk;
   for (const auto& [target, outputs] : work) worst = std::max(worst, compileOne(request, target, outputs));
   return worst;
-}
-
-int report(const CompileRequest& request) {
-  CompileRequest json = request;
-  json.emit = {"json"};
-  return compile(json);
 }
 
 int check(const KernelChoice& choice, const std::vector<std::string>& targets, bool all) {

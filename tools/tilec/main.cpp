@@ -63,9 +63,15 @@ int main(int argc, char** argv) {
   compileArguments(compileCommand);
   compileCommand->add_option("-e,--emit", emit, "comma-separated: mlir, mlir:STAGE, llvm, ptx, cubin, asm, obj, json")->capture_default_str();
   compileCommand->add_option("-o,--output", request.outputDir, "directory for NAME.TARGET.KIND files; without it text goes to standard output");
-  CLI::App* reportCommand = app.add_subcommand("report", "registers, shared memory, buffers and times as JSON");
+  CLI::App* reportCommand = app.add_subcommand("report", "registers, shared memory by source line, occupancy, tensor instructions, roofline");
   kernelArguments(reportCommand, true);
   compileArguments(reportCommand);
+  ReportRequest what;
+  reportCommand->add_flag("--json", what.json, "machine readable");
+  reportCommand->add_option("--problem", request.choice.problem, "sizes of a problem of a catalog kernel, \"M=8192 N=8192 K=8192\": its default configuration and its roofline");
+  reportCommand->add_option("--machine", what.machine, "peaks of the roofline: h200, h100, a100 (default: by the target)");
+  reportCommand->add_option("-d,--device", what.device, "measure the problem there (cuda:0, host) and say what share of the roofline it reaches");
+  reportCommand->add_option("--time-ms", what.milliseconds, "a time of the problem measured elsewhere");
   CLI::App* runCommand = app.add_subcommand("run", "run a kernel without parameters; its prints and asserts are the result");
   runCommand->add_option("file", request.choice.kernel, "FILE.mlir or - for standard input")->required();
   runCommand->add_option("-d,--device", device, "host, cuda:N, or all devices present")->capture_default_str();
@@ -102,7 +108,7 @@ int main(int argc, char** argv) {
     return check(request.choice, request.targets, all);
   }
   if (compileCommand->parsed()) return compile(request);
-  if (reportCommand->parsed()) return report(request);
+  if (reportCommand->parsed()) return report(request, what);
   if (runCommand->parsed()) return run(request.choice.kernel, device, remarks);
   if (doctorCommand->parsed()) return doctor();
   return kUsage;
