@@ -99,7 +99,7 @@ class WaitInserter {
     for (Value value : item.finished)
       if (llvm::any_of(value.getUses(), [&](OpOperand& use) {
             MmaOp product = asyncProduct(use.getOwner());
-            return isLater(use) && !(product && &use == &product.getAccMutable());
+            return isLater(use) && !(product && &use == &product.getAccMutable() && value.hasOneUse());
           }))
         values.push_back(value);
     Location loc = item.finished.back().getLoc();
