@@ -228,6 +228,8 @@ class FactsBuilder {
     if (auto loop = dyn_cast<scf::ForOp>(op)) return visitFor(loop);
     if (auto loop = dyn_cast<scf::WhileOp>(op)) return visitWhile(loop);
     if (auto branch = dyn_cast<scf::IfOp>(op)) return visitIf(branch);
+    if (auto loop = dyn_cast<WorkLoopOp>(op))  // program ids
+      for (BlockArgument id : loop.getBody().getArguments()) set(id, unknownAxis({}), {0, fullRange(32).max - 1});
     if (auto make = dyn_cast<MakeViewOp>(op)) return visitMakeView(make);
     if (auto add = dyn_cast<PtrAddOp>(op)) {
       if (isa<PtrType>(add.getPtr().getType()))
@@ -289,6 +291,9 @@ class FactsBuilder {
           }
         })
         .Case<ProgramIdOp>([&](auto) { set(result, unknownAxis({}), {0, fullRange(32).max - 1}); })
+        .Case<RingReserveOp, RingAcquireOp>([&](auto o) {
+          set(result, unknownAxis({}), {0, o.getRing().getType().getStages() - 1});
+        })
         .Case<NumProgramsOp>([&](auto) { set(result, unknownAxis({}), {1, fullRange(32).max}); })
         .Case<ViewDimOp>([&](auto d) {  // a launch with a negative dim is refused
           set(result, constantAxis({}, facts_.dimDivisibility(d.getView(), d.getDim())), {0, fullRange(64).max});

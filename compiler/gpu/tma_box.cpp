@@ -60,14 +60,14 @@ std::optional<TmaBox> tmaBox(Value view, SmemType type, const Facts& facts, bool
       return refuse("stride " + llvm::Twine(d) + " of the view is not known to be a multiple of " +
                     llvm::Twine(kAddressBytes) + " bytes");
 
-  // Bulk stores write whole units of 16 bytes: one that straddles the view's edge would write past it (seen on an H200).
+  // Bulk stores write whole units of 16 bytes: one that straddles the view's edge would write past it (seen on an
+  // H200).
   if (isStore && facts.dimDivisibility(view, unit) * eb % 16 != 0)
     return refuse("dim " + llvm::Twine(unit) + " of the view is not known to be a multiple of 16 bytes");
 
   const layout::SharedTile tile = type.slot();
   const int64_t rows = tile.rows, rowBytes = tile.rowBytes();
-  if (rowBytes % 16 != 0)
-    return refuse("rows of " + llvm::Twine(rowBytes) + " bytes are not a multiple of 16 bytes");
+  if (rowBytes % 16 != 0) return refuse("rows of " + llvm::Twine(rowBytes) + " bytes are not a multiple of 16 bytes");
   if (!tile.swizzle && (tile.pitch != rowBytes || type.slotBytes() % kSharedBytes != 0))
     return refuse("a box of " + llvm::Twine(rows) + " rows of " + llvm::Twine(rowBytes) +
                   " bytes has gaps in shared memory");

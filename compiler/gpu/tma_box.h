@@ -1,8 +1,9 @@
 // tma_box.h - which boxes of views the tensor memory accelerator can copy, and as which copies. One answer for the pass
 // that decides (with the reason when it cannot, for a remark), the lowering that emits the copies, and the tensor maps.
 //
-// A box becomes one copy per panel of `swizzle` bytes along its contiguous dim and per 256 rows; all copies of a box use one
-// tensor map. Where an element lands is layout::SharedTile's address function, so readers need not know who copied.
+// A box becomes one copy per panel of `swizzle` bytes along its contiguous dim and per 256 rows; all copies of a box
+// use one tensor map. Where an element lands is layout::SharedTile's address function, so readers need not know who
+// copied.
 #pragma once
 #include <optional>
 #include <string>
@@ -14,32 +15,33 @@
 
 namespace tile::ir {
 
-/// One copy: a part of the box at (row, col) of the box, to or from `byte` of the tile in shared memory. Rows run along the
-/// dim that is not contiguous.
+/// One copy: a part of the box at (row, col) of the box, to or from `byte` of the tile in shared memory. Rows run along
+/// the dim that is not contiguous.
 struct TmaCopy {
   int64_t row = 0, col = 0, byte = 0;
 };
 
 struct TmaBox {
-  SmemType type;              ///< the box in shared memory, one stage; its `minor` is the dim with unit stride
-  TensorMapInfo map;          ///< `param` is the argument's number
+  SmemType type;      ///< the box in shared memory, one stage; its `minor` is the dim with unit stride
+  TensorMapInfo map;  ///< `param` is the argument's number
   std::vector<TmaCopy> copies;
-  int64_t bytes() const;      ///< what all copies of a load count on the barrier
+  int64_t bytes() const;  ///< what all copies of a load count on the barrier
 };
 
 /// Rows of the copies of a store: each warpgroup stores its own 64-row slices of the accumulator.
 inline constexpr int64_t kTmaStoreRows = 64;
 
-/// The box of `shape` (the last two dims of the view) as bulk copies; nullopt when they cannot be, and then `why` says what
-/// is missing ("... is not known to be a multiple of 16 bytes"). `isStore`: registers -> staging -> view, the contiguous
-/// dim is the last.
+/// The box of `shape` (the last two dims of the view) as bulk copies; nullopt when they cannot be, and then `why` says
+/// what is missing ("... is not known to be a multiple of 16 bytes"). `isStore`: registers -> staging -> view, the
+/// contiguous dim is the last.
 std::optional<TmaBox> tmaBox(mlir::Value view, llvm::ArrayRef<int64_t> shape, mlir::Type element, const Facts& facts,
                              bool isStore, std::string* why = nullptr);
 /// The same for a buffer that exists already; also fails when `type.minor` is not the contiguous dim.
 std::optional<TmaBox> tmaBox(mlir::Value view, SmemType type, const Facts& facts, bool isStore,
                              std::string* why = nullptr);
 
-/// The register layout a bulk store takes its tile in: an accumulator over all warpgroups, one behind another along the rows.
+/// The register layout a bulk store takes its tile in: an accumulator over all warpgroups, one behind another along the
+/// rows.
 layout::Layout tmaStoreLayout(llvm::ArrayRef<int64_t> shape, int numWarps);
 
 }  // namespace tile::ir

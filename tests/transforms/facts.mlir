@@ -127,3 +127,19 @@ func.func @memory(%p: !tile.ptr<f16> {tile.align = 16 : i32}, %n: i32 {tile.mult
   %w = tile.make_view %q, dims(%d, %d), strides(%s, %one) {facts} : !tile.ptr<f16> -> !tile.view<2xf16>
   return
 }
+
+// Program ids of a work loop and stages of rings.
+func.func @work_loop() {
+  %r = tile.ring_alloc arrivals 1 : !tile.ring<3>
+  tile.specialize regs(0, 0) producer { } consumer {
+    tile.work_loop {
+    ^bb0(%x: i32, %y: i32, %z: i32):
+      %two = arith.constant 2 : i32
+      // expected-remark @+1 {{range 0 to 1073741823}}
+      %half = arith.divsi %x, %two {facts} : i32
+      // expected-remark @+1 {{range 0 to 2}}
+      %s = tile.ring_acquire %r {facts} : !tile.ring<3>
+    }
+  }
+  return
+}

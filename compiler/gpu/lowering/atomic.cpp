@@ -1,5 +1,5 @@
-// atomic.cpp - atomics on global memory, with results and (addVector) without. Of all threads that hold an element only the first performs the update; when
-// the result is used, the others get it through shared memory.
+// atomic.cpp - atomics on global memory, with results and (addVector) without. Of all threads that hold an element only
+// the first performs the update; when the result is used, the others get it through shared memory.
 //
 // What the hardware has is one predicated PTX instruction; f32/f64 max and min are integer ones on the bits; the rest
 // (8/16-bit types, f16/bf16 max and min) is left to LLVM, which writes a compare-and-swap loop.
@@ -240,7 +240,10 @@ void addVector(Emitter& e, llvm::Value* ptr, llvm::ArrayRef<llvm::Value*> values
   int words = type->isIntegerTy() ? 1 : std::max(1, e.target.atomicBytes / (perWord * bytes));
   if (perWord * bytes < 4) words = 1;
   words = std::min(words, count / perWord);
-  std::string suffix = type->isIntegerTy() ? ".u32" : type->isFloatTy() ? ".f32" : type->isBFloatTy() ? ".bf16" : ".f16";
+  std::string suffix = type->isIntegerTy()  ? ".u32"
+                       : type->isFloatTy()  ? ".f32"
+                       : type->isBFloatTy() ? ".bf16"
+                                            : ".f16";
   if (perWord == 2) suffix += "x2";
   for (int first = 0; first < count; first += words * perWord) {
     std::string constraints = "l", list;

@@ -325,9 +325,10 @@ LogicalResult emitStore(Emitter& e, StoreOp op) {
   int bytes = memoryBytes(e.elementType(op.getValue()));
   auto make = [&] { return std::make_unique<BoxAccess>(e, layout, op.getView(), op.getIndices(), bytes); };
   Regs values(e.regs(op.getValue()));
-  emitStoreTile(e, make, layout, values, [&](llvm::Value* ptr, llvm::ArrayRef<llvm::Value*> run, llvm::Value* predicate) {
-    storeVector(e, ptr, run, predicate, op.getCache());
-  });
+  emitStoreTile(e, make, layout, values,
+                [&](llvm::Value* ptr, llvm::ArrayRef<llvm::Value*> run, llvm::Value* predicate) {
+                  storeVector(e, ptr, run, predicate, op.getCache());
+                });
   return success();
 }
 
@@ -336,9 +337,10 @@ LogicalResult emitAccumulate(Emitter& e, AccumulateOp op) {
   int bytes = memoryBytes(e.elementType(op.getValue()));
   auto make = [&] { return std::make_unique<BoxAccess>(e, layout, op.getView(), op.getIndices(), bytes); };
   Regs values(e.regs(op.getValue()));
-  emitStoreTile(e, make, layout, values, [&](llvm::Value* ptr, llvm::ArrayRef<llvm::Value*> run, llvm::Value* predicate) {
-    addVector(e, ptr, run, predicate);
-  });
+  emitStoreTile(e, make, layout, values,
+                [&](llvm::Value* ptr, llvm::ArrayRef<llvm::Value*> run, llvm::Value* predicate) {
+                  addVector(e, ptr, run, predicate);
+                });
   return success();
 }
 
@@ -365,9 +367,10 @@ LogicalResult emitScatter(Emitter& e, ScatterOp op) {
     return std::make_unique<OffsetAccess>(e, layout, op.getPtr(), op.getOffsets(), op.getMask(), bytes);
   };
   Regs values(e.regs(op.getValue()));
-  emitStoreTile(e, make, layout, values, [&](llvm::Value* ptr, llvm::ArrayRef<llvm::Value*> run, llvm::Value* predicate) {
-    storeVector(e, ptr, run, predicate, op.getCache());
-  });
+  emitStoreTile(e, make, layout, values,
+                [&](llvm::Value* ptr, llvm::ArrayRef<llvm::Value*> run, llvm::Value* predicate) {
+                  storeVector(e, ptr, run, predicate, op.getCache());
+                });
   return success();
 }
 

@@ -1,8 +1,8 @@
 // rings.cpp - queues of stages: a full and an empty mbarrier per stage, and where each role stands.
 //
-// Barriers of a ring in shared memory: full[stages], empty[stages], payload[stages]. A fresh barrier is in phase 0; a wait for
-// parity p ends when the phase of parity p is over. So consumers wait for the parity they are in (0 in the first round), and
-// the producer for the opposite one, which on a fresh barrier counts as over: all stages start empty.
+// Barriers of a ring in shared memory: full[stages], empty[stages], payload[stages]. A fresh barrier is in phase 0; a
+// wait for parity p ends when the phase of parity p is over. So consumers wait for the parity they are in (0 in the
+// first round), and the producer for the opposite one, which on a fresh barrier counts as over: all stages start empty.
 #include "compiler/gpu/lowering/roles.h"
 #include "compiler/gpu/mma_table.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"

@@ -1,7 +1,7 @@
 // roles.cpp - a producer warpgroup and consumer warps in one kernel: checks, set-up, the branch into the roles, turns.
 //
-// Registers: setmaxnreg moves registers between warpgroups inside what the program entered with, which ptxas makes as many
-// as fit (reqntid and minctapersm 1 are set). A sum above that compiles, and hangs every launch: refused here.
+// Registers: setmaxnreg moves registers between warpgroups inside what the program entered with, which ptxas makes as
+// many as fit (reqntid and minctapersm 1 are set). A sum above that compiles, and hangs every launch: refused here.
 #include "compiler/gpu/lowering/roles.h"
 
 #include "compiler/gpu/lowering/smem_lowering.h"
@@ -187,8 +187,7 @@ LogicalResult emitSpecialize(Emitter& e, SpecializeOp op) {
        *consumer = block("consumer"), *after = block("roles.end");
 
   emitIf(e, b.CreateICmpEQ(e.thread(), e.i32(0)), [&] {
-    for (llvm::Value* map : e.roles().mapParams)
-      e.inlineAsm(b.getVoidTy(), "prefetch.tensormap [$0];", "l", {map});
+    for (llvm::Value* map : e.roles().mapParams) e.inlineAsm(b.getVoidTy(), "prefetch.tensormap [$0];", "l", {map});
     emitRingInit(e);
   });
   e.barrier();

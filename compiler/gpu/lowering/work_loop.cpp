@@ -1,6 +1,6 @@
-// work_loop.cpp - kernels launched with fewer programs than the grid has positions: each program takes one position after
-// another, in a fixed stride or as tickets drawn by the producer. A program's first position is always its own number,
-// so the first tile waits for no atomic.
+// work_loop.cpp - kernels launched with fewer programs than the grid has positions: each program takes one position
+// after another, in a fixed stride or as tickets drawn by the producer. A program's first position is always its own
+// number, so the first tile waits for no atomic.
 #include "compiler/gpu/lowering/roles.h"
 #include "compiler/gpu/lowering/smem_lowering.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
@@ -10,12 +10,8 @@ using namespace mlir;
 
 namespace {
 
-llvm::Value* programIndex(Emitter& e) {
-  return e.b.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x, {});
-}
-llvm::Value* programCount(Emitter& e) {
-  return e.b.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_nctaid_x, {});
-}
+llvm::Value* programIndex(Emitter& e) { return e.b.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x, {}); }
+llvm::Value* programCount(Emitter& e) { return e.b.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_nctaid_x, {}); }
 
 /// Adds 1 to a field of the ticket counter; returns what it was. `order` as PTX spells it: LLVM's own atomics lose it.
 llvm::Value* atomicIncrement(Emitter& e, size_t offset, llvm::StringRef order) {
