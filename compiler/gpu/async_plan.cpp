@@ -129,7 +129,7 @@ class BlockPlan {
     for (auto [i, group] : llvm::enumerate(open_)) {
       bool accumulates = product && product.getAcc() == group.value && group.value.hasOneUse();
       if ((uses(op, group.value) && !accumulates) || reads_.threatens(op, group.product))
-        needed = first_ + static_cast<int>(i);
+        needed = std::max(needed, first_ + static_cast<int>(i));
     }
     if (!product && touchesLaterAccumulator(op)) needed = last();
     // Writers of registers in use go behind the wait for their readers, and so do they for what is there already.
