@@ -197,12 +197,13 @@ inline std::vector<GemmConfig> gemm_space(const GemmConfig& base, DType in, cons
     space.vary(&GemmConfig::BM, {64, 128, 256})
         .vary(&GemmConfig::BN, {64, 128, 256})
         .vary(&GemmConfig::BK, {row / 2, row});
-  // Accumulators of a thread leave it registers for the rest.
-  space.vary(&GemmConfig::warps, {4, 8, 16}).where([&](const GemmConfig& c) {
+  // Accumulators of a thread leave it registers for the rest: three consuming warpgroups have 160 each.
+  space.vary(&GemmConfig::warps, {4, 8, 12, 16}).where([&](const GemmConfig& c) {
     const int accumulators = c.BM * c.BN / (32 * c.warps);
-    if (machine.warpgroups && c.warps == 16) return false;  // four consumers and a producer have 96 registers each
-    if (machine.warpgroups && c.BM % (16 * c.warps) != 0) return false;
-    return accumulators >= 32 && accumulators <= (machine.warpgroups ? 192 : 128);
+    if (!machine.warpgroups || (in == DType::f32 && !base.tf32))
+      return c.warps != 12 && accumulators >= 32 && accumulators <= 128;
+    return c.warps <= 12 && c.BM % (16 * c.warps) == 0 && accumulators >= 32 &&
+           accumulators <= (c.warps == 12 ? 96 : 192);
   });
   return space.vary(&GemmConfig::stages, {2, 3, 4, 5, 6})
       .where([&](const GemmConfig& c) {

@@ -98,13 +98,31 @@ const auto& layer_norm_kernel() {
   return k;
 }
 
-inline NormConfig default_norm_config(int64_t columns, const Machine& machine) {
+namespace detail {
+inline NormConfig norm_config_by_size(int64_t columns, const Machine& machine) {
   if (!machine.gpu) {
     return columns <= 16384 ? NormConfig{1, round_up(columns, 16), true, 1} : NormConfig{1, 4096, false, 1};
   }
   if (columns > 16384) return {1, 4096, false, 8};
   int width = std::max(power_of_two_above(columns), 32);
   return {std::max(1, 1024 / width), width, true, width <= 2048 ? 4 : width <= 8192 ? 8 : 16};
+}
+}  // namespace detail
+
+inline TuningKey norm_tuning_key(int64_t columns) { return TuningKey().fact("N", columns); }
+inline NormConfig default_norm_config(int64_t columns, const Machine& machine) {
+  return tuned("norm", machine.model, norm_tuning_key(columns), detail::norm_config_by_size(columns, machine));
+}
+inline std::vector<NormConfig> norm_space(const NormConfig& base, int64_t columns, const Machine& machine) {
+  Space<NormConfig> space(base);
+  if (!machine.gpu) return space.vary(&NormConfig::ROWS, {1, 2, 4, 8});
+  const int width = std::max(power_of_two_above(columns), 32);
+  for (int rows : {1, 2, 4})
+    for (int warps : {2, 4, 8, 16, 32}) {
+      if (width <= 32768) space.also({rows, width, true, warps});
+      if (width > 4096) space.also({rows, 4096, false, warps});
+    }
+  return space;
 }
 
 namespace detail {

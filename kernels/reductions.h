@@ -97,10 +97,26 @@ const auto& row_arg_kernel() {
   return k;
 }
 
-inline RowReductionConfig default_row_reduction_config(RowReduction op, int64_t columns, const Machine& machine) {
+namespace detail {
+inline RowReductionConfig row_reduction_config_by_size(RowReduction op, int64_t columns, const Machine& machine) {
   if (!machine.gpu) return {op, 1, static_cast<int>(std::min<int64_t>(round_up(columns, 16), 1024)), 1};
   int width = static_cast<int>(std::min<int64_t>(std::max(power_of_two_above(columns), 32), 4096));
   return {op, std::max(1, 1024 / width), width, width <= 1024 ? 4 : 8};
+}
+}  // namespace detail
+
+inline TuningKey row_reduction_tuning_key(RowReduction op, int64_t columns) {
+  return TuningKey().fact("op", static_cast<int64_t>(op)).fact("N", columns);
+}
+inline RowReductionConfig default_row_reduction_config(RowReduction op, int64_t columns, const Machine& machine) {
+  return tuned("row_reduction", machine.model, row_reduction_tuning_key(op, columns),
+               detail::row_reduction_config_by_size(op, columns, machine));
+}
+inline std::vector<RowReductionConfig> row_reduction_space(const RowReductionConfig& base, const Machine& machine) {
+  Space<RowReductionConfig> space(base);
+  space.vary(&RowReductionConfig::ROWS, {1, 2, 4}).vary(&RowReductionConfig::BN, {256, 1024, 4096, 8192});
+  if (machine.gpu) space.vary(&RowReductionConfig::warps, {2, 4, 8, 16});
+  return space;
 }
 
 namespace detail {

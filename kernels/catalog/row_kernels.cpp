@@ -91,6 +91,9 @@ class ReductionCase : public RowCase {
     s(x_.upload());
     return s.status();
   }
+  bool set_config(const ConfigWords& words) override {
+    return config_ = row_reduction_kernel<T>().from_words(words), true;
+  }
   Status launch(Stream& stream) override {
     if constexpr (std::is_same_v<Out, int32_t>)
       return arg_rows<T>(stream, x_.view<const T, 2>(), y_.view<int32_t, 1>(), config_);
@@ -144,6 +147,7 @@ class NormCase : public RowCase {
     s(mean_.create(device, HostTensor(DType::f32, {m_})))(rstd_.create(device, HostTensor(DType::f32, {m_})));
     return s.status();
   }
+  bool set_config(const ConfigWords& words) override { return config_ = rms_norm_kernel<T>().from_words(words), true; }
   Status launch(Stream& stream) override {
     auto x = x_.view<const T, 2>();
     auto w = w_.view<const T, 1>();
@@ -258,8 +262,18 @@ namespace {
 const std::vector<std::string> kReductionSizes = {
     "M: rows", "N: columns", "op: 0 sum, 1 mean, 2 max, 3 min, 4 prod, 5 argmax, 6 argmin",
     "gap: unused elements after a row", "ties: 1 for data with many equal values"};
+RowReduction reduction_of(const Problem& p, RowReduction fallback) {
+  return static_cast<RowReduction>(p.sizes.get("op", static_cast<int64_t>(fallback)));
+}
+Tuning reduction_tuning(const Problem& p, const Machine& machine, RowReduction fallback) {
+  const RowReduction op = reduction_of(p, fallback);
+  const int64_t columns = p.sizes["N"];
+  return {"row_reduction", row_reduction_tuning_key(op, columns),
+          words_of(row_reduction_kernel<float>(),
+                   row_reduction_space(default_row_reduction_config(op, columns, untuned(machine)), machine))};
+}
 ConfigWords reduction_config(const Problem& p, const Machine& machine, RowReduction fallback) {
-  auto op = static_cast<RowReduction>(p.sizes.get("op", static_cast<int64_t>(fallback)));
+  const RowReduction op = reduction_of(p, fallback);
   return row_reduction_kernel<float>().words(default_row_reduction_config(op, p.sizes["N"], machine));
 }
 }  // namespace
@@ -278,6 +292,7 @@ CatalogRow row_reduction_row() {
     return with_float_type(d, [](auto t) -> const AnyKernel* { return &row_reduction_kernel<decltype(t)>(); });
   };
   row.default_config = [](const Problem& p, const Machine& m) { return reduction_config(p, m, RowReduction::sum); };
+  row.tuning = [](const Problem& p, const Machine& m) { return reduction_tuning(p, m, RowReduction::sum); };
   row.prepare = [](std::shared_ptr<Device> device, const Problem& p, const ConfigWords& c) {
     return with_float_type(p.dtype,
                            [&](auto t) { return make_case<ReductionCase<decltype(t), decltype(t)>>(device, p, c); });
@@ -301,6 +316,7 @@ CatalogRow row_arg_row() {
     return with_float_type(d, [](auto t) -> const AnyKernel* { return &row_arg_kernel<decltype(t)>(); });
   };
   row.default_config = [](const Problem& p, const Machine& m) { return reduction_config(p, m, RowReduction::argmax); };
+  row.tuning = [](const Problem& p, const Machine& m) { return reduction_tuning(p, m, RowReduction::argmax); };
   row.prepare = [](std::shared_ptr<Device> device, const Problem& p, const ConfigWords& c) {
     return with_float_type(p.dtype,
                            [&](auto t) { return make_case<ReductionCase<decltype(t), int32_t>>(device, p, c); });
@@ -334,6 +350,12 @@ CatalogRow norm_row(const char* name, const char* summary) {
   };
   row.default_config = [](const Problem& p, const Machine& machine) {
     return rms_norm_kernel<float>().words(default_norm_config(p.sizes["N"], machine));
+  };
+  row.tuning = [](const Problem& p, const Machine& machine) {
+    const int64_t columns = p.sizes["N"];
+    return Tuning{"norm", norm_tuning_key(columns),
+                  words_of(rms_norm_kernel<float>(),
+                           norm_space(default_norm_config(columns, untuned(machine)), columns, machine))};
   };
   row.prepare = [](std::shared_ptr<Device> device, const Problem& p, const ConfigWords& c) {
     return with_float_type(p.dtype, [&](auto t) { return make_case<NormCase<decltype(t), kLayer>>(device, p, c); });

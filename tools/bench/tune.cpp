@@ -92,6 +92,10 @@ bool CatalogTuner::tune(const CatalogRow& row, const Problem& problem) {
     return false;
   };
   const AnyKernel& kernel = *row.kernel(problem.dtype);
+  struct Unload {  // the code of all candidates; the disk cache has it
+    const AnyKernel& kernel;
+    ~Unload() { kernel.clear_memory_cache(); }
+  } unload{kernel};
   Stream& stream = device_->default_stream();
   Candidates candidates(device_, row, problem, tuning.space);
 
