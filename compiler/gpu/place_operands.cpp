@@ -94,12 +94,21 @@ class Placer {
     if (choice.warpgroups == Engine::wgmma_tf32 &&
         (!liesAlongK(dot.getA(), 1, facts) || !liesAlongK(dot.getB(), 0, facts)))
       choice.warpgroups.reset();
+    // Columns start at a whole panel of the second operand where its elements are neighbours along n, anywhere else.
+    const bool turns = choice.warpgroups && engineRow(*choice.warpgroups).operandBits != 16;
+    if (choice.warpgroups && (turns || kIsMinor(dot.getB(), 0, facts))) choice.columnUnit = engineRow(*choice.warpgroups).n;
     return choice;
   }
 
-  static bool liesAlongK(Value value, int kDim, const Facts& facts) {
+  /// How the operand will lie in shared memory, unless it turns on its way.
+  static bool kIsMinor(Value value, int kDim, const Facts& facts) {
     for (; auto trans = value.getDefiningOp<TransOp>(); kDim = 1 - kDim) value = trans.getSource();
-    return !canFetch(value) || fastDim(value, facts) == kDim;
+    return fastDim(value, facts) == kDim;
+  }
+  static bool liesAlongK(Value value, int kDim, const Facts& facts) {
+    Value source = value;
+    while (auto trans = source.getDefiningOp<TransOp>()) source = trans.getSource();
+    return !canFetch(source) || kIsMinor(value, kDim, facts);
   }
 
   void widen(DotOp dot) {

@@ -99,26 +99,28 @@ WarpGrids::Grid squarest(ArrayRef<DotOp> dots, int numWarps, function_ref<Engine
 
 using EngineOf = function_ref<Engine(DotOp)>;
 
+using UnitOf = function_ref<int(DotOp)>;
+
 /// A grid of warps on which every product is whole instructions of warpgroups, with at most a quarter of them padding.
-bool fitsWarpgroups(ArrayRef<DotOp> dots, WarpGrids::Grid grid, EngineOf engineOf) {
+bool fitsWarpgroups(ArrayRef<DotOp> dots, WarpGrids::Grid grid, EngineOf engineOf, UnitOf unitOf) {
   return llvm::all_of(dots, [&](DotOp dot) {
     const int64_t m = rowsOf(dot), n = colsOf(dot);
     const Engine engine = engineOf(dot);
     const Cover cover = coverOf(engine, m, n, 1, grid.m, grid.n);
     if (3 * cover.m * cover.n > 4 * m * n) return false;
-    // A warpgroup's columns start at a panel of the second operand, wherever its elements are neighbours.
-    return grid.n == 1 || engineRow(engine).operandBits != 16 || cover.n / grid.n % 64 == 0;
+    return grid.n == 1 || cover.n / grid.n % unitOf(dot) == 0;
   });
 }
 
 /// The grid whose warpgroups read least from shared memory per k; no grid when none fits. Rows before columns: row
 /// reductions stay inside a warp.
-std::optional<WarpGrids::Grid> warpgroupGrid(ArrayRef<DotOp> dots, int numWarps, bool wholeRows, EngineOf engineOf) {
+std::optional<WarpGrids::Grid> warpgroupGrid(ArrayRef<DotOp> dots, int numWarps, bool wholeRows, EngineOf engineOf,
+                                             UnitOf unitOf) {
   std::optional<WarpGrids::Grid> best;
   GridCost lowest;
   for (int m = numWarps; m >= 4; m -= 4) {
     WarpGrids::Grid grid{m, numWarps / m};
-    if (numWarps % m != 0 || (wholeRows && grid.n > 1) || !fitsWarpgroups(dots, grid, engineOf)) continue;
+    if (numWarps % m != 0 || (wholeRows && grid.n > 1) || !fitsWarpgroups(dots, grid, engineOf, unitOf)) continue;
     GridCost cost;
     for (DotOp dot : dots) {
       Cover cover = coverOf(engineOf(dot), rowsOf(dot), colsOf(dot), 1, grid.m, grid.n);
@@ -143,6 +145,7 @@ WarpGrids::WarpGrids(func::FuncOp func, int numWarps, function_ref<EngineChoice(
   });
   auto ofWarps = [&](DotOp dot) { return choices[dot.getOperation()].warps; };
   auto ofWarpgroups = [&](DotOp dot) { return *choices[dot.getOperation()].warpgroups; };
+  auto unitOf = [&](DotOp dot) { return choices[dot.getOperation()].columnUnit; };
   // A product that reads accumulators as its first operand divides its rows as they do.
   llvm::DenseSet<void*> accumulators;
   for (DotOp dot : dots) accumulators.insert(leaderOf(dot.getResult()).getAsOpaquePointer());
@@ -169,11 +172,11 @@ WarpGrids::WarpGrids(func::FuncOp func, int numWarps, function_ref<EngineChoice(
     };
     if (llvm::all_of(members, [&](DotOp dot) { return choices[dot.getOperation()].warpgroups.has_value(); })) {
       SmallVector<DotOp> chained = chainedBy(ofWarpgroups);
-      if (auto grid = warpgroupGrid(members, numWarps, !chained.empty(), ofWarpgroups)) {
+      if (auto grid = warpgroupGrid(members, numWarps, !chained.empty(), ofWarpgroups, unitOf)) {
         keep(*grid, ofWarpgroups, chained);
         continue;
       }
-      if (auto grid = warpgroupGrid(members, numWarps, false, ofWarpgroups)) {
+      if (auto grid = warpgroupGrid(members, numWarps, false, ofWarpgroups, unitOf)) {
         keep(*grid, ofWarpgroups, {});
         continue;
       }

@@ -14,6 +14,7 @@ namespace tile::ir {
 struct EngineChoice {
   Engine warps = Engine::fma;
   std::optional<Engine> warpgroups;
+  int columnUnit = 64;  ///< what the columns of a warpgroup must be a multiple of, when several share them
 };
 
 class WarpGrids {

@@ -279,6 +279,7 @@ TEST_P(Operands, AccumulatorFeedsTheNextProduct) {
   runChain(32, 16, 16, 50, 2);
   runChain(128, 48, 64, 130, 8);
   runChain(192, 32, 48, 70, 12);
+  runChain(64, 64, 128, 130, 8);
 }
 
 // Blocks under a false condition hold NaN and addresses past the end: neither may be touched.

@@ -32,6 +32,28 @@ func.func @columns(%A: !tile.view<2 x f16>, %B: !tile.view<2 x f16>, %C: !tile.v
 
 // -----
 
+// A chain that two warpgroups cannot divide by rows: half of the columns each, the middle tile through shared memory. Columns
+// of an operand whose k is minor may be divided anywhere.
+// CHECK-LABEL: func.func @chain_of_columns
+// CHECK: tile.mma wgmma_f16 k 64 warps(4, 2)
+// CHECK: %[[P:.*]] = tile.share
+// CHECK: tile.mma wgmma_f16 k 64 warps(4, 2) %[[P]],
+func.func @chain_of_columns(%A: !tile.view<2 x f16>, %B: !tile.view<2 x f16>, %V: !tile.view<2 x f16>, %C: !tile.view<2 x f32>, %i: i32) attributes {tile.kernel, tile.num_warps = 8 : i32} {
+  %zs = arith.constant dense<0.0> : tensor<64x64xf32>
+  %zero = arith.constant dense<0.0> : tensor<64x128xf32>
+  %a = tile.load %A[%i, %i : i32, i32] : !tile.view<2 x f16> -> tensor<64x64xf16>
+  %b = tile.load %B[%i, %i : i32, i32] : !tile.view<2 x f16> -> tensor<64x64xf16>
+  %t = tile.trans %b, [1, 0] : tensor<64x64xf16> -> tensor<64x64xf16>
+  %s = tile.dot %a, %t, %zs : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+  %p = arith.truncf %s : tensor<64x64xf32> to tensor<64x64xf16>
+  %v = tile.load %V[%i, %i : i32, i32] : !tile.view<2 x f16> -> tensor<64x128xf16>
+  %d = tile.dot %p, %v, %zero : tensor<64x64xf16>, tensor<64x128xf16> -> tensor<64x128xf32>
+  tile.store %d, %C[%i, %i : i32, i32] : tensor<64x128xf32>, !tile.view<2 x f32>
+  return
+}
+
+// -----
+
 // 96 columns are a panel and a half per warpgroup; 16 rows are a quarter of an instruction: single warps.
 // CHECK-LABEL: func.func @unfit
 // CHECK: tile.mma m16n8k16_f16
