@@ -22,6 +22,8 @@ class DiagnosticCollector {
  public:
   DiagnosticCollector(mlir::MLIRContext* context, std::function<void(const Diagnostic&)> onRemark);
   bool hasErrors() const { return !errors_.empty(); }
+  /// Another way was found around the errors so far.
+  void forgetErrors() { errors_.clear(); }
   /// The errors so far under a headline; when there are none, the headline alone.
   Error error(ErrorKind kind, std::string headline);
 

@@ -124,13 +124,33 @@ Error translationError(const KernelBinary& binary, DiagnosticCollector& diagnost
   return error;
 }
 
+bool hasRoles(mlir::ModuleOp module) {
+  return module.walk([](SpecializeOp) { return mlir::WalkResult::interrupt(); }).wasInterrupted();
+}
+
 Result<KernelBinary> compileGpu(mlir::ModuleOp module, mlir::func::FuncOp kernel, KernelBinary binary, const Target& target,
                                 const CompileOptions& options, const Observer& observer, DiagnosticCollector& diagnostics) {
-  if (auto error = observer.time("gpu", [&] {
-        return runPasses(module, binary.entry, target, options, observer, diagnostics,
-                         [&](mlir::OpPassManager& passes) { addGpuPasses(passes, target, options); });
-      }))
-    return *error;
+  auto gpuPasses = [&](const CompileOptions& with) {
+    return observer.time("gpu", [&] {
+      return runPasses(module, binary.entry, target, with, observer, diagnostics,
+                       [&](mlir::OpPassManager& passes) { addGpuPasses(passes, target, with); });
+    });
+  };
+  // With roles, rings keep their shared memory as long as the kernel runs; what conversions need beside them shows only when
+  // layouts are known. When that is too much there is still the way without roles.
+  mlir::OwningOpRef<mlir::ModuleOp> spare;
+  if (target.hasTma && options.useTma) spare = module.clone();
+  auto error = gpuPasses(options);
+  if (error && error->kind == ErrorKind::compile && spare && hasRoles(module)) {
+    diagnostics.forgetErrors();
+    module = *spare;
+    kernel = *findKernel(module);
+    kernel.emitRemark() << "copies have no warps of their own: rings and conversions together do not fit shared memory";
+    CompileOptions without = options;
+    without.useTma = false;
+    error = gpuPasses(without);
+  }
+  if (error) return *error;
   observer.dump("gpu", module.getOperation());
 
   llvm::LLVMContext context;

@@ -28,11 +28,12 @@ def Tile_SpecializeOp : Tile_Op<"specialize", [SingleBlock, NoTerminator, NoRegi
     producer there are scalars, views and control flow on scalars, ring_reserve, tma_load and reads of scalars, but no tiles.
     `producerRegs` and `consumerRegs` are registers per thread (multiples of 8 from 24 to 256) that the roles change to; 0:
     what they enter with. Threads of all roles together must not ask for more than the program entered with: that would
-    wait for ever.
+    wait for ever. A program enters with its share of the multiprocessor's registers when `programs` of them run there.
   }];
-  let arguments = (ins I32Attr:$producerRegs, I32Attr:$consumerRegs);
+  let arguments = (ins I32Attr:$producerRegs, I32Attr:$consumerRegs,
+                       DefaultValuedAttr<ConfinedAttr<I32Attr, [IntPositive]>, "1">:$programs);
   let regions = (region SizedRegion<1>:$producer, SizedRegion<1>:$consumer);
-  let assemblyFormat = "`regs` `(` $producerRegs `,` $consumerRegs `)` `producer` $producer `consumer` $consumer attr-dict";
+  let assemblyFormat = "`regs` `(` $producerRegs `,` $consumerRegs `)` (`programs` $programs^)? `producer` $producer `consumer` $consumer attr-dict";
   let hasVerifier = 1;
 }
 def Tile_WorkLoopOp : Tile_Op<"work_loop", [SingleBlock, NoTerminator, RecursiveMemoryEffects]> {

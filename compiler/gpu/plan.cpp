@@ -68,6 +68,10 @@ bool MemoryPlan::choose() {
   return true;
 }
 
+bool MemoryPlan::isComfortable() const {
+  return llvm::all_of(rings, [](const RingPlan& ring) { return ring.stages >= (!ring.inLoop ? 2 : ring.wished ? ring.wished : 3); });
+}
+
 void MemoryPlan::explain(mlir::Diagnostic& diagnostic) const {
   for (const RingPlan& ring : rings)
     diagnostic.attachNote(ring.loc) << ring.bytesPerStage * ring.stages << " bytes: " << ring.what << ", " << ring.stages
@@ -79,18 +83,26 @@ void MemoryPlan::explain(mlir::Diagnostic& diagnostic) const {
 
 // ---- registers
 
-std::optional<RolePlan> planRoles(int numWarps, const Target& target) {
-  // All threads enter with the same count: the multiprocessor's registers over the threads, in steps of 8. What the
-  // producer gives up the consumers take; asking for more in sum would wait for ever.
-  static constexpr RolePlan kPlans[] = {{1, 56, 240}, {2, 40, 232}, {3, 32, 160}};
+std::vector<RolePlan> rolePlans(int numWarps, const Target& target) {
+  // All threads enter with the same count: their share of the multiprocessor's registers, in steps of 8. What the producer
+  // gives up the consumers take; asking for more in sum would wait for ever. One warpgroup alone leaves the tensor cores
+  // idle whenever it does anything else: others run beside it.
+  static constexpr RolePlan kPlans[] = {{1, 4, 32, 96},  {1, 3, 32, 128}, {1, 2, 40, 216},
+                                        {1, 1, 56, 240}, {2, 1, 40, 232}, {3, 1, 32, 160}};
+  std::vector<RolePlan> plans;
   for (RolePlan plan : kPlans) {
     if (plan.warpgroups * 4 != numWarps) continue;
     int warpgroups = plan.warpgroups + 1;
-    int entered = static_cast<int>(target.registersPerSm) / (warpgroups * 128) / 8 * 8;
-    if (plan.producerRegs + plan.warpgroups * plan.consumerRegs > entered * warpgroups) return std::nullopt;
-    return plan;
+    int entered = std::min<int>(static_cast<int>(target.registersPerSm) / (warpgroups * 128 * plan.programs), target.maxRegsPerThread) / 8 * 8;
+    if (plan.producerRegs + plan.warpgroups * plan.consumerRegs <= entered * warpgroups) plans.push_back(plan);
   }
-  return std::nullopt;
+  return plans;
+}
+
+int64_t sharedBytesEach(const Target& target, int programs) {
+  // The system keeps 1 KB of each program; a multiprocessor has that much more than one program may ask for.
+  constexpr int64_t kSystem = 1024;
+  return (static_cast<int64_t>(target.maxSharedBytes) + kSystem) / programs - kSystem;
 }
 
 namespace {

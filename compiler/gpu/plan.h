@@ -45,6 +45,8 @@ struct MemoryPlan {
 
   /// Chooses stages and columns; false when one stage of everything does not fit.
   bool choose();
+  /// Nothing waits for want of stages: three in loops (or as many as wished), the next program's tiles beside this one's.
+  bool isComfortable() const;
   int64_t bytes() const;
   /// The table of who needs what, as notes.
   void explain(mlir::Diagnostic& diagnostic) const;
@@ -53,19 +55,25 @@ struct MemoryPlan {
   bool fits(int loopStages, int otherStages, size_t staging);
 };
 
-/// Registers per thread of the roles; nullopt when that many consumer warpgroups cannot have roles.
+/// Registers per thread of the roles when `programs` share a multiprocessor.
 struct RolePlan {
-  int warpgroups, producerRegs, consumerRegs;
+  int warpgroups, programs, producerRegs, consumerRegs;
 };
-std::optional<RolePlan> planRoles(int numWarps, const Target& target);
+/// What a kernel of so many warps can have, most programs first; empty when its warpgroups cannot have roles.
+std::vector<RolePlan> rolePlans(int numWarps, const Target& target);
+/// Bytes of shared memory for each of so many programs of a multiprocessor.
+int64_t sharedBytesEach(const Target& target, int programs);
 
 /// Shared memory ops will need while they run, as far as it shows before layouts are chosen: at most one at a time.
 int64_t estimateScratch(mlir::func::FuncOp func, llvm::function_ref<bool(mlir::Operation*)> isStaged);
 
 /// Registers per thread for tiles alive at once, at the worst place of the kernel.
 struct RegisterEstimate {
+  static constexpr int kOther = 24;  ///< addresses, loop counters, what an instruction needs on its way
   int registers = 0;
   mlir::Operation* at = nullptr;
+  /// With room for what an estimate overlooks.
+  int needed() const { return registers + registers / 8 + 2 * kOther; }
 };
 RegisterEstimate estimateRegisters(mlir::func::FuncOp func, int numWarps);
 

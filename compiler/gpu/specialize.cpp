@@ -28,8 +28,8 @@ class Specializer {
     if (!isCandidate()) return;
     auto warps = func_->getAttrOfType<IntegerAttr>("tile.num_warps");
     const int numWarps = warps ? static_cast<int>(warps.getInt()) : 0;
-    auto roles = planRoles(numWarps, target_);
-    if (!roles) {
+    std::vector<RolePlan> plans = rolePlans(numWarps, target_);
+    if (plans.empty()) {
       remark(func_) << "at most 3 warpgroups of consumers can have registers enough, the kernel has " << numWarps << " warps";
       return;
     }
@@ -47,7 +47,17 @@ class Specializer {
     }
     std::vector<BulkStore> stores = findBulkStores(func_, numWarps, facts);
     MemoryPlan memory = memoryPlan(groups, stores);
-    if (!memory.choose()) {
+    const RegisterEstimate registers = estimateRegisters(func_, numWarps);
+    RolePlan roles = plans.back();
+    bool fits = false;
+    for (const RolePlan& plan : plans) {
+      memory.limit = sharedBytesEach(target_, plan.programs);
+      fits = memory.choose();
+      if (!fits || (plan.programs > 1 && (!memory.isComfortable() || registers.needed() > plan.consumerRegs))) continue;
+      roles = plan;
+      break;
+    }
+    if (!fits) {
       InFlightDiagnostic diagnostic = remark(func_);
       diagnostic << "one stage of every ring needs " << memory.bytes() << " bytes of shared memory, " << target_.name << " has "
                  << target_.maxSharedBytes;
@@ -55,8 +65,8 @@ class Specializer {
       return;
     }
     tellWishes(memory);
-    tellRegisters(*roles, numWarps);
-    RoleDecisions plan{std::move(groups), std::move(slice), std::move(stores), std::move(memory), *roles};
+    tellRegisters(registers, roles);
+    RoleDecisions plan{std::move(groups), std::move(slice), std::move(stores), std::move(memory), roles};
     rewriteWithRoles(func_, plan);
   }
 
@@ -151,11 +161,8 @@ class Specializer {
                              << " bytes do not fit the " << memory.limit << " bytes of shared memory";
   }
 
-  void tellRegisters(const RolePlan& roles, int numWarps) {
-    RegisterEstimate estimate = estimateRegisters(func_, numWarps);
-    // Addresses, loop counters and what an instruction needs on its way.
-    constexpr int kOther = 24;
-    if (estimate.registers + kOther > roles.consumerRegs)
+  void tellRegisters(const RegisterEstimate& estimate, const RolePlan& roles) {
+    if (estimate.registers + RegisterEstimate::kOther > roles.consumerRegs)
       estimate.at->emitRemark() << "tiles alive here need about " << estimate.registers << " registers of each thread, which has "
                                 << roles.consumerRegs << ": expect spills, or use smaller tiles or more warps";
   }

@@ -20,7 +20,8 @@ class Rewriter {
     OpBuilder end(entry_.getTerminator());
     outside_ = end;
     allocate();
-    auto roles = SpecializeOp::create(end, loc_, plan_.roles.producerRegs, plan_.roles.consumerRegs);
+    auto roles = SpecializeOp::create(end, loc_, plan_.roles.producerRegs, plan_.roles.consumerRegs,
+                                      plan_.roles.programs);
     produce(roles.getProducer().emplaceBlock());
     consume(roles.getConsumer().emplaceBlock(), program);
   }

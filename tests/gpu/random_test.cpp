@@ -245,9 +245,9 @@ TEST(RandomPrograms, HostAndGpuAgree) {
     Memory host, gpu;
     runOnHost(text, host);
     if (HasFatalFailure()) return;
-    static const int warps[] = {4, 1, 8, 2};
+    static const int warps[] = {4, 1, 8, 2, 12};
     try {
-      SimtKernel(text, seed % 2 ? "sm_90a" : "sm_80", warps[seed % 4])
+      SimtKernel(text, seed % 2 ? "sm_90a" : "sm_80", warps[seed % 5])
           .run(gpu.slots(), 1, 1, 1, static_cast<uint32_t>(seed));
     } catch (const std::exception& error) {
       FAIL() << error.what();

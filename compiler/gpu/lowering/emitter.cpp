@@ -153,7 +153,8 @@ void Emitter::createFunction(bool usesDebugRing) {
   function_->setCallingConv(llvm::CallingConv::PTX_Kernel);
   function_->addFnAttr("nvvm.reqntid", std::to_string(totalThreads()));
   // Only with a known number of registers at entry can roles change theirs.
-  if (roles_->hasRoles()) function_->addFnAttr("nvvm.minctasm", "1");
+  if (roles_->hasRoles())
+    function_->addFnAttr("nvvm.minctasm", std::to_string(roles_->specialize().getPrograms()));
   function_->addFnAttr(llvm::Attribute::NoUnwind);
   for (size_t i = firstMap; i < types.size(); ++i) {
     const auto n = static_cast<unsigned>(i);

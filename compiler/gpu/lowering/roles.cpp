@@ -148,9 +148,10 @@ void emitTurnPass(Emitter& e) {
 
 namespace {
 
-/// Registers per thread a program of so many threads enters with: as many as the register file gives.
-int entryRegisters(const Target& target, int threads) {
-  const int each = static_cast<int>(target.registersPerSm) / threads;
+/// Registers per thread a program of so many threads enters with when `programs` of them share the register file: as many
+/// as there are.
+int entryRegisters(const Target& target, int threads, int programs) {
+  const int each = static_cast<int>(target.registersPerSm) / (threads * programs);
   return std::min(each, target.maxRegsPerThread) / 8 * 8;
 }
 
@@ -179,7 +180,7 @@ bool hasTurns(SpecializeOp op) {
 
 LogicalResult emitSpecialize(Emitter& e, SpecializeOp op) {
   llvm::IRBuilder<>& b = e.b;
-  const int groups = e.roles().groups(), entry = entryRegisters(e.target, e.totalThreads());
+  const int groups = e.roles().groups(), entry = entryRegisters(e.target, e.totalThreads(), static_cast<int>(op.getPrograms()));
   if (failed(checkRegisters(op, groups, entry))) return failure();
   llvm::Function* function = b.GetInsertBlock()->getParent();
   auto block = [&](const char* name) { return llvm::BasicBlock::Create(b.getContext(), name, function); };
