@@ -22,6 +22,7 @@ class Rewriter {
     allocate();
     auto roles = SpecializeOp::create(end, loc_, plan_.roles.producerRegs, plan_.roles.consumerRegs,
                                       plan_.roles.programs);
+    outside_.setInsertionPoint(roles);
     produce(roles.getProducer().emplaceBlock());
     consume(roles.getConsumer().emplaceBlock(), program);
   }

@@ -18,4 +18,13 @@ std::vector<TestKernel> writtenKernels();
 /// GEMM, attention and block-sparse products as users get them for sm_90a.
 std::vector<TestKernel> libraryKernels();
 
+/// A nest of loops and branches.
+TestKernel randomKernel(uint64_t seed);
+
+/// A kernel of `warpgroups` consumers with arguments %a, %b, %c (f16 views), %out, %table and %n; the body makes %r.
+/// ACC, SMEM, BOX, PRODUCT, SS and RS are short for types and ops on tiles of 64x64.
+std::string kernelText(const std::string& body, int warpgroups = 1);
+/// %n counts up to these, on a grid.
+std::vector<Inputs> trips(std::initializer_list<int64_t> counts, std::array<int64_t, 3> grid);
+
 }  // namespace tile::ir::protocol

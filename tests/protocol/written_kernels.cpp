@@ -9,7 +9,6 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   return text;
 }
 
-/// Shortcuts: VIEW, F32 tile and S(x) buffers of 64x64.
 std::string expanded(const std::string& text) {
   std::string out = replaced(text, "BOX", "box [64, 64] : !tile.view<2xf16> -> SMEM");
   out = replaced(out, "PRODUCT", "tile.mma wgmma_f16 k 64 warps(WARPS, 1)");
@@ -19,8 +18,9 @@ std::string expanded(const std::string& text) {
   return replaced(out, "ACC", "tensor<64x64xf32>");
 }
 
-/// A kernel of `warpgroups` consumers with arguments %a, %b, %c (f16 views), %out, %table and %n.
-std::string kernel(const std::string& body, int warpgroups = 1) {
+}  // namespace
+
+std::string kernelText(const std::string& body, int warpgroups) {
   const std::string facts = "{tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}";
   std::string text = "func.func @k(%a: !tile.view<2xf16> " + facts + ", %b: !tile.view<2xf16> " + facts + ", %c: !tile.view<2xf16> " +
                      facts + ", %out: !tile.view<2xf32>, %table: !tile.view<1xi32>, %n: i32) attributes {tile.kernel, tile.num_warps = " +
@@ -45,6 +45,8 @@ std::string kernel(const std::string& body, int warpgroups = 1) {
   }
   return text;
 }
+
+namespace {
 
 /// %r = the loop's product over %n blocks, `hints` on the loop.
 std::string gemm(const std::string& hints = "") {
@@ -158,6 +160,8 @@ const char* kWhile = R"(
       scf.yield %d, %next : ACC, i32
     })";
 
+}  // namespace
+
 std::vector<Inputs> trips(std::initializer_list<int64_t> counts, std::array<int64_t, 3> grid) {
   std::vector<Inputs> all;
   for (int64_t n : counts) {
@@ -174,24 +178,22 @@ std::vector<Inputs> trips(std::initializer_list<int64_t> counts, std::array<int6
   return all;
 }
 
-}  // namespace
-
 std::vector<TestKernel> writtenKernels() {
   // As many stages as rings get unasked, and one more or less; twice and one more.
   auto many = trips({0, 1, 2, 3, 4, 5, 7, 8, 9, 17}, {5, 1, 1});
   auto some = trips({0, 1, 2, 3, 5}, {3, 2, 1});
   return {
-      {"gemm", kernel(gemm(), 2), many},
-      {"gemm, three warpgroups", kernel(gemm(), 3), some},
-      {"gemm, one stage", kernel(gemm(" {tile.stages = 1 : i32}"), 2), some},
-      {"gemm, two stages", kernel(gemm(" {tile.stages = 2 : i32}"), 2), some},
-      {"gemm, three stages", kernel(gemm(" {tile.stages = 3 : i32}"), 1), trips({0, 1, 2, 3, 4, 7}, {4, 1, 1})},
-      {"attention", kernel(attention("arith.addi %n, %c0"), 2), many},
-      {"attention, causal", kernel(attention("arith.addi %x, %n"), 2), some},
-      {"skipping", kernel(kSkipping, 2), many},
-      {"nested", kernel(kNested, 2), some},
-      {"two loops", kernel(kTwoLoops, 1), some},
-      {"while", kernel(kWhile, 1), some},
+      {"gemm", kernelText(gemm(), 2), many},
+      {"gemm, three warpgroups", kernelText(gemm(), 3), some},
+      {"gemm, one stage", kernelText(gemm(" {tile.stages = 1 : i32}"), 2), some},
+      {"gemm, two stages", kernelText(gemm(" {tile.stages = 2 : i32}"), 2), some},
+      {"gemm, three stages", kernelText(gemm(" {tile.stages = 3 : i32}"), 1), trips({0, 1, 2, 3, 4, 7}, {4, 1, 1})},
+      {"attention", kernelText(attention("arith.addi %n, %c0"), 2), many},
+      {"attention, causal", kernelText(attention("arith.addi %x, %n"), 2), some},
+      {"skipping", kernelText(kSkipping, 2), many},
+      {"nested", kernelText(kNested, 2), some},
+      {"two loops", kernelText(kTwoLoops, 1), some},
+      {"while", kernelText(kWhile, 1), some},
   };
 }
 

@@ -192,3 +192,34 @@ func.func @skipping(%a: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stri
   tile.store %r#0, %c[%c0, %n : i32, i32] : tensor<64x64xf32>, !tile.view<2xf32>
   return
 }
+
+// -----
+
+// A tile computed in registers goes to a buffer of its own; padding is zeroed once, by the consumers.
+// CHECK-LABEL: func.func @shared_by_consumers
+// CHECK: %[[PADDED:.*]] = tile.smem_alloc : <64x64xf16, minor = 0>
+// CHECK: tile.specialize
+// CHECK: consumer {
+// CHECK-NEXT: tile.smem_zero %[[PADDED]]
+// CHECK-NEXT: tile.barrier
+// CHECK-NEXT: tile.work_loop
+// CHECK: tile.smem_store %{{.*}}, %[[PADDED]]
+// CHECK: %[[OWN:.*]] = tile.smem_alloc : <64x64xf16, minor = 1>
+// CHECK-NEXT: tile.smem_store %{{.*}}, %[[OWN]]
+// CHECK: tile.mma {{.*}} %[[OWN]]
+func.func @shared_by_consumers(%a: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %c: !tile.view<2xf32>, %g: tensor<48x64xf16>, %n: i32) attributes {tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %sg = tile.share %g : tensor<48x64xf16> -> !tile.smem<64x64xf16, minor = 0>
+  %r = scf.for %k = %c0 to %n step %c64 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {
+    %sa = tile.load_shared %a[%c0, %k : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
+    %d = tile.mma wgmma_f16 k 48 warps(4, 1) %sa, %sg, %acc : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x64xf16, minor = 0> -> tensor<64x64xf32>
+    %h = arith.truncf %d : tensor<64x64xf32> to tensor<64x64xf16>
+    %sh = tile.share %h : tensor<64x64xf16> -> !tile.smem<64x64xf16, minor = 1>
+    %e = tile.mma wgmma_f16 k 64 warps(4, 1) %sh, %sa, %d : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf32>
+    scf.yield %e : tensor<64x64xf32>
+  }
+  tile.store %r, %c[%c0, %c0 : i32, i32] : tensor<64x64xf32>, !tile.view<2xf32>
+  return
+}
