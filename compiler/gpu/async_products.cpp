@@ -86,13 +86,17 @@ namespace {
 class WaitChecker {
  public:
   LogicalResult block(Block& block) {
+    Slots outside;
+    std::swap(outside, acquired_);
     for (Operation& op : block)
       if (failed(visit(&op))) return failure();
+    std::swap(outside, acquired_);
     return success();
   }
 
  private:
   using Groups = SmallVector<Value>;
+  using Slots = llvm::DenseMap<Value, SmallVector<Value>>;  ///< by ring, oldest first
 
   LogicalResult visit(Operation* op) {
     if (auto wait = dyn_cast<MmaWaitOp>(op)) {
@@ -103,6 +107,8 @@ class WaitChecker {
                                  << " groups are unfinished, which leaves the group of its operand among them";
       return success();
     }
+    if (auto acquire = dyn_cast<RingAcquireOp>(op)) acquired_[acquire.getRing()].push_back(acquire.getSlot());
+    if (auto release = dyn_cast<RingReleaseOp>(op)) return visitRelease(release);
     MmaOp product = asyncProduct(op);
     for (OpOperand& operand : op->getOpOperands()) {
       if (!isRaw(operand.get())) continue;
@@ -125,6 +131,19 @@ class WaitChecker {
         for (Value group : llvm::reverse(before))
           if (!llvm::is_contained(open_, group)) open_.insert(open_.begin(), group);
       }
+    return success();
+  }
+
+  /// Conditional releases belong to stages of another iteration, which has been waited for as a whole.
+  LogicalResult visitRelease(RingReleaseOp release) {
+    auto& slots = acquired_[release.getRing()];
+    if (release.getEnable() || slots.empty()) return success();
+    Value slot = slots.front();
+    slots.erase(slots.begin());
+    for (Value group : open_)
+      if (auto product = group.getDefiningOp<MmaOp>();
+          product && (slotOf(product.getA()) == slot || slotOf(product.getB()) == slot))
+        return release.emitError() << "releases a stage that an unfinished asynchronous product reads";
     return success();
   }
 
@@ -154,6 +173,7 @@ class WaitChecker {
   bool isRaw(Value value) const { return raw_.contains(value); }
 
   Groups open_;                ///< oldest first
+  Slots acquired_;             ///< in this block, not yet released
   llvm::DenseSet<Value> raw_;  ///< results nobody waited for, finished or not
 };
 

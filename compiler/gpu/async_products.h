@@ -30,7 +30,7 @@ class AsyncReads {
 
 /// Fails with an error on the first op that reads an unfinished product: every use of an asynchronous result is the
 /// accumulator of another one (its only use), the operand of a tile.mma_wait that covers its group, or comes round a
-/// loop into such a use.
+/// loop into such a use. Also when a stage is released that an unfinished product reads.
 mlir::LogicalResult checkAsyncWaits(mlir::func::FuncOp func);
 
 }  // namespace tile::ir

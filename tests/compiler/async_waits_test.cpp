@@ -82,6 +82,21 @@ TEST(AsyncWaits, OutOfABranch) {
             kUnfinished);
 }
 
+TEST(AsyncWaits, StageOfARunningProduct) {
+  const std::string head =
+      "  %stages = tile.smem_alloc : !tile.smem<64x64xf16, minor = 1, stages = 3>\n"
+      "  %ring = tile.ring_alloc arrivals 1 : !tile.ring<3>\n  %i = tile.ring_acquire %ring : !tile.ring<3>\n"
+      "  %s = tile.smem_slot %stages[%i] : !tile.smem<64x64xf16, minor = 1, stages = 3> -> !tile.smem<64x64xf16, minor "
+      "= 1>\n"
+      "  %a = tile.mma wgmma_f16 k 64 warps(4, 1) %q, %s, %o : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x64xf16, "
+      "minor "
+      "= 1> -> tensor<64x64xf32>\n";
+  const std::string release = "  tile.ring_release %ring : !tile.ring<3>\n";
+  EXPECT_EQ(check(head + product("b", "o") + "  tile.mma_wait 1\n" + release + "  tile.mma_wait 0\n"), "");
+  EXPECT_EQ(check(head + product("b", "o") + release + "  tile.mma_wait 0\n"),
+            "releases a stage that an unfinished asynchronous product reads");
+}
+
 // ---- programs nobody wrote
 
 /// Random programs of products, elementwise work, stages, buffers, branches and loops.
