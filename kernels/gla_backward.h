@@ -92,7 +92,9 @@ Status check_gla_backward(const GlaInputs<T>& in, const TensorView<const T, 4>& 
   if (DHT.data) check.shape("DHT", DHT, {s.sequences, s.heads, s.k, s.v}, "[sequences, H, K, V]");
   if (out.DH0.data) check.shape("DH0", out.DH0, {s.sequences, s.heads, s.k, s.v}, "[sequences, H, K, V]");
   for (const GlaChunkConfig* c : {&p.pass, &p.scores, &p.values, &p.keys})
-    check.require(c->BT == p.prepare.BT, "all kernels of a plan have one BT, found {} and {}", p.prepare.BT, c->BT);
+    check.require(c->BT == p.prepare.BT, "all kernels of a plan have one BT, found {} and {}", p.prepare.BT, c->BT)
+        .require(c->varlen == s.varlen && p.prepare.varlen == s.varlen,
+                 "a plan is made for packed sequences (varlen) or for whole batches, this one for the other");
   return check.ok() ? Status(Ok{}) : Status(check.error());
 }
 }  // namespace detail

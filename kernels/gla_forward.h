@@ -222,6 +222,8 @@ Status check_gla_forward(const GlaInputs<T>& in, const TensorView<T, 4>& O, cons
                "all kernels of a plan have one BT, found {}, {}, {}", p.prepare.BT, p.pass.BT, p.output.BT)
       .require(p.prepare.one_block ? p.prepare.BK >= s.k : true, "prepare.one_block needs BK >= K, found {} and {}",
                p.prepare.BK, s.k)
+      .require(p.prepare.varlen == s.varlen && p.pass.varlen == s.varlen && p.output.varlen == s.varlen,
+               "a plan is made for packed sequences (varlen) or for whole batches, this one for the other")
       .require(p.states == GlaStates::in_memory || p.output.BK >= s.k,
                "a state on chip holds all of K: BK = {} is less than K = {}", p.output.BK, s.k);
   if (HT.data) check.shape("HT", HT, {s.sequences, s.heads, s.k, s.v}, "[sequences, H, K, V]");

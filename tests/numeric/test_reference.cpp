@@ -261,6 +261,57 @@ TEST(GatedLinearAttention, StateContinues) {
     for (int64_t d = 0; d < 4; ++d) EXPECT_NEAR(tail(t, d), o(t + 4, d), 1e-13);
 }
 
+TEST(GatedLinearAttention, ChunksEqualTheRecurrence) {
+  for (int64_t length : {1, 7, 8, 37})
+    for (int64_t chunk : {8, 16}) {
+      Matrix q = random_matrix(length, 5, 1), k = random_matrix(length, 5, 2), v = random_matrix(length, 3, 3),
+             g = random_matrix(length, 5, 4), h0 = random_matrix(5, 3, 5), d_o = random_matrix(length, 3, 6),
+             dht = random_matrix(5, 3, 7);
+      for (double& x : g.values) x = -std::fabs(x);
+      Matrix state = h0, chunked_state = h0;
+      Matrix o = gla_recurrent(q, k, v, g, 0.7, state, Arithmetic::exact());
+      Matrix chunked = gla_chunked(q, k, v, g, 0.7, chunk, chunked_state, Arithmetic::exact());
+      for (size_t i = 0; i < o.values.size(); ++i) EXPECT_NEAR(chunked.values[i], o.values[i], 1e-12);
+      for (size_t i = 0; i < state.values.size(); ++i) EXPECT_NEAR(chunked_state.values[i], state.values[i], 1e-12);
+      GlaGradients exact = gla_backward(q, k, v, g, 0.7, h0, d_o, dht, Arithmetic::exact()),
+                   by_chunks = gla_chunked_backward(q, k, v, g, 0.7, chunk, h0, d_o, dht, Arithmetic::exact());
+      for (auto part : {&GlaGradients::dq, &GlaGradients::dk, &GlaGradients::dv, &GlaGradients::dg, &GlaGradients::dh0})
+        for (size_t i = 0; i < (exact.*part).values.size(); ++i)
+          EXPECT_NEAR((by_chunks.*part).values[i], (exact.*part).values[i], 1e-11) << length << " " << chunk;
+    }
+}
+
+TEST(GatedLinearAttention, GradientsAreDifferenceQuotients) {
+  constexpr int64_t kLength = 70;  // past one block of kept states
+  Matrix inputs[] = {random_matrix(kLength, 3, 1), random_matrix(kLength, 3, 2), random_matrix(kLength, 2, 3),
+                     random_matrix(kLength, 3, 4, 0.3), random_matrix(3, 2, 5)};
+  for (double& x : inputs[3].values) x = -std::fabs(x);
+  Matrix d_o = random_matrix(kLength, 2, 6), dht = random_matrix(3, 2, 7);
+  auto loss = [&] {
+    Matrix state = inputs[4];
+    Matrix o = gla_recurrent(inputs[0], inputs[1], inputs[2], inputs[3], 0.7, state, Arithmetic::exact());
+    double sum = 0;
+    for (size_t i = 0; i < o.values.size(); ++i) sum += o.values[i] * d_o.values[i];
+    for (size_t i = 0; i < state.values.size(); ++i) sum += state.values[i] * dht.values[i];
+    return sum;
+  };
+  GlaGradients made =
+      gla_backward(inputs[0], inputs[1], inputs[2], inputs[3], 0.7, inputs[4], d_o, dht, Arithmetic::exact());
+  const Matrix* gradients[] = {&made.dq, &made.dk, &made.dv, &made.dg, &made.dh0};
+  constexpr double kStep = 1e-5;
+  for (int n = 0; n < 5; ++n)
+    for (size_t i = 0; i < inputs[n].values.size(); i += 5) {
+      double& x = inputs[n].values[i];
+      double kept = x;
+      x = kept + kStep;
+      double above = loss();
+      x = kept - kStep;
+      double below = loss();
+      x = kept;
+      EXPECT_NEAR(gradients[n]->values[i], (above - below) / (2 * kStep), 1e-7) << n << " " << i;
+    }
+}
+
 TEST(Compare, RejectsWrongTilesNaNAndMissingInfinities) {
   std::vector<double> exact(1000), baseline, actual;
   for (size_t i = 0; i < exact.size(); ++i) exact[i] = std::sin(0.1 * static_cast<double>(i));
