@@ -100,8 +100,8 @@ const auto& attention_kernel() {
   return k;
 }
 
-/// Tiles for heads of d (and dv for V) channels and sq queries. Budget on a GPU: BM * (DV + BN) f32 accumulators.
 namespace detail {
+/// Tiles for heads of d (and dv for V) channels and sq queries. Budget on a GPU: BM * (DV + BN) f32 accumulators.
 inline AttentionConfig attention_config_by_size(DType dtype, int64_t sq, int64_t d, int64_t dv, bool causal,
                                                 float scale, const Machine& machine) {
   AttentionConfig c;
@@ -120,6 +120,8 @@ inline AttentionConfig attention_config_by_size(DType dtype, int64_t sq, int64_t
     c.BM = 64 * groups, c.warps = 4 * groups;
     c.BN = widest <= 128 ? 128 : widest <= 192 ? 96 : 64;
     return c;
+  } else if (size_of(dtype) == 1) {
+    c.BM = 64, c.BN = widest <= 64 ? 64 : 32;  // elements are widened in registers
   } else if (widest > 128) {
     // One program per multiprocessor either way; with room for it, 8 warps hide each other's latency better than 4.
     int64_t bytes = static_cast<int64_t>(size_of(dtype)) * (128 * c.D + c.stages * c.BN * (c.D + c.DV)) + 2048;
@@ -141,10 +143,21 @@ inline TuningKey attention_tuning_key(DType dtype, int64_t sq, int64_t d, int64_
       .size("Sq", sq);
 }
 
+/// Tuned tiles where there are some for this machine, else by size.
 inline AttentionConfig default_attention_config(DType dtype, int64_t sq, int64_t d, int64_t dv, bool causal,
                                                 float scale, const Machine& machine) {
   return tuned("attention_forward", machine.model, attention_tuning_key(dtype, sq, d, dv, causal),
                detail::attention_config_by_size(dtype, sq, d, dv, causal, scale, machine));
+}
+
+/// `c` with tiles for what the scores of a problem take beside a multiply-add: registers for their terms, or for three
+/// loops where the kernel splits them.
+inline AttentionConfig fit_features(AttentionConfig c, const Machine& machine) {
+  if (machine.warpgroups && c.warps == 12 && (c.softcap || c.alibi || c.bias)) c.BM = 128, c.warps = 8;
+  if (machine.warpgroups && c.bias) c.BN = std::min(c.BN, 64);
+  if (machine.warpgroups && (c.left || c.varlen)) c.split = false;  // the compiler's own split spills less here
+  if (machine.gpu && !machine.warpgroups && c.BM == 128 && c.warps == 4 && (c.left || c.varlen)) c.warps = 8;
+  return c;
 }
 
 /// Tiles worth measuring.
@@ -203,11 +216,11 @@ template <class T, class TOut = T, class TBias = float>
 Status attention_forward(Stream& stream, Input<T, 4> Q, Input<T, 4> K, Input<T, 4> V,
                          std::type_identity_t<TensorView<TOut, 4>> O, TensorView<float, 3> LSE,
                          const AttentionOptions<TBias>& options) {
-  int64_t queries = options.cu_q.data ? options.max_sq : Q.shape[2];
-  return attention_forward<T, TOut, TBias>(
-      stream, Q, K, V, O, LSE, options,
-      default_attention_config(dtype_of<T>(), queries, Q.shape[3], V.shape[3], options.causal, options.scale,
-                               Machine::of(stream)));
+  const Machine machine = Machine::of(stream);
+  AttentionConfig config = default_attention_config(dtype_of<T>(), options.cu_q.data ? options.max_sq : Q.shape[2],
+                                                    Q.shape[3], V.shape[3], options.causal, options.scale, machine);
+  AttentionProblem<TBias>(options, Q.shape, K.shape, V.shape).complete(config);
+  return attention_forward<T, TOut, TBias>(stream, Q, K, V, O, LSE, options, fit_features(config, machine));
 }
 template <class T>
 Status attention_forward(Stream& stream, Input<T, 4> Q, Input<T, 4> K, Input<T, 4> V, TensorView<T, 4> O,

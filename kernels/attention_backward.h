@@ -1,6 +1,7 @@
 // attention_backward.h - dQ, dK and dV of attention (the programs are in parts/attention_gradient.h): a fast variant,
 // in which dQ is summed in memory by atomic additions, and one that gives the same bits every time.
 #pragma once
+#include "kernels/attention.h"
 #include "kernels/parts/attention_gradient.h"
 
 namespace tile::kernels {
@@ -92,14 +93,14 @@ struct AttentionBackwardConfig {
   AttentionConfig queries;  ///< of the program for blocks of queries; its BM and warps are also those of the small ones
 };
 
-/// `deterministic`: dQ by a kernel of its own, seven products for each pair of blocks instead of five.
-inline AttentionBackwardConfig default_attention_backward_config(DType dtype, int64_t sq, int64_t sk, int64_t d,
+namespace detail {
+inline AttentionBackwardConfig attention_backward_config_by_size(DType dtype, int64_t sq, int64_t sk, int64_t d,
                                                                  int64_t dv, bool deterministic,
                                                                  const Machine& machine) {
   AttentionBackwardConfig c;
   AttentionConfig &keys = c.keys, &queries = c.queries;
   keys.D = queries.D = round_up(d, 16), keys.DV = queries.DV = round_up(dv, 16);
-  keys.accumulate = queries.accumulate = !deterministic;
+  keys.accumulate = !deterministic;
   const int widest = std::max(keys.D, keys.DV);
   auto tiles = [](AttentionConfig& a, int bm, int bn, int warps, int stages) {
     a.BM = bm, a.BN = bn, a.warps = warps, a.stages = stages;
@@ -108,10 +109,11 @@ inline AttentionBackwardConfig default_attention_backward_config(DType dtype, in
     tiles(keys, 64, 64, 1, 1), tiles(queries, 64, 64, 1, 1);
   } else if (dtype == DType::f32) {
     tiles(keys, 32, 32, widest <= 64 ? 4 : 8, 1), tiles(queries, 32, 32, widest <= 64 ? 4 : 8, 1);
-  } else if (machine.warpgroups) {
-    // f32 values per thread: keys BN (D + DV) + 2 BM BN, queries BM D + 2 BM BN, over 256 threads and below 200.
-    tiles(keys, widest <= 64 ? 128 : 64, widest <= 128 ? 128 : 64, 8, 2);
-    tiles(queries, 128, widest <= 64 ? 128 : 64, 8, 2);
+  } else if (machine.warpgroups && widest <= 128) {
+    // f32 values of one of 256 threads: keys (BN (D + DV) + 2 BM BN) / 256 and a part of dQ, queries (BM D + 2 BM BN) /
+    // 256. One loop, which the compiler splits, leaves ptxas more registers than three.
+    tiles(keys, widest <= 64 ? 64 : 32, 128, 8, 2), tiles(queries, 128, 64, 8, 2);
+    keys.split = queries.split = false;
     return c;
   } else {
     tiles(keys, widest <= 128 ? 64 : 32, widest <= 64 ? 128 : 64, 8, widest <= 128 ? 2 : 1);
@@ -120,6 +122,48 @@ inline AttentionBackwardConfig default_attention_backward_config(DType dtype, in
   keys.BN = std::min(keys.BN, std::max(16, power_of_two_above(sk)));
   for (AttentionConfig* a : {&keys, &queries}) a->BM = std::min(a->BM, std::max(16, power_of_two_above(sq)));
   return c;
+}
+}  // namespace detail
+
+/// What tuned tiles are kept by: table "attention_backward" holds the keys' config of the fast variant,
+/// "attention_backward_queries" the queries' one of the deterministic variant.
+inline TuningKey attention_backward_tuning_key(DType dtype, int64_t sq, int64_t d, int64_t dv, bool causal) {
+  return attention_tuning_key(dtype, sq, d, dv, causal);
+}
+
+/// `deterministic`: dQ by a kernel of its own, seven products for each pair of blocks instead of five. Tuned tiles
+/// where there are some for this machine, else by size.
+inline AttentionBackwardConfig default_attention_backward_config(DType dtype, int64_t sq, int64_t sk, int64_t d,
+                                                                 int64_t dv, bool causal, bool deterministic,
+                                                                 const Machine& machine) {
+  AttentionBackwardConfig c = detail::attention_backward_config_by_size(dtype, sq, sk, d, dv, deterministic, machine);
+  const TuningKey key = attention_backward_tuning_key(dtype, sq, d, dv, causal);
+  const bool accumulate = c.keys.accumulate;
+  c.keys = tuned("attention_backward", machine.model, key, c.keys);
+  c.queries = tuned("attention_backward_queries", machine.model, key, c.queries);
+  c.keys.accumulate = accumulate;
+  return c;
+}
+
+/// Tiles worth measuring for the keys' program or the queries' one.
+inline std::vector<AttentionConfig> attention_backward_space(const AttentionConfig& base, bool of_keys, DType dtype,
+                                                             const Machine& machine) {
+  Space<AttentionConfig> space(base);
+  if (!machine.gpu) return space.vary(&AttentionConfig::BM, {32, 64}).vary(&AttentionConfig::BN, {32, 64});
+  const auto bytes = static_cast<int64_t>(size_of(dtype));
+  if (of_keys)
+    space.vary(&AttentionConfig::BM, {32, 48, 64, 96, 128}).vary(&AttentionConfig::BN, {64, 128});
+  else
+    space.vary(&AttentionConfig::BM, {64, 128}).vary(&AttentionConfig::BN, {32, 48, 64, 80, 96, 128});
+  return space.vary(&AttentionConfig::split, {false, true})
+      .vary(&AttentionConfig::stages, {1, 2, 3})
+      .where([=, &machine](const AttentionConfig& c) {
+        const int held = of_keys ? c.BN * (c.D + c.DV) : c.BM * c.D, threads = 32 * c.warps;
+        const int64_t fixed = static_cast<int64_t>(of_keys ? c.BN : c.BM) * (c.D + c.DV),
+                      staged = static_cast<int64_t>(of_keys ? c.BM : c.BN) * (c.D + c.DV) * c.stages;
+        return (held + 2 * c.BM * c.BN) / threads <= 224 &&
+               bytes * (fixed + staged + c.BM * c.BN) <= static_cast<int64_t>(machine.shared_bytes);
+      });
 }
 
 /// Floats of scratch memory a backward pass needs: proportional to the number of queries.
@@ -196,12 +240,12 @@ Status attention_backward(Stream& stream, Input<T, 4> Q, Input<T, 4> K, Input<T,
                           std::type_identity_t<TensorView<T, 4>> DQ, std::type_identity_t<TensorView<T, 4>> DK,
                           std::type_identity_t<TensorView<T, 4>> DV, TensorView<float, 1> workspace,
                           const AttentionOptions<TBias>& options, bool deterministic) {
-  const bool packed = options.cu_q.data;
+  const bool packed = options.cu_q.data, causal = options.causal || options.right == 0;
   return attention_backward<T, TBias>(
       stream, Q, K, V, O, DO, LSE, DQ, DK, DV, workspace, options,
       default_attention_backward_config(dtype_of<T>(), packed ? options.max_sq : Q.shape[2],
-                                        packed ? options.max_sk : K.shape[2], Q.shape[3], V.shape[3], deterministic,
-                                        Machine::of(stream)));
+                                        packed ? options.max_sk : K.shape[2], Q.shape[3], V.shape[3], causal,
+                                        deterministic, Machine::of(stream)));
 }
 
 }  // namespace tile::kernels

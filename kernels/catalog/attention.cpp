@@ -213,7 +213,7 @@ AttentionConfig default_of(const Problem& p, const Machine& machine) {
       default_attention_config(storage_of(p.dtype), data.max_sq, data.d, data.dv, causal, data.scale, machine);
   data.complete(c);
   c.tf32 = p.dtype == "tf32";
-  return c;
+  return fit_features(c, machine);
 }
 
 }  // namespace

@@ -15,8 +15,9 @@ using reference::HostTensor;
 /// The configs of a problem. The words of a row are those of the keys' program (fast) or of the queries' one.
 AttentionBackwardConfig default_config(const AttentionProblemData& data, const Problem& p, bool deterministic,
                                        const Machine& machine) {
-  AttentionBackwardConfig c = default_attention_backward_config(storage_of(p.dtype), data.max_sq, data.max_sk, data.d,
-                                                                data.dv, deterministic, machine);
+  AttentionBackwardConfig c =
+      default_attention_backward_config(storage_of(p.dtype), data.max_sq, data.max_sk, data.d, data.dv,
+                                        data.spec.causal || data.spec.right == 0, deterministic, machine);
   for (AttentionConfig* one : {&c.keys, &c.queries}) {
     data.complete(*one);
     one->tf32 = p.dtype == "tf32";
@@ -117,6 +118,10 @@ class AttentionBackwardCase : public OutputCase {
     if (sizeof(T) == 2) t.rmse_ratio = 1.5e-2;
     return std::vector<Check>{with_gaps("dQ", dq.compare(t), dq_.host), with_gaps("dK", dk.compare(t), dk_.host),
                               with_gaps("dV", dv.compare(t), dv_.host)};
+  }
+  bool set_config(const ConfigWords& words) override {
+    (kDeterministic ? config_.queries : config_.keys) = attention_backward_kernels<T, TBias>().keys.from_words(words);
+    return true;
   }
   Work work() const override {
     const double rows = static_cast<double>(data_.b * data_.hq * data_.sq),
@@ -234,6 +239,16 @@ CatalogRow backward_row(const char* name, const char* summary) {
   row.default_config = [](const Problem& p, const Machine& machine) {
     const AttentionBackwardConfig c = default_config(AttentionProblemData(p.sizes), p, kDeterministic, machine);
     return attention_backward_kernels<float>().keys.words(kDeterministic ? c.queries : c.keys);
+  };
+  row.tuning = [](const Problem& p, const Machine& machine) {
+    const AttentionProblemData data(p.sizes);
+    const AttentionBackwardConfig base = default_config(data, p, kDeterministic, untuned(machine));
+    const DType dtype = storage_of(p.dtype);
+    return Tuning{
+        kDeterministic ? "attention_backward_queries" : "attention_backward",
+        attention_backward_tuning_key(dtype, data.max_sq, data.d, data.dv, base.keys.causal),
+        words_of(attention_backward_kernels<float>().keys,
+                 attention_backward_space(kDeterministic ? base.queries : base.keys, !kDeterministic, dtype, machine))};
   };
   row.prepare = [](std::shared_ptr<Device> device, const Problem& p, const ConfigWords& c) {
     return with_backward_types(p, [&](auto t, auto bias) {

@@ -33,15 +33,6 @@ Tensor<T, 1> rows_of(const Tensor<T, 3>& tensor, const Tile& batch, const Tile& 
                       {count}, {tensor.stride(2)});
 }
 
-/// tensor[batch, head, first + i, j] += x[i, j]; what lies outside the tensor is left out.
-inline void add_rows(const Tensor<float, 4>& tensor, const Tile& batch, const Tile& head, const Tile& first,
-                     const Tile& x) {
-  const Tile i = (first + arange(0, x.shape()[0])).col(), j = arange(0, x.shape()[1]).row();
-  const Tile p = tensor.ptr() + cast(batch, i64) * tensor.stride(0) + cast(head, i64) * tensor.stride(1) +
-                 (cast(i, i64) * tensor.stride(2) + cast(j, i64) * tensor.stride(3));
-  atomic_add(p, x, {.mask = (i < tensor.dim(2)) & (j < tensor.dim(3)), .order = Order::relaxed});
-}
-
 /// x where index + i < end for row i, 0 below.
 inline Tile rows_below(const Tile& x, const Tile& index, const Tile& end) {
   const int rows = static_cast<int>(x.shape()[0]);
@@ -75,18 +66,20 @@ struct AttentionGradient {
     return rows_of(tensor, tensor_batch, at.head, at.q_start, at.sq).load({m0}, {c.BM});
   }
 
-  struct Block {
-    Tile p, ds;  ///< f32
+  struct Weights {
+    Tile p, slope;  ///< f32; slope as in AttentionScores
   };
-  /// From the products q.k and dO.v of a block; `lse` (as prepared) and `delta` broadcast against them.
-  Block block(const Scores& scores, const Tile& qk, const Tile& dov, const Tile& lse, const Tile& delta, const Tile& m0,
-              const Tile& n0, bool masked, bool transposed) const {
+  /// From the products q.k of a block; `lse` (as prepared) broadcasts against them.
+  Weights weights(const Scores& scores, const Tile& qk, const Tile& lse, const Tile& m0, const Tile& n0, bool masked,
+                  bool transposed) const {
     const auto t = scores(qk, m0, n0, masked, transposed, score_gradient);
     const Tile unit = scores.unit() * kLog2E;
-    const Tile p = exp2(scores.wide() ? (t.s - lse) * unit : fma(t.s, unit, lse));
-    Tile ds = p * (dov - delta);
-    if (scores.template has_slope<ScoreGradient>()) ds *= t.slope;
-    return {p, ds};
+    return {exp2(scores.wide() ? (t.s - lse) * unit : fma(t.s, unit, lse)), t.slope};
+  }
+  /// dS from them, the products dO.v and delta.
+  Tile score_gradients(const Scores& scores, const Weights& w, const Tile& dov, const Tile& delta) const {
+    const Tile ds = w.p * (dov - delta);
+    return cast(scores.template has_slope<ScoreGradient>() ? ds * w.slope : ds, dtype_of<T>());
   }
 };
 
@@ -141,8 +134,13 @@ void attention_backward_keys_program(const AttentionConfig& c, const ScoreMod& s
   // Queries past the last one read as 0 and add nothing, unless a callable makes something of them.
   const bool keep_ragged = !c.varlen && !kGiven<ScoreMod, NoScoreMod>;
   auto blocks = visible_blocks(sequence.band.transposed(), Tile(n0), c.BN, sequence.sk, sequence.sq, c.BM, keep_ragged);
-  // Keys past the last one read as 0, too, but e^{0 - LSE} may be infinite. That only matters to dQ.
-  if (c.accumulate) blocks.whole_end = where(n0 + c.BN <= sequence.sk, blocks.whole_end, blocks.whole_begin);
+  // Keys past the last one read as 0, too, but e^{0 - LSE} may be infinite. That only matters to dQ: there a last block
+  // of keys masks in every iteration.
+  if (c.accumulate) {
+    const Tile inside = n0 + c.BN <= sequence.sk;
+    blocks.whole_begin = where(inside, blocks.whole_begin, blocks.end);
+    blocks.whole_end = where(inside, blocks.whole_end, blocks.end);
+  }
 
   Tile dk = zeros({c.BN, c.D}, f32), dv = zeros({c.BN, c.DV}, f32);
   auto add_head = [&](const Tile& head) {
@@ -154,14 +152,18 @@ void attention_backward_keys_program(const AttentionConfig& c, const ScoreMod& s
       Tile q = Q.load({tensor_batch, head, at.q_start + m0, 0}, {c.BM, c.D});
       Tile d_o = DO.load({tensor_batch, head, at.q_start + m0, 0}, {c.BM, c.DV});
       if (c.varlen && masked) q = detail::rows_below(q, m0, at.sq), d_o = detail::rows_below(d_o, m0, at.sq);
-      auto row = gradient.rows(at, ROW, tensor_batch, m0).row(),
-           delta = gradient.rows(at, DELTA, tensor_batch, m0).row();
+      auto row = gradient.rows(at, ROW, tensor_batch, m0).row();
       auto qk = gradient.product(k, trans(q)), dov = gradient.product(v, trans(d_o));
-      const auto b = gradient.block(scores, qk, dov, row, delta, m0, n0, masked, true);
-      dv = gradient.product(cast(b.p, type), d_o, dv);
-      const Tile ds = cast(b.ds, type);
+      const auto w = gradient.weights(scores, qk, row, m0, n0, masked, true);
+      dv = gradient.product(cast(w.p, type), d_o, dv);
+      const Tile ds = gradient.score_gradients(scores, w, dov, gradient.rows(at, DELTA, tensor_batch, m0).row());
       dk = gradient.product(ds, q, dk);
-      if (c.accumulate) detail::add_rows(DQ_SUM, tensor_batch, head, at.q_start + m0, gradient.product(trans(ds), k));
+      if (c.accumulate) {
+        // Where the rows of dQ do not share out evenly among the warps, those of its transpose may.
+        const bool turned = c.BM % (16 * c.warps) != 0 && c.D % (16 * c.warps) == 0;
+        const Tile part = turned ? trans(gradient.product(trans(k), ds)) : gradient.product(trans(ds), k);
+        DQ_SUM.atomic_add({tensor_batch, head, at.q_start + m0, 0}, part);
+      }
     };
     for_each_block(blocks, at.band.has_right || c.accumulate, at.band.has_left || !keep_ragged, c.split,
                    {.stages = c.stages}, step);
@@ -211,8 +213,8 @@ void attention_backward_queries_program(const AttentionConfig& c, const ScoreMod
     Tile v = V.load({tensor_batch, kv_head, at.k_start + n0, 0}, {c.BN, c.DV});
     if (c.varlen && masked) k = detail::rows_below(k, n0, at.sk), v = detail::rows_below(v, n0, at.sk);
     auto qk = gradient.product(q, trans(k)), dov = gradient.product(d_o, trans(v));
-    const auto b = gradient.block(scores, qk, dov, row, delta, m0, n0, masked, false);
-    dq = gradient.product(cast(b.ds, type), k, dq);
+    const auto w = gradient.weights(scores, qk, row, m0, n0, masked, false);
+    dq = gradient.product(gradient.score_gradients(scores, w, dov, delta), k, dq);
   };
   for_each_block(visible_blocks(at.band, m0, c.BM, at.sq, at.sk, c.BN), at.band.has_left, true, c.split,
                  {.stages = c.stages}, step);

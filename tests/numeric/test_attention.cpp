@@ -79,10 +79,11 @@ struct Attention {
   template <class K>
   void backward(const K& kernels, AttentionOptions<> options, bool deterministic) {
     options.scale = scale;
-    run(run_attention_backward(kernels, stream(), const_view(q), const_view(k), const_view(v), const_view(o),
-                               const_view(d_o), TensorView<const float, 3>(lse.view<3>()), dq.view<4>(), dk.view<4>(),
-                               dv.view<4>(), workspace.view(workspace.size()), options,
-                               default_attention_backward_config(DType::f32, sq, sk, d, d, deterministic, Machine{})));
+    run(run_attention_backward(
+        kernels, stream(), const_view(q), const_view(k), const_view(v), const_view(o), const_view(d_o),
+        TensorView<const float, 3>(lse.view<3>()), dq.view<4>(), dk.view<4>(), dv.view<4>(),
+        workspace.view(workspace.size()), options,
+        default_attention_backward_config(DType::f32, sq, sk, d, d, false, deterministic, Machine{})));
   }
   void backward(const AttentionOptions<>& options, bool deterministic) {
     backward(attention_backward_kernels<float>(), options, deterministic);
@@ -354,7 +355,7 @@ TEST(AttentionProperties, OneLoopEqualsSplitLoops) {
     attention_forward<float>(host()->default_stream(), x.q.view<4>(), x.k.view<4>(), x.v.view<4>(), x.o.view<4>(),
                              x.lse.view<3>(), o, c)
         .value_or_throw();
-    AttentionBackwardConfig g = default_attention_backward_config(DType::f32, 150, 170, 32, 32, true, Machine{});
+    AttentionBackwardConfig g = default_attention_backward_config(DType::f32, 150, 170, 32, 32, true, true, Machine{});
     g.keys.split = g.queries.split = split;
     attention_backward<float>(host()->default_stream(), x.q.view<4>(), x.k.view<4>(), x.v.view<4>(), x.o.view<4>(),
                               x.d_o.view<4>(), x.lse.view<3>(), x.dq.view<4>(), x.dk.view<4>(), x.dv.view<4>(),
@@ -426,6 +427,22 @@ TEST(AttentionProperties, P6_DeterministicBackwardRepeatsBitForBit) {
   a.backward(o, false);
   const auto fast = a.dq.result();
   for (size_t i = 0; i < fast.size(); ++i) ASSERT_NEAR(fast[i], dq[i], 1e-5) << i;
+}
+
+TEST(AttentionProperties, KeysPastTheEndAddNothingWhereScoresAreVeryLow) {
+  // e^{0 - LSE} of a key that is not there would be infinite, and infinity times 0 is not a number.
+  Attention a(1, 1, 1, 70, 70, 16), b(1, 1, 1, 70, 70, 16);
+  Data bias({1, 1, 70, 70}, 1);
+  bias.buffer.fill(host()->default_stream(), -300.f).value_or_throw();
+  AttentionOptions<> low;
+  low.bias = TensorView<const float, 4>(bias.view<4>());
+  for (bool deterministic : {false, true}) {
+    a.forward(low), a.backward(low, deterministic);
+    b.forward({}), b.backward({}, deterministic);  // a constant added to every score changes no gradient
+    const auto x = a.dq.result(), y = b.dq.result(), dk = a.dk.result(), dk_plain = b.dk.result();
+    for (size_t i = 0; i < x.size(); ++i) ASSERT_NEAR(x[i], y[i], 1e-4) << i;
+    for (size_t i = 0; i < dk.size(); ++i) ASSERT_NEAR(dk[i], dk_plain[i], 1e-4) << i;
+  }
 }
 
 TEST(AttentionProperties, S1_6_DeltaIsTheProductOfOutputAndItsGradient) {

@@ -73,10 +73,12 @@ bool have_ptxas() {
 /// Bytes of spills that are not an accident. ptxas trades a few for an occupancy step on its own, with registers to
 /// spare; and attention with 128 x 64 scores and more than 64 channels keeps its row sums (4 words of the loop) and
 /// addresses of the copies in local memory: two accumulators of 128 and 64 registers leave no room, smaller tiles read
-/// more shared memory.
+/// more shared memory. Backward has three accumulators, and dQ leaves with an address for every few elements.
 int allowed_spill_bytes(const CatalogRow& row, const Problem& problem, const Resources& r) {
   if (row.name == "attention_forward" && problem.sizes["D"] > 64 && problem.dtype != "f32" && problem.dtype != "tf32")
     return 192;
+  if (row.name.starts_with("attention_backward") && problem.dtype != "f32" && problem.dtype != "tf32")
+    return problem.sizes["D"] > 128 ? 320 : 192;
   return r.registers < 255 ? 16 : 0;
 }
 
