@@ -239,7 +239,24 @@ class Placer {
                              static_cast<uint32_t>(dot.getA().getType().getDimSize(1)),
                              static_cast<uint32_t>(product.grid.m), static_cast<uint32_t>(product.grid.n));
     dot.getResult().replaceAllUsesWith(mma.getResult());
+    renew(dot.getResult(), mma.getResult());
     dot.erase();
+  }
+
+  /// Operands that are results of products, f32 ones of f32 ones: their source is the new operation now.
+  void renew(Value old, Value now) {
+    for (Product& product : products_)
+      for (Operand* operand : {&product.a, &product.b}) {
+        if (operand->source.first != old) continue;
+        SourceKey key{now, operand->source.second};
+        // Several operands may share it; the entry moves once.
+        if (auto it = sources_.find(operand->source); it != sources_.end()) {
+          Source kept = it->second;
+          sources_.erase(it);
+          sources_.insert({key, kept});
+        }
+        operand->source = key;
+      }
   }
 
   func::FuncOp func_;

@@ -195,3 +195,17 @@ func.func @fp8(%A: !tile.view<2 x f8E4M3FN>, %C: !tile.view<2 x f32>, %i: i32) a
   tile.store %d, %C[%i, %i : i32, i32] : tensor<32x32xf32>, !tile.view<2 x f32>
   return
 }
+
+// The result of an f32 product is an operand of the next as it is, here on both sides.
+// CHECK-LABEL: func.func @product_of_product
+// CHECK: %[[D:.*]] = tile.mma
+// CHECK: %[[S:.*]] = tile.share %[[D]]
+// CHECK: tile.mma {{.*}}, {{.*}}%[[S]]
+func.func @product_of_product(%A: !tile.view<2 x f32>, %C: !tile.view<2 x f32>, %i: i32) attributes {tile.kernel} {
+  %zero = arith.constant dense<0.0> : tensor<32x32xf32>
+  %a = tile.load %A[%i, %i : i32, i32] : !tile.view<2 x f32> -> tensor<32x32xf32>
+  %d = tile.dot %a, %a, %zero : tensor<32x32xf32>, tensor<32x32xf32> -> tensor<32x32xf32>
+  %e = tile.dot %a, %d, %zero : tensor<32x32xf32>, tensor<32x32xf32> -> tensor<32x32xf32>
+  tile.store %e, %C[%i, %i : i32, i32] : tensor<32x32xf32>, !tile.view<2 x f32>
+  return
+}
