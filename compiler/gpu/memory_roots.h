@@ -1,6 +1,6 @@
 // memory_roots.h - which memory an op reads or writes, as far as moving reads over other ops needs to know: the kernel
-// argument an address is made from. Different arguments are taken to be different memory, as a kernel that updates one in
-// place gets it once.
+// argument an address is made from. Different arguments are taken to be different memory, as a kernel that updates one
+// in place gets it once.
 #pragma once
 #include "compiler/dialect/dialect.h"
 

@@ -1,6 +1,6 @@
-// plan.cpp - stages, staging and registers. Shared memory is given out in this order: one stage of everything, two stages
-// of every ring (copies overlap with products, and with the end of the program before), staging of whole tiles, up to four
-// stages, then what is left.
+// plan.cpp - stages, staging and registers. Shared memory is given out in this order: one stage of everything, two
+// stages of every ring (copies overlap with products, and with the end of the program before), staging of whole tiles,
+// up to four stages, then what is left.
 #include "compiler/gpu/plan.h"
 
 #include <algorithm>
@@ -69,14 +69,17 @@ bool MemoryPlan::choose() {
 }
 
 bool MemoryPlan::isComfortable() const {
-  return llvm::all_of(rings, [](const RingPlan& ring) { return ring.stages >= (!ring.inLoop ? 2 : ring.wished ? ring.wished : 3); });
+  return llvm::all_of(rings, [](const RingPlan& ring) {
+    return ring.stages >= (!ring.inLoop ? 2 : ring.wished ? ring.wished : 3);
+  });
 }
 
 void MemoryPlan::explain(mlir::Diagnostic& diagnostic) const {
   for (const RingPlan& ring : rings)
-    diagnostic.attachNote(ring.loc) << ring.bytesPerStage * ring.stages << " bytes: " << ring.what << ", " << ring.stages
-                                    << (ring.stages == 1 ? " stage" : " stages");
-  for (const StagingPlan& staging : stagings) diagnostic.attachNote(staging.loc) << staging.bytes() << " bytes: " << staging.what;
+    diagnostic.attachNote(ring.loc) << ring.bytesPerStage * ring.stages << " bytes: " << ring.what << ", "
+                                    << ring.stages << (ring.stages == 1 ? " stage" : " stages");
+  for (const StagingPlan& staging : stagings)
+    diagnostic.attachNote(staging.loc) << staging.bytes() << " bytes: " << staging.what;
   for (const FixedBytes& item : fixed)
     if (item.bytes) diagnostic.attachNote(item.loc) << item.bytes << " bytes: " << item.what;
 }
@@ -84,16 +87,18 @@ void MemoryPlan::explain(mlir::Diagnostic& diagnostic) const {
 // ---- registers
 
 std::vector<RolePlan> rolePlans(int numWarps, const Target& target) {
-  // All threads enter with the same count: their share of the multiprocessor's registers, in steps of 8. What the producer
-  // gives up the consumers take; asking for more in sum would wait for ever. One warpgroup alone leaves the tensor cores
-  // idle whenever it does anything else: others run beside it.
+  // All threads enter with the same count: their share of the multiprocessor's registers, in steps of 8. What the
+  // producer gives up the consumers take; asking for more in sum would wait for ever. One warpgroup alone leaves the
+  // tensor cores idle whenever it does anything else: others run beside it.
   static constexpr RolePlan kPlans[] = {{1, 4, 32, 96},  {1, 3, 32, 128}, {1, 2, 40, 216},
                                         {1, 1, 56, 240}, {2, 1, 40, 232}, {3, 1, 32, 160}};
   std::vector<RolePlan> plans;
   for (RolePlan plan : kPlans) {
     if (plan.warpgroups * 4 != numWarps) continue;
     int warpgroups = plan.warpgroups + 1;
-    int entered = std::min<int>(static_cast<int>(target.registersPerSm) / (warpgroups * 128 * plan.programs), target.maxRegsPerThread) / 8 * 8;
+    int entered = std::min<int>(static_cast<int>(target.registersPerSm) / (warpgroups * 128 * plan.programs),
+                                target.maxRegsPerThread) /
+                  8 * 8;
     if (plan.producerRegs + plan.warpgroups * plan.consumerRegs <= entered * warpgroups) plans.push_back(plan);
   }
   return plans;
@@ -151,12 +156,15 @@ RegisterEstimate estimateRegisters(func::FuncOp func, int numWarps) {
   Liveness liveness(func);
   RegisterEstimate worst;
   const int64_t threads = int64_t{numWarps} * 32;
-  auto registersOf = [&](Value value) { return isFree(value) ? 0 : (tileBytesOf(value.getType()) + 4 * threads - 1) / (4 * threads); };
+  auto registersOf = [&](Value value) {
+    return isFree(value) ? 0 : (tileBytesOf(value.getType()) + 4 * threads - 1) / (4 * threads);
+  };
   func.walk([&](Operation* op) {
     // Alive while the op runs; in front of a region op what it reads counts inside.
     int64_t alive = 0;
     if (op->getNumRegions() != 0 || op == func.getOperation()) return;
-    for (Block* block = op->getBlock(); block; block = block->getParentOp() ? block->getParentOp()->getBlock() : nullptr) {
+    for (Block* block = op->getBlock(); block;
+         block = block->getParentOp() ? block->getParentOp()->getBlock() : nullptr) {
       const LivenessBlockInfo* info = liveness.getLiveness(block);
       if (!info) break;
       Operation* here = block->findAncestorOpInBlock(*op);

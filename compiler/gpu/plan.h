@@ -1,6 +1,6 @@
-// plan.h - what a specialised kernel gets of the machine: stages of its rings and columns of its staging buffers (shared
-// memory), registers of its roles, and an estimate of the registers its consumers need. Numbers in, numbers out: the
-// decision is made before any rewriting, so that a kernel that does not fit stays as it was.
+// plan.h - what a specialised kernel gets of the machine: stages of its rings and columns of its staging buffers
+// (shared memory), registers of its roles, and an estimate of the registers its consumers need. Numbers in, numbers
+// out: the decision is made before any rewriting, so that a kernel that does not fit stays as it was.
 #pragma once
 #include <string>
 #include <vector>
@@ -17,18 +17,18 @@ inline constexpr int64_t kScratchReserve = 2048;
 
 struct RingPlan {
   mlir::Location loc;
-  std::string what;           ///< for tables: "ring of 128x64xf16 + 64x256xf16"
+  std::string what;  ///< for tables: "ring of 128x64xf16 + 64x256xf16"
   int64_t bytesPerStage = 0;
-  int wished = 0;             ///< stages asked for; 0: no wish
-  bool inLoop = false;        ///< refilled while one program runs; otherwise once per program
-  int stages = 1;             ///< the answer
+  int wished = 0;       ///< stages asked for; 0: no wish
+  bool inLoop = false;  ///< refilled while one program runs; otherwise once per program
+  int stages = 1;       ///< the answer
 };
 struct StagingPlan {
   mlir::Location loc;
   std::string what;
-  int64_t rowBytes = 0;                ///< bytes per column: rows times element
-  std::vector<int64_t> columns;        ///< the choices, the best first
-  int64_t chosen = 0;                  ///< the answer
+  int64_t rowBytes = 0;          ///< bytes per column: rows times element
+  std::vector<int64_t> columns;  ///< the choices, the best first
+  int64_t chosen = 0;            ///< the answer
   int64_t bytes() const { return rowBytes * chosen; }
 };
 struct FixedBytes {
@@ -45,7 +45,8 @@ struct MemoryPlan {
 
   /// Chooses stages and columns; false when one stage of everything does not fit.
   bool choose();
-  /// Nothing waits for want of stages: three in loops (or as many as wished), the next program's tiles beside this one's.
+  /// Nothing waits for want of stages: three in loops (or as many as wished), the next program's tiles beside this
+  /// one's.
   bool isComfortable() const;
   int64_t bytes() const;
   /// The table of who needs what, as notes.

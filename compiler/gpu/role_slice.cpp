@@ -113,8 +113,8 @@ void RoleSlice::keepAround(Operation* op) {
 
 // ---- whether it may run ahead
 
-// The producer's reads move in front of everything the consumers did not do yet: writes of the same memory, and what makes
-// other programs' writes visible.
+// The producer's reads move in front of everything the consumers did not do yet: writes of the same memory, and what
+// makes other programs' writes visible.
 void RoleSlice::checkOrder() {
   auto mayPrecede = [](Operation* op, Operation* read) {
     for (Operation* parent = op->getParentOp(); parent; parent = parent->getParentOp())
@@ -281,7 +281,8 @@ void RoleSlice::emitWhile(OpBuilder& builder, scf::WhileOp op, IRMapping& map, E
   auto made = scf::WhileOp::create(builder, op.getLoc(), types, inits);
   auto enter = [&](Region& region, Block& from, ArrayRef<unsigned> indices) {
     if (region.empty()) region.emplaceBlock();
-    for (unsigned i : indices) map.map(from.getArgument(i), region.addArgument(from.getArgument(i).getType(), op.getLoc()));
+    for (unsigned i : indices)
+      map.map(from.getArgument(i), region.addArgument(from.getArgument(i).getType(), op.getLoc()));
     return inside(region);
   };
   OpBuilder first = enter(made.getBefore(), *op.getBeforeBody(), before);

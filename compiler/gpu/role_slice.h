@@ -1,5 +1,6 @@
 // role_slice.h - the part of a kernel that says what is copied where and when: the copies to shared memory, the control
-// flow around them, and the scalars both need. In program order it is the program of a producer that runs ahead of the rest.
+// flow around them, and the scalars both need. In program order it is the program of a producer that runs ahead of the
+// rest.
 #pragma once
 #include <string>
 
@@ -49,10 +50,11 @@ class RoleSlice {
   llvm::SmallVector<unsigned> sorted(const llvm::DenseMap<mlir::Operation*, Indices>& of, mlir::Operation* op) const;
 
   mlir::func::FuncOp func_;
-  llvm::DenseMap<mlir::Operation*, llvm::SmallVector<const LoadGroup*>> groupsAt_;  ///< by the op they stand in front of
+  llvm::DenseMap<mlir::Operation*, llvm::SmallVector<const LoadGroup*>>
+      groupsAt_;                           ///< by the op they stand in front of
   llvm::DenseSet<mlir::Operation*> kept_;  ///< scf.for, scf.if and scf.while in part, others whole
   llvm::DenseMap<mlir::Operation*, Indices> carried_, ifResults_, before_, after_;  ///< what control flow has to carry
-  llvm::SmallVector<mlir::Operation*> reads_;  ///< of global memory, by the slice
+  llvm::SmallVector<mlir::Operation*> reads_;                                       ///< of global memory, by the slice
   bool uneven_ = false;
   Obstacle obstacle_;
 };

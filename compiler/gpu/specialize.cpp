@@ -1,10 +1,10 @@
-// specialize.cpp - gives a kernel's warps different jobs: a producer that copies tiles by TMA, running ahead, and consumers
-// that compute. Before: the value level of tile_smem.td. After: tile.specialize (tile_roles.td) with every load_shared and
-// share of the kernel turned into buffers; nothing is left for stage.
+// specialize.cpp - gives a kernel's warps different jobs: a producer that copies tiles by TMA, running ahead, and
+// consumers that compute. Before: the value level of tile_smem.td. After: tile.specialize (tile_roles.td) with every
+// load_shared and share of the kernel turned into buffers; nothing is left for stage.
 //
-// Applies when every tile the kernel loads into shared memory is a box the copy engine takes (tma_box.h), when what says
-// where and how often can be computed without tiles and ahead of the kernel's writes (role_slice.h), and when the rings fit.
-// Otherwise a remark says why, and stage does what it does on other targets.
+// Applies when every tile the kernel loads into shared memory is a box the copy engine takes (tma_box.h), when what
+// says where and how often can be computed without tiles and ahead of the kernel's writes (role_slice.h), and when the
+// rings fit. Otherwise a remark says why, and stage does what it does on other targets.
 #include "compiler/gpu/specialize.h"
 
 #include "compiler/gpu/dot_passes.h"
@@ -30,7 +30,8 @@ class Specializer {
     const int numWarps = warps ? static_cast<int>(warps.getInt()) : 0;
     std::vector<RolePlan> plans = rolePlans(numWarps, target_);
     if (plans.empty()) {
-      remark(func_) << "at most 3 warpgroups of consumers can have registers enough, the kernel has " << numWarps << " warps";
+      remark(func_) << "at most 3 warpgroups of consumers can have registers enough, the kernel has " << numWarps
+                    << " warps";
       return;
     }
     Facts facts(func_);
@@ -59,8 +60,8 @@ class Specializer {
     }
     if (!fits) {
       InFlightDiagnostic diagnostic = remark(func_);
-      diagnostic << "one stage of every ring needs " << memory.bytes() << " bytes of shared memory, " << target_.name << " has "
-                 << target_.maxSharedBytes;
+      diagnostic << "one stage of every ring needs " << memory.bytes() << " bytes of shared memory, " << target_.name
+                 << " has " << target_.maxSharedBytes;
       memory.explain(*diagnostic.getUnderlyingDiagnostic());
       return;
     }
@@ -136,7 +137,8 @@ class Specializer {
       plan.stagings.push_back(std::move(staging));
     }
     func_.walk([&](ShareOp share) {
-      plan.fixed.push_back({share.getLoc(), "a tile computed in registers, shared", share.getResult().getType().slotBytes()});
+      plan.fixed.push_back(
+          {share.getLoc(), "a tile computed in registers, shared", share.getResult().getType().slotBytes()});
     });
     auto isStaged = [&](Operation* op) { return llvm::any_of(stores, [&](const BulkStore& s) { return s.op == op; }); };
     plan.fixed.push_back({func_.getLoc(), "scratch", estimateScratch(func_, isStaged)});
@@ -157,14 +159,16 @@ class Specializer {
   void tellWishes(const MemoryPlan& memory) {
     for (const RingPlan& ring : memory.rings)
       if (ring.stages < ring.wished)
-        emitRemark(ring.loc) << "pipelined with " << ring.stages << " stages: " << ring.wished << " of " << ring.bytesPerStage
-                             << " bytes do not fit the " << memory.limit << " bytes of shared memory";
+        emitRemark(ring.loc) << "pipelined with " << ring.stages << " stages: " << ring.wished << " of "
+                             << ring.bytesPerStage << " bytes do not fit the " << memory.limit
+                             << " bytes of shared memory";
   }
 
   void tellRegisters(const RegisterEstimate& estimate, const RolePlan& roles) {
     if (estimate.registers + RegisterEstimate::kOther > roles.consumerRegs)
-      estimate.at->emitRemark() << "tiles alive here need about " << estimate.registers << " registers of each thread, which has "
-                                << roles.consumerRegs << ": expect spills, or use smaller tiles or more warps";
+      estimate.at->emitRemark() << "tiles alive here need about " << estimate.registers
+                                << " registers of each thread, which has " << roles.consumerRegs
+                                << ": expect spills, or use smaller tiles or more warps";
   }
 
   func::FuncOp func_;
@@ -177,7 +181,9 @@ class SpecializePass : public PassWrapper<SpecializePass, OperationPass<func::Fu
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(SpecializePass)
   SpecializePass(TargetOf target, OptionsOf options) : target_(std::move(target)), options_(std::move(options)) {}
   StringRef getArgument() const override { return "tile-specialize"; }
-  StringRef getDescription() const override { return "a producer that copies tiles, consumers that compute, rings between"; }
+  StringRef getDescription() const override {
+    return "a producer that copies tiles, consumers that compute, rings between";
+  }
   void runOnOperation() override { Specializer(getOperation(), target_(), options_()).run(); }
 
  private:

@@ -1,5 +1,5 @@
-// specialize_rewrite.cpp - from a kernel and the decisions about it to tile.specialize: buffers and barriers first, then the
-// producer as the kernel's slice, then the consumers as the kernel itself with its loads taken from rings.
+// specialize_rewrite.cpp - from a kernel and the decisions about it to tile.specialize: buffers and barriers first,
+// then the producer as the kernel's slice, then the consumers as the kernel itself with its loads taken from rings.
 #include "compiler/gpu/specialize.h"
 
 namespace tile::ir {
@@ -12,7 +12,11 @@ constexpr int kQueueStages = 2, kQueuePayload = 8;
 class Rewriter {
  public:
   Rewriter(func::FuncOp func, RoleDecisions& plan)
-      : func_(func), plan_(plan), loc_(func.getLoc()), entry_(func.getBody().front()), outside_(&entry_, entry_.begin()) {}
+      : func_(func),
+        plan_(plan),
+        loc_(func.getLoc()),
+        entry_(func.getBody().front()),
+        outside_(&entry_, entry_.begin()) {}
 
   void run() {
     SmallVector<Operation*> program;
@@ -20,8 +24,8 @@ class Rewriter {
     OpBuilder end(entry_.getTerminator());
     outside_ = end;
     allocate();
-    auto roles = SpecializeOp::create(end, loc_, plan_.roles.producerRegs, plan_.roles.consumerRegs,
-                                      plan_.roles.programs);
+    auto roles =
+        SpecializeOp::create(end, loc_, plan_.roles.producerRegs, plan_.roles.consumerRegs, plan_.roles.programs);
     outside_.setInsertionPoint(roles);
     produce(roles.getProducer().emplaceBlock());
     consume(roles.getConsumer().emplaceBlock(), program);
@@ -43,11 +47,11 @@ class Rewriter {
         if (!any) any = &group;
       }
       for (LoadSharedOp load : any->loads)
-        rings_[i].buffers.push_back(
-            SmemAllocOp::create(outside_, load.getLoc(), load.getResult().getType().withStages(ring.stages), IntegerAttr()));
+        rings_[i].buffers.push_back(SmemAllocOp::create(
+            outside_, load.getLoc(), load.getResult().getType().withStages(ring.stages), IntegerAttr()));
       int arrivals = onlyProducts ? plan_.roles.warpgroups : plan_.roles.warpgroups * 4;
-      rings_[i].barriers = RingAllocOp::create(outside_, ring.loc, RingType::get(func_.getContext(), ring.stages), arrivals,
-                                               !onlyProducts, 0, IntegerAttr());
+      rings_[i].barriers = RingAllocOp::create(outside_, ring.loc, RingType::get(func_.getContext(), ring.stages),
+                                               arrivals, !onlyProducts, 0, IntegerAttr());
     }
     for (const BulkStore& store : plan_.stores) {
       auto tile = cast<RankedTensorType>(store.op->getOperand(0).getType());
@@ -59,8 +63,8 @@ class Rewriter {
       stagings_[index] = SmemAllocOp::create(outside_, store.op->getLoc(), type, IntegerAttr());
     }
     if (plan_.slice.isUneven())
-      queue_ = RingAllocOp::create(outside_, loc_, RingType::get(func_.getContext(), kQueueStages), plan_.roles.warpgroups * 4,
-                                   true, kQueuePayload, IntegerAttr());
+      queue_ = RingAllocOp::create(outside_, loc_, RingType::get(func_.getContext(), kQueueStages),
+                                   plan_.roles.warpgroups * 4, true, kQueuePayload, IntegerAttr());
   }
 
   Block* workLoop(Block& role) {

@@ -1,6 +1,6 @@
-// specialize_stores.cpp - stores of accumulators through staging buffers: which are legal, and which buffers they share.
-// A bulk copy is asynchronous and goes past the threads' own view of memory: nobody in the kernel may read what it writes,
-// tell others that it is written, or write it again.
+// specialize_stores.cpp - stores of accumulators through staging buffers: which are legal, and which buffers they
+// share. A bulk copy is asynchronous and goes past the threads' own view of memory: nobody in the kernel may read what
+// it writes, tell others that it is written, or write it again.
 #include <map>
 
 #include "compiler/gpu/memory_roots.h"
@@ -12,7 +12,8 @@ using namespace mlir;
 
 namespace {
 
-/// Element by element from the result of an asynchronous product of this shape: it is in the accumulator's layout anyway.
+/// Element by element from the result of an asynchronous product of this shape: it is in the accumulator's layout
+/// anyway.
 bool isMadeFromProducts(Value value, int numWarps, llvm::DenseSet<Value>& seen) {
   if (!isa<RankedTensorType>(value.getType()) || !seen.insert(value).second) return false;
   auto shape = cast<RankedTensorType>(value.getType()).getShape();
@@ -22,14 +23,16 @@ bool isMadeFromProducts(Value value, int numWarps, llvm::DenseSet<Value>& seen) 
   };
   if (auto arg = dyn_cast<BlockArgument>(value)) {
     auto loop = dyn_cast<scf::ForOp>(arg.getOwner()->getParentOp());
-    return loop && arg != loop.getInductionVar() && from(loop.getBody()->getTerminator()->getOperand(arg.getArgNumber() - 1));
+    return loop && arg != loop.getInductionVar() &&
+           from(loop.getBody()->getTerminator()->getOperand(arg.getArgNumber() - 1));
   }
   Operation* op = value.getDefiningOp();
   unsigned index = cast<OpResult>(value).getResultNumber();
   if (auto mma = dyn_cast<MmaOp>(op)) return isAsyncProduct(op) && static_cast<int>(mma.getWarpsM()) == numWarps;
   if (auto loop = dyn_cast<scf::ForOp>(op)) return from(loop.getBody()->getTerminator()->getOperand(index));
   if (auto branch = dyn_cast<scf::IfOp>(op))
-    return llvm::any_of(branch->getRegions(), [&](Region& region) { return from(region.front().getTerminator()->getOperand(index)); });
+    return llvm::any_of(branch->getRegions(),
+                        [&](Region& region) { return from(region.front().getTerminator()->getOperand(index)); });
   if (!OpTrait::hasElementwiseMappableTraits(op)) return false;
   return llvm::any_of(op->getOperands(), from);
 }
@@ -41,7 +44,8 @@ int64_t strideOf(Value index, scf::ForOp loop, int64_t step) {
   if (index == loop.getInductionVar()) return step;
   Operation* op = index.getDefiningOp();
   if (!op || !contains(loop, index)) return 0;
-  if (isa<arith::ExtSIOp, arith::ExtUIOp, arith::IndexCastOp, AssumeOp>(op)) return strideOf(op->getOperand(0), loop, step);
+  if (isa<arith::ExtSIOp, arith::ExtUIOp, arith::IndexCastOp, AssumeOp>(op))
+    return strideOf(op->getOperand(0), loop, step);
   if (isa<arith::AddIOp, arith::SubIOp>(op)) {
     int64_t a = strideOf(op->getOperand(0), loop, step), b = strideOf(op->getOperand(1), loop, step);
     // What does not move must not depend on the loop in another way.
@@ -51,7 +55,8 @@ int64_t strideOf(Value index, scf::ForOp loop, int64_t step) {
   }
   if (auto mul = dyn_cast<arith::MulIOp>(op)) {
     APInt factor;
-    if (matchPattern(mul.getRhs(), m_ConstantInt(&factor))) return strideOf(mul.getLhs(), loop, step) * factor.getSExtValue();
+    if (matchPattern(mul.getRhs(), m_ConstantInt(&factor)))
+      return strideOf(mul.getLhs(), loop, step) * factor.getSExtValue();
   }
   return 0;
 }
@@ -126,15 +131,17 @@ std::vector<BulkStore> findBulkStores(func::FuncOp func, int numWarps, const Fac
       const int64_t rows = type.getDimSize(0), columns = type.getDimSize(1);
       auto offer = [&](int64_t width) {
         auto staging = SmemType::get(func.getContext(), {rows, width}, type.getElementType(), 1, 1);
-        if (columns % width == 0 && !llvm::is_contained(store.columns, width) && tmaBox(addressOf(op), staging, facts, true))
+        if (columns % width == 0 && !llvm::is_contained(store.columns, width) &&
+            tmaBox(addressOf(op), staging, facts, true))
           store.columns.push_back(width);
       };
       offer(columns);
       for (int64_t width = columns / 64 * 64; width > 0; width -= 64) offer(width);
       for (int64_t width = columns / 8 * 8; width >= 16; width -= 8) offer(width);
       if (store.columns.empty()) continue;
-      auto [it, isNew] = stagings.insert({{std::vector<int64_t>(store.columns.begin(), store.columns.end()), type.getAsOpaquePointer()},
-                                          static_cast<int>(stagings.size())});
+      auto [it, isNew] = stagings.insert(
+          {{std::vector<int64_t>(store.columns.begin(), store.columns.end()), type.getAsOpaquePointer()},
+           static_cast<int>(stagings.size())});
       store.staging = it->second;
       stores.push_back(std::move(store));
     }

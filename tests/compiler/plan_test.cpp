@@ -13,8 +13,12 @@ constexpr int64_t kKilo = 1024;
 class Plan : public testing::Test {
  protected:
   Plan() : loc(mlir::UnknownLoc::get(&context)) { plan.limit = 227 * kKilo; }
-  void ring(int64_t bytes, bool inLoop, int wished = 0) { plan.rings.push_back({loc, "ring", bytes, wished, inLoop, 1}); }
-  void staging(int64_t rowBytes, std::vector<int64_t> columns) { plan.stagings.push_back({loc, "staging", rowBytes, columns, 0}); }
+  void ring(int64_t bytes, bool inLoop, int wished = 0) {
+    plan.rings.push_back({loc, "ring", bytes, wished, inLoop, 1});
+  }
+  void staging(int64_t rowBytes, std::vector<int64_t> columns) {
+    plan.stagings.push_back({loc, "staging", rowBytes, columns, 0});
+  }
   void scratch(int64_t bytes) { plan.fixed.push_back({loc, "scratch", bytes}); }
 
   mlir::MLIRContext context;

@@ -1,4 +1,5 @@
-// Kernels with roles, through the whole compiler: what a launch has to know, and the way back when shared memory is short.
+// Kernels with roles, through the whole compiler: what a launch has to know, and the way back when shared memory is
+// short.
 #include <gtest/gtest.h>
 
 #include "compiler/compiler.h"
@@ -8,9 +9,13 @@ namespace {
 
 /// C = A B over tiles of 128x128; `epilogue` makes %out from %r.
 std::string gemm(const std::string& epilogue, bool columns = false) {
-  const std::string facts = "{tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}";
-  return "func.func @k(%a: !tile.view<2xf16> " + facts + ", %b: !tile.view<2xf16> " + facts + ", %c: !tile.view<2xf32> " +
-         (columns ? "{tile.align = 16 : i32, tile.unit_stride = 0 : i32, tile.stride_multiple_of = array<i32: 1, 8>}" : facts) +
+  const std::string facts =
+      "{tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>, "
+      "tile.dim_multiple_of = array<i32: 1, 8>}";
+  return "func.func @k(%a: !tile.view<2xf16> " + facts + ", %b: !tile.view<2xf16> " + facts +
+         ", %c: !tile.view<2xf32> " +
+         (columns ? "{tile.align = 16 : i32, tile.unit_stride = 0 : i32, tile.stride_multiple_of = array<i32: 1, 8>}"
+                  : facts) +
          R"(, %n: i32) attributes {tile.kernel, tile.num_warps = 8 : i32} {
   %c0 = arith.constant 0 : i32
   %c64 = arith.constant 64 : i32
@@ -24,7 +29,8 @@ std::string gemm(const std::string& epilogue, bool columns = false) {
     %d = tile.dot %ta, %tb, %acc : tensor<128x64xf16>, tensor<64x256xf16> -> tensor<128x256xf32>
     scf.yield %d : tensor<128x256xf32>
   }
-)" + epilogue + "  return\n}\n";
+)" + epilogue +
+         "  return\n}\n";
 }
 
 struct Outcome {
@@ -61,14 +67,16 @@ TEST(Roles, LaunchesKnowWhatTheyNeed) {
   EXPECT_TRUE(other.binary.tensor_maps.empty());
 }
 
-// A tile stored along its columns changes hands behind the loop: 128 KB that rings would have to leave free. Without roles
-// the loop's buffers are over by then.
+// A tile stored along its columns changes hands behind the loop: 128 KB that rings would have to leave free. Without
+// roles the loop's buffers are over by then.
 TEST(Roles, GiveWayWhenConversionsNeedTheMemory) {
-  Outcome outcome = compileFor("sm_90a", gemm("  tile.store %r, %c[%m, %c0 : i32, i32] : tensor<128x256xf32>, !tile.view<2xf32>\n", true));
+  Outcome outcome = compileFor(
+      "sm_90a", gemm("  tile.store %r, %c[%m, %c0 : i32, i32] : tensor<128x256xf32>, !tile.view<2xf32>\n", true));
   ASSERT_EQ(outcome.error, "");
   EXPECT_FALSE(outcome.binary.persistent);
   EXPECT_EQ(outcome.binary.threads, 256u);
-  EXPECT_NE(outcome.remarks.find("rings and conversions together do not fit shared memory"), std::string::npos) << outcome.remarks;
+  EXPECT_NE(outcome.remarks.find("rings and conversions together do not fit shared memory"), std::string::npos)
+      << outcome.remarks;
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// compiled.h - a kernel on its way through the GPU passes: before roles (the law), right behind specialize, and behind the
-// waits of asynchronous products (what is emitted, as far as the protocol goes).
+// compiled.h - a kernel on its way through the GPU passes: before roles (the law), right behind specialize, and behind
+// the waits of asynchronous products (what is emitted, as far as the protocol goes).
 #pragma once
 #include <string>
 

@@ -1,5 +1,5 @@
-// law.h - what a kernel must read, from its value level read as a plain program: for each position of the grid, the tiles
-// its products (and reads into registers) find in shared memory, in order.
+// law.h - what a kernel must read, from its value level read as a plain program: for each position of the grid, the
+// tiles its products (and reads into registers) find in shared memory, in order.
 #pragma once
 #include "tests/protocol/walker.h"
 

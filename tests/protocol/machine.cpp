@@ -14,9 +14,9 @@ constexpr int64_t kNoItem = -1;  ///< payload of a queue: nothing left
 struct Stage {
   Barrier full, empty;
   int64_t payload = 0;
-  int64_t fills = 0;               ///< reserves of this stage so far
-  std::vector<int64_t> acquires;   ///< by consumer
-  std::vector<bool> held;          ///< by consumer
+  int64_t fills = 0;              ///< reserves of this stage so far
+  std::vector<int64_t> acquires;  ///< by consumer
+  std::vector<bool> held;         ///< by consumer
 };
 struct Ring {
   std::vector<Stage> stages;
@@ -29,7 +29,7 @@ struct Ring {
 struct Slot {
   std::string content = "nothing";
   bool hasLanded = false;
-  int ring = -1, stage = 0;        ///< whose barriers guard it
+  int ring = -1, stage = 0;  ///< whose barriers guard it
 };
 struct Copy {
   int buffer, slot, ring, stage;
@@ -114,9 +114,9 @@ class Program {
         const Ring& ring = rings_[index];
         auto c = static_cast<size_t>(consumer);
         if (ring.acquire[c].total != ring.reserve.total || ring.release[c].total != ring.reserve.total)
-          throw Fault{"ring " + std::to_string(index) + " was reserved " + std::to_string(ring.reserve.total) + " times, consumer " +
-                      std::to_string(consumer) + " acquired " + std::to_string(ring.acquire[c].total) + " and released " +
-                      std::to_string(ring.release[c].total)};
+          throw Fault{"ring " + std::to_string(index) + " was reserved " + std::to_string(ring.reserve.total) +
+                      " times, consumer " + std::to_string(consumer) + " acquired " +
+                      std::to_string(ring.acquire[c].total) + " and released " + std::to_string(ring.release[c].total)};
       }
   }
 
@@ -138,15 +138,18 @@ class Program {
     } else if (auto ring = dyn_cast<RingAllocOp>(op)) {
       walker.set(ring.getResult(), Val{static_cast<int64_t>(rings_.size())});
       auto n = static_cast<size_t>(consumers_);
-      std::vector<Stage> stages(static_cast<size_t>(ring.getResult().getType().getStages()),
-                                Stage{Barrier(1), Barrier(ring.getArrivals()), 0, 0, std::vector<int64_t>(n), std::vector<bool>(n)});
+      std::vector<Stage> stages(
+          static_cast<size_t>(ring.getResult().getType().getStages()),
+          Stage{Barrier(1), Barrier(ring.getArrivals()), 0, 0, std::vector<int64_t>(n), std::vector<bool>(n)});
       rings_.push_back({std::move(stages), ring.getPerWarp(), {}, std::vector<Cursor>(n), std::vector<Cursor>(n)});
     }
     return true;
   }
 
   int ringOf(const Walker& walker, Value ring) const { return static_cast<int>(walker.number(ring)); }
-  Slot& slotOf(const Val& val) { return buffers_.at(static_cast<size_t>(val.buffer)).at(static_cast<size_t>(val.stage)); }
+  Slot& slotOf(const Val& val) {
+    return buffers_.at(static_cast<size_t>(val.buffer)).at(static_cast<size_t>(val.stage));
+  }
   static std::string nameOf(int agent) { return agent < 0 ? "the producer" : "consumer " + std::to_string(agent); }
 
   // ---- rings
@@ -187,7 +190,8 @@ class Program {
       }
     stage.held[static_cast<size_t>(consumer)] = false;
     stage.empty.arrive(ring.perWarp ? 4 : 1);
-    if (stage.empty.isOverrun()) throw Fault{"more releases of a stage of ring " + std::to_string(index) + " than it counts"};
+    if (stage.empty.isOverrun())
+      throw Fault{"more releases of a stage of ring " + std::to_string(index) + " than it counts"};
     cursor.advance(static_cast<int64_t>(ring.stages.size()));
   }
 
@@ -208,7 +212,8 @@ class Program {
         if (llvm::is_contained(product.slots, std::pair(target.buffer, target.stage)))
           throw Fault{"a copy overwrites " + slot.content + ", which a product reads"};
     }
-    slot = {boxName(walker, op.getView(), op.getIndices(), op.getTarget().getType()), false, index, static_cast<int>(at)};
+    slot = {boxName(walker, op.getView(), op.getIndices(), op.getTarget().getType()), false, index,
+            static_cast<int>(at)};
     copies_.push_back({target.buffer, target.stage, index, static_cast<int>(at), bytesOf(op.getTarget().getType())});
   }
   void land(size_t which) {
@@ -262,7 +267,8 @@ class Program {
     if (slot.ring >= 0) {
       const Stage& stage = rings_[static_cast<size_t>(slot.ring)].stages[static_cast<size_t>(slot.stage)];
       if (!slot.hasLanded) throw Fault{nameOf(agent) + " reads " + slot.content + " before it has landed"};
-      if (!stage.held[static_cast<size_t>(agent)]) throw Fault{nameOf(agent) + " reads " + slot.content + " without holding its stage"};
+      if (!stage.held[static_cast<size_t>(agent)])
+        throw Fault{nameOf(agent) + " reads " + slot.content + " without holding its stage"};
       if (product) product->slots.emplace_back(val.buffer, val.stage);
     }
     return slot.content + (val.isTransposed ? " transposed" : "");
@@ -273,7 +279,8 @@ class Program {
       if (auto mma = dyn_cast<MmaOp>(op); mma && operand == mma.getAcc()) continue;
       int64_t id = walker.get(operand).product;
       for (const Product& product : agents_[static_cast<size_t>(agent) + 1]->products)
-        if (product.id == id) throw Fault{op->getName().getStringRef().str() + " uses the result of an unfinished product"};
+        if (product.id == id)
+          throw Fault{op->getName().getStringRef().str() + " uses the result of an unfinished product"};
     }
   }
 
@@ -319,7 +326,8 @@ class Program {
           return true;
         })
         .Case([&](SmemStoreOp o) {
-          if (int buffer = walker.get(o.getTarget()).buffer; buffer >= 0) slotOf(walker.get(o.getTarget())).content = "a share";
+          if (int buffer = walker.get(o.getTarget()).buffer; buffer >= 0)
+            slotOf(walker.get(o.getTarget())).content = "a share";
           return true;
         })
         .Case([&](MmaOp o) {

@@ -1,11 +1,11 @@
-// machine.h - programs of one producer and several consumer warpgroups, run under random interleavings. Barriers are those
-// of the hardware: a count of pending arrivals and bytes, and a phase whose parity a wait asks for. A fresh barrier lets
-// waits for parity 1 pass. Copies land whenever they like.
+// machine.h - programs of one producer and several consumer warpgroups, run under random interleavings. Barriers are
+// those of the hardware: a count of pending arrivals and bytes, and a phase whose parity a wait asks for. A fresh
+// barrier lets waits for parity 1 pass. Copies land whenever they like.
 //
-// Faults it finds: deadlock; a copy into a stage that somebody has not acquired, has not released, or still reads with an
-// unfinished product; a read of a buffer that has not landed, or whose stage the reader does not hold; a release of a stage
-// with unfinished products on it, or of none; a result used before it is waited for; stages left over at the end. What was
-// read comes back for comparison with the law.
+// Faults it finds: deadlock; a copy into a stage that somebody has not acquired, has not released, or still reads with
+// an unfinished product; a read of a buffer that has not landed, or whose stage the reader does not hold; a release of
+// a stage with unfinished products on it, or of none; a result used before it is waited for; stages left over at the
+// end. What was read comes back for comparison with the law.
 #pragma once
 #include <deque>
 #include <memory>

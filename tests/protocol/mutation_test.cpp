@@ -8,8 +8,8 @@
 namespace tile::ir::protocol {
 namespace {
 
-using mlir::Operation;
 using mlir::OpBuilder;
+using mlir::Operation;
 
 /// Breaks the op; false when there is nothing to break.
 using Break = bool (*)(Operation*);
@@ -53,14 +53,16 @@ bool releaseEarly(Operation* op) {
 bool dropAcquire(Operation* op) {
   if (!as<RingAcquireOp>(op)) return false;
   OpBuilder builder(op);
-  op->getResult(0).replaceAllUsesWith(mlir::arith::ConstantOp::create(builder, op->getLoc(), builder.getI32IntegerAttr(0)));
+  op->getResult(0).replaceAllUsesWith(
+      mlir::arith::ConstantOp::create(builder, op->getLoc(), builder.getI32IntegerAttr(0)));
   op->erase();
   return true;
 }
 bool dropReserve(Operation* op) {
   if (!as<RingReserveOp>(op)) return false;
   OpBuilder builder(op);
-  op->getResult(0).replaceAllUsesWith(mlir::arith::ConstantOp::create(builder, op->getLoc(), builder.getI32IntegerAttr(0)));
+  op->getResult(0).replaceAllUsesWith(
+      mlir::arith::ConstantOp::create(builder, op->getLoc(), builder.getI32IntegerAttr(0)));
   op->erase();
   return true;
 }
@@ -132,13 +134,20 @@ bool doubleStep(Operation* op) {
 }
 
 constexpr Mutation kMutations[] = {
-    {"a release is missing", dropRelease},      {"a release happens twice", repeatRelease},
-    {"a release without its condition", releaseAlways}, {"a release before the product", releaseEarly},
-    {"an acquire is missing", dropAcquire},     {"a reserve is missing", dropReserve},
-    {"a reserve announces too much", announceMore}, {"a copy is missing", dropCopy},
-    {"reserves of two rings swapped", swapReserves}, {"two copies swapped", swapCopies},
-    {"a wait for one product less", waitLess},  {"one arrival more", oneArrivalMore},
-    {"one arrival less", oneArrivalLess},       {"the producer skips iterations", doubleStep},
+    {"a release is missing", dropRelease},
+    {"a release happens twice", repeatRelease},
+    {"a release without its condition", releaseAlways},
+    {"a release before the product", releaseEarly},
+    {"an acquire is missing", dropAcquire},
+    {"a reserve is missing", dropReserve},
+    {"a reserve announces too much", announceMore},
+    {"a copy is missing", dropCopy},
+    {"reserves of two rings swapped", swapReserves},
+    {"two copies swapped", swapCopies},
+    {"a wait for one product less", waitLess},
+    {"one arrival more", oneArrivalMore},
+    {"one arrival less", oneArrivalLess},
+    {"the producer skips iterations", doubleStep},
 };
 
 /// The n-th op of the function in program order, all regions included.

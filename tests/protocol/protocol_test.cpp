@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "tests/protocol/compiled.h"
-#include "tests/protocol/kernels.h"
 #include "tests/protocol/differences.h"
+#include "tests/protocol/kernels.h"
 
 namespace tile::ir::protocol {
 namespace {
@@ -24,9 +24,12 @@ void runKernel(const TestKernel& kernel, Compiled& compiled, int seeds, size_t* 
       MachineOptions options;
       options.seed = static_cast<uint64_t>(seed) * 7919 + 1;
       options.programs = 1 + seed % 3;
-      std::string where = " with n " + std::to_string(inputs.scalars.contains(5) ? inputs.scalars.at(5) : inputs.otherDims) + ", seed " + std::to_string(seed);
+      std::string where = " with n " +
+                          std::to_string(inputs.scalars.contains(5) ? inputs.scalars.at(5) : inputs.otherDims) +
+                          ", seed " + std::to_string(seed);
       options.isAsync = false;
-      ASSERT_EQ(differences(functionOf(*compiled.specialized), inputs, law, options), "") << "behind specialize" << where;
+      ASSERT_EQ(differences(functionOf(*compiled.specialized), inputs, law, options), "")
+          << "behind specialize" << where;
       options.isAsync = true;
       ASSERT_EQ(differences(functionOf(*compiled.waited), inputs, law, options), "") << "behind the waits" << where;
     }

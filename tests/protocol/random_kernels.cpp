@@ -32,7 +32,9 @@ class Generator {
     tiles_.push_back(name);
     return name;
   }
-  std::string tile() { return tiles_.empty() || pick(3) == 0 ? load() : tiles_[static_cast<size_t>(pick(static_cast<int>(tiles_.size())))]; }
+  std::string tile() {
+    return tiles_.empty() || pick(3) == 0 ? load() : tiles_[static_cast<size_t>(pick(static_cast<int>(tiles_.size())))];
+  }
 
   std::string product(const std::string& acc) {
     if (pick(5) == 0) {  // from accumulators
@@ -82,8 +84,8 @@ class Generator {
 
   std::string loop(const std::string& acc, int depth, bool mustCopy) {
     std::string high = bound(), iv = fresh(), in = fresh(), at = fresh(), out = fresh(), start = number();
-    line(out + ":2 = scf.for " + iv + " = %c0 to " + high + " step %c1 iter_args(" + in + " = " + acc + ", " + at + " = " + start +
-         ") -> (ACC, i32) : i32 {");
+    line(out + ":2 = scf.for " + iv + " = %c0 to " + high + " step %c1 iter_args(" + in + " = " + acc + ", " + at +
+         " = " + start + ") -> (ACC, i32) : i32 {");
     scoped([&] {
       numbers_.push_back(iv), numbers_.push_back(at);
       if (mustCopy) load();
@@ -116,13 +118,24 @@ class Generator {
   std::string block(std::string acc, int depth) {
     for (int statements = 1 + pick(4); statements > 0; --statements) {
       switch (pick(depth < 3 ? 8 : 5)) {
-        case 0: load(); break;
-        case 1: scalar(); break;
-        case 2: acc = read(acc); break;
+        case 0:
+          load();
+          break;
+        case 1:
+          scalar();
+          break;
+        case 2:
+          acc = read(acc);
+          break;
         case 3:
-        case 4: acc = product(acc); break;
-        case 5: acc = branch(acc, depth); break;
-        default: acc = loop(acc, depth, false);
+        case 4:
+          acc = product(acc);
+          break;
+        case 5:
+          acc = branch(acc, depth);
+          break;
+        default:
+          acc = loop(acc, depth, false);
       }
     }
     return acc;
@@ -136,6 +149,8 @@ class Generator {
 
 }  // namespace
 
-TestKernel randomKernel(uint64_t seed) { return {"random " + std::to_string(seed), kernelText(Generator(seed).body()), trips({0, 1, 3}, {3, 2, 1})}; }
+TestKernel randomKernel(uint64_t seed) {
+  return {"random " + std::to_string(seed), kernelText(Generator(seed).body()), trips({0, 1, 3}, {3, 2, 1})};
+}
 
 }  // namespace tile::ir::protocol

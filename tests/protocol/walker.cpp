@@ -34,16 +34,26 @@ bool compare(arith::CmpIPredicate predicate, int64_t a, int64_t b, Type type) {
   using P = arith::CmpIPredicate;
   uint64_t ua = unsignedOf(a, type), ub = unsignedOf(b, type);
   switch (predicate) {
-    case P::eq: return a == b;
-    case P::ne: return a != b;
-    case P::slt: return a < b;
-    case P::sle: return a <= b;
-    case P::sgt: return a > b;
-    case P::sge: return a >= b;
-    case P::ult: return ua < ub;
-    case P::ule: return ua <= ub;
-    case P::ugt: return ua > ub;
-    case P::uge: return ua >= ub;
+    case P::eq:
+      return a == b;
+    case P::ne:
+      return a != b;
+    case P::slt:
+      return a < b;
+    case P::sle:
+      return a <= b;
+    case P::sgt:
+      return a > b;
+    case P::sge:
+      return a >= b;
+    case P::ult:
+      return ua < ub;
+    case P::ule:
+      return ua <= ub;
+    case P::ugt:
+      return ua > ub;
+    case P::uge:
+      return ua >= ub;
   }
   return false;
 }
@@ -56,9 +66,12 @@ std::optional<int64_t> evaluate(Operation* op, ArrayRef<int64_t> in) {
   auto u = [&](int i) { return unsignedOf(in[static_cast<size_t>(i)], type); };
   using Result = std::optional<int64_t>;
   return llvm::TypeSwitch<Operation*, Result>(op)
-      .Case<arith::AddIOp>([&](auto) { return static_cast<int64_t>(static_cast<uint64_t>(in[0]) + static_cast<uint64_t>(in[1])); })
-      .Case<arith::SubIOp>([&](auto) { return static_cast<int64_t>(static_cast<uint64_t>(in[0]) - static_cast<uint64_t>(in[1])); })
-      .Case<arith::MulIOp>([&](auto) { return static_cast<int64_t>(static_cast<uint64_t>(in[0]) * static_cast<uint64_t>(in[1])); })
+      .Case<arith::AddIOp>(
+          [&](auto) { return static_cast<int64_t>(static_cast<uint64_t>(in[0]) + static_cast<uint64_t>(in[1])); })
+      .Case<arith::SubIOp>(
+          [&](auto) { return static_cast<int64_t>(static_cast<uint64_t>(in[0]) - static_cast<uint64_t>(in[1])); })
+      .Case<arith::MulIOp>(
+          [&](auto) { return static_cast<int64_t>(static_cast<uint64_t>(in[0]) * static_cast<uint64_t>(in[1])); })
       .Case<arith::DivSIOp>([&](auto) { return in[1] ? Result(in[0] / in[1]) : Result(); })
       .Case<arith::RemSIOp>([&](auto) { return in[1] ? Result(in[0] % in[1]) : Result(); })
       .Case<arith::DivUIOp>([&](auto) { return in[1] ? Result(u(0) / u(1)) : Result(); })
@@ -119,7 +132,8 @@ const Val& Walker::get(Value value) const {
 int64_t Walker::number(Value value) const {
   const Val& val = get(value);
   if (val.number) return *val.number;
-  throw Fault{"a number this interpreter does not know: " + (value.getDefiningOp() ? textOf(value.getDefiningOp()) : "an argument")};
+  throw Fault{"a number this interpreter does not know: " +
+              (value.getDefiningOp() ? textOf(value.getDefiningOp()) : "an argument")};
 }
 
 void Walker::copy(ValueRange from, ValueRange to) {
@@ -225,8 +239,8 @@ Walker::State Walker::endOfBlock() {
 
 /// Scalars, known or not; false: the owner's.
 bool Walker::scalar(Operation* op) {
-  if (isa<ProgramIdOp>(op) || op->getNumResults() != 1 || !isScalarNumber(op->getResult(0).getType()) || op->getNumRegions() ||
-      isa<RingReserveOp, RingAcquireOp>(op))
+  if (isa<ProgramIdOp>(op) || op->getNumResults() != 1 || !isScalarNumber(op->getResult(0).getType()) ||
+      op->getNumRegions() || isa<RingReserveOp, RingAcquireOp>(op))
     return false;
   Value result = op->getResult(0);
   Val val;

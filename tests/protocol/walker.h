@@ -1,6 +1,6 @@
-// walker.h - an interpreter of kernels that stops at every op: scalars and control flow are executed, tiles are not. What a
-// tile, a buffer or a wait means is its owner's business: the law (a kernel read as a plain program) or a machine of
-// producers and consumers.
+// walker.h - an interpreter of kernels that stops at every op: scalars and control flow are executed, tiles are not.
+// What a tile, a buffer or a wait means is its owner's business: the law (a kernel read as a plain program) or a
+// machine of producers and consumers.
 #pragma once
 #include <array>
 #include <functional>
@@ -23,15 +23,15 @@ struct Val {
   std::string content;            ///< shared memory of the law: what was loaded
   int buffer = -1, stage = 0;     ///< shared memory of a machine
   bool isTransposed = false;
-  int64_t product = -1;           ///< tiles: the asynchronous product they wait for
+  int64_t product = -1;  ///< tiles: the asynchronous product they wait for
 };
 using Env = llvm::DenseMap<mlir::Value, Val>;
 
 /// What a kernel is called with.
 struct Inputs {
-  std::map<unsigned, int64_t> scalars;               ///< by number of the argument; others are 0
-  std::map<unsigned, std::vector<int64_t>> dims;     ///< of views, by argument
-  int64_t otherDims = 64;                            ///< of all other views
+  std::map<unsigned, int64_t> scalars;            ///< by number of the argument; others are 0
+  std::map<unsigned, std::vector<int64_t>> dims;  ///< of views, by argument
+  int64_t otherDims = 64;                         ///< of all other views
   std::array<int64_t, 3> grid{1, 1, 1};
   std::function<int64_t(int64_t address, llvm::ArrayRef<int64_t> indices)> memory;  ///< integers in global memory
   int64_t items() const { return grid[0] * grid[1] * grid[2]; }

@@ -5,7 +5,8 @@ namespace tile::ir::protocol {
 namespace {
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) text.replace(at, from.size(), to);
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+    text.replace(at, from.size(), to);
   return text;
 }
 
@@ -21,17 +22,21 @@ std::string expanded(const std::string& text) {
 }  // namespace
 
 std::string kernelText(const std::string& body, int warpgroups) {
-  const std::string facts = "{tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}";
-  std::string text = "func.func @k(%a: !tile.view<2xf16> " + facts + ", %b: !tile.view<2xf16> " + facts + ", %c: !tile.view<2xf16> " +
-                     facts + ", %out: !tile.view<2xf32>, %table: !tile.view<1xi32>, %n: i32) attributes {tile.kernel, tile.num_warps = " +
-                     std::to_string(4 * warpgroups) + " : i32} {\n" + R"(
+  const std::string facts =
+      "{tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}";
+  std::string text =
+      "func.func @k(%a: !tile.view<2xf16> " + facts + ", %b: !tile.view<2xf16> " + facts + ", %c: !tile.view<2xf16> " +
+      facts +
+      ", %out: !tile.view<2xf32>, %table: !tile.view<1xi32>, %n: i32) attributes {tile.kernel, tile.num_warps = " +
+      std::to_string(4 * warpgroups) + " : i32} {\n" + R"(
     %c0 = arith.constant 0 : i32
     %c1 = arith.constant 1 : i32
     %c2 = arith.constant 2 : i32
     %zero = arith.constant dense<0.0> : ACC
     %x = tile.program_id 0
     %y = tile.program_id 1
-)" + body + "\n    tile.store %r, %out[%x, %y : i32, i32] : ACC, !tile.view<2xf32>\n    return\n}\n";
+)" + body +
+      "\n    tile.store %r, %out[%x, %y : i32, i32] : ACC, !tile.view<2xf32>\n    return\n}\n";
   text = replaced(expanded(text), "WARPS", std::to_string(4 * warpgroups));
   // All warpgroups' rows.
   if (warpgroups > 1) {
