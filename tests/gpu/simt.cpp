@@ -93,14 +93,15 @@ void SimtKernel::prepare(const std::string& llvmText) {
   entry_ = reinterpret_cast<void (*)(const uint64_t*)>(reinterpret_cast<void*>(code->entry));
 }
 
-// setmaxnreg moves registers around among what the program entered with; ptxas wants to know how many that are.
+// setmaxnreg moves registers around among what the program entered with: as many as let the wanted programs run side by
+// side on a multiprocessor.
 int SimtKernel::entryRegisters() const {
   if (!changesRegisters_) return 0;
   if (maxRegisters_) return maxRegisters_;
   if (!minPrograms_)
     throw std::runtime_error(
         "setmaxnreg in a kernel without nvvm.minctasm or nvvm.maxnreg: ptxas would ignore it (C7508)");
-  return std::min(248, 65536 / static_cast<int>(binary_.threads) / 8 * 8);
+  return std::min(248, 65536 / (static_cast<int>(binary_.threads) * minPrograms_) / 8 * 8);
 }
 
 namespace {

@@ -55,7 +55,7 @@ class SimtKernel {
   std::string ptx_;
   bool changesRegisters_ = false;
   int maxRegisters_ = 0;
-  bool minPrograms_ = false;
+  int minPrograms_ = 0;
   std::shared_ptr<void> code_;
   void (*entry_)(const uint64_t*) = nullptr;
 };

@@ -51,7 +51,7 @@ class Rewriter {
       return text.getAsInteger(10, value) ? 0 : value;
     };
     facts_.entryRegisters = number("nvvm.maxnreg");
-    facts_.minPrograms = number("nvvm.minctasm") > 0;
+    facts_.minPrograms = number("nvvm.minctasm");
     facts_.threads = number("nvvm.reqntid");
   }
 

@@ -33,7 +33,7 @@ uint64_t sharedStart();
 struct ModuleFacts {
   bool asynchronous = false;  ///< has bulk copies or wgmma: two proxies share its memory
   int entryRegisters = 0;     ///< "nvvm.maxnreg"; 0: not given
-  bool minPrograms = false;   ///< "nvvm.minctasm"
+  int minPrograms = 0;        ///< "nvvm.minctasm"; 0: not given
   int threads = 0;            ///< "nvvm.reqntid"
 };
 /// Makes the module one for this CPU: `entry` becomes  void entry(const uint64_t* slots), run once per thread.
