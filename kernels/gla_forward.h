@@ -72,16 +72,16 @@ inline int gla_segment(int64_t programs, int64_t chunks, int64_t slots) {
 
 }  // namespace detail
 
-/// Tiles and strategy for a problem on a machine. GPUs take chunks of 64 rows, which fill the matrix units; hosts 16 or
-/// 32, because work inside chunks grows with their length.
+/// Tiles and strategy for a problem on a machine. GPUs take chunks of 64 rows, which fill the matrix units (32 in f32,
+/// whose products run without them), hosts 16, because work inside chunks grows with their length.
 inline GlaPlan gla_plan(DType dtype, const GlaSizes& s, const Machine& machine) {
   GlaPlan p;
   GlaChunkConfig c;
   c.varlen = s.varlen;
-  c.BT = machine.gpu ? 64 : 16;
+  const bool f32 = dtype == DType::f32;
+  c.BT = !machine.gpu ? 16 : f32 ? 32 : 64;
   c.stages = machine.gpu ? 2 : 1, c.warps = machine.gpu ? 4 : 1;
   int k16 = round_up(s.k, 16), whole_k = machine.gpu && s.k > 32 ? round_up(s.k, 64) : k16;
-  bool f32 = dtype == DType::f32;
 
   p.prepare = c;
   p.prepare.BK = std::min(machine.gpu && f32 ? 32 : 64, k16);

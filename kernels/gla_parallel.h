@@ -43,6 +43,14 @@ const auto& gla_parallel_kernel() {
   return k;
 }
 
+/// Tiles from a plan of the forward pass. Few channels make short steps, which need no second stage.
+inline GlaChunkConfig default_gla_parallel_config(const GlaPlan& plan) {
+  GlaChunkConfig c = plan.output;
+  c.segment = 0;
+  if (c.BK <= 32) c.stages = 1;
+  return c;
+}
+
 /// O of whole batches without states. The plan's output config gives the tiles.
 template <class T>
 Status gla_parallel(Stream& stream, const std::type_identity_t<GlaInputs<T>>& in, TensorView<T, 4> O,

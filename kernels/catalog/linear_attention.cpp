@@ -256,8 +256,7 @@ CatalogRow gla_parallel_row() {
     GlaProblemSizes s(p.sizes);
     GlaPlan plan = gla_plan(storage_of(p.dtype), {s.b, s.h, s.l, s.k, s.v, s.b, s.l}, machine);
     if (p.sizes.has("BT")) plan.output.BT = static_cast<int>(p.sizes["BT"]);
-    plan.output.segment = 0;
-    return gla_parallel_kernel<float>().words(plan.output);
+    return gla_parallel_kernel<float>().words(default_gla_parallel_config(plan));
   };
   row.prepare = prepare_case<ParallelCase>;
   return row;
