@@ -33,7 +33,8 @@ std::vector<Line> gpu_lines() {
   lines.push_back({"block_sparse_matmul", {"f16", {{"M", 4096}, {"N", 4096}, {"K", 4096}, {"density", 50}}}});
   lines.push_back(
       {"block_sparse_matmul", {"f32", {{"M", 1024}, {"N", 1024}, {"K", 1024}, {"bm", 32}, {"bn", 32}, {"bk", 32}}}});
-  lines.push_back({"gla_chunk_forward", {"bf16", {{"B", 8}, {"H", 16}, {"L", 2048}, {"K", 128}, {"V", 128}}}});
+  for (const char* kernel : {"gla_chunk_forward", "gla_forward", "gla_backward"})
+    lines.push_back({kernel, {"bf16", {{"B", 8}, {"H", 16}, {"L", 2048}, {"K", 128}, {"V", 128}}}});
   return lines;
 }
 
@@ -53,7 +54,8 @@ std::vector<Line> host_lines() {
   lines.push_back({"block_sparse_matmul", {"f16", {{"M", 512}, {"N", 512}, {"K", 512}, {"density", 50}}}});
   lines.push_back(
       {"block_sparse_matmul", {"f32", {{"M", 512}, {"N", 512}, {"K", 512}, {"bm", 32}, {"bn", 32}, {"bk", 32}}}});
-  lines.push_back({"gla_chunk_forward", {"bf16", {{"B", 1}, {"H", 4}, {"L", 256}, {"K", 64}, {"V", 64}}}});
+  for (const char* kernel : {"gla_chunk_forward", "gla_forward", "gla_backward"})
+    lines.push_back({kernel, {"bf16", {{"B", 1}, {"H", 4}, {"L", 256}, {"K", 64}, {"V", 64}}}});
   return lines;
 }
 
