@@ -9,11 +9,12 @@
 namespace tile::testing {
 namespace {
 
-constexpr size_t kStack = 512 * 1024;
+constexpr size_t kStack = 2048 * 1024;
 
 void* newStack() {  // touched pages only cost memory
   void* p = mmap(nullptr, kStack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (p == MAP_FAILED) throw std::bad_alloc();
+  mprotect(p, 4096, PROT_NONE);  // who needs more faults instead of writing over a neighbour
   return p;
 }
 
