@@ -38,8 +38,9 @@ uint32_t MatrixDescriptor::address(int mn, int k, int bytes, bool transposed) co
 
 namespace {
 
-// Quiet NaNs with a payload: 15 bits for the state of a chain of products, 7 for the register.
-constexpr uint32_t kMarker = 0x7fc00000;
+// Signalling NaNs, which no arithmetic makes, with a payload: 15 bits for the state of a chain of products, 7 for the
+// register.
+constexpr uint32_t kMarker = 0x7f800000;
 constexpr uint32_t kMarkers = 0x7fff;  // 1 .. kMarkers
 uint32_t markerBits(uint32_t marker, int reg) { return kMarker | marker << 7 | static_cast<uint32_t>(reg); }
 bool isMarker(uint64_t bits) { return (bits & 0xffc00000u) == kMarker && (bits & 0x3fffff) >= 128; }
