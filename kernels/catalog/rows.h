@@ -16,6 +16,7 @@ CatalogRow attention_row();
 CatalogRow attention_backward_row();
 CatalogRow attention_backward_deterministic_row();
 CatalogRow attention_v1_row();
+CatalogRow block_sparse_attention_row();
 CatalogRow block_sparse_row();
 CatalogRow block_sparse_dense_row();
 CatalogRow dense_block_sparse_row();

@@ -92,15 +92,6 @@ struct AttentionProblem {
   void check_config(ShapeCheck& check, const AttentionConfig& c) const {
     check.require(c.D >= d && c.DV >= dv, "config.D = {}, DV = {} must cover head dims {} and {}", c.D, c.DV, d, dv);
   }
-
- private:
-  /// Dims of size 1 become those of `shape` with stride 0; -1 leaves a dim alone.
-  template <class T, int R>
-  static void stretch(TensorView<T, R>& view, const std::array<int64_t, R>& shape) {
-    if (!view.data) return;
-    for (int i = 0; i < R; ++i)
-      if (shape[i] >= 0 && view.shape[i] == 1 && shape[i] != 1) view.shape[i] = shape[i], view.strides[i] = 0;
-  }
 };
 
 /// Grid over blocks of queries, query heads and sequences.

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <array>
 #include <initializer_list>
 
 #include "dsl/tile.h"
@@ -37,6 +38,14 @@ TensorView<T, R> or_unused(const TensorView<T, R>& view, const void* some_memory
   return TensorView<T, R>(static_cast<T*>(const_cast<void*>(some_memory)), {});
 }
 }  // namespace detail
+
+/// Dims of size 1 become those of `shape` with stride 0; -1 leaves a dim alone.
+template <class T, int R>
+void stretch(TensorView<T, R>& view, const std::array<int64_t, R>& shape) {
+  if (!view.data) return;
+  for (int i = 0; i < R; ++i)
+    if (shape[i] >= 0 && view.shape[i] == 1 && shape[i] != 1) view.shape[i] = shape[i], view.strides[i] = 0;
+}
 
 /// Collects the first violated condition; every check is skipped after it.
 class ShapeCheck {

@@ -1,0 +1,307 @@
+// Attention over lists of blocks, on every device present: lists from a mask function, from a mask of blocks and from
+// content, entry by entry against lists made here; and the attention that reads them against the float64 reference.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <random>
+
+#include "kernels/block_sparse_attention.h"
+#include "kernels/reference/attention.h"
+
+namespace tile::kernels {
+namespace {
+
+using reference::Arithmetic;
+using reference::AttentionSpec;
+using reference::HostTensor;
+
+constexpr int64_t kB = 1, kHq = 2, kHkv = 1, kD = 16;
+
+/// What is known of one call: the sizes, tensors on a device, the lists.
+struct Problem {
+  Problem(std::shared_ptr<Device> d, int64_t queries, int64_t keys, int64_t list_heads)
+      : device(std::move(d)), sq(queries), sk(keys), heads(list_heads) {
+    config = default_block_sparse_attention_config(DType::f32, sq, kD, kD, false, 1.f, Machine::of(device->properties()));
+    config.BM = config.BN = 64;  // the same lists on every device
+    mb = cdiv<int64_t>(sq, config.BM), nb = cdiv<int64_t>(sk, config.BN);
+    for (auto* t : {&q, &k, &v}) t->resize(static_cast<size_t>(kB * (t == &q ? kHq * sq : kHkv * sk) * kD));
+    std::mt19937 draw(7);
+    std::normal_distribution<float> normal;
+    for (auto* t : {&q, &k, &v})
+      for (float& x : *t) x = normal(draw);
+  }
+
+  template <class T>
+  Buffer<T> upload(const std::vector<T>& values) {
+    return Buffer<T>::from(device, values).value_or_throw();
+  }
+  template <class T>
+  std::vector<T> download(const Buffer<T>& b) {
+    device->default_stream().synchronize().value_or_throw();
+    std::vector<T> values(b.size());
+    b.copy_to(values).value_or_throw();
+    return values;
+  }
+  TensorView<int32_t, 4> kinds_view() { return {kinds.data(), {1, heads, mb, nb}}; }
+  AttentionLists<int32_t> lists() {
+    return {{partial_counts.data(), {1, heads, mb}},
+            {partial_blocks.data(), {1, heads, mb, nb}},
+            {full_counts.data(), {1, heads, mb}},
+            {full_blocks.data(), {1, heads, mb, nb}}};
+  }
+  AttentionListsConfig lists_config() const {
+    AttentionListsConfig c = attention_lists_config(config);
+    c.WIDTH = 4;  // a few steps for each row
+    return c;
+  }
+
+  template <class Kernel>
+  void find_kinds(const Kernel& kernel, const AttentionListsConfig& c, TensorView<const int32_t, 4> mask = {},
+                  int left = -1, int right = -1) {
+    attention_block_kinds(kernel, stream(), kinds_view(), mask, sq, sk, left, right, c).value_or_throw();
+  }
+  void make_lists() { attention_lists(stream(), kinds_view(), lists(), lists_config()).value_or_throw(); }
+
+  template <class Kernel>
+  void attend(const Kernel& kernel, const AttentionOptions<>& options) {
+    auto Q = upload(q), K = upload(k), V = upload(v);
+    auto O = upload(std::vector<float>(q.size(), NAN)), L = upload(std::vector<float>(static_cast<size_t>(kB * kHq * sq), NAN));
+    run_block_sparse_attention(kernel, stream(), TensorView<const float, 4>(Q.data(), {kB, kHq, sq, kD}),
+                               TensorView<const float, 4>(K.data(), {kB, kHkv, sk, kD}),
+                               TensorView<const float, 4>(V.data(), {kB, kHkv, sk, kD}),
+                               TensorView<float, 4>(O.data(), {kB, kHq, sq, kD}),
+                               TensorView<float, 3>(L.data(), {kB, kHq, sq}), lists(), options, config)
+        .value_or_throw();
+    o = download(O), lse = download(L);
+  }
+  void expect_agrees(AttentionSpec spec) {
+    auto host = [&](const std::vector<float>& values, int64_t h, int64_t s) {
+      HostTensor t(DType::f32, {kB, h, s, kD});
+      size_t next = 0;
+      reference::for_each_index(t.shape(), [&](std::span<const int64_t> at) { t.set(at, values[next++]); });
+      return t;
+    };
+    const HostTensor Q = host(q, kHq, sq), K = host(k, kHkv, sk), V = host(v, kHkv, sk);
+    std::vector<int64_t> rows(static_cast<size_t>(sq));
+    std::iota(rows.begin(), rows.end(), 0);
+    for (int64_t h = 0; h < kHq; ++h) {
+      const auto want = attention_rows(spec, Q, K, V, 0, h, rows, Arithmetic::exact());
+      for (int64_t i = 0; i < sq; ++i) {
+        const auto row = static_cast<size_t>(h * sq + i);
+        for (int64_t d = 0; d < kD; ++d)
+          ASSERT_NEAR(o[row * kD + static_cast<size_t>(d)], want[i].o[d], 1e-5) << "head " << h << " query " << i;
+        if (std::isinf(want[i].lse))
+          ASSERT_EQ(lse[row], want[i].lse) << "head " << h << " query " << i;
+        else
+          ASSERT_NEAR(lse[row], want[i].lse, 1e-5) << "head " << h << " query " << i;
+      }
+    }
+  }
+  /// The lists on the device say what `kind(head, row, column)` says.
+  template <class Kind>
+  void expect_lists(const Kind& kind) {
+    const auto pc = download(partial_counts), pb = download(partial_blocks), fc = download(full_counts),
+               fb = download(full_blocks);
+    for (int64_t h = 0; h < heads; ++h)
+      for (int64_t m = 0; m < mb; ++m) {
+        const auto row = static_cast<size_t>(h * mb + m);
+        auto listed = [&](const std::vector<int32_t>& counts, const std::vector<int32_t>& blocks) {
+          const auto begin = blocks.begin() + static_cast<int64_t>(row) * nb;
+          return std::vector<int32_t>(begin, begin + counts[row]);
+        };
+        std::vector<int32_t> partial, full;
+        for (int64_t n = 0; n < nb; ++n) {
+          const int what = kind(h, m, n);
+          if (what == kPartialBlock) partial.push_back(static_cast<int32_t>(n));
+          if (what == kFullBlock) full.push_back(static_cast<int32_t>(n));
+        }
+        ASSERT_EQ(listed(pc, pb), partial) << "partial blocks of head " << h << " row " << m;
+        ASSERT_EQ(listed(fc, fb), full) << "full blocks of head " << h << " row " << m;
+      }
+  }
+  /// The kind of a block by looking at all its pairs.
+  template <class Mask>
+  int kind_of(const Mask& visible, int64_t h, int64_t m, int64_t n) const {
+    int64_t seen = 0, all = 0;
+    for (int64_t i = m * config.BM; i < std::min(sq, (m + 1) * config.BM); ++i)
+      for (int64_t j = n * config.BN; j < std::min(sk, (n + 1) * config.BN); ++j) ++all, seen += visible(h, i, j);
+    return seen == 0 ? kHiddenBlock : seen == all ? kFullBlock : kPartialBlock;
+  }
+  Stream& stream() { return device->default_stream(); }
+
+  std::shared_ptr<Device> device;
+  int64_t sq, sk, heads, mb = 0, nb = 0;
+  AttentionConfig config;
+  std::vector<float> q, k, v, o, lse;
+  Buffer<int32_t> kinds, partial_counts, partial_blocks, full_counts, full_blocks;
+};
+
+class BlockSparseAttention : public testing::TestWithParam<std::string> {
+ protected:
+  Problem problem(int64_t sq, int64_t sk, int64_t list_heads) {
+    Problem p(open_device(GetParam()).value_or_throw(), sq, sk, list_heads);
+    const auto rows = static_cast<size_t>(list_heads * p.mb), blocks = rows * static_cast<size_t>(p.nb);
+    for (auto* b : {&p.kinds, &p.partial_blocks, &p.full_blocks}) *b = p.upload(std::vector<int32_t>(blocks, -7));
+    for (auto* b : {&p.partial_counts, &p.full_counts}) *b = p.upload(std::vector<int32_t>(rows, -7));
+    return p;
+  }
+};
+
+/// Documents of 100 tokens, causal inside; head 1 sees its documents whole.
+struct DocumentMask {
+  Tile operator()(const Tile&, const Tile& head, const Tile& i, const Tile& j) const {
+    return (i / 100 == j / 100) & ((j <= i) | (head == 1));
+  }
+};
+bool document_mask(int64_t h, int64_t i, int64_t j) { return i / 100 == j / 100 && (j <= i || h == 1); }
+
+TEST_P(BlockSparseAttention, S2_12_ListsFromAMaskFunction) {
+  const auto find = make_attention_block_kinds_kernel("document_kinds", DocumentMask{});
+  const auto attention = make_block_sparse_attention_kernel<float>("document_attention", DocumentMask{});
+  for (auto [sq, sk] : {std::pair<int64_t, int64_t>{330, 330}, {200, 450}, {450, 170}}) {  // some queries see nothing
+    Problem p = problem(sq, sk, kHq);
+    p.find_kinds(find, p.lists_config());
+    p.make_lists();
+    p.expect_lists([&](int64_t h, int64_t m, int64_t n) { return p.kind_of(document_mask, h, m, n); });
+    p.attend(attention, {});
+    AttentionSpec spec;
+    spec.mask_mod = [](int64_t, int64_t h, int64_t i, int64_t j) { return document_mask(h, i, j); };
+    p.expect_agrees(spec);
+  }
+}
+
+TEST_P(BlockSparseAttention, S2_12_SlidingWindowByLists) {
+  Problem p = problem(400, 430, 1);  // both heads share lists
+  AttentionOptions<> options;
+  options.left = 140, options.right = 20;
+  p.config.left = p.config.right = true;
+  p.find_kinds(attention_block_kinds_kernel(), p.lists_config(), {}, 140, 20);
+  p.make_lists();
+  p.expect_lists([&](int64_t h, int64_t m, int64_t n) {
+    return p.kind_of([](int64_t, int64_t i, int64_t j) { return j >= i + 30 - 140 && j <= i + 30 + 20; }, h, m, n);
+  });
+  p.attend(block_sparse_attention_kernel<float>(), options);
+  AttentionSpec spec;
+  spec.left = 140, spec.right = 20;
+  p.expect_agrees(spec);
+}
+
+TEST_P(BlockSparseAttention, S2_12_ListsFromABlockMaskAndHiddenBlocksAreNotRead) {
+  Problem p = problem(300, 500, kHq);
+  const int64_t rows = cdiv(300, 128), columns = cdiv(500, 128);  // two by two tiles for each bit
+  std::vector<int32_t> mask(static_cast<size_t>(kHq * rows * columns));
+  std::mt19937 draw(3);
+  for (int32_t& bit : mask) bit = draw() % 2;
+  auto present = [&](int64_t h, int64_t i, int64_t j) {
+    return mask[static_cast<size_t>((h * rows + i / 128) * columns + j / 128)] != 0;
+  };
+  for (int64_t n = 0; n < columns; ++n) mask[static_cast<size_t>(1 * columns + n)] = 0;  // a row of blocks with nothing
+  for (int64_t h = 0; h < kHq; ++h)
+    for (int64_t m = 0; m < rows; ++m) mask[static_cast<size_t>((h * rows + m) * columns + 2)] = 0;
+  for (int64_t j = 256; j < 384; ++j)  // nobody looks at these keys
+    std::fill_n(p.k.begin() + j * kD, kD, NAN), std::fill_n(p.v.begin() + j * kD, kD, NAN);
+  auto MASK = p.upload(mask);
+  AttentionListsConfig c = p.lists_config();
+  c.MASK_BM = c.MASK_BN = 128;
+  p.find_kinds(attention_block_kinds_kernel(), c, {MASK.data(), {1, kHq, rows, columns}});
+  p.make_lists();
+  p.expect_lists([&](int64_t h, int64_t m, int64_t n) { return p.kind_of(present, h, m, n); });
+  p.attend(block_sparse_attention_kernel<float>(), {});
+  AttentionSpec spec;
+  spec.mask_mod = [&](int64_t, int64_t h, int64_t i, int64_t j) { return present(h, i, j); };
+  p.expect_agrees(spec);
+}
+
+TEST_P(BlockSparseAttention, S2_12_ListsFromContent) {
+  Problem p = problem(330, 450, kHq);
+  const int keep = 3;
+  p.config.causal = true;  // of those the diagonal leaves
+  for (auto* t : {&p.q, &p.k})
+    for (float& x : *t) x = std::round(x * 4);  // sums are exact, so that ties are ties
+  std::copy_n(p.k.begin(), 64 * kD, p.k.begin() + 2 * 64 * kD);  // blocks 0 and 2 score the same
+  AttentionOptions<> options;
+  options.causal = true;
+  p.find_kinds(attention_block_kinds_kernel(), p.lists_config());
+  auto Q = p.upload(p.q), K = p.upload(p.k);
+  auto MEANS = p.upload(std::vector<float>(static_cast<size_t>(kHkv * p.nb * kD))),
+       SCORES = p.upload(std::vector<float>(static_cast<size_t>(kHq * p.mb * p.nb)));
+  attention_top_blocks<float>(p.stream(), {Q.data(), {kB, kHq, p.sq, kD}}, {K.data(), {kB, kHkv, p.sk, kD}},
+                              {MEANS.data(), {kB, kHkv, p.nb, kD}}, {SCORES.data(), {kB, kHq, p.mb, p.nb}},
+                              p.kinds_view(), keep, 1.f, p.lists_config())
+      .value_or_throw();
+  p.make_lists();
+
+  auto mean = [&](const std::vector<float>& t, int64_t first, int64_t begin, int64_t end, int64_t d) {
+    double sum = 0;
+    for (int64_t i = begin; i < end; ++i) sum += t[static_cast<size_t>((first + i) * kD + d)];
+    return sum / static_cast<double>(end - begin);
+  };
+  std::vector<int> kinds(static_cast<size_t>(kHq * p.mb * p.nb), kHiddenBlock);
+  for (int64_t h = 0; h < kHq; ++h)
+    for (int64_t m = 0; m < p.mb; ++m) {
+      std::vector<std::pair<double, int64_t>> best;  // (-score, block)
+      for (int64_t n = 0; n < p.nb; ++n) {
+        double score = 0;
+        for (int64_t d = 0; d < kD; ++d)
+          score += mean(p.q, h * p.sq, m * 64, std::min(p.sq, m * 64 + 64), d) *
+                   mean(p.k, 0, n * 64, std::min(p.sk, n * 64 + 64), d);
+        if (p.kind_of([&](int64_t, int64_t i, int64_t j) { return j <= i + 120; }, h, m, n) != kHiddenBlock)
+          best.emplace_back(-std::round(score * 1e6), n);
+      }
+      std::sort(best.begin(), best.end());
+      best.resize(std::min<size_t>(best.size(), keep));
+      for (auto [score, n] : best)
+        kinds[static_cast<size_t>((h * p.mb + m) * p.nb + n)] =
+            p.kind_of([&](int64_t, int64_t i, int64_t j) { return j <= i + 120; }, h, m, n);
+    }
+  auto kind = [&](int64_t h, int64_t m, int64_t n) { return kinds[static_cast<size_t>((h * p.mb + m) * p.nb + n)]; };
+  p.expect_lists(kind);
+  for (auto* t : {&p.q, &p.k})
+    for (float& x : *t) x /= 8;
+  p.attend(block_sparse_attention_kernel<float>(), options);
+  AttentionSpec spec;
+  spec.causal = true;
+  spec.mask_mod = [&](int64_t, int64_t h, int64_t i, int64_t j) { return kind(h, i / 64, j / 64) != kHiddenBlock; };
+  p.expect_agrees(spec);
+}
+
+TEST_P(BlockSparseAttention, MistakesAreNamed) {
+  Problem p = problem(100, 100, kHq);
+  auto refused = [](const Status& s, const std::string& words) {
+    ASSERT_FALSE(s.ok()) << words;
+    EXPECT_EQ(s.error().kind, ErrorKind::user);
+    EXPECT_NE(s.error().message.find(words), std::string::npos) << s.error().message;
+  };
+  AttentionListsConfig c = p.lists_config();
+  TensorView<const int32_t, 4> mask(p.kinds.data(), {1, kHq, 1, 1});
+  auto kinds = [&](const TensorView<const int32_t, 4>& m) {
+    return attention_block_kinds(attention_block_kinds_kernel(), p.stream(), p.kinds_view(), m, p.sq, p.sk, -1, -1, c);
+  };
+  refused(kinds(mask), "are to be given together");
+  c.MASK_BM = c.MASK_BN = 96;
+  refused(kinds(mask), "must be multiples of the tile (64 x 64)");
+  c.MASK_BM = c.MASK_BN = 64;
+  refused(kinds(mask), "MASK must have shape");
+  AttentionLists<int32_t> lists = p.lists();
+  lists.full_counts.shape[2] = 1;
+  TensorView<const float, 4> q(reinterpret_cast<const float*>(p.kinds.data()), {kB, kHq, 100, kD}),
+      k(q.data, {kB, kHkv, 100, kD});
+  TensorView<float, 4> o(const_cast<float*>(q.data), {kB, kHq, 100, kD});
+  TensorView<float, 3> l(o.data, {kB, kHq, 100});
+  refused(block_sparse_attention<float>(p.stream(), q, k, k, o, l, lists, {}, p.config), "full_counts must have shape");
+  AttentionOptions<> options;
+  options.bias = {q.data, {1, 1, 100, 100}};
+  refused(block_sparse_attention<float>(p.stream(), q, k, k, o, l, p.lists(), options, p.config), "not supported");
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, BlockSparseAttention, testing::ValuesIn(device_names()), [](const auto& info) {
+  std::string name = info.param;
+  for (char& ch : name)
+    if (!std::isalnum(static_cast<unsigned char>(ch))) ch = '_';
+  return name;
+});
+
+}  // namespace
+}  // namespace tile::kernels
