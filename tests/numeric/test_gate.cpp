@@ -75,7 +75,8 @@ bool have_ptxas() {
 /// addresses of the copies in local memory: two accumulators of 128 and 64 registers leave no room, smaller tiles read
 /// more shared memory. Backward has three accumulators, and dQ leaves with an address for every few elements.
 int allowed_spill_bytes(const CatalogRow& row, const Problem& problem, const Resources& r) {
-  if (row.name == "attention_forward" && problem.sizes["D"] > 64 && problem.dtype != "f32" && problem.dtype != "tf32")
+  const bool forward = row.name == "attention_forward" || row.name == "block_sparse_attention";
+  if (forward && problem.sizes["D"] > 64 && problem.dtype != "f32" && problem.dtype != "tf32")
     return 192;
   // Three loops of a window, each with its addresses.
   if (row.name == "attention_backward") return 400;
