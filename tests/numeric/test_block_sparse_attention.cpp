@@ -8,6 +8,7 @@
 #include <random>
 
 #include "kernels/block_sparse_attention.h"
+#include "kernels/catalog.h"
 #include "kernels/reference/attention.h"
 
 namespace tile::kernels {
@@ -294,6 +295,30 @@ TEST_P(BlockSparseAttention, MistakesAreNamed) {
   AttentionOptions<> options;
   options.bias = {q.data, {1, 1, 100, 100}};
   refused(block_sparse_attention<float>(p.stream(), q, k, k, o, l, p.lists(), options, p.config), "not supported");
+}
+
+/// The kernels that make lists have no rows in the catalog whose builds the gate would look at.
+TEST(AttentionLists, KernelsAssembleForGpus) {
+  const auto documents = make_attention_block_kinds_kernel("document_kinds", DocumentMask{});
+  AttentionListsConfig c;
+  c.causal = c.left = true, c.MASK_BM = c.MASK_BN = 128;
+  AttentionListsConfig f32 = c;
+  f32.BM = 64, f32.BN = 32;
+  const auto kernels = std::initializer_list<std::tuple<const AnyKernel*, ConfigWords>>{
+      {&documents, documents.words(c)},
+      {&attention_block_kinds_kernel(), attention_block_kinds_kernel().words(c)},
+      {&attention_block_means_kernel<half>(), attention_block_means_kernel<half>().words(c)},
+      {&attention_block_means_kernel<float>(), attention_block_means_kernel<float>().words(f32)},
+      {&attention_pooled_scores_kernel<half>(), attention_pooled_scores_kernel<half>().words(c)},
+      {&attention_pooled_scores_kernel<float>(), attention_pooled_scores_kernel<float>().words(f32)},
+      {&attention_top_blocks_kernel(), attention_top_blocks_kernel().words(c)},
+      {&attention_lists_kernel(), attention_lists_kernel().words(c)}};
+  for (const char* target : {"sm_80", "sm_90a"})
+    for (const auto& [kernel, words] : kernels) {
+      auto binary = kernel->compile_for(target, words, dense_specialization(*kernel));
+      ASSERT_TRUE(binary.ok()) << kernel->describe_config(words) << "\n" << binary.error().to_string();
+      EXPECT_EQ(binary->resources.spill_store_bytes, 0u) << kernel->symbol(words) << " for " << target;
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, BlockSparseAttention, testing::ValuesIn(device_names()), [](const auto& info) {
