@@ -140,6 +140,28 @@ def bsr(s, dtype):
     return lambda: a @ b
 
 
+def flex(s, dtype):
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+    shape, block = (s.get("B", 1), s.get("Hq", 1), s["Sq"], s["D"]), s.get("block", 128)
+    q, k, v = (torch.randn(shape, dtype=TORCH_TYPES[dtype], device="cuda") for _ in range(3))
+    side = -(-s["Sq"] // block)
+    present = torch.rand(side, side, device="cuda") < s.get("density", 100) / 100
+    causal, left = bool(s.get("causal", 0)), s.get("left", -1)
+
+    def visible(b, h, i, j):
+        seen = present[i // block, j // block]
+        if causal:
+            seen = seen & (j <= i)
+        if left >= 0:
+            seen = seen & (i - j <= left)
+        return seen
+
+    mask = create_block_mask(visible, None, None, s["Sq"], s["Sq"], device="cuda", BLOCK_SIZE=block)
+    run = torch.compile(flex_attention)
+    return lambda: run(q, k, v, block_mask=mask)
+
+
 def fla_chunk(s, dtype):
     from fla.ops.gla import chunk_gla
 
@@ -171,6 +193,7 @@ PEERS = {
     "rms_norm": {"device copy": copy_matrix, "torch rms_norm": rowwise(lambda x, w: F.rms_norm(x, x.shape[-1:], w))},
     "gemm": {"cuBLAS": matmul},
     "attention_forward": {"FlashAttention-2": sdpa("FLASH_ATTENTION"), "cuDNN": sdpa("CUDNN_ATTENTION")},
+    "block_sparse_attention": {"flex_attention": flex},
     "block_sparse_matmul": {"cuBLAS dense": matmul, "torch BSR (A only)": bsr},
     "gla_chunk_forward": {"fla chunk_gla": fla_chunk},
     "gla_forward": {"fla chunk_gla": fla_chunk},
