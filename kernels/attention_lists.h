@@ -1,5 +1,5 @@
-// attention_lists.h - which blocks of keys each block of queries visits in block_sparse_attention.h, made on the device:
-// from a mask function and a band, from a mask of blocks, from the content of Q and K (top-k of pooled scores).
+// attention_lists.h - which blocks of keys each block of queries visits in block_sparse_attention.h, made on the
+// device: from a mask function and a band, from a mask of blocks, from the content of Q and K (top-k of pooled scores).
 //
 //   1 attention_block_kinds   every block: seen by nobody, by some of its pairs, by all of them
 //   2 attention_top_blocks    of those seen, only the k best of every row stay             (optional)
@@ -13,7 +13,7 @@ namespace tile::kernels {
 enum BlockKind : int { kHiddenBlock = 0, kPartialBlock = 1, kFullBlock = 2 };
 
 struct AttentionListsConfig {
-  int BM = 128, BN = 128;  ///< queries and keys per block: the tile of the attention that reads the lists
+  int BM = 128, BN = 128;        ///< queries and keys per block: the tile of the attention that reads the lists
   int MASK_BM = 0, MASK_BN = 0;  ///< those of the mask of blocks, multiples of BM and BN; 0: there is no such mask
   bool causal = false, top_left = false, left = false, right = false;  ///< the band, as in AttentionConfig
   int D = 128;      ///< channels, rounded up                                    (steps before 2)
@@ -23,12 +23,13 @@ struct AttentionListsConfig {
 
 /// The lists' blocks and band for an attention with this config.
 inline AttentionListsConfig attention_lists_config(const AttentionConfig& c) {
-  return {.BM = c.BM, .BN = c.BN, .causal = c.causal, .top_left = c.top_left, .left = c.left, .right = c.right, .D = c.D};
+  return {
+      .BM = c.BM, .BN = c.BN, .causal = c.causal, .top_left = c.top_left, .left = c.left, .right = c.right, .D = c.D};
 }
 
-/// Step 1: KINDS [B', H', Mb, Nb] for Sq queries and Sk keys; B' and H' may be 1 where nothing depends on them. MASK [B',
-/// H', ceil(Sq / MASK_BM), ceil(Sk / MASK_BN)] hides the blocks where it is 0. What lies past the last query or key
-/// makes no block partial. Grid {Nb, Mb, B' H'}.
+/// Step 1: KINDS [B', H', Mb, Nb] for Sq queries and Sk keys; B' and H' may be 1 where nothing depends on them. MASK
+/// [B', H', ceil(Sq / MASK_BM), ceil(Sk / MASK_BN)] hides the blocks where it is 0. What lies past the last query or
+/// key makes no block partial. Grid {Nb, Mb, B' H'}.
 template <class MaskMod>
 void attention_block_kinds_program(const AttentionListsConfig& c, const MaskMod& mask_mod, Tensor<int32_t, 4> KINDS,
                                    Tensor<const int32_t, 4> MASK, I32 sq, I32 sk, I32 left, I32 right) {
@@ -47,8 +48,8 @@ void attention_block_kinds_program(const AttentionListsConfig& c, const MaskMod&
   const Tile seen = count(visible);
   Tile kind = where(seen == 0, int(kHiddenBlock), where(seen == count(inside), int(kFullBlock), int(kPartialBlock)));
   if (c.MASK_BM)
-    kind = where(MASK.load({batch, head, m / (c.MASK_BM / c.BM), n / (c.MASK_BN / c.BN)}) != 0, kind,
-                 int(kHiddenBlock));
+    kind =
+        where(MASK.load({batch, head, m / (c.MASK_BM / c.BM), n / (c.MASK_BN / c.BN)}) != 0, kind, int(kHiddenBlock));
   KINDS.store({batch, head, m, n}, kind);
 }
 
@@ -62,8 +63,8 @@ void attention_block_means_program(const AttentionListsConfig& c, Tensor<const T
   MEANS.store({batch, head, n, 0}, sum(k, axis(0)) / cast(rows, f32));
 }
 
-/// SCORES [B, Hq, Mb, Nb] f32: sign times the product of the means of each block of Q [B, Hq, Sq, D] and of K. Grid {Mb,
-/// Hq, B}.
+/// SCORES [B, Hq, Mb, Nb] f32: sign times the product of the means of each block of Q [B, Hq, Sq, D] and of K. Grid
+/// {Mb, Hq, B}.
 template <class T>
 void attention_pooled_scores_program(const AttentionListsConfig& c, Tensor<const T, 4> Q, Tensor<const float, 4> MEANS,
                                      Tensor<float, 4> SCORES, F32 sign) {
@@ -79,9 +80,9 @@ void attention_pooled_scores_program(const AttentionListsConfig& c, Tensor<const
   }
 }
 
-/// Step 2: of the blocks KINDS [B, Hq, Mb, Nb] does not hide, the `k` with the highest SCORES stay in every row, of equal
-/// ones the first. A score that is not a number counts as the highest: such a block must show in the result. Grid {Mb,
-/// Hq, B}.
+/// Step 2: of the blocks KINDS [B, Hq, Mb, Nb] does not hide, the `k` with the highest SCORES stay in every row, of
+/// equal ones the first. A score that is not a number counts as the highest: such a block must show in the result. Grid
+/// {Mb, Hq, B}.
 inline void attention_top_blocks_program(const AttentionListsConfig& c, Tensor<const float, 4> SCORES,
                                          Tensor<int32_t, 4> KINDS, I32 k) {
   num_warps(c.warps);
@@ -99,8 +100,8 @@ inline void attention_top_blocks_program(const AttentionListsConfig& c, Tensor<c
   KINDS.store({batch, head, m, 0}, kept);
 }
 
-/// Step 3: COUNTS [B', H', Mb] and BLOCKS [B', H', Mb, Nb] of the partial and of the full blocks of KINDS, ascending; what
-/// BLOCKS has behind the count is not written. Grid {Mb, H', B'}.
+/// Step 3: COUNTS [B', H', Mb] and BLOCKS [B', H', Mb, Nb] of the partial and of the full blocks of KINDS, ascending;
+/// what BLOCKS has behind the count is not written. Grid {Mb, H', B'}.
 inline void attention_lists_program(const AttentionListsConfig& c, Tensor<const int32_t, 4> KINDS,
                                     Tensor<int32_t, 3> PARTIAL_COUNTS, Tensor<int32_t, 4> PARTIAL_BLOCKS,
                                     Tensor<int32_t, 3> FULL_COUNTS, Tensor<int32_t, 4> FULL_BLOCKS) {
@@ -129,9 +130,8 @@ template <class MaskMod = NoMaskMod>
 auto make_attention_block_kinds_kernel(const char* name, MaskMod mask_mod = {}) {
   return kernel(name,
                 [mask_mod](const AttentionListsConfig& c, Tensor<int32_t, 4> KINDS, Tensor<const int32_t, 4> MASK,
-                           I32 sq, I32 sk, I32 left, I32 right) {
-                  attention_block_kinds_program(c, mask_mod, KINDS, MASK, sq, sk, left, right);
-                })
+                           I32 sq, I32 sk, I32 left,
+                           I32 right) { attention_block_kinds_program(c, mask_mod, KINDS, MASK, sq, sk, left, right); })
       .grid([](const AttentionListsConfig&, const auto& kinds, const auto&...) {
         return Grid{kinds.shape[3], kinds.shape[2], kinds.shape[0] * kinds.shape[1]};
       });
@@ -171,9 +171,10 @@ inline const auto& attention_top_blocks_kernel() {
   return k;
 }
 inline const auto& attention_lists_kernel() {
-  static const auto k =
-      kernel("attention_lists", attention_lists_program)
-          .grid([](const AttentionListsConfig&, const auto& kinds, const auto&...) { return detail::block_row_grid(kinds); });
+  static const auto k = kernel("attention_lists", attention_lists_program)
+                            .grid([](const AttentionListsConfig&, const auto& kinds, const auto&...) {
+                              return detail::block_row_grid(kinds);
+                            });
   return k;
 }
 
@@ -184,16 +185,20 @@ Status attention_block_kinds(const K_& k, Stream& stream, TensorView<int32_t, 4>
                              TensorView<const int32_t, 4> MASK, int64_t sq, int64_t sk, int left, int right,
                              const AttentionListsConfig& c) {
   ShapeCheck check("attention_block_kinds");
-  check.shape("KINDS", KINDS, {-1, -1, cdiv<int64_t>(sq, c.BM), cdiv<int64_t>(sk, c.BN)},
-              "[B or 1, Hq or 1, ceil(Sq/BM), ceil(Sk/BN)]")
+  check
+      .shape("KINDS", KINDS, {-1, -1, cdiv<int64_t>(sq, c.BM), cdiv<int64_t>(sk, c.BN)},
+             "[B or 1, Hq or 1, ceil(Sq/BM), ceil(Sk/BN)]")
       .require(!MASK.data == !c.MASK_BM && !c.MASK_BM == !c.MASK_BN,
-               "MASK, MASK_BM and MASK_BN are to be given together, found MASK_BM = {}, MASK_BN = {}", c.MASK_BM, c.MASK_BN)
+               "MASK, MASK_BM and MASK_BN are to be given together, found MASK_BM = {}, MASK_BN = {}", c.MASK_BM,
+               c.MASK_BN)
       .require(c.MASK_BM % c.BM == 0 && c.MASK_BN % c.BN == 0,
-               "blocks of the mask ({} x {}) must be multiples of the tile ({} x {})", c.MASK_BM, c.MASK_BN, c.BM, c.BN);
+               "blocks of the mask ({} x {}) must be multiples of the tile ({} x {})", c.MASK_BM, c.MASK_BN, c.BM,
+               c.BN);
   if (!check.ok()) return check.error();
   if (MASK.data) {
     stretch(MASK, {KINDS.shape[0], KINDS.shape[1], -1, -1});
-    check.shape("MASK", MASK, {KINDS.shape[0], KINDS.shape[1], cdiv<int64_t>(sq, c.MASK_BM), cdiv<int64_t>(sk, c.MASK_BN)},
+    check.shape("MASK", MASK,
+                {KINDS.shape[0], KINDS.shape[1], cdiv<int64_t>(sq, c.MASK_BM), cdiv<int64_t>(sk, c.MASK_BN)},
                 "[B', H', ceil(Sq/MASK_BM), ceil(Sk/MASK_BN)]");
     if (!check.ok()) return check.error();
   }
@@ -202,8 +207,8 @@ Status attention_block_kinds(const K_& k, Stream& stream, TensorView<int32_t, 4>
                     std::min(left, far), std::min(right, far));
 }
 
-/// Step 2: keeps the `k` blocks of every row of KINDS [B, Hq, Mb, Nb] whose pooled scores are highest. Scratch: MEANS [B,
-/// Hkv, Nb, D] and SCORES [B, Hq, Mb, Nb]. Only the sign of `scale` matters.
+/// Step 2: keeps the `k` blocks of every row of KINDS [B, Hq, Mb, Nb] whose pooled scores are highest. Scratch: MEANS
+/// [B, Hkv, Nb, D] and SCORES [B, Hq, Mb, Nb]. Only the sign of `scale` matters.
 template <class T>
 Status attention_top_blocks(Stream& stream, Input<T, 4> Q, Input<T, 4> K, TensorView<float, 4> MEANS,
                             TensorView<float, 4> SCORES, TensorView<int32_t, 4> KINDS, int k, float scale,
@@ -236,9 +241,7 @@ struct AttentionLists {
   TensorView<Int, 3> full_counts;
   TensorView<Int, 4> full_blocks;
 
-  operator AttentionLists<const Int>() const
-    requires(!std::is_const_v<Int>)
-  {
+  operator AttentionLists<const Int>() const requires(!std::is_const_v<Int>) {
     return {partial_counts, partial_blocks, full_counts, full_blocks};
   }
 };

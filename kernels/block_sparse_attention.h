@@ -1,6 +1,6 @@
-// block_sparse_attention.h - attention forward over lists of blocks: every block of queries visits the blocks of keys it
-// is listed with and no others. The lists come from attention_lists.h, or from elsewhere (they are what flex attention
-// calls block masks: counts and indices of partial and of full blocks).
+// block_sparse_attention.h - attention forward over lists of blocks: every block of queries visits the blocks of keys
+// it is listed with and no others. The lists come from attention_lists.h, or from elsewhere (they are what flex
+// attention calls block masks: counts and indices of partial and of full blocks).
 #pragma once
 #include "kernels/attention.h"
 #include "kernels/attention_lists.h"
@@ -8,10 +8,11 @@
 namespace tile::kernels {
 
 /// O = softmax(t) V over the pairs that are listed: all of a full block, of a partial one those inside the band and
-/// allowed by mask_mod; t as in parts/attention_scores.h. Q [B, Hq, Sq, D], K [B, Hkv, Sk, D], V [B, Hkv, Sk, Dv], O [B,
-/// Hq, Sq, Dv], LSE [B, Hq, Sq] f32. COUNTS [B, Hq, ceil(Sq / BM)], BLOCKS [B, Hq, ceil(Sq / BM), room], stride 0 where
-/// heads or batches share lists. A query without a visible key gives O = 0 and LSE = -inf. Blocks that are not listed are
-/// not read. The partial list is read only where there is something to mask with. Grid {ceil(Sq / BM), Hq, B}.
+/// allowed by mask_mod; t as in parts/attention_scores.h. Q [B, Hq, Sq, D], K [B, Hkv, Sk, D], V [B, Hkv, Sk, Dv], O
+/// [B, Hq, Sq, Dv], LSE [B, Hq, Sq] f32. COUNTS [B, Hq, ceil(Sq / BM)], BLOCKS [B, Hq, ceil(Sq / BM), room], stride 0
+/// where heads or batches share lists. A query without a visible key gives O = 0 and LSE = -inf. Blocks that are not
+/// listed are not read. The partial list is read only where there is something to mask with. Grid {ceil(Sq / BM), Hq,
+/// B}.
 ///
 /// config.split: the keys end with a block, so that full blocks are never masked; without it they hide what is past the
 /// last key.
@@ -65,8 +66,7 @@ void block_sparse_attention_program(const AttentionConfig& c, const MaskMod& mas
   // d is 0 only where no key was visible; NaN (from NaN inputs) must survive, hence == and not >.
   auto empty = softmax.d == 0.f;
   O.store({batch, head, m0, 0}, cast(acc * where(empty, 0.f, 1.f / softmax.d), dtype_of<T>()));
-  LSE.store({batch, head, m0},
-            reshape(where(empty, -INFINITY, fma(softmax.m, unit, log2(softmax.d) * kLn2)), {c.BM}));
+  LSE.store({batch, head, m0}, reshape(where(empty, -INFINITY, fma(softmax.m, unit, log2(softmax.d) * kLn2)), {c.BM}));
 }
 
 /// A kernel with a callable of the caller's on the pairs of partial blocks: keep the result and launch it with
@@ -93,8 +93,8 @@ const auto& block_sparse_attention_kernel() {
 }
 
 /// Tiles, which are the blocks of the lists: powers of two, up to 128 x 128 where warpgroups multiply.
-inline AttentionConfig default_block_sparse_attention_config(DType dtype, int64_t sq, int64_t d, int64_t dv, bool causal,
-                                                             float scale, const Machine& machine) {
+inline AttentionConfig default_block_sparse_attention_config(DType dtype, int64_t sq, int64_t d, int64_t dv,
+                                                             bool causal, float scale, const Machine& machine) {
   AttentionConfig c = detail::attention_config_by_size(dtype, sq, d, dv, causal, scale, machine);
   if (machine.warpgroups && dtype != DType::f32) {
     c.BM = sq > 64 ? 128 : 64, c.warps = c.BM / 16;
@@ -139,7 +139,8 @@ Status block_sparse_attention(Stream& stream, Input<T, 4> Q, Input<T, 4> K, Inpu
                               TensorView<float, 3> LSE, const AttentionLists<const int32_t>& lists,
                               const AttentionOptions<>& options, const AttentionConfig& config) {
   return run_block_sparse_attention(block_sparse_attention_kernel<T>(), stream, TensorView<const T, 4>(Q),
-                                    TensorView<const T, 4>(K), TensorView<const T, 4>(V), O, LSE, lists, options, config);
+                                    TensorView<const T, 4>(K), TensorView<const T, 4>(V), O, LSE, lists, options,
+                                    config);
 }
 
 }  // namespace tile::kernels

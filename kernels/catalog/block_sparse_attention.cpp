@@ -62,7 +62,8 @@ class BlockSparseAttentionCase : public OutputCase {
     const reference::Dims row = {mask_.batches, mask_.heads, cdiv<int64_t>(data_.sq, config_.BM)};
     const reference::Dims matrix = {row[0], row[1], row[2], cdiv<int64_t>(data_.sk, config_.BN)};
     s(mask_tensor_.create(device, mask_.tensor()));
-    for (DeviceTensor* t : {&kinds_, &partial_blocks_, &full_blocks_}) s(t->create(device, HostTensor(DType::i32, matrix)));
+    for (DeviceTensor* t : {&kinds_, &partial_blocks_, &full_blocks_})
+      s(t->create(device, HostTensor(DType::i32, matrix)));
     for (DeviceTensor* t : {&partial_counts_, &full_counts_}) s(t->create(device, HostTensor(DType::i32, row)));
     if (s.ok()) s(make_lists(device->default_stream()));
     return s.status();
@@ -96,7 +97,8 @@ class BlockSparseAttentionCase : public OutputCase {
         with_gaps("LSE", reference::compare_absolute(lse.actual, lse.exact, lse_bound), lse_.host)};
   }
   Work work() const override {
-    const auto queries = static_cast<double>(data_.b * data_.hq * data_.sq), keys = static_cast<double>(data_.b * data_.hkv * data_.sk);
+    const auto queries = static_cast<double>(data_.b * data_.hq * data_.sq),
+               keys = static_cast<double>(data_.b * data_.hkv * data_.sk);
     const auto d = static_cast<double>(data_.d), dv = static_cast<double>(data_.dv);
     return {2 * pairs() * (d + dv), sizeof(T) * ((queries + keys) * d + (queries + keys) * dv) + 4 * queries};
   }
@@ -144,7 +146,9 @@ class BlockSparseAttentionCase : public OutputCase {
 };
 
 void add_problems(CatalogRow& row) {
-  auto add = [&](const char* dtype, Purpose purpose, Fields f) { row.problems.push_back({dtype, std::move(f), purpose}); };
+  auto add = [&](const char* dtype, Purpose purpose, Fields f) {
+    row.problems.push_back({dtype, std::move(f), purpose});
+  };
   for (const char* d : {"f16", "bf16", "f32", "tf32"}) {
     add(d, Purpose::test, {{"B", 2}, {"Hq", 2}, {"Sq", 512}, {"D", 64}, {"density", 50}});
     add(d, Purpose::test,
@@ -157,12 +161,14 @@ void add_problems(CatalogRow& row) {
   add("f32", Purpose::edge, {{"Sq", 600}, {"Sk", 200}, {"D", 32}, {"causal", 1}, {"density", 50}});  // before key 0
   add("f16", Purpose::edge, {{"Sq", 300}, {"Sk", 500}, {"D", 32}, {"left", 150}, {"right", 40}, {"density", 70}});
   add("f16", Purpose::edge, {{"Sq", 260}, {"Sk", 390}, {"D", 32}, {"causal", 1}, {"top_left", 1}});
-  add("bf16", Purpose::edge, {{"Hq", 6}, {"Hkv", 2}, {"Sq", 300}, {"D", 40}, {"DV", 72}, {"density", 40}, {"per_head", 1}});
+  add("bf16", Purpose::edge,
+      {{"Hq", 6}, {"Hkv", 2}, {"Sq", 300}, {"D", 40}, {"DV", 72}, {"density", 40}, {"per_head", 1}});
   add("f16", Purpose::edge, {{"Hq", 2}, {"Sq", 300}, {"D", 256}, {"causal", 1}, {"density", 50}});
   add("f16", Purpose::edge, {{"Hq", 2}, {"Sq", 300}, {"D", 64}, {"causal", 1}, {"softcap", 15}, {"alibi", 1}});
   add("f32", Purpose::edge, {{"Sq", 200}, {"D", 32}, {"density", 50}, {"negative_scale", 1}});
   for (int64_t layout : {1, 2, 3})
-    add("f16", Purpose::edge, {{"B", 2}, {"Hq", 2}, {"Sq", 200}, {"D", 64}, {"causal", 1}, {"density", 50}, {"layout", layout}});
+    add("f16", Purpose::edge,
+        {{"B", 2}, {"Hq", 2}, {"Sq", 200}, {"D", 64}, {"causal", 1}, {"density", 50}, {"layout", layout}});
   const Fields size = {{"B", 4}, {"Hq", 16}, {"Sq", 8192}, {"D", 128}};
   add("f16", Purpose::bench, Fields(size).set("causal", 1));
   add("f16", Purpose::bench, Fields(size).set("causal", 1).set("left", 1024));
@@ -195,8 +201,8 @@ CatalogRow block_sparse_attention_row() {
     return block_sparse_attention_kernel<float>().words(c);
   };
   row.prepare = [](std::shared_ptr<Device> device, const Problem& p, const ConfigWords& c) {
-    return with_float_type(
-        p.dtype, [&](auto t) { return make_case<BlockSparseAttentionCase<decltype(t)>>(device, p, c); });
+    return with_float_type(p.dtype,
+                           [&](auto t) { return make_case<BlockSparseAttentionCase<decltype(t)>>(device, p, c); });
   };
   return row;
 }

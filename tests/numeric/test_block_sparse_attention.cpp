@@ -24,7 +24,8 @@ constexpr int64_t kB = 1, kHq = 2, kHkv = 1, kD = 16;
 struct Problem {
   Problem(std::shared_ptr<Device> d, int64_t queries, int64_t keys, int64_t list_heads)
       : device(std::move(d)), sq(queries), sk(keys), heads(list_heads) {
-    config = default_block_sparse_attention_config(DType::f32, sq, kD, kD, false, 1.f, Machine::of(device->properties()));
+    config =
+        default_block_sparse_attention_config(DType::f32, sq, kD, kD, false, 1.f, Machine::of(device->properties()));
     config.BM = config.BN = 64;  // the same lists on every device
     mb = cdiv<int64_t>(sq, config.BM), nb = cdiv<int64_t>(sk, config.BN);
     for (auto* t : {&q, &k, &v}) t->resize(static_cast<size_t>(kB * (t == &q ? kHq * sq : kHkv * sk) * kD));
@@ -68,7 +69,8 @@ struct Problem {
   template <class Kernel>
   void attend(const Kernel& kernel, const AttentionOptions<>& options) {
     auto Q = upload(q), K = upload(k), V = upload(v);
-    auto O = upload(std::vector<float>(q.size(), NAN)), L = upload(std::vector<float>(static_cast<size_t>(kB * kHq * sq), NAN));
+    auto O = upload(std::vector<float>(q.size(), NAN)),
+         L = upload(std::vector<float>(static_cast<size_t>(kB * kHq * sq), NAN));
     run_block_sparse_attention(kernel, stream(), TensorView<const float, 4>(Q.data(), {kB, kHq, sq, kD}),
                                TensorView<const float, 4>(K.data(), {kB, kHkv, sk, kD}),
                                TensorView<const float, 4>(V.data(), {kB, kHkv, sk, kD}),
@@ -220,7 +222,7 @@ TEST_P(BlockSparseAttention, S2_12_ListsFromContent) {
   const int keep = 3;
   p.config.causal = true;  // of those the diagonal leaves
   for (auto* t : {&p.q, &p.k})
-    for (float& x : *t) x = std::round(x * 4);  // sums are exact, so that ties are ties
+    for (float& x : *t) x = std::round(x * 4);                   // sums are exact, so that ties are ties
   std::copy_n(p.k.begin(), 64 * kD, p.k.begin() + 2 * 64 * kD);  // blocks 0 and 2 score the same
   AttentionOptions<> options;
   options.causal = true;
