@@ -90,6 +90,19 @@ def sdpa(backend):
     return make
 
 
+def sdpa_backward(backend):
+    def make(s, dtype):
+        from torch.nn.attention import SDPBackend, sdpa_kernel
+
+        shape = (s.get("B", 1), s.get("Hq", 1), s["Sq"], s["D"])
+        q, k, v, d = (torch.randn(shape, dtype=TORCH_TYPES[dtype], device="cuda", requires_grad=True) for _ in range(4))
+        with sdpa_kernel(getattr(SDPBackend, backend)):
+            o = F.scaled_dot_product_attention(q, k, v, is_causal=bool(s.get("causal", 0)))
+        return lambda: torch.autograd.grad(o, (q, k, v), d, retain_graph=True)
+
+    return make
+
+
 def rowwise(op):
     def make(s, dtype):
         x = torch.randn(s["M"], s["N"], dtype=TORCH_TYPES[dtype], device="cuda")
@@ -194,6 +207,8 @@ PEERS = {
     "gemm": {"cuBLAS": matmul},
     "attention_forward": {"FlashAttention-2": sdpa("FLASH_ATTENTION"), "cuDNN": sdpa("CUDNN_ATTENTION")},
     "block_sparse_attention": {"flex_attention": flex},
+    "attention_backward": {"FlashAttention-2": sdpa_backward("FLASH_ATTENTION"), "cuDNN": sdpa_backward("CUDNN_ATTENTION")},
+    "block_sparse_dense": {"torch BSR": bsr},
     "block_sparse_matmul": {"cuBLAS dense": matmul, "torch BSR (A only)": bsr},
     "gla_chunk_forward": {"fla chunk_gla": fla_chunk},
     "gla_forward": {"fla chunk_gla": fla_chunk},

@@ -106,10 +106,32 @@ mlir::FailureOr<layout::OperandDescriptor> describe(MmaOp op, SmemType type, boo
 
 // ---- a first operand in registers
 
+/// Computed anew in every iteration of the loop: not from values that stay the same.
+bool variesIn(mlir::Operation* loop, mlir::Value value) {
+  if (!loop->isAncestor(value.getParentRegion()->getParentOp())) return false;
+  mlir::Operation* op = value.getDefiningOp();
+  if (!op || op->getNumRegions() > 0 || !mlir::isPure(op)) return true;
+  return llvm::any_of(op->getOperands(), [&](mlir::Value operand) { return variesIn(loop, operand); });
+}
+
+/// The registers of a first operand are needed behind the product, too.
+bool outlivesProduct(MmaOp op) {
+  if (!op.getA().hasOneUse()) return true;
+  mlir::Operation* loop = op->getParentOp();
+  while (loop && !mlir::isa<mlir::LoopLikeOpInterface, WorkLoopOp>(loop)) loop = loop->getParentOp();
+  return loop && !variesIn(loop, op.getA());
+}
+
 /// 4 registers (i32) per row block and k step.
 class RegisterOperand {
  public:
-  RegisterOperand(Emitter& e, MmaOp op, int steps) : e_(e), values_(e.regs(op.getA())), k_(op.getK()), steps_(steps) {}
+  RegisterOperand(Emitter& e, MmaOp op, int steps) : e_(e), values_(e.regs(op.getA())), k_(op.getK()), steps_(steps) {
+    // ptxas 13.0 takes the registers of a first operand for free behind the product even where they are needed again:
+    // masks that stay the same in all iterations lost their values on an H200. Such products read copies of their own,
+    // made in a way it cannot see through: it undoes plain moves.
+    if (outlivesProduct(op))
+      zero_ = e.inlineAsm(e.b.getInt32Ty(), "{.reg .b32 t; mov.u32 t, %dynamic_smem_size; shr.u32 $0, t, 31;}", "=r", {});
+  }
 
   SmallVector<Value*, 4> at(int rep, int step) const {
     IRBuilder<>& b = e_.b;
@@ -118,7 +140,8 @@ class RegisterOperand {
       const int first = 2 * (r + 4 * (step + steps_ * rep));
       const int64_t column = 16 * step + 8 * (r / 2);
       Value* pair = e_.packPair(inK(values_[first], column), inK(values_[first + 1], column + 1));
-      out.push_back(b.CreateBitCast(pair, b.getInt32Ty()));
+      Value* word = b.CreateBitCast(pair, b.getInt32Ty());
+      out.push_back(zero_ ? e_.inlineAsm(b.getInt32Ty(), "xor.b32 $0, $1, $2;", "=r,r,r", {word, zero_}) : word);
     }
     return out;
   }
@@ -136,6 +159,7 @@ class RegisterOperand {
   ArrayRef<Value*> values_;
   int64_t k_;
   int steps_;
+  Value* zero_ = nullptr;  ///< to make copies with; null: none are needed
 };
 
 // ---- one instruction

@@ -255,6 +255,10 @@ bool basicStatement(const AsmStatement& s, AsmFrame& f) {
     f.set(s.operands[0], in(1) + in(2));
   else if (s.is("and."))
     f.set(s.operands[0], in(1) & in(2));
+  else if (s.is("xor."))
+    f.set(s.operands[0], in(1) ^ in(2));
+  else if (s.is("shr.u32"))
+    f.set(s.operands[0], static_cast<uint32_t>(in(1)) >> in(2));
   else if (s.is("nanosleep") || s.is("prefetch") || s.is("fence.acq_rel") || s.is("membar"))
     return true;
   else
