@@ -204,6 +204,9 @@ CatalogRow gemm_row() {
     row.problems.push_back({"f16", {{"M", n}, {"N", n}, {"K", n}}, Purpose::bench});
   for (int64_t n : {2048, 4096, 8192, 16384}) row.problems.push_back({"bf16", {{"M", n}, {"N", n}, {"K", n}}, Purpose::bench});
   row.problems.push_back({"f16", {{"M", 4096}, {"N", 4096}, {"K", 4096}, {"tb", 1}}, Purpose::bench});
+  for (int64_t n : {4096, 8192})
+    row.problems.push_back({"f8e4m3", {{"M", n}, {"N", n}, {"K", n}, {"tb", 1}}, Purpose::bench});
+  row.problems.push_back({"tf32", {{"M", 4096}, {"N", 4096}, {"K", 4096}, {"tb", 1}}, Purpose::bench});
   for (const char* d : {"tf32", "f32", "i8"})
     row.problems.push_back({d, {{"M", 4096}, {"N", 4096}, {"K", 4096}}, Purpose::bench});
   for (const char* d : {"f32", "f16"})
