@@ -5,7 +5,7 @@
 #include <charconv>
 
 #include "dsl/detail/config_text.h"
-#include "dsl/detail/kernel_core.h"
+#include "dsl/tracing/kernel_core.h"
 #include "runtime/spelling.h"
 
 namespace tile {

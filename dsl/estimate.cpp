@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "compiler/dialect/dialect.h"
-#include "dsl/detail/kernel_core.h"
+#include "dsl/tracing/kernel_core.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 namespace tile {

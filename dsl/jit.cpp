@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "compiler/targets/host_loader.h"
-#include "dsl/detail/kernel_core.h"
+#include "dsl/tracing/kernel_core.h"
 #include "runtime/cache.h"
 #include "runtime/env.h"
 #include "runtime/host/host_device.h"

@@ -15,7 +15,7 @@
 #include <regex>
 #include <thread>
 
-#include "dsl/detail/kernel_core.h"
+#include "dsl/tracing/kernel_core.h"
 #include "runtime/buffer.h"
 
 namespace tile {

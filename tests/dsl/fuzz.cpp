@@ -6,7 +6,7 @@
 #include <cstring>
 #include <string>
 
-#include "dsl/detail/kernel_core.h"
+#include "dsl/tracing/kernel_core.h"
 #include "interpreter.h"
 #include "random_program.h"
 

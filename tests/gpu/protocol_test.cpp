@@ -66,6 +66,8 @@ class Interpreter {
     return it->second;
   }
 
+  llvm::APInt word(Value v) { return {64, static_cast<uint64_t>(value(v)), /*isSigned=*/true}; }
+
   void copyValue(Value to, Value from) {
     if (auto it = ints_.find(from); it != ints_.end()) ints_[to] = it->second;
     if (auto it = smem_.find(from); it != smem_.end()) smem_[to] = it->second;
@@ -114,7 +116,7 @@ class Interpreter {
         .Case([&](mlir::arith::ExtSIOp o) { copyValue(o, o.getIn()); })
         .Case([&](mlir::arith::CmpIOp o) {
           if (mlir::isa<mlir::RankedTensorType>(o.getType())) return;
-          ints_[o] = compare(o.getPredicate(), value(o.getLhs()), value(o.getRhs()));
+          ints_[o] = mlir::arith::applyCmpPredicate(o.getPredicate(), word(o.getLhs()), word(o.getRhs()));
         })
         .Case([&](mlir::arith::SelectOp o) {
           if (!mlir::isa<mlir::RankedTensorType>(o.getType()))
@@ -185,23 +187,6 @@ class Interpreter {
   void binary(Operation* op, F f) {
     if (!mlir::isa<mlir::RankedTensorType>(op->getResult(0).getType()))
       ints_[op->getResult(0)] = f(value(op->getOperand(0)), value(op->getOperand(1)));
-  }
-  static bool compare(mlir::arith::CmpIPredicate p, int64_t a, int64_t b) {
-    using P = mlir::arith::CmpIPredicate;
-    switch (p) {
-      case P::eq:
-        return a == b;
-      case P::ne:
-        return a != b;
-      case P::slt:
-        return a < b;
-      case P::sle:
-        return a <= b;
-      case P::sgt:
-        return a > b;
-      default:
-        return a >= b;
-    }
   }
 
   llvm::DenseMap<Value, int64_t> ints_;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "dsl/tile.h"
+#include "kernels/reference/number.h"
 
 namespace tile::ops {
 
@@ -78,23 +79,8 @@ T narrow(Wide<T> v) {
 
 /// Half the distance between neighbours at 1, relative: what one rounding may cost.
 template <class T>
-constexpr double rounding() {
-  switch (dtype_of<T>()) {
-    case DType::f64:
-      return 0x1p-53;
-    case DType::f32:
-      return 0x1p-24;
-    case DType::f16:
-      return 0x1p-11;
-    case DType::bf16:
-      return 0x1p-8 / 2;
-    case DType::f8e4m3:
-      return 0x1p-4;
-    case DType::f8e5m2:
-      return 0x1p-3;
-    default:
-      return 0;
-  }
+double rounding() {
+  return reference::epsilon(dtype_of<T>()) / 2;
 }
 
 /// Whether `got` is `want`, up to `ulps` roundings of T relative to the larger of |want| and `scale`.

@@ -30,40 +30,16 @@ uint64_t unsignedOf(int64_t value, Type type) {
   return bits >= 64 ? static_cast<uint64_t>(value) : static_cast<uint64_t>(value) & ((uint64_t{1} << bits) - 1);
 }
 
-bool compare(arith::CmpIPredicate predicate, int64_t a, int64_t b, Type type) {
-  using P = arith::CmpIPredicate;
-  uint64_t ua = unsignedOf(a, type), ub = unsignedOf(b, type);
-  switch (predicate) {
-    case P::eq:
-      return a == b;
-    case P::ne:
-      return a != b;
-    case P::slt:
-      return a < b;
-    case P::sle:
-      return a <= b;
-    case P::sgt:
-      return a > b;
-    case P::sge:
-      return a >= b;
-    case P::ult:
-      return ua < ub;
-    case P::ule:
-      return ua <= ub;
-    case P::ugt:
-      return ua > ub;
-    case P::uge:
-      return ua >= ub;
-  }
-  return false;
-}
-
 int64_t floorDiv(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
 
 /// Integer arithmetic on known operands; nullopt: another op, or a division by zero.
 std::optional<int64_t> evaluate(Operation* op, ArrayRef<int64_t> in) {
   Type type = op->getNumOperands() ? op->getOperand(op->getNumOperands() - 1).getType() : Type();
   auto u = [&](int i) { return unsignedOf(in[static_cast<size_t>(i)], type); };
+  auto word = [&](size_t i) {
+    const unsigned bits = type.isIndex() ? 64 : type.getIntOrFloatBitWidth();
+    return llvm::APInt(64, static_cast<uint64_t>(in[i]), /*isSigned=*/true).trunc(bits);
+  };
   using Result = std::optional<int64_t>;
   return llvm::TypeSwitch<Operation*, Result>(op)
       .Case<arith::AddIOp>(
@@ -89,7 +65,7 @@ std::optional<int64_t> evaluate(Operation* op, ArrayRef<int64_t> in) {
       .Case<arith::ShLIOp>([&](auto) { return static_cast<int64_t>(static_cast<uint64_t>(in[0]) << in[1]); })
       .Case<arith::ShRSIOp>([&](auto) { return in[0] >> in[1]; })
       .Case<arith::ShRUIOp>([&](auto) { return u(0) >> in[1]; })
-      .Case<arith::CmpIOp>([&](auto o) { return compare(o.getPredicate(), in[0], in[1], type); })
+      .Case<arith::CmpIOp>([&](auto o) { return arith::applyCmpPredicate(o.getPredicate(), word(0), word(1)); })
       .Case<arith::SelectOp>([&](auto) { return in[0] ? in[1] : in[2]; })
       .Case<arith::ExtSIOp>([&](auto) { return type.isInteger(1) ? -in[0] : in[0]; })
       .Case<arith::ExtUIOp>([&](auto) { return u(0); })

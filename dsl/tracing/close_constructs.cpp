@@ -2,7 +2,7 @@
 // so. Everything here runs after the body was recorded into detached blocks; nothing is traced twice.
 #include <algorithm>
 
-#include "dsl/detail/tracer.h"
+#include "dsl/tracing/tracer.h"
 
 namespace tile::detail {
 

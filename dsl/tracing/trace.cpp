@@ -1,9 +1,9 @@
 // trace.cpp - one kernel body to one verified module: parameters and their promises in, symbol and hash out.
 #include <fmt/format.h>
 
-#include "dsl/detail/emit_rules.h"
-#include "dsl/detail/ir_key.h"
-#include "dsl/detail/kernel_core.h"
+#include "dsl/tracing/emit_rules.h"
+#include "dsl/tracing/ir_key.h"
+#include "dsl/tracing/kernel_core.h"
 #include "mlir/IR/Verifier.h"
 
 namespace tile::detail {

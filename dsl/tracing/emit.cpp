@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "dsl/detail/emit_rules.h"
+#include "dsl/tracing/emit_rules.h"
 
 namespace tile::detail {
 using namespace mlir;

@@ -1,6 +1,6 @@
 // tracer.cpp - values, slots and frames of a trace, and the boundary functions about variables (see detail/tracer.h).
 // What happens when a construct closes is in close_constructs.cpp.
-#include "dsl/detail/tracer.h"
+#include "dsl/tracing/tracer.h"
 
 #include <algorithm>
 #include <atomic>

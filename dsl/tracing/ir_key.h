@@ -3,7 +3,7 @@
 #pragma once
 #include <string>
 
-#include "dsl/detail/context_pool.h"
+#include "dsl/tracing/context_pool.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace tile::detail {

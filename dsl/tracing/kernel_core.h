@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "compiler/compiler.h"
-#include "dsl/detail/context_pool.h"
+#include "dsl/tracing/context_pool.h"
 #include "dsl/jit.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"

@@ -1,7 +1,7 @@
 // emit_rules.h - the type rules the emit_*.cpp files share. Internal to the dsl library. Functions that return Value{0}
 // have reported why, or got a value whose error has been reported before.
 #pragma once
-#include "dsl/detail/tracer.h"
+#include "dsl/tracing/tracer.h"
 
 namespace tile::detail {
 

@@ -1,6 +1,6 @@
 // emit_reduce.cpp - reductions, scans and dot. A combiner is a region over scalars: built in for sum, max ..., traced
 // from the user's lambda otherwise.
-#include "dsl/detail/emit_rules.h"
+#include "dsl/tracing/emit_rules.h"
 
 namespace tile::detail {
 using namespace mlir;

@@ -1,5 +1,5 @@
 // emit_memory.cpp - loads, stores and atomics through pointers and views.
-#include "dsl/detail/emit_rules.h"
+#include "dsl/tracing/emit_rules.h"
 
 namespace tile::detail {
 using namespace mlir;

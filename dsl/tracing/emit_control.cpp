@@ -1,6 +1,6 @@
 // emit_control.cpp - loops, branches, early exits, hints and debugging: the boundary functions around the tracer's
 // frames.
-#include "dsl/detail/emit_rules.h"
+#include "dsl/tracing/emit_rules.h"
 
 namespace tile::detail {
 using namespace mlir;

@@ -1,5 +1,5 @@
 // emit_elementwise.cpp - operators and element by element functions: one switch generated from elementwise.def.
-#include "dsl/detail/emit_rules.h"
+#include "dsl/tracing/emit_rules.h"
 
 namespace tile::detail {
 using namespace mlir;

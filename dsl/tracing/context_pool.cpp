@@ -1,5 +1,5 @@
 // context_pool.cpp - see detail/context_pool.h.
-#include "dsl/detail/context_pool.h"
+#include "dsl/tracing/context_pool.h"
 
 #include <mutex>
 #include <vector>

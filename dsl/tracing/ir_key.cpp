@@ -1,6 +1,6 @@
 // ir_key.cpp - see detail/ir_key.h. Values are numbered in order of definition; types and attributes enter by their
 // text, which a context remembers.
-#include "dsl/detail/ir_key.h"
+#include "dsl/tracing/ir_key.h"
 
 #include "mlir/IR/BuiltinAttributes.h"
 

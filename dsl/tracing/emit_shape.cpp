@@ -1,5 +1,5 @@
 // emit_shape.cpp - broadcasting rules, and the verbs that keep elements but change their shape or order.
-#include "dsl/detail/emit_rules.h"
+#include "dsl/tracing/emit_rules.h"
 
 namespace tile::detail {
 using namespace mlir;
