@@ -23,6 +23,7 @@ struct TuneResult {
   struct Candidate {
     Cfg config;
     double milliseconds = 0;  ///< median of its runs; 0: was not timed
+    double cycles = 0;        ///< of the multiprocessors, the same; 0: not counted
     std::string problem;      ///< why not: a failing configuration never ends the search
   };
   Cfg best{};
@@ -85,7 +86,8 @@ Result<TuneResult<Cfg>> tune_over(const Kernel<Cfg, P...>& kernel, Stream& strea
   result.best = space[outcome->best];
   result.milliseconds = outcome->measurements[outcome->best].milliseconds;
   for (size_t i = 0; i < space.size(); ++i)
-    result.candidates.push_back({space[i], outcome->measurements[i].milliseconds, outcome->measurements[i].problem});
+    result.candidates.push_back({space[i], outcome->measurements[i].milliseconds, outcome->measurements[i].cycles,
+                                 outcome->measurements[i].problem});
   return result;
 }
 

@@ -17,6 +17,7 @@
 
 #include "dsl/tracing/kernel_core.h"
 #include "runtime/buffer.h"
+#include "runtime/cycles.h"
 
 namespace tile {
 namespace {
@@ -24,14 +25,26 @@ namespace {
 using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
 
-/// Candidates are equally fast when their least disturbed runs are this close, and their medians not far apart.
-constexpr double kSame = 0.01, kSameMedian = 0.05;
+/// Candidates are equally fast when their medians are this close.
+constexpr double kSame = 0.01;
 
-double lowest(const std::vector<double>& v) { return *std::min_element(v.begin(), v.end()); }
+/// Of an even number the lower one: of two runs the undisturbed one counts.
 double median(std::vector<double> v) {
-  std::nth_element(v.begin(), v.begin() + static_cast<std::ptrdiff_t>(v.size() / 2), v.end());
-  return v[v.size() / 2];
+  const auto middle = v.begin() + static_cast<std::ptrdiff_t>((v.size() - 1) / 2);
+  std::nth_element(v.begin(), middle, v.end());
+  return *middle;
 }
+
+/// The runs of one candidate.
+struct Runs {
+  std::vector<double> milliseconds, cycles;
+  bool empty() const { return milliseconds.empty(); }
+  void add(const TuneSample& s) {
+    milliseconds.push_back(std::max(s.milliseconds, 1e-9));
+    cycles.push_back(s.cycles);
+  }
+  double cost(bool by_cycles) const { return median(by_cycles ? cycles : milliseconds); }
+};
 
 /// One line on a terminal, rewritten in place.
 class Display {
@@ -79,18 +92,19 @@ class Stopwatch {
       if (auto memory = DeviceMemory::allocate(stream.device().shared_from_this(), bytes))
         w.flush_ = std::make_shared<DeviceMemory>(std::move(*memory));
     }
+    if (auto counter = CycleCounter::create(stream)) w.counter_ = std::move(*counter);  // else time has to do
     return w;
   }
 
-  /// Milliseconds of one run. A failing run is an error; so is one that does not end (`hung`).
-  Result<double> time(const std::function<Status()>& run) { return host() ? time_host(run) : time_events(run); }
+  /// One run. A failing run is an error; so is one that does not end (`hung`).
+  Result<TuneSample> time(const std::function<Status()>& run) { return host() ? time_host(run) : time_events(run); }
   bool hung() const { return hung_; }
 
  private:
   Stopwatch(Stream& stream, const TuneOptions& options) : stream_(&stream), patience_(options.patience_s) {}
   bool host() const { return stream_->device().kind() == DeviceKind::host; }
 
-  Result<double> time_host(const std::function<Status()>& run) {
+  Result<TuneSample> time_host(const std::function<Status()>& run) {
     // With one thread its processor time: what others do on a shared machine does not count.
     const bool alone = stream_->device().properties().multiprocessors == 1;
     auto now = [&] {
@@ -103,16 +117,20 @@ class Stopwatch {
     const double ms = now() - begin;
     if (s) s = stream_->synchronize();
     if (!s) return s.error();
-    return ms;
+    return TuneSample{ms, 0};
   }
 
-  Result<double> time_events(const std::function<Status()>& run) {
+  Result<TuneSample> time_events(const std::function<Status()>& run) {
     const uint32_t pattern = ++turn_;
     if (flush_)
       if (Status s = flush_->fill(*stream_, &pattern, 4); !s) return s.error();
+    if (counter_)
+      if (Status s = counter_->begin(*stream_); !s) return s.error();
     if (Status s = stream_->record(*start_); !s) return s.error();
     if (Status s = run(); !s) return s.error();
     if (Status s = stream_->record(*stop_); !s) return s.error();
+    if (counter_)
+      if (Status s = counter_->end(*stream_); !s) return s.error();
     const auto begin = Clock::now();
     while (true) {
       Result<bool> done = stop_->is_done();
@@ -129,13 +147,19 @@ class Stopwatch {
         std::this_thread::yield();
     }
     if (Status s = stream_->synchronize(); !s) return s.error();  // prints, failed assertions
-    return stop_->elapsed_ms(*start_);
+    Result<double> ms = stop_->elapsed_ms(*start_);
+    if (!ms) return ms.error();
+    TuneSample sample{*ms, 0};
+    if (counter_)
+      if (Result<double> cycles = counter_->cycles()) sample.cycles = *cycles;
+    return sample;
   }
 
   Stream* stream_;
   double patience_;
   std::shared_ptr<Event> start_, stop_;
   std::shared_ptr<DeviceMemory> flush_;
+  std::optional<CycleCounter> counter_;
   uint32_t turn_ = 0;
   bool hung_ = false;
 };
@@ -218,35 +242,38 @@ Result<TuneOutcome> run_tuning(Stream& stream, const TuneJob& job, const TuneOpt
 
   Result<Stopwatch> watch = Stopwatch::create(stream, options);
   if (!watch) return watch.error();
-  std::vector<std::vector<double>> times(job.candidates);
+  std::vector<Runs> runs(job.candidates);
+  bool by_cycles = true;  // until a run comes without them
   int turn = 0;
   size_t made = 0, planned = 0;
+  const auto cost = [&](size_t i) { return runs[i].cost(by_cycles); };
   const auto best_of = [&]() -> std::optional<size_t> {
     std::optional<size_t> best;
     for (size_t i : alive)
-      if (!times[i].empty() && (!best || median(times[i]) < median(times[*best]))) best = i;
+      if (!runs[i].empty() && (!best || cost(i) < cost(*best))) best = i;
     return best;
   };
   // One timed run; a failing candidate leaves, and with it what it measured.
   const auto measure = [&](size_t i, bool keep) -> Status {
-    Result<double> ms =
+    Result<TuneSample> sample =
         job.measure ? job.measure(i, stream, turn++) : watch->time([&] { return job.run(i, stream, turn++); });
     ++made;
-    if (!ms) {
-      m[i].problem = ms.error().to_string();
-      errors[i] = ms.error();
-      times[i].clear();
+    if (!sample) {
+      m[i].problem = sample.error().to_string();
+      errors[i] = sample.error();
+      runs[i] = {};
       if (watch->hung())
-        return device_error(fmt::format("{}: configuration {} {}", job.name, job.describe(i), ms.error().message));
+        return device_error(fmt::format("{}: configuration {} {}", job.name, job.describe(i), sample.error().message));
     } else if (keep) {
-      times[i].push_back(std::max(*ms, 1e-9));
+      runs[i].add(*sample);
+      by_cycles = by_cycles && sample->cycles > 0;
     }
     return ok();
   };
   const auto drop = [&](double factor) {
     const std::optional<size_t> best = best_of();
-    std::erase_if(alive, [&](size_t i) {  // by the least disturbed runs: one bad moment costs nobody the race
-      return errors[i] || times[i].empty() || (best && lowest(times[i]) > factor * lowest(times[*best]));
+    std::erase_if(alive, [&](size_t i) {  // by medians: one bad moment costs nobody the race
+      return errors[i] || runs[i].empty() || (best && cost(i) > factor * cost(*best));
     });
   };
   const auto round = [&](bool keep, size_t rotate) -> Status {
@@ -257,7 +284,7 @@ Result<TuneOutcome> run_tuning(Stream& stream, const TuneJob& job, const TuneOpt
       if (Status s = measure(i, keep); !s) return s;
       const std::optional<size_t> best = best_of();
       display({TuneProgress::Phase::timing, made, std::max(planned, made), alive.size(),
-               best ? job.describe(*best) : "", best ? median(times[*best]) : 0});
+               best ? job.describe(*best) : "", best ? runs[*best].cost(false) : 0});
     }
     return ok();
   };
@@ -274,15 +301,16 @@ Result<TuneOutcome> run_tuning(Stream& stream, const TuneJob& job, const TuneOpt
     if (r == 5) drop(1.05);
   }
   for (size_t i = 0; i < job.candidates; ++i)
-    if (!times[i].empty()) m[i].milliseconds = median(times[i]), m[i].runs = static_cast<int>(times[i].size());
+    if (!runs[i].empty()) {
+      m[i].milliseconds = runs[i].cost(false), m[i].runs = static_cast<int>(runs[i].milliseconds.size());
+      m[i].cycles = runs[i].cost(true);
+    }
   const std::optional<size_t> fastest = best_of();
   if (!fastest) return first_error();
   out.best = *fastest;
+  out.by_cycles = by_cycles;
   for (size_t i : alive)  // among equals the larger tile: it reads less, and suffers less under load
-    if (lowest(times[i]) <= lowest(times[*fastest]) * (1 + kSame) &&
-        m[i].milliseconds <= m[*fastest].milliseconds * (1 + kSameMedian) && job.area &&
-        job.area(i) > job.area(out.best))
-      out.best = i;
+    if (cost(i) <= cost(*fastest) * (1 + kSame) && job.area && job.area(i) > job.area(out.best)) out.best = i;
   display({TuneProgress::Phase::done, made, made, alive.size(), job.describe(out.best), m[out.best].milliseconds});
   return out;
 }

@@ -1,6 +1,7 @@
 // tuner.h - the search behind tune() (tune.h) without types: candidates are numbers, and callbacks know what they are.
 // It refuses what cannot fit before compiling, compiles on all cores, and times what is left side by side: rounds of
-// interleaved runs with a cold second-level cache, losers leaving early, medians deciding.
+// interleaved runs with a cold second-level cache, losers leaving early, medians deciding. On a GPU it is cycles of the
+// multiprocessors that count: under its power limit a chip's clock differs from one run to the next.
 #pragma once
 #include <functional>
 #include <string>
@@ -19,6 +20,12 @@ struct TuneProgress {
   double leader_ms = 0;
 };
 
+/// What one run took.
+struct TuneSample {
+  double milliseconds = 0;
+  double cycles = 0;  ///< of the multiprocessors; 0: not counted
+};
+
 struct TuneOptions {
   int rounds = 9;              ///< timed runs of the candidates that stay to the end
   double give_up = 2.0;        ///< candidates this much slower than the best in their first two runs leave
@@ -33,6 +40,7 @@ struct TuneOptions {
 /// What happened to one candidate.
 struct TuneMeasurement {
   double milliseconds = 0;  ///< median of its runs; 0: not timed
+  double cycles = 0;        ///< median of its runs; 0: not counted
   int runs = 0;
   std::string problem;  ///< why it is not in the race; empty for those that were timed
   Resources resources;
@@ -46,13 +54,13 @@ struct TuneJob {
   std::function<Result<Resources>(size_t)> build;   ///< compiles; called from several threads at once
   std::function<Status(size_t, Stream&, int)> run;  ///< queues one run; the number counts them, to rotate buffers
   std::function<double(size_t)> area;               ///< of a tile: the larger wins among equals
-  /// Instead of events or the clock: runs once, to its end, and says what it cost (processor cycles, say). May be
-  /// empty.
-  std::function<Result<double>(size_t, Stream&, int)> measure{};
+  /// Instead of events or the clock: runs once, to its end, and says what it took. May be empty.
+  std::function<Result<TuneSample>(size_t, Stream&, int)> measure{};
 };
 
 struct TuneOutcome {
   size_t best = 0;
+  bool by_cycles = false;                     ///< what decided: cycles, counted in every run; else milliseconds
   std::vector<TuneMeasurement> measurements;  ///< of every candidate
 };
 

@@ -134,7 +134,8 @@ std::optional<double> distance(std::string_view entry_key, const std::vector<Key
     if (!t->size || !to_number(t->value, a) || !to_number(w->value, b) || a <= 0 || b <= 0) return false;
     const double octaves = std::abs(std::log2(static_cast<double>(a)) - std::log2(static_cast<double>(b)));
     sum += octaves * octaves;
-    return octaves <= 1;
+    // Twice the size can want other tiles: what is best for a GEMM of 2048 leaves half of the machine idle at 1024.
+    return octaves <= 0.5;
   });
   if (stopped || n != wanted.size()) return std::nullopt;
   return sum;
@@ -270,6 +271,11 @@ Status TuningTable::set(TuningEntry entry) {
   else
     entries_.insert(at, std::move(entry));
   return ok();
+}
+
+void TuningTable::remove(std::string_view kernel, std::string_view device, std::string_view key) {
+  std::erase_if(entries_,
+                [&](const TuningEntry& e) { return e.kernel == kernel && e.device == device && e.key == key; });
 }
 
 void TuningTable::merge(const TuningTable& other) {

@@ -5,8 +5,8 @@
 //   kernel | device | key | the fields that were chosen | milliseconds
 //
 // A key is facts (name=value), which a problem must have to use the line, and sizes (name~value), which it may be near:
-// within a factor of two each; the nearest line wins. Lines of a file are independent: a bad one is reported and left
-// out.
+// within half an octave (a factor of 1.41) each; the nearest line wins. Lines of a file are independent: a bad one is
+// reported and left out.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -62,6 +62,8 @@ class TuningTable {
 
   /// Adds an entry, or replaces the one of the same kernel, device and key. Refuses what would not be read back.
   Status set(TuningEntry entry);
+  /// Forgets the entry of this kernel, device and key, if there is one.
+  void remove(std::string_view kernel, std::string_view device, std::string_view key);
   /// The entries of `other` over those of this.
   void merge(const TuningTable& other);
   /// The nearest entry whose facts agree; null if there is none.

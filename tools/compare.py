@@ -5,11 +5,14 @@ Usage: tools/compare.py [--bench build/bin/bench] [--device cuda:0] [--rounds 3]
 
 Every round times one of our kernels (a `bench --follow` process) and its peers (torch: cuBLAS, cuDNN, FlashAttention-2; Triton; device
 copy) one right after the other, in shuffled order, because an H200 under load settles at a lower clock than a cool one.
-Both sides use the same method: idle pause, warm-up, a window of about 10 ms between CUDA events, the median of rounds.
+Both sides use the same method: idle pause, warm-up, a window of about 10 ms between CUDA events, the median of rounds; beside
+the time stand cycles of the multiprocessors per launch, which do not follow the clock.
 Prints a table of ratios (above 1: ours is faster); writes compare.json and, with matplotlib, compare.png to DIR.
 Needs torch with CUDA; Triton is optional. Peers that fail or are missing are listed with the reason.
 """
 import argparse
+import ctypes
+import functools
 import json
 import os
 import random
@@ -29,8 +32,71 @@ TORCH_TYPES = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float3
                "f8e4m3": torch.float8_e4m3fn}
 
 
-def time_ms(fn, sustained=False):
-    """Milliseconds per call: the method of tools/bench/timing.cpp."""
+class CycleCounter:
+    """Cycles of the multiprocessors between two points of torch's stream: the method of runtime/cycles.cpp, with its kernel."""
+
+    PTX = b""".version 7.0
+.target sm_80
+.address_size 64
+.visible .entry read_clocks(.param .u64 clocks)
+{
+  .reg .pred %p<2>; .reg .b32 %r<3>; .reg .b64 %d<5>;
+  mov.u32 %r0, %tid.x;
+  setp.ne.u32 %p0, %r0, 0;
+  @%p0 bra done;
+  mov.u32 %r1, %smid;
+  ld.param.u64 %d0, [clocks];
+  cvta.to.global.u64 %d1, %d0;
+  mul.wide.u32 %d2, %r1, 8;
+  add.u64 %d3, %d1, %d2;
+  mov.u64 %d4, %clock64;
+  st.global.u64 [%d3], %d4;
+done:
+  ret;
+}
+"""
+
+    def __init__(self):
+        self.cuda = ctypes.CDLL("libcuda.so.1")
+        module, self.kernel = ctypes.c_void_p(), ctypes.c_void_p()
+        self.clocks = torch.zeros(2, 512, dtype=torch.int64, device="cuda")  # also makes torch's context current
+        self.check(self.cuda.cuModuleLoadData(ctypes.byref(module), self.PTX))
+        self.check(self.cuda.cuModuleGetFunction(ctypes.byref(self.kernel), module, b"read_clocks"))
+        self.programs = torch.cuda.get_device_properties(self.clocks.device).multi_processor_count
+        empty = []
+        for _ in range(5):
+            self.read(0)
+            self.read(1)
+            empty.append(self.spent())
+        self.own = min(empty)
+
+    def check(self, result):
+        if result != 0:
+            raise RuntimeError(f"CUDA error {result}")
+
+    def read(self, which):
+        address = ctypes.c_uint64(self.clocks[which].data_ptr())
+        params = (ctypes.c_void_p * 1)(ctypes.addressof(address))
+        stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+        self.check(self.cuda.cuLaunchKernel(self.kernel, self.programs, 1, 1, 1024, 1, 1, 0, stream, params, None))
+
+    def spent(self):
+        begin, end = self.clocks.tolist()
+        spent = sorted(e - b for b, e in zip(begin, end) if b > 0 and e > b)
+        return spent[len(spent) // 2] if 2 * len(spent) >= self.programs else 0
+
+    def cycles(self):
+        return max(1, self.spent() - self.own)
+
+
+@functools.cache
+def cycle_counter():
+    return CycleCounter()
+
+
+def time_call(fn, sustained=False):
+    """Milliseconds and cycles per call: the method of tools/bench/timing.cpp."""
+    counter = cycle_counter()
     fn()
     torch.cuda.synchronize()
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -44,12 +110,14 @@ def time_ms(fn, sustained=False):
         time.sleep(0.2)
     for _ in range(3 + (int(40 / once) if sustained else 0)):
         fn()
+    counter.read(0)
     begin.record()
     for _ in range(launches):
         fn()
     end.record()
+    counter.read(1)
     end.synchronize()
-    return begin.elapsed_time(end) / launches
+    return begin.elapsed_time(end) / launches, counter.cycles() / launches
 
 
 # ---- peers: name -> function(sizes, dtype) that returns a callable doing one run
@@ -244,13 +312,14 @@ class Ours:
             said = line.strip() or said
         raise RuntimeError(said[:300] or "bench failed")
 
-    def time_ms(self, sustained=False):
+    def time_call(self, sustained=False):
         self.process.stdin.write("sustained\n" if sustained else "burst\n")
         self.process.stdin.flush()
         line = self.process.stdout.readline()
         if not line.startswith("ms "):
             raise RuntimeError(line.strip()[:300] or "bench ended")
-        return float(line[3:])
+        _, ms, _, cycles = line.split()
+        return float(ms), float(cycles)
 
     def close(self):
         self.process.stdin.close()
@@ -263,10 +332,10 @@ def compare_one(args, kernel, dtype, sizes):
         try:
             if name == "tile":
                 ours = Ours(args, kernel, dtype, sizes)
-                contenders[name] = ours.time_ms
+                contenders[name] = ours.time_call
             else:
                 run = make(sizes, dtype)
-                contenders[name] = lambda sustained, run=run: time_ms(run, sustained)
+                contenders[name] = lambda sustained, run=run: time_call(run, sustained)
         except Exception as e:  # a peer that is not installed or refuses the shape must not end the comparison
             errors[name] = str(e).replace("\n", " ")[:160] or type(e).__name__
     row = {"kernel": kernel, "dtype": dtype, "sizes": sizes, "errors": errors}
@@ -280,7 +349,9 @@ def compare_one(args, kernel, dtype, sizes):
                     times[name].append(contenders[name](mode == "sustained"))
                 except Exception as e:
                     errors[name] = str(e).replace("\n", " ")[:160] or type(e).__name__
-        row[mode] = {name: statistics.median(t) for name, t in times.items() if t and name not in errors}
+        timed = {name: t for name, t in times.items() if t and name not in errors}
+        row[mode] = {name: statistics.median(ms for ms, _ in t) for name, t in timed.items()}
+        row[mode + "_cycles"] = {name: statistics.median(cycles for _, cycles in t) for name, t in timed.items()}
     row["ms"] = row["burst"]
     if ours:
         ours.close()
@@ -302,7 +373,10 @@ def print_row(row):
         print(f"{label:<72} tile failed: {row['errors'].get('tile')}", flush=True)
         return
     text = f"{label:<72} {row['ms']['tile']:>9.4f} ms {row['tflops']:>8.1f} TFLOP/s {row['gbytes_per_s']:>7.0f} GB/s "
-    text += "".join(f"  {name} x{ratio:.2f} ({row['ms'][name]:.4f} ms)" for name, ratio in row["ratios"].items())
+    cycles = row["burst_cycles"]
+    text += f" {cycles['tile'] / 1e3:>8.1f} kcycles "
+    text += "".join(f"  {name} x{ratio:.2f} ({row['ms'][name]:.4f} ms, {cycles[name] / 1e3:.1f} kcycles)"
+                    for name, ratio in row["ratios"].items())
     if row.get("sustained_ratios"):
         text += "  sustained " + " ".join(f"x{ratio:.2f}" for ratio in row["sustained_ratios"].values())
     text += "".join(f"  [{name}: {why[:70]}]" for name, why in row["errors"].items())

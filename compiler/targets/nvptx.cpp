@@ -3,12 +3,12 @@
 
 #include <mutex>
 
+#include "compiler/targets/llvm_passes.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IR/OptBisect.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/MC/TargetRegistry.h"
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Target/TargetMachine.h"
@@ -89,26 +89,14 @@ bool hasUnrollHint(const llvm::Module& module) {
 }
 
 llvm::Error optimize(llvm::Module& module, llvm::TargetMachine& machine) {
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager callGraph;
-  llvm::ModuleAnalysisManager modules;
-  llvm::PassBuilder builder(&machine);
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(callGraph);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, callGraph, modules);
-  llvm::FunctionPassManager passes;
-  if (llvm::Error error = builder.parsePassPipeline(passes, kSimplify)) return error;
+  LlvmPasses passes(machine);
+  if (llvm::Error error = passes.add(kSimplify)) return error;
   if (hasUnrollHint(module)) {
-    if (llvm::Error error = builder.parsePassPipeline(passes, "loop(indvars)"))
-      return error;  // trip counts for the unroller
+    if (llvm::Error error = passes.add("loop(indvars)")) return error;  // trip counts for the unroller
     passes.addPass(llvm::LoopUnrollPass(llvm::LoopUnrollOptions(/*OptLevel=*/3, /*OnlyWhenForced=*/true)));
   }
-  if (llvm::Error error = builder.parsePassPipeline(passes, kFinish)) return error;
-  for (llvm::Function& f : module)
-    if (!f.isDeclaration()) passes.run(f, functions);
+  if (llvm::Error error = passes.add(kFinish)) return error;
+  passes.run(module);
   return llvm::Error::success();
 }
 

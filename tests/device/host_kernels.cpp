@@ -115,6 +115,13 @@ void copy_boxes(const uint64_t* s, const HostProgram* p, void*) {
     }
 }
 
+// The reader of cycles.cpp: program i is multiprocessor i, whose clock makes a cycle in a nanosecond.
+void read_clocks(const uint64_t* s, const HostProgram* p, void*) {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  pointer<uint64_t>(s[0])[p->id[0]] =
+      static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
+}
+
 constexpr HostKernel kKernels[] = {
     {"iota", iota, 2},
     {"axpy", axpy, 7},
@@ -131,6 +138,7 @@ constexpr HostKernel kKernels[] = {
     {"work_ids", work_ids, 2, true},
     {"work_tickets", work_tickets, 1, true, true},
     {"copy_boxes", copy_boxes, 10, false, false, 2},
+    {"tile_read_clocks", read_clocks, 1},
 };
 
 }  // namespace

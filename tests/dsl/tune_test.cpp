@@ -26,6 +26,7 @@ struct Scripted {
   std::vector<double> us;
   std::vector<double> areas{};
   std::vector<int> spills{};
+  std::vector<double> cycles{};    ///< of every run; missing: not counted
   std::vector<size_t> sequence{};  ///< of runs
   std::vector<int> turns{};
   std::set<size_t> unbuildable{}, unfit{}, failing{};
@@ -45,12 +46,13 @@ struct Scripted {
       if (i < spills.size()) r.spill_store_bytes = spills[i];
       return r;
     };
-    j.measure = [this](size_t i, Stream&, int turn) -> Result<double> {
+    j.measure = [this](size_t i, Stream&, int turn) -> Result<TuneSample> {
       sequence.push_back(i);
       turns.push_back(turn);
       if (failing.count(i)) return device_error("fails");
       const bool disturbed = turn % 5 == 4;
-      return us[i] * 1e-3 * (disturbed ? 20 : 1);
+      const double ms = us[i] * 1e-3 * (disturbed ? 20 : 1);
+      return TuneSample{ms, i < cycles.size() ? cycles[i] : 0};
     };
     j.area = [this](size_t i) { return i < areas.size() ? areas[i] : 1.0; };
     return j;
@@ -125,6 +127,37 @@ TEST(Tune, AmongEqualsTheLargerTile) {
   const auto r = run_tuning(host()->default_stream(), s.job(), quiet());
   ASSERT_TRUE(r);
   EXPECT_EQ(r->best, 1u);
+}
+
+TEST(Tune, CyclesDecideWhereTheyAreCounted) {
+  Scripted s({3000, 2900, 2950});  // the clock favours the second
+  s.cycles = {1.00e6, 1.04e6, 1.02e6};
+  auto r = run_tuning(host()->default_stream(), s.job(), quiet());
+  ASSERT_TRUE(r);
+  EXPECT_TRUE(r->by_cycles);
+  EXPECT_EQ(r->best, 0u);
+  EXPECT_EQ(r->measurements[1].cycles, 1.04e6);
+  EXPECT_EQ(r->measurements[0].milliseconds, 3.0);
+  s.cycles = {1.00e6, 1.04e6};  // not of all candidates: they cannot be compared
+  r = run_tuning(host()->default_stream(), s.job(), quiet());
+  ASSERT_TRUE(r);
+  EXPECT_FALSE(r->by_cycles);
+  EXPECT_EQ(r->best, 1u);
+}
+
+TEST(Tune, OneGoodMomentWinsNothing) {
+  // The second has the least disturbed run and the larger tile, but is 5 % slower in all others.
+  Scripted s({0, 0});
+  s.areas = {64, 512};
+  TuneJob j = s.job();
+  std::vector<int> seen(2);
+  j.measure = [&](size_t i, Stream&, int) -> Result<TuneSample> {
+    const bool lucky = i == 1 && seen[i]++ == 3;
+    return TuneSample{lucky ? 1.64 : i == 0 ? 1.65 : 1.73, 0};
+  };
+  const auto r = run_tuning(host()->default_stream(), j, quiet());
+  ASSERT_TRUE(r);
+  EXPECT_EQ(r->best, 0u);
 }
 
 TEST(Tune, DeterministicModeTimesNothing) {

@@ -44,9 +44,11 @@ TEST(TuningTable, FindsTheNearestOfTheSameFacts) {
     return e ? e->config : "";
   };
   EXPECT_EQ(found(DType::f16, 4096, 4096), "BM=128 stages=4");
-  EXPECT_EQ(found(DType::f16, 3000, 8192), "BM=128 stages=4");
-  EXPECT_EQ(found(DType::f16, 700, 300), "BM=64 stages=3");
-  EXPECT_EQ(found(DType::f16, 4096, 8193), "") << "more than twice as large";
+  EXPECT_EQ(found(DType::f16, 3000, 5700), "BM=128 stages=4");
+  EXPECT_EQ(found(DType::f16, 700, 400), "BM=64 stages=3");
+  EXPECT_EQ(found(DType::f16, 4096, 5800), "") << "more than half an octave larger";
+  EXPECT_EQ(found(DType::f16, 2048, 2048), "") << "half as large wants other tiles";
+  EXPECT_EQ(found(DType::f16, 1024, 1024), "") << "twice as large, too";
   EXPECT_EQ(found(DType::f16, 0, 512), "");
   EXPECT_EQ(found(DType::f32, 512, 512), "");
   EXPECT_EQ(found(DType::bf16, 512, 512), "BM=32");
@@ -56,6 +58,15 @@ TEST(TuningTable, FindsTheNearestOfTheSameFacts) {
   EXPECT_NE(t.find("softmax", "AMD EPYC 9654 96-Core Processor", TuningKey()), nullptr);
   EXPECT_TRUE(t.knows("gemm", "NVIDIA H200"));
   EXPECT_FALSE(t.knows("gemm", "host"));
+}
+
+TEST(TuningTable, RemovesOneEntry) {
+  TuningTable t = TuningTable::parse(kGood, "", nullptr);
+  t.remove("gemm", "NVIDIA H200", "dtype=f16 M~512 N~512");
+  t.remove("gemm", "NVIDIA H100", "dtype=bf16 M~512 N~512");
+  EXPECT_EQ(t.entries().size(), 3u);
+  EXPECT_EQ(t.find("gemm", "NVIDIA H200", key(DType::f16, 512, 512)), nullptr);
+  EXPECT_NE(t.find("gemm", "NVIDIA H200", key(DType::bf16, 512, 512)), nullptr);
 }
 
 TEST(TuningTable, BothSidesOfAMergeAndTheFasterOfEqualLines) {
@@ -207,7 +218,7 @@ TEST_F(Tuned, ChangesTheFieldsOfTheEntryOnly) {
   EXPECT_EQ(c.BM, 64);
   EXPECT_TRUE(c.flag);
   EXPECT_EQ(c.type, DType::bf16);
-  EXPECT_EQ(ask(150).BM, 64);
+  EXPECT_EQ(ask(140).BM, 64);
   EXPECT_EQ(ask(1000).BM, 8);
 }
 

@@ -9,6 +9,7 @@
 #include "kernels/attention.h"
 #include "kernels/catalog.h"
 #include "kernels/gemm.h"
+#include "tools/bench/tune.h"
 
 namespace tile::kernels {
 namespace {
@@ -85,6 +86,16 @@ TEST_F(TuningTest, ALineChangesItsFieldsOfTheDefault) {
   add("attention_forward", "Test GPU", attention_tuning_key(DType::bf16, 4096, 128, 128, true).text(), "BN=112");
   EXPECT_EQ(default_attention_config(DType::bf16, 4096, 128, 128, true, 1, machine).BN, 112);
   EXPECT_NE(default_attention_config(DType::bf16, 4096, 128, 128, false, 1, machine).BN, 112);
+}
+
+// What `bench --tune` keeps must win in time and in cycles, in most of the rounds.
+TEST_F(TuningTest, AGainIsOneInTimeAndInCycles) {
+  using bench::confirmed_gain;
+  EXPECT_NEAR(confirmed_gain({{1.1, 0}, {1.1, 0}, {1.1, 0}}, {{1, 0}, {1, 0}, {1, 0}}), 0.1, 1e-9);
+  EXPECT_NEAR(confirmed_gain({{1.1, 110}}, {{1, 108}}), 110. / 108 - 1, 1e-9) << "the clock was lower";
+  EXPECT_NEAR(confirmed_gain({{1, 110}}, {{1.02, 100}}), 1 / 1.02 - 1, 1e-9) << "fewer cycles, but of a slower clock";
+  EXPECT_NEAR(confirmed_gain({{1, 0}, {1, 0}, {9, 0}}, {{1, 0}, {1, 0}, {1, 0}}), 0, 1e-9) << "one disturbed round";
+  EXPECT_EQ(confirmed_gain({}, {}), 0);
 }
 
 // A kernel that changed leaves lines behind that mean nothing any more: they must go from the shipped tables with it.

@@ -27,6 +27,7 @@ struct Options {
   std::string device = "", filter = "", json_path, problem, tune;
   std::vector<std::string> config;
   int threads = 0;
+  double keep_percent = 1;
   bool check = false, latency = false, peaks = false, list = false, all_purposes = false, follow = false;
   bench::TimingOptions timing;
 };
@@ -76,7 +77,7 @@ json measure_peaks(const std::shared_ptr<Device>& device, const bench::TimingOpt
 }
 
 /// Times on request, so that another program can interleave its own runs with ours: every line "burst" or "sustained"
-/// of standard input is answered with "ms X"; ends with the input.
+/// of standard input is answered with "ms X cycles Y"; ends with the input.
 Status follow(const std::shared_ptr<Device>& device, Case& run, bench::TimingOptions timing) {
   std::string line;
   while (std::getline(std::cin, line)) {
@@ -86,7 +87,7 @@ Status follow(const std::shared_ptr<Device>& device, Case& run, bench::TimingOpt
     auto t = bench::time_launches(
         device, device->default_stream(), [&] { return run.launch(device->default_stream()); }, round);
     if (!t) return t.error();
-    fmt::print("ms {}\n", t->ms);
+    fmt::print("ms {} cycles {}\n", t->ms, t->cycles);
     std::fflush(stdout);
   }
   return Ok{};
@@ -135,12 +136,13 @@ bool run_problem(const Options& options, const std::shared_ptr<Device>& device, 
   entry.update({{"ms", timing->ms},
                 {"ms_lowest", timing->lowest},
                 {"ms_highest", timing->highest},
+                {"sm_cycles", timing->cycles},
                 {"launches", timing->launches},
                 {"first_ms", first_ms},
                 {"source", source},
                 {"tflops", tflops},
                 {"gbytes_per_s", gbs}});
-  std::string yardstick;
+  std::string yardstick = timing->cycles > 0 ? fmt::format("  {:.5g} kcycles", timing->cycles * 1e-3) : "";
   if (options.peaks &&
       device->kind() == DeviceKind::host) {  // beside the kernel: clocks wander, neighbours come and go
     double share = work.flops / (timing->ms * 1e-3) / (bench::host_fma_peak() * device->properties().multiprocessors);
@@ -191,7 +193,9 @@ int run(const Options& options) {
 
   std::optional<bench::CatalogTuner> tuner;
   if (!options.tune.empty()) {
-    auto opened = bench::CatalogTuner::open(*device, {.file = options.tune, .options = {}});
+    bench::TuneRequest request{.file = options.tune, .options = {}};
+    request.least_gain = options.keep_percent / 100;
+    auto opened = bench::CatalogTuner::open(*device, std::move(request));
     if (!opened) return fmt::print(stderr, "{}\n", opened.error().to_string()), 1;
     tuner = std::move(*opened);
   }
@@ -233,6 +237,7 @@ int main(int argc, char** argv) {
   app.add_option("--set", o.config, "config fields for every kernel run: BM=64 stages=4");
   app.add_option("--tune", o.tune,
                  "measure the configurations of each problem and keep the fastest in this tuning table");
+  app.add_option("--keep", o.keep_percent, "percent by which a kept line must beat the untuned configuration");
   app.add_option("--json", o.json_path, "write everything to this file");
   app.add_option("--rounds", o.timing.rounds, "rounds per figure, their median is reported");
   app.add_option("--window", o.timing.window_ms, "milliseconds of launches per round");

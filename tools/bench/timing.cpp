@@ -6,22 +6,30 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <optional>
 #include <thread>
 #include <vector>
+
+#include "runtime/cycles.h"
 
 namespace tile::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-Timing summary(std::vector<double> ms, int launches) {
-  std::sort(ms.begin(), ms.end());
-  return {ms[ms.size() / 2], ms.front(), ms.back(), launches};
+/// What one launch took.
+struct Sample {
+  double ms = 0, cycles = 0;
+};
+
+double median(std::vector<double> v) {
+  std::sort(v.begin(), v.end());
+  return v[v.size() / 2];
 }
 
-/// Milliseconds per launch of `n` launches in a row.
-Result<double> window(const std::shared_ptr<Device>& device, Stream& stream, const std::function<Status()>& launch,
-                      int n) {
+/// Of `n` launches in a row. `counter` is null where cycles are not wanted.
+Result<Sample> window(const std::shared_ptr<Device>& device, Stream& stream, const std::function<Status()>& launch,
+                      int n, CycleCounter* counter = nullptr) {
   if (device->kind() == DeviceKind::host) {
     Status failed = Ok{};
     auto all = [&] {
@@ -29,19 +37,26 @@ Result<double> window(const std::shared_ptr<Device>& device, Stream& stream, con
     };
     double ms = device->properties().multiprocessors == 1 ? thread_ms(all) : wall_ms(all);
     if (!failed) return failed.error();
-    return ms / n;
+    return Sample{ms / n, 0};
   }
   auto begin = device->create_event(), end = device->create_event();
   if (!begin) return begin.error();
   if (!end) return end.error();
+  if (counter)
+    if (Status s = counter->begin(stream); !s) return s.error();
   if (Status s = stream.record(**begin); !s) return s.error();
   for (int i = 0; i < n; ++i)
     if (Status s = launch(); !s) return s.error();
   if (Status s = stream.record(**end); !s) return s.error();
+  if (counter)
+    if (Status s = counter->end(stream); !s) return s.error();
   if (Status s = (*end)->synchronize(); !s) return s.error();
   auto ms = (*end)->elapsed_ms(**begin);
   if (!ms) return ms.error();
-  return *ms / n;
+  Sample sample{*ms / n, 0};
+  if (counter)
+    if (auto cycles = counter->cycles()) sample.cycles = *cycles / n;
+  return sample;
 }
 
 }  // namespace
@@ -66,8 +81,7 @@ double thread_ms(const std::function<void()>& fn) {
 double median_of(int n, const std::function<double()>& fn) {
   std::vector<double> values;
   for (int i = 0; i < n; ++i) values.push_back(fn());
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
+  return median(std::move(values));
 }
 
 Result<Timing> time_launches(const std::shared_ptr<Device>& device, Stream& stream,
@@ -77,7 +91,7 @@ Result<Timing> time_launches(const std::shared_ptr<Device>& device, Stream& stre
   auto once = window(device, stream, launch, 1);
   if (!once) return once.error();
   int launches =
-      options.flush_l2 ? 1 : static_cast<int>(std::clamp(options.window_ms / std::max(*once, 1e-4), 1.0, 10000.0));
+      options.flush_l2 ? 1 : static_cast<int>(std::clamp(options.window_ms / std::max(once->ms, 1e-4), 1.0, 10000.0));
 
   DeviceMemory scratch;
   if (options.flush_l2) {
@@ -85,27 +99,30 @@ Result<Timing> time_launches(const std::shared_ptr<Device>& device, Stream& stre
     if (!memory) return memory.error();
     scratch = std::move(*memory);
   }
-  std::vector<double> ms;
+  std::optional<CycleCounter> counter;
+  if (auto made = CycleCounter::create(stream)) counter = std::move(*made);  // hosts have none
+
+  std::vector<double> ms, cycles;
   for (int round = 0; round < options.rounds; ++round) {
     std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(options.idle_ms));
-    const int warm = 3 + static_cast<int>(std::min(options.warm_ms / std::max(*once, 1e-4), 10000.0));
+    const int warm = 3 + static_cast<int>(std::min(options.warm_ms / std::max(once->ms, 1e-4), 10000.0));
     for (int i = 0; i < warm; ++i)
       if (Status s = launch(); !s) return s.error();
     int repeats = options.flush_l2 ? 20 : 1;
-    std::vector<double> times;
+    std::vector<double> times, counts;
     for (int i = 0; i < repeats; ++i) {
       uint32_t pattern = static_cast<uint32_t>(i);
       if (options.flush_l2)
         if (Status s = scratch.fill(stream, &pattern, 4); !s) return s.error();
-      auto t = window(device, stream, launch, launches);
+      auto t = window(device, stream, launch, launches, counter ? &*counter : nullptr);
       if (!t) return t.error();
-      times.push_back(*t);
+      times.push_back(t->ms), counts.push_back(t->cycles);
     }
-    std::sort(times.begin(), times.end());
-    ms.push_back(times[times.size() / 2]);
+    ms.push_back(median(times)), cycles.push_back(median(counts));
     if (Status s = stream.synchronize(); !s) return s.error();
   }
-  return summary(std::move(ms), launches);
+  const auto [lowest, highest] = std::minmax_element(ms.begin(), ms.end());
+  return Timing{median(ms), *lowest, *highest, median(cycles), launches};
 }
 
 }  // namespace tile::bench

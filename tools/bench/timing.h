@@ -19,6 +19,7 @@ struct TimingOptions {
 
 struct Timing {
   double ms = 0, lowest = 0, highest = 0;  ///< median, minimum and maximum of the rounds, per launch
+  double cycles = 0;                       ///< of the multiprocessors, median of the rounds, per launch; 0: not counted
   int launches = 0;                        ///< per round
 };
 

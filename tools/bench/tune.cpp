@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <numeric>
 
+#include "tools/bench/timing.h"
+
 namespace tile::bench {
 
 using namespace kernels;
@@ -61,7 +63,46 @@ Status agrees(Case& run, Stream& stream) {
   return ok();
 }
 
+/// Windows of launches of two candidates in turns.
+Result<double> measure_gain(const std::shared_ptr<Device>& device, Candidates& candidates, size_t from, size_t to,
+                            int rounds) {
+  TimingOptions timing;
+  timing.rounds = 1;
+  timing.idle_ms = 100;
+  if (device->kind() == DeviceKind::host) timing.idle_ms = 0, timing.window_ms = 100;
+  std::vector<TuneSample> samples[2];
+  for (int round = 0; round < rounds; ++round)
+    for (size_t which : {0, 1}) {
+      Result<Case*> run = candidates.at(which ? to : from);
+      if (!run) return run.error();
+      auto t = time_launches(
+          device, device->default_stream(), [&] { return (*run)->launch(device->default_stream()); }, timing);
+      if (!t) return t.error();
+      samples[which].push_back({t->ms, t->cycles});
+    }
+  return confirmed_gain(samples[0], samples[1]);
+}
+
+std::string figures(const TuneMeasurement& m) {
+  std::string text = fmt::format("{:.4g} ms", m.milliseconds);
+  if (m.cycles > 0) text += fmt::format(" {:.5g} kcycles", m.cycles * 1e-3);
+  return text;
+}
+
 }  // namespace
+
+double confirmed_gain(const std::vector<TuneSample>& first, const std::vector<TuneSample>& second) {
+  std::vector<double> gains;
+  for (size_t i = 0; i < std::min(first.size(), second.size()); ++i) {
+    double gain = first[i].milliseconds / second[i].milliseconds - 1;
+    if (first[i].cycles > 0 && second[i].cycles > 0) gain = std::min(gain, first[i].cycles / second[i].cycles - 1);
+    gains.push_back(gain);
+  }
+  if (gains.empty()) return 0;
+  const auto middle = gains.begin() + static_cast<std::ptrdiff_t>(gains.size() / 2);
+  std::nth_element(gains.begin(), middle, gains.end());
+  return *middle;
+}
 
 Result<CatalogTuner> CatalogTuner::open(std::shared_ptr<Device> device, TuneRequest request) {
   CatalogTuner tuner(std::move(device), std::move(request));
@@ -78,6 +119,11 @@ Result<CatalogTuner> CatalogTuner::open(std::shared_ptr<Device> device, TuneRequ
 
 Status CatalogTuner::keep(const TuningEntry& entry) {
   if (Status s = table_.set(entry); !s) return s;
+  return table_.write(request_.file);
+}
+
+Status CatalogTuner::forget(const TuningEntry& entry) {
+  table_.remove(entry.kernel, entry.device, entry.key);
   return table_.write(request_.file);
 }
 
@@ -124,17 +170,17 @@ bool CatalogTuner::tune(const CatalogRow& row, const Problem& problem) {
   Result<TuneOutcome> outcome = run_tuning(stream, job, request_.options);
   if (!outcome) return fail(outcome.error().to_string());
 
-  // The winner first, then by time.
+  // The winner first, then by what decided.
   const std::vector<TuneMeasurement>& m = outcome->measurements;
   std::vector<size_t> order;
   for (size_t i = 0; i < m.size(); ++i)
     if (m[i].milliseconds > 0 && i != outcome->best) order.push_back(i);
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return m[a].milliseconds < m[b].milliseconds; });
+  const auto cost = [&](size_t i) { return outcome->by_cycles ? m[i].cycles : m[i].milliseconds; };
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return cost(a) < cost(b); });
   order.insert(order.begin(), outcome->best);
-  const auto base_ms = m[0].milliseconds;
-  fmt::print("{:<64} {} configurations, {} timed, untuned {:.4g} ms\n", title, m.size(), order.size(), base_ms);
+  fmt::print("{:<64} {} configurations, {} timed, untuned {}\n", title, m.size(), order.size(), figures(m[0]));
   for (size_t n = 0; n < order.size() && n < static_cast<size_t>(request_.shown); ++n)
-    fmt::print("    {:.4g} ms  {}\n", m[order[n]].milliseconds, job.describe(order[n]));
+    fmt::print("    {}  {}\n", figures(m[order[n]]), job.describe(order[n]));
   constexpr int kWrongShown = 5;
   int wrong = 0;
   for (size_t i : order) {
@@ -145,8 +191,18 @@ bool CatalogTuner::tune(const CatalogRow& row, const Problem& problem) {
       continue;
     }
     if (request_.options.deterministic) return true;
-    const Status kept = keep({tuning.table, p.model, tuning.key.text(), job.describe(i), m[i].milliseconds});
-    return kept ? true : fail(kept.error().to_string());
+    const TuningEntry entry{tuning.table, p.model, tuning.key.text(), job.describe(i), m[i].milliseconds};
+    double gain = 0;
+    if (i != 0 && m[0].milliseconds > 0) {  // candidate 0 is the untuned one
+      auto measured = measure_gain(device_, candidates, 0, i, request_.confirming_rounds);
+      if (!measured) return fail(measured.error().to_string());
+      gain = *measured;
+    }
+    const bool worth = m[0].milliseconds == 0 || gain > request_.least_gain;
+    fmt::print("    {}: {:+.1f} % over untuned\n", worth ? "kept" : "not kept", 100 * gain);
+    std::fflush(stdout);
+    const Status done = worth ? keep(entry) : forget(entry);
+    return done ? true : fail(done.error().to_string());
   }
   return fail(fmt::format("none of {} configurations gives right results", wrong));
 }
