@@ -361,7 +361,7 @@ TEST(AttentionProperties, S1_6_DeltaIsTheProductOfOutputAndItsGradient) {
 
 // ---- lengths
 
-TEST(AttentionMemory, S4_9_LongContextsNeedMemoryInProportion) {
+TEST(AttentionMemory, S0_7_S4_9_LongContextsNeedMemoryInProportion) {
   for (int64_t s : {32768, 65536, 100000})
     for (bool deterministic : {false, true}) {
       const int64_t floats = attention_backward_workspace(1, 1, s, 128, deterministic);

@@ -29,7 +29,7 @@ TensorView<T, sizeof...(I)> shape(I... sizes) {
   return TensorView<T, sizeof...(I)>(reinterpret_cast<T*>(256), {static_cast<int64_t>(sizes)...});
 }
 
-TEST(Wrappers, WrongShapesAreNamed) {
+TEST(Wrappers, S2_4_WrongShapesAreNamed) {
   Stream& s = host()->default_stream();
   expect_refused(vector_add<float>(s, shape<float>(4), shape<float>(5), shape<float>(4)),
                  "vector_add: y must have shape [n] = [4], found [5]");
@@ -68,7 +68,7 @@ TEST(Wrappers, WrongShapesAreNamed) {
                  "K must have shape [B, H, L, K]");
 }
 
-TEST(Wrappers, NaiveSoftmaxOverflowsAndTheOthersDoNot) {
+TEST(Wrappers, S0_2_NaiveSoftmaxOverflowsAndTheOthersDoNot) {
   auto device = host();
   std::vector<float> x = {89.f, 0.f, 1.f, 2.f};  // e^89 is larger than any float
   auto in = Buffer<float>::from(device, std::span<const float>(x)).value_or_throw();
