@@ -3,9 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "runtime/cuda/cuda_device.h"
 #include "runtime/cuda/module.h"
 #include "runtime/cuda/stream.h"
+#include "runtime/env.h"
 
 namespace tile {
 namespace cu {
@@ -22,6 +25,20 @@ void choose_target(DeviceProperties& p) {
   } else {
     p.target = p.sm >= 89 ? "sm_89" : p.sm >= 86 ? "sm_86" : "sm_80";
   }
+}
+
+// Code for an older GPU on this one, to see how that path does: PTX, within what the older one has. Tuned configurations
+// are for the GPU's own target, hence the other name.
+Status choose_older_target(DeviceProperties& p, const std::string& target) {
+  const char* name = env_info(Env::gpu_target).name;
+  const int sm = target == "sm_80" ? 80 : target == "sm_86" ? 86 : target == "sm_89" ? 89 : 0;
+  if (sm == 0) return user_error(fmt::format("{} is '{}'; it takes sm_80, sm_86 and sm_89", name, target));
+  if (sm > p.sm) return user_error(fmt::format("{} is '{}', newer than {} (sm_{})", name, target, p.model, p.sm));
+  p.target = target;
+  p.needs_ptx = true;
+  p.model += " as " + target;
+  p.max_shared_bytes = std::min(p.max_shared_bytes, sm == 80 ? 166912u : 101376u);
+  return ok();
 }
 
 std::string gibibytes(uint64_t bytes) { return fmt::format("{:.2f} GiB", static_cast<double>(bytes) / (1 << 30)); }
@@ -67,6 +84,8 @@ Status CudaDevice::start() {
   p.l2_bytes = static_cast<uint64_t>(attribute(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE));
   p.grid = {attribute(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X), attribute(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y),
             attribute(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z)};
+  if (const auto older = env_text(Env::gpu_target))
+    if (Status s = choose_older_target(p, *older); !s) return s;
   CUstream stream = nullptr;
   if (Status s = check(driver_.cuStreamCreate(&stream, kStreamNonBlocking), "cuStreamCreate"); !s) return s;
   stream_ = std::make_unique<CudaStream>(*this, nullptr, stream, true);

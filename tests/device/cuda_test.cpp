@@ -72,6 +72,22 @@ TEST_F(CudaTest, UsersOwnStream) {
   driver_->cuStreamDestroy(native);
 }
 
+TEST_F(CudaTest, CodeForAnOlderGpu) {
+  const auto with = [&](const char* target) {
+    setenv("TILE_GPU_TARGET", target, 1);
+    auto device = device_from_cuda_context(create_context());
+    unsetenv("TILE_GPU_TARGET");
+    return device;
+  };
+  const DeviceProperties p = must(with("sm_80"))->properties();
+  EXPECT_EQ(p.target, "sm_80");
+  EXPECT_TRUE(p.needs_ptx) << "cubins run on their own generation only";
+  EXPECT_EQ(p.model, device_->properties().model + " as sm_80") << "tuned configurations are not for it";
+  EXPECT_LE(p.max_shared_bytes, 166912u);
+  expect_error(with("sm_75"), ErrorKind::user, "it takes sm_80, sm_86 and sm_89");
+  if (device_->properties().sm < 89) expect_error(with("sm_89"), ErrorKind::user, "newer than");
+}
+
 TEST_F(CudaTest, UsersOwnPointer) {
   driver_->cuCtxSetCurrent(static_cast<cu::CUcontext>(device_->native_context()));
   cu::CUdeviceptr memory = 0;
