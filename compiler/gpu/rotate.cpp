@@ -5,6 +5,9 @@
 //                 for j from the second: S = product 1 (j); O = product 2 (P, V(j - 1), O); P = f(S), rescale O
 //                 epilogue: product 2 of the last iteration
 //         else the loop's initial values.
+//         Where masks make a loop of their own of the first iterations anyway (peel_masks), there is no prologue:
+//                 for all j: S = product 1 (j); if j is not the first: O = product 2 (P, V(j - 1), O); ...
+//         That is a third less code, and the branch disappears from all loops but the first.
 // Delayed are products whose first operand is in registers and comes from another product of the same iteration, and
 // whose result is only carried into the next; with them the loads of their second operand. Values that a delayed op
 // takes from the rest of its iteration (P, the rescaled O, indices) become loop-carried. Products that need no result
@@ -12,6 +15,7 @@
 #include "compiler/analysis/facts.h"
 #include "compiler/gpu/async_products.h"
 #include "compiler/gpu/dot_passes.h"
+#include "compiler/transforms/transforms.h"
 #include "llvm/ADT/SetVector.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Pass/Pass.h"
@@ -40,18 +44,32 @@ class Rotation {
     return findCrossing() && findEarly();
   }
 
-  /// `runs`: known to have an iteration. `next`: lower bound of the second one, made by the caller's rule.
+  /// Whether what delayed ops take from the iteration before can be nothing at first, and each accumulator has one use.
+  bool canBranch() const {
+    llvm::DenseSet<Value> accumulators;
+    for (BlockArgument arg : loop_.getRegionIterArgs())
+      if (isLate(arg)) {
+        Value from = accumulated(arg);
+        if (!from || !crossing_.contains(from) || !accumulators.insert(from).second) return false;
+      }
+    return llvm::all_of(crossing_, [](Value v) {
+      return v.getType().isIntOrIndexOrFloat() || isa<RankedTensorType>(v.getType());
+    });
+  }
+
+  /// `runs`: known to have an iteration. `second`: lower bound of the second one, made by the caller's rule; null for
+  /// the form without a prologue.
   void rewrite(bool runs, llvm::function_ref<Value(OpBuilder&)> second) {
     OpBuilder builder(loop_);
     Location loc = loop_.getLoc();
     SmallVector<Value> results;
     if (runs) {
-      results = emit(builder, second);
+      results = emitAny(builder, second);
     } else {
       Value any =
           arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, loop_.getLowerBound(), loop_.getUpperBound());
       auto guard = scf::IfOp::create(
-          builder, loc, any, [&](OpBuilder& b, Location at) { scf::YieldOp::create(b, at, emit(b, second)); },
+          builder, loc, any, [&](OpBuilder& b, Location at) { scf::YieldOp::create(b, at, emitAny(b, second)); },
           [&](OpBuilder& b, Location at) { scf::YieldOp::create(b, at, loop_.getInitArgs()); });
       results.assign(guard.getResults().begin(), guard.getResults().end());
     }
@@ -180,6 +198,18 @@ class Rotation {
     return loop.getYieldedValues()[arg.getArgNumber() - 1];
   }
 
+  /// What the late argument's delayed products add to; null when something else makes it.
+  Value accumulated(BlockArgument arg) const {
+    Value value = yielded(arg);
+    while (Operation* op = defInBody(value)) {
+      MmaOp product = asyncProduct(op);
+      if (!delayed_.contains(op)) return value;
+      if (!product) return {};
+      value = product.getAcc();
+    }
+    return value;
+  }
+
   /// Adds the op and what it needs of the iteration to `slice`; false when that cannot come first.
   bool collect(Value value, llvm::SetVector<Operation*>& slice) {
     if (auto arg = dyn_cast<BlockArgument>(value)) return arg.getOwner() != &body_ || !isLate(arg);
@@ -227,13 +257,98 @@ class Rotation {
     return map;
   }
 
-  SmallVector<Value> emit(OpBuilder& builder, llvm::function_ref<Value(OpBuilder&)> second) {
-    Location loc = loop_.getLoc();
-    SmallVector<BlockArgument> punctual;  // arguments whose next value the other ops give
+  SmallVector<Value> emitAny(OpBuilder& builder, llvm::function_ref<Value(OpBuilder&)> second) {
+    return second ? emitPeeled(builder, second) : emitBranching(builder);
+  }
+
+  bool isDelayedOp(Operation* op) const { return delayed_.contains(op); }
+
+  /// Arguments whose next value the other ops give.
+  SmallVector<BlockArgument> punctualArgs() const {
+    SmallVector<BlockArgument> punctual;
     for (BlockArgument arg : loop_.getRegionIterArgs())
       if (!isLate(arg)) punctual.push_back(arg);
-    auto isDelayedOp = [&](Operation* op) { return delayed_.contains(op); };
+    return punctual;
+  }
 
+  /// The loop from `lower` on, its body empty.
+  std::pair<scf::ForOp, OpBuilder> openLoop(OpBuilder& builder, Value lower, ValueRange inits) {
+    auto made = scf::ForOp::create(builder, loop_.getLoc(), lower, loop_.getUpperBound(), loop_.getStep(), inits);
+    made->setDiscardableAttrs(loop_->getDiscardableAttrDictionary());
+    Block* body = made.getBody();
+    if (!body->empty()) body->back().erase();
+    return {made, OpBuilder::atBlockEnd(body)};
+  }
+
+  void closeLoop(OpBuilder& in, IRMapping& now, ArrayRef<BlockArgument> punctual) {
+    cloneOps(in, now, [&](Operation* op) { return !isDelayedOp(op) && !early_.contains(op); });
+    SmallVector<Value> next;
+    for (BlockArgument arg : punctual) next.push_back(now.lookupOrDefault(yielded(arg)));
+    for (Value value : crossing_) next.push_back(now.lookup(value));
+    scf::YieldOp::create(in, loop_.getLoc(), next);
+  }
+
+  /// The delayed ops of the last iteration; what the old loop's results are now.
+  SmallVector<Value> finish(OpBuilder& builder, scf::ForOp made, size_t punctual) {
+    IRMapping last = delayedMap(made.getResults().drop_front(punctual));
+    cloneOps(builder, last, [&](Operation* op) { return isDelayedOp(op); });
+    SmallVector<Value> results;
+    size_t at = 0;
+    for (BlockArgument arg : loop_.getRegionIterArgs())
+      results.push_back(isLate(arg) ? last.lookup(yielded(arg)) : Value(made.getResult(at++)));
+    return results;
+  }
+
+  SmallVector<Value> emitBranching(OpBuilder& builder) {
+    Location loc = loop_.getLoc();
+    const SmallVector<BlockArgument> punctual = punctualArgs();
+    // Accumulators start where the loop's own do, so that the first iteration leaves them where they are; other values
+    // of an iteration before the first are never used.
+    SmallVector<Value> inits;
+    for (BlockArgument arg : punctual) inits.push_back(loop_.getTiedLoopInit(arg)->get());
+    llvm::DenseMap<Value, BlockArgument> lateOf;
+    for (BlockArgument arg : loop_.getRegionIterArgs())
+      if (isLate(arg)) lateOf[accumulated(arg)] = arg;
+    for (Value value : crossing_) {
+      auto late = lateOf.find(value);
+      inits.push_back(late != lateOf.end()
+                          ? loop_.getTiedLoopInit(late->second)->get()
+                          : arith::ConstantOp::create(builder, loc, builder.getZeroAttr(value.getType())));
+    }
+
+    auto [made, in] = openLoop(builder, loop_.getLowerBound(), inits);
+    IRMapping now;
+    now.map(loop_.getInductionVar(), made.getInductionVar());
+    for (auto [arg, value] : llvm::zip(punctual, made.getRegionIterArgs())) now.map(arg, value);
+    cloneOps(in, now, [&](Operation* op) { return early_.contains(op); });
+    Value notFirst =
+        arith::CmpIOp::create(in, loc, arith::CmpIPredicate::sgt, made.getInductionVar(), loop_.getLowerBound());
+    auto branch = scf::IfOp::create(
+        in, loc, notFirst,
+        [&](OpBuilder& b, Location at) {
+          IRMapping before = delayedMap(made.getRegionIterArgs().drop_front(punctual.size()));
+          cloneOps(b, before, [&](Operation* op) { return isDelayedOp(op); });
+          SmallVector<Value> late;
+          for (BlockArgument arg : loop_.getRegionIterArgs())
+            if (isLate(arg)) late.push_back(before.lookup(yielded(arg)));
+          scf::YieldOp::create(b, at, late);
+        },
+        [&](OpBuilder& b, Location at) {
+          IRMapping before = delayedMap(made.getRegionIterArgs().drop_front(punctual.size()));
+          SmallVector<Value> late;
+          for (BlockArgument arg : loop_.getRegionIterArgs())
+            if (isLate(arg)) late.push_back(before.lookup(accumulated(arg)));
+          scf::YieldOp::create(b, at, late);
+        });
+    size_t at = 0;
+    for (BlockArgument arg : loop_.getRegionIterArgs())
+      if (isLate(arg)) now.map(arg, branch.getResult(at++));
+    closeLoop(in, now, punctual);
+    return finish(builder, made, punctual.size());
+  }
+
+  SmallVector<Value> emitPeeled(OpBuilder& builder, llvm::function_ref<Value(OpBuilder&)> second) {
+    const SmallVector<BlockArgument> punctual = punctualArgs();
     IRMapping first;
     first.map(loop_.getInductionVar(), loop_.getLowerBound());
     for (auto [arg, init] : llvm::zip(loop_.getRegionIterArgs(), loop_.getInitArgs())) first.map(arg, init);
@@ -242,32 +357,17 @@ class Rotation {
     for (BlockArgument arg : punctual) inits.push_back(first.lookupOrDefault(yielded(arg)));
     for (Value value : crossing_) inits.push_back(first.lookup(value));
 
-    auto made = scf::ForOp::create(builder, loc, second(builder), loop_.getUpperBound(), loop_.getStep(), inits);
-    made->setDiscardableAttrs(loop_->getDiscardableAttrDictionary());
-    Block* body = made.getBody();
-    if (!body->empty()) body->back().erase();
-    OpBuilder in = OpBuilder::atBlockEnd(body);
+    auto [made, in] = openLoop(builder, second(builder), inits);
     IRMapping now;
     now.map(loop_.getInductionVar(), made.getInductionVar());
     for (auto [arg, value] : llvm::zip(punctual, made.getRegionIterArgs())) now.map(arg, value);
     cloneOps(in, now, [&](Operation* op) { return early_.contains(op); });
     IRMapping before = delayedMap(made.getRegionIterArgs().drop_front(punctual.size()));
-    cloneOps(in, before, isDelayedOp);
+    cloneOps(in, before, [&](Operation* op) { return isDelayedOp(op); });
     for (BlockArgument arg : loop_.getRegionIterArgs())
       if (isLate(arg)) now.map(arg, before.lookup(yielded(arg)));
-    cloneOps(in, now, [&](Operation* op) { return !isDelayedOp(op) && !early_.contains(op); });
-    SmallVector<Value> next;
-    for (BlockArgument arg : punctual) next.push_back(now.lookupOrDefault(yielded(arg)));
-    for (Value value : crossing_) next.push_back(now.lookup(value));
-    scf::YieldOp::create(in, loc, next);
-
-    IRMapping last = delayedMap(made.getResults().drop_front(punctual.size()));
-    cloneOps(builder, last, isDelayedOp);
-    SmallVector<Value> results;
-    size_t at = 0;
-    for (BlockArgument arg : loop_.getRegionIterArgs())
-      results.push_back(isLate(arg) ? last.lookup(yielded(arg)) : Value(made.getResult(at++)));
-    return results;
+    closeLoop(in, now, punctual);
+    return finish(builder, made, punctual.size());
   }
 
   mutable scf::ForOp loop_;
@@ -314,7 +414,10 @@ class RotatePass : public PassWrapper<RotatePass, OperationPass<func::FuncOp>> {
       if (!rotation.plan()) continue;
       Facts facts(func);
       bool runs = facts.rangeOf(loop.getLowerBound()).max < facts.rangeOf(loop.getUpperBound()).min;
-      rotation.rewrite(runs, [&](OpBuilder& b) { return secondBound(b, loop, facts); });
+      if (rotation.canBranch() && masksAtStart(loop, facts))
+        rotation.rewrite(runs, nullptr);
+      else
+        rotation.rewrite(runs, [&](OpBuilder& b) { return secondBound(b, loop, facts); });
     }
   }
 };

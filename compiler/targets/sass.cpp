@@ -235,7 +235,8 @@ const SassLoop* SassKernel::hottestLoop() const {
              std::find(loop.blocks.begin(), loop.blocks.end(), inner.blocks.front()) != loop.blocks.end();
     };
     if (std::any_of(loops.begin(), loops.end(), isInside)) continue;
-    if (!best || work(loop.counts) > work(best->counts)) best = &loop;
+    const int more = best ? work(loop.counts) - work(best->counts) : 1;
+    if (more > 0 || (more == 0 && loop.counts.instructions < best->counts.instructions)) best = &loop;
   }
   return best;
 }

@@ -44,7 +44,8 @@ struct SassKernel {
   /// setmaxnreg: registers per thread each occurrence asks for, in address order.
   std::vector<int> registerChanges;
 
-  /// The innermost loop with most of the work: tensor ops if the kernel has any, else MUFU, else memory accesses.
+  /// The innermost loop with most of the work: tensor ops if the kernel has any, else MUFU, else memory accesses. Of
+  /// equals the shortest: longer ones are its copies for iterations that mask.
   const SassLoop* hottestLoop() const;
   /// What tensor cores, special functions and synchronisation do in `loop`, in order, e.g.
   /// "try ss8 try rs8 wait1 arrive mufu64 wait0 arrive": products from shared memory (ss) or with A in registers (rs).

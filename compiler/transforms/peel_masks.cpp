@@ -5,6 +5,8 @@
 // After:  up to three loops in a row with the same body: [lb, lo) masked, [lo, hi) with the scores as they are, [hi,
 // ub)
 //         masked. Parts that cannot exist are left out.
+// Branches around products go the same way, when their condition is such a conjunction: where it holds the products
+// stand in the loop itself (rotate.cpp leaves such a branch, for the first iteration).
 // lo and hi are computed in front of the loop with 64 bits: for each comparison the iterations in which it holds for
 // every element of its tile. Where the program's own 32-bit arithmetic might wrap (and mean something else than its
 // linear form), the middle part is empty. Comparisons that are no such thing leave their selects alone.
@@ -32,17 +34,22 @@ class Conditions {
  public:
   Conditions(scf::ForOp loop, const Facts& facts) : loop_(loop), facts_(facts), forms_(loop) {}
 
-  /// Adds the conjunction; false (and nothing added) when some part of it is not known, is never true, or when it is
-  /// the same in all iterations.
-  bool add(Value mask) {
+  /// What makes a condition false.
+  enum class Where : uint8_t { nowhere, start, anywhere };
+  /// Adds the conjunction and says where in the loop it can be false; nowhere (and nothing added) when some part of it
+  /// is not known, is never true, or when it is the same in all iterations.
+  Where add(Value mask) {
     SmallVector<LinearForm> made;
     SmallVector<FittingForm> fitting;
-    if (!collect(mask, made, fitting)) return false;
-    if (llvm::all_of(made, [](const LinearForm& form) { return form.iv == 0; })) return false;
-    if (llvm::any_of(made, [](const LinearForm& form) { return form.isConstant() && form.constant > 0; })) return false;
+    if (!collect(mask, made, fitting)) return Where::nowhere;
+    if (llvm::all_of(made, [](const LinearForm& form) { return form.iv == 0; })) return Where::nowhere;
+    if (llvm::any_of(made, [](const LinearForm& form) { return form.isConstant() && form.constant > 0; }))
+      return Where::nowhere;
     llvm::append_range(conditions, made);
     llvm::append_range(needs, fitting);
-    return true;
+    const bool start = llvm::all_of(made, [](const LinearForm& form) { return form.iv < 0; }) &&
+                       llvm::all_of(fitting, [](const FittingForm& need) { return need.bits >= 64; });
+    return start ? Where::start : Where::anywhere;
   }
 
   SmallVector<LinearForm> conditions;  ///< all <= 0: nothing is masked
@@ -159,20 +166,28 @@ class Peeler {
     if (!multiplies || ops > kMostBodyOps) return false;
     if (auto trips = loop_.getStaticTripCount(); trips && trips->getSExtValue() <= 2) return false;
     for (Operation& op : *loop_.getBody()) {
+      if (auto branch = dyn_cast<scf::IfOp>(op); branch && hasProduct(branch))
+        if (auto where = conditions_.add(branch.getCondition()); where != Conditions::Where::nowhere)
+          branches_.push_back({branch, where});
       auto select = dyn_cast<arith::SelectOp>(op);
       auto tile = select ? dyn_cast<RankedTensorType>(select.getType()) : RankedTensorType();
       if (!tile || tile.getNumElements() < kWorthElements) continue;
       DenseElementsAttr hidden;
       if (!matchPattern(select.getFalseValue(), m_Constant(&hidden)) || !hidden.isSplat()) continue;
-      if (conditions_.add(select.getCondition())) selects_.push_back(select);
+      if (conditions_.add(select.getCondition()) != Conditions::Where::nowhere) selects_.push_back(select);
     }
-    return !selects_.empty();
+    return !selects_.empty() || !branches_.empty();
+  }
+
+  /// Some of the first iterations will be a loop of their own.
+  bool splitsStart() const {
+    return llvm::any_of(conditions_.conditions, [](auto& c) { return c.iv < 0; });
   }
 
   void rewrite() {
     OpBuilder builder(loop_), early(loop_);
     placeEarly(early);
-    const bool hasFirst = llvm::any_of(conditions_.conditions, [](auto& c) { return c.iv < 0; });
+    const bool hasFirst = splitsStart();
     bool hasLast = llvm::any_of(conditions_.conditions, [](auto& c) { return c.iv > 0; });
     bool canFail = llvm::any_of(conditions_.conditions, [](auto& c) { return c.iv == 0; }) ||
                    llvm::any_of(conditions_.needs, [](auto& n) { return n.bits < 64; });
@@ -180,14 +195,26 @@ class Peeler {
     bounds(early, hasFirst, hasLast);
 
     SmallVector<Value> carried(loop_.getInitArgs());
-    if (hasFirst) carried = part(builder, loop_.getLowerBound(), firstEnd_, carried, /*masked=*/true);
-    carried = part(builder, hasFirst ? middle_ : loop_.getLowerBound(), middleEnd_, carried, /*masked=*/false);
-    if (hasLast) carried = part(builder, last_, lastEnd_, carried, /*masked=*/true);
+    if (hasFirst) carried = part(builder, loop_.getLowerBound(), firstEnd_, carried, Part::first);
+    carried = part(builder, hasFirst ? middle_ : loop_.getLowerBound(), middleEnd_, carried, Part::middle);
+    if (hasLast) carried = part(builder, last_, lastEnd_, carried, Part::last);
     loop_.replaceAllUsesWith(carried);
     loop_.erase();
   }
 
  private:
+  enum class Part : uint8_t { first, middle, last };
+  struct Branch {
+    scf::IfOp op;
+    Conditions::Where where;
+  };
+
+  static bool hasProduct(scf::IfOp branch) {
+    return branch.getThenRegion()
+        .walk([](Operation* op) { return isa<DotOp, MmaOp>(op) ? WalkResult::interrupt() : WalkResult::advance(); })
+        .wasInterrupted();
+  }
+
   /// Where all that the bounds need is there, out of the branch that guards the loop: what runs in front of the loop
   /// (an iteration of it, perhaps) has better use for its registers.
   void placeEarly(OpBuilder& builder) {
@@ -240,11 +267,12 @@ class Peeler {
       }
     }
     for (const FittingForm& need : conditions_.needs) addFit(w, need, lower, upper, also);
-    // Where nothing is known all iterations are masked: in the last loop if there is one, else in the first.
-    if (valid && hasLast) end = w.select(valid, end, zero);
-    if (valid && !hasLast) begin = w.select(valid, begin, count);
-    end = w.make<arith::MaxSIOp>(end, zero);
-    begin = w.make<arith::MinSIOp>(begin, end);
+    // Where nothing is known all iterations are masked: in the first loop if there is one, else in the last. What is
+    // false in the first iterations only is true in the last loop: that one starts behind them.
+    if (valid && hasFirst) begin = w.select(valid, begin, count);
+    if (valid && !hasFirst) end = w.select(valid, end, zero);
+    begin = w.make<arith::MinSIOp>(begin, count);
+    end = w.make<arith::MaxSIOp>(end, begin);
 
     auto at = [&](Value iteration) { return w.make<arith::AddIOp>(lower, w.make<arith::MulIOp>(iteration, step)); };
     auto capped = [&](Value bound) { return w.narrowed(w.make<arith::MinSIOp>(bound, upper), type); };
@@ -274,13 +302,27 @@ class Peeler {
     }
   }
 
-  SmallVector<Value> part(OpBuilder& builder, Value lower, Value upper, ValueRange carried, bool masked) {
+  /// The branch is gone, what it did when its condition held stays.
+  static void inlineThen(scf::IfOp branch) {
+    Block* body = branch.thenBlock();
+    auto yield = cast<scf::YieldOp>(body->getTerminator());
+    branch->getBlock()->getOperations().splice(Block::iterator(branch), body->getOperations(), body->begin(),
+                                               Block::iterator(yield));
+    branch.replaceAllUsesWith(yield.getResults());
+    branch.erase();
+  }
+
+  SmallVector<Value> part(OpBuilder& builder, Value lower, Value upper, ValueRange carried, Part which) {
     IRMapping map;
     auto copy = cast<scf::ForOp>(builder.clone(*loop_, map));
     copy.getLowerBoundMutable().assign(lower);
     copy.getUpperBoundMutable().assign(upper);
     copy.getInitArgsMutable().assign(carried);
-    if (!masked) {
+    for (Branch branch : branches_) {
+      auto here = cast<scf::IfOp>(map.lookup(branch.op.getOperation()));
+      if (which == Part::middle || (which == Part::last && branch.where == Conditions::Where::start)) inlineThen(here);
+    }
+    if (which == Part::middle) {
       for (arith::SelectOp select : selects_) {
         auto here = cast<arith::SelectOp>(map.lookup(select.getResult()).getDefiningOp());
         here.getResult().replaceAllUsesWith(here.getTrueValue());
@@ -294,6 +336,7 @@ class Peeler {
   scf::ForOp loop_;
   Conditions conditions_;
   SmallVector<arith::SelectOp> selects_;
+  SmallVector<Branch> branches_;
   Value firstEnd_, middle_, middleEnd_, last_, lastEnd_;
 };
 
@@ -310,4 +353,10 @@ struct PeelMasks : impl::PeelMasksBase<PeelMasks> {
 };
 
 }  // namespace
+
+bool masksAtStart(scf::ForOp loop, const Facts& facts) {
+  Peeler peeler(loop, facts);
+  return peeler.worthIt() && peeler.splitsStart();
+}
+
 }  // namespace tile::ir

@@ -2,7 +2,9 @@
 #pragma once
 #include <memory>
 
+#include "compiler/analysis/facts.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Pass/Pass.h"
 
 namespace mlir {
@@ -14,6 +16,9 @@ namespace tile::ir {
 /// Appends the tile stage to a pass manager of func.func. After it: canonical IR, pointer accesses as scalar base +
 /// offset tile, loop invariants outside loops.
 void addTilePasses(mlir::OpPassManager& passes);
+
+/// Whether peel_masks makes a loop of their own of the first iterations of `loop`, whatever else it does.
+bool masksAtStart(mlir::scf::ForOp loop, const Facts& facts);
 
 #define GEN_PASS_DECL
 #define GEN_PASS_REGISTRATION  // registerTilePasses: every pass of this folder under its flag, for tile-opt

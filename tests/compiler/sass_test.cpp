@@ -130,6 +130,19 @@ TEST_F(Sass, OperandKinds) {
   }
 }
 
+TEST(SassLoops, OfCopiesOfALoopTheShortestIsTheHottest) {
+  SassKernel kernel;
+  kernel.counts.hgmma = 33;
+  for (auto [instructions, products] : {std::pair{700, 16}, {460, 16}, {480, 16}, {90, 1}}) {
+    SassLoop loop;
+    const int at = 1000 * static_cast<int>(kernel.loops.size());
+    loop.blocks = {{at, at + instructions}};
+    loop.counts.instructions = instructions, loop.counts.hgmma = products;
+    kernel.loops.push_back(loop);
+  }
+  EXPECT_EQ(kernel.hottestLoop(), &kernel.loops[1]);
+}
+
 TEST(SassFiles, BrokenOnesAreErrors) {
   for (const std::string& bytes :
        {std::string(), std::string("\177ELF"), std::string("\177ELF") + std::string(100, '\xff'), std::string(64, 'x')})

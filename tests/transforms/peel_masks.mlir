@@ -216,3 +216,43 @@ func.func @fixed(%a: tensor<64x64xf16>, %n: i32) -> tensor<64x64xf32> {
   }
   return %r : tensor<64x64xf32>
 }
+
+// -----
+
+// A branch around a product that only the first iteration does not take: it keeps a loop for itself, the others have the
+// product without a branch. Another condition, which the loop does not decide, stays.
+// CHECK-LABEL: func.func @branch
+// CHECK: scf.for %{{.*}} = %c0_i32 to %[[FIRST:.*]] step %c64_i32
+// CHECK: scf.if
+// CHECK: tile.dot
+// CHECK: } else {
+// CHECK: scf.yield
+// CHECK: scf.for %{{.*}} = %{{.*}} to %{{.*}} step %c64_i32
+// CHECK-NOT: else
+// CHECK: tile.dot
+// CHECK: scf.if %{{.*}}
+// CHECK: tile.dot
+// CHECK: } else {
+// CHECK: return
+func.func @branch(%a: tensor<64x64xf16>, %n: i32, %flag: i1) -> tensor<64x64xf32> {
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %r = scf.for %j = %c0 to %n step %c64 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {
+    %later = arith.cmpi sgt, %j, %c0 : i32
+    %s = scf.if %later -> (tensor<64x64xf32>) {
+      %d = tile.dot %a, %a, %acc : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+      scf.yield %d : tensor<64x64xf32>
+    } else {
+      scf.yield %acc : tensor<64x64xf32>
+    }
+    %t = scf.if %flag -> (tensor<64x64xf32>) {
+      %d = tile.dot %a, %a, %s : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+      scf.yield %d : tensor<64x64xf32>
+    } else {
+      scf.yield %s : tensor<64x64xf32>
+    }
+    scf.yield %t : tensor<64x64xf32>
+  } {tile.stages = 2 : i32}
+  return %r : tensor<64x64xf32>
+}

@@ -200,3 +200,54 @@ func.func @sequential(%q: !tile.smem<64x64xf16, minor = 1>, %V: !tile.view<2xf16
   }
   return %r : tensor<64x64xf32>
 }
+
+// -----
+
+// Where masks make a loop of their own of the first iterations there is no prologue: the second product stands in a branch
+// that all iterations but the first take, and the first leaves the accumulator as it is.
+// CHECK-LABEL: func.func @masked
+// CHECK: scf.if
+// CHECK-NOT: tile.mma
+// CHECK: %[[L:.*]]:4 = scf.for %[[J:.*]] = %c0_i32 to %{{.*}} step %c1_i32 iter_args(%[[M:.*]] = %{{.*}}, %[[I:.*]] = %c0_i32, %[[P:.*]] = %{{.*}}, %[[O:.*]] = %[[ZERO:.*]])
+// CHECK: %[[S:.*]] = tile.mma wgmma_f16
+// CHECK: %[[LATER:.*]] = arith.cmpi sgt, %[[J]], %c0_i32
+// CHECK: %[[D:.*]] = scf.if %[[LATER]]
+// CHECK-NEXT: tile.load_shared %{{.*}}[%[[I]],
+// CHECK-NEXT: %[[SECOND:.*]] = tile.mma wgmma_f16 {{.*}} %[[P]], %{{.*}}, %[[O]] :
+// CHECK-NEXT: scf.yield %[[SECOND]]
+// CHECK-NEXT: } else {
+// CHECK-NEXT: scf.yield %[[O]]
+// CHECK: arith.select %{{.*}}, %[[S]]
+// CHECK: arith.mulf %[[D]]
+// CHECK: scf.yield
+// CHECK: tile.mma wgmma_f16 {{.*}} %[[L]]#2, %{{.*}}, %[[L]]#3 :
+func.func @masked(%q: !tile.smem<64x64xf16, minor = 1>, %V: !tile.view<2xf16>, %n: i32) -> (tensor<64x64xf32>, tensor<64x64xf32>) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c64 = arith.constant 64 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %low = arith.constant dense<0xFF800000> : tensor<64x64xf32>
+  %blocks = arith.ceildivsi %n, %c64 : i32
+  %last = arith.subi %blocks, %c1 : i32
+  %i = tile.iota : tensor<64xi32>
+  %row = tile.reshape %i : tensor<64xi32> -> tensor<1x64xi32>
+  %end = tile.splat %n : i32 -> tensor<1x64xi32>
+  %r:2 = scf.for %j = %c0 to %blocks step %c1 iter_args(%m = %low, %acc = %zero) -> (tensor<64x64xf32>, tensor<64x64xf32>) : i32 {
+    %b = arith.subi %last, %j : i32
+    %n0 = arith.muli %b, %c64 : i32
+    %s = tile.mma wgmma_f16 k 64 warps(4, 1) %q, %q, %zero : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf32>
+    %j1 = tile.splat %n0 : i32 -> tensor<1x64xi32>
+    %col = arith.addi %j1, %row : tensor<1x64xi32>
+    %in = arith.cmpi slt, %col, %end : tensor<1x64xi32>
+    %mask = tile.broadcast %in : tensor<1x64xi1> -> tensor<64x64xi1>
+    %t = arith.select %mask, %s, %low : tensor<64x64xi1>, tensor<64x64xf32>
+    %e = arith.maximumf %t, %m : tensor<64x64xf32>
+    %w = math.exp2 %e : tensor<64x64xf32>
+    %o = arith.mulf %acc, %w : tensor<64x64xf32>
+    %p = arith.truncf %w : tensor<64x64xf32> to tensor<64x64xf16>
+    %v = tile.load_shared %V[%n0, %c0 : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
+    %d = tile.mma wgmma_f16 k 64 warps(4, 1) %p, %v, %o : tensor<64x64xf16>, !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf32>
+    scf.yield %w, %d : tensor<64x64xf32>, tensor<64x64xf32>
+  }
+  return %r#0, %r#1 : tensor<64x64xf32>, tensor<64x64xf32>
+}
