@@ -115,8 +115,8 @@ inline AttentionConfig attention_config_by_size(DType dtype, int64_t sq, int64_t
   } else if (machine.warpgroups) {
     // 64 rows per warpgroup; scores, their 16-bit copy and the output of one thread fit its registers.
     // Measured on an H200: three warpgroups gain 17 % at 64 channels and nothing at 32; wider heads leave them no
-    // registers.
-    int groups = widest <= 64 ? 3 : 2;
+    // registers. Under a causal mask 1024 queries are 19 % faster in tiles of two, which reach less far past it.
+    int groups = widest <= 64 && !(causal && sq <= 1024) ? 3 : 2;
     while (groups > 1 && sq <= 64 * (groups - 1)) --groups;
     c.BM = 64 * groups, c.warps = 4 * groups;
     c.BN = widest <= 128 ? 128 : widest <= 192 ? 96 : 64;
