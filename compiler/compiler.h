@@ -27,7 +27,11 @@ struct StageSink {
 struct CompileOptions {
   int numWarps = 0;            ///< 0: the kernel's tile.num_warps, else the planner's choice
   int defaultStages = 0;       ///< for loops without a hint; 0: the planner's choice
+#ifdef NDEBUG
+  bool verifyEach = false;     ///< IR that a pass of ours left invalid is an internal error; release builds do not look
+#else
   bool verifyEach = true;
+#endif
   bool useTma = true;          ///< false: no bulk tensor copies (for arguments they cannot take)
   bool lineInfo = false;       ///< source lines for profilers
   bool fastMath = true;        ///< approximate exp2, log2, div, rsqrt ... on the GPU (about 2 ulp in f32; these flush
