@@ -73,15 +73,12 @@ bool policy_sink(ir::StageSink& sink, const std::string& symbol) {
   return true;
 }
 
-/// The options code for such arguments is made with.
-KernelOptions options_for(const KernelOptions& wanted, std::span<const uint64_t> spec,
-                          const std::vector<ParamInfo>& params, const std::string& target) {
-  KernelOptions o = wanted;
-  const Result<const ir::Target*> t = target_by_name(target);
-  if (!t || !(*t)->hasTma) return o;
-  for (size_t i = 0; i < spec.size() && i < params.size(); ++i)
-    if (params[i].kind == ParamInfo::view && (spec[i] & kNoBulkCopies)) o.tma = false;
-  return o;
+/// What of `spec` matters to the code: where there are no bulk copies, nothing about them does.
+Specialization promises_for(const Specialization& spec, const ir::Target& target, const KernelOptions& options) {
+  Specialization used = spec;
+  if (!target.hasTma || !options.tma)
+    for (uint64_t& word : used) word &= ~kNoBulkCopies;
+  return used;
 }
 
 }  // namespace
@@ -118,10 +115,10 @@ Result<KernelBinary> build_binary(const KernelCore& core, const ConfigWords& con
                  fmt::format("kernel '{}' has {} configuration fields, found {} words", core.name, core.fields.size(),
                              config.size()),
                  {}};
-  std::shared_ptr<TraceState> trace = trace_kernel(core, config, spec);
-  if (!trace->ok) return trace->error;
   Result<const ir::Target*> t = target_by_name(target);
   if (!t) return t.error();
+  std::shared_ptr<TraceState> trace = trace_kernel(core, config, promises_for(spec, **t, options));
+  if (!trace->ok) return trace->error;
   const JitPolicy policy = jit_policy();
   const Hash128 key = Hasher()
                           .add(trace->hash.hex())
@@ -170,7 +167,6 @@ void load_now(LoadedKernel& k, const KernelCore& core, const std::string& becaus
   if (p.target.empty())
     return fail(
         {ErrorKind::device, fmt::format("device {} ({}) has no target of ours", k.device->name(), p.model), {}});
-  k.options = options_for(k.options, k.specialization, core.params, p.target);
   const std::string why = fmt::format("device {}, arguments {}{}", k.device->name(),
                                       describe_specialization(core.params, k.specialization), because);
   auto build = [&](const std::string& reason) -> Result<std::shared_ptr<Module>> {
@@ -329,8 +325,7 @@ std::string AnyKernel::symbol(const ConfigWords& config) const { return trace(co
 Result<KernelBinary> AnyKernel::compile_for(const std::string& target, const ConfigWords& config,
                                             const Specialization& spec, const KernelOptions& options) const {
   bool from_disk = false;
-  return detail::build_binary(*core_, config, spec, target, false,
-                              detail::options_for(options, spec, core_->params, target), "target " + target, from_disk);
+  return detail::build_binary(*core_, config, spec, target, false, options, "target " + target, from_disk);
 }
 
 Result<AnyCompiled> AnyKernel::compile(const std::shared_ptr<Device>& device, const ConfigWords& config,

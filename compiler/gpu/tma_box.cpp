@@ -38,6 +38,8 @@ std::optional<TmaBox> tmaBox(Value view, SmemType type, const Facts& facts, bool
   auto arg = dyn_cast<BlockArgument>(view);
   if (!arg || !isa_and_nonnull<func::FuncOp>(arg.getOwner()->getParentOp()))
     return refuse("the view is not an argument of the kernel");
+  if (cast<func::FuncOp>(arg.getOwner()->getParentOp()).getArgAttr(arg.getArgNumber(), "tile.no_bulk_copies"))
+    return refuse("no tensor map describes the view: a dim repeats, runs backwards or is too large");
   auto viewType = cast<ViewType>(view.getType());
   const int rank = static_cast<int>(viewType.getRank());
   if (rank < 2 || rank > 5) return refuse("the view has " + llvm::Twine(rank) + " dims, not 2 to 5");

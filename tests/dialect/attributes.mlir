@@ -5,10 +5,11 @@
 // CHECK-SAME: tile.align = 16 : i32
 // CHECK-SAME: tile.multiple_of = 8 : i32
 // CHECK-SAME: tile.dim_multiple_of = array<i32: 16, 1>
+// CHECK-SAME: tile.no_bulk_copies
 // CHECK-SAME: attributes {tile.grid = array<i32: 2, 3>, tile.kernel, tile.num_warps = 8 : i32}
 func.func @all(%p: !tile.ptr<f32> {tile.align = 16 : i32, tile.nullable}, %n: i32 {tile.multiple_of = 8 : i32},
                %v: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 4, 1>,
-                                      tile.dim_multiple_of = array<i32: 16, 1>})
+                                      tile.dim_multiple_of = array<i32: 16, 1>, tile.no_bulk_copies})
     attributes {tile.kernel, tile.num_warps = 8 : i32, tile.grid = array<i32: 2, 3>} {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
@@ -51,6 +52,11 @@ func.func private @align(!tile.ptr<f32> {tile.align = 12 : i32})
 
 // expected-error @+1 {{attribute 'tile.align' of argument 1 needs a pointer or a view, found 'i32'}}
 func.func private @align_type(i32, i32 {tile.align = 16 : i32})
+
+// -----
+
+// expected-error @+1 {{attribute 'tile.no_bulk_copies' of argument 0 needs a view, found 'i32'}}
+func.func private @bulk_type(i32 {tile.no_bulk_copies})
 
 // -----
 

@@ -163,22 +163,47 @@ TEST_F(Launch, CodeForArgumentsThatBulkCopiesDoNotTake) {
     return jit_stats().compiles - before;
   };
   EXPECT_EQ(compiles("sm_90a", view | kNoBulkCopies, true), 1u);
-  EXPECT_EQ(compiles("sm_90a", view, false), 0u) << "that is the code made just now";
+  EXPECT_EQ(compiles("sm_90a", view, false), 1u);
+  EXPECT_EQ(compiles("sm_90a", view | kNoBulkCopies, false), 0u) << "without bulk copies it makes no difference";
   EXPECT_EQ(compiles("sm_90a", view, true), 1u);
   EXPECT_EQ(compiles("sm_80", view | kNoBulkCopies, true), 1u);
   EXPECT_EQ(compiles("sm_80", view, true), 0u) << "a target without bulk copies makes no difference";
   set_jit_policy({});
 }
 
+TEST_F(Launch, OneRepeatedArgumentLeavesTheOthersTheirBulkCopies) {
+  auto k = kernel("listed_products", [](Tensor<const half, 2> a, Tensor<const half, 2> b, Tensor<const int32_t, 2> list,
+                                        Tensor<float, 2> d) {
+    num_warps(4);
+    const auto m0 = program_id(0) * 64;
+    Tile acc = zeros({64, 64}, f32);
+    for (auto e : range(0, list.dim(1))) {
+      const auto k0 = list.load({program_id(0), e}) * 64;
+      acc = dot(a.load({m0, k0}, {64, 64}), b.load({k0, 0}, {64, 64}), acc);
+    }
+    d.store({m0, 0}, acc);
+  });
+  const uint64_t view = 1 | 2 << 1 | 6ull << 5 | 6ull << 8;
+  auto maps = [&](const Specialization& spec) {
+    const auto r = static_cast<const AnyKernel&>(k).compile_for("sm_90a", {}, spec, {.ptxas = "none"});
+    EXPECT_TRUE(r) << r.error().to_string();
+    return r ? r->tensor_maps.size() : 0;
+  };
+  EXPECT_EQ(maps({view, view, view, view}), 3u);  // a, b and d
+  EXPECT_EQ(maps({view, view, view | kNoBulkCopies, view}), 3u) << "the list is read by plain loads anyway";
+  EXPECT_EQ(maps({view, view, view, view | kNoBulkCopies}), 2u);
+  EXPECT_EQ(maps({view, view | kNoBulkCopies, view, view}), 0u) << "all copies of one kernel go one way";
+}
+
 TEST_F(Launch, PromisesReachTheIr) {
   auto k = kernel("promises", [](Tensor<const half, 2> a, Ptr<float> p, I32 n) {
     store(p + n, cast(a.load({0, 0}), f32));
   });
-  const uint64_t view = 1 | 2 << 1 | 6ull << 5 | 5ull << 8;
+  const uint64_t view = 1 | 2 << 1 | 6ull << 5 | 5ull << 8 | kNoBulkCopies;
   const std::string text = static_cast<const AnyKernel&>(k).trace({}, {view, 1, 1}).text();
   for (const char* part :
        {"tile.align = 16 : i32", "tile.unit_stride = 1 : i32", "tile.stride_multiple_of = array<i32: 16, 8>",
-        "tile.dim_multiple_of = array<i32: 16, 16>", "tile.multiple_of = 16 : i32"})
+        "tile.dim_multiple_of = array<i32: 16, 16>", "tile.multiple_of = 16 : i32", "tile.no_bulk_copies"})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
 }
 
