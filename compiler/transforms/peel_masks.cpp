@@ -9,7 +9,9 @@
 // stand in the loop itself (rotate.cpp leaves such a branch, for the first iteration).
 // lo and hi are computed in front of the loop with 64 bits: for each comparison the iterations in which it holds for
 // every element of its tile. Where the program's own 32-bit arithmetic might wrap (and mean something else than its
-// linear form), the middle part is empty. Comparisons that are no such thing leave their selects alone.
+// linear form), the middle part is empty. Comparisons that are no such thing leave their selects alone. Of a
+// disjunction one side is enough: `visible | (i >= first)` is a mask for the iterations before `first`, whatever
+// `visible` is.
 #include "compiler/analysis/linear_form.h"
 #include "compiler/dialect/dialect.h"
 #include "compiler/transforms/transforms.h"
@@ -64,6 +66,7 @@ class Conditions {
     if (isa<BroadcastOp, ReshapeOp, TransOp, SplatOp>(op)) return collect(op->getOperand(0), made, fitting);
     if (isa<arith::AndIOp>(op))
       return collect(op->getOperand(0), made, fitting) && collect(op->getOperand(1), made, fitting);
+    if (isa<arith::OrIOp>(op)) return collectEither(op, made, fitting);
     auto compare = dyn_cast<arith::CmpIOp>(op);
     if (!compare) return false;
     auto a = forms_.of(compare.getLhs(), fitting), b = forms_.of(compare.getRhs(), fitting);
@@ -91,6 +94,19 @@ class Conditions {
       if (!isBounded(need.form)) return false;
     made.push_back(difference);
     return true;
+  }
+
+  /// One side is enough, whatever the other is: the one that changes with the iterations.
+  bool collectEither(Operation* op, SmallVectorImpl<LinearForm>& made, SmallVectorImpl<FittingForm>& fitting) {
+    for (bool changes : {true, false})
+      for (Value side : op->getOperands()) {
+        const size_t forms = made.size(), needs = fitting.size();
+        if (collect(side, made, fitting) &&
+            (!changes || llvm::any_of(ArrayRef(made).drop_front(forms), [](const LinearForm& f) { return f.iv != 0; })))
+          return true;
+        made.truncate(forms), fitting.truncate(needs);
+      }
+    return false;
   }
 
   /// Computing the form with 64 bits cannot wrap, whatever its symbols are.

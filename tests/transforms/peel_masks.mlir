@@ -256,3 +256,46 @@ func.func @branch(%a: tensor<64x64xf16>, %n: i32, %flag: i1) -> tensor<64x64xf32
   } {tile.stages = 2 : i32}
   return %r : tensor<64x64xf32>
 }
+
+// -----
+
+// Blocks from a list, of which the first %partial are masked by what is loaded: whatever that says, later ones are not.
+// CHECK-LABEL: func.func @listed
+// CHECK-SAME: %[[PARTIAL:[a-z0-9]+]]: i32
+// CHECK: %[[WIDE:.*]] = arith.extsi %[[PARTIAL]] : i32 to i64
+// CHECK: %[[FIRST:.*]] = scf.for
+// CHECK: arith.ori
+// CHECK: arith.select
+// CHECK: scf.yield
+// CHECK: %[[REST:.*]] = scf.for {{.*}} iter_args(%{{.*}} = %[[FIRST]])
+// CHECK-NOT: arith.select
+// CHECK: scf.yield
+// CHECK-NOT: scf.for
+// CHECK: return %[[REST]]
+func.func @listed(%a: tensor<64x64xf16>, %list: !tile.view<1xi32>, %partial: i32, %count: i32) -> tensor<64x64xf32> {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c64 = arith.constant 64 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %low = arith.constant dense<0xFF800000> : tensor<64x64xf32>
+  %i = tile.iota : tensor<64xi32>
+  %row = tile.reshape %i : tensor<64xi32> -> tensor<1x64xi32>
+  %column = tile.reshape %i : tensor<64xi32> -> tensor<64x1xi32>
+  %q = tile.broadcast %column : tensor<64x1xi32> -> tensor<64x64xi32>
+  %r = scf.for %e = %c0 to %count step %c1 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {
+    %block = tile.load %list[%e : i32] : !tile.view<1xi32> -> i32
+    %n0 = arith.muli %block, %c64 : i32
+    %s = tile.dot %a, %a, %zero : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+    %j1 = tile.splat %n0 : i32 -> tensor<1x64xi32>
+    %keys = arith.addi %j1, %row : tensor<1x64xi32>
+    %n = tile.broadcast %keys : tensor<1x64xi32> -> tensor<64x64xi32>
+    %seen = arith.cmpi sle, %n, %q : tensor<64x64xi32>
+    %whole = arith.cmpi sge, %e, %partial : i32
+    %wholes = tile.splat %whole : i1 -> tensor<64x64xi1>
+    %mask = arith.ori %seen, %wholes : tensor<64x64xi1>
+    %w = arith.select %mask, %s, %low : tensor<64x64xi1>, tensor<64x64xf32>
+    %next = arith.maximumf %acc, %w : tensor<64x64xf32>
+    scf.yield %next : tensor<64x64xf32>
+  }
+  return %r : tensor<64x64xf32>
+}
