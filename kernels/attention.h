@@ -1,7 +1,10 @@
 // attention.h - attention forward without materialising scores: O = softmax(scale Q K^T) V (Dao 2023,
 // FlashAttention-2), with masks, windows, biases, packed sequences, f8 inputs and callables on scores.
 #pragma once
+#include <optional>
+
 #include "kernels/parts/attention_options.h"
+#include "kernels/parts/guarded_values.h"
 
 namespace tile::kernels {
 
@@ -13,10 +16,12 @@ namespace tile::kernels {
 /// the grid {ceil(max_sq / BM), Hq, sequences}. bias is [B, Hq, Sq, Sk], slopes [B, Hq]; q_scale [B, Hq], k_scale and
 /// v_scale [B, Hkv] are factors of the elements of Q, K and V. Tensors that the config does not use are not read.
 ///
+/// guard_values: see AttentionOptions.
+///
 /// O stays unscaled in the loop, one division at the end. Keys are walked from the last block that is visible to the
 /// first, so that a causal tile masks first and then no more.
 template <class TIn, class TOut, class TBias, class ScoreMod, class MaskMod>
-void attention_program(const AttentionConfig& c, const ScoreMod& score_mod, const MaskMod& mask_mod,
+void attention_program(const AttentionConfig& c, const ScoreMod& score_mod, const MaskMod& mask_mod, bool guard_values,
                        Tensor<const TIn, 4> Q, Tensor<const TIn, 4> K, Tensor<const TIn, 4> V, Tensor<TOut, 4> O,
                        Tensor<float, 3> LSE, F32 scale, F32 softcap, I32 left, I32 right, Tensor<const float, 2> slopes,
                        Tensor<const TBias, 4> bias, Tensor<const int32_t, 1> cu_q, Tensor<const int32_t, 1> cu_k,
@@ -41,6 +46,8 @@ void attention_program(const AttentionConfig& c, const ScoreMod& score_mod, cons
   auto q = Q.load({tensor_batch, head, at.q_start + m0, 0}, {c.BM, c.D});
   Tile acc = zeros({c.BM, c.DV}, f32);
   OnlineSoftmax softmax(c.BM);
+  std::optional<GuardedValues> guarded;
+  if (guard_values) guarded.emplace(c.BM, c.DV);
   auto step = [&](const Tile& block, bool masked) {
     auto n0 = block * c.BN;
     auto k = K.load({tensor_batch, kv_head, at.k_start + n0, 0}, {c.BN, c.D});
@@ -51,7 +58,10 @@ void attention_program(const AttentionConfig& c, const ScoreMod& score_mod, cons
     Tile v = V.load({tensor_batch, kv_head, at.k_start + n0, 0}, {c.BN, c.DV});
     // Rows of the next sequence may hold anything, and 0 * NaN is NaN.
     if (c.varlen && masked) v = where(broadcast_to((n0 + arange(0, c.BN)).col() < at.sk, v.shape()), v, 0.f);
-    acc = dot(cast(p, in), v, acc, precision);
+    if (guarded && (masked || scores.has_holes()))
+      acc = guarded->template product<TIn>(cast(p, in), s, v, acc, precision);
+    else
+      acc = dot(cast(p, in), v, acc, precision);
   };
   for_each_block(visible_blocks(at.band, m0, c.BM, at.sq, at.sk, c.BN), at.band.has_left, true, c.split,
                  {.stages = c.stages}, step);
@@ -60,6 +70,7 @@ void attention_program(const AttentionConfig& c, const ScoreMod& score_mod, cons
   auto empty = softmax.d == 0.f;
   Tile weight = where(empty, 0.f, 1.f / softmax.d);
   if (c.descale) weight *= v_scale.load({batch, kv_head});
+  if (guarded) acc = guarded->apply(acc);
   auto o = cast(acc * weight, dtype_of<TOut>());
   auto sum_log = lift ? log2(softmax.d) - float(lift) : log2(softmax.d);
   auto lse = reshape(where(empty, -INFINITY, fma(softmax.m, scores.unit(), sum_log * kLn2)), {c.BM});
@@ -78,16 +89,18 @@ void attention_program(const AttentionConfig& c, const ScoreMod& score_mod, cons
 /// A kernel with callables of the caller's on scores and visibility: keep the result (it holds the compiled code) and
 /// launch it with run_attention. TBias is the element type of a bias, or uint8_t for a mask tensor.
 template <class TIn, class TOut = TIn, class TBias = float, class ScoreMod = NoScoreMod, class MaskMod = NoMaskMod>
-auto make_attention_kernel(const char* name, ScoreMod score_mod = {}, MaskMod mask_mod = {}) {
+auto make_attention_kernel(const char* name, ScoreMod score_mod = {}, MaskMod mask_mod = {},
+                           bool guard_values = false) {
   return kernel(typed_name(name, dtype_of<TIn>()),
-                [score_mod, mask_mod](const AttentionConfig& c, Tensor<const TIn, 4> Q, Tensor<const TIn, 4> K,
+                [score_mod, mask_mod, guard_values](const AttentionConfig& c, Tensor<const TIn, 4> Q, Tensor<const TIn, 4> K,
                                       Tensor<const TIn, 4> V, Tensor<TOut, 4> O, Tensor<float, 3> LSE, F32 scale,
                                       F32 softcap, I32 left, I32 right, I32 max_sq, Tensor<const float, 2> slopes,
                                       Tensor<const TBias, 4> bias, Tensor<const int32_t, 1> cu_q,
                                       Tensor<const int32_t, 1> cu_k, Tensor<const float, 2> q_scale,
                                       Tensor<const float, 2> k_scale, Tensor<const float, 2> v_scale) {
-                  attention_program<TIn, TOut, TBias>(c, score_mod, mask_mod, Q, K, V, O, LSE, scale, softcap, left,
-                                                      right, slopes, bias, cu_q, cu_k, q_scale, k_scale, v_scale);
+                  attention_program<TIn, TOut, TBias>(c, score_mod, mask_mod, guard_values, Q, K, V, O, LSE, scale,
+                                                      softcap, left, right, slopes, bias, cu_q, cu_k, q_scale, k_scale,
+                                                      v_scale);
                 })
       .grid([](const AttentionConfig& c, const auto& q, const auto&, const auto&, const auto&, const auto&, float,
                float, int, int, int max_sq, const auto&, const auto&, const auto& cu_q, const auto&...) {
@@ -97,6 +110,11 @@ auto make_attention_kernel(const char* name, ScoreMod score_mod = {}, MaskMod ma
 template <class TIn, class TOut = TIn, class TBias = float>
 const auto& attention_kernel() {
   static const auto k = make_attention_kernel<TIn, TOut, TBias>("attention_forward");
+  return k;
+}
+template <class TIn, class TOut = TIn, class TBias = float>
+const auto& guarded_attention_kernel() {
+  static const auto k = make_attention_kernel<TIn, TOut, TBias>("attention_forward_guarded", {}, {}, true);
   return k;
 }
 
@@ -161,6 +179,12 @@ inline AttentionConfig fit_features(AttentionConfig c, const Machine& machine) {
   return c;
 }
 
+/// `c` for a kernel with guarded values: they pass through registers, and there is a second accumulator.
+inline AttentionConfig fit_guard(AttentionConfig c, const Machine& machine) {
+  if (machine.warpgroups) c.BM = std::min(c.BM, 128), c.warps = c.BM / 16, c.BN = std::min(c.BN, 64);
+  return c;
+}
+
 /// Tiles worth measuring.
 inline std::vector<AttentionConfig> attention_space(const AttentionConfig& base, DType dtype, const Machine& machine) {
   Space<AttentionConfig> space(base);
@@ -210,8 +234,10 @@ template <class T, class TOut = T, class TBias = float>
 Status attention_forward(Stream& stream, Input<T, 4> Q, Input<T, 4> K, Input<T, 4> V,
                          std::type_identity_t<TensorView<TOut, 4>> O, TensorView<float, 3> LSE,
                          const AttentionOptions<TBias>& options, const AttentionConfig& config) {
-  return run_attention(attention_kernel<T, TOut, TBias>(), stream, TensorView<const T, 4>(Q), TensorView<const T, 4>(K),
-                       TensorView<const T, 4>(V), TensorView<TOut, 4>(O), LSE, options, config);
+  const auto& k =
+      options.guard_values ? guarded_attention_kernel<T, TOut, TBias>() : attention_kernel<T, TOut, TBias>();
+  return run_attention(k, stream, TensorView<const T, 4>(Q), TensorView<const T, 4>(K), TensorView<const T, 4>(V),
+                       TensorView<TOut, 4>(O), LSE, options, config);
 }
 template <class T, class TOut = T, class TBias = float>
 Status attention_forward(Stream& stream, Input<T, 4> Q, Input<T, 4> K, Input<T, 4> V,
@@ -221,7 +247,9 @@ Status attention_forward(Stream& stream, Input<T, 4> Q, Input<T, 4> K, Input<T, 
   AttentionConfig config = default_attention_config(dtype_of<T>(), options.cu_q.data ? options.max_sq : Q.shape[2],
                                                     Q.shape[3], V.shape[3], options.causal, options.scale, machine);
   AttentionProblem<TBias>(options, Q.shape, K.shape, V.shape).complete(config);
-  return attention_forward<T, TOut, TBias>(stream, Q, K, V, O, LSE, options, fit_features(config, machine));
+  config = fit_features(config, machine);
+  if (options.guard_values) config = fit_guard(config, machine);
+  return attention_forward<T, TOut, TBias>(stream, Q, K, V, O, LSE, options, config);
 }
 template <class T>
 Status attention_forward(Stream& stream, Input<T, 4> Q, Input<T, 4> K, Input<T, 4> V, TensorView<T, 4> O,

@@ -246,7 +246,20 @@ struct AttentionLists {
   }
 };
 
-/// Step 3. BLOCKS have the shape of KINDS.
+/// Stretches dims of 1 and checks the shapes of lists for `rows` = [B, H, rows of blocks]; `of` begins their names in
+/// messages.
+inline void complete_lists(ShapeCheck& check, const std::string& of, AttentionLists<const int32_t>& lists,
+                           const std::array<int64_t, 3>& rows) {
+  const auto [b, h, m] = rows;
+  for (auto* counts : {&lists.partial_counts, &lists.full_counts}) stretch(*counts, {b, h, -1});
+  for (auto* blocks : {&lists.partial_blocks, &lists.full_blocks}) stretch(*blocks, {b, h, -1, -1});
+  check.shape((of + "partial_counts").c_str(), lists.partial_counts, {b, h, m}, "[B, H, rows of blocks]")
+      .shape((of + "partial_blocks").c_str(), lists.partial_blocks, {b, h, m, -1}, "[B, H, rows of blocks, room]")
+      .shape((of + "full_counts").c_str(), lists.full_counts, {b, h, m}, "[B, H, rows of blocks]")
+      .shape((of + "full_blocks").c_str(), lists.full_blocks, {b, h, m, -1}, "[B, H, rows of blocks, room]");
+}
+
+/// Step 3. BLOCKS have the shape of KINDS. For lists by block of keys: KINDS.transposed().
 inline Status attention_lists(Stream& stream, TensorView<const int32_t, 4> KINDS, const AttentionLists<int32_t>& lists,
                               const AttentionListsConfig& c) {
   const auto [b, h, mb, nb] = KINDS.shape;

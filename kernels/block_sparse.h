@@ -32,6 +32,26 @@ struct BlockListConfig {
   bool tf32 = false;       ///< f32 only
 };
 
+namespace detail {
+/// Runs body(position of the values, block index, depth inside the block) for entries begin .. end - 1, each in steps of
+/// config.DEPTH. Indices are read a step ahead of the copies that need them.
+template <class Body>
+void for_each_entry(const BlockListConfig& c, const Tile& begin, const Tile& end, int depth,
+                    const Tensor<const int32_t, 1>& indices, const Tensor<const int32_t, 1>& positions,
+                    const Body& body) {
+  const int steps = depth / c.DEPTH;  // of one block
+  auto entry = [&](const Tile& t) -> Tile { return steps == 1 ? t : t / steps; };
+  auto position = [&](const Tile& e) -> Tile { return c.indirect ? positions.load({e}) : e; };
+  Tile next_index = indices.load({begin}), next_position = position(begin);
+  for (auto t : range(begin * steps, end * steps, 1, {.stages = c.stages})) {
+    const Tile index = next_index, at = next_position;
+    const Tile e = entry(t), next = entry(t + 1);
+    next_index = indices.load({next}), next_position = position(next);
+    body(at, index, steps == 1 ? Tile(0) : (t - e * steps) * c.DEPTH);
+  }
+}
+}  // namespace detail
+
 /// D = alpha S B + beta C for S block sparse [R, K], B [K, N], C and D [R, N]. Grid {segments or block rows * ceil(N /
 /// TILE)}. Block rows without entries give beta C (or 0).
 template <class T>
@@ -49,18 +69,15 @@ void block_sparse_dense_program(const BlockListConfig& c, Tensor<const T, 3> val
   auto end = c.segmented ? segments.load({at.m, 2}) : offsets.load({at.m + 1});
   auto n0 = at.n * c.TILE;
 
-  const int steps = depth / c.DEPTH;  // of one block
   Tile acc = zeros({rows, c.TILE}, f32);
-  for (auto t : range(begin * steps, end * steps, 1, {.stages = c.stages})) {
-    auto e = steps == 1 ? Tile(t) : t / steps;
-    auto inside = steps == 1 ? Tile(0) : (t - e * steps) * c.DEPTH;
-    auto k0 = columns.load({e}) * depth + inside;
-    auto p = c.indirect ? positions.load({e}) : Tile(e);
+  auto step = [&](const Tile& p, const Tile& column, const Tile& inside) {
+    const Tile k0 = column * depth + inside;
     auto s = c.transposed ? trans(values.load({p, inside, 0}, {c.DEPTH, rows}))
                           : values.load({p, 0, inside}, {rows, c.DEPTH});
     auto b = c.trans_b ? trans(B.load({n0, k0}, {c.TILE, c.DEPTH})) : B.load({k0, n0}, {c.DEPTH, c.TILE});
     acc = dot(s, b, acc, c.tf32 ? Prec::tf32 : Prec::ieee);
-  }
+  };
+  detail::for_each_entry(c, begin, end, depth, columns, positions, step);
   auto m0 = row * rows;
   auto finish = [&] {
     Tile x = acc;
@@ -85,18 +102,15 @@ void dense_block_sparse_program(const BlockListConfig& c, Tensor<const T, 2> A, 
   auto num_m = cdiv(D.dim(0), c.TILE), num_n = offsets.dim(0) - 1;
   TileIndex at = grouped_order(program_id(0), num_m, num_n, c.GROUP);
   auto m0 = at.m * c.TILE, n0 = at.n * width;
-  const int steps = depth / c.DEPTH;
   Tile acc = zeros({c.TILE, width}, f32);
-  for (auto t : range(offsets.load({at.n}) * steps, offsets.load({at.n + 1}) * steps, 1, {.stages = c.stages})) {
-    auto e = steps == 1 ? Tile(t) : t / steps;
-    auto inside = steps == 1 ? Tile(0) : (t - e * steps) * c.DEPTH;
-    auto k0 = rows.load({e}) * depth + inside;
-    auto p = c.indirect ? positions.load({e}) : Tile(e);
+  auto step = [&](const Tile& p, const Tile& row, const Tile& inside) {
+    const Tile k0 = row * depth + inside;
     auto a = A.load({m0, k0}, {c.TILE, c.DEPTH});
     auto s = c.transposed ? trans(values.load({p, 0, inside}, {width, c.DEPTH}))
                           : values.load({p, inside, 0}, {c.DEPTH, width});
     acc = dot(a, s, acc, c.tf32 ? Prec::tf32 : Prec::ieee);
-  }
+  };
+  detail::for_each_entry(c, offsets.load({at.n}), offsets.load({at.n + 1}), depth, rows, positions, step);
   if (c.use_alpha) acc *= alpha;
   if (c.use_c) acc = fma(cast(C.load({m0, n0}, {c.TILE, width}), f32), beta, acc);
   D.store({m0, n0}, cast(acc, dtype_of<T>()));
@@ -175,8 +189,10 @@ const auto& sampled_dense_kernel() {
   return k;
 }
 
-/// Tiles for stored blocks of bm x bk; flags that describe the problem are left for the caller to set.
-inline BlockListConfig default_block_list_config(DType dtype, int bm, int bk, bool tf32, const Machine& machine) {
+/// Tiles for stored blocks of bm x bk; flags that describe the problem are left for the caller to set. `row_entries`:
+/// blocks of an average block row of the left operand where that is the sparse one, 0 where nothing is known.
+inline BlockListConfig default_block_list_config(DType dtype, int bm, int bk, bool tf32, const Machine& machine,
+                                                 double row_entries = 0) {
   BlockListConfig c;
   c.BM = bm, c.BK = bk, c.tf32 = tf32, c.TILE = 128;
   int smaller = std::min(bm, bk);
@@ -190,6 +206,13 @@ inline BlockListConfig default_block_list_config(DType dtype, int bm, int bk, bo
   if (dtype == DType::f32 && !tf32) c.DEPTH = std::min(smaller, 16), c.warps = std::min(8, 2 * c.warps), c.stages = 2;
   if (machine.warpgroups && size_of(dtype) == 2 && smaller >= 64)
     c.TILE = 256, c.warps = smaller >= 128 ? 8 : 4, c.stages = 4;
+  if (row_entries > 0) {
+    // Block rows whose values stay in a part of the second-level cache while a column of tiles of the dense operand
+    // goes by: it comes from memory once for all of them.
+    constexpr double kResident = 16 << 20;
+    const double bytes = row_entries * bm * bk * size_of(dtype);
+    c.GROUP = static_cast<int>(std::clamp(kResident / bytes, 8.0, 4096.0));
+  }
   return c;
 }
 

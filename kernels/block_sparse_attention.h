@@ -17,8 +17,9 @@ namespace tile::kernels {
 /// config.split: the keys end with a block, so that full blocks are never masked; without it they hide what is past the
 /// last key.
 template <class T, class MaskMod>
-void block_sparse_attention_program(const AttentionConfig& c, const MaskMod& mask_mod, Tensor<const T, 4> Q,
-                                    Tensor<const T, 4> K, Tensor<const T, 4> V, Tensor<T, 4> O, Tensor<float, 3> LSE,
+void block_sparse_attention_program(const AttentionConfig& c, const MaskMod& mask_mod, bool guard_values,
+                                    Tensor<const T, 4> Q, Tensor<const T, 4> K, Tensor<const T, 4> V,
+                                    Tensor<T, 4> O, Tensor<float, 3> LSE,
                                     Tensor<const int32_t, 3> PARTIAL_COUNTS, Tensor<const int32_t, 4> PARTIAL_BLOCKS,
                                     Tensor<const int32_t, 3> FULL_COUNTS, Tensor<const int32_t, 4> FULL_BLOCKS,
                                     F32 scale, F32 softcap, I32 left, I32 right, Tensor<const float, 2> slopes) {
@@ -29,58 +30,59 @@ void block_sparse_attention_program(const AttentionConfig& c, const MaskMod& mas
   const Tile none(0), sq = Q.dim(2), sk = K.dim(2);
   const Band<Tile> band{c.top_left ? none : sk - sq, left, c.causal ? none : Tile(right), c.left, c.right_edge()};
   const AttentionHead at{batch, head, kv_head, sq, sk, none, none, band};
-  AttentionHead unbounded = at;  // only the last key limits full blocks
-  unbounded.band.has_left = unbounded.band.has_right = false;
   // The last tiles of a causal launch have the longest lists. Starting with them leaves short ones to fill its end.
   const Tile m = band.has_right ? num_programs(0) - 1 - program_id(0) : Tile(program_id(0));
   const Tile m0 = m * c.BM;
 
-  const Tile slope = c.alibi ? slopes.load({batch, head}) : Tile(0.f);
-  const NoScoreMod no_score_mod;
-  const NoMaskMod no_mask_mod;
   // There is no bias (config.bias is off): K stands in its place and is not read as one.
-  const AttentionScores<const T, NoScoreMod, MaskMod> partial(c, at, no_score_mod, mask_mod, scale, softcap, slope, K);
-  const AttentionScores<const T, NoScoreMod, NoMaskMod> full(c, unbounded, no_score_mod, no_mask_mod, scale, softcap,
-                                                             slope, K);
-  const Tile unit = full.unit(), exponent_unit = unit * kLog2E;
+  const NoScoreMod no_score_mod;
+  const AttentionScores<const T, NoScoreMod, MaskMod> scores(c, at, no_score_mod, mask_mod, scale, softcap,
+                                                             c.alibi ? slopes.load({batch, head}) : Tile(0.f), K);
+  const Tile exponent_unit = scores.unit() * kLog2E;
 
+  const ListedBlocks lists{PARTIAL_COUNTS, PARTIAL_BLOCKS, FULL_COUNTS, FULL_BLOCKS,
+                           band.has_left || band.has_right || kGiven<MaskMod, NoMaskMod>};
   auto q = Q.load({batch, head, m0, 0}, {c.BM, c.D});
   Tile acc = zeros({c.BM, c.DV}, f32);
   OnlineSoftmax softmax(c.BM);
-  auto visit = [&](const auto& scores, const Tensor<const int32_t, 3>& counts, const Tensor<const int32_t, 4>& blocks,
-                   bool masked, bool guard) {
-    for (auto e : range(0, counts.load({batch, head, m}), 1, {.stages = c.stages})) {
-      const Tile n0 = blocks.load({batch, head, m, e}) * c.BN;
-      auto k = K.load({batch, kv_head, n0, 0}, {c.BN, c.D});
-      auto s = scores(dot(q, trans(k), zeros({c.BM, c.BN}, f32), precision), m0, n0, masked).s;
-      Tile rescale;
-      auto p = softmax.update(s, exponent_unit, rescale, guard, scores.wide());
-      acc *= rescale;
-      acc = dot(cast(p, dtype_of<T>()), V.load({batch, kv_head, n0, 0}, {c.BN, c.DV}), acc, precision);
-    }
-  };
-  const bool masks = band.has_left || band.has_right || kGiven<MaskMod, NoMaskMod>;
-  if (masks) visit(partial, PARTIAL_COUNTS, PARTIAL_BLOCKS, true, true);
-  visit(full, FULL_COUNTS, FULL_BLOCKS, !c.split, false);
+  std::optional<GuardedValues> guarded;
+  if (guard_values) guarded.emplace(c.BM, c.DV);
+  for_each_listed_block(
+      lists, batch, head, m, {.stages = c.stages}, [&](const Tile& block, bool masked, const Tile* whole) {
+        const Tile n0 = block * c.BN;
+        auto k = K.load({batch, kv_head, n0, 0}, {c.BN, c.D});
+        auto s = scores(dot(q, trans(k), zeros({c.BM, c.BN}, f32), precision), m0, n0, masked, false, {}, whole).s;
+        Tile rescale;
+        auto p = softmax.update(s, exponent_unit, rescale, masked, scores.wide());
+        acc *= rescale;
+        const Tile v = V.load({batch, kv_head, n0, 0}, {c.BN, c.DV}), weights = cast(p, dtype_of<T>());
+        if (guarded && masked)
+          acc = guarded->template product<T>(weights, s, v, acc, precision);
+        else
+          acc = dot(weights, v, acc, precision);
+      });
+  if (guarded) acc = guarded->apply(acc);
 
   // d is 0 only where no key was visible; NaN (from NaN inputs) must survive, hence == and not >.
   auto empty = softmax.d == 0.f;
   O.store({batch, head, m0, 0}, cast(acc * where(empty, 0.f, 1.f / softmax.d), dtype_of<T>()));
-  LSE.store({batch, head, m0}, reshape(where(empty, -INFINITY, fma(softmax.m, unit, log2(softmax.d) * kLn2)), {c.BM}));
+  const Tile lse = fma(softmax.m, scores.unit(), log2(softmax.d) * kLn2);
+  LSE.store({batch, head, m0}, reshape(where(empty, -INFINITY, lse), {c.BM}));
 }
 
 /// A kernel with a callable of the caller's on the pairs of partial blocks: keep the result and launch it with
 /// run_block_sparse_attention.
 template <class T, class MaskMod = NoMaskMod>
-auto make_block_sparse_attention_kernel(const char* name, MaskMod mask_mod = {}) {
+auto make_block_sparse_attention_kernel(const char* name, MaskMod mask_mod = {}, bool guard_values = false) {
   return kernel(typed_name(name, dtype_of<T>()),
-                [mask_mod](const AttentionConfig& c, Tensor<const T, 4> Q, Tensor<const T, 4> K, Tensor<const T, 4> V,
+                [mask_mod, guard_values](const AttentionConfig& c, Tensor<const T, 4> Q, Tensor<const T, 4> K, Tensor<const T, 4> V,
                            Tensor<T, 4> O, Tensor<float, 3> LSE, Tensor<const int32_t, 3> PARTIAL_COUNTS,
                            Tensor<const int32_t, 4> PARTIAL_BLOCKS, Tensor<const int32_t, 3> FULL_COUNTS,
                            Tensor<const int32_t, 4> FULL_BLOCKS, F32 scale, F32 softcap, I32 left, I32 right,
                            Tensor<const float, 2> slopes) {
-                  block_sparse_attention_program<T>(c, mask_mod, Q, K, V, O, LSE, PARTIAL_COUNTS, PARTIAL_BLOCKS,
-                                                    FULL_COUNTS, FULL_BLOCKS, scale, softcap, left, right, slopes);
+                  block_sparse_attention_program<T>(c, mask_mod, guard_values, Q, K, V, O, LSE, PARTIAL_COUNTS,
+                                                    PARTIAL_BLOCKS, FULL_COUNTS, FULL_BLOCKS, scale, softcap, left,
+                                                    right, slopes);
                 })
       .grid([](const AttentionConfig& c, const auto& q, const auto&...) {
         return attention_grid(c, q.shape, q.shape[0], q.shape[2]);
@@ -91,8 +93,14 @@ const auto& block_sparse_attention_kernel() {
   static const auto k = make_block_sparse_attention_kernel<T>("block_sparse_attention");
   return k;
 }
+template <class T>
+const auto& guarded_block_sparse_attention_kernel() {
+  static const auto k = make_block_sparse_attention_kernel<T>("block_sparse_attention_guarded", NoMaskMod{}, true);
+  return k;
+}
 
-/// Tiles, which are the blocks of the lists: powers of two, up to 128 x 128 where warpgroups multiply.
+/// Tiles, which are the blocks of the lists: powers of two, up to 128 x 128 where warpgroups multiply. Tuned ones where
+/// there are some for this machine (table "block_sparse_attention", key attention_tuning_key), else by size.
 inline AttentionConfig default_block_sparse_attention_config(DType dtype, int64_t sq, int64_t d, int64_t dv,
                                                              bool causal, float scale, const Machine& machine) {
   AttentionConfig c = detail::attention_config_by_size(dtype, sq, d, dv, causal, scale, machine);
@@ -100,7 +108,17 @@ inline AttentionConfig default_block_sparse_attention_config(DType dtype, int64_
     c.BM = sq > 64 ? 128 : 64, c.warps = c.BM / 16;
     c.BN = std::max(c.D, c.DV) <= 128 ? 128 : 64;
   }
-  return c;
+  return tuned("block_sparse_attention", machine.model, attention_tuning_key(dtype, sq, d, dv, causal), c);
+}
+
+/// Tiles worth measuring: those of attention that are powers of two, so that they divide the blocks masks come in.
+inline std::vector<AttentionConfig> block_sparse_attention_space(const AttentionConfig& base, DType dtype,
+                                                                 const Machine& machine) {
+  std::vector<AttentionConfig> space = attention_space(base, dtype, machine);
+  std::erase_if(space, [](const AttentionConfig& c) {
+    return std::max(c.BM, c.BN) > 128 || power_of_two_above(c.BM) != c.BM || power_of_two_above(c.BN) != c.BN;
+  });
+  return space;
 }
 
 /// Launches `k` (from make_block_sparse_attention_kernel) after checking shapes. Of the options, bias, packed sequences
@@ -111,19 +129,14 @@ Status run_block_sparse_attention(const K_& k, Stream& stream, TensorView<const 
                                   AttentionLists<const int32_t> lists, const AttentionOptions<>& options,
                                   AttentionConfig config) {
   AttentionProblem<float> problem(options, Q.shape, K.shape, V.shape);
-  const int64_t b = problem.b, h = problem.hq, blocks = cdiv<int64_t>(problem.sq, config.BM);
-  stretch(lists.partial_counts, {b, h, -1}), stretch(lists.partial_blocks, {b, h, -1, -1});
-  stretch(lists.full_counts, {b, h, -1}), stretch(lists.full_blocks, {b, h, -1, -1});
+  const int64_t b = problem.b, h = problem.hq;
   ShapeCheck check("block_sparse_attention");
   check.require(!options.bias.data && !options.cu_q.data && !options.q_scale.data,
                 "bias, packed sequences and factors of Q, K and V are not supported");
   problem.check(check, K, V);
   check.shape("O", O, {b, h, problem.sq, problem.dv}, "[B, Hq, Sq, Dv]")
-      .shape("LSE", LSE, {b, h, problem.sq}, "[B, Hq, Sq]")
-      .shape("partial_counts", lists.partial_counts, {b, h, blocks}, "[B, Hq, ceil(Sq/BM)]")
-      .shape("partial_blocks", lists.partial_blocks, {b, h, blocks, -1}, "[B, Hq, ceil(Sq/BM), room]")
-      .shape("full_counts", lists.full_counts, {b, h, blocks}, "[B, Hq, ceil(Sq/BM)]")
-      .shape("full_blocks", lists.full_blocks, {b, h, blocks, -1}, "[B, Hq, ceil(Sq/BM), room]");
+      .shape("LSE", LSE, {b, h, problem.sq}, "[B, Hq, Sq]");
+  complete_lists(check, "", lists, {b, h, cdiv<int64_t>(problem.sq, config.BM)});
   problem.complete(config);
   config.split = problem.sk % config.BN == 0;
   problem.check_config(check, config);
@@ -138,9 +151,10 @@ template <class T>
 Status block_sparse_attention(Stream& stream, Input<T, 4> Q, Input<T, 4> K, Input<T, 4> V, TensorView<T, 4> O,
                               TensorView<float, 3> LSE, const AttentionLists<const int32_t>& lists,
                               const AttentionOptions<>& options, const AttentionConfig& config) {
-  return run_block_sparse_attention(block_sparse_attention_kernel<T>(), stream, TensorView<const T, 4>(Q),
-                                    TensorView<const T, 4>(K), TensorView<const T, 4>(V), O, LSE, lists, options,
-                                    config);
+  const auto& k =
+      options.guard_values ? guarded_block_sparse_attention_kernel<T>() : block_sparse_attention_kernel<T>();
+  return run_block_sparse_attention(k, stream, TensorView<const T, 4>(Q), TensorView<const T, 4>(K),
+                                    TensorView<const T, 4>(V), O, LSE, lists, options, config);
 }
 
 }  // namespace tile::kernels

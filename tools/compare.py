@@ -7,7 +7,8 @@ Every round times one of our kernels (a `bench --follow` process) and its peers 
 copy) one right after the other, in shuffled order, because an H200 under load settles at a lower clock than a cool one.
 Both sides use the same method: idle pause, warm-up, a window of about 10 ms between CUDA events, the median of rounds; beside
 the time stand cycles of the multiprocessors per launch, which do not follow the clock.
-Prints a table of ratios (above 1: ours is faster); writes compare.json and, with matplotlib, compare.png to DIR.
+Prints a table of ratios (above 1: ours is faster); writes compare.json and, with matplotlib, compare.png to DIR. Sparse
+problems compared at several densities get a table of their own, and density.png: --only block_sparse_dense.
 Needs torch with CUDA; Triton is optional. Peers that fail or are missing are listed with the reason.
 """
 import argparse
@@ -221,11 +222,12 @@ def bsr(s, dtype):
     return lambda: a @ b
 
 
-def flex(s, dtype):
+def flex_inputs(s, dtype, gradients=False):
+    """Four tensors, the mask of blocks of our catalog's problem, and compiled flex_attention."""
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
     shape, block = (s.get("B", 1), s.get("Hq", 1), s["Sq"], s["D"]), s.get("block", 128)
-    q, k, v = (torch.randn(shape, dtype=TORCH_TYPES[dtype], device="cuda") for _ in range(3))
+    tensors = [torch.randn(shape, dtype=TORCH_TYPES[dtype], device="cuda", requires_grad=gradients) for _ in range(4)]
     side = -(-s["Sq"] // block)
     present = torch.rand(side, side, device="cuda") < s.get("density", 100) / 100
     causal, left = bool(s.get("causal", 0)), s.get("left", -1)
@@ -239,8 +241,21 @@ def flex(s, dtype):
         return seen
 
     mask = create_block_mask(visible, None, None, s["Sq"], s["Sq"], device="cuda", BLOCK_SIZE=block)
-    run = torch.compile(flex_attention)
+    return tensors, mask, torch.compile(flex_attention)
+
+
+def flex(s, dtype):
+    (q, k, v, _), mask, run = flex_inputs(s, dtype)
     return lambda: run(q, k, v, block_mask=mask)
+
+
+def flex_backward(s, dtype):
+    import torch._functorch.config
+
+    torch._functorch.config.donated_buffer = False  # the graph is run backwards more than once
+    (q, k, v, d), mask, run = flex_inputs(s, dtype, gradients=True)
+    o = run(q, k, v, block_mask=mask)
+    return lambda: torch.autograd.grad(o, (q, k, v), d, retain_graph=True)
 
 
 def fla_chunk(s, dtype):
@@ -275,6 +290,8 @@ PEERS = {
     "gemm": {"cuBLAS": matmul},
     "attention_forward": {"FlashAttention-2": sdpa("FLASH_ATTENTION"), "cuDNN": sdpa("CUDNN_ATTENTION")},
     "block_sparse_attention": {"flex_attention": flex},
+    "block_sparse_attention_backward": {"flex_attention backward": flex_backward},
+    "block_sparse_attention_backward_deterministic": {"flex_attention backward": flex_backward},
     "attention_backward": {"FlashAttention-2": sdpa_backward("FLASH_ATTENTION"), "cuDNN": sdpa_backward("CUDNN_ATTENTION")},
     "block_sparse_dense": {"torch BSR": bsr},
     "block_sparse_matmul": {"cuBLAS dense": matmul, "torch BSR (A only)": bsr},
@@ -408,6 +425,54 @@ def plot(rows, path):
     print("plot:", path)
 
 
+def density_curves(rows):
+    """{label: rows by falling density} of the problems that were compared at three densities or more."""
+    curves = {}
+    for row in rows:
+        rest = " ".join(f"{k}={v}" for k, v in row["sizes"].items() if k != "density")
+        if "density" in row["sizes"] and "tile" in row["ms"]:
+            curves.setdefault(f"{row['kernel']} {row['dtype']} {rest}", []).append(row)
+    return {label: sorted(of, key=lambda r: -r["sizes"]["density"]) for label, of in curves.items() if len(of) >= 3}
+
+
+def report_densities(rows, path):
+    """Time against the share of blocks that are present: a table, and a plot where matplotlib is installed."""
+    curves = density_curves(rows)
+    for label, of in curves.items():
+        densest = of[0]
+        print(f"\n{label}\n   density         ms   TFLOP/s  of {densest['sizes']['density']:>3} %'s rate   time / density")
+        for r in of:
+            share = r["sizes"]["density"] / densest["sizes"]["density"]
+            cost = r["ms"]["tile"] / (share * densest["ms"]["tile"])
+            peers = "".join(f"   {name} x{ratio:.2f}" for name, ratio in r["ratios"].items())
+            print(f"{r['sizes']['density']:>8} % {r['ms']['tile']:>10.4f} {r['tflops']:>9.1f}"
+                  f" {r['tflops'] / densest['tflops']:>17.2f} {cost:>16.2f}{peers}")
+    if not curves:
+        return
+    try:
+        import matplotlib
+
+        matplotlib.use("Agg")
+        import matplotlib.pyplot as plt
+    except ImportError:
+        return
+    figure, axes = plt.subplots(1, len(curves), figsize=(6 * len(curves), 4.5), squeeze=False)
+    for axis, (label, of) in zip(axes[0], curves.items()):
+        densities = [r["sizes"]["density"] for r in of]
+        for name in {name: None for r in of for name in r["ms"]}:
+            points = [(r["sizes"]["density"], r["ms"][name]) for r in of if name in r["ms"]]
+            axis.plot(*zip(*points), marker="o", linestyle="-" if name == "tile" else "--", label=name)
+        axis.plot(densities, [of[0]["ms"]["tile"] * d / densities[0] for d in densities], color="grey", linewidth=1,
+                  label="proportional to the density")
+        axis.set(xscale="log", yscale="log", xlabel="blocks present, %", ylabel="ms", title=label)
+        axis.set_xticks(densities, [str(d) for d in densities])
+        axis.title.set_fontsize(8)
+        axis.legend(fontsize=8)
+    figure.tight_layout()
+    figure.savefig(path, dpi=120)
+    print("plot:", path)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -433,6 +498,7 @@ def main():
     with open(os.path.join(args.out, "compare.json"), "w") as f:
         json.dump({"gpu": torch.cuda.get_device_name(), "torch": torch.__version__, "rows": rows}, f, indent=1)
     plot(rows, os.path.join(args.out, "compare.png"))
+    report_densities(rows, os.path.join(args.out, "density.png"))
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ class AttentionCase : public OutputCase {
     q.fill_normal(1, static_cast<double>(f.get("amp", 1))), k.fill_normal(2), v.fill_normal(3);
     if (f["nan_key"])  // E18: only the queries that see this key may turn NaN
       for (int64_t c = 0; c < data_.d; ++c) k.set({0, 0, f["nan_key"], c}, NAN);
+    if (f["nan_value"]) v.set({0, 0, f["nan_value"], 1}, NAN);  // E17: only those that see it, in this channel
     data_.poison_unused(q, data_.spec.cu_q), data_.poison_unused(k, data_.spec.cu_k);
     data_.poison_unused(v, data_.spec.cu_k);
     Steps s;
@@ -179,6 +180,9 @@ void add_problems(CatalogRow& row) {
     add("f16", Purpose::edge, {{"Hq", 1}, {"Sq", s}, {"D", 64}, {"causal", 1}});                                  // E09
   for (const char* d : {"f16", "bf16"}) add(d, Purpose::edge, {{"Hq", 1}, {"Sq", 128}, {"D", 64}, {"amp", 60}});  // E10
   add("f32", Purpose::edge, {{"Hq", 1}, {"Sq", 90}, {"D", 32}, {"causal", 1}, {"nan_key", 40}});                  // E18
+  for (const char* d : {"f16", "f32"})  // E17
+    add(d, Purpose::edge, {{"Hq", 1}, {"Sq", 200}, {"D", 64}, {"causal", 1}, {"nan_value", 140}});
+  add("bf16", Purpose::edge, {{"Hq", 2}, {"Sq", 200}, {"D", 128}, {"left", 20}, {"right", 9}, {"nan_value", 77}});  // E17
   add("f16", Purpose::edge, {{"Hq", 6}, {"Hkv", 1}, {"Sq", 65}, {"D", 64}, {"causal", 1}});                       // E23
   add("f16", Purpose::edge, {{"Hq", 10}, {"Hkv", 2}, {"Sq", 33}, {"D", 64}});
   add("bf16", Purpose::edge, {{"Hq", 9}, {"Hkv", 3}, {"Sq", 33}, {"D", 64}});
@@ -215,7 +219,8 @@ AttentionConfig default_of(const Problem& p, const Machine& machine) {
       default_attention_config(storage_of(p.dtype), data.max_sq, data.d, data.dv, causal, data.scale, machine);
   data.complete(c);
   c.tf32 = p.dtype == "tf32";
-  return fit_features(c, machine);
+  c = fit_features(c, machine);
+  return data.guard_values ? fit_guard(c, machine) : c;
 }
 
 }  // namespace

@@ -65,6 +65,7 @@ AttentionProblemData::AttentionProblemData(const Fields& f)
   spec.left = f.get("left", -1), spec.right = f.get("right", -1);
   spec.softcap = static_cast<double>(f["softcap"]);
   spec.scale = scale;
+  guard_values = f["nan_value"] != 0;
 }
 
 Placement AttentionProblemData::placement(int64_t h, int64_t s, int64_t width) const {
@@ -193,6 +194,7 @@ std::vector<std::string> attention_field_names() {
           "shift: elements by which bases are misaligned",
           "amp: standard deviation of Q",
           "nan_key: this key is NaN",
+          "nan_value: one channel of this key's value is NaN; values are guarded (forward)",
           "negative_scale: scale is -1/sqrt(D)"};
 }
 

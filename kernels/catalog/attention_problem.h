@@ -26,6 +26,7 @@ class AttentionProblemData {
   float scale;
   reference::AttentionSpec spec;  ///< pointers into this object once create() ran
   BiasKind bias_kind;
+  bool guard_values;
   const Fields& fields() const { return fields_; }
 
   /// Placement of a [B, H, S, D] tensor in the problem's layout.
@@ -58,6 +59,7 @@ class AttentionProblemData {
     o.causal = spec.causal, o.top_left = spec.top_left;
     o.left = static_cast<int>(spec.left), o.right = static_cast<int>(spec.right);
     o.softcap = static_cast<float>(spec.softcap);
+    o.guard_values = guard_values;
     if (spec.slopes) o.slopes = slopes_.view<const float, 2>();
     if (!spec.cu_q.empty()) {
       o.cu_q = cu_q_.view<const int32_t, 1>(), o.cu_k = cu_k_.view<const int32_t, 1>();

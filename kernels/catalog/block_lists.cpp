@@ -285,8 +285,10 @@ CatalogRow product_row(const char* name, const char* summary) {
   };
   row.default_config = [](const Problem& p, const Machine& machine) {
     Sizes s(p.sizes);
+    const double per_row = static_cast<double>(cdiv(s.k, s.bk) * s.density) / 100;
     BlockListConfig c = default_block_list_config(storage_of(p.dtype), static_cast<int>(s.bm), static_cast<int>(s.bk),
-                                                  p.dtype == "tf32", machine);
+                                                  p.dtype == "tf32", machine,
+                                                  kProduct == Product::sparse_dense ? per_row : 0);
     c.transposed = s.at != 0, c.indirect = (kProduct == Product::dense_sparse) != (s.at != 0);
     c.segmented = s.split != 0;
     c.use_alpha = p.sizes.get("alpha", 1) != 1, c.use_c = p.sizes["beta"] != 0;

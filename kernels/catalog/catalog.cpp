@@ -29,6 +29,8 @@ const std::vector<CatalogRow>& catalog() {
       attention_backward_deterministic_row(),
       attention_v1_row(),
       block_sparse_attention_row(),
+      block_sparse_attention_backward_row(),
+      block_sparse_attention_backward_deterministic_row(),
       block_sparse_row(),
       block_sparse_dense_row(),
       dense_block_sparse_row(),

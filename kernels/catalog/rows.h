@@ -17,6 +17,8 @@ CatalogRow attention_backward_row();
 CatalogRow attention_backward_deterministic_row();
 CatalogRow attention_v1_row();
 CatalogRow block_sparse_attention_row();
+CatalogRow block_sparse_attention_backward_row();
+CatalogRow block_sparse_attention_backward_deterministic_row();
 CatalogRow block_sparse_row();
 CatalogRow block_sparse_dense_row();
 CatalogRow dense_block_sparse_row();

@@ -64,4 +64,43 @@ void for_each_block(const BlockRange<Tile>& r, bool masks_begin, bool masks_end,
     for (auto i : range(tail, count, 1, options)) body(last - i, true);
 }
 
+/// Blocks by name, for every block of the other kind: those that need a mask and those that are visible whole. COUNTS
+/// [B', H', rows], BLOCKS [B', H', rows, room], in any order.
+struct ListedBlocks {
+  const Tensor<const int32_t, 3>& partial_counts;
+  const Tensor<const int32_t, 4>& partial_blocks;
+  const Tensor<const int32_t, 3>& full_counts;
+  const Tensor<const int32_t, 4>& full_blocks;
+  bool masks;  ///< whether there is something to mask with; else there are no partial blocks, and none are read
+};
+
+/// Runs body(block, masked, whole) for every block listed for `row`: the partial ones first. `whole` is an i1 scalar. It
+/// is one walk: the compiler makes two loops of it, the second without a mask, and rotates products across their
+/// border.
+template <class Body>
+void for_each_listed_block(const ListedBlocks& lists, const Tile& batch, const Tile& head, const Tile& row,
+                           LoopOptions options, const Body& body) {
+  const Tile partials = lists.masks ? lists.partial_counts.load({batch, head, row}) : Tile(0);
+  const Tile count = partials + lists.full_counts.load({batch, head, row});
+  auto row_of = [&](const Tensor<const int32_t, 4>& t) {
+    return t.ptr() + (cast(batch, i64) * t.stride(0) + cast(head, i64) * t.stride(1) + cast(row, i64) * t.stride(2));
+  };
+  const auto partial = row_of(lists.partial_blocks), full = row_of(lists.full_blocks);
+  auto block = [&](const Tile& e) -> Tile {
+    auto entry = [&](const auto& list, const Tensor<const int32_t, 4>& t, const Tile& i, const Tile& inside) -> Tile {
+      return load(list + cast(i, i64) * t.stride(3), {.mask = inside});
+    };
+    if (!lists.masks) return entry(full, lists.full_blocks, e, e < count);
+    // One of them is not read and 0.
+    return entry(partial, lists.partial_blocks, e, e < partials) +
+           entry(full, lists.full_blocks, e - partials, (e >= partials) & (e < count));
+  };
+  Tile next = block(Tile(0));  // indices are read an iteration ahead of the copies that need them
+  for (auto e : range(0, count, 1, options)) {
+    const Tile here = next, whole = e >= partials;
+    next = block(e + 1);
+    body(here, lists.masks, &whole);
+  }
+}
+
 }  // namespace tile::kernels

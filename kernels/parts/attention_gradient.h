@@ -71,8 +71,8 @@ struct AttentionGradient {
   };
   /// From the products q.k of a block; `lse` (as prepared) broadcasts against them.
   Weights weights(const Scores& scores, const Tile& qk, const Tile& lse, const Tile& m0, const Tile& n0, bool masked,
-                  bool transposed) const {
-    const auto t = scores(qk, m0, n0, masked, transposed, score_gradient);
+                  bool transposed, const Tile* whole = nullptr) const {
+    const auto t = scores(qk, m0, n0, masked, transposed, score_gradient, whole);
     const Tile unit = scores.unit() * kLog2E;
     return {exp2(scores.wide() ? (t.s - lse) * unit : fma(t.s, unit, lse)), t.slope};
   }
@@ -84,6 +84,34 @@ struct AttentionGradient {
 };
 
 }  // namespace detail
+
+/// Which blocks the two main programs visit: those the band sees. Other walks have the same two functions; what these
+/// return is called for each head with step(block, masked) or, for blocks from lists, step(block, masked, whole).
+struct BandWalk {
+  /// Blocks of queries for the block of keys that starts at n0. `keep_ragged` as in visible_blocks.
+  auto queries(const AttentionConfig& c, const AttentionHead& sequence, const Tile& n0, bool keep_ragged) const {
+    BlockRange<Tile> blocks =
+        visible_blocks(sequence.band.transposed(), n0, c.BN, sequence.sk, sequence.sq, c.BM, keep_ragged);
+    // Keys past the last one read as 0, too, but e^{0 - LSE} may be infinite. That only matters to dQ: there a last
+    // block of keys masks in every iteration.
+    if (c.accumulate) {
+      const Tile inside = n0 + c.BN <= sequence.sk;
+      blocks.whole_begin = where(inside, blocks.whole_begin, blocks.end);
+      blocks.whole_end = where(inside, blocks.whole_end, blocks.end);
+    }
+    return [=, &c, &sequence](const Tile&, const auto& step) {
+      for_each_block(blocks, sequence.band.has_right || c.accumulate, sequence.band.has_left || !keep_ragged, c.split,
+                     {.stages = c.stages}, step);
+    };
+  }
+  /// Blocks of keys for the block of queries that starts at m0.
+  auto keys(const AttentionConfig& c, const AttentionHead& at, const Tile& m0) const {
+    return [=, &c, &at](const Tile&, const auto& step) {
+      for_each_block(visible_blocks(at.band, m0, c.BM, at.sq, at.sk, c.BN), at.band.has_left, true, c.split,
+                     {.stages = c.stages}, step);
+    };
+  }
+};
 
 /// Step 1. O and dO are [B, Hq, Sq, Dv]; LSE, ROW and DELTA [B, Hq, Sq] f32: ROW = lse_factor LSE, or 0 where no key
 /// was visible. With config.accumulate DQ_SUM, [B, Hq, Sq, D] f32, becomes 0. Grid {ceil(Sq / BM), Hq, B}.
@@ -107,14 +135,15 @@ void attention_backward_prepare_program(const AttentionConfig& c, Tensor<const T
 ///
 /// Scores are computed transposed, keys down the tile: P^T and dS^T then are the first operands of the products that
 /// follow, straight from the registers they were computed in.
-template <class T, class TBias, class ScoreMod, class ScoreGradient, class MaskMod>
+template <class T, class TBias, class ScoreMod, class ScoreGradient, class MaskMod, class Walk = BandWalk>
 void attention_backward_keys_program(const AttentionConfig& c, const ScoreMod& score_mod,
                                      const ScoreGradient& score_gradient, const MaskMod& mask_mod, Tensor<const T, 4> Q,
                                      Tensor<const T, 4> K, Tensor<const T, 4> V, Tensor<const T, 4> DO,
                                      Tensor<const float, 3> ROW, Tensor<const float, 3> DELTA, Tensor<T, 4> DK,
                                      Tensor<T, 4> DV, Tensor<float, 4> DQ_SUM, F32 scale, F32 softcap, I32 left,
                                      I32 right, Tensor<const float, 2> slopes, Tensor<const TBias, 4> bias,
-                                     Tensor<const int32_t, 1> cu_q, Tensor<const int32_t, 1> cu_k) {
+                                     Tensor<const int32_t, 1> cu_q, Tensor<const int32_t, 1> cu_k,
+                                     const Walk& walk = {}) {
   num_warps(c.warps);
   constexpr DType type = dtype_of<T>();
   const detail::AttentionGradient<T, TBias, ScoreMod, ScoreGradient, MaskMod> gradient{
@@ -133,28 +162,21 @@ void attention_backward_keys_program(const AttentionConfig& c, const ScoreMod& s
   }
   // Queries past the last one read as 0 and add nothing, unless a callable makes something of them.
   const bool keep_ragged = !c.varlen && !kGiven<ScoreMod, NoScoreMod>;
-  auto blocks = visible_blocks(sequence.band.transposed(), Tile(n0), c.BN, sequence.sk, sequence.sq, c.BM, keep_ragged);
-  // Keys past the last one read as 0, too, but e^{0 - LSE} may be infinite. That only matters to dQ: there a last block
-  // of keys masks in every iteration.
-  if (c.accumulate) {
-    const Tile inside = n0 + c.BN <= sequence.sk;
-    blocks.whole_begin = where(inside, blocks.whole_begin, blocks.end);
-    blocks.whole_end = where(inside, blocks.whole_end, blocks.end);
-  }
+  const auto visit = walk.queries(c, sequence, Tile(n0), keep_ragged);
 
   Tile dk = zeros({c.BN, c.D}, f32), dv = zeros({c.BN, c.DV}, f32);
   auto add_head = [&](const Tile& head) {
     AttentionHead at = sequence;
     at.head = head, at.mask_rows = !keep_ragged;
     const auto scores = gradient.scores(at);
-    auto step = [&](const Tile& block, bool masked) {
+    auto step = [&](const Tile& block, bool masked, const Tile* whole = nullptr) {
       auto m0 = block * c.BM;
       Tile q = Q.load({tensor_batch, head, at.q_start + m0, 0}, {c.BM, c.D});
       Tile d_o = DO.load({tensor_batch, head, at.q_start + m0, 0}, {c.BM, c.DV});
       if (c.varlen && masked) q = detail::rows_below(q, m0, at.sq), d_o = detail::rows_below(d_o, m0, at.sq);
       auto row = gradient.rows(at, ROW, tensor_batch, m0).row();
       auto qk = gradient.product(k, trans(q)), dov = gradient.product(v, trans(d_o));
-      const auto w = gradient.weights(scores, qk, row, m0, n0, masked, true);
+      const auto w = gradient.weights(scores, qk, row, m0, n0, masked, true, whole);
       dv = gradient.product(cast(w.p, type), d_o, dv);
       const Tile ds = gradient.score_gradients(scores, w, dov, gradient.rows(at, DELTA, tensor_batch, m0).row());
       dk = gradient.product(ds, q, dk);
@@ -165,8 +187,7 @@ void attention_backward_keys_program(const AttentionConfig& c, const ScoreMod& s
         DQ_SUM.atomic_add({tensor_batch, head, at.q_start + m0, 0}, part);
       }
     };
-    for_each_block(blocks, at.band.has_right || c.accumulate, at.band.has_left || !keep_ragged, c.split,
-                   {.stages = c.stages}, step);
+    visit(head, step);
   };
   if (c.group == 1)
     add_head(kv_head);
@@ -184,14 +205,15 @@ void attention_backward_keys_program(const AttentionConfig& c, const ScoreMod& s
 }
 
 /// Step 3, deterministic. Tensors as in step 2, dQ [B, Hq, Sq, D]. Grid as in forward.
-template <class T, class TBias, class ScoreMod, class ScoreGradient, class MaskMod>
+template <class T, class TBias, class ScoreMod, class ScoreGradient, class MaskMod, class Walk = BandWalk>
 void attention_backward_queries_program(const AttentionConfig& c, const ScoreMod& score_mod,
                                         const ScoreGradient& score_gradient, const MaskMod& mask_mod,
                                         Tensor<const T, 4> Q, Tensor<const T, 4> K, Tensor<const T, 4> V,
                                         Tensor<const T, 4> DO, Tensor<const float, 3> ROW, Tensor<const float, 3> DELTA,
                                         Tensor<T, 4> DQ, F32 scale, F32 softcap, I32 left, I32 right,
                                         Tensor<const float, 2> slopes, Tensor<const TBias, 4> bias,
-                                        Tensor<const int32_t, 1> cu_q, Tensor<const int32_t, 1> cu_k) {
+                                        Tensor<const int32_t, 1> cu_q, Tensor<const int32_t, 1> cu_k,
+                                        const Walk& walk = {}) {
   num_warps(c.warps);
   constexpr DType type = dtype_of<T>();
   const detail::AttentionGradient<T, TBias, ScoreMod, ScoreGradient, MaskMod> gradient{
@@ -207,17 +229,16 @@ void attention_backward_queries_program(const AttentionConfig& c, const ScoreMod
   auto d_o = DO.load({tensor_batch, head, at.q_start + m0, 0}, {c.BM, c.DV});
   auto row = gradient.rows(at, ROW, tensor_batch, m0).col(), delta = gradient.rows(at, DELTA, tensor_batch, m0).col();
   Tile dq = zeros({c.BM, c.D}, f32);
-  auto step = [&](const Tile& block, bool masked) {
+  auto step = [&](const Tile& block, bool masked, const Tile* whole = nullptr) {
     auto n0 = block * c.BN;
     Tile k = K.load({tensor_batch, kv_head, at.k_start + n0, 0}, {c.BN, c.D});
     Tile v = V.load({tensor_batch, kv_head, at.k_start + n0, 0}, {c.BN, c.DV});
     if (c.varlen && masked) k = detail::rows_below(k, n0, at.sk), v = detail::rows_below(v, n0, at.sk);
     auto qk = gradient.product(q, trans(k)), dov = gradient.product(d_o, trans(v));
-    const auto w = gradient.weights(scores, qk, row, m0, n0, masked, false);
+    const auto w = gradient.weights(scores, qk, row, m0, n0, masked, false, whole);
     dq = gradient.product(gradient.score_gradients(scores, w, dov, delta), k, dq);
   };
-  for_each_block(visible_blocks(at.band, m0, c.BM, at.sq, at.sk, c.BN), at.band.has_left, true, c.split,
-                 {.stages = c.stages}, step);
+  walk.keys(c, at, m0)(head, step);
   if (c.varlen)
     detail::rows_of(DQ, tensor_batch, head, at.q_start, at.sq).store({m0, 0}, cast(dq * scale, type));
   else

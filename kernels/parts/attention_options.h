@@ -22,6 +22,10 @@ struct AttentionOptions {
   int max_sq = 0, max_sk = 0;  ///< with cu_q: no sequence is longer (max_sk: backward)
   /// Factors of the elements of Q, K and V, [B or 1, H or 1]; all or none.
   TensorView<const float, 2> q_scale{}, k_scale{}, v_scale{};
+  /// Forward: values may be NaN or infinite where the mask hides them (0 * NaN is NaN otherwise); a query that sees one
+  /// gives NaN. A second product in every block that the mask cuts. Chooses the kernel; those with callables are made
+  /// with it.
+  bool guard_values = false;
 };
 
 /// Sizes of one call, with the options' broadcast dims stretched.

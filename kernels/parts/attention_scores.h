@@ -105,9 +105,11 @@ class AttentionScores {
   };
   /// Products of queries m0 .. m0 + BM - 1 with keys n0 .. n0 + BN - 1, counted from the start of the sequence, to
   /// scores. `masked`: the block may reach outside the band or past the end. `transposed`: keys run down the tile.
+  /// `whole` (an i1 scalar, for blocks that come from lists): where it is true, band and mask_mod hide nothing; keys
+  /// past the end are hidden here unless config.split says that the keys end with a block.
   template <class ScoreGradient = NoScoreGradient>
   Block operator()(const Tile& products, const Tile& m0, const Tile& n0, bool masked, bool transposed = false,
-                   const ScoreGradient& gradient = {}) const {
+                   const ScoreGradient& gradient = {}, const Tile* whole = nullptr) const {
     auto indices = [&](const Tile& first, int count, bool down) {
       return down ? (first + arange(0, count)).col() : (first + arange(0, count)).row();
     };
@@ -133,9 +135,11 @@ class AttentionScores {
       }
       if constexpr (kGiven<ScoreMod, NoScoreMod>) s = score_mod_(s, h_.batch, h_.head, rows, columns);
     }
-    if (masked) s = where(in_band(rows, columns), s, -INFINITY);
+    auto hide = [&](const Tile& visible) { s = where(whole ? visible | *whole : visible, s, -INFINITY); };
+    if (masked) hide(broadcast_to(in_band(rows, columns), s.shape()));
     if constexpr (kGiven<MaskMod, NoMaskMod>)
-      s = where(broadcast_to(mask_mod_(h_.batch, h_.head, rows, columns), s.shape()), s, -INFINITY);
+      hide(broadcast_to(mask_mod_(h_.batch, h_.head, rows, columns), s.shape()));
+    if (whole && !c_.split) s = where(broadcast_to(columns < h_.sk, s.shape()), s, -INFINITY);
     if (c_.bias && kHides) s = where(load_bias(m0, n0, transposed) != 0, s, -INFINITY);
     return {s, slope};
   }

@@ -219,6 +219,33 @@ TEST(AttentionCallables, MaskModMayHideWholeRowsAndBlocks) {  // E12
 }
 
 /// A mask said with a callable, a window, or a tensor is one and the same mask.
+TEST(AttentionCallables, E17_HiddenValuesMayBeAnything) {
+  // Key 30 is hidden from everybody, key 75 from the queries before it, which share blocks with those that see it.
+  auto hides = [](const Tile&, const Tile&, const Tile&, const Tile& j) { return j != 30; };
+  const auto kernel = make_attention_kernel<float>("attention_without_a_key", NoScoreMod{}, hides, true);
+  AttentionOptions<> options;
+  options.causal = options.guard_values = true;
+  AttentionSpec spec;
+  spec.causal = true;
+  for (bool visible : {false, true}) {
+    Attention a(1, 2, 1, 150, 150, 16);
+    auto set = [&](int64_t key, int64_t channel, float x) {
+      a.v.values.set({0, 0, key, channel}, x), a.v.buffer.data()[key * 16 + channel] = x;
+    };
+    if (visible) {
+      set(75, 3, NAN);
+      a.forward(guarded_attention_kernel<float>(), options);
+    } else {
+      set(30, 0, NAN), set(30, 5, INFINITY), set(30, 6, -INFINITY);
+      spec.mask_mod = [](int64_t, int64_t, int64_t, int64_t j) { return j != 30; };
+      a.forward(kernel, options);
+      for (float x : a.o.result()) ASSERT_TRUE(std::isfinite(x));
+    }
+    a.expect_forward(spec);
+    spec.mask_mod = {};
+  }
+}
+
 TEST(AttentionCallables, P8_WindowEqualsMaskMod) {
   const auto kernel = make_attention_kernel<float>(
       "attention_window_mod", NoScoreMod{},

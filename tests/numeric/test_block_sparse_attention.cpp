@@ -7,7 +7,7 @@
 #include <numeric>
 #include <random>
 
-#include "kernels/block_sparse_attention.h"
+#include "kernels/block_sparse_attention_backward.h"
 #include "kernels/catalog.h"
 #include "kernels/reference/attention.h"
 
@@ -124,6 +124,101 @@ struct Problem {
         ASSERT_EQ(listed(fc, fb), full) << "full blocks of head " << h << " row " << m;
       }
   }
+  /// dQ, dK and dV by both variants, over lists made of kinds with smaller blocks than forward's, against the reference.
+  /// Forward has run. `find` makes kinds; those of forward's blocks are their mask with `refine`.
+  template <class Find, class Kernels>
+  void expect_gradients(const Find& find, const Kernels& kernels, const AttentionOptions<>& options,
+                        const AttentionSpec& spec, bool refine) {
+    std::vector<float> d_o(o.size());
+    std::mt19937 draw(11);
+    std::normal_distribution<float> normal;
+    for (float& x : d_o) x = normal(draw);
+    AttentionBackwardConfig c = default_block_sparse_attention_backward_config(
+        DType::f32, sq, sk, kD, kD, options.causal, false, Machine::of(device->properties()));
+    c.keys.BN = 64, c.keys.BM = c.queries.BM = c.queries.BN = 32;
+    for (AttentionConfig* one : {&c.keys, &c.queries}) {
+      one->causal = config.causal, one->left = config.left, one->right = config.right;
+    }
+    auto Q = upload(q), K = upload(k), V = upload(v), O = upload(o), DO = upload(d_o), L = upload(lse);
+    for (bool deterministic : {false, true}) {
+      c.keys.accumulate = !deterministic;
+      MadeLists keys = make_lists(find, c.keys, options, refine, true),
+                queries = make_lists(find, c.queries, options, refine, false);
+      const int64_t floats = attention_backward_workspace(kB, kHq, sq, kD, deterministic);
+      auto scratch = upload(std::vector<float>(static_cast<size_t>(floats), NAN)),
+           DQ = upload(std::vector<float>(q.size(), NAN)), DK = upload(std::vector<float>(k.size(), NAN)),
+           DV = upload(std::vector<float>(v.size(), NAN));
+      auto in = [](const Buffer<float>& b, int64_t h, int64_t s) {
+        return TensorView<const float, 4>(b.data(), {kB, h, s, kD});
+      };
+      auto out = [](Buffer<float>& b, int64_t h, int64_t s) { return TensorView<float, 4>(b.data(), {kB, h, s, kD}); };
+      run_block_sparse_attention_backward(kernels, stream(), in(Q, kHq, sq), in(K, kHkv, sk), in(V, kHkv, sk),
+                                          in(O, kHq, sq), in(DO, kHq, sq),
+                                          TensorView<const float, 3>(L.data(), {kB, kHq, sq}), out(DQ, kHq, sq),
+                                          out(DK, kHkv, sk), out(DV, kHkv, sk), scratch.view(floats),
+                                          {keys.views(), queries.views()}, options, c)
+          .value_or_throw();
+      compare_gradients(spec, d_o, download(DQ), download(DK), download(DV));
+    }
+  }
+  void compare_gradients(const AttentionSpec& spec, const std::vector<float>& d_o, const std::vector<float>& dq,
+                         const std::vector<float>& dk, const std::vector<float>& dv) {
+    auto host = [&](const std::vector<float>& values, int64_t h, int64_t s) {
+      HostTensor t(DType::f32, {kB, h, s, kD});
+      size_t next = 0;
+      reference::for_each_index(t.shape(), [&](std::span<const int64_t> at) { t.set(at, values[next++]); });
+      return t;
+    };
+    const HostTensor Q = host(q, kHq, sq), K = host(k, kHkv, sk), V = host(v, kHkv, sk), DO = host(d_o, kHq, sq);
+    auto near = [&](const std::vector<float>& found, size_t row, const std::vector<double>& want, const char* what) {
+      for (size_t d = 0; d < kD; ++d)
+        ASSERT_NEAR(found[row * kD + d], want[d], 1e-4 * (1 + std::abs(want[d]))) << what << " row " << row;
+    };
+    std::vector<int64_t> rows(static_cast<size_t>(sq)), keys(static_cast<size_t>(sk));
+    std::iota(rows.begin(), rows.end(), 0), std::iota(keys.begin(), keys.end(), 0);
+    std::vector<reference::AttentionStats> stats;
+    for (int64_t h = 0; h < kHq; ++h) {
+      stats.push_back(attention_stats(spec, Q, K, V, DO, 0, h, Arithmetic::exact()));
+      const auto want = attention_query_gradients(spec, Q, K, V, DO, 0, h, rows, stats.back(), Arithmetic::exact());
+      for (int64_t i = 0; i < sq; ++i) near(dq, static_cast<size_t>(h * sq + i), want[static_cast<size_t>(i)], "dQ");
+    }
+    const auto want = attention_key_gradients(spec, Q, K, V, DO, 0, 0, keys, stats, Arithmetic::exact());
+    for (size_t j = 0; j < keys.size(); ++j) near(dk, j, want.dk[j], "dK"), near(dv, j, want.dv[j], "dV");
+  }
+
+  struct MadeLists {
+    int64_t heads, rows, room;
+    Buffer<int32_t> partial_counts, partial_blocks, full_counts, full_blocks;
+    AttentionLists<int32_t> views() {
+      return {{partial_counts.data(), {1, heads, rows}},
+              {partial_blocks.data(), {1, heads, rows, room}},
+              {full_counts.data(), {1, heads, rows}},
+              {full_blocks.data(), {1, heads, rows, room}}};
+    }
+  };
+  template <class Find>
+  MadeLists make_lists(const Find& find, const AttentionConfig& tiles, const AttentionOptions<>& options, bool refine,
+                       bool by_key) {
+    AttentionListsConfig c = attention_lists_config(tiles);
+    if (refine) c.MASK_BM = config.BM, c.MASK_BN = config.BN;
+    const int64_t m = cdiv<int64_t>(sq, c.BM), n = cdiv<int64_t>(sk, c.BN);
+    auto fine = upload(std::vector<int32_t>(static_cast<size_t>(heads * m * n), -7));
+    const TensorView<int32_t, 4> view(fine.data(), {1, heads, m, n});
+    attention_block_kinds(find, stream(), view,
+                          refine ? TensorView<const int32_t, 4>(kinds_view()) : TensorView<const int32_t, 4>{}, sq, sk,
+                          options.left, options.right, c)
+        .value_or_throw();
+    MadeLists made{heads, by_key ? n : m, by_key ? m : n, {}, {}, {}, {}};
+    for (auto* b : {&made.partial_counts, &made.full_counts})
+      *b = upload(std::vector<int32_t>(static_cast<size_t>(heads * made.rows), -7));
+    for (auto* b : {&made.partial_blocks, &made.full_blocks})
+      *b = upload(std::vector<int32_t>(static_cast<size_t>(heads * m * n), -7));
+    const TensorView<const int32_t, 4> found(view);
+    attention_lists(stream(), by_key ? found.transposed() : found, made.views(), c).value_or_throw();
+    stream().synchronize().value_or_throw();  // `fine` ends here
+    return made;
+  }
+
   /// The kind of a block by looking at all its pairs.
   template <class Mask>
   int kind_of(const Mask& visible, int64_t h, int64_t m, int64_t n) const {
@@ -172,6 +267,8 @@ TEST_P(BlockSparseAttention, S2_12_ListsFromAMaskFunction) {
     AttentionSpec spec;
     spec.mask_mod = [](int64_t, int64_t h, int64_t i, int64_t j) { return document_mask(h, i, j); };
     p.expect_agrees(spec);
+    p.expect_gradients(find, make_block_sparse_attention_backward_kernels<float>("document_gradients", DocumentMask{}),
+                       {}, spec, /*refine=*/false);
   }
 }
 
@@ -189,6 +286,8 @@ TEST_P(BlockSparseAttention, S2_12_SlidingWindowByLists) {
   AttentionSpec spec;
   spec.left = 140, spec.right = 20;
   p.expect_agrees(spec);
+  p.expect_gradients(attention_block_kinds_kernel(), block_sparse_attention_backward_kernels<float>(), options, spec,
+                     /*refine=*/false);
 }
 
 TEST_P(BlockSparseAttention, S2_12_ListsFromABlockMaskAndHiddenBlocksAreNotRead) {
@@ -268,6 +367,27 @@ TEST_P(BlockSparseAttention, S2_12_ListsFromContent) {
   spec.causal = true;
   spec.mask_mod = [&](int64_t, int64_t h, int64_t i, int64_t j) { return kind(h, i / 64, j / 64) != kHiddenBlock; };
   p.expect_agrees(spec);
+  p.expect_gradients(attention_block_kinds_kernel(), block_sparse_attention_backward_kernels<float>(), options, spec,
+                     /*refine=*/true);
+}
+
+TEST_P(BlockSparseAttention, E17_HiddenValuesOfListedBlocksMayBeAnything) {
+  const auto find = make_attention_block_kinds_kernel("document_kinds", DocumentMask{});
+  const auto attention = make_block_sparse_attention_kernel<float>("document_attention_guarded", DocumentMask{}, true);
+  Problem p = problem(330, 330, kHq);
+  auto value = [&](int64_t key, int64_t channel) -> float& { return p.v[static_cast<size_t>(key * kD + channel)]; };
+  value(150, 3) = NAN;  // its block holds two documents; head 0 sees it from 150 on, head 1 in its whole document
+  value(150, 4) = -NAN;
+  p.find_kinds(find, p.lists_config());
+  p.make_lists();
+  p.attend(attention, {});
+  for (int64_t h = 0; h < kHq; ++h)
+    for (int64_t i = 0; i < p.sq; ++i)
+      for (int64_t d = 0; d < kD; ++d) {
+        float& x = p.o[static_cast<size_t>((h * p.sq + i) * kD + d)];
+        const bool sees = document_mask(h, i, 150) && (d == 3 || d == 4);
+        ASSERT_EQ(std::isnan(x), sees) << "head " << h << " query " << i << " channel " << d;
+      }
 }
 
 TEST_P(BlockSparseAttention, MistakesAreNamed) {
@@ -297,6 +417,21 @@ TEST_P(BlockSparseAttention, MistakesAreNamed) {
   AttentionOptions<> options;
   options.bias = {q.data, {1, 1, 100, 100}};
   refused(block_sparse_attention<float>(p.stream(), q, k, k, o, l, p.lists(), options, p.config), "not supported");
+
+  AttentionBackwardConfig b = default_block_sparse_attention_backward_config(DType::f32, 100, 100, kD, kD, false, true,
+                                                                             Machine::of(p.device->properties()));
+  b.keys.BM = b.keys.BN = b.queries.BM = b.queries.BN = 64;
+  const int64_t floats = attention_backward_workspace(kB, kHq, 100, kD, true);
+  const AttentionLists<const int32_t> good = p.lists(), bad = lists;
+  auto gradients = [&](const AttentionBackwardLists& of, const AttentionOptions<>& with, int64_t scratch) {
+    return block_sparse_attention_backward<float>(
+        p.stream(), q, k, k, o, q, TensorView<const float, 3>(l), o, TensorView<float, 4>(o.data, k.shape),
+        TensorView<float, 4>(o.data, k.shape), TensorView<float, 1>(o.data, {scratch}), of, with, b);
+  };
+  refused(gradients({bad, good}, {}, floats), "keys.full_counts must have shape");
+  refused(gradients({good, bad}, {}, floats), "queries.full_counts must have shape");
+  refused(gradients({good, good}, {}, floats - 1), "the workspace must be dense");
+  refused(gradients({good, good}, options, floats), "not supported");
 }
 
 /// The kernels that make lists have no rows in the catalog whose builds the gate would look at.

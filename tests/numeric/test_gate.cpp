@@ -79,8 +79,10 @@ int allowed_spill_bytes(const CatalogRow& row, const Problem& problem, const Res
   if (forward && problem.sizes["D"] > 64 && problem.dtype != "f32" && problem.dtype != "tf32")
     return 192;
   // Three loops of a window, each with its addresses.
-  if (row.name == "attention_backward") return 400;
-  if (row.name == "attention_backward_deterministic" && problem.sizes["D"] > 128) return 320;
+  if (row.name == "attention_backward" || row.name == "block_sparse_attention_backward") return 400;
+  const bool backward =
+      row.name == "attention_backward_deterministic" || row.name == "block_sparse_attention_backward_deterministic";
+  if (backward && problem.sizes["D"] > 128) return 320;
   return r.registers < 255 ? 16 : 0;
 }
 
