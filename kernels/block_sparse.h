@@ -211,7 +211,7 @@ inline BlockListConfig default_block_list_config(DType dtype, int bm, int bk, bo
     // goes by: it comes from memory once for all of them.
     constexpr double kResident = 16 << 20;
     const double bytes = row_entries * bm * bk * size_of(dtype);
-    c.GROUP = static_cast<int>(std::clamp(kResident / bytes, 8.0, 4096.0));
+    while (c.GROUP < 128 && 2 * c.GROUP * bytes <= kResident) c.GROUP *= 2;  // few values: each is a kernel of its own
   }
   return c;
 }

@@ -73,6 +73,15 @@ TEST(SimtCatalog, UsesBulkCopiesAndPersistentPrograms) {
   EXPECT_GT(after.persistent, before.persistent);
 }
 
+// Lists that heads share have strides of 0, which tensor maps do not describe: that is the lists' business alone.
+TEST(SimtCatalog, S2_12_SharedListsOfBlocksLeaveTheTensorsTheirBulkCopies) {
+  for (const char* name : {"block_sparse_attention", "block_sparse_attention_backward"}) {
+    const auto before = tile::testing::simtLaunches();
+    runProblem(name, "f16", {{"Hq", 2}, {"Sq", 300}, {"D", 64}, {"causal", 1}, {"density", 60}}, {}, {1});
+    EXPECT_GT(tile::testing::simtLaunches().bulk, before.bulk) << name;
+  }
+}
+
 // ---- every row: its test and edge problems that are small enough, each under one schedule. Every third of them, as
 // they take a second each; TILE_SIMT_ALL=1: all.
 

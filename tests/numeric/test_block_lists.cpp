@@ -202,6 +202,19 @@ TEST_P(BlockLists, S2_BackwardOfSparseTimesDense) {
   EXPECT_EQ(download(dB), want_b);
 }
 
+TEST(BlockListConfigs, S2_8_RowsWalkedTogetherFitTheCache) {
+  const Machine machine{.gpu = true, .shared_bytes = 232448, .multiprocessors = 132, .warpgroups = true};
+  auto group = [&](int block, double entries) {
+    return default_block_list_config(DType::f16, block, block, false, machine, entries).GROUP;
+  };
+  EXPECT_EQ(group(64, 0), 8);    // nothing is known
+  EXPECT_EQ(group(128, 64), 8);  // 2 MB each
+  EXPECT_EQ(group(128, 16), 32);
+  EXPECT_EQ(group(64, 12.8), 128);
+  for (double entries = 1; entries < 100; entries += 7)
+    EXPECT_LE(group(64, entries) * entries * 64 * 64 * 2, 1 << 24) << entries;
+}
+
 INSTANTIATE_TEST_SUITE_P(Each, BlockLists, testing::ValuesIn(device_names()), [](const auto& info) {
   std::string name = info.param;
   for (char& ch : name)
