@@ -145,11 +145,11 @@ class Assigner {
       return;
     }
     if (auto accumulate = dyn_cast<AccumulateOp>(op)) {
-      if (isTile(accumulate.getValue())) use(accumulate.getValueMutable(), valueLayout(accumulate, accumulate.getValue()));
+      if (isTile(accumulate.getValue()))
+        use(accumulate.getValueMutable(), valueLayout(accumulate, accumulate.getValue()));
       return;
     }
-    if (auto store = dyn_cast<TmaStoreOp>(op))
-      return use(store.getValueMutable(), tmaStoreLayout(store.getValue().getType().getShape(), plan_.numWarps()));
+    if (auto store = dyn_cast<TmaStoreOp>(op)) return use(store.getValueMutable(), bulkLayout(store));
     if (auto scatter = dyn_cast<ScatterOp>(op)) {
       if (!isTile(scatter.getValue())) return;
       Layout layout = valueLayout(scatter, scatter.getValue());
@@ -188,6 +188,15 @@ class Assigner {
       else
         define(result, layout);
     }
+  }
+
+  Layout bulkLayout(TmaStoreOp store) {
+    Value value = store.getValue();
+    if (!plan_.isCheap(value)) {
+      const Layout own = *ir::layoutOf(value.getType());
+      if (tmaStoreColumnGroups(own, store.getStaging().getType().slot(), plan_.numWarps())) return own;
+    }
+    return tmaStoreLayout(store.getValue().getType().getShape(), plan_.numWarps());
   }
 
   Layout valueLayout(Operation* store, Value value) {

@@ -12,29 +12,34 @@ using namespace mlir;
 
 namespace {
 
-/// Element by element from the result of an asynchronous product of this shape: it is in the accumulator's layout
-/// anyway.
-bool isMadeFromProducts(Value value, int numWarps, llvm::DenseSet<Value>& seen) {
-  if (!isa<RankedTensorType>(value.getType()) || !seen.insert(value).second) return false;
+/// The asynchronous product of this shape that the tile is made from, element by element: it is in the accumulator's
+/// layout anyway. Null: none.
+MmaOp productBehind(Value value, llvm::DenseSet<Value>& seen) {
+  if (!isa<RankedTensorType>(value.getType()) || !seen.insert(value).second) return {};
   auto shape = cast<RankedTensorType>(value.getType()).getShape();
   auto from = [&](Value other) {
     auto type = dyn_cast<RankedTensorType>(other.getType());
-    return type && type.getShape() == shape && isMadeFromProducts(other, numWarps, seen);
+    return type && type.getShape() == shape ? productBehind(other, seen) : MmaOp();
+  };
+  auto fromAny = [&](auto&& values) {
+    for (Value other : values)
+      if (MmaOp product = from(other)) return product;
+    return MmaOp();
   };
   if (auto arg = dyn_cast<BlockArgument>(value)) {
     auto loop = dyn_cast<scf::ForOp>(arg.getOwner()->getParentOp());
-    return loop && arg != loop.getInductionVar() &&
-           from(loop.getBody()->getTerminator()->getOperand(arg.getArgNumber() - 1));
+    if (!loop || arg == loop.getInductionVar()) return {};
+    return from(loop.getBody()->getTerminator()->getOperand(arg.getArgNumber() - 1));
   }
   Operation* op = value.getDefiningOp();
   unsigned index = cast<OpResult>(value).getResultNumber();
-  if (auto mma = dyn_cast<MmaOp>(op)) return isAsyncProduct(op) && static_cast<int>(mma.getWarpsM()) == numWarps;
+  if (auto mma = dyn_cast<MmaOp>(op)) return isAsyncProduct(op) ? mma : MmaOp();
   if (auto loop = dyn_cast<scf::ForOp>(op)) return from(loop.getBody()->getTerminator()->getOperand(index));
   if (auto branch = dyn_cast<scf::IfOp>(op))
-    return llvm::any_of(branch->getRegions(),
-                        [&](Region& region) { return from(region.front().getTerminator()->getOperand(index)); });
-  if (!OpTrait::hasElementwiseMappableTraits(op)) return false;
-  return llvm::any_of(op->getOperands(), from);
+    return fromAny(llvm::map_range(branch->getRegions(),
+                                   [&](Region& region) { return region.front().getTerminator()->getOperand(index); }));
+  if (!OpTrait::hasElementwiseMappableTraits(op)) return {};
+  return fromAny(op->getOperands());
 }
 
 bool contains(Operation* loop, Value value) { return loop->isAncestor(value.getParentRegion()->getParentOp()); }
@@ -120,17 +125,24 @@ std::vector<BulkStore> findBulkStores(func::FuncOp func, int numWarps, const Fac
     for (Operation* op : ops) {
       if (!isa<StoreOp, AccumulateOp>(op)) continue;
       auto type = dyn_cast<RankedTensorType>(op->getOperand(0).getType());
-      if (!type || type.getRank() != 2 || type.getDimSize(0) % (16 * numWarps) != 0) continue;
+      if (!type || type.getRank() != 2) continue;
       if (unsigned bits = type.getElementType().getIntOrFloatBitWidth(); bits != 16 && bits != 32) continue;
       ValueRange indices = isa<StoreOp>(op) ? cast<StoreOp>(op).getIndices() : cast<AccumulateOp>(op).getIndices();
       if (!isa<AccumulateOp>(op) && !movesInLoops(op, indices, type.getShape())) continue;
       llvm::DenseSet<Value> seen;
-      if (!isMadeFromProducts(op->getOperand(0), numWarps, seen)) continue;
+      MmaOp product = productBehind(op->getOperand(0), seen);
+      if (!product || type.getDimSize(0) % (16 * product.getWarpsM()) != 0) continue;
 
       BulkStore store{op, {}, -1};
       const int64_t rows = type.getDimSize(0), columns = type.getDimSize(1);
+      const bool sideBySide = product.getWarpsN() > 1;
       auto offer = [&](int64_t width) {
         auto staging = SmemType::get(func.getContext(), {rows, width}, type.getElementType(), 1, 1);
+        // Warpgroups side by side take their own panels of a buffer for the whole tile.
+        if (sideBySide &&
+            !tmaStoreColumnGroups(tmaStoreLayout(type.getShape(), numWarps, static_cast<int>(product.getWarpsN())),
+                                  staging.slot(), numWarps))
+          return;
         if (columns % width == 0 && !llvm::is_contained(store.columns, width) &&
             tmaBox(addressOf(op), staging, facts, true))
           store.columns.push_back(width);

@@ -123,8 +123,21 @@ std::optional<TmaBox> tmaBox(Value view, ArrayRef<int64_t> shape, Type element, 
   return tmaBox(view, type, facts, isStore, why);
 }
 
-layout::Layout tmaStoreLayout(ArrayRef<int64_t> shape, int numWarps) {
-  return layout::mmaAccumulator({shape.begin(), shape.end()}, numWarps, 1);
+layout::Layout tmaStoreLayout(ArrayRef<int64_t> shape, int numWarps, int columnGroups) {
+  layout::Shape tile(shape.begin(), shape.end());
+  if (columnGroups == 1) return layout::mmaAccumulator(tile, numWarps, 1);
+  return layout::wgmmaAccumulator(tile, numWarps / 4 / columnGroups, columnGroups, /*unitN=*/8);
+}
+
+std::optional<int> tmaStoreColumnGroups(const layout::Layout& layout, const layout::SharedTile& staging, int numWarps) {
+  if (layout == tmaStoreLayout(layout.shape(), numWarps)) return 1;
+  const int groups = numWarps / 4;
+  for (int across = 2; across <= groups; ++across) {
+    if (groups % across != 0 || layout.shape()[1] != staging.cols || !staging.swizzle) continue;
+    if (staging.cols % across != 0 || staging.rowBytes() / across % staging.swizzle != 0) continue;
+    if (layout == tmaStoreLayout(layout.shape(), numWarps, across)) return across;
+  }
+  return std::nullopt;
 }
 
 }  // namespace tile::ir

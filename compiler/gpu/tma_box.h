@@ -40,8 +40,10 @@ std::optional<TmaBox> tmaBox(mlir::Value view, llvm::ArrayRef<int64_t> shape, ml
 std::optional<TmaBox> tmaBox(mlir::Value view, SmemType type, const Facts& facts, bool isStore,
                              std::string* why = nullptr);
 
-/// The register layout a bulk store takes its tile in: an accumulator over all warpgroups, one behind another along the
-/// rows.
-layout::Layout tmaStoreLayout(llvm::ArrayRef<int64_t> shape, int numWarps);
+/// The register layouts a bulk store takes its tile in: accumulators of all warpgroups, `columnGroups` of them side by
+/// side and the others one behind another along the rows.
+layout::Layout tmaStoreLayout(llvm::ArrayRef<int64_t> shape, int numWarps, int columnGroups = 1);
+/// The columnGroups of a layout, as far as the staging buffer allows: warpgroups side by side need panels of their own.
+std::optional<int> tmaStoreColumnGroups(const layout::Layout& layout, const layout::SharedTile& staging, int numWarps);
 
 }  // namespace tile::ir

@@ -15,10 +15,12 @@ class Coordinates {
     for (int d = 0; d < box.map.rank; ++d) origin_.push_back(clamped(indices[box.map.dims[d]]));
   }
 
-  /// Of the element at (row, col) of the box; `row` may be null for 0.
-  SmallVector<llvm::Value*> at(llvm::Value* row, int64_t rowConstant, int64_t col) const {
+  /// Of the element at (row, col) of the box; `row` and `column`, the parts that are no constants, may be null for 0.
+  SmallVector<llvm::Value*> at(llvm::Value* row, int64_t rowConstant, int64_t col,
+                               llvm::Value* column = nullptr) const {
     SmallVector<llvm::Value*> result = origin_;
     if (col) result[0] = e_.b.CreateAdd(result[0], e_.i32(col));
+    if (column) result[0] = e_.b.CreateAdd(result[0], column);
     if (row) result[1] = e_.b.CreateAdd(result[1], row);
     if (rowConstant) result[1] = e_.b.CreateAdd(result[1], e_.i32(rowConstant));
     return result;
@@ -95,19 +97,28 @@ LogicalResult emitTmaStore(Emitter& e, TmaStoreOp op) {
   llvm::IRBuilder<>& b = e.b;
   const int groups = e.roles().groups();
   const auto shape = op.getValue().getType().getShape();
-  if (e.layoutOf(op.getValue()) != tmaStoreLayout(shape, e.numWarps()))
-    return op.emitOpError() << "expects the accumulator layout over " << groups << " warpgroups along the rows, found "
-                            << op.getValue().getType();
   const SmemType stagingType = op.getStaging().getType();
   const layout::SharedTile tile = stagingType.slot();
+  const std::optional<int> across = tmaStoreColumnGroups(e.layoutOf(op.getValue()), tile, e.numWarps());
+  if (!across)
+    return op.emitOpError() << "expects the accumulator layout over " << groups
+                            << " warpgroups along the rows, or side by side with panels of their own, found "
+                            << op.getValue().getType();
   const TmaBox& box = e.roles().boxOf(op);
   const Coordinates coordinates(e, box, op.getIndices());
   llvm::Value *staging = e.scalar(op.getStaging()), *group = groupIndex(e);
-  llvm::Value *barrier = b.CreateAdd(group, e.i32(kGroupBarrier)), *firstRow = b.CreateMul(group, e.i32(kTmaStoreRows));
-  const int64_t pitch = tile.swizzle ? tile.swizzle : tile.pitch, round = kTmaStoreRows * groups;
+  llvm::Value* barrier = b.CreateAdd(group, e.i32(kGroupBarrier));
+  // Of the groups, those of one column of groups follow one another along the rows.
+  const int down = groups / *across;
+  const int64_t ownColumns = shape[1] / *across;
+  llvm::Value *rowGroup = group, *columnGroup = nullptr;
+  if (*across > 1) rowGroup = b.CreateURem(group, e.i32(down)), columnGroup = b.CreateUDiv(group, e.i32(down));
+  llvm::Value* firstRow = b.CreateMul(rowGroup, e.i32(kTmaStoreRows));
+  llvm::Value* firstColumn = columnGroup ? b.CreateMul(columnGroup, e.i32(ownColumns)) : nullptr;
+  const int64_t pitch = tile.swizzle ? tile.swizzle : tile.pitch, round = kTmaStoreRows * down;
   // Staging of an even number of panels is two buffers: one is filled while the other is copied out.
   layout::SharedTile part = tile;
-  const bool two = tile.swizzle && tile.panels() % 2 == 0;
+  const bool two = *across == 1 && tile.swizzle && tile.panels() % 2 == 0;
   if (two) part.cols /= 2;
   for (int64_t first = 0; first < shape[1]; first += part.cols) {
     const int64_t begin = first % tile.cols;  // of the part in the staging buffer
@@ -120,12 +131,14 @@ LogicalResult emitTmaStore(Emitter& e, TmaStoreOp op) {
     namedBarrier(e, barrier, kGroupThreads);
     byIssuer(e, [&] {
       llvm::Value* own = b.CreatePtrAdd(staging, b.CreateMul(firstRow, e.i32(pitch)));
+      if (columnGroup) own = b.CreatePtrAdd(own, b.CreateMul(columnGroup, e.i32(tile.address(0, ownColumns))));
       for (const TmaCopy& copy : box.copies) {
-        if (copy.row % round != 0) continue;  // group 0's slices: the others' lie a few slices behind
+        // Group 0's slices: the others' lie a few slices behind, or a few panels.
+        if (copy.row % round != 0 || copy.col >= begin + ownColumns) continue;
         if (copy.col < begin || copy.col >= begin + part.cols) continue;
         auto issue = [&] {
           SmallVector<llvm::Value*> args{b.CreatePtrAdd(own, e.i32(copy.byte)), e.roles().mapOf(op)};
-          args.append(coordinates.at(firstRow, copy.row, first - begin + copy.col));
+          args.append(coordinates.at(firstRow, copy.row, first - begin + copy.col, firstColumn));
           args.append({e.i64(0), b.getFalse()});
           b.CreateIntrinsic(storeIntrinsic(box.map.rank, op.getAdd()), args);
         };
