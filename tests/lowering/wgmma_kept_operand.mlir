@@ -21,3 +21,21 @@ func.func @kept(%x: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride =
   tile.store %r, %out[%c0, %c0 : i32, i32] : tensor<64x64xf32>, !tile.view<2xf32>
   return
 }
+
+// Shared before it is multiplied: nobody needs the registers behind the product.
+// CHECK: .entry shared_before
+// CHECK-NOT: %dynamic_smem_size
+func.func @shared_before(%x: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32}, %out: !tile.view<2xf32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %buf = tile.smem_alloc : !tile.smem<64x64xf16, minor = 1>
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {
+    %a = tile.load %x[%i, %c0 : i32, i32] : !tile.view<2xf16> -> tensor<64x64xf16>
+    tile.smem_store %a, %buf : tensor<64x64xf16>, !tile.smem<64x64xf16, minor = 1>
+    %d = tile.mma wgmma_f16 k 64 warps(4, 1) %a, %buf, %acc : tensor<64x64xf16>, !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf32>
+    scf.yield %d : tensor<64x64xf32>
+  }
+  tile.store %r, %out[%c0, %c0 : i32, i32] : tensor<64x64xf32>, !tile.view<2xf32>
+  return
+}

@@ -116,7 +116,11 @@ bool variesIn(mlir::Operation* loop, mlir::Value value) {
 
 /// The registers of a first operand are needed behind the product, too.
 bool outlivesProduct(MmaOp op) {
-  if (!op.getA().hasOneUse()) return true;
+  for (mlir::Operation* user : op.getA().getUsers()) {
+    mlir::Operation* there = op->getBlock()->findAncestorOpInBlock(*user);
+    if (!there || op->isBeforeInBlock(there)) return true;
+  }
+  if (llvm::count(op->getOperands(), op.getA()) > 1) return true;
   mlir::Operation* loop = op->getParentOp();
   while (loop && !mlir::isa<mlir::LoopLikeOpInterface, WorkLoopOp>(loop)) loop = loop->getParentOp();
   return loop && !variesIn(loop, op.getA());
