@@ -13,7 +13,29 @@ Operation* endOf(Block& block) {
 
 namespace {
 
-constexpr int kMostPending = 7;  ///< of tile.mma_wait
+constexpr int kMostPending = 7;      ///< of tile.mma_wait
+constexpr int kOtherRegisters = 64;  ///< of a thread: addresses, counters
+
+/// Tiles that are cheap to make and dear to keep while products run: masks, indices, rows of statistics.
+bool belongsToReader(Operation* op) {
+  if (op->getNumRegions() != 0 || op->getNumResults() != 1 || op->hasTrait<OpTrait::ConstantLike>()) return false;
+  auto tile = dyn_cast<RankedTensorType>(op->getResult(0).getType());
+  if (!tile) return false;
+  if (auto load = dyn_cast<SmemLoadOp>(op)) return load.getSource().getType().getShape()[0] == 1;
+  if (isa<BroadcastOp, ReshapeOp>(op) && op->getOperand(0).getDefiningOp<SmemLoadOp>())
+    return belongsToReader(op->getOperand(0).getDefiningOp());
+  return tile.getElementType().isInteger() && isPure(op) && !isa<ConvertOp, TransOp>(op);
+}
+
+/// The first statement of the op's block that reads its result.
+Operation* firstReader(Operation* op) {
+  Operation* first = nullptr;
+  for (Operation* user : op->getUsers()) {
+    Operation* here = op->getBlock()->findAncestorOpInBlock(*user);
+    if (here && (!first || here->isBeforeInBlock(first))) first = here;
+  }
+  return first;
+}
 
 /// Ops whose results are the registers of the value, or become them by renaming: the last computation and conversions.
 SmallVector<Operation*> writersOf(Value value) {
@@ -116,6 +138,18 @@ class BlockPlan {
     --unreleased_[held.release.getRing()];
   }
 
+  /// For what stands right in front of its reader: the reader's wait comes first.
+  int neededByReader(Operation* op) {
+    int needed = first_ - 1;
+    if (!belongsToReader(op)) return needed;
+    Operation* reader = firstReader(op);
+    if (!reader) return needed;
+    if (belongsToReader(reader)) return neededByReader(reader);
+    for (auto [i, group] : llvm::enumerate(open_))
+      if (!asyncProduct(reader) && uses(reader, group.value)) needed = first_ + static_cast<int>(i);
+    return needed;
+  }
+
   bool uses(Operation* op, Value value) const {
     return llvm::any_of(value.getUsers(), [&](Operation* user) { return block_.findAncestorOpInBlock(*user) == op; });
   }
@@ -132,6 +166,7 @@ class BlockPlan {
         needed = std::max(needed, first_ + static_cast<int>(i));
     }
     if (!product && touchesLaterAccumulator(op)) needed = last();
+    needed = std::max(needed, neededByReader(op));
     // Writers of registers in use go behind the wait for their readers, and so do they for what is there already.
     int after = first_ - 1, inputs = first_ - 1;
     for (auto [i, group] : llvm::enumerate(open_))
@@ -259,7 +294,33 @@ class BlockPlan {
     return llvm::any_of(open_, [&](Group group) { return group.product == product && !group.isCarried; });
   }
 
+  /// Registers of a thread for a tile.
+  static int registersOf(Value tile) {
+    auto type = cast<RankedTensorType>(tile.getType());
+    auto layout = layoutOf(type);
+    return layout ? layout->numRegs() * static_cast<int>(type.getElementTypeBitWidth()) / 32 : 0;
+  }
+
+  /// What an iteration holds while products of the one before still run: what the loop carries, and the results of the
+  /// products it issues before its first wait.
+  int heldBesideCarried() {
+    int held = 0;
+    for (BlockArgument arg : loop().getRegionIterArgs())
+      if (isa<RankedTensorType>(arg.getType())) held += registersOf(arg);
+    for (const Item& item : items) {
+      if (item.kind == Item::wait) break;
+      MmaOp product = item.kind == Item::op ? asyncProduct(item.statement) : MmaOp();
+      if (product && matchPattern(product.getAcc(), m_Constant())) held += registersOf(product.getResult());
+    }
+    return held;
+  }
+
   void chooseCarried(Carry& carry) {
+    // Operands in registers stay taken in the next iteration.
+    auto roles = block_.getParentOp()->getParentOfType<SpecializeOp>();
+    const int limit =
+        roles && roles.getConsumerRegs() ? static_cast<int>(roles.getConsumerRegs()) - kOtherRegisters : 0;
+    int held = limit ? heldBesideCarried() : 0;
     size_t begin = open_.size();
     while (begin > 0) {
       Group group = open_[begin - 1];
@@ -272,7 +333,8 @@ class BlockPlan {
         if (behind >= number && (held.release.getEnable() || held.guard != Guard::always)) keeps = false;
       for (auto& [op, behind] : deferred_)
         if (behind >= number) keeps = false;
-      if (!keeps) break;
+      if (isa<RankedTensorType>(group.product.getA().getType())) held += registersOf(group.product.getA());
+      if (!keeps || (limit && held > limit)) break;
       --begin;
     }
     for (size_t i = begin; i < open_.size(); ++i) {
@@ -299,6 +361,13 @@ class BlockPlan {
 };
 
 }  // namespace
+
+void sinkToReaders(Block& block) {
+  for (Operation& op : llvm::make_early_inc_range(llvm::reverse(block))) {
+    if (!isPure(&op) || !belongsToReader(&op)) continue;  // reads keep their place: their stage is released behind it
+    if (Operation* reader = firstReader(&op); reader && reader != op.getNextNode()) op.moveBefore(reader);
+  }
+}
 
 SmallVector<Item> planBlock(Block& block, const AsyncReads& reads, const Carries& carries, const Carry& entry,
                             Carry* carry) {

@@ -41,6 +41,9 @@ struct Item {
 /// The terminator, or null in blocks that have none (roles, work loops).
 mlir::Operation* endOf(mlir::Block& block);
 
+/// Moves tiles that are cheap to make and dear to keep (masks, indices) to their first readers.
+void sinkToReaders(mlir::Block& block);
+
 /// Loops that have been planned, inner ones first.
 using Carries = llvm::MapVector<mlir::Operation*, Carry>;
 

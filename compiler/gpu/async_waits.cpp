@@ -46,6 +46,7 @@ class WaitInserter {
       for (Region& region : op.getRegions())
         for (Block& inner : region)
           if (llvm::any_of(inner, [](Operation& o) { return hasAsyncProduct(&o); })) visit(inner);
+    sinkToReaders(block);
     auto loop = dyn_cast<scf::ForOp>(block.getParentOp());
     Carry entry, left;
     if (loop) (void)planBlock(block, reads_, carries_, {}, &entry);  // what an iteration leaves is in front of the next

@@ -7,6 +7,7 @@
 // copies and the readers of their buffer has its waits and barriers from the stage pass already; only other users of
 // the same bytes matter here. In kernels with roles only the consumers are walked: the producer is one thread, rings
 // keep the two apart, and staging buffers of bulk stores are ordered by the stores themselves.
+#include "compiler/gpu/async_products.h"
 #include "compiler/gpu/gpu_passes.h"
 #include "compiler/gpu/mma_table.h"
 #include "compiler/gpu/scratch.h"
@@ -27,10 +28,13 @@ struct Access {
   Operation* buffer = nullptr;  ///< shared: the allocation, or the op whose scratch it is
   bool isStaged = false;        ///< shared: ordered already against accesses of the same buffer
   Value root;                   ///< global: the argument; null: could be any
-  Operation* op = nullptr;      ///< global: for the in-place rule
+  Operation* op = nullptr;      ///< global: for the in-place rule; shared: the product that reads
   bool isAtomic = false;
   bool carried = false;    ///< from an earlier iteration
   bool isRunning = false;  ///< a read of an asynchronous product: no barrier ends it, only tile.mma_wait
+  /// Of a buffer whose two stages take turns in `turns`: the stage of this iteration, the other one, or not known.
+  enum class Turn { same, other, unknown } turn = Turn::unknown;
+  Operation* turns = nullptr;
 
   bool operator==(const Access& o) const = default;
 };
@@ -66,6 +70,10 @@ bool conflict(const Access& before, const Access& now) {
   if (before.isShared != now.isShared || (!before.isWrite && !now.isWrite)) return false;
   if (now.isShared) {
     if (before.end <= now.begin || now.end <= before.begin) return false;
+    using Turn = Access::Turn;
+    if (before.buffer == now.buffer && before.turns == now.turns && before.turn == Turn::other &&
+        now.turn == Turn::same)
+      return false;
     return !(before.buffer == now.buffer && before.isStaged && now.isStaged);
   }
   if (before.isAtomic && now.isAtomic) return false;
@@ -129,20 +137,47 @@ class BarrierInserter {
     }
     return grew;
   }
-  static State carried(State state) {
-    for (Access& access : state) access.carried = true;
-    return state;
+  /// As the next iteration of `loop` sees it.
+  static State carried(State state, Operation* loop) {
+    using Turn = Access::Turn;
+    State next;
+    for (Access& access : state) {
+      access.carried = true;
+      if (access.turns == loop && access.turn != Turn::unknown)
+        access.turn = access.turn == Turn::same ? Turn::other : Turn::same;
+      join(next, {access});
+    }
+    return next;
+  }
+  /// As the world behind `loop` sees it.
+  static State behind(State state, Operation* loop) {
+    State next;
+    for (Access& access : state) {
+      if (access.turns == loop) access.turn = Access::Turn::unknown;
+      join(next, {access});
+    }
+    return next;
   }
 
   /// What a barrier leaves to remember.
   static void pass(State& state) {
     llvm::erase_if(state, [](const Access& access) { return !access.isRunning; });
   }
-  /// All asynchronous products have ended: their reads were here at the latest.
-  static void finish(State& state) {
+  /// All asynchronous products but the last few have ended: their reads were here at the latest.
+  static void finish(State& state, MmaWaitOp wait) {
+    llvm::SmallPtrSet<Operation*, 4> running;
+    int64_t left = wait.getPending();
+    for (Operation* op = wait->getPrevNode(); op && left > 0; op = op->getPrevNode()) {
+      if (asyncProduct(op))
+        running.insert(op), --left;
+      else if (hasAsyncProduct(op))
+        break;
+    }
     State ended;
     for (Access& access : state) {
-      access.isRunning = false;
+      const bool isOlder = access.carried || !access.op || access.op->getBlock() != wait->getBlock();
+      // Fewer in this block than may run: any of those in front of it may.
+      access.isRunning = access.isRunning && (isOlder ? left > 0 : running.contains(access.op));
       join(ended, {access});
     }
     state = std::move(ended);
@@ -154,13 +189,19 @@ class BarrierInserter {
 
   void visit(Operation* op, State& state) {
     if (auto loop = dyn_cast<scf::ForOp>(op)) {
+      if (barriers_.contains(op) || meetsTurns(loop, state)) {
+        barriers_.insert(op);
+        pass(state);
+      }
       State entry = state;
       while (true) {
         State body = entry;
         walk(*loop.getBody(), body);
         state = entry;
         join(state, body);
-        if (!join(entry, carried(body))) return;
+        if (join(entry, carried(body, loop))) continue;
+        state = behind(std::move(state), loop);
+        return;
       }
     }
     if (auto branch = dyn_cast<scf::IfOp>(op)) {
@@ -177,7 +218,7 @@ class BarrierInserter {
         walk(*loop.getBeforeBody(), round);
         state = round;
         walk(*loop.getAfterBody(), round);
-        if (!join(entry, carried(round))) return;
+        if (!join(entry, carried(round, loop))) return;
       }
     }
     if (auto roles = dyn_cast<SpecializeOp>(op)) {  // begins with a barrier of all threads
@@ -193,10 +234,10 @@ class BarrierInserter {
         join(state, round);
         // Each round is another program of the grid: only shared memory is handed on.
         llvm::erase_if(round, [](const Access& access) { return !access.isShared; });
-        if (!join(entry, carried(round))) return;
+        if (!join(entry, carried(round, loop))) return;
       }
     }
-    if (auto wait = dyn_cast<MmaWaitOp>(op); wait && wait.getPending() == 0) finish(state);
+    if (auto wait = dyn_cast<MmaWaitOp>(op)) finish(state, wait);
     Effects effects = effectsOf(op);
     if (effects.startsWithBarrier || barriers_.contains(op)) pass(state);
     for (const Access& now : effects.before) {
@@ -210,6 +251,16 @@ class BarrierInserter {
     join(state, effects.after);
   }
 
+  /// Stages that take turns in the loop may be in use from before: one barrier in front serves all iterations.
+  bool meetsTurns(scf::ForOp loop, const State& state) {
+    bool meets = false;
+    for (auto store : loop.getBody()->getOps<SmemStoreOp>()) {
+      Access now = shared(store.getTarget(), true);
+      meets |= now.turns == loop && llvm::any_of(state, [&](const Access& before) { return conflict(before, now); });
+    }
+    return meets;
+  }
+
   Access shared(Value smem, bool isWrite) {
     Access access;
     access.isShared = true;
@@ -219,6 +270,11 @@ class BarrierInserter {
       access.end = access.begin + alloc.getResult().getType().bytes();
       access.buffer = alloc;
       access.isStaged = staged_.contains(alloc);
+      if (Operation* slot = smem.getDefiningOp(); alloc->hasAttr(kAlternatesAttr)) {
+        while (isa<SmemTransOp>(slot)) slot = slot->getOperand(0).getDefiningOp();
+        access.turn = Access::Turn::same;
+        access.turns = slot->getParentOp();
+      }
     } else {
       access.end = int64_t{1} << 40;  // not known: everything
     }
@@ -255,7 +311,10 @@ class BarrierInserter {
         .Case<MmaOp>([&](MmaOp o) {
           if (isa<SmemType>(o.getA().getType())) effects.before.push_back(shared(o.getA(), false));
           effects.before.push_back(shared(o.getB(), false));
-          for (Access& access : effects.before) access.isRunning = isWgmma(o.getEngine());
+          for (Access& access : effects.before) {
+            access.isRunning = isWgmma(o.getEngine());
+            access.op = op;
+          }
         })
         .Case<AsyncCopyOp>([&](AsyncCopyOp o) {
           effects.before.push_back(global(op, o.getView(), false));

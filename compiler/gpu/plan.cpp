@@ -90,8 +90,8 @@ std::vector<RolePlan> rolePlans(int numWarps, const Target& target) {
   // All threads enter with the same count: their share of the multiprocessor's registers, in steps of 8. What the
   // producer gives up the consumers take; asking for more in sum would wait for ever. One warpgroup alone leaves the
   // tensor cores idle whenever it does anything else: others run beside it.
-  static constexpr RolePlan kPlans[] = {{1, 4, 32, 96},  {1, 3, 32, 128}, {1, 2, 40, 216},
-                                        {1, 1, 56, 240}, {2, 1, 40, 232}, {3, 1, 32, 160}};
+  static constexpr RolePlan kPlans[] = {{1, 4, 32, 96},  {1, 3, 32, 128}, {1, 2, 40, 216}, {1, 1, 56, 240},
+                                        {2, 1, 40, 232}, {2, 1, 24, 240}, {3, 1, 32, 160}};
   std::vector<RolePlan> plans;
   for (RolePlan plan : kPlans) {
     if (plan.warpgroups * 4 != numWarps) continue;

@@ -111,11 +111,40 @@ void RingGroups::findGroups(func::FuncOp func) {
     group.onlyProducts &= llvm::all_of(readers, isAsyncProduct);
   });
   for (auto& [key, group] : groups) groups_.push_back(std::move(group));
+  joinRows();
   // Where several stand in front of one statement, what is held long comes last: a producer that must wait for it has
   // already started the others.
   std::stable_sort(groups_.begin(), groups_.end(), [&](const LoadGroup& a, const LoadGroup& b) {
     return std::pair(order[a.first], order[a.last]) < std::pair(order[b.first], order[b.last]);
   });
+}
+
+void RingGroups::joinRows() {
+  auto isRow = [](LoadSharedOp load) { return load.getResult().getType().getShape()[0] == 1; };
+  std::vector<LoadGroup> rows;
+  for (size_t i = 0; i < groups_.size();) {
+    if (llvm::all_of(groups_[i].loads, isRow)) {
+      rows.push_back(std::move(groups_[i]));
+      groups_.erase(groups_.begin() + static_cast<std::ptrdiff_t>(i));
+    } else {
+      ++i;
+    }
+  }
+  auto isBehind = [](Operation* a, Operation* b) { return a == b || b->isBeforeInBlock(a); };
+  for (LoadGroup& row : rows) {
+    LoadGroup* latest = nullptr;
+    for (LoadGroup& group : groups_)
+      if (group.block() == row.block() && isBehind(row.first, group.first) &&
+          (!latest || isBehind(group.first, latest->first)))
+        latest = &group;
+    if (!latest) {
+      groups_.push_back(std::move(row));
+      continue;
+    }
+    llvm::append_range(latest->loads, row.loads);
+    if (isBehind(row.last, latest->last)) latest->last = row.last;
+    latest->onlyProducts &= row.onlyProducts;
+  }
 }
 
 void RingGroups::shareRings() {

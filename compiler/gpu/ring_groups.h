@@ -2,7 +2,8 @@
 //
 // A load may move down to the statement of its block that reads it first: there the producer reserves and the consumers
 // acquire, so both do it in program order on every path. Loads that meet there, are read first by one op and last by
-// one op form a group: one stage, one barrier. A stage is released behind the last statement that reads it. Groups with
+// one op form a group: one stage, one barrier. Single rows join the group of a tile acquired before them: a barrier of
+// their own would cost more than the copy. A stage is released behind the last statement that reads it. Groups with
 // buffers of the same types whose stages are never held at the same time by one consumer share a ring: the loops a pass
 // made from one loop, or loops one after another.
 #pragma once
@@ -38,6 +39,7 @@ class RingGroups {
 
  private:
   void findGroups(mlir::func::FuncOp func);
+  void joinRows();
   void shareRings();
 
   std::vector<LoadGroup> groups_;

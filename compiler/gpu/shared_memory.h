@@ -7,6 +7,9 @@
 
 namespace tile::ir {
 
+/// On smem_alloc: a ring of two stages, of which the iterations of one loop use one and the other in turn.
+inline constexpr const char* kAlternatesAttr = "tile.alternates";
+
 /// The allocation behind a tile in shared memory, through slots and transposes; null when it is not known.
 SmemAllocOp allocationOf(mlir::Value smem);
 /// After place_buffers: every buffer and scratch with its place and the user's line, in order of address.

@@ -17,6 +17,9 @@ using namespace mlir;
 
 namespace {
 
+/// Beside its tiles a loop with several products needs about as many.
+constexpr int kTightRegisters = 40;
+
 scf::ForOp loopOf(Operation* op) { return op->getParentOfType<scf::ForOp>(); }
 
 class Specializer {
@@ -35,28 +38,26 @@ class Specializer {
       return;
     }
     Facts facts(func_);
-    if (!copiesAreBoxes(facts)) return;
+    if (!copiesAreBoxes(facts) || !hasProducer(RingGroups(func_))) return;
+    fetchRows(func_, facts);
     RingGroups groups(func_);
-    if (groups.refused()) {
-      remark(groups.refused()) << groups.why();
-      return;
-    }
     RoleSlice slice(func_, groups.groups());
-    if (slice.obstacle().at) {
-      remark(slice.obstacle().at) << slice.obstacle().why;
-      return;
-    }
     std::vector<BulkStore> stores = findBulkStores(func_, numWarps, facts);
     MemoryPlan memory = memoryPlan(groups, stores);
     const RegisterEstimate registers = estimateRegisters(func_, numWarps);
     RolePlan roles = plans.back();
+    const MemoryPlan wanted = memory;
+    const std::vector<ShareOp> shares = findAlternating();
+    llvm::DenseSet<Operation*> alternating;
     bool fits = false;
     for (const RolePlan& plan : plans) {
+      memory = wanted;
       memory.limit = sharedBytesEach(target_, plan.programs);
-      fits = memory.choose();
+      fits = chooseMemory(memory, shares, alternating);
       if (!fits || (plan.programs > 1 && (!memory.isComfortable() || registers.needed() > plan.consumerRegs))) continue;
       roles = plan;
-      break;
+      // A producer with few registers spills when programs are hard to find: only where consumers need what it has.
+      if (plan.programs > 1 || registers.registers + kTightRegisters < plan.consumerRegs) break;
     }
     if (!fits) {
       InFlightDiagnostic diagnostic = remark(func_);
@@ -67,7 +68,8 @@ class Specializer {
     }
     tellWishes(memory);
     tellRegisters(registers, roles);
-    RoleDecisions plan{std::move(groups), std::move(slice), std::move(stores), std::move(memory), roles};
+    RoleDecisions plan{std::move(groups),     std::move(slice), std::move(stores), std::move(memory), roles,
+                       std::move(alternating)};
     rewriteWithRoles(func_, plan);
   }
 
@@ -86,6 +88,17 @@ class Specializer {
       feeds |= inLoop && llvm::any_of(readersOf(load.getResult()), isAsyncProduct);
     });
     return feeds && !refused;
+  }
+
+  /// The copies can be in rings, and a producer can make them.
+  bool hasProducer(const RingGroups& groups) {
+    if (groups.refused()) {
+      remark(groups.refused()) << groups.why();
+      return false;
+    }
+    RoleSlice slice(func_, groups.groups());
+    if (slice.obstacle().at) remark(slice.obstacle().at) << slice.obstacle().why;
+    return !slice.obstacle().at;
   }
 
   bool copiesAreBoxes(const Facts& facts) {
@@ -143,6 +156,44 @@ class Specializer {
     auto isStaged = [&](Operation* op) { return llvm::any_of(stores, [&](const BulkStore& s) { return s.op == op; }); };
     plan.fixed.push_back({func_.getLoc(), "scratch", estimateScratch(func_, isStaged)});
     return plan;
+  }
+
+  /// Tiles that every iteration shares for asynchronous products alone. With two buffers that take turns nobody waits
+  /// until all others have read the one of the iteration before.
+  std::vector<ShareOp> findAlternating() {
+    std::vector<ShareOp> found;
+    func_.walk([&](ShareOp share) {
+      auto loop = dyn_cast<scf::ForOp>(share->getParentOp());
+      APInt step;
+      if (loop && matchPattern(loop.getStep(), m_ConstantInt(&step)) && step == 1 &&
+          share.getSource().getType().getShape() == share.getResult().getType().getShape() &&
+          llvm::all_of(readersOf(share.getResult()), isAsyncProduct))
+        found.push_back(share);
+    });
+    return found;
+  }
+
+  /// Chooses stages and columns, and two buffers for the shares that can alternate unless that costs loops a stage.
+  bool chooseMemory(MemoryPlan& memory, ArrayRef<ShareOp> shares, llvm::DenseSet<Operation*>& alternating) {
+    alternating.clear();
+    MemoryPlan more = memory;
+    // Loops beside one another use the same two buffers; one for each is in the plan already.
+    llvm::DenseMap<Type, int64_t> loops;
+    for (ShareOp share : shares) ++loops[share.getResult().getType()];
+    for (auto [type, count] : loops)
+      if (count < 2)
+        more.fixed.push_back({func_.getLoc(), "second buffer of a shared tile", cast<SmemType>(type).slotBytes()});
+    if (!memory.choose()) return false;
+    auto sameLoops = [&] {
+      return llvm::all_of(llvm::zip(memory.rings, more.rings), [](auto both) {
+        auto& [one, other] = both;
+        return !one.inLoop || other.stages >= std::min(one.stages, one.wished ? one.wished : 3);
+      });
+    };
+    if (shares.empty() || !more.choose() || !sameLoops()) return true;
+    memory = std::move(more);
+    for (ShareOp share : shares) alternating.insert(share);
+    return true;
   }
 
   static std::string nameOf(const LoadGroup& group) {

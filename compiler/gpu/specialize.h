@@ -15,6 +15,9 @@ struct BulkStore {
 /// Those of the kernel that can be, with their staging buffers.
 std::vector<BulkStore> findBulkStores(mlir::func::FuncOp func, int numWarps, const Facts& facts);
 
+/// Turns loads of rows beside staged tiles into tiles of shared memory (specialize_rows.cpp).
+void fetchRows(mlir::func::FuncOp func, const Facts& facts);
+
 /// Everything decided about one kernel.
 struct RoleDecisions {
   RingGroups groups;
@@ -22,6 +25,7 @@ struct RoleDecisions {
   std::vector<BulkStore> stores;
   MemoryPlan memory;
   RolePlan roles;
+  llvm::DenseSet<mlir::Operation*> alternating;  ///< shares with two buffers that take turns
 };
 /// Rewrites the kernel; nothing can fail any more.
 void rewriteWithRoles(mlir::func::FuncOp func, RoleDecisions& plan);

@@ -1,5 +1,6 @@
 // specialize_rewrite.cpp - from a kernel and the decisions about it to tile.specialize: buffers and barriers first,
 // then the producer as the kernel's slice, then the consumers as the kernel itself with its loads taken from rings.
+#include "compiler/gpu/shared_memory.h"
 #include "compiler/gpu/specialize.h"
 
 namespace tile::ir {
@@ -179,7 +180,11 @@ class Rewriter {
     auto tile = cast<RankedTensorType>(share.getSource().getType());
     OpBuilder builder(share);
     Value buffer;
-    if (tile.getShape() == type.getShape()) {
+    if (plan_.alternating.contains(share)) {
+      auto loop = cast<scf::ForOp>(share->getParentOp());
+      buffer =
+          slotOf(builder, share.getLoc(), alternatingBuffers(share, loop), parityOf(builder, loop.getInductionVar()));
+    } else if (tile.getShape() == type.getShape()) {
       buffer = SmemAllocOp::create(builder, share.getLoc(), type, IntegerAttr());
     } else {  // padding is zeroed once, by the consumers
       OpBuilder outside(share->getParentOfType<SpecializeOp>());
@@ -192,6 +197,33 @@ class Rewriter {
     SmemStoreOp::create(builder, share.getLoc(), share.getSource(), buffer);
     share.getResult().replaceAllUsesWith(buffer);
     share.erase();
+  }
+
+  /// Loops that do not run inside one another share them.
+  Value alternatingBuffers(ShareOp share, scf::ForOp loop) {
+    SmemType type = share.getResult().getType();
+    auto serves = [&](AlternatingBuffers& buffers) {
+      return buffers.type == type && llvm::none_of(buffers.loops, [&](scf::ForOp other) {
+               return loop->isAncestor(other) || other->isAncestor(loop);
+             });
+    };
+    auto it = llvm::find_if(alternating_, serves);
+    if (it == alternating_.end()) {
+      auto alloc = SmemAllocOp::create(outside_, share.getLoc(), type.withStages(2), IntegerAttr());
+      alloc->setAttr(kAlternatesAttr, outside_.getUnitAttr());
+      alternating_.push_back({type, alloc, {}});
+      it = std::prev(alternating_.end());
+    }
+    it->loops.push_back(loop);
+    return it->buffers;
+  }
+
+  static Value parityOf(OpBuilder& builder, Value count) {
+    Location loc = count.getLoc();
+    if (count.getType().isIndex()) count = arith::IndexCastOp::create(builder, loc, builder.getI32Type(), count);
+    if (!count.getType().isInteger(32)) count = arith::TruncIOp::create(builder, loc, builder.getI32Type(), count);
+    Value one = arith::ConstantIntOp::create(builder, loc, builder.getI32Type(), 1);
+    return arith::AndIOp::create(builder, loc, count, one);
   }
 
   void storeInBulk(const BulkStore& store) {
@@ -217,7 +249,14 @@ class Rewriter {
   Location loc_;
   Block& entry_;
   OpBuilder outside_;
+  struct AlternatingBuffers {
+    SmemType type;
+    Value buffers;
+    SmallVector<scf::ForOp> loops;
+  };
+
   std::vector<Ring> rings_;
+  std::vector<AlternatingBuffers> alternating_;
   SmallVector<Value> stagings_;
   Value queue_;
 };

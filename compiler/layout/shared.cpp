@@ -15,6 +15,7 @@ int64_t SharedTile::address(int64_t row, int64_t col) const {
 }
 
 SharedTile swizzledTile(int64_t rows, int64_t cols, int elementBytes) {
+  if (rows == 1) return paddedTile(rows, cols, elementBytes);  // its chunks lie in different banks as they are
   for (int swizzle : {128, 64, 32})
     if (cols * elementBytes % swizzle == 0) return {rows, cols, elementBytes, swizzle, 0};
   return paddedTile(rows, cols, elementBytes);

@@ -1,0 +1,96 @@
+// What a loop reads beside its staged tiles, and what it shares in every iteration, as gradients of attention do.
+// RUN: tile-opt %s -split-input-file --tile-target=sm_90a --tile-specialize -canonicalize -cse | FileCheck %s
+// RUN: tile-opt %s -split-input-file --tile-target=sm_90a --tile-specialize -tile-assign-layouts -canonicalize -cse -tile-async-waits -tile-place-buffers -tile-insert-barriers | FileCheck %s --check-prefix=ORDER
+
+// The row joins the stage of the tile acquired before it. The shared tile has two buffers in turn, so one barrier is left
+// in the loop: between its writers and its readers. Warpgroups side by side store their own columns of the sum.
+// CHECK-LABEL: func.func @statistics
+// CHECK-DAG: %[[ROWS:.*]] = tile.smem_alloc : <1x64xf32, minor = 1, stages = 2>
+// CHECK-DAG: %[[SUMS:.*]] = tile.smem_alloc : <64x128xf32, minor = 1>
+// CHECK-DAG: %[[TURNS:.*]] = tile.smem_alloc {tile.alternates} : <128x64xf16, minor = 1, stages = 2>
+// CHECK: producer {
+// CHECK: scf.for
+// CHECK: tile.ring_reserve %[[RING:.*]] bytes 16640
+// CHECK: tile.tma_load %arg1{{.*}} signals %[[RING]]
+// CHECK: tile.tma_load %arg2{{.*}} signals %[[RING]]
+// CHECK: consumer {
+// CHECK: scf.for %[[I:.*]] = %c0_i32 to
+// CHECK: tile.mma {{.*}}warps(8, 1)
+// CHECK: tile.smem_load {{.*}} -> tensor<1x64xf32>
+// CHECK: arith.subf
+// CHECK: %[[TURN:.*]] = arith.andi %[[I]], %c1_i32
+// CHECK: tile.smem_slot %[[TURNS]][%[[TURN]]]
+// CHECK: tile.smem_store
+// CHECK: tile.tma_store add %{{.*}}, %arg3{{.*}} through %[[SUMS]]
+// CHECK-NOT: tile.load %
+
+// ORDER-LABEL: func.func @statistics
+// ORDER: consumer {
+// ORDER: scf.for
+// The row is read behind the wait for the product it goes with.
+// ORDER: tile.mma {{.*}}warps(8, 1)
+// ORDER: tile.mma_wait
+// ORDER-NEXT: {{.*}}tile.smem_load
+// ORDER-NOT: tile.barrier
+// ORDER: tile.smem_store
+// ORDER: tile.barrier
+// ORDER: tile.mma {{.*}}warps(4, 2)
+// ORDER-NOT: tile.barrier
+// ORDER-NOT: tile.convert
+// ORDER: tile.tma_store add
+// ORDER-NOT: tile.barrier
+func.func @statistics(%keys: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %queries: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %rows: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 4, 1>}, %sums: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 4, 1>, tile.dim_multiple_of = array<i32: 1, 16>}, %n: i32) attributes {tile.kernel, tile.num_warps = 8 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c64 = arith.constant 64 : i32
+  %c128 = arith.constant 128 : i32
+  %zero = arith.constant dense<0.0> : tensor<128x64xf32>
+  %none = arith.constant dense<0.0> : tensor<64x128xf32>
+  %x = tile.program_id 0
+  %n0 = arith.muli %x, %c128 : i32
+  %k = tile.load_shared %keys[%n0, %c0 : i32, i32] box [128, 128] : !tile.view<2xf16> -> !tile.smem<128x128xf16, minor = 1>
+  scf.for %i = %c0 to %n step %c1 : i32 {
+    %m0 = arith.muli %i, %c64 : i32
+    %q = tile.load_shared %queries[%m0, %c0 : i32, i32] box [64, 128] : !tile.view<2xf16> -> !tile.smem<64x128xf16, minor = 1>
+    %row = tile.load %rows[%c0, %m0 : i32, i32] : !tile.view<2xf32> -> tensor<64xf32>
+    %flat = tile.reshape %row : tensor<64xf32> -> tensor<1x64xf32>
+    %wide = tile.broadcast %flat : tensor<1x64xf32> -> tensor<128x64xf32>
+    %qt = tile.smem_trans %q : !tile.smem<64x128xf16, minor = 1> -> !tile.smem<128x64xf16, minor = 0>
+    %s = tile.mma wgmma_f16 k 128 warps(8, 1) %k, %qt, %zero : !tile.smem<128x128xf16, minor = 1>, !tile.smem<128x64xf16, minor = 0> -> tensor<128x64xf32>
+    %d = arith.subf %s, %wide : tensor<128x64xf32>
+    %h = arith.truncf %d : tensor<128x64xf32> to tensor<128x64xf16>
+    %shared = tile.share %h : tensor<128x64xf16> -> !tile.smem<128x64xf16, minor = 1>
+    %ht = tile.smem_trans %shared : !tile.smem<128x64xf16, minor = 1> -> !tile.smem<64x128xf16, minor = 0>
+    %part = tile.mma wgmma_f16 k 128 warps(4, 2) %ht, %k, %none : !tile.smem<64x128xf16, minor = 0>, !tile.smem<128x128xf16, minor = 1> -> tensor<64x128xf32>
+    tile.accumulate %part, %sums[%m0, %c0 : i32, i32] : tensor<64x128xf32>, !tile.view<2xf32>
+  } {tile.stages = 2 : i32}
+  return
+}
+
+// -----
+
+// A row that lies elsewhere than the tiles of its iteration stays a load of the consumers.
+// CHECK-LABEL: func.func @elsewhere
+// CHECK: consumer {
+// CHECK: tile.load %arg2
+func.func @elsewhere(%keys: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %queries: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %rows: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 4, 1>}, %out: !tile.view<2xf32>, %n: i32) attributes {tile.kernel, tile.num_warps = 8 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c64 = arith.constant 64 : i32
+  %zero = arith.constant dense<0.0> : tensor<128x64xf32>
+  %k = tile.load_shared %keys[%c0, %c0 : i32, i32] box [128, 128] : !tile.view<2xf16> -> !tile.smem<128x128xf16, minor = 1>
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> (tensor<128x64xf32>) : i32 {
+    %m0 = arith.muli %i, %c64 : i32
+    %q = tile.load_shared %queries[%m0, %c0 : i32, i32] box [64, 128] : !tile.view<2xf16> -> !tile.smem<64x128xf16, minor = 1>
+    %row = tile.load %rows[%i, %m0 : i32, i32] : !tile.view<2xf32> -> tensor<64xf32>
+    %flat = tile.reshape %row : tensor<64xf32> -> tensor<1x64xf32>
+    %wide = tile.broadcast %flat : tensor<1x64xf32> -> tensor<128x64xf32>
+    %qt = tile.smem_trans %q : !tile.smem<64x128xf16, minor = 1> -> !tile.smem<128x64xf16, minor = 0>
+    %s = tile.mma wgmma_f16 k 128 warps(8, 1) %k, %qt, %zero : !tile.smem<128x128xf16, minor = 1>, !tile.smem<128x64xf16, minor = 0> -> tensor<128x64xf32>
+    %d = arith.subf %s, %wide : tensor<128x64xf32>
+    %sum = arith.addf %acc, %d : tensor<128x64xf32>
+    scf.yield %sum : tensor<128x64xf32>
+  }
+  tile.store %r, %out[%c0, %c0 : i32, i32] : tensor<128x64xf32>, !tile.view<2xf32>
+  return
+}
