@@ -93,9 +93,14 @@ struct AttentionBackwardConfig {
   AttentionConfig queries;  ///< of the program for blocks of queries; its BM and warps are also those of the small ones
 };
 
+/// Scores are scale q.k and hidden at most right of the diagonal: nothing else takes registers.
+inline bool attention_is_plain(const AttentionConfig& c) {
+  return c.positive_scale && !c.left && !c.right && !c.softcap && !c.alibi && !c.bias && !c.varlen;
+}
+
 namespace detail {
 inline AttentionBackwardConfig attention_backward_config_by_size(DType dtype, int64_t sq, int64_t sk, int64_t d,
-                                                                 int64_t dv, bool deterministic,
+                                                                 int64_t dv, bool plain, bool deterministic,
                                                                  const Machine& machine) {
   AttentionBackwardConfig c;
   AttentionConfig &keys = c.keys, &queries = c.queries;
@@ -111,8 +116,10 @@ inline AttentionBackwardConfig attention_backward_config_by_size(DType dtype, in
     tiles(keys, 32, 32, widest <= 64 ? 4 : 8, 1), tiles(queries, 32, 32, widest <= 64 ? 4 : 8, 1);
   } else if (machine.warpgroups && widest <= 128) {
     // f32 values of one of 256 threads: keys (BN (D + DV) + 2 BM BN) / 256 and a part of dQ, queries (BM D + 2 BM BN) /
-    // 256. One loop, which the compiler splits, leaves ptxas more registers than three.
-    tiles(keys, widest <= 64 ? 64 : 32, 128, 8, 2), tiles(queries, 128, 64, 8, 2);
+    // 256. One loop, which the compiler splits, leaves ptxas more registers than three. What scores need beside their
+    // products takes half the queries.
+    const int bm = widest <= 64 ? 128 : keys.D == 128 ? 64 : 32;
+    tiles(keys, plain ? bm : std::min(64, std::max(32, bm / 2)), 128, 8, 2), tiles(queries, 128, 64, 8, 2);
     keys.split = queries.split = false;
     return c;
   } else {
@@ -131,12 +138,13 @@ inline TuningKey attention_backward_tuning_key(DType dtype, int64_t sq, int64_t 
   return attention_tuning_key(dtype, sq, d, dv, causal);
 }
 
-/// `deterministic`: dQ by a kernel of its own, seven products for each pair of blocks instead of five. Tuned tiles
-/// where there are some for this machine, else by size.
+/// `plain`: attention_is_plain holds. `deterministic`: dQ by a kernel of its own, seven products for each pair of
+/// blocks instead of five. Tuned tiles where there are some for this machine, else by size.
 inline AttentionBackwardConfig default_attention_backward_config(DType dtype, int64_t sq, int64_t sk, int64_t d,
-                                                                 int64_t dv, bool causal, bool deterministic,
-                                                                 const Machine& machine) {
-  AttentionBackwardConfig c = detail::attention_backward_config_by_size(dtype, sq, sk, d, dv, deterministic, machine);
+                                                                 int64_t dv, bool causal, bool plain,
+                                                                 bool deterministic, const Machine& machine) {
+  AttentionBackwardConfig c =
+      detail::attention_backward_config_by_size(dtype, sq, sk, d, dv, plain, deterministic, machine);
   const TuningKey key = attention_backward_tuning_key(dtype, sq, d, dv, causal);
   const bool accumulate = c.keys.accumulate;
   c.keys = tuned("attention_backward", machine.model, key, c.keys);
@@ -241,11 +249,13 @@ Status attention_backward(Stream& stream, Input<T, 4> Q, Input<T, 4> K, Input<T,
                           std::type_identity_t<TensorView<T, 4>> DV, TensorView<float, 1> workspace,
                           const AttentionOptions<TBias>& options, bool deterministic) {
   const bool packed = options.cu_q.data, causal = options.causal || options.right == 0;
+  AttentionConfig features;
+  AttentionProblem<TBias>(options, Q.shape, K.shape, V.shape).complete(features);
   return attention_backward<T, TBias>(
       stream, Q, K, V, O, DO, LSE, DQ, DK, DV, workspace, options,
       default_attention_backward_config(dtype_of<T>(), packed ? options.max_sq : Q.shape[2],
                                         packed ? options.max_sk : K.shape[2], Q.shape[3], V.shape[3], causal,
-                                        deterministic, Machine::of(stream)));
+                                        attention_is_plain(features), deterministic, Machine::of(stream)));
 }
 
 }  // namespace tile::kernels

@@ -15,9 +15,11 @@ using reference::HostTensor;
 /// The configs of a problem. The words of a row are those of the keys' program (fast) or of the queries' one.
 AttentionBackwardConfig default_config(const AttentionProblemData& data, const Problem& p, bool deterministic,
                                        const Machine& machine) {
-  AttentionBackwardConfig c =
-      default_attention_backward_config(storage_of(p.dtype), data.max_sq, data.max_sk, data.d, data.dv,
-                                        data.spec.causal || data.spec.right == 0, deterministic, machine);
+  AttentionConfig features;
+  data.complete(features);
+  AttentionBackwardConfig c = default_attention_backward_config(storage_of(p.dtype), data.max_sq, data.max_sk, data.d,
+                                                                data.dv, data.spec.causal || data.spec.right == 0,
+                                                                attention_is_plain(features), deterministic, machine);
   for (AttentionConfig* one : {&c.keys, &c.queries}) {
     data.complete(*one);
     one->tf32 = p.dtype == "tf32";

@@ -177,15 +177,17 @@ void attention_backward_keys_program(const AttentionConfig& c, const ScoreMod& s
       auto row = gradient.rows(at, ROW, tensor_batch, m0).row();
       auto qk = gradient.product(k, trans(q)), dov = gradient.product(v, trans(d_o));
       const auto w = gradient.weights(scores, qk, row, m0, n0, masked, true, whole);
-      dv = gradient.product(cast(w.p, type), d_o, dv);
+      // P before dS would be there twice, for dS and rounded for dV: registers that longer tiles use better.
       const Tile ds = gradient.score_gradients(scores, w, dov, gradient.rows(at, DELTA, tensor_batch, m0).row());
-      dk = gradient.product(ds, q, dk);
-      if (c.accumulate) {
-        // Where the rows of dQ do not share out evenly among the warps, those of its transpose may.
-        const bool turned = c.BM % (16 * c.warps) != 0 && c.D % (16 * c.warps) == 0;
-        const Tile part = turned ? trans(gradient.product(trans(k), ds)) : gradient.product(trans(ds), k);
-        DQ_SUM.atomic_add({tensor_batch, head, at.q_start + m0, 0}, part);
-      }
+      dv = gradient.product(cast(w.p, type), d_o, dv);
+      auto add_to_dk = [&] { dk = gradient.product(ds, q, dk); };
+      if (!c.accumulate) return add_to_dk();
+      // The part of dQ comes first: it leaves for memory while dK is computed. Where its rows do not share out evenly
+      // among the warps, those of its transpose may.
+      const bool turned = c.BM % 64 != 0 && c.BM % (16 * c.warps) != 0 && c.D % (16 * c.warps) == 0;
+      const Tile part = turned ? trans(gradient.product(trans(k), ds)) : gradient.product(trans(ds), k);
+      add_to_dk();
+      DQ_SUM.atomic_add({tensor_batch, head, at.q_start + m0, 0}, part);
     };
     visit(head, step);
   };

@@ -81,7 +81,7 @@ struct Attention {
         kernels, stream(), const_view(q), const_view(k), const_view(v), const_view(o), const_view(d_o),
         TensorView<const float, 3>(lse.view<3>()), dq.view<4>(), dk.view<4>(), dv.view<4>(),
         workspace.view(workspace.size()), options,
-        default_attention_backward_config(DType::f32, sq, sk, d, d, false, deterministic, Machine{})));
+        default_attention_backward_config(DType::f32, sq, sk, d, d, false, true, deterministic, Machine{})));
   }
   void backward(const AttentionOptions<>& options, bool deterministic) {
     backward(attention_backward_kernels<float>(), options, deterministic);
@@ -282,7 +282,8 @@ TEST(AttentionProperties, OneLoopEqualsSplitLoops) {
     attention_forward<float>(host()->default_stream(), x.q.view<4>(), x.k.view<4>(), x.v.view<4>(), x.o.view<4>(),
                              x.lse.view<3>(), o, c)
         .value_or_throw();
-    AttentionBackwardConfig g = default_attention_backward_config(DType::f32, 150, 170, 32, 32, true, true, Machine{});
+    AttentionBackwardConfig g =
+        default_attention_backward_config(DType::f32, 150, 170, 32, 32, true, true, true, Machine{});
     g.keys.split = g.queries.split = split;
     attention_backward<float>(host()->default_stream(), x.q.view<4>(), x.k.view<4>(), x.v.view<4>(), x.o.view<4>(),
                               x.d_o.view<4>(), x.lse.view<3>(), x.dq.view<4>(), x.dk.view<4>(), x.dv.view<4>(),
