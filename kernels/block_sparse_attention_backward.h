@@ -117,7 +117,8 @@ inline AttentionBackwardConfig default_block_sparse_attention_backward_config(DT
                                                                               int64_t d, int64_t dv, bool causal,
                                                                               bool deterministic,
                                                                               const Machine& machine) {
-  AttentionBackwardConfig c = detail::attention_backward_config_by_size(dtype, sq, sk, d, dv, deterministic, machine);
+  AttentionBackwardConfig c =
+      detail::attention_backward_config_by_size(dtype, sq, sk, d, dv, /*plain=*/false, deterministic, machine);
   for (AttentionConfig* one : {&c.keys, &c.queries})
     for (int* size : {&one->BM, &one->BN})
       if (!detail::divides_blocks(*size)) *size = std::min(128, power_of_two_above(*size) / 2);
