@@ -1,5 +1,5 @@
 // smem_ops.cpp - verifiers of the ops on tiles in shared memory. Messages name what was expected and what was found.
-#include "compiler/dialect/dialect.h"
+#include "compiler/dialect/products.h"
 
 namespace tile::ir {
 using namespace mlir;
@@ -77,8 +77,14 @@ LogicalResult MmaOp::verify() {
   if (getWarpsM() < 1 || getWarpsN() < 1)
     return emitOpError() << "expects positive warps, found " << getWarpsM() << " x " << getWarpsN();
   const bool warpgroups = getEngine() >= Engine::wgmma_f16;  // the last rows of the enum
-  if (warpgroups && getWarpsM() % 4 != 0)
-    return emitOpError() << "expects warps along M in multiples of 4 (warpgroups), found " << getWarpsM();
+  const bool transposed = isTransposed(*this);
+  const uint32_t inFours = transposed ? getWarpsN() : getWarpsM();
+  if (warpgroups && inFours % 4 != 0)
+    return emitOpError() << "expects warps along " << (transposed ? "N" : "M")
+                         << " in multiples of 4 (warpgroups), found " << inFours;
+  if (auto first = dyn_cast<SmemType>(getA().getType()); transposed && !(first && first.getMinor() == 1))
+    return emitOpError() << "reads " << getB().getType() << " through registers, so a must be in shared memory with k "
+                         << "minor, found " << getA().getType();
   if (warpgroups && isa<RankedTensorType>(getA().getType()) && elementOf(getA().getType()).getIntOrFloatBitWidth() != 16)
     return emitOpError() << "reads 16-bit elements from registers only, found " << getA().getType();
   if (a[0] < acc.getDimSize(0) || b[1] < acc.getDimSize(1))

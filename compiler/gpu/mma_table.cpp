@@ -76,10 +76,26 @@ Cover coverOf(Engine engine, int64_t m, int64_t n, int64_t k, int warpsM, int wa
   return {roundUp(m, row.m * warpsM), roundUp(n, row.n * warpsN), roundUp(k, row.k)};
 }
 
-layout::Layout accumulatorLayout(Engine engine, ArrayRef<int64_t> shape, int warpsM, int warpsN) {
+WarpgroupProduct warpgroupProduct(MmaOp op) {
+  auto shape = cast<RankedTensorType>(op.getAcc().getType()).getShape();
+  const int warpsM = static_cast<int>(op.getWarpsM()), warpsN = static_cast<int>(op.getWarpsN());
+  WarpgroupProduct p{shape[0], shape[1], warpsM / 4, warpsN, {}};
+  if (isTransposed(op)) p = {shape[1], shape[0], warpsN / 4, warpsM, {}};
+  p.cover = coverOf(op.getEngine(), p.m, p.n, op.getK(), 4 * p.teamsM, p.teamsN);
+  return p;
+}
+
+layout::Layout accumulatorLayout(MmaOp op) {
+  const EngineRow& row = engineRow(op.getEngine());
+  if (row.isWgmma) {
+    const WarpgroupProduct p = warpgroupProduct(op);
+    if (!fragmentOperand(op)) return layout::wgmmaAccumulator({p.m, p.n}, p.teamsM, p.teamsN, row.n);
+    layout::Layout spread = layout::wgmmaSpreadAccumulator({p.m, p.n}, p.teamsM, p.teamsN, row.n);
+    return isTransposed(op) ? spread.transposed({1, 0}) : spread;
+  }
+  auto shape = cast<RankedTensorType>(op.getAcc().getType()).getShape();
   layout::Shape tile(shape.begin(), shape.end());
-  const EngineRow& row = engineRow(engine);
-  if (row.isWgmma) return layout::wgmmaAccumulator(tile, warpsM / 4, warpsN, row.n);
+  const int warpsM = static_cast<int>(op.getWarpsM()), warpsN = static_cast<int>(op.getWarpsN());
   if (row.isMma) return layout::mmaAccumulator(tile, warpsM, warpsN);
   // Four neighbours of a row per lane (one 16-byte read of b feeds them), 8 lanes along a row, 4 rows, then warps.
   int repM = static_cast<int>(roundUp(tile[0], 4 * warpsM) / (4 * warpsM));
@@ -88,9 +104,9 @@ layout::Layout accumulatorLayout(Engine engine, ArrayRef<int64_t> shape, int war
                         {{0, warpsM, 4}, {1, warpsN, 32}});
 }
 
-layout::Layout accumulatorLayout(MmaOp op) {
-  return accumulatorLayout(op.getEngine(), cast<RankedTensorType>(op.getAcc().getType()).getShape(),
-                           static_cast<int>(op.getWarpsM()), static_cast<int>(op.getWarpsN()));
+layout::Layout fragmentLayout(MmaOp op) {
+  const WarpgroupProduct p = warpgroupProduct(op);
+  return layout::wgmmaSpreadOperandA({p.cover.m, p.cover.k}, p.teamsM, p.teamsN);
 }
 
 layout::Layout operandALayout(MmaOp op) {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "compiler/dialect/dialect.h"
+#include "compiler/dialect/products.h"
 #include "compiler/layout/layout.h"
 #include "compiler/targets/target.h"
 
@@ -40,8 +40,18 @@ struct Cover {
 Cover coverOf(Engine engine, int64_t m, int64_t n, int64_t k, int warpsM, int warpsN);
 
 /// Register layouts of an mma's accumulator and, when it is a register tile, of its first operand.
-layout::Layout accumulatorLayout(Engine engine, llvm::ArrayRef<int64_t> shape, int warpsM, int warpsN);
 layout::Layout accumulatorLayout(MmaOp op);
 layout::Layout operandALayout(MmaOp op);
+
+/// A product by warpgroups as the instructions see it: of m x n, rows of 64 divided among `teamsM`, columns among `teamsN`
+/// warpgroups. Transposed products (dialect/products.h) have the columns of the tile for rows.
+struct WarpgroupProduct {
+  int64_t m, n;
+  int teamsM, teamsN;
+  Cover cover;
+};
+WarpgroupProduct warpgroupProduct(MmaOp op);
+/// The layout in which the threads read the fragment operand (m x k): fragmentOperand(op) is not null.
+layout::Layout fragmentLayout(MmaOp op);
 
 }  // namespace tile::ir

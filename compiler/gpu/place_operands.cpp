@@ -65,6 +65,10 @@ class Placer {
       ArrayRef<int64_t> shape = dot.getResult().getType().getShape();
       int64_t k = dot.getA().getType().getDimSize(1);
       Cover cover = coverOf(product.engine, shape[0], shape[1], k, product.grid.m, product.grid.n);
+      if (grids->isTransposed(dot)) {
+        cover = coverOf(product.engine, shape[1], shape[0], k, product.grid.n, product.grid.m);
+        std::swap(cover.m, cover.n);
+      }
       if (grids->keepsA(dot) && !canFetch(dot.getA()))
         product.a.inRegisters = true;
       else
@@ -89,11 +93,18 @@ class Placer {
     Type widened = isF8(element) ? Type(Float16Type::get(dot.getContext())) : element;
     choice.warps = chooseEngine(widened, acc, dot.getPrecision(), target_);
     choice.warpgroups = chooseWarpgroupEngine(element, acc, dot.getPrecision(), target_);
-    // Wide elements that are not neighbours along k: a warp's fragments are read as they lie, warpgroups would have to turn
-    // the tile on its way through registers, which no copy running ahead can do.
-    if (choice.warpgroups == Engine::wgmma_tf32 &&
-        (!liesAlongK(dot.getA(), 1, facts) || !liesAlongK(dot.getB(), 0, facts)))
-      choice.warpgroups.reset();
+    // Warpgroups take wide elements from shared memory only where they are neighbours along k. The threads can read one
+    // operand into registers as it lies, which then comes first (dialect/products.h); turning the other one on its way
+    // through registers is nothing that a copy running ahead can do.
+    if (choice.warpgroups == Engine::wgmma_tf32) {
+      const bool a = liesAlongK(dot.getA(), 1, facts), b = liesAlongK(dot.getB(), 0, facts);
+      choice.transposed = a && !b;
+      if (!a && !b) {
+        choice.warpgroups.reset();
+        dot.emitRemark() << "computed by single warps: warpgroups read at most one operand whose neighbours in memory do "
+                            "not lie along k";
+      }
+    }
     // Columns start at a whole panel of the second operand where its elements are neighbours along n, anywhere else.
     const bool turns = choice.warpgroups && engineRow(*choice.warpgroups).operandBits != 16;
     if (choice.warpgroups && (turns || kIsMinor(dot.getB(), 0, facts))) choice.columnUnit = engineRow(*choice.warpgroups).n;
@@ -158,10 +169,10 @@ class Placer {
     if (operand.transposed) std::swap(extent[0], extent[1]), kDim = 1 - kDim;
     int minor = fastDim(value, facts);
     bool fetch = canFetch(value);
-    // There is no transposing fragment load for bytes, and warpgroups turn 16-bit elements only: other operands turn on
-    // their way through registers.
+    // There is no transposing fragment load for bytes: they turn on their way through registers. Wide elements that
+    // warpgroups would have to turn are read as they lie (enginesOf), unless they come from registers anyway.
     const int bits = engineRow(engine).operandBits;
-    if ((bits == 8 || (isWgmma(engine) && bits != 16)) && minor != kDim) fetch = false, minor = kDim;
+    if ((bits == 8 || (isWgmma(engine) && bits == 32 && !fetch)) && minor != kDim) fetch = false, minor = kDim;
     operand.source = {value, minor};
     Source& source = sources_[operand.source];
     source.forWarpgroups |= isWgmma(engine);

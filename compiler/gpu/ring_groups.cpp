@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "compiler/dialect/products.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace tile::ir {
@@ -39,6 +40,16 @@ struct Reach {
 
 bool contains(Region& region, ArrayRef<Operation*> ops) {
   return llvm::all_of(ops, [&](Operation* op) { return region.isAncestor(op->getParentRegion()); });
+}
+
+/// The threads of the product read the tile themselves, each warp at its own time.
+bool readsAsFragments(MmaOp product, Value tile) {
+  Value operand = fragmentOperand(product);
+  while (operand && operand != tile) {
+    auto trans = operand.getDefiningOp<SmemTransOp>();
+    operand = trans ? Value(trans.getSource()) : Value();
+  }
+  return operand != nullptr;
 }
 
 // A branch that copies anyway takes along what only it reads.
@@ -108,7 +119,9 @@ void RingGroups::findGroups(func::FuncOp func) {
     LoadGroup& group = groups[{reach.first, reach.last, reach.firstReader, reach.lastReader}];
     group.first = reach.first, group.last = reach.last;
     group.loads.push_back(load);
-    group.onlyProducts &= llvm::all_of(readers, isAsyncProduct);
+    group.onlyProducts &= llvm::all_of(readers, [&](Operation* reader) {
+      return isAsyncProduct(reader) && !readsAsFragments(cast<MmaOp>(reader), load.getResult());
+    });
   });
   for (auto& [key, group] : groups) groups_.push_back(std::move(group));
   joinRows();

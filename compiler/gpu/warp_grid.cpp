@@ -102,9 +102,9 @@ using EngineOf = function_ref<Engine(DotOp)>;
 using UnitOf = function_ref<int(DotOp)>;
 
 /// A grid of warps on which every product is whole instructions of warpgroups, with at most a quarter of them padding.
-bool fitsWarpgroups(ArrayRef<DotOp> dots, WarpGrids::Grid grid, EngineOf engineOf, UnitOf unitOf) {
+bool fitsWarpgroups(ArrayRef<DotOp> dots, WarpGrids::Grid grid, bool transposed, EngineOf engineOf, UnitOf unitOf) {
   return llvm::all_of(dots, [&](DotOp dot) {
-    const int64_t m = rowsOf(dot), n = colsOf(dot);
+    const int64_t m = transposed ? colsOf(dot) : rowsOf(dot), n = transposed ? rowsOf(dot) : colsOf(dot);
     const Engine engine = engineOf(dot);
     const Cover cover = coverOf(engine, m, n, 1, grid.m, grid.n);
     if (3 * cover.m * cover.n > 4 * m * n) return false;
@@ -113,17 +113,19 @@ bool fitsWarpgroups(ArrayRef<DotOp> dots, WarpGrids::Grid grid, EngineOf engineO
 }
 
 /// The grid whose warpgroups read least from shared memory per k; no grid when none fits. Rows before columns: row
-/// reductions stay inside a warp.
-std::optional<WarpGrids::Grid> warpgroupGrid(ArrayRef<DotOp> dots, int numWarps, bool wholeRows, EngineOf engineOf,
-                                             UnitOf unitOf) {
+/// reductions stay inside a warp. Of transposed products the grid is that of the transposes.
+std::optional<WarpGrids::Grid> warpgroupGrid(ArrayRef<DotOp> dots, int numWarps, bool wholeRows, bool transposed,
+                                             EngineOf engineOf, UnitOf unitOf) {
   std::optional<WarpGrids::Grid> best;
   GridCost lowest;
   for (int m = numWarps; m >= 4; m -= 4) {
     WarpGrids::Grid grid{m, numWarps / m};
-    if (numWarps % m != 0 || (wholeRows && grid.n > 1) || !fitsWarpgroups(dots, grid, engineOf, unitOf)) continue;
+    if (numWarps % m != 0 || (wholeRows && grid.n > 1)) continue;
+    if (!fitsWarpgroups(dots, grid, transposed, engineOf, unitOf)) continue;
     GridCost cost;
     for (DotOp dot : dots) {
-      Cover cover = coverOf(engineOf(dot), rowsOf(dot), colsOf(dot), 1, grid.m, grid.n);
+      const int64_t rows = transposed ? colsOf(dot) : rowsOf(dot), cols = transposed ? rowsOf(dot) : colsOf(dot);
+      Cover cover = coverOf(engineOf(dot), rows, cols, 1, grid.m, grid.n);
       cost.area += cover.m * cover.n;
       cost.edges += cover.m / (16 * grid.m) * (64 + cover.n / grid.n);  // each 64 rows read all their columns' b
     }
@@ -170,14 +172,22 @@ WarpGrids::WarpGrids(func::FuncOp func, int numWarps, function_ref<EngineChoice(
         engine_[dot.getOperation()] = engineOf(dot);
       }
     };
-    if (llvm::all_of(members, [&](DotOp dot) { return choices[dot.getOperation()].warpgroups.has_value(); })) {
+    // All of them the same way round: tiles that meet have one layout.
+    const bool transposed = choices[members[0].getOperation()].transposed;
+    if (llvm::all_of(members, [&](DotOp dot) {
+          const EngineChoice& choice = choices[dot.getOperation()];
+          return choice.warpgroups && choice.transposed == transposed;
+        })) {
       SmallVector<DotOp> chained = chainedBy(ofWarpgroups);
-      if (auto grid = warpgroupGrid(members, numWarps, !chained.empty(), ofWarpgroups, unitOf)) {
-        keep(*grid, ofWarpgroups, chained);
-        continue;
+      auto grid = warpgroupGrid(members, numWarps, !chained.empty(), transposed, ofWarpgroups, unitOf);
+      if (!grid && !chained.empty()) {
+        chained.clear();
+        grid = warpgroupGrid(members, numWarps, false, transposed, ofWarpgroups, unitOf);
       }
-      if (auto grid = warpgroupGrid(members, numWarps, false, ofWarpgroups, unitOf)) {
-        keep(*grid, ofWarpgroups, {});
+      if (grid) {
+        keep(transposed ? Grid{grid->n, grid->m} : *grid, ofWarpgroups, chained);
+        if (transposed)
+          for (DotOp dot : members) transposed_.insert(dot);
         continue;
       }
     }

@@ -14,6 +14,7 @@ namespace tile::ir {
 struct EngineChoice {
   Engine warps = Engine::fma;
   std::optional<Engine> warpgroups;
+  bool transposed = false;  ///< warpgroups compute the transposed product: they divide its columns as rows
   int columnUnit = 64;  ///< what the columns of a warpgroup must be a multiple of, when several share them
 };
 
@@ -28,6 +29,8 @@ class WarpGrids {
 
   Grid gridOf(DotOp dot) const { return grid_.lookup(dot.getOperation()); }
   Engine engineOf(DotOp dot) const { return engine_.lookup(dot.getOperation()); }
+  /// Warpgroups compute its transpose; grid.n is a multiple of 4 instead of grid.m.
+  bool isTransposed(DotOp dot) const { return transposed_.contains(dot.getOperation()); }
   /// The first operand is computed from accumulators held by the same warps: it need not leave the registers.
   bool keepsA(DotOp dot) const { return keepsA_.contains(dot.getOperation()); }
 
@@ -39,7 +42,7 @@ class WarpGrids {
   llvm::EquivalenceClasses<void*> classes_;  ///< Value::getAsOpaquePointer of tiles that share elements' owners
   llvm::DenseMap<mlir::Operation*, Grid> grid_;
   llvm::DenseMap<mlir::Operation*, Engine> engine_;
-  llvm::DenseSet<mlir::Operation*> keepsA_;
+  llvm::DenseSet<mlir::Operation*> keepsA_, transposed_;
 };
 
 /// Warps for a kernel with products that does not say: accumulators of at most 128 registers per thread, at least 4 warps.

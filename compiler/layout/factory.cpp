@@ -122,4 +122,17 @@ Layout wgmmaOperandA(const Shape& shape, int teamsM, int teamsN) {
                 {{0, 4, 16}, {0, teamsM, 64}, {kReplicated, teamsN, 0}});
 }
 
+Layout wgmmaSpreadAccumulator(const Shape& shape, int teamsM, int teamsN, int unitN) {
+  int repM = repetitions(shape[0], 64 * teamsM), part = repetitions(shape[1], unitN * teamsN) * unitN;
+  return Layout(shape, {{1, 2, 1}, {0, 2, 1}, {1, part / 8, 8}, {0, repM, 64 * teamsM}},
+                {{1, 4, 2}, {0, 2, 2}, {0, 2, 16}, {0, 2, 4}}, {{0, 2, 8}, {0, 2, 32}, {0, teamsM, 64}, {1, teamsN, part}});
+}
+
+Layout wgmmaSpreadOperandA(const Shape& shape, int teamsM, int teamsN) {
+  int repM = repetitions(shape[0], 64 * teamsM), repK = repetitions(shape[1], 8);
+  return Layout(shape, {{0, 2, 1}, {1, 2, 4}, {1, repK, 8}, {0, repM, 64 * teamsM}},
+                {{1, 4, 1}, {0, 2, 2}, {0, 2, 16}, {0, 2, 4}},
+                {{0, 2, 8}, {0, 2, 32}, {0, teamsM, 64}, {kReplicated, teamsN, 0}});
+}
+
 }  // namespace tile::layout

@@ -207,6 +207,13 @@ TEST(Warpgroups, Products) {
     }
   run({"f8E5M2", "f32", "ieee", 64, 64, 96, 64, 64, 32, false, true, true, 4, 2, "m64n64k32.f32.e5m2.e5m2"});
   run({"f32", "f32", "tf32", 70, 70, 100, 64, 72, 32, false, true, true, 4, 2, "m64n72k8.f32.tf32.tf32"});
+  // tf32 with one operand across: its threads read it; with b [K, N] they compute the transposed product.
+  run({"f32", "f32", "tf32", 130, 140, 100, 72, 128, 32, false, false, true, 8, 3, "m64n72k8.f32.tf32.tf32"});
+  run({"f32", "f32", "tf32", 200, 70, 76, 256, 64, 32, false, false, true, 8, 2, "m64n128k8"});  // rows of two
+  run({"f32", "f32", "tf32", 70, 300, 70, 64, 256, 20, false, false, true, 8, 2, "m64n64k8"});   // 2 x 64 columns each
+  run({"f32", "f32", "tf32", 70, 60, 50, 48, 56, 16, false, false, false, 4, 2, "m64n48k8"});    // no alignment
+  run({"f32", "f32", "tf32", 130, 140, 100, 128, 72, 32, true, true, true, 8, 3, "m64n72k8.f32.tf32.tf32"});
+  run({"f32", "f32", "tf32", 50, 70, 44, 56, 80, 24, true, true, false, 4, 2, "m64n80k8"});
   run({"f16", "f32", "ieee", 64, 256, 128, 64, 256, 64, false, false, true, 8, 2, "m64n128k16"});   // columns of two
   run({"f16", "f32", "ieee", 200, 176, 60, 192, 176, 20, false, true, true, 12, 2, "m64n176k16"});  // three, k = 20
   run({"f16", "f32", "ieee", 60, 330, 70, 56, 320, 48, true, false, true, 4, 2, "m64n192k16"});     // 192 + 128

@@ -65,6 +65,57 @@ TEST(Wgmma, NarrowedAccumulatorsAreOperands) {
   }
 }
 
+// A first operand read from rows along k: instruction row r is some other row of its 64, the same in accumulator and
+// operand; a thread's two rows are neighbours, half warps read without bank conflicts, and what one instruction of a warp
+// would store from registers fills sectors of 32 bytes along m.
+TEST(Wgmma, SpreadRows) {
+  for (auto [teamsM, teamsN] : {std::pair(1, 1), {2, 1}, {1, 2}, {2, 2}}) {
+    const int64_t m = 128, n = 96, k = 32;
+    const Layout acc = wgmmaSpreadAccumulator({m, n}, teamsM, teamsN), a = wgmmaSpreadOperandA({m, k}, teamsM, teamsN);
+    ASSERT_EQ(acc.check(), "") << acc.to_string();
+    ASSERT_EQ(a.check(), "") << a.to_string();
+    const Layout plain = wgmmaAccumulator({m, n}, teamsM, teamsN);
+    ASSERT_EQ(acc.numRegs(), plain.numRegs());
+    std::map<int64_t, int64_t> rowOf;  // instruction's row -> row
+    for (int warp = 0; warp < acc.numWarps(); ++warp)
+      for (int lane = 0; lane < 32; ++lane)
+        for (int reg = 0; reg < acc.numRegs(); ++reg) {
+          const Coord at = acc.coordOf(reg, lane, warp), in = plain.coordOf(reg, lane, warp);
+          ASSERT_EQ(at[1], in[1]);
+          ASSERT_EQ(at[0] / 64, in[0] / 64);
+          ASSERT_EQ(rowOf.try_emplace(in[0], at[0]).first->second, at[0]);
+        }
+    ASSERT_EQ(rowOf.size(), size_t{128});
+    const int reps = static_cast<int>(m / 64 / teamsM), steps = k / 8;
+    for (int warp = 0; warp < a.numWarps(); ++warp)
+      for (int lane = 0; lane < 32; ++lane)
+        for (int rep = 0; rep < reps; ++rep)
+          for (int step = 0; step < steps; ++step)
+            for (int i = 0; i < 4; ++i) {  // the manual: row lane / 4 + 8 * (i % 2), column lane % 4 + 4 * (i / 2)
+              const int64_t row = 64 * (warp / 4 % teamsM + teamsM * rep) + 16 * (warp % 4) + lane / 4 + 8 * (i % 2);
+              const Coord want{rowOf.at(row), 8 * step + lane % 4 + 4 * (i / 2)};
+              ASSERT_EQ(a.coordOf(i + 4 * (step + steps * rep), lane, warp), want) << a.to_string();
+            }
+    const SharedTile tile = swizzledTile(k, m, 4);
+    for (int reg = 0; reg < a.numRegs(); reg += 2) {
+      int64_t addresses[32];
+      for (int lane = 0; lane < 32; ++lane) {
+        const Coord at = a.coordOf(reg, lane, 0), next = a.coordOf(reg + 1, lane, 0);
+        ASSERT_EQ(next[0], at[0] + 1);
+        addresses[lane] = tile.address(at[1], at[0]);
+      }
+      EXPECT_EQ(bankPasses(addresses, 32, 8), 1) << reg;
+    }
+    for (int reg = 0; reg < acc.numRegs(); reg += 2) {
+      std::map<std::pair<int64_t, int64_t>, int> sectors;
+      for (int lane = 0; lane < 32; ++lane)
+        for (int row : {reg, reg + 2})
+          if (reg % 4 == 0) ++sectors[{acc.coordOf(row, lane, 0)[1], acc.coordOf(row, lane, 0)[0] / 8}];
+      for (auto& [sector, elements] : sectors) EXPECT_EQ(elements, 8);
+    }
+  }
+}
+
 // ---- descriptors
 
 /// Byte the hardware reads, from the descriptor's fields alone. `outer`: row of A or column of B inside the instruction.

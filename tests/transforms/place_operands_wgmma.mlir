@@ -1,6 +1,7 @@
 // Products by warpgroups: which classes of products, on which grid, with which operands.
 // RUN: tile-opt %s -split-input-file --pass-pipeline='builtin.module(func.func(tile-place-operands))' --tile-target=sm_90a | FileCheck %s
 // RUN: tile-opt %s -split-input-file --pass-pipeline='builtin.module(func.func(tile-place-operands))' --tile-target=sm_90 | FileCheck %s --check-prefix=WARPS
+// RUN: tile-opt %s -split-input-file --pass-pipeline='builtin.module(func.func(tile-place-operands))' --tile-target=sm_90a -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
 
 // WARPS-NOT: wgmma
 
@@ -112,20 +113,30 @@ func.func @mixed(%A: !tile.view<2 x f32>, %B: !tile.view<2 x f32>, %C: !tile.vie
 
 // -----
 
-// tf32 wants its elements along k; others are read as they lie, by single warps.
+// tf32 wants its elements along k. One operand across is read by the threads: b as the first operand of the transposed
+// product, on warpgroups along the columns. With both across single warps read them as they lie, and a remark says so.
 // CHECK-LABEL: func.func @tf32
-// CHECK: tile.mma wgmma_tf32 k 32 warps(4, 1) %{{.*}}, %{{.*}}, %{{.*}} : !tile.smem<64x32xf32, minor = 1>, <32x64xf32, minor = 0>
+// CHECK: tile.mma wgmma_tf32 k 32 warps(8, 1) %{{.*}}, %{{.*}}, %{{.*}} : !tile.smem<128x32xf32, minor = 1>, <32x128xf32, minor = 0>
+// CHECK: tile.mma wgmma_tf32 k 32 warps(1, 8) %{{.*}}, %{{.*}}, %{{.*}} : !tile.smem<128x32xf32, minor = 1>, <32x128xf32, minor = 1>
+// CHECK: tile.mma wgmma_tf32 k 32 warps(8, 1) %{{.*}}, %{{.*}}, %{{.*}} : !tile.smem<128x32xf32, minor = 0>, <32x128xf32, minor = 0>
 // CHECK: tile.mma m16n8k8_tf32
-func.func @tf32(%A: !tile.view<2 x f32>, %B: !tile.view<2 x f32>, %C: !tile.view<2 x f32>, %i: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
-  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
-  %a = tile.load %A[%i, %i : i32, i32] : !tile.view<2 x f32> -> tensor<64x32xf32>
-  %b = tile.load %B[%i, %i : i32, i32] : !tile.view<2 x f32> -> tensor<64x32xf32>
-  %t = tile.trans %b, [1, 0] : tensor<64x32xf32> -> tensor<32x64xf32>
-  %n = tile.load %B[%i, %i : i32, i32] : !tile.view<2 x f32> -> tensor<32x64xf32>
-  %d = tile.dot %a, %t, %zero precision tf32 : tensor<64x32xf32>, tensor<32x64xf32> -> tensor<64x64xf32>
-  %e = tile.dot %a, %n, %zero precision tf32 : tensor<64x32xf32>, tensor<32x64xf32> -> tensor<64x64xf32>
-  tile.store %d, %C[%i, %i : i32, i32] : tensor<64x64xf32>, !tile.view<2 x f32>
-  tile.store %e, %C[%i, %i : i32, i32] : tensor<64x64xf32>, !tile.view<2 x f32>
+// REMARK: remark: computed by single warps: warpgroups read at most one operand whose neighbours in memory do not lie along k
+func.func @tf32(%A: !tile.view<2 x f32>, %B: !tile.view<2 x f32>, %C: !tile.view<2 x f32>, %i: i32) attributes {tile.kernel, tile.num_warps = 8 : i32} {
+  %zero = arith.constant dense<0.0> : tensor<128x128xf32>
+  %a = tile.load %A[%i, %i : i32, i32] : !tile.view<2 x f32> -> tensor<128x32xf32>
+  %b = tile.load %B[%i, %i : i32, i32] : !tile.view<2 x f32> -> tensor<128x32xf32>
+  %t = tile.trans %b, [1, 0] : tensor<128x32xf32> -> tensor<32x128xf32>
+  %n = tile.load %B[%i, %i : i32, i32] : !tile.view<2 x f32> -> tensor<32x128xf32>
+  %m = tile.load %A[%i, %i : i32, i32] : !tile.view<2 x f32> -> tensor<32x128xf32>
+  %s = tile.trans %m, [1, 0] : tensor<32x128xf32> -> tensor<128x32xf32>
+  %d = tile.dot %a, %t, %zero precision tf32 : tensor<128x32xf32>, tensor<32x128xf32> -> tensor<128x128xf32>
+  %e = tile.dot %a, %n, %zero precision tf32 : tensor<128x32xf32>, tensor<32x128xf32> -> tensor<128x128xf32>
+  %f = tile.dot %s, %t, %zero precision tf32 : tensor<128x32xf32>, tensor<32x128xf32> -> tensor<128x128xf32>
+  %g = tile.dot %s, %n, %zero precision tf32 : tensor<128x32xf32>, tensor<32x128xf32> -> tensor<128x128xf32>
+  tile.store %d, %C[%i, %i : i32, i32] : tensor<128x128xf32>, !tile.view<2 x f32>
+  tile.store %e, %C[%i, %i : i32, i32] : tensor<128x128xf32>, !tile.view<2 x f32>
+  tile.store %f, %C[%i, %i : i32, i32] : tensor<128x128xf32>, !tile.view<2 x f32>
+  tile.store %g, %C[%i, %i : i32, i32] : tensor<128x128xf32>, !tile.view<2 x f32>
   return
 }
 

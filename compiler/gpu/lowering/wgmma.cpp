@@ -4,6 +4,12 @@
 // One tile.mma is one group: fence, all k steps of all row and column blocks, commit. Accumulators are tied operands of the
 // instructions and of the wait, so that their values flow: LLVM cannot move a use over the wait, the assembler sees one set
 // of registers. A product that starts from zero says so to its first instructions, and no zeros are made.
+//
+// A product whose first operand the threads read from shared memory (dialect/products.h) is several groups of kFragmentSteps
+// k steps. Each reads its fragments while the group before runs, behind a wait for the group before that: two sets of
+// registers take turns, across the products of a loop, too, and the tensor cores never wait for a read.
+#include "compiler/gpu/async_products.h"
+#include "compiler/gpu/lowering/access.h"
 #include "compiler/gpu/lowering/smem_lowering.h"
 #include "compiler/gpu/mma_table.h"
 #include "compiler/gpu/shared_memory.h"
@@ -96,6 +102,7 @@ class Descriptor {
   Value* low_;
 };
 
+/// `isA`: as the instruction's first operand, m x k; else its second, k x n.
 mlir::FailureOr<layout::OperandDescriptor> describe(MmaOp op, SmemType type, bool isA) {
   const bool kMinor = type.getMinor() == (isA ? 1 : 0);
   if (auto operand = layout::operandDescriptor(type.slot(), kMinor)) return *operand;
@@ -164,6 +171,47 @@ class RegisterOperand {
   int64_t k_;
   int steps_;
   Value* zero_ = nullptr;  ///< to make copies with; null: none are needed
+};
+
+// ---- a first operand that the threads read from shared memory
+
+constexpr int kFragmentSteps = 2;  ///< k steps of one group; as many ahead are in registers
+
+/// Groups of instructions the product is issued as.
+int groupsOf(MmaOp op) {
+  if (!fragmentOperand(op)) return 1;
+  const int64_t steps = warpgroupProduct(op).cover.k / engineRow(op.getEngine()).k;
+  return static_cast<int>((steps + kFragmentSteps - 1) / kFragmentSteps);
+}
+
+void waitForGroups(Emitter& e, int pending) {
+  e.inlineAsm(e.b.getVoidTy(), "wgmma.wait_group.sync.aligned " + std::to_string(pending) + ";", "~{memory}", {});
+}
+
+class FragmentOperand {
+ public:
+  FragmentOperand(Emitter& e, MmaOp op)
+      : e_(e),
+        layout_(fragmentLayout(op)),
+        base_(e.scalar(fragmentOperand(op))),
+        address_(e, mlir::cast<SmemType>(fragmentOperand(op).getType()).slot(), layout_, /*rowDim=*/1),
+        steps_(static_cast<int>(warpgroupProduct(op).cover.k / engineRow(op.getEngine()).k)) {}
+
+  SmallVector<Value*, 4> at(int rep, int step) const {
+    SmallVector<Value*, 4> out;
+    for (int pair = 0; pair < 4; pair += 2) {
+      const layout::Coord coord = layout_.regCoord(pair + 4 * (step + steps_ * rep));
+      out.append(loadVector(e_, address_.at(base_, coord[1], 4 * coord[0]), e_.b.getInt32Ty(), 2));
+    }
+    return out;
+  }
+
+ private:
+  Emitter& e_;
+  layout::Layout layout_;
+  Value* base_;
+  SmemAddress address_;
+  int steps_;
 };
 
 // ---- one instruction
@@ -245,27 +293,32 @@ void fenceAsyncProxy(Emitter& e) {
 
 LogicalResult emitWgmma(Emitter& e, MmaOp op) {
   const EngineRow& row = engineRow(op.getEngine());
-  auto accType = mlir::cast<mlir::RankedTensorType>(op.getAcc().getType());
-  const int warpsM = static_cast<int>(op.getWarpsM()), warpsN = static_cast<int>(op.getWarpsN());
-  if (warpsM * warpsN != e.numWarps())
-    return op.emitOpError() << "is planned for " << warpsM * warpsN << " warps, the kernel has " << e.numWarps();
-  const int teamsM = warpsM / 4;
-  const Cover cover = coverOf(op.getEngine(), accType.getDimSize(0), accType.getDimSize(1), op.getK(), warpsM, warpsN);
-  const int64_t part = cover.n / warpsN;
+  if (static_cast<int>(op.getWarpsM() * op.getWarpsN()) != e.numWarps())
+    return op.emitOpError() << "is planned for " << op.getWarpsM() * op.getWarpsN() << " warps, the kernel has "
+                            << e.numWarps();
+  const auto [m, n, teamsM, teamsN, cover] = warpgroupProduct(op);
+  const int64_t part = cover.n / teamsN;
   const int reps = static_cast<int>(cover.m / (64 * teamsM)), steps = static_cast<int>(cover.k / row.k);
   Value* team = e.numWarps() > 4 ? e.warpgroup() : e.i32(0);
 
-  auto b = describe(op, op.getB().getType(), false);
+  // The instruction's second operand: b, or a^T.
+  const bool transposed = isTransposed(op);
+  mlir::Value second = transposed ? mlir::Value(op.getA()) : mlir::Value(op.getB());
+  const SmemType secondType = mlir::cast<SmemType>(second.getType());
+  auto b = describe(op, transposed ? secondType.transposed() : secondType, false);
   if (failed(b)) return failure();
-  Descriptor bStart(e, op.getB(), *b);
-  if (warpsN > 1) {
+  Descriptor bStart(e, second, *b);
+  if (teamsN > 1) {
     if (part % b->outerUnit() != 0)
       return op.emitOpError() << "expects parts of " << b->outerUnit() << " columns per warpgroup, found " << part;
     bStart.addBytes(e.b.CreateMul(e.b.CreateUDiv(team, e.i32(teamsM)), e.i32(b->outerBytes(part))));
   }
   std::optional<Descriptor> aStart;
   std::optional<RegisterOperand> aRegisters;
-  if (auto type = mlir::dyn_cast<SmemType>(op.getA().getType())) {
+  std::optional<FragmentOperand> aFragments;
+  if (fragmentOperand(op)) {
+    aFragments.emplace(e, op);
+  } else if (auto type = mlir::dyn_cast<SmemType>(op.getA().getType())) {
     auto a = describe(op, type, true);
     if (failed(a)) return failure();
     if (64 % a->outerUnit() != 0) return op.emitOpError() << "expects panels of at most 64 rows of a, found " << a->outerUnit();
@@ -278,28 +331,34 @@ LogicalResult emitWgmma(Emitter& e, MmaOp op) {
   Regs acc(e.regs(op.getAcc()));
   const std::vector<int> columns = layout::instructionColumns(part, b->outerUnit());
   const bool fromZero = isZero(acc);
-  SmallVector<SmallVector<Value*, 4>> packed;  // conversions stand in front of the fence, all of them
-  if (aRegisters)
-    for (int step = 0; step < steps; ++step)
-      for (int rep = 0; rep < reps; ++rep) packed.push_back(aRegisters->at(rep, step));
   Value *aFirst = aStart ? aStart->first() : nullptr, *bFirst = bStart.first();
-  e.b.CreateIntrinsic(Intrinsic::nvvm_wgmma_fence_sync_aligned, {});
-  for (int step = 0; step < steps; ++step) {
-    for (int rep = 0; rep < reps; ++rep) {
-      Place a;
-      if (aStart)
-        a = {aFirst, aStart->operand().outerBytes(64 * teamsM * rep) + aStart->operand().stepBytes(step),
-             !aStart->operand().kMinor};
-      int64_t column = 0;
-      for (int width : columns) {
-        MutableArrayRef<Value*> d(acc.data() + (rep * part + column) / 2, static_cast<size_t>(width / 2));
-        multiply(e, op.getEngine(), row.k, aRegisters ? ArrayRef<Value*>(packed[step * reps + rep]) : ArrayRef<Value*>(), a,
-                 {bFirst, b->outerBytes(column) + b->stepBytes(step), !b->kMinor}, d, fromZero && step == 0);
-        column += width;
+  const int stepsPerGroup = aFragments ? kFragmentSteps : steps;
+  for (int begin = 0; begin < steps; begin += stepsPerGroup) {
+    const int end = std::min(steps, begin + stepsPerGroup);
+    if (aFragments) waitForGroups(e, 1);  // whose fragments were in the registers these may get
+    SmallVector<SmallVector<Value*, 4>> inRegisters;  // reads and conversions stand in front of the fence, all of them
+    for (int step = begin; step < end && !aStart; ++step)
+      for (int rep = 0; rep < reps; ++rep)
+        inRegisters.push_back(aFragments ? aFragments->at(rep, step) : aRegisters->at(rep, step));
+    e.b.CreateIntrinsic(Intrinsic::nvvm_wgmma_fence_sync_aligned, {});
+    for (int step = begin; step < end; ++step) {
+      for (int rep = 0; rep < reps; ++rep) {
+        Place a;
+        if (aStart)
+          a = {aFirst, aStart->operand().outerBytes(64 * teamsM * rep) + aStart->operand().stepBytes(step),
+               !aStart->operand().kMinor};
+        int64_t column = 0;
+        for (int width : columns) {
+          MutableArrayRef<Value*> d(acc.data() + (rep * part + column) / 2, static_cast<size_t>(width / 2));
+          multiply(e, op.getEngine(), row.k,
+                   aStart ? ArrayRef<Value*>() : ArrayRef<Value*>(inRegisters[(step - begin) * reps + rep]), a,
+                   {bFirst, b->outerBytes(column) + b->stepBytes(step), !b->kMinor}, d, fromZero && step == 0);
+          column += width;
+        }
       }
     }
+    e.b.CreateIntrinsic(Intrinsic::nvvm_wgmma_commit_group_sync_aligned, {});
   }
-  e.b.CreateIntrinsic(Intrinsic::nvvm_wgmma_commit_group_sync_aligned, {});
   e.define(op.getResult(), acc);
   // Copies that stood in front of the product: they start while it runs.
   for (mlir::Operation* copy : carriedBy(op))
@@ -307,8 +366,20 @@ LogicalResult emitWgmma(Emitter& e, MmaOp op) {
   return success();
 }
 
+namespace {
+
+/// Groups the products issued last before the wait are made of. What stands in front of a region counts as one each.
+int pendingGroups(MmaWaitOp op) {
+  int products = static_cast<int>(op.getPending()), groups = 0;
+  for (mlir::Operation* at = op->getPrevNode(); at && products > 0 && at->getNumRegions() == 0; at = at->getPrevNode())
+    if (MmaOp product = asyncProduct(at)) groups += groupsOf(product), --products;
+  return groups + products;
+}
+
+}  // namespace
+
 LogicalResult emitMmaWait(Emitter& e, MmaWaitOp op) {
-  const std::string text = "wgmma.wait_group.sync.aligned " + std::to_string(op.getPending()) + ";";
+  const std::string text = "wgmma.wait_group.sync.aligned " + std::to_string(pendingGroups(op)) + ";";
   SmallVector<Value*, 160> values;
   std::string outputs, inputs;
   for (mlir::Value acc : op.getAccs()) {

@@ -1,0 +1,25 @@
+// products.cpp - see products.h.
+#include "compiler/dialect/products.h"
+
+namespace tile::ir {
+using namespace mlir;
+
+namespace {
+
+/// A tile for warpgroups whose neighbours do not lie along k, of elements for which that matters.
+bool liesAcross(MmaOp op, Value operand, int kDim) {
+  auto type = dyn_cast<SmemType>(operand.getType());
+  return op.getEngine() >= Engine::wgmma_f16 && type && type.getMinor() != kDim &&
+         type.getElementType().getIntOrFloatBitWidth() != 16;
+}
+
+}  // namespace
+
+bool isTransposed(MmaOp op) { return liesAcross(op, op.getB(), 0); }
+
+Value fragmentOperand(MmaOp op) {
+  if (isTransposed(op)) return op.getB();
+  return liesAcross(op, op.getA(), 1) ? op.getA() : Value();
+}
+
+}  // namespace tile::ir
