@@ -3,6 +3,7 @@
 // it writes, tell others that it is written, or write it again.
 #include <map>
 
+#include "compiler/dialect/products.h"
 #include "compiler/gpu/memory_roots.h"
 #include "compiler/gpu/specialize.h"
 #include "compiler/gpu/tma_box.h"
@@ -33,7 +34,8 @@ MmaOp productBehind(Value value, llvm::DenseSet<Value>& seen) {
   }
   Operation* op = value.getDefiningOp();
   unsigned index = cast<OpResult>(value).getResultNumber();
-  if (auto mma = dyn_cast<MmaOp>(op)) return isAsyncProduct(op) ? mma : MmaOp();
+  // With fragments read by threads, accumulators have other rows, and neighbours enough for stores of their own.
+  if (auto mma = dyn_cast<MmaOp>(op)) return isAsyncProduct(op) && !fragmentOperand(mma) ? mma : MmaOp();
   if (auto loop = dyn_cast<scf::ForOp>(op)) return from(loop.getBody()->getTerminator()->getOperand(index));
   if (auto branch = dyn_cast<scf::IfOp>(op))
     return fromAny(llvm::map_range(branch->getRegions(),

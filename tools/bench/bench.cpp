@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <regex>
@@ -77,10 +78,23 @@ json measure_peaks(const std::shared_ptr<Device>& device, const bench::TimingOpt
 }
 
 /// Times on request, so that another program can interleave its own runs with ours: every line "burst" or "sustained"
-/// of standard input is answered with "ms X cycles Y"; ends with the input.
-Status follow(const std::shared_ptr<Device>& device, Case& run, bench::TimingOptions timing) {
+/// of standard input is answered with "ms X cycles Y"; "set BM=64 ..." changes fields of `config` for the times behind it,
+/// where the kernel can be tuned, and is answered with "config ..." or "failed ..."; ends with the input.
+Status follow(const std::shared_ptr<Device>& device, const AnyKernel& kernel, const ConfigWords& config, Case& run,
+              bench::TimingOptions timing) {
   std::string line;
   while (std::getline(std::cin, line)) {
+    if (line.starts_with("set ")) {
+      std::istringstream words(line.substr(4));
+      std::vector<std::string> fields{std::istream_iterator<std::string>(words), {}};
+      auto changed = kernel.parse_config(fields, config);
+      const bool taken = changed && run.set_config(*changed);
+      fmt::print("{}\n", taken     ? "config " + kernel.describe_config(*changed)
+                         : changed ? "failed: this case does not take another config"
+                                   : "failed: " + changed.error().message);
+      std::fflush(stdout);
+      continue;
+    }
     bench::TimingOptions round = timing;
     round.rounds = 1;
     if (line == "sustained") round.idle_ms = 0, round.warm_ms = 40, round.window_ms = 60;
@@ -173,7 +187,7 @@ bool run_problem(const Options& options, const std::shared_ptr<Device>& device, 
   if (options.follow && pass) {
     fmt::print("ready {}\n", entry.dump());
     std::fflush(stdout);
-    if (Status s = follow(device, run, options.timing); !s) return fail(s.error().to_string());
+    if (Status s = follow(device, *kernel, config, run, options.timing); !s) return fail(s.error().to_string());
   }
   return pass;
 }
@@ -247,7 +261,7 @@ int main(int argc, char** argv) {
   app.add_flag("--check", o.check, "compare every result with its float64 reference");
   app.add_flag("--latency", o.latency, "cost of tracing, compiling, caches and launches");
   app.add_flag("--peaks", o.peaks, "ceilings of this machine: copy bandwidth, FMA peak, naive loops");
-  app.add_flag("--follow", o.follow, "then time once for every line \"burst\" or \"sustained\" read");
+  app.add_flag("--follow", o.follow, "then time once for every line \"burst\" or \"sustained\" read; \"set FIELD=VALUE ...\" changes the config");
   app.add_flag("--all", o.all_purposes, "test and edge problems too");
   app.add_flag("--list", o.list, "print kernels and problems");
   CLI11_PARSE(app, argc, argv);
