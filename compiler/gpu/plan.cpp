@@ -1,6 +1,7 @@
 // plan.cpp - stages, staging and registers. Shared memory is given out in this order: one stage of everything, two
 // stages of every ring (copies overlap with products, and with the end of the program before), staging of whole tiles,
-// up to four stages, then what is left.
+// up to four stages, then what is left. Where that leaves loops short of stages, stored tiles go through the stage of a
+// tile of their program that nobody needs any more, if there is one: the next program's copy then waits for the store.
 #include "compiler/gpu/plan.h"
 
 #include <algorithm>
@@ -36,6 +37,24 @@ bool MemoryPlan::fits(int loopStages, int otherStages, size_t staging) {
 }
 
 bool MemoryPlan::choose() {
+  for (StagingPlan& plan : stagings) plan.isHosted = false;
+  const bool fitsPlain = distribute();
+  if (fitsPlain && isComfortable()) return true;
+  MemoryPlan hosted = *this;
+  for (StagingPlan& plan : hosted.stagings) plan.isHosted = plan.host >= 0;
+  auto inLoops = [](const MemoryPlan& plan) {
+    int stages = 0;
+    for (const RingPlan& ring : plan.rings) stages += ring.inLoop ? ring.stages : 0;
+    return stages;
+  };
+  if (!hosted.distribute() || (fitsPlain && inLoops(hosted) <= inLoops(*this))) return fitsPlain;
+  for (StagingPlan& plan : hosted.stagings)
+    if (plan.isHosted) plan.chosen = plan.columns.front();
+  *this = std::move(hosted);
+  return true;
+}
+
+bool MemoryPlan::distribute() {
   size_t widths = 1;
   for (const StagingPlan& plan : stagings) widths = std::max(widths, plan.columns.size());
   auto found = [&] {

@@ -29,7 +29,9 @@ struct StagingPlan {
   int64_t rowBytes = 0;          ///< bytes per column: rows times element
   std::vector<int64_t> columns;  ///< the choices, the best first
   int64_t chosen = 0;            ///< the answer
-  int64_t bytes() const { return rowBytes * chosen; }
+  int host = -1;                 ///< a ring with a stage that could serve: its tile is like the stored one, and over by then
+  bool isHosted = false;         ///< the answer: it does, the whole tile at a time
+  int64_t bytes() const { return isHosted ? 0 : rowBytes * chosen; }
 };
 struct FixedBytes {
   mlir::Location loc;
@@ -53,6 +55,7 @@ struct MemoryPlan {
   void explain(mlir::Diagnostic& diagnostic) const;
 
  private:
+  bool distribute();
   bool fits(int loopStages, int otherStages, size_t staging);
 };
 

@@ -7,6 +7,7 @@
 // rings fit. Otherwise a remark says why, and stage does what it does on other targets.
 #include "compiler/gpu/specialize.h"
 
+#include "compiler/dialect/products.h"
 #include "compiler/gpu/dot_passes.h"
 #include "compiler/gpu/tma_box.h"
 #include "llvm/Support/raw_ostream.h"
@@ -147,6 +148,8 @@ class Specializer {
       StagingPlan staging{store.op->getLoc(), "staging of a stored tile", 0, {}, 0};
       staging.rowBytes = tile.getDimSize(0) * (tile.getElementType().getIntOrFloatBitWidth() / 8);
       staging.columns.assign(store.columns.begin(), store.columns.end());
+      const bool isOnly = llvm::count_if(stores, [&](const BulkStore& s) { return s.staging == store.staging; }) == 1;
+      if (isOnly) staging.host = hostOf(store, groups);
       plan.stagings.push_back(std::move(staging));
     }
     func_.walk([&](ShareOp share) {
@@ -156,6 +159,31 @@ class Specializer {
     auto isStaged = [&](Operation* op) { return llvm::any_of(stores, [&](const BulkStore& s) { return s.op == op; }); };
     plan.fixed.push_back({func_.getLoc(), "scratch", estimateScratch(func_, isStaged)});
     return plan;
+  }
+
+  /// The ring whose stage a stored tile may leave through: of one tile of the same type, loaded by the same statements,
+  /// all of whose readers are products in front of the store that take it as their first operand, each warpgroup its own
+  /// rows, the ones it also stores. -1: none.
+  static int hostOf(const BulkStore& store, const RingGroups& groups) {
+    auto tile = cast<RankedTensorType>(store.op->getOperand(0).getType());
+    const auto whole = SmemType::get(tile.getContext(), tile.getShape(), tile.getElementType(), 1, 1);
+    if (store.columns.front() != tile.getDimSize(1)) return -1;
+    const int warps = static_cast<int>(
+        store.op->getParentOfType<func::FuncOp>()->getAttrOfType<IntegerAttr>("tile.num_warps").getInt());
+    for (const LoadGroup& group : groups.groups()) {
+      if (group.loads.size() != 1 || group.block() != store.op->getBlock()) continue;
+      if (!group.last->isBeforeInBlock(store.op)) continue;
+      if (llvm::count_if(groups.groups(), [&](const LoadGroup& other) { return other.ring == group.ring; }) != 1) continue;
+      LoadSharedOp load = group.loads.front();
+      if (load.getResult().getType() != whole) continue;
+      auto takesOwnRows = [&](Operation* reader) {
+        auto mma = dyn_cast<MmaOp>(reader);
+        return mma && isAsyncProduct(mma) && mma.getA() == load.getResult() && !fragmentOperand(mma) &&
+               static_cast<int>(mma.getWarpsM()) == warps;
+      };
+      if (llvm::all_of(readersOf(load.getResult()), takesOwnRows)) return group.ring;
+    }
+    return -1;
   }
 
   /// Tiles that every iteration shares for asynchronous products alone. With two buffers that take turns nobody waits

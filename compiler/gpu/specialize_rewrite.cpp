@@ -58,7 +58,7 @@ class Rewriter {
       auto tile = cast<RankedTensorType>(store.op->getOperand(0).getType());
       auto index = static_cast<size_t>(store.staging);
       if (stagings_.size() <= index) stagings_.resize(index + 1);
-      if (stagings_[index]) continue;
+      if (stagings_[index] || plan_.memory.stagings[index].isHosted) continue;
       auto type = SmemType::get(func_.getContext(), {tile.getDimSize(0), plan_.memory.stagings[index].chosen},
                                 tile.getElementType(), 1, 1);
       stagings_[index] = SmemAllocOp::create(outside_, store.op->getLoc(), type, IntegerAttr());
@@ -140,13 +140,24 @@ class Rewriter {
     Location loc = LoadSharedOp(group.loads.front()).getLoc();
     Value ring = barriersOf(group);
     Value index = RingAcquireOp::create(builder, loc, builder.getI32Type(), ring);
+    const BulkStore* guest = guestOf(group);
     for (auto [loaded, slot] : llvm::zip(group.loads, slotsOf(builder, group, index))) {
       LoadSharedOp load = loaded;
       replace(load.getResult(), slot);
       eraseWithTransposes(load);
+      if (guest) stagings_[static_cast<size_t>(guest->staging)] = slot;
     }
-    builder.setInsertionPointAfter(group.last);
+    builder.setInsertionPointAfter(guest ? guest->op : group.last);
     RingReleaseOp::create(builder, loc, ring, Value());
+  }
+
+  /// The store that leaves through the group's stage, or null.
+  const BulkStore* guestOf(const LoadGroup& group) const {
+    for (const BulkStore& store : plan_.stores) {
+      const StagingPlan& staging = plan_.memory.stagings[static_cast<size_t>(store.staging)];
+      if (staging.isHosted && staging.host == group.ring) return &store;
+    }
+    return nullptr;
   }
 
   // Readers get transposes of their own: those in the kernel may stand in front of where the stage is acquired.

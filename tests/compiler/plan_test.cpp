@@ -49,6 +49,27 @@ TEST_F(Plan, NextProgramsTilesBeforeThirdStages) {
   EXPECT_EQ(plan.stagings[0].chosen, 128);
 }
 
+// Attention on 256 columns: the stored tile goes through the stage of the queries where that gives the loop its stages,
+// and keeps a buffer of its own where it has them anyway.
+TEST_F(Plan, StoresThroughADeadTileMakeRoomForStages) {
+  for (int rows : {64, 80}) {
+    plan.rings.clear(), plan.stagings.clear(), plan.fixed.clear();
+    ring(64 * kKilo, false);
+    ring(rows * 512, true, 2);
+    ring(rows * 512, true, 2);
+    staging(256, {256, 128, 64});
+    plan.stagings[0].host = 0;
+    scratch(kScratchReserve);
+    ASSERT_TRUE(plan.choose());
+    EXPECT_EQ(plan.rings[0].stages, 1);
+    EXPECT_EQ(plan.rings[1].stages, 2);
+    EXPECT_EQ(plan.rings[2].stages, 2);
+    EXPECT_EQ(plan.stagings[0].isHosted, rows == 80);
+    EXPECT_EQ(plan.stagings[0].chosen, rows == 80 ? 256 : 128);
+    EXPECT_LE(plan.bytes(), plan.limit);
+  }
+}
+
 TEST_F(Plan, WishesHoldAsFarAsTheyFit) {
   ring(8 * kKilo, true, 3);
   ring(8 * kKilo, true);

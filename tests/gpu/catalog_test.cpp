@@ -43,6 +43,10 @@ TEST(SimtCatalog, GemmTripCounts) {
 TEST(SimtCatalog, GemmTransposes) {
   for (int which : {1, 2, 3})
     runProblem("gemm", "bf16", {{"M", 136}, {"N", 128}, {"K", 136}, {"ta", which & 1}, {"tb", which >> 1}});
+  // One operand across: read by the threads, b as the first operand of the transposed product.
+  for (int which : {0, 3})
+    runProblem("gemm", "tf32", {{"M", 264}, {"N", 136}, {"K", 100}, {"ta", which & 1}, {"tb", which >> 1}},
+               {"BM=128", "BN=128", "BK=32", "warps=8"});
 }
 TEST(SimtCatalog, GemmTypes) {
   for (const char* dtype : {"f32", "tf32", "i8", "f8e4m3", "f8e5m2"})
@@ -52,6 +56,12 @@ TEST(SimtCatalog, AttentionForward) {
   for (int causal : {0, 1})
     for (int keys : {64, 200, 520})
       runProblem("attention_forward", "f16", {{"Hq", 2}, {"Sq", 200}, {"Sk", keys}, {"D", 64}, {"causal", causal}});
+}
+// Results leave through the stage of the queries, which the next program's copy must leave alone until then.
+TEST(SimtCatalog, AttentionForwardOfWideHeads) {
+  for (int causal : {0, 1})
+    runProblem("attention_forward", "f16", {{"Hq", 2}, {"Sq", 300}, {"Sk", 170}, {"D", 256}, {"causal", causal}},
+               {"BM=128", "BN=80", "stages=2", "warps=8"}, {1, 2});
 }
 // One loop, split by the compiler where masks begin and end, its second product an iteration late.
 TEST(SimtCatalog, AttentionForwardInOneLoop) {

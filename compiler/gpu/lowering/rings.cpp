@@ -127,6 +127,16 @@ bool groupMetSinceAcquire(RingReleaseOp release) {
   return true;
 }
 
+bool hostsStore(RingReleaseOp release) {
+  for (Operation* op = release->getPrevNode(); op; op = op->getPrevNode()) {
+    auto store = dyn_cast<TmaStoreOp>(op);
+    auto slot = store ? store.getStaging().getDefiningOp<SmemSlotOp>() : SmemSlotOp();
+    auto acquire = slot ? slot.getIndex().getDefiningOp<RingAcquireOp>() : RingAcquireOp();
+    if (acquire && acquire.getRing() == release.getRing()) return true;
+  }
+  return false;
+}
+
 void ringRelease(Emitter& e, Value ring, llvm::Value* enable, bool meet) {
   RingCursor& cursor = cursorOf(e, ring);
   llvm::Value* slot = e.i32(0);

@@ -250,6 +250,10 @@ LogicalResult emitRoleOp(Emitter& e, Operation* op) {
         return success();
       })
       .Case([&](RingReleaseOp o) {
+        if (hostsStore(o)) {
+          waitForReads(e, 0);
+          e.syncWarp();  // the thread that waited and the one that gives the stage back are of one warp
+        }
         ringRelease(e, o.getRing(), o.getEnable() ? e.scalar(o.getEnable()) : nullptr, !groupMetSinceAcquire(o));
         return success();
       })

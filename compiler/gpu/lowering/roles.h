@@ -89,6 +89,8 @@ llvm::Value* ringAcquire(Emitter& e, mlir::Value ring);
 bool groupMetSinceAcquire(RingReleaseOp release);
 /// `meet`: the warps of the group wait for each other first.
 void ringRelease(Emitter& e, mlir::Value ring, llvm::Value* enable, bool meet);
+/// Whether a bulk store goes out through the stage: it must have been read before the stage is given back.
+bool hostsStore(RingReleaseOp release);
 llvm::Value* fullBarrier(Emitter& e, mlir::Value ring, llvm::Value* slot);
 /// Plain data of a stage.
 llvm::Value* ringPayload(Emitter& e, mlir::Value ring, llvm::Value* slot);
@@ -101,6 +103,8 @@ llvm::LogicalResult emitWorkLoop(Emitter& e, WorkLoopOp op);
 // tma.cpp
 llvm::LogicalResult emitTmaLoad(Emitter& e, TmaLoadOp op);
 llvm::LogicalResult emitTmaStore(Emitter& e, TmaStoreOp op);
+/// Until at most `pending` of the bulk stores of this warpgroup still read their buffers: its issuing thread waits.
+void waitForReads(Emitter& e, int pending);
 /// At the end of the consumers' work: every bulk store has been written.
 void finishTmaStores(Emitter& e);
 

@@ -66,16 +66,15 @@ void byIssuer(Emitter& e, llvm::function_ref<void()> body) {
   emitIf(e, firstWarp, [&] { emitIf(e, electThread(e), body); });
 }
 
-/// Until at most `pending` of the issuer's stores still read their buffers. Not a branch: ptxas moves what is computed
-/// from accumulators behind a branch in front of it, over waits for the products that make them, and then waits for all
-/// (C7517).
+}  // namespace
+
+// Not a branch: ptxas moves what is computed from accumulators behind a branch in front of it, over waits for the products
+// that make them, and then waits for all (C7517).
 void waitForReads(Emitter& e, int pending) {
   llvm::Value* firstWarp = e.b.CreateICmpEQ(e.b.CreateURem(e.warp(), e.i32(kGroupWarps)), e.i32(0));
   e.inlineAsm(e.b.getVoidTy(), "@$0 cp.async.bulk.wait_group.read " + std::to_string(pending) + ";", "b,~{memory}",
               {e.b.CreateAnd(electThread(e), firstWarp)});
 }
-
-}  // namespace
 
 LogicalResult emitTmaLoad(Emitter& e, TmaLoadOp op) {
   llvm::IRBuilder<>& b = e.b;
