@@ -90,6 +90,20 @@ enum CUtensorMapFloatOOBfill : int { CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE = 0 };
 struct alignas(128) TensorMap {
   uint64_t opaque[16];
 };
+enum CUlaunchAttributeID : int { CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION = 6 };
+/// CUlaunchAttribute: of its values we set flags only.
+struct LaunchAttribute {
+  CUlaunchAttributeID id;
+  alignas(8) int value;
+  char rest[60];
+};
+/// CUlaunchConfig
+struct LaunchConfig {
+  unsigned grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes;
+  CUstream stream;
+  const LaunchAttribute* attributes;
+  unsigned count;
+};
 // Macros in cuda.h.
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kEventDefault = 0;

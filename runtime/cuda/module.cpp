@@ -9,10 +9,13 @@
 #include <mutex>
 #include <set>
 
+#include "runtime/launch_marks.h"
+
 namespace tile::cu {
 namespace {
 
 constexpr uint32_t kSharedWithoutOptIn = 48 * 1024;
+constexpr int kOverlapDriver = 12030;  ///< from here on overlapping launches can be captured into graphs, too
 
 // "sm_90a" -> 90, exact. Exact targets run on that very architecture only, in any form.
 struct TargetName {
@@ -160,6 +163,11 @@ Result<std::shared_ptr<Module>> CudaModule::load(std::shared_ptr<CudaDevice> dev
         fmt::format("the code of kernel '{}' has no entry of that name: {}", display_name(binary), d.describe(r)));
   }
   auto out = std::make_shared<CudaModule>(std::move(device), binary, module, function);  // unloads from here on
+
+  CUdeviceptr mark = 0;
+  size_t mark_bytes = 0;
+  out->waits_for_stream_ = d.cuLaunchKernelEx != nullptr && d.version >= kOverlapDriver && getenv("TILE_NO_OVERLAP") == nullptr &&
+                           d.cuModuleGetGlobal(&mark, &mark_bytes, module, kWaitsForStreamMark) == CUDA_SUCCESS;
 
   const auto attribute = [&](CUfunction_attribute which) {
     int value = 0;

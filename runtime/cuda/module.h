@@ -24,6 +24,8 @@ class CudaModule : public Module {
   int resident_programs() const override;
   /// Persistent kernels: how many programs run at a time.
   int64_t concurrent_programs() const { return concurrent_programs_; }
+  /// The kernel waits itself for what is in front of it in its stream (launch_marks.h).
+  bool waits_for_stream() const { return waits_for_stream_; }
   /// Null if the kernel has no tensor maps.
   TensorMaps* tensor_maps() const { return tensor_maps_.get(); }
 
@@ -35,6 +37,7 @@ class CudaModule : public Module {
   std::shared_ptr<const KernelBinary> debug_info_;
   const char* lasting_name_;
   int64_t concurrent_programs_ = 0;
+  bool waits_for_stream_ = false;
   std::unique_ptr<TensorMaps> tensor_maps_;
 };
 

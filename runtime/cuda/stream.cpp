@@ -102,9 +102,17 @@ Status CudaStream::launch(const Module& module, const Grid& grid, const uint64_t
     params[used++] = &tickets;
   }
   for (size_t i = 0; i < kernel.tensor_maps.size(); ++i) params[used++] = &maps[i];
-  const CUresult r = device_.driver().cuLaunchKernel(
-      loaded.function(), static_cast<unsigned>(programs.x), static_cast<unsigned>(programs.y),
-      static_cast<unsigned>(programs.z), kernel.threads, 1, 1, kernel.shared_bytes, stream_, params, nullptr);
+  const auto x = static_cast<unsigned>(programs.x), y = static_cast<unsigned>(programs.y),
+             z = static_cast<unsigned>(programs.z);
+  CUresult r = CUDA_SUCCESS;
+  if (loaded.waits_for_stream()) {
+    static constexpr LaunchAttribute kOverlap{CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, 1, {}};
+    const LaunchConfig config{x, y, z, kernel.threads, 1, 1, kernel.shared_bytes, stream_, &kOverlap, 1};
+    r = device_.driver().cuLaunchKernelEx(&config, loaded.function(), params, nullptr);
+  } else {
+    r = device_.driver().cuLaunchKernel(loaded.function(), x, y, z, kernel.threads, 1, 1, kernel.shared_bytes, stream_,
+                                        params, nullptr);
+  }
   if (r == CUDA_SUCCESS) [[likely]] {
     last_kernel_.store(loaded.lasting_name(), std::memory_order_relaxed);
     if (ring != 0) [[unlikely]]
@@ -112,7 +120,7 @@ Status CudaStream::launch(const Module& module, const Grid& grid, const uint64_t
     return ok();
   }
   if (ring != 0) device_.rings().give_back(ring);
-  Error error = check(r, "cuLaunchKernel").error();
+  Error error = check(r, loaded.waits_for_stream() ? "cuLaunchKernelEx" : "cuLaunchKernel").error();
   error.message = fmt::format("kernel '{}' with grid ({}, {}, {}): {}", display_name(kernel), grid.x, grid.y, grid.z,
                               error.message);
   return error;

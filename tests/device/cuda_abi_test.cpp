@@ -94,6 +94,13 @@ SAME_CONSTANT(CU_TENSOR_MAP_SWIZZLE_128B);
 SAME_CONSTANT(CU_TENSOR_MAP_L2_PROMOTION_L2_128B);
 SAME_CONSTANT(CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 static_assert(sizeof(ours::TensorMap) == sizeof(::CUtensorMap) && alignof(ours::TensorMap) >= alignof(::CUtensorMap));
+SAME_CONSTANT(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
+static_assert(sizeof(ours::LaunchConfig) == sizeof(::CUlaunchConfig) &&
+              offsetof(ours::LaunchConfig, stream) == offsetof(::CUlaunchConfig, hStream) &&
+              offsetof(ours::LaunchConfig, attributes) == offsetof(::CUlaunchConfig, attrs) &&
+              offsetof(ours::LaunchConfig, count) == offsetof(::CUlaunchConfig, numAttrs));
+static_assert(sizeof(ours::LaunchAttribute) == sizeof(::CUlaunchAttribute) &&
+              offsetof(ours::LaunchAttribute, value) == offsetof(::CUlaunchAttribute, value));
 static_assert(tile::kTensorMapBytes == sizeof(::CUtensorMap) && tile::kTensorMapAlign == 64);
 static_assert(ours::kStreamNonBlocking == CU_STREAM_NON_BLOCKING && ours::kEventDefault == CU_EVENT_DEFAULT);
 static_assert(ours::kMemHostPortable == CU_MEMHOSTALLOC_PORTABLE);

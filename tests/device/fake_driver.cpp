@@ -67,6 +67,7 @@ std::recursive_mutex g_mutex;
 int g_maps_encoded = 0;    ///< calls of cuTensorMapEncodeTiled that succeeded
 int g_maps_to_refuse = 0;  ///< calls of it that will be refused
 unsigned g_last_grid[3]{};
+std::atomic<int> g_early_launches{0};  ///< launches allowed to start while the one in front ends
 Context g_primary[kDevices];
 int g_primary_users[kDevices];
 std::set<Context*> g_contexts;  ///< made by cuCtxCreate
@@ -327,6 +328,12 @@ CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* 
   *function = module->functions.back().get();
   return CUDA_SUCCESS;
 }
+CUresult cuModuleGetGlobal(CUdeviceptr* address, size_t* bytes, CUmodule module, const char* name) {
+  NEED_CONTEXT();
+  if (module->text.find(std::string(" ") + name) == std::string::npos) return CUDA_ERROR_NOT_FOUND;
+  *address = 0, *bytes = 1;
+  return CUDA_SUCCESS;
+}
 CUresult cuFuncGetAttribute(int* value, CUfunction_attribute attribute, CUfunction function) {
   NEED_CONTEXT();
   switch (attribute) {
@@ -389,6 +396,14 @@ CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned 
         for (p.id[0] = 0; p.id[0] < p.grid[0]; ++p.id[0])
           if (t_running->dead == CUDA_SUCCESS) kernel->entry(slots.data(), &p, nullptr);
   });
+}
+// Work of a queue runs in order here: an early start shows nothing, so only who asks for one is counted.
+CUresult cuLaunchKernelEx(const LaunchConfig* c, CUfunction function, void** params, void** extra) {
+  for (unsigned i = 0; i < c->count; ++i)
+    if (c->attributes[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION && c->attributes[i].value == 1)
+      ++g_early_launches;
+  return cuLaunchKernel(function, c->grid_x, c->grid_y, c->grid_z, c->block_x, c->block_y, c->block_z, c->shared_bytes,
+                        c->stream, params, extra);
 }
 
 CUresult cuStreamCreate(CUstream* stream, unsigned) {
@@ -530,6 +545,7 @@ __attribute__((visibility("default"))) void fake_refuse_maps(int calls) {
   const Lock lock(g_mutex);
   g_maps_to_refuse = calls;
 }
+__attribute__((visibility("default"))) int fake_early_launches() { return g_early_launches; }
 __attribute__((visibility("default"))) unsigned fake_last_grid(int dim) {
   const Lock lock(g_mutex);
   return g_last_grid[dim];

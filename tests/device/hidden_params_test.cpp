@@ -9,6 +9,7 @@
 #include "runtime/cuda/driver.h"
 #include "runtime/cuda/tickets.h"
 #include "runtime/env.h"
+#include "runtime/launch_marks.h"
 #include "tests/device/test_kernels.h"
 
 namespace tile {
@@ -74,6 +75,23 @@ TEST_F(PersistentTest, GridsOverTheCountAreRefused) {
   refused({1, -1}, "is negative in y");
   refused({2000000000, 2000000000, 2000000000}, "2^63");
   EXPECT_OK(launch_and_wait(stream(), *module, {5, 0, 7}, {slot(out.data()), slot(out.data())}));  // nothing to do
+}
+
+// A symbol of the module decides (launch_marks.h): such a kernel is launched while the one in front of it ends.
+TEST_F(PersistentTest, KernelsThatWaitForTheirStreamAreLaunchedEarly) {
+  KernelBinary waiting = binary_for(*device_, "iota");
+  const auto plain = must(device_->load(waiting));
+  waiting.bytes += std::string("\n.visible .global .align 1 .b8 ") + kWaitsForStreamMark + "[1] = {1};\n";
+  const auto early = must(device_->load(waiting));
+  const auto count = symbol_of_driver<int (*)()>("fake_early_launches");
+  for (const auto& [module, launches] : {std::pair(plain, 0), std::pair(early, 1)}) {
+    const int before = count ? count() : 0;
+    Buffer<int32_t> out = must(Buffer<int32_t>::allocate(device_, 200));
+    ASSERT_OK(launch_and_wait(stream(), *module, {2}, {slot(out.data()), slot(200)}));
+    const auto got = must(out.to_host());
+    for (int i = 0; i < 200; ++i) ASSERT_EQ(got[static_cast<size_t>(i)], i);
+    if (count) EXPECT_EQ(count() - before, launches);
+  }
 }
 
 TEST_F(PersistentTest, TicketsServeLaunchAfterLaunch) {

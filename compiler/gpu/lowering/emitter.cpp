@@ -9,6 +9,7 @@
 #include "compiler/gpu/lowering/smem_lowering.h"
 #include "compiler/gpu/scratch.h"
 #include "compiler/targets/nvptx.h"
+#include "runtime/launch_marks.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 
@@ -129,7 +130,18 @@ LogicalResult Emitter::beginKernel() {
   bindParameters(usesRing);
   entryEnd_ = b.CreateBr(body);
   b.SetInsertPoint(body);
+  if (!roles_->hasRoles()) waitForStream();  // kernels with roles prepare their barriers first
   return success();
+}
+
+void Emitter::waitForStream() {
+  if (target.sm < 90) return;
+  auto* mark = new llvm::GlobalVariable(*module_, b.getInt8Ty(), /*isConstant=*/false, llvm::GlobalValue::ExternalLinkage,
+                                        b.getInt8(1), kWaitsForStreamMark, nullptr,
+                                        llvm::GlobalValue::NotThreadLocal, /*AddressSpace=*/1);
+  mark->setAlignment(llvm::Align(1));
+  b.CreateIntrinsic(llvm::Intrinsic::nvvm_griddepcontrol_wait, {});
+  b.CreateIntrinsic(llvm::Intrinsic::nvvm_griddepcontrol_launch_dependents, {});
 }
 
 // One .param per slot of the ABI, then the hidden ones (runtime/abi.h).

@@ -62,6 +62,9 @@ class Emitter {
   llvm::Value* warp() const { return warp_; }
   /// i32, warp / 4, as a value the assembler knows to be the same in all lanes.
   llvm::Value* warpgroup();
+  /// Here, at the kernel's start, every thread waits for the kernels in front of this one in its stream, which may be
+  /// launched early for that (runtime/launch_marks.h); then the next one may. Nothing where the target has no such launches.
+  void waitForStream();
   /// i32: what this thread's lane and warp add to coordinate `dim` (to which register coordinates are added).
   llvm::Value* threadCoord(const layout::Layout& layout, int dim);
   /// Sum over the digits of `index` along `dim` of value * stride; null when no digit moves along it.

@@ -191,6 +191,7 @@ LogicalResult emitSpecialize(Emitter& e, SpecializeOp op) {
     for (llvm::Value* map : e.roles().mapParams) e.inlineAsm(b.getVoidTy(), "prefetch.tensormap [$0];", "l", {map});
     emitRingInit(e);
   });
+  e.waitForStream();
   e.barrier();
   b.CreateCondBr(b.CreateICmpUGE(e.warp(), e.i32(e.numWarps())), producer, consumer);
 

@@ -173,7 +173,7 @@ bool barrierInstruction(const Call& c) {
   else if (c.is("setmaxnreg."))
     setRegisters(count(0), c.is("setmaxnreg.inc"));
   else
-    return false;
+    return c.is("griddepcontrol.");  // launches run one by one: nothing is in front, nothing comes early
   return true;
 }
 

@@ -1,0 +1,19 @@
+// Kernels for sm_90 and later wait themselves for what is in front of them in their stream, before they touch memory, and say
+// so by a symbol: the runtime launches them early. Kernels with roles prepare their barriers first.
+// RUN: tile-opt %s --tile-target=sm_90a -tile-assign-layouts -canonicalize -cse -tile-place-buffers -tile-insert-barriers -tile-emit=as=ptx -o /dev/null | FileCheck %s
+// RUN: tile-opt %s --tile-target=sm_80 -tile-assign-layouts -canonicalize -cse -tile-place-buffers -tile-insert-barriers -tile-emit=as=ptx -o /dev/null | FileCheck %s --check-prefix=OLD
+
+// CHECK: .visible .global .align 1 .u8 tile_waits_for_stream = 1;
+// CHECK: .entry copy
+// CHECK-NOT: ld.global
+// CHECK: griddepcontrol.wait;
+// CHECK: griddepcontrol.launch_dependents;
+// CHECK: ld.global
+// OLD-NOT: tile_waits_for_stream
+// OLD-NOT: griddepcontrol
+func.func @copy(%x: !tile.view<1xf32>, %y: !tile.view<1xf32>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %a = tile.load %x[%c0 : i32] : !tile.view<1xf32> -> tensor<128xf32>
+  tile.store %a, %y[%c0 : i32] : tensor<128xf32>, !tile.view<1xf32>
+  return
+}
