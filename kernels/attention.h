@@ -137,7 +137,9 @@ inline AttentionConfig attention_config_by_size(DType dtype, int64_t sq, int64_t
     int groups = widest <= 64 && !(causal && sq <= 1024) ? 3 : 2;
     while (groups > 1 && sq <= 64 * (groups - 1)) --groups;
     c.BM = 64 * groups, c.warps = 4 * groups;
-    c.BN = widest <= 128 ? 128 : widest <= 192 ? 96 : 64;
+    // The widest heads: 80 keys where results leave through the memory of the queries (3 % over 64 on an H200).
+    const bool alike = c.D == c.DV && size_of(dtype) == 2;
+    c.BN = widest <= 128 ? 128 : widest <= 192 ? 96 : alike ? 80 : 64;
     c.split = false;  // the compiler's own split shares code between the loops, and compiles in half the time
     return c;
   } else if (size_of(dtype) == 1) {

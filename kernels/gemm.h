@@ -169,11 +169,20 @@ inline TuningKey gemm_tuning_key(DType in, bool tf32, int64_t m, int64_t n) {
   return TuningKey().fact("dtype", in).fact("tf32", tf32).size("M", m).size("N", n);
 }
 
-/// Tiles for a problem of this size, tuned ones if there are; flags that describe the problem (transposes, C, alpha)
-/// are left for the caller to set.
+/// Tiles for a problem of this size, tuned ones if there are; flags that describe the problem (transposes with
+/// with_transposes, C, alpha) are left for the caller to set.
 inline GemmConfig default_gemm_config(DType in, bool tf32, int64_t m, int64_t n, const Machine& machine) {
   return tuned("gemm", machine.model, gemm_tuning_key(in, tf32, m, n),
                detail::gemm_config_by_size(in, tf32, m, n, machine));
+}
+
+/// `c` for operands stored this way. Warpgroups compute tf32 with B [K, N] as the transposed product, whose tile is then
+/// tall: one instruction for each 64 columns and k step reads 256 rows of A.
+inline GemmConfig with_transposes(GemmConfig c, bool trans_a, bool trans_b, const Machine& machine) {
+  c.trans_a = trans_a, c.trans_b = trans_b;
+  if (machine.warpgroups && c.tf32 && !trans_a && !trans_b && c.BN == 256 && c.BM == 128)
+    std::swap(c.BM, c.BN), c.GROUP = (c.GROUP + 1) / 2;
+  return c;
 }
 
 /// Tiles worth measuring.

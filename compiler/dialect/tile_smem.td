@@ -140,7 +140,9 @@ def Tile_MmaOp : Tile_Op<"mma", [MemoryEffects<[MemRead]>, AllTypesMatch<["acc",
     a is MxK in shared memory, or a register tile in the engine's fragment layout (operandALayout); b is KxN in shared
     memory. Shapes in shared memory are at least the warps' cover of M and N, and `k` rounded up to the engine's k, with
     zeros from `k` on. The accumulator's register layout is accumulatorLayout (compiler/gpu/mma_table.h).
-    wgmma engines: warpsM is a multiple of 4 (warpgroups along M times 4), the result is ready behind mma_wait.
+    wgmma engines: warpsM is a multiple of 4 (warpgroups along M times 4), the result is ready behind mma_wait. With b of
+    other than 16-bit elements that lie along n, the transposed product is computed (products.h): warpsN is the multiple
+    of 4.
   }];
   let arguments = (ins Tile_EngineAttr:$engine, AnyTypeOf<[Tile_SmemType, Tile_Tile2D]>:$a, Tile_SmemType:$b, Tile_Tile2D:$acc,
                        I32Attr:$k, I32Attr:$warpsM, I32Attr:$warpsN);

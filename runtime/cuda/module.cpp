@@ -166,7 +166,7 @@ Result<std::shared_ptr<Module>> CudaModule::load(std::shared_ptr<CudaDevice> dev
 
   CUdeviceptr mark = 0;
   size_t mark_bytes = 0;
-  out->waits_for_stream_ = d.cuLaunchKernelEx != nullptr && d.version >= kOverlapDriver && getenv("TILE_NO_OVERLAP") == nullptr &&
+  out->waits_for_stream_ = d.cuLaunchKernelEx != nullptr && d.version >= kOverlapDriver &&
                            d.cuModuleGetGlobal(&mark, &mark_bytes, module, kWaitsForStreamMark) == CUDA_SUCCESS;
 
   const auto attribute = [&](CUfunction_attribute which) {
