@@ -177,6 +177,7 @@ inline AttentionConfig default_attention_config(DType dtype, int64_t sq, int64_t
 inline AttentionConfig fit_features(AttentionConfig c, const Machine& machine) {
   if (machine.warpgroups && c.warps == 12 && (c.softcap || c.alibi || c.bias)) c.BM = 128, c.warps = 8;
   if (machine.warpgroups && c.bias) c.BN = std::min(c.BN, 64);
+  if (machine.warpgroups && c.D > 192 && (c.softcap || c.varlen)) c.BN = std::min(c.BN, 64);
   if (machine.gpu && !machine.warpgroups && c.BM == 128 && c.warps == 4 && (c.left || c.varlen)) c.warps = 8;
   return c;
 }

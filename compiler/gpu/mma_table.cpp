@@ -90,7 +90,7 @@ layout::Layout accumulatorLayout(MmaOp op) {
   if (row.isWgmma) {
     const WarpgroupProduct p = warpgroupProduct(op);
     if (!fragmentOperand(op)) return layout::wgmmaAccumulator({p.m, p.n}, p.teamsM, p.teamsN, row.n);
-    layout::Layout spread = layout::wgmmaSpreadAccumulator({p.m, p.n}, p.teamsM, p.teamsN, row.n);
+    layout::Layout spread = layout::wgmmaSpreadAccumulator({p.m, p.n}, p.teamsM, p.teamsN, row.operandBits, row.n);
     return isTransposed(op) ? spread.transposed({1, 0}) : spread;
   }
   auto shape = cast<RankedTensorType>(op.getAcc().getType()).getShape();

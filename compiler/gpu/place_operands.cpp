@@ -69,11 +69,14 @@ class Placer {
         cover = coverOf(product.engine, shape[1], shape[0], k, product.grid.n, product.grid.m);
         std::swap(cover.m, cover.n);
       }
+      // The threads of warpgroups read one operand as it lies: b where they compute the transposed product, else a.
+      const bool aAlong = liesAlongK(dot.getA(), 1, facts), bAlong = liesAlongK(dot.getB(), 0, facts);
+      const bool asItLies = aAlong != bAlong && grids->isTransposed(dot) == aAlong;
       if (grids->keepsA(dot) && !canFetch(dot.getA()))
         product.a.inRegisters = true;
       else
-        product.a = place(dot.getA(), {cover.m, cover.k}, /*kDim=*/1, product.engine, facts);
-      product.b = place(dot.getB(), {cover.k, cover.n}, /*kDim=*/0, product.engine, facts);
+        product.a = place(dot.getA(), {cover.m, cover.k}, /*kDim=*/1, product.engine, asItLies, facts);
+      product.b = place(dot.getB(), {cover.k, cover.n}, /*kDim=*/0, product.engine, asItLies, facts);
       products_.push_back(product);
     });
     for (Product& product : products_) rewrite(product);
@@ -93,17 +96,18 @@ class Placer {
     Type widened = isF8(element) ? Type(Float16Type::get(dot.getContext())) : element;
     choice.warps = chooseEngine(widened, acc, dot.getPrecision(), target_);
     choice.warpgroups = chooseWarpgroupEngine(element, acc, dot.getPrecision(), target_);
-    // Warpgroups take wide elements from shared memory only where they are neighbours along k. The threads can read one
-    // operand into registers as it lies, which then comes first (dialect/products.h); turning the other one on its way
-    // through registers is nothing that a copy running ahead can do.
-    if (choice.warpgroups == Engine::wgmma_tf32) {
+    // Warpgroups take elements of other than 16 bits from shared memory only where they are neighbours along k. The threads
+    // can read one operand into registers as it lies, which then comes first (dialect/products.h). Turning the other one
+    // on its way through registers is nothing that a copy running ahead can do; for bytes it is still the best there is.
+    if (choice.warpgroups && engineRow(*choice.warpgroups).operandBits != 16) {
       const bool a = liesAlongK(dot.getA(), 1, facts), b = liesAlongK(dot.getB(), 0, facts);
       choice.transposed = a && !b;
-      if (!a && !b) {
-        choice.warpgroups.reset();
-        dot.emitRemark() << "computed by single warps: warpgroups read at most one operand whose neighbours in memory do "
-                            "not lie along k";
-      }
+      choice.canTurn = engineRow(*choice.warpgroups).operandBits == 8;
+      if (!a && !b && choice.warpgroups == Engine::wgmma_tf32) choice.warpgroups.reset();
+      if (!a && !b)
+        dot.emitRemark() << (choice.warpgroups ? "both operands turn in registers, with no copies running ahead"
+                                               : "computed by single warps")
+                         << ": warpgroups read at most one operand whose neighbours in memory do not lie along k";
     }
     // Columns start at a whole panel of the second operand where its elements are neighbours along n, anywhere else.
     const bool turns = choice.warpgroups && engineRow(*choice.warpgroups).operandBits != 16;
@@ -159,7 +163,7 @@ class Placer {
   }
 
   /// `extent` and `kDim` are in the operand's dims; the source may be its transpose.
-  Operand place(Value value, std::array<int64_t, 2> extent, int kDim, Engine engine, const Facts& facts) {
+  Operand place(Value value, std::array<int64_t, 2> extent, int kDim, Engine engine, bool asItLies, const Facts& facts) {
     Operand operand;
     while (auto trans = value.getDefiningOp<TransOp>()) {
       value = trans.getSource();
@@ -169,10 +173,11 @@ class Placer {
     if (operand.transposed) std::swap(extent[0], extent[1]), kDim = 1 - kDim;
     int minor = fastDim(value, facts);
     bool fetch = canFetch(value);
-    // There is no transposing fragment load for bytes: they turn on their way through registers. Wide elements that
-    // warpgroups would have to turn are read as they lie (enginesOf), unless they come from registers anyway.
+    // There is no transposing fragment load of bytes for single warps, and warpgroups turn 16-bit elements only: other
+    // operands turn on their way through registers, if they come from there or cannot be read as they lie.
     const int bits = engineRow(engine).operandBits;
-    if ((bits == 8 || (isWgmma(engine) && bits == 32 && !fetch)) && minor != kDim) fetch = false, minor = kDim;
+    const bool turns = isWgmma(engine) ? bits != 16 && !(asItLies && fetch) : bits == 8;
+    if (turns && minor != kDim) fetch = false, minor = kDim;
     operand.source = {value, minor};
     Source& source = sources_[operand.source];
     source.forWarpgroups |= isWgmma(engine);

@@ -173,10 +173,10 @@ WarpGrids::WarpGrids(func::FuncOp func, int numWarps, function_ref<EngineChoice(
       }
     };
     // All of them the same way round: tiles that meet have one layout.
-    const bool transposed = choices[members[0].getOperation()].transposed;
+    const bool transposed = llvm::all_of(members, [&](DotOp dot) { return choices[dot.getOperation()].transposed; });
     if (llvm::all_of(members, [&](DotOp dot) {
           const EngineChoice& choice = choices[dot.getOperation()];
-          return choice.warpgroups && choice.transposed == transposed;
+          return choice.warpgroups && (choice.transposed == transposed || choice.canTurn);
         })) {
       SmallVector<DotOp> chained = chainedBy(ofWarpgroups);
       auto grid = warpgroupGrid(members, numWarps, !chained.empty(), transposed, ofWarpgroups, unitOf);

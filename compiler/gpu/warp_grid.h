@@ -15,6 +15,7 @@ struct EngineChoice {
   Engine warps = Engine::fma;
   std::optional<Engine> warpgroups;
   bool transposed = false;  ///< warpgroups compute the transposed product: they divide its columns as rows
+  bool canTurn = false;     ///< or the product as it is, an operand turning on its way through registers
   int columnUnit = 64;  ///< what the columns of a warpgroup must be a multiple of, when several share them
 };
 

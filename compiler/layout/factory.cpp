@@ -122,10 +122,12 @@ Layout wgmmaOperandA(const Shape& shape, int teamsM, int teamsN) {
                 {{0, 4, 16}, {0, teamsM, 64}, {kReplicated, teamsN, 0}});
 }
 
-Layout wgmmaSpreadAccumulator(const Shape& shape, int teamsM, int teamsN, int unitN) {
+Layout wgmmaSpreadAccumulator(const Shape& shape, int teamsM, int teamsN, int bits, int unitN) {
   int repM = repetitions(shape[0], 64 * teamsM), part = repetitions(shape[1], unitN * teamsN) * unitN;
   return Layout(shape, {{1, 2, 1}, {0, 2, 1}, {1, part / 8, 8}, {0, repM, 64 * teamsM}},
-                {{1, 4, 2}, {0, 2, 2}, {0, 2, 16}, {0, 2, 4}}, {{0, 2, 8}, {0, 2, 32}, {0, teamsM, 64}, {1, teamsN, part}});
+                bits == 8 ? std::vector<Digit>{{1, 4, 2}, {0, 8, 2}}
+                          : std::vector<Digit>{{1, 4, 2}, {0, 2, 2}, {0, 2, 16}, {0, 2, 4}},
+                {{0, 2, bits == 8 ? 16 : 8}, {0, 2, 32}, {0, teamsM, 64}, {1, teamsN, part}});
 }
 
 Layout wgmmaSpreadOperandA(const Shape& shape, int teamsM, int teamsN) {

@@ -134,13 +134,14 @@ Layout wgmmaAccumulator(const Shape& shape, int teamsM, int teamsN, int unitN = 
 Layout wgmmaOperandA(const Shape& shape, int teamsM, int teamsN);
 
 // For a first operand that lies in shared memory with its rows m as neighbours (rows of 128 bytes along k, swizzled) and
-// is read into registers element by element, the 64 rows of an instruction stand for rows in another order. Bits of the
-// instruction's row, from bit 0, and the rows they move by: 2, 16, 4, 1, 8, 32. So the two rows of a thread are neighbours
-// (one 8-byte read), the threads of half a warp read 8 different 16-byte chunks (no bank conflict), and 8 neighbours
-// along m belong to four lanes: whole sectors of 32-bit results.
+// is read into registers element by element, the 64 rows of an instruction stand for rows in another order: the two rows of
+// a thread are neighbours (one read), and so are those of lanes, for whole sectors of results. Rows that bit b of the
+// instruction's row moves by, from bit 0:
+//   32-bit elements: 2, 16, 4, 1, 8, 32. The threads of half a warp read 8 different 16-byte chunks: no bank conflict.
+//    8-bit elements: 2, 4, 8, 1, 16, 32. A warp reads 16 bytes of a row, of four rows in different chunks (wgmma.cpp).
 
-/// Accumulator (m64nN) of such a product.
-Layout wgmmaSpreadAccumulator(const Shape& shape, int teamsM, int teamsN, int unitN = 8);
+/// Accumulator (m64nN) of such a product; `bits` of an operand's element, 8 or 32.
+Layout wgmmaSpreadAccumulator(const Shape& shape, int teamsM, int teamsN, int bits, int unitN = 8);
 /// Its first operand, 32-bit (m64k8): registers (row, k), (row + 1, k), (row, k + 4), (row + 1, k + 4).
 Layout wgmmaSpreadOperandA(const Shape& shape, int teamsM, int teamsN);
 

@@ -214,6 +214,12 @@ TEST(Warpgroups, Products) {
   run({"f32", "f32", "tf32", 70, 60, 50, 48, 56, 16, false, false, false, 4, 2, "m64n48k8"});    // no alignment
   run({"f32", "f32", "tf32", 130, 140, 100, 128, 72, 32, true, true, true, 8, 3, "m64n72k8.f32.tf32.tf32"});
   run({"f32", "f32", "tf32", 50, 70, 44, 56, 80, 24, true, true, false, 4, 2, "m64n80k8"});
+  // The same with bytes, which are transposed four by two on their way.
+  run({"i8", "i32", "ieee", 130, 140, 200, 80, 128, 128, false, false, true, 8, 3, "m64n80k32.s32.s8.s8"});
+  run({"f8E4M3FN", "f32", "ieee", 200, 300, 170, 64, 256, 64, false, false, true, 8, 2, "m64n64k32"});  // 2 x 64 each
+  run({"f8E5M2", "f32", "ieee", 130, 140, 100, 128, 72, 96, true, true, true, 8, 2, "m64n72k32"});
+  run({"i8", "i32", "ieee", 70, 60, 90, 48, 56, 40, false, false, false, 4, 2, "m64n48k32"});  // no alignment
+  run({"i8", "i32", "ieee", 100, 200, 90, 64, 192, 64, false, false, true, 12, 2, "m64n64k32"});  // three
   run({"f16", "f32", "ieee", 64, 256, 128, 64, 256, 64, false, false, true, 8, 2, "m64n128k16"});   // columns of two
   run({"f16", "f32", "ieee", 200, 176, 60, 192, 176, 20, false, true, true, 12, 2, "m64n176k16"});  // three, k = 20
   run({"f16", "f32", "ieee", 60, 330, 70, 56, 320, 48, true, false, true, 4, 2, "m64n192k16"});     // 192 + 128

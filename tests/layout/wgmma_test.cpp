@@ -71,7 +71,8 @@ TEST(Wgmma, NarrowedAccumulatorsAreOperands) {
 TEST(Wgmma, SpreadRows) {
   for (auto [teamsM, teamsN] : {std::pair(1, 1), {2, 1}, {1, 2}, {2, 2}}) {
     const int64_t m = 128, n = 96, k = 32;
-    const Layout acc = wgmmaSpreadAccumulator({m, n}, teamsM, teamsN), a = wgmmaSpreadOperandA({m, k}, teamsM, teamsN);
+    const Layout acc = wgmmaSpreadAccumulator({m, n}, teamsM, teamsN, 32),
+                 a = wgmmaSpreadOperandA({m, k}, teamsM, teamsN);
     ASSERT_EQ(acc.check(), "") << acc.to_string();
     ASSERT_EQ(a.check(), "") << a.to_string();
     const Layout plain = wgmmaAccumulator({m, n}, teamsM, teamsN);

@@ -142,15 +142,31 @@ func.func @tf32(%A: !tile.view<2 x f32>, %B: !tile.view<2 x f32>, %C: !tile.view
 
 // -----
 
-// Bytes: f8 without widening; an operand along n turns on its way through registers.
+// Bytes: f8 without widening. One operand across is read by the threads, like tf32.
 // CHECK-LABEL: func.func @bytes
 // CHECK-NOT: arith.extf
-// CHECK: %[[N:.*]] = tile.load %arg1
-// CHECK: %[[S:.*]] = tile.share %[[N]] : tensor<64x64xf8E4M3FN> -> <64x64xf8E4M3FN, minor = 0>
-// CHECK: tile.mma wgmma_e4m3 k 64 warps(4, 1) %{{.*}}, %[[S]]
+// CHECK-NOT: tile.share
+// CHECK: tile.mma wgmma_e4m3 k 64 warps(1, 4) %{{.*}}, %{{.*}}, %{{.*}} : !tile.smem<64x64xf8E4M3FN, minor = 1>, <64x64xf8E4M3FN, minor = 1>
 func.func @bytes(%A: !tile.view<2 x f8E4M3FN>, %B: !tile.view<2 x f8E4M3FN>, %C: !tile.view<2 x f32>, %i: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
   %zero = arith.constant dense<0.0> : tensor<64x64xf32>
   %a = tile.load %A[%i, %i : i32, i32] : !tile.view<2 x f8E4M3FN> -> tensor<64x64xf8E4M3FN>
+  %b = tile.load %B[%i, %i : i32, i32] : !tile.view<2 x f8E4M3FN> -> tensor<64x64xf8E4M3FN>
+  %d = tile.dot %a, %b, %zero : tensor<64x64xf8E4M3FN>, tensor<64x64xf8E4M3FN> -> tensor<64x64xf32>
+  tile.store %d, %C[%i, %i : i32, i32] : tensor<64x64xf32>, !tile.view<2 x f32>
+  return
+}
+
+// -----
+
+// Both across: they turn on their way through registers, and a remark says what that costs.
+// CHECK-LABEL: func.func @bytes_across
+// CHECK-COUNT-2: tile.share
+// CHECK: tile.mma wgmma_e4m3 k 64 warps(4, 1)
+// REMARK: remark: both operands turn in registers, with no copies running ahead: warpgroups read at most one operand whose neighbours in memory do not lie along k
+func.func @bytes_across(%A: !tile.view<2 x f8E4M3FN>, %B: !tile.view<2 x f8E4M3FN>, %C: !tile.view<2 x f32>, %i: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %t = tile.load %A[%i, %i : i32, i32] : !tile.view<2 x f8E4M3FN> -> tensor<64x64xf8E4M3FN>
+  %a = tile.trans %t, [1, 0] : tensor<64x64xf8E4M3FN> -> tensor<64x64xf8E4M3FN>
   %b = tile.load %B[%i, %i : i32, i32] : !tile.view<2 x f8E4M3FN> -> tensor<64x64xf8E4M3FN>
   %d = tile.dot %a, %b, %zero : tensor<64x64xf8E4M3FN>, tensor<64x64xf8E4M3FN> -> tensor<64x64xf32>
   tile.store %d, %C[%i, %i : i32, i32] : tensor<64x64xf32>, !tile.view<2 x f32>

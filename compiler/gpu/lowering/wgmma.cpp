@@ -190,14 +190,21 @@ void waitForGroups(Emitter& e, int pending) {
 
 class FragmentOperand {
  public:
-  FragmentOperand(Emitter& e, MmaOp op)
+  virtual ~FragmentOperand() = default;
+  virtual SmallVector<Value*, 4> at(int rep, int step) const = 0;
+};
+
+/// 32-bit elements: pairs of neighbouring rows.
+class WordFragments : public FragmentOperand {
+ public:
+  WordFragments(Emitter& e, MmaOp op)
       : e_(e),
         layout_(fragmentLayout(op)),
         base_(e.scalar(fragmentOperand(op))),
         address_(e, mlir::cast<SmemType>(fragmentOperand(op).getType()).slot(), layout_, /*rowDim=*/1),
         steps_(static_cast<int>(warpgroupProduct(op).cover.k / engineRow(op.getEngine()).k)) {}
 
-  SmallVector<Value*, 4> at(int rep, int step) const {
+  SmallVector<Value*, 4> at(int rep, int step) const override {
     SmallVector<Value*, 4> out;
     for (int pair = 0; pair < 4; pair += 2) {
       const layout::Coord coord = layout_.regCoord(pair + 4 * (step + steps_ * rep));
@@ -213,6 +220,62 @@ class FragmentOperand {
   SmemAddress address_;
   int steps_;
 };
+
+/// Bytes: a register holds four neighbours along k, 4 (lane % 4) to + 3 and 16 behind, of one row. Each is made from reads of
+/// two neighbouring rows in four steps of k, and a transposition. Lanes 2 and 3 of four read the steps in the order 2, 3, 0,
+/// 1: with the others' they fall into four different 16-byte chunks, and the transposition puts them right.
+class ByteFragments : public FragmentOperand {
+ public:
+  ByteFragments(Emitter& e, MmaOp op)
+      : e_(e), rows_(64 * warpgroupProduct(op).teamsM), base_(e.scalar(fragmentOperand(op))) {
+    IRBuilder<>& b = e.b;
+    const layout::SharedTile tile = mlir::cast<SmemType>(fragmentOperand(op).getType()).slot();
+    Value* quad = b.CreateAnd(e.lane(), 3);
+    Value* late = b.CreateAnd(quad, 2);
+    Value* k = b.CreateOr(b.CreateShl(quad, 2), late);
+    Value* row = e.threadCoord(accumulatorLayout(op), isTransposed(op) ? 1 : 0);
+    const auto rowBits = static_cast<int64_t>(PowerOf2Ceil(static_cast<uint64_t>(rows_))) - 2;  // pairs of rows
+    for (int half = 0; half < 2; ++half)
+      addresses_.emplace_back(e, tile, half ? b.CreateXor(k, 2) : k, /*rowMask=*/14, row, rowBits);
+    Value* isLate = b.CreateICmpNE(late, e.i32(0));
+    even_ = b.CreateSelect(isLate, e.i32(0x1054), e.i32(0x5410));
+    odd_ = b.CreateSelect(isLate, e.i32(0x3276), e.i32(0x7632));
+  }
+
+  SmallVector<Value*, 4> at(int rep, int step) const override {
+    IRBuilder<>& b = e_.b;
+    auto permute = [&](Value* x, Value* y, Value* selector) {
+      return b.CreateIntrinsic(Intrinsic::nvvm_prmt, {x, y, selector});
+    };
+    SmallVector<Value*, 4> out;
+    for (int k : {0, 16}) {
+      Value* halves[2];
+      for (int half = 0; half < 2; ++half) {
+        Value* words[2];
+        for (int i = 0; i < 2; ++i) {
+          Value* pointer = addresses_[static_cast<size_t>(half)].at(base_, 32 * step + k + i, rep * rows_);
+          words[i] = b.CreateZExt(b.CreateAlignedLoad(b.getInt16Ty(), pointer, Align(2)), b.getInt32Ty());
+        }
+        halves[half] = permute(words[0], words[1], e_.i32(0x5140));
+      }
+      out.push_back(permute(halves[0], halves[1], even_));
+      out.push_back(permute(halves[0], halves[1], odd_));
+    }
+    return out;
+  }
+
+ private:
+  Emitter& e_;
+  int64_t rows_;  ///< from repetition to repetition
+  Value* base_;
+  SmallVector<SmemAddress, 2> addresses_;  ///< of the first and of the last two steps of k out of four
+  Value *even_, *odd_;                     ///< what puts the steps of a row in order
+};
+
+std::unique_ptr<FragmentOperand> fragmentsOf(Emitter& e, MmaOp op) {
+  if (engineRow(op.getEngine()).operandBits == 8) return std::make_unique<ByteFragments>(e, op);
+  return std::make_unique<WordFragments>(e, op);
+}
 
 // ---- one instruction
 
@@ -315,9 +378,9 @@ LogicalResult emitWgmma(Emitter& e, MmaOp op) {
   }
   std::optional<Descriptor> aStart;
   std::optional<RegisterOperand> aRegisters;
-  std::optional<FragmentOperand> aFragments;
+  std::unique_ptr<FragmentOperand> aFragments;
   if (fragmentOperand(op)) {
-    aFragments.emplace(e, op);
+    aFragments = fragmentsOf(e, op);
   } else if (auto type = mlir::dyn_cast<SmemType>(op.getA().getType())) {
     auto a = describe(op, type, true);
     if (failed(a)) return failure();

@@ -191,6 +191,18 @@ bool compare(const std::string& opcode, uint64_t a, uint64_t b) {
                        : x >= y;
 }
 
+/// Each nibble of the selector (of the first four) names a byte of b:a; bit 3 of it would copy the sign instead.
+uint64_t permuteBytes(uint64_t a, uint64_t b, uint64_t selector) {
+  const uint64_t bytes = (b & 0xffffffff) << 32 | (a & 0xffffffff);
+  uint64_t result = 0;
+  for (int i = 0; i < 4; ++i) {
+    const uint64_t which = selector >> 4 * i & 15;
+    if (which > 7) fail("prmt: signs are not modelled");
+    result |= (bytes >> 8 * which & 0xff) << 8 * i;
+  }
+  return result;
+}
+
 }  // namespace
 
 bool basicInstruction(const Call& c) {
@@ -206,6 +218,8 @@ bool basicInstruction(const Call& c) {
     result = static_cast<uint64_t>(laneOf(self()));
   else if (c.is("shfl.sync."))
     result = shuffle(shuffleMode(c.inst.name), c.args[1], c.args[2]);
+  else if (c.is("prmt"))
+    result = permuteBytes(c.args[0], c.args[1], c.args[2]);
   else if (c.is("elect.sync"))
     elect(c.args[0], &c.results[0], &c.results[1]);
   else if (c.is("membar") || c.is("fence.acq_rel") || c.is("fence.sc"))
