@@ -21,5 +21,8 @@ inline Tile multiple_of(Expr x, int64_t n) { return detail::make_tile(detail::mu
 inline void assume(Expr condition) { detail::assume(condition); }
 /// Warps per program on a GPU (1 to 32, a power of two); ignored on the host. Without it the compiler chooses.
 inline void num_warps(int n, SrcLoc loc = SrcLoc::current()) { detail::set_num_warps(n, loc); }
+/// Programs (1 to 32) whose registers shall fit a multiprocessor of a GPU at a time: fewer registers for each thread,
+/// more programs that hide each other's latencies. Without it a thread takes what makes it fastest alone.
+inline void programs_per_multiprocessor(int n, SrcLoc loc = SrcLoc::current()) { detail::set_programs(n, loc); }
 
 }  // namespace tile

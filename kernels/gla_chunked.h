@@ -24,40 +24,40 @@ void gla_prepare_chunks_program(const GlaChunkConfig& c, Tensor<const T, 4> Q, T
                                 Tensor<const float, 4> G, Tensor<const int32_t, 1> CU_SEQLENS, Tensor<T, 4> Q_G,
                                 Tensor<T, 4> K_G, Tensor<T, 4> A, Tensor<float, 3> DECAY, F32 scale) {
   num_warps(c.warps);
+  if (c.programs) programs_per_multiprocessor(c.programs);
   detail::GlaSpan at(c.varlen, c.BT, program_id(0), Q.dim(1), Q.dim(2), CU_SEQLENS);
   auto chunk = program_id(1), t0 = chunk * c.BT;
   if (c.varlen) return_if(t0 >= at.length);
   auto q_rows = at.rows(Q), k_rows = at.rows(K);
   auto g_rows = at.rows(G);
   auto q_g_rows = at.rows(Q_G), k_g_rows = at.rows(K_G), a_rows = at.rows(A);
-  detail::GlaDecays decays(c.BT, detail::gate_type<T>());
 
-  const int levels = std::countr_zero(static_cast<unsigned>(c.BT));
   Tile scores = zeros({c.BT, c.BT}, f32);
   auto step = [&](const Tile& k0) {
-    auto log_decay = g_rows.load({at.batch, at.head, t0, k0}, {c.BT, c.BK});
-    auto g = detail::GlaDecays::prepared(log_decay, detail::gate_type<T>());
-    auto q = cast(q_rows.load({at.batch, at.head, t0, k0}, {c.BT, c.BK}), f32) * scale;
-    auto k = cast(k_rows.load({at.batch, at.head, t0, k0}, {c.BT, c.BK}), f32);
-    // Sums of unrounded gates: over many chunks small errors of the totals would add up.
-    DECAY.store({at.first_chunk + chunk, at.head, k0}, exp2(reshape(sum(log_decay, axis(0)), {c.BK}) * kLog2E));
-    q_g_rows.store({at.batch, at.head, t0, k0}, cast(q * exp2(decays.from_start(g)), dtype_of<T>()));
-    k_g_rows.store({at.batch, at.head, t0, k0}, cast(k * exp2(decays.to_end(g)), dtype_of<T>()));
-    scores += where(decays.diagonal(), sum(q * k, axis(1)), 0.f);
-    // A loop at run time: unrolled, the matrices of all levels would be kept in registers at once.
-    for (auto level : range(0, levels)) {
-      auto s = Tile(c.BT / 2) >> level;
-      auto decay = exp2(decays.at_level(s, g));
-      auto products = dot(cast(q * decay, dtype_of<T>()), trans(cast(k * decay, dtype_of<T>())));
-      scores += where(decays.pairs(s), products, 0.f);
+    auto g = g_rows.load({at.batch, at.head, t0, k0}, {c.BT, c.BK});
+    auto q = q_rows.load({at.batch, at.head, t0, k0}, {c.BT, c.BK});
+    auto k = k_rows.load({at.batch, at.head, t0, k0}, {c.BT, c.BK});
+    // The decay of a chunk is multiplied into the state again and again: the sum's error is smaller than a product's.
+    DECAY.store({at.first_chunk + chunk, at.head, k0}, exp2(reshape(sum(g, axis(0)), {c.BK}) * kLog2E));
+    detail::GlaDecayed rows(cast(q, f32), cast(k, f32), g, c.BT, c.BK);
+    Tile pairs;
+    for (int s = 1; s < c.BT; s *= 2) {
+      auto level = cast(rows.level(), dtype_of<T>());
+      auto products = dot(level, trans(level));
+      pairs = s == 1 ? products : where(detail::gla_same_block(c.BT, s), pairs, products);
+      rows.merge();
     }
+    scores += where(detail::gla_same_block(c.BT, 1), dot(q, trans(k)), pairs);
+    q_g_rows.store({at.batch, at.head, t0, k0}, cast(rows.queries() * scale, dtype_of<T>()));
+    k_g_rows.store({at.batch, at.head, t0, k0}, cast(rows.keys(), dtype_of<T>()));
   };
   if (c.one_block) {
     step(0);
   } else {
-    for (auto k0 : range(0, Q.dim(3), c.BK)) step(k0);
+    for (auto k0 : range(0, Q.dim(3), c.BK, {.stages = c.stages, .specialize = Choice::never})) step(k0);
   }
-  a_rows.store({at.batch, at.head, t0, 0}, cast(scores, dtype_of<T>()));
+  auto causal = arange(0, c.BT).row() <= arange(0, c.BT).col();
+  a_rows.store({at.batch, at.head, t0, 0}, cast(where(causal, scores * scale, 0.f), dtype_of<T>()));
 }
 
 /// The walk of a state through the chunks of a segment: S' = diag(DECAY) S + X^T Y for rows x of X (K channels) and y

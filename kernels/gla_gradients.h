@@ -14,6 +14,55 @@
 
 namespace tile::kernels {
 
+namespace detail {
+/// Sums of log decays between rows of a chunk, as products with matrices of zeros and ones: what is exact in them costs
+/// the matrix units nothing, and every sum has the layout of the product it is used in.
+///
+/// Pairs of rows t > u are split by the highest bit in which t and u differ. At level s (a power of two) t is in the
+/// upper half of a block of 2 s rows and u in its lower half; the decay from u to t is the decay from u to the end of
+/// the lower half times the decay from the start of the upper half to t. Both are powers of two with exponents <= 0, so
+/// the scores of one level are one product of decayed queries and decayed keys, whatever the gates.
+class GlaDecaySums {
+ public:
+  GlaDecaySums(int rows, DType type) : type_(type), t_(arange(0, rows).col()), u_(arange(0, rows).row()) {}
+
+  /// Log decays (base 2) ready to be summed: f16 sums have errors of S 2^-12 in exponents of size S, less than rounding
+  /// 2^-S to 16 bits makes. The bound keeps 0 * -inf out of the sums; 2 to the -60000 is 0 anyway.
+  static Tile prepared(const Tile& g, DType type) { return cast(max(g * kLog2E, -60000.f), type); }
+
+  /// Row t: from the start of the chunk through t.
+  Tile from_start(const Tile& g) const { return dot(ones_where(u_ <= t_), g); }
+  /// Row t: from behind t to the end of the chunk.
+  Tile to_end(const Tile& g) const { return dot(ones_where(u_ > t_), g); }
+  /// Upper rows t: from the start of their half through t. Lower rows u: from behind u to the end of their half.
+  Tile at_level(const Tile& s, const Tile& g) const {
+    auto middle = middle_of(t_, s);
+    return dot(ones_where((u_ >= middle) ^ (u_ > t_)), g);  // middle <= u <= t or t < u < middle
+  }
+  /// The pairs of a level, the diagonal, and all pairs t >= u.
+  Tile pairs(const Tile& s) const {
+    auto middle = middle_of(t_, s);
+    return (middle == middle_of(u_, s)) & (u_ < where(t_ >= middle, middle, 0));
+  }
+  Tile diagonal() const { return t_ == u_; }
+  Tile causal() const { return u_ <= t_; }
+
+ private:
+  /// First row of the upper half of the block of 2 s rows around `row`. Conditions are written with it because it needs
+  /// no registers for pairs: the matrices are computed where they are used.
+  static Tile middle_of(const Tile& row, const Tile& s) { return (row & -s) | s; }
+  Tile ones_where(const Tile& condition) const { return cast(where(condition, 1.f, 0.f), type_); }
+  DType type_;
+  Tile t_, u_;
+};
+
+/// Type in which log decays are summed by products.
+template <class T>
+constexpr DType gate_type() {
+  return dtype_of<T>() == f32 ? f32 : f16;
+}
+}  // namespace detail
+
 /// DA [B, H, L, BT] of q's type: gradients of the scores before their scale. Grid {sequences * H, chunks of the
 /// longest}.
 template <class T>
@@ -101,8 +150,8 @@ void gla_gradient_keys_program(const GlaChunkConfig& c, Tensor<const T, 4> Q, Te
     dk = dot(v, trans(r), dk);
     kept += sum(cast(s, f32) * cast(r, f32), axis(1));
   }
-  detail::GlaDecays decays(c.BT, detail::gate_type<T>());
-  auto g = detail::GlaDecays::prepared(g_rows.load({at.batch, at.head, t0, k0}, {c.BT, c.BK}), detail::gate_type<T>());
+  detail::GlaDecaySums decays(c.BT, detail::gate_type<T>());
+  auto g = detail::GlaDecaySums::prepared(g_rows.load({at.batch, at.head, t0, k0}, {c.BT, c.BK}), detail::gate_type<T>());
   auto q = cast(q_rows.load({at.batch, at.head, t0, k0}, {c.BT, c.BK}), f32) * scale;
   auto k = cast(k_rows.load({at.batch, at.head, t0, k0}, {c.BT, c.BK}), f32);
   dq *= exp2(decays.from_start(g));

@@ -83,6 +83,12 @@ Layout scanLayout(const layout::Shape& shape, int axis, int numWarps, int numLan
     return units;
   };
   std::vector<Digit> regs, lanes, warps;
+  // Neighbours of a row first: threads then read rows in pieces of 8 or 16 bytes of 32-bit elements.
+  if (const int last = rank - 1; last != axis && left[last] % 2 == 0) {
+    const int vector = left[last] % 4 == 0 && left[last] / 4 >= numLanes ? 4 : 2;
+    regs.push_back({last, vector, 1});
+    extent[last] = vector, left[last] /= vector;
+  }
   int64_t axisLanes = split(numLanes, lanes), axisWarps = split(numWarps, warps);
   int64_t inner = (shape[axis] + axisLanes * axisWarps - 1) / (axisLanes * axisWarps);
   regs.push_back({axis, static_cast<int>(inner), 1});

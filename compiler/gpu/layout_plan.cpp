@@ -269,6 +269,15 @@ double sectorUse(const Layout& layout, int dim, int bytes) {
   return double(wanted.size()) * bytes / (32.0 * double(sectors.size()));
 }
 
+// The lanes of a warp hold a run of at least 128 bytes along `dim` together.
+bool wholeLines(const Layout& layout, int dim, int bytes) {
+  const int run = layout.runLength(dim);
+  int64_t extent = run;
+  for (const layout::Digit& digit : layout.lanes())
+    if (digit.dim == dim && digit.stride == extent) extent *= digit.count;
+  return extent * bytes >= 128;
+}
+
 }  // namespace
 
 // The coalesced layout of an access: 16 bytes per thread along the contiguous dim, less for tiles too small to give
@@ -303,10 +312,11 @@ bool LayoutPlan::servesAccess(Operation* op, const Layout& own, const Layout& be
   if (access->width.dim < 0) return true;
   int dim = access->width.dim;
   if (sectorUse(own, dim, bytes) + 0.01 < std::min(1.0, sectorUse(best, dim, bytes))) return false;
-  // Full sectors in pieces of 8 bytes are nearly as good as in pieces of 16.
+  // Full sectors in pieces of 8 bytes are nearly as good as in pieces of 16; whole lines in pieces of 4 are better than
+  // a conversion.
   int vector = widthUnder(access->width, own).aligned * bytes,
       bestVector = widthUnder(access->width, best).aligned * bytes;
-  return vector >= std::min(8, bestVector);
+  return vector >= std::min(wholeLines(own, dim, bytes) ? 4 : 8, bestVector);
 }
 
 void LayoutPlan::run() {
@@ -326,6 +336,21 @@ void LayoutPlan::run() {
     if (isTile(mma.getA())) choose(mma.getA(), operandALayout(mma));
   });
   spread();
+  // Scans and reductions across the rows of a tile: a thread that holds a run of rows needs no other lane for them, and
+  // memory is read as well in whole rows by a warp. Longest first: shorter ones are reshapes of their tiles.
+  SmallVector<std::pair<Value, int>> acrossRows;
+  func_.walk([&](Operation* op) {
+    if (!isa<ScanOp, ReduceOp>(op)) return;
+    Value source = op->getOperand(0);
+    const int axis = static_cast<int>(isa<ScanOp>(op) ? cast<ScanOp>(op).getAxis() : cast<ReduceOp>(op).getAxis());
+    if (axis + 1 < cast<RankedTensorType>(source.getType()).getRank()) acrossRows.emplace_back(source, axis);
+  });
+  auto lengthOf = [](auto& source) { return cast<RankedTensorType>(source.first.getType()).getDimSize(source.second); };
+  llvm::stable_sort(acrossRows, [&](auto& a, auto& b) { return lengthOf(a) > lengthOf(b); });
+  for (auto& [source, axis] : acrossRows) {
+    choose(source, scanLayout(shapeOf(source), axis, numWarps_, target_.lanes));
+    spread();
+  }
   func_.walk([&](Operation* op) {
     if (accessOf(op, facts_)) anchors.push_back(op);
   });

@@ -2,6 +2,7 @@
 #include "compiler/gpu/warp_grid.h"
 
 #include "compiler/gpu/mma_table.h"
+#include "compiler/lowering/elementwise.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace tile::ir {
@@ -11,10 +12,18 @@ namespace {
 
 bool isTile(Value v) { return isa<RankedTensorType>(v.getType()); }
 
-// Cheap to make again in any layout, so sharing one connects nobody.
-bool isRemade(Value v) { return isa_and_nonnull<SplatOp, IotaOp, arith::ConstantOp>(v.getDefiningOp()); }
-
 }  // namespace
+
+bool WarpGrids::isRemade(Value tile) {
+  if (!isTile(tile)) return true;
+  Operation* op = tile.getDefiningOp();
+  if (!op) return false;
+  if (isa<SplatOp, IotaOp, arith::ConstantOp>(op)) return true;
+  if (!isElementwise(op) && !isa<AssumeOp, BroadcastOp, ReshapeOp, TransOp>(op)) return false;
+  if (auto it = remade_.find(tile); it != remade_.end()) return it->second;
+  const bool remade = llvm::all_of(op->getOperands(), [&](Value v) { return isRemade(v); });
+  return remade_[tile] = remade;
+}
 
 void WarpGrids::join(Value a, Value b) {
   if (isTile(a) && isTile(b) && !isRemade(a) && !isRemade(b))
@@ -157,11 +166,13 @@ WarpGrids::WarpGrids(func::FuncOp func, int numWarps, function_ref<EngineChoice(
   for (DotOp dot : dots) byClass[leaderOf(dot.getResult()).getAsOpaquePointer()].push_back(dot);
 
   for (auto& [leader, members] : byClass) {
-    // First operands made from accumulators of this very class, in a format whose fragment is the accumulator's.
+    // First operands made from accumulators of this very class, or from indices alone, in a format whose fragment is the
+    // accumulator's.
     auto chainedBy = [&, leader = leader](EngineOf engineOf) {
       SmallVector<DotOp> chained;
       for (DotOp dot : members)
-        if (engineRow(engineOf(dot)).operandBits == 16 && leaderOf(dot.getA()).getAsOpaquePointer() == leader)
+        if (engineRow(engineOf(dot)).operandBits == 16 &&
+            (leaderOf(dot.getA()).getAsOpaquePointer() == leader || isRemade(dot.getA())))
           chained.push_back(dot);
       return chained;
     };

@@ -32,18 +32,23 @@ class WarpGrids {
   Engine engineOf(DotOp dot) const { return engine_.lookup(dot.getOperation()); }
   /// Warpgroups compute its transpose; grid.n is a multiple of 4 instead of grid.m.
   bool isTransposed(DotOp dot) const { return transposed_.contains(dot.getOperation()); }
-  /// The first operand is computed from accumulators held by the same warps: it need not leave the registers.
+  /// The first operand is computed from accumulators held by the same warps, or from indices alone: it need not leave
+  /// the registers.
   bool keepsA(DotOp dot) const { return keepsA_.contains(dot.getOperation()); }
 
  private:
   mlir::Value leaderOf(mlir::Value value) const;
   void connect(mlir::Operation* op);
   void join(mlir::Value a, mlir::Value b);
+  /// Made of indices and scalars alone, masks for example: computed again in whatever layout, so sharing one connects
+  /// nobody.
+  bool isRemade(mlir::Value tile);
 
   llvm::EquivalenceClasses<void*> classes_;  ///< Value::getAsOpaquePointer of tiles that share elements' owners
   llvm::DenseMap<mlir::Operation*, Grid> grid_;
   llvm::DenseMap<mlir::Operation*, Engine> engine_;
   llvm::DenseSet<mlir::Operation*> keepsA_, transposed_;
+  llvm::DenseMap<mlir::Value, bool> remade_;
 };
 
 /// Warps for a kernel with products that does not say: accumulators of at most 128 registers per thread, at least 4 warps.

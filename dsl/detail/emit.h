@@ -141,6 +141,7 @@ void return_if(const Operand&);
 Value multiple_of(const Operand&, int64_t);
 void assume(const Operand&);
 void set_num_warps(int, SrcLoc);
+void set_programs(int, SrcLoc);
 void device_print(const std::string& message, const Operand&);
 void device_assert(const Operand& condition, const std::string& message);
 

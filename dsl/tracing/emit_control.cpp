@@ -254,6 +254,14 @@ void set_num_warps(int n, SrcLoc loc) {
   t->function()->setAttr("tile.num_warps", t->at_end().getI32IntegerAttr(n));
 }
 
+void set_programs(int n, SrcLoc loc) {
+  Tracer* t = Tracer::current();
+  if (!t) return;
+  if (n < 1 || n > 32)
+    return t->error("programs_per_multiprocessor must be 1 to 32, found " + std::to_string(n), loc);
+  t->function()->setAttr("tile.programs", t->at_end().getI32IntegerAttr(n));
+}
+
 void device_print(const std::string& message, const Operand& o) {
   Tracer* t = Tracer::current();
   if (!t || !constructs_allowed(*t, "device_print", o.loc)) return;

@@ -16,6 +16,7 @@ struct GlaChunkConfig {
   bool varlen = false;  ///< B = 1; sequence n is rows [cu_seqlens[n], cu_seqlens[n + 1])
   int stages = 2;
   int warps = 4;
+  int programs = 0;  ///< that a multiprocessor shall run at a time, 0: no matter
 };
 
 namespace detail {
@@ -51,51 +52,52 @@ class GlaSpan {
   }
 };
 
-/// Sums of log decays between rows of a chunk, as products with matrices of zeros and ones: what is exact in them costs
-/// the matrix units nothing, and every sum has the layout of the product it is used in.
+/// Queries and keys of a chunk, decayed inside blocks of rows that double with every step: a query of row t by the decays
+/// from the start of its block through t, a key of row u by those from behind u to the end of its block. Decays are
+/// multiplied (numbers in [0, 1]), never divided or taken from exponents of differences: nothing can overflow, whatever
+/// the gates, and a gate of -inf is 0 and no NaN.
 ///
 /// Pairs of rows t > u are split by the highest bit in which t and u differ. At level s (a power of two) t is in the
 /// upper half of a block of 2 s rows and u in its lower half; the decay from u to t is the decay from u to the end of
-/// the lower half times the decay from the start of the upper half to t. Both are powers of two with exponents <= 0, so
-/// the scores of one level are one product of decayed queries and decayed keys, whatever the gates.
-class GlaDecays {
+/// the lower half times the decay from the start of the upper half to t. So the scores of one level are one product, of
+/// the tile that has decayed queries in upper halves and decayed keys in lower ones with its own transpose.
+class GlaDecayed {
  public:
-  GlaDecays(int rows, DType type) : type_(type), t_(arange(0, rows).col()), u_(arange(0, rows).row()) {}
+  /// q, k and the natural logs g of the rows' decays: f32 [rows, channels]. Blocks of one row.
+  GlaDecayed(const Tile& q, const Tile& k, const Tile& g, int rows, int channels)
+      : rows_(rows), channels_(channels), total_(exp2(g * kLog2E)), q_(q * total_), k_(k) {}
 
-  /// Log decays (base 2) ready to be summed: f16 sums have errors of S 2^-12 in exponents of size S, less than rounding
-  /// 2^-S to 16 bits makes. The bound keeps 0 * -inf out of the sums; 2 to the -60000 is 0 anyway.
-  static Tile prepared(const Tile& g, DType type) { return cast(max(g * kLog2E, -60000.f), type); }
-
-  /// Row t: from the start of the chunk through t.
-  Tile from_start(const Tile& g) const { return dot(ones_where(u_ <= t_), g); }
-  /// Row t: from behind t to the end of the chunk.
-  Tile to_end(const Tile& g) const { return dot(ones_where(u_ > t_), g); }
-  /// Upper rows t: from the start of their half through t. Lower rows u: from behind u to the end of their half.
-  Tile at_level(const Tile& s, const Tile& g) const {
-    auto middle = middle_of(t_, s);
-    return dot(ones_where((u_ >= middle) ^ (u_ > t_)), g);  // middle <= u <= t or t < u < middle
+  const Tile& queries() const { return q_; }
+  const Tile& keys() const { return k_; }
+  /// Queries in upper halves of blocks of twice the size, keys in lower ones.
+  Tile level() const { return where((arange(0, rows_).col() & block_) != 0, q_, k_); }
+  /// Joins every two blocks.
+  void merge() {
+    const int s = block_, n = rows_ / (2 * s);
+    const Tile halves = reshape(total_, {n, 2, channels_}), half = reshape(arange(0, 2), {1, 2, 1});
+    auto [lower, upper] = reduce({where(half == 0, halves, 1.f), where(half == 1, halves, 1.f)}, axis(1),
+                                 [](const Tile& a, const Tile& b, const Tile& c, const Tile& d) {
+                                   return std::tuple(a * c, b * d);
+                                 });
+    auto decayed = [&](const Tile& x, int of, const Tile& factor) {
+      const Tile in_half = reshape(arange(0, 2), {1, 2, 1, 1}) == of;
+      const Tile factors = where(in_half, reshape(factor, {n, 1, 1, channels_}), 1.f);
+      return reshape(reshape(x, {n, 2, s, channels_}) * factors, {rows_, channels_});
+    };
+    q_ = decayed(q_, 1, lower);
+    k_ = decayed(k_, 0, upper);
+    total_ = reshape(lower * upper, {n, channels_});
+    block_ = 2 * s;
   }
-  /// The pairs of a level, the diagonal, and all pairs t >= u.
-  Tile pairs(const Tile& s) const {
-    auto middle = middle_of(t_, s);
-    return (middle == middle_of(u_, s)) & (u_ < where(t_ >= middle, middle, 0));
-  }
-  Tile diagonal() const { return t_ == u_; }
-  Tile causal() const { return u_ <= t_; }
 
  private:
-  /// First row of the upper half of the block of 2 s rows around `row`. Conditions are written with it because it needs
-  /// no registers for pairs: the matrices are computed where they are used.
-  static Tile middle_of(const Tile& row, const Tile& s) { return (row & -s) | s; }
-  Tile ones_where(const Tile& condition) const { return cast(where(condition, 1.f, 0.f), type_); }
-  DType type_;
-  Tile t_, u_;
+  int rows_, channels_, block_ = 1;
+  Tile total_, q_, k_;
 };
 
-/// Type in which log decays are summed by products.
-template <class T>
-constexpr DType gate_type() {
-  return dtype_of<T>() == f32 ? f32 : f16;
+/// Pairs of rows inside one block, a power of two, of a chunk. Written so that it takes few different comparisons.
+inline Tile gla_same_block(int rows, int block) {
+  return (arange(0, rows).col() & -block) == (arange(0, rows).row() & -block);
 }
 
 }  // namespace detail

@@ -167,6 +167,8 @@ void Emitter::createFunction(bool usesDebugRing) {
   // Only with a known number of registers at entry can roles change theirs.
   if (roles_->hasRoles())
     function_->addFnAttr("nvvm.minctasm", std::to_string(roles_->specialize().getPrograms()));
+  else if (auto programs = kernel_->getAttrOfType<IntegerAttr>("tile.programs"))
+    function_->addFnAttr("nvvm.minctasm", std::to_string(programs.getInt()));
   function_->addFnAttr(llvm::Attribute::NoUnwind);
   for (size_t i = firstMap; i < types.size(); ++i) {
     const auto n = static_cast<unsigned>(i);
