@@ -32,29 +32,33 @@ void gla_prepare_chunks_program(const GlaChunkConfig& c, Tensor<const T, 4> Q, T
   auto g_rows = at.rows(G);
   auto q_g_rows = at.rows(Q_G), k_g_rows = at.rows(K_G), a_rows = at.rows(A);
 
-  Tile scores = zeros({c.BT, c.BT}, f32);
   auto step = [&](const Tile& k0) {
     auto g = g_rows.load({at.batch, at.head, t0, k0}, {c.BT, c.BK});
     auto q = q_rows.load({at.batch, at.head, t0, k0}, {c.BT, c.BK});
     auto k = k_rows.load({at.batch, at.head, t0, k0}, {c.BT, c.BK});
+    // The diagonal has no decay. Each level's product is right outside blocks of s rows, inside them lower levels know
+    // better. While one runs the next one's rows are made.
+    Tile pairs = dot(q, trans(k));
     // The decay of a chunk is multiplied into the state again and again: the sum's error is smaller than a product's.
     DECAY.store({at.first_chunk + chunk, at.head, k0}, exp2(reshape(sum(g, axis(0)), {c.BK}) * kLog2E));
-    detail::GlaDecayed rows(cast(q, f32), cast(k, f32), g, c.BT, c.BK);
-    Tile pairs;
+    detail::GlaDecayed rows(cast(q, f32), cast(k, f32), g, scale, c.BT, c.BK);
+    Tile level = cast(rows.level(), dtype_of<T>());
     for (int s = 1; s < c.BT; s *= 2) {
-      auto level = cast(rows.level(), dtype_of<T>());
       auto products = dot(level, trans(level));
-      pairs = s == 1 ? products : where(detail::gla_same_block(c.BT, s), pairs, products);
       rows.merge();
+      if (2 * s < c.BT) level = cast(rows.level(), dtype_of<T>());
+      pairs = where(detail::gla_nested_block(c.BT, s), pairs, products);
     }
-    scores += where(detail::gla_same_block(c.BT, 1), dot(q, trans(k)), pairs);
-    q_g_rows.store({at.batch, at.head, t0, k0}, cast(rows.queries() * scale, dtype_of<T>()));
+    q_g_rows.store({at.batch, at.head, t0, k0}, cast(rows.queries(), dtype_of<T>()));
     k_g_rows.store({at.batch, at.head, t0, k0}, cast(rows.keys(), dtype_of<T>()));
+    return pairs;
   };
+  Tile scores;
   if (c.one_block) {
-    step(0);
+    scores = step(0);
   } else {
-    for (auto k0 : range(0, Q.dim(3), c.BK, {.stages = c.stages, .specialize = Choice::never})) step(k0);
+    scores = zeros({c.BT, c.BT}, f32);
+    for (auto k0 : range(0, Q.dim(3), c.BK, {.stages = c.stages, .specialize = Choice::never})) scores += step(k0);
   }
   auto causal = arange(0, c.BT).row() <= arange(0, c.BT).col();
   a_rows.store({at.batch, at.head, t0, 0}, cast(where(causal, scores * scale, 0.f), dtype_of<T>()));

@@ -84,7 +84,8 @@ inline GlaPlan gla_plan(DType dtype, const GlaSizes& s, const Machine& machine) 
   int k16 = round_up(s.k, 16), whole_k = machine.gpu && s.k > 32 ? round_up(s.k, 64) : k16;
 
   p.prepare = c;
-  p.prepare.BK = std::min(machine.gpu && f32 ? 32 : 64, k16);
+  // Products of single warps keep their operands in registers, too: half the channels.
+  p.prepare.BK = std::min(machine.gpu && (f32 || (!machine.warpgroups && s.k > 64)) ? 32 : 64, k16);
   p.prepare.one_block = p.prepare.BK >= s.k;
 
   p.pass = c;

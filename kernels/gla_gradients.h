@@ -1,15 +1,13 @@
 // gla_gradients.h - kernels of the backward pass of gated linear attention, all of them parallel over chunks. They read
 // what gla_prepare_chunks made, the states S before each chunk and the gradients R of the states behind each chunk
 // (both by gla_state_pass, the second one reversed). With A, G, E as in gla_chunked.h and all rows those of one chunk:
-//   gla_gradient_scores   DA = tril(dO V^T)
+//   gla_gradient_scores   DA = dO V^T on and below the diagonal, mirrored above it
 //   gla_gradient_values   dV = A^T dO + K_G R
 //   gla_gradient_keys     dQ = scale 2^G (dO S^T) + gradients through the scores, by levels (parts/gla_chunks.h)
 //                         dK = 2^E (V R^T) + the same
 //                         dG_t = sum over rows >= t of (q dQ - k dK) + what goes through the state behind the chunk
 // Every result is written by one program: no atomics, the same bits every time.
 #pragma once
-#include <bit>
-
 #include "kernels/parts/gla_chunks.h"
 
 namespace tile::kernels {
@@ -35,22 +33,18 @@ class GlaDecaySums {
   /// Row t: from behind t to the end of the chunk.
   Tile to_end(const Tile& g) const { return dot(ones_where(u_ > t_), g); }
   /// Upper rows t: from the start of their half through t. Lower rows u: from behind u to the end of their half.
-  Tile at_level(const Tile& s, const Tile& g) const {
+  Tile at_level(int s, const Tile& g) const {
     auto middle = middle_of(t_, s);
     return dot(ones_where((u_ >= middle) ^ (u_ > t_)), g);  // middle <= u <= t or t < u < middle
   }
-  /// The pairs of a level, the diagonal, and all pairs t >= u.
-  Tile pairs(const Tile& s) const {
-    auto middle = middle_of(t_, s);
-    return (middle == middle_of(u_, s)) & (u_ < where(t_ >= middle, middle, 0));
-  }
+  /// Pairs of a level in either order: rows that differ in bit s and agree in all higher ones.
+  Tile pairs(int s) const { return ((t_ ^ u_) & -s) == s; }
   Tile diagonal() const { return t_ == u_; }
-  Tile causal() const { return u_ <= t_; }
 
  private:
   /// First row of the upper half of the block of 2 s rows around `row`. Conditions are written with it because it needs
   /// no registers for pairs: the matrices are computed where they are used.
-  static Tile middle_of(const Tile& row, const Tile& s) { return (row & -s) | s; }
+  static Tile middle_of(const Tile& row, int s) { return (row & -s) | s; }
   Tile ones_where(const Tile& condition) const { return cast(where(condition, 1.f, 0.f), type_); }
   DType type_;
   Tile t_, u_;
@@ -63,25 +57,27 @@ constexpr DType gate_type() {
 }
 }  // namespace detail
 
-/// DA [B, H, L, BT] of q's type: gradients of the scores before their scale. Grid {sequences * H, chunks of the
-/// longest}.
+/// DA [B, H, L, BT] of q's type: gradients of the scores before their scale, dA_tu for t >= u, mirrored to t < u: what a
+/// pair of rows is told goes to its query as to its key. Grid {sequences * H, chunks of the longest}.
 template <class T>
 void gla_gradient_scores_program(const GlaChunkConfig& c, Tensor<const T, 4> DO, Tensor<const T, 4> V,
                                  Tensor<const int32_t, 1> CU_SEQLENS, Tensor<T, 4> DA) {
   num_warps(c.warps);
+  if (c.programs) programs_per_multiprocessor(c.programs);
   detail::GlaSpan at(c.varlen, c.BT, program_id(0), V.dim(1), V.dim(2), CU_SEQLENS);
   auto t0 = program_id(1) * c.BT;
   if (c.varlen) return_if(t0 >= at.length);
   auto do_rows = at.rows(DO), v_rows = at.rows(V);
   auto da_rows = at.rows(DA);
-  Tile da = zeros({c.BT, c.BT}, f32);
+  Tile below = zeros({c.BT, c.BT}, f32), above = zeros({c.BT, c.BT}, f32);
   for (auto v0 : range(0, V.dim(3), c.BV, {.stages = c.stages})) {
     auto d_o = do_rows.load({at.batch, at.head, t0, v0}, {c.BT, c.BV});
     auto v = v_rows.load({at.batch, at.head, t0, v0}, {c.BT, c.BV});
-    da = dot(d_o, trans(v), da);
+    below = dot(d_o, trans(v), below);
+    above = dot(v, trans(d_o), above);
   }
   auto causal = arange(0, c.BT).row() <= arange(0, c.BT).col();
-  da_rows.store({at.batch, at.head, t0, 0}, cast(where(causal, da, 0.f), dtype_of<T>()));
+  da_rows.store({at.batch, at.head, t0, 0}, cast(where(causal, below, above), dtype_of<T>()));
 }
 
 /// DV [B, H, L, V]; R is [C, H, K, V]. Grid {sequences * H * ceil(V / BV), chunks of the longest}.
@@ -129,6 +125,7 @@ void gla_gradient_keys_program(const GlaChunkConfig& c, Tensor<const T, 4> Q, Te
                                Tensor<const float, 3> DECAY, Tensor<const int32_t, 1> CU_SEQLENS, Tensor<T, 4> DQ,
                                Tensor<T, 4> DK, Tensor<float, 4> DG, F32 scale) {
   num_warps(c.warps);
+  if (c.programs) programs_per_multiprocessor(c.programs);
   auto k_blocks = cdiv(Q.dim(3), c.BK);
   auto k0 = program_id(0) % k_blocks * c.BK;
   detail::GlaSpan at(c.varlen, c.BT, program_id(0) / k_blocks, Q.dim(1), Q.dim(2), CU_SEQLENS);
@@ -159,18 +156,22 @@ void gla_gradient_keys_program(const GlaChunkConfig& c, Tensor<const T, 4> Q, Te
   auto decay = DECAY.load({number, at.head, k0}, {c.BK});
   auto behind = decay * reshape(kept, {c.BK}) + reshape(sum(dk * k, axis(0)), {c.BK});
 
-  // Through the scores: the diagonal without decays, then pairs level by level.
+  // Through the scores: the diagonal without decays, then pairs level by level. DA is symmetric: what reaches a query of
+  // an upper half through the keys of the lower half and a key through queries is one product, decayed on either side.
   auto da = da_rows.load({at.batch, at.head, t0, 0}, {c.BT, c.BT});
   auto diagonal = sum(where(decays.diagonal(), cast(da, f32), 0.f), axis(1));
   dq += diagonal * k;
   dk += diagonal * q;
-  for (auto level : range(0, std::countr_zero(static_cast<unsigned>(c.BT)))) {
-    auto s = Tile(c.BT / 2) >> level;
-    auto weight = exp2(decays.at_level(s, g));
-    // Read again for every level, from the first-level cache: kept, it would take a quarter of the registers.
-    auto pairs = where(decays.pairs(s), da_rows.load({at.batch, at.head, t0, 0}, {c.BT, c.BT}), 0.f);
-    dq += weight * dot(pairs, cast(k * weight, dtype_of<T>()));
-    dk += weight * dot(trans(pairs), cast(q * weight, dtype_of<T>()));
+  // The sums for the next level run beside the product of this one.
+  Tile sums = decays.at_level(c.BT / 2, g);
+  for (int s = c.BT / 2; s >= 1; s /= 2) {
+    auto upper = (arange(0, c.BT).col() & s) != 0;
+    auto weight = exp2(sums);
+    auto product = dot(where(decays.pairs(s), da, 0.f), cast(where(upper, q, k) * weight, dtype_of<T>()));
+    if (s > 1) sums = decays.at_level(s / 2, g);
+    auto through = weight * product;
+    dq += where(upper, through, 0.f);
+    dk += where(upper, 0.f, through);
   }
   // q holds the scale: q dq is the same with the scale on either side.
   dg_rows.store({at.batch, at.head, t0, k0}, detail::sums_from_below<T>(c.BT, q * dq - k * dk) + behind.row());

@@ -63,9 +63,10 @@ class GlaSpan {
 /// the tile that has decayed queries in upper halves and decayed keys in lower ones with its own transpose.
 class GlaDecayed {
  public:
-  /// q, k and the natural logs g of the rows' decays: f32 [rows, channels]. Blocks of one row.
-  GlaDecayed(const Tile& q, const Tile& k, const Tile& g, int rows, int channels)
-      : rows_(rows), channels_(channels), total_(exp2(g * kLog2E)), q_(q * total_), k_(k) {}
+  /// q, k and the natural logs g of the rows' decays: f32 [rows, channels]. Blocks of one row. Queries are multiplied by
+  /// `scale` when one block is left.
+  GlaDecayed(const Tile& q, const Tile& k, const Tile& g, const Tile& scale, int rows, int channels)
+      : rows_(rows), channels_(channels), scale_(scale), total_(exp2(g * kLog2E)), q_(q * total_), k_(k) {}
 
   const Tile& queries() const { return q_; }
   const Tile& keys() const { return k_; }
@@ -79,25 +80,30 @@ class GlaDecayed {
                                  [](const Tile& a, const Tile& b, const Tile& c, const Tile& d) {
                                    return std::tuple(a * c, b * d);
                                  });
-    auto decayed = [&](const Tile& x, int of, const Tile& factor) {
-      const Tile in_half = reshape(arange(0, 2), {1, 2, 1, 1}) == of;
-      const Tile factors = where(in_half, reshape(factor, {n, 1, 1, channels_}), 1.f);
-      return reshape(reshape(x, {n, 2, s, channels_}) * factors, {rows_, channels_});
+    // Factors [n, 2, 1, channels] of whole halves.
+    auto factors = [&](int of, const Tile& factor) {
+      return where(reshape(arange(0, 2), {1, 2, 1, 1}) == of, reshape(factor, {n, 1, 1, channels_}), 1.f);
     };
-    q_ = decayed(q_, 1, lower);
-    k_ = decayed(k_, 0, upper);
+    auto times = [&](const Tile& x, const Tile& factor) {
+      return reshape(reshape(x, {n, 2, s, channels_}) * factor, {rows_, channels_});
+    };
+    q_ = times(q_, n == 1 ? factors(1, lower) * scale_ : factors(1, lower));
+    k_ = times(k_, factors(0, upper));
     total_ = reshape(lower * upper, {n, channels_});
     block_ = 2 * s;
   }
 
  private:
   int rows_, channels_, block_ = 1;
-  Tile total_, q_, k_;
+  Tile scale_, total_, q_, k_;
 };
 
-/// Pairs of rows inside one block, a power of two, of a chunk. Written so that it takes few different comparisons.
-inline Tile gla_same_block(int rows, int block) {
-  return (arange(0, rows).col() & -block) == (arange(0, rows).row() & -block);
+/// Pairs of rows of a chunk inside one block of `block` rows, a power of two; of pairs that are not in one block of 8
+/// rows only blocks of 8 and more tell. Blocks below 8 look at the last three bits alone, larger ones at the others:
+/// many elements of a thread then share a comparison.
+inline Tile gla_nested_block(int rows, int block) {
+  auto t = arange(0, rows).col(), u = arange(0, rows).row();
+  return block < 8 ? ((t ^ u) & 7) < block : ((t >> 3) ^ (u >> 3)) < block / 8;
 }
 
 }  // namespace detail
