@@ -8,6 +8,8 @@
 //                         dG_t = sum over rows >= t of (q dQ - k dK) + what goes through the state behind the chunk
 // Every result is written by one program: no atomics, the same bits every time.
 #pragma once
+#include <bit>
+
 #include "kernels/parts/gla_chunks.h"
 
 namespace tile::kernels {
@@ -33,18 +35,18 @@ class GlaDecaySums {
   /// Row t: from behind t to the end of the chunk.
   Tile to_end(const Tile& g) const { return dot(ones_where(u_ > t_), g); }
   /// Upper rows t: from the start of their half through t. Lower rows u: from behind u to the end of their half.
-  Tile at_level(int s, const Tile& g) const {
+  Tile at_level(const Tile& s, const Tile& g) const {
     auto middle = middle_of(t_, s);
     return dot(ones_where((u_ >= middle) ^ (u_ > t_)), g);  // middle <= u <= t or t < u < middle
   }
   /// Pairs of a level in either order: rows that differ in bit s and agree in all higher ones.
-  Tile pairs(int s) const { return ((t_ ^ u_) & -s) == s; }
+  Tile pairs(const Tile& s) const { return ((t_ ^ u_) & -s) == s; }
   Tile diagonal() const { return t_ == u_; }
 
  private:
   /// First row of the upper half of the block of 2 s rows around `row`. Conditions are written with it because it needs
   /// no registers for pairs: the matrices are computed where they are used.
-  static Tile middle_of(const Tile& row, int s) { return (row & -s) | s; }
+  static Tile middle_of(const Tile& row, const Tile& s) { return (row & -s) | s; }
   Tile ones_where(const Tile& condition) const { return cast(where(condition, 1.f, 0.f), type_); }
   DType type_;
   Tile t_, u_;
@@ -162,14 +164,13 @@ void gla_gradient_keys_program(const GlaChunkConfig& c, Tensor<const T, 4> Q, Te
   auto diagonal = sum(where(decays.diagonal(), cast(da, f32), 0.f), axis(1));
   dq += diagonal * k;
   dk += diagonal * q;
-  // The sums for the next level run beside the product of this one.
-  Tile sums = decays.at_level(c.BT / 2, g);
-  for (int s = c.BT / 2; s >= 1; s /= 2) {
+  for (auto level : range(0, std::countr_zero(static_cast<unsigned>(c.BT)))) {
+    auto s = Tile(c.BT / 2) >> level;
     auto upper = (arange(0, c.BT).col() & s) != 0;
-    auto weight = exp2(sums);
-    auto product = dot(where(decays.pairs(s), da, 0.f), cast(where(upper, q, k) * weight, dtype_of<T>()));
-    if (s > 1) sums = decays.at_level(s / 2, g);
-    auto through = weight * product;
+    auto weight = exp2(decays.at_level(s, g));
+    // Read again for every level, from the first-level cache: kept, it would take a quarter of the registers.
+    auto pairs = where(decays.pairs(s), da_rows.load({at.batch, at.head, t0, 0}, {c.BT, c.BT}), 0.f);
+    auto through = weight * dot(pairs, cast(where(upper, q, k) * weight, dtype_of<T>()));
     dq += where(upper, through, 0.f);
     dk += where(upper, 0.f, through);
   }

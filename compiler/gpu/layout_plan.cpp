@@ -336,14 +336,19 @@ void LayoutPlan::run() {
     if (isTile(mma.getA())) choose(mma.getA(), operandALayout(mma));
   });
   spread();
-  // Scans and reductions across the rows of a tile: a thread that holds a run of rows needs no other lane for them, and
-  // memory is read as well in whole rows by a warp. Longest first: shorter ones are reshapes of their tiles.
+  // Scans across the rows of a tile, and tiles cut into blocks of rows: a thread that holds a run of rows needs no other
+  // lane for them, and memory is read as well in whole rows by a warp. Longest first: others are cut from these.
   SmallVector<std::pair<Value, int>> acrossRows;
   func_.walk([&](Operation* op) {
-    if (!isa<ScanOp, ReduceOp>(op)) return;
-    Value source = op->getOperand(0);
-    const int axis = static_cast<int>(isa<ScanOp>(op) ? cast<ScanOp>(op).getAxis() : cast<ReduceOp>(op).getAxis());
-    if (axis + 1 < cast<RankedTensorType>(source.getType()).getRank()) acrossRows.emplace_back(source, axis);
+    if (auto scan = dyn_cast<ScanOp>(op)) {
+      const int axis = static_cast<int>(scan.getAxis());
+      if (axis + 1 < cast<RankedTensorType>(scan.getSources()[0].getType()).getRank())
+        acrossRows.emplace_back(scan.getSources()[0], axis);
+    } else if (auto reshape = dyn_cast<ReshapeOp>(op)) {
+      ArrayRef<int64_t> from = reshape.getSource().getType().getShape(), to = reshape.getResult().getType().getShape();
+      if (from.size() == 2 && to.size() > 2 && from[1] == to.back() && from[0] > to[0] && from[1] > 1)
+        acrossRows.emplace_back(reshape.getSource(), 0);
+    }
   });
   auto lengthOf = [](auto& source) { return cast<RankedTensorType>(source.first.getType()).getDimSize(source.second); };
   llvm::stable_sort(acrossRows, [&](auto& a, auto& b) { return lengthOf(a) > lengthOf(b); });
