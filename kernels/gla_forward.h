@@ -72,6 +72,33 @@ inline int gla_segment(int64_t programs, int64_t chunks, int64_t slots) {
 
 }  // namespace detail
 
+/// What tuned configurations of the kernels of GLA are kept by; each kernel has its own table.
+inline TuningKey gla_tuning_key(DType dtype, const GlaSizes& s) {
+  return TuningKey().fact("dtype", dtype).fact("K", s.k).fact("V", s.v).size("L", s.longest).size("H",
+                                                                                             s.sequences * s.heads);
+}
+
+/// Configurations of gla_prepare_chunks worth measuring.
+inline std::vector<GlaChunkConfig> gla_prepare_space(const GlaChunkConfig& base, const GlaSizes& s,
+                                                     const Machine& machine) {
+  Space<GlaChunkConfig> space(base);
+  space.vary(&GlaChunkConfig::BK, {32, 64, 128}).adjust([&](GlaChunkConfig& c) { c.one_block = c.BK >= s.k; });
+  if (!machine.gpu) return space;
+  return space.vary(&GlaChunkConfig::warps, {4, 8})
+      .where([](const GlaChunkConfig& c) { return c.BK * c.BT <= 32 * 32 * c.warps; })
+      .vary(&GlaChunkConfig::programs, {0, 2, 3});
+}
+
+/// Configurations of gla_scan_output worth measuring, the state on chip.
+inline std::vector<GlaChunkConfig> gla_scan_space(const GlaChunkConfig& base, const Machine& machine) {
+  Space<GlaChunkConfig> space(base);
+  space.vary(&GlaChunkConfig::BV, {16, 32, 64, 128});
+  if (!machine.gpu) return space;
+  return space.vary(&GlaChunkConfig::warps, {4, 8})
+      .where([](const GlaChunkConfig& c) { return c.BK * c.BV <= 128 * 32 * c.warps; })
+      .vary(&GlaChunkConfig::stages, {1, 2, 3});
+}
+
 /// Tiles and strategy for a problem on a machine. GPUs take chunks of 64 rows, which fill the matrix units (32 in f32,
 /// whose products run without them), hosts 16, because work inside chunks grows with their length.
 inline GlaPlan gla_plan(DType dtype, const GlaSizes& s, const Machine& machine) {
@@ -87,6 +114,7 @@ inline GlaPlan gla_plan(DType dtype, const GlaSizes& s, const Machine& machine) 
   // Products of single warps keep their operands in registers, too: half the channels.
   p.prepare.BK = std::min(machine.gpu && (f32 || (!machine.warpgroups && s.k > 64)) ? 32 : 64, k16);
   p.prepare.one_block = p.prepare.BK >= s.k;
+  p.prepare = tuned("gla_prepare_chunks", machine.model, gla_tuning_key(dtype, s), p.prepare);
 
   p.pass = c;
   p.pass.BK = std::min(128, whole_k), p.pass.BV = std::min(64, round_up(s.v, 16));
@@ -107,6 +135,7 @@ inline GlaPlan gla_plan(DType dtype, const GlaSizes& s, const Machine& machine) 
     p.output.BV = 128, p.output.warps = 8;
     if (whole_k > 128) p.output.stages = 1;
   }
+  p.output = tuned("gla_scan_output", machine.model, gla_tuning_key(dtype, s), p.output);
   int64_t programs = s.sequences * s.heads * cdiv(s.v, int64_t{p.output.BV});
   int64_t slots = machine.multiprocessors * (machine.gpu && p.output.warps == 4 ? 2 : 1);
   p.output.segment = detail::gla_segment(programs, cdiv(s.longest, int64_t{c.BT}), slots);

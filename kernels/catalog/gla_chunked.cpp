@@ -69,6 +69,14 @@ class ForwardCase : public GlaCase {
     if (w) workspace_ = std::move(*w);
     return s.status();
   }
+  /// Segments and chunks stay: the workspace was made for them.
+  bool set_config(const ConfigWords& words) override {
+    const GlaChunkConfig c = gla_scan_output_kernel<T>().from_words(words), &now = config_of(plan_, part_);
+    if (c.BT != now.BT || c.segment != now.segment) return false;
+    config_of(plan_, part_) = c;
+    filled_ = false;
+    return true;
+  }
   Status launch(Stream& stream) override {
     if (only_ && filled_) return launch_part(stream);
     filled_ = true;
@@ -209,6 +217,18 @@ CatalogRow part_row(const char* name, const char* summary) {
       return nullptr;
     });
   };
+  if constexpr (kPart == Part::prepare || kPart == Part::output)
+    row.tuning = [](const Problem& p, const Machine& machine) {
+      const GlaSizes s = sizes_of(GlaProblemSizes(p.sizes));
+      GlaPlan plan = plan_of(p, untuned(machine), kPart);
+      if (kPart == Part::output && plan.states == GlaStates::in_memory) return Tuning{};
+      const GlaChunkConfig& base = config_of(plan, kPart);
+      return Tuning{kPart == Part::prepare ? "gla_prepare_chunks" : "gla_scan_output",
+                    gla_tuning_key(storage_of(p.dtype), s),
+                    words_of(gla_scan_output_kernel<float>(), kPart == Part::prepare
+                                                                  ? gla_prepare_space(base, s, machine)
+                                                                  : gla_scan_space(base, machine))};
+    };
   add_benches(row);
   return row;
 }

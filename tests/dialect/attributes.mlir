@@ -30,6 +30,11 @@ func.func @warps() attributes {tile.num_warps = 0 : i32} { return }
 
 // -----
 
+// expected-error @+1 {{attribute 'tile.programs' must be an i32 between 1 and 32, found 33 : i32}}
+func.func @programs() attributes {tile.programs = 33 : i32} { return }
+
+// -----
+
 // expected-error @+1 {{attribute 'tile.num_warps' must be an i32 between 1 and 32, found 4 : i64}}
 func.func @warps_type() attributes {tile.num_warps = 4} { return }
 

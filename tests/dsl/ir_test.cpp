@@ -128,6 +128,7 @@ TEST(Ir, HintsAndDebugging) {
   EXPECT_IR("tile.print \"x\" %arg0", [](I32 n) { device_print("x", n); });
   EXPECT_IR("tile.assert %0, \"positive\"", [](I32 n) { device_assert(n > 0, "positive"); });
   EXPECT_IR("tile.num_warps = 8 : i32", [] { num_warps(8); });
+  EXPECT_IR("tile.programs = 3 : i32", [] { programs_per_multiprocessor(3); });
 }
 
 TEST(Ir, LocationsAreTheUsersLines) {

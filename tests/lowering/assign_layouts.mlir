@@ -53,3 +53,31 @@ func.func @too_large(%x: !tile.view<2xf32>) attributes {tile.kernel, tile.num_wa
   tile.store %a, %x[%c0, %c0 : i32, i32] : tensor<512x512xf32>, !tile.view<2xf32>
   return
 }
+
+// -----
+
+// A tile cut into blocks of rows, read in 8-byte pieces by whole rows: each thread holds a run of 16 rows, so blocks are
+// combined without other lanes. What is not cut keeps the widest access.
+// CHECK-LABEL: func.func @blocks_of_rows(
+// CHECK: tile.load %arg0{{.*}} regs [1:2*1, 0:16*1] lanes [1:32*2] warps [0:4*16]
+// CHECK-NOT: tile.convert
+// CHECK: tile.reduce
+// CHECK: tile.load %arg0{{.*}} regs [1:4*1, 0:8*8] lanes [1:16*4, 0:2*1] warps [0:4*2]
+func.func @blocks_of_rows(%x: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 4, 1>},
+                          %y: !tile.view<3xf32>, %z: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 4, 1>})
+    attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %a = tile.load %x[%c0, %c0 : i32, i32] : !tile.view<2xf32> -> tensor<64x64xf32>
+  %blocks = tile.reshape %a : tensor<64x64xf32> -> tensor<32x2x64xf32>
+  %r = tile.reduce %blocks axis 1 : (tensor<32x2x64xf32>) -> tensor<32x1x64xf32> {
+  ^bb0(%p: f32, %q: f32):
+    %m = arith.mulf %p, %q : f32
+    tile.yield %m : f32
+  }
+  tile.store %r, %y[%c0, %c0, %c0 : i32, i32, i32] : tensor<32x1x64xf32>, !tile.view<3xf32>
+  %b = tile.load %x[%c64, %c0 : i32, i32] : !tile.view<2xf32> -> tensor<64x64xf32>
+  %n = arith.negf %b : tensor<64x64xf32>
+  tile.store %n, %z[%c0, %c0 : i32, i32] : tensor<64x64xf32>, !tile.view<2xf32>
+  return
+}

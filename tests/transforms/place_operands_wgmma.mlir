@@ -200,3 +200,33 @@ func.func @narrow(%A: !tile.view<2 x f16>, %B: !tile.view<2 x f16>, %C: !tile.vi
   tile.store %d, %C[%i, %i : i32, i32] : tensor<64x24xf32>, !tile.view<2 x f32>
   return
 }
+
+// -----
+
+// Masks are made again wherever they are used: one of the accumulators and of a first operand connects nobody, so the
+// operand, computed from loads, goes to shared memory. A first operand made from indices alone stays in registers.
+// CHECK-LABEL: func.func @shared_mask
+// CHECK: %[[S:.*]] = tile.share
+// CHECK: tile.mma wgmma_f16 k 64 warps(4, 1) %[[S]]
+// CHECK: tile.mma wgmma_f16 k 64 warps(4, 1) %{{.*}}, %{{.*}}, %{{.*}} : tensor<64x64xf16>
+func.func @shared_mask(%A: !tile.view<2 x f16>, %C: !tile.view<2 x f32>, %i: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %zero16 = arith.constant dense<0.0> : tensor<64x64xf16>
+  %one16 = arith.constant dense<1.0> : tensor<64x64xf16>
+  %rows = tile.iota : tensor<64xi32>
+  %column = tile.reshape %rows : tensor<64xi32> -> tensor<64x1xi32>
+  %wide = tile.broadcast %column : tensor<64x1xi32> -> tensor<64x64xi32>
+  %bound = tile.splat %i : i32 -> tensor<64x64xi32>
+  %mask = arith.cmpi slt, %wide, %bound : tensor<64x64xi32>
+  %a = tile.load %A[%i, %i : i32, i32] : !tile.view<2 x f16> -> tensor<64x64xf16>
+  %b = tile.load %A[%i, %i : i32, i32] : !tile.view<2 x f16> -> tensor<64x64xf16>
+  %doubled = arith.addf %a, %a : tensor<64x64xf16>
+  %masked = arith.select %mask, %doubled, %zero16 : tensor<64x64xi1>, tensor<64x64xf16>
+  %d = tile.dot %masked, %b, %zero : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+  %e = arith.select %mask, %d, %zero : tensor<64x64xi1>, tensor<64x64xf32>
+  tile.store %e, %C[%i, %i : i32, i32] : tensor<64x64xf32>, !tile.view<2 x f32>
+  %ones = arith.select %mask, %one16, %zero16 : tensor<64x64xi1>, tensor<64x64xf16>
+  %sums = tile.dot %ones, %b, %zero : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+  tile.store %sums, %C[%i, %i : i32, i32] : tensor<64x64xf32>, !tile.view<2 x f32>
+  return
+}
