@@ -167,7 +167,7 @@ class Specializer {
   static int hostOf(const BulkStore& store, const RingGroups& groups) {
     auto tile = cast<RankedTensorType>(store.op->getOperand(0).getType());
     const auto whole = SmemType::get(tile.getContext(), tile.getShape(), tile.getElementType(), 1, 1);
-    if (store.columns.front() != tile.getDimSize(1)) return -1;
+    if (store.columnGroups != 1 || store.columns.front() != tile.getDimSize(1)) return -1;
     const int warps = static_cast<int>(
         store.op->getParentOfType<func::FuncOp>()->getAttrOfType<IntegerAttr>("tile.num_warps").getInt());
     for (const LoadGroup& group : groups.groups()) {

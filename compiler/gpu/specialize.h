@@ -11,6 +11,7 @@ struct BulkStore {
   mlir::Operation* op;
   llvm::SmallVector<int64_t> columns;  ///< of the staging buffer: the choices, all of them first
   int staging = -1;                    ///< index of the buffer it shares with stores of the same tile type
+  int columnGroups = 1;                ///< warpgroups side by side; with one each has rows of its own
 };
 /// Those of the kernel that can be, with their staging buffers.
 std::vector<BulkStore> findBulkStores(mlir::func::FuncOp func, int numWarps, const Facts& facts);

@@ -135,7 +135,7 @@ std::vector<BulkStore> findBulkStores(func::FuncOp func, int numWarps, const Fac
       MmaOp product = productBehind(op->getOperand(0), seen);
       if (!product || type.getDimSize(0) % (16 * product.getWarpsM()) != 0) continue;
 
-      BulkStore store{op, {}, -1};
+      BulkStore store{op, {}, -1, static_cast<int>(product.getWarpsN())};
       const int64_t rows = type.getDimSize(0), columns = type.getDimSize(1);
       const bool sideBySide = product.getWarpsN() > 1;
       auto offer = [&](int64_t width) {
