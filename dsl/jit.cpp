@@ -130,9 +130,9 @@ Result<KernelBinary> build_binary(const KernelCore& core, const ConfigWords& con
                           .add(fmt::format("{} {} {} {} {} {} {}", options.fast_math, options.line_info, options.tma, options.num_warps,
                                            options.stages, needs_ptx, options.ptxas))
                           .finish();
-  // A dump asks to see the compiler work.
+  // A dump and remarks ask to see the compiler work.
   DiskCache& disk = policy.disk ? *policy.disk : DiskCache::standard();
-  const bool use_disk = policy.use_disk && !env_text(Env::dump);
+  const bool use_disk = policy.use_disk && !env_text(Env::dump) && !env_flag(Env::remarks);
   if (use_disk) {
     if (std::optional<KernelBinary> hit = disk.load_kernel(key)) {
       ++counters().disk_hits;

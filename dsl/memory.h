@@ -27,7 +27,9 @@ class Tensor {
  public:
   using element = T;
   static constexpr int kRank = R;
-  explicit Tensor(detail::ParamValue p) : view_(p.v) {}
+  explicit Tensor(detail::ParamValue p) : view_(p.v) {
+    if constexpr (std::is_const_v<T>) detail::set_read_only(view_);
+  }
   Tensor(const Tensor&) = default;
   Tensor& operator=(const Tensor&) = delete;  // not a variable: a loop could not carry it
 
@@ -41,8 +43,8 @@ class Tensor {
   Tile load(std::array<Expr, R> offsets, SrcLoc loc = SrcLoc::current()) const {
     return load(offsets, Shape{}, {}, loc);
   }
-  /// Writes the box that starts at `offsets` and has the value's shape. The value must already be of type T (or
-  /// narrower).
+  /// Writes the box that starts at `offsets` and has the value's shape; a value of lower rank has extent 1 in the
+  /// leading dims. The value must already be of type T (or narrower).
   void store(std::array<Expr, R> offsets, Expr value, BoxStore options = {}, SrcLoc loc = SrcLoc::current()) const {
     static_assert(!std::is_const_v<T>,
                   "store through a Tensor<const T, R>: declare the kernel parameter as Tensor<T, R>");

@@ -16,11 +16,17 @@ inline std::array<Tile, 4> philox(Expr c0, Expr c1, Expr c2, Expr c3, Expr key0,
   };
   auto constant = [&](uint32_t c) { return detail::make_tile(detail::literal_as(Expr(c, at), u32), at); };
   Tile x0 = word(c0), x1 = word(c1), x2 = word(c2), x3 = word(c3), k0 = word(key0), k1 = word(key1);
-  const Tile m0 = constant(0xD2511F53u), m1 = constant(0xCD9E8D57u), w0 = constant(0x9E3779B9u),
-             w1 = constant(0xBB67AE85u);
+  // One widening product where upper and lower halves apart would be two.
+  auto product = [&](const Tile& x, uint32_t c) {
+    const Tile factor = detail::make_tile(detail::literal_as(Expr(c, at), u64), at);
+    const Tile both = op(detail::Op::mul, cast(Expr(x, at), u64), factor);
+    const Tile high = detail::apply(detail::Op::shr, Expr(both, at), Expr(32, at));
+    return std::array<Tile, 2>{cast(Expr(high, at), u32), cast(Expr(both, at), u32)};
+  };
+  const Tile w0 = constant(0x9E3779B9u), w1 = constant(0xBB67AE85u);
   for (int round = 0; round < 10; ++round) {
-    const Tile high0 = op(detail::Op::umulhi, x0, m0), low0 = op(detail::Op::mul, x0, m0);
-    const Tile high1 = op(detail::Op::umulhi, x2, m1), low1 = op(detail::Op::mul, x2, m1);
+    const auto [high0, low0] = product(x0, 0xD2511F53u);
+    const auto [high1, low1] = product(x2, 0xCD9E8D57u);
     x0 = op(detail::Op::bit_xor, op(detail::Op::bit_xor, high1, x1), k0);
     x2 = op(detail::Op::bit_xor, op(detail::Op::bit_xor, high0, x3), k1);
     x1 = low1, x3 = low0;

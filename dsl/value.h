@@ -121,13 +121,15 @@ struct ParamValue {
 };
 }  // namespace detail
 
-/// Kernel parameter: address of elements of type T in global memory; `const T` for inputs. Pointer arithmetic counts
-/// elements.
+/// Kernel parameter: address of elements of type T in global memory; `const T` for inputs, through which nothing can be
+/// stored. Pointer arithmetic counts elements.
 template <class T>
 class Ptr : public Tile {
  public:
   using element = T;
-  explicit Ptr(detail::ParamValue p) : Tile(detail::new_slot(p.v, p.loc), 0) {}
+  explicit Ptr(detail::ParamValue p) : Tile(detail::new_slot(p.v, p.loc), 0) {
+    if constexpr (std::is_const_v<T>) detail::set_read_only(p.v);
+  }
   Ptr(const Ptr& other, SrcLoc loc = SrcLoc::current()) : Tile(other, loc) {}
   Ptr& operator=(const Ptr&) = default;
 };

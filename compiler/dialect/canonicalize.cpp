@@ -44,6 +44,35 @@ LogicalResult reshapeSplat(Op op, PatternRewriter& rewriter) {
   return success();
 }
 
+/// `wide` without its first dims, all of size 1, as `narrow`; equal types are not.
+bool dropsLeadingUnits(Type wide, Type narrow) {
+  auto from = dyn_cast<RankedTensorType>(wide), to = dyn_cast<RankedTensorType>(narrow);
+  if (!from || !to || from.getRank() <= to.getRank()) return false;
+  const size_t drop = from.getRank() - to.getRank();
+  return from.getShape().drop_front(drop) == to.getShape() &&
+         llvm::all_of(from.getShape().take_front(drop), [](int64_t d) { return d == 1; });
+}
+
+/// The leading dims of a box have extent 1 anyway: a reshape that drops them from a load is the load of a smaller rank.
+LogicalResult dropUnitsOfLoad(ReshapeOp op, PatternRewriter& rewriter) {
+  auto load = op.getSource().getDefiningOp<LoadOp>();
+  if (!load || !load->hasOneUse() || !dropsLeadingUnits(load.getType(), op.getType())) return failure();
+  rewriter.setInsertionPoint(load);  // a store may stand between the two
+  rewriter.replaceOpWithNewOp<LoadOp>(op, op.getType(), load.getView(), load.getIndices(), load.getPadAttr(),
+                                      load.getCacheAttr());
+  rewriter.eraseOp(load);
+  return success();
+}
+
+/// And one that adds them to what is written can go.
+template <class Op>
+LogicalResult dropUnitsOfStore(Op op, PatternRewriter& rewriter) {
+  auto reshape = op.getValue().template getDefiningOp<ReshapeOp>();
+  if (!reshape || !dropsLeadingUnits(reshape.getType(), reshape.getSource().getType())) return failure();
+  rewriter.modifyOpInPlace(op, [&] { op.getValueMutable().assign(reshape.getSource()); });
+  return success();
+}
+
 /// Along an axis of size 1 there is nothing to combine.
 template <class Op>
 LogicalResult foldUnitAxis(Op op, SmallVectorImpl<OpFoldResult>& results) {
@@ -107,7 +136,13 @@ LogicalResult AtomicCasOp::canonicalize(AtomicCasOp op, PatternRewriter& rewrite
 }
 
 LogicalResult BroadcastOp::canonicalize(BroadcastOp op, PatternRewriter& rewriter) { return reshapeSplat(op, rewriter); }
-LogicalResult ReshapeOp::canonicalize(ReshapeOp op, PatternRewriter& rewriter) { return reshapeSplat(op, rewriter); }
+LogicalResult ReshapeOp::canonicalize(ReshapeOp op, PatternRewriter& rewriter) {
+  return succeeded(reshapeSplat(op, rewriter)) ? success() : dropUnitsOfLoad(op, rewriter);
+}
+LogicalResult StoreOp::canonicalize(StoreOp op, PatternRewriter& rewriter) { return dropUnitsOfStore(op, rewriter); }
+LogicalResult AccumulateOp::canonicalize(AccumulateOp op, PatternRewriter& rewriter) {
+  return dropUnitsOfStore(op, rewriter);
+}
 LogicalResult TransOp::canonicalize(TransOp op, PatternRewriter& rewriter) { return reshapeSplat(op, rewriter); }
 LogicalResult ExtractOp::canonicalize(ExtractOp op, PatternRewriter& rewriter) { return reshapeSplat(op, rewriter); }
 

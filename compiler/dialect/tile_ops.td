@@ -111,6 +111,7 @@ def Tile_StoreOp : Tile_Op<"store", [MemoryEffects<[MemWrite]>]> {
   let arguments = (ins AnyTypeOf<[Tile_Number, Tile_NumTensor]>:$value, Tile_ViewType:$view, Variadic<AnyTypeOf<[I32, I64]>>:$indices,
                        DefaultValuedAttr<Tile_CacheHintAttr, "CacheHint::none">:$cache);
   let assemblyFormat = "$value `,` $view `[` $indices `:` type($indices) `]` (`cache` $cache^)? attr-dict `:` type($value) `,` type($view)";
+  let hasCanonicalizeMethod = 1;
   let hasVerifier = 1;
 }
 
@@ -119,6 +120,7 @@ def Tile_AccumulateOp : Tile_Op<"accumulate", [MemoryEffects<[MemRead, MemWrite]
   let description = "Indices and shapes as for store. The order of additions from several programs is not specified.";
   let arguments = (ins AnyTypeOf<[Tile_Number, Tile_NumTensor]>:$value, Tile_ViewType:$view, Variadic<AnyTypeOf<[I32, I64]>>:$indices);
   let assemblyFormat = "$value `,` $view `[` $indices `:` type($indices) `]` attr-dict `:` type($value) `,` type($view)";
+  let hasCanonicalizeMethod = 1;
   let hasVerifier = 1;
 }
 

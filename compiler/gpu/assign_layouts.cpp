@@ -71,7 +71,7 @@ class Assigner {
     if (!clone) {
       IRMapping map;
       for (Value operand : op->getOperands())
-        if (isTile(operand)) map.map(operand, cheapUnder(operand, operandLayout(op, operand, layout)));
+        if (isTile(operand)) map.map(operand, under(operand, operandLayout(op, operand, layout)));
       OpBuilder builder(op);
       Operation* made = builder.clone(*op, map);
       for (Value result : made->getResults()) setLayout(result, layout);

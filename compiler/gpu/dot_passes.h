@@ -18,6 +18,9 @@ using OptionsOf = std::function<const CompileOptions&()>;
 
 /// tile.dot -> tile.mma on the value level of tile_smem.td. Sets `tile.num_warps` where the kernel leaves it open.
 std::unique_ptr<mlir::Pass> createPlaceOperandsPass(TargetOf target, OptionsOf options);
+/// What operands are computed from, and loads of loops that ask for stages: copies that run ahead, or loads an
+/// iteration early.
+std::unique_ptr<mlir::Pass> createFetchAheadPass(TargetOf target);
 /// Loops with chained asynchronous products: the second product runs beside the next iteration's elementwise work.
 std::unique_ptr<mlir::Pass> createRotatePass();
 /// Value level -> tile.specialize with rings and bulk copies, where the target and the kernel allow it.

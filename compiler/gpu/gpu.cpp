@@ -16,6 +16,7 @@ void addGpuPasses(mlir::OpPassManager& passes, const Target& target, const Compi
   auto targetOf = [&target]() -> const Target& { return target; };
   auto optionsOf = [&options]() -> const CompileOptions& { return options; };
   passes.addPass(createPlaceOperandsPass(targetOf, optionsOf));
+  passes.addPass(createFetchAheadPass(targetOf));
   if (target.hasWgmma) passes.addPass(createRotatePass());
   passes.addPass(createPeelMasks());
   if (target.hasTma) passes.addPass(createSpecializePass(targetOf, optionsOf));
@@ -31,6 +32,7 @@ void addGpuPasses(mlir::OpPassManager& passes, const Target& target, const Compi
 
 void registerGpuPasses(std::function<const Target&()> target, std::function<const CompileOptions&()> options) {
   mlir::registerPass([=] { return createPlaceOperandsPass(target, options); });
+  mlir::registerPass([=] { return createFetchAheadPass(target); });
   mlir::registerPass([] { return createRotatePass(); });
   mlir::registerPass([=] { return createSpecializePass(target, options); });
   mlir::registerPass([=] { return createStagePass(target, options); });

@@ -20,6 +20,7 @@ using layout::Layout;
 
 namespace {
 
+constexpr int kFewElements = 16;           ///< a tile this many times smaller is moved for next to nothing
 constexpr int kCheapOps = 12;              ///< index arithmetic worth repeating instead of moving its result
 constexpr int64_t kSmallTileBytes = 4096;  ///< of no consequence how it is read
 
@@ -121,6 +122,11 @@ int LayoutPlan::cost(Value tile) {
     bool simple = !isa<math::MathDialect>(op->getDialect()) && !isa<arith::DivFOp, arith::RemFOp>(op);
     total = isElementwise(op) ? 1 : 0;
     for (Value operand : op->getOperands()) total = std::min(kNever, total + cost(operand));
+    // Masks and offsets that repeat a few values (rows that were gathered, say): those values are moved instead.
+    if (isa<BroadcastOp>(op) && getElementTypeOrSelf(tile.getType()).isInteger()) {
+      auto small = cast<RankedTensorType>(op->getOperand(0).getType()), large = cast<RankedTensorType>(tile.getType());
+      if (small.getNumElements() * kFewElements <= large.getNumElements()) total = std::min(total, 1);
+    }
     if (!simple || total > kCheapOps) total = kNever;
   }
   return cost_[tile] = total;

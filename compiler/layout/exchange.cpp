@@ -22,6 +22,18 @@ int passesOf(const Layout& layout, const Exchange& exchange, int vector, int ele
   return bankPasses(addresses.data(), layout.numLanes(), vector * elementBytes);
 }
 
+// Whether the layout's coordinates along a dim divide by kSkewRows digit by digit.
+bool splitsAtSkew(const Layout& layout, int dim) {
+  int64_t low = 0;
+  for (const auto* digits : {&layout.regs(), &layout.lanes(), &layout.warps()})
+    for (const Digit& digit : *digits) {
+      if (digit.dim != dim || digit.stride % kSkewRows == 0) continue;
+      if (kSkewRows % digit.stride != 0) return false;
+      low += std::min<int64_t>(digit.count * int64_t{digit.stride}, kSkewRows) - digit.stride;
+    }
+  return low < kSkewRows;
+}
+
 }  // namespace
 
 Exchange planExchange(const Layout& from, const Layout& to, int elementBytes) {
@@ -41,14 +53,19 @@ Exchange planExchange(const Layout& from, const Layout& to, int elementBytes) {
     int64_t widest = int64_t{std::max(plan.storeVector, plan.loadVector)} * elementBytes;
     int64_t row = std::max(from.cover(minor), to.cover(minor)) * elementBytes;
     row = (row + widest - 1) / widest * widest;
-    for (int64_t pad = 0; pad <= 64; pad += std::max<int64_t>(widest, 4)) {
+    int major = minor == rank - 1 ? rank - 2 : rank - 1;  // the dim whose neighbours are one row apart
+    const bool canSkew = major >= 0 && splitsAtSkew(from, major) && splitsAtSkew(to, major);
+    auto consider = [&](int64_t pad, int64_t skew) {
       plan.byteStride.assign(rank, 0);
       plan.byteStride[minor] = elementBytes;
+      plan.major = skew ? major : -1, plan.skew = skew;
       int64_t next = row + pad;
       for (int d = rank - 1; d >= 0; --d) {
         if (d == minor) continue;
         plan.byteStride[d] = next;
-        next *= std::max(from.cover(d), to.cover(d));
+        const int64_t rows = std::max(from.cover(d), to.cover(d));
+        next *= rows;
+        if (d == plan.major) next += (rows + kSkewRows - 1) / kSkewRows * skew;
       }
       plan.bytes = next;
       plan.storePasses = passesOf(from, plan, plan.storeVector, elementBytes);
@@ -65,7 +82,11 @@ Exchange planExchange(const Layout& from, const Layout& to, int elementBytes) {
         best = plan;
         bestCost = total;
       }
-    }
+    };
+    const int64_t unit = std::max<int64_t>(widest, 4);
+    for (int64_t pad = 0; pad <= 64; pad += unit) consider(pad, 0);
+    if (canSkew)
+      for (int64_t skew = unit; skew <= 32; skew += unit) consider(0, skew);
   }
   best.bytes = (best.bytes + 15) / 16 * 16;
   return best;

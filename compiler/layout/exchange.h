@@ -5,9 +5,15 @@
 
 namespace tile::layout {
 
+/// Threads that turn a tile write columns whose rows lie 8 apart: no pitch that keeps rows aligned spreads them over
+/// banks.
+inline constexpr int64_t kSkewRows = 8;
+
 struct Exchange {
   int minor = 0;                     ///< dim whose elements are neighbours
   std::vector<int64_t> byteStride;   ///< per dim; byteStride[minor] is the element's size
+  int major = -1;                    ///< dim with `skew` bytes more after every kSkewRows elements; -1: none
+  int64_t skew = 0;
   int64_t bytes = 0;                 ///< room for both layouts' padding too
   int storeVector = 1, loadVector = 1;  ///< elements per access (at most 16 bytes)
   int storePasses = 1, loadPasses = 1;  ///< bank passes of a typical access, for tests and reports
@@ -15,11 +21,12 @@ struct Exchange {
   int64_t address(const Coord& coord) const {
     int64_t byte = 0;
     for (size_t d = 0; d < coord.size(); ++d) byte += coord[d] * byteStride[d];
-    return byte;
+    return major < 0 ? byte : byte + coord[static_cast<size_t>(major)] / kSkewRows * skew;
   }
 };
 
-/// The address is linear in the coordinates, so a register's share is a constant and folds into the instruction.
+/// The address is linear in the digits of both layouts, so a register's share is a constant and folds into the
+/// instruction.
 Exchange planExchange(const Layout& from, const Layout& to, int elementBytes);
 
 }  // namespace tile::layout

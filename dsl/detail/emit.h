@@ -140,6 +140,8 @@ void return_if(const Operand&);
 // ---- hints and debugging
 Value multiple_of(const Operand&, int64_t);
 void assume(const Operand&);
+/// Nothing is stored through this pointer or view, or through what is computed from it: writes are errors.
+void set_read_only(Value);
 void set_num_warps(int, SrcLoc);
 void set_programs(int, SrcLoc);
 void device_print(const std::string& message, const Operand&);

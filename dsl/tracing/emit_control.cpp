@@ -245,6 +245,10 @@ void assume(const Operand& o) {
     ir::AssumeTrueOp::create(t->at_end(), t->location(o.loc), t->info({c}).value);
 }
 
+void set_read_only(Value v) {
+  if (Tracer* t = Tracer::current()) t->set_read_only(v);
+}
+
 void set_num_warps(int n, SrcLoc loc) {
   Tracer* t = Tracer::current();
   if (!t) return;

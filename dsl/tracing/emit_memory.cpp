@@ -37,6 +37,7 @@ bool make_access(Tracer& t, const Operand& pointer, const Operand& mask, const O
     return false;
   }
   if (mask.kind != Operand::absent && t.is_bad(m)) return false;
+  if (value && !t.writable(p, verb, pointer.loc)) return false;
   out.dtype = t.info(p).dtype;
   out.shape = t.type_of(p).shape;
   Shape joint;
@@ -282,7 +283,8 @@ Value atomic_rmw(Rmw kind, const Operand& pointer, const Operand& value, const O
   Access a;
   if (!make_access(*t, pointer, mask, &value, "an atomic", a)) return {0};
   const bool bitwise = kind == Rmw::bit_and || kind == Rmw::bit_or || kind == Rmw::bit_xor;
-  if ((bitwise && is_float(a.dtype)) || a.dtype == DType::i1) {
+  const bool narrow = is_float(a.dtype) && size_of(a.dtype) == 1;
+  if ((bitwise && is_float(a.dtype)) || a.dtype == DType::i1 || narrow) {
     t->error(std::string(bitwise ? "bitwise atomics are" : "atomics are not") + " defined on " +
                  (bitwise ? "integers, found " : "") + std::string(name(a.dtype)),
              pointer.loc);

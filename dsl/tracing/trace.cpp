@@ -94,8 +94,11 @@ std::shared_ptr<TraceState> trace_kernel(const KernelCore& core, const ConfigWor
                                   : p.kind == ParamInfo::view  ? ValueKind::view
                                                                : ValueKind::number));
     }
-    core.body(config.data(), params.data());
-    tracer.finish();
+    try {
+      core.body(config.data(), params.data());
+      tracer.finish();
+    } catch (const TraceGivenUp&) {
+    }
     diagnostics = std::move(tracer.diagnostics);
   }
   const std::string described = describe_config(core.fields, config, ", ");

@@ -39,7 +39,11 @@ uint32_t* find(std::vector<std::pair<uint32_t, uint32_t>>& list, uint32_t slot) 
 Tracer* Tracer::current() { return current_tracer; }
 
 Tracer::Tracer(mlir::func::FuncOp function, SrcLoc kernel)
-    : function_(function), builder_(function.getContext()), serial_(next_trace++), enclosing_(current_tracer) {
+    : function_(function),
+      builder_(function.getContext()),
+      stack_(reinterpret_cast<uintptr_t>(__builtin_frame_address(0))),
+      serial_(next_trace++),
+      enclosing_(current_tracer) {
   values_.reserve(256);
   slots_.reserve(256);
   values_.emplace_back();  // id 0: the bad value
@@ -95,7 +99,26 @@ mlir::Location Tracer::location(SrcLoc loc) {
   return mlir::FileLineColLoc::get(last_file_attr_, loc.line(), loc.column());
 }
 
+/// No body has this many operations, and none that ends this many calls: the stack, 8 MiB as a rule, would overflow.
+void Tracer::check_progress(SrcLoc loc) {
+  constexpr size_t kMostValues = size_t{1} << 22;
+  constexpr uintptr_t kMostStack = uintptr_t{3} << 20;
+  const auto here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+  const bool deep = stack_ > here && stack_ - here > kMostStack;
+  if (!deep && values_.size() < kMostValues) return;
+  error(deep ? "the trace is too deep: a C++ function that calls itself must end on values known while tracing"
+             : "the trace is too long: a C++ loop must end on values known while tracing; use range() or while_() for "
+               "loops of the kernel",
+        loc);
+  throw TraceGivenUp{};
+}
+
 Value Tracer::add(mlir::Value v, DType dtype, SrcLoc loc, ValueKind kind) {
+  check_progress(loc);
+  // What is computed from a read-only pointer or view is read-only.
+  if (kind != ValueKind::number && !read_only_.empty())
+    if (mlir::Operation* op = v.getDefiningOp())
+      if (llvm::any_of(op->getOperands(), [&](mlir::Value o) { return read_only_.contains(o); })) read_only_.insert(v);
   ValueInfo info;
   info.value = v;
   info.dtype = dtype;
@@ -105,6 +128,16 @@ Value Tracer::add(mlir::Value v, DType dtype, SrcLoc loc, ValueKind kind) {
   info.frame = frames_.back().serial;
   values_.push_back(info);
   return {static_cast<uint32_t>(values_.size() - 1)};
+}
+
+void Tracer::set_read_only(Value v) {
+  if (!is_bad(v) && info(v).value) read_only_.insert(info(v).value);
+}
+
+bool Tracer::writable(Value v, const char* verb, SrcLoc loc) {
+  if (is_bad(v) || !read_only_.contains(info(v).value)) return true;
+  error(std::string(verb) + " through a pointer to const elements: declare the kernel parameter without const", loc);
+  return false;
 }
 
 uint32_t Tracer::resolve(uint32_t id) const {
@@ -175,7 +208,9 @@ Carry& Tracer::touch(Frame& frame, uint32_t slot) {
     if (resolve(c.init) != 0) {
       ValueInfo stand_in = values_[resolve(c.init)];
       mlir::Block* block = frame.before ? frame.before : frame.block;
+      const bool read_only = read_only_.contains(stand_in.value);
       stand_in.value = block->addArgument(stand_in.value.getType(), location(slots_[slot].declared));
+      if (read_only) read_only_.insert(stand_in.value);
       stand_in.depth = static_cast<uint32_t>(&frame - frames_.data());
       stand_in.frame = frame.serial;
       values_.push_back(stand_in);

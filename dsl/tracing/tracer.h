@@ -16,6 +16,7 @@
 #include "compiler/dialect/dialect.h"
 #include "dsl/detail/emit.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SmallVector.h"
 #include "runtime/error.h"
 
@@ -94,6 +95,10 @@ struct Frame {
   bool is_branch() const { return kind == FrameKind::branch || kind == FrameKind::rest; }
 };
 
+/// Thrown out of a body that would never end: a function that calls itself, a C++ loop without an end. The trace has
+/// an error by then.
+struct TraceGivenUp {};
+
 class Tracer {
  public:
   /// Records into `function`'s entry block.
@@ -116,6 +121,9 @@ class Tracer {
   mlir::OpBuilder& at_end();  ///< positioned at the end of the innermost open block
   mlir::Location location(SrcLoc loc);
   Value add(mlir::Value v, DType dtype, SrcLoc loc, ValueKind kind = ValueKind::number);
+  /// Writes through a pointer or view that came from `v` are errors: false, after one, for such a pointer.
+  void set_read_only(Value v);
+  bool writable(Value v, const char* verb, SrcLoc loc);
   uint32_t resolve(uint32_t id) const;
   const ValueInfo& info(Value v) const { return values_[resolve(v.id)]; }
   bool is_bad(Value v) const { return resolve(v.id) == 0; }
@@ -168,8 +176,11 @@ class Tracer {
   void close_while(Frame& frame, mlir::ValueRange inits, mlir::ValueRange yields, int alive_index,
                    llvm::SmallVectorImpl<mlir::Value>& results);
 
+  void check_progress(SrcLoc loc);
+
   mlir::func::FuncOp function_;
   mlir::OpBuilder builder_;
+  uintptr_t stack_;  ///< about where the stack was when the trace began
   uint32_t serial_;  ///< of this trace: tells its slots from those of others
   uint32_t next_frame_ = 1;
   int combiners_ = 0;
@@ -177,6 +188,7 @@ class Tracer {
   std::vector<ValueInfo> values_;
   std::vector<SlotInfo> slots_;
   std::vector<Frame> frames_;
+  llvm::SmallDenseSet<mlir::Value, 8> read_only_;  ///< parameters of const elements and what was computed from them
   std::vector<mlir::Block*> discarded_;
   const char* last_file_ = nullptr;
   mlir::StringAttr last_file_attr_;

@@ -88,3 +88,35 @@ func.func @views(%p: !tile.ptr<f32>, %n: i64, %s: i64) -> (!tile.ptr<f32>, i64, 
   %2 = tile.view_stride %v, 0 : !tile.view<1xf32>
   return %0, %1, %2 : !tile.ptr<f32>, i64, i64
 }
+
+// -----
+
+// The leading dims of a box have extent 1: a reshape that drops or adds them says nothing.
+// CHECK-LABEL: func.func @units_of_boxes(
+// CHECK: %[[X:.*]] = tile.load %{{.*}} : <3xf32> -> tensor<4x8xf32>
+// CHECK-NEXT: tile.store %[[X]], %{{.*}} : tensor<4x8xf32>, <3xf32>
+// CHECK-NEXT: return
+func.func @units_of_boxes(%v: !tile.view<3xf32>, %w: !tile.view<3xf32>, %i: i32) {
+  %0 = tile.load %v[%i, %i, %i : i32, i32, i32] : <3xf32> -> tensor<1x4x8xf32>
+  %1 = tile.reshape %0 : tensor<1x4x8xf32> -> tensor<4x8xf32>
+  %2 = tile.reshape %1 : tensor<4x8xf32> -> tensor<1x4x8xf32>
+  tile.store %2, %w[%i, %i, %i : i32, i32, i32] : tensor<1x4x8xf32>, <3xf32>
+  return
+}
+
+// -----
+
+// Other reshapes stay, and so does a load with another reader.
+// CHECK-LABEL: func.func @other_reshapes(
+// CHECK: tile.load %{{.*}} -> tensor<1x4x8xf32>
+// CHECK: tile.reshape %{{.*}} : tensor<1x4x8xf32> -> tensor<4x8xf32>
+// CHECK: tile.load %{{.*}} -> tensor<4x1x8xf32>
+// CHECK: tile.reshape %{{.*}} : tensor<4x1x8xf32> -> tensor<4x8xf32>
+func.func @other_reshapes(%v: !tile.view<3xf32>, %w: !tile.view<3xf32>, %i: i32) -> (tensor<4x8xf32>, tensor<4x8xf32>) {
+  %0 = tile.load %v[%i, %i, %i : i32, i32, i32] : <3xf32> -> tensor<1x4x8xf32>
+  %1 = tile.reshape %0 : tensor<1x4x8xf32> -> tensor<4x8xf32>
+  tile.store %0, %w[%i, %i, %i : i32, i32, i32] : tensor<1x4x8xf32>, <3xf32>
+  %2 = tile.load %v[%i, %i, %i : i32, i32, i32] : <3xf32> -> tensor<4x1x8xf32>
+  %3 = tile.reshape %2 : tensor<4x1x8xf32> -> tensor<4x8xf32>
+  return %1, %3 : tensor<4x8xf32>, tensor<4x8xf32>
+}

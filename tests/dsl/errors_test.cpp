@@ -97,6 +97,13 @@ TEST(Errors, Stores) {
   EXPECT_TILE_ERROR(__LINE__, "the stored value must be f16 (or narrower, of the same kind), found tile<4xf32>; convert with cast(x, f16)", [](Ptr<half> p) { store(p + arange(0, 4), zeros({4}, f32)); });
   EXPECT_TILE_ERROR(__LINE__, "does not fit the pointers ptr<f32>", [](Ptr<float> p) { store(p, zeros({4}, f32)); });
 }
+TEST(Errors, WritesToConst) {
+  EXPECT_TILE_ERROR(__LINE__, "store through a pointer to const elements", [](Ptr<const float> p) { store(p + arange(0, 4), 1.f); });
+  EXPECT_TILE_ERROR(__LINE__, "store through a pointer to const elements", [](Ptr<const float> p, I32 n) { for (auto i : range(n)) store(p + i, 1.f); });
+  EXPECT_TILE_ERROR(__LINE__, "an atomic through a pointer to const elements", [](Tensor<const float, 2> x) { atomic_add(x.ptr() + 3, 1.f); });
+  EXPECT_TILE_ERROR(__LINE__, "an atomic through a pointer to const elements", [](Ptr<const int32_t> p) { atomic_cas(p, 1, 2); });
+  EXPECT_TRUE(trace_of([](Ptr<float> p, Ptr<const float> q) { store(p, load(q)); }).ok());
+}
 TEST(Errors, Views) {
   EXPECT_TILE_ERROR(__LINE__, "the offset of a box must be an integer scalar, found tile<4xi32> as offset 0", [](Tensor<const float, 1> a) { auto r = a.load({arange(0, 4)}, {4}); });
   EXPECT_TILE_ERROR(__LINE__, "a box has at most as many dims as its tensor (1), found 2", [](Tensor<const float, 1> a) { auto r = a.load({0}, {4, 4}); });
@@ -107,6 +114,7 @@ TEST(Errors, Views) {
 }
 TEST(Errors, Atomics) {
   EXPECT_TILE_ERROR(__LINE__, "bitwise atomics are defined on integers, found f32", [](Ptr<float> p) { atomic_and(p, 1.f); });
+  EXPECT_TILE_ERROR(__LINE__, "atomics are not defined on f8e4m3", [](Ptr<fp8_e4m3> p) { atomic_exchange(p, load(p)); });
   EXPECT_TILE_ERROR(__LINE__, "atomic_add to a tensor is defined on f32, f16, bf16, i32 and u32, found f64", [](Tensor<double, 2> t) { t.atomic_add({0, 0}, zeros({4, 4}, f64)); });
   EXPECT_TILE_ERROR(__LINE__, "a box has at most as many dims as its tensor (1), found", [](Tensor<float, 1> t) { t.atomic_add({0}, zeros({4, 4}, f32)); });
   EXPECT_TILE_ERROR(__LINE__, "atomic_cas compares integers, found f32", [](Ptr<float> p) { atomic_cas(p, 1.f, 2.f); });
@@ -340,6 +348,14 @@ TEST(Errors, ExceptionsOfTheUserPassThrough) {
     for (auto i : range(n)) if_(i > 3, [&] { store(p, 1.f); throw 42; });
   });
   EXPECT_THROW((void)k.trace(), int);
+  EXPECT_TRUE(trace_of([](I32 n) { auto r = n + 1; }).ok());  // nothing is left behind
+}
+
+static void never_ends(const Tile& x) { never_ends(x + 1); }
+TEST(Errors, RecursionWithoutAnEnd) {
+  const auto found = errors_of([](I32 n) { never_ends(n); });
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_NE(found[0].message.find("the trace is too deep: a C++ function that calls itself"), std::string::npos) << found[0].message;
   EXPECT_TRUE(trace_of([](I32 n) { auto r = n + 1; }).ok());  // nothing is left behind
 }
 

@@ -3,6 +3,7 @@
 
 #include "compiler/diagnostics.h"
 #include "compiler/gpu/lowering/debug_info.h"
+#include "compiler/gpu/lowering/fp8_pairs.h"
 #include "compiler/gpu/lowering/gpu_math.h"
 #include "compiler/gpu/lowering/lowering.h"
 #include "compiler/gpu/lowering/roles.h"
@@ -239,7 +240,25 @@ FailureOr<Regs> Emitter::inlineRegion(Region& region, llvm::ArrayRef<llvm::Value
   return results;
 }
 
+/// Two registers at a time; an odd one is converted beside itself.
+void Emitter::emitFp8Conversion(Operation* op) {
+  llvm::ArrayRef<llvm::Value*> held = regs(op->getOperand(0));
+  Regs out(held.size(), llvm::PoisonValue::get(elementType(op->getResult(0))));
+  SmallVector<size_t> real;
+  const bool tile = isa<RankedTensorType>(op->getResult(0).getType());
+  for (size_t reg = 0; reg < held.size(); ++reg)
+    if (!tile || !layoutOf(op->getResult(0)).isRegPadding(static_cast<int>(reg))) real.push_back(reg);
+  for (size_t i = 0; i < real.size(); i += 2) {
+    const size_t first = real[i], second = real[std::min(i + 1, real.size() - 1)];
+    auto pair = convertFp8Pair(b, op, {held[first], held[second]});
+    out[first] = pair[0];
+    if (second != first) out[second] = pair[1];
+  }
+  define(op->getResult(0), std::move(out));
+}
+
 LogicalResult Emitter::emitElementwiseOp(Operation* op) {
+  if (hasFp8Pairs(target, op)) return emitFp8Conversion(op), success();
   size_t count = 1;
   const layout::Layout* layout = nullptr;
   if (isa<RankedTensorType>(op->getResult(0).getType())) {

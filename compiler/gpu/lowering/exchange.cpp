@@ -22,6 +22,13 @@ llvm::Value* threadOffset(Emitter& e, const layout::Layout& layout, llvm::ArrayR
   return offset ? offset : e.i32(0);
 }
 
+llvm::Value* threadOffset(Emitter& e, const layout::Layout& layout, const layout::Exchange& plan) {
+  llvm::Value* offset = threadOffset(e, layout, plan.byteStride);
+  if (plan.major < 0 || layout.maxThreadCoord(plan.major) < layout::kSkewRows) return offset;
+  llvm::Value* rows = e.b.CreateUDiv(e.threadCoord(layout, plan.major), e.i32(layout::kSkewRows));
+  return e.b.CreateAdd(offset, e.b.CreateMul(rows, e.i32(plan.skew)));
+}
+
 int64_t constantOffset(const layout::Coord& coord, llvm::ArrayRef<int64_t> byteStride) {
   int64_t byte = 0;
   for (size_t dim = 0; dim < coord.size(); ++dim) byte += coord[dim] * byteStride[dim];
@@ -52,7 +59,7 @@ int linearVector(const layout::Layout& layout, const layout::Shape& shape, const
 // Accumulators of 16 bits as whole 8x8 matrices, where the plan's rows are multiples of 16 bytes.
 bool storePlanByMatrices(Emitter& e, llvm::Value* base, llvm::ArrayRef<llvm::Value*> values, const layout::Layout& from,
                          const layout::Exchange& plan) {
-  if (from.rank() != 2 || plan.byteStride[plan.minor] != 2) return false;
+  if (from.rank() != 2 || plan.byteStride[plan.minor] != 2 || plan.major >= 0) return false;
   const int major = 1 - plan.minor;
   const layout::SharedTile tile{from.shape()[major], from.shape()[plan.minor], 2, 0, plan.byteStride[major]};
   return storeByMatrices(e, values, from, base, tile, plan.minor);
@@ -68,7 +75,7 @@ Regs exchangeThrough(Emitter& e, llvm::Value* base, llvm::ArrayRef<llvm::Value*>
   llvm::Value* first = from.warpReplicas() == 1 ? nullptr : e.isFirstReplica(from);
   if (warpLocal) e.syncWarp();  // lanes may still read what this op left there in the iteration before
   if (!storePlanByMatrices(e, base, values, from, plan)) {
-    llvm::Value* into = e.b.CreatePtrAdd(base, threadOffset(e, from, plan.byteStride));
+    llvm::Value* into = e.b.CreatePtrAdd(base, threadOffset(e, from, plan));
     std::set<layout::Coord> written;
     for (const auto& run : from.runs(plan.minor, plan.storeVector)) {
       layout::Coord start = from.regCoord(run[0]);
@@ -82,7 +89,7 @@ Regs exchangeThrough(Emitter& e, llvm::Value* base, llvm::ArrayRef<llvm::Value*>
     e.syncWarp();
   else
     e.barrier();
-  llvm::Value* out = e.b.CreatePtrAdd(base, threadOffset(e, to, plan.byteStride));
+  llvm::Value* out = e.b.CreatePtrAdd(base, threadOffset(e, to, plan));
   Regs result(to.numRegs(), llvm::PoisonValue::get(element));
   for (const auto& run : to.runs(plan.minor, plan.loadVector)) {
     if (to.isRegPadding(run[0])) continue;

@@ -5,12 +5,24 @@
 #include "llvm/IR/IntrinsicsNVPTX.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/TypeUtilities.h"
 
 namespace tile::ir {
 using namespace mlir;
 using llvm::Value;
 
+/// Small integers to 16-bit floats, by way of f32, which holds them: there is no fast instruction for the direct way.
+static Value* smallIntToHalf(llvm::IRBuilderBase& b, Operation* op, Value* x) {
+  const Type to = getElementTypeOrSelf(op->getResult(0).getType());
+  if (!isa<arith::SIToFPOp, arith::UIToFPOp>(op) || !x->getType()->isIntegerTy()) return nullptr;
+  if (x->getType()->getIntegerBitWidth() > 16 || (!to.isF16() && !to.isBF16())) return nullptr;
+  const bool isSigned = isa<arith::SIToFPOp>(op);
+  Value* wide = isSigned ? b.CreateSExt(x, b.getInt32Ty()) : b.CreateZExt(x, b.getInt32Ty());
+  return b.CreateFPTrunc(b.CreateSIToFP(wide, b.getFloatTy()), to.isF16() ? b.getHalfTy() : b.getBFloatTy());
+}
+
 Value* GpuMath::special(llvm::IRBuilderBase& b, Operation* op, llvm::ArrayRef<Value*> args) const {
+  if (Value* converted = smallIntToHalf(b, op, args[0])) return converted;
   if (!fastMath_ || !args[0]->getType()->isFloatTy()) return nullptr;
   auto call = [&](llvm::Intrinsic::ID id, llvm::ArrayRef<Value*> a) -> Value* { return b.CreateIntrinsic(b.getFloatTy(), id, a); };
   auto scaled = [&](Value* x, double factor) { return b.CreateFMul(x, llvm::ConstantFP::get(b.getFloatTy(), factor)); };

@@ -236,6 +236,12 @@ bool basicInstruction(const Call& c) {
     result = fromFloat(flushed(1.0f / flushed(toFloat(c.args[0]))));
   else if (c.is("div.full"))
     result = fromFloat(flushed(flushed(toFloat(c.args[0])) / flushed(toFloat(c.args[1]))));
+  else if (c.is("ff.to.e4m3x2.rn"))
+    result = fp8_e4m3(toFloat(c.args[1])).bits | fp8_e4m3(toFloat(c.args[0])).bits << 8;
+  else if (c.is("ff.to.e5m2x2.rn"))
+    result = fp8_e5m2(toFloat(c.args[1])).bits | fp8_e5m2(toFloat(c.args[0])).bits << 8;
+  else if (c.is("e4m3x2.to.f16x2.rn") || c.is("e5m2x2.to.f16x2.rn"))
+    result = fp8PairToHalves(c.is("e4m3") ? Operand::e4m3 : Operand::e5m2, c.args[0]);
   else if (c.is("f2tf32.rna"))
     result = (c.args[0] + 0x1000) & 0xffffe000u;
   else

@@ -45,4 +45,10 @@ inline float packedValue(Operand kind, uint64_t reg, int i) {
   return operandValue(kind, static_cast<uint32_t>(reg >> 8 * operandBytes(kind) * i));
 }
 
+/// Two 8-bit floats as two f16.
+inline uint64_t fp8PairToHalves(Operand kind, uint64_t bits) {
+  auto one = [&](int i) { return static_cast<uint64_t>(half(packedValue(kind, bits, i)).bits); };
+  return one(0) | one(1) << 16;
+}
+
 }  // namespace tile::testing

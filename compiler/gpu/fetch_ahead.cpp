@@ -1,0 +1,216 @@
+// fetch_ahead.cpp - loads that loops wait for although they could have been under way for an iteration or more.
+// Before: the value level of place_operands; loads and gathers inside loops that are no operands themselves.
+// After:  1. what an operand is computed from by elementwise work alone (weights with scales, rows with norms, 8-bit
+//            floats to be widened) is fetched into shared memory, where copies run ahead, and read back from there;
+//         2. such loads that cannot be fetched stay loads of registers, one iteration early;
+//         3. a loop without products whose `tile.stages` asks for copies in flight has all its loads fetched.
+// Where the whole kernel can use bulk copies only those are made: one other copy would cost the kernel its roles.
+#include "compiler/analysis/facts.h"
+#include "compiler/gpu/copy_slice.h"
+#include "compiler/gpu/dot_passes.h"
+#include "compiler/gpu/tma_box.h"
+#include "compiler/lowering/elementwise.h"
+
+namespace tile::ir {
+using namespace mlir;
+
+namespace {
+
+/// Registers of a thread (32 bits each) that loads made an iteration early may hold.
+constexpr int64_t kMostEarlyRegisters = 16;
+
+RankedTensorType tileType(Value v) { return dyn_cast<RankedTensorType>(v.getType()); }
+int64_t bitsOf(Value v) { return tileType(v).getNumElements() * tileType(v).getElementTypeBitWidth(); }
+
+class Fetcher {
+ public:
+  Fetcher(func::FuncOp func, const Target& target) : func_(func), target_(target), facts_(func) {
+    warps_ = func->getAttrOfType<IntegerAttr>("tile.num_warps")
+                 ? func->getAttrOfType<IntegerAttr>("tile.num_warps").getInt()
+                 : 4;
+    bulk_ = target.hasTma && onlyBulkCopies();
+  }
+
+  void run() {
+    SmallVector<scf::ForOp> loops;
+    func_.walk([&](scf::ForOp loop) { loops.push_back(loop); });
+    for (scf::ForOp loop : loops) {
+      llvm::SetVector<Operation*> loads = hasProduct(loop) ? loadsOfOperands(loop) : loadsOfStagedLoop(loop);
+      // A gather is worth its room in shared memory only where nothing else has to be waited for.
+      gathers_ = llvm::all_of(loads, [&](Operation* op) { return !isa<GatherOp>(op) || canFetch(cast<GatherOp>(op)); });
+      llvm::SetVector<Operation*> early;
+      for (Operation* load : loads)
+        if (!fetch(load)) early.insert(load);
+      if (hasProduct(loop)) loadEarly(loop, early.getArrayRef());
+    }
+  }
+
+ private:
+  static bool hasProduct(scf::ForOp loop) {
+    return loop.getBody()->walk([](MmaOp) { return WalkResult::interrupt(); }).wasInterrupted();
+  }
+
+  bool onlyBulkCopies() {
+    bool some = false, others = false;
+    func_.walk([&](Operation* op) {
+      others |= isa<GatherSharedOp>(op);
+      auto copy = dyn_cast<LoadSharedOp>(op);
+      if (!copy) return;
+      some = true, others |= !tmaBox(copy.getView(), cast<SmemType>(copy.getType()), facts_, false);
+    });
+    return some && !others;
+  }
+
+  /// Loads of the loop's own body that operands computed in it are made from. An operand with anything else in it (a
+  /// product, a value from the iteration before) does not wait for its loads alone: there is other work meanwhile.
+  llvm::SetVector<Operation*> loadsOfOperands(scf::ForOp loop) {
+    llvm::SetVector<Operation*> all;
+    auto add = [&](Value operand) {
+      llvm::SetVector<Operation*> loads;
+      if (tileType(operand) && madeOfLoads(loop, operand, loads)) all.insert(loads.begin(), loads.end());
+    };
+    for (auto share : loop.getBody()->getOps<ShareOp>()) add(share.getSource());
+    for (auto product : loop.getBody()->getOps<MmaOp>()) add(product.getA());  // kept in registers
+    return all;
+  }
+
+  bool madeOfLoads(scf::ForOp loop, Value value, llvm::SetVector<Operation*>& loads) {
+    if (!loop.getRegion().isAncestor(value.getParentRegion()) || !tileType(value)) return true;
+    Operation* op = value.getDefiningOp();
+    if (!op || op->getBlock() != loop.getBody()) return false;
+    if (isa<LoadOp, GatherOp>(op)) return loads.insert(op), true;
+    if (!isElementwise(op) &&
+        !isa<arith::ConstantOp, BroadcastOp, ReshapeOp, TransOp, SplatOp, CatOp, ExtractOp, IotaOp>(op))
+      return false;
+    return llvm::all_of(op->getOperands(), [&](Value v) { return madeOfLoads(loop, v, loads); });
+  }
+
+  llvm::SetVector<Operation*> loadsOfStagedLoop(scf::ForOp loop) {
+    llvm::SetVector<Operation*> loads;
+    auto stages = loop->getAttrOfType<IntegerAttr>("tile.stages");
+    const bool hasInner =
+        loop.getBody()->walk([](LoopLikeOpInterface) { return WalkResult::interrupt(); }).wasInterrupted();
+    if (!stages || stages.getInt() < 2 || hasInner) return loads;
+    for (Operation& op : *loop.getBody())
+      if (isa<LoadOp, GatherOp>(op) && tileType(op.getResult(0))) loads.insert(&op);
+    return loads;
+  }
+
+  // ---- through shared memory
+
+  /// Tiles of offsets of one dim, or of words larger than what is made of them, are better off in registers.
+  bool canFetch(GatherOp gather) const {
+    RankedTensorType type = tileType(gather.getResult());
+    return !bulk_ && type.getRank() == 2 && type.getElementTypeBitWidth() <= 16 && gather.getOffsets() &&
+           !gather.getOther() && gather.getCache() != CacheHint::volatile_;
+  }
+
+  /// Replaces the load by a copy to shared memory and a read of it; false where that is not possible.
+  bool fetch(Operation* op) {
+    Value value = op->getResult(0);
+    SmallVector<int64_t> shape(tileType(value).getShape());
+    if (shape.size() == 1) shape.insert(shape.begin(), 1);
+    Type element = tileType(value).getElementType();
+    if (shape.size() != 2 || element.getIntOrFloatBitWidth() < 8) return false;
+    OpBuilder b(op);
+    Value smem;
+    if (auto load = dyn_cast<LoadOp>(op)) {
+      const int64_t rank = load.getView().getType().getRank();
+      if (rank < 2 || load.getCache() == CacheHint::volatile_ || (load.getPad() && !load.getPad()->isZero()))
+        return false;
+      const int64_t minor = facts_.unitStrideDim(load.getView()) - (rank - 2);
+      auto type = SmemType::get(op->getContext(), shape, element, minor == 0 ? 0 : 1, 1);
+      if (bulk_ && !tmaBox(load.getView(), type, facts_, false)) return false;
+      smem = LoadSharedOp::create(b, op->getLoc(), type, load.getView(), load.getIndices(), shape);
+    } else {
+      auto gather = cast<GatherOp>(op);
+      if (!gathers_ || !canFetch(gather)) return false;
+      AxisFacts axis = facts_.of(gather.getOffsets());
+      auto type = SmemType::get(op->getContext(), shape, element, axis.contiguity[0] > axis.contiguity[1] ? 0 : 1, 1);
+      smem = GatherSharedOp::create(b, op->getLoc(), type, gather.getPtr(), gather.getOffsets(), gather.getMask());
+    }
+    Value tile = SmemLoadOp::create(b, op->getLoc(), RankedTensorType::get(shape, element), smem);
+    if (tile.getType() != value.getType()) tile = ReshapeOp::create(b, op->getLoc(), value.getType(), tile);
+    value.replaceAllUsesWith(tile);
+    op->erase();
+    return true;
+  }
+
+  // ---- in registers
+
+  /// Loads for the next iteration at the top of this one. Boxes past the last iteration are loaded, too: their bounds
+  /// are checked, and nobody uses them.
+  void loadEarly(scf::ForOp loop, ArrayRef<Operation*> candidates) {
+    SmallVector<Operation*> loads;
+    int64_t registers = 0;
+    for (Operation* op : candidates) {
+      if (!isa<LoadOp>(op)) continue;
+      // Small tiles are held by several threads: at least a register each.
+      registers += std::max<int64_t>(2, bitsOf(op->getResult(0)) / (32 * 32 * warps_));
+      if (registers <= kMostEarlyRegisters) loads.push_back(op);
+    }
+    if (loads.empty()) return;
+    CopySlice slice(loop, loads);
+    if (!slice.obstacle().empty() || slice.needsGuard() || !slice.carried().empty()) return;
+    OpBuilder b(loop);
+    Location loc = loop.getLoc();
+    auto emit = [&](OpBuilder& builder, Value iv) {
+      SmallVector<Value> values(loads.size()), state;
+      slice.emit(builder, iv, state, [&](OpBuilder& inner, Operation* copy, const IRMapping& map) {
+        IRMapping local = map;
+        values[llvm::find(loads, copy) - loads.begin()] = inner.clone(*copy, local)->getResult(0);
+      });
+      return values;
+    };
+    const size_t first = loop.getInitArgs().size();
+    SmallVector<Value> inits(loop.getInitArgs());
+    inits.append(emit(b, loop.getLowerBound()));
+    auto made = scf::ForOp::create(b, loc, loop.getLowerBound(), loop.getUpperBound(), loop.getStep(), inits);
+    made->setDiscardableAttrs(loop->getDiscardableAttrDictionary());
+    Block* body = made.getBody();
+    if (!body->empty()) body->back().erase();
+    OpBuilder in = OpBuilder::atBlockBegin(body);
+    Value ahead = arith::AddIOp::create(in, loc, made.getInductionVar(), loop.getStep());
+    // The slice reads the old body's values: it is copied before they move.
+    SmallVector<Value> next = emit(in, ahead);
+    for (size_t i = 0; i <= first; ++i) loop.getBody()->getArgument(i).replaceAllUsesWith(body->getArgument(i));
+    body->getOperations().splice(body->end(), loop.getBody()->getOperations());
+    for (auto [i, load] : llvm::enumerate(loads)) {
+      load->getResult(0).replaceAllUsesWith(made.getRegionIterArg(first + i));
+      load->erase();
+    }
+    Operation* yield = body->getTerminator();
+    SmallVector<Value> yielded(yield->getOperands());
+    yielded.append(next.begin(), next.end());
+    yield->setOperands(yielded);
+    for (size_t i = 0; i < first; ++i) loop.getResult(i).replaceAllUsesWith(made.getResult(i));
+    loop.erase();
+  }
+
+  func::FuncOp func_;
+  const Target& target_;
+  Facts facts_;
+  int64_t warps_;
+  bool gathers_ = false;  ///< those of the loop at hand can all be fetched
+  bool bulk_;             ///< every copy of the kernel can be a bulk copy
+};
+
+class FetchAheadPass : public PassWrapper<FetchAheadPass, OperationPass<func::FuncOp>> {
+ public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(FetchAheadPass)
+  explicit FetchAheadPass(TargetOf target) : target_(std::move(target)) {}
+  StringRef getArgument() const override { return "tile-fetch-ahead"; }
+  StringRef getDescription() const override { return "loads that loops would wait for under way early"; }
+  void runOnOperation() override { Fetcher(getOperation(), target_()).run(); }
+
+ private:
+  TargetOf target_;
+};
+
+}  // namespace
+
+std::unique_ptr<Pass> createFetchAheadPass(TargetOf target) {
+  return std::make_unique<FetchAheadPass>(std::move(target));
+}
+
+}  // namespace tile::ir

@@ -1,0 +1,98 @@
+// Loads that loops would wait for are under way early.
+// RUN: tile-opt %s -split-input-file --pass-pipeline='builtin.module(func.func(tile-place-operands,tile-fetch-ahead))' --tile-target=sm_90a | FileCheck %s
+
+// Weights that are widened and scaled on their way to a product are copied as they are and read back; scales, whose rows
+// are no box for bulk copies here, are loaded an iteration early.
+// CHECK-LABEL: func.func @weights
+// CHECK: %[[FIRST:.*]] = tile.load %arg2{{.*}} -> tensor<1x128xf16>
+// CHECK: scf.for %[[I:.*]] = {{.*}} iter_args({{.*}}, %[[S:.*]] = %[[FIRST]])
+// CHECK: %[[AHEAD:.*]] = arith.addi %[[I]],
+// CHECK: %[[NEXT:.*]] = tile.load %arg2[%[[AHEAD]],
+// CHECK: %[[W:.*]] = tile.load_shared %arg1{{.*}} <64x128xi8, minor = 1>
+// CHECK: tile.smem_load %[[W]]
+// CHECK: tile.broadcast %[[S]]
+// CHECK: tile.share
+// CHECK: scf.yield {{.*}}, %[[NEXT]]
+func.func @weights(%A: !tile.view<2 x f16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 16, 1>},
+                   %W: !tile.view<2 x i8> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 16, 1>},
+                   %S: !tile.view<2 x f16>, %C: !tile.view<2 x f32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %zero = arith.constant dense<0.0> : tensor<64x128xf32>
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %sum = scf.for %k = %c0 to %n step %c64 iter_args(%acc = %zero) -> (tensor<64x128xf32>) : i32 {
+    %a = tile.load %A[%c0, %k : i32, i32] : !tile.view<2 x f16> -> tensor<64x64xf16>
+    %bytes = tile.load %W[%k, %c0 : i32, i32] : !tile.view<2 x i8> -> tensor<64x128xi8>
+    %s = tile.load %S[%k, %c0 : i32, i32] : !tile.view<2 x f16> -> tensor<1x128xf16>
+    %wide = arith.sitofp %bytes : tensor<64x128xi8> to tensor<64x128xf16>
+    %scales = tile.broadcast %s : tensor<1x128xf16> -> tensor<64x128xf16>
+    %w = arith.mulf %wide, %scales : tensor<64x128xf16>
+    %d = tile.dot %a, %w, %acc : tensor<64x64xf16>, tensor<64x128xf16> -> tensor<64x128xf32>
+    scf.yield %d : tensor<64x128xf32>
+  }
+  tile.store %sum, %C[%c0, %c0 : i32, i32] : tensor<64x128xf32>, !tile.view<2 x f32>
+  return
+}
+
+// -----
+
+// An operand with a product in it has other work to wait behind: its loads stay.
+// CHECK-LABEL: func.func @bias
+// CHECK: scf.for
+// CHECK: tile.load %arg2{{.*}} -> tensor<64x64xf32>
+// CHECK-NOT: tile.smem_load
+// CHECK: return
+func.func @bias(%K: !tile.view<2 x f16>, %V: !tile.view<2 x f16>, %B: !tile.view<2 x f32>, %C: !tile.view<2 x f32>, %n: i32)
+    attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %q = tile.load %K[%c0, %c0 : i32, i32] : !tile.view<2 x f16> -> tensor<64x64xf16>
+  %sum = scf.for %k = %c0 to %n step %c64 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {
+    %a = tile.load %K[%c0, %k : i32, i32] : !tile.view<2 x f16> -> tensor<64x64xf16>
+    %b = tile.load %B[%c0, %k : i32, i32] : !tile.view<2 x f32> -> tensor<64x64xf32>
+    %v = tile.load %V[%k, %c0 : i32, i32] : !tile.view<2 x f16> -> tensor<64x64xf16>
+    %s = tile.dot %q, %a, %zero : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+    %t = arith.addf %s, %b : tensor<64x64xf32>
+    %p = arith.truncf %t : tensor<64x64xf32> to tensor<64x64xf16>
+    %d = tile.dot %p, %v, %acc : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+    scf.yield %d : tensor<64x64xf32>
+  }
+  tile.store %sum, %C[%c0, %c0 : i32, i32] : tensor<64x64xf32>, !tile.view<2 x f32>
+  return
+}
+
+// -----
+
+// A loop without products that asks for stages has its loads in flight.
+// CHECK-LABEL: func.func @recurrence
+// CHECK: scf.for
+// CHECK: %[[X:.*]] = tile.load_shared %arg0{{.*}} box [1, 64]
+// CHECK: %[[T:.*]] = tile.smem_load %[[X]]
+// CHECK: tile.reshape %[[T]] : tensor<1x64xf32> -> tensor<64xf32>
+// CHECK-LABEL: func.func @unasked
+// CHECK-NOT: tile.load_shared
+func.func @recurrence(%X: !tile.view<2 x f32>, %Y: !tile.view<2 x f32>, %n: i32) attributes {tile.kernel, tile.num_warps = 1 : i32} {
+  %zero = arith.constant dense<0.0> : tensor<64xf32>
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %h = scf.for %t = %c0 to %n step %c1 iter_args(%s = %zero) -> (tensor<64xf32>) : i32 {
+    %x = tile.load %X[%t, %c0 : i32, i32] : !tile.view<2 x f32> -> tensor<64xf32>
+    %m = arith.mulf %s, %x : tensor<64xf32>
+    %a = arith.addf %m, %x : tensor<64xf32>
+    tile.store %a, %Y[%t, %c0 : i32, i32] : tensor<64xf32>, !tile.view<2 x f32>
+    scf.yield %a : tensor<64xf32>
+  } {tile.stages = 4 : i32}
+  return
+}
+func.func @unasked(%X: !tile.view<2 x f32>, %Y: !tile.view<2 x f32>, %n: i32) attributes {tile.kernel, tile.num_warps = 1 : i32} {
+  %zero = arith.constant dense<0.0> : tensor<64xf32>
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %h = scf.for %t = %c0 to %n step %c1 iter_args(%s = %zero) -> (tensor<64xf32>) : i32 {
+    %x = tile.load %X[%t, %c0 : i32, i32] : !tile.view<2 x f32> -> tensor<64xf32>
+    %a = arith.addf %s, %x : tensor<64xf32>
+    scf.yield %a : tensor<64xf32>
+  }
+  tile.store %h, %Y[%c0, %c0 : i32, i32] : tensor<64xf32>, !tile.view<2 x f32>
+  return
+}

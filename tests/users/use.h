@@ -1,0 +1,137 @@
+// use.h - kernels as users write them: a case prepares its data, its launches, and a comparison with float64 loops.
+#pragma once
+#include <cmath>
+#include <cstdio>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "dsl/tile.h"
+
+namespace users {
+using namespace tile;
+
+/// Data of one case. Without a device nothing is allocated: addresses are made up, for compiling only.
+struct Env {
+  std::shared_ptr<Device> device;
+  bool big = false;
+  uint64_t state = 0x9E3779B97F4A7C15ull;
+  std::shared_ptr<std::vector<DeviceMemory>> keep = std::make_shared<std::vector<DeviceMemory>>();
+  uintptr_t next = 0x10000000;
+
+  double uniform() {
+    state = state * 6364136223846793005ull + 1442695040888963407ull;
+    return static_cast<double>(state >> 40) * 0x1p-24;
+  }
+};
+
+template <class T>
+struct Array {
+  T* p = nullptr;
+  std::vector<T> h;  ///< what it was filled with
+  std::shared_ptr<Device> device;
+  size_t n = 0;
+  std::vector<T> now() const {
+    std::vector<T> out(n);
+    device->default_stream().copy_to_host(out.data(), p, n * sizeof(T)).value_or_throw();
+    device->default_stream().synchronize().value_or_throw();
+    return out;
+  }
+  template <class... I>
+  TensorView<T, sizeof...(I)> view(I... shape) const {
+    return TensorView<T, sizeof...(I)>(p, std::array<int64_t, sizeof...(I)>{static_cast<int64_t>(shape)...});
+  }
+  double operator[](size_t i) const { return static_cast<double>(static_cast<float>(h[i])); }
+};
+template <>
+inline double Array<double>::operator[](size_t i) const {
+  return h[i];
+}
+
+template <class T, class F>
+Array<T> filled(Env& env, size_t n, F f) {
+  Array<T> a;
+  a.n = n, a.device = env.device;
+  if (!env.device) {
+    a.p = reinterpret_cast<T*>(env.next);
+    env.next += (n * sizeof(T) + 511) / 256 * 256;
+    return a;
+  }
+  a.h.resize(n);
+  for (size_t i = 0; i < n; ++i) a.h[i] = f(i);
+  env.keep->push_back(DeviceMemory::allocate(env.device, n * sizeof(T)).value_or_throw());
+  env.keep->back().copy_from(a.h.data(), n * sizeof(T)).value_or_throw();
+  a.p = static_cast<T*>(env.keep->back().data());
+  return a;
+}
+template <class T>
+Array<T> random(Env& env, size_t n, double low = -1, double high = 1) {
+  return filled<T>(env, n,
+                   [&](size_t) { return static_cast<T>(static_cast<float>(low + (high - low) * env.uniform())); });
+}
+template <class T>
+Array<T> integers(Env& env, size_t n, int64_t low, int64_t high) {  // [low, high)
+  return filled<T>(
+      env, n, [&](size_t) { return static_cast<T>(low + static_cast<int64_t>(env.uniform() * double(high - low))); });
+}
+template <class T>
+Array<T> constant(Env& env, size_t n, double v) {
+  return filled<T>(env, n, [&](size_t) { return static_cast<T>(static_cast<float>(v)); });
+}
+
+struct Step {
+  std::string name;
+  std::function<Status(Stream&)> run;
+  std::function<Result<KernelBinary>(const std::string&)> build;
+};
+
+struct Job {
+  std::vector<Step> steps;
+  std::function<std::string()> check;  ///< empty: right. Small problems only
+  double gflop = 0, mbytes = 0;
+
+  template <class Cfg, class... P>
+  void add(const Kernel<Cfg, P...>& k, Cfg c, std::type_identity_t<HostArg<P>>... args) {
+    steps.push_back({k.name(), [=](Stream& s) { return k.try_call(s, c, args...); },
+                     [=](const std::string& target) -> Result<KernelBinary> {
+                       Specialization promises{tile::detail::Param<P>::promise(args)...};
+                       return k.compile_for(target, k.words(c), promises, k.options());
+                     }});
+  }
+};
+
+/// Largest |got - want| / (absolute + relative |want|); more than 1 is wrong.
+template <class T>
+std::string agree(const std::vector<T>& got, const std::vector<double>& want, double absolute, double relative) {
+  double worst = 0;
+  size_t at = 0;
+  for (size_t i = 0; i < want.size(); ++i) {
+    double g;
+    if constexpr (std::is_arithmetic_v<T>)
+      g = static_cast<double>(got[i]);
+    else
+      g = static_cast<double>(static_cast<float>(got[i]));
+    if (std::isinf(want[i]) && g == want[i]) continue;
+    double e = std::abs(g - want[i]) / (absolute + relative * std::abs(want[i]));
+    if (!(e <= worst)) worst = e, at = i;
+  }
+  if (worst <= 1) return "";
+  char text[200];
+  std::snprintf(text, sizeof text, "element %zu: %g instead of %g (%g times the tolerance)", at,
+                std::is_arithmetic_v<T> ? double(float(got[at])) : double(float(got[at])), want[at], worst);
+  return text;
+}
+
+struct Case {
+  std::string name;
+  std::function<Job(Env&)> prepare;
+};
+inline std::vector<Case>& cases() {
+  static std::vector<Case> all;
+  return all;
+}
+struct Register {
+  Register(std::string name, std::function<Job(Env&)> f) { cases().push_back({std::move(name), std::move(f)}); }
+};
+
+}  // namespace users

@@ -1,0 +1,66 @@
+// users_bench.cpp - times the kernels of this folder at full size: users_bench [NAME...]; `users_bench asm [NAME...]`
+// says what the assembler makes of them.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tests/users/use.h"
+#include "tools/bench/timing.h"
+
+using namespace users;
+
+namespace {
+
+void assemble(const Case& c) {
+  Env env;
+  env.big = true;
+  const Job job = c.prepare(env);
+  for (const char* target : {"sm_80", "sm_90a"})
+    for (const Step& step : job.steps) {
+      const auto b = step.build(target);
+      if (!b) {
+        fmt::print("{:18} {:7} {}\n", c.name, target, b.error().to_string());
+        continue;
+      }
+      fmt::print("{:18} {:7} {:24} registers {:3} shared {:6} threads {:4}{} {}\n", c.name, target, step.name,
+                 b->resources.registers, b->shared_bytes, b->threads, b->persistent ? " roles" : "",
+                 code_problem(b->resources));
+    }
+}
+
+void time(const Case& c, const std::shared_ptr<Device>& device) {
+  Env env;
+  env.device = device;
+  env.big = true;
+  const Job job = c.prepare(env);
+  Stream& stream = device->default_stream();
+  for (const Step& step : job.steps) {
+    const auto t = tile::bench::time_launches(device, stream, [&] { return step.run(stream); },
+                                              {.rounds = 3, .window_ms = 10, .idle_ms = 20, .flush_l2 = true})
+                       .value_or_throw();
+    fmt::print("TIME {:18} {:24} {:9.5f} ms", c.name, step.name, t.ms);
+    if (job.gflop > 0) fmt::print("  {:7.1f} TFLOP/s", job.gflop / t.ms);
+    if (job.mbytes > 0) fmt::print("  {:7.1f} GB/s of all steps' bytes", job.mbytes / t.ms);
+    fmt::print("\n");
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::vector<std::string> words(argv + 1, argv + argc);
+  const bool only_assemble = !words.empty() && words[0] == "asm";
+  if (only_assemble) words.erase(words.begin());
+  int failures = 0;
+  for (const Case& c : cases()) {
+    if (!words.empty() && std::find(words.begin(), words.end(), c.name) == words.end()) continue;
+    try {
+      only_assemble ? assemble(c) : time(c, default_device().value_or_throw());
+    } catch (const std::exception& e) {
+      fmt::print("{:18} {}\n", c.name, e.what());
+      ++failures;
+    }
+    std::fflush(stdout);
+  }
+  return failures != 0;
+}
