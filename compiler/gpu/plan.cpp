@@ -105,6 +105,11 @@ void MemoryPlan::explain(mlir::Diagnostic& diagnostic) const {
 
 // ---- registers
 
+int registersOnEntry(const RolePlan& plan, const Target& target) {
+  const int threads = (plan.warpgroups + 1) * 128 * plan.programs;
+  return std::min<int>(static_cast<int>(target.registersPerSm) / threads, target.maxRegsPerThread) / 8 * 8;
+}
+
 std::vector<RolePlan> rolePlans(int numWarps, const Target& target) {
   // All threads enter with the same count: their share of the multiprocessor's registers, in steps of 8. What the
   // producer gives up the consumers take; asking for more in sum would wait for ever. One warpgroup alone leaves the
@@ -114,10 +119,7 @@ std::vector<RolePlan> rolePlans(int numWarps, const Target& target) {
   std::vector<RolePlan> plans;
   for (RolePlan plan : kPlans) {
     if (plan.warpgroups * 4 != numWarps) continue;
-    int warpgroups = plan.warpgroups + 1;
-    int entered = std::min<int>(static_cast<int>(target.registersPerSm) / (warpgroups * 128 * plan.programs),
-                                target.maxRegsPerThread) /
-                  8 * 8;
+    const int warpgroups = plan.warpgroups + 1, entered = registersOnEntry(plan, target);
     if (plan.producerRegs + plan.warpgroups * plan.consumerRegs <= entered * warpgroups) plans.push_back(plan);
   }
   return plans;
@@ -199,6 +201,17 @@ RegisterEstimate estimateRegisters(func::FuncOp func, int numWarps) {
     if (alive > worst.registers) worst = {static_cast<int>(alive), op};
   });
   return worst;
+}
+
+int registersOfProducts(func::FuncOp func) {
+  constexpr int kBeside = 32;  // the first operand and addresses; ptxas 13.0.88 asks for 26 to 30
+  int most = 0;
+  func.walk([&](MmaOp product) {
+    if (product.getEngine() < Engine::wgmma_f16) return;
+    const int64_t columns = std::min<int64_t>(256, product.getResult().getType().getShape()[1] / product.getWarpsN());
+    most = std::max(most, static_cast<int>(columns / 2) + kBeside);  // 64 rows of 32 bits over 128 threads
+  });
+  return most;
 }
 
 }  // namespace tile::ir

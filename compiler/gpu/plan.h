@@ -63,6 +63,8 @@ struct MemoryPlan {
 struct RolePlan {
   int warpgroups, programs, producerRegs, consumerRegs;
 };
+/// Registers per thread that a program with these roles enters with: its share of the multiprocessor's.
+int registersOnEntry(const RolePlan& plan, const Target& target);
 /// What a kernel of so many warps can have, most programs first; empty when its warpgroups cannot have roles.
 std::vector<RolePlan> rolePlans(int numWarps, const Target& target);
 /// Bytes of shared memory for each of so many programs of a multiprocessor.
@@ -80,5 +82,8 @@ struct RegisterEstimate {
   int needed() const { return registers + registers / 8 + 2 * kOther; }
 };
 RegisterEstimate estimateRegisters(mlir::func::FuncOp func, int numWarps);
+/// Registers per thread that one asynchronous product takes for itself, at most. ptxas wants a program to enter with
+/// them, whatever its roles change to.
+int registersOfProducts(mlir::func::FuncOp func);
 
 }  // namespace tile::ir

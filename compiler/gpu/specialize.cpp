@@ -55,7 +55,9 @@ class Specializer {
       memory = wanted;
       memory.limit = sharedBytesEach(target_, plan.programs);
       fits = chooseMemory(memory, shares, alternating);
-      if (!fits || (plan.programs > 1 && (!memory.isComfortable() || registers.needed() > plan.consumerRegs))) continue;
+      const bool isCramped = !memory.isComfortable() || registers.needed() > plan.consumerRegs ||
+                             registersOfProducts(func_) > registersOnEntry(plan, target_);
+      if (!fits || (plan.programs > 1 && isCramped)) continue;
       roles = plan;
       // A producer with few registers spills when programs are hard to find: only where consumers need what it has.
       if (plan.programs > 1 || registers.registers + kTightRegisters < plan.consumerRegs) break;

@@ -223,3 +223,23 @@ func.func @shared_by_consumers(%a: !tile.view<2xf16> {tile.align = 16 : i32, til
   tile.store %r, %c[%c0, %c0 : i32, i32] : tensor<64x64xf32>, !tile.view<2xf32>
   return
 }
+
+// -----
+
+// Three programs would fit the shared memory, but enter with 80 registers a thread: a product of 128 columns alone takes
+// 64 for its sums, and ptxas wants them from the start.
+// CHECK-LABEL: func.func @crowded
+// CHECK: tile.specialize regs(40, 216) programs 2 producer
+func.func @crowded(%a: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %b: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %c: !tile.view<2xf32>, %n: i32) attributes {tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x128xf32>
+  %r = scf.for %k = %c0 to %n step %c64 iter_args(%acc = %zero) -> (tensor<64x128xf32>) : i32 {
+    %sa = tile.load_shared %a[%c0, %k : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
+    %sb = tile.load_shared %b[%k, %c0 : i32, i32] box [64, 128] : !tile.view<2xf16> -> !tile.smem<64x128xf16, minor = 1>
+    %d = tile.mma wgmma_f16 k 64 warps(4, 1) %sa, %sb, %acc : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x128xf16, minor = 1> -> tensor<64x128xf32>
+    scf.yield %d : tensor<64x128xf32>
+  } {tile.stages = 2 : i32}
+  tile.store %r, %c[%c0, %c0 : i32, i32] : tensor<64x128xf32>, !tile.view<2xf32>
+  return
+}
