@@ -144,10 +144,20 @@ void RingGroups::joinRows() {
     }
   }
   auto isBehind = [](Operation* a, Operation* b) { return a == b || b->isBeforeInBlock(a); };
+  // The producer fills a stage where its first reader stands: what says where the row lies must be known there.
+  auto isKnownAt = [](const LoadGroup& row, Operation* at) {
+    return llvm::all_of(row.loads, [&](LoadSharedOp load) {
+      return llvm::all_of(load->getOperands(), [&](Value operand) {
+        Operation* definition = operand.getDefiningOp();
+        Operation* statement = definition ? at->getBlock()->findAncestorOpInBlock(*definition) : nullptr;
+        return !statement || statement->isBeforeInBlock(at);
+      });
+    });
+  };
   for (LoadGroup& row : rows) {
     LoadGroup* latest = nullptr;
     for (LoadGroup& group : groups_)
-      if (group.block() == row.block() && isBehind(row.first, group.first) &&
+      if (group.block() == row.block() && isBehind(row.first, group.first) && isKnownAt(row, group.first) &&
           (!latest || isBehind(group.first, latest->first)))
         latest = &group;
     if (!latest) {

@@ -94,3 +94,37 @@ func.func @elsewhere(%keys: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_
   tile.store %r, %out[%c0, %c0 : i32, i32] : tensor<128x64xf32>, !tile.view<2xf32>
   return
 }
+
+// -----
+
+// Where the row lies is computed behind the first reader of the tile in front of it: it has a ring of its own.
+// CHECK-LABEL: func.func @known_late
+// ORDER-LABEL: func.func @known_late
+// CHECK: producer {
+// CHECK: scf.for
+// CHECK: tile.ring_reserve %{{.*}} bytes 8192
+// CHECK: tile.tma_load %arg0
+// CHECK: %[[AT:.*]] = arith.divsi
+// CHECK: tile.ring_reserve %{{.*}} bytes 128
+// CHECK: tile.tma_load %arg1[%[[AT]],
+func.func @known_late(%weights: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %factors: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %a: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %out: !tile.view<2xf32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %c128 = arith.constant 128 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %r = scf.for %k = %c0 to %n step %c64 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {
+    %w = tile.load_shared %weights[%k, %c0 : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
+    %held = tile.smem_load %w : !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf16>
+    %at = arith.divsi %k, %c128 : i32
+    %f = tile.load_shared %factors[%at, %c0 : i32, i32] box [1, 64] : !tile.view<2xf16> -> !tile.smem<1x64xf16, minor = 1>
+    %row = tile.smem_load %f : !tile.smem<1x64xf16, minor = 1> -> tensor<1x64xf16>
+    %wide = tile.broadcast %row : tensor<1x64xf16> -> tensor<64x64xf16>
+    %scaled = arith.mulf %held, %wide : tensor<64x64xf16>
+    %b = tile.share %scaled : tensor<64x64xf16> -> !tile.smem<64x64xf16, minor = 1>
+    %x = tile.load_shared %a[%c0, %k : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
+    %d = tile.mma wgmma_f16 k 64 warps(4, 1) %x, %b, %acc : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf32>
+    scf.yield %d : tensor<64x64xf32>
+  } {tile.stages = 2 : i32}
+  tile.store %r, %out[%c0, %c0 : i32, i32] : tensor<64x64xf32>, !tile.view<2xf32>
+  return
+}

@@ -160,7 +160,7 @@ Job attention_job(Env& e, bool bias, int window) {
   Job j;
   j.gflop = window ? 4e-9 * B * H * double(S) * window * D : 4e-9 * B * H * double(S) * S * D;
   AttCfg c{128, 64, D, 2, 8, bias, window};
-  if (e.big) c.BN = 128;
+  if (e.big && !bias) c.BN = 128;  // the table's offsets of 128 keys would not fit the registers
   j.add(attention, c, q.view(B * H, S, D), k.view(B * H, S, D), v.view(B * H, S, D), t.view(H, 2 * reach + 1),
         o.view(B * H, S, D), scale, reach);
   j.check = [=] {
