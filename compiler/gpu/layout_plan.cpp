@@ -348,7 +348,9 @@ void LayoutPlan::run() {
   func_.walk([&](Operation* op) {
     if (auto scan = dyn_cast<ScanOp>(op)) {
       const int axis = static_cast<int>(scan.getAxis());
-      if (axis + 1 < cast<RankedTensorType>(scan.getSources()[0].getType()).getRank())
+      const auto type = cast<RankedTensorType>(scan.getSources()[0].getType());
+      // Longer ones, or fewer columns than threads of a warp, would fill a thread's registers with rows.
+      if (type.getRank() == 2 && axis == 0 && type.getDimSize(0) <= 64 && type.getDimSize(1) % 32 == 0)
         acrossRows.emplace_back(scan.getSources()[0], axis);
     } else if (auto reshape = dyn_cast<ReshapeOp>(op)) {
       ArrayRef<int64_t> from = reshape.getSource().getType().getShape(), to = reshape.getResult().getType().getShape();
