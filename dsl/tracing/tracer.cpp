@@ -115,10 +115,7 @@ void Tracer::check_progress(SrcLoc loc) {
 
 Value Tracer::add(mlir::Value v, DType dtype, SrcLoc loc, ValueKind kind) {
   check_progress(loc);
-  // What is computed from a read-only pointer or view is read-only.
-  if (kind != ValueKind::number && !read_only_.empty())
-    if (mlir::Operation* op = v.getDefiningOp())
-      if (llvm::any_of(op->getOperands(), [&](mlir::Value o) { return read_only_.contains(o); })) read_only_.insert(v);
+  if (kind != ValueKind::number && is_read_only(v)) read_only_.insert(v);
   ValueInfo info;
   info.value = v;
   info.dtype = dtype;
@@ -128,6 +125,14 @@ Value Tracer::add(mlir::Value v, DType dtype, SrcLoc loc, ValueKind kind) {
   info.frame = frames_.back().serial;
   values_.push_back(info);
   return {static_cast<uint32_t>(values_.size() - 1)};
+}
+
+// What is computed from a read-only pointer or view is read-only, through ops of ours in between (splats), too.
+bool Tracer::is_read_only(mlir::Value v) const {
+  if (read_only_.empty() || !isa<ir::PtrType, ir::ViewType>(mlir::getElementTypeOrSelf(v.getType()))) return false;
+  if (read_only_.contains(v)) return true;
+  mlir::Operation* op = v.getDefiningOp();
+  return op && llvm::any_of(op->getOperands(), [&](mlir::Value o) { return is_read_only(o); });
 }
 
 void Tracer::set_read_only(Value v) {

@@ -124,6 +124,7 @@ class Tracer {
   /// Writes through a pointer or view that came from `v` are errors: false, after one, for such a pointer.
   void set_read_only(Value v);
   bool writable(Value v, const char* verb, SrcLoc loc);
+  bool is_read_only(mlir::Value v) const;
   uint32_t resolve(uint32_t id) const;
   const ValueInfo& info(Value v) const { return values_[resolve(v.id)]; }
   bool is_bad(Value v) const { return resolve(v.id) == 0; }
