@@ -183,25 +183,27 @@ WarpGrids::WarpGrids(func::FuncOp func, int numWarps, function_ref<EngineChoice(
         engine_[dot.getOperation()] = engineOf(dot);
       }
     };
-    // All of them the same way round: tiles that meet have one layout.
-    const bool transposed = llvm::all_of(members, [&](DotOp dot) { return choices[dot.getOperation()].transposed; });
-    if (llvm::all_of(members, [&](DotOp dot) {
-          const EngineChoice& choice = choices[dot.getOperation()];
-          return choice.warpgroups && (choice.transposed == transposed || choice.canTurn);
-        })) {
+    // All of them the same way round, because tiles that meet have one layout: transposed where all ask for it and that
+    // wastes little, else as they are, if what lies across can turn.
+    auto placeOnWarpgroups = [&](bool transposed) {
+      if (!llvm::all_of(members, [&](DotOp dot) {
+            const EngineChoice& choice = choices[dot.getOperation()];
+            return choice.warpgroups && (choice.transposed == transposed || (choice.canTurn && !transposed));
+          }))
+        return false;
       SmallVector<DotOp> chained = chainedBy(ofWarpgroups);
       auto grid = warpgroupGrid(members, numWarps, !chained.empty(), transposed, ofWarpgroups, unitOf);
       if (!grid && !chained.empty()) {
         chained.clear();
         grid = warpgroupGrid(members, numWarps, false, transposed, ofWarpgroups, unitOf);
       }
-      if (grid) {
-        keep(transposed ? Grid{grid->n, grid->m} : *grid, ofWarpgroups, chained);
-        if (transposed)
-          for (DotOp dot : members) transposed_.insert(dot);
-        continue;
-      }
-    }
+      if (!grid) return false;
+      keep(transposed ? Grid{grid->n, grid->m} : *grid, ofWarpgroups, chained);
+      if (transposed)
+        for (DotOp dot : members) transposed_.insert(dot);
+      return true;
+    };
+    if (placeOnWarpgroups(true) || placeOnWarpgroups(false)) continue;
     SmallVector<DotOp> chained = chainedBy(ofWarps);
     bool rowsForAll = llvm::all_of(
         members, [&](DotOp dot) { return engineRow(ofWarps(dot)).isMma && (rowsOf(dot) + 15) / 16 >= numWarps; });
