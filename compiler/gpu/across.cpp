@@ -67,7 +67,10 @@ std::optional<ScanPlan> planScan(const Layout& layout, int axis) {
   return plan;
 }
 
-Layout scanLayout(const layout::Shape& shape, int axis, int numWarps, int numLanes) {
+namespace {
+
+/// Threads hold runs along the axis, and pieces of `vector` neighbours of a row.
+Layout scanLayout(const layout::Shape& shape, int axis, int vector, int numWarps, int numLanes) {
   int rank = static_cast<int>(shape.size());
   std::vector<int64_t> left(shape), extent(rank, 1);
   auto split = [&](int64_t units, std::vector<Digit>& list) {
@@ -83,11 +86,9 @@ Layout scanLayout(const layout::Shape& shape, int axis, int numWarps, int numLan
     return units;
   };
   std::vector<Digit> regs, lanes, warps;
-  // Neighbours of a row first: threads then read rows in pieces of 8 or 16 bytes of 32-bit elements.
-  if (const int last = rank - 1; last != axis && left[last] % 2 == 0) {
-    const int vector = left[last] % 4 == 0 && left[last] / 4 >= numLanes ? 4 : 2;
-    regs.push_back({last, vector, 1});
-    extent[last] = vector, left[last] /= vector;
+  if (vector > 1) {
+    regs.push_back({rank - 1, vector, 1});
+    extent[rank - 1] = vector, left[rank - 1] /= vector;
   }
   int64_t axisLanes = split(numLanes, lanes), axisWarps = split(numWarps, warps);
   int64_t inner = (shape[axis] + axisLanes * axisWarps - 1) / (axisLanes * axisWarps);
@@ -97,6 +98,20 @@ Layout scanLayout(const layout::Shape& shape, int axis, int numWarps, int numLan
   for (int dim = rank - 1; dim >= 0; --dim)
     if (dim != axis) regs.push_back({dim, static_cast<int>(left[dim]), static_cast<int>(extent[dim])});
   return Layout(shape, regs, lanes, warps);
+}
+
+}  // namespace
+
+Layout scanLayout(const layout::Shape& shape, int axis, int numWarps, int numLanes) {
+  // Neighbours of a row let threads read rows in pieces of 8 or 16 bytes of 32-bit elements, where that leaves no thread
+  // without elements of its own.
+  const int last = static_cast<int>(shape.size()) - 1;
+  for (int vector : {4, 2}) {
+    if (last == axis || shape[last] % vector != 0 || (vector == 4 && shape[last] / 4 < numLanes)) continue;
+    Layout layout = scanLayout(shape, axis, vector, numWarps, numLanes);
+    if (!layout.isPadded()) return layout;
+  }
+  return scanLayout(shape, axis, 1, numWarps, numLanes);
 }
 
 }  // namespace tile::ir

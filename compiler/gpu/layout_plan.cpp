@@ -348,9 +348,7 @@ void LayoutPlan::run() {
   func_.walk([&](Operation* op) {
     if (auto scan = dyn_cast<ScanOp>(op)) {
       const int axis = static_cast<int>(scan.getAxis());
-      const auto type = cast<RankedTensorType>(scan.getSources()[0].getType());
-      // Longer ones, or fewer columns than threads of a warp, would fill a thread's registers with rows.
-      if (type.getRank() == 2 && axis == 0 && type.getDimSize(0) <= 64 && type.getDimSize(1) % 32 == 0)
+      if (axis + 1 < cast<RankedTensorType>(scan.getSources()[0].getType()).getRank())
         acrossRows.emplace_back(scan.getSources()[0], axis);
     } else if (auto reshape = dyn_cast<ReshapeOp>(op)) {
       ArrayRef<int64_t> from = reshape.getSource().getType().getShape(), to = reshape.getResult().getType().getShape();
@@ -361,7 +359,10 @@ void LayoutPlan::run() {
   auto lengthOf = [](auto& source) { return cast<RankedTensorType>(source.first.getType()).getDimSize(source.second); };
   llvm::stable_sort(acrossRows, [&](auto& a, auto& b) { return lengthOf(a) > lengthOf(b); });
   for (auto& [source, axis] : acrossRows) {
-    choose(source, scanLayout(shapeOf(source), axis, numWarps_, target_.lanes));
+    const Layout layout = scanLayout(shapeOf(source), axis, numWarps_, target_.lanes);
+    // Tiles that cannot occupy all threads this way would fill the registers of the others.
+    if (layout.isPadded()) continue;
+    choose(source, layout);
     spread();
   }
   func_.walk([&](Operation* op) {
