@@ -74,11 +74,17 @@ class Fetcher {
     return all;
   }
 
+  /// Where 8-bit floats are converted in software, that is the work to overlap, and it needs the registers.
+  bool isWidenedQuickly(Operation* load) const {
+    return target_.sm >= 89 ||
+           !isa<Float8E4M3FNType, Float8E5M2Type>(getElementTypeOrSelf(load->getResult(0).getType()));
+  }
+
   bool madeOfLoads(scf::ForOp loop, Value value, llvm::SetVector<Operation*>& loads) {
     if (!loop.getRegion().isAncestor(value.getParentRegion()) || !tileType(value)) return true;
     Operation* op = value.getDefiningOp();
     if (!op || op->getBlock() != loop.getBody()) return false;
-    if (isa<LoadOp, GatherOp>(op)) return loads.insert(op), true;
+    if (isa<LoadOp, GatherOp>(op)) return isWidenedQuickly(op) && (loads.insert(op), true);
     if (!isElementwise(op) &&
         !isa<arith::ConstantOp, BroadcastOp, ReshapeOp, TransOp, SplatOp, CatOp, ExtractOp, IotaOp>(op))
       return false;
