@@ -51,6 +51,8 @@ struct WarpgroupProduct {
   Cover cover;
 };
 WarpgroupProduct warpgroupProduct(MmaOp op);
+/// Products with a fragment operand are issued in groups of so many k steps; the fragments of two groups are in registers.
+inline constexpr int kFragmentSteps = 2;
 /// The layout in which the threads read the fragment operand (m x k): fragmentOperand(op) is not null.
 layout::Layout fragmentLayout(MmaOp op);
 

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "compiler/dialect/products.h"
+#include "compiler/gpu/mma_table.h"
 #include "llvm/ADT/Twine.h"
 #include "mlir/Analysis/Liveness.h"
 
@@ -173,6 +175,15 @@ int64_t estimateScratch(func::FuncOp func, llvm::function_ref<bool(Operation*)> 
   return most + kScratchReserve;
 }
 
+/// Registers of a thread that the product reads an operand into while it runs.
+static int64_t fragmentRegisters(Operation* op) {
+  auto product = dyn_cast<MmaOp>(op);
+  if (!product || !fragmentOperand(product)) return 0;
+  const WarpgroupProduct p = warpgroupProduct(product);
+  constexpr int kRegisters = 4;  // 64 rows of one k step
+  return 2 * kFragmentSteps * kRegisters * p.cover.m / (64 * p.teamsM);
+}
+
 RegisterEstimate estimateRegisters(func::FuncOp func, int numWarps) {
   Liveness liveness(func);
   RegisterEstimate worst;
@@ -182,7 +193,7 @@ RegisterEstimate estimateRegisters(func::FuncOp func, int numWarps) {
   };
   func.walk([&](Operation* op) {
     // Alive while the op runs; in front of a region op what it reads counts inside.
-    int64_t alive = 0;
+    int64_t alive = fragmentRegisters(op);
     if (op->getNumRegions() != 0 || op == func.getOperation()) return;
     for (Block* block = op->getBlock(); block;
          block = block->getParentOp() ? block->getParentOp()->getBlock() : nullptr) {

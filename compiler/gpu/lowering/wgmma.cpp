@@ -175,8 +175,6 @@ class RegisterOperand {
 
 // ---- a first operand that the threads read from shared memory
 
-constexpr int kFragmentSteps = 2;  ///< k steps of one group; as many ahead are in registers
-
 /// Groups of instructions the product is issued as.
 int groupsOf(MmaOp op) {
   if (!fragmentOperand(op)) return 1;
