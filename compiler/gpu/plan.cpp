@@ -156,6 +156,22 @@ bool isFree(Value value) {
   return isa_and_nonnull<arith::ConstantOp, SplatOp, IotaOp, BroadcastOp>(value.getDefiningOp());
 }
 
+int64_t registersOf(Value value, int64_t threads) {
+  return isFree(value) ? 0 : (tileBytesOf(value.getType()) + 4 * threads - 1) / (4 * threads);
+}
+
+/// Registers of a thread that the op takes while it runs, beside what lives on after it.
+int64_t registersInside(Operation* op, int64_t threads) {
+  if (auto product = dyn_cast<MmaOp>(op); product && fragmentOperand(product)) {
+    constexpr int kRegisters = 4;  // 64 rows of one k step
+    const WarpgroupProduct p = warpgroupProduct(product);
+    return 2 * kFragmentSteps * kRegisters * p.cover.m / (64 * p.teamsM);
+  }
+  // What arrives, and the addresses of what is still to be asked for: 64 bits for each 16 bytes.
+  if (isa<LoadOp, GatherOp>(op)) return registersOf(op->getResult(0), threads) * 3 / 2;
+  return 0;
+}
+
 }  // namespace
 
 int64_t estimateScratch(func::FuncOp func, llvm::function_ref<bool(Operation*)> isStaged) {
@@ -175,25 +191,13 @@ int64_t estimateScratch(func::FuncOp func, llvm::function_ref<bool(Operation*)> 
   return most + kScratchReserve;
 }
 
-/// Registers of a thread that the product reads an operand into while it runs.
-static int64_t fragmentRegisters(Operation* op) {
-  auto product = dyn_cast<MmaOp>(op);
-  if (!product || !fragmentOperand(product)) return 0;
-  const WarpgroupProduct p = warpgroupProduct(product);
-  constexpr int kRegisters = 4;  // 64 rows of one k step
-  return 2 * kFragmentSteps * kRegisters * p.cover.m / (64 * p.teamsM);
-}
-
 RegisterEstimate estimateRegisters(func::FuncOp func, int numWarps) {
   Liveness liveness(func);
   RegisterEstimate worst;
   const int64_t threads = int64_t{numWarps} * 32;
-  auto registersOf = [&](Value value) {
-    return isFree(value) ? 0 : (tileBytesOf(value.getType()) + 4 * threads - 1) / (4 * threads);
-  };
   func.walk([&](Operation* op) {
     // Alive while the op runs; in front of a region op what it reads counts inside.
-    int64_t alive = fragmentRegisters(op);
+    int64_t alive = registersInside(op, threads);
     if (op->getNumRegions() != 0 || op == func.getOperation()) return;
     for (Block* block = op->getBlock(); block;
          block = block->getParentOp() ? block->getParentOp()->getBlock() : nullptr) {
@@ -205,7 +209,7 @@ RegisterEstimate estimateRegisters(func::FuncOp func, int numWarps) {
         // An enclosing statement's operands and results are alive as the arguments of its regions.
         if (!innermost && (value.getDefiningOp() == here || llvm::is_contained(here->getOperands(), value))) continue;
         // Its own results may take the registers of operands that end here; they count with the next op.
-        if (value.getParentBlock() == block && value.getDefiningOp() != op) alive += registersOf(value);
+        if (value.getParentBlock() == block && value.getDefiningOp() != op) alive += registersOf(value, threads);
       }
       if (isa<func::FuncOp>(block->getParentOp())) break;
     }
