@@ -91,6 +91,14 @@ const auto& attention_backward_kernels() {
 struct AttentionBackwardConfig {
   AttentionConfig keys;     ///< of the program for blocks of keys; with `accumulate` the only main one
   AttentionConfig queries;  ///< of the program for blocks of queries; its BM and warps are also those of the small ones
+
+  /// Of the small programs.
+  AttentionConfig small() const {
+    AttentionConfig c;
+    c.BM = queries.BM, c.D = queries.D, c.DV = queries.DV, c.warps = queries.warps;
+    c.accumulate = keys.accumulate, c.varlen = queries.varlen;
+    return c;
+  }
 };
 
 /// Scores are scale q.k and hidden at most right of the diagonal: nothing else takes registers.
@@ -179,6 +187,37 @@ inline int64_t attention_backward_workspace(int64_t b, int64_t hq, int64_t sq, i
   return b * hq * sq * (2 + (deterministic ? 0 : d));
 }
 
+namespace detail {
+/// The scratch memory of a backward pass, as attention_backward_prepare leaves it.
+struct AttentionScratch {
+  TensorView<float, 3> row, delta;
+  TensorView<float, 4> sums;  ///< of dQ; without elements where they are not needed
+};
+
+/// Checks what a backward pass has beside Q, K and V and lays out its scratch memory.
+template <class T, class TBias>
+AttentionScratch check_gradients(ShapeCheck& check, const AttentionProblem<TBias>& p,
+                                 const TensorView<const T, 4>& O, const TensorView<const T, 4>& DO,
+                                 const TensorView<const float, 3>& LSE, const TensorView<T, 4>& DQ,
+                                 const TensorView<T, 4>& DK, const TensorView<T, 4>& DV,
+                                 const TensorView<float, 1>& workspace, bool deterministic) {
+  const int64_t wanted = attention_backward_workspace(p.b, p.hq, p.sq, p.d, deterministic), rows = p.b * p.hq * p.sq;
+  check.shape("O", O, {p.b, p.hq, p.sq, p.dv}, "[B, Hq, Sq, Dv]")
+      .shape("dO", DO, {p.b, p.hq, p.sq, p.dv}, "[B, Hq, Sq, Dv]")
+      .shape("LSE", LSE, {p.b, p.hq, p.sq}, "[B, Hq, Sq]")
+      .shape("dQ", DQ, {p.b, p.hq, p.sq, p.d}, "[B, Hq, Sq, D]")
+      .shape("dK", DK, {p.b, p.hkv, p.sk, p.d}, "[B, Hkv, Sk, D]")
+      .shape("dV", DV, {p.b, p.hkv, p.sk, p.dv}, "[B, Hkv, Sk, Dv]")
+      .require(workspace.shape[0] >= wanted && (workspace.shape[0] <= 1 || workspace.strides[0] == 1),
+               "the workspace must be dense and have {} floats (attention_backward_workspace), found {}", wanted,
+               workspace.shape[0]);
+  return {{workspace.data, {p.b, p.hq, p.sq}},
+          {workspace.data + rows, {p.b, p.hq, p.sq}},
+          deterministic ? TensorView<float, 4>(workspace.data, {0, 0, 0, 0})
+                        : TensorView<float, 4>(workspace.data + 2 * rows, {p.b, p.hq, p.sq, p.d})};
+}
+}  // namespace detail
+
 /// Launches `kernels` (from make_attention_backward_kernels) after checking shapes: Q, dQ [B, Hq, Sq, D], K, dK [B,
 /// Hkv, Sk, D], V, dV [B, Hkv, Sk, Dv], O, dO [B, Hq, Sq, Dv], LSE [B, Hq, Sq] as forward gave it, any strides. Which
 /// variant runs is config.keys.accumulate. The options are those of the forward pass (factors of f8 excepted).
@@ -190,35 +229,20 @@ Status run_attention_backward(const Kernels& kernels, Stream& stream, TensorView
                               const AttentionOptions<TBias>& options, AttentionBackwardConfig config) {
   AttentionProblem<TBias> p(options, Q.shape, K.shape, V.shape);
   const bool fast = config.keys.accumulate;
-  const int64_t wanted = attention_backward_workspace(p.b, p.hq, p.sq, p.d, !fast);
   ShapeCheck check("attention_backward");
   p.check(check, K, V);
-  check.shape("O", O, {p.b, p.hq, p.sq, p.dv}, "[B, Hq, Sq, Dv]")
-      .shape("dO", DO, {p.b, p.hq, p.sq, p.dv}, "[B, Hq, Sq, Dv]")
-      .shape("LSE", LSE, {p.b, p.hq, p.sq}, "[B, Hq, Sq]")
-      .shape("dQ", DQ, {p.b, p.hq, p.sq, p.d}, "[B, Hq, Sq, D]")
-      .shape("dK", DK, {p.b, p.hkv, p.sk, p.d}, "[B, Hkv, Sk, D]")
-      .shape("dV", DV, {p.b, p.hkv, p.sk, p.dv}, "[B, Hkv, Sk, Dv]")
-      .require(!p.options.q_scale.data, "factors of Q, K and V are for forward only")
+  const auto [row, delta, sums] = detail::check_gradients(check, p, O, DO, LSE, DQ, DK, DV, workspace, !fast);
+  check.require(!p.options.q_scale.data, "factors of Q, K and V are for forward only")
       .require(!p.options.cu_q.data || p.options.max_sk > 0 || p.sk == 0, "packed sequences need max_sk, found {}",
-               p.options.max_sk)
-      .require(workspace.shape[0] >= wanted && (workspace.shape[0] <= 1 || workspace.strides[0] == 1),
-               "the workspace must be dense and have {} floats (attention_backward_workspace), found {}", wanted,
-               workspace.shape[0]);
+               p.options.max_sk);
   for (AttentionConfig* c : {&config.keys, &config.queries}) p.complete(*c), p.check_config(check, *c);
   if (!check.ok()) return check.error();
   config.keys.group = static_cast<int>(p.hq / p.hkv);
 
-  const int64_t rows = p.b * p.hq * p.sq;
-  const TensorView<float, 3> row(workspace.data, {p.b, p.hq, p.sq}), delta(workspace.data + rows, {p.b, p.hq, p.sq});
-  const TensorView<float, 4> sums = fast ? TensorView<float, 4>(workspace.data + 2 * rows, {p.b, p.hq, p.sq, p.d})
-                                         : TensorView<float, 4>(workspace.data, {0, 0, 0, 0});
   const auto& o = p.options;
   // Scores of a bias may be so large that only differences are exact: see AttentionScores::wide.
   const bool wide = config.keys.bias && !std::is_same_v<TBias, uint8_t>;
-  AttentionConfig small;
-  small.BM = config.queries.BM, small.D = config.queries.D, small.DV = config.queries.DV;
-  small.warps = config.queries.warps, small.accumulate = fast, small.varlen = config.queries.varlen;
+  const AttentionConfig small = config.small();
   if (Status s = attention_backward_prepare_kernel<T>().try_call(stream, small, O, DO, LSE, row, delta, sums,
                                                                  wide ? 1.f : -kLog2E);
       !s)

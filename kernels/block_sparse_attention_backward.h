@@ -154,20 +154,11 @@ Status run_block_sparse_attention_backward(const Kernels& kernels, Stream& strea
                                            AttentionBackwardConfig config) {
   AttentionProblem<float> p(options, Q.shape, K.shape, V.shape);
   const bool fast = config.keys.accumulate;
-  const int64_t wanted = attention_backward_workspace(p.b, p.hq, p.sq, p.d, !fast);
   ShapeCheck check("block_sparse_attention_backward");
   check.require(!options.bias.data && !options.cu_q.data && !options.q_scale.data,
                 "bias, packed sequences and factors of Q, K and V are not supported");
   p.check(check, K, V);
-  check.shape("O", O, {p.b, p.hq, p.sq, p.dv}, "[B, Hq, Sq, Dv]")
-      .shape("dO", DO, {p.b, p.hq, p.sq, p.dv}, "[B, Hq, Sq, Dv]")
-      .shape("LSE", LSE, {p.b, p.hq, p.sq}, "[B, Hq, Sq]")
-      .shape("dQ", DQ, {p.b, p.hq, p.sq, p.d}, "[B, Hq, Sq, D]")
-      .shape("dK", DK, {p.b, p.hkv, p.sk, p.d}, "[B, Hkv, Sk, D]")
-      .shape("dV", DV, {p.b, p.hkv, p.sk, p.dv}, "[B, Hkv, Sk, Dv]")
-      .require(workspace.shape[0] >= wanted && (workspace.shape[0] <= 1 || workspace.strides[0] == 1),
-               "the workspace must be dense and have {} floats (attention_backward_workspace), found {}", wanted,
-               workspace.shape[0]);
+  const auto [row, delta, sums] = detail::check_gradients(check, p, O, DO, LSE, DQ, DK, DV, workspace, !fast);
   complete_lists(check, "keys.", lists.keys, {p.b, p.hq, cdiv<int64_t>(p.sk, config.keys.BN)});
   if (!fast) complete_lists(check, "queries.", lists.queries, {p.b, p.hq, cdiv<int64_t>(p.sq, config.queries.BM)});
   for (AttentionConfig* c : {&config.keys, &config.queries}) {
@@ -177,15 +168,9 @@ Status run_block_sparse_attention_backward(const Kernels& kernels, Stream& strea
   if (!check.ok()) return check.error();
   config.keys.group = static_cast<int>(p.hq / p.hkv);
 
-  const int64_t rows = p.b * p.hq * p.sq;
-  const TensorView<float, 3> row(workspace.data, {p.b, p.hq, p.sq}), delta(workspace.data + rows, {p.b, p.hq, p.sq});
-  const TensorView<float, 4> sums = fast ? TensorView<float, 4>(workspace.data + 2 * rows, {p.b, p.hq, p.sq, p.d})
-                                         : TensorView<float, 4>(workspace.data, {0, 0, 0, 0});
   const auto& o = p.options;
   const auto slopes = detail::or_unused(o.slopes, LSE.data);
-  AttentionConfig small;
-  small.BM = config.queries.BM, small.D = config.queries.D, small.DV = config.queries.DV;
-  small.warps = config.queries.warps, small.accumulate = fast;
+  const AttentionConfig small = config.small();
   if (Status s = attention_backward_prepare_kernel<T>().try_call(stream, small, O, DO, LSE, row, delta, sums, -kLog2E);
       !s)
     return s;

@@ -1,44 +1,19 @@
 // attention.cpp - catalog row of attention.h.
 #include "kernels/attention.h"
 
-#include "kernels/catalog/attention_problem.h"
-#include "kernels/catalog/case.h"
+#include "kernels/catalog/attention_case.h"
 #include "kernels/catalog/rows.h"
-#include "kernels/reference/attention.h"
 
 namespace tile::kernels {
 namespace {
 
-using reference::Arithmetic;
-using reference::HostTensor;
-
 template <class T, class TOut, class TBias>
-class AttentionCase : public OutputCase {
+class AttentionCase : public AttentionForwardCase {
  public:
-  AttentionCase(const Problem& p, const ConfigWords& words)
-      : data_(p.sizes), config_(attention_kernel<T, TOut, TBias>().from_words(words)) {}
-
-  Status create(std::shared_ptr<Device> device) {
-    auto tensor = [&](DType type, int64_t h, int64_t s, int64_t d) {
-      return HostTensor(type, data_.placement(h, s, d));
-    };
-    constexpr DType in = dtype_of<T>();
-    const Fields& f = data_.fields();
-    HostTensor q = tensor(in, data_.hq, data_.sq, data_.d), k = tensor(in, data_.hkv, data_.sk, data_.d),
-               v = tensor(in, data_.hkv, data_.sk, data_.dv);
-    q.fill_normal(1, static_cast<double>(f.get("amp", 1))), k.fill_normal(2), v.fill_normal(3);
-    if (f["nan_key"])  // E18: only the queries that see this key may turn NaN
-      for (int64_t c = 0; c < data_.d; ++c) k.set({0, 0, f["nan_key"], c}, NAN);
-    if (f["nan_value"]) v.set({0, 0, f["nan_value"], 1}, NAN);  // E17: only those that see it, in this channel
-    data_.poison_unused(q, data_.spec.cu_q), data_.poison_unused(k, data_.spec.cu_k);
-    data_.poison_unused(v, data_.spec.cu_k);
-    Steps s;
-    s(data_.create(device, in));
-    s(q_.create(device, std::move(q)))(k_.create(device, std::move(k)))(v_.create(device, std::move(v)));
-    s(o_.create(device, tensor(dtype_of<TOut>(), data_.hq, data_.sq, data_.dv)))(
-        lse_.create(device, HostTensor(DType::f32, {data_.b, data_.hq, data_.sq})));
-    return s.status();
+  AttentionCase(const Problem& p, const ConfigWords& words) : AttentionForwardCase(p, dtype_of<T>(), dtype_of<TOut>()) {
+    set_config(words);
   }
+  Status create(std::shared_ptr<Device> device) { return create_tensors(device); }
   bool set_config(const ConfigWords& words) override {
     return config_ = attention_kernel<T, TOut, TBias>().from_words(words), true;
   }
@@ -47,70 +22,6 @@ class AttentionCase : public OutputCase {
                                              v_.view<const T, 4>(), o_.view<TOut, 4>(), lse_.view<float, 3>(),
                                              data_.options<TBias>(), config_);
   }
-  Result<std::vector<Check>> check(Stream& stream, double budget) override {
-    if (Status ran = run_poisoned(stream); !ran) return ran.error();
-    Arithmetic working = Arithmetic::working(dtype_of<TOut>());
-    working.tf32 = config_.tf32;
-    const int64_t heads_and_sequences = data_.sequences * data_.hq;
-    double row_cost = 2.0 * static_cast<double>(data_.max_sk * (data_.d + data_.dv));
-    int64_t rows_wanted = std::max<int64_t>(static_cast<int64_t>(budget / std::max(row_cost, 1.0)), 16);
-    std::vector<int64_t> heads =
-        sample(heads_and_sequences, data_.max_sq * heads_and_sequences <= rows_wanted ? heads_and_sequences : 8);
-    Gathered o, lse;
-    for (int64_t bh : heads) {
-      int64_t b = bh / data_.hq, h = bh % data_.hq;
-      std::vector<int64_t> rows = sample(data_.queries(b), rows_wanted / static_cast<int64_t>(heads.size()));
-      auto exact = attention_rows(data_.spec, q_.host, k_.host, v_.host, b, h, rows, Arithmetic::exact());
-      auto base = attention_rows(data_.spec, q_.host, k_.host, v_.host, b, h, rows, working);
-      for (size_t r = 0; r < rows.size(); ++r) {
-        const int64_t at = data_.tensor_batch(b), row = data_.first_query(b) + rows[r];
-        o.add(o_.host.row({at, h, row}), exact[r].o, base[r].o);
-        lse.add({lse_.host.at({at, h, row})}, {exact[r].lse}, {base[r].lse});
-      }
-    }
-    if (!data_.spec.cu_q.empty()) check_unused(o, lse);
-    return std::vector<Check>{
-        with_gaps("O", o.compare(tolerance()), o_.host),
-        with_gaps("LSE", reference::compare_absolute(lse.actual, lse.exact, lse_bound()), lse_.host)};
-  }
-  Work work() const override {
-    double queries = static_cast<double>(data_.b * data_.hq * data_.sq);
-    double elements = queries * static_cast<double>(data_.d) +
-                      static_cast<double>(data_.b * data_.hkv * data_.sk * (data_.d + data_.dv));
-    return {2 * data_.pairs() * static_cast<double>(data_.d + data_.dv),
-            sizeof(T) * elements + (sizeof(TOut) * static_cast<double>(data_.dv) + 4) * queries};
-  }
-
- private:
-  std::vector<DeviceTensor*> outputs() override { return {&o_, &lse_}; }
-
-  /// Rows of no sequence still hold what they held before.
-  void check_unused(Gathered& o, Gathered& lse) const {
-    for (int64_t h = 0; h < data_.hq; ++h)
-      for (int64_t row = 0; row < data_.sq; ++row) {
-        if (row >= data_.spec.cu_q.front() && row < data_.spec.cu_q.back()) continue;
-        const std::vector<double> untouched(static_cast<size_t>(data_.dv), NAN);
-        o.add(o_.host.row({0, h, row}), untouched, untouched);
-        lse.add({lse_.host.at({0, h, row})}, {NAN}, {NAN});
-      }
-  }
-  reference::Tolerance tolerance() const {
-    reference::Tolerance t = reference::tolerance(dtype_of<TOut>(), data_.max_sk, config_.tf32);
-    // Weights of f8 have 3 bits behind the point: each is off by up to 1/16.
-    if (sizeof(T) == 1) t.floor_relative = 0.0625, t.rmse_ratio = 5e-2;
-    return t;
-  }
-  /// LSE is an f32 sum of f32 products of exact inputs, whatever their type; large logits cost their own rounding.
-  double lse_bound() const {
-    double bound = config_.tf32 || sizeof(T) == 1 ? 1e-2 : sizeof(T) == 4 ? 1e-4 : 1e-3;
-    double largest = static_cast<double>(data_.fields().get("amp", 1)) / 8;
-    if (data_.bias_kind == BiasKind::holes) largest = 2;
-    return bound * std::max(1.0, largest);
-  }
-
-  AttentionProblemData data_;
-  AttentionConfig config_;
-  DeviceTensor q_, k_, v_, o_, lse_;
 };
 
 /// Windows, softcap, alibi, biases, packed sequences, f8.

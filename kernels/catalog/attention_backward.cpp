@@ -1,16 +1,11 @@
 // attention_backward.cpp - catalog rows of attention_backward.h: the fast and the deterministic variant.
 #include "kernels/attention_backward.h"
 
-#include "kernels/attention.h"
-#include "kernels/catalog/attention_problem.h"
+#include "kernels/catalog/attention_case.h"
 #include "kernels/catalog/rows.h"
 
 namespace tile::kernels {
 namespace {
-
-using reference::Arithmetic;
-using reference::AttentionStats;
-using reference::HostTensor;
 
 /// The configs of a problem. The words of a row are those of the keys' program (fast) or of the queries' one.
 AttentionBackwardConfig default_config(const AttentionProblemData& data, const Problem& p, bool deterministic,
@@ -29,40 +24,21 @@ AttentionBackwardConfig default_config(const AttentionProblemData& data, const P
 }
 
 template <class T, class TBias, bool kDeterministic>
-class AttentionBackwardCase : public OutputCase {
+class AttentionBackwardCase : public AttentionGradientCase {
  public:
   AttentionBackwardCase(const Problem& p, const ConfigWords& words)
-      : problem_(p), data_(p.sizes), words_(attention_backward_kernels<T, TBias>().keys.from_words(words)) {}
+      : AttentionGradientCase(p, dtype_of<T>()), problem_(p), words_(words) {}
 
   Status create(std::shared_ptr<Device> device) {
-    constexpr DType type = dtype_of<T>();
     config_ = default_config(data_, problem_, kDeterministic, Machine::of(device->properties()));
-    (kDeterministic ? config_.queries : config_.keys) = words_;
-    auto tensor = [&](int64_t h, int64_t s, int64_t d) { return HostTensor(type, data_.placement(h, s, d)); };
-    const double amp = static_cast<double>(data_.fields().get("amp", 1));
-    HostTensor q = tensor(data_.hq, data_.sq, data_.d), k = tensor(data_.hkv, data_.sk, data_.d),
-               v = tensor(data_.hkv, data_.sk, data_.dv),
-               d_o(type, data_.fields()["transposed_do"]
-                             ? reference::Placement::ordered({data_.b, data_.hq, data_.sq, data_.dv}, {0, 1, 3, 2})
-                             : data_.placement(data_.hq, data_.sq, data_.dv));
-    q.fill_normal(1, amp), k.fill_normal(2), v.fill_normal(3), d_o.fill_normal(4);
-    for (HostTensor* t : {&q, &d_o}) data_.poison_unused(*t, data_.spec.cu_q);
-    for (HostTensor* t : {&k, &v}) data_.poison_unused(*t, data_.spec.cu_k);
-    Steps s;
-    s(data_.create(device, type));
-    s(q_.create(device, std::move(q)))(k_.create(device, std::move(k)))(v_.create(device, std::move(v)));
-    s(do_.create(device, std::move(d_o)))(o_.create(device, tensor(data_.hq, data_.sq, data_.dv)));
-    s(lse_.create(device, HostTensor(DType::f32, {data_.b, data_.hq, data_.sq})));
-    s(dq_.create(device, tensor(data_.hq, data_.sq, data_.d)))(
-        dk_.create(device, tensor(data_.hkv, data_.sk, data_.d)));
-    s(dv_.create(device, tensor(data_.hkv, data_.sk, data_.dv)));
-    const int64_t floats = attention_backward_workspace(data_.b, data_.hq, data_.sq, data_.d, kDeterministic);
-    s(workspace_.create(device, HostTensor(DType::f32, {std::max<int64_t>(floats, 1)})));
-    if (!s.ok()) return s.error();
+    set_config(words_);
     Stream& stream = device->default_stream();
+    Steps s;
+    s(create_tensors(device, kDeterministic));
+    if (!s.ok()) return s.status();
     s(attention_forward<T, T, TBias>(stream, q_.view<const T, 4>(), k_.view<const T, 4>(), v_.view<const T, 4>(),
                                      o_.view<T, 4>(), lse_.view<float, 3>(), data_.options<TBias>()));
-    if (s.ok()) s(stream.synchronize())(o_.download())(lse_.download());
+    if (s.ok()) s(forward_ran(stream));
     return s.status();
   }
   Status launch(Stream& stream) override {
@@ -71,99 +47,14 @@ class AttentionBackwardCase : public OutputCase {
                                         dq_.view<T, 4>(), dk_.view<T, 4>(), dv_.view<T, 4>(),
                                         workspace_.view<float, 1>(), data_.options<TBias>(), config_);
   }
-  Result<std::vector<Check>> check(Stream& stream, double budget) override {
-    if (Status s = workspace_.poison(); !s) return s.error();
-    if (Status ran = run_poisoned(stream); !ran) return ran.error();
-    Arithmetic working = Arithmetic::working(dtype_of<T>());
-    working.tf32 = config_.keys.tf32;
-    const int64_t group = data_.hq / data_.hkv;
-    const double pair_cost = 4.0 * static_cast<double>(data_.d + data_.dv);
-    const int64_t rows_wanted = std::max<int64_t>(
-        static_cast<int64_t>(budget / (pair_cost * static_cast<double>(std::max<int64_t>(data_.max_sq, data_.max_sk)))),
-        16);
-    const int64_t kv_heads = data_.sequences * data_.hkv;
-    const bool whole = kv_heads * group * data_.max_sq <= rows_wanted;
-    std::vector<int64_t> heads = sample(kv_heads, whole ? kv_heads : 2);
-    const int64_t rows_per_head = std::max<int64_t>(rows_wanted / (group * std::ssize(heads)), 2);
-    Gathered dq, dk, dv;
-    for (int64_t bh : heads) {
-      const int64_t b = bh / data_.hkv, h = bh % data_.hkv, at = data_.tensor_batch(b);
-      std::vector<AttentionStats> exact_stats, base_stats;
-      for (int64_t g = 0; g < group; ++g) {
-        const int64_t head = h * group + g;
-        exact_stats.push_back(stats(b, head, whole, Arithmetic::exact()));
-        base_stats.push_back(stats(b, head, whole, working));
-        const std::vector<int64_t> rows = sample(data_.queries(b), rows_per_head);
-        auto exact = attention_query_gradients(data_.spec, q_.host, k_.host, v_.host, do_.host, b, head, rows,
-                                               exact_stats.back(), Arithmetic::exact());
-        auto base = attention_query_gradients(data_.spec, q_.host, k_.host, v_.host, do_.host, b, head, rows,
-                                              base_stats.back(), working);
-        for (size_t r = 0; r < rows.size(); ++r)
-          dq.add(dq_.host.row({at, head, data_.first_query(b) + rows[r]}), exact[r], base[r]);
-      }
-      const std::vector<int64_t> keys = sample(data_.keys(b), rows_per_head);
-      auto exact = attention_key_gradients(data_.spec, q_.host, k_.host, v_.host, do_.host, b, h, keys, exact_stats,
-                                           Arithmetic::exact());
-      auto base =
-          attention_key_gradients(data_.spec, q_.host, k_.host, v_.host, do_.host, b, h, keys, base_stats, working);
-      for (size_t r = 0; r < keys.size(); ++r) {
-        const int64_t row = data_.first_key(b) + keys[r];
-        dk.add(dk_.host.row({at, h, row}), exact.dk[r], base.dk[r]);
-        dv.add(dv_.host.row({at, h, row}), exact.dv[r], base.dv[r]);
-      }
-    }
-    add_unused(dq, dq_.host, data_.spec.cu_q), add_unused(dk, dk_.host, data_.spec.cu_k);
-    add_unused(dv, dv_.host, data_.spec.cu_k);
-    reference::Tolerance t =
-        reference::tolerance(dtype_of<T>(), std::max(data_.max_sq, data_.max_sk), config_.keys.tf32);
-    t.max_factor = 3;
-    if (sizeof(T) == 2) t.rmse_ratio = 1.5e-2;
-    return std::vector<Check>{with_gaps("dQ", dq.compare(t), dq_.host), with_gaps("dK", dk.compare(t), dk_.host),
-                              with_gaps("dV", dv.compare(t), dv_.host)};
-  }
   bool set_config(const ConfigWords& words) override {
     (kDeterministic ? config_.queries : config_.keys) = attention_backward_kernels<T, TBias>().keys.from_words(words);
     return true;
   }
-  Work work() const override {
-    const double rows = static_cast<double>(data_.b * data_.hq * data_.sq),
-                 keys = static_cast<double>(data_.b * data_.hkv * data_.sk),
-                 width = static_cast<double>(data_.d + data_.dv);
-    return {2 * data_.pairs() * static_cast<double>(3 * data_.d + 2 * data_.dv),
-            sizeof(T) * 2 * width * (rows + keys) + 8 * rows};
-  }
 
  private:
-  std::vector<DeviceTensor*> outputs() override { return {&dq_, &dk_, &dv_}; }
-
-  /// What the pass starts from: computed from the definition, or for large problems from the tensors forward wrote.
-  AttentionStats stats(int64_t b, int64_t head, bool whole, Arithmetic how) const {
-    if (whole) return attention_stats(data_.spec, q_.host, k_.host, v_.host, do_.host, b, head, how);
-    AttentionStats s;
-    const int64_t at = data_.tensor_batch(b);
-    for (int64_t i = 0; i < data_.queries(b); ++i) {
-      const int64_t row = data_.first_query(b) + i;
-      const std::vector<double> o = o_.host.row({at, head, row}), d_o = do_.host.row({at, head, row});
-      double delta = 0;
-      for (size_t c = 0; c < o.size(); ++c) delta += o[c] * d_o[c];
-      s.lse.push_back(lse_.host.at({at, head, row})), s.delta.push_back(delta);
-    }
-    return s;
-  }
-  /// Rows of no sequence still hold what they held before.
-  static void add_unused(Gathered& g, const HostTensor& t, const std::vector<int64_t>& cu) {
-    if (cu.empty()) return;
-    const std::vector<double> untouched(static_cast<size_t>(t.dim(3)), NAN);
-    for (int64_t h = 0; h < t.dim(1); ++h)
-      for (int64_t row = 0; row < t.dim(2); ++row)
-        if (row < cu.front() || row >= cu.back()) g.add(t.row({0, h, row}), untouched, untouched);
-  }
-
   Problem problem_;
-  AttentionProblemData data_;
-  AttentionConfig words_;
-  AttentionBackwardConfig config_;
-  DeviceTensor q_, k_, v_, o_, do_, lse_, dq_, dk_, dv_, workspace_;
+  ConfigWords words_;
 };
 
 void add_problems(CatalogRow& row, bool deterministic) {

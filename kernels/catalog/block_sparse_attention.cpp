@@ -3,35 +3,25 @@
 #include "kernels/block_sparse_attention.h"
 
 #include "kernels/catalog/attention_block_mask.h"
+#include "kernels/catalog/attention_case.h"
 #include "kernels/catalog/rows.h"
 
 namespace tile::kernels {
 namespace {
 
-using reference::Arithmetic;
-using reference::HostTensor;
-
 template <class T>
-class BlockSparseAttentionCase : public OutputCase {
+class BlockSparseAttentionCase : public AttentionForwardCase {
  public:
   BlockSparseAttentionCase(const Problem& p, const ConfigWords& words)
-      : data_(p.sizes), mask_(p.sizes, data_), config_(block_sparse_attention_kernel<T>().from_words(words)) {
+      : AttentionForwardCase(p, dtype_of<T>(), dtype_of<T>()), mask_(p.sizes, data_) {
+    config_ = block_sparse_attention_kernel<T>().from_words(words);
     data_.spec.mask_mod = mask_;
   }
 
   Status create(std::shared_ptr<Device> device) {
-    auto tensor = [&](int64_t h, int64_t s, int64_t d) { return HostTensor(dtype_of<T>(), data_.placement(h, s, d)); };
-    HostTensor q = tensor(data_.hq, data_.sq, data_.d), k = tensor(data_.hkv, data_.sk, data_.d),
-               v = tensor(data_.hkv, data_.sk, data_.dv);
-    q.fill_normal(1), k.fill_normal(2), v.fill_normal(3);
-    if (const int64_t at = data_.fields()["nan_value"]) v.set({0, 0, at, 1}, NAN);  // E17
-    Steps s;
     device_ = device;
-    s(data_.create(device, dtype_of<T>()));
-    s(q_.create(device, std::move(q)))(k_.create(device, std::move(k)))(v_.create(device, std::move(v)));
-    s(o_.create(device, tensor(data_.hq, data_.sq, data_.dv)));
-    s(lse_.create(device, HostTensor(DType::f32, {data_.b, data_.hq, data_.sq})));
-    s(lists_.create(device, data_, mask_, config_, /*transposed=*/false));
+    Steps s;
+    s(create_tensors(device))(make_lists());
     return s.status();
   }
   Status launch(Stream& stream) override {
@@ -41,47 +31,15 @@ class BlockSparseAttentionCase : public OutputCase {
   }
   bool set_config(const ConfigWords& words) override {
     config_ = block_sparse_attention_kernel<T>().from_words(words);
-    return lists_.create(device_, data_, mask_, config_, /*transposed=*/false).ok();
-  }
-  Result<std::vector<Check>> check(Stream& stream, double budget) override {
-    if (Status ran = run_poisoned(stream); !ran) return ran.error();
-    Arithmetic working = Arithmetic::working(dtype_of<T>());
-    working.tf32 = config_.tf32;
-    const int64_t heads = data_.b * data_.hq;
-    const double row_cost = 2.0 * static_cast<double>(data_.sk * (data_.d + data_.dv));
-    const int64_t rows_wanted = std::max<int64_t>(static_cast<int64_t>(budget / std::max(row_cost, 1.0)), 16);
-    const std::vector<int64_t> chosen = sample(heads, data_.sq * heads <= rows_wanted ? heads : 8);
-    Gathered o, lse;
-    for (int64_t bh : chosen) {
-      const int64_t b = bh / data_.hq, h = bh % data_.hq;
-      const std::vector<int64_t> rows = sample(data_.sq, rows_wanted / static_cast<int64_t>(chosen.size()));
-      const auto exact = attention_rows(data_.spec, q_.host, k_.host, v_.host, b, h, rows, Arithmetic::exact());
-      const auto base = attention_rows(data_.spec, q_.host, k_.host, v_.host, b, h, rows, working);
-      for (size_t r = 0; r < rows.size(); ++r) {
-        o.add(o_.host.row({b, h, rows[r]}), exact[r].o, base[r].o);
-        lse.add({lse_.host.at({b, h, rows[r]})}, {exact[r].lse}, {base[r].lse});
-      }
-    }
-    const double lse_bound = config_.tf32 ? 1e-2 : sizeof(T) == 4 ? 1e-4 : 1e-3;
-    return std::vector<Check>{
-        with_gaps("O", o.compare(reference::tolerance(dtype_of<T>(), data_.sk, config_.tf32)), o_.host),
-        with_gaps("LSE", reference::compare_absolute(lse.actual, lse.exact, lse_bound), lse_.host)};
-  }
-  Work work() const override {
-    const auto queries = static_cast<double>(data_.b * data_.hq * data_.sq),
-               keys = static_cast<double>(data_.b * data_.hkv * data_.sk);
-    const auto d = static_cast<double>(data_.d), dv = static_cast<double>(data_.dv);
-    return {2 * mask_.pairs(data_) * (d + dv), sizeof(T) * ((queries + keys) * d + (queries + keys) * dv) + 4 * queries};
+    return make_lists().ok();
   }
 
  private:
-  std::vector<DeviceTensor*> outputs() override { return {&o_, &lse_}; }
+  double pairs() const override { return mask_.pairs(data_); }
+  Status make_lists() { return lists_.create(device_, data_, mask_, config_, /*transposed=*/false); }
 
-  AttentionProblemData data_;
   BlockMask mask_;
-  AttentionConfig config_;
   std::shared_ptr<Device> device_;
-  DeviceTensor q_, k_, v_, o_, lse_;
   MaskLists lists_;
 };
 
