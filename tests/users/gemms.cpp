@@ -30,13 +30,10 @@ Register r1("bias_gelu", [](Env& e) {
   j.gflop = 2e-9 * M * N * K;
   j.add(bias_gelu, GemmCfg{128, 128, 64, 3, 8}, a.view(M, K), b.view(K, N), bias.view(N), c.view(M, N));
   j.check = [=] {
-    std::vector<double> want(M * N);
-    for (int m = 0; m < M; ++m)
-      for (int n = 0; n < N; ++n) {
-        double s = bias[n];
-        for (int k = 0; k < K; ++k) s += a[m * K + k] * b[k * N + n];
-        want[m * N + n] = 0.5 * s * (1 + std::erf(s / std::sqrt(2.)));
-      }
+    auto want = product(M, N, K, matrix(a, K), matrix(b, N), [&](double s, int, int n) {
+      s += bias[n];
+      return 0.5 * s * (1 + std::erf(s / std::sqrt(2.)));
+    });
     return agree(c.now(), want, 4e-3, 2e-3);
   };
   return j;
@@ -66,13 +63,9 @@ Register r2("swiglu", [](Env& e) {
   j.gflop = 4e-9 * M * N * K;
   j.add(swiglu, GemmCfg{128, 128, 64, 3, 8}, a.view(M, K), g.view(K, N), u.view(K, N), c.view(M, N));
   j.check = [=] {
-    std::vector<double> want(M * N);
-    for (int m = 0; m < M; ++m)
-      for (int n = 0; n < N; ++n) {
-        double s = 0, t = 0;
-        for (int k = 0; k < K; ++k) s += a[m * K + k] * g[k * N + n], t += a[m * K + k] * u[k * N + n];
-        want[m * N + n] = s / (1 + std::exp(-s)) * t;
-      }
+    const auto up = product(M, N, K, matrix(a, K), matrix(u, N));
+    auto want = product(M, N, K, matrix(a, K), matrix(g, N),
+                        [&](double s, int m, int n) { return s / (1 + std::exp(-s)) * up[m * N + n]; });
     return agree(c.now(), want, 4e-3, 2e-3);
   };
   return j;
@@ -108,15 +101,8 @@ Register r3("w8a16", [](Env& e) {
   j.add(w8a16, e.big ? QuantCfg{128, 128, 64, G, 3, 4} : QuantCfg{}, a.view(M, K), w.view(K, N), s.view(K / G, N),
         c.view(M, N));
   j.check = [=] {
-    std::vector<double> want(M * N);
-    for (int m = 0; m < M; ++m)
-      for (int n = 0; n < N; ++n) {
-        double t = 0;
-        for (int k = 0; k < K; ++k)
-          t += a[m * K + k] * double(float(half(float(double(w.h[k * N + n]) * s[k / G * N + n]))));
-        want[m * N + n] = t;
-      }
-    return agree(c.now(), want, 4e-3, 2e-3);
+    auto weight = [&](int k, int n) { return in_half(w.h[k * N + n] * s[k / G * N + n]); };
+    return agree(c.now(), product(M, N, K, matrix(a, K), weight), 4e-3, 2e-3);
   };
   return j;
 });
@@ -169,17 +155,11 @@ Register r4("w4a16", [](Env& e) {
   j.add(w4a16, e.big ? QuantCfg{128, 128, 64, G, 3, 4} : QuantCfg{}, a.view(M, K), w.view(K / 2, N), s.view(K / G, N),
         c.view(M, N));
   j.check = [=] {
-    std::vector<double> want(M * N);
-    for (int m = 0; m < M; ++m)
-      for (int n = 0; n < N; ++n) {
-        double t = 0;
-        for (int k = 0; k < K; ++k) {
-          int q = (w.h[k / 2 * N + n] >> (k % 2 * 4) & 15) - 8;
-          t += a[m * K + k] * double(float(half(float(q * s[k / G * N + n]))));
-        }
-        want[m * N + n] = t;
-      }
-    return agree(c.now(), want, 4e-3, 2e-3);
+    auto weight = [&](int k, int n) {
+      int q = (w.h[k / 2 * N + n] >> (k % 2 * 4) & 15) - 8;
+      return in_half(q * s[k / G * N + n]);
+    };
+    return agree(c.now(), product(M, N, K, matrix(a, K), weight), 4e-3, 2e-3);
   };
   return j;
 });
@@ -195,17 +175,11 @@ Register r5("gptq", [](Env& e) {
   j.gflop = 2e-9 * M * N * K;
   j.add(gptq, e.big ? QuantCfg{128, 128, 64, G, 3, 8} : QuantCfg{}, a.p, w.p, s.p, c.p, M, N, K);
   j.check = [=] {
-    std::vector<double> want(M * N);
-    for (int m = 0; m < M; ++m)
-      for (int n = 0; n < N; ++n) {
-        double t = 0;
-        for (int k = 0; k < K; ++k) {
-          int q = int(uint32_t(w.h[k / 8 * N + n]) >> (k % 8 * 4) & 15) - 8;
-          t += a[m * K + k] * double(float(half(float(q * s[k / G * N + n]))));
-        }
-        want[m * N + n] = t;
-      }
-    return agree(c.now(), want, 4e-3, 2e-3);
+    auto weight = [&](int k, int n) {
+      int q = int(uint32_t(w.h[k / 8 * N + n]) >> (k % 8 * 4) & 15) - 8;
+      return in_half(q * s[k / G * N + n]);
+    };
+    return agree(c.now(), product(M, N, K, matrix(a, K), weight), 4e-3, 2e-3);
   };
   return j;
 });
@@ -263,15 +237,14 @@ Register r6("moe", [](Env& e) {
   });
   j.add(k, c, x.view(T, K), w.view(E, K, N), ids.p, experts.p, gate.p, y.view(T * top, N), top);
   j.check = [=] {
-    std::vector<double> want(size_t(T) * top * N);
-    for (size_t r = 0; r < ids_h.size(); ++r) {
-      int row = ids_h[r], ex = experts_h[r / BM];
-      if (row >= T * top) continue;
-      for (int n = 0; n < N; ++n) {
-        double s = 0;
-        for (int kk = 0; kk < K; ++kk) s += x[row / top * K + kk] * w[(size_t(ex) * K + kk) * N + n];
-        want[size_t(row) * N + n] = s * gate[row];
-      }
+    std::vector<int> expert_of(T * top);
+    for (size_t r = 0; r < ids_h.size(); ++r)
+      if (ids_h[r] < T * top) expert_of[ids_h[r]] = experts_h[r / BM];
+    std::vector<double> want;
+    for (int row = 0; row < T * top; ++row) {
+      auto one = product(1, N, K, [&](int, int kk) { return x[row / top * K + kk] * gate[row]; },
+                         [&](int kk, int n) { return w[(size_t(expert_of[row]) * K + kk) * N + n]; });
+      want.insert(want.end(), one.begin(), one.end());
     }
     return agree(y.now(), want, 4e-3, 2e-3);
   };
@@ -365,17 +338,14 @@ Register r8("rms_gemm", [](Env& e) {
   j.gflop = 2e-9 * M * N * double(K);
   j.add(rms_gemm, GemmCfg{128, 128, 64, 3, 8}, x.view(M, K), g.view(K), w.view(K, N), y.view(M, N), 1e-5f);
   j.check = [=] {
-    std::vector<double> want(M * N);
+    std::vector<double> scale(M);
     for (int m = 0; m < M; ++m) {
       double q = 0;
       for (int k = 0; k < K; ++k) q += x[m * K + k] * x[m * K + k];
-      q = 1 / std::sqrt(q / K + 1e-5);
-      for (int n = 0; n < N; ++n) {
-        double s = 0;
-        for (int k = 0; k < K; ++k) s += x[m * K + k] * g[k] * w[k * N + n];
-        want[m * N + n] = s * q;
-      }
+      scale[m] = 1 / std::sqrt(q / K + 1e-5);
     }
+    auto want = product(M, N, K, [&](int m, int k) { return x[m * K + k] * g[k]; }, matrix(w, N),
+                        [&](double s, int m, int) { return s * scale[m]; });
     return agree(y.now(), want, 5e-2, 1e-2);
   };
   return j;
@@ -405,13 +375,8 @@ Register r9("int8", [](Env& e) {
   j.gflop = 2e-9 * M * N * double(K);
   j.add(int8, GemmCfg{128, 256, 128, 3, 8}, a.view(M, K), b.view(N, K), sa.p, sb.p, c.view(M, N));
   j.check = [=] {
-    std::vector<double> want(M * N);
-    for (int m = 0; m < M; ++m)
-      for (int n = 0; n < N; ++n) {
-        double s = 0;
-        for (int k = 0; k < K; ++k) s += double(a.h[m * K + k]) * b.h[n * K + k];
-        want[m * N + n] = s * sa[m] * sb[n];
-      }
+    auto want = product(M, N, K, matrix(a, K), [&](int k, int n) { return b[n * K + k]; },
+                        [&](double s, int m, int n) { return s * sa[m] * sb[n]; });
     return agree(c.now(), want, 1e-4, 4e-3);
   };
   return j;
@@ -440,11 +405,7 @@ Register r10("dgemm", [](Env& e) {
   j.gflop = 2e-9 * M * N * double(K);
   j.add(dgemm, F64Cfg{}, a.view(M, K), b.view(K, N), c.view(M, N));
   j.check = [=] {
-    std::vector<double> want(M * N);
-    for (int m = 0; m < M; ++m)
-      for (int n = 0; n < N; ++n)
-        for (int k = 0; k < K; ++k) want[m * N + n] += a[m * K + k] * b[k * N + n];
-    return agree(c.now(), want, 1e-12, 1e-12);
+    return agree(c.now(), product(M, N, K, matrix(a, K), matrix(b, N)), 1e-12, 1e-12);
   };
   return j;
 });
@@ -478,13 +439,11 @@ Job small_job(Env& e, const Ker& k, SmallCfg c) {
   j.mbytes = 1e-6 * B * (double(c.M) * c.K * sizeof(T) + double(c.K) * c.N * sizeof(T) + 4. * c.M * c.N);
   j.add(k, c, a.view(B, c.M, c.K), b.view(B, c.K, c.N), d.view(B, c.M, c.N));
   j.check = [=] {
-    std::vector<double> want(size_t(B) * c.M * c.N);
-    for (int i = 0; i < B; ++i)
-      for (int m = 0; m < c.M; ++m)
-        for (int n = 0; n < c.N; ++n)
-          for (int kk = 0; kk < c.K; ++kk)
-            want[(size_t(i) * c.M + m) * c.N + n] +=
-                a[(size_t(i) * c.M + m) * c.K + kk] * b[(size_t(i) * c.K + kk) * c.N + n];
+    std::vector<double> want;
+    for (int i = 0; i < B; ++i) {
+      auto one = product(c.M, c.N, c.K, matrix(a, c.K, size_t(i) * c.M * c.K), matrix(b, c.N, size_t(i) * c.K * c.N));
+      want.insert(want.end(), one.begin(), one.end());
+    }
     return agree(d.now(), want, 1e-5, 1e-5);
   };
   return j;
@@ -519,11 +478,7 @@ Register r14("persistent", [](Env& e) {
       [big = e.big](const PersistCfg&, const auto&, const auto&, const auto&) { return Grid{big ? 132 : 3}; });
   j.add(k, PersistCfg{128, 256, 64, 3, 8}, a.view(M, K), b.view(K, N), c.view(M, N));
   j.check = [=] {
-    std::vector<double> want(M * N);
-    for (int m = 0; m < M; ++m)
-      for (int n = 0; n < N; ++n)
-        for (int kk = 0; kk < K; ++kk) want[m * N + n] += a[m * K + kk] * b[kk * N + n];
-    return agree(c.now(), want, 3e-2, 5e-3);
+    return agree(c.now(), product(M, N, K, matrix(a, K), matrix(b, N)), 3e-2, 5e-3);
   };
   return j;
 });
@@ -546,11 +501,7 @@ Register r15("splitk", [](Env& e) {
   j.gflop = 2e-9 * M * N * double(K);
   j.add(splitk, PersistCfg{128, 128, 64, 3, 8}, a.view(M, K), b.view(K, N), c.view(M, N));
   j.check = [=] {
-    std::vector<double> want(M * N);
-    for (int m = 0; m < M; ++m)
-      for (int n = 0; n < N; ++n)
-        for (int kk = 0; kk < K; ++kk) want[m * N + n] += a[m * K + kk] * b[kk * N + n];
-    return agree(c.now(), want, 1e-3, 1e-4);
+    return agree(c.now(), product(M, N, K, matrix(a, K), matrix(b, N)), 1e-3, 1e-4);
   };
   return j;
 });

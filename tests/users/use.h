@@ -100,25 +100,50 @@ struct Job {
   }
 };
 
+/// Element (row, column) of rows of `width` elements that start at `first`, for product().
+template <class T>
+auto matrix(const Array<T>& a, int width, size_t first = 0) {
+  return [&a, width, first](int row, int column) { return a[first + size_t(row) * width + column]; };
+}
+/// The M x N sums over K of a(m, k) b(k, n), each as then(sum, m, n), in float64.
+template <class A, class B, class Then>
+std::vector<double> product(int M, int N, int K, A a, B b, Then then) {
+  std::vector<double> c(size_t(M) * N);
+  for (int m = 0; m < M; ++m)
+    for (int n = 0; n < N; ++n) {
+      double sum = 0;
+      for (int k = 0; k < K; ++k) sum += a(m, k) * b(k, n);
+      c[size_t(m) * N + n] = then(sum, m, n);
+    }
+  return c;
+}
+template <class A, class B>
+std::vector<double> product(int M, int N, int K, A a, B b) {
+  return product(M, N, K, a, b, [](double sum, int, int) { return sum; });
+}
+inline double in_half(double x) { return static_cast<double>(static_cast<float>(half(static_cast<float>(x)))); }
+
 /// Largest |got - want| / (absolute + relative |want|); more than 1 is wrong.
 template <class T>
 std::string agree(const std::vector<T>& got, const std::vector<double>& want, double absolute, double relative) {
+  auto number = [&](size_t i) {
+    if constexpr (std::is_arithmetic_v<T>)
+      return static_cast<double>(got[i]);
+    else
+      return static_cast<double>(static_cast<float>(got[i]));
+  };
   double worst = 0;
   size_t at = 0;
   for (size_t i = 0; i < want.size(); ++i) {
-    double g;
-    if constexpr (std::is_arithmetic_v<T>)
-      g = static_cast<double>(got[i]);
-    else
-      g = static_cast<double>(static_cast<float>(got[i]));
+    const double g = number(i);
     if (std::isinf(want[i]) && g == want[i]) continue;
     double e = std::abs(g - want[i]) / (absolute + relative * std::abs(want[i]));
     if (!(e <= worst)) worst = e, at = i;
   }
   if (worst <= 1) return "";
   char text[200];
-  std::snprintf(text, sizeof text, "element %zu: %g instead of %g (%g times the tolerance)", at,
-                std::is_arithmetic_v<T> ? double(float(got[at])) : double(float(got[at])), want[at], worst);
+  std::snprintf(text, sizeof text, "element %zu: %g instead of %g (%g times the tolerance)", at, number(at),
+                want[at], worst);
   return text;
 }
 
