@@ -23,6 +23,29 @@ bool isSplat(const AxisFacts& a, Shape shape) {
   return true;
 }
 
+/// Of an operation on a and b that makes runs of run(d) along dim d, each starting where runs of both start.
+template <class Run>
+AxisFacts withRuns(const AxisFacts& a, const AxisFacts& b, Run run) {
+  AxisFacts r = a;
+  for (size_t d = 0; d < r.contiguity.size(); ++d) {
+    const int64_t g = run(d);
+    r.contiguity[d] = g;
+    r.divisibility[d] = std::min(firstsDivisibility(a, d, g), firstsDivisibility(b, d, g));
+    r.constancy[d] = std::gcd(a.constancy[d], b.constancy[d]);
+  }
+  return r;
+}
+/// Of an operation that makes no runs, only elements of some divisibility.
+AxisFacts withoutRuns(const AxisFacts& a, const AxisFacts& b, int64_t divisibility) {
+  AxisFacts r = a;
+  for (size_t d = 0; d < r.contiguity.size(); ++d) {
+    r.contiguity[d] = 1;
+    r.divisibility[d] = divisibility;
+    r.constancy[d] = std::gcd(a.constancy[d], b.constancy[d]);
+  }
+  return r;
+}
+
 }  // namespace
 
 int64_t powerOfTwoIn(int64_t v) {
@@ -52,48 +75,21 @@ int64_t elementDivisibility(const AxisFacts& a) {
 }
 
 AxisFacts joinAxis(const AxisFacts& a, const AxisFacts& b) {
-  AxisFacts r = a;
-  for (size_t d = 0; d < r.contiguity.size(); ++d) {
-    const int64_t g = std::gcd(a.contiguity[d], b.contiguity[d]);
-    r.contiguity[d] = g;
-    r.divisibility[d] = std::min(firstsDivisibility(a, d, g), firstsDivisibility(b, d, g));
-    r.constancy[d] = std::gcd(a.constancy[d], b.constancy[d]);
-  }
-  return r;
+  return withRuns(a, b, [&](size_t d) { return std::gcd(a.contiguity[d], b.contiguity[d]); });
 }
 
 AxisFacts addAxis(const AxisFacts& a, const AxisFacts& b) {
-  AxisFacts r = a;
-  for (size_t d = 0; d < r.contiguity.size(); ++d) {
-    // A contiguous run plus a constant is a run.
-    const int64_t g = std::max(std::gcd(a.contiguity[d], b.constancy[d]), std::gcd(a.constancy[d], b.contiguity[d]));
-    r.contiguity[d] = g;
-    r.divisibility[d] = std::min(firstsDivisibility(a, d, g), firstsDivisibility(b, d, g));
-    r.constancy[d] = std::gcd(a.constancy[d], b.constancy[d]);
-  }
-  return r;
+  return withRuns(a, b, [&](size_t d) {  // a contiguous run plus a constant is a run
+    return std::max(std::gcd(a.contiguity[d], b.constancy[d]), std::gcd(a.constancy[d], b.contiguity[d]));
+  });
 }
 
 AxisFacts subAxis(const AxisFacts& a, const AxisFacts& b) {
-  AxisFacts r = a;
-  for (size_t d = 0; d < r.contiguity.size(); ++d) {
-    const int64_t g = std::gcd(a.contiguity[d], b.constancy[d]);
-    r.contiguity[d] = g;
-    r.divisibility[d] = std::min(firstsDivisibility(a, d, g), firstsDivisibility(b, d, g));
-    r.constancy[d] = std::gcd(a.constancy[d], b.constancy[d]);
-  }
-  return r;
+  return withRuns(a, b, [&](size_t d) { return std::gcd(a.contiguity[d], b.constancy[d]); });
 }
 
 AxisFacts mulAxis(const AxisFacts& a, const AxisFacts& b) {
-  AxisFacts r = a;
-  const int64_t all = product(elementDivisibility(a), elementDivisibility(b));
-  for (size_t d = 0; d < r.contiguity.size(); ++d) {
-    r.contiguity[d] = 1;
-    r.divisibility[d] = all;
-    r.constancy[d] = std::gcd(a.constancy[d], b.constancy[d]);
-  }
-  return r;
+  return withoutRuns(a, b, product(elementDivisibility(a), elementDivisibility(b)));
 }
 
 AxisFacts floorDivAxis(const AxisFacts& a, int64_t divisor) {
@@ -127,14 +123,7 @@ AxisFacts floorRemAxis(const AxisFacts& a, int64_t divisor) {
 }
 
 AxisFacts eitherAxis(const AxisFacts& a, const AxisFacts& b) {
-  AxisFacts r = a;
-  const int64_t all = std::min(elementDivisibility(a), elementDivisibility(b));
-  for (size_t d = 0; d < r.contiguity.size(); ++d) {
-    r.contiguity[d] = 1;
-    r.divisibility[d] = all;
-    r.constancy[d] = std::gcd(a.constancy[d], b.constancy[d]);
-  }
-  return r;
+  return withoutRuns(a, b, std::min(elementDivisibility(a), elementDivisibility(b)));
 }
 
 AxisFacts selectAxis(const AxisFacts& condition, const AxisFacts& a, const AxisFacts& b) {

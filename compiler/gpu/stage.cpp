@@ -16,6 +16,7 @@
 #include "compiler/gpu/copy_slice.h"
 #include "compiler/gpu/dot_passes.h"
 #include "compiler/gpu/memory_roots.h"
+#include "compiler/gpu/ring_groups.h"
 
 namespace tile::ir {
 using namespace mlir;
@@ -357,18 +358,6 @@ class Stager {
           return writesGlobal(inner) ? WalkResult::interrupt() : WalkResult::advance();
         })
         .wasInterrupted();
-  }
-
-  /// Ops that read a tile in shared memory, through transposes.
-  static SmallVector<Operation*> readersOf(Value smem) {
-    SmallVector<Operation*> readers;
-    for (Operation* user : smem.getUsers()) {
-      if (isa<SmemTransOp>(user))
-        llvm::append_range(readers, readersOf(user->getResult(0)));
-      else
-        readers.push_back(user);
-    }
-    return readers;
   }
 
   void store(ShareOp share) {

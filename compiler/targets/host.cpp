@@ -23,7 +23,8 @@ namespace tile::ir {
 
 namespace {
 
-std::unique_ptr<llvm::TargetMachine> machineFor(const Target& target, std::string& error) {
+/// LLVM's target of this machine, registered. Null where this LLVM was built for another host.
+const llvm::Target* hostTarget(const llvm::Triple& triple, std::string& error) {
   static std::once_flag once;
   std::call_once(once, [] {
     LLVMInitializeX86TargetInfo();
@@ -31,8 +32,12 @@ std::unique_ptr<llvm::TargetMachine> machineFor(const Target& target, std::strin
     LLVMInitializeX86TargetMC();
     LLVMInitializeX86AsmPrinter();
   });
+  return llvm::TargetRegistry::lookupTarget(triple, error);
+}
+
+std::unique_ptr<llvm::TargetMachine> machineFor(const Target& target, std::string& error) {
   const llvm::Triple triple(llvm::sys::getProcessTriple());
-  const llvm::Target* x86 = llvm::TargetRegistry::lookupTarget(triple, error);
+  const llvm::Target* x86 = hostTarget(triple, error);
   if (!x86) return nullptr;
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;  // a*b+c rounds twice, on every CPU the same
@@ -79,6 +84,14 @@ Result<std::string> generate(llvm::Module& module, const Target& target, llvm::C
 }
 
 }  // namespace
+
+std::unique_ptr<llvm::MCSubtargetInfo> hostSubtarget(const std::string& cpu, const std::string& features) {
+  const llvm::Triple triple(llvm::sys::getProcessTriple());
+  std::string error;
+  const llvm::Target* x86 = hostTarget(triple, error);
+  if (!x86) return nullptr;
+  return std::unique_ptr<llvm::MCSubtargetInfo>(x86->createMCSubtargetInfo(triple, cpu, features));
+}
 
 HostFeatures hostFeatures(const Target& target) {
   static std::mutex mutex;

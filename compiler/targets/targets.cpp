@@ -1,20 +1,11 @@
 // targets.cpp - the visible list of targets. NVIDIA rows hold the documented limits of each compute capability; the host
 // row asks the CPU it runs on.
-#include <mutex>
-
+#include "compiler/targets/host.h"
 #include "compiler/targets/target.h"
 #include "llvm/MC/MCSubtargetInfo.h"
-#include "llvm/MC/TargetRegistry.h"
 #include "llvm/TargetParser/Host.h"
 #include "llvm/TargetParser/Triple.h"
 #include "runtime/spelling.h"
-
-extern "C" {
-void LLVMInitializeX86TargetInfo();
-void LLVMInitializeX86Target();
-void LLVMInitializeX86TargetMC();
-void LLVMInitializeX86AsmPrinter();
-}
 
 namespace tile::ir {
 namespace {
@@ -43,22 +34,6 @@ Target nvidiaTarget(const NvidiaRow& row) {
   return t;
 }
 
-/// X86 tables, asked for CPU names and features. Null where this LLVM was built for another host.
-std::unique_ptr<llvm::MCSubtargetInfo> subtargetOf(const std::string& cpu, const std::string& features) {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    LLVMInitializeX86TargetInfo();
-    LLVMInitializeX86Target();
-    LLVMInitializeX86TargetMC();
-    LLVMInitializeX86AsmPrinter();
-  });
-  const llvm::Triple triple(llvm::sys::getProcessTriple());
-  std::string error;
-  const llvm::Target* x86 = llvm::TargetRegistry::lookupTarget(triple, error);
-  if (!x86) return nullptr;
-  return std::unique_ptr<llvm::MCSubtargetInfo>(x86->createMCSubtargetInfo(triple, cpu, features));
-}
-
 /// This machine's features as LLVM spells them, on top of what its CPU name implies: a virtual machine may hide some.
 std::string thisMachineFeatures() {
   std::string out;
@@ -68,7 +43,7 @@ std::string thisMachineFeatures() {
 }
 
 Result<Target> hostTarget(const std::string& name, std::string cpu, const std::string& features) {
-  auto probe = subtargetOf("", "");
+  auto probe = hostSubtarget("", "");
   if (!probe) return Error{ErrorKind::compile, "target '" + name + "': this build generates no code for this machine's CPU", {}};
   if (!probe->isCPUStringValid(cpu)) {
     std::vector<std::string> known;
@@ -80,7 +55,7 @@ Result<Target> hostTarget(const std::string& name, std::string cpu, const std::s
                      " (e.g. host:x86-64, host:x86-64-v3, host:znver4)",
                  {}};
   }
-  auto subtarget = subtargetOf(cpu, features);
+  auto subtarget = hostSubtarget(cpu, features);
   Target t;
   t.name = name;
   t.backend = Backend::host;

@@ -306,6 +306,16 @@ void emitStoreTile(Emitter& e, MakeAccess make, const layout::Layout& layout, ll
   });
 }
 
+/// The value of a store or an accumulation, run by run, to its box.
+template <class Op>
+void emitStoreBox(Emitter& e, Op op, Write write) {
+  const layout::Layout& layout = e.layoutOf(op.getValue());
+  const int bytes = memoryBytes(e.elementType(op.getValue()));
+  auto make = [&] { return std::make_unique<BoxAccess>(e, layout, op.getView(), op.getIndices(), bytes); };
+  Regs values(e.regs(op.getValue()));
+  emitStoreTile(e, make, layout, values, write);
+}
+
 }  // namespace
 
 LogicalResult emitLoad(Emitter& e, LoadOp op) {
@@ -321,26 +331,16 @@ LogicalResult emitLoad(Emitter& e, LoadOp op) {
 }
 
 LogicalResult emitStore(Emitter& e, StoreOp op) {
-  const layout::Layout& layout = e.layoutOf(op.getValue());
-  int bytes = memoryBytes(e.elementType(op.getValue()));
-  auto make = [&] { return std::make_unique<BoxAccess>(e, layout, op.getView(), op.getIndices(), bytes); };
-  Regs values(e.regs(op.getValue()));
-  emitStoreTile(e, make, layout, values,
-                [&](llvm::Value* ptr, llvm::ArrayRef<llvm::Value*> run, llvm::Value* predicate) {
-                  storeVector(e, ptr, run, predicate, op.getCache());
-                });
+  emitStoreBox(e, op, [&](llvm::Value* ptr, llvm::ArrayRef<llvm::Value*> run, llvm::Value* predicate) {
+    storeVector(e, ptr, run, predicate, op.getCache());
+  });
   return success();
 }
 
 LogicalResult emitAccumulate(Emitter& e, AccumulateOp op) {
-  const layout::Layout& layout = e.layoutOf(op.getValue());
-  int bytes = memoryBytes(e.elementType(op.getValue()));
-  auto make = [&] { return std::make_unique<BoxAccess>(e, layout, op.getView(), op.getIndices(), bytes); };
-  Regs values(e.regs(op.getValue()));
-  emitStoreTile(e, make, layout, values,
-                [&](llvm::Value* ptr, llvm::ArrayRef<llvm::Value*> run, llvm::Value* predicate) {
-                  addVector(e, ptr, run, predicate);
-                });
+  emitStoreBox(e, op, [&](llvm::Value* ptr, llvm::ArrayRef<llvm::Value*> run, llvm::Value* predicate) {
+    addVector(e, ptr, run, predicate);
+  });
   return success();
 }
 
