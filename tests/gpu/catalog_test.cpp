@@ -9,6 +9,7 @@
 #include <cstdlib>
 
 #include "tests/gpu/simt_device.h"
+#include "tests/test_names.h"
 
 namespace tile::kernels {
 namespace {
@@ -114,10 +115,7 @@ std::vector<Param> allProblems() {
   return params;
 }
 std::string testName(const ::testing::TestParamInfo<Param>& info) {
-  std::string name = info.param.row->name + "_" + info.param.row->problems[info.param.problem].to_string();
-  for (char& c : name)
-    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
-  return name;
+  return test_name_of(info.param.row->name + "_" + info.param.row->problems[info.param.problem].to_string());
 }
 
 class SimtRow : public ::testing::TestWithParam<Param> {};

@@ -423,7 +423,7 @@ TEST(AttentionMemory, S0_7_S4_9_LongContextsNeedMemoryInProportion) {
 /// A whole long context would take minutes here; a window keeps the work small while every index is as large as it
 /// gets.
 TEST(AttentionMemory, S4_9_LongContextsThroughAWindow) {
-  for (int64_t s : {32768, 100000}) {
+  for (int64_t s : {32768, 65536, 100000}) {
     Attention a(1, 1, 1, s, s, 16);
     AttentionOptions<> o;
     o.causal = true, o.left = 15;

@@ -8,6 +8,7 @@
 #include "kernels/block_lists.h"
 #include "kernels/block_sparse.h"
 #include "kernels/block_sparse_matmul.h"
+#include "tests/test_names.h"
 
 namespace tile::kernels {
 namespace {
@@ -215,12 +216,8 @@ TEST(BlockListConfigs, S2_8_RowsWalkedTogetherFitTheCache) {
     EXPECT_LE(group(64, entries) * entries * 64 * 64 * 2, 1 << 24) << entries;
 }
 
-INSTANTIATE_TEST_SUITE_P(Each, BlockLists, testing::ValuesIn(device_names()), [](const auto& info) {
-  std::string name = info.param;
-  for (char& ch : name)
-    if (!std::isalnum(static_cast<unsigned char>(ch))) ch = '_';
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Each, BlockLists, testing::ValuesIn(device_names()),
+                         [](const auto& info) { return test_name_of(info.param); });
 
 }  // namespace
 }  // namespace tile::kernels

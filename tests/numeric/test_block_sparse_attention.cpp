@@ -7,9 +7,11 @@
 #include <numeric>
 #include <random>
 
+#include "kernels/block_lists.h"
 #include "kernels/block_sparse_attention_backward.h"
 #include "kernels/catalog.h"
 #include "kernels/reference/attention.h"
+#include "tests/test_names.h"
 
 namespace tile::kernels {
 namespace {
@@ -371,6 +373,100 @@ TEST_P(BlockSparseAttention, S2_12_ListsFromContent) {
                      /*refine=*/true);
 }
 
+// ---- S2.16: what lists of blocks are for. Each mask is one tile function, which makes the lists on the device and is
+// looked at in partial blocks, and the same function of integers for the reference.
+
+/// Long text: a window over the last tokens, and the first ones, which everybody sees.
+struct TextMask {
+  static constexpr int kWindow = 90, kFirst = 5;
+  Tile operator()(const Tile&, const Tile&, const Tile& i, const Tile& j) const {
+    return (j <= i) & ((i - j < kWindow) | (j < kFirst));
+  }
+  static bool of(int64_t, int64_t i, int64_t j) { return j <= i && (i - j < kWindow || j < kFirst); }
+};
+/// Patches of an image, row by row: those at most `kReach` away in both directions.
+struct PatchMask {
+  static constexpr int kWidth = 18, kReach = 3;
+  Tile operator()(const Tile&, const Tile&, const Tile& i, const Tile& j) const {
+    return (abs(i / kWidth - j / kWidth) <= kReach) & (abs(i % kWidth - j % kWidth) <= kReach);
+  }
+  static bool of(int64_t, int64_t i, int64_t j) {
+    return std::abs(i / kWidth - j / kWidth) <= kReach && std::abs(i % kWidth - j % kWidth) <= kReach;
+  }
+};
+/// A user's history, oldest first: earlier events of the same day (of 50), and of every earlier day the first ten;
+/// head 1 has forgotten the events 70 .. 199. What the sixth day did is nobody's: its queries see nothing.
+struct HistoryMask {
+  static constexpr int kDay = 50;
+  Tile operator()(const Tile&, const Tile& head, const Tile& i, const Tile& j) const {
+    const Tile known = (j <= i) & ((i / kDay == j / kDay) | (j % kDay < 10)) & (i / kDay != 5);
+    return known & ((head == 0) | (j < 70) | (j >= 200));
+  }
+  static bool of(int64_t h, int64_t i, int64_t j) {
+    const bool known = j <= i && (i / kDay == j / kDay || j % kDay < 10) && i / kDay != 5;
+    return known && (h == 0 || j < 70 || j >= 200);
+  }
+};
+
+/// Forward and both backward variants over lists made of `Mask`, against the float64 reference.
+template <class Mask>
+void expect_application(Problem& p, const std::string& name) {
+  const auto find = make_attention_block_kinds_kernel((name + "_kinds").c_str(), Mask{});
+  p.find_kinds(find, p.lists_config());
+  p.make_lists();
+  p.expect_lists([&](int64_t h, int64_t m, int64_t n) { return p.kind_of(Mask::of, h, m, n); });
+  p.attend(make_block_sparse_attention_kernel<float>(name.c_str(), Mask{}), {});
+  AttentionSpec spec;
+  spec.mask_mod = [](int64_t, int64_t h, int64_t i, int64_t j) { return Mask::of(h, i, j); };
+  p.expect_agrees(spec);
+  p.expect_gradients(find, make_block_sparse_attention_backward_kernels<float>(name + "_gradients", Mask{}), {}, spec,
+                     /*refine=*/false);
+}
+
+TEST_P(BlockSparseAttention, S2_16_WindowOverALongText) {
+  Problem p = problem(450, 450, 1);
+  expect_application<TextMask>(p, "text");
+}
+TEST_P(BlockSparseAttention, S2_16_PatchesOfAnImage) {
+  Problem p = problem(PatchMask::kWidth * 20, PatchMask::kWidth * 20, 1);
+  expect_application<PatchMask>(p, "patches");
+}
+TEST_P(BlockSparseAttention, S2_16_HistoryOfAUser) {
+  Problem p = problem(330, 330, kHq);
+  expect_application<HistoryMask>(p, "history");
+}
+
+/// A graph whose nodes come in communities of 64, the last one smaller: nodes are neighbours where their communities
+/// are. Its adjacency matrix is scanned for blocks on the device; no mask function knows the graph.
+TEST_P(BlockSparseAttention, S2_16_NeighboursInAGraph) {
+  constexpr int64_t nodes = 400, communities = 7;
+  const std::pair<int64_t, int64_t> edges[] = {{0, 0}, {0, 4}, {1, 2}, {2, 2}, {4, 5}, {5, 5}, {6, 0}, {6, 6}};
+  std::vector<float> adjacency(nodes * nodes, 0.f);  // nobody is a neighbour of community 3
+  for (auto [a, b] : edges)
+    for (int64_t i = 0; i < nodes; ++i)
+      for (int64_t j = 0; j < nodes; ++j)
+        if ((i / 64 == a && j / 64 == b) || (i / 64 == b && j / 64 == a)) adjacency[i * nodes + j] = 1;
+  auto neighbours = [&](int64_t, int64_t i, int64_t j) { return adjacency[i * nodes + j] != 0; };
+
+  Problem p = problem(nodes, nodes, 1);
+  auto A = p.upload(adjacency);
+  auto MASK = p.upload(std::vector<int32_t>(communities * communities, -7));
+  block_mask<float>(p.stream(), {A.data(), {nodes, nodes}}, {MASK.data(), {communities, communities}},
+                    {.BM = 64, .BN = 64})
+      .value_or_throw();
+  AttentionListsConfig c = p.lists_config();
+  c.MASK_BM = c.MASK_BN = 64;
+  p.find_kinds(attention_block_kinds_kernel(), c, {MASK.data(), {1, 1, communities, communities}});
+  p.make_lists();
+  p.expect_lists([&](int64_t h, int64_t m, int64_t n) { return p.kind_of(neighbours, h, m, n); });
+  p.attend(block_sparse_attention_kernel<float>(), {});
+  AttentionSpec spec;
+  spec.mask_mod = [&](int64_t, int64_t h, int64_t i, int64_t j) { return neighbours(h, i, j); };
+  p.expect_agrees(spec);
+  p.expect_gradients(attention_block_kinds_kernel(), block_sparse_attention_backward_kernels<float>(), {}, spec,
+                     /*refine=*/true);
+}
+
 TEST_P(BlockSparseAttention, E17_HiddenValuesOfListedBlocksMayBeAnything) {
   const auto find = make_attention_block_kinds_kernel("document_kinds", DocumentMask{});
   const auto attention = make_block_sparse_attention_kernel<float>("document_attention_guarded", DocumentMask{}, true);
@@ -458,12 +554,8 @@ TEST(AttentionLists, KernelsAssembleForGpus) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Each, BlockSparseAttention, testing::ValuesIn(device_names()), [](const auto& info) {
-  std::string name = info.param;
-  for (char& ch : name)
-    if (!std::isalnum(static_cast<unsigned char>(ch))) ch = '_';
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Each, BlockSparseAttention, testing::ValuesIn(device_names()),
+                         [](const auto& info) { return test_name_of(info.param); });
 
 }  // namespace
 }  // namespace tile::kernels

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "kernels/catalog.h"
+#include "tests/test_names.h"
 
 namespace tile::kernels {
 namespace {
@@ -31,11 +32,8 @@ std::vector<Param> all_problems() {
 }
 
 std::string test_name(const testing::TestParamInfo<Param>& info) {
-  std::string name = fmt::format("{}_{}_{}", info.param.device, info.param.row->name,
-                                 info.param.row->problems[info.param.problem].to_string());
-  for (char& c : name)
-    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
-  return name;
+  return test_name_of(fmt::format("{}_{}_{}", info.param.device, info.param.row->name,
+                                  info.param.row->problems[info.param.problem].to_string()));
 }
 
 class Catalog : public testing::TestWithParam<Param> {};

@@ -13,6 +13,7 @@
 #include "compiler/targets/sass.h"
 #include "kernels/catalog.h"
 #include "tests/numeric/golden.h"
+#include "tests/test_names.h"
 
 namespace tile::kernels {
 namespace {
@@ -57,10 +58,7 @@ std::vector<Param> all_builds() {
 }
 
 std::string test_name(const ::testing::TestParamInfo<Param>& info) {
-  std::string name = fmt::format("{}_{}_{}", info.param.target, info.param.row->name, info.param.problem.to_string());
-  for (char& c : name)
-    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
-  return name;
+  return test_name_of(fmt::format("{}_{}_{}", info.param.target, info.param.row->name, info.param.problem.to_string()));
 }
 
 bool have_ptxas() {
