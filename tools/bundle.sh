@@ -9,7 +9,7 @@ build "$@"
 stage=$(mktemp -d); trap 'rm -rf "$stage"' EXIT
 mkdir -p "$stage/bin" "$stage/lib"
 for t in "$@"; do cp "$TILE_BUILD/bin/$t" "$stage/bin/"; done
-find "$TILE_BUILD" -maxdepth 1 -name 'libtile.so*' -exec cp {} "$stage/lib/" \;
+find "$TILE_BUILD" -maxdepth 1 -name 'libtile.so.*' -type l -exec cp -L {} "$stage/lib/" \;
 strip "$stage"/bin/* "$stage"/lib/*
 # Everything below the C and C++ runtimes travels along.
 for f in "$stage"/bin/* "$stage"/lib/*; do LD_LIBRARY_PATH="$stage/lib" ldd "$f"; done |

@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 
+#include "compiler/targets/target.h"
 #include "dsl/jit.h"
 #include "runtime/debug.h"
 #include "runtime/launch.h"
@@ -88,13 +89,14 @@ class SimtStream : public Stream {
 
 class SimtDevice : public Device {
  public:
-  SimtDevice() : Device(DeviceKind::cuda, 0, "simulated sm_90a"), host_(open_device("host").value_or_throw()) {
+  explicit SimtDevice(const ir::Target& target)
+      : Device(DeviceKind::cuda, 0, "simulated " + target.name), host_(open_device("host").value_or_throw()) {
     properties_.model = "simulated GPU";
-    properties_.target = "sm_90a";
+    properties_.target = target.name;
     properties_.needs_ptx = true;  // nothing runs a cubin here
-    properties_.sm = 90;
+    properties_.sm = target.sm;
     properties_.multiprocessors = 4;
-    properties_.max_shared_bytes = properties_.shared_per_multiprocessor = 232448;
+    properties_.max_shared_bytes = properties_.shared_per_multiprocessor = target.maxSharedBytes;
     properties_.registers_per_multiprocessor = 65536;
     properties_.max_threads = 1024;
     properties_.warp_size = 32;
@@ -134,7 +136,9 @@ class SimtDevice : public Device {
 
 }  // namespace
 
-std::shared_ptr<Device> makeSimtDevice() {
+std::shared_ptr<Device> makeSimtDevice(const std::string& target) {
+  const auto known = ir::lookupTarget(target);
+  if (!known) throw std::invalid_argument("no target '" + target + "'");
   JitPolicy policy = jit_policy();
   policy.use_disk = false;  // what comes from disk shows no IR
   policy.stages = {"llvm"};
@@ -143,7 +147,7 @@ std::shared_ptr<Device> makeSimtDevice() {
     shared().llvmText[symbol] = text;
   };
   set_jit_policy(policy);
-  return std::make_shared<SimtDevice>();
+  return std::make_shared<SimtDevice>(*known);
 }
 
 void setSimtSeed(uint32_t seed) { shared().seed = seed; }

@@ -1,14 +1,15 @@
-// simt_device.h - the simulated machine as a Device: kernels are compiled for sm_90a and launched as on a GPU, so whole
+// simt_device.h - the simulated machine as a Device: kernels are compiled for a GPU target and launched as on a GPU, so whole
 // catalog rows run on it. Memory is the host's.
 #pragma once
 #include <memory>
+#include <string>
 
 #include "runtime/device.h"
 
 namespace tile::testing {
 
 /// A fresh device. It listens to the compiler for the IR of what it will load: this sets the process's JIT policy.
-std::shared_ptr<Device> makeSimtDevice();
+std::shared_ptr<Device> makeSimtDevice(const std::string& target = "sm_90a");
 
 /// The schedule of the launches to come (SimtKernel::run).
 void setSimtSeed(uint32_t seed);

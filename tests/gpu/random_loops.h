@@ -1,0 +1,299 @@
+// random_loops.h - random kernels of the shape people write: loops that load boxes, multiply them, work on the results
+// and carry them. All values are small whole numbers, so every order of summation gives the same bits.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <random>
+#include <vector>
+
+#include "dsl/tile.h"
+
+namespace tile::testing {
+
+/// Chooses the program; all of it follows from the number.
+struct RandomLoop {
+  int seed = 1;
+};
+
+/// Data of a random kernel: whole numbers in [-2, 2], block numbers in [0, 4).
+inline constexpr int kLargestInput = 2, kBlocks = 4, kBlockRows = 16;
+/// Programs of a launch, and the most iterations of a loop.
+inline constexpr int kPrograms = 3;
+
+/// Builds the kernel while it is traced. T: what products read; Sum: what they add up in.
+template <class T, class Sum>
+class LoopMaker {
+ public:
+  using In = Tensor<const T, 2>;
+  LoopMaker(int seed, const std::array<const In*, 3>& inputs, const Tensor<const Sum, 2>& terms,
+            const Ptr<const int32_t>& blocks, const Tensor<Sum, 2>& out, const Tensor<Sum, 2>& sums, const I32& limit)
+      : random_(static_cast<uint32_t>(seed) * 2654435761u),
+        inputs_(inputs),
+        terms_(terms),
+        blocks_(blocks),
+        out_(out),
+        sums_(sums),
+        limit_(limit) {}
+
+  void program() {
+    // Most are kernels that warpgroups can have roles in; what is like them in all but one thing is found below.
+    wide_ = !one_in(4);
+    const int warps = wide_ ? pickOf({4, 4, 8, 8, 12}) : pickOf({1, 2, 4, 8});
+    num_warps(warps);
+    prec_ = wide_ || one_in(2) ? Prec::tf32 : Prec::ieee;
+    m_ = !wide_ ? pickOf({16, 32, 48, 64, 128}) : warps == 4 ? pickOf({64, 64, 128}) : 16 * warps;
+    n_ = pickOf({16, 32, 64, 64, 96, 128}), k_ = pickOf({32, 32, 64, 128});
+    const Tile id = program_id(0);
+    row_ = id * m_;
+    outer_ = {&row_};
+    if (one_in(3)) keep(load(m_, k_, row_, Tile(0)), kLargestInput, true);  // a tile that stays
+    const int loops = 1 + one_in(4);
+    for (int i = 0; i < loops; ++i) {
+      const int carried = 1 + number(3);
+      for (int c = 0; c < carried; ++c) carry();
+      loop(one_in(5) ? 1 : 0);
+    }
+    finish();
+  }
+
+ private:
+  struct Value {
+    Tile tile;
+    int rows, columns;
+    int64_t bound;  ///< of the absolute values
+    bool narrow;    ///< of type T, an operand
+  };
+  struct Carried {
+    Tile tile;
+    int rows, columns;
+  };
+  static constexpr int64_t kMost = 1 << 12;
+
+  int number(int below) { return static_cast<int>(random_() % static_cast<uint32_t>(below)); }
+  bool one_in(int n) { return number(n) == 0; }
+  int pickOf(std::initializer_list<int> list) { return list.begin()[number(static_cast<int>(list.size()))]; }
+  static constexpr DType sum() { return dtype_of<Sum>(); }
+
+  const Value& keep(const Tile& tile, int64_t bound, bool narrow, int rows, int columns) {
+    values_.push_back({tile, rows, columns, bound, narrow});
+    return values_.back();
+  }
+  const Value& keep(const Tile& tile, int64_t bound, bool narrow) { return keep(tile, bound, narrow, m_, k_); }
+
+  // ---- memory
+
+  Tile load(int rows, int columns, const Tile& row, const Tile& column) {
+    const In& x = *inputs_[number(3)];
+    if (one_in(4)) return trans(x.load({column, row}, {columns, rows}));
+    if (one_in(wide_ ? 40 : 10)) {  // by pointers
+      Tile r = row + arange(0, rows).col(), c = column + arange(0, columns).row();
+      Tile inside = (r >= 0) & (r < x.dim(0)) & (c >= 0) & (c < x.dim(1));
+      return tile::load(x.ptr() + cast(r, i64) * x.stride(0) + cast(c, i64) * x.stride(1), {.mask = inside});
+    }
+    return x.load({row, column}, {rows, columns});
+  }
+  /// Where a box starts along one dim.
+  Tile place() {
+    switch (number(5)) {
+      case 0: return Tile(0);
+      case 1: return row_;
+      case 2: return *outer_[number(static_cast<int>(outer_.size()))] + number(24);
+      case 3:
+        if (block_) return *block_ * kBlockRows;
+        [[fallthrough]];
+      default: return *outer_.back();
+    }
+  }
+  Tile operand(int rows, int columns) {
+    std::vector<const Value*> fit, across;
+    for (const Value& v : values_) {
+      if (v.rows == rows && v.columns == columns) fit.push_back(&v);
+      if (v.rows == columns && v.columns == rows) across.push_back(&v);
+    }
+    if (!fit.empty() && !one_in(3)) return narrowed(*fit[number(static_cast<int>(fit.size()))]);
+    if (!across.empty() && one_in(2)) return trans(narrowed(*across[number(static_cast<int>(across.size()))]));
+    const Tile row = place(), column = place();
+    Tile x = load(rows, columns, row, column);
+    if (std::is_same_v<T, half> && one_in(6)) x = x * 2;
+    keep(x, 2 * kLargestInput, true, rows, columns);
+    return x;
+  }
+  Tile narrowed(const Value& v) {
+    if (v.narrow) return v.tile;
+    return cast(min(max(v.tile, -kLargestInput), kLargestInput), dtype_of<T>());
+  }
+
+  // ---- what loops carry
+
+  void carry() {
+    const bool column = one_in(4);
+    const int rows = one_in(wide_ ? 16 : 5) ? n_ : m_, columns = column ? 1 : pickOf({n_, n_, k_});
+    carried_.push_back({full({rows, columns}, one_in(3) ? 1 : 0, sum()), rows, columns});
+  }
+  void update(Carried& c) {
+    if (c.columns > 1 && !one_in(4)) {
+      const int depth = one_in(2) ? k_ : n_;
+      const Tile a = operand(c.rows, depth), b = operand(depth, c.columns);
+      c.tile = product(a, b, c.tile);
+      return;
+    }
+    const Value* v = wide(c.rows, c.columns);
+    if (!v) v = &term(c.rows, c.columns);
+    switch (number(4)) {
+      case 0: c.tile = max(c.tile, v->tile); break;
+      case 1:
+        for (const Value& factor : values_)
+          if (factor.rows == c.rows && factor.columns == 1 && c.columns > 1 && !factor.narrow) {
+            c.tile = c.tile * where(factor.tile > 1, cast(Tile(-1), sum()), cast(Tile(1), sum())) + v->tile;
+            return;
+          }
+        [[fallthrough]];
+      default: c.tile = c.tile + v->tile;
+    }
+  }
+
+  // ---- work on sums
+
+  Tile product(const Tile& a, const Tile& b, OptionalExpr into = {}) {
+    if constexpr (std::is_same_v<T, float>) return dot(a, b, into, prec_);
+    return dot(a, b, into);
+  }
+  const Value* wide(int rows, int columns) {
+    std::vector<const Value*> fit;
+    for (const Value& v : values_)
+      if (v.rows == rows && v.columns == columns && !v.narrow) fit.push_back(&v);
+    return fit.empty() ? nullptr : fit[number(static_cast<int>(fit.size()))];
+  }
+  const Value& term(int rows, int columns) {
+    Tile t = terms_.load({place(), columns == 1 ? Tile(number(20)) : place()}, {rows, columns});
+    return keep(t, kLargestInput, false, rows, columns);
+  }
+  void work() {
+    Value* v = nullptr;
+    std::vector<Value*> all;
+    for (Value& x : values_)
+      if (!x.narrow && x.columns > 1) all.push_back(&x);
+    if (!all.empty()) v = all[number(static_cast<int>(all.size()))];
+    if (!v || one_in(3)) {
+      const int rows = one_in(wide_ ? 12 : 4) ? n_ : m_, columns = one_in(3) ? k_ : n_, depth = one_in(2) ? k_ : n_;
+      const Tile a = operand(rows, depth), b = operand(depth, columns);
+      keep(product(a, b), int64_t{4} * kLargestInput * kLargestInput * depth, false, rows, columns);
+      return;
+    }
+    Tile x = v->tile;
+    int64_t bound = v->bound;
+    if (bound > kMost) x = min(max(x, -100), 100), bound = 100;
+    const int rows = v->rows, columns = v->columns;
+    switch (number(7)) {
+      case 0: keep(max(x, 0), bound, false, rows, columns); break;
+      case 1: keep(x * 2 - 1, 2 * bound + 1, false, rows, columns); break;
+      case 2: {
+        Tile r = *outer_[number(static_cast<int>(outer_.size()))] + arange(0, rows).col();
+        Tile c = *outer_.back() + arange(0, columns).row();
+        keep(where(one_in(2) ? r >= c : c < limit_, x, cast(Tile(-3), sum())), std::max<int64_t>(bound, 3), false, rows,
+             columns);
+        break;
+      }
+      case 3: keep(x + term(rows, columns).tile, bound + kLargestInput, false, rows, columns); break;
+      case 4: {
+        Tile most = one_in(2) ? max(x, axis(1)) : tile::sum(min(max(x, -4), 4), axis(1));
+        const int64_t of = std::max<int64_t>(bound, 4 * columns);
+        keep(most, of, false, rows, 1);
+        if (one_in(2)) keep(x - most, bound + of, false, rows, columns);
+        break;
+      }
+      case 5: {
+        Tile least = min(x, axis(0));
+        keep(x - least, 2 * bound, false, rows, columns);
+        break;
+      }
+      default:
+        if (const Value* other = wide(rows, columns)) keep(x - other->tile, bound + other->bound, false, rows, columns);
+    }
+  }
+
+  // ---- loops
+
+  void loop(int depth) {
+    const size_t values = values_.size();
+    const int step = pickOf({16, k_, n_, 32});
+    Tile low = Tile(0), high = Tile(limit_);
+    switch (number(5)) {
+      case 0: high = min(limit_, row_ + m_); break;
+      case 1: low = max(row_ - 32, 0) / step * step; break;
+      case 2: high = tile::load(blocks_ + program_id(0)) * step; break;
+      default: break;
+    }
+    LoopOptions options;
+    options.stages = number(5);
+    options.specialize = static_cast<Choice>(number(4) == 0 ? number(2) : -1);
+    options.overlap = static_cast<Choice>(number(4) == 0 ? number(2) : -1);
+    const bool skips = one_in(6), branches = one_in(6), byTable = one_in(5);
+    for (auto i : range(low, high, step, options)) {
+      if (skips) continue_if(tile::load(blocks_ + i / step % kBlocks) == 1);
+      Tile block;
+      if (byTable) block = tile::load(blocks_ + i / step % kBlocks), block_ = &block;
+      outer_.push_back(&i);
+      if (depth > 0) loop(depth - 1);
+      const int steps = 1 + number(3);
+      for (int s = 0; s < steps; ++s) work();
+      for (Carried& c : carried_) {
+        if (one_in(4)) continue;
+        if (branches && one_in(2))
+          if_(i < limit_ / 2, [&] { inner([&] { update(c); }); });
+        else
+          update(c);
+      }
+      if (one_in(12))
+        if (const Value* v = wide(m_, n_)) sums_.atomic_add({row_, Tile(0)}, min(max(v->tile, -9), 9));
+      outer_.pop_back();
+      block_ = nullptr;
+      forget(values);
+    }
+  }
+  /// Values of a branch end with it.
+  template <class F>
+  void inner(F&& f) {
+    const size_t values = values_.size();
+    f();
+    forget(values);
+  }
+  void forget(size_t from) {
+    while (values_.size() > from) values_.pop_back();
+  }
+
+  void finish() {
+    int at = 0;
+    for (Carried& c : carried_) {
+      Tile x = c.tile;
+      if (one_in(3)) x = x * 2 + 1;
+      if (c.columns > 1 && one_in(4)) x = x - max(x, axis(1));
+      if (c.columns > 1 && one_in(4)) x = min(max(x, -1000), 1000);
+      out_.store({program_id(0) * kRowsOfProgram, Tile(at)}, x);
+      at += c.columns;
+    }
+  }
+
+ public:
+  static constexpr int kRowsOfProgram = 192, kColumns = 6 * 128 + 64;
+
+ private:
+  std::mt19937 random_;
+  std::array<const In*, 3> inputs_;
+  const Tensor<const Sum, 2>& terms_;
+  const Ptr<const int32_t>& blocks_;
+  const Tensor<Sum, 2>&out_, &sums_;
+  const I32& limit_;
+  Prec prec_ = Prec::ieee;
+  bool wide_ = false;
+  int m_ = 0, n_ = 0, k_ = 0;
+  Tile row_;
+  std::vector<const Tile*> outer_;
+  const Tile* block_ = nullptr;
+  std::deque<Value> values_;  ///< never moved: a copy of a tile is another variable
+  std::deque<Carried> carried_;
+};
+
+}  // namespace tile::testing

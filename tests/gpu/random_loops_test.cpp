@@ -1,0 +1,144 @@
+// random_loops_test.cpp - random kernels (random_loops.h) on the host and on the simulated machines: the same bits in
+// every output. TILE_RANDOM_PROGRAMS=n runs n programs of every type, TILE_RANDOM_SEED=s starts at seed s;
+// TILE_RANDOM_ASSEMBLE=1 has ptxas look at them, too.
+#include "tests/gpu/random_loops.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "tests/gpu/simt.h"
+#include "tests/gpu/simt_device.h"
+
+namespace tile::testing {
+namespace {
+
+int setting(const char* name, int otherwise) {
+  const char* value = std::getenv(name);
+  return value ? std::atoi(value) : otherwise;
+}
+
+template <class T>
+T whole(int x) {
+  if constexpr (std::is_integral_v<T>)
+    return static_cast<T>(x);
+  else
+    return T(static_cast<float>(x));
+}
+
+template <class T>
+class RandomLoops : public ::testing::Test {
+ protected:
+  using Sum = std::conditional_t<std::is_integral_v<T>, int32_t, float>;
+  using Maker = LoopMaker<T, Sum>;
+  static constexpr int kRows = kPrograms * Maker::kRowsOfProgram;
+
+  /// Memory of one launch. Shapes, distances between rows and the order of dims follow from the seed.
+  struct Memory {
+    explicit Memory(int seed) : random(static_cast<uint32_t>(seed)) {
+      for (int i = 0; i < 3; ++i) {
+        const int rows = 40 + number(120), columns = 40 + number(120);
+        const int unit = number(8) ? 16 / static_cast<int>(sizeof(T)) : 1;  // bulk copies want rows of 16 bytes
+        const int length = (columns + unit - 1) / unit * unit + unit * number(3);
+        auto& buffer = inputs.emplace_back(sizeof(T) * static_cast<size_t>(rows) * static_cast<size_t>(length));
+        for (int j = 0; j < rows * length; ++j)
+          buffer.template as<T>()[j] = whole<T>(number(2 * kLargestInput + 1) - kLargestInput);
+        views.push_back(number(4) ? TensorView<const T, 2>(buffer.template as<T>(), {rows, columns}, {length, 1})
+                                  : TensorView<const T, 2>(buffer.template as<T>(), {columns, rows}, {1, length}));
+      }
+      for (int j = 0; j < kTermRows * kTermColumns; ++j)
+        terms.as<Sum>()[j] = static_cast<Sum>(number(2 * kLargestInput + 1) - kLargestInput);
+      for (int j = 0; j < kBlocks; ++j) blocks.as<int32_t>()[j] = number(4);
+      limit = number(100);
+      std::fill_n(out.as<Sum>(), kRows * Maker::kColumns, Sum(-77));
+      std::fill_n(sums.as<Sum>(), kRows * 128, Sum(0));
+    }
+    int number(int below) { return static_cast<int>(random() % static_cast<uint32_t>(below)); }
+
+    static constexpr int kTermRows = 150, kTermColumns = 140;
+    std::mt19937 random;
+    std::deque<GuardedBuffer> inputs;
+    std::vector<TensorView<const T, 2>> views;
+    GuardedBuffer terms{sizeof(Sum) * kTermRows * kTermColumns}, blocks{4 * kBlocks},
+        out{sizeof(Sum) * kRows * Maker::kColumns}, sums{sizeof(Sum) * kRows * 128};
+    int limit = 0;
+  };
+
+  static auto make() {
+    using In = Tensor<const T, 2>;
+    return kernel("random_loops", [](const RandomLoop& c, In x, In y, In z, Tensor<const Sum, 2> terms,
+                                     Ptr<const int32_t> blocks, Tensor<Sum, 2> out, Tensor<Sum, 2> sums, I32 limit) {
+      Maker(c.seed, {&x, &y, &z}, terms, blocks, out, sums, limit).program();
+    });
+  }
+
+  /// f(kernel, arguments...)
+  template <class F>
+  static auto with(Memory& m, F&& f) {
+    return f(make(), m.views[0], m.views[1], m.views[2],
+             TensorView<const Sum, 2>(m.terms.template as<Sum>(), {m.kTermRows, m.kTermColumns}),
+             static_cast<const int32_t*>(m.blocks.template as<int32_t>()),
+             TensorView<Sum, 2>(m.out.template as<Sum>(), {kRows, Maker::kColumns}),
+             TensorView<Sum, 2>(m.sums.template as<Sum>(), {kRows, 128}), m.limit);
+  }
+  static Status run(const std::shared_ptr<Device>& device, Memory& m, int seed) {
+    Stream& stream = device->default_stream();
+    return with(m, [&](const auto& k, auto... args) {
+      const Status ran = k.try_launch(stream, {seed}, Grid{kPrograms}, args...);
+      return ran.ok() ? stream.synchronize() : ran;
+    });
+  }
+  static Result<KernelBinary> assemble(const char* target, Memory& m, int seed) {
+    return with(m, [&]<class... P>(const Kernel<RandomLoop, P...>& k, auto... args) {
+      const Specialization promises{tile::detail::Param<P>::promise(args)...};
+      return k.compile_for(target, k.words({seed}), promises, k.options());
+    });
+  }
+
+  /// Where the bits differ first; empty when they do not.
+  static std::string difference(const GuardedBuffer& got, const GuardedBuffer& want, int columns) {
+    for (int i = 0; i < kRows * columns; ++i)
+      if (got.as<Sum>()[i] != want.as<Sum>()[i])
+        return fmt::format("row {} column {}: {} instead of {}", i / columns, i % columns, got.as<Sum>()[i],
+                           want.as<Sum>()[i]);
+    return "";
+  }
+};
+
+using Types = ::testing::Types<half, float, int8_t, fp8_e4m3, bfloat16>;
+TYPED_TEST_SUITE(RandomLoops, Types);
+
+TYPED_TEST(RandomLoops, HostAndGpusAgree) {
+  const int first = setting("TILE_RANDOM_SEED", 1), programs = setting("TILE_RANDOM_PROGRAMS", 8);
+  const bool assembles = setting("TILE_RANDOM_ASSEMBLE", 0) != 0;
+  const std::shared_ptr<Device> host = open_device("host").value_or_throw();
+  for (int seed = first; seed < first + programs; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    typename TestFixture::Memory want(seed);
+    const Status reference = this->run(host, want, seed);
+    ASSERT_TRUE(reference.ok()) << reference.error().to_string();
+    for (const char* target : {"sm_90a", "sm_80"}) {
+      typename TestFixture::Memory got(seed);
+      setSimtSeed(static_cast<uint32_t>(seed));
+      const Status ran = this->run(makeSimtDevice(target), got, seed);
+      // A multiprocessor has only so much shared memory, and the program says how it is used up.
+      if (!ran.ok() && ran.error().message.find("bytes of shared memory per program") != std::string::npos) continue;
+      ASSERT_TRUE(ran.ok()) << target << ": " << ran.error().to_string();
+      EXPECT_EQ(this->difference(got.out, want.out, TestFixture::Maker::kColumns), "") << target << ", out";
+      EXPECT_EQ(this->difference(got.sums, want.sums, 128), "") << target << ", sums";
+      if (!assembles) continue;
+      const auto binary = this->assemble(target, got, seed);
+      ASSERT_TRUE(binary.ok()) << target << ": " << binary.error().to_string();
+      // Where registers do not suffice anyway, products may be serialised, too.
+      if (binary->resources.spill_store_bytes == 0)
+        EXPECT_EQ(binary->resources.log.find("C75"), std::string::npos) << target << ": " << binary->resources.log;
+    }
+  }
+  this->RecordProperty("with roles", simtLaunches().persistent);
+  std::printf("%d launches, %d with roles, %d with bulk copies\n", simtLaunches().all, simtLaunches().persistent,
+              simtLaunches().bulk);
+}
+
+}  // namespace
+}  // namespace tile::testing
