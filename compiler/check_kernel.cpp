@@ -36,7 +36,7 @@ bool isOfTheLanguage(Operation* op) {
   if (isa<func::FuncOp, func::ReturnOp, scf::ForOp, scf::IfOp, scf::WhileOp, scf::YieldOp, scf::ConditionOp>(op)) return true;
   // What passes make (layout conversions, shared memory, asynchronous copies) is not input.
   if (isa<ProgramIdOp, NumProgramsOp, PtrAddOp, PtrToIntOp, IntToPtrOp, MakeViewOp, ViewPtrOp, ViewDimOp, ViewStrideOp, LoadOp, StoreOp, AccumulateOp, GatherOp,
-          ScatterOp, AtomicRmwOp, AtomicCasOp, IotaOp, SplatOp, BroadcastOp, ReshapeOp, TransOp, CatOp, ExtractOp, TakeOp, ItemOp, ReduceOp, ScanOp,
+          ScatterOp, AtomicRmwOp, AtomicCasOp, IotaOp, SplatOp, BroadcastOp, ReshapeOp, TransOp, CatOp, ExtractOp, TakeOp, HistogramOp, ItemOp, ReduceOp, ScanOp,
           YieldOp, DotOp, AssumeOp, AssumeTrueOp, PrintOp, AssertOp>(op))
     return true;
   StringRef dialect = op->getName().getDialectNamespace();

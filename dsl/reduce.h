@@ -95,6 +95,16 @@ auto scan(const Expr (&x)[N], axis along, F&& f, ScanOptions o = {}) {
   return detail::combine<N>(sources, along.index, true, o.reverse, f, std::make_index_sequence<N>{});
 }
 
+struct HistogramOptions {
+  OptionalExpr mask{};  ///< elements where it is false are not counted
+};
+/// How many elements of an i32 tile are 0, 1, .. bins - 1, as an i32 tile of `bins`. Other values are not counted.
+inline Tile histogram(Expr x, int64_t bins, HistogramOptions o = {}) {
+  if (o.mask.kind == Expr::absent) return detail::make_tile(detail::histogram(x, bins), x.loc);
+  const Tile counted = detail::make_tile(detail::select(o.mask, x, Expr(-1, x.loc)), x.loc);
+  return detail::make_tile(detail::histogram(Expr(counted, x.loc), bins), x.loc);
+}
+
 /// e^x normalised along an axis, safe against overflow.
 inline Tile softmax(Expr x, axis along) {
   const SrcLoc at = x.loc;

@@ -320,6 +320,7 @@ class FactsBuilder {
           set(result, unknownAxis(shape), r);
         })
         .Case<TakeOp>([&](auto) { forget(result); })
+        .Case<HistogramOp>([&](auto h) { set(result, unknownAxis(shape), {0, h.getSource().getType().getNumElements()}); })
         .Case<AssumeOp>([&](auto a) {
           AxisFacts r = axis(0);
           for (int64_t& d : r.divisibility) d = std::max(d, powerOfTwoIn(a.getMultipleOf()));

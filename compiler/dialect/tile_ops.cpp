@@ -328,6 +328,12 @@ LogicalResult TakeOp::verify() {
   return success();
 }
 
+LogicalResult HistogramOp::verify() {
+  auto to = cast<RankedTensorType>(getResult().getType());
+  if (to.getRank() != 1) return emitOpError() << "result must have one dim, the values counted; found " << to;
+  return success();
+}
+
 LogicalResult ItemOp::verify() {
   auto from = cast<RankedTensorType>(getSource().getType());
   if (from.getNumElements() != 1) return emitOpError() << "expects a tile of one element, found " << from;

@@ -229,6 +229,13 @@ def Tile_TakeOp : Tile_Op<"take", [Pure]> {
   let assemblyFormat = "$source `,` $indices `axis` $axis attr-dict `:` type($source) `,` type($indices) `->` type($result)";
   let hasVerifier = 1;
 }
+def Tile_HistogramOp : Tile_Op<"histogram", [Pure]> {
+  let summary = "how many elements are 0, 1, .. up to the result's size; others are not counted";
+  let arguments = (ins Tile_Of<[I32]>:$source);
+  let results = (outs Tile_Of<[I32]>:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+}
 def Tile_ItemOp : Tile_Op<"item", [Pure]> {
   let summary = "the element of a one-element tile as a scalar, the same in every thread (what a branch or loop bound needs)";
   let arguments = (ins Tile_Tensor:$source);

@@ -95,9 +95,9 @@ def Tile_TmaLoadOp : Tile_Op<"tma_load", [MemoryEffects<[MemRead, MemWrite]>]> {
 def Tile_TmaStoreOp : Tile_Op<"tma_store", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "consumers: writes (or adds) a box of a view through `staging`; elements outside the view are not written";
   let description = [{
-    Every consumer warpgroup writes its own rows: waits until its previous tma_store has read the staging buffer, stores its
-    registers, and one of its threads starts the copy. Nobody waits for another warpgroup. The tile is in a wgmma
-    accumulator layout. `staging` has the tile's rows, and as many of its columns as are copied at a time (a divisor). It may
+    Every consumer warpgroup writes its own rows (or columns, where warpgroups are side by side): waits until its previous
+    tma_store has read the staging buffer, stores its registers, and one of its threads starts the copy. Nobody waits for
+    another warpgroup. The tile is in a wgmma accumulator layout. `staging` has the tile's rows, and as many of its columns as are copied at a time (a divisor). It may
     be a ring's stage that this kernel acquired and whose tile nobody reads any more; its release waits for the copy.
     `add`: adds instead of writing (f32, f16, bf16, i32; relaxed, in no particular order).
   }];
@@ -110,9 +110,9 @@ def Tile_TmaStoreOp : Tile_Op<"tma_store", [MemoryEffects<[MemRead, MemWrite]>]>
 def Tile_MmaWaitOp : Tile_Op<"mma_wait", [MemoryEffects<[MemRead, MemWrite]>, AllTypesMatch<["accs", "results"]>]> {
   let summary = "waits until at most `pending` of this warpgroup's groups of asynchronous products are unfinished";
   let description = [{
-    Every tile.mma on a wgmma engine is one group here, of however many instruction groups. Its result may only be the accumulator of another such product, or pass
-    through here, before anything reads it; nothing may write what it reads before. Results are the operands, readable when
-    their groups are among the finished.
+    Every tile.mma on a wgmma engine is one group here, of however many instruction groups. Its result may only be the
+    accumulator of another such product, or pass through here, before anything reads it; nothing may write what it reads
+    before. Results are the operands, readable when their groups are among the finished.
   }];
   let arguments = (ins ConfinedAttr<I32Attr, [IntMinValue<0>, IntMaxValue<7>]>:$pending, Variadic<Tile_Tile2D>:$accs);
   let results = (outs Variadic<Tile_Tile2D>:$results);

@@ -185,6 +185,8 @@ int64_t estimateScratch(func::FuncOp func, llvm::function_ref<bool(Operation*)> 
       if (isNarrow(op->getResult(0).getType())) bytes = tileBytesOf(op->getResult(0).getType());
     } else if (isa<TransOp, ScanOp, TakeOp, CatOp, ExtractOp>(op)) {
       bytes = tileBytesOf(op->getOperand(0).getType());
+    } else if (isa<HistogramOp>(op)) {
+      bytes = tileBytesOf(op->getResult(0).getType());
     }
     most = std::max(most, bytes);
   });

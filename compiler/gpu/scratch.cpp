@@ -58,6 +58,10 @@ std::optional<Scratch> scratchOf(Operation* op) {
         auto source = cast<RankedTensorType>(o.getSource().getType());
         return Scratch{source.getNumElements() * elementBytes(source), 16, false, "take from " + tileText(source)};
       })
+      .Case<HistogramOp>([](HistogramOp o) -> std::optional<Scratch> {
+        auto counts = cast<RankedTensorType>(o.getType());
+        return Scratch{counts.getNumElements() * elementBytes(counts), 16, false, "counts of " + tileText(counts)};
+      })
       .Case<ReduceOp>([](ReduceOp o) -> std::optional<Scratch> {
         auto layout = *layoutOf(o.getSources()[0].getType());
         int axis = static_cast<int>(o.getAxis());

@@ -38,7 +38,8 @@ Value WarpGrids::leaderOf(Value value) const {
 void WarpGrids::connect(Operation* op) {
   if (auto dot = dyn_cast<DotOp>(op)) return join(dot.getAcc(), dot.getResult());
   // Loads make new tiles; transposition and reordering hand elements to other owners.
-  if (isa<LoadOp, GatherOp, StoreOp, AccumulateOp, ScatterOp, AtomicRmwOp, AtomicCasOp, TransOp, TakeOp>(op)) return;
+  if (isa<LoadOp, GatherOp, StoreOp, AccumulateOp, ScatterOp, AtomicRmwOp, AtomicCasOp, TransOp, TakeOp, HistogramOp>(op))
+    return;
   if (auto loop = dyn_cast<scf::ForOp>(op)) {
     auto* yield = loop.getBody()->getTerminator();
     for (auto [i, arg] : llvm::enumerate(loop.getRegionIterArgs())) {

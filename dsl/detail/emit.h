@@ -113,6 +113,7 @@ enum class Fold : uint8_t { sum, prod, max, min, any, all, xor_sum, argmax, argm
 Value reduce(Fold, const Operand&, int axis);
 Value reduce_all(Fold, const Operand&);  ///< over every axis, to a scalar
 Value scan(Fold, const Operand&, int axis, bool reverse);
+Value histogram(const Operand&, int64_t bins);  ///< i32 counts of the values 0 .. bins - 1
 /// Opens the region of a custom combiner over `count` tiles; fills 2 * count scalars: accumulated, then next.
 void open_combiner(const Operand* sources, int count, int axis, bool is_scan, bool reverse, Value* args, SrcLoc);
 void close_combiner(const Operand* results, int count, Value* out);

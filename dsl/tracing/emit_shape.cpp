@@ -259,4 +259,14 @@ Value take(const Operand& o, const Operand& indices, int axis) {
   return x.result(ir::TakeOp::create(x.t->at_end(), x.t->location(o.loc), x.like(s), x.value, i.value, axis));
 }
 
+Value histogram(const Operand& o, int64_t bins) {
+  TileOperand x(o, "histogram");
+  if (!x || !valid_shape(*x.t, {bins}, o.loc)) return {0};
+  if (x.type.pointer || x.type.dtype != DType::i32) {
+    x.t->error("histogram counts the values of an i32 tile, found " + x.type.to_string(), o.loc);
+    return {0};
+  }
+  return x.result(ir::HistogramOp::create(x.t->at_end(), x.t->location(o.loc), x.like({bins}), x.value));
+}
+
 }  // namespace tile::detail

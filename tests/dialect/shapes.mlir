@@ -25,6 +25,8 @@ func.func @shapes(%x: f32, %p: !tile.ptr<f32>, %a: tensor<6x1xf32>, %b: tensor<6
   %9 = tile.extract %b [2, 1] : tensor<6x4xf32> -> tensor<4x3xf32>
   // CHECK: tile.take %{{.*}}, %{{.*}} axis 0 : tensor<6x4xf32>, tensor<2x4xi32> -> tensor<2x4xf32>
   %10 = tile.take %b, %i axis 0 : tensor<6x4xf32>, tensor<2x4xi32> -> tensor<2x4xf32>
+  // CHECK: tile.histogram %{{.*}} : tensor<2x4xi32> -> tensor<7xi32>
+  %counts = tile.histogram %i : tensor<2x4xi32> -> tensor<7xi32>
   // CHECK: tile.item %{{.*}} : tensor<1x1xi32> -> i32
   %11 = tile.item %one : tensor<1x1xi32> -> i32
   return
@@ -195,6 +197,14 @@ func.func @take_shape(%a: tensor<6x4xf32>, %i: tensor<6x4xi32>) {
 func.func @take_outside(%a: tensor<6x4xf32>, %i: tensor<2x3xi32>) {
   // expected-error @+1 {{indices must agree with the source outside the axis: expected 4 along dim 1, found 3}}
   %0 = tile.take %a, %i axis 0 : tensor<6x4xf32>, tensor<2x3xi32> -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @histogram_bins(%i: tensor<6x4xi32>) {
+  // expected-error @+1 {{result must have one dim, the values counted}}
+  %0 = tile.histogram %i : tensor<6x4xi32> -> tensor<6x4xi32>
   return
 }
 

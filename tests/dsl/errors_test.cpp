@@ -44,6 +44,11 @@ TEST(Errors, OperationsAndElementTypes) {
   EXPECT_TILE_ERROR(__LINE__, "'+' is not defined on f8e4m3; compute in a wider type", [] { auto r = zeros({4}, f8e4m3) + 1; });
   EXPECT_TILE_ERROR(__LINE__, "'umulhi' is not defined on i32", [](I32 n) { auto r = umulhi(n, n); });
 }
+TEST(Errors, Histograms) {
+  EXPECT_TILE_ERROR(__LINE__, "histogram counts the values of an i32 tile, found f32", [](Ptr<float> p) { auto r = histogram(load(p + arange(0, 16)), 4); });
+  EXPECT_TILE_ERROR(__LINE__, "histogram needs a tile, found the scalar i32", [](I32 n) { auto r = histogram(n, 4); });
+  EXPECT_TILE_ERROR(__LINE__, "tile dims must be positive, found 0", [] { auto r = histogram(arange(0, 16), 0); });
+}
 TEST(Errors, Pointers) {
   EXPECT_TILE_ERROR(__LINE__, "'*' is not defined on pointers", [](Ptr<float> p) { auto r = p * 2; });
   EXPECT_TILE_ERROR(__LINE__, "'+' is not defined on pointers", [](Ptr<float> p, Ptr<float> q) { auto r = p + q; });

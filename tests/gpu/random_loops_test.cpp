@@ -123,7 +123,7 @@ TYPED_TEST(RandomLoops, HostAndGpusAgree) {
       setSimtSeed(static_cast<uint32_t>(seed));
       const Status ran = this->run(makeSimtDevice(target), got, seed);
       // A multiprocessor has only so much shared memory, and the program says how it is used up.
-      if (!ran.ok() && ran.error().message.find("bytes of shared memory per program") != std::string::npos) continue;
+      if (!ran.ok() && ran.error().to_string().find("bytes of shared memory per program") != std::string::npos) continue;
       ASSERT_TRUE(ran.ok()) << target << ": " << ran.error().to_string();
       EXPECT_EQ(this->difference(got.out, want.out, TestFixture::Maker::kColumns), "") << target << ", out";
       EXPECT_EQ(this->difference(got.sums, want.sums, 128), "") << target << ", sums";

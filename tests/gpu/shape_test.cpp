@@ -98,6 +98,32 @@ TEST(Shapes, Take) {
               want);
 }
 
+// 2, 3, .. 8 of i % 10 are counted; small tiles have elements that several threads hold.
+TEST(Shapes, CountsOfValues) {
+  for (const Shape& shape : {Shape{200}, {7}, {1000}, {5, 70}})
+    for (int warps : {1, 4, 8}) {
+      const std::string type = tensor(shape, "i32"), counts = tensor({7}, "i32");
+      SimtKernel k(kernel(fmt::format("%x: !tile.ptr<i32> {0}, %o: !tile.ptr<i32> {0}", kIn),
+                          readTile("a", "x", shape, "i32") +
+                              fmt::format("  %ten = arith.constant dense<10> : {0}\n  %two = arith.constant dense<2> : {0}\n"
+                                          "  %m = arith.remui %a, %ten : {0}\n  %i = arith.subi %m, %two : {0}\n"
+                                          "  %r = tile.histogram %i : {0} -> {1}\n",
+                                          type, counts) +
+                              writeTile("r", "o", {7}, "i32")),
+                   warps == 4 ? "sm_80" : "sm_90a", warps);
+      GuardedBuffer x(4 * static_cast<size_t>(count(shape))), out(4 * 7);
+      std::vector<int32_t> want(7);
+      for (int i = 0; i < count(shape); ++i) {
+        x.as<int32_t>()[i] = i;
+        if (i % 10 >= 2 && i % 10 < 9) ++want[static_cast<size_t>(i % 10 - 2)];
+      }
+      for (uint32_t seed = 1; seed < 4; ++seed) {
+        k.run({slot(x.as<char>()), slot(out.as<char>())}, 1, 1, 1, seed);
+        EXPECT_EQ(std::vector<int32_t>(out.as<int32_t>(), out.as<int32_t>() + 7), want) << shapeText(shape) << " " << warps;
+      }
+    }
+}
+
 TEST(Shapes, RowAndColumnVectorsMeet) {
   // r[i][j] = a[i] + a[j]: one vector along each dim of the same tile.
   std::vector<int32_t> want;

@@ -243,5 +243,28 @@ TEST(Shapes, MoveElementsWhereTheySay) {
   }
 }
 
+/// Values of every kind: inside, outside on both sides, masked; few bins (many meet), odd numbers of bins, ranks.
+TEST(Memory, HistogramsCountWhatIsInside) {
+  for (auto& device : devices())
+    for (int bins : {1, 5, 64, 300}) {
+      std::vector<int32_t> x(24 * 50), counts(static_cast<size_t>(2 * bins), -1);
+      for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<int32_t>(i * i % 331) - 10;
+      auto k = kernel("histogram", [bins](Ptr<const int32_t> p, Ptr<int32_t> out) {
+        Tile at = arange(0, 24).col() * 50 + arange(0, 50).row();
+        Tile v = load(p + at);
+        store(out + arange(0, bins), histogram(v, bins));
+        store(out + bins + arange(0, bins), histogram(reshape(v, {1200}), bins, {.mask = reshape(at, {1200}) % 3 == 1}));
+      });
+      ASSERT_TRUE(run_on(device, k, {}, x, counts));
+      std::vector<int32_t> want(counts.size());
+      for (size_t i = 0; i < x.size(); ++i)
+        if (x[i] >= 0 && x[i] < bins) {
+          ++want[static_cast<size_t>(x[i])];
+          want[static_cast<size_t>(bins + x[i])] += i % 3 == 1;
+        }
+      EXPECT_EQ(counts, want) << device->name() << ", " << bins << " bins";
+    }
+}
+
 }  // namespace
 }  // namespace tile::ops

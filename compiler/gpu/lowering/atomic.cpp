@@ -119,11 +119,11 @@ llvm::Value* guarded(Emitter& e, llvm::Value* predicate, llvm::function_ref<llvm
   return phi;
 }
 
-llvm::Value* emitRmw(Emitter& e, AtomicRmwOp op, llvm::Value* ptr, llvm::Value* value, llvm::Value* predicate) {
+llvm::Value* emitRmw(Emitter& e, AtomicRmwOp op, MemOrder order, llvm::Value* ptr, llvm::Value* value,
+                     llvm::Value* predicate) {
   llvm::IRBuilder<>& b = e.b;
   llvm::Type* type = value->getType();
   RmwKind kind = op.getKind();
-  MemOrder order = op.getOrder();
   MemScope scope = op.getScope();
   if (std::string suffix = nativeSuffix(kind, type, e.target.sm); !suffix.empty()) {
     bool asBits = kind == RmwKind::exchange && type->isFloatingPointTy();
@@ -156,25 +156,29 @@ llvm::Value* emitRmw(Emitter& e, AtomicRmwOp op, llvm::Value* ptr, llvm::Value* 
   });
 }
 
-llvm::Value* emitCas(Emitter& e, AtomicCasOp op, llvm::Value* ptr, llvm::Value* expected, llvm::Value* desired,
-                     llvm::Value* predicate) {
+llvm::Value* emitCas(Emitter& e, AtomicCasOp op, MemOrder order, llvm::Value* ptr, llvm::Value* expected,
+                     llvm::Value* desired, llvm::Value* predicate) {
   unsigned bits = desired->getType()->getScalarSizeInBits();
   if (bits >= 16) {
     std::string suffix = ".cas.b" + std::to_string(bits);
-    return atom(e, suffix, op.getOrder(), op.getScope(), ptr, {expected, desired}, predicate);
+    return atom(e, suffix, order, op.getScope(), ptr, {expected, desired}, predicate);
   }
   return guarded(e, predicate, [&]() -> llvm::Value* {
-    auto failure = acquires(op.getOrder()) ? llvm::AtomicOrdering::Acquire : llvm::AtomicOrdering::Monotonic;
+    auto failure = acquires(order) ? llvm::AtomicOrdering::Acquire : llvm::AtomicOrdering::Monotonic;
     auto* pair =
         e.b.CreateAtomicCmpXchg(ptr, expected, desired, llvm::Align(memoryBytes(desired->getType())),
-                                llvmOrdering(op.getOrder()), failure, llvmScope(e.b.getContext(), op.getScope()));
+                                llvmOrdering(order), failure, llvmScope(e.b.getContext(), op.getScope()));
     return e.b.CreateExtractValue(pair, 0);
   });
 }
 
-// Runs `update(register, address, predicate)` once per element and spreads the results to every holder.
+void fence(Emitter& e, MemScope scope) {
+  e.b.CreateFence(llvm::AtomicOrdering::AcquireRelease, llvmScope(e.b.getContext(), scope));
+}
+
+// Runs `update(order, register, address, predicate)` once per element and spreads the results to every holder.
 template <class Op, class Update>
-LogicalResult emitAtomic(Emitter& e, Op op, MemOrder order, Update&& update) {
+LogicalResult emitAtomic(Emitter& e, Op op, Update&& update) {
   if (isa<RankedTensorType>(op.getPtr().getType()))
     return op.emitOpError("through a tile of pointers must be raised first");
   llvm::IRBuilder<>& b = e.b;
@@ -187,8 +191,13 @@ LogicalResult emitAtomic(Emitter& e, Op op, MemOrder order, Update&& update) {
   if (op.getOffsets()) offsets = e.regs(op.getOffsets());
   if (op.getMask()) mask = e.regs(op.getMask());
 
+  // An ordered update fences memory by itself: several of a thread share one fence before and one after all of them.
+  const MemOrder order = op.getOrder();
+  const int updates = llvm::count_if(llvm::seq(layout.numRegs()), [&](int reg) { return !layout.isRegPadding(reg); });
+  const bool fenced = updates > 1 && order != MemOrder::relaxed;
   // A release covers what every thread of the program wrote before it.
   if (releases(order)) e.barrier();
+  if (fenced && releases(order)) fence(e, op.getScope());
   llvm::Value* first = e.isFirstReplica(layout);
   std::map<layout::Coord, llvm::Value*> done;  // register replicas share one update
   Regs values;
@@ -202,10 +211,12 @@ LogicalResult emitAtomic(Emitter& e, Op op, MemOrder order, Update&& update) {
       llvm::Value* ptr = e.scalar(op.getPtr());
       if (!offsets.empty())
         ptr = b.CreatePtrAdd(ptr, b.CreateMul(b.CreateSExt(offsets[reg], b.getInt64Ty()), e.i64(bytes)));
-      value = update(reg, ptr, e.andAll({first, mask.empty() ? nullptr : mask[reg], e.inTile(layout, reg)}));
+      value = update(fenced ? MemOrder::relaxed : order, reg, ptr,
+                     e.andAll({first, mask.empty() ? nullptr : mask[reg], e.inTile(layout, reg)}));
     }
     values.push_back(value);
   }
+  if (fenced && acquires(order)) fence(e, op.getScope());
   if (scratchOf(op)) {
     llvm::Value* base = e.scratch(op);
     layout::Coord origin(layout.rank(), 0);
@@ -271,15 +282,15 @@ void addVector(Emitter& e, llvm::Value* ptr, llvm::ArrayRef<llvm::Value*> values
 
 LogicalResult emitAtomicRmw(Emitter& e, AtomicRmwOp op) {
   Regs values(e.regs(op.getValue()));
-  return emitAtomic(e, op, op.getOrder(), [&](int reg, llvm::Value* ptr, llvm::Value* predicate) {
-    return emitRmw(e, op, ptr, values[reg], predicate);
+  return emitAtomic(e, op, [&](MemOrder order, int reg, llvm::Value* ptr, llvm::Value* predicate) {
+    return emitRmw(e, op, order, ptr, values[reg], predicate);
   });
 }
 
 LogicalResult emitAtomicCas(Emitter& e, AtomicCasOp op) {
   Regs expected(e.regs(op.getExpected())), desired(e.regs(op.getDesired()));
-  return emitAtomic(e, op, op.getOrder(), [&](int reg, llvm::Value* ptr, llvm::Value* predicate) {
-    return emitCas(e, op, ptr, expected[reg], desired[reg], predicate);
+  return emitAtomic(e, op, [&](MemOrder order, int reg, llvm::Value* ptr, llvm::Value* predicate) {
+    return emitCas(e, op, order, ptr, expected[reg], desired[reg], predicate);
   });
 }
 

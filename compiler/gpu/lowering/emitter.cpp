@@ -343,6 +343,7 @@ LogicalResult Emitter::emitOp(Operation* op) {
       .Case<CatOp>([&](auto o) { return emitCat(*this, o); })
       .Case<ExtractOp>([&](auto o) { return emitExtract(*this, o); })
       .Case<TakeOp>([&](auto o) { return emitTake(*this, o); })
+      .Case<HistogramOp>([&](auto o) { return emitHistogram(*this, o); })
       .Case<ConvertOp>([&](auto o) { return emitConvert(*this, o); })
       .Case<ItemOp>([&](auto o) {
         define(o.getResult(), scalar(o.getSource()));  // laid out so that every thread holds the element

@@ -34,6 +34,7 @@ llvm::LogicalResult emitTrans(Emitter& e, TransOp op);
 llvm::LogicalResult emitCat(Emitter& e, CatOp op);
 llvm::LogicalResult emitExtract(Emitter& e, ExtractOp op);
 llvm::LogicalResult emitTake(Emitter& e, TakeOp op);
+llvm::LogicalResult emitHistogram(Emitter& e, HistogramOp op);
 // convert.cpp
 llvm::LogicalResult emitConvert(Emitter& e, ConvertOp op);
 // debug.cpp
