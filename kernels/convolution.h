@@ -10,6 +10,7 @@ struct ConvolutionConfig {
   int stages = 3;
   int warps = 4;
   int stride = 1, pad = 0, dilation = 1;
+  bool producer = false;  ///< warps of their own gather pixels (GPUs with bulk tensor copies)
 };
 
 /// Y[n, p, q, k] = sum_{r, s, c} X[n, p stride - pad + r dilation, q stride - pad + s dilation, c] F[r, s, c, k],
@@ -25,7 +26,8 @@ void convolution_program(const ConvolutionConfig& c, Tensor<const T, 4> X, Tenso
   auto blocks = cdiv(channels, c.BK), S = F.dim(1);
   auto first = cast(image, i64) * X.stride(0);
   Tile acc = zeros({c.BM, c.BN}, f32);
-  for (auto i : range(0, F.dim(0) * S * blocks, {.stages = c.stages})) {
+  const Choice specialize = c.producer ? Choice::always : Choice::automatic;
+  for (auto i : range(0, F.dim(0) * S * blocks, {.stages = c.stages, .specialize = specialize})) {
     auto tap = i / blocks, r = tap / S, s = tap % S;
     auto h = p * c.stride - c.pad + r * c.dilation, w = q * c.stride - c.pad + s * c.dilation;
     auto inside = (h >= 0) & (h < H) & (w >= 0) & (w < W) & (image < X.dim(0));

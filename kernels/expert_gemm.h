@@ -12,6 +12,7 @@ struct ExpertGemmConfig {
   int BM = 128, BN = 128, BK = 64;
   int stages = 3;
   int warps = 8;
+  bool producer = false;  ///< warps of their own gather rows (GPUs with bulk tensor copies)
 };
 
 /// Rows in blocks of one expert each, as the kernel takes them: block b computes the rows ids[b * BM ..] with the
@@ -47,7 +48,7 @@ void expert_gemm_program(const ExpertGemmConfig& c, Tensor<const T, 2> X, Tensor
   auto expert = EXPERTS.load({block});
   auto source = cast(rows / top, i64).col() * X.stride(0);
   Tile acc = zeros({c.BM, c.BN}, f32);
-  for (auto k : range(0, depth, c.BK, {.stages = c.stages})) {
+  for (auto k : range(0, depth, c.BK, {.stages = c.stages, .specialize = c.producer ? Choice::always : Choice::automatic})) {
     auto columns = k + arange(0, c.BK);
     auto x = load(X.ptr() + source + (cast(columns, i64) * X.stride(1)).row(),
                   {.mask = real.col() & (columns < depth).row()});

@@ -3,6 +3,7 @@
 
 #include "llvm/ADT/TypeSwitch.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "mlir/Interfaces/FoldInterfaces.h"
 
 namespace tile::ir {
 /// `2xf32` as in a tensor type.
@@ -21,7 +22,20 @@ static void printRankAndType(mlir::AsmPrinter& printer, int64_t rank, mlir::Type
 
 namespace tile::ir {
 
+namespace {
+
+/// Constants stay in their role: outside of roles every thread would hold tiles laid out for the threads of one.
+struct ConstantsInRoles : mlir::DialectFoldInterface {
+  using DialectFoldInterface::DialectFoldInterface;
+  bool shouldMaterializeInto(mlir::Region* region) const final {
+    return mlir::isa<SpecializeOp>(region->getParentOp());
+  }
+};
+
+}  // namespace
+
 void TileDialect::initialize() {
+  addInterfaces<ConstantsInRoles>();
   addAttributes<
 #define GET_ATTRDEF_LIST
 #include "compiler/dialect/tile_attrs.cpp.inc"

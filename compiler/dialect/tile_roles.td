@@ -1,5 +1,6 @@
 // tile_roles.td - programs whose warps have different jobs: a producer that copies tiles with the tensor memory
-// accelerator (TMA), consumers that compute, rings of stages between them, and a loop over work items around both.
+// accelerator (TMA) or, where tiles are no boxes of views, by asynchronous copies of its threads; consumers that compute,
+// rings of stages between them, and a loop over work items around both.
 //
 // specialize makes these ops from a plain tile loop; the producer is the slice of the kernel that says what is copied where.
 // A ring is a queue: the k-th reserve of the producer is the k-th acquire and the k-th release of every consumer. Who
@@ -21,11 +22,13 @@ def Tile_RingType : Tile_Type<"Ring", "ring"> {
 
 // ---- roles
 def Tile_SpecializeOp : Tile_Op<"specialize", [SingleBlock, NoTerminator, NoRegionArguments, RecursiveMemoryEffects]> {
-  let summary = "one warpgroup runs `producer` with one of its threads, tile.num_warps other warps run `consumer`";
+  let summary = "one warpgroup runs `producer`, with one of its threads or all; tile.num_warps other warps run `consumer`";
   let description = [{
     The last op of the kernel but the return. Consumers are the warps 0 .. tile.num_warps - 1, so layouts, thread
     coordinates and warp grids mean the same inside as without roles; the producer's warpgroup comes behind them. In the
-    producer there are scalars, views and control flow on scalars, ring_reserve, tma_load and reads of scalars, but no tiles.
+    producer there are scalars, views and control flow on scalars, ring_reserve, tma_load and reads of scalars. One with a
+    ring_commit runs on all threads of its warpgroup (one of them starts the bulk copies): it also has async_copy,
+    async_gather and the tiles these need, laid out over its four warps; of tiles only what a thread computes by itself.
     `producerRegs` and `consumerRegs` are registers per thread (multiples of 8 from 24 to 256) that the roles change to; 0:
     what they enter with. Threads of all roles together must not ask for more than the program entered with: that would
     wait for ever. A program enters with its share of the multiprocessor's registers when `programs` of them run there.
@@ -55,18 +58,37 @@ def Tile_RingAllocOp : Tile_Op<"ring_alloc", [MemoryEffects<[MemAlloc]>]> {
   let summary = "barriers of a ring, all stages empty; place_buffers sets `offset` (bytes). `arrivals` releases empty a stage";
   let description = [{
     `arrivals`: releases per stage and round: the number of consumer warpgroups when each releases once (`perWarp` false),
-    the number of consumer warps when every warp does. The stages' memory is smem_alloc's; which buffers a ring guards shows in
-    the tma_load ops. `payload`: bytes of plain data per stage behind the barriers (queues of work_loop).
+    the number of consumer warps when every warp does. A queue of a producer of several warps is read by these, too: their
+    number comes on top. The stages' memory is smem_alloc's; which buffers a ring guards shows in the copies.
+    `payload`: bytes of plain data per stage behind the barriers (queues of work_loop).
+    `fills`: arrivals that fill a stage: 1 of the thread that announces bulk copies, 4 of the producer's warps where its
+    threads copy, 5 of both.
   }];
-  let arguments = (ins I32Attr:$arrivals, UnitAttr:$perWarp, DefaultValuedAttr<I32Attr, "0">:$payload, OptionalAttr<I32Attr>:$offset);
+  let arguments = (ins I32Attr:$arrivals, UnitAttr:$perWarp, DefaultValuedAttr<I32Attr, "0">:$payload,
+                       DefaultValuedAttr<I32Attr, "1">:$fills, OptionalAttr<I32Attr>:$offset);
   let results = (outs Tile_RingType:$result);
-  let assemblyFormat = "`arrivals` $arrivals (`per_warp` $perWarp^)? (`payload` $payload^)? (`at` $offset^)? attr-dict `:` type($result)";
+  let assemblyFormat = "`arrivals` $arrivals (`per_warp` $perWarp^)? (`payload` $payload^)? (`fills` $fills^)? (`at` $offset^)? attr-dict `:` type($result)";
+  let extraClassDeclaration = [{
+    static constexpr uint32_t kBulkFill = 1, kThreadFills = 4;
+    bool isFilledByThreads() { return getFills() >= kThreadFills; }
+    bool isFilledInBulk() { return getFills() != kThreadFills; }
+  }];
 }
 def Tile_RingReserveOp : Tile_Op<"ring_reserve", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "producer: waits until the next stage is empty, announces `bytes` of copies into it; returns its index";
   let arguments = (ins Tile_RingType:$ring, I32Attr:$bytes);
   let results = (outs I32:$slot);
   let assemblyFormat = "$ring `bytes` $bytes attr-dict `:` type($ring)";
+}
+def Tile_RingCommitOp : Tile_Op<"ring_commit", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "producer: once the copies its threads have started for this stage have landed, they count as arrivals there";
+  let description = [{
+    Does not wait: a producer counts a stage when it has started copies of a few more, and all of them before it waits for
+    anything (lowering/filling.cpp). Every async_copy and async_gather into the stage stands between its ring_reserve and
+    this op, which follows on every path.
+  }];
+  let arguments = (ins Tile_RingType:$ring, I32:$slot);
+  let assemblyFormat = "$ring `[` $slot `]` attr-dict `:` type($ring)";
 }
 def Tile_RingAcquireOp : Tile_Op<"ring_acquire", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "consumer: waits until the copies of the next stage have landed; returns its index";

@@ -13,6 +13,8 @@ using layout::Layout;
 
 namespace {
 
+constexpr int kProducerWarps = 4;  ///< the threads of one warpgroup (tile_roles.td)
+
 bool isTile(Value value) { return isa<RankedTensorType>(value.getType()); }
 
 void setLayout(Value tile, const Layout& layout) {
@@ -26,13 +28,20 @@ DenseElementsAttr withType(DenseElementsAttr elements, RankedTensorType type) {
 
 class Assigner {
  public:
-  Assigner(func::FuncOp func, const Target& target, int warps) : func_(func), plan_(func, target, warps) {}
+  Assigner(const LayoutScope& scope, const Target& target) : scope_(scope), func_(scope.func), plan_(scope, target) {}
 
   void run() {
     SmallVector<Operation*> ops;  // before clones and conversions join them
-    func_.walk<WalkOrder::PreOrder>([&](Operation* op) {
-      if (op != func_ && !isInCombiner(op)) ops.push_back(op);
-    });
+    auto collect = [&](Operation* op) {
+      if (op == func_) return WalkResult::advance();
+      if (scope_.without && op->getParentRegion() == scope_.without) return WalkResult::skip();
+      if (!isInCombiner(op)) ops.push_back(op);
+      return WalkResult::advance();
+    };
+    if (scope_.only)
+      scope_.only->walk<WalkOrder::PreOrder>(collect);
+    else
+      func_.walk<WalkOrder::PreOrder>(collect);
     for (Operation* op : ops)
       if (!isOnlyCheap(op)) rewrite(op);
     // Cheap tiles live on in their clones.
@@ -243,6 +252,7 @@ class Assigner {
       if (isTile(target)) use(op->getOpOperand(first + static_cast<unsigned>(i)), *ir::layoutOf(target.getType()));
   }
 
+  LayoutScope scope_;
   func::FuncOp func_;
   LayoutPlan plan_;
   llvm::DenseMap<std::pair<Value, Attribute>, Value> converted_;
@@ -292,7 +302,14 @@ class AssignLayoutsPass : public PassWrapper<AssignLayoutsPass, OperationPass<fu
       return signalPassFailure();
     }
     func->setAttr("tile.num_warps", Builder(func.getContext()).getI32IntegerAttr(warps));
-    Assigner(func, target, warps).run();
+    // The tiles of a producer that gathers are laid out over its own warps.
+    Region* producer = nullptr;
+    func.walk([&](Operation* op) {
+      auto roles = isa<AsyncGatherOp>(op) ? op->getParentOfType<SpecializeOp>() : SpecializeOp();
+      if (roles && roles.getProducer().isAncestor(op->getParentRegion())) producer = &roles.getProducer();
+    });
+    Assigner(LayoutScope{func, nullptr, producer, warps}, target).run();
+    if (producer) Assigner(LayoutScope{func, producer, nullptr, kProducerWarps}, target).run();
     if (failed(checkSizes(func, target, warps))) signalPassFailure();
   }
 

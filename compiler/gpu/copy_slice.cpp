@@ -6,6 +6,23 @@
 namespace tile::ir {
 using namespace mlir;
 
+void emitThreadCopy(OpBuilder& builder, Operation* copy, const IRMapping& map, Value target, Value enable) {
+  auto at = [&](ValueRange values) {
+    SmallVector<Value> out;
+    for (Value v : values) out.push_back(map.lookupOrDefault(v));
+    return out;
+  };
+  if (auto load = dyn_cast<LoadSharedOp>(copy)) {
+    AsyncCopyOp::create(builder, copy->getLoc(), map.lookupOrDefault(load.getView()), at(load.getIndices()), target,
+                        enable, load.getBox());
+  } else {
+    auto gather = cast<GatherSharedOp>(copy);
+    Value mask = gather.getMask() ? map.lookupOrDefault(gather.getMask()) : Value();
+    AsyncGatherOp::create(builder, copy->getLoc(), map.lookupOrDefault(gather.getPtr()),
+                          map.lookupOrDefault(gather.getOffsets()), mask, target, enable);
+  }
+}
+
 CopySlice::CopySlice(scf::ForOp loop, ArrayRef<Operation*> copies)
     : loop_(loop), copies_(copies.begin(), copies.end()) {
   if (loop.getUnsignedCmp()) refuse("the loop counts unsigned");

@@ -10,6 +10,11 @@
 
 namespace tile::ir {
 
+/// Starts what a load_shared or gather_shared stands for as copies of threads into the buffer `target`, if `enable`; `map`
+/// has its operands.
+void emitThreadCopy(mlir::OpBuilder& builder, mlir::Operation* copy, const mlir::IRMapping& map, mlir::Value target,
+                    mlir::Value enable);
+
 class CopySlice {
  public:
   /// `copies` are load_shared and gather_shared ops of the loop's body, directly in it or under scf.if.

@@ -102,8 +102,19 @@ int defaultWarps(func::FuncOp func, const Target& target) {
   return warps;
 }
 
-LayoutPlan::LayoutPlan(func::FuncOp func, const Target& target, int numWarps)
-    : func_(func), target_(target), numWarps_(numWarps), facts_(func.getOperation()) {
+void LayoutScope::walk(llvm::function_ref<void(Operation*)> visit) const {
+  if (only) {
+    only->walk(visit);
+    return;
+  }
+  func::FuncOp all = func;
+  all.walk([&](Operation* op) {
+    if (!without || !op->getParentRegion() || !without->isAncestor(op->getParentRegion())) visit(op);
+  });
+}
+
+LayoutPlan::LayoutPlan(const LayoutScope& scope, const Target& target)
+    : scope_(scope), target_(target), numWarps_(scope.numWarps), facts_(func::FuncOp(scope.func).getOperation()) {
   run();
 }
 
@@ -115,6 +126,7 @@ int LayoutPlan::cost(Value tile) {
   Operation* op = tile.getDefiningOp();
   if (!op) return kNever;
   if (auto it = cost_.find(tile); it != cost_.end()) return it->second;
+  if (scope_.only) return 0;
   int total = kNever;
   if (isa<IotaOp, SplatOp, arith::ConstantOp>(op)) {
     total = isa<IotaOp>(op) ? 1 : 0;
@@ -327,25 +339,27 @@ bool LayoutPlan::servesAccess(Operation* op, const Layout& own, const Layout& be
 
 void LayoutPlan::run() {
   SmallVector<Operation*> anchors;
-  func_.walk([&](Operation* op) {
+  scope_.walk([&](Operation* op) {
     if (auto mma = dyn_cast<MmaOp>(op)) {
       choose(mma.getResult(), accumulatorLayout(mma));
       choose(mma.getAcc(), accumulatorLayout(mma));
     }
   });
   spread();
-  func_.walk([&](TmaStoreOp store) {
+  scope_.walk([&](Operation* op) {
+    auto store = dyn_cast<TmaStoreOp>(op);
+    if (!store) return;
     choose(store.getValue(), tmaStoreLayout(store.getValue().getType().getShape(), numWarps_));
     spread();
   });
-  func_.walk([&](MmaOp mma) {
-    if (isTile(mma.getA())) choose(mma.getA(), operandALayout(mma));
+  scope_.walk([&](Operation* op) {
+    if (auto mma = dyn_cast<MmaOp>(op); mma && isTile(mma.getA())) choose(mma.getA(), operandALayout(mma));
   });
   spread();
   // Scans across the rows of a tile, and tiles cut into blocks of rows: a thread that holds a run of rows needs no other
   // lane for them, and memory is read as well in whole rows by a warp. Longest first: others are cut from these.
   SmallVector<std::pair<Value, int>> acrossRows;
-  func_.walk([&](Operation* op) {
+  scope_.walk([&](Operation* op) {
     if (auto scan = dyn_cast<ScanOp>(op)) {
       const int axis = static_cast<int>(scan.getAxis());
       if (axis + 1 < cast<RankedTensorType>(scan.getSources()[0].getType()).getRank())
@@ -365,7 +379,7 @@ void LayoutPlan::run() {
     choose(source, layout);
     spread();
   }
-  func_.walk([&](Operation* op) {
+  scope_.walk([&](Operation* op) {
     if (accessOf(op, facts_)) anchors.push_back(op);
   });
   // Loads before stores, large before small: a stored tile is computed from loaded ones.
@@ -384,7 +398,7 @@ void LayoutPlan::run() {
     choose(access->tile, best);
     spread();
   }
-  func_.walk([&](Operation* op) {
+  scope_.walk([&](Operation* op) {
     if (auto gather = dyn_cast<AsyncGatherOp>(op))
       choose(gather.getOffsets(), asyncGatherLayout(gather, facts_, numWarps_));
     if (auto scan = dyn_cast<ScanOp>(op))
@@ -393,7 +407,7 @@ void LayoutPlan::run() {
     spread();
   });
   // What nobody reached.
-  func_.walk([&](Operation* op) {
+  scope_.walk([&](Operation* op) {
     for (Region& region : op->getRegions())
       for (Block& block : region)
         for (BlockArgument arg : block.getArguments()) {

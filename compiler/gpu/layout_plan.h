@@ -12,9 +12,19 @@
 
 namespace tile::ir {
 
+/// A part of a kernel whose tiles live in threads of their own: the region `only`, or everything but the region `without`
+/// (null: all of it).
+struct LayoutScope {
+  mlir::func::FuncOp func;
+  mlir::Region *only = nullptr, *without = nullptr;
+  int numWarps = 0;
+  void walk(llvm::function_ref<void(mlir::Operation*)> visit) const;
+};
+
 class LayoutPlan {
  public:
-  LayoutPlan(mlir::func::FuncOp func, const Target& target, int numWarps);
+  /// In a region of its own every tile is computed again wherever it is wanted: a producer converts nothing.
+  LayoutPlan(const LayoutScope& scope, const Target& target);
 
   /// Computed again at every use instead of converted.
   bool isCheap(mlir::Value tile);
@@ -26,7 +36,7 @@ class LayoutPlan {
   layout::Layout storeLayout(mlir::Operation* store, const layout::Layout& own);
   layout::Layout defaultLayout(mlir::Type tile);
   const Facts& facts() const { return facts_; }
-  int numWarps() const { return numWarps_; }
+  int numWarps() const { return scope_.numWarps; }
 
  private:
   void run();
@@ -39,7 +49,7 @@ class LayoutPlan {
   bool servesAccess(mlir::Operation* op, const layout::Layout& own, const layout::Layout& best, bool isStore);
   int cost(mlir::Value tile);
 
-  mlir::func::FuncOp func_;
+  LayoutScope scope_;
   const Target& target_;
   int numWarps_;
   Facts facts_;

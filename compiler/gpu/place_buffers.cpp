@@ -198,7 +198,11 @@ class Placer {
   }
 
   static bool isBulkCopied(Operation* alloc) {
-    return llvm::any_of(usersOf(alloc), [](Operation* user) { return isa<TmaLoadOp, TmaStoreOp>(user); });
+    return llvm::any_of(usersOf(alloc), [](Operation* user) {
+      // A producer's threads fill stages beside the program's order, too.
+      if (isa<AsyncCopyOp, AsyncGatherOp>(user)) return user->getParentOfType<SpecializeOp>() != nullptr;
+      return isa<TmaLoadOp, TmaStoreOp>(user);
+    });
   }
 
   int64_t lastUse(Operation* alloc) {

@@ -8,6 +8,7 @@
 
 #include "compiler/dialect/products.h"
 #include "compiler/gpu/mma_table.h"
+#include "compiler/gpu/ring_groups.h"
 #include "llvm/ADT/Twine.h"
 #include "mlir/Analysis/Liveness.h"
 
@@ -112,15 +113,21 @@ int registersOnEntry(const RolePlan& plan, const Target& target) {
   return std::min<int>(static_cast<int>(target.registersPerSm) / threads, target.maxRegsPerThread) / 8 * 8;
 }
 
-std::vector<RolePlan> rolePlans(int numWarps, const Target& target) {
+std::vector<RolePlan> rolePlans(int numWarps, const Target& target, int addressRegisters) {
   // All threads enter with the same count: their share of the multiprocessor's registers, in steps of 8. What the
   // producer gives up the consumers take; asking for more in sum would wait for ever. One warpgroup alone leaves the
   // tensor cores idle whenever it does anything else: others run beside it.
   static constexpr RolePlan kPlans[] = {{1, 4, 32, 96},  {1, 3, 32, 128}, {1, 2, 40, 216}, {1, 1, 56, 240},
                                         {2, 1, 40, 232}, {2, 1, 24, 240}, {3, 1, 32, 160}};
+  // Producers whose threads copy hold addresses; the leanest that has room for them leaves the consumers most.
+  static constexpr RolePlan kCopyingPlans[] = {{1, 3, 56, 104}, {1, 2, 56, 200},  {1, 2, 80, 176}, {1, 2, 104, 152},
+                                               {1, 1, 56, 240}, {1, 1, 104, 240}, {1, 1, 168, 240}, {2, 2, 64, 88},
+                                               {2, 1, 56, 224}, {2, 1, 88, 208},  {2, 1, 120, 192}, {2, 1, 152, 176}, {3, 1, 56, 152},
+                                               {3, 1, 80, 144}, {3, 1, 104, 136}};
   std::vector<RolePlan> plans;
-  for (RolePlan plan : kPlans) {
-    if (plan.warpgroups * 4 != numWarps) continue;
+  for (RolePlan plan : addressRegisters ? ArrayRef<RolePlan>(kCopyingPlans) : ArrayRef<RolePlan>(kPlans)) {
+    if (plan.warpgroups * 4 != numWarps || plan.producerRegs < addressRegisters) continue;
+    if (llvm::any_of(plans, [&](const RolePlan& p) { return addressRegisters && p.programs == plan.programs; })) continue;
     const int warpgroups = plan.warpgroups + 1, entered = registersOnEntry(plan, target);
     if (plan.producerRegs + plan.warpgroups * plan.consumerRegs <= entered * warpgroups) plans.push_back(plan);
   }
@@ -193,10 +200,28 @@ int64_t estimateScratch(func::FuncOp func, llvm::function_ref<bool(Operation*)> 
   return most + kScratchReserve;
 }
 
+/// Nobody but copies to shared memory is told: with a producer, its concern. Or where a store goes, which threads work
+/// out element by element.
+static bool servesOnlyCopies(Value value) {
+  return !value.use_empty() && llvm::all_of(value.getUsers(), [&](Operation* user) {
+    if (isSharedCopy(user)) return true;
+    if (auto scatter = dyn_cast<ScatterOp>(user)) return scatter.getValue() != value;
+    return user->getNumRegions() == 0 && user->getNumResults() == 1 && isMemoryEffectFree(user) &&
+           servesOnlyCopies(user->getResult(0));
+  });
+}
+
 RegisterEstimate estimateRegisters(func::FuncOp func, int numWarps) {
   Liveness liveness(func);
   RegisterEstimate worst;
   const int64_t threads = int64_t{numWarps} * 32;
+  llvm::DenseMap<Value, bool> ofCopies;
+  auto isKept = [&](Value value) {
+    if (!isa<RankedTensorType>(value.getType())) return false;
+    auto [known, isNew] = ofCopies.try_emplace(value, false);
+    if (isNew) known->second = servesOnlyCopies(value);
+    return !known->second;
+  };
   func.walk([&](Operation* op) {
     // Alive while the op runs; in front of a region op what it reads counts inside.
     int64_t alive = registersInside(op, threads);
@@ -211,7 +236,8 @@ RegisterEstimate estimateRegisters(func::FuncOp func, int numWarps) {
         // An enclosing statement's operands and results are alive as the arguments of its regions.
         if (!innermost && (value.getDefiningOp() == here || llvm::is_contained(here->getOperands(), value))) continue;
         // Its own results may take the registers of operands that end here; they count with the next op.
-        if (value.getParentBlock() == block && value.getDefiningOp() != op) alive += registersOf(value, threads);
+        if (value.getParentBlock() == block && value.getDefiningOp() != op && isKept(value))
+          alive += registersOf(value, threads);
       }
       if (isa<func::FuncOp>(block->getParentOp())) break;
     }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "compiler/dialect/products.h"
+#include "compiler/gpu/memory_roots.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace tile::ir {
@@ -20,6 +21,8 @@ SmallVector<Operation*> readersOf(Value smem) {
   return readers;
 }
 
+bool isSharedCopy(Operation* op) { return isa<LoadSharedOp, GatherSharedOp>(op); }
+
 bool isAsyncProduct(Operation* op) {
   auto mma = dyn_cast<MmaOp>(op);
   return mma && mma.getEngine() >= Engine::wgmma_f16;
@@ -27,7 +30,7 @@ bool isAsyncProduct(Operation* op) {
 
 int64_t LoadGroup::bytes() const {
   int64_t total = 0;
-  for (LoadSharedOp load : loads) total += load.getResult().getType().slotBytes();
+  for (Operation* load : loads) total += copiedType(load).slotBytes();
   return total;
 }
 
@@ -58,7 +61,8 @@ Region* branchOf(Operation* statement, ArrayRef<Operation*> readers) {
   if (!branch) return nullptr;
   for (Region& region : branch->getRegions()) {
     if (!contains(region, readers)) continue;
-    auto copies = region.walk([](LoadSharedOp) { return WalkResult::interrupt(); });
+    auto copies = region.walk(
+        [](Operation* op) { return isSharedCopy(op) ? WalkResult::interrupt() : WalkResult::advance(); });
     return copies.wasInterrupted() ? &region : nullptr;
   }
   return nullptr;
@@ -88,28 +92,31 @@ bool isSequential(const LoadGroup& a, const LoadGroup& b) {
   return outside(a, b.first) && outside(b, a.first);
 }
 
+// Stages of one ring are filled by as many arrivals.
 bool sameTypes(const LoadGroup& a, const LoadGroup& b) {
-  return llvm::equal(a.loads, b.loads, [](LoadSharedOp x, LoadSharedOp y) { return x.getType() == y.getType(); });
+  return a.inBulk == b.inBulk && a.byThreads == b.byThreads &&
+         llvm::equal(a.loads, b.loads, [](Operation* x, Operation* y) { return copiedType(x) == copiedType(y); });
 }
 bool sameViews(const LoadGroup& a, const LoadGroup& b) {
-  return llvm::equal(a.loads, b.loads, [](LoadSharedOp x, LoadSharedOp y) { return x.getView() == y.getView(); });
+  return llvm::equal(a.loads, b.loads, [](Operation* x, Operation* y) { return addressOf(x) == addressOf(y); });
 }
 
 }  // namespace
 
-RingGroups::RingGroups(func::FuncOp func) {
-  findGroups(func);
+RingGroups::RingGroups(func::FuncOp func, const llvm::DenseSet<Operation*>& byThreads) {
+  findGroups(func, byThreads);
   if (!refused_) shareRings();
 }
 
-void RingGroups::findGroups(func::FuncOp func) {
+void RingGroups::findGroups(func::FuncOp func, const llvm::DenseSet<Operation*>& byThreads) {
   llvm::DenseMap<Operation*, int64_t> order;
   int64_t next = 0;
   func.walk<WalkOrder::PreOrder>([&](Operation* op) { order[op] = next++; });
 
   llvm::MapVector<std::tuple<Operation*, Operation*, Operation*, Operation*>, LoadGroup> groups;
-  func.walk<WalkOrder::PreOrder>([&](LoadSharedOp load) {
-    SmallVector<Operation*> readers = readersOf(load.getResult());
+  func.walk<WalkOrder::PreOrder>([&](Operation* load) {
+    if (!isSharedCopy(load)) return;
+    SmallVector<Operation*> readers = readersOf(load->getResult(0));
     for (Operation* reader : readers) {
       if (isa<MmaOp, SmemLoadOp>(reader)) continue;
       refused_ = load, why_ = "a tile in shared memory outlives the statement that loads it";
@@ -119,8 +126,9 @@ void RingGroups::findGroups(func::FuncOp func) {
     LoadGroup& group = groups[{reach.first, reach.last, reach.firstReader, reach.lastReader}];
     group.first = reach.first, group.last = reach.last;
     group.loads.push_back(load);
+    (byThreads.contains(load) ? group.byThreads : group.inBulk) = true;
     group.onlyProducts &= llvm::all_of(readers, [&](Operation* reader) {
-      return isAsyncProduct(reader) && !readsAsFragments(cast<MmaOp>(reader), load.getResult());
+      return isAsyncProduct(reader) && !readsAsFragments(cast<MmaOp>(reader), load->getResult(0));
     });
   });
   for (auto& [key, group] : groups) groups_.push_back(std::move(group));
@@ -133,7 +141,7 @@ void RingGroups::findGroups(func::FuncOp func) {
 }
 
 void RingGroups::joinRows() {
-  auto isRow = [](LoadSharedOp load) { return load.getResult().getType().getShape()[0] == 1; };
+  auto isRow = [](Operation* load) { return copiedType(load).getShape()[0] == 1; };
   std::vector<LoadGroup> rows;
   for (size_t i = 0; i < groups_.size();) {
     if (llvm::all_of(groups_[i].loads, isRow)) {
@@ -146,7 +154,7 @@ void RingGroups::joinRows() {
   auto isBehind = [](Operation* a, Operation* b) { return a == b || b->isBeforeInBlock(a); };
   // The producer fills a stage where its first reader stands: what says where the row lies must be known there.
   auto isKnownAt = [](const LoadGroup& row, Operation* at) {
-    return llvm::all_of(row.loads, [&](LoadSharedOp load) {
+    return llvm::all_of(row.loads, [&](Operation* load) {
       return llvm::all_of(load->getOperands(), [&](Value operand) {
         Operation* definition = operand.getDefiningOp();
         Operation* statement = definition ? at->getBlock()->findAncestorOpInBlock(*definition) : nullptr;
@@ -167,6 +175,8 @@ void RingGroups::joinRows() {
     llvm::append_range(latest->loads, row.loads);
     if (isBehind(row.last, latest->last)) latest->last = row.last;
     latest->onlyProducts &= row.onlyProducts;
+    latest->inBulk |= row.inBulk;
+    latest->byThreads |= row.byThreads;
   }
 }
 

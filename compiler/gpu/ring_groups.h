@@ -14,12 +14,14 @@
 
 namespace tile::ir {
 
-/// Loads that become the fields of one stage.
+/// Loads and gathers into shared memory that become the fields of one stage.
 struct LoadGroup {
-  llvm::SmallVector<LoadSharedOp> loads;
+  llvm::SmallVector<mlir::Operation*> loads;
   mlir::Operation* first = nullptr;  ///< statement in front of which the stage is acquired
   mlir::Operation* last = nullptr;   ///< statement of the same block behind which it is released
   bool onlyProducts = true;          ///< readers are asynchronous products alone: warpgroups release
+  bool inBulk = false;               ///< some are bulk copies
+  bool byThreads = false;            ///< some are copied by the producer's threads
   int ring = -1;                     ///< index of the ring
   mlir::Block* block() const { return first->getBlock(); }
   int64_t bytes() const;
@@ -27,7 +29,8 @@ struct LoadGroup {
 
 class RingGroups {
  public:
-  explicit RingGroups(mlir::func::FuncOp func);
+  /// `byThreads`: which of the kernel's copies are no bulk copies.
+  RingGroups(mlir::func::FuncOp func, const llvm::DenseSet<mlir::Operation*>& byThreads);
 
   /// Null, or a load that cannot be in a ring and why.
   mlir::Operation* refused() const { return refused_; }
@@ -38,7 +41,7 @@ class RingGroups {
   int numRings() const { return numRings_; }
 
  private:
-  void findGroups(mlir::func::FuncOp func);
+  void findGroups(mlir::func::FuncOp func, const llvm::DenseSet<mlir::Operation*>& byThreads);
   void joinRows();
   void shareRings();
 
@@ -48,6 +51,10 @@ class RingGroups {
   std::string why_;
 };
 
+/// A copy to shared memory as a value: load_shared or gather_shared.
+bool isSharedCopy(mlir::Operation* op);
+/// What such a copy gives.
+inline SmemType copiedType(mlir::Operation* copy) { return mlir::cast<SmemType>(copy->getResult(0).getType()); }
 /// Ops that read a tile in shared memory, through transposes.
 llvm::SmallVector<mlir::Operation*> readersOf(mlir::Value smem);
 /// A product whose result is ready later: it runs on a warpgroup's asynchronous engine.

@@ -2,6 +2,7 @@
 #include "compiler/gpu/role_slice.h"
 
 #include "compiler/gpu/memory_roots.h"
+#include "compiler/lowering/elementwise.h"
 
 namespace tile::ir {
 using namespace mlir;
@@ -23,13 +24,31 @@ bool touchesTiles(Operation* op) {
   return llvm::any_of(op->getOperandTypes(), isTensor) || llvm::any_of(op->getResultTypes(), isTensor);
 }
 
+/// Adds or takes away dims of one element: a new name for the same registers.
+bool isRename(ReshapeOp op) {
+  auto longDims = [](Value tile) {
+    SmallVector<int64_t> dims;
+    llvm::copy_if(cast<RankedTensorType>(tile.getType()).getShape(), std::back_inserter(dims),
+                  [](int64_t dim) { return dim != 1; });
+    return dims;
+  };
+  return longDims(op.getSource()) == longDims(op.getResult());
+}
+
+/// Work on tiles of which every thread computes the elements it wants, in any layout: other threads are not asked.
+bool isOwnWork(Operation* op) {
+  if (auto reshape = dyn_cast<ReshapeOp>(op)) return isRename(reshape);
+  if (auto constant = dyn_cast<arith::ConstantOp>(op)) return isa<SplatElementsAttr>(constant.getValue());
+  return isElementwise(op) || isa<IotaOp, SplatOp, BroadcastOp, AssumeOp, LoadOp, GatherOp>(op);
+}
+
 }  // namespace
 
 RoleSlice::RoleSlice(func::FuncOp func, const std::vector<LoadGroup>& groups) : func_(func) {
   for (const LoadGroup& group : groups) {
     groupsAt_[group.first].push_back(&group);
     keepAround(group.first);
-    for (LoadSharedOp load : group.loads) {
+    for (Operation* load : group.loads) {
       reads_.push_back(load);
       for (Value operand : load->getOperands()) need(operand);
     }
@@ -42,6 +61,9 @@ RoleSlice::RoleSlice(func::FuncOp func, const std::vector<LoadGroup>& groups) : 
 
 void RoleSlice::need(Value value) {
   if (obstacle_.at) return;
+  if (Operation* owner = value.getDefiningOp() ? value.getDefiningOp() : value.getParentBlock()->getParentOp();
+      isa<RankedTensorType>(value.getType()) && (isControl(owner) || isa<BlockArgument>(value)))
+    return refuse(owner, "where tiles are copied from is a tile carried by a loop or branch");
   if (auto arg = dyn_cast<BlockArgument>(value)) {
     Operation* parent = arg.getOwner()->getParentOp();
     if (auto loop = dyn_cast<scf::ForOp>(parent)) {
@@ -91,9 +113,9 @@ void RoleSlice::keep(Operation* op) {
     for (Value value : controlOf(op)) need(value);
     return;
   }
-  if (isa<LoadOp, GatherOp>(op) && !touchesTiles(op))
+  if (isa<LoadOp, GatherOp>(op))
     reads_.push_back(op);
-  else if (touchesTiles(op) || isa<LoadSharedOp, GatherSharedOp, ShareOp, SmemLoadOp>(op))
+  else if ((touchesTiles(op) && !isOwnWork(op)) || isa<LoadSharedOp, GatherSharedOp, ShareOp, SmemLoadOp>(op))
     return refuse(op, "where or when tiles are copied depends on a tile this program computes");
   else if (!isMemoryEffectFree(op))
     return refuse(op, "where or when tiles are copied depends on an operation with side effects");
@@ -188,6 +210,22 @@ void RoleSlice::findUneven() {
       for (Value operand : op->getOperands()) visit(operand);
     }
   }
+}
+
+int RoleSlice::registersPerRow() const {
+  llvm::SmallSetVector<Value, 16> tiles;
+  for (Operation* op : kept_) {
+    auto loop = op->getParentOfType<LoopLikeOpInterface>();
+    if (!loop) continue;
+    for (Value operand : op->getOperands())
+      if (Operation* definition = operand.getDefiningOp(); definition && !loop->isAncestor(definition) &&
+                                                           isa<RankedTensorType>(operand.getType()) &&
+                                                           !isa<arith::ConstantOp, SplatOp, IotaOp>(definition))
+        tiles.insert(operand);
+  }
+  int registers = 0;
+  for (Value tile : tiles) registers += getElementTypeOrSelf(tile.getType()).getIntOrFloatBitWidth() > 32 ? 2 : 1;
+  return registers;
 }
 
 // ---- emission

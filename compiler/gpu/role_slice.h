@@ -1,6 +1,6 @@
 // role_slice.h - the part of a kernel that says what is copied where and when: the copies to shared memory, the control
-// flow around them, and the scalars both need. In program order it is the program of a producer that runs ahead of the
-// rest.
+// flow around them, the scalars both need, and the tiles of offsets and masks of gathers as far as a thread computes
+// its elements of them by itself. In program order it is the program of a producer that runs ahead of the rest.
 #pragma once
 #include <string>
 
@@ -25,6 +25,10 @@ class RoleSlice {
   const Obstacle& obstacle() const { return obstacle_; }
   /// Some branch or loop around the copies depends on the program's ids or on memory: programs differ in their work.
   bool isUneven() const { return uneven_; }
+
+  /// Registers of a thread for tiles of addresses that stand outside a loop and serve inside, in units of 32 bits for each
+  /// row the thread copies.
+  int registersPerRow() const;
 
   /// Emits the slice of the function's body. Values the caller has mapped (program ids) are taken from `map`.
   void emit(mlir::OpBuilder& builder, mlir::IRMapping& map, EmitGroup emitGroup) const;

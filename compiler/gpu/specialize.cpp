@@ -5,6 +5,10 @@
 // Applies when every tile the kernel loads into shared memory is a box the copy engine takes (tma_box.h), when what
 // says where and how often can be computed without tiles and ahead of the kernel's writes (role_slice.h), and when the
 // rings fit. Otherwise a remark says why, and stage does what it does on other targets.
+//
+// A loop with `tile.specialize = 1` wants a producer for other tiles, too: those gathered through pointers, and boxes of
+// views without the alignment. All threads of its warpgroup then compute the addresses of their own pieces and copy
+// these (cp.async); a stage may have fields of either kind.
 #include "compiler/gpu/specialize.h"
 
 #include "compiler/dialect/products.h"
@@ -32,17 +36,22 @@ class Specializer {
     if (!isCandidate()) return;
     auto warps = func_->getAttrOfType<IntegerAttr>("tile.num_warps");
     const int numWarps = warps ? static_cast<int>(warps.getInt()) : 0;
-    std::vector<RolePlan> plans = rolePlans(numWarps, target_);
-    if (plans.empty()) {
+    if (rolePlans(numWarps, target_).empty()) {
       remark(func_) << "at most 3 warpgroups of consumers can have registers enough, the kernel has " << numWarps
                     << " warps";
       return;
     }
     Facts facts(func_);
-    if (!copiesAreBoxes(facts) || !hasProducer(RingGroups(func_))) return;
+    if (!sortCopies(facts) || !hasProducer(RingGroups(func_, byThreads_))) return;
     fetchRows(func_, facts);
-    RingGroups groups(func_);
+    RingGroups groups(func_, byThreads_);
     RoleSlice slice(func_, groups.groups());
+    const std::vector<RolePlan> plans = rolePlans(numWarps, target_, addressRegisters(slice));
+    if (plans.empty()) {
+      remark(func_) << "addresses of what a producer copies need about " << addressRegisters(slice)
+                    << " registers of each of its threads";
+      return;
+    }
     std::vector<BulkStore> stores = findBulkStores(func_, numWarps, facts);
     MemoryPlan memory = memoryPlan(groups, stores);
     const RegisterEstimate registers = estimateRegisters(func_, numWarps);
@@ -72,7 +81,7 @@ class Specializer {
     tellWishes(memory);
     tellRegisters(registers, roles);
     RoleDecisions plan{std::move(groups),     std::move(slice), std::move(stores), std::move(memory), roles,
-                       std::move(alternating)};
+                       std::move(alternating), std::move(byThreads_)};
     rewriteWithRoles(func_, plan);
   }
 
@@ -83,12 +92,13 @@ class Specializer {
   bool isCandidate() {
     if (!target_.hasTma || !options_.useTma) return false;
     bool feeds = false, refused = false;
-    func_.walk([&](LoadSharedOp load) {
-      scf::ForOp loop = loopOf(load);
-      for (scf::ForOp at = loop; at; at = loopOf(at))
-        if (auto hint = at->getAttrOfType<IntegerAttr>("tile.specialize")) refused |= hint.getInt() == 0;
-      bool inLoop = load->getParentOfType<LoopLikeOpInterface>() != nullptr;
-      feeds |= inLoop && llvm::any_of(readersOf(load.getResult()), isAsyncProduct);
+    func_.walk([&](Operation* copy) {
+      if (!isSharedCopy(copy)) return;
+      for (scf::ForOp at = loopOf(copy); at; at = loopOf(at))
+        if (auto hint = at->getAttrOfType<IntegerAttr>("tile.specialize"))
+          (hint.getInt() == 0 ? refused : isAsked_) = true;
+      bool inLoop = copy->getParentOfType<LoopLikeOpInterface>() != nullptr;
+      feeds |= inLoop && llvm::any_of(readersOf(copy->getResult(0)), isAsyncProduct);
     });
     return feeds && !refused;
   }
@@ -104,27 +114,44 @@ class Specializer {
     return !slice.obstacle().at;
   }
 
-  bool copiesAreBoxes(const Facts& facts) {
+  /// Which copies are made by threads; false where some can be made neither by them nor in bulk.
+  bool sortCopies(const Facts& facts) {
     bool fine = true;
     func_.walk([&](Operation* op) {
-      if (!fine) return;
-      if (isa<GatherSharedOp>(op)) {
+      if (!fine || !isSharedCopy(op)) return;
+      SmemType type = copiedType(op);
+      auto load = dyn_cast<LoadSharedOp>(op);
+      const ArrayRef<int64_t> box =
+          load ? load.getBox() : cast<ShapedType>(cast<GatherSharedOp>(op).getOffsets().getType()).getShape();
+      std::string why = "a tile gathered through pointers is not a box of a view";
+      if (box != type.getShape()) {
         fine = false;
-        remark(op) << "a tile gathered through pointers is not a box of a view";
-      } else if (auto load = dyn_cast<LoadSharedOp>(op)) {
-        SmemType type = load.getResult().getType();
-        std::string why;
-        if (load.getBox() != type.getShape()) {
-          fine = false;
-          remark(op) << "products read a tile of " << load.getBox()[0] << "x" << load.getBox()[1] << " as "
-                     << type.getShape()[0] << "x" << type.getShape()[1];
-        } else if (!tmaBox(load.getView(), type, facts, /*isStore=*/false, &why)) {
-          fine = false;
-          remark(op) << why;
-        }
+        remark(op) << "products read a tile of " << box[0] << "x" << box[1] << " as " << type.getShape()[0] << "x"
+                   << type.getShape()[1];
+      } else if (!load || !tmaBox(load.getView(), type, facts, /*isStore=*/false, &why)) {
+        byThreads_.insert(op);
+        if (isAsked_) return;
+        fine = false;
+        remark(op) << why << (load ? "" : ": a loop that asks for `specialize` gets a producer that gathers");
       }
     });
     return fine;
+  }
+
+  /// Registers a thread of the producer needs to copy its part of all tiles; 0: none are copied by threads.
+  int addressRegisters(const RoleSlice& slice) const {
+    if (byThreads_.empty()) return 0;
+    constexpr int64_t kChunk = 16, kThreads = 128;
+    constexpr int kOther = 36;  ///< cursors, loop counters, bounds, what an address needs on its way
+    int64_t chunks = 0, rows = 1;
+    for (Operation* copy : byThreads_) {
+      SmemType type = copiedType(copy);
+      const int64_t width = type.getShape()[type.getMinor()], height = type.getShape()[1 - type.getMinor()];
+      const int64_t perRow = std::max<int64_t>(1, width * type.elementBytes() / kChunk);
+      chunks += std::max<int64_t>(1, height * perRow / kThreads);
+      rows = std::max(rows, height / std::max<int64_t>(1, kThreads / perRow));
+    }
+    return static_cast<int>(kOther + 2 * std::min<int64_t>(chunks, 16) + rows * slice.registersPerRow());
   }
 
   MemoryPlan memoryPlan(const RingGroups& groups, const std::vector<BulkStore>& stores) {
@@ -176,8 +203,8 @@ class Specializer {
       if (group.loads.size() != 1 || group.block() != store.op->getBlock()) continue;
       if (!group.last->isBeforeInBlock(store.op)) continue;
       if (llvm::count_if(groups.groups(), [&](const LoadGroup& other) { return other.ring == group.ring; }) != 1) continue;
-      LoadSharedOp load = group.loads.front();
-      if (load.getResult().getType() != whole) continue;
+      auto load = dyn_cast<LoadSharedOp>(group.loads.front());
+      if (!load || group.byThreads || load.getResult().getType() != whole) continue;
       auto takesOwnRows = [&](Operation* reader) {
         auto mma = dyn_cast<MmaOp>(reader);
         return mma && isAsyncProduct(mma) && mma.getA() == load.getResult() && !fragmentOperand(mma) &&
@@ -255,6 +282,8 @@ class Specializer {
   func::FuncOp func_;
   const Target& target_;
   const CompileOptions& options_;
+  bool isAsked_ = false;                 ///< some loop around copies has the hint
+  llvm::DenseSet<Operation*> byThreads_;
 };
 
 class SpecializePass : public PassWrapper<SpecializePass, OperationPass<func::FuncOp>> {

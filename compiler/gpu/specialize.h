@@ -27,6 +27,7 @@ struct RoleDecisions {
   MemoryPlan memory;
   RolePlan roles;
   llvm::DenseSet<mlir::Operation*> alternating;  ///< shares with two buffers that take turns
+  llvm::DenseSet<mlir::Operation*> byThreads;    ///< copies that the producer's threads make
 };
 /// Rewrites the kernel; nothing can fail any more.
 void rewriteWithRoles(mlir::func::FuncOp func, RoleDecisions& plan);

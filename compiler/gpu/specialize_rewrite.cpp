@@ -1,5 +1,6 @@
 // specialize_rewrite.cpp - from a kernel and the decisions about it to tile.specialize: buffers and barriers first,
 // then the producer as the kernel's slice, then the consumers as the kernel itself with its loads taken from rings.
+#include "compiler/gpu/copy_slice.h"
 #include "compiler/gpu/shared_memory.h"
 #include "compiler/gpu/specialize.h"
 
@@ -47,12 +48,13 @@ class Rewriter {
         onlyProducts &= group.onlyProducts;
         if (!any) any = &group;
       }
-      for (LoadSharedOp load : any->loads)
-        rings_[i].buffers.push_back(SmemAllocOp::create(
-            outside_, load.getLoc(), load.getResult().getType().withStages(ring.stages), IntegerAttr()));
+      for (Operation* load : any->loads)
+        rings_[i].buffers.push_back(
+            SmemAllocOp::create(outside_, load->getLoc(), copiedType(load).withStages(ring.stages), IntegerAttr()));
       int arrivals = onlyProducts ? plan_.roles.warpgroups : plan_.roles.warpgroups * 4;
+      uint32_t fills = (any->inBulk ? RingAllocOp::kBulkFill : 0) + (any->byThreads ? RingAllocOp::kThreadFills : 0);
       rings_[i].barriers = RingAllocOp::create(outside_, ring.loc, RingType::get(func_.getContext(), ring.stages),
-                                               arrivals, !onlyProducts, 0, IntegerAttr());
+                                               arrivals, !onlyProducts, 0, fills, IntegerAttr());
     }
     for (const BulkStore& store : plan_.stores) {
       auto tile = cast<RankedTensorType>(store.op->getOperand(0).getType());
@@ -65,7 +67,8 @@ class Rewriter {
     }
     if (plan_.slice.isUneven())
       queue_ = RingAllocOp::create(outside_, loc_, RingType::get(func_.getContext(), kQueueStages),
-                                   plan_.roles.warpgroups * 4, true, kQueuePayload, IntegerAttr());
+                                   (plan_.roles.warpgroups + (plan_.byThreads.empty() ? 0 : 1)) * 4, true,
+                                   kQueuePayload, RingAllocOp::kBulkFill, IntegerAttr());
   }
 
   Block* workLoop(Block& role) {
@@ -80,7 +83,7 @@ class Rewriter {
   SmallVector<Value> slotsOf(OpBuilder& builder, const LoadGroup& group, Value index) {
     SmallVector<Value> slots;
     for (auto [load, buffer] : llvm::zip(group.loads, rings_[static_cast<size_t>(group.ring)].buffers))
-      slots.push_back(slotOf(builder, LoadSharedOp(load).getLoc(), buffer, index));
+      slots.push_back(slotOf(builder, load->getLoc(), buffer, index));
     return slots;
   }
   // Also of a buffer with one stage: passes behind see by the index which stage a product reads.
@@ -97,20 +100,27 @@ class Rewriter {
     IRMapping map;
     func_.walk([&](ProgramIdOp op) { map.map(op.getResult(), body->getArgument(op.getAxis())); });
     plan_.slice.emit(builder, map, [&](OpBuilder& b, const LoadGroup& group, const IRMapping& at) {
-      Location loc = LoadSharedOp(group.loads.front()).getLoc();
+      Location loc = group.loads.front()->getLoc();
       Value ring = barriersOf(group);
       int64_t bytes = 0;
-      for (LoadSharedOp load : group.loads) {
-        SmemType type = load.getResult().getType();
+      for (Operation* load : group.loads) {
+        if (plan_.byThreads.contains(load)) continue;
+        SmemType type = copiedType(load);
         bytes += type.getShape()[0] * type.getShape()[1] * type.elementBytes();
       }
       Value index = RingReserveOp::create(b, loc, ring, static_cast<uint32_t>(bytes));
-      for (auto [loaded, slot] : llvm::zip(group.loads, slotsOf(b, group, index))) {
-        LoadSharedOp load = loaded;
+      SmallVector<Value> slots = slotsOf(b, group, index);
+      for (auto [loaded, slot] : llvm::zip(group.loads, slots)) {
+        if (plan_.byThreads.contains(loaded)) continue;
+        auto load = cast<LoadSharedOp>(loaded);
         SmallVector<Value> indices;
         for (Value v : load.getIndices()) indices.push_back(at.lookupOrDefault(v));
         TmaLoadOp::create(b, load.getLoc(), at.lookupOrDefault(load.getView()), indices, slot, ring, index);
       }
+      if (!group.byThreads) return;
+      for (auto [load, slot] : llvm::zip(group.loads, slots))
+        if (plan_.byThreads.contains(load)) emitThreadCopy(b, load, at, slot, Value());
+      RingCommitOp::create(b, loc, ring, index);
     });
   }
 
@@ -126,25 +136,26 @@ class Rewriter {
       op.erase();
     }
     for (const LoadGroup& group : plan_.groups.groups()) consumeGroup(group);
-    SmallVector<LoadSharedOp> unread;
+    SmallVector<Operation*> unread;
     SmallVector<ShareOp> shares;
-    body->walk([&](LoadSharedOp op) { unread.push_back(op); });
+    body->walk([&](Operation* op) {
+      if (isSharedCopy(op)) unread.push_back(op);
+    });
     body->walk([&](ShareOp op) { shares.push_back(op); });
-    for (LoadSharedOp op : unread) eraseWithTransposes(op);
+    for (Operation* op : unread) eraseWithTransposes(op);
     for (ShareOp op : shares) storeShare(op);
     for (const BulkStore& store : plan_.stores) storeInBulk(store);
   }
 
   void consumeGroup(const LoadGroup& group) {
     OpBuilder builder(group.first);
-    Location loc = LoadSharedOp(group.loads.front()).getLoc();
+    Location loc = group.loads.front()->getLoc();
     Value ring = barriersOf(group);
     Value index = RingAcquireOp::create(builder, loc, builder.getI32Type(), ring);
     const BulkStore* guest = guestOf(group);
     for (auto [loaded, slot] : llvm::zip(group.loads, slotsOf(builder, group, index))) {
-      LoadSharedOp load = loaded;
-      replace(load.getResult(), slot);
-      eraseWithTransposes(load);
+      replace(loaded->getResult(0), slot);
+      eraseWithTransposes(loaded);
       if (guest) stagings_[static_cast<size_t>(guest->staging)] = slot;
     }
     builder.setInsertionPointAfter(guest ? guest->op : group.last);

@@ -43,23 +43,6 @@ scf::ForOp loopOf(Operation* copy) {
   return dyn_cast<scf::ForOp>(parent);
 }
 
-void emitCopyTo(OpBuilder& builder, Operation* copy, const IRMapping& map, Value target, Value enable) {
-  auto at = [&](ValueRange values) {
-    SmallVector<Value> out;
-    for (Value v : values) out.push_back(map.lookupOrDefault(v));
-    return out;
-  };
-  if (auto load = dyn_cast<LoadSharedOp>(copy)) {
-    AsyncCopyOp::create(builder, copy->getLoc(), map.lookupOrDefault(load.getView()), at(load.getIndices()), target,
-                        enable, load.getBox());
-  } else {
-    auto gather = cast<GatherSharedOp>(copy);
-    Value mask = gather.getMask() ? map.lookupOrDefault(gather.getMask()) : Value();
-    AsyncGatherOp::create(builder, copy->getLoc(), map.lookupOrDefault(gather.getPtr()),
-                          map.lookupOrDefault(gather.getOffsets()), mask, target, enable);
-  }
-}
-
 /// A loop to pipeline.
 struct Ring {
   scf::ForOp loop;
@@ -186,7 +169,7 @@ class Stager {
     auto slotOf = [&](Operation* copy) { return slots[llvm::find(ring.copies, copy) - ring.copies.begin()]; };
     if (!ring.slice->needsGuard()) {
       ring.slice->emit(b, iv, state, [&](OpBuilder& inner, Operation* copy, const IRMapping& map) {
-        emitCopyTo(inner, copy, map, slotOf(copy), enable);
+        emitThreadCopy(inner, copy, map, slotOf(copy), enable);
       });
     } else {
       SmallVector<Value> next(state.begin(), state.end());
@@ -195,7 +178,7 @@ class Stager {
       if (!then->empty()) then->back().erase();
       OpBuilder inside = OpBuilder::atBlockEnd(then);
       ring.slice->emit(inside, iv, next, [&](OpBuilder& inner, Operation* copy, const IRMapping& map) {
-        emitCopyTo(inner, copy, map, slotOf(copy), Value());
+        emitThreadCopy(inner, copy, map, slotOf(copy), Value());
       });
       scf::YieldOp::create(inside, loc, next);
       if (!state.empty()) {
@@ -342,7 +325,7 @@ class Stager {
       Value buffer = bufferFor(&op);
       // The buffer's readers of the previous iteration must be done; they end before any barrier of this one.
       if (waiting.empty() && op.getParentOfType<LoopLikeOpInterface>()) BarrierOp::create(b, op.getLoc());
-      emitCopyTo(b, &op, IRMapping(), buffer, Value());
+      emitThreadCopy(b, &op, IRMapping(), buffer, Value());
       AsyncCommitOp::create(b, op.getLoc());
       for (Operation* user : readersOf(op.getResult(0)))
         if (Operation* here = block.findAncestorOpInBlock(*user)) waiting.insert(here);

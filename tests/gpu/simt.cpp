@@ -49,7 +49,8 @@ GuardedBuffer::~GuardedBuffer() { munmap(mapping_, mapped_); }
 
 // ---- kernels
 
-SimtKernel::SimtKernel(const std::string& mlir, const std::string& targetName, int numWarps) {
+SimtKernel::SimtKernel(const std::string& mlir, const std::string& targetName, int numWarps,
+                       const std::function<void(std::string& llvm)>& change) {
   auto target = ir::lookupTarget(targetName);
   if (!target) throw std::runtime_error(target.error().to_string());
   std::string llvmText;
@@ -63,6 +64,7 @@ SimtKernel::SimtKernel(const std::string& mlir, const std::string& targetName, i
   auto binary = ir::compileText(mlir, "kernel.mlir", *target, options);
   if (!binary) throw std::runtime_error(binary.error().to_string());
   binary_ = std::move(*binary);
+  if (change) change(llvmText);
   prepare(llvmText);
 }
 

@@ -6,6 +6,7 @@
 // without a fence, is reported. cp.async happens as late as its waits allow. README.md lists what is checked.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -35,7 +36,9 @@ class GuardedBuffer {
 class SimtKernel {
  public:
   /// Compiles tile IR for `target` and prepares it to run here; throws std::runtime_error with the compiler's words.
-  SimtKernel(const std::string& mlir, const std::string& target = "sm_90a", int numWarps = 0);
+  /// `change` may put a fault into the LLVM IR.
+  SimtKernel(const std::string& mlir, const std::string& target = "sm_90a", int numWarps = 0,
+             const std::function<void(std::string& llvm)>& change = nullptr);
   /// LLVM IR and PTX as the compiler made them (StageSink), and its record; params, buffers and launch facts matter.
   SimtKernel(const std::string& llvmText, std::string ptx, KernelBinary binary);
   ~SimtKernel();

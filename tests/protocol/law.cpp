@@ -25,8 +25,8 @@ std::vector<Reads> lawOf(func::FuncOp func, const Inputs& inputs) {
         smemResult(boxName(walker, load.getView(), load.getIndices(), load.getResult().getType()));
       } else if (isa<ShareOp>(op)) {
         smemResult("a share");
-      } else if (isa<GatherSharedOp>(op)) {
-        throw Fault{"a gathered tile in a kernel with roles"};
+      } else if (auto gather = dyn_cast<GatherSharedOp>(op)) {
+        smemResult(gatherName(walker, gather.getPtr(), gather.getOffsets(), gather.getMask()));
       } else if (auto trans = dyn_cast<SmemTransOp>(op)) {
         Val val = walker.get(trans.getSource());
         val.isTransposed = !val.isTransposed;

@@ -20,7 +20,7 @@ struct Stage {
 };
 struct Ring {
   std::vector<Stage> stages;
-  bool perWarp;
+  bool perWarp, inBulk, byThreads;
   Cursor reserve;
   std::vector<Cursor> acquire, release;
 };
@@ -34,6 +34,11 @@ struct Slot {
 struct Copy {
   int buffer, slot, ring, stage;
   int64_t bytes;
+};
+/// What the producer's threads copy into one stage.
+struct Filling {
+  int ring, stage;
+  std::vector<Val> targets;
 };
 struct Product {
   int64_t id;
@@ -57,6 +62,7 @@ class Program {
     while (walker.step() != Walker::State::finished) {
     }
     if (!roles) throw Fault{"the kernel has no roles"};
+    gathers_ = roles.getProducer().walk([](RingCommitOp) { return WalkResult::interrupt(); }).wasInterrupted();
     for (int agent = 0; agent <= consumers_; ++agent) {
       Block& body = agent == 0 ? roles.getProducer().front() : roles.getConsumer().front();
       agents_.push_back(std::make_unique<Agent>());
@@ -75,7 +81,9 @@ class Program {
     std::shuffle(order.begin(), order.end(), random);
     for (size_t who : order) {
       if (who == agents_.size()) {
-        if (copies_.empty() || (random() % 4 && !isStuck_)) continue;  // copies are slow, unless everybody waits
+        if (random() % 4 && !isStuck_) continue;  // copies are slow, unless everybody waits
+        if (!fillings_.empty() && (copies_.empty() || random() % 2)) return landFilling(), true;
+        if (copies_.empty()) continue;
         land(random() % copies_.size());
         return true;
       }
@@ -90,7 +98,7 @@ class Program {
       }
       if (ran) return isStuck_ = false, true;
     }
-    if (!copies_.empty() && !isStuck_) return isStuck_ = true;
+    if (!(copies_.empty() && fillings_.empty()) && !isStuck_) return isStuck_ = true;
     return false;
   }
 
@@ -140,8 +148,8 @@ class Program {
       auto n = static_cast<size_t>(consumers_);
       std::vector<Stage> stages(
           static_cast<size_t>(ring.getResult().getType().getStages()),
-          Stage{Barrier(1), Barrier(ring.getArrivals()), 0, 0, std::vector<int64_t>(n), std::vector<bool>(n)});
-      rings_.push_back({std::move(stages), ring.getPerWarp(), {}, std::vector<Cursor>(n), std::vector<Cursor>(n)});
+          Stage{Barrier(ring.getFills()), Barrier(ring.getArrivals()), 0, 0, std::vector<int64_t>(n), std::vector<bool>(n)});
+      rings_.push_back({std::move(stages), ring.getPerWarp(), ring.isFilledInBulk(), ring.isFilledByThreads(), {}, std::vector<Cursor>(n), std::vector<Cursor>(n)});
     }
     return true;
   }
@@ -158,8 +166,10 @@ class Program {
     Ring& ring = rings_.at(static_cast<size_t>(index));
     Stage& next = ring.stages.at(static_cast<size_t>(ring.reserve.stage));
     if (!next.empty.passes(ring.reserve.parity ^ 1)) return false;
-    next.full.expect(bytes);
-    next.full.arrive();
+    if (ring.inBulk) {
+      next.full.expect(bytes);
+      next.full.arrive();
+    }
     ++next.fills;
     *stage = ring.reserve.stage;
     ring.reserve.advance(static_cast<int64_t>(ring.stages.size()));
@@ -199,9 +209,32 @@ class Program {
 
   void startCopy(TmaLoadOp op, Walker& walker) {
     const Val& target = walker.get(op.getTarget());
-    Slot& slot = slotOf(target);
     int index = ringOf(walker, op.getRing());
     int64_t at = walker.number(op.getSlot());
+    overwrite(target, index, at, boxName(walker, op.getView(), op.getIndices(), op.getTarget().getType()));
+    copies_.push_back({target.buffer, target.stage, index, static_cast<int>(at), bytesOf(op.getTarget().getType())});
+  }
+  /// By the producer's threads: what follows the latest reserve is for its stage.
+  void startFilling(Value targetValue, std::string content, Walker& walker) {
+    const Val& target = walker.get(targetValue);
+    if (lastReserved_.first < 0) throw Fault{"a copy into " + content + " before any stage was reserved"};
+    overwrite(target, lastReserved_.first, lastReserved_.second, std::move(content));
+    open_.push_back(target);
+  }
+  void commit(RingCommitOp op, Walker& walker) {
+    const int ring = ringOf(walker, op.getRing()), stage = static_cast<int>(walker.number(op.getSlot()));
+    fillings_.push_back({ring, stage, std::exchange(open_, {})});
+  }
+  void landFilling() {
+    const Filling filling = fillings_.front();
+    fillings_.pop_front();
+    for (const Val& target : filling.targets) slotOf(target).hasLanded = true;
+    Barrier& full = rings_[static_cast<size_t>(filling.ring)].stages[static_cast<size_t>(filling.stage)].full;
+    full.arrive(4);
+    if (full.isOverrun()) throw Fault{"more fills of a stage of ring " + std::to_string(filling.ring) + " than it counts"};
+  }
+  void overwrite(const Val& target, int index, int64_t at, std::string content) {
+    Slot& slot = slotOf(target);
     Stage& stage = rings_.at(static_cast<size_t>(index)).stages.at(static_cast<size_t>(at));
     for (int consumer = 0; consumer < consumers_; ++consumer) {
       auto c = static_cast<size_t>(consumer);
@@ -212,9 +245,7 @@ class Program {
         if (llvm::is_contained(product.slots, std::pair(target.buffer, target.stage)))
           throw Fault{"a copy overwrites " + slot.content + ", which a product reads"};
     }
-    slot = {boxName(walker, op.getView(), op.getIndices(), op.getTarget().getType()), false, index,
-            static_cast<int>(at)};
-    copies_.push_back({target.buffer, target.stage, index, static_cast<int>(at), bytesOf(op.getTarget().getType())});
+    slot = {std::move(content), false, index, static_cast<int>(at)};
   }
   void land(size_t which) {
     Copy copy = copies_[which];
@@ -239,7 +270,9 @@ class Program {
         if (!reserve(ring, 0, &stage)) return false;
         number = ticket_++;
         if (number >= inputs_.items()) number = kNoItem;
-        // The payload is written before the arrival that reserve() made: nothing runs in between here.
+        // The payload is written before the arrival that reserve() made: nothing runs in between here. The warps of a
+        // producer whose threads copy read and release it like consumers.
+        if (gathers_) rings_[static_cast<size_t>(ring)].stages[static_cast<size_t>(stage)].empty.arrive(4);
         rings_[static_cast<size_t>(ring)].stages[static_cast<size_t>(stage)].payload = number;
       } else {
         if (!acquire(ring, agent, &stage)) return false;
@@ -297,7 +330,17 @@ class Program {
         .Case([&](RingReserveOp o) {
           if (!reserve(ringOf(walker, o.getRing()), o.getBytes(), &stage)) return false;
           walker.set(o.getSlot(), Val(stage));
+          lastReserved_ = {ringOf(walker, o.getRing()), stage};
           return true;
+        })
+        .Case([&](RingCommitOp o) { return commit(o, walker), true; })
+        .Case([&](AsyncGatherOp o) {
+          return startFilling(o.getTarget(), gatherName(walker, o.getPtr(), o.getOffsets(), o.getMask()), walker), true;
+        })
+        .Case([&](AsyncCopyOp o) {
+          return startFilling(o.getTarget(), boxName(walker, o.getView(), o.getIndices(), o.getTarget().getType()),
+                              walker),
+                 true;
         })
         .Case([&](RingAcquireOp o) {
           if (!acquire(ringOf(walker, o.getRing()), agent, &stage)) return false;
@@ -355,6 +398,10 @@ class Program {
   std::vector<std::vector<Slot>> buffers_;
   std::vector<Ring> rings_;
   std::vector<Copy> copies_;
+  std::vector<Val> open_;          ///< started by threads, not committed
+  std::deque<Filling> fillings_;   ///< committed
+  std::pair<int, int64_t> lastReserved_{-1, 0};
+  bool gathers_ = false;           ///< the producer's threads copy
   std::vector<std::unique_ptr<Agent>> agents_;
   int64_t products_ = 0;
   bool isStuck_ = false;

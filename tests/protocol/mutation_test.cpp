@@ -76,6 +76,34 @@ bool dropCopy(Operation* op) {
   op->erase();
   return true;
 }
+bool dropCommit(Operation* op) {
+  if (!as<RingCommitOp>(op)) return false;
+  op->erase();
+  return true;
+}
+bool repeatCommit(Operation* op) {
+  if (!as<RingCommitOp>(op)) return false;
+  OpBuilder builder(op);
+  builder.clone(*op);
+  return true;
+}
+/// In front of the copy before it.
+bool commitEarly(Operation* op) {
+  if (!as<RingCommitOp>(op) || !as<AsyncGatherOp>(op->getPrevNode())) return false;
+  op->moveBefore(op->getPrevNode());
+  return true;
+}
+bool dropGather(Operation* op) {
+  if (!as<AsyncGatherOp>(op)) return false;
+  op->erase();
+  return true;
+}
+bool fillsOfOneKind(Operation* op) {
+  auto ring = as<RingAllocOp>(op);
+  if (!ring || !ring.isFilledByThreads()) return false;
+  ring.setFills(ring.isFilledInBulk() ? RingAllocOp::kThreadFills : RingAllocOp::kBulkFill);
+  return true;
+}
 /// Reserves of two rings change places.
 bool swapReserves(Operation* op) {
   auto first = as<RingReserveOp>(op);
@@ -142,6 +170,11 @@ constexpr Mutation kMutations[] = {
     {"a reserve is missing", dropReserve},
     {"a reserve announces too much", announceMore},
     {"a copy is missing", dropCopy},
+    {"a commit is missing", dropCommit},
+    {"a commit happens twice", repeatCommit},
+    {"a commit before its copy", commitEarly},
+    {"a gather is missing", dropGather},
+    {"fills of the other kind", fillsOfOneKind},
     {"reserves of two rings swapped", swapReserves},
     {"two copies swapped", swapCopies},
     {"a wait for one product less", waitLess},

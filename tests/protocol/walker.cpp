@@ -100,6 +100,28 @@ std::string boxName(const Walker& walker, Value view, ValueRange indices, SmemTy
   return name + "], " + std::to_string(type.getShape()[0]) + "x" + std::to_string(type.getShape()[1]);
 }
 
+namespace {
+
+std::string formulaOf(const Walker& walker, Value value) {
+  if (!isa<RankedTensorType>(value.getType())) return std::to_string(walker.number(value));
+  Operation* op = value.getDefiningOp();
+  if (!op) throw Fault{"a tile of offsets carried by a loop"};
+  std::string text = op->getName().stripDialect().str();
+  if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
+    llvm::raw_string_ostream out(text);
+    cast<SplatElementsAttr>(constant.getValue()).getSplatValue<Attribute>().print(out);  // the type may have a layout
+  }
+  for (auto [i, operand] : llvm::enumerate(op->getOperands())) text += (i ? ", " : "(") + formulaOf(walker, operand);
+  return op->getNumOperands() ? text + ")" : text;
+}
+
+}  // namespace
+
+std::string gatherName(const Walker& walker, Value ptr, Value offsets, Value mask) {
+  std::string name = "address " + std::to_string(walker.number(ptr)) + " at " + formulaOf(walker, offsets);
+  return mask ? name + " where " + formulaOf(walker, mask) : name;
+}
+
 const Val& Walker::get(Value value) const {
   static const Val nothing;
   auto it = env.find(value);

@@ -91,5 +91,7 @@ class Walker {
 Env arguments(mlir::func::FuncOp func, const Inputs& inputs);
 /// "argument 1 at [0, 64], 128x64".
 std::string boxName(const Walker& walker, mlir::Value view, mlir::ValueRange indices, SmemType type);
+/// "argument 1 at addi(broadcast(3), iota)": the offsets' and the mask's computation with the numbers it starts from.
+std::string gatherName(const Walker& walker, mlir::Value ptr, mlir::Value offsets, mlir::Value mask);
 
 }  // namespace tile::ir::protocol

@@ -150,6 +150,45 @@ const char* kTwoLoops = R"(
       scf.yield %e : ACC
     })";
 
+/// Rows of %p by the entries of a list, beside boxes of %b; the list is read once, or in every iteration.
+std::string gathering(bool inLoop, int stages, const std::string& upper = "%n") {
+  const std::string ids = R"(
+      %ids = tile.load %table[AT : i32] : !tile.view<1xi32> -> tensor<64xi32>
+      %col = tile.reshape %ids : tensor<64xi32> -> tensor<64x1xi32>
+      %rows = tile.broadcast %col : tensor<64x1xi32> -> tensor<64x64xi32>)";
+  const std::string outside = inLoop ? "" : replaced(ids, "AT", "%x"), inside = inLoop ? replaced(ids, "AT", "%k") : "";
+  return R"(
+    %p = tile.view_ptr %a : !tile.view<2xf16> -> !tile.ptr<f16>)" + outside + R"(
+    %r = scf.for %k = %c0 to )" + upper + R"( step %c1 iter_args(%acc = %zero) -> (ACC) : i32 {)" + inside + R"(
+      %ks = tile.splat %k : i32 -> tensor<64x64xi32>
+      %offsets = arith.addi %rows, %ks : tensor<64x64xi32>
+      %sa = tile.gather_shared %p offsets %offsets : tensor<64x64xi32> : !tile.ptr<f16> -> SMEM
+      %sb = tile.load_shared %b[%k, %y : i32, i32] BOX
+      %d = PRODUCT %sa, %sb, %acc SS
+      scf.yield %d : ACC
+    } {tile.specialize = 1 : i32, tile.stages = )" + std::to_string(stages) + " : i32}";
+}
+
+// Two rings: one filled by threads and one in bulk, where a branch decides whether the first is needed.
+const char* kGatherSometimes = R"(
+    %p = tile.view_ptr %a : !tile.view<2xf16> -> !tile.ptr<f16>
+    %r = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (ACC) : i32 {
+      %sb = tile.load_shared %b[%k, %y : i32, i32] BOX
+      %t = tile.load %table[%k : i32] : !tile.view<1xi32> -> i32
+      %keep = arith.cmpi sgt, %t, %c2 : i32
+      %e = scf.if %keep -> ACC {
+        %offsets = tile.splat %t : i32 -> tensor<64x64xi32>
+        %sa = tile.gather_shared %p offsets %offsets : tensor<64x64xi32> : !tile.ptr<f16> -> SMEM
+        %g = PRODUCT %sa, %sb, %acc SS
+        scf.yield %g : ACC
+      } else {
+        scf.yield %acc : ACC
+      }
+      %sc = tile.load_shared %c[%k, %y : i32, i32] BOX // A
+      %d = PRODUCT %sc, %sb, %e SS
+      scf.yield %d : ACC
+    } {tile.specialize = 1 : i32})";
+
 const char* kWhile = R"(
     %r, %stop = scf.while (%acc = %zero, %at = %c0) : (ACC, i32) -> (ACC, i32) {
       %more = arith.cmpi slt, %at, %n : i32
@@ -199,6 +238,11 @@ std::vector<TestKernel> writtenKernels() {
       {"nested", kernelText(kNested, 2), some},
       {"two loops", kernelText(kTwoLoops, 1), some},
       {"while", kernelText(kWhile, 1), some},
+      {"gather, one stage", kernelText(gathering(false, 1), 1), trips({0, 1, 2, 3}, {4, 1, 1})},
+      {"gather, two stages", kernelText(gathering(false, 2), 1), trips({0, 1, 2, 3, 5}, {4, 1, 1})},
+      {"gather, three stages", kernelText(gathering(true, 3), 1), trips({0, 1, 2, 3, 4, 7}, {4, 1, 1})},
+      {"gather, uneven", kernelText(gathering(true, 2, "%x"), 1), some},
+      {"gather sometimes", kernelText(kGatherSometimes, 1), some},
   };
 }
 

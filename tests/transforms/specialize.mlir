@@ -8,7 +8,7 @@
 // CHECK-DAG: %[[OUT:.*]] = tile.smem_alloc : <128x128xf16, minor = 1>
 // CHECK-DAG: %[[RING:.*]] = tile.ring_alloc arrivals 2 : <4>
 // CHECK: tile.specialize regs(40, 232) producer {
-// CHECK-NEXT: tile.work_loop {
+// CHECK: tile.work_loop {
 // CHECK-NEXT: ^bb0(%[[X:.*]]: i32, %[[Y:.*]]: i32, %{{.*}}: i32):
 // CHECK: %[[M:.*]] = arith.muli %[[X]], %c128_i32
 // CHECK: scf.for %[[K:.*]] = %c0_i32 to %arg3 step %c64_i32{{.*}} {
@@ -19,7 +19,7 @@
 // CHECK-NEXT: tile.tma_load %arg1[%{{.*}}, %[[K]] : i32, i32] to %[[SB]] signals %[[RING]][%[[SLOT]]]
 // CHECK-NEXT: }
 // CHECK: } consumer {
-// CHECK-NEXT: tile.work_loop {
+// CHECK: tile.work_loop {
 // CHECK: scf.for
 // CHECK-NEXT: %[[READ:.*]] = tile.ring_acquire %[[RING]]
 // CHECK: tile.smem_trans
@@ -61,7 +61,7 @@ func.func @gemm(%a: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride =
 // CHECK: %[[OUT:.*]] = tile.smem_alloc : <128x128xf16, minor = 1>
 // CHECK: %[[QUEUE:.*]] = tile.ring_alloc arrivals 8 per_warp payload 8 : <2>
 // CHECK: producer {
-// CHECK-NEXT: tile.work_loop queue %[[QUEUE]]
+// CHECK: tile.work_loop queue %[[QUEUE]]
 // CHECK: scf.if
 // CHECK: tile.ring_reserve %[[KEYS]]
 // CHECK: tile.ring_reserve %[[QUERIES]]
@@ -148,7 +148,7 @@ func.func @attention(%q: !tile.view<3xf16> {tile.align = 16 : i32, tile.unit_str
 // CHECK: %[[RING:.*]] = tile.ring_alloc arrivals 4 per_warp : <3>
 // CHECK: %[[PRODUCTS:.*]] = tile.ring_alloc arrivals 1 : <3>
 // CHECK: producer {
-// CHECK-NEXT: tile.work_loop queue
+// CHECK: tile.work_loop queue
 // CHECK: scf.for %[[J:.*]] = {{.*}} iter_args(%[[AT:.*]] = %c0_i32) -> (i32)
 // CHECK-NEXT: %[[KEEP:.*]] = tile.load %arg3[%[[J]] : i32]
 // CHECK-NOT: arith.addf
@@ -200,9 +200,9 @@ func.func @skipping(%a: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stri
 // CHECK: %[[PADDED:.*]] = tile.smem_alloc : <64x64xf16, minor = 0>
 // CHECK: tile.specialize
 // CHECK: consumer {
-// CHECK-NEXT: tile.smem_zero %[[PADDED]]
+// CHECK: tile.smem_zero %[[PADDED]]
 // CHECK-NEXT: tile.barrier
-// CHECK-NEXT: tile.work_loop
+// CHECK: tile.work_loop
 // CHECK: tile.smem_store %{{.*}}, %[[PADDED]]
 // CHECK: %[[OWN:.*]] = tile.smem_alloc : <64x64xf16, minor = 1>
 // CHECK-NEXT: tile.smem_store %{{.*}}, %[[OWN]]

@@ -60,7 +60,7 @@ func.func @gathered(%a: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stri
   %zero = arith.constant dense<0.0> : tensor<64x64xf32>
   %r = scf.for %k = %c0 to %n step %c64 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {
     %sa = tile.load_shared %a[%c0, %k : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
-    // expected-remark @+1 {{copies have no warps of their own: a tile gathered through pointers is not a box of a view}}
+    // expected-remark @+1 {{copies have no warps of their own: a tile gathered through pointers is not a box of a view: a loop that asks for `specialize` gets a producer that gathers}}
     %sb = tile.gather_shared %p offsets %o : tensor<64x64xi32> : !tile.ptr<f16> -> !tile.smem<64x64xf16, minor = 1>
     %d = tile.mma wgmma_f16 k 64 warps(4, 1) %sa, %sb, %acc : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf32>
     scf.yield %d : tensor<64x64xf32>
@@ -179,5 +179,52 @@ func.func @too_large(%a: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_str
     scf.yield %d : tensor<128x256xf32>
   }
   tile.store %r, %c[%c0, %c0 : i32, i32] : tensor<128x256xf32>, !tile.view<2xf32>
+  return
+}
+
+// -----
+
+// Asked to, the producer gathers; but not from where a tile carried by the loop says.
+func.func @carried(%b: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %c: !tile.view<2xf32>, %n: i32, %p: !tile.ptr<f16>) attributes {tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %start = arith.constant dense<0> : tensor<64x64xi32>
+  %step = arith.constant dense<64> : tensor<64x64xi32>
+  // expected-remark @+1 {{copies have no warps of their own: where tiles are copied from is a tile carried by a loop or branch}}
+  %r, %end = scf.for %k = %c0 to %n step %c64 iter_args(%acc = %zero, %o = %start) -> (tensor<64x64xf32>, tensor<64x64xi32>) : i32 {
+    %sa = tile.gather_shared %p offsets %o : tensor<64x64xi32> : !tile.ptr<f16> -> !tile.smem<64x64xf16, minor = 1>
+    %sb = tile.load_shared %b[%k, %c0 : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
+    %d = tile.mma wgmma_f16 k 64 warps(4, 1) %sa, %sb, %acc : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf32>
+    %next = arith.addi %o, %step : tensor<64x64xi32>
+    scf.yield %d, %next : tensor<64x64xf32>, tensor<64x64xi32>
+  } {tile.specialize = 1 : i32}
+  tile.store %r, %c[%c0, %c0 : i32, i32] : tensor<64x64xf32>, !tile.view<2xf32>
+  return
+}
+
+// -----
+
+// Nor where a value computed from other threads' elements says.
+func.func @summed(%b: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %c: !tile.view<2xf32>, %list: !tile.view<1xi32>, %n: i32, %p: !tile.ptr<f16>) attributes {tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %r = scf.for %k = %c0 to %n step %c64 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {
+    %lengths = tile.load %list[%k : i32] : !tile.view<1xi32> -> tensor<64xi32>
+    // expected-remark @+1 {{copies have no warps of their own: where or when tiles are copied depends on a tile this program computes}}
+    %starts = tile.scan %lengths axis 0 : (tensor<64xi32>) -> tensor<64xi32> {
+    ^bb0(%x: i32, %y: i32):
+      %s = arith.addi %x, %y : i32
+      tile.yield %s : i32
+    }
+    %column = tile.reshape %starts : tensor<64xi32> -> tensor<64x1xi32>
+    %o = tile.broadcast %column : tensor<64x1xi32> -> tensor<64x64xi32>
+    %sa = tile.gather_shared %p offsets %o : tensor<64x64xi32> : !tile.ptr<f16> -> !tile.smem<64x64xf16, minor = 1>
+    %sb = tile.load_shared %b[%k, %c0 : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
+    %d = tile.mma wgmma_f16 k 64 warps(4, 1) %sa, %sb, %acc : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf32>
+    scf.yield %d : tensor<64x64xf32>
+  } {tile.specialize = 1 : i32}
+  tile.store %r, %c[%c0, %c0 : i32, i32] : tensor<64x64xf32>, !tile.view<2xf32>
   return
 }

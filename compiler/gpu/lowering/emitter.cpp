@@ -2,6 +2,7 @@
 #include "compiler/gpu/lowering/emitter.h"
 
 #include "compiler/diagnostics.h"
+#include "compiler/gpu/lowering/byte_floats.h"
 #include "compiler/gpu/lowering/debug_info.h"
 #include "compiler/gpu/lowering/fp8_pairs.h"
 #include "compiler/gpu/lowering/gpu_math.h"
@@ -87,8 +88,12 @@ LogicalResult checkLayouts(func::FuncOp kernel, int warps, int lanes) {
     if (!tensor) return success();
     auto layout = layoutOf(tensor);
     if (!layout) return op->emitOpError() << "has a tile without a layout: " << type;
-    if (layout->numWarps() == warps && layout->numLanes() == lanes) return success();
-    return op->emitOpError() << "expected a layout over " << warps << " warps of " << lanes << " lanes, found " << type;
+    auto roles = op->getParentOfType<SpecializeOp>();
+    const bool isProducer = roles && roles.getProducer().isAncestor(op->getParentRegion());
+    const int expected = isProducer ? kGroupWarps : warps;
+    if (layout->numWarps() == expected && layout->numLanes() == lanes) return success();
+    return op->emitOpError() << "expected a layout over " << expected << " warps of " << lanes << " lanes, found "
+                             << type;
   };
   WalkResult result = kernel.walk([&](Operation* op) {
     for (Type type : op->getResultTypes())
@@ -240,25 +245,29 @@ FailureOr<Regs> Emitter::inlineRegion(Region& region, llvm::ArrayRef<llvm::Value
   return results;
 }
 
-/// Two registers at a time; an odd one is converted beside itself.
-void Emitter::emitFp8Conversion(Operation* op) {
-  llvm::ArrayRef<llvm::Value*> held = regs(op->getOperand(0));
-  Regs out(held.size(), llvm::PoisonValue::get(elementType(op->getResult(0))));
+/// Registers of a conversion in groups; where some are left over one of them is converted several times.
+template <size_t kTogether, class Convert>
+static void convertTogether(Emitter& e, Operation* op, Convert convert) {
+  llvm::ArrayRef<llvm::Value*> held = e.regs(op->getOperand(0));
+  Regs out(held.size(), llvm::PoisonValue::get(e.elementType(op->getResult(0))));
   SmallVector<size_t> real;
   const bool tile = isa<RankedTensorType>(op->getResult(0).getType());
   for (size_t reg = 0; reg < held.size(); ++reg)
-    if (!tile || !layoutOf(op->getResult(0)).isRegPadding(static_cast<int>(reg))) real.push_back(reg);
-  for (size_t i = 0; i < real.size(); i += 2) {
-    const size_t first = real[i], second = real[std::min(i + 1, real.size() - 1)];
-    auto pair = convertFp8Pair(b, op, {held[first], held[second]});
-    out[first] = pair[0];
-    if (second != first) out[second] = pair[1];
+    if (!tile || !e.layoutOf(op->getResult(0)).isRegPadding(static_cast<int>(reg))) real.push_back(reg);
+  for (size_t i = 0; i < real.size(); i += kTogether) {
+    std::array<llvm::Value*, kTogether> group;
+    for (size_t j = 0; j < kTogether; ++j) group[j] = held[real[std::min(i + j, real.size() - 1)]];
+    group = convert(e.b, op, group);
+    for (size_t j = 0; j < kTogether && i + j < real.size(); ++j) out[real[i + j]] = group[j];
   }
-  define(op->getResult(0), std::move(out));
+  e.define(op->getResult(0), std::move(out));
 }
+
+void Emitter::emitFp8Conversion(Operation* op) { convertTogether<2>(*this, op, convertFp8Pair); }
 
 LogicalResult Emitter::emitElementwiseOp(Operation* op) {
   if (hasFp8Pairs(target, op)) return emitFp8Conversion(op), success();
+  if (hasByteFloats(op)) return convertTogether<4>(*this, op, convertBytes), success();
   size_t count = 1;
   const layout::Layout* layout = nullptr;
   if (isa<RankedTensorType>(op->getResult(0).getType())) {

@@ -53,11 +53,11 @@ class Emitter {
   const Facts& facts() const { return *facts_; }
 
   // ---- threads
-  /// Of the threads that hold tiles: all, but in kernels with roles the consumers.
+  /// Of the threads that hold tiles: all, but in kernels with roles those of the role at the current point.
   int numWarps() const { return numWarps_; }
   int numThreads() const { return numWarps_ * target.lanes; }
   int totalThreads() const;                        ///< the producer's warpgroup included
-  llvm::Value* thread() const { return thread_; }  ///< i32, 0..totalThreads
+  llvm::Value* thread() const { return thread_; }  ///< i32, 0..totalThreads; in a producer of many threads from its first
   llvm::Value* lane() const { return lane_; }
   llvm::Value* warp() const { return warp_; }
   /// i32, warp / 4, as a value the assembler knows to be the same in all lanes.
@@ -91,6 +91,8 @@ class Emitter {
   KernelRoles& roles() const { return *roles_; }
   /// An i32 variable of each thread, 0 at first.
   llvm::AllocaInst* variable(const char* name);
+  /// Emits code of the producer's whole warpgroup: threads, warps and layouts count from its first thread.
+  llvm::LogicalResult asProducerWarps(llvm::function_ref<llvm::LogicalResult()> body);
 
   // ---- building blocks
   /// The region's ops on scalars, terminator excluded; returns the terminator's operands. For combiners.

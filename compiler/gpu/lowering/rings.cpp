@@ -14,18 +14,6 @@ namespace {
 
 int64_t stagesOf(Value ring) { return cast<RingType>(ring.getType()).getStages(); }
 
-llvm::Value* emptyBarrier(Emitter& e, Value ring, llvm::Value* slot) {
-  llvm::Value* base = e.b.CreatePtrAdd(e.scalar(ring), e.i32(8 * stagesOf(ring)));
-  return e.b.CreatePtrAdd(base, e.b.CreateShl(slot, 3));
-}
-
-// The labels live in the braces' scope, so copies of the text do not clash.
-void waitParity(Emitter& e, llvm::Value* barrier, llvm::Value* parity) {
-  e.inlineAsm(e.b.getVoidTy(),
-              "{.reg .pred P1; W: mbarrier.try_wait.parity.shared.b64 P1, [$0], $1; @P1 bra.uni D; bra.uni W; D: }",
-              "r,r,~{memory}", {barrier, parity});
-}
-
 RingCursor& cursorOf(Emitter& e, Value ring) {
   RingCursor& cursor = e.roles().cursors[ring];
   if (!cursor.slot) {
@@ -45,8 +33,21 @@ std::pair<llvm::Value*, llvm::Value*> nextSlot(Emitter& e, Value ring, llvm::Val
   return {e.b.CreateSelect(wraps, e.i32(0), next), wraps};
 }
 
-/// Moves the cursor behind what it points to; returns slot and phase before.
-std::pair<llvm::Value*, llvm::Value*> step(Emitter& e, Value ring) {
+}  // namespace
+
+llvm::Value* emptyBarrier(Emitter& e, Value ring, llvm::Value* slot) {
+  llvm::Value* base = e.b.CreatePtrAdd(e.scalar(ring), e.i32(8 * stagesOf(ring)));
+  return e.b.CreatePtrAdd(base, e.b.CreateShl(slot, 3));
+}
+
+// The labels live in the braces' scope, so copies of the text do not clash.
+void waitParity(Emitter& e, llvm::Value* barrier, llvm::Value* parity) {
+  e.inlineAsm(e.b.getVoidTy(),
+              "{.reg .pred P1; W: mbarrier.try_wait.parity.shared.b64 P1, [$0], $1; @P1 bra.uni D; bra.uni W; D: }",
+              "r,r,~{memory}", {barrier, parity});
+}
+
+std::pair<llvm::Value*, llvm::Value*> ringStep(Emitter& e, Value ring) {
   RingCursor& cursor = cursorOf(e, ring);
   llvm::Value* phase = load(e, cursor.phase);
   llvm::Value* flipped = e.b.CreateXor(phase, e.i32(1));
@@ -61,8 +62,6 @@ std::pair<llvm::Value*, llvm::Value*> step(Emitter& e, Value ring) {
   return {slot, phase};
 }
 
-}  // namespace
-
 LogicalResult emitRingAlloc(Emitter& e, RingAllocOp op) {
   if (!op.getOffset()) return op.emitOpError("has no address: place_buffers has not run");
   e.define(op.getResult(), e.shared(*op.getOffset()));
@@ -75,7 +74,7 @@ void emitRingInit(Emitter& e) {
     const int64_t stages = op.getResult().getType().getStages();
     for (int64_t i = 0; i < 2 * stages; ++i)
       b.CreateIntrinsic(llvm::Intrinsic::nvvm_mbarrier_init_shared,
-                        {e.shared(*op.getOffset() + 8 * i), e.i32(i < stages ? 1 : op.getArrivals())});
+                        {e.shared(*op.getOffset() + 8 * i), e.i32(i < stages ? op.getFills() : op.getArrivals())});
   }
   // What the copy engine sees of the barriers it will count on.
   b.CreateIntrinsic(llvm::Intrinsic::nvvm_fence_mbarrier_init_release_cluster, {});
@@ -103,13 +102,13 @@ void arrive(Emitter& e, llvm::Value* barrier, llvm::Value* predicate) {
 }
 
 llvm::Value* ringReserve(Emitter& e, Value ring) {
-  auto [slot, phase] = step(e, ring);
+  auto [slot, phase] = ringStep(e, ring);
   waitParity(e, emptyBarrier(e, ring, slot), e.b.CreateXor(phase, e.i32(1)));
   return slot;
 }
 
 llvm::Value* ringAcquire(Emitter& e, Value ring) {
-  auto [slot, phase] = step(e, ring);
+  auto [slot, phase] = ringStep(e, ring);
   waitParity(e, fullBarrier(e, ring, slot), phase);
   return slot;
 }

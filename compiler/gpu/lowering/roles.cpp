@@ -22,6 +22,7 @@ LogicalResult KernelRoles::read(func::FuncOp kernel, const Facts& facts, const T
       usesTickets_ |= loop.getQueue() != nullptr;
     }
     if (auto specialize = dyn_cast<SpecializeOp>(op)) specialize_ = specialize;
+    gathers_ |= isa<RingCommitOp>(op);
   });
   if (first && !target.hasTma) return first->emitOpError() << "needs sm_90a, the target is " << target.name;
   if (failed(readRings(kernel, numWarps)) || failed(readCopies(kernel, facts))) return failure();
@@ -33,9 +34,19 @@ LogicalResult KernelRoles::read(func::FuncOp kernel, const Facts& facts, const T
   return checkRoles(kernel);
 }
 
+static bool hasCommit(RingAllocOp ring) {
+  return llvm::any_of(ring->getUsers(), [](Operation* user) { return isa<RingCommitOp>(user); });
+}
+
 LogicalResult KernelRoles::readRings(func::FuncOp kernel, int numWarps) {
   WalkResult result = kernel.walk([&](RingAllocOp ring) {
-    const int expected = ring.getPerWarp() ? numWarps : numWarps / kGroupWarps;
+    int expected = ring.getPerWarp() ? numWarps : numWarps / kGroupWarps;
+    if (gathers_ && ring.getPayload()) expected += kGroupWarps;  // the producer's warps read what its first thread drew
+    if (ring.isFilledByThreads() != hasCommit(ring)) {
+      ring.emitOpError() << "expects " << (hasCommit(ring) ? "fills by" : "a ring_commit of") << " the producer's "
+                         << RingAllocOp::kThreadFills << " warps, found " << ring.getFills() << " fills";
+      return WalkResult::interrupt();
+    }
     if (static_cast<int>(ring.getArrivals()) != expected) {
       ring.emitOpError() << "expects " << expected << " arrivals (one of each consumer "
                          << (ring.getPerWarp() ? "warp" : "warpgroup") << "), found " << ring.getArrivals();
@@ -101,8 +112,10 @@ LogicalResult KernelRoles::checkRoles(func::FuncOp kernel) {
     return llvm::any_of(op->getOperandTypes(), isTile) || llvm::any_of(op->getResultTypes(), isTile);
   };
   WalkResult result = specialize_.getProducer().walk([&](Operation* op) {
-    if (!isTileWork(op) && !scratchOf(op) && !isa<BarrierOp>(op)) return WalkResult::advance();
-    op->emitOpError("cannot run in the producer: it is one thread");
+    const bool isOwn = gathers_ && !scratchOf(op) && !isa<BarrierOp, StoreOp, AccumulateOp, ScatterOp, MmaOp>(op);
+    if (isOwn || (!isTileWork(op) && !scratchOf(op) && !isa<BarrierOp>(op))) return WalkResult::advance();
+    op->emitOpError(gathers_ ? "cannot run in the producer: its threads do not meet"
+                             : "cannot run in the producer: it is one thread");
     return WalkResult::interrupt();
   });
   if (result.wasInterrupted()) return failure();
@@ -184,8 +197,7 @@ LogicalResult emitSpecialize(Emitter& e, SpecializeOp op) {
   if (failed(checkRegisters(op, groups, entry))) return failure();
   llvm::Function* function = b.GetInsertBlock()->getParent();
   auto block = [&](const char* name) { return llvm::BasicBlock::Create(b.getContext(), name, function); };
-  auto *producer = block("producer"), *first = block("producer.warp"), *elected = block("producer.thread"),
-       *consumer = block("consumer"), *after = block("roles.end");
+  auto *producer = block("producer"), *consumer = block("consumer"), *after = block("roles.end");
 
   emitIf(e, b.CreateICmpEQ(e.thread(), e.i32(0)), [&] {
     for (llvm::Value* map : e.roles().mapParams) e.inlineAsm(b.getVoidTy(), "prefetch.tensormap [$0];", "l", {map});
@@ -197,12 +209,20 @@ LogicalResult emitSpecialize(Emitter& e, SpecializeOp op) {
 
   b.SetInsertPoint(producer);
   changeRegisters(e, op.getProducerRegs(), entry);
-  b.CreateCondBr(b.CreateICmpEQ(e.warp(), e.i32(e.numWarps())), first, after);
-  b.SetInsertPoint(first);
-  b.CreateCondBr(electThread(e), elected, after);
-  b.SetInsertPoint(elected);
   e.role = Emitter::Role::producer;
-  if (failed(e.emitBlock(op.getProducer().front()))) return failure();
+  Block& work = op.getProducer().front();
+  if (e.roles().gathers()) {
+    beginFilling(e);
+    if (failed(e.asProducerWarps([&] { return e.emitBlock(work); }))) return failure();
+    finishFilling(e);
+  } else {
+    auto *first = block("producer.warp"), *elected = block("producer.thread");
+    b.CreateCondBr(b.CreateICmpEQ(e.warp(), e.i32(e.numWarps())), first, after);
+    b.SetInsertPoint(first);
+    b.CreateCondBr(electThread(e), elected, after);
+    b.SetInsertPoint(elected);
+    if (failed(e.emitBlock(work))) return failure();
+  }
   b.CreateBr(after);
 
   b.SetInsertPoint(consumer);
@@ -223,13 +243,13 @@ LogicalResult emitSpecialize(Emitter& e, SpecializeOp op) {
 // ---- dispatch
 
 bool isRoleOp(Operation* op) {
-  return isa<SpecializeOp, WorkLoopOp, RingAllocOp, RingReserveOp, RingAcquireOp, RingReleaseOp, TmaLoadOp, TmaStoreOp,
-             TurnWaitOp, TurnPassOp>(op);
+  return isa<SpecializeOp, WorkLoopOp, RingAllocOp, RingReserveOp, RingCommitOp, RingAcquireOp, RingReleaseOp, TmaLoadOp,
+             TmaStoreOp, TurnWaitOp, TurnPassOp>(op);
 }
 
 LogicalResult emitRoleOp(Emitter& e, Operation* op) {
   using Role = Emitter::Role;
-  if (isa<RingReserveOp, TmaLoadOp>(op) && e.role != Role::producer)
+  if (isa<RingReserveOp, RingCommitOp, TmaLoadOp>(op) && e.role != Role::producer)
     return op->emitOpError("belongs into the producer of a tile.specialize");
   if (isa<RingAcquireOp, RingReleaseOp, TmaStoreOp, TurnWaitOp, TurnPassOp>(op) && e.role != Role::consumer)
     return op->emitOpError("belongs into the consumer of a tile.specialize");
@@ -240,7 +260,9 @@ LogicalResult emitRoleOp(Emitter& e, Operation* op) {
       .Case([&](SpecializeOp o) { return emitSpecialize(e, o); })
       .Case([&](WorkLoopOp o) { return emitWorkLoop(e, o); })
       .Case([&](RingAllocOp o) { return emitRingAlloc(e, o); })
+      .Case([&](RingCommitOp o) { return emitRingCommit(e, o); })
       .Case([&](RingReserveOp o) {
+        if (e.roles().gathers()) return emitSharedReserve(e, o);
         llvm::Value* slot = ringReserve(e, o.getRing());
         expectBytes(e, fullBarrier(e, o.getRing(), slot), o.getBytes());
         e.define(o.getSlot(), slot);
@@ -258,7 +280,12 @@ LogicalResult emitRoleOp(Emitter& e, Operation* op) {
         ringRelease(e, o.getRing(), o.getEnable() ? e.scalar(o.getEnable()) : nullptr, !groupMetSinceAcquire(o));
         return success();
       })
-      .Case([&](TmaLoadOp o) { return emitTmaLoad(e, o); })
+      .Case([&](TmaLoadOp o) {
+        if (!e.roles().gathers()) return emitTmaLoad(e, o);
+        LogicalResult result = success();
+        byFirstThread(e, [&] { result = emitTmaLoad(e, o); });
+        return result;
+      })
       .Case([&](TmaStoreOp o) { return emitTmaStore(e, o); })
       .Case([&](TurnWaitOp) {
         emitTurnWait(e);

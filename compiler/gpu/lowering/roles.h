@@ -30,6 +30,7 @@ class KernelRoles {
   bool hasWorkLoop() const { return hasWorkLoop_; }
   bool usesTickets() const { return usesTickets_; }
   bool hasTmaStores() const { return hasTmaStores_; }
+  bool gathers() const { return gathers_; }  ///< the producer is a whole warpgroup, whose threads copy
   llvm::ArrayRef<RingAllocOp> rings() const { return rings_; }
   const std::vector<TensorMapInfo>& tensorMaps() const { return maps_; }
   const TmaBox& boxOf(mlir::Operation* op) const { return uses_.find(op)->second.box; }
@@ -42,6 +43,9 @@ class KernelRoles {
   llvm::Value* tickets = nullptr;  ///< TicketCounter
   llvm::Value* program[3] = {};    ///< ids inside a work loop, null outside
   llvm::DenseMap<mlir::Value, RingCursor> cursors;
+  /// Of each thread of a producer that gathers: addresses of the full barriers of stages it has started copies for and not
+  /// counted yet, the latest first; 0: none. Groups of copies are committed in the same order.
+  llvm::SmallVector<llvm::AllocaInst*> uncounted;
 
  private:
   llvm::LogicalResult readRings(mlir::func::FuncOp kernel, int numWarps);
@@ -54,7 +58,7 @@ class KernelRoles {
   };
   SpecializeOp specialize_;
   int groups_ = 0;
-  bool hasWorkLoop_ = false, usesTickets_ = false, hasTmaStores_ = false;
+  bool hasWorkLoop_ = false, usesTickets_ = false, hasTmaStores_ = false, gathers_ = false;
   llvm::SmallVector<RingAllocOp> rings_;
   std::vector<TensorMapInfo> maps_;
   llvm::DenseMap<mlir::Operation*, Use> uses_;
@@ -94,8 +98,23 @@ bool hostsStore(RingReleaseOp release);
 llvm::Value* fullBarrier(Emitter& e, mlir::Value ring, llvm::Value* slot);
 /// Plain data of a stage.
 llvm::Value* ringPayload(Emitter& e, mlir::Value ring, llvm::Value* slot);
+llvm::Value* emptyBarrier(Emitter& e, mlir::Value ring, llvm::Value* slot);
+/// Moves the role's cursor behind what it points to; returns slot and phase before.
+std::pair<llvm::Value*, llvm::Value*> ringStep(Emitter& e, mlir::Value ring);
+void waitParity(Emitter& e, llvm::Value* barrier, llvm::Value* parity);
 void expectBytes(Emitter& e, llvm::Value* barrier, int64_t bytes);
 void arrive(Emitter& e, llvm::Value* barrier, llvm::Value* predicate);
+
+// filling.cpp: producers of a whole warpgroup, all of whose threads run what stands here
+void beginFilling(Emitter& e);
+/// Counts every stage that is not counted yet.
+void finishFilling(Emitter& e);
+/// Runs `body` on one thread of the producer, always the same one.
+void byFirstThread(Emitter& e, llvm::function_ref<void()> body);
+llvm::LogicalResult emitSharedReserve(Emitter& e, RingReserveOp op);
+llvm::LogicalResult emitRingCommit(Emitter& e, RingCommitOp op);
+/// Hands the first thread's `position` to the consumers and to the producer's own warps; returns it.
+llvm::Value* publishToAll(Emitter& e, mlir::Value queue, llvm::Value* position);
 
 // work_loop.cpp
 llvm::LogicalResult emitWorkLoop(Emitter& e, WorkLoopOp op);

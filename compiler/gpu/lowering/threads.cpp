@@ -6,6 +6,7 @@
 
 namespace tile::ir {
 
+using llvm::LogicalResult;
 using layout::Digit;
 using layout::Layout;
 
@@ -164,6 +165,29 @@ llvm::AllocaInst* Emitter::variable(const char* name) {
   llvm::AllocaInst* variable = b.CreateAlloca(b.getInt32Ty(), nullptr, name);
   b.CreateStore(i32(0), variable);
   return variable;
+}
+
+LogicalResult Emitter::asProducerWarps(llvm::function_ref<LogicalResult()> body) {
+  // The producer's warpgroup comes behind whole warpgroups.
+  llvm::Value *thread = nullptr, *warp = nullptr;
+  {
+    llvm::IRBuilderBase::InsertPointGuard guard(b);
+    b.SetInsertPoint(entryEnd_);
+    thread = b.CreateAnd(thread_, i32(kGroupThreads - 1), "producer.thread");
+    warp = b.CreateAnd(warp_, i32(kGroupWarps - 1), "producer.warp");
+  }
+  std::map<std::string, llvm::Value*> coords;
+  int warps = kGroupWarps;
+  auto change = [&] {
+    std::swap(thread_, thread);
+    std::swap(warp_, warp);
+    std::swap(numWarps_, warps);
+    std::swap(threadCoords_, coords);
+  };
+  change();
+  LogicalResult result = body();
+  change();
+  return result;
 }
 
 llvm::Value* Emitter::inlineAsm(llvm::Type* result, llvm::StringRef text, llvm::StringRef constraints,

@@ -47,6 +47,7 @@ LogicalResult emitWorkLoop(Emitter& e, WorkLoopOp op) {
   llvm::Function* function = b.GetInsertBlock()->getParent();
   const Value queue = op.getQueue();
   const bool draws = queue && e.role == Emitter::Role::producer;
+  const bool shares = draws && roles.gathers();  // with the producer's other threads
   auto block = [&](const char* name) { return llvm::BasicBlock::Create(b.getContext(), name, function); };
 
   llvm::Value* total = b.CreateMul(b.CreateMul(roles.grid[0], roles.grid[1]), roles.grid[2]);
@@ -63,7 +64,11 @@ LogicalResult emitWorkLoop(Emitter& e, WorkLoopOp op) {
   } else {
     position = next = b.CreatePHI(b.getInt32Ty(), 2, "position");
     next->addIncoming(first, before);
-    if (draws) publish(e, queue, position);  // positions past the end tell the consumers to stop
+    // Positions past the end tell the others to stop.
+    if (shares)
+      position = publishToAll(e, queue, position);
+    else if (draws)
+      publish(e, queue, position);
   }
   b.CreateCondBr(b.CreateICmpULT(position, total), body, after);
 
@@ -77,13 +82,27 @@ LogicalResult emitWorkLoop(Emitter& e, WorkLoopOp op) {
   if (failed(e.emitBlock(work))) return failure();
   std::fill(std::begin(roles.program), std::end(roles.program), nullptr);
   if (next) {
-    llvm::Value* ticket = draws ? atomicIncrement(e, offsetof(TicketCounter, next), "relaxed") : position;
+    llvm::Value* ticket = position;
+    auto draw = [&] { ticket = atomicIncrement(e, offsetof(TicketCounter, next), "relaxed"); };
+    if (shares) {  // only the first thread's is published
+      llvm::AllocaInst* drawn = e.variable("ticket");
+      byFirstThread(e, [&] {
+        draw();
+        b.CreateStore(ticket, drawn);
+      });
+      ticket = b.CreateLoad(b.getInt32Ty(), drawn);
+    } else if (draws) {
+      draw();
+    }
     next->addIncoming(b.CreateAdd(count, ticket), b.GetInsertBlock());
   }
   b.CreateBr(head);
 
   b.SetInsertPoint(after);
-  if (draws) retire(e);
+  if (shares)
+    byFirstThread(e, [&] { retire(e); });
+  else if (draws)
+    retire(e);
   return success();
 }
 

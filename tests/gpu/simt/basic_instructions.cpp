@@ -151,6 +151,9 @@ void atomic(const AsmStatement& s, AsmFrame& f) {
 
 void finishCopies(const std::vector<Copy>& copies) {
   for (const Copy& copy : copies) {
+    SharedMemory& shared = program().shared;
+    const auto bytes = static_cast<uint32_t>(copy.bytes);
+    shared.endCopy(shared.address(reinterpret_cast<uint64_t>(copy.to), bytes), bytes);
     memory(".shared", reinterpret_cast<uint64_t>(copy.to), static_cast<uint32_t>(copy.bytes), true);
     std::memset(copy.to, 0, static_cast<size_t>(copy.bytes));
     std::memcpy(copy.to, copy.from, static_cast<size_t>(copy.read));
@@ -164,6 +167,9 @@ bool copyInstruction(const Call& c) {
         c.inst.arguments > 2 ? static_cast<int>(std::min<uint64_t>(c.args[2], static_cast<uint64_t>(bytes))) : bytes;
     uint64_t align = static_cast<uint64_t>(bytes);
     if (c.args[0] % align || (read && c.args[1] % align)) fail("misaligned asynchronous copy");
+    SharedMemory& shared = program().shared;
+    shared.beginCopy(fiber.thread, shared.address(c.args[0], static_cast<uint32_t>(bytes)),
+                     static_cast<uint32_t>(bytes));
     fiber.openCopies.push_back({reinterpret_cast<char*>(c.args[0]), reinterpret_cast<char*>(c.args[1]), bytes, read});
   } else if (c.is("cp.async.commit")) {
     fiber.copyGroups.push_back(std::exchange(fiber.openCopies, {}));

@@ -14,6 +14,7 @@ SharedMemory::SharedMemory(char* window, uint32_t bytes, std::vector<BufferInfo>
       buffers_(std::move(buffers)),
       writer_(kWindowBytes),
       unfenced_(static_cast<size_t>(threads)),
+      copying_(kWindowBytes),
       reading_(kWindowBytes / kGranule),
       writing_(kWindowBytes / kGranule),
       operation_(kWindowBytes / kGranule) {}
@@ -21,6 +22,7 @@ SharedMemory::SharedMemory(char* window, uint32_t bytes, std::vector<BufferInfo>
 void SharedMemory::clear() {
   std::memset(window_, 0xcd, kWindowBytes);  // NaN-ish garbage
   std::fill(writer_.begin(), writer_.end(), 0);
+  std::fill(copying_.begin(), copying_.end(), 0);
   std::fill(reading_.begin(), reading_.end(), 0);
   std::fill(writing_.begin(), writing_.end(), 0);
   for (auto& list : unfenced_) list.clear();
@@ -47,12 +49,14 @@ void SharedMemory::threadReads(int thread, uint32_t address, uint32_t bytes) con
   for (uint32_t g = address / kGranule; g <= (address + bytes - 1) / kGranule; ++g)
     if (writing_[g])
       throw std::runtime_error(fmt::format("thread {} reads {} while {}", thread, describe(address), inFlight(g)));
+  checkCopied(address, bytes, fmt::format("thread {}", thread));
 }
 
 void SharedMemory::threadWrites(int thread, uint32_t address, uint32_t bytes) {
   for (uint32_t g = address / kGranule; g <= (address + bytes - 1) / kGranule; ++g)
     if (reading_[g] || writing_[g])
       throw std::runtime_error(fmt::format("thread {} writes {} while {}", thread, describe(address), inFlight(g)));
+  checkCopied(address, bytes, fmt::format("thread {}", thread));
   for (uint32_t i = address; i < address + bytes; ++i) writer_[i] = static_cast<uint16_t>(thread + 1);
   auto& list = unfenced_[static_cast<size_t>(thread)];
   if (!list.empty() && list.back().second == address)
@@ -75,7 +79,28 @@ void SharedMemory::checkFenced(uint32_t address, uint32_t bytes, const std::stri
                                            describe(i), writer_[i] - 1));
 }
 
+void SharedMemory::checkCopied(uint32_t address, uint32_t bytes, const std::string& what) const {
+  for (uint32_t i = address; i < address + bytes; ++i)
+    if (copying_[i])
+      throw std::runtime_error(
+          fmt::format("{} uses {}, which thread {} still copies to", what, describe(i), copying_[i] - 1));
+}
+
+void SharedMemory::beginCopy(int thread, uint32_t address, uint32_t bytes) {
+  for (uint32_t g = address / kGranule; g <= (address + bytes - 1) / kGranule; ++g)
+    if (reading_[g] || writing_[g])
+      throw std::runtime_error(
+          fmt::format("thread {} copies to {} while {}", thread, describe(address), inFlight(g)));
+  checkCopied(address, bytes, fmt::format("a copy of thread {}", thread));
+  for (uint32_t i = address; i < address + bytes; ++i) copying_[i] = static_cast<uint16_t>(thread + 1);
+  std::memset(at(address), 0xcd, bytes);  // whoever reads early gets garbage
+}
+void SharedMemory::endCopy(uint32_t address, uint32_t bytes) {
+  std::fill_n(copying_.begin() + address, bytes, uint16_t{0});
+}
+
 void SharedMemory::beginRead(uint32_t address, uint32_t bytes, const std::string& what) {
+  checkCopied(address, bytes, what);
   checkFenced(address, bytes, what);
   const uint32_t id = note(what);
   for (uint32_t g = address / kGranule; g <= (address + bytes - 1) / kGranule; ++g) {
@@ -90,6 +115,7 @@ void SharedMemory::endRead(uint32_t address, uint32_t bytes) {
 }
 
 void SharedMemory::beginWrite(uint32_t address, uint32_t bytes, const std::string& what) {
+  checkCopied(address, bytes, what);
   checkFenced(address, bytes, what);
   const uint32_t id = note(what);
   for (uint32_t g = address / kGranule; g <= (address + bytes - 1) / kGranule; ++g) {

@@ -2,6 +2,7 @@
 // meet there: ordinary ones of threads (generic proxy) and those of tensor cores and bulk copies (async proxy).
 //  - What a thread wrote is seen by asynchronous readers only after that thread's fence.proxy.async.
 //  - Bytes that an asynchronous operation still writes may not be touched, bytes it still reads may not be written.
+//  - Bytes of a thread's cp.async hold garbage until that thread has waited for it; then the thread has written them.
 // Breaking a rule throws, naming the buffer.
 #pragma once
 #include <cstdint>
@@ -37,6 +38,10 @@ class SharedMemory {
   void beginWrite(uint32_t address, uint32_t bytes, const std::string& what);
   void endWrite(uint32_t address, uint32_t bytes);
 
+  /// A cp.async of a thread, from issue until the thread has waited for its group.
+  void beginCopy(int thread, uint32_t address, uint32_t bytes);
+  void endCopy(uint32_t address, uint32_t bytes);
+
   /// "byte 512 of ring of 3 x 128x64xf16 (file:line)" or "byte 512"
   std::string describe(uint32_t address) const;
 
@@ -45,12 +50,14 @@ class SharedMemory {
   std::string inFlight(uint32_t granule) const;  ///< "wgmma 7 of threads 0-127 still reads it"
   uint32_t note(const std::string& what);
   void checkFenced(uint32_t address, uint32_t bytes, const std::string& what) const;
+  void checkCopied(uint32_t address, uint32_t bytes, const std::string& what) const;
 
   char* window_;
   uint32_t bytes_;
   std::vector<BufferInfo> buffers_;
   std::vector<uint16_t> writer_;                                      ///< per byte: 1 + thread with an unfenced write
   std::vector<std::vector<std::pair<uint32_t, uint32_t>>> unfenced_;  ///< per thread: [first, end)
+  std::vector<uint16_t> copying_;                                     ///< per byte: 1 + thread whose cp.async fills it
   std::vector<uint16_t> reading_, writing_;                           ///< per granule: operations in flight
   std::vector<uint32_t> operation_;                                   ///< per granule: the latest one, in operations_
   std::vector<std::string> operations_;
