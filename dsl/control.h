@@ -15,7 +15,7 @@ enum class Choice : int8_t { automatic = -1, never = 0, always = 1 };
 struct LoopOptions {
   int stages = 0;  ///< copies of the loads in flight; 0: the compiler chooses
   int unroll = 0;  ///< bodies per iteration; 0: the compiler chooses
-  Choice specialize = Choice::automatic;  ///< loads by a producer warp of their own (GPUs with bulk tensor copies)
+  Choice specialize = Choice::automatic;  ///< loads by a producer of their own (bulk copies; asked for, gathers too)
   Choice overlap = Choice::automatic;     ///< a product that feeds another runs one iteration ahead of it
   Choice pingpong = Choice::automatic;    ///< warpgroups take turns at the tensor cores
 };

@@ -32,8 +32,14 @@ Value slotOf(Value smem) {
 // ---- shared memory
 
 AsyncReads::AsyncReads(func::FuncOp func) {
-  func.walk([&](TmaLoadOp load) {
-    if (auto alloc = allocationOf(load.getTarget())) stages_.insert(alloc);
+  func.walk([&](Operation* op) {
+    Value target;
+    if (auto load = dyn_cast<TmaLoadOp>(op)) target = load.getTarget();
+    if (op->getParentOfType<SpecializeOp>()) {
+      if (auto copy = dyn_cast<AsyncCopyOp>(op)) target = copy.getTarget();
+      if (auto gather = dyn_cast<AsyncGatherOp>(op)) target = gather.getTarget();
+    }
+    if (auto alloc = target ? allocationOf(target) : SmemAllocOp()) stages_.insert(alloc);
   });
 }
 
@@ -51,12 +57,22 @@ bool AsyncReads::readsStagesOnly(MmaOp product) const {
   });
 }
 
+/// The product's stages rotate in the loop `op` stands in: the ring lives as long, so its bytes serve nothing else there.
+static bool rotatesAround(Operation* op, MmaOp product) {
+  return op->getBlock() == product->getBlock() && llvm::all_of(sharedOperands(product), [&](Value tile) {
+    auto alloc = allocationOf(tile);
+    auto slot = dyn_cast_or_null<BlockArgument>(slotOf(tile));
+    return alloc && alloc->hasAttr(kRotatesAttr) && slot && slot.getOwner() == product->getBlock();
+  });
+}
+
 /// Only ops on tiles with layouts can need scratch.
 static bool hasLayouts(Operation* op) {
   return llvm::all_of(op->getOperandTypes(), [](Type t) { return !isa<RankedTensorType>(t) || layoutOf(t); });
 }
 
 bool AsyncReads::threatens(Operation* op, MmaOp product) const {
+  if (rotatesAround(op, product)) return false;
   // A write to other bytes is a threat too, unless it can only be to other bytes: buffers whose last statement is over
   // share their memory with others. Those of stages are never shared.
   const bool stagesOnly = readsStagesOnly(product);

@@ -19,13 +19,15 @@ class AsyncReads {
   explicit AsyncReads(mlir::func::FuncOp func);
 
   /// Whether `product` must be finished before `op` (or anything in it) runs: op may write what it reads, or let other
-  /// threads do so. Stages that bulk copies fill are written only after their release, nothing else threatens them.
+  /// threads do so. Stages that a producer fills are written only after their release, nothing else threatens them.
+  /// Nothing in its loop threatens the product of a ring that rotates: what the next iteration writes stands behind that
+  /// one's product, where this one is finished.
   bool threatens(mlir::Operation* op, MmaOp product) const;
 
  private:
   bool readsStagesOnly(MmaOp product) const;
 
-  llvm::DenseSet<mlir::Operation*> stages_;  ///< allocations that tma_load fills
+  llvm::DenseSet<mlir::Operation*> stages_;  ///< allocations that a producer fills
 };
 
 /// Fails with an error on the first op that reads an unfinished product: every use of an asynchronous result is the

@@ -142,7 +142,7 @@ class Specializer {
   int addressRegisters(const RoleSlice& slice) const {
     if (byThreads_.empty()) return 0;
     constexpr int64_t kChunk = 16, kThreads = 128;
-    constexpr int kOther = 36;  ///< cursors, loop counters, bounds, what an address needs on its way
+    constexpr int kOther = 56;  ///< cursors, loop counters, bounds, what an address needs on its way
     int64_t chunks = 0, rows = 1;
     for (Operation* copy : byThreads_) {
       SmemType type = copiedType(copy);

@@ -9,6 +9,9 @@
 //                  the body, reading slot i mod S
 //        after:    wait for all groups, barrier            -> the ring's memory is free
 //      Copies of iterations that do not exist are disabled, so every trip count from 0 on is right.
+//      Where the body's one product of warpgroups needs nothing else of its iteration, it comes first: copies and what
+//      their addresses take stand behind it, and behind a barrier that (with the wait async_waits puts in front of it)
+//      ends the product of the iteration before. So products follow one another without a gap.
 //   2. S comes from `tile.stages` on the loop, else the options, else what leaves room for a second program where registers do;
 //      the largest ring shrinks until all buffers fit the target.
 //   3. Other copies stay where they are: copy, wait, barrier before the first use.
@@ -17,6 +20,7 @@
 #include "compiler/gpu/dot_passes.h"
 #include "compiler/gpu/memory_roots.h"
 #include "compiler/gpu/ring_groups.h"
+#include "compiler/gpu/shared_memory.h"
 
 namespace tile::ir {
 using namespace mlir;
@@ -25,8 +29,8 @@ namespace {
 
 constexpr int64_t kScratchReserve = 2048;  ///< bytes left for reductions and conversions inside loops
 
-bool isCopy(Operation* op) { return isa<LoadSharedOp, GatherSharedOp>(op); }
-SmemType typeOf(Operation* op) { return cast<SmemType>(op->getResult(0).getType()); }
+bool isCopy(Operation* op) { return isSharedCopy(op); }
+SmemType typeOf(Operation* op) { return copiedType(op); }
 
 /// The tile a copy or share puts into the buffer.
 ArrayRef<int64_t> boxOf(Operation* op) {
@@ -192,6 +196,31 @@ class Stager {
     AsyncCommitOp::create(b, loc);
   }
 
+  /// The loop's one asynchronous product, if it is of the ring's tiles and waits for nothing else of its iteration; else
+  /// null.
+  static MmaOp leadingProduct(const Ring& ring) {
+    scf::ForOp loop = ring.loop;
+    int products = 0;
+    loop.getBody()->walk([&](MmaOp product) { products += isAsyncProduct(product); });
+    if (products != 1) return {};
+    auto isEarly = [&](Value operand) {
+      if (auto trans = operand.getDefiningOp<SmemTransOp>()) operand = trans.getSource();
+      return !loop.getRegion().isAncestor(operand.getParentRegion()) || isa<BlockArgument>(operand) || matchPattern(operand, m_Constant()) ||
+             llvm::is_contained(ring.copies, operand.getDefiningOp());
+    };
+    for (Operation& op : *loop.getBody()) {
+      if (isAsyncProduct(&op)) {
+        auto product = cast<MmaOp>(op);
+        const bool readsRing = llvm::any_of(ring.copies, [&](Operation* copy) {
+          return llvm::is_contained(readersOf(copy->getResult(0)), &op);
+        });
+        return readsRing && llvm::all_of(op.getOperands(), isEarly) ? product : MmaOp();
+      }
+      if (!isCopy(&op) && !isMemoryEffectFree(&op) && !isa<LoadOp, GatherOp>(op)) return {};
+    }
+    return {};
+  }
+
   void pipeline(Ring& ring) {
     scf::ForOp loop = ring.loop;
     Location loc = loop.getLoc();
@@ -251,11 +280,16 @@ class Stager {
     BarrierOp::create(in, loc);
     SmallVector<Value> next;
     for (size_t i = 0; i < state.size(); ++i) next.push_back(made.getRegionIterArg(first + i));
+    MmaOp leading = leadingProduct(ring);
+    Operation* barrier = &body->back();
+    if (leading) BarrierOp::create(in, loc);  // moves behind it with the copies
     // An iteration that exists does not wrap; one that does not is disabled, and its address is not used.
     Value ahead =
         arith::AddIOp::create(in, loc, made.getInductionVar(), narrowDistance, arith::IntegerOverflowFlags::nsw);
     Value wideAhead = arith::AddIOp::create(in, loc, wide(in, loc, made.getInductionVar()), distance);
     issue(in, ring, ahead, next, exists(in, wideAhead), slotsAt(in, writeSlot));
+    SmallVector<Operation*> issued;
+    for (Operation* op = barrier->getNextNode(); op && leading; op = op->getNextNode()) issued.push_back(op);
     auto wrapped = [&](Value slot) {
       Value more = arith::AddIOp::create(in, loc, slot, intConstant(in, loc, i32, 1));
       Value last = arith::CmpIOp::create(in, loc, arith::CmpIPredicate::eq, more, intConstant(in, loc, i32, stages));
@@ -270,6 +304,9 @@ class Stager {
       copy->getResult(0).replaceAllUsesWith(slot);
       copy->erase();
     }
+    for (Operation* op : llvm::reverse(issued)) op->moveAfter(leading);
+    if (leading)
+      for (Value buffer : buffers) buffer.getDefiningOp()->setAttr(kRotatesAttr, b.getUnitAttr());
     Operation* yield = body->getTerminator();
     SmallVector<Value> yielded(yield->getOperands());
     yielded.append(next.begin(), next.end());

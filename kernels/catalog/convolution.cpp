@@ -92,7 +92,8 @@ CatalogRow convolution_row() {
                "stride: (1)",
                "pad",
                "dilation: (1)",
-               "gap: unused elements after the channels"};
+               "gap: unused elements after the channels",
+               "producer: pixels gathered by warps of their own"};
   for (const std::string& d : row.dtypes) {
     row.problems.push_back({d, {{"N", 2}, {"H", 12}, {"W", 10}, {"C", 32}, {"K", 48}, {"pad", 1}}});
     row.problems.push_back(
@@ -101,9 +102,15 @@ CatalogRow convolution_row() {
     row.problems.push_back(
         {d, {{"N", 1}, {"H", 11}, {"W", 11}, {"C", 16}, {"K", 16}, {"pad", 2}, {"dilation", 2}}, Purpose::edge});
     row.problems.push_back({d, {{"N", 1}, {"H", 6}, {"W", 6}, {"C", 70}, {"K", 8}, {"R", 1}}, Purpose::edge});
+    row.problems.push_back({d, {{"N", 2}, {"H", 12}, {"W", 10}, {"C", 72}, {"K", 80}, {"pad", 1}, {"producer", 1}}});
+    row.problems.push_back(
+        {d, {{"N", 3}, {"H", 5}, {"W", 7}, {"C", 3}, {"K", 5}, {"gap", 1}, {"producer", 1}}, Purpose::edge});
   }
-  row.problems.push_back(
-      {"f16", {{"N", 32}, {"H", 56}, {"W", 56}, {"C", 128}, {"K", 256}, {"pad", 1}}, Purpose::bench});
+  for (int producer : {0, 1})
+    row.problems.push_back(
+        {"f16",
+         {{"N", 32}, {"H", 56}, {"W", 56}, {"C", 128}, {"K", 256}, {"pad", 1}, {"producer", producer}},
+         Purpose::bench});
   row.problems.push_back(
       {"f16", {{"N", 1}, {"H", 28}, {"W", 28}, {"C", 64}, {"K", 64}, {"pad", 1}}, Purpose::bench_host});
   row.kernel = [](std::string_view d) -> const AnyKernel* {
@@ -113,6 +120,7 @@ CatalogRow convolution_row() {
     ConvolutionConfig c = default_convolution_config(p.sizes["C"], p.sizes["K"], machine);
     c.stride = static_cast<int>(p.sizes.get("stride", 1)), c.pad = static_cast<int>(p.sizes["pad"]);
     c.dilation = static_cast<int>(p.sizes.get("dilation", 1));
+    c.producer = p.sizes.get("producer", 0) != 0;
     return convolution_kernel<half>().words(c);
   };
   row.prepare = [](std::shared_ptr<Device> device, const Problem& p, const ConfigWords& c) {

@@ -251,20 +251,26 @@ CatalogRow gemm_w4_row() {
 CatalogRow expert_gemm_row() {
   CatalogRow row = product_row("expert_gemm", "mixture of experts: rows gathered by token, weights chosen by expert");
   row.sizes[0] = "M: tokens";
-  row.sizes.insert(row.sizes.end(), {"E: experts", "top: rows of a token (2)"});
+  row.sizes.insert(row.sizes.end(),
+                   {"E: experts", "top: rows of a token (2)", "producer: rows gathered by warps of their own"});
   for (const std::string& d : row.dtypes) {
     row.problems.push_back({d, {{"M", 50}, {"N", 144}, {"K", 136}, {"E", 4}}});
+    row.problems.push_back({d, {{"M", 150}, {"N", 144}, {"K", 136}, {"E", 2}, {"producer", 1}}});
     row.problems.push_back({d, {{"M", 3}, {"N", 40}, {"K", 72}, {"E", 8}, {"top", 1}}, Purpose::edge});
     row.problems.push_back({d, {{"M", 77}, {"N", 33}, {"K", 45}, {"E", 1}, {"gap", 3}}, Purpose::edge});
+    row.problems.push_back({d, {{"M", 77}, {"N", 33}, {"K", 45}, {"E", 1}, {"gap", 3}, {"producer", 1}}, Purpose::edge});
   }
-  row.problems.push_back({"f16", {{"M", 4096}, {"N", 4096}, {"K", 2048}, {"E", 16}}, Purpose::bench});
+  for (int producer : {0, 1})
+    row.problems.push_back(
+        {"f16", {{"M", 4096}, {"N", 4096}, {"K", 2048}, {"E", 16}, {"producer", producer}}, Purpose::bench});
   row.problems.push_back({"f16", {{"M", 128}, {"N", 512}, {"K", 512}, {"E", 4}}, Purpose::bench_host});
   row.kernel = [](std::string_view d) -> const AnyKernel* {
     return with_half_type(d, [](auto t) -> const AnyKernel* { return &expert_gemm_kernel<decltype(t)>(); });
   };
   row.default_config = [](const Problem& p, const Machine& machine) {
-    return expert_gemm_kernel<half>().words(
-        default_expert_gemm_config(p.sizes["M"] * p.sizes.get("top", 2), p.sizes["E"], machine));
+    ExpertGemmConfig c = default_expert_gemm_config(p.sizes["M"] * p.sizes.get("top", 2), p.sizes["E"], machine);
+    c.producer = p.sizes.get("producer", 0) != 0;
+    return expert_gemm_kernel<half>().words(c);
   };
   row.prepare = [](std::shared_ptr<Device> device, const Problem& p, const ConfigWords& c) {
     return with_half_type(p.dtype, [&](auto t) { return make_case<ExpertCase<decltype(t)>>(device, p, c); });

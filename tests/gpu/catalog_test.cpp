@@ -92,6 +92,23 @@ TEST(SimtCatalog, S2_12_SharedListsOfBlocksLeaveTheTensorsTheirBulkCopies) {
     EXPECT_GT(tile::testing::simtLaunches().bulk, before.bulk) << name;
   }
 }
+// Rows gathered by warps of their own, or by those that multiply them.
+TEST(SimtCatalog, GatheredRows) {
+  for (int producer : {0, 1}) {
+    for (int k : {0, 40, 64, 136, 200, 328})
+      runProblem("expert_gemm", "f16", {{"M", 50}, {"N", 144}, {"K", k}, {"E", 3}, {"producer", producer}},
+                 {"BM=64", "warps=4"});
+    runProblem("expert_gemm", "bf16", {{"M", 77}, {"N", 33}, {"K", 45}, {"E", 1}, {"gap", 3}, {"producer", producer}});
+    for (int c : {16, 72})
+      runProblem("convolution", "f16",
+                 {{"N", 2}, {"H", 9}, {"W", 7}, {"C", c}, {"K", 72}, {"pad", 1}, {"producer", producer}}, {"BM=64"});
+  }
+}
+// Bytes become floats by their digits, not by a conversion.
+TEST(SimtCatalog, WeightsOfBytes) {
+  for (const char* dtype : {"f16", "bf16"})
+    runProblem("gemm_w8", dtype, {{"M", 70}, {"N", 136}, {"K", 256}});
+}
 
 // ---- every row: its test and edge problems that are small enough, each under one schedule. Every third of them, as
 // they take a second each; TILE_SIMT_ALL=1: all.

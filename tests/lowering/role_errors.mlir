@@ -222,3 +222,73 @@ func.func @outer(%v: !tile.view<3xf16> {tile.align = 16 : i32, tile.unit_stride 
   }
   return
 }
+
+// -----
+
+// Of what fills a stage: the copies of threads are counted where a ring_commit stands.
+func.func @fills() attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  // expected-error @+1 {{expects fills by the producer's 4 warps, found 1 fills}}
+  %r = tile.ring_alloc arrivals 1 at 0 : !tile.ring<2>
+  tile.specialize regs(0, 0) producer {
+    %s = tile.ring_reserve %r bytes 0 : !tile.ring<2>
+    tile.ring_commit %r[%s] : !tile.ring<2>
+  } consumer { }
+  return
+}
+
+// -----
+
+func.func @uncounted() attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  // expected-error @+1 {{expects a ring_commit of the producer's 4 warps, found 4 fills}}
+  %r = tile.ring_alloc arrivals 1 fills 4 at 0 : !tile.ring<2>
+  tile.specialize regs(0, 0) producer {
+    %s = tile.ring_reserve %r bytes 0 : !tile.ring<2>
+  } consumer { }
+  return
+}
+
+// -----
+
+// Warps of the producer that read the queue release it like consumers.
+func.func @shared_queue() attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %r = tile.ring_alloc arrivals 1 fills 4 at 0 : !tile.ring<2>
+  // expected-error @+1 {{expects 8 arrivals (one of each consumer warp), found 4}}
+  %q = tile.ring_alloc arrivals 4 per_warp payload 8 at 64 : !tile.ring<2>
+  tile.specialize regs(0, 0) producer {
+    tile.work_loop queue %q : !tile.ring<2> {
+    ^bb0(%x: i32, %y: i32, %z: i32):
+      %s = tile.ring_reserve %r bytes 0 : !tile.ring<2>
+      tile.ring_commit %r[%s] : !tile.ring<2>
+    }
+  } consumer {
+    tile.work_loop queue %q : !tile.ring<2> {
+    ^bb0(%x: i32, %y: i32, %z: i32):
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @bytes_of_threads() attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %r = tile.ring_alloc arrivals 1 fills 4 at 0 : !tile.ring<2>
+  tile.specialize regs(0, 0) producer {
+    // expected-error @+1 {{announces 64 bytes of a ring that only threads fill}}
+    %s = tile.ring_reserve %r bytes 64 : !tile.ring<2>
+    tile.ring_commit %r[%s] : !tile.ring<2>
+  } consumer { }
+  return
+}
+
+// -----
+
+func.func @meeting() attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %r = tile.ring_alloc arrivals 1 fills 4 at 0 : !tile.ring<2>
+  tile.specialize regs(0, 0) producer {
+    %s = tile.ring_reserve %r bytes 0 : !tile.ring<2>
+    tile.ring_commit %r[%s] : !tile.ring<2>
+    // expected-error @+1 {{cannot run in the producer: its threads do not meet}}
+    tile.barrier
+  } consumer { }
+  return
+}

@@ -166,6 +166,7 @@ class Program {
     Ring& ring = rings_.at(static_cast<size_t>(index));
     Stage& next = ring.stages.at(static_cast<size_t>(ring.reserve.stage));
     if (!next.empty.passes(ring.reserve.parity ^ 1)) return false;
+    if (!ring.inBulk && bytes) throw Fault{"bytes announced of ring " + std::to_string(index) + ", which only threads fill"};
     if (ring.inBulk) {
       next.full.expect(bytes);
       next.full.arrive();

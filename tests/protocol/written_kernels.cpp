@@ -238,10 +238,10 @@ std::vector<TestKernel> writtenKernels() {
       {"nested", kernelText(kNested, 2), some},
       {"two loops", kernelText(kTwoLoops, 1), some},
       {"while", kernelText(kWhile, 1), some},
-      {"gather, one stage", kernelText(gathering(false, 1), 1), trips({0, 1, 2, 3}, {4, 1, 1})},
+      {"gather, one stage", kernelText(gathering(false, 1), 1), trips({0, 1, 2, 3, 4}, {4, 1, 1})},
       {"gather, two stages", kernelText(gathering(false, 2), 1), trips({0, 1, 2, 3, 5}, {4, 1, 1})},
       {"gather, three stages", kernelText(gathering(true, 3), 1), trips({0, 1, 2, 3, 4, 7}, {4, 1, 1})},
-      {"gather, uneven", kernelText(gathering(true, 2, "%x"), 1), some},
+      {"gather, uneven", kernelText("%end = arith.addi %x, %n : i32" + gathering(true, 2, "%end"), 1), some},
       {"gather sometimes", kernelText(kGatherSometimes, 1), some},
   };
 }

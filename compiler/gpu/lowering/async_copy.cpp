@@ -17,7 +17,9 @@ namespace {
 /// Issues the chunks of one copy. Chunks through registers are loaded in batches before they are stored.
 class ChunkCopier {
  public:
-  ChunkCopier(Emitter& e, int bytes) : e_(e), bytes_(bytes) {}
+  /// `ofParts`: conditions are made of several. As a size each would be selected by one after the other, with a comparison
+  /// at the end; as a condition they are one.
+  ChunkCopier(Emitter& e, int bytes, bool ofParts = false) : e_(e), bytes_(bytes), ofParts_(ofParts) {}
 
   /// `read`: chunk is read if true (null: always), else zeros. `partial`: bytes to read, the rest zeros (null: all).
   /// `write`: false leaves the buffer alone (null: always write).
@@ -28,9 +30,10 @@ class ChunkCopier {
       return;
     }
     IRBuilder<>& b = e_.b;
-    Value* size = partial;
-    if (read) size = b.CreateSelect(read, partial ? partial : e_.i32(bytes_), e_.i32(0));
     emitIf(e_, write, [&] {
+      if (ofParts_ && read && !partial) return copyIf(target, source, read);
+      Value* size = partial;
+      if (read) size = b.CreateSelect(read, partial ? partial : e_.i32(bytes_), e_.i32(0));
       SmallVector<Value*, 3> args{target, source};
       if (size) args.push_back(size);
       b.CreateIntrinsic(intrinsic(size), {}, args);
@@ -52,6 +55,12 @@ class ChunkCopier {
     Value *target, *source, *read, *write;
   };
 
+  void copyIf(Value* target, Value* source, Value* read) {
+    const std::string text = std::string("cp.async.") + (bytes_ == 16 ? "cg" : "ca") + ".shared.global [$0], [$1], " +
+                             std::to_string(bytes_) + ", $2;";
+    e_.inlineAsm(e_.b.getVoidTy(), text, "r,l,b,~{memory}", {target, source, e_.b.CreateNot(read)});
+  }
+
   Intrinsic::ID intrinsic(bool sized) const {
     switch (bytes_) {
       case 4:
@@ -65,6 +74,7 @@ class ChunkCopier {
 
   Emitter& e_;
   int bytes_;
+  bool ofParts_;
   SmallVector<Pending> pending_;
 };
 
@@ -250,7 +260,7 @@ LogicalResult emitAsyncGather(Emitter& e, AsyncGatherOp op) {
   if (op.getMask()) mask = e.regs(op.getMask());
   if (op.getMask() && !(e.layoutOf(op.getMask()) == layout))
     return op.emitOpError("needs its mask in the layout of its offsets");
-  ChunkCopier copier(e, perChunk * eb);
+  ChunkCopier copier(e, perChunk * eb, /*ofParts=*/true);
   for (int reg = 0; reg < layout.numRegs(); reg += perChunk) {
     if (layout.isRegPadding(reg)) continue;
     layout::Coord coord = layout.regCoord(reg);

@@ -91,6 +91,8 @@ void finishFilling(Emitter& e) {
 LogicalResult emitSharedReserve(Emitter& e, RingReserveOp op) {
   llvm::IRBuilder<>& b = e.b;
   auto ring = op.getRing().getDefiningOp<RingAllocOp>();
+  if (!ring.isFilledInBulk() && op.getBytes())
+    return op.emitOpError() << "announces " << op.getBytes() << " bytes of a ring that only threads fill";
   auto [slot, phase] = ringStep(e, op.getRing());
   llvm::Value *empty = emptyBarrier(e, op.getRing(), slot), *parity = b.CreateXor(phase, e.i32(1));
   llvm::Value* full = fullBarrier(e, op.getRing(), slot);

@@ -44,6 +44,21 @@ void elect(uint64_t mask, uint64_t* lane, uint64_t* elected) {
   *elected = laneOf(self()) == leader;
 }
 
+struct VoteRecord {
+  bool vote, all, any;
+};
+
+bool vote(const std::string& name, uint64_t mask, uint64_t predicate) {
+  if (static_cast<uint32_t>(mask) != 0xffffffffu) fail(name + ": expects the mask of a whole warp");
+  VoteRecord record{(predicate & 1) != 0, true, false};
+  collective(warpMeeting(), laneOf(self()), "a vote", record, [](std::vector<VoteRecord*>& lanes) {
+    bool all = true, any = false;
+    for (VoteRecord* r : lanes) all &= r->vote, any |= r->vote;
+    for (VoteRecord* r : lanes) r->all = all, r->any = any;
+  });
+  return name == "vote.all.sync" ? record.all : record.any;
+}
+
 // ---- memory
 
 bool isShared(const std::string& opcode) { return opcode.find(".shared") != std::string::npos; }
@@ -159,18 +174,20 @@ void finishCopies(const std::vector<Copy>& copies) {
     std::memcpy(copy.to, copy.from, static_cast<size_t>(copy.read));
   }
 }
+void startCopy(uint64_t to, uint64_t from, int bytes, int read) {
+  const auto size = static_cast<uint64_t>(bytes);
+  if (to % size || (read && from % size)) fail("misaligned asynchronous copy");
+  SharedMemory& shared = program().shared;
+  shared.beginCopy(self().thread, shared.address(to, static_cast<uint32_t>(size)), static_cast<uint32_t>(size));
+  self().openCopies.push_back({reinterpret_cast<char*>(to), reinterpret_cast<char*>(from), bytes, read});
+}
 bool copyInstruction(const Call& c) {
   Fiber& fiber = self();
   if (c.is("cp.async.ca.") || c.is("cp.async.cg.")) {
     int bytes = c.has("global.16") ? 16 : c.has("global.8") ? 8 : 4;
     int read =
         c.inst.arguments > 2 ? static_cast<int>(std::min<uint64_t>(c.args[2], static_cast<uint64_t>(bytes))) : bytes;
-    uint64_t align = static_cast<uint64_t>(bytes);
-    if (c.args[0] % align || (read && c.args[1] % align)) fail("misaligned asynchronous copy");
-    SharedMemory& shared = program().shared;
-    shared.beginCopy(fiber.thread, shared.address(c.args[0], static_cast<uint32_t>(bytes)),
-                     static_cast<uint32_t>(bytes));
-    fiber.openCopies.push_back({reinterpret_cast<char*>(c.args[0]), reinterpret_cast<char*>(c.args[1]), bytes, read});
+    startCopy(c.args[0], c.args[1], bytes, read);
   } else if (c.is("cp.async.commit")) {
     fiber.copyGroups.push_back(std::exchange(fiber.openCopies, {}));
   } else if (c.is("cp.async.wait.group")) {
@@ -224,6 +241,8 @@ bool basicInstruction(const Call& c) {
     result = static_cast<uint64_t>(laneOf(self()));
   else if (c.is("shfl.sync."))
     result = shuffle(shuffleMode(c.inst.name), c.args[1], c.args[2]);
+  else if (c.is("vote.all.sync") || c.is("vote.any.sync"))
+    result = vote(c.inst.name, c.args[0], c.args[1]);
   else if (c.is("prmt"))
     result = permuteBytes(c.args[0], c.args[1], c.args[2]);
   else if (c.is("elect.sync"))
@@ -264,7 +283,11 @@ bool basicStatement(const AsmStatement& s, AsmFrame& f) {
     store(s, f);
   else if (s.is("atom.") || s.is("red."))
     atomic(s, f);
-  else if (s.is("shfl.sync."))
+  else if (s.is("cp.async.ca.") || s.is("cp.async.cg.")) {
+    const int bytes = static_cast<int>(in(2));
+    const bool ignores = s.operands.size() > 3 && in(3) & 1;
+    startCopy(f.address(s.operands[0]), f.address(s.operands[1]), bytes, ignores ? 0 : bytes);
+  } else if (s.is("shfl.sync."))
     f.set(s.operands[0], shuffle(shuffleMode(s.opcode), in(1), in(2)));
   else if (s.is("elect.sync")) {
     uint64_t lane = 0, elected = 0;
