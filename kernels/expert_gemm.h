@@ -48,7 +48,8 @@ void expert_gemm_program(const ExpertGemmConfig& c, Tensor<const T, 2> X, Tensor
   auto expert = EXPERTS.load({block});
   auto source = cast(rows / top, i64).col() * X.stride(0);
   Tile acc = zeros({c.BM, c.BN}, f32);
-  for (auto k : range(0, depth, c.BK, {.stages = c.stages, .specialize = c.producer ? Choice::always : Choice::automatic})) {
+  const Choice specialize = c.producer ? Choice::always : Choice::automatic;
+  for (auto k : range(0, depth, c.BK, {.stages = c.stages, .specialize = specialize})) {
     auto columns = k + arange(0, c.BK);
     auto x = load(X.ptr() + source + (cast(columns, i64) * X.stride(1)).row(),
                   {.mask = real.col() & (columns < depth).row()});

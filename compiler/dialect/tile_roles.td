@@ -1,5 +1,5 @@
 // tile_roles.td - programs whose warps have different jobs: a producer that copies tiles with the tensor memory
-// accelerator (TMA) or, where tiles are no boxes of views, by asynchronous copies of its threads; consumers that compute,
+// accelerator (TMA) or, where tiles are no boxes of views, by asynchronous copies of threads; consumers that compute,
 // rings of stages between them, and a loop over work items around both.
 //
 // specialize makes these ops from a plain tile loop; the producer is the slice of the kernel that says what is copied where.
@@ -22,7 +22,7 @@ def Tile_RingType : Tile_Type<"Ring", "ring"> {
 
 // ---- roles
 def Tile_SpecializeOp : Tile_Op<"specialize", [SingleBlock, NoTerminator, NoRegionArguments, RecursiveMemoryEffects]> {
-  let summary = "one warpgroup runs `producer`, with one of its threads or all; tile.num_warps other warps run `consumer`";
+  let summary = "one warpgroup runs `producer`, one of its threads or all; tile.num_warps other warps run `consumer`";
   let description = [{
     The last op of the kernel but the return. Consumers are the warps 0 .. tile.num_warps - 1, so layouts, thread
     coordinates and warp grids mean the same inside as without roles; the producer's warpgroup comes behind them. In the
@@ -58,7 +58,7 @@ def Tile_RingAllocOp : Tile_Op<"ring_alloc", [MemoryEffects<[MemAlloc]>]> {
   let summary = "barriers of a ring, all stages empty; place_buffers sets `offset` (bytes). `arrivals` releases empty a stage";
   let description = [{
     `arrivals`: releases per stage and round: the number of consumer warpgroups when each releases once (`perWarp` false),
-    the number of consumer warps when every warp does. A queue of a producer of several warps is read by these, too: their
+    the number of consumer warps when every warp does. A queue of a producer of several warps is read by them, too: their
     number comes on top. The stages' memory is smem_alloc's; which buffers a ring guards shows in the copies.
     `payload`: bytes of plain data per stage behind the barriers (queues of work_loop).
     `fills`: arrivals that fill a stage: 1 of the thread that announces bulk copies, 4 of the producer's warps where its
@@ -81,7 +81,7 @@ def Tile_RingReserveOp : Tile_Op<"ring_reserve", [MemoryEffects<[MemRead, MemWri
   let assemblyFormat = "$ring `bytes` $bytes attr-dict `:` type($ring)";
 }
 def Tile_RingCommitOp : Tile_Op<"ring_commit", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "producer: once the copies its threads have started for this stage have landed, they count as arrivals there";
+  let summary = "producer: copies that its threads have started for this stage count there when they have landed";
   let description = [{
     Does not wait: a producer counts a stage when it has started copies of a few more, and all of them before it waits for
     anything (lowering/filling.cpp). Every async_copy and async_gather into the stage stands between its ring_reserve and

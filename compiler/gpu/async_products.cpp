@@ -57,13 +57,14 @@ bool AsyncReads::readsStagesOnly(MmaOp product) const {
   });
 }
 
-/// The product's stages rotate in the loop `op` stands in: the ring lives as long, so its bytes serve nothing else there.
+/// The product's stages rotate in the loop `op` stands in: the ring lives as long, so its bytes serve nothing else
+/// there.
 static bool rotatesAround(Operation* op, MmaOp product) {
   return op->getBlock() == product->getBlock() && llvm::all_of(sharedOperands(product), [&](Value tile) {
-    auto alloc = allocationOf(tile);
-    auto slot = dyn_cast_or_null<BlockArgument>(slotOf(tile));
-    return alloc && alloc->hasAttr(kRotatesAttr) && slot && slot.getOwner() == product->getBlock();
-  });
+           auto alloc = allocationOf(tile);
+           auto slot = dyn_cast_or_null<BlockArgument>(slotOf(tile));
+           return alloc && alloc->hasAttr(kRotatesAttr) && slot && slot.getOwner() == product->getBlock();
+         });
 }
 
 /// Only ops on tiles with layouts can need scratch.

@@ -10,8 +10,8 @@
 
 namespace tile::ir {
 
-/// Starts what a load_shared or gather_shared stands for as copies of threads into the buffer `target`, if `enable`; `map`
-/// has its operands.
+/// Starts what a load_shared or gather_shared stands for as copies of threads into the buffer `target`, if `enable`;
+/// `map` has its operands.
 void emitThreadCopy(mlir::OpBuilder& builder, mlir::Operation* copy, const mlir::IRMapping& map, mlir::Value target,
                     mlir::Value enable);
 

@@ -12,7 +12,7 @@
 
 namespace tile::ir {
 
-/// A part of a kernel whose tiles live in threads of their own: the region `only`, or everything but the region `without`
+/// A part of a kernel whose tiles live in threads of their own: the region `only`, or all but the region `without`
 /// (null: all of it).
 struct LayoutScope {
   mlir::func::FuncOp func;

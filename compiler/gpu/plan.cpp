@@ -120,14 +120,15 @@ std::vector<RolePlan> rolePlans(int numWarps, const Target& target, int addressR
   static constexpr RolePlan kPlans[] = {{1, 4, 32, 96},  {1, 3, 32, 128}, {1, 2, 40, 216}, {1, 1, 56, 240},
                                         {2, 1, 40, 232}, {2, 1, 24, 240}, {3, 1, 32, 160}};
   // Producers whose threads copy hold addresses; the leanest that has room for them leaves the consumers most.
-  static constexpr RolePlan kCopyingPlans[] = {{1, 3, 56, 104}, {1, 2, 56, 200},  {1, 2, 80, 176}, {1, 2, 104, 152},
+  static constexpr RolePlan kCopyingPlans[] = {{1, 3, 56, 104}, {1, 2, 56, 200},  {1, 2, 80, 176},  {1, 2, 104, 152},
                                                {1, 1, 56, 240}, {1, 1, 104, 240}, {1, 1, 168, 240}, {2, 2, 64, 88},
-                                               {2, 1, 56, 224}, {2, 1, 88, 208},  {2, 1, 120, 192}, {2, 1, 152, 176}, {3, 1, 56, 152},
-                                               {3, 1, 80, 144}, {3, 1, 104, 136}};
+                                               {2, 1, 56, 224}, {2, 1, 88, 208},  {2, 1, 120, 192}, {2, 1, 152, 176},
+                                               {3, 1, 56, 152}, {3, 1, 80, 144},  {3, 1, 104, 136}};
   std::vector<RolePlan> plans;
   for (RolePlan plan : addressRegisters ? ArrayRef<RolePlan>(kCopyingPlans) : ArrayRef<RolePlan>(kPlans)) {
     if (plan.warpgroups * 4 != numWarps || plan.producerRegs < addressRegisters) continue;
-    if (llvm::any_of(plans, [&](const RolePlan& p) { return addressRegisters && p.programs == plan.programs; })) continue;
+    if (llvm::any_of(plans, [&](const RolePlan& p) { return addressRegisters && p.programs == plan.programs; }))
+      continue;
     const int warpgroups = plan.warpgroups + 1, entered = registersOnEntry(plan, target);
     if (plan.producerRegs + plan.warpgroups * plan.consumerRegs <= entered * warpgroups) plans.push_back(plan);
   }

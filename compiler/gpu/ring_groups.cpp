@@ -61,8 +61,8 @@ Region* branchOf(Operation* statement, ArrayRef<Operation*> readers) {
   if (!branch) return nullptr;
   for (Region& region : branch->getRegions()) {
     if (!contains(region, readers)) continue;
-    auto copies = region.walk(
-        [](Operation* op) { return isSharedCopy(op) ? WalkResult::interrupt() : WalkResult::advance(); });
+    auto copies =
+        region.walk([](Operation* op) { return isSharedCopy(op) ? WalkResult::interrupt() : WalkResult::advance(); });
     return copies.wasInterrupted() ? &region : nullptr;
   }
   return nullptr;

@@ -26,7 +26,7 @@ class RoleSlice {
   /// Some branch or loop around the copies depends on the program's ids or on memory: programs differ in their work.
   bool isUneven() const { return uneven_; }
 
-  /// Registers of a thread for tiles of addresses that stand outside a loop and serve inside, in units of 32 bits for each
+  /// Registers of a thread for tiles of addresses that stand outside a loop and serve inside, of 32 bits for each
   /// row the thread copies.
   int registersPerRow() const;
 

@@ -9,8 +9,8 @@ namespace tile::ir {
 
 /// On smem_alloc: a ring of two stages, of which the iterations of one loop use one and the other in turn.
 inline constexpr const char* kAlternatesAttr = "tile.alternates";
-/// On smem_alloc: a ring whose loop has one product, and copies behind it into the stage that the product of the iteration
-/// before has read, with a barrier between.
+/// On smem_alloc: a ring whose loop has one product, and copies behind it into the stage that the iteration's before it
+/// has read, with a barrier between.
 inline constexpr const char* kRotatesAttr = "tile.rotates";
 
 /// The allocation behind a tile in shared memory, through slots and transposes; null when it is not known.

@@ -6,8 +6,8 @@
 // says where and how often can be computed without tiles and ahead of the kernel's writes (role_slice.h), and when the
 // rings fit. Otherwise a remark says why, and stage does what it does on other targets.
 //
-// A loop with `tile.specialize = 1` wants a producer for other tiles, too: those gathered through pointers, and boxes of
-// views without the alignment. All threads of its warpgroup then compute the addresses of their own pieces and copy
+// A loop with `tile.specialize = 1` wants a producer for other tiles, too: those gathered through pointers, and boxes
+// of views without the alignment. All threads of its warpgroup then compute the addresses of their own pieces and copy
 // these (cp.async); a stage may have fields of either kind.
 #include "compiler/gpu/specialize.h"
 
@@ -80,7 +80,7 @@ class Specializer {
     }
     tellWishes(memory);
     tellRegisters(registers, roles);
-    RoleDecisions plan{std::move(groups),     std::move(slice), std::move(stores), std::move(memory), roles,
+    RoleDecisions plan{std::move(groups),      std::move(slice),     std::move(stores), std::move(memory), roles,
                        std::move(alternating), std::move(byThreads_)};
     rewriteWithRoles(func_, plan);
   }
@@ -282,7 +282,7 @@ class Specializer {
   func::FuncOp func_;
   const Target& target_;
   const CompileOptions& options_;
-  bool isAsked_ = false;                 ///< some loop around copies has the hint
+  bool isAsked_ = false;  ///< some loop around copies has the hint
   llvm::DenseSet<Operation*> byThreads_;
 };
 

@@ -1,18 +1,18 @@
-// stage.cpp - gives tiles in shared memory their buffers, and overlaps copies into them with the work of earlier iterations.
-// Before: load_shared, gather_shared, share: tiles in shared memory as values.
-// After:  smem_alloc, async_copy, async_gather, smem_store, async_commit, async_wait, barrier.
+// stage.cpp - gives tiles in shared memory their buffers, and overlaps copies into them with the work of earlier
+// iterations. Before: load_shared, gather_shared, share: tiles in shared memory as values. After:  smem_alloc,
+// async_copy, async_gather, smem_store, async_commit, async_wait, barrier.
 //   1. A loop whose copies can run ahead (copy_slice.h) gets a ring of S buffers per copy and one group per iteration:
 //        prologue: copies of iterations 0 .. S-2, each its own group
 //        body:     wait until at most S-2 groups are open  -> this iteration's copies of this thread have landed
-//                  barrier                                 -> everybody's have, and nobody reads the previous slot any more
-//                  copies of iteration i + S-1 into that slot, group
-//                  the body, reading slot i mod S
+//                  barrier                                 -> everybody's have, and nobody reads the previous slot any
+//                  more copies of iteration i + S-1 into that slot, group the body, reading slot i mod S
 //        after:    wait for all groups, barrier            -> the ring's memory is free
 //      Copies of iterations that do not exist are disabled, so every trip count from 0 on is right.
 //      Where the body's one product of warpgroups needs nothing else of its iteration, it comes first: copies and what
 //      their addresses take stand behind it, and behind a barrier that (with the wait async_waits puts in front of it)
 //      ends the product of the iteration before. So products follow one another without a gap.
-//   2. S comes from `tile.stages` on the loop, else the options, else what leaves room for a second program where registers do;
+//   2. S comes from `tile.stages` on the loop, else the options, else what leaves room for a second program where
+//   registers do;
 //      the largest ring shrinks until all buffers fit the target.
 //   3. Other copies stay where they are: copy, wait, barrier before the first use.
 // Barriers around smem_store belong to insert_barriers; those of asynchronous copies are all placed here.
@@ -196,8 +196,8 @@ class Stager {
     AsyncCommitOp::create(b, loc);
   }
 
-  /// The loop's one asynchronous product, if it is of the ring's tiles and waits for nothing else of its iteration; else
-  /// null.
+  /// The loop's one asynchronous product, if it is of the ring's tiles and waits for nothing else of its iteration;
+  /// else null.
   static MmaOp leadingProduct(const Ring& ring) {
     scf::ForOp loop = ring.loop;
     int products = 0;
@@ -205,15 +205,14 @@ class Stager {
     if (products != 1) return {};
     auto isEarly = [&](Value operand) {
       if (auto trans = operand.getDefiningOp<SmemTransOp>()) operand = trans.getSource();
-      return !loop.getRegion().isAncestor(operand.getParentRegion()) || isa<BlockArgument>(operand) || matchPattern(operand, m_Constant()) ||
-             llvm::is_contained(ring.copies, operand.getDefiningOp());
+      return !loop.getRegion().isAncestor(operand.getParentRegion()) || isa<BlockArgument>(operand) ||
+             matchPattern(operand, m_Constant()) || llvm::is_contained(ring.copies, operand.getDefiningOp());
     };
     for (Operation& op : *loop.getBody()) {
       if (isAsyncProduct(&op)) {
         auto product = cast<MmaOp>(op);
-        const bool readsRing = llvm::any_of(ring.copies, [&](Operation* copy) {
-          return llvm::is_contained(readersOf(copy->getResult(0)), &op);
-        });
+        const bool readsRing = llvm::any_of(
+            ring.copies, [&](Operation* copy) { return llvm::is_contained(readersOf(copy->getResult(0)), &op); });
         return readsRing && llvm::all_of(op.getOperands(), isEarly) ? product : MmaOp();
       }
       if (!isCopy(&op) && !isMemoryEffectFree(&op) && !isa<LoadOp, GatherOp>(op)) return {};

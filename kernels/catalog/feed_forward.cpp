@@ -258,7 +258,8 @@ CatalogRow expert_gemm_row() {
     row.problems.push_back({d, {{"M", 150}, {"N", 144}, {"K", 136}, {"E", 2}, {"producer", 1}}});
     row.problems.push_back({d, {{"M", 3}, {"N", 40}, {"K", 72}, {"E", 8}, {"top", 1}}, Purpose::edge});
     row.problems.push_back({d, {{"M", 77}, {"N", 33}, {"K", 45}, {"E", 1}, {"gap", 3}}, Purpose::edge});
-    row.problems.push_back({d, {{"M", 77}, {"N", 33}, {"K", 45}, {"E", 1}, {"gap", 3}, {"producer", 1}}, Purpose::edge});
+    row.problems.push_back(
+        {d, {{"M", 77}, {"N", 33}, {"K", 45}, {"E", 1}, {"gap", 3}, {"producer", 1}}, Purpose::edge});
   }
   for (int producer : {0, 1})
     row.problems.push_back(

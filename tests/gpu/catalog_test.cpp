@@ -106,8 +106,7 @@ TEST(SimtCatalog, GatheredRows) {
 }
 // Bytes become floats by their digits, not by a conversion.
 TEST(SimtCatalog, WeightsOfBytes) {
-  for (const char* dtype : {"f16", "bf16"})
-    runProblem("gemm_w8", dtype, {{"M", 70}, {"N", 136}, {"K", 256}});
+  for (const char* dtype : {"f16", "bf16"}) runProblem("gemm_w8", dtype, {{"M", 70}, {"N", 136}, {"K", 256}});
 }
 
 // ---- every row: its test and edge problems that are small enough, each under one schedule. Every third of them, as

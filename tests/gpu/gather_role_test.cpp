@@ -1,6 +1,6 @@
-// gather_role_test.cpp - kernels whose producer gathers: rows by a list of indices, whole loops of unknown length, stages
-// filled by bulk copies and threads at once, boxes without alignment. On the simulated machine under several schedules,
-// against plain loops; and each fault put into the protocol is found and named.
+// gather_role_test.cpp - kernels whose producer gathers: rows by a list of indices, whole loops of unknown length,
+// stages filled by bulk copies and threads at once, boxes without alignment. On the simulated machine under several
+// schedules, against plain loops; and each fault put into the protocol is found and named.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -26,11 +26,11 @@ uint16_t halfOf(int x) {  // small integers only
 /// names, and what lies between rows, is NaN.
 struct Case {
   int stages = 3, warps = 4, blocks = 3;
-  bool inBulk = true;       ///< B is a view the copy engine takes; else its box is copied by threads, too
-  bool inLoop = false;      ///< the ids are read in the loop, like a block table
-  bool isUneven = false;    ///< the loop's end comes from memory: programs draw tickets
-  bool gathersB = false;    ///< B through pointers as well: no bulk copies at all
-  int pitch = 0;            ///< elements between rows of A; 0: 16-byte pieces
+  bool inBulk = true;     ///< B is a view the copy engine takes; else its box is copied by threads, too
+  bool inLoop = false;    ///< the ids are read in the loop, like a block table
+  bool isUneven = false;  ///< the loop's end comes from memory: programs draw tickets
+  bool gathersB = false;  ///< B through pointers as well: no bulk copies at all
+  int pitch = 0;          ///< elements between rows of A; 0: 16-byte pieces
 };
 constexpr int kTile = 64, kBlock = 32;  ///< rows and columns of a program; depth of an iteration
 
@@ -38,7 +38,8 @@ std::string textOf(const Case& c) {
   const int rows = 16 * c.warps;
   const std::string aligned =
       "tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>";
-  const std::string offsetsOf = fmt::format(R"(    %ids = tile.load %list[%first : i32] : !tile.view<1xi32> -> tensor<{m}xi32>
+  const std::string offsetsOf =
+      fmt::format(R"(    %ids = tile.load %list[%first : i32] : !tile.view<1xi32> -> tensor<{m}xi32>
     %col_ids = tile.reshape %ids : tensor<{m}xi32> -> tensor<{m}x1xi32>
     %limits = tile.splat %rows : i32 -> tensor<{m}x1xi32>
     %real = arith.cmpi slt, %col_ids, %limits : tensor<{m}x1xi32>
@@ -46,7 +47,8 @@ std::string textOf(const Case& c) {
     %starts = arith.muli %col_ids, %pitches : tensor<{m}x1xi32>
     %start = tile.broadcast %starts : tensor<{m}x1xi32> -> tensor<{m}x{k}xi32>
     %reals = tile.broadcast %real : tensor<{m}x1xi1> -> tensor<{m}x{k}xi1>
-)", fmt::arg("m", rows), fmt::arg("k", kBlock));
+)",
+                  fmt::arg("m", rows), fmt::arg("k", kBlock));
   std::string bTile = "%b_tile = tile.load %b[%at, %n0 : i32, i32] : !tile.view<2xf16> -> tensor<32x64xf16>\n";
   if (c.gathersB)
     bTile = R"(%bp = tile.view_ptr %b : !tile.view<2xf16> -> !tile.ptr<f16>
@@ -119,8 +121,8 @@ std::string textOf(const Case& c) {
                   fmt::arg("outside", c.inLoop ? "" : offsetsOf), fmt::arg("inside", c.inLoop ? offsetsOf : "")));
 }
 
-/// Elements that differ from the plain loops', for programs that walk over `trips` blocks, the last one not whole; uneven
-/// ones over one less for every program further down.
+/// Elements that differ from the plain loops', for programs that walk over `trips` blocks, the last one not whole;
+/// uneven ones over one less for every program further down.
 int wrongElements(const Case& c, SimtKernel& kern, int trips, uint32_t seed) {
   const int rows = 16 * c.warps, total = rows * c.blocks, columns = 2 * kTile - 24;
   const int depth = std::max(0, trips * kBlock - 8), tokens = 40;
@@ -133,8 +135,8 @@ int wrongElements(const Case& c, SimtKernel& kern, int trips, uint32_t seed) {
       depths(static_cast<size_t>(c.blocks) * 4);
   std::fill_n(a.as<uint16_t>(), tokens * pitch, kNaN);
   std::fill_n(b.as<uint16_t>(), std::max(depth, 1) * bPitch, kNaN);
-  std::vector<int> valuesA(static_cast<size_t>(tokens * std::max(depth, 1))), valuesB(
-      static_cast<size_t>(std::max(depth, 1) * columns));
+  std::vector<int> valuesA(static_cast<size_t>(tokens * std::max(depth, 1))),
+      valuesB(static_cast<size_t>(std::max(depth, 1) * columns));
   for (int& v : valuesA) v = small();
   for (int& v : valuesB) v = small();
   std::vector<int> ids(static_cast<size_t>(total)), ends(static_cast<size_t>(c.blocks));
@@ -256,10 +258,10 @@ std::string faultOf(const Case& c, const std::function<void(std::string&)>& chan
 }
 
 TEST(GatherRole, MissingFenceIsNoticed) {
-  EXPECT_THAT(faultOf(Case(), [](std::string& llvm) {
-                replaceAll(llvm, "call void @llvm.nvvm.fence.proxy.async.shared_cta()", "");
-              }),
-              ::testing::HasSubstr("without fence.proxy.async"));
+  EXPECT_THAT(
+      faultOf(Case(),
+              [](std::string& llvm) { replaceAll(llvm, "call void @llvm.nvvm.fence.proxy.async.shared_cta()", ""); }),
+      ::testing::HasSubstr("without fence.proxy.async"));
 }
 TEST(GatherRole, CountingBeforeCopiesLandIsNoticed) {
   auto waitLess = [](std::string& llvm) {

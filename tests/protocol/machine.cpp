@@ -146,10 +146,16 @@ class Program {
     } else if (auto ring = dyn_cast<RingAllocOp>(op)) {
       walker.set(ring.getResult(), Val{static_cast<int64_t>(rings_.size())});
       auto n = static_cast<size_t>(consumers_);
-      std::vector<Stage> stages(
-          static_cast<size_t>(ring.getResult().getType().getStages()),
-          Stage{Barrier(ring.getFills()), Barrier(ring.getArrivals()), 0, 0, std::vector<int64_t>(n), std::vector<bool>(n)});
-      rings_.push_back({std::move(stages), ring.getPerWarp(), ring.isFilledInBulk(), ring.isFilledByThreads(), {}, std::vector<Cursor>(n), std::vector<Cursor>(n)});
+      std::vector<Stage> stages(static_cast<size_t>(ring.getResult().getType().getStages()),
+                                Stage{Barrier(ring.getFills()), Barrier(ring.getArrivals()), 0, 0,
+                                      std::vector<int64_t>(n), std::vector<bool>(n)});
+      rings_.push_back({std::move(stages),
+                        ring.getPerWarp(),
+                        ring.isFilledInBulk(),
+                        ring.isFilledByThreads(),
+                        {},
+                        std::vector<Cursor>(n),
+                        std::vector<Cursor>(n)});
     }
     return true;
   }
@@ -166,7 +172,8 @@ class Program {
     Ring& ring = rings_.at(static_cast<size_t>(index));
     Stage& next = ring.stages.at(static_cast<size_t>(ring.reserve.stage));
     if (!next.empty.passes(ring.reserve.parity ^ 1)) return false;
-    if (!ring.inBulk && bytes) throw Fault{"bytes announced of ring " + std::to_string(index) + ", which only threads fill"};
+    if (!ring.inBulk && bytes)
+      throw Fault{"bytes announced of ring " + std::to_string(index) + ", which only threads fill"};
     if (ring.inBulk) {
       next.full.expect(bytes);
       next.full.arrive();
@@ -232,7 +239,8 @@ class Program {
     for (const Val& target : filling.targets) slotOf(target).hasLanded = true;
     Barrier& full = rings_[static_cast<size_t>(filling.ring)].stages[static_cast<size_t>(filling.stage)].full;
     full.arrive(4);
-    if (full.isOverrun()) throw Fault{"more fills of a stage of ring " + std::to_string(filling.ring) + " than it counts"};
+    if (full.isOverrun())
+      throw Fault{"more fills of a stage of ring " + std::to_string(filling.ring) + " than it counts"};
   }
   void overwrite(const Val& target, int index, int64_t at, std::string content) {
     Slot& slot = slotOf(target);
@@ -399,10 +407,10 @@ class Program {
   std::vector<std::vector<Slot>> buffers_;
   std::vector<Ring> rings_;
   std::vector<Copy> copies_;
-  std::vector<Val> open_;          ///< started by threads, not committed
-  std::deque<Filling> fillings_;   ///< committed
+  std::vector<Val> open_;         ///< started by threads, not committed
+  std::deque<Filling> fillings_;  ///< committed
   std::pair<int, int64_t> lastReserved_{-1, 0};
-  bool gathers_ = false;           ///< the producer's threads copy
+  bool gathers_ = false;  ///< the producer's threads copy
   std::vector<std::unique_ptr<Agent>> agents_;
   int64_t products_ = 0;
   bool isStuck_ = false;

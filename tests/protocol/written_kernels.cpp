@@ -158,15 +158,18 @@ std::string gathering(bool inLoop, int stages, const std::string& upper = "%n") 
       %rows = tile.broadcast %col : tensor<64x1xi32> -> tensor<64x64xi32>)";
   const std::string outside = inLoop ? "" : replaced(ids, "AT", "%x"), inside = inLoop ? replaced(ids, "AT", "%k") : "";
   return R"(
-    %p = tile.view_ptr %a : !tile.view<2xf16> -> !tile.ptr<f16>)" + outside + R"(
-    %r = scf.for %k = %c0 to )" + upper + R"( step %c1 iter_args(%acc = %zero) -> (ACC) : i32 {)" + inside + R"(
+    %p = tile.view_ptr %a : !tile.view<2xf16> -> !tile.ptr<f16>)" +
+         outside + R"(
+    %r = scf.for %k = %c0 to )" +
+         upper + R"( step %c1 iter_args(%acc = %zero) -> (ACC) : i32 {)" + inside + R"(
       %ks = tile.splat %k : i32 -> tensor<64x64xi32>
       %offsets = arith.addi %rows, %ks : tensor<64x64xi32>
       %sa = tile.gather_shared %p offsets %offsets : tensor<64x64xi32> : !tile.ptr<f16> -> SMEM
       %sb = tile.load_shared %b[%k, %y : i32, i32] BOX
       %d = PRODUCT %sa, %sb, %acc SS
       scf.yield %d : ACC
-    } {tile.specialize = 1 : i32, tile.stages = )" + std::to_string(stages) + " : i32}";
+    } {tile.specialize = 1 : i32, tile.stages = )" +
+         std::to_string(stages) + " : i32}";
 }
 
 // Two rings: one filled by threads and one in bulk, where a branch decides whether the first is needed.

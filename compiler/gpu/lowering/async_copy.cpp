@@ -17,8 +17,8 @@ namespace {
 /// Issues the chunks of one copy. Chunks through registers are loaded in batches before they are stored.
 class ChunkCopier {
  public:
-  /// `ofParts`: conditions are made of several. As a size each would be selected by one after the other, with a comparison
-  /// at the end; as a condition they are one.
+  /// `ofParts`: conditions are made of several. As a size each would be selected by one after the other, with a
+  /// comparison at the end; as a condition they are one.
   ChunkCopier(Emitter& e, int bytes, bool ofParts = false) : e_(e), bytes_(bytes), ofParts_(ofParts) {}
 
   /// `read`: chunk is read if true (null: always), else zeros. `partial`: bytes to read, the rest zeros (null: all).

@@ -1,6 +1,6 @@
-// byte_floats.cpp - see byte_floats.h. A float whose last digit counts 1 and whose low bits are a byte is that byte plus a
-// power of two; subtracting it is exact. f16 has room for a byte in its ten digits, two elements to a register; bf16 has
-// not, so these go through f32, whose upper half the result is.
+// byte_floats.cpp - see byte_floats.h. A float whose last digit counts 1 and whose low bits are a byte is that byte
+// plus a power of two; subtracting it is exact. f16 has room for a byte in its ten digits, two elements to a register;
+// bf16 has not, so these go through f32, whose upper half the result is.
 #include "compiler/gpu/lowering/byte_floats.h"
 
 #include "llvm/IR/IntrinsicsNVPTX.h"

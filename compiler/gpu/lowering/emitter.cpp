@@ -11,9 +11,9 @@
 #include "compiler/gpu/lowering/smem_lowering.h"
 #include "compiler/gpu/scratch.h"
 #include "compiler/targets/nvptx.h"
-#include "runtime/launch_marks.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
+#include "runtime/launch_marks.h"
 
 namespace tile::ir {
 using namespace mlir;

@@ -57,7 +57,7 @@ class Emitter {
   int numWarps() const { return numWarps_; }
   int numThreads() const { return numWarps_ * target.lanes; }
   int totalThreads() const;                        ///< the producer's warpgroup included
-  llvm::Value* thread() const { return thread_; }  ///< i32, 0..totalThreads; in a producer of many threads from its first
+  llvm::Value* thread() const { return thread_; }  ///< i32, 0..totalThreads; in a whole producer warpgroup 0..127
   llvm::Value* lane() const { return lane_; }
   llvm::Value* warp() const { return warp_; }
   /// i32, warp / 4, as a value the assembler knows to be the same in all lanes.

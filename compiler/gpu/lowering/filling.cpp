@@ -1,13 +1,14 @@
-// filling.cpp - producers of a whole warpgroup: their threads copy by cp.async what no bulk copy can, and count a stage on
-// its full barrier when their copies have landed.
+// filling.cpp - producers of a whole warpgroup: their threads copy by cp.async what no bulk copy can, and count a stage
+// on its full barrier when their copies have landed.
 //
-// cp.async writes shared memory like ordinary stores of its thread (the generic proxy), and products read it through the
-// async proxy. So every thread waits for its own copies, fences, and then its warp counts: lanes meet, one of them arrives.
-// An arrival that the hardware makes when copies land (cp.async.mbarrier.arrive) would leave nobody to fence.
+// cp.async writes shared memory like ordinary stores of its thread (the generic proxy), and products read it through
+// the async proxy. So every thread waits for its own copies, fences, and then its warp counts: lanes meet, one of them
+// arrives. An arrival that the hardware makes when copies land (cp.async.mbarrier.arrive) would leave nobody to fence.
 //
 // Waiting right behind a copy would leave one stage under way at a time. Threads go on instead, and count a stage when
-// they have started copies of kMostUncounted more. Whoever counts late must not wait for others meanwhile: the consumers
-// may want that very stage. Waits therefore look first, and count the oldest stage whenever they would have to wait.
+// they have started copies of kMostUncounted more. Whoever counts late must not wait for others meanwhile: the
+// consumers may want that very stage. Waits therefore look first, and count the oldest stage whenever they would have
+// to wait.
 #include "compiler/gpu/lowering/roles.h"
 #include "compiler/gpu/lowering/smem_lowering.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
@@ -43,8 +44,8 @@ void countUncounted(Emitter& e, size_t which) {
 
 /// i1, one answer for the warp: the phase is over.
 llvm::Value* isOver(Emitter& e, llvm::Value* barrier, llvm::Value* parity) {
-  llvm::Value* over = e.b.CreateIntrinsic(llvm::Intrinsic::nvvm_mbarrier_test_wait_parity_scope_cta_space_cta,
-                                          {barrier, parity});
+  llvm::Value* over =
+      e.b.CreateIntrinsic(llvm::Intrinsic::nvvm_mbarrier_test_wait_parity_scope_cta_space_cta, {barrier, parity});
   return e.b.CreateIntrinsic(llvm::Intrinsic::nvvm_vote_all_sync, {e.i32(-1), over});
 }
 
@@ -66,9 +67,7 @@ void waitCounting(Emitter& e, llvm::Value* barrier, llvm::Value* parity) {
   e.syncWarp();  // no lane goes on to a phase that another one still has to see the end of
 }
 
-void byFirstWarp(Emitter& e, llvm::function_ref<void()> body) {
-  emitIf(e, e.b.CreateICmpEQ(e.warp(), e.i32(0)), body);
-}
+void byFirstWarp(Emitter& e, llvm::function_ref<void()> body) { emitIf(e, e.b.CreateICmpEQ(e.warp(), e.i32(0)), body); }
 
 }  // namespace
 

@@ -243,8 +243,8 @@ LogicalResult emitSpecialize(Emitter& e, SpecializeOp op) {
 // ---- dispatch
 
 bool isRoleOp(Operation* op) {
-  return isa<SpecializeOp, WorkLoopOp, RingAllocOp, RingReserveOp, RingCommitOp, RingAcquireOp, RingReleaseOp, TmaLoadOp,
-             TmaStoreOp, TurnWaitOp, TurnPassOp>(op);
+  return isa<SpecializeOp, WorkLoopOp, RingAllocOp, RingReserveOp, RingCommitOp, RingAcquireOp, RingReleaseOp,
+             TmaLoadOp, TmaStoreOp, TurnWaitOp, TurnPassOp>(op);
 }
 
 LogicalResult emitRoleOp(Emitter& e, Operation* op) {

@@ -43,7 +43,7 @@ class KernelRoles {
   llvm::Value* tickets = nullptr;  ///< TicketCounter
   llvm::Value* program[3] = {};    ///< ids inside a work loop, null outside
   llvm::DenseMap<mlir::Value, RingCursor> cursors;
-  /// Of each thread of a producer that gathers: addresses of the full barriers of stages it has started copies for and not
+  /// Of each thread of a producer that gathers: addresses of full barriers of stages it has started copies for and not
   /// counted yet, the latest first; 0: none. Groups of copies are committed in the same order.
   llvm::SmallVector<llvm::AllocaInst*> uncounted;
 

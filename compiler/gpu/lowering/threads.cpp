@@ -6,9 +6,9 @@
 
 namespace tile::ir {
 
-using llvm::LogicalResult;
 using layout::Digit;
 using layout::Layout;
+using llvm::LogicalResult;
 
 llvm::Value* Emitter::digitSum(llvm::ArrayRef<Digit> digits, llvm::Value* index, int dim) {
   llvm::Value* sum = nullptr;

@@ -89,8 +89,7 @@ void SharedMemory::checkCopied(uint32_t address, uint32_t bytes, const std::stri
 void SharedMemory::beginCopy(int thread, uint32_t address, uint32_t bytes) {
   for (uint32_t g = address / kGranule; g <= (address + bytes - 1) / kGranule; ++g)
     if (reading_[g] || writing_[g])
-      throw std::runtime_error(
-          fmt::format("thread {} copies to {} while {}", thread, describe(address), inFlight(g)));
+      throw std::runtime_error(fmt::format("thread {} copies to {} while {}", thread, describe(address), inFlight(g)));
   checkCopied(address, bytes, fmt::format("a copy of thread {}", thread));
   for (uint32_t i = address; i < address + bytes; ++i) copying_[i] = static_cast<uint16_t>(thread + 1);
   std::memset(at(address), 0xcd, bytes);  // whoever reads early gets garbage
