@@ -104,11 +104,14 @@ std::string describe_specialization(const std::vector<ParamInfo>& params, std::s
       if (spec[i] & 1) out += "align16,";
       if ((spec[i] >> 1) & 15) out += fmt::format("unit_stride={},", ((spec[i] >> 1) & 15) - 1);
       for (int d = 0; d < params[i].rank; ++d) {
-        const uint64_t bits = spec[i] >> (5 + 3 * d) & 7;
-        out += fmt::format("d{}{}{}", d, bits & 4 ? "=16n" : "",
-                           (bits & 3) == 2   ? "/stride16n"
-                           : (bits & 3) == 1 ? "/stride16B"
-                                             : "");
+        const bool is16Bytes = (spec[i] >> (5 + 3 * d) & 3) == 1;
+        const int size = promised_size(spec[i], d), stride = promised_stride(spec[i], d, params[i].dtype);
+        out += fmt::format("d{}", d);
+        if (size > 1) out += fmt::format("={}n", size);
+        if (is16Bytes)
+          out += "/stride16B";
+        else if (stride > 1)
+          out += fmt::format("/stride{}n", stride);
       }
       if (spec[i] & kNoBulkCopies) out += ",no_bulk_copies";
     }
@@ -121,9 +124,8 @@ bool keeps_promise(const ParamInfo& param, uint64_t needed, uint64_t found) {
   if (param.kind != ParamInfo::view) return true;
   if (const uint64_t unit = needed >> 1 & 15; unit && unit != (found >> 1 & 15)) return false;
   for (int d = 0; d < param.rank; ++d) {
-    const uint64_t n = needed >> (5 + 3 * d) & 7, f = found >> (5 + 3 * d) & 7;
-    // Levels: 2 (16 elements) implies 1 (16 bytes' worth).
-    if ((n & 3) > (f & 3) || ((n & 4) && !(f & 4))) return false;
+    if (promised_stride(needed, d, param.dtype) > promised_stride(found, d, param.dtype)) return false;
+    if (promised_size(needed, d) > promised_size(found, d)) return false;
   }
   return true;
 }

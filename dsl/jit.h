@@ -31,6 +31,16 @@ using ConfigWords = std::vector<uint64_t>;
 using Specialization = std::vector<uint64_t>;
 /// In the word of a view: some dim repeats (stride 0), runs backwards or is too large for bulk tensor copies.
 inline constexpr uint64_t kNoBulkCopies = uint64_t{1} << 32;
+/// What a view's promise (encoding: kernel.h) says dim `d`'s stride, in elements, and its size are multiples of.
+inline int promised_stride(uint64_t word, int d, DType dtype) {
+  const uint64_t level = word >> (5 + 3 * d) & 3;
+  if (level) return level == 2 ? 16 : static_cast<int>(16 / size_of(dtype));
+  return d < 7 ? 1 << (word >> (33 + 4 * d) & 3) : 1;
+}
+inline int promised_size(uint64_t word, int d) {
+  if (word >> (5 + 3 * d) & 4) return 16;
+  return d < 7 ? 1 << (word >> (35 + 4 * d) & 3) : 1;
+}
 
 struct KernelOptions {
   bool fast_math = true;   ///< approximate exp2, log2, division ... on GPUs (about 2 ulp in f32)

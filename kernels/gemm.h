@@ -18,31 +18,40 @@ struct GemmConfig {
   bool tf32 = false;   ///< f32 only: products of 10-bit mantissas on tensor cores instead of IEEE f32
 };
 
-/// Epilogue that changes nothing. An epilogue is any callable Tile -> Tile on the f32 (i32 for i8) accumulator; it is
-/// traced into the kernel.
+/// Epilogue that changes nothing. An epilogue is any callable Tile -> Tile on the f32 (i32 for i8, f64 for f64)
+/// accumulator; it is traced into the kernel.
 struct NoEpilogue {
   Tile operator()(const Tile& x) const { return x; }
 };
 
 /// What products of TIn are summed in.
 template <class TIn>
-using GemmSum = std::conditional_t<std::is_integral_v<TIn>, int32_t, float>;
+using GemmSum = std::conditional_t<std::is_integral_v<TIn>, int32_t,
+                                   std::conditional_t<std::is_same_v<TIn, double>, double, float>>;
+/// What alpha and beta are.
+template <class TIn>
+using GemmScale = std::conditional_t<std::is_same_v<TIn, double>, double, float>;
 
 /// D = epilogue(alpha acc + beta C) for one tile of one batch.
-template <class TOut, class Epilogue>
+template <class TOut, class Scale, class Epilogue>
 void gemm_finish(const GemmConfig& c, const Epilogue& epilogue, Tile acc, const Tensor<const TOut, 3>& C,
-                 const Tensor<TOut, 3>& D, const Tile& batch, const Tile& m0, const Tile& n0, F32 alpha, F32 beta) {
+                 const Tensor<TOut, 3>& D, const Tile& batch, const Tile& m0, const Tile& n0, Scalar<Scale> alpha,
+                 Scalar<Scale> beta) {
   if (c.use_alpha) acc *= alpha;
-  if (c.use_c) acc = fma(reshape(cast(C.load({batch, m0, n0}, {c.BM, c.BN}), f32), {c.BM, c.BN}), beta, acc);
+  if (c.use_c) {
+    auto old = cast(C.load({batch, m0, n0}, {c.BM, c.BN}), dtype_of<Scale>());
+    acc = fma(reshape(old, {c.BM, c.BN}), beta, acc);
+  }
   D.store({batch, m0, n0}, cast(epilogue(acc), dtype_of<TOut>()));
 }
 
 /// A is [batch, M, K], B is [batch, K, N] (or stored transposed, see the config), C and D are [batch, M, N]. i8 operands
-/// accumulate in i32, all others in f32. With config.splits > 1 split s of batch b is written to partial[s * batch + b].
+/// accumulate in i32, f64 in f64, all others in f32. With config.splits > 1 split s of batch b is written to partial[s * batch + b].
 /// Grid {ceil(M / BM) * ceil(N / BN), batch, splits}.
 template <class TIn, class TOut, class Epilogue>
 void gemm_program(const GemmConfig& c, const Epilogue& epilogue, Tensor<const TIn, 3> A, Tensor<const TIn, 3> B,
-                  Tensor<const TOut, 3> C, Tensor<TOut, 3> D, Tensor<GemmSum<TIn>, 3> partial, F32 alpha, F32 beta) {
+                  Tensor<const TOut, 3> C, Tensor<TOut, 3> D, Tensor<GemmSum<TIn>, 3> partial,
+                  Scalar<GemmScale<TIn>> alpha, Scalar<GemmScale<TIn>> beta) {
   num_warps(c.warps);
   auto num_m = cdiv(D.dim(1), c.BM), num_n = cdiv(D.dim(2), c.BN);
   auto depth = A.dim(c.trans_a ? 1 : 2);
@@ -70,7 +79,8 @@ void gemm_program(const GemmConfig& c, const Epilogue& epilogue, Tensor<const TI
 /// Adds the parts of a split product in order and finishes it. Grid {ceil(M / 32) * ceil(N / 128), batch}.
 template <class TIn, class TOut, class Epilogue>
 void gemm_combine_program(const GemmConfig& config, const Epilogue& epilogue, Tensor<const GemmSum<TIn>, 3> partial,
-                          Tensor<const TOut, 3> C, Tensor<TOut, 3> D, F32 alpha, F32 beta) {
+                          Tensor<const TOut, 3> C, Tensor<TOut, 3> D, Scalar<GemmScale<TIn>> alpha,
+                          Scalar<GemmScale<TIn>> beta) {
   GemmConfig c = config;
   c.BM = 32, c.BN = 128;
   num_warps(4);
@@ -90,15 +100,16 @@ struct GemmKernels {
 };
 
 /// A GEMM with an epilogue of the caller's: keep the result (it holds the compiled code) and launch it with run_gemm.
-/// (TIn, TOut): (f16, f16), (bf16, bf16), (f32, f32), (i8, i32), (f8, f16 or bf16), or any pair a cast from the
+/// (TIn, TOut): (f16, f16), (bf16, bf16), (f32, f32), (f64, f64), (i8, i32), (f8, f16 or bf16), or any pair a cast from the
 /// accumulator reaches.
 template <class TIn, class TOut, class Epilogue>
 auto make_gemm_kernel(const char* name, Epilogue epilogue) {
   using Sum = GemmSum<TIn>;
+  using Scale = Scalar<GemmScale<TIn>>;
   auto product =
       kernel(typed_name(name, dtype_of<TIn>()),
              [epilogue](const GemmConfig& c, Tensor<const TIn, 3> A, Tensor<const TIn, 3> B, Tensor<const TOut, 3> C,
-                        Tensor<TOut, 3> D, Tensor<Sum, 3> partial, F32 alpha, F32 beta) {
+                        Tensor<TOut, 3> D, Tensor<Sum, 3> partial, Scale alpha, Scale beta) {
                gemm_program(c, epilogue, A, B, C, D, partial, alpha, beta);
              })
           .grid([](const GemmConfig& c, const auto&, const auto&, const auto&, const auto& d, const auto&...) {
@@ -107,7 +118,7 @@ auto make_gemm_kernel(const char* name, Epilogue epilogue) {
   auto combine =
       kernel(typed_name((std::string(name) + "_combine").c_str(), dtype_of<TIn>()),
              [epilogue](const GemmConfig& c, Tensor<const Sum, 3> partial, Tensor<const TOut, 3> C, Tensor<TOut, 3> D,
-                        F32 alpha, F32 beta) {
+                        Scale alpha, Scale beta) {
                gemm_combine_program<TIn>(c, epilogue, partial, C, D, alpha, beta);
              })
           .grid([](const GemmConfig&, const auto&, const auto&, const auto& d, const auto&...) {
@@ -137,6 +148,15 @@ inline GemmConfig gemm_config_by_size(DType in, bool tf32, int64_t m, int64_t n,
     return c;
   }
   int row = static_cast<int>(128 / size_of(in));  // elements in 128 bytes: whole lines of shared memory
+  if (in == DType::f64) {
+    // A warp's 64 x 32 accumulators are 128 registers; it reads 768 bytes of shared memory for 2048 multiply-adds, under
+    // 40 % of what an H100 can while its tensor cores are busy. Half as wide, several programs share a multiprocessor.
+    c.BK = row, c.warps = 8;
+    if (programs(c.BM, c.BN) < machine.multiprocessors) c.BM = 64, c.BN = 64, c.warps = 4;
+    const int64_t stage_bytes = static_cast<int64_t>(c.BM + c.BN) * c.BK * 8;
+    c.stages = static_cast<int>(std::clamp<int64_t>((static_cast<int64_t>(machine.shared_bytes) - 8192) / stage_bytes, 2, 4));
+    return c;
+  }
   c.BK = row, c.warps = 4;
   if (is_float(in) && size_of(in) == 1 && !machine.warpgroups) {
     c.BK = 64, c.warps = 8, c.stages = 2;  // f8 is widened to f16 on its way: room for it in registers
@@ -199,7 +219,7 @@ inline std::vector<GemmConfig> gemm_space(const GemmConfig& base, DType in, cons
   };
   if (in == DType::f32 && !base.tf32)
     space.vary(&GemmConfig::BM, {64, 128}).vary(&GemmConfig::BN, {64, 128}).vary(&GemmConfig::BK, {8, 16, 32});
-  else if (machine.warpgroups)
+  else if (machine.warpgroups && in != DType::f64)
     space.vary(&GemmConfig::BM, {64, 128, 192, 256})
         .vary(&GemmConfig::BN, {64, 96, 128, 160, 176, 192, 256})
         .vary(&GemmConfig::BK, {row, 2 * row});
@@ -210,6 +230,7 @@ inline std::vector<GemmConfig> gemm_space(const GemmConfig& base, DType in, cons
   // Accumulators of a thread leave it registers for the rest: three consuming warpgroups have 160 each.
   space.vary(&GemmConfig::warps, {4, 8, 12, 16}).where([&](const GemmConfig& c) {
     const int accumulators = c.BM * c.BN / (32 * c.warps);
+    if (in == DType::f64) return c.warps != 12 && accumulators >= 16 && accumulators <= 64;
     if (!machine.warpgroups || (in == DType::f32 && !base.tf32))
       return c.warps != 12 && accumulators >= 32 && accumulators <= 128;
     return c.warps <= 12 && c.BM % (16 * c.warps) == 0 && accumulators >= 32 &&
@@ -231,9 +252,9 @@ inline int default_gemm_splits(const GemmConfig& c, int64_t batch, int64_t m, in
   // At least 512 elements of K each: less is dominated by writing and adding the parts.
   return static_cast<int>(std::clamp<int64_t>(std::min(machine.multiprocessors / tiles, k / 512), 1, 16));
 }
-/// Bytes of the workspace that config.splits needs.
-inline size_t gemm_workspace_bytes(const GemmConfig& c, int64_t batch, int64_t m, int64_t n) {
-  return c.splits > 1 ? static_cast<size_t>(c.splits * batch * m * n) * 4 : 0;
+/// Bytes of the workspace that config.splits needs with operands of `in`.
+inline size_t gemm_workspace_bytes(const GemmConfig& c, int64_t batch, int64_t m, int64_t n, DType in = DType::f32) {
+  return c.splits > 1 ? static_cast<size_t>(c.splits * batch * m * n) * (in == DType::f64 ? 8 : 4) : 0;
 }
 
 /// Launches `k` (from make_gemm_kernel) after checking shapes: A [batch, M, K], B [batch, K, N], C and D [batch, M, N].
@@ -241,8 +262,8 @@ inline size_t gemm_workspace_bytes(const GemmConfig& c, int64_t batch, int64_t m
 /// with config.splits > 1, in use until the launch has finished.
 template <class K, class TIn, class TOut>
 Status run_batched_gemm(const K& k, Stream& stream, TensorView<const TIn, 3> A, TensorView<const TIn, 3> B,
-                        TensorView<const TOut, 3> C, TensorView<TOut, 3> D, float alpha, float beta,
-                        const GemmConfig& config, void* workspace = nullptr) {
+                        TensorView<const TOut, 3> C, TensorView<TOut, 3> D, GemmScale<TIn> alpha,
+                        GemmScale<TIn> beta, const GemmConfig& config, void* workspace = nullptr) {
   int64_t batch = D.shape[0], m = D.shape[1], n = D.shape[2], depth = A.shape[config.trans_a ? 1 : 2];
   ShapeCheck check("gemm");
   config.trans_a ? check.shape("A", A, {batch, -1, m}, "[batch, K, M]")
@@ -250,13 +271,13 @@ Status run_batched_gemm(const K& k, Stream& stream, TensorView<const TIn, 3> A, 
   config.trans_b ? check.shape("B", B, {batch, n, depth}, "[batch, N, K]")
                  : check.shape("B", B, {batch, depth, n}, "[batch, K, N]");
   if (config.use_c) check.shape("C", C, {batch, m, n}, "[batch, M, N]");
-  check.require(config.use_alpha || alpha == 1.f, "alpha = {} needs config.use_alpha", alpha)
-      .require(config.use_c || beta == 0.f, "beta = {} needs config.use_c", beta)
+  check.require(config.use_alpha || alpha == 1, "alpha = {} needs config.use_alpha", alpha)
+      .require(config.use_c || beta == 0, "beta = {} needs config.use_c", beta)
       .require(!std::is_integral_v<TIn> || (!config.use_alpha && !config.use_c),
                "integer products take no alpha, beta or C")
       .require(config.splits >= 1, "config.splits must be at least 1, found {}", config.splits)
       .require(config.splits <= 1 || workspace, "config.splits = {} needs a workspace of {} bytes", config.splits,
-               gemm_workspace_bytes(config, batch, m, n));
+               gemm_workspace_bytes(config, batch, m, n, dtype_of<TIn>()));
   if (!check.ok()) return check.error();
   using Sum = GemmSum<TIn>;
   auto parts = TensorView<Sum, 3>::contiguous(static_cast<Sum*>(workspace), {config.splits * batch, m, n});
@@ -276,8 +297,8 @@ TensorView<T, 3> as_batch(const TensorView<T, 2>& v) {
 /// The same for one matrix: A [M, K], B [K, N], C and D [M, N].
 template <class K, class TIn, class TOut>
 Status run_gemm(const K& k, Stream& stream, TensorView<const TIn, 2> A, TensorView<const TIn, 2> B,
-                TensorView<const TOut, 2> C, TensorView<TOut, 2> D, float alpha, float beta, const GemmConfig& config,
-                void* workspace = nullptr) {
+                TensorView<const TOut, 2> C, TensorView<TOut, 2> D, GemmScale<TIn> alpha, GemmScale<TIn> beta,
+                const GemmConfig& config, void* workspace = nullptr) {
   int64_t m = D.shape[0], n = D.shape[1], depth = A.shape[config.trans_a ? 0 : 1];
   ShapeCheck check("gemm");
   config.trans_a ? check.shape("A", A, {-1, m}, "[K, M]") : check.shape("A", A, {m, -1}, "[M, K]");
@@ -288,7 +309,7 @@ Status run_gemm(const K& k, Stream& stream, TensorView<const TIn, 2> A, TensorVi
                           alpha, beta, config, workspace);
 }
 
-/// D = A B: f16, bf16, f32 (IEEE), i8 into i32, f8 into f16 or bf16.
+/// D = A B: f16, bf16, f32 (IEEE), f64, i8 into i32, f8 into f16 or bf16.
 template <class TIn, class TOut>
 Status gemm(Stream& stream, TensorView<const TIn, 2> A, TensorView<const TIn, 2> B, TensorView<TOut, 2> D) {
   GemmConfig c = default_gemm_config(dtype_of<TIn>(), false, D.shape[0], D.shape[1], Machine::of(stream));

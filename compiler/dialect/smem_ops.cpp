@@ -87,6 +87,8 @@ LogicalResult MmaOp::verify() {
                          << "minor, found " << getA().getType();
   if (warpgroups && isa<RankedTensorType>(getA().getType()) && elementOf(getA().getType()).getIntOrFloatBitWidth() != 16)
     return emitOpError() << "reads 16-bit elements from registers only, found " << getA().getType();
+  if (elementOf(getB().getType()).isF64() && isa<RankedTensorType>(getA().getType()))
+    return emitOpError() << "reads 64-bit elements from shared memory only, found " << getA().getType();
   if (a[0] < acc.getDimSize(0) || b[1] < acc.getDimSize(1))
     return emitOpError() << "operands must cover " << acc << ", found " << getA().getType() << " and " << getB().getType();
   if (a[1] < getK() || b[0] < getK())

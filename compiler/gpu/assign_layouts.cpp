@@ -175,6 +175,7 @@ class Assigner {
       use(mma.getAccMutable(), layout);
       return define(mma.getResult(), layout);
     }
+    if (auto extract = dyn_cast<ExtractOp>(op)) return cut(extract);
     SmallVector<Value> group = sameLayout(op);
     if (group.empty()) {
       for (OpOperand& operand : op->getOpOperands()) useAsIs(operand);
@@ -197,6 +198,22 @@ class Assigner {
       else
         define(result, layout);
     }
+  }
+
+  // Boxes of a tile by renaming, where lanes first trade what the cut goes through: one exchange serves all boxes.
+  void cut(ExtractOp extract) {
+    const layout::Coord offset(extract.getOffsets().begin(), extract.getOffsets().end());
+    auto shape = extract.getResult().getType().getShape();
+    const layout::Shape box(shape.begin(), shape.end());
+    const Layout own = ownLayout(extract.getSource()), wanted = plan_.layoutOf(extract.getResult());
+    std::optional<Layout> from;
+    if (!layout::shiftedRegisterMap(own, wanted, offset)) from = layoutToExtractFrom(own, offset, box);
+    if (!from) {
+      useAsIs(extract.getSourceMutable());
+      return setLayout(extract.getResult(), wanted);
+    }
+    use(extract.getSourceMutable(), *from);
+    define(extract.getResult(), *extractedLayout(own, offset, box));
   }
 
   Layout bulkLayout(TmaStoreOp store) {

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <set>
 
+#include "compiler/analysis/known_values.h"
 #include "compiler/gpu/access_width.h"
 #include "compiler/gpu/across.h"
 #include "compiler/gpu/copy_layout.h"
@@ -48,6 +49,18 @@ std::vector<int> orderFrom(int rank, int first) {
 }
 
 }  // namespace
+
+std::optional<Layout> layoutToExtractFrom(const Layout& source, const layout::Coord& offset, const layout::Shape& shape) {
+  constexpr int kMostTraded = 2;  // so many shuffles for every four elements at most
+  if (layout::boxLayout(source, offset, shape)) return source;
+  auto traded = layout::cuttableLayout(source, shape, kMostTraded);
+  return traded && layout::boxLayout(*traded, offset, shape) ? traded : std::nullopt;
+}
+
+std::optional<Layout> extractedLayout(const Layout& source, const layout::Coord& offset, const layout::Shape& shape) {
+  auto from = layoutToExtractFrom(source, offset, shape);
+  return from ? layout::boxLayout(*from, offset, shape) : std::nullopt;
+}
 
 SmallVector<Value> sameLayout(Operation* op) {
   SmallVector<Value> group;
@@ -224,7 +237,14 @@ void LayoutPlan::relate(Operation* op) {
       .Case<ExtractOp>([&](ExtractOp extract) {
         layout::Coord offset(extract.getOffsets().begin(), extract.getOffsets().end());
         link(extract.getSource(), extract.getResult(),
-             [&](const Layout& l) { return layout::boxLayout(l, offset, shapeOf(extract.getResult())); });
+             [&](const Layout& l) { return extractedLayout(l, offset, shapeOf(extract.getResult())); });
+      })
+      .Case<TakeOp>([&](TakeOp take) {
+        // Known indices mostly permute neighbours: shuffles, where both sides are laid out alike.
+        if (take.getSource().getType().getShape() != take.getResult().getType().getShape()) return;
+        if (!knownValues(take.getIndices())) return;
+        link(take.getSource(), take.getResult(), [&](const Layout& l) { return std::optional(l); });
+        link(take.getResult(), take.getSource(), [&](const Layout& l) { return std::optional(l); });
       })
       .Case<CatOp>([&](CatOp cat) {
         int axis = static_cast<int>(cat.getAxis()), count = static_cast<int>(cat.getSources().size());

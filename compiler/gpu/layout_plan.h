@@ -60,6 +60,13 @@ class LayoutPlan {
 
 /// Tiles (operands and results, in this order) that must have one layout inside the op; empty for ops with other rules.
 llvm::SmallVector<mlir::Value> sameLayout(mlir::Operation* op);
+
+/// A layout of the source from which boxes of `shape` are cut by renaming registers: its own, or one a few shuffles away;
+/// and that of the box. Nullopt: through shared memory.
+std::optional<layout::Layout> layoutToExtractFrom(const layout::Layout& source, const layout::Coord& offset,
+                                                  const layout::Shape& shape);
+std::optional<layout::Layout> extractedLayout(const layout::Layout& source, const layout::Coord& offset,
+                                              const layout::Shape& shape);
 /// Values that stand for one tile at the edges of a region op: what enters, the block argument, what comes round, the
 /// result. The first is never a use.
 llvm::SmallVector<llvm::SmallVector<mlir::Value>> carriedGroups(mlir::Operation* op);

@@ -12,6 +12,9 @@ constexpr EngineRow kRows[] = {
     {Engine::m16n8k8_tf32, "m16n8k8_tf32", 16, 8, 8, 32, true, 80},
     {Engine::m16n8k8_tf32x3, "m16n8k8_tf32x3", 16, 8, 8, 32, true, 80},
     {Engine::m16n8k32_s8, "m16n8k32_s8", 16, 8, 32, 8, true, 80},
+    // Two instructions side by side (layout::mmaDoubleAccumulator); m8n8k4 four times for one m16n8k8.
+    {Engine::m16n8k8_f64, "m16n8k8_f64", 16, 16, 8, 64, true, 90},
+    {Engine::m8n8k4_f64, "m8n8k4_f64", 16, 16, 8, 64, true, 80},
     {Engine::wgmma_f16, "wgmma_f16", 16, 8, 16, 16, true, 90, true},
     {Engine::wgmma_bf16, "wgmma_bf16", 16, 8, 16, 16, true, 90, true},
     {Engine::wgmma_tf32, "wgmma_tf32", 16, 8, 8, 32, true, 90, true},
@@ -37,6 +40,9 @@ bool accepts(const EngineRow& row, Type element, Type acc, Precision precision) 
     case Engine::m16n8k32_s8:
     case Engine::wgmma_s8:
       return element.isInteger(8) && acc.isInteger(32);
+    case Engine::m16n8k8_f64:
+    case Engine::m8n8k4_f64:
+      return element.isF64() && acc.isF64();
     case Engine::wgmma_e4m3:
       return isa<Float8E4M3FNType>(element) && acc.isF32();
     case Engine::wgmma_e5m2:
@@ -96,6 +102,10 @@ layout::Layout accumulatorLayout(MmaOp op) {
   auto shape = cast<RankedTensorType>(op.getAcc().getType()).getShape();
   layout::Shape tile(shape.begin(), shape.end());
   const int warpsM = static_cast<int>(op.getWarpsM()), warpsN = static_cast<int>(op.getWarpsN());
+  if (row.operandBits == 64) {
+    const bool aAlongK = cast<SmemType>(op.getA().getType()).getMinor() == 1, bAlongK = op.getB().getType().getMinor() == 0;
+    return layout::mmaDoubleAccumulator(tile, warpsM, warpsN, aAlongK, bAlongK);
+  }
   if (row.isMma) return layout::mmaAccumulator(tile, warpsM, warpsN);
   // Four neighbours of a row per lane (one 16-byte read of b feeds them), 8 lanes along a row, 4 rows, then warps.
   int repM = static_cast<int>(roundUp(tile[0], 4 * warpsM) / (4 * warpsM));

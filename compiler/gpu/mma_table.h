@@ -14,8 +14,8 @@ namespace tile::ir {
 struct EngineRow {
   Engine engine;
   const char* name;
-  int m, n, k;          ///< one instruction of one warp (wgmma: a warp's rows, the step of n; fma: the block that 32 lanes
-                        ///< cover with 1 x 4 elements each, 4 k)
+  int m, n, k;          ///< one instruction of one warp (f64: the block of two m16n8k8; wgmma: a warp's rows, the step of
+                        ///< n; fma: the block that 32 lanes cover with 1 x 4 elements each, 4 k)
   int operandBits;      ///< width of an operand element; 0: any
   bool isMma;           ///< mma.sync or wgmma fragments; false: plain multiply-adds
   int minSm;

@@ -1,5 +1,9 @@
-// moves.cpp - rename where threads keep their elements, else shared memory.
+// moves.cpp - rename where threads keep their elements, else shuffles or shared memory.
 #include "compiler/gpu/moves.h"
+
+#include <algorithm>
+
+#include "compiler/analysis/known_values.h"
 
 namespace tile::ir {
 using namespace mlir;
@@ -27,6 +31,14 @@ Move planConvert(const layout::Layout& from, const layout::Layout& to, int bytes
   Move move;
   if (layout::conversion(from, to) != layout::Conversion::shared) {
     move.map = layout::registerMap(from, to);
+    return move;
+  }
+  // A swap moves half of the registers once; through shared memory all of them move twice, and warps wait.
+  constexpr size_t kMostSwaps = 2;
+  if (auto swaps = bytes == 4 ? layout::laneSwaps(from, to) : std::nullopt; swaps && swaps->swaps.size() <= kMostSwaps) {
+    move.kind = Move::swap;
+    move.swaps = std::move(swaps->swaps);
+    move.map = std::move(swaps->map);
     return move;
   }
   move.kind = Move::exchange;
@@ -95,6 +107,45 @@ CatMove planMove(CatOp op) {
   }
   for (int reg = 0; reg < to.numRegs(); ++reg) move.isRename &= move.map[reg].first >= 0 || to.isRegPadding(reg);
   if (!move.isRename) move.bytes = tileBytes(op.getType());
+  return move;
+}
+
+std::optional<TakeMove> planMove(TakeOp op) {
+  const auto indices = knownValues(op.getIndices());
+  if (!indices) return std::nullopt;
+  const layout::Layout from = layoutOrDie(op.getSource()), to = layoutOrDie(op.getResult());
+  if (from.numWarps() != to.numWarps() || from.numLanes() != to.numLanes()) return std::nullopt;
+  const auto axis = static_cast<size_t>(op.getAxis());
+  // Where a thread's element comes from; indices outside the axis read its last element.
+  auto sourceOf = [&](layout::Coord coord) {
+    int64_t index = 0;
+    for (size_t d = 0; d < coord.size(); ++d) index = index * to.shape()[d] + coord[d];
+    const auto wanted = static_cast<uint64_t>((*indices)[index]) & 0xffffffffu;
+    coord[axis] = static_cast<int64_t>(std::min<uint64_t>(wanted, static_cast<uint64_t>(from.shape()[axis]) - 1));
+    return coord;
+  };
+  TakeMove move;
+  for (int reg = 0; reg < to.numRegs(); ++reg) {
+    move.map.push_back(-1);
+    move.flips.push_back(0);
+    if (to.isRegPadding(reg)) continue;
+    auto servesAll = [&](int source, int flip) {
+      for (int warp = 0; warp < to.numWarps(); ++warp)
+        for (int lane = 0; lane < to.numLanes(); ++lane) {
+          const layout::Coord coord = to.coordOf(reg, lane, warp);
+          if (to.inTile(coord) && from.coordOf(source, lane ^ flip, warp) != sourceOf(coord)) return false;
+        }
+      return true;
+    };
+    // The own lane first: it costs nothing.
+    const layout::Coord first = sourceOf(to.coordOf(reg, 0, 0));
+    bool found = false;
+    for (int flip = 0; flip < from.numLanes() && !found; ++flip)
+      for (int source = 0; source < from.numRegs() && !found; ++source)
+        if (from.coordOf(source, flip, 0) == first && servesAll(source, flip))
+          move.map[reg] = source, move.flips[reg] = flip, found = true;
+    if (!found) return std::nullopt;
+  }
   return move;
 }
 

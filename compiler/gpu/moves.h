@@ -1,5 +1,5 @@
-// moves.h - how ops that only rearrange elements do it once layouts are known: by renaming registers, or through shared
-// memory. Shared by place_buffers (who needs scratch) and the lowering (what to emit).
+// moves.h - how ops that only rearrange elements do it once layouts are known: by renaming registers, by shuffles inside
+// warps, or through shared memory. Shared by place_buffers (who needs scratch) and the lowering (what to emit).
 #pragma once
 #include <vector>
 
@@ -11,10 +11,12 @@ namespace tile::ir {
 struct Move {
   enum Kind {
     rename,    ///< result register i is source register map[i] (-1: padding)
+    swap,      ///< lanes swap registers with each other, then the rest is renaming
     exchange,  ///< through shared memory, both sides in one coordinate system: layout::Exchange from `from` to `to`
     linear,    ///< through a row-major buffer
   } kind = rename;
   std::vector<int> map;
+  std::vector<layout::LaneSwap> swaps;
   layout::Layout from, to;  ///< exchange: as the result's shape sees both
   int64_t bytes = 0;        ///< of shared memory
   bool warpLocal = false;
@@ -32,6 +34,13 @@ struct CatMove {
   int64_t bytes = 0;
 };
 CatMove planMove(CatOp op);
+
+/// A take whose indices are known: result register i is register map[i] (-1: padding) of the lane whose number differs
+/// from the own one in the bits flips[i]. Nullopt: through shared memory.
+struct TakeMove {
+  std::vector<int> map, flips;
+};
+std::optional<TakeMove> planMove(TakeOp op);
 
 /// Bytes of an element in shared or global memory.
 int elementBytes(mlir::Type type);

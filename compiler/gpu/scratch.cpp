@@ -23,7 +23,7 @@ std::string tileText(Type type) {
 }
 
 std::optional<Scratch> fromMove(const Move& move, llvm::Twine what) {
-  if (move.kind == Move::rename) return std::nullopt;
+  if (move.kind == Move::rename || move.kind == Move::swap) return std::nullopt;
   return Scratch{move.bytes, 16, move.kind == Move::exchange && move.warpLocal, what.str()};
 }
 
@@ -55,6 +55,7 @@ std::optional<Scratch> scratchOf(Operation* op) {
         return Scratch{move.bytes, 16, false, "cat to " + tileText(o.getType())};
       })
       .Case<TakeOp>([](TakeOp o) -> std::optional<Scratch> {
+        if (planMove(o)) return std::nullopt;
         auto source = cast<RankedTensorType>(o.getSource().getType());
         return Scratch{source.getNumElements() * elementBytes(source), 16, false, "take from " + tileText(source)};
       })

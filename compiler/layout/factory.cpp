@@ -110,6 +110,22 @@ Layout mmaOperandB(const Shape& shape, int warpsM, int warpsN, int bits) {
                 {{kReplicated, warpsM, 0}, {1, warpsN, 8}});
 }
 
+Layout mmaDoubleAccumulator(const Shape& shape, int warpsM, int warpsN, bool aAlongK, bool bAlongK) {
+  int repM = repetitions(shape[0], 16 * warpsM), repN = repetitions(shape[1], 16 * warpsN);
+  std::vector<Digit> lanes = bAlongK ? std::vector<Digit>{{1, 2, 2}, {1, 2, 8}} : std::vector<Digit>{{1, 2, 8}, {1, 2, 2}};
+  if (aAlongK)
+    lanes.insert(lanes.end(), {{0, 4, 2}, {0, 2, 1}});
+  else
+    lanes.insert(lanes.end(), {{0, 2, 8}, {0, 4, 2}});
+  return Layout(shape,
+                {{1, 2, bAlongK ? 4 : 1},
+                 {0, 2, aAlongK ? 8 : 1},
+                 {1, 2, bAlongK ? 1 : 4},
+                 {1, repN, 16 * warpsN},
+                 {0, repM, 16 * warpsM}},
+                lanes, {{0, warpsM, 16}, {1, warpsN, 16}});
+}
+
 Layout wgmmaAccumulator(const Shape& shape, int teamsM, int teamsN, int unitN) {
   int repM = repetitions(shape[0], 64 * teamsM), part = repetitions(shape[1], unitN * teamsN) * unitN;
   return Layout(shape, {{1, 2, 1}, {0, 2, 8}, {1, part / 8, 8}, {0, repM, 64 * teamsM}}, {{1, 4, 2}, {0, 8, 1}},

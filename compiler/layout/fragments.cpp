@@ -79,10 +79,30 @@ FragmentPlan begin(const SharedTile& tile, bool kMinor, int registers) {
   plan.tile = tile;
   plan.elementBytes = tile.elementBytes;
   plan.registersPerStep = registers;
-  const int k = 32 / tile.elementBytes;  // every mma.sync here takes 32 bytes of k
+  const int k = tile.elementBytes == 8 ? 8 : 32 / tile.elementBytes;  // a mma.sync takes 32 bytes of k, or 8 doubles
   plan.rowStep = kMinor ? 0 : k;
-  plan.byteStep = kMinor ? 32 : 0;
+  plan.byteStep = kMinor ? k * tile.elementBytes : 0;
   return plan;
+}
+
+// 64-bit elements, k steps of 8: lane % 4, + 4 in the registers of the instruction's upper half of k. `outer`: the lane's
+// share along m or n.
+FragmentPlan doublePlan(FragmentPlan plan, bool kMinor, ThreadSum outer) {
+  plan.access = FragmentPlan::doubles;
+  const ThreadSum k{{laneTerm(1, 4, 1)}};
+  plan.row = kMinor ? outer : k;
+  plan.byte = kMinor ? k : outer;
+  for (ThreadTerm& term : plan.byte.terms) term.mul *= 8;
+  return plan;
+}
+
+FragmentLoad doubleLoad(bool kMinor, int64_t outer, int64_t k, std::vector<int> registers) {
+  FragmentLoad load;
+  load.row = kMinor ? outer : k;
+  load.byte = 8 * (kMinor ? k : outer);
+  load.count = static_cast<int>(registers.size());
+  load.registers = std::move(registers);
+  return load;
 }
 
 }  // namespace
@@ -90,6 +110,21 @@ FragmentPlan begin(const SharedTile& tile, bool kMinor, int registers) {
 FragmentPlan planOperandA(const SharedTile& tile, bool kMinor, int warpsM, int, int reps) {
   FragmentPlan plan = begin(tile, kMinor, 4 * reps);
   const Shape shape{16, 16 * warpsM, 1, warpsM};
+  if (tile.elementBytes == 8) {
+    ThreadSum rows = kMinor ? ThreadSum{{laneTerm(4, 4, 2), laneTerm(16, 2, 1)}} : ThreadSum{{laneTerm(4, 2, 8), laneTerm(8, 4, 2)}};
+    rows.terms.push_back(warpTerm(1, warpsM, 16));
+    plan = doublePlan(std::move(plan), kMinor, rows);
+    for (int rep = 0; rep < reps; ++rep)
+      for (int half = 0; half < 2; ++half) {  // of k
+        const int64_t row = rep * shape.stride;
+        const int first = 4 * rep + 2 * half;
+        if (kMinor)
+          for (int i = 0; i < 2; ++i) plan.step.push_back(doubleLoad(kMinor, row + 8 * i, 4 * half, {first + i}));
+        else
+          plan.step.push_back(doubleLoad(kMinor, row, 4 * half, {first, first + 1}));
+      }
+    return plan;
+  }
   if (!kMinor && tile.elementBytes != 2) return elementPlan(plan, kMinor, shape, reps, 4);
   // Matrices in register order: rows 0-7, rows 8-15, then the same 16 bytes further along k.
   if (kMinor) {
@@ -114,6 +149,16 @@ FragmentPlan planOperandA(const SharedTile& tile, bool kMinor, int warpsM, int, 
 FragmentPlan planOperandB(const SharedTile& tile, bool kMinor, int warpsM, int warpsN, int reps) {
   FragmentPlan plan = begin(tile, kMinor, 2 * reps);
   const Shape shape{8, 8 * warpsN, warpsM, warpsN};
+  if (tile.elementBytes == 8) {
+    ThreadSum columns = kMinor ? ThreadSum{{laneTerm(4, 2, 4), laneTerm(8, 2, 2), laneTerm(16, 2, 8)}}
+                               : ThreadSum{{laneTerm(4, 2, 1), laneTerm(8, 2, 8), laneTerm(16, 2, 2)}};
+    columns.terms.push_back(warpTerm(warpsM, warpsN, 16));
+    plan = doublePlan(std::move(plan), kMinor, columns);
+    for (int rep = 0; rep < reps; ++rep)
+      for (int half = 0; half < 2; ++half)  // of k
+        plan.step.push_back(doubleLoad(kMinor, rep / 2 * 2 * shape.stride + rep % 2 * (kMinor ? 1 : 4), 4 * half, {2 * rep + half}));
+    return plan;
+  }
   if (!kMinor && tile.elementBytes != 2) return elementPlan(plan, kMinor, shape, reps, 2);
   // Matrices: k low and k high of one repetition, then of the next one, which lanes 16-31 point to.
   if (kMinor) {

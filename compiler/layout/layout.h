@@ -102,10 +102,29 @@ bool sameThreads(const Layout& a, const Layout& b);
 std::optional<std::vector<int>> shiftedRegisterMap(const Layout& from, const Layout& to, const Coord& offset);
 /// Layout of a box at `offset` of a tile whose elements stay where they are; nullopt when threads' shares are cut.
 std::optional<Layout> boxLayout(const Layout& source, const Coord& offset, const Shape& shape);
+/// `source` with lanes' bits along the dims that a box of `shape` cuts traded for registers' bits along other dims, so that
+/// every thread's elements fall into boxes whole; at most `most` of them. Nullopt where it cannot be, or `source` is that
+/// already.
+std::optional<Layout> cuttableLayout(const Layout& source, const Shape& shape, int most);
 /// Layout of `count` tiles of one layout put one after another along `dim`; nullopt when the layout is padded there.
 std::optional<Layout> repeatedLayout(const Layout& part, int dim, int count);
 /// Every element a warp needs under `to` is held by the same warp under `from`: lanes exchange, warps need not meet.
 bool isWarpLocal(const Layout& from, const Layout& to);
+
+/// Lanes whose numbers differ in `laneBit` (a power of two) swap registers: of each pair the lower lane's second and the
+/// upper lane's first.
+struct LaneSwap {
+  int laneBit;
+  std::vector<std::pair<int, int>> pairs;
+};
+struct LaneSwaps {
+  std::vector<LaneSwap> swaps;
+  std::vector<int> map;  ///< behind them: source register of each destination register
+};
+/// How lanes of the same warp trade elements so that `from` becomes `to`; nullopt where that is not enough: some lane bit
+/// stays one under both layouts but is another one, elements move between warps, are replicated or padding, or radices are
+/// no powers of two.
+std::optional<LaneSwaps> laneSwaps(const Layout& from, const Layout& to);
 
 /// Coalesced layout: up to `vector` consecutive elements of dim order[0] per thread, lanes along order[0] and then the next
 /// dims, warps along the slowest dims first (so that few warps share a row); what is left over becomes repetitions.
@@ -122,6 +141,13 @@ Layout mmaAccumulator(const Shape& shape, int warpsM, int warpsN);
 Layout mmaOperandA(const Shape& shape, int warpsM, int warpsN, int bits);
 /// B operand (k x n8).
 Layout mmaOperandB(const Shape& shape, int warpsM, int warpsN, int bits);
+
+/// Accumulator of 64-bit elements (m16n8 twice, for 16 columns). Instructions stand for rows and columns in an order of our
+/// own, in which half a warp's reads of an operand, of tiles swizzled in rows of 128 bytes, meet in no bank. What lane bits
+/// (g = lane / 4, t = lane % 4), the second row of an instruction, its second column and the second instruction add:
+///   rows:    a lying along k: bits of g 2, 4, 1, second row 8; across: bits of g 8, 2, 4, second row 1 (read with the first).
+///   columns: b lying along k: bits of t 2, 8, second column 4, second instruction 1; across: 8, 2, and 1, 4.
+Layout mmaDoubleAccumulator(const Shape& shape, int warpsM, int warpsN, bool aAlongK, bool bAlongK);
 
 // Fragments of wgmma over a grid of teamsM x teamsN warpgroups of 4 warps (warpgroup = m + teamsM * n). A warpgroup owns 64
 // consecutive rows of every repetition (stride 64 * teamsM) and one consecutive part of the columns, a multiple of `unitN`.

@@ -104,29 +104,31 @@ class Math {
 
   enum class Trig { sin, cos, tan };
   Value* trig(Value* x, Trig which) {
-    // Quadrant and remainder in f64: pi/2 in two parts of 53 bits each.
+    // Quadrant and remainder in f64: pi/2 in two parts of 53 bits each. Adding 1.5 * 2^52 rounds to an integer, whose lowest
+    // bits are then the lowest of the sum (below 2^51; far above, the remainder has no right digit anyway).
+    constexpr double kRound = 0x1.8p52;
     Value* wide = b.CreateFPExt(x, f64);
-    Value* j = b.CreateUnaryIntrinsic(llvm::Intrinsic::roundeven, b.CreateFMul(wide, llvm::ConstantFP::get(f64, M_2_PI)));
+    Value* sum = fma(wide, llvm::ConstantFP::get(f64, M_2_PI), llvm::ConstantFP::get(f64, kRound));
+    Value* j = b.CreateFSub(sum, llvm::ConstantFP::get(f64, kRound));
     Value* r64 = fma(j, llvm::ConstantFP::get(f64, -1.5707963267948966192), wide);
     r64 = fma(j, llvm::ConstantFP::get(f64, -6.123233995736766036e-17), r64);
-    // j modulo 4 without an integer conversion that could overflow: j - 4 * floor(j / 4) is 0, 1, 2 or 3.
-    Value* quarter = b.CreateUnaryIntrinsic(llvm::Intrinsic::floor, b.CreateFMul(j, llvm::ConstantFP::get(f64, 0.25)));
-    Value* q = b.CreateFPTrunc(fma(quarter, llvm::ConstantFP::get(f64, -4.0), j), f32);
+    Value* q = b.CreateTrunc(b.CreateBitCast(sum, withElement(f64, b.getInt64Ty())), i32);
     Value* r = b.CreateFPTrunc(r64, f32);
     Value* s = b.CreateFMul(r, r);
     Value* sinR = fma(b.CreateFMul(polynomial(s, {-1.666665494e-01, 8.332177960e-03, -1.951727297e-04}), s), r, r);
     Value* cosR = fma(polynomial(s, {4.166664686e-02, -1.388736727e-03, 2.443842235e-05}), b.CreateFMul(s, s),
                       fma(s, constant(-0.5), constant(1.0)));
-    auto is = [&](double v) { return b.CreateFCmpOEQ(q, constant(v)); };
-    Value* odd = b.CreateOr(is(1.0), is(3.0));
+    auto bits = [&](int64_t v) { return llvm::ConstantInt::get(i32, static_cast<uint64_t>(v)); };
+    Value* odd = b.CreateICmpNE(b.CreateAnd(q, bits(1)), bits(0));
     if (which == Trig::tan) {
       Value* n = b.CreateSelect(odd, b.CreateFNeg(cosR), sinR);
       return b.CreateFDiv(n, b.CreateSelect(odd, sinR, cosR));
     }
     bool wantSin = which == Trig::sin;
     Value* v = b.CreateSelect(odd, wantSin ? cosR : sinR, wantSin ? sinR : cosR);
-    Value* negative = wantSin ? b.CreateFCmpOGE(q, constant(2.0)) : b.CreateOr(is(1.0), is(2.0));
-    return b.CreateSelect(negative, b.CreateFNeg(v), v);
+    // The sign changes behind two quadrants; the cosine's one quadrant sooner.
+    Value* behind = b.CreateAnd(wantSin ? q : b.CreateAdd(q, bits(1)), bits(2));
+    return b.CreateBitCast(b.CreateXor(b.CreateBitCast(v, i32), b.CreateShl(behind, bits(30))), f32);
   }
 
   /// exp2(y * log2 |x|) with the logarithm and the product in f64, then C's special cases.

@@ -49,9 +49,8 @@ void attach_promises(mlir::func::FuncOp func, unsigned i, const ParamInfo& p, ui
     func.setArgAttr(i, "tile.unit_stride", b.getI32IntegerAttr(unit - 1));
   llvm::SmallVector<int32_t, 4> strides, dims;
   for (int d = 0; d < p.rank; ++d) {
-    const uint64_t bits = word >> (5 + 3 * d);
-    strides.push_back((bits & 3) == 2 ? 16 : (bits & 3) == 1 ? static_cast<int32_t>(16 / size_of(p.dtype)) : 1);
-    dims.push_back(bits & 4 ? 16 : 1);
+    strides.push_back(promised_stride(word, d, p.dtype));
+    dims.push_back(promised_size(word, d));
   }
   func.setArgAttr(i, "tile.stride_multiple_of", b.getDenseI32ArrayAttr(strides));
   func.setArgAttr(i, "tile.dim_multiple_of", b.getDenseI32ArrayAttr(dims));

@@ -59,7 +59,7 @@ class GemmCase : public OutputCase {
     Steps s;
     s(a_.create(device, std::move(a)))(b_.create(device, std::move(b)))(c_.create(device, std::move(c)));
     s(d_.create(device, matrix(dtype_of<TOut>(), m_, n_)));
-    if (size_t bytes = gemm_workspace_bytes(config_, batch_, m_, n_); bytes && s.ok()) {
+    if (size_t bytes = gemm_workspace_bytes(config_, batch_, m_, n_, dtype_of<TIn>()); bytes && s.ok()) {
       Result<DeviceMemory> memory = DeviceMemory::allocate(device, bytes);
       if (!memory) return memory.error();
       workspace_ = std::move(*memory);
@@ -68,13 +68,13 @@ class GemmCase : public OutputCase {
   }
   bool set_config(const ConfigWords& words) override {
     const GemmConfig c = gemm_kernel<TIn, TOut>().product.from_words(words);
-    if (c.splits > 1 && gemm_workspace_bytes(c, batch_, m_, n_) > workspace_.bytes()) return false;
+    if (c.splits > 1 && gemm_workspace_bytes(c, batch_, m_, n_, dtype_of<TIn>()) > workspace_.bytes()) return false;
     return config_ = c, true;
   }
   Status launch(Stream& stream) override {
     return run_batched_gemm(kernel_of<TIn, TOut, kEpilogue>(), stream, a_.view<const TIn, 3>(),
                             b_.view<const TIn, 3>(), c_.view<const TOut, 3>(), d_.view<TOut, 3>(),
-                            static_cast<float>(alpha_), static_cast<float>(beta_), config_,
+                            static_cast<GemmScale<TIn>>(alpha_), static_cast<GemmScale<TIn>>(beta_), config_,
                             config_.splits > 1 ? workspace_.data() : nullptr);
   }
   Result<std::vector<Check>> check(Stream& stream, double budget) override {
@@ -118,6 +118,7 @@ class GemmCase : public OutputCase {
 template <class Fn>
 auto with_types(std::string_view dtype, Fn fn) {
   if (dtype == "i8") return fn(int8_t{}, int32_t{});
+  if (dtype == "f64") return fn(double{}, double{});
   if (dtype == "f8e4m3") return fn(fp8_e4m3{}, bfloat16{});
   if (dtype == "f8e5m2") return fn(fp8_e5m2{}, half{});
   return with_float_type(dtype, [&](auto t) { return fn(t, t); });
@@ -176,7 +177,7 @@ CatalogRow row_of(const char* name, const char* summary) {
 CatalogRow gemm_row() {
   CatalogRow row = row_of<false>("gemm", "D = alpha op(A) op(B) + beta C");
   row.peers = "cuBLAS through torch.matmul";
-  row.dtypes = {"f16", "bf16", "f32", "tf32", "i8", "f8e4m3", "f8e5m2"};
+  row.dtypes = {"f16", "bf16", "f32", "tf32", "f64", "i8", "f8e4m3", "f8e5m2"};
   for (const std::string& d : row.dtypes) {
     if (d.starts_with("f8")) {
       row.problems.push_back({d, {{"M", 128}, {"N", 192}, {"K", 96}, {"tb", 1}}});
@@ -195,7 +196,7 @@ CatalogRow gemm_row() {
     if (d != "i8") row.problems.push_back({d, {{"M", 70}, {"N", 130}, {"K", 64}, {"alpha", 2}, {"beta", -3}}});
   }
   row.problems.push_back({"f32", {{"M", 64}, {"N", 64}, {"K", 1024}}, Purpose::edge});  // E37
-  for (const char* d : {"f16", "f32"}) {
+  for (const char* d : {"f16", "f32", "f64"}) {
     row.problems.push_back({d, {{"M", 70}, {"N", 130}, {"K", 200}, {"batch", 3}}});
     row.problems.push_back({d, {{"M", 70}, {"N", 130}, {"K", 333}, {"batch", 2}, {"splits", 3}, {"beta", 2}}});
   }
@@ -207,7 +208,9 @@ CatalogRow gemm_row() {
   for (int64_t n : {4096, 8192})
     row.problems.push_back({"f8e4m3", {{"M", n}, {"N", n}, {"K", n}, {"tb", 1}}, Purpose::bench});
   row.problems.push_back({"tf32", {{"M", 4096}, {"N", 4096}, {"K", 4096}, {"tb", 1}}, Purpose::bench});
-  for (const char* d : {"tf32", "f32", "i8"})
+  row.problems.push_back({"f64", {{"M", 8192}, {"N", 8192}, {"K", 8192}}, Purpose::bench});
+  row.problems.push_back({"f64", {{"M", 4096}, {"N", 4096}, {"K", 4096}, {"tb", 1}}, Purpose::bench});
+  for (const char* d : {"tf32", "f32", "f64", "i8"})
     row.problems.push_back({d, {{"M", 4096}, {"N", 4096}, {"K", 4096}}, Purpose::bench});
   for (const char* d : {"f32", "f16"})
     row.problems.push_back({d, {{"M", 1024}, {"N", 1024}, {"K", 1024}}, Purpose::bench_host});

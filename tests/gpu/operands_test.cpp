@@ -181,6 +181,7 @@ TEST_P(Operands, NoAlignmentIsPromised) {
     run({"f16", "f32", "ieee", 45, 37, 51, 32, 32, 16, t, !t, false});
     run({"f32", "f32", "ieee", 45, 37, 51, 32, 32, 16, t, !t, false});
     run({"i8", "i32", "ieee", 45, 37, 51, 32, 32, 32, t, !t, false});
+    run({"f64", "f64", "ieee", 45, 37, 51, 32, 32, 16, t, !t, false});
   }
 }
 
@@ -192,6 +193,21 @@ TEST_P(Operands, OddTilesWarpsAndStages) {
   run({"f32", "f32", "ieee", 20, 70, 100, 16, 40, 100, false, false, true, 4, 2});  // a loop over k inside the product
   run({"f32", "f32", "ieee", 130, 70, 140, 128, 64, 70, true, true, true, 4, 1});
   run({"f16", "f32", "ieee", 96, 96, 96, 96, 96, 96, false, false, true, 4, 2});
+}
+
+// 64-bit elements: the layout of the result follows from how both operands lie. Narrow tiles, tiles of odd sides, k that
+// is no multiple of a step, rows of shared memory too short to be swizzled over all banks, one warp and eight.
+TEST_P(Operands, Doubles) {
+  const char* instruction = std::string(GetParam()) == "sm_80" ? "mma.sync.aligned.m8n8k4.row.col.f64"
+                                                              : "mma.sync.aligned.m16n8k8.row.col.f64";
+  for (bool ta : {false, true})
+    for (bool tb : {false, true}) {
+      run({"f64", "f64", "ieee", 70, 50, 100, 64, 64, 16, ta, tb, true, 4, 3, instruction});
+      run({"f64", "f64", "ieee", 130, 140, 37, 128, 128, 16, ta, tb, true, 8, 2, instruction});
+      run({"f64", "f64", "ieee", 40, 30, 24, 24, 20, 12, ta, tb, true, 2, 2, instruction});
+      run({"f64", "f64", "ieee", 20, 9, 7, 16, 8, 4, ta, tb, false, 1, 1, instruction});
+      run({"f64", "f64", "ieee", 60, 100, 40, 48, 96, 8, ta, tb, true, 4, 4, instruction});
+    }
 }
 
 // Every order of operands, tiles of several instructions per warpgroup, columns divided between warpgroups, k that is no

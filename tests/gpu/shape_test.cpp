@@ -122,6 +122,55 @@ TEST(Shapes, CountsOfValues) {
         EXPECT_EQ(std::vector<int32_t>(out.as<int32_t>(), out.as<int32_t>() + 7), want) << shapeText(shape) << " " << warps;
       }
     }
+
+// Indices known while compiling: inside threads, inside warps, between warps, all the same, past the end.
+TEST(Shapes, TakeKnown) {
+  auto check = [](int64_t n, int warps, const std::string& op, int64_t constant, auto index) {
+    std::vector<int32_t> want;
+    for (int64_t i = 0; i < 2 * n; ++i) {
+      const auto at = static_cast<uint32_t>(index(i % n));
+      want.push_back(static_cast<int32_t>(i / n * n + std::min<int64_t>(at, n - 1)));
+    }
+    expectMoves({2, n}, {2, n},
+                fmt::format("  %i = tile.iota : tensor<{0}xi32>\n  %c = arith.constant dense<{2}> : tensor<{0}xi32>\n"
+                            "  %j = arith.{1} %i, %c : tensor<{0}xi32>\n"
+                            "  %row = tile.reshape %j : tensor<{0}xi32> -> tensor<1x{0}xi32>\n"
+                            "  %ix = tile.broadcast %row : tensor<1x{0}xi32> -> tensor<2x{0}xi32>\n"
+                            "  %r = tile.take %a, %ix axis 1 : tensor<2x{0}x{{e}}>, tensor<2x{0}xi32> -> tensor<2x{0}x{{e}}>\n",
+                            n, op, constant),
+                want, warps);
+  };
+  for (int64_t flip : {0, 1, 2, 5, 16, 31, 64, 128, 255})
+    for (int warps : {1, 2, 4}) check(256, warps, "xori", flip, [&](int64_t i) { return i ^ flip; });
+  check(60, 2, "xori", 1, [](int64_t i) { return i ^ 1; });
+  check(64, 1, "addi", 1, [](int64_t i) { return i + 1; });
+  check(64, 1, "addi", -3, [](int64_t i) { return i - 3; });
+  check(64, 2, "andi", 48, [](int64_t i) { return i & 48; });
+  check(100, 4, "muli", 0, [](int64_t) { return 0; });
+}
+
+// Halves and pairs that lie in lanes: the source turns by shuffles, for both boxes.
+TEST(Shapes, BoxesAcrossLanes) {
+  for (const Shape& s : {Shape{4, 2, 128}, {4, 64, 2}, {8, 4, 16}, {2, 32, 4}, {1, 2, 32}, {4, 2, 24}}) {
+    const int64_t axis = s[1] < s[2] ? 1 : 2, parts = s[axis];
+    Shape part = s;
+    part[axis] = 1;
+    std::vector<int32_t> want;
+    for (int64_t i = 0; i < count(s); ++i) {
+      const Shape at{i / (s[1] * s[2]), i / s[2] % s[1], i % s[2]};
+      Shape from = at;
+      from[axis] = parts - 1 - at[axis];
+      want.push_back(static_cast<int32_t>((from[0] * s[1] + from[1]) * s[2] + from[2]));
+    }
+    std::string body, names, types;
+    for (int64_t i = 0; i < parts; ++i) {
+      body += fmt::format("  %p{0} = tile.extract %a [0, {1}, {2}] : tensor<{3}{{e}}> -> tensor<{4}{{e}}>\n", i,
+                          axis == 1 ? i : 0, axis == 2 ? i : 0, shapeText(s), shapeText(part));
+      names = fmt::format("%p{}{}", i, i ? ", " + names : "");
+      types += fmt::format("{}tensor<{}{{e}}>", i ? ", " : "", shapeText(part));
+    }
+    expectMoves(s, s, body + fmt::format("  %r = tile.cat {} axis {} : {} -> tensor<{}{{e}}>\n", names, axis, types, shapeText(s)), want);
+  }
 }
 
 TEST(Shapes, RowAndColumnVectorsMeet) {

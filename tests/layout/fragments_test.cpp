@@ -34,7 +34,7 @@ std::vector<Case> allCases() {
 }
 
 SharedTile tileOf(const Case& c) {
-  int64_t outer = c.isA ? 16 * c.warpsM * c.reps : 8 * c.warpsN * c.reps, k = c.kSteps * 32 / c.elementBytes;
+  int64_t outer = c.isA ? 16 * c.warpsM * c.reps : 8 * c.warpsN * c.reps, k = c.kSteps * (c.elementBytes == 8 ? 8 : 32 / c.elementBytes);
   return c.kMinor ? swizzledTile(outer, k, c.elementBytes) : swizzledTile(k, outer, c.elementBytes);
 }
 
@@ -70,6 +70,22 @@ struct Machine {
     if (auto split = splitOffset(plan.tile, rowMask, byteMask, row, byte))
       EXPECT_EQ((fullAddress(threadRow, threadByte) ^ split->flip) + split->add, full) << nameOf(c);
     return full;
+  }
+
+  /// (element along m or n, element along k) of every 64-bit register of one k step; [lane][register].
+  std::vector<std::vector<std::pair<int64_t, int64_t>>> loadDoubles(int step, int warp) const {
+    std::vector out(32, std::vector<std::pair<int64_t, int64_t>>(static_cast<size_t>(plan.registersPerStep), {-1, -1}));
+    EXPECT_EQ(plan.access, FragmentPlan::doubles);
+    for (const FragmentLoad& load : plan.step)
+      for (int lane = 0; lane < 32; ++lane) {
+        const int64_t from = address(lane, warp, load.row + step * plan.rowStep, load.byte + step * plan.byteStep);
+        EXPECT_EQ(from % (8 * load.count), 0) << nameOf(c);
+        for (int i = 0; i < load.count; ++i) {
+          auto [row, byte] = memory.at(from + 8 * i);
+          out[lane][load.registers[i]] = c.kMinor ? std::pair(row, byte / 8) : std::pair(byte / 8, row);
+        }
+      }
+    return out;
   }
 
   /// Labels (row, byte) of the 4 bytes of every fragment register of one k step; [lane][register][byte].
@@ -159,6 +175,81 @@ TEST(Fragments, AgreeWithTheRegisterLayoutsOfOperands) {
           }
         }
       }
+    }
+  }
+}
+
+// 64-bit elements. What the manual says of m16n8k8 (g = lane / 4, t = lane % 4): a[i] is row g + 8 (i % 2), k t + 4 (i / 2);
+// b[i] is k t + 4 i, column g; c[i] is row g + 8 (i / 2), column 2 t + i % 2. So whatever tile rows and columns a lane reads
+// as instruction row g and column g, the accumulator layout must have there, and both operands the same k's.
+struct DoubleCase {
+  bool aAlongK, bAlongK;
+  int warpsM, warpsN, repsM, repsN, kSteps;  ///< repsN: of 16 columns
+};
+std::vector<DoubleCase> doubleCases() {
+  std::vector<DoubleCase> cases;
+  for (bool a : {true, false})
+    for (bool b : {true, false})
+      for (auto [m, n] : {std::pair(1, 1), {2, 2}, {4, 1}, {2, 4}, {1, 3}})
+        for (auto [repsM, repsN] : {std::pair(1, 1), {2, 1}, {4, 2}, {3, 3}})
+          for (int steps : {1, 2, 4}) cases.push_back({a, b, m, n, repsM, repsN, steps});
+  return cases;
+}
+
+TEST(Fragments, DoublesAreWhereTheAccumulatorExpectsThem) {
+  for (const DoubleCase& p : doubleCases()) {
+    const Machine a{Case{true, p.aAlongK, 8, p.warpsM, p.warpsN, p.repsM, p.kSteps}},
+        b{Case{false, p.bAlongK, 8, p.warpsM, p.warpsN, 2 * p.repsN, p.kSteps}};
+    const Layout acc = mmaDoubleAccumulator({16 * p.warpsM * p.repsM, 16 * p.warpsN * p.repsN}, p.warpsM, p.warpsN,
+                                            p.aAlongK, p.bAlongK);
+    ASSERT_EQ(acc.check(), "") << acc.to_string();
+    ASSERT_EQ(acc.numRegs(), 8 * p.repsM * p.repsN);
+    for (int warp = 0; warp < a.numWarps; ++warp) {
+      for (int step = 0; step < p.kSteps; ++step) {
+        const auto as = a.loadDoubles(step, warp), bs = b.loadDoubles(step, warp);  // (outer, k) of every register
+        std::map<int64_t, int> ks;
+        for (int t = 0; t < 4; ++t)
+          for (int half = 0; half < 2; ++half) ++ks[as[t][2 * half].second];
+        ASSERT_EQ(ks.size(), 8u);
+        ASSERT_EQ(ks.begin()->first, 8 * step);
+        ASSERT_EQ(ks.rbegin()->first, 8 * step + 7);
+        for (int lane = 0; lane < 32; ++lane) {
+          const int g = lane / 4, t = lane % 4;
+          for (int rep = 0; rep < p.repsM; ++rep)
+            for (int i = 0; i < 4; ++i) {
+              ASSERT_EQ(as[lane][4 * rep + i].second, as[t][2 * (i / 2)].second);
+              ASSERT_EQ(as[lane][4 * rep + i].first, as[4 * g][4 * rep + i % 2].first);
+            }
+          for (int atom = 0; atom < 2 * p.repsN; ++atom)
+            for (int i = 0; i < 2; ++i) {
+              ASSERT_EQ(bs[lane][2 * atom + i].second, as[t][2 * i].second);
+              ASSERT_EQ(bs[lane][2 * atom + i].first, bs[4 * g][2 * atom].first);
+            }
+          for (int m = 0; m < p.repsM; ++m)
+            for (int atom = 0; atom < 2 * p.repsN; ++atom)
+              for (int i = 0; i < 4; ++i) {
+                const Coord want{as[4 * g][4 * m + i / 2].first, bs[4 * (2 * t + i % 2)][2 * atom].first};
+                ASSERT_EQ(acc.coordOf(4 * (m * 2 * p.repsN + atom) + i, lane, warp), want) << acc.to_string();
+              }
+        }
+      }
+    }
+  }
+}
+
+TEST(Fragments, ReadsOfDoublesAreFreeOfBankConflicts) {
+  for (const DoubleCase& p : doubleCases()) {
+    for (const Case& c : {Case{true, p.aAlongK, 8, p.warpsM, p.warpsN, p.repsM, 2 * p.kSteps},
+                          {false, p.bAlongK, 8, p.warpsM, p.warpsN, 2 * p.repsN, 2 * p.kSteps}}) {
+      const Machine machine{c};
+      for (int step = 0; step < c.kSteps; ++step)
+        for (const FragmentLoad& load : machine.plan.step) {
+          const int64_t row = load.row + step * machine.plan.rowStep, byte = load.byte + step * machine.plan.byteStep;
+          int64_t addresses[32];
+          for (int lane = 0; lane < 32; ++lane) addresses[lane] = machine.address(lane, 0, row, byte);
+          EXPECT_EQ(bankPasses(addresses, 32, 8 * load.count), 1) << nameOf(c);
+          EXPECT_TRUE(splitOffset(machine.plan.tile, machine.rowMask, machine.byteMask, row, byte)) << nameOf(c);
+        }
     }
   }
 }

@@ -189,6 +189,50 @@ TEST(Conversion, WarpLocal) {
   EXPECT_FALSE(isWarpLocal(blocked({64, 64}, 8, {1, 0}, 4), blocked({64, 64}, 8, {0, 1}, 4)));
 }
 
+// Lanes and registers hold their own coordinates; swaps and the map must give what the other layout says.
+void expectTrades(const Layout& from, const Layout& to, size_t count) {
+  auto plan = laneSwaps(from, to);
+  ASSERT_TRUE(plan) << from.to_string() << " to " << to.to_string();
+  EXPECT_EQ(plan->swaps.size(), count) << from.to_string() << " to " << to.to_string();
+  for (int warp = 0; warp < from.numWarps(); ++warp) {
+    std::vector<std::vector<Coord>> held(32);
+    for (int lane = 0; lane < 32; ++lane)
+      for (int reg = 0; reg < from.numRegs(); ++reg) held[lane].push_back(from.coordOf(reg, lane, warp));
+    for (const LaneSwap& swap : plan->swaps)
+      for (int lane = 0; lane < 32; ++lane)
+        if (!(lane & swap.laneBit))
+          for (auto [low, high] : swap.pairs) std::swap(held[lane][high], held[lane | swap.laneBit][low]);
+    for (int lane = 0; lane < 32; ++lane)
+      for (int reg = 0; reg < to.numRegs(); ++reg)
+        ASSERT_EQ(held[lane][plan->map[reg]], to.coordOf(reg, lane, warp)) << from.to_string();
+  }
+}
+
+TEST(Conversion, LanesTradeRegisters) {
+  const Layout rows({4, 256}, {{1, 8, 32}}, {{1, 32, 1}}, {{0, 4, 1}});
+  expectTrades(rows, rows, 0);
+  expectTrades(rows, Layout({4, 256}, {{1, 4, 64}, {1, 2, 16}}, {{1, 16, 1}, {1, 2, 32}}, {{0, 4, 1}}), 1);
+  expectTrades(rows, Layout({4, 256}, {{1, 2, 1}, {1, 2, 16}, {1, 2, 64}}, {{1, 2, 128}, {1, 8, 2}, {1, 2, 32}}, {{0, 4, 1}}), 2);
+  // Two lane bits change places; warps change; a radix of 3; more elements than the tile has.
+  EXPECT_FALSE(laneSwaps(rows, Layout({4, 256}, {{1, 8, 32}}, {{1, 2, 2}, {1, 2, 1}, {1, 8, 4}}, {{0, 4, 1}})));
+  EXPECT_FALSE(laneSwaps(rows, Layout({4, 256}, {{1, 4, 64}, {0, 2, 1}}, {{1, 32, 1}}, {{1, 2, 32}, {0, 2, 2}})));
+  EXPECT_FALSE(laneSwaps(blocked({4, 96}, 1, {1, 0}, 4), blocked({4, 96}, 4, {1, 0}, 4)));
+  EXPECT_FALSE(laneSwaps(Layout({4, 250}, {{1, 8, 32}}, {{1, 32, 1}}, {{0, 4, 1}}), Layout({4, 250}, {{1, 8, 32}}, {{1, 32, 1}}, {{0, 4, 1}})));
+}
+
+TEST(Conversion, LayoutsThatCanBeCut) {
+  const Layout halves({4, 128, 2}, {{1, 8, 1}}, {{1, 16, 8}, {2, 2, 1}}, {{0, 4, 1}});
+  EXPECT_FALSE(boxLayout(halves, {0, 0, 1}, {4, 128, 1}));
+  auto traded = cuttableLayout(halves, {4, 128, 1}, 2);
+  ASSERT_TRUE(traded);
+  expectBijective(*traded);
+  expectTrades(halves, *traded, 1);
+  EXPECT_TRUE(boxLayout(*traded, {0, 0, 1}, {4, 128, 1}));
+  EXPECT_FALSE(cuttableLayout(*traded, {4, 128, 1}, 2)) << "nothing to trade";
+  EXPECT_FALSE(cuttableLayout(halves, {4, 128, 1}, 0));
+  EXPECT_FALSE(cuttableLayout(halves, {1, 128, 2}, 2)) << "rows are divided among warps";
+}
+
 TEST(Conversion, PaddingNeedsNoSource) {
   Layout padded({8, 7}, {{1, 8, 1}}, {{0, 8, 1}}, {}), exact({8, 7}, {{1, 7, 1}}, {{0, 8, 1}}, {});
   ASSERT_EQ(conversion(exact, padded), Conversion::registers);

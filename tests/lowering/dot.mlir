@@ -6,6 +6,8 @@
 // RUN: tilec compile %t/tf32x3.mlir --target=sm_80 --stages=2 --emit=ptx | FileCheck %s --check-prefixes=ALL,TF32X3 --implicit-check-not=.local
 // RUN: tilec compile %t/s8.mlir --target=sm_80 --stages=2 --emit=ptx | FileCheck %s --check-prefixes=ALL,S8 --implicit-check-not=.local
 // RUN: tilec compile %t/f32.mlir --target=sm_80 --stages=2 --emit=ptx | FileCheck %s --check-prefixes=ALL,F32 --implicit-check-not=.local
+// RUN: tilec compile %t/f64.mlir --target=sm_80 --stages=2 --emit=ptx | FileCheck %s --check-prefixes=ALL,F64,F64_80 --implicit-check-not=.local
+// RUN: tilec compile %t/f64.mlir --target=sm_90a --stages=2 --emit=ptx | FileCheck %s --check-prefixes=ALL,F64,F64_90 --implicit-check-not=.local
 // RUN: tilec compile %t/unaligned.mlir --target=sm_80 --stages=2 --emit=ptx | FileCheck %s --check-prefixes=ALL,UNALIGNED --implicit-check-not=.local
 // REQUIRES: ptxas
 // RUN: tilec compile %t/f16_nn.mlir --target=sm_90a --stages=3 --emit=json | FileCheck %s --check-prefix=RESOURCES
@@ -42,6 +44,13 @@
 // F32: ld.shared.v4
 // F32-COUNT-512: fma.rn{{.*}}f32
 // F32-NOT: fma.rn
+
+// 2 x 2 warps of 32 x 32, two k steps of 8 products or 32 small ones each.
+// F64-NOT: fma.rn.f64
+// F64_80-COUNT-64: mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64
+// F64_90-COUNT-16: mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64
+// F64-NOT: {{mma.sync|fma.rn.f64}}
+// F64: ret;
 
 // No alignment is promised: elements through registers, still with the pipeline's barriers.
 // UNALIGNED-NOT: cp.async.cg
@@ -178,6 +187,27 @@ func.func @gemm(%A: !tile.view<2 x f32> {tile.align = 16 : i32, tile.unit_stride
     scf.yield %d : tensor<64x64xf32>
   }
   tile.store %acc, %C[%m, %n : i32, i32] : tensor<64x64xf32>, !tile.view<2 x f32>
+  return
+}
+
+//--- f64.mlir
+func.func @gemm(%A: !tile.view<2 x f64> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 2, 1>, tile.dim_multiple_of = array<i32: 64, 16>}, %B: !tile.view<2 x f64> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 2, 1>, tile.dim_multiple_of = array<i32: 16, 64>}, %C: !tile.view<2 x f64> {tile.unit_stride = 1 : i32}, %K: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %pm = tile.program_id 0
+  %pn = tile.program_id 1
+  %cm = arith.constant 64 : i32
+  %cn = arith.constant 64 : i32
+  %ck = arith.constant 16 : i32
+  %c0 = arith.constant 0 : i32
+  %m = arith.muli %pm, %cm : i32
+  %n = arith.muli %pn, %cn : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf64>
+  %acc = scf.for %k = %c0 to %K step %ck iter_args(%c = %zero) -> (tensor<64x64xf64>) : i32 {
+    %a = tile.load %A[%m, %k : i32, i32] : !tile.view<2 x f64> -> tensor<64x16xf64>
+    %b = tile.load %B[%k, %n : i32, i32] : !tile.view<2 x f64> -> tensor<16x64xf64>
+    %d = tile.dot %a, %b, %c : tensor<64x16xf64>, tensor<16x64xf64> -> tensor<64x64xf64>
+    scf.yield %d : tensor<64x64xf64>
+  }
+  tile.store %acc, %C[%m, %n : i32, i32] : tensor<64x64xf64>, !tile.view<2 x f64>
   return
 }
 

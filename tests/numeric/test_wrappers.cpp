@@ -119,5 +119,18 @@ TEST(Wrappers, OrderOfKeysDoesNotMatter) {
   for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-6) << i;
 }
 
+TEST(Wrappers, GemmOfDoublesScalesInDouble) {
+  Stream& s = host()->default_stream();
+  double a = 3, b = 7, c = 5, d = 0;
+  GemmConfig config = default_gemm_config(f64, false, 1, 1, Machine::of(s));
+  config.use_alpha = config.use_c = true;
+  const auto one = [](double& x) { return TensorView<const double, 2>::contiguous(&x, {1, 1}); };
+  run_gemm(gemm_kernel<double, double>(), s, one(a), one(b), one(c), TensorView<double, 2>::contiguous(&d, {1, 1}), 0.1,
+           0.3, config)
+      .value_or_throw();
+  s.synchronize().value_or_throw();
+  EXPECT_DOUBLE_EQ(d, 0.1 * 21 + 0.3 * 5);
+}
+
 }  // namespace
 }  // namespace tile::kernels

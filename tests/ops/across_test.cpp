@@ -260,7 +260,10 @@ TEST(Across, DotBf16) { check_dot<bfloat16, float>(64, 32, 32, Prec::ieee, 8); }
 TEST(Across, DotF32) { check_dot<float, float>(32, 32, 48, Prec::ieee, 8); }
 TEST(Across, DotF32AsTf32) { check_dot<float, float>(32, 32, 48, Prec::tf32, 8192 * 1.5); }
 TEST(Across, DotF32AsThreeTf32) { check_dot<float, float>(32, 32, 48, Prec::tf32x3, 64); }
-TEST(Across, DotF64) { check_dot<double, double>(16, 16, 16, Prec::ieee, 8); }
+TEST(Across, DotF64) {
+  check_dot<double, double>(16, 16, 16, Prec::ieee, 8);
+  check_dot<double, double>(48, 32, 20, Prec::ieee, 8);
+}
 TEST(Across, DotI8) { check_dot<int8_t, int32_t>(32, 32, 64, Prec::ieee, 0); }
 TEST(Across, DotF8) { check_dot<fp8_e4m3, float>(16, 16, 32, Prec::ieee, 8); }
 TEST(Across, DotSmallAndOdd) {

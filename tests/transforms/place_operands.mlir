@@ -185,6 +185,18 @@ func.func @bytes(%A: !tile.view<2 x i8>, %B: !tile.view<2 x i8>, %C: !tile.view<
   return
 }
 
+// Blocks of 16 x 16 x 8 for every warp, whatever way operands lie.
+// CHECK-LABEL: func.func @doubles
+// CHECK: tile.mma m8n8k4_f64 k 12 warps(4, 1) %{{.*}}, %{{.*}}, %{{.*}} : !tile.smem<64x16xf64, minor = 0>, <16x48xf64, minor = 1>
+func.func @doubles(%A: !tile.view<2 x f64> {tile.unit_stride = 0 : i32}, %B: !tile.view<2 x f64>, %C: !tile.view<2 x f64>, %i: i32) attributes {tile.kernel} {
+  %zero = arith.constant dense<0.0> : tensor<50x40xf64>
+  %a = tile.load %A[%i, %i : i32, i32] : !tile.view<2 x f64> -> tensor<50x12xf64>
+  %b = tile.load %B[%i, %i : i32, i32] : !tile.view<2 x f64> -> tensor<12x40xf64>
+  %d = tile.dot %a, %b, %zero : tensor<50x12xf64>, tensor<12x40xf64> -> tensor<50x40xf64>
+  tile.store %d, %C[%i, %i : i32, i32] : tensor<50x40xf64>, !tile.view<2 x f64>
+  return
+}
+
 // CHECK-LABEL: func.func @fp8
 // CHECK: arith.extf {{.*}} to tensor<32x32xf16>
 // CHECK: tile.mma m16n8k16_f16 k 32

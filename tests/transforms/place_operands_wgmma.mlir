@@ -230,3 +230,17 @@ func.func @shared_mask(%A: !tile.view<2 x f16>, %C: !tile.view<2 x f32>, %i: i32
   tile.store %sums, %C[%i, %i : i32, i32] : tensor<64x64xf32>, !tile.view<2 x f32>
   return
 }
+
+// -----
+
+// Warpgroups have no products of 64-bit elements: the larger instruction of single warps.
+// CHECK-LABEL: func.func @doubles
+// CHECK: tile.mma m16n8k8_f64 k 12 warps(4, 1)
+func.func @doubles(%A: !tile.view<2 x f64> {tile.unit_stride = 0 : i32}, %B: !tile.view<2 x f64>, %C: !tile.view<2 x f64>, %i: i32) attributes {tile.kernel} {
+  %zero = arith.constant dense<0.0> : tensor<50x40xf64>
+  %a = tile.load %A[%i, %i : i32, i32] : !tile.view<2 x f64> -> tensor<50x12xf64>
+  %b = tile.load %B[%i, %i : i32, i32] : !tile.view<2 x f64> -> tensor<12x40xf64>
+  %d = tile.dot %a, %b, %zero : tensor<50x12xf64>, tensor<12x40xf64> -> tensor<50x40xf64>
+  tile.store %d, %C[%i, %i : i32, i32] : tensor<50x40xf64>, !tile.view<2 x f64>
+  return
+}

@@ -3,6 +3,7 @@
 // A k step goes through b in units of two column atoms (one ldmatrix.x4), each multiplied with all row atoms of a. Units are
 // read kAhead units before their products, across k steps, so that latency hides behind few registers: accumulators often
 // leave no room for a second set of fragments.
+// 64-bit elements come in plain reads, one or two registers of the fragment each (layout/fragments.h).
 #include <deque>
 
 #include "compiler/gpu/lowering/smem_lowering.h"
@@ -15,8 +16,9 @@ using namespace llvm;
 namespace {
 
 constexpr int kAhead = 4;
+constexpr int kAheadOfDoubles = 1;  ///< their products take long enough, their fragments twice the registers
 
-/// 32-bit registers (i32) of one operand.
+/// Registers (i32, of 64-bit elements f64) of one operand.
 using Fragments = SmallVector<Value*, 32>;
 
 /// Reads an operand from shared memory.
@@ -36,6 +38,13 @@ class SmemOperand {
         continue;
       }
       Value* pointer = address_.at(base_, row, byte);
+      if (plan_.access == layout::FragmentPlan::doubles) {
+        auto* type = FixedVectorType::get(e_.b.getDoubleTy(), load.count);
+        Value* elements = e_.b.CreateAlignedLoad(type, pointer, Align(8 * load.count));
+        for (int i = 0; i < load.count; ++i)
+          out[load.registers[i] - first] = e_.b.CreateExtractElement(elements, i);
+        continue;
+      }
       Value* loaded = e_.b.CreateIntrinsic(ldmatrix(load.count), {pointer->getType()}, {pointer});
       for (int i = 0; i < load.count; ++i)
         out[load.registers[i] - first] = load.count == 1 ? loaded : e_.b.CreateExtractValue(loaded, i);
@@ -128,10 +137,21 @@ std::pair<Value*, Value*> splitTf32(Emitter& e, Value* bits) {
   return {big, toTf32(e, b.CreateBitCast(rest, b.getInt32Ty()))};
 }
 
+/// The same fragments by m8n8k4: rows and k in halves.
+void multiplyByQuarters(Emitter& e, ArrayRef<Value*> a, ArrayRef<Value*> b, MutableArrayRef<Value*> acc) {
+  for (int k = 0; k < 2; ++k)
+    for (int half = 0; half < 2; ++half) {
+      Value* result = e.b.CreateIntrinsic(Intrinsic::nvvm_mma_m8n8k4_row_col_f64,
+                                          {a[half + 2 * k], b[k], acc[2 * half], acc[2 * half + 1]});
+      for (int i = 0; i < 2; ++i) acc[2 * half + i] = e.b.CreateExtractValue(result, i);
+    }
+}
+
 /// One instruction: acc (4 registers) += a (4) * b (2).
 void multiply(Emitter& e, Engine engine, ArrayRef<Value*> a, ArrayRef<Value*> b, MutableArrayRef<Value*> acc) {
   SmallVector<Value*, 10> args(a.begin(), a.end());
   args.append(b.begin(), b.end());
+  if (engine == Engine::m8n8k4_f64) return multiplyByQuarters(e, a, b, acc);
   Intrinsic::ID id;
   switch (engine) {
     case Engine::m16n8k16_f16:
@@ -143,6 +163,9 @@ void multiply(Emitter& e, Engine engine, ArrayRef<Value*> a, ArrayRef<Value*> b,
       break;
     case Engine::m16n8k32_s8:
       id = Intrinsic::nvvm_mma_m16n8k32_row_col_s8;
+      break;
+    case Engine::m16n8k8_f64:
+      id = Intrinsic::nvvm_mma_m16n8k8_row_col_f64;
       break;
     default:
       id = Intrinsic::nvvm_mma_m16n8k8_row_col_tf32;
@@ -182,7 +205,7 @@ LogicalResult emitMma(Emitter& e, MmaOp op) {
   if (warpsM * warpsN != e.numWarps())
     return op.emitOpError() << "is planned for " << warpsM * warpsN << " warps, the kernel has " << e.numWarps();
   const Cover cover = coverOf(op.getEngine(), accType.getDimSize(0), accType.getDimSize(1), op.getK(), warpsM, warpsN);
-  const int repsM = static_cast<int>(cover.m / (row.m * warpsM)), repsN = static_cast<int>(cover.n / (row.n * warpsN));
+  const int repsM = static_cast<int>(cover.m / (row.m * warpsM)), repsN = static_cast<int>(cover.n / (8 * warpsN));
   const int steps = static_cast<int>(cover.k / row.k);
 
   std::optional<SmemOperand> smemA;
@@ -219,7 +242,7 @@ LogicalResult emitMma(Emitter& e, MmaOp op) {
       if (failed(emitAsyncOp(e, copy))) return failure();
   }
   for (int unit = 0; unit < steps * units; ++unit) {
-    loadUpTo(unit + kAhead);
+    loadUpTo(unit + (row.operandBits == 64 ? kAheadOfDoubles : kAhead));
     if (unit && unit % units == 0) aReady.pop_front();
     const Rounded &a = aReady.front(), &bb = bReady.front();
     for (int m = 0; m < repsM; ++m) {

@@ -15,6 +15,8 @@ using layout::Layout;
 
 namespace {
 
+constexpr int64_t kManyParts = 8;  ///< so many totals are summed up faster by lanes than one after another
+
 // A tuple that may be absent: statically (empty) or by a run-time flag.
 struct Maybe {
   Tuple value;
@@ -180,6 +182,9 @@ class Scan {
       return e.b.CreatePtrAdd(e.b.CreatePtrAdd(base, e.b.CreateMul(at, e.i32(bytes))),
                               e.i32(table.operandOffset[operand] + constant * bytes));
     };
+    // Whole warps along the axis: lanes can take a part each.
+    const int64_t counted = (extent() + plan_.inner * plan_.lanes - 1) / (plan_.inner * plan_.lanes);
+    const bool byLanes = plan_.lanes == layout_.numLanes() && counted >= kManyParts && counted <= plan_.lanes;
     llvm::Value* isLast =
         plan_.lanes == 1 ? nullptr : e.b.CreateICmpEQ(position_, e.i32(reverse_ ? 0 : plan_.lanes - 1));
     llvm::Value* own = e.b.CreateAdd(entry, warp);
@@ -189,6 +194,17 @@ class Scan {
           storeVector(e, place(i, line, own, run.start / span * plan_.warps), {run.total[i]}, isLast);
     e.barrier();
     for (Line& line : lines_) {
+      if (byLanes) {
+        const int count = static_cast<int>(counted);
+        llvm::Value* order = e.b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, e.lane(), e.i32(count - 1));
+        llvm::Value* part = reverse_ ? e.b.CreateSub(e.i32(count - 1), order) : order;
+        Tuple total;
+        for (size_t i = 0; i < op_.getSources().size(); ++i)
+          total.push_back(loadVector(e, place(i, line, e.b.CreateAdd(entry, part), 0),
+                                     e.elementType(op_.getSources()[i]), 1)[0]);
+        carriesByLanes(line, std::move(total), count, warp);
+        continue;
+      }
       Maybe carry;
       for (Run& run : line.runs) {
         for (int step = 0; step < plan_.warps; ++step) {
@@ -208,6 +224,23 @@ class Scan {
           carry = combined(carry, {total, nullptr});
         }
       }
+    }
+  }
+
+  // Lane p has the total of the part that comes p-th in scan order: a scan over lanes, of which every part wants what is
+  // before its own.
+  void carriesByLanes(Line& line, Tuple total, int count, llvm::Value* warp) {
+    for (int distance = 1; distance < count; distance *= 2) {
+      Tuple other = combine_.map(total, [&](llvm::Value* v) { return e.shuffleUp(v, distance); });
+      total = combine_.select(e.b.CreateICmpUGE(e.lane(), e.i32(distance)), combine_(other, total), total);
+    }
+    const int64_t span = plan_.inner * plan_.lanes * plan_.warps;
+    for (Run& run : line.runs) {
+      llvm::Value* part = e.b.CreateAdd(warp, e.i32(run.start / span * plan_.warps));
+      llvm::Value* order = reverse_ ? e.b.CreateSub(e.i32(count - 1), part) : part;
+      llvm::Value* before = e.b.CreateSub(order, e.i32(1));  // of parts of padding anything: nobody reads them
+      Tuple carry = combine_.map(total, [&](llvm::Value* v) { return e.shuffleIdx(v, before); });
+      run.carry = {carry, e.b.CreateICmpSGT(order, e.i32(0))};
     }
   }
 

@@ -16,6 +16,19 @@ Regs renamed(llvm::ArrayRef<llvm::Value*> source, llvm::ArrayRef<int> map, llvm:
   return result;
 }
 
+/// Of each pair of registers that differ in one bit of their number a lane keeps the one of its own side and gives the
+/// other for its partner's.
+void swapWithLane(Emitter& e, Regs& values, const layout::LaneSwap& swap) {
+  llvm::Value* isUpper = e.b.CreateICmpNE(e.b.CreateAnd(e.lane(), e.i32(swap.laneBit)), e.i32(0));
+  for (auto [low, high] : swap.pairs) {
+    llvm::Value* given = e.b.CreateSelect(isUpper, values[low], values[high]);
+    llvm::Value* taken = e.shuffleXor(given, swap.laneBit);
+    llvm::Value *lower = values[low], *upper = values[high];
+    values[low] = e.b.CreateSelect(isUpper, taken, lower);
+    values[high] = e.b.CreateSelect(isUpper, upper, taken);
+  }
+}
+
 layout::Coord zeros(size_t rank) { return layout::Coord(rank, 0); }
 
 // Renames or exchanges as planned; a linear move goes through a row-major buffer of the source's shape, read at
@@ -26,6 +39,10 @@ LogicalResult emitMove(Emitter& e, Operation* op, const Move& move, const layout
   Regs values(e.regs(source));
   switch (move.kind) {
     case Move::rename:
+      e.define(result, renamed(values, move.map, element));
+      break;
+    case Move::swap:
+      for (const layout::LaneSwap& swap : move.swaps) swapWithLane(e, values, swap);
       e.define(result, renamed(values, move.map, element));
       break;
     case Move::exchange:
@@ -126,11 +143,22 @@ LogicalResult emitCat(Emitter& e, CatOp op) {
   return success();
 }
 
-// The source in shared memory, one read per element at its own index. Indices outside the axis read its last element.
+// Known indices: shuffles, where elements stay inside warps. Else the source in shared memory, one read per element at its
+// own index. Indices outside the axis read its last element.
 LogicalResult emitTake(Emitter& e, TakeOp op) {
   llvm::IRBuilder<>& b = e.b;
   const layout::Layout &from = e.layoutOf(op.getSource()), &to = e.layoutOf(op.getResult());
   llvm::Type* element = e.elementType(op.getResult());
+  if (auto move = planMove(op)) {
+    llvm::ArrayRef<llvm::Value*> source = e.regs(op.getSource());
+    Regs result;
+    for (auto [reg, flip] : llvm::zip(move->map, move->flips)) {
+      llvm::Value* value = reg < 0 ? llvm::PoisonValue::get(element) : source[reg];
+      result.push_back(flip ? e.shuffleXor(value, flip) : value);
+    }
+    e.define(op.getResult(), std::move(result));
+    return success();
+  }
   int64_t bytes = memoryBytes(element);
   llvm::Value* base = e.scratch(op);
   storeLinear(e, base, from.shape(), from, Regs(e.regs(op.getSource())), zeros(from.rank()));

@@ -1,4 +1,6 @@
 // matrix_instructions.cpp - what a warp does with 8x8 matrices and fragments: ldmatrix, stmatrix, mma.sync.
+#include <bit>
+#include <cmath>
 #include <cstring>
 
 #include "tests/gpu/simt/machine.h"
@@ -31,6 +33,28 @@ void mma(Operand kind, const Call& call) {
         own.results[c] = kind == Operand::s8
                              ? static_cast<uint32_t>(static_cast<int32_t>(own.args[6 + c]) + static_cast<int32_t>(sum))
                              : fromFloat(static_cast<float>(toFloat(own.args[6 + c]) + sum));
+      }
+  });
+}
+
+// The same of f64: m16n8k8 with a0..a3, b0 b1, c0..c3, and m8n8k4 with a0, b0, c0 c1. Sums in order of k, every step rounded
+// once, as a chain of fused multiply-adds.
+void mmaDouble(int m, int k, const Call& call) {
+  const int aRegisters = m * k / 32, bRegisters = k / 4;
+  MmaRecord record{call.args, call.results};
+  collective(warpMeeting(), laneOf(self()), "mma.sync", record, [&](std::vector<MmaRecord*>& lanes) {
+    for (int lane = 0; lane < 32; ++lane)
+      for (int c = 0; c < m / 4; ++c) {
+        const int row = lane / 4 + (c >= 2 ? 8 : 0), col = lane % 4 * 2 + c % 2;
+        const MmaRecord& own = *lanes[static_cast<size_t>(lane)];
+        double sum = std::bit_cast<double>(own.args[aRegisters + bRegisters + c]);
+        for (int kk = 0; kk < k; ++kk) {
+          const uint64_t* a = lanes[static_cast<size_t>(row % 8 * 4 + kk % 4)]->args;
+          const uint64_t* b = lanes[static_cast<size_t>(col * 4 + kk % 4)]->args;
+          sum = std::fma(std::bit_cast<double>(a[kk / 4 * (m / 8) + row / 8]),
+                         std::bit_cast<double>(b[aRegisters + kk / 4]), sum);
+        }
+        own.results[c] = std::bit_cast<uint64_t>(sum);
       }
   });
 }
@@ -85,6 +109,10 @@ bool matrixInstruction(const Call& c) {
     mma(Operand::tf32, c);
   else if (c.is("mma.m16n8k32.row.col.s8"))
     mma(Operand::s8, c);
+  else if (c.is("mma.m16n8k8.row.col.f64"))
+    mmaDouble(16, 8, c);
+  else if (c.is("mma.m8n8k4.row.col.f64"))
+    mmaDouble(8, 4, c);
   else if (c.is("ldmatrix.") || c.is("stmatrix.")) {
     bool store = c.is("stmatrix.");
     int count = store ? c.inst.arguments - 1 : static_cast<int>(c.inst.resultBits.size());

@@ -1,0 +1,64 @@
+// Elements that stay inside a warp travel by shuffles: takes of known indices, and halves of a tile that lie in different
+// lanes. No barrier, no shared memory.
+// RUN: split-file %s %t
+// RUN: tilec compile %t/take.mlir -t sm_90a -e ptx | FileCheck %s --check-prefix=TAKE
+// RUN: tilec compile %t/across.mlir -t sm_90a -e ptx | FileCheck %s --check-prefix=ACROSS
+// RUN: tilec compile %t/halves.mlir -t sm_90a -e ptx | FileCheck %s --check-prefix=HALVES
+
+// Four neighbours per thread: i ^ 2 renames, i ^ 8 asks the lane two further on, once per register.
+// TAKE-NOT: {{bar.sync|st.shared}}
+// TAKE-COUNT-4: shfl.sync.bfly.b32 {{.*}}, 2, 31, -1;
+// TAKE-NOT: {{bar.sync|st.shared|shfl}}
+// TAKE: ret;
+
+// Another warp's elements: shared memory.
+// ACROSS: st.shared
+// ACROSS: bar.sync
+// ACROSS: ret;
+
+// Lanes trade two of their four registers; both halves come out of that.
+// HALVES-NOT: {{bar.sync|st.shared}}
+// HALVES-COUNT-2: shfl.sync.bfly.b32 {{.*}}, 16, 31, -1;
+// HALVES-NOT: {{bar.sync|st.shared|shfl}}
+// HALVES: ret;
+
+//--- take.mlir
+func.func @take(%x: !tile.view<1xf32> {tile.align = 16 : i32, tile.unit_stride = 0 : i32, tile.dim_multiple_of = array<i32: 16>})
+    attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %a = tile.load %x[%c0 : i32] : !tile.view<1xf32> -> tensor<512xf32>
+  %i = tile.iota : tensor<512xi32>
+  %two = arith.constant dense<2> : tensor<512xi32>
+  %eight = arith.constant dense<8> : tensor<512xi32>
+  %near = arith.xori %i, %two : tensor<512xi32>
+  %far = arith.xori %i, %eight : tensor<512xi32>
+  %b = tile.take %a, %near axis 0 : tensor<512xf32>, tensor<512xi32> -> tensor<512xf32>
+  %c = tile.take %b, %far axis 0 : tensor<512xf32>, tensor<512xi32> -> tensor<512xf32>
+  tile.store %c, %x[%c0 : i32] : tensor<512xf32>, !tile.view<1xf32>
+  return
+}
+
+//--- across.mlir
+func.func @across(%x: !tile.view<1xf32> {tile.align = 16 : i32, tile.unit_stride = 0 : i32, tile.dim_multiple_of = array<i32: 16>})
+    attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %a = tile.load %x[%c0 : i32] : !tile.view<1xf32> -> tensor<512xf32>
+  %i = tile.iota : tensor<512xi32>
+  %half = arith.constant dense<256> : tensor<512xi32>
+  %far = arith.xori %i, %half : tensor<512xi32>
+  %c = tile.take %a, %far axis 0 : tensor<512xf32>, tensor<512xi32> -> tensor<512xf32>
+  tile.store %c, %x[%c0 : i32] : tensor<512xf32>, !tile.view<1xf32>
+  return
+}
+
+//--- halves.mlir
+func.func @halves(%x: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 16, 1>, tile.dim_multiple_of = array<i32: 16, 16>}, %y: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 16, 1>, tile.dim_multiple_of = array<i32: 16, 16>})
+    attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %a = tile.load %x[%c0, %c0 : i32, i32] : !tile.view<2xf32> -> tensor<4x128xf32>
+  %low = tile.extract %a [0, 0] : tensor<4x128xf32> -> tensor<4x64xf32>
+  %high = tile.extract %a [0, 64] : tensor<4x128xf32> -> tensor<4x64xf32>
+  %s = arith.addf %low, %high : tensor<4x64xf32>
+  tile.store %s, %y[%c0, %c0 : i32, i32] : tensor<4x64xf32>, !tile.view<2xf32>
+  return
+}
