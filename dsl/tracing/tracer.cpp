@@ -229,7 +229,7 @@ Carry& Tracer::touch(Frame& frame, uint32_t slot) {
 
 uint32_t Tracer::read(uint32_t slot) {
   for (uint32_t d = slots_[slot].depth + 1; d <= depth(); ++d)
-    if (frames_[d].is_loop()) touch(frames_[d], slot);
+    if (frames_[d].is_loop() && !frames_[d].gave_first_value(slot)) touch(frames_[d], slot);
   return slots_[slot].current;
 }
 
@@ -269,9 +269,11 @@ void Tracer::write(uint32_t slot, uint32_t value, SrcLoc loc) {
   for (uint32_t d = slots_[slot].depth + 1; d <= depth(); ++d) {
     Frame& f = frames_[d];
     if (f.is_loop()) {
+      // A variable without a value before the loop is not carried, however often the body gives it one.
+      if (f.gave_first_value(slot)) continue;
       if (slots_[slot].current != kNoValue)
         touch(f, slot).written = true;
-      else if (std::find(f.first_values.begin(), f.first_values.end(), slot) == f.first_values.end())
+      else
         f.first_values.push_back(slot);
     } else if (f.is_branch()) {
       if (!find(f.saved, slot)) f.saved.emplace_back(slot, seen_from(slot, d));

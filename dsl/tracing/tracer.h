@@ -9,6 +9,7 @@
 //          results. Close of a branch: slots written on either side are merged through the results of scf.if.
 // A result is written back like any other assignment, so that enclosing frames see it.
 #pragma once
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -91,6 +92,9 @@ struct Frame {
   int axis = 0;
   bool is_scan = false, reverse = false;
 
+  bool gave_first_value(uint32_t slot) const {
+    return std::find(first_values.begin(), first_values.end(), slot) != first_values.end();
+  }
   bool is_loop() const { return kind == FrameKind::for_loop || kind == FrameKind::while_loop; }
   bool is_branch() const { return kind == FrameKind::branch || kind == FrameKind::rest; }
 };

@@ -179,6 +179,24 @@ TEST(ControlFlow, ElementsOfAnArrayAreCarriedOneByOne) {
   EXPECT_NE(text.find("-> (f32)"), std::string::npos) << text;
 }
 
+TEST(ControlFlow, VariablesFirstGivenAValueInTheLoopAreNotCarried) {
+  const std::string ir = ir_of([](Ptr<float> p, I32 n) {
+    Tile t, acc = 0.f;
+    for (auto i : range(n)) {
+      t = load(p + i);
+      acc += t;
+      for (auto j : range(i)) t = t * 2.f;  // carried by this loop, whose start is inside the other
+      if_(i > 3, [&] { t = t + 1.f; });
+      acc += t;
+      t = acc * t;
+      store(p + i, t);
+    }
+    store(p, acc);
+  });
+  EXPECT_EQ(count_of(ir, "iter_args"), 2) << ir;
+  EXPECT_NE(ir.find("iter_args(%arg5 = %2)"), std::string::npos) << ir;
+}
+
 TEST(ControlFlow, BranchesMergeAssignedVariables) {
   const std::string text = ir_of([](Ptr<float> p, I32 n) {
     Tile a = 1.f, b = 2.f;
