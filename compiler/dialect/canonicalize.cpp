@@ -44,22 +44,60 @@ LogicalResult reshapeSplat(Op op, PatternRewriter& rewriter) {
   return success();
 }
 
-/// `wide` without its first dims, all of size 1, as `narrow`; equal types are not.
-bool dropsLeadingUnits(Type wide, Type narrow) {
+/// The dims of `wide` that are left when dims of size 1 go until it is `narrow`; nothing when that is not the difference.
+/// Of neighbours of size 1 the last ones stay.
+std::optional<SmallVector<int>> dimsLeftOf(Type wide, Type narrow) {
   auto from = dyn_cast<RankedTensorType>(wide), to = dyn_cast<RankedTensorType>(narrow);
-  if (!from || !to || from.getRank() <= to.getRank()) return false;
-  const size_t drop = from.getRank() - to.getRank();
-  return from.getShape().drop_front(drop) == to.getShape() &&
-         llvm::all_of(from.getShape().take_front(drop), [](int64_t d) { return d == 1; });
+  if (!from || !to || from.getRank() <= to.getRank()) return std::nullopt;
+  SmallVector<int> left(to.getRank());
+  int64_t next = to.getRank() - 1;
+  for (int64_t d = from.getRank() - 1; d >= 0; --d) {
+    if (next >= 0 && from.getDimSize(d) == to.getDimSize(next))
+      left[next--] = static_cast<int>(d);
+    else if (from.getDimSize(d) != 1)
+      return std::nullopt;
+  }
+  if (next >= 0) return std::nullopt;
+  return left;
 }
 
-/// The leading dims of a box have extent 1 anyway: a reshape that drops them from a load is the load of a smaller rank.
+/// The view and indices of a box of `boxRank` dims when only its dims `left` stay: those are the view's last dims then, in
+/// their order, and all others come first. A view whose dims change places is made where the old one is.
+Value viewWithLast(Value view, int64_t boxRank, ArrayRef<int> left, OperandRange indices, SmallVectorImpl<Value>& newIndices,
+                   PatternRewriter& rewriter) {
+  const int64_t rank = cast<ViewType>(view.getType()).getRank();
+  SmallVector<int> order;
+  for (int d = 0; d < rank; ++d)
+    if (!llvm::is_contained(left, d - (rank - boxRank))) order.push_back(d);
+  for (int d : left) order.push_back(d + static_cast<int>(rank - boxRank));
+  for (int d : order) newIndices.push_back(indices[d]);
+  if (llvm::is_sorted(order)) return view;
+
+  OpBuilder::InsertionGuard guard(rewriter);
+  rewriter.setInsertionPointAfterValue(view);
+  const Location loc = view.getLoc();
+  const Type pointer = PtrType::get(view.getContext(), cast<ViewType>(view.getType()).getElementType());
+  SmallVector<Value> dims, strides;
+  for (int d : order) {
+    dims.push_back(ViewDimOp::create(rewriter, loc, rewriter.getI64Type(), view, rewriter.getI32IntegerAttr(d)));
+    strides.push_back(ViewStrideOp::create(rewriter, loc, rewriter.getI64Type(), view, rewriter.getI32IntegerAttr(d)));
+  }
+  Value start = ViewPtrOp::create(rewriter, loc, pointer, view);
+  return MakeViewOp::create(rewriter, loc, view.getType(), start, dims, strides);
+}
+
+/// A reshape that drops dims of size 1 from a load is the load of a smaller rank, if need be from a view whose dims are in
+/// another order: boxes have extent 1 in leading dims that the tile does not have.
 LogicalResult dropUnitsOfLoad(ReshapeOp op, PatternRewriter& rewriter) {
   auto load = op.getSource().getDefiningOp<LoadOp>();
-  if (!load || !load->hasOneUse() || !dropsLeadingUnits(load.getType(), op.getType())) return failure();
+  if (!load || !load->hasOneUse()) return failure();
+  auto left = dimsLeftOf(load.getType(), op.getType());
+  if (!left) return failure();
   rewriter.setInsertionPoint(load);  // a store may stand between the two
-  rewriter.replaceOpWithNewOp<LoadOp>(op, op.getType(), load.getView(), load.getIndices(), load.getPadAttr(),
-                                      load.getCacheAttr());
+  SmallVector<Value> indices;
+  const int64_t rank = cast<RankedTensorType>(load.getType()).getRank();
+  Value view = viewWithLast(load.getView(), rank, *left, load.getIndices(), indices, rewriter);
+  rewriter.replaceOpWithNewOp<LoadOp>(op, op.getType(), view, indices, load.getPadAttr(), load.getCacheAttr());
   rewriter.eraseOp(load);
   return success();
 }
@@ -68,8 +106,16 @@ LogicalResult dropUnitsOfLoad(ReshapeOp op, PatternRewriter& rewriter) {
 template <class Op>
 LogicalResult dropUnitsOfStore(Op op, PatternRewriter& rewriter) {
   auto reshape = op.getValue().template getDefiningOp<ReshapeOp>();
-  if (!reshape || !dropsLeadingUnits(reshape.getType(), reshape.getSource().getType())) return failure();
-  rewriter.modifyOpInPlace(op, [&] { op.getValueMutable().assign(reshape.getSource()); });
+  if (!reshape) return failure();
+  auto left = dimsLeftOf(reshape.getType(), reshape.getSource().getType());
+  if (!left) return failure();
+  SmallVector<Value> indices;
+  Value view = viewWithLast(op.getView(), reshape.getType().getRank(), *left, op.getIndices(), indices, rewriter);
+  rewriter.modifyOpInPlace(op, [&] {
+    op.getValueMutable().assign(reshape.getSource());
+    op.getViewMutable().assign(view);
+    op.getIndicesMutable().assign(indices);
+  });
   return success();
 }
 

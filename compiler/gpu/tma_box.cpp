@@ -29,15 +29,47 @@ int64_t rowsPerCopy(int64_t rows) {
   return 0;
 }
 
+/// An argument of the kernel, and which of its dims each dim of a view is.
+struct Origin {
+  BlockArgument arg;
+  SmallVector<int8_t, 5> dims;
+};
+
+/// Of a view that is an argument, or is made of one's address, dims and strides, each dim once.
+std::optional<Origin> originOf(Value view) {
+  auto isArgument = [](BlockArgument arg) { return arg && isa_and_nonnull<func::FuncOp>(arg.getOwner()->getParentOp()); };
+  const int64_t rank = cast<ViewType>(view.getType()).getRank();
+  Origin origin;
+  if ((origin.arg = dyn_cast<BlockArgument>(view))) {
+    if (!isArgument(origin.arg)) return std::nullopt;
+    for (int64_t d = 0; d < rank; ++d) origin.dims.push_back(static_cast<int8_t>(d));
+    return origin;
+  }
+  auto made = view.getDefiningOp<MakeViewOp>();
+  auto start = made ? made.getPtr().getDefiningOp<ViewPtrOp>() : ViewPtrOp();
+  if (!start) return std::nullopt;
+  origin.arg = dyn_cast<BlockArgument>(start.getView());
+  if (!isArgument(origin.arg) || cast<ViewType>(origin.arg.getType()).getRank() != rank) return std::nullopt;
+  for (auto [dim, stride] : llvm::zip(made.getDims(), made.getStrides())) {
+    auto size = dim.getDefiningOp<ViewDimOp>();
+    auto step = stride.getDefiningOp<ViewStrideOp>();
+    if (!size || !step || size.getView() != origin.arg || step.getView() != origin.arg) return std::nullopt;
+    const auto d = static_cast<int8_t>(size.getDim());
+    if (size.getDim() != step.getDim() || llvm::is_contained(origin.dims, d)) return std::nullopt;
+    origin.dims.push_back(d);
+  }
+  return origin;
+}
+
 }  // namespace
 
 int64_t TmaBox::bytes() const { return type.getShape()[0] * type.getShape()[1] * type.elementBytes(); }
 
 std::optional<TmaBox> tmaBox(Value view, SmemType type, const Facts& facts, bool isStore, std::string* why) {
   Refusal refuse{why};
-  auto arg = dyn_cast<BlockArgument>(view);
-  if (!arg || !isa_and_nonnull<func::FuncOp>(arg.getOwner()->getParentOp()))
-    return refuse("the view is not an argument of the kernel");
+  const auto origin = originOf(view);
+  if (!origin) return refuse("the view is not an argument of the kernel");
+  const BlockArgument arg = origin->arg;
   if (cast<func::FuncOp>(arg.getOwner()->getParentOp()).getArgAttr(arg.getArgNumber(), "tile.no_bulk_copies"))
     return refuse("no tensor map describes the view: a dim repeats, runs backwards or is too large");
   auto viewType = cast<ViewType>(view.getType());
@@ -84,7 +116,7 @@ std::optional<TmaBox> tmaBox(Value view, SmemType type, const Facts& facts, bool
   if (tile.panels() > 1 && rows % 8 != 0)
     return refuse(llvm::Twine(rows) + " rows are not a multiple of the 8 rows of a swizzle pattern");
 
-  TmaBox box{type, {}, {}};
+  TmaBox box{type, {}, {}, {}};
   box.map.param = arg.getArgNumber();
   box.map.dtype = *dtype;
   box.map.rank = static_cast<uint8_t>(rank);
@@ -93,7 +125,8 @@ std::optional<TmaBox> tmaBox(Value view, SmemType type, const Facts& facts, bool
   // Contiguous dim, the box's other dim, then the rest from the last.
   size_t at = 0;
   auto add = [&](int dim, int64_t extent) {
-    box.map.dims[at] = static_cast<int8_t>(dim);
+    box.dims[at] = static_cast<int8_t>(dim);
+    box.map.dims[at] = origin->dims[dim];
     box.map.box[at++] = static_cast<uint16_t>(extent);
   };
   add(unit, perRow);

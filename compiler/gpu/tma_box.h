@@ -5,6 +5,7 @@
 // use one tensor map. Where an element lands is layout::SharedTile's address function, so readers need not know who
 // copied.
 #pragma once
+#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,7 +24,9 @@ struct TmaCopy {
 
 struct TmaBox {
   SmemType type;      ///< the box in shared memory, one stage; its `minor` is the dim with unit stride
-  TensorMapInfo map;  ///< `param` is the argument's number
+  TensorMapInfo map;  ///< `param` is the argument's number, `dims` are its dims
+  std::array<int8_t, 5> dims{};  ///< of the view, in the order of the map: others than the argument's where a view has
+                                 ///< its dims in another order
   std::vector<TmaCopy> copies;
   int64_t bytes() const;  ///< what all copies of a load count on the barrier
 };

@@ -106,17 +106,39 @@ func.func @units_of_boxes(%v: !tile.view<3xf32>, %w: !tile.view<3xf32>, %i: i32)
 
 // -----
 
+// Those between other dims go as well: the box is one of the view whose dims have changed places.
+// CHECK-LABEL: func.func @units_inside(
+// CHECK-SAME: %[[V:.*]]: !tile.view<4xf32>, %[[W:.*]]: !tile.view<4xf32>, %[[B:.*]]: i32, %[[M:.*]]: i32, %[[H:.*]]: i32
+// CHECK-DAG: %[[COLUMNS:.*]] = tile.view_dim %[[V]], 2
+// CHECK-DAG: %[[COLUMN:.*]] = tile.view_stride %[[V]], 2
+// CHECK-DAG: %[[ROWS:.*]] = tile.view_dim %[[V]], 1
+// CHECK-DAG: %[[ROW:.*]] = tile.view_stride %[[V]], 1
+// CHECK-DAG: %[[TURNED:.*]] = tile.make_view %{{.*}}, dims(%{{.*}}, %[[COLUMNS]], %[[ROWS]], %{{.*}}), strides(%{{.*}}, %[[COLUMN]], %[[ROW]], %{{.*}})
+// CHECK: %[[TILE:.*]] = tile.load %[[TURNED]][%[[B]], %[[H]], %[[M]], %{{.*}} : {{.*}}] pad 3.000000e+00 : <4xf32> -> tensor<8x4xf32>
+// CHECK-NOT: tile.reshape
+// CHECK: tile.store %[[TILE]], %{{.*}}[%[[B]], %[[H]], %[[M]], %{{.*}} : {{.*}}] : tensor<8x4xf32>, <4xf32>
+func.func @units_inside(%v: !tile.view<4xf32>, %w: !tile.view<4xf32>, %b: i32, %m: i32, %h: i32) {
+  %c0 = arith.constant 0 : i32
+  %0 = tile.load %v[%b, %m, %h, %c0 : i32, i32, i32, i32] pad 3.0 : !tile.view<4xf32> -> tensor<1x8x1x4xf32>
+  %1 = tile.reshape %0 : tensor<1x8x1x4xf32> -> tensor<8x4xf32>
+  %2 = tile.reshape %1 : tensor<8x4xf32> -> tensor<1x8x1x4xf32>
+  tile.store %2, %w[%b, %m, %h, %c0 : i32, i32, i32, i32] : tensor<1x8x1x4xf32>, !tile.view<4xf32>
+  return
+}
+
+// -----
+
 // Other reshapes stay, and so does a load with another reader.
 // CHECK-LABEL: func.func @other_reshapes(
 // CHECK: tile.load %{{.*}} -> tensor<1x4x8xf32>
 // CHECK: tile.reshape %{{.*}} : tensor<1x4x8xf32> -> tensor<4x8xf32>
 // CHECK: tile.load %{{.*}} -> tensor<4x1x8xf32>
-// CHECK: tile.reshape %{{.*}} : tensor<4x1x8xf32> -> tensor<4x8xf32>
-func.func @other_reshapes(%v: !tile.view<3xf32>, %w: !tile.view<3xf32>, %i: i32) -> (tensor<4x8xf32>, tensor<4x8xf32>) {
+// CHECK: tile.reshape %{{.*}} : tensor<4x1x8xf32> -> tensor<2x16xf32>
+func.func @other_reshapes(%v: !tile.view<3xf32>, %w: !tile.view<3xf32>, %i: i32) -> (tensor<4x8xf32>, tensor<2x16xf32>) {
   %0 = tile.load %v[%i, %i, %i : i32, i32, i32] : <3xf32> -> tensor<1x4x8xf32>
   %1 = tile.reshape %0 : tensor<1x4x8xf32> -> tensor<4x8xf32>
   tile.store %0, %w[%i, %i, %i : i32, i32, i32] : tensor<1x4x8xf32>, <3xf32>
   %2 = tile.load %v[%i, %i, %i : i32, i32, i32] : <3xf32> -> tensor<4x1x8xf32>
-  %3 = tile.reshape %2 : tensor<4x1x8xf32> -> tensor<4x8xf32>
-  return %1, %3 : tensor<4x8xf32>, tensor<4x8xf32>
+  %3 = tile.reshape %2 : tensor<4x1x8xf32> -> tensor<2x16xf32>
+  return %1, %3 : tensor<4x8xf32>, tensor<2x16xf32>
 }

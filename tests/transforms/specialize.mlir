@@ -243,3 +243,37 @@ func.func @crowded(%a: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_strid
   tile.store %r, %c[%c0, %c0 : i32, i32] : tensor<64x128xf32>, !tile.view<2xf32>
   return
 }
+
+// -----
+
+// A view made of an argument's address, dims and strides in another order is still the argument to a tensor map.
+// CHECK-LABEL: func.func @turned
+// CHECK: producer {
+// CHECK: %[[V:.*]] = tile.make_view
+// CHECK: tile.tma_load %[[V]][
+// CHECK: } consumer {
+// CHECK: tile.mma
+// CHECK: tile.tma_store
+func.func @turned(%a: !tile.view<3xf16> {tile.align = 16 : i32, tile.unit_stride = 2 : i32, tile.stride_multiple_of = array<i32: 8, 8, 1>}, %c: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>, tile.dim_multiple_of = array<i32: 1, 16>}, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %p = tile.view_ptr %a : !tile.view<3xf16> -> !tile.ptr<f16>
+  %d0 = tile.view_dim %a, 0 : !tile.view<3xf16>
+  %d1 = tile.view_dim %a, 1 : !tile.view<3xf16>
+  %d2 = tile.view_dim %a, 2 : !tile.view<3xf16>
+  %s0 = tile.view_stride %a, 0 : !tile.view<3xf16>
+  %s1 = tile.view_stride %a, 1 : !tile.view<3xf16>
+  %s2 = tile.view_stride %a, 2 : !tile.view<3xf16>
+  %v = tile.make_view %p, dims(%d1, %d0, %d2), strides(%s1, %s0, %s2) : !tile.ptr<f16> -> !tile.view<3xf16>
+  %h = tile.program_id 0
+  %r = scf.for %k = %c0 to %n step %c64 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {
+    %x = tile.load_shared %v[%h, %k, %c0 : i32, i32, i32] box [64, 64] : !tile.view<3xf16> -> !tile.smem<64x64xf16, minor = 1>
+    %xt = tile.smem_trans %x : !tile.smem<64x64xf16, minor = 1> -> !tile.smem<64x64xf16, minor = 0>
+    %next = tile.mma wgmma_f16 k 64 warps(4, 1) %xt, %x, %acc : !tile.smem<64x64xf16, minor = 0>, !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf32>
+    scf.yield %next : tensor<64x64xf32>
+  } {tile.stages = 3 : i32}
+  %out = arith.truncf %r : tensor<64x64xf32> to tensor<64x64xf16>
+  tile.store %out, %c[%c0, %c0 : i32, i32] : tensor<64x64xf16>, !tile.view<2xf16>
+  return
+}

@@ -7,6 +7,7 @@
 #include "compiler/gpu/lowering/fp8_pairs.h"
 #include "compiler/gpu/lowering/gpu_math.h"
 #include "compiler/gpu/lowering/lowering.h"
+#include "compiler/gpu/lowering/packed_bits.h"
 #include "compiler/gpu/lowering/roles.h"
 #include "compiler/gpu/lowering/smem_lowering.h"
 #include "compiler/gpu/scratch.h"
@@ -275,7 +276,17 @@ LogicalResult Emitter::emitElementwiseOp(Operation* op) {
     count = layout->numRegs();
   }
   SmallVector<Regs, 2> results(op->getNumResults());
+  const auto packed = static_cast<size_t>(packedElements(op));
   for (size_t reg = 0; reg < count; ++reg) {
+    if (packed > 1 && layout && reg + packed <= count) {
+      SmallVector<llvm::ArrayRef<llvm::Value*>, 2> groups;
+      for (Value operand : op->getOperands()) groups.push_back(regs(operand).slice(reg, packed));
+      if (auto values = emitPackedBits(b, op, groups)) {
+        results[0].append(values->begin(), values->end());
+        reg += packed - 1;
+        continue;
+      }
+    }
     if (layout && layout->isRegPadding(static_cast<int>(reg))) {
       for (auto [i, list] : llvm::enumerate(results))
         list.push_back(llvm::PoisonValue::get(elementType(op->getResult(i))));

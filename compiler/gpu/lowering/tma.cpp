@@ -12,7 +12,7 @@ namespace {
 class Coordinates {
  public:
   Coordinates(Emitter& e, const TmaBox& box, ValueRange indices) : e_(e), box_(box) {
-    for (int d = 0; d < box.map.rank; ++d) origin_.push_back(clamped(indices[box.map.dims[d]]));
+    for (int d = 0; d < box.map.rank; ++d) origin_.push_back(clamped(indices[box.dims[d]]));
   }
 
   /// Of the element at (row, col) of the box; `row` and `column`, the parts that are no constants, may be null for 0.
