@@ -45,7 +45,7 @@ TEST(Errors, OperationsAndElementTypes) {
   EXPECT_TILE_ERROR(__LINE__, "'umulhi' is not defined on i32", [](I32 n) { auto r = umulhi(n, n); });
 }
 TEST(Errors, Histograms) {
-  EXPECT_TILE_ERROR(__LINE__, "histogram counts the values of an i32 tile, found f32", [](Ptr<float> p) { auto r = histogram(load(p + arange(0, 16)), 4); });
+  EXPECT_TILE_ERROR(__LINE__, "histogram counts the values of an i32 tile, found tile<16xf32>", [](Ptr<float> p) { auto r = histogram(load(p + arange(0, 16)), 4); });
   EXPECT_TILE_ERROR(__LINE__, "histogram needs a tile, found the scalar i32", [](I32 n) { auto r = histogram(n, 4); });
   EXPECT_TILE_ERROR(__LINE__, "tile dims must be positive, found 0", [] { auto r = histogram(arange(0, 16), 0); });
 }

@@ -122,6 +122,7 @@ TEST(Shapes, CountsOfValues) {
         EXPECT_EQ(std::vector<int32_t>(out.as<int32_t>(), out.as<int32_t>() + 7), want) << shapeText(shape) << " " << warps;
       }
     }
+}
 
 // Indices known while compiling: inside threads, inside warps, between warps, all the same, past the end.
 TEST(Shapes, TakeKnown) {

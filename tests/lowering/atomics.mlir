@@ -4,7 +4,7 @@
 // RUN: tilec compile %s -t sm_80,sm_90a -e json | FileCheck %s --check-prefix=RES
 // REQUIRES: ptxas
 
-// RES-COUNT-4: "spill_store_bytes": 0
+// RES-COUNT-2: "spill_store_bytes": 0
 
 // CHECK-LABEL: .entry atomics(
 // CHECK: atom.relaxed.gpu.global.add.f32
@@ -41,18 +41,5 @@ func.func @atomics(%f: !tile.ptr<f32>, %i: !tile.ptr<i32>, %h: !tile.ptr<f16>, %
   %r9 = tile.atomic_cas acq_rel gpu %i offsets %at : tensor<128xi32>, %at, %r1 : !tile.ptr<i32>, tensor<128xi32>, tensor<128xi32> -> tensor<128xi32>
   %s = arith.addi %r9, %r2 : tensor<128xi32>
   tile.scatter %s, %i offsets %at : tensor<128xi32> : tensor<128xi32>, !tile.ptr<i32>
-  return
-}
-
-// Several ordered updates of a thread share one fence before and one after them.
-// CHECK-LABEL: .entry several(
-// CHECK: bar.sync
-// CHECK: fence.acq_rel.gpu
-// CHECK-COUNT-4: atom.relaxed.gpu.global.add.u32
-// CHECK: fence.acq_rel.gpu
-// CHECK: bar.sync
-func.func @several(%i: !tile.ptr<i32>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
-  %at = tile.iota : tensor<512xi32>
-  %r = tile.atomic_rmw add acq_rel gpu %i offsets %at : tensor<512xi32>, %at : !tile.ptr<i32>, tensor<512xi32> -> tensor<512xi32>
   return
 }
