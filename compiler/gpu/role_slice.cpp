@@ -214,15 +214,18 @@ void RoleSlice::findUneven() {
 
 int RoleSlice::registersPerRow() const {
   llvm::SmallSetVector<Value, 16> tiles;
-  for (Operation* op : kept_) {
+  auto count = [&](Operation* op) {
     auto loop = op->getParentOfType<LoopLikeOpInterface>();
-    if (!loop) continue;
-    for (Value operand : op->getOperands())
-      if (Operation* definition = operand.getDefiningOp(); definition && !loop->isAncestor(definition) &&
-                                                           isa<RankedTensorType>(operand.getType()) &&
-                                                           !isa<arith::ConstantOp, SplatOp, IotaOp>(definition))
+    if (!loop) return;
+    for (Value operand : op->getOperands()) {
+      Operation* definition = operand.getDefiningOp();
+      if (definition && !loop->isAncestor(definition) && isa<RankedTensorType>(operand.getType()) &&
+          !isa<arith::ConstantOp, SplatOp, IotaOp>(definition))
         tiles.insert(operand);
-  }
+    }
+  };
+  for (Operation* op : kept_) count(op);
+  for (Operation* copy : reads_) count(copy);
   int registers = 0;
   for (Value tile : tiles) registers += getElementTypeOrSelf(tile.getType()).getIntOrFloatBitWidth() > 32 ? 2 : 1;
   return registers;

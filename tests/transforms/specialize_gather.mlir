@@ -8,7 +8,7 @@
 // CHECK-DAG: %[[A:.*]] = tile.smem_alloc : <128x64xf16, minor = 1, stages = 3>
 // CHECK-DAG: %[[B:.*]] = tile.smem_alloc : <64x128xf16, minor = 1, stages = 3>
 // CHECK-DAG: %[[RING:.*]] = tile.ring_alloc arrivals 2 fills 5 : <3>
-// CHECK: tile.specialize regs(120, 192) producer {
+// CHECK: tile.specialize regs(88, 208) producer {
 // CHECK: tile.work_loop {
 // CHECK: %[[IDS:.*]] = tile.load %{{.*}} -> tensor<128xi32>
 // CHECK: scf.for

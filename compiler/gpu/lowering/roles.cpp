@@ -197,7 +197,10 @@ LogicalResult emitSpecialize(Emitter& e, SpecializeOp op) {
   if (failed(checkRegisters(op, groups, entry))) return failure();
   llvm::Function* function = b.GetInsertBlock()->getParent();
   auto block = [&](const char* name) { return llvm::BasicBlock::Create(b.getContext(), name, function); };
-  auto *producer = block("producer"), *consumer = block("consumer"), *after = block("roles.end");
+  auto* producer = block("producer");
+  auto* first = e.roles().gathers() ? nullptr : block("producer.warp");
+  auto* elected = e.roles().gathers() ? nullptr : block("producer.thread");
+  auto *consumer = block("consumer"), *after = block("roles.end");
 
   emitIf(e, b.CreateICmpEQ(e.thread(), e.i32(0)), [&] {
     for (llvm::Value* map : e.roles().mapParams) e.inlineAsm(b.getVoidTy(), "prefetch.tensormap [$0];", "l", {map});
@@ -216,7 +219,6 @@ LogicalResult emitSpecialize(Emitter& e, SpecializeOp op) {
     if (failed(e.asProducerWarps([&] { return e.emitBlock(work); }))) return failure();
     finishFilling(e);
   } else {
-    auto *first = block("producer.warp"), *elected = block("producer.thread");
     b.CreateCondBr(b.CreateICmpEQ(e.warp(), e.i32(e.numWarps())), first, after);
     b.SetInsertPoint(first);
     b.CreateCondBr(electThread(e), elected, after);
