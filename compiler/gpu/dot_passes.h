@@ -22,7 +22,7 @@ std::unique_ptr<mlir::Pass> createPlaceOperandsPass(TargetOf target, OptionsOf o
 /// iteration early.
 std::unique_ptr<mlir::Pass> createFetchAheadPass(TargetOf target);
 /// Loops with chained asynchronous products: the second product runs beside the next iteration's elementwise work.
-std::unique_ptr<mlir::Pass> createRotatePass();
+std::unique_ptr<mlir::Pass> createRotatePass(TargetOf target);
 /// Value level -> tile.specialize with rings and bulk copies, where the target and the kernel allow it.
 std::unique_ptr<mlir::Pass> createSpecializePass(TargetOf target, OptionsOf options);
 /// Value level -> buffers, copies, waits; loops get rings of stages. Leaves kernels with roles alone.

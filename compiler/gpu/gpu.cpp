@@ -17,7 +17,7 @@ void addGpuPasses(mlir::OpPassManager& passes, const Target& target, const Compi
   auto optionsOf = [&options]() -> const CompileOptions& { return options; };
   passes.addPass(createPlaceOperandsPass(targetOf, optionsOf));
   passes.addPass(createFetchAheadPass(targetOf));
-  if (target.hasWgmma) passes.addPass(createRotatePass());
+  if (target.hasWgmma) passes.addPass(createRotatePass(targetOf));
   passes.addPass(createPeelMasks());
   if (target.hasTma) passes.addPass(createSpecializePass(targetOf, optionsOf));
   passes.addPass(createStagePass(targetOf, optionsOf));
@@ -33,7 +33,7 @@ void addGpuPasses(mlir::OpPassManager& passes, const Target& target, const Compi
 void registerGpuPasses(std::function<const Target&()> target, std::function<const CompileOptions&()> options) {
   mlir::registerPass([=] { return createPlaceOperandsPass(target, options); });
   mlir::registerPass([=] { return createFetchAheadPass(target); });
-  mlir::registerPass([] { return createRotatePass(); });
+  mlir::registerPass([=] { return createRotatePass(target); });
   mlir::registerPass([=] { return createSpecializePass(target, options); });
   mlir::registerPass([=] { return createStagePass(target, options); });
   mlir::registerPass([=] { return createAssignLayoutsPass(target, options); });

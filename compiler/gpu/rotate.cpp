@@ -15,6 +15,7 @@
 #include "compiler/analysis/facts.h"
 #include "compiler/gpu/async_products.h"
 #include "compiler/gpu/dot_passes.h"
+#include "compiler/gpu/plan.h"
 #include "compiler/transforms/transforms.h"
 #include "llvm/ADT/SetVector.h"
 #include "mlir/IR/IRMapping.h"
@@ -401,6 +402,8 @@ class RotatePass : public PassWrapper<RotatePass, OperationPass<func::FuncOp>> {
     registry.insert<TileDialect, arith::ArithDialect, scf::SCFDialect>();
   }
 
+  explicit RotatePass(TargetOf target) : targetOf_(std::move(target)) {}
+
   void runOnOperation() override {
     func::FuncOp func = getOperation();
     if (func.isExternal() || !hasAsyncProduct(func)) return markAllAnalysesPreserved();
@@ -409,21 +412,49 @@ class RotatePass : public PassWrapper<RotatePass, OperationPass<func::FuncOp>> {
       auto hint = loop->getAttrOfType<IntegerAttr>("tile.overlap");
       if (!hint || hint.getInt() != 0) loops.push_back(loop);
     });
-    for (scf::ForOp loop : loops) {
-      Rotation rotation(loop);
-      if (!rotation.plan()) continue;
-      Facts facts(func);
-      bool runs = facts.rangeOf(loop.getLowerBound()).max < facts.rangeOf(loop.getUpperBound()).min;
-      if (rotation.canBranch() && masksAtStart(loop, facts))
-        rotation.rewrite(runs, nullptr);
-      else
-        rotation.rewrite(runs, [&](OpBuilder& b) { return secondBound(b, loop, facts); });
-    }
+    for (scf::ForOp loop : loops)
+      if (Rotation(loop).plan() && (loop->hasAttr("tile.overlap") || !isTooMuch(func, loop))) rotate(func, loop);
   }
+
+ private:
+  static void rotate(func::FuncOp func, scf::ForOp loop) {
+    Rotation rotation(loop);
+    rotation.plan();
+    Facts facts(func);
+    bool runs = facts.rangeOf(loop.getLowerBound()).max < facts.rangeOf(loop.getUpperBound()).min;
+    if (rotation.canBranch() && masksAtStart(loop, facts))
+      rotation.rewrite(runs, nullptr);
+    else
+      rotation.rewrite(runs, [&](OpBuilder& b) { return secondBound(b, loop, facts); });
+  }
+
+  /// Whether the tiles of two iterations are more than the registers of a thread, where those of one are not: then
+  /// products would wait for spilled accumulators. Tried on a copy.
+  bool isTooMuch(func::FuncOp func, scf::ForOp loop) const {
+    auto warps = func->getAttrOfType<IntegerAttr>("tile.num_warps");
+    if (!warps) return false;
+    const int numWarps = static_cast<int>(warps.getInt());
+    const Target& target = targetOf_();
+    const std::vector<RolePlan> roles = rolePlans(numWarps, target);
+    const int most = roles.empty() ? target.maxRegsPerThread : roles.back().consumerRegs;
+    auto fits = [&](func::FuncOp f) {
+      return estimateRegisters(f, numWarps).registers + RegisterEstimate::kOther <= most;
+    };
+    IRMapping map;
+    OwningOpRef<func::FuncOp> copy(cast<func::FuncOp>(func->clone(map)));
+    rotate(*copy, cast<scf::ForOp>(map.lookup(loop.getOperation())));
+    if (fits(*copy) || !fits(func)) return false;
+    loop.emitRemark() << "products are not overlapped with the elementwise work of the next iteration: the tiles of both "
+                         "are more than the "
+                      << most << " registers of a thread";
+    return true;
+  }
+
+  TargetOf targetOf_;
 };
 
 }  // namespace
 
-std::unique_ptr<Pass> createRotatePass() { return std::make_unique<RotatePass>(); }
+std::unique_ptr<Pass> createRotatePass(TargetOf target) { return std::make_unique<RotatePass>(std::move(target)); }
 
 }  // namespace tile::ir

@@ -9,17 +9,6 @@ namespace {
 struct MmCfg {
   int BM = 128, BN = 128, BK = 64, stages = 3, warps = 8;
 };
-/// C = A B in float64; a(m, k) and b(k, n) are functions.
-template <class A, class B>
-std::vector<double> product(int M, int N, int K, A a, B b) {
-  std::vector<double> c(size_t(M) * N);
-  for (int m = 0; m < M; ++m)
-    for (int k = 0; k < K; ++k) {
-      const double x = a(m, k);
-      for (int n = 0; n < N; ++n) c[size_t(m) * N + n] += x * b(k, n);
-    }
-  return c;
-}
 constexpr auto kTiles = [](const auto& c, const auto& a, const auto& b, const auto&...) {
   return Grid{cdiv(b.shape[1], c.BN), cdiv(a.shape[0], c.BM)};
 };
@@ -43,7 +32,7 @@ Register r1("gemm_softmax", [](Env& e) {
   j.gflop = 2e-9 * M * N * double(K);
   j.add(gemm_softmax, e.big ? MmCfg{128, 256, 64, 3, 8} : MmCfg{64, 64, 32, 2, 4}, a.view(M, K), b.view(K, N), y.view(M, N));
   j.check = [=] {
-    auto want = product(M, N, K, [&](int m, int k) { return a[m * K + k]; }, [&](int k, int n) { return b[k * N + n]; });
+    auto want = product(M, N, K, matrix(a, K), matrix(b, N));
     for (int m = 0; m < M; ++m) {
       double* row = &want[m * N];
       double top = *std::max_element(row, row + N), sum = 0;
@@ -79,7 +68,7 @@ Register r2("gemm_layernorm", [](Env& e) {
   j.add(gemm_norm, e.big ? MmCfg{64, 512, 32, 3, 8} : MmCfg{32, 64, 32, 2, 4}, a.view(M, K), b.view(K, N), r.view(M, N),
         g.view(N), t.view(N), y.view(M, N));
   j.check = [=] {
-    auto want = product(M, N, K, [&](int m, int k) { return a[m * K + k]; }, [&](int k, int n) { return b[k * N + n]; });
+    auto want = product(M, N, K, matrix(a, K), matrix(b, N));
     for (int m = 0; m < M; ++m) {
       double mean = 0, var = 0;
       for (int n = 0; n < N; ++n) mean += (want[m * N + n] += r[m * N + n]) / N;
@@ -118,10 +107,9 @@ Register r3("lora", [](Env& e) {
   j.add(lora, e.big ? LoraCfg{} : LoraCfg{64, 64, 32, 16, 2, 4}, x.view(M, K), w.view(K, N), a.view(K, R), b.view(R, N),
         y.view(M, N), .5f);
   j.check = [=] {
-    auto X = [&](int m, int k) { return x[m * K + k]; };
-    auto want = product(M, N, K, X, [&](int k, int n) { return w[k * N + n]; });
-    auto low = product(M, R, K, X, [&](int k, int r) { return a[k * R + r]; });
-    auto more = product(M, N, R, [&](int m, int r) { return low[m * R + r]; }, [&](int r, int n) { return b[r * N + n]; });
+    auto want = product(M, N, K, matrix(x, K), matrix(w, N));
+    auto low = product(M, R, K, matrix(x, K), matrix(a, R));
+    auto more = product(M, N, R, [&](int m, int r) { return low[m * R + r]; }, matrix(b, N));
     for (size_t i = 0; i < want.size(); ++i) want[i] += .5 * more[i];
     return agree(y.now(), want, .1, 1e-2);
   };
@@ -265,7 +253,7 @@ Register r7("syrk", [](Env& e) {
   j.gflop = 1e-9 * N * N * double(K);
   j.add(syrk, e.big ? MmCfg{128, 0, 32, 3, 8} : MmCfg{32, 0, 32, 2, 4}, a.view(K, N), c.view(N, N));
   j.check = [=] {
-    auto want = product(N, N, K, [&](int m, int k) { return a[k * N + m]; }, [&](int k, int n) { return a[k * N + n]; });
+    auto want = product(N, N, K, [&](int m, int k) { return a[k * N + m]; }, matrix(a, N));
     return agree(c.now(), want, 2e-2, 2e-3);
   };
   return j;
@@ -301,7 +289,7 @@ Register r8("sparse24", [](Env& e) {
   j.check = [=] {
     std::vector<double> dense(M * K);
     for (int i = 0; i < M * K / 2; ++i) dense[i / 2 * 4 + p.h[i]] = a[i];
-    auto want = product(M, N, K, [&](int m, int k) { return dense[m * K + k]; }, [&](int k, int n) { return b[k * N + n]; });
+    auto want = product(M, N, K, [&](int m, int k) { return dense[m * K + k]; }, matrix(b, N));
     return agree(c.now(), want, 1e-2, 2e-3);
   };
   return j;
@@ -335,7 +323,7 @@ Register r9("stream_k", [](Env& e) {
   j.add(stream_k.grid([=](const auto&...) { return Grid{programs}; }), e.big ? MmCfg{128, 128, 64, 4, 8} : MmCfg{32, 32, 32, 2, 4},
         a.view(M, K), b.view(K, N), c.view(M, N));
   j.check = [=] {
-    auto want = product(M, N, K, [&](int m, int k) { return a[m * K + k]; }, [&](int k, int n) { return b[k * N + n]; });
+    auto want = product(M, N, K, matrix(a, K), matrix(b, N));
     return agree(c.now(), want, 1e-3, 1e-3);
   };
   return j;
