@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "compiler/lowering/elementwise.h"
+#include "compiler/lowering/math_functions_f64.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/IR/Intrinsics.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -149,23 +150,8 @@ class Math {
     Value* whole = b.CreateUnaryIntrinsic(llvm::Intrinsic::roundeven, t);
     // 2^fraction near 1, times 2^whole: exp2 of each part keeps the fraction's bits.
     Value* r = b.CreateFMul(exp2(b.CreateFPTrunc(b.CreateFSub(t, whole), f32)), exp2Whole(b.CreateFPTrunc(whole, f32)));
-    // |x| zero or infinite: the logarithm above is finite there, so say what C says.
-    Value *zero = constant(0.0), *one = constant(1.0), *inf = infinity();
-    Value* yNegative = b.CreateFCmpOLT(y, zero);
-    r = b.CreateSelect(b.CreateFCmpOEQ(a, zero), b.CreateSelect(yNegative, inf, zero), r);
-    r = b.CreateSelect(b.CreateFCmpOEQ(a, inf), b.CreateSelect(yNegative, zero, inf), r);
-    r = b.CreateSelect(b.CreateFCmpUNO(a, y), llvm::ConstantFP::getNaN(f32), r);
-    // Negative bases: odd integers flip the sign, non-integers have no real result. Infinities count as even.
-    Value* yWhole = b.CreateUnaryIntrinsic(llvm::Intrinsic::trunc, y);
-    Value* isInt = b.CreateFCmpOEQ(yWhole, y);
-    Value* halfY = b.CreateFMul(y, constant(0.5));
-    Value* isOdd = b.CreateAnd(isInt, b.CreateFCmpONE(b.CreateUnaryIntrinsic(llvm::Intrinsic::trunc, halfY), halfY));
-    Value* signBit = b.CreateICmpSLT(b.CreateBitCast(x, i32), llvm::ConstantInt::get(i32, 0));
-    r = b.CreateSelect(b.CreateAnd(signBit, isOdd), b.CreateFNeg(r), r);
-    Value* finiteNegative = b.CreateAnd(b.CreateFCmpOLT(x, zero), b.CreateFCmpOLT(a, inf));
-    r = b.CreateSelect(b.CreateAnd(finiteNegative, b.CreateNot(isInt)), llvm::ConstantFP::getNaN(f32), r);
-    Value* unitWithInf = b.CreateAnd(b.CreateFCmpOEQ(a, one), b.CreateFCmpOEQ(abs(y), inf));
-    return b.CreateSelect(b.CreateOr(b.CreateOr(b.CreateFCmpOEQ(y, zero), b.CreateFCmpOEQ(x, one)), unitWithInf), one, r);
+    // |x| zero or infinite: the logarithm above is finite there.
+    return powAsInC(b, x, y, r);
   }
 
  private:
@@ -285,7 +271,7 @@ Value* callPerLane(llvm::IRBuilderBase& b, llvm::StringRef name, Value* x) {
 Value* emitTranscendental(llvm::IRBuilderBase& b, Operation* op, llvm::ArrayRef<Value*> args, bool hasLibm) {
   if (args[0]->getType()->getScalarType()->isFloatTy())
     if (Value* v = emitF32(b, op, args)) return v;
-  if (!hasLibm) return nullptr;
+  if (!hasLibm) return args[0]->getType()->getScalarType()->isDoubleTy() ? emitF64(b, op, args) : nullptr;
   if (auto id = libmIntrinsic(op); id != llvm::Intrinsic::not_intrinsic)
     return args.size() == 2 ? b.CreateBinaryIntrinsic(id, args[0], args[1]) : b.CreateUnaryIntrinsic(id, args[0]);
   if (isa<math::ErfOp, math::ErfcOp, math::ExpM1Op, math::Log1pOp, math::CbrtOp>(op)) return callPerLane(b, op->getName().stripDialect(), args[0]);

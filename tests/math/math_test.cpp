@@ -57,15 +57,16 @@ struct Plain : MathHooks {};
 
 /// Emits one op of the math dialect by building it on detached constants.
 template <class Op>
-Emit mathOp(int arity) {
-  return [arity](llvm::IRBuilder<>& b, std::vector<llvm::Value*> args) {
+Emit mathOp(int arity, bool wide = false) {
+  return [arity, wide](llvm::IRBuilder<>& b, std::vector<llvm::Value*> args) {
     mlir::MLIRContext ctx;
     ctx.loadDialect<mlir::arith::ArithDialect, mlir::math::MathDialect>();
     mlir::OpBuilder builder(&ctx);
     auto loc = builder.getUnknownLoc();
     mlir::OwningOpRef<mlir::ModuleOp> module(mlir::ModuleOp::create(loc));
     builder.setInsertionPointToStart(module->getBody());
-    mlir::Value x = mlir::arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(0));
+    auto zero = wide ? builder.getF64FloatAttr(0) : builder.getF32FloatAttr(0);
+    mlir::Value x = mlir::arith::ConstantOp::create(builder, loc, zero);
     mlir::Operation* op;
     if constexpr (std::is_same_v<Op, mlir::math::PowFOp>) op = Op::create(builder, loc, x, x);
     else op = Op::create(builder, loc, x);
@@ -157,6 +158,74 @@ TEST(Math, PowFollowsC) {
       else worstError = std::max(worstError, std::fabs(out[0] - want) / ulpOf(want));
     }
   EXPECT_LT(worstError, 4);
+}
+
+// ---- f64, against the C library in long double
+
+llvm::Type* f64(llvm::LLVMContext& c) { return llvm::Type::getDoubleTy(c); }
+using Long = long double;
+
+double errorOf(double got, Long want, const std::string& what) {
+  const double rounded = static_cast<double>(want);
+  if (std::isnan(rounded) || std::isinf(rounded)) {
+    const bool same = std::isnan(rounded) ? std::isnan(got) : got == rounded || (std::isfinite(want) && got > 1.79e308);
+    EXPECT_TRUE(same) << what << " is " << got << ", expected " << rounded;
+    return 0;
+  }
+  EXPECT_FALSE(std::isnan(got)) << what << " is NaN, expected " << rounded;
+  const double a = std::fabs(rounded), ulp = std::nextafter(a, INFINITY) - a;
+  return static_cast<double>(std::fabs(got - want) / std::max(ulp, std::numeric_limits<double>::denorm_min()));
+}
+
+/// Largest error in ulp over doubles of all exponents with random mantissas, both signs, and special values.
+template <class Op>
+double worst64(Long (*exact)(Long), double limit = INFINITY) {
+  Compiled f(f64, f64, 1, mathOp<Op>(1, true));
+  std::vector<double> x{0.0, -0.0, 1.0, -1.0, 0.5, INFINITY, -INFINITY, NAN, 5e-324, 709.9, -745.2, 1024.0, -1074.5, M_PI, M_PI_2};
+  uint64_t state = 1;
+  auto random = [&] { return state = state * 6364136223846793005ull + 1442695040888963407ull; };
+  for (int i = 0; i < 200000; ++i) {
+    const double mantissa = 1 + static_cast<double>(random() >> 12) * 0x1p-52;
+    const int exponent = i % 2 ? static_cast<int>(random() >> 40) % 2046 - 1022 : static_cast<int>(random() >> 40) % 24 - 12;
+    x.push_back(std::ldexp(random() >> 63 ? -mantissa : mantissa, exponent));
+  }
+  std::erase_if(x, [&](double v) { return std::fabs(v) > limit; });
+  while (x.size() % kLanes) x.push_back(0.5);
+  double worst = 0;
+  for (size_t i = 0; i < x.size(); i += kLanes) {
+    double out[kLanes];
+    f(&x[i], &x[i], out);
+    for (int l = 0; l < kLanes; ++l)
+      worst = std::max(worst, errorOf(out[l], exact(x[i + l]), "f(" + std::to_string(x[i + l]) + ")"));
+  }
+  ::testing::Test::RecordProperty("worst_ulp", std::to_string(worst));
+  return worst;
+}
+
+TEST(Math64, Exp) { EXPECT_LT(worst64<mlir::math::ExpOp>([](Long x) { return std::exp(x); }), 2); }
+TEST(Math64, Exp2) { EXPECT_LT(worst64<mlir::math::Exp2Op>([](Long x) { return std::exp2(x); }), 2); }
+TEST(Math64, Log) { EXPECT_LT(worst64<mlir::math::LogOp>([](Long x) { return std::log(x); }), 2); }
+TEST(Math64, Log2) { EXPECT_LT(worst64<mlir::math::Log2Op>([](Long x) { return std::log2(x); }), 2); }
+TEST(Math64, Log10) { EXPECT_LT(worst64<mlir::math::Log10Op>([](Long x) { return std::log10(x); }), 2); }
+TEST(Math64, Tanh) { EXPECT_LT(worst64<mlir::math::TanhOp>([](Long x) { return std::tanh(x); }), 4); }
+TEST(Math64, Sin) { EXPECT_LT(worst64<mlir::math::SinOp>([](Long x) { return std::sin(x); }, 0x1p30), 2); }
+TEST(Math64, Cos) { EXPECT_LT(worst64<mlir::math::CosOp>([](Long x) { return std::cos(x); }, 0x1p30), 2); }
+TEST(Math64, Tan) { EXPECT_LT(worst64<mlir::math::TanOp>([](Long x) { return std::tan(x); }, 0x1p30), 4); }
+
+TEST(Math64, PowFollowsC) {
+  Compiled f(f64, f64, 2, mathOp<mlir::math::PowFOp>(2, true));
+  std::vector<double> values{0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 0.5, -0.5, 3.0, -3.0, 10.0, 1e-310, 1e300, -1e300, 2.5, -7.0,
+                             INFINITY, -INFINITY, NAN, 0.99999999999, 1.00000000001, 100.5, 700.25, -300.75, 9007199254740993.0};
+  for (double x : values)
+    for (double y : values) {
+      double in[kLanes], exponent[kLanes], out[kLanes];
+      std::fill_n(in, kLanes, x);
+      std::fill_n(exponent, kLanes, y);
+      f(in, exponent, out);
+      const Long want = std::pow(static_cast<Long>(x), static_cast<Long>(y));
+      const std::string what = std::to_string(x) + " ^ " + std::to_string(y);
+      EXPECT_LT(errorOf(out[0], want, what), 8) << what << " is " << out[0];
+    }
 }
 
 TEST(Fp8, ConversionsAgreeWithTheFormats) {

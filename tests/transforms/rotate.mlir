@@ -251,3 +251,55 @@ func.func @masked(%q: !tile.smem<64x64xf16, minor = 1>, %V: !tile.view<2xf16>, %
   }
   return %r#0, %r#1 : tensor<64x64xf32>, tensor<64x64xf32>
 }
+
+// -----
+
+// The accumulator takes 128 registers of a thread, the scores of an iteration 64 and their halves 32: with those of two
+// iterations the loop would spill, so it stays as it is.
+// CHECK-LABEL: func.func @crowded
+// CHECK-NOT: scf.if
+// CHECK: scf.for
+// CHECK: tile.mma wgmma_f16
+// CHECK: math.exp2
+// CHECK: tile.mma wgmma_f16
+// CHECK: scf.yield
+// CHECK-NOT: tile.mma
+// The same loop may be told to.
+// CHECK-LABEL: func.func @told
+// CHECK: scf.if
+// CHECK: tile.mma wgmma_f16
+// CHECK: scf.for
+func.func @crowded(%q: !tile.smem<64x64xf16, minor = 1>, %K: !tile.view<2xf16>, %V: !tile.view<2xf16>, %n: i32) -> tensor<64x256xf32> attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c128 = arith.constant 128 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x256xf32>
+  %none = arith.constant dense<0.0> : tensor<64x128xf32>
+  %r = scf.for %j = %c0 to %n step %c128 iter_args(%acc = %zero) -> (tensor<64x256xf32>) : i32 {
+    %k = tile.load_shared %K[%j, %c0 : i32, i32] box [128, 64] : !tile.view<2xf16> -> !tile.smem<128x64xf16, minor = 1>
+    %kt = tile.smem_trans %k : !tile.smem<128x64xf16, minor = 1> -> !tile.smem<64x128xf16, minor = 0>
+    %s = tile.mma wgmma_f16 k 64 warps(4, 1) %q, %kt, %none : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x128xf16, minor = 0> -> tensor<64x128xf32>
+    %w = math.exp2 %s : tensor<64x128xf32>
+    %p = arith.truncf %w : tensor<64x128xf32> to tensor<64x128xf16>
+    %v = tile.load_shared %V[%j, %c0 : i32, i32] box [128, 256] : !tile.view<2xf16> -> !tile.smem<128x256xf16, minor = 1>
+    %d = tile.mma wgmma_f16 k 128 warps(4, 1) %p, %v, %acc : tensor<64x128xf16>, !tile.smem<128x256xf16, minor = 1> -> tensor<64x256xf32>
+    scf.yield %d : tensor<64x256xf32>
+  }
+  return %r : tensor<64x256xf32>
+}
+func.func @told(%q: !tile.smem<64x64xf16, minor = 1>, %K: !tile.view<2xf16>, %V: !tile.view<2xf16>, %n: i32) -> tensor<64x256xf32> attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c128 = arith.constant 128 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x256xf32>
+  %none = arith.constant dense<0.0> : tensor<64x128xf32>
+  %r = scf.for %j = %c0 to %n step %c128 iter_args(%acc = %zero) -> (tensor<64x256xf32>) : i32 {
+    %k = tile.load_shared %K[%j, %c0 : i32, i32] box [128, 64] : !tile.view<2xf16> -> !tile.smem<128x64xf16, minor = 1>
+    %kt = tile.smem_trans %k : !tile.smem<128x64xf16, minor = 1> -> !tile.smem<64x128xf16, minor = 0>
+    %s = tile.mma wgmma_f16 k 64 warps(4, 1) %q, %kt, %none : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x128xf16, minor = 0> -> tensor<64x128xf32>
+    %w = math.exp2 %s : tensor<64x128xf32>
+    %p = arith.truncf %w : tensor<64x128xf32> to tensor<64x128xf16>
+    %v = tile.load_shared %V[%j, %c0 : i32, i32] box [128, 256] : !tile.view<2xf16> -> !tile.smem<128x256xf16, minor = 1>
+    %d = tile.mma wgmma_f16 k 128 warps(4, 1) %p, %v, %acc : tensor<64x128xf16>, !tile.smem<128x256xf16, minor = 1> -> tensor<64x256xf32>
+    scf.yield %d : tensor<64x256xf32>
+  } {tile.overlap = 1 : i32}
+  return %r : tensor<64x256xf32>
+}

@@ -172,7 +172,7 @@ Register r3("differential", [](Env& e) {
   float scale = 1 / std::sqrt(float(D));
   Job j;
   j.gflop = .5e-9 * 2 * 6 * H * double(S) * S * D;
-  j.add(diff, e.big ? DiffCfg{128, 64, 64, 2, 8} : DiffCfg{32, 32, D, 2, 4}, q.view(H, 2, S, D), k.view(H, 2, S, D),
+  j.add(diff, e.big ? DiffCfg{128, 32, 64, 3, 8} : DiffCfg{32, 32, D, 2, 4}, q.view(H, 2, S, D), k.view(H, 2, S, D),
         v.view(H, S, 2 * D), o.view(H, S, 2 * D), scale, .35f);
   j.check = [=] {
     std::vector<double> want(size_t(H) * S * 2 * D), part(2 * D);

@@ -42,7 +42,7 @@ Register r1("ssd", [](Env& e) {
   auto last = constant<float>(e, size_t(Z) * H * N * P, NAN);
   Job j;
   j.gflop = 2e-9 * Z * H * double(T) * (64. * (N + P) + 2. * N * P);
-  j.add(ssd, e.big ? SsdCfg{64, N, P, 2, 4} : SsdCfg{32, N, P, 2, 4}, x.view(Z, T, H, P), dt.view(Z, H, T), a.p, b.view(Z, T, N),
+  j.add(ssd, e.big ? SsdCfg{64, N, P, 2, 8} : SsdCfg{32, N, P, 2, 4}, x.view(Z, T, H, P), dt.view(Z, H, T), a.p, b.view(Z, T, N),
         c.view(Z, T, N), d.p, y.view(Z, T, H, P), last.view(Z, H, N, P));
   j.check = [=] {
     std::vector<double> want(size_t(Z) * T * H * P), state;

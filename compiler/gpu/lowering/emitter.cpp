@@ -14,6 +14,7 @@
 #include "compiler/targets/nvptx.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "runtime/launch_marks.h"
 
 namespace tile::ir {
@@ -298,7 +299,9 @@ LogicalResult Emitter::emitElementwiseOp(Operation* op) {
       args.push_back(isa<RankedTensorType>(operand.getType()) ? held[reg] : held[0]);
     }
     auto values = emitElementwise(b, op, args, *math_);
-    if (values.size() != results.size()) return op->emitOpError("is not supported on GPU targets");
+    if (values.size() != results.size())
+      return op->emitError() << op->getName().stripDialect() << " of " << getElementTypeOrSelf(op->getResult(0).getType())
+                             << " does not exist on GPUs; compute in f32 or on the host";
     for (auto [list, value] : llvm::zip(results, values)) list.push_back(value);
   }
   for (auto [result, list] : llvm::zip(op->getResults(), results)) define(result, std::move(list));

@@ -1,0 +1,241 @@
+// math_functions_f64.cpp - see math_functions_f64.h. Series are Taylor's: on ranges this short the coefficients of a fit
+// would differ in the last places only, and these need no table.
+#include "compiler/lowering/math_functions_f64.h"
+
+#include <array>
+#include <cmath>
+#include <vector>
+
+#include "compiler/lowering/elementwise.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/IR/Intrinsics.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+namespace tile::ir {
+namespace {
+using llvm::Value;
+using namespace mlir;
+
+constexpr double kLn2High = 0x1.62e42fee00000p-1, kLn2Low = 0x1.a39ef35793c76p-33;  // ln 2; the first has 33 bits
+constexpr double kLog2eLow = 0x1.777d0ffda0d24p-56;                                // what M_LOG2E lacks
+constexpr double kHalfPi[] = {0x1.921fb54442d18p+0, 0x1.1a62633145c07p-54, -0x1.f1976b7ed8fbcp-110};
+
+class Math64 {
+ public:
+  Math64(llvm::IRBuilderBase& b, llvm::Type* like)
+      : b(b), f64(withElement(like, b.getDoubleTy())), i64(withElement(like, b.getInt64Ty())) {}
+
+  Value* exp(Value* x) {
+    // Beyond these bounds the result is inf or 0 anyway; the selects (not min/max) let NaN through.
+    x = clampKeepingNan(x, -746.0, 710.0);
+    Value* n = nearest(mul(x, constant(M_LOG2E)));
+    Value* r = fma(n, constant(-kLn2Low), fma(n, constant(-kLn2High), x));
+    return scaled(add(expm1Reduced(r), constant(1.0)), n);
+  }
+  Value* exp2(Value* x) {
+    x = clampKeepingNan(x, -1080.0, 1025.0);
+    Value* n = nearest(x);
+    return scaled(exp2Reduced(sub(x, n), constant(0.0)), n);
+  }
+
+  Value* log(Value* x, double base) {
+    auto [e, f] = splitMantissa(x);
+    Value* s = b.CreateFDiv(f, add(f, constant(2.0)));
+    // log(1 + f) = f - (f^2/2 - s (f^2/2 + tail)), s = f / (2 + f).
+    Value *s2 = mul(s, s), *half = mul(mul(f, constant(0.5)), f);
+    Value* small = mul(s, add(half, mul(s2, atanhTail(s2))));
+    Value* y = nullptr;
+    if (base == 2) {
+      Value* whole = sub(f, sub(half, small));
+      y = add(fma(whole, constant(M_LOG2E), mul(whole, constant(kLog2eLow))), e);
+    } else {
+      y = sub(f, sub(half, fma(e, constant(kLn2Low), small)));
+      y = fma(e, constant(kLn2High), y);
+      if (base == 10) y = mul(y, constant(M_LOG10E));
+    }
+    y = b.CreateSelect(b.CreateFCmpOEQ(x, infinity()), x, y);
+    y = b.CreateSelect(b.CreateFCmpOEQ(x, constant(0.0)), llvm::ConstantFP::getInfinity(f64, /*Negative=*/true), y);
+    return b.CreateSelect(b.CreateFCmpULT(x, constant(0.0)), llvm::ConstantFP::getNaN(f64), y);
+  }
+
+  /// (e^2a - 1) / (e^2a + 1); near 0 without the 1 that would swallow the difference.
+  Value* tanh(Value* x) {
+    Value* twice = clampKeepingNan(mul(abs(x), constant(2.0)), 0.0, 50.0);
+    Value* little = b.CreateFCmpOLT(twice, constant(0.34));
+    Value* m = b.CreateSelect(little, expm1Reduced(b.CreateSelect(little, twice, constant(0.0))),
+                              sub(exp(twice), constant(1.0)));
+    return copysign(b.CreateFDiv(m, add(m, constant(2.0))), x);
+  }
+
+  enum class Trig { sin, cos, tan };
+  Value* trig(Value* x, Trig which) {
+    Value* j = b.CreateUnaryIntrinsic(llvm::Intrinsic::roundeven, mul(x, constant(M_2_PI)));
+    // Two rounded steps and what they lost.
+    Value* r1 = fma(j, constant(-kHalfPi[0]), x);
+    Value* r2 = fma(j, constant(-kHalfPi[1]), r1);
+    Value* lost = fma(j, constant(-kHalfPi[1]), sub(r1, r2));
+    Value* low = fma(j, constant(-kHalfPi[2]), lost);
+    Value *r = add(r2, low), *rest = add(sub(r2, r), low);
+    Value* quarter = b.CreateUnaryIntrinsic(llvm::Intrinsic::floor, mul(j, constant(0.25)));
+    Value* q = fma(quarter, constant(-4.0), j);  // 0, 1, 2 or 3
+
+    Value* z = mul(r, r);
+    // sin(r + rest) = r + (rest cos r + r^3 p); cos(r + rest) = 1 - z/2 + (z^2 p - r rest), the 1 added last.
+    Value* sinTail = mul(mul(z, r), series(z, -1.0 / 6, {4, 5}, 8));
+    Value* sinR = add(r, fma(rest, fma(z, constant(-0.5), constant(1.0)), sinTail));
+    Value *half = mul(z, constant(0.5)), *w = sub(constant(1.0), half);
+    Value* cosTail = fma(mul(z, z), series(z, 1.0 / 24, {5, 6}, 8), mul(r, b.CreateFNeg(rest)));
+    Value* cosR = add(w, add(sub(sub(constant(1.0), w), half), cosTail));
+    auto is = [&](double v) { return b.CreateFCmpOEQ(q, constant(v)); };
+    Value* odd = b.CreateOr(is(1.0), is(3.0));
+    if (which == Trig::tan)
+      return b.CreateFDiv(b.CreateSelect(odd, b.CreateFNeg(cosR), sinR), b.CreateSelect(odd, sinR, cosR));
+    const bool wantSin = which == Trig::sin;
+    Value* v = b.CreateSelect(odd, wantSin ? cosR : sinR, wantSin ? sinR : cosR);
+    Value* negative = wantSin ? b.CreateFCmpOGE(q, constant(2.0)) : b.CreateOr(is(1.0), is(2.0));
+    return b.CreateSelect(negative, b.CreateFNeg(v), v);
+  }
+
+  /// exp2(y log2 |x|), with the logarithm and the product in two parts each.
+  Value* pow(Value* x, Value* y) {
+    auto [e, f] = splitMantissa(abs(x));
+    Value* v = add(f, constant(2.0));
+    Value* vLow = sub(f, sub(v, constant(2.0)));
+    Value* s = b.CreateFDiv(f, v);
+    Value* sLow = b.CreateFDiv(fma(b.CreateFNeg(s), vLow, fma(b.CreateFNeg(s), v, f)), v);
+    Value* s2 = mul(s, s);
+    Value *twice = add(s, s), *tail = fma(mul(s, s2), atanhTail(s2), add(sLow, sLow));
+    Value* high = add(twice, tail);
+    Value* low = sub(tail, sub(high, twice));
+    Value* p = mul(high, constant(M_LOG2E));
+    Value* pLow = fma(high, constant(M_LOG2E), b.CreateFNeg(p));
+    pLow = add(pLow, fma(high, constant(kLog2eLow), mul(low, constant(M_LOG2E))));
+    Value* t = add(e, p);
+    Value* tLow = add(sub(p, sub(t, e)), pLow);
+    Value* product = mul(y, t);
+    Value* productLow = fma(y, tLow, fma(y, t, b.CreateFNeg(product)));
+    // Out of range there is no low part: inf - inf.
+    Value* inRange = b.CreateFCmpOLT(abs(product), constant(1100.0));
+    productLow = b.CreateSelect(inRange, productLow, constant(0.0));
+    product = clampKeepingNan(product, -1100.0, 1100.0);
+    Value* n = nearest(product);
+    return powAsInC(b, x, y, scaled(exp2Reduced(sub(product, n), productLow), n));
+  }
+
+ private:
+  llvm::IRBuilderBase& b;
+  llvm::Type *f64, *i64;
+
+  llvm::Constant* constant(double v) { return llvm::ConstantFP::get(f64, v); }
+  llvm::Constant* integer(uint64_t v) { return llvm::ConstantInt::get(i64, v); }
+  llvm::Constant* infinity() { return llvm::ConstantFP::getInfinity(f64); }
+  Value* add(Value* x, Value* y) { return b.CreateFAdd(x, y); }
+  Value* sub(Value* x, Value* y) { return b.CreateFSub(x, y); }
+  Value* mul(Value* x, Value* y) { return b.CreateFMul(x, y); }
+  Value* fma(Value* x, Value* y, Value* z) { return b.CreateIntrinsic(llvm::Intrinsic::fma, {x->getType()}, {x, y, z}); }
+  Value* abs(Value* x) { return b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x); }
+  Value* copysign(Value* x, Value* sign) { return b.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, x, sign); }
+  Value* nearest(Value* x) { return b.CreateUnaryIntrinsic(llvm::Intrinsic::roundeven, x); }
+
+  Value* polynomial(Value* x, const std::vector<double>& c) {
+    Value* p = constant(c.back());
+    for (size_t i = c.size() - 1; i-- > 0;) p = fma(p, x, constant(c[i]));
+    return p;
+  }
+  /// first (1 - z / (a b) (1 - z / ((a + 2) (b + 2)) ...)): tails of sine and cosine, `terms` of them.
+  Value* series(Value* z, double first, std::array<int, 2> next, int terms) {
+    std::vector<double> c{first};
+    for (int i = 1; i < terms; ++i, next[0] += 2, next[1] += 2) c.push_back(-c.back() / (next[0] * next[1]));
+    return polynomial(z, c);
+  }
+  /// e^r - 1 for |r| < 0.36.
+  Value* expm1Reduced(Value* r) {
+    std::vector<double> c{0.5};
+    for (int k = 3; k <= 13; ++k) c.push_back(c.back() / k);
+    return fma(mul(r, r), polynomial(r, c), r);
+  }
+  /// 2^(r + low) for |r| <= 1/2.
+  Value* exp2Reduced(Value* r, Value* low) {
+    Value* t = mul(r, constant(M_LN2));
+    Value* tLow = fma(r, constant(kLn2Tail), fma(r, constant(M_LN2), b.CreateFNeg(t)));
+    tLow = fma(low, constant(M_LN2), tLow);
+    Value* m = expm1Reduced(t);
+    return add(constant(1.0), add(m, fma(m, tLow, tLow)));  // e^(t + tLow)
+  }
+  static constexpr double kLn2Tail = 0x1.abc9e3b39803fp-56;  ///< what M_LN2 lacks
+  /// 2/3 + 2/5 s2 + 2/7 s2^2 ...: what follows 2 s in the logarithm of (1 + s) / (1 - s), over s^3.
+  Value* atanhTail(Value* s2) {
+    std::vector<double> c;
+    for (int k = 3; k <= 21; k += 2) c.push_back(2.0 / k);
+    return polynomial(s2, c);
+  }
+  Value* clampKeepingNan(Value* x, double lo, double hi) {
+    x = b.CreateSelect(b.CreateFCmpOLT(x, constant(lo)), constant(lo), x);
+    return b.CreateSelect(b.CreateFCmpOGT(x, constant(hi)), constant(hi), x);
+  }
+  /// x 2^n in two steps, so that results may be subnormal or infinite; n a whole number below 1100, or NaN with x.
+  Value* scaled(Value* x, Value* n) {
+    n = b.CreateSelect(b.CreateFCmpUNO(n, n), constant(0.0), n);
+    Value* whole = b.CreateFPToSI(n, i64);
+    Value* half = b.CreateAShr(whole, 1);
+    auto power = [&](Value* k) { return b.CreateBitCast(b.CreateShl(b.CreateAdd(k, integer(1023)), 52), f64); };
+    return mul(mul(x, power(half)), power(b.CreateSub(whole, half)));
+  }
+  /// x = 2^e (1 + f), 1 + f in [sqrt(1/2), sqrt(2)), for positive finite x.
+  std::pair<Value*, Value*> splitMantissa(Value* x) {
+    Value* tiny = b.CreateFCmpOLT(x, constant(0x1p-1022));
+    x = b.CreateSelect(tiny, mul(x, constant(0x1p54)), x);
+    constexpr uint64_t kSqrtHalf = 0x3fe6a09e667f3bcd;
+    Value* bits = b.CreateSub(b.CreateBitCast(x, i64), integer(kSqrtHalf));
+    Value* e = b.CreateSIToFP(b.CreateAShr(bits, 52), f64);
+    e = sub(e, b.CreateSelect(tiny, constant(54.0), constant(0.0)));
+    Value* m = b.CreateBitCast(b.CreateAdd(b.CreateAnd(bits, integer(0xfffffffffffff)), integer(kSqrtHalf)), f64);
+    return {e, sub(m, constant(1.0))};
+  }
+};
+
+}  // namespace
+
+Value* powAsInC(llvm::IRBuilderBase& b, Value* x, Value* y, Value* power) {
+  llvm::Type* type = x->getType();
+  auto constant = [&](double v) { return llvm::ConstantFP::get(type, v); };
+  auto trunc = [&](Value* v) { return b.CreateUnaryIntrinsic(llvm::Intrinsic::trunc, v); };
+  auto abs = [&](Value* v) { return b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, v); };
+  Value *zero = constant(0.0), *one = constant(1.0), *inf = llvm::ConstantFP::getInfinity(type), *a = abs(x), *r = power;
+  Value* yNegative = b.CreateFCmpOLT(y, zero);
+  r = b.CreateSelect(b.CreateFCmpOEQ(a, zero), b.CreateSelect(yNegative, inf, zero), r);
+  r = b.CreateSelect(b.CreateFCmpOEQ(a, inf), b.CreateSelect(yNegative, zero, inf), r);
+  r = b.CreateSelect(b.CreateFCmpUNO(a, y), llvm::ConstantFP::getNaN(type), r);
+  // Negative bases: odd integers flip the sign, non-integers have no real result. Infinities count as even.
+  Value* isInt = b.CreateFCmpOEQ(trunc(y), y);
+  Value* halfY = b.CreateFMul(y, constant(0.5));
+  Value* isOdd = b.CreateAnd(isInt, b.CreateFCmpONE(trunc(halfY), halfY));
+  llvm::Type* integer = withElement(type, b.getIntNTy(type->getScalarSizeInBits()));
+  Value* signBit = b.CreateICmpSLT(b.CreateBitCast(x, integer), llvm::ConstantInt::get(integer, 0));
+  r = b.CreateSelect(b.CreateAnd(signBit, isOdd), b.CreateFNeg(r), r);
+  Value* finiteNegative = b.CreateAnd(b.CreateFCmpOLT(x, zero), b.CreateFCmpOLT(a, inf));
+  r = b.CreateSelect(b.CreateAnd(finiteNegative, b.CreateNot(isInt)), llvm::ConstantFP::getNaN(type), r);
+  Value* unitWithInf = b.CreateAnd(b.CreateFCmpOEQ(a, one), b.CreateFCmpOEQ(abs(y), inf));
+  return b.CreateSelect(b.CreateOr(b.CreateOr(b.CreateFCmpOEQ(y, zero), b.CreateFCmpOEQ(x, one)), unitWithInf), one, r);
+}
+
+Value* emitF64(llvm::IRBuilderBase& b, Operation* op, llvm::ArrayRef<Value*> a) {
+  // Error-free tricks above rely on the written order; contraction happens through explicit fma.
+  llvm::IRBuilderBase::FastMathFlagGuard guard(b);
+  b.setFastMathFlags({});
+  Math64 m(b, a[0]->getType());
+  return llvm::TypeSwitch<Operation*, Value*>(op)
+      .Case<math::Exp2Op>([&](auto) { return m.exp2(a[0]); })
+      .Case<math::ExpOp>([&](auto) { return m.exp(a[0]); })
+      .Case<math::LogOp>([&](auto) { return m.log(a[0], 0); })
+      .Case<math::Log2Op>([&](auto) { return m.log(a[0], 2); })
+      .Case<math::Log10Op>([&](auto) { return m.log(a[0], 10); })
+      .Case<math::TanhOp>([&](auto) { return m.tanh(a[0]); })
+      .Case<math::SinOp>([&](auto) { return m.trig(a[0], Math64::Trig::sin); })
+      .Case<math::CosOp>([&](auto) { return m.trig(a[0], Math64::Trig::cos); })
+      .Case<math::TanOp>([&](auto) { return m.trig(a[0], Math64::Trig::tan); })
+      .Case<math::PowFOp>([&](auto) { return m.pow(a[0], a[1]); })
+      .Default([](Operation*) -> Value* { return nullptr; });
+}
+
+}  // namespace tile::ir

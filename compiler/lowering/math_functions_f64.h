@@ -1,0 +1,17 @@
+// math_functions_f64.h - transcendental functions of f64 for machines without a libm, as straight-line LLVM IR for scalars
+// and vectors. exp, exp2, log, log2, log10, sin, cos: within 2 ulp, tan and tanh 4, pow 8, subnormals, infinities and NaN
+// included. sin, cos and tan reduce their argument in three parts of pi / 2: accurate for |x| < 2^30.
+#pragma once
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/IR/IRBuilder.h"
+#include "mlir/IR/Operation.h"
+
+namespace tile::ir {
+
+/// Null: a function that is not here.
+llvm::Value* emitF64(llvm::IRBuilderBase& b, mlir::Operation* op, llvm::ArrayRef<llvm::Value*> args);
+
+/// `power`, which is |x|^y for finite positive |x|, as C defines x^y for every other argument. Any float type.
+llvm::Value* powAsInC(llvm::IRBuilderBase& b, llvm::Value* x, llvm::Value* y, llvm::Value* power);
+
+}  // namespace tile::ir
