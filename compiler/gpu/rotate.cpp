@@ -58,6 +58,25 @@ class Rotation {
     });
   }
 
+  /// Registers of a thread that stay where they are while the products of two iterations run: accumulators, and first
+  /// operands of the delayed ones.
+  int64_t registersInFlight(int64_t threads) const {
+    int64_t bits = 0;
+    auto count = [&](Value tile) {
+      auto type = dyn_cast<RankedTensorType>(tile.getType());
+      if (type) bits += type.getNumElements() * type.getElementTypeBitWidth();
+    };
+    for (Operation* op : delayed_)
+      if (MmaOp product = asyncProduct(op)) {
+        MmaOp before = asyncProduct(product.getAcc().getDefiningOp());
+        if (!before || !delayed_.contains(before)) count(product.getResult());
+        count(product.getA());
+      }
+    for (Operation* op : early_)
+      if (MmaOp product = asyncProduct(op)) count(product.getResult());
+    return bits / 32 / threads;
+  }
+
   /// `runs`: known to have an iteration. `second`: lower bound of the second one, made by the caller's rule; null for
   /// the form without a prologue.
   void rewrite(bool runs, llvm::function_ref<Value(OpBuilder&)> second) {
@@ -412,41 +431,33 @@ class RotatePass : public PassWrapper<RotatePass, OperationPass<func::FuncOp>> {
       auto hint = loop->getAttrOfType<IntegerAttr>("tile.overlap");
       if (!hint || hint.getInt() != 0) loops.push_back(loop);
     });
-    for (scf::ForOp loop : loops)
-      if (Rotation(loop).plan() && (loop->hasAttr("tile.overlap") || !isTooMuch(func, loop))) rotate(func, loop);
+    for (scf::ForOp loop : loops) {
+      Rotation rotation(loop);
+      if (!rotation.plan() || (!loop->hasAttr("tile.overlap") && isTooMuch(func, loop, rotation))) continue;
+      Facts facts(func);
+      bool runs = facts.rangeOf(loop.getLowerBound()).max < facts.rangeOf(loop.getUpperBound()).min;
+      if (rotation.canBranch() && masksAtStart(loop, facts))
+        rotation.rewrite(runs, nullptr);
+      else
+        rotation.rewrite(runs, [&](OpBuilder& b) { return secondBound(b, loop, facts); });
+    }
   }
 
  private:
-  static void rotate(func::FuncOp func, scf::ForOp loop) {
-    Rotation rotation(loop);
-    rotation.plan();
-    Facts facts(func);
-    bool runs = facts.rangeOf(loop.getLowerBound()).max < facts.rangeOf(loop.getUpperBound()).min;
-    if (rotation.canBranch() && masksAtStart(loop, facts))
-      rotation.rewrite(runs, nullptr);
-    else
-      rotation.rewrite(runs, [&](OpBuilder& b) { return secondBound(b, loop, facts); });
-  }
-
-  /// Whether the tiles of two iterations are more than the registers of a thread, where those of one are not: then
-  /// products would wait for spilled accumulators. Tried on a copy.
-  bool isTooMuch(func::FuncOp func, scf::ForOp loop) const {
+  /// Whether the products of two iterations hold more than the registers of a thread: they would be finished one by one,
+  /// and some of their accumulators spilled.
+  bool isTooMuch(func::FuncOp func, scf::ForOp loop, const Rotation& rotation) const {
     auto warps = func->getAttrOfType<IntegerAttr>("tile.num_warps");
     if (!warps) return false;
     const int numWarps = static_cast<int>(warps.getInt());
     const Target& target = targetOf_();
     const std::vector<RolePlan> roles = rolePlans(numWarps, target);
     const int most = roles.empty() ? target.maxRegsPerThread : roles.back().consumerRegs;
-    auto fits = [&](func::FuncOp f) {
-      return estimateRegisters(f, numWarps).registers + RegisterEstimate::kOther <= most;
-    };
-    IRMapping map;
-    OwningOpRef<func::FuncOp> copy(cast<func::FuncOp>(func->clone(map)));
-    rotate(*copy, cast<scf::ForOp>(map.lookup(loop.getOperation())));
-    if (fits(*copy) || !fits(func)) return false;
-    loop.emitRemark() << "products are not overlapped with the elementwise work of the next iteration: the tiles of both "
-                         "are more than the "
-                      << most << " registers of a thread";
+    const int64_t held = rotation.registersInFlight(int64_t{numWarps} * 32);
+    if (held + RegisterEstimate::kOther <= most) return false;
+    loop.emitRemark() << "products are not overlapped with the elementwise work of the next iteration: those of two "
+                         "iterations hold "
+                      << held << " registers of each thread, which has " << most;
     return true;
   }
 

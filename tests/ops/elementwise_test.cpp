@@ -240,7 +240,7 @@ TEST(Elementwise, F64OnGpus) {
   auto k = kernel("erf_f64", [](Ptr<double> p) { store(p, erf(load(p))); });
   auto binary = k.compile_for("sm_80", {}, {}, {.ptxas = "none"});
   ASSERT_FALSE(binary.ok());
-  EXPECT_NE(binary.error().to_string().find("erf of f64 does not exist on GPUs; compute in f32 or on the host"), std::string::npos)
+  EXPECT_NE(binary.error().to_string().find("erf of f64 does not exist on GPU targets; compute in f32 or on the host"), std::string::npos)
       << binary.error().to_string();
 }
 

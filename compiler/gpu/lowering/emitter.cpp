@@ -299,9 +299,12 @@ LogicalResult Emitter::emitElementwiseOp(Operation* op) {
       args.push_back(isa<RankedTensorType>(operand.getType()) ? held[reg] : held[0]);
     }
     auto values = emitElementwise(b, op, args, *math_);
-    if (values.size() != results.size())
-      return op->emitError() << op->getName().stripDialect() << " of " << getElementTypeOrSelf(op->getResult(0).getType())
-                             << " does not exist on GPUs; compute in f32 or on the host";
+    if (values.size() != results.size()) {
+      std::string type;  // a type of its own would be printed in quotes
+      llvm::raw_string_ostream(type) << getElementTypeOrSelf(op->getResult(0).getType());
+      return op->emitError() << op->getName().stripDialect() << " of " << type
+                             << " does not exist on GPU targets; compute in f32 or on the host";
+    }
     for (auto [list, value] : llvm::zip(results, values)) list.push_back(value);
   }
   for (auto [result, list] : llvm::zip(op->getResults(), results)) define(result, std::move(list));
