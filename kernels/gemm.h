@@ -226,7 +226,7 @@ inline std::vector<GemmConfig> gemm_space(const GemmConfig& base, DType in, cons
   else
     space.vary(&GemmConfig::BM, {64, 128, 256})
         .vary(&GemmConfig::BN, {64, 128, 256})
-        .vary(&GemmConfig::BK, {row / 2, row});
+        .vary(&GemmConfig::BK, in == DType::f64 ? std::vector<int>{row, 2 * row} : std::vector<int>{row / 2, row});
   // Accumulators of a thread leave it registers for the rest: three consuming warpgroups have 160 each.
   space.vary(&GemmConfig::warps, {4, 8, 12, 16}).where([&](const GemmConfig& c) {
     const int accumulators = c.BM * c.BN / (32 * c.warps);
