@@ -444,8 +444,8 @@ class RotatePass : public PassWrapper<RotatePass, OperationPass<func::FuncOp>> {
   }
 
  private:
-  /// Whether the products of two iterations hold more than the registers of a thread: they would be finished one by one,
-  /// and some of their accumulators spilled.
+  /// Whether the products of two iterations hold more than the registers of a thread: they would be finished one by
+  /// one, and some of their accumulators spilled.
   bool isTooMuch(func::FuncOp func, scf::ForOp loop, const Rotation& rotation) const {
     auto warps = func->getAttrOfType<IntegerAttr>("tile.num_warps");
     if (!warps) return false;

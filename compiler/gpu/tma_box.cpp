@@ -37,7 +37,9 @@ struct Origin {
 
 /// Of a view that is an argument, or is made of one's address, dims and strides, each dim once.
 std::optional<Origin> originOf(Value view) {
-  auto isArgument = [](BlockArgument arg) { return arg && isa_and_nonnull<func::FuncOp>(arg.getOwner()->getParentOp()); };
+  auto isArgument = [](BlockArgument arg) {
+    return arg && isa_and_nonnull<func::FuncOp>(arg.getOwner()->getParentOp());
+  };
   const int64_t rank = cast<ViewType>(view.getType()).getRank();
   Origin origin;
   if ((origin.arg = dyn_cast<BlockArgument>(view))) {

@@ -1,5 +1,5 @@
-// math_functions_f64.cpp - see math_functions_f64.h. Series are Taylor's: on ranges this short the coefficients of a fit
-// would differ in the last places only, and these need no table.
+// math_functions_f64.cpp - see math_functions_f64.h. Series are Taylor's: on ranges this short the coefficients of a
+// fit would differ in the last places only, and these need no table.
 #include "compiler/lowering/math_functions_f64.h"
 
 #include <array>
@@ -17,7 +17,7 @@ using llvm::Value;
 using namespace mlir;
 
 constexpr double kLn2High = 0x1.62e42fee00000p-1, kLn2Low = 0x1.a39ef35793c76p-33;  // ln 2; the first has 33 bits
-constexpr double kLog2eLow = 0x1.777d0ffda0d24p-56;                                // what M_LOG2E lacks
+constexpr double kLog2eLow = 0x1.777d0ffda0d24p-56;                                 // what M_LOG2E lacks
 constexpr double kHalfPi[] = {0x1.921fb54442d18p+0, 0x1.1a62633145c07p-54, -0x1.f1976b7ed8fbcp-110};
 
 class Math64 {
@@ -132,7 +132,9 @@ class Math64 {
   Value* add(Value* x, Value* y) { return b.CreateFAdd(x, y); }
   Value* sub(Value* x, Value* y) { return b.CreateFSub(x, y); }
   Value* mul(Value* x, Value* y) { return b.CreateFMul(x, y); }
-  Value* fma(Value* x, Value* y, Value* z) { return b.CreateIntrinsic(llvm::Intrinsic::fma, {x->getType()}, {x, y, z}); }
+  Value* fma(Value* x, Value* y, Value* z) {
+    return b.CreateIntrinsic(llvm::Intrinsic::fma, {x->getType()}, {x, y, z});
+  }
   Value* abs(Value* x) { return b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x); }
   Value* copysign(Value* x, Value* sign) { return b.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, x, sign); }
   Value* nearest(Value* x) { return b.CreateUnaryIntrinsic(llvm::Intrinsic::roundeven, x); }
@@ -201,7 +203,8 @@ Value* powAsInC(llvm::IRBuilderBase& b, Value* x, Value* y, Value* power) {
   auto constant = [&](double v) { return llvm::ConstantFP::get(type, v); };
   auto trunc = [&](Value* v) { return b.CreateUnaryIntrinsic(llvm::Intrinsic::trunc, v); };
   auto abs = [&](Value* v) { return b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, v); };
-  Value *zero = constant(0.0), *one = constant(1.0), *inf = llvm::ConstantFP::getInfinity(type), *a = abs(x), *r = power;
+  Value *zero = constant(0.0), *one = constant(1.0), *inf = llvm::ConstantFP::getInfinity(type), *a = abs(x),
+        *r = power;
   Value* yNegative = b.CreateFCmpOLT(y, zero);
   r = b.CreateSelect(b.CreateFCmpOEQ(a, zero), b.CreateSelect(yNegative, inf, zero), r);
   r = b.CreateSelect(b.CreateFCmpOEQ(a, inf), b.CreateSelect(yNegative, zero, inf), r);

@@ -185,7 +185,8 @@ Register r3("differential", [](Env& e) {
           return s * scale;
         };
         std::fill(part.begin(), part.end(), 0);
-        attend(r % S + 1, 2 * D, score, [&](int x, int d) { return v[(size_t(r / S) * S + x) * 2 * D + d]; }, &part[0]);
+        attend(
+            r % S + 1, 2 * D, score, [&](int x, int d) { return v[(size_t(r / S) * S + x) * 2 * D + d]; }, &part[0]);
         for (int d = 0; d < 2 * D; ++d) want[size_t(r) * 2 * D + d] += (i ? -.35 : 1) * part[d];
       }
     return agree(o.now(), want, 3e-3, 3e-3);
@@ -218,7 +219,8 @@ auto tree = kernel("user_tree_attention", [](const TreeCfg& c, Tensor<const half
             }).grid([](const TreeCfg&, const auto& q, const auto&...) { return Grid{q.shape[0]}; });
 Register r4("tree_attention", [](Env& e) {
   int H = e.big ? 256 : 2, N = 64, P = e.big ? 4000 : 70, D = e.big ? 128 : 32, S = P + N;
-  auto q = random<half>(e, size_t(H) * N * D), k = random<half>(e, size_t(H) * S * D), v = random<half>(e, size_t(H) * S * D);
+  auto q = random<half>(e, size_t(H) * N * D), k = random<half>(e, size_t(H) * S * D),
+       v = random<half>(e, size_t(H) * S * D);
   std::vector<uint64_t> mask(N);
   for (int i = 0; i < N; ++i) mask[i] = uint64_t{1} << i | (i ? mask[int(e.uniform() * i)] : 0);
   auto a = filled<uint64_t>(e, N, [&](size_t i) { return mask[i]; });
@@ -226,8 +228,8 @@ Register r4("tree_attention", [](Env& e) {
   float scale = 1 / std::sqrt(float(D));
   Job j;
   j.mbytes = 4e-6 * H * double(S) * D;
-  j.add(tree, TreeCfg{N, e.big ? 128 : 32, D, 2, 4}, q.view(H, N, D), k.view(H, S, D), v.view(H, S, D), a.p, o.view(H, N, D), P,
-        scale);
+  j.add(tree, TreeCfg{N, e.big ? 128 : 32, D, 2, 4}, q.view(H, N, D), k.view(H, S, D), v.view(H, S, D), a.p,
+        o.view(H, N, D), P, scale);
   j.check = [=] {
     std::vector<double> want(size_t(H) * N * D);
     for (int r = 0; r < H * N; ++r) {
@@ -236,7 +238,8 @@ Register r4("tree_attention", [](Env& e) {
         for (int d = 0; d < D; ++d) s += q[size_t(r) * D + d] * k[(size_t(r / N) * S + i) * D + d];
         return i < P || (mask[r % N] >> (i - P) & 1) ? s * scale : -INFINITY;
       };
-      attend(S, D, score, [&](int i, int d) { return v[(size_t(r / N) * S + i) * D + d]; }, &want[size_t(r) * D]);
+      attend(
+          S, D, score, [&](int i, int d) { return v[(size_t(r / N) * S + i) * D + d]; }, &want[size_t(r) * D]);
     }
     return agree(o.now(), want, 2e-3, 3e-3);
   };
@@ -293,7 +296,8 @@ Register r5("pair_bias", [](Env& e) {
         for (int d = 0; d < D; ++d) s += q[size_t(r) * D + d] * k[row(i) + d];
         return s * scale + bias[(size_t(h) * S + m) * T + i];
       };
-      attend(len.h[b], D, score, [&](int i, int d) { return v[row(i) + d]; }, &want[size_t(r) * D]);
+      attend(
+          len.h[b], D, score, [&](int i, int d) { return v[row(i) + d]; }, &want[size_t(r) * D]);
       for (int d = 0; d < D; ++d) want[size_t(r) * D + d] /= 1 + std::exp(-g[size_t(r) * D + d]);
     }
     return agree(o.now(), want, 8e-3, 1e-2);

@@ -1,4 +1,5 @@
-// chunks.cpp - sequence models whose state a kernel carries from chunk to chunk: Mamba-2, retention, delta rule, RWKV-6.
+// chunks.cpp - sequence models whose state a kernel carries from chunk to chunk: Mamba-2, retention, delta rule,
+// RWKV-6.
 #include "tests/users/use.h"
 namespace users {
 namespace {
@@ -32,7 +33,9 @@ auto ssd = kernel("user_ssd", [](const SsdCfg& c, Tensor<const bfloat16, 4> X, T
                state = dot(trans(w), x, state * exp2(total));
              }
              last.store({b, h, 0, 0}, state);
-           }).grid([](const SsdCfg&, const auto& x, const auto&...) { return Grid{x.shape[2], x.shape[0]}; });
+           }).grid([](const SsdCfg&, const auto& x, const auto&...) {
+  return Grid{x.shape[2], x.shape[0]};
+});
 Register r1("ssd", [](Env& e) {
   int Z = e.big ? 8 : 2, T = e.big ? 4096 : 75, H = e.big ? 64 : 2, N = e.big ? 128 : 32, P = e.big ? 64 : 32;
   auto x = random<bfloat16>(e, size_t(Z) * T * H * P), b = random<bfloat16>(e, size_t(Z) * T * N),
@@ -42,8 +45,8 @@ Register r1("ssd", [](Env& e) {
   auto last = constant<float>(e, size_t(Z) * H * N * P, NAN);
   Job j;
   j.gflop = 2e-9 * Z * H * double(T) * (64. * (N + P) + 2. * N * P);
-  j.add(ssd, e.big ? SsdCfg{64, N, P, 2, 8} : SsdCfg{32, N, P, 2, 4}, x.view(Z, T, H, P), dt.view(Z, H, T), a.p, b.view(Z, T, N),
-        c.view(Z, T, N), d.p, y.view(Z, T, H, P), last.view(Z, H, N, P));
+  j.add(ssd, e.big ? SsdCfg{64, N, P, 2, 8} : SsdCfg{32, N, P, 2, 4}, x.view(Z, T, H, P), dt.view(Z, H, T), a.p,
+        b.view(Z, T, N), c.view(Z, T, N), d.p, y.view(Z, T, H, P), last.view(Z, H, N, P));
   j.check = [=] {
     std::vector<double> want(size_t(Z) * T * H * P), state;
     std::vector<double> ends;
@@ -70,7 +73,7 @@ Register r1("ssd", [](Env& e) {
   return j;
 });
 
-// --- retention: decay of a head known while... not known: an argument; chunks, value columns split over programs
+// --- retention: every head has its decay; chunks, value columns split over programs
 struct RetCfg {
   int L = 64, K = 64, BV = 64, stages = 2, warps = 4;
 };
@@ -104,8 +107,8 @@ Register r2("retention", [](Env& e) {
   auto o = constant<half>(e, size_t(H) * T * V, NAN);
   Job j;
   j.gflop = 2e-9 * H * double(T) * (64. * (K + V) + 2. * K * V);
-  j.add(retention, e.big ? RetCfg{64, K, 64, 3, 4} : RetCfg{32, K, 32, 2, 4}, q.view(H, T, K), k.view(H, T, K), v.view(H, T, V),
-        g.p, o.view(H, T, V));
+  j.add(retention, e.big ? RetCfg{64, K, 64, 3, 4} : RetCfg{32, K, 32, 2, 4}, q.view(H, T, K), k.view(H, T, K),
+        v.view(H, T, V), g.p, o.view(H, T, V));
   j.check = [=] {
     std::vector<double> want(size_t(H) * T * V), state;
     for (int h = 0; h < H; ++h) {
@@ -166,7 +169,8 @@ Register r3("delta_rule", [](Env& e) {
   auto o = constant<half>(e, size_t(H) * T * V, NAN);
   Job j;
   j.gflop = 2e-9 * H * double(T) * (32. * 2 * (D + V) + 3. * D * V);
-  j.add(delta, DeltaCfg{32, D, V, 1, 4}, q.view(H, T, D), k.view(H, T, D), v.view(H, T, V), b.view(H, T), o.view(H, T, V));
+  j.add(delta, DeltaCfg{32, D, V, 1, 4}, q.view(H, T, D), k.view(H, T, D), v.view(H, T, V), b.view(H, T),
+        o.view(H, T, V));
   j.check = [=] {
     std::vector<double> want(size_t(H) * T * V), S;
     for (int h = 0; h < H; ++h) {
@@ -176,8 +180,7 @@ Register r3("delta_rule", [](Env& e) {
           const size_t at = size_t(h) * T + t;
           double u = v[at * V + w];
           for (int d = 0; d < D; ++d) u -= k[at * D + d] * S[d * V + w];
-          for (int d = 0; d < D; ++d)
-            want[at * V + w] += q[at * D + d] * (S[d * V + w] += b[at] * k[at * D + d] * u);
+          for (int d = 0; d < D; ++d) want[at * V + w] += q[at * D + d] * (S[d * V + w] += b[at] * k[at * D + d] * u);
         }
     }
     return agree(o.now(), want, 4e-3, 1e-2);
@@ -203,7 +206,9 @@ auto rwkv = kernel("user_rwkv6", [](const RwkvCfg& c, Tensor<const bfloat16, 3> 
                 Y.store({b, t, h * c.D}, squeeze(cast(y, bf16), 0));
                 S = exp(-exp(at(W))).col() * S + kv;
               }
-            }).grid([](const RwkvCfg& c, const auto& r, const auto&...) { return Grid{r.shape[2] / c.D, r.shape[0]}; });
+            }).grid([](const RwkvCfg& c, const auto& r, const auto&...) {
+  return Grid{r.shape[2] / c.D, r.shape[0]};
+});
 Register r4("rwkv6", [](Env& e) {
   int B = e.big ? 8 : 2, T = e.big ? 4096 : 40, H = e.big ? 32 : 2, D = e.big ? 64 : 32, C = H * D;
   auto r = random<bfloat16>(e, size_t(B) * T * C), k = random<bfloat16>(e, size_t(B) * T * C),

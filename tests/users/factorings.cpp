@@ -1,4 +1,5 @@
-// factorings.cpp - small dense factorisations in batches, tridiagonal systems, sparse matrices, convolutions by channel.
+// factorings.cpp - small dense factorisations in batches, tridiagonal systems, sparse matrices, convolutions by
+// channel.
 #include <algorithm>
 
 #include "tests/users/use.h"
@@ -16,8 +17,8 @@ auto cholesky = kernel("user_cholesky", [](const CholCfg& c, Tensor<const float,
                   auto i = arange(0, c.N).col(), k = arange(0, c.N).row();
                   Tile a = reshape(A.load({b, 0, 0}, {1, c.N, c.N}), {c.N, c.N});
                   for (auto j : range(c.N)) {
-                    auto column = sum(where(k == j, a, 0.f), axis(1));           // N x 1
-                    auto pivot = sum(where(i == j, column, 0.f), axis(0));       // 1 x 1
+                    auto column = sum(where(k == j, a, 0.f), axis(1));      // N x 1
+                    auto pivot = sum(where(i == j, column, 0.f), axis(0));  // 1 x 1
                     auto l = where(i >= j, column * rsqrt(pivot), 0.f);
                     a = where(k == j, l, where(k > j, a - l * trans(l), a));
                   }
@@ -53,8 +54,8 @@ Register r1("cholesky", [](Env& e) {
   return j;
 });
 
-// --- X = L^-1 B for a large triangular L: a program solves a block of columns, block of rows by block of rows; inverses of
-// the diagonal blocks are given
+// --- X = L^-1 B for a large triangular L: a program solves a block of columns, block of rows by block of rows;
+// inverses of the diagonal blocks are given
 struct TrsmCfg {
   int BM = 64, BN = 64, stages = 2, warps = 4;
 };
@@ -68,7 +69,9 @@ auto trsm = kernel("user_trsm", [](const TrsmCfg& c, Tensor<const float, 2> L, T
                   rest = dot(-L.load({m, k}, {c.BM, c.BM}), X.load({k, n}, {c.BM, c.BN}), rest);
                 X.store({m, n}, dot(inverses.load({m / c.BM, 0, 0}, {c.BM, c.BM}), rest));
               }
-            }).grid([](const TrsmCfg& c, const auto&, const auto&, const auto& b, const auto&) { return Grid{cdiv(b.shape[1], c.BN)}; });
+            }).grid([](const TrsmCfg& c, const auto&, const auto&, const auto& b, const auto&) {
+  return Grid{cdiv(b.shape[1], c.BN)};
+});
 Register r2("trsm", [](Env& e) {
   int M = e.big ? 4096 : 96, N = e.big ? 8192 : 70, BM = e.big ? 64 : 32;
   auto l = filled<float>(e, size_t(M) * M, [&](size_t i) {
@@ -90,7 +93,8 @@ Register r2("trsm", [](Env& e) {
   auto x = constant<float>(e, size_t(M) * N, NAN);
   Job j;
   j.gflop = 1e-9 * M * double(M) * N;
-  j.add(trsm, TrsmCfg{BM, e.big ? 64 : 32, 2, 4}, l.view(M, M), inverses.view(M / BM, BM, BM), b.view(M, N), x.view(M, N));
+  j.add(trsm, TrsmCfg{BM, e.big ? 64 : 32, 2, 4}, l.view(M, M), inverses.view(M / BM, BM, BM), b.view(M, N),
+        x.view(M, N));
   j.check = [=] {
     std::vector<double> want(size_t(M) * N);
     for (int n = 0; n < N; ++n)
@@ -109,8 +113,8 @@ struct TriCfg {
   int B = 128, warps = 4;
 };
 auto thomas = kernel("user_tridiagonal", [](const TriCfg& c, Tensor<const float, 2> low, Tensor<const float, 2> mid,
-                                            Tensor<const float, 2> up, Tensor<const float, 2> rhs, Tensor<float, 2> scratch,
-                                            Tensor<float, 2> X) {
+                                            Tensor<const float, 2> up, Tensor<const float, 2> rhs,
+                                            Tensor<float, 2> scratch, Tensor<float, 2> X) {
                 num_warps(c.warps);
                 auto b = program_id(0) * c.B;
                 auto n = mid.dim(0);
@@ -157,8 +161,8 @@ Register r3("tridiagonal", [](Env& e) {
 struct CsrCfg {
   int rows = 32, B = 16, N = 64, warps = 4;
 };
-auto spmv = kernel("user_spmv", [](const CsrCfg& c, Ptr<const int32_t> start, Ptr<const int32_t> col, Ptr<const float> val,
-                                   Ptr<const float> x, Ptr<float> y, I32 rows) {
+auto spmv = kernel("user_spmv", [](const CsrCfg& c, Ptr<const int32_t> start, Ptr<const int32_t> col,
+                                   Ptr<const float> val, Ptr<const float> x, Ptr<float> y, I32 rows) {
               num_warps(c.warps);
               auto r = program_id(0) * c.rows + arange(0, c.rows);
               auto live = r < rows;
@@ -170,9 +174,11 @@ auto spmv = kernel("user_spmv", [](const CsrCfg& c, Ptr<const int32_t> start, Pt
                 acc += load(val + at, {.mask = in}) * load(x + load(col + at, {.mask = in}), {.mask = in});
               }
               store(y + r, squeeze(sum(acc, axis(1)), 1), {.mask = live});
-            }).grid([](const CsrCfg& c, const auto*, const auto*, const float*, const float*, float*, int rows) { return Grid{cdiv(rows, c.rows)}; });
-auto spmm = kernel("user_spmm", [](const CsrCfg& c, Ptr<const int32_t> start, Ptr<const int32_t> col, Ptr<const float> val,
-                                   Tensor<const half, 2> B, Tensor<half, 2> C) {
+            }).grid([](const CsrCfg& c, const auto*, const auto*, const float*, const float*, float*, int rows) {
+  return Grid{cdiv(rows, c.rows)};
+});
+auto spmm = kernel("user_spmm", [](const CsrCfg& c, Ptr<const int32_t> start, Ptr<const int32_t> col,
+                                   Ptr<const float> val, Tensor<const half, 2> B, Tensor<half, 2> C) {
               num_warps(c.warps);
               auto r = program_id(0), n = program_id(1) * c.N;
               auto cols = n + arange(0, c.N);
@@ -182,11 +188,14 @@ auto spmm = kernel("user_spmm", [](const CsrCfg& c, Ptr<const int32_t> start, Pt
                 auto at = i + arange(0, c.B);
                 auto in = at < last;
                 auto k = cast(load(col + at, {.mask = in}), i64);
-                auto b = load(B.ptr() + (k * B.stride(0)).col() + cols.row(), {.mask = in.col() & (cols < B.dim(1)).row()});
+                auto b =
+                    load(B.ptr() + (k * B.stride(0)).col() + cols.row(), {.mask = in.col() & (cols < B.dim(1)).row()});
                 acc += load(val + at, {.mask = in}).col() * cast(b, f32);
               }
               C.store({r, n}, cast(sum(acc, axis(0)), f16));
-            }).grid([](const CsrCfg& c, const auto*, const auto*, const float*, const auto& b, const auto& y) { return Grid{y.shape[0], cdiv(b.shape[1], c.N)}; });
+            }).grid([](const CsrCfg& c, const auto*, const auto*, const float*, const auto& b, const auto& y) {
+  return Grid{y.shape[0], cdiv(b.shape[1], c.N)};
+});
 Register r4("csr", [](Env& e) {
   int M = e.big ? 1'000'000 : 77, K = e.big ? 1'000'000 : 60, N = e.big ? 128 : 70;
   std::vector<int32_t> from(M + 1);
@@ -218,7 +227,8 @@ Register r4("csr", [](Env& e) {
 struct RaggedCfg {
   int B = 16, N = 128, warps = 4;
 };
-auto ragged = kernel("user_segment_sum", [](const RaggedCfg& c, Ptr<const int32_t> start, Tensor<const float, 2> X, Tensor<float, 2> Y) {
+auto ragged = kernel("user_segment_sum", [](const RaggedCfg& c, Ptr<const int32_t> start, Tensor<const float, 2> X,
+                                            Tensor<float, 2> Y) {
                 num_warps(c.warps);
                 auto g = program_id(0), n = program_id(1) * c.N;
                 auto last = load(start + g + 1);
@@ -226,7 +236,9 @@ auto ragged = kernel("user_segment_sum", [](const RaggedCfg& c, Ptr<const int32_
                 for (auto r : range(load(start + g), last, c.B))
                   acc += where((r + arange(0, c.B)).col() < last, X.load({r, n}, {c.B, c.N}), 0.f);
                 Y.store({g, n}, sum(acc, axis(0)));
-              }).grid([](const RaggedCfg& c, const int32_t*, const auto& x, const auto& y) { return Grid{y.shape[0], cdiv(x.shape[1], c.N)}; });
+              }).grid([](const RaggedCfg& c, const int32_t*, const auto& x, const auto& y) {
+  return Grid{y.shape[0], cdiv(x.shape[1], c.N)};
+});
 Register r5("segment_sum", [](Env& e) {
   int G = e.big ? 20000 : 9, N = e.big ? 256 : 70;
   std::vector<int32_t> from(G + 1);
@@ -252,14 +264,17 @@ Register r5("segment_sum", [](Env& e) {
 struct DepthCfg {
   int BX = 16, C = 64, warps = 4;
 };
-auto depthwise = kernel("user_depthwise", [](const DepthCfg& c, Tensor<const half, 4> X, Tensor<const half, 3> W, Tensor<half, 4> Y) {
+auto depthwise = kernel("user_depthwise", [](const DepthCfg& c, Tensor<const half, 4> X, Tensor<const half, 3> W,
+                                             Tensor<half, 4> Y) {
                    num_warps(c.warps);  // X, Y [N, H, W, C], W [3, 3, C]
                    auto across = cdiv(X.dim(3), c.C);
-                   auto ch = program_id(0) % across * c.C, x = program_id(0) / across * c.BX, y = program_id(1), n = program_id(2);
+                   auto ch = program_id(0) % across * c.C, x = program_id(0) / across * c.BX, y = program_id(1),
+                        n = program_id(2);
                    Tile acc = zeros({c.BX, c.C}, f32);
                    for (int i = 0; i < 3; ++i)
                      for (int k = 0; k < 3; ++k)
-                       acc += cast(X.load({n, y + i - 1, x + k - 1, ch}, {c.BX, c.C}), f32) * cast(W.load({i, k, ch}, {c.C}), f32).row();
+                       acc += cast(X.load({n, y + i - 1, x + k - 1, ch}, {c.BX, c.C}), f32) *
+                              cast(W.load({i, k, ch}, {c.C}), f32).row();
                    Y.store({n, y, x, ch}, cast(silu(acc), f16));
                  }).grid([](const DepthCfg& c, const auto& x, const auto&, const auto&) {
   return Grid{cdiv(x.shape[2], c.BX) * cdiv(x.shape[3], c.C), x.shape[1], x.shape[0]};

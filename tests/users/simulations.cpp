@@ -11,7 +11,8 @@ namespace {
 struct BodyCfg {
   int BM = 128, BN = 64, warps = 4;
 };
-auto nbody = kernel("user_nbody", [](const BodyCfg& c, Tensor<const float, 2> P, Tensor<const float, 1> mass, Tensor<float, 2> A) {
+auto nbody = kernel("user_nbody", [](const BodyCfg& c, Tensor<const float, 2> P, Tensor<const float, 1> mass,
+                                     Tensor<float, 2> A) {
                num_warps(c.warps);  // P, A [3, n]
                auto i = program_id(0) * c.BM;
                auto at = [&](int d, Tile from, int n) { return P.load({d, from}, {n}); };
@@ -78,7 +79,8 @@ auto lbm = kernel("user_lbm", [](const LbmCfg& c, Tensor<const float, 3> F, Tens
 });
 Register r2("lbm", [](Env& e) {
   int Y = e.big ? 4096 : 21, X = e.big ? 4096 : 70;
-  auto f = filled<float>(e, size_t(9) * Y * X, [&](size_t i) { return float(kWeight[i / (size_t(Y) * X)] * (.9 + .2 * e.uniform())); });
+  auto f = filled<float>(e, size_t(9) * Y * X,
+                         [&](size_t i) { return float(kWeight[i / (size_t(Y) * X)] * (.9 + .2 * e.uniform())); });
   auto g = constant<float>(e, size_t(9) * Y * X, NAN);
   Job j;
   j.mbytes = 72e-6 * Y * double(X);
@@ -95,7 +97,8 @@ Register r2("lbm", [](Env& e) {
         }
         ux /= rho, uy /= rho;
         for (int q = 0; q < 9; ++q) {
-          double u = 3 * (kDx[q] * ux + kDy[q] * uy), eq = kWeight[q] * rho * (1 + u + u * u / 2 - 1.5 * (ux * ux + uy * uy));
+          double u = 3 * (kDx[q] * ux + kDy[q] * uy),
+                 eq = kWeight[q] * rho * (1 + u + u * u / 2 - 1.5 * (ux * ux + uy * uy));
           want[(size_t(q) * Y + y) * X + x] = in[q] + 1.2 * (eq - in[q]);
         }
       }
@@ -109,19 +112,19 @@ struct McCfg {
   int B = 512, rounds = 8, steps = 16, warps = 4;
 };
 auto asian = kernel("user_asian_option", [](const McCfg& c, Ptr<float> sums, I64 seed, F32 drift, F32 vol, F32 strike) {
-               num_warps(c.warps);
-               Tile payoff = zeros({c.B}, f32);
-               for (auto r : range(c.rounds)) {
-                 auto path = (program_id(0) * c.rounds + r) * c.B + arange(0, c.B);
-                 Tile price = full({c.B}, 1.f, f32), mean = zeros({c.B}, f32);
-                 for (auto s : range(c.steps)) {
-                   price = price * exp(drift + vol * randn(seed, path * c.steps + s));
-                   mean += price;
-                 }
-                 payoff += max(mean / float(c.steps) - strike, 0.f);
-               }
-               store(sums + program_id(0), sum(payoff));
-             });
+  num_warps(c.warps);
+  Tile payoff = zeros({c.B}, f32);
+  for (auto r : range(c.rounds)) {
+    auto path = (program_id(0) * c.rounds + r) * c.B + arange(0, c.B);
+    Tile price = full({c.B}, 1.f, f32), mean = zeros({c.B}, f32);
+    for (auto s : range(c.steps)) {
+      price = price * exp(drift + vol * randn(seed, path * c.steps + s));
+      mean += price;
+    }
+    payoff += max(mean / float(c.steps) - strike, 0.f);
+  }
+  store(sums + program_id(0), sum(payoff));
+});
 Register r3("asian_option", [](Env& e) {
   int programs = e.big ? 4096 : 3;
   McCfg c = e.big ? McCfg{} : McCfg{64, 2, 4, 2};
@@ -160,7 +163,8 @@ auto rays = kernel("user_spheres", [](const RayCfg& c, Tensor<const float, 2> S,
               num_warps(c.warps);  // S [n, 4]: centre and radius; image [Y, X]; camera at 0, looking along z
               auto y0 = program_id(1) * c.BY, x0 = program_id(0) * c.BX;
               auto unit = [](Tile at, Tile size) { return (cast(at, f32) + 0.5f) / cast(size, f32) * 2.f - 1.f; };
-              auto dx = unit(x0 + arange(0, c.BX), image.dim(1)).row(), dy = unit(y0 + arange(0, c.BY), image.dim(0)).col();
+              auto dx = unit(x0 + arange(0, c.BX), image.dim(1)).row(),
+                   dy = unit(y0 + arange(0, c.BY), image.dim(0)).col();
               auto inv = rsqrt(dx * dx + dy * dy + 1.f);
               Tile nearest = full({c.BY, c.BX}, INFINITY, f32), shade = zeros({c.BY, c.BX}, f32);
               for (auto i : range(S.dim(0))) {
@@ -178,7 +182,9 @@ auto rays = kernel("user_spheres", [](const RayCfg& c, Tensor<const float, 2> S,
 });
 Register r4("spheres", [](Env& e) {
   int n = e.big ? 256 : 9, Y = e.big ? 2160 : 30, X = e.big ? 3840 : 50;
-  auto s = filled<float>(e, 4 * n, [&](size_t i) { return float(i % 4 == 3 ? .2 + e.uniform() : i % 4 == 2 ? 4 + 4 * e.uniform() : 6 * e.uniform() - 3); });
+  auto s = filled<float>(e, 4 * n, [&](size_t i) {
+    return float(i % 4 == 3 ? .2 + e.uniform() : i % 4 == 2 ? 4 + 4 * e.uniform() : 6 * e.uniform() - 3);
+  });
   auto image = constant<float>(e, size_t(Y) * X, NAN);
   Job j;
   j.gflop = 18e-9 * n * double(Y) * X;
@@ -228,9 +234,12 @@ auto zoom = kernel("user_bilinear", [](const ZoomCfg& c, Tensor<const half, 4> X
               auto top = pixel(ys, xs) * (1.f - f) + pixel(ys, xs + 1) * f;
               auto low = pixel(ys + 1, xs) * (1.f - f) + pixel(ys + 1, xs + 1) * f;
               Y.store({n, y, x0, 0}, reshape(cast(top * (1.f - fy) + low * fy, f16), {1, 1, c.B, c.C}));
-            }).grid([](const ZoomCfg& c, const auto&, const auto& y) { return Grid{cdiv(y.shape[2], c.B), y.shape[1], y.shape[0]}; });
+            }).grid([](const ZoomCfg& c, const auto&, const auto& y) {
+  return Grid{cdiv(y.shape[2], c.B), y.shape[1], y.shape[0]};
+});
 Register r5("bilinear", [](Env& e) {
-  int N = e.big ? 8 : 2, H = e.big ? 512 : 9, W = e.big ? 512 : 20, C = 16, H2 = e.big ? 1024 : 13, W2 = e.big ? 1024 : 35;
+  int N = e.big ? 8 : 2, H = e.big ? 512 : 9, W = e.big ? 512 : 20, C = 16, H2 = e.big ? 1024 : 13,
+      W2 = e.big ? 1024 : 35;
   auto x = random<half>(e, size_t(N) * H * W * C);
   auto y = constant<half>(e, size_t(N) * H2 * W2 * C, NAN);
   Job j;
@@ -255,7 +264,8 @@ Register r5("bilinear", [](Env& e) {
 struct AlignCfg {
   int L = 128, warps = 4;
 };
-auto align = kernel("user_smith_waterman", [](const AlignCfg& c, Tensor<const uint8_t, 2> A, Tensor<const uint8_t, 2> B, Ptr<int32_t> score) {
+auto align = kernel("user_smith_waterman", [](const AlignCfg& c, Tensor<const uint8_t, 2> A, Tensor<const uint8_t, 2> B,
+                                              Ptr<int32_t> score) {
                num_warps(c.warps);
                auto r = program_id(0);
                auto i = arange(0, c.L);

@@ -10,23 +10,24 @@ namespace {
 struct AdamCfg {
   int B = 1024, warps = 4;
 };
-auto adamw = kernel("user_adamw", [](const AdamCfg& c, Ptr<const bfloat16> grad, Ptr<float> master, Ptr<float> m, Ptr<float> v,
-                                     Ptr<bfloat16> weight, I64 n, F32 lr, F32 decay, F32 correct1, F32 correct2) {
-               num_warps(c.warps);
-               auto i = cast(program_id(0), i64) * c.B + cast(arange(0, c.B), i64);
-               auto live = i < n;
-               auto g = cast(load(grad + i, {.mask = live}), f32);
-               auto m1 = 0.9f * load(m + i, {.mask = live}) + 0.1f * g;
-               auto v1 = 0.95f * load(v + i, {.mask = live}) + 0.05f * g * g;
-               auto w = load(master + i, {.mask = live});
-               w = w - lr * (m1 * correct1 / (sqrt(v1 * correct2) + 1e-8f) + decay * w);
-               store(m + i, m1, {.mask = live});
-               store(v + i, v1, {.mask = live});
-               store(master + i, w, {.mask = live});
-               store(weight + i, cast(w, bf16), {.mask = live});
-             }).grid([](const AdamCfg& c, const bfloat16*, float*, float*, float*, bfloat16*, int64_t n, const auto&...) {
-  return Grid{cdiv(n, int64_t(c.B))};
-});
+auto adamw =
+    kernel("user_adamw", [](const AdamCfg& c, Ptr<const bfloat16> grad, Ptr<float> master, Ptr<float> m, Ptr<float> v,
+                            Ptr<bfloat16> weight, I64 n, F32 lr, F32 decay, F32 correct1, F32 correct2) {
+      num_warps(c.warps);
+      auto i = cast(program_id(0), i64) * c.B + cast(arange(0, c.B), i64);
+      auto live = i < n;
+      auto g = cast(load(grad + i, {.mask = live}), f32);
+      auto m1 = 0.9f * load(m + i, {.mask = live}) + 0.1f * g;
+      auto v1 = 0.95f * load(v + i, {.mask = live}) + 0.05f * g * g;
+      auto w = load(master + i, {.mask = live});
+      w = w - lr * (m1 * correct1 / (sqrt(v1 * correct2) + 1e-8f) + decay * w);
+      store(m + i, m1, {.mask = live});
+      store(v + i, v1, {.mask = live});
+      store(master + i, w, {.mask = live});
+      store(weight + i, cast(w, bf16), {.mask = live});
+    }).grid([](const AdamCfg& c, const bfloat16*, float*, float*, float*, bfloat16*, int64_t n, const auto&...) {
+      return Grid{cdiv(n, int64_t(c.B))};
+    });
 Register r1("adamw", [](Env& e) {
   int64_t n = e.big ? 100'000'000 : 5000;
   auto g = random<bfloat16>(e, n);
@@ -71,7 +72,9 @@ auto group_norm = kernel("user_group_norm", [](const GroupCfg& c, Tensor<const h
                       auto x = cast(X.load({n, p, g}, {c.rows, c.C}), f32);
                       Y.store({n, p, g}, cast(silu(x * a.row() + b.row()), f16));
                     }
-                  }).grid([](const GroupCfg& c, const auto& x, const auto&...) { return Grid{x.shape[2] / c.C, x.shape[0]}; });
+                  }).grid([](const GroupCfg& c, const auto& x, const auto&...) {
+  return Grid{x.shape[2] / c.C, x.shape[0]};
+});
 Register r2("group_norm", [](Env& e) {
   int N = e.big ? 16 : 2, P = e.big ? 64 * 64 : 150, C = e.big ? 512 : 64, per = e.big ? 16 : 32;
   auto x = random<half>(e, size_t(N) * P * C, -1, 3);
@@ -79,7 +82,8 @@ Register r2("group_norm", [](Env& e) {
   auto y = constant<half>(e, size_t(N) * P * C, NAN);
   Job j;
   j.mbytes = 6e-6 * N * double(P) * C;
-  j.add(group_norm, e.big ? GroupCfg{256, per, 8} : GroupCfg{64, per, 4}, x.view(N, P, C), w.view(C), b.view(C), y.view(N, P, C));
+  j.add(group_norm, e.big ? GroupCfg{256, per, 8} : GroupCfg{64, per, 4}, x.view(N, P, C), w.view(C), b.view(C),
+        y.view(N, P, C));
   j.check = [=] {
     std::vector<double> want(size_t(N) * P * C);
     for (int n = 0; n < N; ++n)
@@ -126,7 +130,8 @@ Register r3("rms_bwd", [](Env& e) {
   auto dw = constant<float>(e, size_t(parts) * N, NAN);
   Job j;
   j.mbytes = 6e-6 * M * double(N);
-  j.add(rms_bwd, e.big ? RmsCfg{} : RmsCfg{512, rows, 4}, x.view(M, N), w.view(N), dy.view(M, N), dx.view(M, N), dw.view(parts, N));
+  j.add(rms_bwd, e.big ? RmsCfg{} : RmsCfg{512, rows, 4}, x.view(M, N), w.view(N), dy.view(M, N), dx.view(M, N),
+        dw.view(parts, N));
   j.check = [=] {
     std::vector<double> want(size_t(M) * N), weight(size_t(parts) * N);
     for (int m = 0; m < M; ++m) {
@@ -150,23 +155,24 @@ Register r3("rms_bwd", [](Env& e) {
 struct LseCfg {
   int N = 4096, warps = 8;
 };
-auto lse_argmax = kernel("user_lse_argmax", [](const LseCfg& c, Tensor<const bfloat16, 2> X, Ptr<float> lse, Ptr<int32_t> best) {
-                    num_warps(c.warps);
-                    auto r = program_id(0);
-                    Tile m = full({c.N}, -INFINITY, f32), l = zeros({c.N}, f32), at = zeros({c.N}, i32);
-                    for (auto n : range(0, X.dim(1), c.N)) {
-                      auto x = cast(X.load({r, n}, {c.N}, {.pad = -INFINITY}), f32);
-                      auto bigger = x > m;
-                      auto m2 = where(bigger, x, m);
-                      auto safe = where(m2 == -INFINITY, 0.f, m2);
-                      l = l * exp(m - safe) + exp(x - safe);
-                      at = where(bigger, n + arange(0, c.N), at);
-                      m = m2;
-                    }
-                    auto top = max(m);
-                    store(lse + r, log(sum(l * exp(m - top))) + top);
-                    store(best + r, min(where(m == top, at, 2147483647)));
-                  }).grid([](const LseCfg&, const auto& x, float*, int32_t*) { return Grid{x.shape[0]}; });
+auto lse_argmax =
+    kernel("user_lse_argmax", [](const LseCfg& c, Tensor<const bfloat16, 2> X, Ptr<float> lse, Ptr<int32_t> best) {
+      num_warps(c.warps);
+      auto r = program_id(0);
+      Tile m = full({c.N}, -INFINITY, f32), l = zeros({c.N}, f32), at = zeros({c.N}, i32);
+      for (auto n : range(0, X.dim(1), c.N)) {
+        auto x = cast(X.load({r, n}, {c.N}, {.pad = -INFINITY}), f32);
+        auto bigger = x > m;
+        auto m2 = where(bigger, x, m);
+        auto safe = where(m2 == -INFINITY, 0.f, m2);
+        l = l * exp(m - safe) + exp(x - safe);
+        at = where(bigger, n + arange(0, c.N), at);
+        m = m2;
+      }
+      auto top = max(m);
+      store(lse + r, log(sum(l * exp(m - top))) + top);
+      store(best + r, min(where(m == top, at, 2147483647)));
+    }).grid([](const LseCfg&, const auto& x, float*, int32_t*) { return Grid{x.shape[0]}; });
 Register r4("lse_argmax", [](Env& e) {
   int M = e.big ? 4096 : 9, N = e.big ? 128256 : 1500;
   auto x = filled<bfloat16>(e, size_t(M) * N, [&](size_t) { return bfloat16(float(8 * e.uniform())); });
@@ -230,34 +236,34 @@ Register r5("quantile", [](Env& e) {
 struct RunCfg {
   int T = 128, C = 32, warps = 4;
 };
-auto running = kernel("user_running", [](const RunCfg& c, Tensor<const float, 2> X, Tensor<float, 2> M, Tensor<int32_t, 2> I,
-                                         Tensor<float, 2> A, F32 decay) {
-                 num_warps(c.warps);
-                 auto ch = program_id(0) * c.C;
-                 Tile best = full({1, c.C}, -INFINITY, f32), where_best = zeros({1, c.C}, i32), average = zeros({1, c.C}, f32);
-                 auto is_last = arange(0, c.T).col() == c.T - 1;
-                 for (auto t : range(0, X.dim(0), c.T)) {
-                   auto x = X.load({t, ch}, {c.T, c.C}, {.pad = -INFINITY});
-                   auto index = broadcast_to((t + arange(0, c.T)).col(), {c.T, c.C});
-                   auto [m, i] = scan({x, index}, axis(0), [](Tile m0, Tile i0, Tile m1, Tile i1) {
-                     auto later = m1 > m0;
-                     return std::tuple(where(later, m1, m0), where(later, i1, i0));
-                   });
-                   auto before = best >= m;
-                   Tile mm = where(before, best, m), ii = where(before, where_best, i);
-                   M.store({t, ch}, mm);
-                   I.store({t, ch}, ii);
-                   auto value = where(x == -INFINITY, 0.f, x) * (1.f - decay);
-                   auto [f, a] = scan({full({c.T, c.C}, decay, f32), value}, axis(0), [](Tile f0, Tile a0, Tile f1, Tile a1) {
-                     return std::tuple(f0 * f1, a0 * f1 + a1);
-                   });
-                   Tile aa = a + f * average;
-                   A.store({t, ch}, aa);
-                   best = max(where(is_last, mm, -INFINITY), axis(0));
-                   where_best = max(where(is_last, ii, 0), axis(0));
-                   average = sum(where(is_last, aa, 0.f), axis(0));
-                 }
-               }).grid([](const RunCfg& c, const auto& x, const auto&...) { return Grid{cdiv(x.shape[1], c.C)}; });
+auto running =
+    kernel("user_running", [](const RunCfg& c, Tensor<const float, 2> X, Tensor<float, 2> M, Tensor<int32_t, 2> I,
+                              Tensor<float, 2> A, F32 decay) {
+      num_warps(c.warps);
+      auto ch = program_id(0) * c.C;
+      Tile best = full({1, c.C}, -INFINITY, f32), where_best = zeros({1, c.C}, i32), average = zeros({1, c.C}, f32);
+      auto is_last = arange(0, c.T).col() == c.T - 1;
+      for (auto t : range(0, X.dim(0), c.T)) {
+        auto x = X.load({t, ch}, {c.T, c.C}, {.pad = -INFINITY});
+        auto index = broadcast_to((t + arange(0, c.T)).col(), {c.T, c.C});
+        auto [m, i] = scan({x, index}, axis(0), [](Tile m0, Tile i0, Tile m1, Tile i1) {
+          auto later = m1 > m0;
+          return std::tuple(where(later, m1, m0), where(later, i1, i0));
+        });
+        auto before = best >= m;
+        Tile mm = where(before, best, m), ii = where(before, where_best, i);
+        M.store({t, ch}, mm);
+        I.store({t, ch}, ii);
+        auto value = where(x == -INFINITY, 0.f, x) * (1.f - decay);
+        auto [f, a] = scan({full({c.T, c.C}, decay, f32), value}, axis(0),
+                           [](Tile f0, Tile a0, Tile f1, Tile a1) { return std::tuple(f0 * f1, a0 * f1 + a1); });
+        Tile aa = a + f * average;
+        A.store({t, ch}, aa);
+        best = max(where(is_last, mm, -INFINITY), axis(0));
+        where_best = max(where(is_last, ii, 0), axis(0));
+        average = sum(where(is_last, aa, 0.f), axis(0));
+      }
+    }).grid([](const RunCfg& c, const auto& x, const auto&...) { return Grid{cdiv(x.shape[1], c.C)}; });
 Register r6("running", [](Env& e) {
   int T = e.big ? 8192 : 150, C = e.big ? 8192 : 40;
   auto x = random<float>(e, size_t(T) * C);

@@ -1,4 +1,4 @@
-// users_test.cpp - kernels as users write them (gemms.cpp, rows.cpp, attentions.cpp): right on the host and on the
+// users_test.cpp - kernels as users write them (the other files of this folder): right on the host and on the
 // simulated sm_90a machine, and assembled for both GPU targets at full size without spills or serialised products.
 #include <fmt/format.h>
 #include <gtest/gtest.h>

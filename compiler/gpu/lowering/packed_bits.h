@@ -1,5 +1,5 @@
-// packed_bits.h - bitwise operations on 8- and 16-bit integers, a 32-bit word of neighbours at a time. The machine has no
-// narrower ones: alone, each element costs an instruction, and two more to get it out of its word and back.
+// packed_bits.h - bitwise operations on 8- and 16-bit integers, a 32-bit word of neighbours at a time. The machine has
+// no narrower ones: alone, each element costs an instruction, and two more to get it out of its word and back.
 #pragma once
 #include <optional>
 
@@ -12,8 +12,8 @@ namespace tile::ir {
 /// How many elements of such an op share a word; 1 for other ops, which have no packed form.
 int packedElements(mlir::Operation* op);
 
-/// The results for as many registers as share a word, or nothing when they do not come packed from memory or from another
-/// packed operation: packing them would cost more than it saves. `args`: the registers of each operand.
+/// The results for as many registers as share a word, or nothing when they do not come packed from memory or from
+/// another packed operation: packing them would cost more than it saves. `args`: the registers of each operand.
 std::optional<llvm::SmallVector<llvm::Value*, 4>> emitPackedBits(llvm::IRBuilderBase& b, mlir::Operation* op,
                                                                  llvm::ArrayRef<llvm::ArrayRef<llvm::Value*>> args);
 
