@@ -60,7 +60,11 @@ constexpr auto fields_of(T& t) {
   TILE_FIELDS(18, a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s)
   TILE_FIELDS(19, a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, u)
   TILE_FIELDS(20, a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, u, v)
-  else static_assert(n <= 20, "a kernel configuration has at most 20 fields");
+  TILE_FIELDS(21, a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, u, v, w)
+  TILE_FIELDS(22, a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, u, v, w, x)
+  TILE_FIELDS(23, a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, u, v, w, x, y)
+  TILE_FIELDS(24, a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, u, v, w, x, y, z)
+  else static_assert(n <= 24, "a kernel configuration has at most 24 fields");
 #undef TILE_FIELDS
 }
 
@@ -89,7 +93,8 @@ constexpr std::string_view field_name() {
   } else {
 #if defined(__clang__) && __clang_major__ < 18
     constexpr std::string_view numbered[] = {"f0",  "f1",  "f2",  "f3",  "f4",  "f5",  "f6",  "f7",  "f8",  "f9",
-                                             "f10", "f11", "f12", "f13", "f14", "f15", "f16", "f17", "f18", "f19"};
+                                             "f10", "f11", "f12", "f13", "f14", "f15", "f16", "f17", "f18", "f19",
+                                             "f20", "f21", "f22", "f23"};
     return numbered[I];
 #else
     // "... [with auto P = (& kNeverDefined<Cfg>.Wrap<Cfg>::value.Cfg::BM); ...]": the last identifier before ; or ].

@@ -51,6 +51,19 @@ TEST(Config, WordsComeBack) {
   EXPECT_EQ(d.big, INT64_MIN);
 }
 
+TEST(Config, TheMostFields) {
+  struct Many {
+    int a0 = 0, a1 = 1, a2 = 2, a3 = 3, a4 = 4, a5 = 5, a6 = 6, a7 = 7, a8 = 8, a9 = 9, b0 = 10, b1 = 11, b2 = 12;
+    int b3 = 13, b4 = 14, b5 = 15, b6 = 16, b7 = 17, b8 = 18, b9 = 19, c0 = 20, c1 = 21, c2 = 22, c3 = 23;
+  };
+  const auto words = detail::config_words(Many{});
+  ASSERT_EQ(words.size(), 24u);
+  for (size_t i = 0; i < words.size(); ++i) EXPECT_EQ(words[i], i);
+  EXPECT_EQ((detail::field_name<Many, 0>()), "a0");
+  EXPECT_EQ((detail::field_name<Many, 23>()), "c3");
+  EXPECT_EQ(detail::config_words(detail::config_from_words<Many>(words.data())), words);
+}
+
 TEST(Config, PaddingBytesDoNotMatter) {
   Padded x, y;
   std::memset(static_cast<void*>(&x), 0xff, sizeof x);

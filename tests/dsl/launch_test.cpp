@@ -195,6 +195,19 @@ TEST_F(Launch, OneRepeatedArgumentLeavesTheOthersTheirBulkCopies) {
   EXPECT_EQ(maps({view, view | kNoBulkCopies, view, view}), 0u) << "all copies of one kernel go one way";
 }
 
+/// Seeds are not sizes: whether one happens to be a multiple of 16 makes no code of its own.
+TEST_F(Launch, SeedsAreNotSpecialised) {
+  auto k = kernel("seeds", [](Ptr<uint64_t> p, U64 seed) { store(p, Tile(seed) + 1u); });
+  uint64_t found = 0;
+  const uint64_t before = jit_stats().traces;
+  for (uint64_t seed : {uint64_t{16}, uint64_t{17}, uint64_t{0}, uint64_t{0x8000000000000001}}) {
+    k.launch(host()->default_stream(), {}, Grid{1}, &found, seed);
+    host()->synchronize().value_or_throw();
+    EXPECT_EQ(found, seed + 1);
+  }
+  EXPECT_EQ(jit_stats().traces, before + 1);
+}
+
 TEST_F(Launch, PromisesReachTheIr) {
   auto k = kernel("promises", [](Tensor<const half, 2> a, Ptr<float> p, I32 n) {
     store(p + n, cast(a.load({0, 0}), f32));
