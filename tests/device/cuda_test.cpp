@@ -73,19 +73,25 @@ TEST_F(CudaTest, UsersOwnStream) {
 }
 
 TEST_F(CudaTest, CodeForAnOlderGpu) {
-  const auto with = [&](const char* target) {
+  const auto with = [&](const char* target, const auto& look) {
+    const cu::CUcontext context = create_context();
     setenv("TILE_GPU_TARGET", target, 1);
-    auto device = device_from_cuda_context(create_context());
+    look(device_from_cuda_context(context));  // gone before its context
     unsetenv("TILE_GPU_TARGET");
-    return device;
+    destroy_context(context);
   };
-  const DeviceProperties p = must(with("sm_80"))->properties();
-  EXPECT_EQ(p.target, "sm_80");
-  EXPECT_TRUE(p.needs_ptx) << "cubins run on their own generation only";
-  EXPECT_EQ(p.model, device_->properties().model + " as sm_80") << "tuned configurations are not for it";
-  EXPECT_LE(p.max_shared_bytes, 166912u);
-  expect_error(with("sm_75"), ErrorKind::user, "it takes sm_80, sm_86 and sm_89");
-  if (device_->properties().sm < 89) expect_error(with("sm_89"), ErrorKind::user, "newer than");
+  with("sm_80", [&](Result<std::shared_ptr<Device>> device) {
+    const DeviceProperties p = must(std::move(device))->properties();
+    EXPECT_EQ(p.target, "sm_80");
+    EXPECT_TRUE(p.needs_ptx) << "cubins run on their own generation only";
+    EXPECT_EQ(p.model, device_->properties().model + " as sm_80") << "tuned configurations are not for it";
+    EXPECT_LE(p.max_shared_bytes, 166912u);
+  });
+  auto refused = [](const char* why) {
+    return [why](const Result<std::shared_ptr<Device>>& device) { expect_error(device, ErrorKind::user, why); };
+  };
+  with("sm_75", refused("it takes sm_80, sm_86 and sm_89"));
+  if (device_->properties().sm < 89) with("sm_89", refused("newer than"));
 }
 
 TEST_F(CudaTest, UsersOwnPointer) {
