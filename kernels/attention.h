@@ -3,6 +3,7 @@
 #pragma once
 #include <optional>
 
+#include "kernels/parts/attention_dropout.h"
 #include "kernels/parts/attention_options.h"
 #include "kernels/parts/guarded_values.h"
 
@@ -25,7 +26,8 @@ void attention_program(const AttentionConfig& c, const ScoreMod& score_mod, cons
                        Tensor<const TIn, 4> Q, Tensor<const TIn, 4> K, Tensor<const TIn, 4> V, Tensor<TOut, 4> O,
                        Tensor<float, 3> LSE, F32 scale, F32 softcap, I32 left, I32 right, Tensor<const float, 2> slopes,
                        Tensor<const TBias, 4> bias, Tensor<const int32_t, 1> cu_q, Tensor<const int32_t, 1> cu_k,
-                       Tensor<const float, 2> q_scale, Tensor<const float, 2> k_scale, Tensor<const float, 2> v_scale) {
+                       Tensor<const float, 2> q_scale, Tensor<const float, 2> k_scale, Tensor<const float, 2> v_scale,
+                       F32 p_drop, U64 seed, U64 offset) {
   num_warps(c.warps);
   constexpr DType in = dtype_of<TIn>();
   constexpr int lift = size_of(in) == 1 ? 8 : 0;  // weights up to 256 fill the range of e4m3
@@ -48,6 +50,7 @@ void attention_program(const AttentionConfig& c, const ScoreMod& score_mod, cons
   OnlineSoftmax softmax(c.BM);
   std::optional<GuardedValues> guarded;
   if (guard_values) guarded.emplace(c.BM, c.DV);
+  const std::optional<AttentionDropout> dropout = attention_dropout(c, seed, offset, p_drop);
   auto step = [&](const Tile& block, bool masked) {
     auto n0 = block * c.BN;
     auto k = K.load({tensor_batch, kv_head, at.k_start + n0, 0}, {c.BN, c.D});
@@ -55,6 +58,7 @@ void attention_program(const AttentionConfig& c, const ScoreMod& score_mod, cons
     Tile rescale;
     auto p = softmax.update(s, exponent_unit, rescale, masked || scores.has_holes(), scores.wide(), lift);
     acc *= rescale;
+    if (dropout) p = where(dropout->kept(c, at, Q.dim(1), m0, n0, false), p, 0.f);  // softmax.d has them all
     Tile v = V.load({tensor_batch, kv_head, at.k_start + n0, 0}, {c.BN, c.DV});
     // Rows of the next sequence may hold anything, and 0 * NaN is NaN.
     if (c.varlen && masked) v = where(broadcast_to((n0 + arange(0, c.BN)).col() < at.sk, v.shape()), v, 0.f);
@@ -70,6 +74,7 @@ void attention_program(const AttentionConfig& c, const ScoreMod& score_mod, cons
   auto empty = softmax.d == 0.f;
   Tile weight = where(empty, 0.f, 1.f / softmax.d);
   if (c.descale) weight *= v_scale.load({batch, kv_head});
+  if (dropout) weight *= dropout->scale();
   if (guarded) acc = guarded->apply(acc);
   auto o = cast(acc * weight, dtype_of<TOut>());
   auto sum_log = lift ? log2(softmax.d) - float(lift) : log2(softmax.d);
@@ -97,10 +102,11 @@ auto make_attention_kernel(const char* name, ScoreMod score_mod = {}, MaskMod ma
                                       F32 softcap, I32 left, I32 right, I32 max_sq, Tensor<const float, 2> slopes,
                                       Tensor<const TBias, 4> bias, Tensor<const int32_t, 1> cu_q,
                                       Tensor<const int32_t, 1> cu_k, Tensor<const float, 2> q_scale,
-                                      Tensor<const float, 2> k_scale, Tensor<const float, 2> v_scale) {
+                                      Tensor<const float, 2> k_scale, Tensor<const float, 2> v_scale, F32 p_drop,
+                                      U64 seed, U64 offset) {
                   attention_program<TIn, TOut, TBias>(c, score_mod, mask_mod, guard_values, Q, K, V, O, LSE, scale,
                                                       softcap, left, right, slopes, bias, cu_q, cu_k, q_scale, k_scale,
-                                                      v_scale);
+                                                      v_scale, p_drop, seed, offset);
                 })
       .grid([](const AttentionConfig& c, const auto& q, const auto&, const auto&, const auto&, const auto&, float,
                float, int, int, int max_sq, const auto&, const auto&, const auto& cu_q, const auto&...) {
@@ -175,10 +181,11 @@ inline AttentionConfig default_attention_config(DType dtype, int64_t sq, int64_t
 /// `c` with tiles for what the scores of a problem take beside a multiply-add: registers for their terms, or for three
 /// loops where the kernel splits them.
 inline AttentionConfig fit_features(AttentionConfig c, const Machine& machine) {
-  if (machine.warpgroups && c.warps == 12 && (c.softcap || c.alibi || c.bias)) c.BM = 128, c.warps = 8;
+  if (machine.warpgroups && c.warps == 12 && (c.softcap || c.alibi || c.bias || c.dropout)) c.BM = 128, c.warps = 8;
   if (machine.warpgroups && c.bias) c.BN = std::min(c.BN, 64);
   if (machine.warpgroups && c.D > 192 && (c.softcap || c.varlen)) c.BN = std::min(c.BN, 64);
-  if (machine.gpu && !machine.warpgroups && c.BM == 128 && c.warps == 4 && (c.left || c.varlen)) c.warps = 8;
+  const bool three_loops = c.left || c.varlen || c.dropout;  // or as much to hold
+  if (machine.gpu && !machine.warpgroups && c.BM == 128 && c.warps == 4 && three_loops) c.warps = 8;
   return c;
 }
 
@@ -213,14 +220,15 @@ inline std::vector<AttentionConfig> attention_space(const AttentionConfig& base,
   });
 }
 
-/// Launches `k` (from make_attention_kernel) after checking shapes. The config is completed with the options.
-template <class K_, class TIn, class TOut, class TBias>
-Status run_attention(const K_& k, Stream& stream, TensorView<const TIn, 4> Q, TensorView<const TIn, 4> K,
-                     TensorView<const TIn, 4> V, TensorView<TOut, 4> O, TensorView<float, 3> LSE,
-                     const AttentionOptions<TBias>& options, AttentionConfig config) {
+/// Launches `k` (from make_attention_kernel) after checking shapes; views of Q, K and V may be of const elements. The
+/// config is completed with the options.
+template <class K_, class TQ, class TK, class TV, class TOut, class TBias>
+Status run_attention(const K_& k, Stream& stream, TensorView<TQ, 4> Q, TensorView<TK, 4> K, TensorView<TV, 4> V,
+                     TensorView<TOut, 4> O, TensorView<float, 3> LSE, const AttentionOptions<TBias>& options,
+                     AttentionConfig config) {
   AttentionProblem<TBias> problem(options, Q.shape, K.shape, V.shape);
   ShapeCheck check("attention_forward");
-  problem.check(check, K, V);
+  problem.check(check, TensorView<const TK, 4>(K), TensorView<const TV, 4>(V));
   check.shape("O", O, {problem.b, problem.hq, problem.sq, problem.dv}, "[B, Hq, Sq, Dv]")
       .shape("LSE", LSE, {problem.b, problem.hq, problem.sq}, "[B, Hq, Sq]");
   problem.complete(config);
@@ -228,7 +236,7 @@ Status run_attention(const K_& k, Stream& stream, TensorView<const TIn, 4> Q, Te
   if (!check.ok()) return check.error();
   const AttentionOptions<TBias>& o = problem.options;
   return k.try_call(stream, config, Q, K, V, O, LSE, o.scale, o.softcap, o.left, o.right, o.max_sq, o.slopes, o.bias,
-                    o.cu_q, o.cu_k, o.q_scale, o.k_scale, o.v_scale);
+                    o.cu_q, o.cu_k, o.q_scale, o.k_scale, o.v_scale, o.dropout, o.seed, o.offset);
 }
 
 /// With the kernel of these types and, unless given, the default config. Types: f16, bf16, f32; f8e4m3 with O in f16 or

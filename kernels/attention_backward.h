@@ -36,11 +36,12 @@ struct AttentionBackwardKernels {
   using Keys = Kernel<AttentionConfig, Tensor<const T, 4>, Tensor<const T, 4>, Tensor<const T, 4>, Tensor<const T, 4>,
                       Tensor<const float, 3>, Tensor<const float, 3>, Tensor<T, 4>, Tensor<T, 4>, Tensor<float, 4>, F32,
                       F32, I32, I32, I32, Tensor<const float, 2>, Tensor<const TBias, 4>, Tensor<const int32_t, 1>,
-                      Tensor<const int32_t, 1>>;
+                      Tensor<const int32_t, 1>, F32, U64, U64>;
   using Queries =
       Kernel<AttentionConfig, Tensor<const T, 4>, Tensor<const T, 4>, Tensor<const T, 4>, Tensor<const T, 4>,
              Tensor<const float, 3>, Tensor<const float, 3>, Tensor<T, 4>, F32, F32, I32, I32, I32,
-             Tensor<const float, 2>, Tensor<const TBias, 4>, Tensor<const int32_t, 1>, Tensor<const int32_t, 1>>;
+             Tensor<const float, 2>, Tensor<const TBias, 4>, Tensor<const int32_t, 1>, Tensor<const int32_t, 1>, F32,
+             U64, U64>;
   Keys keys;
   Queries queries;
 };
@@ -56,14 +57,14 @@ AttentionBackwardKernels<T, TBias, ScoreMod, ScoreGradient, MaskMod> make_attent
                      Tensor<const T, 4> DO, Tensor<const float, 3> ROW, Tensor<const float, 3> DELTA, Tensor<T, 4> DK,
                      Tensor<T, 4> DV, Tensor<float, 4> DQ_SUM, F32 scale, F32 softcap, I32 left, I32 right, I32 max_sk,
                      Tensor<const float, 2> slopes, Tensor<const TBias, 4> bias, Tensor<const int32_t, 1> cu_q,
-                     Tensor<const int32_t, 1> cu_k) {
+                     Tensor<const int32_t, 1> cu_k, F32 p_drop, U64 seed, U64 offset) {
                    attention_backward_keys_program<T, TBias>(c, score_mod, score_gradient, mask_mod, Q, K, V, DO, ROW,
                                                              DELTA, DK, DV, DQ_SUM, scale, softcap, left, right, slopes,
-                                                             bias, cu_q, cu_k);
+                                                             bias, cu_q, cu_k, p_drop, seed, offset);
                  })
               .grid([](const AttentionConfig& c, const auto&, const auto& k, const auto&, const auto&, const auto&,
                        const auto&, const auto&, const auto&, const auto&, float, float, int, int, int max_sk,
-                       const auto&, const auto&, const auto&, const auto& cu_k) {
+                       const auto&, const auto&, const auto&, const auto& cu_k, const auto&...) {
                 return Grid{cdiv<int64_t>(c.varlen ? max_sk : k.shape[2], c.BN), k.shape[1],
                             c.varlen ? cu_k.shape[0] - 1 : k.shape[0]};
               }),
@@ -71,14 +72,15 @@ AttentionBackwardKernels<T, TBias, ScoreMod, ScoreGradient, MaskMod> make_attent
                  [=](const AttentionConfig& c, Tensor<const T, 4> Q, Tensor<const T, 4> K, Tensor<const T, 4> V,
                      Tensor<const T, 4> DO, Tensor<const float, 3> ROW, Tensor<const float, 3> DELTA, Tensor<T, 4> DQ,
                      F32 scale, F32 softcap, I32 left, I32 right, I32 max_sq, Tensor<const float, 2> slopes,
-                     Tensor<const TBias, 4> bias, Tensor<const int32_t, 1> cu_q, Tensor<const int32_t, 1> cu_k) {
+                     Tensor<const TBias, 4> bias, Tensor<const int32_t, 1> cu_q, Tensor<const int32_t, 1> cu_k,
+                     F32 p_drop, U64 seed, U64 offset) {
                    attention_backward_queries_program<T, TBias>(c, score_mod, score_gradient, mask_mod, Q, K, V, DO,
                                                                 ROW, DELTA, DQ, scale, softcap, left, right, slopes,
-                                                                bias, cu_q, cu_k);
+                                                                bias, cu_q, cu_k, p_drop, seed, offset);
                  })
               .grid([](const AttentionConfig& c, const auto& q, const auto&, const auto&, const auto&, const auto&,
                        const auto&, const auto&, float, float, int, int, int max_sq, const auto&, const auto&,
-                       const auto& cu_q, const auto&) {
+                       const auto& cu_q, const auto&...) {
                 return attention_grid(c, q.shape, c.varlen ? cu_q.shape[0] - 1 : q.shape[0], max_sq);
               })};
 }
@@ -103,7 +105,7 @@ struct AttentionBackwardConfig {
 
 /// Scores are scale q.k and hidden at most right of the diagonal: nothing else takes registers.
 inline bool attention_is_plain(const AttentionConfig& c) {
-  return c.positive_scale && !c.left && !c.right && !c.softcap && !c.alibi && !c.bias && !c.varlen;
+  return c.positive_scale && !c.left && !c.right && !c.softcap && !c.alibi && !c.bias && !c.varlen && !c.dropout;
 }
 
 namespace detail {
@@ -158,6 +160,17 @@ inline AttentionBackwardConfig default_attention_backward_config(DType dtype, in
   c.keys = tuned("attention_backward", machine.model, key, c.keys);
   c.queries = tuned("attention_backward_queries", machine.model, key, c.queries);
   c.keys.accumulate = accumulate;
+  return c;
+}
+
+/// `c` with tiles of the keys' program that leave registers for dropout's generator.
+inline AttentionBackwardConfig fit_dropout(AttentionBackwardConfig c, DType dtype, const Machine& machine) {
+  const int widest = std::max(c.keys.D, c.keys.DV);
+  if (!machine.gpu || dtype == DType::f32 || widest > 128) return c;
+  const auto [bm, bn] = widest <= 64 ? std::pair(32, 128) : machine.warpgroups ? std::pair(64, 64) : std::pair(64, 32);
+  // 64 x 64 instead of 32 x 128: as many scores, and dQ leaves by bulk additions.
+  c.keys.BM = machine.warpgroups && widest > 64 ? bm : std::min(c.keys.BM, bm);
+  c.keys.BN = std::min(c.keys.BN, bn);
   return c;
 }
 
@@ -248,12 +261,13 @@ Status run_attention_backward(const Kernels& kernels, Stream& stream, TensorView
       !s)
     return s;
   if (Status s = kernels.keys.try_call(stream, config.keys, Q, K, V, DO, row, delta, DK, DV, sums, o.scale, o.softcap,
-                                       o.left, o.right, o.max_sk, o.slopes, o.bias, o.cu_q, o.cu_k);
+                                       o.left, o.right, o.max_sk, o.slopes, o.bias, o.cu_q, o.cu_k, o.dropout, o.seed,
+                                       o.offset);
       !s)
     return s;
   if (fast) return attention_backward_convert_kernel<T>().try_call(stream, small, sums, DQ, o.scale, o.max_sq, o.cu_q);
   return kernels.queries.try_call(stream, config.queries, Q, K, V, DO, row, delta, DQ, o.scale, o.softcap, o.left,
-                                  o.right, o.max_sq, o.slopes, o.bias, o.cu_q, o.cu_k);
+                                  o.right, o.max_sq, o.slopes, o.bias, o.cu_q, o.cu_k, o.dropout, o.seed, o.offset);
 }
 
 /// With the kernels of these types; f16, bf16 and f32.
@@ -275,11 +289,12 @@ Status attention_backward(Stream& stream, Input<T, 4> Q, Input<T, 4> K, Input<T,
   const bool packed = options.cu_q.data, causal = options.causal || options.right == 0;
   AttentionConfig features;
   AttentionProblem<TBias>(options, Q.shape, K.shape, V.shape).complete(features);
-  return attention_backward<T, TBias>(
-      stream, Q, K, V, O, DO, LSE, DQ, DK, DV, workspace, options,
-      default_attention_backward_config(dtype_of<T>(), packed ? options.max_sq : Q.shape[2],
-                                        packed ? options.max_sk : K.shape[2], Q.shape[3], V.shape[3], causal,
-                                        attention_is_plain(features), deterministic, Machine::of(stream)));
+  const Machine machine = Machine::of(stream);
+  AttentionBackwardConfig config = default_attention_backward_config(
+      dtype_of<T>(), packed ? options.max_sq : Q.shape[2], packed ? options.max_sk : K.shape[2], Q.shape[3], V.shape[3],
+      causal, attention_is_plain(features), deterministic, machine);
+  if (features.dropout) config = fit_dropout(config, dtype_of<T>(), machine);
+  return attention_backward<T, TBias>(stream, Q, K, V, O, DO, LSE, DQ, DK, DV, workspace, options, config);
 }
 
 }  // namespace tile::kernels

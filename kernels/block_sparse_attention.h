@@ -22,7 +22,8 @@ void block_sparse_attention_program(const AttentionConfig& c, const MaskMod& mas
                                     Tensor<T, 4> O, Tensor<float, 3> LSE,
                                     Tensor<const int32_t, 3> PARTIAL_COUNTS, Tensor<const int32_t, 4> PARTIAL_BLOCKS,
                                     Tensor<const int32_t, 3> FULL_COUNTS, Tensor<const int32_t, 4> FULL_BLOCKS,
-                                    F32 scale, F32 softcap, I32 left, I32 right, Tensor<const float, 2> slopes) {
+                                    F32 scale, F32 softcap, I32 left, I32 right, Tensor<const float, 2> slopes,
+                                    F32 p_drop, U64 seed, U64 offset) {
   num_warps(c.warps);
   const Prec precision = c.tf32 ? Prec::tf32 : Prec::ieee;
   auto head = program_id(1), batch = program_id(2);
@@ -47,6 +48,7 @@ void block_sparse_attention_program(const AttentionConfig& c, const MaskMod& mas
   OnlineSoftmax softmax(c.BM);
   std::optional<GuardedValues> guarded;
   if (guard_values) guarded.emplace(c.BM, c.DV);
+  const std::optional<AttentionDropout> dropout = attention_dropout(c, seed, offset, p_drop);
   for_each_listed_block(
       lists, batch, head, m, {.stages = c.stages}, [&](const Tile& block, bool masked, const Tile* whole) {
         const Tile n0 = block * c.BN;
@@ -55,6 +57,7 @@ void block_sparse_attention_program(const AttentionConfig& c, const MaskMod& mas
         Tile rescale;
         auto p = softmax.update(s, exponent_unit, rescale, masked, scores.wide());
         acc *= rescale;
+        if (dropout) p = where(dropout->kept(c, at, Q.dim(1), m0, n0, false), p, 0.f);
         const Tile v = V.load({batch, kv_head, n0, 0}, {c.BN, c.DV}), weights = cast(p, dtype_of<T>());
         if (guarded && masked)
           acc = guarded->template product<T>(weights, s, v, acc, precision);
@@ -65,7 +68,9 @@ void block_sparse_attention_program(const AttentionConfig& c, const MaskMod& mas
 
   // d is 0 only where no key was visible; NaN (from NaN inputs) must survive, hence == and not >.
   auto empty = softmax.d == 0.f;
-  O.store({batch, head, m0, 0}, cast(acc * where(empty, 0.f, 1.f / softmax.d), dtype_of<T>()));
+  Tile weight = where(empty, 0.f, 1.f / softmax.d);
+  if (dropout) weight *= dropout->scale();
+  O.store({batch, head, m0, 0}, cast(acc * weight, dtype_of<T>()));
   const Tile lse = fma(softmax.m, scores.unit(), log2(softmax.d) * kLn2);
   LSE.store({batch, head, m0}, reshape(where(empty, -INFINITY, lse), {c.BM}));
 }
@@ -79,10 +84,10 @@ auto make_block_sparse_attention_kernel(const char* name, MaskMod mask_mod = {},
                            Tensor<T, 4> O, Tensor<float, 3> LSE, Tensor<const int32_t, 3> PARTIAL_COUNTS,
                            Tensor<const int32_t, 4> PARTIAL_BLOCKS, Tensor<const int32_t, 3> FULL_COUNTS,
                            Tensor<const int32_t, 4> FULL_BLOCKS, F32 scale, F32 softcap, I32 left, I32 right,
-                           Tensor<const float, 2> slopes) {
+                           Tensor<const float, 2> slopes, F32 p_drop, U64 seed, U64 offset) {
                   block_sparse_attention_program<T>(c, mask_mod, guard_values, Q, K, V, O, LSE, PARTIAL_COUNTS,
                                                     PARTIAL_BLOCKS, FULL_COUNTS, FULL_BLOCKS, scale, softcap, left,
-                                                    right, slopes);
+                                                    right, slopes, p_drop, seed, offset);
                 })
       .grid([](const AttentionConfig& c, const auto& q, const auto&...) {
         return attention_grid(c, q.shape, q.shape[0], q.shape[2]);
@@ -143,7 +148,8 @@ Status run_block_sparse_attention(const K_& k, Stream& stream, TensorView<const 
   if (!check.ok()) return check.error();
   const AttentionOptions<>& o = problem.options;
   return k.try_call(stream, config, Q, K, V, O, LSE, lists.partial_counts, lists.partial_blocks, lists.full_counts,
-                    lists.full_blocks, o.scale, o.softcap, o.left, o.right, detail::or_unused(o.slopes, LSE.data));
+                    lists.full_blocks, o.scale, o.softcap, o.left, o.right, detail::or_unused(o.slopes, LSE.data),
+                    o.dropout, o.seed, o.offset);
 }
 
 /// Without a callable: partial blocks are those the band of the options cuts.

@@ -57,6 +57,10 @@ void add_feature_problems(CatalogRow& row) {
   add("bf16", Purpose::test,
       {{"Hq", 2}, {"D", 64}, {"varlen", 2}, {"left", 30}, {"right", 10}, {"softcap", 30}, {"alibi", 1}});
   add("f32", Purpose::edge, {{"Hq", 2}, {"D", 32}, {"varlen", 1}, {"bias", 2}, {"causal", 1}});
+  add("f16", Purpose::test, {{"Hq", 2}, {"Sq", 200}, {"D", 64}, {"causal", 1}, {"dropout", 10}});  // E25, S1.3
+  add("bf16", Purpose::edge, {{"B", 2}, {"Hq", 4}, {"Hkv", 2}, {"Sq", 113}, {"Sk", 203}, {"D", 128}, {"dropout", 50}});
+  add("f32", Purpose::edge, {{"Hq", 1}, {"Sq", 70}, {"Sk", 300}, {"D", 32}, {"dropout", 99}});
+  add("f16", Purpose::edge, {{"Hq", 2}, {"D", 64}, {"varlen", 2}, {"left", 30}, {"dropout", 30}});
   for (int64_t causal : {0, 1}) {
     add("f8e4m3", Purpose::test, {{"B", 1}, {"Hq", 2}, {"Sq", 128}, {"D", 64}, {"causal", causal}});
     add("f8e4m3", Purpose::edge,
@@ -120,6 +124,8 @@ void add_problems(CatalogRow& row) {
   add("f16", Purpose::bench, {{"B", 4}, {"Hq", 16}, {"Sq", 4096}, {"D", 128}, {"causal", 1}, {"left", 1024}});
   add("f16", Purpose::bench, {{"Hq", 16}, {"D", 128}, {"causal", 1}, {"varlen", 6}});
   add("f8e4m3", Purpose::bench, {{"B", 4}, {"Hq", 16}, {"Sq", 4096}, {"D", 128}});
+  for (int64_t d : {64, 128})
+    add("f16", Purpose::bench, {{"B", 4}, {"Hq", 2048 / d}, {"Sq", 4096}, {"D", d}, {"causal", 1}, {"dropout", 10}});
 }
 
 /// The config of a problem: tiles by its size, the rest by what it asks for.

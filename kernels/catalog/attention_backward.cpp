@@ -15,6 +15,7 @@ AttentionBackwardConfig default_config(const AttentionProblemData& data, const P
   AttentionBackwardConfig c = default_attention_backward_config(storage_of(p.dtype), data.max_sq, data.max_sk, data.d,
                                                                 data.dv, data.spec.causal || data.spec.right == 0,
                                                                 attention_is_plain(features), deterministic, machine);
+  if (data.spec.dropout != 0) c = fit_dropout(c, storage_of(p.dtype), machine);
   for (AttentionConfig* one : {&c.keys, &c.queries}) {
     data.complete(*one);
     one->tf32 = p.dtype == "tf32";
@@ -97,6 +98,10 @@ void add_problems(CatalogRow& row, bool deterministic) {
     add("f16", Purpose::edge, {{"Hq", 2}, {"Hkv", 1}, {"D", 32}, {"causal", pattern % 2}, {"varlen", pattern}});
   add("f32", Purpose::edge,
       {{"Hq", 1}, {"D", 32}, {"varlen", 2}, {"left", 30}, {"right", 10}, {"softcap", 30}, {"alibi", 1}});
+  add("f16", Purpose::test, {{"Hq", 2}, {"Sq", 200}, {"D", 64}, {"causal", 1}, {"dropout", 10}});  // E25, S1.3
+  add("bf16", Purpose::edge, {{"B", 2}, {"Hq", 4}, {"Hkv", 2}, {"Sq", 113}, {"Sk", 203}, {"D", 128}, {"dropout", 50}});
+  add("f32", Purpose::edge, {{"Hq", 1}, {"Sq", 70}, {"Sk", 90}, {"D", 32}, {"dropout", 80}});
+  add("f16", Purpose::edge, {{"Hq", 1}, {"D", 64}, {"varlen", 2}, {"left", 30}, {"dropout", 30}});
 
   for (int64_t causal : {0, 1}) {
     add("f16", Purpose::bench, {{"B", 16}, {"Hq", 16}, {"Sq", 1024}, {"D", 128}, {"causal", causal}});
@@ -107,6 +112,8 @@ void add_problems(CatalogRow& row, bool deterministic) {
     add("f16", Purpose::bench, {{"B", 1}, {"Hq", 32}, {"Sq", 16384}, {"D", 64}, {"causal", causal}});
     add("f16", Purpose::bench, {{"B", 4}, {"Hq", 48}, {"Sq", 4096}, {"D", 32}, {"causal", causal}});  // S0.14
   }
+  for (int64_t d : {64, 128})
+    add("f16", Purpose::bench, {{"B", 4}, {"Hq", 2048 / d}, {"Sq", 4096}, {"D", d}, {"causal", 1}, {"dropout", 10}});
   if (!deterministic)
     add("f16", Purpose::bench, {{"B", 1}, {"Hq", 2}, {"Sq", 100000}, {"D", 128}, {"causal", 1}});  // S4.9
   add("f32", Purpose::bench_host, {{"B", 1}, {"Hq", 8}, {"Sq", 1024}, {"D", 64}});

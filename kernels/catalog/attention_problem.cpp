@@ -66,6 +66,7 @@ AttentionProblemData::AttentionProblemData(const Fields& f)
   spec.softcap = static_cast<double>(f["softcap"]);
   spec.scale = scale;
   guard_values = f["nan_value"] != 0;
+  spec.dropout = static_cast<float>(f["dropout"]) / 100, spec.seed = 0x123456789abcdef0ull, spec.offset = 77;
 }
 
 Placement AttentionProblemData::placement(int64_t h, int64_t s, int64_t width) const {
@@ -169,7 +170,7 @@ void AttentionProblemData::complete(AttentionConfig& c) const {
   c.causal = spec.causal || spec.right == 0, c.top_left = spec.top_left;
   c.left = spec.left >= 0, c.right = spec.right > 0 && !spec.causal;
   c.softcap = spec.softcap != 0, c.alibi = fields_["alibi"], c.bias = bias_kind != BiasKind::none;
-  c.varlen = !spec.cu_q.empty(), c.descale = fields_["descale"];
+  c.varlen = !spec.cu_q.empty(), c.descale = fields_["descale"], c.dropout = spec.dropout != 0;
   c.positive_scale = scale > 0;
 }
 
@@ -190,6 +191,7 @@ std::vector<std::string> attention_field_names() {
           "bias: 1 random, 2 with infinities, 3 causal by lowest numbers, 4 u8 mask, 5 rows of lowest numbers",
           "varlen: number of a list of lengths of packed sequences",
           "descale: factors per head",
+          "dropout: percent of the weights that are dropped",
           "layout: 0 [B,H,S,D], 1 [B,S,H,D], 2 part of [B,S,3,H,D], 3 [B,H,D,S]",
           "shift: elements by which bases are misaligned",
           "amp: standard deviation of Q",

@@ -60,6 +60,7 @@ class AttentionProblemData {
     o.left = static_cast<int>(spec.left), o.right = static_cast<int>(spec.right);
     o.softcap = static_cast<float>(spec.softcap);
     o.guard_values = guard_values;
+    o.dropout = spec.dropout, o.seed = spec.seed, o.offset = spec.offset;
     if (spec.slopes) o.slopes = slopes_.view<const float, 2>();
     if (!spec.cu_q.empty()) {
       o.cu_q = cu_q_.view<const int32_t, 1>(), o.cu_k = cu_k_.view<const int32_t, 1>();

@@ -74,6 +74,7 @@ void add_problems(CatalogRow& row) {
   add("f16", Purpose::edge, {{"Hq", 2}, {"Sq", 300}, {"D", 256}, {"causal", 1}, {"density", 50}});
   add("f16", Purpose::edge, {{"Hq", 2}, {"Sq", 300}, {"D", 64}, {"causal", 1}, {"softcap", 15}, {"alibi", 1}});
   add("f32", Purpose::edge, {{"Sq", 200}, {"D", 32}, {"density", 50}, {"negative_scale", 1}});
+  add("f16", Purpose::edge, {{"Hq", 2}, {"Sq", 300}, {"D", 64}, {"causal", 1}, {"density", 60}, {"dropout", 20}});
   for (const char* d : {"f16", "f32"})  // E17
     add(d, Purpose::edge, {{"Hq", 1}, {"Sq", 300}, {"D", 64}, {"causal", 1}, {"nan_value", 140}});
   for (int64_t layout : {1, 2, 3})

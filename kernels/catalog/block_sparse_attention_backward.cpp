@@ -14,6 +14,7 @@ AttentionBackwardConfig default_of(const AttentionProblemData& data, const Probl
                                    const Machine& machine) {
   AttentionBackwardConfig c = default_block_sparse_attention_backward_config(
       storage_of(p.dtype), data.sq, data.sk, data.d, data.dv, data.spec.causal, deterministic, machine);
+  if (data.spec.dropout != 0) c = fit_dropout(c, storage_of(p.dtype), machine);
   for (AttentionConfig* one : {&c.keys, &c.queries}) {
     data.complete(*one);
     one->tf32 = p.dtype == "tf32", one->split = data.sk % one->BN == 0;
@@ -98,6 +99,7 @@ void add_problems(CatalogRow& row, bool deterministic) {
   add("f16", Purpose::edge, {{"Hq", 1}, {"Sq", 200}, {"D", 256}, {"causal", 1}, {"density", 50}});
   add("f16", Purpose::edge, {{"Hq", 2}, {"Sq", 200}, {"D", 64}, {"causal", 1}, {"softcap", 15}, {"alibi", 1}});
   add("f32", Purpose::edge, {{"Sq", 150}, {"D", 32}, {"density", 50}, {"negative_scale", 1}});
+  add("f16", Purpose::edge, {{"Hq", 2}, {"Sq", 200}, {"D", 64}, {"causal", 1}, {"density", 60}, {"dropout", 20}});
   for (int64_t layout : {1, 2})
     add("f16", Purpose::edge,
         {{"B", 2}, {"Hq", 2}, {"Sq", 150}, {"D", 64}, {"causal", 1}, {"density", 50}, {"layout", layout}});

@@ -3,6 +3,7 @@
 // = rowsum(O dO):
 //   dV = P^T dO      dP = dO V^T      dT = P (dP - delta)      dS = dT dt/d(scale q.k)
 //   dQ = scale dS K      dK = scale dS^T Q, summed over the query heads that share the key head
+// With dropout, K = 1 / (1 - p) for pairs that are kept and 0 for others: dV = (P K)^T dO, dT = P (dP K - delta).
 //
 //   1 attention_backward_prepare   delta, and LSE as an addend of exponents
 //   2 attention_backward_keys      dK and dV, a program for each block of keys; with config.accumulate dQ as well,
@@ -11,6 +12,7 @@
 //   3 attention_backward_queries   dQ, a program for each block of queries       (deterministic)
 //     attention_backward_convert   dQ from the sums of step 2                    (with accumulate)
 #pragma once
+#include "kernels/parts/attention_dropout.h"
 #include "kernels/parts/attention_options.h"
 
 namespace tile::kernels {
@@ -49,6 +51,7 @@ struct AttentionGradient {
   const Tile &scale, &softcap;
   const Tensor<const float, 2>& slopes;
   const Tensor<const TBias, 4>& bias;
+  std::optional<AttentionDropout> dropout;
 
   using Scores = AttentionScores<TBias, ScoreMod, MaskMod>;
   Scores scores(const AttentionHead& at) const {
@@ -76,9 +79,10 @@ struct AttentionGradient {
     const Tile unit = scores.unit() * kLog2E;
     return {exp2(scores.wide() ? (t.s - lse) * unit : fma(t.s, unit, lse)), t.slope};
   }
-  /// dS from them, the products dO.v and delta.
-  Tile score_gradients(const Scores& scores, const Weights& w, const Tile& dov, const Tile& delta) const {
-    const Tile ds = w.p * (dov - delta);
+  /// dS from them, the products dO.v and delta. `kept` (with dropout): those of the block.
+  Tile score_gradients(const Scores& scores, const Weights& w, const Tile& dov, const Tile& delta,
+                       const Tile* kept) const {
+    const Tile ds = w.p * ((kept ? where(*kept, dov * dropout->scale(), 0.f) : dov) - delta);
     return cast(scores.template has_slope<ScoreGradient>() ? ds * w.slope : ds, dtype_of<T>());
   }
 };
@@ -142,12 +146,12 @@ void attention_backward_keys_program(const AttentionConfig& c, const ScoreMod& s
                                      Tensor<const float, 3> ROW, Tensor<const float, 3> DELTA, Tensor<T, 4> DK,
                                      Tensor<T, 4> DV, Tensor<float, 4> DQ_SUM, F32 scale, F32 softcap, I32 left,
                                      I32 right, Tensor<const float, 2> slopes, Tensor<const TBias, 4> bias,
-                                     Tensor<const int32_t, 1> cu_q, Tensor<const int32_t, 1> cu_k,
-                                     const Walk& walk = {}) {
+                                     Tensor<const int32_t, 1> cu_q, Tensor<const int32_t, 1> cu_k, F32 p_drop,
+                                     U64 seed, U64 offset, const Walk& walk = {}) {
   num_warps(c.warps);
   constexpr DType type = dtype_of<T>();
   const detail::AttentionGradient<T, TBias, ScoreMod, ScoreGradient, MaskMod> gradient{
-      c, score_mod, score_gradient, mask_mod, scale, softcap, slopes, bias};
+      c, score_mod, score_gradient, mask_mod, scale, softcap, slopes, bias, attention_dropout(c, seed, offset, p_drop)};
   auto n0 = program_id(0) * c.BN, kv_head = program_id(1), batch = program_id(2);
   const Tile tensor_batch = c.varlen ? Tile(0) : batch;
   const Tile group = c.group ? Tile(c.group) : Q.dim(1) / K.dim(1);
@@ -177,9 +181,12 @@ void attention_backward_keys_program(const AttentionConfig& c, const ScoreMod& s
       auto row = gradient.rows(at, ROW, tensor_batch, m0).row();
       auto qk = gradient.product(k, trans(q)), dov = gradient.product(v, trans(d_o));
       const auto w = gradient.weights(scores, qk, row, m0, n0, masked, true, whole);
+      std::optional<Tile> kept;
+      if (gradient.dropout) kept = gradient.dropout->kept(c, at, Q.dim(1), m0, n0, true);
       // P before dS would be there twice, for dS and rounded for dV: registers that longer tiles use better.
-      const Tile ds = gradient.score_gradients(scores, w, dov, gradient.rows(at, DELTA, tensor_batch, m0).row());
-      dv = gradient.product(cast(w.p, type), d_o, dv);
+      const Tile ds = gradient.score_gradients(scores, w, dov, gradient.rows(at, DELTA, tensor_batch, m0).row(),
+                                               kept ? &*kept : nullptr);
+      dv = gradient.product(cast(kept ? where(*kept, w.p, 0.f) : w.p, type), d_o, dv);
       auto add_to_dk = [&] { dk = gradient.product(ds, q, dk); };
       if (!c.accumulate) return add_to_dk();
       // The part of dQ comes first: it leaves for memory while dK is computed. Where its rows do not share out evenly
@@ -203,7 +210,7 @@ void attention_backward_keys_program(const AttentionConfig& c, const ScoreMod& s
       tensor.store({batch, kv_head, n0, 0}, cast(x, type));
   };
   store(DK, dk * scale);
-  store(DV, dv);
+  store(DV, gradient.dropout ? dv * gradient.dropout->scale() : dv);
 }
 
 /// Step 3, deterministic. Tensors as in step 2, dQ [B, Hq, Sq, D]. Grid as in forward.
@@ -214,12 +221,12 @@ void attention_backward_queries_program(const AttentionConfig& c, const ScoreMod
                                         Tensor<const T, 4> DO, Tensor<const float, 3> ROW, Tensor<const float, 3> DELTA,
                                         Tensor<T, 4> DQ, F32 scale, F32 softcap, I32 left, I32 right,
                                         Tensor<const float, 2> slopes, Tensor<const TBias, 4> bias,
-                                        Tensor<const int32_t, 1> cu_q, Tensor<const int32_t, 1> cu_k,
-                                        const Walk& walk = {}) {
+                                        Tensor<const int32_t, 1> cu_q, Tensor<const int32_t, 1> cu_k, F32 p_drop,
+                                        U64 seed, U64 offset, const Walk& walk = {}) {
   num_warps(c.warps);
   constexpr DType type = dtype_of<T>();
   const detail::AttentionGradient<T, TBias, ScoreMod, ScoreGradient, MaskMod> gradient{
-      c, score_mod, score_gradient, mask_mod, scale, softcap, slopes, bias};
+      c, score_mod, score_gradient, mask_mod, scale, softcap, slopes, bias, attention_dropout(c, seed, offset, p_drop)};
   auto head = program_id(1), batch = program_id(2), kv_head = head / (Q.dim(1) / K.dim(1));
   const Tile tensor_batch = c.varlen ? Tile(0) : batch;
   const AttentionHead at = attention_head(c, Q, K, batch, head, kv_head, cu_q, cu_k, left, right);
@@ -238,7 +245,9 @@ void attention_backward_queries_program(const AttentionConfig& c, const ScoreMod
     if (c.varlen && masked) k = detail::rows_below(k, n0, at.sk), v = detail::rows_below(v, n0, at.sk);
     auto qk = gradient.product(q, trans(k)), dov = gradient.product(d_o, trans(v));
     const auto w = gradient.weights(scores, qk, row, m0, n0, masked, false, whole);
-    dq = gradient.product(gradient.score_gradients(scores, w, dov, delta), k, dq);
+    std::optional<Tile> kept;
+    if (gradient.dropout) kept = gradient.dropout->kept(c, at, Q.dim(1), m0, n0, false);
+    dq = gradient.product(gradient.score_gradients(scores, w, dov, delta, kept ? &*kept : nullptr), k, dq);
   };
   walk.keys(c, at, m0)(head, step);
   if (c.varlen)

@@ -22,6 +22,11 @@ struct AttentionOptions {
   int max_sq = 0, max_sk = 0;  ///< with cu_q: no sequence is longer (max_sk: backward)
   /// Factors of the elements of Q, K and V, [B or 1, H or 1]; all or none.
   TensorView<const float, 2> q_scale{}, k_scale{}, v_scale{};
+  /// Weights are dropped with this probability, in [0, 1), and the others multiplied by 1 / (1 - dropout); LSE is that
+  /// of all weights. Which ones: a function of seed, offset, sequence, query head, query and key (attention_dropout.h).
+  /// Backward takes what forward was given.
+  float dropout = 0;
+  uint64_t seed = 0, offset = 0;  ///< offset: a number of the call, to use a seed more than once
   /// Forward: values may be NaN or infinite where the mask hides them (0 * NaN is NaN otherwise); a query that sees one
   /// gives NaN. A second product in every block that the mask cuts. Chooses the kernel; those with callables are made
   /// with it.
@@ -66,6 +71,7 @@ struct AttentionProblem {
     c.softcap = options.softcap != 0;
     c.alibi = options.slopes.data, c.bias = options.bias.data;
     c.varlen = options.cu_q.data, c.descale = options.q_scale.data;
+    c.dropout = options.dropout != 0;
     c.positive_scale = options.scale > 0;
   }
 
@@ -77,6 +83,7 @@ struct AttentionProblem {
         .require(hkv > 0 && hq % hkv == 0, "the {} query heads must be a multiple of the {} key heads", hq, hkv)
         .require(!both_sides, "causal is a window of 0 to the right, but right is {}", o.right)
         .require(o.softcap >= 0, "softcap must not be negative, found {}", o.softcap)
+        .require(o.dropout >= 0 && o.dropout < 1, "dropout must be at least 0 and below 1, found {}", o.dropout)
         .require(!o.cu_q.data == !o.cu_k.data, "cu_q and cu_k are to be given together");
     if (o.slopes.data) check.shape("slopes", o.slopes, {sequences, hq}, "[B, Hq]");
     if (o.bias.data)

@@ -23,6 +23,7 @@ struct AttentionConfig {
   bool bias = false;           ///< a tensor added to the scores or, with elements of u8, one that hides where it is 0
   bool varlen = false;         ///< sequences packed one behind the other
   bool descale = false;        ///< Q, K and V have factors, per head or one for all
+  bool dropout = false;        ///< weights are dropped at random (attention_dropout.h)
   bool positive_scale = true;  ///< scale > 0, known at launch: it folds into the exponent's multiply-add
   bool tf32 = false;           ///< f32 only
   bool split = true;        ///< blocks that need no mask run in a loop of their own, made here and not by the compiler

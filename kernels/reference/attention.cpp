@@ -2,6 +2,7 @@
 #include "kernels/reference/attention.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -25,7 +26,7 @@ class Head {
  public:
   Head(const AttentionSpec& spec, const HostTensor& q, const HostTensor& k, const HostTensor& v, const HostTensor* d_o,
        int64_t batch, int64_t head, Arithmetic how)
-      : spec_(spec), how_(how), batch_(batch), head_(head) {
+      : spec_(spec), how_(how), batch_(batch), head_(head), heads_(q.dim(1)) {
     const bool packed = !spec.cu_q.empty();
     const int64_t kv_head = head / (q.dim(1) / k.dim(1)), b = packed ? 0 : batch;
     const int64_t q0 = packed ? spec.cu_q[batch] : 0, k0 = packed ? spec.cu_k[batch] : 0;
@@ -47,6 +48,11 @@ class Head {
   int64_t sq() const { return sq_; }
   int64_t sk() const { return sk_; }
   std::pair<int64_t, int64_t> band(int64_t i) const { return band_of(spec_, i, sq_, sk_); }
+  /// What a weight is multiplied by: 1, or with dropout 0 or 1 / (1 - p).
+  double dropout_factor(int64_t i, int64_t j) const {
+    if (spec_.dropout == 0) return 1;
+    return dropout_keeps(spec_, batch_, heads_, head_, i, j) ? 1 / (1 - static_cast<double>(spec_.dropout)) : 0;
+  }
 
   double product(const std::vector<double>& a, const std::vector<double>& b) const {
     double s = 0;
@@ -77,7 +83,7 @@ class Head {
  private:
   const AttentionSpec& spec_;
   Arithmetic how_;
-  int64_t batch_, head_, sq_ = 0, sk_ = 0;
+  int64_t batch_, head_, heads_, sq_ = 0, sk_ = 0;
   double factor_ = 1;
 };
 
@@ -95,7 +101,7 @@ AttentionRow forward_row(const Head& head, int64_t i, size_t dv, const Arithmeti
   double sum = 0;
   for (double& x : p) x = how.op(std::exp(how.op(x - m))), sum = how.op(sum + x);
   for (int64_t j = begin; j < end; ++j) {
-    double weight = how.store(how.op(p[j - begin] / sum));
+    double weight = how.store(how.op(p[j - begin] / sum) * head.dropout_factor(i, j));
     if (weight == 0) continue;  // also where a hidden value is not a number
     for (size_t d = 0; d < dv; ++d)
       row.o[d] = how.op(row.o[d] + how.factor(weight) * how.factor(head.values[j][d] * head.value_factor));
@@ -105,19 +111,35 @@ AttentionRow forward_row(const Head& head, int64_t i, size_t dv, const Arithmeti
   return row;
 }
 
-/// Probability of a pair and the gradient of its product q.k (without the factor scale).
+/// The weight of a pair, as values are multiplied by it, and the gradient of its product q.k (without the factor scale).
 struct Pair {
   double p = 0, ds = 0;
 };
 Pair backward_pair(const Head& head, int64_t i, int64_t j, const AttentionStats& stats, const Arithmetic& how) {
   double slope = 1, t = head.score(i, j, &slope);
   if (t == -kInf) return {};
+  const double factor = head.dropout_factor(i, j);
   double p = how.store(how.op(std::exp(how.op(t - stats.lse[i]))));
-  double dp = how.store(head.product(head.d_outputs[i], head.values[j]));
-  return {p, how.store(how.op(how.op(p * how.op(dp - stats.delta[i])) * slope))};
+  double dp = how.store(head.product(head.d_outputs[i], head.values[j]) * factor);
+  return {how.store(p * factor), how.store(how.op(how.op(p * how.op(dp - stats.delta[i])) * slope))};
 }
 
 }  // namespace
+
+bool dropout_keeps(const AttentionSpec& spec, int64_t b, int64_t hq, int64_t h, int64_t i, int64_t j) {
+  auto without_bit3 = [](int64_t x) { return static_cast<uint32_t>(x / 16 * 8 + x % 8); };
+  std::array<uint32_t, 4> x = {without_bit3(i), without_bit3(j), static_cast<uint32_t>(b * hq + h),
+                               static_cast<uint32_t>(spec.offset)};
+  std::array<uint32_t, 2> key = {static_cast<uint32_t>(spec.seed),
+                                 static_cast<uint32_t>(spec.seed >> 32) ^ static_cast<uint32_t>(spec.offset >> 32)};
+  for (int round = 0; round < 10; ++round) {
+    const uint64_t a = uint64_t{0xD2511F53} * x[0], c = uint64_t{0xCD9E8D57} * x[2];
+    x = {static_cast<uint32_t>(c >> 32) ^ x[1] ^ key[0], static_cast<uint32_t>(c),
+         static_cast<uint32_t>(a >> 32) ^ x[3] ^ key[1], static_cast<uint32_t>(a)};
+    key[0] += 0x9E3779B9, key[1] += 0xBB67AE85;
+  }
+  return x[static_cast<size_t>(2 * (i / 8 % 2) + j / 8 % 2)] >= static_cast<uint32_t>(spec.dropout * 0x1p32f);
+}
 
 bool in_band(const AttentionSpec& spec, int64_t i, int64_t j, int64_t sq, int64_t sk) {
   auto [begin, end] = band_of(spec, i, sq, sk);

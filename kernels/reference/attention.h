@@ -23,7 +23,14 @@ struct AttentionSpec {
   /// Packed sequences: tensors are [1, H, total, D], sequence b has the rows cu[b] .. cu[b + 1] - 1.
   std::vector<int64_t> cu_q, cu_k;
   const HostTensor *q_scale = nullptr, *k_scale = nullptr, *v_scale = nullptr;  ///< [B, H] factors of the elements
+  float dropout = 0;                                                            ///< probability of a weight to become 0
+  uint64_t seed = 0, offset = 0;
 };
+
+/// Whether the weight of a pair stays: word 2 (i / 8 % 2) + j / 8 % 2 of Philox 4x32-10 for the counter (i without bit 3,
+/// j without bit 3, b Hq + h, offset mod 2^32) and the key (seed mod 2^32, seed / 2^32 xor offset / 2^32) is at least
+/// dropout 2^32. Without bit 3: bits above it move down by one.
+bool dropout_keeps(const AttentionSpec& spec, int64_t b, int64_t hq, int64_t h, int64_t i, int64_t j);
 
 struct AttentionRow {
   std::vector<double> o;  ///< Dv values; 0 when no key is visible

@@ -145,8 +145,9 @@ TEST(Attention, GradientsAgreeWithFiniteDifferences) {
       bias(DType::f64, Dims{1, heads, sq, sk});
   q.fill_normal(1), k.fill_normal(2), v.fill_normal(3), d_o.fill_normal(4), bias.fill_normal(5);
   slopes.set({0, 0}, 0.5), slopes.set({0, 1}, 0.1);
-  AttentionSpec plain, causal, rich;
-  plain.scale = causal.scale = rich.scale = 0.7;
+  AttentionSpec plain, causal, rich, dropped;
+  plain.scale = causal.scale = rich.scale = dropped.scale = 0.7;
+  dropped.dropout = 0.3f, dropped.seed = 5, dropped.causal = true;
   causal.causal = true;
   rich.left = 4, rich.right = 1, rich.softcap = 1.5, rich.slopes = &slopes, rich.bias = &bias;
   rich.score_mod = [](double t, int64_t, int64_t, int64_t i, int64_t j) { return t * t / 4 + 0.1 * double(i * j); };
@@ -154,7 +155,7 @@ TEST(Attention, GradientsAgreeWithFiniteDifferences) {
   rich.mask_mod = [](int64_t, int64_t, int64_t i, int64_t j) { return (i + j) % 4 != 0; };
   std::vector<int64_t> rows = {0, 1, 2, 3, 4}, keys = {0, 1, 2, 3, 4, 5, 6};
   const Arithmetic exact = Arithmetic::exact();
-  for (const AttentionSpec& spec : {plain, causal, rich}) {
+  for (const AttentionSpec& spec : {plain, causal, rich, dropped}) {
     auto loss = [&] {
       double sum = 0;
       for (int64_t h = 0; h < heads; ++h) {
