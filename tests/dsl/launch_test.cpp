@@ -208,6 +208,28 @@ TEST_F(Launch, SeedsAreNotSpecialised) {
   EXPECT_EQ(jit_stats().traces, before + 1);
 }
 
+// Pairs side by side (complex numbers, say) are read at once only where their size and the stride of what is in front of
+// them are known to be even.
+TEST_F(Launch, SmallStridesAndSizesArePromised) {
+  auto word = [](int64_t rows, int64_t columns, int64_t parts) {
+    return detail::Param<Tensor<float, 3>>::promise({reinterpret_cast<float*>(256), {rows, columns, parts}});
+  };
+  auto expect = [&](uint64_t w, std::array<int, 3> strides, int size) {
+    for (int d = 0; d < 3; ++d) EXPECT_EQ(promised_stride(w, d, DType::f32), strides[static_cast<size_t>(d)]) << d;
+    EXPECT_EQ(promised_size(w, 2), size);
+  };
+  expect(word(100, 256, 2), {16, 2, 1}, 2);
+  expect(word(100, 10, 6), {4, 2, 1}, 2);
+  expect(word(100, 5, 8), {4, 4, 1}, 8);
+  expect(word(100, 5, 3), {1, 1, 1}, 1);
+  expect(word(100, 7, 32), {16, 16, 1}, 16);
+  EXPECT_EQ(promised_size(word(6, 256, 2), 0), 1) << "only neighbours matter";
+  auto k = kernel("pairs", [](Tensor<const float, 3> a, Ptr<float> p) { store(p, a.load({0, 0, 0})); });
+  const std::string text = static_cast<const AnyKernel&>(k).trace({}, {word(100, 256, 2), 1}).text();
+  EXPECT_NE(text.find("tile.stride_multiple_of = array<i32: 16, 2, 1>"), std::string::npos) << text;
+  EXPECT_NE(text.find("tile.dim_multiple_of = array<i32: 1, 16, 2>"), std::string::npos) << text;
+}
+
 TEST_F(Launch, PromisesReachTheIr) {
   auto k = kernel("promises", [](Tensor<const half, 2> a, Ptr<float> p, I32 n) {
     store(p + n, cast(a.load({0, 0}), f32));
