@@ -261,12 +261,14 @@ LogicalResult emitAsyncGather(Emitter& e, AsyncGatherOp op) {
   if (op.getMask() && !(e.layoutOf(op.getMask()) == layout))
     return op.emitOpError("needs its mask in the layout of its offsets");
   ChunkCopier copier(e, perChunk * eb, /*ofParts=*/true);
+  Value* first = e.isFirstReplica(layout);  // small tiles have fewer chunks than there are threads
   for (int reg = 0; reg < layout.numRegs(); reg += perChunk) {
     if (layout.isRegPadding(reg)) continue;
     layout::Coord coord = layout.regCoord(reg);
     Value* pointer = b.CreateGEP(element, e.scalar(op.getPtr()), wide(e, offsets[reg]));
     copier.copy(address.at(e.scalar(op.getTarget()), coord[major], coord[minor] * eb), pointer,
-                e.andAll({enable, mask.empty() ? nullptr : mask[reg]}), nullptr, e.inTile(layout, reg));
+                e.andAll({enable, mask.empty() ? nullptr : mask[reg]}), nullptr,
+                e.andAll({first, e.inTile(layout, reg)}));
   }
   copier.finish();
   return success();
