@@ -203,13 +203,15 @@ int64_t estimateScratch(func::FuncOp func, llvm::function_ref<bool(Operation*)> 
 
 /// Nobody but copies to shared memory is told: with a producer, its concern. Or where a store goes, which threads work
 /// out element by element.
-static bool servesOnlyCopies(Value value) {
-  return !value.use_empty() && llvm::all_of(value.getUsers(), [&](Operation* user) {
+static bool servesOnlyCopies(Value value, llvm::DenseMap<Value, bool>& known) {
+  if (auto it = known.find(value); it != known.end()) return it->second;
+  const bool serves = !value.use_empty() && llvm::all_of(value.getUsers(), [&](Operation* user) {
     if (isSharedCopy(user)) return true;
     if (auto scatter = dyn_cast<ScatterOp>(user)) return scatter.getValue() != value;
     return user->getNumRegions() == 0 && user->getNumResults() == 1 && isMemoryEffectFree(user) &&
-           servesOnlyCopies(user->getResult(0));
+           servesOnlyCopies(user->getResult(0), known);
   });
+  return known[value] = serves;
 }
 
 RegisterEstimate estimateRegisters(func::FuncOp func, int numWarps) {
@@ -218,10 +220,7 @@ RegisterEstimate estimateRegisters(func::FuncOp func, int numWarps) {
   const int64_t threads = int64_t{numWarps} * 32;
   llvm::DenseMap<Value, bool> ofCopies;
   auto isKept = [&](Value value) {
-    if (!isa<RankedTensorType>(value.getType())) return false;
-    auto [known, isNew] = ofCopies.try_emplace(value, false);
-    if (isNew) known->second = servesOnlyCopies(value);
-    return !known->second;
+    return isa<RankedTensorType>(value.getType()) && !servesOnlyCopies(value, ofCopies);
   };
   func.walk([&](Operation* op) {
     // Alive while the op runs; in front of a region op what it reads counts inside.

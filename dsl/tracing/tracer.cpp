@@ -129,10 +129,16 @@ Value Tracer::add(mlir::Value v, DType dtype, SrcLoc loc, ValueKind kind) {
 
 // What is computed from a read-only pointer or view is read-only, through ops of ours in between (splats), too.
 bool Tracer::is_read_only(mlir::Value v) const {
-  if (read_only_.empty() || !isa<ir::PtrType, ir::ViewType>(mlir::getElementTypeOrSelf(v.getType()))) return false;
-  if (read_only_.contains(v)) return true;
-  mlir::Operation* op = v.getDefiningOp();
-  return op && llvm::any_of(op->getOperands(), [&](mlir::Value o) { return is_read_only(o); });
+  if (read_only_.empty()) return false;
+  llvm::SmallVector<mlir::Value> todo{v};
+  llvm::SmallPtrSet<mlir::Operation*, 8> seen;  // pointers chosen between share what they come from
+  while (!todo.empty()) {
+    mlir::Value at = todo.pop_back_val();
+    if (!isa<ir::PtrType, ir::ViewType>(mlir::getElementTypeOrSelf(at.getType()))) continue;
+    if (read_only_.contains(at)) return true;
+    if (mlir::Operation* op = at.getDefiningOp(); op && seen.insert(op).second) llvm::append_range(todo, op->getOperands());
+  }
+  return false;
 }
 
 void Tracer::set_read_only(Value v) {

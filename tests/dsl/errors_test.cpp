@@ -108,6 +108,12 @@ TEST(Errors, WritesToConst) {
   EXPECT_TILE_ERROR(__LINE__, "an atomic through a pointer to const elements", [](Tensor<const float, 2> x) { atomic_add(x.ptr() + 3, 1.f); });
   EXPECT_TILE_ERROR(__LINE__, "an atomic through a pointer to const elements", [](Ptr<const int32_t> p) { atomic_cas(p, 1, 2); });
   EXPECT_TRUE(trace_of([](Ptr<float> p, Ptr<const float> q) { store(p, load(q)); }).ok());
+  // Every choice doubles the ways back to p; they are not all walked.
+  EXPECT_TRUE(trace_of([](Ptr<float> p, Ptr<const float> q, B1 c) {
+                Tile at = p + 0;
+                for (int i = 0; i < 60; ++i) at = where(c, at, at + i);
+                store(at, load(q));
+              }).ok());
 }
 TEST(Errors, Views) {
   EXPECT_TILE_ERROR(__LINE__, "the offset of a box must be an integer scalar, found tile<4xi32> as offset 0", [](Tensor<const float, 1> a) { auto r = a.load({arange(0, 4)}, {4}); });

@@ -6,18 +6,12 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
+#include "tests/gpu/settings.h"
 #include "tests/gpu/simt.h"
 #include "tests/gpu/simt_device.h"
 
 namespace tile::testing {
 namespace {
-
-int setting(const char* name, int otherwise) {
-  const char* value = std::getenv(name);
-  return value ? std::atoi(value) : otherwise;
-}
 
 template <class T>
 T whole(int x) {
@@ -135,7 +129,6 @@ TYPED_TEST(RandomLoops, HostAndGpusAgree) {
         EXPECT_EQ(binary->resources.log.find("C75"), std::string::npos) << target << ": " << binary->resources.log;
     }
   }
-  this->RecordProperty("with roles", simtLaunches().persistent);
   std::printf("%d launches, %d with roles, %d with bulk copies\n", simtLaunches().all, simtLaunches().persistent,
               simtLaunches().bulk);
 }

@@ -2,11 +2,11 @@
 // the same to the bit (integers only). TILE_RANDOM_PROGRAMS=n runs n programs, TILE_RANDOM_SEED=s starts at seed s.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <random>
 
 #include "compiler/targets/host_loader.h"
 #include "tests/gpu/kernels.h"
+#include "tests/gpu/settings.h"
 #include "tests/gpu/simt.h"
 
 namespace tile::testing {
@@ -230,11 +230,6 @@ void runOnHost(const std::string& text, const Memory& memory) {
   char* aligned = reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(arena.data()) + 63) / 64 * 64);
   auto slots = memory.slots();
   code->entry(slots.data(), &program, aligned);
-}
-
-int setting(const char* name, int otherwise) {
-  const char* value = std::getenv(name);
-  return value ? std::atoi(value) : otherwise;
 }
 
 TEST(RandomPrograms, HostAndGpuAgree) {

@@ -1,7 +1,8 @@
 // histogram.cpp - counts in shared memory: cleared, added to by every thread for its own elements, read by all.
+#include <set>
+
 #include "compiler/gpu/lowering/exchange.h"
 #include "compiler/gpu/lowering/lowering.h"
-#include "llvm/ADT/SmallSet.h"
 
 namespace tile::ir {
 using namespace mlir;
