@@ -30,7 +30,7 @@ except ImportError:
     sys.exit("compare.py needs PyTorch with CUDA: pip install torch")
 
 TORCH_TYPES = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32, "tf32": torch.float32,
-               "f8e4m3": torch.float8_e4m3fn}
+               "f8e4m3": torch.float8_e4m3fn, "f64": torch.float64, "i8": torch.int8}
 
 
 class CycleCounter:
@@ -132,9 +132,18 @@ def scaled_matmul(s):
     return lambda: torch._scaled_mm(a, b, scale_a=one, scale_b=one, out_dtype=torch.bfloat16, use_fast_accum=True)
 
 
+def integer_matmul(s):
+    """cuBLASLt's int8 product into int32; it wants B as [N, K]."""
+    a = torch.randint(-128, 128, (s["M"], s["K"]), dtype=torch.int8, device="cuda")
+    b = torch.randint(-128, 128, (s["N"], s["K"]), dtype=torch.int8, device="cuda").t()
+    return lambda: torch._int_mm(a, b)
+
+
 def matmul(s, dtype):
     if dtype == "f8e4m3":
         return scaled_matmul(s)
+    if dtype == "i8":
+        return integer_matmul(s)
     torch.backends.cuda.matmul.allow_tf32 = dtype == "tf32"
     t = TORCH_TYPES[dtype]
     a = torch.randn(s["M"], s["K"], dtype=t, device="cuda")
@@ -282,12 +291,42 @@ def fla_backward(s, dtype):
     return lambda: torch.autograd.grad(o, (q, k, v, g), d_o, retain_graph=True)
 
 
+def convolve(s, dtype):
+    """cuDNN, channels last, its algorithm found by trying."""
+    torch.backends.cudnn.benchmark = True
+    taps = s.get("R", 3)
+    x = torch.randn(s["N"], s["C"], s["H"], s["W"], dtype=TORCH_TYPES[dtype], device="cuda")
+    w = torch.randn(s["K"], s["C"], taps, taps, dtype=TORCH_TYPES[dtype], device="cuda")
+    x, w = (t.to(memory_format=torch.channels_last) for t in (x, w))
+    return lambda: F.conv2d(x, w, stride=s.get("stride", 1), padding=s.get("pad", 0), dilation=s.get("dilation", 1))
+
+
+def gated_matmul(s, dtype):
+    a, g, u = (torch.randn(shape, dtype=TORCH_TYPES[dtype], device="cuda")
+               for shape in ((s["M"], s["K"]), (s["K"], s["N"]), (s["K"], s["N"])))
+    return lambda: F.silu(a @ g) * (a @ u)
+
+
+def logits_loss(s, dtype, gradients=False):
+    x = torch.randn(s["M"], s["V"], dtype=TORCH_TYPES[dtype], device="cuda", requires_grad=gradients)
+    labels = torch.randint(0, s["V"], (s["M"],), device="cuda")
+    if not gradients:
+        return lambda: F.cross_entropy(x, labels, reduction="none")
+    loss = F.cross_entropy(x, labels, reduction="none")
+    upstream = torch.randn_like(loss)
+    return lambda: torch.autograd.grad(loss, x, upstream, retain_graph=True)
+
+
 PEERS = {
     "vector_add": {"device copy": copy_three, "Triton": triton_add},
     "softmax": {"device copy": copy_matrix, "torch.softmax": rowwise(lambda x, w: torch.softmax(x, -1))},
     "layer_norm": {"device copy": copy_matrix, "torch layer_norm": rowwise(lambda x, w: F.layer_norm(x, x.shape[-1:], w, w))},
     "rms_norm": {"device copy": copy_matrix, "torch rms_norm": rowwise(lambda x, w: F.rms_norm(x, x.shape[-1:], w))},
+    "cross_entropy": {"torch cross_entropy": logits_loss},
+    "cross_entropy_backward": {"torch cross_entropy backward": functools.partial(logits_loss, gradients=True)},
     "gemm": {"cuBLAS": matmul},
+    "gated_gemm": {"cuBLAS twice, torch silu": gated_matmul},
+    "convolution": {"cuDNN": convolve},
     "attention_forward": {"FlashAttention-2": sdpa("FLASH_ATTENTION"), "cuDNN": sdpa("CUDNN_ATTENTION")},
     "block_sparse_attention": {"flex_attention": flex},
     "block_sparse_attention_backward": {"flex_attention backward": flex_backward},
