@@ -45,16 +45,17 @@ bool MemoryPlan::choose() {
   if (fitsPlain && isComfortable()) return true;
   MemoryPlan hosted = *this;
   for (StagingPlan& plan : hosted.stagings) plan.isHosted = plan.host >= 0;
-  auto inLoops = [](const MemoryPlan& plan) {
-    int stages = 0;
-    for (const RingPlan& ring : plan.rings) stages += ring.inLoop ? ring.stages : 0;
-    return stages;
-  };
-  if (!hosted.distribute() || (fitsPlain && inLoops(hosted) <= inLoops(*this))) return fitsPlain;
+  if (!hosted.distribute() || (fitsPlain && hosted.stagesInLoops() <= stagesInLoops())) return fitsPlain;
   for (StagingPlan& plan : hosted.stagings)
     if (plan.isHosted) plan.chosen = plan.columns.front();
   *this = std::move(hosted);
   return true;
+}
+
+int MemoryPlan::stagesInLoops() const {
+  int stages = 0;
+  for (const RingPlan& ring : rings) stages += ring.inLoop ? ring.stages : 0;
+  return stages;
 }
 
 bool MemoryPlan::distribute() {

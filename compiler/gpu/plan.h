@@ -50,6 +50,8 @@ struct MemoryPlan {
   /// Nothing waits for want of stages: three in loops (or as many as wished), the next program's tiles beside this
   /// one's.
   bool isComfortable() const;
+  /// Of all rings of loops together.
+  int stagesInLoops() const;
   int64_t bytes() const;
   /// The table of who needs what, as notes.
   void explain(mlir::Diagnostic& diagnostic) const;

@@ -68,14 +68,15 @@ Region* branchOf(Operation* statement, ArrayRef<Operation*> readers) {
   return nullptr;
 }
 
-Reach reachOf(Operation* load, ArrayRef<Operation*> readers, const llvm::DenseMap<Operation*, int64_t>& order) {
+Reach reachOf(Operation* load, ArrayRef<Operation*> readers, bool stays,
+              const llvm::DenseMap<Operation*, int64_t>& order) {
   auto before = [&](Operation* a, Operation* b) { return order.at(a) < order.at(b); };
   auto [firstReader, lastReader] = std::minmax_element(readers.begin(), readers.end(), before);
   Reach reach{nullptr, nullptr, *firstReader, *lastReader};
   for (Block* block = load->getBlock();;) {
     reach.first = block->findAncestorOpInBlock(*reach.firstReader);
     reach.last = block->findAncestorOpInBlock(*reach.lastReader);
-    Region* branch = branchOf(reach.first, readers);
+    Region* branch = stays ? nullptr : branchOf(reach.first, readers);
     if (!branch) return reach;
     block = &branch->front();
   }
@@ -103,12 +104,14 @@ bool sameViews(const LoadGroup& a, const LoadGroup& b) {
 
 }  // namespace
 
-RingGroups::RingGroups(func::FuncOp func, const llvm::DenseSet<Operation*>& byThreads) {
-  findGroups(func, byThreads);
+RingGroups::RingGroups(func::FuncOp func, const llvm::DenseSet<Operation*>& byThreads,
+                       const llvm::DenseSet<Operation*>& staying) {
+  findGroups(func, byThreads, staying);
   if (!refused_) shareRings();
 }
 
-void RingGroups::findGroups(func::FuncOp func, const llvm::DenseSet<Operation*>& byThreads) {
+void RingGroups::findGroups(func::FuncOp func, const llvm::DenseSet<Operation*>& byThreads,
+                            const llvm::DenseSet<Operation*>& staying) {
   llvm::DenseMap<Operation*, int64_t> order;
   int64_t next = 0;
   func.walk<WalkOrder::PreOrder>([&](Operation* op) { order[op] = next++; });
@@ -122,7 +125,7 @@ void RingGroups::findGroups(func::FuncOp func, const llvm::DenseSet<Operation*>&
       refused_ = load, why_ = "a tile in shared memory outlives the statement that loads it";
     }
     if (readers.empty() || refused_) return;
-    Reach reach = reachOf(load, readers, order);
+    Reach reach = reachOf(load, readers, staying.contains(load), order);
     LoadGroup& group = groups[{reach.first, reach.last, reach.firstReader, reach.lastReader}];
     group.first = reach.first, group.last = reach.last;
     group.loads.push_back(load);

@@ -29,8 +29,10 @@ struct LoadGroup {
 
 class RingGroups {
  public:
-  /// `byThreads`: which of the kernel's copies are no bulk copies.
-  RingGroups(mlir::func::FuncOp func, const llvm::DenseSet<mlir::Operation*>& byThreads);
+  /// `byThreads`: which of the kernel's copies are no bulk copies. `staying`: copies that are acquired in their own
+  /// block, also where only a branch reads them.
+  RingGroups(mlir::func::FuncOp func, const llvm::DenseSet<mlir::Operation*>& byThreads,
+             const llvm::DenseSet<mlir::Operation*>& staying = {});
 
   /// Null, or a load that cannot be in a ring and why.
   mlir::Operation* refused() const { return refused_; }
@@ -41,7 +43,8 @@ class RingGroups {
   int numRings() const { return numRings_; }
 
  private:
-  void findGroups(mlir::func::FuncOp func, const llvm::DenseSet<mlir::Operation*>& byThreads);
+  void findGroups(mlir::func::FuncOp func, const llvm::DenseSet<mlir::Operation*>& byThreads,
+                  const llvm::DenseSet<mlir::Operation*>& staying);
   void joinRows();
   void shareRings();
 

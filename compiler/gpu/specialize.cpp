@@ -44,19 +44,32 @@ class Specializer {
     Facts facts(func_);
     if (!sortCopies(facts) || !hasProducer(RingGroups(func_, byThreads_))) return;
     fetchRows(func_, facts);
-    RingGroups groups(func_, byThreads_);
+    const std::vector<BulkStore> stores = findBulkStores(func_, numWarps, facts);
+    std::optional<RoleDecisions> plan = decide(RingGroups(func_, byThreads_), stores, numWarps);
+    // A tile that only a branch reads is usually acquired there. Where loops lack stages, a stored tile behind the
+    // branch may leave through its stage, which every path must hold then.
+    if (!plan || !plan->memory.isComfortable()) {
+      const llvm::DenseSet<Operation*> hosts = findHosts(stores);
+      std::optional<RoleDecisions> other =
+          hosts.empty() ? std::nullopt : decide(RingGroups(func_, byThreads_, hosts), stores, numWarps);
+      if (other && (!plan || other->memory.stagesInLoops() > plan->memory.stagesInLoops())) plan = std::move(other);
+    }
+    if (!plan) return tellObstacle(stores, numWarps);
+    tellWishes(plan->memory);
+    tellRegisters(estimateRegisters(func_, numWarps), plan->roles);
+    rewriteWithRoles(func_, *plan);
+  }
+
+ private:
+  /// What the kernel gets with these groups; none when no plan for roles fits.
+  std::optional<RoleDecisions> decide(RingGroups groups, const std::vector<BulkStore>& stores, int numWarps) {
     RoleSlice slice(func_, groups.groups());
     const std::vector<RolePlan> plans = rolePlans(numWarps, target_, addressRegisters(slice));
-    if (plans.empty()) {
-      remark(func_) << "addresses of what a producer copies need about " << addressRegisters(slice)
-                    << " registers of each of its threads";
-      return;
-    }
-    std::vector<BulkStore> stores = findBulkStores(func_, numWarps, facts);
-    MemoryPlan memory = memoryPlan(groups, stores);
+    if (plans.empty()) return std::nullopt;
+    const MemoryPlan wanted = memoryPlan(groups, stores);
+    MemoryPlan memory = wanted;
     const RegisterEstimate registers = estimateRegisters(func_, numWarps);
     RolePlan roles = plans.back();
-    const MemoryPlan wanted = memory;
     const std::vector<ShareOp> shares = findAlternating();
     llvm::DenseSet<Operation*> alternating;
     bool fits = false;
@@ -71,21 +84,47 @@ class Specializer {
       // A producer with few registers spills when programs are hard to find: only where consumers need what it has.
       if (plan.programs > 1 || registers.registers + kTightRegisters < plan.consumerRegs) break;
     }
-    if (!fits) {
-      InFlightDiagnostic diagnostic = remark(func_);
-      diagnostic << "one stage of every ring needs " << memory.bytes() << " bytes of shared memory, " << target_.name
-                 << " has " << target_.maxSharedBytes;
-      memory.explain(*diagnostic.getUnderlyingDiagnostic());
-      return;
-    }
-    tellWishes(memory);
-    tellRegisters(registers, roles);
-    RoleDecisions plan{std::move(groups),      std::move(slice),     std::move(stores), std::move(memory), roles,
-                       std::move(alternating), std::move(byThreads_)};
-    rewriteWithRoles(func_, plan);
+    if (!fits) return std::nullopt;
+    return RoleDecisions{std::move(groups), std::move(slice),       stores,    std::move(memory),
+                         roles,             std::move(alternating), byThreads_};
   }
 
- private:
+  /// Says why there is no plan.
+  void tellObstacle(const std::vector<BulkStore>& stores, int numWarps) {
+    RingGroups groups(func_, byThreads_);
+    RoleSlice slice(func_, groups.groups());
+    if (rolePlans(numWarps, target_, addressRegisters(slice)).empty()) {
+      remark(func_) << "addresses of what a producer copies need about " << addressRegisters(slice)
+                    << " registers of each of its threads";
+      return;
+    }
+    MemoryPlan memory = memoryPlan(groups, stores);
+    memory.limit = target_.maxSharedBytes;
+    (void)memory.choose();
+    InFlightDiagnostic diagnostic = remark(func_);
+    diagnostic << "one stage of every ring needs " << memory.bytes() << " bytes of shared memory, " << target_.name
+               << " has " << target_.maxSharedBytes;
+    memory.explain(*diagnostic.getUnderlyingDiagnostic());
+  }
+
+  /// Loaded tiles of the type of a tile that is stored behind them in their block.
+  static llvm::DenseSet<Operation*> findHosts(const std::vector<BulkStore>& stores) {
+    llvm::DenseSet<Operation*> hosts;
+    for (const BulkStore& store : stores)
+      for (Operation& op : *store.op->getBlock()) {
+        if (&op == store.op) break;
+        if (auto load = dyn_cast<LoadSharedOp>(op); load && load.getResult().getType() == hostType(store))
+          hosts.insert(load);
+      }
+    return hosts;
+  }
+
+  /// What a tile in shared memory must be for the store to leave through it.
+  static SmemType hostType(const BulkStore& store) {
+    auto tile = cast<RankedTensorType>(store.op->getOperand(0).getType());
+    return SmemType::get(tile.getContext(), tile.getShape(), tile.getElementType(), 1, 1);
+  }
+
   InFlightDiagnostic remark(Operation* at) { return at->emitRemark() << "copies have no warps of their own: "; }
 
   /// Loops that feed asynchronous products from shared memory, none of them told not to.
@@ -195,7 +234,7 @@ class Specializer {
   /// rows, the ones it also stores. -1: none.
   static int hostOf(const BulkStore& store, const RingGroups& groups) {
     auto tile = cast<RankedTensorType>(store.op->getOperand(0).getType());
-    const auto whole = SmemType::get(tile.getContext(), tile.getShape(), tile.getElementType(), 1, 1);
+    const SmemType whole = hostType(store);
     if (store.columnGroups != 1 || store.columns.front() != tile.getDimSize(1)) return -1;
     const int warps = static_cast<int>(
         store.op->getParentOfType<func::FuncOp>()->getAttrOfType<IntegerAttr>("tile.num_warps").getInt());

@@ -73,6 +73,10 @@ std::string describe(const TensorMapInfo& m, uint8_t view_rank, const uint64_t* 
     r.dims[d] = static_cast<uint64_t>(extent);
     if (d == 0) {
       if (extent > 1 && stride(d) != 1) return fmt::format("stride {} of dimension {} is not 1", stride(d), m.dims[d]);
+      // Copies to memory write whole units of 16 bytes (seen on an H200): the last one would reach past the edge.
+      if (m.written && extent * element % int64_t{kAlign} != 0)
+        return fmt::format("dimension {} is written and has {} bytes, not a multiple of {}", m.dims[d],
+                           extent * element, kAlign);
       continue;
     }
     if (extent == 1) {  // only index 0 is inside: any stride says the same
