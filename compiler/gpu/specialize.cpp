@@ -46,9 +46,10 @@ class Specializer {
     fetchRows(func_, facts);
     const std::vector<BulkStore> stores = findBulkStores(func_, numWarps, facts);
     std::optional<RoleDecisions> plan = decide(RingGroups(func_, byThreads_), stores, numWarps);
-    // A tile that only a branch reads is usually acquired there. Where loops lack stages, a stored tile behind the
-    // branch may leave through its stage, which every path must hold then.
-    if (!plan || !plan->memory.isComfortable()) {
+    // A tile that only a branch reads is usually acquired there. Where copies of loops would not overlap with products,
+    // a stored tile behind the branch may leave through its stage, which every path must hold then.
+    auto isAlone = [](const RingPlan& ring) { return ring.inLoop && ring.stages == 1 && ring.wished != 1; };
+    if (!plan || llvm::any_of(plan->memory.rings, isAlone)) {
       const llvm::DenseSet<Operation*> hosts = findHosts(stores);
       std::optional<RoleDecisions> other =
           hosts.empty() ? std::nullopt : decide(RingGroups(func_, byThreads_, hosts), stores, numWarps);
