@@ -16,6 +16,8 @@ namespace tile::ir {
 using TargetOf = std::function<const Target&()>;
 using OptionsOf = std::function<const CompileOptions&()>;
 
+/// Products whose second operand is widened on its way become transposed products, for engines of warpgroups.
+std::unique_ptr<mlir::Pass> createTurnProductsPass(TargetOf target);
 /// tile.dot -> tile.mma on the value level of tile_smem.td. Sets `tile.num_warps` where the kernel leaves it open.
 std::unique_ptr<mlir::Pass> createPlaceOperandsPass(TargetOf target, OptionsOf options);
 /// What operands are computed from, and loads of loops that ask for stages: copies that run ahead, or loads an

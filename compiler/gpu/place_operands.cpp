@@ -11,6 +11,7 @@
 #include "compiler/analysis/facts.h"
 #include "compiler/gpu/dot_passes.h"
 #include "compiler/gpu/mma_table.h"
+#include "compiler/gpu/turn_products.h"
 #include "compiler/gpu/warp_grid.h"
 #include "llvm/ADT/MapVector.h"
 #include "mlir/IR/Matchers.h"
@@ -109,6 +110,7 @@ class Placer {
                                                : "computed by single warps")
                          << ": warpgroups read at most one operand whose neighbours in memory do not lie along k";
     }
+    choice.widensA = isWidened(dot.getA());
     // Columns start at a whole panel of the second operand where its elements are neighbours along n, anywhere else.
     const bool turns = choice.warpgroups && engineRow(*choice.warpgroups).operandBits != 16;
     if (choice.warpgroups && (turns || kIsMinor(dot.getB(), 0, facts))) choice.columnUnit = engineRow(*choice.warpgroups).n;

@@ -181,6 +181,14 @@ int64_t registersInside(Operation* op, int64_t threads) {
   return 0;
 }
 
+/// The result of an asynchronous product, also of the last iteration of a loop.
+bool isAccumulated(Value value) {
+  while (auto loop = value.getDefiningOp<scf::ForOp>())
+    value = loop.getYieldedValues()[cast<OpResult>(value).getResultNumber()];
+  auto product = value.getDefiningOp<MmaOp>();
+  return product && isWgmma(product.getEngine());
+}
+
 }  // namespace
 
 int64_t estimateScratch(func::FuncOp func, llvm::function_ref<bool(Operation*)> isStaged) {
@@ -192,6 +200,8 @@ int64_t estimateScratch(func::FuncOp func, llvm::function_ref<bool(Operation*)> 
       if (isNarrow(value.getType()) && !isStaged(op)) bytes = tileBytesOf(value.getType());
     } else if (isa<LoadOp, GatherOp>(op)) {
       if (isNarrow(op->getResult(0).getType())) bytes = tileBytesOf(op->getResult(0).getType());
+    } else if (auto trans = dyn_cast<TransOp>(op); trans && isAccumulated(trans.getSource())) {
+      bytes = 0;  // the transpose of a result of warpgroups is a name for it
     } else if (isa<TransOp, ScanOp, TakeOp, CatOp, ExtractOp>(op)) {
       bytes = tileBytesOf(op->getOperand(0).getType());
     } else if (isa<HistogramOp>(op)) {

@@ -13,19 +13,26 @@ using namespace mlir;
 
 namespace {
 
+/// The asynchronous product a stored tile is made from.
+struct ProductBehind {
+  MmaOp product;
+  bool transposed = false;  ///< the tile is its result's transpose
+  explicit operator bool() const { return product != nullptr; }
+};
+
 /// The asynchronous product of this shape that the tile is made from, element by element: it is in the accumulator's
 /// layout anyway. Null: none.
-MmaOp productBehind(Value value, llvm::DenseSet<Value>& seen) {
+ProductBehind productBehind(Value value, llvm::DenseSet<Value>& seen) {
   if (!isa<RankedTensorType>(value.getType()) || !seen.insert(value).second) return {};
   auto shape = cast<RankedTensorType>(value.getType()).getShape();
   auto from = [&](Value other) {
     auto type = dyn_cast<RankedTensorType>(other.getType());
-    return type && type.getShape() == shape ? productBehind(other, seen) : MmaOp();
+    return type && type.getShape() == shape ? productBehind(other, seen) : ProductBehind();
   };
   auto fromAny = [&](auto&& values) {
     for (Value other : values)
-      if (MmaOp product = from(other)) return product;
-    return MmaOp();
+      if (ProductBehind product = from(other)) return product;
+    return ProductBehind();
   };
   if (auto arg = dyn_cast<BlockArgument>(value)) {
     auto loop = dyn_cast<scf::ForOp>(arg.getOwner()->getParentOp());
@@ -35,7 +42,12 @@ MmaOp productBehind(Value value, llvm::DenseSet<Value>& seen) {
   Operation* op = value.getDefiningOp();
   unsigned index = cast<OpResult>(value).getResultNumber();
   // With fragments read by threads, accumulators have other rows, and neighbours enough for stores of their own.
-  if (auto mma = dyn_cast<MmaOp>(op)) return isAsyncProduct(op) && !fragmentOperand(mma) ? mma : MmaOp();
+  if (auto mma = dyn_cast<MmaOp>(op)) return isAsyncProduct(op) && !fragmentOperand(mma) ? ProductBehind{mma} : ProductBehind();
+  if (auto trans = dyn_cast<TransOp>(op)) {
+    ProductBehind behind = shape.size() == 2 ? productBehind(trans.getSource(), seen) : ProductBehind();
+    behind.transposed = !behind.transposed;
+    return behind;
+  }
   if (auto loop = dyn_cast<scf::ForOp>(op)) return from(loop.getBody()->getTerminator()->getOperand(index));
   if (auto branch = dyn_cast<scf::IfOp>(op))
     return fromAny(llvm::map_range(branch->getRegions(),
@@ -132,17 +144,19 @@ std::vector<BulkStore> findBulkStores(func::FuncOp func, int numWarps, const Fac
       ValueRange indices = isa<StoreOp>(op) ? cast<StoreOp>(op).getIndices() : cast<AccumulateOp>(op).getIndices();
       if (!isa<AccumulateOp>(op) && !movesInLoops(op, indices, type.getShape())) continue;
       llvm::DenseSet<Value> seen;
-      MmaOp product = productBehind(op->getOperand(0), seen);
-      if (!product || type.getDimSize(0) % (16 * product.getWarpsM()) != 0) continue;
+      auto [product, transposed] = productBehind(op->getOperand(0), seen);
+      const int along = transposed ? 1 : 0;
+      if (!product || type.getDimSize(along) % (16 * product.getWarpsM()) != 0) continue;
+      if (transposed && product.getWarpsN() > 1) continue;
 
-      BulkStore store{op, {}, -1, static_cast<int>(product.getWarpsN())};
+      BulkStore store{op, {}, -1, static_cast<int>(transposed ? product.getWarpsM() / 4 : product.getWarpsN())};
       const int64_t rows = type.getDimSize(0), columns = type.getDimSize(1);
-      const bool sideBySide = product.getWarpsN() > 1;
+      const bool sideBySide = store.columnGroups > 1 || transposed;
       auto offer = [&](int64_t width) {
         auto staging = SmemType::get(func.getContext(), {rows, width}, type.getElementType(), 1, 1);
         // Warpgroups side by side take their own panels of a buffer for the whole tile.
         if (sideBySide &&
-            !tmaStoreColumnGroups(tmaStoreLayout(type.getShape(), numWarps, static_cast<int>(product.getWarpsN())),
+            !tmaStoreColumnGroups(tmaStoreLayout(type.getShape(), numWarps, store.columnGroups, transposed),
                                   staging.slot(), numWarps))
           return;
         if (columns % width == 0 && !llvm::is_contained(store.columns, width) &&

@@ -158,8 +158,9 @@ std::optional<TmaBox> tmaBox(Value view, ArrayRef<int64_t> shape, Type element, 
   return tmaBox(view, type, facts, isStore, why);
 }
 
-layout::Layout tmaStoreLayout(ArrayRef<int64_t> shape, int numWarps, int columnGroups) {
+layout::Layout tmaStoreLayout(ArrayRef<int64_t> shape, int numWarps, int columnGroups, bool transposed) {
   layout::Shape tile(shape.begin(), shape.end());
+  if (transposed) return layout::wgmmaAccumulator({tile[1], tile[0]}, columnGroups, 1, /*unitN=*/8).transposed({1, 0});
   if (columnGroups == 1) return layout::mmaAccumulator(tile, numWarps, 1);
   return layout::wgmmaAccumulator(tile, numWarps / 4 / columnGroups, columnGroups, /*unitN=*/8);
 }
@@ -167,6 +168,11 @@ layout::Layout tmaStoreLayout(ArrayRef<int64_t> shape, int numWarps, int columnG
 std::optional<int> tmaStoreColumnGroups(const layout::Layout& layout, const layout::SharedTile& staging, int numWarps) {
   if (layout == tmaStoreLayout(layout.shape(), numWarps)) return 1;
   const int groups = numWarps / 4;
+  // Of transposed products a warpgroup has the columns that its rows were.
+  if (layout.shape()[1] == kTmaStoreRows * groups && staging.cols == layout.shape()[1] &&
+      (groups == 1 || (staging.swizzle && staging.rowBytes() / groups % staging.swizzle == 0)) &&
+      layout == tmaStoreLayout(layout.shape(), numWarps, groups, /*transposed=*/true))
+    return groups;
   for (int across = 2; across <= groups; ++across) {
     if (groups % across != 0 || layout.shape()[1] != staging.cols || !staging.swizzle) continue;
     if (staging.cols % across != 0 || staging.rowBytes() / across % staging.swizzle != 0) continue;

@@ -44,8 +44,9 @@ std::optional<TmaBox> tmaBox(mlir::Value view, SmemType type, const Facts& facts
                              std::string* why = nullptr);
 
 /// The register layouts a bulk store takes its tile in: accumulators of all warpgroups, `columnGroups` of them side by
-/// side and the others one behind another along the rows.
-layout::Layout tmaStoreLayout(llvm::ArrayRef<int64_t> shape, int numWarps, int columnGroups = 1);
+/// side and the others one behind another along the rows; or those of a transposed product, all warpgroups side by side.
+layout::Layout tmaStoreLayout(llvm::ArrayRef<int64_t> shape, int numWarps, int columnGroups = 1,
+                              bool transposed = false);
 /// The columnGroups of a layout, as far as the staging buffer allows: warpgroups side by side need panels of their own.
 std::optional<int> tmaStoreColumnGroups(const layout::Layout& layout, const layout::SharedTile& staging, int numWarps);
 

@@ -167,14 +167,16 @@ WarpGrids::WarpGrids(func::FuncOp func, int numWarps, function_ref<EngineChoice(
   for (DotOp dot : dots) byClass[leaderOf(dot.getResult()).getAsOpaquePointer()].push_back(dot);
 
   for (auto& [leader, members] : byClass) {
-    // First operands made from accumulators of this very class, or from indices alone, in a format whose fragment is the
-    // accumulator's.
+    // First operands made from accumulators of this very class, from indices alone, or widened, in a format whose fragment
+    // is the accumulator's.
     auto chainedBy = [&, leader = leader](EngineOf engineOf) {
       SmallVector<DotOp> chained;
-      for (DotOp dot : members)
-        if (engineRow(engineOf(dot)).operandBits == 16 &&
-            (leaderOf(dot.getA()).getAsOpaquePointer() == leader || isRemade(dot.getA())))
-          chained.push_back(dot);
+      for (DotOp dot : members) {
+        const EngineRow& row = engineRow(engineOf(dot));
+        const bool isMade = leaderOf(dot.getA()).getAsOpaquePointer() == leader || isRemade(dot.getA()) ||
+                            (row.isWgmma && choices[dot.getOperation()].widensA);
+        if (row.operandBits == 16 && isMade) chained.push_back(dot);
+      }
       return chained;
     };
     auto keep = [&](Grid grid, EngineOf engineOf, ArrayRef<DotOp> chained) {

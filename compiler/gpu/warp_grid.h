@@ -16,6 +16,7 @@ struct EngineChoice {
   std::optional<Engine> warpgroups;
   bool transposed = false;  ///< warpgroups compute the transposed product: they divide its columns as rows
   bool canTurn = false;     ///< or the product as it is, an operand turning on its way through registers
+  bool widensA = false;     ///< warpgroups: the first operand is made by the threads that hold it (turn_products.h)
   int columnUnit = 64;  ///< what the columns of a warpgroup must be a multiple of, when several share them
 };
 
@@ -32,8 +33,8 @@ class WarpGrids {
   Engine engineOf(DotOp dot) const { return engine_.lookup(dot.getOperation()); }
   /// Warpgroups compute its transpose; grid.n is a multiple of 4 instead of grid.m.
   bool isTransposed(DotOp dot) const { return transposed_.contains(dot.getOperation()); }
-  /// The first operand is computed from accumulators held by the same warps, or from indices alone: it need not leave
-  /// the registers.
+  /// The first operand is computed from accumulators held by the same warps, from indices alone, or widened: it need not
+  /// leave the registers.
   bool keepsA(DotOp dot) const { return keepsA_.contains(dot.getOperation()); }
 
  private:

@@ -99,11 +99,16 @@ class QuantizedCase : public ProductCase {
     Steps s;
     s(a_.create(device, normal(m_, k_, 1)))(w_.create(device, std::move(weights)));
     s(s_.create(device, std::move(scales)))(d_.create(device, HostTensor(dtype_, matrix(m_, n_))));
+    if (size_t bytes = quantized_gemm_workspace_bytes(config_, m_, n_); bytes && s.ok()) {
+      auto memory = DeviceMemory::allocate(device, bytes);
+      if (!memory) return memory.error();
+      workspace_ = std::move(*memory);
+    }
     return s.status();
   }
   Status launch(Stream& stream) override {
     return quantized_gemm<T, W>(stream, a_.view<const T, 2>(), w_.view<const W, 2>(), s_.view<const T, 2>(),
-                                d_.view<T, 2>(), config_);
+                                d_.view<T, 2>(), config_, config_.splits > 1 ? workspace_.data() : nullptr);
   }
   Result<std::vector<Check>> check(Stream& stream, double budget) override {
     return check_rows(stream, budget, 1, [&](const std::vector<int64_t>& rows, Arithmetic how) {
@@ -118,6 +123,7 @@ class QuantizedCase : public ProductCase {
  private:
   QuantizedGemmConfig config_;
   DeviceTensor a_, w_, s_;
+  DeviceMemory workspace_;
 };
 
 // ---- experts
@@ -207,7 +213,8 @@ CatalogRow quantized_row(const char* name, const char* summary) {
   };
   row.default_config = [](const Problem& p, const Machine& machine) {
     return quantized_gemm_kernel<half, W>().words(
-        default_quantized_gemm_config(p.sizes["M"], p.sizes["N"], static_cast<int>(p.sizes.get("G", 128)), machine));
+        default_quantized_gemm_config(p.sizes["M"], p.sizes["N"], p.sizes["K"], static_cast<int>(p.sizes.get("G", 128)),
+                                      machine));
   };
   row.prepare = [](std::shared_ptr<Device> device, const Problem& p, const ConfigWords& c) {
     return with_half_type(p.dtype, [&](auto t) { return make_case<QuantizedCase<decltype(t), W>>(device, p, c); });

@@ -53,6 +53,16 @@ TEST(SimtCatalog, GemmTypes) {
   for (const char* dtype : {"f32", "tf32", "i8", "f8e4m3", "f8e5m2"})
     runProblem("gemm", dtype, {{"M", 128}, {"N", 128}, {"K", 160}, {"tb", 1}});
 }
+// Weights widened in the registers of the transposed product, with one and with two blocks of 64 columns per warpgroup;
+// sizes that bulk copies take and sizes that they do not; parts of K.
+TEST(SimtCatalog, QuantizedWeights) {
+  for (const char* name : {"gemm_w8", "gemm_w4"}) {
+    for (int k : {128, 384})
+      runProblem(name, "f16", {{"M", 140}, {"N", 144}, {"K", k}}, {"BM=128", "BN=128", "warps=8", "stages=3"}, {1, 2});
+    runProblem(name, "bf16", {{"M", 20}, {"N", 272}, {"K", 512}}, {"BM=32", "BN=256", "warps=8", "splits=3"}, {1, 2});
+    runProblem(name, "f16", {{"M", 33}, {"N", 77}, {"K", 192}, {"G", 64}, {"gap", 3}}, {"BN=128", "splits=1"}, {1});
+  }
+}
 TEST(SimtCatalog, AttentionForward) {
   for (int causal : {0, 1})
     for (int keys : {64, 200, 520})

@@ -1,0 +1,128 @@
+// turn_products.cpp - warpgroups take a first operand from registers, not a second one. A product whose second operand is
+// widened on its way (isWidened) is computed as b^T a^T, so that the weights need not pass through shared memory and all
+// warps need not meet for it.
+// Before: for (acc = zeros MxN) acc = dot(a, b, acc).  After: for (acc = zeros NxM) acc = dot(b^T, a^T, acc); acc^T.
+// Transposes of register tiles are names for other layouts; place_operands looks through those of fetched tiles.
+#include "compiler/gpu/turn_products.h"
+
+#include "compiler/gpu/mma_table.h"
+#include "compiler/lowering/elementwise.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/Pass/Pass.h"
+
+namespace tile::ir {
+using namespace mlir;
+
+bool isWidened(Value tile) {
+  constexpr int64_t kPacked = 8;  ///< numbers in a loaded element at most
+  const auto type = cast<RankedTensorType>(tile.getType());
+  bool narrower = false;
+  llvm::DenseSet<Value> seen{tile};
+  SmallVector<Value> todo{tile};
+  while (!todo.empty()) {
+    Value value = todo.pop_back_val();
+    auto made = dyn_cast<RankedTensorType>(value.getType());
+    if (!made) continue;
+    Operation* op = value.getDefiningOp();
+    if (!op) return false;
+    if (isa<LoadOp>(op)) {
+      narrower |= made.getElementTypeBitWidth() < type.getElementTypeBitWidth() &&
+                  made.getNumElements() * kPacked >= type.getNumElements();
+      continue;
+    }
+    if (!isElementwise(op) && !isa<arith::ConstantOp, BroadcastOp, ReshapeOp, TransOp, SplatOp, CatOp, IotaOp>(op))
+      return false;
+    for (Value operand : op->getOperands())
+      if (seen.insert(operand).second) todo.push_back(operand);
+  }
+  return narrower;
+}
+
+namespace {
+
+Value transposed(OpBuilder& builder, Location loc, Value tile) {
+  auto type = cast<RankedTensorType>(tile.getType());
+  auto turned = RankedTensorType::get({type.getDimSize(1), type.getDimSize(0)}, type.getElementType());
+  DenseElementsAttr constant;
+  if (matchPattern(tile, m_Constant(&constant)) && constant.isSplat())
+    return arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(turned, constant.getSplatValue<Attribute>()));
+  return TransOp::create(builder, loc, turned, tile, ArrayRef<int32_t>{1, 0});
+}
+
+class TurnProductsPass : public PassWrapper<TurnProductsPass, OperationPass<func::FuncOp>> {
+ public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(TurnProductsPass)
+  explicit TurnProductsPass(TargetOf target) : target_(std::move(target)) {}
+  StringRef getArgument() const override { return "tile-turn-products"; }
+  StringRef getDescription() const override { return "products of widened second operands as transposed products"; }
+  void getDependentDialects(DialectRegistry& registry) const override { registry.insert<arith::ArithDialect>(); }
+
+  void runOnOperation() override {
+    func::FuncOp func = getOperation();
+    auto warps = func->getAttrOfType<IntegerAttr>("tile.num_warps");
+    if (!warps || warps.getInt() % 4 != 0) return;
+    SmallVector<DotOp> dots;
+    func.walk([&](DotOp dot) {
+      if (gains(dot, warps.getInt())) dots.push_back(dot);
+    });
+    for (DotOp dot : dots) turn(dot);
+  }
+
+ private:
+  /// The loop argument the product accumulates on and that it alone makes; null: none.
+  static BlockArgument accumulatorOf(DotOp dot) {
+    auto arg = dyn_cast<BlockArgument>(dot.getAcc());
+    auto loop = dyn_cast<scf::ForOp>(dot->getParentOp());
+    if (!arg || !loop || arg.getOwner() != loop.getBody() || !arg.hasOneUse() || !dot.getResult().hasOneUse()) return {};
+    OpOperand& use = *dot.getResult().use_begin();
+    const bool comesRound = use.getOwner() == loop.getBody()->getTerminator() &&
+                            use.getOperandNumber() + loop.getNumInductionVars() == arg.getArgNumber();
+    return comesRound ? arg : BlockArgument();
+  }
+
+  /// A tile copied to shared memory as it is, or its transpose.
+  static bool isFetched(Value tile) {
+    while (auto trans = tile.getDefiningOp<TransOp>()) tile = trans.getSource();
+    return tile.getDefiningOp<LoadOp>() || tile.getDefiningOp<GatherOp>();
+  }
+
+  bool gains(DotOp dot, int64_t warps) const {
+    auto engine = chooseWarpgroupEngine(dot.getA().getType().getElementType(), dot.getResult().getType().getElementType(),
+                                        dot.getPrecision(), target_());
+    if (!engine || engineRow(*engine).operandBits != 16 || !accumulatorOf(dot)) return false;
+    auto shape = dot.getResult().getType().getShape();
+    // Whole instructions both ways: columns become rows of warps.
+    return shape[0] % 8 == 0 && shape[1] % (16 * warps) == 0 && isFetched(dot.getA()) && isWidened(dot.getB());
+  }
+
+  void turn(DotOp dot) {
+    BlockArgument acc = accumulatorOf(dot);
+    auto loop = cast<scf::ForOp>(dot->getParentOp());
+    Location loc = dot.getLoc();
+    const unsigned number = acc.getArgNumber() - loop.getNumInductionVars();
+    OpBuilder before(loop), here(dot);
+    OpOperand& init = loop.getInitArgsMutable()[number];
+    init.set(transposed(before, loc, init.get()));
+    acc.setType(init.get().getType());
+    Value a = transposed(here, loc, dot.getA()), b = transposed(here, loc, dot.getB());
+    auto turned = DotOp::create(here, loc, acc.getType(), b, a, acc, dot.getPrecision());
+    loop.getBody()->getTerminator()->setOperand(number, turned);
+    dot.erase();
+    OpResult result = cast<OpResult>(loop.getResult(number));
+    result.setType(acc.getType());
+    OpBuilder after(loop->getContext());
+    after.setInsertionPointAfter(loop);
+    Value back = transposed(after, loc, result);
+    result.replaceAllUsesExcept(back, back.getDefiningOp());
+  }
+
+  TargetOf target_;
+};
+
+}  // namespace
+
+std::unique_ptr<Pass> createTurnProductsPass(TargetOf target) {
+  return std::make_unique<TurnProductsPass>(std::move(target));
+}
+
+}  // namespace tile::ir
