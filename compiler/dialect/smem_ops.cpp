@@ -22,11 +22,23 @@ LogicalResult verifyTile(Operation* op, Type tile, SmemType smem) {
   return verifyFits(op, type.getShape(), type.getElementType(), smem);
 }
 
+/// All dims but the last as one.
+SmallVector<int64_t, 2> asRows(ArrayRef<int64_t> box) {
+  if (box.size() < 3) return SmallVector<int64_t, 2>(box);
+  int64_t rows = 1;
+  for (int64_t extent : box.drop_back()) rows *= extent;
+  return {rows, box.back()};
+}
+
 LogicalResult verifyBoxCopy(Operation* op, ViewType view, OperandRange indices, ArrayRef<int64_t> box, SmemType smem) {
   if (static_cast<int64_t>(indices.size()) != view.getRank())
     return op->emitOpError() << "expects one index per view dim (" << view.getRank() << "), found " << indices.size();
   if (view.getRank() < 2) return op->emitOpError() << "expects a view of 2 or more dims, found " << view;
-  return verifyFits(op, box, view.getElementType(), smem);
+  if (static_cast<int64_t>(box.size()) > view.getRank())
+    return op->emitOpError() << "expects a box of at most " << view.getRank() << " dims, found " << box.size();
+  if (box.size() > 2 && smem.getMinor() != 1)
+    return op->emitOpError() << "expects a buffer with minor = 1 for a box of " << box.size() << " dims, found " << smem;
+  return verifyFits(op, asRows(box), view.getElementType(), smem);
 }
 
 LogicalResult verifyGather(Operation* op, PtrType ptr, Value offsets, Value mask, SmemType smem) {
@@ -42,6 +54,7 @@ LogicalResult LoadSharedOp::verify() {
   return verifyBoxCopy(*this, getView().getType(), getIndices(), getBox(), getResult().getType());
 }
 LogicalResult AsyncCopyOp::verify() {
+  if (getBox().size() != 2) return emitOpError() << "expects a box of 2 dims, found " << getBox().size();
   return verifyBoxCopy(*this, getView().getType(), getIndices(), getBox(), getTarget().getType());
 }
 LogicalResult GatherSharedOp::verify() {

@@ -56,7 +56,7 @@ class Fetcher {
       others |= isa<GatherSharedOp>(op);
       auto copy = dyn_cast<LoadSharedOp>(op);
       if (!copy) return;
-      some = true, others |= !tmaBox(copy.getView(), cast<SmemType>(copy.getType()), facts_, false);
+      some = true, others |= !tmaBox(copy, facts_);
     });
     return some && !others;
   }

@@ -11,6 +11,7 @@
 #include "compiler/analysis/facts.h"
 #include "compiler/gpu/dot_passes.h"
 #include "compiler/gpu/mma_table.h"
+#include "compiler/gpu/tma_box.h"
 #include "compiler/gpu/turn_products.h"
 #include "compiler/gpu/warp_grid.h"
 #include "llvm/ADT/MapVector.h"
@@ -73,7 +74,7 @@ class Placer {
       // The threads of warpgroups read one operand as it lies: b where they compute the transposed product, else a.
       const bool aAlong = liesAlongK(dot.getA(), 1, facts), bAlong = liesAlongK(dot.getB(), 0, facts);
       const bool asItLies = aAlong != bAlong && grids->isTransposed(dot) == aAlong;
-      if (grids->keepsA(dot) && !canFetch(dot.getA()))
+      if (grids->keepsA(dot) && !canFetch(dot.getA(), facts))
         product.a.inRegisters = true;
       else
         product.a = place(dot.getA(), {cover.m, cover.k}, /*kDim=*/1, product.engine, asItLies, facts);
@@ -122,10 +123,10 @@ class Placer {
     for (; auto trans = value.getDefiningOp<TransOp>(); kDim = 1 - kDim) value = trans.getSource();
     return fastDim(value, facts) == kDim;
   }
-  static bool liesAlongK(Value value, int kDim, const Facts& facts) {
+  bool liesAlongK(Value value, int kDim, const Facts& facts) const {
     Value source = value;
     while (auto trans = source.getDefiningOp<TransOp>()) source = trans.getSource();
-    return !canFetch(source) || kIsMinor(value, kDim, facts);
+    return !canFetch(source, facts) || kIsMinor(value, kDim, facts);
   }
 
   void widen(DotOp dot) {
@@ -140,10 +141,27 @@ class Placer {
     dot.getBMutable().assign(b);
   }
 
-  /// The load or gather that can be copied to shared memory as it is.
-  static bool canFetch(Value v) {
+  /// The load of a box of more than two dims, all but the last of which become the rows of `v`; null: `v` is none.
+  static LoadOp loadOfRows(Value v) {
+    auto reshape = v.getDefiningOp<ReshapeOp>();
+    auto load = reshape ? reshape.getSource().getDefiningOp<LoadOp>() : LoadOp();
+    if (!load || !load->hasOneUse()) return {};
+    auto from = cast<ShapedType>(load.getType()).getShape(), to = cast<ShapedType>(v.getType()).getShape();
+    return from.size() > 2 && to.size() == 2 && from.back() == to.back() ? load : LoadOp();
+  }
+
+  /// The load or gather that can be copied to shared memory as it is. Of boxes of more than two dims only bulk copies make
+  /// a good copy.
+  bool canFetch(Value v, const Facts& facts) const {
     Operation* op = v.getDefiningOp();
-    if (auto load = dyn_cast_or_null<LoadOp>(op))
+    LoadOp load = dyn_cast_or_null<LoadOp>(op), ofRows = loadOfRows(v);
+    if (ofRows) {
+      auto box = cast<ShapedType>(ofRows.getType()).getShape(), rows = cast<ShapedType>(v.getType()).getShape();
+      auto type = SmemType::get(func_->getContext(), rows, ofRows.getView().getType().getElementType(), 1, 1);
+      if (!target_.hasTma || !tmaBox(ofRows.getView(), type, facts, /*isStore=*/false, nullptr, box)) return false;
+      load = ofRows;
+    }
+    if (load)
       return cast<ShapedType>(v.getType()).getRank() == 2 && load.getCache() != CacheHint::volatile_ &&
              (!load.getPad() || load.getPad()->isZero());
     if (auto gather = dyn_cast_or_null<GatherOp>(op))
@@ -174,7 +192,7 @@ class Placer {
     }
     if (operand.transposed) std::swap(extent[0], extent[1]), kDim = 1 - kDim;
     int minor = fastDim(value, facts);
-    bool fetch = canFetch(value);
+    bool fetch = canFetch(value, facts);
     // There is no transposing fragment load of bytes for single warps, and warpgroups turn 16-bit elements only: other
     // operands turn on their way through registers, if they come from there or cannot be read as they lie.
     const int bits = engineRow(engine).operandBits;
@@ -216,12 +234,13 @@ class Placer {
 
   Value fetch(Value value, const Source& source, int minor) {
     Operation* op = value.getDefiningOp();
-    OpBuilder builder(op);
+    LoadOp ofRows = loadOfRows(value);
+    OpBuilder builder(ofRows ? ofRows.getOperation() : op);
     SmemType type = smemType(value, source, minor);
     Value smem;
-    if (auto load = dyn_cast<LoadOp>(op))
-      smem = LoadSharedOp::create(builder, op->getLoc(), type, load.getView(), load.getIndices(),
-                                  cast<ShapedType>(value.getType()).getShape());
+    if (LoadOp load = ofRows ? ofRows : dyn_cast<LoadOp>(op))
+      smem = LoadSharedOp::create(builder, load.getLoc(), type, load.getView(), load.getIndices(),
+                                  cast<ShapedType>(load.getType()).getShape());
     else
       smem = GatherSharedOp::create(builder, op->getLoc(), type, cast<GatherOp>(op).getPtr(),
                                     cast<GatherOp>(op).getOffsets(), cast<GatherOp>(op).getMask());
@@ -232,6 +251,7 @@ class Placer {
       value.replaceUsesWithIf(registers, [&](OpOperand& use) { return !isOurs(use.getOwner()); });
     }
     dead_.push_back(op);
+    if (ofRows) dead_.push_back(ofRows);
     return smem;
   }
 

@@ -23,6 +23,15 @@ SmallVector<Operation*> readersOf(Value smem) {
 
 bool isSharedCopy(Operation* op) { return isa<LoadSharedOp, GatherSharedOp>(op); }
 
+SmallVector<int64_t, 2> copiedShape(Operation* copy) {
+  if (auto gather = dyn_cast<GatherSharedOp>(copy))
+    return SmallVector<int64_t, 2>(cast<ShapedType>(gather.getOffsets().getType()).getShape());
+  const ArrayRef<int64_t> box = cast<LoadSharedOp>(copy).getBox();
+  int64_t rows = 1;
+  for (int64_t extent : box.drop_back()) rows *= extent;
+  return {rows, box.back()};
+}
+
 bool isAsyncProduct(Operation* op) {
   auto mma = dyn_cast<MmaOp>(op);
   return mma && mma.getEngine() >= Engine::wgmma_f16;

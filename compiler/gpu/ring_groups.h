@@ -58,6 +58,8 @@ class RingGroups {
 bool isSharedCopy(mlir::Operation* op);
 /// What such a copy gives.
 inline SmemType copiedType(mlir::Operation* copy) { return mlir::cast<SmemType>(copy->getResult(0).getType()); }
+/// The tile of two dims it copies, without padding.
+llvm::SmallVector<int64_t, 2> copiedShape(mlir::Operation* copy);
 /// Ops that read a tile in shared memory, through transposes.
 llvm::SmallVector<mlir::Operation*> readersOf(mlir::Value smem);
 /// A product whose result is ready later: it runs on a warpgroup's asynchronous engine.

@@ -122,7 +122,7 @@ class Specializer {
 
   /// What a tile in shared memory must be for the store to leave through it.
   static SmemType hostType(const BulkStore& store) {
-    auto tile = cast<RankedTensorType>(store.op->getOperand(0).getType());
+    auto tile = cast<RankedTensorType>(store.tile.getType());
     return SmemType::get(tile.getContext(), tile.getShape(), tile.getElementType(), 1, 1);
   }
 
@@ -161,14 +161,13 @@ class Specializer {
       if (!fine || !isSharedCopy(op)) return;
       SmemType type = copiedType(op);
       auto load = dyn_cast<LoadSharedOp>(op);
-      const ArrayRef<int64_t> box =
-          load ? load.getBox() : cast<ShapedType>(cast<GatherSharedOp>(op).getOffsets().getType()).getShape();
+      const SmallVector<int64_t, 2> box = copiedShape(op);
       std::string why = "a tile gathered through pointers is not a box of a view";
-      if (box != type.getShape()) {
+      if (ArrayRef<int64_t>(box) != type.getShape()) {
         fine = false;
         remark(op) << "products read a tile of " << box[0] << "x" << box[1] << " as " << type.getShape()[0] << "x"
                    << type.getShape()[1];
-      } else if (!load || !tmaBox(load.getView(), type, facts, /*isStore=*/false, &why)) {
+      } else if (!load || !tmaBox(load, facts, &why)) {
         byThreads_.insert(op);
         if (isAsked_) return;
         fine = false;
@@ -213,7 +212,7 @@ class Specializer {
     }
     for (const BulkStore& store : stores) {
       if (static_cast<size_t>(store.staging) < plan.stagings.size()) continue;
-      auto tile = cast<RankedTensorType>(store.op->getOperand(0).getType());
+      auto tile = cast<RankedTensorType>(store.tile.getType());
       StagingPlan staging{store.op->getLoc(), "staging of a stored tile", 0, {}, 0};
       staging.rowBytes = tile.getDimSize(0) * (tile.getElementType().getIntOrFloatBitWidth() / 8);
       staging.columns.assign(store.columns.begin(), store.columns.end());
@@ -234,7 +233,7 @@ class Specializer {
   /// all of whose readers are products in front of the store that take it as their first operand, each warpgroup its own
   /// rows, the ones it also stores. -1: none.
   static int hostOf(const BulkStore& store, const RingGroups& groups) {
-    auto tile = cast<RankedTensorType>(store.op->getOperand(0).getType());
+    auto tile = cast<RankedTensorType>(store.tile.getType());
     const SmemType whole = hostType(store);
     if (store.columnGroups != 1 || store.columns.front() != tile.getDimSize(1)) return -1;
     const int warps = static_cast<int>(

@@ -9,6 +9,7 @@ namespace tile::ir {
 /// A store or accumulate of accumulators that the consumers' warpgroups copy out in bulk.
 struct BulkStore {
   mlir::Operation* op;
+  mlir::Value tile;  ///< what is stored, of two dims; the op may store it as a box of more
   llvm::SmallVector<int64_t> columns;  ///< of the staging buffer: the choices, all of them first
   int staging = -1;                    ///< index of the buffer it shares with stores of the same tile type
   int columnGroups = 1;                ///< warpgroups side by side; with one each has rows of its own

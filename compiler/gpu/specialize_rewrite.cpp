@@ -3,6 +3,7 @@
 #include "compiler/gpu/copy_slice.h"
 #include "compiler/gpu/shared_memory.h"
 #include "compiler/gpu/specialize.h"
+#include "compiler/gpu/tma_box.h"
 
 namespace tile::ir {
 using namespace mlir;
@@ -57,7 +58,7 @@ class Rewriter {
                                                arrivals, !onlyProducts, 0, fills, IntegerAttr());
     }
     for (const BulkStore& store : plan_.stores) {
-      auto tile = cast<RankedTensorType>(store.op->getOperand(0).getType());
+      auto tile = cast<RankedTensorType>(store.tile.getType());
       auto index = static_cast<size_t>(store.staging);
       if (stagings_.size() <= index) stagings_.resize(index + 1);
       if (stagings_[index] || plan_.memory.stagings[index].isHosted) continue;
@@ -115,7 +116,8 @@ class Rewriter {
         auto load = cast<LoadSharedOp>(loaded);
         SmallVector<Value> indices;
         for (Value v : load.getIndices()) indices.push_back(at.lookupOrDefault(v));
-        TmaLoadOp::create(b, load.getLoc(), at.lookupOrDefault(load.getView()), indices, slot, ring, index);
+        auto copy = TmaLoadOp::create(b, load.getLoc(), at.lookupOrDefault(load.getView()), indices, slot, ring, index);
+        if (load.getBox().size() > 2) copy->setAttr(kBoxAttr, load.getBoxAttr());
       }
       if (!group.byThreads) return;
       for (auto [load, slot] : llvm::zip(group.loads, slots))
@@ -252,13 +254,17 @@ class Rewriter {
     OpBuilder builder(store.op);
     Value staging = stagings_[static_cast<size_t>(store.staging)];
     auto make = [&](auto op, bool add) {
-      TmaStoreOp::create(builder, op.getLoc(), op.getValue(), op.getView(), op.getIndices(), staging, add);
+      const ArrayRef<int64_t> box = cast<RankedTensorType>(op.getValue().getType()).getShape();
+      auto copy = TmaStoreOp::create(builder, op.getLoc(), store.tile, op.getView(), op.getIndices(), staging, add);
+      if (box.size() > 2) copy->setAttr(kBoxAttr, builder.getDenseI64ArrayAttr(box));
     };
     if (auto plain = dyn_cast<StoreOp>(store.op))
       make(plain, false);
     else
       make(cast<AccumulateOp>(store.op), true);
+    Operation* reshape = store.op->getOperand(0).getDefiningOp<ReshapeOp>();
     store.op->erase();
+    if (reshape && reshape->use_empty()) reshape->erase();
   }
 
   struct Ring {

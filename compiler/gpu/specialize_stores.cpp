@@ -107,6 +107,16 @@ bool areExclusive(Operation* a, Operation* b) {
   return false;
 }
 
+/// The tile of two dims that `stored` is, if need be before its rows were divided among several dims; null: none.
+Value rowsOf(Value stored) {
+  auto type = dyn_cast<RankedTensorType>(stored.getType());
+  if (!type || type.getRank() == 2) return type ? stored : Value();
+  auto reshape = stored.getDefiningOp<ReshapeOp>();
+  auto source = reshape ? cast<RankedTensorType>(reshape.getSource().getType()) : RankedTensorType();
+  const bool dividesRows = source && source.getRank() == 2 && source.getShape().back() == type.getShape().back();
+  return dividesRows ? reshape.getSource() : Value();
+}
+
 }  // namespace
 
 std::vector<BulkStore> findBulkStores(func::FuncOp func, int numWarps, const Facts& facts) {
@@ -138,18 +148,20 @@ std::vector<BulkStore> findBulkStores(func::FuncOp func, int numWarps, const Fac
     if (!anyOrder && !exclusive) continue;
     for (Operation* op : ops) {
       if (!isa<StoreOp, AccumulateOp>(op)) continue;
-      auto type = dyn_cast<RankedTensorType>(op->getOperand(0).getType());
-      if (!type || type.getRank() != 2) continue;
+      auto stored = dyn_cast<RankedTensorType>(op->getOperand(0).getType());
+      Value tile = rowsOf(op->getOperand(0));
+      if (!tile) continue;
+      auto type = cast<RankedTensorType>(tile.getType());
       if (unsigned bits = type.getElementType().getIntOrFloatBitWidth(); bits != 16 && bits != 32) continue;
       ValueRange indices = isa<StoreOp>(op) ? cast<StoreOp>(op).getIndices() : cast<AccumulateOp>(op).getIndices();
-      if (!isa<AccumulateOp>(op) && !movesInLoops(op, indices, type.getShape())) continue;
+      if (!isa<AccumulateOp>(op) && !movesInLoops(op, indices, stored.getShape())) continue;
       llvm::DenseSet<Value> seen;
-      auto [product, transposed] = productBehind(op->getOperand(0), seen);
+      auto [product, transposed] = productBehind(tile, seen);
       const int along = transposed ? 1 : 0;
       if (!product || type.getDimSize(along) % (16 * product.getWarpsM()) != 0) continue;
       if (transposed && product.getWarpsN() > 1) continue;
 
-      BulkStore store{op, {}, -1, static_cast<int>(transposed ? product.getWarpsM() / 4 : product.getWarpsN())};
+      BulkStore store{op, tile, {}, -1, static_cast<int>(transposed ? product.getWarpsM() / 4 : product.getWarpsN())};
       const int64_t rows = type.getDimSize(0), columns = type.getDimSize(1);
       const bool sideBySide = store.columnGroups > 1 || transposed;
       auto offer = [&](int64_t width) {
@@ -160,7 +172,8 @@ std::vector<BulkStore> findBulkStores(func::FuncOp func, int numWarps, const Fac
                                   staging.slot(), numWarps))
           return;
         if (columns % width == 0 && !llvm::is_contained(store.columns, width) &&
-            tmaBox(addressOf(op), staging, facts, true))
+            tmaBox(addressOf(op), staging, facts, true, nullptr,
+                   stored.getRank() > 2 ? stored.getShape() : ArrayRef<int64_t>()))
           store.columns.push_back(width);
       };
       offer(columns);

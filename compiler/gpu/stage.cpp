@@ -14,10 +14,12 @@
 //   2. S comes from `tile.stages` on the loop, else the options, else what leaves room for a second program where
 //   registers do;
 //      the largest ring shrinks until all buffers fit the target.
+//      Boxes of more than two dims are gathered (gather_boxes.h): only bulk copies take them as they are.
 //   3. Other copies stay where they are: copy, wait, barrier before the first use.
 // Barriers around smem_store belong to insert_barriers; those of asynchronous copies are all placed here.
 #include "compiler/gpu/copy_slice.h"
 #include "compiler/gpu/dot_passes.h"
+#include "compiler/gpu/gather_boxes.h"
 #include "compiler/gpu/memory_roots.h"
 #include "compiler/gpu/ring_groups.h"
 #include "compiler/gpu/shared_memory.h"
@@ -33,12 +35,12 @@ bool isCopy(Operation* op) { return isSharedCopy(op); }
 SmemType typeOf(Operation* op) { return copiedType(op); }
 
 /// The tile a copy or share puts into the buffer.
-ArrayRef<int64_t> boxOf(Operation* op) {
-  if (auto load = dyn_cast<LoadSharedOp>(op)) return load.getBox();
-  if (auto gather = dyn_cast<GatherSharedOp>(op)) return cast<ShapedType>(gather.getOffsets().getType()).getShape();
-  return cast<ShapedType>(cast<ShareOp>(op).getSource().getType()).getShape();
+SmallVector<int64_t, 2> boxOf(Operation* op) {
+  if (auto share = dyn_cast<ShareOp>(op))
+    return SmallVector<int64_t, 2>(cast<ShapedType>(share.getSource().getType()).getShape());
+  return copiedShape(op);
 }
-bool isPadded(Operation* op) { return boxOf(op) != typeOf(op).getShape(); }
+bool isPadded(Operation* op) { return ArrayRef<int64_t>(boxOf(op)) != typeOf(op).getShape(); }
 
 /// The loop whose iterations execute a copy at most once each: parents up to it are scf.if.
 scf::ForOp loopOf(Operation* copy) {
@@ -63,6 +65,7 @@ class Stager {
       : func_(func), target_(target), defaultStages_(defaultStages) {}
 
   void run() {
+    gatherBoxes(func_);
     findRings();
     chooseStages();
     for (Ring& ring : rings_)

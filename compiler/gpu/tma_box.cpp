@@ -29,6 +29,18 @@ int64_t rowsPerCopy(int64_t rows) {
   return 0;
 }
 
+/// Extents along dims of rows (from the last) of a part of `count` rows that is a box of its own; nothing where none is.
+std::optional<std::vector<int64_t>> partOf(ArrayRef<int64_t> extents, int64_t count) {
+  std::vector<int64_t> part;
+  for (int64_t extent : extents) {
+    const int64_t here = std::min(extent, count);
+    if (count % here != 0 || extent % here != 0 || here > kMaxBoxDim) return std::nullopt;
+    part.push_back(here);
+    count /= here;
+  }
+  return count == 1 ? std::optional(part) : std::nullopt;
+}
+
 /// An argument of the kernel, and which of its dims each dim of a view is.
 struct Origin {
   BlockArgument arg;
@@ -67,7 +79,14 @@ std::optional<Origin> originOf(Value view) {
 
 int64_t TmaBox::bytes() const { return type.getShape()[0] * type.getShape()[1] * type.elementBytes(); }
 
-std::optional<TmaBox> tmaBox(Value view, SmemType type, const Facts& facts, bool isStore, std::string* why) {
+std::optional<TmaBox> tmaBox(LoadSharedOp load, const Facts& facts, std::string* why) {
+  const ArrayRef<int64_t> box = load.getBox();
+  return tmaBox(load.getView(), load.getResult().getType(), facts, /*isStore=*/false, why,
+                box.size() > 2 ? box : ArrayRef<int64_t>());
+}
+
+std::optional<TmaBox> tmaBox(Value view, SmemType type, const Facts& facts, bool isStore, std::string* why,
+                             ArrayRef<int64_t> extents) {
   Refusal refuse{why};
   const auto origin = originOf(view);
   if (!origin) return refuse("the view is not an argument of the kernel");
@@ -112,13 +131,28 @@ std::optional<TmaBox> tmaBox(Value view, SmemType type, const Facts& facts, bool
   if (isStore && rows % kTmaStoreRows != 0)
     return refuse(llvm::Twine(rows) + " rows are not a multiple of the " + llvm::Twine(kTmaStoreRows) +
                   " rows a warpgroup stores");
-  const int64_t perCopy = isStore ? kTmaStoreRows : rowsPerCopy(rows);
+  SmallVector<int64_t> rowExtents{rows};
+  if (!extents.empty()) {
+    if (minor != 1) return refuse("the last dim of a box of more than two dims is not the contiguous one");
+    rowExtents.assign(extents.rbegin() + 1, extents.rend());
+    int64_t product = 1;
+    for (int64_t extent : rowExtents) product *= extent;
+    if (product != rows || static_cast<int>(extents.size()) > rank)
+      return refuse("a box of " + llvm::Twine(product) + " rows in " + llvm::Twine(extents.size()) +
+                    " dims does not fit a buffer of " + llvm::Twine(rows) + " rows, a view of " + llvm::Twine(rank) + " dims");
+  }
+  int64_t perCopy = isStore ? kTmaStoreRows : rowsPerCopy(rows);
+  if (!isStore && partOf(rowExtents, rows)) perCopy = rows;
+  const auto part = perCopy ? partOf(rowExtents, perCopy) : std::nullopt;
+  if (perCopy != 0 && !part)
+    return refuse("parts of " + llvm::Twine(perCopy) + " rows are no boxes of the view");
   if (perCopy == 0)
     return refuse(llvm::Twine(rows) + " rows do not split into copies of at most " + llvm::Twine(kMaxBoxDim));
   if (tile.panels() > 1 && rows % 8 != 0)
     return refuse(llvm::Twine(rows) + " rows are not a multiple of the 8 rows of a swizzle pattern");
 
-  TmaBox box{type, {}, {}, {}};
+  TmaBox box{type, {}, {}, {}, {}};
+  if (rowExtents.size() > 1) box.rowExtents.assign(rowExtents.begin(), rowExtents.end());
   box.map.param = arg.getArgNumber();
   box.map.dtype = *dtype;
   box.map.rank = static_cast<uint8_t>(rank);
@@ -132,8 +166,11 @@ std::optional<TmaBox> tmaBox(Value view, SmemType type, const Facts& facts, bool
     box.map.box[at++] = static_cast<uint16_t>(extent);
   };
   add(unit, perRow);
-  add(rank - 2 + (1 - minor), perCopy);
-  for (int d = rank - 3; d >= 0; --d) add(d, 1);
+  add(rank - 2 + (1 - minor), part->front());
+  for (int d = rank - 3; d >= 0; --d) {
+    const auto row = static_cast<size_t>(rank - 2 - d);
+    add(d, row < part->size() ? (*part)[row] : 1);
+  }
   for (int64_t col = 0; col < tile.cols; col += perRow)
     for (int64_t row = 0; row < rows; row += perCopy) {
       const int64_t inPanel = row * (tile.swizzle ? tile.swizzle : tile.pitch);

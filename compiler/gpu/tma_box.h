@@ -27,9 +27,14 @@ struct TmaBox {
   TensorMapInfo map;  ///< `param` is the argument's number, `dims` are its dims
   std::array<int8_t, 5> dims{};  ///< of the view, in the order of the map: others than the argument's where a view has
                                  ///< its dims in another order
+  std::vector<int64_t> rowExtents = {};  ///< of the box along the dims that are its rows, from the last; empty: one dim
   std::vector<TmaCopy> copies;
   int64_t bytes() const;  ///< what all copies of a load count on the barrier
 };
+
+/// On tma_load and tma_store: the extents of the box along the last dims of the view, where those are more than two. All but
+/// the last are the rows of the tile, in row-major order.
+inline constexpr llvm::StringLiteral kBoxAttr = "tile.box";
 
 /// Rows of the copies of a store: each warpgroup stores its own 64-row slices of the accumulator.
 inline constexpr int64_t kTmaStoreRows = 64;
@@ -39,9 +44,12 @@ inline constexpr int64_t kTmaStoreRows = 64;
 /// contiguous dim is the last.
 std::optional<TmaBox> tmaBox(mlir::Value view, llvm::ArrayRef<int64_t> shape, mlir::Type element, const Facts& facts,
                              bool isStore, std::string* why = nullptr);
-/// The same for a buffer that exists already; also fails when `type.minor` is not the contiguous dim.
-std::optional<TmaBox> tmaBox(mlir::Value view, SmemType type, const Facts& facts, bool isStore,
-                             std::string* why = nullptr);
+/// The same for a buffer that exists already; also fails when `type.minor` is not the contiguous dim. `box`: extents along
+/// the last dims of the view, when those are more than two; all but the last are the buffer's rows. Of a store the last is
+/// that of the whole tile, of which the buffer may have some columns.
+std::optional<TmaBox> tmaBox(mlir::Value view, SmemType type, const Facts& facts, bool isStore, std::string* why = nullptr,
+                             llvm::ArrayRef<int64_t> box = {});
+std::optional<TmaBox> tmaBox(LoadSharedOp load, const Facts& facts, std::string* why = nullptr);
 
 /// The register layouts a bulk store takes its tile in: accumulators of all warpgroups, `columnGroups` of them side by
 /// side and the others one behind another along the rows; or those of a transposed product, all warpgroups side by side.

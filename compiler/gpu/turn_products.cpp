@@ -83,6 +83,7 @@ class TurnProductsPass : public PassWrapper<TurnProductsPass, OperationPass<func
   /// A tile copied to shared memory as it is, or its transpose.
   static bool isFetched(Value tile) {
     while (auto trans = tile.getDefiningOp<TransOp>()) tile = trans.getSource();
+    if (auto reshape = tile.getDefiningOp<ReshapeOp>()) tile = reshape.getSource();  // a box of several dims
     return tile.getDefiningOp<LoadOp>() || tile.getDefiningOp<GatherOp>();
   }
 

@@ -93,7 +93,8 @@ CatalogRow convolution_row() {
                "pad",
                "dilation: (1)",
                "gap: unused elements after the channels",
-               "producer: pixels gathered by warps of their own"};
+               "gather: pixels gathered one by one, not in patches",
+               "producer: gathered by warps of their own"};
   for (const std::string& d : row.dtypes) {
     row.problems.push_back({d, {{"N", 2}, {"H", 12}, {"W", 10}, {"C", 32}, {"K", 48}, {"pad", 1}}});
     row.problems.push_back(
@@ -106,21 +107,30 @@ CatalogRow convolution_row() {
     row.problems.push_back(
         {d, {{"N", 3}, {"H", 5}, {"W", 7}, {"C", 3}, {"K", 5}, {"gap", 1}, {"producer", 1}}, Purpose::edge});
   }
-  for (int producer : {0, 1})
-    row.problems.push_back(
-        {"f16",
-         {{"N", 32}, {"H", 56}, {"W", 56}, {"C", 128}, {"K", 256}, {"pad", 1}, {"producer", producer}},
-         Purpose::bench});
+  const Fields bench{{"N", 32}, {"H", 56}, {"W", 56}, {"C", 128}, {"K", 256}, {"pad", 1}};
+  row.problems.push_back({"f16", bench, Purpose::bench});
+  for (const char* how : {"gather", "producer"}) {
+    Fields sizes = bench;
+    sizes.set(how, 1);
+    row.problems.push_back({"f16", sizes, Purpose::bench});
+  }
   row.problems.push_back(
       {"f16", {{"N", 1}, {"H", 28}, {"W", 28}, {"C", 64}, {"K", 64}, {"pad", 1}}, Purpose::bench_host});
   row.kernel = [](std::string_view d) -> const AnyKernel* {
     return with_half_type(d, [](auto t) -> const AnyKernel* { return &convolution_kernel<decltype(t)>(); });
   };
   row.default_config = [](const Problem& p, const Machine& machine) {
-    ConvolutionConfig c = default_convolution_config(p.sizes["C"], p.sizes["K"], machine);
-    c.stride = static_cast<int>(p.sizes.get("stride", 1)), c.pad = static_cast<int>(p.sizes["pad"]);
-    c.dilation = static_cast<int>(p.sizes.get("dilation", 1));
-    c.producer = p.sizes.get("producer", 0) != 0;
+    const int stride = static_cast<int>(p.sizes.get("stride", 1)), pad = static_cast<int>(p.sizes["pad"]);
+    const int dilation = static_cast<int>(p.sizes.get("dilation", 1));
+    auto outputs = [&](int64_t size) {
+      return std::max<int64_t>(0, (size + 2 * pad - dilation * (p.sizes.get("R", 3) - 1) - 1) / stride + 1);
+    };
+    ConvolutionSizes sizes{p.sizes["N"], outputs(p.sizes["H"]), outputs(p.sizes["W"]), p.sizes["C"], p.sizes["K"], stride};
+    sizes.aligned = p.sizes["gap"] % 8 == 0;
+    ConvolutionConfig c = default_convolution_config(sizes, machine);
+    if (p.sizes.get("gather", 0) != 0) c.PN = c.PH = c.PW = 0, c.BM = c.BN = 128, c.warps = 4, c.stages = 3;
+    c.pad = pad, c.dilation = dilation;
+    if (p.sizes.get("producer", 0) != 0) c.PN = c.PH = c.PW = 0, c.BM = 128, c.warps = 4, c.stages = 3, c.producer = true;
     return convolution_kernel<half>().words(c);
   };
   row.prepare = [](std::shared_ptr<Device> device, const Problem& p, const ConfigWords& c) {

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <sstream>
 
 #include "tests/gpu/simt_device.h"
 #include "tests/test_names.h"
@@ -111,8 +112,26 @@ TEST(SimtCatalog, GatheredRows) {
     runProblem("expert_gemm", "bf16", {{"M", 77}, {"N", 33}, {"K", 45}, {"E", 1}, {"gap", 3}, {"producer", producer}});
     for (int c : {16, 72})
       runProblem("convolution", "f16",
-                 {{"N", 2}, {"H", 9}, {"W", 7}, {"C", c}, {"K", 72}, {"pad", 1}, {"producer", producer}}, {"BM=64"});
+                 {{"N", 2}, {"H", 9}, {"W", 7}, {"C", c}, {"K", 72}, {"pad", 1}, {"gather", 1}, {"producer", producer}},
+                 {"BM=64"});
   }
+}
+// Pixels in patches: images, rows and columns that no patch divides, taps outside, channels that no copy divides; and a view
+// whose strides bulk copies refuse, where threads gather the patch.
+TEST(SimtCatalog, PatchesOfPixels) {
+  for (const char* patch : {"PN=1 PH=8 PW=8", "PN=4 PH=2 PW=8"}) {
+    std::vector<std::string> set{"BM=64", "BN=64", "warps=4"};
+    std::istringstream words(patch);
+    for (std::string word; words >> word;) set.push_back(word);
+    runProblem("convolution", "f16", {{"N", 3}, {"H", 9}, {"W", 7}, {"C", 72}, {"K", 40}, {"pad", 1}}, set, {1, 2});
+    runProblem("convolution", "bf16", {{"N", 1}, {"H", 11}, {"W", 12}, {"C", 8}, {"K", 8}, {"pad", 2}, {"dilation", 3}}, set,
+               {1});
+    runProblem("convolution", "f16", {{"N", 2}, {"H", 5}, {"W", 7}, {"C", 3}, {"K", 5}, {"gap", 1}}, set, {1});
+  }
+  const auto before = tile::testing::simtLaunches();
+  runProblem("convolution", "f16", {{"N", 2}, {"H", 12}, {"W", 16}, {"C", 64}, {"K", 136}, {"pad", 1}},
+             {"BM=128", "BN=256", "warps=8", "PN=2", "PH=8", "PW=8"}, {1, 2});
+  EXPECT_GT(tile::testing::simtLaunches().bulk, before.bulk);
 }
 // Bytes become floats by their digits, not by a conversion.
 TEST(SimtCatalog, WeightsOfBytes) {

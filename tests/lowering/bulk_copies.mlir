@@ -60,3 +60,22 @@ func.func @twice(%v: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride 
   }
   return
 }
+
+// -----
+
+// A box of several dims: its rows are patches of pixels. One copy, also of more than 256 rows.
+// CHECK: tensor map of parameter 0: dims 3 2 1 0, box 64 16 16 2, swizzle 128
+// CHECK: entry patches(
+// CHECK-COUNT-1: cp.async.bulk.tensor.4d.shared::cluster
+// CHECK-NOT: cp.async.bulk.tensor
+// CHECK: ret;
+func.func @patches(%v: !tile.view<4xf16> {tile.align = 16 : i32, tile.unit_stride = 3 : i32, tile.stride_multiple_of = array<i32: 8, 8, 8, 1>}, %x: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %s = tile.smem_alloc at 0 : !tile.smem<512x64xf16, minor = 1>
+  %r = tile.ring_alloc arrivals 1 at 65536 : !tile.ring<1>
+  tile.specialize regs(0, 0) producer {
+    %slot = tile.ring_reserve %r bytes 65536 : !tile.ring<1>
+    tile.tma_load %v[%x, %x, %x, %x : i32, i32, i32, i32] to %s signals %r[%slot] {tile.box = array<i64: 2, 16, 16, 64>} : !tile.view<4xf16>, !tile.smem<512x64xf16, minor = 1>, !tile.ring<1>
+  } consumer {
+  }
+  return
+}

@@ -74,7 +74,8 @@ LogicalResult KernelRoles::readCopies(func::FuncOp kernel, const Facts& facts) {
   WalkResult result = kernel.walk([&](Operation* op) {
     auto use = [&](Value view, SmemType type, bool isStore) {
       std::string why;
-      auto box = tmaBox(view, type, facts, isStore, &why);
+      auto extents = op->getAttrOfType<DenseI64ArrayAttr>(kBoxAttr);
+      auto box = tmaBox(view, type, facts, isStore, &why, extents ? extents.asArrayRef() : ArrayRef<int64_t>());
       if (!box) {
         op->emitOpError() << "cannot be a bulk copy: " << why;
         return WalkResult::interrupt();

@@ -21,8 +21,16 @@ class Coordinates {
     SmallVector<llvm::Value*> result = origin_;
     if (col) result[0] = e_.b.CreateAdd(result[0], e_.i32(col));
     if (column) result[0] = e_.b.CreateAdd(result[0], column);
-    if (row) result[1] = e_.b.CreateAdd(result[1], row);
-    if (rowConstant) result[1] = e_.b.CreateAdd(result[1], e_.i32(rowConstant));
+    if (!row && !rowConstant) return result;
+    llvm::Value* rows = row ? e_.b.CreateAdd(row, e_.i32(rowConstant)) : e_.i32(rowConstant);
+    if (box_.rowExtents.empty()) result[1] = e_.b.CreateAdd(result[1], rows);
+    // Rows count through several dims, the last one fastest.
+    for (size_t d = 0; d < box_.rowExtents.size(); ++d) {
+      llvm::Value* extent = e_.i32(box_.rowExtents[d]);
+      const bool isFirst = d + 1 == box_.rowExtents.size();
+      result[1 + d] = e_.b.CreateAdd(result[1 + d], isFirst ? rows : e_.b.CreateURem(rows, extent));
+      if (!isFirst) rows = e_.b.CreateUDiv(rows, extent);
+    }
     return result;
   }
 

@@ -1,0 +1,10 @@
+// gather_boxes.h - boxes of more than two dims whose threads copy them: as gathers.
+#pragma once
+#include "compiler/dialect/dialect.h"
+
+namespace tile::ir {
+
+/// Turns every load_shared with a box of more than two dims into a gather_shared of its rows.
+void gatherBoxes(mlir::func::FuncOp func);
+
+}  // namespace tile::ir
