@@ -128,9 +128,10 @@ CatalogRow convolution_row() {
     ConvolutionSizes sizes{p.sizes["N"], outputs(p.sizes["H"]), outputs(p.sizes["W"]), p.sizes["C"], p.sizes["K"], stride};
     sizes.aligned = p.sizes["gap"] % 8 == 0;
     ConvolutionConfig c = default_convolution_config(sizes, machine);
-    if (p.sizes.get("gather", 0) != 0) c.PN = c.PH = c.PW = 0, c.BM = c.BN = 128, c.warps = 4, c.stages = 3;
+    c.producer = p.sizes.get("producer", 0) != 0;
+    if (c.PN && (c.producer || p.sizes.get("gather", 0) != 0))
+      c.PN = c.PH = c.PW = 0, c.BM = 128, c.BN = p.sizes["K"] <= 64 ? 64 : 128, c.warps = 4, c.stages = 3;
     c.pad = pad, c.dilation = dilation;
-    if (p.sizes.get("producer", 0) != 0) c.PN = c.PH = c.PW = 0, c.BM = 128, c.warps = 4, c.stages = 3, c.producer = true;
     return convolution_kernel<half>().words(c);
   };
   row.prepare = [](std::shared_ptr<Device> device, const Problem& p, const ConfigWords& c) {
