@@ -90,11 +90,14 @@ mlir::LogicalResult ViewType::verify(llvm::function_ref<mlir::InFlightDiagnostic
 // ---- !tile.smem
 SmemType SmemType::slotType() const { return withStages(1); }
 SmemType SmemType::withStages(int64_t stages) const {
-  return SmemType::get(getContext(), getShape(), getElementType(), getMinor(), stages);
+  return SmemType::get(getContext(), getShape(), getElementType(), getMinor(), stages, getInterleaved());
+}
+SmemType SmemType::withInterleaved(bool interleaved) const {
+  return SmemType::get(getContext(), getShape(), getElementType(), getMinor(), getStages(), interleaved);
 }
 SmemType SmemType::transposed() const {
   int64_t shape[2] = {getShape()[1], getShape()[0]};
-  return SmemType::get(getContext(), shape, getElementType(), 1 - getMinor(), getStages());
+  return SmemType::get(getContext(), shape, getElementType(), 1 - getMinor(), getStages(), getInterleaved());
 }
 int64_t SmemType::elementBytes() const { return (getElementType().getIntOrFloatBitWidth() + 7) / 8; }
 layout::SharedTile SmemType::slot() const {
@@ -111,6 +114,7 @@ void SmemType::print(mlir::AsmPrinter& printer) const {
   printer.printDimensionList(getShape());
   printer << "x" << getElementType() << ", minor = " << getMinor();
   if (isRing()) printer << ", stages = " << getStages();
+  if (getInterleaved()) printer << ", interleaved";
   printer << ">";
 }
 
@@ -122,15 +126,19 @@ mlir::Type SmemType::parse(mlir::AsmParser& parser) {
   if (parser.parseLess() || parser.parseDimensionList(shape, /*allowDynamic=*/false) || parser.parseType(element) ||
       parser.parseComma() || parser.parseKeyword("minor") || parser.parseEqual() || parser.parseInteger(minor))
     return {};
-  if (mlir::succeeded(parser.parseOptionalComma()) &&
-      (parser.parseKeyword("stages") || parser.parseEqual() || parser.parseInteger(stages)))
-    return {};
+  bool interleaved = false;
+  while (mlir::succeeded(parser.parseOptionalComma())) {
+    if (mlir::succeeded(parser.parseOptionalKeyword("interleaved")))
+      interleaved = true;
+    else if (parser.parseKeyword("stages") || parser.parseEqual() || parser.parseInteger(stages))
+      return {};
+  }
   if (parser.parseGreater()) return {};
-  return parser.getChecked<SmemType>(loc, parser.getContext(), shape, element, minor, stages);
+  return parser.getChecked<SmemType>(loc, parser.getContext(), shape, element, minor, stages, interleaved);
 }
 
 mlir::LogicalResult SmemType::verify(llvm::function_ref<mlir::InFlightDiagnostic()> emitError, llvm::ArrayRef<int64_t> shape, mlir::Type element,
-                               int64_t minor, int64_t stages) {
+                               int64_t minor, int64_t stages, bool interleaved) {
   if (shape.size() != 2) return emitError() << "!tile.smem must have 2 dims, found " << shape.size();
   for (int64_t extent : shape)
     if (extent < 1) return emitError() << "!tile.smem dims must be positive, found " << extent;
@@ -138,6 +146,8 @@ mlir::LogicalResult SmemType::verify(llvm::function_ref<mlir::InFlightDiagnostic
     return emitError() << "!tile.smem must hold signless integers or floats, found " << element;
   if (minor != 0 && minor != 1) return emitError() << "minor must be 0 or 1, found " << minor;
   if (stages < 1) return emitError() << "stages must be at least 1, found " << stages;
+  if (interleaved && (element.getIntOrFloatBitWidth() != 8 || shape[static_cast<size_t>(minor)] % 16 != 0))
+    return emitError() << "an interleaved !tile.smem must hold 8-bit elements in rows of whole 16 bytes";
   return mlir::success();
 }
 

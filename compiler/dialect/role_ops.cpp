@@ -14,6 +14,8 @@ LogicalResult SpecializeOp::verify() {
     if (regs != 0 && (regs < 24 || regs > 256 || regs % 8 != 0))
       return emitOpError() << "expects registers from 24 to 256 in steps of 8, or 0, found " << regs;
   if (!isa<func::FuncOp>((*this)->getParentOp())) return emitOpError("must stand directly in a kernel");
+  if (hasTurner() && getProducer().walk([](RingCommitOp) { return WalkResult::interrupt(); }).wasInterrupted())
+    return emitOpError("has a turner, so its producer must be one thread: threads of the other warps cannot copy");
   return success();
 }
 

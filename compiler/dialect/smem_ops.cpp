@@ -19,6 +19,7 @@ LogicalResult verifyFits(Operation* op, ArrayRef<int64_t> box, Type element, Sme
 
 LogicalResult verifyTile(Operation* op, Type tile, SmemType smem) {
   auto type = cast<RankedTensorType>(tile);
+  if (smem.getInterleaved()) return op->emitOpError() << "expects elements in their order, found " << smem;
   return verifyFits(op, type.getShape(), type.getElementType(), smem);
 }
 
@@ -67,6 +68,17 @@ LogicalResult ShareOp::verify() { return verifyTile(*this, getSource().getType()
 LogicalResult SmemLoadOp::verify() { return verifyTile(*this, getResult().getType(), getSource().getType()); }
 LogicalResult SmemStoreOp::verify() { return verifyTile(*this, getValue().getType(), getTarget().getType()); }
 
+LogicalResult SmemTurnOp::verify() {
+  SmemType from = getSource().getType(), to = getTarget().getType();
+  for (SmemType type : {from, to})
+    if (type.isRing()) return emitOpError() << "expects one stage, found the ring " << type;
+  if (from.getShape() != to.getShape() || from.getElementType() != to.getElementType() ||
+      from.getMinor() == to.getMinor() || from.getInterleaved())
+    return emitOpError() << "expects the same tile with another minor dim, found " << from << " and " << to;
+  if (from.elementBytes() != 1 || from.getShape()[0] % 32 != 0 || from.getShape()[1] % 32 != 0)
+    return emitOpError() << "turns whole 32x32 blocks of 8-bit elements, found " << from;
+  return success();
+}
 LogicalResult SmemSlotOp::verify() {
   if (getResult().getType() == getRing().getType().slotType()) return success();
   return emitOpError() << "expects " << getRing().getType().slotType() << ", found " << getResult().getType();
@@ -98,8 +110,14 @@ LogicalResult MmaOp::verify() {
   if (auto first = dyn_cast<SmemType>(getA().getType()); transposed && !(first && first.getMinor() == 1))
     return emitOpError() << "reads " << getB().getType() << " through registers, so a must be in shared memory with k "
                          << "minor, found " << getA().getType();
-  if (warpgroups && isa<RankedTensorType>(getA().getType()) && elementOf(getA().getType()).getIntOrFloatBitWidth() != 16)
-    return emitOpError() << "reads 16-bit elements from registers only, found " << getA().getType();
+  const bool inRegisters = isa<RankedTensorType>(getA().getType());
+  if (warpgroups && inRegisters && elementOf(getA().getType()).getIntOrFloatBitWidth() > 16)
+    return emitOpError() << "reads elements of at most 16 bits from registers, found " << getA().getType();
+  if (auto first = dyn_cast<SmemType>(getA().getType()); first && first.getInterleaved())
+    return emitOpError() << "expects a first operand with its elements in order, found " << first;
+  if (SmemType second = getB().getType(); second.getInterleaved() && !(warpgroups && inRegisters && second.getMinor() == 0))
+    return emitOpError() << "reads an interleaved b along k, by warpgroups, with a in registers; found " << getA().getType()
+                         << " and " << second;
   if (elementOf(getB().getType()).isF64() && isa<RankedTensorType>(getA().getType()))
     return emitOpError() << "reads 64-bit elements from shared memory only, found " << getA().getType();
   if (a[0] < acc.getDimSize(0) || b[1] < acc.getDimSize(1))

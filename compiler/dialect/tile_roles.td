@@ -29,14 +29,21 @@ def Tile_SpecializeOp : Tile_Op<"specialize", [SingleBlock, NoTerminator, NoRegi
     producer there are scalars, views and control flow on scalars, ring_reserve, tma_load and reads of scalars. One with a
     ring_commit runs on all threads of its warpgroup (one of them starts the bulk copies): it also has async_copy,
     async_gather and the tiles these need, laid out over its four warps; of tiles only what a thread computes by itself.
+    `turner` runs on the other three warps of a producer that is one thread. It takes tiles from rings that the producer
+    fills, turns them (smem_turn) into stages of rings that the consumers read, and is a program of its own between the
+    two: it acquires and releases the former, reserves and commits the latter, and has control flow on scalars.
     `producerRegs` and `consumerRegs` are registers per thread (multiples of 8 from 24 to 256) that the roles change to; 0:
     what they enter with. Threads of all roles together must not ask for more than the program entered with: that would
     wait for ever. A program enters with its share of the multiprocessor's registers when `programs` of them run there.
   }];
   let arguments = (ins I32Attr:$producerRegs, I32Attr:$consumerRegs,
                        DefaultValuedAttr<ConfinedAttr<I32Attr, [IntPositive]>, "1">:$programs);
-  let regions = (region SizedRegion<1>:$producer, SizedRegion<1>:$consumer);
-  let assemblyFormat = "`regs` `(` $producerRegs `,` $consumerRegs `)` (`programs` $programs^)? `producer` $producer `consumer` $consumer attr-dict";
+  let regions = (region SizedRegion<1>:$producer, SizedRegion<1>:$consumer, MaxSizedRegion<1>:$turner);
+  let assemblyFormat = "`regs` `(` $producerRegs `,` $consumerRegs `)` (`programs` $programs^)? `producer` $producer (`turner` $turner^)? `consumer` $consumer attr-dict";
+  let extraClassDeclaration = [{
+    static constexpr int kTurnerWarps = 3;
+    bool hasTurner() { return !getTurner().empty(); }
+  }];
   let hasVerifier = 1;
 }
 def Tile_WorkLoopOp : Tile_Op<"work_loop", [SingleBlock, NoTerminator, RecursiveMemoryEffects]> {
@@ -59,45 +66,45 @@ def Tile_RingAllocOp : Tile_Op<"ring_alloc", [MemoryEffects<[MemAlloc]>]> {
   let description = [{
     `arrivals`: releases per stage and round: the number of consumer warpgroups when each releases once (`perWarp` false),
     the number of consumer warps when every warp does. A queue of a producer of several warps is read by them, too: their
-    number comes on top. The stages' memory is smem_alloc's; which buffers a ring guards shows in the copies.
+    number comes on top; so is it by a turner. A ring that a turner reads is released by its warps alone. The stages' memory is smem_alloc's; which buffers a ring guards shows in the copies.
     `payload`: bytes of plain data per stage behind the barriers (queues of work_loop).
     `fills`: arrivals that fill a stage: 1 of the thread that announces bulk copies, 4 of the producer's warps where its
-    threads copy, 5 of both.
+    threads copy, 5 of both. `turned`: the turner's warps fill it, 3 of them, or 4 with bulk copies beside.
   }];
   let arguments = (ins I32Attr:$arrivals, UnitAttr:$perWarp, DefaultValuedAttr<I32Attr, "0">:$payload,
-                       DefaultValuedAttr<I32Attr, "1">:$fills, OptionalAttr<I32Attr>:$offset);
+                       DefaultValuedAttr<I32Attr, "1">:$fills, UnitAttr:$turned, OptionalAttr<I32Attr>:$offset);
   let results = (outs Tile_RingType:$result);
-  let assemblyFormat = "`arrivals` $arrivals (`per_warp` $perWarp^)? (`payload` $payload^)? (`fills` $fills^)? (`at` $offset^)? attr-dict `:` type($result)";
+  let assemblyFormat = "`arrivals` $arrivals (`per_warp` $perWarp^)? (`payload` $payload^)? (`fills` $fills^)? (`turned` $turned^)? (`at` $offset^)? attr-dict `:` type($result)";
   let extraClassDeclaration = [{
-    static constexpr uint32_t kBulkFill = 1, kThreadFills = 4;
-    bool isFilledByThreads() { return getFills() >= kThreadFills; }
-    bool isFilledInBulk() { return getFills() != kThreadFills; }
+    static constexpr uint32_t kBulkFill = 1, kThreadFills = 4, kTurnFills = 3;
+    bool isFilledByThreads() { return !getTurned() && getFills() >= kThreadFills; }
+    bool isFilledInBulk() { return getFills() != (getTurned() ? kTurnFills : kThreadFills); }
   }];
 }
 def Tile_RingReserveOp : Tile_Op<"ring_reserve", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "producer: waits until the next stage is empty, announces `bytes` of copies into it; returns its index";
+  let summary = "producer, turner: waits until the next stage is empty; the producer announces `bytes` of copies into it";
   let arguments = (ins Tile_RingType:$ring, I32Attr:$bytes);
   let results = (outs I32:$slot);
   let assemblyFormat = "$ring `bytes` $bytes attr-dict `:` type($ring)";
 }
 def Tile_RingCommitOp : Tile_Op<"ring_commit", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "producer: copies that its threads have started for this stage count there when they have landed";
+  let summary = "producer: copies that its threads have started for this stage count there when they have landed; turner: it is full";
   let description = [{
     Does not wait: a producer counts a stage when it has started copies of a few more, and all of them before it waits for
     anything (lowering/filling.cpp). Every async_copy and async_gather into the stage stands between its ring_reserve and
-    this op, which follows on every path.
+    this op, which follows on every path. A turner's tiles are written when it gets here, and every warp counts at once.
   }];
   let arguments = (ins Tile_RingType:$ring, I32:$slot);
   let assemblyFormat = "$ring `[` $slot `]` attr-dict `:` type($ring)";
 }
 def Tile_RingAcquireOp : Tile_Op<"ring_acquire", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "consumer: waits until the copies of the next stage have landed; returns its index";
+  let summary = "consumer, turner: waits until the copies of the next stage have landed; returns its index";
   let arguments = (ins Tile_RingType:$ring);
   let results = (outs I32:$slot);
   let assemblyFormat = "$ring attr-dict `:` type($ring)";
 }
 def Tile_RingReleaseOp : Tile_Op<"ring_release", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "consumer: the oldest acquired stage has been read; nothing happens when `enable` is false";
+  let summary = "consumer, turner: the oldest acquired stage has been read; nothing happens when `enable` is false";
   let arguments = (ins Tile_RingType:$ring, Optional<I1>:$enable);
   let assemblyFormat = "$ring (`if` $enable^)? attr-dict `:` type($ring)";
 }

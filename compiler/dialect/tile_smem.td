@@ -14,8 +14,15 @@ def Tile_SmemType : Tile_Type<"Smem", "smem"> {
     `!tile.smem<128x64xf16, minor = 1, stages = 3>`. `minor` is the dim whose elements are neighbours in memory; addresses
     are those of layout::swizzledTile over (other dim, minor dim). The shape may exceed the tile it holds: what is outside
     the tile reads as zero when a product may read it along k, and as anything elsewhere.
+    `interleaved` (8-bit elements): in every 16 bytes along `minor`, byte 4 t + 2 x + c holds element 8 x + 2 t + c, as a
+    quad of threads t holds the columns of accumulators. Such tiles are written by smem_turn and read by products whose
+    first operand is in registers, which is what makes the two fit without exchanging elements between threads.
   }];
-  let parameters = (ins ArrayRefParameter<"int64_t">:$shape, "::mlir::Type":$elementType, "int64_t":$minor, "int64_t":$stages);
+  let parameters = (ins ArrayRefParameter<"int64_t">:$shape, "::mlir::Type":$elementType, "int64_t":$minor, "int64_t":$stages,
+                        "bool":$interleaved);
+  let builders = [TypeBuilder<(ins "::llvm::ArrayRef<int64_t>":$shape, "::mlir::Type":$elementType, "int64_t":$minor, "int64_t":$stages), [{
+    return $_get($_ctxt, shape, elementType, minor, stages, /*interleaved=*/false);
+  }]>];
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
@@ -24,6 +31,7 @@ def Tile_SmemType : Tile_Type<"Smem", "smem"> {
     SmemType slotType() const;
     SmemType withStages(int64_t stages) const;
     SmemType transposed() const;
+    SmemType withInterleaved(bool interleaved) const;
     int64_t elementBytes() const;
     /// Addresses inside one slot: rows run along the major dim.
     ::tile::layout::SharedTile slot() const;
@@ -92,6 +100,16 @@ def Tile_SmemStoreOp : Tile_Op<"smem_store", [MemoryEffects<[MemWrite]>]> {
   let assemblyFormat = "$value `,` $target attr-dict `:` type($value) `,` type($target)";
   let hasVerifier = 1;
 }
+def Tile_SmemTurnOp : Tile_Op<"smem_turn", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "the turner of a tile.specialize: the same tile with its bytes the other way round, from one buffer to another";
+  let description = [{
+    Of 8-bit elements, whole 32x32 blocks: `source` and `target` have one shape and different `minor` dims. The warps of
+    the turner divide the tile; those of other roles see it behind their ring_acquire.
+  }];
+  let arguments = (ins Tile_SmemType:$source, Tile_SmemType:$target);
+  let assemblyFormat = "$source `to` $target attr-dict `:` type($source) `,` type($target)";
+  let hasVerifier = 1;
+}
 def Tile_SmemZeroOp : Tile_Op<"smem_zero", [MemoryEffects<[MemWrite]>]> {
   let summary = "zero bytes in every stage of a buffer, padding included";
   let arguments = (ins Tile_SmemType:$target);
@@ -140,7 +158,7 @@ def Tile_MmaOp : Tile_Op<"mma", [MemoryEffects<[MemRead]>, AllTypesMatch<["acc",
   let description = [{
     a is MxK in shared memory, or a register tile in the engine's fragment layout (operandALayout); b is KxN in shared
     memory. Shapes in shared memory are at least the warps' cover of M and N, and `k` rounded up to the engine's k, with
-    zeros from `k` on. The accumulator's register layout is accumulatorLayout (compiler/gpu/mma_table.h).
+    zeros from `k` on; an interleaved b (of 8-bit elements) wants a in registers. The accumulator's register layout is accumulatorLayout (compiler/gpu/mma_table.h).
     wgmma engines: warpsM is a multiple of 4 (warpgroups along M times 4), the result is ready behind mma_wait. With b of
     other than 16-bit elements that lie along n, the transposed product is computed (products.h): warpsN is the multiple
     of 4.

@@ -35,6 +35,7 @@ AsyncReads::AsyncReads(func::FuncOp func) {
   func.walk([&](Operation* op) {
     Value target;
     if (auto load = dyn_cast<TmaLoadOp>(op)) target = load.getTarget();
+    if (auto turn = dyn_cast<SmemTurnOp>(op)) target = turn.getTarget();
     if (op->getParentOfType<SpecializeOp>()) {
       if (auto copy = dyn_cast<AsyncCopyOp>(op)) target = copy.getTarget();
       if (auto gather = dyn_cast<AsyncGatherOp>(op)) target = gather.getTarget();

@@ -111,6 +111,7 @@ class BarrierInserter {
       if (auto copy = dyn_cast<AsyncCopyOp>(op)) target = copy.getTarget();
       if (auto gather = dyn_cast<AsyncGatherOp>(op)) target = gather.getTarget();
       if (auto bulk = dyn_cast<TmaLoadOp>(op)) target = bulk.getTarget();
+      if (auto turn = dyn_cast<SmemTurnOp>(op)) target = turn.getTarget();
       if (target)
         if (auto alloc = allocationOf(target)) staged_.insert(alloc);
     });

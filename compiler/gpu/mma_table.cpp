@@ -122,8 +122,9 @@ layout::Layout fragmentLayout(MmaOp op) {
 layout::Layout operandALayout(MmaOp op) {
   ArrayRef<int64_t> shape = cast<RankedTensorType>(op.getA().getType()).getShape();
   const int warpsM = static_cast<int>(op.getWarpsM()), warpsN = static_cast<int>(op.getWarpsN());
-  if (isWgmma(op.getEngine())) return layout::wgmmaOperandA({shape.begin(), shape.end()}, warpsM / 4, warpsN);
-  return layout::mmaOperandA({shape.begin(), shape.end()}, warpsM, warpsN, engineRow(op.getEngine()).operandBits);
+  const int bits = engineRow(op.getEngine()).operandBits;
+  if (isWgmma(op.getEngine())) return layout::wgmmaOperandA({shape.begin(), shape.end()}, warpsM / 4, warpsN, bits);
+  return layout::mmaOperandA({shape.begin(), shape.end()}, warpsM, warpsN, bits);
 }
 
 }  // namespace tile::ir

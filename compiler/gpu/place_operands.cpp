@@ -99,17 +99,16 @@ class Placer {
     choice.warps = chooseEngine(widened, acc, dot.getPrecision(), target_);
     choice.warpgroups = chooseWarpgroupEngine(element, acc, dot.getPrecision(), target_);
     // Warpgroups take elements of other than 16 bits from shared memory only where they are neighbours along k. The threads
-    // can read one operand into registers as it lies, which then comes first (dialect/products.h). Turning the other one
-    // on its way through registers is nothing that a copy running ahead can do; for bytes it is still the best there is.
+    // can read one operand into registers as it lies, which then comes first (dialect/products.h). Others turn on their way:
+    // bytes between two rings where the kernel gets roles (specialize_turns.cpp), else through registers.
     if (choice.warpgroups && engineRow(*choice.warpgroups).operandBits != 16) {
       const bool a = liesAlongK(dot.getA(), 1, facts), b = liesAlongK(dot.getB(), 0, facts);
       choice.transposed = a && !b;
       choice.canTurn = engineRow(*choice.warpgroups).operandBits == 8;
       if (!a && !b && choice.warpgroups == Engine::wgmma_tf32) choice.warpgroups.reset();
-      if (!a && !b)
-        dot.emitRemark() << (choice.warpgroups ? "both operands turn in registers, with no copies running ahead"
-                                               : "computed by single warps")
-                         << ": warpgroups read at most one operand whose neighbours in memory do not lie along k";
+      if (!a && !b && !choice.warpgroups)
+        dot.emitRemark() << "computed by single warps: warpgroups read at most one operand whose neighbours in memory do "
+                            "not lie along k";
     }
     choice.widensA = isWidened(dot.getA());
     // Columns start at a whole panel of the second operand where its elements are neighbours along n, anywhere else.

@@ -68,7 +68,7 @@ struct RolePlan {
 /// Registers per thread that a program with these roles enters with: its share of the multiprocessor's.
 int registersOnEntry(const RolePlan& plan, const Target& target);
 /// What a kernel of so many warps can have, most programs first; empty when its warpgroups cannot have roles.
-/// `addressRegisters`: what each thread of a producer needs whose threads copy; 0: one thread starts bulk copies.
+/// `addressRegisters`: what each thread of a producer needs whose threads copy or turn; 0: one thread starts bulk copies.
 std::vector<RolePlan> rolePlans(int numWarps, const Target& target, int addressRegisters = 0);
 /// Bytes of shared memory for each of so many programs of a multiprocessor.
 int64_t sharedBytesEach(const Target& target, int programs);

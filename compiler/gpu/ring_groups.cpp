@@ -43,6 +43,12 @@ int64_t LoadGroup::bytes() const {
   return total;
 }
 
+int64_t LoadGroup::turnedBytes() const {
+  int64_t total = 0;
+  for (Operation* load : turned) total += copiedType(load).slotBytes();
+  return total;
+}
+
 namespace {
 
 /// Where one load is acquired and released, and who reads it first and last.
@@ -104,8 +110,9 @@ bool isSequential(const LoadGroup& a, const LoadGroup& b) {
 
 // Stages of one ring are filled by as many arrivals.
 bool sameTypes(const LoadGroup& a, const LoadGroup& b) {
-  return a.inBulk == b.inBulk && a.byThreads == b.byThreads &&
-         llvm::equal(a.loads, b.loads, [](Operation* x, Operation* y) { return copiedType(x) == copiedType(y); });
+  return a.inBulk == b.inBulk && a.byThreads == b.byThreads && llvm::equal(a.loads, b.loads, [&](auto* x, auto* y) {
+           return copiedType(x) == copiedType(y) && llvm::is_contained(a.turned, x) == llvm::is_contained(b.turned, y);
+         });
 }
 bool sameViews(const LoadGroup& a, const LoadGroup& b) {
   return llvm::equal(a.loads, b.loads, [](Operation* x, Operation* y) { return addressOf(x) == addressOf(y); });
@@ -114,13 +121,13 @@ bool sameViews(const LoadGroup& a, const LoadGroup& b) {
 }  // namespace
 
 RingGroups::RingGroups(func::FuncOp func, const llvm::DenseSet<Operation*>& byThreads,
-                       const llvm::DenseSet<Operation*>& staying) {
-  findGroups(func, byThreads, staying);
+                       const llvm::DenseSet<Operation*>& turned, const llvm::DenseSet<Operation*>& staying) {
+  findGroups(func, byThreads, turned, staying);
   if (!refused_) shareRings();
 }
 
 void RingGroups::findGroups(func::FuncOp func, const llvm::DenseSet<Operation*>& byThreads,
-                            const llvm::DenseSet<Operation*>& staying) {
+                            const llvm::DenseSet<Operation*>& turned, const llvm::DenseSet<Operation*>& staying) {
   llvm::DenseMap<Operation*, int64_t> order;
   int64_t next = 0;
   func.walk<WalkOrder::PreOrder>([&](Operation* op) { order[op] = next++; });
@@ -138,7 +145,10 @@ void RingGroups::findGroups(func::FuncOp func, const llvm::DenseSet<Operation*>&
     LoadGroup& group = groups[{reach.first, reach.last, reach.firstReader, reach.lastReader}];
     group.first = reach.first, group.last = reach.last;
     group.loads.push_back(load);
-    (byThreads.contains(load) ? group.byThreads : group.inBulk) = true;
+    if (turned.contains(load))
+      group.turned.push_back(load);
+    else
+      (byThreads.contains(load) ? group.byThreads : group.inBulk) = true;
     group.onlyProducts &= llvm::all_of(readers, [&](Operation* reader) {
       return isAsyncProduct(reader) && !readsAsFragments(cast<MmaOp>(reader), load->getResult(0));
     });
@@ -189,6 +199,7 @@ void RingGroups::joinRows() {
     latest->onlyProducts &= row.onlyProducts;
     latest->inBulk |= row.inBulk;
     latest->byThreads |= row.byThreads;
+    llvm::append_range(latest->turned, row.turned);
   }
 }
 

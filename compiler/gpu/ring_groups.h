@@ -22,17 +22,19 @@ struct LoadGroup {
   bool onlyProducts = true;          ///< readers are asynchronous products alone: warpgroups release
   bool inBulk = false;               ///< some are bulk copies
   bool byThreads = false;            ///< some are copied by the producer's threads
+  llvm::SmallVector<mlir::Operation*> turned;  ///< those copied into a ring of their own first, and turned from there
   int ring = -1;                     ///< index of the ring
   mlir::Block* block() const { return first->getBlock(); }
   int64_t bytes() const;
+  int64_t turnedBytes() const;
 };
 
 class RingGroups {
  public:
-  /// `byThreads`: which of the kernel's copies are no bulk copies. `staying`: copies that are acquired in their own
-  /// block, also where only a branch reads them.
+  /// `byThreads`: which of the kernel's copies are no bulk copies. `turned`: which are turned behind them. `staying`:
+  /// copies that are acquired in their own block, also where only a branch reads them.
   RingGroups(mlir::func::FuncOp func, const llvm::DenseSet<mlir::Operation*>& byThreads,
-             const llvm::DenseSet<mlir::Operation*>& staying = {});
+             const llvm::DenseSet<mlir::Operation*>& turned, const llvm::DenseSet<mlir::Operation*>& staying = {});
 
   /// Null, or a load that cannot be in a ring and why.
   mlir::Operation* refused() const { return refused_; }
@@ -44,7 +46,7 @@ class RingGroups {
 
  private:
   void findGroups(mlir::func::FuncOp func, const llvm::DenseSet<mlir::Operation*>& byThreads,
-                  const llvm::DenseSet<mlir::Operation*>& staying);
+                  const llvm::DenseSet<mlir::Operation*>& turned, const llvm::DenseSet<mlir::Operation*>& staying);
   void joinRows();
   void shareRings();
 

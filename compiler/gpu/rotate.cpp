@@ -27,7 +27,9 @@ using namespace mlir;
 namespace {
 
 /// Ops that may run earlier or later than they stand, as long as nobody writes what they read.
-bool isMovable(Operation* op) { return isPure(op) || isa<LoadSharedOp, GatherSharedOp, LoadOp, GatherOp, MmaOp>(op); }
+bool isMovable(Operation* op) {
+  return isPure(op) || isa<LoadSharedOp, GatherSharedOp, SmemLoadOp, LoadOp, GatherOp, MmaOp>(op);
+}
 
 /// One loop, taken apart into early, delayed and other ops.
 class Rotation {

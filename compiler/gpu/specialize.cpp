@@ -24,6 +24,8 @@ namespace {
 
 /// Beside its tiles a loop with several products needs about as many.
 constexpr int kTightRegisters = 40;
+constexpr int kRawStages = 2;
+constexpr int kTurnerRegisters = 56;  ///< two reads of fragments under way, where they go, cursors of three rings
 
 scf::ForOp loopOf(Operation* op) { return op->getParentOfType<scf::ForOp>(); }
 
@@ -33,41 +35,51 @@ class Specializer {
       : func_(func), target_(target), options_(options) {}
 
   void run() {
-    if (!isCandidate()) return;
+    if (!target_.hasTma || !options_.useTma) return;
+    turned_ = foldTurns(func_);
+    if (!isCandidate() || !specialize()) unfoldTurns(turned_);
+  }
+
+ private:
+  bool specialize() {
     auto warps = func_->getAttrOfType<IntegerAttr>("tile.num_warps");
     const int numWarps = warps ? static_cast<int>(warps.getInt()) : 0;
     if (rolePlans(numWarps, target_).empty()) {
       remark(func_) << "at most 3 warpgroups of consumers can have registers enough, the kernel has " << numWarps
                     << " warps";
-      return;
+      return false;
     }
     Facts facts(func_);
-    if (!sortCopies(facts) || !hasProducer(RingGroups(func_, byThreads_))) return;
+    if (!sortCopies(facts) || !hasProducer(RingGroups(func_, byThreads_, turned_))) return false;
     fetchRows(func_, facts);
     const std::vector<BulkStore> stores = findBulkStores(func_, numWarps, facts);
-    std::optional<RoleDecisions> plan = decide(RingGroups(func_, byThreads_), stores, numWarps);
+    std::optional<RoleDecisions> plan = decide(RingGroups(func_, byThreads_, turned_), stores, numWarps);
     // A tile that only a branch reads is usually acquired there. Where copies of loops would not overlap with products,
     // a stored tile behind the branch may leave through its stage, which every path must hold then.
     auto isAlone = [](const RingPlan& ring) { return ring.inLoop && ring.stages == 1 && ring.wished != 1; };
     if (!plan || llvm::any_of(plan->memory.rings, isAlone)) {
       const llvm::DenseSet<Operation*> hosts = findHosts(stores);
       std::optional<RoleDecisions> other =
-          hosts.empty() ? std::nullopt : decide(RingGroups(func_, byThreads_, hosts), stores, numWarps);
+          hosts.empty() ? std::nullopt : decide(RingGroups(func_, byThreads_, turned_, hosts), stores, numWarps);
       if (other && (!plan || other->memory.stagesInLoops() > plan->memory.stagesInLoops())) plan = std::move(other);
     }
-    if (!plan) return tellObstacle(stores, numWarps);
+    if (!plan) {
+      tellObstacle(stores, numWarps);
+      return false;
+    }
     tellWishes(plan->memory);
     tellRegisters(estimateRegisters(func_, numWarps), plan->roles);
     rewriteWithRoles(func_, *plan);
+    return true;
   }
 
- private:
   /// What the kernel gets with these groups; none when no plan for roles fits.
   std::optional<RoleDecisions> decide(RingGroups groups, const std::vector<BulkStore>& stores, int numWarps) {
     RoleSlice slice(func_, groups.groups());
     const std::vector<RolePlan> plans = rolePlans(numWarps, target_, addressRegisters(slice));
     if (plans.empty()) return std::nullopt;
-    const MemoryPlan wanted = memoryPlan(groups, stores);
+    std::vector<int> rawRings;
+    const MemoryPlan wanted = memoryPlan(groups, stores, rawRings);
     MemoryPlan memory = wanted;
     const RegisterEstimate registers = estimateRegisters(func_, numWarps);
     RolePlan roles = plans.back();
@@ -86,20 +98,26 @@ class Specializer {
       if (plan.programs > 1 || registers.registers + kTightRegisters < plan.consumerRegs) break;
     }
     if (!fits) return std::nullopt;
-    return RoleDecisions{std::move(groups), std::move(slice),       stores,    std::move(memory),
-                         roles,             std::move(alternating), byThreads_};
+    std::vector<LoadGroup> turnedGroups;
+    for (const LoadGroup& group : groups.groups())
+      if (!group.turned.empty()) turnedGroups.push_back(group);
+    std::optional<RoleSlice> turner;
+    if (!turnedGroups.empty()) turner.emplace(func_, turnedGroups);
+    return RoleDecisions{std::move(groups), std::move(slice), std::move(turnedGroups), std::move(turner),      stores,
+                         std::move(memory), roles,            std::move(alternating),  byThreads_, std::move(rawRings)};
   }
 
   /// Says why there is no plan.
   void tellObstacle(const std::vector<BulkStore>& stores, int numWarps) {
-    RingGroups groups(func_, byThreads_);
+    RingGroups groups(func_, byThreads_, turned_);
     RoleSlice slice(func_, groups.groups());
     if (rolePlans(numWarps, target_, addressRegisters(slice)).empty()) {
       remark(func_) << "addresses of what a producer copies need about " << addressRegisters(slice)
                     << " registers of each of its threads";
       return;
     }
-    MemoryPlan memory = memoryPlan(groups, stores);
+    std::vector<int> rawRings;
+    MemoryPlan memory = memoryPlan(groups, stores, rawRings);
     memory.limit = target_.maxSharedBytes;
     (void)memory.choose();
     InFlightDiagnostic diagnostic = remark(func_);
@@ -130,7 +148,6 @@ class Specializer {
 
   /// Loops that feed asynchronous products from shared memory, none of them told not to.
   bool isCandidate() {
-    if (!target_.hasTma || !options_.useTma) return false;
     bool feeds = false, refused = false;
     func_.walk([&](Operation* copy) {
       if (!isSharedCopy(copy)) return;
@@ -154,9 +171,16 @@ class Specializer {
     return !slice.obstacle().at;
   }
 
+  /// Whether bulk copies make it: of a tile that is turned behind them, as it lies.
+  bool isBox(LoadSharedOp load, const Facts& facts, std::string* why) const {
+    if (!turned_.contains(load)) return tmaBox(load, facts, why).has_value();
+    return tmaBox(load.getView(), rawType(copiedType(load)), facts, /*isStore=*/false, why).has_value();
+  }
+
   /// Which copies are made by threads; false where some can be made neither by them nor in bulk.
   bool sortCopies(const Facts& facts) {
     bool fine = true;
+    byThreads_.clear();
     func_.walk([&](Operation* op) {
       if (!fine || !isSharedCopy(op)) return;
       SmemType type = copiedType(op);
@@ -167,19 +191,24 @@ class Specializer {
         fine = false;
         remark(op) << "products read a tile of " << box[0] << "x" << box[1] << " as " << type.getShape()[0] << "x"
                    << type.getShape()[1];
-      } else if (!load || !tmaBox(load, facts, &why)) {
+      } else if (!load || !isBox(load, facts, &why)) {
         byThreads_.insert(op);
         if (isAsked_) return;
         fine = false;
         remark(op) << why << (load ? "" : ": a loop that asks for `specialize` gets a producer that gathers");
       }
     });
-    return fine;
+    // The warps that could turn tiles copy.
+    if (!fine || byThreads_.empty() || turned_.empty()) return fine;
+    unfoldTurns(turned_);
+    turned_.clear();
+    return sortCopies(facts);
   }
 
-  /// Registers a thread of the producer needs to copy its part of all tiles; 0: none are copied by threads.
+  /// Registers a thread of the producer needs to copy its part of all tiles, or to turn tiles; 0: one thread does all there
+  /// is to do.
   int addressRegisters(const RoleSlice& slice) const {
-    if (byThreads_.empty()) return 0;
+    if (byThreads_.empty()) return turned_.empty() ? 0 : kTurnerRegisters;
     constexpr int64_t kChunk = 16, kThreads = 128;
     constexpr int kOther = 56;  ///< cursors, loop counters, bounds, what an address needs on its way
     int64_t chunks = 0, rows = 1;
@@ -193,7 +222,8 @@ class Specializer {
     return static_cast<int>(kOther + 2 * std::min<int64_t>(chunks, 16) + rows * slice.registersPerRow());
   }
 
-  MemoryPlan memoryPlan(const RingGroups& groups, const std::vector<BulkStore>& stores) {
+  /// `rawRings`: by ring, the index of the one its tiles are turned from, or -1.
+  MemoryPlan memoryPlan(const RingGroups& groups, const std::vector<BulkStore>& stores, std::vector<int>& rawRings) {
     MemoryPlan plan;
     plan.limit = target_.maxSharedBytes;
     for (int index = 0; index < groups.numRings(); ++index) {
@@ -209,6 +239,18 @@ class Specializer {
         if (loop) ring->wished = std::max(ring->wished, wish);
       }
       plan.rings.push_back(*ring);
+    }
+    // Two stages of tiles as they are copied: one lands while the one before is turned.
+    rawRings.assign(static_cast<size_t>(groups.numRings()), -1);
+    for (const LoadGroup& group : groups.groups()) {
+      int& raw = rawRings[static_cast<size_t>(group.ring)];
+      if (group.turned.empty() || raw >= 0) continue;
+      raw = static_cast<int>(plan.rings.size());
+      RingPlan ring = plan.rings[static_cast<size_t>(group.ring)];
+      ring.what = "tiles to be turned for the " + ring.what;
+      ring.bytesPerStage = group.turnedBytes();
+      if (ring.inLoop) ring.wished = kRawStages;
+      plan.rings.push_back(std::move(ring));
     }
     for (const BulkStore& store : stores) {
       if (static_cast<size_t>(store.staging) < plan.stagings.size()) continue;
@@ -322,7 +364,7 @@ class Specializer {
   const Target& target_;
   const CompileOptions& options_;
   bool isAsked_ = false;  ///< some loop around copies has the hint
-  llvm::DenseSet<Operation*> byThreads_;
+  llvm::DenseSet<Operation*> byThreads_, turned_;
 };
 
 class SpecializePass : public PassWrapper<SpecializePass, OperationPass<func::FuncOp>> {

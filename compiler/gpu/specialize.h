@@ -1,5 +1,7 @@
 // specialize.h - the parts of the specialize pass: which stores become bulk copies, and the rewriting itself.
 #pragma once
+#include <optional>
+
 #include "compiler/analysis/facts.h"
 #include "compiler/gpu/plan.h"
 #include "compiler/gpu/role_slice.h"
@@ -20,15 +22,26 @@ std::vector<BulkStore> findBulkStores(mlir::func::FuncOp func, int numWarps, con
 /// Turns loads of rows beside staged tiles into tiles of shared memory (specialize_rows.cpp).
 void fetchRows(mlir::func::FuncOp func, const Facts& facts);
 
+/// Makes one load_shared of what is loaded, read and shared again only to lie the other way round; returns these loads.
+/// specialize_turns.cpp
+llvm::DenseSet<mlir::Operation*> foldTurns(mlir::func::FuncOp func);
+/// Puts back what foldTurns took.
+void unfoldTurns(const llvm::DenseSet<mlir::Operation*>& turned);
+/// The type of a turned tile as it is copied.
+SmemType rawType(SmemType turned);
+
 /// Everything decided about one kernel.
 struct RoleDecisions {
   RingGroups groups;
   RoleSlice slice;
+  std::vector<LoadGroup> turnedGroups;  ///< those with turned tiles
+  std::optional<RoleSlice> turner;      ///< of these groups
   std::vector<BulkStore> stores;
   MemoryPlan memory;
   RolePlan roles;
   llvm::DenseSet<mlir::Operation*> alternating;  ///< shares with two buffers that take turns
   llvm::DenseSet<mlir::Operation*> byThreads;    ///< copies that the producer's threads make
+  std::vector<int> rawRings;                     ///< by ring: index in `memory` of the one it is turned from; -1: none
 };
 /// Rewrites the kernel; nothing can fail any more.
 void rewriteWithRoles(mlir::func::FuncOp func, RoleDecisions& plan);

@@ -1,5 +1,6 @@
 // specialize_rewrite.cpp - from a kernel and the decisions about it to tile.specialize: buffers and barriers first,
-// then the producer as the kernel's slice, then the consumers as the kernel itself with its loads taken from rings.
+// then the producer as the kernel's slice, a turner as the slice of what is turned, then the consumers as the kernel itself
+// with its loads taken from rings.
 #include "compiler/gpu/copy_slice.h"
 #include "compiler/gpu/shared_memory.h"
 #include "compiler/gpu/specialize.h"
@@ -31,6 +32,7 @@ class Rewriter {
         SpecializeOp::create(end, loc_, plan_.roles.producerRegs, plan_.roles.consumerRegs, plan_.roles.programs);
     outside_.setInsertionPoint(roles);
     produce(roles.getProducer().emplaceBlock());
+    if (plan_.turner) turn(roles.getTurner().emplaceBlock());
     consume(roles.getConsumer().emplaceBlock(), program);
   }
 
@@ -53,10 +55,14 @@ class Rewriter {
         rings_[i].buffers.push_back(
             SmemAllocOp::create(outside_, load->getLoc(), copiedType(load).withStages(ring.stages), IntegerAttr()));
       int arrivals = onlyProducts ? plan_.roles.warpgroups : plan_.roles.warpgroups * 4;
-      uint32_t fills = (any->inBulk ? RingAllocOp::kBulkFill : 0) + (any->byThreads ? RingAllocOp::kThreadFills : 0);
+      const bool turned = !any->turned.empty();
+      uint32_t fills = (any->inBulk ? RingAllocOp::kBulkFill : 0) + (any->byThreads ? RingAllocOp::kThreadFills : 0) +
+                       (turned ? RingAllocOp::kTurnFills : 0);
       rings_[i].barriers = RingAllocOp::create(outside_, ring.loc, RingType::get(func_.getContext(), ring.stages),
-                                               arrivals, !onlyProducts, 0, fills, IntegerAttr());
+                                               arrivals, !onlyProducts, 0, fills, turned, IntegerAttr());
     }
+    for (size_t i = 0; i < rings_.size(); ++i)
+      if (plan_.rawRings[i] >= 0) allocateRaw(i);
     for (const BulkStore& store : plan_.stores) {
       auto tile = cast<RankedTensorType>(store.tile.getType());
       auto index = static_cast<size_t>(store.staging);
@@ -68,8 +74,22 @@ class Rewriter {
     }
     if (plan_.slice.isUneven())
       queue_ = RingAllocOp::create(outside_, loc_, RingType::get(func_.getContext(), kQueueStages),
-                                   (plan_.roles.warpgroups + (plan_.byThreads.empty() ? 0 : 1)) * 4, true,
-                                   kQueuePayload, RingAllocOp::kBulkFill, IntegerAttr());
+                                   (plan_.roles.warpgroups + (plan_.byThreads.empty() ? 0 : 1)) * 4 +
+                                       (plan_.turner ? SpecializeOp::kTurnerWarps : 0),
+                                   true, kQueuePayload, RingAllocOp::kBulkFill, /*turned=*/false, IntegerAttr());
+  }
+
+  /// The ring that a ring with turned tiles is turned from.
+  void allocateRaw(size_t ring) {
+    const RingPlan& plan = plan_.memory.rings[static_cast<size_t>(plan_.rawRings[ring])];
+    rawRings_.resize(rings_.size());
+    const LoadGroup& group = *llvm::find_if(plan_.turnedGroups, [&](const LoadGroup& g) { return g.ring == static_cast<int>(ring); });
+    for (Operation* load : group.turned)
+      rawRings_[ring].buffers.push_back(SmemAllocOp::create(
+          outside_, load->getLoc(), rawType(copiedType(load)).withStages(plan.stages), IntegerAttr()));
+    rawRings_[ring].barriers =
+        RingAllocOp::create(outside_, plan.loc, RingType::get(func_.getContext(), plan.stages), SpecializeOp::kTurnerWarps,
+                            /*perWarp=*/true, 0, RingAllocOp::kBulkFill, /*turned=*/false, IntegerAttr());
   }
 
   Block* workLoop(Block& role) {
@@ -92,37 +112,81 @@ class Rewriter {
     return SmemSlotOp::create(builder, loc, cast<SmemType>(buffer.getType()).slotType(), buffer, index);
   }
   Value barriersOf(const LoadGroup& group) const { return rings_[static_cast<size_t>(group.ring)].barriers; }
+  SmallVector<Value> rawSlotsOf(OpBuilder& builder, const LoadGroup& group, Value index) {
+    SmallVector<Value> slots;
+    for (auto [load, buffer] : llvm::zip(group.turned, rawRings_[static_cast<size_t>(group.ring)].buffers))
+      slots.push_back(slotOf(builder, load->getLoc(), buffer, index));
+    return slots;
+  }
+  IRMapping idsOf(Block* workLoopBody) {
+    IRMapping map;
+    func_.walk([&](ProgramIdOp op) { map.map(op.getResult(), workLoopBody->getArgument(op.getAxis())); });
+    return map;
+  }
 
   // ---- producer
 
   void produce(Block& role) {
     Block* body = workLoop(role);
     OpBuilder builder = OpBuilder::atBlockEnd(body);
-    IRMapping map;
-    func_.walk([&](ProgramIdOp op) { map.map(op.getResult(), body->getArgument(op.getAxis())); });
+    IRMapping map = idsOf(body);
     plan_.slice.emit(builder, map, [&](OpBuilder& b, const LoadGroup& group, const IRMapping& at) {
       Location loc = group.loads.front()->getLoc();
-      Value ring = barriersOf(group);
-      int64_t bytes = 0;
-      for (Operation* load : group.loads) {
-        if (plan_.byThreads.contains(load)) continue;
-        SmemType type = copiedType(load);
-        bytes += type.getShape()[0] * type.getShape()[1] * type.elementBytes();
-      }
-      Value index = RingReserveOp::create(b, loc, ring, static_cast<uint32_t>(bytes));
-      SmallVector<Value> slots = slotsOf(b, group, index);
-      for (auto [loaded, slot] : llvm::zip(group.loads, slots)) {
-        if (plan_.byThreads.contains(loaded)) continue;
+      auto copyInBulk = [&](Operation* loaded, Value slot, Value ring, Value index) {
         auto load = cast<LoadSharedOp>(loaded);
         SmallVector<Value> indices;
         for (Value v : load.getIndices()) indices.push_back(at.lookupOrDefault(v));
         auto copy = TmaLoadOp::create(b, load.getLoc(), at.lookupOrDefault(load.getView()), indices, slot, ring, index);
         if (load.getBox().size() > 2) copy->setAttr(kBoxAttr, load.getBoxAttr());
+      };
+      // What is turned first: it has the longer way.
+      if (!group.turned.empty()) {
+        Value raw = rawRings_[static_cast<size_t>(group.ring)].barriers;
+        Value index = RingReserveOp::create(b, loc, raw, static_cast<uint32_t>(bytesOf(group.turned)));
+        for (auto [load, slot] : llvm::zip(group.turned, rawSlotsOf(b, group, index))) copyInBulk(load, slot, raw, index);
       }
+      if (!group.inBulk && !group.byThreads) return;
+      Value ring = barriersOf(group);
+      SmallVector<Operation*> inBulk;
+      for (Operation* load : group.loads)
+        if (!plan_.byThreads.contains(load) && !llvm::is_contained(group.turned, load)) inBulk.push_back(load);
+      Value index = RingReserveOp::create(b, loc, ring, static_cast<uint32_t>(bytesOf(inBulk)));
+      SmallVector<Value> slots = slotsOf(b, group, index);
+      for (auto [load, slot] : llvm::zip(group.loads, slots))
+        if (llvm::is_contained(inBulk, load)) copyInBulk(load, slot, ring, index);
       if (!group.byThreads) return;
       for (auto [load, slot] : llvm::zip(group.loads, slots))
         if (plan_.byThreads.contains(load)) emitThreadCopy(b, load, at, slot, Value());
       RingCommitOp::create(b, loc, ring, index);
+    });
+  }
+
+  static int64_t bytesOf(ArrayRef<Operation*> loads) {
+    int64_t bytes = 0;
+    for (Operation* load : loads) {
+      SmemType type = copiedType(load);
+      bytes += type.getShape()[0] * type.getShape()[1] * type.elementBytes();
+    }
+    return bytes;
+  }
+
+  // ---- turner
+
+  void turn(Block& role) {
+    Block* body = workLoop(role);
+    OpBuilder builder = OpBuilder::atBlockEnd(body);
+    IRMapping map = idsOf(body);
+    plan_.turner->emit(builder, map, [&](OpBuilder& b, const LoadGroup& group, const IRMapping&) {
+      Location loc = group.turned.front()->getLoc();
+      Value raw = rawRings_[static_cast<size_t>(group.ring)].barriers, ring = barriersOf(group);
+      Value from = RingAcquireOp::create(b, loc, b.getI32Type(), raw);
+      Value to = RingReserveOp::create(b, loc, ring, 0);
+      SmallVector<Value> sources = rawSlotsOf(b, group, from);
+      for (auto [load, target] : llvm::zip(group.loads, slotsOf(b, group, to)))
+        if (auto it = llvm::find(group.turned, load); it != group.turned.end())
+          SmemTurnOp::create(b, load->getLoc(), sources[static_cast<size_t>(it - group.turned.begin())], target);
+      RingCommitOp::create(b, loc, ring, to);
+      RingReleaseOp::create(b, loc, raw, Value());
     });
   }
 
@@ -284,6 +348,7 @@ class Rewriter {
   };
 
   std::vector<Ring> rings_;
+  std::vector<Ring> rawRings_;  ///< by ring; empty where nothing is turned
   std::vector<AlternatingBuffers> alternating_;
   SmallVector<Value> stagings_;
   Value queue_;

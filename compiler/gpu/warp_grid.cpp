@@ -111,6 +111,12 @@ using EngineOf = function_ref<Engine(DotOp)>;
 
 using UnitOf = function_ref<int(DotOp)>;
 
+/// First operands in registers are held as accumulators are; of warpgroups 8-bit ones, too (wgmma.cpp).
+bool takesAccumulators(Engine engine) {
+  const EngineRow& row = engineRow(engine);
+  return row.operandBits == 16 || (row.isWgmma && row.operandBits == 8);
+}
+
 /// A grid of warps on which every product is whole instructions of warpgroups, with at most a quarter of them padding.
 bool fitsWarpgroups(ArrayRef<DotOp> dots, WarpGrids::Grid grid, bool transposed, EngineOf engineOf, UnitOf unitOf) {
   return llvm::all_of(dots, [&](DotOp dot) {
@@ -162,7 +168,7 @@ WarpGrids::WarpGrids(func::FuncOp func, int numWarps, function_ref<EngineChoice(
   llvm::DenseSet<void*> accumulators;
   for (DotOp dot : dots) accumulators.insert(leaderOf(dot.getResult()).getAsOpaquePointer());
   for (DotOp dot : dots)
-    if (engineRow(ofWarps(dot)).operandBits == 16 && accumulators.contains(leaderOf(dot.getA()).getAsOpaquePointer()))
+    if (takesAccumulators(ofWarps(dot)) && accumulators.contains(leaderOf(dot.getA()).getAsOpaquePointer()))
       join(dot.getA(), dot.getResult());
   for (DotOp dot : dots) byClass[leaderOf(dot.getResult()).getAsOpaquePointer()].push_back(dot);
 
@@ -175,7 +181,7 @@ WarpGrids::WarpGrids(func::FuncOp func, int numWarps, function_ref<EngineChoice(
         const EngineRow& row = engineRow(engineOf(dot));
         const bool isMade = leaderOf(dot.getA()).getAsOpaquePointer() == leader || isRemade(dot.getA()) ||
                             (row.isWgmma && choices[dot.getOperation()].widensA);
-        if (row.operandBits == 16 && isMade) chained.push_back(dot);
+        if (takesAccumulators(engineOf(dot)) && isMade) chained.push_back(dot);
       }
       return chained;
     };

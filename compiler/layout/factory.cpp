@@ -132,9 +132,10 @@ Layout wgmmaAccumulator(const Shape& shape, int teamsM, int teamsN, int unitN) {
                 {{0, 4, 16}, {0, teamsM, 64}, {1, teamsN, part}});
 }
 
-Layout wgmmaOperandA(const Shape& shape, int teamsM, int teamsN) {
-  int repM = repetitions(shape[0], 64 * teamsM), repK = repetitions(shape[1], 16);
-  return Layout(shape, {{1, 2, 1}, {0, 2, 8}, {1, 2, 8}, {1, repK, 16}, {0, repM, 64 * teamsM}}, {{1, 4, 2}, {0, 8, 1}},
+Layout wgmmaOperandA(const Shape& shape, int teamsM, int teamsN, int bits) {
+  const int k = 256 / bits;
+  int repM = repetitions(shape[0], 64 * teamsM), repK = repetitions(shape[1], k);
+  return Layout(shape, {{1, 2, 1}, {0, 2, 8}, {1, k / 8 * repK, 8}, {0, repM, 64 * teamsM}}, {{1, 4, 2}, {0, 8, 1}},
                 {{0, 4, 16}, {0, teamsM, 64}, {kReplicated, teamsN, 0}});
 }
 

@@ -155,9 +155,10 @@ Layout mmaDoubleAccumulator(const Shape& shape, int warpsM, int warpsN, bool aAl
 
 /// Accumulator (m64nN): as mma.sync's, 16 rows per warp.
 Layout wgmmaAccumulator(const Shape& shape, int teamsM, int teamsN, int unitN = 8);
-/// 16-bit A operand in registers (m64k16): threads hold the rows and columns they hold of an accumulator of this shape, so
-/// a narrowed accumulator is an operand.
-Layout wgmmaOperandA(const Shape& shape, int teamsM, int teamsN);
+/// A operand in registers (m64k16 of 16 bits, m64k32 of 8): threads hold the rows and columns they hold of an accumulator of
+/// this shape, so a narrowed accumulator is an operand. Of 8-bit elements the instruction wants other columns: a product
+/// counts k in this order, too (interleaved tiles), or exchanges elements between threads first.
+Layout wgmmaOperandA(const Shape& shape, int teamsM, int teamsN, int bits = 16);
 
 // For a first operand that lies in shared memory with its rows m as neighbours (rows of 128 bytes along k, swizzled) and
 // is read into registers element by element, the 64 rows of an instruction stand for rows in another order: the two rows of

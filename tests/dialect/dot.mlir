@@ -85,8 +85,57 @@ func.func @half_a_warpgroup(%a: !tile.smem<64x32xf16, minor = 1>, %b: !tile.smem
 
 // -----
 
-func.func @narrow_registers(%c: tensor<64x64xf32>, %p: tensor<64x32xf8E4M3FN>, %q: !tile.smem<32x64xf8E4M3FN, minor = 0>) {
-  // expected-error @+1 {{reads 16-bit elements from registers only, found 'tensor<64x32xf8E4M3FN>'}}
-  %1 = tile.mma wgmma_e4m3 k 32 warps(4, 1) %p, %q, %c : tensor<64x32xf8E4M3FN>, !tile.smem<32x64xf8E4M3FN, minor = 0> -> tensor<64x64xf32>
+func.func @wide_registers(%c: tensor<64x64xf32>, %p: tensor<64x32xf32>, %q: !tile.smem<32x64xf32, minor = 0>) {
+  // expected-error @+1 {{reads elements of at most 16 bits from registers, found 'tensor<64x32xf32>'}}
+  %1 = tile.mma wgmma_tf32 k 32 warps(4, 1) %p, %q, %c : tensor<64x32xf32>, !tile.smem<32x64xf32, minor = 0> -> tensor<64x64xf32>
+  return
+}
+
+// -----
+
+func.func @interleaved(%c: tensor<64x64xf32>, %p: !tile.smem<64x32xf8E4M3FN, minor = 1>, %q: !tile.smem<32x64xf8E4M3FN, minor = 0, interleaved>) {
+  // expected-error @+1 {{reads an interleaved b along k, by warpgroups, with a in registers}}
+  %1 = tile.mma wgmma_e4m3 k 32 warps(4, 1) %p, %q, %c : !tile.smem<64x32xf8E4M3FN, minor = 1>, !tile.smem<32x64xf8E4M3FN, minor = 0, interleaved> -> tensor<64x64xf32>
+  return
+}
+
+// -----
+
+func.func @interleaved_first(%c: tensor<64x64xf32>, %p: !tile.smem<64x32xf8E4M3FN, minor = 1, interleaved>, %q: !tile.smem<32x64xf8E4M3FN, minor = 0>) {
+  // expected-error @+1 {{expects a first operand with its elements in order}}
+  %1 = tile.mma wgmma_e4m3 k 32 warps(4, 1) %p, %q, %c : !tile.smem<64x32xf8E4M3FN, minor = 1, interleaved>, !tile.smem<32x64xf8E4M3FN, minor = 0> -> tensor<64x64xf32>
+  return
+}
+
+// -----
+
+func.func @share_interleaved(%p: tensor<64x32xf8E4M3FN>) {
+  // expected-error @+1 {{expects elements in their order}}
+  %1 = tile.share %p : tensor<64x32xf8E4M3FN> -> !tile.smem<64x32xf8E4M3FN, minor = 1, interleaved>
+  return
+}
+
+// -----
+
+// expected-error @+1 {{an interleaved !tile.smem must hold 8-bit elements in rows of whole 16 bytes}}
+func.func @interleaved_halves(%q: !tile.smem<32x64xf16, minor = 0, interleaved>) {
+  return
+}
+
+// -----
+
+func.func @turn(%p: !tile.smem<64x32xf8E4M3FN, minor = 1>, %q: !tile.smem<64x32xf8E4M3FN, minor = 0, interleaved>,
+                %r: !tile.smem<64x48xi8, minor = 0>, %s: !tile.smem<64x48xi8, minor = 1>) {
+  tile.smem_turn %p to %q : <64x32xf8E4M3FN, minor = 1>, <64x32xf8E4M3FN, minor = 0, interleaved>
+  // expected-error @+1 {{turns whole 32x32 blocks of 8-bit elements}}
+  tile.smem_turn %r to %s : <64x48xi8, minor = 0>, <64x48xi8, minor = 1>
+  return
+}
+
+// -----
+
+func.func @turn_nothing(%p: !tile.smem<64x32xf8E4M3FN, minor = 1>) {
+  // expected-error @+1 {{expects the same tile with another minor dim}}
+  tile.smem_turn %p to %p : <64x32xf8E4M3FN, minor = 1>, <64x32xf8E4M3FN, minor = 1>
   return
 }

@@ -292,3 +292,50 @@ func.func @meeting() attributes {tile.kernel, tile.num_warps = 4 : i32} {
   } consumer { }
   return
 }
+
+// -----
+
+// Every warp of a turner reads the stage.
+func.func @turner_releases() attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  // expected-error @+1 {{expects every warp of the turner to release its stages}}
+  %r = tile.ring_alloc arrivals 3 at 0 : !tile.ring<2>
+  tile.specialize regs(0, 0) producer { } turner {
+    %i = tile.ring_acquire %r : !tile.ring<2>
+    tile.ring_release %r : !tile.ring<2>
+  } consumer { }
+  return
+}
+
+// -----
+
+func.func @turner_arrivals() attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  // expected-error @+1 {{expects 3 arrivals}}
+  %r = tile.ring_alloc arrivals 4 per_warp at 0 : !tile.ring<2>
+  tile.specialize regs(0, 0) producer { } turner {
+    %i = tile.ring_acquire %r : !tile.ring<2>
+    tile.ring_release %r : !tile.ring<2>
+  } consumer { }
+  return
+}
+
+// -----
+
+func.func @turner_barrier() attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  tile.specialize regs(0, 0) producer { } turner {
+    // expected-error @+1 {{cannot run in the turner: its warps turn tiles from ring to ring}}
+    tile.barrier
+  } consumer { }
+  return
+}
+
+// -----
+
+func.func @turn_elsewhere() attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %a = tile.smem_alloc at 0 : !tile.smem<32x32xi8, minor = 1>
+  %b = tile.smem_alloc at 1024 : !tile.smem<32x32xi8, minor = 0>
+  tile.specialize regs(0, 0) producer { } consumer {
+    // expected-error @+1 {{belongs into the turner of a tile.specialize}}
+    tile.smem_turn %a to %b : <32x32xi8, minor = 1>, <32x32xi8, minor = 0>
+  }
+  return
+}

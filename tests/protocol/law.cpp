@@ -9,6 +9,19 @@ std::string productName(MmaOp mma, const std::function<std::string(Value)>& name
   return a + " * " + nameOf(mma.getB());
 }
 
+bool onlyMoves(SmemLoadOp load) {
+  std::vector<Operation*> users(load->getUsers().begin(), load->getUsers().end());
+  for (size_t i = 0; i < users.size(); ++i) {
+    if (isa<ConvertOp>(users[i]))
+      users.insert(users.end(), users[i]->getUsers().begin(), users[i]->getUsers().end());
+    else if (!isa<ShareOp, SmemStoreOp>(users[i]))
+      return false;
+  }
+  return !users.empty();
+}
+
+std::string shareName(const Val& source) { return source.content.empty() ? "a share" : source.content; }
+
 std::vector<Reads> lawOf(func::FuncOp func, const Inputs& inputs) {
   std::vector<Reads> law;
   for (int64_t item = 0; item < inputs.items(); ++item) {
@@ -24,7 +37,7 @@ std::vector<Reads> lawOf(func::FuncOp func, const Inputs& inputs) {
       } else if (auto load = dyn_cast<LoadSharedOp>(op)) {
         smemResult(boxName(walker, load.getView(), load.getIndices(), load.getResult().getType()));
       } else if (isa<ShareOp>(op)) {
-        smemResult("a share");
+        smemResult(shareName(walker.get(op->getOperand(0))));
       } else if (auto gather = dyn_cast<GatherSharedOp>(op)) {
         smemResult(gatherName(walker, gather.getPtr(), gather.getOffsets(), gather.getMask()));
       } else if (auto trans = dyn_cast<SmemTransOp>(op)) {
@@ -34,7 +47,8 @@ std::vector<Reads> lawOf(func::FuncOp func, const Inputs& inputs) {
       } else if (auto mma = dyn_cast<MmaOp>(op)) {
         reads.push_back(productName(mma, [&](Value v) { return nameOf(walker, v); }));
       } else if (auto load = dyn_cast<SmemLoadOp>(op)) {
-        reads.push_back("read " + nameOf(walker, load.getSource()));
+        if (!onlyMoves(load)) reads.push_back("read " + nameOf(walker, load.getSource()));
+        walker.set(load.getResult(), Val(nameOf(walker, load.getSource())));
       }
       return true;
     };

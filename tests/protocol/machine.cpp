@@ -14,15 +14,17 @@ constexpr int64_t kNoItem = -1;  ///< payload of a queue: nothing left
 struct Stage {
   Barrier full, empty;
   int64_t payload = 0;
-  int64_t fills = 0;              ///< reserves of this stage so far
-  std::vector<int64_t> acquires;  ///< by consumer
-  std::vector<bool> held;         ///< by consumer
+  std::array<int64_t, 2> fills{};  ///< reserves of this stage so far: the producer's, the turner's
+  std::vector<int64_t> acquires;   ///< by reader: a consumer, or behind them the turner
+  std::vector<bool> held;          ///< by reader
 };
 struct Ring {
   std::vector<Stage> stages;
-  bool perWarp, inBulk, byThreads;
-  Cursor reserve;
+  bool perWarp, inBulk, byThreads, turned;
+  std::vector<int> readers;
+  std::array<Cursor, 2> reserve;
   std::vector<Cursor> acquire, release;
+  int64_t reserved() const { return std::max(reserve[0].total, reserve[1].total); }
 };
 
 /// One stage of a buffer.
@@ -54,17 +56,20 @@ class Program {
     auto warps = func->getAttrOfType<IntegerAttr>("tile.num_warps");
     consumers_ = static_cast<int>(warps.getInt()) / 4;
     SpecializeOp roles;
-    auto setup = [&](Operation* op, Walker& walker) {
-      if (auto found = dyn_cast<SpecializeOp>(op)) roles = found;
-      return outside(op, walker);
-    };
+    func.walk([&](SpecializeOp found) { roles = found; });
+    if (!roles) throw Fault{"the kernel has no roles"};
+    roles_ = roles;
+    parties_ = consumers_ + (roles.hasTurner() ? 1 : 0);
+    auto setup = [&](Operation* op, Walker& walker) { return outside(op, walker); };
     Walker walker(func.getBody().front(), arguments(func, inputs), inputs, setup, nullptr);
     while (walker.step() != Walker::State::finished) {
     }
-    if (!roles) throw Fault{"the kernel has no roles"};
     gathers_ = roles.getProducer().walk([](RingCommitOp) { return WalkResult::interrupt(); }).wasInterrupted();
-    for (int agent = 0; agent <= consumers_; ++agent) {
-      Block& body = agent == 0 ? roles.getProducer().front() : roles.getConsumer().front();
+    for (int agent = 0; agent <= parties_; ++agent) {
+      Region& role = agent == 0             ? roles.getProducer()
+                     : agent <= consumers_ ? roles.getConsumer()
+                                            : roles.getTurner();
+      Block& body = role.front();
       agents_.push_back(std::make_unique<Agent>());
       Agent& made = *agents_.back();
       made.nextItem = index;
@@ -108,7 +113,7 @@ class Program {
   std::string whereEveryoneIs() const {
     std::string text;
     for (size_t i = 0; i < agents_.size(); ++i) {
-      text += i == 0 ? "producer: " : "; consumer " + std::to_string(i - 1) + ": ";
+      text += (i == 0 ? "" : "; ") + nameOf(static_cast<int>(i) - 1) + ": ";
       Operation* at = agents_[i]->isFinished ? nullptr : agents_[i]->walker->at();
       text += at ? at->getName().getStringRef().str() : "finished";
       if (at && at->getNumOperands() && isa<RingType>(at->getOperand(0).getType()))
@@ -117,15 +122,22 @@ class Program {
     return text;
   }
   void checkEnd() {
-    for (size_t index = 0; index < rings_.size(); ++index)
-      for (int consumer = 0; consumer < consumers_; ++consumer) {
-        const Ring& ring = rings_[index];
-        auto c = static_cast<size_t>(consumer);
-        if (ring.acquire[c].total != ring.reserve.total || ring.release[c].total != ring.reserve.total)
-          throw Fault{"ring " + std::to_string(index) + " was reserved " + std::to_string(ring.reserve.total) +
-                      " times, consumer " + std::to_string(consumer) + " acquired " +
-                      std::to_string(ring.acquire[c].total) + " and released " + std::to_string(ring.release[c].total)};
+    for (size_t index = 0; index < rings_.size(); ++index) {
+      const Ring& ring = rings_[index];
+      const int64_t reserved = ring.reserved();
+      const std::array<bool, 2> fills{ring.inBulk || ring.byThreads, ring.turned};
+      for (size_t filler = 0; filler < fills.size(); ++filler)
+        if (fills[filler] && ring.reserve[filler].total != reserved)
+          throw Fault{"ring " + std::to_string(index) + " was reserved " + std::to_string(reserved) + " times by one, " +
+                      std::to_string(ring.reserve[filler].total) + " times by another who fills it"};
+      for (int reader : ring.readers) {
+        auto c = static_cast<size_t>(reader);
+        if (ring.acquire[c].total != reserved || ring.release[c].total != reserved)
+          throw Fault{"ring " + std::to_string(index) + " was reserved " + std::to_string(reserved) + " times, " +
+                      nameOf(reader) + " acquired " + std::to_string(ring.acquire[c].total) + " and released " +
+                      std::to_string(ring.release[c].total)};
       }
+    }
   }
 
  private:
@@ -145,14 +157,16 @@ class Program {
       buffers_.emplace_back(static_cast<size_t>(alloc.getResult().getType().getStages()));
     } else if (auto ring = dyn_cast<RingAllocOp>(op)) {
       walker.set(ring.getResult(), Val{static_cast<int64_t>(rings_.size())});
-      auto n = static_cast<size_t>(consumers_);
+      auto n = static_cast<size_t>(parties_);
       std::vector<Stage> stages(static_cast<size_t>(ring.getResult().getType().getStages()),
-                                Stage{Barrier(ring.getFills()), Barrier(ring.getArrivals()), 0, 0,
+                                Stage{Barrier(ring.getFills()), Barrier(ring.getArrivals()), 0, {},
                                       std::vector<int64_t>(n), std::vector<bool>(n)});
       rings_.push_back({std::move(stages),
                         ring.getPerWarp(),
                         ring.isFilledInBulk(),
                         ring.isFilledByThreads(),
+                        ring.getTurned(),
+                        readersOf(ring),
                         {},
                         std::vector<Cursor>(n),
                         std::vector<Cursor>(n)});
@@ -164,23 +178,41 @@ class Program {
   Slot& slotOf(const Val& val) {
     return buffers_.at(static_cast<size_t>(val.buffer)).at(static_cast<size_t>(val.stage));
   }
-  static std::string nameOf(int agent) { return agent < 0 ? "the producer" : "consumer " + std::to_string(agent); }
+  std::string nameOf(int agent) const {
+    return agent < 0 ? "the producer" : isTurner(agent) ? "the turner" : "consumer " + std::to_string(agent);
+  }
+  bool isTurner(int agent) const { return agent == consumers_; }
+
+  /// Those whose program acquires the ring's stages.
+  std::vector<int> readersOf(RingAllocOp ring) {
+    std::vector<int> readers;
+    auto reads = [&](Region& role) {
+      return llvm::any_of(ring->getUsers(), [&](Operation* user) {
+        return isa<RingAcquireOp, RingReleaseOp, WorkLoopOp>(user) && role.isAncestor(user->getParentRegion());
+      });
+    };
+    for (int consumer = 0; consumer < consumers_ && reads(roles_.getConsumer()); ++consumer) readers.push_back(consumer);
+    if (reads(roles_.getTurner())) readers.push_back(consumers_);
+    return readers;
+  }
 
   // ---- rings
 
-  bool reserve(int index, int64_t bytes, int64_t* stage) {
+  bool reserve(int index, int64_t bytes, int agent, int64_t* stage) {
     Ring& ring = rings_.at(static_cast<size_t>(index));
-    Stage& next = ring.stages.at(static_cast<size_t>(ring.reserve.stage));
-    if (!next.empty.passes(ring.reserve.parity ^ 1)) return false;
-    if (!ring.inBulk && bytes)
-      throw Fault{"bytes announced of ring " + std::to_string(index) + ", which only threads fill"};
-    if (ring.inBulk) {
+    const size_t filler = isTurner(agent) ? 1 : 0;
+    Cursor& cursor = ring.reserve[filler];
+    Stage& next = ring.stages.at(static_cast<size_t>(cursor.stage));
+    if (!next.empty.passes(cursor.parity ^ 1)) return false;
+    if (bytes && (!ring.inBulk || filler))
+      throw Fault{nameOf(agent) + " announces bytes of ring " + std::to_string(index) + ", which it fills itself"};
+    if (ring.inBulk && !filler) {
       next.full.expect(bytes);
       next.full.arrive();
     }
-    ++next.fills;
-    *stage = ring.reserve.stage;
-    ring.reserve.advance(static_cast<int64_t>(ring.stages.size()));
+    ++next.fills[filler];
+    *stage = cursor.stage;
+    cursor.advance(static_cast<int64_t>(ring.stages.size()));
     return true;
   }
   bool acquire(int index, int consumer, int64_t* stage) {
@@ -207,7 +239,7 @@ class Program {
           throw Fault{nameOf(consumer) + " releases " + slot.content + " while a product reads it"};
       }
     stage.held[static_cast<size_t>(consumer)] = false;
-    stage.empty.arrive(ring.perWarp ? 4 : 1);
+    stage.empty.arrive(isTurner(consumer) ? SpecializeOp::kTurnerWarps : ring.perWarp ? 4 : 1);
     if (stage.empty.isOverrun())
       throw Fault{"more releases of a stage of ring " + std::to_string(index) + " than it counts"};
     cursor.advance(static_cast<int64_t>(ring.stages.size()));
@@ -219,15 +251,29 @@ class Program {
     const Val& target = walker.get(op.getTarget());
     int index = ringOf(walker, op.getRing());
     int64_t at = walker.number(op.getSlot());
-    overwrite(target, index, at, boxName(walker, op.getView(), op.getIndices(), op.getTarget().getType()));
+    overwrite(target, index, at, boxName(walker, op.getView(), op.getIndices(), op.getTarget().getType()), 0);
     copies_.push_back({target.buffer, target.stage, index, static_cast<int>(at), bytesOf(op.getTarget().getType())});
   }
   /// By the producer's threads: what follows the latest reserve is for its stage.
   void startFilling(Value targetValue, std::string content, Walker& walker) {
     const Val& target = walker.get(targetValue);
     if (lastReserved_.first < 0) throw Fault{"a copy into " + content + " before any stage was reserved"};
-    overwrite(target, lastReserved_.first, lastReserved_.second, std::move(content));
+    overwrite(target, lastReserved_.first, lastReserved_.second, std::move(content), 0);
     open_.push_back(target);
+  }
+  /// By the turner: into the stage it reserved last.
+  void turn(SmemTurnOp op, Walker& walker, int agent) {
+    const Val& target = walker.get(op.getTarget());
+    if (lastTurned_.first < 0) throw Fault{"a tile turned before any stage was reserved"};
+    overwrite(target, lastTurned_.first, lastTurned_.second, read(op.getSource(), walker, agent, nullptr), 1);
+    turned_.push_back(target);
+  }
+  void commitTurned(RingCommitOp op, Walker& walker) {
+    for (const Val& target : std::exchange(turned_, {})) slotOf(target).hasLanded = true;
+    const int ring = ringOf(walker, op.getRing());
+    Barrier& full = rings_[static_cast<size_t>(ring)].stages[static_cast<size_t>(walker.number(op.getSlot()))].full;
+    full.arrive(SpecializeOp::kTurnerWarps);
+    if (full.isOverrun()) throw Fault{"more fills of a stage of ring " + std::to_string(ring) + " than it counts"};
   }
   void commit(RingCommitOp op, Walker& walker) {
     const int ring = ringOf(walker, op.getRing()), stage = static_cast<int>(walker.number(op.getSlot()));
@@ -242,13 +288,14 @@ class Program {
     if (full.isOverrun())
       throw Fault{"more fills of a stage of ring " + std::to_string(filling.ring) + " than it counts"};
   }
-  void overwrite(const Val& target, int index, int64_t at, std::string content) {
+  void overwrite(const Val& target, int index, int64_t at, std::string content, size_t filler) {
     Slot& slot = slotOf(target);
-    Stage& stage = rings_.at(static_cast<size_t>(index)).stages.at(static_cast<size_t>(at));
-    for (int consumer = 0; consumer < consumers_; ++consumer) {
+    Ring& ring = rings_.at(static_cast<size_t>(index));
+    Stage& stage = ring.stages.at(static_cast<size_t>(at));
+    for (int consumer : ring.readers) {
       auto c = static_cast<size_t>(consumer);
       if (stage.held[c]) throw Fault{"a copy overwrites " + slot.content + ", which " + nameOf(consumer) + " holds"};
-      if (stage.acquires[c] != stage.fills - 1)
+      if (stage.acquires[c] != stage.fills[filler] - 1)
         throw Fault{"a copy overwrites " + slot.content + ", which " + nameOf(consumer) + " has not read"};
       for (const Product& product : agents_[c + 1]->products)
         if (llvm::is_contained(product.slots, std::pair(target.buffer, target.stage)))
@@ -276,7 +323,7 @@ class Program {
       int ring = ringOf(*agents_[who]->walker, loop.getQueue());
       int64_t stage;
       if (agent < 0) {
-        if (!reserve(ring, 0, &stage)) return false;
+        if (!reserve(ring, 0, agent, &stage)) return false;
         number = ticket_++;
         if (number >= inputs_.items()) number = kNoItem;
         // The payload is written before the arrival that reserve() made: nothing runs in between here. The warps of a
@@ -291,7 +338,7 @@ class Program {
     }
     if (number == kNoItem) return item.reset(), true;
     item = inputs_.position(number);
-    if (agent >= 0) {
+    if (agent >= 0 && !isTurner(agent)) {
       auto& reads = run_.reads[number];
       reads.reserve(64);  // agents keep pointers
       reads.emplace_back();
@@ -337,12 +384,14 @@ class Program {
     if (agent >= 0) mustBeFinished(op, walker, agent);
     return llvm::TypeSwitch<Operation*, bool>(op)
         .Case([&](RingReserveOp o) {
-          if (!reserve(ringOf(walker, o.getRing()), o.getBytes(), &stage)) return false;
+          if (!reserve(ringOf(walker, o.getRing()), o.getBytes(), agent, &stage)) return false;
           walker.set(o.getSlot(), Val(stage));
-          lastReserved_ = {ringOf(walker, o.getRing()), stage};
+          std::pair<int, int64_t>& last = isTurner(agent) ? lastTurned_ : lastReserved_;
+          last = {ringOf(walker, o.getRing()), stage};
           return true;
         })
-        .Case([&](RingCommitOp o) { return commit(o, walker), true; })
+        .Case([&](RingCommitOp o) { return isTurner(agent) ? commitTurned(o, walker) : commit(o, walker), true; })
+        .Case([&](SmemTurnOp o) { return turn(o, walker, agent), true; })
         .Case([&](AsyncGatherOp o) {
           return startFilling(o.getTarget(), gatherName(walker, o.getPtr(), o.getOffsets(), o.getMask()), walker), true;
         })
@@ -378,10 +427,14 @@ class Program {
           return true;
         })
         .Case([&](SmemStoreOp o) {
-          if (int buffer = walker.get(o.getTarget()).buffer; buffer >= 0)
-            slotOf(walker.get(o.getTarget())).content = "a share";
+          Val target = walker.get(o.getTarget());
+          std::string content = shareName(walker.get(o.getValue()));
+          if (target.buffer >= 0) return slotOf(target).content = std::move(content), true;
+          target.content = std::move(content);
+          walker.set(o.getTarget(), std::move(target));
           return true;
         })
+        .Case([&](ConvertOp o) { return walker.set(o.getResult(), walker.get(o.getSource())), true; })
         .Case([&](MmaOp o) {
           Product product{++products_, {}};
           self.reads->push_back(productName(o, [&](Value v) { return read(v, walker, agent, &product); }));
@@ -393,7 +446,9 @@ class Program {
           return true;
         })
         .Case([&](SmemLoadOp o) {
-          self.reads->push_back("read " + read(o.getSource(), walker, agent, nullptr));
+          Val val(read(o.getSource(), walker, agent, nullptr));
+          if (!onlyMoves(o)) self.reads->push_back("read " + val.content);
+          walker.set(o.getResult(), std::move(val));
           return true;
         })
         .Default([](Operation*) { return true; });
@@ -403,13 +458,15 @@ class Program {
   const MachineOptions& options_;
   int64_t& ticket_;
   Run& run_;
-  int consumers_ = 0;
+  SpecializeOp roles_;
+  int consumers_ = 0, parties_ = 0;  ///< parties: consumers, and the turner behind them
   std::vector<std::vector<Slot>> buffers_;
   std::vector<Ring> rings_;
   std::vector<Copy> copies_;
   std::vector<Val> open_;         ///< started by threads, not committed
   std::deque<Filling> fillings_;  ///< committed
-  std::pair<int, int64_t> lastReserved_{-1, 0};
+  std::pair<int, int64_t> lastReserved_{-1, 0}, lastTurned_{-1, 0};
+  std::vector<Val> turned_;  ///< not committed
   bool gathers_ = false;  ///< the producer's threads copy
   std::vector<std::unique_ptr<Agent>> agents_;
   int64_t products_ = 0;

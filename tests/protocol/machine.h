@@ -1,4 +1,4 @@
-// machine.h - programs of one producer and several consumer warpgroups, run under random interleavings. Barriers are
+// machine.h - programs of one producer, maybe a turner, and several consumer warpgroups, run under random interleavings. Barriers are
 // those of the hardware: a count of pending arrivals and bytes, and a phase whose parity a wait asks for. A fresh
 // barrier lets waits for parity 1 pass. Copies land whenever they like, those of producers' threads in their order, each
 // four times: once for each of its warps.

@@ -93,6 +93,19 @@ bool commitEarly(Operation* op) {
   op->moveBefore(op->getPrevNode());
   return true;
 }
+bool dropTurn(Operation* op) {
+  if (!as<SmemTurnOp>(op)) return false;
+  op->erase();
+  return true;
+}
+/// The turner skips every other iteration.
+bool turnHalf(Operation* op) {
+  auto loop = as<mlir::scf::ForOp>(op);
+  if (!loop || !loop->getParentOfType<SpecializeOp>().getTurner().isAncestor(loop->getParentRegion())) return false;
+  OpBuilder builder(op);
+  loop.getStepMutable().assign(mlir::arith::AddIOp::create(builder, op->getLoc(), loop.getStep(), loop.getStep()));
+  return true;
+}
 bool dropGather(Operation* op) {
   if (!as<AsyncGatherOp>(op)) return false;
   op->erase();
@@ -174,6 +187,8 @@ constexpr Mutation kMutations[] = {
     {"a commit happens twice", repeatCommit},
     {"a commit before its copy", commitEarly},
     {"a gather is missing", dropGather},
+    {"a turn is missing", dropTurn},
+    {"the turner skips iterations", turnHalf},
     {"fills of the other kind", fillsOfOneKind},
     {"reserves of two rings swapped", swapReserves},
     {"two copies swapped", swapCopies},

@@ -192,6 +192,42 @@ const char* kGatherSometimes = R"(
       scf.yield %d : ACC
     } {tile.specialize = 1 : i32})";
 
+/// 8-bit tiles that lie across: %c's are turned, alone or (`beside`) in the stages of the tiles they meet.
+std::string turned(bool beside, const std::string& end = "%n", const std::string& hints = "") {
+  const std::string across = R"(
+      %raw = tile.load_shared %c[%k, %y : i32, i32] BOX
+      %rv = tile.smem_load %raw : SMEM -> tensor<64x64xf16>
+      %sv = tile.share %rv : tensor<64x64xf16> -> TURNED)";
+  std::string body = beside ? R"(
+    %r = scf.for %k = %c0 to END step %c1 iter_args(%acc = %zero) -> (ACC) : i32 {
+      %sa = tile.load_shared %a[%x, %k : i32, i32] BOX // A
+)" + across + R"(
+      %d = PRODUCT %sa, %sv, %acc : SMEM, TURNED -> ACC
+      scf.yield %d : ACC
+    })"
+                            : R"(
+    %p0 = arith.constant dense<0.0> : tensor<64x64xf16>
+    %sq = tile.load_shared %a[%x, %y : i32, i32] BOX // A
+    %r, %p1 = scf.for %k = %c0 to END step %c1 iter_args(%acc = %zero, %p = %p0) -> (ACC, tensor<64x64xf16>) : i32 {
+      %sk = tile.load_shared %b[%k, %y : i32, i32] BOX
+      %skt = tile.smem_trans %sk : SMEM -> TURNED
+)" + across + R"(
+      %s = PRODUCT %sq, %skt, %zero : SMEM, TURNED -> ACC
+      %o = PRODUCT %p, %sv, %acc : tensor<64x64xf16>, TURNED -> ACC
+      %e = math.exp2 %s : ACC
+      %q = arith.truncf %e : ACC to tensor<64x64xf16>
+      scf.yield %o, %q : ACC, tensor<64x64xf16>
+    })";
+  return replaced(body, "END", end) + hints;
+}
+
+/// The same kernel of f8 elements.
+std::string ofBytes(std::string text) {
+  text = replaced(text, "TURNED", "!tile.smem<64x64xf16, minor = 0>");
+  text = replaced(text, "array<i32: 8, 1>", "array<i32: 16, 1>");
+  return replaced(replaced(text, "wgmma_f16", "wgmma_e4m3"), "xf16", "xf8E4M3FN");
+}
+
 const char* kWhile = R"(
     %r, %stop = scf.while (%acc = %zero, %at = %c0) : (ACC, i32) -> (ACC, i32) {
       %more = arith.cmpi slt, %at, %n : i32
@@ -246,6 +282,9 @@ std::vector<TestKernel> writtenKernels() {
       {"gather, three stages", kernelText(gathering(true, 3), 1), trips({0, 1, 2, 3, 4, 7}, {4, 1, 1})},
       {"gather, uneven", kernelText("%end = arith.addi %x, %n : i32" + gathering(true, 2, "%end"), 1), some},
       {"gather sometimes", kernelText(kGatherSometimes, 1), some},
+      {"turned", ofBytes(kernelText(turned(false), 1)), many},
+      {"turned, uneven", ofBytes(kernelText("%end = arith.addi %x, %n : i32" + turned(false, "%end"), 1)), some},
+      {"turned beside copies", ofBytes(kernelText(turned(true, "%n", " {tile.stages = 2 : i32}"), 1)), many},
   };
 }
 

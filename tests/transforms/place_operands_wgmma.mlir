@@ -158,17 +158,35 @@ func.func @bytes(%A: !tile.view<2 x f8E4M3FN>, %B: !tile.view<2 x f8E4M3FN>, %C:
 
 // -----
 
-// Both across: they turn on their way through registers, and a remark says what that costs.
+// Both across: they turn on their way, in whichever way the kernel's roles allow.
 // CHECK-LABEL: func.func @bytes_across
 // CHECK-COUNT-2: tile.share
 // CHECK: tile.mma wgmma_e4m3 k 64 warps(4, 1)
-// REMARK: remark: both operands turn in registers, with no copies running ahead: warpgroups read at most one operand whose neighbours in memory do not lie along k
+// REMARK-NOT: remark
 func.func @bytes_across(%A: !tile.view<2 x f8E4M3FN>, %B: !tile.view<2 x f8E4M3FN>, %C: !tile.view<2 x f32>, %i: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
   %zero = arith.constant dense<0.0> : tensor<64x64xf32>
   %t = tile.load %A[%i, %i : i32, i32] : !tile.view<2 x f8E4M3FN> -> tensor<64x64xf8E4M3FN>
   %a = tile.trans %t, [1, 0] : tensor<64x64xf8E4M3FN> -> tensor<64x64xf8E4M3FN>
   %b = tile.load %B[%i, %i : i32, i32] : !tile.view<2 x f8E4M3FN> -> tensor<64x64xf8E4M3FN>
   %d = tile.dot %a, %b, %zero : tensor<64x64xf8E4M3FN>, tensor<64x64xf8E4M3FN> -> tensor<64x64xf32>
+  tile.store %d, %C[%i, %i : i32, i32] : tensor<64x64xf32>, !tile.view<2 x f32>
+  return
+}
+
+// -----
+
+// Weights made of accumulators stay in registers, of bytes as of halves.
+// CHECK-LABEL: func.func @bytes_chained
+// CHECK: %[[P:.*]] = arith.truncf
+// CHECK: tile.mma wgmma_e4m3 k 64 warps(4, 1) %[[P]], %{{.*}}, %{{.*}} : tensor<64x64xf8E4M3FN>, <64x64xf8E4M3FN, minor = 0>
+func.func @bytes_chained(%A: !tile.view<2 x f8E4M3FN>, %B: !tile.view<2 x f8E4M3FN>, %C: !tile.view<2 x f32>, %i: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %a = tile.load %A[%i, %i : i32, i32] : !tile.view<2 x f8E4M3FN> -> tensor<64x64xf8E4M3FN>
+  %b = tile.load %B[%i, %i : i32, i32] : !tile.view<2 x f8E4M3FN> -> tensor<64x64xf8E4M3FN>
+  %t = tile.trans %b, [1, 0] : tensor<64x64xf8E4M3FN> -> tensor<64x64xf8E4M3FN>
+  %s = tile.dot %a, %t, %zero : tensor<64x64xf8E4M3FN>, tensor<64x64xf8E4M3FN> -> tensor<64x64xf32>
+  %p = arith.truncf %s : tensor<64x64xf32> to tensor<64x64xf8E4M3FN>
+  %d = tile.dot %p, %b, %zero : tensor<64x64xf8E4M3FN>, tensor<64x64xf8E4M3FN> -> tensor<64x64xf32>
   tile.store %d, %C[%i, %i : i32, i32] : tensor<64x64xf32>, !tile.view<2 x f32>
   return
 }

@@ -28,22 +28,41 @@ Regs Emitter::flat(ValueRange values) const {
   return all;
 }
 
-// Tiles of 16-bit floats cross edges in pairs: as values of their own the assembler would give each a whole register.
-bool Emitter::crossesInPairs(Value value) const {
+// Tiles of narrow elements cross edges in words: as values of their own the assembler would give each a whole register.
+// Which registers of the value share one, word by word; empty: each stays by itself. Words of 8-bit elements are those of
+// fragments (wgmma.cpp): where a row's neighbours come in pairs, beside pairs of the row 8 further, the pairs of one row.
+SmallVector<size_t> Emitter::crossingOrder(Value value) const {
   auto type = dyn_cast<RankedTensorType>(value.getType());
-  return target.hasWgmma && type && isa<FloatType>(type.getElementType()) &&
-         type.getElementType().getIntOrFloatBitWidth() == 16 && values_.find(value)->second.size() % 2 == 0;
+  if (!target.hasWgmma || !type || !type.getElementType().isIntOrFloat()) return {};
+  const size_t count = values_.find(value)->second.size();
+  const unsigned bits = type.getElementType().getIntOrFloatBitWidth();
+  if (!(bits == 16 && isa<FloatType>(type.getElementType()) && count % 2 == 0) && !(bits == 8 && count % 4 == 0))
+    return {};
+  SmallVector<size_t> order;
+  for (size_t i = 0; i < count; ++i) order.push_back(i);
+  using layout::Digit;
+  auto layout = tile::ir::layoutOf(mlir::Type(type));
+  if (bits == 16 || !layout || count % 8 != 0 || layout->rank() != 2 || layout->regs().size() < 3) return order;
+  const auto& regs = layout->regs();
+  if (regs[0] == Digit{1, 2, 1} && regs[1] == Digit{0, 2, 8} && regs[2].dim == 1 && regs[2].count % 2 == 0)
+    for (size_t i = 0; i < count; i += 8)
+      for (size_t j : {2, 3}) std::swap(order[i + j], order[i + j + 2]);
+  return order;
 }
 
 Regs Emitter::packed(ValueRange values) {
   Regs all;
   for (Value value : values) {
     Regs one = flat(value);
-    if (!crossesInPairs(value)) {
+    const SmallVector<size_t> order = crossingOrder(value);
+    if (order.empty()) {
       all.append(one);
       continue;
     }
-    for (size_t i = 0; i < one.size(); i += 2) all.push_back(packPair(one[i], one[i + 1]));
+    const bool pairs = !one[0]->getType()->isIntegerTy(8);
+    for (size_t i = 0; i < one.size(); i += pairs ? 2 : 4)
+      all.push_back(pairs ? packPair(one[i], one[i + 1])
+                          : packQuad({one[order[i]], one[order[i + 1]], one[order[i + 2]], one[order[i + 3]]}));
   }
   return all;
 }
@@ -52,15 +71,19 @@ Regs Emitter::packed(ValueRange values) {
 void Emitter::definePacked(ValueRange values, ValueRange shapes, llvm::ArrayRef<llvm::Value*> all) {
   for (auto [value, shape] : llvm::zip(values, shapes)) {
     const size_t count = flat(shape).size();
-    const bool pairs = crossesInPairs(shape);
-    Regs one;
-    for (llvm::Value* v : all.take_front(pairs ? count / 2 : count)) {
-      if (pairs)
-        one.append({b.CreateExtractElement(v, uint64_t{0}), b.CreateExtractElement(v, uint64_t{1})});
-      else
-        one.push_back(v);
+    const SmallVector<size_t> order = crossingOrder(shape);
+    Regs one(count);
+    for (size_t i = 0; i < count;) {
+      llvm::Value* v = all.front();
+      all = all.drop_front();
+      if (order.empty()) {
+        one[i++] = v;
+      } else if (v->getType()->isVectorTy()) {
+        for (uint64_t j : {0, 1}) one[i++] = b.CreateExtractElement(v, j);
+      } else {
+        for (llvm::Value* byte : unpackQuad(v)) one[order[i++]] = byte;
+      }
     }
-    all = all.drop_front(pairs ? count / 2 : count);
     defineFlat(value, std::move(one));
   }
 }

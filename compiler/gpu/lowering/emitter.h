@@ -86,7 +86,7 @@ class Emitter {
   llvm::Value* scratch(mlir::Operation* op);
 
   // ---- roles
-  enum class Role : uint8_t { all, producer, consumer };
+  enum class Role : uint8_t { all, producer, turner, consumer };
   Role role = Role::all;                           ///< who runs the code at the current point
   KernelRoles& roles() const { return *roles_; }
   /// An i32 variable of each thread, 0 at first.
@@ -105,6 +105,9 @@ class Emitter {
   llvm::Value* i64(int64_t value) { return b.getInt64(static_cast<uint64_t>(value)); }
   /// Two values of 16 bits as a vector; two narrowed f32 are narrowed together, where they are needed.
   llvm::Value* packPair(llvm::Value* low, llvm::Value* high);
+  /// Four values of 8 bits, the first one lowest, as an i32; and back.
+  llvm::Value* packQuad(llvm::ArrayRef<llvm::Value*> bytes);
+  llvm::SmallVector<llvm::Value*, 4> unpackQuad(llvm::Value* word);
   llvm::Value* andAll(llvm::ArrayRef<llvm::Value*> conditions);    ///< nulls are true; null when all are
   /// Debug ring of this launch: a parameter of kernels that print or assert.
   llvm::Value* debugRing();
@@ -124,8 +127,8 @@ class Emitter {
   void bindParameters(bool usesDebugRing);
   llvm::Type* typeOf(mlir::Type type);
   llvm::Value* shuffle(llvm::Value* value, llvm::Intrinsic::ID mode, llvm::Value* operand, int clamp);
-  bool crossesInPairs(mlir::Value value) const;
-  Regs packed(mlir::ValueRange values);            ///< flat, pairs of 16-bit floats as one value
+  llvm::SmallVector<size_t> crossingOrder(mlir::Value value) const;
+  Regs packed(mlir::ValueRange values);            ///< flat, words of narrow elements as one value
   void definePacked(mlir::ValueRange values, mlir::ValueRange shapes, llvm::ArrayRef<llvm::Value*> all);
   Regs flat(mlir::Value value) const;              ///< every LLVM value behind it, views included
   Regs flat(mlir::ValueRange values) const;

@@ -1,4 +1,5 @@
-// roles.cpp - a producer warpgroup and consumer warps in one kernel: checks, set-up, the branch into the roles, turns.
+// roles.cpp - a producer warpgroup, in which some warps may turn tiles, and consumer warps in one kernel: checks, set-up, the
+// branch into the roles, turns.
 //
 // Registers: setmaxnreg moves registers between warpgroups inside what the program entered with, which ptxas makes as
 // many as fit (reqntid and minctapersm 1 are set). A sum above that compiles, and hangs every launch: refused here.
@@ -13,6 +14,11 @@ using namespace mlir;
 
 // ---- what the kernel has
 
+static bool isInProducer(Operation* op) {
+  auto roles = op->getParentOfType<SpecializeOp>();
+  return roles && roles.getProducer().isAncestor(op->getParentRegion());
+}
+
 LogicalResult KernelRoles::read(func::FuncOp kernel, const Facts& facts, const Target& target, int numWarps) {
   Operation* first = nullptr;
   kernel.walk([&](Operation* op) {
@@ -22,7 +28,7 @@ LogicalResult KernelRoles::read(func::FuncOp kernel, const Facts& facts, const T
       usesTickets_ |= loop.getQueue() != nullptr;
     }
     if (auto specialize = dyn_cast<SpecializeOp>(op)) specialize_ = specialize;
-    gathers_ |= isa<RingCommitOp>(op);
+    gathers_ |= isa<RingCommitOp>(op) && isInProducer(op);
   });
   if (first && !target.hasTma) return first->emitOpError() << "needs sm_90a, the target is " << target.name;
   if (failed(readRings(kernel, numWarps)) || failed(readCopies(kernel, facts))) return failure();
@@ -34,6 +40,14 @@ LogicalResult KernelRoles::read(func::FuncOp kernel, const Facts& facts, const T
   return checkRoles(kernel);
 }
 
+/// Its stages are turned into those of another one.
+static bool isReadByTurner(RingAllocOp ring) {
+  return llvm::any_of(ring->getUsers(), [](Operation* user) {
+    auto roles = isa<RingAcquireOp>(user) ? user->getParentOfType<SpecializeOp>() : SpecializeOp();
+    return roles && roles.getTurner().isAncestor(user->getParentRegion());
+  });
+}
+
 static bool hasCommit(RingAllocOp ring) {
   return llvm::any_of(ring->getUsers(), [](Operation* user) { return isa<RingCommitOp>(user); });
 }
@@ -42,9 +56,17 @@ LogicalResult KernelRoles::readRings(func::FuncOp kernel, int numWarps) {
   WalkResult result = kernel.walk([&](RingAllocOp ring) {
     int expected = ring.getPerWarp() ? numWarps : numWarps / kGroupWarps;
     if (gathers_ && ring.getPayload()) expected += kGroupWarps;  // the producer's warps read what its first thread drew
-    if (ring.isFilledByThreads() != hasCommit(ring)) {
+    if (specialize_ && specialize_.hasTurner()) {
+      if (ring.getPayload()) expected += SpecializeOp::kTurnerWarps;
+      if (isReadByTurner(ring)) expected = SpecializeOp::kTurnerWarps;
+    }
+    if ((ring.isFilledByThreads() || ring.getTurned()) != hasCommit(ring)) {
       ring.emitOpError() << "expects " << (hasCommit(ring) ? "fills by" : "a ring_commit of") << " the producer's "
                          << RingAllocOp::kThreadFills << " warps, found " << ring.getFills() << " fills";
+      return WalkResult::interrupt();
+    }
+    if (isReadByTurner(ring) && !ring.getPerWarp()) {
+      ring.emitOpError("expects every warp of the turner to release its stages");
       return WalkResult::interrupt();
     }
     if (static_cast<int>(ring.getArrivals()) != expected) {
@@ -117,6 +139,12 @@ LogicalResult KernelRoles::checkRoles(func::FuncOp kernel) {
     if (isOwn || (!isTileWork(op) && !scratchOf(op) && !isa<BarrierOp>(op))) return WalkResult::advance();
     op->emitOpError(gathers_ ? "cannot run in the producer: its threads do not meet"
                              : "cannot run in the producer: it is one thread");
+    return WalkResult::interrupt();
+  });
+  if (result.wasInterrupted()) return failure();
+  result = specialize_.getTurner().walk([&](Operation* op) {
+    if (!isTileWork(op) && !scratchOf(op) && !isa<BarrierOp, TmaLoadOp>(op)) return WalkResult::advance();
+    op->emitOpError("cannot run in the turner: its warps turn tiles from ring to ring");
     return WalkResult::interrupt();
   });
   if (result.wasInterrupted()) return failure();
@@ -201,6 +229,7 @@ LogicalResult emitSpecialize(Emitter& e, SpecializeOp op) {
   auto* producer = block("producer");
   auto* first = e.roles().gathers() ? nullptr : block("producer.warp");
   auto* elected = e.roles().gathers() ? nullptr : block("producer.thread");
+  auto* turner = op.hasTurner() ? block("turner") : nullptr;
   auto *consumer = block("consumer"), *after = block("roles.end");
 
   emitIf(e, b.CreateICmpEQ(e.thread(), e.i32(0)), [&] {
@@ -220,13 +249,20 @@ LogicalResult emitSpecialize(Emitter& e, SpecializeOp op) {
     if (failed(e.asProducerWarps([&] { return e.emitBlock(work); }))) return failure();
     finishFilling(e);
   } else {
-    b.CreateCondBr(b.CreateICmpEQ(e.warp(), e.i32(e.numWarps())), first, after);
+    b.CreateCondBr(b.CreateICmpEQ(e.warp(), e.i32(e.numWarps())), first, turner ? turner : after);
     b.SetInsertPoint(first);
     b.CreateCondBr(electThread(e), elected, after);
     b.SetInsertPoint(elected);
     if (failed(e.emitBlock(work))) return failure();
   }
   b.CreateBr(after);
+
+  if (turner) {
+    b.SetInsertPoint(turner);
+    e.role = Emitter::Role::turner;
+    if (failed(e.emitBlock(op.getTurner().front()))) return failure();
+    b.CreateBr(after);
+  }
 
   b.SetInsertPoint(consumer);
   changeRegisters(e, op.getConsumerRegs(), entry);
@@ -247,15 +283,18 @@ LogicalResult emitSpecialize(Emitter& e, SpecializeOp op) {
 
 bool isRoleOp(Operation* op) {
   return isa<SpecializeOp, WorkLoopOp, RingAllocOp, RingReserveOp, RingCommitOp, RingAcquireOp, RingReleaseOp,
-             TmaLoadOp, TmaStoreOp, TurnWaitOp, TurnPassOp>(op);
+             TmaLoadOp, TmaStoreOp, SmemTurnOp, TurnWaitOp, TurnPassOp>(op);
 }
 
 LogicalResult emitRoleOp(Emitter& e, Operation* op) {
   using Role = Emitter::Role;
-  if (isa<RingReserveOp, RingCommitOp, TmaLoadOp>(op) && e.role != Role::producer)
+  const bool turns = e.role == Role::turner;
+  if (isa<RingReserveOp, RingCommitOp, TmaLoadOp>(op) && e.role != Role::producer && !(turns && !isa<TmaLoadOp>(op)))
     return op->emitOpError("belongs into the producer of a tile.specialize");
-  if (isa<RingAcquireOp, RingReleaseOp, TmaStoreOp, TurnWaitOp, TurnPassOp>(op) && e.role != Role::consumer)
+  if (isa<RingAcquireOp, RingReleaseOp, TmaStoreOp, TurnWaitOp, TurnPassOp>(op) && e.role != Role::consumer &&
+      !(turns && isa<RingAcquireOp, RingReleaseOp>(op)))
     return op->emitOpError("belongs into the consumer of a tile.specialize");
+  if (isa<SmemTurnOp>(op) && !turns) return op->emitOpError("belongs into the turner of a tile.specialize");
   for (Value operand : op->getOperands())
     if (isa<RingType>(operand.getType()) && !operand.getDefiningOp<RingAllocOp>())
       return op->emitOpError("expects a ring made by tile.ring_alloc");
@@ -263,11 +302,12 @@ LogicalResult emitRoleOp(Emitter& e, Operation* op) {
       .Case([&](SpecializeOp o) { return emitSpecialize(e, o); })
       .Case([&](WorkLoopOp o) { return emitWorkLoop(e, o); })
       .Case([&](RingAllocOp o) { return emitRingAlloc(e, o); })
-      .Case([&](RingCommitOp o) { return emitRingCommit(e, o); })
+      .Case([&](RingCommitOp o) { return turns ? emitTurnedCommit(e, o) : emitRingCommit(e, o); })
+      .Case([&](SmemTurnOp o) { return emitSmemTurn(e, o); })
       .Case([&](RingReserveOp o) {
         if (e.roles().gathers()) return emitSharedReserve(e, o);
         llvm::Value* slot = ringReserve(e, o.getRing());
-        expectBytes(e, fullBarrier(e, o.getRing(), slot), o.getBytes());
+        if (!turns) expectBytes(e, fullBarrier(e, o.getRing(), slot), o.getBytes());
         e.define(o.getSlot(), slot);
         return success();
       })

@@ -116,6 +116,11 @@ llvm::LogicalResult emitRingCommit(Emitter& e, RingCommitOp op);
 /// Hands the first thread's `position` to the consumers and to the producer's own warps; returns it.
 llvm::Value* publishToAll(Emitter& e, mlir::Value queue, llvm::Value* position);
 
+// turning.cpp: the other warps of a producer that is one thread
+llvm::LogicalResult emitSmemTurn(Emitter& e, SmemTurnOp op);
+/// Counts a stage that these warps have filled.
+llvm::LogicalResult emitTurnedCommit(Emitter& e, RingCommitOp op);
+
 // work_loop.cpp
 llvm::LogicalResult emitWorkLoop(Emitter& e, WorkLoopOp op);
 

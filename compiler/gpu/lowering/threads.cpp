@@ -95,6 +95,18 @@ llvm::Value* Emitter::andAll(llvm::ArrayRef<llvm::Value*> conditions) {
   return all;
 }
 
+llvm::Value* Emitter::packQuad(llvm::ArrayRef<llvm::Value*> bytes) {
+  llvm::Value* word = b.CreateZExt(bytes[0], b.getInt32Ty());
+  for (unsigned i = 1; i < 4; ++i)
+    word = b.CreateOr(word, b.CreateShl(b.CreateZExt(bytes[i], b.getInt32Ty()), 8 * i), "", /*IsDisjoint=*/true);
+  return word;
+}
+llvm::SmallVector<llvm::Value*, 4> Emitter::unpackQuad(llvm::Value* word) {
+  llvm::SmallVector<llvm::Value*, 4> bytes;
+  for (unsigned i = 0; i < 4; ++i) bytes.push_back(b.CreateTrunc(b.CreateLShr(word, 8 * i), b.getInt8Ty()));
+  return bytes;
+}
+
 llvm::Value* Emitter::packPair(llvm::Value* low, llvm::Value* high) {
   auto* type = llvm::FixedVectorType::get(low->getType(), 2);
   auto pair = [&](llvm::Value* x, llvm::Value* y) {

@@ -133,10 +133,21 @@ bool outlivesProduct(MmaOp op) {
   return loop && !variesIn(loop, op.getA());
 }
 
-/// 4 registers (i32) per row block and k step.
+/// 4 registers (i32) per row block and k step, of the elements that threads hold of accumulators.
+///
+/// Of 16-bit elements these are the instruction's own. Of 8-bit ones it wants four neighbours along k in a register, where a
+/// thread t of a quad has columns 2 t, + 1 of groups of 8. Counted in the order in which threads have them, that is element
+/// 8 x + 2 t + c at place 4 t + 2 x + c of each 16, nothing is to be done, and b is counted in the same order (interleaved).
+/// For a b in its own order threads fetch their four from the two of the quad that have them.
 class RegisterOperand {
  public:
-  RegisterOperand(Emitter& e, MmaOp op, int steps) : e_(e), values_(e.regs(op.getA())), k_(op.getK()), steps_(steps) {
+  RegisterOperand(Emitter& e, MmaOp op, int steps)
+      : e_(e),
+        values_(e.regs(op.getA())),
+        k_(op.getK()),
+        steps_(steps),
+        isByte_(engineRow(op.getEngine()).operandBits == 8) {
+    if (isByte_ && !op.getB().getType().getInterleaved()) exchange_.emplace(e);
     // ptxas 13.0 takes the registers of a first operand for free behind the product even where they are needed again:
     // masks that stay the same in all iterations lost their values on an H200. Such products read copies of their own,
     // made in a way it cannot see through: it undoes plain moves.
@@ -148,16 +159,52 @@ class RegisterOperand {
     IRBuilder<>& b = e_.b;
     SmallVector<Value*, 4> out;
     for (int r = 0; r < 4; ++r) {
-      const int first = 2 * (r + 4 * (step + steps_ * rep));
-      const int64_t column = 16 * step + 8 * (r / 2);
-      Value* pair = e_.packPair(inK(values_[first], column), inK(values_[first + 1], column + 1));
-      Value* word = b.CreateBitCast(pair, b.getInt32Ty());
+      Value* word = isByte_ ? quad(rep, step, r) : pair(rep, step, r);
       out.push_back(zero_ ? e_.inlineAsm(b.getInt32Ty(), "xor.b32 $0, $1, $2;", "=r,r,r", {word, zero_}) : word);
     }
     return out;
   }
 
  private:
+  Value* pair(int rep, int step, int r) const {
+    const int first = 2 * (r + 4 * (step + steps_ * rep));
+    const int64_t column = 16 * step + 8 * (r / 2);
+    Value* both = e_.packPair(inK(values_[first], column), inK(values_[first + 1], column + 1));
+    return e_.b.CreateBitCast(both, e_.b.getInt32Ty());
+  }
+
+  Value* quad(int rep, int step, int r) const {
+    SmallVector<Value*, 4> bytes;
+    for (int group = 2 * (r / 2); group < 2 * (r / 2) + 2; ++group)
+      for (int c = 0; c < 2; ++c)
+        bytes.push_back(
+            inK(values_[c + 2 * (r % 2) + 4 * (group + 4 * (step + steps_ * rep))], 32 * step + 8 * group + c));
+    Value* word = e_.packQuad(bytes);
+    return exchange_ ? exchange_->inOrder(word) : word;
+  }
+
+  /// Elements 4 t to 4 t + 3 of 16 are those of threads 2 t % 4 and the next, in their lower or upper halves.
+  class Exchange {
+   public:
+    explicit Exchange(Emitter& e) : e_(e) {
+      IRBuilder<>& b = e.b;
+      Value* t = b.CreateAnd(e.lane(), 3);
+      first_ = b.CreateOr(b.CreateAnd(e.lane(), ~3), b.CreateAnd(b.CreateShl(t, 1), 3));
+      halves_ = b.CreateSelect(b.CreateICmpULT(t, e.i32(2)), e.i32(0x5410), e.i32(0x7632));
+    }
+    Value* inOrder(Value* word) const {
+      IRBuilder<>& b = e_.b;
+      auto from = [&](Value* lane) {
+        return b.CreateIntrinsic(Intrinsic::nvvm_shfl_sync_idx_i32, {e_.i32(-1), word, lane, e_.i32(31)});
+      };
+      return b.CreateIntrinsic(Intrinsic::nvvm_prmt, {from(first_), from(b.CreateOr(first_, 1)), halves_});
+    }
+
+   private:
+    Emitter& e_;
+    Value *first_, *halves_;
+  };
+
   // Padding registers hold garbage; along k they must be zero. Lanes add up to 6 columns.
   Value* inK(Value* v, int64_t column) const {
     if (column + 6 < k_) return v;
@@ -170,6 +217,8 @@ class RegisterOperand {
   ArrayRef<Value*> values_;
   int64_t k_;
   int steps_;
+  bool isByte_;
+  std::optional<Exchange> exchange_;  ///< between the threads of a quad; none where k is counted in their order
   Value* zero_ = nullptr;  ///< to make copies with; null: none are needed
 };
 
