@@ -180,7 +180,7 @@ WarpGrids::WarpGrids(func::FuncOp func, int numWarps, function_ref<EngineChoice(
       for (DotOp dot : members) {
         const EngineRow& row = engineRow(engineOf(dot));
         const bool isMade = leaderOf(dot.getA()).getAsOpaquePointer() == leader || isRemade(dot.getA()) ||
-                            (row.isWgmma && choices[dot.getOperation()].widensA);
+                            (row.isWgmma && row.operandBits == 16 && choices[dot.getOperation()].widensA);
         if (takesAccumulators(engineOf(dot)) && isMade) chained.push_back(dot);
       }
       return chained;
