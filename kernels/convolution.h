@@ -14,8 +14,8 @@ struct ConvolutionConfig {
   int warps = 4;
   int stride = 1, pad = 0, dilation = 1;
   int PN = 0, PH = 0, PW = 0;  ///< the patch: images, rows and columns of pixels, BM in all; 0: pixels are gathered. stride 1
-  bool producer = false;       ///< gathered by warps of their own (GPUs with bulk tensor copies): for a comparison, it is
-                               ///< slower than two programs per multiprocessor that gather for themselves
+  bool producer = false;       ///< gathered by warps of their own (GPUs with bulk tensor copies): one program per
+                               ///< multiprocessor instead of two, and no copies between products
 };
 
 /// The tile (m, n) of the product as patches of pixels.

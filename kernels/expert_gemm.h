@@ -12,7 +12,8 @@ struct ExpertGemmConfig {
   int BM = 128, BN = 128, BK = 64;
   int stages = 3;
   int warps = 8;
-  bool producer = false;  ///< warps of their own gather rows (GPUs with bulk tensor copies)
+  bool producer = false;  ///< warps of their own gather rows (GPUs with bulk tensor copies): one program per multiprocessor
+                          ///< instead of two, so that BN = 256 fits, and no copies between products
 };
 
 /// Rows in blocks of one expert each, as the kernel takes them: block b computes the rows ids[b * BM ..] with the

@@ -5,6 +5,7 @@
 // iteration of a loop is the same for all threads and is added last.
 #include "compiler/gpu/copy_layout.h"
 #include "compiler/gpu/lowering/access.h"
+#include "compiler/gpu/lowering/roles.h"
 #include "compiler/gpu/lowering/smem_lowering.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 #include "llvm/Support/MathExtras.h"
@@ -25,6 +26,7 @@ class ChunkCopier {
   /// `write`: false leaves the buffer alone (null: always write).
   void copy(Value* target, Value* source, Value* read, Value* partial, Value* write) {
     if (bytes_ < 4) {
+      e_.roles().storesChunks = true;
       pending_.push_back({target, source, e_.andAll({read, write}), write});
       if (pending_.size() == kBatch) finish();
       return;

@@ -4,6 +4,7 @@
 // wait for parity p ends when the phase of parity p is over. So consumers wait for the parity they are in (0 in the
 // first round), and the producer for the opposite one, which on a fresh barrier counts as over: all stages start empty.
 #include "compiler/gpu/lowering/roles.h"
+#include "compiler/gpu/lowering/smem_lowering.h"
 #include "compiler/gpu/mma_table.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 
@@ -72,9 +73,11 @@ void emitRingInit(Emitter& e) {
   llvm::IRBuilder<>& b = e.b;
   for (RingAllocOp op : e.roles().rings()) {
     const int64_t stages = op.getResult().getType().getStages();
+    // Of warps whose threads copy, every thread counts.
+    const int64_t others = op.isFilledByThreads() ? RingAllocOp::kThreadFills * (e.target.lanes - 1) : 0;
     for (int64_t i = 0; i < 2 * stages; ++i)
       b.CreateIntrinsic(llvm::Intrinsic::nvvm_mbarrier_init_shared,
-                        {e.shared(*op.getOffset() + 8 * i), e.i32(i < stages ? op.getFills() : op.getArrivals())});
+                        {e.shared(*op.getOffset() + 8 * i), e.i32(i < stages ? op.getFills() + others : op.getArrivals())});
   }
   // What the copy engine sees of the barriers it will count on.
   b.CreateIntrinsic(llvm::Intrinsic::nvvm_fence_mbarrier_init_release_cluster, {});
@@ -110,6 +113,7 @@ llvm::Value* ringReserve(Emitter& e, Value ring) {
 llvm::Value* ringAcquire(Emitter& e, Value ring) {
   auto [slot, phase] = ringStep(e, ring);
   waitParity(e, fullBarrier(e, ring, slot), phase);
+  if (ring.getDefiningOp<RingAllocOp>().isFilledByThreads()) fenceAsyncProxy(e);  // see filling.cpp
   return slot;
 }
 

@@ -245,9 +245,7 @@ LogicalResult emitSpecialize(Emitter& e, SpecializeOp op) {
   e.role = Emitter::Role::producer;
   Block& work = op.getProducer().front();
   if (e.roles().gathers()) {
-    beginFilling(e);
     if (failed(e.asProducerWarps([&] { return e.emitBlock(work); }))) return failure();
-    finishFilling(e);
   } else {
     b.CreateCondBr(b.CreateICmpEQ(e.warp(), e.i32(e.numWarps())), first, turner ? turner : after);
     b.SetInsertPoint(first);

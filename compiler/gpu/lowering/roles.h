@@ -43,9 +43,7 @@ class KernelRoles {
   llvm::Value* tickets = nullptr;  ///< TicketCounter
   llvm::Value* program[3] = {};    ///< ids inside a work loop, null outside
   llvm::DenseMap<mlir::Value, RingCursor> cursors;
-  /// Of each thread of a producer that gathers: addresses of full barriers of stages it has started copies for and not
-  /// counted yet, the latest first; 0: none. Groups of copies are committed in the same order.
-  llvm::SmallVector<llvm::AllocaInst*> uncounted;
+  bool storesChunks = false;  ///< threads of the producer put chunks of the stage at hand there by plain stores
 
  private:
   llvm::LogicalResult readRings(mlir::func::FuncOp kernel, int numWarps);
@@ -106,9 +104,6 @@ void expectBytes(Emitter& e, llvm::Value* barrier, int64_t bytes);
 void arrive(Emitter& e, llvm::Value* barrier, llvm::Value* predicate);
 
 // filling.cpp: producers of a whole warpgroup, all of whose threads run what stands here
-void beginFilling(Emitter& e);
-/// Counts every stage that is not counted yet.
-void finishFilling(Emitter& e);
 /// Runs `body` on one thread of the producer, always the same one.
 void byFirstThread(Emitter& e, llvm::function_ref<void()> body);
 llvm::LogicalResult emitSharedReserve(Emitter& e, RingReserveOp op);

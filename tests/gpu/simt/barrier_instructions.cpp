@@ -65,13 +65,19 @@ void completePhase(MBarrier& b) {
   ++b.phase;
   b.pending = b.count;
 }
+void arrive(MBarrier& b, uint32_t address, int thread, int count) {
+  if (count > b.pending)
+    throw std::runtime_error(phaseText(address, b) + fmt::format("; thread {} arrives once too often", thread));
+  b.pending -= count;
+  completePhase(b);
+}
 void arrive(uint64_t pointer, int count, int64_t bytes) {
   uint32_t address = program().shared.address(pointer, 8);
   MBarrier& b = barrierAt(address);
   expectBytes(b, address, bytes);
   if (count > b.pending) fail(phaseText(address, b) + fmt::format("; thread {} arrives once too often", self().thread));
-  b.pending -= count;
-  completePhase(b);
+  if (count) program().shared.publish(self().thread);
+  arrive(b, address, self().thread, count);
 }
 
 bool tryWait(uint64_t pointer, uint64_t parity, bool mayBlock) {
@@ -144,6 +150,11 @@ void bytesArrived(Program& p, uint32_t address, int64_t bytes) {
   MBarrier& b = p.mbarriers.at(address);
   b.bytes -= bytes;
   completePhase(b);
+}
+
+void copiesArrived(Program& p, uint32_t address, int thread) {
+  p.shared.publish(thread);
+  arrive(p.mbarriers.at(address), address, thread, 1);
 }
 
 bool barrierInstruction(const Call& c) {

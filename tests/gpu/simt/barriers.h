@@ -8,5 +8,7 @@ namespace tile::testing {
 MBarrier& barrierAt(uint32_t address);
 /// A copy of `bytes` has landed.
 void bytesArrived(Program& program, uint32_t address, int64_t bytes);
+/// What a thread had started has landed, and counts as its arrival.
+void copiesArrived(Program& program, uint32_t address, int thread);
 
 }  // namespace tile::testing

@@ -1,7 +1,10 @@
 // basic_instructions.cpp - arithmetic, special registers, shuffles, votes, loads, stores, atomics and cp.async.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 
+#include "tests/gpu/simt/barriers.h"
 #include "tests/gpu/simt/machine.h"
 #include "tests/gpu/simt/numbers.h"
 
@@ -164,12 +167,12 @@ void atomic(const AsmStatement& s, AsmFrame& f) {
 
 // ---- cp.async
 
-void finishCopies(const std::vector<Copy>& copies) {
+void finishCopies(Program& p, int thread, const std::vector<Copy>& copies) {
   for (const Copy& copy : copies) {
-    SharedMemory& shared = program().shared;
     const auto bytes = static_cast<uint32_t>(copy.bytes);
-    shared.endCopy(shared.address(reinterpret_cast<uint64_t>(copy.to), bytes), bytes);
-    memory(".shared", reinterpret_cast<uint64_t>(copy.to), static_cast<uint32_t>(copy.bytes), true);
+    const uint32_t to = p.shared.address(reinterpret_cast<uint64_t>(copy.to), bytes);
+    p.shared.endCopy(to, bytes);
+    p.shared.threadWrites(thread, to, bytes);
     std::memset(copy.to, 0, static_cast<size_t>(copy.bytes));
     std::memcpy(copy.to, copy.from, static_cast<size_t>(copy.read));
   }
@@ -181,6 +184,22 @@ void startCopy(uint64_t to, uint64_t from, int bytes, int read) {
   shared.beginCopy(self().thread, shared.address(to, static_cast<uint32_t>(size)), static_cast<uint32_t>(size));
   self().openCopies.push_back({reinterpret_cast<char*>(to), reinterpret_cast<char*>(from), bytes, read});
 }
+/// The thread's copies so far land some time, in order with its others', and then it arrives.
+void arriveWhenLanded(uint64_t barrier) {
+  Fiber& fiber = self();
+  std::vector<Copy> copies;
+  for (std::vector<Copy>& group : fiber.copyGroups) copies.insert(copies.end(), group.begin(), group.end());
+  copies.insert(copies.end(), fiber.openCopies.begin(), fiber.openCopies.end());
+  fiber.copyGroups.clear(), fiber.openCopies.clear();
+  Program* p = &program();
+  const uint32_t signal = p->shared.address(barrier, 8);
+  barrierAt(signal);
+  machine->later(reinterpret_cast<uint64_t>(&fiber), fmt::format("copies of thread {}", fiber.thread),
+                 [=, thread = fiber.thread] {
+                   finishCopies(*p, thread, copies);
+                   copiesArrived(*p, signal, thread);
+                 });
+}
 bool copyInstruction(const Call& c) {
   Fiber& fiber = self();
   if (c.is("cp.async.ca.") || c.is("cp.async.cg.")) {
@@ -188,11 +207,17 @@ bool copyInstruction(const Call& c) {
     int read =
         c.inst.arguments > 2 ? static_cast<int>(std::min<uint64_t>(c.args[2], static_cast<uint64_t>(bytes))) : bytes;
     startCopy(c.args[0], c.args[1], bytes, read);
+  } else if (c.is("cp.async.mbarrier.arrive.noinc")) {
+    arriveWhenLanded(c.args[0]);
+  } else if (c.is("cp.async.wait.all")) {
+    for (std::vector<Copy>& group : fiber.copyGroups) finishCopies(program(), fiber.thread, group);
+    finishCopies(program(), fiber.thread, std::exchange(fiber.openCopies, {}));
+    fiber.copyGroups.clear();
   } else if (c.is("cp.async.commit")) {
     fiber.copyGroups.push_back(std::exchange(fiber.openCopies, {}));
   } else if (c.is("cp.async.wait.group")) {
     while (fiber.copyGroups.size() > c.args[0]) {
-      finishCopies(fiber.copyGroups.front());
+      finishCopies(program(), fiber.thread, fiber.copyGroups.front());
       fiber.copyGroups.pop_front();
     }
   } else {

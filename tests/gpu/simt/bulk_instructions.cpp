@@ -94,7 +94,7 @@ void loadBox(uint64_t target, uint64_t barrier, uint64_t mapPointer, const std::
   barrierAt(signal);
   std::string what = boxText("load", at, rank);
   Program* p = &program();
-  p->shared.beginWrite(to, map.boxBytes(), what);
+  p->shared.beginWrite(self().thread / 128, to, map.boxBytes(), what);
   machine->later(machine->nextQueue++, what, [=, &map] {
     forBox(map, at, to, [&](uint32_t shared, const char* global) {
       size_t bytes = static_cast<size_t>(map.elementBytes());
@@ -134,7 +134,7 @@ void storeBox(uint64_t source, uint64_t mapPointer, const std::array<int32_t, 5>
   uint32_t from = boxAddress(map, source);
   Program* p = &program();
   std::string what = boxText(add ? "reduction" : "store", at, rank);
-  p->shared.beginRead(from, map.boxBytes(), what);
+  p->shared.beginRead(self().thread / 128, from, map.boxBytes(), what);
   if (!self().openBulk) self().openBulk = std::make_shared<BulkGroup>();
   std::shared_ptr<BulkGroup> group = self().openBulk;
   ++group->reading, ++group->writing;

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <stdexcept>
 
@@ -14,6 +15,8 @@ SharedMemory::SharedMemory(char* window, uint32_t bytes, std::vector<BufferInfo>
       buffers_(std::move(buffers)),
       writer_(kWindowBytes),
       unfenced_(static_cast<size_t>(threads)),
+      published_(kWindowBytes),
+      fencedAt_(static_cast<size_t>(threads)),
       copying_(kWindowBytes),
       reading_(kWindowBytes / kGranule),
       writing_(kWindowBytes / kGranule),
@@ -22,6 +25,9 @@ SharedMemory::SharedMemory(char* window, uint32_t bytes, std::vector<BufferInfo>
 void SharedMemory::clear() {
   std::memset(window_, 0xcd, kWindowBytes);  // NaN-ish garbage
   std::fill(writer_.begin(), writer_.end(), 0);
+  std::fill(published_.begin(), published_.end(), 0);
+  std::fill(fencedAt_.begin(), fencedAt_.end(), 0);
+  publications_ = 0;
   std::fill(copying_.begin(), copying_.end(), 0);
   std::fill(reading_.begin(), reading_.end(), 0);
   std::fill(writing_.begin(), writing_.end(), 0);
@@ -57,7 +63,7 @@ void SharedMemory::threadWrites(int thread, uint32_t address, uint32_t bytes) {
     if (reading_[g] || writing_[g])
       throw std::runtime_error(fmt::format("thread {} writes {} while {}", thread, describe(address), inFlight(g)));
   checkCopied(address, bytes, fmt::format("thread {}", thread));
-  for (uint32_t i = address; i < address + bytes; ++i) writer_[i] = static_cast<uint16_t>(thread + 1);
+  for (uint32_t i = address; i < address + bytes; ++i) writer_[i] = static_cast<uint16_t>(thread + 1), published_[i] = 0;
   auto& list = unfenced_[static_cast<size_t>(thread)];
   if (!list.empty() && list.back().second == address)
     list.back().second += bytes;
@@ -70,11 +76,25 @@ void SharedMemory::fence(int thread) {
     for (uint32_t i = first; i < end; ++i)
       if (writer_[i] == thread + 1) writer_[i] = 0;
   unfenced_[static_cast<size_t>(thread)].clear();
+  fencedAt_[static_cast<size_t>(thread)] = publications_;
 }
 
-void SharedMemory::checkFenced(uint32_t address, uint32_t bytes, const std::string& what) const {
+void SharedMemory::publish(int thread) {
+  auto& list = unfenced_[static_cast<size_t>(thread)];
+  if (list.empty()) return;
+  ++publications_;
+  for (auto [first, end] : list)
+    for (uint32_t i = first; i < end; ++i)
+      if (writer_[i] == thread + 1) published_[i] = publications_;
+  list.clear();
+}
+
+void SharedMemory::checkFenced(int group, uint32_t address, uint32_t bytes, const std::string& what) const {
+  const size_t first = static_cast<size_t>(group) * 128, end = std::min(first + 128, fencedAt_.size());
+  uint32_t fenced = publications_;  // by all threads of the group
+  for (size_t thread = first; thread < end; ++thread) fenced = std::min(fenced, fencedAt_[thread]);
   for (uint32_t i = address; i < address + bytes; ++i)
-    if (writer_[i])
+    if (writer_[i] && (!published_[i] || published_[i] > fenced))
       throw std::runtime_error(fmt::format("{} uses {}, which thread {} wrote without fence.proxy.async", what,
                                            describe(i), writer_[i] - 1));
 }
@@ -98,9 +118,9 @@ void SharedMemory::endCopy(uint32_t address, uint32_t bytes) {
   std::fill_n(copying_.begin() + address, bytes, uint16_t{0});
 }
 
-void SharedMemory::beginRead(uint32_t address, uint32_t bytes, const std::string& what) {
+void SharedMemory::beginRead(int group, uint32_t address, uint32_t bytes, const std::string& what) {
   checkCopied(address, bytes, what);
-  checkFenced(address, bytes, what);
+  checkFenced(group, address, bytes, what);
   const uint32_t id = note(what);
   for (uint32_t g = address / kGranule; g <= (address + bytes - 1) / kGranule; ++g) {
     if (writing_[g])
@@ -113,9 +133,9 @@ void SharedMemory::endRead(uint32_t address, uint32_t bytes) {
   for (uint32_t g = address / kGranule; g <= (address + bytes - 1) / kGranule; ++g) --reading_[g];
 }
 
-void SharedMemory::beginWrite(uint32_t address, uint32_t bytes, const std::string& what) {
+void SharedMemory::beginWrite(int group, uint32_t address, uint32_t bytes, const std::string& what) {
   checkCopied(address, bytes, what);
-  checkFenced(address, bytes, what);
+  checkFenced(group, address, bytes, what);
   const uint32_t id = note(what);
   for (uint32_t g = address / kGranule; g <= (address + bytes - 1) / kGranule; ++g) {
     if (reading_[g] || writing_[g])

@@ -1,6 +1,7 @@
 // shared_memory.h - the shared memory of one simulated program, and who may touch which byte when. Two kinds of access
 // meet there: ordinary ones of threads (generic proxy) and those of tensor cores and bulk copies (async proxy).
-//  - What a thread wrote is seen by asynchronous readers only after that thread's fence.proxy.async.
+//  - What a thread wrote is seen by asynchronous readers only after that thread's fence.proxy.async; or, when it has told
+//    others by an mbarrier, after a fence that all threads of the reading warpgroup make behind that.
 //  - Bytes that an asynchronous operation still writes may not be touched, bytes it still reads may not be written.
 //  - Bytes of a thread's cp.async hold garbage until that thread has waited for it; then the thread has written them.
 // Breaking a rule throws, naming the buffer.
@@ -31,11 +32,13 @@ class SharedMemory {
   void threadReads(int thread, uint32_t address, uint32_t bytes) const;
   void threadWrites(int thread, uint32_t address, uint32_t bytes);
   void fence(int thread);
+  void publish(int thread);  ///< it arrives at an mbarrier: who waits there knows of its writes
 
   /// Asynchronous operations from issue until somebody has waited for them; `what` for messages.
-  void beginRead(uint32_t address, uint32_t bytes, const std::string& what);
+  /// `group`: the warpgroup that starts it.
+  void beginRead(int group, uint32_t address, uint32_t bytes, const std::string& what);
   void endRead(uint32_t address, uint32_t bytes);
-  void beginWrite(uint32_t address, uint32_t bytes, const std::string& what);
+  void beginWrite(int group, uint32_t address, uint32_t bytes, const std::string& what);
   void endWrite(uint32_t address, uint32_t bytes);
 
   /// A cp.async of a thread, from issue until the thread has waited for its group.
@@ -49,7 +52,7 @@ class SharedMemory {
   static constexpr uint32_t kGranule = 16;       ///< asynchronous operations read and write whole 16-byte chunks
   std::string inFlight(uint32_t granule) const;  ///< "wgmma 7 of threads 0-127 still reads it"
   uint32_t note(const std::string& what);
-  void checkFenced(uint32_t address, uint32_t bytes, const std::string& what) const;
+  void checkFenced(int group, uint32_t address, uint32_t bytes, const std::string& what) const;
   void checkCopied(uint32_t address, uint32_t bytes, const std::string& what) const;
 
   char* window_;
@@ -57,6 +60,9 @@ class SharedMemory {
   std::vector<BufferInfo> buffers_;
   std::vector<uint16_t> writer_;                                      ///< per byte: 1 + thread with an unfenced write
   std::vector<std::vector<std::pair<uint32_t, uint32_t>>> unfenced_;  ///< per thread: [first, end)
+  std::vector<uint32_t> published_;    ///< per byte with an unfenced write: when others were told, 0: not yet
+  std::vector<uint32_t> fencedAt_;     ///< per thread: publications in front of its last fence
+  uint32_t publications_ = 0;
   std::vector<uint16_t> copying_;                                     ///< per byte: 1 + thread whose cp.async fills it
   std::vector<uint16_t> reading_, writing_;                           ///< per granule: operations in flight
   std::vector<uint32_t> operation_;                                   ///< per granule: the latest one, in operations_

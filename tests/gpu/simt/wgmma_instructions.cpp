@@ -231,7 +231,7 @@ void issue(const Shape& shape, std::vector<IssueRecord*>& all) {
   }
   std::string what = fmt::format("wgmma {} of threads {}-{}", product->number, first.thread, first.thread + 127);
   Program* p = &program();
-  for (auto [address, size] : product->sources) p->shared.beginRead(address, size, what);
+  for (auto [address, size] : product->sources) p->shared.beginRead(self().thread / 128, address, size, what);
 
   accumulator->marker = group.nextMarker = group.nextMarker % kMarkers + 1;
   accumulator->unread = 64 * shape.n;
