@@ -90,8 +90,8 @@ def Tile_RingReserveOp : Tile_Op<"ring_reserve", [MemoryEffects<[MemRead, MemWri
 def Tile_RingCommitOp : Tile_Op<"ring_commit", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "producer: copies that its threads have started for this stage count there when they have landed; turner: it is full";
   let description = [{
-    Does not wait: a producer counts a stage when it has started copies of a few more, and all of them before it waits for
-    anything (lowering/filling.cpp). Every async_copy and async_gather into the stage stands between its ring_reserve and
+    Does not wait: the hardware counts a stage for each of the producer's threads when what the thread has started has landed
+    (lowering/filling.cpp). Every async_copy and async_gather into the stage stands between its ring_reserve and
     this op, which follows on every path. A turner's tiles are written when it gets here, and every warp counts at once.
   }];
   let arguments = (ins Tile_RingType:$ring, I32:$slot);
@@ -115,7 +115,7 @@ def Tile_TmaLoadOp : Tile_Op<"tma_load", [MemoryEffects<[MemRead, MemWrite]>]> {
   let description = [{
     The view is a kernel argument with a unit stride in one of the box's two dims, 16-byte aligned, all other strides multiples
     of 16 bytes (tma_box.h decides). The tensor map is encoded at launch and comes as a hidden argument.
-    The box is the whole of the target's shape.
+    The box is the whole of the target's shape, or `tile.box` (tma_box.h), whose dims but the last are the target's rows.
   }];
   let arguments = (ins Tile_ViewType:$view, Variadic<AnyTypeOf<[I32, I64]>>:$indices, Tile_SmemType:$target, Tile_RingType:$ring, I32:$slot);
   let assemblyFormat = "$view `[` $indices `:` type($indices) `]` `to` $target `signals` $ring `[` $slot `]` attr-dict `:` type($view) `,` type($target) `,` type($ring)";

@@ -45,7 +45,7 @@ def Tile_Tile2D : 2DTensorOf<[Tile_Number]>;
 
 // ---- value level
 def Tile_LoadSharedOp : Tile_Op<"load_shared", [MemoryEffects<[MemRead]>]> {
-  let summary = "tile.load whose result lives in shared memory; `box` is the tile, the rest of the result's shape is padding";
+  let summary = "tile.load whose result lives in shared memory; `box` is the tile (all its dims but the last are rows), the rest of the result's shape is padding";
   let arguments = (ins Tile_ViewType:$view, Variadic<AnyTypeOf<[I32, I64]>>:$indices, DenseI64ArrayAttr:$box);
   let results = (outs Tile_SmemType:$result);
   let assemblyFormat = "$view `[` $indices `:` type($indices) `]` `box` $box attr-dict `:` type($view) `->` type($result)";
