@@ -1,8 +1,10 @@
 // attention_dropout.h - which weights of attention a training step drops: a function of the pair alone, so that forward,
 // backward and the reference agree whatever their tiles.
 //
-// The mask of four pairs comes from one counter of Philox 4x32-10 (dsl/random.h): those whose queries and whose keys
-// differ in bit 3 of their index only. Accumulators of tensor cores, and their transposes, have such four in one thread.
+// One counter of Philox 4x32 decides 16 pairs, a byte each: those whose queries and whose keys differ in bits 0 and 3 of
+// their index only. Accumulators of tensor cores have bit 3 of both and bit 0 of the columns in one thread, so that in
+// either orientation a thread uses half of what it makes, eight bytes. Seven rounds: the fewest that pass the tests of
+// Salmon et al. (SC 2011), as other libraries' dropout has them; dsl/random.h makes ten.
 #pragma once
 #include <optional>
 
@@ -21,11 +23,33 @@ inline Tile interleave_bit3(const Tile& clear, const Tile& set, int axis) {
     return reshape(permute(reshape(both, {rows, columns / 8, 8, 2}), {0, 1, 3, 2}), {rows, 2 * columns});
   return reshape(permute(reshape(both, {rows / 8, 8, columns, 2}), {0, 3, 1, 2}), {2 * rows, columns});
 }
+/// Elements whose index along a row is even come from `even`, the others from `odd`.
+inline Tile interleave_bit0(const Tile& even, const Tile& odd) {
+  const Shape half = even.shape();
+  return reshape(join(even, odd), {half[0], 2 * half[1]});
+}
+
+/// Philox 4x32 of seven rounds; all words u32.
+inline std::array<Tile, 4> dropout_words(Tile x0, Tile x1, Tile x2, Tile x3, Tile key0, Tile key1) {
+  auto product = [](const Tile& x, uint32_t factor) {
+    const Tile both = cast(x, u64) * uint64_t{factor};
+    return std::array<Tile, 2>{cast(both >> 32, u32), cast(both, u32)};
+  };
+  for (int round = 0; round < 7; ++round) {
+    const auto [high0, low0] = product(x0, 0xD2511F53u);
+    const auto [high1, low1] = product(x2, 0xCD9E8D57u);
+    x0 = high1 ^ x1 ^ key0, x2 = high0 ^ x3 ^ key1;
+    x1 = low1, x3 = low0;
+    key0 += 0x9E3779B9u, key1 += 0xBB67AE85u;
+  }
+  return {x0, x1, x2, x3};
+}
 }  // namespace detail
 
-/// Weights of one head. Pair (i, j) of query head h of sequence b is kept where word 2 (i / 8 % 2) + j / 8 % 2 of
-///   philox(counter = {i without bit 3, j without bit 3, b Hq + h, offset mod 2^32}, key = seed ^ (offset / 2^32) 2^32)
-/// is at least p 2^32; without bit 3: bits above it move down by one.
+/// Weights of one head. Pair (i, j) of query head h of sequence b is kept where byte 2 (i / 8 % 2) + j / 8 % 2, counted from
+/// the lowest, of word 2 (i % 2) + j % 2 of
+///   philox(counter = {i', j', b Hq + h, offset mod 2^32}, key = seed ^ (offset / 2^32) 2^32)
+/// is at least T: i' = i / 16 * 4 + i % 8 / 2 is i without bits 0 and 3, j' likewise, and T is 256 p rounded, at most 255.
 class AttentionDropout {
  public:
   /// Scalars: u64 seed and offset, f32 p in [0, 1).
@@ -33,10 +57,10 @@ class AttentionDropout {
       : key0_(cast(seed, u32)),
         key1_(cast(seed >> 32, u32) ^ cast(offset >> 32, u32)),
         offset_(cast(offset, u32)),
-        threshold_(cast(p * 0x1p32f, u32)),
-        scale_(1.f / (1.f - p)) {}
+        dropped_(min(cast(p * 256.f + 0.5f, u32), 255u)),
+        scale_(256.f / (256.f - cast(dropped_, f32))) {}
 
-  /// What weights that are kept are multiplied by.
+  /// What weights that are kept are multiplied by: 1 / (1 - T / 256).
   const Tile& scale() const { return scale_; }
 
   /// i1 [BM, BN] of queries m0 .. and keys n0 .. of the head; [BN, BM] where `transposed`. m0 and n0 are multiples of
@@ -44,23 +68,31 @@ class AttentionDropout {
   Tile kept(const AttentionConfig& c, const AttentionHead& at, const Tile& heads, const Tile& m0, const Tile& n0,
             bool transposed) const {
     static_check(c.BM % 16 == 0 && c.BN % 16 == 0, "dropout needs tiles of multiples of 16");
-    auto counters = [](const Tile& first, int count, bool down) {
-      const Tile index = cast(first / 2 + arange(0, count / 2), u32);
-      return down ? index.col() : index.row();
-    };
     const int rows = transposed ? c.BN : c.BM, columns = transposed ? c.BM : c.BN;
-    const auto words = philox(counters(m0, c.BM, !transposed), counters(n0, c.BN, transposed),
+    // Without bit 3; the rows that differ in bit 0 only are in different threads, which make the same words.
+    const Tile down = cast((transposed ? n0 : m0) / 2 + arange(0, rows / 2), u32).col();
+    const Tile across = cast((transposed ? m0 : n0) / 4 + arange(0, columns / 4), u32).row();
+    const Tile pair_of_rows = down >> 1;
+    const auto words =
+        detail::dropout_words(transposed ? across : pair_of_rows, transposed ? pair_of_rows : across,
                               cast(at.batch * heads + at.head, u32), offset_, key0_, key1_);
-    auto keep = [&](int down, int across) {
-      const int query = transposed ? across : down, key = transposed ? down : across;
-      return broadcast_to(words[static_cast<size_t>(2 * query + key)] >= threshold_, {rows / 2, columns / 2});
+    const Tile is_odd = (down & 1u) == 1u, threshold = dropped_ << 24;
+    const Shape shape{rows / 2, columns / 4};
+    std::array<Tile, 2> word;  // of even and of odd columns
+    for (size_t bit = 0; bit < 2; ++bit)
+      word[bit] = transposed ? where(is_odd, words[2 * bit + 1], words[2 * bit]) : where(is_odd, words[2 + bit], words[bit]);
+    auto keep = [&](int down3, int across3) {
+      const int query = transposed ? across3 : down3, key = transposed ? down3 : across3;
+      const int above = 24 - 8 * (2 * query + key);
+      auto of = [&](const Tile& w) { return broadcast_to((above ? w << above : w) >= threshold, shape); };
+      return detail::interleave_bit0(of(word[0]), of(word[1]));
     };
     return detail::interleave_bit3(detail::interleave_bit3(keep(0, 0), keep(0, 1), 1),
                                    detail::interleave_bit3(keep(1, 0), keep(1, 1), 1), 0);
   }
 
  private:
-  Tile key0_, key1_, offset_, threshold_, scale_;
+  Tile key0_, key1_, offset_, dropped_, scale_;
 };
 
 /// With config.dropout only.

@@ -22,8 +22,8 @@ struct AttentionOptions {
   int max_sq = 0, max_sk = 0;  ///< with cu_q: no sequence is longer (max_sk: backward)
   /// Factors of the elements of Q, K and V, [B or 1, H or 1]; all or none.
   TensorView<const float, 2> q_scale{}, k_scale{}, v_scale{};
-  /// Weights are dropped with this probability, in [0, 1), and the others multiplied by 1 / (1 - dropout); LSE is that
-  /// of all weights. Which ones: a function of seed, offset, sequence, query head, query and key (attention_dropout.h).
+  /// Weights are dropped with this probability, in [0, 1), rounded to a multiple p of 1/256 (at most 255/256), and the
+  /// others multiplied by 1 / (1 - p); LSE is that of all weights. Which ones: a function of seed, offset, sequence, query head, query and key (attention_dropout.h).
   /// Backward takes what forward was given.
   float dropout = 0;
   uint64_t seed = 0, offset = 0;  ///< offset: a number of the call, to use a seed more than once

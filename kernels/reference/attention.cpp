@@ -48,10 +48,10 @@ class Head {
   int64_t sq() const { return sq_; }
   int64_t sk() const { return sk_; }
   std::pair<int64_t, int64_t> band(int64_t i) const { return band_of(spec_, i, sq_, sk_); }
-  /// What a weight is multiplied by: 1, or with dropout 0 or 1 / (1 - p).
+  /// What a weight is multiplied by: 1, or with dropout 0 or 1 / (1 - its probability).
   double dropout_factor(int64_t i, int64_t j) const {
     if (spec_.dropout == 0) return 1;
-    return dropout_keeps(spec_, batch_, heads_, head_, i, j) ? 1 / (1 - static_cast<double>(spec_.dropout)) : 0;
+    return dropout_keeps(spec_, batch_, heads_, head_, i, j) ? 1 / (1 - dropout_probability(spec_)) : 0;
   }
 
   double product(const std::vector<double>& a, const std::vector<double>& b) const {
@@ -126,19 +126,24 @@ Pair backward_pair(const Head& head, int64_t i, int64_t j, const AttentionStats&
 
 }  // namespace
 
+double dropout_probability(const AttentionSpec& spec) {
+  return std::min(std::floor(static_cast<double>(spec.dropout) * 256 + 0.5), 255.) / 256;
+}
+
 bool dropout_keeps(const AttentionSpec& spec, int64_t b, int64_t hq, int64_t h, int64_t i, int64_t j) {
-  auto without_bit3 = [](int64_t x) { return static_cast<uint32_t>(x / 16 * 8 + x % 8); };
-  std::array<uint32_t, 4> x = {without_bit3(i), without_bit3(j), static_cast<uint32_t>(b * hq + h),
+  auto without_bits = [](int64_t x) { return static_cast<uint32_t>(x / 16 * 4 + x % 8 / 2); };
+  std::array<uint32_t, 4> x = {without_bits(i), without_bits(j), static_cast<uint32_t>(b * hq + h),
                                static_cast<uint32_t>(spec.offset)};
   std::array<uint32_t, 2> key = {static_cast<uint32_t>(spec.seed),
                                  static_cast<uint32_t>(spec.seed >> 32) ^ static_cast<uint32_t>(spec.offset >> 32)};
-  for (int round = 0; round < 10; ++round) {
+  for (int round = 0; round < 7; ++round) {
     const uint64_t a = uint64_t{0xD2511F53} * x[0], c = uint64_t{0xCD9E8D57} * x[2];
     x = {static_cast<uint32_t>(c >> 32) ^ x[1] ^ key[0], static_cast<uint32_t>(c),
          static_cast<uint32_t>(a >> 32) ^ x[3] ^ key[1], static_cast<uint32_t>(a)};
     key[0] += 0x9E3779B9, key[1] += 0xBB67AE85;
   }
-  return x[static_cast<size_t>(2 * (i / 8 % 2) + j / 8 % 2)] >= static_cast<uint32_t>(spec.dropout * 0x1p32f);
+  const uint32_t byte = x[static_cast<size_t>(2 * (i % 2) + j % 2)] >> 8 * (2 * (i / 8 % 2) + j / 8 % 2) & 255;
+  return byte >= 256 * dropout_probability(spec);
 }
 
 bool in_band(const AttentionSpec& spec, int64_t i, int64_t j, int64_t sq, int64_t sk) {

@@ -27,9 +27,11 @@ struct AttentionSpec {
   uint64_t seed = 0, offset = 0;
 };
 
-/// Whether the weight of a pair stays: word 2 (i / 8 % 2) + j / 8 % 2 of Philox 4x32-10 for the counter (i without bit 3,
-/// j without bit 3, b Hq + h, offset mod 2^32) and the key (seed mod 2^32, seed / 2^32 xor offset / 2^32) is at least
-/// dropout 2^32. Without bit 3: bits above it move down by one.
+/// The probability in steps of 1/256 that weights are dropped with.
+double dropout_probability(const AttentionSpec& spec);
+/// Whether the weight of a pair stays: byte 2 (i / 8 % 2) + j / 8 % 2 (0: the lowest) of word 2 (i % 2) + j % 2 of Philox
+/// 4x32-7 for the counter (i without bits 0 and 3, j without them, b Hq + h, offset mod 2^32) and the key (seed mod 2^32,
+/// seed / 2^32 xor offset / 2^32) is at least 256 dropout_probability. Bits above those left out move down.
 bool dropout_keeps(const AttentionSpec& spec, int64_t b, int64_t hq, int64_t h, int64_t i, int64_t j);
 
 struct AttentionRow {

@@ -58,14 +58,16 @@ TEST(AttentionDropout, E25_TheMaskIsTheReferencesWhateverTheTiles) {
               ASSERT_EQ(found.kept(n, h, i, j), expected) << p << " at " << n << " " << h << " " << i << " " << j;
               kept += expected;
             }
+      const double dropped = reference::dropout_probability(spec);  // in steps of 1/256
+      EXPECT_NEAR(dropped, p, 1. / 512);
       for (float x : found.o) {
         if (x != 0) {
-          ASSERT_NEAR(x, 1 / (112 * (1 - p)), 1e-5);
+          ASSERT_NEAR(x, 1 / (112 * (1 - dropped)), 1e-5);
         }
       }
       // The share that is kept, within four standard deviations.
       const auto count = static_cast<double>(found.o.size());
-      EXPECT_NEAR(static_cast<double>(kept) / count, 1 - p, 4 * std::sqrt(p * (1 - p) / count));
+      EXPECT_NEAR(static_cast<double>(kept) / count, 1 - dropped, 4 * std::sqrt(dropped * (1 - dropped) / count));
     }
   }
 }
@@ -92,8 +94,8 @@ TEST(AttentionDropout, E25_SeedsOffsetsSequencesAndHeadsDiffer) {
   EXPECT_NEAR(agreement(first, 0, 1), 0.5, spread);  // another head of the same keys
   EXPECT_NEAR(agreement(first, 1, 0), 0.5, spread);
   EXPECT_EQ(agreement(first, 0, 0), 1);
-  // And neighbours within a mask: rows and columns one and eight further, which share a counter.
-  for (auto [di, dj] : {std::pair<int64_t, int64_t>{0, 1}, {1, 0}, {0, 8}, {8, 0}, {8, 8}}) {
+  // And neighbours within a mask: rows and columns one and eight further, which share a counter, and two, which do not.
+  for (auto [di, dj] : {std::pair<int64_t, int64_t>{0, 1}, {1, 0}, {1, 1}, {0, 8}, {8, 0}, {8, 8}, {9, 9}, {1, 9}, {2, 0}, {0, 2}}) {
     int64_t same = 0, pairs = 0;
     for (int64_t i = 0; i + di < first.queries; ++i)
       for (int64_t j = 0; j + dj < first.keys; ++j)
