@@ -167,7 +167,7 @@ inline AttentionBackwardConfig default_attention_backward_config(DType dtype, in
 inline AttentionBackwardConfig fit_dropout(AttentionBackwardConfig c, DType dtype, const Machine& machine) {
   const int widest = std::max(c.keys.D, c.keys.DV);
   if (!machine.gpu || dtype == DType::f32 || widest > 128) return c;
-  const auto [bm, bn] = widest <= 64 ? std::pair(32, 128) : machine.warpgroups ? std::pair(64, 64) : std::pair(64, 32);
+  const auto [bm, bn] = widest <= 64 ? std::pair(32, 128) : machine.warpgroups ? std::pair(64, 64) : std::pair(32, 64);
   // 64 x 64 instead of 32 x 128: as many scores, and dQ leaves by bulk additions.
   c.keys.BM = machine.warpgroups && widest > 64 ? bm : std::min(c.keys.BM, bm);
   c.keys.BN = std::min(c.keys.BN, bn);

@@ -161,7 +161,7 @@ def sdpa(backend):
 
         def run():
             with sdpa_kernel(getattr(SDPBackend, backend)):
-                F.scaled_dot_product_attention(q, k, v, is_causal=bool(s.get("causal", 0)))
+                F.scaled_dot_product_attention(q, k, v, dropout_p=s.get("dropout", 0) / 100, is_causal=bool(s.get("causal", 0)))
 
         return run
 
@@ -175,7 +175,7 @@ def sdpa_backward(backend):
         shape = (s.get("B", 1), s.get("Hq", 1), s["Sq"], s["D"])
         q, k, v, d = (torch.randn(shape, dtype=TORCH_TYPES[dtype], device="cuda", requires_grad=True) for _ in range(4))
         with sdpa_kernel(getattr(SDPBackend, backend)):
-            o = F.scaled_dot_product_attention(q, k, v, is_causal=bool(s.get("causal", 0)))
+            o = F.scaled_dot_product_attention(q, k, v, dropout_p=s.get("dropout", 0) / 100, is_causal=bool(s.get("causal", 0)))
         return lambda: torch.autograd.grad(o, (q, k, v), d, retain_graph=True)
 
     return make
