@@ -267,6 +267,25 @@ static void convertTogether(Emitter& e, Operation* op, Convert convert) {
 
 void Emitter::emitFp8Conversion(Operation* op) { convertTogether<2>(*this, op, convertFp8Pair); }
 
+/// There is an instruction for two elements of 16 bits at a time.
+static bool hasHalfPairs(const Target& target, Operation* op) {
+  if (!isa<arith::AddFOp, arith::SubFOp, arith::MulFOp>(op)) return false;
+  const Type element = getElementTypeOrSelf(op->getResult(0).getType());
+  return element.isF16() || (element.isBF16() && target.sm >= 90);
+}
+
+/// The two elements are those of one register already: computed one by one, they would have to be packed again.
+static bool isPair(llvm::Value* low, llvm::Value* high) {
+  auto *first = llvm::dyn_cast<llvm::ExtractElementInst>(low), *second = llvm::dyn_cast<llvm::ExtractElementInst>(high);
+  if (!first || !second || first->getVectorOperand() != second->getVectorOperand()) return false;
+  auto isAt = [](llvm::ExtractElementInst* extract, uint64_t position) {
+    auto* index = llvm::dyn_cast<llvm::ConstantInt>(extract->getIndexOperand());
+    return index && index->getZExtValue() == position;
+  };
+  auto* vector = llvm::cast<llvm::FixedVectorType>(first->getVectorOperand()->getType());
+  return vector->getNumElements() == 2 && isAt(first, 0) && isAt(second, 1);
+}
+
 LogicalResult Emitter::emitElementwiseOp(Operation* op) {
   if (hasFp8Pairs(target, op)) return emitFp8Conversion(op), success();
   if (hasByteFloats(op)) return convertTogether<4>(*this, op, convertBytes), success();
@@ -287,6 +306,18 @@ LogicalResult Emitter::emitElementwiseOp(Operation* op) {
         reg += packed - 1;
         continue;
       }
+    }
+    const bool hasNext = layout && reg + 1 < count && !layout->isRegPadding(static_cast<int>(reg)) &&
+                         !layout->isRegPadding(static_cast<int>(reg + 1));
+    if (hasNext && hasHalfPairs(target, op) && llvm::any_of(op->getOperands(), [&](Value operand) {
+          return isPair(regs(operand)[reg], regs(operand)[reg + 1]);
+        })) {
+      SmallVector<llvm::Value*, 2> pairs;
+      for (Value operand : op->getOperands()) pairs.push_back(packPair(regs(operand)[reg], regs(operand)[reg + 1]));
+      llvm::Value* pair = emitElementwise(b, op, pairs, *math_)[0];
+      for (uint64_t i = 0; i < 2; ++i) results[0].push_back(b.CreateExtractElement(pair, i));
+      ++reg;
+      continue;
     }
     if (layout && layout->isRegPadding(static_cast<int>(reg))) {
       for (auto [i, list] : llvm::enumerate(results))

@@ -1,0 +1,38 @@
+// Arithmetic on what is in 16-bit pairs already goes on in pairs; what comes one by one stays so.
+// RUN: tile-opt %s -split-input-file --tile-target=sm_90a -tile-assign-layouts -canonicalize -cse -tile-place-buffers -tile-insert-barriers -tile-emit=as=ptx -o /dev/null | FileCheck %s
+// RUN: tile-opt %s -split-input-file --tile-target=sm_80 -tile-assign-layouts -canonicalize -cse -tile-place-buffers -tile-insert-barriers -tile-emit=as=ptx -o /dev/null | FileCheck %s --check-prefix=SM80
+
+// Widened bytes with a scale.
+// CHECK: entry scaled(
+// CHECK-NOT: {{mul.f16[ \t]}}
+// CHECK: mul.f16x2
+// CHECK-NOT: {{mul.f16[ \t]}}
+// CHECK: ret;
+// SM80: entry scaled(
+// SM80-NOT: {{mul.f16[ \t]}}
+// SM80: mul.f16x2
+// SM80: ret;
+func.func @scaled(%w: !tile.view<2xi8> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 16, 1>}, %y: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 16, 1>}, %s: f16) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %i = arith.constant 0 : i32
+  %bytes = tile.load %w[%i, %i : i32, i32] : !tile.view<2xi8> -> tensor<32x64xi8>
+  %wide = arith.sitofp %bytes : tensor<32x64xi8> to tensor<32x64xf16>
+  %scale = tile.splat %s : f16 -> tensor<32x64xf16>
+  %scaled = arith.mulf %wide, %scale : tensor<32x64xf16>
+  tile.store %scaled, %y[%i, %i : i32, i32] : tensor<32x64xf16>, !tile.view<2xf16>
+  return
+}
+
+// -----
+
+// CHECK: entry from_words(
+// CHECK-NOT: mul.f16x2
+// CHECK: ret;
+func.func @from_words(%x: !tile.view<2xf32> {tile.align = 4 : i32}, %y: !tile.view<2xf16>, %s: f16) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %i = arith.constant 0 : i32
+  %words = tile.load %x[%i, %i : i32, i32] : !tile.view<2xf32> -> tensor<32x64xf32>
+  %narrow = arith.truncf %words : tensor<32x64xf32> to tensor<32x64xf16>
+  %scale = tile.splat %s : f16 -> tensor<32x64xf16>
+  %scaled = arith.mulf %narrow, %scale : tensor<32x64xf16>
+  tile.store %scaled, %y[%i, %i : i32, i32] : tensor<32x64xf16>, !tile.view<2xf16>
+  return
+}
