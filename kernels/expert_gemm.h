@@ -72,13 +72,16 @@ const auto& expert_gemm_kernel() {
   return k;
 }
 
-/// `rows` per expert on average decide how high blocks are: padding costs up to a block for every expert.
-inline ExpertGemmConfig default_expert_gemm_config(int64_t rows, int64_t experts, const Machine& machine) {
+/// `rows` per expert on average decide how high blocks are: padding costs up to a block for every expert. `columns` are N.
+inline ExpertGemmConfig default_expert_gemm_config(int64_t rows, int64_t experts, int64_t columns,
+                                                   const Machine& machine) {
   ExpertGemmConfig c;
   if (!machine.gpu) c.BK = 128, c.stages = 1, c.warps = 1;
   const int64_t each = rows / std::max<int64_t>(experts, 1);
   if (each < 64) c.BM = 64, c.warps = machine.gpu ? 4 : 1;
   if (each < 16) c.BM = 16;
+  // One program per multiprocessor, with products of twice the size, is ahead of two.
+  if (machine.warpgroups && each >= 64 && columns > 128) c.BN = 256, c.stages = 4;
   return c;
 }
 

@@ -268,6 +268,7 @@ CatalogRow expert_gemm_row() {
     row.problems.push_back(
         {d, {{"M", 77}, {"N", 33}, {"K", 45}, {"E", 1}, {"gap", 3}, {"producer", 1}}, Purpose::edge});
   }
+  row.problems.push_back({"f16", {{"M", 4096}, {"N", 4096}, {"K", 2048}, {"E", 16}}, Purpose::bench});
   for (int producer : {0, 1})
     row.problems.push_back(
         {"f16", {{"M", 4096}, {"N", 4096}, {"K", 2048}, {"E", 16}, {"producer", producer}}, Purpose::bench});
@@ -276,8 +277,8 @@ CatalogRow expert_gemm_row() {
     return with_half_type(d, [](auto t) -> const AnyKernel* { return &expert_gemm_kernel<decltype(t)>(); });
   };
   row.default_config = [](const Problem& p, const Machine& machine) {
-    ExpertGemmConfig c = default_expert_gemm_config(p.sizes["M"] * p.sizes.get("top", 2), p.sizes["E"], machine);
-    c.producer = p.sizes.get("producer", 0) != 0;
+    ExpertGemmConfig c = default_expert_gemm_config(p.sizes["M"] * p.sizes.get("top", 2), p.sizes["E"], p.sizes["N"], machine);
+    if (p.sizes.has("producer")) c.producer = p.sizes["producer"] != 0, c.BN = 128, c.stages = machine.gpu ? 3 : 1;
     return expert_gemm_kernel<half>().words(c);
   };
   row.prepare = [](std::shared_ptr<Device> device, const Problem& p, const ConfigWords& c) {
