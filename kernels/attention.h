@@ -68,7 +68,7 @@ void attention_program(const AttentionConfig& c, const ScoreMod& score_mod, cons
       acc = dot(cast(p, in), v, acc, precision);
   };
   for_each_block(visible_blocks(at.band, m0, c.BM, at.sq, at.sk, c.BN), at.band.has_left, true, c.split,
-                 {.stages = c.stages}, step);
+                 {.stages = c.stages, .pingpong = c.turns ? Choice::always : Choice::automatic}, step);
 
   // d is 0 only where no key was visible; NaN (from NaN inputs) must survive, hence == and not >.
   auto empty = softmax.d == 0.f;

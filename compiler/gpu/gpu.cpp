@@ -27,6 +27,7 @@ void addGpuPasses(mlir::OpPassManager& passes, const Target& target, const Compi
   passes.addPass(mlir::createCSEPass());
   if (target.hasWgmma) passes.addPass(createDeferReductionsPass());
   if (target.hasWgmma) passes.addPass(createAsyncWaitsPass());
+  if (target.hasTma) passes.addPass(createTakeTurnsPass());
   passes.addPass(createPlaceBuffersPass(targetOf));
   passes.addPass(createInsertBarriersPass());
 }
@@ -41,6 +42,7 @@ void registerGpuPasses(std::function<const Target&()> target, std::function<cons
   mlir::registerPass([=] { return createAssignLayoutsPass(target, options); });
   mlir::registerPass([] { return createDeferReductionsPass(); });
   mlir::registerPass([] { return createAsyncWaitsPass(); });
+  mlir::registerPass([] { return createTakeTurnsPass(); });
   mlir::registerPass([=] { return createPlaceBuffersPass(target); });
   mlir::registerPass([] { return createInsertBarriersPass(); });
 }

@@ -10,6 +10,8 @@ std::unique_ptr<mlir::Pass> createAssignLayoutsPass(TargetOf target, OptionsOf o
 std::unique_ptr<mlir::Pass> createDeferReductionsPass();
 /// Puts tile.mma_wait where results of asynchronous products are needed, and releases of stages behind it.
 std::unique_ptr<mlir::Pass> createAsyncWaitsPass();
+/// Warpgroups take turns at the tensor cores in loops that ask for it (tile.pingpong).
+std::unique_ptr<mlir::Pass> createTakeTurnsPass();
 /// Gives every buffer and every op's scratch its bytes of shared memory (`at`, tile.scratch); `tile.shared_bytes` on
 /// the function. Fails with a table when they do not fit.
 std::unique_ptr<mlir::Pass> createPlaceBuffersPass(TargetOf target);

@@ -1,7 +1,8 @@
-// specialize_turns.cpp - tiles of 8-bit elements that lie across what warpgroups want. At the value level such a tile is loaded
-// into shared memory as it lies, read into registers, and shared with its bytes the other way round: work for the consumers,
-// and all of them meet for it. With roles it is a load like others whose result is turned on its way: the producer copies
-// the tile as it lies into one ring, other warps of its warpgroup turn it into a stage of another (tile.smem_turn).
+// specialize_turns.cpp - tiles of 8-bit elements that lie across what warpgroups want. At the value level such a tile
+// is loaded into shared memory as it lies, read into registers, and shared with its bytes the other way round: work for
+// the consumers, and all of them meet for it. With roles it is a load like others whose result is turned on its way:
+// the producer copies the tile as it lies into one ring, other warps of its warpgroup turn it into a stage of another
+// (tile.smem_turn).
 #include "compiler/dialect/products.h"
 #include "compiler/gpu/specialize.h"
 
@@ -77,7 +78,8 @@ void unfoldTurns(const llvm::DenseSet<Operation*>& turned) {
     auto load = cast<LoadSharedOp>(op);
     const SmemType type = load.getResult().getType();
     OpBuilder builder(load);
-    auto raw = LoadSharedOp::create(builder, load.getLoc(), rawType(type), load.getView(), load.getIndices(), load.getBox());
+    auto raw =
+        LoadSharedOp::create(builder, load.getLoc(), rawType(type), load.getView(), load.getIndices(), load.getBox());
     auto tile = RankedTensorType::get(type.getShape(), type.getElementType());
     Value read = SmemLoadOp::create(builder, load.getLoc(), tile, raw);
     Value share = ShareOp::create(builder, load.getLoc(), type.withInterleaved(false), read);

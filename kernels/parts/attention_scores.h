@@ -29,6 +29,7 @@ struct AttentionConfig {
   bool split = true;        ///< blocks that need no mask run in a loop of their own, made here and not by the compiler
   bool accumulate = false;  ///< backward: dQ is summed in memory, in no particular order
   int group = 0;            ///< backward: query heads per key head, 0 if only the launch knows
+  bool turns = false;       ///< warpgroups take turns at the tensor cores
   int stages = 2;
   int warps = 4;
 

@@ -108,6 +108,14 @@ TEST(SimtCatalog, AttentionForwardOfBytes) {
                fields(128, 64, 64), {1});
 }
 
+// Warpgroups that take turns: as often one as the other, across loops and programs.
+TEST(SimtCatalog, AttentionForwardInTurns) {
+  for (const char* dtype : {"f16", "f8e4m3"})
+    for (auto [m, keys, causal] : {std::array{128, 330, 0}, {128, 200, 1}, {192, 40, 1}, {64, 130, 0}, {192, 0, 0}})
+      runProblem("attention_forward", dtype, {{"Hq", 2}, {"Sq", 300}, {"Sk", keys}, {"D", 64}, {"causal", causal}},
+                 {fmt::format("BM={}", m), "BN=64", fmt::format("warps={}", m / 16), "split=false", "turns=true"}, {1, 2});
+}
+
 // The kernels that are meant to have roles on this machine have them.
 TEST(SimtCatalog, UsesBulkCopiesAndPersistentPrograms) {
   const auto before = tile::testing::simtLaunches();

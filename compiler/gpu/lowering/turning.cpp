@@ -1,14 +1,15 @@
 // turning.cpp - warps that turn tiles of 8-bit elements on their way from ring to ring: rows become columns.
 //
-// ldmatrix.trans moves 16-bit pairs: of 8 source rows and 16 bytes of each, a thread (g = lane / 4, t = lane % 4) gets bytes
-// 2 g, + 1 of two rows. Two such registers hold four source rows of two target rows, and two byte permutations make of them
-// four neighbours of either target row: what stmatrix writes. Its first matrix has target rows 2 g for threads g below 4
-// and 2 g + 1 for the others, its second one the rest: in swizzled rows each falls into 8 different 16-byte bank groups.
+// ldmatrix.trans moves 16-bit pairs: of 8 source rows and 16 bytes of each, a thread (g = lane / 4, t = lane % 4) gets
+// bytes 2 g, + 1 of two rows. Two such registers hold four source rows of two target rows, and two byte permutations
+// make of them four neighbours of either target row: what stmatrix writes. Its first matrix has target rows 2 g for
+// threads g below 4 and 2 g + 1 for the others, its second one the rest: in swizzled rows each falls into 8 different
+// 16-byte bank groups.
 //
-// Which source row ends up where is a matter of the addresses that lanes give to ldmatrix. An interleaved target takes rows
-// as they come: registers x of threads t have rows 8 x + 2 t, + 1. A plain one wants 4 t to 4 t + 3 in thread t, so
-// register x has rows 4 t + 2 x, + 1; exchanging the two registers of threads 2 and 3 keeps the 8 rows of a matrix in
-// different bank groups, and the permutation puts that right.
+// Which source row ends up where is a matter of the addresses that lanes give to ldmatrix. An interleaved target takes
+// rows as they come: registers x of threads t have rows 8 x + 2 t, + 1. A plain one wants 4 t to 4 t + 3 in thread t,
+// so register x has rows 4 t + 2 x, + 1; exchanging the two registers of threads 2 and 3 keeps the 8 rows of a matrix
+// in different bank groups, and the permutation puts that right.
 #include "compiler/gpu/lowering/roles.h"
 #include "compiler/gpu/lowering/smem_lowering.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
@@ -18,13 +19,13 @@ using namespace llvm;
 
 namespace {
 
-constexpr int kRows = 32;      ///< of the source, in one ldmatrix; bytes of a target's row
-constexpr int kColumns = 16;   ///< bytes of a source's row; rows of the target
-constexpr int kWords = 4;      ///< registers of one matrix instruction
-constexpr int kAtOnce = 2;     ///< reads under way: these warps have few registers
+constexpr int kRows = 32;     ///< of the source, in one ldmatrix; bytes of a target's row
+constexpr int kColumns = 16;  ///< bytes of a source's row; rows of the target
+constexpr int kWords = 4;     ///< registers of one matrix instruction
+constexpr int kAtOnce = 2;    ///< reads under way: these warps have few registers
 
-/// Offset of a 16-byte chunk in a row that is `row` (less a multiple of 16) rows behind a tile's start: its swizzle's share.
-/// `chunk` stays below the chunks of a panel.
+/// Offset of a 16-byte chunk in a row that is `row` (less a multiple of 16) rows behind a tile's start: its swizzle's
+/// share. `chunk` stays below the chunks of a panel.
 Value* swizzled(IRBuilder<>& b, const layout::SharedTile& tile, Value* row, Value* chunk) {
   const int64_t chunks = tile.swizzle / 16;
   Value* flip = b.CreateAnd(b.CreateLShr(b.CreateMul(row, b.getInt32(static_cast<uint32_t>(tile.swizzle))), 7),
@@ -65,8 +66,8 @@ class Turn {
     // Byte permutations: even bytes of both registers, or odd ones; the later register first where they were exchanged.
     Value* lower = b_.CreateICmpULT(lane, e.i32(16));
     Value* isLate = interleaved_ ? b_.getFalse() : b_.CreateICmpNE(b_.CreateAnd(lane, 2), e.i32(0));
-    Value *even = b_.CreateSelect(isLate, e.i32(0x2064), e.i32(0x6420));
-    Value *odd = b_.CreateSelect(isLate, e.i32(0x3175), e.i32(0x7531));
+    Value* even = b_.CreateSelect(isLate, e.i32(0x2064), e.i32(0x6420));
+    Value* odd = b_.CreateSelect(isLate, e.i32(0x3175), e.i32(0x7531));
     selectors_[0] = b_.CreateSelect(lower, even, odd);
     selectors_[1] = b_.CreateSelect(lower, odd, even);
   }
@@ -96,9 +97,9 @@ class Turn {
     SmallVector<Value*> args{b_.CreatePtrAdd(write, places_[static_cast<size_t>(block)])};
     for (unsigned half = 0; half < kWords / 2; ++half)
       for (Value* selector : selectors_)
-        args.push_back(b_.CreateIntrinsic(Intrinsic::nvvm_prmt,
-                                          {b_.CreateExtractValue(loaded, 2 * half),
-                                           b_.CreateExtractValue(loaded, 2 * half + 1), selector}));
+        args.push_back(b_.CreateIntrinsic(
+            Intrinsic::nvvm_prmt,
+            {b_.CreateExtractValue(loaded, 2 * half), b_.CreateExtractValue(loaded, 2 * half + 1), selector}));
     e_.inlineAsm(b_.getVoidTy(), "stmatrix.sync.aligned.m8n8.x4.shared.b16 [$0], {$1, $2, $3, $4};",
                  "r,r,r,r,r,~{memory}", args);
   }

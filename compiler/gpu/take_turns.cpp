@@ -1,0 +1,62 @@
+// take_turns.cpp - warpgroups that take turns at the tensor cores, in loops that ask for it (tile.pingpong = 1).
+// Before: a loop of consumers whose body starts asynchronous products, the first and the last of them in one block.
+// After:  tile.turn_wait in front of the first, tile.turn_pass behind the last one.
+//
+// Left alone, warpgroups that do the same work at the same time compete for the tensor cores first and for the other
+// units then. With turns one starts all its products of an iteration before the next one does: its elementwise work
+// runs under the products of the others. Nothing depends on the order; who waits for a turn holds stages, but the turn
+// comes from one that has issued its products already and waits for nobody in between.
+#include "compiler/gpu/async_products.h"
+#include "compiler/gpu/gpu_passes.h"
+#include "mlir/Pass/Pass.h"
+
+namespace tile::ir {
+using namespace mlir;
+
+namespace {
+
+class TakeTurnsPass : public PassWrapper<TakeTurnsPass, OperationPass<func::FuncOp>> {
+ public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(TakeTurnsPass)
+  StringRef getArgument() const override { return "tile-take-turns"; }
+  StringRef getDescription() const override {
+    return "warpgroups take turns at the tensor cores where loops ask for it";
+  }
+  void getDependentDialects(DialectRegistry& registry) const override { registry.insert<TileDialect>(); }
+
+  void runOnOperation() override {
+    bool changed = false;
+    getOperation().walk([&](SpecializeOp roles) {
+      roles.getConsumer().walk([&](scf::ForOp loop) {
+        auto hint = loop->getAttrOfType<IntegerAttr>("tile.pingpong");
+        if (hint && hint.getInt() == 1) changed |= takeTurns(*loop.getBody());
+      });
+    });
+    if (!changed) markAllAnalysesPreserved();
+  }
+
+ private:
+  /// A loop inside would take turns of its own, as often as its own iterations say: alike in all warpgroups, too, but
+  /// then the outer one has no one place where its products start.
+  static bool takeTurns(Block& body) {
+    Operation *first = nullptr, *last = nullptr;
+    for (Operation& op : body) {
+      if (isa<LoopLikeOpInterface>(op)) return false;
+      if (!asyncProduct(&op) && !(isa<scf::IfOp>(op) && hasAsyncProduct(&op))) continue;
+      if (!first) first = &op;
+      last = &op;
+    }
+    if (!first) return false;
+    OpBuilder builder(first);
+    TurnWaitOp::create(builder, first->getLoc());
+    builder.setInsertionPointAfter(last);
+    TurnPassOp::create(builder, last->getLoc());
+    return true;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Pass> createTakeTurnsPass() { return std::make_unique<TakeTurnsPass>(); }
+
+}  // namespace tile::ir

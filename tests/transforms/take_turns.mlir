@@ -1,0 +1,45 @@
+// Loops that ask for turns: one wait in front of an iteration's first product, one pass behind its last one.
+// RUN: tile-opt %s --pass-pipeline='builtin.module(func.func(tile-take-turns))' --tile-target=sm_90a | FileCheck %s
+
+// CHECK-LABEL: func.func @attention
+// CHECK: } consumer {
+// CHECK: scf.for
+// CHECK: tile.turn_wait
+// CHECK-NEXT: tile.mma
+// CHECK: scf.if
+// CHECK: tile.mma
+// CHECK: } else {
+// CHECK-NEXT: scf.yield
+// CHECK-NEXT: }
+// CHECK-NEXT: tile.turn_pass
+// CHECK-NEXT: tile.mma_wait
+// CHECK: } {tile.pingpong = 1 : i32}
+// CHECK: scf.for
+// CHECK-NOT: tile.turn
+func.func @attention(%q: !tile.smem<64x64xf16, minor = 1>, %k: !tile.smem<64x64xf16, minor = 1>, %n: i32, %c: i1) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  tile.specialize regs(0, 0) producer {
+  } consumer {
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+    %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {
+      %s = tile.mma wgmma_f16 k 64 warps(4, 1) %q, %k, %zero : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf32>
+      %o = scf.if %c -> (tensor<64x64xf32>) {
+        %p = tile.mma wgmma_f16 k 64 warps(4, 1) %q, %k, %acc : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf32>
+        %w = tile.mma_wait 0 of %p : tensor<64x64xf32>
+        scf.yield %w : tensor<64x64xf32>
+      } else {
+        scf.yield %acc : tensor<64x64xf32>
+      }
+      %t = tile.mma_wait 0 of %s : tensor<64x64xf32>
+      %e = arith.addf %t, %o : tensor<64x64xf32>
+      scf.yield %e : tensor<64x64xf32>
+    } {tile.pingpong = 1 : i32}
+    %u = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {
+      %s = tile.mma wgmma_f16 k 64 warps(4, 1) %q, %k, %acc : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf32>
+      %t = tile.mma_wait 0 of %s : tensor<64x64xf32>
+      scf.yield %t : tensor<64x64xf32>
+    }
+  }
+  return
+}
