@@ -1,6 +1,7 @@
 // convolution.h - 2-D convolution as a product without the matrix of patches (implicit GEMM): rows are output pixels,
-// columns output channels, the inner dim walks over the taps of the filter and blocks of input channels. The pixels of a
-// tile are a patch of images (a box of X for every tap, which copy engines take), or any that follow one another (a gather).
+// columns output channels, the inner dim walks over the taps of the filter and blocks of input channels. The pixels of
+// a tile are a patch of images (a box of X for every tap, which copy engines take), or any that follow one another (a
+// gather).
 #pragma once
 #include <tuple>
 
@@ -13,9 +14,9 @@ struct ConvolutionConfig {
   int stages = 3;
   int warps = 4;
   int stride = 1, pad = 0, dilation = 1;
-  int PN = 0, PH = 0, PW = 0;  ///< the patch: images, rows and columns of pixels, BM in all; 0: pixels are gathered. stride 1
-  bool producer = false;       ///< gathered by warps of their own (GPUs with bulk tensor copies): one program per
-                               ///< multiprocessor instead of two, and no copies between products
+  int PN = 0, PH = 0, PW = 0;  ///< a patch's images, rows and columns: BM pixels, stride 1. 0: pixels are gathered
+  bool producer = false;  ///< gathered by warps of their own (GPUs with bulk tensor copies): one program per
+                          ///< multiprocessor instead of two, and no copies between products
 };
 
 /// The tile (m, n) of the product as patches of pixels.
@@ -69,14 +70,13 @@ void convolution_program(const ConvolutionConfig& c, Tensor<const T, 4> X, Tenso
 
 template <class T>
 const auto& convolution_kernel() {
-  static const auto k = kernel(typed_name("convolution", dtype_of<T>()), convolution_program<T>)
-                            .grid([](const ConvolutionConfig& c, const auto&, const auto&, const auto& y) {
-                              const int64_t columns = cdiv(y.shape[3], c.BN);
-                              if (c.PN)
-                                return Grid{cdiv(y.shape[0], c.PN) * cdiv(y.shape[1], c.PH) * cdiv(y.shape[2], c.PW),
-                                            columns};
-                              return Grid{cdiv(y.shape[0] * y.shape[1] * y.shape[2], c.BM), columns};
-                            });
+  static const auto k =
+      kernel(typed_name("convolution", dtype_of<T>()), convolution_program<T>)
+          .grid([](const ConvolutionConfig& c, const auto&, const auto&, const auto& y) {
+            const int64_t columns = cdiv(y.shape[3], c.BN);
+            if (c.PN) return Grid{cdiv(y.shape[0], c.PN) * cdiv(y.shape[1], c.PH) * cdiv(y.shape[2], c.PW), columns};
+            return Grid{cdiv(y.shape[0] * y.shape[1] * y.shape[2], c.BM), columns};
+          });
   return k;
 }
 
@@ -88,8 +88,8 @@ struct ConvolutionSizes {
 };
 
 namespace detail {
-/// The patch of c.BM pixels, sides powers of two, that leaves the fewest outside of [N, P, Q]; of equals the one with the
-/// fewest images, then the squarest: neighbours' taps are the same pixels.
+/// The patch of c.BM pixels, sides powers of two, that leaves the fewest outside of [N, P, Q]; of equals the one with
+/// the fewest images, then the squarest: neighbours' taps are the same pixels.
 inline void choose_patch(ConvolutionConfig& c, const ConvolutionSizes& s) {
   auto padded = [](int64_t size, int side) { return cdiv(size, side) * side; };
   auto cost = [&](int n, int h, int w) {

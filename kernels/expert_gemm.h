@@ -12,8 +12,8 @@ struct ExpertGemmConfig {
   int BM = 128, BN = 128, BK = 64;
   int stages = 3;
   int warps = 8;
-  bool producer = false;  ///< warps of their own gather rows (GPUs with bulk tensor copies): one program per multiprocessor
-                          ///< instead of two, so that BN = 256 fits, and no copies between products
+  bool producer = false;  ///< warps of their own gather rows (GPUs with bulk tensor copies): one program per
+                          ///< multiprocessor instead of two, so that BN = 256 fits, and no copies between products
 };
 
 /// Rows in blocks of one expert each, as the kernel takes them: block b computes the rows ids[b * BM ..] with the
@@ -72,7 +72,7 @@ const auto& expert_gemm_kernel() {
   return k;
 }
 
-/// `rows` per expert on average decide how high blocks are: padding costs up to a block for every expert. `columns` are N.
+/// `rows` per expert on average decide how high blocks are: padding costs up to a block for every expert. `columns`: N.
 inline ExpertGemmConfig default_expert_gemm_config(int64_t rows, int64_t experts, int64_t columns,
                                                    const Machine& machine) {
   ExpertGemmConfig c;

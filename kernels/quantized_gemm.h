@@ -78,11 +78,10 @@ const auto& quantized_gemm_kernel() {
 }
 template <class T>
 const auto& quantized_gemm_combine_kernel() {
-  static const auto k =
-      kernel(typed_name("gemm_w_combine", dtype_of<T>()), quantized_gemm_combine_program<T>)
-          .grid([](const QuantizedGemmConfig&, const auto&, const auto& d) {
-            return Grid{cdiv(d.shape[0], 16) * cdiv(d.shape[1], 128)};
-          });
+  static const auto k = kernel(typed_name("gemm_w_combine", dtype_of<T>()), quantized_gemm_combine_program<T>)
+                            .grid([](const QuantizedGemmConfig&, const auto&, const auto& d) {
+                              return Grid{cdiv(d.shape[0], 16) * cdiv(d.shape[1], 128)};
+                            });
   return k;
 }
 
@@ -115,8 +114,8 @@ inline size_t quantized_gemm_workspace_bytes(const QuantizedGemmConfig& c, int64
   return c.splits > 1 ? static_cast<size_t>(c.splits * m * n) * 4 : 0;
 }
 
-/// dtypes of A, S, D: f16, bf16. `workspace`: device memory of quantized_gemm_workspace_bytes, needed with config.splits >
-/// 1, in use until the launch has finished.
+/// dtypes of A, S, D: f16, bf16. `workspace`: device memory of quantized_gemm_workspace_bytes, needed with
+/// config.splits > 1, in use until the launch has finished.
 template <class T, class W>
 Status quantized_gemm(Stream& stream, Input<T, 2> A, TensorView<const W, 2> weights, Input<T, 2> S, TensorView<T, 2> D,
                       const QuantizedGemmConfig& config, void* workspace = nullptr) {
@@ -132,7 +131,8 @@ Status quantized_gemm(Stream& stream, Input<T, 2> A, TensorView<const W, 2> weig
   if (!check.ok()) return check.error();
   using Shape = std::array<int64_t, 3>;
   auto parts = TensorView<float, 3>::contiguous(
-      static_cast<float*>(workspace), config.splits > 1 ? Shape{config.splits, D.shape[0], D.shape[1]} : Shape{0, 0, 0});
+      static_cast<float*>(workspace),
+      config.splits > 1 ? Shape{config.splits, D.shape[0], D.shape[1]} : Shape{0, 0, 0});
   Status done = quantized_gemm_kernel<T, W>().try_call(stream, config, A, weights, S, D, parts);
   if (!done || config.splits <= 1) return done;
   return quantized_gemm_combine_kernel<T>().try_call(stream, config, TensorView<const float, 3>(parts), D);
@@ -142,8 +142,8 @@ template <class T, class W>
 Status quantized_gemm(Stream& stream, Input<T, 2> A, TensorView<const W, 2> weights, Input<T, 2> S,
                       TensorView<T, 2> D) {
   const int64_t groups = std::max<int64_t>(S.shape[0], 1);
-  QuantizedGemmConfig c = default_quantized_gemm_config(
-      D.shape[0], D.shape[1], A.shape[1], static_cast<int>(A.shape[1] / groups), Machine::of(stream));
+  QuantizedGemmConfig c = default_quantized_gemm_config(D.shape[0], D.shape[1], A.shape[1],
+                                                        static_cast<int>(A.shape[1] / groups), Machine::of(stream));
   c.splits = 1;
   return quantized_gemm<T, W>(stream, A, weights, S, D, c);
 }

@@ -50,9 +50,7 @@ class BoxGather {
   RankedTensorType tileOf(int64_t size, Type element) { return RankedTensorType::get({size}, element); }
   Value i32(int64_t value) { return arith::ConstantIntOp::create(b_, loc_, b_.getI32Type(), value); }
   Value iota(int64_t size) { return IotaOp::create(b_, loc_, tileOf(size, b_.getI32Type()), uint64_t{0}); }
-  Value splat(Value scalar, int64_t size) {
-    return SplatOp::create(b_, loc_, tileOf(size, scalar.getType()), scalar);
-  }
+  Value splat(Value scalar, int64_t size) { return SplatOp::create(b_, loc_, tileOf(size, scalar.getType()), scalar); }
   Value wide(Value index) {
     return index.getType().isInteger(64) ? index : arith::ExtSIOp::create(b_, loc_, b_.getI64Type(), index).getResult();
   }

@@ -1,8 +1,8 @@
-// turn_products.cpp - warpgroups take a first operand from registers, not a second one. A product whose second operand is
-// widened on its way (isWidened) is computed as b^T a^T, so that the weights need not pass through shared memory and all
-// warps need not meet for it.
-// Before: for (acc = zeros MxN) acc = dot(a, b, acc).  After: for (acc = zeros NxM) acc = dot(b^T, a^T, acc); acc^T.
-// Transposes of register tiles are names for other layouts; place_operands looks through those of fetched tiles.
+// turn_products.cpp - warpgroups take a first operand from registers, not a second one. A product whose second operand
+// is widened on its way (isWidened) is computed as b^T a^T, so that the weights need not pass through shared memory and
+// all warps need not meet for it. Before: for (acc = zeros MxN) acc = dot(a, b, acc).  After: for (acc = zeros NxM) acc
+// = dot(b^T, a^T, acc); acc^T. Transposes of register tiles are names for other layouts; place_operands looks through
+// those of fetched tiles.
 #include "compiler/gpu/turn_products.h"
 
 #include "compiler/gpu/mma_table.h"
@@ -73,7 +73,8 @@ class TurnProductsPass : public PassWrapper<TurnProductsPass, OperationPass<func
   static BlockArgument accumulatorOf(DotOp dot) {
     auto arg = dyn_cast<BlockArgument>(dot.getAcc());
     auto loop = dyn_cast<scf::ForOp>(dot->getParentOp());
-    if (!arg || !loop || arg.getOwner() != loop.getBody() || !arg.hasOneUse() || !dot.getResult().hasOneUse()) return {};
+    if (!arg || !loop || arg.getOwner() != loop.getBody() || !arg.hasOneUse() || !dot.getResult().hasOneUse())
+      return {};
     OpOperand& use = *dot.getResult().use_begin();
     const bool comesRound = use.getOwner() == loop.getBody()->getTerminator() &&
                             use.getOperandNumber() + loop.getNumInductionVars() == arg.getArgNumber();
@@ -88,8 +89,8 @@ class TurnProductsPass : public PassWrapper<TurnProductsPass, OperationPass<func
   }
 
   bool gains(DotOp dot, int64_t warps) const {
-    auto engine = chooseWarpgroupEngine(dot.getA().getType().getElementType(), dot.getResult().getType().getElementType(),
-                                        dot.getPrecision(), target_());
+    auto engine = chooseWarpgroupEngine(dot.getA().getType().getElementType(),
+                                        dot.getResult().getType().getElementType(), dot.getPrecision(), target_());
     if (!engine || engineRow(*engine).operandBits != 16 || !accumulatorOf(dot)) return false;
     auto shape = dot.getResult().getType().getShape();
     // Whole instructions both ways: columns become rows of warps.

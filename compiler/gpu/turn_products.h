@@ -1,5 +1,5 @@
-// turn_products.h - which operands of products are widened on their way (quantised weights), and products turned so that
-// such an operand comes first.
+// turn_products.h - which operands of products are widened on their way (quantised weights), and products turned so
+// that such an operand comes first.
 #pragma once
 #include "compiler/gpu/dot_passes.h"
 #include "mlir/IR/Value.h"
@@ -7,7 +7,8 @@
 namespace tile::ir {
 
 /// The tile is made, element by element, from loads alone, the larger part of them of narrower elements than its own.
-/// Threads may as well make the elements a warpgroup's product takes from their registers: no trip through shared memory.
+/// Threads may as well make the elements a warpgroup's product takes from their registers: no trip through shared
+/// memory.
 bool isWidened(mlir::Value tile);
 
 }  // namespace tile::ir

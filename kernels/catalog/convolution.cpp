@@ -125,7 +125,8 @@ CatalogRow convolution_row() {
     auto outputs = [&](int64_t size) {
       return std::max<int64_t>(0, (size + 2 * pad - dilation * (p.sizes.get("R", 3) - 1) - 1) / stride + 1);
     };
-    ConvolutionSizes sizes{p.sizes["N"], outputs(p.sizes["H"]), outputs(p.sizes["W"]), p.sizes["C"], p.sizes["K"], stride};
+    ConvolutionSizes sizes{p.sizes["N"], outputs(p.sizes["H"]), outputs(p.sizes["W"]),
+                           p.sizes["C"], p.sizes["K"],          stride};
     sizes.aligned = p.sizes["gap"] % 8 == 0;
     ConvolutionConfig c = default_convolution_config(sizes, machine);
     c.producer = p.sizes.get("producer", 0) != 0;

@@ -212,9 +212,8 @@ CatalogRow quantized_row(const char* name, const char* summary) {
     return with_half_type(d, [](auto t) -> const AnyKernel* { return &quantized_gemm_kernel<decltype(t), W>(); });
   };
   row.default_config = [](const Problem& p, const Machine& machine) {
-    return quantized_gemm_kernel<half, W>().words(
-        default_quantized_gemm_config(p.sizes["M"], p.sizes["N"], p.sizes["K"], static_cast<int>(p.sizes.get("G", 128)),
-                                      machine));
+    return quantized_gemm_kernel<half, W>().words(default_quantized_gemm_config(
+        p.sizes["M"], p.sizes["N"], p.sizes["K"], static_cast<int>(p.sizes.get("G", 128)), machine));
   };
   row.prepare = [](std::shared_ptr<Device> device, const Problem& p, const ConfigWords& c) {
     return with_half_type(p.dtype, [&](auto t) { return make_case<QuantizedCase<decltype(t), W>>(device, p, c); });
@@ -277,7 +276,8 @@ CatalogRow expert_gemm_row() {
     return with_half_type(d, [](auto t) -> const AnyKernel* { return &expert_gemm_kernel<decltype(t)>(); });
   };
   row.default_config = [](const Problem& p, const Machine& machine) {
-    ExpertGemmConfig c = default_expert_gemm_config(p.sizes["M"] * p.sizes.get("top", 2), p.sizes["E"], p.sizes["N"], machine);
+    ExpertGemmConfig c =
+        default_expert_gemm_config(p.sizes["M"] * p.sizes.get("top", 2), p.sizes["E"], p.sizes["N"], machine);
     if (p.sizes.has("producer")) c.producer = p.sizes["producer"] != 0, c.BN = 128, c.stages = machine.gpu ? 3 : 1;
     return expert_gemm_kernel<half>().words(c);
   };

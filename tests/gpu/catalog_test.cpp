@@ -86,23 +86,24 @@ TEST(SimtCatalog, AttentionForwardInOneLoop) {
              {{"Hq", 1}, {"Sq", 200}, {"Sk", 700}, {"D", 64}, {"left", 100}, {"right", 70}}, oneLoop, {1});
 }
 
-// 8-bit values lie across what products want: warps beside the copying one turn them, and weights stay in registers, in an
-// order that both sides count keys in. Tiles that cannot be turned so (48 keys) go through the consumers' registers.
+// 8-bit values lie across what products want: warps beside the copying one turn them, and weights stay in registers, in
+// an order that both sides count keys in. Tiles that cannot be turned so (48 keys) go through the consumers' registers.
 TEST(SimtCatalog, AttentionForwardOfBytes) {
   auto fields = [](int m, int n, int d) {
-    return std::vector<std::string>{fmt::format("BM={}", m), fmt::format("BN={}", n), fmt::format("D={}", d),
+    return std::vector<std::string>{fmt::format("BM={}", m), fmt::format("BN={}", n),         fmt::format("D={}", d),
                                     fmt::format("DV={}", d), fmt::format("warps={}", m / 16), "split=false"};
   };
   for (int causal : {0, 1})
     for (int keys : {0, 40, 128, 330})
       runProblem("attention_forward", "f8e4m3", {{"Hq", 2}, {"Sq", 200}, {"Sk", keys}, {"D", 64}, {"causal", causal}},
                  fields(128, 64, 64), {1, 2});
-  for (auto [m, n, d] : {std::array{128, 128, 128}, {64, 96, 64}, {192, 128, 32}, {64, 160, 96}, {64, 48, 64}, {128, 64, 256}})
+  for (auto [m, n, d] :
+       {std::array{128, 128, 128}, {64, 96, 64}, {192, 128, 32}, {64, 160, 96}, {64, 48, 64}, {128, 64, 256}})
     runProblem("attention_forward", "f8e4m3",
                {{"Hq", 4}, {"Hkv", 2}, {"Sq", 113}, {"Sk", 203}, {"D", d}, {"causal", 1}, {"descale", 1}},
                fields(m, n, d), {1});
-  runProblem("attention_forward", "f8e4m3", {{"Hq", 1}, {"Sq", 200}, {"Sk", 500}, {"D", 64}, {"left", 100}, {"right", 70}},
-             fields(128, 64, 64), {1});
+  runProblem("attention_forward", "f8e4m3",
+             {{"Hq", 1}, {"Sq", 200}, {"Sk", 500}, {"D", 64}, {"left", 100}, {"right", 70}}, fields(128, 64, 64), {1});
   for (int pattern : {1, 2, 3})
     runProblem("attention_forward", "f8e4m3", {{"Hq", 2}, {"D", 64}, {"varlen", pattern}, {"causal", pattern % 2}},
                fields(128, 64, 64), {1});
@@ -146,16 +147,16 @@ TEST(SimtCatalog, GatheredRows) {
                  {"BM=64"});
   }
 }
-// Pixels in patches: images, rows and columns that no patch divides, taps outside, channels that no copy divides; and a view
-// whose strides bulk copies refuse, where threads gather the patch.
+// Pixels in patches: images, rows and columns that no patch divides, taps outside, channels that no copy divides; and a
+// view whose strides bulk copies refuse, where threads gather the patch.
 TEST(SimtCatalog, PatchesOfPixels) {
   for (const char* patch : {"PN=1 PH=8 PW=8", "PN=4 PH=2 PW=8"}) {
     std::vector<std::string> set{"BM=64", "BN=64", "warps=4"};
     std::istringstream words(patch);
     for (std::string word; words >> word;) set.push_back(word);
     runProblem("convolution", "f16", {{"N", 3}, {"H", 9}, {"W", 7}, {"C", 72}, {"K", 40}, {"pad", 1}}, set, {1, 2});
-    runProblem("convolution", "bf16", {{"N", 1}, {"H", 11}, {"W", 12}, {"C", 8}, {"K", 8}, {"pad", 2}, {"dilation", 3}}, set,
-               {1});
+    runProblem("convolution", "bf16", {{"N", 1}, {"H", 11}, {"W", 12}, {"C", 8}, {"K", 8}, {"pad", 2}, {"dilation", 3}},
+               set, {1});
     runProblem("convolution", "f16", {{"N", 2}, {"H", 5}, {"W", 7}, {"C", 3}, {"K", 5}, {"gap", 1}}, set, {1});
   }
   const auto before = tile::testing::simtLaunches();

@@ -278,7 +278,8 @@ TEST(GatherRole, CountingBeforeCopiesLandIsNoticed) {
   c.stages = 4;
   EXPECT_THAT(faultOf(c, countAtOnce), ::testing::HasSubstr("still copies to"));
 }
-// Of plain stores the hardware's counting knows nothing: those threads count themselves, and fences are wanted all the same.
+// Of plain stores the hardware's counting knows nothing: those threads count themselves, and fences are wanted all the
+// same.
 TEST(GatherRole, MissingFenceBehindPlainStoresIsNoticed) {
   Case c;
   c.pitch = 333;

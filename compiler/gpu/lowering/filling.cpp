@@ -1,14 +1,14 @@
 // filling.cpp - producers of a whole warpgroup: their threads copy by cp.async what no bulk copy can. Nobody waits for
-// these copies: the hardware counts a thread on its stage's full barrier when what the thread has started has landed, so
-// that as many stages are under way as the ring has.
+// these copies: the hardware counts a thread on its stage's full barrier when what the thread has started has landed,
+// so that as many stages are under way as the ring has.
 //
-// cp.async writes shared memory like ordinary stores (the generic proxy), and products read it through the async proxy. A
-// fence has to stand between the two, anywhere on the way the reader comes to know of the write: consumers fence behind
-// their wait for the stage (ringAcquire), when nothing of their own is under way. A fence of the thread that copies would
-// have to wait for the copies.
+// cp.async writes shared memory like ordinary stores (the generic proxy), and products read it through the async proxy.
+// A fence has to stand between the two, anywhere on the way the reader comes to know of the write: consumers fence
+// behind their wait for the stage (ringAcquire), when nothing of their own is under way. A fence of the thread that
+// copies would have to wait for the copies.
 //
-// Chunks that go through registers are plain stores, which no such counting covers: a thread with some in a stage waits for
-// its copies and counts itself.
+// Chunks that go through registers are plain stores, which no such counting covers: a thread with some in a stage waits
+// for its copies and counts itself.
 #include "compiler/gpu/lowering/roles.h"
 #include "compiler/gpu/lowering/smem_lowering.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"

@@ -63,7 +63,8 @@ void SharedMemory::threadWrites(int thread, uint32_t address, uint32_t bytes) {
     if (reading_[g] || writing_[g])
       throw std::runtime_error(fmt::format("thread {} writes {} while {}", thread, describe(address), inFlight(g)));
   checkCopied(address, bytes, fmt::format("thread {}", thread));
-  for (uint32_t i = address; i < address + bytes; ++i) writer_[i] = static_cast<uint16_t>(thread + 1), published_[i] = 0;
+  for (uint32_t i = address; i < address + bytes; ++i)
+    writer_[i] = static_cast<uint16_t>(thread + 1), published_[i] = 0;
   auto& list = unfenced_[static_cast<size_t>(thread)];
   if (!list.empty() && list.back().second == address)
     list.back().second += bytes;

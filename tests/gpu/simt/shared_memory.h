@@ -1,6 +1,7 @@
 // shared_memory.h - the shared memory of one simulated program, and who may touch which byte when. Two kinds of access
 // meet there: ordinary ones of threads (generic proxy) and those of tensor cores and bulk copies (async proxy).
-//  - What a thread wrote is seen by asynchronous readers only after that thread's fence.proxy.async; or, when it has told
+//  - What a thread wrote is seen by asynchronous readers only after that thread's fence.proxy.async; or, when it has
+//  told
 //    others by an mbarrier, after a fence that all threads of the reading warpgroup make behind that.
 //  - Bytes that an asynchronous operation still writes may not be touched, bytes it still reads may not be written.
 //  - Bytes of a thread's cp.async hold garbage until that thread has waited for it; then the thread has written them.
@@ -60,12 +61,12 @@ class SharedMemory {
   std::vector<BufferInfo> buffers_;
   std::vector<uint16_t> writer_;                                      ///< per byte: 1 + thread with an unfenced write
   std::vector<std::vector<std::pair<uint32_t, uint32_t>>> unfenced_;  ///< per thread: [first, end)
-  std::vector<uint32_t> published_;    ///< per byte with an unfenced write: when others were told, 0: not yet
-  std::vector<uint32_t> fencedAt_;     ///< per thread: publications in front of its last fence
+  std::vector<uint32_t> published_;  ///< per byte with an unfenced write: when others were told, 0: not yet
+  std::vector<uint32_t> fencedAt_;   ///< per thread: publications in front of its last fence
   uint32_t publications_ = 0;
-  std::vector<uint16_t> copying_;                                     ///< per byte: 1 + thread whose cp.async fills it
-  std::vector<uint16_t> reading_, writing_;                           ///< per granule: operations in flight
-  std::vector<uint32_t> operation_;                                   ///< per granule: the latest one, in operations_
+  std::vector<uint16_t> copying_;            ///< per byte: 1 + thread whose cp.async fills it
+  std::vector<uint16_t> reading_, writing_;  ///< per granule: operations in flight
+  std::vector<uint32_t> operation_;          ///< per granule: the latest one, in operations_
   std::vector<std::string> operations_;
 };
 
