@@ -11,6 +11,7 @@ struct GemmConfig {
   int stages = 3;
   int warps = 4;
   int splits = 1;        ///< parts of K computed by programs of their own, added in a fixed order by a second kernel
+  int cluster = 1;       ///< 2: programs of two tile rows copy their tiles of B together (GPUs with clusters; no splits)
   bool trans_a = false;  ///< A is stored [K, M]
   bool trans_b = false;  ///< B is stored [N, K]
   bool use_alpha = false;
@@ -47,7 +48,8 @@ void gemm_finish(const GemmConfig& c, const Epilogue& epilogue, Tile acc, const 
 
 /// A is [batch, M, K], B is [batch, K, N] (or stored transposed, see the config), C and D are [batch, M, N]. i8 operands
 /// accumulate in i32, f64 in f64, all others in f32. With config.splits > 1 split s of batch b is written to partial[s * batch + b].
-/// Grid {ceil(M / BM) * ceil(N / BN), batch, splits}.
+/// Grid {ceil(M / BM) * ceil(N / BN), batch, splits}; with config.cluster {cluster, ceil(M / BM / cluster) * ceil(N / BN),
+/// batch}, the cluster's programs on tile rows side by side.
 template <class TIn, class TOut, class Epilogue>
 void gemm_program(const GemmConfig& c, const Epilogue& epilogue, Tensor<const TIn, 3> A, Tensor<const TIn, 3> B,
                   Tensor<const TOut, 3> C, Tensor<TOut, 3> D, Tensor<GemmSum<TIn>, 3> partial,
@@ -55,9 +57,13 @@ void gemm_program(const GemmConfig& c, const Epilogue& epilogue, Tensor<const TI
   num_warps(c.warps);
   auto num_m = cdiv(D.dim(1), c.BM), num_n = cdiv(D.dim(2), c.BN);
   auto depth = A.dim(c.trans_a ? 1 : 2);
-  TileIndex at = grouped_order(program_id(0), num_m, num_n, c.GROUP);
-  auto m0 = at.m * c.BM, n0 = at.n * c.BN;
-  auto batch = program_id(1);
+  programs_per_cluster(c.cluster);
+  const bool pairs = c.cluster > 1;
+  static_check(!pairs || c.splits == 1, "programs of a cluster have whole products, found splits");
+  TileIndex at = pairs ? grouped_order(program_id(1), cdiv(num_m, c.cluster), num_n, c.GROUP / c.cluster)
+                       : grouped_order(program_id(0), num_m, num_n, c.GROUP);
+  auto m0 = (pairs ? at.m * c.cluster + program_id(0) : at.m) * c.BM, n0 = at.n * c.BN;
+  auto batch = program_id(pairs ? 2 : 1);
   auto begin = Tile(0), end = Tile(depth);
   if (c.splits > 1) {
     auto part = cdiv(cdiv(depth, c.BK), c.splits) * c.BK;
@@ -113,6 +119,8 @@ auto make_gemm_kernel(const char* name, Epilogue epilogue) {
                gemm_program(c, epilogue, A, B, C, D, partial, alpha, beta);
              })
           .grid([](const GemmConfig& c, const auto&, const auto&, const auto&, const auto& d, const auto&...) {
+            if (c.cluster > 1)
+              return Grid{c.cluster, cdiv(cdiv(d.shape[1], c.BM), c.cluster) * cdiv(d.shape[2], c.BN), d.shape[0]};
             return Grid{cdiv(d.shape[1], c.BM) * cdiv(d.shape[2], c.BN), d.shape[0], c.splits};
           });
   auto combine =

@@ -20,7 +20,7 @@
 
 namespace tile {
 
-inline constexpr uint32_t kAbiVersion = 2;
+inline constexpr uint32_t kAbiVersion = 3;
 
 enum class BinaryFormat : uint8_t { cubin, ptx, host_object };
 
@@ -125,6 +125,7 @@ struct KernelBinary {
   bool uses_debug_ring = false;
   bool persistent = false;    ///< launch as many programs as run at a time (at most the grid); see the hidden slots above
   bool uses_tickets = false;
+  uint32_t cluster = 1;  ///< programs along x that run in one cluster (compiled in): launches and the grid's x are multiples
   std::vector<TensorMapInfo> tensor_maps;
   std::vector<DebugSite> debug_sites;
   std::vector<BufferInfo> buffers;

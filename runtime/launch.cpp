@@ -140,11 +140,15 @@ Status check_grid(const Grid& grid, const GridLimits& limits, std::string_view k
   return ok();
 }
 
-Status check_persistent_grid(const Grid& grid, std::string_view kernel) {
+Status check_persistent_grid(const Grid& grid, const KernelBinary& binary) {
   constexpr int64_t kMost = 2147483647;
   constexpr GridLimits kAny{kMost, kMost, kMost};
+  const std::string_view kernel = display_name(binary);
   if (Status sizes = check_grid(grid, kAny, kernel); !sizes) [[unlikely]]
     return sizes;
+  if (grid.x % binary.cluster != 0) [[unlikely]]
+    return user_error(fmt::format("kernel '{}' runs in clusters of {} programs along x, the grid's x is {}", kernel,
+                                  binary.cluster, grid.x));
   if (grid.programs() > kMost) [[unlikely]]
     return user_error(
         fmt::format("kernel '{}': grid ({}, {}, {}) has {} positions, a persistent kernel walks at most {}", kernel,

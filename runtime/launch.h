@@ -29,7 +29,7 @@ Status check_grid(const Grid& grid, const GridLimits& limits, std::string_view k
 
 /// The same for a persistent kernel, whose grid is walked by the programs and bounds no launch: any sizes whose product
 /// is below 2^31.
-Status check_persistent_grid(const Grid& grid, std::string_view kernel);
+Status check_persistent_grid(const Grid& grid, const KernelBinary& kernel);
 
 /// What the kernel says about its hidden parameters (abi.h): tensor maps of views it has and within the hardware's
 /// limits, tickets only with a work loop.

@@ -114,6 +114,7 @@ std::string serialize(const KernelBinary& k) {
   w.put(static_cast<uint8_t>(k.uses_debug_ring));
   w.put(static_cast<uint8_t>(k.persistent));
   w.put(static_cast<uint8_t>(k.uses_tickets));
+  w.put(k.cluster);
   w.put(static_cast<uint32_t>(k.tensor_maps.size()));
   for (const TensorMapInfo& m : k.tensor_maps) {
     w.put(m.param);
@@ -192,6 +193,8 @@ Result<KernelBinary> deserialize(std::string_view bytes) {
   k.uses_debug_ring = r.get_bool();
   k.persistent = r.get_bool();
   k.uses_tickets = r.get_bool();
+  k.cluster = r.get<uint32_t>();
+  if (k.cluster < 1 || k.cluster > 2) r.fail();
   for (uint32_t n = r.get_count(8), i = 0; i < n && r.good(); ++i) {
     TensorMapInfo m;
     m.param = r.get<uint32_t>();

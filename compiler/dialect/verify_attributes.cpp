@@ -50,8 +50,9 @@ LogicalResult TileDialect::verifyOperationAttribute(Operation* op, NamedAttribut
   if (isa<FunctionOpInterface>(op)) {
     if (name == "tile.kernel") return verifyUnit(op, attr);
     if (name == "tile.num_warps" || name == "tile.programs") return verifyNumber(op, attr, 1, 32);
+    if (name == "tile.cluster") return verifyNumber(op, attr, 1, 2);
     if (name == "tile.grid") return verifyList(op, attr, -1);
-    return verifyName(op, attr, {"tile.kernel", "tile.num_warps", "tile.programs", "tile.grid"});
+    return verifyName(op, attr, {"tile.kernel", "tile.num_warps", "tile.programs", "tile.cluster", "tile.grid"});
   }
   if (isa<scf::ForOp, scf::WhileOp>(op)) {
     if (name == "tile.stages") return verifyNumber(op, attr, 1, 1024);  // what fits is the planner's business
@@ -60,7 +61,13 @@ LogicalResult TileDialect::verifyOperationAttribute(Operation* op, NamedAttribut
       return verifyNumber(op, attr, 0, 1);
     return verifyName(op, attr, {"tile.stages", "tile.unroll", "tile.specialize", "tile.overlap", "tile.pingpong"});
   }
-  if (name == "tile.kernel" || name == "tile.num_warps" || name == "tile.programs" || name == "tile.grid")
+  if (name == "tile.multicast") {
+    if (!isa<LoadSharedOp, TmaLoadOp>(op))
+      return op->emitError() << "attribute '" << name << "' belongs on a copy of a box into shared memory";
+    return verifyUnit(op, attr);
+  }
+  if (name == "tile.kernel" || name == "tile.num_warps" || name == "tile.programs" || name == "tile.cluster" ||
+      name == "tile.grid")
     return op->emitError() << "attribute '" << name << "' belongs on a function";
   if (name == "tile.unroll") return op->emitError() << "attribute '" << name << "' belongs on a loop";
   return success();

@@ -13,6 +13,11 @@ inline constexpr const char* kAlternatesAttr = "tile.alternates";
 /// has read, with a barrier between.
 inline constexpr const char* kRotatesAttr = "tile.rotates";
 
+/// On a kernel: programs that differ by 1 in program_id 0 run in clusters of so many.
+inline constexpr const char* kClusterAttr = "tile.cluster";
+/// On load_shared and tma_load: the copy is the same for all programs of a cluster, which share the work.
+inline constexpr const char* kMulticastAttr = "tile.multicast";
+
 /// The allocation behind a tile in shared memory, through slots and transposes; null when it is not known.
 SmemAllocOp allocationOf(mlir::Value smem);
 /// After place_buffers: every buffer and scratch with its place and the user's line, in order of address.

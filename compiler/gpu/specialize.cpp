@@ -9,6 +9,7 @@
 // A loop with `tile.specialize = 1` wants a producer for other tiles, too: those gathered through pointers, and boxes
 // of views without the alignment. All threads of its warpgroup then compute the addresses of their own pieces and copy
 // these (cp.async); a stage may have fields of either kind.
+#include "compiler/gpu/multicast.h"
 #include "compiler/gpu/specialize.h"
 
 #include "compiler/dialect/products.h"
@@ -67,6 +68,7 @@ class Specializer {
       tellObstacle(stores, numWarps);
       return false;
     }
+    markShared(func_, plan->groups.groups(), plan->slice, facts);
     tellWishes(plan->memory);
     tellRegisters(estimateRegisters(func_, numWarps), plan->roles);
     rewriteWithRoles(func_, *plan);

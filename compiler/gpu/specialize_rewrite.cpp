@@ -138,6 +138,7 @@ class Rewriter {
         for (Value v : load.getIndices()) indices.push_back(at.lookupOrDefault(v));
         auto copy = TmaLoadOp::create(b, load.getLoc(), at.lookupOrDefault(load.getView()), indices, slot, ring, index);
         if (load.getBox().size() > 2) copy->setAttr(kBoxAttr, load.getBoxAttr());
+        if (load->hasAttr(kMulticastAttr)) copy->setAttr(kMulticastAttr, b.getUnitAttr());
       };
       // What is turned first: it has the longer way.
       if (!group.turned.empty()) {

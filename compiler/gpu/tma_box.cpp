@@ -79,14 +79,14 @@ std::optional<Origin> originOf(Value view) {
 
 int64_t TmaBox::bytes() const { return type.getShape()[0] * type.getShape()[1] * type.elementBytes(); }
 
-std::optional<TmaBox> tmaBox(LoadSharedOp load, const Facts& facts, std::string* why) {
+std::optional<TmaBox> tmaBox(LoadSharedOp load, const Facts& facts, std::string* why, int64_t parts) {
   const ArrayRef<int64_t> box = load.getBox();
   return tmaBox(load.getView(), load.getResult().getType(), facts, /*isStore=*/false, why,
-                box.size() > 2 ? box : ArrayRef<int64_t>());
+                box.size() > 2 ? box : ArrayRef<int64_t>(), parts);
 }
 
 std::optional<TmaBox> tmaBox(Value view, SmemType type, const Facts& facts, bool isStore, std::string* why,
-                             ArrayRef<int64_t> extents) {
+                             ArrayRef<int64_t> extents, int64_t parts) {
   Refusal refuse{why};
   const auto origin = originOf(view);
   if (!origin) return refuse("the view is not an argument of the kernel");
@@ -143,6 +143,8 @@ std::optional<TmaBox> tmaBox(Value view, SmemType type, const Facts& facts, bool
   }
   int64_t perCopy = isStore ? kTmaStoreRows : rowsPerCopy(rows);
   if (!isStore && partOf(rowExtents, rows)) perCopy = rows;
+  if (perCopy && tile.panels() * (rows / perCopy) % parts != 0)
+    perCopy = rows % (8 * parts) == 0 ? rowsPerCopy(rows / parts) : 0;
   const auto part = perCopy ? partOf(rowExtents, perCopy) : std::nullopt;
   if (perCopy != 0 && !part)
     return refuse("parts of " + llvm::Twine(perCopy) + " rows are no boxes of the view");

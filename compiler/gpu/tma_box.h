@@ -46,10 +46,12 @@ std::optional<TmaBox> tmaBox(mlir::Value view, llvm::ArrayRef<int64_t> shape, ml
                              bool isStore, std::string* why = nullptr);
 /// The same for a buffer that exists already; also fails when `type.minor` is not the contiguous dim. `box`: extents along
 /// the last dims of the view, when those are more than two; all but the last are the buffer's rows. Of a store the last is
-/// that of the whole tile, of which the buffer may have some columns.
+/// that of the whole tile, of which the buffer may have some columns. `parts`: the number of copies is a multiple of it,
+/// for programs that make equal shares of them.
 std::optional<TmaBox> tmaBox(mlir::Value view, SmemType type, const Facts& facts, bool isStore, std::string* why = nullptr,
-                             llvm::ArrayRef<int64_t> box = {});
-std::optional<TmaBox> tmaBox(LoadSharedOp load, const Facts& facts, std::string* why = nullptr);
+                             llvm::ArrayRef<int64_t> box = {}, int64_t parts = 1);
+std::optional<TmaBox> tmaBox(LoadSharedOp load, const Facts& facts, std::string* why = nullptr,
+                             int64_t parts = 1);
 
 /// The register layouts a bulk store takes its tile in: accumulators of all warpgroups, `columnGroups` of them side by
 /// side and the others one behind another along the rows; or those of a transposed product, all warpgroups side by side.

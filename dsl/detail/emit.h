@@ -145,6 +145,7 @@ void assume(const Operand&);
 void set_read_only(Value);
 void set_num_warps(int, SrcLoc);
 void set_programs(int, SrcLoc);
+void set_cluster(int, SrcLoc);
 void device_print(const std::string& message, const Operand&);
 void device_assert(const Operand& condition, const std::string& message);
 

@@ -266,6 +266,13 @@ void set_programs(int n, SrcLoc loc) {
   t->function()->setAttr("tile.programs", t->at_end().getI32IntegerAttr(n));
 }
 
+void set_cluster(int n, SrcLoc loc) {
+  Tracer* t = Tracer::current();
+  if (!t) return;
+  if (n != 1 && n != 2) return t->error("programs_per_cluster must be 1 or 2, found " + std::to_string(n), loc);
+  t->function()->setAttr("tile.cluster", t->at_end().getI32IntegerAttr(n));
+}
+
 void device_print(const std::string& message, const Operand& o) {
   Tracer* t = Tracer::current();
   if (!t || !constructs_allowed(*t, "device_print", o.loc)) return;

@@ -210,6 +210,7 @@ Status CudaModule::prepare_hidden() {
           fmt::format("kernel '{}': no program of {} threads and {} bytes of shared memory is resident on {}",
                       display_name(info_), info_.threads, info_.shared_bytes, device_->name()));
     concurrent_programs_ = int64_t{resident} * device_->properties().multiprocessors;
+    concurrent_programs_ -= concurrent_programs_ % info_.cluster;
   }
   if (info_.uses_tickets)
     if (Status s = cuda().tickets().prepare(static_cast<CUstream>(cuda().default_stream().native())); !s) return s;

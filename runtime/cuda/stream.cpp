@@ -62,7 +62,7 @@ Status CudaStream::launch(const Module& module, const Grid& grid, const uint64_t
   if (&module.device() != &device_) [[unlikely]]
     return user_error(fmt::format("kernel '{}' was loaded on {}, the stream belongs to {}", display_name(kernel),
                                   module.device().name(), device_.name()));
-  if (Status fits = kernel.persistent ? check_persistent_grid(grid, display_name(kernel))
+  if (Status fits = kernel.persistent ? check_persistent_grid(grid, kernel)
                                       : check_grid(grid, device_.properties().grid, display_name(kernel));
       !fits) [[unlikely]]
     return fits;

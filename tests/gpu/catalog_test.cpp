@@ -50,6 +50,13 @@ TEST(SimtCatalog, GemmTransposes) {
     runProblem("gemm", "tf32", {{"M", 264}, {"N", 136}, {"K", 100}, {"ta", which & 1}, {"tb", which >> 1}},
                {"BM=128", "BN=128", "BK=32", "warps=8"});
 }
+TEST(SimtCatalog, GemmClusters) {
+  for (int k : {0, 64, 192, 200, 320})  // four tile rows, and three
+    for (int m : {200, 136}) runProblem("gemm", "f16", {{"M", m}, {"N", 264}, {"K", k}}, {"cluster=2"}, {1, 2, 3, 4});
+  runProblem("gemm", "bf16", {{"M", 300}, {"N", 512}, {"K", 200}, {"tb", 1}, {"batch", 2}},
+             {"BM=128", "BN=256", "warps=8", "cluster=2"});
+  runProblem("gemm", "f8e4m3", {{"M", 128}, {"N", 128}, {"K", 288}, {"tb", 1}}, {"cluster=2"});
+}
 TEST(SimtCatalog, GemmTypes) {
   for (const char* dtype : {"f32", "tf32", "i8", "f8e4m3", "f8e5m2"})
     runProblem("gemm", dtype, {{"M", 128}, {"N", 128}, {"K", 160}, {"tb", 1}});

@@ -23,7 +23,7 @@ namespace tile::testing {
 
 namespace {
 constexpr size_t kPage = 4096;
-constexpr int kPrograms = 3;  ///< programs of a persistent kernel that run side by side
+constexpr int kPrograms = 4;  ///< programs of a persistent kernel that run side by side
 
 /// Shared memory of program `index`: 32-bit shared pointers reach it, and their low bits are shared addresses.
 char* sharedWindow(int index) {
@@ -150,8 +150,10 @@ void SimtKernel::run(std::vector<uint64_t> slots, int gridX, int gridY, int grid
   m.slots = slots.data();
 
   int64_t positions = int64_t{gridX} * gridY * gridZ;
-  int64_t launched =
-      binary_.persistent ? std::min<int64_t>(positions, 1 + static_cast<int>(m.random() % kPrograms)) : positions;
+  const int64_t cluster = binary_.cluster;
+  int64_t launched = binary_.persistent
+                         ? std::min<int64_t>(positions, cluster * (1 + m.random() % (kPrograms / binary_.cluster)))
+                         : positions;
   m.grid[0] = binary_.persistent ? static_cast<int>(launched) : gridX;
   m.grid[1] = binary_.persistent ? 1 : gridY;
   m.grid[2] = binary_.persistent ? 1 : gridZ;
@@ -167,6 +169,12 @@ void SimtKernel::run(std::vector<uint64_t> slots, int gridX, int gridY, int grid
       p->id[1] = static_cast<int>(index / m.grid[0] % m.grid[1]);
       p->id[2] = static_cast<int>(index / m.grid[0] / m.grid[1]);
       for (auto& group : p->groups) group->registers = registers;
+      if (binary_.cluster > 1) {
+        p->rank = i % static_cast<int>(cluster);
+        p->cluster = p->rank ? pointers[static_cast<size_t>(i - p->rank)]->cluster : std::make_shared<Cluster>();
+        p->cluster->programs.push_back(p.get());
+        p->cluster->threads += static_cast<int>(binary_.threads);
+      }
       pointers.push_back(p.get());
       programs.push_back(std::move(p));
     }

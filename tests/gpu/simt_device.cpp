@@ -42,7 +42,7 @@ class SimtStream : public Stream {
 
   Status launch(const Module& module, const Grid& grid, const uint64_t* slots, size_t n) override {
     const KernelBinary& kernel = module.info();
-    Status fits = kernel.persistent ? check_persistent_grid(grid, display_name(kernel))
+    Status fits = kernel.persistent ? check_persistent_grid(grid, kernel)
                                     : check_grid(grid, device_.properties().grid, display_name(kernel));
     if (!fits) return fits;
     if (grid.empty()) return ok();

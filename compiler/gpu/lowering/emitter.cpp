@@ -177,6 +177,7 @@ void Emitter::createFunction(bool usesDebugRing) {
     function_->addFnAttr("nvvm.minctasm", std::to_string(roles_->specialize().getPrograms()));
   else if (auto programs = kernel_->getAttrOfType<IntegerAttr>("tile.programs"))
     function_->addFnAttr("nvvm.minctasm", std::to_string(programs.getInt()));
+  if (roles_->cluster() > 1) function_->addFnAttr("nvvm.cluster_dim", std::to_string(roles_->cluster()) + ",1,1");
   function_->addFnAttr(llvm::Attribute::NoUnwind);
   for (size_t i = firstMap; i < types.size(); ++i) {
     const auto n = static_cast<unsigned>(i);
@@ -208,6 +209,7 @@ void Emitter::bindParameters(bool usesDebugRing) {
   for (size_t i = 0; i < roles_->tensorMaps().size(); ++i) roles_->mapParams.push_back(next());
   info.uses_debug_ring = usesDebugRing;
   info.persistent = roles_->hasWorkLoop();
+  info.cluster = static_cast<uint32_t>(roles_->cluster());
   info.uses_tickets = roles_->usesTickets();
   info.tensor_maps = roles_->tensorMaps();
 }

@@ -42,11 +42,14 @@ llvm::Value* emptyBarrier(Emitter& e, Value ring, llvm::Value* slot) {
 }
 
 // The labels live in the braces' scope, so copies of the text do not clash.
-void waitParity(Emitter& e, llvm::Value* barrier, llvm::Value* parity) {
+static void waitParity(Emitter& e, llvm::StringRef kind, llvm::Value* barrier, llvm::Value* parity) {
   e.inlineAsm(e.b.getVoidTy(),
-              "{.reg .pred P1; W: mbarrier.try_wait.parity.shared.b64 P1, [$0], $1; @P1 bra.uni D; bra.uni W; D: }",
+              ("{.reg .pred P1; W: mbarrier.try_wait.parity" + kind +
+               ".b64 P1, [$0], $1; @P1 bra.uni D; bra.uni W; D: }")
+                  .str(),
               "r,r,~{memory}", {barrier, parity});
 }
+void waitParity(Emitter& e, llvm::Value* barrier, llvm::Value* parity) { waitParity(e, ".shared", barrier, parity); }
 
 std::pair<llvm::Value*, llvm::Value*> ringStep(Emitter& e, Value ring) {
   RingCursor& cursor = cursorOf(e, ring);
@@ -75,9 +78,11 @@ void emitRingInit(Emitter& e) {
     const int64_t stages = op.getResult().getType().getStages();
     // Of warps whose threads copy, every thread counts.
     const int64_t others = op.isFilledByThreads() ? RingAllocOp::kThreadFills * (e.target.lanes - 1) : 0;
+    // A stage that a cluster fills is empty when all its programs have read theirs.
+    const int64_t arrivals = op.getArrivals() * (e.roles().isClustered(op.getResult()) ? e.roles().cluster() : 1);
     for (int64_t i = 0; i < 2 * stages; ++i)
       b.CreateIntrinsic(llvm::Intrinsic::nvvm_mbarrier_init_shared,
-                        {e.shared(*op.getOffset() + 8 * i), e.i32(i < stages ? op.getFills() + others : op.getArrivals())});
+                        {e.shared(*op.getOffset() + 8 * i), e.i32(i < stages ? op.getFills() + others : arrivals)});
   }
   // What the copy engine sees of the barriers it will count on.
   b.CreateIntrinsic(llvm::Intrinsic::nvvm_fence_mbarrier_init_release_cluster, {});
@@ -104,9 +109,19 @@ void arrive(Emitter& e, llvm::Value* barrier, llvm::Value* predicate) {
     e.inlineAsm(e.b.getVoidTy(), "mbarrier.arrive.shared.b64 _, [$0];", "r,~{memory}", {barrier});
 }
 
+/// At the barrier with this place in the shared memory of another program of the cluster (or in one's own).
+static void arriveAt(Emitter& e, llvm::Value* barrier, int program, llvm::Value* predicate) {
+  e.inlineAsm(e.b.getVoidTy(),
+              "{.reg .b32 R1; mapa.shared::cluster.u32 R1, $0, " + std::to_string(program) +
+                  "; @$1 mbarrier.arrive.release.cluster.shared::cluster.b64 _, [R1]; }",
+              "r,b,~{memory}", {barrier, predicate});
+}
+
 llvm::Value* ringReserve(Emitter& e, Value ring) {
   auto [slot, phase] = ringStep(e, ring);
-  waitParity(e, emptyBarrier(e, ring, slot), e.b.CreateXor(phase, e.i32(1)));
+  // Others' reads come before what this program writes into their memory.
+  waitParity(e, e.roles().isClustered(ring) ? ".acquire.cluster.shared::cta" : ".shared", emptyBarrier(e, ring, slot),
+             e.b.CreateXor(phase, e.i32(1)));
   return slot;
 }
 
@@ -156,7 +171,9 @@ void ringRelease(Emitter& e, Value ring, llvm::Value* enable, bool meet) {
     if (meet) namedBarrier(e, e.b.CreateAdd(groupIndex(e), e.i32(kGroupBarrier)), kGroupThreads);
     leads = e.b.CreateICmpEQ(e.b.CreateAnd(e.thread(), e.i32(kGroupThreads - 1)), e.i32(0));
   }
-  arrive(e, emptyBarrier(e, ring, slot), e.andAll({leads, enable}));
+  llvm::Value *barrier = emptyBarrier(e, ring, slot), *arrives = e.andAll({leads, enable});
+  if (!e.roles().isClustered(ring)) return arrive(e, barrier, arrives);
+  for (int program = 0; program < e.roles().cluster(); ++program) arriveAt(e, barrier, program, arrives);
 }
 
 }  // namespace tile::ir

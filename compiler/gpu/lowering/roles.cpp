@@ -7,6 +7,7 @@
 
 #include "compiler/gpu/lowering/smem_lowering.h"
 #include "compiler/gpu/scratch.h"
+#include "compiler/gpu/shared_memory.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 
 namespace tile::ir {
@@ -30,6 +31,7 @@ LogicalResult KernelRoles::read(func::FuncOp kernel, const Facts& facts, const T
     if (auto specialize = dyn_cast<SpecializeOp>(op)) specialize_ = specialize;
     gathers_ |= isa<RingCommitOp>(op) && isInProducer(op);
   });
+  if (auto cluster = kernel->getAttrOfType<IntegerAttr>(kClusterAttr)) cluster_ = static_cast<int>(cluster.getInt());
   if (first && !target.hasTma) return first->emitOpError() << "needs sm_90a, the target is " << target.name;
   if (failed(readRings(kernel, numWarps)) || failed(readCopies(kernel, facts))) return failure();
   if (!specialize_) return success();
@@ -94,10 +96,11 @@ LogicalResult KernelRoles::readRings(func::FuncOp kernel, int numWarps) {
 LogicalResult KernelRoles::readCopies(func::FuncOp kernel, const Facts& facts) {
   llvm::DenseMap<Operation*, int64_t> announced;
   WalkResult result = kernel.walk([&](Operation* op) {
-    auto use = [&](Value view, SmemType type, bool isStore) {
+    auto use = [&](Value view, SmemType type, bool isStore, int parts = 1) {
       std::string why;
       auto extents = op->getAttrOfType<DenseI64ArrayAttr>(kBoxAttr);
-      auto box = tmaBox(view, type, facts, isStore, &why, extents ? extents.asArrayRef() : ArrayRef<int64_t>());
+      auto box = tmaBox(view, type, facts, isStore, &why, extents ? extents.asArrayRef() : ArrayRef<int64_t>(),
+                        parts);
       if (!box) {
         op->emitOpError() << "cannot be a bulk copy: " << why;
         return WalkResult::interrupt();
@@ -113,7 +116,13 @@ LogicalResult KernelRoles::readCopies(func::FuncOp kernel, const Facts& facts) {
       if (Operation* reserve = copy.getSlot().getDefiningOp(); reserve && reserve->getBlock() == op->getBlock())
         announced[reserve] += copy.getTarget().getType().getShape()[0] * copy.getTarget().getType().getShape()[1] *
                               copy.getTarget().getType().elementBytes();
-      return use(copy.getView(), copy.getTarget().getType(), false);
+      const bool isShared = copy->hasAttr(kMulticastAttr);
+      if (isShared && cluster_ < 2) {
+        op->emitOpError() << "is made for a cluster, the kernel has no tile.cluster";
+        return WalkResult::interrupt();
+      }
+      if (isShared) clustered_.insert(copy.getRing());
+      return use(copy.getView(), copy.getTarget().getType(), false, isShared ? cluster_ : 1);
     }
     if (auto store = dyn_cast<TmaStoreOp>(op)) {
       hasTmaStores_ = true;
@@ -122,6 +131,7 @@ LogicalResult KernelRoles::readCopies(func::FuncOp kernel, const Facts& facts) {
     return WalkResult::advance();
   });
   if (result.wasInterrupted()) return failure();
+  if (clustered_.empty()) cluster_ = 1;
   for (auto [op, bytes] : announced)
     if (auto reserve = dyn_cast<RingReserveOp>(op); reserve && bytes > reserve.getBytes())
       return reserve.emitOpError() << "announces " << reserve.getBytes() << " bytes, its copies have " << bytes;
@@ -214,6 +224,13 @@ void changeRegisters(Emitter& e, int64_t regs, int entry) {
                       {e.i32(regs)});
 }
 
+/// All threads of the programs of a cluster meet.
+void meetCluster(Emitter& e, bool aligned) {
+  using namespace llvm::Intrinsic;
+  e.b.CreateIntrinsic(aligned ? nvvm_barrier_cluster_arrive_aligned : nvvm_barrier_cluster_arrive, {});
+  e.b.CreateIntrinsic(aligned ? nvvm_barrier_cluster_wait_aligned : nvvm_barrier_cluster_wait, {});
+}
+
 bool hasTurns(SpecializeOp op) {
   return op.getConsumer().walk([](TurnWaitOp) { return WalkResult::interrupt(); }).wasInterrupted();
 }
@@ -237,7 +254,10 @@ LogicalResult emitSpecialize(Emitter& e, SpecializeOp op) {
     emitRingInit(e);
   });
   e.waitForStream();
-  e.barrier();
+  if (e.roles().cluster() > 1)
+    meetCluster(e, /*aligned=*/true);  // nobody copies before all have their barriers
+  else
+    e.barrier();
   b.CreateCondBr(b.CreateICmpUGE(e.warp(), e.i32(e.numWarps())), producer, consumer);
 
   b.SetInsertPoint(producer);
@@ -274,6 +294,8 @@ LogicalResult emitSpecialize(Emitter& e, SpecializeOp op) {
 
   e.role = Emitter::Role::all;
   b.SetInsertPoint(after);
+  // Nobody ends while others still count on its barriers, or copy into its memory. Threads of one warp come apart.
+  if (e.roles().cluster() > 1) meetCluster(e, /*aligned=*/false);
   return success();
 }
 

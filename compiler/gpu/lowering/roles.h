@@ -31,6 +31,9 @@ class KernelRoles {
   bool usesTickets() const { return usesTickets_; }
   bool hasTmaStores() const { return hasTmaStores_; }
   bool gathers() const { return gathers_; }  ///< the producer is a whole warpgroup, whose threads copy
+  int cluster() const { return cluster_; }   ///< programs that copy for each other
+  /// Stages of the ring are filled by copies of all programs of the cluster, and all of them give a stage back.
+  bool isClustered(mlir::Value ring) const { return clustered_.contains(ring); }
   llvm::ArrayRef<RingAllocOp> rings() const { return rings_; }
   const std::vector<TensorMapInfo>& tensorMaps() const { return maps_; }
   const TmaBox& boxOf(mlir::Operation* op) const { return uses_.find(op)->second.box; }
@@ -55,7 +58,8 @@ class KernelRoles {
     size_t map;
   };
   SpecializeOp specialize_;
-  int groups_ = 0;
+  int groups_ = 0, cluster_ = 1;
+  llvm::DenseSet<mlir::Value> clustered_;
   bool hasWorkLoop_ = false, usesTickets_ = false, hasTmaStores_ = false, gathers_ = false;
   llvm::SmallVector<RingAllocOp> rings_;
   std::vector<TensorMapInfo> maps_;

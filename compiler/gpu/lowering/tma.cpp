@@ -1,6 +1,7 @@
 // tma.cpp - bulk tensor copies: boxes of views into stages, and accumulators through a staging buffer into views.
 #include "compiler/gpu/lowering/roles.h"
 #include "compiler/gpu/lowering/smem_lowering.h"
+#include "compiler/gpu/shared_memory.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 
 namespace tile::ir {
@@ -89,12 +90,29 @@ LogicalResult emitTmaLoad(Emitter& e, TmaLoadOp op) {
   const TmaBox& box = e.roles().boxOf(op);
   const Coordinates coordinates(e, box, op.getIndices());
   llvm::Value* barrier = fullBarrier(e, op.getRing(), e.scalar(op.getSlot()));
-  for (const TmaCopy& copy : box.copies) {
-    llvm::Value* target = b.CreatePtrAdd(e.scalar(op.getTarget()), e.i32(copy.byte));
+  // A program of a cluster starts its share of the copies, into the same place of all programs; each counts the bytes
+  // that arrive in its own memory.
+  const int64_t shares = op->hasAttr(kMulticastAttr) ? e.roles().cluster() : 1;
+  const size_t own = box.copies.size() / static_cast<size_t>(shares);
+  llvm::Value* rank =
+      shares > 1 ? b.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_cluster_ctarank, {}) : nullptr;
+  auto constant = [&](size_t index, int64_t TmaCopy::*field) -> llvm::Value* {
+    llvm::Value* value = e.i32(box.copies[index].*field);
+    for (int64_t share = 1; share < shares; ++share)
+      value = b.CreateSelect(b.CreateICmpEQ(rank, e.i32(share)),
+                             e.i32(box.copies[index + static_cast<size_t>(share) * own].*field), value);
+    return value;
+  };
+  for (size_t i = 0; i < own; ++i) {
+    llvm::Value* target = b.CreatePtrAdd(e.scalar(op.getTarget()), constant(i, &TmaCopy::byte));
     SmallVector<llvm::Value*> args{b.CreateAddrSpaceCast(target, b.getPtrTy(7)), barrier, e.roles().mapOf(op)};
-    args.append(coordinates.at(nullptr, copy.row, copy.col));
-    // No multicast, no cache policy.
-    args.append({b.getInt16(0), e.i64(0), b.getFalse(), b.getFalse(), e.i32(0)});
+    if (shares > 1)
+      args.append(coordinates.at(constant(i, &TmaCopy::row), 0, 0, constant(i, &TmaCopy::col)));
+    else
+      args.append(coordinates.at(nullptr, box.copies[i].row, box.copies[i].col));
+    // No cache policy.
+    args.append({b.getInt16(static_cast<uint16_t>((1 << shares) - 1)), e.i64(0), b.getInt1(shares > 1), b.getFalse(),
+                 e.i32(0)});
     b.CreateIntrinsic(loadIntrinsic(box.map.rank), args);
   }
   return success();

@@ -72,8 +72,10 @@ void arrive(MBarrier& b, uint32_t address, int thread, int count) {
   completePhase(b);
 }
 void arrive(uint64_t pointer, int count, int64_t bytes) {
-  uint32_t address = program().shared.address(pointer, 8);
-  MBarrier& b = barrierAt(address);
+  Program& owner = ownerOf(pointer);
+  uint32_t address = owner.shared.address(pointer, 8);
+  checkAlive(owner, "an arrival at a barrier of");
+  MBarrier& b = barrierAt(owner, address);
   expectBytes(b, address, bytes);
   if (count > b.pending) fail(phaseText(address, b) + fmt::format("; thread {} arrives once too often", self().thread));
   if (count) program().shared.publish(self().thread);
@@ -82,7 +84,7 @@ void arrive(uint64_t pointer, int count, int64_t bytes) {
 
 bool tryWait(uint64_t pointer, uint64_t parity, bool mayBlock) {
   uint32_t address = program().shared.address(pointer, 8);
-  MBarrier& b = barrierAt(address);
+  MBarrier& b = barrierAt(program(), address);
   auto completed = [&] { return (b.phase & 1) != (parity & 1); };
   if (completed() || !mayBlock) return completed();
   // The hardware gives up after a while: code must try again.
@@ -96,6 +98,30 @@ bool tryWait(uint64_t pointer, uint64_t parity, bool mayBlock) {
         p.shared.describe(address), b.phase, b.phase & 1, b.pending, b.count, b.bytes);
   });
   return true;
+}
+
+// ---- clusters
+
+void arriveAtCluster() {
+  Cluster* cluster = program().cluster.get();
+  if (!cluster) fail("barrier.cluster in a kernel without clusters");
+  if (++cluster->arrived < cluster->threads) return;
+  cluster->arrived = 0;
+  ++cluster->generation;
+}
+void waitForCluster() {
+  Cluster& cluster = *program().cluster;
+  const uint64_t mine = ++self().clusterWaits;
+  waitUntil([&] { return cluster.generation >= mine; },
+            [&] { return fmt::format("barrier.cluster: {} of {} threads are there", cluster.arrived, cluster.threads); });
+}
+
+/// What is at the same place in the shared memory of another program of the cluster.
+uint64_t mapAddress(uint64_t pointer, uint64_t rank) {
+  const uint32_t address = program().shared.address(pointer, 1);
+  if (!program().cluster || rank >= program().cluster->programs.size())
+    fail(fmt::format("mapa to program {} of the cluster, which does not exist", rank));
+  return reinterpret_cast<uint64_t>(program().cluster->programs[rank]->shared.at(address));
 }
 
 void fenceInit() {
@@ -134,15 +160,15 @@ void setRegisters(int count, bool increase) {
 
 }  // namespace
 
-MBarrier& barrierAt(uint32_t address) {
-  auto it = program().mbarriers.find(address);
-  if (it == program().mbarriers.end()) fail("no mbarrier was initialised at " + program().shared.describe(address));
+MBarrier& barrierAt(Program& p, uint32_t address) {
+  auto it = p.mbarriers.find(address);
+  if (it == p.mbarriers.end()) fail("no mbarrier was initialised at " + p.shared.describe(address));
   uint64_t content = 0;
-  std::memcpy(&content, program().shared.at(address), 8);
-  if (content != contentOf(address)) fail("the mbarrier was overwritten at " + program().shared.describe(address));
-  if (!it->second.visible && self().thread != it->second.initializer)
+  std::memcpy(&content, p.shared.at(address), 8);
+  if (content != contentOf(address)) fail("the mbarrier was overwritten at " + p.shared.describe(address));
+  if (!it->second.visible && (&p != &program() || self().thread != it->second.initializer))
     fail(fmt::format("thread {} uses the mbarrier at {} that thread {} initialised without fence.mbarrier_init",
-                     self().thread, program().shared.describe(address), it->second.initializer));
+                     self().thread, p.shared.describe(address), it->second.initializer));
   return it->second;
 }
 
@@ -177,6 +203,10 @@ bool barrierInstruction(const Call& c) {
     arrive(c.args[0], c.inst.arguments > 1 ? count(1) : 1, 0);
   else if (c.is("mbarrier.try.wait.parity") || c.is("mbarrier.test.wait.parity"))
     c.results[0] = tryWait(c.args[0], c.args[1], c.is("mbarrier.try"));
+  else if (c.is("barrier.cluster.arrive"))
+    arriveAtCluster();
+  else if (c.is("barrier.cluster.wait"))
+    waitForCluster();
   else if (c.is("fence.mbarrier"))
     fenceInit();
   else if (c.is("fence.proxy.async"))
@@ -207,6 +237,8 @@ bool barrierStatement(const AsmStatement& s, AsmFrame& f) {
     arrive(f.address(s.operands[1]), s.operands.size() > 2 ? count(2) : 1, 0);
   else if (s.is("mbarrier.try_wait.parity") || s.is("mbarrier.test_wait.parity"))
     f.set(s.operands[0], tryWait(f.address(s.operands[1]), in(2), s.is("mbarrier.try_wait")));
+  else if (s.is("mapa.shared::cluster"))
+    f.set(s.operands[0], mapAddress(in(1), in(2)));
   else if (s.is("fence.mbarrier_init"))
     fenceInit();
   else if (s.is("fence.proxy.async"))

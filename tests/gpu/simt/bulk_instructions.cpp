@@ -87,13 +87,11 @@ std::string boxText(const char* verb, const std::array<int32_t, 5>& at, int rank
                      self().thread);
 }
 
-void loadBox(uint64_t target, uint64_t barrier, uint64_t mapPointer, const std::array<int32_t, 5>& at, int rank) {
-  const SimulatedTensorMap& map = mapAt(mapPointer);
-  if (map.rank != rank) fail(fmt::format("a {}-dim bulk copy with a tensor map of {} dims", rank, map.rank));
-  uint32_t to = boxAddress(map, target), signal = program().shared.address(barrier, 8);
-  barrierAt(signal);
-  std::string what = boxText("load", at, rank);
-  Program* p = &program();
+/// The box into one program, at a time of its own.
+void startLoad(Program* p, const SimulatedTensorMap& map, const std::array<int32_t, 5>& at, uint32_t to,
+               uint32_t signal, const std::string& what) {
+  checkAlive(*p, "a bulk copy into");
+  barrierAt(*p, signal);
   p->shared.beginWrite(self().thread / 128, to, map.boxBytes(), what);
   machine->later(machine->nextQueue++, what, [=, &map] {
     forBox(map, at, to, [&](uint32_t shared, const char* global) {
@@ -103,6 +101,25 @@ void loadBox(uint64_t target, uint64_t barrier, uint64_t mapPointer, const std::
     p->shared.endWrite(to, map.boxBytes());
     bytesArrived(*p, signal, map.boxBytes());
   });
+}
+
+/// `programs`: bits of the programs of the cluster that get the box; 0: this one.
+void loadBox(uint64_t target, uint64_t barrier, uint64_t mapPointer, const std::array<int32_t, 5>& at, int rank,
+             uint64_t programs = 0) {
+  const SimulatedTensorMap& map = mapAt(mapPointer);
+  if (map.rank != rank) fail(fmt::format("a {}-dim bulk copy with a tensor map of {} dims", rank, map.rank));
+  uint32_t to = boxAddress(map, target), signal = program().shared.address(barrier, 8);
+  std::string what = boxText("load", at, rank);
+  if (programs) {
+    const std::vector<Program*>* all = program().cluster ? &program().cluster->programs : nullptr;
+    for (size_t i = 0; i < 16; ++i) {
+      if (!(programs >> i & 1)) continue;
+      if (!all || i >= all->size()) fail(fmt::format("{} to program {} of the cluster, which does not exist", what, i));
+      startLoad((*all)[i], map, at, to, signal, what);
+    }
+  } else {
+    startLoad(&program(), map, at, to, signal, what);
+  }
 }
 
 void addTo(char* to, const char* from, DType dtype) {
@@ -197,7 +214,9 @@ bool bulkInstruction(const Call& c) {
   };
   if (c.is("cp.async.bulk.tensor.g2s.")) {
     int rank = rankOf(c.inst.name);
-    loadBox(c.args[0], c.args[1], c.args[2], coordinates(3, rank), rank);
+    // Behind the coordinates: the mask of programs, a cache policy, and whether each counts.
+    const auto behind = static_cast<size_t>(3 + rank);
+    loadBox(c.args[0], c.args[1], c.args[2], coordinates(3, rank), rank, c.args[behind + 2] & 1 ? c.args[behind] : 0);
   } else if (c.is("cp.async.bulk.tensor.s2g.") || c.is("cp.async.bulk.tensor.reduce.add.")) {
     int rank = rankOf(c.inst.name);
     storeBox(c.args[0], c.args[1], coordinates(2, rank), rank, c.has(".reduce."));

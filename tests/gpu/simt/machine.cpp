@@ -31,6 +31,19 @@ Program::Program(char* window, uint32_t sharedBytes, const std::vector<BufferInf
 }
 Program::~Program() = default;
 
+void checkAlive(const Program& p, const char* what) {
+  for (const auto& fiber : p.fibers)
+    if (!fiber->done) return;
+  fail(fmt::format("{} program ({}, {}, {}), which has ended", what, p.id[0], p.id[1], p.id[2]));
+}
+
+Program& ownerOf(uint64_t pointer) {
+  if (program().cluster)
+    for (Program* p : program().cluster->programs)
+      if (p->shared.owns(pointer)) return *p;
+  return program();
+}
+
 void stopFiber() {
   self().done = true;
   while (true) machine->scheduler.switchTo(self().context);

@@ -51,7 +51,8 @@ struct Fiber {
   std::shared_ptr<BulkGroup> openBulk;
   std::deque<std::shared_ptr<BulkGroup>> bulkGroups;
   bool wgmmaFenced = false, gaveUpWaiting = false;
-  uint64_t wgmmaWaited = 0;  ///< products this thread knows to be finished
+  uint64_t wgmmaWaited = 0;   ///< products this thread knows to be finished
+  uint64_t clusterWaits = 0;  ///< how often it has waited at the cluster's barrier
 };
 
 /// Threads that do something together: the last to come does it for all.
@@ -76,6 +77,13 @@ struct MBarrier {
   bool visible = false;  ///< fence.mbarrier_init by the initializer
 };
 
+/// Programs that reach each other's shared memory.
+struct Cluster {
+  std::vector<Program*> programs;
+  int threads = 0, arrived = 0;  ///< of all programs; at barrier.cluster.arrive
+  uint64_t generation = 0;       ///< of barrier.cluster
+};
+
 struct Program {
   Program(char* window, uint32_t sharedBytes, const std::vector<BufferInfo>& buffers, int threads);
   ~Program();
@@ -88,7 +96,13 @@ struct Program {
   std::map<uint32_t, MBarrier> mbarriers;
   std::vector<int> leaders;  ///< per warp: the lane elect.sync picks
   int freeRegisters = 0;
+  std::shared_ptr<Cluster> cluster;  ///< null: alone
+  int rank = 0;                      ///< in the cluster
 };
+/// Throws when all threads of the program have ended: its shared memory may be another's by then.
+void checkAlive(const Program& program, const char* what);
+/// The program whose shared memory the pointer is in: this one, or one of its cluster.
+Program& ownerOf(uint64_t pointer);
 
 /// Something that happens later. Tasks of one queue happen in order.
 struct Task {

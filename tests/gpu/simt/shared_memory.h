@@ -29,6 +29,8 @@ class SharedMemory {
   uint32_t address(uint64_t pointer, uint32_t bytes) const;
   char* at(uint32_t address) const { return window_ + address; }
   char* start() const { return window_ + kSharedStart; }
+  /// Whether the pointer is into this program's window.
+  bool owns(uint64_t pointer) const { return pointer - reinterpret_cast<uint64_t>(window_) < kWindowBytes; }
 
   void threadReads(int thread, uint32_t address, uint32_t bytes) const;
   void threadWrites(int thread, uint32_t address, uint32_t bytes);

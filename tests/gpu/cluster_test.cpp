@@ -1,0 +1,131 @@
+// cluster_test.cpp - programs of a cluster that copy tiles for each other: on the simulated machine under several
+// schedules, against plain loops; faults put into the protocol are found and named; and what is not shared, and why.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "tests/gpu/kernels.h"
+#include "tests/gpu/simt.h"
+
+namespace tile::testing {
+namespace {
+
+constexpr int kRows = 64, kColumns = 128, kDepth = 32;  ///< of a program's tile, of an iteration
+
+uint64_t u(int64_t v) { return static_cast<uint64_t>(v); }
+
+/// C[m, n] = sum over k of A[m, k] B[k, n] for A and B of f16; programs of a pair have tile rows side by side.
+std::string product(int stages, const std::string& bColumn = "%n0") {
+  const std::string view =
+      "!tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}";
+  std::string text = kernel(
+      fmt::format("%a: {0}, %b: {0}, %c: !tile.view<2xf32> {{tile.unit_stride = 1 : i32}}, %depth: i32", view),
+      fmt::format(R"(  %c0 = arith.constant 0 : i32
+  %ck = arith.constant {k} : i32
+  %cm = arith.constant {m} : i32
+  %cn = arith.constant {n} : i32
+  %pm = tile.program_id 0
+  %pn = tile.program_id 1
+  %m0 = arith.muli %pm, %cm : i32
+  %n0 = arith.muli %pn, %cn : i32
+  %shifted = arith.addi %n0, %pm : i32
+  %zero = arith.constant dense<0.0> : tensor<{m}x{n}xf32>
+  %r = scf.for %at = %c0 to %depth step %ck iter_args(%acc = %zero) -> (tensor<{m}x{n}xf32>) : i32 {{
+    %x = tile.load %a[%m0, %at : i32, i32] : !tile.view<2xf16> -> tensor<{m}x{k}xf16>
+    %y = tile.load %b[%at, {column} : i32, i32] : !tile.view<2xf16> -> tensor<{k}x{n}xf16>
+    %s = tile.dot %x, %y, %acc : tensor<{m}x{k}xf16>, tensor<{k}x{n}xf16> -> tensor<{m}x{n}xf32>
+    scf.yield %s : tensor<{m}x{n}xf32>
+  }} {{tile.stages = {stages} : i32}}
+  tile.store %r, %c[%m0, %n0 : i32, i32] : tensor<{m}x{n}xf32>, !tile.view<2xf32>
+)",
+                  fmt::arg("m", kRows), fmt::arg("n", kColumns), fmt::arg("k", kDepth), fmt::arg("stages", stages),
+                  fmt::arg("column", bColumn)));
+  const std::string attribute = "attributes {tile.kernel";
+  return text.insert(text.find(attribute) + attribute.size(), ", tile.cluster = 2 : i32, tile.num_warps = 4 : i32");
+}
+
+uint16_t halfOf(int x) {  // of small integers
+  if (x == 0) return 0;
+  int magnitude = std::abs(x), exponent = 31 - __builtin_clz(static_cast<unsigned>(magnitude));
+  return static_cast<uint16_t>((x < 0 ? 0x8000 : 0) | (exponent + 15) << 10 | (magnitude << (10 - exponent) & 1023));
+}
+
+/// Elements that differ from the plain loops', of a grid of pairs x columns.
+int wrongElements(SimtKernel& kern, int pairs, int depth, uint32_t seed) {
+  const int rows = 2 * pairs * kRows, columns = 2 * kColumns - 8, pitch = std::max(depth + 7, 8) / 8 * 8;
+  std::mt19937 random(7);
+  GuardedBuffer a(static_cast<size_t>(rows * pitch) * 2), b(static_cast<size_t>(std::max(depth, 1) * columns) * 2),
+      c(static_cast<size_t>(rows * columns) * 4);
+  std::vector<int> valuesA(static_cast<size_t>(rows * pitch)), valuesB(static_cast<size_t>(std::max(depth, 1) * columns));
+  for (size_t i = 0; i < valuesA.size(); ++i)
+    a.as<uint16_t>()[i] = halfOf(valuesA[i] = static_cast<int>(random() % 9) - 4);
+  for (size_t i = 0; i < valuesB.size(); ++i)
+    b.as<uint16_t>()[i] = halfOf(valuesB[i] = static_cast<int>(random() % 9) - 4);
+  kern.run({slot(a.as<uint16_t>()), u(rows), u(depth), u(pitch), 1, slot(b.as<uint16_t>()), u(depth), u(columns),
+            u(columns), 1, slot(c.as<float>()), u(rows), u(columns), u(columns), 1, u(depth)},
+           2 * pairs, 2, 1, seed);
+  int wrong = 0;
+  for (int m = 0; m < rows; ++m)
+    for (int n = 0; n < columns; ++n) {
+      int sum = 0;
+      for (int k = 0; k < depth; ++k)
+        sum += valuesA[static_cast<size_t>(m * pitch + k)] * valuesB[static_cast<size_t>(k * columns + n)];
+      wrong += c.as<float>()[m * columns + n] != static_cast<float>(sum);
+    }
+  return wrong;
+}
+
+TEST(Cluster, TripCountsAndSchedules) {
+  for (int stages : {1, 3}) {
+    SimtKernel kern(product(stages));
+    EXPECT_EQ(2u, kern.binary().cluster);
+    EXPECT_THAT(kern.ptx(), ::testing::AllOf(::testing::HasSubstr(".multicast::cluster"),
+                                             ::testing::HasSubstr(".reqnctapercluster 2")));
+    for (uint32_t seed = 0; seed < 6; ++seed)
+      for (int depth : {0, 8, kDepth, (stages - 1) * kDepth, stages * kDepth, (stages + 1) * kDepth, 7 * kDepth - 8})
+        EXPECT_EQ(0, wrongElements(kern, 3, depth, seed)) << stages << " stages, depth " << depth << ", seed " << seed;
+  }
+}
+
+TEST(Cluster, WhatDiffersIsNotShared) {
+  SimtKernel kern(product(3, "%shifted"));
+  EXPECT_EQ(1u, kern.binary().cluster) << "both tiles depend on program_id 0";
+  EXPECT_THAT(kern.ptx(), ::testing::Not(::testing::HasSubstr("cluster.sync")));
+}
+
+// ---- faults
+
+void replaceAll(std::string& text, const std::string& from, const std::string& to) {
+  if (text.find(from) == std::string::npos) throw std::logic_error("there is no \"" + from + "\" in the kernel");
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+    text.replace(at, from.size(), to);
+}
+
+/// What the simulated machine says of the kernel with a fault in it, or "".
+std::string faultOf(const std::string& from, const std::string& to) {
+  SimtKernel kern(product(2), "sm_90a", 4, [&](std::string& llvm) { replaceAll(llvm, from, to); });
+  for (uint32_t seed = 0; seed < 12; ++seed) {
+    try {
+      if (wrongElements(kern, 3, 9 * kDepth, seed)) return "wrong result";
+    } catch (const std::runtime_error& error) {
+      return error.what();
+    }
+  }
+  return "";
+}
+
+TEST(Cluster, AStageGivenBackToOneProgramOnlyIsNoticed) {
+  EXPECT_THAT(faultOf("mapa.shared::cluster.u32 R1, $0, 1", "mapa.shared::cluster.u32 R1, $0, 0"),
+              ::testing::AnyOf(::testing::HasSubstr("once too often"), ::testing::HasSubstr("deadlock"),
+                               ::testing::HasSubstr("writes")));
+}
+TEST(Cluster, CopiesIntoOneProgramOnlyAreNoticed) {
+  EXPECT_THAT(faultOf("i16 3, i64 0, i1 true", "i16 1, i64 0, i1 true"), ::testing::HasSubstr("deadlock"));
+}
+TEST(Cluster, EndingBeforeTheOthersIsNoticed) {
+  EXPECT_THAT(faultOf("call void @llvm.nvvm.barrier.cluster.wait()", ""), ::testing::HasSubstr("which has ended"));
+}
+
+}  // namespace
+}  // namespace tile::testing
