@@ -42,14 +42,11 @@ llvm::Value* emptyBarrier(Emitter& e, Value ring, llvm::Value* slot) {
 }
 
 // The labels live in the braces' scope, so copies of the text do not clash.
-static void waitParity(Emitter& e, llvm::StringRef kind, llvm::Value* barrier, llvm::Value* parity) {
+void waitParity(Emitter& e, llvm::Value* barrier, llvm::Value* parity) {
   e.inlineAsm(e.b.getVoidTy(),
-              ("{.reg .pred P1; W: mbarrier.try_wait.parity" + kind +
-               ".b64 P1, [$0], $1; @P1 bra.uni D; bra.uni W; D: }")
-                  .str(),
+              "{.reg .pred P1; W: mbarrier.try_wait.parity.shared.b64 P1, [$0], $1; @P1 bra.uni D; bra.uni W; D: }",
               "r,r,~{memory}", {barrier, parity});
 }
-void waitParity(Emitter& e, llvm::Value* barrier, llvm::Value* parity) { waitParity(e, ".shared", barrier, parity); }
 
 std::pair<llvm::Value*, llvm::Value*> ringStep(Emitter& e, Value ring) {
   RingCursor& cursor = cursorOf(e, ring);
@@ -109,19 +106,19 @@ void arrive(Emitter& e, llvm::Value* barrier, llvm::Value* predicate) {
     e.inlineAsm(e.b.getVoidTy(), "mbarrier.arrive.shared.b64 _, [$0];", "r,~{memory}", {barrier});
 }
 
-/// At the barrier with this place in the shared memory of another program of the cluster (or in one's own).
+/// At the barrier with this place in the shared memory of another program of the cluster (or in one's own). No fence of
+/// the cluster's scope: what has been read, products have read, which are over, or a warp's loads, whose values are
+/// here. A .release.cluster is two MEMBARs in every iteration, and halves the speed of a product.
 static void arriveAt(Emitter& e, llvm::Value* barrier, int program, llvm::Value* predicate) {
   e.inlineAsm(e.b.getVoidTy(),
               "{.reg .b32 R1; mapa.shared::cluster.u32 R1, $0, " + std::to_string(program) +
-                  "; @$1 mbarrier.arrive.release.cluster.shared::cluster.b64 _, [R1]; }",
+                  "; @$1 mbarrier.arrive.shared::cluster.b64 _, [R1]; }",
               "r,b,~{memory}", {barrier, predicate});
 }
 
 llvm::Value* ringReserve(Emitter& e, Value ring) {
   auto [slot, phase] = ringStep(e, ring);
-  // Others' reads come before what this program writes into their memory.
-  waitParity(e, e.roles().isClustered(ring) ? ".acquire.cluster.shared::cta" : ".shared", emptyBarrier(e, ring, slot),
-             e.b.CreateXor(phase, e.i32(1)));
+  waitParity(e, emptyBarrier(e, ring, slot), e.b.CreateXor(phase, e.i32(1)));
   return slot;
 }
 
