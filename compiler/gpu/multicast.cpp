@@ -56,6 +56,8 @@ void markShared(func::FuncOp func, const std::vector<LoadGroup>& groups, const R
   if (slice.isUneven()) return refuse("they differ in what they copy");
   if (llvm::any_of(groups, [](const LoadGroup& group) { return group.byThreads; }))
     return refuse("their threads copy tiles that are no boxes of views");
+  if (llvm::any_of(groups, [](const LoadGroup& group) { return !group.turned.empty(); }))
+    return refuse("their producers turn tiles");
   Sameness sameness;
   bool any = false;
   for (const LoadGroup& group : groups)

@@ -193,7 +193,7 @@ void arriveWhenLanded(uint64_t barrier) {
   fiber.copyGroups.clear(), fiber.openCopies.clear();
   Program* p = &program();
   const uint32_t signal = p->shared.address(barrier, 8);
-  barrierAt(signal);
+  barrierAt(program(), signal);
   machine->later(reinterpret_cast<uint64_t>(&fiber), fmt::format("copies of thread {}", fiber.thread),
                  [=, thread = fiber.thread] {
                    finishCopies(*p, thread, copies);
