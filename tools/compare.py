@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """compare.py - tile's kernels beside what a user would pick instead, on one GPU, in one run.
 
-Usage: tools/compare.py [--bench build/bin/bench] [--device cuda:0] [--rounds 3] [--sustained] [--only REGEX] [--out DIR]
+Usage: tools/compare.py [--bench build/bin/bench] [--device cuda:0] [--rounds 3] [--sustained] [--set BM=64 ...]
+       [--only REGEX] [--out DIR]
 
 Every round times one of our kernels (a `bench --follow` process) and its peers (torch: cuBLAS, cuDNN, FlashAttention-2; Triton; device
 copy) one right after the other, in shuffled order, because an H200 under load settles at a lower clock than a cool one.
@@ -359,6 +360,7 @@ class Ours:
         problem = " ".join([kernel, dtype] + [f"{k}={v}" for k, v in sizes.items()])
         command = [args.bench, "--device", args.device, "--problem", problem, "--rounds", "1", "--follow"]
         command += [] if args.no_check else ["--check"]
+        command += ["--set", *args.set] if args.set else []
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         said = ""
         for line in self.process.stdout:
@@ -520,6 +522,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--sustained", action="store_true", help="also time under lasting load")
     parser.add_argument("--no-check", action="store_true", help="do not compare our results with the float64 references")
+    parser.add_argument("--set", nargs="*", default=[], metavar="FIELD=VALUE", help="fields of our kernels' configs")
     parser.add_argument("--only", default="", help="regular expression on \"kernel dtype NAME=SIZE ...\"")
     parser.add_argument("--out", default=".")
     args = parser.parse_args()
