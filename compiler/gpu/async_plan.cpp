@@ -37,26 +37,28 @@ Operation* firstReader(Operation* op) {
   return first;
 }
 
-/// Ops whose results are the registers of the value, or become them by renaming: the last computation and conversions.
+/// The result's registers are, or may be, the operand's by other names.
+bool renames(Operation* op) { return isa_and_nonnull<ConvertOp, TransOp, ReshapeOp>(op); }
+
+/// Ops whose results are the registers of the value, or become them by renaming: the last computation and what renames.
 SmallVector<Operation*> writersOf(Value value) {
   SmallVector<Operation*> writers;
   while (Operation* op = value.getDefiningOp()) {
     writers.push_back(op);
-    auto convert = dyn_cast<ConvertOp>(op);
-    if (!convert) break;
-    value = convert.getSource();
+    if (!renames(op)) break;
+    value = op->getOperand(0);
   }
   return writers;
 }
 
-Value throughConverts(Value value) {
-  while (auto convert = value.getDefiningOp<ConvertOp>()) value = convert.getSource();
+Value throughRenames(Value value) {
+  while (renames(value.getDefiningOp())) value = value.getDefiningOp()->getOperand(0);
   return value;
 }
 
 /// The loop argument that is the product's register operand A, or null.
 BlockArgument carriedA(MmaOp product, Block& block) {
-  auto arg = dyn_cast<BlockArgument>(throughConverts(product.getA()));
+  auto arg = dyn_cast<BlockArgument>(throughRenames(product.getA()));
   return arg && arg.getOwner() == &block && isa<scf::ForOp>(block.getParentOp()) ? arg : BlockArgument();
 }
 
@@ -190,12 +192,12 @@ class BlockPlan {
 
   /// Remembers the values that are in the registers this product accumulates on, in this iteration before it.
   void addAccumulators(MmaOp product) {
-    Value acc = throughConverts(product.getAcc());
+    Value acc = throughRenames(product.getAcc());
     if (matchPattern(acc, m_Constant())) return;
     accumulators_.push_back({product, acc});
     if (!isa<scf::ForOp>(block_.getParentOp())) return;
     for (auto [arg, yielded] : llvm::zip(loop().getRegionIterArgs(), loop().getYieldedValues()))
-      if (throughConverts(yielded) == product.getResult() && arg != acc) accumulators_.push_back({product, arg});
+      if (throughRenames(yielded) == product.getResult() && arg != acc) accumulators_.push_back({product, arg});
   }
 
   /// ptxas lets nobody read or write the registers of an accumulator from the first of several overlapping products on,
