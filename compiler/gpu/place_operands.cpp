@@ -74,7 +74,8 @@ class Placer {
       // The threads of warpgroups read one operand as it lies: b where they compute the transposed product, else a.
       const bool aAlong = liesAlongK(dot.getA(), 1, facts), bAlong = liesAlongK(dot.getB(), 0, facts);
       const bool asItLies = aAlong != bAlong && grids->isTransposed(dot) == aAlong;
-      if (grids->keepsA(dot) && !canFetch(dot.getA(), facts))
+      // A transposed product reads b into registers, and a from shared memory.
+      if (grids->keepsA(dot) && !grids->isTransposed(dot) && !canFetch(dot.getA(), facts))
         product.a.inRegisters = true;
       else
         product.a = place(dot.getA(), {cover.m, cover.k}, /*kDim=*/1, product.engine, asItLies, facts);

@@ -40,7 +40,7 @@ func.func @warps_type() attributes {tile.num_warps = 4} { return }
 
 // -----
 
-// expected-error @+1 {{unknown attribute 'tile.num_warp'; did you mean 'tile.num_warps'? known: tile.kernel, tile.num_warps, tile.programs, tile.grid}}
+// expected-error @+1 {{unknown attribute 'tile.num_warp'; did you mean 'tile.num_warps'? known: tile.kernel, tile.num_warps, tile.programs, tile.cluster, tile.grid}}
 func.func @spelling() attributes {tile.num_warp = 4 : i32} { return }
 
 // -----

@@ -1,6 +1,6 @@
 // A first operand in registers that stays the same in all iterations is copied for every product: ptxas 13.0 takes its
 // registers for free behind the product. One that is made anew is read as it is.
-// RUN: tile-opt %s --tile-target=sm_90a -tile-assign-layouts -canonicalize -cse -tile-async-waits -tile-place-buffers -tile-insert-barriers -tile-emit=as=ptx -o /dev/null | FileCheck %s
+// RUN: tile-opt %s -mlir-disable-threading --tile-target=sm_90a -tile-assign-layouts -canonicalize -cse -tile-async-waits -tile-place-buffers -tile-insert-barriers -tile-emit=as=ptx -o /dev/null | FileCheck %s
 
 // CHECK: .entry kept
 // CHECK: mov.u32 t, %dynamic_smem_size;

@@ -323,3 +323,28 @@ func.func @synchronous(%q: !tile.smem<64x64xf16, minor = 1>, %o: tensor<64x64xf3
   %s = tile.mma m16n8k16_f16 k 64 warps(4, 1) %q, %q, %o : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf32>
   return %s : tensor<64x64xf32>
 }
+
+// -----
+
+// The registers of a first operand are computed under another name, then turned: the computation waits for the product of
+// the iteration before, which may still read them. (Done earlier, it gave wrong sums on an H200: ptxas does not notice.)
+// CHECK-LABEL: func.func @renamed
+// CHECK: scf.for
+// CHECK-NEXT: %[[WIDE:.*]] = arith.sitofp
+// CHECK-NEXT: tile.mma_wait 0{{$}}
+// CHECK-NEXT: %[[SCALED:.*]] = arith.mulf %[[WIDE]]
+// CHECK-NEXT: %[[TURNED:.*]] = tile.trans %[[SCALED]]
+// CHECK-NEXT: tile.mma wgmma_f16 {{.*}} %[[TURNED]]
+func.func @renamed(%w: tensor<16x64xi8>, %s: tensor<16x64xf16>, %b: !tile.smem<16x64xf16, minor = 1>, %n: i32) -> tensor<64x64xf32> attributes {tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {
+    %wide = arith.sitofp %w : tensor<16x64xi8> to tensor<16x64xf16>
+    %scaled = arith.mulf %wide, %s : tensor<16x64xf16>
+    %a = tile.trans %scaled, [1, 0] : tensor<16x64xf16> -> tensor<64x16xf16>
+    %d = tile.mma wgmma_f16 k 16 warps(4, 1) %a, %b, %acc : tensor<64x16xf16>, !tile.smem<16x64xf16, minor = 1> -> tensor<64x64xf32>
+    scf.yield %d : tensor<64x64xf32>
+  }
+  return %r : tensor<64x64xf32>
+}
