@@ -60,7 +60,7 @@ void gemm_program(const GemmConfig& c, const Epilogue& epilogue, Tensor<const TI
   programs_per_cluster(c.cluster);
   const bool pairs = c.cluster > 1;
   static_check(!pairs || c.splits == 1, "programs of a cluster have whole products, found splits");
-  TileIndex at = pairs ? grouped_order(program_id(1), cdiv(num_m, c.cluster), num_n, c.GROUP / c.cluster)
+  TileIndex at = pairs ? grouped_order(program_id(1), cdiv(num_m, c.cluster), num_n, std::max(1, c.GROUP / c.cluster))
                        : grouped_order(program_id(0), num_m, num_n, c.GROUP);
   auto m0 = (pairs ? at.m * c.cluster + program_id(0) : at.m) * c.BM, n0 = at.n * c.BN;
   auto batch = program_id(pairs ? 2 : 1);

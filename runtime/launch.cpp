@@ -162,6 +162,9 @@ Status check_hidden(const KernelBinary& kernel) {
   };
   if (kernel.uses_tickets && !kernel.persistent)
     return internal_error(fmt::format("kernel '{}' draws tickets but is not persistent", display_name(kernel)));
+  if (kernel.cluster < 1 || (kernel.cluster > 1 && (!kernel.persistent || kernel.uses_tickets)))
+    return internal_error(fmt::format("kernel '{}' runs in clusters of {}, which needs a work loop without tickets",
+                                      display_name(kernel), kernel.cluster));
   if (kernel.tensor_maps.size() > kMaxTensorMaps)
     return compile_error(fmt::format("kernel '{}' has {} tensor maps, a launch takes {}", display_name(kernel),
                                      kernel.tensor_maps.size(), kMaxTensorMaps));

@@ -153,6 +153,10 @@ def matmul(s, dtype):
     return lambda: torch.matmul(a, b, out=out)
 
 
+def sdpa_options(s):
+    return {"dropout_p": s.get("dropout", 0) / 100, "is_causal": bool(s.get("causal", 0))}
+
+
 def sdpa(backend):
     def make(s, dtype):
         from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -162,7 +166,7 @@ def sdpa(backend):
 
         def run():
             with sdpa_kernel(getattr(SDPBackend, backend)):
-                F.scaled_dot_product_attention(q, k, v, dropout_p=s.get("dropout", 0) / 100, is_causal=bool(s.get("causal", 0)))
+                F.scaled_dot_product_attention(q, k, v, **sdpa_options(s))
 
         return run
 
@@ -176,7 +180,7 @@ def sdpa_backward(backend):
         shape = (s.get("B", 1), s.get("Hq", 1), s["Sq"], s["D"])
         q, k, v, d = (torch.randn(shape, dtype=TORCH_TYPES[dtype], device="cuda", requires_grad=True) for _ in range(4))
         with sdpa_kernel(getattr(SDPBackend, backend)):
-            o = F.scaled_dot_product_attention(q, k, v, dropout_p=s.get("dropout", 0) / 100, is_causal=bool(s.get("causal", 0)))
+            o = F.scaled_dot_product_attention(q, k, v, **sdpa_options(s))
         return lambda: torch.autograd.grad(o, (q, k, v), d, retain_graph=True)
 
     return make

@@ -9,8 +9,9 @@
 
 namespace tile::ir {
 
-/// Marks the bulk copies of loops whose indices do not depend on program_id 0 with kMulticastAttr. Nothing is marked
-/// in kernels whose programs differ in what they do, or whose threads copy. Remarks say why where a cluster was asked for.
+/// Marks the bulk copies of loops whose indices do not depend on program_id 0 with kMulticastAttr. Nothing is marked in
+/// kernels whose programs differ in what they do, or where other threads copy or turn tiles. Remarks say why where a
+/// cluster was asked for.
 void markShared(mlir::func::FuncOp func, const std::vector<LoadGroup>& groups, const RoleSlice& slice,
                 const Facts& facts);
 

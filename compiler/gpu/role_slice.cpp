@@ -1,6 +1,7 @@
 // role_slice.cpp - collecting the producer's slice backwards from the copies, and emitting it in program order.
 #include "compiler/gpu/role_slice.h"
 
+#include "compiler/analysis/definitions.h"
 #include "compiler/gpu/memory_roots.h"
 #include "compiler/lowering/elementwise.h"
 
@@ -166,50 +167,11 @@ void RoleSlice::checkOrder() {
 }
 
 void RoleSlice::findUneven() {
-  llvm::DenseSet<Value> seen;
-  SmallVector<Value> todo;
-  auto visit = [&](Value value) {
-    if (seen.insert(value).second) todo.push_back(value);
-  };
+  SmallVector<Value> control;
   for (Operation* op : kept_)
-    if (isControl(op))
-      for (Value value : controlOf(op)) visit(value);
-  while (!todo.empty()) {
-    Value value = todo.pop_back_val();
-    if (auto arg = dyn_cast<BlockArgument>(value)) {
-      Operation* parent = arg.getOwner()->getParentOp();
-      if (auto loop = dyn_cast<scf::ForOp>(parent)) {
-        if (arg == loop.getInductionVar()) {
-          visit(loop.getLowerBound());
-        } else {
-          visit(loop.getTiedLoopInit(arg)->get());
-          visit(loop.getBody()->getTerminator()->getOperand(arg.getArgNumber() - 1));
-        }
-      } else if (auto loop = dyn_cast<scf::WhileOp>(parent)) {
-        if (arg.getOwner() == loop.getBeforeBody()) {
-          visit(loop.getInits()[arg.getArgNumber()]);
-          visit(loop.getYieldOp()->getOperand(arg.getArgNumber()));
-        } else {
-          visit(loop.getConditionOp().getArgs()[arg.getArgNumber()]);
-        }
-      }
-      continue;
-    }
-    Operation* op = value.getDefiningOp();
-    if (isa<ProgramIdOp, LoadOp, GatherOp>(op)) uneven_ = true;
-    unsigned index = cast<OpResult>(value).getResultNumber();
-    if (auto loop = dyn_cast<scf::ForOp>(op)) {
-      visit(loop.getInitArgs()[index]);
-      visit(loop.getBody()->getTerminator()->getOperand(index));
-    } else if (auto loop = dyn_cast<scf::WhileOp>(op)) {
-      visit(loop.getConditionOp().getArgs()[index]);
-    } else if (auto branch = dyn_cast<scf::IfOp>(op)) {
-      visit(branch.getCondition());
-      for (Region& region : branch->getRegions()) visit(region.front().getTerminator()->getOperand(index));
-    } else {
-      for (Value operand : op->getOperands()) visit(operand);
-    }
-  }
+    if (isControl(op)) llvm::append_range(control, controlOf(op));
+  uneven_ = llvm::any_of(definitionsBehind(control),
+                         [](Operation* op) { return isa<ProgramIdOp, LoadOp, GatherOp>(op); });
 }
 
 int RoleSlice::registersPerRow() const {

@@ -3,8 +3,7 @@
 //
 // One counter of Philox 4x32 decides 16 pairs, a byte each: those whose queries and whose keys differ in bits 0 and 3 of
 // their index only. Accumulators of tensor cores have bit 3 of both and bit 0 of the columns in one thread, so that in
-// either orientation a thread uses half of what it makes, eight bytes. Seven rounds: the fewest that pass the tests of
-// Salmon et al. (SC 2011), as other libraries' dropout has them; dsl/random.h makes ten.
+// either orientation a thread uses half of what it makes, eight bytes. Seven rounds, as other libraries' dropout has them.
 #pragma once
 #include <optional>
 
@@ -27,22 +26,6 @@ inline Tile interleave_bit3(const Tile& clear, const Tile& set, int axis) {
 inline Tile interleave_bit0(const Tile& even, const Tile& odd) {
   const Shape half = even.shape();
   return reshape(join(even, odd), {half[0], 2 * half[1]});
-}
-
-/// Philox 4x32 of seven rounds; all words u32.
-inline std::array<Tile, 4> dropout_words(Tile x0, Tile x1, Tile x2, Tile x3, Tile key0, Tile key1) {
-  auto product = [](const Tile& x, uint32_t factor) {
-    const Tile both = cast(x, u64) * uint64_t{factor};
-    return std::array<Tile, 2>{cast(both >> 32, u32), cast(both, u32)};
-  };
-  for (int round = 0; round < 7; ++round) {
-    const auto [high0, low0] = product(x0, 0xD2511F53u);
-    const auto [high1, low1] = product(x2, 0xCD9E8D57u);
-    x0 = high1 ^ x1 ^ key0, x2 = high0 ^ x3 ^ key1;
-    x1 = low1, x3 = low0;
-    key0 += 0x9E3779B9u, key1 += 0xBB67AE85u;
-  }
-  return {x0, x1, x2, x3};
 }
 }  // namespace detail
 
@@ -74,13 +57,14 @@ class AttentionDropout {
     const Tile across = cast((transposed ? m0 : n0) / 4 + arange(0, columns / 4), u32).row();
     const Tile pair_of_rows = down >> 1;
     const auto words =
-        detail::dropout_words(transposed ? across : pair_of_rows, transposed ? pair_of_rows : across,
-                              cast(at.batch * heads + at.head, u32), offset_, key0_, key1_);
+        philox(transposed ? across : pair_of_rows, transposed ? pair_of_rows : across,
+               cast(at.batch * heads + at.head, u32), offset_, key0_, key1_, kRounds);
     const Tile is_odd = (down & 1u) == 1u, threshold = dropped_ << 24;
     const Shape shape{rows / 2, columns / 4};
     std::array<Tile, 2> word;  // of even and of odd columns
     for (size_t bit = 0; bit < 2; ++bit)
-      word[bit] = transposed ? where(is_odd, words[2 * bit + 1], words[2 * bit]) : where(is_odd, words[2 + bit], words[bit]);
+      word[bit] = transposed ? where(is_odd, words[2 * bit + 1], words[2 * bit])
+                             : where(is_odd, words[2 + bit], words[bit]);
     auto keep = [&](int down3, int across3) {
       const int query = transposed ? across3 : down3, key = transposed ? down3 : across3;
       const int above = 24 - 8 * (2 * query + key);
@@ -92,6 +76,7 @@ class AttentionDropout {
   }
 
  private:
+  static constexpr int kRounds = 7;
   Tile key0_, key1_, offset_, dropped_, scale_;
 };
 

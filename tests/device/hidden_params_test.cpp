@@ -77,6 +77,15 @@ TEST_F(PersistentTest, GridsOverTheCountAreRefused) {
   EXPECT_OK(launch_and_wait(stream(), *module, {5, 0, 7}, {slot(out.data()), slot(out.data())}));  // nothing to do
 }
 
+TEST_F(PersistentTest, GridsThatSplitAClusterAreRefused) {
+  KernelBinary k = binary_for(*device_, "work_ids");
+  k.cluster = 2;
+  const auto module = must(device_->load(k));
+  Buffer<int32_t> out = must(Buffer<int32_t>::allocate(device_, 16));
+  expect_error(launch(stream(), *module, {3, 2}, {slot(out.data()), slot(out.data())}), ErrorKind::user,
+               "kernel 'work_ids' runs in clusters of 2 programs along x, the grid's x is 3");
+}
+
 // A symbol of the module decides (launch_marks.h): such a kernel is launched while the one in front of it ends.
 TEST_F(PersistentTest, KernelsThatWaitForTheirStreamAreLaunchedEarly) {
   KernelBinary waiting = binary_for(*device_, "iota");

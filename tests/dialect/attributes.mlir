@@ -35,6 +35,19 @@ func.func @programs() attributes {tile.programs = 33 : i32} { return }
 
 // -----
 
+// expected-error @+1 {{attribute 'tile.cluster' must be an i32 between 1 and 2, found 4 : i32}}
+func.func @cluster() attributes {tile.cluster = 4 : i32} { return }
+
+// -----
+
+func.func @multicast(%n: i32) -> i32 {
+  // expected-error @+1 {{attribute 'tile.multicast' belongs on a copy of a box into shared memory}}
+  %m = arith.addi %n, %n {tile.multicast} : i32
+  return %m : i32
+}
+
+// -----
+
 // expected-error @+1 {{attribute 'tile.num_warps' must be an i32 between 1 and 32, found 4 : i64}}
 func.func @warps_type() attributes {tile.num_warps = 4} { return }
 

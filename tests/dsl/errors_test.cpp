@@ -318,6 +318,7 @@ TEST(Errors, Hints) {
   EXPECT_TILE_ERROR(__LINE__, "multiple_of needs a positive number, found 0", [](I32 n) { auto r = multiple_of(n, 0); });
   EXPECT_TILE_ERROR(__LINE__, "num_warps must be 1, 2 or a multiple of 4 up to 32, found 3", [] { num_warps(3); });
   EXPECT_TILE_ERROR(__LINE__, "programs_per_multiprocessor must be 1 to 32, found 0", [] { programs_per_multiprocessor(0); });
+  EXPECT_TILE_ERROR(__LINE__, "programs_per_cluster must be 1 or 2, found 4", [] { programs_per_cluster(4); });
   EXPECT_TILE_ERROR(__LINE__, "device_print takes numbers, found ptr<f32>", [](Ptr<float> p) { device_print("p", p); });
   EXPECT_TILE_ERROR(__LINE__, "the condition of device_assert must be i1", [](I32 n) { device_assert(n, "n"); });
   EXPECT_TILE_ERROR(__LINE__, "static_check failed: BM must be a multiple of BN", [] { static_check(false, "BM must be a multiple of BN"); });

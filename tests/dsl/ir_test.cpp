@@ -129,6 +129,7 @@ TEST(Ir, HintsAndDebugging) {
   EXPECT_IR("tile.assert %0, \"positive\"", [](I32 n) { device_assert(n > 0, "positive"); });
   EXPECT_IR("tile.num_warps = 8 : i32", [] { num_warps(8); });
   EXPECT_IR("tile.programs = 3 : i32", [] { programs_per_multiprocessor(3); });
+  EXPECT_IR("tile.cluster = 2 : i32", [] { programs_per_cluster(2); });
 }
 
 TEST(Ir, LocationsAreTheUsersLines) {

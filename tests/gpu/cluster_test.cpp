@@ -5,6 +5,7 @@
 
 #include <random>
 
+#include "runtime/float_types.h"
 #include "tests/gpu/kernels.h"
 #include "tests/gpu/simt.h"
 
@@ -13,12 +14,11 @@ namespace {
 
 constexpr int kRows = 64, kColumns = 128, kDepth = 32;  ///< of a program's tile, of an iteration
 
-uint64_t u(int64_t v) { return static_cast<uint64_t>(v); }
-
 /// C[m, n] = sum over k of A[m, k] B[k, n] for A and B of f16; programs of a pair have tile rows side by side.
 std::string product(int stages, const std::string& bColumn = "%n0") {
   const std::string view =
-      "!tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}";
+      "!tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, "
+      "tile.stride_multiple_of = array<i32: 8, 1>}";
   std::string text = kernel(
       fmt::format("%a: {0}, %b: {0}, %c: !tile.view<2xf32> {{tile.unit_stride = 1 : i32}}, %depth: i32", view),
       fmt::format(R"(  %c0 = arith.constant 0 : i32
@@ -45,25 +45,21 @@ std::string product(int stages, const std::string& bColumn = "%n0") {
   return text.insert(text.find(attribute) + attribute.size(), ", tile.cluster = 2 : i32, tile.num_warps = 4 : i32");
 }
 
-uint16_t halfOf(int x) {  // of small integers
-  if (x == 0) return 0;
-  int magnitude = std::abs(x), exponent = 31 - __builtin_clz(static_cast<unsigned>(magnitude));
-  return static_cast<uint16_t>((x < 0 ? 0x8000 : 0) | (exponent + 15) << 10 | (magnitude << (10 - exponent) & 1023));
-}
-
 /// Elements that differ from the plain loops', of a grid of pairs x columns.
 int wrongElements(SimtKernel& kern, int pairs, int depth, uint32_t seed) {
   const int rows = 2 * pairs * kRows, columns = 2 * kColumns - 8, pitch = std::max(depth + 7, 8) / 8 * 8;
   std::mt19937 random(7);
   GuardedBuffer a(static_cast<size_t>(rows * pitch) * 2), b(static_cast<size_t>(std::max(depth, 1) * columns) * 2),
       c(static_cast<size_t>(rows * columns) * 4);
-  std::vector<int> valuesA(static_cast<size_t>(rows * pitch)), valuesB(static_cast<size_t>(std::max(depth, 1) * columns));
-  for (size_t i = 0; i < valuesA.size(); ++i)
-    a.as<uint16_t>()[i] = halfOf(valuesA[i] = static_cast<int>(random() % 9) - 4);
-  for (size_t i = 0; i < valuesB.size(); ++i)
-    b.as<uint16_t>()[i] = halfOf(valuesB[i] = static_cast<int>(random() % 9) - 4);
-  kern.run({slot(a.as<uint16_t>()), u(rows), u(depth), u(pitch), 1, slot(b.as<uint16_t>()), u(depth), u(columns),
-            u(columns), 1, slot(c.as<float>()), u(rows), u(columns), u(columns), 1, u(depth)},
+  std::vector<int> valuesA(static_cast<size_t>(rows * pitch)),
+      valuesB(static_cast<size_t>(std::max(depth, 1) * columns));
+  auto fill = [&](std::vector<int>& values, half* to) {
+    for (int& v : values) *to++ = half(static_cast<float>(v = static_cast<int>(random() % 9) - 4));
+  };
+  fill(valuesA, a.as<half>());
+  fill(valuesB, b.as<half>());
+  kern.run({slot(a.as<half>()), slot(rows), slot(depth), slot(pitch), 1, slot(b.as<half>()), slot(depth), slot(columns),
+            slot(columns), 1, slot(c.as<float>()), slot(rows), slot(columns), slot(columns), 1, slot(depth)},
            2 * pairs, 2, 1, seed);
   int wrong = 0;
   for (int m = 0; m < rows; ++m)
@@ -95,12 +91,6 @@ TEST(Cluster, WhatDiffersIsNotShared) {
 }
 
 // ---- faults
-
-void replaceAll(std::string& text, const std::string& from, const std::string& to) {
-  if (text.find(from) == std::string::npos) throw std::logic_error("there is no \"" + from + "\" in the kernel");
-  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
-    text.replace(at, from.size(), to);
-}
 
 /// What the simulated machine says of the kernel with a fault in it, or "".
 std::string faultOf(const std::string& from, const std::string& to) {

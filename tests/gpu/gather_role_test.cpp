@@ -4,23 +4,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <bit>
 #include <cstring>
 #include <random>
 #include <regex>
 
+#include "runtime/float_types.h"
 #include "tests/gpu/kernels.h"
 #include "tests/gpu/simt.h"
 
 namespace tile::testing {
 namespace {
-
-uint64_t u(int64_t v) { return static_cast<uint64_t>(v); }
-uint16_t halfOf(int x) {  // small integers only
-  if (x == 0) return 0;
-  const uint32_t bits = std::bit_cast<uint32_t>(static_cast<float>(x));
-  return static_cast<uint16_t>((bits >> 16 & 0x8000) | (((bits >> 23 & 255) - 112) << 10) | (bits >> 13 & 1023));
-}
 
 /// C[m, n] = sum over k of A[ids[m], k] B[k, n]; rows whose id is not below `rows` are zeros. Every row of A that no id
 /// names, and what lies between rows, is NaN.
@@ -147,15 +140,15 @@ int wrongElements(const Case& c, SimtKernel& kern, int trips, uint32_t seed) {
     ids[static_cast<size_t>(i)] = list.as<int32_t>()[i] = id;
     // Rows end where the program's loop ends: what is behind stays NaN unless a longer one reads it.
     for (int k = 0; id < tokens && k < std::min(depth, ends[static_cast<size_t>(i / rows)]); ++k)
-      a.as<uint16_t>()[id * pitch + k] = halfOf(valuesA[static_cast<size_t>(id * depth + k)]);
+      a.as<uint16_t>()[id * pitch + k] = half(static_cast<float>(valuesA[static_cast<size_t>(id * depth + k)])).bits;
   }
   for (int k = 0; k < depth; ++k)
     for (int n = 0; n < columns; ++n)
-      b.as<uint16_t>()[k * bPitch + n] = halfOf(valuesB[static_cast<size_t>(k * columns + n)]);
+      b.as<uint16_t>()[k * bPitch + n] = half(static_cast<float>(valuesB[static_cast<size_t>(k * columns + n)])).bits;
   std::fill_n(out.as<float>(), total * columns, -1.0f);
-  kern.run({slot(a.as<char>()), u(pitch), slot(list.as<char>()), u(total), 1, u(tokens), slot(b.as<char>()), u(depth),
-            u(columns), u(bPitch), 1, slot(out.as<char>()), u(total), u(columns), u(columns), 1,
-            slot(depths.as<char>()), u(depth)},
+  kern.run({slot(a.as<char>()), slot(pitch), slot(list.as<char>()), slot(total), 1, slot(tokens), slot(b.as<char>()), slot(depth),
+            slot(columns), slot(bPitch), 1, slot(out.as<char>()), slot(total), slot(columns), slot(columns), 1,
+            slot(depths.as<char>()), slot(depth)},
            c.blocks, (columns + kTile - 1) / kTile, 1, seed);
   int wrong = 0;
   for (int i = 0; i < total; ++i)
@@ -235,13 +228,6 @@ TEST(GatherRole, RowsWithoutAlignment) {
 }
 
 // ---- faults
-
-void replaceAll(std::string& text, const std::string& from, const std::string& to) {
-  size_t count = 0;
-  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()), ++count)
-    text.replace(at, from.size(), to);
-  if (count == 0) throw std::logic_error("there is no \"" + from + "\" in the kernel");
-}
 
 /// What the simulated machine says of the kernel with a fault in it, or "".
 std::string faultOf(const Case& c, const std::function<void(std::string&)>& change) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <fmt/format.h>
 
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,15 @@ inline std::string kernel(const std::string& args, const std::string& body) {
 template <class T>
 uint64_t slot(const T* pointer) {
   return reinterpret_cast<uint64_t>(pointer);
+}
+
+inline uint64_t slot(int64_t value) { return static_cast<uint64_t>(value); }
+
+/// Puts a fault into a kernel's text.
+inline void replaceAll(std::string& text, const std::string& from, const std::string& to) {
+  if (text.find(from) == std::string::npos) throw std::logic_error("there is no \"" + from + "\" in the kernel");
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+    text.replace(at, from.size(), to);
 }
 
 /// Aligned pointer arguments, as the launcher gives.

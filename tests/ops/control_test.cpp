@@ -92,23 +92,26 @@ TEST(Control, WideAndUnsignedCounters) {
   }
 }
 
-// Known answers of the generator's authors (Random123, kat_vectors: philox4x32 10).
+// Known answers of the generator's authors (Random123, kat_vectors: philox4x32 10, and 7).
 TEST(Random, PhiloxKnownAnswers) {
   for (auto& device : devices()) {
-    std::vector<uint32_t> out(12);
+    std::vector<uint32_t> out(16);
     auto k = kernel("philox", [](Ptr<uint32_t> out) {
       auto a = philox(0u, 0u, 0u, 0u, 0u, 0u);
       auto b = philox(0xffffffffu, 0xffffffffu, 0xffffffffu, 0xffffffffu, 0xffffffffu, 0xffffffffu);
       auto c = philox(0x243f6a88u, 0x85a308d3u, 0x13198a2eu, 0x03707344u, 0xa4093822u, 0x299f31d0u);
+      auto seven = philox(0u, 0u, 0u, 0u, 0u, 0u, 7);
       for (int i = 0; i < 4; ++i) {
         store(out + i, a[i]);
         store(out + 4 + i, b[i]);
         store(out + 8 + i, c[i]);
+        store(out + 12 + i, seven[i]);
       }
     });
     ASSERT_TRUE(run_on(device, k, {}, out));
     EXPECT_EQ(out, (std::vector<uint32_t>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8, 0x408f276d, 0x41c83b0e,
-                                          0xa20bc7c6, 0x6d5451fd, 0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}))
+                                          0xa20bc7c6, 0x6d5451fd, 0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1,
+                                          0x5f6fb709, 0x0d893f64, 0x4f121f81, 0x4f730a48}))
         << device->name();
   }
 }

@@ -60,6 +60,7 @@ void expect_same(const KernelBinary& a, const KernelBinary& b) {
   EXPECT_EQ(a.uses_debug_ring, b.uses_debug_ring);
   EXPECT_EQ(a.persistent, b.persistent);
   EXPECT_EQ(a.uses_tickets, b.uses_tickets);
+  EXPECT_EQ(a.cluster, b.cluster);
   EXPECT_EQ(a.tensor_maps, b.tensor_maps);
   ASSERT_EQ(a.debug_sites.size(), b.debug_sites.size());
   for (size_t i = 0; i < a.debug_sites.size(); ++i) {
@@ -175,6 +176,13 @@ TEST(Serialize, TensorMapsOfViewsThereAreNot) {
   EXPECT_TRUE(refused([](KernelBinary& k) { k.tensor_maps[0].dtype = DType::f16; })) << "the view's elements are bytes";
   EXPECT_TRUE(refused([](KernelBinary& k) { k.tensor_maps.resize(17, k.tensor_maps[0]); }));
   EXPECT_TRUE(refused([](KernelBinary& k) { k.persistent = false; })) << "tickets without a work loop";
+  auto in_cluster = [&](uint32_t programs) {
+    return !refused([&](KernelBinary& k) { k.uses_tickets = false, k.cluster = programs; });
+  };
+  EXPECT_TRUE(in_cluster(2));
+  EXPECT_FALSE(in_cluster(0));
+  EXPECT_FALSE(in_cluster(3));
+  EXPECT_TRUE(refused([](KernelBinary& k) { k.cluster = 2; })) << "programs that draw tickets go different ways";
 }
 
 TEST(Serialize, HugeLengthsAllocateNothing) {
