@@ -1,4 +1,4 @@
-// sass.cpp - cubin (ELF) to instructions, blocks, loops.
+// sass.cpp - cubin (ELF) to instructions, loops, counts.
 #include "compiler/targets/sass.h"
 
 #include <algorithm>
@@ -6,22 +6,12 @@
 #include <map>
 #include <set>
 
+#include "compiler/targets/sass_blocks.h"
+
 namespace tile::ir {
 namespace {
 
 enum Opcode : uint32_t {
-  kBra = 0x947,
-  kBraUniform = 0x547,
-  kExit = 0x94d,
-  kRet = 0x950,
-  kIndirect = 0x949,
-  kHgmma = 0x9f0,
-  kHgmmaReg = 0xdf0,
-  kQgmma = 0x9f3,
-  kQgmmaReg = 0xdf3,
-  kIgmma = 0x9f1,
-  kIgmmaReg = 0xdf1,
-  kWarpgroup = 0x9c5,
   kTryWait = 0x5a7,
   kArrive = 0x9a7,
   kBar = 0xb1d,
@@ -61,31 +51,6 @@ std::string_view section(std::string_view elf, const std::string& name) {
   return {};
 }
 
-bool isBranch(uint32_t op) { return op == kBra || op == kBraUniform; }
-
-/// Index of the instruction a branch goes to. The distance counts from the next instruction, in units of 4 bytes: bits
-/// 34 to 81; from sm_90 on with 8 more low bits at 16.
-int64_t branchTarget(const SassInstruction& inst, int64_t index, int sm) {
-  uint64_t upper = (inst.high & 0x3ffff) << 30 | inst.low >> 34;
-  int64_t words = static_cast<int64_t>(upper << 16) >> 16;
-  if (sm >= 90) words = words * 256 + static_cast<int64_t>(inst.low >> 16 & 0xff);
-  return index + 1 + words / 4;
-}
-
-bool fallsThrough(const SassInstruction& inst) {
-  switch (inst.opcode()) {
-    case kBra:
-      return inst.predicated() || (inst.high >> 23 & 7) != 7;
-    case kExit:
-    case kRet:
-      return inst.predicated();
-    case kIndirect:
-      return false;
-    default:
-      return true;
-  }
-}
-
 void count(SassCounts& c, const SassInstruction& inst) {
   ++c.instructions;
   switch (inst.opcode()) {
@@ -115,43 +80,8 @@ void count(SassCounts& c, const SassInstruction& inst) {
 
 // ---- loops
 
-struct Block {
-  int first = 0, end = 0;
-  std::vector<int> successors, predecessors;
-};
-
-std::vector<Block> splitBlocks(const std::vector<SassInstruction>& code, int sm) {
-  const int n = static_cast<int>(code.size());
-  std::set<int> starts{0};
-  auto target = [&](int i) {
-    const int64_t t = branchTarget(code[static_cast<size_t>(i)], i, sm);
-    return t >= 0 && t < n ? static_cast<int>(t) : -1;
-  };
-  for (int i = 0; i < n; ++i) {
-    const SassInstruction& inst = code[static_cast<size_t>(i)];
-    if (isBranch(inst.opcode()) && target(i) >= 0) starts.insert(target(i));
-    if ((isBranch(inst.opcode()) || !fallsThrough(inst)) && i + 1 < n) starts.insert(i + 1);
-  }
-  std::vector<Block> blocks;
-  std::map<int, int> blockAt;
-  for (auto it = starts.begin(); it != starts.end(); ++it) {
-    blockAt[*it] = static_cast<int>(blocks.size());
-    blocks.push_back({*it, std::next(it) == starts.end() ? n : *std::next(it), {}, {}});
-  }
-  for (size_t b = 0; b < blocks.size(); ++b) {
-    const int last = blocks[b].end - 1;
-    auto link = [&](int to) {
-      blocks[b].successors.push_back(to);
-      blocks[static_cast<size_t>(to)].predecessors.push_back(static_cast<int>(b));
-    };
-    if (isBranch(code[static_cast<size_t>(last)].opcode()) && target(last) >= 0) link(blockAt[target(last)]);
-    if (fallsThrough(code[static_cast<size_t>(last)]) && b + 1 < blocks.size()) link(static_cast<int>(b) + 1);
-  }
-  return blocks;
-}
-
 /// dominators[b][a]: every way to b leads through a.
-std::vector<std::vector<bool>> findDominators(const std::vector<Block>& blocks) {
+std::vector<std::vector<bool>> findDominators(const std::vector<SassBlock>& blocks) {
   const size_t n = blocks.size();
   std::vector<std::vector<bool>> dom(n, std::vector<bool>(n, true));
   dom[0].assign(n, false);
@@ -170,7 +100,7 @@ std::vector<std::vector<bool>> findDominators(const std::vector<Block>& blocks) 
 }
 
 std::vector<SassLoop> findLoops(const std::vector<SassInstruction>& code, int sm) {
-  const std::vector<Block> blocks = splitBlocks(code, sm);
+  const std::vector<SassBlock> blocks = splitBlocks(code, sm);
   const auto dominators = findDominators(blocks);
   std::map<int, std::set<int>> bodies;  // by header
   for (size_t b = 0; b < blocks.size(); ++b)
@@ -192,7 +122,7 @@ std::vector<SassLoop> findLoops(const std::vector<SassInstruction>& code, int sm
   for (auto& [header, body] : bodies) {
     SassLoop loop;
     for (int b : body) {
-      const Block& block = blocks[static_cast<size_t>(b)];
+      const SassBlock& block = blocks[static_cast<size_t>(b)];
       loop.blocks.emplace_back(block.first, block.end);
       for (int i = block.first; i < block.end; ++i) count(loop.counts, code[static_cast<size_t>(i)]);
     }

@@ -1,5 +1,6 @@
 // sass_test.cpp - the reader of machine code, on what ptxas makes of small PTX programs: counts, nests of loops (wait
-// loops and blocks moved to the end of the function included), the order of products and waits, register changes.
+// loops and blocks moved to the end of the function included), the order of products and waits, register changes; and
+// registers that are touched while a product uses them, there and in code written word by word.
 #include "compiler/targets/sass.h"
 
 #include <fmt/format.h>
@@ -7,6 +8,9 @@
 
 #include "compiler/compiler.h"
 #include "compiler/targets/nvptx.h"
+#include "compiler/targets/sass_blocks.h"
+#include "compiler/targets/sass_in_flight.h"
+#include "compiler/targets/sass_registers.h"
 
 namespace tile::ir {
 namespace {
@@ -128,6 +132,154 @@ TEST_F(Sass, OperandKinds) {
     EXPECT_EQ(kernel.counts.*form.member, 1) << form.text;
     EXPECT_EQ(kernel.counts.tensorOps(), 1) << form.text;
   }
+}
+
+/// A loop whose product reads operand A from registers that the loop computes, in front of the wait for the product of
+/// the iteration before or behind it.
+std::string registerOperandLoop(bool behind) {
+  const std::string wait = "wgmma.wait_group.sync.aligned 0;\n";
+  const std::string compute =
+      "add.u32 %r20, %r30, %r1; xor.b32 %r21, %r31, %r20; add.u32 %r22, %r32, %r21; xor.b32 %r23, %r33, %r22;\n";
+  return "LOOP:\n.pragma \"nounroll\";\nld.volatile.shared.v4.u32 {%r30,%r31,%r32,%r33}, [%r3];\n" +
+         (behind ? wait + compute : compute + wait) + "wgmma.fence.sync.aligned;\n" +
+         wgmma("{%r20,%r21,%r22,%r23}", "0") + "wgmma.commit_group.sync.aligned;\n" +
+         "add.u32 %r5, %r5, 1; setp.lt.u32 %p1, %r5, %r1; @%p1 bra LOOP;\n" + wait;
+}
+
+TEST_F(Sass, OperandWrittenInFrontOfTheWait) {
+  const SassKernel wrong = read("sm_90a", registerOperandLoop(false));
+  ASSERT_GE(wrong.counts.hgmma, 1);
+  const auto found = touchedInFlight(wrong);
+  ASSERT_FALSE(found.empty());
+  EXPECT_NE(found[0].find("operand A"), std::string::npos) << found[0];
+  const SassKernel right = read("sm_90a", registerOperandLoop(true));
+  ASSERT_GE(right.counts.hgmma, 1);
+  EXPECT_EQ(touchedInFlight(right), std::vector<std::string>());
+}
+
+// ---- code written word by word
+
+SassInstruction product(uint64_t acc, uint64_t a, bool commit, uint64_t columns = 64) {
+  return {uint64_t{kHgmmaReg} | 7 << 12 | acc << 16 | a << 24 | (columns / 8 - 1) << 53,
+          acc | 1 << 11 | uint64_t{commit ? 0u : 7u} << 20};
+}
+SassInstruction fromShared(uint64_t acc, bool commit) {
+  SassInstruction p = product(acc, 0, commit);
+  p.low = (p.low & ~uint64_t{0xfff}) | kHgmma;
+  return p;
+}
+SassInstruction waitFor(uint64_t left) { return {uint64_t{kWarpgroup} | 7 << 12 | uint64_t{1} << 47, left << 8}; }
+SassInstruction add(uint64_t to, uint64_t a, uint64_t b) { return {0x221 | 7 << 12 | to << 16 | a << 24 | b << 32, 0}; }
+SassInstruction branch(uint64_t predicate, int64_t by) {  // by: instructions from the next one
+  const uint64_t words = static_cast<uint64_t>(by) * 4;
+  return {uint64_t{kBra} | predicate << 12 | (words & 0xff) << 16 | words >> 8 << 34,
+          (words >> 38 & 0x3ffff) | uint64_t{7} << 23};
+}
+const SassInstruction kEnd{kExit | 7 << 12, 0};
+
+size_t touches(std::vector<SassInstruction> code) {
+  SassKernel kernel;
+  kernel.code = std::move(code);
+  kernel.code.push_back(kEnd);
+  return touchedInFlight(kernel).size();
+}
+
+TEST(SassInFlight, OperandsAreWrittenBehindTheWait) {
+  EXPECT_EQ(touches({product(24, 60, true), waitFor(0), add(63, 3, 4)}), 0u);
+  EXPECT_EQ(touches({product(24, 60, true), add(63, 3, 4), waitFor(0)}), 1u);
+  EXPECT_EQ(touches({product(24, 60, true), add(64, 3, 4), add(59, 63, 60), waitFor(0)}), 0u);  // reading is allowed
+  EXPECT_EQ(touches({fromShared(24, true), add(0, 0, 1), waitFor(0)}), 0u);                     // no operand there
+}
+
+TEST(SassInFlight, AccumulatorsAreTouchedBehindTheWait) {
+  EXPECT_EQ(touches({fromShared(24, true), waitFor(0), add(24, 55, 25)}), 0u);
+  EXPECT_EQ(touches({fromShared(24, true), add(24, 3, 4), waitFor(0)}), 1u);
+  EXPECT_EQ(touches({fromShared(24, true), add(3, 55, 4), waitFor(0)}), 1u);
+  EXPECT_EQ(touches({fromShared(24, true), add(3, 56, 23), waitFor(0)}), 0u);
+  EXPECT_EQ(touches({fromShared(24, false), fromShared(24, false), fromShared(24, true), waitFor(0)}), 0u);
+  EXPECT_EQ(touches({fromShared(24, true), product(88, 52, true), waitFor(0)}), 1u);      // an accumulator as operand
+  EXPECT_EQ(touches({product(24, 88, true), product(24, 92, true, 32), waitFor(0)}), 2u);  // another shape
+}
+
+TEST(SassInFlight, WaitsLeaveTheYoungestGroups) {
+  const std::vector<SassInstruction> two{product(24, 60, false), product(24, 64, true), product(88, 120, true)};
+  auto then = [&](uint64_t left, uint64_t written) {
+    auto code = two;
+    code.insert(code.end(), {waitFor(left), add(written, 3, 4), waitFor(0)});
+    return touches(code);
+  };
+  EXPECT_EQ(then(1, 60), 0u);
+  EXPECT_EQ(then(1, 64), 0u);
+  EXPECT_EQ(then(1, 24), 0u);
+  EXPECT_EQ(then(1, 120), 1u);
+  EXPECT_EQ(then(2, 60), 1u);
+  EXPECT_EQ(then(2, 64), 1u);
+  EXPECT_EQ(then(0, 120), 0u);
+}
+
+TEST(SassInFlight, AroundTheBackEdgeAndBranches) {
+  // The product of one iteration reads what the next one writes in front of its wait.
+  EXPECT_EQ(touches({add(60, 3, 4), waitFor(0), product(24, 60, true), branch(0, -4), waitFor(0)}), 1u);
+  EXPECT_EQ(touches({waitFor(0), add(60, 3, 4), product(24, 60, true), branch(0, -4), waitFor(0)}), 0u);
+  // One way to the write leads around the wait.
+  EXPECT_EQ(touches({product(24, 60, true), branch(0, 1), waitFor(0), add(60, 3, 4)}), 1u);
+  EXPECT_EQ(touches({product(24, 60, true), branch(7, 1), add(60, 3, 4), waitFor(0)}), 0u);  // never reached
+  // A wait that not every thread executes is none.
+  SassInstruction maybe = waitFor(0);
+  maybe.low &= ~uint64_t{7 << 12};
+  EXPECT_EQ(touches({product(24, 60, true), maybe, add(60, 3, 4)}), 1u);
+}
+
+TEST(SassInFlight, CallsTouchWhereTheyAreCalledFrom) {
+  SassInstruction call = branch(7, 3);
+  call.low = (call.low & ~uint64_t{0xfff}) | kCall;
+  const SassInstruction back{kRet | 7 << 12 | 2 << 24, 0};
+  EXPECT_EQ(touches({call, product(24, 60, true), waitFor(0), kEnd, add(60, 3, 4), back}), 0u);
+  EXPECT_EQ(touches({product(24, 60, true), call, waitFor(0), kEnd, kEnd, add(60, 3, 4), back}), 1u);
+  call.low ^= uint64_t{1} << 34;  // to nowhere
+  EXPECT_EQ(touches({product(24, 60, true), call, waitFor(0)}), 1u);
+}
+
+TEST(SassInFlight, TheUnknownCountsAsTouching) {
+  const SassInstruction unknown{0x2ff | 7 << 12, 0};
+  EXPECT_EQ(touches({unknown, product(24, 60, true), waitFor(0), unknown}), 0u);
+  EXPECT_EQ(touches({product(24, 60, true), unknown, waitFor(0)}), 1u);
+}
+
+TEST(SassRegisters, OfProductsOfAllKinds) {
+  // As ptxas 13.0 encodes them: 64x256x16 f32, 64x128x16 f16, 64x48x32 of bytes, 64x64x256 of bits, 64x8 bf16.
+  struct Case {
+    SassInstruction inst;
+    SassRange written, a;
+  };
+  for (const Case& c : {Case{{0x03e0000898187df0, 0x000fe6000b800818}, {24, 128}, {152, 4}},
+                        Case{{0x01e0000838187df0, 0x000fe6000b800018}, {24, 32}, {56, 4}},
+                        Case{{0x0180000830187df1, 0x000fe2000b841018}, {24, 24}, {48, 4}},
+                        Case{{0x00a00000081879f2, 0x000fe2000b814018}, {24, 32}, {}},
+                        Case{{0x40000000081879f0, 0x000fe2000b801818}, {24, 4}, {}},
+                        Case{{0x000000003fff79f0, 0x000fe6000c0000ff}, {}, {}}}) {
+    const auto r = registersOf(c.inst);
+    ASSERT_TRUE(r);
+    EXPECT_EQ(r->written.first, c.written.first);
+    EXPECT_EQ(r->written.count, c.written.count);
+    EXPECT_EQ(r->read[0].first, c.a.first);
+    EXPECT_EQ(r->read[0].count, c.a.count);
+  }
+}
+
+TEST(SassRegisters, OfOrdinaryInstructions) {
+  auto is = [](uint64_t low, uint64_t high, SassRange written, std::array<SassRange, 3> read) {
+    const auto r = registersOf({low, high});
+    return r && r->written == written && r->read == read;
+  };
+  EXPECT_TRUE(is(0x00010004021c7981, 0x000ea2000c1e1d00, {28, 4}, {{{2, 2}, {}, {}}}));      // LDG.E.128 R28, [R2.64]
+  EXPECT_TRUE(is(0x0000001802007986, 0x000fe2000c101d04, {}, {{{2, 2}, {24, 4}, {}}}));       // STG.E.128 [R2.64], R24
+  EXPECT_TRUE(is(0x000000ffff067224, 0x000fe400078e0020, {6, 1}, {{{}, {}, {32, 1}}}));       // IMAD.MOV.U32 R6, R32
+  EXPECT_TRUE(is(0x000000071c047836, 0x000fc40000000000, {4, 1}, {{{28, 1}, {}, {}}}));       // VIADD R4, R28, 7
+  EXPECT_TRUE(is(0x000000147cb8723c, 0x042fe600000018ff, {184, 4}, {{{124, 4}, {20, 2}, {}}}));  // HMMA.16816.F32
+  EXPECT_TRUE(is(0x0000000000b87805, 0x000fe2000001ff00, {184, 2}, {}));                      // CS2R R184, SRZ
+  EXPECT_TRUE(is(0x000000381d007844, 0x000fe20000000200, {}, {{{29, 1}, {56, 4}, {}}}));      // STSM.16.M88.4 [R29]
+  EXPECT_TRUE(is(0x00000a00ff017b82, 0x000fe20000000800, {1, 1}, {}));                    // LDC R1, c[0x0][0x28]
 }
 
 TEST(SassLoops, OfCopiesOfALoopTheShortestIsTheHottest) {

@@ -1,5 +1,6 @@
 // Offline gate: every catalog kernel, element type and default config compiles for the GPU targets, is assembled by
-// ptxas, and neither spills registers nor draws a warning about serialised matrix instructions (C75xx). Needs no GPU.
+// ptxas, and neither spills registers nor draws a warning about serialised matrix instructions (C75xx), nor touches
+// registers of a warpgroup's product before it has waited for it (ptxas does not say). Needs no GPU.
 // sm_90a sees every config that a problem of the catalog leads to, sm_80 those of the ordinary problems.
 // What comes out (registers, shared memory, tensor instructions, the order of things in the hottest loop) is compared
 // with golden_builds.txt: a change of code generation shows in review as a change of that file.
@@ -11,6 +12,7 @@
 #include <set>
 
 #include "compiler/targets/sass.h"
+#include "compiler/targets/sass_in_flight.h"
 #include "kernels/catalog.h"
 #include "tests/numeric/golden.h"
 #include "tests/test_names.h"
@@ -165,6 +167,8 @@ TEST_P(Gate, AssemblesWithoutSpills) {
   auto sass = ir::readSass(binary->bytes, binary->entry, target == "sm_90a" ? 90 : 80);
   ASSERT_TRUE(sass.ok()) << sass.error().to_string();
   check_register_pool(*binary, *sass, where);
+  const auto touched = ir::touchedInFlight(*sass);
+  EXPECT_TRUE(touched.empty()) << where << ": " << touched.size() << ", first " << touched.front();
   static const std::string version = ptxas_version();
   if (golden().updating()) golden().setHeader("ptxas", version);
   if (timed && (golden().updating() || golden().header("ptxas") == version)) {
