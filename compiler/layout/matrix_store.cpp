@@ -14,10 +14,8 @@ void addWarpTerms(const Layout& layout, int dim, int unit, ThreadSum& sum) {
   }
 }
 
-}  // namespace
-
-std::optional<MatrixStore> planMatrixStore(const Layout& layout, const SharedTile& tile, int minorDim, int64_t first) {
-  if (layout.rank() != 2 || tile.elementBytes != 2 || layout.isPadded() || layout.warpReplicas() != 1) return std::nullopt;
+std::optional<MatrixStore> planMatrices(const Layout& layout, const SharedTile& tile, int minorDim, int64_t first) {
+  if (layout.rank() != 2 || tile.elementBytes != 2 || layout.isPadded()) return std::nullopt;
   const std::vector<Digit>& regs = layout.regs();
   if (regs.size() < 2 || (tile.swizzle == 0 && tile.pitch % 16 != 0)) return std::nullopt;
   // `across`: the dim along which a lane holds pairs; `down`: the other one.
@@ -73,6 +71,17 @@ std::optional<MatrixStore> planMatrixStore(const Layout& layout, const SharedTil
     store.instructions.push_back(instruction);
   }
   return store;
+}
+
+}  // namespace
+
+std::optional<MatrixStore> planMatrixStore(const Layout& layout, const SharedTile& tile, int minorDim, int64_t first) {
+  if (layout.warpReplicas() != 1) return std::nullopt;
+  return planMatrices(layout, tile, minorDim, first);
+}
+
+std::optional<MatrixStore> planMatrixLoad(const Layout& layout, const SharedTile& tile, int minorDim) {
+  return planMatrices(layout, tile, minorDim, 0);
 }
 
 }  // namespace tile::layout

@@ -275,5 +275,19 @@ TEST(MatrixStore, OtherLayoutsAreRefused) {
   EXPECT_FALSE(planMatrixStore(wgmmaAccumulator({64, 128}, 1, 2), tile, 1, 64));   // another warpgroup's part
 }
 
+// What stmatrix refuses because several warps would write it, ldmatrix reads; each warp its own copy.
+TEST(MatrixLoad, SharedOperandsAreReadByAll) {
+  const Layout layout = wgmmaOperandA({64, 64}, 1, 2);
+  const SharedTile tile = swizzledTile(64, 64, 2);
+  auto plan = planMatrixLoad(layout, tile, 1);
+  ASSERT_TRUE(plan);
+  EXPECT_FALSE(plan->transposed);
+  Memory memory = store(layout, tile, *plan);
+  ASSERT_EQ(memory.size(), 64u * 64u);
+  for (const auto& [address, coord] : memory) ASSERT_EQ(tile.address(coord[0], coord[1]), address);
+  EXPECT_FALSE(planMatrixLoad(blocked({64, 64}, 8, {1, 0}, 4), tile, 1));
+  EXPECT_FALSE(planMatrixLoad(layout, swizzledTile(64, 64, 4), 1));
+}
+
 }  // namespace
 }  // namespace tile::layout
