@@ -36,3 +36,20 @@ func.func @from_words(%x: !tile.view<2xf32> {tile.align = 4 : i32}, %y: !tile.vi
   tile.store %scaled, %y[%i, %i : i32, i32] : tensor<32x64xf16>, !tile.view<2xf16>
   return
 }
+
+// -----
+
+// bf16 in pairs is widened where it lies: the lower half moves up, the upper one loses its neighbour.
+// CHECK: entry widened(
+// CHECK-NOT: cvt.f32.bf16
+// CHECK: shl.b32
+// CHECK: and.b32 {{.*}}, -65536
+// CHECK-NOT: cvt.f32.bf16
+// CHECK: ret;
+func.func @widened(%x: !tile.view<2xbf16> {tile.align = 4 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 2, 1>, tile.dim_multiple_of = array<i32: 2, 2>}, %y: !tile.view<2xf32>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %i = arith.constant 0 : i32
+  %pairs = tile.load %x[%i, %i : i32, i32] : !tile.view<2xbf16> -> tensor<32x64xbf16>
+  %wide = arith.extf %pairs : tensor<32x64xbf16> to tensor<32x64xf32>
+  tile.store %wide, %y[%i, %i : i32, i32] : tensor<32x64xf32>, !tile.view<2xf32>
+  return
+}

@@ -280,12 +280,17 @@ static bool hasHalfPairs(const Target& target, Operation* op) {
 static bool isPair(llvm::Value* low, llvm::Value* high) {
   auto *first = llvm::dyn_cast<llvm::ExtractElementInst>(low), *second = llvm::dyn_cast<llvm::ExtractElementInst>(high);
   if (!first || !second || first->getVectorOperand() != second->getVectorOperand()) return false;
-  auto isAt = [](llvm::ExtractElementInst* extract, uint64_t position) {
+  auto position = [](llvm::ExtractElementInst* extract) {
     auto* index = llvm::dyn_cast<llvm::ConstantInt>(extract->getIndexOperand());
-    return index && index->getZExtValue() == position;
+    return index ? static_cast<int64_t>(index->getZExtValue()) : -1;
   };
-  auto* vector = llvm::cast<llvm::FixedVectorType>(first->getVectorOperand()->getType());
-  return vector->getNumElements() == 2 && isAt(first, 0) && isAt(second, 1);
+  return position(first) >= 0 && position(first) % 2 == 0 && position(second) == position(first) + 1;
+}
+
+/// bf16 is the upper half of f32.
+static bool widensUpperHalves(Operation* op) {
+  return isa<arith::ExtFOp>(op) && getElementTypeOrSelf(op->getOperand(0).getType()).isBF16() &&
+         getElementTypeOrSelf(op->getResult(0).getType()).isF32();
 }
 
 LogicalResult Emitter::emitElementwiseOp(Operation* op) {
@@ -318,6 +323,15 @@ LogicalResult Emitter::emitElementwiseOp(Operation* op) {
       for (Value operand : op->getOperands()) pairs.push_back(packPair(regs(operand)[reg], regs(operand)[reg + 1]));
       llvm::Value* pair = emitElementwise(b, op, pairs, *math_)[0];
       for (uint64_t i = 0; i < 2; ++i) results[0].push_back(b.CreateExtractElement(pair, i));
+      ++reg;
+      continue;
+    }
+    if (hasNext && widensUpperHalves(op) && isPair(regs(op->getOperand(0))[reg], regs(op->getOperand(0))[reg + 1])) {
+      // Where they lie, one instruction each: taken out of the register first, the upper one would be shifted down and up.
+      llvm::ArrayRef<llvm::Value*> held = regs(op->getOperand(0));
+      llvm::Value* word = b.CreateBitCast(packPair(held[reg], held[reg + 1]), b.getInt32Ty());
+      results[0].push_back(b.CreateBitCast(b.CreateShl(word, 16), b.getFloatTy()));
+      results[0].push_back(b.CreateBitCast(b.CreateAnd(word, 0xffff0000u), b.getFloatTy()));
       ++reg;
       continue;
     }

@@ -44,7 +44,12 @@ Value* GpuMath::special(llvm::IRBuilderBase& b, Operation* op, llvm::ArrayRef<Va
       .Case<math::Log10Op>([&](auto) { return lg2(kLog10Of2); })
       .Case<math::SqrtOp>([&](auto) { return call(llvm::Intrinsic::nvvm_sqrt_approx_ftz_f, {args[0]}); })
       .Case<math::RsqrtOp>([&](auto) { return call(llvm::Intrinsic::nvvm_rsqrt_approx_ftz_f, {args[0]}); })
-      .Case<arith::DivFOp>([&](auto) { return call(llvm::Intrinsic::nvvm_div_full_ftz, {args[0], args[1]}); })
+      .Case<arith::DivFOp>([&](auto) {
+        // The hardware's reciprocal is within one unit everywhere; a quotient needs its range reduced first.
+        auto* one = llvm::dyn_cast<llvm::ConstantFP>(args[0]);
+        if (one && one->isExactlyValue(1.0)) return call(llvm::Intrinsic::nvvm_rcp_approx_ftz_f, {args[1]});
+        return call(llvm::Intrinsic::nvvm_div_full_ftz, {args[0], args[1]});
+      })
       .Default([](Operation*) -> Value* { return nullptr; });
 }
 
