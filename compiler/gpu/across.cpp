@@ -33,6 +33,14 @@ int64_t warpsAlong(const Layout& layout, int axis) {
   return count;
 }
 
+bool sumsProducts(ReduceOp reduce) {
+  mlir::Value source = reduce.getSources()[0];
+  while (auto reshape = source.getDefiningOp<ReshapeOp>()) source = reshape.getSource();
+  auto product = source.getDefiningOp<mlir::arith::MulFOp>();
+  return reduce.getSources().size() == 1 && mlir::isa<mlir::arith::AddFOp>(reduce.getCombiner().front().front()) &&
+         product && mlir::arith::bitEnumContainsAny(product.getFastmath(), mlir::arith::FastMathFlags::contract);
+}
+
 std::optional<ScanPlan> planScan(const Layout& layout, int axis) {
   // The axis' digits with their list and their step in that list's number, minor first.
   struct Placed {

@@ -22,6 +22,9 @@ PartsTable partsTable(const layout::Layout& source, int axis, int64_t parts, mli
 /// Warps that share the axis; 1: a reduction stays inside warps.
 int64_t warpsAlong(const layout::Layout& layout, int axis);
 
+/// A sum of products: where an addition has a product as one of its operands, both are one instruction.
+bool sumsProducts(ReduceOp reduce);
+
 /// How the axis is cut, minor to major: registers, lanes, warps, registers. Only such layouts can be scanned.
 struct ScanPlan {
   int64_t inner = 1;  ///< consecutive elements in registers

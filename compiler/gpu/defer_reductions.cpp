@@ -5,6 +5,7 @@
 //         behind the loop: sum over those
 // As many registers as before, no shuffles in the loop. Needs layouts. The order of a reduction's additions is not
 // specified, so this is one of its meanings.
+#include "compiler/gpu/across.h"
 #include "compiler/gpu/gpu_passes.h"
 #include "compiler/gpu/moves.h"
 #include "mlir/IR/IRMapping.h"
@@ -146,7 +147,11 @@ class Deferral {
     tile = ReshapeOp::create(b, loc, typed(digits->split, *splitLayout), tile);
     SmallVector<int64_t> shape = digits->split;
     Layout layout = *splitLayout;
-    for (int dim : llvm::reverse(digits->registerDims)) {
+    SmallVector<int> order(llvm::reverse(digits->registerDims));
+    // Products are added by the first of these sums: it should be the longest.
+    if (sumsProducts(found.sum))
+      llvm::stable_sort(order, [&](int a, int b) { return digits->split[a] > digits->split[b]; });
+    for (int dim : order) {
       shape[dim] = 1;
       layout = layout.sliced(dim);
       tile = reduce(b, found.sum, tile, dim, typed(shape, layout));

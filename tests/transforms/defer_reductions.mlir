@@ -130,3 +130,29 @@ func.func @warps(%p: tensor<16x256xf32, #wide>, %init: tensor<16x1xf32, #rows>, 
   }
   return %r : tensor<16x1xf32, #rows>
 }
+
+// -----
+
+#tile = #tile.layout<128x64 regs [1:2*1, 0:2*8, 1:8*8] lanes [1:4*2, 0:8*1] warps [0:8*16]>
+#row = #tile.layout<128x1 regs [0:2*8] lanes [rep:4, 0:8*1] warps [0:8*16]>
+
+// Of products the longest sum comes first: it is the one whose additions are parts of products.
+// CHECK-LABEL: func.func @squares
+// CHECK: %[[SPLIT:.*]] = tile.reshape %{{.*}} -> tensor<128x8x4x2xf32
+// CHECK: %[[LONG:.*]] = tile.reduce %[[SPLIT]] axis 1
+// CHECK: tile.reduce %[[LONG]] axis 3
+func.func @squares(%p: tensor<128x64xf32, #tile>, %init: tensor<128x1xf32, #row>, %n: i32) -> tensor<128x1xf32, #row> {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %r = scf.for %j = %c0 to %n step %c1 iter_args(%l = %init) -> (tensor<128x1xf32, #row>) : i32 {
+    %q = arith.mulf %p, %p fastmath<contract> : tensor<128x64xf32, #tile>
+    %s = tile.reduce %q axis 1 : (tensor<128x64xf32, #tile>) -> tensor<128x1xf32, #row> {
+    ^bb0(%a: f32, %b: f32):
+      %c = arith.addf %a, %b fastmath<contract> : f32
+      tile.yield %c : f32
+    }
+    %next = arith.addf %l, %s : tensor<128x1xf32, #row>
+    scf.yield %next : tensor<128x1xf32, #row>
+  }
+  return %r : tensor<128x1xf32, #row>
+}

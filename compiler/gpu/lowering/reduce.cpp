@@ -1,6 +1,7 @@
-// reduce.cpp - reductions along an axis: a balanced tree in each thread's registers, butterflies between lanes, a table
-// in shared memory between warps. Every thread that holds a slice of the result ends with it. The order is fixed by the
-// layout, so results are the same in every run. Padding never reaches the combiner's result.
+// reduce.cpp - reductions along an axis: a balanced tree in each thread's registers (of short chains for sums of
+// products), butterflies between lanes, a table in shared memory between warps. Every thread that holds a slice of the
+// result ends with it. The order is fixed by the layout, so results are the same in every run. Padding never reaches
+// the combiner's result.
 #include <algorithm>
 #include <numeric>
 
@@ -18,6 +19,8 @@ using layout::Layout;
 namespace {
 
 class Reduction {
+  static constexpr size_t kChain = 8;  ///< products added one by one: short enough to have several under way
+
  public:
   Reduction(Emitter& e, ReduceOp op)
       : e(e),
@@ -25,7 +28,8 @@ class Reduction {
         axis_(static_cast<int>(op.getAxis())),
         source_(e.layoutOf(op.getSources()[0])),
         result_(e.layoutOf(op.getResults()[0])),
-        combine_(e, op.getCombiner()) {}
+        combine_(e, op.getCombiner()),
+        isOfProducts_(sumsProducts(op)) {}
 
   LogicalResult run() {
     if (layout::conversion(source_.sliced(axis_), result_) == layout::Conversion::shared)
@@ -75,6 +79,11 @@ class Reduction {
 
   Tuple tree(llvm::ArrayRef<std::pair<int64_t, int>> along) {
     if (along.size() == 1) return tupleOf(along[0].second);
+    if (along.size() <= kChain && isOfProducts_) {
+      Tuple all = tupleOf(along[0].second);
+      for (const auto& [at, reg] : along.drop_front()) all = combine_(all, tupleOf(reg), valid(at));
+      return all;
+    }
     size_t half = along.size() / 2;
     Tuple low = tree(along.take_front(half)), high = tree(along.drop_front(half));
     return combine_(low, high, valid(along[half].first));
@@ -189,6 +198,7 @@ class Reduction {
   const Layout& source_;
   const Layout& result_;
   Combiner combine_;
+  bool isOfProducts_;
 };
 
 }  // namespace
