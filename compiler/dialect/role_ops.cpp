@@ -31,7 +31,7 @@ namespace {
 LogicalResult verifyBulk(Operation* op, ViewType view, OperandRange indices, SmemType smem) {
   if (static_cast<int64_t>(indices.size()) != view.getRank())
     return op->emitOpError() << "expects one index per view dim (" << view.getRank() << "), found " << indices.size();
-  if (view.getRank() < 2 || view.getRank() > 5) return op->emitOpError() << "expects a view of 2 to 5 dims, found " << view;
+  if (view.getRank() > 5) return op->emitOpError() << "expects a view of at most 5 dims, found " << view;
   if (view.getElementType() != smem.getElementType())
     return op->emitOpError() << "expects a buffer of " << view.getElementType() << ", found " << smem;
   if (smem.isRing()) return op->emitOpError() << "expects one stage, found the ring " << smem;

@@ -34,8 +34,9 @@ SmallVector<int64_t, 2> asRows(ArrayRef<int64_t> box) {
 LogicalResult verifyBoxCopy(Operation* op, ViewType view, OperandRange indices, ArrayRef<int64_t> box, SmemType smem) {
   if (static_cast<int64_t>(indices.size()) != view.getRank())
     return op->emitOpError() << "expects one index per view dim (" << view.getRank() << "), found " << indices.size();
-  if (view.getRank() < 2) return op->emitOpError() << "expects a view of 2 or more dims, found " << view;
-  if (static_cast<int64_t>(box.size()) > view.getRank())
+  if (view.getRank() == 1 && (box.size() != 2 || box[0] != 1 || smem.getMinor() != 1))
+    return op->emitOpError() << "expects a box of one row and a buffer with minor = 1 for a view of 1 dim, found " << smem;
+  if (static_cast<int64_t>(box.size()) > std::max<int64_t>(view.getRank(), 2))
     return op->emitOpError() << "expects a box of at most " << view.getRank() << " dims, found " << box.size();
   if (box.size() > 2 && smem.getMinor() != 1)
     return op->emitOpError() << "expects a buffer with minor = 1 for a box of " << box.size() << " dims, found " << smem;

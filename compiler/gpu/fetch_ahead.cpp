@@ -122,9 +122,10 @@ class Fetcher {
     Value smem;
     if (auto load = dyn_cast<LoadOp>(op)) {
       const int64_t rank = load.getView().getType().getRank();
-      if (rank < 2 || load.getCache() == CacheHint::volatile_ || (load.getPad() && !load.getPad()->isZero()))
+      // Rows of vectors (factors of columns) come beside the operands they are for, by bulk copies only.
+      if ((rank < 2 && !bulk_) || load.getCache() == CacheHint::volatile_ || (load.getPad() && !load.getPad()->isZero()))
         return false;
-      const int64_t minor = facts_.unitStrideDim(load.getView()) - (rank - 2);
+      const int64_t minor = rank < 2 ? 1 : facts_.unitStrideDim(load.getView()) - (rank - 2);
       auto type = SmemType::get(op->getContext(), shape, element, minor == 0 ? 0 : 1, 1);
       if (bulk_ && !tmaBox(load.getView(), type, facts_, false)) return false;
       smem = LoadSharedOp::create(b, op->getLoc(), type, load.getView(), load.getIndices(), shape);

@@ -95,7 +95,8 @@ std::optional<TmaBox> tmaBox(Value view, SmemType type, const Facts& facts, bool
     return refuse("no tensor map describes the view: a dim repeats, runs backwards or is too large");
   auto viewType = cast<ViewType>(view.getType());
   const int rank = static_cast<int>(viewType.getRank());
-  if (rank < 2 || rank > 5) return refuse("the view has " + llvm::Twine(rank) + " dims, not 2 to 5");
+  if (rank > 5 || (isStore && rank < 2))
+    return refuse("the view has " + llvm::Twine(rank) + " dims, not " + (isStore ? "2" : "1") + " to 5");
   auto dtype = dtypeOf(type.getElementType());
   if (!dtype || *dtype == DType::i1) return refuse("there are no tensor maps of this element type");
 
@@ -122,6 +123,7 @@ std::optional<TmaBox> tmaBox(Value view, SmemType type, const Facts& facts, bool
 
   const layout::SharedTile tile = type.slot();
   const int64_t rows = tile.rows, rowBytes = tile.rowBytes();
+  if (rank == 1 && rows != 1) return refuse("the view has one dim, the box " + llvm::Twine(rows) + " rows");
   if (rowBytes % 16 != 0) return refuse("rows of " + llvm::Twine(rowBytes) + " bytes are not a multiple of 16 bytes");
   if (!tile.swizzle && (tile.pitch != rowBytes || type.slotBytes() % kSharedBytes != 0))
     return refuse("a box of " + llvm::Twine(rows) + " rows of " + llvm::Twine(rowBytes) +
@@ -168,7 +170,7 @@ std::optional<TmaBox> tmaBox(Value view, SmemType type, const Facts& facts, bool
     box.map.box[at++] = static_cast<uint16_t>(extent);
   };
   add(unit, perRow);
-  add(rank - 2 + (1 - minor), part->front());
+  if (rank > 1) add(rank - 2 + (1 - minor), part->front());
   for (int d = rank - 3; d >= 0; --d) {
     const auto row = static_cast<size_t>(rank - 2 - d);
     add(d, row < part->size() ? (*part)[row] : 1);

@@ -77,10 +77,10 @@ func.func @staging(%t: tensor<128x96xf16>, %v: !tile.view<2xf16>, %i: i32) {
 
 // -----
 
-func.func @rank(%v: !tile.view<1xf16>, %i: i32, %r: !tile.ring<2>) {
+func.func @rank(%v: !tile.view<6xf16>, %i: i32, %r: !tile.ring<2>) {
   %s = tile.smem_alloc : !tile.smem<128x64xf16, minor = 1>
-  // expected-error @+1 {{expects a view of 2 to 5 dims, found '!tile.view<1xf16>'}}
-  tile.tma_load %v[%i : i32] to %s signals %r[%i] : !tile.view<1xf16>, !tile.smem<128x64xf16, minor = 1>, !tile.ring<2>
+  // expected-error @+1 {{expects a view of at most 5 dims, found '!tile.view<6xf16>'}}
+  tile.tma_load %v[%i, %i, %i, %i, %i, %i : i32, i32, i32, i32, i32, i32] to %s signals %r[%i] : !tile.view<6xf16>, !tile.smem<128x64xf16, minor = 1>, !tile.ring<2>
   return
 }
 

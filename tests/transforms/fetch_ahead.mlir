@@ -96,3 +96,56 @@ func.func @unasked(%X: !tile.view<2 x f32>, %Y: !tile.view<2 x f32>, %n: i32) at
   tile.store %h, %Y[%c0, %c0 : i32, i32] : tensor<64xf32>, !tile.view<2 x f32>
   return
 }
+
+// -----
+
+// Factors of columns in a vector come as rows beside the tiles they are for, where bulk copies make them.
+// CHECK-LABEL: func.func @factors
+// CHECK-NOT: tile.load %
+// CHECK: scf.for
+// CHECK: %[[X:.*]] = tile.load_shared %arg0{{.*}} <128x64xbf16, minor = 1>
+// CHECK: tile.smem_load %[[X]]
+// CHECK: %[[G:.*]] = tile.load_shared %arg1[%{{.*}} : i32] box [1, 64] : <1xbf16> -> <1x64xbf16, minor = 1>
+// CHECK: tile.smem_load %[[G]]
+// CHECK: tile.mma
+// Bulk copies need the address aligned: this one is loaded into registers, an iteration early.
+// CHECK-LABEL: func.func @unaligned
+// CHECK: tile.load %arg1
+// CHECK: scf.for
+// CHECK: tile.load %arg1
+func.func @factors(%X: !tile.view<2 x bf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 16, 1>}, %G: !tile.view<1 x bf16> {tile.align = 16 : i32, tile.unit_stride = 0 : i32},
+                   %W: !tile.view<2 x bf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 16, 1>}, %C: !tile.view<2 x f32>, %n: i32) attributes {tile.kernel, tile.num_warps = 8 : i32} {
+  %zero = arith.constant dense<0.0> : tensor<128x64xf32>
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %sum = scf.for %k = %c0 to %n step %c64 iter_args(%acc = %zero) -> (tensor<128x64xf32>) : i32 {
+    %x = tile.load %X[%c0, %k : i32, i32] : !tile.view<2 x bf16> -> tensor<128x64xbf16>
+    %g = tile.load %G[%k : i32] : !tile.view<1 x bf16> -> tensor<64xbf16>
+    %row = tile.reshape %g : tensor<64xbf16> -> tensor<1x64xbf16>
+    %wide = tile.broadcast %row : tensor<1x64xbf16> -> tensor<128x64xbf16>
+    %a = arith.mulf %x, %wide : tensor<128x64xbf16>
+    %w = tile.load %W[%k, %c0 : i32, i32] : !tile.view<2 x bf16> -> tensor<64x64xbf16>
+    %d = tile.dot %a, %w, %acc : tensor<128x64xbf16>, tensor<64x64xbf16> -> tensor<128x64xf32>
+    scf.yield %d : tensor<128x64xf32>
+  }
+  tile.store %sum, %C[%c0, %c0 : i32, i32] : tensor<128x64xf32>, !tile.view<2 x f32>
+  return
+}
+func.func @unaligned(%X: !tile.view<2 x bf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 16, 1>}, %G: !tile.view<1 x bf16>,
+                   %W: !tile.view<2 x bf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 16, 1>}, %C: !tile.view<2 x f32>, %n: i32) attributes {tile.kernel, tile.num_warps = 8 : i32} {
+  %zero = arith.constant dense<0.0> : tensor<128x64xf32>
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %sum = scf.for %k = %c0 to %n step %c64 iter_args(%acc = %zero) -> (tensor<128x64xf32>) : i32 {
+    %x = tile.load %X[%c0, %k : i32, i32] : !tile.view<2 x bf16> -> tensor<128x64xbf16>
+    %g = tile.load %G[%k : i32] : !tile.view<1 x bf16> -> tensor<64xbf16>
+    %row = tile.reshape %g : tensor<64xbf16> -> tensor<1x64xbf16>
+    %wide = tile.broadcast %row : tensor<1x64xbf16> -> tensor<128x64xbf16>
+    %a = arith.mulf %x, %wide : tensor<128x64xbf16>
+    %w = tile.load %W[%k, %c0 : i32, i32] : !tile.view<2 x bf16> -> tensor<64x64xbf16>
+    %d = tile.dot %a, %w, %acc : tensor<128x64xbf16>, tensor<64x64xbf16> -> tensor<128x64xf32>
+    scf.yield %d : tensor<128x64xf32>
+  }
+  tile.store %sum, %C[%c0, %c0 : i32, i32] : tensor<128x64xf32>, !tile.view<2 x f32>
+  return
+}

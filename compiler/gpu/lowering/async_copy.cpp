@@ -182,6 +182,7 @@ class BoxCopy {
   Axis axisOf(int tileDim) {
     const Facts& facts = e_.facts();
     const int dim = lead_ + tileDim;
+    if (dim < 0) return {e_.i64(0), e_.i64(1), e_.i64(0), 1, true, true, e_.i32(0)};  // of a vector: its only row
     mlir::Value index = op_.getIndices()[dim];
     const int64_t extent = op_.getBox()[tileDim];
     bool whole = facts.dimDivisibility(op_.getView(), dim) % extent == 0 && facts.divisibility(index) % extent == 0;

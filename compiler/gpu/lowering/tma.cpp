@@ -54,9 +54,10 @@ class Coordinates {
 
 llvm::Intrinsic::ID loadIntrinsic(int rank) {
   using namespace llvm::Intrinsic;
-  static constexpr ID kByRank[] = {nvvm_cp_async_bulk_tensor_g2s_tile_2d, nvvm_cp_async_bulk_tensor_g2s_tile_3d,
-                                   nvvm_cp_async_bulk_tensor_g2s_tile_4d, nvvm_cp_async_bulk_tensor_g2s_tile_5d};
-  return kByRank[rank - 2];
+  static constexpr ID kByRank[] = {nvvm_cp_async_bulk_tensor_g2s_tile_1d, nvvm_cp_async_bulk_tensor_g2s_tile_2d,
+                                   nvvm_cp_async_bulk_tensor_g2s_tile_3d, nvvm_cp_async_bulk_tensor_g2s_tile_4d,
+                                   nvvm_cp_async_bulk_tensor_g2s_tile_5d};
+  return kByRank[rank - 1];
 }
 
 llvm::Intrinsic::ID storeIntrinsic(int rank, bool add) {

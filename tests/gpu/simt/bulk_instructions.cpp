@@ -12,7 +12,7 @@ namespace tile::testing {
 
 void SimulatedTensorMap::check() const {
   auto refuse = [](const std::string& why) { fail("cuTensorMapEncodeTiled refuses: " + why); };
-  if (rank < 2 || rank > 5) refuse(fmt::format("rank {}", rank));
+  if (rank < 1 || rank > 5) refuse(fmt::format("rank {}", rank));
   if (address % 16) refuse("the address is not a multiple of 16");
   for (size_t d = 0; d < rank; ++d) {
     if (box[d] == 0 || box[d] > 256) refuse(fmt::format("box dim {} is {}", d, box[d]));
