@@ -157,7 +157,11 @@ class Specializer {
         if (auto hint = at->getAttrOfType<IntegerAttr>("tile.specialize"))
           (hint.getInt() == 0 ? refused : isAsked_) = true;
       bool inLoop = copy->getParentOfType<LoopLikeOpInterface>() != nullptr;
-      feeds |= inLoop && llvm::any_of(readersOf(copy->getResult(0)), isAsyncProduct);
+      feeds |= inLoop && llvm::any_of(readersOf(copy->getResult(0)), [](Operation* reader) {
+                 // Or what a product of the same loop is computed from.
+                 return isAsyncProduct(reader) ||
+                        (isa<SmemLoadOp>(reader) && llvm::any_of(reader->getBlock()->getOps<MmaOp>(), isAsyncProduct));
+               });
     });
     return feeds && !refused;
   }
@@ -179,10 +183,28 @@ class Specializer {
     return tmaBox(load.getView(), rawType(copiedType(load)), facts, /*isStore=*/false, why).has_value();
   }
 
+  /// A tile that is no box, outside loops: consumers read it, once, and share it. Nothing runs ahead of it.
+  static void leaveToConsumers(Operation* copy) {
+    OpBuilder b(copy);
+    const SmemType type = copiedType(copy);
+    auto tile = RankedTensorType::get(type.getShape(), type.getElementType());
+    Value read;
+    if (auto gather = dyn_cast<GatherSharedOp>(copy))
+      read = GatherOp::create(b, copy->getLoc(), tile, gather.getPtr(), gather.getOffsets(), gather.getMask(),
+                              /*other=*/Value(), CacheHint::none);
+    else
+      read = LoadOp::create(b, copy->getLoc(), tile, cast<LoadSharedOp>(copy).getView(),
+                            cast<LoadSharedOp>(copy).getIndices(), /*pad=*/FloatAttr(), CacheHint::none);
+    auto share = ShareOp::create(b, copy->getLoc(), type, read);
+    copy->replaceAllUsesWith(share);
+    copy->erase();
+  }
+
   /// Which copies are made by threads; false where some can be made neither by them nor in bulk.
   bool sortCopies(const Facts& facts) {
     bool fine = true;
     byThreads_.clear();
+    SmallVector<Operation*> once;
     func_.walk([&](Operation* op) {
       if (!fine || !isSharedCopy(op)) return;
       SmemType type = copiedType(op);
@@ -194,12 +216,16 @@ class Specializer {
         remark(op) << "products read a tile of " << box[0] << "x" << box[1] << " as " << type.getShape()[0] << "x"
                    << type.getShape()[1];
       } else if (!load || !isBox(load, facts, &why)) {
+        const bool isTile = !load || (load.getBox().size() == 2 && load.getView().getType().getRank() >= 2);
+        if (!isAsked_ && isTile && !op->getParentOfType<LoopLikeOpInterface>()) return once.push_back(op);
         byThreads_.insert(op);
         if (isAsked_) return;
         fine = false;
         remark(op) << why << (load ? "" : ": a loop that asks for `specialize` gets a producer that gathers");
       }
     });
+    if (fine)
+      for (Operation* op : once) leaveToConsumers(op);
     // The warps that could turn tiles copy.
     if (!fine || byThreads_.empty() || turned_.empty()) return fine;
     unfoldTurns(turned_);

@@ -1,0 +1,64 @@
+// Producers also for loops whose products read nothing as it was copied, and beside tiles that are gathered once.
+// RUN: tile-opt %s -split-input-file --tile-target=sm_90a --tile-specialize -canonicalize -cse | FileCheck %s
+
+// Both operands are computed from copies.
+// CHECK-LABEL: func.func @computed
+// CHECK: tile.specialize {{.*}}producer {
+// CHECK-COUNT-2: tile.tma_load
+// CHECK: consumer {
+// CHECK: scf.for
+// CHECK-COUNT-2: tile.smem_load
+// CHECK: tile.smem_store
+// CHECK: tile.mma
+func.func @computed(%a: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %b: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %c: !tile.view<2xf32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %r = scf.for %k = %c0 to %n step %c64 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {
+    %sa = tile.load_shared %a[%c0, %k : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
+    %sb = tile.load_shared %b[%k, %c0 : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
+    %ta = tile.smem_load %sa : !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf16>
+    %tb = tile.smem_load %sb : !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf16>
+    %aa = arith.mulf %ta, %ta : tensor<64x64xf16>
+    %bb = arith.mulf %tb, %tb : tensor<64x64xf16>
+    %shared = tile.share %bb : tensor<64x64xf16> -> !tile.smem<64x64xf16, minor = 1>
+    %d = tile.mma wgmma_f16 k 64 warps(4, 1) %aa, %shared, %acc : tensor<64x64xf16>, !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf32>
+    scf.yield %d : tensor<64x64xf32>
+  }
+  tile.store %r, %c[%c0, %c0 : i32, i32] : tensor<64x64xf32>, !tile.view<2xf32>
+  return
+}
+
+// -----
+
+// The rows gathered in front of the loop are the consumers' business: nothing runs ahead of them.
+// CHECK-LABEL: func.func @gathered_once
+// CHECK: tile.specialize {{.*}}producer {
+// CHECK-NOT: gather
+// CHECK: tile.tma_load
+// CHECK: consumer {
+// CHECK: %[[Q:.*]] = tile.gather %{{.*}} offsets
+// CHECK: tile.smem_store %[[Q]]
+// CHECK: scf.for
+// CHECK: tile.mma
+func.func @gathered_once(%p: !tile.ptr<f16>, %b: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %c: !tile.view<2xf32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %i = tile.iota : tensor<64xi32>
+  %rows = tile.reshape %i : tensor<64xi32> -> tensor<64x1xi32>
+  %cols = tile.reshape %i : tensor<64xi32> -> tensor<1x64xi32>
+  %stride = tile.splat %n : i32 -> tensor<64x1xi32>
+  %starts = arith.muli %rows, %stride : tensor<64x1xi32>
+  %wide = tile.broadcast %starts : tensor<64x1xi32> -> tensor<64x64xi32>
+  %columns = tile.broadcast %cols : tensor<1x64xi32> -> tensor<64x64xi32>
+  %o = arith.addi %wide, %columns : tensor<64x64xi32>
+  %q = tile.gather_shared %p offsets %o : tensor<64x64xi32> : !tile.ptr<f16> -> !tile.smem<64x64xf16, minor = 1>
+  %r = scf.for %k = %c0 to %n step %c64 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {
+    %sb = tile.load_shared %b[%k, %c0 : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
+    %d = tile.mma wgmma_f16 k 64 warps(4, 1) %q, %sb, %acc : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf32>
+    scf.yield %d : tensor<64x64xf32>
+  }
+  tile.store %r, %c[%c0, %c0 : i32, i32] : tensor<64x64xf32>, !tile.view<2xf32>
+  return
+}
