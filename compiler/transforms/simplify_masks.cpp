@@ -1,9 +1,11 @@
 // simplify_masks.cpp - bounds that can never bite disappear: a comparison whose outcome the operands' ranges decide, as in
-// `arange(0, 64) < 64`, becomes a constant. The canonicalizer then drops masks that are all true and erases stores under
-// masks that are all false.
+// `arange(0, 64) < 64`, or the loop around it, as in `k + arange(0, 64) < K` where k counts by 64 to a multiple of 64,
+// becomes a constant. The canonicalizer then drops masks that are all true and erases stores under masks that are all
+// false.
 #include "compiler/analysis/facts.h"
 #include "compiler/dialect/dialect.h"
 #include "compiler/transforms/transforms.h"
+#include "mlir/IR/Matchers.h"
 
 namespace tile::ir {
 #define GEN_PASS_DEF_SIMPLIFYMASKS
@@ -12,16 +14,72 @@ using namespace mlir;
 
 namespace {
 
+/// What all elements of a tile are equal to, or the value itself.
+Value scalarOf(Value v) {
+  for (Operation* op = v.getDefiningOp(); op && isa<SplatOp, BroadcastOp, ReshapeOp>(op); op = v.getDefiningOp())
+    v = op->getOperand(0);
+  return v;
+}
+
+Value withoutShape(Value v) {
+  for (Operation* op = v.getDefiningOp(); op && isa<BroadcastOp, ReshapeOp>(op); op = v.getDefiningOp())
+    v = op->getOperand(0);
+  return v;
+}
+
+/// The loop that counts with `v`, when it makes whole steps only: from a multiple of its step to a multiple of it.
+scf::ForOp wholeSteps(Value v, int64_t& step, Facts& facts) {
+  auto counter = dyn_cast<BlockArgument>(v);
+  auto loop = counter ? dyn_cast_or_null<scf::ForOp>(counter.getOwner()->getParentOp()) : scf::ForOp();
+  APInt constant;
+  if (!loop || loop.getInductionVar() != v || !matchPattern(loop.getStep(), m_ConstantInt(&constant))) return {};
+  step = constant.getSExtValue();
+  const bool whole = step > 0 && facts.divisibility(loop.getLowerBound()) % step == 0 &&
+                     facts.divisibility(loop.getUpperBound()) % step == 0;
+  return whole ? loop : scf::ForOp();
+}
+
+/// Whether `offset` is at least 0 and less than `step`.
+bool isWithin(Value offset, int64_t step, Facts& facts) {
+  const Range range = facts.rangeOf(offset);
+  return range.min >= 0 && range.max < step;
+}
+
+/// counter + offset < end, or offset < end - counter, where the loop that counts ends at `end`.
+bool isInsideLoop(arith::CmpIOp compare, Facts& facts) {
+  Value small = compare.getLhs(), large = compare.getRhs();
+  if (compare.getPredicate() == arith::CmpIPredicate::sgt)
+    std::swap(small, large);
+  else if (compare.getPredicate() != arith::CmpIPredicate::slt)
+    return false;
+  int64_t step = 0;
+  auto endsAt = [&](Value counter, Value end) {
+    scf::ForOp loop = wholeSteps(counter, step, facts);
+    return loop && loop.getUpperBound() == end;
+  };
+  if (auto sum = withoutShape(small).getDefiningOp<arith::AddIOp>())
+    for (auto [counter, offset] : {std::pair(sum.getLhs(), sum.getRhs()), std::pair(sum.getRhs(), sum.getLhs())})
+      if (endsAt(scalarOf(counter), scalarOf(large)) && isWithin(offset, step, facts)) return true;
+  // What is left wraps where a loop starts far below zero.
+  auto left = scalarOf(large).getDefiningOp<arith::SubIOp>();
+  return left && endsAt(left.getRhs(), left.getLhs()) && facts.rangeOf(left.getRhs()).min >= 0 &&
+         isWithin(small, step, facts);
+}
+
 struct SimplifyMasks : impl::SimplifyMasksBase<SimplifyMasks> {
   void runOnOperation() override {
     Facts facts(getOperation());
-    SmallVector<arith::CmpIOp> decided;
+    SmallVector<std::pair<arith::CmpIOp, bool>> decided;
     getOperation().walk([&](arith::CmpIOp compare) {
-      if (facts.rangeOf(compare.getResult()).isConstant()) decided.push_back(compare);
+      const Range range = facts.rangeOf(compare.getResult());
+      if (range.isConstant())
+        decided.push_back({compare, range.min != 0});
+      else if (isInsideLoop(compare, facts))
+        decided.push_back({compare, true});
     });
-    for (arith::CmpIOp compare : decided) {
+    for (auto [compare, outcome] : decided) {
       OpBuilder builder(compare);
-      TypedAttr value = builder.getBoolAttr(facts.rangeOf(compare.getResult()).min != 0);
+      TypedAttr value = builder.getBoolAttr(outcome);
       if (auto tensor = dyn_cast<RankedTensorType>(compare.getType()))
         value = DenseElementsAttr::get(tensor, ArrayRef<Attribute>(value));
       compare.getResult().replaceAllUsesWith(arith::ConstantOp::create(builder, compare.getLoc(), value));

@@ -49,3 +49,65 @@ func.func @unknown(%p: !tile.ptr<f32>, %n: i32) {
   tile.scatter %s, %p offsets %iota : tensor<64xi32> : tensor<64xf32>, !tile.ptr<f32>
   return
 }
+
+// -----
+
+// A loop that counts by 64 to a multiple of 64 covers nothing behind its end; written either way.
+// CHECK-LABEL: func.func @whole_steps(
+// CHECK-NOT: mask
+// CHECK: return
+func.func @whole_steps(%p: !tile.ptr<f32>, %n: i32 {tile.multiple_of = 64 : i32}) {
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %other = arith.constant dense<1.0> : tensor<64xf32>
+  %iota = tile.iota : tensor<64xi32>
+  scf.for %k = %c0 to %n step %c64 : i32 {
+    %start = tile.splat %k : i32 -> tensor<64xi32>
+    %at = arith.addi %start, %iota : tensor<64xi32>
+    %end = tile.splat %n : i32 -> tensor<64xi32>
+    %inside = arith.cmpi slt, %at, %end : tensor<64xi32>
+    %v = tile.gather %p offsets %at : tensor<64xi32> mask %inside : tensor<64xi1> other %other : tensor<64xf32> : !tile.ptr<f32> -> tensor<64xf32>
+    %rest = arith.subi %n, %k : i32
+    %left = tile.splat %rest : i32 -> tensor<64xi32>
+    %near = arith.cmpi sgt, %left, %iota : tensor<64xi32>
+    tile.scatter %v, %p offsets %at : tensor<64xi32> mask %near : tensor<64xi1> : tensor<64xf32>, !tile.ptr<f32>
+  }
+  return
+}
+
+// -----
+
+// Not where the end is no multiple of the step, the tile is longer than the step, or the bound is another one.
+// CHECK-LABEL: func.func @parts(
+// CHECK: tile.scatter {{.*}} mask
+// CHECK: tile.scatter {{.*}} mask
+// CHECK: tile.scatter {{.*}} mask
+func.func @parts(%p: !tile.ptr<f32>, %n: i32 {tile.multiple_of = 32 : i32}, %m: i32 {tile.multiple_of = 64 : i32}) {
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %c32 = arith.constant 32 : i32
+  %v = arith.constant dense<1.0> : tensor<64xf32>
+  %iota = tile.iota : tensor<64xi32>
+  scf.for %k = %c0 to %n step %c64 : i32 {
+    %start = tile.splat %k : i32 -> tensor<64xi32>
+    %at = arith.addi %start, %iota : tensor<64xi32>
+    %end = tile.splat %n : i32 -> tensor<64xi32>
+    %inside = arith.cmpi slt, %at, %end : tensor<64xi32>
+    tile.scatter %v, %p offsets %at : tensor<64xi32> mask %inside : tensor<64xi1> : tensor<64xf32>, !tile.ptr<f32>
+  }
+  scf.for %k = %c0 to %n step %c32 : i32 {
+    %start = tile.splat %k : i32 -> tensor<64xi32>
+    %at = arith.addi %start, %iota : tensor<64xi32>
+    %end = tile.splat %n : i32 -> tensor<64xi32>
+    %inside = arith.cmpi slt, %at, %end : tensor<64xi32>
+    tile.scatter %v, %p offsets %at : tensor<64xi32> mask %inside : tensor<64xi1> : tensor<64xf32>, !tile.ptr<f32>
+  }
+  scf.for %k = %c0 to %m step %c64 : i32 {
+    %start = tile.splat %k : i32 -> tensor<64xi32>
+    %at = arith.addi %start, %iota : tensor<64xi32>
+    %end = tile.splat %n : i32 -> tensor<64xi32>
+    %inside = arith.cmpi slt, %at, %end : tensor<64xi32>
+    tile.scatter %v, %p offsets %at : tensor<64xi32> mask %inside : tensor<64xi1> : tensor<64xf32>, !tile.ptr<f32>
+  }
+  return
+}
