@@ -93,34 +93,6 @@ mlir::Value combine_pair(OpBuilder& b, Location loc, Fold f, DType d, mlir::Valu
   }
 }
 
-/// The next (value, index) replaces the accumulated one if it is better, or equal and earlier; a NaN loses against a
-/// number.
-void combine_arg(OpBuilder& b, Location loc, Fold f, DType d, Block& block) {
-  mlir::Value v0 = block.getArgument(0), i0 = block.getArgument(1), v1 = block.getArgument(2),
-              i1 = block.getArgument(3);
-  mlir::Value better, equal;
-  if (is_float(d)) {
-    better = arith::CmpFOp::create(b, loc, f == Fold::argmax ? arith::CmpFPredicate::OGT : arith::CmpFPredicate::OLT,
-                                   v1, v0);
-    // Equal also when both are NaN; a NaN accumulated so far loses against any number.
-    mlir::Value nan0 = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, v0, v0);
-    mlir::Value nan1 = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, v1, v1);
-    mlir::Value number1 = arith::XOrIOp::create(b, loc, nan1, arith::ConstantOp::create(b, loc, b.getBoolAttr(true)));
-    better = arith::OrIOp::create(b, loc, better, arith::AndIOp::create(b, loc, nan0, number1));
-    equal = arith::OrIOp::create(b, loc, arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, v0, v1),
-                                 arith::AndIOp::create(b, loc, nan0, nan1));
-  } else {
-    using P = arith::CmpIPredicate;
-    better = arith::CmpIOp::create(
-        b, loc, f == Fold::argmax ? (is_unsigned(d) ? P::ugt : P::sgt) : (is_unsigned(d) ? P::ult : P::slt), v1, v0);
-    equal = arith::CmpIOp::create(b, loc, P::eq, v0, v1);
-  }
-  mlir::Value earlier = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, i1, i0);
-  mlir::Value take = arith::OrIOp::create(b, loc, better, arith::AndIOp::create(b, loc, equal, earlier));
-  mlir::Value v = arith::SelectOp::create(b, loc, take, v1, v0), i = arith::SelectOp::create(b, loc, take, i1, i0);
-  ir::YieldOp::create(b, loc, ValueRange{v, i});
-}
-
 Operation* fold_op(Tracer& t, bool is_scan, bool reverse, ValueRange sources, int axis, SrcLoc loc, Block* combiner) {
   OpBuilder& b = t.at_end();
   OperationState state(t.location(loc), is_scan ? ir::ScanOp::getOperationName() : ir::ReduceOp::getOperationName());
@@ -144,6 +116,46 @@ Block* combiner_block(Tracer& t, ValueRange sources, SrcLoc loc) {
   return block;
 }
 
+mlir::Value fold(Tracer& t, Fold f, mlir::Value x, DType d, int axis, bool is_scan, bool reverse, SrcLoc loc) {
+  Block* block = combiner_block(t, {x}, loc);
+  OpBuilder inner(t.context());
+  inner.setInsertionPointToEnd(block);
+  const Location at = t.location(loc);
+  ir::YieldOp::create(inner, at, combine_pair(inner, at, f, d, block->getArgument(0), block->getArgument(1)));
+  return fold_op(t, is_scan, reverse, {x}, axis, loc, block)->getResult(0);
+}
+
+/// The least index of an element equal to the extreme one: a NaN equals nothing, and the extreme one is often wanted
+/// anyway. Pairs of value and index combined at once would take two and a half times the instructions.
+mlir::Value arg_along(Tracer& t, Fold f, mlir::Value x, DType d, int axis, SrcLoc at) {
+  OpBuilder& b = t.at_end();
+  const Location loc = t.location(at);
+  auto type = cast<RankedTensorType>(x.getType());
+  const auto i32 = b.getI32Type();
+  const auto length = static_cast<int32_t>(type.getDimSize(axis));
+  Shape shape;
+  SmallVector<int64_t> thin(type.getRank(), 1);
+  thin[axis] = length;
+  for (int64_t size : type.getShape()) shape.push_back(size);
+  auto constant = [&](ArrayRef<int64_t> like, int32_t value) -> mlir::Value {
+    return arith::ConstantOp::create(
+        b, loc, DenseElementsAttr::get(RankedTensorType::get(like, i32), b.getI32IntegerAttr(value).getValue()));
+  };
+  mlir::Value index = ir::IotaOp::create(b, loc, RankedTensorType::get({length}, i32), 0);
+  if (type.getRank() > 1) index = ir::ReshapeOp::create(b, loc, RankedTensorType::get(thin, i32), index);
+  mlir::Value best = stretch(t, fold(t, f == Fold::argmax ? Fold::max : Fold::min, x, d, axis, false, false, at), shape, at);
+  mlir::Value is_best = is_float(d) ? mlir::Value(arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, x, best))
+                                    : mlir::Value(arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, x, best));
+  mlir::Value found = arith::SelectOp::create(b, loc, is_best, stretch(t, index, shape, at), constant(type.getShape(), length));
+  mlir::Value first = fold(t, Fold::min, found, DType::i32, axis, false, false, at);
+  if (!is_float(d)) return first;
+  // NaNs only: the first of them.
+  SmallVector<int64_t> reduced(type.getShape());
+  reduced[axis] = 1;
+  mlir::Value none = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, first, constant(reduced, length));
+  return arith::SelectOp::create(b, loc, none, constant(reduced, 0), first);
+}
+
 Value fold_along(Tracer& t, Fold f, const Operand& o, int axis, bool is_scan, bool reverse) {
   const char* verb = is_scan ? (f == Fold::sum ? "cumsum" : "cumprod") : name_of(f);
   Value v = operand_tile(t, o, verb);
@@ -157,29 +169,8 @@ Value fold_along(Tracer& t, Fold f, const Operand& o, int axis, bool is_scan, bo
   }
   v = convert_value(t, v, accumulator(f, d), o.loc);
   d = t.info(v).dtype;
-  SmallVector<mlir::Value, 2> sources{t.info(v).value};
-  const Location loc = t.location(o.loc);
-  const bool arg = f == Fold::argmax || f == Fold::argmin;
-  if (arg) {  // (value, index) pairs
-    const Shape shape = t.type_of(v).shape;
-    OpBuilder& b = t.at_end();
-    mlir::Value index = ir::IotaOp::create(b, loc, RankedTensorType::get({shape[axis]}, b.getI32Type()), 0);
-    if (shape.rank() > 1) {
-      SmallVector<int64_t> thin(shape.rank(), 1);
-      thin[axis] = shape[axis];
-      index = ir::ReshapeOp::create(b, loc, RankedTensorType::get(thin, b.getI32Type()), index);
-    }
-    sources.push_back(stretch(t, index, shape, o.loc));
-  }
-  Block* block = combiner_block(t, sources, o.loc);
-  OpBuilder inner(t.context());
-  inner.setInsertionPointToEnd(block);
-  if (arg)
-    combine_arg(inner, loc, f, d, *block);
-  else
-    ir::YieldOp::create(inner, loc, combine_pair(inner, loc, f, d, block->getArgument(0), block->getArgument(1)));
-  Operation* op = fold_op(t, is_scan, reverse, sources, axis, o.loc, block);
-  return arg ? t.add(op->getResult(1), DType::i32, o.loc) : t.add(op->getResult(0), d, o.loc);
+  if (f == Fold::argmax || f == Fold::argmin) return t.add(arg_along(t, f, t.info(v).value, d, axis, o.loc), DType::i32, o.loc);
+  return t.add(fold(t, f, t.info(v).value, d, axis, is_scan, reverse, o.loc), d, o.loc);
 }
 
 }  // namespace

@@ -105,8 +105,10 @@ TEST(Ir, Across) {
   });
   EXPECT_IR("arith.extf", [] { auto r = sum(zeros({4}, f16), axis(0)); });  // accumulates in f32
   EXPECT_IR("axis 0 reverse", [] { auto r = cumsum(arange(0, 8), axis(0), {.reverse = true}); });
-  EXPECT_IR("(tensor<8xf32>, tensor<8xi32>) -> (tensor<1xf32>, tensor<1xi32>)",
-            [] { auto r = argmax(zeros({8}, f32), axis(0)); });
+  // The least index of what equals the maximum, which is the one `max` gives.
+  EXPECT_IR("arith.cmpf oeq, %cst, %2 : tensor<8xf32>", [] { auto r = argmax(zeros({8}, f32), axis(0)); });
+  EXPECT_IR("tile.reduce %4 axis 0 : (tensor<8xi32>) -> tensor<1xi32>",
+            [] { auto r = argmin(zeros({8}, f32), axis(0)); });
   EXPECT_IR("arith.mulf", [] { auto r = reduce(zeros({8}, f32), axis(0), [](Tile a, Tile b) { return a * b; }); });
   const Traced two = trace_of([] {
     auto [v, i] = reduce({zeros({8}, f32), arange(0, 8)}, axis(0), [](Tile a, Tile i, Tile b, Tile j) {
