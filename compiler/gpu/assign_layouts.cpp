@@ -13,6 +13,8 @@ using layout::Layout;
 
 namespace {
 
+constexpr int kMostReloads = 4;      ///< registers of a thread that a small tile is loaded into once more
+constexpr int kMostReloaded = 1024;  ///< elements of such a tile
 constexpr int kProducerWarps = 4;  ///< the threads of one warpgroup (tile_roles.td)
 
 bool isTile(Value value) { return isa<RankedTensorType>(value.getType()); }
@@ -67,10 +69,36 @@ class Assigner {
     if (!converted) {
       OpBuilder builder(func_.getContext());
       builder.setInsertionPointAfterValue(tile);
-      auto type = withLayout(cast<RankedTensorType>(tile.getType()), layout);
-      converted = ConvertOp::create(builder, tile.getLoc(), type, tile);
+      converted = loadedUnder(builder, tile, layout);
+      if (!converted) {
+        auto type = withLayout(cast<RankedTensorType>(tile.getType()), layout);
+        converted = ConvertOp::create(builder, tile.getLoc(), type, tile);
+      }
     }
     return converted;
+  }
+
+  // A small loaded tile once more, as it is wanted: a few loads of the same cache lines instead of a way through shared
+  // memory with two barriers. Null: not a load, or too many loads.
+  static Value loadedUnder(OpBuilder& builder, Value tile, const Layout& layout) {
+    auto type = cast<RankedTensorType>(tile.getType());
+    auto reshape = tile.getDefiningOp<ReshapeOp>();
+    auto load = (reshape ? reshape.getSource() : tile).getDefiningOp<LoadOp>();
+    if (!load || load.getCache() == CacheHint::volatile_ || layout.numRegs() > kMostReloads ||
+        type.getNumElements() > kMostReloaded || load->getBlock() != builder.getInsertionBlock())
+      return {};
+    const Layout from = *ir::layoutOf(type);
+    if (planConvert(from, layout, elementBytes(type.getElementType())).kind != Move::exchange) return {};
+    auto loadedType = cast<RankedTensorType>(load.getResult().getType());
+    auto wanted = layout.reshaped({loadedType.getShape().begin(), loadedType.getShape().end()});
+    if (!wanted || wanted->reshaped({type.getShape().begin(), type.getShape().end()}) != layout) return {};
+    OpBuilder at(load);
+    at.setInsertionPointAfter(load);
+    auto again = cast<LoadOp>(at.clone(*load));
+    setLayout(again.getResult(), *wanted);
+    if (!reshape) return again.getResult();
+    Value shaped = ReshapeOp::create(builder, tile.getLoc(), withLayout(type, layout), again.getResult());
+    return shaped;
   }
 
   Value cheapUnder(Value tile, const Layout& layout) {

@@ -42,6 +42,23 @@ int copyBytes(AsyncCopyOp op, const Facts& facts) {
   return std::max<int>(chunk.bytes(), static_cast<int>(eb));
 }
 
+std::string narrowReason(AsyncCopyOp op, const Facts& facts) {
+  const int rank = static_cast<int>(op.getView().getType().getRank());
+  const int minorDim = rank - 2 + static_cast<int>(op.getTarget().getType().getMinor());
+  const int64_t eb = op.getTarget().getType().elementBytes();
+  auto multiple = [](const llvm::Twine& what, int64_t n) {
+    return (what + " is only known as a multiple of " + llvm::Twine(n) + " (multiple_of promises more)").str();
+  };
+  if (facts.unitStrideDim(op.getView()) != minorDim)
+    return ("dim " + llvm::Twine(minorDim) + " of the view is not known to have stride 1").str();
+  if (int64_t n = facts.alignOf(op.getView()); n % 4) return multiple("the view's address in bytes", n);
+  for (int d = 0; d < rank; ++d)
+    if (int64_t n = facts.strideDivisibility(op.getView(), d); d != minorDim && n * eb % 4)
+      return multiple("stride " + llvm::Twine(d) + " of the view", n);
+  if (int64_t n = facts.divisibility(op.getIndices()[minorDim]); n * eb % 4) return multiple("where the box starts", n);
+  return "the buffer's rows are no multiple of 4 bytes";
+}
+
 int copyBytes(AsyncGatherOp op, const Facts& facts) {
   SmemType type = op.getTarget().getType();
   const int minor = static_cast<int>(type.getMinor());

@@ -81,3 +81,21 @@ func.func @blocks_of_rows(%x: !tile.view<2xf32> {tile.align = 16 : i32, tile.uni
   tile.store %n, %z[%c0, %c0 : i32, i32] : tensor<64x64xf32>, !tile.view<2xf32>
   return
 }
+
+// -----
+
+// A row that everybody needs is loaded as it is needed, not as it is read best and then handed round through shared memory.
+// CHECK-LABEL: func.func @row
+// CHECK: tile.load %arg0{{.*}} -> tensor<32xf32, #tile.layout<32 regs [0:4*1] lanes [0:8*4, rep:4] warps [rep:4]>>
+// CHECK-NOT: tile.convert
+// CHECK: return
+func.func @row(%r: !tile.view<1xf32>, %x: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 16, 1>}) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %i = arith.constant 0 : i32
+  %row = tile.load %r[%i : i32] : !tile.view<1xf32> -> tensor<32xf32>
+  %flat = tile.reshape %row : tensor<32xf32> -> tensor<1x32xf32>
+  %wide = tile.broadcast %flat : tensor<1x32xf32> -> tensor<128x32xf32>
+  %t = tile.load %x[%i, %i : i32, i32] : !tile.view<2xf32> -> tensor<128x32xf32>
+  %s = arith.addf %t, %wide : tensor<128x32xf32>
+  tile.store %s, %x[%i, %i : i32, i32] : tensor<128x32xf32>, !tile.view<2xf32>
+  return
+}

@@ -241,6 +241,9 @@ class BoxCopy {
 }  // namespace
 
 LogicalResult emitAsyncCopy(Emitter& e, AsyncCopyOp op) {
+  if (op->getParentOfType<mlir::LoopLikeOpInterface>() && op.getTarget().getType().elementBytes() < 4 &&
+      copyBytes(op, e.facts()) < 4)
+    op.emitRemark() << "copied element by element, through registers: " << narrowReason(op, e.facts());
   BoxCopy(e, op).emit();
   return success();
 }
