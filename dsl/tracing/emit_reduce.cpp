@@ -143,10 +143,12 @@ mlir::Value arg_along(Tracer& t, Fold f, mlir::Value x, DType d, int axis, SrcLo
   };
   mlir::Value index = ir::IotaOp::create(b, loc, RankedTensorType::get({length}, i32), 0);
   if (type.getRank() > 1) index = ir::ReshapeOp::create(b, loc, RankedTensorType::get(thin, i32), index);
-  mlir::Value best = stretch(t, fold(t, f == Fold::argmax ? Fold::max : Fold::min, x, d, axis, false, false, at), shape, at);
+  mlir::Value extreme = fold(t, f == Fold::argmax ? Fold::max : Fold::min, x, d, axis, false, false, at);
+  mlir::Value best = stretch(t, extreme, shape, at);
   mlir::Value is_best = is_float(d) ? mlir::Value(arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, x, best))
                                     : mlir::Value(arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, x, best));
-  mlir::Value found = arith::SelectOp::create(b, loc, is_best, stretch(t, index, shape, at), constant(type.getShape(), length));
+  mlir::Value everywhere = stretch(t, index, shape, at);
+  mlir::Value found = arith::SelectOp::create(b, loc, is_best, everywhere, constant(type.getShape(), length));
   mlir::Value first = fold(t, Fold::min, found, DType::i32, axis, false, false, at);
   if (!is_float(d)) return first;
   // NaNs only: the first of them.
@@ -169,7 +171,8 @@ Value fold_along(Tracer& t, Fold f, const Operand& o, int axis, bool is_scan, bo
   }
   v = convert_value(t, v, accumulator(f, d), o.loc);
   d = t.info(v).dtype;
-  if (f == Fold::argmax || f == Fold::argmin) return t.add(arg_along(t, f, t.info(v).value, d, axis, o.loc), DType::i32, o.loc);
+  if (f == Fold::argmax || f == Fold::argmin)
+    return t.add(arg_along(t, f, t.info(v).value, d, axis, o.loc), DType::i32, o.loc);
   return t.add(fold(t, f, t.info(v).value, d, axis, is_scan, reverse, o.loc), d, o.loc);
 }
 

@@ -8,36 +8,36 @@ namespace {
 struct HeadCfg {
   int BM = 128, BN = 128, BK = 64, stages = 3, warps = 8;
 };
-auto linear_ce = kernel("user_linear_ce", [](const HeadCfg& c, Tensor<const bfloat16, 2> X,
-                                             Tensor<const bfloat16, 2> W, Tensor<const int32_t, 1> labels,
-                                             Tensor<float, 2> lse, Tensor<float, 1> target) {
-                   // X [T, D], W [V, D], lse [parts, T], target [T]
-                   num_warps(c.warps);
-                   auto m0 = program_id(0) * c.BM, part = program_id(1);
-                   auto V = W.dim(0);
-                   auto per = cdiv(cdiv(V, c.BN), num_programs(1)) * c.BN;
-                   auto rows = m0 + arange(0, c.BM);
-                   auto label = labels.load({m0}, {c.BM}).col();
-                   Tile m = full({c.BM, 1}, -INFINITY, f32), l = zeros({c.BM, 1}, f32), mine = zeros({c.BM, 1}, f32);
-                   for (auto n : range(part * per, min(part * per + per, V), c.BN)) {
-                     Tile acc = zeros({c.BM, c.BN}, f32);
-                     for (auto k : range(0, X.dim(1), c.BK, {.stages = c.stages}))
-                       acc = dot(X.load({m0, k}, {c.BM, c.BK}), trans(W.load({n, k}, {c.BN, c.BK})), acc);
-                     auto cols = (n + arange(0, c.BN)).row();
-                     mine += sum(where(cols == label, acc, 0.f), axis(1));
-                     acc = where(cols < V, acc, -INFINITY);
-                     auto m2 = max(m, max(acc, axis(1)));
-                     l = l * exp(m - m2) + sum(exp(acc - m2), axis(1));
-                     m = m2;
-                   }
-                   lse.store({part, m0}, reshape(m + log(l), {1, c.BM}));
-                   auto here = (label >= part * per) & (label < part * per + per);
-                   store(target.ptr() + rows, squeeze(mine, 1), {.mask = squeeze(here, 1) & (rows < X.dim(0))});
-                 }).grid([](const HeadCfg& c, const auto& x, const auto&, const auto&, const auto& lse, const auto&) {
-  return Grid{cdiv(x.shape[0], c.BM), lse.shape[0]};
-});
-auto finish_ce = kernel("user_finish_ce", [](const HeadCfg& c, Tensor<const float, 2> lse, Tensor<const float, 1> target,
-                                             Tensor<float, 1> loss) {
+auto linear_ce =
+    kernel("user_linear_ce", [](const HeadCfg& c, Tensor<const bfloat16, 2> X, Tensor<const bfloat16, 2> W,
+                                Tensor<const int32_t, 1> labels, Tensor<float, 2> lse, Tensor<float, 1> target) {
+      // X [T, D], W [V, D], lse [parts, T], target [T]
+      num_warps(c.warps);
+      auto m0 = program_id(0) * c.BM, part = program_id(1);
+      auto V = W.dim(0);
+      auto per = cdiv(cdiv(V, c.BN), num_programs(1)) * c.BN;
+      auto rows = m0 + arange(0, c.BM);
+      auto label = labels.load({m0}, {c.BM}).col();
+      Tile m = full({c.BM, 1}, -INFINITY, f32), l = zeros({c.BM, 1}, f32), mine = zeros({c.BM, 1}, f32);
+      for (auto n : range(part * per, min(part * per + per, V), c.BN)) {
+        Tile acc = zeros({c.BM, c.BN}, f32);
+        for (auto k : range(0, X.dim(1), c.BK, {.stages = c.stages}))
+          acc = dot(X.load({m0, k}, {c.BM, c.BK}), trans(W.load({n, k}, {c.BN, c.BK})), acc);
+        auto cols = (n + arange(0, c.BN)).row();
+        mine += sum(where(cols == label, acc, 0.f), axis(1));
+        acc = where(cols < V, acc, -INFINITY);
+        auto m2 = max(m, max(acc, axis(1)));
+        l = l * exp(m - m2) + sum(exp(acc - m2), axis(1));
+        m = m2;
+      }
+      lse.store({part, m0}, reshape(m + log(l), {1, c.BM}));
+      auto here = (label >= part * per) & (label < part * per + per);
+      store(target.ptr() + rows, squeeze(mine, 1), {.mask = squeeze(here, 1) & (rows < X.dim(0))});
+    }).grid([](const HeadCfg& c, const auto& x, const auto&, const auto&, const auto& lse, const auto&) {
+      return Grid{cdiv(x.shape[0], c.BM), lse.shape[0]};
+    });
+auto finish_ce = kernel("user_finish_ce", [](const HeadCfg& c, Tensor<const float, 2> lse,
+                                             Tensor<const float, 1> target, Tensor<float, 1> loss) {
                    num_warps(4);
                    auto t = program_id(0) * c.BM;
                    auto x = lse.load({0, t}, {c.BN, c.BM}, {.pad = -INFINITY});
@@ -54,7 +54,7 @@ Register r1("linear_ce", [](Env& e) {
   auto lse = constant<float>(e, parts * T, NAN), target = constant<float>(e, T, NAN), loss = constant<float>(e, T, NAN);
   Job j;
   j.gflop = 2e-9 * T * double(V) * D;
-  j.add(linear_ce, e.big ? HeadCfg{128, 256, 64, 3, 8} : HeadCfg{64, 64, 32, 2, 4}, x.view(T, D), w.view(V, D),
+  j.add(linear_ce, e.big ? HeadCfg{128, 192, 64, 3, 8} : HeadCfg{64, 64, 32, 2, 4}, x.view(T, D), w.view(V, D),
         labels.view(T), lse.view(parts, T), target.view(T));
   j.add(finish_ce, HeadCfg{64, 8, 0, 0, 4}, lse.view(parts, T), target.view(T), loss.view(T));
   j.check = [=] {
@@ -83,7 +83,8 @@ auto grouped = kernel("user_grouped_gemm", [](const GroupedCfg& c, Ptr<const hal
     auto M = problems.load({g, 0}), N = field(1), K = field(2);
     auto across = cast(cdiv(cast(N, u64), cast(c.BN, u64)), i32);
     auto tiles = cast(cdiv(cast(M, u64), cast(c.BM, u64)), i32) * across;
-    auto a = make_view<const half>(A + field(3), {M, K}, {K, 1}), b = make_view<const half>(B + field(4), {K, N}, {N, 1});
+    auto a = make_view<const half>(A + field(3), {M, K}, {K, 1}),
+         b = make_view<const half>(B + field(4), {K, N}, {N, 1});
     auto out = make_view<half>(C + field(5), {M, N}, {N, 1});
     while_([&] { return tile < first + tiles; },
            [&] {
@@ -133,30 +134,30 @@ Register r2("grouped_gemm", [](Env& e) {
 struct NormCfg {
   int BM = 128, BN = 128, BK = 64, stages = 3, warps = 8;
 };
-auto norm_linear = kernel("user_norm_linear", [](const NormCfg& c, Tensor<const half, 2> X, Tensor<const half, 1> g,
-                                                 Tensor<const half, 1> t, Tensor<const half, 2> W,
-                                                 Tensor<const half, 2> R, Tensor<half, 2> Y) {
-                     num_warps(c.warps);
-                     auto m = program_id(1) * c.BM, n = program_id(0) * c.BN;
-                     auto D = X.dim(1);
-                     Tile s = zeros({c.BM, 1}, f32), q = zeros({c.BM, 1}, f32);
-                     for (auto k : range(0, D, c.BK)) {
-                       auto x = cast(X.load({m, k}, {c.BM, c.BK}), f32);
-                       s += sum(x, axis(1)), q += sum(x * x, axis(1));
-                     }
-                     auto mean = s / cast(D, f32);
-                     auto scale = rsqrt(q / cast(D, f32) - mean * mean + 1e-5f);
-                     Tile acc = zeros({c.BM, c.BN}, f32);
-                     for (auto k : range(0, D, c.BK, {.stages = c.stages})) {
-                       auto x = cast(X.load({m, k}, {c.BM, c.BK}), f32);
-                       auto y = (x - mean) * scale * cast(g.load({k}, {c.BK}), f32).row() +
-                                cast(t.load({k}, {c.BK}), f32).row();
-                       acc = dot(cast(y, f16), W.load({k, n}, {c.BK, c.BN}), acc);
-                     }
-                     Y.store({m, n}, cast(acc + cast(R.load({m, n}, {c.BM, c.BN}), f32), f16));
-                   }).grid([](const NormCfg& c, const auto& x, const auto&, const auto&, const auto& w, const auto&...) {
-  return Grid{cdiv(w.shape[1], c.BN), cdiv(x.shape[0], c.BM)};
-});
+auto norm_linear =
+    kernel("user_norm_linear", [](const NormCfg& c, Tensor<const half, 2> X, Tensor<const half, 1> g,
+                                  Tensor<const half, 1> t, Tensor<const half, 2> W, Tensor<const half, 2> R,
+                                  Tensor<half, 2> Y) {
+      num_warps(c.warps);
+      auto m = program_id(1) * c.BM, n = program_id(0) * c.BN;
+      auto D = X.dim(1);
+      Tile s = zeros({c.BM, 1}, f32), q = zeros({c.BM, 1}, f32);
+      for (auto k : range(0, D, c.BK)) {
+        auto x = cast(X.load({m, k}, {c.BM, c.BK}), f32);
+        s += sum(x, axis(1)), q += sum(x * x, axis(1));
+      }
+      auto mean = s / cast(D, f32);
+      auto scale = rsqrt(q / cast(D, f32) - mean * mean + 1e-5f);
+      Tile acc = zeros({c.BM, c.BN}, f32);
+      for (auto k : range(0, D, c.BK, {.stages = c.stages})) {
+        auto x = cast(X.load({m, k}, {c.BM, c.BK}), f32);
+        auto y = (x - mean) * scale * cast(g.load({k}, {c.BK}), f32).row() + cast(t.load({k}, {c.BK}), f32).row();
+        acc = dot(cast(y, f16), W.load({k, n}, {c.BK, c.BN}), acc);
+      }
+      Y.store({m, n}, cast(acc + cast(R.load({m, n}, {c.BM, c.BN}), f32), f16));
+    }).grid([](const NormCfg& c, const auto& x, const auto&, const auto&, const auto& w, const auto&...) {
+      return Grid{cdiv(w.shape[1], c.BN), cdiv(x.shape[0], c.BM)};
+    });
 Register r3("norm_linear", [](Env& e) {
   int M = e.big ? 8192 : 70, N = e.big ? 4096 : 80, D = e.big ? 1024 : 96;
   auto x = random<half>(e, size_t(M) * D, -1, 2), g = random<half>(e, D), t = random<half>(e, D),

@@ -11,45 +11,45 @@ constexpr float kLog2e = 1.4426950408889634f;
 struct GatedCfg {
   int L = 64, D = 128, BV = 64, stages = 2, warps = 4;
 };
-auto gated_delta = kernel("user_gated_delta", [](const GatedCfg& c, Tensor<const bfloat16, 4> Q,
-                                                 Tensor<const bfloat16, 4> K, Tensor<const bfloat16, 4> V,
-                                                 Tensor<const float, 3> gate, Tensor<const float, 3> beta,
-                                                 Tensor<bfloat16, 4> O) {
-                     // Q, K [B, T, H, D], V, O [B, T, H, V], gate (log of a, base e), beta [B, H, T]
-                     num_warps(c.warps);
-                     auto v0 = program_id(0) * c.BV, h = program_id(1), b = program_id(2);
-                     auto i = arange(0, c.L);
-                     auto below = i.col() > i.row(), equal = i.col() == i.row();
-                     auto rows = [&](auto& X, const Tile& t, const Tile& col, int width) {
-                       return reshape(X.load({b, t, h, col}, {c.L, 1, width}), {c.L, width});
-                     };
-                     Tile zero = 0;
-                     Tile state = zeros({c.D, c.BV}, f32);
-                     for (auto t : range(0, Q.dim(1), c.L, {.stages = c.stages})) {
-                       auto q = rows(Q, t, zero, c.D), k = rows(K, t, zero, c.D), v = rows(V, t, v0, c.BV);
-                       auto g = cumsum(gate.load({b, h, t}, {c.L}) * kLog2e, axis(0));
-                       auto be = beta.load({b, h, t}, {c.L}).col();
-                       auto total = sum(where(i == c.L - 1, g, 0.f));
-                       auto decay = exp2(where(below | equal, g.col() - g.row(), -INFINITY));
-                       auto A = where(below, dot(k, trans(k)) * be * decay, 0.f);
-                       Tile inverse = where(equal, 1.f, -A), power = A;
-                       for (int n = 2; n < c.L; n *= 2) {
-                         auto p = cast(power, bf16);
-                         power = dot(p, p);
-                         inverse = dot(cast(inverse, bf16), cast(power, bf16), inverse);
-                       }
-                       auto s = cast(state, bf16);
-                       auto up = exp2(g).col();
-                       auto rest = (cast(v, f32) - dot(k, s) * up) * be;
-                       auto u = cast(dot(cast(inverse, bf16), cast(rest, bf16)), bf16);
-                       auto o = dot(cast(dot(q, trans(k)) * decay, bf16), u, dot(q, s) * up);
-                       O.store({b, t, h, v0}, reshape(cast(o, bf16), {c.L, 1, c.BV}));
-                       auto kd = cast(cast(k, f32) * exp2(total - g).col(), bf16);
-                       state = dot(trans(kd), u, state * exp2(total));
-                     }
-                   }).grid([](const GatedCfg& c, const auto& q, const auto&, const auto& v, const auto&...) {
-  return Grid{cdiv(v.shape[3], c.BV), q.shape[2], q.shape[0]};
-});
+auto gated_delta =
+    kernel("user_gated_delta", [](const GatedCfg& c, Tensor<const bfloat16, 4> Q, Tensor<const bfloat16, 4> K,
+                                  Tensor<const bfloat16, 4> V, Tensor<const float, 3> gate, Tensor<const float, 3> beta,
+                                  Tensor<bfloat16, 4> O) {
+      // Q, K [B, T, H, D], V, O [B, T, H, V], gate (log of a, base e), beta [B, H, T]
+      num_warps(c.warps);
+      auto v0 = program_id(0) * c.BV, h = program_id(1), b = program_id(2);
+      auto i = arange(0, c.L);
+      auto below = i.col() > i.row(), equal = i.col() == i.row();
+      auto rows = [&](auto& X, const Tile& t, const Tile& col, int width) {
+        return reshape(X.load({b, t, h, col}, {c.L, 1, width}), {c.L, width});
+      };
+      Tile zero = 0;
+      Tile state = zeros({c.D, c.BV}, f32);
+      for (auto t : range(0, Q.dim(1), c.L, {.stages = c.stages})) {
+        auto q = rows(Q, t, zero, c.D), k = rows(K, t, zero, c.D), v = rows(V, t, v0, c.BV);
+        auto g = cumsum(gate.load({b, h, t}, {c.L}) * kLog2e, axis(0));
+        auto be = beta.load({b, h, t}, {c.L}).col();
+        auto total = sum(where(i == c.L - 1, g, 0.f));
+        auto decay = exp2(where(below | equal, g.col() - g.row(), -INFINITY));
+        auto A = where(below, dot(k, trans(k)) * be * decay, 0.f);
+        Tile inverse = where(equal, 1.f, -A), power = A;
+        for (int n = 2; n < c.L; n *= 2) {
+          auto p = cast(power, bf16);
+          power = dot(p, p);
+          inverse = dot(cast(inverse, bf16), cast(power, bf16), inverse);
+        }
+        auto s = cast(state, bf16);
+        auto up = exp2(g).col();
+        auto rest = (cast(v, f32) - dot(k, s) * up) * be;
+        auto u = cast(dot(cast(inverse, bf16), cast(rest, bf16)), bf16);
+        auto o = dot(cast(dot(q, trans(k)) * decay, bf16), u, dot(q, s) * up);
+        O.store({b, t, h, v0}, reshape(cast(o, bf16), {c.L, 1, c.BV}));
+        auto kd = cast(cast(k, f32) * exp2(total - g).col(), bf16);
+        state = dot(trans(kd), u, state * exp2(total));
+      }
+    }).grid([](const GatedCfg& c, const auto& q, const auto&, const auto& v, const auto&...) {
+      return Grid{cdiv(v.shape[3], c.BV), q.shape[2], q.shape[0]};
+    });
 Register r1("gated_delta", [](Env& e) {
   int B = e.big ? 8 : 2, T = e.big ? 4096 : 128, H = e.big ? 16 : 2, D = e.big ? 128 : 32, V = e.big ? 128 : 32;
   const float most = 1 / std::sqrt(float(D));  // keys of length about 0.6
@@ -74,8 +74,7 @@ Register r1("gated_delta", [](Env& e) {
             for (int w = 0; w < V; ++w) kS[w] += k[row * D + d] * (S[d * V + w] *= a);
           for (int d = 0; d < D; ++d)
             for (int w = 0; w < V; ++w)
-              want[row * V + w] +=
-                  q[row * D + d] * (S[d * V + w] += b[at] * k[row * D + d] * (v[row * V + w] - kS[w]));
+              want[row * V + w] += q[row * D + d] * (S[d * V + w] += b[at] * k[row * D + d] * (v[row * V + w] - kS[w]));
         }
       }
     return agree(o.now(), want, 1e-2, 2e-2);
@@ -146,8 +145,8 @@ Register r2("mlstm", [](Env& e) {
         for (int d = 0; d < D; ++d) {
           nq += (n[d] = ff * n[d] + ii * k[at * D + d]) * q[at * D + d] * scale;
           for (int w = 0; w < V; ++w)
-            want[at * V + w] += (C[d * V + w] = ff * C[d * V + w] + ii * k[at * D + d] * v[at * V + w]) *
-                                q[at * D + d] * scale;
+            want[at * V + w] +=
+                (C[d * V + w] = ff * C[d * V + w] + ii * k[at * D + d] * v[at * V + w]) * q[at * D + d] * scale;
         }
         for (int w = 0; w < V; ++w) want[at * V + w] /= std::max(std::abs(nq), 1.);
       }
@@ -161,20 +160,20 @@ Register r2("mlstm", [](Env& e) {
 struct ShortCfg {
   int BT = 64, BC = 64, W = 4, warps = 4;
 };
-auto short_conv = kernel("user_short_conv", [](const ShortCfg& c, Tensor<const bfloat16, 3> X,
-                                               Tensor<const bfloat16, 2> weights, Tensor<const bfloat16, 1> bias,
-                                               Tensor<bfloat16, 3> Y) {
-                    // X, Y [B, T, C], weights [W, C]
-                    num_warps(c.warps);
-                    auto ch = program_id(0) * c.BC, t = program_id(1) * c.BT, b = program_id(2);
-                    Tile acc = broadcast_to(cast(bias.load({ch}, {c.BC}), f32).row(), {c.BT, c.BC});
-                    for (int w = 0; w < c.W; ++w)
-                      acc += cast(X.load({b, t + w - (c.W - 1), ch}, {c.BT, c.BC}), f32) *
-                             cast(weights.load({w, ch}, {1, c.BC}), f32);
-                    Y.store({b, t, ch}, reshape(cast(silu(acc), bf16), {1, c.BT, c.BC}));
-                  }).grid([](const ShortCfg& c, const auto& x, const auto&...) {
-  return Grid{cdiv(x.shape[2], c.BC), cdiv(x.shape[1], c.BT), x.shape[0]};
-});
+auto short_conv =
+    kernel("user_short_conv", [](const ShortCfg& c, Tensor<const bfloat16, 3> X, Tensor<const bfloat16, 2> weights,
+                                 Tensor<const bfloat16, 1> bias, Tensor<bfloat16, 3> Y) {
+      // X, Y [B, T, C], weights [W, C]
+      num_warps(c.warps);
+      auto ch = program_id(0) * c.BC, t = program_id(1) * c.BT, b = program_id(2);
+      Tile acc = broadcast_to(cast(bias.load({ch}, {c.BC}), f32).row(), {c.BT, c.BC});
+      for (int w = 0; w < c.W; ++w)
+        acc +=
+            cast(X.load({b, t + w - (c.W - 1), ch}, {c.BT, c.BC}), f32) * cast(weights.load({w, ch}, {1, c.BC}), f32);
+      Y.store({b, t, ch}, reshape(cast(silu(acc), bf16), {1, c.BT, c.BC}));
+    }).grid([](const ShortCfg& c, const auto& x, const auto&...) {
+      return Grid{cdiv(x.shape[2], c.BC), cdiv(x.shape[1], c.BT), x.shape[0]};
+    });
 Register r3("short_conv", [](Env& e) {
   int B = e.big ? 8 : 2, T = e.big ? 4096 : 70, C = e.big ? 4096 : 72, W = 4;
   auto x = random<bfloat16>(e, size_t(B) * T * C), w = random<bfloat16>(e, W * C), bias = random<bfloat16>(e, C);

@@ -12,36 +12,36 @@ namespace {
 struct NearestCfg {
   int BM = 64, BN = 128, D = 64, K = 8, stages = 2, warps = 4;
 };
-auto nearest = kernel("user_nearest", [](const NearestCfg& c, Tensor<const half, 2> Q, Tensor<const half, 2> P,
-                                         Tensor<const float, 1> norms, Tensor<float, 2> distances,
-                                         Tensor<int32_t, 2> indices) {
-                 // Q [M, D], P [N, D], norms [N] = |p|^2; distances without |q|^2, ascending
-                 num_warps(c.warps);
-                 auto m = program_id(0) * c.BM;
-                 auto N = P.dim(0);
-                 auto q = Q.load({m, 0}, {c.BM, c.D});
-                 auto slot = arange(0, c.K).row();
-                 Tile best = full({c.BM, c.K}, INFINITY, f32), where_at = zeros({c.BM, c.K}, i32);
-                 for (auto n : range(0, N, c.BN, {.stages = c.stages})) {
-                   auto cols = (n + arange(0, c.BN)).row();
-                   auto dots = dot(q, trans(P.load({n, 0}, {c.BN, c.D})));
-                   Tile d = norms.load({n}, {c.BN}).row() - 2.f * dots;
-                   d = where(cols < N, d, INFINITY);
-                   Tile worst = max(best, axis(1));
-                   while_([&] { return any(min(d, axis(1)) < worst); },
-                          [&] {
-                            auto low = min(d, axis(1));
-                            auto at = argmin(d, axis(1));
-                            auto replaced = (slot == argmax(best, axis(1))) & (low < worst);
-                            best = where(replaced, low, best);
-                            where_at = where(replaced, at + n, where_at);
-                            d = where(arange(0, c.BN).row() == at, INFINITY, d);
-                            worst = max(best, axis(1));
-                          });
-                 }
-                 distances.store({m, 0}, best);
-                 indices.store({m, 0}, where_at);
-               }).grid([](const NearestCfg& c, const auto& q, const auto&...) { return Grid{cdiv(q.shape[0], c.BM)}; });
+auto nearest =
+    kernel("user_nearest", [](const NearestCfg& c, Tensor<const half, 2> Q, Tensor<const half, 2> P,
+                              Tensor<const float, 1> norms, Tensor<float, 2> distances, Tensor<int32_t, 2> indices) {
+      // Q [M, D], P [N, D], norms [N] = |p|^2; distances without |q|^2, ascending
+      num_warps(c.warps);
+      auto m = program_id(0) * c.BM;
+      auto N = P.dim(0);
+      auto q = Q.load({m, 0}, {c.BM, c.D});
+      auto slot = arange(0, c.K).row();
+      Tile best = full({c.BM, c.K}, INFINITY, f32), where_at = zeros({c.BM, c.K}, i32);
+      for (auto n : range(0, N, c.BN, {.stages = c.stages})) {
+        auto cols = (n + arange(0, c.BN)).row();
+        auto dots = dot(q, trans(P.load({n, 0}, {c.BN, c.D})));
+        Tile d = norms.load({n}, {c.BN}).row() - 2.f * dots;
+        d = where(cols < N, d, INFINITY);
+        Tile worst = max(best, axis(1));
+        while_([&] { return any(min(d, axis(1)) < worst); },
+               [&] {
+                 auto low = min(d, axis(1));
+                 auto at = argmin(d, axis(1));
+                 auto replaced = (slot == argmax(best, axis(1))) & (low < worst);
+                 best = where(replaced, low, best);
+                 where_at = where(replaced, at + n, where_at);
+                 d = where(arange(0, c.BN).row() == at, INFINITY, d);
+                 worst = max(best, axis(1));
+               });
+      }
+      distances.store({m, 0}, best);
+      indices.store({m, 0}, where_at);
+    }).grid([](const NearestCfg& c, const auto& q, const auto&...) { return Grid{cdiv(q.shape[0], c.BM)}; });
 Register r1("nearest", [](Env& e) {
   int M = e.big ? 16384 : 70, N = e.big ? 65536 : 300, D = 64, K = 8;
   auto q = random<half>(e, size_t(M) * D), p = random<half>(e, size_t(N) * D);
@@ -80,19 +80,20 @@ Register r1("nearest", [](Env& e) {
 struct MeansCfg {
   int BM = 128, K = 64, D = 32, warps = 4;
 };
-auto means = kernel("user_kmeans", [](const MeansCfg& c, Tensor<const float, 2> X, Tensor<const float, 2> centres,
-                                      Tensor<int32_t, 1> labels, Ptr<float> sums, Ptr<int32_t> counts) {
-               num_warps(c.warps);
-               auto m = program_id(0) * c.BM;
-               auto live = m + arange(0, c.BM) < X.dim(0);
-               auto x = X.load({m, 0}, {c.BM, c.D}), y = centres.load({0, 0}, {c.K, c.D});
-               auto d = trans(sum(y * y, axis(1))) - 2.f * dot(x, trans(y), Prec::tf32x3);
-               auto label = squeeze(argmin(d, axis(1)), 1);
-               labels.store({m}, label);
-               atomic_add(sums + label.col() * c.D + arange(0, c.D).row(), x, {.mask = live.col(), .order = Order::relaxed});
-               auto counted = histogram(label, c.K, {.mask = live});
-               atomic_add(counts + arange(0, c.K), counted, {.order = Order::relaxed});
-             }).grid([](const MeansCfg& c, const auto& x, const auto&...) { return Grid{cdiv(x.shape[0], c.BM)}; });
+auto means =
+    kernel("user_kmeans", [](const MeansCfg& c, Tensor<const float, 2> X, Tensor<const float, 2> centres,
+                             Tensor<int32_t, 1> labels, Ptr<float> sums, Ptr<int32_t> counts) {
+      num_warps(c.warps);
+      auto m = program_id(0) * c.BM;
+      auto live = m + arange(0, c.BM) < X.dim(0);
+      auto x = X.load({m, 0}, {c.BM, c.D}), y = centres.load({0, 0}, {c.K, c.D});
+      auto d = trans(sum(y * y, axis(1))) - 2.f * dot(x, trans(y), Prec::tf32x3);
+      auto label = squeeze(argmin(d, axis(1)), 1);
+      labels.store({m}, label);
+      atomic_add(sums + label.col() * c.D + arange(0, c.D).row(), x, {.mask = live.col(), .order = Order::relaxed});
+      auto counted = histogram(label, c.K, {.mask = live});
+      atomic_add(counts + arange(0, c.K), counted, {.order = Order::relaxed});
+    }).grid([](const MeansCfg& c, const auto& x, const auto&...) { return Grid{cdiv(x.shape[0], c.BM)}; });
 Register r2("kmeans", [](Env& e) {
   int M = e.big ? 1 << 20 : 300, D = 32, K = e.big ? 256 : 64;
   auto x = random<float>(e, size_t(M) * D), y = random<float>(e, size_t(K) * D);
@@ -100,7 +101,8 @@ Register r2("kmeans", [](Env& e) {
   auto sums = constant<float>(e, size_t(K) * D, 0);
   Job j;
   j.mbytes = 1e-6 * M * (4. * D + 4);
-  j.add(means, MeansCfg{e.big ? 64 : 128, K, D, e.big ? 8 : 4}, x.view(M, D), y.view(K, D), labels.view(M), sums.p, counts.p);
+  j.add(means, MeansCfg{e.big ? 64 : 128, K, D, e.big ? 8 : 4}, x.view(M, D), y.view(K, D), labels.view(M), sums.p,
+        counts.p);
   j.check = [=] {
     std::vector<double> sum(size_t(K) * D), count(K);
     const auto label = labels.now();
@@ -125,32 +127,34 @@ struct CompactCfg {
 };
 auto compact = kernel("user_compact", [](const CompactCfg& c, Ptr<const float> x, Ptr<float> out, Ptr<int64_t> states,
                                          Ptr<int32_t> ticket, I64 n, F32 threshold) {
-                 num_warps(c.warps);
-                 Tile block = atomic_add(ticket, 1);
-                 auto at = cast(block, i64) * c.B + arange(0, c.B);
-                 auto v = load(x + at, {.mask = at < n});
-                 auto keep = (v > threshold) & (at < n);
-                 auto ones = cast(keep, i32);
-                 auto place = cumsum(ones, axis(0)) - ones;
-                 auto count = cast(sum(ones), i64);
-                 constexpr int64_t kOwn = int64_t{1} << 32, kAll = int64_t{2} << 32;
-                 I64 before = 0;
-                 if_(block == 0, [&] { atomic_exchange(states, count + kAll, {.order = Order::release}); }, [&] {
-                   atomic_exchange(states + block, count + kOwn, {.order = Order::release});
-                   Tile back = block - 1;
-                   while_([&] { return back >= 0; },
-                          [&] {
-                            auto s = atomic_add(states + back, int64_t{0}, {.order = Order::acquire});
-                            auto flag = s >> 32;
-                            if_(flag != 0, [&] {
-                              before += s & 0xffffffff;
-                              back = where(flag == 2, -1, back - 1);
-                            });
-                          });
-                   atomic_exchange(states + block, before + count + kAll, {.order = Order::release});
+  num_warps(c.warps);
+  Tile block = atomic_add(ticket, 1);
+  auto at = cast(block, i64) * c.B + arange(0, c.B);
+  auto v = load(x + at, {.mask = at < n});
+  auto keep = (v > threshold) & (at < n);
+  auto ones = cast(keep, i32);
+  auto place = cumsum(ones, axis(0)) - ones;
+  auto count = cast(sum(ones), i64);
+  constexpr int64_t kOwn = int64_t{1} << 32, kAll = int64_t{2} << 32;
+  I64 before = 0;
+  if_(
+      block == 0, [&] { atomic_exchange(states, count + kAll, {.order = Order::release}); },
+      [&] {
+        atomic_exchange(states + block, count + kOwn, {.order = Order::release});
+        Tile back = block - 1;
+        while_([&] { return back >= 0; },
+               [&] {
+                 auto s = atomic_add(states + back, int64_t{0}, {.order = Order::acquire});
+                 auto flag = s >> 32;
+                 if_(flag != 0, [&] {
+                   before += s & 0xffffffff;
+                   back = where(flag == 2, -1, back - 1);
                  });
-                 store(out + before + cast(place, i64), v, {.mask = keep});
                });
+        atomic_exchange(states + block, before + count + kAll, {.order = Order::release});
+      });
+  store(out + before + cast(place, i64), v, {.mask = keep});
+});
 Register r3("compact", [](Env& e) {
   int64_t n = e.big ? 1 << 26 : 20000;
   CompactCfg c{e.big ? 4096 : 1024, e.big ? 8 : 4};
@@ -168,8 +172,8 @@ Register r3("compact", [](Env& e) {
                         if_(program_id(0) == 0, [&] { store(t, 0); });
                       }).grid([](const CompactCfg& cfg, auto*, auto*, int count) { return Grid{cdiv(count, cfg.B)}; });
   j.add(clear, CompactCfg{1024, 4}, states.p, ticket.p, blocks);
-  j.add(compact.grid([=](const CompactCfg&, const auto&...) { return Grid{blocks}; }), c, x.p, out.p, states.p, ticket.p,
-        n, 0.f);
+  j.add(compact.grid([=](const CompactCfg&, const auto&...) { return Grid{blocks}; }), c, x.p, out.p, states.p,
+        ticket.p, n, 0.f);
   j.check = [=] {
     std::vector<double> want;
     for (int64_t i = 0; i < n; ++i)
@@ -190,7 +194,7 @@ auto lu = kernel("user_lu16", [](const LuCfg& c, Tensor<float, 3> A, Tensor<int3
             auto row = reshape(arange(0, c.N), {1, c.N, 1}), col = reshape(arange(0, c.N), {1, 1, c.N});
             Tile chosen = zeros({c.P, c.N, 1}, i32);
             for (auto k : range(0, c.N)) {
-              auto column = sum(where(col == k, a, 0.f), axis(2));  // P x N x 1
+              auto column = sum(where(col == k, a, 0.f), axis(2));           // P x N x 1
               auto p = argmax(where(row >= k, abs(column), -1.f), axis(1));  // P x 1 x 1
               chosen = where(row == k, p, chosen);
               auto upper = sum(where(row == k, a, 0.f), axis(1)), lower = sum(where(row == p, a, 0.f), axis(1));
@@ -238,27 +242,27 @@ Register r4("lu16", [](Env& e) {
 struct PairsCfg {
   int BM = 128, BN = 64, BK = 64, stages = 3, warps = 4;
 };
-auto sparse_conv = kernel("user_sparse_conv", [](const PairsCfg& c, Tensor<const half, 2> X, Tensor<const half, 3> W,
-                                                 Ptr<const int32_t> from, Ptr<const int32_t> to,
-                                                 Ptr<const int32_t> offsets, Ptr<float> Y) {
-  // X [points, C], W [offsets, C, K], Y [points, K] zero at first; from, to: -1 is padding; offsets: one per block
-  num_warps(c.warps);
-  auto pair = program_id(0) * c.BM + arange(0, c.BM);
-  auto k0 = program_id(1) * c.BN;
-  auto source = load(from + pair), target = load(to + pair);
-  auto offset = load(offsets + program_id(0));
-  auto C = X.dim(1), K = W.dim(2);
-  auto live = (source >= 0).col();
-  Tile acc = zeros({c.BM, c.BN}, f32);
-  for (auto k : range(0, C, c.BK, {.stages = c.stages})) {
-    auto kk = (k + arange(0, c.BK)).row();
-    auto x = load(X.ptr() + (cast(source, i64) * X.stride(0)).col() + cast(kk, i64), {.mask = live & (kk < C)});
-    acc = dot(x, W.load({offset, k, k0}, {c.BK, c.BN}), acc);
-  }
-  auto cols = (k0 + arange(0, c.BN)).row();
-  atomic_add(Y + (cast(target, i64) * cast(K, i64)).col() + cast(cols, i64), acc,
-             {.mask = live & (cols < K), .order = Order::relaxed});
-});
+auto sparse_conv = kernel(
+    "user_sparse_conv", [](const PairsCfg& c, Tensor<const half, 2> X, Tensor<const half, 3> W, Ptr<const int32_t> from,
+                           Ptr<const int32_t> to, Ptr<const int32_t> offsets, Ptr<float> Y) {
+      // X [points, C], W [offsets, C, K], Y [points, K] zero at first; from, to: -1 is padding; offsets: one per block
+      num_warps(c.warps);
+      auto pair = program_id(0) * c.BM + arange(0, c.BM);
+      auto k0 = program_id(1) * c.BN;
+      auto source = load(from + pair), target = load(to + pair);
+      auto offset = load(offsets + program_id(0));
+      auto C = X.dim(1), K = W.dim(2);
+      auto live = (source >= 0).col();
+      Tile acc = zeros({c.BM, c.BN}, f32);
+      for (auto k : range(0, C, c.BK, {.stages = c.stages})) {
+        auto kk = (k + arange(0, c.BK)).row();
+        auto x = load(X.ptr() + (cast(source, i64) * X.stride(0)).col() + cast(kk, i64), {.mask = live & (kk < C)});
+        acc = dot(x, W.load({offset, k, k0}, {c.BK, c.BN}), acc);
+      }
+      auto cols = (k0 + arange(0, c.BN)).row();
+      atomic_add(Y + (cast(target, i64) * cast(K, i64)).col() + cast(cols, i64), acc,
+                 {.mask = live & (cols < K), .order = Order::relaxed});
+    });
 Register r5("sparse_conv", [](Env& e) {
   int N = e.big ? 100000 : 90, C = e.big ? 128 : 40, K = e.big ? 128 : 48, V = 27;
   PairsCfg c;
@@ -285,8 +289,7 @@ Register r5("sparse_conv", [](Env& e) {
     for (size_t p = 0; p < from.size(); ++p)
       for (int k = 0; from[p] >= 0 && k < K; ++k)
         for (int ch = 0; ch < C; ++ch)
-          want[size_t(to[p]) * K + k] +=
-              x[size_t(from[p]) * C + ch] * w[(size_t(offsets[p / c.BM]) * C + ch) * K + k];
+          want[size_t(to[p]) * K + k] += x[size_t(from[p]) * C + ch] * w[(size_t(offsets[p / c.BM]) * C + ch) * K + k];
     return agree(y.now(), want, 1e-3, 1e-3);
   };
   return j;
@@ -301,9 +304,7 @@ struct Vec {
 };
 Vec operator-(const Vec& a, const Vec& b) { return {a.x - b.x, a.y - b.y, a.z - b.z}; }
 Tile inner(const Vec& a, const Vec& b) { return a.x * b.x + a.y * b.y + a.z * b.z; }
-Vec cross(const Vec& a, const Vec& b) {
-  return {a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x};
-}
+Vec cross(const Vec& a, const Vec& b) { return {a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x}; }
 auto rays = kernel("user_rays", [](const RayCfg& c, Tensor<const float, 2> origins, Tensor<const float, 2> directions,
                                    Tensor<const float, 2> triangles, Tensor<float, 1> depth, Tensor<int32_t, 1> hit) {
               // origins, directions [3, rays], triangles [9, N]: a corner and two edges

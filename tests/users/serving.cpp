@@ -24,38 +24,37 @@ void attend(int n, int width, Score score, Value value, double* out, double* lse
 struct RopeCfg {
   int BM = 128, BN = 64, D = 128, stages = 2, warps = 8;
 };
-auto rope_attention = kernel("user_rope_attention", [](const RopeCfg& c, Tensor<const half, 3> Q,
-                                                       Tensor<const half, 3> K, Tensor<const half, 3> V,
-                                                       Tensor<const float, 2> cosine, Tensor<const float, 2> sine,
-                                                       Tensor<half, 3> O, F32 scale) {
-                        // Q, K, V, O [B H, S, D], cosine, sine [S, D / 2]
-                        num_warps(c.warps);
-                        auto bh = program_id(1), m0 = (num_programs(0) - 1 - program_id(0)) * c.BM;
-                        const int h = c.D / 2;
-                        auto rotate = [&](const Tensor<const half, 3>& X, const Tile& at, int rows) {
-                          auto x = cast(X.load({bh, at, 0}, {rows, h}), f32);
-                          auto y = cast(X.load({bh, at, h}, {rows, h}), f32);
-                          auto co = cosine.load({at, 0}, {rows, h}), si = sine.load({at, 0}, {rows, h});
-                          return std::pair(cast(x * co - y * si, f16), cast(y * co + x * si, f16));
-                        };
-                        auto [q1, q2] = rotate(Q, m0, c.BM);
-                        auto rows = (m0 + arange(0, c.BM)).col();
-                        Tile acc = zeros({c.BM, c.D}, f32), m = full({c.BM, 1}, -INFINITY, f32),
-                             l = zeros({c.BM, 1}, f32);
-                        for (auto n : range(0, min(m0 + c.BM, K.dim(1)), c.BN, {.stages = c.stages})) {
-                          auto [k1, k2] = rotate(K, n, c.BN);
-                          auto s = dot(q2, trans(k2), dot(q1, trans(k1))) * (scale * kLog2e);
-                          s = where((n + arange(0, c.BN)).row() <= rows, s, -INFINITY);
-                          auto m2 = max(m, max(s, axis(1)));
-                          auto p = exp2(s - m2), alpha = exp2(m - m2);
-                          l = l * alpha + sum(p, axis(1));
-                          acc = dot(cast(p, f16), V.load({bh, n, 0}, {c.BN, c.D}), acc * alpha);
-                          m = m2;
-                        }
-                        O.store({bh, m0, 0}, reshape(cast(acc / l, f16), {1, c.BM, c.D}));
-                      }).grid([](const RopeCfg& c, const auto& q, const auto&...) {
-  return Grid{cdiv(q.shape[1], c.BM), q.shape[0]};
-});
+auto rope_attention =
+    kernel("user_rope_attention", [](const RopeCfg& c, Tensor<const half, 3> Q, Tensor<const half, 3> K,
+                                     Tensor<const half, 3> V, Tensor<const float, 2> cosine,
+                                     Tensor<const float, 2> sine, Tensor<half, 3> O, F32 scale) {
+      // Q, K, V, O [B H, S, D], cosine, sine [S, D / 2]
+      num_warps(c.warps);
+      auto bh = program_id(1), m0 = (num_programs(0) - 1 - program_id(0)) * c.BM;
+      const int h = c.D / 2;
+      auto rotate = [&](const Tensor<const half, 3>& X, const Tile& at, int rows) {
+        auto x = cast(X.load({bh, at, 0}, {rows, h}), f32);
+        auto y = cast(X.load({bh, at, h}, {rows, h}), f32);
+        auto co = cosine.load({at, 0}, {rows, h}), si = sine.load({at, 0}, {rows, h});
+        return std::pair(cast(x * co - y * si, f16), cast(y * co + x * si, f16));
+      };
+      auto [q1, q2] = rotate(Q, m0, c.BM);
+      auto rows = (m0 + arange(0, c.BM)).col();
+      Tile acc = zeros({c.BM, c.D}, f32), m = full({c.BM, 1}, -INFINITY, f32), l = zeros({c.BM, 1}, f32);
+      for (auto n : range(0, min(m0 + c.BM, K.dim(1)), c.BN, {.stages = c.stages})) {
+        auto [k1, k2] = rotate(K, n, c.BN);
+        auto s = dot(q2, trans(k2), dot(q1, trans(k1))) * (scale * kLog2e);
+        s = where((n + arange(0, c.BN)).row() <= rows, s, -INFINITY);
+        auto m2 = max(m, max(s, axis(1)));
+        auto p = exp2(s - m2), alpha = exp2(m - m2);
+        l = l * alpha + sum(p, axis(1));
+        acc = dot(cast(p, f16), V.load({bh, n, 0}, {c.BN, c.D}), acc * alpha);
+        m = m2;
+      }
+      O.store({bh, m0, 0}, reshape(cast(acc / l, f16), {1, c.BM, c.D}));
+    }).grid([](const RopeCfg& c, const auto& q, const auto&...) {
+      return Grid{cdiv(q.shape[1], c.BM), q.shape[0]};
+    });
 Register r1("rope_attention", [](Env& e) {
   int B = e.big ? 64 : 2, S = e.big ? 4096 : 150, D = e.big ? 128 : 64, h = D / 2;
   auto q = random<half>(e, size_t(B) * S * D), k = random<half>(e, size_t(B) * S * D),
@@ -101,10 +100,9 @@ struct PrefillCfg {
   int BM = 128, D = 128, G = 4, PAGE = 64, stages = 2, warps = 8;
 };
 auto prefill = kernel(
-    "user_chunked_prefill",
-    [](const PrefillCfg& c, Tensor<const bfloat16, 3> Q, Tensor<const bfloat16, 4> KC, Tensor<const bfloat16, 4> VC,
-       Tensor<const int32_t, 2> table, Ptr<const int32_t> starts, Ptr<const int32_t> lengths, Tensor<bfloat16, 3> O,
-       F32 scale) {
+    "user_chunked_prefill", [](const PrefillCfg& c, Tensor<const bfloat16, 3> Q, Tensor<const bfloat16, 4> KC,
+                               Tensor<const bfloat16, 4> VC, Tensor<const int32_t, 2> table, Ptr<const int32_t> starts,
+                               Ptr<const int32_t> lengths, Tensor<bfloat16, 3> O, F32 scale) {
       // Q, O [tokens, H, D]: sequence b has tokens starts[b] .. starts[b + 1] - 1, the last of its lengths[b] keys;
       // caches [pages, PAGE, Hkv, D], table [B, pages of a sequence]
       num_warps(c.warps);
@@ -161,8 +159,10 @@ Register r2("chunked_prefill", [](Env& e) {
     const double news = at[b + 1] - at[b];
     j.gflop += 4e-9 * H * D * news * (len[b] - news / 2);
   }
-  j.add(prefill.grid([=](const PrefillCfg& k, const auto&...) { return Grid{cdiv(chunk + B, k.BM / k.G), Hk, B}; }), c,
-        q.view(T, H, D), kc.view(pages, P, Hk, D), vc.view(pages, P, Hk, D), table.view(B, per), starts.p, lengths.p,
+  j.add(prefill.grid([=](const PrefillCfg& k, const auto&...) {
+    return Grid{cdiv(chunk + B, k.BM / k.G), Hk, B};
+  }),
+        c, q.view(T, H, D), kc.view(pages, P, Hk, D), vc.view(pages, P, Hk, D), table.view(B, per), starts.p, lengths.p,
         o.view(T, H, D), scale);
   j.check = [=] {
     std::vector<double> want(size_t(T) * H * D);
@@ -188,41 +188,43 @@ Register r2("chunked_prefill", [](Env& e) {
 struct DraftCfg {
   int BN = 64, D = 128, G = 4, T = 4, stages = 3, warps = 4;
 };
-auto draft = kernel("user_draft_decode", [](const DraftCfg& c, Tensor<const half, 4> Q, Tensor<const fp8_e4m3, 4> K,
-                                            Tensor<const fp8_e4m3, 4> V, Ptr<const float> k_scale,
-                                            Ptr<const float> v_scale, Ptr<const int32_t> lengths, Tensor<half, 5> O,
-                                            Tensor<float, 4> L, F32 scale) {
-               // Q [B, T, H, D], caches [B, Hkv, S, D] with a scale per head, O [splits, B, T, H, D], L [splits, B, T, H]
-               num_warps(c.warps);
-               auto b = program_id(0), hk = program_id(1), part = program_id(2);
-               const int R = c.T * c.G;
-               auto length = load(lengths + b);
-               auto per = cdiv(cdiv(length, c.BN), num_programs(2)) * c.BN;
-               auto begin = part * per, end = min(begin + per, length);
-               auto q = reshape(Q.load({b, 0, hk * c.G, 0}, {1, c.T, c.G, c.D}), {R, c.D});
-               auto last = (length - c.T + arange(0, R) / c.G).col();
-               auto by = load(k_scale + hk) * scale * kLog2e;
-               Tile acc = zeros({R, c.D}, f32), m = full({R, 1}, -INFINITY, f32), l = zeros({R, 1}, f32);
-               for (auto n : range(begin, end, c.BN, {.stages = c.stages})) {
-                 auto k = reshape(K.load({b, hk, n, 0}, {1, 1, c.BN, c.D}), {c.BN, c.D});
-                 auto v = reshape(V.load({b, hk, n, 0}, {1, 1, c.BN, c.D}), {c.BN, c.D});
-                 auto s = dot(q, trans(cast(k, f16))) * by;
-                 auto at = (n + arange(0, c.BN)).row();
-                 s = where((at <= last) & (at < end), s, -INFINITY);
-                 auto m2 = max(m, max(s, axis(1)));
-                 auto safe = where(m2 == -INFINITY, 0.f, m2);
-                 auto p = exp2(s - safe), alpha = exp2(m - safe);
-                 l = l * alpha + sum(p, axis(1));
-                 acc = dot(cast(p, f16), cast(v, f16), acc * alpha);
-                 m = m2;
-               }
-               auto y = where(l > 0.f, acc / l, 0.f) * load(v_scale + hk);
-               O.store({part, b, 0, hk * c.G, 0}, reshape(cast(y, f16), {1, 1, c.T, c.G, c.D}));
-               L.store({part, b, 0, hk * c.G}, reshape(m + log2(l), {1, 1, c.T, c.G}));
-             }).grid([](const DraftCfg& c, const auto& q, const auto& k, const auto&, auto*, auto*, auto*, const auto& o,
-                        const auto&...) {
-  return Grid{q.shape[0], k.shape[1], o.shape[0]};
-});
+auto draft = kernel("user_draft_decode",
+                    [](const DraftCfg& c, Tensor<const half, 4> Q, Tensor<const fp8_e4m3, 4> K,
+                       Tensor<const fp8_e4m3, 4> V, Ptr<const float> k_scale, Ptr<const float> v_scale,
+                       Ptr<const int32_t> lengths, Tensor<half, 5> O, Tensor<float, 4> L, F32 scale) {
+                      // Q [B, T, H, D], caches [B, Hkv, S, D] with a scale per head, O [splits, B, T, H, D], L [splits,
+                      // B, T, H]
+                      num_warps(c.warps);
+                      auto b = program_id(0), hk = program_id(1), part = program_id(2);
+                      const int R = c.T * c.G;
+                      auto length = load(lengths + b);
+                      auto per = cdiv(cdiv(length, c.BN), num_programs(2)) * c.BN;
+                      auto begin = part * per, end = min(begin + per, length);
+                      auto q = reshape(Q.load({b, 0, hk * c.G, 0}, {1, c.T, c.G, c.D}), {R, c.D});
+                      auto last = (length - c.T + arange(0, R) / c.G).col();
+                      auto by = load(k_scale + hk) * scale * kLog2e;
+                      Tile acc = zeros({R, c.D}, f32), m = full({R, 1}, -INFINITY, f32), l = zeros({R, 1}, f32);
+                      for (auto n : range(begin, end, c.BN, {.stages = c.stages})) {
+                        auto k = reshape(K.load({b, hk, n, 0}, {1, 1, c.BN, c.D}), {c.BN, c.D});
+                        auto v = reshape(V.load({b, hk, n, 0}, {1, 1, c.BN, c.D}), {c.BN, c.D});
+                        auto s = dot(q, trans(cast(k, f16))) * by;
+                        auto at = (n + arange(0, c.BN)).row();
+                        s = where((at <= last) & (at < end), s, -INFINITY);
+                        auto m2 = max(m, max(s, axis(1)));
+                        auto safe = where(m2 == -INFINITY, 0.f, m2);
+                        auto p = exp2(s - safe), alpha = exp2(m - safe);
+                        l = l * alpha + sum(p, axis(1));
+                        acc = dot(cast(p, f16), cast(v, f16), acc * alpha);
+                        m = m2;
+                      }
+                      auto y = where(l > 0.f, acc / l, 0.f) * load(v_scale + hk);
+                      O.store({part, b, 0, hk * c.G, 0}, reshape(cast(y, f16), {1, 1, c.T, c.G, c.D}));
+                      L.store({part, b, 0, hk * c.G}, reshape(m + log2(l), {1, 1, c.T, c.G}));
+                    })
+                 .grid([](const DraftCfg& c, const auto& q, const auto& k, const auto&, auto*, auto*, auto*,
+                          const auto& o, const auto&...) {
+                   return Grid{q.shape[0], k.shape[1], o.shape[0]};
+                 });
 struct MergeCfg {
   int rows = 16, D = 128, parts = 8, warps = 4;
 };

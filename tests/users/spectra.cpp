@@ -26,7 +26,7 @@ auto fft256 = kernel("user_fft256", [](const SpectrumCfg& c, Tensor<const half, 
                 auto boxes = [&](const Tile& x) { return permute(reshape(x, {c.BM, 16, 16}), {0, 2, 1}); };
                 auto [ar, ai] = times(rows(xr.load({n, 0, 0}, {c.BM, 16, 16})),
                                       rows(xi.load({n, 0, 0}, {c.BM, 16, 16})));  // [n b, c]
-                auto br = boxes(ar), bi = boxes(ai);                             // [n, c, b]
+                auto br = boxes(ar), bi = boxes(ai);                              // [n, c, b]
                 auto tr = br * Wr - bi * Wi, ti = br * Wi + bi * Wr;
                 auto flat = [&](const Tile& x) { return reshape(cast(x, f16), {c.BM * 16, 16}); };
                 auto [cr, ci] = times(flat(tr), flat(ti));  // [n c, d]
@@ -64,52 +64,52 @@ Register r1("fft256", [](Env& e) {
 struct WinogradCfg {
   int BM = 32, BN = 32, BK = 16, stages = 2, warps = 4;
 };
-auto winograd = kernel(
-    "user_winograd", [](const WinogradCfg& c, Tensor<const half, 4> X, Tensor<const half, 3> U, Tensor<half, 4> Y) {
-      // X [N, H, W, C], U = G g G^T [16, C, K], Y [N, H, W, K]; H, W even, padding 1
-      num_warps(c.warps);
-      auto H = X.dim(1), W = X.dim(2), C = X.dim(3), K = Y.dim(3);
-      auto th = H / 2, tw = W / 2;
-      auto id = program_id(0) * c.BM + arange(0, c.BM);
-      auto n = id / (th * tw), h = id / tw % th * 2, w = id % tw * 2;
-      auto k0 = program_id(1) * c.BN;
-      std::array<Tile, 16> acc;
-      for (auto& a : acc) a = zeros({c.BM, c.BN}, f32);
-      for (auto ch : range(0, C, c.BK, {.stages = c.stages})) {
-        auto cc = ch + arange(0, c.BK);
-        std::array<Tile, 16> d;
-        for (int i = 0; i < 4; ++i)
-          for (int j = 0; j < 4; ++j) {
-            auto hh = h + (i - 1), ww = w + (j - 1);
-            auto inside = (hh >= 0) & (hh < H) & (ww >= 0) & (ww < W) & (n < X.dim(0));
-            d[4 * i + j] = load(X.ptr() + (((n * H + hh) * W + ww) * C).col() + cc.row(),
-                                {.mask = inside.col() & (cc < C).row()});
-          }
-        std::array<Tile, 16> t;  // B^T d
-        for (int j = 0; j < 4; ++j) {
-          t[j] = d[j] - d[8 + j], t[4 + j] = d[4 + j] + d[8 + j];
-          t[8 + j] = d[8 + j] - d[4 + j], t[12 + j] = d[4 + j] - d[12 + j];
-        }
-        for (int i = 0; i < 4; ++i) {
-          const Tile row[] = {t[4 * i] - t[4 * i + 2], t[4 * i + 1] + t[4 * i + 2], t[4 * i + 2] - t[4 * i + 1],
-                              t[4 * i + 1] - t[4 * i + 3]};
-          for (int j = 0; j < 4; ++j)
-            acc[4 * i + j] = dot(row[j], U.load({4 * i + j, ch, k0}, {c.BK, c.BN}), acc[4 * i + j]);
-        }
-      }
-      std::array<Tile, 8> s;  // A^T acc
-      for (int j = 0; j < 4; ++j) {
-        s[j] = acc[j] + acc[4 + j] + acc[8 + j];
-        s[4 + j] = acc[4 + j] - acc[8 + j] - acc[12 + j];
-      }
-      auto kk = k0 + arange(0, c.BN);
-      auto ok = (n < X.dim(0)).col() & (kk < K).row();
-      for (int i = 0; i < 2; ++i)
-        for (int j = 0; j < 2; ++j) {
-          auto y = j ? s[4 * i + 1] - s[4 * i + 2] - s[4 * i + 3] : s[4 * i] + s[4 * i + 1] + s[4 * i + 2];
-          store(Y.ptr() + (((n * H + h + i) * W + w + j) * K).col() + kk.row(), cast(y, f16), {.mask = ok});
-        }
-    }).grid([](const WinogradCfg& c, const auto& x, const auto&, const auto& y) {
+auto winograd = kernel("user_winograd", [](const WinogradCfg& c, Tensor<const half, 4> X, Tensor<const half, 3> U,
+                                           Tensor<half, 4> Y) {
+                  // X [N, H, W, C], U = G g G^T [16, C, K], Y [N, H, W, K]; H, W even, padding 1
+                  num_warps(c.warps);
+                  auto H = X.dim(1), W = X.dim(2), C = X.dim(3), K = Y.dim(3);
+                  auto th = H / 2, tw = W / 2;
+                  auto id = program_id(0) * c.BM + arange(0, c.BM);
+                  auto n = id / (th * tw), h = id / tw % th * 2, w = id % tw * 2;
+                  auto k0 = program_id(1) * c.BN;
+                  std::array<Tile, 16> acc;
+                  for (auto& a : acc) a = zeros({c.BM, c.BN}, f32);
+                  for (auto ch : range(0, C, c.BK, {.stages = c.stages})) {
+                    auto cc = ch + arange(0, c.BK);
+                    std::array<Tile, 16> d;
+                    for (int i = 0; i < 4; ++i)
+                      for (int j = 0; j < 4; ++j) {
+                        auto hh = h + (i - 1), ww = w + (j - 1);
+                        auto inside = (hh >= 0) & (hh < H) & (ww >= 0) & (ww < W) & (n < X.dim(0));
+                        d[4 * i + j] = load(X.ptr() + (((n * H + hh) * W + ww) * C).col() + cc.row(),
+                                            {.mask = inside.col() & (cc < C).row()});
+                      }
+                    std::array<Tile, 16> t;  // B^T d
+                    for (int j = 0; j < 4; ++j) {
+                      t[j] = d[j] - d[8 + j], t[4 + j] = d[4 + j] + d[8 + j];
+                      t[8 + j] = d[8 + j] - d[4 + j], t[12 + j] = d[4 + j] - d[12 + j];
+                    }
+                    for (int i = 0; i < 4; ++i) {
+                      const Tile row[] = {t[4 * i] - t[4 * i + 2], t[4 * i + 1] + t[4 * i + 2],
+                                          t[4 * i + 2] - t[4 * i + 1], t[4 * i + 1] - t[4 * i + 3]};
+                      for (int j = 0; j < 4; ++j)
+                        acc[4 * i + j] = dot(row[j], U.load({4 * i + j, ch, k0}, {c.BK, c.BN}), acc[4 * i + j]);
+                    }
+                  }
+                  std::array<Tile, 8> s;  // A^T acc
+                  for (int j = 0; j < 4; ++j) {
+                    s[j] = acc[j] + acc[4 + j] + acc[8 + j];
+                    s[4 + j] = acc[4 + j] - acc[8 + j] - acc[12 + j];
+                  }
+                  auto kk = k0 + arange(0, c.BN);
+                  auto ok = (n < X.dim(0)).col() & (kk < K).row();
+                  for (int i = 0; i < 2; ++i)
+                    for (int j = 0; j < 2; ++j) {
+                      auto y = j ? s[4 * i + 1] - s[4 * i + 2] - s[4 * i + 3] : s[4 * i] + s[4 * i + 1] + s[4 * i + 2];
+                      store(Y.ptr() + (((n * H + h + i) * W + w + j) * K).col() + kk.row(), cast(y, f16), {.mask = ok});
+                    }
+                }).grid([](const WinogradCfg& c, const auto& x, const auto&, const auto& y) {
   return Grid{cdiv(x.shape[0] * x.shape[1] / 2 * x.shape[2] / 2, c.BM), cdiv(y.shape[3], c.BN)};
 });
 Register r2("winograd", [](Env& e) {
@@ -180,8 +180,8 @@ Register r3("triangle", [](Env& e) {
   auto z = constant<bfloat16>(e, n, NAN);
   Job j;
   j.gflop = 2e-9 * n * N;
-  j.add(triangle, TriangleCfg{}, a.view(D, N, N), ga.view(D, N, N), b.view(D, N, N), gb.view(D, N, N),
-        mask.view(N, N), go.view(D, N, N), z.view(D, N, N));
+  j.add(triangle, TriangleCfg{}, a.view(D, N, N), ga.view(D, N, N), b.view(D, N, N), gb.view(D, N, N), mask.view(N, N),
+        go.view(D, N, N), z.view(D, N, N));
   j.check = [=] {
     auto sig = [](double x) { return 1 / (1 + std::exp(-x)); };
     std::vector<double> want;
