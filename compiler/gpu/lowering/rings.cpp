@@ -129,11 +129,20 @@ llvm::Value* ringAcquire(Emitter& e, Value ring) {
   return slot;
 }
 
+/// Gives back the stage of the iteration before: guarded against the first one.
+static bool isOfIterationBefore(RingReleaseOp release) {
+  auto loop = dyn_cast<scf::ForOp>(release->getParentOp());
+  auto guard = release.getEnable() ? release.getEnable().getDefiningOp<arith::CmpIOp>() : arith::CmpIOp();
+  return loop && guard && guard.getPredicate() == arith::CmpIPredicate::ne && guard.getLhs() == loop.getInductionVar();
+}
+
 bool groupMetSinceAcquire(RingReleaseOp release) {
   for (Operation* user : release.getRing().getUsers()) {
     if (!isa<RingAcquireOp>(user)) continue;
     bool met = false;
-    for (Operation* op = user->getNextNode(); op && op != release.getOperation(); op = op->getNextNode()) {
+    // Of the iteration before all statements are behind it.
+    const bool isLate = release->getBlock() == user->getBlock() && isOfIterationBefore(release);
+    for (Operation* op = user->getNextNode(); op && (isLate || op != release.getOperation()); op = op->getNextNode()) {
       auto product = dyn_cast<MmaOp>(op);
       met |= product && isWgmma(product.getEngine());
     }
