@@ -111,7 +111,7 @@ class Placer {
         dot.emitRemark() << "computed by single warps: warpgroups read at most one operand whose neighbours in memory do "
                             "not lie along k";
     }
-    choice.widensA = isWidened(dot.getA());
+    choice.widensA = isWidened(dot.getA()) || isMadeOfLoads(dot.getA());
     // Columns start at a whole panel of the second operand where its elements are neighbours along n, anywhere else.
     const bool turns = choice.warpgroups && engineRow(*choice.warpgroups).operandBits != 16;
     if (choice.warpgroups && (turns || kIsMinor(dot.getB(), 0, facts))) choice.columnUnit = engineRow(*choice.warpgroups).n;

@@ -38,6 +38,40 @@ bool isWidened(Value tile) {
   return narrower;
 }
 
+bool isMadeOfLoads(Value tile) {
+  const int64_t size = cast<RankedTensorType>(tile.getType()).getNumElements();
+  Operation* last = tile.getDefiningOp();
+  auto loop = last ? last->getParentOfType<scf::ForOp>() : scf::ForOp();
+  if (!loop || !isElementwise(last) || !tile.hasOneUse()) return false;
+  bool whole = false;
+  llvm::DenseSet<Value> seen{tile};
+  SmallVector<Value> todo{tile};
+  while (!todo.empty()) {
+    Value value = todo.pop_back_val();
+    auto made = dyn_cast<RankedTensorType>(value.getType());
+    if (!made) continue;
+    Operation* op = value.getDefiningOp();
+    if (op && isa<arith::ConstantOp>(op)) continue;
+    if (!loop.getBodyRegion().isAncestor(value.getParentRegion())) {
+      // Repeated elements are repeated in the loop, wherever that stands.
+      if (isa_and_nonnull<BroadcastOp, ReshapeOp, SplatOp>(op))
+        todo.push_back(op->getOperand(0));
+      else if (made.getNumElements() >= size)
+        return false;
+      continue;
+    }
+    if (!op) return false;
+    if (isa<LoadOp>(op)) {
+      whole |= made.getNumElements() == size;
+      continue;
+    }
+    if (!isElementwise(op) && !isa<BroadcastOp, ReshapeOp, SplatOp, IotaOp>(op)) return false;
+    for (Value operand : op->getOperands())
+      if (seen.insert(operand).second) todo.push_back(operand);
+  }
+  return whole;
+}
+
 namespace {
 
 Value transposed(OpBuilder& builder, Location loc, Value tile) {

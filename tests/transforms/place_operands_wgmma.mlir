@@ -262,3 +262,46 @@ func.func @doubles(%A: !tile.view<2 x f64> {tile.unit_stride = 0 : i32}, %B: !ti
   tile.store %d, %C[%i, %i : i32, i32] : tensor<50x40xf64>, !tile.view<2 x f64>
   return
 }
+
+// -----
+
+// Rows normed on their way, with statistics from in front of the loop: the threads that compute the operand hold it. What is
+// shared with other warpgroups, or made of a tile that does not change, goes through shared memory.
+// CHECK-LABEL: func.func @normed
+// CHECK: scf.for
+// CHECK: %[[Y:.*]] = arith.mulf
+// CHECK-NOT: tile.share
+// CHECK: tile.mma wgmma_f16 k 64 warps(8, 1) %[[Y]]
+// CHECK-LABEL: func.func @of_columns
+// CHECK: tile.share
+// CHECK: tile.mma wgmma_f16 k 64 warps(4, 2)
+func.func @normed(%X: !tile.view<2 x f16>, %W: !tile.view<2 x f16>, %S: !tile.view<2 x f16>, %C: !tile.view<2 x f32>, %n: i32) attributes {tile.kernel, tile.num_warps = 8 : i32} {
+  %zero = arith.constant dense<0.0> : tensor<128x128xf32>
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %s = tile.load %S[%c0, %c0 : i32, i32] : !tile.view<2 x f16> -> tensor<128x1xf16>
+  %scale = tile.broadcast %s : tensor<128x1xf16> -> tensor<128x64xf16>
+  %sum = scf.for %k = %c0 to %n step %c64 iter_args(%acc = %zero) -> (tensor<128x128xf32>) : i32 {
+    %x = tile.load %X[%c0, %k : i32, i32] : !tile.view<2 x f16> -> tensor<128x64xf16>
+    %y = arith.mulf %x, %scale : tensor<128x64xf16>
+    %w = tile.load %W[%k, %c0 : i32, i32] : !tile.view<2 x f16> -> tensor<64x128xf16>
+    %d = tile.dot %y, %w, %acc : tensor<128x64xf16>, tensor<64x128xf16> -> tensor<128x128xf32>
+    scf.yield %d : tensor<128x128xf32>
+  }
+  tile.store %sum, %C[%c0, %c0 : i32, i32] : tensor<128x128xf32>, !tile.view<2 x f32>
+  return
+}
+func.func @of_columns(%X: !tile.view<2 x f16>, %W: !tile.view<2 x f16>, %C: !tile.view<2 x f32>, %n: i32) attributes {tile.kernel, tile.num_warps = 8 : i32} {
+  %zero = arith.constant dense<0.0> : tensor<64x128xf32>
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %sum = scf.for %k = %c0 to %n step %c64 iter_args(%acc = %zero) -> (tensor<64x128xf32>) : i32 {
+    %x = tile.load %X[%c0, %k : i32, i32] : !tile.view<2 x f16> -> tensor<64x64xf16>
+    %y = arith.mulf %x, %x : tensor<64x64xf16>
+    %w = tile.load %W[%k, %c0 : i32, i32] : !tile.view<2 x f16> -> tensor<64x128xf16>
+    %d = tile.dot %y, %w, %acc : tensor<64x64xf16>, tensor<64x128xf16> -> tensor<64x128xf32>
+    scf.yield %d : tensor<64x128xf32>
+  }
+  tile.store %sum, %C[%c0, %c0 : i32, i32] : tensor<64x128xf32>, !tile.view<2 x f32>
+  return
+}
