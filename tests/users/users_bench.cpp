@@ -1,5 +1,6 @@
 // users_bench.cpp - times the kernels of this folder at full size: users_bench [NAME...]; `users_bench asm [NAME...]`
-// says what the assembler makes of them.
+// says what the assembler makes of them, `users_bench check [NAME...]` compares small problems with their references on
+// the default device.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,6 +29,18 @@ void assemble(const Case& c) {
     }
 }
 
+bool check(const Case& c, const std::shared_ptr<Device>& device) {
+  Env env;
+  env.device = device;
+  const Job job = c.prepare(env);
+  Stream& stream = device->default_stream();
+  for (const Step& step : job.steps) step.run(stream).value_or_throw();
+  stream.synchronize().value_or_throw();
+  const std::string wrong = job.check();
+  fmt::print("{} {:18} {}\n", wrong.empty() ? "RIGHT" : "WRONG", c.name, wrong);
+  return wrong.empty();
+}
+
 void time(const Case& c, const std::shared_ptr<Device>& device) {
   Env env;
   env.device = device;
@@ -49,13 +62,18 @@ void time(const Case& c, const std::shared_ptr<Device>& device) {
 
 int main(int argc, char** argv) {
   std::vector<std::string> words(argv + 1, argv + argc);
-  const bool only_assemble = !words.empty() && words[0] == "asm";
-  if (only_assemble) words.erase(words.begin());
+  const bool only_assemble = !words.empty() && words[0] == "asm", only_check = !words.empty() && words[0] == "check";
+  if (only_assemble || only_check) words.erase(words.begin());
   int failures = 0;
   for (const Case& c : cases()) {
     if (!words.empty() && std::find(words.begin(), words.end(), c.name) == words.end()) continue;
     try {
-      only_assemble ? assemble(c) : time(c, default_device().value_or_throw());
+      if (only_assemble)
+        assemble(c);
+      else if (only_check)
+        failures += !check(c, default_device().value_or_throw());
+      else
+        time(c, default_device().value_or_throw());
     } catch (const std::exception& e) {
       fmt::print("{:18} {}\n", c.name, e.what());
       ++failures;
