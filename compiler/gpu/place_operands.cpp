@@ -14,6 +14,7 @@
 #include "compiler/gpu/tma_box.h"
 #include "compiler/gpu/turn_products.h"
 #include "compiler/gpu/warp_grid.h"
+#include "compiler/lowering/elementwise.h"
 #include "llvm/ADT/MapVector.h"
 #include "mlir/IR/Matchers.h"
 
@@ -179,7 +180,45 @@ class Placer {
       AxisFacts axis = facts.of(gather.getOffsets());
       return axis.contiguity[0] > axis.contiguity[1] ? 0 : 1;
     }
-    return 1;
+    // What is computed from a load lies in the threads as the load reads best. Elements of 16 bits may lie either way.
+    const bool either = cast<RankedTensorType>(v.getType()).getElementTypeBitWidth() == 16;
+    llvm::DenseSet<Value> seen;
+    return either && runsAlong(v, facts, seen) == 0 ? 0 : 1;
+  }
+
+  /// Dim of a tile along which threads hold neighbours in global memory, of what it is computed from; -1: not known. What
+  /// was `seen` before did not say.
+  static int runsAlong(Value v, const Facts& facts, llvm::DenseSet<Value>& seen) {
+    Operation* op = v.getDefiningOp();
+    auto type = dyn_cast<RankedTensorType>(v.getType());
+    if (!op || !type || !seen.insert(v).second) return -1;
+    if (auto load = dyn_cast<LoadOp>(op)) {
+      const int64_t dim = facts.unitStrideDim(load.getView()) - (load.getView().getType().getRank() - type.getRank());
+      return dim >= 0 && type.getDimSize(dim) > 1 ? static_cast<int>(dim) : -1;
+    }
+    if (auto trans = dyn_cast<TransOp>(op)) {
+      const int from = runsAlong(trans.getSource(), facts, seen);
+      for (auto [to, dim] : llvm::enumerate(trans.getPermutation()))
+        if (dim == from) return static_cast<int>(to);
+      return -1;
+    }
+    auto distance = [](ArrayRef<int64_t> shape, int64_t dim) {  // from an element to the next along `dim`
+      int64_t product = 1;
+      for (int64_t size : shape.drop_front(dim + 1)) product *= size;
+      return product;
+    };
+    if (auto reshape = dyn_cast<ReshapeOp>(op)) {
+      const int from = runsAlong(reshape.getSource(), facts, seen);
+      auto source = cast<RankedTensorType>(reshape.getSource().getType());
+      for (int64_t dim = 0; from >= 0 && dim < type.getRank(); ++dim)
+        if (type.getDimSize(dim) > 1 && distance(type.getShape(), dim) == distance(source.getShape(), from))
+          return static_cast<int>(dim);
+      return -1;
+    }
+    if (!isElementwise(op)) return -1;
+    for (Value operand : op->getOperands())
+      if (int dim = runsAlong(operand, facts, seen); dim >= 0) return dim;
+    return -1;
   }
 
   /// `extent` and `kDim` are in the operand's dims; the source may be its transpose.

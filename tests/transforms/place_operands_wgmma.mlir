@@ -305,3 +305,20 @@ func.func @of_columns(%X: !tile.view<2 x f16>, %W: !tile.view<2 x f16>, %C: !til
   tile.store %sum, %C[%c0, %c0 : i32, i32] : tensor<64x128xf32>, !tile.view<2 x f32>
   return
 }
+
+// -----
+
+// A computed operand is shared as it lies in the threads: along the rows of what was loaded, wherever those went.
+// CHECK-LABEL: func.func @along
+// CHECK: tile.share %{{.*}} : tensor<128x16xf16> -> <128x16xf16, minor = 0>
+func.func @along(%X: !tile.view<3 x f16> {tile.align = 16 : i32, tile.unit_stride = 2 : i32, tile.stride_multiple_of = array<i32: 16, 16, 1>}, %W: !tile.view<2 x f16>, %C: !tile.view<2 x f32>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %zero = arith.constant dense<0.0> : tensor<128x16xf32>
+  %c0 = arith.constant 0 : i32
+  %x = tile.load %X[%c0, %c0, %c0 : i32, i32, i32] : !tile.view<3 x f16> -> tensor<8x16x16xf16>
+  %t = tile.trans %x, [0, 2, 1] : tensor<8x16x16xf16> -> tensor<8x16x16xf16>
+  %rows = tile.reshape %t : tensor<8x16x16xf16> -> tensor<128x16xf16>
+  %w = tile.load %W[%c0, %c0 : i32, i32] : !tile.view<2 x f16> -> tensor<16x16xf16>
+  %d = tile.dot %rows, %w, %zero : tensor<128x16xf16>, tensor<16x16xf16> -> tensor<128x16xf32>
+  tile.store %d, %C[%c0, %c0 : i32, i32] : tensor<128x16xf32>, !tile.view<2 x f32>
+  return
+}
