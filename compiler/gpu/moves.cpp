@@ -27,6 +27,21 @@ layout::Shape shapeOf(Value value) {
 
 }  // namespace
 
+namespace {
+
+/// Tiles of more than two dims as rows of their last one: where both layouts can be seen so, matrices of registers are
+/// found in them, and chunks across the rows.
+void seeAsRows(layout::Layout& from, layout::Layout& to) {
+  if (from.rank() <= 2) return;
+  int64_t rows = 1;
+  for (int dim = 0; dim + 1 < from.rank(); ++dim) rows *= from.shape()[dim];
+  const layout::Shape shape{rows, from.shape().back()};
+  auto flatFrom = from.reshaped(shape), flatTo = to.reshaped(shape);
+  if (flatFrom && flatTo) from = std::move(*flatFrom), to = std::move(*flatTo);
+}
+
+}  // namespace
+
 Move planConvert(const layout::Layout& from, const layout::Layout& to, int bytes) {
   Move move;
   if (layout::conversion(from, to) != layout::Conversion::shared) {
@@ -44,7 +59,8 @@ Move planConvert(const layout::Layout& from, const layout::Layout& to, int bytes
   move.kind = Move::exchange;
   move.from = from;
   move.to = to;
-  move.bytes = layout::planExchange(from, to, bytes).bytes;
+  seeAsRows(move.from, move.to);
+  move.bytes = layout::planExchange(move.from, move.to, bytes).bytes;
   // Warps that repeat each other write the same bytes at their own pace: they must meet after all.
   move.warpLocal = from.warpReplicas() == 1 && layout::isWarpLocal(from, to);
   return move;
