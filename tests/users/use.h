@@ -1,5 +1,6 @@
 // use.h - kernels as users write them: a case prepares its data, its launches, and a comparison with float64 loops.
 #pragma once
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <functional>
@@ -57,26 +58,39 @@ Array<T> filled(Env& env, size_t n, F f) {
     env.next += (n * sizeof(T) + 511) / 256 * 256;
     return a;
   }
-  a.h.resize(n);
-  for (size_t i = 0; i < n; ++i) a.h[i] = f(i);
+  a.h.reserve(n);
+  for (size_t i = 0; i < n; ++i) a.h.push_back(f(i));
   env.keep->push_back(DeviceMemory::allocate(env.device, n * sizeof(T)).value_or_throw());
   env.keep->back().copy_from(a.h.data(), n * sizeof(T)).value_or_throw();
   a.p = static_cast<T*>(env.keep->back().data());
   return a;
 }
+/// Values drawn one after the other; big problems, which nobody checks, repeat the first million of them.
+template <class T, class F>
+Array<T> drawn(Env& env, size_t n, F f) {
+  constexpr size_t kMost = 1'000'003;
+  std::vector<T> first(std::min(n, env.big ? kMost : n));
+  if (env.device)
+    for (T& x : first) x = f();
+  size_t at = 0;
+  return filled<T>(env, n, [&](size_t) {
+    if (at == first.size()) at = 0;
+    return first[at++];
+  });
+}
 template <class T>
 Array<T> random(Env& env, size_t n, double low = -1, double high = 1) {
-  return filled<T>(env, n,
-                   [&](size_t) { return static_cast<T>(static_cast<float>(low + (high - low) * env.uniform())); });
+  return drawn<T>(env, n, [&] { return static_cast<T>(static_cast<float>(low + (high - low) * env.uniform())); });
 }
 template <class T>
 Array<T> integers(Env& env, size_t n, int64_t low, int64_t high) {  // [low, high)
-  return filled<T>(
-      env, n, [&](size_t) { return static_cast<T>(low + static_cast<int64_t>(env.uniform() * double(high - low))); });
+  return drawn<T>(env, n, [&] {
+    return static_cast<T>(low + static_cast<int64_t>(env.uniform() * double(high - low)));
+  });
 }
 template <class T>
 Array<T> constant(Env& env, size_t n, double v) {
-  return filled<T>(env, n, [&](size_t) { return static_cast<T>(static_cast<float>(v)); });
+  return filled<T>(env, n, [x = static_cast<T>(static_cast<float>(v))](size_t) { return x; });
 }
 
 struct Step {
