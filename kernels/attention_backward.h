@@ -167,10 +167,13 @@ inline AttentionBackwardConfig default_attention_backward_config(DType dtype, in
 inline AttentionBackwardConfig fit_dropout(AttentionBackwardConfig c, DType dtype, const Machine& machine) {
   const int widest = std::max(c.keys.D, c.keys.DV);
   if (!machine.gpu || dtype == DType::f32 || widest > 128) return c;
-  const auto [bm, bn] = widest <= 64 ? std::pair(32, 128) : machine.warpgroups ? std::pair(64, 64) : std::pair(32, 64);
-  // 64 x 64 instead of 32 x 128: as many scores, and dQ leaves by bulk additions.
-  c.keys.BM = machine.warpgroups && widest > 64 ? bm : std::min(c.keys.BM, bm);
-  c.keys.BN = std::min(c.keys.BN, bn);
+  if (machine.warpgroups) {
+    // As many scores as the accumulators leave room for: the rest of an iteration costs the same for fewer.
+    c.keys.BM = 64, c.keys.BN = widest <= 64 || widest == 128 ? 128 : 64;
+    return c;
+  }
+  c.keys.BM = std::min(c.keys.BM, 32);
+  c.keys.BN = std::min(c.keys.BN, widest <= 64 ? 128 : 64);
   return c;
 }
 
@@ -257,7 +260,7 @@ Status run_attention_backward(const Kernels& kernels, Stream& stream, TensorView
   const bool wide = config.keys.bias && !std::is_same_v<TBias, uint8_t>;
   const AttentionConfig small = config.small();
   if (Status s = attention_backward_prepare_kernel<T>().try_call(stream, small, O, DO, LSE, row, delta, sums,
-                                                                 wide ? 1.f : -kLog2E);
+                                                                 wide ? 1.f : -kLog2E, dropout_delta_factor(o.dropout));
       !s)
     return s;
   if (Status s = kernels.keys.try_call(stream, config.keys, Q, K, V, DO, row, delta, DK, DV, sums, o.scale, o.softcap,
@@ -265,7 +268,9 @@ Status run_attention_backward(const Kernels& kernels, Stream& stream, TensorView
                                        o.offset);
       !s)
     return s;
-  if (fast) return attention_backward_convert_kernel<T>().try_call(stream, small, sums, DQ, o.scale, o.max_sq, o.cu_q);
+  if (fast)
+    return attention_backward_convert_kernel<T>().try_call(stream, small, sums, DQ,
+                                                           o.scale * dropout_scale(o.dropout), o.max_sq, o.cu_q);
   return kernels.queries.try_call(stream, config.queries, Q, K, V, DO, row, delta, DQ, o.scale, o.softcap, o.left,
                                   o.right, o.max_sq, o.slopes, o.bias, o.cu_q, o.cu_k, o.dropout, o.seed, o.offset);
 }

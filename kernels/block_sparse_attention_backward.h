@@ -173,7 +173,8 @@ Status run_block_sparse_attention_backward(const Kernels& kernels, Stream& strea
   const auto& o = p.options;
   const auto slopes = detail::or_unused(o.slopes, LSE.data);
   const AttentionConfig small = config.small();
-  if (Status s = attention_backward_prepare_kernel<T>().try_call(stream, small, O, DO, LSE, row, delta, sums, -kLog2E);
+  if (Status s = attention_backward_prepare_kernel<T>().try_call(stream, small, O, DO, LSE, row, delta, sums, -kLog2E,
+                                                                 dropout_delta_factor(o.dropout));
       !s)
     return s;
   const AttentionLists<const int32_t>&k = lists.keys, &q = lists.queries;
@@ -183,7 +184,8 @@ Status run_block_sparse_attention_backward(const Kernels& kernels, Stream& strea
       !s)
     return s;
   if (fast)
-    return attention_backward_convert_kernel<T>().try_call(stream, small, sums, DQ, o.scale, 0,
+    return attention_backward_convert_kernel<T>().try_call(stream, small, sums, DQ,
+                                                           o.scale * dropout_scale(o.dropout), 0,
                                                            TensorView<const int32_t, 1>{});
   return kernels.queries.try_call(stream, config.queries, Q, K, V, DO, row, delta, DQ, q.partial_counts,
                                   q.partial_blocks, q.full_counts, q.full_blocks, o.scale, o.softcap, o.left, o.right,

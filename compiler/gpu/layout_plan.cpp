@@ -34,6 +34,15 @@ int64_t tileBytes(Value value) {
   return cast<RankedTensorType>(value.getType()).getNumElements() * elementBytes(value.getType());
 }
 
+/// Takes half of a pair of registers, or makes a pair: no instruction.
+bool isHalfOfPair(Operation* op) {
+  auto bits = [](Value tile) { return getElementTypeOrSelf(tile.getType()).getIntOrFloatBitWidth(); };
+  if (isa<arith::TruncIOp, arith::ExtUIOp>(op)) return bits(op->getOperand(0)) + bits(op->getResult(0)) == 32 + 64;
+  APInt by;
+  return isa<arith::ShRUIOp>(op) && matchPattern(op->getOperand(1), m_ConstantInt(&by)) && bits(op->getResult(0)) == 64 &&
+         by == 32;
+}
+
 void addTiles(SmallVector<Value>& into, ValueRange values) {
   for (Value value : values)
     if (value && isTile(value)) into.push_back(value);
@@ -145,7 +154,7 @@ int LayoutPlan::cost(Value tile) {
     total = isa<IotaOp>(op) ? 1 : 0;
   } else if (isElementwise(op) || isa<AssumeOp, BroadcastOp, ReshapeOp, TransOp>(op)) {
     bool simple = !isa<math::MathDialect>(op->getDialect()) && !isa<arith::DivFOp, arith::RemFOp>(op);
-    total = isElementwise(op) ? 1 : 0;
+    total = isElementwise(op) && !isHalfOfPair(op) ? 1 : 0;
     for (Value operand : op->getOperands()) total = std::min(kNever, total + cost(operand));
     // Masks and offsets that repeat a few values (rows that were gathered, say): those values are moved instead.
     if (isa<BroadcastOp>(op) && getElementTypeOrSelf(tile.getType()).isInteger()) {

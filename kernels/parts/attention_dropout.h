@@ -5,6 +5,8 @@
 // their index only. Accumulators of tensor cores have bit 3 of both and bit 0 of the columns in one thread, so that in
 // either orientation a thread uses half of what it makes, eight bytes. Seven rounds, as other libraries' dropout has them.
 #pragma once
+#include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "dsl/random.h"
@@ -29,6 +31,14 @@ inline Tile interleave_bit0(const Tile& even, const Tile& odd) {
 }
 }  // namespace detail
 
+/// What weights that are kept are multiplied by where a fraction `p` of them is dropped: 1 / (1 - T / 256), T as below.
+inline float dropout_scale(float p) {
+  return 256.f / (256.f - std::min(std::floor(p * 256.f + 0.5f), 255.f));
+}
+
+/// What the row sums of O dO are multiplied by for backward, where f waits until gradients are stored.
+inline float dropout_delta_factor(float p) { return p == 0 ? 1.f : -1.f / dropout_scale(p); }
+
 /// Weights of one head. Pair (i, j) of query head h of sequence b is kept where byte 2 (i / 8 % 2) + j / 8 % 2, counted from
 /// the lowest, of word 2 (i % 2) + j % 2 of
 ///   philox(counter = {i', j', b Hq + h, offset mod 2^32}, key = seed ^ (offset / 2^32) 2^32)
@@ -43,7 +53,7 @@ class AttentionDropout {
         dropped_(min(cast(p * 256.f + 0.5f, u32), 255u)),
         scale_(256.f / (256.f - cast(dropped_, f32))) {}
 
-  /// What weights that are kept are multiplied by: 1 / (1 - T / 256).
+  /// As dropout_scale.
   const Tile& scale() const { return scale_; }
 
   /// i1 [BM, BN] of queries m0 .. and keys n0 .. of the head; [BN, BM] where `transposed`. m0 and n0 are multiples of

@@ -3,7 +3,9 @@
 // = rowsum(O dO):
 //   dV = P^T dO      dP = dO V^T      dT = P (dP - delta)      dS = dT dt/d(scale q.k)
 //   dQ = scale dS K      dK = scale dS^T Q, summed over the query heads that share the key head
-// With dropout, K = 1 / (1 - p) for pairs that are kept and 0 for others: dV = (P K)^T dO, dT = P (dP K - delta).
+// With dropout, P' are the weights of pairs that are kept and 0 for others, and f = 1 / (1 - p):
+//   dV = f P'^T dO      dT = f (P' dP - P delta / f)
+// Products are without the outer f, which comes to what is stored.
 //
 //   1 attention_backward_prepare   delta, and LSE as an addend of exponents
 //   2 attention_backward_keys      dK and dV, a program for each block of keys; with config.accumulate dQ as well,
@@ -70,21 +72,27 @@ struct AttentionGradient {
   }
 
   struct Weights {
-    Tile p, slope;  ///< f32; slope as in AttentionScores
+    Tile p, slope;  ///< f32; slope as in AttentionScores. With dropout p is negative where a pair is dropped
   };
-  /// From the products q.k of a block; `lse` (as prepared) broadcasts against them.
-  Weights weights(const Scores& scores, const Tile& qk, const Tile& lse, const Tile& m0, const Tile& n0, bool masked,
-                  bool transposed, const Tile* whole = nullptr) const {
+  /// From the products q.k of a block; `lse` (as prepared) broadcasts against them. `heads`: query heads of a sequence.
+  Weights weights(const Scores& scores, const AttentionHead& at, const Tile& heads, const Tile& qk, const Tile& lse,
+                  const Tile& m0, const Tile& n0, bool masked, bool transposed, const Tile* whole = nullptr) const {
     const auto t = scores(qk, m0, n0, masked, transposed, score_gradient, whole);
     const Tile unit = scores.unit() * kLog2E;
-    return {exp2(scores.wide() ? (t.s - lse) * unit : fma(t.s, unit, lse)), t.slope};
+    const Tile p = exp2(scores.wide() ? (t.s - lse) * unit : fma(t.s, unit, lse));
+    if (!dropout) return {p, t.slope};
+    // Known once and kept in the sign: it takes no registers until dS.
+    return {where(dropout->kept(c, at, heads, m0, n0, transposed), p, -p), t.slope};
   }
-  /// dS from them, the products dO.v and delta. `kept` (with dropout): those of the block.
-  Tile score_gradients(const Scores& scores, const Weights& w, const Tile& dov, const Tile& delta,
-                       const Tile* kept) const {
-    const Tile ds = w.p * ((kept ? where(*kept, dov * dropout->scale(), 0.f) : dov) - delta);
+  /// What dV is the sum of: those of pairs that are kept.
+  Tile kept(const Weights& w) const { return dropout ? max(w.p, 0.f) : w.p; }
+  /// dS (with dropout, without f) from weights, the products dO.v and DELTA.
+  Tile score_gradients(const Scores& scores, const Weights& w, const Tile& dov, const Tile& delta) const {
+    const Tile ds = dropout ? fma(kept(w), dov, abs(w.p) * delta) : w.p * (dov - delta);
     return cast(scores.template has_slope<ScoreGradient>() ? ds * w.slope : ds, dtype_of<T>());
   }
+  /// x, with dropout times f.
+  Tile scaled(const Tile& x) const { return dropout ? x * dropout->scale() : x; }
 };
 
 }  // namespace detail
@@ -118,16 +126,16 @@ struct BandWalk {
 };
 
 /// Step 1. O and dO are [B, Hq, Sq, Dv]; LSE, ROW and DELTA [B, Hq, Sq] f32: ROW = lse_factor LSE, or 0 where no key
-/// was visible. With config.accumulate DQ_SUM, [B, Hq, Sq, D] f32, becomes 0. Grid {ceil(Sq / BM), Hq, B}.
+/// was visible, DELTA = delta_factor delta (with dropout -1 / f, else 1). With config.accumulate DQ_SUM, [B, Hq, Sq, D] f32, becomes 0. Grid {ceil(Sq / BM), Hq, B}.
 template <class T>
 void attention_backward_prepare_program(const AttentionConfig& c, Tensor<const T, 4> O, Tensor<const T, 4> DO,
                                         Tensor<const float, 3> LSE, Tensor<float, 3> ROW, Tensor<float, 3> DELTA,
-                                        Tensor<float, 4> DQ_SUM, F32 lse_factor) {
+                                        Tensor<float, 4> DQ_SUM, F32 lse_factor, F32 delta_factor) {
   num_warps(c.warps);
   auto m0 = program_id(0) * c.BM, head = program_id(1), batch = program_id(2);
   auto o = cast(O.load({batch, head, m0, 0}, {c.BM, c.DV}), f32);
   auto d_o = cast(DO.load({batch, head, m0, 0}, {c.BM, c.DV}), f32);
-  DELTA.store({batch, head, m0}, reshape(sum(o * d_o, axis(1)), {c.BM}));
+  DELTA.store({batch, head, m0}, reshape(sum(o * d_o, axis(1)) * delta_factor, {c.BM}));
   auto lse = LSE.load({batch, head, m0}, {c.BM});
   ROW.store({batch, head, m0}, where(lse == -INFINITY, 0.f, lse * lse_factor));
   if (c.accumulate) DQ_SUM.store({batch, head, m0, 0}, zeros({c.BM, c.D}, f32));
@@ -180,13 +188,10 @@ void attention_backward_keys_program(const AttentionConfig& c, const ScoreMod& s
       if (c.varlen && masked) q = detail::rows_below(q, m0, at.sq), d_o = detail::rows_below(d_o, m0, at.sq);
       auto row = gradient.rows(at, ROW, tensor_batch, m0).row();
       auto qk = gradient.product(k, trans(q)), dov = gradient.product(v, trans(d_o));
-      const auto w = gradient.weights(scores, qk, row, m0, n0, masked, true, whole);
-      std::optional<Tile> kept;
-      if (gradient.dropout) kept = gradient.dropout->kept(c, at, Q.dim(1), m0, n0, true);
+      const auto w = gradient.weights(scores, at, Q.dim(1), qk, row, m0, n0, masked, true, whole);
       // P before dS would be there twice, for dS and rounded for dV: registers that longer tiles use better.
-      const Tile ds = gradient.score_gradients(scores, w, dov, gradient.rows(at, DELTA, tensor_batch, m0).row(),
-                                               kept ? &*kept : nullptr);
-      dv = gradient.product(cast(kept ? where(*kept, w.p, 0.f) : w.p, type), d_o, dv);
+      const Tile ds = gradient.score_gradients(scores, w, dov, gradient.rows(at, DELTA, tensor_batch, m0).row());
+      dv = gradient.product(cast(gradient.kept(w), type), d_o, dv);
       auto add_to_dk = [&] { dk = gradient.product(ds, q, dk); };
       if (!c.accumulate) return add_to_dk();
       // The part of dQ comes first: it leaves for memory while dK is computed. Where its rows do not share out evenly
@@ -209,8 +214,8 @@ void attention_backward_keys_program(const AttentionConfig& c, const ScoreMod& s
     else
       tensor.store({batch, kv_head, n0, 0}, cast(x, type));
   };
-  store(DK, dk * scale);
-  store(DV, gradient.dropout ? dv * gradient.dropout->scale() : dv);
+  store(DK, gradient.scaled(dk * scale));
+  store(DV, gradient.scaled(dv));
 }
 
 /// Step 3, deterministic. Tensors as in step 2, dQ [B, Hq, Sq, D]. Grid as in forward.
@@ -244,16 +249,15 @@ void attention_backward_queries_program(const AttentionConfig& c, const ScoreMod
     Tile v = V.load({tensor_batch, kv_head, at.k_start + n0, 0}, {c.BN, c.DV});
     if (c.varlen && masked) k = detail::rows_below(k, n0, at.sk), v = detail::rows_below(v, n0, at.sk);
     auto qk = gradient.product(q, trans(k)), dov = gradient.product(d_o, trans(v));
-    const auto w = gradient.weights(scores, qk, row, m0, n0, masked, false, whole);
-    std::optional<Tile> kept;
-    if (gradient.dropout) kept = gradient.dropout->kept(c, at, Q.dim(1), m0, n0, false);
-    dq = gradient.product(gradient.score_gradients(scores, w, dov, delta, kept ? &*kept : nullptr), k, dq);
+    const auto w = gradient.weights(scores, at, Q.dim(1), qk, row, m0, n0, masked, false, whole);
+    dq = gradient.product(gradient.score_gradients(scores, w, dov, delta), k, dq);
   };
   walk.keys(c, at, m0)(head, step);
+  dq = gradient.scaled(dq * scale);
   if (c.varlen)
-    detail::rows_of(DQ, tensor_batch, head, at.q_start, at.sq).store({m0, 0}, cast(dq * scale, type));
+    detail::rows_of(DQ, tensor_batch, head, at.q_start, at.sq).store({m0, 0}, cast(dq, type));
   else
-    DQ.store({batch, head, m0, 0}, cast(dq * scale, type));
+    DQ.store({batch, head, m0, 0}, cast(dq, type));
 }
 
 /// dQ = scale DQ_SUM. Grid as in forward.
