@@ -114,13 +114,14 @@ inline bool divides_blocks(int size) { return size <= 128 && power_of_two_above(
 
 /// Tiles, which are the blocks of the lists. Tuned ones where there are some for this machine (tables
 /// "block_sparse_attention_backward" and, for the queries' program, "block_sparse_attention_backward_queries"; key
-/// attention_backward_tuning_key), else by size. `deterministic` as for attention.
+/// attention_backward_tuning_key), else by size. `deterministic` as for attention; `plain`: attention_is_plain holds
+/// but for the band, which cuts few blocks.
 inline AttentionBackwardConfig default_block_sparse_attention_backward_config(DType dtype, int64_t sq, int64_t sk,
                                                                               int64_t d, int64_t dv, bool causal,
-                                                                              bool deterministic,
+                                                                              bool plain, bool deterministic,
                                                                               const Machine& machine) {
   AttentionBackwardConfig c =
-      detail::attention_backward_config_by_size(dtype, sq, sk, d, dv, /*plain=*/false, deterministic, machine);
+      detail::attention_backward_config_by_size(dtype, sq, sk, d, dv, plain, deterministic, machine);
   for (AttentionConfig* one : {&c.keys, &c.queries})
     for (int* size : {&one->BM, &one->BN})
       if (!detail::divides_blocks(*size)) *size = std::min(128, power_of_two_above(*size) / 2);

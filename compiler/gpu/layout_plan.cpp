@@ -39,8 +39,8 @@ bool isHalfOfPair(Operation* op) {
   auto bits = [](Value tile) { return getElementTypeOrSelf(tile.getType()).getIntOrFloatBitWidth(); };
   if (isa<arith::TruncIOp, arith::ExtUIOp>(op)) return bits(op->getOperand(0)) + bits(op->getResult(0)) == 32 + 64;
   APInt by;
-  return isa<arith::ShRUIOp>(op) && matchPattern(op->getOperand(1), m_ConstantInt(&by)) && bits(op->getResult(0)) == 64 &&
-         by == 32;
+  return isa<arith::ShRUIOp>(op) && bits(op->getResult(0)) == 64 &&
+         matchPattern(op->getOperand(1), m_ConstantInt(&by)) && by == 32;
 }
 
 void addTiles(SmallVector<Value>& into, ValueRange values) {

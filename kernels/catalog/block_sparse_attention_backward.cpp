@@ -12,8 +12,13 @@ namespace {
 /// The configs of a problem. The words of a row are those of the keys' program (fast) or of the queries' one.
 AttentionBackwardConfig default_of(const AttentionProblemData& data, const Problem& p, bool deterministic,
                                    const Machine& machine) {
-  AttentionBackwardConfig c = default_block_sparse_attention_backward_config(
-      storage_of(p.dtype), data.sq, data.sk, data.d, data.dv, data.spec.causal, deterministic, machine);
+  AttentionConfig features;
+  data.complete(features);
+  features.left = features.right = false;
+  AttentionBackwardConfig c =
+      default_block_sparse_attention_backward_config(storage_of(p.dtype), data.sq, data.sk, data.d, data.dv,
+                                                     data.spec.causal, attention_is_plain(features), deterministic,
+                                                     machine);
   if (data.spec.dropout != 0) c = fit_dropout(c, storage_of(p.dtype), machine);
   for (AttentionConfig* one : {&c.keys, &c.queries}) {
     data.complete(*one);

@@ -126,7 +126,8 @@ struct BandWalk {
 };
 
 /// Step 1. O and dO are [B, Hq, Sq, Dv]; LSE, ROW and DELTA [B, Hq, Sq] f32: ROW = lse_factor LSE, or 0 where no key
-/// was visible, DELTA = delta_factor delta (with dropout -1 / f, else 1). With config.accumulate DQ_SUM, [B, Hq, Sq, D] f32, becomes 0. Grid {ceil(Sq / BM), Hq, B}.
+/// was visible, DELTA = delta_factor delta (with dropout -1 / f, else 1). With config.accumulate
+/// DQ_SUM, [B, Hq, Sq, D] f32, becomes 0. Grid {ceil(Sq / BM), Hq, B}.
 template <class T>
 void attention_backward_prepare_program(const AttentionConfig& c, Tensor<const T, 4> O, Tensor<const T, 4> DO,
                                         Tensor<const float, 3> LSE, Tensor<float, 3> ROW, Tensor<float, 3> DELTA,

@@ -99,3 +99,41 @@ func.func @row(%r: !tile.view<1xf32>, %x: !tile.view<2xf32> {tile.align = 16 : i
   tile.store %s, %x[%i, %i : i32, i32] : tensor<128x32xf32>, !tile.view<2xf32>
   return
 }
+
+// -----
+
+// Upper halves of widening products, as generators of random numbers have them, are one instruction each: still cheap.
+// CHECK-LABEL: func.func @rounds(
+// CHECK-NOT: tile.convert
+// CHECK: return
+func.func @rounds(%x: !tile.view<2xi32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 4, 1>},
+                  %y: !tile.view<2xi32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 4, 1>}, %n: i32)
+    attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %factor = arith.constant dense<3528531795> : tensor<64xi64>
+  %half = arith.constant dense<32> : tensor<64xi64>
+  %ns = tile.splat %n : i32 -> tensor<64xi32>
+  %i = tile.iota : tensor<64xi32>
+  %x0 = arith.addi %i, %ns : tensor<64xi32>
+  %w0 = arith.extui %x0 : tensor<64xi32> to tensor<64xi64>
+  %p0 = arith.muli %w0, %factor : tensor<64xi64>
+  %s0 = arith.shrui %p0, %half : tensor<64xi64>
+  %h0 = arith.trunci %s0 : tensor<64xi64> to tensor<64xi32>
+  %x1 = arith.xori %h0, %ns : tensor<64xi32>
+  %w1 = arith.extui %x1 : tensor<64xi32> to tensor<64xi64>
+  %p1 = arith.muli %w1, %factor : tensor<64xi64>
+  %s1 = arith.shrui %p1, %half : tensor<64xi64>
+  %h1 = arith.trunci %s1 : tensor<64xi64> to tensor<64xi32>
+  %x2 = arith.xori %h1, %ns : tensor<64xi32>
+  %w2 = arith.extui %x2 : tensor<64xi32> to tensor<64xi64>
+  %p2 = arith.muli %w2, %factor : tensor<64xi64>
+  %s2 = arith.shrui %p2, %half : tensor<64xi64>
+  %h2 = arith.trunci %s2 : tensor<64xi64> to tensor<64xi32>
+  %x3 = arith.xori %h2, %ns : tensor<64xi32>
+  %row = tile.reshape %x3 : tensor<64xi32> -> tensor<1x64xi32>
+  %words = tile.broadcast %row : tensor<1x64xi32> -> tensor<32x64xi32>
+  %a = tile.load %x[%c0, %c0 : i32, i32] : !tile.view<2xi32> -> tensor<32x64xi32>
+  %b = arith.addi %a, %words : tensor<32x64xi32>
+  tile.store %b, %y[%c0, %c0 : i32, i32] : tensor<32x64xi32>, !tile.view<2xi32>
+  return
+}

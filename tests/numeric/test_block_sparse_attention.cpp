@@ -136,7 +136,7 @@ struct Problem {
     std::normal_distribution<float> normal;
     for (float& x : d_o) x = normal(draw);
     AttentionBackwardConfig c = default_block_sparse_attention_backward_config(
-        DType::f32, sq, sk, kD, kD, options.causal, false, Machine::of(device->properties()));
+        DType::f32, sq, sk, kD, kD, options.causal, false, false, Machine::of(device->properties()));
     c.keys.BN = 64, c.keys.BM = c.queries.BM = c.queries.BN = 32;
     for (AttentionConfig* one : {&c.keys, &c.queries}) {
       one->causal = config.causal, one->left = config.left, one->right = config.right;
@@ -514,8 +514,8 @@ TEST_P(BlockSparseAttention, MistakesAreNamed) {
   options.bias = {q.data, {1, 1, 100, 100}};
   refused(block_sparse_attention<float>(p.stream(), q, k, k, o, l, p.lists(), options, p.config), "not supported");
 
-  AttentionBackwardConfig b = default_block_sparse_attention_backward_config(DType::f32, 100, 100, kD, kD, false, true,
-                                                                             Machine::of(p.device->properties()));
+  AttentionBackwardConfig b = default_block_sparse_attention_backward_config(DType::f32, 100, 100, kD, kD, false, false,
+                                                                             true, Machine::of(p.device->properties()));
   b.keys.BM = b.keys.BN = b.queries.BM = b.queries.BN = 64;
   const int64_t floats = attention_backward_workspace(kB, kHq, 100, kD, true);
   const AttentionLists<const int32_t> good = p.lists(), bad = lists;
