@@ -27,17 +27,18 @@ void attention_program(const AttentionConfig& c, const ScoreMod& score_mod, cons
                        Tensor<float, 3> LSE, F32 scale, F32 softcap, I32 left, I32 right, Tensor<const float, 2> slopes,
                        Tensor<const TBias, 4> bias, Tensor<const int32_t, 1> cu_q, Tensor<const int32_t, 1> cu_k,
                        Tensor<const float, 2> q_scale, Tensor<const float, 2> k_scale, Tensor<const float, 2> v_scale,
-                       F32 p_drop, U64 seed, U64 offset) {
+                       F32 p_drop, U64 seed, U64 offset, I32 together) {
   num_warps(c.warps);
   constexpr DType in = dtype_of<TIn>();
   constexpr int lift = size_of(in) == 1 ? 8 : 0;  // weights up to 256 fill the range of e4m3
   const Prec precision = c.tf32 ? Prec::tf32 : Prec::ieee;
-  auto head = program_id(1), batch = program_id(2);
+  const HeadTile own = c.right_edge() ? tile_of_heads(together) : tile_of_heads();
+  auto head = own.head, batch = own.batch;
   auto kv_head = head / (Q.dim(1) / K.dim(1));
   const AttentionHead at = attention_head(c, Q, K, batch, head, kv_head, cu_q, cu_k, left, right);
   const Tile tensor_batch = c.varlen ? Tile(0) : batch;
   // The last tiles of a causal launch have the most keys. Starting with them leaves short ones to fill its end.
-  auto m0 = (at.band.has_right ? num_programs(0) - 1 - program_id(0) : Tile(program_id(0))) * c.BM;
+  auto m0 = (at.band.has_right ? num_programs(0) - 1 - own.tile : own.tile) * c.BM;
 
   Tile factor = scale;
   if (c.descale) factor = scale * q_scale.load({batch, head}) * k_scale.load({batch, kv_head});
@@ -103,10 +104,10 @@ auto make_attention_kernel(const char* name, ScoreMod score_mod = {}, MaskMod ma
                                       Tensor<const TBias, 4> bias, Tensor<const int32_t, 1> cu_q,
                                       Tensor<const int32_t, 1> cu_k, Tensor<const float, 2> q_scale,
                                       Tensor<const float, 2> k_scale, Tensor<const float, 2> v_scale, F32 p_drop,
-                                      U64 seed, U64 offset) {
+                                      U64 seed, U64 offset, I32 together) {
                   attention_program<TIn, TOut, TBias>(c, score_mod, mask_mod, guard_values, Q, K, V, O, LSE, scale,
                                                       softcap, left, right, slopes, bias, cu_q, cu_k, q_scale, k_scale,
-                                                      v_scale, p_drop, seed, offset);
+                                                      v_scale, p_drop, seed, offset, together);
                 })
       .grid([](const AttentionConfig& c, const auto& q, const auto&, const auto&, const auto&, const auto&, float,
                float, int, int, int max_sq, const auto&, const auto&, const auto& cu_q, const auto&...) {
@@ -239,7 +240,8 @@ Status run_attention(const K_& k, Stream& stream, TensorView<TQ, 4> Q, TensorVie
   if (!check.ok()) return check.error();
   const AttentionOptions<TBias>& o = problem.options;
   return k.try_call(stream, config, Q, K, V, O, LSE, o.scale, o.softcap, o.left, o.right, o.max_sq, o.slopes, o.bias,
-                    o.cu_q, o.cu_k, o.q_scale, o.k_scale, o.v_scale, o.dropout, o.seed, o.offset);
+                    o.cu_q, o.cu_k, o.q_scale, o.k_scale, o.v_scale, o.dropout, o.seed, o.offset,
+                    heads_together(stream, problem.bytes_of_keys(sizeof(TK))));
 }
 
 /// With the kernel of these types and, unless given, the default config. Types: f16, bf16, f32; f8e4m3 with O in f16 or

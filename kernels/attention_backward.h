@@ -36,12 +36,12 @@ struct AttentionBackwardKernels {
   using Keys = Kernel<AttentionConfig, Tensor<const T, 4>, Tensor<const T, 4>, Tensor<const T, 4>, Tensor<const T, 4>,
                       Tensor<const float, 3>, Tensor<const float, 3>, Tensor<T, 4>, Tensor<T, 4>, Tensor<float, 4>, F32,
                       F32, I32, I32, I32, Tensor<const float, 2>, Tensor<const TBias, 4>, Tensor<const int32_t, 1>,
-                      Tensor<const int32_t, 1>, F32, U64, U64>;
+                      Tensor<const int32_t, 1>, F32, U64, U64, I32>;
   using Queries =
       Kernel<AttentionConfig, Tensor<const T, 4>, Tensor<const T, 4>, Tensor<const T, 4>, Tensor<const T, 4>,
              Tensor<const float, 3>, Tensor<const float, 3>, Tensor<T, 4>, F32, F32, I32, I32, I32,
              Tensor<const float, 2>, Tensor<const TBias, 4>, Tensor<const int32_t, 1>, Tensor<const int32_t, 1>, F32,
-             U64, U64>;
+             U64, U64, I32>;
   Keys keys;
   Queries queries;
 };
@@ -57,10 +57,10 @@ AttentionBackwardKernels<T, TBias, ScoreMod, ScoreGradient, MaskMod> make_attent
                      Tensor<const T, 4> DO, Tensor<const float, 3> ROW, Tensor<const float, 3> DELTA, Tensor<T, 4> DK,
                      Tensor<T, 4> DV, Tensor<float, 4> DQ_SUM, F32 scale, F32 softcap, I32 left, I32 right, I32 max_sk,
                      Tensor<const float, 2> slopes, Tensor<const TBias, 4> bias, Tensor<const int32_t, 1> cu_q,
-                     Tensor<const int32_t, 1> cu_k, F32 p_drop, U64 seed, U64 offset) {
+                     Tensor<const int32_t, 1> cu_k, F32 p_drop, U64 seed, U64 offset, I32 together) {
                    attention_backward_keys_program<T, TBias>(c, score_mod, score_gradient, mask_mod, Q, K, V, DO, ROW,
                                                              DELTA, DK, DV, DQ_SUM, scale, softcap, left, right, slopes,
-                                                             bias, cu_q, cu_k, p_drop, seed, offset);
+                                                             bias, cu_q, cu_k, p_drop, seed, offset, together);
                  })
               .grid([](const AttentionConfig& c, const auto&, const auto& k, const auto&, const auto&, const auto&,
                        const auto&, const auto&, const auto&, const auto&, float, float, int, int, int max_sk,
@@ -73,10 +73,10 @@ AttentionBackwardKernels<T, TBias, ScoreMod, ScoreGradient, MaskMod> make_attent
                      Tensor<const T, 4> DO, Tensor<const float, 3> ROW, Tensor<const float, 3> DELTA, Tensor<T, 4> DQ,
                      F32 scale, F32 softcap, I32 left, I32 right, I32 max_sq, Tensor<const float, 2> slopes,
                      Tensor<const TBias, 4> bias, Tensor<const int32_t, 1> cu_q, Tensor<const int32_t, 1> cu_k,
-                     F32 p_drop, U64 seed, U64 offset) {
+                     F32 p_drop, U64 seed, U64 offset, I32 together) {
                    attention_backward_queries_program<T, TBias>(c, score_mod, score_gradient, mask_mod, Q, K, V, DO,
                                                                 ROW, DELTA, DQ, scale, softcap, left, right, slopes,
-                                                                bias, cu_q, cu_k, p_drop, seed, offset);
+                                                                bias, cu_q, cu_k, p_drop, seed, offset, together);
                  })
               .grid([](const AttentionConfig& c, const auto& q, const auto&, const auto&, const auto&, const auto&,
                        const auto&, const auto&, float, float, int, int, int max_sq, const auto&, const auto&,
@@ -265,14 +265,15 @@ Status run_attention_backward(const Kernels& kernels, Stream& stream, TensorView
     return s;
   if (Status s = kernels.keys.try_call(stream, config.keys, Q, K, V, DO, row, delta, DK, DV, sums, o.scale, o.softcap,
                                        o.left, o.right, o.max_sk, o.slopes, o.bias, o.cu_q, o.cu_k, o.dropout, o.seed,
-                                       o.offset);
+                                       o.offset, heads_together(stream, p.bytes_of_queries(sizeof(T), fast)));
       !s)
     return s;
   if (fast)
     return attention_backward_convert_kernel<T>().try_call(stream, small, sums, DQ,
                                                            o.scale * dropout_scale(o.dropout), o.max_sq, o.cu_q);
   return kernels.queries.try_call(stream, config.queries, Q, K, V, DO, row, delta, DQ, o.scale, o.softcap, o.left,
-                                  o.right, o.max_sq, o.slopes, o.bias, o.cu_q, o.cu_k, o.dropout, o.seed, o.offset);
+                                  o.right, o.max_sq, o.slopes, o.bias, o.cu_q, o.cu_k, o.dropout, o.seed, o.offset,
+                                  heads_together(stream, p.bytes_of_keys(sizeof(T))));
 }
 
 /// With the kernels of these types; f16, bf16 and f32.

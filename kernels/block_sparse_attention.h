@@ -23,16 +23,17 @@ void block_sparse_attention_program(const AttentionConfig& c, const MaskMod& mas
                                     Tensor<const int32_t, 3> PARTIAL_COUNTS, Tensor<const int32_t, 4> PARTIAL_BLOCKS,
                                     Tensor<const int32_t, 3> FULL_COUNTS, Tensor<const int32_t, 4> FULL_BLOCKS,
                                     F32 scale, F32 softcap, I32 left, I32 right, Tensor<const float, 2> slopes,
-                                    F32 p_drop, U64 seed, U64 offset) {
+                                    F32 p_drop, U64 seed, U64 offset, I32 together) {
   num_warps(c.warps);
   const Prec precision = c.tf32 ? Prec::tf32 : Prec::ieee;
-  auto head = program_id(1), batch = program_id(2);
+  const HeadTile own = c.right_edge() ? tile_of_heads(together) : tile_of_heads();
+  auto head = own.head, batch = own.batch;
   auto kv_head = head / (Q.dim(1) / K.dim(1));
   const Tile none(0), sq = Q.dim(2), sk = K.dim(2);
   const Band<Tile> band{c.top_left ? none : sk - sq, left, c.causal ? none : Tile(right), c.left, c.right_edge()};
   const AttentionHead at{batch, head, kv_head, sq, sk, none, none, band};
   // The last tiles of a causal launch have the longest lists. Starting with them leaves short ones to fill its end.
-  const Tile m = band.has_right ? num_programs(0) - 1 - program_id(0) : Tile(program_id(0));
+  const Tile m = band.has_right ? num_programs(0) - 1 - own.tile : own.tile;
   const Tile m0 = m * c.BM;
 
   // There is no bias (config.bias is off): K stands in its place and is not read as one.
@@ -84,10 +85,10 @@ auto make_block_sparse_attention_kernel(const char* name, MaskMod mask_mod = {},
                            Tensor<T, 4> O, Tensor<float, 3> LSE, Tensor<const int32_t, 3> PARTIAL_COUNTS,
                            Tensor<const int32_t, 4> PARTIAL_BLOCKS, Tensor<const int32_t, 3> FULL_COUNTS,
                            Tensor<const int32_t, 4> FULL_BLOCKS, F32 scale, F32 softcap, I32 left, I32 right,
-                           Tensor<const float, 2> slopes, F32 p_drop, U64 seed, U64 offset) {
+                           Tensor<const float, 2> slopes, F32 p_drop, U64 seed, U64 offset, I32 together) {
                   block_sparse_attention_program<T>(c, mask_mod, guard_values, Q, K, V, O, LSE, PARTIAL_COUNTS,
                                                     PARTIAL_BLOCKS, FULL_COUNTS, FULL_BLOCKS, scale, softcap, left,
-                                                    right, slopes, p_drop, seed, offset);
+                                                    right, slopes, p_drop, seed, offset, together);
                 })
       .grid([](const AttentionConfig& c, const auto& q, const auto&...) {
         return attention_grid(c, q.shape, q.shape[0], q.shape[2]);
@@ -149,7 +150,8 @@ Status run_block_sparse_attention(const K_& k, Stream& stream, TensorView<const 
   const AttentionOptions<>& o = problem.options;
   return k.try_call(stream, config, Q, K, V, O, LSE, lists.partial_counts, lists.partial_blocks, lists.full_counts,
                     lists.full_blocks, o.scale, o.softcap, o.left, o.right, detail::or_unused(o.slopes, LSE.data),
-                    o.dropout, o.seed, o.offset);
+                    o.dropout, o.seed, o.offset,
+                    heads_together(stream, problem.bytes_of_keys(sizeof(T))));
 }
 
 /// Without a callable: partial blocks are those the band of the options cuts.

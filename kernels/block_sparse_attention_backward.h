@@ -68,14 +68,14 @@ auto make_block_sparse_attention_backward_kernels(const std::string& name, MaskM
                                 Tensor<float, 4> DQ_SUM, Tensor<const int32_t, 3> PARTIAL_COUNTS,
                                 Tensor<const int32_t, 4> PARTIAL_BLOCKS, Tensor<const int32_t, 3> FULL_COUNTS,
                                 Tensor<const int32_t, 4> FULL_BLOCKS, F32 scale, F32 softcap, I32 left, I32 right,
-                                Tensor<const float, 2> slopes, F32 p_drop, U64 seed, U64 offset) {
+                                Tensor<const float, 2> slopes, F32 p_drop, U64 seed, U64 offset, I32 together) {
                        const ListedBlocks lists = detail::listed_blocks<MaskMod>(c, PARTIAL_COUNTS, PARTIAL_BLOCKS,
                                                                                  FULL_COUNTS, FULL_BLOCKS);
                        const Tensor<const int32_t, 1> none = detail::no_offsets(FULL_COUNTS);
                        // There is no bias: K stands in its place and is not read as one.
                        attention_backward_keys_program<T, T>(c, NoScoreMod{}, NoScoreGradient{}, mask_mod, Q, K, V, DO,
                                                              ROW, DELTA, DK, DV, DQ_SUM, scale, softcap, left, right,
-                                                             slopes, K, none, none, p_drop, seed, offset,
+                                                             slopes, K, none, none, p_drop, seed, offset, together,
                                                              detail::ListWalk{lists});
                      })
                   .grid([](const AttentionConfig& c, const auto&, const auto& k, const auto&...) {
@@ -88,13 +88,14 @@ auto make_block_sparse_attention_backward_kernels(const std::string& name, MaskM
                                    Tensor<const int32_t, 3> PARTIAL_COUNTS, Tensor<const int32_t, 4> PARTIAL_BLOCKS,
                                    Tensor<const int32_t, 3> FULL_COUNTS, Tensor<const int32_t, 4> FULL_BLOCKS,
                                    F32 scale, F32 softcap, I32 left, I32 right, Tensor<const float, 2> slopes,
-                                   F32 p_drop, U64 seed, U64 offset) {
+                                   F32 p_drop, U64 seed, U64 offset, I32 together) {
                           const ListedBlocks lists = detail::listed_blocks<MaskMod>(c, PARTIAL_COUNTS, PARTIAL_BLOCKS,
                                                                                     FULL_COUNTS, FULL_BLOCKS);
                           const Tensor<const int32_t, 1> none = detail::no_offsets(FULL_COUNTS);
                           attention_backward_queries_program<T, T>(
                               c, NoScoreMod{}, NoScoreGradient{}, mask_mod, Q, K, V, DO, ROW, DELTA, DQ, scale, softcap,
-                              left, right, slopes, K, none, none, p_drop, seed, offset, detail::ListWalk{lists});
+                              left, right, slopes, K, none, none, p_drop, seed, offset, together,
+                              detail::ListWalk{lists});
                         })
                      .grid([](const AttentionConfig& c, const auto& q, const auto&...) {
                        return attention_grid(c, q.shape, q.shape[0], q.shape[2]);
@@ -181,7 +182,8 @@ Status run_block_sparse_attention_backward(const Kernels& kernels, Stream& strea
   const AttentionLists<const int32_t>&k = lists.keys, &q = lists.queries;
   if (Status s = kernels.keys.try_call(stream, config.keys, Q, K, V, DO, row, delta, DK, DV, sums, k.partial_counts,
                                        k.partial_blocks, k.full_counts, k.full_blocks, o.scale, o.softcap, o.left,
-                                       o.right, slopes, o.dropout, o.seed, o.offset);
+                                       o.right, slopes, o.dropout, o.seed, o.offset,
+                                       heads_together(stream, p.bytes_of_queries(sizeof(T), fast)));
       !s)
     return s;
   if (fast)
@@ -190,7 +192,8 @@ Status run_block_sparse_attention_backward(const Kernels& kernels, Stream& strea
                                                            TensorView<const int32_t, 1>{});
   return kernels.queries.try_call(stream, config.queries, Q, K, V, DO, row, delta, DQ, q.partial_counts,
                                   q.partial_blocks, q.full_counts, q.full_blocks, o.scale, o.softcap, o.left, o.right,
-                                  slopes, o.dropout, o.seed, o.offset);
+                                  slopes, o.dropout, o.seed, o.offset,
+                                  heads_together(stream, p.bytes_of_keys(sizeof(T))));
 }
 
 /// Without a callable: partial blocks are those the band of the options cuts.

@@ -156,12 +156,13 @@ void attention_backward_keys_program(const AttentionConfig& c, const ScoreMod& s
                                      Tensor<T, 4> DV, Tensor<float, 4> DQ_SUM, F32 scale, F32 softcap, I32 left,
                                      I32 right, Tensor<const float, 2> slopes, Tensor<const TBias, 4> bias,
                                      Tensor<const int32_t, 1> cu_q, Tensor<const int32_t, 1> cu_k, F32 p_drop,
-                                     U64 seed, U64 offset, const Walk& walk = {}) {
+                                     U64 seed, U64 offset, I32 together, const Walk& walk = {}) {
   num_warps(c.warps);
   constexpr DType type = dtype_of<T>();
   const detail::AttentionGradient<T, TBias, ScoreMod, ScoreGradient, MaskMod> gradient{
       c, score_mod, score_gradient, mask_mod, scale, softcap, slopes, bias, attention_dropout(c, seed, offset, p_drop)};
-  auto n0 = program_id(0) * c.BN, kv_head = program_id(1), batch = program_id(2);
+  const HeadTile own = c.right_edge() ? tile_of_heads(together) : tile_of_heads();
+  auto n0 = own.tile * c.BN, kv_head = own.head, batch = own.batch;
   const Tile tensor_batch = c.varlen ? Tile(0) : batch;
   const Tile group = c.group ? Tile(c.group) : Q.dim(1) / K.dim(1);
 
@@ -228,16 +229,17 @@ void attention_backward_queries_program(const AttentionConfig& c, const ScoreMod
                                         Tensor<T, 4> DQ, F32 scale, F32 softcap, I32 left, I32 right,
                                         Tensor<const float, 2> slopes, Tensor<const TBias, 4> bias,
                                         Tensor<const int32_t, 1> cu_q, Tensor<const int32_t, 1> cu_k, F32 p_drop,
-                                        U64 seed, U64 offset, const Walk& walk = {}) {
+                                        U64 seed, U64 offset, I32 together, const Walk& walk = {}) {
   num_warps(c.warps);
   constexpr DType type = dtype_of<T>();
   const detail::AttentionGradient<T, TBias, ScoreMod, ScoreGradient, MaskMod> gradient{
       c, score_mod, score_gradient, mask_mod, scale, softcap, slopes, bias, attention_dropout(c, seed, offset, p_drop)};
-  auto head = program_id(1), batch = program_id(2), kv_head = head / (Q.dim(1) / K.dim(1));
+  const HeadTile own = c.right_edge() ? tile_of_heads(together) : tile_of_heads();
+  auto head = own.head, batch = own.batch, kv_head = head / (Q.dim(1) / K.dim(1));
   const Tile tensor_batch = c.varlen ? Tile(0) : batch;
   const AttentionHead at = attention_head(c, Q, K, batch, head, kv_head, cu_q, cu_k, left, right);
   // As in forward: the programs with the most keys start first.
-  auto m0 = (at.band.has_right ? num_programs(0) - 1 - program_id(0) : Tile(program_id(0))) * c.BM;
+  auto m0 = (at.band.has_right ? num_programs(0) - 1 - own.tile : own.tile) * c.BM;
   const auto scores = gradient.scores(at);
 
   auto q = Q.load({tensor_batch, head, at.q_start + m0, 0}, {c.BM, c.D});

@@ -100,6 +100,15 @@ struct AttentionProblem {
           .shape("k_scale", o.k_scale, {sequences, hkv}, "[B, Hkv]")
           .shape("v_scale", o.v_scale, {sequences, hkv}, "[B, Hkv]");
   }
+  /// Bytes of keys and values that the queries of a head share; of packed sequences the mean.
+  int64_t bytes_of_keys(size_t element) const {
+    return sk / packed() * (d + dv) * static_cast<int64_t>(element);
+  }
+  /// Bytes that the keys of a head share in backward: Q, dO and, if they add to it, the f32 sums of dQ.
+  int64_t bytes_of_queries(size_t element, bool sums) const {
+    return sq / packed() * ((d + dv) * static_cast<int64_t>(element) + (sums ? 4 * d : 0));
+  }
+  int64_t packed() const { return options.cu_q.data ? std::max<int64_t>(sequences, 1) : 1; }
   void check_config(ShapeCheck& check, const AttentionConfig& c) const {
     check.require(c.D >= d && c.DV >= dv, "config.D = {}, DV = {} must cover head dims {} and {}", c.D, c.DV, d, dv);
   }

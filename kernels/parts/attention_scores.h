@@ -8,6 +8,7 @@
 #include "kernels/parts/attention_blocks.h"
 #include "kernels/parts/online_softmax.h"
 #include "kernels/parts/shapes.h"
+#include "kernels/parts/tile_order.h"
 
 namespace tile::kernels {
 

@@ -56,6 +56,32 @@ TEST(AttentionBlocks, S4_4_BoundsAgreeWithCountingPairs) {
           }
 }
 
+/// Every tile of every head is some program's, and heads of a group take turns: all first tiles, then all second ones.
+TEST(AttentionBlocks, HeadsOfAGroupTakeTurns) {
+  struct Config {};
+  const auto order = kernel("order", [](const Config&, Tensor<int32_t, 3> ORDER, I32 together) {
+                       const HeadTile own = tile_of_heads(together);
+                       auto program =
+                           program_id(0) + num_programs(0) * (program_id(1) + num_programs(1) * program_id(2));
+                       ORDER.store({own.batch, own.head, own.tile}, program);
+                     }).grid([](const Config&, const auto& out, int) {
+    return Grid{out.shape[2], out.shape[1], out.shape[0]};
+  });
+  auto device = host();
+  auto stream = device->create_stream().value_or_throw();
+  const int batches = 3, heads = 5, tiles = 4;
+  for (int together : {1, 2, 4, 15, 64}) {
+    auto out = Buffer<int32_t>::from(device, std::vector<int32_t>(batches * heads * tiles, -1)).value_or_throw();
+    order(*stream, Config{}, out.view(batches, heads, tiles), together);
+    const std::vector<int32_t> found = out.to_host().value_or_throw();
+    int32_t next = 0;
+    for (int first = 0; first < batches * heads; first += together)
+      for (int tile = 0; tile < tiles; ++tile)
+        for (int head = first; head < std::min(first + together, batches * heads); ++head, ++next)
+          EXPECT_EQ(found[head * tiles + tile], next) << together << " together, head " << head << " tile " << tile;
+  }
+}
+
 TEST(AttentionBlocks, S4_4_CausalMasksOneBlockPerRowOfSquareBlocksAndSkipsHalf) {
   const int64_t s = 4096;
   const Band<int64_t> causal{0, 0, 0, false, true};
