@@ -241,7 +241,7 @@ Status run_attention(const K_& k, Stream& stream, TensorView<TQ, 4> Q, TensorVie
   const AttentionOptions<TBias>& o = problem.options;
   return k.try_call(stream, config, Q, K, V, O, LSE, o.scale, o.softcap, o.left, o.right, o.max_sq, o.slopes, o.bias,
                     o.cu_q, o.cu_k, o.q_scale, o.k_scale, o.v_scale, o.dropout, o.seed, o.offset,
-                    heads_together(stream, problem.bytes_of_keys(sizeof(TK))));
+                    problem.queries_together(stream, config, sizeof(TK)));
 }
 
 /// With the kernel of these types and, unless given, the default config. Types: f16, bf16, f32; f8e4m3 with O in f16 or

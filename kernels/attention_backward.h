@@ -265,7 +265,7 @@ Status run_attention_backward(const Kernels& kernels, Stream& stream, TensorView
     return s;
   if (Status s = kernels.keys.try_call(stream, config.keys, Q, K, V, DO, row, delta, DK, DV, sums, o.scale, o.softcap,
                                        o.left, o.right, o.max_sk, o.slopes, o.bias, o.cu_q, o.cu_k, o.dropout, o.seed,
-                                       o.offset, heads_together(stream, p.bytes_of_queries(sizeof(T), fast)));
+                                       o.offset, p.keys_together(stream, config.keys, sizeof(T)));
       !s)
     return s;
   if (fast)
@@ -273,7 +273,7 @@ Status run_attention_backward(const Kernels& kernels, Stream& stream, TensorView
                                                            o.scale * dropout_scale(o.dropout), o.max_sq, o.cu_q);
   return kernels.queries.try_call(stream, config.queries, Q, K, V, DO, row, delta, DQ, o.scale, o.softcap, o.left,
                                   o.right, o.max_sq, o.slopes, o.bias, o.cu_q, o.cu_k, o.dropout, o.seed, o.offset,
-                                  heads_together(stream, p.bytes_of_keys(sizeof(T))));
+                                  p.queries_together(stream, config.queries, sizeof(T)));
 }
 
 /// With the kernels of these types; f16, bf16 and f32.

@@ -151,7 +151,7 @@ Status run_block_sparse_attention(const K_& k, Stream& stream, TensorView<const 
   return k.try_call(stream, config, Q, K, V, O, LSE, lists.partial_counts, lists.partial_blocks, lists.full_counts,
                     lists.full_blocks, o.scale, o.softcap, o.left, o.right, detail::or_unused(o.slopes, LSE.data),
                     o.dropout, o.seed, o.offset,
-                    heads_together(stream, problem.bytes_of_keys(sizeof(T))));
+                    problem.queries_together(stream, config, sizeof(T)));
 }
 
 /// Without a callable: partial blocks are those the band of the options cuts.

@@ -183,7 +183,7 @@ Status run_block_sparse_attention_backward(const Kernels& kernels, Stream& strea
   if (Status s = kernels.keys.try_call(stream, config.keys, Q, K, V, DO, row, delta, DK, DV, sums, k.partial_counts,
                                        k.partial_blocks, k.full_counts, k.full_blocks, o.scale, o.softcap, o.left,
                                        o.right, slopes, o.dropout, o.seed, o.offset,
-                                       heads_together(stream, p.bytes_of_queries(sizeof(T), fast)));
+                                       p.keys_together(stream, config.keys, sizeof(T)));
       !s)
     return s;
   if (fast)
@@ -193,7 +193,7 @@ Status run_block_sparse_attention_backward(const Kernels& kernels, Stream& strea
   return kernels.queries.try_call(stream, config.queries, Q, K, V, DO, row, delta, DQ, q.partial_counts,
                                   q.partial_blocks, q.full_counts, q.full_blocks, o.scale, o.softcap, o.left, o.right,
                                   slopes, o.dropout, o.seed, o.offset,
-                                  heads_together(stream, p.bytes_of_keys(sizeof(T))));
+                                  p.queries_together(stream, config.queries, sizeof(T)));
 }
 
 /// Without a callable: partial blocks are those the band of the options cuts.

@@ -117,8 +117,9 @@ def Tile_TmaLoadOp : Tile_Op<"tma_load", [MemoryEffects<[MemRead, MemWrite]>]> {
     of 16 bytes (tma_box.h decides). The tensor map is encoded at launch and comes as a hidden argument.
     The box is the whole of the target's shape, or `tile.box` (tma_box.h), whose dims but the last are the target's rows.
   }];
-  let arguments = (ins Tile_ViewType:$view, Variadic<AnyTypeOf<[I32, I64]>>:$indices, Tile_SmemType:$target, Tile_RingType:$ring, I32:$slot);
-  let assemblyFormat = "$view `[` $indices `:` type($indices) `]` `to` $target `signals` $ring `[` $slot `]` attr-dict `:` type($view) `,` type($target) `,` type($ring)";
+  let arguments = (ins Tile_ViewType:$view, Variadic<AnyTypeOf<[I32, I64]>>:$indices, Tile_SmemType:$target, Tile_RingType:$ring, I32:$slot,
+                       DefaultValuedAttr<Tile_CacheHintAttr, "CacheHint::none">:$cache);
+  let assemblyFormat = "$view `[` $indices `:` type($indices) `]` `to` $target `signals` $ring `[` $slot `]` (`cache` $cache^)? attr-dict `:` type($view) `,` type($target) `,` type($ring)";
   let hasVerifier = 1;
 }
 def Tile_TmaStoreOp : Tile_Op<"tma_store", [MemoryEffects<[MemRead, MemWrite]>]> {
@@ -130,8 +131,9 @@ def Tile_TmaStoreOp : Tile_Op<"tma_store", [MemoryEffects<[MemRead, MemWrite]>]>
     be a ring's stage that this kernel acquired and whose tile nobody reads any more; its release waits for the copy.
     `add`: adds instead of writing (f32, f16, bf16, i32; relaxed, in no particular order).
   }];
-  let arguments = (ins Tile_Tile2D:$value, Tile_ViewType:$view, Variadic<AnyTypeOf<[I32, I64]>>:$indices, Tile_SmemType:$staging, UnitAttr:$add);
-  let assemblyFormat = "(`add` $add^)? $value `,` $view `[` $indices `:` type($indices) `]` `through` $staging attr-dict `:` type($value) `,` type($view) `,` type($staging)";
+  let arguments = (ins Tile_Tile2D:$value, Tile_ViewType:$view, Variadic<AnyTypeOf<[I32, I64]>>:$indices, Tile_SmemType:$staging, UnitAttr:$add,
+                       DefaultValuedAttr<Tile_CacheHintAttr, "CacheHint::none">:$cache);
+  let assemblyFormat = "(`add` $add^)? $value `,` $view `[` $indices `:` type($indices) `]` `through` $staging (`cache` $cache^)? attr-dict `:` type($value) `,` type($view) `,` type($staging)";
   let hasVerifier = 1;
 }
 

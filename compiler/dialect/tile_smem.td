@@ -46,16 +46,18 @@ def Tile_Tile2D : 2DTensorOf<[Tile_Number]>;
 // ---- value level
 def Tile_LoadSharedOp : Tile_Op<"load_shared", [MemoryEffects<[MemRead]>]> {
   let summary = "tile.load whose result lives in shared memory; `box` is the tile (all its dims but the last are rows), the rest of the result's shape is padding";
-  let arguments = (ins Tile_ViewType:$view, Variadic<AnyTypeOf<[I32, I64]>>:$indices, DenseI64ArrayAttr:$box);
+  let arguments = (ins Tile_ViewType:$view, Variadic<AnyTypeOf<[I32, I64]>>:$indices, DenseI64ArrayAttr:$box,
+                       DefaultValuedAttr<Tile_CacheHintAttr, "CacheHint::none">:$cache);
   let results = (outs Tile_SmemType:$result);
-  let assemblyFormat = "$view `[` $indices `:` type($indices) `]` `box` $box attr-dict `:` type($view) `->` type($result)";
+  let assemblyFormat = "$view `[` $indices `:` type($indices) `]` `box` $box (`cache` $cache^)? attr-dict `:` type($view) `->` type($result)";
   let hasVerifier = 1;
 }
 def Tile_GatherSharedOp : Tile_Op<"gather_shared", [MemoryEffects<[MemRead]>]> {
   let summary = "tile.gather whose result lives in shared memory; lanes with mask false read 0";
-  let arguments = (ins Tile_PtrType:$ptr, TensorOf<[I32, I64]>:$offsets, Optional<TensorOf<[I1]>>:$mask);
+  let arguments = (ins Tile_PtrType:$ptr, TensorOf<[I32, I64]>:$offsets, Optional<TensorOf<[I1]>>:$mask,
+                       DefaultValuedAttr<Tile_CacheHintAttr, "CacheHint::none">:$cache);
   let results = (outs Tile_SmemType:$result);
-  let assemblyFormat = "$ptr `offsets` $offsets `:` type($offsets) (`mask` $mask^ `:` type($mask))? attr-dict `:` type($ptr) `->` type($result)";
+  let assemblyFormat = "$ptr `offsets` $offsets `:` type($offsets) (`mask` $mask^ `:` type($mask))? (`cache` $cache^)? attr-dict `:` type($ptr) `->` type($result)";
   let hasVerifier = 1;
 }
 def Tile_ShareOp : Tile_Op<"share", [Pure]> {
@@ -119,15 +121,15 @@ def Tile_AsyncCopyOp : Tile_Op<"async_copy", [MemoryEffects<[MemRead, MemWrite]>
   let summary = "starts copying a box of a view to the origin of a buffer; zeros outside the view, and everywhere when `enable` is false";
   let description = "Done for the copying thread after async_wait, for the other threads after a barrier behind that.";
   let arguments = (ins Tile_ViewType:$view, Variadic<AnyTypeOf<[I32, I64]>>:$indices, Tile_SmemType:$target,
-                       Optional<I1>:$enable, DenseI64ArrayAttr:$box);
-  let assemblyFormat = "$view `[` $indices `:` type($indices) `]` `to` $target (`if` $enable^)? `box` $box attr-dict `:` type($view) `,` type($target)";
+                       Optional<I1>:$enable, DenseI64ArrayAttr:$box, DefaultValuedAttr<Tile_CacheHintAttr, "CacheHint::none">:$cache);
+  let assemblyFormat = "$view `[` $indices `:` type($indices) `]` `to` $target (`if` $enable^)? `box` $box (`cache` $cache^)? attr-dict `:` type($view) `,` type($target)";
   let hasVerifier = 1;
 }
 def Tile_AsyncGatherOp : Tile_Op<"async_gather", [MemoryEffects<[MemRead, MemWrite]>, AttrSizedOperandSegments]> {
   let summary = "starts copying gathered elements to the origin of a buffer; masked lanes, or `enable` false, give zeros";
   let arguments = (ins Tile_PtrType:$ptr, TensorOf<[I32, I64]>:$offsets, Optional<TensorOf<[I1]>>:$mask, Tile_SmemType:$target,
-                       Optional<I1>:$enable);
-  let assemblyFormat = "$ptr `offsets` $offsets `:` type($offsets) (`mask` $mask^ `:` type($mask))? `to` $target (`if` $enable^)? attr-dict `:` type($ptr) `,` type($target)";
+                       Optional<I1>:$enable, DefaultValuedAttr<Tile_CacheHintAttr, "CacheHint::none">:$cache);
+  let assemblyFormat = "$ptr `offsets` $offsets `:` type($offsets) (`mask` $mask^ `:` type($mask))? `to` $target (`if` $enable^)? (`cache` $cache^)? attr-dict `:` type($ptr) `,` type($target)";
   let hasVerifier = 1;
 }
 def Tile_AsyncCommitOp : Tile_Op<"async_commit", [MemoryEffects<[MemRead, MemWrite]>]> {

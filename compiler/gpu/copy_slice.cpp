@@ -14,12 +14,12 @@ void emitThreadCopy(OpBuilder& builder, Operation* copy, const IRMapping& map, V
   };
   if (auto load = dyn_cast<LoadSharedOp>(copy)) {
     AsyncCopyOp::create(builder, copy->getLoc(), map.lookupOrDefault(load.getView()), at(load.getIndices()), target,
-                        enable, load.getBox());
+                        enable, load.getBox(), load.getCache());
   } else {
     auto gather = cast<GatherSharedOp>(copy);
     Value mask = gather.getMask() ? map.lookupOrDefault(gather.getMask()) : Value();
     AsyncGatherOp::create(builder, copy->getLoc(), map.lookupOrDefault(gather.getPtr()),
-                          map.lookupOrDefault(gather.getOffsets()), mask, target, enable);
+                          map.lookupOrDefault(gather.getOffsets()), mask, target, enable, gather.getCache());
   }
 }
 

@@ -128,13 +128,14 @@ class Fetcher {
       const int64_t minor = rank < 2 ? 1 : facts_.unitStrideDim(load.getView()) - (rank - 2);
       auto type = SmemType::get(op->getContext(), shape, element, minor == 0 ? 0 : 1, 1);
       if (bulk_ && !tmaBox(load.getView(), type, facts_, false)) return false;
-      smem = LoadSharedOp::create(b, op->getLoc(), type, load.getView(), load.getIndices(), shape);
+      smem = LoadSharedOp::create(b, op->getLoc(), type, load.getView(), load.getIndices(), shape, load.getCache());
     } else {
       auto gather = cast<GatherOp>(op);
       if (!gathers_ || !canFetch(gather)) return false;
       AxisFacts axis = facts_.of(gather.getOffsets());
       auto type = SmemType::get(op->getContext(), shape, element, axis.contiguity[0] > axis.contiguity[1] ? 0 : 1, 1);
-      smem = GatherSharedOp::create(b, op->getLoc(), type, gather.getPtr(), gather.getOffsets(), gather.getMask());
+      smem = GatherSharedOp::create(b, op->getLoc(), type, gather.getPtr(), gather.getOffsets(), gather.getMask(),
+                                    gather.getCache());
     }
     Value tile = SmemLoadOp::create(b, op->getLoc(), RankedTensorType::get(shape, element), smem);
     if (tile.getType() != value.getType()) tile = ReshapeOp::create(b, op->getLoc(), value.getType(), tile);

@@ -41,7 +41,8 @@ class BoxGather {
     Value mask = arith::AndIOp::create(b_, loc_, asColumn(rowInside), asRow(columnInside));
     const Type pointer = PtrType::get(b_.getContext(), load_.getView().getType().getElementType());
     Value start = ViewPtrOp::create(b_, loc_, pointer, view);
-    Value gathered = GatherSharedOp::create(b_, loc_, load_.getResult().getType(), start, offsets, mask);
+    Value gathered = GatherSharedOp::create(b_, loc_, load_.getResult().getType(), start, offsets, mask,
+                                            load_.getCache());
     load_.getResult().replaceAllUsesWith(gathered);
     load_.erase();
   }

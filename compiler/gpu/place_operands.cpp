@@ -279,10 +279,11 @@ class Placer {
     Value smem;
     if (LoadOp load = ofRows ? ofRows : dyn_cast<LoadOp>(op))
       smem = LoadSharedOp::create(builder, load.getLoc(), type, load.getView(), load.getIndices(),
-                                  cast<ShapedType>(load.getType()).getShape());
+                                  cast<ShapedType>(load.getType()).getShape(), load.getCache());
     else
       smem = GatherSharedOp::create(builder, op->getLoc(), type, cast<GatherOp>(op).getPtr(),
-                                    cast<GatherOp>(op).getOffsets(), cast<GatherOp>(op).getMask());
+                                    cast<GatherOp>(op).getOffsets(), cast<GatherOp>(op).getMask(),
+                                    cast<GatherOp>(op).getCache());
     // Users that are not products of ours keep a register tile; products are rewritten one by one, their transposes die.
     bool others = llvm::any_of(value.getUsers(), [&](Operation* user) { return !isOurs(user); });
     if (others) {

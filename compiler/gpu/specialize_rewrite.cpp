@@ -136,7 +136,8 @@ class Rewriter {
         auto load = cast<LoadSharedOp>(loaded);
         SmallVector<Value> indices;
         for (Value v : load.getIndices()) indices.push_back(at.lookupOrDefault(v));
-        auto copy = TmaLoadOp::create(b, load.getLoc(), at.lookupOrDefault(load.getView()), indices, slot, ring, index);
+        auto copy = TmaLoadOp::create(b, load.getLoc(), at.lookupOrDefault(load.getView()), indices, slot, ring, index,
+                                      load.getCache());
         if (load.getBox().size() > 2) copy->setAttr(kBoxAttr, load.getBoxAttr());
         if (load->hasAttr(kMulticastAttr)) copy->setAttr(kMulticastAttr, b.getUnitAttr());
       };
@@ -318,15 +319,16 @@ class Rewriter {
   void storeInBulk(const BulkStore& store) {
     OpBuilder builder(store.op);
     Value staging = stagings_[static_cast<size_t>(store.staging)];
-    auto make = [&](auto op, bool add) {
+    auto make = [&](auto op, bool add, CacheHint cache) {
       const ArrayRef<int64_t> box = cast<RankedTensorType>(op.getValue().getType()).getShape();
-      auto copy = TmaStoreOp::create(builder, op.getLoc(), store.tile, op.getView(), op.getIndices(), staging, add);
+      auto copy = TmaStoreOp::create(builder, op.getLoc(), store.tile, op.getView(), op.getIndices(), staging, add,
+                                     cache);
       if (box.size() > 2) copy->setAttr(kBoxAttr, builder.getDenseI64ArrayAttr(box));
     };
     if (auto plain = dyn_cast<StoreOp>(store.op))
-      make(plain, false);
+      make(plain, false, plain.getCache());
     else
-      make(cast<AccumulateOp>(store.op), true);
+      make(cast<AccumulateOp>(store.op), true, CacheHint::none);
     Operation* reshape = store.op->getOperand(0).getDefiningOp<ReshapeOp>();
     store.op->erase();
     if (reshape && reshape->use_empty()) reshape->erase();

@@ -53,7 +53,8 @@ void fetch(LoadOp load, SmemType type) {
   Operation* user = firstUser(load.getResult(), *load->getBlock(), shapes);
   if (!user) return;
   auto shared =
-      LoadSharedOp::create(builder, loc, type, load.getView(), load.getIndices(), ArrayRef<int64_t>(type.getShape()));
+      LoadSharedOp::create(builder, loc, type, load.getView(), load.getIndices(), ArrayRef<int64_t>(type.getShape()),
+                           load.getCache());
   builder.setInsertionPoint(user);
   auto row = RankedTensorType::get(type.getShape(), type.getElementType());
   Value read = SmemLoadOp::create(builder, loc, row, shared);

@@ -63,7 +63,7 @@ llvm::DenseSet<Operation*> foldTurns(func::FuncOp func) {
     const bool interleaved = feedsRegisterProducts(share);
     OpBuilder builder(load);
     auto made = LoadSharedOp::create(builder, load.getLoc(), share.getResult().getType().withInterleaved(interleaved),
-                                     load.getView(), load.getIndices(), load.getBox());
+                                     load.getView(), load.getIndices(), load.getBox(), load.getCache());
     replaceTile(share.getResult(), made.getResult());
     share.erase();
     read->erase();
@@ -79,7 +79,8 @@ void unfoldTurns(const llvm::DenseSet<Operation*>& turned) {
     const SmemType type = load.getResult().getType();
     OpBuilder builder(load);
     auto raw =
-        LoadSharedOp::create(builder, load.getLoc(), rawType(type), load.getView(), load.getIndices(), load.getBox());
+        LoadSharedOp::create(builder, load.getLoc(), rawType(type), load.getView(), load.getIndices(), load.getBox(),
+                             load.getCache());
     auto tile = RankedTensorType::get(type.getShape(), type.getElementType());
     Value read = SmemLoadOp::create(builder, load.getLoc(), tile, raw);
     Value share = ShareOp::create(builder, load.getLoc(), type.withInterleaved(false), read);

@@ -100,15 +100,18 @@ struct AttentionProblem {
           .shape("k_scale", o.k_scale, {sequences, hkv}, "[B, Hkv]")
           .shape("v_scale", o.v_scale, {sequences, hkv}, "[B, Hkv]");
   }
-  /// Bytes of keys and values that the queries of a head share; of packed sequences the mean.
-  int64_t bytes_of_keys(size_t element) const {
-    return sk / packed() * (d + dv) * static_cast<int64_t>(element);
+  /// How many heads take turns (heads_together) in programs of blocks of queries, whose tiles share keys and values.
+  int queries_together(const Stream& stream, const AttentionConfig& c, size_t element) const {
+    const int64_t row = (d + dv) * static_cast<int64_t>(element);
+    return heads_together(stream, cdiv<int64_t>(mean(sq), c.BM), mean(sk) * row);
   }
-  /// Bytes that the keys of a head share in backward: Q, dO and, if they add to it, the f32 sums of dQ.
-  int64_t bytes_of_queries(size_t element, bool sums) const {
-    return sq / packed() * ((d + dv) * static_cast<int64_t>(element) + (sums ? 4 * d : 0));
+  /// And in backward's programs of blocks of keys, whose tiles share Q, dO and, if they add to them, the sums of dQ.
+  int keys_together(const Stream& stream, const AttentionConfig& c, size_t element) const {
+    const int64_t row = (d + dv) * static_cast<int64_t>(element) + (c.accumulate ? 4 * d : 0);
+    return heads_together(stream, cdiv<int64_t>(mean(sk), c.BN), mean(sq) * row);
   }
-  int64_t packed() const { return options.cu_q.data ? std::max<int64_t>(sequences, 1) : 1; }
+  /// Rows of one sequence.
+  int64_t mean(int64_t rows) const { return options.cu_q.data ? rows / std::max<int64_t>(sequences, 1) : rows; }
   void check_config(ShapeCheck& check, const AttentionConfig& c) const {
     check.require(c.D >= d && c.DV >= dv, "config.D = {}, DV = {} must cover head dims {} and {}", c.D, c.DV, d, dv);
   }

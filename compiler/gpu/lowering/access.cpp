@@ -75,14 +75,27 @@ Regs unpack(Emitter& e, llvm::ArrayRef<llvm::Value*> words, llvm::Type* element)
   return result;
 }
 
+bool hasL2Policy(CacheHint cache) { return cache == CacheHint::streaming || cache == CacheHint::last; }
+bool isShared(llvm::Value* ptr) { return ptr->getType()->getPointerAddressSpace() == 3; }
+
+/// Appends the policy to an access's operands; returns its place in the text.
+std::string policyOperand(Emitter& e, llvm::Value* ptr, CacheHint cache, llvm::SmallVector<llvm::Value*>& args,
+                          std::string& constraints, int results) {
+  if (isShared(ptr) || !hasL2Policy(cache)) return "";
+  args.push_back(l2Policy(e, cache));
+  constraints += ",l";
+  return ", $" + std::to_string(results + static_cast<int>(args.size()) - 1);
+}
+
 // `ld` or `st` with its modifiers up to the type.
 std::string opcode(llvm::StringRef name, llvm::Value* ptr, Words words, CacheHint cache) {
-  bool shared = ptr->getType()->getPointerAddressSpace() == 3;
+  bool shared = isShared(ptr);
   std::string text = name.str();
   if (cache == CacheHint::volatile_) text += ".volatile";
   text += shared ? ".shared" : ".global";
   if (!shared && cache == CacheHint::streaming) text += ".L1::no_allocate";
   if (!shared && cache == CacheHint::last) text += ".L1::evict_last";
+  if (!shared && hasL2Policy(cache)) text += ".L2::cache_hint";
   if (words.count > 1) text += ".v" + std::to_string(words.count);
   return text + ".b" + std::to_string(words.bits);
 }
@@ -126,6 +139,13 @@ bool isPlain(llvm::Value* predicate, CacheHint cache) {
 
 }  // namespace
 
+llvm::Value* l2Policy(Emitter& e, CacheHint cache) {
+  if (!hasL2Policy(cache)) return nullptr;
+  const std::string priority = cache == CacheHint::streaming ? "evict_first" : "evict_last";
+  return e.inlineAsm(e.b.getInt64Ty(), "createpolicy.fractional.L2::" + priority + ".b64 $0, 1.0;", "=l", {},
+                     /*pure=*/true);
+}
+
 int memoryBytes(llvm::Type* element) { return std::max(8u, element->getScalarSizeInBits()) / 8; }
 
 Regs loadVector(Emitter& e, llvm::Value* ptr, llvm::Type* element, int count, llvm::Value* predicate,
@@ -145,7 +165,7 @@ Regs loadVector(Emitter& e, llvm::Value* ptr, llvm::Type* element, int count, ll
   llvm::Type* reg = registerType(e, words);
   Address address = splitAddress(ptr);
   std::string text = (predicate ? "@$" + std::to_string(words.count + 1) + " " : "") + opcode("ld", ptr, words, cache) +
-                     " " + operandList(0, words.count) + ", " + addressText(words.count, address.immediate) + ";";
+                     " " + operandList(0, words.count) + ", " + addressText(words.count, address.immediate);
   std::string constraints;
   for (int i = 0; i < words.count; ++i) constraints += "=" + registerConstraint(words) + ",";
   constraints += addressConstraint(ptr);
@@ -164,6 +184,7 @@ Regs loadVector(Emitter& e, llvm::Value* ptr, llvm::Type* element, int count, ll
   llvm::Type* type = words.count == 1
                          ? reg
                          : llvm::StructType::get(e.b.getContext(), llvm::SmallVector<llvm::Type*>(words.count, reg));
+  text += policyOperand(e, ptr, cache, args, constraints, words.count) + ";";
   llvm::Value* call = e.inlineAsm(type, text, constraints, args);
   Regs loaded;
   for (int i = 0; i < words.count; ++i) {
@@ -191,7 +212,7 @@ void storeVector(Emitter& e, llvm::Value* ptr, llvm::ArrayRef<llvm::Value*> valu
   Words words = wordsOf(bytes);
   Address address = splitAddress(ptr);
   std::string text = (predicate ? "@$" + std::to_string(words.count + 1) + " " : "") + opcode("st", ptr, words, cache) +
-                     " " + addressText(words.count, address.immediate) + ", " + operandList(0, words.count) + ";";
+                     " " + addressText(words.count, address.immediate) + ", " + operandList(0, words.count);
   std::string constraints;
   llvm::SmallVector<llvm::Value*> args;
   for (llvm::Value* word : pack(e, values, words)) {
@@ -204,6 +225,7 @@ void storeVector(Emitter& e, llvm::Value* ptr, llvm::ArrayRef<llvm::Value*> valu
     args.push_back(predicate);
     constraints += ",b";
   }
+  text += policyOperand(e, ptr, cache, args, constraints, 0) + ";";
   e.inlineAsm(e.b.getVoidTy(), text, constraints, args);
 }
 

@@ -11,6 +11,10 @@ Regs loadVector(Emitter& e, llvm::Value* ptr, llvm::Type* element, int count, ll
 void storeVector(Emitter& e, llvm::Value* ptr, llvm::ArrayRef<llvm::Value*> values, llvm::Value* predicate = nullptr,
                  CacheHint cache = CacheHint::none);
 
+/// The operand `.L2::cache_hint` wants, for what such data is to the L2 cache: given up first or last. Null without a
+/// hint.
+llvm::Value* l2Policy(Emitter& e, CacheHint cache);
+
 /// Bytes of an element in memory.
 int memoryBytes(llvm::Type* element);
 

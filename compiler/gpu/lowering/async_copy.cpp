@@ -20,7 +20,8 @@ class ChunkCopier {
  public:
   /// `ofParts`: conditions are made of several. As a size each would be selected by one after the other, with a
   /// comparison at the end; as a condition they are one.
-  ChunkCopier(Emitter& e, int bytes, bool ofParts = false) : e_(e), bytes_(bytes), ofParts_(ofParts) {}
+  ChunkCopier(Emitter& e, int bytes, CacheHint cache, bool ofParts = false)
+      : e_(e), bytes_(bytes), cache_(cache), policy_(l2Policy(e, cache)), ofParts_(ofParts) {}
 
   /// `read`: chunk is read if true (null: always), else zeros. `partial`: bytes to read, the rest zeros (null: all).
   /// `write`: false leaves the buffer alone (null: always write).
@@ -33,9 +34,10 @@ class ChunkCopier {
     }
     IRBuilder<>& b = e_.b;
     emitIf(e_, write, [&] {
-      if (ofParts_ && read && !partial) return copyIf(target, source, read);
+      if (ofParts_ && read && !partial) return copyPart(target, source, b.CreateNot(read), "b");
       Value* size = partial;
       if (read) size = b.CreateSelect(read, partial ? partial : e_.i32(bytes_), e_.i32(0));
+      if (policy_) return copyPart(target, source, size, "r");
       SmallVector<Value*, 3> args{target, source};
       if (size) args.push_back(size);
       b.CreateIntrinsic(intrinsic(size), {}, args);
@@ -46,7 +48,7 @@ class ChunkCopier {
     Type* type = e_.b.getIntNTy(8 * bytes_);
     SmallVector<Value*> loaded;
     for (const Pending& p : pending_)
-      loaded.push_back(loadVector(e_, p.source, type, 1, p.read, {Constant::getNullValue(type)})[0]);
+      loaded.push_back(loadVector(e_, p.source, type, 1, p.read, {Constant::getNullValue(type)}, cache_)[0]);
     for (auto [p, value] : zip(pending_, loaded)) storeVector(e_, p.target, {value}, p.write);
     pending_.clear();
   }
@@ -57,10 +59,22 @@ class ChunkCopier {
     Value *target, *source, *read, *write;
   };
 
-  void copyIf(Value* target, Value* source, Value* read) {
-    const std::string text = std::string("cp.async.") + (bytes_ == 16 ? "cg" : "ca") + ".shared.global [$0], [$1], " +
-                             std::to_string(bytes_) + ", $2;";
-    e_.inlineAsm(e_.b.getVoidTy(), text, "r,l,b,~{memory}", {target, source, e_.b.CreateNot(read)});
+  /// What no intrinsic says: with a cache policy, or zeros instead where a condition holds. `part`: how many bytes are
+  /// read ("r"), the condition ("b"), or null.
+  void copyPart(Value* target, Value* source, Value* part, const char* constraint) {
+    SmallVector<Value*, 4> args{target, source};
+    std::string constraints = "r,l", operands;
+    auto add = [&](Value* value, const char* kind) {
+      if (!value) return;
+      operands += ", $" + std::to_string(args.size());
+      args.push_back(value);
+      constraints += std::string(",") + kind;
+    };
+    add(part, constraint), add(policy_, "l");
+    const std::string text = std::string("cp.async.") + (bytes_ == 16 ? "cg" : "ca") + ".shared.global" +
+                             (policy_ ? ".L2::cache_hint" : "") + " [$0], [$1], " + std::to_string(bytes_) + operands +
+                             ";";
+    e_.inlineAsm(e_.b.getVoidTy(), text, constraints + ",~{memory}", args);
   }
 
   Intrinsic::ID intrinsic(bool sized) const {
@@ -76,6 +90,8 @@ class ChunkCopier {
 
   Emitter& e_;
   int bytes_;
+  CacheHint cache_;
+  Value* policy_;  ///< null without a hint
   bool ofParts_;
   SmallVector<Pending> pending_;
 };
@@ -143,7 +159,7 @@ class BoxCopy {
     Value* first = b_.CreateGEP(element, b_.CreateGEP(element, view_.ptr, threadOffset), origin());
     Value* exists = sharedCondition();
 
-    ChunkCopier copier(e_, chunk_);
+    ChunkCopier copier(e_, chunk_, op_.getCache());
     for (int64_t c = 0; c < chunksPerRow; c += threadCols) {
       Value* partial = nullptr;
       Value* colInside = cols_.whole ? nullptr : columnCondition(col64, c * perChunk_, partial);
@@ -266,7 +282,7 @@ LogicalResult emitAsyncGather(Emitter& e, AsyncGatherOp op) {
   if (op.getMask()) mask = e.regs(op.getMask());
   if (op.getMask() && !(e.layoutOf(op.getMask()) == layout))
     return op.emitOpError("needs its mask in the layout of its offsets");
-  ChunkCopier copier(e, perChunk * eb, /*ofParts=*/true);
+  ChunkCopier copier(e, perChunk * eb, op.getCache(), /*ofParts=*/true);
   Value* first = e.isFirstReplica(layout);  // small tiles have fewer chunks than there are threads
   for (int reg = 0; reg < layout.numRegs(); reg += perChunk) {
     if (layout.isRegPadding(reg)) continue;

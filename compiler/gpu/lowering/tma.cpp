@@ -1,4 +1,5 @@
 // tma.cpp - bulk tensor copies: boxes of views into stages, and accumulators through a staging buffer into views.
+#include "compiler/gpu/lowering/access.h"
 #include "compiler/gpu/lowering/roles.h"
 #include "compiler/gpu/lowering/smem_lowering.h"
 #include "compiler/gpu/shared_memory.h"
@@ -104,6 +105,7 @@ LogicalResult emitTmaLoad(Emitter& e, TmaLoadOp op) {
                              e.i32(box.copies[index + static_cast<size_t>(share) * own].*field), value);
     return value;
   };
+  llvm::Value* policy = l2Policy(e, op.getCache());
   for (size_t i = 0; i < own; ++i) {
     llvm::Value* target = b.CreatePtrAdd(e.scalar(op.getTarget()), constant(i, &TmaCopy::byte));
     SmallVector<llvm::Value*> args{b.CreateAddrSpaceCast(target, b.getPtrTy(7)), barrier, e.roles().mapOf(op)};
@@ -111,9 +113,8 @@ LogicalResult emitTmaLoad(Emitter& e, TmaLoadOp op) {
       args.append(coordinates.at(constant(i, &TmaCopy::row), 0, 0, constant(i, &TmaCopy::col)));
     else
       args.append(coordinates.at(nullptr, box.copies[i].row, box.copies[i].col));
-    // No cache policy.
-    args.append({b.getInt16(static_cast<uint16_t>((1 << shares) - 1)), e.i64(0), b.getInt1(shares > 1), b.getFalse(),
-                 e.i32(0)});
+    args.append({b.getInt16(static_cast<uint16_t>((1 << shares) - 1)), policy ? policy : e.i64(0),
+                 b.getInt1(shares > 1), b.getInt1(policy), e.i32(0)});
     b.CreateIntrinsic(loadIntrinsic(box.map.rank), args);
   }
   return success();
@@ -165,7 +166,8 @@ LogicalResult emitTmaStore(Emitter& e, TmaStoreOp op) {
         auto issue = [&] {
           SmallVector<llvm::Value*> args{b.CreatePtrAdd(own, e.i32(copy.byte)), e.roles().mapOf(op)};
           args.append(coordinates.at(firstRow, copy.row, first - begin + copy.col, firstColumn));
-          args.append({e.i64(0), b.getFalse()});
+          llvm::Value* policy = l2Policy(e, op.getCache());
+          args.append({policy ? policy : e.i64(0), b.getInt1(policy)});
           b.CreateIntrinsic(storeIntrinsic(box.map.rank, op.getAdd()), args);
         };
         const bool everyGroupHasOne = copy.row + round <= shape[0];
