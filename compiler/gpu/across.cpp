@@ -33,6 +33,35 @@ int64_t warpsAlong(const Layout& layout, int axis) {
   return count;
 }
 
+namespace {
+/// The one operation that makes a result of the pair's own two values; null: something else.
+mlir::Operation* soleOperation(ReduceOp reduce, unsigned result) {
+  mlir::Block& block = reduce.getCombiner().front();
+  const unsigned values = reduce.getNumResults();
+  mlir::Operation* op = block.getTerminator()->getOperand(result).getDefiningOp();
+  if (!op || op->getNumOperands() != 2) return nullptr;
+  const mlir::Value own = block.getArgument(result), other = block.getArgument(values + result);
+  const bool ofBoth = (op->getOperand(0) == own && op->getOperand(1) == other) ||
+                      (op->getOperand(0) == other && op->getOperand(1) == own);
+  return ofBoth ? op : nullptr;
+}
+}  // namespace
+
+bool isRoundedSum(ReduceOp reduce, unsigned result) {
+  return llvm::isa_and_nonnull<mlir::arith::AddFOp>(soleOperation(reduce, result));
+}
+
+bool combinesEitherWay(ReduceOp reduce) {
+  for (unsigned i = 0; i < reduce.getNumResults(); ++i) {
+    mlir::Operation* op = soleOperation(reduce, i);
+    if (!op) return false;
+    // No instruction for sums of 16 bits keeps products out.
+    if (mlir::isa<mlir::arith::AddFOp>(op) && op->getResult(0).getType().getIntOrFloatBitWidth() < 32) return false;
+    if (!op->hasTrait<mlir::OpTrait::IsCommutative>()) return false;
+  }
+  return true;
+}
+
 bool sumsProducts(ReduceOp reduce) {
   mlir::Value source = reduce.getSources()[0];
   while (auto reshape = source.getDefiningOp<ReshapeOp>()) source = reshape.getSource();

@@ -25,6 +25,12 @@ int64_t warpsAlong(const layout::Layout& layout, int axis);
 /// A sum of products: where an addition has a product as one of its operands, both are one instruction.
 bool sumsProducts(ReduceOp reduce);
 
+/// Two partial results combine to the same bits whichever comes first: every result is one operation that commutes
+/// exactly. (Where LLVM may make one instruction of a product and a sum, rounding depends on which operand the product
+/// is; `isRoundedSum` says which results are such sums.)
+bool combinesEitherWay(ReduceOp reduce);
+bool isRoundedSum(ReduceOp reduce, unsigned result);
+
 /// How the axis is cut, minor to major: registers, lanes, warps, registers. Only such layouts can be scanned.
 struct ScanPlan {
   int64_t inner = 1;  ///< consecutive elements in registers

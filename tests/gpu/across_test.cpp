@@ -69,6 +69,32 @@ TEST(Reduce, Maximum) {
       runReduce(shape, static_cast<int>(axis), 4, "arith.maxsi", [](int32_t a, int32_t b) { return std::max(a, b); });
 }
 
+/// Every lane ends with the same bits, also where the combiner rounds differently with its operands exchanged: programs
+/// branch on what is reduced.
+TEST(Reduce, AllLanesAgree) {
+  const Shape shape{16, 256}, small{16, 1};
+  const std::string big = tensor(shape, "f32"), little = tensor(small, "f32");
+  SimtKernel k(kernel("%x: !tile.ptr<f32> {tile.align = 16 : i32}, %o: !tile.ptr<f32>",
+                      readTile("a", "x", shape, "f32") + fmt::format(R"(  %s = tile.reduce %a axis 1 : ({0}) -> {1} {{
+  ^bb0(%p: f32, %q: f32):
+    %third = arith.constant 0.333333343 : f32
+    %part = arith.mulf %p, %third : f32
+    %r = arith.addf %part, %q : f32
+    tile.yield %r : f32
+  }}
+  %r = tile.broadcast %s : {1} -> {0}
+)",
+                                                                     big, little) +
+                          writeTile("r", "o", shape, "f32")),
+               "sm_90a", 4);
+  const auto values = randomInts(count(shape));
+  GuardedBuffer x(4 * count(shape)), out(4 * count(shape));
+  std::transform(values.begin(), values.end(), x.as<float>(), [](int32_t v) { return static_cast<float>(v) * 1e-5f; });
+  k.run({slot(x.as<char>()), slot(out.as<char>())}, 1);
+  for (int64_t i = 0; i < count(shape); ++i)
+    ASSERT_EQ(out.as<float>()[i], out.as<float>()[i / shape[1] * shape[1]]) << "row " << i / shape[1] << " column " << i;
+}
+
 TEST(Reduce, ArgmaxOfSeveralOperands) {
   for (const Shape& shape : {Shape{1, 1000}, {17, 33}, {64, 64}}) {
     Shape small = {shape[0], 1};

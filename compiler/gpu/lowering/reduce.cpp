@@ -9,6 +9,7 @@
 #include "compiler/gpu/lowering/access.h"
 #include "compiler/gpu/lowering/combine.h"
 #include "compiler/gpu/lowering/lowering.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
 
 namespace tile::ir {
 using namespace mlir;
@@ -29,7 +30,8 @@ class Reduction {
         source_(e.layoutOf(op.getSources()[0])),
         result_(e.layoutOf(op.getResults()[0])),
         combine_(e, op.getCombiner()),
-        isOfProducts_(sumsProducts(op)) {}
+        isOfProducts_(sumsProducts(op)),
+        eitherWay_(combinesEitherWay(op)) {}
 
   LogicalResult run() {
     if (layout::conversion(source_.sliced(axis_), result_) == layout::Conversion::shared)
@@ -113,10 +115,25 @@ class Reduction {
     }
     for (Tuple& tuple : partial) {
       Tuple other = combine_.map(tuple, [&](llvm::Value* v) { return e.shuffleXor(v, step * distance); });
-      Tuple both = combine_(tuple, other);
+      Tuple both = together(tuple, other, step * distance);
       // Without an upper half, both lanes keep the lower one's value.
       tuple = highValid ? combine_.select(highValid, both, combine_.select(isLow, tuple, other)) : both;
     }
+  }
+
+  // Both lanes must get the same bits: what is reduced counts as one value, on which all lanes branch alike.
+  Tuple together(const Tuple& own, const Tuple& other, int partner) {
+    if (!eitherWay_) {
+      llvm::Value* isFirst = e.b.CreateICmpEQ(e.b.CreateAnd(e.lane(), e.i32(partner)), e.i32(0));
+      return combine_(combine_.select(isFirst, own, other), combine_.select(isFirst, other, own));
+    }
+    Tuple both = combine_(own, other);
+    for (auto [i, sum] : llvm::enumerate(both))
+      if (isRoundedSum(op_, static_cast<unsigned>(i)))
+        sum = e.b.CreateIntrinsic(own[i]->getType()->isDoubleTy() ? llvm::Intrinsic::nvvm_add_rn_d
+                                                                  : llvm::Intrinsic::nvvm_add_rn_f,
+                                  {own[i], other[i]});
+    return both;
   }
 
   // The thread's coordinate along the axis with the lane digits below `step` (combined already) at zero.
@@ -198,7 +215,7 @@ class Reduction {
   const Layout& source_;
   const Layout& result_;
   Combiner combine_;
-  bool isOfProducts_;
+  bool isOfProducts_, eitherWay_;
 };
 
 }  // namespace
