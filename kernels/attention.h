@@ -32,7 +32,7 @@ void attention_program(const AttentionConfig& c, const ScoreMod& score_mod, cons
   constexpr DType in = dtype_of<TIn>();
   constexpr int lift = size_of(in) == 1 ? 8 : 0;  // weights up to 256 fill the range of e4m3
   const Prec precision = c.tf32 ? Prec::tf32 : Prec::ieee;
-  const HeadTile own = c.right_edge() ? tile_of_heads(together) : tile_of_heads();
+  const HeadTile own = c.own_tile(together);
   auto head = own.head, batch = own.batch;
   auto kv_head = head / (Q.dim(1) / K.dim(1));
   const AttentionHead at = attention_head(c, Q, K, batch, head, kv_head, cu_q, cu_k, left, right);
@@ -138,6 +138,7 @@ inline AttentionConfig attention_config_by_size(DType dtype, int64_t sq, int64_t
   } else if (dtype == DType::f32) {
     c.BM = widest <= 128 ? 64 : 32, c.BN = 32, c.warps = widest <= 128 ? 8 : 4;
   } else if (machine.warpgroups) {
+    c.dealt = causal;
     // 64 rows per warpgroup; scores, their 16-bit copy and the output of one thread fit its registers.
     // Measured on an H200: three warpgroups gain 17 % at 64 channels and nothing at 32; wider heads leave them no
     // registers. Under a causal mask 1024 queries are 19 % faster in tiles of two, which reach less far past it.

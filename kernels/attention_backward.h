@@ -160,6 +160,7 @@ inline AttentionBackwardConfig default_attention_backward_config(DType dtype, in
   c.keys = tuned("attention_backward", machine.model, key, c.keys);
   c.queries = tuned("attention_backward_queries", machine.model, key, c.queries);
   c.keys.accumulate = accumulate;
+  c.keys.dealt = c.queries.dealt = causal && machine.warpgroups && dtype != DType::f32;
   return c;
 }
 

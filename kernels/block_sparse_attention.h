@@ -26,7 +26,7 @@ void block_sparse_attention_program(const AttentionConfig& c, const MaskMod& mas
                                     F32 p_drop, U64 seed, U64 offset, I32 together) {
   num_warps(c.warps);
   const Prec precision = c.tf32 ? Prec::tf32 : Prec::ieee;
-  const HeadTile own = c.right_edge() ? tile_of_heads(together) : tile_of_heads();
+  const HeadTile own = c.own_tile(together);
   auto head = own.head, batch = own.batch;
   auto kv_head = head / (Q.dim(1) / K.dim(1));
   const Tile none(0), sq = Q.dim(2), sk = K.dim(2);

@@ -130,6 +130,7 @@ inline AttentionBackwardConfig default_block_sparse_attention_backward_config(DT
   c.keys = tuned("block_sparse_attention_backward", machine.model, key, c.keys);
   c.queries = tuned("block_sparse_attention_backward_queries", machine.model, key, c.queries);
   c.keys.accumulate = !deterministic;
+  c.keys.dealt = c.queries.dealt = causal && machine.warpgroups && dtype != DType::f32;
   return c;
 }
 

@@ -161,7 +161,7 @@ void attention_backward_keys_program(const AttentionConfig& c, const ScoreMod& s
   constexpr DType type = dtype_of<T>();
   const detail::AttentionGradient<T, TBias, ScoreMod, ScoreGradient, MaskMod> gradient{
       c, score_mod, score_gradient, mask_mod, scale, softcap, slopes, bias, attention_dropout(c, seed, offset, p_drop)};
-  const HeadTile own = c.right_edge() ? tile_of_heads(together) : tile_of_heads();
+  const HeadTile own = c.own_tile(together);
   auto n0 = own.tile * c.BN, kv_head = own.head, batch = own.batch;
   const Tile tensor_batch = c.varlen ? Tile(0) : batch;
   const Tile group = c.group ? Tile(c.group) : Q.dim(1) / K.dim(1);
@@ -234,7 +234,7 @@ void attention_backward_queries_program(const AttentionConfig& c, const ScoreMod
   constexpr DType type = dtype_of<T>();
   const detail::AttentionGradient<T, TBias, ScoreMod, ScoreGradient, MaskMod> gradient{
       c, score_mod, score_gradient, mask_mod, scale, softcap, slopes, bias, attention_dropout(c, seed, offset, p_drop)};
-  const HeadTile own = c.right_edge() ? tile_of_heads(together) : tile_of_heads();
+  const HeadTile own = c.own_tile(together);
   auto head = own.head, batch = own.batch, kv_head = head / (Q.dim(1) / K.dim(1));
   const Tile tensor_batch = c.varlen ? Tile(0) : batch;
   const AttentionHead at = attention_head(c, Q, K, batch, head, kv_head, cu_q, cu_k, left, right);

@@ -30,12 +30,17 @@ struct AttentionConfig {
   bool split = true;        ///< blocks that need no mask run in a loop of their own, made here and not by the compiler
   bool accumulate = false;  ///< backward: dQ is summed in memory, in no particular order
   int group = 0;            ///< backward: query heads per key head, 0 if only the launch knows
+  bool dealt = false;       ///< with a right side: the last heads' tiles are dealt out in turns (tile_of_heads)
   bool turns = false;       ///< warpgroups take turns at the tensor cores
   int stages = 2;
   int warps = 4;
 
   /// The band has a right side.
   bool right_edge() const { return causal || right; }
+  /// The tile of this program.
+  HeadTile own_tile(const Tile& together) const {
+    return dealt && right_edge() ? tile_of_heads(together) : tile_of_heads();
+  }
 };
 
 /// Leaves scores and visibility as they are. Callables in its place get: the score t (f32), batch and query head (i32

@@ -36,7 +36,7 @@ inline HeadTile tile_of_heads() { return {program_id(0), program_id(1), program_
 inline HeadTile tile_of_heads(const Tile& together) {
   auto tiles = num_programs(0), heads = num_programs(1);
   auto program = program_id(0) + tiles * (program_id(1) + heads * program_id(2));
-  auto in_turns = min(together, heads * num_programs(2));
+  auto in_turns = max(min(together, heads * num_programs(2)), 1);
   auto first = heads * num_programs(2) - in_turns;
   auto later = program - first * tiles;
   auto head = where(later < 0, program / tiles, first + later % in_turns);
