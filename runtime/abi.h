@@ -99,6 +99,7 @@ struct TensorMapInfo {
   std::array<uint16_t, 5> box{};    ///< elements per copy along each dim of the map
   uint8_t swizzle = 0;     ///< bytes: 0, 32, 64, 128
   bool written = false;    ///< copies go through it to the view; else only from the view
+  bool tf32 = false;       ///< f32 arrives rounded to tf32 (the lower 13 bits zero): all that its readers look at
   bool operator==(const TensorMapInfo&) const = default;
 };
 

@@ -177,6 +177,8 @@ Status check_hidden(const KernelBinary& kernel) {
       return wrong(i, fmt::format("rank {} of a view of rank {}", m.rank, view.rank));
     if (m.dtype == DType::i1 || size_of(m.dtype) != size_of(view.dtype))
       return wrong(i, fmt::format("elements {} of a view of {}", name(m.dtype), name(view.dtype)));
+    if (m.tf32 && (m.dtype != DType::f32 || m.written))
+      return wrong(i, fmt::format("{} {} as tf32", m.written ? "writes" : "reads", name(m.dtype)));
     uint32_t seen = 0;
     for (size_t d = 0; d < m.rank; ++d) {
       if (m.dims[d] < 0 || m.dims[d] >= view.rank || (seen >> m.dims[d] & 1))

@@ -15,7 +15,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "the byte form is written in native order");
 
 constexpr uint32_t kMagic = 0x4b4c4954;  // "TILK"
-constexpr uint32_t kFormatVersion = 4;   // of this file; kAbiVersion is written next to it
+constexpr uint32_t kFormatVersion = 5;   // of this file; kAbiVersion is written next to it
 
 class Writer {
  public:
@@ -126,6 +126,7 @@ std::string serialize(const KernelBinary& k) {
     }
     w.put(m.swizzle);
     w.put(static_cast<uint8_t>(m.written));
+    w.put(static_cast<uint8_t>(m.tf32));
   }
   w.put(static_cast<uint32_t>(k.debug_sites.size()));
   for (const DebugSite& s : k.debug_sites) {
@@ -207,6 +208,7 @@ Result<KernelBinary> deserialize(std::string_view bytes) {
     }
     m.swizzle = r.get<uint8_t>();
     m.written = r.get_bool();
+    m.tf32 = r.get_bool();
     k.tensor_maps.push_back(m);
   }
   for (uint32_t n = r.get_count(26), i = 0; i < n && r.good(); ++i) {

@@ -66,6 +66,12 @@ LogicalResult TileDialect::verifyOperationAttribute(Operation* op, NamedAttribut
       return op->emitError() << "attribute '" << name << "' belongs on a copy of a box into shared memory";
     return verifyUnit(op, attr);
   }
+  if (name == "tile.tf32") {
+    auto copy = dyn_cast<TmaLoadOp>(op);
+    if (!copy || !copy.getTarget().getType().getElementType().isF32())
+      return op->emitError() << "attribute '" << name << "' belongs on a bulk copy of f32";
+    return verifyUnit(op, attr);
+  }
   if (name == "tile.kernel" || name == "tile.num_warps" || name == "tile.programs" || name == "tile.cluster" ||
       name == "tile.grid")
     return op->emitError() << "attribute '" << name << "' belongs on a function";

@@ -13,6 +13,14 @@ namespace {
 
 constexpr int kQueueStages = 2, kQueuePayload = 8;
 
+/// Nobody reads more of the copied tile than tf32 products do.
+bool feedsTf32Only(LoadSharedOp load) {
+  return llvm::all_of(readersOf(load.getResult()), [](Operation* reader) {
+    auto product = dyn_cast<MmaOp>(reader);
+    return product && (product.getEngine() == Engine::wgmma_tf32 || product.getEngine() == Engine::m16n8k8_tf32);
+  });
+}
+
 class Rewriter {
  public:
   Rewriter(func::FuncOp func, RoleDecisions& plan)
@@ -140,6 +148,7 @@ class Rewriter {
                                       load.getCache());
         if (load.getBox().size() > 2) copy->setAttr(kBoxAttr, load.getBoxAttr());
         if (load->hasAttr(kMulticastAttr)) copy->setAttr(kMulticastAttr, b.getUnitAttr());
+        if (feedsTf32Only(load)) copy->setAttr(kTf32Attr, b.getUnitAttr());
       };
       // What is turned first: it has the longer way.
       if (!group.turned.empty()) {

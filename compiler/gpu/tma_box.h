@@ -36,6 +36,10 @@ struct TmaBox {
 /// the last are the rows of the tile, in row-major order.
 inline constexpr llvm::StringLiteral kBoxAttr = "tile.box";
 
+/// On tma_load of f32: elements arrive rounded to tf32. Only products that read no more of them see the tile; the tensor
+/// cores would cut the lower bits off, and what moves through shared memory is the quieter without them.
+inline constexpr llvm::StringLiteral kTf32Attr = "tile.tf32";
+
 /// Rows of the copies of a store: each warpgroup stores its own 64-row slices of the accumulator.
 inline constexpr int64_t kTmaStoreRows = 64;
 

@@ -15,8 +15,9 @@ constexpr uint64_t kMaxExtent = uint64_t{1} << 32;  ///< inclusive
 constexpr uint64_t kMaxStride = uint64_t{1} << 40;  ///< exclusive, bytes
 constexpr uint64_t kAlign = 16;                     ///< of the address and the strides, bytes
 
-CUtensorMapDataType type_of(DType t) {
-  switch (t) {
+CUtensorMapDataType type_of(const TensorMapInfo& m) {
+  if (m.tf32) return CU_TENSOR_MAP_DATA_TYPE_TFLOAT32;
+  switch (m.dtype) {
     case DType::f16:
       return CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
     case DType::bf16:
@@ -141,7 +142,7 @@ Status TensorMaps::add(size_t index, const uint64_t* key, const Entry*& out) {
   uint32_t box[5], ones[5];
   for (size_t d = 0; d < m.rank; ++d) box[d] = m.box[d], ones[d] = 1;
   Entry entry;
-  entry.refused = driver_.cuTensorMapEncodeTiled(&entry.map, type_of(m.dtype), m.rank,
+  entry.refused = driver_.cuTensorMapEncodeTiled(&entry.map, type_of(m), m.rank,
                                                  reinterpret_cast<void*>(region.address), region.dims, region.strides,
                                                  box, ones, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle_of(m.swizzle),
                                                  CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);

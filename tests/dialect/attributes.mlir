@@ -48,6 +48,14 @@ func.func @multicast(%n: i32) -> i32 {
 
 // -----
 
+func.func @tf32(%n: i32) -> i32 {
+  // expected-error @+1 {{attribute 'tile.tf32' belongs on a bulk copy of f32}}
+  %m = arith.addi %n, %n {tile.tf32} : i32
+  return %m : i32
+}
+
+// -----
+
 // expected-error @+1 {{attribute 'tile.num_warps' must be an i32 between 1 and 32, found 4 : i64}}
 func.func @warps_type() attributes {tile.num_warps = 4} { return }
 

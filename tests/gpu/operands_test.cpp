@@ -26,7 +26,7 @@ uint16_t toHalf(int x) {  // small integers only
 constexpr uint16_t kHalfNaN = 0x7e00;
 constexpr uint8_t kE4m3[] = {0x00, 0x38, 0x40, 0x44, 0x48}, kE5m2[] = {0x00, 0x3c, 0x40, 0x42, 0x44};  // 0 to 4
 
-void put(const std::string& type, void* at, int64_t i, int value) {
+void put(const std::string& type, void* at, int64_t i, int value, float scale = 1) {
   if (type == "f16")
     static_cast<uint16_t*>(at)[i] = toHalf(value);
   else if (type == "bf16")
@@ -39,7 +39,7 @@ void put(const std::string& type, void* at, int64_t i, int value) {
   else if (type == "f64")
     static_cast<double*>(at)[i] = value;
   else
-    static_cast<float*>(at)[i] = static_cast<float>(value);
+    static_cast<float*>(at)[i] = static_cast<float>(value) * scale;
 }
 int bytesOf(const std::string& type) {
   if (type == "f16" || type == "bf16") return 2;
@@ -47,6 +47,7 @@ int bytesOf(const std::string& type) {
 }
 
 /// A matrix of small random integers, in row-major order or stored transposed; what lies between rows is NaN-like garbage.
+/// Stored are the integers times `scale`.
 struct Matrix {
   int rows, cols, pitch;
   bool transposed;
@@ -54,7 +55,7 @@ struct Matrix {
   std::vector<int> values;
   GuardedBuffer memory;
 
-  Matrix(int r, int c, bool t, const std::string& elementType, uint32_t seed, int padding)
+  Matrix(int r, int c, bool t, const std::string& elementType, uint32_t seed, int padding, float scale = 1)
       : rows(r),
         cols(c),
         pitch((t ? r : c) + padding),
@@ -67,7 +68,7 @@ struct Matrix {
     for (int i = 0; i < r; ++i)
       for (int j = 0; j < c; ++j)
         put(type, memory.data(), t ? int64_t{j} * pitch + i : int64_t{i} * pitch + j,
-            values[i * c + j] = static_cast<int>(random() % 9) - 4);
+            values[i * c + j] = static_cast<int>(random() % 9) - 4, scale);
   }
   /// As a view of the stored matrix: pointer, dims, strides.
   std::vector<uint64_t> slots() const {
@@ -89,6 +90,7 @@ struct Problem {
   bool transA = false, transB = false, aligned = true;
   int warps = 4, stages = 2;
   const char* instruction = "";  ///< expected in the PTX
+  float scale = 1;               ///< of what is stored; products give what they would without
 };
 
 const char* target = "sm_80";
@@ -143,8 +145,8 @@ void run(const Problem& p) {
       target, p.warps);
   EXPECT_NE(kern.ptx().find(p.instruction), std::string::npos) << p.instruction;
   auto padding = [&](int width) { return p.aligned ? (width + 15) / 16 * 16 - width + 16 : 3; };
-  Matrix a(p.M, p.K, p.transA, p.type, 1, padding(p.transA ? p.M : p.K)),
-      b(p.K, p.N, p.transB, p.type, 2, padding(p.transB ? p.K : p.N));
+  Matrix a(p.M, p.K, p.transA, p.type, 1, padding(p.transA ? p.M : p.K), p.scale),
+      b(p.K, p.N, p.transB, p.type, 2, padding(p.transB ? p.K : p.N), p.scale);
   const int64_t accBytes = p.acc == "f64" ? 8 : 4;
   GuardedBuffer c(int64_t{p.M} * p.N * accBytes);
   std::vector<uint64_t> slots = a.slots();
@@ -230,6 +232,10 @@ TEST(Warpgroups, Products) {
   run({"f32", "f32", "tf32", 70, 60, 50, 48, 56, 16, false, false, false, 4, 2, "m64n48k8"});    // no alignment
   run({"f32", "f32", "tf32", 130, 140, 100, 128, 72, 32, true, true, true, 8, 3, "m64n72k8.f32.tf32.tf32"});
   run({"f32", "f32", "tf32", 50, 70, 44, 56, 80, 24, true, true, false, 4, 2, "m64n80k8"});
+  // Bulk copies round to the nearest tf32: cut off, these would be smaller by an ulp.
+  const float below = 1 - std::ldexp(1.0f, -13);
+  run({"f32", "f32", "tf32", 130, 140, 100, 128, 128, 32, false, true, true, 8, 3, "m64n128k8.f32.tf32.tf32", below});
+  run({"f32", "f32", "tf32", 130, 140, 100, 72, 128, 32, false, false, true, 8, 3, "m64n72k8.f32.tf32.tf32", below});
   // The same with bytes, which are transposed four by two on their way.
   run({"i8", "i32", "ieee", 130, 140, 200, 80, 128, 128, false, false, true, 8, 3, "m64n80k32.s32.s8.s8"});
   run({"f8E4M3FN", "f32", "ieee", 200, 300, 170, 64, 256, 64, false, false, true, 8, 2, "m64n64k32"});  // 2 x 64 each

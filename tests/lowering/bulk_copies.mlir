@@ -79,3 +79,23 @@ func.func @patches(%v: !tile.view<4xf16> {tile.align = 16 : i32, tile.unit_strid
   }
   return
 }
+
+// -----
+
+// The same box rounded to tf32 and as it is: two maps.
+// CHECK: tensor map of parameter 0: dims 1 0, box 32 64, swizzle 128, tf32
+// CHECK-NEXT: tensor map of parameter 0: dims 1 0, box 32 64, swizzle 128{{$}}
+// CHECK: entry rounded(
+func.func @rounded(%v: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 4, 1>}) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %i = arith.constant 0 : i32
+  %s = tile.smem_alloc at 0 : !tile.smem<64x32xf32, minor = 1>
+  %t = tile.smem_alloc at 8192 : !tile.smem<64x32xf32, minor = 1>
+  %r = tile.ring_alloc arrivals 1 at 65536 : !tile.ring<1>
+  tile.specialize regs(0, 0) producer {
+    %slot = tile.ring_reserve %r bytes 16384 : !tile.ring<1>
+    tile.tma_load %v[%i, %i : i32, i32] to %s signals %r[%slot] {tile.tf32} : !tile.view<2xf32>, !tile.smem<64x32xf32, minor = 1>, !tile.ring<1>
+    tile.tma_load %v[%i, %i : i32, i32] to %t signals %r[%slot] : !tile.view<2xf32>, !tile.smem<64x32xf32, minor = 1>, !tile.ring<1>
+  } consumer {
+  }
+  return
+}

@@ -277,3 +277,31 @@ func.func @turned(%a: !tile.view<3xf16> {tile.align = 16 : i32, tile.unit_stride
   tile.store %out, %c[%c0, %c0 : i32, i32] : tensor<64x64xf16>, !tile.view<2xf16>
   return
 }
+
+// -----
+
+// Of f32 tiles that only tf32 products read no more is copied than these look at; others come as they are.
+// CHECK-LABEL: func.func @tf32
+// CHECK: tile.specialize
+// CHECK: tile.tma_load %arg0{{.*}} {tile.tf32} :
+// CHECK: tile.tma_load %arg1
+// CHECK-NOT: tile.tf32
+// CHECK: } consumer {
+func.func @tf32(%a: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 4, 1>}, %b: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 4, 1>}, %c: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 4, 1>, tile.dim_multiple_of = array<i32: 1, 16>}, %n: i32) attributes {tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c32 = arith.constant 32 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %none = arith.constant dense<0.0> : tensor<64x32xf32>
+  %r:2 = scf.for %k = %c0 to %n step %c32 iter_args(%acc = %zero, %sum = %none) -> (tensor<64x64xf32>, tensor<64x32xf32>) : i32 {
+    %sa = tile.load_shared %a[%c0, %k : i32, i32] box [64, 32] : !tile.view<2xf32> -> !tile.smem<64x32xf32, minor = 1>
+    %sb = tile.load_shared %b[%c0, %k : i32, i32] box [64, 32] : !tile.view<2xf32> -> !tile.smem<64x32xf32, minor = 1>
+    %t = tile.smem_trans %sb : !tile.smem<64x32xf32, minor = 1> -> !tile.smem<32x64xf32, minor = 0>
+    %d = tile.mma wgmma_tf32 k 32 warps(4, 1) %sa, %t, %acc : !tile.smem<64x32xf32, minor = 1>, !tile.smem<32x64xf32, minor = 0> -> tensor<64x64xf32>
+    %v = tile.smem_load %sb : !tile.smem<64x32xf32, minor = 1> -> tensor<64x32xf32>
+    %s = arith.addf %sum, %v : tensor<64x32xf32>
+    scf.yield %d, %s : tensor<64x64xf32>, tensor<64x32xf32>
+  }
+  tile.store %r#0, %c[%c0, %c0 : i32, i32] : tensor<64x64xf32>, !tile.view<2xf32>
+  tile.store %r#1, %c[%c0, %c32 : i32, i32] : tensor<64x32xf32>, !tile.view<2xf32>
+  return
+}

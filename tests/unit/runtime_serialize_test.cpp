@@ -30,8 +30,8 @@ KernelBinary sample() {
   k.uses_debug_ring = true;
   k.persistent = true;
   k.uses_tickets = true;
-  k.tensor_maps = {{1, DType::f8e5m2, 4, {3, 2, 1, 0}, {128, 64, 1, 1}, 128, false},
-                   {1, DType::i8, 2, {3, 1}, {16, 256}, 0, true}};
+  k.tensor_maps = {{1, DType::f8e5m2, 4, {3, 2, 1, 0}, {128, 64, 1, 1}, 128, false, false},
+                   {1, DType::i8, 2, {3, 1}, {16, 256}, 0, true, false}};
   k.debug_sites = {{DebugSite::assertion, "x < n", DType::i1, {64, 128}, "a.cpp", 12},
                    {DebugSite::print, "", DType::f16, {}, "b.cpp", 7}};
   k.buffers = {{"ring of 3 x 128x64xf16", "a.cpp", 30, 1024, 49152}};
@@ -174,6 +174,7 @@ TEST(Serialize, TensorMapsOfViewsThereAreNot) {
   EXPECT_TRUE(refused([](KernelBinary& k) { k.tensor_maps[0].swizzle = 96; }));
   EXPECT_TRUE(refused([](KernelBinary& k) { k.tensor_maps[1].box[0] = 8; })) << "rows of 8 bytes";
   EXPECT_TRUE(refused([](KernelBinary& k) { k.tensor_maps[0].dtype = DType::f16; })) << "the view's elements are bytes";
+  EXPECT_TRUE(refused([](KernelBinary& k) { k.tensor_maps[0].tf32 = true; })) << "bytes are no tf32";
   EXPECT_TRUE(refused([](KernelBinary& k) { k.tensor_maps.resize(17, k.tensor_maps[0]); }));
   EXPECT_TRUE(refused([](KernelBinary& k) { k.persistent = false; })) << "tickets without a work loop";
   auto in_cluster = [&](uint32_t programs) {

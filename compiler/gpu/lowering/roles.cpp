@@ -105,6 +105,7 @@ LogicalResult KernelRoles::readCopies(func::FuncOp kernel, const Facts& facts) {
         op->emitOpError() << "cannot be a bulk copy: " << why;
         return WalkResult::interrupt();
       }
+      box->map.tf32 = op->hasAttr(kTf32Attr);
       auto it = std::find(maps_.begin(), maps_.end(), box->map);
       const size_t map = static_cast<size_t>(it - maps_.begin());
       if (it == maps_.end()) maps_.push_back(box->map);

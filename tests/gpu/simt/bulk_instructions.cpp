@@ -29,6 +29,7 @@ SimulatedTensorMap encodeTensorMap(const TensorMapInfo& info, const ParamInfo& p
   map.dtype = info.dtype;
   map.rank = info.rank;
   map.swizzle = info.swizzle;
+  map.tf32 = info.tf32;
   map.address = slots[0];
   uint64_t bytes = size_of(info.dtype);
   bool empty = false;
@@ -97,6 +98,11 @@ void startLoad(Program* p, const SimulatedTensorMap& map, const std::array<int32
     forBox(map, at, to, [&](uint32_t shared, const char* global) {
       size_t bytes = static_cast<size_t>(map.elementBytes());
       global ? std::memcpy(p->shared.at(shared), global, bytes) : std::memset(p->shared.at(shared), 0, bytes);
+      if (!map.tf32) return;
+      uint32_t bits = 0;
+      std::memcpy(&bits, p->shared.at(shared), sizeof bits);
+      bits = roundedToTf32(bits);
+      std::memcpy(p->shared.at(shared), &bits, sizeof bits);
     });
     p->shared.endWrite(to, map.boxBytes());
     bytesArrived(*p, signal, map.boxBytes());

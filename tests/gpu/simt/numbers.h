@@ -15,6 +15,12 @@ inline float flushed(float x) { return std::fpclassify(x) == FP_SUBNORMAL ? std:
 inline float halfToFloat(uint16_t bits) { return half::from_bits(bits); }
 inline float bf16ToFloat(uint16_t bits) { return bfloat16::from_bits(bits); }
 
+/// The nearest number with 10 bits of mantissa, of two the even one; what is no number stays.
+inline uint32_t roundedToTf32(uint32_t bits) {
+  if ((bits & 0x7f800000u) == 0x7f800000u) return bits;
+  return (bits + 0xfffu + (bits >> 13 & 1)) & 0xffffe000u;
+}
+
 /// Element formats of matrix operands.
 enum class Operand { f16, bf16, tf32, s8, u8, e4m3, e5m2 };
 inline int operandBytes(Operand kind) {

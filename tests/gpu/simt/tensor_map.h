@@ -12,6 +12,7 @@ struct alignas(64) SimulatedTensorMap {
   uint32_t magic = kMagic;
   DType dtype = DType::f32;
   uint8_t rank = 0, swizzle = 0;
+  bool tf32 = false;
   uint64_t address = 0;
   std::array<uint32_t, 5> dims{};
   std::array<uint16_t, 5> box{};
