@@ -124,7 +124,8 @@ bool fitsWarpgroups(ArrayRef<DotOp> dots, WarpGrids::Grid grid, bool transposed,
     const Engine engine = engineOf(dot);
     const Cover cover = coverOf(engine, m, n, 1, grid.m, grid.n);
     if (3 * cover.m * cover.n > 4 * m * n) return false;
-    return grid.n == 1 || cover.n / grid.n % unitOf(dot) == 0;
+    const int64_t part = cover.n / grid.n;
+    return grid.n == 1 || part % unitOf(dot) == 0 || (!transposed && part % 16 == 0 && cover.n <= unitOf(dot));
   });
 }
 

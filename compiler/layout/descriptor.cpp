@@ -22,7 +22,8 @@ int64_t OperandDescriptor::stepBytes(int64_t step) const {
 
 int64_t OperandDescriptor::outerBytes(int64_t element) const {
   if (kMinor) return element * tile.swizzle;
-  return element * tile.elementBytes / tile.swizzle * tile.rows * tile.swizzle;
+  const int64_t byte = element * tile.elementBytes;
+  return byte / tile.swizzle * tile.rows * tile.swizzle + byte % tile.swizzle;
 }
 
 int OperandDescriptor::outerUnit() const { return kMinor ? 8 : tile.swizzle / tile.elementBytes; }

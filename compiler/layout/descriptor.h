@@ -21,8 +21,10 @@ struct OperandDescriptor {
   SharedTile tile;
 
   int64_t stepBytes(int64_t step) const;      ///< from the tile's start to the elements of k step `step` (32 bytes of k)
-  int64_t outerBytes(int64_t element) const;  ///< to row `element` of A or column of B, a multiple of outerUnit()
-  int outerUnit() const;                      ///< instructions start at multiples of this many elements of m or n
+  int64_t outerBytes(int64_t element) const;  ///< to row `element` of A or column of B
+  /// Instructions start at multiples of this many elements of m or n; inside such a group those that end in it may start
+  /// anywhere.
+  int outerUnit() const;
 };
 
 /// nullopt: wgmma cannot read this tile (no swizzle; m or n minor of elements that are not 16 bits; strides too long).

@@ -59,7 +59,7 @@ Register r1("gated_delta", [](Env& e) {
   auto o = constant<bfloat16>(e, size_t(B) * T * H * V, NAN);
   Job j;
   j.gflop = 2e-9 * B * H * double(T) * (64. * 2 * D + 64. * 2 * V + 3. * D * V);
-  j.add(gated_delta, GatedCfg{64, D, e.big ? 64 : 32, 2, e.big ? 8 : 4}, q.view(B, T, H, D), k.view(B, T, H, D),
+  j.add(gated_delta, GatedCfg{64, D, e.big ? 64 : 32, 2, 8}, q.view(B, T, H, D), k.view(B, T, H, D),
         v.view(B, T, H, V), g.view(B, H, T), b.view(B, H, T), o.view(B, T, H, V));
   j.check = [=] {
     std::vector<double> want(size_t(B) * T * H * V), S, kS(V);
@@ -132,7 +132,7 @@ Register r2("mlstm", [](Env& e) {
   const float scale = 1 / std::sqrt(float(D));
   Job j;
   j.gflop = 2e-9 * H * double(T) * (64. * (D + V) + 2. * D * V);
-  j.add(mlstm, MlstmCfg{64, D, 64, 2, e.big ? 8 : 4}, q.view(H, T, D), k.view(H, T, D), v.view(H, T, V), in.view(H, T),
+  j.add(mlstm, MlstmCfg{64, D, 64, 2, 8}, q.view(H, T, D), k.view(H, T, D), v.view(H, T, V), in.view(H, T),
         f.view(H, T), y.view(H, T, V), scale);
   j.check = [=] {
     std::vector<double> want(size_t(H) * T * V), C, n;

@@ -419,7 +419,8 @@ LogicalResult emitWgmma(Emitter& e, MmaOp op) {
   if (failed(b)) return failure();
   Descriptor bStart(e, second, *b);
   if (teamsN > 1) {
-    if (part % b->outerUnit() != 0)
+    const bool insidePanel = part * teamsN <= b->outerUnit();
+    if (part % b->outerUnit() != 0 && !insidePanel)
       return op.emitOpError() << "expects parts of " << b->outerUnit() << " columns per warpgroup, found " << part;
     bStart.addBytes(e.b.CreateMul(e.b.CreateUDiv(team, e.i32(teamsM)), e.i32(b->outerBytes(part))));
   }
