@@ -181,6 +181,25 @@ TEST(Wgmma, DescriptorsReadTheTilesElements) {
   EXPECT_GT(checked, 1000000);
 }
 
+// Warpgroups side by side share a panel of columns: the second one's instructions start inside it (right on an H200).
+TEST(Wgmma, DescriptorsStartInsideAPanel) {
+  for (int64_t outers : {32, 64}) {
+    const SharedTile tile = swizzledTile(64, outers, 2);
+    const auto operand = operandDescriptor(tile, /*kMinor=*/false);
+    ASSERT_TRUE(operand);
+    const int64_t base = 5 * 1024, part = outers / 2;
+    for (int64_t step = 0; step < 4; ++step) {
+      const int64_t start = base + operand->outerBytes(part) + operand->stepBytes(step);
+      ASSERT_EQ(start % 16, 0);
+      const uint64_t descriptor = operand->bits | static_cast<uint64_t>((start & 0x3FFFF) >> 4);
+      for (int64_t o = 0; o < part; ++o)
+        for (int64_t k = 0; k < 16; ++k)
+          ASSERT_EQ(hardwareAddress(descriptor, false, 2, o, k), base + tile.address(step * 16 + k, part + o))
+              << outers << " columns, element " << o << ", " << k;
+    }
+  }
+}
+
 TEST(Wgmma, DescriptorsOfTheMeasuredKernels) {
   // K-major 128-byte swizzle: 8 rows are 1024 bytes; 176 x 128 V, columns minor: panels are 176 * 128 bytes apart.
   EXPECT_EQ(operandDescriptor(swizzledTile(128, 64, 2), true)->bits, 1ull << 62 | 64ull << 32 | 1ull << 16);
