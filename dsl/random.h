@@ -1,5 +1,5 @@
-// random.h - counter-based random numbers (Philox 4x32, Salmon et al., SC 2011; ten rounds): element i of stream `seed` does not
-// depend on tile shapes or the grid, so results are reproducible on every device.
+// random.h - counter-based random numbers (Philox 4x32, Salmon et al., SC 2011; ten rounds): element i of stream `seed`
+// does not depend on tile shapes or the grid, so results are reproducible on every device.
 #pragma once
 #include <array>
 

@@ -25,10 +25,6 @@ layout::Shape shapeOf(Value value) {
   return {shape.begin(), shape.end()};
 }
 
-}  // namespace
-
-namespace {
-
 /// Tiles of more than two dims as rows of their last one: where both layouts can be seen so, matrices of registers are
 /// found in them, and chunks across the rows.
 void seeAsRows(layout::Layout& from, layout::Layout& to) {

@@ -13,7 +13,6 @@ namespace {
 
 enum Opcode : uint32_t {
   kTryWait = 0x5a7,
-  kArrive = 0x9a7,
   kBar = 0xb1d,
   kMufu = 0x308,
   kSetRegisters = 0x9c8,

@@ -8,7 +8,7 @@
 
 namespace tile::ir {
 
-/// Opcodes that decide where code goes on, and those of asynchronous products and their waits.
+/// Opcodes that decide where code goes on, those of asynchronous products and their waits, and arrivals at barriers.
 enum SassOpcode : uint32_t {
   kBra = 0x947,
   kBraUniform = 0x547,
@@ -25,6 +25,7 @@ enum SassOpcode : uint32_t {
   kQgmma = 0x9f3,
   kQgmmaReg = 0xdf3,
   kWarpgroup = 0x9c5,
+  kArrive = 0x9a7,
 };
 
 struct SassBlock {

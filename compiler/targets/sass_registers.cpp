@@ -15,7 +15,6 @@ namespace tile::ir {
 namespace {
 
 constexpr int kZero = 255;  ///< RZ
-constexpr uint32_t kArrive = 0x9a7;
 
 /// Numbers of registers that are in the instruction's own bits.
 enum Width : int {

@@ -133,7 +133,7 @@ LogicalResult emitTmaStore(Emitter& e, TmaStoreOp op) {
                             << op.getValue().getType();
   const TmaBox& box = e.roles().boxOf(op);
   const Coordinates coordinates(e, box, op.getIndices());
-  llvm::Value *staging = e.scalar(op.getStaging()), *group = groupIndex(e);
+  llvm::Value *staging = e.scalar(op.getStaging()), *group = groupIndex(e), *policy = l2Policy(e, op.getCache());
   llvm::Value* barrier = b.CreateAdd(group, e.i32(kGroupBarrier));
   // Of the groups, those of one column of groups follow one another along the rows.
   const int down = groups / *across;
@@ -166,7 +166,6 @@ LogicalResult emitTmaStore(Emitter& e, TmaStoreOp op) {
         auto issue = [&] {
           SmallVector<llvm::Value*> args{b.CreatePtrAdd(own, e.i32(copy.byte)), e.roles().mapOf(op)};
           args.append(coordinates.at(firstRow, copy.row, first - begin + copy.col, firstColumn));
-          llvm::Value* policy = l2Policy(e, op.getCache());
           args.append({policy ? policy : e.i64(0), b.getInt1(policy)});
           b.CreateIntrinsic(storeIntrinsic(box.map.rank, op.getAdd()), args);
         };
