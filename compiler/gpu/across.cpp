@@ -33,8 +33,6 @@ int64_t warpsAlong(const Layout& layout, int axis) {
   return count;
 }
 
-namespace {
-/// The one operation that makes a result of the pair's own two values; null: something else.
 mlir::Operation* soleOperation(ReduceOp reduce, unsigned result) {
   mlir::Block& block = reduce.getCombiner().front();
   const unsigned values = reduce.getNumResults();
@@ -45,7 +43,27 @@ mlir::Operation* soleOperation(ReduceOp reduce, unsigned result) {
                       (op->getOperand(0) == other && op->getOperand(1) == own);
   return ofBoth ? op : nullptr;
 }
+
+namespace {
+bool isOnlyAlong(const std::vector<Digit>& digits, int axis) {
+  return llvm::all_of(
+      digits, [&](const Digit& d) { return d.dim == axis || d.dim == layout::kReplicated || d.count == 1; });
+}
 }  // namespace
+
+bool coversLanes(const Layout& layout, int axis) {
+  return !layout.isPadded(axis) && isOnlyAlong(layout.lanes(), axis);
+}
+
+bool votesAtBarrier(ReduceOp reduce) {
+  if (reduce.getNumResults() != 1) return false;
+  const Layout layout = *layoutOf(reduce.getSources()[0].getType());
+  const int axis = static_cast<int>(reduce.getAxis());
+  return mlir::getElementTypeOrSelf(reduce.getSources()[0].getType()).isInteger(1) &&
+         llvm::isa_and_nonnull<mlir::arith::AndIOp, mlir::arith::OrIOp>(soleOperation(reduce, 0)) &&
+         warpsAlong(layout, axis) > 1 && coversLanes(layout, axis) && isOnlyAlong(layout.warps(), axis) &&
+         layout.sliced(axis).numRegs() == 1;
+}
 
 bool isRoundedSum(ReduceOp reduce, unsigned result) {
   return llvm::isa_and_nonnull<mlir::arith::AddFOp>(soleOperation(reduce, result));

@@ -22,6 +22,16 @@ PartsTable partsTable(const layout::Layout& source, int axis, int64_t parts, mli
 /// Warps that share the axis; 1: a reduction stays inside warps.
 int64_t warpsAlong(const layout::Layout& layout, int axis);
 
+/// The one operation that makes a result of the pair's own two values; null: something else.
+mlir::Operation* soleOperation(ReduceOp reduce, unsigned result);
+
+/// All lanes of a warp lie along the axis, or hold the same as others that do: one instruction combines them all.
+bool coversLanes(const layout::Layout& layout, int axis);
+
+/// Whether some or all elements of a tile hold: where all threads lie along the axis, and one value comes out, threads
+/// learn it from the barrier at which they meet. Needs no shared memory.
+bool votesAtBarrier(ReduceOp reduce);
+
 /// A sum of products: where an addition has a product as one of its operands, both are one instruction.
 bool sumsProducts(ReduceOp reduce);
 

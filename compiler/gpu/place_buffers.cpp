@@ -63,6 +63,7 @@ std::vector<BufferInfo> sharedBuffers(func::FuncOp func) {
     } else if (auto offset = op->getAttrOfType<IntegerAttr>(kScratchAttr)) {
       info.offset = static_cast<uint32_t>(offset.getInt());
       info.bytes = static_cast<uint32_t>(scratchOf(op)->bytes);
+      if (!info.bytes) return;  // only a barrier
     } else {
       return;
     }

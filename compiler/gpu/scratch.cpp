@@ -68,6 +68,7 @@ std::optional<Scratch> scratchOf(Operation* op) {
         int axis = static_cast<int>(o.getAxis());
         int64_t parts = warpsAlong(layout, axis);
         if (parts == 1) return std::nullopt;
+        if (votesAtBarrier(o)) return Scratch{0, 16, false, "vote of the program's threads"};
         return Scratch{partsTable(layout, axis, parts, o.getSources()).bytes, 16, false,
                        "reduction of " + tileText(o.getSources()[0].getType())};
       })

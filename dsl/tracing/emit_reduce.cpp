@@ -188,8 +188,18 @@ Value reduce_all(Fold f, const Operand& o) {
   if (!t) return {0};
   Value v = operand_tile(*t, o, name_of(f));
   if (t->is_bad(v)) return {0};
-  // Innermost dim first: it is the one that lies together in memory and registers.
   Operand rest = o;
+  // Results that no order changes are made in one step: all lanes, and all warps, combine once.
+  const TileType type = t->type_of(v);
+  const bool isExact = is_int(type.dtype);
+  const bool isWhole = std::all_of(type.shape.begin(), type.shape.end(), [](int64_t n) { return (n & (n - 1)) == 0; });
+  if (isExact && isWhole && type.shape.rank() > 1) {
+    rest.v = reshape(rest, {type.shape.elements()});
+    if (t->is_bad(rest.v)) return {0};
+    rest.v = fold_along(*t, f, rest, 0, false, false);
+    return t->is_bad(rest.v) ? Value{0} : to_scalar(rest);
+  }
+  // Innermost dim first: it is the one that lies together in memory and registers.
   for (int axis = t->type_of(v).shape.rank() - 1; axis >= 0; --axis) {
     v = fold_along(*t, f, rest, axis, false, false);
     if (t->is_bad(v)) return {0};

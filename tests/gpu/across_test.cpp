@@ -69,6 +69,71 @@ TEST(Reduce, Maximum) {
       runReduce(shape, static_cast<int>(axis), 4, "arith.maxsi", [](int32_t a, int32_t b) { return std::max(a, b); });
 }
 
+TEST(Reduce, OtherIntegers) {
+  using Combine = int32_t (*)(int32_t, int32_t);
+  const std::pair<const char*, Combine> kinds[] = {
+      {"arith.minsi", [](int32_t a, int32_t b) { return std::min(a, b); }},
+      {"arith.minui", [](int32_t a, int32_t b) { return static_cast<uint32_t>(a) < static_cast<uint32_t>(b) ? a : b; }},
+      {"arith.maxui", [](int32_t a, int32_t b) { return static_cast<uint32_t>(a) < static_cast<uint32_t>(b) ? b : a; }},
+      {"arith.andi", [](int32_t a, int32_t b) { return a & b; }},
+      {"arith.ori", [](int32_t a, int32_t b) { return a | b; }},
+      {"arith.xori", [](int32_t a, int32_t b) { return a ^ b; }}};
+  for (const auto& [op, combine] : kinds)
+    for (const Shape& shape : {Shape{16}, {1024}, {33, 17}, {4, 256}})
+      for (int warps : {1, 4}) runReduce(shape, static_cast<int>(shape.size()) - 1, warps, op, combine);
+}
+
+/// Whether all, and whether any, of a tile's elements are positive: where one warp, several, or a part of one lies along
+/// the axis; again in every iteration, so that votes of neighbouring meetings could be mixed up.
+TEST(Reduce, Votes) {
+  for (const Shape& shape : {Shape{32}, {1024}, {1000}, {7}, {8, 64}, {256, 4}, {4, 128}})
+    for (int warps : {1, 4, 8}) {
+      const int axis = static_cast<int>(shape.size()) - 1;
+      Shape small = shape;
+      small[axis] = 1;
+      const std::string big = tensor(shape, "i32"), bits = tensor(shape, "i1"), few = tensor(small, "i1"),
+                        ints = tensor(small, "i32");
+      auto vote = [&](const char* name, const char* op) {
+        return fmt::format("    %{} = tile.reduce %m axis {} : ({}) -> {} {{\n    ^bb0(%p: i1, %q: i1):\n      %r = {} "
+                           "%p, %q : i1\n      tile.yield %r : i1\n    }}\n",
+                           name, axis, bits, few, op);
+      };
+      const std::string text = kernel(
+          "%x: !tile.ptr<i32> {tile.align = 16 : i32}, %o: !tile.ptr<i32>",
+          readTile("a", "x", shape, "i32") +
+              fmt::format("  %c0 = arith.constant 0 : i32\n  %c1 = arith.constant 1 : i32\n  %c5 = arith.constant 5 : "
+                          "i32\n  %z = arith.constant dense<0> : {0}\n  %four = arith.constant dense<4> : {0}\n  %s = "
+                          "scf.for %i = %c0 to %c5 step %c1 iter_args(%t = %z) -> ({0}) : i32 {{\n    %v = tile.splat %i "
+                          ": i32 -> {1}\n    %m = arith.cmpi sgt, %a, %v : {1}\n",
+                          ints, big) +
+              vote("all", "arith.andi") + vote("any", "arith.ori") +
+              fmt::format("    %l = arith.extui %all : {1} to {0}\n    %n = arith.extui %any : {1} to {0}\n    %two = "
+                          "arith.addi %n, %n : {0}\n    %both = arith.addi %l, %two : {0}\n    %up = arith.muli %t, "
+                          "%four : {0}\n    %next = arith.addi %up, %both : {0}\n    scf.yield %next : {0}\n  }}\n",
+                          ints, few) +
+              writeTile("s", "o", small, "i32"));
+      SimtKernel k(text, "sm_90a", warps);
+      std::vector<int32_t> values(count(shape), 3);
+      const int64_t width = shape[axis];
+      for (int64_t row = 0; row < count(small); ++row) {
+        values[row * width + (row * 5 + 2) % width] = 1;
+        values[row * width + (row * 7 + 6) % width] = 5;
+      }
+      GuardedBuffer x(4 * count(shape)), out(4 * count(small));
+      std::copy(values.begin(), values.end(), x.as<int32_t>());
+      k.run({slot(x.as<char>()), slot(out.as<char>())}, 1);
+      for (int64_t row = 0; row < count(small); ++row) {
+        int32_t want = 0;
+        for (int i = 0; i < 5; ++i) {
+          auto begin = values.begin() + row * width, end = begin + width;
+          want = want * 4 + std::all_of(begin, end, [=](int32_t v) { return v > i; }) +
+                 2 * std::any_of(begin, end, [=](int32_t v) { return v > i; });
+        }
+        ASSERT_EQ(out.as<int32_t>()[row], want) << shapeText(shape) << " warps " << warps << " row " << row;
+      }
+    }
+}
+
 /// Every lane ends with the same bits, also where the combiner rounds differently with its operands exchanged: programs
 /// branch on what is reduced.
 TEST(Reduce, AllLanesAgree) {

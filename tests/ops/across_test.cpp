@@ -101,6 +101,26 @@ TEST(Across, TruthAndBits) {
   }
 }
 
+TEST(Across, WholeTilesOfSeveralDims) {
+  for (auto& device : devices())
+    for (int at : {0, 37, 4095}) {  // the one element that differs
+      std::vector<int32_t> x(4096, 2), out(7, 0);
+      x[at] = 5;
+      auto k = kernel("whole", [](Ptr<const int32_t> p, Ptr<int32_t> out) {
+        auto t = load(p + (arange(0, 16).col() * 256 + arange(0, 256).row()));
+        store(out, cast(any(t == 5), i32));
+        store(out + 1, cast(any(t == 4), i32));
+        store(out + 2, cast(all(t >= 2), i32));
+        store(out + 3, cast(all(t == 2), i32));
+        store(out + 4, sum(t));
+        store(out + 5, max(t));
+        store(out + 6, sum(reshape(t, {4, 4, 256})));
+      });
+      ASSERT_TRUE(run_on(device, k, {}, x, out));
+      EXPECT_EQ(out, (std::vector<int32_t>{1, 0, 1, 0, 8195, 5, 8195})) << device->name() << " " << at;
+    }
+}
+
 TEST(Across, FirstAmongEqualsAndNan) {
   for (auto& device : devices()) {
     std::vector<float> x{3, 7, 7, -1, -1, 7, NAN, 2, NAN, NAN, NAN, NAN};

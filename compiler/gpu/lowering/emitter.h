@@ -74,6 +74,8 @@ class Emitter {
   /// i1, or null for "always": register `reg` of this thread is inside the tile.
   llvm::Value* inTile(const layout::Layout& layout, int reg);
   void barrier();   ///< all threads that run the code at the current point
+  /// The same, where every thread learns whether `holds` was true in all of them, or in any.
+  llvm::Value* barrierVote(llvm::Value* holds, bool inAll);
   void syncWarp();
   llvm::Value* shuffleXor(llvm::Value* value, int mask);           ///< any scalar type
   llvm::Value* shuffleUp(llvm::Value* value, int delta);

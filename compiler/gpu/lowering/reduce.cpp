@@ -9,6 +9,7 @@
 #include "compiler/gpu/lowering/access.h"
 #include "compiler/gpu/lowering/combine.h"
 #include "compiler/gpu/lowering/lowering.h"
+#include "llvm/ADT/TypeSwitch.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 
 namespace tile::ir {
@@ -39,8 +40,12 @@ class Reduction {
              << "expected results laid out as the operands without the axis (a bug of assign_layouts)";
     std::vector<Tuple> partial;
     for (int reg = 0; reg < result_.numRegs(); ++reg) partial.push_back(inThread(reg));
-    acrossLanes(partial);
-    if (warpsAlong(source_, axis_) > 1) acrossWarps(partial);
+    if (votesAtBarrier(op_)) {
+      partial[0][0] = e.barrierVote(partial[0][0], isa<arith::AndIOp>(soleOperation(op_, 0)));
+    } else {
+      acrossLanes(partial);
+      if (warpsAlong(source_, axis_) > 1) acrossWarps(partial);
+    }
     for (auto [i, result] : llvm::enumerate(op_.getResults())) {
       Regs values;
       for (const Tuple& tuple : partial) values.push_back(tuple[i]);
@@ -91,7 +96,40 @@ class Reduction {
     return combine_(low, high, valid(along[half].first));
   }
 
+  // What combines one value of every lane of the warp by itself.
+  std::optional<llvm::Intrinsic::ID> warpInstruction() {
+    using namespace llvm::Intrinsic;
+    Operation* sole = op_.getNumResults() == 1 ? soleOperation(op_, 0) : nullptr;
+    if (!sole || !coversLanes(source_, axis_)) return std::nullopt;
+    const Type type = getElementTypeOrSelf(op_.getSources()[0].getType());
+    if (type.isInteger(1))
+      return llvm::TypeSwitch<Operation*, std::optional<ID>>(sole)
+          .Case<arith::AndIOp>([](auto) { return nvvm_vote_all_sync; })
+          .Case<arith::OrIOp>([](auto) { return nvvm_vote_any_sync; })
+          .Default([](Operation*) { return std::nullopt; });
+    // Lanes that hold the same would be counted more than once.
+    if (!type.isInteger(32)) return std::nullopt;
+    const bool once = source_.laneReplicas() == 1;
+    return llvm::TypeSwitch<Operation*, std::optional<ID>>(sole)
+        .Case<arith::AddIOp>([&](auto) { return once ? std::optional(ID{nvvm_redux_sync_add}) : std::nullopt; })
+        .Case<arith::XOrIOp>([&](auto) { return once ? std::optional(ID{nvvm_redux_sync_xor}) : std::nullopt; })
+        .Case<arith::MinSIOp>([](auto) { return nvvm_redux_sync_min; })
+        .Case<arith::MaxSIOp>([](auto) { return nvvm_redux_sync_max; })
+        .Case<arith::MinUIOp>([](auto) { return nvvm_redux_sync_umin; })
+        .Case<arith::MaxUIOp>([](auto) { return nvvm_redux_sync_umax; })
+        .Case<arith::AndIOp>([](auto) { return nvvm_redux_sync_and; })
+        .Case<arith::OrIOp>([](auto) { return nvvm_redux_sync_or; })
+        .Default([](Operation*) { return std::nullopt; });
+  }
+
   void acrossLanes(std::vector<Tuple>& partial) {
+    if (auto instruction = warpInstruction()) {
+      const bool isVote = partial[0][0]->getType()->isIntegerTy(1);
+      for (Tuple& tuple : partial)
+        tuple[0] = isVote ? e.b.CreateIntrinsic(*instruction, {e.i32(-1), tuple[0]})
+                          : e.b.CreateIntrinsic(*instruction, {tuple[0], e.i32(-1)});
+      return;
+    }
     int step = 1;
     for (const Digit& digit : source_.lanes()) {
       for (int distance = 1; digit.dim == axis_ && distance < digit.count; distance *= 2)

@@ -124,6 +124,14 @@ void Emitter::barrier() {
   if (role == Role::consumer) return namedBarrier(*this, i32(kConsumerBarrier), numThreads());
   b.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier_cta_sync_aligned_all, {i32(0)});
 }
+llvm::Value* Emitter::barrierVote(llvm::Value* holds, bool inAll) {
+  using namespace llvm::Intrinsic;
+  if (role == Role::consumer)
+    return b.CreateIntrinsic(inAll ? nvvm_barrier_cta_red_and_aligned_count : nvvm_barrier_cta_red_or_aligned_count,
+                             {i32(kConsumerBarrier), i32(numThreads()), holds});
+  return b.CreateIntrinsic(inAll ? nvvm_barrier_cta_red_and_aligned_all : nvvm_barrier_cta_red_or_aligned_all,
+                           {i32(0), holds});
+}
 void Emitter::syncWarp() { b.CreateIntrinsic(llvm::Intrinsic::nvvm_bar_warp_sync, {i32(-1)}); }
 
 // Lanes exchange 32-bit words: narrower values travel in one, 64-bit ones in two.

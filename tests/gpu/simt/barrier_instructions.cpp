@@ -33,6 +33,15 @@ void namedBarrier(uint64_t id, int threads, bool wait) {
   waitUntil([&] { return b.generation != generation; },
             [&] { return fmt::format("barrier {}: {} of {} threads are there", id, b.arrived, b.expected); });
 }
+/// Whether all, or any, of the threads that met there came with a true predicate.
+bool barrierVote(uint64_t id, int threads, bool holds, bool inAll) {
+  NamedBarrier& b = program().barriers.at(id & 15);
+  if (b.arrived == 0) b.all = true, b.any = false;
+  b.all &= holds, b.any |= holds;
+  if (b.arrived + 1 == threads) b.allOfLast = b.all, b.anyOfLast = b.any;
+  namedBarrier(id, threads, true);
+  return inAll ? b.allOfLast : b.anyOfLast;
+}
 int allThreads() { return (static_cast<int>(program().fibers.size()) + 31) / 32 * 32; }
 
 // ---- mbarriers
@@ -189,6 +198,9 @@ bool barrierInstruction(const Call& c) {
     namedBarrier(c.args[0], count(1), true);
   else if (c.is("barrier.cta.sync"))
     namedBarrier(c.args[0], allThreads(), true);
+  else if (c.is("barrier.cta.red.and") || c.is("barrier.cta.red.or"))
+    c.results[0] = barrierVote(c.args[0], c.has(".count") ? count(1) : allThreads(),
+                               (c.args[c.has(".count") ? 2 : 1] & 1) != 0, c.is("barrier.cta.red.and"));
   else if (c.is("barrier.cta.arrive"))
     namedBarrier(c.args[0], count(1), false);
   else if (c.is("bar.warp.sync"))

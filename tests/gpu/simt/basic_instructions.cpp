@@ -62,6 +62,35 @@ bool vote(const std::string& name, uint64_t mask, uint64_t predicate) {
   return name == "vote.all.sync" ? record.all : record.any;
 }
 
+struct ReduxRecord {
+  uint32_t own, all;
+};
+
+/// `redux.sync`: add, min, max, umin, umax, and, or, xor of 32-bit values.
+uint64_t redux(const std::string& name, uint64_t value, uint64_t mask) {
+  if (static_cast<uint32_t>(mask) != 0xffffffffu) fail(name + ": expects the mask of a whole warp");
+  const std::string kind = name.substr(std::string("redux.sync.").size());
+  ReduxRecord record{static_cast<uint32_t>(value), 0};
+  collective(warpMeeting(), laneOf(self()), "redux.sync", record, [&](std::vector<ReduxRecord*>& lanes) {
+    uint32_t all = lanes[0]->own;
+    for (size_t i = 1; i < lanes.size(); ++i) {
+      const uint32_t x = lanes[i]->own;
+      const auto a = static_cast<int32_t>(all), s = static_cast<int32_t>(x);
+      if (kind == "add") all += x;
+      else if (kind == "and") all &= x;
+      else if (kind == "or") all |= x;
+      else if (kind == "xor") all ^= x;
+      else if (kind == "umin") all = std::min(all, x);
+      else if (kind == "umax") all = std::max(all, x);
+      else if (kind == "min") all = static_cast<uint32_t>(std::min(a, s));
+      else if (kind == "max") all = static_cast<uint32_t>(std::max(a, s));
+      else fail("simulated machine: unknown " + name);
+    }
+    for (ReduxRecord* r : lanes) r->all = all;
+  });
+  return record.all;
+}
+
 // ---- memory
 
 bool isShared(const std::string& opcode) { return opcode.find(".shared") != std::string::npos; }
@@ -270,6 +299,8 @@ bool basicInstruction(const Call& c) {
     result = shuffle(shuffleMode(c.inst.name), c.args[1], c.args[2]);
   else if (c.is("vote.all.sync") || c.is("vote.any.sync"))
     result = vote(c.inst.name, c.args[0], c.args[1]);
+  else if (c.is("redux.sync."))
+    result = redux(c.inst.name, c.args[0], c.args[1]);
   else if (c.is("prmt"))
     result = permuteBytes(c.args[0], c.args[1], c.args[2]);
   else if (c.is("elect.sync"))

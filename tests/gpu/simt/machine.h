@@ -66,6 +66,7 @@ struct Meeting {
 struct NamedBarrier {
   int expected = 0, arrived = 0;
   uint64_t generation = 0;
+  bool all = false, any = false, allOfLast = false, anyOfLast = false;  ///< votes of those there; of the last meeting
 };
 
 /// An mbarrier object. `pending` arrivals and `bytes` of copies keep the current phase from completing.
