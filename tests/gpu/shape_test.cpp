@@ -196,5 +196,36 @@ TEST(Shapes, ConstantTable) {
       want);
 }
 
+/// Integers of few values become floats of 16 bits by their digits: all that a mask and an offset leave, also negative
+/// ones and the widest that have room.
+TEST(Casts, OfFewValues) {
+  for (auto [element, low, mask] : {std::tuple{"f16", -15, 15}, {"f16", -1024, 1023}, {"f16", 1025, 1023},
+                                    {"bf16", -128, 127}, {"bf16", 7, 15}, {"f16", -8, 15}})
+    for (const char* source : {"i32", "i16"}) {
+      const std::vector<int64_t> shape{1024};
+      const std::string from = tensor(shape, source), wide = tensor(shape, "f32"), to = tensor(shape, element);
+      SimtKernel k(kernel("%x: !tile.ptr<" + std::string(source) + "> {tile.align = 16 : i32}, %o: !tile.ptr<f32>",
+                          readTile("a", "x", shape, source) +
+                              fmt::format("  %m = arith.constant dense<{3}> : {0}\n  %l = arith.constant dense<{4}> : "
+                                          "{0}\n  %b = arith.andi %a, %m : {0}\n  %c = arith.addi %b, %l : {0}\n  %d = "
+                                          "arith.sitofp %c : {0} to {1}\n  %e = arith.extf %d : {1} to {2}\n",
+                                          from, to, wide, mask, low) +
+                              writeTile("e", "o", shape, "f32")),
+                   "sm_90a", 4);
+      GuardedBuffer x((source[1] == '3' ? 4 : 2) * 1024), out(4 * 1024);
+      for (int i = 0; i < 1024; ++i) {
+        if (source[1] == '3')
+          x.as<int32_t>()[i] = i * 37 - 70000;
+        else
+          x.as<int16_t>()[i] = static_cast<int16_t>(i * 37 - 20000);
+      }
+      k.run({slot(x.as<char>()), slot(out.as<char>())}, 1);
+      for (int i = 0; i < 1024; ++i) {
+        const int value = source[1] == '3' ? i * 37 - 70000 : static_cast<int16_t>(i * 37 - 20000);
+        ASSERT_EQ(out.as<float>()[i], static_cast<float>((value & mask) + low)) << element << " of " << source << " " << i;
+      }
+    }
+}
+
 }  // namespace
 }  // namespace tile::testing

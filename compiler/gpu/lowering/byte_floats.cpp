@@ -47,4 +47,34 @@ std::array<llvm::Value*, 4> convertBytes(llvm::IRBuilderBase& b, Operation* op, 
   return out;
 }
 
+/// Explicit digits of a 16-bit float.
+static int digitsOf(Type to) { return to.isF16() ? 10 : 7; }
+
+std::optional<int64_t> lowestOfFew(Operation* op, const Facts& facts) {
+  if (!isa<arith::SIToFPOp, arith::UIToFPOp>(op) || !isa<RankedTensorType>(op->getResult(0).getType())) return std::nullopt;
+  const Type from = getElementTypeOrSelf(op->getOperand(0).getType()), to = getElementTypeOrSelf(op->getResult(0).getType());
+  if (from.getIntOrFloatBitWidth() < 16 || (!to.isF16() && !to.isBF16())) return std::nullopt;
+  const Range range = facts.rangeOf(op->getOperand(0));
+  if (isa<arith::UIToFPOp>(op) && !range.isNonNegative()) return std::nullopt;  // negative: large
+  const int64_t room = int64_t{1} << digitsOf(to);
+  // The power of two less the lowest value must be a float, too.
+  if (range.min < -room || range.max - range.min >= room || range.max > 2 * room) return std::nullopt;
+  return range.min;
+}
+
+std::array<llvm::Value*, 2> convertFew(llvm::IRBuilderBase& b, Operation* op, int64_t lowest,
+                                       std::array<llvm::Value*, 2> x) {
+  const bool half = getElementTypeOrSelf(op->getResult(0).getType()).isF16();
+  const int64_t room = int64_t{1} << digitsOf(getElementTypeOrSelf(op->getResult(0).getType()));
+  for (llvm::Value*& value : x) value = b.CreateSExtOrTrunc(value, b.getInt32Ty());
+  // Both in one word: what a negative lower one borrows, the sum with the power of two gives back.
+  const int64_t bits = (half ? 0x6400 : 0x4300) - lowest;
+  llvm::Value* both = b.CreateAdd(b.CreateShl(x[1], 16), x[0]);
+  both = b.CreateAdd(both, b.getInt32(static_cast<uint32_t>(bits << 16 | bits)));
+  auto* pairType = llvm::FixedVectorType::get(half ? b.getHalfTy() : b.getBFloatTy(), 2);
+  both = b.CreateFAdd(b.CreateBitCast(both, pairType),
+                      llvm::ConstantFP::get(pairType, static_cast<double>(lowest - room)));
+  return {b.CreateExtractElement(both, uint64_t{0}), b.CreateExtractElement(both, uint64_t{1})};
+}
+
 }  // namespace tile::ir

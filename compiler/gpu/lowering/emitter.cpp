@@ -296,6 +296,12 @@ static bool widensUpperHalves(Operation* op) {
 LogicalResult Emitter::emitElementwiseOp(Operation* op) {
   if (hasFp8Pairs(target, op)) return emitFp8Conversion(op), success();
   if (hasByteFloats(op)) return convertTogether<4>(*this, op, convertBytes), success();
+  if (auto lowest = lowestOfFew(op, *facts_); lowest && regs(op->getOperand(0)).size() > 1) {
+    convertTogether<2>(*this, op, [&](llvm::IRBuilderBase& builder, Operation* o, std::array<llvm::Value*, 2> pair) {
+      return convertFew(builder, o, *lowest, pair);
+    });
+    return success();
+  }
   size_t count = 1;
   const layout::Layout* layout = nullptr;
   if (isa<RankedTensorType>(op->getResult(0).getType())) {

@@ -1,0 +1,35 @@
+// Integers of which few values are left become f16 or bf16 by a float's digits, two at a time: no conversion, which runs at
+// a sixteenth of the rate. Others keep it.
+// RUN: tile-opt %s -split-input-file --tile-target=sm_90a -tile-assign-layouts -canonicalize -cse -tile-place-buffers -tile-insert-barriers -tile-emit=as=ptx -o /dev/null | FileCheck %s
+
+// CHECK-LABEL: .entry nibbles
+// CHECK-NOT: cvt.rn.f16.{{[su]}}32
+// CHECK-COUNT-2: add.f16x2
+// CHECK-NOT: cvt.rn.f16.{{[su]}}32
+// CHECK: ret;
+func.func @nibbles(%x: !tile.view<1xi32> {tile.align = 16 : i32, tile.unit_stride = 0 : i32, tile.dim_multiple_of = array<i32: 32>}, %o: !tile.view<1xf16> {tile.align = 16 : i32, tile.unit_stride = 0 : i32, tile.dim_multiple_of = array<i32: 32>}) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %mask = arith.constant dense<15> : tensor<512xi32>
+  %eight = arith.constant dense<8> : tensor<512xi32>
+  %a = tile.load %x[%c0 : i32] : !tile.view<1xi32> -> tensor<512xi32>
+  %b = arith.andi %a, %mask : tensor<512xi32>
+  %c = arith.subi %b, %eight : tensor<512xi32>
+  %d = arith.sitofp %c : tensor<512xi32> to tensor<512xf16>
+  tile.store %d, %o[%c0 : i32] : tensor<512xf16>, !tile.view<1xf16>
+  return
+}
+
+// -----
+
+// CHECK-LABEL: .entry wide
+// CHECK-COUNT-4: cvt.rn.f16.{{[su]}}32
+// CHECK: ret;
+func.func @wide(%x: !tile.view<1xi32> {tile.align = 16 : i32, tile.unit_stride = 0 : i32, tile.dim_multiple_of = array<i32: 32>}, %o: !tile.view<1xf16> {tile.align = 16 : i32, tile.unit_stride = 0 : i32, tile.dim_multiple_of = array<i32: 32>}) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %mask = arith.constant dense<4095> : tensor<512xi32>
+  %a = tile.load %x[%c0 : i32] : !tile.view<1xi32> -> tensor<512xi32>
+  %b = arith.andi %a, %mask : tensor<512xi32>
+  %d = arith.sitofp %b : tensor<512xi32> to tensor<512xf16>
+  tile.store %d, %o[%c0 : i32] : tensor<512xf16>, !tile.view<1xf16>
+  return
+}
