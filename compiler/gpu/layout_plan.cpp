@@ -300,6 +300,26 @@ std::optional<GlobalAccess> accessOf(Operation* op, const Facts& facts) {
       .Default([](Operation*) { return std::nullopt; });
 }
 
+// A gather whose every address was computed from elements that were loaded: neighbours are nowhere near each other.
+bool isLookup(Operation* op, const GlobalAccess& access) {
+  auto gather = dyn_cast<GatherOp>(op);
+  if (!gather || access.width.dim >= 0) return false;
+  const int64_t elements = cast<RankedTensorType>(access.tile.getType()).getNumElements();
+  SmallVector<Value> pending{gather.getOffsets()};
+  llvm::DenseSet<Value> seen;
+  while (!pending.empty()) {
+    Value value = pending.pop_back_val();
+    auto type = dyn_cast<RankedTensorType>(value.getType());
+    if (!type || type.getNumElements() < elements || !seen.insert(value).second) continue;
+    Operation* from = value.getDefiningOp();
+    if (!from) continue;
+    if (isa<LoadOp, GatherOp>(from)) return true;
+    if (isElementwise(from) || isa<AssumeOp, ReshapeOp, TransOp>(from))
+      pending.append(from->operand_begin(), from->operand_end());
+  }
+  return false;
+}
+
 // Bytes wanted of the bytes of all 32-byte sectors one warp touches along `dim` with all its registers of one row.
 double sectorUse(const Layout& layout, int dim, int bytes) {
   std::set<std::pair<layout::Coord, int64_t>> sectors, wanted;
@@ -392,7 +412,7 @@ void LayoutPlan::run() {
     if (auto scan = dyn_cast<ScanOp>(op)) {
       const int axis = static_cast<int>(scan.getAxis());
       if (axis + 1 < cast<RankedTensorType>(scan.getSources()[0].getType()).getRank())
-        acrossRows.emplace_back(scan.getSources()[0], axis);
+        acrossRows.emplace_back(scan.getResults()[0], axis);  // the source may be cheap: it has no layout of its own
     } else if (auto reshape = dyn_cast<ReshapeOp>(op)) {
       ArrayRef<int64_t> from = reshape.getSource().getType().getShape(), to = reshape.getResult().getType().getShape();
       if (from.size() == 2 && to.size() > 2 && from[1] == to.back() && from[0] > to[0] && from[1] > 1)
@@ -411,9 +431,12 @@ void LayoutPlan::run() {
   scope_.walk([&](Operation* op) {
     if (accessOf(op, facts_)) anchors.push_back(op);
   });
-  // Loads before stores, large before small: a stored tile is computed from loaded ones.
+  // Loads before stores, large before small: a stored tile is computed from loaded ones. What is looked up at addresses
+  // that were loaded is read as well under any layout: it takes those of the others.
   auto rank = [&](Operation* op) {
-    return std::pair(isa<StoreOp, AccumulateOp, ScatterOp>(op) ? 1 : 0, -tileBytes(accessOf(op, facts_)->tile));
+    const GlobalAccess access = *accessOf(op, facts_);
+    return std::tuple(isa<StoreOp, AccumulateOp, ScatterOp>(op) ? 1 : 0, isLookup(op, access) ? 1 : 0,
+                      -tileBytes(access.tile));
   };
   llvm::stable_sort(anchors, [&](Operation* a, Operation* b) { return rank(a) < rank(b); });
   for (Operation* op : anchors) {
@@ -431,8 +454,8 @@ void LayoutPlan::run() {
     if (auto gather = dyn_cast<AsyncGatherOp>(op))
       choose(gather.getOffsets(), asyncGatherLayout(gather, facts_, numWarps_));
     if (auto scan = dyn_cast<ScanOp>(op))
-      choose(scan.getSources()[0],
-             scanLayout(shapeOf(scan.getSources()[0]), static_cast<int>(scan.getAxis()), numWarps_, target_.lanes));
+      choose(scan.getResults()[0],
+             scanLayout(shapeOf(scan.getResults()[0]), static_cast<int>(scan.getAxis()), numWarps_, target_.lanes));
     spread();
   });
   // What nobody reached.
