@@ -157,8 +157,9 @@ class Specializer {
         if (auto hint = at->getAttrOfType<IntegerAttr>("tile.specialize"))
           (hint.getInt() == 0 ? refused : isAsked_) = true;
       bool inLoop = copy->getParentOfType<LoopLikeOpInterface>() != nullptr;
-      feeds |= inLoop && llvm::any_of(readersOf(copy->getResult(0)), [](Operation* reader) {
+      feeds |= inLoop && llvm::any_of(readersOf(copy->getResult(0)), [&](Operation* reader) {
                  // Or what a product of the same loop is computed from.
+                 if (isAsked_ && isa<MmaOp>(reader)) return true;  // products of single warps as well
                  return isAsyncProduct(reader) ||
                         (isa<SmemLoadOp>(reader) && llvm::any_of(reader->getBlock()->getOps<MmaOp>(), isAsyncProduct));
                });
