@@ -2,6 +2,8 @@
 // Operands broadcast only between equal ranks (sizes equal or 1) or against a scalar. Within a kind (signed, unsigned,
 // float) the narrower operand widens; across kinds, and between f16 and bf16, a cast must be written.
 #pragma once
+#include <string>
+
 #include "dsl/value.h"
 
 namespace tile {
@@ -15,6 +17,16 @@ inline Tile apply(Op op, const Expr& a, const Expr& b) {
 inline Tile apply(Op op, const Expr& a, const Expr& b, const Expr& c) {
   const Operand args[] = {a, b, c};
   return make_tile(elementwise(op, args, 3), a.loc);
+}
+/// Whether a verb made of others gets what it is defined on; reports it in the verb's own name if not.
+inline bool is_defined(const Expr& x, bool floats, const char* verb) {
+  if (x.kind != Expr::value || !x.v.id) return true;
+  const TileType type = type_of(x.v);
+  if (!type.pointer && is_float(type.dtype) == floats && type.dtype != i1) return true;
+  report("'" + std::string(verb) + "' is not defined on " + type.to_string() +
+             (floats ? "; it takes floats, convert with cast(x, f32)" : "; it takes integers"),
+         x.loc);
+  return false;
 }
 /// x op= y: like x = x op y, located where y was written.
 inline Tile& update(Tile& x, Op op, const Expr& y) {
@@ -96,6 +108,7 @@ inline Tile clamp(Expr x, Expr low, Expr high) { return min(Expr(max(x, low), x.
 /// 1 / (1 + e^-x), computed with exp2.
 inline Tile sigmoid(Expr x) {
   const SrcLoc at = x.loc;
+  if (!detail::is_defined(x, /*floats=*/true, "sigmoid")) return detail::make_tile({}, at);
   Tile e = exp2(Expr(detail::apply(detail::Op::mul, x, Expr(-1.4426950408889634, at)), at));
   return detail::apply(detail::Op::div, Expr(1.0, at),
                        Expr(detail::apply(detail::Op::add, Expr(e, at), Expr(1.0, at)), at));

@@ -40,6 +40,9 @@ namespace detail {
 /// The four words for element `offset` of stream `seed`; both may be up to 64 bits wide.
 inline std::array<Tile, 4> random_words(const Expr& seed, const Expr& offset) {
   const SrcLoc at = offset.loc;
+  if (!is_defined(seed, /*floats=*/false, "seed of random numbers") ||
+      !is_defined(offset, /*floats=*/false, "offset of random numbers"))
+    return {make_tile({}, at), make_tile({}, at), make_tile({}, at), make_tile({}, at)};
   auto low = [&](const Expr& e) { return cast(Expr(cast(e, u64), at), u32); };
   auto high = [&](const Expr& e) { return cast(Expr(apply(Op::shr, Expr(cast(e, u64), at), Expr(32, at)), at), u32); };
   return philox(Expr(low(offset), at), Expr(high(offset), at), Expr(0u, at), Expr(0u, at), Expr(low(seed), at),

@@ -108,6 +108,7 @@ inline Tile histogram(Expr x, int64_t bins, HistogramOptions o = {}) {
 /// e^x normalised along an axis, safe against overflow.
 inline Tile softmax(Expr x, axis along) {
   const SrcLoc at = x.loc;
+  if (!detail::is_defined(x, /*floats=*/true, "softmax")) return detail::make_tile({}, at);
   Tile shifted = detail::apply(detail::Op::sub, x, Expr(max(x, along), at));
   Tile e = exp2(Expr(detail::apply(detail::Op::mul, Expr(shifted, at), Expr(1.4426950408889634, at)), at));
   return detail::apply(detail::Op::div, Expr(e, at), Expr(sum(Expr(e, at), along), at));

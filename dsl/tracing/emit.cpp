@@ -62,6 +62,8 @@ double largest(DType d) {
   }
 }
 
+}  // namespace
+
 std::string text_of(const Operand& o) {
   switch (o.kind) {
     case Operand::boolean:
@@ -76,8 +78,6 @@ std::string text_of(const Operand& o) {
       return "?";
   }
 }
-
-}  // namespace
 
 Type ir_element_type(MLIRContext* ctx, DType d) { return element_type(ctx, d); }
 

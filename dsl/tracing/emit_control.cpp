@@ -80,7 +80,9 @@ Value open_for(const Operand& low, const Operand& high, const Operand& step, Loo
     ok = false;
   }
   if (hints.stages < 0 || hints.unroll < 0) {
-    t->error("stages and unroll of a range must not be negative", loc);
+    t->error("stages and unroll of a range must not be negative, found " + std::to_string(hints.stages) + " and " +
+                 std::to_string(hints.unroll),
+             loc);
     ok = false;
   }
   uint32_t bounds[3] = {0, 0, 0};

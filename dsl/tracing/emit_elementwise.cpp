@@ -253,6 +253,19 @@ Value pointer_arithmetic(Tracer& t, Op op, const Operand& a, const Operand& b) {
   return t.add(ir::PtrAddOp::create(builder, loc, base.getType(), base, off), element, a.loc, ValueKind::pointer);
 }
 
+/// Why an operation on integers makes no sense with this literal on its right; empty: it does.
+std::string literal_fault(Op op, const Operand& right, DType dtype) {
+  if (is_float(dtype) || (right.kind != Operand::integer && right.kind != Operand::uinteger)) return "";
+  const int bits = bits_of(dtype);
+  const bool negative = right.kind == Operand::integer && right.i < 0;
+  if ((op == Op::shl || op == Op::shr) && (negative || right.u >= static_cast<uint64_t>(bits)))
+    return "'" + std::string(spelling(op)) + "' moves the bits of " + std::string(name(dtype)) + " by 0 to " +
+           std::to_string(bits - 1) + ", found " + text_of(right);
+  if ((op == Op::div || op == Op::rem || op == Op::cdiv) && right.u == 0)
+    return "'" + std::string(spelling(op)) + "' of " + std::string(name(dtype)) + " by the literal 0";
+  return "";
+}
+
 void allow_contraction(mlir::Value v) {
   Operation* op = v.getDefiningOp();
   if (auto fast = dyn_cast_if_present<arith::ArithFastMathInterface>(op))
@@ -282,6 +295,11 @@ Value elementwise(Op op, const Operand* args, int count) {
              loc);
     return {0};
   }
+  if (count == 2)
+    if (const std::string fault = literal_fault(op, args[1], o.dtype); !fault.empty()) {
+      t->error(fault, loc);
+      return {0};
+    }
   mlir::Value result = build_op(op, o.dtype, t->at_end(), t->location(loc), o.values);
   if (!result) {
     const TileType type{o.dtype, false, shape_of(o.values[0])};

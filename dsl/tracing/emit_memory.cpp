@@ -108,6 +108,13 @@ static bool box_indices(Tracer& t, Value view, const Operand* offsets, int rank,
   if (t.is_bad(view) || !t.reachable(view, offsets[0].loc)) return false;
   bool ok = true;
   for (int i = 0; i < rank; ++i) {
+    if (offsets[i].kind == Operand::floating || offsets[i].kind == Operand::boolean) {
+      t.error("the offset of a box must be an integer scalar, found the literal " + text_of(offsets[i]) + " as offset " +
+                  std::to_string(i),
+              offsets[i].loc);
+      ok = false;
+      continue;
+    }
     Value v = offsets[i].kind == Operand::value
                   ? use(t, offsets[i])
                   : constant(t, offsets[i], natural_dtype(offsets[i]) == DType::i64 ? DType::i64 : DType::i32, {});

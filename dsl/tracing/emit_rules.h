@@ -10,6 +10,8 @@ mlir::Type ir_element_type(mlir::MLIRContext* ctx, DType d);
 Value use(Tracer& t, const Operand& o);
 /// i1, i32 (or wider when needed), f32: what a literal is when no tile decides.
 DType natural_dtype(const Operand& literal);
+/// A literal as messages show it.
+std::string text_of(const Operand& literal);
 /// A literal as a constant; with an empty shape a scalar.
 Value constant(Tracer& t, const Operand& literal, DType d, const Shape& shape);
 /// The operand as elements of `d`: literals adapt, tiles may widen within their kind. `what` names it in the error.

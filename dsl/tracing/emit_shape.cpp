@@ -171,6 +171,13 @@ Value broadcast_to(const Operand& o, const Shape& s) {
   return x.result(stretch(*x.t, x.value, s, o.loc));
 }
 
+/// {0, 2, 1}
+static std::string list_of(const Shape& numbers) {
+  std::string text = "{";
+  for (int64_t n : numbers) text += (text.size() > 1 ? ", " : "") + std::to_string(n);
+  return text + "}";
+}
+
 Value permute(const Operand& o, const Shape& order) {
   TileOperand x(o, "permute");
   if (!x) return {0};
@@ -183,7 +190,8 @@ Value permute(const Operand& o, const Shape& order) {
       permutation.push_back(static_cast<int32_t>(order[i])), seen |= 1u << order[i],
           s.push_back(x.type.shape[static_cast<int>(order[i])]);
   if (order.rank() != rank || seen != (1u << rank) - 1) {
-    x.t->error("permute must name each of the " + std::to_string(rank) + " dims of " + x.type.to_string() + " once",
+    x.t->error("permute must name each of the " + std::to_string(rank) + " dims of " + x.type.to_string() +
+                   " once, found " + list_of(order),
                o.loc);
     return {0};
   }
@@ -238,7 +246,9 @@ Value extract(const Operand& o, const Shape& offsets, const Shape& s) {
     at.push_back(static_cast<int32_t>(offsets[i]));
   }
   if (!fits) {
-    x.t->error("extract needs one offset and one size per dim, inside " + x.type.to_string(), o.loc);
+    x.t->error("extract needs one offset and one size per dim, inside " + x.type.to_string() + ", found offsets " +
+                   list_of(offsets) + " and sizes " + list_of(s),
+               o.loc);
     return {0};
   }
   return x.result(ir::ExtractOp::create(x.t->at_end(), x.t->location(o.loc), x.like(s), x.value, at));

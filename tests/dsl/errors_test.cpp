@@ -78,9 +78,9 @@ TEST(Errors, Shapes) {
   EXPECT_TILE_ERROR(__LINE__, "axis 3 is out of range for tile<4x1xf32>", [] { auto r = squeeze(zeros({4, 1}, f32), 3); });
   EXPECT_TILE_ERROR(__LINE__, "broadcast_to only repeats dims of size 1", [] { auto r = broadcast_to(zeros({4, 4}, f32), {4, 1}); });
   EXPECT_TILE_ERROR(__LINE__, "trans needs at least 2 dims, found tile<4xf32>", [] { auto r = trans(zeros({4}, f32)); });
-  EXPECT_TILE_ERROR(__LINE__, "permute must name each of the 2 dims", [] { auto r = permute(zeros({4, 2}, f32), {0, 0}); });
+  EXPECT_TILE_ERROR(__LINE__, "permute must name each of the 2 dims of tile<4x2xf32> once, found {0, 0}", [] { auto r = permute(zeros({4, 2}, f32), {0, 0}); });
   EXPECT_TILE_ERROR(__LINE__, "tiles put together along axis 0 must agree in everything else", [] { auto r = cat(zeros({4, 2}, f32), zeros({4, 3}, f32)); });
-  EXPECT_TILE_ERROR(__LINE__, "extract needs one offset and one size per dim, inside tile<4x4xf32>", [] { auto r = extract(zeros({4, 4}, f32), {2, 0}, {4, 4}); });
+  EXPECT_TILE_ERROR(__LINE__, "extract needs one offset and one size per dim, inside tile<4x4xf32>, found offsets {2, 0} and sizes {4, 4}", [] { auto r = extract(zeros({4, 4}, f32), {2, 0}, {4, 4}); });
   EXPECT_TILE_ERROR(__LINE__, "take needs i32 indices", [] { auto r = take(zeros({4}, f32), zeros({4}, i64), 0); });
   EXPECT_TILE_ERROR(__LINE__, "split needs a tile whose last dim has size 2", [] { auto r = split(zeros({4}, f32)); });
   EXPECT_TILE_ERROR(__LINE__, "trans needs a tile, found the scalar f32", [](F32 x) { auto r = trans(x); });
@@ -89,9 +89,23 @@ TEST(Errors, Shapes) {
   EXPECT_TILE_ERROR(__LINE__, "num_programs takes axis 0, 1 or 2, found -1", [] { auto r = num_programs(-1); });
 }
 
+TEST(Errors, LiteralsOnTheRight) {
+  EXPECT_TILE_ERROR(__LINE__, "'<<' moves the bits of i32 by 0 to 31, found 40", [](I32 n) { auto r = n << 40; });
+  EXPECT_TILE_ERROR(__LINE__, "'>>' moves the bits of u8 by 0 to 7, found 8", [] { auto r = zeros({4}, u8) >> 8; });
+  EXPECT_TILE_ERROR(__LINE__, "'<<' moves the bits of i64 by 0 to 63, found -1", [](I64 n) { auto r = n << -1; });
+  EXPECT_TILE_ERROR(__LINE__, "'/' of i32 by the literal 0", [](I32 n) { auto r = n / 0; });
+  EXPECT_TILE_ERROR(__LINE__, "'%' of i32 by the literal 0", [](I32 n) { auto r = n % 0; });
+}
+TEST(Errors, VerbsMadeOfOthers) {
+  EXPECT_TILE_ERROR(__LINE__, "'softmax' is not defined on tile<4xi32>; it takes floats", [] { auto r = softmax(arange(0, 4), axis(0)); });
+  EXPECT_TILE_ERROR(__LINE__, "'sigmoid' is not defined on i32; it takes floats", [](I32 n) { auto r = sigmoid(n); });
+  EXPECT_TILE_ERROR(__LINE__, "'offset of random numbers' is not defined on f32; it takes integers", [](F32 x) { auto r = rand(3, x); });
+}
+
 // ---- memory
 
 TEST(Errors, Loads) {
+  EXPECT_TILE_ERROR(__LINE__, "the offset of a box must be an integer scalar, found the literal 0.5 as offset 1", [](Tensor<const float, 2> A) { auto r = A.load({0, 0.5}, {4, 4}); });
   EXPECT_TILE_ERROR(__LINE__, "load expects a pointer or a tile of pointers, found i32", [](I32 n) { auto r = load(n); });
   EXPECT_TILE_ERROR(__LINE__, "mask must be i1", [](Ptr<float> p, I32 n) { auto r = load(p, {.mask = n}); });
   EXPECT_TILE_ERROR(__LINE__, "`other` is what masked-off lanes read: it needs a mask", [](Ptr<float> p) { auto r = load(p, {.other = 1}); });
@@ -310,7 +324,7 @@ TEST(Errors, Ranges) {
   EXPECT_TILE_ERROR(__LINE__, "the end of a range must be an integer scalar", [] { for (auto i : range(0.5)) (void)i; });
   EXPECT_TILE_ERROR(__LINE__, "the step of a range must be positive, found 0", [](I32 n) { for (auto i : range(0, n, 0)) (void)i; });
   EXPECT_TILE_ERROR(__LINE__, "the start of a range must be an integer scalar (up to i64 or u32), found tile<4xi32>", [](I32 n) { for (auto i : range(arange(0, 4), n)) (void)i; });
-  EXPECT_TILE_ERROR(__LINE__, "stages and unroll of a range must not be negative", [](I32 n) { for (auto i : range(0, n, 1, {.stages = -1})) (void)i; });
+  EXPECT_TILE_ERROR(__LINE__, "stages and unroll of a range must not be negative, found -1 and 0", [](I32 n) { for (auto i : range(0, n, 1, {.stages = -1})) (void)i; });
 }
 
 TEST(Errors, Hints) {
