@@ -28,12 +28,13 @@ Register r1("cholesky", [](Env& e) {
   int B = e.big ? 100000 : 5, N = 32, different = 5;
   std::vector<float> rows(size_t(different) * N * N);
   for (auto& x : rows) x = float(2 * e.uniform() - 1);
-  auto a = filled<float>(e, size_t(B) * N * N, [&](size_t at) {
-    size_t b = at / (N * N) % different, i = at / N % N, k = at % N;
-    float s = i == k ? 4.f : 0.f;
-    for (int x = 0; x < N; ++x) s += rows[b * N * N + i * N + x] * rows[b * N * N + k * N + x];
-    return s;
-  });
+  std::vector<float> products(rows.size());
+  for (size_t at = 0; at < rows.size(); ++at) {
+    size_t b = at / (N * N), i = at / N % N, k = at % N;
+    products[at] = i == k ? 4.f : 0.f;
+    for (int x = 0; x < N; ++x) products[at] += rows[b * N * N + i * N + x] * rows[b * N * N + k * N + x];
+  }
+  auto a = repeated(e, size_t(B) * N * N, products);
   auto l = constant<float>(e, size_t(B) * N * N, NAN);
   Job j;
   j.mbytes = 8e-6 * B * N * N;

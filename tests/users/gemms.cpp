@@ -166,7 +166,7 @@ Register r4("w4a16", [](Env& e) {
 Register r5("gptq", [](Env& e) {
   int M = e.big ? 512 : 70, N = e.big ? 8192 : 144, K = e.big ? 8192 : 384, G = 128;
   auto a = random<half>(e, M * K, -.3, .3);
-  auto w = filled<int32_t>(e, size_t(K / 8) * N, [&](size_t) {
+  auto w = drawn<int32_t>(e, size_t(K / 8) * N, [&] {
     return int32_t(uint32_t(e.uniform() * 65536) * 65536u + uint32_t(e.uniform() * 65536));
   });
   auto s = random<half>(e, size_t(K / G) * N, 0.01, 0.1);

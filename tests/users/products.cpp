@@ -184,7 +184,7 @@ Register r5("int8_zero_points", [](Env& e) {
   auto sums = filled<int32_t>(e, N, [&](size_t n) {
     int s = 0;
     if (!e.big)
-      for (int k = 0; k < K; ++k) s += b.h[n * K + k];
+      for (int k = 0; k < K; ++k) s += b.at(n * K + k);
     return s;
   });
   auto c = constant<half>(e, size_t(M) * N, NAN);

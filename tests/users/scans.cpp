@@ -130,7 +130,7 @@ Register r7("cumsum", [](Env& e) {
 Register r8("segmented_scan", [](Env& e) {
   int M = e.big ? 1024 : 3, N = e.big ? 32768 : 5000;
   auto x = random<float>(e, size_t(M) * N);
-  auto f = filled<uint8_t>(e, size_t(M) * N, [&](size_t) { return e.uniform() < .002; });
+  auto f = drawn<uint8_t>(e, size_t(M) * N, [&] { return e.uniform() < .002; });
   auto y = constant<float>(e, size_t(M) * N, NAN);
   Job j;
   j.mbytes = 1e-6 * M * N * 9;

@@ -29,7 +29,7 @@ struct Env {
 template <class T>
 struct Array {
   T* p = nullptr;
-  std::vector<T> h;  ///< what it was filled with
+  std::vector<T> h;  ///< what it was filled with, or the beginning that it repeats
   std::shared_ptr<Device> device;
   size_t n = 0;
   std::vector<T> now() const {
@@ -42,28 +42,42 @@ struct Array {
   TensorView<T, sizeof...(I)> view(I... shape) const {
     return TensorView<T, sizeof...(I)>(p, std::array<int64_t, sizeof...(I)>{static_cast<int64_t>(shape)...});
   }
-  double operator[](size_t i) const { return static_cast<double>(static_cast<float>(h[i])); }
+  const T& at(size_t i) const { return h[i < h.size() ? i : i % h.size()]; }
+  double operator[](size_t i) const {
+    if constexpr (std::is_same_v<T, double>)
+      return at(i);
+    else
+      return static_cast<double>(static_cast<float>(at(i)));
+  }
 };
-template <>
-inline double Array<double>::operator[](size_t i) const {
-  return h[i];
-}
 
-template <class T, class F>
-Array<T> filled(Env& env, size_t n, F f) {
+/// n elements on the device: those given, again and again.
+template <class T>
+Array<T> repeated(Env& env, size_t n, std::vector<T> first) {
   Array<T> a;
-  a.n = n, a.device = env.device;
+  a.n = n, a.device = env.device, a.h = std::move(first);
   if (!env.device) {
     a.p = reinterpret_cast<T*>(env.next);
     env.next += (n * sizeof(T) + 511) / 256 * 256;
     return a;
   }
-  a.h.reserve(n);
-  for (size_t i = 0; i < n; ++i) a.h.push_back(f(i));
   env.keep->push_back(DeviceMemory::allocate(env.device, n * sizeof(T)).value_or_throw());
-  env.keep->back().copy_from(a.h.data(), n * sizeof(T)).value_or_throw();
+  if (n) env.keep->back().copy_from(a.h.data(), std::min(n, a.h.size()) * sizeof(T)).value_or_throw();
   a.p = static_cast<T*>(env.keep->back().data());
+  Stream& stream = env.device->default_stream();
+  for (size_t have = a.h.size(); have < n; have *= 2)  // whole repetitions, and what is left of one
+    stream.copy(a.p + have, a.p, std::min(have, n - have) * sizeof(T)).value_or_throw();
+  stream.synchronize().value_or_throw();
   return a;
+}
+template <class T, class F>
+Array<T> filled(Env& env, size_t n, F f) {
+  std::vector<T> all;
+  if (env.device) {
+    all.reserve(n);
+    for (size_t i = 0; i < n; ++i) all.push_back(f(i));
+  }
+  return repeated(env, n, std::move(all));
 }
 /// Values drawn one after the other; big problems, which nobody checks, repeat the first million of them.
 template <class T, class F>
@@ -72,11 +86,7 @@ Array<T> drawn(Env& env, size_t n, F f) {
   std::vector<T> first(std::min(n, env.big ? kMost : n));
   if (env.device)
     for (T& x : first) x = f();
-  size_t at = 0;
-  return filled<T>(env, n, [&](size_t) {
-    if (at == first.size()) at = 0;
-    return first[at++];
-  });
+  return repeated(env, n, std::move(first));
 }
 template <class T>
 Array<T> random(Env& env, size_t n, double low = -1, double high = 1) {
@@ -90,7 +100,8 @@ Array<T> integers(Env& env, size_t n, int64_t low, int64_t high) {  // [low, hig
 }
 template <class T>
 Array<T> constant(Env& env, size_t n, double v) {
-  return filled<T>(env, n, [x = static_cast<T>(static_cast<float>(v))](size_t) { return x; });
+  const size_t given = env.big ? std::min<size_t>(n, 4096) : n;
+  return repeated(env, n, std::vector<T>(given, static_cast<T>(static_cast<float>(v))));
 }
 
 struct Step {

@@ -1,9 +1,10 @@
 // users_bench.cpp - times the kernels of this folder at full size: users_bench [NAME...]; `users_bench asm [NAME...]`
-// says what the assembler makes of them, `users_bench check [NAME...]` compares small problems with their references on
-// the default device.
+// says what the assembler makes of them (the cubins go to a FOLDER/ named among the names), `users_bench check
+// [NAME...]` compares small problems with their references on the default device.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <fstream>
 
 #include "tests/users/use.h"
 #include "tools/bench/timing.h"
@@ -12,7 +13,7 @@ using namespace users;
 
 namespace {
 
-void assemble(const Case& c) {
+void assemble(const Case& c, const std::string& folder) {
   Env env;
   env.big = true;
   const Job job = c.prepare(env);
@@ -26,6 +27,8 @@ void assemble(const Case& c) {
       fmt::print("{:18} {:7} {:24} registers {:3} shared {:6} threads {:4}{} {}\n", c.name, target, step.name,
                  b->resources.registers, b->shared_bytes, b->threads, b->persistent ? " roles" : "",
                  code_problem(b->resources));
+      if (!folder.empty())
+        std::ofstream(folder + step.name + "." + target + ".cubin", std::ios::binary) << b->bytes;
     }
 }
 
@@ -64,12 +67,16 @@ int main(int argc, char** argv) {
   std::vector<std::string> words(argv + 1, argv + argc);
   const bool only_assemble = !words.empty() && words[0] == "asm", only_check = !words.empty() && words[0] == "check";
   if (only_assemble || only_check) words.erase(words.begin());
+  std::string folder;
+  if (const auto it = std::find_if(words.begin(), words.end(), [](const auto& w) { return w.ends_with('/'); });
+      it != words.end())
+    folder = *it, words.erase(it);
   int failures = 0;
   for (const Case& c : cases()) {
     if (!words.empty() && std::find(words.begin(), words.end(), c.name) == words.end()) continue;
     try {
       if (only_assemble)
-        assemble(c);
+        assemble(c, folder);
       else if (only_check)
         failures += !check(c, default_device().value_or_throw());
       else
