@@ -2,6 +2,7 @@
 #include "compiler/gpu/moves.h"
 
 #include <algorithm>
+#include <map>
 
 #include "compiler/analysis/known_values.h"
 
@@ -122,6 +123,49 @@ CatMove planMove(CatOp op) {
   return move;
 }
 
+constexpr int kMostShuffles = 2;  ///< for a register that lanes hand to each other
+
+// How lanes come by a result register whose elements lie in several registers of lanes of their own warps, in the same way
+// in all warps; nullopt where they do not, or where that takes too much.
+static std::optional<std::vector<Handover>> planHandovers(const layout::Layout& from, const layout::Layout& to, int reg,
+                                                          llvm::function_ref<layout::Coord(layout::Coord)> sourceOf) {
+  constexpr int kLanes = 32, kMostGiven = 4;
+  if (from.numLanes() != kLanes) return std::nullopt;
+  std::vector<std::pair<int, int>> sources(kLanes, {-1, -1});  // per lane: (rotation, register)
+  for (int warp = 0; warp < to.numWarps(); ++warp) {
+    std::map<layout::Coord, std::pair<int, int>> held;  // (lane, register), the first of those that repeat each other
+    for (int source = 0; source < from.numRegs(); ++source)
+      for (int lane = 0; lane < kLanes; ++lane) held.emplace(from.coordOf(source, lane, warp), std::pair(lane, source));
+    for (int lane = 0; lane < kLanes; ++lane) {
+      const layout::Coord coord = to.coordOf(reg, lane, warp);
+      if (!to.inTile(coord)) continue;
+      const layout::Coord wanted = sourceOf(coord);
+      auto it = held.find(wanted);
+      if (it == held.end()) return std::nullopt;
+      auto [giver, source] = it->second;
+      if (from.coordOf(source, lane, warp) == wanted) giver = lane;
+      const std::pair<int, int> found{(giver - lane + kLanes) % kLanes, source};
+      if (sources[lane].first >= 0 && sources[lane] != found) return std::nullopt;
+      sources[lane] = found;
+    }
+  }
+  std::vector<Handover> all;
+  int given = 0;
+  for (int lane = 0; lane < kLanes; ++lane) {
+    auto [rotation, source] = sources[lane];
+    if (rotation < 0) continue;
+    auto handover = llvm::find_if(all, [r = rotation](const Handover& h) { return h.rotation == r; });
+    if (handover == all.end()) handover = all.insert(all.end(), Handover{rotation, 0, {}});
+    handover->receivers |= 1u << lane;
+    auto pair = llvm::find_if(handover->given, [s = source](const auto& p) { return p.first == s; });
+    if (pair == handover->given.end()) pair = handover->given.insert(handover->given.end(), {source, 0}), ++given;
+    pair->second |= 1u << (lane + rotation) % kLanes;
+  }
+  const auto shuffles = llvm::count_if(all, [](const Handover& h) { return h.rotation != 0; });
+  if (all.empty() || shuffles > kMostShuffles || given > kMostGiven) return std::nullopt;
+  return all;
+}
+
 std::optional<TakeMove> planMove(TakeOp op) {
   const auto indices = knownValues(op.getIndices());
   if (!indices) return std::nullopt;
@@ -137,9 +181,11 @@ std::optional<TakeMove> planMove(TakeOp op) {
     return coord;
   };
   TakeMove move;
+  int64_t shuffles = 0;
   for (int reg = 0; reg < to.numRegs(); ++reg) {
     move.map.push_back(-1);
     move.flips.push_back(0);
+    move.handovers.emplace_back();
     if (to.isRegPadding(reg)) continue;
     auto servesAll = [&](int source, int flip) {
       for (int warp = 0; warp < to.numWarps(); ++warp)
@@ -156,8 +202,14 @@ std::optional<TakeMove> planMove(TakeOp op) {
       for (int source = 0; source < from.numRegs() && !found; ++source)
         if (from.coordOf(source, flip, 0) == first && servesAll(source, flip))
           move.map[reg] = source, move.flips[reg] = flip, found = true;
-    if (!found) return std::nullopt;
+    if (found) continue;
+    auto handed = planHandovers(from, to, reg, sourceOf);
+    if (!handed) return std::nullopt;
+    shuffles += llvm::count_if(*handed, [](const Handover& h) { return h.rotation != 0; });
+    move.handovers.back() = std::move(*handed);
   }
+  // Shared memory reads and writes several elements at a time, behind a barrier.
+  if (shuffles > to.numRegs() + kMostShuffles) return std::nullopt;
   return move;
 }
 

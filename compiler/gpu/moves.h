@@ -35,10 +35,20 @@ struct CatMove {
 };
 CatMove planMove(CatOp op);
 
+/// What lanes hand to others `rotation` lane numbers below them, round the warp (0: keep): each gives the register of
+/// the first pair of `given` whose mask has its bit, or else the last one; `receivers` take what they get.
+struct Handover {
+  int rotation = 0;
+  uint32_t receivers = 0;
+  std::vector<std::pair<int, uint32_t>> given;
+};
+
 /// A take whose indices are known: result register i is register map[i] (-1: padding) of the lane whose number differs
-/// from the own one in the bits flips[i]. Nullopt: through shared memory.
+/// from the own one in the bits flips[i]; where no single one serves all lanes (a tile shifted by an element, say), it
+/// comes by handovers[i]. Nullopt: through shared memory.
 struct TakeMove {
   std::vector<int> map, flips;
+  std::vector<std::vector<Handover>> handovers;
 };
 std::optional<TakeMove> planMove(TakeOp op);
 

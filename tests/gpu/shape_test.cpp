@@ -196,6 +196,38 @@ TEST(Shapes, ConstantTable) {
       want);
 }
 
+/// Tiles moved along by a few elements, their ends repeated: lanes hand elements to their neighbours.
+TEST(Take, Shifted) {
+  for (const std::vector<int64_t>& shape : {std::vector<int64_t>{1024}, {128}, {300}, {4, 128}})
+    for (int by : {-5, -2, -1, 1, 2, 33})
+      for (int warps : {1, 4}) {
+        const int64_t width = shape.back();
+        const std::string ints = tensor(shape, "i32"), flat = tensor({width}, "i32");
+        std::string indices = fmt::format("  %i = tile.iota : {0}\n  %by = arith.constant dense<{1}> : {0}\n  %low = "
+                                          "arith.constant dense<0> : {0}\n  %high = arith.constant dense<{2}> : {0}\n  "
+                                          "%j = arith.addi %i, %by : {0}\n  %k = arith.maxsi %j, %low : {0}\n  %row = "
+                                          "arith.minsi %k, %high : {0}\n",
+                                          flat, by, width - 1);
+        if (shape.size() == 2)
+          indices += fmt::format("  %one = tile.reshape %row : {0} -> tensor<1x{1}xi32>\n  %ix = tile.broadcast %one : "
+                                 "tensor<1x{1}xi32> -> {2}\n",
+                                 flat, width, ints);
+        SimtKernel k(kernel("%x: !tile.ptr<i32> {tile.align = 16 : i32}, %o: !tile.ptr<i32>",
+                            readTile("a", "x", shape, "i32") + indices +
+                                fmt::format("  %r = tile.take %a, {3} axis {0} : {1}, {1} -> {1}\n", shape.size() - 1, ints,
+                                            width, shape.size() == 2 ? "%ix" : "%row") +
+                                writeTile("r", "o", shape, "i32")),
+                     "sm_90a", warps);
+        GuardedBuffer x(4 * count(shape)), out(4 * count(shape));
+        for (int64_t i = 0; i < count(shape); ++i) x.as<int32_t>()[i] = static_cast<int32_t>(i * 7 + 3);
+        k.run({slot(x.as<char>()), slot(out.as<char>())}, 1);
+        for (int64_t i = 0; i < count(shape); ++i) {
+          const int64_t from = i / width * width + std::clamp<int64_t>(i % width + by, 0, width - 1);
+          ASSERT_EQ(out.as<int32_t>()[i], from * 7 + 3) << shapeText(shape) << " by " << by << " warps " << warps;
+        }
+      }
+}
+
 /// Integers of few values become floats of 16 bits by their digits: all that a mask and an offset leave, also negative
 /// ones and the widest that have room.
 TEST(Casts, OfFewValues) {

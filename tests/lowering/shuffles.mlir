@@ -2,6 +2,7 @@
 // lanes. No barrier, no shared memory.
 // RUN: split-file %s %t
 // RUN: tilec compile %t/take.mlir -t sm_90a -e ptx | FileCheck %s --check-prefix=TAKE
+// RUN: tilec compile %t/shift.mlir -t sm_90a -e ptx | FileCheck %s --check-prefix=SHIFT
 // RUN: tilec compile %t/across.mlir -t sm_90a -e ptx | FileCheck %s --check-prefix=ACROSS
 // RUN: tilec compile %t/halves.mlir -t sm_90a -e ptx | FileCheck %s --check-prefix=HALVES
 
@@ -10,6 +11,12 @@
 // TAKE-COUNT-4: shfl.sync.bfly.b32 {{.*}}, 2, 31, -1;
 // TAKE-NOT: {{bar.sync|st.shared|shfl}}
 // TAKE: ret;
+
+// Shifted by one: of the four neighbours of a thread one comes from the lane before, in both halves of the tile.
+// SHIFT-NOT: {{bar.sync|st.shared}}
+// SHIFT-COUNT-2: shfl.sync.idx.b32
+// SHIFT-NOT: {{bar.sync|st.shared|shfl}}
+// SHIFT: ret;
 
 // Another warp's elements: shared memory.
 // ACROSS: st.shared
@@ -21,6 +28,21 @@
 // HALVES-COUNT-2: shfl.sync.bfly.b32 {{.*}}, 16, 31, -1;
 // HALVES-NOT: {{bar.sync|st.shared|shfl}}
 // HALVES: ret;
+
+//--- shift.mlir
+func.func @shift(%x: !tile.view<1xf32> {tile.align = 16 : i32, tile.unit_stride = 0 : i32, tile.dim_multiple_of = array<i32: 16>})
+    attributes {tile.kernel, tile.num_warps = 1 : i32} {
+  %c0 = arith.constant 0 : i32
+  %a = tile.load %x[%c0 : i32] : !tile.view<1xf32> -> tensor<256xf32>
+  %i = tile.iota : tensor<256xi32>
+  %one = arith.constant dense<1> : tensor<256xi32>
+  %zero = arith.constant dense<0> : tensor<256xi32>
+  %before = arith.subi %i, %one : tensor<256xi32>
+  %inside = arith.maxsi %before, %zero : tensor<256xi32>
+  %b = tile.take %a, %inside axis 0 : tensor<256xf32>, tensor<256xi32> -> tensor<256xf32>
+  tile.store %b, %x[%c0 : i32] : tensor<256xf32>, !tile.view<1xf32>
+  return
+}
 
 //--- take.mlir
 func.func @take(%x: !tile.view<1xf32> {tile.align = 16 : i32, tile.unit_stride = 0 : i32, tile.dim_multiple_of = array<i32: 16>})

@@ -69,7 +69,7 @@ Register r1k("indexer_by_keys", [](Env& e) { return index_job(e, by_keys); });
 
 // --- selected blocks: every token names blocks of 64 keys, the query heads of a key head are the rows
 struct ChosenCfg {
-  int G = 16, D = 128, B = 64, stages = 3, warps = 4;
+  int G = 16, D = 128, B = 64, stages = 3, warps = 4, producer = 1;
 };
 auto chosen = kernel("user_chosen_blocks", [](const ChosenCfg& c, Tensor<const bfloat16, 4> Q,
                                               Tensor<const bfloat16, 3> K, Tensor<const bfloat16, 3> V,
@@ -79,7 +79,7 @@ auto chosen = kernel("user_chosen_blocks", [](const ChosenCfg& c, Tensor<const b
                 auto t = program_id(0), h = program_id(1);
                 auto q = Q.load({t, h, 0, 0}, {c.G, c.D});
                 Tile acc = zeros({c.G, c.D}, f32), m = full({c.G, 1}, -1e30f, f32), l = zeros({c.G, 1}, f32);
-                for (auto i : range(0, blocks.dim(2), {.stages = c.stages, .specialize = Choice::always})) {
+                for (auto i : range(0, blocks.dim(2), {.stages = c.stages, .specialize = Choice(c.producer)})) {
                   auto first = blocks.load({t, h, i}) * c.B;
                   auto k = squeeze(K.load({first, h, 0}, {c.B, 1, c.D}), 1);
                   auto v = squeeze(V.load({first, h, 0}, {c.B, 1, c.D}), 1);
@@ -93,10 +93,11 @@ auto chosen = kernel("user_chosen_blocks", [](const ChosenCfg& c, Tensor<const b
                 }
                 O.store({t, h, 0, 0}, reshape(cast(acc / l, bf16), {1, 1, c.G, c.D}));
               }).grid([](const ChosenCfg&, const auto& q, const auto&...) { return Grid{q.shape[0], q.shape[1]}; });
-Register r2("chosen_blocks", [](Env& e) {
+Job chosen_job(Env& e, bool producer) {
   int T = e.big ? 4096 : 90, H = e.big ? 4 : 2, n = e.big ? 16 : 3;
   ChosenCfg c;
   if (!e.big) c = {16, 32, 16, 2, 4};
+  c.producer = producer;
   const int G = c.G, D = c.D, B = c.B;
   auto q = random<bfloat16>(e, size_t(T) * H * G * D), k = random<bfloat16>(e, size_t(T) * H * D),
        v = random<bfloat16>(e, size_t(T) * H * D);
@@ -133,7 +134,9 @@ Register r2("chosen_blocks", [](Env& e) {
     return agree(o.now(), want, 8e-3, 1e-2);
   };
   return j;
-});
+}
+Register r2("chosen_blocks", [](Env& e) { return chosen_job(e, true); });
+Register r2p("chosen_blocks_plain", [](Env& e) { return chosen_job(e, false); });
 
 // --- latent attention, prefill: keys of 128 + 64 (the rotary part is one for all heads), values of 128
 struct PrefillCfg {

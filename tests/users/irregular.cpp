@@ -545,7 +545,7 @@ auto heat = kernel("user_heat_steps", [](const HeatCfg& c, Tensor<const float, 2
 });
 Register r8("heat_steps", [](Env& e) {
   int R = e.big ? 1024 : 3, N = e.big ? 16384 : 300;
-  HeatCfg c;
+  HeatCfg c{1024, 32, 1};
   if (!e.big) c = {128, 8, 4};
   auto x = random<float>(e, size_t(R) * N);
   auto y = constant<float>(e, size_t(R) * N, NAN);

@@ -143,6 +143,23 @@ LogicalResult emitCat(Emitter& e, CatOp op) {
   return success();
 }
 
+/// A result register that lanes hand to each other.
+static llvm::Value* emitHandovers(Emitter& e, llvm::ArrayRef<Handover> handovers, llvm::ArrayRef<llvm::Value*> source) {
+  auto isIn = [&](uint32_t lanes) {
+    return e.b.CreateTrunc(e.b.CreateLShr(e.i32(lanes), e.lane()), e.b.getInt1Ty());
+  };
+  llvm::Value* result = nullptr;
+  for (const Handover& h : handovers) {
+    llvm::Value* value = source[h.given.back().first];
+    for (const auto& [reg, lanes] : llvm::reverse(llvm::ArrayRef(h.given).drop_back()))
+      value = e.b.CreateSelect(isIn(lanes), source[reg], value);
+    if (h.rotation)
+      value = e.shuffleIdx(value, e.b.CreateAnd(e.b.CreateAdd(e.lane(), e.i32(h.rotation)), e.i32(31)));
+    result = result ? e.b.CreateSelect(isIn(h.receivers), value, result) : value;
+  }
+  return result;
+}
+
 // Known indices: shuffles, where elements stay inside warps. Else the source in shared memory, one read per element at its
 // own index. Indices outside the axis read its last element.
 LogicalResult emitTake(Emitter& e, TakeOp op) {
@@ -152,7 +169,11 @@ LogicalResult emitTake(Emitter& e, TakeOp op) {
   if (auto move = planMove(op)) {
     llvm::ArrayRef<llvm::Value*> source = e.regs(op.getSource());
     Regs result;
-    for (auto [reg, flip] : llvm::zip(move->map, move->flips)) {
+    for (auto [reg, flip, handovers] : llvm::zip(move->map, move->flips, move->handovers)) {
+      if (!handovers.empty()) {
+        result.push_back(emitHandovers(e, handovers, source));
+        continue;
+      }
       llvm::Value* value = reg < 0 ? llvm::PoisonValue::get(element) : source[reg];
       result.push_back(flip ? e.shuffleXor(value, flip) : value);
     }
