@@ -285,14 +285,26 @@ class Placer {
                                     cast<GatherOp>(op).getOffsets(), cast<GatherOp>(op).getMask(),
                                     cast<GatherOp>(op).getCache());
     // Users that are not products of ours keep a register tile; products are rewritten one by one, their transposes die.
-    bool others = llvm::any_of(value.getUsers(), [&](Operation* user) { return !isOurs(user); });
-    if (others) {
+    // What they need it for may stand far down: until then it would be in the way.
+    if (Operation* reader = firstReader(op, value)) {
+      builder.setInsertionPoint(reader);
       Value registers = SmemLoadOp::create(builder, op->getLoc(), value.getType(), smem);
       value.replaceUsesWithIf(registers, [&](OpOperand& use) { return !isOurs(use.getOwner()); });
     }
     dead_.push_back(op);
     if (ofRows) dead_.push_back(ofRows);
     return smem;
+  }
+
+  /// The first statement beside `op` that reads the tile elsewhere than in products; null: none does.
+  static Operation* firstReader(Operation* op, Value value) {
+    Operation* first = nullptr;
+    for (Operation* user : value.getUsers()) {
+      if (isOurs(user)) continue;
+      Operation* at = op->getBlock()->findAncestorOpInBlock(*user);
+      if (!first || at->isBeforeInBlock(first)) first = at;
+    }
+    return first;
   }
 
   /// A product, or a transpose read by products alone.

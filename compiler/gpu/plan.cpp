@@ -118,8 +118,8 @@ std::vector<RolePlan> rolePlans(int numWarps, const Target& target, int addressR
   // All threads enter with the same count: their share of the multiprocessor's registers, in steps of 8. What the
   // producer gives up the consumers take; asking for more in sum would wait for ever. One warpgroup alone leaves the
   // tensor cores idle whenever it does anything else: others run beside it.
-  static constexpr RolePlan kPlans[] = {{1, 4, 32, 96},  {1, 3, 32, 128}, {1, 2, 40, 216}, {1, 1, 56, 240},
-                                        {2, 1, 40, 232}, {2, 1, 24, 240}, {3, 1, 32, 160}};
+  static constexpr RolePlan kPlans[] = {{1, 4, 32, 96},  {1, 3, 32, 128}, {1, 2, 40, 216}, {1, 2, 24, 232},
+                                        {1, 1, 56, 240}, {2, 1, 40, 232}, {2, 1, 24, 240}, {3, 1, 32, 160}};
   // Producers whose threads copy hold addresses; the leanest that has room for them leaves the consumers most.
   static constexpr RolePlan kCopyingPlans[] = {{1, 3, 56, 104}, {1, 2, 56, 200},  {1, 2, 80, 176},  {1, 2, 104, 152},
                                                {1, 1, 56, 240}, {1, 1, 104, 240}, {1, 1, 168, 240}, {2, 2, 64, 88},
@@ -210,6 +210,78 @@ int64_t estimateScratch(func::FuncOp func, llvm::function_ref<bool(Operation*)> 
     most = std::max(most, bytes);
   });
   return most + kScratchReserve;
+}
+
+namespace {
+
+/// A shared tile from where it is made to the end of the last statement beside it that reads it, in program order.
+struct SharedLife {
+  ShareOp share;
+  int64_t bytes = 0, begin = 0, end = 0, offset = -1;
+};
+
+class ProgramOrder {
+ public:
+  explicit ProgramOrder(Operation* root) { number(root); }
+  int64_t begin(Operation* op) const { return begin_.at(op); }
+  int64_t end(Operation* op) const { return end_.at(op); }
+
+ private:
+  void number(Operation* op) {
+    begin_[op] = next_++;
+    for (Region& region : op->getRegions())
+      for (Operation& inner : region.getOps()) number(&inner);
+    end_[op] = next_++;
+  }
+  int64_t next_ = 0;
+  llvm::DenseMap<Operation*, int64_t> begin_, end_;
+};
+
+}  // namespace
+
+std::vector<FixedBytes> estimateShares(func::FuncOp func, ArrayRef<ShareOp> alternating) {
+  const ProgramOrder order(func);
+  std::vector<SharedLife> lives;
+  std::vector<FixedBytes> fixed;
+  // Two buffers each; loops that do not run inside one another use the same ones.
+  std::vector<std::pair<Type, SmallVector<Operation*>>> pairs;
+  func.walk([&](ShareOp share) {
+    const int64_t bytes = share.getResult().getType().slotBytes();
+    if (llvm::is_contained(alternating, share)) {
+      Operation* loop = share->getParentOp();
+      auto it = llvm::find_if(pairs, [&](auto& pair) {
+        return pair.first == share.getResult().getType() && llvm::none_of(pair.second, [&](Operation* other) {
+                 return loop->isAncestor(other) || other->isAncestor(loop);
+               });
+      });
+      if (it != pairs.end()) return it->second.push_back(loop);
+      pairs.push_back({share.getResult().getType(), {loop}});
+      return fixed.push_back({share.getLoc(), "two buffers of a tile computed in registers, shared", 2 * bytes});
+    }
+    SharedLife life{share, bytes, order.begin(share), order.end(share), -1};
+    for (Operation* reader : readersOf(share.getResult())) {
+      Operation* statement = share->getBlock()->findAncestorOpInBlock(*reader);
+      life.end = std::max(life.end, order.end(statement ? statement : func.getOperation()));
+    }
+    lives.push_back(life);
+  });
+  std::stable_sort(lives.begin(), lives.end(), [](auto& a, auto& b) { return a.bytes > b.bytes; });
+  int64_t total = 0;
+  for (SharedLife& life : lives) {
+    std::vector<std::pair<int64_t, int64_t>> taken;
+    for (const SharedLife& other : lives)
+      if (other.offset >= 0 && other.begin <= life.end && life.begin <= other.end)
+        taken.emplace_back(other.offset, other.offset + other.bytes);
+    std::sort(taken.begin(), taken.end());
+    life.offset = 0;
+    for (auto [begin, end] : taken)
+      if (life.offset + life.bytes > begin) life.offset = std::max(life.offset, end);
+    const int64_t more = life.offset + life.bytes - total;
+    if (more <= 0) continue;
+    total += more;
+    fixed.push_back({life.share.getLoc(), "a tile computed in registers, shared", more});
+  }
+  return fixed;
 }
 
 /// Nobody but copies to shared memory is told: with a producer, its concern. Or where a store goes, which threads work

@@ -76,6 +76,10 @@ int64_t sharedBytesEach(const Target& target, int programs);
 /// Shared memory ops will need while they run, as far as it shows before layouts are chosen: at most one at a time.
 int64_t estimateScratch(mlir::func::FuncOp func, llvm::function_ref<bool(mlir::Operation*)> isStaged);
 
+/// Shared memory of tiles that are computed in registers and shared, each with what it adds to those placed before it:
+/// they share bytes as place_buffers lets them, but for those that take turns with a second buffer of their own.
+std::vector<FixedBytes> estimateShares(mlir::func::FuncOp func, llvm::ArrayRef<ShareOp> alternating);
+
 /// Registers per thread for tiles alive at once, at the worst place of the kernel.
 struct RegisterEstimate {
   static constexpr int kOther = 24;  ///< addresses, loop counters, what an instruction needs on its way

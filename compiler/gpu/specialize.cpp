@@ -8,7 +8,8 @@
 //
 // A loop with `tile.specialize = 1` wants a producer for other tiles, too: those gathered through pointers, and boxes
 // of views without the alignment. All threads of its warpgroup then compute the addresses of their own pieces and copy
-// these (cp.async); a stage may have fields of either kind.
+// these (cp.async); a stage may have fields of either kind. Loops get it unasked where tiles alive at once leave no
+// registers for a second program of the multiprocessor: nothing else would run while a program's warps copy.
 #include "compiler/gpu/multicast.h"
 #include "compiler/gpu/specialize.h"
 
@@ -25,6 +26,7 @@ namespace {
 
 /// Beside its tiles a loop with several products needs about as many.
 constexpr int kTightRegisters = 40;
+constexpr int kLeanProducer = 32;  ///< registers below which it may spill
 constexpr int kRawStages = 2;
 constexpr int kTurnerRegisters = 56;  ///< two reads of fragments under way, where they go, cursors of three rings
 
@@ -51,18 +53,21 @@ class Specializer {
       return false;
     }
     Facts facts(func_);
+    const int tiles = estimateRegisters(func_, numWarps).registers + RegisterEstimate::kOther;
+    isAlone_ = int64_t{2} * 32 * numWarps * tiles > target_.registersPerSm;
     if (!sortCopies(facts) || !hasProducer(RingGroups(func_, byThreads_, turned_))) return false;
-    fetchRows(func_, facts);
+    // Rows that the kernel may write meanwhile stay where they are.
+    const llvm::DenseSet<Operation*> rows = fetchRows(func_, facts);
+    const RingGroups withRows(func_, byThreads_, turned_);
+    if (withRows.refused() || RoleSlice(func_, withRows.groups()).obstacle().at) unfetch(rows);
     const std::vector<BulkStore> stores = findBulkStores(func_, numWarps, facts);
-    std::optional<RoleDecisions> plan = decide(RingGroups(func_, byThreads_, turned_), stores, numWarps);
-    // A tile that only a branch reads is usually acquired there. Where copies of loops would not overlap with products,
-    // a stored tile behind the branch may leave through its stage, which every path must hold then.
-    auto isAlone = [](const RingPlan& ring) { return ring.inLoop && ring.stages == 1 && ring.wished != 1; };
-    if (!plan || llvm::any_of(plan->memory.rings, isAlone)) {
-      const llvm::DenseSet<Operation*> hosts = findHosts(stores);
-      std::optional<RoleDecisions> other =
-          hosts.empty() ? std::nullopt : decide(RingGroups(func_, byThreads_, turned_, hosts), stores, numWarps);
-      if (other && (!plan || other->memory.stagesInLoops() > plan->memory.stagesInLoops())) plan = std::move(other);
+    std::optional<RoleDecisions> plan = decide(stores, numWarps);
+    if (plan) {
+      const llvm::DenseSet<Operation*> tiles = fetchTiles(func_, facts);
+      std::optional<RoleDecisions> other = tiles.empty() ? std::nullopt : decide(stores, numWarps);
+      const bool isWorth = other && isWorthIts(tiles, *plan, *other);
+      if (!isWorth) unfetch(tiles);
+      if (!tiles.empty()) plan = isWorth ? std::move(other) : decide(stores, numWarps);
     }
     if (!plan) {
       tellObstacle(stores, numWarps);
@@ -75,15 +80,50 @@ class Specializer {
     return true;
   }
 
+  /// What the kernel gets; none when no plan for roles fits.
+  std::optional<RoleDecisions> decide(const std::vector<BulkStore>& stores, int numWarps) {
+    std::optional<RoleDecisions> plan = decide(RingGroups(func_, byThreads_, turned_), stores, numWarps);
+    // A tile that only a branch reads is usually acquired there. Where copies of loops would not overlap with products,
+    // a stored tile behind the branch may leave through its stage, which every path must hold then.
+    auto isAlone = [](const RingPlan& ring) { return ring.inLoop && ring.stages == 1 && ring.wished != 1; };
+    if (!plan || llvm::any_of(plan->memory.rings, isAlone)) {
+      const llvm::DenseSet<Operation*> hosts = findHosts(stores);
+      std::optional<RoleDecisions> other =
+          hosts.empty() ? std::nullopt : decide(RingGroups(func_, byThreads_, turned_, hosts), stores, numWarps);
+      if (other && (!plan || other->memory.stagesInLoops() > plan->memory.stagesInLoops())) plan = std::move(other);
+    }
+    return plan;
+  }
+
+  /// Whether rings for `tiles` took nothing from the plan without them: no program, no stage, no second buffer.
+  static bool isWorthIts(const llvm::DenseSet<Operation*>& tiles, const RoleDecisions& without,
+                         const RoleDecisions& with) {
+    auto stagesOfOthers = [&](const RoleDecisions& plan) {
+      int stages = 0;
+      for (auto [index, ring] : llvm::enumerate(plan.memory.rings)) {
+        const bool isOfTiles = llvm::any_of(plan.groups.groups(), [&, i = static_cast<int>(index)](const LoadGroup& group) {
+          return group.ring == i && llvm::all_of(group.loads, [&](Operation* load) { return tiles.contains(load); });
+        });
+        stages += isOfTiles || !ring.inLoop ? 0 : std::min(ring.stages, ring.wished ? ring.wished : 3);
+      }
+      return stages;
+    };
+    return with.roles.programs >= without.roles.programs && with.alternating.size() >= without.alternating.size() &&
+           stagesOfOthers(with) >= stagesOfOthers(without);
+  }
+
   /// What the kernel gets with these groups; none when no plan for roles fits.
   std::optional<RoleDecisions> decide(RingGroups groups, const std::vector<BulkStore>& stores, int numWarps) {
+    if (groups.refused()) return std::nullopt;
     RoleSlice slice(func_, groups.groups());
-    const std::vector<RolePlan> plans = rolePlans(numWarps, target_, addressRegisters(slice));
+    if (slice.obstacle().at) return std::nullopt;
+    std::vector<RolePlan> plans = rolePlans(numWarps, target_, addressRegisters(slice));
     if (plans.empty()) return std::nullopt;
     std::vector<int> rawRings;
     const MemoryPlan wanted = memoryPlan(groups, stores, rawRings);
     MemoryPlan memory = wanted;
     const RegisterEstimate registers = estimateRegisters(func_, numWarps);
+    const bool isAsked = keepAskedPrograms(plans, memory);
     RolePlan roles = plans.back();
     const std::vector<ShareOp> shares = findAlternating();
     llvm::DenseSet<Operation*> alternating;
@@ -94,8 +134,10 @@ class Specializer {
       fits = chooseMemory(memory, shares, alternating);
       const bool isCramped = !memory.isComfortable() || registers.needed() > plan.consumerRegs ||
                              registersOfProducts(func_) > registersOnEntry(plan, target_);
-      if (!fits || (plan.programs > 1 && isCramped)) continue;
+      const bool isLean = plan.programs > 1 && plan.producerRegs < kLeanProducer;
+      if (!fits || (!isAsked && (isLean || (plan.programs > 1 && isCramped)))) continue;
       roles = plan;
+      if (isAsked && registers.registers + RegisterEstimate::kOther > plan.consumerRegs) continue;
       // A producer with few registers spills when programs are hard to find: only where consumers need what it has.
       if (plan.programs > 1 || registers.registers + kTightRegisters < plan.consumerRegs) break;
     }
@@ -107,6 +149,18 @@ class Specializer {
     if (!turnedGroups.empty()) turner.emplace(func_, turnedGroups);
     return RoleDecisions{std::move(groups), std::move(slice), std::move(turnedGroups), std::move(turner),      stores,
                          std::move(memory), roles,            std::move(alternating),  byThreads_, std::move(rawRings)};
+  }
+
+  /// Leaves the plans with as many programs of a multiprocessor as the kernel asks for, if it does and they have room.
+  bool keepAskedPrograms(std::vector<RolePlan>& plans, MemoryPlan memory) const {
+    auto asked = func_->getAttrOfType<IntegerAttr>("tile.programs");
+    if (!asked) return false;
+    std::vector<RolePlan> kept = plans;
+    llvm::erase_if(kept, [&](const RolePlan& plan) { return plan.programs != asked.getInt(); });
+    memory.limit = sharedBytesEach(target_, static_cast<int>(asked.getInt()));
+    if (kept.empty() || !memory.choose()) return false;
+    plans = std::move(kept);
+    return true;
   }
 
   /// Says why there is no plan.
@@ -220,7 +274,7 @@ class Specializer {
         const bool isTile = !load || (load.getBox().size() == 2 && load.getView().getType().getRank() >= 2);
         if (!isAsked_ && isTile && !op->getParentOfType<LoopLikeOpInterface>()) return once.push_back(op);
         byThreads_.insert(op);
-        if (isAsked_) return;
+        if (isAsked_ || (isAlone_ && isTile)) return;
         fine = false;
         remark(op) << why << (load ? "" : ": a loop that asks for `specialize` gets a producer that gathers");
       }
@@ -291,12 +345,9 @@ class Specializer {
       if (isOnly) staging.host = hostOf(store, groups);
       plan.stagings.push_back(std::move(staging));
     }
-    func_.walk([&](ShareOp share) {
-      plan.fixed.push_back(
-          {share.getLoc(), "a tile computed in registers, shared", share.getResult().getType().slotBytes()});
-    });
     auto isStaged = [&](Operation* op) { return llvm::any_of(stores, [&](const BulkStore& s) { return s.op == op; }); };
     plan.fixed.push_back({func_.getLoc(), "scratch", estimateScratch(func_, isStaged)});
+    llvm::append_range(plan.fixed, estimateShares(func_, {}));
     return plan;
   }
 
@@ -344,12 +395,8 @@ class Specializer {
   bool chooseMemory(MemoryPlan& memory, ArrayRef<ShareOp> shares, llvm::DenseSet<Operation*>& alternating) {
     alternating.clear();
     MemoryPlan more = memory;
-    // Loops beside one another use the same two buffers; one for each is in the plan already.
-    llvm::DenseMap<Type, int64_t> loops;
-    for (ShareOp share : shares) ++loops[share.getResult().getType()];
-    for (auto [type, count] : loops)
-      if (count < 2)
-        more.fixed.push_back({func_.getLoc(), "second buffer of a shared tile", cast<SmemType>(type).slotBytes()});
+    more.fixed.erase(more.fixed.begin() + 1, more.fixed.end());  // all but the scratch
+    llvm::append_range(more.fixed, estimateShares(func_, shares));
     if (!memory.choose()) return false;
     auto sameLoops = [&] {
       return llvm::all_of(llvm::zip(memory.rings, more.rings), [](auto both) {
@@ -393,6 +440,7 @@ class Specializer {
   const Target& target_;
   const CompileOptions& options_;
   bool isAsked_ = false;  ///< some loop around copies has the hint
+  bool isAlone_ = false;  ///< without roles, too, a multiprocessor would hold one program
   llvm::DenseSet<Operation*> byThreads_, turned_;
 };
 

@@ -19,8 +19,12 @@ struct BulkStore {
 /// Those of the kernel that can be, with their staging buffers.
 std::vector<BulkStore> findBulkStores(mlir::func::FuncOp func, int numWarps, const Facts& facts);
 
-/// Turns loads of rows beside staged tiles into tiles of shared memory (specialize_rows.cpp).
-void fetchRows(mlir::func::FuncOp func, const Facts& facts);
+/// Turns loads of rows beside staged tiles into tiles of shared memory; returns the copies made (specialize_rows.cpp).
+llvm::DenseSet<mlir::Operation*> fetchRows(mlir::func::FuncOp func, const Facts& facts);
+/// The same of tiles that no product reads.
+llvm::DenseSet<mlir::Operation*> fetchTiles(mlir::func::FuncOp func, const Facts& facts);
+/// Makes such copies loads again.
+void unfetch(const llvm::DenseSet<mlir::Operation*>& copies);
 
 /// Makes one load_shared of what is loaded, read and shared again only to lie the other way round; returns these loads.
 /// specialize_turns.cpp

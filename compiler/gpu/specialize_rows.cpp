@@ -1,7 +1,8 @@
 // specialize_rows.cpp - rows that consumers read beside staged tiles (statistics, factors) come by bulk copies, too.
 // A plain load would be in the way of every iteration: the producer cannot run ahead with it, and its latency is the
 // memory's. Before: %r = tile.load of N elements.  After: load_shared of 1 x N, read back right in front of its first
-// user: in registers it would be in the way.
+// user: in registers it would be in the way. Larger tiles beside staged ones (what products are added to, masks) come the
+// same way where there is room.
 #include "compiler/gpu/specialize.h"
 #include "compiler/gpu/tma_box.h"
 
@@ -46,35 +47,99 @@ Operation* firstUser(Value row, Block& block, SmallVector<Operation*>& shapes) {
   return first;
 }
 
-void fetch(LoadOp load, SmemType type) {
+/// Computed from the program's place and the loops' counters alone: the producer does the same at no cost.
+bool isKnownAhead(Value index) {
+  if (auto arg = dyn_cast<BlockArgument>(index)) {
+    auto loop = dyn_cast<scf::ForOp>(arg.getOwner()->getParentOp());
+    return loop ? arg == loop.getInductionVar() : isa<func::FuncOp>(arg.getOwner()->getParentOp());
+  }
+  Operation* op = index.getDefiningOp();
+  return op->getNumRegions() == 0 && isMemoryEffectFree(op) && llvm::all_of(op->getOperands(), [](Value operand) {
+           return !isa<RankedTensorType>(operand.getType()) && isKnownAhead(operand);
+         });
+}
+
+/// The tile as one of shared memory; null where it cannot be copied in bulk, or would be there already.
+SmemType tileType(LoadOp load, const Facts& facts) {
+  auto tile = dyn_cast<RankedTensorType>(load.getResult().getType());
+  const ViewType view = load.getView().getType();
+  if (!tile || tile.getRank() != 2 || view.getRank() < 2 || load.getCache() == CacheHint::volatile_) return {};
+  if (load.getPad() && !load.getPad()->isZero()) return {};
+  const int64_t minor = facts.unitStrideDim(load.getView()) - (view.getRank() - 2);
+  if (minor < 0) return {};
+  auto type = SmemType::get(load.getContext(), tile.getShape(), tile.getElementType(), static_cast<unsigned>(minor), 1);
+  return tmaBox(load.getView(), type, facts, /*isStore=*/false) ? type : SmemType();
+}
+
+Operation* fetch(LoadOp load, SmemType type) {
   OpBuilder builder(load);
   Location loc = load.getLoc();
   SmallVector<Operation*> shapes;
   Operation* user = firstUser(load.getResult(), *load->getBlock(), shapes);
-  if (!user) return;
+  if (!user) return nullptr;
   auto shared =
       LoadSharedOp::create(builder, loc, type, load.getView(), load.getIndices(), ArrayRef<int64_t>(type.getShape()),
                            load.getCache());
   builder.setInsertionPoint(user);
   auto row = RankedTensorType::get(type.getShape(), type.getElementType());
   Value read = SmemLoadOp::create(builder, loc, row, shared);
-  read = ReshapeOp::create(builder, loc, load.getResult().getType(), read);
+  if (read.getType() != load.getResult().getType())
+    read = ReshapeOp::create(builder, loc, load.getResult().getType(), read);
   llvm::sort(shapes, [](Operation* a, Operation* b) { return a->isBeforeInBlock(b); });
   for (Operation* op : shapes)
     if (op->isBeforeInBlock(user)) op->moveBefore(user);
   load.getResult().replaceAllUsesWith(read);
   load.erase();
+  return shared;
 }
 
 }  // namespace
 
-void fetchRows(func::FuncOp func, const Facts& facts) {
+llvm::DenseSet<Operation*> fetchRows(func::FuncOp func, const Facts& facts) {
   SmallVector<std::pair<LoadOp, SmemType>> rows;
   func.walk([&](LoadOp load) {
     if (!isa<scf::ForOp>(load->getParentOp()) || !goesWithTiles(load)) return;
     if (SmemType type = rowType(load, facts)) rows.push_back({load, type});
   });
-  for (auto [load, type] : rows) fetch(load, type);
+  llvm::DenseSet<Operation*> fetched;
+  for (auto [load, type] : rows)
+    if (Operation* copy = fetch(load, type)) fetched.insert(copy);
+  return fetched;
+}
+
+llvm::DenseSet<Operation*> fetchTiles(func::FuncOp func, const Facts& facts) {
+  SmallVector<std::pair<LoadOp, SmemType>> tiles;
+  func.walk([&](LoadOp load) {
+    if (!isa<scf::ForOp>(load->getParentOp()) || !llvm::all_of(load.getIndices(), isKnownAhead)) return;
+    const bool isBeside = llvm::any_of(load->getBlock()->getOps<LoadSharedOp>(), [](LoadSharedOp staged) {
+      return llvm::any_of(readersOf(staged.getResult()), isAsyncProduct);
+    });
+    if (!isBeside) return;
+    if (SmemType type = tileType(load, facts)) tiles.push_back({load, type});
+  });
+  llvm::DenseSet<Operation*> fetched;
+  for (auto [load, type] : tiles)
+    if (Operation* copy = fetch(load, type)) fetched.insert(copy);
+  return fetched;
+}
+
+void unfetch(const llvm::DenseSet<Operation*>& copies) {
+  for (Operation* op : copies) {
+    auto copy = cast<LoadSharedOp>(op);
+    Operation* reader = *copy->getUsers().begin();
+    // A row became a tile of two dims on its way.
+    Operation* tile = reader;
+    if (auto reshape = dyn_cast<ReshapeOp>(*reader->getUsers().begin());
+        reshape && reader->hasOneUse() && reshape.getResult().getType().getRank() == 1)
+      tile = reshape;
+    OpBuilder builder(copy);
+    auto load = LoadOp::create(builder, copy.getLoc(), tile->getResult(0).getType(), copy.getView(), copy.getIndices(),
+                               /*pad=*/FloatAttr(), copy.getCache());
+    tile->getResult(0).replaceAllUsesWith(load.getResult());
+    tile->erase();
+    if (tile != reader) reader->erase();
+    copy->erase();
+  }
 }
 
 }  // namespace tile::ir

@@ -100,11 +100,11 @@ func.func @odd(%A: !tile.view<2 x f16>, %B: !tile.view<2 x f16>, %C: !tile.view<
 // A tile that others read too is fetched once and read back; one that is converted on the way is shared after conversion.
 // CHECK-LABEL: func.func @other_users
 // CHECK: %[[A:.*]] = tile.load_shared %arg0
-// CHECK: %[[R:.*]] = tile.smem_load %[[A]] : <64x32xf16, minor = 1> -> tensor<64x32xf16>
 // CHECK: %[[Q:.*]] = tile.load %arg1
 // CHECK: %[[F:.*]] = arith.sitofp %[[Q]]
 // CHECK: %[[B:.*]] = tile.share %[[F]] : tensor<32x64xf16> -> <32x64xf16, minor = 1>
 // CHECK: tile.mma m16n8k16_f16 k 32 warps(2, 2) %[[A]], %[[B]],
+// CHECK: %[[R:.*]] = tile.smem_load %[[A]] : <64x32xf16, minor = 1> -> tensor<64x32xf16>
 // CHECK: tile.store %[[R]]
 func.func @other_users(%A: !tile.view<2 x f16>, %B: !tile.view<2 x i8>, %C: !tile.view<2 x f32>, %i: i32) attributes {tile.kernel} {
   %zero = arith.constant dense<0.0> : tensor<64x64xf32>

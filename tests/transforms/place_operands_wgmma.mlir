@@ -322,3 +322,23 @@ func.func @along(%X: !tile.view<3 x f16> {tile.align = 16 : i32, tile.unit_strid
   tile.store %d, %C[%c0, %c0 : i32, i32] : tensor<128x16xf32>, !tile.view<2 x f32>
   return
 }
+
+// -----
+
+// What else reads a fetched tile reads it back where it needs it, not where it is loaded.
+// CHECK-LABEL: func.func @read_late
+// CHECK: tile.load_shared %arg0
+// CHECK-NEXT: tile.load_shared %arg1
+// CHECK: tile.mma wgmma_bf16
+// CHECK: tile.smem_load
+// CHECK-NEXT: arith.extf
+func.func @read_late(%A: !tile.view<2 x bf16>, %B: !tile.view<2 x bf16>, %C: !tile.view<2 x f32>, %i: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %a = tile.load %A[%i, %i : i32, i32] : !tile.view<2 x bf16> -> tensor<64x64xbf16>
+  %b = tile.load %B[%i, %i : i32, i32] : !tile.view<2 x bf16> -> tensor<64x64xbf16>
+  %d = tile.dot %a, %b, %zero : tensor<64x64xbf16>, tensor<64x64xbf16> -> tensor<64x64xf32>
+  %wide = arith.extf %a : tensor<64x64xbf16> to tensor<64x64xf32>
+  %sum = arith.addf %d, %wide : tensor<64x64xf32>
+  tile.store %sum, %C[%i, %i : i32, i32] : tensor<64x64xf32>, !tile.view<2 x f32>
+  return
+}

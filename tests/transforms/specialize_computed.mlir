@@ -103,3 +103,87 @@ func.func @unasked(%q: !tile.view<2xf16>, %b: !tile.view<2xf16> {tile.align = 16
   tile.store %r, %c[%c0, %c0 : i32, i32] : tensor<16x64xf32>, !tile.view<2xf32>
   return
 }
+
+// -----
+
+// Six shared tiles one after the other take the room of one: both stages of the ring fit.
+// CHECK-LABEL: func.func @powers
+// CHECK: tile.smem_alloc : <128x128xf16, minor = 1, stages = 2>
+// CHECK-NOT: does not fit
+func.func @powers(%a: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %out: !tile.view<2xf32>, %n: i32) attributes {tile.kernel, tile.num_warps = 8 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c128 = arith.constant 128 : i32
+  %zero = arith.constant dense<0.0> : tensor<128x128xf32>
+  %r = scf.for %m = %c0 to %n step %c128 iter_args(%acc = %zero) -> (tensor<128x128xf32>) : i32 {
+    %sa = tile.load_shared %a[%m, %c0 : i32, i32] box [128, 128] : !tile.view<2xf16> -> !tile.smem<128x128xf16, minor = 1>
+    %at = tile.smem_trans %sa : !tile.smem<128x128xf16, minor = 1> -> !tile.smem<128x128xf16, minor = 0>
+    %d0 = tile.mma wgmma_f16 k 128 warps(8, 1) %sa, %at, %acc : !tile.smem<128x128xf16, minor = 1>, !tile.smem<128x128xf16, minor = 0> -> tensor<128x128xf32>
+    %h1 = arith.truncf %d0 : tensor<128x128xf32> to tensor<128x128xf16>
+    %s1 = tile.share %h1 : tensor<128x128xf16> -> !tile.smem<128x128xf16, minor = 1>
+    %d1 = tile.mma wgmma_f16 k 128 warps(8, 1) %s1, %s1, %zero : !tile.smem<128x128xf16, minor = 1>, !tile.smem<128x128xf16, minor = 1> -> tensor<128x128xf32>
+    %h2 = arith.truncf %d1 : tensor<128x128xf32> to tensor<128x128xf16>
+    %s2 = tile.share %h2 : tensor<128x128xf16> -> !tile.smem<128x128xf16, minor = 1>
+    %d2 = tile.mma wgmma_f16 k 128 warps(8, 1) %s2, %s2, %zero : !tile.smem<128x128xf16, minor = 1>, !tile.smem<128x128xf16, minor = 1> -> tensor<128x128xf32>
+    %h3 = arith.truncf %d2 : tensor<128x128xf32> to tensor<128x128xf16>
+    %s3 = tile.share %h3 : tensor<128x128xf16> -> !tile.smem<128x128xf16, minor = 1>
+    %d3 = tile.mma wgmma_f16 k 128 warps(8, 1) %s3, %s3, %zero : !tile.smem<128x128xf16, minor = 1>, !tile.smem<128x128xf16, minor = 1> -> tensor<128x128xf32>
+    %h4 = arith.truncf %d3 : tensor<128x128xf32> to tensor<128x128xf16>
+    %s4 = tile.share %h4 : tensor<128x128xf16> -> !tile.smem<128x128xf16, minor = 1>
+    %d4 = tile.mma wgmma_f16 k 128 warps(8, 1) %s4, %s4, %zero : !tile.smem<128x128xf16, minor = 1>, !tile.smem<128x128xf16, minor = 1> -> tensor<128x128xf32>
+    %h5 = arith.truncf %d4 : tensor<128x128xf32> to tensor<128x128xf16>
+    %s5 = tile.share %h5 : tensor<128x128xf16> -> !tile.smem<128x128xf16, minor = 1>
+    %d5 = tile.mma wgmma_f16 k 128 warps(8, 1) %s5, %s5, %zero : !tile.smem<128x128xf16, minor = 1>, !tile.smem<128x128xf16, minor = 1> -> tensor<128x128xf32>
+    %h6 = arith.truncf %d5 : tensor<128x128xf32> to tensor<128x128xf16>
+    %s6 = tile.share %h6 : tensor<128x128xf16> -> !tile.smem<128x128xf16, minor = 1>
+    %d6 = tile.mma wgmma_f16 k 128 warps(8, 1) %s6, %s6, %zero : !tile.smem<128x128xf16, minor = 1>, !tile.smem<128x128xf16, minor = 1> -> tensor<128x128xf32>
+    scf.yield %d6 : tensor<128x128xf32>
+  } {tile.stages = 2 : i32}
+  tile.store %r, %out[%c0, %c0 : i32, i32] : tensor<128x128xf32>, !tile.view<2xf32>
+  return
+}
+
+// -----
+
+// As many programs of a multiprocessor as the kernel asks for, although its tiles leave little beside them: the producer
+// has no more registers than it needs then.
+// CHECK-LABEL: func.func @two_programs
+// CHECK: tile.specialize regs(24, 232) programs 2
+// CHECK-LABEL: func.func @one_program
+// CHECK: tile.specialize regs(56, 240) producer
+func.func @two_programs(%a: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %out: !tile.view<2xf32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32, tile.programs = 2 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x128xf32>
+  %r:3 = scf.for %m = %c0 to %n step %c64 iter_args(%x = %zero, %y = %zero, %z = %zero) -> (tensor<64x128xf32>, tensor<64x128xf32>, tensor<64x128xf32>) : i32 {
+    %sa = tile.load_shared %a[%m, %c0 : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
+    %sb = tile.load_shared %a[%m, %c64 : i32, i32] box [64, 128] : !tile.view<2xf16> -> !tile.smem<64x128xf16, minor = 1>
+    %d = tile.mma wgmma_f16 k 64 warps(4, 1) %sa, %sb, %x : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x128xf16, minor = 1> -> tensor<64x128xf32>
+    %e = tile.mma wgmma_f16 k 64 warps(4, 1) %sa, %sb, %y : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x128xf16, minor = 1> -> tensor<64x128xf32>
+    %p = arith.mulf %d, %e : tensor<64x128xf32>
+    %q = arith.addf %p, %z : tensor<64x128xf32>
+    scf.yield %d, %e, %q : tensor<64x128xf32>, tensor<64x128xf32>, tensor<64x128xf32>
+  } {tile.stages = 2 : i32}
+  tile.store %r#0, %out[%c0, %c0 : i32, i32] : tensor<64x128xf32>, !tile.view<2xf32>
+  tile.store %r#1, %out[%c0, %c64 : i32, i32] : tensor<64x128xf32>, !tile.view<2xf32>
+  tile.store %r#2, %out[%c64, %c64 : i32, i32] : tensor<64x128xf32>, !tile.view<2xf32>
+  return
+}
+
+func.func @one_program(%a: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %out: !tile.view<2xf32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x128xf32>
+  %r:3 = scf.for %m = %c0 to %n step %c64 iter_args(%x = %zero, %y = %zero, %z = %zero) -> (tensor<64x128xf32>, tensor<64x128xf32>, tensor<64x128xf32>) : i32 {
+    %sa = tile.load_shared %a[%m, %c0 : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
+    %sb = tile.load_shared %a[%m, %c64 : i32, i32] box [64, 128] : !tile.view<2xf16> -> !tile.smem<64x128xf16, minor = 1>
+    %d = tile.mma wgmma_f16 k 64 warps(4, 1) %sa, %sb, %x : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x128xf16, minor = 1> -> tensor<64x128xf32>
+    %e = tile.mma wgmma_f16 k 64 warps(4, 1) %sa, %sb, %y : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x128xf16, minor = 1> -> tensor<64x128xf32>
+    %p = arith.mulf %d, %e : tensor<64x128xf32>
+    %q = arith.addf %p, %z : tensor<64x128xf32>
+    scf.yield %d, %e, %q : tensor<64x128xf32>, tensor<64x128xf32>, tensor<64x128xf32>
+  } {tile.stages = 2 : i32}
+  tile.store %r#0, %out[%c0, %c0 : i32, i32] : tensor<64x128xf32>, !tile.view<2xf32>
+  tile.store %r#1, %out[%c0, %c64 : i32, i32] : tensor<64x128xf32>, !tile.view<2xf32>
+  tile.store %r#2, %out[%c64, %c64 : i32, i32] : tensor<64x128xf32>, !tile.view<2xf32>
+  return
+}

@@ -93,3 +93,62 @@ func.func @box(%a: !tile.view<2xf16> {tile.unit_stride = 1 : i32}, %b: !tile.vie
   tile.store %r, %c[%x, %c0 : i32, i32] : tensor<64x64xf32>, !tile.view<2xf32>
   return
 }
+
+// -----
+
+// Unasked, too, where the accumulators leave no registers for a second program of the multiprocessor: the boxes of a view
+// that starts where memory says. Half as many columns, and the threads copy between their products.
+// CHECK-LABEL: func.func @alone
+// CHECK: tile.specialize regs({{.*}}) producer {
+// CHECK: tile.async_copy
+// CHECK-NEXT: tile.async_copy
+// CHECK-NEXT: tile.ring_commit
+// LAYOUT-LABEL: func.func @alone
+func.func @alone(%a: !tile.ptr<f16> {tile.align = 16 : i32}, %starts: !tile.view<1xi64> {tile.unit_stride = 0 : i32}, %c: !tile.view<2xf32>, %n: i64) attributes {tile.num_warps = 8 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i64
+  %c64 = arith.constant 64 : i32
+  %zero = arith.constant dense<0.0> : tensor<128x256xf32>
+  %x = tile.program_id 0
+  %from = tile.load %starts[%x : i32] : !tile.view<1xi64> -> i64
+  %start = tile.assume %from multiple_of 8 : i64
+  %pitch = tile.assume %n multiple_of 8 : i64
+  %p = tile.ptr_add %a, %start : !tile.ptr<f16>, i64
+  %v = tile.make_view %p, dims(%n, %pitch), strides(%pitch, %c1) : !tile.ptr<f16> -> !tile.view<2xf16>
+  %end = arith.trunci %n : i64 to i32
+  %r = scf.for %k = %c0 to %end step %c64 iter_args(%acc = %zero) -> (tensor<128x256xf32>) : i32 {
+    %sa = tile.load_shared %v[%c0, %k : i32, i32] box [128, 64] : !tile.view<2xf16> -> !tile.smem<128x64xf16, minor = 1>
+    %sb = tile.load_shared %v[%k, %c0 : i32, i32] box [64, 256] : !tile.view<2xf16> -> !tile.smem<64x256xf16, minor = 1>
+    %d = tile.mma wgmma_f16 k 64 warps(8, 1) %sa, %sb, %acc : !tile.smem<128x64xf16, minor = 1>, !tile.smem<64x256xf16, minor = 1> -> tensor<128x256xf32>
+    scf.yield %d : tensor<128x256xf32>
+  } {tile.stages = 3 : i32}
+  tile.store %r, %c[%x, %c0 : i32, i32] : tensor<128x256xf32>, !tile.view<2xf32>
+  return
+}
+
+// -----
+
+// CHECK-LABEL: func.func @beside_another
+// CHECK-NOT: tile.specialize
+// LAYOUT-LABEL: func.func @beside_another
+func.func @beside_another(%a: !tile.ptr<f16> {tile.align = 16 : i32}, %starts: !tile.view<1xi64> {tile.unit_stride = 0 : i32}, %c: !tile.view<2xf32>, %n: i64) attributes {tile.num_warps = 8 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i64
+  %c64 = arith.constant 64 : i32
+  %zero = arith.constant dense<0.0> : tensor<128x128xf32>
+  %x = tile.program_id 0
+  %from = tile.load %starts[%x : i32] : !tile.view<1xi64> -> i64
+  %start = tile.assume %from multiple_of 8 : i64
+  %pitch = tile.assume %n multiple_of 8 : i64
+  %p = tile.ptr_add %a, %start : !tile.ptr<f16>, i64
+  %v = tile.make_view %p, dims(%n, %pitch), strides(%pitch, %c1) : !tile.ptr<f16> -> !tile.view<2xf16>
+  %end = arith.trunci %n : i64 to i32
+  %r = scf.for %k = %c0 to %end step %c64 iter_args(%acc = %zero) -> (tensor<128x128xf32>) : i32 {
+    %sa = tile.load_shared %v[%c0, %k : i32, i32] box [128, 64] : !tile.view<2xf16> -> !tile.smem<128x64xf16, minor = 1>
+    %sb = tile.load_shared %v[%k, %c0 : i32, i32] box [64, 128] : !tile.view<2xf16> -> !tile.smem<64x128xf16, minor = 1>
+    %d = tile.mma wgmma_f16 k 64 warps(8, 1) %sa, %sb, %acc : !tile.smem<128x64xf16, minor = 1>, !tile.smem<64x128xf16, minor = 1> -> tensor<128x128xf32>
+    scf.yield %d : tensor<128x128xf32>
+  } {tile.stages = 3 : i32}
+  tile.store %r, %c[%x, %c0 : i32, i32] : tensor<128x128xf32>, !tile.view<2xf32>
+  return
+}

@@ -128,3 +128,64 @@ func.func @known_late(%weights: !tile.view<2xf16> {tile.align = 16 : i32, tile.u
   tile.store %r, %out[%c0, %c0 : i32, i32] : tensor<64x64xf32>, !tile.view<2xf32>
   return
 }
+
+// -----
+
+// A tile that is added to a product comes with the tiles of the product, and is read where it is added.
+// CHECK-LABEL: func.func @beside
+// CHECK: producer {
+// CHECK-DAG: tile.tma_load %arg0
+// CHECK-DAG: tile.tma_load %arg1
+// CHECK-DAG: tile.tma_load %arg2
+// CHECK: consumer {
+// CHECK-NOT: tile.load %
+// CHECK: tile.mma
+// CHECK: tile.smem_load {{.*}} -> tensor<64x64xf16>
+// CHECK: arith.extf
+// ORDER-LABEL: func.func @beside
+func.func @beside(%a: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %b: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %bias: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %out: !tile.view<2xf32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %x = tile.program_id 0
+  %n0 = arith.muli %x, %c64 : i32
+  %r = scf.for %m = %c0 to %n step %c64 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {
+    %beside = tile.load %bias[%m, %n0 : i32, i32] : !tile.view<2xf16> -> tensor<64x64xf16>
+    %sa = tile.load_shared %a[%m, %c0 : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
+    %sb = tile.load_shared %b[%c0, %m : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
+    %d = tile.mma wgmma_f16 k 64 warps(4, 1) %sa, %sb, %zero : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf32>
+    %wide = arith.extf %beside : tensor<64x64xf16> to tensor<64x64xf32>
+    %sum = arith.addf %d, %wide : tensor<64x64xf32>
+    %all = arith.addf %acc, %sum : tensor<64x64xf32>
+    scf.yield %all : tensor<64x64xf32>
+  } {tile.stages = 2 : i32}
+  tile.store %r, %out[%c0, %n0 : i32, i32] : tensor<64x64xf32>, !tile.view<2xf32>
+  return
+}
+
+// -----
+
+// Not where the product's tiles would have a stage less for it.
+// CHECK-LABEL: func.func @no_room
+// CHECK: consumer {
+// CHECK: scf.for
+// CHECK: tile.load %arg2
+// ORDER-LABEL: func.func @no_room
+func.func @no_room(%a: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %b: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %bias: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %out: !tile.view<2xf32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x144xf32>
+  %x = tile.program_id 0
+  %n0 = arith.muli %x, %c64 : i32
+  %r = scf.for %m = %c0 to %n step %c64 iter_args(%acc = %zero) -> (tensor<64x144xf32>) : i32 {
+    %beside = tile.load %bias[%m, %n0 : i32, i32] : !tile.view<2xf32> -> tensor<64x144xf32>
+    %sa = tile.load_shared %a[%m, %c0 : i32, i32] box [64, 256] : !tile.view<2xf16> -> !tile.smem<64x256xf16, minor = 1>
+    %sb = tile.load_shared %b[%c0, %m : i32, i32] box [256, 144] : !tile.view<2xf16> -> !tile.smem<256x144xf16, minor = 1>
+    %d = tile.mma wgmma_f16 k 256 warps(4, 1) %sa, %sb, %zero : !tile.smem<64x256xf16, minor = 1>, !tile.smem<256x144xf16, minor = 1> -> tensor<64x144xf32>
+    %sum = arith.addf %d, %beside : tensor<64x144xf32>
+    %all = arith.addf %acc, %sum : tensor<64x144xf32>
+    scf.yield %all : tensor<64x144xf32>
+  } {tile.stages = 2 : i32}
+  tile.store %r, %out[%c0, %n0 : i32, i32] : tensor<64x144xf32>, !tile.view<2xf32>
+  return
+}

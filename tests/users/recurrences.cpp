@@ -9,7 +9,7 @@ constexpr float kLog2e = 1.4426950408889634f;
 // --- gated delta rule: S_t = a_t (I - b_t k_t k_t^T) S_{t-1} + b_t k_t v_t^T, o_t = S_t^T q_t. Inside a chunk
 // (I + A)^-1 = (I - A)(I + A^2)(I + A^4) .. for the strictly lower triangular A.
 struct GatedCfg {
-  int L = 64, D = 128, BV = 64, stages = 2, warps = 4;
+  int L = 64, D = 128, BV = 64, stages = 2, warps = 4, programs = 0;
 };
 auto gated_delta =
     kernel("user_gated_delta", [](const GatedCfg& c, Tensor<const bfloat16, 4> Q, Tensor<const bfloat16, 4> K,
@@ -17,6 +17,7 @@ auto gated_delta =
                                   Tensor<bfloat16, 4> O) {
       // Q, K [B, T, H, D], V, O [B, T, H, V], gate (log of a, base e), beta [B, H, T]
       num_warps(c.warps);
+      if (c.programs) programs_per_multiprocessor(c.programs);
       auto v0 = program_id(0) * c.BV, h = program_id(1), b = program_id(2);
       auto i = arange(0, c.L);
       auto below = i.col() > i.row(), equal = i.col() == i.row();
@@ -59,7 +60,7 @@ Register r1("gated_delta", [](Env& e) {
   auto o = constant<bfloat16>(e, size_t(B) * T * H * V, NAN);
   Job j;
   j.gflop = 2e-9 * B * H * double(T) * (64. * 2 * D + 64. * 2 * V + 3. * D * V);
-  j.add(gated_delta, GatedCfg{64, D, e.big ? 64 : 32, 2, 8}, q.view(B, T, H, D), k.view(B, T, H, D),
+  j.add(gated_delta, GatedCfg{64, D, e.big ? 64 : 32, 2, e.field("warps", 8), e.field("programs", 0)}, q.view(B, T, H, D), k.view(B, T, H, D),
         v.view(B, T, H, V), g.view(B, H, T), b.view(B, H, T), o.view(B, T, H, V));
   j.check = [=] {
     std::vector<double> want(size_t(B) * T * H * V), S, kS(V);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -16,10 +17,15 @@ using namespace tile;
 struct Env {
   std::shared_ptr<Device> device;
   bool big = false;
+  std::map<std::string, int> fields;  ///< of the configuration, as the command line wants them
   uint64_t state = 0x9E3779B97F4A7C15ull;
   std::shared_ptr<std::vector<DeviceMemory>> keep = std::make_shared<std::vector<DeviceMemory>>();
   uintptr_t next = 0x10000000;
 
+  int field(const std::string& name, int otherwise) const {
+    auto it = fields.find(name);
+    return it == fields.end() ? otherwise : it->second;
+  }
   double uniform() {
     state = state * 6364136223846793005ull + 1442695040888963407ull;
     return static_cast<double>(state >> 40) * 0x1p-24;

@@ -1,6 +1,7 @@
 // users_bench.cpp - times the kernels of this folder at full size: users_bench [NAME...]; `users_bench asm [NAME...]`
 // says what the assembler makes of them (the cubins go to a FOLDER/ named among the names), `users_bench check
-// [NAME...]` compares small problems with their references on the default device.
+// [NAME...]` compares small problems with their references on the default device. FIELD=VALUE changes a configuration
+// where its case asks for it (Env::field).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,8 +14,7 @@ using namespace users;
 
 namespace {
 
-void assemble(const Case& c, const std::string& folder) {
-  Env env;
+void assemble(const Case& c, Env env, const std::string& folder) {
   env.big = true;
   const Job job = c.prepare(env);
   for (const char* target : {"sm_80", "sm_90a"})
@@ -32,8 +32,7 @@ void assemble(const Case& c, const std::string& folder) {
     }
 }
 
-bool check(const Case& c, const std::shared_ptr<Device>& device) {
-  Env env;
+bool check(const Case& c, const std::shared_ptr<Device>& device, Env env) {
   env.device = device;
   const Job job = c.prepare(env);
   Stream& stream = device->default_stream();
@@ -44,8 +43,7 @@ bool check(const Case& c, const std::shared_ptr<Device>& device) {
   return wrong.empty();
 }
 
-void time(const Case& c, const std::shared_ptr<Device>& device) {
-  Env env;
+void time(const Case& c, const std::shared_ptr<Device>& device, Env env) {
   env.device = device;
   env.big = true;
   const Job job = c.prepare(env);
@@ -71,16 +69,20 @@ int main(int argc, char** argv) {
   if (const auto it = std::find_if(words.begin(), words.end(), [](const auto& w) { return w.ends_with('/'); });
       it != words.end())
     folder = *it, words.erase(it);
+  Env env;
+  for (const std::string& word : words)
+    if (auto at = word.find('='); at != std::string::npos) env.fields[word.substr(0, at)] = std::stoi(word.substr(at + 1));
+  std::erase_if(words, [](const std::string& word) { return word.find('=') != std::string::npos; });
   int failures = 0;
   for (const Case& c : cases()) {
     if (!words.empty() && std::find(words.begin(), words.end(), c.name) == words.end()) continue;
     try {
       if (only_assemble)
-        assemble(c, folder);
+        assemble(c, env, folder);
       else if (only_check)
-        failures += !check(c, default_device().value_or_throw());
+        failures += !check(c, default_device().value_or_throw(), env);
       else
-        time(c, default_device().value_or_throw());
+        time(c, default_device().value_or_throw(), env);
     } catch (const std::exception& e) {
       fmt::print("{:18} {}\n", c.name, e.what());
       ++failures;

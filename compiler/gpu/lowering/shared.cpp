@@ -4,6 +4,7 @@
 #include "compiler/gpu/lowering/access.h"
 #include "compiler/gpu/lowering/smem_lowering.h"
 #include "compiler/gpu/mma_table.h"
+#include "compiler/gpu/scratch.h"
 #include "compiler/layout/matrix_store.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 
@@ -92,11 +93,21 @@ Value* SmemAddress::at(Value* base, int64_t rowConstant, int64_t byteConstant) c
 // ---- ops
 namespace {
 
+/// Another tile for products is stored before threads meet: the fence behind that one serves both.
+bool isFencedLater(SmemStoreOp store) {
+  for (mlir::Operation* op = store->getNextNode(); op; op = op->getNextNode()) {
+    if (auto other = dyn_cast<SmemStoreOp>(op); other && isReadByWgmma(other.getTarget())) return true;
+    const bool isLocal = isa<SmemAllocOp, SmemSlotOp, SmemTransOp, SmemLoadOp, LoadOp>(op) || mlir::isMemoryEffectFree(op);
+    if (!isLocal || op->getNumRegions() != 0 || op->hasAttr(kScratchAttr) || isa<MmaOp>(op)) return false;
+  }
+  return false;
+}
+
 LogicalResult emitSmemStore(Emitter& e, SmemStoreOp op) {
   SmemType type = op.getTarget().getType();
   storeTile(e, e.regs(op.getValue()), e.layoutOf(op.getValue()), e.scalar(op.getTarget()), type.slot(),
             static_cast<int>(type.getMinor()));
-  if (isReadByWgmma(op.getTarget())) fenceAsyncProxy(e);
+  if (isReadByWgmma(op.getTarget()) && !isFencedLater(op)) fenceAsyncProxy(e);
   return success();
 }
 
