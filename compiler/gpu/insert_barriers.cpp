@@ -331,7 +331,7 @@ class BarrierInserter {
       access.isShared = true;
       access.begin = offset.getInt();
       access.end = access.begin + scratch.bytes;
-      access.buffer = op;
+      access.buffer = scratch.isOwn ? func_.getOperation() : op;
       access.isStaged = scratch.warpLocal;
       access.isWrite = true;
       effects.before.push_back(access);

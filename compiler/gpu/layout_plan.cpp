@@ -386,8 +386,37 @@ bool LayoutPlan::servesAccess(Operation* op, const Layout& own, const Layout& be
   return vector >= std::min(wholeLines(own, dim, bytes) ? 4 : 8, bestVector);
 }
 
+// Short vectors that are scanned, and what is computed from them or they from, as vectors: every warp has all of them, so
+// that no warp waits for another, and hands them to tiles through bytes of its own.
+void LayoutPlan::keepInWarps() {
+  constexpr int64_t kMostRegisters = 4;
+  SmallVector<Value> pending;
+  auto keep = [&](Value vector) {
+    if (!isTile(vector) || isCheap(vector)) return;
+    const layout::Shape shape = shapeOf(vector);
+    if (shape.size() != 1 || shape[0] % target_.lanes != 0 || shape[0] > kMostRegisters * target_.lanes) return;
+    const int count = static_cast<int>(shape[0] / target_.lanes);
+    const Layout whole(shape, {{0, count, 1}}, {{0, target_.lanes, count}}, {{layout::kReplicated, numWarps_, 0}});
+    if (chosen_.try_emplace(vector, whole).second) pending.push_back(vector);
+  };
+  if (numWarps_ == 1) return;
+  scope_.walk([&](Operation* op) {
+    if (isa<ScanOp>(op))
+      for (Value tile : sameLayout(op)) keep(tile);
+  });
+  while (!pending.empty()) {
+    Value vector = pending.pop_back_val();
+    SmallVector<Operation*> around(vector.getUsers());
+    if (Operation* op = vector.getDefiningOp()) around.push_back(op);
+    for (Operation* op : around)
+      if (isElementwise(op))
+        for (Value tile : sameLayout(op)) keep(tile);
+  }
+}
+
 void LayoutPlan::run() {
   SmallVector<Operation*> anchors;
+  keepInWarps();
   scope_.walk([&](Operation* op) {
     if (auto mma = dyn_cast<MmaOp>(op)) {
       choose(mma.getResult(), accumulatorLayout(mma));

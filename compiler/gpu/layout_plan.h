@@ -40,6 +40,7 @@ class LayoutPlan {
 
  private:
   void run();
+  void keepInWarps();
   void choose(mlir::Value tile, const layout::Layout& layout);
   void spread();
   void relate(mlir::Operation* op);

@@ -58,8 +58,11 @@ Move planConvert(const layout::Layout& from, const layout::Layout& to, int bytes
   move.to = to;
   seeAsRows(move.from, move.to);
   move.bytes = layout::planExchange(move.from, move.to, bytes).bytes;
-  // Warps that repeat each other write the same bytes at their own pace: they must meet after all.
-  move.warpLocal = from.warpReplicas() == 1 && layout::isWarpLocal(from, to);
+  // Warps that repeat each other write the same bytes at their own pace: they must meet after all, unless each has all
+  // it needs and bytes of its own.
+  move.isOwn = from.numWarps() > 1 && from.warpReplicas() == from.numWarps() && move.bytes <= kOwnScratch;
+  if (move.isOwn) move.bytes = kOwnScratch * from.numWarps();
+  move.warpLocal = move.isOwn || (from.warpReplicas() == 1 && layout::isWarpLocal(from, to));
   return move;
 }
 

@@ -8,6 +8,9 @@
 
 namespace tile::ir {
 
+/// Shared memory in which a warp moves small tiles among its own lanes.
+inline constexpr int64_t kOwnScratch = 512;
+
 struct Move {
   enum Kind {
     rename,    ///< result register i is source register map[i] (-1: padding)
@@ -20,6 +23,7 @@ struct Move {
   layout::Layout from, to;  ///< exchange: as the result's shape sees both
   int64_t bytes = 0;        ///< of shared memory
   bool warpLocal = false;
+  bool isOwn = false;       ///< each warp has all of the tile, and a piece of kOwnScratch bytes to itself
 };
 
 Move planConvert(const layout::Layout& from, const layout::Layout& to, int elementBytes);

@@ -6,6 +6,7 @@
 
 #include "compiler/diagnostics.h"
 #include "compiler/gpu/gpu_passes.h"
+#include "compiler/gpu/plan.h"
 #include "compiler/gpu/scratch.h"
 #include "compiler/gpu/shared_memory.h"
 #include "llvm/Support/raw_ostream.h"
@@ -88,6 +89,7 @@ struct Buffer {
   int64_t bytes, alignment;
   int64_t begin, end;  ///< positions in program order, inclusive
   int64_t offset = -1;
+  int64_t lastUse = 0;  ///< where `end` was before buffers rest
 };
 
 class Placer {
@@ -98,7 +100,22 @@ class Placer {
     collect();
   }
 
-  int64_t place() {
+  int64_t place(const Target& target) {
+    const int64_t tight = arrange();
+    // Whoever takes the bytes of a buffer that was read last has to wait for its readers. With roles the number of programs
+    // of a multiprocessor is known, and what they leave serves: bytes rest until the next buffer is done, whose writers
+    // and readers have met meanwhile.
+    SpecializeOp roles;
+    func_.walk([&](SpecializeOp op) { roles = op; });
+    if (!roles || !rest()) return tight;
+    if (const int64_t loose = arrange(); loose <= sharedBytesEach(target, static_cast<int>(roles.getPrograms())))
+      return loose;
+    for (Buffer& buffer : buffers_) buffer.end = buffer.lastUse;
+    return arrange();
+  }
+
+  int64_t arrange() {
+    for (Buffer& buffer : buffers_) buffer.offset = -1;
     // Large ones first leave the small ones to fill the gaps.
     std::vector<Buffer*> order;
     for (Buffer& buffer : buffers_) order.push_back(&buffer);
@@ -121,6 +138,7 @@ class Placer {
         ring.setOffsetAttr(offset);
       else
         buffer.op->setAttr(kScratchAttr, offset);
+      for (Operation* op : sharers_.lookup(buffer.op)) op->setAttr(kScratchAttr, offset);
     }
   }
 
@@ -161,6 +179,7 @@ class Placer {
   void collect() {
     int64_t small = 0;
     std::vector<size_t> smallOnes;
+    llvm::DenseMap<Region*, Operation*> own;
     func_.walk<WalkOrder::PreOrder>([&](Operation* op) {
       if (auto alloc = dyn_cast<SmemAllocOp>(op)) {
         SmemType type = alloc.getResult().getType();
@@ -173,6 +192,12 @@ class Placer {
       } else if (auto ring = dyn_cast<RingAllocOp>(op)) {
         buffers_.push_back({op, ringBytes(ring), 8, 0, end_[func_], -1});
       } else if (auto scratch = scratchOf(op)) {
+        if (scratch->isOwn) {  // one for all of a role
+          Operation*& first = own[roleOf(op)];
+          if (first) return sharers_[first].push_back(op);
+          first = op;
+          return buffers_.push_back({op, scratch->bytes, scratch->alignment, 0, end_[func_], -1});
+        }
         if (scratch->bytes <= kSmallScratch) {
           small += scratch->bytes;
           smallOnes.push_back(buffers_.size());
@@ -182,6 +207,15 @@ class Placer {
     });
     if (small > kSmallScratchTotal) return;
     for (size_t i : smallOnes) buffers_[i].begin = 0, buffers_[i].end = end_[func_];
+  }
+
+  /// The role that runs the op; null: there are none.
+  static Region* roleOf(Operation* op) {
+    auto roles = op->getParentOfType<SpecializeOp>();
+    if (!roles) return nullptr;
+    for (Region& region : roles->getRegions())
+      if (region.isAncestor(op->getParentRegion())) return &region;
+    return nullptr;
   }
 
   /// Everybody who uses the buffer, through its slots and transposes too.
@@ -204,6 +238,22 @@ class Placer {
       if (isa<AsyncCopyOp, AsyncGatherOp>(user)) return user->getParentOfType<SpecializeOp>() != nullptr;
       return isa<TmaLoadOp, TmaStoreOp, SmemTurnOp>(user);
     });
+  }
+
+  /// Lets buffers live until the next one beside them ends; false: none has a next one.
+  bool rest() {
+    bool changed = false;
+    for (Buffer& buffer : buffers_) buffer.lastUse = buffer.end;
+    for (Buffer& buffer : buffers_) {
+      if (!isa<SmemAllocOp>(buffer.op) || buffer.begin == 0) continue;
+      const Buffer* next = nullptr;
+      for (const Buffer& other : buffers_)
+        if (isa<SmemAllocOp>(other.op) && other.op->getBlock() == buffer.op->getBlock() && other.begin > buffer.lastUse &&
+            (!next || other.begin < next->begin))
+          next = &other;
+      if (next) buffer.end = next->lastUse, changed = true;
+    }
+    return changed;
   }
 
   int64_t lastUse(Operation* alloc) {
@@ -233,6 +283,7 @@ class Placer {
   func::FuncOp func_;
   llvm::DenseMap<Operation*, int64_t> begin_, end_;
   std::vector<Buffer> buffers_;
+  llvm::DenseMap<Operation*, SmallVector<Operation*>> sharers_;  ///< of the scratch of the first of them
 };
 
 class PlaceBuffersPass : public PassWrapper<PlaceBuffersPass, OperationPass<func::FuncOp>> {
@@ -248,7 +299,7 @@ class PlaceBuffersPass : public PassWrapper<PlaceBuffersPass, OperationPass<func
     if (func.isExternal()) return;
     const Target& target = target_();
     Placer placer(func);
-    int64_t total = placer.place();
+    int64_t total = placer.place(target);
     if (total > target.maxSharedBytes) {
       InFlightDiagnostic error = func.emitError() << "kernel `" << func.getSymName() << "` needs " << total
                                                   << " bytes of shared memory per program, " << target.name << " has "

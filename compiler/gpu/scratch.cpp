@@ -24,7 +24,7 @@ std::string tileText(Type type) {
 
 std::optional<Scratch> fromMove(const Move& move, llvm::Twine what) {
   if (move.kind == Move::rename || move.kind == Move::swap) return std::nullopt;
-  return Scratch{move.bytes, 16, move.kind == Move::exchange && move.warpLocal, what.str()};
+  return Scratch{move.bytes, 16, move.kind == Move::exchange && move.warpLocal, what.str(), move.isOwn};
 }
 
 // The results of an atomic that several threads hold come from the one that performed it.

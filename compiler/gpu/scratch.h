@@ -15,6 +15,7 @@ struct Scratch {
   bool warpLocal =
       false;  ///< warps keep to bytes of their own: the op waits for lanes only, and needs no barrier against itself
   std::string what;  ///< for reports: "conversion of 64x64xf16"
+  bool isOwn = false;  ///< the pieces that warps have to themselves: the same bytes for all such ops of a role
 };
 /// nullopt: the op needs none.
 std::optional<Scratch> scratchOf(mlir::Operation* op);

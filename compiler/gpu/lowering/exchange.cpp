@@ -72,7 +72,7 @@ Regs exchangeThrough(Emitter& e, llvm::Value* base, llvm::ArrayRef<llvm::Value*>
   llvm::Type* element = values[0]->getType();
   layout::Exchange plan = layout::planExchange(from, to, memoryBytes(element));
   // Replicas write the same bytes to the same place: one warp's worth is enough when warps repeat each other.
-  llvm::Value* first = from.warpReplicas() == 1 ? nullptr : e.isFirstReplica(from);
+  llvm::Value* first = warpLocal || from.warpReplicas() == 1 ? nullptr : e.isFirstReplica(from);
   if (warpLocal) e.syncWarp();  // lanes may still read what this op left there in the iteration before
   if (!storePlanByMatrices(e, base, values, from, plan)) {
     llvm::Value* into = e.b.CreatePtrAdd(base, threadOffset(e, from, plan));

@@ -47,9 +47,12 @@ LogicalResult emitMove(Emitter& e, Operation* op, const Move& move, const layout
       for (const layout::LaneSwap& swap : move.swaps) swapWithLane(e, values, swap);
       e.define(result, renamed(values, move.map, element));
       break;
-    case Move::exchange:
-      e.define(result, exchangeThrough(e, e.scratch(op), values, move.from, move.to, move.warpLocal));
+    case Move::exchange: {
+      llvm::Value* base = e.scratch(op);
+      if (move.isOwn) base = e.b.CreatePtrAdd(base, e.b.CreateMul(e.warp(), e.i32(kOwnScratch)));
+      e.define(result, exchangeThrough(e, base, values, move.from, move.to, move.warpLocal));
       break;
+    }
     case Move::linear: {
       const layout::Layout &from = e.layoutOf(source), &to = e.layoutOf(result);
       llvm::Value* base = e.scratch(op);
@@ -77,6 +80,15 @@ IotaOp coordinatesOf(mlir::Value tile) {
   return fits ? iota : IotaOp();
 }
 
+/// The mask is made or used in a loop.
+bool servesLoop(mlir::Operation* mask) {
+  if (mask->getParentOfType<mlir::LoopLikeOpInterface>()) return true;
+  return llvm::any_of(mask->getUsers(), [](mlir::Operation* user) {
+    const bool isMask = user->getNumResults() == 1 && mlir::getElementTypeOrSelf(user->getResult(0).getType()).isInteger(1);
+    return user->getParentOfType<mlir::LoopLikeOpInterface>() || (isMask && servesLoop(user));
+  });
+}
+
 llvm::CmpInst::Predicate signedPredicate(mlir::arith::CmpIPredicate predicate) {
   using P = mlir::arith::CmpIPredicate;
   switch (predicate) {
@@ -102,6 +114,11 @@ bool emitCoordinateCompare(Emitter& e, mlir::arith::CmpIOp op) {
                 mostRight = e.layoutOf(ofRight.getResult()).maxThreadCoord(0);
   const llvm::CmpInst::Predicate predicate = signedPredicate(op.getPredicate());
   llvm::ArrayRef<llvm::Value*> left = e.regs(op.getLhs()), right = e.regs(op.getRhs());
+  // A few places are no burden, and outside loops they end soon.
+  constexpr size_t kManyPlaces = 8;
+  llvm::SmallPtrSet<llvm::Value*, 32> places(left.begin(), left.end());
+  places.insert(right.begin(), right.end());
+  if (places.size() < kManyPlaces || !servesLoop(op)) return false;
   llvm::DenseMap<std::pair<llvm::Value*, llvm::Value*>, llvm::Value*> differences;
   Regs result;
   for (auto [x, y] : llvm::zip(left, right)) {
