@@ -102,16 +102,19 @@ func.func @running(%x: tensor<64x64xf16, #tile.layout<64x64 regs [1:8*1, 0:4*16]
 // -----
 
 // Barriers come behind the buffers. What bulk copies read or write keeps its bytes to itself: they run beside the program's
-// order. The consumers' own buffers may share.
+// order. The consumers' own buffers share, but for the one before: whoever reads that may not have met the others yet.
 // CHECK-LABEL: func.func @rings(
 // CHECK: tile.smem_alloc at 0 : {{.*}}stages = 2
-// CHECK: tile.ring_alloc arrivals 1 at 24640 :
-// CHECK: tile.ring_alloc arrivals 4 per_warp payload 4 at 24576 :
+// CHECK: tile.ring_alloc arrivals 1 at 32832 :
+// CHECK: tile.ring_alloc arrivals 4 per_warp payload 4 at 32768 :
 // CHECK: consumer
 // CHECK: tile.smem_alloc at 16384
 // CHECK: tile.smem_load
-// CHECK: tile.smem_alloc at 16384
+// CHECK: tile.smem_alloc at 24576
+// CHECK-NEXT: tile.smem_store
 // CHECK-NEXT: tile.barrier
+// CHECK-NEXT: tile.smem_load
+// CHECK-NEXT: tile.smem_alloc at 16384
 // CHECK-NEXT: tile.smem_store
 #l = #tile.layout<64x64 regs [1:8*1, 0:4*16] lanes [1:8*8, 0:4*1] warps [0:4*4]>
 func.func @rings(%v: !tile.view<2xf16>, %i: i32) attributes {tile.num_warps = 4 : i32} {
@@ -131,6 +134,40 @@ func.func @rings(%v: !tile.view<2xf16>, %i: i32) attributes {tile.num_warps = 4 
     %b = tile.smem_load %t : !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf16, #l>
     %u = tile.smem_alloc : !tile.smem<64x64xf16, minor = 1>
     tile.smem_store %b, %u : tensor<64x64xf16, #l>, !tile.smem<64x64xf16, minor = 1>
+    %c = tile.smem_load %u : !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf16, #l>
+    %w = tile.smem_alloc : !tile.smem<64x64xf16, minor = 1>
+    tile.smem_store %c, %w : tensor<64x64xf16, #l>, !tile.smem<64x64xf16, minor = 1>
+  }
+  return
+}
+
+// -----
+
+// Where there is no room for both, the second waits for the readers of the first.
+// CHECK-LABEL: func.func @tight(
+// CHECK: consumer
+// CHECK: tile.smem_alloc at 0
+// CHECK: tile.smem_load
+// CHECK: tile.smem_alloc at 0
+// CHECK-NEXT: tile.barrier
+// CHECK-NEXT: tile.smem_store
+#l = #tile.layout<640x64 regs [1:8*1, 0:40*16] lanes [1:8*8, 0:4*1] warps [0:4*4]>
+func.func @tight(%v: !tile.view<2xf16>, %i: i32, %x: tensor<640x64xf16, #l>) attributes {tile.num_warps = 4 : i32} {
+  %s = tile.smem_alloc : !tile.smem<64x64xf16, minor = 1, stages = 2>
+  %r = tile.ring_alloc arrivals 1 : !tile.ring<2>
+  %q = tile.ring_alloc arrivals 4 per_warp payload 4 : !tile.ring<3>
+  tile.specialize regs(0, 0) producer {
+    %slot = tile.ring_reserve %r bytes 8192 : !tile.ring<2>
+    %stage = tile.smem_slot %s[%slot] : !tile.smem<64x64xf16, minor = 1, stages = 2> -> !tile.smem<64x64xf16, minor = 1>
+    tile.tma_load %v[%i, %i : i32, i32] to %stage signals %r[%slot] : !tile.view<2xf16>, !tile.smem<64x64xf16, minor = 1>, !tile.ring<2>
+  } consumer {
+    %slot = tile.ring_acquire %r : !tile.ring<2>
+    %stage = tile.smem_slot %s[%slot] : !tile.smem<64x64xf16, minor = 1, stages = 2> -> !tile.smem<64x64xf16, minor = 1>
+    %t = tile.smem_alloc : !tile.smem<640x64xf16, minor = 1>
+    tile.smem_store %x, %t : tensor<640x64xf16, #l>, !tile.smem<640x64xf16, minor = 1>
+    %b = tile.smem_load %t : !tile.smem<640x64xf16, minor = 1> -> tensor<640x64xf16, #l>
+    %u = tile.smem_alloc : !tile.smem<640x64xf16, minor = 1>
+    tile.smem_store %b, %u : tensor<640x64xf16, #l>, !tile.smem<640x64xf16, minor = 1>
   }
   return
 }
