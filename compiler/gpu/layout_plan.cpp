@@ -386,8 +386,8 @@ bool LayoutPlan::servesAccess(Operation* op, const Layout& own, const Layout& be
   return vector >= std::min(wholeLines(own, dim, bytes) ? 4 : 8, bestVector);
 }
 
-// Short vectors that are scanned, and what is computed from them or they from, as vectors: every warp has all of them, so
-// that no warp waits for another, and hands them to tiles through bytes of its own.
+// Short vectors that are scanned, and what is computed from them or they from, as vectors: every warp has all of them,
+// so that no warp waits for another, and hands them to tiles through bytes of its own.
 void LayoutPlan::keepInWarps() {
   constexpr int64_t kMostRegisters = 4;
   SmallVector<Value> pending;

@@ -102,9 +102,9 @@ class Placer {
 
   int64_t place(const Target& target) {
     const int64_t tight = arrange();
-    // Whoever takes the bytes of a buffer that was read last has to wait for its readers. With roles the number of programs
-    // of a multiprocessor is known, and what they leave serves: bytes rest until the next buffer is done, whose writers
-    // and readers have met meanwhile.
+    // Whoever takes the bytes of a buffer that was read last has to wait for its readers. With roles the number of
+    // programs of a multiprocessor is known, and what they leave serves: bytes rest until the next buffer is done, whose
+    // writers and readers have met meanwhile.
     SpecializeOp roles;
     func_.walk([&](SpecializeOp op) { roles = op; });
     if (!roles || !rest()) return tight;
@@ -248,8 +248,8 @@ class Placer {
       if (!isa<SmemAllocOp>(buffer.op) || buffer.begin == 0) continue;
       const Buffer* next = nullptr;
       for (const Buffer& other : buffers_)
-        if (isa<SmemAllocOp>(other.op) && other.op->getBlock() == buffer.op->getBlock() && other.begin > buffer.lastUse &&
-            (!next || other.begin < next->begin))
+        if (isa<SmemAllocOp>(other.op) && other.op->getBlock() == buffer.op->getBlock() &&
+            other.begin > buffer.lastUse && (!next || other.begin < next->begin))
           next = &other;
       if (next) buffer.end = next->lastUse, changed = true;
     }

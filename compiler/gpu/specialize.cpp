@@ -101,8 +101,9 @@ class Specializer {
     auto stagesOfOthers = [&](const RoleDecisions& plan) {
       int stages = 0;
       for (auto [index, ring] : llvm::enumerate(plan.memory.rings)) {
-        const bool isOfTiles = llvm::any_of(plan.groups.groups(), [&, i = static_cast<int>(index)](const LoadGroup& group) {
-          return group.ring == i && llvm::all_of(group.loads, [&](Operation* load) { return tiles.contains(load); });
+        const int number = static_cast<int>(index);
+        const bool isOfTiles = llvm::any_of(plan.groups.groups(), [&](const LoadGroup& group) {
+          return group.ring == number && llvm::all_of(group.loads, [&](Operation* load) { return tiles.contains(load); });
         });
         stages += isOfTiles || !ring.inLoop ? 0 : std::min(ring.stages, ring.wished ? ring.wished : 3);
       }

@@ -1,8 +1,8 @@
 // specialize_rows.cpp - rows that consumers read beside staged tiles (statistics, factors) come by bulk copies, too.
 // A plain load would be in the way of every iteration: the producer cannot run ahead with it, and its latency is the
 // memory's. Before: %r = tile.load of N elements.  After: load_shared of 1 x N, read back right in front of its first
-// user: in registers it would be in the way. Larger tiles beside staged ones (what products are added to, masks) come the
-// same way where there is room.
+// user: in registers it would be in the way. Larger tiles beside staged ones (what products are added to, masks) come
+// the same way where there is room.
 #include "compiler/gpu/specialize.h"
 #include "compiler/gpu/tma_box.h"
 

@@ -117,7 +117,8 @@ Register r2("grouped_gemm", [](Env& e) {
   auto list = filled<int64_t>(e, table.size(), [&](size_t i) { return table[i]; });
   const int programs = e.big ? 132 : 3;
   j.add(grouped.grid([=](const GroupedCfg&, auto*, auto*, auto*, const auto&) { return Grid{programs}; }),
-        e.big ? GroupedCfg{128, e.field("BN", 256)} : GroupedCfg{64, 64, 32, 2, 4}, a.p, b.p, c.p, list.view(int(sizes.size()), 6));
+        e.big ? GroupedCfg{128, e.field("BN", 256)} : GroupedCfg{64, 64, 32, 2, 4}, a.p, b.p, c.p,
+        list.view(int(sizes.size()), 6));
   j.check = [=] {
     std::vector<double> want;
     for (size_t g = 0; g < sizes.size(); ++g) {

@@ -60,7 +60,8 @@ Register r1("gated_delta", [](Env& e) {
   auto o = constant<bfloat16>(e, size_t(B) * T * H * V, NAN);
   Job j;
   j.gflop = 2e-9 * B * H * double(T) * (64. * 2 * D + 64. * 2 * V + 3. * D * V);
-  j.add(gated_delta, GatedCfg{64, D, e.big ? 64 : 32, 2, e.field("warps", 8), e.field("programs", 0)}, q.view(B, T, H, D), k.view(B, T, H, D),
+  j.add(gated_delta, GatedCfg{64, D, e.big ? 64 : 32, 2, e.field("warps", 8), e.field("programs", 0)},
+        q.view(B, T, H, D), k.view(B, T, H, D),
         v.view(B, T, H, V), g.view(B, H, T), b.view(B, H, T), o.view(B, T, H, V));
   j.check = [=] {
     std::vector<double> want(size_t(B) * T * H * V), S, kS(V);

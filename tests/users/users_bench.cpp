@@ -71,7 +71,8 @@ int main(int argc, char** argv) {
     folder = *it, words.erase(it);
   Env env;
   for (const std::string& word : words)
-    if (auto at = word.find('='); at != std::string::npos) env.fields[word.substr(0, at)] = std::stoi(word.substr(at + 1));
+    if (auto at = word.find('='); at != std::string::npos)
+      env.fields[word.substr(0, at)] = std::stoi(word.substr(at + 1));
   std::erase_if(words, [](const std::string& word) { return word.find('=') != std::string::npos; });
   int failures = 0;
   for (const Case& c : cases()) {

@@ -445,7 +445,8 @@ LogicalResult Emitter::emitOp(Operation* op) {
       .Default([&](Operation* o) -> R {
         if (isSmemOp(o)) return emitSmemOp(*this, o);
         if (isRoleOp(o)) return emitRoleOp(*this, o);
-        if (auto compare = dyn_cast<arith::CmpIOp>(o); compare && emitCoordinateCompare(*this, compare)) return success();
+        if (auto compare = dyn_cast<arith::CmpIOp>(o); compare && emitCoordinateCompare(*this, compare))
+          return success();
         if (isElementwise(o)) return emitElementwiseOp(o);
         return o->emitOpError("is not supported on GPU targets");
       });

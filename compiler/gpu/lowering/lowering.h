@@ -27,7 +27,7 @@ llvm::LogicalResult emitReduce(Emitter& e, ReduceOp op);
 llvm::LogicalResult emitScan(Emitter& e, ScanOp op);
 // shape.cpp
 llvm::LogicalResult emitIota(Emitter& e, IotaOp op);
-/// Where both sides are coordinates of their elements (masks above and below diagonals); false: it is another comparison.
+/// Where both sides are coordinates of their elements (masks above and below diagonals); false: they are not.
 bool emitCoordinateCompare(Emitter& e, mlir::arith::CmpIOp op);
 llvm::LogicalResult emitSplat(Emitter& e, SplatOp op);
 llvm::LogicalResult emitBroadcast(Emitter& e, BroadcastOp op);

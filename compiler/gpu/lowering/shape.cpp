@@ -76,15 +76,16 @@ IotaOp coordinatesOf(mlir::Value tile) {
   while (mlir::isa_and_nonnull<BroadcastOp, ReshapeOp, TransOp>(tile.getDefiningOp()))
     tile = tile.getDefiningOp()->getOperand(0);
   auto iota = tile.getDefiningOp<IotaOp>();
-  const bool fits = iota && static_cast<int32_t>(iota.getStart()) >= 0 && mlir::getElementTypeOrSelf(tile.getType()).isInteger(32);
-  return fits ? iota : IotaOp();
+  const bool is32Bits = mlir::getElementTypeOrSelf(tile.getType()).isInteger(32);
+  return iota && is32Bits && static_cast<int32_t>(iota.getStart()) >= 0 ? iota : IotaOp();
 }
 
 /// The mask is made or used in a loop.
 bool servesLoop(mlir::Operation* mask) {
   if (mask->getParentOfType<mlir::LoopLikeOpInterface>()) return true;
   return llvm::any_of(mask->getUsers(), [](mlir::Operation* user) {
-    const bool isMask = user->getNumResults() == 1 && mlir::getElementTypeOrSelf(user->getResult(0).getType()).isInteger(1);
+    const bool isMask =
+        user->getNumResults() == 1 && mlir::getElementTypeOrSelf(user->getResult(0).getType()).isInteger(1);
     return user->getParentOfType<mlir::LoopLikeOpInterface>() || (isMask && servesLoop(user));
   });
 }
@@ -129,7 +130,7 @@ bool emitCoordinateCompare(Emitter& e, mlir::arith::CmpIOp op) {
       result.push_back(e.b.CreateICmp(predicate, x, y));
       continue;
     }
-    // Blocks of an element's own rows and columns may lie on one side for all threads: nothing of them is computed then.
+    // Blocks of an element's own rows and columns may lie on one side for all threads: nothing is computed then.
     const int64_t bound = against->getSExtValue() - add->getSExtValue();
     const llvm::ConstantRange range(llvm::APInt(64, static_cast<uint64_t>(-mostRight), true),
                                     llvm::APInt(64, static_cast<uint64_t>(mostLeft + 1), true));

@@ -97,7 +97,8 @@ namespace {
 bool isFencedLater(SmemStoreOp store) {
   for (mlir::Operation* op = store->getNextNode(); op; op = op->getNextNode()) {
     if (auto other = dyn_cast<SmemStoreOp>(op); other && isReadByWgmma(other.getTarget())) return true;
-    const bool isLocal = isa<SmemAllocOp, SmemSlotOp, SmemTransOp, SmemLoadOp, LoadOp>(op) || mlir::isMemoryEffectFree(op);
+    const bool isLocal =
+        isa<SmemAllocOp, SmemSlotOp, SmemTransOp, SmemLoadOp, LoadOp>(op) || mlir::isMemoryEffectFree(op);
     if (!isLocal || op->getNumRegions() != 0 || op->hasAttr(kScratchAttr) || isa<MmaOp>(op)) return false;
   }
   return false;
