@@ -230,6 +230,10 @@ class FactsBuilder {
     if (auto branch = dyn_cast<scf::IfOp>(op)) return visitIf(branch);
     if (auto loop = dyn_cast<WorkLoopOp>(op))  // program ids
       for (BlockArgument id : loop.getBody().getArguments()) set(id, unknownAxis({}), {0, fullRange(32).max - 1});
+    if (auto taken = dyn_cast<TakeOverOp>(op)) {
+      for (auto [value, same] : llvm::zip(taken.getValues(), taken.getResults())) set(same, known(value));
+      return;
+    }
     if (auto make = dyn_cast<MakeViewOp>(op)) return visitMakeView(make);
     if (auto add = dyn_cast<PtrAddOp>(op)) {
       if (isa<PtrType>(add.getPtr().getType()))

@@ -26,6 +26,28 @@ LogicalResult WorkLoopOp::verify() {
   return success();
 }
 
+int64_t HandOverOp::wordsOf(TypeRange types) {
+  int64_t words = 0;
+  for (Type type : types) words += type.getIntOrFloatBitWidth() > 32 ? 2 : 1;
+  return words;
+}
+
+namespace {
+
+LogicalResult verifyHanded(Operation* op, Value ring, TypeRange types) {
+  for (Type type : types)
+    if (type.getIntOrFloatBitWidth() > 64) return op->emitOpError() << "expects scalars of at most 64 bits, found " << type;
+  auto alloc = ring.getDefiningOp<RingAllocOp>();
+  const int64_t needed = 4 * HandOverOp::wordsOf(types);
+  if (!alloc || alloc.getPayload() >= needed) return success();
+  return op->emitOpError() << "expects a ring with a payload of " << needed << " bytes, found " << alloc.getPayload();
+}
+
+}  // namespace
+
+LogicalResult HandOverOp::verify() { return verifyHanded(*this, getRing(), getValues().getTypes()); }
+LogicalResult TakeOverOp::verify() { return verifyHanded(*this, getRing(), getValues().getTypes()); }
+
 namespace {
 
 LogicalResult verifyBulk(Operation* op, ViewType view, OperandRange indices, SmemType smem) {

@@ -109,6 +109,32 @@ def Tile_RingReleaseOp : Tile_Op<"ring_release", [MemoryEffects<[MemRead, MemWri
   let assemblyFormat = "$ring (`if` $enable^)? attr-dict `:` type($ring)";
 }
 
+// ---- scalars
+def Tile_HandOverOp : Tile_Op<"hand_over", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "producer: waits until the next stage of `ring` is empty, writes the scalars into it and counts it as full";
+  let description = [{
+    The k-th hand_over meets the k-th take_over of every consumer warp. The stage's payload holds the values in 32-bit
+    words, one behind the other.
+  }];
+  let arguments = (ins Tile_RingType:$ring, Variadic<AnyTypeOf<[AnyInteger, F32, F64]>>:$values);
+  let assemblyFormat = "$values `through` $ring attr-dict `:` type($values) `through` type($ring)";
+  let extraClassDeclaration = [{
+    static int64_t wordsOf(::mlir::TypeRange types);  ///< 32-bit words of scalars of these types
+  }];
+  let hasVerifier = 1;
+}
+def Tile_TakeOverOp : Tile_Op<"take_over", [MemoryEffects<[MemRead, MemWrite]>, AllTypesMatch<["values", "results"]>]> {
+  let summary = "consumer: the scalars of the producer's hand_over, which are `values`, without computing them";
+  let description = [{
+    Every warp waits for the next stage of `ring`, reads it and gives it back. To analyses the results are the operands:
+    what is known of these holds. The lowering reads the stage, so that whatever only the operands need is dead.
+  }];
+  let arguments = (ins Tile_RingType:$ring, Variadic<AnyTypeOf<[AnyInteger, F32, F64]>>:$values);
+  let results = (outs Variadic<AnyTypeOf<[AnyInteger, F32, F64]>>:$results);
+  let assemblyFormat = "$values `through` $ring attr-dict `:` type($values) `through` type($ring)";
+  let hasVerifier = 1;
+}
+
 // ---- TMA
 def Tile_TmaLoadOp : Tile_Op<"tma_load", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "producer: starts copying a box of a view into one stage; zeros outside the view. Counts on the ring's full barrier";

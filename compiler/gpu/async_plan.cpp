@@ -158,6 +158,9 @@ class BlockPlan {
 
   void statement(Operation* op) {
     if (auto free = dyn_cast<RingReleaseOp>(op)) return visitRelease(free);
+    // What is computed from here on goes into the registers of that operand. The assembler waits here in any case, and
+    // arranges what follows better when it is told (attention, 64 channels: up to 2.5 % on an H200).
+    if (readsReduction(op)) need(lastWithCarriedA());
     if (auto acquire = dyn_cast<RingAcquireOp>(op)) visitAcquire(acquire);
     MmaOp product = asyncProduct(op);
     int needed = first_ - 1;
@@ -207,6 +210,23 @@ class BlockPlan {
       auto& [product, value] = entry;
       return op->isBeforeInBlock(product) && (value.getDefiningOp() == op || uses(op, value));
     });
+  }
+
+  /// Reads what the block has reduced along a dim, in whatever shape and layout.
+  bool readsReduction(Operation* op) const {
+    if (isa<ReshapeOp, ConvertOp>(op)) return false;
+    return llvm::any_of(op->getOperands(), [&](Value value) {
+      Operation* made = value.getDefiningOp();
+      while (isa_and_nonnull<ReshapeOp, ConvertOp>(made)) made = made->getOperand(0).getDefiningOp();
+      return isa_and_nonnull<ReduceOp>(made) && made->getBlock() == &block_;
+    });
+  }
+
+  /// The last unfinished product whose first operand is in registers that this iteration writes for the next one.
+  int lastWithCarriedA() {
+    for (int i = static_cast<int>(open_.size()) - 1; i >= 0; --i)
+      if (carriedA(open_[static_cast<size_t>(i)].product, block_)) return first_ + i;
+    return first_ - 1;
   }
 
   bool writesA(Operation* op, Group& group) {

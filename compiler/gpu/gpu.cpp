@@ -28,6 +28,7 @@ void addGpuPasses(mlir::OpPassManager& passes, const Target& target, const Compi
   if (target.hasWgmma) passes.addPass(createDeferReductionsPass());
   if (target.hasWgmma) passes.addPass(createAsyncWaitsPass());
   if (target.hasTma) passes.addPass(createTakeTurnsPass());
+  if (target.hasTma) passes.addPass(createHandScalarsPass());
   passes.addPass(createPlaceBuffersPass(targetOf));
   passes.addPass(createInsertBarriersPass());
 }
@@ -43,6 +44,7 @@ void registerGpuPasses(std::function<const Target&()> target, std::function<cons
   mlir::registerPass([] { return createDeferReductionsPass(); });
   mlir::registerPass([] { return createAsyncWaitsPass(); });
   mlir::registerPass([] { return createTakeTurnsPass(); });
+  mlir::registerPass([] { return createHandScalarsPass(); });
   mlir::registerPass([=] { return createPlaceBuffersPass(target); });
   mlir::registerPass([] { return createInsertBarriersPass(); });
 }

@@ -190,7 +190,8 @@ class Placer {
         }
         buffers_.push_back(buffer);
       } else if (auto ring = dyn_cast<RingAllocOp>(op)) {
-        buffers_.push_back({op, ringBytes(ring), 8, 0, end_[func_], -1});
+        // Payloads are read in vectors.
+        buffers_.push_back({op, ringBytes(ring), ring.getPayload() % 16 ? 8 : 16, 0, end_[func_], -1});
       } else if (auto scratch = scratchOf(op)) {
         if (scratch->isOwn) {  // one for all of a role
           Operation*& first = own[roleOf(op)];

@@ -19,11 +19,12 @@ namespace {
 
 constexpr int64_t kBarrierBytes = 16;  ///< full and empty
 constexpr int64_t kQueueBytes = 64;    ///< the queue of work items
+constexpr int64_t kHandedBytes = 2 * (kBarrierBytes + kMostHandedBytes);  ///< hand_scalars.cpp
 
 }  // namespace
 
 int64_t MemoryPlan::bytes() const {
-  int64_t total = kQueueBytes;
+  int64_t total = kQueueBytes + kHandedBytes;
   for (const RingPlan& ring : rings) total += (ring.bytesPerStage + kBarrierBytes) * ring.stages;
   for (const StagingPlan& staging : stagings) total += staging.bytes();
   for (const FixedBytes& item : fixed) total += item.bytes;

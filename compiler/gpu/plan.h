@@ -12,6 +12,8 @@ namespace tile::ir {
 
 /// Most stages a ring gets unasked: memory latency is covered long before.
 inline constexpr int kMostStages = 8;
+/// Scalars that a producer hands to the consumers of a program (hand_scalars.cpp).
+inline constexpr int64_t kMostHandedBytes = 96;
 /// Shared memory left for small reductions and conversions.
 inline constexpr int64_t kScratchReserve = 2048;
 

@@ -15,6 +15,8 @@ inline constexpr const char* kRotatesAttr = "tile.rotates";
 
 /// On a kernel: programs that differ by 1 in program_id 0 run in clusters of so many.
 inline constexpr const char* kClusterAttr = "tile.cluster";
+/// On tile.specialize: consumers need about all the registers they have.
+inline constexpr const char* kTightAttr = "tile.tight";
 /// On load_shared and tma_load: the copy is the same for all programs of a cluster, which share the work.
 inline constexpr const char* kMulticastAttr = "tile.multicast";
 

@@ -15,6 +15,7 @@
 
 #include "compiler/dialect/products.h"
 #include "compiler/gpu/dot_passes.h"
+#include "compiler/gpu/shared_memory.h"
 #include "compiler/gpu/tma_box.h"
 #include "llvm/Support/raw_ostream.h"
 #include "mlir/Pass/Pass.h"
@@ -75,8 +76,12 @@ class Specializer {
     }
     markShared(func_, plan->groups.groups(), plan->slice, facts);
     tellWishes(plan->memory);
-    tellRegisters(estimateRegisters(func_, numWarps), plan->roles);
+    const RegisterEstimate registers = estimateRegisters(func_, numWarps);
+    tellRegisters(registers, plan->roles);
     rewriteWithRoles(func_, *plan);
+    func_.walk([&](SpecializeOp roles) {
+      if (registers.needed() > plan->roles.consumerRegs) roles->setAttr(kTightAttr, UnitAttr::get(func_.getContext()));
+    });
     return true;
   }
 

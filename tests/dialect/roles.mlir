@@ -60,6 +60,30 @@ func.func @gemm(%a: !tile.view<2xf16>, %b: !tile.view<2xf16>, %c: !tile.view<2xf
 
 // -----
 
+// CHECK-LABEL: func.func @handed(
+func.func @handed(%x: i32, %y: i64, %z: i1) attributes {tile.num_warps = 4 : i32} {
+  %ring = tile.ring_alloc arrivals 4 per_warp payload 16 : !tile.ring<2>
+  tile.specialize regs(40, 232) producer {
+    // CHECK: tile.hand_over %{{.*}}, %{{.*}}, %{{.*}} through %{{.*}} : i32, i64, i1 through <2>
+    tile.hand_over %x, %y, %z through %ring : i32, i64, i1 through !tile.ring<2>
+  } consumer {
+    // CHECK: tile.take_over %{{.*}}, %{{.*}}, %{{.*}} through %{{.*}} : i32, i64, i1 through <2>
+    %r:3 = tile.take_over %x, %y, %z through %ring : i32, i64, i1 through !tile.ring<2>
+  }
+  return
+}
+
+// -----
+
+func.func @too_little(%x: i32, %y: i64) attributes {tile.num_warps = 4 : i32} {
+  %ring = tile.ring_alloc arrivals 4 per_warp payload 8 : !tile.ring<2>
+  // expected-error @+1 {{expects a ring with a payload of 12 bytes, found 8}}
+  tile.hand_over %x, %y through %ring : i32, i64 through !tile.ring<2>
+  return
+}
+
+// -----
+
 func.func @registers() {
   // expected-error @+1 {{expects registers from 24 to 256 in steps of 8, or 0, found 20}}
   tile.specialize regs(20, 232) producer { } consumer { }

@@ -60,7 +60,7 @@
 // UNALIGNED: mma.sync
 
 // Three stages, their barriers.
-// RESOURCES: "shared_bytes": 49200
+// RESOURCES: "shared_bytes": 49264
 // RESOURCES: "spill_store_bytes": 0
 // RESOURCES: "stack_bytes": 0
 

@@ -24,7 +24,7 @@ class Listener : public PassInstrumentation {
   }
   void runAfterPass(Pass* pass, Operation*) override {
     if (pass->getArgument() == "tile-specialize") out_.specialized = module_.clone();
-    if (pass->getArgument() == "tile-async-waits") out_.waited = module_.clone();
+    if (pass->getArgument() == "tile-hand-scalars") out_.waited = module_.clone();
   }
 
  private:

@@ -17,6 +17,7 @@ struct Stage {
   std::array<int64_t, 2> fills{};  ///< reserves of this stage so far: the producer's, the turner's
   std::vector<int64_t> acquires;   ///< by reader: a consumer, or behind them the turner
   std::vector<bool> held;          ///< by reader
+  std::vector<Val> handed;         ///< scalars
 };
 struct Ring {
   std::vector<Stage> stages;
@@ -160,7 +161,7 @@ class Program {
       auto n = static_cast<size_t>(parties_);
       std::vector<Stage> stages(static_cast<size_t>(ring.getResult().getType().getStages()),
                                 Stage{Barrier(ring.getFills()), Barrier(ring.getArrivals()), 0, {},
-                                      std::vector<int64_t>(n), std::vector<bool>(n)});
+                                      std::vector<int64_t>(n), std::vector<bool>(n), {}});
       rings_.push_back({std::move(stages),
                         ring.getPerWarp(),
                         ring.isFilledInBulk(),
@@ -188,7 +189,7 @@ class Program {
     std::vector<int> readers;
     auto reads = [&](Region& role) {
       return llvm::any_of(ring->getUsers(), [&](Operation* user) {
-        return isa<RingAcquireOp, RingReleaseOp, WorkLoopOp>(user) && role.isAncestor(user->getParentRegion());
+        return isa<RingAcquireOp, RingReleaseOp, WorkLoopOp, TakeOverOp>(user) && role.isAncestor(user->getParentRegion());
       });
     };
     for (int consumer = 0; consumer < consumers_ && reads(roles_.getConsumer()); ++consumer) readers.push_back(consumer);
@@ -407,6 +408,27 @@ class Program {
         })
         .Case([&](RingReleaseOp o) {
           if (!o.getEnable() || walker.number(o.getEnable())) release(ringOf(walker, o.getRing()), agent);
+          return true;
+        })
+        .Case([&](HandOverOp o) {
+          const int ring = ringOf(walker, o.getRing());
+          if (!reserve(ring, 0, agent, &stage)) return false;
+          std::vector<Val>& handed = rings_[static_cast<size_t>(ring)].stages[static_cast<size_t>(stage)].handed;
+          handed.clear();
+          for (Value value : o.getValues()) handed.push_back(walker.get(value));
+          return true;
+        })
+        .Case([&](TakeOverOp o) {
+          const int ring = ringOf(walker, o.getRing());
+          if (!acquire(ring, agent, &stage)) return false;
+          const std::vector<Val>& handed = rings_[static_cast<size_t>(ring)].stages[static_cast<size_t>(stage)].handed;
+          if (handed.size() != o.getValues().size()) throw Fault{nameOf(agent) + " takes over other scalars"};
+          for (auto [value, result, got] : llvm::zip(o.getValues(), o.getResults(), handed)) {
+            if (walker.get(value).number != got.number)
+              throw Fault{nameOf(agent) + " takes over a scalar that it would have computed otherwise"};
+            walker.set(result, got);
+          }
+          release(ring, agent);
           return true;
         })
         .Case([&](TmaLoadOp o) { return startCopy(o, walker), true; })

@@ -93,6 +93,24 @@ bool commitEarly(Operation* op) {
   op->moveBefore(op->getPrevNode());
   return true;
 }
+bool dropHandOver(Operation* op) {
+  if (!as<HandOverOp>(op)) return false;
+  op->erase();
+  return true;
+}
+bool dropTakeOver(Operation* op) {
+  auto taken = as<TakeOverOp>(op);
+  if (!taken) return false;
+  op->replaceAllUsesWith(llvm::SmallVector<mlir::Value>(taken.getValues()));
+  op->erase();
+  return true;
+}
+bool handOverTwice(Operation* op) {
+  if (!as<HandOverOp>(op)) return false;
+  OpBuilder builder(op);
+  builder.clone(*op);
+  return true;
+}
 bool dropTurn(Operation* op) {
   if (!as<SmemTurnOp>(op)) return false;
   op->erase();
@@ -187,6 +205,9 @@ constexpr Mutation kMutations[] = {
     {"a commit happens twice", repeatCommit},
     {"a commit before its copy", commitEarly},
     {"a gather is missing", dropGather},
+    {"a hand_over is missing", dropHandOver},
+    {"a hand_over happens twice", handOverTwice},
+    {"a take_over is missing", dropTakeOver},
     {"a turn is missing", dropTurn},
     {"the turner skips iterations", turnHalf},
     {"fills of the other kind", fillsOfOneKind},

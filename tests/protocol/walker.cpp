@@ -238,7 +238,7 @@ Walker::State Walker::endOfBlock() {
 /// Scalars, known or not; false: the owner's.
 bool Walker::scalar(Operation* op) {
   if (isa<ProgramIdOp>(op) || op->getNumResults() != 1 || !isScalarNumber(op->getResult(0).getType()) ||
-      op->getNumRegions() || isa<RingReserveOp, RingAcquireOp>(op))
+      op->getNumRegions() || isa<RingReserveOp, RingAcquireOp, TakeOverOp>(op))
     return false;
   Value result = op->getResult(0);
   Val val;

@@ -151,6 +151,54 @@ func.func @attention(%kv: !tile.view<2xf16>, %q: !tile.smem<64x64xf16, minor = 1
 
 // -----
 
+// With statistics between: the wait stands in front of what reads the reduced scores, the weights are computed behind it.
+// CHECK-LABEL: func.func @softmax
+// CHECK: scf.for
+// CHECK: %[[S:.*]] = tile.mma wgmma_f16
+// CHECK: %[[NEXT:.*]] = tile.mma wgmma_f16
+// CHECK-NEXT: %[[SCORES:.*]] = tile.mma_wait 1 of %[[S]]
+// CHECK: %[[COLUMN:.*]] = tile.reduce %[[SCORES]]
+// CHECK: %[[OUT:.*]] = tile.mma_wait 0 of %[[NEXT]]
+// CHECK-NEXT: tile.ring_release
+// CHECK-NEXT: arith.maximumf %{{.*}}, %[[COLUMN]]
+// CHECK: math.exp2
+// CHECK-NOT: tile.mma_wait
+// CHECK: scf.yield
+func.func @softmax(%q: !tile.smem<64x64xf16, minor = 1>, %o: tensor<64x64xf32>, %p0: tensor<64x64xf16>, %m0: tensor<64x1xf32>, %n: i32) -> tensor<64x64xf32> attributes {tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %bufK = tile.smem_alloc : !tile.smem<64x64xf16, minor = 0, stages = 2>
+  %bufV = tile.smem_alloc : !tile.smem<64x64xf16, minor = 1, stages = 2>
+  %rk = tile.ring_alloc arrivals 1 : !tile.ring<2>
+  %rv = tile.ring_alloc arrivals 1 : !tile.ring<2>
+  %r:3 = scf.for %j = %c0 to %n step %c64 iter_args(%acc = %o, %p = %p0, %m = %m0) -> (tensor<64x64xf32>, tensor<64x64xf16>, tensor<64x1xf32>) : i32 {
+    %ik = tile.ring_acquire %rk : !tile.ring<2>
+    %k = tile.smem_slot %bufK[%ik] : !tile.smem<64x64xf16, minor = 0, stages = 2> -> !tile.smem<64x64xf16, minor = 0>
+    %s = tile.mma wgmma_f16 k 64 warps(4, 1) %q, %k, %zero : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x64xf16, minor = 0> -> tensor<64x64xf32>
+    tile.ring_release %rk : !tile.ring<2>
+    %iv = tile.ring_acquire %rv : !tile.ring<2>
+    %v = tile.smem_slot %bufV[%iv] : !tile.smem<64x64xf16, minor = 1, stages = 2> -> !tile.smem<64x64xf16, minor = 1>
+    %d = tile.mma wgmma_f16 k 64 warps(4, 1) %p, %v, %acc : tensor<64x64xf16>, !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf32>
+    tile.ring_release %rv : !tile.ring<2>
+    %column = tile.reduce %s axis 1 : (tensor<64x64xf32>) -> tensor<64x1xf32> {
+    ^bb0(%a: f32, %b: f32):
+      %c = arith.maximumf %a, %b : f32
+      tile.yield %c : f32
+    }
+    %new = arith.maximumf %m, %column : tensor<64x1xf32>
+    %wide = tile.broadcast %new : tensor<64x1xf32> -> tensor<64x64xf32>
+    %less = arith.subf %s, %wide : tensor<64x64xf32>
+    %w = math.exp2 %less : tensor<64x64xf32>
+    %packed = arith.truncf %w : tensor<64x64xf32> to tensor<64x64xf16>
+    %scaled = arith.mulf %d, %wide : tensor<64x64xf32>
+    scf.yield %scaled, %packed, %new : tensor<64x64xf32>, tensor<64x64xf16>, tensor<64x1xf32>
+  }
+  return %r#0 : tensor<64x64xf32>
+}
+
+// -----
+
 // Nobody else waits for the product that reads the old weights: the packing itself does, at the end of the iteration.
 // CHECK-LABEL: func.func @pack_alone
 // CHECK: %[[S:.*]] = tile.mma wgmma

@@ -165,7 +165,7 @@ func.func @acquire(%a: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_strid
 
 // -----
 
-// expected-remark @+2 {{copies have no warps of their own: one stage of every ring needs 395344 bytes of shared memory, sm_90a has 232448}}
+// expected-remark @+2 {{copies have no warps of their own: one stage of every ring needs 395568 bytes of shared memory, sm_90a has 232448}}
 // expected-note @+1 {{2048 bytes: scratch}}
 func.func @too_large(%a: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %b: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %c: !tile.view<2xf32>, %n: i32) attributes {tile.num_warps = 8 : i32} {
   %c0 = arith.constant 0 : i32

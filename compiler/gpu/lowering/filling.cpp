@@ -32,6 +32,14 @@ void byFirstThread(Emitter& e, llvm::function_ref<void()> body) {
   byFirstWarp(e, [&] { emitIf(e, electThread(e), body); });
 }
 
+// The others have no part in it: nothing would keep them from falling behind by a round.
+void whenEmptied(Emitter& e, llvm::Value* empty, llvm::Value* parity, llvm::function_ref<void()> body) {
+  byFirstWarp(e, [&] {
+    waitTogether(e, empty, parity);
+    emitIf(e, electThread(e), body);
+  });
+}
+
 LogicalResult emitSharedReserve(Emitter& e, RingReserveOp op) {
   llvm::IRBuilder<>& b = e.b;
   auto ring = op.getRing().getDefiningOp<RingAllocOp>();
@@ -46,11 +54,7 @@ LogicalResult emitSharedReserve(Emitter& e, RingReserveOp op) {
     if (ring.isFilledInBulk()) byFirstThread(e, announce);
     e.roles().storesChunks = false;
   } else {
-    // The others have no part in it: nothing would keep them from falling behind by a round.
-    byFirstWarp(e, [&] {
-      waitTogether(e, empty, parity);
-      emitIf(e, electThread(e), announce);
-    });
+    whenEmptied(e, empty, parity, announce);
   }
   e.define(op.getSlot(), slot);
   return success();
@@ -72,12 +76,9 @@ llvm::Value* publishToAll(Emitter& e, Value queue, llvm::Value* position) {
   auto [slot, phase] = ringStep(e, queue);
   llvm::Value *full = fullBarrier(e, queue, slot), *payload = ringPayload(e, queue, slot);
   llvm::Value *empty = emptyBarrier(e, queue, slot), *parity = b.CreateXor(phase, e.i32(1));
-  byFirstWarp(e, [&] {
-    waitTogether(e, empty, parity);
-    emitIf(e, electThread(e), [&] {
-      b.CreateAlignedStore(position, payload, llvm::Align(4));
-      arrive(e, full, nullptr);
-    });
+  whenEmptied(e, empty, parity, [&] {
+    b.CreateAlignedStore(position, payload, llvm::Align(4));
+    arrive(e, full, nullptr);
   });
   waitTogether(e, full, phase);
   llvm::Value* published = b.CreateAlignedLoad(b.getInt32Ty(), payload, llvm::Align(4));

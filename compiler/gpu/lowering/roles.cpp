@@ -50,6 +50,11 @@ static bool isReadByTurner(RingAllocOp ring) {
   });
 }
 
+/// Of work items.
+static bool isQueue(RingAllocOp ring) {
+  return llvm::any_of(ring->getUsers(), [](Operation* user) { return isa<WorkLoopOp>(user); });
+}
+
 static bool hasCommit(RingAllocOp ring) {
   return llvm::any_of(ring->getUsers(), [](Operation* user) { return isa<RingCommitOp>(user); });
 }
@@ -57,9 +62,9 @@ static bool hasCommit(RingAllocOp ring) {
 LogicalResult KernelRoles::readRings(func::FuncOp kernel, int numWarps) {
   WalkResult result = kernel.walk([&](RingAllocOp ring) {
     int expected = ring.getPerWarp() ? numWarps : numWarps / kGroupWarps;
-    if (gathers_ && ring.getPayload()) expected += kGroupWarps;  // the producer's warps read what its first thread drew
+    if (gathers_ && isQueue(ring)) expected += kGroupWarps;  // the producer's warps read what its first thread drew
     if (specialize_ && specialize_.hasTurner()) {
-      if (ring.getPayload()) expected += SpecializeOp::kTurnerWarps;
+      if (isQueue(ring)) expected += SpecializeOp::kTurnerWarps;
       if (isReadByTurner(ring)) expected = SpecializeOp::kTurnerWarps;
     }
     if ((ring.isFilledByThreads() || ring.getTurned()) != hasCommit(ring)) {
@@ -304,15 +309,15 @@ LogicalResult emitSpecialize(Emitter& e, SpecializeOp op) {
 
 bool isRoleOp(Operation* op) {
   return isa<SpecializeOp, WorkLoopOp, RingAllocOp, RingReserveOp, RingCommitOp, RingAcquireOp, RingReleaseOp,
-             TmaLoadOp, TmaStoreOp, SmemTurnOp, TurnWaitOp, TurnPassOp>(op);
+             TmaLoadOp, TmaStoreOp, SmemTurnOp, TurnWaitOp, TurnPassOp, HandOverOp, TakeOverOp>(op);
 }
 
 LogicalResult emitRoleOp(Emitter& e, Operation* op) {
   using Role = Emitter::Role;
   const bool turns = e.role == Role::turner;
-  if (isa<RingReserveOp, RingCommitOp, TmaLoadOp>(op) && e.role != Role::producer && !(turns && !isa<TmaLoadOp>(op)))
+  if (isa<RingReserveOp, RingCommitOp, TmaLoadOp, HandOverOp>(op) && e.role != Role::producer && !(turns && !isa<TmaLoadOp, HandOverOp>(op)))
     return op->emitOpError("belongs into the producer of a tile.specialize");
-  if (isa<RingAcquireOp, RingReleaseOp, TmaStoreOp, TurnWaitOp, TurnPassOp>(op) && e.role != Role::consumer &&
+  if (isa<RingAcquireOp, RingReleaseOp, TmaStoreOp, TurnWaitOp, TurnPassOp, TakeOverOp>(op) && e.role != Role::consumer &&
       !(turns && isa<RingAcquireOp, RingReleaseOp>(op)))
     return op->emitOpError("belongs into the consumer of a tile.specialize");
   if (isa<SmemTurnOp>(op) && !turns) return op->emitOpError("belongs into the turner of a tile.specialize");
@@ -342,6 +347,14 @@ LogicalResult emitRoleOp(Emitter& e, Operation* op) {
           e.syncWarp();  // the thread that waited and the one that gives the stage back are of one warp
         }
         ringRelease(e, o.getRing(), o.getEnable() ? e.scalar(o.getEnable()) : nullptr, !groupMetSinceAcquire(o));
+        return success();
+      })
+      .Case([&](HandOverOp o) {
+        emitHandOver(e, o);
+        return success();
+      })
+      .Case([&](TakeOverOp o) {
+        emitTakeOver(e, o);
         return success();
       })
       .Case([&](TmaLoadOp o) {

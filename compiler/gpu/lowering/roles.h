@@ -110,10 +110,16 @@ void arrive(Emitter& e, llvm::Value* barrier, llvm::Value* predicate);
 // filling.cpp: producers of a whole warpgroup, all of whose threads run what stands here
 /// Runs `body` on one thread of the producer, always the same one.
 void byFirstThread(Emitter& e, llvm::function_ref<void()> body);
+/// Runs `body` on the same thread of the producer once the stage is empty, by a warp whose lanes wait together.
+void whenEmptied(Emitter& e, llvm::Value* empty, llvm::Value* parity, llvm::function_ref<void()> body);
 llvm::LogicalResult emitSharedReserve(Emitter& e, RingReserveOp op);
 llvm::LogicalResult emitRingCommit(Emitter& e, RingCommitOp op);
 /// Hands the first thread's `position` to the consumers and to the producer's own warps; returns it.
 llvm::Value* publishToAll(Emitter& e, mlir::Value queue, llvm::Value* position);
+
+// handing.cpp: scalars from the producer to the consumers
+void emitHandOver(Emitter& e, HandOverOp op);
+void emitTakeOver(Emitter& e, TakeOverOp op);
 
 // turning.cpp: the other warps of a producer that is one thread
 llvm::LogicalResult emitSmemTurn(Emitter& e, SmemTurnOp op);

@@ -60,6 +60,9 @@ LogicalResult emitWorkLoop(Emitter& e, WorkLoopOp op) {
   if (queue && !draws) {
     llvm::Value* slot = ringAcquire(e, queue);
     position = b.CreateAlignedLoad(b.getInt32Ty(), ringPayload(e, queue, slot), llvm::Align(4));
+    // The same in all lanes, also to the assembler: with more than one meeting of warps (bar.warp.sync) in the loop it
+    // takes the branch behind for a divergent one otherwise, and keeps nothing of the loop in uniform registers.
+    position = e.shuffleIdx(position, e.i32(0));
     ringRelease(e, queue, nullptr, false);
   } else {
     position = next = b.CreatePHI(b.getInt32Ty(), 2, "position");
