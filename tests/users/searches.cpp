@@ -165,6 +165,7 @@ Register r3("compact", [](Env& e) {
   auto ticket = constant<int32_t>(e, 1, 0);
   Job j;
   j.mbytes = 1e-6 * n * 6;
+  j.inTurn = true;
   // The state is for one launch: a second step clears it.
   static auto clear = kernel("user_clear", [](const CompactCfg& cfg, Ptr<int64_t> s, Ptr<int32_t> t, I32 count) {
                         auto i = program_id(0) * cfg.B + arange(0, cfg.B);

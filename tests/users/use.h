@@ -120,6 +120,7 @@ struct Job {
   std::vector<Step> steps;
   std::function<std::string()> check;  ///< empty: right. Small problems only
   double gflop = 0, mbytes = 0;
+  bool inTurn = false;  ///< steps start from what those before leave: none can be timed alone, again and again
 
   template <class Cfg, class... P>
   void add(const Kernel<Cfg, P...>& k, Cfg c, std::type_identity_t<HostArg<P>>... args) {
