@@ -25,15 +25,16 @@ namespace {
 
 // Cycles until a dependent instruction can start, roughly.
 constexpr int kSimple = 6, kWide = 12, kDivision = 90, kWideDivision = 250, kFunction = 40, kRead = 500;
-constexpr int kWorthHanding = 20;  ///< a wait that is over already, and a read of shared memory, for all values together
-constexpr int kStages = 2;         ///< the producer is a program ahead
+constexpr int kWorthHanding = 20;  ///< a wait that is over already, and a read of shared memory, for all together
 
 bool isScalar(Type type) {
   return (type.isInteger() && type.getIntOrFloatBitWidth() <= 64) || type.isF32() || type.isF64();
 }
 
 int latencyOf(Operation* op) {
-  const bool isWide = llvm::any_of(op->getOperandTypes(), [](Type t) { return t.isIntOrFloat() && t.getIntOrFloatBitWidth() > 32; });
+  const bool isWide = llvm::any_of(op->getOperandTypes(), [](Type type) {
+    return type.isIntOrFloat() && type.getIntOrFloatBitWidth() > 32;
+  });
   if (isa<LoadOp>(op)) return kRead;
   if (isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp, arith::FloorDivSIOp, arith::CeilDivSIOp,
           arith::CeilDivUIOp>(op)) {
@@ -57,8 +58,8 @@ class Handing {
     for (Value value : handed_) types.push_back(value.getType());
     OpBuilder outside(roles_);
     const int64_t bytes = llvm::alignTo(4 * HandOverOp::wordsOf(types), 16);
-    Value ring = RingAllocOp::create(outside, roles_.getLoc(), RingType::get(roles_.getContext(), kStages), numWarps_,
-                                     /*perWarp=*/true, static_cast<uint32_t>(bytes), RingAllocOp::kBulkFill,
+    Value ring = RingAllocOp::create(outside, roles_.getLoc(), RingType::get(roles_.getContext(), kHandedStages),
+                                     numWarps_, /*perWarp=*/true, static_cast<uint32_t>(bytes), RingAllocOp::kBulkFill,
                                      /*turned=*/false, IntegerAttr());
     handOver(ring);
     takeOver(ring);
@@ -73,7 +74,9 @@ class Handing {
   bool isInvariant(Value value) const {
     return isConstant(value) || !roles_->isAncestor(value.getParentRegion()->getParentOp());
   }
-  bool isKnownTo(Value value) const { return isInvariant(value) || candidates_.contains(value.getDefiningOp()) || isId(value); }
+  bool isKnown(Value value) const {
+    return isInvariant(value) || candidates_.contains(value.getDefiningOp()) || isId(value);
+  }
   bool isId(Value value) const {
     auto arg = dyn_cast<BlockArgument>(value);
     return arg && arg.getOwner() == &to_;
@@ -89,7 +92,7 @@ class Handing {
           isElementwise(&op) || isa<arith::IndexCastOp, AssumeOp, NumProgramsOp, ViewDimOp, ViewStrideOp>(op);
       if (op.getNumRegions() || op.getNumResults() != 1 || !(isPlain || isa<LoadOp>(op))) continue;
       if (!isScalar(op.getResult(0).getType()) && !op.getResult(0).getType().isIndex()) continue;
-      if (!llvm::all_of(op.getOperands(), [&](Value v) { return isKnownTo(v); })) continue;
+      if (!llvm::all_of(op.getOperands(), [&](Value v) { return isKnown(v); })) continue;
       Operation* same = twinOf(&op);
       if (same) made_.map(op.getResult(0), same->getResult(0));
       if (isa<LoadOp>(op) && !same) continue;
@@ -152,7 +155,8 @@ class Handing {
   /// Loops and branches of the consumers wait for what depends on the place.
   bool steers() const {
     auto decides = [](Value value) {
-      return llvm::any_of(value.getUsers(), [](Operation* user) { return isa<scf::ForOp, scf::IfOp, scf::WhileOp>(user); });
+      return llvm::any_of(value.getUsers(),
+                          [](Operation* user) { return isa<scf::ForOp, scf::IfOp, scf::WhileOp>(user); });
     };
     return llvm::any_of(to_.getArguments(), decides) || llvm::any_of(ofPlace_, decides);
   }
@@ -160,11 +164,11 @@ class Handing {
   // ---- the two ends
 
   static bool usesRings(Operation* op) {
-    return op->walk([](Operation* inner) {
-               return isa<RingReserveOp, RingCommitOp, TmaLoadOp, AsyncCopyOp, AsyncGatherOp>(inner) ? WalkResult::interrupt()
-                                                                                                   : WalkResult::advance();
-             })
-        .wasInterrupted();
+    auto uses = [](Operation* inner) {
+      return isa<RingReserveOp, RingCommitOp, TmaLoadOp, AsyncCopyOp, AsyncGatherOp>(inner) ? WalkResult::interrupt()
+                                                                                            : WalkResult::advance();
+    };
+    return op->walk(uses).wasInterrupted();
   }
 
   /// Behind the copies that every program begins with: their way is the longer one. In front of the first loop of them.

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int64_t kBarrierBytes = 16;  ///< full and empty
 constexpr int64_t kQueueBytes = 64;    ///< the queue of work items
-constexpr int64_t kHandedBytes = 2 * (kBarrierBytes + kMostHandedBytes);  ///< hand_scalars.cpp
+constexpr int64_t kHandedBytes = kHandedStages * (kBarrierBytes + kMostHandedBytes);
 
 }  // namespace
 

@@ -14,6 +14,7 @@ namespace tile::ir {
 inline constexpr int kMostStages = 8;
 /// Scalars that a producer hands to the consumers of a program (hand_scalars.cpp).
 inline constexpr int64_t kMostHandedBytes = 96;
+inline constexpr int kHandedStages = 2;  ///< the producer is a program ahead
 /// Shared memory left for small reductions and conversions.
 inline constexpr int64_t kScratchReserve = 2048;
 
