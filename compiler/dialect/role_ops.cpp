@@ -34,12 +34,17 @@ int64_t HandOverOp::wordsOf(TypeRange types) {
 
 namespace {
 
+/// `types`: of the op's scalars. Both ends of a ring have the same, and stages hold them in rows of four words.
 LogicalResult verifyHanded(Operation* op, Value ring, TypeRange types) {
   for (Type type : types)
-    if (type.getIntOrFloatBitWidth() > 64) return op->emitOpError() << "expects scalars of at most 64 bits, found " << type;
+    if (type.getIntOrFloatBitWidth() > 64)
+      return op->emitOpError() << "expects scalars of at most 64 bits, found " << type;
+  for (Operation* user : ring.getUsers())
+    if (auto handed = dyn_cast<HandOverOp>(user); handed && TypeRange(handed.getValues()) != types)
+      return op->emitOpError("expects the types of the ring's hand_over");
   auto alloc = ring.getDefiningOp<RingAllocOp>();
-  const int64_t needed = 4 * HandOverOp::wordsOf(types);
-  if (!alloc || alloc.getPayload() >= needed) return success();
+  const auto needed = static_cast<int64_t>(llvm::alignTo(4 * HandOverOp::wordsOf(types), 16));
+  if (!alloc || (alloc.getPayload() >= needed && alloc.getPayload() % 16 == 0)) return success();
   return op->emitOpError() << "expects a ring with a payload of " << needed << " bytes, found " << alloc.getPayload();
 }
 

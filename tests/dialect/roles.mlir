@@ -77,8 +77,21 @@ func.func @handed(%x: i32, %y: i64, %z: i1) attributes {tile.num_warps = 4 : i32
 
 func.func @too_little(%x: i32, %y: i64) attributes {tile.num_warps = 4 : i32} {
   %ring = tile.ring_alloc arrivals 4 per_warp payload 8 : !tile.ring<2>
-  // expected-error @+1 {{expects a ring with a payload of 12 bytes, found 8}}
+  // expected-error @+1 {{expects a ring with a payload of 16 bytes, found 8}}
   tile.hand_over %x, %y through %ring : i32, i64 through !tile.ring<2>
+  return
+}
+
+// -----
+
+func.func @other_types(%x: i32, %y: i64) attributes {tile.num_warps = 4 : i32} {
+  %ring = tile.ring_alloc arrivals 4 per_warp payload 16 : !tile.ring<2>
+  tile.specialize regs(40, 232) producer {
+    tile.hand_over %x through %ring : i32 through !tile.ring<2>
+  } consumer {
+    // expected-error @+1 {{expects the types of the ring's hand_over}}
+    %r = tile.take_over %y through %ring : i64 through !tile.ring<2>
+  }
   return
 }
 

@@ -26,18 +26,19 @@ void waitTogether(Emitter& e, llvm::Value* barrier, llvm::Value* parity) {
   e.syncWarp();
 }
 
-}  // namespace
-
-void byFirstThread(Emitter& e, llvm::function_ref<void()> body) {
-  byFirstWarp(e, [&] { emitIf(e, electThread(e), body); });
-}
-
-// The others have no part in it: nothing would keep them from falling behind by a round.
+/// Runs `body` on one thread once the stage is empty. The other warps have no part in it: nothing would keep them from
+/// falling behind by a round.
 void whenEmptied(Emitter& e, llvm::Value* empty, llvm::Value* parity, llvm::function_ref<void()> body) {
   byFirstWarp(e, [&] {
     waitTogether(e, empty, parity);
     emitIf(e, electThread(e), body);
   });
+}
+
+}  // namespace
+
+void byFirstThread(Emitter& e, llvm::function_ref<void()> body) {
+  byFirstWarp(e, [&] { emitIf(e, electThread(e), body); });
 }
 
 LogicalResult emitSharedReserve(Emitter& e, RingReserveOp op) {
@@ -71,19 +72,32 @@ LogicalResult emitRingCommit(Emitter& e, RingCommitOp op) {
   return success();
 }
 
+std::pair<llvm::Value*, llvm::Value*> fillStage(Emitter& e, Value ring,
+                                                llvm::function_ref<void(llvm::Value*)> write) {
+  auto [slot, phase] = ringStep(e, ring);
+  llvm::Value *full = fullBarrier(e, ring, slot), *payload = ringPayload(e, ring, slot);
+  llvm::Value *empty = emptyBarrier(e, ring, slot), *parity = e.b.CreateXor(phase, e.i32(1));
+  auto fill = [&] {
+    write(payload);
+    arrive(e, full, nullptr);
+  };
+  if (e.roles().gathers()) {
+    whenEmptied(e, empty, parity, fill);
+  } else {
+    waitParity(e, empty, parity);
+    fill();
+  }
+  return {slot, phase};
+}
+
 llvm::Value* publishToAll(Emitter& e, Value queue, llvm::Value* position) {
   llvm::IRBuilder<>& b = e.b;
-  auto [slot, phase] = ringStep(e, queue);
-  llvm::Value *full = fullBarrier(e, queue, slot), *payload = ringPayload(e, queue, slot);
-  llvm::Value *empty = emptyBarrier(e, queue, slot), *parity = b.CreateXor(phase, e.i32(1));
-  whenEmptied(e, empty, parity, [&] {
-    b.CreateAlignedStore(position, payload, llvm::Align(4));
-    arrive(e, full, nullptr);
-  });
-  waitTogether(e, full, phase);
-  llvm::Value* published = b.CreateAlignedLoad(b.getInt32Ty(), payload, llvm::Align(4));
+  auto [slot, phase] =
+      fillStage(e, queue, [&](llvm::Value* to) { b.CreateAlignedStore(position, to, llvm::Align(4)); });
+  waitTogether(e, fullBarrier(e, queue, slot), phase);
+  llvm::Value* published = b.CreateAlignedLoad(b.getInt32Ty(), ringPayload(e, queue, slot), llvm::Align(4));
   e.syncWarp();  // every lane has read
-  arrive(e, empty, b.CreateICmpEQ(e.lane(), e.i32(0)));
+  arrive(e, emptyBarrier(e, queue, slot), b.CreateICmpEQ(e.lane(), e.i32(0)));
   return published;
 }
 

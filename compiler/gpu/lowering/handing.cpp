@@ -44,20 +44,13 @@ void emitHandOver(Emitter& e, HandOverOp op) {
   llvm::SmallVector<llvm::Value*> words;
   for (Value value : op.getValues()) pushWords(e, e.scalar(value), words);
   while (words.size() % kVector) words.push_back(e.i32(0));
-  auto [slot, phase] = ringStep(e, op.getRing());
-  llvm::Value *full = fullBarrier(e, op.getRing(), slot), *payload = ringPayload(e, op.getRing(), slot);
-  llvm::Value *empty = emptyBarrier(e, op.getRing(), slot), *parity = b.CreateXor(phase, e.i32(1));
-  auto write = [&] {
+  fillStage(e, op.getRing(), [&](llvm::Value* payload) {
     for (size_t at = 0; at < words.size(); at += kVector) {
       llvm::Value* row = llvm::PoisonValue::get(llvm::FixedVectorType::get(b.getInt32Ty(), kVector));
       for (size_t i = 0; i < kVector; ++i) row = b.CreateInsertElement(row, words[at + i], i);
       b.CreateAlignedStore(row, b.CreatePtrAdd(payload, e.i32(static_cast<int64_t>(4 * at))), llvm::Align(4 * kVector));
     }
-    arrive(e, full, nullptr);
-  };
-  if (e.roles().gathers()) return whenEmptied(e, empty, parity, write);
-  waitParity(e, empty, parity);
-  write();
+  });
 }
 
 void emitTakeOver(Emitter& e, TakeOverOp op) {

@@ -25,10 +25,11 @@ llvm::LogicalResult emitAtomicCas(Emitter& e, AtomicCasOp op);
 // reduce.cpp, scan.cpp
 llvm::LogicalResult emitReduce(Emitter& e, ReduceOp op);
 llvm::LogicalResult emitScan(Emitter& e, ScanOp op);
-// shape.cpp
-llvm::LogicalResult emitIota(Emitter& e, IotaOp op);
+// coordinates.cpp
 /// Where both sides are coordinates of their elements (masks above and below diagonals); false: they are not.
 bool emitCoordinateCompare(Emitter& e, mlir::arith::CmpIOp op);
+// shape.cpp
+llvm::LogicalResult emitIota(Emitter& e, IotaOp op);
 llvm::LogicalResult emitSplat(Emitter& e, SplatOp op);
 llvm::LogicalResult emitBroadcast(Emitter& e, BroadcastOp op);
 llvm::LogicalResult emitReshape(Emitter& e, ReshapeOp op);

@@ -110,8 +110,10 @@ void arrive(Emitter& e, llvm::Value* barrier, llvm::Value* predicate);
 // filling.cpp: producers of a whole warpgroup, all of whose threads run what stands here
 /// Runs `body` on one thread of the producer, always the same one.
 void byFirstThread(Emitter& e, llvm::function_ref<void()> body);
-/// Runs `body` on the same thread of the producer once the stage is empty, by a warp whose lanes wait together.
-void whenEmptied(Emitter& e, llvm::Value* empty, llvm::Value* parity, llvm::function_ref<void()> body);
+/// Either kind of producer: waits until the next stage is empty; one thread then runs `write` on its payload and counts
+/// it as full. Returns slot and phase.
+std::pair<llvm::Value*, llvm::Value*> fillStage(Emitter& e, mlir::Value ring,
+                                                llvm::function_ref<void(llvm::Value* payload)> write);
 llvm::LogicalResult emitSharedReserve(Emitter& e, RingReserveOp op);
 llvm::LogicalResult emitRingCommit(Emitter& e, RingCommitOp op);
 /// Hands the first thread's `position` to the consumers and to the producer's own warps; returns it.

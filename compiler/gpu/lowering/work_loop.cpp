@@ -22,9 +22,7 @@ llvm::Value* atomicIncrement(Emitter& e, size_t offset, llvm::StringRef order) {
 
 /// Producer: hands a position to every consumer.
 void publish(Emitter& e, Value queue, llvm::Value* position) {
-  llvm::Value* slot = ringReserve(e, queue);
-  e.b.CreateAlignedStore(position, ringPayload(e, queue, slot), llvm::Align(4));
-  arrive(e, fullBarrier(e, queue, slot), nullptr);
+  fillStage(e, queue, [&](llvm::Value* to) { e.b.CreateAlignedStore(position, to, llvm::Align(4)); });
 }
 
 /// Producer, after its last ticket: the last program of all puts the counter back for the next launch.
