@@ -6,6 +6,7 @@
 
 #include "compiler/diagnostics.h"
 #include "compiler/gpu/gpu_passes.h"
+#include "compiler/gpu/lifetimes.h"
 #include "compiler/gpu/plan.h"
 #include "compiler/gpu/scratch.h"
 #include "compiler/gpu/shared_memory.h"
@@ -94,11 +95,7 @@ struct Buffer {
 
 class Placer {
  public:
-  explicit Placer(func::FuncOp func) : func_(func) {
-    int64_t at = 0;
-    number(func, at);
-    collect();
-  }
+  explicit Placer(func::FuncOp func) : func_(func), order_(func) { collect(); }
 
   int64_t place(const Target& target) {
     const int64_t tight = arrange();
@@ -122,7 +119,7 @@ class Placer {
     std::stable_sort(order.begin(), order.end(), [](Buffer* a, Buffer* b) { return a->bytes > b->bytes; });
     int64_t total = 0;
     for (Buffer* buffer : order) {
-      buffer->offset = firstFit(*buffer);
+      buffer->offset = firstFit(*buffer, buffers_);
       total = std::max(total, buffer->offset + buffer->bytes);
     }
     return total;
@@ -168,14 +165,6 @@ class Placer {
   }
 
  private:
-  void number(Operation* op, int64_t& at) {
-    begin_[op] = at++;
-    for (Region& region : op->getRegions())
-      for (Block& block : region)
-        for (Operation& inner : block) number(&inner, at);
-    end_[op] = at++;
-  }
-
   void collect() {
     int64_t small = 0;
     std::vector<size_t> smallOnes;
@@ -183,31 +172,31 @@ class Placer {
     func_.walk<WalkOrder::PreOrder>([&](Operation* op) {
       if (auto alloc = dyn_cast<SmemAllocOp>(op)) {
         SmemType type = alloc.getResult().getType();
-        Buffer buffer{op, type.bytes(), type.alignment(), begin_[op], lastUse(op), -1};
+        Buffer buffer{op, type.bytes(), type.alignment(), order_.begin(op), lastUse(op), -1};
         if (isBulkCopied(op)) {  // copies run beside the program's order
           buffer.alignment = std::max(buffer.alignment, kBulkAlignment);
-          buffer.begin = 0, buffer.end = end_[func_];
+          buffer.begin = 0, buffer.end = order_.end(func_);
         }
         buffers_.push_back(buffer);
       } else if (auto ring = dyn_cast<RingAllocOp>(op)) {
         // Payloads are read in vectors.
-        buffers_.push_back({op, ringBytes(ring), ring.getPayload() % 16 ? 8 : 16, 0, end_[func_], -1});
+        buffers_.push_back({op, ringBytes(ring), ring.getPayload() % 16 ? 8 : 16, 0, order_.end(func_), -1});
       } else if (auto scratch = scratchOf(op)) {
         if (scratch->isOwn) {  // one for all of a role
           Operation*& first = own[roleOf(op)];
           if (first) return sharers_[first].push_back(op);
           first = op;
-          return buffers_.push_back({op, scratch->bytes, scratch->alignment, 0, end_[func_], -1});
+          return buffers_.push_back({op, scratch->bytes, scratch->alignment, 0, order_.end(func_), -1});
         }
         if (scratch->bytes <= kSmallScratch) {
           small += scratch->bytes;
           smallOnes.push_back(buffers_.size());
         }
-        buffers_.push_back({op, scratch->bytes, scratch->alignment, begin_[op], end_[op], -1});
+        buffers_.push_back({op, scratch->bytes, scratch->alignment, order_.begin(op), order_.end(op), -1});
       }
     });
     if (small > kSmallScratchTotal) return;
-    for (size_t i : smallOnes) buffers_[i].begin = 0, buffers_[i].end = end_[func_];
+    for (size_t i : smallOnes) buffers_[i].begin = 0, buffers_[i].end = order_.end(func_);
   }
 
   /// The role that runs the op; null: there are none.
@@ -258,31 +247,16 @@ class Placer {
   }
 
   int64_t lastUse(Operation* alloc) {
-    int64_t last = end_[alloc];
+    int64_t last = order_.end(alloc);
     for (Operation* user : usersOf(alloc)) {
       Operation* statement = alloc->getBlock()->findAncestorOpInBlock(*user);
-      last = std::max(last, statement ? end_[statement] : end_[func_]);
+      last = std::max(last, statement ? order_.end(statement) : order_.end(func_));
     }
     return last;
   }
 
-  int64_t firstFit(const Buffer& buffer) {
-    std::vector<std::pair<int64_t, int64_t>> taken;  // [begin, end) of what lives at the same time
-    for (const Buffer& other : buffers_)
-      if (other.offset >= 0 && other.begin <= buffer.end && buffer.begin <= other.end)
-        taken.emplace_back(other.offset, other.offset + other.bytes);
-    std::sort(taken.begin(), taken.end());
-    int64_t at = 0;
-    auto aligned = [&](int64_t n) { return (n + buffer.alignment - 1) / buffer.alignment * buffer.alignment; };
-    for (auto [begin, end] : taken) {
-      if (at + buffer.bytes <= begin) break;
-      at = std::max(at, aligned(end));
-    }
-    return at;
-  }
-
   func::FuncOp func_;
-  llvm::DenseMap<Operation*, int64_t> begin_, end_;
+  ProgramOrder order_;
   std::vector<Buffer> buffers_;
   llvm::DenseMap<Operation*, SmallVector<Operation*>> sharers_;  ///< of the scratch of the first of them
 };

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "compiler/dialect/products.h"
+#include "compiler/gpu/lifetimes.h"
 #include "compiler/gpu/mma_table.h"
 #include "compiler/gpu/ring_groups.h"
 #include "llvm/ADT/Twine.h"
@@ -218,24 +219,7 @@ namespace {
 /// A shared tile from where it is made to the end of the last statement beside it that reads it, in program order.
 struct SharedLife {
   ShareOp share;
-  int64_t bytes = 0, begin = 0, end = 0, offset = -1;
-};
-
-class ProgramOrder {
- public:
-  explicit ProgramOrder(Operation* root) { number(root); }
-  int64_t begin(Operation* op) const { return begin_.at(op); }
-  int64_t end(Operation* op) const { return end_.at(op); }
-
- private:
-  void number(Operation* op) {
-    begin_[op] = next_++;
-    for (Region& region : op->getRegions())
-      for (Operation& inner : region.getOps()) number(&inner);
-    end_[op] = next_++;
-  }
-  int64_t next_ = 0;
-  llvm::DenseMap<Operation*, int64_t> begin_, end_;
+  int64_t bytes = 0, alignment = 1, begin = 0, end = 0, offset = -1;
 };
 
 }  // namespace
@@ -259,7 +243,7 @@ std::vector<FixedBytes> estimateShares(func::FuncOp func, ArrayRef<ShareOp> alte
       pairs.push_back({share.getResult().getType(), {loop}});
       return fixed.push_back({share.getLoc(), "two buffers of a tile computed in registers, shared", 2 * bytes});
     }
-    SharedLife life{share, bytes, order.begin(share), order.end(share), -1};
+    SharedLife life{share, bytes, 1, order.begin(share), order.end(share)};
     for (Operation* reader : readersOf(share.getResult())) {
       Operation* statement = share->getBlock()->findAncestorOpInBlock(*reader);
       life.end = std::max(life.end, order.end(statement ? statement : func.getOperation()));
@@ -269,14 +253,7 @@ std::vector<FixedBytes> estimateShares(func::FuncOp func, ArrayRef<ShareOp> alte
   std::stable_sort(lives.begin(), lives.end(), [](auto& a, auto& b) { return a.bytes > b.bytes; });
   int64_t total = 0;
   for (SharedLife& life : lives) {
-    std::vector<std::pair<int64_t, int64_t>> taken;
-    for (const SharedLife& other : lives)
-      if (other.offset >= 0 && other.begin <= life.end && life.begin <= other.end)
-        taken.emplace_back(other.offset, other.offset + other.bytes);
-    std::sort(taken.begin(), taken.end());
-    life.offset = 0;
-    for (auto [begin, end] : taken)
-      if (life.offset + life.bytes > begin) life.offset = std::max(life.offset, end);
+    life.offset = firstFit(life, lives);
     const int64_t more = life.offset + life.bytes - total;
     if (more <= 0) continue;
     total += more;
