@@ -14,6 +14,10 @@
 #include "runtime/device.h"
 #include "runtime/error.h"
 
+namespace tile::reference {
+class HostTensor;
+}
+
 namespace tile::kernels {
 
 /// Ordered name = value pairs: the sizes of a problem. "M=128 N=64".
@@ -56,6 +60,12 @@ struct Check {
   reference::Comparison comparison;
 };
 
+/// A tensor of a case by the name it has in the formula: "q", "lse".
+struct NamedTensor {
+  std::string name;
+  const reference::HostTensor* tensor;
+};
+
 /// A problem with its data on a device, ready to run again and again.
 class Case {
  public:
@@ -69,6 +79,10 @@ class Case {
   /// kernel).
   virtual Result<int> differing_runs(Stream& stream, int times) = 0;
   virtual Work work() const = 0;
+  /// The data as the host holds it: inputs, and outputs once run_to_host() ran. Empty for a case that shows none.
+  virtual std::vector<NamedTensor> tensors() const { return {}; }
+  /// Runs once on poisoned outputs and brings them to the host.
+  virtual Status run_to_host(Stream& stream) = 0;
   /// Later launches use this config; false where a case must be prepared anew for that.
   virtual bool set_config(const ConfigWords&) { return false; }
 };

@@ -11,6 +11,9 @@ class AttentionForwardCase : public OutputCase {
  public:
   Result<std::vector<Check>> check(Stream& stream, double budget) override;
   Work work() const override;
+  std::vector<NamedTensor> tensors() const override {
+    return {{"q", &q_.host}, {"k", &k_.host}, {"v", &v_.host}, {"o", &o_.host}, {"lse", &lse_.host}};
+  }
 
  protected:
   /// `in`: of Q, K and V; `out`: of O.
@@ -36,6 +39,10 @@ class AttentionGradientCase : public OutputCase {
  public:
   Result<std::vector<Check>> check(Stream& stream, double budget) override;
   Work work() const override;
+  std::vector<NamedTensor> tensors() const override {
+    return {{"q", &q_.host}, {"k", &k_.host}, {"v", &v_.host}, {"o", &o_.host}, {"lse", &lse_.host}, {"do", &do_.host},
+            {"dq", &dq_.host}, {"dk", &dk_.host}, {"dv", &dv_.host}};
+  }
 
  protected:
   AttentionGradientCase(const Problem& p, DType type) : data_(p.sizes), type_(type) {}

@@ -50,6 +50,9 @@ class AttentionV1Case : public OutputCase {
     return std::vector<Check>{with_gaps("O", o.compare(reference::tolerance(dtype_of<T>(), data_.sk)), o_.host),
                               with_gaps("M + ln L", reference::compare_absolute(lse.actual, lse.exact, 1e-3), l_.host)};
   }
+  std::vector<NamedTensor> tensors() const override {
+    return {{"q", &q_.host}, {"k", &k_.host}, {"v", &v_.host}, {"o", &o_.host}};
+  }
   Work work() const override {
     const double queries = static_cast<double>(data_.b * data_.hq * data_.sq),
                  keys = static_cast<double>(data_.b * data_.hq * data_.sk),
@@ -86,6 +89,7 @@ CatalogRow attention_v1_row() {
   row.problems.push_back(
       {"f16", {{"Hq", 1}, {"Sq", 70}, {"Sk", 90}, {"D", 59}, {"DV", 40}, {"layout", 1}}, Purpose::edge});
   row.problems.push_back({"f16", {{"B", 4}, {"Hq", 16}, {"Sq", 4096}, {"D", 64}}, Purpose::bench});
+  row.problems.push_back({"f32", {{"Hq", 4}, {"Sq", 1024}, {"D", 64}}, Purpose::bench_host});
   row.kernel = [](std::string_view d) -> const AnyKernel* {
     return with_float_type(d, [](auto t) -> const AnyKernel* { return &attention_v1_kernel<decltype(t)>(); });
   };

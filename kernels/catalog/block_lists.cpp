@@ -179,6 +179,9 @@ class BlockListCase : public OutputCase {
     return std::vector<Check>{with_gaps(kProduct == Product::sampled ? "values" : "D",
                                         g.compare(reference::tolerance(dtype_of<T>(), s_.k, config_.tf32)), out)};
   }
+  std::vector<NamedTensor> tensors() const override {
+    return {{"values", &values_.host}, {"offsets", &offsets_.host}, {"columns", &columns_list_.host}, {"rows", &rows_list_.host}, {"positions", &positions_.host}, {"a", &a_.host}, {"b", &b_.host}, {"d", &d_.host}};
+  }
   Work work() const override {
     const double blocks = static_cast<double>(lists_.columns.size()), block = static_cast<double>(s_.bm * s_.bk);
     const double other = static_cast<double>(kProduct == Product::sparse_dense ? s_.n : kProduct == Product::dense_sparse ? s_.m : s_.k);

@@ -76,6 +76,9 @@ class BlockSparseCase : public OutputCase {
     return std::vector<Check>{
         with_gaps("C", g.compare(reference::tolerance(dtype_of<T>(), s_.k, config_.tf32)), c_.host)};
   }
+  std::vector<NamedTensor> tensors() const override {
+    return {{"a", &a_.host}, {"b", &b_.host}, {"c", &c_.host}, {"mask_a", &mask_a_.host}, {"mask_b", &mask_b_.host}};
+  }
   Work work() const override {
     double elements = static_cast<double>(s_.density) / 100 * static_cast<double>(s_.m * s_.k + s_.k * s_.n) +
                       static_cast<double>(s_.m * s_.n);

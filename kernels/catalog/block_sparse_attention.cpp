@@ -34,6 +34,12 @@ class BlockSparseAttentionCase : public AttentionForwardCase {
     return make_lists().ok();
   }
 
+  std::vector<NamedTensor> tensors() const override {
+    std::vector<NamedTensor> all = AttentionForwardCase::tensors();
+    all.push_back({"blocks", &blocks_});
+    return all;
+  }
+
  private:
   double pairs() const override { return mask_.pairs(data_); }
   Status make_lists() { return lists_.create(device_, data_, mask_, config_, /*transposed=*/false); }
@@ -41,6 +47,7 @@ class BlockSparseAttentionCase : public AttentionForwardCase {
   BlockMask mask_;
   std::shared_ptr<Device> device_;
   MaskLists lists_;
+  const reference::HostTensor blocks_ = mask_.tensor();
 };
 
 AttentionConfig default_of(const Problem& p, const Machine& machine) {

@@ -55,6 +55,9 @@ class ConvolutionCase : public OutputCase {
     }
     return std::vector<Check>{with_gaps("Y", g.compare(reference::tolerance(dtype_of<T>(), r_ * r_ * c_)), y_.host)};
   }
+  std::vector<NamedTensor> tensors() const override {
+    return {{"x", &x_.host}, {"f", &f_.host}, {"y", &y_.host}};
+  }
   Work work() const override {
     const auto pixels = static_cast<double>(n_ * p_ * q_);
     return {
@@ -115,7 +118,7 @@ CatalogRow convolution_row() {
     row.problems.push_back({"f16", sizes, Purpose::bench});
   }
   row.problems.push_back(
-      {"f16", {{"N", 1}, {"H", 28}, {"W", 28}, {"C", 64}, {"K", 64}, {"pad", 1}}, Purpose::bench_host});
+      {"f16", {{"N", 4}, {"H", 56}, {"W", 56}, {"C", 64}, {"K", 64}, {"pad", 1}}, Purpose::bench_host});
   row.kernel = [](std::string_view d) -> const AnyKernel* {
     return with_half_type(d, [](auto t) -> const AnyKernel* { return &convolution_kernel<decltype(t)>(); });
   };

@@ -83,6 +83,9 @@ class CrossEntropyCase : public OutputCase {
     return std::vector<Check>{with_gaps("LOSS", first.compare(tolerance), loss_.host),
                               with_gaps("LSE", second.compare(tolerance), lse_.host)};
   }
+  std::vector<NamedTensor> tensors() const override {
+    return {{"x", &x_.host}, {"labels", &labels_.host}, {"lse", &lse_.host}, {"upstream", &upstream_.host}, {"loss", &loss_.host}, {"dx", &dx_.host}};
+  }
   Work work() const override {
     const auto elements = static_cast<double>(m_ * v_);
     return {(kBackward ? 4.0 : 5.0) * elements, (kBackward ? 2.0 : 1.0) * elements * sizeof(T)};
@@ -121,7 +124,7 @@ CatalogRow row_of(const char* name, const char* summary) {
   row.problems.push_back({"f32", {{"M", 3}, {"V", 4096}, {"amp", 100}}, Purpose::edge});
   row.problems.push_back({"bf16", {{"M", 4096}, {"V", 32000}}, Purpose::bench});
   row.problems.push_back({"bf16", {{"M", 2048}, {"V", 128256}}, Purpose::bench});
-  row.problems.push_back({"f32", {{"M", 64}, {"V", 32000}}, Purpose::bench_host});
+  row.problems.push_back({"f32", {{"M", 512}, {"V", 32000}}, Purpose::bench_host});
   row.kernel = [](std::string_view d) -> const AnyKernel* {
     return with_float_type(d, [](auto t) -> const AnyKernel* {
       if constexpr (kBackward)

@@ -72,6 +72,9 @@ class GatedCase : public ProductCase {
       return gated_rows(a_.host, g_.host, u_.host, gate, rows, how);
     });
   }
+  std::vector<NamedTensor> tensors() const override {
+    return {{"a", &a_.host}, {"g", &g_.host}, {"u", &u_.host}, {"d", &d_.host}};
+  }
   Work work() const override {
     return {4 * elements(m_, n_) * static_cast<double>(k_),
             sizeof(T) * (elements(m_, k_) + 2 * elements(k_, n_) + elements(m_, n_))};
@@ -115,6 +118,9 @@ class QuantizedCase : public ProductCase {
       return quantized_rows(a_.host, w_.host, kPacked, s_.host, config_.GROUP, rows, how);
     });
   }
+  std::vector<NamedTensor> tensors() const override {
+    return {{"a", &a_.host}, {"w", &w_.host}, {"s", &s_.host}, {"d", &d_.host}};
+  }
   Work work() const override {
     return {2 * elements(m_, n_) * static_cast<double>(k_),
             sizeof(T) * (elements(m_, k_) + elements(m_, n_)) + elements(k_, n_) * (kPacked ? 0.5 : 1.0)};
@@ -150,6 +156,7 @@ class ExpertCase : public ProductCase {
       return t;
     };
     expert_of_.assign(chosen.begin(), chosen.end());
+    choice_ = std::move(choice);
     Steps s;
     s(x_.create(device, normal(tokens_, k_, 1)))(w_.create(device, std::move(w)))(
         scale_.create(device, std::move(scale)));
@@ -171,6 +178,9 @@ class ExpertCase : public ProductCase {
       return out;
     });
   }
+  std::vector<NamedTensor> tensors() const override {
+    return {{"x", &x_.host}, {"w", &w_.host}, {"scale", &scale_.host}, {"choice", &choice_}, {"d", &d_.host}};
+  }
   Work work() const override {
     return {2 * elements(m_, n_) * static_cast<double>(k_),
             sizeof(T) * (elements(tokens_, k_) + static_cast<double>(experts_) * elements(k_, n_) + elements(m_, n_))};
@@ -180,6 +190,7 @@ class ExpertCase : public ProductCase {
   int64_t experts_, top_, tokens_ = 0;
   ExpertGemmConfig config_;
   std::vector<int64_t> expert_of_;
+  HostTensor choice_;  ///< the same as a tensor
   DeviceTensor x_, w_, scale_, ids_, experts_list_;
 };
 
@@ -232,7 +243,7 @@ CatalogRow gated_gemm_row() {
     row.problems.push_back({d, {{"M", 33}, {"N", 77}, {"K", 45}, {"gap", 3}}, Purpose::edge});
   }
   row.problems.push_back({"f16", {{"M", 4096}, {"N", 8192}, {"K", 4096}}, Purpose::bench});
-  row.problems.push_back({"f16", {{"M", 256}, {"N", 512}, {"K", 512}}, Purpose::bench_host});
+  row.problems.push_back({"f16", {{"M", 256}, {"N", 1024}, {"K", 1024}}, Purpose::bench_host});
   row.kernel = [](std::string_view d) -> const AnyKernel* {
     return with_half_type(d, [](auto t) -> const AnyKernel* { return &gated_gemm_kernel<decltype(t)>(); });
   };
@@ -271,7 +282,7 @@ CatalogRow expert_gemm_row() {
   for (int producer : {0, 1})
     row.problems.push_back(
         {"f16", {{"M", 4096}, {"N", 4096}, {"K", 2048}, {"E", 16}, {"producer", producer}}, Purpose::bench});
-  row.problems.push_back({"f16", {{"M", 128}, {"N", 512}, {"K", 512}, {"E", 4}}, Purpose::bench_host});
+  row.problems.push_back({"f16", {{"M", 256}, {"N", 1024}, {"K", 512}, {"E", 4}}, Purpose::bench_host});
   row.kernel = [](std::string_view d) -> const AnyKernel* {
     return with_half_type(d, [](auto t) -> const AnyKernel* { return &expert_gemm_kernel<decltype(t)>(); });
   };

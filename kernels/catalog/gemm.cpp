@@ -98,6 +98,9 @@ class GemmCase : public OutputCase {
                                   : g.compare(reference::tolerance(dtype_of<TOut>(), k_, config_.tf32));
     return std::vector<Check>{with_gaps("D", c, d_.host)};
   }
+  std::vector<NamedTensor> tensors() const override {
+    return {{"a", &a_.host}, {"b", &b_.host}, {"c", &c_.host}, {"d", &d_.host}};
+  }
   Work work() const override {
     double m = static_cast<double>(m_), n = static_cast<double>(n_), k = static_cast<double>(k_);
     auto batch = static_cast<double>(batch_);
@@ -212,7 +215,7 @@ CatalogRow gemm_row() {
   row.problems.push_back({"f64", {{"M", 4096}, {"N", 4096}, {"K", 4096}, {"tb", 1}}, Purpose::bench});
   for (const char* d : {"tf32", "f32", "f64", "i8"})
     row.problems.push_back({d, {{"M", 4096}, {"N", 4096}, {"K", 4096}}, Purpose::bench});
-  for (const char* d : {"f32", "f16"})
+  for (const char* d : {"f32", "f16", "bf16"})
     row.problems.push_back({d, {{"M", 1024}, {"N", 1024}, {"K", 1024}}, Purpose::bench_host});
   return row;
 }
@@ -225,6 +228,7 @@ CatalogRow gemm_epilogue_row() {
     row.problems.push_back({d, {{"M", 128}, {"N", 128}, {"K", 64}}});
     row.problems.push_back({d, {{"M", 77}, {"N", 33}, {"K", 50}, {"beta", 1}}, Purpose::edge});
   }
+  row.problems.push_back({"f32", {{"M", 1024}, {"N", 1024}, {"K", 1024}}, Purpose::bench_host});
   return row;
 }
 

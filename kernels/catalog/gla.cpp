@@ -60,6 +60,9 @@ class RecurrentCase : public WindowCase {
       checks.push_back(with_gaps("HT", state.compare(reference::tolerance(DType::f32, s_.l + s_.k)), ht_.host));
     return checks;
   }
+  std::vector<NamedTensor> tensors() const override {
+    return {{"q", &q_.host}, {"k", &k_.host}, {"v", &v_.host}, {"g", &g_.host}, {"o", &o_.host}};
+  }
   Work work() const override {
     double t = static_cast<double>(s_.b * s_.h * s_.l);
     return {5 * t * static_cast<double>(s_.k * s_.v),
@@ -108,6 +111,9 @@ class ChunkCase : public WindowCase {
       o.add(matrix_of(o_.host, b, h).values, exact.values, base.values);
     }
     return std::vector<Check>{with_gaps("O", o.compare(o_tolerance(dtype_)), o_.host)};
+  }
+  std::vector<NamedTensor> tensors() const override {
+    return {{"q", &q_.host}, {"k", &k_.host}, {"v", &v_.host}, {"g", &g_.host}, {"o", &o_.host}};
   }
   Work work() const override {
     double t = static_cast<double>(s_.b * s_.h * s_.l), k = static_cast<double>(s_.k), v = static_cast<double>(s_.v);
@@ -198,6 +204,9 @@ class StepCase : public WindowCase {
     std::vector<Check> checks{with_gaps(kStep == Step::prepare ? "q_g" : "out", first.compare(t), outputs()[0]->host)};
     if (kStep == Step::prepare) checks.push_back(with_gaps("k_g", second.compare(t), outputs()[1]->host));
     return checks;
+  }
+  std::vector<NamedTensor> tensors() const override {
+    return {{"q", &q_.host}, {"k", &k_.host}, {"v", &v_.host}, {"g", &g_.host}, {"sums", &sums_.host}, {"q_g", &q_g_.host}, {"k_g", &k_g_.host}, {"o_part", &o_part_.host}, {"a_part", &a_part_.host}, {"o", &o_.host}};
   }
   Work work() const override {
     double t = static_cast<double>(s_.b * s_.h * s_.l), k = static_cast<double>(s_.k), v = static_cast<double>(s_.v),
@@ -301,6 +310,7 @@ CatalogRow step_row(const char* name, const char* summary, std::vector<std::stri
   row.dtypes = std::move(dtypes);
   row.sizes = gla_size_names();
   add_problems(row);
+  row.problems.push_back({"f32", {{"H", 8}, {"L", 4096}, {"K", 64}, {"V", 64}}, Purpose::bench_host});
   std::erase_if(row.problems, [&](const Problem& p) {
     return std::find(row.dtypes.begin(), row.dtypes.end(), p.dtype) == row.dtypes.end();
   });
@@ -337,7 +347,7 @@ CatalogRow gla_recurrent_row() {
       {"f16", {{"H", 2}, {"L", 60}, {"K", 48}, {"V", 33}, {"packed", 5}, {"reverse", 1}, {"state", 1}}, Purpose::edge});
   row.problems.push_back({"bf16", {{"H", 1}, {"L", 9}, {"K", 320}, {"V", 64}, {"state", 1}}, Purpose::edge});
   row.problems.push_back({"bf16", {{"B", 8}, {"H", 16}, {"L", 2048}, {"K", 128}, {"V", 128}}, Purpose::bench});
-  row.problems.push_back({"f32", {{"H", 4}, {"L", 256}, {"K", 64}, {"V", 64}}, Purpose::bench_host});
+  row.problems.push_back({"f32", {{"H", 4}, {"L", 2048}, {"K", 128}, {"V", 128}}, Purpose::bench_host});
   row.kernel = [](std::string_view d) -> const AnyKernel* {
     return with_float_type(d, [](auto t) -> const AnyKernel* { return &gla_recurrent_kernel<decltype(t)>(); });
   };
@@ -379,7 +389,7 @@ CatalogRow gla_chunk_row() {
   row.problems.push_back({"f32", {{"H", 1}, {"L", 130}, {"K", 64}, {"V", 64}, {"BT", 32}}});
   row.problems.push_back({"bf16", {{"B", 8}, {"H", 16}, {"L", 2048}, {"K", 128}, {"V", 128}}, Purpose::bench});
   row.problems.push_back({"bf16", {{"B", 32}, {"H", 4}, {"L", 2048}, {"K", 256}, {"V", 512}}, Purpose::bench});
-  row.problems.push_back({"f32", {{"H", 4}, {"L", 256}, {"K", 64}, {"V", 64}}, Purpose::bench_host});
+  row.problems.push_back({"f32", {{"H", 4}, {"L", 2048}, {"K", 128}, {"V", 128}}, Purpose::bench_host});
   row.default_config = chunk_config;
   row.prepare = [](std::shared_ptr<Device> device, const Problem& p, const ConfigWords& c) {
     return with_float_type(p.dtype, [&](auto t) { return make_case<ChunkCase<decltype(t)>>(device, p, c); });

@@ -98,6 +98,9 @@ class BackwardCase : public GlaCase {
     if (from_state_) checks.push_back(with_gaps("DH0", dh0.compare(t), dh0_.host));
     return checks;
   }
+  std::vector<NamedTensor> tensors() const override {
+    return {{"q", &q_.host}, {"k", &k_.host}, {"v", &v_.host}, {"g", &g_.host}, {"do", &do_.host}, {"dq", &dq_.host}, {"dk", &dk_.host}, {"dv", &dv_.host}, {"dg", &dg_.host}};
+  }
   Work work() const override {
     double t = static_cast<double>(s_.b * s_.h * s_.l), k = static_cast<double>(s_.k), v = static_cast<double>(s_.v);
     return {12 * t * k * v + t * 64 * 2.5 * (k + v), t * (sizeof(T) * (4 * k + 3 * v) + 8 * k)};
@@ -137,7 +140,7 @@ void add_benches(CatalogRow& row) {
   row.problems.push_back({"bf16", {{"B", 32}, {"H", 4}, {"L", 2048}, {"K", 256}, {"V", 512}}, Purpose::bench});
   row.problems.push_back({"bf16", {{"B", 32}, {"H", 4}, {"L", 2048}, {"K", 64}, {"V", 64}}, Purpose::bench});
   row.problems.push_back({"bf16", {{"B", 1}, {"H", 16}, {"L", 16384}, {"K", 128}, {"V", 128}}, Purpose::bench});
-  row.problems.push_back({"f32", {{"H", 4}, {"L", 512}, {"K", 64}, {"V", 64}}, Purpose::bench_host});
+  row.problems.push_back({"f32", {{"H", 4}, {"L", 2048}, {"K", 128}, {"V", 128}}, Purpose::bench_host});
 }
 
 template <uint32_t kPart>

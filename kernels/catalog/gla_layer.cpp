@@ -70,6 +70,9 @@ class LayerCase : public OutputCase {
     t.rmse_ratio *= 3;
     return std::vector<Check>{with_gaps("OUT", out.compare(t), out_.host)};
   }
+  std::vector<NamedTensor> tensors() const override {
+    return {{"x", &x_.host}, {"wq", &wq_.host}, {"wk", &wk_.host}, {"wv", &wv_.host}, {"wr", &wr_.host}, {"w1", &w1_.host}, {"w2", &w2_.host}, {"wo", &wo_.host}, {"norm", &norm_.host}, {"out", &out_.host}};
+  }
   Work work() const override {
     double n = static_cast<double>(s_.rows()), d = static_cast<double>(s_.width),
            keys = static_cast<double>(s_.heads * s_.k), values = static_cast<double>(s_.heads * s_.v),
@@ -114,6 +117,9 @@ class OutputGateCase : public OutputCase {
     }
     return std::vector<Check>{with_gaps("Y", y.compare(reference::tolerance(dtype_of<T>(), v_)), y_.host)};
   }
+  std::vector<NamedTensor> tensors() const override {
+    return {{"o", &o_.host}, {"r", &r_.host}, {"w", &w_.host}, {"y", &y_.host}};
+  }
   Work work() const override {
     double n = static_cast<double>(rows_ * v_);
     return {12 * n, 3 * n * sizeof(T)};
@@ -143,6 +149,7 @@ CatalogRow gla_layer_row() {
   }
   row.problems.push_back(
       {"bf16", {{"B", 8}, {"L", 2048}, {"D", 1024}, {"H", 4}, {"K", 128}, {"V", 256}}, Purpose::bench});
+  row.problems.push_back({"f32", {{"L", 512}, {"D", 512}, {"H", 4}, {"K", 64}, {"V", 128}}, Purpose::bench_host});
   row.default_config = [](const Problem& p, const Machine& machine) {
     return gla_output_gate_kernel<float>().words(default_gla_output_gate_config(p.sizes["V"], machine));
   };
@@ -163,6 +170,7 @@ CatalogRow gla_output_gate_row() {
     row.problems.push_back({d, {{"M", 7}, {"V", 50}}, Purpose::edge});
   }
   row.problems.push_back({"bf16", {{"M", 262144}, {"V", 256}}, Purpose::bench});
+  row.problems.push_back({"f32", {{"M", 65536}, {"V", 128}}, Purpose::bench_host});
   row.kernel = [](std::string_view d) -> const AnyKernel* {
     return with_float_type(d, [](auto t) -> const AnyKernel* { return &gla_output_gate_kernel<decltype(t)>(); });
   };

@@ -64,6 +64,9 @@ class LinearCase : public GlaCase {
     }
     return checks;
   }
+  std::vector<NamedTensor> tensors() const override {
+    return {{"q", &q_.host}, {"k", &k_.host}, {"v", &v_.host}, {"o", &o_.host}};
+  }
   Work work() const override {
     double t = static_cast<double>(s_.b * s_.h * s_.l), k = static_cast<double>(s_.k), v = static_cast<double>(s_.v);
     return {4 * t * k * v + t * 64 * (k + v), t * sizeof(T) * (2 * k + 2 * v)};
@@ -114,6 +117,9 @@ class ParallelCase : public GlaCase {
       o.add(matrix_of(o_.host, b, h).values, exact.values, base.values);
     }
     return std::vector<Check>{with_gaps("O", o.compare(o_tolerance(dtype_)), o_.host)};
+  }
+  std::vector<NamedTensor> tensors() const override {
+    return {{"q", &q_.host}, {"k", &k_.host}, {"v", &v_.host}, {"g", &g_.host}, {"o", &o_.host}};
   }
   Work work() const override {
     double t = static_cast<double>(s_.b * s_.h * s_.l), k = static_cast<double>(s_.k), v = static_cast<double>(s_.v);
@@ -171,6 +177,9 @@ class DecodeCase : public OutputCase {
     return std::vector<Check>{with_gaps("O", o.compare(reference::tolerance(dtype_, s_.k)), o_.host),
                               with_gaps("S_NEXT", state.compare(reference::tolerance(DType::f32, 2)), next_.host)};
   }
+  std::vector<NamedTensor> tensors() const override {
+    return {{"q", &q_.host}, {"k", &k_.host}, {"v", &v_.host}, {"g", &g_.host}, {"state", &state_.host}, {"next", &next_.host}, {"o", &o_.host}};
+  }
   Work work() const override {
     double heads = static_cast<double>(s_.b * s_.h), k = static_cast<double>(s_.k), v = static_cast<double>(s_.v);
     return {heads * 5 * k * v, heads * (8 * k * v + sizeof(T) * (2 * k + 2 * v) + 4 * k)};
@@ -221,7 +230,7 @@ CatalogRow linear_attention_row() {
   row.problems.push_back({"bf16", {{"B", 8}, {"H", 16}, {"L", 2048}, {"K", 128}, {"V", 128}}, Purpose::bench});
   row.problems.push_back(
       {"bf16", {{"B", 8}, {"H", 16}, {"L", 2048}, {"K", 64}, {"V", 64}, {"map", 1}, {"normalize", 1}}, Purpose::bench});
-  row.problems.push_back({"f32", {{"H", 4}, {"L", 1024}, {"K", 64}, {"V", 64}}, Purpose::bench_host});
+  row.problems.push_back({"f32", {{"H", 4}, {"L", 2048}, {"K", 128}, {"V", 128}}, Purpose::bench_host});
   row.kernel = [](std::string_view d) -> const AnyKernel* {
     return with_float_type(d, [](auto t) -> const AnyKernel* { return &linear_attention_kernel<decltype(t)>(); });
   };
@@ -249,6 +258,7 @@ CatalogRow gla_parallel_row() {
         {d, {{"H", 1}, {"L", 100}, {"K", 32}, {"V", 32}, {"gate", 1}, {"strength", 20}}, Purpose::edge});
   }
   row.problems.push_back({"bf16", {{"B", 8}, {"H", 16}, {"L", 2048}, {"K", 128}, {"V", 128}}, Purpose::bench});
+  row.problems.push_back({"f32", {{"H", 2}, {"L", 1024}, {"K", 64}, {"V", 64}}, Purpose::bench_host});
   row.kernel = [](std::string_view d) -> const AnyKernel* {
     return with_float_type(d, [](auto t) -> const AnyKernel* { return &gla_parallel_kernel<decltype(t)>(); });
   };
@@ -275,7 +285,7 @@ CatalogRow gla_decode_row() {
   }
   row.problems.push_back({"bf16", {{"B", 256}, {"H", 16}, {"K", 128}, {"V", 128}}, Purpose::bench});
   row.problems.push_back({"bf16", {{"B", 64}, {"H", 4}, {"K", 256}, {"V", 512}}, Purpose::bench});
-  row.problems.push_back({"f32", {{"B", 4}, {"H", 16}, {"K", 128}, {"V", 128}}, Purpose::bench_host});
+  row.problems.push_back({"f32", {{"B", 64}, {"H", 16}, {"K", 128}, {"V", 128}}, Purpose::bench_host});
   row.kernel = [](std::string_view d) -> const AnyKernel* {
     return with_float_type(d, [](auto t) -> const AnyKernel* { return &gla_decode_kernel<decltype(t)>(); });
   };

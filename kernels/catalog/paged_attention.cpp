@@ -77,6 +77,9 @@ class PagedAttentionCase : public OutputCase {
     }
     return std::vector<Check>{with_gaps("Y", g.compare(reference::tolerance(dtype_of<T>(), longest_)), y_.host)};
   }
+  std::vector<NamedTensor> tensors() const override {
+    return {{"q", &q_.host}, {"k", &k_.host}, {"v", &v_.host}, {"tables", &tables_.host}, {"lengths", &lengths_.host}, {"y", &y_.host}};
+  }
   Work work() const override {
     double tokens = 0;
     for (int64_t n : length_) tokens += static_cast<double>(n);
@@ -124,7 +127,7 @@ CatalogRow paged_attention_row() {
   }
   row.problems.push_back({"f16", {{"B", 32}, {"Hkv", 8}, {"G", 4}, {"S", 8192}}, Purpose::bench});
   row.problems.push_back({"f16", {{"B", 1}, {"Hkv", 8}, {"G", 8}, {"S", 65536}}, Purpose::bench});
-  row.problems.push_back({"f16", {{"B", 2}, {"Hkv", 2}, {"G", 4}, {"S", 1024}, {"D", 64}}, Purpose::bench_host});
+  row.problems.push_back({"f16", {{"B", 8}, {"Hkv", 8}, {"G", 4}, {"S", 4096}, {"D", 64}}, Purpose::bench_host});
   row.kernel = [](std::string_view d) -> const AnyKernel* {
     return with_half_type(d, [](auto t) -> const AnyKernel* { return &paged_attention_kernel<decltype(t)>(); });
   };

@@ -66,6 +66,9 @@ class SoftmaxCase : public RowCase {
     }
     return std::vector<Check>{with_gaps("Y", g.compare(reference::tolerance(dtype_, n_)), y_.host)};
   }
+  std::vector<NamedTensor> tensors() const override {
+    return {{"x", &x_.host}, {"y", &y_.host}};
+  }
   Work work() const override { return {5.0 * static_cast<double>(m_ * n_), traffic(2)}; }
 
  private:
@@ -113,6 +116,9 @@ class ReductionCase : public RowCase {
     return std::vector<Check>{with_gaps(
         "Y", selects ? reference::compare_equal(g.actual, g.exact) : g.compare(reference::tolerance(dtype_, n_)),
         y_.host)};
+  }
+  std::vector<NamedTensor> tensors() const override {
+    return {{"x", &x_.host}, {"y", &y_.host}};
   }
   Work work() const override { return {static_cast<double>(m_ * n_), traffic(1)}; }
 
@@ -180,6 +186,9 @@ class NormCase : public RowCase {
     if (kLayer) checks.push_back(with_gaps("MEAN", mean.compare(reference::tolerance(DType::f32, n_)), mean_.host));
     return checks;
   }
+  std::vector<NamedTensor> tensors() const override {
+    return {{"x", &x_.host}, {"w", &w_.host}, {"b", &b_.host}, {"y", &y_.host}, {"mean", &mean_.host}, {"rstd", &rstd_.host}};
+  }
   Work work() const override { return {(kLayer ? 8.0 : 4.0) * static_cast<double>(m_ * n_), traffic(2)}; }
 
  private:
@@ -231,7 +240,7 @@ CatalogRow softmax_row() {
   for (int64_t form : {4, 3, 2, 1, 0})
     row.problems.push_back({"f16", {{"M", 8192}, {"N", 8192}, {"form", form}}, Purpose::bench});
   row.problems.push_back({"f32", {{"M", 1823}, {"N", 781}}, Purpose::bench});
-  row.problems.push_back({"f32", {{"M", 1024}, {"N", 1024}}, Purpose::bench_host});
+  row.problems.push_back({"f32", {{"M", 4096}, {"N", 4096}}, Purpose::bench_host});
   row.kernel = [](std::string_view d) -> const AnyKernel* {
     return with_float_type(d, [](auto t) -> const AnyKernel* { return &softmax_kernel<decltype(t)>(); });
   };
@@ -287,7 +296,7 @@ CatalogRow row_reduction_row() {
   for (int64_t op = 0; op <= 4; ++op) add_common_problems(row, {{"op", op}});
   row.problems.push_back({"f32", {{"M", 2}, {"N", 20000}, {"op", 0}}, Purpose::edge});
   row.problems.push_back({"f16", {{"M", 8192}, {"N", 8192}, {"op", 0}}, Purpose::bench});
-  row.problems.push_back({"f32", {{"M", 1024}, {"N", 1024}, {"op", 0}}, Purpose::bench_host});
+  row.problems.push_back({"f32", {{"M", 4096}, {"N", 4096}, {"op", 0}}, Purpose::bench_host});
   row.kernel = [](std::string_view d) -> const AnyKernel* {
     return with_float_type(d, [](auto t) -> const AnyKernel* { return &row_reduction_kernel<decltype(t)>(); });
   };
@@ -311,7 +320,7 @@ CatalogRow row_arg_row() {
     row.problems.push_back({"f16", {{"M", 7}, {"N", 5000}, {"op", op}, {"ties", 1}}, Purpose::edge});
   }
   row.problems.push_back({"f16", {{"M", 8192}, {"N", 8192}, {"op", 5}}, Purpose::bench});
-  row.problems.push_back({"f32", {{"M", 1024}, {"N", 1024}, {"op", 5}}, Purpose::bench_host});
+  row.problems.push_back({"f32", {{"M", 4096}, {"N", 4096}, {"op", 5}}, Purpose::bench_host});
   row.kernel = [](std::string_view d) -> const AnyKernel* {
     return with_float_type(d, [](auto t) -> const AnyKernel* { return &row_arg_kernel<decltype(t)>(); });
   };
@@ -339,7 +348,7 @@ CatalogRow norm_row(const char* name, const char* summary) {
   if (kLayer) row.problems.push_back({"f32", {{"M", 8}, {"N", 1000}, {"mean", 1000}}, Purpose::edge});
   row.problems.push_back({"f16", {{"M", 8192}, {"N", 8192}}, Purpose::bench});
   row.problems.push_back({"bf16", {{"M", 4096}, {"N", 8192}}, Purpose::bench});
-  row.problems.push_back({"f32", {{"M", 1024}, {"N", 1024}}, Purpose::bench_host});
+  row.problems.push_back({"f32", {{"M", 4096}, {"N", 4096}}, Purpose::bench_host});
   row.kernel = [](std::string_view d) -> const AnyKernel* {
     return with_float_type(d, [](auto t) -> const AnyKernel* {
       if constexpr (kLayer)

@@ -49,6 +49,9 @@ class VectorAddCase : public OutputCase {
     }
     return std::vector<Check>{with_gaps("z", reference::compare_equal(actual, expected), z_.host)};
   }
+  std::vector<NamedTensor> tensors() const override {
+    return {{"x", &x_.host}, {"y", &y_.host}, {"z", &z_.host}};
+  }
   Work work() const override { return {static_cast<double>(n_), 3.0 * static_cast<double>(n_) * sizeof(T)}; }
 
  private:

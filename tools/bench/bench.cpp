@@ -15,6 +15,7 @@
 #include "kernels/catalog.h"
 #include "tools/bench/host_peaks.h"
 #include "tools/bench/latency.h"
+#include "tools/bench/naive.h"
 #include "tools/bench/timing.h"
 #include "tools/bench/tune.h"
 
@@ -29,7 +30,7 @@ struct Options {
   std::vector<std::string> config;
   int threads = 0;
   double keep_percent = 1;
-  bool check = false, latency = false, peaks = false, list = false, all_purposes = false, follow = false;
+  bool check = false, latency = false, peaks = false, list = false, all_purposes = false, follow = false, naive = false;
   bench::TimingOptions timing;
 };
 
@@ -49,7 +50,8 @@ Result<std::pair<const CatalogRow*, Problem>> parse_row_problem(const std::strin
 /// Device-to-device copy, bytes read and written per second: the ceiling of memory-bound kernels, measured in the same
 /// run.
 double copy_bandwidth(const std::shared_ptr<Device>& device, const bench::TimingOptions& timing) {
-  if (device->kind() == DeviceKind::host) return bench::host_copy_peak();
+  if (device->kind() == DeviceKind::host)
+    return bench::host_copy_peak(device->properties().multiprocessors);
   size_t bytes = size_t{2} << 30;
   auto from = DeviceMemory::allocate(device, bytes), to = DeviceMemory::allocate(device, bytes);
   if (!from.ok() || !to.ok()) return 0;
@@ -67,13 +69,6 @@ json measure_peaks(const std::shared_ptr<Device>& device, const bench::TimingOpt
   out["fma_flops_per_s"] = bench::host_fma_peak();
   fmt::print("  {:<58} {:>10.1f} GFLOP/s\n", "f32 multiply-add peak, one thread",
              out["fma_flops_per_s"].get<double>() * 1e-9);
-  std::vector<float> q(8 * 1024 * 64), k(q), v(q), o(q);
-  for (size_t i = 0; i < q.size(); ++i)
-    q[i] = std::sin(static_cast<float>(i)), k[i] = std::cos(static_cast<float>(i)), v[i] = q[i];
-  double ms = bench::thread_ms(
-      [&] { bench::naive_attention(q.data(), k.data(), v.data(), o.data(), 8, 1024, 64, 0.125f, false); });
-  out["naive_attention_1x8x1024x64_ms"] = ms;
-  fmt::print("  {:<58} {:>10.1f} ms\n", "naive attention loops at -O3, f32 1x8x1024x64, one thread", ms);
   return out;
 }
 
@@ -105,6 +100,44 @@ Status follow(const std::shared_ptr<Device>& device, const AnyKernel& kernel, co
     std::fflush(stdout);
   }
   return Ok{};
+}
+
+/// A line of the table beside naive loops: ours on the device's threads, the loop on one; the shortest times, because
+/// neighbours on a shared machine only ever lengthen them. False when something failed or the two differ.
+bool run_beside_naive(const Options& options, const std::shared_ptr<Device>& device, const CatalogRow& row,
+                      const Problem& problem, double copy_bytes_per_s, json& results) {
+  json entry = {{"kernel", row.name}, {"dtype", problem.dtype}, {"problem", problem.to_string()}};
+  auto fail = [&](const std::string& why) {
+    fmt::print("{:<46} {:<52} FAILED: {}\n", row.name, problem.to_string(), why);
+    entry["error"] = why;
+    results.push_back(entry);
+    return false;
+  };
+  const bench::NaiveLoop* loop = bench::find_naive(row.name);
+  if (!loop) return fail("no naive loop");
+  auto prepared = row.prepare(device, problem, row.default_config(problem, Machine::of(device->properties())));
+  if (!prepared) return fail(prepared.error().message);
+  Stream& stream = device->default_stream();
+  auto ours = bench::time_launches(
+      device, stream, [&] { return (*prepared)->launch(stream); }, options.timing);
+  if (!ours) return fail(ours.error().to_string());
+  auto naive = bench::run_naive(*loop, problem, **prepared, stream);
+  if (!naive) return fail(naive.error().to_string());
+  const bool same = naive->error <= bench::naive_tolerance(problem.dtype);
+  const double rate = (*prepared)->work().bytes / ours->lowest * 1e3, ratio = naive->ms / ours->lowest;
+  fmt::print("{:<46} {:<52} {:>10.3f} {:>10.1f} {:>7.1f} {:>8.1f} {:>5.0f}  {}\n", row.name, problem.to_string(),
+             ours->lowest, naive->ms, ratio, rate * 1e-9, 100 * rate / copy_bytes_per_s,
+             same ? fmt::format("same to {:.0e}", naive->error)
+                  : fmt::format("DIFFERS: {} by {:.1e}", naive->output, naive->error));
+  std::fflush(stdout);
+  entry.update({{"ms", ours->lowest},
+                {"naive_ms", naive->ms},
+                {"ratio", ratio},
+                {"gbytes_per_s", rate * 1e-9},
+                {"share_of_copy", rate / copy_bytes_per_s},
+                {"error", naive->error}});
+  results.push_back(entry);
+  return same;
 }
 
 /// One table line; false when the kernel failed or a check did not pass.
@@ -213,7 +246,18 @@ int run(const Options& options) {
     if (!opened) return fmt::print(stderr, "{}\n", opened.error().to_string()), 1;
     tuner = std::move(*opened);
   }
+  double copy_rate = 0;
+  if (options.naive) {
+    if ((*device)->kind() != DeviceKind::host) return fmt::print(stderr, "--naive is about the host device\n"), 1;
+    adjusted.timing.rounds = 15, adjusted.timing.window_ms = 10;
+    out["copy_bytes_per_s"] = copy_rate = copy_bandwidth(*device, adjusted.timing);
+    fmt::print("copying reads and writes {:.1f} GB/s on {} threads; naive loops: f32, one thread, -O3\n",
+               copy_rate * 1e-9, p.multiprocessors);
+    fmt::print("{:<46} {:<52} {:>10} {:>10} {:>7} {:>8} {:>5}\n", "kernel", "problem", "ours ms", "naive ms", "ratio",
+               "GB/s", "% of copy");
+  }
   auto one = [&](const CatalogRow& row, const Problem& problem) {
+    if (options.naive) return run_beside_naive(adjusted, *device, row, problem, copy_rate, out["results"]);
     return tuner ? tuner->tune(row, problem) : run_problem(adjusted, *device, row, problem, out["results"]);
   };
 
@@ -260,7 +304,8 @@ int main(int argc, char** argv) {
   app.add_flag("--flush", o.timing.flush_l2, "overwrite the second-level cache before every launch");
   app.add_flag("--check", o.check, "compare every result with its float64 reference");
   app.add_flag("--latency", o.latency, "cost of tracing, compiling, caches and launches");
-  app.add_flag("--peaks", o.peaks, "ceilings of this machine: copy bandwidth, FMA peak, naive loops");
+  app.add_flag("--peaks", o.peaks, "ceilings of this machine: copy bandwidth, FMA peak");
+  app.add_flag("--naive", o.naive, "every kernel beside the plain loop that computes the same, on the host");
   app.add_flag("--follow", o.follow, "then time once for every line \"burst\" or \"sustained\" read; \"set FIELD=VALUE ...\" changes the config");
   app.add_flag("--all", o.all_purposes, "test and edge problems too");
   app.add_flag("--list", o.list, "print kernels and problems");

@@ -3,8 +3,10 @@
 #include "tools/bench/host_peaks.h"
 
 #include <algorithm>
-#include <cmath>
+#include <cstdint>
 #include <cstring>
+#include <thread>
+#include <vector>
 
 #include "tools/bench/timing.h"
 
@@ -56,9 +58,6 @@ __attribute__((target("avx2,fma"))) void chains_avx2() { fma_chains<Vec8>(); }
 #endif
 void chains_baseline() { fma_chains<Vec4>(); }
 
-std::vector<char> g_from, g_to;
-void copy_buffers() { std::memcpy(g_to.data(), g_from.data(), g_from.size()); }
-
 }  // namespace
 
 double host_fma_peak() {
@@ -71,42 +70,24 @@ double host_fma_peak() {
   return best;
 }
 
-double host_copy_peak() {
-  g_from.assign(256u << 20, 1), g_to.assign(256u << 20, 2);
-  double rate = best_rate(2.0 * static_cast<double>(g_from.size()), copy_buffers);
-  g_from = {}, g_to = {};
-  return rate;
-}
-
-void naive_attention(const float* q, const float* k, const float* v, float* o, int64_t heads, int64_t s, int64_t d,
-                     float scale, bool causal) {
-  std::vector<float> p(s);
-  for (int64_t h = 0; h < heads; ++h)
-    for (int64_t i = 0; i < s; ++i) {
-      int64_t visible = causal ? i + 1 : s;
-      float top = -INFINITY, sum = 0;
-      for (int64_t j = 0; j < visible; ++j) {
-        float dot = 0;
-        for (int64_t c = 0; c < d; ++c) dot += q[(h * s + i) * d + c] * k[(h * s + j) * d + c];
-        p[j] = dot * scale;
-        top = std::max(top, p[j]);
-      }
-      for (int64_t j = 0; j < visible; ++j) sum += p[j] = std::exp(p[j] - top);
-      for (int64_t c = 0; c < d; ++c) {
-        float out = 0;
-        for (int64_t j = 0; j < visible; ++j) out += p[j] * v[(h * s + j) * d + c];
-        o[(h * s + i) * d + c] = out / sum;
-      }
-    }
-}
-
-void naive_gemm(const float* a, const float* b, float* c, int64_t m, int64_t n, int64_t k) {
-  for (int64_t i = 0; i < m; ++i)
-    for (int64_t j = 0; j < n; ++j) {
-      float sum = 0;
-      for (int64_t l = 0; l < k; ++l) sum += a[i * k + l] * b[l * n + j];
-      c[i * n + j] = sum;
-    }
+double host_copy_peak(int threads) {
+  const size_t bytes = 256u << 20, part = bytes / static_cast<size_t>(threads);
+  std::vector<char> from(bytes, 1), to(bytes, 2);
+  auto copy = [&](int i) {
+    const size_t first = part * static_cast<size_t>(i);
+    std::memcpy(to.data() + first, from.data() + first, part);
+  };
+  double best = 0;
+  for (int round = 0; round < 20; ++round) {
+    const double ms = threads == 1 ? thread_ms([&] { copy(0); }) : wall_ms([&] {
+      std::vector<std::thread> others;
+      for (int i = 1; i < threads; ++i) others.emplace_back(copy, i);
+      copy(0);
+      for (std::thread& t : others) t.join();
+    });
+    best = std::max(best, 2e3 * static_cast<double>(part) * threads / ms);
+  }
+  return best;
 }
 
 }  // namespace tile::bench
