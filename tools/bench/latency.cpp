@@ -100,7 +100,7 @@ nlohmann::json measure_latencies(const std::shared_ptr<Device>& device) {
   };
   report("compile_cold_ms", "compile of attention forward, no cache", compile_ms(target, config), "ms");
   if (target != "sm_90a") {  // to a cubin, which needs no GPU; without ptxas to PTX
-    AttentionConfig gpu = default_attention_config(DType::f16, 4096, 128, 128, true, 1.f, {true, 232448, 132});
+    AttentionConfig gpu = default_attention_config(DType::f16, 4096, 128, 128, true, 1.f, {true, 232448, 132, true});
     report("compile_sm_90a_cold_ms", "compile of attention forward for sm_90a, no cache", compile_ms("sm_90a", gpu),
            "ms");
   }

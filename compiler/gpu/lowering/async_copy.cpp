@@ -166,20 +166,25 @@ class BoxCopy {
       Value* colInBox =
           c + threadCols <= chunksPerRow ? nullptr : b_.CreateICmpULT(threadCol, e_.i32(chunksPerRow - c));
       Value* readAny = e_.andAll({exists, colInside});
-      // Row r of the thread is inside when threadRow + r < rows inside: one comparison with a constant per row.
-      Value *below = nullptr, *rowsBefore = nullptr;
+      // Row r of the thread is inside when threadRow + r < rows inside: one comparison with a constant per row. Rows in
+      // front of the view's first are unsigned numbers past all counts.
+      Value *below = nullptr, *position = nullptr, *count = nullptr;
       if (!rows_.whole) {
         Value* inside = boxPosition(e_, rows_, rows_.dim);
+        Value* before = rows_.fromZero ? nullptr : boxPosition(e_, rows_, e_.i64(0));
+        if (before) inside = b_.CreateSub(inside, before);
         if (readAny) inside = b_.CreateSelect(readAny, inside, e_.i32(0));
-        below = b_.CreateSub(threadRow, inside);
-        if (!rows_.fromZero) rowsBefore = b_.CreateSub(threadRow, boxPosition(e_, rows_, e_.i64(0)));
+        if (before)
+          position = b_.CreateSub(threadRow, before), count = inside;
+        else
+          below = b_.CreateSub(threadRow, inside);
       }
       for (int64_t r = 0; r < boxRows; r += threadRows) {
         Value* source = r ? b_.CreateGEP(element, first, b_.CreateMul(rows_.stride, e_.i64(r))) : first;
         if (c) source = b_.CreateGEP(element, source, steps(e_.i64(c * perChunk_)));
         Value* read = readAny;
         if (below) read = b_.CreateICmpSLT(below, e_.i32(-r));
-        if (rowsBefore) read = b_.CreateAnd(read, b_.CreateICmpSGE(rowsBefore, e_.i32(-r)));
+        if (position) read = b_.CreateICmpULT(b_.CreateAdd(position, e_.i32(r)), count);
         Value* rowInBox = r + threadRows <= boxRows ? nullptr : b_.CreateICmpULT(threadRow, e_.i32(boxRows - r));
         copier.copy(address.at(e_.scalar(op_.getTarget()), r, c * chunk_), source, read, partial,
                     e_.andAll({rowInBox, colInBox}));

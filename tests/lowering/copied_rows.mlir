@@ -1,0 +1,27 @@
+// Rows of a box that may start in front of its view: one comparison of each row with the number of rows inside, which
+// is 0 where the copy is not enabled. No sizes are chosen twice.
+// RUN: tile-opt %s --tile-target=sm_80 -tile-assign-layouts -tile-place-buffers -tile-insert-barriers -tile-emit=as=ptx -o /dev/null | FileCheck %s
+
+// CHECK-LABEL: entry backwards(
+// CHECK: add.s32 [[SECOND:%r[0-9]+]], [[FIRST:%r[0-9]+]], 16;
+// CHECK: setp.lt.u32 [[INSIDE:%p[0-9]+]], [[SECOND]], [[COUNT:%r[0-9]+]];
+// CHECK-NEXT: selp.b32 [[BYTES:%r[0-9]+]], 16, 0, [[INSIDE]];
+// CHECK-NEXT: cp.async.cg.shared.global {{.*}}, 16, [[BYTES]];
+// CHECK: setp.lt.u32 {{%p[0-9]+}}, {{%r[0-9]+}}, [[COUNT]];
+// CHECK: ret;
+func.func @backwards(%x: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>, tile.dim_multiple_of = array<i32: 1, 64>}, %n: i32, %first: i32, %on: i1, %y: !tile.view<2xf16>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c64 = arith.constant 64 : i32
+  %s = tile.smem_alloc : !tile.smem<64x64xf16, minor = 1>
+  scf.for %i = %c0 to %n step %c1 : i32 {
+    %back = arith.subi %first, %i : i32
+    %row = arith.muli %back, %c64 : i32
+    tile.async_copy %x[%row, %c0 : i32, i32] to %s if %on box [64, 64] : !tile.view<2xf16>, !tile.smem<64x64xf16, minor = 1>
+    tile.async_commit
+    tile.async_wait 0
+    %t = tile.smem_load %s : !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf16>
+    tile.store %t, %y[%row, %c0 : i32, i32] : tensor<64x64xf16>, !tile.view<2xf16>
+  }
+  return
+}
