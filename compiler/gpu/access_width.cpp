@@ -71,4 +71,16 @@ AccessWidth widthUnder(const AccessWidth& width, const layout::Layout& layout) {
   return result;
 }
 
+bool onlyAdds(AtomicRmwOp op) {
+  Type element = getElementTypeOrSelf(op.getValue().getType());
+  return op.getKind() == RmwKind::add && op.getOffsets() && op.getResult().use_empty() &&
+         (element.isF32() || element.isF16() || element.isBF16() || element.isInteger(32)) &&
+         !isa<RankedTensorType>(op.getPtr().getType());
+}
+
+int widestAdd(Type element, const Target& target) {
+  if (element.isInteger()) return 1;
+  return std::max(1, target.atomicBytes / static_cast<int>(element.getIntOrFloatBitWidth() / 8));
+}
+
 }  // namespace tile::ir

@@ -2,7 +2,9 @@
 // which shapes layouts after it, and the lowering, which cuts accesses by it.
 #pragma once
 #include "compiler/analysis/facts.h"
+#include "compiler/dialect/dialect.h"
 #include "compiler/layout/layout.h"
+#include "compiler/targets/target.h"
 #include "mlir/IR/ValueRange.h"
 
 namespace tile::ir {
@@ -21,5 +23,10 @@ AccessWidth boxWidth(const Facts& facts, mlir::Value view, mlir::ValueRange indi
 AccessWidth offsetWidth(const Facts& facts, mlir::Value ptr, mlir::Value offsets, mlir::Value mask, int elementBytes);
 /// What of a width a layout can use: runs of registers bound it, and so does padding.
 AccessWidth widthUnder(const AccessWidth& width, const layout::Layout& layout);
+
+/// A tile added to memory of which nobody wants to know what was there: a store that adds, neighbours in one instruction.
+bool onlyAdds(AtomicRmwOp op);
+/// Neighbours that one instruction adds to memory at most.
+int widestAdd(mlir::Type element, const Target& target);
 
 }  // namespace tile::ir

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "compiler/gpu/moves.h"
+#include "compiler/lowering/elementwise.h"
 
 namespace tile::ir {
 using layout::Digit;
@@ -25,6 +26,28 @@ PartsTable partsTable(const Layout& source, int axis, int64_t parts, mlir::Value
     table.bytes += (values * elementBytes(operand.getType()) + 15) / 16 * 16;
   }
   return table;
+}
+
+bool readsAnyLayout(ReduceOp reduce, const Layout& result) {
+  const Layout source = *layoutOf(reduce.getSources()[0].getType());
+  for (int dim = 0; dim < source.rank(); ++dim)
+    if (dim != static_cast<int>(reduce.getAxis()) && result.cover(dim) > source.cover(dim)) return false;
+  return true;
+}
+
+bool isSpreadAgain(ReduceOp reduce) {
+  llvm::SmallVector<mlir::Value> pending(reduce.getResults());
+  llvm::DenseSet<mlir::Value> seen;
+  while (!pending.empty()) {
+    mlir::Value value = pending.pop_back_val();
+    if (!seen.insert(value).second) continue;
+    for (mlir::Operation* user : value.getUsers()) {
+      if (mlir::isa<StoreOp, ScatterOp, AccumulateOp, AtomicRmwOp>(user)) continue;
+      if (!isElementwise(user) && !mlir::isa<ReshapeOp, TransOp>(user)) return true;
+      pending.append(user->result_begin(), user->result_end());
+    }
+  }
+  return false;
 }
 
 int64_t warpsAlong(const Layout& layout, int axis) {

@@ -19,6 +19,12 @@ struct PartsTable {
 };
 PartsTable partsTable(const layout::Layout& source, int axis, int64_t parts, mlir::ValueRange operands);
 
+/// A reduction across warps goes through a table: its result can be read from there under this layout of it.
+bool readsAnyLayout(ReduceOp reduce, const layout::Layout& result);
+/// Reduced values that only few threads need, each a part: what is made of them is stored, say, not spread over the
+/// tile they were reduced from.
+bool isSpreadAgain(ReduceOp reduce);
+
 /// Warps that share the axis; 1: a reduction stays inside warps.
 int64_t warpsAlong(const layout::Layout& layout, int axis);
 

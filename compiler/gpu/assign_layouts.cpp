@@ -1,10 +1,13 @@
 // assign_layouts.cpp - writes the plan's layouts into the types. Every use that wants another layout than its tile has
 // gets a tile.convert right behind the definition (once per layout), cheap tiles are computed again instead.
+#include "compiler/gpu/access_width.h"
+#include "compiler/gpu/across.h"
 #include "compiler/gpu/gpu_passes.h"
 #include "compiler/gpu/layout_plan.h"
 #include "compiler/gpu/mma_table.h"
 #include "compiler/gpu/moves.h"
 #include "compiler/gpu/tma_box.h"
+#include "compiler/lowering/elementwise.h"
 #include "mlir/Pass/Pass.h"
 
 namespace tile::ir {
@@ -70,6 +73,7 @@ class Assigner {
       OpBuilder builder(func_.getContext());
       builder.setInsertionPointAfterValue(tile);
       converted = loadedUnder(builder, tile, layout);
+      if (!converted && isReadAgain(tile, layout)) converted = cheapUnder(tile, layout);
       if (!converted) {
         auto type = withLayout(cast<RankedTensorType>(tile.getType()), layout);
         converted = ConvertOp::create(builder, tile.getLoc(), type, tile);
@@ -99,6 +103,39 @@ class Assigner {
     if (!reshape) return again.getResult();
     Value shaped = ReshapeOp::create(builder, tile.getLoc(), withLayout(type, layout), again.getResult());
     return shaped;
+  }
+
+  // Short vectors that warps would have to wait for each other to exchange (which rows a program gathers, where it adds
+  // them) are read and computed once more, as they are wanted: every warp goes on by itself.
+  bool isReadAgain(Value tile, const Layout& layout) {
+    auto type = cast<RankedTensorType>(tile.getType());
+    if (!tile.getDefiningOp() || plan_.numWarps() == 1) return false;
+    if (layout.numRegs() > kMostReloads || type.getNumElements() > kMostReloaded) return false;
+    const Move move = planConvert(*ir::layoutOf(type), layout, elementBytes(type.getElementType()));
+    if (move.kind == Move::rename || move.kind == Move::swap || move.warpLocal) return false;
+    int loads = 0, ops = 0;
+    return isMadeOfLoads(tile, layout, loads, ops) && loads > 0;
+  }
+
+  bool isMadeOfLoads(Value tile, const Layout& layout, int& loads, int& ops) {
+    constexpr int kMostLoads = 1, kMostOps = 8;
+    if (!isTile(tile) || plan_.isCheap(tile)) return true;
+    Operation* op = tile.getDefiningOp();
+    if (!op || op->getNumResults() != 1 || ++ops > kMostOps) return false;
+    if (auto load = dyn_cast<LoadOp>(op)) return load.getCache() != CacheHint::volatile_ && ++loads <= kMostLoads;
+    if (auto gather = dyn_cast<GatherOp>(op)) {
+      if (gather.getCache() == CacheHint::volatile_ || ++loads > kMostLoads) return false;
+    } else if (auto reshape = dyn_cast<ReshapeOp>(op)) {
+      auto shape = [](Value v) {
+        ArrayRef<int64_t> s = cast<RankedTensorType>(v.getType()).getShape();
+        return layout::Shape(s.begin(), s.end());
+      };
+      auto from = layout.reshaped(shape(reshape.getSource()));
+      return from && from->reshaped(shape(tile)) == layout && isMadeOfLoads(reshape.getSource(), *from, loads, ops);
+    } else if (!isElementwise(op)) {
+      return false;
+    }
+    return llvm::all_of(op->getOperands(), [&](Value v) { return isMadeOfLoads(v, layout, loads, ops); });
   }
 
   Value cheapUnder(Value tile, const Layout& layout) {
@@ -193,6 +230,11 @@ class Assigner {
       for (OpOperand& operand : op->getOpOperands()) use(operand, layout);
       return;
     }
+    if (auto add = dyn_cast<AtomicRmwOp>(op); add && onlyAdds(add)) {
+      Layout layout = valueLayout(add, add.getValue());
+      for (OpOperand& operand : op->getOpOperands()) use(operand, layout);
+      return setLayout(add.getResult(), layout);
+    }
     if (auto item = dyn_cast<ItemOp>(op)) {
       // One element, held by every thread.
       return use(item.getSourceMutable(), plan_.defaultLayout(item.getSource().getType()));
@@ -221,9 +263,11 @@ class Assigner {
     }
     for (Value result : op->getResults()) {
       if (!isTile(result)) continue;
-      if (auto reduce = dyn_cast<ReduceOp>(op))
-        define(result, layout.sliced(static_cast<int>(reduce.getAxis())));
-      else
+      if (auto reduce = dyn_cast<ReduceOp>(op)) {
+        const Layout wanted = plan_.layoutOf(result);
+        const bool isRead = plan_.readsTable(reduce, layout) && readsAnyLayout(reduce, wanted);
+        define(result, isRead ? wanted : layout.sliced(static_cast<int>(reduce.getAxis())));
+      } else
         define(result, layout);
     }
   }

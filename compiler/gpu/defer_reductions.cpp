@@ -9,6 +9,7 @@
 #include "compiler/gpu/gpu_passes.h"
 #include "compiler/gpu/moves.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Pass/Pass.h"
 
 namespace tile::ir {
@@ -23,6 +24,7 @@ struct Accumulation {
   Operation* multiply = nullptr;  ///< mulf in front of an addf
   Value factor;
   ReduceOp sum;
+  ConvertOp moved;  ///< between the sum and l, whose layout is another one; null: there is none
 };
 
 /// How a reduced axis lies in the threads: its digits as dims of their own, the registers' ones reduced one by one.
@@ -114,6 +116,11 @@ class Deferral {
       }
     }
     if (!sum || !sum.hasOneUse()) return std::nullopt;
+    // Sums that are wanted under another layout behind the loop move there, once.
+    if (auto convert = sum.getDefiningOp<ConvertOp>(); convert && !found.factor && convert.getSource().hasOneUse()) {
+      found.moved = convert;
+      sum = convert.getSource();
+    }
     found.sum = sum.getDefiningOp<ReduceOp>();
     if (!found.sum || !isSum(found.sum) || !loop_->isAncestor(found.sum)) return std::nullopt;
     return found;
@@ -136,7 +143,8 @@ class Deferral {
     const int axis = static_cast<int>(found.sum.getAxis());
     if (!partialLayout) return;
     // What the accumulator and its factor hold must lie where the partial sums do.
-    auto whole = cast<RankedTensorType>(loop_.getRegionIterArg(index).getType());
+    const Type wanted = loop_.getRegionIterArg(index).getType();
+    auto whole = cast<RankedTensorType>(found.moved ? found.sum.getResult(0).getType() : wanted);
     if (partialLayout->sliced(axis) != *layoutOf(whole)) return;
     if (found.factor && found.factor.getType() != whole) return;
     RankedTensorType partial = typed(digits->partial, *partialLayout);
@@ -162,6 +170,7 @@ class Deferral {
     // two.
     b.setInsertionPoint(loop_);
     OpOperand& init = loop_.getInitArgsMutable()[index];
+    if (found.moved) init.set(underLayoutOf(b, init.get(), whole));
     Value shares = BroadcastOp::create(b, loc, partial, init.get());
     Value portion = arith::ConstantOp::create(
         b, loc, DenseElementsAttr::get(partial, b.getFloatAttr(element, 1.0 / static_cast<double>(digits->threads))));
@@ -176,7 +185,7 @@ class Deferral {
       first->replaceUsesOfWith(found.factor, factor);
     }
     if (found.multiply) found.multiply->getResult(0).setType(partial);
-    found.add->replaceUsesOfWith(found.sum.getResult(0), part);
+    found.add->replaceUsesOfWith(found.moved ? found.moved.getResult() : found.sum.getResult(0), part);
     found.add->getResult(0).setType(partial);
 
     b.setInsertionPointAfter(loop_);
@@ -185,9 +194,19 @@ class Deferral {
     for (OpOperand& use : result.getUses()) uses.push_back(&use);
     if (!uses.empty()) {
       Value total = reduce(b, found.sum, result, axis, whole);
+      if (found.moved) total = ConvertOp::create(b, loc, wanted, total);
       for (OpOperand* use : uses) use->set(total);
     }
+    if (found.moved) found.moved.erase();
     found.sum.erase();
+  }
+
+  static Value underLayoutOf(OpBuilder& b, Value tile, RankedTensorType type) {
+    DenseElementsAttr constant;
+    if (matchPattern(tile, m_Constant(&constant)) && constant.isSplat())
+      return arith::ConstantOp::create(b, tile.getLoc(),
+                                       DenseElementsAttr::get(type, constant.getSplatValue<Attribute>()));
+    return ConvertOp::create(b, tile.getLoc(), type, tile);
   }
 
   /// The same combiner over another tile.

@@ -6,6 +6,8 @@ namespace tile::ir {
 
 /// Gives every tile a #tile.layout and puts tile.convert where layouts meet. Sets `tile.num_warps`.
 std::unique_ptr<mlir::Pass> createAssignLayoutsPass(TargetOf target, OptionsOf options);
+/// Loads whose addresses are known stand in front of the places where warps wait for each other.
+std::unique_ptr<mlir::Pass> createEarlyLoadsPass();
 /// Sums that loops only accumulate are taken across lanes and warps once, behind the loop.
 std::unique_ptr<mlir::Pass> createDeferReductionsPass();
 /// Puts tile.mma_wait where results of asynchronous products are needed, and releases of stages behind it.

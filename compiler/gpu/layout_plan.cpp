@@ -219,6 +219,7 @@ void LayoutPlan::relate(Operation* op) {
   };
   llvm::TypeSwitch<Operation*>(op)
       .Case<ReduceOp>([&](ReduceOp reduce) {
+        if (auto layout = chosen(reduce.getSources()[0]); layout && readsTable(reduce, *layout)) return;
         for (auto [source, result] : llvm::zip(reduce.getSources(), reduce.getResults()))
           link(source, result, [&](const Layout& l) { return l.sliced(static_cast<int>(reduce.getAxis())); });
       })
@@ -270,6 +271,12 @@ void LayoutPlan::relate(Operation* op) {
       });
 }
 
+bool LayoutPlan::readsTable(ReduceOp reduce, const Layout& source) {
+  const int axis = static_cast<int>(reduce.getAxis());
+  if (reduce.getNumResults() != 1 || warpsAlong(source, axis) == 1 || isSpreadAgain(reduce)) return false;
+  return source.sliced(axis).numRegs() > defaultLayout(reduce.getResult(0).getType()).numRegs();
+}
+
 // ---- anchors
 
 namespace {
@@ -295,9 +302,16 @@ std::optional<GlobalAccess> accessOf(Operation* op, const Facts& facts) {
       .Case<StoreOp, AccumulateOp>([&](auto o) { return box(o.getView(), o.getIndices(), o.getValue()); })
       .Case<GatherOp>([&](GatherOp o) { return offsets(o.getPtr(), o.getOffsets(), o.getMask(), o.getResult()); })
       .Case<ScatterOp>([&](ScatterOp o) { return offsets(o.getPtr(), o.getOffsets(), o.getMask(), o.getValue()); })
-      .Case<AtomicRmwOp>([&](AtomicRmwOp o) { return offsets(o.getPtr(), o.getOffsets(), o.getMask(), o.getResult()); })
+      .Case<AtomicRmwOp>([&](AtomicRmwOp o) {
+        return offsets(o.getPtr(), o.getOffsets(), o.getMask(), onlyAdds(o) ? o.getValue() : o.getResult());
+      })
       .Case<AtomicCasOp>([&](AtomicCasOp o) { return offsets(o.getPtr(), o.getOffsets(), o.getMask(), o.getResult()); })
       .Default([](Operation*) { return std::nullopt; });
+}
+
+bool addsToMemory(Operation* op) {
+  auto add = dyn_cast<AtomicRmwOp>(op);
+  return add && onlyAdds(add);
 }
 
 // A gather whose every address was computed from elements that were loaded: neighbours are nowhere near each other.
@@ -356,12 +370,10 @@ std::optional<Layout> LayoutPlan::accessLayout(Operation* op) {
   int64_t elements = cast<RankedTensorType>(access->tile.getType()).getNumElements();
   int64_t perThread = std::max<int64_t>(1, elements / (int64_t{numWarps_} * target_.lanes));
   int vector = access->width.aligned;
-  if (isa<AtomicRmwOp, AtomicCasOp>(op)) vector = 1;
-  if (isa<AccumulateOp>(op)) {
-    Type element = getElementTypeOrSelf(access->tile.getType());
-    int bytes = element.isInteger() ? elementBytes(element) : target_.atomicBytes;
-    vector = std::min(vector, std::max(1, bytes / elementBytes(element)));
-  }
+  if (isa<AccumulateOp>(op) || addsToMemory(op))
+    vector = std::min(vector, widestAdd(getElementTypeOrSelf(access->tile.getType()), target_));
+  else if (isa<AtomicRmwOp, AtomicCasOp>(op))
+    vector = 1;
   while (vector > perThread) vector /= 2;
   return layout::blocked(shape, vector, orderFrom(static_cast<int>(shape.size()), access->width.dim), numWarps_,
                          target_.lanes);
@@ -464,7 +476,7 @@ void LayoutPlan::run() {
   // that were loaded is read as well under any layout: it takes those of the others.
   auto rank = [&](Operation* op) {
     const GlobalAccess access = *accessOf(op, facts_);
-    return std::tuple(isa<StoreOp, AccumulateOp, ScatterOp>(op) ? 1 : 0, isLookup(op, access) ? 1 : 0,
+    return std::tuple(isa<StoreOp, AccumulateOp, ScatterOp>(op) || addsToMemory(op) ? 1 : 0, isLookup(op, access) ? 1 : 0,
                       -tileBytes(access.tile));
   };
   llvm::stable_sort(anchors, [&](Operation* a, Operation* b) { return rank(a) < rank(b); });
@@ -485,6 +497,11 @@ void LayoutPlan::run() {
     if (auto scan = dyn_cast<ScanOp>(op))
       choose(scan.getResults()[0],
              scanLayout(shapeOf(scan.getResults()[0]), static_cast<int>(scan.getAxis()), numWarps_, target_.lanes));
+    spread();
+  });
+  // What is widened on its way into shared memory is written there in pieces of 16 bytes side by side.
+  scope_.walk([&](Operation* op) {
+    if (auto store = dyn_cast<SmemStoreOp>(op)) choose(store.getValue(), defaultLayout(store.getValue().getType()));
     spread();
   });
   // What nobody reached.

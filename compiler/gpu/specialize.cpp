@@ -63,8 +63,9 @@ class Specializer {
     if (withRows.refused() || RoleSlice(func_, withRows.groups()).obstacle().at) unfetch(rows);
     const std::vector<BulkStore> stores = findBulkStores(func_, numWarps, facts);
     std::optional<RoleDecisions> plan = decide(stores, numWarps);
-    if (plan) {
-      const llvm::DenseSet<Operation*> tiles = fetchTiles(func_, facts);
+    for (auto* fetch : {&fetchTiles, &fetchReads}) {
+      if (!plan) break;
+      const llvm::DenseSet<Operation*> tiles = fetch(func_, facts);
       std::optional<RoleDecisions> other = tiles.empty() ? std::nullopt : decide(stores, numWarps);
       const bool isWorth = other && isWorthIts(tiles, *plan, *other);
       if (!isWorth) unfetch(tiles);
@@ -217,11 +218,12 @@ class Specializer {
         if (auto hint = at->getAttrOfType<IntegerAttr>("tile.specialize"))
           (hint.getInt() == 0 ? refused : isAsked_) = true;
       bool inLoop = copy->getParentOfType<LoopLikeOpInterface>() != nullptr;
+      // Products of single warps as well, where asked for.
+      auto isFed = [&](Operation* op) { return isAsyncProduct(op) || (isAsked_ && isa<MmaOp>(op)); };
       feeds |= inLoop && llvm::any_of(readersOf(copy->getResult(0)), [&](Operation* reader) {
                  // Or what a product of the same loop is computed from.
-                 if (isAsked_ && isa<MmaOp>(reader)) return true;  // products of single warps as well
-                 return isAsyncProduct(reader) ||
-                        (isa<SmemLoadOp>(reader) && llvm::any_of(reader->getBlock()->getOps<MmaOp>(), isAsyncProduct));
+                 return isFed(reader) ||
+                        (isa<SmemLoadOp>(reader) && llvm::any_of(reader->getBlock()->getOps<MmaOp>(), isFed));
                });
     });
     return feeds && !refused;

@@ -23,6 +23,8 @@ std::vector<BulkStore> findBulkStores(mlir::func::FuncOp func, int numWarps, con
 llvm::DenseSet<mlir::Operation*> fetchRows(mlir::func::FuncOp func, const Facts& facts);
 /// The same of tiles that no product reads.
 llvm::DenseSet<mlir::Operation*> fetchTiles(mlir::func::FuncOp func, const Facts& facts);
+/// The same of tiles in loops that only read.
+llvm::DenseSet<mlir::Operation*> fetchReads(mlir::func::FuncOp func, const Facts& facts);
 /// Makes such copies loads again.
 void unfetch(const llvm::DenseSet<mlir::Operation*>& copies);
 

@@ -2,7 +2,8 @@
 // A plain load would be in the way of every iteration: the producer cannot run ahead with it, and its latency is the
 // memory's. Before: %r = tile.load of N elements.  After: load_shared of 1 x N, read back right in front of its first
 // user: in registers it would be in the way. Larger tiles beside staged ones (what products are added to, masks) come
-// the same way where there is room.
+// the same way where there is room, and those of loops that only read (statistics of rows in front of a product).
+#include "compiler/gpu/memory_roots.h"
 #include "compiler/gpu/specialize.h"
 #include "compiler/gpu/tma_box.h"
 
@@ -107,20 +108,45 @@ llvm::DenseSet<Operation*> fetchRows(func::FuncOp func, const Facts& facts) {
   return fetched;
 }
 
-llvm::DenseSet<Operation*> fetchTiles(func::FuncOp func, const Facts& facts) {
+namespace {
+
+/// A loop without products, loops inside, or writes of memory.
+bool onlyReads(Block& body) {
+  return !body.walk([](Operation* op) {
+                if (isa<scf::ForOp, scf::WhileOp, MmaOp, DotOp, ShareOp>(op) || writesGlobal(op))
+                  return WalkResult::interrupt();
+                return WalkResult::advance();
+              })
+              .wasInterrupted();
+}
+
+bool isBesideStaged(Block& body) {
+  return llvm::any_of(body.getOps<LoadSharedOp>(), [](LoadSharedOp staged) {
+    return llvm::any_of(readersOf(staged.getResult()), isAsyncProduct);
+  });
+}
+
+llvm::DenseSet<Operation*> fetchTilesOf(func::FuncOp func, const Facts& facts, llvm::function_ref<bool(Block&)> isLoop) {
   SmallVector<std::pair<LoadOp, SmemType>> tiles;
   func.walk([&](LoadOp load) {
     if (!isa<scf::ForOp>(load->getParentOp()) || !llvm::all_of(load.getIndices(), isKnownAhead)) return;
-    const bool isBeside = llvm::any_of(load->getBlock()->getOps<LoadSharedOp>(), [](LoadSharedOp staged) {
-      return llvm::any_of(readersOf(staged.getResult()), isAsyncProduct);
-    });
-    if (!isBeside) return;
+    if (!isLoop(*load->getBlock())) return;
     if (SmemType type = tileType(load, facts)) tiles.push_back({load, type});
   });
   llvm::DenseSet<Operation*> fetched;
   for (auto [load, type] : tiles)
     if (Operation* copy = fetch(load, type)) fetched.insert(copy);
   return fetched;
+}
+
+}  // namespace
+
+llvm::DenseSet<Operation*> fetchTiles(func::FuncOp func, const Facts& facts) {
+  return fetchTilesOf(func, facts, isBesideStaged);
+}
+
+llvm::DenseSet<Operation*> fetchReads(func::FuncOp func, const Facts& facts) {
+  return fetchTilesOf(func, facts, onlyReads);
 }
 
 void unfetch(const llvm::DenseSet<Operation*>& copies) {

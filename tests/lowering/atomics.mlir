@@ -1,4 +1,5 @@
-// Every type and kind of atomic assembles; what the hardware has is one predicated instruction, ordered as asked.
+// Every type and kind of atomic assembles; what the hardware has is one predicated instruction, ordered as asked;
+// additions whose old values nobody reads are reductions.
 // RUN: tilec compile %s -t sm_90a -e ptx | FileCheck %s --check-prefixes=CHECK,SM90
 // RUN: tilec compile %s -t sm_80 -e ptx | FileCheck %s --check-prefixes=CHECK,SM80
 // RUN: tilec compile %s -t sm_80,sm_90a -e json | FileCheck %s --check-prefix=RES
@@ -7,15 +8,15 @@
 // RES-COUNT-2: "spill_store_bytes": 0
 
 // CHECK-LABEL: .entry atomics(
-// CHECK: atom.relaxed.gpu.global.add.f32
+// CHECK: red.relaxed.gpu.global.add.f32
 // CHECK: bar.sync
 // CHECK: atom.release.sys.global.add.u32
 // CHECK: atom.acquire.cta.global.max.s32
 // CHECK: bar.sync
 // CHECK: atom.relaxed.gpu.global.max.s32
 // CHECK: atom.relaxed.gpu.global.min.u32
-// CHECK: atom.relaxed.gpu.global.add.noftz.f16
-// SM90: atom.relaxed.gpu.global.add.noftz.bf16
+// CHECK: red.relaxed.gpu.global.add.noftz.f16
+// SM90: red.relaxed.gpu.global.add.noftz.bf16
 // SM80: cas.b
 // CHECK: cas.b
 // CHECK: cas.b

@@ -5,7 +5,7 @@
 // CHECK-LABEL: .entry several(
 // CHECK: bar.sync
 // CHECK: fence.acq_rel.gpu
-// CHECK-COUNT-4: atom.relaxed.gpu.global.add.u32
+// CHECK-COUNT-4: red.relaxed.gpu.global.add.u32
 // CHECK: fence.acq_rel.gpu
 // CHECK: bar.sync
 func.func @several(%i: !tile.ptr<i32>) attributes {tile.kernel, tile.num_warps = 4 : i32} {

@@ -156,3 +156,34 @@ func.func @squares(%p: tensor<128x64xf32, #tile>, %init: tensor<128x1xf32, #row>
   }
   return %r : tensor<128x1xf32, #row>
 }
+
+// -----
+
+#tile = #tile.layout<128x64 regs [1:2*1, 0:2*8, 1:8*8] lanes [1:4*2, 0:8*1] warps [0:8*16]>
+#row = #tile.layout<128x1 regs [0:2*8] lanes [rep:4, 0:8*1] warps [0:8*16]>
+#other = #tile.layout<128x1 regs [] lanes [0:32*1] warps [0:4*32, rep:2]>
+
+// A sum that is wanted under another layout: it is accumulated where it was made, and moves behind the loop.
+// CHECK-LABEL: func.func @moved
+// CHECK: %[[R:.*]] = scf.for {{.*}} -> (tensor<128x4xf32
+// CHECK-NOT: tile.convert
+// CHECK: scf.yield
+// CHECK: %[[TOTAL:.*]] = tile.reduce %[[R]] axis 1
+// CHECK: %[[MOVED:.*]] = tile.convert %[[TOTAL]]
+// CHECK: return %[[MOVED]]
+func.func @moved(%p: tensor<128x64xf32, #tile>, %n: i32) -> tensor<128x1xf32, #other> {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant dense<0.0> : tensor<128x1xf32, #other>
+  %r = scf.for %j = %c0 to %n step %c1 iter_args(%l = %zero) -> (tensor<128x1xf32, #other>) : i32 {
+    %s = tile.reduce %p axis 1 : (tensor<128x64xf32, #tile>) -> tensor<128x1xf32, #row> {
+    ^bb0(%a: f32, %b: f32):
+      %c = arith.addf %a, %b : f32
+      tile.yield %c : f32
+    }
+    %t = tile.convert %s : tensor<128x1xf32, #row> -> tensor<128x1xf32, #other>
+    %next = arith.addf %l, %t : tensor<128x1xf32, #other>
+    scf.yield %next : tensor<128x1xf32, #other>
+  }
+  return %r : tensor<128x1xf32, #other>
+}

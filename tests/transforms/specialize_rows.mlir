@@ -220,3 +220,52 @@ func.func @rewritten(%a: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_str
   } {tile.stages = 2 : i32}
   return
 }
+
+// -----
+
+// A loop that only reads, in front of the one with products: its tiles come through a ring, too.
+// CHECK-LABEL: func.func @normed
+// CHECK: producer {
+// CHECK: scf.for
+// CHECK: tile.tma_load %arg0
+// CHECK: scf.for
+// CHECK: tile.tma_load %arg0
+// CHECK: tile.tma_load %arg1
+// CHECK: consumer {
+// CHECK: scf.for
+// CHECK: tile.smem_load {{.*}} -> tensor<128x64xf16>
+// CHECK: tile.reduce
+// CHECK: scf.for
+// CHECK: tile.mma
+// CHECK-NOT: tile.load %arg0
+// CHECK: return
+func.func @normed(%x: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %w: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %y: !tile.view<2xf32>, %n: i32) attributes {tile.kernel, tile.num_warps = 8 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %c128 = arith.constant 128 : i32
+  %none = arith.constant dense<0.0> : tensor<128x1xf32>
+  %zero = arith.constant dense<0.0> : tensor<128x128xf32>
+  %p = tile.program_id 0
+  %m = arith.muli %p, %c128 : i32
+  %s = scf.for %k = %c0 to %n step %c64 iter_args(%l = %none) -> (tensor<128x1xf32>) : i32 {
+    %t = tile.load %x[%m, %k : i32, i32] : !tile.view<2xf16> -> tensor<128x64xf16>
+    %f = arith.extf %t : tensor<128x64xf16> to tensor<128x64xf32>
+    %r = tile.reduce %f axis 1 : (tensor<128x64xf32>) -> tensor<128x1xf32> {
+    ^bb0(%a: f32, %b: f32):
+      %c = arith.addf %a, %b : f32
+      tile.yield %c : f32
+    }
+    %next = arith.addf %l, %r : tensor<128x1xf32>
+    scf.yield %next : tensor<128x1xf32>
+  }
+  %d = scf.for %k = %c0 to %n step %c64 iter_args(%acc = %zero) -> (tensor<128x128xf32>) : i32 {
+    %sa = tile.load_shared %x[%m, %k : i32, i32] box [128, 64] : !tile.view<2xf16> -> !tile.smem<128x64xf16, minor = 1>
+    %sb = tile.load_shared %w[%k, %c0 : i32, i32] box [64, 128] : !tile.view<2xf16> -> !tile.smem<64x128xf16, minor = 1>
+    %e = tile.mma wgmma_f16 k 64 warps(8, 1) %sa, %sb, %acc : !tile.smem<128x64xf16, minor = 1>, !tile.smem<64x128xf16, minor = 1> -> tensor<128x128xf32>
+    scf.yield %e : tensor<128x128xf32>
+  } {tile.stages = 3 : i32}
+  %wide = tile.broadcast %s : tensor<128x1xf32> -> tensor<128x128xf32>
+  %o = arith.mulf %d, %wide : tensor<128x128xf32>
+  tile.store %o, %y[%m, %c0 : i32, i32] : tensor<128x128xf32>, !tile.view<2xf32>
+  return
+}

@@ -234,7 +234,7 @@ Register r3("ctc", [](Env& e) {
 
 // --- graph attention: softmax over the neighbours of a node (CSR), then their features summed
 struct GatCfg {
-  int E = 32, F = 64, warps = 2;
+  int E = 32, F = 64, warps = 1;
 };
 auto gat = kernel("user_graph_attention", [](const GatCfg& c, Ptr<const int32_t> start, Ptr<const int32_t> neighbour,
                                              Ptr<const float> from, Ptr<const float> to, Tensor<const half, 3> X,
@@ -275,7 +275,7 @@ Register r4("graph_attention", [](Env& e) {
   auto y = constant<half>(e, size_t(N) * H * F, NAN);
   Job j;
   j.mbytes = 2e-6 * H * F * (double(at.back()) + N);
-  j.add(gat, GatCfg{e.big ? 32 : 8, F, e.big ? 2 : 1}, start.p, neighbour.p, from.p, to.p, x.view(N, H, F),
+  j.add(gat, GatCfg{e.field("E", e.big ? 32 : 8), F, e.field("warps", 1)}, start.p, neighbour.p, from.p, to.p, x.view(N, H, F),
         y.view(N, H, F), .2f);
   j.check = [=] {
     std::vector<double> want(size_t(N) * H * F);
@@ -425,7 +425,7 @@ Register r6("splat", [](Env& e) {
   auto image = constant<float>(e, size_t(3) * H * W, NAN);
   Job j;
   j.mbytes = 12e-6 * H * W;
-  j.add(splat, SplatCfg{P, 4}, start.p, ids.p, g.view(N, 9), image.view(3, H, W));
+  j.add(splat, SplatCfg{P, e.field("warps", e.big ? 2 : 4)}, start.p, ids.p, g.view(N, 9), image.view(3, H, W));
   j.check = [=] {
     std::vector<double> want(size_t(3) * H * W);
     for (int py = 0; py < H; ++py)

@@ -186,7 +186,7 @@ Register r2("chunked_prefill", [](Env& e) {
 
 // --- speculative decoding: a few drafted tokens of a group's heads as 16 rows, a part of an e4m3 cache per program
 struct DraftCfg {
-  int BN = 64, D = 128, G = 4, T = 4, stages = 3, warps = 4;
+  int BN = 64, D = 128, G = 4, T = 4, stages = 3, warps = 4, producer = -1;
 };
 auto draft = kernel("user_draft_decode",
                     [](const DraftCfg& c, Tensor<const half, 4> Q, Tensor<const fp8_e4m3, 4> K,
@@ -204,7 +204,7 @@ auto draft = kernel("user_draft_decode",
                       auto last = (length - c.T + arange(0, R) / c.G).col();
                       auto by = load(k_scale + hk) * scale * kLog2e;
                       Tile acc = zeros({R, c.D}, f32), m = full({R, 1}, -INFINITY, f32), l = zeros({R, 1}, f32);
-                      for (auto n : range(begin, end, c.BN, {.stages = c.stages})) {
+                      for (auto n : range(begin, end, c.BN, {.stages = c.stages, .specialize = Choice(c.producer)})) {
                         auto k = reshape(K.load({b, hk, n, 0}, {1, 1, c.BN, c.D}), {c.BN, c.D});
                         auto v = reshape(V.load({b, hk, n, 0}, {1, 1, c.BN, c.D}), {c.BN, c.D});
                         auto s = dot(q, trans(cast(k, f16))) * by;
@@ -256,7 +256,7 @@ Register r3("draft_decode", [](Env& e) {
   float scale = 1 / std::sqrt(float(D));
   Job j;
   j.mbytes = 2e-6 * B * double(S) * Hk * D;
-  j.add(draft, DraftCfg{64, D, G, T, 3, 4}, q.view(B, T, H, D), k.view(B, Hk, S, D), v.view(B, Hk, S, D), ks.p, vs.p,
+  j.add(draft, DraftCfg{64, D, G, T, 3, 4, e.field("producer", -1)}, q.view(B, T, H, D), k.view(B, Hk, S, D), v.view(B, Hk, S, D), ks.p, vs.p,
         len.p, o.view(parts, B, T, H, D), l.view(parts, B, T, H), scale);
   j.add(merge, MergeCfg{16, D, 4, 4}, o.view(parts, B * T * H, D), l.view(parts, B * T * H), y.view(B * T * H, D));
   j.check = [=] {

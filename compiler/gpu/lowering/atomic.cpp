@@ -3,6 +3,7 @@
 //
 // What the hardware has is one predicated PTX instruction; f32/f64 max and min are integer ones on the bits; the rest
 // (8/16-bit types, f16/bf16 max and min) is left to LLVM, which writes a compare-and-swap loop.
+#include "compiler/gpu/access_width.h"
 #include "compiler/gpu/lowering/access.h"
 #include "compiler/gpu/lowering/exchange.h"
 #include "compiler/gpu/lowering/lowering.h"
@@ -232,7 +233,8 @@ LogicalResult emitAtomic(Emitter& e, Op op, Update&& update) {
 
 }  // namespace
 
-void addVector(Emitter& e, llvm::Value* ptr, llvm::ArrayRef<llvm::Value*> values, llvm::Value* predicate) {
+void addVector(Emitter& e, llvm::Value* ptr, llvm::ArrayRef<llvm::Value*> values, llvm::Value* predicate,
+               MemScope scope) {
   llvm::IRBuilder<>& b = e.b;
   llvm::Type* type = values[0]->getType();
   const int bytes = memoryBytes(type), count = static_cast<int>(values.size());
@@ -242,7 +244,7 @@ void addVector(Emitter& e, llvm::Value* ptr, llvm::ArrayRef<llvm::Value*> values
       guarded(e, predicate, [&]() -> llvm::Value* {
         return b.CreateAtomicRMW(llvm::AtomicRMWInst::FAdd, b.CreatePtrAdd(ptr, e.i64(i * bytes)), values[i],
                                  llvm::Align(bytes), llvm::AtomicOrdering::Monotonic,
-                                 llvmScope(b.getContext(), MemScope::gpu));
+                                 llvmScope(b.getContext(), scope));
       });
     return;
   }
@@ -270,7 +272,7 @@ void addVector(Emitter& e, llvm::Value* ptr, llvm::ArrayRef<llvm::Value*> values
       args.push_back(word);
     }
     std::string text = predicate ? "@$" + std::to_string(words + 1) + " " : "";
-    text += std::string("red.relaxed.gpu.global.add") + (isHalf ? ".noftz" : "");
+    text += "red.relaxed" + scopeText(scope).str() + ".global.add" + (isHalf ? ".noftz" : "");
     if (words > 1) text += ".v" + std::to_string(words), list = "{" + list + "}";
     if (predicate) {
       constraints += ",b";
@@ -281,6 +283,21 @@ void addVector(Emitter& e, llvm::Value* ptr, llvm::ArrayRef<llvm::Value*> values
 }
 
 LogicalResult emitAtomicRmw(Emitter& e, AtomicRmwOp op) {
+  if (onlyAdds(op)) {
+    const MemOrder order = op.getOrder();
+    if (releases(order)) {
+      e.barrier();
+      fence(e, op.getScope());
+    }
+    emitAddedTile(e, op);
+    if (acquires(order)) {
+      fence(e, op.getScope());
+      e.barrier();
+    }
+    e.define(op.getResult(), Regs(e.layoutOf(op.getResult()).numRegs(),
+                                  llvm::PoisonValue::get(e.elementType(op.getResult()))));
+    return success();
+  }
   Regs values(e.regs(op.getValue()));
   return emitAtomic(e, op, [&](MemOrder order, int reg, llvm::Value* ptr, llvm::Value* predicate) {
     return emitRmw(e, op, order, ptr, values[reg], predicate);

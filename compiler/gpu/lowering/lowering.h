@@ -17,9 +17,12 @@ llvm::LogicalResult emitStore(Emitter& e, StoreOp op);
 llvm::LogicalResult emitAccumulate(Emitter& e, AccumulateOp op);
 llvm::LogicalResult emitGather(Emitter& e, GatherOp op);
 llvm::LogicalResult emitScatter(Emitter& e, ScatterOp op);
+/// Adds a tile to memory, relaxed, in runs of neighbours (onlyAdds in access_width.h).
+void emitAddedTile(Emitter& e, AtomicRmwOp op);
 // atomic.cpp
 /// Adds to consecutive elements in global memory, each atomically and relaxed; aligned like storeVector.
-void addVector(Emitter& e, llvm::Value* ptr, llvm::ArrayRef<llvm::Value*> values, llvm::Value* predicate);
+void addVector(Emitter& e, llvm::Value* ptr, llvm::ArrayRef<llvm::Value*> values, llvm::Value* predicate,
+               MemScope scope = MemScope::gpu);
 llvm::LogicalResult emitAtomicRmw(Emitter& e, AtomicRmwOp op);
 llvm::LogicalResult emitAtomicCas(Emitter& e, AtomicCasOp op);
 // reduce.cpp, scan.cpp

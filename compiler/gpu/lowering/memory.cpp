@@ -344,6 +344,22 @@ LogicalResult emitAccumulate(Emitter& e, AccumulateOp op) {
   return success();
 }
 
+void emitAddedTile(Emitter& e, AtomicRmwOp op) {
+  const layout::Layout& layout = e.layoutOf(op.getValue());
+  const int bytes = memoryBytes(e.elementType(op.getValue()));
+  const int most = widestAdd(getElementTypeOrSelf(op.getValue().getType()), e.target);
+  auto make = [&] {
+    auto access = std::make_unique<OffsetAccess>(e, layout, op.getPtr(), op.getOffsets(), op.getMask(), bytes);
+    access->width.aligned = std::min(access->width.aligned, most);
+    access->width.masked = std::min(access->width.masked, most);
+    return access;
+  };
+  emitStoreTile(e, make, layout, Regs(e.regs(op.getValue())),
+                [&](llvm::Value* ptr, llvm::ArrayRef<llvm::Value*> run, llvm::Value* predicate) {
+                  addVector(e, ptr, run, predicate, op.getScope());
+                });
+}
+
 LogicalResult emitGather(Emitter& e, GatherOp op) {
   if (isa<RankedTensorType>(op.getPtr().getType()))
     return op.emitOpError("through a tile of pointers must be raised first");

@@ -2,8 +2,14 @@
 // products), butterflies between lanes, a table in shared memory between warps. Every thread that holds a slice of the
 // result ends with it. The order is fixed by the layout, so results are the same in every run. Padding never reaches
 // the combiner's result.
+//
+// In front of the table lanes share the work: of several registers each of two lanes sends half and combines the other
+// half, so that three steps of 32 registers cost 28 shuffles instead of 96, and no lane stores what another does. Behind
+// it threads read what their layout of the result wants.
 #include <algorithm>
 #include <numeric>
+#include <optional>
+#include <set>
 
 #include "compiler/gpu/across.h"
 #include "compiler/gpu/lowering/access.h"
@@ -30,21 +36,25 @@ class Reduction {
         axis_(static_cast<int>(op.getAxis())),
         source_(e.layoutOf(op.getSources()[0])),
         result_(e.layoutOf(op.getResults()[0])),
+        slice_(source_.sliced(axis_)),
         combine_(e, op.getCombiner()),
         isOfProducts_(sumsProducts(op)),
         eitherWay_(combinesEitherWay(op)) {}
 
   LogicalResult run() {
-    if (layout::conversion(source_.sliced(axis_), result_) == layout::Conversion::shared)
+    const bool isTable = warpsAlong(source_, axis_) > 1 && !votesAtBarrier(op_);
+    if (isTable ? !readsAnyLayout(op_, result_) : layout::conversion(slice_, result_) == layout::Conversion::shared)
       return op_.emitOpError()
              << "expected results laid out as the operands without the axis (a bug of assign_layouts)";
     std::vector<Tuple> partial;
-    for (int reg = 0; reg < result_.numRegs(); ++reg) partial.push_back(inThread(reg));
-    if (votesAtBarrier(op_)) {
+    const Layout& held = isTable ? slice_ : result_;
+    for (int reg = 0; reg < held.numRegs(); ++reg) partial.push_back(inThread(held.regCoord(reg)));
+    if (isTable) {
+      acrossWarps(partial);
+    } else if (votesAtBarrier(op_)) {
       partial[0][0] = e.barrierVote(partial[0][0], isa<arith::AndIOp>(soleOperation(op_, 0)));
     } else {
       acrossLanes(partial);
-      if (warpsAlong(source_, axis_) > 1) acrossWarps(partial);
     }
     for (auto [i, result] : llvm::enumerate(op_.getResults())) {
       Regs values;
@@ -69,8 +79,7 @@ class Reduction {
     return tuple;
   }
 
-  Tuple inThread(int resultReg) {
-    Coord want = result_.regCoord(resultReg);
+  Tuple inThread(const Coord& want) {
     std::vector<std::pair<int64_t, int>> along;  // (axis coordinate, register)
     for (int reg = 0; reg < source_.numRegs(); ++reg) {
       Coord coord = source_.regCoord(reg);
@@ -188,6 +197,67 @@ class Reduction {
     return fromLane ? fromLane : fromWarp ? fromWarp : e.i32(0);
   }
 
+  /// Registers of `slice_` that are left in a lane, in the order of the list, and how far from them, in values of the
+  /// table, those are that the lane has instead: the sum of `offset` over the bits of its number.
+  struct Shared {
+    std::vector<int> regs;
+    std::vector<std::pair<int, int64_t>> offset;  ///< (bit of the lane number, values)
+  };
+
+  // Lanes along the axis combine, and share the registers among them as far as they come in pairs at one distance.
+  Shared shareAcrossLanes(std::vector<Tuple>& partial, const PartsTable& table) {
+    Shared shared;
+    std::set<Coord> seen;
+    for (int reg = 0; reg < slice_.numRegs(); ++reg)  // replicas count once
+      if (seen.insert(slice_.regCoord(reg)).second) shared.regs.push_back(reg);
+    std::vector<Tuple> values;
+    for (int reg : shared.regs) values.push_back(partial[reg]);
+    partial = std::move(values);
+    if (warpInstruction()) {
+      acrossLanes(partial);
+      return shared;
+    }
+    auto place = [&](int reg) {
+      const Coord coord = slice_.regCoord(reg);
+      int64_t at = 0;
+      for (int dim = 0; dim < slice_.rank(); ++dim) at += coord[dim] * table.strides[dim];
+      return at;
+    };
+    auto distanceOfPairs = [&]() -> std::optional<int64_t> {
+      std::optional<int64_t> distance;
+      for (size_t i = 0; i + 1 < shared.regs.size(); i += 2) {
+        const int64_t here = place(shared.regs[i + 1]) - place(shared.regs[i]);
+        if (distance && *distance != here) return std::nullopt;
+        distance = here;
+      }
+      return shared.regs.size() % 2 ? std::nullopt : distance;
+    };
+    int step = 1;
+    for (const Digit& digit : source_.lanes()) {
+      for (int distance = 1; digit.dim == axis_ && distance < digit.count; distance *= 2) {
+        const std::optional<int64_t> apart = distanceOfPairs();
+        if (!apart || !eitherWay_ || source_.isPadded(axis_) || !llvm::isPowerOf2_32(digit.count)) {
+          butterfly(partial, step, digit, distance);
+          continue;
+        }
+        const int partner = step * distance;
+        llvm::Value* isUpper = e.b.CreateICmpNE(e.b.CreateAnd(e.lane(), e.i32(partner)), e.i32(0));
+        std::vector<Tuple> kept;
+        std::vector<int> regs;
+        for (size_t i = 0; i < partial.size(); i += 2) {
+          const Tuple own = combine_.select(isUpper, partial[i + 1], partial[i]);
+          const Tuple sent = combine_.select(isUpper, partial[i], partial[i + 1]);
+          kept.push_back(combine_(own, combine_.map(sent, [&](llvm::Value* v) { return e.shuffleXor(v, partner); })));
+          regs.push_back(shared.regs[i]);
+        }
+        partial = std::move(kept), shared.regs = std::move(regs);
+        shared.offset.emplace_back(partner, *apart);
+      }
+      step *= digit.count;
+    }
+    return shared;
+  }
+
   void acrossWarps(std::vector<Tuple>& partial) {
     int64_t parts = warpsAlong(source_, axis_);
     PartsTable table = partsTable(source_, axis_, parts, op_.getSources());
@@ -204,34 +274,42 @@ class Reduction {
       for (int64_t part = 0; part < parts; ++part) firstCoord[part] += part / weight % digit.count * digit.stride;
       weight *= digit.count;
     }
-    llvm::Value* part = e.digitSum(numbering, e.warp(), axis_);
-    llvm::Value* entry = nullptr;
-    for (int dim = 0; dim < result_.rank(); ++dim) {
-      if (dim == axis_ || result_.maxThreadCoord(dim) == 0) continue;
-      llvm::Value* offset = e.b.CreateMul(e.threadCoord(result_, dim), e.i32(table.strides[dim]));
-      entry = entry ? e.b.CreateAdd(entry, offset) : offset;
-    }
-    if (!entry) entry = e.i32(0);
-    auto place = [&](size_t operand, int reg, llvm::Value* at, int64_t constantPart) {
+    auto entryOf = [&](const Layout& layout) {
+      llvm::Value* entry = nullptr;
+      for (int dim = 0; dim < layout.rank(); ++dim) {
+        if (dim == axis_ || layout.maxThreadCoord(dim) == 0) continue;
+        llvm::Value* offset = e.b.CreateMul(e.threadCoord(layout, dim), e.i32(table.strides[dim]));
+        entry = entry ? e.b.CreateAdd(entry, offset) : offset;
+      }
+      return entry ? entry : e.i32(0);
+    };
+    auto place = [&](size_t operand, const Coord& coord, llvm::Value* at, int64_t constantPart) {
       int64_t bytes = memoryBytes(e.elementType(op_.getSources()[operand]));
-      Coord coord = result_.regCoord(reg);
       int64_t constant = constantPart;
       for (int dim = 0; dim < result_.rank(); ++dim) constant += coord[dim] * table.strides[dim];
       llvm::Value* scaled = e.b.CreatePtrAdd(base, e.b.CreateMul(at, e.i32(bytes)));
       return e.b.CreatePtrAdd(scaled, e.i32(table.operandOffset[operand] + constant * bytes));
     };
 
-    llvm::Value* own = e.b.CreateAdd(entry, part);
-    for (int reg = 0; reg < result_.numRegs(); ++reg)
-      for (size_t i = 0; i < partial[reg].size(); ++i) storeVector(e, place(i, reg, own, 0), {partial[reg][i]});
+    llvm::Value* own = e.b.CreateAdd(entryOf(slice_), e.digitSum(numbering, e.warp(), axis_));
+    const Shared shared = shareAcrossLanes(partial, table);
+    for (const auto& [bit, values] : shared.offset) {
+      llvm::Value* isUpper = e.b.CreateICmpNE(e.b.CreateAnd(e.lane(), e.i32(bit)), e.i32(0));
+      own = e.b.CreateAdd(own, e.b.CreateSelect(isUpper, e.i32(values), e.i32(0)));
+    }
+    for (auto [reg, tuple] : llvm::zip(shared.regs, partial))
+      for (size_t i = 0; i < tuple.size(); ++i) storeVector(e, place(i, slice_.regCoord(reg), own, 0), {tuple[i]});
     e.barrier();
+    llvm::Value* entry = entryOf(result_);
+    partial.clear();
     for (int reg = 0; reg < result_.numRegs(); ++reg) {
       std::vector<Tuple> tuples(parts);
-      for (size_t i = 0; i < partial[reg].size(); ++i) {
+      for (size_t i = 0; i < op_.getNumResults(); ++i) {
         llvm::Type* type = e.elementType(op_.getSources()[i]);
         int vector = static_cast<int>(std::gcd<int64_t>(parts, 16 / memoryBytes(type)));
         for (int64_t p = 0; p < parts; p += vector)
-          for (auto [step, value] : llvm::enumerate(loadVector(e, place(i, reg, entry, p), type, vector)))
+          for (auto [step, value] :
+               llvm::enumerate(loadVector(e, place(i, result_.regCoord(reg), entry, p), type, vector)))
             tuples[p + static_cast<int64_t>(step)].push_back(value);
       }
       // Parts of padding only take no part.
@@ -243,7 +321,7 @@ class Reduction {
         if (tuples.size() % 2) next.push_back(tuples.back());
         tuples = std::move(next);
       }
-      partial[reg] = tuples[0];
+      partial.push_back(tuples[0]);
     }
   }
 
@@ -252,6 +330,7 @@ class Reduction {
   int axis_;
   const Layout& source_;
   const Layout& result_;
+  const Layout slice_;  ///< what the threads of the source hold of the result
   Combiner combine_;
   bool isOfProducts_, eitherWay_;
 };

@@ -1,0 +1,129 @@
+// early_loads.cpp - loads in front of the places where warps wait for each other.
+// Before: layouts; loads and gathers into registers stand where the kernel wrote them, often behind a reduction whose
+// result weighs what is loaded.
+// After:  a load whose address does not depend on what the warps meet for stands in front of the first such place of its
+// block that it can pass: all its memory is on the way while they wait. The assembler moves no load across a barrier.
+//
+// What all programs read at the same place (factors of columns, say) stays: it is in a cache, and registers that wait for
+// it longer would cost programs.
+#include "compiler/gpu/gpu_passes.h"
+#include "compiler/gpu/memory_roots.h"
+#include "compiler/gpu/moves.h"
+#include "compiler/gpu/scratch.h"
+#include "mlir/Pass/Pass.h"
+
+namespace tile::ir {
+using namespace mlir;
+
+namespace {
+
+/// Registers of a thread (32 bits each) that loads of one block may hold longer than they were written to.
+constexpr int64_t kMostEarlyRegisters = 32;
+
+bool isVolatile(Operation* load) {
+  if (auto gather = dyn_cast<GatherOp>(load)) return gather.getCache() == CacheHint::volatile_;
+  return cast<LoadOp>(load).getCache() == CacheHint::volatile_;
+}
+
+int64_t registersOf(Operation* load) {
+  const Type type = load->getResult(0).getType();
+  const auto layout = layoutOf(type);
+  return layout ? std::max<int64_t>(1, int64_t{layout->numRegs()} * elementBytes(type) / 4) : 1;
+}
+
+/// The address comes from the program's or the iteration's place, or from memory.
+bool isOfPlace(Operation* load) {
+  SmallVector<Value> pending(load->getOperands());
+  llvm::DenseSet<Value> seen;
+  while (!pending.empty()) {
+    Value value = pending.pop_back_val();
+    if (!seen.insert(value).second) continue;
+    Operation* op = value.getDefiningOp();
+    if (!op && !isa<func::FuncOp>(value.getParentBlock()->getParentOp())) return true;
+    if (!op) continue;
+    if (isa<ProgramIdOp>(op) || !isMemoryEffectFree(op) || op->getNumRegions()) return true;
+    pending.append(op->operand_begin(), op->operand_end());
+  }
+  return false;
+}
+
+/// Warps meet inside: their lanes' results go through shared memory.
+bool isMeeting(Operation* op) {
+  const auto scratch = scratchOf(op);
+  return scratch && !scratch->warpLocal;
+}
+
+/// A load may stand in front of the op instead of behind it. Products and what waits stay where they are: registers
+/// are short there, and copies of their own run ahead.
+bool canPass(Operation* load, Operation* op) {
+  if (isa<MmaOp>(op) || (op->getNumRegions() && !isa<ReduceOp, ScanOp>(op))) return false;
+  if (isMemoryEffectFree(op)) return true;
+  if (isa<LoadOp, GatherOp>(op)) return !isVolatile(op);
+  if (!writesGlobal(op) || isAcquire(op)) return false;
+  const Value mine = rootOf(addressOf(load)), its = rootOf(addressOf(op));
+  return mine && its && mine != its;
+}
+
+class EarlyLoadsPass : public PassWrapper<EarlyLoadsPass, OperationPass<func::FuncOp>> {
+ public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(EarlyLoadsPass)
+  StringRef getArgument() const override { return "tile-early-loads"; }
+  StringRef getDescription() const override { return "loads in front of the places where warps wait for each other"; }
+  void getDependentDialects(DialectRegistry& registry) const override { registry.insert<TileDialect>(); }
+
+  void runOnOperation() override {
+    SmallVector<Block*> blocks;
+    getOperation().walk([&](Operation* op) {
+      if (isa<ReduceOp, ScanOp>(op)) return;
+      for (Region& region : op->getRegions())
+        for (Block& block : region) blocks.push_back(&block);
+    });
+    for (Block* block : blocks) runOn(*block);
+  }
+
+ private:
+  static void runOn(Block& block) {
+    SmallVector<Operation*> loads;
+    bool meets = false;
+    for (Operation& op : block) {
+      if (isa<LoadOp, GatherOp>(op) && meets && !isVolatile(&op) && isOfPlace(&op)) loads.push_back(&op);
+      meets |= isMeeting(&op);
+    }
+    int64_t held = 0;
+    for (Operation* load : loads) {
+      SmallVector<Operation*> moved;  // what the address is computed by comes along, last first
+      Operation* place = placeFor(load, moved);
+      if (!place || held + registersOf(load) > kMostEarlyRegisters) continue;
+      held += registersOf(load);
+      for (Operation* op : llvm::reverse(moved)) op->moveBefore(place);
+    }
+  }
+
+  /// The first meeting of the block that the load can stand in front of, null: none.
+  static Operation* placeFor(Operation* load, SmallVector<Operation*>& moved) {
+    Operation* place = nullptr;
+    size_t count = 0;
+    llvm::DenseSet<Operation*> set{load};
+    moved.push_back(load);
+    for (Operation* op = load->getPrevNode(); op; op = op->getPrevNode()) {
+      if (llvm::any_of(op->getUsers(), [&](Operation* user) { return set.contains(user); })) {
+        if (!isMemoryEffectFree(op) || op->getNumRegions() || isMeeting(op)) break;
+        moved.push_back(op);
+        set.insert(op);
+      } else if (!canPass(load, op)) {
+        break;
+      } else if (isMeeting(op)) {
+        place = op;
+        count = moved.size();
+      }
+    }
+    moved.truncate(count);
+    return place;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Pass> createEarlyLoadsPass() { return std::make_unique<EarlyLoadsPass>(); }
+
+}  // namespace tile::ir

@@ -1,0 +1,51 @@
+// Which rows a program gathers or adds to, wanted under another layout than they were read in: read once more instead of
+// exchanged, so that no warp waits for another.
+// RUN: tile-opt %s -split-input-file --tile-target=sm_90a -tile-assign-layouts -canonicalize -cse | FileCheck %s
+
+// CHECK-LABEL: func.func @rows
+// CHECK-COUNT-2: tile.gather %arg1
+// CHECK-NOT: tile.convert
+// CHECK: return
+func.func @rows(%x: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 4, 1>, tile.dim_multiple_of = array<i32: 128, 32>}, %at: !tile.ptr<i32> {tile.align = 16 : i32}, %y: !tile.ptr<f32> {tile.align = 16 : i32}, %z: !tile.view<1xi32>) attributes {tile.kernel, tile.num_warps = 8 : i32} {
+  %c0 = arith.constant 0 : i32
+  %v = tile.load %x[%c0, %c0 : i32, i32] : !tile.view<2xf32> -> tensor<128x32xf32>
+  %i = tile.iota : tensor<128xi32>
+  %r = tile.gather %at offsets %i : tensor<128xi32> : !tile.ptr<i32> -> tensor<128xi32>
+  tile.store %r, %z[%c0 : i32] : tensor<128xi32>, !tile.view<1xi32>
+  %c32 = arith.constant dense<32> : tensor<128xi32>
+  %first = arith.muli %r, %c32 : tensor<128xi32>
+  %column = tile.reshape %first : tensor<128xi32> -> tensor<128x1xi32>
+  %rows = tile.broadcast %column : tensor<128x1xi32> -> tensor<128x32xi32>
+  %k = tile.iota : tensor<32xi32>
+  %row = tile.reshape %k : tensor<32xi32> -> tensor<1x32xi32>
+  %columns = tile.broadcast %row : tensor<1x32xi32> -> tensor<128x32xi32>
+  %offsets = arith.addi %rows, %columns : tensor<128x32xi32>
+  tile.scatter %v, %y offsets %offsets : tensor<128x32xi32> : tensor<128x32xf32>, !tile.ptr<f32>
+  return
+}
+
+// -----
+// Two reads one after the other would be waited for twice: these are exchanged.
+// CHECK-LABEL: func.func @chained
+// CHECK-COUNT-2: tile.gather
+// CHECK-NOT: tile.gather
+// CHECK: tile.convert
+// CHECK: return
+func.func @chained(%x: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 4, 1>, tile.dim_multiple_of = array<i32: 128, 32>}, %at: !tile.ptr<i32> {tile.align = 16 : i32}, %y: !tile.ptr<f32> {tile.align = 16 : i32}, %z: !tile.view<1xi32>) attributes {tile.kernel, tile.num_warps = 8 : i32} {
+  %c0 = arith.constant 0 : i32
+  %v = tile.load %x[%c0, %c0 : i32, i32] : !tile.view<2xf32> -> tensor<128x32xf32>
+  %i = tile.iota : tensor<128xi32>
+  %s = tile.gather %at offsets %i : tensor<128xi32> : !tile.ptr<i32> -> tensor<128xi32>
+  %r = tile.gather %at offsets %s : tensor<128xi32> : !tile.ptr<i32> -> tensor<128xi32>
+  tile.store %r, %z[%c0 : i32] : tensor<128xi32>, !tile.view<1xi32>
+  %c32 = arith.constant dense<32> : tensor<128xi32>
+  %first = arith.muli %r, %c32 : tensor<128xi32>
+  %column = tile.reshape %first : tensor<128xi32> -> tensor<128x1xi32>
+  %rows = tile.broadcast %column : tensor<128x1xi32> -> tensor<128x32xi32>
+  %k = tile.iota : tensor<32xi32>
+  %row = tile.reshape %k : tensor<32xi32> -> tensor<1x32xi32>
+  %columns = tile.broadcast %row : tensor<1x32xi32> -> tensor<128x32xi32>
+  %offsets = arith.addi %rows, %columns : tensor<128x32xi32>
+  tile.scatter %v, %y offsets %offsets : tensor<128x32xi32> : tensor<128x32xf32>, !tile.ptr<f32>
+  return
+}
