@@ -24,7 +24,7 @@ AccessWidth offsetWidth(const Facts& facts, mlir::Value ptr, mlir::Value offsets
 /// What of a width a layout can use: runs of registers bound it, and so does padding.
 AccessWidth widthUnder(const AccessWidth& width, const layout::Layout& layout);
 
-/// A tile added to memory of which nobody wants to know what was there: a store that adds, neighbours in one instruction.
+/// A tile added to memory of which nobody wants to know what was there: a store that adds, neighbours at once.
 bool onlyAdds(AtomicRmwOp op);
 /// Neighbours that one instruction adds to memory at most.
 int widestAdd(mlir::Type element, const Target& target);

@@ -1,11 +1,11 @@
 // early_loads.cpp - loads in front of the places where warps wait for each other.
 // Before: layouts; loads and gathers into registers stand where the kernel wrote them, often behind a reduction whose
 // result weighs what is loaded.
-// After:  a load whose address does not depend on what the warps meet for stands in front of the first such place of its
-// block that it can pass: all its memory is on the way while they wait. The assembler moves no load across a barrier.
+// After:  a load whose address does not depend on what the warps meet for stands in front of the first such place of
+// its block that it can pass: its memory is on the way while they wait. The assembler moves no load across a barrier.
 //
-// What all programs read at the same place (factors of columns, say) stays: it is in a cache, and registers that wait for
-// it longer would cost programs.
+// What all programs read at the same place (factors of columns, say) stays: it is in a cache, and registers that wait
+// for it longer would cost programs.
 #include "compiler/gpu/gpu_passes.h"
 #include "compiler/gpu/memory_roots.h"
 #include "compiler/gpu/moves.h"

@@ -3,7 +3,8 @@
 // After:  1. what an operand is computed from by elementwise work alone (weights with scales, rows with norms, 8-bit
 //            floats to be widened) is fetched into shared memory, where copies run ahead, and read back from there;
 //         2. such loads that cannot be fetched stay loads of registers, one iteration early;
-//         3. a loop without products whose `tile.stages` asks for copies in flight has all its loads fetched.
+//         3. a loop without products whose `tile.stages` asks for copies in flight has all its loads fetched;
+//         4. where such a loop gathers at addresses that it loads, these come an iteration early: one latency, not two.
 // Where the whole kernel can use bulk copies only those are made: one other copy would cost the kernel its roles.
 #include "compiler/analysis/facts.h"
 #include "compiler/gpu/copy_slice.h"
@@ -41,7 +42,8 @@ class Fetcher {
       llvm::SetVector<Operation*> early;
       for (Operation* load : loads)
         if (!fetch(load)) early.insert(load);
-      if (hasProduct(loop)) loadEarly(loop, early.getArrayRef());
+      if (!hasProduct(loop)) early = loadsOfAddresses(loop);
+      loadEarly(loop, early.getArrayRef());
     }
   }
 
@@ -102,6 +104,30 @@ class Fetcher {
     return loads;
   }
 
+  /// Loads of the loop's own body that say where it reads or writes elsewhere, and themselves need no others of it.
+  static llvm::SetVector<Operation*> loadsOfAddresses(scf::ForOp loop) {
+    llvm::SetVector<Operation*> all;
+    for (Operation& op : *loop.getBody()) {
+      if (!isa<LoadOp, GatherOp, ScatterOp, AtomicRmwOp>(op)) continue;
+      SmallVector<Value> pending;
+      if (auto load = dyn_cast<LoadOp>(op)) pending.append(load.getIndices().begin(), load.getIndices().end());
+      if (auto gather = dyn_cast<GatherOp>(op)) pending.append({gather.getPtr(), gather.getOffsets()});
+      if (auto scatter = dyn_cast<ScatterOp>(op)) pending.append({scatter.getPtr(), scatter.getOffsets()});
+      if (auto add = dyn_cast<AtomicRmwOp>(op)) pending.append({add.getPtr(), add.getOffsets()});
+      llvm::DenseSet<Value> seen;
+      while (!pending.empty()) {
+        Value value = pending.pop_back_val();
+        Operation* from = value ? value.getDefiningOp() : nullptr;
+        if (!from || from->getBlock() != loop.getBody() || !seen.insert(value).second) continue;
+        if (isa<LoadOp, GatherOp>(from))
+          all.insert(from);
+        else if (isMemoryEffectFree(from) && !from->getNumRegions())
+          pending.append(from->operand_begin(), from->operand_end());
+      }
+    }
+    return all;
+  }
+
   // ---- through shared memory
 
   /// Tiles of offsets of one dim, or of words larger than what is made of them, are better off in registers.
@@ -146,15 +172,35 @@ class Fetcher {
 
   // ---- in registers
 
+  static bool isVolatile(Operation* op) {
+    if (auto gather = dyn_cast<GatherOp>(op)) return gather.getCache() == CacheHint::volatile_;
+    return cast<LoadOp>(op).getCache() == CacheHint::volatile_;
+  }
+
+  /// The load under `map`. A gather reads nothing unless `exists`, the iteration it is for.
+  static Value loadFor(OpBuilder& b, Operation* op, IRMapping map, Value exists) {
+    auto gather = dyn_cast<GatherOp>(op);
+    if (!gather) return b.clone(*op, map)->getResult(0);
+    Location loc = op->getLoc();
+    auto at = [&](Value v) { return v ? map.lookupOrDefault(v) : Value(); };
+    Value mask = exists;
+    if (auto tile = tileType(op->getResult(0)))
+      mask = SplatOp::create(b, loc, RankedTensorType::get(tile.getShape(), b.getI1Type()), mask);
+    if (gather.getMask()) mask = arith::AndIOp::create(b, loc, mask, at(gather.getMask()));
+    return GatherOp::create(b, loc, op->getResult(0).getType(), at(gather.getPtr()), at(gather.getOffsets()), mask,
+                            at(gather.getOther()), gather.getCache());
+  }
+
   /// Loads for the next iteration at the top of this one. Boxes past the last iteration are loaded, too: their bounds
   /// are checked, and nobody uses them.
   void loadEarly(scf::ForOp loop, ArrayRef<Operation*> candidates) {
     SmallVector<Operation*> loads;
     int64_t registers = 0;
     for (Operation* op : candidates) {
-      if (!isa<LoadOp>(op)) continue;
+      if (!isa<LoadOp, GatherOp>(op) || (isa<GatherOp>(op) && hasProduct(loop)) || isVolatile(op)) continue;
       // Small tiles are held by several threads: at least a register each.
-      registers += std::max<int64_t>(2, bitsOf(op->getResult(0)) / (32 * 32 * warps_));
+      const int64_t bits = tileType(op->getResult(0)) ? bitsOf(op->getResult(0)) : 32;
+      registers += std::max<int64_t>(2, bits / (32 * 32 * warps_));
       if (registers <= kMostEarlyRegisters) loads.push_back(op);
     }
     if (loads.empty()) return;
@@ -162,17 +208,22 @@ class Fetcher {
     if (!slice.obstacle().empty() || slice.needsGuard() || !slice.carried().empty()) return;
     OpBuilder b(loop);
     Location loc = loop.getLoc();
-    auto emit = [&](OpBuilder& builder, Value iv) {
+    const bool asks = llvm::any_of(loads, [](Operation* op) { return isa<GatherOp>(op); });
+    auto emit = [&](OpBuilder& builder, Value iv, Value before, Value end) {
       SmallVector<Value> values(loads.size()), state;
+      Value exists;
+      if (asks) exists = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, before, end);
       slice.emit(builder, iv, state, [&](OpBuilder& inner, Operation* copy, const IRMapping& map) {
-        IRMapping local = map;
-        values[llvm::find(loads, copy) - loads.begin()] = inner.clone(*copy, local)->getResult(0);
+        values[llvm::find(loads, copy) - loads.begin()] = loadFor(inner, copy, map, exists);
       });
       return values;
     };
     const size_t first = loop.getInitArgs().size();
     SmallVector<Value> inits(loop.getInitArgs());
-    inits.append(emit(b, loop.getLowerBound()));
+    inits.append(emit(b, loop.getLowerBound(), loop.getLowerBound(), loop.getUpperBound()));
+    // Compared with the counter of this iteration: the next one's might not fit.
+    Value last;
+    if (asks) last = arith::SubIOp::create(b, loc, loop.getUpperBound(), loop.getStep());
     auto made = scf::ForOp::create(b, loc, loop.getLowerBound(), loop.getUpperBound(), loop.getStep(), inits);
     made->setDiscardableAttrs(loop->getDiscardableAttrDictionary());
     Block* body = made.getBody();
@@ -180,7 +231,7 @@ class Fetcher {
     OpBuilder in = OpBuilder::atBlockBegin(body);
     Value ahead = arith::AddIOp::create(in, loc, made.getInductionVar(), loop.getStep());
     // The slice reads the old body's values: it is copied before they move.
-    SmallVector<Value> next = emit(in, ahead);
+    SmallVector<Value> next = emit(in, ahead, made.getInductionVar(), last);
     for (size_t i = 0; i <= first; ++i) loop.getBody()->getArgument(i).replaceAllUsesWith(body->getArgument(i));
     body->getOperations().splice(body->end(), loop.getBody()->getOperations());
     for (auto [i, load] : llvm::enumerate(loads)) {

@@ -309,6 +309,27 @@ std::optional<GlobalAccess> accessOf(Operation* op, const Facts& facts) {
       .Default([](Operation*) { return std::nullopt; });
 }
 
+/// Elementwise work alone makes the tile of narrower elements that were read.
+bool isWidenedInPlace(Value tile) {
+  const Type type = tile.getType();
+  bool isNarrow = false;
+  SmallVector<Value> pending{tile};
+  llvm::DenseSet<Value> seen;
+  while (!pending.empty()) {
+    Value value = pending.pop_back_val();
+    Operation* op = value.getDefiningOp();
+    if (!isTile(value) || !seen.insert(value).second) continue;
+    if (!op || shapeOf(value) != shapeOf(tile)) return false;
+    if (isa<SmemLoadOp, LoadOp>(op))
+      isNarrow |= elementBytes(value.getType()) < elementBytes(type);
+    else if (isElementwise(op))
+      pending.append(op->operand_begin(), op->operand_end());
+    else if (!isa<arith::ConstantOp, BroadcastOp, SplatOp>(op))
+      return false;
+  }
+  return isNarrow;
+}
+
 bool addsToMemory(Operation* op) {
   auto add = dyn_cast<AtomicRmwOp>(op);
   return add && onlyAdds(add);
@@ -476,8 +497,8 @@ void LayoutPlan::run() {
   // that were loaded is read as well under any layout: it takes those of the others.
   auto rank = [&](Operation* op) {
     const GlobalAccess access = *accessOf(op, facts_);
-    return std::tuple(isa<StoreOp, AccumulateOp, ScatterOp>(op) || addsToMemory(op) ? 1 : 0, isLookup(op, access) ? 1 : 0,
-                      -tileBytes(access.tile));
+    const bool isWrite = isa<StoreOp, AccumulateOp, ScatterOp>(op) || addsToMemory(op);
+    return std::tuple(isWrite ? 1 : 0, isLookup(op, access) ? 1 : 0, -tileBytes(access.tile));
   };
   llvm::stable_sort(anchors, [&](Operation* a, Operation* b) { return rank(a) < rank(b); });
   for (Operation* op : anchors) {
@@ -501,7 +522,8 @@ void LayoutPlan::run() {
   });
   // What is widened on its way into shared memory is written there in pieces of 16 bytes side by side.
   scope_.walk([&](Operation* op) {
-    if (auto store = dyn_cast<SmemStoreOp>(op)) choose(store.getValue(), defaultLayout(store.getValue().getType()));
+    if (auto store = dyn_cast<SmemStoreOp>(op); store && isWidenedInPlace(store.getValue()))
+      choose(store.getValue(), defaultLayout(store.getValue().getType()));
     spread();
   });
   // What nobody reached.

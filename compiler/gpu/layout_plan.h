@@ -35,8 +35,8 @@ class LayoutPlan {
   /// What a store should write from: its value's own layout when that is about as good as a coalesced one.
   layout::Layout storeLayout(mlir::Operation* store, const layout::Layout& own);
   layout::Layout defaultLayout(mlir::Type tile);
-  /// The threads that want the result of a reduction across warps take it from the table in shared memory that the warps
-  /// fill, under a layout of its own: no thread holds more of it than its share.
+  /// The threads that want the result of a reduction across warps take it from the table in shared memory that the
+  /// warps fill, under a layout of its own: no thread holds more of it than its share.
   bool readsTable(ReduceOp reduce, const layout::Layout& source);
   const Facts& facts() const { return facts_; }
   int numWarps() const { return scope_.numWarps; }

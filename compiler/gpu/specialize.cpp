@@ -209,6 +209,14 @@ class Specializer {
 
   InFlightDiagnostic remark(Operation* at) { return at->emitRemark() << "copies have no warps of their own: "; }
 
+  /// A product with so few rows that every byte of its other operand serves only a few operations: such a loop lasts as
+  /// long as its copies, which a producer keeps under way across iterations and programs.
+  static bool isOfFewRows(Operation* op) {
+    constexpr int64_t kFewRows = 16;  // those of one instruction
+    auto product = dyn_cast<MmaOp>(op);
+    return product && product.getResult().getType().getDimSize(0) <= kFewRows;
+  }
+
   /// Loops that feed asynchronous products from shared memory, none of them told not to.
   bool isCandidate() {
     bool feeds = false, refused = false;
@@ -222,7 +230,7 @@ class Specializer {
       auto isFed = [&](Operation* op) { return isAsyncProduct(op) || (isAsked_ && isa<MmaOp>(op)); };
       feeds |= inLoop && llvm::any_of(readersOf(copy->getResult(0)), [&](Operation* reader) {
                  // Or what a product of the same loop is computed from.
-                 return isFed(reader) ||
+                 return isFed(reader) || isOfFewRows(reader) ||
                         (isa<SmemLoadOp>(reader) && llvm::any_of(reader->getBlock()->getOps<MmaOp>(), isFed));
                });
     });

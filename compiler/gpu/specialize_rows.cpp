@@ -126,7 +126,8 @@ bool isBesideStaged(Block& body) {
   });
 }
 
-llvm::DenseSet<Operation*> fetchTilesOf(func::FuncOp func, const Facts& facts, llvm::function_ref<bool(Block&)> isLoop) {
+llvm::DenseSet<Operation*> fetchTilesOf(func::FuncOp func, const Facts& facts,
+                                        llvm::function_ref<bool(Block&)> isLoop) {
   SmallVector<std::pair<LoadOp, SmemType>> tiles;
   func.walk([&](LoadOp load) {
     if (!isa<scf::ForOp>(load->getParentOp()) || !llvm::all_of(load.getIndices(), isKnownAhead)) return;

@@ -149,3 +149,42 @@ func.func @unaligned(%X: !tile.view<2 x bf16> {tile.align = 16 : i32, tile.unit_
   tile.store %sum, %C[%c0, %c0 : i32, i32] : tensor<128x64xf32>, !tile.view<2 x f32>
   return
 }
+
+// -----
+
+// Rows gathered at addresses that are loaded: these come an iteration early, and not for an iteration that is not there.
+// CHECK-LABEL: func.func @gathered_rows
+// CHECK: %[[SOME:.*]] = arith.cmpi slt, %{{.*}}, %{{.*}} : i32
+// CHECK: tile.splat %[[SOME]]
+// CHECK: %[[FIRST:.*]] = tile.gather %arg0
+// CHECK: %[[LAST:.*]] = arith.subi %arg3, %c16_i32
+// CHECK: scf.for %[[I:.*]] = {{.*}} iter_args(%{{.*}} = %{{.*}}, %[[AT:.*]] = %[[FIRST]])
+// CHECK: %[[MORE:.*]] = arith.cmpi slt, %[[I]], %[[LAST]]
+// CHECK: tile.splat %[[MORE]]
+// CHECK: %[[NEXT:.*]] = tile.gather %arg0
+// CHECK: tile.reshape %[[AT]]
+// CHECK: tile.gather %arg1
+// CHECK-NOT: tile.gather
+// CHECK: scf.yield %{{.*}}, %[[NEXT]]
+func.func @gathered_rows(%at: !tile.ptr<i32>, %x: !tile.ptr<f32>, %y: !tile.view<2xf32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c16 = arith.constant 16 : i32
+  %zero = arith.constant dense<0.0> : tensor<16x64xf32>
+  %lanes = tile.iota : tensor<16xi32>
+  %columns = tile.iota : tensor<64xi32>
+  %row = tile.reshape %columns : tensor<64xi32> -> tensor<1x64xi32>
+  %across = tile.broadcast %row : tensor<1x64xi32> -> tensor<16x64xi32>
+  %r = scf.for %i = %c0 to %n step %c16 iter_args(%acc = %zero) -> (tensor<16x64xf32>) : i32 {
+    %first = tile.splat %i : i32 -> tensor<16xi32>
+    %place = arith.addi %first, %lanes : tensor<16xi32>
+    %index = tile.gather %at offsets %place : tensor<16xi32> : !tile.ptr<i32> -> tensor<16xi32>
+    %column = tile.reshape %index : tensor<16xi32> -> tensor<16x1xi32>
+    %down = tile.broadcast %column : tensor<16x1xi32> -> tensor<16x64xi32>
+    %offsets = arith.addi %down, %across : tensor<16x64xi32>
+    %v = tile.gather %x offsets %offsets : tensor<16x64xi32> : !tile.ptr<f32> -> tensor<16x64xf32>
+    %next = arith.addf %acc, %v : tensor<16x64xf32>
+    scf.yield %next : tensor<16x64xf32>
+  }
+  tile.store %r, %y[%c0, %c0 : i32, i32] : tensor<16x64xf32>, !tile.view<2xf32>
+  return
+}

@@ -69,7 +69,7 @@ Register r1k("indexer_by_keys", [](Env& e) { return index_job(e, by_keys); });
 
 // --- selected blocks: every token names blocks of 64 keys, the query heads of a key head are the rows
 struct ChosenCfg {
-  int G = 16, D = 128, B = 64, stages = 3, warps = 4, producer = 1;
+  int G = 16, D = 128, B = 64, stages = 3, warps = 4, producer = -1;
 };
 auto chosen = kernel("user_chosen_blocks", [](const ChosenCfg& c, Tensor<const bfloat16, 4> Q,
                                               Tensor<const bfloat16, 3> K, Tensor<const bfloat16, 3> V,
@@ -93,7 +93,7 @@ auto chosen = kernel("user_chosen_blocks", [](const ChosenCfg& c, Tensor<const b
                 }
                 O.store({t, h, 0, 0}, reshape(cast(acc / l, bf16), {1, 1, c.G, c.D}));
               }).grid([](const ChosenCfg&, const auto& q, const auto&...) { return Grid{q.shape[0], q.shape[1]}; });
-Job chosen_job(Env& e, bool producer) {
+Job chosen_job(Env& e, int producer) {
   int T = e.big ? 4096 : 90, H = e.big ? 4 : 2, n = e.big ? 16 : 3;
   ChosenCfg c;
   if (!e.big) c = {16, 32, 16, 2, 4};
@@ -135,8 +135,8 @@ Job chosen_job(Env& e, bool producer) {
   };
   return j;
 }
-Register r2("chosen_blocks", [](Env& e) { return chosen_job(e, true); });
-Register r2p("chosen_blocks_plain", [](Env& e) { return chosen_job(e, false); });
+Register r2("chosen_blocks", [](Env& e) { return chosen_job(e, -1); });
+Register r2p("chosen_blocks_plain", [](Env& e) { return chosen_job(e, 0); });
 
 // --- latent attention, prefill: keys of 128 + 64 (the rotary part is one for all heads), values of 128
 struct PrefillCfg {

@@ -275,8 +275,8 @@ Register r4("graph_attention", [](Env& e) {
   auto y = constant<half>(e, size_t(N) * H * F, NAN);
   Job j;
   j.mbytes = 2e-6 * H * F * (double(at.back()) + N);
-  j.add(gat, GatCfg{e.field("E", e.big ? 32 : 8), F, e.field("warps", 1)}, start.p, neighbour.p, from.p, to.p, x.view(N, H, F),
-        y.view(N, H, F), .2f);
+  j.add(gat, GatCfg{e.field("E", e.big ? 32 : 8), F, e.field("warps", 1)}, start.p, neighbour.p, from.p, to.p,
+        x.view(N, H, F), y.view(N, H, F), .2f);
   j.check = [=] {
     std::vector<double> want(size_t(N) * H * F);
     for (int n = 0; n < N; ++n)
@@ -494,7 +494,7 @@ Register r7("clahe", [](Env& e) {
   Job j;
   j.mbytes = 3e-6 * H * W;
   j.add(clahe_tables, c, x.view(H, W), table.view(D, A, 256), clip);
-  j.add(clahe_blend, c, x.view(H, W), table.view(D, A, 256), y.view(H, W));
+  j.add(clahe_blend, ClaheCfg{c.P, e.field("warps", e.big ? 8 : 4)}, x.view(H, W), table.view(D, A, 256), y.view(H, W));
   j.check = [=] {
     std::vector<double> tables(size_t(D) * A * 256), want;
     for (int t = 0; t < D * A; ++t) {

@@ -256,7 +256,8 @@ Register r3("draft_decode", [](Env& e) {
   float scale = 1 / std::sqrt(float(D));
   Job j;
   j.mbytes = 2e-6 * B * double(S) * Hk * D;
-  j.add(draft, DraftCfg{64, D, G, T, 3, 4, e.field("producer", -1)}, q.view(B, T, H, D), k.view(B, Hk, S, D), v.view(B, Hk, S, D), ks.p, vs.p,
+  j.add(draft, DraftCfg{e.field("BN", 64), D, G, T, e.field("stages", 3), e.field("warps", 4), e.field("producer", -1)},
+        q.view(B, T, H, D), k.view(B, Hk, S, D), v.view(B, Hk, S, D), ks.p, vs.p,
         len.p, o.view(parts, B, T, H, D), l.view(parts, B, T, H), scale);
   j.add(merge, MergeCfg{16, D, 4, 4}, o.view(parts, B * T * H, D), l.view(parts, B * T * H), y.view(B * T * H, D));
   j.check = [=] {

@@ -4,8 +4,8 @@
 // the combiner's result.
 //
 // In front of the table lanes share the work: of several registers each of two lanes sends half and combines the other
-// half, so that three steps of 32 registers cost 28 shuffles instead of 96, and no lane stores what another does. Behind
-// it threads read what their layout of the result wants.
+// half, so that three steps of 32 registers cost 28 shuffles instead of 96, and no lane stores what another does.
+// Behind it threads read what their layout of the result wants.
 #include <algorithm>
 #include <numeric>
 #include <optional>
