@@ -272,9 +272,10 @@ void LayoutPlan::relate(Operation* op) {
 }
 
 bool LayoutPlan::readsTable(ReduceOp reduce, const Layout& source) {
+  constexpr int kWorth = 4;  // times fewer values, for an address of its own
   const int axis = static_cast<int>(reduce.getAxis());
   if (reduce.getNumResults() != 1 || warpsAlong(source, axis) == 1 || isSpreadAgain(reduce)) return false;
-  return source.sliced(axis).numRegs() > defaultLayout(reduce.getResult(0).getType()).numRegs();
+  return source.sliced(axis).numRegs() >= kWorth * defaultLayout(reduce.getResult(0).getType()).numRegs();
 }
 
 // ---- anchors
