@@ -18,8 +18,9 @@ using namespace mlir;
 /// Short spellings over one builder and one operand shape.
 class Math {
  public:
-  Math(llvm::IRBuilderBase& b, llvm::Type* like)
-      : b(b), f32(withElement(like, b.getFloatTy())), f64(withElement(like, b.getDoubleTy())), i32(withElement(like, b.getInt32Ty())) {}
+  /// `slowUnderflow`: products that underflow take the machine a hundred times as long (CPUs do, GPUs do not).
+  Math(llvm::IRBuilderBase& b, llvm::Type* like, bool slowUnderflow)
+      : b(b), slowUnderflow(slowUnderflow), f32(withElement(like, b.getFloatTy())), f64(withElement(like, b.getDoubleTy())), i32(withElement(like, b.getInt32Ty())) {}
 
   Value* exp2(Value* x) {
     // Beyond these bounds the result is inf or 0 anyway; the selects (not min/max) let NaN through.
@@ -27,7 +28,7 @@ class Math {
     auto [n, whole] = roundToInt(x);
     Value* f = b.CreateFSub(x, whole);
     Value* p = polynomial(f, {6.931472062e-01, 2.402265135e-01, 5.550327791e-02, 9.618003890e-03, 1.340026973e-03, 1.547630005e-04});
-    return scaleByPowerOfTwo(fma(p, f, constant(1.0)), n);
+    return scaleByPowerOfTwo(zeroWhere(x, -150.0, fma(p, f, constant(1.0))), n);
   }
 
   Value* exp(Value* x) {
@@ -38,7 +39,7 @@ class Math {
     r = fma(whole, constant(2.12194440054690583e-4), r);
     Value* p = polynomial(r, {5.000000095e-01, 1.666651885e-01, 4.166620585e-02, 8.368887678e-03, 1.395048810e-03});
     Value* e = b.CreateFAdd(fma(p, b.CreateFMul(r, r), r), constant(1.0));
-    return scaleByPowerOfTwo(e, n);
+    return scaleByPowerOfTwo(zeroWhere(x, -104.0, e), n);
   }
 
   /// log(x) as exponent * log_base(2) + log_base(mantissa).
@@ -156,6 +157,7 @@ class Math {
 
  private:
   llvm::IRBuilderBase& b;
+  bool slowUnderflow;
   llvm::Type *f32, *f64, *i32;
 
   llvm::Constant* constant(double v) { return llvm::ConstantFP::get(f32, v); }
@@ -181,6 +183,11 @@ class Math {
     Value* t = b.CreateFAdd(x, constant(kMagic));
     Value* n = b.CreateSub(b.CreateBitCast(t, i32), llvm::ConstantInt::get(i32, 0x4b400000));
     return {n, b.CreateFSub(t, constant(kMagic))};
+  }
+  /// 0 instead of `value` up to a bound below which value * 2^n is 0 anyway: masked scores, e^-inf, are common, and the
+  /// product that underflows there would be slow.
+  Value* zeroWhere(Value* x, double bound, Value* value) {
+    return slowUnderflow ? b.CreateSelect(b.CreateFCmpOLE(x, constant(bound)), constant(0.0), value) : value;
   }
   Value* powerOfTwo(Value* n) {  // n in [-126, 127]
     return b.CreateBitCast(b.CreateShl(b.CreateAdd(n, llvm::ConstantInt::get(i32, 127)), 23), f32);
@@ -211,11 +218,11 @@ class Math {
   }
 };
 
-Value* emitF32(llvm::IRBuilderBase& b, Operation* op, llvm::ArrayRef<Value*> a) {
+Value* emitF32(llvm::IRBuilderBase& b, Operation* op, llvm::ArrayRef<Value*> a, bool slowUnderflow) {
   // Error-free tricks above rely on the written order; contraction happens through explicit fma.
   llvm::IRBuilderBase::FastMathFlagGuard guard(b);
   b.setFastMathFlags({});
-  Math m(b, a[0]->getType());
+  Math m(b, a[0]->getType(), slowUnderflow);
   return llvm::TypeSwitch<Operation*, Value*>(op)
       .Case<math::Exp2Op>([&](auto) { return m.exp2(a[0]); })
       .Case<math::ExpOp>([&](auto) { return m.exp(a[0]); })
@@ -270,7 +277,7 @@ Value* callPerLane(llvm::IRBuilderBase& b, llvm::StringRef name, Value* x) {
 
 Value* emitTranscendental(llvm::IRBuilderBase& b, Operation* op, llvm::ArrayRef<Value*> args, bool hasLibm) {
   if (args[0]->getType()->getScalarType()->isFloatTy())
-    if (Value* v = emitF32(b, op, args)) return v;
+    if (Value* v = emitF32(b, op, args, /*slowUnderflow=*/hasLibm)) return v;  // a CPU has both
   if (!hasLibm) return args[0]->getType()->getScalarType()->isDoubleTy() ? emitF64(b, op, args) : nullptr;
   if (auto id = libmIntrinsic(op); id != llvm::Intrinsic::not_intrinsic)
     return args.size() == 2 ? b.CreateBinaryIntrinsic(id, args[0], args[1]) : b.CreateUnaryIntrinsic(id, args[0]);

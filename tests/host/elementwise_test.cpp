@@ -169,6 +169,35 @@ TYPED_TEST(HostFloats, ComparisonsAndSelectFollowIeeeOnNan) {
   }
 }
 
+// Around the bounds below which results are 0 and above which they are infinite, subnormals between them.
+TEST(HostFloats32, ExponentialsUnderflowAndOverflowLikeLibm) {
+  const float inf = std::numeric_limits<float>::infinity();
+  std::vector<float> a{-inf,    inf,     std::nanf(""), -1e30f,   1e30f,    -149.0f,
+                       -149.5f, -150.0f, -150.5f,       -103.97f, -103.98f, -104.0f};
+  for (float x = -152; x < -124; x += 0.0625f) a.push_back(x);
+  for (float x = -105; x < -85; x += 0.0625f) a.push_back(x);
+  for (float x = 87; x < 130; x += 0.25f) a.push_back(x);
+  const int n = static_cast<int>(a.size());
+  for (const char* target : {"host", "host:x86-64"})
+    for (bool two : {false, true}) {
+      const std::string body = std::string("  %r = math.") + (two ? "exp2" : "exp") + " %a : " + tensor(n, "f32");
+      auto found = evaluate<float, float>("f32", "f32", body, a, a, target);
+      for (int i = 0; i < n; ++i) {
+        const float want = two ? std::exp2(a[i]) : std::exp(a[i]);
+        if (std::isnan(want)) {
+          EXPECT_TRUE(std::isnan(found[i]));
+        } else {
+          // Subnormal results are within one step of their grid.
+          const float least = std::numeric_limits<float>::denorm_min();
+          const float slack = std::isinf(want) ? 0 : std::max(std::fabs(want) * 3e-7f, least);
+          EXPECT_TRUE(found[i] == want || std::fabs(found[i] - want) <= slack)
+              << a[i] << ": " << found[i] << ", not " << want;
+        }
+      }
+      EXPECT_EQ(found[0], 0.0f);
+    }
+}
+
 TEST(HostFloats16, EveryOpRoundsToHalf) {
   // (a + b) - b is not a when the sum rounds to f16, and is a when it is kept in f32.
   std::vector<half> a(17, half(0.0009765625f)), b(17, half(1024.0f));
