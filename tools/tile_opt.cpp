@@ -122,6 +122,7 @@ int main(int argc, char** argv) {
   mlir::registerTransformsPasses();  // canonicalize, cse, loop-invariant-code-motion ...
   tile::ir::registerTilePasses();
   tile::ir::registerGpuPasses(target, options);
+  tile::ir::registerHostPasses();
   mlir::PassRegistration<EmitPass>();
   registerPipeline("tile-pipeline", "the tile stage", [](mlir::OpPassManager& p) { tile::ir::addTilePasses(p); });
   registerPipeline("tile-gpu-pipeline", "the GPU passes after the tile stage",

@@ -1,5 +1,6 @@
 // across.cpp - tile.reduce and tile.scan. Along the innermost dim a reduction keeps a vector of partial results and
-// folds it at the end; along any other dim, and for scans there, each lane of a vector is a column of its own.
+// folds it at the end, the vectors of many rows together; along any other dim, and for scans there, each lane of a
+// vector is a column of its own.
 #include "compiler/host/nest.h"
 
 namespace tile::ir::host {
@@ -72,16 +73,55 @@ class Across {
 
   void reduceRow() {
     nest_.hoistAll();
-    unsigned width = e_.vectorWidth(bytes_, length_, isLong(cost_) ? 1 : 4);
+    const unsigned width = rowWidth();
     int64_t main = length_ / width * width;
-    Values sum =
-        e_.loopCarrying(width, main, width, at(e_.i64(0), width),
-                        [&](llvm::Value* i, ArrayRef<llvm::Value*> sum) { return combine(sum, at(i, width)); });
-    for (unsigned w = width / 2; w >= 1; w /= 2) sum = combine(part(sum, 0, w), part(sum, w, w));
+    Values sum = fold(partials(width, main), width, 1);
     sum = e_.loopCarrying(main, length_, 1, sum,
                           [&](llvm::Value* i, ArrayRef<llvm::Value*> sum) { return combine(sum, at(i, 1)); });
     nest_.enter();
     store(sum);
+  }
+
+  /// Rows in groups: each leaves a vector of partial results in memory, then the vectors of a group are folded against
+  /// each other, two at a time, until one vector holds the result of every row. False where rows are too few, or have
+  /// no whole vectors, or their results do not lie side by side.
+  bool reduceRowGroups(LogicalResult& walked) {
+    const int rows = axis_ - 1;
+    if (rows < 0) return false;
+    const unsigned group = e_.vectorWidth(bytes_, 64, 1), width = rowWidth(), kept = std::min(width, group);
+    const int64_t whole = nest_.sizes()[rows] / group * group;
+    if (whole == 0 || kept < 2 || group < 2 || length_ % width != 0) return false;
+    for (Value v : sources_)
+      if (e_.numbers.inRegister(elementOf(v))->isIntegerTy(1)) return false;  // vectors of bits do not lie side by side
+    for (const Ref& target : targets_)
+      if (target.buffer >= 0 && nest_.stride(target, rows) != 1) return false;
+    SmallVector<llvm::Value*> rooms;
+    walked = nest_.outer(
+        [&] {
+          e_.loop(e_.i64(0), e_.i64(whole), group, [&](llvm::Value* first) {
+            e_.loop(e_.i64(0), e_.i64(group), 1, [&](llvm::Value* row) {
+              nest_.enterRow();
+              nest_.setIndex(rows, e_.b.CreateAdd(first, row));
+              nest_.hoistAll();
+              Values partial = fold(partials(width, length_), width, kept);
+              if (rooms.empty())
+                for (llvm::Value* v : partial) rooms.push_back(room(v->getType(), group));
+              for (auto [v, to] : llvm::zip(partial, rooms))
+                e_.b.CreateStore(v, e_.b.CreateGEP(v->getType(), to, row));
+            });
+            nest_.enterRow();
+            nest_.setIndex(rows, first);
+            store(foldGroup(rooms, group, kept));
+          });
+          e_.loop(e_.i64(whole), e_.i64(nest_.sizes()[rows]), 1, [&](llvm::Value* row) {
+            nest_.enterRow();
+            nest_.setIndex(rows, row);
+            reduceRow();
+          });
+          return success(ok_);
+        },
+        rows);
+    return true;
   }
 
   void reduceColumns(unsigned width) {
@@ -104,16 +144,19 @@ class Across {
     nest_.enter();
   }
 
-  /// `inner` when the axis is the innermost dim left, else `columns` per vector of columns.
-  LogicalResult run(llvm::function_ref<void()> inner, llvm::function_ref<void(unsigned)> columns) {
+  /// `inner` when the axis is the innermost dim left, else `columns` per vector of columns. `inGroups` for reductions.
+  LogicalResult run(llvm::function_ref<void()> inner, llvm::function_ref<void(unsigned)> columns, bool inGroups) {
     LogicalResult walked = success();
+    if (isInner() && inGroups && reduceRowGroups(walked)) return success(ok_ && succeeded(walked));
     if (isInner()) {
       walked = nest_.outer([&] {
         inner();
         return success(ok_);
       });
     } else {
-      unsigned width = e_.vectorWidth(bytes_, nest_.sizes().back());
+      // Sums of a column wait for each other: cheap ones take turns with others.
+      const int vectors = inGroups && cost_ <= kCheap ? 4 : 2;
+      unsigned width = e_.vectorWidth(bytes_, nest_.sizes().back(), vectors);
       walked =
           nest_.outer([&] { return nest_.row(width, [&](unsigned w) { return columns(w), success(ok_); }); }, axis_);
     }
@@ -121,6 +164,66 @@ class Across {
   }
 
  private:
+  static constexpr int kCheap = 8;
+
+  unsigned rowWidth() { return e_.vectorWidth(bytes_, length_, isLong(cost_) ? 1 : 4); }
+
+  /// Elements [0, end) of the row as `width` partial results.
+  Values partials(unsigned width, int64_t end) {
+    return e_.loopCarrying(width, end, width, at(e_.i64(0), width),
+                           [&](llvm::Value* i, ArrayRef<llvm::Value*> sum) { return combine(sum, at(i, width)); });
+  }
+  /// Upper halves onto lower ones, until `kept` lanes are left.
+  Values fold(Values sum, unsigned width, unsigned kept) {
+    for (unsigned w = width / 2; w >= kept; w /= 2) sum = combine(part(sum, 0, w), part(sum, w, w));
+    return sum;
+  }
+
+  /// Memory of `count` vectors, for as long as the function runs.
+  llvm::Value* room(llvm::Type* type, unsigned count) {
+    llvm::IRBuilderBase::InsertPointGuard guard(e_.b);
+    llvm::BasicBlock& entry = e_.function->getEntryBlock();
+    e_.b.SetInsertPoint(&entry, entry.getFirstInsertionPt());
+    llvm::AllocaInst* memory = e_.b.CreateAlloca(type, e_.b.getInt32(count));
+    memory->setAlignment(llvm::Align(64));  // of the widest vector it is read by
+    return memory;
+  }
+
+  /// `group` rows of `kept` lanes each, in memory, to one vector with a lane for each row.
+  Values foldGroup(ArrayRef<llvm::Value*> rooms, unsigned group, unsigned kept) {
+    // Whole vectors first: several rows side by side.
+    const unsigned together = group / kept;
+    SmallVector<Values> vectors(kept);
+    for (llvm::Value* from : rooms) {
+      llvm::Type* element = elementIn(from);
+      auto* type = llvm::FixedVectorType::get(element, group);
+      auto* row = llvm::FixedVectorType::get(element, kept);
+      for (unsigned i = 0; i < kept; ++i)
+        vectors[i].push_back(e_.b.CreateLoad(type, e_.b.CreateConstGEP1_32(row, from, i * together)));
+    }
+    for (unsigned lanes = kept; lanes > 1; lanes /= 2) {
+      SmallVector<Values> halves;
+      for (size_t i = 0; i < vectors.size(); i += 2)
+        halves.push_back(combine(lanesOf(vectors[i], vectors[i + 1], 0), lanesOf(vectors[i], vectors[i + 1], 1)));
+      vectors = std::move(halves);
+    }
+    return vectors[0];
+  }
+  static llvm::Type* elementIn(llvm::Value* room) {
+    return llvm::cast<llvm::AllocaInst>(room)->getAllocatedType()->getScalarType();
+  }
+  /// Lanes `first`, first + 2, ... of a and, behind them, of b.
+  Values lanesOf(ArrayRef<llvm::Value*> a, ArrayRef<llvm::Value*> b, int first) {
+    Values out;
+    for (auto [x, y] : llvm::zip(a, b)) {
+      const auto n = static_cast<int>(llvm::cast<llvm::FixedVectorType>(x->getType())->getNumElements());
+      SmallVector<int> lanes;
+      for (int i = first; i < 2 * n; i += 2) lanes.push_back(i);
+      out.push_back(e_.b.CreateShuffleVector(x, y, lanes));
+    }
+    return out;
+  }
+
   Values part(ArrayRef<llvm::Value*> values, unsigned from, unsigned count) {
     Values parts;
     for (llvm::Value* v : values) {
@@ -155,14 +258,15 @@ bool nobodyReads(Emitter& e, ResultRange results) {
 LogicalResult emitReduce(Emitter& e, ReduceOp op) {
   if (nobodyReads(e, op.getResults())) return success();
   Across across(e, op.getSources(), op.getResults(), op.getCombiner(), op.getAxis());
-  return across.run([&] { across.reduceRow(); }, [&](unsigned width) { across.reduceColumns(width); });
+  return across.run([&] { across.reduceRow(); }, [&](unsigned width) { across.reduceColumns(width); },
+                    /*inGroups=*/true);
 }
 
 LogicalResult emitScan(Emitter& e, ScanOp op) {
   if (nobodyReads(e, op.getResults())) return success();
   Across across(e, op.getSources(), op.getResults(), op.getCombiner(), op.getAxis());
   return across.run([&] { across.scan(1, op.getReverse()); },
-                    [&](unsigned width) { across.scan(width, op.getReverse()); });
+                    [&](unsigned width) { across.scan(width, op.getReverse()); }, /*inGroups=*/false);
 }
 
 }  // namespace tile::ir::host

@@ -222,6 +222,7 @@ llvm::Value* Emitter::offsetBy(llvm::Value* pointer, Type element, llvm::Value* 
 }
 
 llvm::Value* Emitter::arenaBase(const Ref& ref) {
+  if (auto it = elsewhere_.find(plan.root(ref.buffer)); it != elsewhere_.end()) return it->second;
   return b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), arena, plan.buffers()[plan.root(ref.buffer)].offset);
 }
 

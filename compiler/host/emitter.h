@@ -48,6 +48,9 @@ class Emitter {
   void ifThen(llvm::Value* condition, llvm::function_ref<void()> then, llvm::function_ref<void()> otherwise = nullptr);
 
   llvm::Value* arenaBase(const Ref& ref);
+  /// The buffer's tile is read at `address` from here on: in the arena, or where the same elements lie in the same
+  /// order.
+  void readAt(const Ref& ref, llvm::Value* address) { elsewhere_[plan.root(ref.buffer)] = address; }
   /// A function of its own for code that depends on nothing but `key` and its parameters, made once: equal loads, dots
   /// and transposes of a kernel share their loops, which is most of compile time. Never inlined.
   llvm::Function* shared(const std::string& key, llvm::ArrayRef<llvm::Type*> parameters,
@@ -96,6 +99,7 @@ class Emitter {
   mlir::LogicalResult emitTransposed(TransOp op, const Ref& to);
   mlir::LogicalResult reportArena();
   llvm::DenseMap<mlir::Attribute, llvm::Value*> constants_;
+  llvm::DenseMap<int, llvm::Value*> elsewhere_;  ///< by buffer
 };
 
 // The op families; each reports its own errors.

@@ -4,13 +4,19 @@
 #include "compiler/host/emitter.h"
 #include "compiler/transforms/transforms.h"
 #include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
 
 namespace tile::ir {
 
-// The host computes tiles nearly as the tile stage leaves them: placement is a table beside the IR (plan.h), not a rewrite
-// of it.
-void addHostPasses(mlir::OpPassManager& passes, const Target&, const CompileOptions&) { passes.addPass(createPeelMasks()); }
-void registerHostPasses(std::function<const Target&()>, std::function<const CompileOptions&()>) {}
+// The host computes tiles nearly as the tile stage leaves them: placement is a table beside the IR (plan.h), not a
+// rewrite of it.
+void addHostPasses(mlir::OpPassManager& passes, const Target&, const CompileOptions&) {
+  passes.addPass(createPeelMasks());
+  passes.addPass(createLateUpdatesPass());
+}
+void registerHostPasses() {
+  mlir::registerPass([] { return createLateUpdatesPass(); });
+}
 
 std::unique_ptr<llvm::Module> emitHost(mlir::func::FuncOp kernel, const Target& target, const CompileOptions& options,
                                        llvm::LLVMContext& context, KernelBinary& info) {

@@ -1,6 +1,5 @@
 // host.h - the CPU back end as the pipeline sees it: the passes after the tile stage, then the translation to LLVM IR.
 #pragma once
-#include <functional>
 #include <memory>
 
 #include "compiler/compiler.h"
@@ -12,6 +11,7 @@ class Module;
 }  // namespace llvm
 namespace mlir {
 class OpPassManager;
+class Pass;
 }  // namespace mlir
 
 namespace tile::ir {
@@ -19,8 +19,11 @@ namespace tile::ir {
 /// Appends the host passes, in order, to a pass manager of func.func; the IR after them is stage `cpu`.
 void addHostPasses(mlir::OpPassManager& passes, const Target& target, const CompileOptions& options);
 
-/// Registers every host pass under its flag for tile-opt; the functions are asked when a pass is made.
-void registerHostPasses(std::function<const Target&()> target, std::function<const CompileOptions&()> options);
+/// Registers every host pass under its flag for tile-opt.
+void registerHostPasses();
+
+/// Updates of carried tiles move behind the reads of the value they replace.
+std::unique_ptr<mlir::Pass> createLateUpdatesPass();
 
 /// Translates the kernel to LLVM IR for the host. `info` arrives with target, entry and params set; arena_bytes,
 /// buffers, debug_sites and uses_debug_ring are filled here. Null after emitting diagnostics on the function's context.

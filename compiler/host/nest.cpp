@@ -92,6 +92,10 @@ bool Nest::isContiguous(const Ref& ref) const {
   return sizes_.back() == 1 || loopStrides(ref, Access::identity(shape_.size()))[lead_.back()] == 1;
 }
 
+int64_t Nest::stride(const Ref& ref, int dim) const {
+  return loopStrides(ref, Access::identity(shape_.size()))[lead_[dim]];
+}
+
 int Nest::dimOf(int d) { return group_[d]; }
 
 LogicalResult Nest::outer(llvm::function_ref<LogicalResult()> row, int also) {
@@ -265,11 +269,25 @@ std::optional<int64_t> Nest::step(Value tile, const Access& a) {
     return isa<arith::SubIOp>(op) ? *x - *y : *x + *y;
   }
   if (isa<arith::MulIOp>(op))
-    for (unsigned i : {0u, 1u}) {
-      auto constant = op->getOperand(i).getDefiningOp<arith::ConstantOp>();
-      auto splat = constant ? dyn_cast<SplatElementsAttr>(constant.getValue()) : SplatElementsAttr();
-      if (auto x = of(1 - i); splat && x) return *x * splat.getSplatValue<APInt>().getSExtValue();
-    }
+    for (unsigned i : {0u, 1u})
+      if (auto factor = uniform(op->getOperand(i)))
+        if (auto x = of(1 - i)) return *x * *factor;
+  return std::nullopt;
+}
+
+std::optional<int64_t> Nest::uniform(Value v) {
+  if (!isTile(v)) {
+    auto* word = llvm::dyn_cast<llvm::ConstantInt>(e_.scalar(v));
+    return word ? std::optional(word->getSExtValue()) : std::nullopt;
+  }
+  Operation* op = v.getDefiningOp();
+  if (!op) return std::nullopt;
+  if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
+    auto splat = dyn_cast<SplatElementsAttr>(constant.getValue());
+    return splat ? std::optional(splat.getSplatValue<APInt>().getSExtValue()) : std::nullopt;
+  }
+  if (isa<SplatOp, BroadcastOp, ReshapeOp, TransOp, ExtractOp, AssumeOp, arith::ExtSIOp>(op))
+    return uniform(op->getOperand(0));
   return std::nullopt;
 }
 

@@ -44,6 +44,8 @@ class Nest {
   llvm::ArrayRef<int64_t> sizes() const { return sizes_; }
   /// Whether the vectors of a row lie together in `ref`: its elements along the last merged dim are neighbours.
   bool isContiguous(const Ref& ref) const;
+  /// Elements of `ref` from one index of a merged dim to the next.
+  int64_t stride(const Ref& ref, int dim) const;
   int dimOf(int shapeDim);  ///< merged dim that covers a dim of the box; -1 for dims of size 1
 
   /// Runs all loops: `body(width)` per vector or scalar. Rows' invariants are hoisted.
@@ -74,6 +76,8 @@ class Nest {
   /// number known now: 1 for consecutive offsets, 0 for a value that does not change. Additions are taken not to wrap.
   std::optional<int64_t> step(mlir::Value tile, const Access& access);
   std::optional<int64_t> step(mlir::Value tile) { return step(tile, Access::identity(shape_.size())); }
+  /// The value of an integer that is the same everywhere and known now, like the stride of a dim of stride 1.
+  std::optional<int64_t> uniform(mlir::Value v);
   /// Row-major element number inside the box.
   llvm::Value* linearIndex();
 

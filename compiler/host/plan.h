@@ -56,6 +56,8 @@ class Plan {
   }
   /// Whether the tile has a buffer of its own, to be written where its op stands.
   bool owns(mlir::Value tile) const { return owned_.contains(tile); }
+  /// Whether anything but the op that makes the tile writes to its buffer.
+  bool sharesBuffer(mlir::Value tile) const { return members_[root(refs_.lookup(tile).buffer)].size() > 1; }
   /// Ops that evaluating one element costs; what is read from a buffer costs 1.
   int cost(mlir::Value tile) const { return costs_.lookup(tile); }
   /// The same for making a placed tile.

@@ -1,4 +1,5 @@
-// view_access.cpp - tile.load, tile.store and tile.accumulate: boxes of views, clipped to the view, rows in vectors.
+// view_access.cpp - tile.load, tile.store and tile.accumulate: boxes of views, clipped to the view, rows in vectors. A
+// box of a view that nothing writes to, whose elements lie as a tile's would, is read where it is.
 #include "compiler/host/box.h"
 #include "compiler/host/nest.h"
 #include "llvm/IR/Intrinsics.h"
@@ -115,6 +116,48 @@ llvm::Constant* padOf(Emitter& e, LoadOp op) {
   return e.numbers.constant(IntegerAttr::get(element, whole));
 }
 
+/// Outputs of this size outlive no cache: their lines need not be read before they are written.
+constexpr int64_t kStreamBytes = 32 << 20;
+
+/// Whether stores to the view may go around the caches: nothing in this kernel reads what they write, and no other
+/// program is told by an atomic that it is there (the runtime orders such stores at the end of a launch).
+bool mayStream(Value view) {
+  auto arg = dyn_cast<BlockArgument>(view);
+  if (!arg || !llvm::all_of(arg.getUsers(), [](Operation* op) { return isa<StoreOp, ViewDimOp, ViewStrideOp>(op); }))
+    return false;
+  auto kernel = dyn_cast<func::FuncOp>(arg.getOwner()->getParentOp());
+  return kernel && !kernel.walk([](Operation* op) {
+    auto load = dyn_cast<LoadOp>(op);
+    auto gather = dyn_cast<GatherOp>(op);
+    const bool waits = (load && load.getCache() == CacheHint::volatile_) ||
+                       (gather && gather.getCache() == CacheHint::volatile_);
+    return waits || isa<AtomicRmwOp, AtomicCasOp>(op) ? WalkResult::interrupt() : WalkResult::advance();
+  }).wasInterrupted();
+}
+
+/// Whether a loaded tile may be read where it lies, for as long as it lives: nothing in this kernel writes to the view.
+bool mayStay(Emitter& e, LoadOp op) {
+  auto arg = dyn_cast<BlockArgument>(op.getView());
+  return arg && op.getCache() != CacheHint::volatile_ && isa<func::FuncOp>(arg.getOwner()->getParentOp()) &&
+         llvm::all_of(arg.getUsers(), [](Operation* user) { return isa<LoadOp, ViewDimOp, ViewStrideOp>(user); }) &&
+         !e.plan.sharesBuffer(op.getResult());
+}
+
+/// i1: the box is inside the view, and its elements lie side by side in the order of a tile's.
+llvm::Value* isTileInMemory(Emitter& e, const Box& box) {
+  llvm::Value* same = box.whole;
+  for (auto [stride, wanted, size] : llvm::zip(box.stride, rowMajorStrides(box.shape), box.shape))
+    if (size > 1) same = e.b.CreateAnd(same, e.b.CreateICmpEQ(stride, e.i64(wanted)));
+  return same;
+}
+
+/// i1: the view is large.
+llvm::Value* isLarge(Emitter& e, Value viewValue, Type element) {
+  llvm::Value* elements = e.i64(1);
+  for (llvm::Value* dim : e.view(viewValue).dims) elements = e.b.CreateMul(elements, dim);
+  return e.b.CreateICmpSGE(elements, e.i64(kStreamBytes / Numbers::bytes(element)));
+}
+
 /// Fills what is outside with `pad`, then copies the rest. Bits move as they are, never through their register form.
 void copyBox(Emitter& e, const Box& box, Type element, llvm::Value* to, llvm::Value* pad, bool isVolatile) {
   auto& b = e.b;
@@ -191,9 +234,33 @@ LogicalResult emitLoad(Emitter& e, LoadOp op) {
   llvm::Function* copy = e.shared(name, types, [&](ArrayRef<llvm::Value*> p) {
     copyBox(e, Box(box, p), element, p.back(), p[p.size() - 2], isVolatile);
   });
-  e.b.CreateCall(copy, arguments);
+  const Ref& place = *e.plan.place(op.getResult());
+  if (!mayStay(e, op)) return e.b.CreateCall(copy, arguments), success();
+  llvm::Value* stays = isTileInMemory(e, box);
+  e.ifThen(e.b.CreateNot(stays), [&] { e.b.CreateCall(copy, arguments); });
+  e.readAt(place, e.b.CreateSelect(stays, box.origin, arguments.back()));
   return success();
 }
+
+namespace {
+
+/// `w` elements to row[j ...], one by one where the row's stride is not 1.
+void storeVector(Emitter& e, Type element, llvm::Value* v, llvm::Value* row, llvm::Value* j, unsigned w,
+                 llvm::Value* stride, llvm::Value* unit, bool isVolatile) {
+  auto& b = e.b;
+  e.ifThen(
+      unit, [&] { e.numbers.store(element, v, e.offsetBy(row, element, j), isVolatile); },
+      [&] {
+        llvm::Value* bits = e.numbers.toMemory(element, v);
+        for (unsigned lane = 0; lane < w; ++lane) {
+          llvm::Value* at = b.CreateMul(b.CreateAdd(j, e.i64(lane)), stride);
+          b.CreateAlignedStore(b.CreateExtractElement(bits, lane), e.offsetBy(row, element, at),
+                               llvm::Align(Numbers::bytes(element)), isVolatile);
+        }
+      });
+}
+
+}  // namespace
 
 LogicalResult emitStore(Emitter& e, StoreOp op) {
   Type element = op.getView().getType().getElementType();
@@ -211,28 +278,41 @@ LogicalResult emitStore(Emitter& e, StoreOp op) {
   int last = static_cast<int>(box.shape.size()) - 1;
   llvm::Value *stride = box.stride[last], *unit = b.CreateICmpEQ(stride, e.i64(1));
   unsigned width = e.vectorWidth(Numbers::bytes(element), box.shape.back(), isLong(e.plan.cost(op.getValue())) ? 1 : 2);
+  // Stores around the caches are of whole aligned vectors.
+  const int64_t bytes = width * Numbers::bytes(element);
+  llvm::Value* large = !isVolatile && bytes % 16 == 0 && llvm::isPowerOf2_64(bytes) && mayStream(op.getView())
+                           ? b.CreateAnd(unit, isLarge(e, op.getView(), element))
+                           : b.getFalse();
+  const llvm::Align whole(std::min<int64_t>(bytes, e.target.vectorBytes));
   bool ok = true;
   clippedRows(e, box, [&](ArrayRef<llvm::Value*> index) {
     for (auto [d, i] : llvm::enumerate(index)) nest.setIndex(static_cast<int>(d), i);
     nest.enterRow();
     nest.hoistAll();
     llvm::Value* row = e.offsetBy(box.origin, element, rowOffset(e, box, index));
+    llvm::Value* around = large;
+    if (!isa<llvm::Constant>(large)) {
+      llvm::Value* start = b.CreatePtrToInt(e.offsetBy(row, element, box.low.back()), b.getInt64Ty());
+      llvm::Value* off = b.CreateAnd(start, e.i64(static_cast<int64_t>(whole.value()) - 1));
+      around = b.CreateAnd(large, b.CreateICmpEQ(off, e.i64(0)));
+    }
     dynamicRow(e, box.low.back(), box.high.back(), width, [&](llvm::Value* j, unsigned w) {
       nest.enter();
       nest.setIndex(last, j);
       llvm::Value* v = ok ? nest.eval(op.getValue(), w) : nullptr;
       if (!v) return void(ok = false);
+      if (w == width && w > 1 && !isa<llvm::Constant>(around)) {
+        return e.ifThen(
+            around,
+            [&] {
+              auto* store = b.CreateAlignedStore(e.numbers.toMemory(element, v), e.offsetBy(row, element, j), whole);
+              auto* one = llvm::ConstantAsMetadata::get(b.getInt32(1));
+              store->setMetadata(llvm::LLVMContext::MD_nontemporal, llvm::MDNode::get(b.getContext(), {one}));
+            },
+            [&] { storeVector(e, element, v, row, j, w, stride, unit, isVolatile); });
+      }
       if (w == 1) return e.numbers.store(element, v, e.offsetBy(row, element, b.CreateMul(j, stride)), isVolatile);
-      e.ifThen(
-          unit, [&] { e.numbers.store(element, v, e.offsetBy(row, element, j), isVolatile); },
-          [&] {
-            llvm::Value* bits = e.numbers.toMemory(element, v);
-            for (unsigned lane = 0; lane < w; ++lane) {
-              llvm::Value* at = b.CreateMul(b.CreateAdd(j, e.i64(lane)), stride);
-              b.CreateAlignedStore(b.CreateExtractElement(bits, lane), e.offsetBy(row, element, at),
-                                   llvm::Align(Numbers::bytes(element)), isVolatile);
-            }
-          });
+      storeVector(e, element, v, row, j, w, stride, unit, isVolatile);
     });
   });
   return success(ok);

@@ -11,6 +11,10 @@
 #include <cstdlib>
 #include <optional>
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 #include "runtime/debug.h"
 
 namespace tile {
@@ -72,7 +76,7 @@ struct Work {
     program.grid[2] = static_cast<int32_t>(grid.z);
     int64_t x = begin % grid.x, y = begin / grid.x % grid.y, z = begin / grid.x / grid.y;
     for (int64_t i = begin; i < end; ++i) {
-      if (stop.load(std::memory_order_relaxed)) return;
+      if (stop.load(std::memory_order_relaxed)) break;
       program.id[0] = static_cast<int32_t>(x);
       program.id[1] = static_cast<int32_t>(y);
       program.id[2] = static_cast<int32_t>(z);
@@ -84,6 +88,9 @@ struct Work {
         if (++y == grid.y) y = 0, ++z;
       }
     }
+#if defined(__x86_64__)
+    _mm_sfence();  // large outputs are stored around the caches, in no order
+#endif
   }
 
   uint32_t records_wanted() const { return std::atomic_ref<uint32_t>(ring->next).load(std::memory_order_relaxed); }

@@ -204,6 +204,119 @@ TEST(HostViews, MakeViewFromPointerAndTableOfPointers) {
   for (int i = 0; i < 16; ++i) EXPECT_EQ(out[i], i < 11 ? a[i] : -1.0f);
 }
 
+/// The LLVM IR of a kernel.
+std::string llvmOf(const std::string& text) {
+  std::string found;
+  ir::StageSink sink{[](const std::string& stage) { return stage == "llvm"; },
+                     [&](const std::string&, const std::string& t) { found = t; }};
+  ir::CompileOptions options;
+  options.stages = &sink;
+  auto compiled = ir::compileText(text, "test.mlir", *ir::lookupTarget("host"), options);
+  EXPECT_TRUE(compiled.ok());
+  return found;
+}
+
+// ---- where tiles are read and written
+
+/// O = X + sums of X's rows: the tile is read twice.
+TEST(HostViews, BoxesThatLieLikeTilesAreReadWhereTheyAre) {
+  const char* text = R"(
+    func.func @k(%X: !tile.view<2xf32>, %O: !tile.view<2xf32>, %i: i32) attributes {tile.kernel} {
+      %c0 = arith.constant 0 : i32
+      %x = tile.load %X[%i, %c0 : i32, i32] : !tile.view<2xf32> -> tensor<8x48xf32>
+      %s = tile.reduce %x axis 1 : (tensor<8x48xf32>) -> tensor<8x1xf32> {
+      ^bb0(%a: f32, %b: f32):
+        %z = arith.addf %a, %b : f32
+        tile.yield %z : f32
+      }
+      %sb = tile.broadcast %s : tensor<8x1xf32> -> tensor<8x48xf32>
+      %r = arith.addf %x, %sb : tensor<8x48xf32>
+      tile.store %r, %O[%c0, %c0 : i32, i32] : tensor<8x48xf32>, !tile.view<2xf32>
+      return
+    })";
+  const std::string ir = llvmOf(text);
+  EXPECT_NE(ir.find("select i1"), std::string::npos);
+  HostKernel kernel(text);
+  ASSERT_TRUE(kernel.ok()) << kernel.error;
+  auto a = smallNumbers(40 * 60);
+  struct Layout {
+    std::vector<int64_t> shape, strides;
+  };
+  // Dense rows; rows with gaps; columns; fewer columns than the tile.
+  const Layout layouts[] = {{{20, 48}, {48, 1}}, {{20, 48}, {60, 1}}, {{20, 48}, {1, 40}}, {{20, 40}, {48, 1}}};
+  for (const Layout& layout : layouts)
+    for (int first : {0, 5, 12, 15, -3, 30}) {
+      std::vector<float> out(8 * 48, -1);
+      kernel.run(Args().view(a.data(), layout.shape, layout.strides).view(out.data(), {8, 48}).scalar(first));
+      for (int i = 0; i < 8; ++i) {
+        auto at = [&](int j) {
+          const int row = first + i;
+          const bool inside = row >= 0 && row < layout.shape[0] && j < layout.shape[1];
+          return inside ? a[row * layout.strides[0] + j * layout.strides[1]] : 0.0f;
+        };
+        float sum = 0;
+        for (int j = 0; j < 48; ++j) sum += at(j);
+        for (int j = 0; j < 48; ++j) ASSERT_EQ(out[i * 48 + j], at(j) + sum) << first << " " << i << " " << j;
+      }
+    }
+}
+
+TEST(HostViews, ATileOfAViewThatIsWrittenIsACopy) {
+  // X[1] = X[0] and X[0] = 2 X[1]: the loads are of what was there before either store.
+  const char* text = R"(
+    func.func @k(%X: !tile.view<2xf32>) attributes {tile.kernel} {
+      %c0 = arith.constant 0 : i32
+      %c1 = arith.constant 1 : i32
+      %x = tile.load %X[%c0, %c0 : i32, i32] : !tile.view<2xf32> -> tensor<1x64xf32>
+      %y = tile.load %X[%c1, %c0 : i32, i32] : !tile.view<2xf32> -> tensor<1x64xf32>
+      %d = arith.addf %y, %y : tensor<1x64xf32>
+      tile.store %x, %X[%c1, %c0 : i32, i32] : tensor<1x64xf32>, !tile.view<2xf32>
+      tile.store %d, %X[%c0, %c0 : i32, i32] : tensor<1x64xf32>, !tile.view<2xf32>
+      return
+    })";
+  HostKernel kernel(text);
+  ASSERT_TRUE(kernel.ok()) << kernel.error;
+  auto before = smallNumbers(128), now = before;
+  kernel.run(Args().view(now.data(), {2, 64}));
+  for (int j = 0; j < 64; ++j) {
+    ASSERT_EQ(now[j], 2 * before[64 + j]);
+    ASSERT_EQ(now[64 + j], before[j]);
+  }
+}
+
+// Outputs of 40 MB are stored around the caches where rows begin on whole vectors; the numbers are the same.
+TEST(HostViews, LargeOutputsAreStoredAroundTheCaches) {
+  auto text = [](const char* more) {
+    return std::string(R"(
+    func.func @k(%X: !tile.view<2xf32>, %O: !tile.view<2xf32>, %p: !tile.ptr<i32>) attributes {tile.kernel} {
+      %c0 = arith.constant 0 : i32
+      %row = tile.program_id 0
+      %x = tile.load %X[%row, %c0 : i32, i32] : !tile.view<2xf32> -> tensor<1x100xf32>
+      %d = arith.addf %x, %x : tensor<1x100xf32>
+      tile.store %d, %O[%row, %c0 : i32, i32] : tensor<1x100xf32>, !tile.view<2xf32>
+)") + more + "      return\n    }";
+  };
+  EXPECT_NE(llvmOf(text("")).find("!nontemporal"), std::string::npos);
+  // Others may wait for an atomic, and then read.
+  EXPECT_EQ(llvmOf(text("      %one = arith.constant 1 : i32\n"
+                        "      %old = tile.atomic_rmw add relaxed gpu %p, %one : !tile.ptr<i32>, i32 -> i32\n"))
+                .find("!nontemporal"),
+            std::string::npos);
+  HostKernel kernel(text(""));
+  ASSERT_TRUE(kernel.ok()) << kernel.error;
+  auto a = smallNumbers(4 * 100);
+  int flag = 0;
+  for (const int64_t gap : {28, 1, 0}) {  // rows of 128, 101 and 100 elements
+    const int64_t stride = 100 + gap, rows = 100000;
+    std::vector<float> out(static_cast<size_t>(rows * stride) + 16, -1);
+    float* first = reinterpret_cast<float*>((reinterpret_cast<uintptr_t>(out.data()) + 63) & ~uintptr_t{63});
+    kernel.run(Args().view(a.data(), {4, 100}).view(first, {rows, 100}, {stride, 1}).pointer(&flag), {4, 1, 1});
+    for (int64_t i = 0; i < 4; ++i)
+      for (int64_t j = 0; j < stride; ++j)
+        ASSERT_EQ(first[i * stride + j], j < 100 ? 2 * a[i * 100 + j] : -1.0f) << gap << " " << i << " " << j;
+  }
+}
+
 // ---- pointers
 
 /// out[i] = (p + f(i))[0] where mask, else other; mask is i < n.
@@ -260,6 +373,55 @@ TEST(HostPointers, GatherEveryPatternTouchesOnlyUnmaskedMemory) {
                   << pattern.name << " " << size << " " << n << " " << target;
           }
         }
+  }
+}
+
+// Rows gathered through strides: where the view says that its last stride is 1, by argument or as a number that is
+// known, rows move in vectors, whatever the numbers of their starts.
+TEST(HostPointers, RowsOfAViewWithUnitStrideMoveInVectors) {
+  const std::string kernel = R"(
+    func.func @k(%v: !tile.view<2xf32> UNIT, %o: !tile.view<2xf32> {tile.unit_stride = 1 : i32})
+        attributes {tile.kernel} {
+      %p = tile.view_ptr %v : <2xf32> -> !tile.ptr<f32>
+      %s0 = tile.view_stride %v, 0 : <2xf32>
+      %s1 = tile.view_stride %v, 1 : <2xf32>
+      %i = tile.iota : tensor<5xi32>
+      %five = arith.constant dense<5> : tensor<5xi32>
+      %three = arith.constant dense<3> : tensor<5xi32>
+      %row = arith.muli %i, %three : tensor<5xi32>
+      %rows = arith.remui %row, %five : tensor<5xi32>
+      %r64 = arith.extsi %rows : tensor<5xi32> to tensor<5xi64>
+      %t0 = tile.splat %s0 : i64 -> tensor<5xi64>
+      %ro = arith.muli %r64, %t0 : tensor<5xi64>
+      %j = tile.iota : tensor<64xi32>
+      %j64 = arith.extsi %j : tensor<64xi32> to tensor<64xi64>
+      %t1 = tile.splat %s1 : i64 -> tensor<64xi64>
+      %co = arith.muli %j64, %t1 : tensor<64xi64>
+      %rc = tile.reshape %ro : tensor<5xi64> -> tensor<5x1xi64>
+      %rb = tile.broadcast %rc : tensor<5x1xi64> -> tensor<5x64xi64>
+      %cr = tile.reshape %co : tensor<64xi64> -> tensor<1x64xi64>
+      %cb = tile.broadcast %cr : tensor<1x64xi64> -> tensor<5x64xi64>
+      %at = arith.addi %rb, %cb : tensor<5x64xi64>
+      %a = tile.gather %p offsets %at : tensor<5x64xi64> : !tile.ptr<f32> -> tensor<5x64xf32>
+      %c0 = arith.constant 0 : i32
+      tile.store %a, %o[%c0, %c0 : i32, i32] : tensor<5x64xf32>, !tile.view<2xf32>
+      return
+    })";
+  auto a = smallNumbers(5 * 70);
+  for (const bool unit : {true, false}) {
+    std::string text = kernel;
+    text.replace(text.find("UNIT"), 4, unit ? "{tile.unit_stride = 1 : i32}" : "");
+    HostKernel k(text);
+    ASSERT_TRUE(k.ok()) << k.error;
+    std::vector<float> out(5 * 64, -1);
+    k.run(Args().view(a.data(), {5, 64}, {70, 1}).view(out.data(), {5, 64}));
+    for (int i = 0; i < 5; ++i)
+      for (int j = 0; j < 64; ++j) ASSERT_EQ(out[i * 64 + j], a[i * 3 % 5 * 70 + j]) << i << " " << j;
+    // The store of the row has code for single elements left over; the gather only where it goes one by one.
+    const std::string ir = llvmOf(text);
+    int single = 0;
+    for (size_t at = ir.find("load float"); at != ir.npos; at = ir.find("load float", at + 1)) ++single;
+    EXPECT_EQ(single, unit ? 1 : 2);
   }
 }
 

@@ -287,6 +287,20 @@ TEST(HostAcross, ReduceEveryAxis) {
     }
 }
 
+// Rows whose vectors are folded against each other: more rows than lanes, with rows left over, of whole vectors.
+TEST(HostAcross, ReduceManyRowsTogether) {
+  size_t i = 0;
+  for (const Shape& shape : {Shape{16, 8}, {40, 8}, {33, 2}, {35, 64}, {18, 128}, {3, 20, 16}, {100, 4}, {17, 48}})
+    for (int more = 0; more < 3; ++more)
+      checkAll(kCombiners[i++ % std::size(kCombiners)], shape, static_cast<int>(shape.size()) - 1, "reduce");
+}
+
+TEST(HostAcross, ReduceColumnsOfManyVectors) {
+  size_t i = 0;
+  for (const Shape& shape : {Shape{8, 64}, {5, 100}, {20, 257}})
+    for (int more = 0; more < 3; ++more) checkAll(kCombiners[i++ % std::size(kCombiners)], shape, 0, "reduce");
+}
+
 TEST(HostAcross, ScanEveryAxisBothWays) {
   size_t i = 0;
   for (const Shape& shape : kShapes)
@@ -296,7 +310,7 @@ TEST(HostAcross, ScanEveryAxisBothWays) {
 }
 
 TEST(HostAcross, ArgmaxKeepsTheFirstOfEqualValues) {
-  for (auto [shape, axis] : {std::pair<Shape, int>{{5, 67}, 1}, {{67, 5}, 0}, {{1, 8}, 1}, {{9}, 0}}) {
+  for (auto [shape, axis] : {std::pair<Shape, int>{{5, 67}, 1}, {{67, 5}, 0}, {{1, 8}, 1}, {{9}, 0}, {{37, 32}, 1}}) {
     Shape out = shape;
     out[axis] = 1;
     std::vector<float> a(count(shape));

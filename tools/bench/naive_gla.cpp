@@ -34,7 +34,8 @@ void recurrence(const float* q, const float* k, const float* v, const float* g, 
     float* ot = o + t * value_row;
     for (int64_t j = 0; j < values; ++j) ot[j] = 0;
     for (int64_t c = 0; c < keys; ++c) {
-      const float decay = g ? std::exp(g[t * key_row + c]) : 1, kc = k[t * key_row + c], qc = q[t * key_row + c] * scale;
+      const int64_t at = t * key_row + c;
+      const float decay = g ? std::exp(g[at]) : 1, kc = k[at], qc = q[at] * scale;
       float* hc = h.data() + c * values;
       for (int64_t j = 0; j < values; ++j) {
         hc[j] = hc[j] * decay + kc * vt[j];
