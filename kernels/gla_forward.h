@@ -112,7 +112,7 @@ inline GlaPlan gla_plan(DType dtype, const GlaSizes& s, const Machine& machine) 
 
   p.prepare = c;
   // Products of single warps keep their operands in registers, too: half the channels.
-  p.prepare.BK = std::min(machine.gpu && (f32 || (!machine.warpgroups && s.k > 64)) ? 32 : 64, k16);
+  p.prepare.BK = std::min(!machine.gpu ? 128 : f32 || (!machine.warpgroups && s.k > 64) ? 32 : 64, k16);
   p.prepare.one_block = p.prepare.BK >= s.k;
   p.prepare = tuned("gla_prepare_chunks", machine.model, gla_tuning_key(dtype, s), p.prepare);
 
@@ -120,7 +120,7 @@ inline GlaPlan gla_plan(DType dtype, const GlaSizes& s, const Machine& machine) 
   p.pass.BK = std::min(128, whole_k), p.pass.BV = std::min(64, round_up(s.v, 16));
 
   p.output = c;
-  p.output.BV = std::min(64, round_up(s.v, 16));
+  p.output.BV = std::min(machine.gpu ? 64 : 128, round_up(s.v, 16));
   if (s.k > detail::kGlaStateRows) {
     p.states = GlaStates::in_memory;
     p.output.BK = 64;

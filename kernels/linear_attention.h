@@ -94,7 +94,7 @@ inline LinearAttentionConfig default_linear_attention_config(DType dtype, int64_
   LinearAttentionConfig c;
   c.BT = machine.gpu ? (dtype == DType::f32 ? 32 : 64) : 32;
   c.BK = machine.gpu && k > 32 ? round_up(k, 64) : round_up(k, 16);
-  c.BV = std::min(machine.gpu && dtype == DType::f32 ? 32 : 64, round_up(v, 16));
+  c.BV = std::min(!machine.gpu ? 128 : dtype == DType::f32 ? 32 : 64, round_up(v, 16));
   // Products of single warps keep more in registers than those of a warpgroup.
   c.warps = !machine.gpu ? 1 : machine.warpgroups && dtype != DType::f32 ? 4 : 8, c.stages = machine.gpu ? 2 : 1;
   return c;
