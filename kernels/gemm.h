@@ -153,6 +153,7 @@ inline void choose_warpgroup_tile(GemmConfig& c, int64_t m, int64_t n, const Mac
                                     {128, 64, 8, 6, 0.80}, {64, 128, 4, 6, 0.78},  {64, 64, 4, 6, 0.65}};
   double least = 0;
   for (const Tile& tile : kTiles) {
+    if (m <= 64 && tile.bn < 128) continue;  // reading B takes the time: wider rows of it arrive faster
     const int64_t rounds = cdiv(cdiv(m, tile.bm) * cdiv(n, tile.bn), machine.multiprocessors);
     const double time = static_cast<double>(rounds * tile.bm * tile.bn) / tile.rate;
     if (least > 0 && time >= least) continue;

@@ -104,6 +104,7 @@ struct Axis {
   int64_t extent;
   bool whole;      ///< the box is entirely inside or entirely outside the view along this dim
   bool fromZero;   ///< the origin is never negative
+  bool varies;     ///< the origin is computed in the loop around the copy
   Value* start32;  ///< the origin when it is an i32, else null
 };
 
@@ -167,23 +168,32 @@ class BoxCopy {
           c + threadCols <= chunksPerRow ? nullptr : b_.CreateICmpULT(threadCol, e_.i32(chunksPerRow - c));
       Value* readAny = e_.andAll({exists, colInside});
       // Row r of the thread is inside when threadRow + r < rows inside: one comparison with a constant per row. Rows in
-      // front of the view's first are unsigned numbers past all counts.
-      Value *below = nullptr, *position = nullptr, *count = nullptr;
+      // front of the view's first need another, in front of the loop if the box's rows are the same in all iterations;
+      // else both are one, where such rows are unsigned numbers past all counts.
+      Value *below = nullptr, *rowsBefore = nullptr, *position = nullptr, *count = nullptr;
       if (!rows_.whole) {
         Value* inside = boxPosition(e_, rows_, rows_.dim);
-        Value* before = rows_.fromZero ? nullptr : boxPosition(e_, rows_, e_.i64(0));
-        if (before) inside = b_.CreateSub(inside, before);
+        auto before = [&] { return boxPosition(e_, rows_, e_.i64(0)); };
+        const bool isOne = !rows_.fromZero && rows_.varies;
+        if (isOne) {
+          Value* skipped = before();
+          inside = b_.CreateSub(inside, skipped);
+          position = b_.CreateSub(threadRow, skipped);
+        }
         if (readAny) inside = b_.CreateSelect(readAny, inside, e_.i32(0));
-        if (before)
-          position = b_.CreateSub(threadRow, before), count = inside;
-        else
+        if (isOne) {
+          count = inside;
+        } else {
           below = b_.CreateSub(threadRow, inside);
+          if (!rows_.fromZero) rowsBefore = b_.CreateSub(threadRow, before());
+        }
       }
       for (int64_t r = 0; r < boxRows; r += threadRows) {
         Value* source = r ? b_.CreateGEP(element, first, b_.CreateMul(rows_.stride, e_.i64(r))) : first;
         if (c) source = b_.CreateGEP(element, source, steps(e_.i64(c * perChunk_)));
         Value* read = readAny;
         if (below) read = b_.CreateICmpSLT(below, e_.i32(-r));
+        if (rowsBefore) read = b_.CreateAnd(read, b_.CreateICmpSGE(rowsBefore, e_.i32(-r)));
         if (position) read = b_.CreateICmpULT(b_.CreateAdd(position, e_.i32(r)), count);
         Value* rowInBox = r + threadRows <= boxRows ? nullptr : b_.CreateICmpULT(threadRow, e_.i32(boxRows - r));
         copier.copy(address.at(e_.scalar(op_.getTarget()), r, c * chunk_), source, read, partial,
@@ -203,17 +213,19 @@ class BoxCopy {
   Axis axisOf(int tileDim) {
     const Facts& facts = e_.facts();
     const int dim = lead_ + tileDim;
-    if (dim < 0) return {e_.i64(0), e_.i64(1), e_.i64(0), 1, true, true, e_.i32(0)};  // of a vector: its only row
+    if (dim < 0) return {e_.i64(0), e_.i64(1), e_.i64(0), 1, true, true, false, e_.i32(0)};  // of a vector: its only row
     mlir::Value index = op_.getIndices()[dim];
     const int64_t extent = op_.getBox()[tileDim];
     bool whole = facts.dimDivisibility(op_.getView(), dim) % extent == 0 && facts.divisibility(index) % extent == 0;
     Value* start = e_.scalar(index);
+    auto loop = op_->getParentOfType<mlir::LoopLikeOpInterface>();
     return {wide(e_, start),
             view_.dims[dim],
             view_.strides[dim],
             extent,
             whole,
             facts.rangeOf(index).min >= 0,
+            loop && loop->isAncestor(index.getParentRegion()->getParentOp()),
             start->getType()->isIntegerTy(32) ? start : nullptr};
   }
 
