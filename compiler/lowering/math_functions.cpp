@@ -19,8 +19,8 @@ using namespace mlir;
 class Math {
  public:
   /// `slowUnderflow`: products that underflow take the machine a hundred times as long (CPUs do, GPUs do not).
-  Math(llvm::IRBuilderBase& b, llvm::Type* like, bool slowUnderflow)
-      : b(b), slowUnderflow(slowUnderflow), f32(withElement(like, b.getFloatTy())), f64(withElement(like, b.getDoubleTy())), i32(withElement(like, b.getInt32Ty())) {}
+  Math(llvm::IRBuilderBase& b, llvm::Type* like, bool slowUnderflow, const QuickParts* quick)
+      : b(b), slowUnderflow(slowUnderflow), quick(quick), f32(withElement(like, b.getFloatTy())), f64(withElement(like, b.getDoubleTy())), i32(withElement(like, b.getInt32Ty())) {}
 
   Value* exp2(Value* x) {
     // Beyond these bounds the result is inf or 0 anyway; the selects (not min/max) let NaN through.
@@ -67,14 +67,14 @@ class Math {
   Value* log1p(Value* x) {
     Value* u = b.CreateFAdd(x, constant(1.0));
     Value* d = b.CreateFSub(u, constant(1.0));
-    Value* y = b.CreateFMul(log(u, 0), b.CreateFDiv(x, d));
+    Value* y = b.CreateFMul(log(u, 0), quotient(x, d));
     y = b.CreateSelect(b.CreateFCmpOEQ(d, constant(0.0)), x, y);
     return b.CreateSelect(b.CreateFCmpOEQ(u, infinity()), u, y);
   }
   Value* expm1(Value* x) {
     Value* u = exp(x);
     Value* d = b.CreateFSub(u, constant(1.0));
-    Value* y = b.CreateFMul(d, b.CreateFDiv(x, log(u, 0)));
+    Value* y = b.CreateFMul(d, quotient(x, log(u, 0)));
     y = b.CreateSelect(b.CreateFCmpOEQ(d, constant(0.0)), x, y);
     y = b.CreateSelect(b.CreateFCmpOEQ(d, constant(-1.0)), d, y);
     return b.CreateSelect(b.CreateFCmpOEQ(u, infinity()), u, y);
@@ -84,10 +84,10 @@ class Math {
     Value* a = abs(x);
     Value* s = b.CreateFMul(x, x);
     Value* p = polynomial(s, {-3.333328393e-01, 1.333149128e-01, -5.374349792e-02, 2.065058678e-02, -5.717044511e-03});
-    Value* small = fma(b.CreateFMul(p, s), x, x);
-    Value* e = exp(b.CreateFAdd(a, a));
-    Value* large = b.CreateFSub(constant(1.0), b.CreateFDiv(constant(2.0), b.CreateFAdd(e, constant(1.0))));
-    return b.CreateSelect(b.CreateFCmpOLT(a, constant(0.625)), small, copysign(large, x));
+    Value* small = fma(b.CreateFMul(p, s), a, a);
+    Value* e = partExp(a, 2.0);
+    Value* large = fma(reciprocal(b.CreateFAdd(e, constant(1.0))), constant(-2.0), constant(1.0));
+    return copysign(b.CreateSelect(b.CreateFCmpOLT(a, constant(0.625)), small, large), x);
   }
 
   Value* erf(Value* x) {
@@ -100,7 +100,7 @@ class Math {
     Value* t = b.CreateSelect(b.CreateFCmpOGT(a, constant(4.0)), constant(4.0), a);
     Value* g = polynomial(t, {1.501305455e-04, -1.129379210e+00, -6.336693118e-01, -1.078504658e-01, 2.476839257e-02,
                               -3.991074101e-03, 3.779346298e-04, -1.115682943e-05, -7.486134985e-07});
-    Value* large = copysign(b.CreateFSub(constant(1.0), exp(g)), x);
+    Value* large = copysign(b.CreateFSub(constant(1.0), partExp(g)), x);
     return b.CreateSelect(b.CreateFCmpOLT(a, constant(0.9)), small, large);
   }
 
@@ -124,7 +124,7 @@ class Math {
     Value* odd = b.CreateICmpNE(b.CreateAnd(q, bits(1)), bits(0));
     if (which == Trig::tan) {
       Value* n = b.CreateSelect(odd, b.CreateFNeg(cosR), sinR);
-      return b.CreateFDiv(n, b.CreateSelect(odd, sinR, cosR));
+      return quotient(n, b.CreateSelect(odd, sinR, cosR));
     }
     bool wantSin = which == Trig::sin;
     Value* v = b.CreateSelect(odd, wantSin ? cosR : sinR, wantSin ? sinR : cosR);
@@ -139,7 +139,7 @@ class Math {
     auto [e, f] = splitMantissa(a);
     Value* fd = b.CreateFPExt(f, f64);
     auto c64 = [&](double v) { return llvm::ConstantFP::get(f64, v); };
-    Value* s = b.CreateFDiv(fd, b.CreateFAdd(fd, c64(2.0)));  // (m - 1) / (m + 1)
+    Value* s = divideWide(fd, b.CreateFAdd(fd, c64(2.0)));  // (m - 1) / (m + 1)
     Value* s2 = b.CreateFMul(s, s);
     Value* p = c64(2.829066005e-01);
     for (double c : {3.199052043e-01, 4.122092656e-01, 5.770779422e-01, 9.617966941e-01, 2.885390082}) p = fma(p, s2, c64(c));
@@ -158,6 +158,7 @@ class Math {
  private:
   llvm::IRBuilderBase& b;
   bool slowUnderflow;
+  const QuickParts* quick;
   llvm::Type *f32, *f64, *i32;
 
   llvm::Constant* constant(double v) { return llvm::ConstantFP::get(f32, v); }
@@ -165,6 +166,25 @@ class Math {
   Value* fma(Value* x, Value* y, Value* z) { return b.CreateIntrinsic(llvm::Intrinsic::fma, {x->getType()}, {x, y, z}); }
   Value* abs(Value* x) { return b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x); }
   Value* copysign(Value* x, Value* sign) { return b.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, x, sign); }
+
+  // Parts, the machine's quick ones if it has any.
+  Value* partExp(Value* x, double times = 1.0) {  // e^(x times)
+    if (quick) return quick->exp2(b, b.CreateFMul(x, constant(times * 1.44269504088896341)));
+    return exp(times == 1.0 ? x : b.CreateFMul(x, constant(times)));
+  }
+  Value* reciprocal(Value* x) {
+    return quick ? quick->reciprocal(b, x) : b.CreateFDiv(constant(1.0), x);
+  }
+  Value* quotient(Value* x, Value* y) {
+    return quick ? quick->quotient(b, x, y) : b.CreateFDiv(x, y);
+  }
+  /// x / y in f64, to 40 bits at least: one Newton step from f32's reciprocal where that is quick. y in [1, 4].
+  Value* divideWide(Value* x, Value* y) {
+    if (!quick) return b.CreateFDiv(x, y);
+    Value* r = b.CreateFPExt(quick->reciprocal(b, b.CreateFPTrunc(y, f32)), f64);
+    Value* q = b.CreateFMul(x, r);
+    return fma(fma(b.CreateFNeg(q), y, x), r, q);
+  }
 
   /// c0 + c1 x + c2 x^2 ... by Horner's rule.
   Value* polynomial(Value* x, std::initializer_list<double> c) {
@@ -218,11 +238,12 @@ class Math {
   }
 };
 
-Value* emitF32(llvm::IRBuilderBase& b, Operation* op, llvm::ArrayRef<Value*> a, bool slowUnderflow) {
+Value* emitF32(llvm::IRBuilderBase& b, Operation* op, llvm::ArrayRef<Value*> a, bool slowUnderflow,
+               const QuickParts* quick) {
   // Error-free tricks above rely on the written order; contraction happens through explicit fma.
   llvm::IRBuilderBase::FastMathFlagGuard guard(b);
   b.setFastMathFlags({});
-  Math m(b, a[0]->getType(), slowUnderflow);
+  Math m(b, a[0]->getType(), slowUnderflow, quick);
   return llvm::TypeSwitch<Operation*, Value*>(op)
       .Case<math::Exp2Op>([&](auto) { return m.exp2(a[0]); })
       .Case<math::ExpOp>([&](auto) { return m.exp(a[0]); })
@@ -275,9 +296,10 @@ Value* callPerLane(llvm::IRBuilderBase& b, llvm::StringRef name, Value* x) {
 
 }  // namespace
 
-Value* emitTranscendental(llvm::IRBuilderBase& b, Operation* op, llvm::ArrayRef<Value*> args, bool hasLibm) {
+Value* emitTranscendental(llvm::IRBuilderBase& b, Operation* op, llvm::ArrayRef<Value*> args,
+                          bool hasLibm, const QuickParts* quick) {
   if (args[0]->getType()->getScalarType()->isFloatTy())
-    if (Value* v = emitF32(b, op, args, /*slowUnderflow=*/hasLibm)) return v;  // a CPU has both
+    if (Value* v = emitF32(b, op, args, /*slowUnderflow=*/hasLibm, quick)) return v;  // a CPU has both
   if (!hasLibm) return args[0]->getType()->getScalarType()->isDoubleTy() ? emitF64(b, op, args) : nullptr;
   if (auto id = libmIntrinsic(op); id != llvm::Intrinsic::not_intrinsic)
     return args.size() == 2 ? b.CreateBinaryIntrinsic(id, args[0], args[1]) : b.CreateUnaryIntrinsic(id, args[0]);

@@ -8,10 +8,21 @@
 
 namespace tile::ir {
 
+/// Instructions of a machine that f32 functions are made of where an error of 2 ulp, or a subnormal that becomes 0, is lost
+/// in what follows.
+class QuickParts {
+ public:
+  virtual ~QuickParts() = default;
+  virtual llvm::Value* exp2(llvm::IRBuilderBase& b, llvm::Value* x) const = 0;
+  virtual llvm::Value* reciprocal(llvm::IRBuilderBase& b, llvm::Value* x) const = 0;
+  virtual llvm::Value* quotient(llvm::IRBuilderBase& b, llvm::Value* x, llvm::Value* y) const = 0;
+};
+
 /// Emits a math dialect op on f32 or f64 operands. f32 exp, exp2, expm1, log, log2, log10, log1p, sin, cos, tan, tanh,
-/// erf and pow are polynomials of our own; everything else, and f64, becomes LLVM's intrinsic where `hasLibm` says that a
-/// libm call can be linked; without it f64 has what math_functions_f64.h has. Null: this function does not exist on such a
-/// machine.
-llvm::Value* emitTranscendental(llvm::IRBuilderBase& b, mlir::Operation* op, llvm::ArrayRef<llvm::Value*> args, bool hasLibm);
+/// erf and pow are polynomials of our own (tan, tanh, erf, pow, log1p and expm1 with `quick` parts if given); everything
+/// else, and f64, becomes LLVM's intrinsic where `hasLibm` says that a libm call can be linked; without it f64 has what
+/// math_functions_f64.h has. Null: this function does not exist on such a machine.
+llvm::Value* emitTranscendental(llvm::IRBuilderBase& b, mlir::Operation* op, llvm::ArrayRef<llvm::Value*> args,
+                                bool hasLibm, const QuickParts* quick = nullptr);
 
 }  // namespace tile::ir

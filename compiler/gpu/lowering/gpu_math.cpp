@@ -1,6 +1,7 @@
 // gpu_math.cpp - see gpu_math.h.
 #include "compiler/gpu/lowering/gpu_math.h"
 
+#include "compiler/lowering/math_functions.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -21,9 +22,25 @@ static Value* smallIntToHalf(llvm::IRBuilderBase& b, Operation* op, Value* x) {
   return b.CreateFPTrunc(b.CreateSIToFP(wide, b.getFloatTy()), to.isF16() ? b.getHalfTy() : b.getBFloatTy());
 }
 
+namespace {
+struct Approximate : QuickParts {
+  Value* exp2(llvm::IRBuilderBase& b, Value* x) const override {
+    return b.CreateIntrinsic(llvm::Intrinsic::nvvm_ex2_approx_ftz, {b.getFloatTy()}, {x});
+  }
+  // The hardware's reciprocal is within one unit everywhere; a quotient needs its range reduced first.
+  Value* reciprocal(llvm::IRBuilderBase& b, Value* x) const override {
+    return b.CreateIntrinsic(b.getFloatTy(), llvm::Intrinsic::nvvm_rcp_approx_ftz_f, {x});
+  }
+  Value* quotient(llvm::IRBuilderBase& b, Value* x, Value* y) const override {
+    return b.CreateIntrinsic(b.getFloatTy(), llvm::Intrinsic::nvvm_div_full_ftz, {x, y});
+  }
+};
+}  // namespace
+
 Value* GpuMath::special(llvm::IRBuilderBase& b, Operation* op, llvm::ArrayRef<Value*> args) const {
   if (Value* converted = smallIntToHalf(b, op, args[0])) return converted;
   if (!fastMath_ || !args[0]->getType()->isFloatTy()) return nullptr;
+  const Approximate quick;
   auto call = [&](llvm::Intrinsic::ID id, llvm::ArrayRef<Value*> a) -> Value* { return b.CreateIntrinsic(b.getFloatTy(), id, a); };
   auto scaled = [&](Value* x, double factor) { return b.CreateFMul(x, llvm::ConstantFP::get(b.getFloatTy(), factor)); };
   // Contraction lets the scale fold into a product that made the argument: exp(s * c) is one FMUL or FFMA and one MUFU.
@@ -37,19 +54,20 @@ Value* GpuMath::special(llvm::IRBuilderBase& b, Operation* op, llvm::ArrayRef<Va
   };
   constexpr double kLog2E = 1.4426950408889634, kLn2 = 0.6931471805599453, kLog10Of2 = 0.3010299956639812;
   return llvm::TypeSwitch<Operation*, Value*>(op)
-      .Case<math::Exp2Op>([&](auto) { return b.CreateIntrinsic(llvm::Intrinsic::nvvm_ex2_approx_ftz, {b.getFloatTy()}, {args[0]}); })
-      .Case<math::ExpOp>([&](auto) { return b.CreateIntrinsic(llvm::Intrinsic::nvvm_ex2_approx_ftz, {b.getFloatTy()}, {scaled(args[0], kLog2E)}); })
+      .Case<math::Exp2Op>([&](auto) { return quick.exp2(b, args[0]); })
+      .Case<math::ExpOp>([&](auto) { return quick.exp2(b, scaled(args[0], kLog2E)); })
       .Case<math::Log2Op>([&](auto) { return lg2(1.0); })
       .Case<math::LogOp>([&](auto) { return lg2(kLn2); })
       .Case<math::Log10Op>([&](auto) { return lg2(kLog10Of2); })
       .Case<math::SqrtOp>([&](auto) { return call(llvm::Intrinsic::nvvm_sqrt_approx_ftz_f, {args[0]}); })
       .Case<math::RsqrtOp>([&](auto) { return call(llvm::Intrinsic::nvvm_rsqrt_approx_ftz_f, {args[0]}); })
       .Case<arith::DivFOp>([&](auto) {
-        // The hardware's reciprocal is within one unit everywhere; a quotient needs its range reduced first.
         auto* one = llvm::dyn_cast<llvm::ConstantFP>(args[0]);
-        if (one && one->isExactlyValue(1.0)) return call(llvm::Intrinsic::nvvm_rcp_approx_ftz_f, {args[1]});
-        return call(llvm::Intrinsic::nvvm_div_full_ftz, {args[0], args[1]});
+        if (one && one->isExactlyValue(1.0)) return quick.reciprocal(b, args[1]);
+        return quick.quotient(b, args[0], args[1]);
       })
+      .Case<math::TanOp, math::TanhOp, math::ErfOp, math::PowFOp>(
+          [&](auto) { return emitTranscendental(b, op, args, /*hasLibm=*/false, &quick); })
       .Default([](Operation*) -> Value* { return nullptr; });
 }
 
