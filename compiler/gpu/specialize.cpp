@@ -86,13 +86,27 @@ class Specializer {
     return true;
   }
 
-  /// What the kernel gets; none when no plan for roles fits.
+  /// What the kernel gets; none when no plan for roles fits. Buffers that stored tiles leave through, once in a program,
+  /// are given up where they cost the roles or leave a loop's copies alone with one stage.
   std::optional<RoleDecisions> decide(const std::vector<BulkStore>& stores, int numWarps) {
+    std::optional<RoleDecisions> plan = decideAmongHosts(stores, numWarps);
+    if (stores.empty() || (plan && !hasAloneRing(*plan))) return plan;
+    std::optional<RoleDecisions> other = decideAmongHosts({}, numWarps);
+    if (other && (!plan || other->memory.stagesInLoops() > plan->memory.stagesInLoops())) return other;
+    return plan;  // decisions move and are not copied: slices point into their groups
+  }
+
+  /// Whether copies of a loop do not overlap with products.
+  static bool hasAloneRing(const RoleDecisions& plan) {
+    return llvm::any_of(plan.memory.rings,
+                        [](const RingPlan& ring) { return ring.inLoop && ring.stages == 1 && ring.wished != 1; });
+  }
+
+  std::optional<RoleDecisions> decideAmongHosts(const std::vector<BulkStore>& stores, int numWarps) {
     std::optional<RoleDecisions> plan = decide(RingGroups(func_, byThreads_, turned_), stores, numWarps);
     // A tile that only a branch reads is usually acquired there. Where copies of loops would not overlap with products,
     // a stored tile behind the branch may leave through its stage, which every path must hold then.
-    auto isAlone = [](const RingPlan& ring) { return ring.inLoop && ring.stages == 1 && ring.wished != 1; };
-    if (!plan || llvm::any_of(plan->memory.rings, isAlone)) {
+    if (!plan || hasAloneRing(*plan)) {
       const llvm::DenseSet<Operation*> hosts = findHosts(stores);
       std::optional<RoleDecisions> other =
           hosts.empty() ? std::nullopt : decide(RingGroups(func_, byThreads_, turned_, hosts), stores, numWarps);

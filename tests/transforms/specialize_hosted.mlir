@@ -48,3 +48,27 @@ func.func @behind_a_branch(%q: !tile.view<3xf16> {tile.align = 16 : i32, tile.un
   tile.store %out, %o[%h, %m0, %c0 : i32, i32, i32] : tensor<128x256xf16>, !tile.view<3xf16>
   return
 }
+
+// -----
+
+// A buffer for the result would leave one stage for the loop's copies: the result is stored from registers.
+// CHECK-LABEL: func.func @from_registers
+// CHECK: tile.ring_alloc arrivals 2 : <2>
+// CHECK: consumer {
+// CHECK-NOT: tile.tma_store
+// CHECK: tile.store
+func.func @from_registers(%w: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %k: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %o: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %end: i32) attributes {tile.num_warps = 8 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x512xf32>
+  %x = tile.program_id 0
+  %m0 = arith.muli %x, %c64 : i32
+  %r = scf.for %j = %c0 to %end step %c64 iter_args(%acc = %zero) -> (tensor<64x512xf32>) : i32 {
+    %sw = tile.load_shared %w[%m0, %j : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
+    %sk = tile.load_shared %k[%j, %c0 : i32, i32] box [64, 512] : !tile.view<2xf16> -> !tile.smem<64x512xf16, minor = 1>
+    %d = tile.mma wgmma_f16 k 64 warps(4, 2) %sw, %sk, %acc : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x512xf16, minor = 1> -> tensor<64x512xf32>
+    scf.yield %d : tensor<64x512xf32>
+  } {tile.stages = 2 : i32}
+  tile.store %r, %o[%m0, %c0 : i32, i32] : tensor<64x512xf32>, !tile.view<2xf32>
+  return
+}
