@@ -5,6 +5,8 @@
 // After:  up to three loops in a row with the same body: [lb, lo) masked, [lo, hi) with the scores as they are, [hi,
 // ub)
 //         masked. Parts that cannot exist are left out.
+// A tile that was copied to shared memory, read to be masked and shared again for a product is read by the product
+// itself in the middle loop.
 // Branches around products go the same way, when their condition is such a conjunction: where it holds the products
 // stand in the loop itself (rotate.cpp leaves such a branch, for the first iteration).
 // lo and hi are computed in front of the loop with 64 bits: for each comparison the iterations in which it holds for
@@ -328,6 +330,26 @@ class Peeler {
     branch.erase();
   }
 
+  /// Masks a tile that came from shared memory and goes back there.
+  static bool isOfShared(arith::SelectOp select) {
+    auto read = select.getTrueValue().getDefiningOp<SmemLoadOp>();
+    return read && llvm::any_of(select->getUsers(), [&](Operation* user) {
+             auto share = dyn_cast<ShareOp>(user);
+             return share && share.getResult().getType() == read.getSource().getType();
+           });
+  }
+
+  /// What came from shared memory only to be masked need not go back there where nothing is masked.
+  static void readInPlace(scf::ForOp loop) {
+    for (ShareOp share : llvm::make_early_inc_range(loop.getBody()->getOps<ShareOp>())) {
+      auto read = share.getSource().getDefiningOp<SmemLoadOp>();
+      if (!read || read.getSource().getType() != share.getResult().getType()) continue;
+      share.getResult().replaceAllUsesWith(read.getSource());
+      share.erase();
+      if (read->use_empty()) read.erase();
+    }
+  }
+
   SmallVector<Value> part(OpBuilder& builder, Value lower, Value upper, ValueRange carried, Part which) {
     IRMapping map;
     auto copy = cast<scf::ForOp>(builder.clone(*loop_, map));
@@ -338,11 +360,15 @@ class Peeler {
       auto here = cast<scf::IfOp>(map.lookup(branch.op.getOperation()));
       if (which == Part::middle || (which == Part::last && branch.where == Conditions::Where::start)) inlineThen(here);
     }
+    // Their copies do not go through the middle loop's buffers: few iterations, little room.
+    if (which != Part::middle && llvm::any_of(selects_, isOfShared))
+      copy->setAttr("tile.stages", builder.getI32IntegerAttr(1));
     if (which == Part::middle) {
       for (arith::SelectOp select : selects_) {
         auto here = cast<arith::SelectOp>(map.lookup(select.getResult()).getDefiningOp());
         here.getResult().replaceAllUsesWith(here.getTrueValue());
       }
+      readInPlace(copy);
       for (Operation& op : llvm::make_early_inc_range(llvm::reverse(*copy.getBody())))
         if (isOpTriviallyDead(&op)) op.erase();
     }

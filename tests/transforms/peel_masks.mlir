@@ -299,3 +299,40 @@ func.func @listed(%a: tensor<64x64xf16>, %list: !tile.view<1xi32>, %partial: i32
   }
   return %r : tensor<64x64xf32>
 }
+
+// -----
+
+// Rows past the end are zeros. They were read from shared memory for that: whole tiles stay there.
+// CHECK-LABEL: func.func @rows
+// CHECK: scf.for
+// CHECK: %[[X:.*]] = tile.load_shared
+// CHECK-NOT: tile.smem_load
+// CHECK: tile.mma {{.*}}, %[[X]],
+// CHECK: scf.for
+// CHECK: %[[Y:.*]] = tile.load_shared
+// CHECK: tile.smem_load %[[Y]]
+// CHECK: arith.select
+// CHECK: tile.share
+// CHECK: tile.stages = 1
+func.func @rows(%x: !tile.view<2xf16>, %n: i32, %a: !tile.smem<64x64xf16, minor = 1>) -> tensor<64x64xf32> {
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %none = arith.constant dense<0.0> : tensor<64x64xf16>
+  %i = tile.iota : tensor<64xi32>
+  %row = tile.reshape %i : tensor<64xi32> -> tensor<64x1xi32>
+  %end = tile.splat %n : i32 -> tensor<64x1xi32>
+  %r = scf.for %j = %c0 to %n step %c64 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {
+    %there = tile.load_shared %x[%j, %c0 : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
+    %tile = tile.smem_load %there : !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf16>
+    %j1 = tile.splat %j : i32 -> tensor<64x1xi32>
+    %at = arith.addi %j1, %row : tensor<64x1xi32>
+    %in = arith.cmpi slt, %at, %end : tensor<64x1xi32>
+    %mask = tile.broadcast %in : tensor<64x1xi1> -> tensor<64x64xi1>
+    %w = arith.select %mask, %tile, %none : tensor<64x64xi1>, tensor<64x64xf16>
+    %b = tile.share %w : tensor<64x64xf16> -> !tile.smem<64x64xf16, minor = 1>
+    %next = tile.mma wgmma_f16 k 64 warps(4, 1) %a, %b, %acc : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf32>
+    scf.yield %next : tensor<64x64xf32>
+  } {tile.stages = 2 : i32}
+  return %r : tensor<64x64xf32>
+}
