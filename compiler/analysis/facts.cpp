@@ -241,6 +241,11 @@ class FactsBuilder {
                                                   std::min(facts_.alignOf(add.getPtr()), facts_.divisibility(add.getOffset()) * elementBytes(add.getPtr().getType())));
       return;
     }
+    if (auto pointer = dyn_cast<IntToPtrOp>(op)) {
+      facts_.align_[pointer.getResult()] =
+          std::max(elementBytes(pointer.getType()), facts_.divisibility(pointer.getAddress()));
+      return;
+    }
     if (auto ptr = dyn_cast<ViewPtrOp>(op)) {
       facts_.align_[ptr.getResult()] = facts_.alignOf(ptr.getView());
       return;

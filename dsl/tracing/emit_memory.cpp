@@ -242,6 +242,21 @@ Value view_pointer(Value view, SrcLoc loc) {
                 ValueKind::pointer);
 }
 
+Value pointer_to(const Operand& address, DType element) {  // declared in dsl/address.h
+  Tracer* t = Tracer::current();
+  if (!t || !outside_combiner(*t, "pointer_to", address.loc)) return {0};
+  const Value from = use(*t, address);
+  if (t->is_bad(from)) return {0};
+  const TileType found = t->type_of(from);
+  if (found.pointer || found.shape.rank() > 0 || (found.dtype != DType::i64 && found.dtype != DType::u64)) {
+    t->error("pointer_to needs a scalar i64 or u64, found " + found.to_string(), address.loc);
+    return {0};
+  }
+  auto type = ir::PtrType::get(t->context(), ir_element_type(t->context(), element));
+  return t->add(ir::IntToPtrOp::create(t->at_end(), t->location(address.loc), type, t->info(from).value), element,
+                address.loc, ValueKind::pointer);
+}
+
 Value make_view(const Operand& pointer, DType element, const Operand* dims, const Operand* strides, int rank,
                 SrcLoc loc) {
   Tracer* t = Tracer::current();

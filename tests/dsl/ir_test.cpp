@@ -3,6 +3,7 @@
 #include <cmath>
 #include <utility>
 
+#include "dsl/address.h"
 #include "traced.h"
 
 using namespace tile;
@@ -90,6 +91,8 @@ TEST(Ir, Memory) {
   EXPECT_IR("tile.make_view", [](Ptr<const half> p, I32 n) {
     auto r = make_view(p, {n, 8}, {8, 1}).load({0, 0}, {4, 4});
   });
+  EXPECT_IR("tile.int_to_ptr %1 : <f16>",
+            [](I64 address) { auto x = load(pointer_to<const half>(multiple_of(address, 16)) + arange(0, 8)); });
   EXPECT_IR("tile.atomic_rmw add acq_rel gpu", [](Ptr<float> p) { atomic_add(p, 1); });
   EXPECT_IR("tile.atomic_rmw umax relaxed sys",
             [](Ptr<uint32_t> p) { atomic_max(p, 1, {.order = Order::relaxed, .scope = Scope::sys}); });

@@ -123,6 +123,11 @@ func.func @memory(%p: !tile.ptr<f16> {tile.align = 16 : i32}, %n: i32 {tile.mult
   %d = tile.view_dim %v, 1 {facts} : !tile.view<2xf16>
   %s = tile.view_stride %v, 0 : !tile.view<2xf16>
   %one = arith.constant 1 : i64
+  // A table's address is as aligned as promised.
+  %address = tile.view_dim %v, 0 : !tile.view<2xf16>
+  %promised = tile.assume %address multiple_of 16 : i64
+  // expected-remark @+1 {{align 16}}
+  %found = tile.int_to_ptr %promised {facts} : !tile.ptr<f16>
   // expected-remark @+1 {{align 8 unit_stride 1 strides [8, 1] dims [64, 64]}}
   %w = tile.make_view %q, dims(%d, %d), strides(%s, %one) {facts} : !tile.ptr<f16> -> !tile.view<2xf16>
   return

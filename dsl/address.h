@@ -1,0 +1,21 @@
+// address.h - addresses that are kept in memory as integers: tables of pointers.
+#pragma once
+#include "dsl/memory.h"
+
+namespace tile {
+
+namespace detail {
+Value pointer_to(const Operand& address, DType element);
+}
+
+/// The address of an element T from the integer (i64, u64) that it was kept as. What it points to must be no argument of
+/// the kernel's that the kernel also accesses in another way. Wide copies want a promise:
+/// pointer_to<const half>(multiple_of(load(table + i), 16)).
+template <class T>
+Tile pointer_to(Expr address) {
+  const Tile p = detail::make_tile(detail::pointer_to(address, dtype_of<T>()), address.loc);
+  if constexpr (std::is_const_v<T>) detail::set_read_only(Expr(p, address.loc).v);
+  return p;
+}
+
+}  // namespace tile
