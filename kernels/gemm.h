@@ -282,8 +282,10 @@ inline int default_gemm_splits(const GemmConfig& c, int64_t batch, int64_t m, in
                                const Machine& machine) {
   int64_t tiles = batch * cdiv(m, c.BM) * cdiv(n, c.BN);
   if (!machine.gpu || tiles == 0 || 2 * tiles > machine.multiprocessors) return 1;
+  // Few rows with wide tiles: half as many programs ask for all the memory brings, and leave fewer parts to add.
+  const int64_t programs = machine.multiprocessors / (machine.warpgroups && m <= 64 && c.BN >= 128 ? 2 : 1);
   // At least 512 elements of K each: less is dominated by writing and adding the parts.
-  return static_cast<int>(std::clamp<int64_t>(std::min(machine.multiprocessors / tiles, k / 512), 1, 16));
+  return static_cast<int>(std::clamp<int64_t>(std::min(programs / tiles, k / 512), 1, 16));
 }
 /// Bytes of the workspace that config.splits needs with operands of `in`.
 inline size_t gemm_workspace_bytes(const GemmConfig& c, int64_t batch, int64_t m, int64_t n, DType in = DType::f32) {
