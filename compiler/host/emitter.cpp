@@ -399,7 +399,7 @@ LogicalResult Emitter::emitPlaced(Operation* op) {
   nest.usesOperands(op);
   for (auto& [index, ref] : targets) nest.uses(*ref);
   int64_t n = nest.dims().back();
-  return nest.run(vectorWidth(Numbers::bytes(elementOf(first)), n, isLong(plan.costOfMaking(op)) ? 1 : 2),
+  return nest.run(vectorWidth(Numbers::bytes(elementOf(first)), n, vectorsAtATime(plan.costOfMaking(op))),
                   [&](unsigned width) {
                     SmallVector<llvm::Value*, 2> values;
                     if (!nest.define(op, width, values)) return failure();

@@ -311,7 +311,7 @@ LogicalResult Emitter::evaluateInto(Value tile, const Ref& to, Type as) {
   int64_t n = nest.dims().back();
   // A piece of a larger tile (cat) may be strided along its last dim that is not 1.
   unsigned widest = nest.isContiguous(to) ? vectorWidth(std::max(Numbers::bytes(as), Numbers::bytes(elementOf(tile))),
-                                                        n, isLong(plan.cost(tile)) ? 1 : 2)
+                                                        n, vectorsAtATime(plan.cost(tile)))
                                           : 1;
   return nest.run(widest, [&](unsigned width) {
     llvm::Value* v = nest.eval(tile, width);

@@ -44,6 +44,8 @@ llvm::SmallVector<std::pair<int, int>, 4> matchDims(llvm::ArrayRef<int64_t> from
 
 /// Expressions of this cost (see Plan::cost) fill a vector pipeline by themselves: one vector at a time will do.
 inline bool isLong(int cost) { return cost > 30; }
+/// Vectors to compute at a time: of short expressions many, their loop would cost as much as they do.
+inline int vectorsAtATime(int cost) { return isLong(cost) ? 1 : cost > 8 ? 2 : 4; }
 
 class Plan {
  public:
