@@ -198,8 +198,12 @@ const auto& gla_combine_kernel() {
 }
 
 inline GlaConfig default_gla_config(int64_t k, int64_t v, const Machine& machine) {
+  // Work inside windows grows with their length: GPUs take windows that fill an operand of their products, hosts half
+  // of them. Fewer blocks of K make fewer partial sums.
   GlaConfig c;
-  c.BK = std::min(64, round_up(k, 16)), c.BV = std::min(64, round_up(v, 16));
+  c.BT = machine.gpu ? 16 : 8;
+  const int widest = machine.gpu ? 64 : 128;
+  c.BK = std::min(widest, round_up(k, 16)), c.BV = std::min(widest, round_up(v, 16));
   c.warps = machine.gpu ? 2 : 1, c.stages = machine.gpu ? 2 : 1;
   return c;
 }

@@ -92,7 +92,7 @@ const auto& linear_attention_kernel() {
 inline LinearAttentionConfig default_linear_attention_config(DType dtype, int64_t k, int64_t v,
                                                              const Machine& machine) {
   LinearAttentionConfig c;
-  c.BT = machine.gpu ? (dtype == DType::f32 ? 32 : 64) : 32;
+  c.BT = machine.gpu ? (dtype == DType::f32 ? 32 : 64) : 16;
   c.BK = machine.gpu && k > 32 ? round_up(k, 64) : round_up(k, 16);
   c.BV = std::min(!machine.gpu ? 128 : dtype == DType::f32 ? 32 : 64, round_up(v, 16));
   // Products of single warps keep more in registers than those of a warpgroup.

@@ -298,7 +298,7 @@ void add_problems(CatalogRow& row) {
 
 ConfigWords chunk_config(const Problem& p, const Machine& machine) {
   GlaConfig c = default_gla_config(p.sizes["K"], p.sizes.get("V", p.sizes["K"]), machine);
-  c.BT = static_cast<int>(p.sizes.get("BT", 16));
+  c.BT = static_cast<int>(p.sizes.get("BT", c.BT));
   return gla_decay_cumsum_kernel().words(c);
 }
 
