@@ -29,8 +29,8 @@ class ProgramOrder {
   llvm::DenseMap<mlir::Operation*, std::pair<int64_t, int64_t>> places_;
 };
 
-/// The lowest aligned offset at which `one` is clear of those of `all` that have an offset (not -1) and live at the same
-/// time. Fields: bytes, alignment, offset, and begin and end of the life, inclusive.
+/// The lowest aligned offset at which `one` is clear of those of `all` that have an offset (not -1) and live at the
+/// same time. Fields: bytes, alignment, offset, and begin and end of the life, inclusive.
 template <class Buffer>
 int64_t firstFit(const Buffer& one, const std::vector<Buffer>& all) {
   std::vector<std::pair<int64_t, int64_t>> taken;  // [begin, end)

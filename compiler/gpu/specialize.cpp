@@ -86,8 +86,8 @@ class Specializer {
     return true;
   }
 
-  /// What the kernel gets; none when no plan for roles fits. Buffers that stored tiles leave through, once in a program,
-  /// are given up where they cost the roles or leave a loop's copies alone with one stage.
+  /// What the kernel gets; none when no plan for roles fits. Buffers that stored tiles leave through, once in a
+  /// program, are given up where they cost the roles or leave a loop's copies alone with one stage.
   std::optional<RoleDecisions> decide(const std::vector<BulkStore>& stores, int numWarps) {
     std::optional<RoleDecisions> plan = decideAmongHosts(stores, numWarps);
     if (stores.empty() || (plan && !hasAloneRing(*plan))) return plan;
@@ -123,7 +123,8 @@ class Specializer {
       for (auto [index, ring] : llvm::enumerate(plan.memory.rings)) {
         const int number = static_cast<int>(index);
         const bool isOfTiles = llvm::any_of(plan.groups.groups(), [&](const LoadGroup& group) {
-          return group.ring == number && llvm::all_of(group.loads, [&](Operation* load) { return tiles.contains(load); });
+          return group.ring == number &&
+                 llvm::all_of(group.loads, [&](Operation* load) { return tiles.contains(load); });
         });
         stages += isOfTiles || !ring.inLoop ? 0 : std::min(ring.stages, ring.wished ? ring.wished : 3);
       }
@@ -318,8 +319,8 @@ class Specializer {
     return sortCopies(facts);
   }
 
-  /// Registers a thread of the producer needs to copy its part of all tiles, or to turn tiles; 0: one thread does all there
-  /// is to do.
+  /// Registers a thread of the producer needs to copy its part of all tiles, or to turn tiles; 0: one thread does all
+  /// there is to do.
   int addressRegisters(const RoleSlice& slice) const {
     if (byThreads_.empty()) return turned_.empty() ? 0 : kTurnerRegisters;
     constexpr int64_t kChunk = 16, kThreads = 128;
@@ -382,8 +383,8 @@ class Specializer {
   }
 
   /// The ring whose stage a stored tile may leave through: of one tile of the same type, loaded by the same statements,
-  /// all of whose readers are products in front of the store that take it as their first operand, each warpgroup its own
-  /// rows, the ones it also stores. -1: none.
+  /// all of whose readers are products in front of the store that take it as their first operand, each warpgroup its
+  /// own rows, the ones it also stores. -1: none.
   static int hostOf(const BulkStore& store, const RingGroups& groups) {
     auto tile = cast<RankedTensorType>(store.tile.getType());
     const SmemType whole = hostType(store);
@@ -393,7 +394,8 @@ class Specializer {
     for (const LoadGroup& group : groups.groups()) {
       if (group.loads.size() != 1 || group.block() != store.op->getBlock()) continue;
       if (!group.last->isBeforeInBlock(store.op)) continue;
-      if (llvm::count_if(groups.groups(), [&](const LoadGroup& other) { return other.ring == group.ring; }) != 1) continue;
+      if (llvm::count_if(groups.groups(), [&](const LoadGroup& other) { return other.ring == group.ring; }) != 1)
+        continue;
       auto load = dyn_cast<LoadSharedOp>(group.loads.front());
       if (!load || group.byThreads || load.getResult().getType() != whole) continue;
       auto takesOwnRows = [&](Operation* reader) {

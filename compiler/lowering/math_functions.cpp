@@ -1,5 +1,5 @@
-// math_functions.cpp - see math_functions.h. Coefficients are weighted minimax fits over the reduced range (error of the
-// polynomial below 4e-9 relative, i.e. below 0.1 ulp of f32).
+// math_functions.cpp - see math_functions.h. Coefficients are weighted minimax fits over the reduced range (error of
+// the polynomial below 4e-9 relative, i.e. below 0.1 ulp of f32).
 #include "compiler/lowering/math_functions.h"
 
 #include <cmath>
@@ -20,14 +20,20 @@ class Math {
  public:
   /// `slowUnderflow`: products that underflow take the machine a hundred times as long (CPUs do, GPUs do not).
   Math(llvm::IRBuilderBase& b, llvm::Type* like, bool slowUnderflow, const QuickParts* quick)
-      : b(b), slowUnderflow(slowUnderflow), quick(quick), f32(withElement(like, b.getFloatTy())), f64(withElement(like, b.getDoubleTy())), i32(withElement(like, b.getInt32Ty())) {}
+      : b(b),
+        slowUnderflow(slowUnderflow),
+        quick(quick),
+        f32(withElement(like, b.getFloatTy())),
+        f64(withElement(like, b.getDoubleTy())),
+        i32(withElement(like, b.getInt32Ty())) {}
 
   Value* exp2(Value* x) {
     // Beyond these bounds the result is inf or 0 anyway; the selects (not min/max) let NaN through.
     x = clampKeepingNan(x, -151.0, 129.0);
     auto [n, whole] = roundToInt(x);
     Value* f = b.CreateFSub(x, whole);
-    Value* p = polynomial(f, {6.931472062e-01, 2.402265135e-01, 5.550327791e-02, 9.618003890e-03, 1.340026973e-03, 1.547630005e-04});
+    Value* p = polynomial(
+        f, {6.931472062e-01, 2.402265135e-01, 5.550327791e-02, 9.618003890e-03, 1.340026973e-03, 1.547630005e-04});
     return scaleByPowerOfTwo(zeroWhere(x, -150.0, fma(p, f, constant(1.0))), n);
   }
 
@@ -106,8 +112,8 @@ class Math {
 
   enum class Trig { sin, cos, tan };
   Value* trig(Value* x, Trig which) {
-    // Quadrant and remainder in f64: pi/2 in two parts of 53 bits each. Adding 1.5 * 2^52 rounds to an integer, whose lowest
-    // bits are then the lowest of the sum (below 2^51; far above, the remainder has no right digit anyway).
+    // Quadrant and remainder in f64: pi/2 in two parts of 53 bits each. Adding 1.5 * 2^52 rounds to an integer, whose
+    // lowest bits are then the lowest of the sum (below 2^51; far above, the remainder has no right digit anyway).
     constexpr double kRound = 0x1.8p52;
     Value* wide = b.CreateFPExt(x, f64);
     Value* sum = fma(wide, llvm::ConstantFP::get(f64, M_2_PI), llvm::ConstantFP::get(f64, kRound));
@@ -142,7 +148,8 @@ class Math {
     Value* s = divideWide(fd, b.CreateFAdd(fd, c64(2.0)));  // (m - 1) / (m + 1)
     Value* s2 = b.CreateFMul(s, s);
     Value* p = c64(2.829066005e-01);
-    for (double c : {3.199052043e-01, 4.122092656e-01, 5.770779422e-01, 9.617966941e-01, 2.885390082}) p = fma(p, s2, c64(c));
+    for (double c : {3.199052043e-01, 4.122092656e-01, 5.770779422e-01, 9.617966941e-01, 2.885390082})
+      p = fma(p, s2, c64(c));
     Value* t = b.CreateFMul(b.CreateFPExt(y, f64), fma(p, s, b.CreateFPExt(e, f64)));
     Value* lo = c64(-200.0);
     Value* hi = c64(200.0);
@@ -163,7 +170,9 @@ class Math {
 
   llvm::Constant* constant(double v) { return llvm::ConstantFP::get(f32, v); }
   llvm::Constant* infinity() { return llvm::ConstantFP::getInfinity(f32); }
-  Value* fma(Value* x, Value* y, Value* z) { return b.CreateIntrinsic(llvm::Intrinsic::fma, {x->getType()}, {x, y, z}); }
+  Value* fma(Value* x, Value* y, Value* z) {
+    return b.CreateIntrinsic(llvm::Intrinsic::fma, {x->getType()}, {x, y, z});
+  }
   Value* abs(Value* x) { return b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x); }
   Value* copysign(Value* x, Value* sign) { return b.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, x, sign); }
 
@@ -217,7 +226,9 @@ class Math {
     Value* half = b.CreateAShr(n, 1);
     return b.CreateFMul(b.CreateFMul(x, powerOfTwo(half)), powerOfTwo(b.CreateSub(n, half)));
   }
-  Value* exp2Whole(Value* whole) { return scaleByPowerOfTwo(constant(1.0), roundToInt(clampKeepingNan(whole, -200.0, 200.0)).first); }
+  Value* exp2Whole(Value* whole) {
+    return scaleByPowerOfTwo(constant(1.0), roundToInt(clampKeepingNan(whole, -200.0, 200.0)).first);
+  }
 
   /// x = 2^e * (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)), for positive finite x; subnormals are scaled up first.
   std::pair<Value*, Value*> splitMantissa(Value* x) {
@@ -286,11 +297,13 @@ llvm::Intrinsic::ID libmIntrinsic(Operation* op) {
 /// libm functions that LLVM has no intrinsic for, called once per lane.
 Value* callPerLane(llvm::IRBuilderBase& b, llvm::StringRef name, Value* x) {
   llvm::Type* element = x->getType()->getScalarType();
-  auto callee = b.GetInsertBlock()->getModule()->getOrInsertFunction(element->isFloatTy() ? (name + "f").str() : name.str(), element, element);
+  auto callee = b.GetInsertBlock()->getModule()->getOrInsertFunction(
+      element->isFloatTy() ? (name + "f").str() : name.str(), element, element);
   auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(x->getType());
   if (!vector) return b.CreateCall(callee, {x});
   Value* r = llvm::PoisonValue::get(vector);
-  for (unsigned i = 0; i < vector->getNumElements(); ++i) r = b.CreateInsertElement(r, b.CreateCall(callee, {b.CreateExtractElement(x, i)}), i);
+  for (unsigned i = 0; i < vector->getNumElements(); ++i)
+    r = b.CreateInsertElement(r, b.CreateCall(callee, {b.CreateExtractElement(x, i)}), i);
   return r;
 }
 
@@ -303,7 +316,8 @@ Value* emitTranscendental(llvm::IRBuilderBase& b, Operation* op, llvm::ArrayRef<
   if (!hasLibm) return args[0]->getType()->getScalarType()->isDoubleTy() ? emitF64(b, op, args) : nullptr;
   if (auto id = libmIntrinsic(op); id != llvm::Intrinsic::not_intrinsic)
     return args.size() == 2 ? b.CreateBinaryIntrinsic(id, args[0], args[1]) : b.CreateUnaryIntrinsic(id, args[0]);
-  if (isa<math::ErfOp, math::ErfcOp, math::ExpM1Op, math::Log1pOp, math::CbrtOp>(op)) return callPerLane(b, op->getName().stripDialect(), args[0]);
+  if (isa<math::ErfOp, math::ErfcOp, math::ExpM1Op, math::Log1pOp, math::CbrtOp>(op))
+    return callPerLane(b, op->getName().stripDialect(), args[0]);
   return nullptr;
 }
 

@@ -1,6 +1,6 @@
-// math_functions.h - transcendental functions as straight-line LLVM IR (no calls, no branches), for scalars and vectors.
-// f32 results are within 2 ulp (pow, tan: 4 ulp) including subnormals, infinities and NaN where the machine keeps
-// subnormals. sin, cos and tan reduce their argument in f64: accurate for |x| < 2^40.
+// math_functions.h - transcendental functions as straight-line LLVM IR (no calls, no branches), for scalars and
+// vectors. f32 results are within 2 ulp (pow, tan: 4 ulp) including subnormals, infinities and NaN where the machine
+// keeps subnormals. sin, cos and tan reduce their argument in f64: accurate for |x| < 2^40.
 #pragma once
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/IR/IRBuilder.h"
@@ -8,8 +8,8 @@
 
 namespace tile::ir {
 
-/// Instructions of a machine that f32 functions are made of where an error of 2 ulp, or a subnormal that becomes 0, is lost
-/// in what follows.
+/// Instructions of a machine that f32 functions are made of where an error of 2 ulp, or a subnormal that becomes 0, is
+/// lost in what follows.
 class QuickParts {
  public:
   virtual ~QuickParts() = default;
@@ -19,9 +19,9 @@ class QuickParts {
 };
 
 /// Emits a math dialect op on f32 or f64 operands. f32 exp, exp2, expm1, log, log2, log10, log1p, sin, cos, tan, tanh,
-/// erf and pow are polynomials of our own (tan, tanh, erf, pow, log1p and expm1 with `quick` parts if given); everything
-/// else, and f64, becomes LLVM's intrinsic where `hasLibm` says that a libm call can be linked; without it f64 has what
-/// math_functions_f64.h has. Null: this function does not exist on such a machine.
+/// erf and pow are polynomials of our own (tan, tanh, erf, pow, log1p and expm1 with `quick` parts if given);
+/// everything else, and f64, becomes LLVM's intrinsic where `hasLibm` says that a libm call can be linked; without it
+/// f64 has what math_functions_f64.h has. Null: this function does not exist on such a machine.
 llvm::Value* emitTranscendental(llvm::IRBuilderBase& b, mlir::Operation* op, llvm::ArrayRef<llvm::Value*> args,
                                 bool hasLibm, const QuickParts* quick = nullptr);
 

@@ -34,8 +34,8 @@ struct HostLists {
   std::vector<int32_t> offsets{0}, columns, rows, positions;
 };
 
-/// Which blocks of a rows x columns grid are present: each with probability `density` percent; with `skew`, row 1 has all
-/// and row 2 none.
+/// Which blocks of a rows x columns grid are present: each with probability `density` percent; with `skew`, row 1 has
+/// all and row 2 none.
 std::vector<char> random_blocks(int64_t rows, int64_t columns, int64_t density, bool skew, uint64_t seed) {
   HostTensor draw(DType::f32, {rows, columns});
   draw.fill_uniform(seed, 0, 100);
@@ -180,11 +180,20 @@ class BlockListCase : public OutputCase {
                                         g.compare(reference::tolerance(dtype_of<T>(), s_.k, config_.tf32)), out)};
   }
   std::vector<NamedTensor> tensors() const override {
-    return {{"values", &values_.host}, {"offsets", &offsets_.host}, {"columns", &columns_list_.host}, {"rows", &rows_list_.host}, {"positions", &positions_.host}, {"a", &a_.host}, {"b", &b_.host}, {"d", &d_.host}};
+    return {{"values", &values_.host},
+            {"offsets", &offsets_.host},
+            {"columns", &columns_list_.host},
+            {"rows", &rows_list_.host},
+            {"positions", &positions_.host},
+            {"a", &a_.host},
+            {"b", &b_.host},
+            {"d", &d_.host}};
   }
   Work work() const override {
     const double blocks = static_cast<double>(lists_.columns.size()), block = static_cast<double>(s_.bm * s_.bk);
-    const double other = static_cast<double>(kProduct == Product::sparse_dense ? s_.n : kProduct == Product::dense_sparse ? s_.m : s_.k);
+    const double other = static_cast<double>(kProduct == Product::sparse_dense   ? s_.n
+                                             : kProduct == Product::dense_sparse ? s_.m
+                                                                                 : s_.k);
     const double dense = static_cast<double>(kProduct == Product::sparse_dense   ? s_.k * s_.n + s_.m * s_.n
                                              : kProduct == Product::dense_sparse ? s_.m * s_.k + s_.m * s_.n
                                                                                  : s_.m * s_.k + s_.k * s_.n);
@@ -276,12 +285,22 @@ CatalogRow product_row(const char* name, const char* summary) {
   }
   if (kProduct == Product::sparse_dense)
     for (const char* d : {"f16", "f32"})  // S2.11
-      row.problems.push_back(
-          {d, {{"M", 200}, {"N", 150}, {"K", 512}, {"bm", 32}, {"bk", 32}, {"density", 20}, {"skew", 1}, {"split", 5}, {"beta", 2}}});
+      row.problems.push_back({d,
+                              {{"M", 200},
+                               {"N", 150},
+                               {"K", 512},
+                               {"bm", 32},
+                               {"bk", 32},
+                               {"density", 20},
+                               {"skew", 1},
+                               {"split", 5},
+                               {"beta", 2}}});
   for (int64_t block : {64, 128})
     for (int64_t density : {100, 50, 25, 10, 5, 1})
       row.problems.push_back(
-          {"f16", {{"M", 8192}, {"N", 8192}, {"K", 8192}, {"bm", block}, {"bk", block}, {"density", density}}, Purpose::bench});
+          {"f16",
+           {{"M", 8192}, {"N", 8192}, {"K", 8192}, {"bm", block}, {"bk", block}, {"density", density}},
+           Purpose::bench});
   row.problems.push_back({"f16", {{"M", 1024}, {"N", 1024}, {"K", 1024}, {"density", 25}}, Purpose::bench_host});
   row.kernel = [](std::string_view d) -> const AnyKernel* {
     return with_float_type(d, [](auto t) -> const AnyKernel* { return &kernel_of<decltype(t), kProduct>(); });

@@ -84,7 +84,8 @@ class CrossEntropyCase : public OutputCase {
                               with_gaps("LSE", second.compare(tolerance), lse_.host)};
   }
   std::vector<NamedTensor> tensors() const override {
-    return {{"x", &x_.host}, {"labels", &labels_.host}, {"lse", &lse_.host}, {"upstream", &upstream_.host}, {"loss", &loss_.host}, {"dx", &dx_.host}};
+    return {{"x", &x_.host},       {"labels", &labels_.host}, {"lse", &lse_.host}, {"upstream", &upstream_.host},
+            {"loss", &loss_.host}, {"dx", &dx_.host}};
   }
   Work work() const override {
     const auto elements = static_cast<double>(m_ * v_);

@@ -206,7 +206,9 @@ class StepCase : public WindowCase {
     return checks;
   }
   std::vector<NamedTensor> tensors() const override {
-    return {{"q", &q_.host}, {"k", &k_.host}, {"v", &v_.host}, {"g", &g_.host}, {"sums", &sums_.host}, {"q_g", &q_g_.host}, {"k_g", &k_g_.host}, {"o_part", &o_part_.host}, {"a_part", &a_part_.host}, {"o", &o_.host}};
+    return {{"q", &q_.host},           {"k", &k_.host},     {"v", &v_.host},     {"g", &g_.host},
+            {"sums", &sums_.host},     {"q_g", &q_g_.host}, {"k_g", &k_g_.host}, {"o_part", &o_part_.host},
+            {"a_part", &a_part_.host}, {"o", &o_.host}};
   }
   Work work() const override {
     double t = static_cast<double>(s_.b * s_.h * s_.l), k = static_cast<double>(s_.k), v = static_cast<double>(s_.v),

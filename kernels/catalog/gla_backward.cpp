@@ -99,7 +99,8 @@ class BackwardCase : public GlaCase {
     return checks;
   }
   std::vector<NamedTensor> tensors() const override {
-    return {{"q", &q_.host}, {"k", &k_.host}, {"v", &v_.host}, {"g", &g_.host}, {"do", &do_.host}, {"dq", &dq_.host}, {"dk", &dk_.host}, {"dv", &dv_.host}, {"dg", &dg_.host}};
+    return {{"q", &q_.host},   {"k", &k_.host},   {"v", &v_.host},   {"g", &g_.host},  {"do", &do_.host},
+            {"dq", &dq_.host}, {"dk", &dk_.host}, {"dv", &dv_.host}, {"dg", &dg_.host}};
   }
   Work work() const override {
     double t = static_cast<double>(s_.b * s_.h * s_.l), k = static_cast<double>(s_.k), v = static_cast<double>(s_.v);

@@ -71,7 +71,8 @@ class LayerCase : public OutputCase {
     return std::vector<Check>{with_gaps("OUT", out.compare(t), out_.host)};
   }
   std::vector<NamedTensor> tensors() const override {
-    return {{"x", &x_.host}, {"wq", &wq_.host}, {"wk", &wk_.host}, {"wv", &wv_.host}, {"wr", &wr_.host}, {"w1", &w1_.host}, {"w2", &w2_.host}, {"wo", &wo_.host}, {"norm", &norm_.host}, {"out", &out_.host}};
+    return {{"x", &x_.host},   {"wq", &wq_.host}, {"wk", &wk_.host}, {"wv", &wv_.host},     {"wr", &wr_.host},
+            {"w1", &w1_.host}, {"w2", &w2_.host}, {"wo", &wo_.host}, {"norm", &norm_.host}, {"out", &out_.host}};
   }
   Work work() const override {
     double n = static_cast<double>(s_.rows()), d = static_cast<double>(s_.width),

@@ -178,7 +178,8 @@ class DecodeCase : public OutputCase {
                               with_gaps("S_NEXT", state.compare(reference::tolerance(DType::f32, 2)), next_.host)};
   }
   std::vector<NamedTensor> tensors() const override {
-    return {{"q", &q_.host}, {"k", &k_.host}, {"v", &v_.host}, {"g", &g_.host}, {"state", &state_.host}, {"next", &next_.host}, {"o", &o_.host}};
+    return {{"q", &q_.host},         {"k", &k_.host},       {"v", &v_.host}, {"g", &g_.host},
+            {"state", &state_.host}, {"next", &next_.host}, {"o", &o_.host}};
   }
   Work work() const override {
     double heads = static_cast<double>(s_.b * s_.h), k = static_cast<double>(s_.k), v = static_cast<double>(s_.v);

@@ -78,7 +78,8 @@ class PagedAttentionCase : public OutputCase {
     return std::vector<Check>{with_gaps("Y", g.compare(reference::tolerance(dtype_of<T>(), longest_)), y_.host)};
   }
   std::vector<NamedTensor> tensors() const override {
-    return {{"q", &q_.host}, {"k", &k_.host}, {"v", &v_.host}, {"tables", &tables_.host}, {"lengths", &lengths_.host}, {"y", &y_.host}};
+    return {{"q", &q_.host}, {"k", &k_.host}, {"v", &v_.host}, {"tables", &tables_.host}, {"lengths", &lengths_.host},
+            {"y", &y_.host}};
   }
   Work work() const override {
     double tokens = 0;

@@ -187,7 +187,8 @@ class NormCase : public RowCase {
     return checks;
   }
   std::vector<NamedTensor> tensors() const override {
-    return {{"x", &x_.host}, {"w", &w_.host}, {"b", &b_.host}, {"y", &y_.host}, {"mean", &mean_.host}, {"rstd", &rstd_.host}};
+    return {{"x", &x_.host}, {"w", &w_.host},       {"b", &b_.host},
+            {"y", &y_.host}, {"mean", &mean_.host}, {"rstd", &rstd_.host}};
   }
   Work work() const override { return {(kLayer ? 8.0 : 4.0) * static_cast<double>(m_ * n_), traffic(2)}; }
 

@@ -1,6 +1,8 @@
 // Cycles of multiprocessors: how readings become one figure, and counting around a kernel of known length.
 #include "runtime/cycles.h"
 
+#include <algorithm>
+
 #include "tests/device/test_kernels.h"
 
 namespace tile {
@@ -40,7 +42,10 @@ TEST(CyclesOfKernels, GrowWithTheWork) {
     return must(counter.cycles());
   };
   (void)cycles_of(1000);
-  const double two = cycles_of(2000000), eight = cycles_of(8000000);
+  // Interruptions only add: the least of a few readings is the kernel's own.
+  double two = cycles_of(2000000);
+  for (int i = 0; i < 4; ++i) two = std::min(two, static_cast<double>(cycles_of(2000000)));
+  const double eight = cycles_of(8000000);
   EXPECT_GT(two, 2e6 * 0.2) << "no GPU's clock is under 200 MHz";
   EXPECT_GT(eight, 2 * two);
 }

@@ -1,8 +1,9 @@
-// async_copy.cpp - global to shared memory: cp.async where chunks of 4 bytes or more are aligned, else through registers.
+// async_copy.cpp - global to shared memory: cp.async where chunks of 4 bytes or more are aligned, else through
+// registers.
 //
-// Threads stand in rows of 2^c along the buffer's contiguous dim, so that neighbours read neighbouring chunks; each thread
-// takes every (threads / 2^c)-th row. Its addresses are one base per copy plus constants: what changes from iteration to
-// iteration of a loop is the same for all threads and is added last.
+// Threads stand in rows of 2^c along the buffer's contiguous dim, so that neighbours read neighbouring chunks; each
+// thread takes every (threads / 2^c)-th row. Its addresses are one base per copy plus constants: what changes from
+// iteration to iteration of a loop is the same for all threads and is added last.
 #include "compiler/gpu/copy_layout.h"
 #include "compiler/gpu/lowering/access.h"
 #include "compiler/gpu/lowering/roles.h"
@@ -213,7 +214,8 @@ class BoxCopy {
   Axis axisOf(int tileDim) {
     const Facts& facts = e_.facts();
     const int dim = lead_ + tileDim;
-    if (dim < 0) return {e_.i64(0), e_.i64(1), e_.i64(0), 1, true, true, false, e_.i32(0)};  // of a vector: its only row
+    if (dim < 0)
+      return {e_.i64(0), e_.i64(1), e_.i64(0), 1, true, true, false, e_.i32(0)};  // of a vector: its only row
     mlir::Value index = op_.getIndices()[dim];
     const int64_t extent = op_.getBox()[tileDim];
     bool whole = facts.dimDivisibility(op_.getView(), dim) % extent == 0 && facts.divisibility(index) % extent == 0;
