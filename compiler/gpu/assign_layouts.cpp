@@ -4,6 +4,7 @@
 #include "compiler/gpu/across.h"
 #include "compiler/gpu/gpu_passes.h"
 #include "compiler/gpu/layout_plan.h"
+#include "compiler/gpu/memory_roots.h"
 #include "compiler/gpu/mma_table.h"
 #include "compiler/gpu/moves.h"
 #include "compiler/gpu/tma_box.h"
@@ -88,7 +89,7 @@ class Assigner {
     auto type = cast<RankedTensorType>(tile.getType());
     auto reshape = tile.getDefiningOp<ReshapeOp>();
     auto load = (reshape ? reshape.getSource() : tile).getDefiningOp<LoadOp>();
-    if (!load || load.getCache() == CacheHint::volatile_ || layout.numRegs() > kMostReloads ||
+    if (!load || isVolatile(load) || layout.numRegs() > kMostReloads ||
         type.getNumElements() > kMostReloaded || load->getBlock() != builder.getInsertionBlock())
       return {};
     const Layout from = *ir::layoutOf(type);
@@ -122,9 +123,9 @@ class Assigner {
     if (!isTile(tile) || plan_.isCheap(tile)) return true;
     Operation* op = tile.getDefiningOp();
     if (!op || op->getNumResults() != 1 || ++ops > kMostOps) return false;
-    if (auto load = dyn_cast<LoadOp>(op)) return load.getCache() != CacheHint::volatile_ && ++loads <= kMostLoads;
+    if (auto load = dyn_cast<LoadOp>(op)) return !isVolatile(load) && ++loads <= kMostLoads;
     if (auto gather = dyn_cast<GatherOp>(op)) {
-      if (gather.getCache() == CacheHint::volatile_ || ++loads > kMostLoads) return false;
+      if (isVolatile(gather) || ++loads > kMostLoads) return false;
     } else if (auto reshape = dyn_cast<ReshapeOp>(op)) {
       auto shape = [](Value v) {
         ArrayRef<int64_t> s = cast<RankedTensorType>(v.getType()).getShape();

@@ -20,11 +20,6 @@ namespace {
 /// Registers of a thread (32 bits each) that loads of one block may hold longer than they were written to.
 constexpr int64_t kMostEarlyRegisters = 32;
 
-bool isVolatile(Operation* load) {
-  if (auto gather = dyn_cast<GatherOp>(load)) return gather.getCache() == CacheHint::volatile_;
-  return cast<LoadOp>(load).getCache() == CacheHint::volatile_;
-}
-
 int64_t registersOf(Operation* load) {
   const Type type = load->getResult(0).getType();
   const auto layout = layoutOf(type);

@@ -9,6 +9,7 @@
 #include "compiler/analysis/facts.h"
 #include "compiler/gpu/copy_slice.h"
 #include "compiler/gpu/dot_passes.h"
+#include "compiler/gpu/memory_roots.h"
 #include "compiler/gpu/tma_box.h"
 #include "compiler/lowering/elementwise.h"
 
@@ -134,7 +135,7 @@ class Fetcher {
   bool canFetch(GatherOp gather) const {
     RankedTensorType type = tileType(gather.getResult());
     return !bulk_ && type.getRank() == 2 && type.getElementTypeBitWidth() <= 16 && gather.getOffsets() &&
-           !gather.getOther() && gather.getCache() != CacheHint::volatile_;
+           !gather.getOther() && !isVolatile(gather);
   }
 
   /// Replaces the load by a copy to shared memory and a read of it; false where that is not possible.
@@ -149,7 +150,7 @@ class Fetcher {
     if (auto load = dyn_cast<LoadOp>(op)) {
       const int64_t rank = load.getView().getType().getRank();
       // Rows of vectors (factors of columns) come beside the operands they are for, by bulk copies only.
-      if ((rank < 2 && !bulk_) || load.getCache() == CacheHint::volatile_ || (load.getPad() && !load.getPad()->isZero()))
+      if ((rank < 2 && !bulk_) || isVolatile(load) || (load.getPad() && !load.getPad()->isZero()))
         return false;
       const int64_t minor = rank < 2 ? 1 : facts_.unitStrideDim(load.getView()) - (rank - 2);
       auto type = SmemType::get(op->getContext(), shape, element, minor == 0 ? 0 : 1, 1);
@@ -171,11 +172,6 @@ class Fetcher {
   }
 
   // ---- in registers
-
-  static bool isVolatile(Operation* op) {
-    if (auto gather = dyn_cast<GatherOp>(op)) return gather.getCache() == CacheHint::volatile_;
-    return cast<LoadOp>(op).getCache() == CacheHint::volatile_;
-  }
 
   /// The load under `map`. A gather reads nothing unless `exists`, the iteration it is for.
   static Value loadFor(OpBuilder& b, Operation* op, IRMapping map, Value exists) {

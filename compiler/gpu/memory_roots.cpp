@@ -40,6 +40,11 @@ Value addressOf(Operation* op) {
       .Default([](Operation*) { return Value(); });
 }
 
+bool isVolatile(Operation* load) {
+  if (auto gather = dyn_cast<GatherOp>(load)) return gather.getCache() == CacheHint::volatile_;
+  return cast<LoadOp>(load).getCache() == CacheHint::volatile_;
+}
+
 bool writesGlobal(Operation* op) { return isa<StoreOp, AccumulateOp, ScatterOp, AtomicRmwOp, AtomicCasOp>(op); }
 
 namespace {

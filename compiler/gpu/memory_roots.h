@@ -10,6 +10,8 @@ namespace tile::ir {
 mlir::Value rootOf(mlir::Value address);
 /// The view or pointer through which an op reads or writes global memory; null for other ops.
 mlir::Value addressOf(mlir::Operation* op);
+/// A load or gather that must read memory when and where the kernel says, every time.
+bool isVolatile(mlir::Operation* load);
 /// Writes global memory other threads may read.
 bool writesGlobal(mlir::Operation* op);
 /// Later reads of this program may see what other programs wrote before their release.

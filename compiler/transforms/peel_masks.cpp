@@ -1,10 +1,9 @@
 // peel_masks.cpp - a mask that only the first or last iterations of a loop need is computed in those alone.
 // Before: a loop with products selects `where(visible, scores, constant)`; `visible` is a conjunction of comparisons
-// between
-//         index tiles that are linear in the induction variable, as at the diagonal or the ragged end of attention.
-// After:  up to three loops in a row with the same body: [lb, lo) masked, [lo, hi) with the scores as they are, [hi,
-// ub)
-//         masked. Parts that cannot exist are left out.
+//         between index tiles that are linear in the induction variable, as at the diagonal or the ragged end of
+//         attention.
+// After:  up to three loops in a row with the same body: [lb, lo) masked, [lo, hi) with the scores as they are,
+//         [hi, ub) masked. Parts that cannot exist are left out.
 // A tile that was copied to shared memory, read to be masked and shared again for a product is read by the product
 // itself in the middle loop.
 // Branches around products go the same way, when their condition is such a conjunction: where it holds the products

@@ -61,7 +61,7 @@ class RecurrentCase : public WindowCase {
     return checks;
   }
   std::vector<NamedTensor> tensors() const override {
-    return {{"q", &q_.host}, {"k", &k_.host}, {"v", &v_.host}, {"g", &g_.host}, {"o", &o_.host}};
+    return forward_tensors(o_);
   }
   Work work() const override {
     double t = static_cast<double>(s_.b * s_.h * s_.l);
@@ -113,7 +113,7 @@ class ChunkCase : public WindowCase {
     return std::vector<Check>{with_gaps("O", o.compare(o_tolerance(dtype_)), o_.host)};
   }
   std::vector<NamedTensor> tensors() const override {
-    return {{"q", &q_.host}, {"k", &k_.host}, {"v", &v_.host}, {"g", &g_.host}, {"o", &o_.host}};
+    return forward_tensors(o_);
   }
   Work work() const override {
     double t = static_cast<double>(s_.b * s_.h * s_.l), k = static_cast<double>(s_.k), v = static_cast<double>(s_.v);

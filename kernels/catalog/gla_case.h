@@ -91,6 +91,10 @@ class GlaCase : public OutputCase {
         g_.create(device, std::move(g)));
     return s.status();
   }
+  /// What a forward pass reads and writes.
+  std::vector<NamedTensor> forward_tensors(const DeviceTensor& o) const {
+    return {{"q", &q_.host}, {"k", &k_.host}, {"v", &v_.host}, {"g", &g_.host}, {"o", &o.host}};
+  }
   std::vector<int64_t> heads(double budget) const {
     return sample(s_.sequences() * s_.h,
                   static_cast<int64_t>(budget / (8.0 * static_cast<double>(s_.l * s_.k * s_.v))));

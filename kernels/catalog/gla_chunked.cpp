@@ -102,7 +102,7 @@ class ForwardCase : public GlaCase {
     return checks;
   }
   std::vector<NamedTensor> tensors() const override {
-    return {{"q", &q_.host}, {"k", &k_.host}, {"v", &v_.host}, {"g", &g_.host}, {"o", &o_.host}};
+    return forward_tensors(o_);
   }
   Work work() const override {
     double t = static_cast<double>(s_.b * s_.h * s_.l), k = static_cast<double>(s_.k), v = static_cast<double>(s_.v);

@@ -15,6 +15,7 @@
 #include "compiler/targets/sass_in_flight.h"
 #include "kernels/catalog.h"
 #include "tests/numeric/golden.h"
+#include "tests/spills.h"
 #include "tests/test_names.h"
 
 namespace tile::kernels {
@@ -70,10 +71,10 @@ bool have_ptxas() {
   return found;
 }
 
-/// Bytes of spills that are not an accident. ptxas trades a few for an occupancy step on its own, with registers to
-/// spare; and attention with 128 x 64 scores and more than 64 channels keeps its row sums (4 words of the loop) and
-/// addresses of the copies in local memory: two accumulators of 128 and 64 registers leave no room, smaller tiles read
-/// more shared memory. Backward has three accumulators, and dQ leaves with an address for every few elements.
+/// Bytes of spills that are not an accident: the few of any kernel; and attention with 128 x 64 scores and more than 64
+/// channels keeps its row sums (4 words of the loop) and addresses of the copies in local memory: two accumulators of
+/// 128 and 64 registers leave no room, smaller tiles read more shared memory. Backward has three accumulators, and dQ
+/// leaves with an address for every few elements.
 int allowed_spill_bytes(const CatalogRow& row, const Problem& problem, const Resources& r) {
   const bool forward = row.name == "attention_forward" || row.name == "block_sparse_attention";
   if (forward && problem.sizes["D"] > 64 && problem.dtype != "f32" && problem.dtype != "tf32")
@@ -84,7 +85,7 @@ int allowed_spill_bytes(const CatalogRow& row, const Problem& problem, const Res
       row.name == "attention_backward_deterministic" || row.name == "block_sparse_attention_backward_deterministic";
   if (backward && problem.sizes["D"] > 128) return 320;
   if (backward && problem.sizes["softcap"]) return 48;  // the slopes of tanh beside the scores
-  return r.registers < 255 ? 16 : 0;
+  return tile::testing::few_spilled_bytes(r);
 }
 
 /// Version of ptxas as it says it ("V13.0.88"): another one allocates and schedules differently.

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/gpu/simt_device.h"
+#include "tests/spills.h"
 #include "tests/users/use.h"
 
 namespace users {
@@ -34,10 +35,9 @@ TEST_P(UserKernel, OnTheSimulatedMachine) {
   runs_on(tile::testing::makeSimtDevice());
 }
 
-/// As test_gate has it: ptxas keeps a few words in memory (addresses across a loop) with registers to spare.
 Resources without_few_spills(Resources r) {
-  constexpr int kFewBytes = 16, kMostRegisters = 255;
-  if (r.registers < kMostRegisters && r.spill_store_bytes <= kFewBytes && r.spill_load_bytes <= kFewBytes)
+  const int few = tile::testing::few_spilled_bytes(r);
+  if (r.spill_store_bytes <= few && r.spill_load_bytes <= few)
     r.spill_store_bytes = r.spill_load_bytes = r.stack_bytes = 0;
   return r;
 }

@@ -44,7 +44,9 @@ void naive_gated_gemm(NaiveData& data) {
   }
 }
 
-void naive_gemm_w8(NaiveData& data) {
+/// D = A W with the weight of a row and column of W from `weight`, times the scale of its group of rows.
+template <class Weight>
+static void multiply_quantised(NaiveData& data, Weight weight) {
   const float *a = data.in("a"), *s = data.in("s");
   const int32_t* w = data.ints("w");
   float* d = data.out("d");
@@ -53,21 +55,17 @@ void naive_gemm_w8(NaiveData& data) {
   for (int64_t i = 0; i < m; ++i)
     for (int64_t l = 0; l < k; ++l)
       for (int64_t j = 0; j < n; ++j)
-        d[i * n + j] += a[i * k + l] * static_cast<float>(w[l * n + j]) * s[l / group * n + j];
+        d[i * n + j] += a[i * k + l] * static_cast<float>(weight(w, l, j, n)) * s[l / group * n + j];
+}
+
+void naive_gemm_w8(NaiveData& data) {
+  multiply_quantised(data, [](const int32_t* w, int64_t l, int64_t j, int64_t n) { return w[l * n + j]; });
 }
 
 void naive_gemm_w4(NaiveData& data) {
-  const float *a = data.in("a"), *s = data.in("s");
-  const int32_t* w = data.ints("w");
-  float* d = data.out("d");
-  const int64_t m = data.dim("d", 0), n = data.dim("d", 1), k = data.dim("a", 1), group = data.size("G", 128);
-  std::fill(d, d + m * n, 0.f);
-  for (int64_t i = 0; i < m; ++i)
-    for (int64_t l = 0; l < k; ++l)
-      for (int64_t j = 0; j < n; ++j) {
-        const int32_t weight = (w[l / 2 * n + j] >> (l % 2 * 4) & 15) - 8;
-        d[i * n + j] += a[i * k + l] * static_cast<float>(weight) * s[l / group * n + j];
-      }
+  multiply_quantised(data, [](const int32_t* w, int64_t l, int64_t j, int64_t n) {
+    return (w[l / 2 * n + j] >> (l % 2 * 4) & 15) - 8;
+  });
 }
 
 void naive_expert_gemm(NaiveData& data) {
