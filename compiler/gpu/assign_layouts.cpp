@@ -74,7 +74,8 @@ class Assigner {
       OpBuilder builder(func_.getContext());
       builder.setInsertionPointAfterValue(tile);
       converted = loadedUnder(builder, tile, layout);
-      if (!converted && isReadAgain(tile, layout)) converted = cheapUnder(tile, layout);
+      if (!converted && (isReadAgain(tile, layout) || isMadeOfInvariants(tile, layout)))
+        converted = cheapUnder(tile, layout);
       if (!converted) {
         auto type = withLayout(cast<RankedTensorType>(tile.getType()), layout);
         converted = ConvertOp::create(builder, tile.getLoc(), type, tile);
@@ -116,6 +117,25 @@ class Assigner {
     if (move.kind == Move::rename || move.kind == Move::swap || move.warpLocal) return false;
     int loads = 0, ops = 0;
     return isMadeOfLoads(tile, layout, loads, ops) && loads > 0;
+  }
+
+  // Small tiles that a loop computes from tiles in front of it (the places of rows, a step further each time) are computed
+  // once more, as they are wanted: what is exchanged is what they are computed from, once, in front of the loop.
+  bool isMadeOfInvariants(Value tile, const Layout& layout) {
+    constexpr int kMostOps = 4;
+    auto type = cast<RankedTensorType>(tile.getType());
+    auto loop = tile.getDefiningOp() ? tile.getDefiningOp()->getParentOfType<LoopLikeOpInterface>() : LoopLikeOpInterface();
+    if (!loop || layout.numRegs() > kMostReloads || type.getNumElements() > kMostReloaded) return false;
+    const Move move = planConvert(*ir::layoutOf(type), layout, elementBytes(type.getElementType()));
+    if (move.kind == Move::rename || move.kind == Move::swap) return false;
+    int ops = 0;
+    std::function<bool(Value)> made = [&](Value value) {
+      if (!isTile(value) || plan_.isCheap(value) || loop.isDefinedOutsideOfLoop(value)) return true;
+      Operation* op = value.getDefiningOp();
+      return op && op->getParentOp() == loop && op->getNumResults() == 1 && isElementwise(op) && ++ops <= kMostOps &&
+             llvm::all_of(op->getOperands(), made);
+    };
+    return made(tile);
   }
 
   bool isMadeOfLoads(Value tile, const Layout& layout, int& loads, int& ops) {

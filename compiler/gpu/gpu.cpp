@@ -25,6 +25,7 @@ void addGpuPasses(mlir::OpPassManager& passes, const Target& target, const Compi
   passes.addPass(createAssignLayoutsPass(targetOf, optionsOf));
   passes.addPass(mlir::createCanonicalizerPass());
   passes.addPass(mlir::createCSEPass());
+  passes.addPass(createHoistLoadsPass());
   passes.addPass(createEarlyLoadsPass());
   if (target.hasWgmma) passes.addPass(createDeferReductionsPass());
   if (target.hasWgmma) passes.addPass(createAsyncWaitsPass());
@@ -42,6 +43,7 @@ void registerGpuPasses(std::function<const Target&()> target, std::function<cons
   mlir::registerPass([=] { return createSpecializePass(target, options); });
   mlir::registerPass([=] { return createStagePass(target, options); });
   mlir::registerPass([=] { return createAssignLayoutsPass(target, options); });
+  mlir::registerPass([] { return createHoistLoadsPass(); });
   mlir::registerPass([] { return createEarlyLoadsPass(); });
   mlir::registerPass([] { return createDeferReductionsPass(); });
   mlir::registerPass([] { return createAsyncWaitsPass(); });

@@ -3,7 +3,8 @@
 // until what comes round adds nothing.
 //
 // Shared memory is tracked by bytes. Global memory is tracked by kernel argument: different arguments do not overlap,
-// and a tile read and written in place under one layout stays with its threads. The protocol between asynchronous
+// a tile read and written in place under one layout stays with its threads, and boxes that a loop's counter moves on by
+// more than they reach do not meet from one iteration to the next. The protocol between asynchronous
 // copies and the readers of their buffer has its waits and barriers from the stage pass already; only other users of
 // the same bytes matter here. In kernels with roles only the consumers are walked: the producer is one thread, rings
 // keep the two apart, and staging buffers of bulk stores are ordered by the stores themselves.
@@ -31,6 +32,7 @@ struct Access {
   Operation* op = nullptr;      ///< global: for the in-place rule; shared: the product that reads
   bool isAtomic = false;
   bool carried = false;    ///< from an earlier iteration
+  Operation* loop = nullptr;  ///< global: the outermost loop of which it was an earlier iteration
   bool isRunning = false;  ///< a read of an asynchronous product: no barrier ends it, only tile.mma_wait
   /// Of a buffer whose two stages take turns in `turns`: the stage of this iteration, the other one, or not known.
   enum class Turn { same, other, unknown } turn = Turn::unknown;
@@ -66,6 +68,57 @@ bool accessesInPlace(const Access& a, const Access& b) {
   return layout && layout->laneReplicas() == 1 && layout->warpReplicas() == 1;
 }
 
+/// An earlier iteration of a loop met a box of the same view that this one's box does not meet: along some dim the
+/// loop's counter goes further in an iteration than the boxes reach, and all else of the place stays as it was.
+bool stepsAcross(const Access& before, const Access& now) {
+  auto loop = dyn_cast_if_present<scf::ForOp>(before.loop);
+  if (!loop || !before.op || !now.op || now.carried) return false;
+  struct Box {
+    Value view;
+    ValueRange indices;
+    ArrayRef<int64_t> shape;
+  };
+  auto boxOf = [](Operation* op) -> std::optional<Box> {
+    auto shaped = [](auto access, Type type) {
+      auto tensor = dyn_cast<RankedTensorType>(type);
+      return Box{access.getView(), access.getIndices(), tensor ? tensor.getShape() : ArrayRef<int64_t>()};
+    };
+    if (auto load = dyn_cast<LoadOp>(op)) return shaped(load, load.getType());
+    if (auto store = dyn_cast<StoreOp>(op)) return shaped(store, store.getValue().getType());
+    if (auto accumulate = dyn_cast<AccumulateOp>(op)) return shaped(accumulate, accumulate.getValue().getType());
+    return std::nullopt;
+  };
+  const auto x = boxOf(before.op), y = boxOf(now.op);
+  if (!x || !y || x->view != y->view || !loop.isDefinedOutsideOfLoop(x->view)) return false;
+  APInt step;
+  if (!matchPattern(loop.getStep(), m_ConstantInt(&step))) return false;
+  // The place is the counter plus what does not change in the loop. Sums of 32 bits that wrap would be far outside.
+  auto countsAlong = [&](Value index) {
+    bool counts = false;
+    SmallVector<Value> sum{index};
+    while (!sum.empty()) {
+      Value value = sum.pop_back_val();
+      if (value == loop.getInductionVar()) {
+        if (counts) return false;
+        counts = true;
+      } else if (loop.isDefinedOutsideOfLoop(value)) {
+      } else if (auto add = value.getDefiningOp<arith::AddIOp>()) {
+        sum.append({add.getLhs(), add.getRhs()});
+      } else {
+        return false;
+      }
+    }
+    return counts;
+  };
+  for (auto [dim, index] : llvm::enumerate(y->indices)) {
+    if (x->indices[dim] != index || !countsAlong(index)) continue;
+    const size_t lead = y->indices.size() - y->shape.size(), other = x->indices.size() - x->shape.size();
+    const int64_t reach = std::max<int64_t>(dim < lead ? 1 : y->shape[dim - lead], dim < other ? 1 : x->shape[dim - other]);
+    if (step.getSExtValue() >= reach) return true;
+  }
+  return false;
+}
+
 bool conflict(const Access& before, const Access& now) {
   if (before.isShared != now.isShared || (!before.isWrite && !now.isWrite)) return false;
   if (now.isShared) {
@@ -78,7 +131,7 @@ bool conflict(const Access& before, const Access& now) {
   }
   if (before.isAtomic && now.isAtomic) return false;
   if (before.root && now.root && before.root != now.root) return false;
-  return !accessesInPlace(before, now);
+  return !accessesInPlace(before, now) && !stepsAcross(before, now);
 }
 
 Value rootOf(Value ptr) {
@@ -144,6 +197,7 @@ class BarrierInserter {
     State next;
     for (Access& access : state) {
       access.carried = true;
+      if (!access.isShared && (!access.loop || loop->isAncestor(access.loop))) access.loop = loop;
       if (access.turns == loop && access.turn != Turn::unknown)
         access.turn = access.turn == Turn::same ? Turn::other : Turn::same;
       join(next, {access});
@@ -333,11 +387,12 @@ class BarrierInserter {
       access.end = access.begin + scratch.bytes;
       access.buffer = scratch.isOwn ? func_.getOperation() : op;
       access.isStaged = scratch.warpLocal;
+      const bool isFilled = op->hasAttr(kScratchFilledAttr);
       access.isWrite = true;
-      effects.before.push_back(access);
+      if (!isFilled) effects.before.push_back(access);
       access.isWrite = false;
       effects.after.push_back(access);
-      if (!scratch.warpLocal) effects.hasBarrier = true;
+      if (!scratch.warpLocal && !isFilled) effects.hasBarrier = true;
     }
     return effects;
   }

@@ -1,7 +1,8 @@
 // place_buffers.cpp - addresses in shared memory by first fit over lifetimes. A buffer lives from its allocation to the
 // end of the last statement (of the allocation's block) that uses it; an op's scratch while the op runs. Lifetimes that
 // do not meet may share bytes: insert_barriers runs after and keeps their users apart. Small scratch gets bytes of its
-// own as long as there is little of it: sharing would save nothing and cost barriers.
+// own as long as there is little of it: sharing would save nothing and cost barriers. Takes from one small tile share
+// what the first of them has put there.
 #include <algorithm>
 
 #include "compiler/diagnostics.h"
@@ -83,6 +84,7 @@ std::vector<BufferInfo> sharedBuffers(func::FuncOp func) {
 namespace {
 
 constexpr int64_t kSmallScratch = 1024, kSmallScratchTotal = 4096;
+constexpr int64_t kSharedTake = 4096;  ///< a tile this large waits in shared memory for the next take from it
 constexpr int64_t kBulkAlignment = 128;  ///< of what bulk copies read or write
 
 struct Buffer {
@@ -102,10 +104,13 @@ class Placer {
     // Whoever takes the bytes of a buffer that was read last has to wait for its readers. With roles the number of
     // programs of a multiprocessor is known, and what they leave serves: bytes rest until the next buffer is done, whose
     // writers and readers have met meanwhile.
+    // Without, the scratch of ops that follow each other takes turns, where even as many programs as a multiprocessor has
+    // threads for find room.
     SpecializeOp roles;
     func_.walk([&](SpecializeOp op) { roles = op; });
-    if (!roles || !rest()) return tight;
-    if (const int64_t loose = arrange(); loose <= sharedBytesEach(target, static_cast<int>(roles.getPrograms())))
+    if (!(roles ? rest() : restScratch())) return tight;
+    const int64_t loose = arrange();
+    if (loose == tight || loose <= sharedBytesEach(target, roles ? static_cast<int>(roles.getPrograms()) : mostPrograms(target)))
       return loose;
     for (Buffer& buffer : buffers_) buffer.end = buffer.lastUse;
     return arrange();
@@ -169,6 +174,7 @@ class Placer {
     int64_t small = 0;
     std::vector<size_t> smallOnes;
     llvm::DenseMap<Region*, Operation*> own;
+    llvm::DenseMap<std::pair<Value, Block*>, size_t> takes;
     func_.walk<WalkOrder::PreOrder>([&](Operation* op) {
       if (auto alloc = dyn_cast<SmemAllocOp>(op)) {
         SmemType type = alloc.getResult().getType();
@@ -187,6 +193,15 @@ class Placer {
           if (first) return sharers_[first].push_back(op);
           first = op;
           return buffers_.push_back({op, scratch->bytes, scratch->alignment, 0, order_.end(func_), -1});
+        }
+        if (auto take = dyn_cast<TakeOp>(op); take && scratch->bytes <= kSharedTake) {
+          auto [at, isFirst] = takes.try_emplace({take.getSource(), op->getBlock()}, buffers_.size());
+          if (!isFirst) {
+            Buffer& first = buffers_[at->second];
+            first.end = order_.end(op);
+            op->setAttr(kScratchFilledAttr, UnitAttr::get(op->getContext()));
+            return sharers_[first.op].push_back(op);
+          }
         }
         if (scratch->bytes <= kSmallScratch) {
           small += scratch->bytes;
@@ -244,6 +259,32 @@ class Placer {
       if (next) buffer.end = next->lastUse, changed = true;
     }
     return changed;
+  }
+
+  /// The same for the scratch of an op: until the next op beside it at which all threads meet is done.
+  bool restScratch() {
+    bool changed = false;
+    llvm::DenseMap<Block*, std::vector<const Buffer*>> meetings;  // in program order
+    for (Buffer& buffer : buffers_) {
+      buffer.lastUse = buffer.end;
+      const auto scratch = isa<SmemAllocOp, RingAllocOp>(buffer.op) ? std::nullopt : scratchOf(buffer.op);
+      if (scratch && !scratch->warpLocal && !scratch->isOwn) meetings[buffer.op->getBlock()].push_back(&buffer);
+    }
+    for (auto& [block, ops] : meetings)
+      for (const Buffer* op : ops) {
+        auto next = std::upper_bound(ops.begin(), ops.end(), op->lastUse, [&](int64_t end, const Buffer* other) {
+          return end < order_.begin(other->op);
+        });
+        if (next != ops.end()) buffers_[op - buffers_.data()].end = order_.end((*next)->op), changed = true;
+      }
+    return changed;
+  }
+
+  int mostPrograms(const Target& target) {
+    constexpr int kThreads = 2048, kMost = 32;  // of a multiprocessor
+    auto warps = func_->getAttrOfType<IntegerAttr>("tile.num_warps");
+    const int threads = target.lanes * (warps ? static_cast<int>(warps.getInt()) : 4);
+    return std::clamp(kThreads / threads, 1, kMost);
   }
 
   int64_t lastUse(Operation* alloc) {

@@ -9,6 +9,8 @@
 namespace tile::ir {
 
 inline constexpr const char* kScratchAttr = "tile.scratch";  ///< i32 byte offset
+/// On a take whose scratch an earlier take of the same tile has filled: it only reads.
+inline constexpr const char* kScratchFilledAttr = "tile.scratch_filled";
 
 struct Scratch {
   int64_t bytes = 0, alignment = 16;

@@ -70,7 +70,9 @@ class BoxAccess : public Access {
     int rank = static_cast<int>(indexValues.size());
     llvm::Value* start = nullptr;
     for (int d = 0; d < rank; ++d) {
-      index_.push_back(b.CreateSExt(e.scalar(indexValues[d]), b.getInt64Ty()));
+      llvm::Value* index = e.scalar(indexValues[d]);
+      narrow_.push_back(index->getType()->isIntegerTy(32) ? index : nullptr);
+      index_.push_back(b.CreateSExt(index, b.getInt64Ty()));
       llvm::Value* offset = b.CreateMul(index_[d], view_.strides[d]);
       start = start ? b.CreateAdd(start, offset) : offset;
     }
@@ -78,7 +80,7 @@ class BoxAccess : public Access {
     base_ = b.CreatePtrAdd(view_.ptr, b.CreateMul(start, e.i64(bytes_)));
 
     width = widthUnder(boxWidth(facts, viewValue, indexValues, layout.shape(), bytes_), layout);
-    for (int d = 0; d < rank; ++d) neverNegative_.push_back(facts.rangeOf(indexValues[d]).min >= 0);
+    for (int d = 0; d < rank; ++d) least_.push_back(facts.rangeOf(indexValues[d]).min);
 
     threadBase_ = base_;
     for (int d = 0; d < layout.rank(); ++d) {
@@ -126,15 +128,28 @@ class BoxAccess : public Access {
     llvm::Value* all = nullptr;
     for (size_t d = 0; d < index_.size(); ++d) {
       int64_t extent = static_cast<int>(d) < lead_ ? 1 : layout.shape()[d - lead_];
-      llvm::Value* fits = b.CreateICmpSLE(index_[d], b.CreateSub(view_.dims[d], e.i64(extent)));
-      if (!neverNegative_[d]) fits = b.CreateAnd(fits, b.CreateICmpSGE(index_[d], e.i64(0)));
+      llvm::Value* fits = nullptr;
+      if (narrow_[d]) {
+        // The places of the first element where the box is inside: 2^31 at most, so that negative ones are none of them.
+        llvm::Value* places = min(b.CreateSub(view_.dims[d], e.i64(extent - 1)), e.i64(int64_t{1} << 31));
+        fits = b.CreateICmpULT(narrow_[d], b.CreateTrunc(max(places, e.i64(0)), b.getInt32Ty()));
+      } else {
+        fits = b.CreateICmpSLE(index_[d], b.CreateSub(view_.dims[d], e.i64(extent)));
+        if (least_[d] < 0) fits = b.CreateAnd(fits, b.CreateICmpSGE(index_[d], e.i64(0)));
+      }
       all = all ? b.CreateAnd(all, fits) : fits;
     }
     return all;
   }
 
  private:
-  // Bounds as 32-bit comparisons: the part [low, low + span) of the tile's extent that is inside the view; uniform.
+  llvm::Value* max(llvm::Value* x, llvm::Value* y) { return e.b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, x, y); }
+  llvm::Value* min(llvm::Value* x, llvm::Value* y) { return e.b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, x, y); }
+
+  // Bounds as comparisons of 32 bits without a sign: an element's `relative_` place against `span_`. Of an index of 32
+  // bits that is the place in the view: far below it is as good as one tile below, so that what is negative lies above
+  // every size, which is the same for all iterations. Of others it is the place in the part of the tile's extent that
+  // is inside the view.
   void prepareBounds() {
     if (prepared_) return;
     prepared_ = true;
@@ -148,11 +163,18 @@ class BoxAccess : public Access {
         uniform_ = uniform_ ? b.CreateAnd(uniform_, inside) : inside;
         continue;
       }
-      llvm::Value *extent = e.i64(layout.shape()[tileDim]), *zero = e.i64(0);
-      auto max = [&](llvm::Value* x, llvm::Value* y) { return b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, x, y); };
-      auto min = [&](llvm::Value* x, llvm::Value* y) { return b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, x, y); };
+      const int64_t size = layout.shape()[tileDim];
+      if (narrow_[d] && layout.cover(tileDim) == size) {
+        llvm::Value* index = narrow_[d];
+        if (least_[d] < -size) index = max(index, e.i32(-size));
+        llvm::Value* most = e.i64((int64_t{1} << 32) - size);
+        span_[tileDim] = b.CreateTrunc(min(view_.dims[d], most), b.getInt32Ty());
+        relative_[tileDim] = b.CreateAdd(e.threadCoord(layout, tileDim), index);
+        continue;
+      }
+      llvm::Value *extent = e.i64(size), *zero = e.i64(0);
       llvm::Value *index = index_[d], *low = nullptr;
-      if (!neverNegative_[d]) {
+      if (least_[d] < 0) {
         index = max(index, b.CreateNeg(extent));  // far below the view is as good as one tile below
         low = b.CreateTrunc(max(b.CreateNeg(index), zero), b.getInt32Ty());
       }
@@ -175,8 +197,8 @@ class BoxAccess : public Access {
 
   ViewValue view_;
   int lead_, bytes_ = 0;
-  llvm::SmallVector<llvm::Value*, 4> index_;
-  llvm::SmallVector<bool, 4> neverNegative_;
+  llvm::SmallVector<llvm::Value*, 4> index_, narrow_;  ///< as 64 bits; as the 32 bits it has, null if it has more
+  llvm::SmallVector<int64_t, 4> least_;                ///< that an index is known not to be below
   llvm::Value *base_ = nullptr, *threadBase_ = nullptr, *uniform_ = nullptr;
   bool prepared_ = false;
   std::vector<llvm::Value*> span_, relative_;

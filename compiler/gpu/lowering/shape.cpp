@@ -4,6 +4,7 @@
 #include "compiler/gpu/lowering/exchange.h"
 #include "compiler/gpu/lowering/lowering.h"
 #include "compiler/gpu/moves.h"
+#include "compiler/gpu/scratch.h"
 
 namespace tile::ir {
 using namespace mlir;
@@ -185,8 +186,10 @@ LogicalResult emitTake(Emitter& e, TakeOp op) {
   }
   int64_t bytes = memoryBytes(element);
   llvm::Value* base = e.scratch(op);
-  storeLinear(e, base, from.shape(), from, Regs(e.regs(op.getSource())), zeros(from.rank()));
-  e.barrier();
+  if (!op->hasAttr(kScratchFilledAttr)) {
+    storeLinear(e, base, from.shape(), from, Regs(e.regs(op.getSource())), zeros(from.rank()));
+    e.barrier();
+  }
   llvm::ArrayRef<llvm::Value*> indices = e.regs(op.getIndices());
   Regs result(to.numRegs(), llvm::PoisonValue::get(element));
   for (int reg = 0; reg < to.numRegs(); ++reg) {

@@ -1,0 +1,85 @@
+// hoist_loads.cpp - what every iteration reads alike is read once.
+// Before: layouts; a load of a box whose place does not change stands in its loop, where the kernel wrote it.
+// After:  it stands in front of the loop, as long as the loop's registers have room for what it holds.
+//
+// Boxes of arguments only: outside their bounds nothing is read, so it does not matter whether the loop runs at all.
+// Loops that write to the argument keep their loads, and so do loops with atomics (others may write what they wait for)
+// and with products (registers are short there, and copies of their own run ahead).
+#include "compiler/gpu/gpu_passes.h"
+#include "compiler/gpu/memory_roots.h"
+#include "compiler/gpu/moves.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Pass/Pass.h"
+
+namespace tile::ir {
+using namespace mlir;
+
+namespace {
+
+/// Registers of a thread (32 bits each) that a loop may hold from one iteration to the next because of this pass, and
+/// with what it carries anyway.
+constexpr int64_t kMostHoisted = 48, kMostHeld = 96;
+
+int64_t registersOf(Type type) {
+  if (!isa<RankedTensorType>(type)) return 1;
+  const auto layout = layoutOf(type);
+  return layout ? std::max<int64_t>(1, int64_t{layout->numRegs()} * elementBytes(type) / 4) : 1;
+}
+
+/// The argument that a box is read from; null: no such load.
+Value boxedArgument(Operation* op) {
+  auto load = dyn_cast<LoadOp>(op);
+  if (!load || isVolatile(load)) return {};
+  auto arg = dyn_cast<BlockArgument>(load.getView());
+  return arg && isa<func::FuncOp>(arg.getOwner()->getParentOp()) ? arg : Value();
+}
+
+class HoistLoadsPass : public PassWrapper<HoistLoadsPass, OperationPass<func::FuncOp>> {
+ public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(HoistLoadsPass)
+  StringRef getArgument() const override { return "tile-hoist-loads"; }
+  StringRef getDescription() const override { return "loads of the same box in every iteration leave their loops"; }
+  void getDependentDialects(DialectRegistry& registry) const override { registry.insert<TileDialect>(); }
+
+  void runOnOperation() override {
+    SmallVector<scf::ForOp> loops;  // inner ones first
+    getOperation().walk([&](scf::ForOp loop) { loops.push_back(loop); });
+    for (scf::ForOp loop : loops) runOn(loop);
+  }
+
+ private:
+  llvm::DenseMap<Operation*, int64_t> held_;  ///< registers in front of a loop for the sake of it and those inside
+
+  void runOn(scf::ForOp loop) {
+    llvm::DenseSet<Value> written;
+    bool stays = false;
+    int64_t held = held_.lookup(loop);
+    loop.walk([&](Operation* op) {
+      stays |= isa<AtomicRmwOp, AtomicCasOp, MmaOp, WorkLoopOp, SpecializeOp>(op);
+      if (writesGlobal(op)) {
+        const Value root = rootOf(addressOf(op));
+        stays |= !root;
+        written.insert(root);
+      }
+    });
+    if (stays) return;
+    int64_t carried = 0;
+    for (Value arg : loop.getRegionIterArgs()) carried += registersOf(arg.getType());
+    for (Operation& op : llvm::make_early_inc_range(*loop.getBody())) {
+      const Value argument = boxedArgument(&op);
+      if (!argument || written.contains(argument)) continue;
+      if (!llvm::all_of(op.getOperands(), [&](Value v) { return loop.isDefinedOutsideOfLoop(v); })) continue;
+      const int64_t registers = registersOf(op.getResult(0).getType());
+      if (held + registers > kMostHoisted || carried + held + registers > kMostHeld) continue;
+      held += registers;
+      op.moveBefore(loop);
+    }
+    if (auto outer = loop->getParentOfType<scf::ForOp>()) held_[outer] = std::max(held_.lookup(outer), held);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Pass> createHoistLoadsPass() { return std::make_unique<HoistLoadsPass>(); }
+
+}  // namespace tile::ir

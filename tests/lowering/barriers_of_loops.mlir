@@ -1,0 +1,55 @@
+// Boxes that a loop's counter moves on by more than they reach do not meet from one iteration to the next.
+// RUN: tile-opt %s -split-input-file --tile-target=sm_90a -tile-assign-layouts -canonicalize -cse -tile-place-buffers -tile-insert-barriers | FileCheck %s
+
+// Rows of a matrix, one after the other, in place; the loop around moves along the other dim.
+// CHECK-LABEL: func.func @rows
+// CHECK-NOT: tile.barrier
+// CHECK: return
+func.func @rows(%x: !tile.view<2xf32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c512 = arith.constant 512 : i32
+  %id = tile.program_id 0
+  scf.for %j = %c0 to %n step %c512 : i32 {
+    scf.for %i = %c0 to %n step %c1 : i32 {
+      %row = arith.addi %i, %id : i32
+      %v = tile.load %x[%row, %j : i32, i32] : !tile.view<2xf32> -> tensor<512xf32>
+      %w = arith.addf %v, %v : tensor<512xf32>
+      tile.store %w, %x[%row, %j : i32, i32] : tensor<512xf32>, !tile.view<2xf32>
+    }
+  }
+  return
+}
+
+// -----
+// Boxes that overlap the next ones; boxes read one row ahead of where they were written; and an outer loop that comes
+// back to the same rows.
+// CHECK-LABEL: func.func @overlaps
+// CHECK: tile.barrier
+// CHECK-NEXT: tile.store
+// CHECK: scf.for
+// CHECK: tile.barrier
+// CHECK: scf.for
+// CHECK-NEXT: scf.for
+// CHECK-NEXT: tile.barrier
+// CHECK-NEXT: tile.store
+func.func @overlaps(%x: !tile.view<2xf32>, %y: !tile.view<2xf32>, %z: !tile.view<2xf32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c256 = arith.constant 256 : i32
+  %zero = arith.constant dense<0.0> : tensor<512xf32>
+  scf.for %i = %c0 to %n step %c256 : i32 {
+    tile.store %zero, %x[%c0, %i : i32, i32] : tensor<512xf32>, !tile.view<2xf32>
+  }
+  scf.for %i = %c0 to %n step %c1 : i32 {
+    %next = arith.addi %i, %c1 : i32
+    %v = tile.load %y[%i, %c0 : i32, i32] : !tile.view<2xf32> -> tensor<512xf32>
+    tile.store %v, %y[%next, %c0 : i32, i32] : tensor<512xf32>, !tile.view<2xf32>
+  }
+  scf.for %j = %c0 to %n step %c1 : i32 {
+    scf.for %i = %c0 to %n step %c1 : i32 {
+      tile.store %zero, %z[%i, %c0 : i32, i32] : tensor<512xf32>, !tile.view<2xf32>
+    }
+  }
+  return
+}

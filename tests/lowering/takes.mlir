@@ -1,0 +1,34 @@
+// Takes from one tile share what the first of them puts into shared memory, and scratch of ops that follow each other
+// takes turns: one barrier for each tile that is put there.
+// RUN: tile-opt %s --tile-target=sm_90a -tile-assign-layouts -canonicalize -cse -tile-place-buffers -tile-insert-barriers | FileCheck %s
+// RUN: tile-opt %s --tile-target=sm_90a -tile-assign-layouts -canonicalize -cse -tile-place-buffers -tile-insert-barriers -tile-emit=as=ptx -o /dev/null | FileCheck %s --check-prefix=PTX
+
+// CHECK-LABEL: func.func @takes
+// CHECK-NOT: tile.barrier
+// CHECK: tile.take {{.*}}tile.scratch = [[A:[0-9]+]]
+// CHECK: tile.take {{.*}}tile.scratch = [[A]] : i32, tile.scratch_filled
+// CHECK: tile.take {{.*}}tile.scratch = [[B:[0-9]+]]
+// CHECK: tile.take {{.*}}tile.scratch = [[B]] : i32, tile.scratch_filled
+// CHECK: tile.take {{.*}}tile.scratch = [[A]] : i32}
+// CHECK: tile.take {{.*}}tile.scratch = [[A]] : i32, tile.scratch_filled
+// CHECK-NOT: tile.barrier
+// CHECK: return
+// PTX-COUNT-3: {{bar(rier)?[.](cta[.])?sync}}
+// PTX-NOT: {{bar(rier)?[.](cta[.])?sync}}
+func.func @takes(%x: !tile.view<1xf32>, %y: !tile.view<1xf32>, %z: !tile.view<1xi32>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %i = tile.load %z[%c0 : i32] : !tile.view<1xi32> -> tensor<1024xi32>
+  %k = arith.addi %i, %i : tensor<1024xi32>
+  %a = tile.load %x[%c0 : i32] : !tile.view<1xf32> -> tensor<1024xf32>
+  %a0 = tile.take %a, %i axis 0 : tensor<1024xf32>, tensor<1024xi32> -> tensor<1024xf32>
+  %a1 = tile.take %a, %k axis 0 : tensor<1024xf32>, tensor<1024xi32> -> tensor<1024xf32>
+  %b = arith.addf %a0, %a1 : tensor<1024xf32>
+  %b0 = tile.take %b, %i axis 0 : tensor<1024xf32>, tensor<1024xi32> -> tensor<1024xf32>
+  %b1 = tile.take %b, %k axis 0 : tensor<1024xf32>, tensor<1024xi32> -> tensor<1024xf32>
+  %c = arith.addf %b0, %b1 : tensor<1024xf32>
+  %d0 = tile.take %c, %i axis 0 : tensor<1024xf32>, tensor<1024xi32> -> tensor<1024xf32>
+  %d1 = tile.take %c, %k axis 0 : tensor<1024xf32>, tensor<1024xi32> -> tensor<1024xf32>
+  %d = arith.addf %d0, %d1 : tensor<1024xf32>
+  tile.store %d, %y[%c0 : i32] : tensor<1024xf32>, !tile.view<1xf32>
+  return
+}
