@@ -4,7 +4,7 @@
 // axis
 //         behind the loop: sum over those
 // As many registers as before, no shuffles in the loop. Needs layouts. The order of a reduction's additions is not
-// specified, so this is one of its meanings.
+// specified, so this is one of its meanings. A scalar that sums of whole vectors are added to is a tile of one element.
 #include "compiler/gpu/across.h"
 #include "compiler/gpu/gpu_passes.h"
 #include "compiler/gpu/moves.h"
@@ -86,11 +86,56 @@ class Deferral {
   explicit Deferral(scf::ForOp loop) : loop_(loop) {}
 
   void run() {
-    for (unsigned i = 0; i < loop_.getNumRegionIterArgs(); ++i)
+    for (unsigned i = 0; i < loop_.getNumRegionIterArgs(); ++i) {
+      carryAsTile(i);
       if (auto found = match(i)) rewrite(i, *found);
+    }
   }
 
  private:
+  /// s' = s [* factor] + the element that a sum left: carried as that tile of one element, an item behind the loop.
+  void carryAsTile(unsigned index) {
+    BlockArgument carried = loop_.getRegionIterArg(index);
+    if (!isa<FloatType>(carried.getType()) || !carried.hasOneUse()) return;
+    Operation* add = loop_.getYieldedValues()[index].getDefiningOp();
+    Operation* first = *carried.getUsers().begin();
+    if (!add || add->getBlock() != loop_.getBody() || !add->hasOneUse() || !isa<math::FmaOp, arith::AddFOp>(add)) return;
+    const bool isScaled = first != add && isa<arith::MulFOp>(first) && isa<arith::AddFOp>(add) && first->hasOneUse() &&
+                          *first->getUsers().begin() == add && first->getBlock() == add->getBlock();
+    if (first != add && !isScaled) return;
+    ItemOp item;
+    for (Value operand : add->getOperands())
+      if (auto op = operand.getDefiningOp<ItemOp>(); op && op->hasOneUse()) item = op;
+    auto sum = item ? item.getSource().getDefiningOp<ReduceOp>() : ReduceOp();
+    if (!sum || !sum->hasOneUse() || !isSum(sum) || sum->getBlock() != loop_.getBody() || !axisDigits(sum)) return;
+    auto fma = dyn_cast<math::FmaOp>(add);
+    if (fma && (fma.getC() != item.getResult() || carried == fma.getC())) return;
+
+    const Type type = sum.getResult(0).getType();
+    auto asTile = [&](Operation* op) {
+      OpBuilder b(op);
+      for (OpOperand& operand : op->getOpOperands()) {
+        if (operand.get() == item.getResult())
+          operand.set(sum.getResult(0));
+        else if (operand.get() != carried && !isa<RankedTensorType>(operand.get().getType()))
+          operand.set(SplatOp::create(b, op->getLoc(), type, operand.get()));
+      }
+      op->getResult(0).setType(type);
+    };
+    OpBuilder b(loop_);
+    OpOperand& init = loop_.getInitArgsMutable()[index];
+    init.set(SplatOp::create(b, loop_.getLoc(), type, init.get()));
+    if (isScaled) asTile(first);
+    asTile(add);
+    carried.setType(type);
+    item.erase();
+    Value result = loop_.getResult(index);
+    result.setType(type);
+    b.setInsertionPointAfter(loop_);
+    auto total = ItemOp::create(b, loop_.getLoc(), getElementTypeOrSelf(type), result);
+    result.replaceAllUsesExcept(total.getResult(), total);
+  }
+
   std::optional<Accumulation> match(unsigned index) {
     BlockArgument l = loop_.getRegionIterArg(index);
     Value next = loop_.getYieldedValues()[index];

@@ -3,6 +3,8 @@
 // result weighs what is loaded.
 // After:  a load whose address does not depend on what the warps meet for stands in front of the first such place of
 // its block that it can pass: its memory is on the way while they wait. The assembler moves no load across a barrier.
+// Gathers of rows at addresses that were loaded also stand in front of the places where only lanes of a warp wait for
+// each other, which wait for other loads themselves: one latency, not two.
 //
 // What all programs read at the same place (factors of columns, say) stays: it is in a cache, and registers that wait
 // for it longer would cost programs.
@@ -48,6 +50,33 @@ bool isMeeting(Operation* op) {
   return scratch && !scratch->warpLocal;
 }
 
+/// Lanes of a warp meet inside.
+bool isMeetingOfLanes(Operation* op) {
+  if (scratchOf(op)) return true;
+  auto reduce = dyn_cast<ReduceOp>(op);
+  const auto layout = reduce ? layoutOf(reduce.getSources()[0].getType()) : std::nullopt;
+  return layout && llvm::any_of(layout->lanes(), [&](const layout::Digit& digit) {
+           return digit.dim == static_cast<int>(reduce.getAxis());
+         });
+}
+
+/// Tiles gathered at addresses that came through loads: of this iteration, or made an iteration early.
+bool isOfLoadedRows(Operation* load) {
+  auto gather = dyn_cast<GatherOp>(load);
+  auto type = dyn_cast<RankedTensorType>(load->getResult(0).getType());
+  if (!gather || !type || type.getRank() < 2) return false;
+  SmallVector<Value> pending{gather.getOffsets()};
+  llvm::DenseSet<Value> seen;
+  while (!pending.empty()) {
+    Value value = pending.pop_back_val();
+    Operation* op = value ? value.getDefiningOp() : nullptr;
+    if (!value || !seen.insert(value).second || !isa<RankedTensorType>(value.getType())) continue;
+    if (!op || isa<LoadOp, GatherOp>(op)) return true;
+    if (isMemoryEffectFree(op) && !op->getNumRegions()) pending.append(op->operand_begin(), op->operand_end());
+  }
+  return false;
+}
+
 /// A load may stand in front of the op instead of behind it. Products and what waits stay where they are: registers
 /// are short there, and copies of their own run ahead.
 bool canPass(Operation* load, Operation* op) {
@@ -79,15 +108,18 @@ class EarlyLoadsPass : public PassWrapper<EarlyLoadsPass, OperationPass<func::Fu
  private:
   static void runOn(Block& block) {
     SmallVector<Operation*> loads;
-    bool meets = false;
+    bool meets = false, lanesMeet = false;
     for (Operation& op : block) {
-      if (isa<LoadOp, GatherOp>(op) && meets && !isVolatile(&op) && isOfPlace(&op)) loads.push_back(&op);
+      if (isa<LoadOp, GatherOp>(op) && !isVolatile(&op) && isOfPlace(&op) &&
+          (meets || (lanesMeet && isOfLoadedRows(&op))))
+        loads.push_back(&op);
       meets |= isMeeting(&op);
+      lanesMeet |= isMeetingOfLanes(&op);
     }
     int64_t held = 0;
     for (Operation* load : loads) {
       SmallVector<Operation*> moved;  // what the address is computed by comes along, last first
-      Operation* place = placeFor(load, moved);
+      Operation* place = placeFor(load, isOfLoadedRows(load) ? isMeetingOfLanes : isMeeting, moved);
       if (!place || held + registersOf(load) > kMostEarlyRegisters) continue;
       held += registersOf(load);
       for (Operation* op : llvm::reverse(moved)) op->moveBefore(place);
@@ -95,7 +127,7 @@ class EarlyLoadsPass : public PassWrapper<EarlyLoadsPass, OperationPass<func::Fu
   }
 
   /// The first meeting of the block that the load can stand in front of, null: none.
-  static Operation* placeFor(Operation* load, SmallVector<Operation*>& moved) {
+  static Operation* placeFor(Operation* load, bool (*meet)(Operation*), SmallVector<Operation*>& moved) {
     Operation* place = nullptr;
     size_t count = 0;
     llvm::DenseSet<Operation*> set{load};
@@ -107,7 +139,7 @@ class EarlyLoadsPass : public PassWrapper<EarlyLoadsPass, OperationPass<func::Fu
         set.insert(op);
       } else if (!canPass(load, op)) {
         break;
-      } else if (isMeeting(op)) {
+      } else if (meet(op)) {
         place = op;
         count = moved.size();
       }

@@ -348,10 +348,40 @@ bool isLookup(Operation* op, const GlobalAccess& access) {
     auto type = dyn_cast<RankedTensorType>(value.getType());
     if (!type || type.getNumElements() < elements || !seen.insert(value).second) continue;
     Operation* from = value.getDefiningOp();
-    if (!from) continue;
+    if (!from) {  // loaded an iteration early
+      auto arg = dyn_cast<BlockArgument>(value);
+      auto loop = arg ? dyn_cast_or_null<scf::ForOp>(arg.getOwner()->getParentOp()) : scf::ForOp();
+      if (loop && arg.getArgNumber() > 0) pending.push_back(loop.getTiedLoopYieldedValue(arg)->get());
+      continue;
+    }
     if (isa<LoadOp, GatherOp>(from)) return true;
     if (isElementwise(from) || isa<AssumeOp, ReshapeOp, TransOp>(from))
       pending.append(from->operand_begin(), from->operand_end());
+  }
+  return false;
+}
+
+// The vector weighs or places the rows (or columns) of tiles, and their threads would hold many times what a lane has
+// of it: all those would compute the same.
+bool isForManyRows(Value vector, int64_t registersOfLane, llvm::function_ref<Layout(Type)> layoutFor) {
+  constexpr int64_t kMany = 4;
+  SmallVector<Value> pending{vector};
+  llvm::DenseSet<Value> seen;
+  while (!pending.empty()) {
+    Value value = pending.pop_back_val();
+    if (!seen.insert(value).second) continue;
+    for (Operation* user : value.getUsers()) {
+      if (auto broadcast = dyn_cast<BroadcastOp>(user)) {
+        Layout layout = layoutFor(broadcast.getType());
+        const layout::Shape small = shapeOf(broadcast.getSource());
+        for (int dim = 0; dim < layout.rank(); ++dim)
+          if (small[dim] != layout.shape()[dim]) layout = layout.sliced(dim);
+        if (layout.numRegs() >= kMany * registersOfLane) return true;
+      } else if (user->getNumResults() == 1 && (isElementwise(user) || isa<ReshapeOp>(user)) &&
+                 isTile(user->getResult(0))) {
+        pending.push_back(user->getResult(0));
+      }
+    }
   }
   return false;
 }
@@ -420,32 +450,53 @@ bool LayoutPlan::servesAccess(Operation* op, const Layout& own, const Layout& be
   return vector >= std::min(wholeLines(own, dim, bytes) ? 4 : 8, bestVector);
 }
 
-// Short vectors that are scanned, and what is computed from them or they from, as vectors: every warp has all of them,
-// so that no warp waits for another, and hands them to tiles through bytes of its own.
+// Short vectors that are scanned, or looked up for the rows of tiles, and what is computed from them or they from, as
+// vectors: every warp has all of them, so that no warp waits for another, and hands them to tiles through bytes of its
+// own. A lane computes its elements only, not those of all the rows that it holds.
 void LayoutPlan::keepInWarps() {
   constexpr int64_t kMostRegisters = 4;
   SmallVector<Value> pending;
+  auto lanesOf = [&](Value vector) -> int64_t {  // registers of a lane; 0: none that is kept
+    const layout::Shape shape = shapeOf(vector);
+    if (shape.size() != 1 || shape[0] % target_.lanes != 0 || shape[0] > kMostRegisters * target_.lanes) return 0;
+    return shape[0] / target_.lanes;
+  };
   auto keep = [&](Value vector) {
     if (!isTile(vector) || isCheap(vector)) return;
-    const layout::Shape shape = shapeOf(vector);
-    if (shape.size() != 1 || shape[0] % target_.lanes != 0 || shape[0] > kMostRegisters * target_.lanes) return;
-    const int count = static_cast<int>(shape[0] / target_.lanes);
-    const Layout whole(shape, {{0, count, 1}}, {{0, target_.lanes, count}}, {{layout::kReplicated, numWarps_, 0}});
+    const int count = static_cast<int>(lanesOf(vector));
+    if (!count) return;
+    std::vector<layout::Digit> warps;
+    if (numWarps_ > 1) warps.push_back({layout::kReplicated, numWarps_, 0});
+    const Layout whole(shapeOf(vector), {{0, count, 1}}, {{0, target_.lanes, count}}, warps);
     if (chosen_.try_emplace(vector, whole).second) pending.push_back(vector);
   };
-  if (numWarps_ == 1) return;
+  SmallVector<Value> kept;
+  auto keepWhatMeets = [&] {
+    while (!pending.empty()) {
+      Value vector = pending.pop_back_val();
+      kept.push_back(vector);
+      SmallVector<Operation*> around(vector.getUsers());
+      if (Operation* op = vector.getDefiningOp()) around.push_back(op);
+      for (Operation* op : around)
+        if (isElementwise(op))
+          for (Value tile : sameLayout(op)) keep(tile);
+    }
+  };
   scope_.walk([&](Operation* op) {
-    if (isa<ScanOp>(op))
+    if (isa<ScanOp>(op) && numWarps_ > 1)
       for (Value tile : sameLayout(op)) keep(tile);
   });
-  while (!pending.empty()) {
-    Value vector = pending.pop_back_val();
-    SmallVector<Operation*> around(vector.getUsers());
-    if (Operation* op = vector.getDefiningOp()) around.push_back(op);
-    for (Operation* op : around)
-      if (isElementwise(op))
-        for (Value tile : sameLayout(op)) keep(tile);
-  }
+  keepWhatMeets();
+  kept.clear();
+  scope_.walk([&](Operation* op) {
+    auto access = accessOf(op, facts_);
+    if (!access || !isLookup(op, *access)) return;
+    const int64_t count = lanesOf(access->tile);
+    if (count && isForManyRows(access->tile, count, [&](Type type) { return defaultLayout(type); })) keep(access->tile);
+  });
+  keepWhatMeets();
+  pending_.append(kept);  // their offsets, and what places or weighs rows by them
+  spread();
 }
 
 void LayoutPlan::run() {
@@ -580,7 +631,22 @@ Layout LayoutPlan::groupLayout(Operation* op) {
 
 Layout LayoutPlan::storeLayout(Operation* store, const Layout& own) {
   auto best = accessLayout(store);
-  return !best || servesAccess(store, own, *best, true) ? own : *best;
+  if (!best) return own;
+  if (auto lines = linesToAdd(store, own)) return *lines;
+  return servesAccess(store, own, *best, true) ? own : *best;
+}
+
+// Additions are carried out line by line behind the first-level cache: a warp that has whole lines of an accumulator in
+// pieces all over its lanes deals them out anew first, and sends a quarter of the requests.
+std::optional<Layout> LayoutPlan::linesToAdd(Operation* op, const Layout& own) {
+  constexpr int kLine = 128;
+  if (!isa<AccumulateOp>(op) && !addsToMemory(op)) return std::nullopt;
+  auto access = accessOf(op, facts_);
+  const int dim = access->width.dim, bytes = elementBytes(access->tile.getType());
+  if (dim < 0 || tileBytes(access->tile) <= kSmallTileBytes || wholeLines(own, dim, bytes)) return std::nullopt;
+  const int vector = std::min(access->width.aligned, widestAdd(getElementTypeOrSelf(access->tile.getType()), target_));
+  if (widthUnder(access->width, own).aligned >= vector) return std::nullopt;
+  return layout::runsOfWarps(own, dim, vector, kLine / bytes);
 }
 
 }  // namespace tile::ir

@@ -17,6 +17,8 @@ int elementBytes(Type type) {
 
 namespace {
 
+constexpr int64_t kMostAtOnce = 16384;  ///< bytes of a tile that lanes exchange, of all warps together
+
 layout::Layout layoutOrDie(Value value) { return *layoutOf(value.getType()); }
 
 int64_t tileBytes(Type type) { return cast<RankedTensorType>(type).getNumElements() * elementBytes(type); }
@@ -63,6 +65,14 @@ Move planConvert(const layout::Layout& from, const layout::Layout& to, int bytes
   move.isOwn = from.numWarps() > 1 && from.warpReplicas() == from.numWarps() && move.bytes <= kOwnScratch;
   if (move.isOwn) move.bytes = kOwnScratch * from.numWarps();
   move.warpLocal = move.isOwn || (from.warpReplicas() == 1 && layout::isWarpLocal(from, to));
+  // Lanes wait for each other at no cost: a large tile passes in pieces through few bytes.
+  move.box = move.to.shape();
+  if (move.warpLocal && !move.isOwn && move.bytes > kMostAtOnce) {
+    move.box = layout::exchangeBox(move.from, move.to, bytes, kMostAtOnce);
+    const layout::Coord origin(move.box.size(), 0);
+    move.bytes = layout::planExchange(*layout::boxLayout(move.from, origin, move.box),
+                                      *layout::boxLayout(move.to, origin, move.box), bytes).bytes;
+  }
   return move;
 }
 

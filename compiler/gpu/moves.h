@@ -21,6 +21,7 @@ struct Move {
   std::vector<int> map;
   std::vector<layout::LaneSwap> swaps;
   layout::Layout from, to;  ///< exchange: as the result's shape sees both
+  layout::Shape box;        ///< exchange: what passes at once, one box after another
   int64_t bytes = 0;        ///< of shared memory
   bool warpLocal = false;
   bool isOwn = false;       ///< each warp has all of the tile, and a piece of kOwnScratch bytes to itself

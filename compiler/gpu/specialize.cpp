@@ -242,10 +242,12 @@ class Specializer {
           (hint.getInt() == 0 ? refused : isAsked_) = true;
       bool inLoop = copy->getParentOfType<LoopLikeOpInterface>() != nullptr;
       // Products of single warps as well, where asked for.
-      auto isFed = [&](Operation* op) { return isAsyncProduct(op) || (isAsked_ && isa<MmaOp>(op)); };
+      auto isFed = [&](Operation* op) {
+        return isAsyncProduct(op) || isOfFewRows(op) || (isAsked_ && isa<MmaOp>(op));
+      };
       feeds |= inLoop && llvm::any_of(readersOf(copy->getResult(0)), [&](Operation* reader) {
                  // Or what a product of the same loop is computed from.
-                 return isFed(reader) || isOfFewRows(reader) ||
+                 return isFed(reader) ||
                         (isa<SmemLoadOp>(reader) && llvm::any_of(reader->getBlock()->getOps<MmaOp>(), isFed));
                });
     });

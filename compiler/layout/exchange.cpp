@@ -92,4 +92,24 @@ Exchange planExchange(const Layout& from, const Layout& to, int elementBytes) {
   return best;
 }
 
+Shape exchangeBox(const Layout& from, const Layout& to, int elementBytes, int64_t mostBytes) {
+  Shape box = from.shape();
+  const Coord origin(box.size(), 0);
+  auto canHalve = [&](size_t dim) {
+    Shape half = box;
+    half[dim] /= 2;
+    if (box[dim] % 2 || from.shape()[dim] % half[dim]) return false;
+    Coord offset = origin;
+    for (offset[dim] = 0; offset[dim] < from.shape()[dim]; offset[dim] += half[dim])
+      if (!boxLayout(from, offset, half) || !boxLayout(to, offset, half)) return false;
+    return true;
+  };
+  auto bytes = [&] {
+    return planExchange(*boxLayout(from, origin, box), *boxLayout(to, origin, box), elementBytes).bytes;
+  };
+  for (size_t dim = box.size(); dim-- > 0;)
+    while (bytes() > mostBytes && canHalve(dim)) box[dim] /= 2;
+  return box;
+}
+
 }  // namespace tile::layout

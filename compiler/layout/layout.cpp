@@ -491,4 +491,26 @@ std::optional<Layout> cuttableLayout(const Layout& source, const Shape& shape, i
   return Layout(source.shape(), *regs, *lanes, source.warps());
 }
 
+std::optional<Layout> runsOfWarps(const Layout& source, int dim, int vector, int run) {
+  auto bits = bitsOf(source.regs()), lanes = bitsOf(source.lanes());
+  if (!bits || !lanes || source.isPadded()) return std::nullopt;
+  const size_t laneBits = lanes->size();
+  bits->insert(bits->end(), lanes->begin(), lanes->end());
+  // What a thread holds, what its neighbours do, what further lanes do, the rest: by what comes first.
+  auto place = [&](const Digit& bit) {
+    const int part = bit.dim != dim ? 2 : bit.stride < vector ? 0 : bit.stride < run ? 1 : 3;
+    return std::tuple(part, -bit.dim, bit.stride);
+  };
+  std::stable_sort(bits->begin(), bits->end(), [&](const Digit& a, const Digit& b) { return place(a) < place(b); });
+  size_t inRun = 0, inVector = 0;
+  for (const Digit& bit : *bits)
+    if (bit.dim == dim && bit.stride < run) ++inRun, inVector += bit.stride < vector;
+  if (1 << inRun != run || 1 << inVector != vector || inRun - inVector > laneBits) return std::nullopt;
+  if (bits->size() < inVector + laneBits) return std::nullopt;
+  std::vector<Digit> regs(bits->begin(), bits->begin() + inVector);
+  const std::vector<Digit> spread(bits->begin() + inVector, bits->begin() + inVector + laneBits);
+  regs.insert(regs.end(), bits->begin() + inVector + laneBits, bits->end());
+  return Layout(source.shape(), regs, spread, source.warps());
+}
+
 }  // namespace tile::layout

@@ -81,6 +81,15 @@ TEST(Exchange, TurningATileIsFreeOfConflicts) {
     }
 }
 
+TEST(Exchange, BoxesOfATileAreAsSmallAsWanted) {
+  const Layout from = wgmmaAccumulator({128, 128}, 2, 1), to = *runsOfWarps(from, 1, 4, 32);
+  EXPECT_EQ(exchangeBox(from, to, 4, 1 << 20), (Shape{128, 128}));
+  EXPECT_EQ(exchangeBox(from, to, 4, 16384), (Shape{128, 32}));  // lines stay whole
+  EXPECT_EQ(exchangeBox(from, from, 4, 16384), (Shape{128, 16}));
+  const Coord origin{0, 0};
+  expectDelivers(*boxLayout(from, origin, {128, 32}), *boxLayout(to, origin, {128, 32}), 4);
+}
+
 TEST(Runs, EveryRegisterOnceInOrder) {
   for (const Layout& layout : {blocked({64, 64}, 8, {1, 0}, 4), mmaAccumulator({64, 64}, 4, 1), mmaOperandA({64, 64}, 4, 1, 16)}) {
     for (int dim : {0, 1}) {

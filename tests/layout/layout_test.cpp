@@ -233,6 +233,19 @@ TEST(Conversion, LayoutsThatCanBeCut) {
   EXPECT_FALSE(cuttableLayout(halves, {1, 128, 2}, 2)) << "rows are divided among warps";
 }
 
+TEST(Conversion, RunsOfWarps) {
+  const Layout accumulator = wgmmaAccumulator({128, 64}, 2, 1);
+  const auto lines = runsOfWarps(accumulator, 1, 4, 32);
+  ASSERT_TRUE(lines);
+  EXPECT_EQ(lines->check(), "");
+  EXPECT_TRUE(isWarpLocal(accumulator, *lines));
+  EXPECT_EQ(lines->numRegs(), accumulator.numRegs());
+  EXPECT_EQ(lines->runLength(1), 4);
+  for (int lane = 1; lane < 8; ++lane) EXPECT_EQ(lines->threadCoord(lane, 0), (Coord{0, 4 * lane}));
+  EXPECT_FALSE(runsOfWarps(mmaAccumulator({32, 64}, 2, 4), 1, 4, 32));  // the columns of a warp lie apart
+  EXPECT_FALSE(runsOfWarps(accumulator.sliced(0), 1, 4, 32));            // lanes hold the same
+}
+
 TEST(Conversion, PaddingNeedsNoSource) {
   Layout padded({8, 7}, {{1, 8, 1}}, {{0, 8, 1}}, {}), exact({8, 7}, {{1, 7, 1}}, {{0, 8, 1}}, {});
   ASSERT_EQ(conversion(exact, padded), Conversion::registers);

@@ -45,3 +45,40 @@ func.func @halves(%x: !tile.view<1xf16> {tile.align = 16 : i32, tile.unit_stride
   %o = tile.atomic_rmw add acq_rel sys %y offsets %i : tensor<1024xi32>, %v : !tile.ptr<f16>, tensor<1024xf16> -> tensor<1024xf16>
   return
 }
+
+// -----
+// An accumulator's lanes hold pieces of eight rows: a warp deals whole lines out among them first, through few bytes and
+// with no other warp, and adds four columns at once. Where additions are no wider for that they go as they are.
+// CHECK-LABEL: .entry products(
+// CHECK: ldmatrix
+// SM90-COUNT-2: bar.warp.sync
+// SM90: ld.shared.v4.b32
+// SM90-NOT: {{bar.sync| red[.]}}
+// SM90-COUNT-8: @%{{.*}} red.relaxed.gpu.global.add.v4.f32
+// SM80-NOT: bar.warp.sync
+// SM80-COUNT-32: @%{{.*}} red.relaxed.gpu.global.add.f32
+// CHECK-NOT: red.
+// CHECK: ret;
+func.func @products(%x: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>, tile.dim_multiple_of = array<i32: 64, 16>}, %w: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>, tile.dim_multiple_of = array<i32: 16, 64>}, %at: !tile.ptr<i32> {tile.align = 16 : i32}, %y: !tile.ptr<f32> {tile.align = 16 : i32}) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %none = arith.constant dense<0.0> : tensor<64x64xf32>
+  %zero = arith.constant dense<0> : tensor<64x64xi32>
+  %a = tile.load %x[%c0, %c0 : i32, i32] : !tile.view<2xf16> -> tensor<64x16xf16>
+  %b = tile.load %w[%c0, %c0 : i32, i32] : !tile.view<2xf16> -> tensor<16x64xf16>
+  %sb = tile.smem_alloc : !tile.smem<16x64xf16, minor = 1>
+  tile.smem_store %b, %sb : tensor<16x64xf16>, !tile.smem<16x64xf16, minor = 1>
+  %v = tile.mma m16n8k16_f16 k 16 warps(4, 1) %a, %sb, %none : tensor<64x16xf16>, !tile.smem<16x64xf16, minor = 1> -> tensor<64x64xf32>
+  %i = tile.iota : tensor<64xi32>
+  %r = tile.gather %at offsets %i : tensor<64xi32> : !tile.ptr<i32> -> tensor<64xi32>
+  %c64 = arith.constant dense<64> : tensor<64xi32>
+  %first = arith.muli %r, %c64 : tensor<64xi32>
+  %column = tile.reshape %first : tensor<64xi32> -> tensor<64x1xi32>
+  %rows = tile.broadcast %column : tensor<64x1xi32> -> tensor<64x64xi32>
+  %k = tile.iota : tensor<64xi32>
+  %row = tile.reshape %k : tensor<64xi32> -> tensor<1x64xi32>
+  %columns = tile.broadcast %row : tensor<1x64xi32> -> tensor<64x64xi32>
+  %offsets = arith.addi %rows, %columns : tensor<64x64xi32>
+  %live = arith.cmpi sge, %rows, %zero : tensor<64x64xi32>
+  %o = tile.atomic_rmw add relaxed gpu %y offsets %offsets : tensor<64x64xi32>, %v mask %live : tensor<64x64xi1> : !tile.ptr<f32>, tensor<64x64xf32> -> tensor<64x64xf32>
+  return
+}

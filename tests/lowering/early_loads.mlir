@@ -83,3 +83,38 @@ func.func @large(%x: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride 
   tile.store %d, %x[%c0, %c0 : i32, i32] : tensor<64x128xf32>, !tile.view<2xf32>
   return
 }
+
+// -----
+// Rows at addresses that were loaded do not wait for lanes that wait for other loads: their weights, say.
+// CHECK-LABEL: func.func @rows
+// CHECK: tile.gather {{.*}} -> tensor<32xi32
+// CHECK: tile.gather {{.*}} -> tensor<32xf32
+// CHECK: tile.gather {{.*}} -> tensor<32x64xf16
+// CHECK: tile.reduce
+// CHECK: return
+func.func @rows(%at: !tile.ptr<i32> {tile.align = 16 : i32}, %s: !tile.ptr<f32> {tile.align = 16 : i32}, %x: !tile.ptr<f16> {tile.align = 16 : i32}, %y: !tile.view<2xf32>) attributes {tile.kernel, tile.num_warps = 1 : i32} {
+  %c0 = arith.constant 0 : i32
+  %i = tile.iota : tensor<32xi32>
+  %r = tile.gather %at offsets %i : tensor<32xi32> : !tile.ptr<i32> -> tensor<32xi32>
+  %v = tile.gather %s offsets %r : tensor<32xi32> : !tile.ptr<f32> -> tensor<32xf32>
+  %m = tile.reduce %v axis 0 : (tensor<32xf32>) -> tensor<1xf32> {
+  ^bb0(%p: f32, %q: f32):
+    %t = arith.maxnumf %p, %q : f32
+    tile.yield %t : f32
+  }
+  %most = tile.item %m : tensor<1xf32> -> f32
+  %c64 = arith.constant dense<64> : tensor<32xi32>
+  %first = arith.muli %r, %c64 : tensor<32xi32>
+  %column = tile.reshape %first : tensor<32xi32> -> tensor<32x1xi32>
+  %rows = tile.broadcast %column : tensor<32x1xi32> -> tensor<32x64xi32>
+  %k = tile.iota : tensor<64xi32>
+  %row = tile.reshape %k : tensor<64xi32> -> tensor<1x64xi32>
+  %columns = tile.broadcast %row : tensor<1x64xi32> -> tensor<32x64xi32>
+  %offsets = arith.addi %rows, %columns : tensor<32x64xi32>
+  %h = tile.gather %x offsets %offsets : tensor<32x64xi32> : !tile.ptr<f16> -> tensor<32x64xf16>
+  %f = arith.extf %h : tensor<32x64xf16> to tensor<32x64xf32>
+  %by = tile.splat %most : f32 -> tensor<32x64xf32>
+  %w = arith.mulf %f, %by : tensor<32x64xf32>
+  tile.store %w, %y[%c0, %c0 : i32, i32] : tensor<32x64xf32>, !tile.view<2xf32>
+  return
+}

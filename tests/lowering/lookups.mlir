@@ -16,3 +16,57 @@ func.func @table(%x: !tile.view<2xi8> {tile.align = 16 : i32, tile.unit_stride =
   tile.store %b, %y[%c0, %c0 : i32, i32] : tensor<64x64xi8>, !tile.view<2xi8>
   return
 }
+
+// -----
+// Vectors that are looked up for the rows of a tile, and what is computed from them, are in lanes, an element each, and
+// pass to the threads of the rows through bytes of the warp's own: no thread computes the weights of all its rows.
+// What a thread adds to every row's address is added to the pointer once, in front of the loop.
+// CHECK-LABEL: .entry weighed
+// CHECK: add.s64 %[[COLUMNS:rd[0-9]+]], %{{rd[0-9]+}}, %{{rd[0-9]+}};
+// CHECK: [[LOOP:.*BB.*]]:
+// CHECK: ex2.approx
+// CHECK-NOT: ex2
+// CHECK: st.shared.b64
+// CHECK-COUNT-8: ld.shared.b64
+// CHECK-COUNT-8: add.s64 %{{rd[0-9]+}}, %[[COLUMNS]], %{{rd[0-9]+}};
+// CHECK: st.shared.b32
+// CHECK-COUNT-8: ld.shared.b32
+// CHECK-NOT: ex2
+// CHECK: bra [[LOOP]]
+// CHECK: ret;
+func.func @weighed(%at: !tile.ptr<i32> {tile.align = 16 : i32}, %s: !tile.ptr<f32> {tile.align = 16 : i32}, %x: !tile.ptr<f16> {tile.align = 16 : i32}, %y: !tile.view<2xf32>, %n: i32) attributes {tile.kernel, tile.num_warps = 1 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c32 = arith.constant 32 : i32
+  %zero = arith.constant dense<0.0> : tensor<1x64xf32>
+  %i = tile.iota : tensor<32xi32>
+  %j = tile.iota : tensor<64xi64>
+  %row = tile.reshape %j : tensor<64xi64> -> tensor<1x64xi64>
+  %columns = tile.broadcast %row : tensor<1x64xi64> -> tensor<32x64xi64>
+  %total = scf.for %k = %c0 to %n step %c32 iter_args(%acc = %zero) -> (tensor<1x64xf32>) : i32 {
+    %ks = tile.splat %k : i32 -> tensor<32xi32>
+    %e = arith.addi %i, %ks : tensor<32xi32>
+    %r = tile.gather %at offsets %e : tensor<32xi32> : !tile.ptr<i32> -> tensor<32xi32>
+    %v = tile.gather %s offsets %r : tensor<32xi32> : !tile.ptr<f32> -> tensor<32xf32>
+    %w = math.exp2 %v : tensor<32xf32>
+    %long = arith.extsi %r : tensor<32xi32> to tensor<32xi64>
+    %c64 = arith.constant dense<64> : tensor<32xi64>
+    %first = arith.muli %long, %c64 : tensor<32xi64>
+    %column = tile.reshape %first : tensor<32xi64> -> tensor<32x1xi64>
+    %rows = tile.broadcast %column : tensor<32x1xi64> -> tensor<32x64xi64>
+    %offsets = arith.addi %rows, %columns : tensor<32x64xi64>
+    %h = tile.gather %x offsets %offsets : tensor<32x64xi64> : !tile.ptr<f16> -> tensor<32x64xf16>
+    %f = arith.extf %h : tensor<32x64xf16> to tensor<32x64xf32>
+    %weight = tile.reshape %w : tensor<32xf32> -> tensor<32x1xf32>
+    %weights = tile.broadcast %weight : tensor<32x1xf32> -> tensor<32x64xf32>
+    %p = arith.mulf %f, %weights : tensor<32x64xf32>
+    %sum = tile.reduce %p axis 0 : (tensor<32x64xf32>) -> tensor<1x64xf32> {
+    ^bb0(%a: f32, %b: f32):
+      %t = arith.addf %a, %b : f32
+      tile.yield %t : f32
+    }
+    %next = arith.addf %acc, %sum : tensor<1x64xf32>
+    scf.yield %next : tensor<1x64xf32>
+  }
+  tile.store %total, %y[%c0, %c0 : i32, i32] : tensor<1x64xf32>, !tile.view<2xf32>
+  return
+}

@@ -187,3 +187,47 @@ func.func @moved(%p: tensor<128x64xf32, #tile>, %n: i32) -> tensor<128x1xf32, #o
   }
   return %r : tensor<128x1xf32, #other>
 }
+
+// -----
+
+#vector = #tile.layout<64 regs [0:2*1] lanes [0:32*2] warps []>
+#one = #tile.layout<1 regs [] lanes [rep:32] warps []>
+
+// A scalar that the sums of vectors are added to is a tile of one element; one that something else reads stays.
+// CHECK-LABEL: func.func @scalars
+// CHECK: %[[R:.*]]:2 = scf.for {{.*}} -> (tensor<32xf32, {{.*}}, f32)
+// CHECK: tile.item
+// CHECK-NOT: tile.item
+// CHECK: %[[BY:.*]] = tile.splat %arg1 : f32 -> tensor<1xf32
+// CHECK: %[[WIDE:.*]] = tile.broadcast %[[BY]] : {{.*}} -> tensor<32xf32
+// CHECK: arith.mulf %{{.*}}, %[[WIDE]] : tensor<32xf32
+// CHECK-NOT: tile.item
+// CHECK: scf.yield
+// CHECK: %[[T:.*]] = tile.reduce %[[R]]#0 axis 0
+// CHECK: %[[S:.*]] = tile.item %[[T]]
+// CHECK: return %[[S]], %[[R]]#1
+func.func @scalars(%p: tensor<64xf32, #vector>, %by: f32, %n: i32) -> (f32, f32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant 0.0 : f32
+  %r:2 = scf.for %j = %c0 to %n step %c1 iter_args(%x = %zero, %y = %zero) -> (f32, f32) : i32 {
+    %s = tile.reduce %p axis 0 : (tensor<64xf32, #vector>) -> tensor<1xf32, #one> {
+    ^bb0(%a: f32, %b: f32):
+      %c = arith.addf %a, %b : f32
+      tile.yield %c : f32
+    }
+    %t = tile.reduce %p axis 0 : (tensor<64xf32, #vector>) -> tensor<1xf32, #one> {
+    ^bb0(%a: f32, %b: f32):
+      %c = arith.addf %a, %b : f32
+      tile.yield %c : f32
+    }
+    %u = tile.item %s : tensor<1xf32, #one> -> f32
+    %v = tile.item %t : tensor<1xf32, #one> -> f32
+    %scaled = arith.mulf %x, %by : f32
+    %next = arith.addf %scaled, %u : f32
+    %twice = arith.mulf %y, %y : f32
+    %other = arith.addf %twice, %v : f32
+    scf.yield %next, %other : f32, f32
+  }
+  return %r#0, %r#1 : f32, f32
+}

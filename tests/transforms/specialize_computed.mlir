@@ -110,6 +110,33 @@ func.func @few_rows(%q: !tile.view<2xf16>, %b: !tile.view<2xf16> {tile.align = 1
 
 // -----
 
+// So does one whose copies are widened on their way to the product.
+// CHECK-LABEL: func.func @few_rows_of_widened
+// CHECK: tile.specialize {{.*}}producer {
+// CHECK: tile.tma_load
+// CHECK: consumer {
+// CHECK: tile.smem_load
+// CHECK: tile.mma m16n8k16_f16
+// CHECK: return
+func.func @few_rows_of_widened(%q: !tile.view<2xf16>, %b: !tile.view<2xf8E4M3FN> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 16, 1>}, %c: !tile.view<2xf32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %zero = arith.constant dense<0.0> : tensor<16x64xf32>
+  %a = tile.load %q[%c0, %c0 : i32, i32] : !tile.view<2xf16> -> tensor<16x64xf16>
+  %r = scf.for %k = %c0 to %n step %c64 iter_args(%acc = %zero) -> (tensor<16x64xf32>) : i32 {
+    %sb = tile.load_shared %b[%k, %c0 : i32, i32] box [64, 64] : !tile.view<2xf8E4M3FN> -> !tile.smem<64x64xf8E4M3FN, minor = 1>
+    %narrow = tile.smem_load %sb : !tile.smem<64x64xf8E4M3FN, minor = 1> -> tensor<64x64xf8E4M3FN>
+    %wide = arith.extf %narrow : tensor<64x64xf8E4M3FN> to tensor<64x64xf16>
+    %shared = tile.share %wide : tensor<64x64xf16> -> !tile.smem<64x64xf16, minor = 1>
+    %d = tile.mma m16n8k16_f16 k 64 warps(1, 4) %a, %shared, %acc : tensor<16x64xf16>, !tile.smem<64x64xf16, minor = 1> -> tensor<16x64xf32>
+    scf.yield %d : tensor<16x64xf32>
+  } {tile.stages = 3 : i32}
+  tile.store %r, %c[%c0, %c0 : i32, i32] : tensor<16x64xf32>, !tile.view<2xf32>
+  return
+}
+
+// -----
+
 // More rows wait for the tensor cores.
 // CHECK-LABEL: func.func @unasked
 // CHECK-NOT: tile.specialize

@@ -86,7 +86,8 @@ Register r1("moe_route", [](Env& e) {
   Job j;
   j.inTurn = false;
   j.mbytes = 1e-6 * T * (E * 4. + 64);
-  j.add(route, RouteCfg{e.field("R", 16), E, 8, 4, top, e.field("warps", 4)}, logits.view(T, E), bias.view(E),
+  const int R = e.field("R", e.big ? 4 : 16);
+  j.add(route, RouteCfg{R, E, 8, 4, top, e.field("warps", 4)}, logits.view(T, E), bias.view(E),
         ids.view(T, top), weights.view(T, top), counts.p, 2.5f);
   if (!e.big)  // the cursors of a second run would be past the end
     j.add(dispatch, MoveCfg{D, top, 4}, x.view(T, D), ids.view(T, top), cursors.p, places.view(T, top),
@@ -269,8 +270,9 @@ Register r4("nf4", [](Env& e) {
   auto y = constant<bfloat16>(e, size_t(M) * N, NAN);
   Job j;
   j.gflop = 2e-9 * M * double(N) * K;
-  j.add(nf4, NfCfg{e.field("BM", 64), e.field("BN", 128), 64, e.field("stages", 3), e.field("warps", 4)}, a.view(M, K),
-        w.view(N, K / 2), scales.view(N, K / 64), book.view(16), y.view(M, N));
+  const int BM = e.field("BM", e.big ? 128 : 64), warps = e.field("warps", e.big ? 8 : 4);
+  j.add(nf4, NfCfg{BM, e.field("BN", 128), 64, e.field("stages", 3), warps}, a.view(M, K), w.view(N, K / 2),
+        scales.view(N, K / 64), book.view(16), y.view(M, N));
   j.check = [=] {
     auto value = [&](int k, int n) {
       const int b = w.h[size_t(n) * (K / 2) + k / 2];

@@ -137,7 +137,7 @@ Register r2("add_rms_quant", [](Env& e) {
 
 // --- gradients of layer norm: dx per row, sums of dgamma and dbeta per program, then over programs
 struct LnCfg {
-  int R = 4, D = 1024, programs = 264, warps = 4;
+  int R = 4, D = 1024, programs = 528, warps = 4;
 };
 auto ln_bwd = kernel("user_layernorm_bwd", [](const LnCfg& c, Tensor<const bfloat16, 2> X, Tensor<const bfloat16, 2> G,
                                               Tensor<const bfloat16, 1> gain, Tensor<const float, 1> mean,
@@ -175,7 +175,7 @@ auto sum_parts = kernel("user_sum_parts", [](const SumCfg& c, Tensor<const float
                    return Grid{cdiv(p.shape[2], c.D), p.shape[0]};
                  });
 Register r3("layernorm_bwd", [](Env& e) {
-  int M = e.big ? 32768 : 37, D = e.big ? 2048 : 128, P = e.big ? e.field("programs", 264) : 5;
+  int M = e.big ? 32768 : 37, D = e.big ? 2048 : 128, P = e.big ? e.field("programs", 528) : 5;
   auto x = random<bfloat16>(e, size_t(M) * D), g = random<bfloat16>(e, size_t(M) * D), gain = random<bfloat16>(e, D);
   auto mean = filled<float>(e, M, [&](size_t m) {
     double s = 0;

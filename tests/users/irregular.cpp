@@ -241,6 +241,7 @@ auto gat = kernel("user_graph_attention", [](const GatCfg& c, Ptr<const int32_t>
                                              Tensor<half, 3> Y, F32 slope) {
              // from, to [nodes, heads] halves of the scores, X, Y [nodes, heads, F]
              num_warps(c.warps);
+             programs_per_multiprocessor(32 / c.warps);  // with registers for all rows of a block on their way
              auto node = program_id(0), head = program_id(1), heads = num_programs(1);
              auto first = load(start + node), last = load(start + node + 1);
              auto mine = load(to + node * heads + head);

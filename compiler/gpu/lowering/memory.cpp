@@ -213,13 +213,15 @@ class OffsetAccess : public Access {
       : Access(e, layout), ptr_(e.scalar(ptr)), bytes_(elementBytes) {
     if (offsets) offsets_ = e.regs(offsets);
     if (mask) mask_ = e.regs(mask);
+    if (offsets && !offsets_.empty() && offsets_[0]->getType()->isIntegerTy(64)) splitInvariant(ptr, offsets);
     width = widthUnder(offsetWidth(e.facts(), ptr, offsets, mask, bytes_), layout);
   }
 
   llvm::Value* address(int reg) override {
     if (offsets_.empty()) return ptr_;
-    llvm::Value* offset = e.b.CreateSExt(offsets_[reg], e.b.getInt64Ty());
-    return e.b.CreatePtrAdd(ptr_, e.b.CreateMul(offset, e.i64(bytes_)));
+    llvm::Value* address = ptr_;
+    if (!invariant_.empty()) address = at(address, invariant_[reg]);
+    return at(address, offsets_[reg]);
   }
   llvm::Value* predicate(int reg) override {
     return e.andAll({mask_.empty() ? nullptr : mask_[mask_.size() == 1 ? 0 : reg], e.inTile(layout, reg)});
@@ -239,9 +241,30 @@ class OffsetAccess : public Access {
   }
 
  private:
+  llvm::Value* at(llvm::Value* base, llvm::Value* elements) {
+    return e.b.CreatePtrAdd(base, e.b.CreateMul(e.b.CreateSExt(elements, e.b.getInt64Ty()), e.i64(bytes_)));
+  }
+
+  // Inside a loop: what stays the same (a thread's columns) joins the pointer, outside, and only the rest is added to it.
+  void splitInvariant(Value ptr, Value offsets) {
+    auto add = offsets.getDefiningOp<arith::AddIOp>();
+    auto loop = add ? add->getParentOfType<LoopLikeOpInterface>() : LoopLikeOpInterface();
+    if (!loop || !isInvariant(ptr, loop)) return;
+    const bool first = isInvariant(add.getLhs(), loop), second = isInvariant(add.getRhs(), loop);
+    if (first == second) return;
+    invariant_ = e.regs(first ? add.getLhs() : add.getRhs());
+    offsets_ = e.regs(first ? add.getRhs() : add.getLhs());
+  }
+  static bool isInvariant(Value value, LoopLikeOpInterface loop) {
+    if (loop.isDefinedOutsideOfLoop(value)) return true;
+    Operation* op = value.getDefiningOp();
+    return op && isMemoryEffectFree(op) && !op->getNumRegions() &&
+           llvm::all_of(op->getOperands(), [&](Value v) { return isInvariant(v, loop); });
+  }
+
   llvm::Value* ptr_;
   int bytes_;
-  llvm::ArrayRef<llvm::Value*> offsets_, mask_;
+  llvm::ArrayRef<llvm::Value*> invariant_, offsets_, mask_;
 };
 
 // One pass over all runs of `vector` registers. `checked`: with the access' predicates.

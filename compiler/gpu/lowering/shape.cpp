@@ -32,6 +32,30 @@ void swapWithLane(Emitter& e, Regs& values, const layout::LaneSwap& swap) {
 
 layout::Coord zeros(size_t rank) { return layout::Coord(rank, 0); }
 
+/// Through shared memory, a box of the tile after the other.
+Regs exchangeInBoxes(Emitter& e, llvm::Value* base, llvm::ArrayRef<llvm::Value*> values, const Move& move) {
+  if (move.box == move.to.shape()) return exchangeThrough(e, base, values, move.from, move.to, move.warpLocal);
+  Regs result(move.to.numRegs(), nullptr);
+  layout::Coord offset(move.box.size(), 0);
+  const layout::Layout from = *layout::boxLayout(move.from, offset, move.box),
+                       to = *layout::boxLayout(move.to, offset, move.box);
+  for (bool more = true; more;) {
+    const std::vector<int> given = *layout::shiftedRegisterMap(move.from, from, offset),
+                           taken = *layout::shiftedRegisterMap(move.to, to, offset);
+    Regs part;
+    for (int reg : given) part.push_back(values[reg]);
+    const Regs moved = exchangeThrough(e, base, part, from, to, move.warpLocal);
+    for (auto [reg, value] : llvm::zip(taken, moved)) result[reg] = value;
+    more = false;
+    for (size_t dim = offset.size(); dim-- > 0 && !more;) {
+      offset[dim] += move.box[dim];
+      more = offset[dim] < move.to.shape()[dim];
+      if (!more) offset[dim] = 0;
+    }
+  }
+  return result;
+}
+
 // Renames or exchanges as planned; a linear move goes through a row-major buffer of the source's shape, read at
 // `offset`.
 LogicalResult emitMove(Emitter& e, Operation* op, const Move& move, const layout::Coord& offset) {
@@ -49,7 +73,7 @@ LogicalResult emitMove(Emitter& e, Operation* op, const Move& move, const layout
     case Move::exchange: {
       llvm::Value* base = e.scratch(op);
       if (move.isOwn) base = e.b.CreatePtrAdd(base, e.b.CreateMul(e.warp(), e.i32(kOwnScratch)));
-      e.define(result, exchangeThrough(e, base, values, move.from, move.to, move.warpLocal));
+      e.define(result, exchangeInBoxes(e, base, values, move));
       break;
     }
     case Move::linear: {
