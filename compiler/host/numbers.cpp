@@ -2,6 +2,7 @@
 #include "compiler/host/numbers.h"
 
 #include "compiler/dialect/dialect.h"
+#include "compiler/host/powers_of_two.h"
 #include "compiler/lowering/fp8.h"
 #include "compiler/targets/host.h"
 #include "llvm/IR/Intrinsics.h"
@@ -13,11 +14,13 @@ using llvm::Value;
 namespace {
 
 struct HostMath : MathHooks {
-  HostMath() {
+  explicit HostMath(const Target& target) : instructions(target.vectorBytes >= 64 ? 16 : 8) {
     guardDivision = true;        // idiv traps
     saturateConversions = true;  // the same numbers as a GPU: saturated, NaN is 0
     hasLibm = true;
+    if (hostFeatures(target).powersOfTwo) powers = &instructions;
   }
+  Avx512PowersOfTwo instructions;
 };
 
 bool isNarrow(Type t) { return t.isF16() || t.isBF16(); }
@@ -33,7 +36,8 @@ bool staysExact(Operation* op) {
 
 }  // namespace
 
-Numbers::Numbers(llvm::IRBuilder<>& builder, const Target& target) : b_(builder), hasF16c_(hostFeatures(target).f16c) {}
+Numbers::Numbers(llvm::IRBuilder<>& builder, const Target& target)
+    : b_(builder), hasF16c_(hostFeatures(target).f16c), math_(std::make_shared<HostMath>(target)) {}
 
 llvm::Type* Numbers::inRegister(Type t) const {
   if (isNarrow(t)) return b_.getFloatTy();
@@ -207,7 +211,6 @@ Value* Numbers::shift(Operation* op, llvm::ArrayRef<Value*> a) {
 }
 
 Numbers::Values Numbers::apply(Operation* op, llvm::ArrayRef<Value*> args) {
-  static const HostMath hooks;
   if (args.size() == 1) {
     bool handled;
     Values v = cast(op, args[0], handled);
@@ -218,7 +221,7 @@ Numbers::Values Numbers::apply(Operation* op, llvm::ArrayRef<Value*> args) {
   llvm::SmallVector<Value*, 4> wide(args.begin(), args.end());
   for (auto [value, operand] : llvm::zip(wide, op->getOperands()))
     if (Type t = getElementTypeOrSelf(operand.getType()); isFp8(t)) value = fp8ToF32(b_, value, fp8Kind(t));
-  Values r = emitElementwise(b_, op, wide, hooks);
+  Values r = emitElementwise(b_, op, wide, *math_);
   for (auto [value, result] : llvm::zip(r, op->getResults()))
     if (Type t = getElementTypeOrSelf(result.getType()); isFp8(t) || (isNarrow(t) && !staysExact(op)))
       value = roundTo(t, value);

@@ -11,6 +11,8 @@
 // number, never a trap; floats turn into integers saturated, NaN into 0. Subnormals are kept. Each function takes
 // scalars or vectors of any length alike.
 #pragma once
+#include <memory>
+
 #include "compiler/lowering/elementwise.h"
 #include "compiler/targets/target.h"
 #include "llvm/IR/IRBuilder.h"
@@ -59,6 +61,7 @@ class Numbers {
 
   llvm::IRBuilder<>& b_;
   bool hasF16c_;
+  std::shared_ptr<const MathHooks> math_;
 };
 
 }  // namespace tile::ir::host

@@ -236,7 +236,7 @@ llvm::Value* emitExactMath(llvm::IRBuilderBase& b, Operation* op, Args a) {
 }
 
 /// Roundings, roots and transcendentals on f32 or f64.
-llvm::Value* emitWideMath(llvm::IRBuilderBase& b, Operation* op, Args a, bool hasLibm) {
+llvm::Value* emitWideMath(llvm::IRBuilderBase& b, Operation* op, Args a, const MathHooks& hooks) {
   auto unary = [&](ID id) -> llvm::Value* { return b.CreateUnaryIntrinsic(id, a[0]); };
   return llvm::TypeSwitch<Operation*, llvm::Value*>(op)
       .Case<math::FloorOp>([&](auto) { return unary(llvm::Intrinsic::floor); })
@@ -246,7 +246,7 @@ llvm::Value* emitWideMath(llvm::IRBuilderBase& b, Operation* op, Args a, bool ha
       .Case<math::RoundEvenOp>([&](auto) { return unary(llvm::Intrinsic::roundeven); })
       .Case<math::SqrtOp>([&](auto) { return unary(llvm::Intrinsic::sqrt); })
       .Case<math::RsqrtOp>([&](auto) { return b.CreateFDiv(llvm::ConstantFP::get(a[0]->getType(), 1.0), unary(llvm::Intrinsic::sqrt)); })
-      .Default([&](Operation*) { return emitTranscendental(b, op, a, hasLibm); });
+      .Default([&](Operation*) { return emitTranscendental(b, op, a, hooks.hasLibm, nullptr, hooks.powers); });
 }
 
 }  // namespace
@@ -294,7 +294,7 @@ Results emitElementwise(llvm::IRBuilderBase& b, Operation* op, Args args, const 
     for (llvm::Value*& v : wide)
       if (v->getType()->isFPOrFPVectorTy()) v = b.CreateFPExt(v, withElement(t, b.getFloatTy()));
   llvm::Value* r = hooks.special(b, op, wide);
-  if (!r) r = emitWideMath(b, op, wide, hooks.hasLibm);
+  if (!r) r = emitWideMath(b, op, wide, hooks);
   if (!r) return {};
   return {narrow ? b.CreateFPTrunc(r, t) : r};
 }

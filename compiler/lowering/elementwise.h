@@ -9,6 +9,8 @@
 
 namespace tile::ir {
 
+class PowersOfTwo;
+
 /// What differs between machines. The default spelling is LLVM's own intrinsic or the polynomial of math_functions.h.
 class MathHooks {
  public:
@@ -22,6 +24,8 @@ class MathHooks {
   bool hasLibm = false;
   /// True where float to int conversion of out-of-range values is undefined in hardware: saturate in software.
   bool saturateConversions = false;
+  /// The machine's instructions for powers of two (math_functions.h), if it has any.
+  const PowersOfTwo* powers = nullptr;
 };
 
 /// True when emitElementwise can lower the op (constants excluded).

@@ -3,6 +3,7 @@
 #include "compiler/lowering/math_functions.h"
 
 #include <cmath>
+#include <tuple>
 
 #include "compiler/lowering/elementwise.h"
 #include "compiler/lowering/math_functions_f64.h"
@@ -19,33 +20,45 @@ using namespace mlir;
 class Math {
  public:
   /// `slowUnderflow`: products that underflow take the machine a hundred times as long (CPUs do, GPUs do not).
-  Math(llvm::IRBuilderBase& b, llvm::Type* like, bool slowUnderflow, const QuickParts* quick)
+  Math(llvm::IRBuilderBase& b, llvm::Type* like, bool slowUnderflow, const QuickParts* quick, const PowersOfTwo* powers)
       : b(b),
         slowUnderflow(slowUnderflow),
         quick(quick),
+        powers(powers),
         f32(withElement(like, b.getFloatTy())),
         f64(withElement(like, b.getDoubleTy())),
         i32(withElement(like, b.getInt32Ty())) {}
 
   Value* exp2(Value* x) {
+    auto near1 = [&](Value* f) {  // 2^f, |f| <= 1/2
+      Value* p = polynomial(
+          f, {6.931472062e-01, 2.402265135e-01, 5.550327791e-02, 9.618003890e-03, 1.340026973e-03, 1.547630005e-04});
+      return zeroWhere(x, -150.0, fma(p, f, constant(1.0)));
+    };
+    if (powers) {
+      Value* f = powers->remainder(b, x);
+      return powers->scale(b, near1(f), b.CreateFSub(x, f));
+    }
     // Beyond these bounds the result is inf or 0 anyway; the selects (not min/max) let NaN through.
     x = clampKeepingNan(x, -151.0, 129.0);
     auto [n, whole] = roundToInt(x);
-    Value* f = b.CreateFSub(x, whole);
-    Value* p = polynomial(
-        f, {6.931472062e-01, 2.402265135e-01, 5.550327791e-02, 9.618003890e-03, 1.340026973e-03, 1.547630005e-04});
-    return scaleByPowerOfTwo(zeroWhere(x, -150.0, fma(p, f, constant(1.0))), n);
+    return scaleByPowerOfTwo(near1(b.CreateFSub(x, whole)), n);
   }
 
   Value* exp(Value* x) {
     x = clampKeepingNan(x, -105.0, 89.5);
-    auto [n, whole] = roundToInt(b.CreateFMul(x, constant(1.44269504088896341)));
+    Value *times = b.CreateFMul(x, constant(1.44269504088896341)), *n = nullptr, *whole = nullptr;
+    if (powers)
+      whole = b.CreateFSub(times, powers->remainder(b, times));
+    else
+      std::tie(n, whole) = roundToInt(times);
     // ln 2 in two parts: the first has 12 significant bits, so whole * it is exact.
     Value* r = fma(whole, constant(-0.693359375), x);
     r = fma(whole, constant(2.12194440054690583e-4), r);
     Value* p = polynomial(r, {5.000000095e-01, 1.666651885e-01, 4.166620585e-02, 8.368887678e-03, 1.395048810e-03});
     Value* e = b.CreateFAdd(fma(p, b.CreateFMul(r, r), r), constant(1.0));
-    return scaleByPowerOfTwo(zeroWhere(x, -104.0, e), n);
+    e = zeroWhere(x, -104.0, e);
+    return powers ? powers->scale(b, e, whole) : scaleByPowerOfTwo(e, n);
   }
 
   /// log(x) as exponent * log_base(2) + log_base(mantissa).
@@ -166,6 +179,7 @@ class Math {
   llvm::IRBuilderBase& b;
   bool slowUnderflow;
   const QuickParts* quick;
+  const PowersOfTwo* powers;
   llvm::Type *f32, *f64, *i32;
 
   llvm::Constant* constant(double v) { return llvm::ConstantFP::get(f32, v); }
@@ -250,11 +264,11 @@ class Math {
 };
 
 Value* emitF32(llvm::IRBuilderBase& b, Operation* op, llvm::ArrayRef<Value*> a, bool slowUnderflow,
-               const QuickParts* quick) {
+               const QuickParts* quick, const PowersOfTwo* powers) {
   // Error-free tricks above rely on the written order; contraction happens through explicit fma.
   llvm::IRBuilderBase::FastMathFlagGuard guard(b);
   b.setFastMathFlags({});
-  Math m(b, a[0]->getType(), slowUnderflow, quick);
+  Math m(b, a[0]->getType(), slowUnderflow, quick, powers);
   return llvm::TypeSwitch<Operation*, Value*>(op)
       .Case<math::Exp2Op>([&](auto) { return m.exp2(a[0]); })
       .Case<math::ExpOp>([&](auto) { return m.exp(a[0]); })
@@ -310,9 +324,9 @@ Value* callPerLane(llvm::IRBuilderBase& b, llvm::StringRef name, Value* x) {
 }  // namespace
 
 Value* emitTranscendental(llvm::IRBuilderBase& b, Operation* op, llvm::ArrayRef<Value*> args,
-                          bool hasLibm, const QuickParts* quick) {
+                          bool hasLibm, const QuickParts* quick, const PowersOfTwo* powers) {
   if (args[0]->getType()->getScalarType()->isFloatTy())
-    if (Value* v = emitF32(b, op, args, /*slowUnderflow=*/hasLibm, quick)) return v;  // a CPU has both
+    if (Value* v = emitF32(b, op, args, /*slowUnderflow=*/hasLibm, quick, powers)) return v;  // a CPU has both
   if (!hasLibm) return args[0]->getType()->getScalarType()->isDoubleTy() ? emitF64(b, op, args) : nullptr;
   if (auto id = libmIntrinsic(op); id != llvm::Intrinsic::not_intrinsic)
     return args.size() == 2 ? b.CreateBinaryIntrinsic(id, args[0], args[1]) : b.CreateUnaryIntrinsic(id, args[0]);

@@ -18,11 +18,23 @@ class QuickParts {
   virtual llvm::Value* quotient(llvm::IRBuilderBase& b, llvm::Value* x, llvm::Value* y) const = 0;
 };
 
+/// Instructions of a machine that split off and apply powers of two, for f32.
+class PowersOfTwo {
+ public:
+  virtual ~PowersOfTwo() = default;
+  /// x minus the nearest whole number (halves to even); 0 for infinities.
+  virtual llvm::Value* remainder(llvm::IRBuilderBase& b, llvm::Value* x) const = 0;
+  /// x * 2^n for a whole number n of any size, rounded once.
+  virtual llvm::Value* scale(llvm::IRBuilderBase& b, llvm::Value* x, llvm::Value* n) const = 0;
+};
+
 /// Emits a math dialect op on f32 or f64 operands. f32 exp, exp2, expm1, log, log2, log10, log1p, sin, cos, tan, tanh,
-/// erf and pow are polynomials of our own (tan, tanh, erf, pow, log1p and expm1 with `quick` parts if given);
+/// erf and pow are polynomials of our own (tan, tanh, erf, pow, log1p and expm1 with `quick` parts if given;
+/// exponentials with instructions for powers of two if given, to the same bits);
 /// everything else, and f64, becomes LLVM's intrinsic where `hasLibm` says that a libm call can be linked; without it
 /// f64 has what math_functions_f64.h has. Null: this function does not exist on such a machine.
 llvm::Value* emitTranscendental(llvm::IRBuilderBase& b, mlir::Operation* op, llvm::ArrayRef<llvm::Value*> args,
-                                bool hasLibm, const QuickParts* quick = nullptr);
+                                bool hasLibm, const QuickParts* quick = nullptr,
+                                const PowersOfTwo* powers = nullptr);
 
 }  // namespace tile::ir

@@ -102,7 +102,9 @@ HostFeatures hostFeatures(const Target& target) {
     std::string error;
     if (auto machine = machineFor(target, error)) {
       const llvm::MCSubtargetInfo* cpu = machine->getMCSubtargetInfo();
-      it->second = {cpu->checkFeatures("+fma"), cpu->checkFeatures("+f16c")};
+      it->second = {.fma = cpu->checkFeatures("+fma"),
+                    .f16c = cpu->checkFeatures("+f16c"),
+                    .powersOfTwo = cpu->checkFeatures("+avx512dq") && cpu->checkFeatures("+avx512vl")};
     }
   }
   return it->second;

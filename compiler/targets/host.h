@@ -16,6 +16,7 @@ namespace tile::ir {
 struct HostFeatures {
   bool fma = false;   ///< without it a fused multiply-add is a slow library call
   bool f16c = false;  ///< without it f16 conversions are integer arithmetic
+  bool powersOfTwo = false;  ///< AVX-512's vreduce and vscalef, for vectors of every length
 };
 HostFeatures hostFeatures(const Target& target);
 

@@ -412,6 +412,23 @@ TEST(HostSelect, ByScalarAndByTile) {
   EXPECT_EQ(s, b);
 }
 
+TEST(HostExponentials, HaveTheSameBitsWithInstructionsForPowersOfTwo) {
+  std::vector<float> x{0.f, -0.f, INFINITY, -INFINITY, NAN, 128.f, 127.99999f, -126.f, -126.5f, -149.f, -149.5f, -150.f,
+                       -150.5f, 88.7f, 88.8f, -87.4f, -103.9f, -104.f, 0.5f, -0.5f, 1.5f, 2.5f, 1e-42f, 1e30f, -1e30f};
+  for (int i = 0; i < 2000; ++i) x.push_back(static_cast<float>(i - 1000) * 0.1617f);
+  for (const char* op : {"math.exp2", "math.exp"})
+    for (size_t n : {size_t{1}, size_t{2}, size_t{5}, size_t{8}, size_t{29}, size_t{64}, x.size()}) {
+      const std::vector<float> in(x.begin(), x.begin() + static_cast<ptrdiff_t>(n));
+      const std::string body = std::string("  %r = ") + op + " %a : " + tensor(static_cast<int>(n), "f32");
+      auto here = evaluate<float, float>("f32", "f32", body, in, in);
+      auto plain = evaluate<float, float>("f32", "f32", body, in, in, "host:x86-64-v3");
+      for (size_t i = 0; i < n; ++i)
+        ASSERT_TRUE(std::isnan(in[i]) ? std::isnan(here[i])
+                                      : std::bit_cast<uint32_t>(here[i]) == std::bit_cast<uint32_t>(plain[i]))
+            << op << "(" << in[i] << ") is " << here[i] << ", without them " << plain[i];
+    }
+}
+
 TEST(HostErrors, UnknownOpIsReportedWithItsLine) {
   HostKernel kernel(kernelText(4, "f32", "f32",
                                "  %i = arith.fptosi %a : tensor<4xf32> to tensor<4xi32>\n  %r = math.fpowi %a, %i : "
