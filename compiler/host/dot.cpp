@@ -1,8 +1,9 @@
 // dot.cpp - tile.dot as register tiles: MR rows x NV vectors of accumulators stay in registers while k runs over the
 // tile. A is read one scalar at a time and spread over a vector, B in vectors along n; operands of narrow types, or B
 // lying the other way round, are first packed into scratch. Columns beyond the last whole vector use masked accesses.
+// An accumulator that is a short expression is evaluated as its elements are loaded.
 #include "compiler/host/dot_shape.h"
-#include "compiler/host/emitter.h"
+#include "compiler/host/nest.h"
 #include "compiler/targets/host.h"
 #include "llvm/IR/Intrinsics.h"
 
@@ -55,8 +56,11 @@ class DotEmitter {
     const Ref* acc = e_.plan.place(op_.getAcc());
     bool inPlace = acc && e_.plan.root(acc->buffer) == e_.plan.root(c_.buffer) && acc->offset == c_.offset &&
                    acc->strides == c_.strides;
-    if (!startsAtZero_ && !inPlace && failed(e_.evaluateInto(op_.getAcc(), c_, shape_.compute))) return failure();
+    const bool computed = !startsAtZero_ && !acc && e_.plan.cost(op_.getAcc()) <= kShort && shape_.n % lanes_ == 0;
+    if (!startsAtZero_ && !inPlace && !computed && failed(e_.evaluateInto(op_.getAcc(), c_, shape_.compute)))
+      return failure();
     if (failed(packA()) || failed(packB())) return failure();
+    if (computed) return multiplyOnto(op_.getAcc());
     // Operands start at their pointers; everything else about them is in the name.
     std::string name;
     llvm::raw_string_ostream(name) << "dot_" << shape_.m << "x" << shape_.n << "x" << shape_.k << "_" << shape_.compute
@@ -72,6 +76,29 @@ class DotEmitter {
   }
 
  private:
+  static constexpr int kShort = 6;  // ops for each element: fewer than a pass over the accumulator takes
+
+  /// The product where it stands (what `acc` is computed from is at hand here only), added to `acc`.
+  LogicalResult multiplyOnto(Value acc) {
+    Nest nest(e_, {shape_.m, shape_.n});
+    nest.keepAllApart();
+    nest.uses(acc);
+    nest.dims();
+    bool ok = true;
+    start_ = [&](llvm::Value* row, llvm::Value* column) -> llvm::Value* {
+      nest.enterRow();
+      nest.setIndex(nest.dimOf(0), row);
+      nest.setIndex(nest.dimOf(1), column);
+      llvm::Value* v = ok ? nest.eval(acc, static_cast<unsigned>(lanes_)) : nullptr;
+      ok &= v != nullptr;
+      return v ? v : llvm::PoisonValue::get(vectorType());
+    };
+    SmallVector<llvm::Value*, 3> starts;
+    for (const Ref* ref : {&a_, &bRef_, &c_}) starts.push_back(e_.address(*ref, shape_.compute, e_.i64(ref->offset)));
+    multiply(starts);
+    return success(ok);
+  }
+
   LogicalResult packA() {
     a_ = shape_.packA ? *e_.plan.scratch(op_, 0) : *e_.plan.place(op_.getA());
     return shape_.packA ? e_.evaluateInto(op_.getA(), a_, shape_.compute) : success();
@@ -145,10 +172,13 @@ class DotEmitter {
     int64_t vectors = llvm::divideCeil(width, lanes_);
     llvm::Align align(shape_.computeBytes);
     SmallVector<llvm::Value*> sums;
+    auto first = [&](int64_t r, int64_t v) -> llvm::Value* {
+      if (startsAtZero_) return llvm::Constant::getNullValue(vectorType());
+      if (start_) return start_(b_.CreateAdd(i, e_.i64(r)), b_.CreateAdd(j, e_.i64(v * lanes_)));
+      return loadVector(at(cStart_, c_, i, r, j, v * lanes_), maskAt(v * lanes_, width));
+    };
     for (int64_t r = 0; r < rows; ++r)
-      for (int64_t v = 0; v < vectors; ++v)
-        sums.push_back(startsAtZero_ ? llvm::Constant::getNullValue(vectorType())
-                                     : loadVector(at(cStart_, c_, i, r, j, v * lanes_), maskAt(v * lanes_, width)));
+      for (int64_t v = 0; v < vectors; ++v) sums.push_back(first(r, v));
     sums = e_.loopCarrying(0, shape_.k, 1, sums, [&](llvm::Value* k, ArrayRef<llvm::Value*> sums) {
       SmallVector<llvm::Value*> bs, next;
       for (int64_t v = 0; v < vectors; ++v)
@@ -178,6 +208,7 @@ class DotEmitter {
   llvm::Value *aStart_ = nullptr, *bStart_ = nullptr, *cStart_ = nullptr;
   int64_t lanes_ = 1;
   bool isFloat_ = true, hasFma_ = false, startsAtZero_ = false;
+  std::function<llvm::Value*(llvm::Value* row, llvm::Value* column)> start_;  ///< a vector of the accumulator
 };
 
 }  // namespace
