@@ -16,6 +16,7 @@ class Across {
   Across(Emitter& e, ValueRange sources, ResultRange results, Region& combiner, int64_t axis)
       : e_(e), nest_(e, shapeOf(sources[0])), sources_(sources), results_(results), combiner_(combiner) {
     nest_.keepApart(static_cast<int>(axis));
+    nest_.makeTilesOf(combiner.getParentOp());
     for (Value v : sources) nest_.uses(v);
     for (Value v : results) {
       Ref ref;
@@ -33,6 +34,7 @@ class Across {
       bytes_ = std::max(bytes_, Numbers::bytes(elementOf(v)));
       cost_ += e.plan.cost(v);
     }
+    cost_ += e.plan.costOfMadeIn(combiner.getParentOp());
   }
 
   bool isInner() { return axis_ == static_cast<int>(nest_.sizes().size()) - 1; }
@@ -88,7 +90,8 @@ class Across {
   bool reduceRowGroups(LogicalResult& walked) {
     const int rows = axis_ - 1;
     if (rows < 0) return false;
-    const unsigned group = e_.vectorWidth(bytes_, 64, 1), width = rowWidth(), kept = std::min(width, group);
+    const unsigned group = e_.vectorWidth(bytes_, nest_.sizes()[rows], 1), width = rowWidth();
+    const unsigned kept = std::min(width, group);
     const int64_t whole = nest_.sizes()[rows] / group * group;
     if (whole == 0 || kept < 2 || group < 2 || length_ % width != 0) return false;
     for (Value v : sources_)
@@ -125,9 +128,12 @@ class Across {
   }
 
   void reduceColumns(unsigned width) {
+    nest_.enter();
+    nest_.hoistAcross(axis_, width);
     Values sum = e_.loopCarrying(1, length_, 1, at(e_.i64(0), width), [&](llvm::Value* i, ArrayRef<llvm::Value*> sum) {
       return combine(sum, at(i, width));
     });
+    nest_.forget();
     nest_.enter();
     store(sum);
   }
@@ -164,7 +170,7 @@ class Across {
   }
 
  private:
-  static constexpr int kCheap = 8;
+  static constexpr int kCheap = 16;
 
   unsigned rowWidth() { return e_.vectorWidth(bytes_, length_, isLong(cost_) ? 1 : 4); }
 

@@ -388,7 +388,7 @@ LogicalResult Emitter::emitOp(Operation* op) {
 LogicalResult Emitter::emitPlaced(Operation* op) {
   SmallVector<std::pair<unsigned, const Ref*>> targets;
   for (OpResult result : op->getResults())
-    if (plan.owns(result)) targets.push_back({result.getResultNumber(), plan.place(result)});
+    if (plan.owns(result) && !plan.madeIn(result)) targets.push_back({result.getResultNumber(), plan.place(result)});
   if (targets.empty()) return success();
   Value first = op->getResult(targets[0].first);
   if (auto trans = dyn_cast<TransOp>(op); trans && !movesOnlyUnitDims(trans))

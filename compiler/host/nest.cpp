@@ -48,7 +48,10 @@ SmallVector<int64_t, 4> Nest::loopStrides(const Ref& ref, const Access& a) const
 /// Visits the strides, per dim of the box, of everything in memory (or numbered, like iota) below `tile`.
 void Nest::leaves(Value tile, const Access& a, llvm::function_ref<void(ArrayRef<int64_t>)> visit) {
   if (!isTile(tile)) return;
-  if (const Ref* ref = e_.plan.place(tile)) return visit(loopStrides(*ref, a));
+  if (const Ref* ref = e_.plan.place(tile)) {
+    visit(loopStrides(*ref, a));
+    if (!isMadeHere(tile)) return;
+  }
   Operation* op = tile.getDefiningOp();
   if (isa<IotaOp>(op) ||
       (isa<arith::ConstantOp>(op) && !isa<SplatElementsAttr>(cast<arith::ConstantOp>(op).getValue())))
@@ -156,13 +159,30 @@ void Nest::hoist(Value tile, const Access& a) {
     if (v) invariant_[key(tile, 1, a)] = v;
     return;
   }
-  if (e_.plan.place(tile)) return;
+  if (e_.plan.place(tile) && !isMadeHere(tile)) return;
   Operation* op = tile.getDefiningOp();
   for (Value operand : op->getOperands()) hoist(operand, through(op, a));
 }
 
 void Nest::hoistAll() {
   for (auto& [tile, access] : roots_) hoist(tile, access);
+}
+
+void Nest::hoistAcross(int dim, unsigned width) {
+  constexpr size_t kMost = 2;  // more would leave too few registers for the sums
+  std::function<void(Value, const Access&)> visit = [&](Value tile, const Access& a) {
+    if (!isTile(tile) || lasting_.size() >= kMost || isInvariant(tile, a)) return;
+    bool fixed = true;
+    leaves(tile, a, [&](ArrayRef<int64_t> strides) { fixed &= strides[lead_[dim]] == 0; });
+    if (fixed) {
+      if (llvm::Value* v = eval(tile, a, width)) lasting_[key(tile, width, a)] = v;
+      return;
+    }
+    if (e_.plan.place(tile) && !isMadeHere(tile)) return;
+    Operation* op = tile.getDefiningOp();
+    for (Value operand : op->getOperands()) visit(operand, through(op, a));
+  };
+  for (auto& [tile, access] : roots_) visit(tile, access);
 }
 
 llvm::Value* Nest::elementNumber(const Ref& ref, const Access& a) {
@@ -199,12 +219,15 @@ llvm::Value* Nest::evalLeaf(const Ref& ref, Type element, const Access& a, llvm:
 llvm::Value* Nest::eval(Value tile, const Access& a, unsigned width) {
   if (!isTile(tile)) return e_.numbers.splat(e_.scalar(tile), width);
   if (auto it = computed_.find(key(tile, width, a)); it != computed_.end()) return it->second;
+  if (auto it = lasting_.find(key(tile, width, a)); it != lasting_.end()) return it->second;
   if (auto it = invariant_.find(key(tile, 1, a)); it != invariant_.end()) return e_.numbers.splat(it->second, width);
-  if (const Ref* ref = e_.plan.place(tile))
+  const Ref* ref = e_.plan.place(tile);
+  if (ref && !isMadeHere(tile))
     return computed_[key(tile, width, a)] = evalLeaf(*ref, elementOf(tile), a, e_.arenaBase(*ref), width);
   Operation* op = tile.getDefiningOp();
   SmallVector<llvm::Value*, 2> results;
   if (!evalOp(op, a, width, results)) return nullptr;
+  if (ref && !e_.plan.isPassing(tile)) e_.numbers.store(elementOf(tile), results[0], address(*ref, elementOf(tile)));
   for (auto [value, result] : llvm::zip(results, op->getResults())) computed_[key(result, width, a)] = value;
   return results[cast<OpResult>(tile).getResultNumber()];
 }

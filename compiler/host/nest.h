@@ -32,6 +32,8 @@ class Nest {
   void uses(mlir::Value tile, Access access);
   void uses(mlir::Value tile) { uses(tile, Access::identity(shape_.size())); }
   void uses(const Ref& ref);
+  /// Tiles of the plan that are made in the loops of `op` are computed and stored here, not read.
+  void makeTilesOf(mlir::Operation* op) { making_ = op; }
   /// For an op that is itself placed: its operands, as making the result reads them.
   void usesOperands(mlir::Operation* op);
   /// Keeps dim d a loop of its own (the axis of a reduction).
@@ -61,10 +63,15 @@ class Nest {
   void enterRow() {
     computed_.clear();
     invariant_.clear();
+    lasting_.clear();
   }
   /// Computes now what does not change along the last dim.
   void hoist(mlir::Value tile, const Access& access);
   void hoistAll();
+  /// Computes now, and keeps while a loop over `dim` runs, vectors that do not change along it: a few of them. Dropped
+  /// with forget() or the next row.
+  void hoistAcross(int dim, unsigned width);
+  void forget() { lasting_.clear(); }
 
   /// `width` neighbours along the last dim (a scalar for 1). Null after an error was emitted.
   llvm::Value* eval(mlir::Value tile, const Access& access, unsigned width);
@@ -97,8 +104,10 @@ class Nest {
   bool evalOp(mlir::Operation* op, const Access& a, unsigned width, llvm::SmallVectorImpl<llvm::Value*>& results);
   llvm::Value* evalIota(IotaOp iota, const Access& a, unsigned width);
   Access through(mlir::Operation* op, const Access& a) const;
+  bool isMadeHere(mlir::Value tile) const { return making_ && e_.plan.madeIn(tile) == making_; }
 
   Emitter& e_;
+  mlir::Operation* making_ = nullptr;
   llvm::SmallVector<int64_t, 4> shape_;
   llvm::SmallVector<llvm::SmallVector<int64_t, 4>> touched_;
   llvm::SmallVector<std::pair<mlir::Value, Access>> roots_;
@@ -107,7 +116,7 @@ class Nest {
   llvm::SmallVector<int, 4> lead_;       // per merged dim: the box dim that steps by one element of it
   llvm::SmallVector<int, 4> group_;      // per box dim: its merged dim, or -1
   llvm::SmallVector<llvm::Value*, 4> index_;
-  std::map<Key, llvm::Value*> computed_, invariant_;
+  std::map<Key, llvm::Value*> computed_, invariant_, lasting_;
 };
 
 }  // namespace tile::ir::host

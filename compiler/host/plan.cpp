@@ -1,7 +1,8 @@
 // plan.cpp - fused or placed, and arena offsets. Sharing of buffers by loop-carried tiles is in share_buffers.cpp.
 //   1. Number the ops; decide each tile in program order (its operands' cost is known by then).
 //   2. Merge buffers across loop and branch boundaries where that saves a copy and clobbers nothing.
-//   3. Lifetimes in op numbers, stretched over loops; first fit by size.
+//   3. Find tiles that are made by the first op that reads them (made_in_reader.cpp).
+//   4. Lifetimes in op numbers, stretched over loops; first fit by size.
 #include "compiler/host/plan.h"
 
 #include "compiler/dialect/dialect.h"
@@ -33,6 +34,16 @@ int loopDepth(Operation* op) {
   int depth = 0;
   for (Operation* p = op->getParentOp(); p; p = p->getParentOp()) depth += isa<scf::ForOp, scf::WhileOp>(p);
   return depth;
+}
+
+/// Whether elements of `tile` are read by sums of columns, through elementwise ops and broadcasts: their loops go down
+/// the rows, so that what belongs to a row is computed again for every few columns.
+bool feedsColumnSums(Value tile, int depth = 4) {
+  return depth > 0 && llvm::any_of(tile.getUsers(), [&](Operation* user) {
+    if (auto sum = dyn_cast<ReduceOp>(user))
+      return static_cast<size_t>(sum.getAxis()) + 1 < shapeOf(tile).size();
+    return (isElementwise(user) || isa<BroadcastOp>(user)) && feedsColumnSums(user->getResult(0), depth - 1);
+  });
 }
 
 bool isCombiner(Operation* op) { return isa_and_nonnull<ReduceOp, ScanOp>(op->getParentOp()); }
@@ -75,6 +86,7 @@ Plan::Plan(func::FuncOp kernel) {
   members_.resize(buffers_.size());
   for (Value v : owners_) members_[refs_[v].buffer].push_back(v);
   tieControlFlow(kernel);
+  makeInReaders(kernel);
   kernel.walk([&](Operation* op) { requestScratch(op); });
   computeLifetimes();
   assignOffsets();
@@ -178,7 +190,8 @@ void Plan::decide(Operation* op) {
     int uses = static_cast<int>(std::distance(result.use_begin(), result.use_end()));
     bool deeper = llvm::any_of(result.getUsers(), [&](Operation* user) { return loopDepth(user) > loopDepth(op); });
     bool repeated = llvm::any_of(result.getUsers(), [&](Operation* user) { return isa<BroadcastOp>(user); });
-    bool dear = cost > kCheap && (uses > 1 || deeper || repeated);
+    bool dear = (cost > kCheap && (uses > 1 || deeper || repeated)) ||
+                (cost > 1 && repeated && shapeOf(result).back() == 1 && feedsColumnSums(result));
     bool manyTimes = cost * (uses - 1) > 2 * kCheap;
     if (isReordered(result) || (isCarried(result) && !fill) || dear || manyTimes || cost > kLongest)
       addValue(result, op->getName().stripDialect());
@@ -228,7 +241,8 @@ void Plan::computeLifetimes() {
     bool whole = !def || def->getNumRegions() > 0;
     int end = whole ? last : first;
     for (const Read& r : readsOf(v)) {
-      end = std::max(end, numbers_[r.op].first);
+      Operation* later = r.op->getNumResults() == 1 ? madeIn(r.op->getResult(0)) : nullptr;
+      end = std::max(end, numbers_[later ? later : r.op].first);
       for (Operation* p = r.op; p && p->getBlock() != v.getParentBlock(); p = p->getParentOp())
         if (Operation* outer = p->getParentOp();
             outer && outer->getBlock() && isa<scf::ForOp, scf::WhileOp>(outer) && !outer->isAncestor(scope))

@@ -60,10 +60,16 @@ class Plan {
   bool owns(mlir::Value tile) const { return owned_.contains(tile); }
   /// Whether anything but the op that makes the tile writes to its buffer.
   bool sharesBuffer(mlir::Value tile) const { return members_[root(refs_.lookup(tile).buffer)].size() > 1; }
+  /// The reduction whose loops make the placed tile; null where the tile is made where its op stands.
+  mlir::Operation* madeIn(mlir::Value tile) const { return madeIn_.lookup(tile); }
+  /// Whether nobody but that reduction reads it: it needs no memory.
+  bool isPassing(mlir::Value tile) const { return passing_.contains(tile); }
   /// Ops that evaluating one element costs; what is read from a buffer costs 1.
   int cost(mlir::Value tile) const { return costs_.lookup(tile); }
   /// The same for making a placed tile.
   int costOfMaking(mlir::Operation* op) const;
+  /// The same for the tiles that are made in the loops of `op`.
+  int costOfMadeIn(mlir::Operation* op) const;
 
   /// Arena space only needed while `op` runs; `slot` tells several apart.
   const Ref* scratch(mlir::Operation* op, int slot) const {
@@ -100,6 +106,10 @@ class Plan {
   void merge(mlir::Value a, mlir::Value b);
   void tieControlFlow(mlir::func::FuncOp kernel);
 
+  void visitLeaves(mlir::Value tile, bool same, llvm::function_ref<void(mlir::Value, bool)> visit) const;
+  mlir::Operation* firstReduction(mlir::Value made);
+  void makeInReaders(mlir::func::FuncOp kernel);
+
   void computeLifetimes();
   void assignOffsets();
 
@@ -107,6 +117,8 @@ class Plan {
   llvm::DenseMap<mlir::Value, Ref> refs_;
   llvm::DenseMap<mlir::Value, int> costs_;
   llvm::DenseMap<mlir::Value, llvm::SmallVector<Read, 4>> reads_;
+  llvm::DenseMap<mlir::Value, mlir::Operation*> madeIn_;
+  llvm::DenseSet<mlir::Value> passing_;
   llvm::DenseMap<std::pair<mlir::Operation*, int>, Ref> scratch_;
   std::vector<mlir::Value> owners_;  // tiles with a buffer of their own (not aliases), in program order
   llvm::DenseSet<mlir::Value> owned_;

@@ -100,7 +100,23 @@ class Program {
   void reordering(std::vector<int>& scope, std::vector<Step>& steps, int depth) {
     int a = pick(scope), r = add();
     std::string v = "%v" + str(a), name = "%v" + str(r);
-    if (below(2)) {
+    const int kind = below(3);
+    if (kind == 2) {
+      // A sum may make the tile it reads; what it is added to may be one of the tiles that one is made from.
+      const int b = pick(scope);
+      line(depth, name + "s = tile.reduce " + v + " axis 0 : (" + kType + ") -> tensor<1xi32> {");
+      line(depth, "^bb0(" + name + "x: i32, " + name + "y: i32):");
+      line(depth + 1, name + "z = arith.addi " + name + "x, " + name + "y : i32");
+      line(depth + 1, "tile.yield " + name + "z : i32");
+      line(depth, "}");
+      line(depth, name + "b = tile.broadcast " + name + "s : tensor<1xi32> -> " + kType);
+      line(depth, name + " = arith.addi %v" + str(b) + ", " + name + "b : " + kType);
+      steps.push_back([=](Environment& e) {
+        uint32_t sum = 0;
+        for (uint32_t x : e[a]) sum += x;
+        for (int i = 0; i < kN; ++i) e[r][i] = e[b][i] + sum;
+      });
+    } else if (kind == 1) {
       line(depth, name + " = tile.take " + v + ", %rev axis 0 : " + kType + ", " + kType + " -> " + kType);
       steps.push_back([=](Environment& e) {
         for (int i = 0; i < kN; ++i) e[r][i] = e[a][kN - 1 - i];
