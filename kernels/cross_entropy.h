@@ -8,26 +8,28 @@
 namespace tile::kernels {
 
 struct CrossEntropyConfig {
-  int BLOCK = 4096;  ///< columns at a time, a multiple of 8
+  int BLOCK = 4096;  ///< columns at a time, a multiple of SUM
+  int SUM = 8;       ///< columns that share a running maximum and sum
   int warps = 8;
 };
 
 /// LOSS_i = LSE_i - X[i, LABEL_i] with LSE_i = log(sum_j e^X[i, j]); 0 where LABEL_i == ignore. X is [rows, classes],
 /// LABEL [rows] (other labels outside [0, classes) give a loss of LSE_i), LOSS and LSE [rows] f32. One pass (Milakov
-/// and Gimelshein 2018): a running maximum and sum for every 8 columns of a block, combined behind the loop. Grid
+/// and Gimelshein 2018): a running maximum and sum for every SUM columns of a block, combined behind the loop. Grid
 /// {rows}.
 template <class T>
 void cross_entropy_program(const CrossEntropyConfig& c, Tensor<const T, 2> X, Tensor<const int64_t, 1> LABEL,
                            Tensor<float, 1> LOSS, Tensor<float, 1> LSE, I64 ignore) {
   constexpr float kLog2e = 1.4426950408889634f, kLn2 = 0.6931471805599453f;
-  static_check(c.BLOCK % 8 == 0, "BLOCK must be a multiple of 8");
+  static_check(c.SUM > 0 && c.BLOCK % c.SUM == 0, "BLOCK must be a multiple of SUM");
   num_warps(c.warps);
   auto row = program_id(0);
   // Finite, so that columns of -inf and those past the end add 0 without a special case.
-  Tile m = full({c.BLOCK / 8, 1}, std::numeric_limits<float>::lowest(), f32), s = zeros({c.BLOCK / 8, 1}, f32);
+  const int sums = c.BLOCK / c.SUM;
+  Tile m = full({sums, 1}, std::numeric_limits<float>::lowest(), f32), s = zeros({sums, 1}, f32);
   for (auto n : range(0, X.dim(1), c.BLOCK)) {
     auto x = reshape(cast(X.load({row, n}, {c.BLOCK}, {.pad = -std::numeric_limits<double>::infinity()}), f32),
-                     {c.BLOCK / 8, 8});
+                     {sums, c.SUM});
     auto highest = max(m, max(x, axis(1)));
     s = fma(s, exp2((m - highest) * kLog2e), sum(exp2((x - highest) * kLog2e), axis(1)));
     m = highest;
@@ -72,9 +74,13 @@ const auto& cross_entropy_backward_kernel() {
 }
 
 inline CrossEntropyConfig default_cross_entropy_config(int64_t classes, const Machine& machine) {
-  if (!machine.gpu) return {std::min(4096, round_up(classes, 8)), 1};
-  if (classes <= 1024) return {std::max(256, power_of_two_above(classes)), 4};
-  return {4096, 8};
+  // A thread of a GPU holds 8 columns next to each other; hosts compute a sum in whole vectors, and few of them.
+  if (!machine.gpu) {
+    const int sum = classes < 1024 ? 8 : 64;
+    return {std::min(4096, round_up(classes, sum)), sum, 1};
+  }
+  if (classes <= 1024) return {std::max(256, power_of_two_above(classes)), 8, 4};
+  return {4096, 8, 8};
 }
 
 /// X is [rows, classes], dtypes f16, bf16, f32; LABEL, LOSS, LSE are [rows].
