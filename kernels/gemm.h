@@ -168,7 +168,8 @@ inline GemmConfig gemm_config_by_size(DType in, bool tf32, int64_t m, int64_t n,
   c.tf32 = tf32;
   if (!machine.gpu) {
     // Operand tiles that fit the second-level cache together.
-    c.BM = m >= 1024 ? 256 : 128, c.BN = 128, c.BK = 128, c.GROUP = 1, c.stages = 1, c.warps = 1;
+    c.BM = m >= 1024 ? 256 : std::min(128, round_up(m, 16)), c.BN = std::min(128, round_up(n, 16));
+    c.BK = 128, c.GROUP = 1, c.stages = 1, c.warps = 1;
     return c;
   }
   auto programs = [&](int bm, int bn) { return cdiv(m, bm) * cdiv(n, bn); };
