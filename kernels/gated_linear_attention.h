@@ -209,7 +209,9 @@ inline GlaConfig default_gla_config(int64_t k, int64_t v, const Machine& machine
 }
 inline GlaConfig default_gla_recurrent_config(int64_t k, int64_t v, const Machine& machine) {
   GlaConfig c = default_gla_config(k, v, machine);
-  c.BK = round_up(k, 16), c.BV = std::min(machine.gpu ? 32 : 64, round_up(v, 16));
+  c.BK = round_up(k, 16);
+  // On hosts the state of a program is walked once for each row: it stays in the first cache.
+  c.BV = std::min(machine.gpu ? 32 : std::clamp(8192 / c.BK / 16 * 16, 16, 64), round_up(v, 16));
   c.warps = machine.gpu ? 4 : 1;
   return c;
 }

@@ -2,16 +2,20 @@
 // (Yang et al. 2024), in chunks. q, k, g are [B, H, L, K], v and o are [B, H, L, V], g f32 <= 0, any strides ([B, L, H,
 // D] memory is a view), any L, K, V; f16, bf16, f32. With cu_seqlens B is 1 and L holds sequences one behind the other.
 //
-// Three ways to the states at chunk starts, chosen by gla_plan's estimate of the time:
+// Four ways to the states, chosen by gla_plan's estimate of the time:
 //   on_chip    one program walks a whole sequence of one head and writes o as it goes; least traffic, needs many heads
 //   segments   the walk is cut into segments: their effect on a zero state, a short scan, then on_chip in every segment
 //   in_memory  the states of all chunks go to memory, then o of all chunks in parallel; any K
+//   by_row     the recurrence itself (gla_recurrent), no chunks: half as much arithmetic again as products of chunks,
+//              but no scores inside chunks, no decayed copies, no workspace. For hosts, whose products are no faster
+//              than other arithmetic
 #pragma once
+#include "kernels/gated_linear_attention.h"
 #include "kernels/gla_chunked.h"
 
 namespace tile::kernels {
 
-enum class GlaStates : int { on_chip, segments, in_memory };
+enum class GlaStates : int { on_chip, segments, in_memory, by_row };
 
 /// Sizes of a problem. Without cu_seqlens: sequences = batch, longest = rows.
 struct GlaSizes {
@@ -43,6 +47,7 @@ struct GlaInputs {
 struct GlaPlan {
   GlaStates states = GlaStates::on_chip;
   GlaChunkConfig prepare, pass, output;
+  GlaConfig recurrence;  ///< by_row only
 
   int64_t segments(const GlaSizes& s) const {
     return output.segment ? std::max<int64_t>(1, cdiv(cdiv(s.longest, int64_t{output.BT}), int64_t{output.segment}))
@@ -140,6 +145,13 @@ inline GlaPlan gla_plan(DType dtype, const GlaSizes& s, const Machine& machine) 
   int64_t slots = machine.multiprocessors * (machine.gpu && p.output.warps == 4 ? 2 : 1);
   p.output.segment = detail::gla_segment(programs, cdiv(s.longest, int64_t{c.BT}), slots);
   if (p.output.segment) p.states = GlaStates::segments, p.pass.segment = p.output.segment;
+  if (!machine.gpu) {
+    p.recurrence = default_gla_recurrent_config(s.k, s.v, machine);
+    p.recurrence.varlen = s.varlen;
+    // Rows follow each other: every thread needs a head, or columns of one, of its own.
+    if (s.sequences * s.heads * cdiv(s.v, int64_t{p.recurrence.BV}) >= machine.multiprocessors)
+      p.states = GlaStates::by_row;
+  }
   return p;
 }
 
@@ -155,6 +167,7 @@ struct GlaChunkWorkspace {
 
   static Result<GlaChunkWorkspace> create(const std::shared_ptr<Device>& device, const GlaSizes& s, const GlaPlan& p) {
     GlaChunkWorkspace w;
+    if (p.states == GlaStates::by_row) return w;
     int64_t chunks = s.chunks(p.prepare.BT), parts = s.sequences * p.segments(s);
     bool ok = w.take(device, w.q_g, {s.batch, s.heads, s.rows, s.k}) &&
               w.take(device, w.k_g, {s.batch, s.heads, s.rows, s.k}) &&
@@ -242,6 +255,7 @@ Status check_gla_forward(const GlaInputs<T>& in, const TensorView<T, 4>& O, cons
                          const GlaChunkWorkspace<T>& w, const GlaPlan& p) {
   if (Status s = check_gla_inputs("gla_forward", in); !s) return s;
   GlaSizes s = in.sizes();
+  if (p.states == GlaStates::by_row) return Ok{};  // gla_recurrent looks at everything else
   int64_t chunks = s.chunks(p.prepare.BT);
   ShapeCheck check("gla_forward");
   check.shape("O", O, {s.batch, s.heads, s.rows, s.v}, "[B, H, L, V]")
@@ -280,6 +294,12 @@ Status gla_forward(Stream& stream, const std::type_identity_t<GlaInputs<T>>& in,
   const GlaSizes s = in.sizes();
   const void* memory = w.decay.data;
   const bool from_given = in.H0.data != nullptr, to_given = HT.data != nullptr;
+  if (p.states == GlaStates::by_row) {
+    GlaConfig config = p.recurrence;
+    config.initial_state = from_given, config.final_state = to_given;
+    if (!(parts & kGlaOutput)) return Ok{};
+    return gla_recurrent<T>(stream, in.Q, in.K, in.V, in.G, O, in.H0, HT, in.scale, config, {}, in.cu_seqlens);
+  }
   const auto cu_seqlens = or_unused(in.cu_seqlens, memory);
   const auto first = or_unused(in.H0, memory);
   const auto last = or_unused(HT, memory);

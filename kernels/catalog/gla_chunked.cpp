@@ -25,6 +25,8 @@ GlaPlan plan_of(const Problem& p, const Machine& machine, Part part) {
   if (in_memory) {
     plan.states = GlaStates::in_memory, plan.output.segment = 0;
     plan.output.BK = std::min(64, plan.output.BK);
+  } else if (part == Part::all && plan.states == GlaStates::by_row && !p.sizes.has("BT") && !p.sizes.has("segment")) {
+    return plan;
   } else if (plan.states != GlaStates::in_memory) {
     if (p.sizes.has("segment")) plan.output.segment = static_cast<int>(p.sizes["segment"]);
     if (part == Part::scan && !plan.output.segment)

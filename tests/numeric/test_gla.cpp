@@ -104,6 +104,7 @@ Problem cut(const Problem& p, int64_t first, int64_t count) {
 
 GlaPlan with_chunks(GlaPlan plan, int bt) {
   plan.prepare.BT = plan.pass.BT = plan.output.BT = bt;
+  if (plan.states == GlaStates::by_row) plan.states = GlaStates::on_chip, plan.output.segment = 0;
   return plan;
 }
 
@@ -126,7 +127,7 @@ TEST(GlaS3_04, ChunkLengthDoesNotMatter) {
   for (int bt : {32, 64, 128}) expect_near(forward(p, with_chunks(p.plan(), bt)).o, first.o, 1e-5f, "O");
 }
 
-TEST(GlaS3_05, TheThreeWaysToTheStatesAgree) {
+TEST(GlaS3_05, TheFourWaysToTheStatesAgree) {
   Problem p(2, 1, 150, 32, 40);
   p.h0 = normal(2 * 32 * 40, 5);
   GlaPlan plan = p.plan();
@@ -142,6 +143,19 @@ TEST(GlaS3_05, TheThreeWaysToTheStatesAgree) {
   Outcome in_memory = forward(p, plan);
   expect_near(in_memory.o, on_chip.o, 1e-5f, "O");
   expect_near(in_memory.state, on_chip.state, 1e-5f, "HT");
+  plan.states = GlaStates::by_row;
+  plan.recurrence = default_gla_recurrent_config(p.k, p.v, Machine::of(stream()));
+  Outcome by_row = forward(p, plan);
+  expect_near(by_row.o, on_chip.o, 1e-5f, "O");
+  expect_near(by_row.state, on_chip.state, 1e-5f, "HT");
+}
+
+TEST(GlaS3_05, HostsWalkRowByRowWhereEveryThreadHasAHead) {
+  Machine machine = Machine::of(stream());
+  machine.multiprocessors = 4;
+  EXPECT_EQ(gla_plan(f32, {1, 4, 100, 64, 64, 1, 100}, machine).states, GlaStates::by_row);
+  EXPECT_NE(gla_plan(f32, {1, 3, 100, 64, 64, 1, 100}, machine).states, GlaStates::by_row);
+  EXPECT_EQ(gla_plan(f32, {1, 4, 100, 320, 64, 1, 100}, machine).states, GlaStates::in_memory);
 }
 
 TEST(GlaS3_05, TheFinalStateOfOneHalfStartsTheOther) {
