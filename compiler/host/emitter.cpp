@@ -396,12 +396,18 @@ LogicalResult Emitter::emitPlaced(Operation* op) {
   if (isa<ReshapeOp>(op) && !movesOnlyUnitDims(op))
     return op->emitError("internal error: reshape of a tile that is not in memory");
   Nest nest(*this, shapeOf(first));
+  nest.makeTilesOf(op);
   nest.usesOperands(op);
+  const SmallVector<Value, 2> others = plan.tilesMadeIn(op);
+  int64_t bytes = Numbers::bytes(elementOf(first));
+  for (Value tile : others) nest.uses(tile), bytes = std::max(bytes, Numbers::bytes(elementOf(tile)));
   for (auto& [index, ref] : targets) nest.uses(*ref);
   int64_t n = nest.dims().back();
-  return nest.run(vectorWidth(Numbers::bytes(elementOf(first)), n, vectorsAtATime(plan.costOfMaking(op))),
+  return nest.run(vectorWidth(bytes, n, vectorsAtATime(plan.costOfMaking(op) + plan.costOfMadeIn(op))),
                   [&](unsigned width) {
                     SmallVector<llvm::Value*, 2> values;
+                    for (Value tile : others)
+                      if (!nest.eval(tile, width)) return failure();
                     if (!nest.define(op, width, values)) return failure();
                     for (auto& [index, ref] : targets) {
                       Type element = elementOf(op->getResult(index));

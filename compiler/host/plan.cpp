@@ -1,7 +1,7 @@
 // plan.cpp - fused or placed, and arena offsets. Sharing of buffers by loop-carried tiles is in share_buffers.cpp.
 //   1. Number the ops; decide each tile in program order (its operands' cost is known by then).
 //   2. Merge buffers across loop and branch boundaries where that saves a copy and clobbers nothing.
-//   3. Find tiles that are made by the first op that reads them (made_in_reader.cpp).
+//   3. Find tiles that are made in the loops of another op (made_in_loops.cpp).
 //   4. Lifetimes in op numbers, stretched over loops; first fit by size.
 #include "compiler/host/plan.h"
 
@@ -86,7 +86,7 @@ Plan::Plan(func::FuncOp kernel) {
   members_.resize(buffers_.size());
   for (Value v : owners_) members_[refs_[v].buffer].push_back(v);
   tieControlFlow(kernel);
-  makeInReaders(kernel);
+  makeInLoops(kernel);
   kernel.walk([&](Operation* op) { requestScratch(op); });
   computeLifetimes();
   assignOffsets();

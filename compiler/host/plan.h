@@ -60,16 +60,18 @@ class Plan {
   bool owns(mlir::Value tile) const { return owned_.contains(tile); }
   /// Whether anything but the op that makes the tile writes to its buffer.
   bool sharesBuffer(mlir::Value tile) const { return members_[root(refs_.lookup(tile).buffer)].size() > 1; }
-  /// The reduction whose loops make the placed tile; null where the tile is made where its op stands.
+  /// The op whose loops make the placed tile too; null where the tile is made where its own op stands.
   mlir::Operation* madeIn(mlir::Value tile) const { return madeIn_.lookup(tile); }
-  /// Whether nobody but that reduction reads it: it needs no memory.
+  /// Such tiles of an op, in the order of their ops.
+  llvm::SmallVector<mlir::Value, 2> tilesMadeIn(mlir::Operation* loops) const;
+  /// Whether nobody but that op reads it: it needs no memory.
   bool isPassing(mlir::Value tile) const { return passing_.contains(tile); }
   /// Ops that evaluating one element costs; what is read from a buffer costs 1.
   int cost(mlir::Value tile) const { return costs_.lookup(tile); }
   /// The same for making a placed tile.
   int costOfMaking(mlir::Operation* op) const;
-  /// The same for the tiles that are made in the loops of `op`.
-  int costOfMadeIn(mlir::Operation* op) const;
+  /// The same for the other tiles that are made in the loops of an op.
+  int costOfMadeIn(mlir::Operation* loops) const;
 
   /// Arena space only needed while `op` runs; `slot` tells several apart.
   const Ref* scratch(mlir::Operation* op, int slot) const {
@@ -108,7 +110,8 @@ class Plan {
 
   void visitLeaves(mlir::Value tile, bool same, llvm::function_ref<void(mlir::Value, bool)> visit) const;
   mlir::Operation* firstReduction(mlir::Value made);
-  void makeInReaders(mlir::func::FuncOp kernel);
+  mlir::Operation* nextMaker(mlir::Value made);
+  void makeInLoops(mlir::func::FuncOp kernel);
 
   void computeLifetimes();
   void assignOffsets();
