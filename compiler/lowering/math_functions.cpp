@@ -152,27 +152,46 @@ class Math {
     return b.CreateBitCast(b.CreateXor(b.CreateBitCast(v, i32), b.CreateShl(behind, bits(30))), f32);
   }
 
-  /// exp2(y * log2 |x|) with the logarithm and the product in f64, then C's special cases.
+  /// exp2(y * log2 |x|) with the logarithm and the product as sums of two floats (machines without many f64 units need
+  /// no f64), then C's special cases.
   Value* pow(Value* x, Value* y) {
     Value* a = abs(x);
     auto [e, f] = splitMantissa(a);
-    Value* fd = b.CreateFPExt(f, f64);
-    auto c64 = [&](double v) { return llvm::ConstantFP::get(f64, v); };
-    Value* s = divideWide(fd, b.CreateFAdd(fd, c64(2.0)));  // (m - 1) / (m + 1)
+    // s + low = (m - 1) / (m + 1), m = 1 + f: the quotient and what it leaves of the dividend; m + 1 = d + lost.
+    Value* d = b.CreateFAdd(f, constant(2.0));
+    Value* lost = b.CreateFSub(f, b.CreateFSub(d, constant(2.0)));
+    Value* r = reciprocal(d);
+    Value* s = b.CreateFMul(f, r);
+    Value* minus = b.CreateFNeg(s);
+    Value* low = b.CreateFMul(fma(minus, lost, fma(minus, d, f)), r);
+    Value* near = b.CreateFAdd(s, low);  // the nearest float: the terms behind the first are computed from it alone
+    low = b.CreateFSub(low, b.CreateFSub(near, s));
+    s = near;
+    // log2 m = 2 / ln 2 (s + s^3 / 3 + ..); only the first term needs more than a float.
+    constexpr double kTwoOverLn2 = 2.8853900817779268;
+    const double high = static_cast<float>(kTwoOverLn2);
     Value* s2 = b.CreateFMul(s, s);
-    Value* p = c64(2.829066005e-01);
-    for (double c : {3.199052043e-01, 4.122092656e-01, 5.770779422e-01, 9.617966941e-01, 2.885390082})
-      p = fma(p, s2, c64(c));
-    Value* t = b.CreateFMul(b.CreateFPExt(y, f64), fma(p, s, b.CreateFPExt(e, f64)));
-    Value* lo = c64(-200.0);
-    Value* hi = c64(200.0);
-    t = b.CreateSelect(b.CreateFCmpOLT(t, lo), lo, t);
-    t = b.CreateSelect(b.CreateFCmpOGT(t, hi), hi, t);
+    Value* rest = b.CreateFMul(
+        polynomial(s2, {9.617966941e-01, 5.770779422e-01, 4.122092656e-01, 3.199052043e-01, 2.829066005e-01}), s2);
+    Value* p = b.CreateFMul(s, constant(high));
+    Value* pLow = fma(s, constant(high), b.CreateFNeg(p));
+    pLow = fma(low, constant(high), pLow);
+    pLow = fma(s, constant(kTwoOverLn2 - high), pLow);
+    pLow = fma(rest, s, pLow);
+    Value* sum = b.CreateFAdd(e, p);  // e is 0 or larger than p
+    Value* sumLow = b.CreateFAdd(b.CreateFSub(p, b.CreateFSub(sum, e)), pLow);
+    Value* log = b.CreateFAdd(sum, sumLow);
+    Value* logLow = b.CreateFSub(sumLow, b.CreateFSub(log, sum));
+    Value* t = b.CreateFMul(y, log);
+    Value* tLow = fma(y, logLow, fma(y, log, b.CreateFNeg(t)));
+    Value* isFar = b.CreateFCmpOGT(abs(t), constant(200.0));
+    tLow = b.CreateSelect(isFar, constant(0.0), tLow);
+    t = clampKeepingNan(t, -200.0, 200.0);
     Value* whole = b.CreateUnaryIntrinsic(llvm::Intrinsic::roundeven, t);
     // 2^fraction near 1, times 2^whole: exp2 of each part keeps the fraction's bits.
-    Value* r = b.CreateFMul(exp2(b.CreateFPTrunc(b.CreateFSub(t, whole), f32)), exp2Whole(b.CreateFPTrunc(whole, f32)));
+    Value* power = b.CreateFMul(exp2(b.CreateFAdd(b.CreateFSub(t, whole), tLow)), exp2Whole(whole));
     // |x| zero or infinite: the logarithm above is finite there.
-    return powAsInC(b, x, y, r);
+    return powAsInC(b, x, y, power);
   }
 
  private:
@@ -201,14 +220,6 @@ class Math {
   Value* quotient(Value* x, Value* y) {
     return quick ? quick->quotient(b, x, y) : b.CreateFDiv(x, y);
   }
-  /// x / y in f64, to 40 bits at least: one Newton step from f32's reciprocal where that is quick. y in [1, 4].
-  Value* divideWide(Value* x, Value* y) {
-    if (!quick) return b.CreateFDiv(x, y);
-    Value* r = b.CreateFPExt(quick->reciprocal(b, b.CreateFPTrunc(y, f32)), f64);
-    Value* q = b.CreateFMul(x, r);
-    return fma(fma(b.CreateFNeg(q), y, x), r, q);
-  }
-
   /// c0 + c1 x + c2 x^2 ... by Horner's rule.
   Value* polynomial(Value* x, std::initializer_list<double> c) {
     auto it = std::rbegin(c);

@@ -160,6 +160,34 @@ TEST(Math, PowFollowsC) {
   EXPECT_LT(worstError, 4);
 }
 
+// Large exponents of bases near 1, where the logarithm needs all its digits, and powers over the whole range.
+TEST(Math, PowOverTheWholeRange) {
+  Compiled f(f32, f32, 2, mathOp<mlir::math::PowFOp>(2));
+  uint64_t state = 1;
+  auto uniform = [&] {
+    state = state * 6364136223846793005ull + 1442695040888963407ull;
+    return static_cast<double>(state >> 40) * 0x1p-24;
+  };
+  double worstError = 0, worstX = 0, worstY = 0;
+  for (int i = 0; i < 100000; ++i) {
+    float x[kLanes], y[kLanes], out[kLanes];
+    for (int lane = 0; lane < kLanes; ++lane) {
+      const double most = i % 3 == 0 ? 1e-3 : i % 3 == 1 ? 1 : 120;
+      x[lane] = static_cast<float>(std::exp2((2 * uniform() - 1) * most));
+      const double log = std::log2(static_cast<double>(x[lane]));
+      y[lane] = static_cast<float>((2 * uniform() - 1) * 126 / std::max(std::fabs(log), 1e-6));
+    }
+    f(x, y, out);
+    for (int lane = 0; lane < kLanes; ++lane) {
+      const double want = std::pow(static_cast<double>(x[lane]), static_cast<double>(y[lane]));
+      const double error = std::fabs(out[lane] - want) / ulpOf(want);
+      if (!(error <= worstError)) worstError = error, worstX = x[lane], worstY = y[lane];
+    }
+  }
+  EXPECT_LT(worstError, 4) << worstX << " ^ " << worstY;
+  RecordProperty("worst", std::to_string(worstError));
+}
+
 // ---- f64, against the C library in long double
 
 llvm::Type* f64(llvm::LLVMContext& c) { return llvm::Type::getDoubleTy(c); }
