@@ -97,7 +97,8 @@ Register r1("attention_bwd", [](Env& e) {
   Job j;
   j.gflop = 5e-9 * B * double(S) * S * D;
   GradCfg keys{e.field("BM", 64), e.field("BN", 128), D, e.field("stages", 2), e.field("warps", 8)};
-  GradCfg queries{e.field("QM", 128), e.field("QN", 64), D, e.field("stages", 2), e.field("Qwarps", 8)};
+  GradCfg queries{e.field("QM", e.big ? 64 : 128), e.field("QN", 64), D, e.field("stages", 2),
+                  e.field("Qwarps", e.big ? 4 : 8)};
   j.add(delta_rows, GradCfg{64, 64, D, 1, 4}, o.view(B, S, D), g.view(B, S, D), de.view(B, S));
   j.add(grad_keys, keys, q.view(B, S, D), k.view(B, S, D), v.view(B, S, D), g.view(B, S, D), l.view(B, S),
         de.view(B, S), dk.view(B, S, D), dv.view(B, S, D), scale);

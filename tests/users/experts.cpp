@@ -166,7 +166,8 @@ Register r2("grouped_wgrad", [](Env& e) {
   auto w = constant<bfloat16>(e, size_t(E) * K * N, NAN);
   Job j;
   j.gflop = 2e-9 * R * double(K) * N;
-  j.add(wgrad, WgradCfg{e.field("BM", 128), e.field("BN", 128), 64, e.field("stages", 3), e.field("warps", 8)},
+  const int BN = e.field("BN", e.big ? 256 : 128);
+  j.add(wgrad, WgradCfg{e.field("BM", 128), BN, 64, e.field("stages", 3), e.field("warps", 8)},
         x.view(R, K), g.view(R, N), off.p, w.view(E, K, N));
   j.check = [=] {
     std::vector<double> want(size_t(E) * K * N);
