@@ -12,6 +12,8 @@
 // whose result is only carried into the next; with them the loads of their second operand. Values that a delayed op
 // takes from the rest of its iteration (P, the rescaled O, indices) become loop-carried. Products that need no result
 // of this iteration come first. `tile.overlap = 0` on the loop turns it off.
+// Where nothing can be delayed, a product that needs no result of this iteration still starts in front of the
+// elementwise work it can run beside.
 #include "compiler/analysis/facts.h"
 #include "compiler/gpu/async_products.h"
 #include "compiler/gpu/dot_passes.h"
@@ -435,7 +437,10 @@ class RotatePass : public PassWrapper<RotatePass, OperationPass<func::FuncOp>> {
     });
     for (scf::ForOp loop : loops) {
       Rotation rotation(loop);
-      if (!rotation.plan() || (!loop->hasAttr("tile.overlap") && isTooMuch(func, loop, rotation))) continue;
+      if (!rotation.plan() || (!loop->hasAttr("tile.overlap") && isTooMuch(func, loop, rotation))) {
+        startEarly(func, loop);
+        continue;
+      }
       Facts facts(func);
       bool runs = facts.rangeOf(loop.getLowerBound()).max < facts.rangeOf(loop.getUpperBound()).min;
       if (rotation.canBranch() && masksAtStart(loop, facts))
@@ -446,16 +451,60 @@ class RotatePass : public PassWrapper<RotatePass, OperationPass<func::FuncOp>> {
   }
 
  private:
+  void startEarly(func::FuncOp func, scf::ForOp loop) const {
+    if (accumulatorsHold(func, loop)) return;
+    for (Operation& op : llvm::make_early_inc_range(*loop.getBody()))
+      if (asyncProduct(&op)) moveUp(&op);
+  }
+
+  /// The accumulators of the loop, all at once, are more than a thread has registers for.
+  bool accumulatorsHold(func::FuncOp func, scf::ForOp loop) const {
+    auto warps = func->getAttrOfType<IntegerAttr>("tile.num_warps");
+    if (!warps) return true;
+    int64_t bits = 0;
+    for (Operation& op : *loop.getBody())
+      if (MmaOp product = asyncProduct(&op)) {
+        auto type = product.getResult().getType();
+        bits += type.getNumElements() * type.getElementTypeBitWidth();
+      }
+    return bits / 32 / (warps.getInt() * 32) + RegisterEstimate::kOther > mostRegisters(warps.getInt());
+  }
+
+  /// The product, with what reads its operands, behind the first one whose elementwise work it can run beside.
+  static void moveUp(Operation* product) {
+    SmallVector<Operation*> moved{product};  // last first
+    llvm::DenseSet<Operation*> set{product};
+    Operation* place = nullptr;
+    size_t count = 0;
+    bool passesWork = false;
+    for (Operation* op = product->getPrevNode(); op && isMovable(op); op = op->getPrevNode()) {
+      const bool isNeeded = llvm::any_of(op->getUsers(), [&](Operation* user) { return set.contains(user); });
+      const bool isProduct = asyncProduct(op) != nullptr;
+      const bool makesTile = llvm::any_of(op->getResultTypes(), llvm::IsaPred<RankedTensorType>);
+      if (isProduct && passesWork) place = op, count = moved.size();
+      if (isNeeded && makesTile && !op->hasTrait<OpTrait::ConstantLike>()) break;
+      passesWork |= makesTile && !isNeeded && !isProduct;
+      if (!isNeeded) continue;
+      moved.push_back(op);
+      set.insert(op);
+    }
+    if (!place) return;
+    moved.truncate(count);
+    for (Operation* op : moved) op->moveAfter(place);
+  }
+
+  int64_t mostRegisters(int64_t numWarps) const {
+    const std::vector<RolePlan> roles = rolePlans(static_cast<int>(numWarps), targetOf_());
+    return roles.empty() ? targetOf_().maxRegsPerThread : roles.back().consumerRegs;
+  }
+
   /// Whether the products of two iterations hold more than the registers of a thread: they would be finished one by
   /// one, and some of their accumulators spilled.
   bool isTooMuch(func::FuncOp func, scf::ForOp loop, const Rotation& rotation) const {
     auto warps = func->getAttrOfType<IntegerAttr>("tile.num_warps");
     if (!warps) return false;
-    const int numWarps = static_cast<int>(warps.getInt());
-    const Target& target = targetOf_();
-    const std::vector<RolePlan> roles = rolePlans(numWarps, target);
-    const int most = roles.empty() ? target.maxRegsPerThread : roles.back().consumerRegs;
-    const int64_t held = rotation.registersInFlight(int64_t{numWarps} * 32);
+    const int64_t most = mostRegisters(warps.getInt());
+    const int64_t held = rotation.registersInFlight(warps.getInt() * 32);
     if (held + RegisterEstimate::kOther <= most) return false;
     loop.emitRemark() << "products are not overlapped with the elementwise work of the next iteration: those of two "
                          "iterations hold "

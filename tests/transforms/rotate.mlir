@@ -303,3 +303,35 @@ func.func @told(%q: !tile.smem<64x64xf16, minor = 1>, %K: !tile.view<2xf16>, %V:
   } {tile.overlap = 1 : i32}
   return %r : tensor<64x256xf32>
 }
+
+// -----
+
+// The third product reads the second operand of the first, so it stays in its iteration. The second one needs nothing of
+// it: it runs beside the work between.
+// CHECK-LABEL: func.func @early
+// CHECK: scf.for
+// CHECK: tile.mma wgmma_f16
+// CHECK: tile.load_shared %arg3
+// CHECK: tile.mma wgmma_f16
+// CHECK: math.exp2
+// CHECK: tile.mma wgmma_f16
+// CHECK: scf.yield
+func.func @early(%q: !tile.smem<64x64xf16, minor = 1>, %g: !tile.smem<64x64xf16, minor = 1>, %K: !tile.view<2xf16>, %V: !tile.view<2xf16>, %n: i32) -> tensor<64x64xf32> attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %none = arith.constant dense<0.0> : tensor<64x64xf32>
+  %r = scf.for %j = %c0 to %n step %c64 iter_args(%acc = %none) -> (tensor<64x64xf32>) : i32 {
+    %k = tile.load_shared %K[%j, %c0 : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
+    %kt = tile.smem_trans %k : !tile.smem<64x64xf16, minor = 1> -> !tile.smem<64x64xf16, minor = 0>
+    %s = tile.mma wgmma_f16 k 64 warps(4, 1) %q, %kt, %none : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x64xf16, minor = 0> -> tensor<64x64xf32>
+    %w = math.exp2 %s : tensor<64x64xf32>
+    %v = tile.load_shared %V[%j, %c0 : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
+    %vt = tile.smem_trans %v : !tile.smem<64x64xf16, minor = 1> -> !tile.smem<64x64xf16, minor = 0>
+    %t = tile.mma wgmma_f16 k 64 warps(4, 1) %g, %vt, %none : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x64xf16, minor = 0> -> tensor<64x64xf32>
+    %d = arith.mulf %w, %t : tensor<64x64xf32>
+    %p = arith.truncf %d : tensor<64x64xf32> to tensor<64x64xf16>
+    %o = tile.mma wgmma_f16 k 64 warps(4, 1) %p, %k, %acc : tensor<64x64xf16>, !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf32>
+    scf.yield %o : tensor<64x64xf32>
+  }
+  return %r : tensor<64x64xf32>
+}
