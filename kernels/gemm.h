@@ -1,6 +1,9 @@
 // gemm.h - D = epilogue(alpha op(A) op(B) + beta C), dense, ragged sizes included.
 #pragma once
+#include <optional>
+
 #include "kernels/parts/shapes.h"
+#include "kernels/parts/split_k.h"
 #include "kernels/parts/tile_order.h"
 
 namespace tile::kernels {
@@ -10,7 +13,7 @@ struct GemmConfig {
   int GROUP = 16;  ///< tile rows walked together (L2 reuse)
   int stages = 3;
   int warps = 4;
-  int splits = 1;        ///< parts of K computed by programs of their own, added in a fixed order by a second kernel
+  int splits = 1;        ///< parts of K that have programs of their own, of tiles that fill no round (split_k.h)
   int cluster = 1;       ///< 2: programs of two tile rows copy their tiles of B together (GPUs with clusters; no splits)
   bool trans_a = false;  ///< A is stored [K, M]
   bool trans_b = false;  ///< B is stored [N, K]
@@ -47,28 +50,32 @@ void gemm_finish(const GemmConfig& c, const Epilogue& epilogue, Tile acc, const 
 }
 
 /// A is [batch, M, K], B is [batch, K, N] (or stored transposed, see the config), C and D are [batch, M, N]. i8 operands
-/// accumulate in i32, f64 in f64, all others in f32. With config.splits > 1 split s of batch b is written to partial[s * batch + b].
-/// Grid {ceil(M / BM) * ceil(N / BN), batch, splits}; with config.cluster {cluster, ceil(M / BM / cluster) * ceil(N / BN),
-/// batch}, the cluster's programs on tile rows side by side.
+/// accumulate in i32, f64 in f64, all others in f32. PARTS, ARRIVED and `whole` are used with config.splits > 1
+/// (split_k.h). Grid {ceil(M / BM) * ceil(N / BN), batch}; with splits {whole + splits * (all tiles - whole)}; with
+/// config.cluster {cluster, ceil(M / BM / cluster) * ceil(N / BN), batch}, the cluster's programs on tile rows side by
+/// side.
 template <class TIn, class TOut, class Epilogue>
 void gemm_program(const GemmConfig& c, const Epilogue& epilogue, Tensor<const TIn, 3> A, Tensor<const TIn, 3> B,
-                  Tensor<const TOut, 3> C, Tensor<TOut, 3> D, Tensor<GemmSum<TIn>, 3> partial,
-                  Scalar<GemmScale<TIn>> alpha, Scalar<GemmScale<TIn>> beta) {
+                  Tensor<const TOut, 3> C, Tensor<TOut, 3> D, Tensor<GemmSum<TIn>, 3> PARTS,
+                  Tensor<int32_t, 1> ARRIVED, I32 whole, Scalar<GemmScale<TIn>> alpha, Scalar<GemmScale<TIn>> beta) {
   num_warps(c.warps);
   auto num_m = cdiv(D.dim(1), c.BM), num_n = cdiv(D.dim(2), c.BN);
   auto depth = A.dim(c.trans_a ? 1 : 2);
   programs_per_cluster(c.cluster);
   const bool pairs = c.cluster > 1;
   static_check(!pairs || c.splits == 1, "programs of a cluster have whole products, found splits");
-  TileIndex at = pairs ? grouped_order(program_id(1), cdiv(num_m, c.cluster), num_n, std::max(1, c.GROUP / c.cluster))
-                       : grouped_order(program_id(0), num_m, num_n, c.GROUP);
-  auto m0 = (pairs ? at.m * c.cluster + program_id(0) : at.m) * c.BM, n0 = at.n * c.BN;
-  auto batch = program_id(pairs ? 2 : 1);
-  auto begin = Tile(0), end = Tile(depth);
+  Tile tile = program_id(pairs ? 1 : 0), batch = program_id(pairs ? 2 : 1);
+  Tile begin = Tile(0), end = Tile(depth);
+  std::optional<SplitPart> own;
   if (c.splits > 1) {
-    auto part = cdiv(cdiv(depth, c.BK), c.splits) * c.BK;
-    begin = program_id(2) * part, end = min(begin + part, depth);
+    own = split_part(c.splits, whole);
+    tile = own->tile % (num_m * num_n), batch = own->tile / (num_m * num_n);
+    auto share = own->range(c.splits, depth, c.BK);
+    begin = share.begin, end = share.end;
   }
+  TileIndex at = pairs ? grouped_order(tile, cdiv(num_m, c.cluster), num_n, std::max(1, c.GROUP / c.cluster))
+                       : grouped_order(tile, num_m, num_n, c.GROUP);
+  auto m0 = (pairs ? at.m * c.cluster + program_id(0) : at.m) * c.BM, n0 = at.n * c.BN;
 
   Tile acc = zeros({c.BM, c.BN}, dtype_of<GemmSum<TIn>>());
   for (auto k0 : range(begin, end, c.BK, {.stages = c.stages})) {
@@ -76,34 +83,12 @@ void gemm_program(const GemmConfig& c, const Epilogue& epilogue, Tensor<const TI
     auto b = c.trans_b ? trans(B.load({batch, n0, k0}, {c.BN, c.BK})) : B.load({batch, k0, n0}, {c.BK, c.BN});
     acc = dot(a, b, acc, c.tf32 ? Prec::tf32 : Prec::ieee);
   }
-  if (c.splits > 1)
-    partial.store({program_id(2) * D.dim(0) + batch, m0, n0}, acc);
+  auto finish = [&](const Tile& sum) { gemm_finish(c, epilogue, sum, C, D, batch, m0, n0, alpha, beta); };
+  if (own)
+    finish_split(*own, c.splits, acc, PARTS, ARRIVED, finish);
   else
-    gemm_finish(c, epilogue, acc, C, D, batch, m0, n0, alpha, beta);
+    finish(acc);
 }
-
-/// Adds the parts of a split product in order and finishes it. Grid {ceil(M / 32) * ceil(N / 128), batch}.
-template <class TIn, class TOut, class Epilogue>
-void gemm_combine_program(const GemmConfig& config, const Epilogue& epilogue, Tensor<const GemmSum<TIn>, 3> partial,
-                          Tensor<const TOut, 3> C, Tensor<TOut, 3> D, Scalar<GemmScale<TIn>> alpha,
-                          Scalar<GemmScale<TIn>> beta) {
-  GemmConfig c = config;
-  c.BM = 32, c.BN = 128;
-  num_warps(4);
-  auto num_n = cdiv(D.dim(2), c.BN);
-  auto m0 = program_id(0) / num_n * c.BM, n0 = program_id(0) % num_n * c.BN;
-  auto batch = program_id(1);
-  Tile acc = partial.load({batch, m0, n0}, {c.BM, c.BN});
-  for (int s = 1; s < c.splits; ++s) acc += partial.load({s * D.dim(0) + batch, m0, n0}, {c.BM, c.BN});
-  gemm_finish(c, epilogue, acc, C, D, batch, m0, n0, alpha, beta);
-}
-
-/// The two kernels of a GEMM.
-template <class Product, class Combine>
-struct GemmKernels {
-  Product product;
-  Combine combine;  ///< runs when config.splits > 1
-};
 
 /// A GEMM with an epilogue of the caller's: keep the result (it holds the compiled code) and launch it with run_gemm.
 /// (TIn, TOut): (f16, f16), (bf16, bf16), (f32, f32), (f64, f64), (i8, i32), (f8, f16 or bf16), or any pair a cast from the
@@ -112,27 +97,18 @@ template <class TIn, class TOut, class Epilogue>
 auto make_gemm_kernel(const char* name, Epilogue epilogue) {
   using Sum = GemmSum<TIn>;
   using Scale = Scalar<GemmScale<TIn>>;
-  auto product =
-      kernel(typed_name(name, dtype_of<TIn>()),
-             [epilogue](const GemmConfig& c, Tensor<const TIn, 3> A, Tensor<const TIn, 3> B, Tensor<const TOut, 3> C,
-                        Tensor<TOut, 3> D, Tensor<Sum, 3> partial, Scale alpha, Scale beta) {
-               gemm_program(c, epilogue, A, B, C, D, partial, alpha, beta);
-             })
-          .grid([](const GemmConfig& c, const auto&, const auto&, const auto&, const auto& d, const auto&...) {
-            if (c.cluster > 1)
-              return Grid{c.cluster, cdiv(cdiv(d.shape[1], c.BM), c.cluster) * cdiv(d.shape[2], c.BN), d.shape[0]};
-            return Grid{cdiv(d.shape[1], c.BM) * cdiv(d.shape[2], c.BN), d.shape[0], c.splits};
-          });
-  auto combine =
-      kernel(typed_name((std::string(name) + "_combine").c_str(), dtype_of<TIn>()),
-             [epilogue](const GemmConfig& c, Tensor<const Sum, 3> partial, Tensor<const TOut, 3> C, Tensor<TOut, 3> D,
-                        Scale alpha, Scale beta) {
-               gemm_combine_program<TIn>(c, epilogue, partial, C, D, alpha, beta);
-             })
-          .grid([](const GemmConfig&, const auto&, const auto&, const auto& d, const auto&...) {
-            return Grid{cdiv(d.shape[1], 32) * cdiv(d.shape[2], 128), d.shape[0]};
-          });
-  return GemmKernels<decltype(product), decltype(combine)>{std::move(product), std::move(combine)};
+  return kernel(typed_name(name, dtype_of<TIn>()),
+                [epilogue](const GemmConfig& c, Tensor<const TIn, 3> A, Tensor<const TIn, 3> B, Tensor<const TOut, 3> C,
+                           Tensor<TOut, 3> D, Tensor<Sum, 3> PARTS, Tensor<int32_t, 1> ARRIVED, I32 whole, Scale alpha,
+                           Scale beta) {
+                  gemm_program(c, epilogue, A, B, C, D, PARTS, ARRIVED, whole, alpha, beta);
+                })
+      .grid([](const GemmConfig& c, const auto&, const auto&, const auto&, const auto& d, const auto& parts, const auto&,
+               int whole, const auto&...) {
+        const int64_t rows = cdiv(d.shape[1], c.BM), columns = cdiv(d.shape[2], c.BN);
+        if (c.cluster > 1) return Grid{c.cluster, cdiv(rows, c.cluster) * columns, d.shape[0]};
+        return c.splits > 1 ? Grid{whole + parts.shape[0]} : Grid{rows * columns, d.shape[0]};
+      });
 }
 template <class TIn, class TOut>
 const auto& gemm_kernel() {
@@ -141,29 +117,53 @@ const auto& gemm_kernel() {
 }
 
 namespace detail {
-/// BM, BN, warps and stages for 16-bit operands on machines with warpgroups: what takes least time when all
-/// multiprocessors work on a tile each, round by round. A smaller tile reads more of A and B for each multiplication;
-/// `rate` is what is left of the largest one's, measured on an H200 with K = 4096 and M, N of one round of 128 tiles
-/// (cycles: 74.9, 39.3, 28.0, 28.9 and 22.0 thousand; 128 x 192 at 3072 to 8192: 0.95 to 1.00).
-inline void choose_warpgroup_tile(GemmConfig& c, int64_t m, int64_t n, const Machine& machine) {
+/// A product's sizes; k = 0 where K may not be split (or is not known).
+struct GemmSizes {
+  int64_t batch, m, n, k;
+};
+
+/// BM, BN, warps, stages and splits for 16-bit operands on machines with warpgroups: what takes least time when all
+/// multiprocessors work on a tile each, round by round, and a last round in parts of K. A smaller tile reads more of A
+/// and B for each multiplication; `rate` is what is left of the largest one's, measured on an H200 with K = 4096 and M,
+/// N of one round of 128 tiles (cycles: 74.9, 39.3, 28.0, 28.9 and 22.0 thousand; 128 x 192 at 3072 to 8192: 0.95 to
+/// 1.00).
+inline void choose_warpgroup_tile(GemmConfig& c, const GemmSizes& sizes, const Machine& machine) {
   struct Tile {
     int bm, bn, warps, stages;
     double rate;
   };
   static constexpr Tile kTiles[] = {{128, 256, 8, 4, 1.0}, {128, 192, 8, 4, 0.97}, {128, 128, 8, 6, 0.95},
                                     {128, 64, 8, 6, 0.67}, {64, 128, 4, 6, 0.65},  {64, 64, 4, 6, 0.43}};
+  constexpr double kPerCycle = 1790;     // multiply-adds of the largest tile
+  constexpr double kArrival = 2000;      // cycles to write a part and learn who is last
+  constexpr double kBytesPerCycle = 40;  // in which the last one reads the parts
+  constexpr int64_t kLeastDepth = 512;   // less of K is dominated by writing and adding the parts
+  const int64_t k = sizes.k > 0 ? sizes.k : 4096;
+  const bool may_split = sizes.k > 0 && sizes.m > 64;
   double least = 0;
   for (const Tile& tile : kTiles) {
-    if (m <= 64 && tile.bn < 128) continue;  // reading B takes the time: wider rows of it arrive faster
-    const int64_t rounds = cdiv(cdiv(m, tile.bm) * cdiv(n, tile.bn), machine.multiprocessors);
-    const double time = static_cast<double>(rounds * tile.bm * tile.bn) / tile.rate;
-    if (least > 0 && time >= least) continue;
-    least = time;
-    c.BM = tile.bm, c.BN = tile.bn, c.warps = tile.warps, c.stages = tile.stages;
+    if (sizes.m <= 64 && tile.bn < 128) continue;  // reading B takes the time: wider rows of it arrive faster
+    const auto area = static_cast<double>(tile.bm * tile.bn);
+    const double whole_tile = area * static_cast<double>(k) / (kPerCycle * tile.rate);
+    const int64_t tiles = sizes.batch * cdiv(sizes.m, tile.bm) * cdiv(sizes.n, tile.bn);
+    const int most = may_split ? static_cast<int>(std::clamp<int64_t>(k / kLeastDepth, 1, 16)) : 1;
+    for (int splits = 1; splits <= most; ++splits) {
+      const SplitCounts counts(tiles, splits, machine.multiprocessors);
+      double time = static_cast<double>(cdiv(counts.whole, machine.multiprocessors)) * whole_tile;
+      if (splits > 1) {
+        if (counts.split == 0) continue;
+        time += static_cast<double>(cdiv(counts.split * splits, machine.multiprocessors)) * whole_tile / splits;
+        time += kArrival + splits * area * 4 / kBytesPerCycle;
+      }
+      if (least > 0 && time >= least) continue;
+      least = time;
+      c.BM = tile.bm, c.BN = tile.bn, c.warps = tile.warps, c.stages = tile.stages, c.splits = splits;
+    }
   }
 }
 
-inline GemmConfig gemm_config_by_size(DType in, bool tf32, int64_t m, int64_t n, const Machine& machine) {
+inline GemmConfig gemm_config_by_size(DType in, bool tf32, const GemmSizes& sizes, const Machine& machine) {
+  const int64_t m = sizes.m, n = sizes.n;
   GemmConfig c;
   c.tf32 = tf32;
   if (!machine.gpu) {
@@ -190,7 +190,7 @@ inline GemmConfig gemm_config_by_size(DType in, bool tf32, int64_t m, int64_t n,
   }
   c.BK = row, c.warps = 4;
   if (machine.warpgroups && size_of(in) == 2) {
-    choose_warpgroup_tile(c, m, n, machine);
+    choose_warpgroup_tile(c, sizes, machine);
     return c;
   }
   if (is_float(in) && size_of(in) == 1 && !machine.warpgroups) {
@@ -228,7 +228,22 @@ inline TuningKey gemm_tuning_key(DType in, bool tf32, int64_t m, int64_t n) {
 /// with_transposes, C, alpha) are left for the caller to set.
 inline GemmConfig default_gemm_config(DType in, bool tf32, int64_t m, int64_t n, const Machine& machine) {
   return tuned("gemm", machine.model, gemm_tuning_key(in, tf32, m, n),
-               detail::gemm_config_by_size(in, tf32, m, n, machine));
+               detail::gemm_config_by_size(in, tf32, {1, m, n, 0}, machine));
+}
+
+/// The same for callers with a workspace (of gemm_workspace_bytes): K is split where too few tiles would leave
+/// multiprocessors idle.
+inline GemmConfig split_gemm_config(DType in, bool tf32, int64_t batch, int64_t m, int64_t n, int64_t k,
+                                    const Machine& machine) {
+  GemmConfig c = tuned("gemm", machine.model, gemm_tuning_key(in, tf32, m, n),
+                       detail::gemm_config_by_size(in, tf32, {batch, m, n, k}, machine));
+  const int64_t tiles = batch * cdiv(m, c.BM) * cdiv(n, c.BN);
+  if (!machine.gpu || c.splits > 1 || tiles == 0 || 2 * tiles > machine.multiprocessors) return c;
+  // Few rows with wide tiles: half as many programs ask for all the memory brings, and leave fewer parts to add.
+  const int64_t programs = machine.multiprocessors / (machine.warpgroups && m <= 64 && c.BN >= 128 ? 2 : 1);
+  // At least 512 elements of K each: less is dominated by writing and adding the parts.
+  c.splits = static_cast<int>(std::clamp<int64_t>(std::min(programs / tiles, k / 512), 1, 16));
+  return c;
 }
 
 /// `c` for operands stored this way. Warpgroups compute tf32 with B [K, N] as the transposed product, whose tile is then
@@ -279,29 +294,26 @@ inline std::vector<GemmConfig> gemm_space(const GemmConfig& base, DType in, cons
       .vary(&GemmConfig::GROUP, {8, 16});
 }
 
-/// Splits of K that give every multiprocessor work when the output has few tiles; 1 when it has enough.
-inline int default_gemm_splits(const GemmConfig& c, int64_t batch, int64_t m, int64_t n, int64_t k,
-                               const Machine& machine) {
-  int64_t tiles = batch * cdiv(m, c.BM) * cdiv(n, c.BN);
-  if (!machine.gpu || tiles == 0 || 2 * tiles > machine.multiprocessors) return 1;
-  // Few rows with wide tiles: half as many programs ask for all the memory brings, and leave fewer parts to add.
-  const int64_t programs = machine.multiprocessors / (machine.warpgroups && m <= 64 && c.BN >= 128 ? 2 : 1);
-  // At least 512 elements of K each: less is dominated by writing and adding the parts.
-  return static_cast<int>(std::clamp<int64_t>(std::min(programs / tiles, k / 512), 1, 16));
+/// How many tiles of a product are computed whole and how many in parts.
+inline SplitCounts gemm_split_counts(const GemmConfig& c, int64_t batch, int64_t m, int64_t n, const Machine& machine) {
+  return SplitCounts(batch * cdiv(m, c.BM) * cdiv(n, c.BN), c.splits, machine.multiprocessors);
 }
-/// Bytes of the workspace that config.splits needs with operands of `in`.
-inline size_t gemm_workspace_bytes(const GemmConfig& c, int64_t batch, int64_t m, int64_t n, DType in = DType::f32) {
-  return c.splits > 1 ? static_cast<size_t>(c.splits * batch * m * n) * (in == DType::f64 ? 8 : 4) : 0;
+/// Bytes of the workspace that config.splits needs with operands of `in`; 0: none.
+inline size_t gemm_workspace_bytes(const GemmConfig& c, int64_t batch, int64_t m, int64_t n, const Machine& machine,
+                                   DType in = DType::f32) {
+  return gemm_split_counts(c, batch, m, n, machine)
+      .workspace_bytes(c.splits, static_cast<int64_t>(c.BM) * c.BN * (in == DType::f64 ? 8 : 4));
 }
 
 /// Launches `k` (from make_gemm_kernel) after checking shapes: A [batch, M, K], B [batch, K, N], C and D [batch, M, N].
-/// C is read only with config.use_c; pass D's view otherwise. `workspace` is device memory of gemm_workspace_bytes, needed
-/// with config.splits > 1, in use until the launch has finished.
+/// C is read only with config.use_c; pass D's view otherwise. `workspace` is what make_split_workspace made of
+/// gemm_workspace_bytes, needed where those are not 0, in use until the launch has finished.
 template <class K, class TIn, class TOut>
 Status run_batched_gemm(const K& k, Stream& stream, TensorView<const TIn, 3> A, TensorView<const TIn, 3> B,
                         TensorView<const TOut, 3> C, TensorView<TOut, 3> D, GemmScale<TIn> alpha,
                         GemmScale<TIn> beta, const GemmConfig& config, void* workspace = nullptr) {
   int64_t batch = D.shape[0], m = D.shape[1], n = D.shape[2], depth = A.shape[config.trans_a ? 1 : 2];
+  const Machine machine = Machine::of(stream);
   ShapeCheck check("gemm");
   config.trans_a ? check.shape("A", A, {batch, -1, m}, "[batch, K, M]")
                  : check.shape("A", A, {batch, m, -1}, "[batch, M, K]");
@@ -312,16 +324,14 @@ Status run_batched_gemm(const K& k, Stream& stream, TensorView<const TIn, 3> A, 
       .require(config.use_c || beta == 0, "beta = {} needs config.use_c", beta)
       .require(!std::is_integral_v<TIn> || (!config.use_alpha && !config.use_c),
                "integer products take no alpha, beta or C")
-      .require(config.splits >= 1, "config.splits must be at least 1, found {}", config.splits)
-      .require(config.splits <= 1 || workspace, "config.splits = {} needs a workspace of {} bytes", config.splits,
-               gemm_workspace_bytes(config, batch, m, n, dtype_of<TIn>()));
+      .require(config.splits >= 1, "config.splits must be at least 1, found {}", config.splits);
   if (!check.ok()) return check.error();
-  using Sum = GemmSum<TIn>;
-  auto parts = TensorView<Sum, 3>::contiguous(static_cast<Sum*>(workspace), {config.splits * batch, m, n});
-  if (config.splits <= 1) parts = TensorView<Sum, 3>::contiguous(nullptr, {0, 0, 0});
-  Status done = k.product.try_call(stream, config, A, B, C, D, parts, alpha, beta);
-  if (!done || config.splits <= 1) return done;
-  return k.combine.try_call(stream, config, TensorView<const Sum, 3>(parts), C, D, alpha, beta);
+  const size_t bytes = gemm_workspace_bytes(config, batch, m, n, machine, dtype_of<TIn>());
+  check.require(bytes == 0 || workspace, "config.splits = {} needs a workspace of {} bytes", config.splits, bytes);
+  if (!check.ok()) return check.error();
+  const SplitCounts counts = gemm_split_counts(config, batch, m, n, machine);
+  const SplitWorkspace<GemmSum<TIn>> parts(workspace, counts, config.splits, config.BM, config.BN);
+  return k.try_call(stream, config, A, B, C, D, parts.parts, parts.arrived, static_cast<int>(counts.whole), alpha, beta);
 }
 
 namespace detail {

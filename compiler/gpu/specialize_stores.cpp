@@ -1,6 +1,6 @@
 // specialize_stores.cpp - stores of accumulators through staging buffers: which are legal, and which buffers they
 // share. A bulk copy is asynchronous and goes past the threads' own view of memory: nobody in the kernel may read what
-// it writes, tell others that it is written, or write it again.
+// it writes, tell others later that it is written, or write it again.
 #include <map>
 
 #include "compiler/dialect/products.h"
@@ -107,6 +107,19 @@ bool areExclusive(Operation* a, Operation* b) {
   return false;
 }
 
+/// `later` may run behind `earlier` in one program: in a loop around both, or further down.
+bool mayFollow(Operation* later, Operation* earlier) {
+  bool met = false, follows = false;
+  for (Operation* op = earlier; op && op->getBlock(); op = op->getParentOp()) {
+    if (isa<LoopLikeOpInterface>(op) && op->isProperAncestor(later)) return true;
+    Operation* other = met ? nullptr : op->getBlock()->findAncestorOpInBlock(*later);
+    if (!other) continue;
+    met = true;
+    follows = op != other && op->isBeforeInBlock(other);  // the same: two sides of a branch
+  }
+  return follows;
+}
+
 /// The tile of two dims that `stored` is, if need be before its rows were divided among several dims; null: none.
 Value rowsOf(Value stored) {
   auto type = dyn_cast<RankedTensorType>(stored.getType());
@@ -122,19 +135,20 @@ Value rowsOf(Value stored) {
 std::vector<BulkStore> findBulkStores(func::FuncOp func, int numWarps, const Facts& facts) {
   llvm::DenseSet<Value> read;
   llvm::MapVector<Value, SmallVector<Operation*>> writers;
-  bool unknownRead = false, releases = false;
+  SmallVector<Operation*> releases;
+  bool unknownRead = false;
   func.walk([&](Operation* op) {
     Value address = addressOf(op);
     if (!address) return;
     Value root = rootOf(address);
-    releases |= isRelease(op);
+    if (isRelease(op)) releases.push_back(op);
     if (writesGlobal(op)) writers[root].push_back(op);
     if (isa<LoadOp, GatherOp, LoadSharedOp, GatherSharedOp, AtomicRmwOp, AtomicCasOp>(op)) {
       read.insert(root);
       unknownRead |= !root;
     }
   });
-  if (releases || unknownRead) return {};
+  if (unknownRead) return {};
 
   std::vector<BulkStore> stores;
   std::map<std::pair<std::vector<int64_t>, const void*>, int> stagings;
@@ -148,6 +162,7 @@ std::vector<BulkStore> findBulkStores(func::FuncOp func, int numWarps, const Fac
     if (!anyOrder && !exclusive) continue;
     for (Operation* op : ops) {
       if (!isa<StoreOp, AccumulateOp>(op)) continue;
+      if (llvm::any_of(releases, [&](Operation* release) { return mayFollow(release, op); })) continue;
       auto stored = dyn_cast<RankedTensorType>(op->getOperand(0).getType());
       Value tile = rowsOf(op->getOperand(0));
       if (!tile) continue;

@@ -42,7 +42,7 @@ class GemmCase : public OutputCase {
         shift_(p.sizes["shift"]),
         alpha_(p.sizes.get("alpha", 1)),
         beta_(p.sizes["beta"]),
-        config_(gemm_kernel<TIn, TOut>().product.from_words(words)) {}
+        config_(gemm_kernel<TIn, TOut>().from_words(words)) {}
 
   Status create(std::shared_ptr<Device> device) {
     auto matrix = [&](DType type, int64_t rows, int64_t columns) {
@@ -59,23 +59,23 @@ class GemmCase : public OutputCase {
     Steps s;
     s(a_.create(device, std::move(a)))(b_.create(device, std::move(b)))(c_.create(device, std::move(c)));
     s(d_.create(device, matrix(dtype_of<TOut>(), m_, n_)));
-    if (size_t bytes = gemm_workspace_bytes(config_, batch_, m_, n_, dtype_of<TIn>()); bytes && s.ok()) {
-      Result<DeviceMemory> memory = DeviceMemory::allocate(device, bytes);
-      if (!memory) return memory.error();
-      workspace_ = std::move(*memory);
-    }
-    return s.status();
+    machine_ = Machine::of(device->properties());
+    if (!s.ok()) return s.status();
+    auto memory = make_split_workspace(device, gemm_workspace_bytes(config_, batch_, m_, n_, machine_, dtype_of<TIn>()));
+    if (!memory) return memory.error();
+    workspace_ = std::move(*memory);
+    return Ok{};
   }
   bool set_config(const ConfigWords& words) override {
-    const GemmConfig c = gemm_kernel<TIn, TOut>().product.from_words(words);
-    if (c.splits > 1 && gemm_workspace_bytes(c, batch_, m_, n_, dtype_of<TIn>()) > workspace_.bytes()) return false;
+    const GemmConfig c = gemm_kernel<TIn, TOut>().from_words(words);
+    if (gemm_workspace_bytes(c, batch_, m_, n_, machine_, dtype_of<TIn>()) > workspace_.bytes()) return false;
     return config_ = c, true;
   }
   Status launch(Stream& stream) override {
     return run_batched_gemm(kernel_of<TIn, TOut, kEpilogue>(), stream, a_.view<const TIn, 3>(),
                             b_.view<const TIn, 3>(), c_.view<const TOut, 3>(), d_.view<TOut, 3>(),
                             static_cast<GemmScale<TIn>>(alpha_), static_cast<GemmScale<TIn>>(beta_), config_,
-                            config_.splits > 1 ? workspace_.data() : nullptr);
+                            workspace_.data());
   }
   Result<std::vector<Check>> check(Stream& stream, double budget) override {
     if (Status ran = run_poisoned(stream); !ran) return ran.error();
@@ -113,6 +113,7 @@ class GemmCase : public OutputCase {
 
   int64_t batch_, m_, n_, k_, gap_, shift_, alpha_, beta_;
   GemmConfig config_;
+  Machine machine_;
   DeviceTensor a_, b_, c_, d_;
   DeviceMemory workspace_;
 };
@@ -129,12 +130,11 @@ auto with_types(std::string_view dtype, Fn fn) {
 
 /// The config of a problem: tiles by its size, flags by what it asks for.
 GemmConfig default_of(const Problem& p, const Machine& machine) {
-  GemmConfig c = default_gemm_config(storage_of(p.dtype), p.dtype == "tf32", p.sizes["M"], p.sizes["N"], machine);
+  GemmConfig c = split_gemm_config(storage_of(p.dtype), p.dtype == "tf32", p.sizes.get("batch", 1), p.sizes["M"],
+                                   p.sizes["N"], p.sizes["K"], machine);
   c = with_transposes(c, p.sizes["ta"] != 0, p.sizes["tb"] != 0, machine);
   c.use_alpha = p.sizes.get("alpha", 1) != 1, c.use_c = p.sizes["beta"] != 0;
-  c.splits = static_cast<int>(p.sizes["splits"]);
-  if (c.splits == 0)
-    c.splits = default_gemm_splits(c, p.sizes.get("batch", 1), p.sizes["M"], p.sizes["N"], p.sizes["K"], machine);
+  if (p.sizes["splits"]) c.splits = static_cast<int>(p.sizes["splits"]);
   return c;
 }
 
@@ -153,19 +153,19 @@ CatalogRow row_of(const char* name, const char* summary) {
                "gap: unused elements after a row",
                "shift: elements by which the base is misaligned",
                "batch: products side by side (1)",
-               "splits: parts of K, 0: by size"};
+               "splits: parts of K of tiles that fill no round of the machine, 0: by size"};
   row.kernel = [](std::string_view d) -> const AnyKernel* {
     return with_types(
-        d, [](auto in, auto out) -> const AnyKernel* { return &kernel_of<decltype(in), decltype(out), kEpilogue>().product; });
+        d, [](auto in, auto out) -> const AnyKernel* { return &kernel_of<decltype(in), decltype(out), kEpilogue>(); });
   };
   row.default_config = [](const Problem& p, const Machine& machine) {
-    return gemm_kernel<float, float>().product.words(default_of(p, machine));
+    return gemm_kernel<float, float>().words(default_of(p, machine));
   };
   row.tuning = [](const Problem& p, const Machine& machine) {
     const DType in = storage_of(p.dtype);
     return Tuning{
         "gemm", gemm_tuning_key(in, p.dtype == "tf32", p.sizes["M"], p.sizes["N"]),
-        words_of(gemm_kernel<float, float>().product, gemm_space(default_of(p, untuned(machine)), in, machine))};
+        words_of(gemm_kernel<float, float>(), gemm_space(default_of(p, untuned(machine)), in, machine))};
   };
   row.prepare = [](std::shared_ptr<Device> device, const Problem& p, const ConfigWords& c) {
     return with_types(p.dtype, [&](auto in, auto out) {
@@ -204,6 +204,7 @@ CatalogRow gemm_row() {
     row.problems.push_back({d, {{"M", 70}, {"N", 130}, {"K", 333}, {"batch", 2}, {"splits", 3}, {"beta", 2}}});
   }
   row.problems.push_back({"f16", {{"M", 64}, {"N", 64}, {"K", 40}, {"splits", 7}}, Purpose::edge});  // empty parts
+  row.problems.push_back({"f16", {{"M", 64 * 135}, {"N", 70}, {"K", 130}, {"splits", 2}}, Purpose::edge});  // whole tiles too
   for (int64_t n : {1024, 2048, 4096, 8192, 16384})
     row.problems.push_back({"f16", {{"M", n}, {"N", n}, {"K", n}}, Purpose::bench});
   for (int64_t n : {2048, 4096, 8192, 16384}) row.problems.push_back({"bf16", {{"M", n}, {"N", n}, {"K", n}}, Purpose::bench});

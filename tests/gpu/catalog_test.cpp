@@ -57,6 +57,14 @@ TEST(SimtCatalog, GemmClusters) {
              {"BM=128", "BN=256", "warps=8", "cluster=2"});
   runProblem("gemm", "f8e4m3", {{"M", 128}, {"N", 128}, {"K", 288}, {"tb", 1}}, {"cluster=2"});
 }
+// Four multiprocessors: tiles of whole rounds, and parts of the others, whose last program adds them.
+TEST(SimtCatalog, GemmSplits) {
+  const std::vector<std::string> tiles = {"BM=128", "BN=128", "warps=8", "splits=3"};
+  for (int k : {0, 40, 64, 320, 576}) runProblem("gemm", "f16", {{"M", 200}, {"N", 264}, {"K", k}}, tiles);
+  runProblem("gemm", "bf16", {{"M", 300}, {"N", 512}, {"K", 200}, {"tb", 1}, {"batch", 2}, {"beta", 2}},
+             {"BM=128", "BN=256", "warps=8", "splits=2"}, {1, 2});
+  runProblem("gemm", "f16", {{"M", 60}, {"N", 70}, {"K", 130}, {"gap", 3}}, {"BM=64", "BN=64", "warps=4", "splits=4"});
+}
 TEST(SimtCatalog, GemmTypes) {
   for (const char* dtype : {"f32", "tf32", "i8", "f8e4m3", "f8e5m2"})
     runProblem("gemm", dtype, {{"M", 128}, {"N", 128}, {"K", 160}, {"tb", 1}});
