@@ -49,33 +49,46 @@ void gemm_finish(const GemmConfig& c, const Epilogue& epilogue, Tile acc, const 
   D.store({batch, m0, n0}, cast(epilogue(acc), dtype_of<TOut>()));
 }
 
+/// Where a tile begins, counted over all batches.
+struct GemmCorner {
+  Tile m0, n0, batch;
+};
+inline GemmCorner gemm_corner(const GemmConfig& c, const Tile& tile, const Tile& num_m, const Tile& num_n) {
+  const Tile per_batch = num_m * num_n;
+  const TileIndex at = grouped_order(tile % per_batch, num_m, num_n, c.GROUP);
+  return {at.m * c.BM, at.n * c.BN, tile / per_batch};
+}
+
 /// A is [batch, M, K], B is [batch, K, N] (or stored transposed, see the config), C and D are [batch, M, N]. i8 operands
-/// accumulate in i32, f64 in f64, all others in f32. PARTS, ARRIVED and `whole` are used with config.splits > 1
-/// (split_k.h). Grid {ceil(M / BM) * ceil(N / BN), batch}; with splits {whole + splits * (all tiles - whole)}; with
+/// accumulate in i32, f64 in f64, all others in f32. With config.splits > 1 PARTS [slot, BM, BN] gets the parts of the
+/// tiles that are split, and `whole` tiles are not (split_k.h). Grid {ceil(M / BM) * ceil(N / BN), batch}; with splits {whole + splits * (all tiles - whole)}; with
 /// config.cluster {cluster, ceil(M / BM / cluster) * ceil(N / BN), batch}, the cluster's programs on tile rows side by
 /// side.
 template <class TIn, class TOut, class Epilogue>
 void gemm_program(const GemmConfig& c, const Epilogue& epilogue, Tensor<const TIn, 3> A, Tensor<const TIn, 3> B,
                   Tensor<const TOut, 3> C, Tensor<TOut, 3> D, Tensor<GemmSum<TIn>, 3> PARTS,
-                  Tensor<int32_t, 1> ARRIVED, I32 whole, Scalar<GemmScale<TIn>> alpha, Scalar<GemmScale<TIn>> beta) {
+                  I32 whole, Scalar<GemmScale<TIn>> alpha, Scalar<GemmScale<TIn>> beta) {
   num_warps(c.warps);
   auto num_m = cdiv(D.dim(1), c.BM), num_n = cdiv(D.dim(2), c.BN);
   auto depth = A.dim(c.trans_a ? 1 : 2);
   programs_per_cluster(c.cluster);
   const bool pairs = c.cluster > 1;
   static_check(!pairs || c.splits == 1, "programs of a cluster have whole products, found splits");
-  Tile tile = program_id(pairs ? 1 : 0), batch = program_id(pairs ? 2 : 1);
-  Tile begin = Tile(0), end = Tile(depth);
+  Tile m0, n0, batch, begin = Tile(0), end = Tile(depth);
   std::optional<SplitPart> own;
-  if (c.splits > 1) {
+  if (pairs) {
+    TileIndex at = grouped_order(program_id(1), cdiv(num_m, c.cluster), num_n, std::max(1, c.GROUP / c.cluster));
+    m0 = (at.m * c.cluster + program_id(0)) * c.BM, n0 = at.n * c.BN, batch = program_id(2);
+  } else if (c.splits > 1) {
     own = split_part(c.splits, whole);
-    tile = own->tile % (num_m * num_n), batch = own->tile / (num_m * num_n);
-    auto share = own->range(c.splits, depth, c.BK);
+    const GemmCorner corner = gemm_corner(c, own->tile, num_m, num_n);
+    m0 = corner.m0, n0 = corner.n0, batch = corner.batch;
+    const SplitPart::Range share = own->range(c.splits, depth, c.BK);
     begin = share.begin, end = share.end;
+  } else {
+    TileIndex at = grouped_order(program_id(0), num_m, num_n, c.GROUP);
+    m0 = at.m * c.BM, n0 = at.n * c.BN, batch = program_id(1);
   }
-  TileIndex at = pairs ? grouped_order(tile, cdiv(num_m, c.cluster), num_n, std::max(1, c.GROUP / c.cluster))
-                       : grouped_order(tile, num_m, num_n, c.GROUP);
-  auto m0 = (pairs ? at.m * c.cluster + program_id(0) : at.m) * c.BM, n0 = at.n * c.BN;
 
   Tile acc = zeros({c.BM, c.BN}, dtype_of<GemmSum<TIn>>());
   for (auto k0 : range(begin, end, c.BK, {.stages = c.stages})) {
@@ -85,10 +98,32 @@ void gemm_program(const GemmConfig& c, const Epilogue& epilogue, Tensor<const TI
   }
   auto finish = [&](const Tile& sum) { gemm_finish(c, epilogue, sum, C, D, batch, m0, n0, alpha, beta); };
   if (own)
-    finish_split(*own, c.splits, acc, PARTS, ARRIVED, finish);
+    if_(own->is_whole, [&] { finish(acc); }, [&] { PARTS.store({own->slot, 0, 0}, acc); });
   else
     finish(acc);
 }
+
+/// Adds the parts of the tiles that were split, in order, and finishes them. Grid {split tiles * SplitBlock::per_tile}.
+template <class TIn, class TOut, class Epilogue>
+void gemm_combine_program(const GemmConfig& c, const Epilogue& epilogue, Tensor<const GemmSum<TIn>, 3> PARTS,
+                          Tensor<const TOut, 3> C, Tensor<TOut, 3> D, I32 whole, Scalar<GemmScale<TIn>> alpha,
+                          Scalar<GemmScale<TIn>> beta) {
+  num_warps(4);
+  const SplitBlock block(c.BM, c.BN);
+  const SplitBlock::At own = block.at();
+  const GemmCorner corner = gemm_corner(c, whole + own.tile, cdiv(D.dim(1), c.BM), cdiv(D.dim(2), c.BN));
+  GemmConfig of_block = c;
+  of_block.BM = block.rows, of_block.BN = block.columns;
+  gemm_finish(of_block, epilogue, block.sum(own, c.splits, PARTS), C, D, corner.batch, corner.m0 + own.row,
+              corner.n0 + own.column, alpha, beta);
+}
+
+/// The two kernels of a GEMM.
+template <class Product, class Combine>
+struct GemmKernels {
+  Product product;
+  Combine combine;  ///< runs where tiles were split
+};
 
 /// A GEMM with an epilogue of the caller's: keep the result (it holds the compiled code) and launch it with run_gemm.
 /// (TIn, TOut): (f16, f16), (bf16, bf16), (f32, f32), (f64, f64), (i8, i32), (f8, f16 or bf16), or any pair a cast from the
@@ -97,18 +132,27 @@ template <class TIn, class TOut, class Epilogue>
 auto make_gemm_kernel(const char* name, Epilogue epilogue) {
   using Sum = GemmSum<TIn>;
   using Scale = Scalar<GemmScale<TIn>>;
-  return kernel(typed_name(name, dtype_of<TIn>()),
-                [epilogue](const GemmConfig& c, Tensor<const TIn, 3> A, Tensor<const TIn, 3> B, Tensor<const TOut, 3> C,
-                           Tensor<TOut, 3> D, Tensor<Sum, 3> PARTS, Tensor<int32_t, 1> ARRIVED, I32 whole, Scale alpha,
-                           Scale beta) {
-                  gemm_program(c, epilogue, A, B, C, D, PARTS, ARRIVED, whole, alpha, beta);
-                })
-      .grid([](const GemmConfig& c, const auto&, const auto&, const auto&, const auto& d, const auto& parts, const auto&,
-               int whole, const auto&...) {
-        const int64_t rows = cdiv(d.shape[1], c.BM), columns = cdiv(d.shape[2], c.BN);
-        if (c.cluster > 1) return Grid{c.cluster, cdiv(rows, c.cluster) * columns, d.shape[0]};
-        return c.splits > 1 ? Grid{whole + parts.shape[0]} : Grid{rows * columns, d.shape[0]};
-      });
+  auto product =
+      kernel(typed_name(name, dtype_of<TIn>()),
+             [epilogue](const GemmConfig& c, Tensor<const TIn, 3> A, Tensor<const TIn, 3> B, Tensor<const TOut, 3> C,
+                        Tensor<TOut, 3> D, Tensor<Sum, 3> PARTS, I32 whole, Scale alpha, Scale beta) {
+               gemm_program(c, epilogue, A, B, C, D, PARTS, whole, alpha, beta);
+             })
+          .grid([](const GemmConfig& c, const auto&, const auto&, const auto&, const auto& d, const auto& parts,
+                   int whole, const auto&...) {
+            const int64_t rows = cdiv(d.shape[1], c.BM), columns = cdiv(d.shape[2], c.BN);
+            if (c.cluster > 1) return Grid{c.cluster, cdiv(rows, c.cluster) * columns, d.shape[0]};
+            return c.splits > 1 ? Grid{whole + parts.shape[0]} : Grid{rows * columns, d.shape[0]};
+          });
+  auto combine = kernel(typed_name((std::string(name) + "_combine").c_str(), dtype_of<TIn>()),
+                        [epilogue](const GemmConfig& c, Tensor<const Sum, 3> PARTS, Tensor<const TOut, 3> C,
+                                   Tensor<TOut, 3> D, I32 whole, Scale alpha, Scale beta) {
+                          gemm_combine_program<TIn>(c, epilogue, PARTS, C, D, whole, alpha, beta);
+                        })
+                     .grid([](const GemmConfig& c, const auto& parts, const auto&...) {
+                       return Grid{parts.shape[0] / c.splits * SplitBlock(c.BM, c.BN).per_tile};
+                     });
+  return GemmKernels<decltype(product), decltype(combine)>{std::move(product), std::move(combine)};
 }
 template <class TIn, class TOut>
 const auto& gemm_kernel() {
@@ -134,10 +178,10 @@ inline void choose_warpgroup_tile(GemmConfig& c, const GemmSizes& sizes, const M
   };
   static constexpr Tile kTiles[] = {{128, 256, 8, 4, 1.0}, {128, 192, 8, 4, 0.97}, {128, 128, 8, 6, 0.95},
                                     {128, 64, 8, 6, 0.67}, {64, 128, 4, 6, 0.65},  {64, 64, 4, 6, 0.43}};
-  constexpr double kPerCycle = 1790;     // multiply-adds of the largest tile
-  constexpr double kArrival = 2000;      // cycles to write a part and learn who is last
-  constexpr double kBytesPerCycle = 40;  // in which the last one reads the parts
-  constexpr int64_t kLeastDepth = 512;   // less of K is dominated by writing and adding the parts
+  constexpr double kPerCycle = 1790;        // multiply-adds of the largest tile
+  constexpr double kCombine = 5000;         // cycles of a second launch
+  constexpr double kBytesPerCycle = 1050;   // in which parts are written and read
+  constexpr int64_t kLeastDepth = 512;      // less of K is dominated by writing and adding the parts
   const int64_t k = sizes.k > 0 ? sizes.k : 4096;
   const bool may_split = sizes.k > 0 && sizes.m > 64;
   double least = 0;
@@ -153,7 +197,7 @@ inline void choose_warpgroup_tile(GemmConfig& c, const GemmSizes& sizes, const M
       if (splits > 1) {
         if (counts.split == 0) continue;
         time += static_cast<double>(cdiv(counts.split * splits, machine.multiprocessors)) * whole_tile / splits;
-        time += kArrival + splits * area * 4 / kBytesPerCycle;
+        time += kCombine + static_cast<double>(counts.split * splits) * area * 4 / kBytesPerCycle;
       }
       if (least > 0 && time >= least) continue;
       least = time;
@@ -301,12 +345,12 @@ inline SplitCounts gemm_split_counts(const GemmConfig& c, int64_t batch, int64_t
 /// Bytes of the workspace that config.splits needs with operands of `in`; 0: none.
 inline size_t gemm_workspace_bytes(const GemmConfig& c, int64_t batch, int64_t m, int64_t n, const Machine& machine,
                                    DType in = DType::f32) {
-  return gemm_split_counts(c, batch, m, n, machine)
-      .workspace_bytes(c.splits, static_cast<int64_t>(c.BM) * c.BN * (in == DType::f64 ? 8 : 4));
+  const int64_t parts = gemm_split_counts(c, batch, m, n, machine).split * c.splits;
+  return static_cast<size_t>(parts * c.BM * c.BN) * (in == DType::f64 ? 8 : 4);
 }
 
 /// Launches `k` (from make_gemm_kernel) after checking shapes: A [batch, M, K], B [batch, K, N], C and D [batch, M, N].
-/// C is read only with config.use_c; pass D's view otherwise. `workspace` is what make_split_workspace made of
+/// C is read only with config.use_c; pass D's view otherwise. `workspace` is device memory of
 /// gemm_workspace_bytes, needed where those are not 0, in use until the launch has finished.
 template <class K, class TIn, class TOut>
 Status run_batched_gemm(const K& k, Stream& stream, TensorView<const TIn, 3> A, TensorView<const TIn, 3> B,
@@ -330,8 +374,13 @@ Status run_batched_gemm(const K& k, Stream& stream, TensorView<const TIn, 3> A, 
   check.require(bytes == 0 || workspace, "config.splits = {} needs a workspace of {} bytes", config.splits, bytes);
   if (!check.ok()) return check.error();
   const SplitCounts counts = gemm_split_counts(config, batch, m, n, machine);
-  const SplitWorkspace<GemmSum<TIn>> parts(workspace, counts, config.splits, config.BM, config.BN);
-  return k.try_call(stream, config, A, B, C, D, parts.parts, parts.arrived, static_cast<int>(counts.whole), alpha, beta);
+  using Sum = GemmSum<TIn>;
+  auto parts = TensorView<Sum, 3>::contiguous(static_cast<Sum*>(counts.split ? workspace : nullptr),
+                                              {counts.split * config.splits, config.BM, config.BN});
+  const auto whole = static_cast<int>(counts.whole);
+  Status done = k.product.try_call(stream, config, A, B, C, D, parts, whole, alpha, beta);
+  if (!done || counts.split == 0) return done;
+  return k.combine.try_call(stream, config, TensorView<const Sum, 3>(parts), C, D, whole, alpha, beta);
 }
 
 namespace detail {

@@ -42,7 +42,7 @@ class GemmCase : public OutputCase {
         shift_(p.sizes["shift"]),
         alpha_(p.sizes.get("alpha", 1)),
         beta_(p.sizes["beta"]),
-        config_(gemm_kernel<TIn, TOut>().from_words(words)) {}
+        config_(gemm_kernel<TIn, TOut>().product.from_words(words)) {}
 
   Status create(std::shared_ptr<Device> device) {
     auto matrix = [&](DType type, int64_t rows, int64_t columns) {
@@ -61,13 +61,14 @@ class GemmCase : public OutputCase {
     s(d_.create(device, matrix(dtype_of<TOut>(), m_, n_)));
     machine_ = Machine::of(device->properties());
     if (!s.ok()) return s.status();
-    auto memory = make_split_workspace(device, gemm_workspace_bytes(config_, batch_, m_, n_, machine_, dtype_of<TIn>()));
+    const size_t bytes = gemm_workspace_bytes(config_, batch_, m_, n_, machine_, dtype_of<TIn>());
+    Result<DeviceMemory> memory = DeviceMemory::allocate(device, bytes);
     if (!memory) return memory.error();
     workspace_ = std::move(*memory);
     return Ok{};
   }
   bool set_config(const ConfigWords& words) override {
-    const GemmConfig c = gemm_kernel<TIn, TOut>().from_words(words);
+    const GemmConfig c = gemm_kernel<TIn, TOut>().product.from_words(words);
     if (gemm_workspace_bytes(c, batch_, m_, n_, machine_, dtype_of<TIn>()) > workspace_.bytes()) return false;
     return config_ = c, true;
   }
@@ -156,16 +157,16 @@ CatalogRow row_of(const char* name, const char* summary) {
                "splits: parts of K of tiles that fill no round of the machine, 0: by size"};
   row.kernel = [](std::string_view d) -> const AnyKernel* {
     return with_types(
-        d, [](auto in, auto out) -> const AnyKernel* { return &kernel_of<decltype(in), decltype(out), kEpilogue>(); });
+        d, [](auto in, auto out) -> const AnyKernel* { return &kernel_of<decltype(in), decltype(out), kEpilogue>().product; });
   };
   row.default_config = [](const Problem& p, const Machine& machine) {
-    return gemm_kernel<float, float>().words(default_of(p, machine));
+    return gemm_kernel<float, float>().product.words(default_of(p, machine));
   };
   row.tuning = [](const Problem& p, const Machine& machine) {
     const DType in = storage_of(p.dtype);
     return Tuning{
         "gemm", gemm_tuning_key(in, p.dtype == "tf32", p.sizes["M"], p.sizes["N"]),
-        words_of(gemm_kernel<float, float>(), gemm_space(default_of(p, untuned(machine)), in, machine))};
+        words_of(gemm_kernel<float, float>().product, gemm_space(default_of(p, untuned(machine)), in, machine))};
   };
   row.prepare = [](std::shared_ptr<Device> device, const Problem& p, const ConfigWords& c) {
     return with_types(p.dtype, [&](auto in, auto out) {

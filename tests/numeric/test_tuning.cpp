@@ -55,7 +55,7 @@ TEST_F(TuningTest, SpacesKeepWhatTheProblemSays) {
   const CatalogRow& gemm = **find_kernel("gemm");
   for (const Machine& machine : kMachines)
     for (const ConfigWords& words : gemm.tuning(transposed, machine).space) {
-      const GemmConfig c = gemm_kernel<half, half>().from_words(words);
+      const GemmConfig c = gemm_kernel<half, half>().product.from_words(words);
       EXPECT_TRUE(c.trans_a && c.use_c && !c.trans_b);
     }
   const Problem causal{"f16", {{"Sq", 512}, {"D", 72}, {"causal", 1}}};
