@@ -1,5 +1,6 @@
 // control.cpp - scf loops and branches as basic blocks. Conditions are scalars, so every thread takes the same way.
 #include "compiler/gpu/lowering/emitter.h"
+#include "compiler/gpu/lowering/roles.h"
 #include "llvm/IR/MDBuilder.h"
 
 namespace tile::ir {
@@ -18,6 +19,12 @@ SmallVector<llvm::PHINode*> makePhis(llvm::IRBuilder<>& b, llvm::ArrayRef<llvm::
 
 void addIncoming(llvm::ArrayRef<llvm::PHINode*> phis, llvm::ArrayRef<llvm::Value*> values, llvm::BasicBlock* from) {
   for (auto [phi, value] : llvm::zip(phis, values)) phi->addIncoming(value, from);
+}
+
+/// Warps of a role meet in this block, or in one inside.
+bool hasMeetings(Block* block) {
+  return block->walk([](Operation* op) { return isRoleOp(op) ? WalkResult::interrupt() : WalkResult::advance(); })
+      .wasInterrupted();
 }
 
 }  // namespace
@@ -147,7 +154,26 @@ LogicalResult Emitter::emitIf(scf::IfOp op) {
   auto* thenBlock = llvm::BasicBlock::Create(context_, "then", function_);
   auto* elseBlock = op.elseBlock() ? llvm::BasicBlock::Create(context_, "else", function_) : nullptr;
   auto* after = llvm::BasicBlock::Create(context_, "endif", function_);
-  b.CreateCondBr(scalar(op.getCondition()), thenBlock, elseBlock ? elseBlock : after);
+  llvm::Value* condition = scalar(op.getCondition());
+  if (elseBlock && op.getNumResults() == 0 && hasMeetings(op.thenBlock()) && hasMeetings(op.elseBlock())) {
+    // One side behind the other. ptxas takes two sides in which warps meet for divergent, and then all of the work loop
+    // around them: nothing in it stays in uniform registers. It must not see that the second condition is the first.
+    llvm::Value* flag = b.CreateZExt(condition, b.getInt32Ty());
+    flag = inlineAsm(b.getInt32Ty(), "mov.b32 $0, $1;", "=r,r", {flag});
+    auto* second = llvm::BasicBlock::Create(context_, "second", function_);
+    b.CreateCondBr(condition, thenBlock, second);
+    b.SetInsertPoint(thenBlock);
+    if (failed(emitBlock(*op.thenBlock()))) return failure();
+    b.CreateBr(second);
+    b.SetInsertPoint(second);
+    b.CreateCondBr(b.CreateICmpEQ(flag, i32(0)), elseBlock, after);
+    b.SetInsertPoint(elseBlock);
+    if (failed(emitBlock(*op.elseBlock()))) return failure();
+    b.CreateBr(after);
+    b.SetInsertPoint(after);
+    return success();
+  }
+  b.CreateCondBr(condition, thenBlock, elseBlock ? elseBlock : after);
 
   b.SetInsertPoint(thenBlock);
   if (failed(emitBlock(*op.thenBlock()))) return failure();

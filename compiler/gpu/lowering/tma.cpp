@@ -141,6 +141,9 @@ LogicalResult emitTmaStore(Emitter& e, TmaStoreOp op) {
   llvm::Value *rowGroup = group, *columnGroup = nullptr;
   if (*across > 1) rowGroup = b.CreateURem(group, e.i32(down)), columnGroup = b.CreateUDiv(group, e.i32(down));
   llvm::Value* firstRow = b.CreateMul(rowGroup, e.i32(kTmaStoreRows));
+  // Even of one warpgroup: where the address is a constant, ptxas takes the work loop around the copy for divergent, and
+  // nothing in it stays in uniform registers (descriptors of products, above all).
+  llvm::Value* addressRow = groups > 1 ? firstRow : b.CreateMul(e.warpgroup(), e.i32(kTmaStoreRows));
   llvm::Value* firstColumn = columnGroup ? b.CreateMul(columnGroup, e.i32(ownColumns)) : nullptr;
   const int64_t pitch = tile.swizzle ? tile.swizzle : tile.pitch, round = kTmaStoreRows * down;
   // Staging of an even number of panels is two buffers: one is filled while the other is copied out.
@@ -157,7 +160,7 @@ LogicalResult emitTmaStore(Emitter& e, TmaStoreOp op) {
     fenceAsyncProxy(e);
     namedBarrier(e, barrier, kGroupThreads);
     byIssuer(e, [&] {
-      llvm::Value* own = b.CreatePtrAdd(staging, b.CreateMul(firstRow, e.i32(pitch)));
+      llvm::Value* own = b.CreatePtrAdd(staging, b.CreateMul(addressRow, e.i32(pitch)));
       if (columnGroup) own = b.CreatePtrAdd(own, b.CreateMul(columnGroup, e.i32(tile.address(0, ownColumns))));
       for (const TmaCopy& copy : box.copies) {
         // Group 0's slices: the others' lie a few slices behind, or a few panels.
