@@ -178,10 +178,10 @@ inline void choose_warpgroup_tile(GemmConfig& c, const GemmSizes& sizes, const M
   };
   static constexpr Tile kTiles[] = {{128, 256, 8, 4, 1.0}, {128, 192, 8, 4, 0.97}, {128, 128, 8, 6, 0.95},
                                     {128, 64, 8, 6, 0.67}, {64, 128, 4, 6, 0.65},  {64, 64, 4, 6, 0.43}};
-  constexpr double kPerCycle = 1790;        // multiply-adds of the largest tile
-  constexpr double kCombine = 5000;         // cycles of a second launch
-  constexpr double kBytesPerCycle = 1050;   // in which parts are written and read
-  constexpr int64_t kLeastDepth = 512;      // less of K is dominated by writing and adding the parts
+  constexpr double kPerCycle = 1790;                          // multiply-adds of the largest tile
+  constexpr double kCombine = 3000, kCombinePart = 1000;      // cycles of a second launch, and for each part it adds
+  constexpr double kBytesPerCycle = 830;                      // in which parts are written and read
+  constexpr int64_t kLeastDepth = 800;                        // of K for each part
   const int64_t k = sizes.k > 0 ? sizes.k : 4096;
   const bool may_split = sizes.k > 0 && sizes.m > 64;
   double least = 0;
@@ -197,7 +197,8 @@ inline void choose_warpgroup_tile(GemmConfig& c, const GemmSizes& sizes, const M
       if (splits > 1) {
         if (counts.split == 0) continue;
         time += static_cast<double>(cdiv(counts.split * splits, machine.multiprocessors)) * whole_tile / splits;
-        time += kCombine + static_cast<double>(counts.split * splits) * area * 4 / kBytesPerCycle;
+        time += kCombine + splits * kCombinePart;
+        time += static_cast<double>(counts.split * splits) * area * 4 / kBytesPerCycle;
       }
       if (least > 0 && time >= least) continue;
       least = time;
@@ -216,10 +217,15 @@ inline GemmConfig gemm_config_by_size(DType in, bool tf32, const GemmSizes& size
     c.BK = 128, c.GROUP = 1, c.stages = 1, c.warps = 1;
     return c;
   }
-  auto programs = [&](int bm, int bn) { return cdiv(m, bm) * cdiv(n, bn); };
+  auto programs = [&](int bm, int bn) { return sizes.batch * cdiv(m, bm) * cdiv(n, bn); };
+  // Where K can be split instead, tiles stay large: they read less for each multiplication.
+  auto too_few = [&](int bm, int bn) {
+    const int64_t tiles = programs(bm, bn);
+    return tiles < machine.multiprocessors && (sizes.k < 1024 || 2 * tiles > machine.multiprocessors);
+  };
   if (in == DType::f32 && !tf32) {
     c.BK = 16, c.warps = 8;  // multiply-adds from registers: 64 accumulators per thread
-    if (programs(c.BM, c.BN) < machine.multiprocessors) c.BM = 64, c.BN = 64, c.warps = 4;
+    if (too_few(c.BM, c.BN)) c.BM = 64, c.BN = 64, c.warps = 4;
     return c;
   }
   int row = static_cast<int>(128 / size_of(in));  // elements in 128 bytes: whole lines of shared memory
@@ -227,7 +233,7 @@ inline GemmConfig gemm_config_by_size(DType in, bool tf32, const GemmSizes& size
     // A warp's 64 x 32 accumulators are 128 registers; it reads 768 bytes of shared memory for 2048 multiply-adds, under
     // 40 % of what an H100 can while its tensor cores are busy. Half as wide, several programs share a multiprocessor.
     c.BK = row, c.warps = 8;
-    if (programs(c.BM, c.BN) < machine.multiprocessors) c.BM = 64, c.BN = 64, c.warps = 4;
+    if (too_few(c.BM, c.BN)) c.BM = 64, c.BN = 64, c.warps = 4;
     const int64_t stage_bytes = static_cast<int64_t>(c.BM + c.BN) * c.BK * 8;
     c.stages = static_cast<int>(std::clamp<int64_t>((static_cast<int64_t>(machine.shared_bytes) - 8192) / stage_bytes, 2, 4));
     return c;
@@ -249,11 +255,12 @@ inline GemmConfig gemm_config_by_size(DType in, bool tf32, const GemmSizes& size
   if (machine.warpgroups) {
     // Two warpgroups of 64 rows each. Staging of the output takes its share of the shared memory.
     c.warps = 8;
-    if (c.BN != 256 && programs(128, 128) < machine.multiprocessors / 2) c.BM = 64, c.BN = 64, c.warps = 4;
+    if (c.BN != 256 && programs(128, 128) < machine.multiprocessors / 2 && too_few(128, 128))
+      c.BM = 64, c.BN = 64, c.warps = 4;
     c.stages = 4;
     return c;
   }
-  if (programs(c.BM, c.BN) < machine.multiprocessors) c.BM = 64, c.BN = 64, c.warps = 4;
+  if (too_few(c.BM, c.BN)) c.BM = 64, c.BN = 64, c.warps = 4;
   // As many stages as fit, up to 4, beside 8 KB for the compiler's own needs; with 4 warps two programs share the
   // memory.
   int64_t stage_bytes = static_cast<int64_t>(c.BM + c.BN) * c.BK * static_cast<int64_t>(size_of(in));
