@@ -119,12 +119,13 @@ class Assigner {
     return isMadeOfLoads(tile, layout, loads, ops) && loads > 0;
   }
 
-  // Small tiles that a loop computes from tiles in front of it (the places of rows, a step further each time) are computed
-  // once more, as they are wanted: what is exchanged is what they are computed from, once, in front of the loop.
+  // Small tiles that a loop computes from tiles in front of it (the places of rows, a step further each time) are
+  // computed once more, as they are wanted: what is exchanged is what they are computed from, in front of the loop.
   bool isMadeOfInvariants(Value tile, const Layout& layout) {
     constexpr int kMostOps = 4;
     auto type = cast<RankedTensorType>(tile.getType());
-    auto loop = tile.getDefiningOp() ? tile.getDefiningOp()->getParentOfType<LoopLikeOpInterface>() : LoopLikeOpInterface();
+    Operation* last = tile.getDefiningOp();
+    auto loop = last ? last->getParentOfType<LoopLikeOpInterface>() : LoopLikeOpInterface();
     if (!loop || layout.numRegs() > kMostReloads || type.getNumElements() > kMostReloaded) return false;
     const Move move = planConvert(*ir::layoutOf(type), layout, elementBytes(type.getElementType()));
     if (move.kind == Move::rename || move.kind == Move::swap) return false;

@@ -4,7 +4,7 @@
 //
 // Boxes of arguments only: outside their bounds nothing is read, so it does not matter whether the loop runs at all.
 // Loops that write to the argument keep their loads, and so do loops with atomics (others may write what they wait for)
-// and with products (registers are short there, and copies of their own run ahead).
+// and with bulk stores; and those with products (registers are short there, and copies of their own run ahead).
 #include "compiler/gpu/gpu_passes.h"
 #include "compiler/gpu/memory_roots.h"
 #include "compiler/gpu/moves.h"
@@ -55,7 +55,7 @@ class HoistLoadsPass : public PassWrapper<HoistLoadsPass, OperationPass<func::Fu
     bool stays = false;
     int64_t held = held_.lookup(loop);
     loop.walk([&](Operation* op) {
-      stays |= isa<AtomicRmwOp, AtomicCasOp, MmaOp, WorkLoopOp, SpecializeOp>(op);
+      stays |= isa<AtomicRmwOp, AtomicCasOp, MmaOp, WorkLoopOp, SpecializeOp, TmaStoreOp>(op);
       if (writesGlobal(op)) {
         const Value root = rootOf(addressOf(op));
         stays |= !root;

@@ -70,9 +70,9 @@ bool accessesInPlace(const Access& a, const Access& b) {
 
 /// An earlier iteration of a loop met a box of the same view that this one's box does not meet: along some dim the
 /// loop's counter goes further in an iteration than the boxes reach, and all else of the place stays as it was.
-bool stepsAcross(const Access& before, const Access& now) {
-  auto loop = dyn_cast_if_present<scf::ForOp>(before.loop);
-  if (!loop || !before.op || !now.op || now.carried) return false;
+bool stepsAcross(const Access& earlier, const Access& later) {
+  auto loop = dyn_cast_if_present<scf::ForOp>(earlier.loop);
+  if (!loop || !earlier.op || !later.op || later.carried) return false;
   struct Box {
     Value view;
     ValueRange indices;
@@ -88,7 +88,7 @@ bool stepsAcross(const Access& before, const Access& now) {
     if (auto accumulate = dyn_cast<AccumulateOp>(op)) return shaped(accumulate, accumulate.getValue().getType());
     return std::nullopt;
   };
-  const auto x = boxOf(before.op), y = boxOf(now.op);
+  const auto x = boxOf(earlier.op), y = boxOf(later.op);
   if (!x || !y || x->view != y->view || !loop.isDefinedOutsideOfLoop(x->view)) return false;
   APInt step;
   if (!matchPattern(loop.getStep(), m_ConstantInt(&step))) return false;
@@ -113,8 +113,8 @@ bool stepsAcross(const Access& before, const Access& now) {
   for (auto [dim, index] : llvm::enumerate(y->indices)) {
     if (x->indices[dim] != index || !countsAlong(index)) continue;
     const size_t lead = y->indices.size() - y->shape.size(), other = x->indices.size() - x->shape.size();
-    const int64_t reach = std::max<int64_t>(dim < lead ? 1 : y->shape[dim - lead], dim < other ? 1 : x->shape[dim - other]);
-    if (step.getSExtValue() >= reach) return true;
+    const int64_t now = dim < lead ? 1 : y->shape[dim - lead], before = dim < other ? 1 : x->shape[dim - other];
+    if (step.getSExtValue() >= std::max(now, before)) return true;
   }
   return false;
 }

@@ -104,14 +104,14 @@ class Placer {
     // Whoever takes the bytes of a buffer that was read last has to wait for its readers. With roles the number of
     // programs of a multiprocessor is known, and what they leave serves: bytes rest until the next buffer is done, whose
     // writers and readers have met meanwhile.
-    // Without, the scratch of ops that follow each other takes turns, where even as many programs as a multiprocessor has
-    // threads for find room.
+    // Without, the scratch of ops that follow each other takes turns, where even as many programs as a multiprocessor
+    // has threads for find room.
     SpecializeOp roles;
     func_.walk([&](SpecializeOp op) { roles = op; });
     if (!(roles ? rest() : restScratch())) return tight;
     const int64_t loose = arrange();
-    if (loose == tight || loose <= sharedBytesEach(target, roles ? static_cast<int>(roles.getPrograms()) : mostPrograms(target)))
-      return loose;
+    const int programs = roles ? static_cast<int>(roles.getPrograms()) : mostPrograms(target);
+    if (loose == tight || loose <= sharedBytesEach(target, programs)) return loose;
     for (Buffer& buffer : buffers_) buffer.end = buffer.lastUse;
     return arrange();
   }

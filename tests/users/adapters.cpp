@@ -8,27 +8,27 @@ namespace {
 struct SgmvCfg {
   int BM = 64, BN = 128, BK = 64, R = 16, stages = 3, warps = 4;
 };
-auto sgmv = kernel("user_sgmv", [](const SgmvCfg& c, Tensor<const bfloat16, 2> X, Tensor<const bfloat16, 3> A,
-                                   Tensor<const bfloat16, 3> B, Tensor<const int32_t, 2> blocks,
-                                   Tensor<bfloat16, 2> Y, F32 scale) {
-              // X [T, K], A [n, R, K], B [n, N, R], blocks [count, 3]: first row, end, adapter
-              num_warps(c.warps);
-              auto i = program_id(0);
-              auto first = blocks.load({i, 0}), end = blocks.load({i, 1}), adapter = blocks.load({i, 2});
-              Tile low = zeros({c.BM, c.R}, f32);
-              for (auto k : range(0, X.dim(1), c.BK, {.stages = c.stages}))
-                low = dot(X.load({first, k}, {c.BM, c.BK}), trans(squeeze(A.load({adapter, 0, k}, {1, c.R, c.BK}), 0)),
-                          low);
-              auto h = cast(low * scale, bf16);
-              auto rows = make_view<bfloat16>(Y.ptr(), {end, Y.dim(1)}, {Y.stride(0), 1});
-              for (auto n : range(0, Y.dim(1), c.BN, {.stages = c.stages})) {
-                auto b = squeeze(B.load({adapter, n, 0}, {1, c.BN, c.R}), 0);
-                auto y = rows.load({first, n}, {c.BM, c.BN});
-                rows.store({first, n}, cast(cast(y, f32) + dot(h, trans(b)), bf16));
-              }
-            }).grid([](const SgmvCfg&, const auto&, const auto&, const auto&, const auto& blocks, const auto&...) {
-  return Grid{blocks.shape[0]};
-});
+auto sgmv =
+    kernel("user_sgmv", [](const SgmvCfg& c, Tensor<const bfloat16, 2> X, Tensor<const bfloat16, 3> A,
+                           Tensor<const bfloat16, 3> B, Tensor<const int32_t, 2> blocks, Tensor<bfloat16, 2> Y,
+                           F32 scale) {
+      // X [T, K], A [n, R, K], B [n, N, R], blocks [count, 3]: first row, end, adapter
+      num_warps(c.warps);
+      auto i = program_id(0);
+      auto first = blocks.load({i, 0}), end = blocks.load({i, 1}), adapter = blocks.load({i, 2});
+      Tile low = zeros({c.BM, c.R}, f32);
+      for (auto k : range(0, X.dim(1), c.BK, {.stages = c.stages}))
+        low = dot(X.load({first, k}, {c.BM, c.BK}), trans(squeeze(A.load({adapter, 0, k}, {1, c.R, c.BK}), 0)), low);
+      auto h = cast(low * scale, bf16);
+      auto rows = make_view<bfloat16>(Y.ptr(), {end, Y.dim(1)}, {Y.stride(0), 1});
+      for (auto n : range(0, Y.dim(1), c.BN, {.stages = c.stages})) {
+        auto b = squeeze(B.load({adapter, n, 0}, {1, c.BN, c.R}), 0);
+        auto y = rows.load({first, n}, {c.BM, c.BN});
+        rows.store({first, n}, cast(cast(y, f32) + dot(h, trans(b)), bf16));
+      }
+    }).grid([](const SgmvCfg&, const auto&, const auto&, const auto&, const auto& blocks, const auto&...) {
+      return Grid{blocks.shape[0]};
+    });
 Register r1("sgmv", [](Env& e) {
   SgmvCfg c;
   if (!e.big) c = {16, 32, 32, 8, 2, 4};
@@ -94,14 +94,19 @@ Register r2("mxfp8", [](Env& e) {
   c.warps = e.field("warps", c.warps), c.stages = e.field("stages", c.stages);
   const int M = e.big ? 2048 : 45, N = e.big ? 8192 : 96, K = e.big ? 8192 : 192;
   auto a = random<fp8_e4m3>(e, size_t(M) * K, -4, 4), w = random<fp8_e4m3>(e, size_t(N) * K, -4, 4);
-  auto sa = integers<uint8_t>(e, size_t(M) * (K / 32), 122, 126), sw = integers<uint8_t>(e, size_t(N) * (K / 32), 122, 126);
+  auto sa = integers<uint8_t>(e, size_t(M) * (K / 32), 122, 126),
+       sw = integers<uint8_t>(e, size_t(N) * (K / 32), 122, 126);
   auto y = constant<bfloat16>(e, size_t(M) * N, NAN);
   Job j;
   j.gflop = 2e-9 * M * double(N) * K;
   j.add(mxfp8, c, a.view(M, K), sa.view(M, K / 32), w.view(N, K), sw.view(N, K / 32), y.view(M, N));
   j.check = [=] {
-    auto left = [&](int m, int k) { return a[size_t(m) * K + k] * std::exp2(sa.h[size_t(m) * (K / 32) + k / 32] - 127.); };
-    auto right = [&](int k, int n) { return w[size_t(n) * K + k] * std::exp2(sw.h[size_t(n) * (K / 32) + k / 32] - 127.); };
+    auto left = [&](int m, int k) {
+      return a[size_t(m) * K + k] * std::exp2(sa.h[size_t(m) * (K / 32) + k / 32] - 127.);
+    };
+    auto right = [&](int k, int n) {
+      return w[size_t(n) * K + k] * std::exp2(sw.h[size_t(n) * (K / 32) + k / 32] - 127.);
+    };
     return agree(y.now(), product(M, N, K, left, right), 1e-3, 8e-3);
   };
   return j;
@@ -111,26 +116,25 @@ Register r2("mxfp8", [](Env& e) {
 struct HeadCfg {
   int BM = 128, BN = 256, BK = 64, stages = 3, warps = 8;
 };
-auto head_argmax =
-    kernel("user_head_argmax", [](const HeadCfg& c, Tensor<const bfloat16, 2> X, Tensor<const bfloat16, 2> W,
-                                  Tensor<uint64_t, 1> best) {
-      // X [M, K], W [V, K], best [M], zeroed: ordered bits of the value, then ~class
-      num_warps(c.warps);
-      auto m = program_id(0) * c.BM, n = program_id(1) * c.BN;
-      Tile acc = zeros({c.BM, c.BN}, f32);
-      for (auto k : range(0, X.dim(1), c.BK, {.stages = c.stages}))
-        acc = dot(X.load({m, k}, {c.BM, c.BK}), trans(W.load({n, k}, {c.BN, c.BK})), acc);
-      auto column = n + arange(0, c.BN);
-      auto y = where((column < W.dim(0)).row(), acc, -INFINITY);
-      auto bits = bitcast(squeeze(max(y, axis(1)), 1), u32);
-      auto ordered = where((bits >> 31) != 0, ~bits, bits | 0x80000000u);
-      auto which = cast(n + squeeze(argmax(y, axis(1)), 1), u32);
-      auto word = cast(ordered, u64) << 32 | cast(~which, u64);
-      auto row = m + arange(0, c.BM);
-      atomic_max(best.ptr() + row, word, {.mask = row < X.dim(0), .order = Order::relaxed});
-    }).grid([](const HeadCfg& c, const auto& x, const auto& w, const auto&) {
-      return Grid{cdiv(x.shape[0], c.BM), cdiv(w.shape[0], c.BN)};
-    });
+auto head_argmax = kernel("user_head_argmax", [](const HeadCfg& c, Tensor<const bfloat16, 2> X,
+                                                 Tensor<const bfloat16, 2> W, Tensor<uint64_t, 1> best) {
+                     // X [M, K], W [V, K], best [M], zeroed: ordered bits of the value, then ~class
+                     num_warps(c.warps);
+                     auto m = program_id(0) * c.BM, n = program_id(1) * c.BN;
+                     Tile acc = zeros({c.BM, c.BN}, f32);
+                     for (auto k : range(0, X.dim(1), c.BK, {.stages = c.stages}))
+                       acc = dot(X.load({m, k}, {c.BM, c.BK}), trans(W.load({n, k}, {c.BN, c.BK})), acc);
+                     auto column = n + arange(0, c.BN);
+                     auto y = where((column < W.dim(0)).row(), acc, -INFINITY);
+                     auto bits = bitcast(squeeze(max(y, axis(1)), 1), u32);
+                     auto ordered = where((bits >> 31) != 0, ~bits, bits | 0x80000000u);
+                     auto which = cast(n + squeeze(argmax(y, axis(1)), 1), u32);
+                     auto word = cast(ordered, u64) << 32 | cast(~which, u64);
+                     auto row = m + arange(0, c.BM);
+                     atomic_max(best.ptr() + row, word, {.mask = row < X.dim(0), .order = Order::relaxed});
+                   }).grid([](const HeadCfg& c, const auto& x, const auto& w, const auto&) {
+  return Grid{cdiv(x.shape[0], c.BM), cdiv(w.shape[0], c.BN)};
+});
 Register r3("head_argmax", [](Env& e) {
   HeadCfg c;
   if (!e.big) c = {32, 64, 32, 2, 4};
@@ -162,32 +166,32 @@ struct MuonCfg {
 };
 auto muon_gram = kernel("user_muon_gram", [](const MuonCfg& c, Tensor<const bfloat16, 2> X, Tensor<const bfloat16, 2> G,
                                              Tensor<bfloat16, 2> out, F32 of, F32 plus) {
-                    // out = of X X^T + plus G, symmetric [M, M]; blocks in order (0, 0), (1, 0), (1, 1), (2, 0) ..
-                    num_warps(c.warps);
-                    auto p = program_id(0);
-                    auto i = cast(floor((sqrt(8.f * cast(p, f32) + 1.f) - 1.f) * .5f), i32);
-                    i += cast((i + 1) * (i + 2) / 2 <= p, i32) - cast(i * (i + 1) / 2 > p, i32);
-                    auto j = p - i * (i + 1) / 2;
-                    auto m = j * c.BM, n = i * c.BM;
-                    Tile acc = zeros({c.BM, c.BM}, f32);
-                    for (auto k : range(0, X.dim(1), c.BK, {.stages = c.stages}))
-                      acc = dot(X.load({m, k}, {c.BM, c.BK}), trans(X.load({n, k}, {c.BM, c.BK})), acc);
-                    auto y = cast(acc * of + cast(G.load({m, n}, {c.BM, c.BM}), f32) * plus, bf16);
-                    out.store({m, n}, y);
-                    if_(i != j, [&] { out.store({n, m}, trans(y)); });
-                  }).grid([](const MuonCfg& c, const auto& x, const auto&...) {
+                   // out = of X X^T + plus G, symmetric [M, M]; blocks in order (0, 0), (1, 0), (1, 1), (2, 0) ..
+                   num_warps(c.warps);
+                   auto p = program_id(0);
+                   auto i = cast(floor((sqrt(8.f * cast(p, f32) + 1.f) - 1.f) * .5f), i32);
+                   i += cast((i + 1) * (i + 2) / 2 <= p, i32) - cast(i * (i + 1) / 2 > p, i32);
+                   auto j = p - i * (i + 1) / 2;
+                   auto m = j * c.BM, n = i * c.BM;
+                   Tile acc = zeros({c.BM, c.BM}, f32);
+                   for (auto k : range(0, X.dim(1), c.BK, {.stages = c.stages}))
+                     acc = dot(X.load({m, k}, {c.BM, c.BK}), trans(X.load({n, k}, {c.BM, c.BK})), acc);
+                   auto y = cast(acc * of + cast(G.load({m, n}, {c.BM, c.BM}), f32) * plus, bf16);
+                   out.store({m, n}, y);
+                   if_(i != j, [&] { out.store({n, m}, trans(y)); });
+                 }).grid([](const MuonCfg& c, const auto& x, const auto&...) {
   const int64_t n = cdiv(x.shape[0], c.BM);
   return Grid{n * (n + 1) / 2};
 });
-auto muon_apply = kernel("user_muon_apply", [](const MuonCfg& c, Tensor<const bfloat16, 2> P, Tensor<const bfloat16, 2> X,
-                                               Tensor<bfloat16, 2> Y, F32 a) {
-                     num_warps(c.warps);
-                     auto m = program_id(0) * c.BM, n = program_id(1) * c.BM;
-                     Tile acc = zeros({c.BM, c.BM}, f32);
-                     for (auto k : range(0, P.dim(1), c.BK, {.stages = c.stages}))
-                       acc = dot(P.load({m, k}, {c.BM, c.BK}), X.load({k, n}, {c.BK, c.BM}), acc);
-                     Y.store({m, n}, cast(acc + cast(X.load({m, n}, {c.BM, c.BM}), f32) * a, bf16));
-                   }).grid([](const MuonCfg& c, const auto& p, const auto& x, const auto&...) {
+auto muon_apply = kernel("user_muon_apply", [](const MuonCfg& c, Tensor<const bfloat16, 2> P,
+                                               Tensor<const bfloat16, 2> X, Tensor<bfloat16, 2> Y, F32 a) {
+                    num_warps(c.warps);
+                    auto m = program_id(0) * c.BM, n = program_id(1) * c.BM;
+                    Tile acc = zeros({c.BM, c.BM}, f32);
+                    for (auto k : range(0, P.dim(1), c.BK, {.stages = c.stages}))
+                      acc = dot(P.load({m, k}, {c.BM, c.BK}), X.load({k, n}, {c.BK, c.BM}), acc);
+                    Y.store({m, n}, cast(acc + cast(X.load({m, n}, {c.BM, c.BM}), f32) * a, bf16));
+                  }).grid([](const MuonCfg& c, const auto& p, const auto& x, const auto&...) {
   return Grid{cdiv(p.shape[0], c.BM), cdiv(x.shape[1], c.BM)};
 });
 Register r4("muon", [](Env& e) {
@@ -210,8 +214,9 @@ Register r4("muon", [](Env& e) {
     const auto G = product(M, M, N, row, [&](int k, int n) { return row(n, k); });
     auto of = [&](int m, int n) { return G[size_t(m) * M + n]; };
     const auto P = product(M, M, M, of, of, [&](double s, int m, int n) { return cc * s + b * of(m, n); });
-    const auto want = product(M, N, M, [&](int m, int k) { return P[size_t(m) * M + k]; }, row,
-                              [&](double s, int m, int n) { return s + a * row(m, n); });
+    const auto want = product(
+        M, N, M, [&](int m, int k) { return P[size_t(m) * M + k]; }, row,
+        [&](double s, int m, int n) { return s + a * row(m, n); });
     return agree(y.now(), want, 1e-2, 1.5e-2);
   };
   return j;
@@ -221,30 +226,30 @@ Register r4("muon", [](Env& e) {
 struct OrderCfg {
   int BM = 64, BN = 128, BK = 64, stages = 3, warps = 8;
 };
-auto act_order =
-    kernel("user_act_order", [](const OrderCfg& c, Tensor<const half, 2> A, Tensor<const int32_t, 2> W,
-                                Ptr<const int32_t> group, Tensor<const half, 2> S, Tensor<const int32_t, 2> Z,
-                                Tensor<half, 2> C) {
-      // A [M, K], W [K / 8, N]: eight rows a word, group [K], S [G, N], Z [G, N / 8]: eight columns a word, C [M, N]
-      num_warps(c.warps);
-      auto m = program_id(0) * c.BM, n = program_id(1) * c.BN;
-      auto kk = arange(0, c.BK), nn = n + arange(0, c.BN);
-      auto shift = reshape(arange(0, 8) * 4, {1, 8, 1});
-      Tile acc = zeros({c.BM, c.BN}, f32);
-      for (auto k : range(0, A.dim(1), c.BK, {.stages = c.stages})) {
-        auto word = W.load({k / 8, n}, {c.BK / 8, c.BN});
-        auto digit = (expand_dims(word, 1) >> shift) & 15;
-        auto q = reshape(digit, {c.BK, c.BN});
-        auto g = load(group + k + kk).col();
-        auto s = load(S.ptr() + g * S.dim(1) + nn.row(), {.mask = (nn < S.dim(1)).row()});
-        auto zw = load(Z.ptr() + g * Z.dim(1) + (nn / 8).row(), {.mask = (nn < S.dim(1)).row()});
-        auto zero = (zw >> (nn % 8 * 4).row()) & 15;
-        acc = dot(A.load({m, k}, {c.BM, c.BK}), cast(q - zero - 1, f16) * s, acc);
-      }
-      C.store({m, n}, cast(acc, f16));
-    }).grid([](const OrderCfg& c, const auto& a, const auto& w, const auto&...) {
-      return Grid{cdiv(a.shape[0], c.BM), cdiv(w.shape[1], c.BN)};
-    });
+auto act_order = kernel("user_act_order", [](const OrderCfg& c, Tensor<const half, 2> A, Tensor<const int32_t, 2> W,
+                                             Ptr<const int32_t> group, Tensor<const half, 2> S,
+                                             Tensor<const int32_t, 2> Z, Tensor<half, 2> C) {
+                   // A [M, K], W [K / 8, N]: eight rows a word, group [K], S [G, N], Z [G, N / 8]: eight columns a
+                   // word, C [M, N]
+                   num_warps(c.warps);
+                   auto m = program_id(0) * c.BM, n = program_id(1) * c.BN;
+                   auto kk = arange(0, c.BK), nn = n + arange(0, c.BN);
+                   auto shift = reshape(arange(0, 8) * 4, {1, 8, 1});
+                   Tile acc = zeros({c.BM, c.BN}, f32);
+                   for (auto k : range(0, A.dim(1), c.BK, {.stages = c.stages})) {
+                     auto word = W.load({k / 8, n}, {c.BK / 8, c.BN});
+                     auto digit = (expand_dims(word, 1) >> shift) & 15;
+                     auto q = reshape(digit, {c.BK, c.BN});
+                     auto g = load(group + k + kk).col();
+                     auto s = load(S.ptr() + g * S.dim(1) + nn.row(), {.mask = (nn < S.dim(1)).row()});
+                     auto zw = load(Z.ptr() + g * Z.dim(1) + (nn / 8).row(), {.mask = (nn < S.dim(1)).row()});
+                     auto zero = (zw >> (nn % 8 * 4).row()) & 15;
+                     acc = dot(A.load({m, k}, {c.BM, c.BK}), cast(q - zero - 1, f16) * s, acc);
+                   }
+                   C.store({m, n}, cast(acc, f16));
+                 }).grid([](const OrderCfg& c, const auto& a, const auto& w, const auto&...) {
+  return Grid{cdiv(a.shape[0], c.BM), cdiv(w.shape[1], c.BN)};
+});
 Register r5("act_order", [](Env& e) {
   OrderCfg c;
   if (!e.big) c = {32, 64, 32, 2, 4};

@@ -22,7 +22,8 @@ auto wave = kernel("user_wave25", [](const WaveCfg& c, Tensor<const float, 3> U,
                 q[8] = plane(U, z + 4);
                 auto sum = q[4] * float(3 * kWave[0]);
                 for (int i = 1; i <= 4; ++i) {
-                  auto ring = q[4 - i] + q[4 + i] + plane(U, z, -i) + plane(U, z, i) + plane(U, z, 0, -i) + plane(U, z, 0, i);
+                  auto ring =
+                      q[4 - i] + q[4 + i] + plane(U, z, -i) + plane(U, z, i) + plane(U, z, 0, -i) + plane(U, z, 0, i);
                   sum += ring * float(kWave[i]);
                 }
                 auto u = 2.f * q[4] - plane(before, z) + speed * sum;
@@ -35,7 +36,8 @@ auto wave = kernel("user_wave25", [](const WaveCfg& c, Tensor<const float, 3> U,
 Register r1("wave25", [](Env& e) {
   WaveCfg c;
   if (!e.big) c = {4, 16, 5, 4};
-  c.BY = e.field("BY", c.BY), c.BX = e.field("BX", c.BX), c.BZ = e.field("BZ", c.BZ), c.warps = e.field("warps", c.warps);
+  c.BY = e.field("BY", c.BY), c.BX = e.field("BX", c.BX), c.BZ = e.field("BZ", c.BZ),
+  c.warps = e.field("warps", c.warps);
   const int Z = e.big ? 512 : 13, Y = e.big ? 512 : 11, X = e.big ? 512 : 37;
   const size_t n = size_t(Z) * Y * X;
   auto u = random<float>(e, n), b = random<float>(e, n), y = constant<float>(e, n, NAN);
@@ -66,41 +68,42 @@ Register r1("wave25", [](Env& e) {
 struct LatticeCfg {
   int N = 256, warps = 4;
 };
-constexpr int kV[19][3] = {{0, 0, 0},  {1, 0, 0},  {-1, 0, 0}, {0, 1, 0},   {0, -1, 0}, {0, 0, 1},  {0, 0, -1},
-                           {1, 1, 0},  {-1, -1, 0}, {1, -1, 0}, {-1, 1, 0},  {1, 0, 1},  {-1, 0, -1}, {1, 0, -1},
-                           {-1, 0, 1}, {0, 1, 1},  {0, -1, -1}, {0, 1, -1}, {0, -1, 1}};
+constexpr int kV[19][3] = {{0, 0, 0},  {1, 0, 0},   {-1, 0, 0},  {0, 1, 0},  {0, -1, 0}, {0, 0, 1},   {0, 0, -1},
+                           {1, 1, 0},  {-1, -1, 0}, {1, -1, 0},  {-1, 1, 0}, {1, 0, 1},  {-1, 0, -1}, {1, 0, -1},
+                           {-1, 0, 1}, {0, 1, 1},   {0, -1, -1}, {0, 1, -1}, {0, -1, 1}};
 constexpr double weight_of(int q) { return q == 0 ? 1. / 3 : q < 7 ? 1. / 18 : 1. / 36; }
-auto lattice = kernel("user_d3q19", [](const LatticeCfg& c, Ptr<const float> F, Ptr<float> G, I32 X, I32 Y, I32 Z, F32 omega) {
-                 num_warps(c.warps);
-                 auto i = program_id(0) * c.N + arange(0, c.N), n = X * Y * Z;
-                 auto inside = i < n;
-                 auto x = i % X, y = i / X % Y, z = i / (X * Y);
-                 auto wrap = [](const Tile& a, int by, const Tile& size) {
-                   if (by == 0) return a;
-                   return by > 0 ? where(a + 1 == size, 0, a + 1) : where(a == 0, size - 1, a - 1);
-                 };
-                 Tile f[19], rho = zeros({c.N}, f32), ux = rho, uy = rho, uz = rho;
-                 for (int q = 0; q < 19; ++q) {
-                   auto from = wrap(x, -kV[q][0], X) + X * (wrap(y, -kV[q][1], Y) + Y * wrap(z, -kV[q][2], Z));
-                   f[q] = load(F + cast(n, i64) * q + from, {.mask = inside});
-                   rho += f[q];
-                   if (kV[q][0]) ux += f[q] * float(kV[q][0]);
-                   if (kV[q][1]) uy += f[q] * float(kV[q][1]);
-                   if (kV[q][2]) uz += f[q] * float(kV[q][2]);
-                 }
-                 ux /= rho, uy /= rho, uz /= rho;
-                 auto square = 1.f - 1.5f * (ux * ux + uy * uy + uz * uz);
-                 for (int q = 0; q < 19; ++q) {
-                   Tile cu = zeros({c.N}, f32);
-                   if (kV[q][0]) cu += ux * float(kV[q][0]);
-                   if (kV[q][1]) cu += uy * float(kV[q][1]);
-                   if (kV[q][2]) cu += uz * float(kV[q][2]);
-                   auto rest = rho * float(weight_of(q)) * (square + cu * (3.f + 4.5f * cu));
-                   store(G + cast(n, i64) * q + i, f[q] + omega * (rest - f[q]), {.mask = inside});
-                 }
-               }).grid([](const LatticeCfg& c, const float*, float*, int X, int Y, int Z, float) {
-  return Grid{cdiv(int64_t(X) * Y * Z, c.N)};
-});
+auto lattice =
+    kernel("user_d3q19", [](const LatticeCfg& c, Ptr<const float> F, Ptr<float> G, I32 X, I32 Y, I32 Z, F32 omega) {
+      num_warps(c.warps);
+      auto i = program_id(0) * c.N + arange(0, c.N), n = X * Y * Z;
+      auto inside = i < n;
+      auto x = i % X, y = i / X % Y, z = i / (X * Y);
+      auto wrap = [](const Tile& a, int by, const Tile& size) {
+        if (by == 0) return a;
+        return by > 0 ? where(a + 1 == size, 0, a + 1) : where(a == 0, size - 1, a - 1);
+      };
+      Tile f[19], rho = zeros({c.N}, f32), ux = rho, uy = rho, uz = rho;
+      for (int q = 0; q < 19; ++q) {
+        auto from = wrap(x, -kV[q][0], X) + X * (wrap(y, -kV[q][1], Y) + Y * wrap(z, -kV[q][2], Z));
+        f[q] = load(F + cast(n, i64) * q + from, {.mask = inside});
+        rho += f[q];
+        if (kV[q][0]) ux += f[q] * float(kV[q][0]);
+        if (kV[q][1]) uy += f[q] * float(kV[q][1]);
+        if (kV[q][2]) uz += f[q] * float(kV[q][2]);
+      }
+      ux /= rho, uy /= rho, uz /= rho;
+      auto square = 1.f - 1.5f * (ux * ux + uy * uy + uz * uz);
+      for (int q = 0; q < 19; ++q) {
+        Tile cu = zeros({c.N}, f32);
+        if (kV[q][0]) cu += ux * float(kV[q][0]);
+        if (kV[q][1]) cu += uy * float(kV[q][1]);
+        if (kV[q][2]) cu += uz * float(kV[q][2]);
+        auto rest = rho * float(weight_of(q)) * (square + cu * (3.f + 4.5f * cu));
+        store(G + cast(n, i64) * q + i, f[q] + omega * (rest - f[q]), {.mask = inside});
+      }
+    }).grid([](const LatticeCfg& c, const float*, float*, int X, int Y, int Z, float) {
+      return Grid{cdiv(int64_t(X) * Y * Z, c.N)};
+    });
 Register r2("d3q19", [](Env& e) {
   LatticeCfg c;
   if (!e.big) c = {64, 1};
@@ -124,7 +127,8 @@ Register r2("d3q19", [](Env& e) {
       for (double& x : u) x /= rho;
       for (int q = 0; q < 19; ++q) {
         const double cu = kV[q][0] * u[0] + kV[q][1] * u[1] + kV[q][2] * u[2];
-        const double rest = weight_of(q) * rho * (1 + 3 * cu + 4.5 * cu * cu - 1.5 * (u[0] * u[0] + u[1] * u[1] + u[2] * u[2]));
+        const double rest =
+            weight_of(q) * rho * (1 + 3 * cu + 4.5 * cu * cu - 1.5 * (u[0] * u[0] + u[1] * u[1] + u[2] * u[2]));
         want[size_t(q) * n + i] = fi[q] + 1.2f * (rest - fi[q]);
       }
     }
@@ -152,42 +156,42 @@ auto deposit = kernel("user_deposit", [](const CellCfg& c, Tensor<const float, 2
                  add(iy, ix, (1.f - ay) * (1.f - ax)), add(iy, jx, (1.f - ay) * ax);
                  add(jy, ix, ay * (1.f - ax)), add(jy, jx, ay * ax);
                }).grid([](const CellCfg& c, const auto& p, const auto&...) { return Grid{cdiv(p.shape[1], c.N)}; });
-auto push = kernel("user_push", [](const CellCfg& c, Tensor<float, 2> P, Tensor<float, 2> V, Ptr<const float> E, I32 W,
-                                   I32 H, F32 dt) {
-              // E [2, H, W], V [2, n]: both directions of the field at the particle, then a step of its velocity
-              num_warps(c.warps);
-              auto at = program_id(0) * c.N;
-              auto x = P.load({0, at}, {c.N}), y = P.load({1, at}, {c.N});
-              auto inside = at + arange(0, c.N) < P.dim(1);
-              auto fx = floor(x), fy = floor(y);
-              auto ix = cast(fx, i32), iy = cast(fy, i32);
-              auto jx = where(ix + 1 == W, 0, ix + 1), jy = where(iy + 1 == H, 0, iy + 1);
-              auto ax = x - fx, ay = y - fy;
-              auto wrapped = [](const Tile& a, const Tile& size) {
-                auto s = cast(size, f32);
-                auto b = a - s * floor(a / s);
-                return where(b >= s, 0.f, b);
-              };
-              Tile moved[2];
-              for (int d = 0; d < 2; ++d) {
-                auto field = [&](const Tile& cy, const Tile& cx) {
-                  return load(E + (d * H + cy) * W + cx, {.mask = inside});
-                };
-                auto e = (field(iy, ix) * (1.f - ax) + field(iy, jx) * ax) * (1.f - ay) +
-                         (field(jy, ix) * (1.f - ax) + field(jy, jx) * ax) * ay;
-                auto v = V.load({d, at}, {c.N}) + dt * e;
-                V.store({d, at}, v);
-                moved[d] = (d ? y : x) + dt * v;
-              }
-              P.store({0, at}, wrapped(moved[0], W));
-              P.store({1, at}, wrapped(moved[1], H));
-            }).grid([](const CellCfg& c, const auto& p, const auto&...) { return Grid{cdiv(p.shape[1], c.N)}; });
+auto push =
+    kernel("user_push", [](const CellCfg& c, Tensor<float, 2> P, Tensor<float, 2> V, Ptr<const float> E, I32 W, I32 H,
+                           F32 dt) {
+      // E [2, H, W], V [2, n]: both directions of the field at the particle, then a step of its velocity
+      num_warps(c.warps);
+      auto at = program_id(0) * c.N;
+      auto x = P.load({0, at}, {c.N}), y = P.load({1, at}, {c.N});
+      auto inside = at + arange(0, c.N) < P.dim(1);
+      auto fx = floor(x), fy = floor(y);
+      auto ix = cast(fx, i32), iy = cast(fy, i32);
+      auto jx = where(ix + 1 == W, 0, ix + 1), jy = where(iy + 1 == H, 0, iy + 1);
+      auto ax = x - fx, ay = y - fy;
+      auto wrapped = [](const Tile& a, const Tile& size) {
+        auto s = cast(size, f32);
+        auto b = a - s * floor(a / s);
+        return where(b >= s, 0.f, b);
+      };
+      Tile moved[2];
+      for (int d = 0; d < 2; ++d) {
+        auto field = [&](const Tile& cy, const Tile& cx) { return load(E + (d * H + cy) * W + cx, {.mask = inside}); };
+        auto e = (field(iy, ix) * (1.f - ax) + field(iy, jx) * ax) * (1.f - ay) +
+                 (field(jy, ix) * (1.f - ax) + field(jy, jx) * ax) * ay;
+        auto v = V.load({d, at}, {c.N}) + dt * e;
+        V.store({d, at}, v);
+        moved[d] = (d ? y : x) + dt * v;
+      }
+      P.store({0, at}, wrapped(moved[0], W));
+      P.store({1, at}, wrapped(moved[1], H));
+    }).grid([](const CellCfg& c, const auto& p, const auto&...) { return Grid{cdiv(p.shape[1], c.N)}; });
 Register r3("particles", [](Env& e) {
   CellCfg c;
   if (!e.big) c = {64, 1};
   c.N = e.field("N", c.N), c.warps = e.field("warps", c.warps);
   const int W = e.big ? 1024 : 13, H = e.big ? 1024 : 9, n = e.big ? 1 << 24 : 333;
-  auto p = filled<float>(e, size_t(2) * n, [&](size_t i) { return float(e.uniform() * .999 * (i < size_t(n) ? W : H)); });
+  auto p =
+      filled<float>(e, size_t(2) * n, [&](size_t i) { return float(e.uniform() * .999 * (i < size_t(n) ? W : H)); });
   auto v = random<float>(e, size_t(2) * n), field = random<float>(e, size_t(2) * W * H);
   auto grid = constant<float>(e, size_t(W) * H, 0);
   Job j;
@@ -220,27 +224,28 @@ Register r3("particles", [](Env& e) {
 struct SellCfg {
   int C = 32, slices = 4, warps = 4, unroll = 4;
 };
-auto sell = kernel("user_sell", [](const SellCfg& c, Ptr<const int32_t> start, Tensor<const int32_t, 1> row,
-                                   Ptr<const int32_t> column, Ptr<const float> value, Ptr<const float> x, Ptr<float> y) {
-              // start [slices + 1] in elements; row [slices * C]: where each row's sum goes, -1 for none
-              num_warps(c.warps);
-              auto s = program_id(0) * c.slices + arange(0, c.slices), lane = arange(0, c.C);
-              auto some = s < row.dim(0) / c.C;
-              auto from = load(start + s, {.mask = some}), to = load(start + s + 1, {.mask = some});
-              auto width = max((to - from) / c.C);
-              Tile sum = zeros({c.slices, c.C}, f32);
-              for (auto j : range(0, width, {.unroll = c.unroll})) {
-                auto p = from.col() + j * c.C + lane.row();
-                auto here = p < to.col();
-                auto k = load(column + p, {.mask = here});
-                sum += load(value + p, {.mask = here}) * load(x + k, {.mask = here});
-              }
-              auto to_row = reshape(row.load({program_id(0) * (c.slices * c.C)}, {c.slices * c.C}, {.pad = -1}),
-                                    {c.slices, c.C});
-              store(y + to_row, sum, {.mask = to_row >= 0});
-            }).grid([](const SellCfg& c, auto*, const auto& row, const auto&...) {
-  return Grid{cdiv(row.shape[0] / c.C, c.slices)};
-});
+auto sell =
+    kernel("user_sell", [](const SellCfg& c, Ptr<const int32_t> start, Tensor<const int32_t, 1> row,
+                           Ptr<const int32_t> column, Ptr<const float> value, Ptr<const float> x, Ptr<float> y) {
+      // start [slices + 1] in elements; row [slices * C]: where each row's sum goes, -1 for none
+      num_warps(c.warps);
+      auto s = program_id(0) * c.slices + arange(0, c.slices), lane = arange(0, c.C);
+      auto some = s < row.dim(0) / c.C;
+      auto from = load(start + s, {.mask = some}), to = load(start + s + 1, {.mask = some});
+      auto width = max((to - from) / c.C);
+      Tile sum = zeros({c.slices, c.C}, f32);
+      for (auto j : range(0, width, {.unroll = c.unroll})) {
+        auto p = from.col() + j * c.C + lane.row();
+        auto here = p < to.col();
+        auto k = load(column + p, {.mask = here});
+        sum += load(value + p, {.mask = here}) * load(x + k, {.mask = here});
+      }
+      auto to_row =
+          reshape(row.load({program_id(0) * (c.slices * c.C)}, {c.slices * c.C}, {.pad = -1}), {c.slices, c.C});
+      store(y + to_row, sum, {.mask = to_row >= 0});
+    }).grid([](const SellCfg& c, auto*, const auto& row, const auto&...) {
+      return Grid{cdiv(row.shape[0] / c.C, c.slices)};
+    });
 Register r4("sell", [](Env& e) {
   SellCfg c;
   if (!e.big) c = {32, 2, 1};
@@ -300,8 +305,9 @@ Register r5("pcr", [](Env& e) {
   if (!e.big) c = {64, 1};
   c.warps = e.field("warps", c.warps);
   const int S = e.big ? 65536 : 5, n = e.big ? 512 : 51;
-  auto a = random<float>(e, size_t(S) * n), b = random<float>(e, size_t(S) * n, 2.5, 4), u = random<float>(e, size_t(S) * n),
-       d = random<float>(e, size_t(S) * n), x = constant<float>(e, size_t(S) * n, NAN);
+  auto a = random<float>(e, size_t(S) * n), b = random<float>(e, size_t(S) * n, 2.5, 4),
+       u = random<float>(e, size_t(S) * n), d = random<float>(e, size_t(S) * n),
+       x = constant<float>(e, size_t(S) * n, NAN);
   Job j;
   j.mbytes = 20e-6 * S * n;
   j.add(pcr, c, a.view(S, n), b.view(S, n), u.view(S, n), d.view(S, n), x.view(S, n));
@@ -314,7 +320,8 @@ Register r5("pcr", [](Env& e) {
         const double m = b[k] - (i ? a[k] * cu[i - 1] : 0);
         cu[i] = u[k] / m, dd[i] = (d[k] - (i ? a[k] * dd[i - 1] : 0)) / m;
       }
-      for (int i = n - 1; i >= 0; --i) want[size_t(s) * n + i] = dd[i] - (i < n - 1 ? cu[i] * want[size_t(s) * n + i + 1] : 0);
+      for (int i = n - 1; i >= 0; --i)
+        want[size_t(s) * n + i] = dd[i] - (i < n - 1 ? cu[i] * want[size_t(s) * n + i + 1] : 0);
     }
     return agree(x.now(), want, 2e-5, 2e-5);
   };

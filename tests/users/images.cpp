@@ -1,4 +1,5 @@
-// images.cpp - a renderer's passes over images: edge-preserving filters, volumes along rays, levels of detail, exposure.
+// images.cpp - a renderer's passes over images: edge-preserving filters, volumes along rays, levels of detail,
+// exposure.
 #include "tests/users/use.h"
 namespace users {
 namespace {
@@ -9,8 +10,8 @@ constexpr float kLog2e = 1.4426950408889634f;
 struct BilateralCfg {
   int BY = 8, BX = 128, radius = 4, warps = 4;
 };
-auto bilateral = kernel("user_bilateral", [](const BilateralCfg& c, Tensor<const half, 2> X, Tensor<half, 2> Y, F32 space,
-                                             F32 range) {
+auto bilateral = kernel("user_bilateral", [](const BilateralCfg& c, Tensor<const half, 2> X, Tensor<half, 2> Y,
+                                             F32 space, F32 range) {
                    num_warps(c.warps);
                    auto y = program_id(1) * c.BY, x = program_id(0) * c.BX;
                    auto centre = cast(X.load({y, x}, {c.BY, c.BX}), f32);
@@ -62,25 +63,26 @@ Register r1("bilateral", [](Env& e) {
 struct MeansCfg {
   int BY = 8, BX = 64, search = 3, patch = 1, warps = 4;
 };
-auto means = kernel("user_nlm", [](const MeansCfg& c, Tensor<const float, 2> X, Tensor<float, 2> Y, F32 strength) {
-               num_warps(c.warps);
-               auto y = program_id(1) * c.BY, x = program_id(0) * c.BX;
-               Tile total = zeros({c.BY, c.BX}, f32), weights = zeros({c.BY, c.BX}, f32);
-               for (auto dy : range(-c.search, c.search + 1))
-                 for (auto dx : range(-c.search, c.search + 1)) {
-                   Tile distance = zeros({c.BY, c.BX}, f32);
-                   for (int py = -c.patch; py <= c.patch; ++py)
-                     for (int px = -c.patch; px <= c.patch; ++px) {
-                       auto d = X.load({y + py, x + px}, {c.BY, c.BX}) - X.load({y + dy + py, x + dx + px}, {c.BY, c.BX});
-                       distance += d * d;
-                     }
-                   auto w = exp2(distance * strength);
-                   total += w * X.load({y + dy, x + dx}, {c.BY, c.BX}), weights += w;
-                 }
-               Y.store({y, x}, total / weights);
-             }).grid([](const MeansCfg& c, const auto& x, const auto&...) {
-  return Grid{cdiv(x.shape[1], c.BX), cdiv(x.shape[0], c.BY)};
-});
+auto means =
+    kernel("user_nlm", [](const MeansCfg& c, Tensor<const float, 2> X, Tensor<float, 2> Y, F32 strength) {
+      num_warps(c.warps);
+      auto y = program_id(1) * c.BY, x = program_id(0) * c.BX;
+      Tile total = zeros({c.BY, c.BX}, f32), weights = zeros({c.BY, c.BX}, f32);
+      for (auto dy : range(-c.search, c.search + 1))
+        for (auto dx : range(-c.search, c.search + 1)) {
+          Tile distance = zeros({c.BY, c.BX}, f32);
+          for (int py = -c.patch; py <= c.patch; ++py)
+            for (int px = -c.patch; px <= c.patch; ++px) {
+              auto d = X.load({y + py, x + px}, {c.BY, c.BX}) - X.load({y + dy + py, x + dx + px}, {c.BY, c.BX});
+              distance += d * d;
+            }
+          auto w = exp2(distance * strength);
+          total += w * X.load({y + dy, x + dx}, {c.BY, c.BX}), weights += w;
+        }
+      Y.store({y, x}, total / weights);
+    }).grid([](const MeansCfg& c, const auto& x, const auto&...) {
+      return Grid{cdiv(x.shape[1], c.BX), cdiv(x.shape[0], c.BY)};
+    });
 Register r2("nlm", [](Env& e) {
   MeansCfg c;
   if (!e.big) c = {4, 16, 2, 1, 1};
@@ -130,7 +132,8 @@ auto volume = kernel("user_volume", [](const VolumeCfg& c, Ptr<const int32_t> st
                        [&] {
                          auto p = from.col() + k + arange(0, c.samples).row();
                          auto here = p < to.col();
-                         auto passes = exp2(load(sigma.ptr() + p, {.mask = here}) * load(step.ptr() + p, {.mask = here}) * -kLog2e);
+                         auto passes = exp2(load(sigma.ptr() + p, {.mask = here}) *
+                                            load(step.ptr() + p, {.mask = here}) * -kLog2e);
                          auto through = cumprod(passes, axis(1)) * clear;
                          auto before = where(passes > 0.f, through / passes, 0.f);
                          auto weight = before * (1.f - passes);
@@ -203,7 +206,8 @@ Register r4("levels", [](Env& e) {
   const int H = e.big ? 4096 : 24, W = e.big ? 4096 : 40;
   auto x = integers<uint8_t>(e, size_t(H) * W * 4, 0, 256);
   std::array<Array<uint8_t>, 3> y;
-  for (int i = 0; i < 3; ++i) y[i] = filled<uint8_t>(e, size_t(H >> (i + 1)) * (W >> (i + 1)) * 4, [](size_t) { return 7; });
+  for (int i = 0; i < 3; ++i)
+    y[i] = filled<uint8_t>(e, size_t(H >> (i + 1)) * (W >> (i + 1)) * 4, [](size_t) { return 7; });
   Job j;
   j.mbytes = 4e-6 * H * W * 1.33;
   j.add(levels, c, x.view(H, W, 4), y[0].view(H / 2, W / 2, 4), y[1].view(H / 4, W / 4, 4), y[2].view(H / 8, W / 8, 4));

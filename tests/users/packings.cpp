@@ -1,5 +1,5 @@
-// packings.cpp - attention over what servers and vision models pack: sequences end to end by cu_seqlens, sigmoid weights
-// with a table of 2-D positions, keys and values of 8 bits split among programs.
+// packings.cpp - attention over what servers and vision models pack: sequences end to end by cu_seqlens, sigmoid
+// weights with a table of 2-D positions, keys and values of 8 bits split among programs.
 #include "tests/users/use.h"
 namespace users {
 namespace {
@@ -12,31 +12,30 @@ struct VarlenCfg {
 };
 auto varlen = kernel("user_varlen", [](const VarlenCfg& c, Tensor<const half, 3> Q, Tensor<const half, 3> K,
                                        Tensor<const half, 3> V, Ptr<const int32_t> cu, Tensor<half, 3> O, F32 scale) {
-                // Q, O [total, H, D], K, V [total, Hkv, D], sequence b has rows cu[b] .. cu[b + 1]
-                num_warps(c.warps);
-                auto h = program_id(1), b = program_id(2);
-                auto from = load(cu + b), len = load(cu + b + 1) - from;
-                auto m = program_id(0) * c.BM;
-                return_if(m >= len);
-                auto hk = h / (Q.dim(1) / K.dim(1));
-                auto q = squeeze(Q.load({from + m, h, 0}, {c.BM, 1, c.D}), 1);
-                auto row = (m + arange(0, c.BM)).col();
-                Tile acc = zeros({c.BM, c.D}, f32), top = full({c.BM, 1}, -INFINITY, f32), l = zeros({c.BM, 1}, f32);
-                for (auto n : range(0, min(m + c.BM, len), c.BN, {.stages = c.stages})) {
-                  auto k = squeeze(K.load({from + n, hk, 0}, {c.BN, 1, c.D}), 1);
-                  auto v = squeeze(V.load({from + n, hk, 0}, {c.BN, 1, c.D}), 1);
-                  auto s = where((n + arange(0, c.BN)).row() <= row, dot(q, trans(k)) * (scale * kLog2e), -INFINITY);
-                  auto top2 = max(top, max(s, axis(1)));
-                  auto p = exp2(s - top2), alpha = exp2(top - top2);
-                  l = l * alpha + sum(p, axis(1));
-                  acc = dot(cast(p, f16), v, acc * alpha);
-                  top = top2;
-                }
-                // the view ends with the sequence: rows behind it belong to the next one
-                auto out = make_view<half>(O.ptr() + cast(from, i64) * O.stride(0) + h * c.D, {len, c.D},
-                                           {O.stride(0), 1});
-                out.store({m, 0}, cast(acc / l, f16));
-              });
+  // Q, O [total, H, D], K, V [total, Hkv, D], sequence b has rows cu[b] .. cu[b + 1]
+  num_warps(c.warps);
+  auto h = program_id(1), b = program_id(2);
+  auto from = load(cu + b), len = load(cu + b + 1) - from;
+  auto m = program_id(0) * c.BM;
+  return_if(m >= len);
+  auto hk = h / (Q.dim(1) / K.dim(1));
+  auto q = squeeze(Q.load({from + m, h, 0}, {c.BM, 1, c.D}), 1);
+  auto row = (m + arange(0, c.BM)).col();
+  Tile acc = zeros({c.BM, c.D}, f32), top = full({c.BM, 1}, -INFINITY, f32), l = zeros({c.BM, 1}, f32);
+  for (auto n : range(0, min(m + c.BM, len), c.BN, {.stages = c.stages})) {
+    auto k = squeeze(K.load({from + n, hk, 0}, {c.BN, 1, c.D}), 1);
+    auto v = squeeze(V.load({from + n, hk, 0}, {c.BN, 1, c.D}), 1);
+    auto s = where((n + arange(0, c.BN)).row() <= row, dot(q, trans(k)) * (scale * kLog2e), -INFINITY);
+    auto top2 = max(top, max(s, axis(1)));
+    auto p = exp2(s - top2), alpha = exp2(top - top2);
+    l = l * alpha + sum(p, axis(1));
+    acc = dot(cast(p, f16), v, acc * alpha);
+    top = top2;
+  }
+  // the view ends with the sequence: rows behind it belong to the next one
+  auto out = make_view<half>(O.ptr() + cast(from, i64) * O.stride(0) + h * c.D, {len, c.D}, {O.stride(0), 1});
+  out.store({m, 0}, cast(acc / l, f16));
+});
 Register r1("varlen", [](Env& e) {
   VarlenCfg c;
   if (!e.big) c = {32, 16, 32, 2, 4};
@@ -176,7 +175,9 @@ auto byte_decode =
       }
       O.store({part, b, h, 0, 0}, where(l > 0.f, acc / l, 0.f));
       L.store({part, b, h, 0}, squeeze(where(l > 0.f, top + log2(l), -INFINITY), 1));
-    }).grid([](const ByteCfg& c, const auto& q, const auto&...) { return Grid{c.parts, q.shape[1], q.shape[0]}; });
+    }).grid([](const ByteCfg& c, const auto& q, const auto&...) {
+      return Grid{c.parts, q.shape[1], q.shape[0]};
+    });
 auto byte_join = kernel("user_byte_join", [](const ByteCfg& c, Tensor<const float, 5> O, Tensor<const float, 4> L,
                                              Tensor<const float, 1> vscale, Tensor<bfloat16, 4> Y) {
                    num_warps(1);

@@ -10,25 +10,25 @@ constexpr float kLog2e = 1.4426950408889634f;
 struct Rwkv7Cfg {
   int D = 64, BV = 32, warps = 1, stages = 0, unroll = 0;
 };
-auto rwkv7 = kernel("user_rwkv7", [](const Rwkv7Cfg& c, Tensor<const bfloat16, 4> R, Tensor<const float, 4> W,
-                                     Tensor<const bfloat16, 4> K, Tensor<const bfloat16, 4> V,
-                                     Tensor<const bfloat16, 4> A, Tensor<const bfloat16, 4> Bt,
-                                     Tensor<bfloat16, 4> O, Tensor<float, 4> state) {
-               // R, W (decays), K, A, Bt [B, T, H, D], V, O [B, T, H, Dv], state [B, H, Dv, D]: in and out
-               num_warps(c.warps);
-               auto v0 = program_id(0) * c.BV, h = program_id(1), b = program_id(2);
-               auto S = reshape(state.load({b, h, v0, 0}, {1, 1, c.BV, c.D}), {c.BV, c.D});
-               for (auto t : range(0, R.dim(1), {.stages = c.stages, .unroll = c.unroll})) {
-                 auto row = [&](auto& X) { return cast(X.load({b, t, h, 0}, {c.D}), f32).row(); };
-                 auto r = row(R), w = row(W), k = row(K), a = row(A), bt = row(Bt);
-                 auto v = cast(V.load({b, t, h, v0}, {c.BV}), f32).col();
-                 S = S * w + sum(S * a, axis(1)) * bt + v * k;
-                 O.store({b, t, h, v0}, cast(squeeze(sum(S * r, axis(1)), 1), bf16));
-               }
-               state.store({b, h, v0, 0}, reshape(S, {1, 1, c.BV, c.D}));
-             }).grid([](const Rwkv7Cfg& c, const auto&, const auto&, const auto&, const auto& v, const auto&...) {
-  return Grid{cdiv(v.shape[3], c.BV), v.shape[2], v.shape[0]};
-});
+auto rwkv7 =
+    kernel("user_rwkv7", [](const Rwkv7Cfg& c, Tensor<const bfloat16, 4> R, Tensor<const float, 4> W,
+                            Tensor<const bfloat16, 4> K, Tensor<const bfloat16, 4> V, Tensor<const bfloat16, 4> A,
+                            Tensor<const bfloat16, 4> Bt, Tensor<bfloat16, 4> O, Tensor<float, 4> state) {
+      // R, W (decays), K, A, Bt [B, T, H, D], V, O [B, T, H, Dv], state [B, H, Dv, D]: in and out
+      num_warps(c.warps);
+      auto v0 = program_id(0) * c.BV, h = program_id(1), b = program_id(2);
+      auto S = reshape(state.load({b, h, v0, 0}, {1, 1, c.BV, c.D}), {c.BV, c.D});
+      for (auto t : range(0, R.dim(1), {.stages = c.stages, .unroll = c.unroll})) {
+        auto row = [&](auto& X) { return cast(X.load({b, t, h, 0}, {c.D}), f32).row(); };
+        auto r = row(R), w = row(W), k = row(K), a = row(A), bt = row(Bt);
+        auto v = cast(V.load({b, t, h, v0}, {c.BV}), f32).col();
+        S = S * w + sum(S * a, axis(1)) * bt + v * k;
+        O.store({b, t, h, v0}, cast(squeeze(sum(S * r, axis(1)), 1), bf16));
+      }
+      state.store({b, h, v0, 0}, reshape(S, {1, 1, c.BV, c.D}));
+    }).grid([](const Rwkv7Cfg& c, const auto&, const auto&, const auto&, const auto& v, const auto&...) {
+      return Grid{cdiv(v.shape[3], c.BV), v.shape[2], v.shape[0]};
+    });
 Register r1("rwkv7", [](Env& e) {
   Rwkv7Cfg c;
   if (!e.big) c = {16, 8, 1};
@@ -143,11 +143,10 @@ Register r2("ssd_bwd", [](Env& e) {
             wt[at + n] += dm * score * decay;
             wa[at + m] += dm * score * decay * d, wa[at + n] -= dm * score * decay * d;
           }
-    for (const auto& [name, wrong] : {std::pair{"dX", agree(dx.now(), wx, 6e-2, 1e-2)},
-                                      std::pair{"dB", agree(db.now(), wb, 6e-2, 1e-2)},
-                                      std::pair{"dC", agree(dc.now(), wc, 6e-2, 1e-2)},
-                                      std::pair{"ddt", agree(ddt.now(), wt, 1e-3, 1e-4)},
-                                      std::pair{"dA", agree(da.now(), wa, 1e-3, 1e-4)}})
+    for (const auto& [name, wrong] :
+         {std::pair{"dX", agree(dx.now(), wx, 6e-2, 1e-2)}, std::pair{"dB", agree(db.now(), wb, 6e-2, 1e-2)},
+          std::pair{"dC", agree(dc.now(), wc, 6e-2, 1e-2)}, std::pair{"ddt", agree(ddt.now(), wt, 1e-3, 1e-4)},
+          std::pair{"dA", agree(da.now(), wa, 1e-3, 1e-4)}})
       if (!wrong.empty()) return std::string(name) + ": " + wrong;
     return std::string();
   };

@@ -11,21 +11,22 @@ struct RoundCfg {
 struct AdamStep {
   float rate = 1e-2f, b1 = .9f, b2 = .95f, eps = 1e-8f, decay = .1f;
 };
-auto adam_random = kernel("user_adam_random", [](const RoundCfg& c, Tensor<bfloat16, 1> P, Tensor<const bfloat16, 1> G,
-                                                 Tensor<float, 1> M, Tensor<float, 1> V, F32 rate, F32 b1, F32 b2, F32 eps,
-                                                 F32 decay, F32 fix1, F32 fix2, U64 seed) {
-                     num_warps(c.warps);
-                     auto at = program_id(0) * c.N;
-                     auto g = cast(G.load({at}, {c.N}), f32), p = cast(P.load({at}, {c.N}), f32);
-                     auto m = M.load({at}, {c.N}) * b1 + g * (1.f - b1), v = V.load({at}, {c.N}) * b2 + g * g * (1.f - b2);
-                     p -= rate * (m * fix1 / (sqrt(v * fix2) + eps) + decay * p);
-                     // a word per pair of weights, half of it each
-                     auto pair = randint(seed, program_id(0) * (c.N / 2) + arange(0, c.N / 2));
-                     auto noise = reshape(join(pair & 0xffffu, pair >> 16), {c.N});
-                     auto rounded = cast((bitcast(p, u32) + noise) >> 16, u16);
-                     P.store({at}, bitcast(rounded, bf16));
-                     M.store({at}, m), V.store({at}, v);
-                   }).grid([](const RoundCfg& c, const auto& p, const auto&...) { return Grid{cdiv(p.shape[0], c.N)}; });
+auto adam_random =
+    kernel("user_adam_random", [](const RoundCfg& c, Tensor<bfloat16, 1> P, Tensor<const bfloat16, 1> G,
+                                  Tensor<float, 1> M, Tensor<float, 1> V, F32 rate, F32 b1, F32 b2, F32 eps, F32 decay,
+                                  F32 fix1, F32 fix2, U64 seed) {
+      num_warps(c.warps);
+      auto at = program_id(0) * c.N;
+      auto g = cast(G.load({at}, {c.N}), f32), p = cast(P.load({at}, {c.N}), f32);
+      auto m = M.load({at}, {c.N}) * b1 + g * (1.f - b1), v = V.load({at}, {c.N}) * b2 + g * g * (1.f - b2);
+      p -= rate * (m * fix1 / (sqrt(v * fix2) + eps) + decay * p);
+      // a word per pair of weights, half of it each
+      auto pair = randint(seed, program_id(0) * (c.N / 2) + arange(0, c.N / 2));
+      auto noise = reshape(join(pair & 0xffffu, pair >> 16), {c.N});
+      auto rounded = cast((bitcast(p, u32) + noise) >> 16, u16);
+      P.store({at}, bitcast(rounded, bf16));
+      M.store({at}, m), V.store({at}, v);
+    }).grid([](const RoundCfg& c, const auto& p, const auto&...) { return Grid{cdiv(p.shape[0], c.N)}; });
 Register r1("adam_random", [](Env& e) {
   RoundCfg c;
   if (!e.big) c = {256, 2};
@@ -71,7 +72,9 @@ auto group_bwd =
       auto g = program_id(0), n = program_id(1), channel = g * c.C;
       auto mu = mean.load({n, g}), r = rstd.load({n, g});
       auto w = W.load({channel}, {c.C}).row();
-      auto at = [&](auto& T, const Tile& i) { return cast(squeeze(T.load({n, i, channel}, {1, c.rows, c.C}), 0), f32); };
+      auto at = [&](auto& T, const Tile& i) {
+        return cast(squeeze(T.load({n, i, channel}, {1, c.rows, c.C}), 0), f32);
+      };
       Tile dw = zeros({1, c.C}, f32), db = zeros({1, c.C}, f32);
       for (auto i : range(0, X.dim(1), c.rows)) {
         auto dy = at(dY, i);
@@ -85,14 +88,17 @@ auto group_bwd =
         auto dx = (at(dY, i) * w - a - (at(X, i) - mu) * r * b) * r;
         dX.store({n, i, channel}, expand_dims(cast(dx, f16), 0));
       }
-    }).grid([](const GroupBwdCfg& c, const auto& x, const auto&...) { return Grid{x.shape[2] / c.C, x.shape[0]}; });
+    }).grid([](const GroupBwdCfg& c, const auto& x, const auto&...) {
+      return Grid{x.shape[2] / c.C, x.shape[0]};
+    });
 Register r2("group_norm_bwd", [](Env& e) {
   GroupBwdCfg c;
   if (!e.big) c = {16, 6, 2};
   c.rows = e.field("rows", c.rows), c.warps = e.field("warps", c.warps);
   const int N = e.big ? 32 : 3, S = e.big ? 64 * 64 : 45, G = e.big ? 32 : 3, C = G * c.C;
   auto x = random<half>(e, size_t(N) * S * C), dy = random<half>(e, size_t(N) * S * C);
-  auto w = random<float>(e, C), mean = random<float>(e, size_t(N) * G, -.1, .1), rstd = random<float>(e, size_t(N) * G, 1, 2);
+  auto w = random<float>(e, C), mean = random<float>(e, size_t(N) * G, -.1, .1),
+       rstd = random<float>(e, size_t(N) * G, 1, 2);
   auto dx = constant<half>(e, size_t(N) * S * C, NAN);
   auto dw = constant<float>(e, C, 0), db = constant<float>(e, C, 0);
   Job j;
@@ -128,32 +134,34 @@ Register r2("group_norm_bwd", [](Env& e) {
 struct GateCfg {
   int T = 4, E = 256, K = 8, warps = 4;
 };
-auto gate_bwd = kernel("user_gate_bwd", [](const GateCfg& c, Tensor<const float, 2> logits, Tensor<const int32_t, 2> chosen,
-                                           Tensor<const float, 2> dweight, Tensor<const float, 1> share,
-                                           Tensor<float, 2> dlogits, F32 even) {
-                  num_warps(c.warps);
-                  auto t = program_id(0) * c.T;
-                  auto z = where(arange(0, c.E).row() < logits.dim(1), logits.load({t, 0}, {c.T, c.E}), -INFINITY);
-                  auto e = exp2((z - max(z, axis(1))) * 1.4426950408889634f);
-                  auto p = e / sum(e, axis(1));
-                  // both lists spread over experts
-                  auto id = expand_dims(chosen.load({t, 0}, {c.T, c.K}, {.pad = -1}), 2);
-                  auto here = id == reshape(arange(0, c.E), {1, 1, c.E});
-                  auto selected = squeeze(any(here, axis(1)), 1);
-                  auto dw = squeeze(sum(where(here, expand_dims(dweight.load({t, 0}, {c.T, c.K}), 2), 0.f), axis(1)), 1);
-                  auto among = where(selected, p, 0.f);
-                  auto w = among / sum(among, axis(1));
-                  auto f = share.load({0}, {c.E}).row() * even;
-                  auto dz = w * (dw - sum(w * dw, axis(1))) + p * (f - sum(p * f, axis(1)));
-                  dlogits.store({t, 0}, dz);
-                }).grid([](const GateCfg& c, const auto& l, const auto&...) { return Grid{cdiv(l.shape[0], c.T)}; });
+auto gate_bwd =
+    kernel("user_gate_bwd", [](const GateCfg& c, Tensor<const float, 2> logits, Tensor<const int32_t, 2> chosen,
+                               Tensor<const float, 2> dweight, Tensor<const float, 1> share, Tensor<float, 2> dlogits,
+                               F32 even) {
+      num_warps(c.warps);
+      auto t = program_id(0) * c.T;
+      auto z = where(arange(0, c.E).row() < logits.dim(1), logits.load({t, 0}, {c.T, c.E}), -INFINITY);
+      auto e = exp2((z - max(z, axis(1))) * 1.4426950408889634f);
+      auto p = e / sum(e, axis(1));
+      // both lists spread over experts
+      auto id = expand_dims(chosen.load({t, 0}, {c.T, c.K}, {.pad = -1}), 2);
+      auto here = id == reshape(arange(0, c.E), {1, 1, c.E});
+      auto selected = squeeze(any(here, axis(1)), 1);
+      auto dw = squeeze(sum(where(here, expand_dims(dweight.load({t, 0}, {c.T, c.K}), 2), 0.f), axis(1)), 1);
+      auto among = where(selected, p, 0.f);
+      auto w = among / sum(among, axis(1));
+      auto f = share.load({0}, {c.E}).row() * even;
+      auto dz = w * (dw - sum(w * dw, axis(1))) + p * (f - sum(p * f, axis(1)));
+      dlogits.store({t, 0}, dz);
+    }).grid([](const GateCfg& c, const auto& l, const auto&...) { return Grid{cdiv(l.shape[0], c.T)}; });
 Register r3("gate_bwd", [](Env& e) {
   GateCfg c;
   if (!e.big) c = {8, 32, 4, 2};
   c.T = e.field("T", c.T), c.warps = e.field("warps", c.warps);
   const int T = e.big ? 32768 : 45, E = e.big ? 256 : 27, K = c.K;
   auto z = random<float>(e, size_t(T) * E, -3, 3), dw = random<float>(e, size_t(T) * K), f = random<float>(e, E, 0, 1);
-  auto ids = filled<int32_t>(e, size_t(T) * K, [&](size_t i) { return int32_t((i / K * 5 + i % K * 6 + i % K / 4) % E); });
+  auto ids =
+      filled<int32_t>(e, size_t(T) * K, [&](size_t i) { return int32_t((i / K * 5 + i % K * 6 + i % K / 4) % E); });
   auto dz = constant<float>(e, size_t(T) * E, NAN);
   Job j;
   j.mbytes = 8e-6 * T * E;
@@ -181,18 +189,19 @@ Register r3("gate_bwd", [](Env& e) {
 struct BothCfg {
   int BM = 64, BN = 128, warps = 4;
 };
-auto cast_both = kernel("user_cast_both", [](const BothCfg& c, Tensor<const bfloat16, 2> X, Tensor<const float, 1> scale,
-                                             Tensor<fp8_e4m3, 2> Y, Tensor<fp8_e4m3, 2> Yt, Ptr<int32_t> most) {
-                   num_warps(c.warps);
-                   auto m = program_id(0) * c.BM, n = program_id(1) * c.BN;
-                   auto x = cast(X.load({m, n}, {c.BM, c.BN}), f32);
-                   auto y = cast(clamp(x * scale.load({0}), -448.f, 448.f), f8e4m3);
-                   Y.store({m, n}, y);
-                   Yt.store({n, m}, trans(y));
-                   atomic_max(most, bitcast(max(abs(x)), i32), {.order = Order::relaxed});
-                 }).grid([](const BothCfg& c, const auto& x, const auto&...) {
-  return Grid{cdiv(x.shape[0], c.BM), cdiv(x.shape[1], c.BN)};
-});
+auto cast_both =
+    kernel("user_cast_both", [](const BothCfg& c, Tensor<const bfloat16, 2> X, Tensor<const float, 1> scale,
+                                Tensor<fp8_e4m3, 2> Y, Tensor<fp8_e4m3, 2> Yt, Ptr<int32_t> most) {
+      num_warps(c.warps);
+      auto m = program_id(0) * c.BM, n = program_id(1) * c.BN;
+      auto x = cast(X.load({m, n}, {c.BM, c.BN}), f32);
+      auto y = cast(clamp(x * scale.load({0}), -448.f, 448.f), f8e4m3);
+      Y.store({m, n}, y);
+      Yt.store({n, m}, trans(y));
+      atomic_max(most, bitcast(max(abs(x)), i32), {.order = Order::relaxed});
+    }).grid([](const BothCfg& c, const auto& x, const auto&...) {
+      return Grid{cdiv(x.shape[0], c.BM), cdiv(x.shape[1], c.BN)};
+    });
 Register r4("cast_both", [](Env& e) {
   BothCfg c;
   if (!e.big) c = {16, 32, 2};
@@ -226,25 +235,25 @@ Register r4("cast_both", [](Env& e) {
 struct TableCfg {
   int C = 512, rows = 8, warps = 4;
 };
-auto table_grad = kernel("user_table_grad", [](const TableCfg& c, Ptr<const int32_t> start, Ptr<const int32_t> word,
-                                               Ptr<const int32_t> order, Tensor<const bfloat16, 2> dY,
-                                               Tensor<float, 2> dW) {
-                    // word s occurs at tokens order[start[s]] .. order[start[s + 1]]
-                    num_warps(c.warps);
-                    auto s = program_id(0), channel = program_id(1) * c.C + arange(0, c.C);
-                    auto from = load(start + s), to = load(start + s + 1);
-                    Tile sums = zeros({c.rows, c.C}, f32);
-                    for (auto i : range(from, to, c.rows)) {
-                      auto k = i + arange(0, c.rows);
-                      auto token = load(order + k, {.mask = k < to});
-                      auto p = dY.ptr() + cast(token, i64).col() * dY.stride(0) + channel.row();
-                      sums += cast(load(p, {.mask = (k < to).col() & (channel < dY.dim(1)).row()}), f32);
-                    }
-                    dW.store({load(word + s), program_id(1) * c.C}, sum(sums, axis(0)));
-                  }).grid([](const TableCfg& c, const int32_t*, const int32_t* word, const int32_t*, const auto& dy, const auto& dw) {
-  (void)word;
-  return Grid{dw.shape[0], cdiv(dy.shape[1], c.C)};
-});
+auto table_grad =
+    kernel("user_table_grad", [](const TableCfg& c, Ptr<const int32_t> start, Ptr<const int32_t> word,
+                                 Ptr<const int32_t> order, Tensor<const bfloat16, 2> dY, Tensor<float, 2> dW) {
+      // word s occurs at tokens order[start[s]] .. order[start[s + 1]]
+      num_warps(c.warps);
+      auto s = program_id(0), channel = program_id(1) * c.C + arange(0, c.C);
+      auto from = load(start + s), to = load(start + s + 1);
+      Tile sums = zeros({c.rows, c.C}, f32);
+      for (auto i : range(from, to, c.rows)) {
+        auto k = i + arange(0, c.rows);
+        auto token = load(order + k, {.mask = k < to});
+        auto p = dY.ptr() + cast(token, i64).col() * dY.stride(0) + channel.row();
+        sums += cast(load(p, {.mask = (k < to).col() & (channel < dY.dim(1)).row()}), f32);
+      }
+      dW.store({load(word + s), program_id(1) * c.C}, sum(sums, axis(0)));
+    }).grid([](const TableCfg& c, const int32_t*, const int32_t* word, const int32_t*, const auto& dy, const auto& dw) {
+      (void)word;
+      return Grid{dw.shape[0], cdiv(dy.shape[1], c.C)};
+    });
 Register r5("table_grad", [](Env& e) {
   TableCfg c;
   if (!e.big) c = {32, 4, 1};
