@@ -6,6 +6,7 @@
 #include "compiler/dialect/dialect.h"
 #include "compiler/host/plan.h"
 #include "compiler/lowering/elementwise.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace tile::ir::host {
 using namespace mlir;
@@ -60,8 +61,9 @@ Operation* Plan::nextMaker(Value made) {
   for (Operation* op = made.getDefiningOp()->getNextNode(); op; op = op->getNextNode()) {
     if (op->getNumRegions() > 0) return nullptr;
     if (llvm::none_of(op->getResults(), [&](Value v) { return owned_.contains(v); })) {
-      // No code of its own, or none that touches tiles.
-      const bool isFused = op->getNumResults() > 0 && llvm::all_of(op->getResults(), isTile);
+      // No code of its own, or none that touches tiles. (An atomic's result may be a tile that nobody reads.)
+      const bool isFused = op->getNumResults() > 0 && llvm::all_of(op->getResults(), isTile) &&
+                           !hasEffect<MemoryEffects::Write>(op);
       if (isFused || llvm::none_of(op->getOperands(), isTile)) continue;
       return nullptr;
     }
