@@ -17,3 +17,17 @@ func.func @copy(%x: !tile.view<1xf32>, %y: !tile.view<1xf32>) attributes {tile.k
   tile.store %a, %y[%c0 : i32] : tensor<128xf32>, !tile.view<1xf32>
   return
 }
+
+// Of small programs, which start and end by the hundred thousand, only the last ones let the next kernel come.
+// CHECK: .entry small
+// CHECK: griddepcontrol.wait;
+// CHECK-DAG: mov.u32 %{{.*}}, %ctaid.x;
+// CHECK-DAG: mov.u32 %{{.*}}, %nctaid.x;
+// CHECK: @%{{p[0-9]+}} griddepcontrol.launch_dependents;
+// CHECK: ld.global
+func.func @small(%x: !tile.view<1xf32>, %y: !tile.view<1xf32>) attributes {tile.kernel, tile.num_warps = 1 : i32} {
+  %c0 = arith.constant 0 : i32
+  %a = tile.load %x[%c0 : i32] : !tile.view<1xf32> -> tensor<128xf32>
+  tile.store %a, %y[%c0 : i32] : tensor<128xf32>, !tile.view<1xf32>
+  return
+}
