@@ -167,6 +167,12 @@ void setRegisters(int count, bool increase) {
     });
 }
 
+/// Launches run one by one: nothing is in front, nothing comes early.
+template <class Instruction>
+bool isStreamOrder(const Instruction& i) {
+  return i.is("griddepcontrol.");
+}
+
 }  // namespace
 
 MBarrier& barrierAt(Program& p, uint32_t address) {
@@ -226,7 +232,7 @@ bool barrierInstruction(const Call& c) {
   else if (c.is("setmaxnreg."))
     setRegisters(count(0), c.is("setmaxnreg.inc"));
   else
-    return c.is("griddepcontrol.");  // launches run one by one: nothing is in front, nothing comes early
+    return isStreamOrder(c);
   return true;
 }
 
@@ -258,7 +264,7 @@ bool barrierStatement(const AsmStatement& s, AsmFrame& f) {
   else if (s.is("setmaxnreg."))
     setRegisters(count(0), s.is("setmaxnreg.inc"));
   else
-    return false;
+    return isStreamOrder(s);
   return true;
 }
 
