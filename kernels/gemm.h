@@ -59,11 +59,11 @@ inline GemmCorner gemm_corner(const GemmConfig& c, const Tile& tile, const Tile&
   return {at.m * c.BM, at.n * c.BN, tile / per_batch};
 }
 
-/// A is [batch, M, K], B is [batch, K, N] (or stored transposed, see the config), C and D are [batch, M, N]. i8 operands
-/// accumulate in i32, f64 in f64, all others in f32. With config.splits > 1 PARTS [slot, BM, BN] gets the parts of the
-/// tiles that are split, and `whole` tiles are not (split_k.h). Grid {ceil(M / BM) * ceil(N / BN), batch}; with splits {whole + splits * (all tiles - whole)}; with
-/// config.cluster {cluster, ceil(M / BM / cluster) * ceil(N / BN), batch}, the cluster's programs on tile rows side by
-/// side.
+/// A is [batch, M, K], B is [batch, K, N] (or stored transposed, see the config), C and D are [batch, M, N]. i8
+/// operands accumulate in i32, f64 in f64, all others in f32. With config.splits > 1 PARTS [slot, at most BM, BN] gets
+/// the parts of the tiles that are split, and `whole` tiles are not (split_k.h). Grid {ceil(M / BM) * ceil(N / BN),
+/// batch}; with splits {whole + splits * (all tiles - whole)}; with config.cluster {cluster, ceil(M / BM / cluster) *
+/// ceil(N / BN), batch}, the cluster's programs on tile rows side by side.
 template <class TIn, class TOut, class Epilogue>
 void gemm_program(const GemmConfig& c, const Epilogue& epilogue, Tensor<const TIn, 3> A, Tensor<const TIn, 3> B,
                   Tensor<const TOut, 3> C, Tensor<TOut, 3> D, Tensor<GemmSum<TIn>, 3> PARTS,
@@ -126,8 +126,8 @@ struct GemmKernels {
 };
 
 /// A GEMM with an epilogue of the caller's: keep the result (it holds the compiled code) and launch it with run_gemm.
-/// (TIn, TOut): (f16, f16), (bf16, bf16), (f32, f32), (f64, f64), (i8, i32), (f8, f16 or bf16), or any pair a cast from the
-/// accumulator reaches.
+/// (TIn, TOut): (f16, f16), (bf16, bf16), (f32, f32), (f64, f64), (i8, i32), (f8, f16 or bf16), or any pair a cast from
+/// the accumulator reaches.
 template <class TIn, class TOut, class Epilogue>
 auto make_gemm_kernel(const char* name, Epilogue epilogue) {
   using Sum = GemmSum<TIn>;
@@ -232,8 +232,9 @@ inline GemmConfig gemm_config_by_size(DType in, bool tf32, const GemmSizes& size
   }
   int row = static_cast<int>(128 / size_of(in));  // elements in 128 bytes: whole lines of shared memory
   if (in == DType::f64) {
-    // A warp's 64 x 32 accumulators are 128 registers; it reads 768 bytes of shared memory for 2048 multiply-adds, under
-    // 40 % of what an H100 can while its tensor cores are busy. Half as wide, several programs share a multiprocessor.
+    // A warp's 64 x 32 accumulators are 128 registers; it reads 768 bytes of shared memory for 2048 multiply-adds,
+    // under 40 % of what an H100 can while its tensor cores are busy. Half as wide, several programs share a
+    // multiprocessor.
     c.BK = row, c.warps = 8;
     if (too_few(c.BM, c.BN)) c.BM = 64, c.BN = 64, c.warps = 4;
     const int64_t stage_bytes = static_cast<int64_t>(c.BM + c.BN) * c.BK * 8;
@@ -249,8 +250,9 @@ inline GemmConfig gemm_config_by_size(DType in, bool tf32, const GemmSizes& size
     c.BK = 64, c.warps = 8, c.stages = 2;  // f8 is widened to f16 on its way: room for it in registers
     return c;
   }
-  // Without warpgroups, measured on an H200 (f16, 4096): 128x256 with 4 stages 443 TFLOP/s, 128x128 with two programs per
-  // multiprocessor 436. Warpgroups gain more from the larger tile: it may leave a quarter of the multiprocessors idle.
+  // Without warpgroups, measured on an H200 (f16, 4096): 128x256 with 4 stages 443 TFLOP/s, 128x128 with two programs
+  // per multiprocessor 436. Warpgroups gain more from the larger tile: it may leave a quarter of the multiprocessors
+  // idle.
   const int64_t wide = programs(128, 256);
   if (machine.warpgroups ? 4 * wide >= 3 * machine.multiprocessors : size_of(in) >= 2 && wide >= machine.multiprocessors)
     c.BN = 256, c.warps = 8;
@@ -299,8 +301,8 @@ inline GemmConfig split_gemm_config(DType in, bool tf32, int64_t batch, int64_t 
   return c;
 }
 
-/// `c` for operands stored this way. Warpgroups compute tf32 with B [K, N] as the transposed product, whose tile is then
-/// tall: one instruction for each 64 columns and k step reads 256 rows of A.
+/// `c` for operands stored this way. Warpgroups compute tf32 with B [K, N] as the transposed product, whose tile is
+/// then tall: one instruction for each 64 columns and k step reads 256 rows of A.
 inline GemmConfig with_transposes(GemmConfig c, bool trans_a, bool trans_b, const Machine& machine) {
   c.trans_a = trans_a, c.trans_b = trans_b;
   if (machine.warpgroups && c.tf32 && !trans_a && !trans_b && c.BN == 256 && c.BM == 128)
@@ -351,11 +353,13 @@ inline std::vector<GemmConfig> gemm_space(const GemmConfig& base, DType in, cons
 inline SplitCounts gemm_split_counts(const GemmConfig& c, int64_t batch, int64_t m, int64_t n, const Machine& machine) {
   return SplitCounts(batch * cdiv(m, c.BM) * cdiv(n, c.BN), c.splits, machine.multiprocessors);
 }
+/// Rows of a part in the workspace: those of a tile that D has.
+inline int64_t gemm_part_rows(const GemmConfig& c, int64_t m) { return std::min<int64_t>(c.BM, m); }
 /// Bytes of the workspace that config.splits needs with operands of `in`; 0: none.
 inline size_t gemm_workspace_bytes(const GemmConfig& c, int64_t batch, int64_t m, int64_t n, const Machine& machine,
                                    DType in = DType::f32) {
   const int64_t parts = gemm_split_counts(c, batch, m, n, machine).split * c.splits;
-  return static_cast<size_t>(parts * c.BM * c.BN) * (in == DType::f64 ? 8 : 4);
+  return static_cast<size_t>(parts * gemm_part_rows(c, m) * c.BN) * (in == DType::f64 ? 8 : 4);
 }
 
 /// Launches `k` (from make_gemm_kernel) after checking shapes: A [batch, M, K], B [batch, K, N], C and D [batch, M, N].
@@ -385,7 +389,7 @@ Status run_batched_gemm(const K& k, Stream& stream, TensorView<const TIn, 3> A, 
   const SplitCounts counts = gemm_split_counts(config, batch, m, n, machine);
   using Sum = GemmSum<TIn>;
   auto parts = TensorView<Sum, 3>::contiguous(static_cast<Sum*>(counts.split ? workspace : nullptr),
-                                              {counts.split * config.splits, config.BM, config.BN});
+                                              {counts.split * config.splits, gemm_part_rows(config, m), config.BN});
   const auto whole = static_cast<int>(counts.whole);
   Status done = k.product.try_call(stream, config, A, B, C, D, parts, whole, alpha, beta);
   if (!done || counts.split == 0) return done;

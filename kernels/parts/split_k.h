@@ -27,7 +27,7 @@ struct SplitCounts {
 /// What a program computes: part `part` of the sum of tile `tile`, counted over all batches.
 struct SplitPart {
   Tile tile, part;
-  Tile slot;      ///< where it goes in PARTS [split tiles * splits, BM, BN]; meaningless for whole tiles
+  Tile slot;      ///< where it goes in PARTS [split tiles * splits, at most BM, BN]; meaningless for whole tiles
   Tile is_whole;  ///< the only part
 
   /// The part's share of `depth` in blocks of `block`: [begin, end).
@@ -62,7 +62,7 @@ struct SplitBlock {
     auto program = program_id(0), inside = program % per_tile;
     return {program / per_tile, inside / across * rows, inside % across * columns};
   }
-  /// The sum of the block's parts, in order. PARTS [split tiles * splits, bm, bn].
+  /// The sum of the block's parts, in order. PARTS [split tiles * splits, at most bm, bn].
   template <class Sum>
   Tile sum(const At& own, int splits, const Tensor<const Sum, 3>& PARTS) const {
     Tile total = PARTS.load({own.tile * splits, own.row, own.column}, {rows, columns});
