@@ -211,7 +211,7 @@ inline GlaConfig default_gla_recurrent_config(int64_t k, int64_t v, const Machin
   GlaConfig c = default_gla_config(k, v, machine);
   c.BK = round_up(k, 16);
   // On hosts the state of a program is walked once for each row: it stays in the first cache.
-  c.BV = std::min(machine.gpu ? 32 : std::clamp(8192 / c.BK / 16 * 16, 16, 64), round_up(v, 16));
+  c.BV = std::min(machine.gpu ? 32 : std::clamp(8192 / std::max(c.BK, 16) / 16 * 16, 16, 64), round_up(v, 16));
   c.warps = machine.gpu ? 4 : 1;
   return c;
 }

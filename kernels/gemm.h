@@ -213,7 +213,8 @@ inline GemmConfig gemm_config_by_size(DType in, bool tf32, const GemmSizes& size
   c.tf32 = tf32;
   if (!machine.gpu) {
     // Operand tiles that fit the second-level cache together.
-    c.BM = m >= 1024 ? 256 : std::min(128, round_up(m, 16)), c.BN = std::min(128, round_up(n, 16));
+    auto side = [](int64_t size) { return std::min(128, round_up(std::max<int64_t>(size, 1), 16)); };
+    c.BM = m >= 1024 ? 256 : side(m), c.BN = side(n);
     c.BK = 128, c.GROUP = 1, c.stages = 1, c.warps = 1;
     return c;
   }
