@@ -22,12 +22,6 @@ namespace {
 /// Registers of a thread (32 bits each) that loads of one block may hold longer than they were written to.
 constexpr int64_t kMostEarlyRegisters = 32;
 
-int64_t registersOf(Operation* load) {
-  const Type type = load->getResult(0).getType();
-  const auto layout = layoutOf(type);
-  return layout ? std::max<int64_t>(1, int64_t{layout->numRegs()} * elementBytes(type) / 4) : 1;
-}
-
 /// The address comes from the program's or the iteration's place, or from memory.
 bool isOfPlace(Operation* load) {
   SmallVector<Value> pending(load->getOperands());
@@ -120,8 +114,8 @@ class EarlyLoadsPass : public PassWrapper<EarlyLoadsPass, OperationPass<func::Fu
     for (Operation* load : loads) {
       SmallVector<Operation*> moved;  // what the address is computed by comes along, last first
       Operation* place = placeFor(load, isOfLoadedRows(load) ? isMeetingOfLanes : isMeeting, moved);
-      if (!place || held + registersOf(load) > kMostEarlyRegisters) continue;
-      held += registersOf(load);
+      if (!place || held + registersOf(load->getResult(0).getType()) > kMostEarlyRegisters) continue;
+      held += registersOf(load->getResult(0).getType());
       for (Operation* op : llvm::reverse(moved)) op->moveBefore(place);
     }
   }

@@ -20,12 +20,6 @@ namespace {
 /// with what it carries anyway.
 constexpr int64_t kMostHoisted = 48, kMostHeld = 96;
 
-int64_t registersOf(Type type) {
-  if (!isa<RankedTensorType>(type)) return 1;
-  const auto layout = layoutOf(type);
-  return layout ? std::max<int64_t>(1, int64_t{layout->numRegs()} * elementBytes(type) / 4) : 1;
-}
-
 /// The argument that a box is read from; null: no such load.
 Value boxedArgument(Operation* op) {
   auto load = dyn_cast<LoadOp>(op);

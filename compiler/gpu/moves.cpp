@@ -15,6 +15,11 @@ int elementBytes(Type type) {
   return static_cast<int>((element.getIntOrFloatBitWidth() + 7) / 8);
 }
 
+int64_t registersOf(Type type) {
+  const auto layout = isa<RankedTensorType>(type) ? layoutOf(type) : std::nullopt;
+  return layout ? std::max<int64_t>(1, int64_t{layout->numRegs()} * elementBytes(type) / 4) : 1;
+}
+
 namespace {
 
 constexpr int64_t kMostAtOnce = 16384;  ///< bytes of a tile that lanes exchange, of all warps together

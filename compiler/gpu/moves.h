@@ -59,5 +59,7 @@ std::optional<TakeMove> planMove(TakeOp op);
 
 /// Bytes of an element in shared or global memory.
 int elementBytes(mlir::Type type);
+/// Registers of 32 bits that a thread holds of a value of this type, under its layout; 1 for what has none.
+int64_t registersOf(mlir::Type type);
 
 }  // namespace tile::ir

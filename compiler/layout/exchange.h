@@ -29,8 +29,8 @@ struct Exchange {
 /// instruction.
 Exchange planExchange(const Layout& from, const Layout& to, int elementBytes);
 
-/// The box that a tile may pass in, one after another through the same bytes: halves of the tile, and halves of these, until
-/// one needs no more than `mostBytes` or threads' shares would be cut.
+/// The box that a tile may pass in, one after another through the same bytes: halves of the tile, and halves of these,
+/// until one needs no more than `mostBytes` or threads' shares would be cut.
 Shape exchangeBox(const Layout& from, const Layout& to, int elementBytes, int64_t mostBytes);
 
 }  // namespace tile::layout

@@ -106,9 +106,9 @@ std::optional<Layout> boxLayout(const Layout& source, const Coord& offset, const
 /// every thread's elements fall into boxes whole; at most `most` of them. Nullopt where it cannot be, or `source` is that
 /// already.
 std::optional<Layout> cuttableLayout(const Layout& source, const Shape& shape, int most);
-/// `source` with the elements of every warp dealt out anew among its lanes, so that lanes next to each other hold pieces of
-/// `vector` elements next to each other along `dim`, and a whole run of `run` of them; both powers of two. Nullopt where a
-/// warp does not hold such runs, elements are held twice or are padding, or radices are no powers of two.
+/// `source` with the elements of every warp dealt out anew among its lanes, so that lanes next to each other hold pieces
+/// of `vector` elements next to each other along `dim`, and a whole run of `run` of them; both powers of two. Nullopt
+/// where a warp does not hold such runs, elements are held twice or are padding, or radices are no powers of two.
 std::optional<Layout> runsOfWarps(const Layout& source, int dim, int vector, int run);
 /// Layout of `count` tiles of one layout put one after another along `dim`; nullopt when the layout is padded there.
 std::optional<Layout> repeatedLayout(const Layout& part, int dim, int count);

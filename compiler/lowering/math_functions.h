@@ -30,9 +30,9 @@ class PowersOfTwo {
 
 /// Emits a math dialect op on f32 or f64 operands. f32 exp, exp2, expm1, log, log2, log10, log1p, sin, cos, tan, tanh,
 /// erf and pow are polynomials of our own (tan, tanh, erf, pow, log1p and expm1 with `quick` parts if given;
-/// exponentials with instructions for powers of two if given, to the same bits);
-/// everything else, and f64, becomes LLVM's intrinsic where `hasLibm` says that a libm call can be linked; without it
-/// f64 has what math_functions_f64.h has. Null: this function does not exist on such a machine.
+/// exponentials with instructions for powers of two if given, to the same bits); everything else, and f64, becomes
+/// LLVM's intrinsic where `hasLibm` says that a libm call can be linked; without it f64 has what math_functions_f64.h
+/// has. Null: this function does not exist on such a machine.
 llvm::Value* emitTranscendental(llvm::IRBuilderBase& b, mlir::Operation* op, llvm::ArrayRef<llvm::Value*> args,
                                 bool hasLibm, const QuickParts* quick = nullptr,
                                 const PowersOfTwo* powers = nullptr);

@@ -205,7 +205,7 @@ CatalogRow gemm_row() {
     row.problems.push_back({d, {{"M", 70}, {"N", 130}, {"K", 333}, {"batch", 2}, {"splits", 3}, {"beta", 2}}});
   }
   row.problems.push_back({"f16", {{"M", 64}, {"N", 64}, {"K", 40}, {"splits", 7}}, Purpose::edge});  // empty parts
-  row.problems.push_back({"f16", {{"M", 64 * 135}, {"N", 70}, {"K", 130}, {"splits", 2}}, Purpose::edge});  // whole tiles too
+  row.problems.push_back({"f16", {{"M", 64 * 135}, {"N", 70}, {"K", 130}, {"splits", 2}}, Purpose::edge});  // and whole
   for (int64_t n : {1024, 2048, 4096, 8192, 16384})
     row.problems.push_back({"f16", {{"M", n}, {"N", n}, {"K", n}}, Purpose::bench});
   for (int64_t n : {2048, 4096, 8192, 16384}) row.problems.push_back({"bf16", {{"M", n}, {"N", n}, {"K", n}}, Purpose::bench});

@@ -21,7 +21,6 @@ struct SplitCounts {
     whole = tiles / multiprocessors * multiprocessors;
     split = tiles - whole;
   }
-  int64_t programs(int splits) const { return whole + split * splits; }
 };
 
 /// What a program computes: part `part` of the sum of tile `tile`, counted over all batches.

@@ -154,36 +154,29 @@ LogicalResult Emitter::emitIf(scf::IfOp op) {
   auto* thenBlock = llvm::BasicBlock::Create(context_, "then", function_);
   auto* elseBlock = op.elseBlock() ? llvm::BasicBlock::Create(context_, "else", function_) : nullptr;
   auto* after = llvm::BasicBlock::Create(context_, "endif", function_);
-  llvm::Value* condition = scalar(op.getCondition());
+  auto* join = after;  // where the first side ends
+  llvm::Value *condition = scalar(op.getCondition()), *flag = nullptr;
   if (elseBlock && op.getNumResults() == 0 && hasMeetings(op.thenBlock()) && hasMeetings(op.elseBlock())) {
     // One side behind the other. ptxas takes two sides in which warps meet for divergent, and then all of the work loop
     // around them: nothing in it stays in uniform registers. It must not see that the second condition is the first.
-    llvm::Value* flag = b.CreateZExt(condition, b.getInt32Ty());
-    flag = inlineAsm(b.getInt32Ty(), "mov.b32 $0, $1;", "=r,r", {flag});
-    auto* second = llvm::BasicBlock::Create(context_, "second", function_);
-    b.CreateCondBr(condition, thenBlock, second);
-    b.SetInsertPoint(thenBlock);
-    if (failed(emitBlock(*op.thenBlock()))) return failure();
-    b.CreateBr(second);
-    b.SetInsertPoint(second);
-    b.CreateCondBr(b.CreateICmpEQ(flag, i32(0)), elseBlock, after);
-    b.SetInsertPoint(elseBlock);
-    if (failed(emitBlock(*op.elseBlock()))) return failure();
-    b.CreateBr(after);
-    b.SetInsertPoint(after);
-    return success();
+    flag = inlineAsm(b.getInt32Ty(), "mov.b32 $0, $1;", "=r,r", {b.CreateZExt(condition, b.getInt32Ty())});
+    join = llvm::BasicBlock::Create(context_, "second", function_);
   }
-  b.CreateCondBr(condition, thenBlock, elseBlock ? elseBlock : after);
+  b.CreateCondBr(condition, thenBlock, flag ? join : elseBlock ? elseBlock : after);
 
   b.SetInsertPoint(thenBlock);
   if (failed(emitBlock(*op.thenBlock()))) return failure();
   auto yielded = op.thenBlock()->getTerminator()->getOperands();
   Regs thenValues = packed(yielded);
   llvm::BasicBlock* thenEnd = b.GetInsertBlock();
-  b.CreateBr(after);
+  b.CreateBr(join);
   if (!elseBlock) {
     b.SetInsertPoint(after);
     return success();
+  }
+  if (flag) {
+    b.SetInsertPoint(join);
+    b.CreateCondBr(b.CreateICmpEQ(flag, i32(0)), elseBlock, after);
   }
   b.SetInsertPoint(elseBlock);
   if (failed(emitBlock(*op.elseBlock()))) return failure();

@@ -1,0 +1,95 @@
+// global_access.cpp - tiles that are read from or written to global memory.
+#include "compiler/gpu/global_access.h"
+
+#include <set>
+
+#include "compiler/gpu/moves.h"
+#include "compiler/lowering/elementwise.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+namespace tile::ir {
+using namespace mlir;
+using layout::Layout;
+
+namespace {
+
+bool isTile(Value value) { return isa<RankedTensorType>(value.getType()); }
+
+}  // namespace
+
+std::optional<GlobalAccess> accessOf(Operation* op, const Facts& facts) {
+  auto box = [&](Value view, ValueRange indices, Value tile) -> std::optional<GlobalAccess> {
+    if (!isTile(tile)) return std::nullopt;
+    return GlobalAccess{
+        boxWidth(facts, view, indices, cast<RankedTensorType>(tile.getType()).getShape(), elementBytes(tile.getType())),
+        tile};
+  };
+  auto offsets = [&](Value ptr, Value at, Value mask, Value tile) -> std::optional<GlobalAccess> {
+    if (!isTile(tile) || !at) return std::nullopt;
+    return GlobalAccess{offsetWidth(facts, ptr, at, mask, elementBytes(tile.getType())), tile};
+  };
+  return llvm::TypeSwitch<Operation*, std::optional<GlobalAccess>>(op)
+      .Case<LoadOp>([&](LoadOp o) { return box(o.getView(), o.getIndices(), o.getResult()); })
+      .Case<StoreOp, AccumulateOp>([&](auto o) { return box(o.getView(), o.getIndices(), o.getValue()); })
+      .Case<GatherOp>([&](GatherOp o) { return offsets(o.getPtr(), o.getOffsets(), o.getMask(), o.getResult()); })
+      .Case<ScatterOp>([&](ScatterOp o) { return offsets(o.getPtr(), o.getOffsets(), o.getMask(), o.getValue()); })
+      .Case<AtomicRmwOp>([&](AtomicRmwOp o) {
+        return offsets(o.getPtr(), o.getOffsets(), o.getMask(), onlyAdds(o) ? o.getValue() : o.getResult());
+      })
+      .Case<AtomicCasOp>([&](AtomicCasOp o) { return offsets(o.getPtr(), o.getOffsets(), o.getMask(), o.getResult()); })
+      .Default([](Operation*) { return std::nullopt; });
+}
+
+bool addsToMemory(Operation* op) {
+  auto add = dyn_cast<AtomicRmwOp>(op);
+  return add && onlyAdds(add);
+}
+
+bool isLookup(Operation* op, const GlobalAccess& access) {
+  auto gather = dyn_cast<GatherOp>(op);
+  if (!gather || access.width.dim >= 0) return false;
+  const int64_t elements = cast<RankedTensorType>(access.tile.getType()).getNumElements();
+  SmallVector<Value> pending{gather.getOffsets()};
+  llvm::DenseSet<Value> seen;
+  while (!pending.empty()) {
+    Value value = pending.pop_back_val();
+    auto type = dyn_cast<RankedTensorType>(value.getType());
+    if (!type || type.getNumElements() < elements || !seen.insert(value).second) continue;
+    Operation* from = value.getDefiningOp();
+    if (!from) {  // loaded an iteration early
+      auto arg = dyn_cast<BlockArgument>(value);
+      auto loop = arg ? dyn_cast_or_null<scf::ForOp>(arg.getOwner()->getParentOp()) : scf::ForOp();
+      if (loop && arg.getArgNumber() > 0) pending.push_back(loop.getTiedLoopYieldedValue(arg)->get());
+      continue;
+    }
+    if (isa<LoadOp, GatherOp>(from)) return true;
+    if (isElementwise(from) || isa<AssumeOp, ReshapeOp, TransOp>(from))
+      pending.append(from->operand_begin(), from->operand_end());
+  }
+  return false;
+}
+
+double sectorUse(const Layout& layout, int dim, int bytes) {
+  std::set<std::pair<layout::Coord, int64_t>> sectors, wanted;
+  int run = layout.runLength(dim);
+  for (int lane = 0; lane < layout.numLanes(); ++lane) {
+    layout::Coord coord = layout.threadCoord(lane, 0);
+    int64_t start = coord[dim];
+    coord[dim] = 0;
+    for (int64_t i = start; i < start + run; ++i) {
+      wanted.insert({coord, i});
+      sectors.insert({coord, i * bytes / 32});
+    }
+  }
+  return double(wanted.size()) * bytes / (32.0 * double(sectors.size()));
+}
+
+bool wholeLines(const Layout& layout, int dim, int bytes) {
+  const int run = layout.runLength(dim);
+  int64_t extent = run;
+  for (const layout::Digit& digit : layout.lanes())
+    if (digit.dim == dim && digit.stride == extent) extent *= digit.count;
+  return extent * bytes >= 128;
+}
+
+}  // namespace tile::ir

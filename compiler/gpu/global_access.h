@@ -1,0 +1,24 @@
+// global_access.h - tiles that are read from or written to global memory, and what that says about their layouts.
+#pragma once
+#include "compiler/gpu/access_width.h"
+
+namespace tile::ir {
+
+struct GlobalAccess {
+  AccessWidth width;
+  mlir::Value tile;  ///< what is read or written
+};
+/// Nullopt: the op accesses no global memory, or no tile of it.
+std::optional<GlobalAccess> accessOf(mlir::Operation* op, const Facts& facts);
+
+/// An atomic whose result nobody reads: its value's layout matters.
+bool addsToMemory(mlir::Operation* op);
+/// A gather whose every address was computed from elements that were loaded: neighbours are nowhere near each other.
+bool isLookup(mlir::Operation* op, const GlobalAccess& access);
+
+/// Bytes wanted of the bytes of all 32-byte sectors one warp touches along `dim` with all its registers of one row.
+double sectorUse(const layout::Layout& layout, int dim, int bytes);
+/// The lanes of a warp hold a run of at least 128 bytes along `dim` together.
+bool wholeLines(const layout::Layout& layout, int dim, int bytes);
+
+}  // namespace tile::ir
