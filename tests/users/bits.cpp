@@ -88,7 +88,8 @@ Register r1("nms", [](Env& e) {
   return j;
 });
 
-// --- edit distance of one pattern of up to 64 characters and many texts (Myers 1999): a column of the table is two words
+// --- edit distance of one pattern of up to 64 characters and many texts (Myers 1999): a column of the table is two
+// words
 struct EditCfg {
   int B = 128, warps = 4;
 };
@@ -249,7 +250,8 @@ auto binary_product =
 Register r4("binary_product", [](Env& e) {
   BinaryCfg c;
   if (!e.big) c = {16, 32, 4, 4};
-  c.BM = e.field("BM", c.BM), c.BN = e.field("BN", c.BN), c.BK = e.field("BK", c.BK), c.warps = e.field("warps", c.warps);
+  c.BM = e.field("BM", c.BM), c.BN = e.field("BN", c.BN), c.BK = e.field("BK", c.BK),
+  c.warps = e.field("warps", c.warps);
   const int M = e.big ? 2048 : 37, N = e.big ? 2048 : 45, K = e.big ? 128 : 7;
   auto a = integers<uint32_t>(e, size_t(M) * K, 0, 1ll << 32), b = integers<uint32_t>(e, size_t(N) * K, 0, 1ll << 32);
   auto out = constant<int32_t>(e, size_t(M) * N, -1);

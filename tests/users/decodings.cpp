@@ -1,6 +1,6 @@
-// decodings.cpp - steps of a language-model server around its matrix products: drafts verified, beams, samples drawn with
-// noise, grammars, rotary embeddings into a cache of 8 bits, experts' outputs combined, prefixes seen by everybody,
-// weights of three values.
+// decodings.cpp - steps of a language-model server around its matrix products: drafts verified, beams, samples drawn
+// with noise, grammars, rotary embeddings into a cache of 8 bits, experts' outputs combined, prefixes seen by
+// everybody, weights of three values.
 #include <algorithm>
 #include <numeric>
 #include <set>
@@ -332,7 +332,8 @@ auto rope_cache =
           [&] {
             auto position = positions.load({t}, {c.BT}).col();
             auto i = arange(0, c.R / 2).row();
-            auto cosine = load(table.ptr() + position * c.R + i), sine = load(table.ptr() + position * c.R + c.R / 2 + i);
+            auto cosine = load(table.ptr() + position * c.R + i),
+                 sine = load(table.ptr() + position * c.R + c.R / 2 + i);
             auto part = [&](int at, int width) {
               return cast(squeeze(QKV.load({t, h, at}, {c.BT, 1, width}), 1), f32);
             };
@@ -517,28 +518,29 @@ Register r7("prefix_lm", [](Env& e) {
 struct TernaryCfg {
   int BM = 128, BN = 128, BK = 128, stages = 3, warps = 8;
 };
-auto ternary =
-    kernel("user_ternary", [](const TernaryCfg& c, Tensor<const int8_t, 2> X, Tensor<const float, 1> sx,
-                              Tensor<const uint8_t, 2> W, Tensor<const bfloat16, 1> bias, Tensor<bfloat16, 2> Y, F32 sw) {
-      // X [M, K], sx [M], W [N, K / 4] (weight 4 j + i is bits 2 i of byte j, minus one), bias [N], Y [M, N]
-      num_warps(c.warps);
-      auto m = program_id(0) * c.BM, n = program_id(1) * c.BN;
-      auto shifts = reshape(cast(2 * arange(0, 4), u8), {1, 1, 4});
-      Tile acc = zeros({c.BM, c.BN}, i32);
-      for (auto k : range(0, X.dim(1), c.BK, {.stages = c.stages})) {
-        auto packed = expand_dims(W.load({n, k / 4}, {c.BN, c.BK / 4}), 2);
-        auto w = cast(reshape((packed >> shifts) & 3, {c.BN, c.BK}), i8) - 1;
-        acc = dot(X.load({m, k}, {c.BM, c.BK}), trans(w), acc);
-      }
-      auto y = cast(acc, f32) * (sx.load({m}, {c.BM}).col() * sw) + cast(bias.load({n}, {c.BN}), f32).row();
-      Y.store({m, n}, cast(y, bf16));
-    }).grid([](const TernaryCfg& c, const auto& x, const auto&, const auto& w, const auto&...) {
-      return Grid{cdiv(x.shape[0], c.BM), cdiv(w.shape[0], c.BN)};
-    });
+auto ternary = kernel("user_ternary", [](const TernaryCfg& c, Tensor<const int8_t, 2> X, Tensor<const float, 1> sx,
+                                         Tensor<const uint8_t, 2> W, Tensor<const bfloat16, 1> bias,
+                                         Tensor<bfloat16, 2> Y, F32 sw) {
+                 // X [M, K], sx [M], W [N, K / 4] (weight 4 j + i is bits 2 i of byte j, minus one), bias [N], Y [M, N]
+                 num_warps(c.warps);
+                 auto m = program_id(0) * c.BM, n = program_id(1) * c.BN;
+                 auto shifts = reshape(cast(2 * arange(0, 4), u8), {1, 1, 4});
+                 Tile acc = zeros({c.BM, c.BN}, i32);
+                 for (auto k : range(0, X.dim(1), c.BK, {.stages = c.stages})) {
+                   auto packed = expand_dims(W.load({n, k / 4}, {c.BN, c.BK / 4}), 2);
+                   auto w = cast(reshape((packed >> shifts) & 3, {c.BN, c.BK}), i8) - 1;
+                   acc = dot(X.load({m, k}, {c.BM, c.BK}), trans(w), acc);
+                 }
+                 auto y = cast(acc, f32) * (sx.load({m}, {c.BM}).col() * sw) + cast(bias.load({n}, {c.BN}), f32).row();
+                 Y.store({m, n}, cast(y, bf16));
+               }).grid([](const TernaryCfg& c, const auto& x, const auto&, const auto& w, const auto&...) {
+  return Grid{cdiv(x.shape[0], c.BM), cdiv(w.shape[0], c.BN)};
+});
 Register r8("ternary", [](Env& e) {
   TernaryCfg c;
   if (!e.big) c = {32, 32, 32, 2, 4};
-  c.BM = e.field("BM", c.BM), c.BN = e.field("BN", c.BN), c.BK = e.field("BK", c.BK), c.warps = e.field("warps", c.warps);
+  c.BM = e.field("BM", c.BM), c.BN = e.field("BN", c.BN), c.BK = e.field("BK", c.BK),
+  c.warps = e.field("warps", c.warps);
   const int M = e.big ? 4096 : 45, N = e.big ? 4096 : 70, K = e.big ? 4096 : 96;
   auto x = integers<int8_t>(e, size_t(M) * K, -127, 128);
   auto w = filled<uint8_t>(e, size_t(N) * K / 4, [&](size_t i) {

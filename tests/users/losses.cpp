@@ -1,6 +1,6 @@
 // losses.cpp - training of other kinds: focal and contrastive losses, a layer trained while it reads, attention through
-// landmarks, a recurrence in logarithms, factored second moments, edges of a graph, a product with everything behind it,
-// many products of tiny matrices, sums of products whose lengths are found in memory.
+// landmarks, a recurrence in logarithms, factored second moments, edges of a graph, a product with everything behind
+// it, many products of tiny matrices, sums of products whose lengths are found in memory.
 #include <algorithm>
 #include <cstring>
 #include <numeric>
@@ -57,7 +57,8 @@ Register r1("focal", [](Env& e) {
         const double v = x[size_t(n) * C + k], t = labels.at(n) == k, p = 1 / (1 + std::exp(-v));
         const double pt = t ? p : 1 - p, w = t ? .25 : .75, s = t ? 1 : -1;
         sum += -w * std::pow(1 - pt, 2) * std::log(pt) * .1;
-        want[size_t(n) * C + k] = .1 * w * s * ((1 - pt) * (1 - pt) * (pt - 1) + 2 * (1 - pt) * (1 - pt) * pt * std::log(pt));
+        want[size_t(n) * C + k] =
+            .1 * w * s * ((1 - pt) * (1 - pt) * (pt - 1) + 2 * (1 - pt) * (1 - pt) * pt * std::log(pt));
       }
     const auto wrong = agree(g.now(), want, 1e-4, 2e-3);
     return wrong.empty() ? agree(loss.now(), {sum}, 1e-3, 1e-4) : wrong;
@@ -207,18 +208,20 @@ Register r3("learning", [](Env& e) {
 struct LandmarksCfg {
   int BM = 128, P = 48, D = 80, warps = 4;
 };
-auto landmarks = kernel("user_landmarks", [](const LandmarksCfg& c, Tensor<const half, 3> Q, Tensor<const half, 3> marks,
-                                             Tensor<const half, 3> M, Tensor<const half, 3> Z, Tensor<half, 3> O,
-                                             F32 scale) {
-  // Q, O [BH, S, D], marks, Z [BH, P, D], M [BH, P, P]
-  num_warps(c.warps);
-  auto m = program_id(0) * c.BM, z = program_id(1);
-  auto q = squeeze(Q.load({z, m, 0}, {1, c.BM, c.D}), 0);
-  auto p = softmax(dot(q, trans(squeeze(marks.load({z, 0, 0}, {1, c.P, c.D}), 0))) * scale, axis(1));
-  auto through = dot(cast(p, f16), squeeze(M.load({z, 0, 0}, {1, c.P, c.P}), 0));
-  auto o = dot(cast(through, f16), squeeze(Z.load({z, 0, 0}, {1, c.P, c.D}), 0));
-  O.store({z, m, 0}, expand_dims(cast(o, f16), 0));
-}).grid([](const LandmarksCfg& c, const auto& q, const auto&...) { return Grid{cdiv(q.shape[1], c.BM), q.shape[0]}; });
+auto landmarks =
+    kernel("user_landmarks", [](const LandmarksCfg& c, Tensor<const half, 3> Q, Tensor<const half, 3> marks,
+                                Tensor<const half, 3> M, Tensor<const half, 3> Z, Tensor<half, 3> O, F32 scale) {
+      // Q, O [BH, S, D], marks, Z [BH, P, D], M [BH, P, P]
+      num_warps(c.warps);
+      auto m = program_id(0) * c.BM, z = program_id(1);
+      auto q = squeeze(Q.load({z, m, 0}, {1, c.BM, c.D}), 0);
+      auto p = softmax(dot(q, trans(squeeze(marks.load({z, 0, 0}, {1, c.P, c.D}), 0))) * scale, axis(1));
+      auto through = dot(cast(p, f16), squeeze(M.load({z, 0, 0}, {1, c.P, c.P}), 0));
+      auto o = dot(cast(through, f16), squeeze(Z.load({z, 0, 0}, {1, c.P, c.D}), 0));
+      O.store({z, m, 0}, expand_dims(cast(o, f16), 0));
+    }).grid([](const LandmarksCfg& c, const auto& q, const auto&...) {
+      return Grid{cdiv(q.shape[1], c.BM), q.shape[0]};
+    });
 Register r4("landmarks", [](Env& e) {
   LandmarksCfg c;
   if (!e.big) c = {32, 24, 40, 4};
@@ -310,15 +313,15 @@ Register r5("mingru", [](Env& e) {
 struct FactorsCfg {
   int BM = 64, BN = 128, warps = 4;
 };
-auto factor_sums = kernel("user_factor_sums", [](const FactorsCfg& c, Tensor<const bfloat16, 2> G, Tensor<float, 1> rows,
-                                                 Tensor<float, 1> columns) {
-  num_warps(c.warps);
-  auto m = program_id(0) * c.BM, n = program_id(1) * c.BN;
-  auto g = cast(G.load({m, n}, {c.BM, c.BN}), f32);
-  auto squares = g * g;
-  rows.atomic_add({m}, squeeze(sum(squares, axis(1)), 1));
-  columns.atomic_add({n}, squeeze(sum(squares, axis(0)), 0));
-}).grid([](const FactorsCfg& c, const auto& g, const auto&...) {
+auto factor_sums = kernel("user_factor_sums", [](const FactorsCfg& c, Tensor<const bfloat16, 2> G,
+                                                 Tensor<float, 1> rows, Tensor<float, 1> columns) {
+                     num_warps(c.warps);
+                     auto m = program_id(0) * c.BM, n = program_id(1) * c.BN;
+                     auto g = cast(G.load({m, n}, {c.BM, c.BN}), f32);
+                     auto squares = g * g;
+                     rows.atomic_add({m}, squeeze(sum(squares, axis(1)), 1));
+                     columns.atomic_add({n}, squeeze(sum(squares, axis(0)), 0));
+                   }).grid([](const FactorsCfg& c, const auto& g, const auto&...) {
   return Grid{cdiv(g.shape[0], c.BM), cdiv(g.shape[1], c.BN)};
 });
 auto factor_step = kernel("user_factor_step", [](const FactorsCfg& c, Tensor<const bfloat16, 2> G,
@@ -364,7 +367,8 @@ Register r6("adafactor", [](Env& e) {
       ww[i] = w[i] - .01 * (wm[i] + .1 * w[i]);
     }
     for (const auto& [name, wrong] :
-         {std::pair{"rows", agree(rows.now(), wr, 1e-4, 1e-5)}, std::pair{"columns", agree(columns.now(), wc, 1e-4, 1e-5)},
+         {std::pair{"rows", agree(rows.now(), wr, 1e-4, 1e-5)},
+          std::pair{"columns", agree(columns.now(), wc, 1e-4, 1e-5)},
           std::pair{"momentum", agree(momentum.now(), wm, 1e-5, 1e-4)}, std::pair{"w", agree(w.now(), ww, 4e-3, 4e-3)}})
       if (!wrong.empty()) return std::string(name) + ": " + wrong;
     return std::string();
@@ -447,7 +451,8 @@ auto product_out =
 Register r8("product_out", [](Env& e) {
   EpilogueCfg c;
   if (!e.big) c = {64, 32, 32, 2, 4};
-  c.BM = e.field("BM", c.BM), c.BN = e.field("BN", c.BN), c.BK = e.field("BK", c.BK), c.warps = e.field("warps", c.warps);
+  c.BM = e.field("BM", c.BM), c.BN = e.field("BN", c.BN), c.BK = e.field("BK", c.BK),
+  c.warps = e.field("warps", c.warps);
   c.stages = e.field("stages", c.stages), c.pingpong = e.field("pingpong", 0);
   const int M = e.big ? 4096 : 88, N = e.big ? 4096 : 56, K = e.big ? 4096 : 75;
   auto a = random<half>(e, size_t(M) * K), b = random<half>(e, size_t(N) * K), bias = random<half>(e, N),
@@ -464,7 +469,8 @@ Register r8("product_out", [](Env& e) {
                         [&](int k, int n) { return b[size_t(n) * K + k]; },
                         [&](double sum, int m, int n) {
                           const double x = sum + bias[n];
-                          const double y = .5 * x * (1 + std::erf(x / std::sqrt(2.))) * gate[n] + rest[size_t(n) * M + m];
+                          const double y =
+                              .5 * x * (1 + std::erf(x / std::sqrt(2.))) * gate[n] + rest[size_t(n) * M + m];
                           top = std::max(top, std::abs(y));
                           return std::clamp(y * 8, -448., 448.);
                         });
@@ -519,7 +525,8 @@ Register r9("chains", [](Env& e) {
   return j;
 });
 
-// --- two products of different lengths, both found in memory (none, one or many steps), subtracted where they are masked
+// --- two products of different lengths, both found in memory (none, one or many steps), subtracted where they are
+// masked
 struct RaggedCfg {
   int BM = 64, BN = 64, BK = 32, stages = 3, warps = 4;
 };
@@ -548,7 +555,8 @@ auto ragged = kernel("user_ragged", [](const RaggedCfg& c, Tensor<const bfloat16
 Register r10("ragged", [](Env& e) {
   RaggedCfg c;
   if (!e.big) c = {64, 32, 32, 2, 4};
-  c.BM = e.field("BM", c.BM), c.BN = e.field("BN", c.BN), c.BK = e.field("BK", c.BK), c.warps = e.field("warps", c.warps);
+  c.BM = e.field("BM", c.BM), c.BN = e.field("BN", c.BN), c.BK = e.field("BK", c.BK),
+  c.warps = e.field("warps", c.warps);
   c.stages = e.field("stages", c.stages);
   const int M = e.big ? 2048 : 70, N = e.big ? 2048 : 40, K = e.big ? 8192 : 150, R = e.big ? 64 : 24, G = 5;
   auto a = random<bfloat16>(e, size_t(K) * M), b = random<bfloat16>(e, size_t(K) * N);

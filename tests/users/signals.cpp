@@ -29,7 +29,8 @@ auto biquad(bool back) {
       // (y[t], y[t-1]) = M (y[t-1], y[t-2]) + (f, 0)
       auto ones_ = ones(box, f32), none = zeros(box, f32);
       auto all = scan({ones_ * -a1, ones_ * -a2, ones_, none, f, none}, axis(1),
-                      [](Tile a, Tile b, Tile c, Tile d, Tile u, Tile v, Tile A, Tile B, Tile C, Tile D, Tile U, Tile V) {
+                      [](Tile a, Tile b, Tile c, Tile d, Tile u, Tile v, Tile A, Tile B, Tile C, Tile D, Tile U,
+                         Tile V) {
                         return std::tuple(A * a + B * c, A * b + B * d, C * a + D * c, C * b + D * d, A * u + B * v + U,
                                           C * u + D * v + V);
                       },
@@ -146,26 +147,29 @@ Register r2("demosaic", [](Env& e) {
 struct MotionCfg {
   int R = 7, warps = 1;
 };
-auto motion = kernel("user_motion", [](const MotionCfg& c, Tensor<const uint8_t, 2> now, Tensor<const uint8_t, 2> before,
-                                       Tensor<int8_t, 3> shifts, Tensor<uint16_t, 2> costs) {
-  // now, before [H, W], shifts [H / 16, W / 16, 2] (dy, dx), costs [H / 16, W / 16]
-  num_warps(c.warps);
-  auto bx = program_id(0), by = program_id(1);
-  auto here = cast(cast(now.load({by * 16, bx * 16}, {16, 16}), u32), i32);
-  Tile best = 1 << 20, best_y = 0, best_x = 0;
-  for (auto dy : range(-c.R, c.R + 1))
-    for (auto dx : range(-c.R, c.R + 1)) {
-      auto y = by * 16 + dy, x = bx * 16 + dx;
-      continue_if((y < 0) | (x < 0) | (y + 16 > now.dim(0)) | (x + 16 > now.dim(1)));
-      auto there = cast(cast(before.load({y, x}, {16, 16}), u32), i32);
-      auto cost = sum(abs(here - there)) + 2 * (abs(dy) + abs(dx));
-      auto better = cost < best;
-      best = where(better, cost, best), best_y = where(better, dy, best_y), best_x = where(better, dx, best_x);
-    }
-  shifts.store({by, bx, 0}, cast(best_y, i8));
-  shifts.store({by, bx, 1}, cast(best_x, i8));
-  costs.store({by, bx}, cast(best, u16));
-}).grid([](const MotionCfg&, const auto& n, const auto&...) { return Grid{n.shape[1] / 16, n.shape[0] / 16}; });
+auto motion =
+    kernel("user_motion", [](const MotionCfg& c, Tensor<const uint8_t, 2> now, Tensor<const uint8_t, 2> before,
+                             Tensor<int8_t, 3> shifts, Tensor<uint16_t, 2> costs) {
+      // now, before [H, W], shifts [H / 16, W / 16, 2] (dy, dx), costs [H / 16, W / 16]
+      num_warps(c.warps);
+      auto bx = program_id(0), by = program_id(1);
+      auto here = cast(cast(now.load({by * 16, bx * 16}, {16, 16}), u32), i32);
+      Tile best = 1 << 20, best_y = 0, best_x = 0;
+      for (auto dy : range(-c.R, c.R + 1))
+        for (auto dx : range(-c.R, c.R + 1)) {
+          auto y = by * 16 + dy, x = bx * 16 + dx;
+          continue_if((y < 0) | (x < 0) | (y + 16 > now.dim(0)) | (x + 16 > now.dim(1)));
+          auto there = cast(cast(before.load({y, x}, {16, 16}), u32), i32);
+          auto cost = sum(abs(here - there)) + 2 * (abs(dy) + abs(dx));
+          auto better = cost < best;
+          best = where(better, cost, best), best_y = where(better, dy, best_y), best_x = where(better, dx, best_x);
+        }
+      shifts.store({by, bx, 0}, cast(best_y, i8));
+      shifts.store({by, bx, 1}, cast(best_x, i8));
+      costs.store({by, bx}, cast(best, u16));
+    }).grid([](const MotionCfg&, const auto& n, const auto&...) {
+      return Grid{n.shape[1] / 16, n.shape[0] / 16};
+    });
 Register r3("motion", [](Env& e) {
   MotionCfg c;
   if (!e.big) c.R = 2;
@@ -287,7 +291,8 @@ auto backproject =
         auto i = cast(low, i32);
         auto part = t - low;
         auto row = sinogram.ptr() + a * D;
-        auto left = load(row + i, {.mask = (i >= 0) & (i < D)}), right = load(row + i + 1, {.mask = (i >= -1) & (i < D - 1)});
+        auto left = load(row + i, {.mask = (i >= 0) & (i < D)}),
+             right = load(row + i + 1, {.mask = (i >= -1) & (i < D - 1)});
         acc += left + (right - left) * part;
       }
       slice.store({y0, x0}, acc * (3.14159265f / cast(sinogram.dim(0), f32)));
@@ -365,7 +370,8 @@ auto surface_cells =
     });
 Register r6("surface_cells", [](Env& e) {
   CellsCfg c;
-  c.BZ = e.field("BZ", c.BZ), c.BY = e.field("BY", c.BY), c.BX = e.field("BX", c.BX), c.warps = e.field("warps", c.warps);
+  c.BZ = e.field("BZ", c.BZ), c.BY = e.field("BY", c.BY), c.BX = e.field("BX", c.BX),
+  c.warps = e.field("warps", c.warps);
   const int n = e.big ? 256 : 21, N = n * n * n;
   auto f = filled<half>(e, N, [&](size_t i) {
     const double z = double(i / n / n) / n, y = double(i / n % n) / n, x = double(i % n) / n;
