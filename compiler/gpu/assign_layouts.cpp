@@ -63,6 +63,18 @@ class Assigner {
            llvm::all_of(op->getResults(), [&](Value v) { return isTile(v) && plan_.isCheap(v); });
   }
 
+  /// Where the tile is known; of a pipelined loop: when its last copies have landed, so that what comes there may use the
+  /// memory of its stages.
+  static OpBuilder behind(Value tile) {
+    OpBuilder builder(tile.getContext());
+    builder.setInsertionPointAfterValue(tile);
+    auto at = builder.getInsertionPoint();
+    if (isa_and_nonnull<scf::ForOp>(tile.getDefiningOp()))
+      while (isa<AsyncWaitOp, BarrierOp>(*at)) ++at;
+    builder.setInsertionPoint(builder.getInsertionBlock(), at);
+    return builder;
+  }
+
   // ---- uses
 
   // The tile under a layout: itself, a conversion, or a clone of its computation.
@@ -71,8 +83,7 @@ class Assigner {
     if (*ir::layoutOf(tile.getType()) == layout) return tile;
     Value& converted = converted_[{tile, LayoutAttr::get(func_.getContext(), layout)}];
     if (!converted) {
-      OpBuilder builder(func_.getContext());
-      builder.setInsertionPointAfterValue(tile);
+      OpBuilder builder = behind(tile);
       converted = loadedUnder(builder, tile, layout);
       if (!converted && (isReadAgain(tile, layout) || isMadeOfInvariants(tile, layout)))
         converted = cheapUnder(tile, layout);
@@ -221,8 +232,7 @@ class Assigner {
     Layout chosen = plan_.layoutOf(result);
     setLayout(result, made);
     if (chosen == made) return;
-    OpBuilder builder(func_.getContext());
-    builder.setInsertionPointAfterValue(result);
+    OpBuilder builder = behind(result);
     auto convert = ConvertOp::create(builder, result.getLoc(),
                                      withLayout(cast<RankedTensorType>(result.getType()), chosen), result);
     result.replaceAllUsesExcept(convert.getResult(), convert);

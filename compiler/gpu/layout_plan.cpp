@@ -7,6 +7,7 @@
 #include "compiler/analysis/known_values.h"
 #include "compiler/gpu/access_width.h"
 #include "compiler/gpu/across.h"
+#include "compiler/gpu/combined_rows.h"
 #include "compiler/gpu/copy_layout.h"
 #include "compiler/gpu/global_access.h"
 #include "compiler/gpu/mma_table.h"
@@ -344,8 +345,11 @@ std::optional<Layout> LayoutPlan::accessLayout(Operation* op) {
   else if (isa<AtomicRmwOp, AtomicCasOp>(op))
     vector = 1;
   while (vector > perThread) vector /= 2;
-  return layout::blocked(shape, vector, orderFrom(static_cast<int>(shape.size()), access->width.dim), numWarps_,
-                         target_.lanes);
+  const Layout best = layout::blocked(shape, vector, orderFrom(static_cast<int>(shape.size()), access->width.dim),
+                                      numWarps_, target_.lanes);
+  // Rows that are combined meet in a thread as far as it has several.
+  const bool isRead = isa<LoadOp, GatherOp>(op) && access->width.dim > 0;
+  return isRead && !best.isPadded(0) && foldsBlocksOfRows(access->tile) ? withRowsTogether(best) : best;
 }
 
 bool LayoutPlan::servesAccess(Operation* op, const Layout& own, const Layout& best, bool isStore) {
@@ -459,6 +463,18 @@ void LayoutPlan::run() {
     choose(source, layout);
     spread();
   }
+  // States that stay in registers while a loop combines their rows again and again: fewer lanes along a row cost fewer
+  // exchanges, but longer pieces of the vectors that meet it.
+  scope_.walk([&](Operation* op) {
+    auto loop = dyn_cast<scf::ForOp>(op);
+    if (!loop) return;
+    for (const CarriedSums& state : carriedSums(loop)) {
+      if (chosen(state.tile)) continue;
+      if (auto better = state.betterLayout(defaultLayout(state.tile.getType()), numWarps_, target_.lanes))
+        choose(state.tile, *better);
+      spread();
+    }
+  });
   scope_.walk([&](Operation* op) {
     if (accessOf(op, facts_)) anchors.push_back(op);
   });

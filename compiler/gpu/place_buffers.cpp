@@ -1,8 +1,8 @@
 // place_buffers.cpp - addresses in shared memory by first fit over lifetimes. A buffer lives from its allocation to the
-// end of the last statement (of the allocation's block) that uses it; an op's scratch while the op runs. Lifetimes that
-// do not meet may share bytes: insert_barriers runs after and keeps their users apart. Small scratch gets bytes of its
-// own as long as there is little of it: sharing would save nothing and cost barriers. Takes from one small tile share
-// what the first of them has put there.
+// end of the last statement (of the allocation's block) that uses it, or until the copies that it began have landed; an
+// op's scratch while the op runs. Lifetimes that do not meet may share bytes: insert_barriers runs after and keeps their
+// users apart. Small scratch gets bytes of its own as long as there is little of it: sharing would save nothing and cost
+// barriers. Takes from one small tile share what the first of them has put there.
 #include <algorithm>
 
 #include "compiler/diagnostics.h"
@@ -291,9 +291,21 @@ class Placer {
     int64_t last = order_.end(alloc);
     for (Operation* user : usersOf(alloc)) {
       Operation* statement = alloc->getBlock()->findAncestorOpInBlock(*user);
+      if (statement && isa<AsyncCopyOp, AsyncGatherOp>(user)) statement = landed(statement);
       last = std::max(last, statement ? order_.end(statement) : order_.end(func_));
     }
     return last;
+  }
+
+  /// The barrier behind which every thread sees what copies that `statement` has begun write: also those of a pipelined
+  /// loop that nobody reads, which write zeros. Null: there is none in the block.
+  static Operation* landed(Operation* statement) {
+    bool waited = false;
+    for (Operation* op = statement; op; op = op->getNextNode()) {
+      if (auto wait = dyn_cast<AsyncWaitOp>(op)) waited |= wait.getPending() == 0;
+      if (waited && isa<BarrierOp>(op)) return op;
+    }
+    return nullptr;
   }
 
   func::FuncOp func_;

@@ -183,3 +183,30 @@ func.func @barriers() attributes {tile.num_warps = 4 : i32} {
   %r = tile.ring_alloc arrivals 1 : !tile.ring<1024>
   return
 }
+
+// -----
+
+// The last copies of a pipelined loop write zeros that nobody reads: until they have landed, their bytes are taken.
+// CHECK-LABEL: func.func @copies_in_flight(
+// CHECK: tile.smem_alloc at 9216
+// CHECK: scf.for
+// CHECK: tile.convert {{.*}}tile.scratch = 0
+// CHECK: tile.async_wait 0
+// CHECK: tile.barrier
+// CHECK: tile.convert {{.*}}tile.scratch = 8256
+#f = #tile.layout<32x64 regs [1:4*1, 0:4*8] lanes [1:16*4, 0:2*1] warps [0:4*2]>
+#t = #tile.layout<32x64 regs [0:4*1, 1:4*16] lanes [0:8*4, 1:4*1] warps [1:4*4]>
+func.func @copies_in_flight(%x: !tile.view<2xf32>, %a: tensor<32x64xf32, #f>, %n: i32) -> (tensor<32x64xf32, #t>, tensor<32x64xf32, #t>) attributes {tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %s = tile.smem_alloc : !tile.smem<32x64xf32, minor = 1>
+  scf.for %i = %c0 to %n step %c1 : i32 {
+    tile.async_copy %x[%c0, %c0 : i32, i32] to %s box [32, 64] : !tile.view<2xf32>, !tile.smem<32x64xf32, minor = 1>
+    tile.async_commit
+  }
+  %early = tile.convert %a : tensor<32x64xf32, #f> -> tensor<32x64xf32, #t>
+  tile.async_wait 0
+  tile.barrier
+  %late = tile.convert %a : tensor<32x64xf32, #f> -> tensor<32x64xf32, #t>
+  return %early, %late : tensor<32x64xf32, #t>, tensor<32x64xf32, #t>
+}

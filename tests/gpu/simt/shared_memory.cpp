@@ -23,7 +23,7 @@ SharedMemory::SharedMemory(char* window, uint32_t bytes, std::vector<BufferInfo>
       operation_(kWindowBytes / kGranule) {}
 
 void SharedMemory::clear() {
-  std::memset(window_, 0xcd, kWindowBytes);  // NaN-ish garbage
+  std::memset(window_, kGarbage, kWindowBytes);  // NaN-ish garbage
   std::fill(writer_.begin(), writer_.end(), 0);
   std::fill(published_.begin(), published_.end(), 0);
   std::fill(fencedAt_.begin(), fencedAt_.end(), 0);
@@ -113,9 +113,14 @@ void SharedMemory::beginCopy(int thread, uint32_t address, uint32_t bytes) {
       throw std::runtime_error(fmt::format("thread {} copies to {} while {}", thread, describe(address), inFlight(g)));
   checkCopied(address, bytes, fmt::format("a copy of thread {}", thread));
   for (uint32_t i = address; i < address + bytes; ++i) copying_[i] = static_cast<uint16_t>(thread + 1);
-  std::memset(at(address), 0xcd, bytes);  // whoever reads early gets garbage
+  std::memset(at(address), kGarbage, bytes);  // whoever reads early gets garbage
 }
 void SharedMemory::endCopy(uint32_t address, uint32_t bytes) {
+  // Plain stores pass these books by; what they left where a copy lands shows here.
+  for (uint32_t i = address; i < address + bytes; ++i)
+    if (*at(i) != kGarbage)
+      throw std::runtime_error(
+          fmt::format("somebody wrote {}, which thread {} still copied to", describe(i), copying_[i] - 1));
   std::fill_n(copying_.begin() + address, bytes, uint16_t{0});
 }
 
@@ -144,7 +149,7 @@ void SharedMemory::beginWrite(int group, uint32_t address, uint32_t bytes, const
     ++writing_[g];
     operation_[g] = id;
   }
-  std::memset(at(address), 0xcd, bytes);  // whoever reads early gets garbage
+  std::memset(at(address), kGarbage, bytes);  // whoever reads early gets garbage
 }
 void SharedMemory::endWrite(uint32_t address, uint32_t bytes) {
   for (uint32_t g = address / kGranule; g <= (address + bytes - 1) / kGranule; ++g) --writing_[g];

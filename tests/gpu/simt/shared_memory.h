@@ -52,6 +52,7 @@ class SharedMemory {
   std::string describe(uint32_t address) const;
 
  private:
+  static constexpr char kGarbage = static_cast<char>(0xcd);  ///< what stands where something is on its way to
   static constexpr uint32_t kGranule = 16;       ///< asynchronous operations read and write whole 16-byte chunks
   std::string inFlight(uint32_t granule) const;  ///< "wgmma 7 of threads 0-127 still reads it"
   uint32_t note(const std::string& what);

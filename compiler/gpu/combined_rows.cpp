@@ -1,0 +1,116 @@
+// combined_rows.cpp - what a kernel does with the rows of a tile, and the layouts that suit it.
+#include "compiler/gpu/combined_rows.h"
+
+#include <cmath>
+
+#include "compiler/lowering/elementwise.h"
+
+namespace tile::ir {
+using namespace mlir;
+using layout::Layout;
+
+namespace {
+layout::Shape shapeOf(Value value) {
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(value.getType()).getShape();
+  return {shape.begin(), shape.end()};
+}
+}  // namespace
+
+// Instructions of a thread in an iteration.
+double CarriedSums::cost(int64_t lanes, int64_t threads) const {
+  const layout::Shape shape = shapeOf(tile);
+  const double pieces = double(shape[axis]) / double(lanes), rows = double(shape[1 - axis] * lanes) / double(threads);
+  constexpr double kExchange = 2, kVector = 1.5;  // a shuffle and its sum; reading and widening an element
+  return sums * rows * std::log2(double(lanes)) * kExchange + kVector * (along * pieces + across * rows);
+}
+
+// Runs of the axis in `lanes` lanes, the other dim in all other threads; nullopt: they do not divide it.
+std::optional<Layout> CarriedSums::layoutOf(int lanes, int numWarps, int numLanes) const {
+  const layout::Shape shape = shapeOf(tile);
+  const int group = numLanes / lanes, other = 1 - axis;
+  const auto rows = static_cast<int>(shape[other] / (group * numWarps));
+  if (shape[axis] % lanes != 0 || rows * group * numWarps != shape[other]) return std::nullopt;
+  const int run = static_cast<int>(shape[axis] / lanes);
+  return Layout(shape, {{axis, run, 1}, {other, rows, group * numWarps}}, {{axis, lanes, run}, {other, group, 1}},
+                {{other, numWarps, group}});
+}
+
+std::optional<Layout> CarriedSums::betterLayout(const Layout& usual, int numWarps, int numLanes) const {
+  constexpr double kWorthIt = 0.8;
+  int64_t usualLanes = 1;
+  for (const layout::Digit& digit : usual.lanes())
+    if (digit.dim == axis) usualLanes *= digit.count;
+  const bool crosses = llvm::any_of(usual.warps(), [&](const layout::Digit& d) { return d.dim == axis; });
+  const int64_t threads = int64_t{numWarps} * numLanes;
+  double least = crosses || usual.isPadded() ? 1e30 : kWorthIt * cost(usualLanes, threads);
+  std::optional<Layout> best;
+  for (int lanes = 1; lanes <= numLanes; lanes *= 2) {
+    auto layout = layoutOf(lanes, numWarps, numLanes);
+    if (!layout || cost(lanes, threads) >= least) continue;
+    best = std::move(layout), least = cost(lanes, threads);
+  }
+  return best;
+}
+
+std::vector<CarriedSums> carriedSums(scf::ForOp loop) {
+  std::vector<CarriedSums> all;
+  for (BlockArgument arg : loop.getRegionIterArgs()) {
+    auto type = dyn_cast<RankedTensorType>(arg.getType());
+    if (!type || type.getRank() != 2) continue;
+    bool isOther = false;  // what else has a say in how the tile lies
+    int sums[2] = {0, 0}, vectors[2] = {0, 0};
+    loop.getBody()->walk([&](Operation* op) {
+      auto hasShape = [&](Value value) {
+        auto other = dyn_cast<RankedTensorType>(value.getType());
+        return other && other.getShape() == type.getShape();
+      };
+      if (!llvm::any_of(op->getOperands(), hasShape) && !llvm::any_of(op->getResults(), hasShape)) return;
+      if (auto reduce = dyn_cast<ReduceOp>(op)) {
+        ++sums[reduce.getAxis()];
+      } else if (auto broadcast = dyn_cast<BroadcastOp>(op)) {
+        const layout::Shape small = shapeOf(broadcast.getSource());
+        if (small[0] != small[1]) ++vectors[small[0] == 1 ? 1 : 0];
+      } else {
+        isOther |= !isElementwise(op) && !isa<SplatOp, arith::ConstantOp, scf::YieldOp>(op);
+      }
+    });
+    if (isOther || (sums[0] > 0) == (sums[1] > 0)) continue;
+    CarriedSums one{.tile = arg};
+    one.axis = sums[1] > 0 ? 1 : 0;
+    one.sums = sums[one.axis], one.along = vectors[one.axis], one.across = vectors[1 - one.axis];
+    all.push_back(one);
+  }
+  return all;
+}
+
+bool foldsBlocksOfRows(Value tile) {
+  constexpr size_t kMost = 32;
+  SmallVector<Value> pending{tile};
+  llvm::DenseSet<Value> seen;
+  while (!pending.empty() && seen.size() < kMost) {
+    Value value = pending.pop_back_val();
+    if (!seen.insert(value).second) continue;
+    for (Operation* user : value.getUsers()) {
+      if (isElementwise(user) && user->getNumResults() == 1 && isa<RankedTensorType>(user->getResult(0).getType()))
+        pending.push_back(user->getResult(0));
+      auto reshape = dyn_cast<ReshapeOp>(user);
+      if (!reshape) continue;
+      const layout::Shape from = shapeOf(value), to = shapeOf(reshape.getResult());
+      if (from.size() < 2 || to.size() < 2 || to[0] == 1 || to[1] == 1 || to[0] * to[1] != from[0]) continue;
+      for (Operation* folder : reshape.getResult().getUsers())
+        if (auto reduce = dyn_cast<ReduceOp>(folder); reduce && reduce.getAxis() == 1) return true;
+    }
+  }
+  return false;
+}
+
+Layout withRowsTogether(const Layout& layout) {
+  std::vector<layout::Digit> lists[] = {layout.regs(), layout.lanes(), layout.warps()};
+  int stride = 1;
+  for (auto& list : lists)
+    for (layout::Digit& digit : list)
+      if (digit.dim == 0) digit.stride = stride, stride *= digit.count;
+  return Layout(layout.shape(), lists[0], lists[1], lists[2]);
+}
+
+}  // namespace tile::ir

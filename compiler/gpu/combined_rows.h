@@ -1,0 +1,31 @@
+// combined_rows.h - layouts for tiles whose rows a kernel combines: exchanges between lanes and warps that a better place
+// of the elements saves.
+#pragma once
+#include "compiler/dialect/dialect.h"
+#include "compiler/layout/layout.h"
+
+namespace tile::ir {
+
+/// A matrix that a loop carries and combines along one axis in every iteration, with elementwise work and vectors only.
+struct CarriedSums {
+  mlir::Value tile;  ///< the loop's argument
+  int axis = 0;
+  int sums = 0;                ///< reductions along the axis in an iteration
+  int along = 0, across = 0;  ///< vectors along the axis, and across it, that meet the tile in an iteration
+
+  /// The layout with as many lanes along the axis as cost least, where that is clearly less than what `usual` costs:
+  /// fewer lanes need fewer exchanges for a sum, but each holds a longer piece of the vectors along the axis.
+  std::optional<layout::Layout> betterLayout(const layout::Layout& usual, int numWarps, int numLanes) const;
+
+ private:
+  double cost(int64_t lanes, int64_t threads) const;
+  std::optional<layout::Layout> layoutOf(int lanes, int numWarps, int numLanes) const;
+};
+std::vector<CarriedSums> carriedSums(mlir::scf::ForOp loop);
+
+/// What is computed from the tile, element by element, is cut into blocks of rows (of dim 0) that are combined.
+bool foldsBlocksOfRows(mlir::Value tile);
+/// The same pieces of rows in the same lanes, but neighbouring rows (of dim 0) in registers of one thread.
+layout::Layout withRowsTogether(const layout::Layout& layout);
+
+}  // namespace tile::ir

@@ -1,0 +1,85 @@
+// A state that a loop carries and sums along its rows: few lanes share a row, so that few exchanges sum it, and what
+// memory would like to have (sixteen lanes) is a conversion outside the loop at most.
+// RUN: tile-opt %s -split-input-file --tile-target=sm_90a -tile-assign-layouts -canonicalize -cse | FileCheck %s
+
+// CHECK-LABEL: func.func @state
+// CHECK: scf.for {{.*}} -> (tensor<32x64xf32, #tile.layout<32x64 regs [1:16*1, 0:4*8] lanes [1:4*16, 0:8*1] warps []>>)
+// CHECK-NOT: tile.convert
+// CHECK: tile.reduce
+// CHECK: scf.yield
+func.func @state(%x: !tile.view<2xf32>, %a: !tile.view<2xf32>, %y: !tile.view<2xf32>, %n: i32) attributes {tile.kernel, tile.num_warps = 1 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %s = tile.load %x[%c0, %c0 : i32, i32] : !tile.view<2xf32> -> tensor<32x64xf32>
+  %r = scf.for %t = %c0 to %n step %c1 iter_args(%state = %s) -> (tensor<32x64xf32>) : i32 {
+    %k = tile.load %a[%t, %c0 : i32, i32] : !tile.view<2xf32> -> tensor<1x64xf32>
+    %row = tile.broadcast %k : tensor<1x64xf32> -> tensor<32x64xf32>
+    %p = arith.mulf %state, %row : tensor<32x64xf32>
+    %sum = tile.reduce %p axis 1 : (tensor<32x64xf32>) -> tensor<32x1xf32> {
+    ^bb0(%u: f32, %v: f32):
+      %w = arith.addf %u, %v : f32
+      tile.yield %w : f32
+    }
+    %column = tile.broadcast %sum : tensor<32x1xf32> -> tensor<32x64xf32>
+    %q = arith.mulf %column, %row : tensor<32x64xf32>
+    %next = arith.addf %state, %q : tensor<32x64xf32>
+    scf.yield %next : tensor<32x64xf32>
+  }
+  tile.store %r, %y[%c0, %c0 : i32, i32] : tensor<32x64xf32>, !tile.view<2xf32>
+  return
+}
+
+// -----
+// Tiles of the loop's own that are read in every iteration have their say: as memory likes it.
+// CHECK-LABEL: func.func @read
+// CHECK: scf.for {{.*}} -> (tensor<32x64xf32, #tile.layout<32x64 regs [1:4*1, 0:16*2] lanes [1:16*4, 0:2*1] warps []>>)
+func.func @read(%x: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 4, 1>}, %y: !tile.view<2xf32>, %z: !tile.view<1xf32>, %n: i32) attributes {tile.kernel, tile.num_warps = 1 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c32 = arith.constant 32 : i32
+  %zero = arith.constant dense<0.0> : tensor<32x64xf32>
+  %r = scf.for %t = %c0 to %n step %c32 iter_args(%state = %zero) -> (tensor<32x64xf32>) : i32 {
+    %k = tile.load %x[%t, %c0 : i32, i32] : !tile.view<2xf32> -> tensor<32x64xf32>
+    %next = arith.addf %state, %k : tensor<32x64xf32>
+    %sum = tile.reduce %next axis 1 : (tensor<32x64xf32>) -> tensor<32x1xf32> {
+    ^bb0(%u: f32, %v: f32):
+      %w = arith.addf %u, %v : f32
+      tile.yield %w : f32
+    }
+    %vector = tile.reshape %sum : tensor<32x1xf32> -> tensor<32xf32>
+    tile.store %vector, %z[%t : i32] : tensor<32xf32>, !tile.view<1xf32>
+    scf.yield %next : tensor<32x64xf32>
+  }
+  tile.store %r, %y[%c0, %c0 : i32, i32] : tensor<32x64xf32>, !tile.view<2xf32>
+  return
+}
+
+// -----
+// What leaves a pipelined loop is converted where its last copies have landed: there its stages lend their memory.
+// CHECK-LABEL: func.func @landed
+// CHECK: scf.for
+// CHECK: tile.async_wait 0
+// CHECK-NEXT: tile.barrier
+// CHECK-NEXT: tile.convert
+func.func @landed(%x: !tile.view<2xf32>, %a: !tile.view<2xf32>, %y: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.dim_multiple_of = array<i32: 16, 16>, tile.stride_multiple_of = array<i32: 16, 1>}, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %s = tile.load %x[%c0, %c0 : i32, i32] : !tile.view<2xf32> -> tensor<32x32xf32>
+  %r = scf.for %t = %c0 to %n step %c1 iter_args(%state = %s) -> (tensor<32x32xf32>) : i32 {
+    %k = tile.load %a[%t, %c0 : i32, i32] : !tile.view<2xf32> -> tensor<32x1xf32>
+    %spread = tile.broadcast %k : tensor<32x1xf32> -> tensor<32x32xf32>
+    %p = arith.mulf %state, %spread : tensor<32x32xf32>
+    %sum = tile.reduce %p axis 0 : (tensor<32x32xf32>) -> tensor<1x32xf32> {
+    ^bb0(%u: f32, %v: f32):
+      %w = arith.addf %u, %v : f32
+      tile.yield %w : f32
+    }
+    %sums = tile.broadcast %sum : tensor<1x32xf32> -> tensor<32x32xf32>
+    %q = arith.mulf %sums, %spread : tensor<32x32xf32>
+    %next = arith.addf %state, %q : tensor<32x32xf32>
+    scf.yield %next : tensor<32x32xf32>
+  }
+  tile.async_wait 0
+  tile.barrier
+  tile.store %r, %y[%c0, %c0 : i32, i32] : tensor<32x32xf32>, !tile.view<2xf32>
+  return
+}
