@@ -45,7 +45,8 @@ class Math {
     return scaleByPowerOfTwo(near1(b.CreateFSub(x, whole)), n);
   }
 
-  Value* exp(Value* x) {
+  /// e^x 2^shift, also where only e^x would overflow.
+  Value* exp(Value* x, int shift = 0) {
     x = clampKeepingNan(x, -105.0, 89.5);
     Value *times = b.CreateFMul(x, constant(1.44269504088896341)), *n = nullptr, *whole = nullptr;
     if (powers)
@@ -58,7 +59,8 @@ class Math {
     Value* p = polynomial(r, {5.000000095e-01, 1.666651885e-01, 4.166620585e-02, 8.368887678e-03, 1.395048810e-03});
     Value* e = b.CreateFAdd(fma(p, b.CreateFMul(r, r), r), constant(1.0));
     e = zeroWhere(x, -104.0, e);
-    return powers ? powers->scale(b, e, whole) : scaleByPowerOfTwo(e, n);
+    if (powers) return powers->scale(b, e, shift ? b.CreateFAdd(whole, constant(shift)) : whole);
+    return scaleByPowerOfTwo(e, shift ? b.CreateAdd(n, llvm::ConstantInt::getSigned(i32, shift)) : n);
   }
 
   /// log(x) as exponent * log_base(2) + log_base(mantissa).
@@ -121,6 +123,80 @@ class Math {
                               -3.991074101e-03, 3.779346298e-04, -1.115682943e-05, -7.486134985e-07});
     Value* large = copysign(b.CreateFSub(constant(1.0), partExp(g)), x);
     return b.CreateSelect(b.CreateFCmpOLT(a, constant(0.9)), small, large);
+  }
+
+  /// e^|x|/2 and e^-|x|/2 of x: their sum, or, with x's sign, their difference.
+  Value* cosh(Value* x) {
+    Value* half = halfExp(abs(x));
+    return fma(reciprocal(half), constant(0.25), half);
+  }
+  Value* sinh(Value* x) {
+    Value* a = abs(x);
+    Value* s = b.CreateFMul(x, x);
+    Value* p = polynomial(s, {1.666666650e-01, 8.333350058e-03, 1.983615978e-04, 2.816951226e-06});
+    Value* small = fma(b.CreateFMul(p, s), a, a);
+    Value* half = halfExp(a);
+    Value* large = fma(reciprocal(half), constant(-0.25), half);
+    return copysign(b.CreateSelect(b.CreateFCmpOLT(a, constant(1.0)), small, large), x);
+  }
+
+  // The inverses through log1p; far out log(2x), where squares would overflow.
+  Value* asinh(Value* x) {
+    Value* a = abs(x);
+    Value* far = b.CreateFCmpOGT(a, constant(kFar));
+    Value* s = b.CreateSelect(far, constant(0.0), b.CreateFMul(a, a));
+    Value* root = b.CreateFAdd(sqrt(b.CreateFAdd(s, constant(1.0))), constant(1.0));
+    Value* near = log1p(b.CreateFAdd(a, quotient(s, root)));
+    return copysign(b.CreateSelect(far, b.CreateFAdd(log(a, 0), constant(M_LN2)), near), x);
+  }
+  Value* acosh(Value* x) {
+    Value* far = b.CreateFCmpOGT(x, constant(kFar));
+    Value* t = b.CreateSelect(far, constant(1.0), b.CreateFSub(x, constant(1.0)));
+    Value* near = log1p(b.CreateFAdd(t, sqrt(fma(t, t, b.CreateFAdd(t, t)))));
+    Value* y = b.CreateSelect(far, b.CreateFAdd(log(x, 0), constant(M_LN2)), near);
+    return b.CreateSelect(b.CreateFCmpOLT(x, constant(1.0)), llvm::ConstantFP::getNaN(f32), y);
+  }
+  Value* atanh(Value* x) {
+    Value* a = abs(x);
+    Value* twice = quotient(b.CreateFAdd(a, a), b.CreateFSub(constant(1.0), a));
+    return copysign(b.CreateFMul(log1p(twice), constant(0.5)), x);
+  }
+
+  Value* atan(Value* x) { return copysign(angle(abs(x), constant(1.0)), x); }
+
+  Value* atan2(Value* y, Value* x) {
+    Value *n = abs(y), *d = abs(x);
+    // Equal sides, also infinite ones, are a quarter of pi; two zeros count as none.
+    Value *equal = b.CreateFCmpOEQ(n, d), *none = b.CreateFCmpOEQ(n, constant(0.0));
+    // Sides near the largest float have a sum that is none.
+    Value* huge = b.CreateFCmpOGT(b.CreateBinaryIntrinsic(llvm::Intrinsic::maxnum, n, d), constant(0x1p126));
+    Value* down = b.CreateSelect(huge, constant(0.25), constant(1.0));
+    n = b.CreateSelect(equal, b.CreateSelect(none, constant(0.0), constant(1.0)), b.CreateFMul(n, down));
+    d = b.CreateSelect(equal, constant(1.0), b.CreateFMul(d, down));
+    Value* r = angle(n, d);
+    Value* other = b.CreateFAdd(b.CreateFSub(constant(kPi), r), constant(M_PI - kPi));
+    Value* negative = b.CreateICmpSLT(b.CreateBitCast(x, i32), llvm::ConstantInt::get(i32, 0));
+    return copysign(b.CreateSelect(negative, other, r), y);
+  }
+
+  enum class Arc { sine, cosine };
+  /// asin(t) = t + t^3 p(t^2) up to 1/2; above, 90 degrees less twice that of sqrt((1 - |x|) / 2).
+  Value* arc(Value* x, Arc which) {
+    Value* a = abs(x);
+    Value* large = b.CreateFCmpOGT(a, constant(0.5));
+    Value* s = b.CreateSelect(large, fma(a, constant(-0.5), constant(0.5)), b.CreateFMul(a, a));
+    Value* t = b.CreateSelect(large, sqrt(s), a);
+    Value* p = polynomial(s, {1.666675248e-01, 7.495297643e-02, 4.547037594e-02, 2.417951479e-02, 4.216630828e-02});
+    p = fma(b.CreateFMul(p, s), t, t);
+    Value* twice = b.CreateFAdd(p, p);
+    auto lessThan = [&](double whole, Value* part) {  // whole - part, the float next to `whole` and what it lacks
+      const double high = static_cast<float>(whole);
+      return b.CreateFAdd(b.CreateFSub(constant(high), part), constant(whole - high));
+    };
+    if (which == Arc::sine) return copysign(b.CreateSelect(large, lessThan(M_PI_2, twice), p), x);
+    Value* behind = b.CreateFCmpOLT(x, constant(0.0));
+    return b.CreateSelect(large, b.CreateSelect(behind, lessThan(M_PI, twice), twice),
+                          lessThan(M_PI_2, copysign(p, x)));
   }
 
   enum class Trig { sin, cos, tan };
@@ -200,6 +276,8 @@ class Math {
   const QuickParts* quick;
   const PowersOfTwo* powers;
   llvm::Type *f32, *f64, *i32;
+  static constexpr double kFar = 1e9;                       ///< 1 is nothing beside its square
+  static constexpr double kPi = static_cast<float>(M_PI);  ///< the float next to pi
 
   llvm::Constant* constant(double v) { return llvm::ConstantFP::get(f32, v); }
   llvm::Constant* infinity() { return llvm::ConstantFP::getInfinity(f32); }
@@ -209,11 +287,32 @@ class Math {
   Value* abs(Value* x) { return b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x); }
   Value* copysign(Value* x, Value* sign) { return b.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, x, sign); }
 
+  /// atan(n / d) for n, d >= 0 (not both 0, not both infinite): 0, 45 or 90 degrees, the nearest, and the angle from
+  /// there, whose tangent is within tan(22.5 degrees).
+  Value* angle(Value* n, Value* d) {
+    constexpr double kTan22 = 0.41421356237309503, kTan67 = 2.414213562373095, kQuarter = static_cast<float>(M_PI_4);
+    Value* steep = b.CreateFCmpOGT(n, b.CreateFMul(d, constant(kTan67)));
+    Value* middle = b.CreateFCmpOGT(n, b.CreateFMul(d, constant(kTan22)));
+    auto choose = [&](Value* ifSteep, Value* ifMiddle, Value* otherwise) {
+      return b.CreateSelect(steep, ifSteep, b.CreateSelect(middle, ifMiddle, otherwise));
+    };
+    Value* t = quotient(choose(b.CreateFNeg(d), b.CreateFSub(n, d), n), choose(n, b.CreateFAdd(n, d), d));
+    Value* eighths = choose(constant(2.0), constant(1.0), constant(0.0));  // of a turn
+    Value* s = b.CreateFMul(t, t);
+    Value* p = polynomial(s, {-3.333331519e-01, 1.999847152e-01, -1.424353335e-01, 1.059381375e-01, -6.078221450e-02});
+    p = fma(b.CreateFMul(p, s), t, t);
+    return fma(eighths, constant(kQuarter), fma(eighths, constant(M_PI_4 - kQuarter), p));
+  }
+
   // Parts, the machine's quick ones if it has any.
   Value* partExp(Value* x, double times = 1.0) {  // e^(x times)
     if (quick) return quick->exp2(b, b.CreateFMul(x, constant(times * 1.44269504088896341)));
     return exp(times == 1.0 ? x : b.CreateFMul(x, constant(times)));
   }
+  Value* halfExp(Value* x) {  // e^x / 2
+    return quick ? quick->exp2(b, fma(x, constant(1.44269504088896341), constant(-1.0))) : exp(x, -1);
+  }
+  Value* sqrt(Value* x) { return quick ? quick->sqrt(b, x) : b.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x); }
   Value* reciprocal(Value* x) {
     return quick ? quick->reciprocal(b, x) : b.CreateFDiv(constant(1.0), x);
   }
@@ -293,6 +392,15 @@ Value* emitF32(llvm::IRBuilderBase& b, Operation* op, llvm::ArrayRef<Value*> a, 
       .Case<math::SinOp>([&](auto) { return m.trig(a[0], Math::Trig::sin); })
       .Case<math::CosOp>([&](auto) { return m.trig(a[0], Math::Trig::cos); })
       .Case<math::TanOp>([&](auto) { return m.trig(a[0], Math::Trig::tan); })
+      .Case<math::SinhOp>([&](auto) { return m.sinh(a[0]); })
+      .Case<math::CoshOp>([&](auto) { return m.cosh(a[0]); })
+      .Case<math::AsinhOp>([&](auto) { return m.asinh(a[0]); })
+      .Case<math::AcoshOp>([&](auto) { return m.acosh(a[0]); })
+      .Case<math::AtanhOp>([&](auto) { return m.atanh(a[0]); })
+      .Case<math::AsinOp>([&](auto) { return m.arc(a[0], Math::Arc::sine); })
+      .Case<math::AcosOp>([&](auto) { return m.arc(a[0], Math::Arc::cosine); })
+      .Case<math::AtanOp>([&](auto) { return m.atan(a[0]); })
+      .Case<math::Atan2Op>([&](auto) { return m.atan2(a[0], a[1]); })
       .Case<math::PowFOp>([&](auto) { return m.pow(a[0], a[1]); })
       .Default([](Operation*) -> Value* { return nullptr; });
 }
@@ -341,7 +449,8 @@ Value* emitTranscendental(llvm::IRBuilderBase& b, Operation* op, llvm::ArrayRef<
   if (!hasLibm) return args[0]->getType()->getScalarType()->isDoubleTy() ? emitF64(b, op, args) : nullptr;
   if (auto id = libmIntrinsic(op); id != llvm::Intrinsic::not_intrinsic)
     return args.size() == 2 ? b.CreateBinaryIntrinsic(id, args[0], args[1]) : b.CreateUnaryIntrinsic(id, args[0]);
-  if (isa<math::ErfOp, math::ErfcOp, math::ExpM1Op, math::Log1pOp, math::CbrtOp>(op))
+  if (isa<math::ErfOp, math::ErfcOp, math::ExpM1Op, math::Log1pOp, math::CbrtOp, math::AsinhOp, math::AcoshOp,
+          math::AtanhOp>(op))
     return callPerLane(b, op->getName().stripDialect(), args[0]);
   return nullptr;
 }

@@ -1,6 +1,7 @@
 // math_functions.h - transcendental functions as straight-line LLVM IR (no calls, no branches), for scalars and
-// vectors. f32 results are within 2 ulp (pow, tan: 4 ulp) including subnormals, infinities and NaN where the machine
-// keeps subnormals. sin, cos and tan reduce their argument in f64: accurate for |x| < 2^40.
+// vectors. f32 results are within 2 ulp (pow, tan, atan, atan2, expm1, log1p and what is made of log1p: 4 ulp) including
+// subnormals, infinities and NaN where the machine keeps subnormals. sin, cos and tan reduce their argument in f64:
+// accurate for |x| < 2^40.
 #pragma once
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/IR/IRBuilder.h"
@@ -16,6 +17,7 @@ class QuickParts {
   virtual llvm::Value* exp2(llvm::IRBuilderBase& b, llvm::Value* x) const = 0;
   virtual llvm::Value* reciprocal(llvm::IRBuilderBase& b, llvm::Value* x) const = 0;
   virtual llvm::Value* quotient(llvm::IRBuilderBase& b, llvm::Value* x, llvm::Value* y) const = 0;
+  virtual llvm::Value* sqrt(llvm::IRBuilderBase& b, llvm::Value* x) const = 0;
 };
 
 /// Instructions of a machine that split off and apply powers of two, for f32.
@@ -28,11 +30,11 @@ class PowersOfTwo {
   virtual llvm::Value* scale(llvm::IRBuilderBase& b, llvm::Value* x, llvm::Value* n) const = 0;
 };
 
-/// Emits a math dialect op on f32 or f64 operands. f32 exp, exp2, expm1, log, log2, log10, log1p, sin, cos, tan, tanh,
-/// erf and pow are polynomials of our own (tan, tanh, erf, pow, log1p and expm1 with `quick` parts if given;
-/// exponentials with instructions for powers of two if given, to the same bits); everything else, and f64, becomes
-/// LLVM's intrinsic where `hasLibm` says that a libm call can be linked; without it f64 has what math_functions_f64.h
-/// has. Null: this function does not exist on such a machine.
+/// Emits a math dialect op on f32 or f64 operands. f32 exp, exp2, expm1, log, log2, log10, log1p, erf, pow,
+/// trigonometric and hyperbolic functions and their inverses are polynomials of our own (all but exp, exp2, log, log2,
+/// log10, sin and cos with `quick` parts if given; exponentials with instructions for powers of two if given, to the
+/// same bits); everything else, and f64, becomes LLVM's intrinsic where `hasLibm` says that a libm call can be linked;
+/// without it f64 has what math_functions_f64.h has. Null: this function does not exist on such a machine.
 llvm::Value* emitTranscendental(llvm::IRBuilderBase& b, mlir::Operation* op, llvm::ArrayRef<llvm::Value*> args,
                                 bool hasLibm, const QuickParts* quick = nullptr,
                                 const PowersOfTwo* powers = nullptr);

@@ -25,12 +25,23 @@ class Math64 {
   Math64(llvm::IRBuilderBase& b, llvm::Type* like)
       : b(b), f64(withElement(like, b.getDoubleTy())), i64(withElement(like, b.getInt64Ty())) {}
 
-  Value* exp(Value* x) {
+  /// e^x 2^shift, also where only e^x would overflow.
+  Value* exp(Value* x, int shift = 0) {
     // Beyond these bounds the result is inf or 0 anyway; the selects (not min/max) let NaN through.
-    x = clampKeepingNan(x, -746.0, 710.0);
+    x = clampKeepingNan(x, -746.0, 711.0);
     Value* n = nearest(mul(x, constant(M_LOG2E)));
     Value* r = fma(n, constant(-kLn2Low), fma(n, constant(-kLn2High), x));
-    return scaled(add(expm1Reduced(r), constant(1.0)), n);
+    return scaled(add(expm1Reduced(r), constant(1.0)), shift ? add(n, constant(shift)) : n);
+  }
+  /// 2^n (e^r - 1) + (2^n - 1), x = n ln 2 + r; where the 1 is lost in e^x anyway, that.
+  Value* expm1(Value* x) {
+    constexpr double kLost = 40;
+    Value* near = clampKeepingNan(x, -kLost, kLost);
+    Value* n = nearest(mul(near, constant(M_LOG2E)));
+    Value* r = fma(n, constant(-kLn2Low), fma(n, constant(-kLn2High), near));
+    Value* power = scaled(constant(1.0), n);
+    Value* y = add(mul(expm1Reduced(r), power), sub(power, constant(1.0)));
+    return b.CreateSelect(b.CreateFCmpOGT(x, constant(kLost)), exp(x), y);
   }
   Value* exp2(Value* x) {
     x = clampKeepingNan(x, -1080.0, 1025.0);
@@ -56,6 +67,84 @@ class Math64 {
     y = b.CreateSelect(b.CreateFCmpOEQ(x, infinity()), x, y);
     y = b.CreateSelect(b.CreateFCmpOEQ(x, constant(0.0)), llvm::ConstantFP::getInfinity(f64, /*Negative=*/true), y);
     return b.CreateSelect(b.CreateFCmpULT(x, constant(0.0)), llvm::ConstantFP::getNaN(f64), y);
+  }
+
+  /// u = 1 + x loses the low bits of x; x / (u - 1) puts them back (exact ratio of what was asked to what was taken).
+  Value* log1p(Value* x) {
+    Value *u = add(x, constant(1.0)), *d = sub(u, constant(1.0));
+    Value* y = mul(log(u, 0), b.CreateFDiv(x, d));
+    y = b.CreateSelect(b.CreateFCmpOEQ(d, constant(0.0)), x, y);
+    return b.CreateSelect(b.CreateFCmpOEQ(u, infinity()), u, y);
+  }
+
+  /// e^|x|/2 and e^-|x|/2 of x: their sum, or, with x's sign, their difference.
+  Value* cosh(Value* x) {
+    Value* half = exp(abs(x), -1);
+    return add(half, b.CreateFDiv(constant(0.25), half));
+  }
+  Value* sinh(Value* x) {
+    Value *a = abs(x), *s = mul(x, x);
+    Value* small = fma(mul(s, series(s, 1.0 / 6, {4, 5}, 9, 1)), a, a);
+    Value* half = exp(a, -1);
+    Value* large = sub(half, b.CreateFDiv(constant(0.25), half));
+    return copysign(b.CreateSelect(b.CreateFCmpOLT(a, constant(1.0)), small, large), x);
+  }
+
+  // The inverses through log1p; far out log(2x), where squares would overflow.
+  Value* asinh(Value* x) {
+    Value* a = abs(x);
+    Value* far = b.CreateFCmpOGT(a, constant(kFar));
+    Value* s = b.CreateSelect(far, constant(0.0), mul(a, a));
+    Value* root = add(sqrt(add(s, constant(1.0))), constant(1.0));
+    Value* near = log1p(add(a, b.CreateFDiv(s, root)));
+    return copysign(b.CreateSelect(far, add(log(a, 0), constant(M_LN2)), near), x);
+  }
+  Value* acosh(Value* x) {
+    Value* far = b.CreateFCmpOGT(x, constant(kFar));
+    Value* t = b.CreateSelect(far, constant(1.0), sub(x, constant(1.0)));
+    Value* near = log1p(add(t, sqrt(fma(t, t, add(t, t)))));
+    Value* y = b.CreateSelect(far, add(log(x, 0), constant(M_LN2)), near);
+    return b.CreateSelect(b.CreateFCmpOLT(x, constant(1.0)), llvm::ConstantFP::getNaN(f64), y);
+  }
+  Value* atanh(Value* x) {
+    Value* a = abs(x);
+    return copysign(mul(log1p(b.CreateFDiv(add(a, a), sub(constant(1.0), a))), constant(0.5)), x);
+  }
+
+  Value* atan(Value* x) { return copysign(angle(abs(x), constant(1.0)), x); }
+
+  Value* atan2(Value* y, Value* x) {
+    Value *n = abs(y), *d = abs(x);
+    // Equal sides, also infinite ones, are a quarter of pi; two zeros count as none.
+    Value *equal = b.CreateFCmpOEQ(n, d), *none = b.CreateFCmpOEQ(n, constant(0.0));
+    // Sides near the largest number have a sum that is none.
+    Value* huge = b.CreateFCmpOGT(b.CreateBinaryIntrinsic(llvm::Intrinsic::maxnum, n, d), constant(0x1p1022));
+    Value* down = b.CreateSelect(huge, constant(0.25), constant(1.0));
+    n = b.CreateSelect(equal, b.CreateSelect(none, constant(0.0), constant(1.0)), mul(n, down));
+    d = b.CreateSelect(equal, constant(1.0), mul(d, down));
+    Value* r = angle(n, d);
+    Value* other = add(sub(constant(M_PI), r), constant(2 * kHalfPi[1]));
+    Value* negative = b.CreateICmpSLT(b.CreateBitCast(x, i64), integer(0));
+    return copysign(b.CreateSelect(negative, other, r), y);
+  }
+
+  enum class Arc { sine, cosine };
+  /// asin(t) by its series up to 1/2; above, 90 degrees less twice that of sqrt((1 - |x|) / 2).
+  Value* arc(Value* x, Arc which) {
+    Value* a = abs(x);
+    Value* large = b.CreateFCmpOGT(a, constant(0.5));
+    Value* s = b.CreateSelect(large, fma(a, constant(-0.5), constant(0.5)), mul(a, a));
+    Value* t = b.CreateSelect(large, sqrt(s), a);
+    std::vector<double> c;
+    double choose = 1;  // (2k)! / (4^k k!^2)
+    for (int k = 1; k <= 24; ++k) choose *= (2.0 * k - 1) / (2 * k), c.push_back(choose / (2 * k + 1));
+    Value* p = fma(mul(polynomial(s, c), s), t, t);
+    Value* twice = add(p, p);
+    auto lessThan = [&](double high, double low, Value* part) { return add(sub(constant(high), part), constant(low)); };
+    if (which == Arc::sine) return copysign(b.CreateSelect(large, lessThan(M_PI_2, kHalfPi[1], twice), p), x);
+    Value* behind = b.CreateFCmpOLT(x, constant(0.0));
+    return b.CreateSelect(large, b.CreateSelect(behind, lessThan(M_PI, 2 * kHalfPi[1], twice), twice),
+                          lessThan(M_PI_2, kHalfPi[1], copysign(p, x)));
   }
 
   /// (e^2a - 1) / (e^2a + 1); near 0 without the 1 that would swallow the difference.
@@ -125,6 +214,7 @@ class Math64 {
  private:
   llvm::IRBuilderBase& b;
   llvm::Type *f64, *i64;
+  static constexpr double kFar = 1e18;  ///< 1 is nothing beside its square
 
   llvm::Constant* constant(double v) { return llvm::ConstantFP::get(f64, v); }
   llvm::Constant* integer(uint64_t v) { return llvm::ConstantInt::get(i64, v); }
@@ -137,6 +227,7 @@ class Math64 {
   }
   Value* abs(Value* x) { return b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x); }
   Value* copysign(Value* x, Value* sign) { return b.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, x, sign); }
+  Value* sqrt(Value* x) { return b.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x); }
   Value* nearest(Value* x) { return b.CreateUnaryIntrinsic(llvm::Intrinsic::roundeven, x); }
 
   Value* polynomial(Value* x, const std::vector<double>& c) {
@@ -144,11 +235,29 @@ class Math64 {
     for (size_t i = c.size() - 1; i-- > 0;) p = fma(p, x, constant(c[i]));
     return p;
   }
-  /// first (1 - z / (a b) (1 - z / ((a + 2) (b + 2)) ...)): tails of sine and cosine, `terms` of them.
-  Value* series(Value* z, double first, std::array<int, 2> next, int terms) {
+  /// first (1 + sign z / (a b) (1 + sign z / ((a + 2) (b + 2)) ...)): tails of sine and cosine, `terms` of them; of the
+  /// hyperbolic ones with sign 1.
+  Value* series(Value* z, double first, std::array<int, 2> next, int terms, int sign = -1) {
     std::vector<double> c{first};
-    for (int i = 1; i < terms; ++i, next[0] += 2, next[1] += 2) c.push_back(-c.back() / (next[0] * next[1]));
+    for (int i = 1; i < terms; ++i, next[0] += 2, next[1] += 2) c.push_back(sign * c.back() / (next[0] * next[1]));
     return polynomial(z, c);
+  }
+  /// atan(n / d) for n, d >= 0 (not both 0, not both infinite): 0, 45 or 90 degrees, the nearest, and the angle from
+  /// there, whose tangent is within tan(22.5 degrees).
+  Value* angle(Value* n, Value* d) {
+    constexpr double kTan22 = 0.41421356237309503, kTan67 = 2.414213562373095;
+    Value* steep = b.CreateFCmpOGT(n, mul(d, constant(kTan67)));
+    Value* middle = b.CreateFCmpOGT(n, mul(d, constant(kTan22)));
+    auto choose = [&](Value* ifSteep, Value* ifMiddle, Value* otherwise) {
+      return b.CreateSelect(steep, ifSteep, b.CreateSelect(middle, ifMiddle, otherwise));
+    };
+    Value* t = b.CreateFDiv(choose(b.CreateFNeg(d), sub(n, d), n), choose(n, add(n, d), d));
+    Value* eighths = choose(constant(2.0), constant(1.0), constant(0.0));  // of a turn
+    Value* s = mul(t, t);
+    std::vector<double> c;
+    for (int k = 1; k <= 21; ++k) c.push_back((k % 2 ? -1.0 : 1.0) / (2 * k + 1));
+    Value* p = fma(mul(polynomial(s, c), s), t, t);
+    return fma(eighths, constant(M_PI_4), fma(eighths, constant(kHalfPi[1] / 2), p));
   }
   /// e^r - 1 for |r| < 0.36.
   Value* expm1Reduced(Value* r) {
@@ -237,6 +346,17 @@ Value* emitF64(llvm::IRBuilderBase& b, Operation* op, llvm::ArrayRef<Value*> a) 
       .Case<math::SinOp>([&](auto) { return m.trig(a[0], Math64::Trig::sin); })
       .Case<math::CosOp>([&](auto) { return m.trig(a[0], Math64::Trig::cos); })
       .Case<math::TanOp>([&](auto) { return m.trig(a[0], Math64::Trig::tan); })
+      .Case<math::ExpM1Op>([&](auto) { return m.expm1(a[0]); })
+      .Case<math::Log1pOp>([&](auto) { return m.log1p(a[0]); })
+      .Case<math::SinhOp>([&](auto) { return m.sinh(a[0]); })
+      .Case<math::CoshOp>([&](auto) { return m.cosh(a[0]); })
+      .Case<math::AsinhOp>([&](auto) { return m.asinh(a[0]); })
+      .Case<math::AcoshOp>([&](auto) { return m.acosh(a[0]); })
+      .Case<math::AtanhOp>([&](auto) { return m.atanh(a[0]); })
+      .Case<math::AsinOp>([&](auto) { return m.arc(a[0], Math64::Arc::sine); })
+      .Case<math::AcosOp>([&](auto) { return m.arc(a[0], Math64::Arc::cosine); })
+      .Case<math::AtanOp>([&](auto) { return m.atan(a[0]); })
+      .Case<math::Atan2Op>([&](auto) { return m.atan2(a[0], a[1]); })
       .Case<math::PowFOp>([&](auto) { return m.pow(a[0], a[1]); })
       .Default([](Operation*) -> Value* { return nullptr; });
 }

@@ -68,7 +68,7 @@ Emit mathOp(int arity, bool wide = false) {
     auto zero = wide ? builder.getF64FloatAttr(0) : builder.getF32FloatAttr(0);
     mlir::Value x = mlir::arith::ConstantOp::create(builder, loc, zero);
     mlir::Operation* op;
-    if constexpr (std::is_same_v<Op, mlir::math::PowFOp>) op = Op::create(builder, loc, x, x);
+    if constexpr (requires { Op::create(builder, loc, x, x); }) op = Op::create(builder, loc, x, x);
     else op = Op::create(builder, loc, x);
     return emitElementwise(b, op, args, Plain())[0];
   };
@@ -140,6 +140,51 @@ TEST(Math, Erf) { EXPECT_LT(worst<mlir::math::ErfOp>([](double x) { return std::
 TEST(Math, Sin) { EXPECT_LT(worst<mlir::math::SinOp>([](double x) { return std::sin(x); }, kStep, 0x1p40), 2); }
 TEST(Math, Cos) { EXPECT_LT(worst<mlir::math::CosOp>([](double x) { return std::cos(x); }, kStep, 0x1p40), 2); }
 TEST(Math, Tan) { EXPECT_LT(worst<mlir::math::TanOp>([](double x) { return std::tan(x); }, kStep, 0x1p40), 4); }
+
+TEST(Math, Asin) { EXPECT_LT(worst<mlir::math::AsinOp>([](double x) { return std::asin(x); }, kStep), 2); }
+TEST(Math, Acos) { EXPECT_LT(worst<mlir::math::AcosOp>([](double x) { return std::acos(x); }, kStep), 2); }
+TEST(Math, Atan) { EXPECT_LT(worst<mlir::math::AtanOp>([](double x) { return std::atan(x); }, kStep), 3); }
+TEST(Math, Sinh) { EXPECT_LT(worst<mlir::math::SinhOp>([](double x) { return std::sinh(x); }, kStep), 2); }
+TEST(Math, Cosh) { EXPECT_LT(worst<mlir::math::CoshOp>([](double x) { return std::cosh(x); }, kStep), 2); }
+TEST(Math, Asinh) { EXPECT_LT(worst<mlir::math::AsinhOp>([](double x) { return std::asinh(x); }, kStep), 4); }
+TEST(Math, Acosh) { EXPECT_LT(worst<mlir::math::AcoshOp>([](double x) { return std::acosh(x); }, kStep), 4); }
+TEST(Math, Atanh) { EXPECT_LT(worst<mlir::math::AtanhOp>([](double x) { return std::atanh(x); }, kStep), 4); }
+
+/// Angles of points with coordinates of any size, zeros and infinities of both signs among them.
+template <class T>
+double worstAngle(llvm::Type* (*type)(llvm::LLVMContext&), double tolerance) {
+  Compiled f(type, type, 2, mathOp<mlir::math::Atan2Op>(2, sizeof(T) == 8));
+  using Limits = std::numeric_limits<T>;
+  std::vector<T> values{T(0), T(-0.0), T(1), T(-1), Limits::infinity(), -Limits::infinity(), Limits::quiet_NaN(),
+                        Limits::max(), -Limits::max(), Limits::min(), Limits::denorm_min(), T(1e-3), T(-3e5)};
+  uint64_t state = 1;
+  auto random = [&] { return state = state * 6364136223846793005ull + 1442695040888963407ull; };
+  for (int i = 0; i < 400; ++i) {
+    const double mantissa = 1 + static_cast<double>(random() >> 12) * 0x1p-52;
+    const int exponent = static_cast<int>(random() >> 40) % (i % 3 == 0 ? 240 : 8) - (i % 3 == 0 ? 120 : 4);
+    values.push_back(static_cast<T>(std::ldexp(random() >> 63 ? -mantissa : mantissa, exponent)));
+  }
+  double worst = 0;
+  for (T y : values)
+    for (size_t i = 0; i < values.size(); i += kLanes) {
+      T ys[kLanes], xs[kLanes], out[kLanes];
+      for (size_t l = 0; l < kLanes; ++l) ys[l] = y, xs[l] = values[std::min(i + l, values.size() - 1)];
+      f(ys, xs, out);
+      for (size_t l = 0; l < kLanes; ++l) {
+        const long double want = std::atan2(static_cast<long double>(y), static_cast<long double>(xs[l]));
+        EXPECT_EQ(std::isnan(out[l]), std::isnan(want)) << y << ", " << xs[l];
+        if (std::isnan(want)) continue;
+        EXPECT_EQ(std::signbit(out[l]), std::signbit(want)) << y << ", " << xs[l];
+        const T rounded = static_cast<T>(std::fabs(want));
+        const long double ulp = std::max<long double>(std::nextafter(rounded, Limits::infinity()) - rounded, Limits::denorm_min());
+        const double error = static_cast<double>(std::fabs(out[l] - want) / ulp);
+        EXPECT_LT(error, tolerance) << y << ", " << xs[l] << " gave " << out[l];
+        worst = std::max(worst, error);
+      }
+    }
+  return worst;
+}
+TEST(Math, Atan2) { EXPECT_LT(worstAngle<float>(f32, 3), 3); }
 
 TEST(Math, PowFollowsC) {
   Compiled f(f32, f32, 2, mathOp<mlir::math::PowFOp>(2));
@@ -239,6 +284,18 @@ TEST(Math64, Tanh) { EXPECT_LT(worst64<mlir::math::TanhOp>([](Long x) { return s
 TEST(Math64, Sin) { EXPECT_LT(worst64<mlir::math::SinOp>([](Long x) { return std::sin(x); }, 0x1p30), 2); }
 TEST(Math64, Cos) { EXPECT_LT(worst64<mlir::math::CosOp>([](Long x) { return std::cos(x); }, 0x1p30), 2); }
 TEST(Math64, Tan) { EXPECT_LT(worst64<mlir::math::TanOp>([](Long x) { return std::tan(x); }, 0x1p30), 4); }
+
+TEST(Math64, Expm1) { EXPECT_LT(worst64<mlir::math::ExpM1Op>([](Long x) { return std::expm1(x); }), 4); }
+TEST(Math64, Log1p) { EXPECT_LT(worst64<mlir::math::Log1pOp>([](Long x) { return std::log1p(x); }), 4); }
+TEST(Math64, Asin) { EXPECT_LT(worst64<mlir::math::AsinOp>([](Long x) { return std::asin(x); }), 2); }
+TEST(Math64, Acos) { EXPECT_LT(worst64<mlir::math::AcosOp>([](Long x) { return std::acos(x); }), 2); }
+TEST(Math64, Atan) { EXPECT_LT(worst64<mlir::math::AtanOp>([](Long x) { return std::atan(x); }), 3); }
+TEST(Math64, Atan2) { EXPECT_LT(worstAngle<double>(f64, 3), 3); }
+TEST(Math64, Sinh) { EXPECT_LT(worst64<mlir::math::SinhOp>([](Long x) { return std::sinh(x); }), 2); }
+TEST(Math64, Cosh) { EXPECT_LT(worst64<mlir::math::CoshOp>([](Long x) { return std::cosh(x); }), 2); }
+TEST(Math64, Asinh) { EXPECT_LT(worst64<mlir::math::AsinhOp>([](Long x) { return std::asinh(x); }), 4); }
+TEST(Math64, Acosh) { EXPECT_LT(worst64<mlir::math::AcoshOp>([](Long x) { return std::acosh(x); }), 4); }
+TEST(Math64, Atanh) { EXPECT_LT(worst64<mlir::math::AtanhOp>([](Long x) { return std::atanh(x); }), 4); }
 
 TEST(Math64, PowFollowsC) {
   Compiled f(f64, f64, 2, mathOp<mlir::math::PowFOp>(2, true));

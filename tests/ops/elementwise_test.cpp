@@ -48,6 +48,14 @@ requires(std::is_integral_v<T> && !std::is_same_v<T, bool>) T reference_popcount
   return static_cast<T>(std::popcount(static_cast<std::make_unsigned_t<T>>(x)));
 }
 template <class T>
+requires(std::is_integral_v<T> && !std::is_same_v<T, bool>) T reference_countl_zero(T x) {
+  return static_cast<T>(std::countl_zero(static_cast<std::make_unsigned_t<T>>(x)));
+}
+template <class T>
+requires(std::is_integral_v<T> && !std::is_same_v<T, bool>) T reference_countr_zero(T x) {
+  return static_cast<T>(std::countr_zero(static_cast<std::make_unsigned_t<T>>(x)));
+}
+template <class T>
 T reference_max(T x, T y) {
   return x < y ? y : x;
 }
@@ -75,7 +83,8 @@ double allowance(const std::string& name, bool gpu) {
   if (!kIsFloat<T>) return 0;
   const bool exact = name == "add" || name == "sub" || name == "mul" || name == "neg" || name == "abs" ||
                      name == "max" || name == "min" || name == "floor" || name == "ceil" || name == "round" ||
-                     name == "rint" || name == "trunc" || name == "fma" || name == "rem";
+                     name == "rint" || name == "trunc" || name == "fma" || name == "rem" ||
+                     name == "copysign";
   if (exact) return 0.51;
   if (std::is_same_v<T, double>) return 16;
   if (std::is_same_v<T, float>) return gpu ? 32 : 8;
@@ -83,10 +92,9 @@ double allowance(const std::string& name, bool gpu) {
 }
 /// Trigonometric functions and logarithms cross zero: their error is absolute there.
 double scale_of(const std::string& name) {
-  return name == "sin" || name == "cos" || name == "log" || name == "log2" || name == "tan" || name == "erf" ||
-                 name == "tanh"
-             ? 1
-             : 0;
+  for (const char* one : {"sin", "cos", "tan", "asin", "acos", "atan", "atan2", "log", "log2", "log10", "erf", "tanh"})
+    if (name == one) return 1;
+  return 0;
 }
 
 /// The error function of f64 comes from the C library: GPUs refuse it with a precise error (see F64OnGpus).

@@ -34,6 +34,9 @@ struct Approximate : QuickParts {
   Value* quotient(llvm::IRBuilderBase& b, Value* x, Value* y) const override {
     return b.CreateIntrinsic(b.getFloatTy(), llvm::Intrinsic::nvvm_div_full_ftz, {x, y});
   }
+  Value* sqrt(llvm::IRBuilderBase& b, Value* x) const override {
+    return b.CreateIntrinsic(b.getFloatTy(), llvm::Intrinsic::nvvm_sqrt_approx_ftz_f, {x});
+  }
 };
 }  // namespace
 
@@ -59,14 +62,16 @@ Value* GpuMath::special(llvm::IRBuilderBase& b, Operation* op, llvm::ArrayRef<Va
       .Case<math::Log2Op>([&](auto) { return lg2(1.0); })
       .Case<math::LogOp>([&](auto) { return lg2(kLn2); })
       .Case<math::Log10Op>([&](auto) { return lg2(kLog10Of2); })
-      .Case<math::SqrtOp>([&](auto) { return call(llvm::Intrinsic::nvvm_sqrt_approx_ftz_f, {args[0]}); })
+      .Case<math::SqrtOp>([&](auto) { return quick.sqrt(b, args[0]); })
       .Case<math::RsqrtOp>([&](auto) { return call(llvm::Intrinsic::nvvm_rsqrt_approx_ftz_f, {args[0]}); })
       .Case<arith::DivFOp>([&](auto) {
         auto* one = llvm::dyn_cast<llvm::ConstantFP>(args[0]);
         if (one && one->isExactlyValue(1.0)) return quick.reciprocal(b, args[1]);
         return quick.quotient(b, args[0], args[1]);
       })
-      .Case<math::TanOp, math::TanhOp, math::ErfOp, math::PowFOp>(
+      .Case<math::TanOp, math::TanhOp, math::SinhOp, math::CoshOp, math::AsinOp, math::AcosOp, math::AtanOp,
+            math::Atan2Op, math::AsinhOp, math::AcoshOp, math::AtanhOp, math::ExpM1Op, math::Log1pOp, math::ErfOp,
+            math::PowFOp>(
           [&](auto) { return emitTranscendental(b, op, args, /*hasLibm=*/false, &quick); })
       .Default([](Operation*) -> Value* { return nullptr; });
 }

@@ -1,0 +1,40 @@
+// Inverse functions, hyperbolic ones and those exact near 0 are straight-line code on GPUs: no calls, no branches, f32 of
+// the machine's quick parts, f64 of series.
+// RUN: tile-opt %s -split-input-file --tile-target=sm_90a -tile-assign-layouts -tile-place-buffers -tile-insert-barriers -tile-emit=as=ptx -o /dev/null | FileCheck %s
+
+// CHECK-LABEL: entry inverse_f32(
+// CHECK-NOT: {{call|bra |div.rn|sqrt.rn}}
+// CHECK-COUNT-32: {{sqrt.approx|rcp.approx|div.full|ex2.approx}}
+// CHECK-NOT: {{call|bra |div.rn|sqrt.rn}}
+// CHECK: ret;
+func.func @inverse_f32(%x: !tile.view<2xf32>, %y: !tile.view<2xf32>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %i = arith.constant 0 : i32
+  %t = tile.load %x[%i, %i : i32, i32] : !tile.view<2xf32> -> tensor<32x32xf32>
+  %a = math.asin %t : tensor<32x32xf32>
+  %b = math.atan2 %a, %t : tensor<32x32xf32>
+  %c = math.sinh %b : tensor<32x32xf32>
+  %d = math.cosh %c : tensor<32x32xf32>
+  tile.store %d, %y[%i, %i : i32, i32] : tensor<32x32xf32>, !tile.view<2xf32>
+  return
+}
+
+// -----
+
+// CHECK-LABEL: entry inverse_f64(
+// CHECK-NOT: {{call|bra }}
+// CHECK: sqrt.rn.f64
+// CHECK-NOT: {{call|bra }}
+// CHECK: div.rn.f64
+// CHECK-NOT: {{call|bra }}
+// CHECK: ret;
+func.func @inverse_f64(%x: !tile.view<1xf64>, %y: !tile.view<1xf64>) attributes {tile.kernel, tile.num_warps = 1 : i32} {
+  %i = arith.constant 0 : i32
+  %t = tile.load %x[%i : i32] : !tile.view<1xf64> -> tensor<32xf64>
+  %a = math.acos %t : tensor<32xf64>
+  %b = math.atan2 %a, %t : tensor<32xf64>
+  %c = math.expm1 %b : tensor<32xf64>
+  %d = math.log1p %c : tensor<32xf64>
+  %e = math.atanh %d : tensor<32xf64>
+  tile.store %e, %y[%i : i32] : tensor<32xf64>, !tile.view<1xf64>
+  return
+}
