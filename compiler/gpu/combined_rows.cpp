@@ -2,6 +2,7 @@
 #include "compiler/gpu/combined_rows.h"
 
 #include <cmath>
+#include <limits>
 
 #include "compiler/lowering/elementwise.h"
 
@@ -16,12 +17,15 @@ layout::Shape shapeOf(Value value) {
 }
 }  // namespace
 
-// Instructions of a thread in an iteration.
-double CarriedSums::cost(int64_t lanes, int64_t threads) const {
+// Instructions of a thread in an iteration, for so many lanes and warps along the axis.
+double CarriedSums::cost(int64_t lanes, int64_t warps, int64_t threads) const {
   const layout::Shape shape = shapeOf(tile);
-  const double pieces = double(shape[axis]) / double(lanes), rows = double(shape[1 - axis] * lanes) / double(threads);
+  const double pieces = double(shape[axis]) / double(lanes * warps);
+  const double rows = double(shape[1 - axis] * lanes * warps) / double(threads);
   constexpr double kExchange = 2, kVector = 1.5;  // a shuffle and its sum; reading and widening an element
-  return sums * rows * std::log2(double(lanes)) * kExchange + kVector * (along * pieces + across * rows);
+  constexpr double kTable = 24;                   // warps add through shared memory: two meetings
+  return sums * (rows * std::log2(double(lanes)) * kExchange + (warps > 1 ? kTable : 0)) +
+         kVector * (along * pieces + across * rows);
 }
 
 // Runs of the axis in `lanes` lanes, the other dim in all other threads; nullopt: they do not divide it.
@@ -37,17 +41,20 @@ std::optional<Layout> CarriedSums::layoutOf(int lanes, int numWarps, int numLane
 
 std::optional<Layout> CarriedSums::betterLayout(const Layout& usual, int numWarps, int numLanes) const {
   constexpr double kWorthIt = 0.8;
-  int64_t usualLanes = 1;
-  for (const layout::Digit& digit : usual.lanes())
-    if (digit.dim == axis) usualLanes *= digit.count;
-  const bool crosses = llvm::any_of(usual.warps(), [&](const layout::Digit& d) { return d.dim == axis; });
+  auto threadsAlong = [&](const std::vector<layout::Digit>& digits) {
+    int64_t count = 1;
+    for (const layout::Digit& digit : digits)
+      if (digit.dim == axis) count *= digit.count;
+    return count;
+  };
   const int64_t threads = int64_t{numWarps} * numLanes;
-  double least = crosses || usual.isPadded() ? 1e30 : kWorthIt * cost(usualLanes, threads);
+  double least = usual.isPadded() ? std::numeric_limits<double>::infinity()
+                                  : kWorthIt * cost(threadsAlong(usual.lanes()), threadsAlong(usual.warps()), threads);
   std::optional<Layout> best;
   for (int lanes = 1; lanes <= numLanes; lanes *= 2) {
     auto layout = layoutOf(lanes, numWarps, numLanes);
-    if (!layout || cost(lanes, threads) >= least) continue;
-    best = std::move(layout), least = cost(lanes, threads);
+    if (!layout || cost(lanes, 1, threads) >= least) continue;
+    best = std::move(layout), least = cost(lanes, 1, threads);
   }
   return best;
 }

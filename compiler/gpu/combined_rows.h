@@ -18,7 +18,7 @@ struct CarriedSums {
   std::optional<layout::Layout> betterLayout(const layout::Layout& usual, int numWarps, int numLanes) const;
 
  private:
-  double cost(int64_t lanes, int64_t threads) const;
+  double cost(int64_t lanes, int64_t warps, int64_t threads) const;
   std::optional<layout::Layout> layoutOf(int lanes, int numWarps, int numLanes) const;
 };
 std::vector<CarriedSums> carriedSums(mlir::scf::ForOp loop);
