@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Matchers.h"
 
 namespace tile::ir {
 using namespace mlir;
@@ -69,6 +70,74 @@ AccessWidth widthUnder(const AccessWidth& width, const layout::Layout& layout) {
   result.aligned = static_cast<int>(vector);
   result.masked = std::gcd(result.aligned, width.masked);
   return result;
+}
+
+std::pair<Value, int64_t> withoutConstant(Value index) {
+  if (!index.getType().isInteger(32)) return {index, 0};
+  constexpr int64_t kMost = 1 << 20;
+  int64_t by = 0;
+  APInt constant;
+  while (auto add = index.getDefiningOp<arith::AddIOp>()) {
+    if (!matchPattern(add.getRhs(), m_ConstantInt(&constant)) || std::abs(by + constant.getSExtValue()) > kMost) break;
+    by += constant.getSExtValue();
+    index = add.getLhs();
+  }
+  return {index, by};
+}
+
+namespace {
+
+/// The view's indices where a load's box would start without the constant in the index of dim `unit`.
+SmallVector<Value> alignedIndices(LoadOp load, int unit) {
+  SmallVector<Value> indices(load.getIndices());
+  indices[unit] = withoutConstant(indices[unit]).first;
+  return indices;
+}
+
+/// Another load of the block reads a box from the same rows that is less than two vectors away, and one of both starts
+/// between vectors.
+bool hasNeighbour(LoadOp load, int unit, int vector) {
+  const SmallVector<Value> aligned = alignedIndices(load, unit);
+  const int64_t by = withoutConstant(load.getIndices()[unit]).second;
+  return llvm::any_of(load.getView().getUsers(), [&](Operation* user) {
+    auto other = dyn_cast<LoadOp>(user);
+    if (!other || other == load || other->getBlock() != load->getBlock() || other.getType() != load.getType())
+      return false;
+    const int64_t otherBy = withoutConstant(other.getIndices()[unit]).second;
+    return alignedIndices(other, unit) == aligned && otherBy != by && std::abs(otherBy - by) < 2 * vector &&
+           (by % vector != 0 || otherBy % vector != 0);
+  });
+}
+
+}  // namespace
+
+AccessWidth loadWidth(const Facts& facts, LoadOp load, llvm::ArrayRef<int64_t> shape, int elementBytes) {
+  const AccessWidth own = boxWidth(facts, load.getView(), load.getIndices(), shape, elementBytes);
+  const int unit = facts.unitStrideDim(load.getView());
+  if (own.dim < 0) return own;
+  const AccessWidth width = boxWidth(facts, load.getView(), alignedIndices(load, unit), shape, elementBytes);
+  const bool isWider = width.aligned > own.aligned && width.masked == width.aligned;
+  return isWider && hasNeighbour(load, unit, width.aligned) ? width : own;
+}
+
+std::optional<int> vectorOfShiftedBox(const Facts& facts, LoadOp load, const layout::Layout& layout, int elementBytes) {
+  const int unit = facts.unitStrideDim(load.getView());
+  const int dim = unit - (static_cast<int>(load.getIndices().size()) - layout.rank());
+  if (unit < 0 || dim < 0 || load.getCache() == CacheHint::volatile_) return std::nullopt;
+  const auto [base, by] = withoutConstant(load.getIndices()[unit]);
+  auto widthAt = [&](ValueRange indices) {
+    return widthUnder(boxWidth(facts, load.getView(), indices, layout.shape(), elementBytes), layout);
+  };
+  const AccessWidth width = widthAt(alignedIndices(load, unit));
+  const int vector = width.aligned;
+  // Whole accesses are inside or outside; places are compared in 32 bits, near the box.
+  if (width.masked < vector || !base.getType().isInteger(32) || layout.isPadded(dim) ||
+      std::abs(by) + vector > layout.shape()[dim])
+    return std::nullopt;
+  // Two accesses instead of one for each piece pay by themselves where pieces are a quarter, else where other boxes read
+  // the same ones.
+  const bool pays = by % vector != 0 && vector > 2 * widthAt(load.getIndices()).aligned;
+  return pays || hasNeighbour(load, unit, vector) ? std::optional(vector) : std::nullopt;
 }
 
 bool onlyAdds(AtomicRmwOp op) {

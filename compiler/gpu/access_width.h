@@ -1,6 +1,8 @@
 // access_width.h - how wide a global access may be, from what is known about its addresses. Shared by assign_layouts,
 // which shapes layouts after it, and the lowering, which cuts accesses by it.
 #pragma once
+#include <optional>
+
 #include "compiler/analysis/facts.h"
 #include "compiler/dialect/dialect.h"
 #include "compiler/layout/layout.h"
@@ -23,6 +25,16 @@ AccessWidth boxWidth(const Facts& facts, mlir::Value view, mlir::ValueRange indi
 AccessWidth offsetWidth(const Facts& facts, mlir::Value ptr, mlir::Value offsets, mlir::Value mask, int elementBytes);
 /// What of a width a layout can use: runs of registers bound it, and so does padding.
 AccessWidth widthUnder(const AccessWidth& width, const layout::Layout& layout);
+
+/// An index of 32 bits as another one plus a constant; of others, itself plus 0.
+std::pair<mlir::Value, int64_t> withoutConstant(mlir::Value index);
+
+/// The box of a load: where other loads read boxes beside it, whose runs are cut from the same accesses, as wide as those.
+AccessWidth loadWidth(const Facts& facts, LoadOp load, llvm::ArrayRef<int64_t> shape, int elementBytes);
+/// A box that starts a few elements beside an aligned one, along the dim whose elements are neighbours, under a layout
+/// whose runs are whole aligned accesses: what a run holds lies in two neighbouring ones, which other such boxes of the
+/// same rows want too. The elements of an aligned access; nullopt: no such box, or nothing is saved that way.
+std::optional<int> vectorOfShiftedBox(const Facts& facts, LoadOp load, const layout::Layout& layout, int elementBytes);
 
 /// A tile added to memory of which nobody wants to know what was there: a store that adds, neighbours at once.
 bool onlyAdds(AtomicRmwOp op);

@@ -29,7 +29,11 @@ std::optional<GlobalAccess> accessOf(Operation* op, const Facts& facts) {
     return GlobalAccess{offsetWidth(facts, ptr, at, mask, elementBytes(tile.getType())), tile};
   };
   return llvm::TypeSwitch<Operation*, std::optional<GlobalAccess>>(op)
-      .Case<LoadOp>([&](LoadOp o) { return box(o.getView(), o.getIndices(), o.getResult()); })
+      .Case<LoadOp>([&](LoadOp o) -> std::optional<GlobalAccess> {
+        auto type = dyn_cast<RankedTensorType>(o.getResult().getType());
+        if (!type) return std::nullopt;
+        return GlobalAccess{loadWidth(facts, o, type.getShape(), elementBytes(type)), o.getResult()};
+      })
       .Case<StoreOp, AccumulateOp>([&](auto o) { return box(o.getView(), o.getIndices(), o.getValue()); })
       .Case<GatherOp>([&](GatherOp o) { return offsets(o.getPtr(), o.getOffsets(), o.getMask(), o.getResult()); })
       .Case<ScatterOp>([&](ScatterOp o) { return offsets(o.getPtr(), o.getOffsets(), o.getMask(), o.getValue()); })

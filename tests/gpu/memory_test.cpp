@@ -115,6 +115,48 @@ TEST(Memory, AlignedLoadsAre16BytesWide) {
   EXPECT_EQ(k.ptx().find("bar.sync"), std::string::npos);
 }
 
+// Boxes a few elements beside an aligned place, crossing every edge: each is cut from aligned accesses, which they share
+// where the view's rows are whole ones.
+TEST(Memory, BoxesBesideEachOther) {
+  const int rows = 9, pitch = 96, most = 6;
+  for (int cols : {96, 68, 67})
+    for (int warps : {1, 4}) {
+      const bool isWhole = cols % 4 == 0;
+      std::string loads;
+      for (int n = 0; n <= 2 * most; ++n) {
+        const int by = n <= most ? n : n - 2 * most - 1;
+        loads += fmt::format(
+            "  %k{0} = arith.constant {1} : i32\n  %c{0} = arith.addi %col, %k{0} : i32\n"
+            "  %a{0} = tile.load %x[%r, %c{0} : i32, i32] pad -1.0 : !tile.view<2xf32> -> tensor<8x64xf32>\n"
+            "  %o{0} = arith.constant {2} : i32\n  %p{0} = tile.ptr_add %o, %o{0} : !tile.ptr<f32>, i32\n",
+            by + most, by, (by + most) * 8 * 64);
+        loads += writeTile(fmt::format("a{}", by + most), fmt::format("p{}", by + most), {8, 64}, "f32");
+      }
+      SimtKernel k(kernel(fmt::format("%x: !tile.view<2xf32> {{tile.align = 16 : i32, tile.unit_stride = 1 : i32, "
+                                      "tile.stride_multiple_of = array<i32: 4, 1>{}}}, %r: i32, %q: i32, %o: !tile.ptr<f32>",
+                                      isWhole ? ", tile.dim_multiple_of = array<i32: 1, 4>" : ""),
+                          "  %four = arith.constant 4 : i32\n  %col = arith.muli %q, %four : i32\n" + loads),
+                   "sm_90a", warps);
+      GuardedBuffer x(rows * pitch * 4), out((2 * most + 1) * 8 * 64 * 4);
+      for (int i = 0; i < rows * pitch; ++i) x.as<float>()[i] = static_cast<float>(i);
+      for (int row : {-3, 0, 5, 100})
+        for (int quad : {-100000, -17, -1, 0, 1, 12, 16, 24, 100000}) {
+          k.run({slot(x.as<float>()), rows, cols, pitch, 1, static_cast<uint32_t>(row), static_cast<uint32_t>(quad),
+                 slot(out.as<float>())},
+                1);
+          for (int by = -most; by <= most; ++by)
+            for (int i = 0; i < 8; ++i)
+              for (int j = 0; j < 64; ++j) {
+                const int r = row + i, c = quad * 4 + by + j;
+                const bool isInside = r >= 0 && r < rows && c >= 0 && c < cols;
+                ASSERT_EQ(out.as<float>()[((by + most) * 8 + i) * 64 + j],
+                          isInside ? static_cast<float>(r * pitch + c) : -1.f)
+                    << cols << " columns, " << warps << " warps: " << r << "," << c << " by " << by;
+              }
+        }
+    }
+}
+
 template <class T>
 void runAtomic(const std::string& kind, const std::string& type, T start, const std::vector<T>& values, T expected) {
   int n = static_cast<int>(values.size());

@@ -1,10 +1,10 @@
 // Places of 32 bits are compared with sizes in 32 bits, exactly: sizes beyond are cut to what no place reaches.
 // RUN: tile-opt %s -split-input-file --tile-target=sm_90a -tile-assign-layouts -canonicalize -cse -tile-place-buffers -tile-insert-barriers -tile-emit=as=llvm -o /dev/null | FileCheck %s
 
-// Maybe negative: as good as one tile below.
+// Maybe negative: as good as two tiles below.
 // CHECK-LABEL: @box(
-// CHECK-DAG: %[[PLACE:.*]] = {{.*}}call i32 @llvm.smax.i32(i32 %{{.*}}, i32 -512)
-// CHECK-DAG: call i64 @llvm.{{[su]}}min.i64(i64 %{{.*}}, i64 4294966784)
+// CHECK-DAG: %[[PLACE:.*]] = {{.*}}call i32 @llvm.smax.i32(i32 %{{.*}}, i32 -1024)
+// CHECK-DAG: call i64 @llvm.{{[su]}}min.i64(i64 %{{.*}}, i64 4294965760)
 // CHECK-DAG: icmp ult i32
 // CHECK-NOT: icmp sl
 func.func @box(%x: !tile.view<1xf32>, %y: !tile.ptr<f32> {tile.align = 16 : i32}, %at: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {

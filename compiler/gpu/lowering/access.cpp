@@ -149,7 +149,7 @@ llvm::Value* l2Policy(Emitter& e, CacheHint cache) {
 int memoryBytes(llvm::Type* element) { return std::max(8u, element->getScalarSizeInBits()) / 8; }
 
 Regs loadVector(Emitter& e, llvm::Value* ptr, llvm::Type* element, int count, llvm::Value* predicate,
-                llvm::ArrayRef<llvm::Value*> fallback, CacheHint cache) {
+                llvm::ArrayRef<llvm::Value*> fallback, CacheHint cache, bool mayMerge) {
   int bytes = memoryBytes(element) * count;
   if (isPlain(predicate, cache)) {
     llvm::Type* stored = memoryType(element);
@@ -185,7 +185,9 @@ Regs loadVector(Emitter& e, llvm::Value* ptr, llvm::Type* element, int count, ll
                          ? reg
                          : llvm::StructType::get(e.b.getContext(), llvm::SmallVector<llvm::Type*>(words.count, reg));
   text += policyOperand(e, ptr, cache, args, constraints, words.count) + ";";
-  llvm::Value* call = e.inlineAsm(type, text, constraints, args);
+  if (mayMerge) constraints += ",~{memory}";  // for the code generator, which does not know what it reads
+  llvm::Value* call = e.inlineAsm(type, text, constraints, args, /*pure=*/mayMerge);
+  if (cache != CacheHint::volatile_) llvm::cast<llvm::CallInst>(call)->setOnlyReadsMemory();
   Regs loaded;
   for (int i = 0; i < words.count; ++i) {
     llvm::Value* word = words.count == 1 ? call : e.b.CreateExtractValue(call, static_cast<unsigned>(i));

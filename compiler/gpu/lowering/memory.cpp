@@ -5,6 +5,7 @@
 // without predicates; else -> accesses as wide as the predicates are constant. Addresses are 64-bit: uniform base + one
 // offset per thread; what registers add is uniform or constant.
 #include <set>
+#include <utility>
 
 #include "compiler/gpu/access_width.h"
 #include "compiler/gpu/lowering/access.h"
@@ -69,18 +70,23 @@ class BoxAccess : public Access {
     llvm::IRBuilder<>& b = e.b;
     int rank = static_cast<int>(indexValues.size());
     llvm::Value* start = nullptr;
+    width = widthUnder(boxWidth(facts, viewValue, indexValues, layout.shape(), elementBytes), layout);
     for (int d = 0; d < rank; ++d) {
       llvm::Value* index = e.scalar(indexValues[d]);
-      narrow_.push_back(index->getType()->isIntegerTy(32) ? index : nullptr);
-      index_.push_back(b.CreateSExt(index, b.getInt64Ty()));
+      whole_.push_back(index->getType()->isIntegerTy(32) ? index : nullptr);
+      // A single element has no others beside it.
+      auto [base, by] = layout.rank() ? withoutConstant(indexValues[d]) : std::pair(indexValues[d], int64_t{0});
+      narrow_.push_back(whole_[d] ? e.scalar(base) : nullptr);
+      by_.push_back(by);
+      least_.push_back(facts.rangeOf(indexValues[d]).min);
+      leastBase_.push_back(facts.rangeOf(base).min);
+      index_.push_back(b.CreateSExt(narrow_[d] ? narrow_[d] : index, b.getInt64Ty()));
       llvm::Value* offset = b.CreateMul(index_[d], view_.strides[d]);
+      if (by) index_[d] = b.CreateAdd(index_[d], e.i64(by));
       start = start ? b.CreateAdd(start, offset) : offset;
     }
     bytes_ = elementBytes;
     base_ = b.CreatePtrAdd(view_.ptr, b.CreateMul(start, e.i64(bytes_)));
-
-    width = widthUnder(boxWidth(facts, viewValue, indexValues, layout.shape(), bytes_), layout);
-    for (int d = 0; d < rank; ++d) least_.push_back(facts.rangeOf(indexValues[d]).min);
 
     threadBase_ = base_;
     for (int d = 0; d < layout.rank(); ++d) {
@@ -91,18 +97,27 @@ class BoxAccess : public Access {
     }
   }
 
+  /// Elements along the contiguous dim by which what is accessed lies beside the box, either sign; with the constant in
+  /// the index not more than its size.
+  int64_t ahead = 0;
+  /// Elements from the last multiple of `vector` to the constant in the contiguous dim's index.
+  int64_t besideAligned(int64_t vector) const { return llvm::mod(by_[width.dim + lead_], vector); }
+
+  // Constants in the indices are added to the registers' own, last: boxes beside each other share what is in front.
   llvm::Value* address(int reg) override {
     llvm::IRBuilder<>& b = e.b;
-    layout::Coord coord = layout.regCoord(reg);
-    int64_t along = width.dim >= 0 ? coord[width.dim] : 0;
-    if (width.dim >= 0) coord[width.dim] = 0;
+    layout::Coord coord(by_.begin(), by_.end());
+    const layout::Coord own = layout.regCoord(reg);
+    for (int d = 0; d < layout.rank(); ++d) coord[d + lead_] += own[d];
+    int64_t along = 0;
+    if (width.dim >= 0) along = std::exchange(coord[width.dim + lead_], 0) + ahead;
     llvm::Value*& row = rows_[coord];
     if (!row) {
       row = threadBase_;
       llvm::Value* offset = nullptr;
-      for (int d = 0; d < layout.rank(); ++d) {
+      for (size_t d = 0; d < coord.size(); ++d) {
         if (coord[d] == 0) continue;
-        llvm::Value* part = b.CreateMul(view_.strides[d + lead_], e.i64(coord[d] * bytes_));
+        llvm::Value* part = b.CreateMul(view_.strides[d], e.i64(coord[d] * bytes_));
         offset = offset ? b.CreateAdd(offset, part) : part;
       }
       if (offset) row = b.CreatePtrAdd(row, offset);
@@ -113,11 +128,12 @@ class BoxAccess : public Access {
   llvm::Value* predicate(int reg) override {
     prepareBounds();
     layout::Coord coord = layout.regCoord(reg);
+    if (width.dim >= 0) coord[width.dim] += ahead;
     llvm::Value* all = uniform_;
     for (int d = 0; d < layout.rank(); ++d) {
       if (!span_[d]) continue;
       llvm::Value*& inside = inside_[{d, coord[d]}];
-      if (!inside) inside = e.b.CreateICmpULT(e.b.CreateAdd(relative_[d], e.i32(coord[d])), span_[d]);
+      if (!inside) inside = e.b.CreateICmpULT(e.b.CreateAdd(relative_[d], e.i32(coord[d] + beside_[d])), span_[d]);
       all = all ? e.b.CreateAnd(all, inside) : inside;
     }
     return all;
@@ -129,10 +145,10 @@ class BoxAccess : public Access {
     for (size_t d = 0; d < index_.size(); ++d) {
       int64_t extent = static_cast<int>(d) < lead_ ? 1 : layout.shape()[d - lead_];
       llvm::Value* fits = nullptr;
-      if (narrow_[d]) {
+      if (whole_[d]) {
         // The places of the first element where the box is inside: 2^31 at most, so that negative ones are none of them.
         llvm::Value* places = min(b.CreateSub(view_.dims[d], e.i64(extent - 1)), e.i64(int64_t{1} << 31));
-        fits = b.CreateICmpULT(narrow_[d], b.CreateTrunc(max(places, e.i64(0)), b.getInt32Ty()));
+        fits = b.CreateICmpULT(whole_[d], b.CreateTrunc(max(places, e.i64(0)), b.getInt32Ty()));
       } else {
         fits = b.CreateICmpSLE(index_[d], b.CreateSub(view_.dims[d], e.i64(extent)));
         if (least_[d] < 0) fits = b.CreateAnd(fits, b.CreateICmpSGE(index_[d], e.i64(0)));
@@ -146,9 +162,10 @@ class BoxAccess : public Access {
   llvm::Value* max(llvm::Value* x, llvm::Value* y) { return e.b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, x, y); }
   llvm::Value* min(llvm::Value* x, llvm::Value* y) { return e.b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, x, y); }
 
-  // Bounds as comparisons of 32 bits without a sign: an element's `relative_` place against `span_`. Of an index of 32
-  // bits that is the place in the view: far below it is as good as one tile below, so that what is negative lies above
-  // every size, which is the same for all iterations. Of others it is the place in the part of the tile's extent that
+  // Bounds as comparisons of 32 bits without a sign: an element's `relative_` place (and `beside_`) against `span_`. Of
+  // an index of 32 bits that is the place in the view: far below it is as good as two tiles below, so that what is negative
+  // lies above every size, which is the same for all iterations. A constant in the index is added to the registers' own:
+  // boxes beside each other compare the same places. Of others it is the place in the part of the tile's extent that
   // is inside the view.
   void prepareBounds() {
     if (prepared_) return;
@@ -156,6 +173,7 @@ class BoxAccess : public Access {
     llvm::IRBuilder<>& b = e.b;
     span_.assign(layout.rank(), nullptr);
     relative_.assign(layout.rank(), nullptr);
+    beside_.assign(layout.rank(), 0);
     for (size_t d = 0; d < index_.size(); ++d) {
       int tileDim = static_cast<int>(d) - lead_;
       if (tileDim < 0 || layout.cover(tileDim) == 1) {
@@ -166,9 +184,11 @@ class BoxAccess : public Access {
       const int64_t size = layout.shape()[tileDim];
       if (narrow_[d] && layout.cover(tileDim) == size) {
         llvm::Value* index = narrow_[d];
-        if (least_[d] < -size) index = max(index, e.i32(-size));
-        llvm::Value* most = e.i64((int64_t{1} << 32) - size);
-        span_[tileDim] = b.CreateTrunc(min(view_.dims[d], most), b.getInt32Ty());
+        // The same for boxes beside each other.
+        const int64_t most = std::max(size, std::abs(by_[d])), reach = size + most;
+        if (leastBase_[d] < -reach) index = max(index, e.i32(-reach));
+        beside_[tileDim] = by_[d];
+        span_[tileDim] = b.CreateTrunc(min(view_.dims[d], e.i64((int64_t{1} << 32) - reach - most)), b.getInt32Ty());
         relative_[tileDim] = b.CreateAdd(e.threadCoord(layout, tileDim), index);
         continue;
       }
@@ -197,8 +217,10 @@ class BoxAccess : public Access {
 
   ViewValue view_;
   int lead_, bytes_ = 0;
-  llvm::SmallVector<llvm::Value*, 4> index_, narrow_;  ///< as 64 bits; as the 32 bits it has, null if it has more
-  llvm::SmallVector<int64_t, 4> least_;                ///< that an index is known not to be below
+  /// As 64 bits; as the 32 bits it has, null if it has more; the same without the constant `by_`.
+  llvm::SmallVector<llvm::Value*, 4> index_, whole_, narrow_;
+  llvm::SmallVector<int64_t, 4> by_, least_, leastBase_;  ///< that an index is known not to be below, without `by_`, too
+  llvm::SmallVector<int64_t, 4> beside_;
   llvm::Value *base_ = nullptr, *threadBase_ = nullptr, *uniform_ = nullptr;
   bool prepared_ = false;
   std::vector<llvm::Value*> span_, relative_;
@@ -277,6 +299,25 @@ Regs loadRuns(Emitter& e, Access& access, const layout::Layout& layout, int vect
     llvm::Value* predicate = checked ? access.predicate(run[0]) : nullptr;
     Regs loaded = loadVector(e, access.address(run[0]), element, vector, predicate, other, cache);
     for (auto [reg, value] : llvm::zip(run, loaded)) result[reg] = value;
+  }
+  return result;
+}
+
+// A box beside an aligned one: every run is cut from two aligned accesses, each of which is made once for all boxes that
+// want it (by the optimiser, which knows where nothing is written between).
+Regs loadShifted(Emitter& e, LoadOp op, int vector, const layout::Layout& layout, llvm::Type* element,
+                 llvm::Value* fallback) {
+  BoxAccess access(e, layout, op.getView(), op.getIndices(), memoryBytes(element));
+  const int64_t within = access.besideAligned(vector);
+  Regs result(layout.numRegs(), llvm::PoisonValue::get(element));
+  for (const auto& run : access.runs(vector, /*unique=*/false)) {
+    Regs pieces;
+    for (access.ahead = -within; access.ahead < vector; access.ahead += vector) {
+      Regs piece = loadVector(e, access.address(run[0]), element, vector, access.predicate(run[0]),
+                              Regs(vector, fallback), op.getCache(), /*mayMerge=*/true);
+      pieces.append(piece.begin(), piece.end());
+    }
+    for (auto [i, reg] : llvm::enumerate(run)) result[reg] = pieces[within + static_cast<int64_t>(i)];
   }
   return result;
 }
@@ -368,6 +409,10 @@ LogicalResult emitLoad(Emitter& e, LoadOp op) {
   llvm::Type* element = e.elementType(op.getResult());
   auto pad = op.getPad();
   llvm::Value* fallback = padConstant(e, element, getElementTypeOrSelf(op.getType()), pad);
+  if (auto vector = layout.rank() ? vectorOfShiftedBox(e.facts(), op, layout, memoryBytes(element)) : std::nullopt) {
+    e.define(op.getResult(), loadShifted(e, op, *vector, layout, element, fallback));
+    return success();
+  }
   auto make = [&] {
     return std::make_unique<BoxAccess>(e, layout, op.getView(), op.getIndices(), memoryBytes(element));
   };
