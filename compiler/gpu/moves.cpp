@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "compiler/analysis/known_values.h"
 
@@ -184,20 +185,25 @@ static std::optional<std::vector<Handover>> planHandovers(const layout::Layout& 
   return all;
 }
 
-std::optional<TakeMove> planMove(TakeOp op) {
-  const auto indices = knownValues(op.getIndices());
-  if (!indices) return std::nullopt;
+static int64_t rowMajor(const layout::Coord& coord, const layout::Shape& shape) {
+  int64_t index = 0;
+  for (size_t d = 0; d < coord.size(); ++d) index = index * shape[d] + coord[d];
+  return index;
+}
+
+// Where an element of the result comes from; indices outside the axis read its last element.
+static layout::Coord takenFrom(TakeOp op, const std::vector<int64_t>& indices, layout::Coord coord) {
+  const auto axis = static_cast<size_t>(op.getAxis());
+  const auto wanted = static_cast<uint64_t>(indices[rowMajor(coord, shapeOf(op.getResult()))]) & 0xffffffffu;
+  const auto last = static_cast<uint64_t>(shapeOf(op.getSource())[axis]) - 1;
+  coord[axis] = static_cast<int64_t>(std::min(wanted, last));
+  return coord;
+}
+
+static std::optional<TakeMove> planMove(TakeOp op, const std::vector<int64_t>& indices) {
   const layout::Layout from = layoutOrDie(op.getSource()), to = layoutOrDie(op.getResult());
   if (from.numWarps() != to.numWarps() || from.numLanes() != to.numLanes()) return std::nullopt;
-  const auto axis = static_cast<size_t>(op.getAxis());
-  // Where a thread's element comes from; indices outside the axis read its last element.
-  auto sourceOf = [&](layout::Coord coord) {
-    int64_t index = 0;
-    for (size_t d = 0; d < coord.size(); ++d) index = index * to.shape()[d] + coord[d];
-    const auto wanted = static_cast<uint64_t>((*indices)[index]) & 0xffffffffu;
-    coord[axis] = static_cast<int64_t>(std::min<uint64_t>(wanted, static_cast<uint64_t>(from.shape()[axis]) - 1));
-    return coord;
-  };
+  auto sourceOf = [&](layout::Coord coord) { return takenFrom(op, indices, std::move(coord)); };
   TakeMove move;
   int64_t shuffles = 0;
   for (int reg = 0; reg < to.numRegs(); ++reg) {
@@ -229,6 +235,62 @@ std::optional<TakeMove> planMove(TakeOp op) {
   // Shared memory reads and writes several elements at a time, behind a barrier.
   if (shuffles > to.numRegs() + kMostShuffles) return std::nullopt;
   return move;
+}
+
+std::optional<TakeMove> planMove(TakeOp op) {
+  const auto indices = knownValues(op.getIndices());
+  return indices ? planMove(op, *indices) : std::nullopt;
+}
+
+// How often shared memory is asked for what lanes want at these bytes at once: each bank gives one word a time.
+static int64_t requests(llvm::ArrayRef<int64_t> bytes) {
+  constexpr int64_t kBanks = 32, kWord = 4;
+  std::map<int64_t, std::set<int64_t>> words;
+  size_t most = 0;
+  for (int64_t byte : bytes) {
+    auto& bank = words[byte / kWord % kBanks];
+    bank.insert(byte / kWord);
+    most = std::max(most, bank.size());
+  }
+  return static_cast<int64_t>(most);
+}
+
+int64_t gapForTakes(Value source, int64_t row) {
+  constexpr int64_t kGap = 4;
+  constexpr double kWorth = 1.5;  // times fewer requests, for the addresses
+  const layout::Layout from = layoutOrDie(source);
+  const int64_t bytes = elementBytes(source.getType());
+  if (bytes > kGap || tileBytes(source.getType()) <= row) return 0;
+  int64_t plain = 0, withGaps = 0;
+  // What lanes want of one register each, in all warps.
+  auto count = [&](const layout::Layout& layout, int reg, bool inBoth, llvm::function_ref<layout::Coord(layout::Coord)> at) {
+    for (int warp = 0; warp < layout.numWarps(); ++warp) {
+      SmallVector<int64_t> places, apart;
+      for (int lane = 0; lane < layout.numLanes(); ++lane) {
+        const layout::Coord coord = layout.coordOf(reg, lane, warp);
+        if (!layout.inTile(coord)) continue;
+        places.push_back(rowMajor(at(coord), from.shape()) * bytes);
+        apart.push_back(places.back() + places.back() / row * kGap);
+      }
+      plain += inBoth ? requests(places) : 1;
+      withGaps += requests(apart);
+    }
+  };
+  bool isRead = false;
+  for (Operation* user : source.getUsers()) {
+    auto take = dyn_cast<TakeOp>(user);
+    const auto indices = take ? knownValues(take.getIndices()) : std::nullopt;
+    if (!indices || planMove(take, *indices)) continue;
+    isRead = true;
+    const layout::Layout to = layoutOrDie(take.getResult());
+    for (int reg = 0; reg < to.numRegs(); ++reg)
+      count(to, reg, true, [&](const layout::Coord& coord) { return takenFrom(take, *indices, coord); });
+  }
+  if (!isRead) return 0;
+  // Without gaps runs are written as vectors: a request for every word of a lane.
+  for (int reg = 0; reg < from.numRegs(); ++reg)
+    count(from, reg, false, [](const layout::Coord& coord) { return coord; });
+  return plain > kWorth * double(withGaps) ? kGap : 0;
 }
 
 }  // namespace tile::ir

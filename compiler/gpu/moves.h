@@ -57,6 +57,10 @@ struct TakeMove {
 };
 std::optional<TakeMove> planMove(TakeOp op);
 
+/// Bytes to leave free behind every `row` bytes of a tile that takes read from shared memory: where they are known to
+/// read it in steps, as threads do that hold runs of neighbours, lanes that would meet in one bank then do not. 0: none.
+int64_t gapForTakes(mlir::Value source, int64_t row);
+
 /// Bytes of an element in shared or global memory.
 int elementBytes(mlir::Type type);
 /// Registers of 32 bits that a thread holds of a value of this type, under its layout; 1 for what has none.

@@ -8,6 +8,7 @@
 #include "compiler/diagnostics.h"
 #include "compiler/gpu/gpu_passes.h"
 #include "compiler/gpu/lifetimes.h"
+#include "compiler/gpu/moves.h"
 #include "compiler/gpu/plan.h"
 #include "compiler/gpu/scratch.h"
 #include "compiler/gpu/shared_memory.h"
@@ -84,7 +85,7 @@ std::vector<BufferInfo> sharedBuffers(func::FuncOp func) {
 namespace {
 
 constexpr int64_t kSmallScratch = 1024, kSmallScratchTotal = 4096;
-constexpr int64_t kSharedTake = 4096;  ///< a tile this large waits in shared memory for the next take from it
+constexpr int64_t kSharedTake = 4224;  ///< a tile this large (with gaps) waits in shared memory for the next take from it
 constexpr int64_t kBulkAlignment = 128;  ///< of what bulk copies read or write
 
 struct Buffer {
@@ -97,7 +98,10 @@ struct Buffer {
 
 class Placer {
  public:
-  explicit Placer(func::FuncOp func) : func_(func), order_(func) { collect(); }
+  explicit Placer(func::FuncOp func) : func_(func), order_(func) {
+    leaveGaps();
+    collect();
+  }
 
   int64_t place(const Target& target) {
     const int64_t tight = arrange();
@@ -170,6 +174,18 @@ class Placer {
   }
 
  private:
+  // Takes from one tile agree on how it lies in shared memory.
+  void leaveGaps() {
+    llvm::DenseSet<Value> seen;
+    func_.walk([&](TakeOp take) {
+      const Value source = take.getSource();
+      const int64_t gap = seen.insert(source).second ? gapForTakes(source, kGapRow) : 0;
+      if (!gap) return;
+      for (Operation* user : source.getUsers())
+        if (isa<TakeOp>(user)) user->setAttr(kScratchGapAttr, Builder(user->getContext()).getI64IntegerAttr(gap));
+    });
+  }
+
   void collect() {
     int64_t small = 0;
     std::vector<size_t> smallOnes;

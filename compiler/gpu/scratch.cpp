@@ -57,7 +57,9 @@ std::optional<Scratch> scratchOf(Operation* op) {
       .Case<TakeOp>([](TakeOp o) -> std::optional<Scratch> {
         if (planMove(o)) return std::nullopt;
         auto source = cast<RankedTensorType>(o.getSource().getType());
-        return Scratch{source.getNumElements() * elementBytes(source), 16, false, "take from " + tileText(source)};
+        int64_t bytes = source.getNumElements() * elementBytes(source);
+        if (auto gap = o->getAttrOfType<IntegerAttr>(kScratchGapAttr)) bytes += bytes / kGapRow * gap.getInt();
+        return Scratch{bytes, 16, false, "take from " + tileText(source)};
       })
       .Case<HistogramOp>([](HistogramOp o) -> std::optional<Scratch> {
         auto counts = cast<RankedTensorType>(o.getType());

@@ -12,6 +12,10 @@ inline constexpr const char* kScratchAttr = "tile.scratch";  ///< i32 byte offse
 /// On a take whose scratch an earlier take of the same tile has filled: it only reads.
 inline constexpr const char* kScratchFilledAttr = "tile.scratch_filled";
 
+/// On takes from a tile that lies in shared memory with gaps: i64, bytes left free behind every kGapRow.
+inline constexpr const char* kScratchGapAttr = "tile.scratch_gap";
+inline constexpr int64_t kGapRow = 128;
+
 struct Scratch {
   int64_t bytes = 0, alignment = 16;
   bool warpLocal =

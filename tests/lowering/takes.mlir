@@ -15,6 +15,7 @@
 // CHECK: return
 // PTX-COUNT-3: {{bar(rier)?[.](cta[.])?sync}}
 // PTX-NOT: {{bar(rier)?[.](cta[.])?sync}}
+// PTX: ret;
 func.func @takes(%x: !tile.view<1xf32>, %y: !tile.view<1xf32>, %z: !tile.view<1xi32>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
   %c0 = arith.constant 0 : i32
   %i = tile.load %z[%c0 : i32] : !tile.view<1xi32> -> tensor<1024xi32>
@@ -30,5 +31,27 @@ func.func @takes(%x: !tile.view<1xf32>, %y: !tile.view<1xf32>, %z: !tile.view<1x
   %d1 = tile.take %c, %k axis 0 : tensor<1024xf32>, tensor<1024xi32> -> tensor<1024xf32>
   %d = arith.addf %d0, %d1 : tensor<1024xf32>
   tile.store %d, %y[%c0 : i32] : tensor<1024xf32>, !tile.view<1xf32>
+  return
+}
+
+// Threads hold runs of neighbours: known steps along a tile would meet in one bank, but for a gap behind every 128 bytes.
+// CHECK-LABEL: func.func @steps
+// CHECK: tile.take {{.*}}tile.scratch = {{[0-9]+}} : i32, tile.scratch_gap = 4
+// CHECK: tile.take {{.*}}tile.scratch_filled, tile.scratch_gap = 4
+func.func @steps(%x: !tile.view<1xf32> {tile.align = 16 : i32, tile.unit_stride = 0 : i32, tile.dim_multiple_of = array<i32: 16>}, %y: !tile.view<1xf32>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %by = arith.constant dense<37> : tensor<1024xi32>
+  %low = arith.constant dense<0> : tensor<1024xi32>
+  %high = arith.constant dense<1023> : tensor<1024xi32>
+  %i = tile.iota : tensor<1024xi32>
+  %down = arith.subi %i, %by : tensor<1024xi32>
+  %up = arith.addi %i, %by : tensor<1024xi32>
+  %before = arith.maxsi %down, %low : tensor<1024xi32>
+  %after = arith.minsi %up, %high : tensor<1024xi32>
+  %a = tile.load %x[%c0 : i32] : !tile.view<1xf32> -> tensor<1024xf32>
+  %a0 = tile.take %a, %before axis 0 : tensor<1024xf32>, tensor<1024xi32> -> tensor<1024xf32>
+  %a1 = tile.take %a, %after axis 0 : tensor<1024xf32>, tensor<1024xi32> -> tensor<1024xf32>
+  %b = arith.addf %a0, %a1 : tensor<1024xf32>
+  tile.store %b, %y[%c0 : i32] : tensor<1024xf32>, !tile.view<1xf32>
   return
 }

@@ -1,5 +1,7 @@
 // shape.cpp - making, repeating, reshaping and converting tiles: renamed registers where threads keep their elements,
 // shared memory where not (see moves.h).
+#include <set>
+
 #include "compiler/gpu/lowering/access.h"
 #include "compiler/gpu/lowering/exchange.h"
 #include "compiler/gpu/lowering/lowering.h"
@@ -188,6 +190,32 @@ static llvm::Value* emitHandovers(Emitter& e, llvm::ArrayRef<Handover> handovers
   return result;
 }
 
+/// An element, by its number, of a tile in row-major order at `base` with `gap` bytes behind every kGapRow.
+static llvm::Value* placeWithGaps(Emitter& e, llvm::Value* base, llvm::Value* element, int64_t bytes, int64_t gap) {
+  if (gap) {
+    llvm::Value* rows = e.b.CreateUDiv(element, e.i32(kGapRow / bytes));
+    element = e.b.CreateAdd(element, e.b.CreateMul(rows, e.i32(gap / bytes)));
+  }
+  return e.b.CreatePtrAdd(base, e.b.CreateMul(element, e.i32(bytes)));
+}
+
+/// The tile, an element at a time.
+static void storeWithGaps(Emitter& e, llvm::Value* base, const layout::Layout& layout,
+                          llvm::ArrayRef<llvm::Value*> values, int64_t gap) {
+  llvm::Value* first = e.isFirstReplica(layout);
+  std::set<layout::Coord> written;
+  for (int reg = 0; reg < layout.numRegs(); ++reg) {
+    const layout::Coord coord = layout.regCoord(reg);
+    if (layout.isRegPadding(reg) || !written.insert(coord).second) continue;
+    llvm::Value* at = e.i32(0);
+    for (int dim = 0; dim < layout.rank(); ++dim)
+      at = e.b.CreateAdd(e.b.CreateMul(at, e.i32(layout.shape()[dim])),
+                         e.b.CreateAdd(e.threadCoord(layout, dim), e.i32(coord[dim])));
+    llvm::Value* place = placeWithGaps(e, base, at, memoryBytes(values[reg]->getType()), gap);
+    storeVector(e, place, {values[reg]}, e.andAll({first, e.inTile(layout, reg)}));
+  }
+}
+
 // Known indices: shuffles, where elements stay inside warps. Else the source in shared memory, one read per element at its
 // own index. Indices outside the axis read its last element.
 LogicalResult emitTake(Emitter& e, TakeOp op) {
@@ -210,11 +238,18 @@ LogicalResult emitTake(Emitter& e, TakeOp op) {
   }
   int64_t bytes = memoryBytes(element);
   llvm::Value* base = e.scratch(op);
+  auto gapAttr = op->getAttrOfType<IntegerAttr>(kScratchGapAttr);
+  const int64_t gap = gapAttr ? gapAttr.getInt() : 0;
   if (!op->hasAttr(kScratchFilledAttr)) {
-    storeLinear(e, base, from.shape(), from, Regs(e.regs(op.getSource())), zeros(from.rank()));
+    if (gap)
+      storeWithGaps(e, base, from, Regs(e.regs(op.getSource())), gap);
+    else
+      storeLinear(e, base, from.shape(), from, Regs(e.regs(op.getSource())), zeros(from.rank()));
     e.barrier();
   }
   llvm::ArrayRef<llvm::Value*> indices = e.regs(op.getIndices());
+  const Range range = e.facts().rangeOf(op.getIndices());
+  const bool isInside = range.min >= 0 && range.max < from.shape()[op.getAxis()];
   Regs result(to.numRegs(), llvm::PoisonValue::get(element));
   for (int reg = 0; reg < to.numRegs(); ++reg) {
     if (to.isRegPadding(reg)) continue;
@@ -223,13 +258,14 @@ LogicalResult emitTake(Emitter& e, TakeOp op) {
     for (int dim = 0; dim < from.rank(); ++dim) {
       llvm::Value* index = nullptr;
       if (dim == static_cast<int>(op.getAxis())) {
-        index = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, indices[reg], e.i32(from.shape()[dim] - 1));
+        index = indices[reg];
+        if (!isInside) index = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, index, e.i32(from.shape()[dim] - 1));
       } else {
         index = b.CreateAdd(e.threadCoord(to, dim), e.i32(coord[dim]));
       }
       at = at ? b.CreateAdd(b.CreateMul(at, e.i32(from.shape()[dim])), index) : index;
     }
-    llvm::Value* ptr = b.CreatePtrAdd(base, b.CreateMul(at, e.i32(bytes)));
+    llvm::Value* ptr = placeWithGaps(e, base, at, bytes, gap);
     result[reg] = loadVector(e, ptr, element, 1, e.inTile(to, reg))[0];
   }
   e.define(op.getResult(), std::move(result));
