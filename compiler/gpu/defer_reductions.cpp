@@ -1,5 +1,5 @@
 // defer_reductions.cpp - sums that a loop only accumulates are taken across lanes and warps once, behind the loop.
-// Before: for: l' = l * alpha + sum over an axis of p (alpha may be absent); l is used for nothing else
+// Before: for (or while): l' = l * alpha + sum over an axis of p (alpha may be absent); l is used for nothing else
 // After:  for: l' = l * alpha + sum over the registers of each thread, l one tile element per lane and warp along the
 // axis
 //         behind the loop: sum over those
@@ -81,25 +81,57 @@ std::optional<AxisDigits> axisDigits(ReduceOp reduce) {
   return result;
 }
 
+/// A value that a loop hands from one iteration to the next.
+struct Carried {
+  Operation* loop = nullptr;
+  Block* body = nullptr;
+  BlockArgument arg;              ///< in the body
+  Value next, result;
+  OpOperand* init = nullptr;
+  SmallVector<Value, 2> changed;  ///< block arguments and result: what has its type
+
+  void setType(Type type) {
+    for (Value value : changed) value.setType(type);
+  }
+};
+
+SmallVector<Carried> carriedBy(Operation* op) {
+  SmallVector<Carried> all;
+  if (auto loop = dyn_cast<scf::ForOp>(op)) {
+    for (auto [i, arg] : llvm::enumerate(loop.getRegionIterArgs()))
+      all.push_back({op, loop.getBody(), arg, loop.getYieldedValues()[i], loop.getResult(i),
+                     &loop.getInitArgsMutable()[i], {arg, loop.getResult(i)}});
+  } else if (auto loop = dyn_cast<scf::WhileOp>(op)) {
+    // What the condition only passes on.
+    for (auto [i, passed] : llvm::enumerate(loop.getConditionOp().getArgs())) {
+      auto before = dyn_cast<BlockArgument>(passed);
+      if (!before || before.getOwner() != loop.getBeforeBody() || !before.hasOneUse()) continue;
+      const unsigned number = before.getArgNumber();
+      BlockArgument arg = loop.getAfterArguments()[i];
+      all.push_back({op, loop.getAfterBody(), arg, loop.getYieldOp().getOperand(number), loop.getResult(i),
+                     &loop.getInitsMutable()[number], {before, arg, loop.getResult(i)}});
+    }
+  }
+  return all;
+}
+
 class Deferral {
  public:
-  explicit Deferral(scf::ForOp loop) : loop_(loop) {}
+  explicit Deferral(Carried carried) : carried_(std::move(carried)) {}
 
   void run() {
-    for (unsigned i = 0; i < loop_.getNumRegionIterArgs(); ++i) {
-      carryAsTile(i);
-      if (auto found = match(i)) rewrite(i, *found);
-    }
+    carryAsTile();
+    if (auto found = match()) rewrite(*found);
   }
 
  private:
   /// s' = s [* factor] + the element that a sum left: carried as that tile of one element, an item behind the loop.
-  void carryAsTile(unsigned index) {
-    BlockArgument carried = loop_.getRegionIterArg(index);
+  void carryAsTile() {
+    BlockArgument carried = carried_.arg;
     if (!isa<FloatType>(carried.getType()) || !carried.hasOneUse()) return;
-    Operation* add = loop_.getYieldedValues()[index].getDefiningOp();
+    Operation* add = carried_.next.getDefiningOp();
     Operation* first = *carried.getUsers().begin();
-    if (!add || add->getBlock() != loop_.getBody() || !add->hasOneUse() || !isa<math::FmaOp, arith::AddFOp>(add)) return;
+    if (!add || add->getBlock() != carried_.body || !add->hasOneUse() || !isa<math::FmaOp, arith::AddFOp>(add)) return;
     const bool isScaled = first != add && isa<arith::MulFOp>(first) && isa<arith::AddFOp>(add) && first->hasOneUse() &&
                           *first->getUsers().begin() == add && first->getBlock() == add->getBlock();
     if (first != add && !isScaled) return;
@@ -107,7 +139,7 @@ class Deferral {
     for (Value operand : add->getOperands())
       if (auto op = operand.getDefiningOp<ItemOp>(); op && op->hasOneUse()) item = op;
     auto sum = item ? item.getSource().getDefiningOp<ReduceOp>() : ReduceOp();
-    if (!sum || !sum->hasOneUse() || !isSum(sum) || sum->getBlock() != loop_.getBody() || !axisDigits(sum)) return;
+    if (!sum || !sum->hasOneUse() || !isSum(sum) || sum->getBlock() != carried_.body || !axisDigits(sum)) return;
     auto fma = dyn_cast<math::FmaOp>(add);
     if (fma && (fma.getC() != item.getResult() || carried == fma.getC())) return;
 
@@ -122,25 +154,23 @@ class Deferral {
       }
       op->getResult(0).setType(type);
     };
-    OpBuilder b(loop_);
-    OpOperand& init = loop_.getInitArgsMutable()[index];
-    init.set(SplatOp::create(b, loop_.getLoc(), type, init.get()));
+    OpBuilder b(carried_.loop);
+    carried_.init->set(SplatOp::create(b, carried_.loop->getLoc(), type, carried_.init->get()));
     if (isScaled) asTile(first);
     asTile(add);
-    carried.setType(type);
+    carried_.setType(type);
     item.erase();
-    Value result = loop_.getResult(index);
-    result.setType(type);
-    b.setInsertionPointAfter(loop_);
-    auto total = ItemOp::create(b, loop_.getLoc(), getElementTypeOrSelf(type), result);
+    Value result = carried_.result;
+    b.setInsertionPointAfter(carried_.loop);
+    auto total = ItemOp::create(b, carried_.loop->getLoc(), getElementTypeOrSelf(type), result);
     result.replaceAllUsesExcept(total.getResult(), total);
   }
 
-  std::optional<Accumulation> match(unsigned index) {
-    BlockArgument l = loop_.getRegionIterArg(index);
-    Value next = loop_.getYieldedValues()[index];
+  std::optional<Accumulation> match() {
+    BlockArgument l = carried_.arg;
+    Value next = carried_.next;
     Operation* add = next.getDefiningOp();
-    if (!add || add->getBlock() != loop_.getBody() || !next.hasOneUse() || !l.hasOneUse()) return std::nullopt;
+    if (!add || add->getBlock() != carried_.body || !next.hasOneUse() || !l.hasOneUse()) return std::nullopt;
     Accumulation found;
     found.add = add;
     auto other = [](Operation* op, Value v) { return op->getOperand(0) == v ? op->getOperand(1) : op->getOperand(0); };
@@ -167,11 +197,11 @@ class Deferral {
       sum = convert.getSource();
     }
     found.sum = sum.getDefiningOp<ReduceOp>();
-    if (!found.sum || !isSum(found.sum) || !loop_->isAncestor(found.sum)) return std::nullopt;
+    if (!found.sum || !isSum(found.sum) || !carried_.loop->isAncestor(found.sum)) return std::nullopt;
     return found;
   }
 
-  void rewrite(unsigned index, Accumulation& found) {
+  void rewrite(Accumulation& found) {
     auto digits = axisDigits(found.sum);
     if (!digits) return;
     // Everything that may refuse comes first.
@@ -188,7 +218,7 @@ class Deferral {
     const int axis = static_cast<int>(found.sum.getAxis());
     if (!partialLayout) return;
     // What the accumulator and its factor hold must lie where the partial sums do.
-    const Type wanted = loop_.getRegionIterArg(index).getType();
+    const Type wanted = carried_.arg.getType();
     auto whole = cast<RankedTensorType>(found.moved ? found.sum.getResult(0).getType() : wanted);
     if (partialLayout->sliced(axis) != *layoutOf(whole)) return;
     if (found.factor && found.factor.getType() != whole) return;
@@ -213,16 +243,14 @@ class Deferral {
 
     // The accumulator: an equal share of the initial value for every thread along the axis; their number is a power of
     // two.
-    b.setInsertionPoint(loop_);
-    OpOperand& init = loop_.getInitArgsMutable()[index];
+    b.setInsertionPoint(carried_.loop);
+    OpOperand& init = *carried_.init;
     if (found.moved) init.set(underLayoutOf(b, init.get(), whole));
     Value shares = BroadcastOp::create(b, loc, partial, init.get());
     Value portion = arith::ConstantOp::create(
         b, loc, DenseElementsAttr::get(partial, b.getFloatAttr(element, 1.0 / static_cast<double>(digits->threads))));
     init.set(arith::MulFOp::create(b, loc, shares, portion));
-    BlockArgument l = loop_.getRegionIterArg(index);
-    l.setType(partial);
-    loop_.getResult(index).setType(partial);
+    carried_.setType(partial);
     Operation* first = found.multiply ? found.multiply : found.add;
     if (found.factor) {
       b.setInsertionPoint(first);
@@ -233,8 +261,8 @@ class Deferral {
     found.add->replaceUsesOfWith(found.moved ? found.moved.getResult() : found.sum.getResult(0), part);
     found.add->getResult(0).setType(partial);
 
-    b.setInsertionPointAfter(loop_);
-    Value result = loop_.getResult(index);
+    b.setInsertionPointAfter(carried_.loop);
+    Value result = carried_.result;
     SmallVector<OpOperand*> uses;
     for (OpOperand& use : result.getUses()) uses.push_back(&use);
     if (!uses.empty()) {
@@ -264,7 +292,7 @@ class Deferral {
     return made.getResult(0);
   }
 
-  scf::ForOp loop_;
+  Carried carried_;
 };
 
 class DeferReductionsPass : public PassWrapper<DeferReductionsPass, OperationPass<func::FuncOp>> {
@@ -279,7 +307,9 @@ class DeferReductionsPass : public PassWrapper<DeferReductionsPass, OperationPas
   }
   void runOnOperation() override {
     if (getOperation().isExternal()) return;
-    getOperation().walk([](scf::ForOp loop) { Deferral(loop).run(); });
+    getOperation().walk([](Operation* loop) {
+      for (Carried& carried : carriedBy(loop)) Deferral(std::move(carried)).run();
+    });
   }
 };
 

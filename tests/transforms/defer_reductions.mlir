@@ -231,3 +231,41 @@ func.func @scalars(%p: tensor<64xf32, #vector>, %by: f32, %n: i32) -> (f32, f32)
   }
   return %r#0, %r#1 : f32, f32
 }
+
+// -----
+
+#tile = #tile.layout<128x64 regs [1:2*1, 0:2*8, 1:8*8] lanes [1:4*2, 0:8*1] warps [0:8*16]>
+#row = #tile.layout<128x1 regs [0:2*8] lanes [rep:4, 0:8*1] warps [0:8*16]>
+
+// Loops with a condition: what it reads stays whole, what it only passes on does not.
+// CHECK-LABEL: func.func @while
+// CHECK: %[[R:.*]]:3 = scf.while (%{{.*}} = %{{.*}}, %[[X:.*]] = %{{.*}}, %{{.*}} = %{{.*}}) : (i32, tensor<128x4xf32, {{.*}}>, tensor<128x1xf32
+// CHECK: ^bb0(%{{.*}}: i32, %[[L:.*]]: tensor<128x4xf32, {{[^)]*}}tensor<128x1xf32
+// CHECK: arith.addf %[[L]], %{{.*}} : tensor<128x4xf32
+// CHECK: tile.reduce %[[R]]#1 axis 1
+func.func @while(%p: tensor<128x64xf32, #tile>, %init: tensor<128x1xf32, #row>, %n: i32) -> (tensor<128x1xf32, #row>, tensor<128x1xf32, #row>) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %r:3 = scf.while (%i = %c0, %x = %init, %y = %init) : (i32, tensor<128x1xf32, #row>, tensor<128x1xf32, #row>) -> (i32, tensor<128x1xf32, #row>, tensor<128x1xf32, #row>) {
+    %more = arith.cmpi slt, %i, %n : i32
+    %z = arith.negf %y : tensor<128x1xf32, #row>
+    scf.condition(%more) %i, %x, %z : i32, tensor<128x1xf32, #row>, tensor<128x1xf32, #row>
+  } do {
+  ^bb0(%i: i32, %x: tensor<128x1xf32, #row>, %y: tensor<128x1xf32, #row>):
+    %s = tile.reduce %p axis 1 : (tensor<128x64xf32, #tile>) -> tensor<128x1xf32, #row> {
+    ^bb0(%a: f32, %b: f32):
+      %c = arith.addf %a, %b : f32
+      tile.yield %c : f32
+    }
+    %t = tile.reduce %p axis 1 : (tensor<128x64xf32, #tile>) -> tensor<128x1xf32, #row> {
+    ^bb0(%a: f32, %b: f32):
+      %c = arith.addf %a, %b : f32
+      tile.yield %c : f32
+    }
+    %x2 = arith.addf %x, %s : tensor<128x1xf32, #row>
+    %y2 = arith.addf %y, %t : tensor<128x1xf32, #row>
+    %next = arith.addi %i, %c1 : i32
+    scf.yield %next, %x2, %y2 : i32, tensor<128x1xf32, #row>, tensor<128x1xf32, #row>
+  }
+  return %r#1, %r#2 : tensor<128x1xf32, #row>, tensor<128x1xf32, #row>
+}
