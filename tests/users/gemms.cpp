@@ -73,7 +73,7 @@ Register r2("swiglu", [](Env& e) {
 
 // --- weights i8 with a scale per group of rows of B
 struct QuantCfg {
-  int BM = 64, BN = 128, BK = 64, G = 128, stages = 3, warps = 4;
+  int BM = 64, BN = 128, BK = 64, G = 128, stages = 3, warps = 4, producer = 1, together = 0;
 };
 auto w8a16 = kernel("user_w8a16", [](const QuantCfg& c, Tensor<const half, 2> A, Tensor<const int8_t, 2> W,
                                      Tensor<const half, 2> S, Tensor<half, 2> C) {
@@ -128,11 +128,13 @@ auto w4a16 = kernel("user_w4a16", [](const QuantCfg& c, Tensor<const half, 2> A,
 auto gptq = kernel("user_gptq", [](const QuantCfg& c, Ptr<const half> A, Ptr<const int32_t> W, Ptr<const half> S,
                                    Ptr<half> C, I32 M, I32 N, I32 K) {
               num_warps(c.warps);
+              if (c.together) programs_per_multiprocessor(c.together);
+              const Choice roles = c.producer ? Choice::automatic : Choice::never;
               auto m = program_id(0) * c.BM + arange(0, c.BM), n = program_id(1) * c.BN + arange(0, c.BN);
               auto kk = arange(0, c.BK);
               Tile acc = zeros({c.BM, c.BN}, f32);
               auto shift = ((kk % 8) * 4).col();
-              for (auto k : range(0, K, c.BK, {.stages = c.stages})) {
+              for (auto k : range(0, K, c.BK, {.stages = c.stages, .specialize = roles})) {
                 auto ak = k + kk;
                 auto a = load(A + m.col() * K + ak.row(), {.mask = (m < M).col() & (ak < K).row()});
                 auto word = load(W + (ak / 8).col() * N + n.row(), {.mask = (n < N).row() & (ak < K).col()});
@@ -173,7 +175,9 @@ Register r5("gptq", [](Env& e) {
   auto c = constant<half>(e, size_t(M) * N, NAN);
   Job j;
   j.gflop = 2e-9 * M * N * K;
-  j.add(gptq, e.big ? QuantCfg{128, 128, 64, G, 3, 8} : QuantCfg{}, a.p, w.p, s.p, c.p, M, N, K);
+  QuantCfg cfg = e.big ? QuantCfg{128, 128, 64, G, 3, 8} : QuantCfg{};
+  cfg.producer = e.field("producer", cfg.producer), cfg.together = e.field("together", cfg.together);
+  j.add(gptq, cfg, a.p, w.p, s.p, c.p, M, N, K);
   j.check = [=] {
     auto weight = [&](int k, int n) {
       int q = int(uint32_t(w.h[k / 8 * N + n]) >> (k % 8 * 4) & 15) - 8;
