@@ -90,6 +90,7 @@ mlir::FailureOr<std::vector<ParamInfo>> abiParams(mlir::func::FuncOp kernel) {
       return mlir::failure();
     }
     p.dtype = *dtype;
+    p.stored = llvm::any_of(arg.getUsers(), [](mlir::Operation* user) { return mlir::isa<StoreOp>(user); });
     takePromises(kernel, arg.getArgNumber(), p);
     if (auto name = mlir::dyn_cast<mlir::NameLoc>(arg.getLoc())) p.name = name.getName().str();
     params.push_back(p);

@@ -220,7 +220,9 @@ Result<KernelBinary> compileKernel(mlir::ModuleOp module, const Target& target, 
   binary.params = std::move(*params);
 
   if (auto error = observer.time("tile", [&] {
-        return runPasses(module, binary.entry, target, options, observer, diagnostics, addTilePasses);
+        return runPasses(module, binary.entry, target, options, observer, diagnostics, [&](mlir::OpPassManager& passes) {
+          addTilePasses(passes, /*reportSteps=*/target.backend != Backend::nvptx);
+        });
       }))
     return *error;
   observer.dump("tile", module.getOperation());

@@ -240,6 +240,16 @@ std::shared_ptr<LoadedKernel> find_or_build(KernelCore& core, const std::shared_
   return stream.launch(*plain->module, grid, slots.data(), slots.size());
 }
 
+// What is wrong with a launch, with its place and, where nothing of the kernel is named yet, the kernel's.
+[[gnu::cold, gnu::noinline]] Error misused(const KernelCore& core, StreamAt stream, Error error) {
+  const bool placed = !error.diagnostics.empty();
+  error = stream.refuse(std::move(error));
+  if (!placed)
+    error.diagnostics.push_back({Severity::note, fmt::format("kernel '{}' is defined here", core.name),
+                                 core.loc.file_name(), core.loc.line(), core.loc.column(), {}});
+  return error;
+}
+
 Status launch_loaded(const KernelCore& core, const LoadedKernel& k, Stream& stream, const Grid& grid,
                      std::span<const uint64_t> slots) {
   Status launched = stream.launch(*k.module, grid, slots.data(), slots.size());
@@ -266,6 +276,29 @@ JitPolicy jit_policy() {
 JitStats jit_stats() {
   detail::Counters& c = detail::counters();
   return {c.traces, c.compiles, c.disk_hits};
+}
+
+// ---- StreamAt
+
+namespace {
+
+Diagnostic note_at(const SrcLoc& loc, std::string message) {
+  return {Severity::note, std::move(message), loc.file_name(), loc.line(), loc.column(), {}};
+}
+
+}  // namespace
+
+Error StreamAt::refuse(Error error) const {
+  static constexpr const char* kNote = "launched here";
+  for (const Diagnostic& d : error.diagnostics) {
+    if (d.message == kNote) return error;
+    for (const Diagnostic& n : d.notes)
+      if (n.message == kNote) return error;
+  }
+  // Behind what is wrong in the kernel itself, if that is where the problem is.
+  auto& list = error.diagnostics.empty() ? error.diagnostics : error.diagnostics.back().notes;
+  list.push_back(note_at(loc_, kNote));
+  return error;
 }
 
 // ---- Traced
@@ -343,16 +376,26 @@ Result<AnyCompiled> AnyKernel::compile(const std::shared_ptr<Device>& device, co
   return c;
 }
 
-Status AnyKernel::launch(Stream& stream, std::span<const uint64_t> config, std::span<const uint64_t> spec,
+Status AnyKernel::launch(StreamAt stream, std::span<const uint64_t> config, std::span<const uint64_t> spec,
                          const Grid& grid, std::span<const uint64_t> slots) const {
   detail::KernelCore& core = *core_;
   Device& device = stream.device();
   const detail::LoadedKernel* k = core.last.load(std::memory_order_acquire);
-  if (k && k->is(&device, config, spec)) return detail::launch_loaded(core, *k, stream, grid, slots);
-  std::shared_ptr<detail::LoadedKernel> entry = detail::find_or_build(core, device.shared_from_this(), config, spec);
-  if (entry->error) return *entry->error;
-  core.last.store(entry.get(), std::memory_order_release);
-  return detail::launch_loaded(core, *entry, stream, grid, slots);
+  std::shared_ptr<detail::LoadedKernel> entry;
+  if (!k || !k->is(&device, config, spec)) {
+    entry = detail::find_or_build(core, device.shared_from_this(), config, spec);
+    if (entry->error) return misused(stream, *entry->error);
+    core.last.store(entry.get(), std::memory_order_release);
+    k = entry.get();
+  }
+  Status launched = detail::launch_loaded(core, *k, stream, grid, slots);
+  if (!launched) [[unlikely]]
+    return misused(stream, launched.error());
+  return launched;
+}
+
+[[gnu::cold]] Error AnyKernel::misused(StreamAt stream, Error error) const {
+  return detail::misused(*core_, stream, std::move(error));
 }
 
 std::vector<Specialization> AnyKernel::loaded_for(const ConfigWords& config) const {
@@ -403,23 +446,25 @@ Result<std::string> AnyCompiled::ir(const std::string& stage) const {
   return out;
 }
 
-Status AnyCompiled::launch_slots(Stream& stream, const Grid& grid, std::span<const uint64_t> slots,
+Status AnyCompiled::launch_slots(StreamAt stream, const Grid& grid, std::span<const uint64_t> slots,
                                  std::span<const uint64_t> found) const {
+  auto refuse = [&](std::string message) {
+    return detail::misused(*kernel_, stream, user_error(std::move(message)));
+  };
   if (&stream.device() != loaded_->device.get())
-    return Error{ErrorKind::user,
-                 fmt::format("{} was compiled for device {}, the stream belongs to {}", symbol(),
-                             loaded_->device->name(), stream.device().name()),
-                 {}};
+    return refuse(fmt::format("{} was compiled for device {}, the stream belongs to {}", symbol(),
+                              loaded_->device->name(), stream.device().name()));
   for (size_t i = 0; i < found.size(); ++i)
     if (!detail::keeps_promise(kernel_->params[i], loaded_->specialization[i], found[i]))
-      return Error{
-          ErrorKind::user,
-          fmt::format("{}: argument {} does not keep what this code was specialised to: needs {}, found {}", symbol(),
-                      i,
-                      detail::describe_specialization({kernel_->params[i]}, std::span(&loaded_->specialization[i], 1)),
-                      detail::describe_specialization({kernel_->params[i]}, found.subspan(i, 1))),
-          {}};
-  return detail::launch_loaded(*kernel_, *loaded_, stream, grid, slots);
+      return refuse(fmt::format("{}: argument {} does not keep what this code was specialised to: needs {}, found {}",
+                                symbol(), i,
+                                detail::describe_specialization({kernel_->params[i]},
+                                                                std::span(&loaded_->specialization[i], 1)),
+                                detail::describe_specialization({kernel_->params[i]}, found.subspan(i, 1))));
+  Status launched = detail::launch_loaded(*kernel_, *loaded_, stream, grid, slots);
+  if (!launched) [[unlikely]]
+    return detail::misused(*kernel_, stream, launched.error());
+  return launched;
 }
 
 }  // namespace tile

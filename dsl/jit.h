@@ -10,6 +10,7 @@
 
 #include "dsl/detail/emit.h"
 #include "dsl/detail/reflect.h"
+#include "dsl/stream_at.h"
 #include "runtime/device.h"
 
 namespace tile {
@@ -115,7 +116,7 @@ class AnyCompiled {
   /// The IR after a stage ("traced", "tile", "layout", ... "ptx"): compiles once more and listens in.
   Result<std::string> ir(const std::string& stage) const;
   Result<std::string> ptx() const { return ir("ptx"); }
-  Status launch_slots(Stream& stream, const Grid& grid, std::span<const uint64_t> slots,
+  Status launch_slots(StreamAt stream, const Grid& grid, std::span<const uint64_t> slots,
                       std::span<const uint64_t> found) const;
 
  private:
@@ -153,8 +154,9 @@ class AnyKernel {
   /// For a device, through both caches. Thread safe; the same arguments give the same code object.
   Result<AnyCompiled> compile(const std::shared_ptr<Device>&, const ConfigWords&, const Specialization& = {},
                               const KernelOptions& = {}) const;
-  /// The launch path: last used, then the memory cache, then compile().
-  Status launch(Stream&, std::span<const uint64_t> config, std::span<const uint64_t> specialization, const Grid&,
+  /// The launch path: last used, then the memory cache, then compile(). Errors have notes with the line of the launch
+  /// and that of the kernel.
+  Status launch(StreamAt, std::span<const uint64_t> config, std::span<const uint64_t> specialization, const Grid&,
                 std::span<const uint64_t> slots) const;
   /// What the code loaded for a configuration was specialised to; empty when none is loaded.
   std::vector<Specialization> loaded_for(const ConfigWords&) const;
@@ -165,6 +167,8 @@ class AnyKernel {
   const KernelOptions& options() const;
 
  protected:
+  /// An error of a launch with its place and the kernel's.
+  Error misused(StreamAt, Error) const;
   std::shared_ptr<detail::KernelCore> core_;
 };
 

@@ -160,7 +160,7 @@ class Compiled : public AnyCompiled {
   Compiled() = default;
   explicit Compiled(AnyCompiled c) : AnyCompiled(std::move(c)) {}
   /// Code specialised to other arguments (alignment, divisibility) refuses these with a user error.
-  Status try_launch(Stream& stream, const Grid& grid, HostArg<P>... args) const {
+  Status try_launch(StreamAt stream, const Grid& grid, HostArg<P>... args) const {
     std::array<uint64_t, (detail::Param<P>::kSlots + ... + 0)> slots;
     size_t at = 0;
     ((detail::Param<P>::pack(args, slots.data() + at), at += detail::Param<P>::kSlots), ...);
@@ -168,7 +168,7 @@ class Compiled : public AnyCompiled {
     return launch_slots(stream, grid, slots, found);
   }
   /// Throws tile::Exception.
-  void launch(Stream& stream, const Grid& grid, HostArg<P>... args) const {
+  void launch(StreamAt stream, const Grid& grid, HostArg<P>... args) const {
     if (Status s = try_launch(stream, grid, args...); !s) throw Exception(s.error());
   }
 };
@@ -220,7 +220,7 @@ class Kernel : public AnyKernel {
   }
 
   /// Launches over an explicit grid, compiling first if these arguments need new code.
-  Status try_launch(Stream& stream, const Cfg& config, const Grid& grid, HostArg<P>... args) const {
+  Status try_launch(StreamAt stream, const Cfg& config, const Grid& grid, HostArg<P>... args) const {
     std::array<uint64_t, (detail::Param<P>::kSlots + ... + 0)> slots;
     size_t at = 0;
     ((detail::Param<P>::pack(args, slots.data() + at), at += detail::Param<P>::kSlots), ...);
@@ -228,21 +228,20 @@ class Kernel : public AnyKernel {
     const auto key = detail::config_words(config);
     return AnyKernel::launch(stream, key, found, grid, slots);
   }
-  void launch(Stream& stream, const Cfg& config, const Grid& grid, HostArg<P>... args) const {
+  void launch(StreamAt stream, const Cfg& config, const Grid& grid, HostArg<P>... args) const {
     if (Status s = try_launch(stream, config, grid, args...); !s) throw Exception(s.error());
   }
   /// Launches over the grid of grid(). Throws tile::Exception.
-  void operator()(Stream& stream, const Cfg& config, HostArg<P>... args) const {
+  void operator()(StreamAt stream, const Cfg& config, HostArg<P>... args) const {
     if (Status s = try_call(stream, config, args...); !s) throw Exception(s.error());
   }
-  void operator()(Stream& stream, HostArg<P>... args) const {
+  void operator()(StreamAt stream, HostArg<P>... args) const {
     if (Status s = try_call(stream, default_cfg(), args...); !s) throw Exception(s.error());
   }
-  Status try_call(Stream& stream, const Cfg& config, HostArg<P>... args) const {
+  Status try_call(StreamAt stream, const Cfg& config, HostArg<P>... args) const {
     if (!grid_)
-      return Error{ErrorKind::user,
-                   "kernel '" + name() + "' has no grid function: add .grid(...) or launch with an explicit Grid",
-                   {}};
+      return misused(stream, user_error("kernel '" + name() +
+                                        "' has no grid function: add .grid(...) or launch with an explicit Grid"));
     return try_launch(stream, config, grid_(config, args...), args...);
   }
 

@@ -59,8 +59,10 @@ inline Tile operator!(const Tile& x) {
 }
 
 // The same names on plain C++ numbers stay plain numbers: config arithmetic must not become part of the kernel.
+/// a / b rounded up; -1 for divisors of 0, so that the grid of a bad configuration is an error and no trap.
 template <std::integral A, std::integral B>
 constexpr std::common_type_t<A, B> cdiv(A a, B b) {
+  if (b == 0) return static_cast<std::common_type_t<A, B>>(-1);
   return static_cast<std::common_type_t<A, B>>(a / b + (a % b != 0 ? 1 : 0));
 }
 template <Arithmetic A, Arithmetic B>

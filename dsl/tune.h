@@ -55,7 +55,7 @@ using ArgumentSet = std::tuple<HostArg<P>...>;
 /// run writes its outputs, so kernels that update their outputs in place need scratch arguments. With several argument
 /// sets of the same shapes runs take turns on them: no run finds its inputs in a cache.
 template <class Cfg, class... P>
-Result<TuneResult<Cfg>> tune_over(const Kernel<Cfg, P...>& kernel, Stream& stream, const TuneOptions& options,
+Result<TuneResult<Cfg>> tune_over(const Kernel<Cfg, P...>& kernel, StreamAt stream, const TuneOptions& options,
                                   const std::vector<detail::ArgumentSet<P...>>& arguments) {
   std::vector<Cfg> space = kernel.space();
   if (space.empty()) space.push_back(kernel.default_cfg());
@@ -76,7 +76,7 @@ Result<TuneResult<Cfg>> tune_over(const Kernel<Cfg, P...>& kernel, Stream& strea
     return c->resources();
   };
   job.run = [&](size_t i, Stream& s, int turn) {
-    return std::apply([&](const auto&... a) { return kernel.try_call(s, space[i], a...); },
+    return std::apply([&](const auto&... a) { return kernel.try_call(StreamAt(s, stream.loc()), space[i], a...); },
                       arguments[static_cast<size_t>(turn) % arguments.size()]);
   };
   job.area = [&](size_t i) { return detail::tile_area(space[i]); };
@@ -92,7 +92,7 @@ Result<TuneResult<Cfg>> tune_over(const Kernel<Cfg, P...>& kernel, Stream& strea
 }
 
 template <class Cfg, class... P>
-Result<TuneResult<Cfg>> tune(const Kernel<Cfg, P...>& kernel, Stream& stream, const TuneOptions& options,
+Result<TuneResult<Cfg>> tune(const Kernel<Cfg, P...>& kernel, StreamAt stream, const TuneOptions& options,
                              std::type_identity_t<HostArg<P>>... args) {
   return tune_over<Cfg, P...>(kernel, stream, options, {detail::ArgumentSet<P...>(args...)});
 }
@@ -101,8 +101,8 @@ Result<TuneResult<Cfg>> tune(const Kernel<Cfg, P...>& kernel, Stream& stream, co
 /// process, and written to the first file of TILE_TUNING if there is one. In deterministic mode nothing is timed or
 /// written: the tables' answer, or the first configuration that compiles well.
 template <class Cfg, class... P>
-Result<Cfg> tune_once(const Kernel<Cfg, P...>& kernel, Stream& stream, const TuningKey& key, const TuneOptions& options,
-                      std::type_identity_t<HostArg<P>>... args) {
+Result<Cfg> tune_once(const Kernel<Cfg, P...>& kernel, StreamAt stream, const TuningKey& key,
+                      const TuneOptions& options, std::type_identity_t<HostArg<P>>... args) {
   const std::string& model = stream.device().properties().model;
   if (tuning_database()->find(kernel.name(), model, key)) return tuned(kernel.name(), model, key, kernel.default_cfg());
   Result<TuneResult<Cfg>> r = tune(kernel, stream, options, args...);

@@ -228,7 +228,7 @@ inline std::vector<AttentionConfig> attention_space(const AttentionConfig& base,
 /// Launches `k` (from make_attention_kernel) after checking shapes; views of Q, K and V may be of const elements. The
 /// config is completed with the options.
 template <class K_, class TQ, class TK, class TV, class TOut, class TBias>
-Status run_attention(const K_& k, Stream& stream, TensorView<TQ, 4> Q, TensorView<TK, 4> K, TensorView<TV, 4> V,
+Status run_attention(const K_& k, StreamAt stream, TensorView<TQ, 4> Q, TensorView<TK, 4> K, TensorView<TV, 4> V,
                      TensorView<TOut, 4> O, TensorView<float, 3> LSE, const AttentionOptions<TBias>& options,
                      AttentionConfig config) {
   AttentionProblem<TBias> problem(options, Q.shape, K.shape, V.shape);
@@ -238,7 +238,7 @@ Status run_attention(const K_& k, Stream& stream, TensorView<TQ, 4> Q, TensorVie
       .shape("LSE", LSE, {problem.b, problem.hq, problem.sq}, "[B, Hq, Sq]");
   problem.complete(config);
   problem.check_config(check, config);
-  if (!check.ok()) return check.error();
+  if (!check.ok()) return stream.refuse(check.error());
   const AttentionOptions<TBias>& o = problem.options;
   return k.try_call(stream, config, Q, K, V, O, LSE, o.scale, o.softcap, o.left, o.right, o.max_sq, o.slopes, o.bias,
                     o.cu_q, o.cu_k, o.q_scale, o.k_scale, o.v_scale, o.dropout, o.seed, o.offset,
@@ -248,7 +248,7 @@ Status run_attention(const K_& k, Stream& stream, TensorView<TQ, 4> Q, TensorVie
 /// With the kernel of these types and, unless given, the default config. Types: f16, bf16, f32; f8e4m3 with O in f16 or
 /// bf16.
 template <class T, class TOut = T, class TBias = float>
-Status attention_forward(Stream& stream, Input<T, 4> Q, Input<T, 4> K, Input<T, 4> V,
+Status attention_forward(StreamAt stream, Input<T, 4> Q, Input<T, 4> K, Input<T, 4> V,
                          std::type_identity_t<TensorView<TOut, 4>> O, TensorView<float, 3> LSE,
                          const AttentionOptions<TBias>& options, const AttentionConfig& config) {
   const auto& k =
@@ -257,7 +257,7 @@ Status attention_forward(Stream& stream, Input<T, 4> Q, Input<T, 4> K, Input<T, 
                        TensorView<TOut, 4>(O), LSE, options, config);
 }
 template <class T, class TOut = T, class TBias = float>
-Status attention_forward(Stream& stream, Input<T, 4> Q, Input<T, 4> K, Input<T, 4> V,
+Status attention_forward(StreamAt stream, Input<T, 4> Q, Input<T, 4> K, Input<T, 4> V,
                          std::type_identity_t<TensorView<TOut, 4>> O, TensorView<float, 3> LSE,
                          const AttentionOptions<TBias>& options) {
   const Machine machine = Machine::of(stream);
@@ -269,14 +269,14 @@ Status attention_forward(Stream& stream, Input<T, 4> Q, Input<T, 4> K, Input<T, 
   return attention_forward<T, TOut, TBias>(stream, Q, K, V, O, LSE, options, config);
 }
 template <class T>
-Status attention_forward(Stream& stream, Input<T, 4> Q, Input<T, 4> K, Input<T, 4> V, TensorView<T, 4> O,
+Status attention_forward(StreamAt stream, Input<T, 4> Q, Input<T, 4> K, Input<T, 4> V, TensorView<T, 4> O,
                          TensorView<float, 3> LSE, float scale, bool causal) {
   AttentionOptions<> options;
   options.scale = scale, options.causal = causal;
   return attention_forward<T>(stream, Q, K, V, O, LSE, options);
 }
 template <class T>
-Status attention_forward(Stream& stream, Input<T, 4> Q, Input<T, 4> K, Input<T, 4> V, TensorView<T, 4> O,
+Status attention_forward(StreamAt stream, Input<T, 4> Q, Input<T, 4> K, Input<T, 4> V, TensorView<T, 4> O,
                          TensorView<float, 3> LSE, float scale, const AttentionConfig& config) {
   AttentionOptions<> options;
   options.scale = scale, options.causal = config.causal;

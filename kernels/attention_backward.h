@@ -239,7 +239,7 @@ AttentionScratch check_gradients(ShapeCheck& check, const AttentionProblem<TBias
 /// Hkv, Sk, D], V, dV [B, Hkv, Sk, Dv], O, dO [B, Hq, Sq, Dv], LSE [B, Hq, Sq] as forward gave it, any strides. Which
 /// variant runs is config.keys.accumulate. The options are those of the forward pass (factors of f8 excepted).
 template <class Kernels, class T, class TBias>
-Status run_attention_backward(const Kernels& kernels, Stream& stream, TensorView<const T, 4> Q,
+Status run_attention_backward(const Kernels& kernels, StreamAt stream, TensorView<const T, 4> Q,
                               TensorView<const T, 4> K, TensorView<const T, 4> V, TensorView<const T, 4> O,
                               TensorView<const T, 4> DO, TensorView<const float, 3> LSE, TensorView<T, 4> DQ,
                               TensorView<T, 4> DK, TensorView<T, 4> DV, TensorView<float, 1> workspace,
@@ -253,7 +253,7 @@ Status run_attention_backward(const Kernels& kernels, Stream& stream, TensorView
       .require(!p.options.cu_q.data || p.options.max_sk > 0 || p.sk == 0, "packed sequences need max_sk, found {}",
                p.options.max_sk);
   for (AttentionConfig* c : {&config.keys, &config.queries}) p.complete(*c), p.check_config(check, *c);
-  if (!check.ok()) return check.error();
+  if (!check.ok()) return stream.refuse(check.error());
   config.keys.group = static_cast<int>(p.hq / p.hkv);
 
   const auto& o = p.options;
@@ -279,7 +279,7 @@ Status run_attention_backward(const Kernels& kernels, Stream& stream, TensorView
 
 /// With the kernels of these types; f16, bf16 and f32.
 template <class T, class TBias = float>
-Status attention_backward(Stream& stream, Input<T, 4> Q, Input<T, 4> K, Input<T, 4> V, Input<T, 4> O, Input<T, 4> DO,
+Status attention_backward(StreamAt stream, Input<T, 4> Q, Input<T, 4> K, Input<T, 4> V, Input<T, 4> O, Input<T, 4> DO,
                           std::type_identity_t<TensorView<const float, 3>> LSE,
                           std::type_identity_t<TensorView<T, 4>> DQ, std::type_identity_t<TensorView<T, 4>> DK,
                           std::type_identity_t<TensorView<T, 4>> DV, TensorView<float, 1> workspace,
@@ -288,7 +288,7 @@ Status attention_backward(Stream& stream, Input<T, 4> Q, Input<T, 4> K, Input<T,
       attention_backward_kernels<T, TBias>(), stream, Q, K, V, O, DO, LSE, DQ, DK, DV, workspace, options, config);
 }
 template <class T, class TBias = float>
-Status attention_backward(Stream& stream, Input<T, 4> Q, Input<T, 4> K, Input<T, 4> V, Input<T, 4> O, Input<T, 4> DO,
+Status attention_backward(StreamAt stream, Input<T, 4> Q, Input<T, 4> K, Input<T, 4> V, Input<T, 4> O, Input<T, 4> DO,
                           std::type_identity_t<TensorView<const float, 3>> LSE,
                           std::type_identity_t<TensorView<T, 4>> DQ, std::type_identity_t<TensorView<T, 4>> DK,
                           std::type_identity_t<TensorView<T, 4>> DV, TensorView<float, 1> workspace,

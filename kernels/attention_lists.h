@@ -181,7 +181,7 @@ inline const auto& attention_lists_kernel() {
 /// Step 1 with `k` (from make_attention_block_kinds_kernel) for sq queries and sk keys. MASK without data: no mask of
 /// blocks; else the config says the size of its blocks. `left` and `right` are read where the config has that side.
 template <class K_>
-Status attention_block_kinds(const K_& k, Stream& stream, TensorView<int32_t, 4> KINDS,
+Status attention_block_kinds(const K_& k, StreamAt stream, TensorView<int32_t, 4> KINDS,
                              TensorView<const int32_t, 4> MASK, int64_t sq, int64_t sk, int left, int right,
                              const AttentionListsConfig& c) {
   ShapeCheck check("attention_block_kinds");
@@ -194,13 +194,13 @@ Status attention_block_kinds(const K_& k, Stream& stream, TensorView<int32_t, 4>
       .require(c.MASK_BM % c.BM == 0 && c.MASK_BN % c.BN == 0,
                "blocks of the mask ({} x {}) must be multiples of the tile ({} x {})", c.MASK_BM, c.MASK_BN, c.BM,
                c.BN);
-  if (!check.ok()) return check.error();
+  if (!check.ok()) return stream.refuse(check.error());
   if (MASK.data) {
     stretch(MASK, {KINDS.shape[0], KINDS.shape[1], -1, -1});
     check.shape("MASK", MASK,
                 {KINDS.shape[0], KINDS.shape[1], cdiv<int64_t>(sq, c.MASK_BM), cdiv<int64_t>(sk, c.MASK_BN)},
                 "[B', H', ceil(Sq/MASK_BM), ceil(Sk/MASK_BN)]");
-    if (!check.ok()) return check.error();
+    if (!check.ok()) return stream.refuse(check.error());
   }
   const int far = static_cast<int>(sq + sk);  // a limit no pair reaches is one that does not overflow either
   return k.try_call(stream, c, KINDS, detail::or_unused(MASK, KINDS.data), static_cast<int>(sq), static_cast<int>(sk),
@@ -210,7 +210,7 @@ Status attention_block_kinds(const K_& k, Stream& stream, TensorView<int32_t, 4>
 /// Step 2: keeps the `k` blocks of every row of KINDS [B, Hq, Mb, Nb] whose pooled scores are highest. Scratch: MEANS
 /// [B, Hkv, Nb, D] and SCORES [B, Hq, Mb, Nb]. Only the sign of `scale` matters.
 template <class T>
-Status attention_top_blocks(Stream& stream, Input<T, 4> Q, Input<T, 4> K, TensorView<float, 4> MEANS,
+Status attention_top_blocks(StreamAt stream, Input<T, 4> Q, Input<T, 4> K, TensorView<float, 4> MEANS,
                             TensorView<float, 4> SCORES, TensorView<int32_t, 4> KINDS, int k, float scale,
                             AttentionListsConfig c) {
   const int64_t mb = cdiv<int64_t>(Q.shape[2], c.BM), nb = cdiv<int64_t>(K.shape[2], c.BN);
@@ -222,7 +222,7 @@ Status attention_top_blocks(Stream& stream, Input<T, 4> Q, Input<T, 4> K, Tensor
       .shape("SCORES", SCORES, {Q.shape[0], Q.shape[1], mb, nb}, "[B, Hq, ceil(Sq/BM), ceil(Sk/BN)]")
       .shape("KINDS", KINDS, {Q.shape[0], Q.shape[1], mb, nb}, "[B, Hq, ceil(Sq/BM), ceil(Sk/BN)]")
       .require(k >= 0, "k must not be negative, found {}", k);
-  if (!check.ok()) return check.error();
+  if (!check.ok()) return stream.refuse(check.error());
   c.D = round_up(K.shape[3], 16), c.WIDTH = std::max(16, power_of_two_above(nb));
   if (Status s = attention_block_means_kernel<T>().try_call(stream, c, K, MEANS); !s) return s;
   if (Status s = attention_pooled_scores_kernel<T>().try_call(stream, c, Q, TensorView<const float, 4>(MEANS), SCORES,
@@ -260,7 +260,7 @@ inline void complete_lists(ShapeCheck& check, const std::string& of, AttentionLi
 }
 
 /// Step 3. BLOCKS have the shape of KINDS. For lists by block of keys: KINDS.transposed().
-inline Status attention_lists(Stream& stream, TensorView<const int32_t, 4> KINDS, const AttentionLists<int32_t>& lists,
+inline Status attention_lists(StreamAt stream, TensorView<const int32_t, 4> KINDS, const AttentionLists<int32_t>& lists,
                               const AttentionListsConfig& c) {
   const auto [b, h, mb, nb] = KINDS.shape;
   ShapeCheck check("attention_lists");
@@ -268,7 +268,7 @@ inline Status attention_lists(Stream& stream, TensorView<const int32_t, 4> KINDS
       .shape("partial_blocks", lists.partial_blocks, {b, h, mb, nb}, "[B', H', Mb, Nb]")
       .shape("full_counts", lists.full_counts, {b, h, mb}, "[B', H', Mb]")
       .shape("full_blocks", lists.full_blocks, {b, h, mb, nb}, "[B', H', Mb, Nb]");
-  if (!check.ok()) return check.error();
+  if (!check.ok()) return stream.refuse(check.error());
   return attention_lists_kernel().try_call(stream, c, KINDS, lists.partial_counts, lists.partial_blocks,
                                            lists.full_counts, lists.full_blocks);
 }

@@ -76,7 +76,7 @@ inline AttentionV1Config attention_v1_config(int64_t elements, int64_t d, int64_
 /// Q [B, H, Sq, D], K [B, H, Sk, D], V [B, H, Sk, Dv], O [B, H, Sq, Dv], L, M [B, H, Sq]; LSE would be M + ln L. f16,
 /// bf16 and f32.
 template <class T>
-Status attention_v1(Stream& stream, Input<T, 4> Q, Input<T, 4> K, Input<T, 4> V, TensorView<float, 4> O,
+Status attention_v1(StreamAt stream, Input<T, 4> Q, Input<T, 4> K, Input<T, 4> V, TensorView<float, 4> O,
                     TensorView<float, 3> L, TensorView<float, 3> M, float scale, const AttentionV1Config& config) {
   const int64_t b = Q.shape[0], h = Q.shape[1], sq = Q.shape[2], d = Q.shape[3], sk = K.shape[2], dv = V.shape[3];
   ShapeCheck check("attention_v1");
@@ -87,7 +87,7 @@ Status attention_v1(Stream& stream, Input<T, 4> Q, Input<T, 4> K, Input<T, 4> V,
       .shape("M", M, {b, h, sq}, "[B, H, Sq]")
       .require(config.D >= d && config.DV >= dv, "config.D = {}, DV = {} must cover head dims {} and {}", config.D,
                config.DV, d, dv);
-  if (!check.ok()) return check.error();
+  if (!check.ok()) return stream.refuse(check.error());
   // Without keys, too, the outputs are to be written.
   for (int block = 0; block < std::max<int64_t>(cdiv<int64_t>(sk, config.BC), 1); ++block)
     if (Status s = attention_v1_kernel<T>().try_call(stream, config, Q, K, V, O, L, M, scale, block); !s) return s;

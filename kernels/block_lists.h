@@ -130,29 +130,29 @@ inline const auto& block_index_kernel() {
 
 /// MASK [ceil(M / BM), ceil(N / BN)] of X [M, N].
 template <class T>
-Status block_mask(Stream& stream, Input<T, 2> X, TensorView<int32_t, 2> MASK, const BlockListsConfig& config) {
+Status block_mask(StreamAt stream, Input<T, 2> X, TensorView<int32_t, 2> MASK, const BlockListsConfig& config) {
   ShapeCheck check("block_mask");
   check.shape("MASK", MASK, {cdiv(X.shape[0], config.BM), cdiv(X.shape[1], config.BN)}, "[ceil(M/BM), ceil(N/BN)]");
-  if (!check.ok()) return check.error();
+  if (!check.ok()) return stream.refuse(check.error());
   return block_mask_kernel<T>().try_call(stream, config, X, MASK);
 }
 
 /// OFFSETS [lists + 1] of the lists of MASK_A (of both masks with config.meeting; pass MASK_A twice otherwise), then
 /// block_entries fills what they delimit: the last offset says how many entries there are. COUNTS [lists] is scratch.
-inline Status block_offsets(Stream& stream, TensorView<const int32_t, 2> MASK_A, TensorView<const int32_t, 2> MASK_B,
+inline Status block_offsets(StreamAt stream, TensorView<const int32_t, 2> MASK_A, TensorView<const int32_t, 2> MASK_B,
                             TensorView<int32_t, 1> COUNTS, TensorView<int32_t, 1> OFFSETS,
                             const BlockListsConfig& config) {
   const int64_t lists = block_list_count(config, MASK_A, MASK_B);
   ShapeCheck check("block_offsets");
   check.shape("COUNTS", COUNTS, {lists}, "[lists]").shape("OFFSETS", OFFSETS, {lists + 1}, "[lists + 1]");
   if (config.meeting) check.shape("MASK_B", MASK_B, {MASK_A.shape[1], -1}, "[ceil(K/BK), ceil(N/BN)]");
-  if (!check.ok()) return check.error();
+  if (!check.ok()) return stream.refuse(check.error());
   if (Status s = block_counts_kernel().try_call(stream, config, MASK_A, MASK_B, COUNTS); !s) return s;
   return block_offsets_kernel().try_call(stream, config, TensorView<const int32_t, 1>(COUNTS), OFFSETS);
 }
 /// COLUMNS and ROWS [entries], sorted by list and then by column; POSITIONS [entries] with config.indexed: INDEX
 /// [lists, columns] at each entry. Lists by column: pass the transposed views.
-inline Status block_entries(Stream& stream, TensorView<const int32_t, 2> MASK_A, TensorView<const int32_t, 2> MASK_B,
+inline Status block_entries(StreamAt stream, TensorView<const int32_t, 2> MASK_A, TensorView<const int32_t, 2> MASK_B,
                             TensorView<const int32_t, 2> INDEX, TensorView<const int32_t, 1> OFFSETS,
                             TensorView<int32_t, 1> COLUMNS, TensorView<int32_t, 1> ROWS,
                             TensorView<int32_t, 1> POSITIONS, const BlockListsConfig& config) {
@@ -165,7 +165,7 @@ inline Status block_entries(Stream& stream, TensorView<const int32_t, 2> MASK_A,
   if (config.indexed)
     check.shape("INDEX", INDEX, {lists, MASK_A.shape[1]}, "[lists, columns]")
         .shape("POSITIONS", POSITIONS, {COLUMNS.shape[0]}, "[entries]");
-  if (!check.ok()) return check.error();
+  if (!check.ok()) return stream.refuse(check.error());
   if (COLUMNS.shape[0] == 0) return Ok{};
   return block_entries_kernel().try_call(stream, config, MASK_A, MASK_B, INDEX, OFFSETS, COLUMNS.data, ROWS.data,
                                          config.indexed ? POSITIONS.data : COLUMNS.data);

@@ -234,7 +234,7 @@ Check& check_lists(Check& check, const BlockList<T>& s, const BlockListConfig& c
 /// D = alpha S B + beta C; S has (offsets - 1) block rows. `plan` (parts/block_segments.h) balances rows of very
 /// different lengths: config.segmented must say whether there is one. C is read only with config.use_c; pass D otherwise.
 template <class T>
-Status block_sparse_dense(Stream& stream, const BlockList<const T>& s, Input<T, 2> B, Input<T, 2> C,
+Status block_sparse_dense(StreamAt stream, const BlockList<const T>& s, Input<T, 2> B, Input<T, 2> C,
                           TensorView<T, 2> D, float alpha, float beta, const BlockListConfig& config,
                           const BlockSegments* plan = nullptr) {
   const int rows = config.transposed ? config.BK : config.BM;
@@ -248,7 +248,7 @@ Status block_sparse_dense(Stream& stream, const BlockList<const T>& s, Input<T, 
       .require(config.use_c || beta == 0.f, "beta = {} needs config.use_c", beta)
       .require(config.segmented == (plan != nullptr), "config.segmented is {} but there is {} plan", config.segmented,
                plan ? "a" : "no");
-  if (!check.ok()) return check.error();
+  if (!check.ok()) return stream.refuse(check.error());
   auto segments = plan ? plan->segments() : TensorView<const int32_t, 2>(nullptr, {0, 4});
   auto partial = plan ? plan->partial(rows, D.shape[1]) : Result<TensorView<float, 3>>(TensorView<float, 3>(nullptr, {0, 0, 0}));
   if (!partial) return partial.error();
@@ -261,7 +261,7 @@ Status block_sparse_dense(Stream& stream, const BlockList<const T>& s, Input<T, 
 
 /// D = alpha A S + beta C; the lists go by block column of S (columns hold block rows).
 template <class T>
-Status dense_block_sparse(Stream& stream, Input<T, 2> A, const BlockList<const T>& s, Input<T, 2> C, TensorView<T, 2> D,
+Status dense_block_sparse(StreamAt stream, Input<T, 2> A, const BlockList<const T>& s, Input<T, 2> C, TensorView<T, 2> D,
                           float alpha, float beta, const BlockListConfig& config) {
   const int width = config.transposed ? config.BM : config.BK;
   ShapeCheck check("dense_block_sparse");
@@ -273,14 +273,14 @@ Status dense_block_sparse(Stream& stream, Input<T, 2> A, const BlockList<const T
                 s.offsets.shape[0] - 1)
       .require(config.use_alpha || alpha == 1.f, "alpha = {} needs config.use_alpha", alpha)
       .require(config.use_c || beta == 0.f, "beta = {} needs config.use_c", beta);
-  if (!check.ok()) return check.error();
+  if (!check.ok()) return stream.refuse(check.error());
   return dense_block_sparse_kernel<T>().try_call(stream, config, A, s.values, s.offsets, s.columns, s.positions, C, D,
                                                  alpha, beta);
 }
 
 /// values[e] = alpha (A B)[block (rows[e], columns[e])] + beta values[e], entries in any order.
 template <class T>
-Status sampled_dense(Stream& stream, Input<T, 2> A, Input<T, 2> B, TensorView<const int32_t, 1> rows,
+Status sampled_dense(StreamAt stream, Input<T, 2> A, Input<T, 2> B, TensorView<const int32_t, 1> rows,
                      TensorView<const int32_t, 1> columns, TensorView<T, 3> values, float alpha, float beta,
                      const BlockListConfig& config) {
   ShapeCheck check("sampled_dense");
@@ -290,7 +290,7 @@ Status sampled_dense(Stream& stream, Input<T, 2> A, Input<T, 2> B, TensorView<co
              config.trans_b ? "[N, K]" : "[K, N]")
       .require(config.use_alpha || alpha == 1.f, "alpha = {} needs config.use_alpha", alpha)
       .require(config.use_c || beta == 0.f, "beta = {} needs config.use_c", beta);
-  if (!check.ok()) return check.error();
+  if (!check.ok()) return stream.refuse(check.error());
   return sampled_dense_kernel<T>().try_call(stream, config, A, B, rows, columns, values, alpha, beta);
 }
 
@@ -298,7 +298,7 @@ Status sampled_dense(Stream& stream, Input<T, 2> A, Input<T, 2> B, TensorView<co
 /// order of `s`, whose rows are `rows`), and dB = S^T dD, through the lists by column `by_column` (block_lists.h with
 /// config.indexed). `config` is that of the forward product.
 template <class T>
-Status block_sparse_dense_backward(Stream& stream, const BlockList<const T>& s, TensorView<const int32_t, 1> rows,
+Status block_sparse_dense_backward(StreamAt stream, const BlockList<const T>& s, TensorView<const int32_t, 1> rows,
                                    const BlockList<const T>& by_column, Input<T, 2> B, Input<T, 2> dD,
                                    TensorView<T, 3> dvalues, TensorView<T, 2> dB, BlockListConfig config) {
   config.segmented = config.use_alpha = config.use_c = false;

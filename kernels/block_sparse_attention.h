@@ -130,7 +130,7 @@ inline std::vector<AttentionConfig> block_sparse_attention_space(const Attention
 /// Launches `k` (from make_block_sparse_attention_kernel) after checking shapes. Of the options, bias, packed sequences
 /// and factors of f8 are refused. The lists are trusted: an index of a block that does not exist reads as keys of 0.
 template <class K_, class T>
-Status run_block_sparse_attention(const K_& k, Stream& stream, TensorView<const T, 4> Q, TensorView<const T, 4> K,
+Status run_block_sparse_attention(const K_& k, StreamAt stream, TensorView<const T, 4> Q, TensorView<const T, 4> K,
                                   TensorView<const T, 4> V, TensorView<T, 4> O, TensorView<float, 3> LSE,
                                   AttentionLists<const int32_t> lists, const AttentionOptions<>& options,
                                   AttentionConfig config) {
@@ -144,9 +144,9 @@ Status run_block_sparse_attention(const K_& k, Stream& stream, TensorView<const 
       .shape("LSE", LSE, {b, h, problem.sq}, "[B, Hq, Sq]");
   complete_lists(check, "", lists, {b, h, cdiv<int64_t>(problem.sq, config.BM)});
   problem.complete(config);
-  config.split = problem.sk % config.BN == 0;
+  config.split = config.BN > 0 && problem.sk % config.BN == 0;
   problem.check_config(check, config);
-  if (!check.ok()) return check.error();
+  if (!check.ok()) return stream.refuse(check.error());
   const AttentionOptions<>& o = problem.options;
   return k.try_call(stream, config, Q, K, V, O, LSE, lists.partial_counts, lists.partial_blocks, lists.full_counts,
                     lists.full_blocks, o.scale, o.softcap, o.left, o.right, detail::or_unused(o.slopes, LSE.data),
@@ -156,7 +156,7 @@ Status run_block_sparse_attention(const K_& k, Stream& stream, TensorView<const 
 
 /// Without a callable: partial blocks are those the band of the options cuts.
 template <class T>
-Status block_sparse_attention(Stream& stream, Input<T, 4> Q, Input<T, 4> K, Input<T, 4> V, TensorView<T, 4> O,
+Status block_sparse_attention(StreamAt stream, Input<T, 4> Q, Input<T, 4> K, Input<T, 4> V, TensorView<T, 4> O,
                               TensorView<float, 3> LSE, const AttentionLists<const int32_t>& lists,
                               const AttentionOptions<>& options, const AttentionConfig& config) {
   const auto& k =

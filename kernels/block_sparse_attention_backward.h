@@ -141,7 +141,7 @@ inline std::vector<AttentionConfig> block_sparse_attention_backward_space(const 
   std::vector<AttentionConfig> space;
   for (AttentionConfig c : attention_backward_space(base, of_keys, dtype, machine)) {
     if (c.split != base.split || !detail::divides_blocks(c.BM) || !detail::divides_blocks(c.BN)) continue;
-    c.split = sk % c.BN == 0;  // here it is a fact of the lists
+    c.split = c.BN > 0 && sk % c.BN == 0;  // here it is a fact of the lists
     space.push_back(c);
   }
   return space;
@@ -150,7 +150,7 @@ inline std::vector<AttentionConfig> block_sparse_attention_backward_space(const 
 /// Launches `kernels` (from make_block_sparse_attention_backward_kernels) after checking shapes. Tensors, workspace and
 /// options as for run_attention_backward; bias and packed sequences are refused. The lists are trusted.
 template <class Kernels, class T>
-Status run_block_sparse_attention_backward(const Kernels& kernels, Stream& stream, TensorView<const T, 4> Q,
+Status run_block_sparse_attention_backward(const Kernels& kernels, StreamAt stream, TensorView<const T, 4> Q,
                                            TensorView<const T, 4> K, TensorView<const T, 4> V,
                                            TensorView<const T, 4> O, TensorView<const T, 4> DO,
                                            TensorView<const float, 3> LSE, TensorView<T, 4> DQ, TensorView<T, 4> DK,
@@ -170,7 +170,7 @@ Status run_block_sparse_attention_backward(const Kernels& kernels, Stream& strea
     p.complete(*c), p.check_config(check, *c);
     c->split = p.sk % c->BN == 0;
   }
-  if (!check.ok()) return check.error();
+  if (!check.ok()) return stream.refuse(check.error());
   config.keys.group = static_cast<int>(p.hq / p.hkv);
 
   const auto& o = p.options;
@@ -199,7 +199,7 @@ Status run_block_sparse_attention_backward(const Kernels& kernels, Stream& strea
 
 /// Without a callable: partial blocks are those the band of the options cuts.
 template <class T>
-Status block_sparse_attention_backward(Stream& stream, Input<T, 4> Q, Input<T, 4> K, Input<T, 4> V, Input<T, 4> O,
+Status block_sparse_attention_backward(StreamAt stream, Input<T, 4> Q, Input<T, 4> K, Input<T, 4> V, Input<T, 4> O,
                                        Input<T, 4> DO, std::type_identity_t<TensorView<const float, 3>> LSE,
                                        std::type_identity_t<TensorView<T, 4>> DQ,
                                        std::type_identity_t<TensorView<T, 4>> DK,

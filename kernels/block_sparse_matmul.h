@@ -97,7 +97,7 @@ inline BlockSparseConfig default_block_sparse_config(DType dtype, int bm, int bn
 
 /// The config's BM, BN, BK are the block sizes the masks are made for; dtypes f16, bf16, f32.
 template <class T>
-Status block_sparse_matmul(Stream& stream, Input<T, 2> A, Input<T, 2> B, TensorView<T, 2> C,
+Status block_sparse_matmul(StreamAt stream, Input<T, 2> A, Input<T, 2> B, TensorView<T, 2> C,
                            TensorView<const int32_t, 2> MASK_A, TensorView<const int32_t, 2> MASK_B,
                            const BlockSparseConfig& config) {
   int64_t m = A.shape[0], depth = A.shape[1], n = B.shape[1];
@@ -111,12 +111,12 @@ Status block_sparse_matmul(Stream& stream, Input<T, 2> A, Input<T, 2> B, TensorV
   else
     check.shape("MASK_A", MASK_A, {mb, kb}, "[ceil(M/BM), ceil(K/BK)]")
         .shape("MASK_B", MASK_B, {kb, nb}, "[ceil(K/BK), ceil(N/BN)]");
-  if (!check.ok()) return check.error();
+  if (!check.ok()) return stream.refuse(check.error());
   return block_sparse_matmul_kernel<T>().try_call(stream, config, A, B, C, MASK_A, MASK_B);
 }
 /// `offsets` [ceil(M/BM) * ceil(N/BN) + 1] and `list` as block_lists.h makes them from both masks.
 template <class T>
-Status block_sparse_matmul_lists(Stream& stream, Input<T, 2> A, Input<T, 2> B, TensorView<T, 2> C,
+Status block_sparse_matmul_lists(StreamAt stream, Input<T, 2> A, Input<T, 2> B, TensorView<T, 2> C,
                                  TensorView<const int32_t, 1> offsets, TensorView<const int32_t, 1> list,
                                  const BlockSparseConfig& config) {
   int64_t m = A.shape[0], depth = A.shape[1], n = B.shape[1];
@@ -124,7 +124,7 @@ Status block_sparse_matmul_lists(Stream& stream, Input<T, 2> A, Input<T, 2> B, T
   check.shape("B", B, {depth, -1}, "[K, N]")
       .shape("C", C, {m, n}, "[M, N]")
       .shape("offsets", offsets, {cdiv(m, config.BM) * cdiv(n, config.BN) + 1}, "[ceil(M/BM) * ceil(N/BN) + 1]");
-  if (!check.ok()) return check.error();
+  if (!check.ok()) return stream.refuse(check.error());
   return block_sparse_lists_kernel<T>().try_call(stream, config, A, B, C, offsets, list);
 }
 

@@ -124,23 +124,23 @@ inline ConvolutionConfig default_convolution_config(const ConvolutionSizes& s, c
 
 /// dtypes f16, bf16; strides of X, F, Y are free.
 template <class T>
-Status convolution(Stream& stream, Input<T, 4> X, Input<T, 4> F, TensorView<T, 4> Y, const ConvolutionConfig& c) {
+Status convolution(StreamAt stream, Input<T, 4> X, Input<T, 4> F, TensorView<T, 4> Y, const ConvolutionConfig& c) {
   ShapeCheck check("convolution");
   check.require(c.stride > 0 && c.dilation > 0 && c.pad >= 0, "stride and dilation must be positive, pad not negative")
       .require(!c.PN || (c.PN * c.PH * c.PW == c.BM && c.stride == 1),
                "a patch of {} x {} x {} pixels must have BM = {} of them, and stride 1", c.PN, c.PH, c.PW, c.BM);
-  if (!check.ok()) return check.error();
+  if (!check.ok()) return stream.refuse(check.error());
   auto outputs = [&](int64_t size, int64_t taps) {
     return std::max<int64_t>(0, (size + 2 * c.pad - c.dilation * (taps - 1) - 1) / c.stride + 1);
   };
   check.shape("F", F, {-1, -1, X.shape[3], Y.shape[3]}, "[R, S, C, K]")
       .shape("Y", Y, {X.shape[0], outputs(X.shape[1], F.shape[0]), outputs(X.shape[2], F.shape[1]), F.shape[3]},
              "[N, P, Q, K]");
-  if (!check.ok()) return check.error();
+  if (!check.ok()) return stream.refuse(check.error());
   return convolution_kernel<T>().try_call(stream, c, X, F, Y);
 }
 template <class T>
-Status convolution(Stream& stream, Input<T, 4> X, Input<T, 4> F, TensorView<T, 4> Y, int stride = 1, int pad = 0,
+Status convolution(StreamAt stream, Input<T, 4> X, Input<T, 4> F, TensorView<T, 4> Y, int stride = 1, int pad = 0,
                    int dilation = 1) {
   auto isAligned = [](const auto& view) {
     bool fits = reinterpret_cast<uintptr_t>(view.data) % 16 == 0 && view.strides[3] == 1;

@@ -85,18 +85,18 @@ inline CrossEntropyConfig default_cross_entropy_config(int64_t classes, const Ma
 
 /// X is [rows, classes], dtypes f16, bf16, f32; LABEL, LOSS, LSE are [rows].
 template <class T>
-Status cross_entropy(Stream& stream, TensorView<const T, 2> X, TensorView<const int64_t, 1> LABEL,
+Status cross_entropy(StreamAt stream, TensorView<const T, 2> X, TensorView<const int64_t, 1> LABEL,
                      TensorView<float, 1> LOSS, TensorView<float, 1> LSE, int64_t ignore,
                      const CrossEntropyConfig& config) {
   ShapeCheck check("cross_entropy");
   check.shape("LABEL", LABEL, {X.shape[0]}, "[rows]")
       .shape("LOSS", LOSS, {X.shape[0]}, "[rows]")
       .shape("LSE", LSE, {X.shape[0]}, "[rows]");
-  if (!check.ok()) return check.error();
+  if (!check.ok()) return stream.refuse(check.error());
   return cross_entropy_kernel<T>().try_call(stream, config, X, LABEL, LOSS, LSE, ignore);
 }
 template <class T>
-Status cross_entropy(Stream& stream, TensorView<const T, 2> X, TensorView<const int64_t, 1> LABEL,
+Status cross_entropy(StreamAt stream, TensorView<const T, 2> X, TensorView<const int64_t, 1> LABEL,
                      TensorView<float, 1> LOSS, TensorView<float, 1> LSE, int64_t ignore = -100) {
   return cross_entropy<T>(stream, X, LABEL, LOSS, LSE, ignore,
                           default_cross_entropy_config(X.shape[1], Machine::of(stream)));
@@ -104,7 +104,7 @@ Status cross_entropy(Stream& stream, TensorView<const T, 2> X, TensorView<const 
 
 /// The gradient of cross_entropy; DX is [rows, classes], DLOSS is [rows].
 template <class T>
-Status cross_entropy_backward(Stream& stream, Input<T, 2> X, TensorView<const int64_t, 1> LABEL,
+Status cross_entropy_backward(StreamAt stream, Input<T, 2> X, TensorView<const int64_t, 1> LABEL,
                               TensorView<const float, 1> LSE, TensorView<const float, 1> DLOSS, TensorView<T, 2> DX,
                               int64_t ignore, const CrossEntropyConfig& config) {
   ShapeCheck check("cross_entropy_backward");
@@ -112,11 +112,11 @@ Status cross_entropy_backward(Stream& stream, Input<T, 2> X, TensorView<const in
       .shape("LSE", LSE, {X.shape[0]}, "[rows]")
       .shape("DLOSS", DLOSS, {X.shape[0]}, "[rows]")
       .shape("DX", DX, {X.shape[0], X.shape[1]}, "that of X");
-  if (!check.ok()) return check.error();
+  if (!check.ok()) return stream.refuse(check.error());
   return cross_entropy_backward_kernel<T>().try_call(stream, config, X, LABEL, LSE, DLOSS, DX, ignore);
 }
 template <class T>
-Status cross_entropy_backward(Stream& stream, Input<T, 2> X, TensorView<const int64_t, 1> LABEL,
+Status cross_entropy_backward(StreamAt stream, Input<T, 2> X, TensorView<const int64_t, 1> LABEL,
                               TensorView<const float, 1> LSE, TensorView<const float, 1> DLOSS, TensorView<T, 2> DX,
                               int64_t ignore = -100) {
   return cross_entropy_backward<T>(stream, X, LABEL, LSE, DLOSS, DX, ignore,

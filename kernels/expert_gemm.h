@@ -88,7 +88,7 @@ inline ExpertGemmConfig default_expert_gemm_config(int64_t rows, int64_t experts
 
 /// Shapes as above; IDS and EXPERTS are expert_blocks(.., config.BM) in device memory. dtypes f16, bf16.
 template <class T>
-Status expert_gemm(Stream& stream, Input<T, 2> X, Input<T, 3> W, TensorView<const int32_t, 1> IDS,
+Status expert_gemm(StreamAt stream, Input<T, 2> X, Input<T, 3> W, TensorView<const int32_t, 1> IDS,
                    TensorView<const int32_t, 1> EXPERTS, TensorView<const float, 1> SCALE, TensorView<T, 2> Y, int top,
                    const ExpertGemmConfig& config) {
   ShapeCheck check("expert_gemm");
@@ -99,7 +99,7 @@ Status expert_gemm(Stream& stream, Input<T, 2> X, Input<T, 3> W, TensorView<cons
       .require(SCALE.strides[0] == 1 || SCALE.shape[0] < 2, "SCALE must be dense")
       .require(Y.shape[0] <= X.shape[0] * top, "Y has {} rows, {} tokens have {}", Y.shape[0], X.shape[0],
                X.shape[0] * top);
-  if (!check.ok()) return check.error();
+  if (!check.ok()) return stream.refuse(check.error());
   return expert_gemm_kernel<T>().try_call(stream, config, X, W, IDS, EXPERTS, SCALE.data, Y, top);
 }
 

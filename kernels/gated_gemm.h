@@ -63,17 +63,17 @@ inline GatedGemmConfig default_gated_gemm_config(int64_t m, int64_t n, const Mac
 
 /// dtypes f16, bf16.
 template <class T>
-Status gated_gemm(Stream& stream, Input<T, 2> A, Input<T, 2> G, Input<T, 2> U, TensorView<T, 2> D,
+Status gated_gemm(StreamAt stream, Input<T, 2> A, Input<T, 2> G, Input<T, 2> U, TensorView<T, 2> D,
                   const GatedGemmConfig& config) {
   ShapeCheck check("gated_gemm");
   check.shape("G", G, {A.shape[1], D.shape[1]}, "[K, N]")
       .shape("U", U, {A.shape[1], D.shape[1]}, "[K, N]")
       .shape("D", D, {A.shape[0], G.shape[1]}, "[M, N]");
-  if (!check.ok()) return check.error();
+  if (!check.ok()) return stream.refuse(check.error());
   return gated_gemm_kernel<T>().try_call(stream, config, A, G, U, D);
 }
 template <class T>
-Status gated_gemm(Stream& stream, Input<T, 2> A, Input<T, 2> G, Input<T, 2> U, TensorView<T, 2> D,
+Status gated_gemm(StreamAt stream, Input<T, 2> A, Input<T, 2> G, Input<T, 2> U, TensorView<T, 2> D,
                   Gate gate = Gate::silu) {
   GatedGemmConfig c = default_gated_gemm_config(D.shape[0], D.shape[1], Machine::of(stream));
   c.gate = gate;

@@ -234,11 +234,11 @@ Status check_gla(const char* name, const Input<T, 4>& Q, const Input<T, 4>& K, c
 /// The recurrence. H0 (read with config.initial_state) and HT (written with config.final_state) are [sequences, H, K,
 /// V], GV (with config.value_gates) is [B, H, L, V], cu_seqlens (with config.varlen) has one entry more than sequences.
 template <class T>
-Status gla_recurrent(Stream& stream, Input<T, 4> Q, Input<T, 4> K, Input<T, 4> V, TensorView<const float, 4> G,
+Status gla_recurrent(StreamAt stream, Input<T, 4> Q, Input<T, 4> K, Input<T, 4> V, TensorView<const float, 4> G,
                      TensorView<T, 4> O, TensorView<const float, 4> H0, TensorView<float, 4> HT, float scale,
                      const GlaConfig& config, TensorView<const float, 4> GV = {},
                      TensorView<const int32_t, 1> cu_seqlens = {}) {
-  if (Status s = detail::check_gla<T>("gla_recurrent", Q, K, V, G, O); !s) return s;
+  if (Status s = detail::check_gla<T>("gla_recurrent", Q, K, V, G, O); !s) return stream.refuse(s.error());
   auto [b, h, l, k] = Q.shape;
   int64_t v = V.shape[3], sequences = config.varlen ? cu_seqlens.shape[0] - 1 : b;
   ShapeCheck check("gla_recurrent");
@@ -248,7 +248,7 @@ Status gla_recurrent(Stream& stream, Input<T, 4> Q, Input<T, 4> K, Input<T, 4> V
   if (config.final_state) check.shape("HT", HT, {sequences, h, k, v}, "[sequences, H, K, V]");
   if (config.value_gates) check.shape("GV", GV, {b, h, l, v}, "[B, H, L, V]");
   check.require(config.BK >= k, "the state holds all of K: BK = {} is less than K = {}", config.BK, k);
-  if (!check.ok()) return check.error();
+  if (!check.ok()) return stream.refuse(check.error());
   using detail::or_unused;
   return gla_recurrent_kernel<T>().try_call(stream, config, Q, K, V, G, O, or_unused(H0, G.data), or_unused(HT, G.data),
                                             scale, or_unused(GV, G.data), or_unused(cu_seqlens, G.data));
@@ -287,15 +287,15 @@ struct GlaWorkspace {
 
 /// The chunked form: five launches. The workspace must be made for these sizes and this config.
 template <class T>
-Status gla_chunk_forward(Stream& stream, Input<T, 4> Q, Input<T, 4> K, Input<T, 4> V, TensorView<const float, 4> G,
+Status gla_chunk_forward(StreamAt stream, Input<T, 4> Q, Input<T, 4> K, Input<T, 4> V, TensorView<const float, 4> G,
                          TensorView<T, 4> O, float scale, const GlaWorkspace<T>& w, const GlaConfig& config) {
-  if (Status s = detail::check_gla<T>("gla_chunk_forward", Q, K, V, G, O); !s) return s;
+  if (Status s = detail::check_gla<T>("gla_chunk_forward", Q, K, V, G, O); !s) return stream.refuse(s.error());
   auto [b, h, l, k] = Q.shape;
   ShapeCheck check("gla_chunk_forward");
   check.shape("workspace.g_sum", w.g_sum, {b, h, l, k}, "[B, H, L, K]")
       .shape("workspace.o_part", w.o_part, {cdiv(k, config.BK), b * h, l, V.shape[3]}, "[ceil(K/BK), B H, L, V]")
       .shape("workspace.a_part", w.a_part, {cdiv(k, config.BK), b * h, l, config.BT}, "[ceil(K/BK), B H, L, BT]");
-  if (!check.ok()) return check.error();
+  if (!check.ok()) return stream.refuse(check.error());
   if (Status s = gla_decay_cumsum_kernel().try_call(stream, config, G, w.g_sum); !s) return s;
   if (Status s = gla_prepare_kernel<T>().try_call(stream, config, Q, K, w.g_sum, w.q_g, w.k_g, scale); !s) return s;
   if (Status s = gla_inter_chunk_kernel<T>().try_call(stream, config, w.q_g, w.k_g, V, w.g_sum, w.o_part); !s) return s;

@@ -367,7 +367,7 @@ inline size_t gemm_workspace_bytes(const GemmConfig& c, int64_t batch, int64_t m
 /// C is read only with config.use_c; pass D's view otherwise. `workspace` is device memory of
 /// gemm_workspace_bytes, needed where those are not 0, in use until the launch has finished.
 template <class K, class TIn, class TOut>
-Status run_batched_gemm(const K& k, Stream& stream, TensorView<const TIn, 3> A, TensorView<const TIn, 3> B,
+Status run_batched_gemm(const K& k, StreamAt stream, TensorView<const TIn, 3> A, TensorView<const TIn, 3> B,
                         TensorView<const TOut, 3> C, TensorView<TOut, 3> D, GemmScale<TIn> alpha,
                         GemmScale<TIn> beta, const GemmConfig& config, void* workspace = nullptr) {
   int64_t batch = D.shape[0], m = D.shape[1], n = D.shape[2], depth = A.shape[config.trans_a ? 1 : 2];
@@ -383,10 +383,10 @@ Status run_batched_gemm(const K& k, Stream& stream, TensorView<const TIn, 3> A, 
       .require(!std::is_integral_v<TIn> || (!config.use_alpha && !config.use_c),
                "integer products take no alpha, beta or C")
       .require(config.splits >= 1, "config.splits must be at least 1, found {}", config.splits);
-  if (!check.ok()) return check.error();
+  if (!check.ok()) return stream.refuse(check.error());
   const size_t bytes = gemm_workspace_bytes(config, batch, m, n, machine, dtype_of<TIn>());
   check.require(bytes == 0 || workspace, "config.splits = {} needs a workspace of {} bytes", config.splits, bytes);
-  if (!check.ok()) return check.error();
+  if (!check.ok()) return stream.refuse(check.error());
   const SplitCounts counts = gemm_split_counts(config, batch, m, n, machine);
   using Sum = GemmSum<TIn>;
   auto parts = TensorView<Sum, 3>::contiguous(static_cast<Sum*>(counts.split ? workspace : nullptr),
@@ -406,7 +406,7 @@ TensorView<T, 3> as_batch(const TensorView<T, 2>& v) {
 
 /// The same for one matrix: A [M, K], B [K, N], C and D [M, N].
 template <class K, class TIn, class TOut>
-Status run_gemm(const K& k, Stream& stream, TensorView<const TIn, 2> A, TensorView<const TIn, 2> B,
+Status run_gemm(const K& k, StreamAt stream, TensorView<const TIn, 2> A, TensorView<const TIn, 2> B,
                 TensorView<const TOut, 2> C, TensorView<TOut, 2> D, GemmScale<TIn> alpha, GemmScale<TIn> beta,
                 const GemmConfig& config, void* workspace = nullptr) {
   int64_t m = D.shape[0], n = D.shape[1], depth = A.shape[config.trans_a ? 0 : 1];
@@ -414,14 +414,14 @@ Status run_gemm(const K& k, Stream& stream, TensorView<const TIn, 2> A, TensorVi
   config.trans_a ? check.shape("A", A, {-1, m}, "[K, M]") : check.shape("A", A, {m, -1}, "[M, K]");
   config.trans_b ? check.shape("B", B, {n, depth}, "[N, K]") : check.shape("B", B, {depth, n}, "[K, N]");
   if (config.use_c) check.shape("C", C, {m, n}, "[M, N]");
-  if (!check.ok()) return check.error();
+  if (!check.ok()) return stream.refuse(check.error());
   return run_batched_gemm(k, stream, detail::as_batch(A), detail::as_batch(B), detail::as_batch(C), detail::as_batch(D),
                           alpha, beta, config, workspace);
 }
 
 /// D = A B: f16, bf16, f32 (IEEE), f64, i8 into i32, f8 into f16 or bf16.
 template <class TIn, class TOut>
-Status gemm(Stream& stream, TensorView<const TIn, 2> A, TensorView<const TIn, 2> B, TensorView<TOut, 2> D) {
+Status gemm(StreamAt stream, TensorView<const TIn, 2> A, TensorView<const TIn, 2> B, TensorView<TOut, 2> D) {
   GemmConfig c = default_gemm_config(dtype_of<TIn>(), false, D.shape[0], D.shape[1], Machine::of(stream));
   return run_gemm(gemm_kernel<TIn, TOut>(), stream, A, B, TensorView<const TOut, 2>(D), D, 1.f, 0.f, c);
 }

@@ -102,10 +102,10 @@ Status check_gla_backward(const GlaInputs<T>& in, const TensorView<const T, 4>& 
 /// DO is the gradient of o, DHT that of the final state (absent: zero). Of `parts` only those run; the others must have
 /// left their results in the workspace before.
 template <class T>
-Status gla_backward(Stream& stream, const GlaInputs<T>& in, Input<T, 4> DO, TensorView<const float, 4> DHT,
+Status gla_backward(StreamAt stream, const GlaInputs<T>& in, Input<T, 4> DO, TensorView<const float, 4> DHT,
                     const GlaGradients<T>& out, const GlaBackwardWorkspace<T>& w, const GlaBackwardPlan& p,
                     uint32_t parts = kGlaBackwardAll) {
-  if (Status s = detail::check_gla_backward<T>(in, DO, DHT, out, w, p); !s) return s;
+  if (Status s = detail::check_gla_backward<T>(in, DO, DHT, out, w, p); !s) return stream.refuse(s.error());
   const GlaSizes s = in.sizes();
   const auto& made = w.chunks;
   const auto cu_seqlens = detail::or_unused(in.cu_seqlens, made.decay.data);

@@ -63,7 +63,7 @@ inline GlaDecodeConfig default_gla_decode_config(int64_t k, int64_t v, const Mac
 
 /// One token of every sequence. S_NEXT may be S.
 template <class T>
-Status gla_decode(Stream& stream, Input<T, 3> Q, Input<T, 3> K, Input<T, 3> V, TensorView<const float, 3> G,
+Status gla_decode(StreamAt stream, Input<T, 3> Q, Input<T, 3> K, Input<T, 3> V, TensorView<const float, 3> G,
                   TensorView<const float, 4> S, TensorView<float, 4> S_NEXT, TensorView<T, 3> O, float scale,
                   const GlaDecodeConfig& config) {
   auto [b, h, k] = Q.shape;
@@ -76,11 +76,11 @@ Status gla_decode(Stream& stream, Input<T, 3> Q, Input<T, 3> K, Input<T, 3> V, T
       .shape("S_NEXT", S_NEXT, {b, h, k, v}, "[B, H, K, V]")
       .shape("O", O, {b, h, v}, "[B, H, V]")
       .require(!config.one_block || config.BK >= k, "one_block needs BK >= K, found {} and {}", config.BK, k);
-  if (!check.ok()) return check.error();
+  if (!check.ok()) return stream.refuse(check.error());
   return gla_decode_kernel<T>().try_call(stream, config, Q, K, V, G, S, S_NEXT, O, scale);
 }
 template <class T>
-Status gla_decode(Stream& stream, Input<T, 3> Q, Input<T, 3> K, Input<T, 3> V, TensorView<const float, 3> G,
+Status gla_decode(StreamAt stream, Input<T, 3> Q, Input<T, 3> K, Input<T, 3> V, TensorView<const float, 3> G,
                   TensorView<const float, 4> S, TensorView<float, 4> S_NEXT, TensorView<T, 3> O, float scale) {
   return gla_decode<T>(stream, Q, K, V, G, S, S_NEXT, O, scale,
                        default_gla_decode_config(Q.shape[2], V.shape[2], Machine::of(stream)));

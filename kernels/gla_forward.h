@@ -231,7 +231,7 @@ struct GlaStateLaunch {
   TensorView<float, 3> total{};
   TensorView<T, 4> states{};
 
-  Status run(Stream& stream) const {
+  Status run(StreamAt stream) const {
     const void* memory = decay.data;
     Grid grid{sizes.sequences * sizes.heads * cdiv(sizes.k, int64_t{config.BK}) * cdiv(sizes.v, int64_t{config.BV}),
               segments, 1};
@@ -242,7 +242,7 @@ struct GlaStateLaunch {
 };
 
 template <class T>
-Status gla_prepare_launch(Stream& stream, const GlaInputs<T>& in, const GlaChunkWorkspace<T>& w,
+Status gla_prepare_launch(StreamAt stream, const GlaInputs<T>& in, const GlaChunkWorkspace<T>& w,
                           const GlaChunkConfig& c) {
   GlaSizes s = in.sizes();
   Grid grid{s.sequences * s.heads, cdiv(s.longest, int64_t{c.BT}), 1};
@@ -287,9 +287,9 @@ enum GlaPart : uint32_t { kGlaPrepare = 1, kGlaPass = 2, kGlaScan = 4, kGlaOutpu
 /// O and, where HT has data, the states behind the last rows, [sequences, H, K, V]. Of `parts` only those run; the
 /// others must have left their results in the workspace before.
 template <class T>
-Status gla_forward(Stream& stream, const std::type_identity_t<GlaInputs<T>>& in, TensorView<T, 4> O,
+Status gla_forward(StreamAt stream, const std::type_identity_t<GlaInputs<T>>& in, TensorView<T, 4> O,
                    TensorView<float, 4> HT, const GlaChunkWorkspace<T>& w, const GlaPlan& p, uint32_t parts = kGlaAll) {
-  if (Status s = detail::check_gla_forward<T>(in, O, HT, w, p); !s) return s;
+  if (Status s = detail::check_gla_forward<T>(in, O, HT, w, p); !s) return stream.refuse(s.error());
   using detail::or_unused;
   const GlaSizes s = in.sizes();
   const void* memory = w.decay.data;

@@ -53,7 +53,7 @@ inline GlaOutputGateConfig default_gla_output_gate_config(int64_t v, const Machi
 
 /// Y = rms norm(O) * W * silu(R), eps as in the published layer.
 template <class T>
-Status gla_output_gate(Stream& stream, Input<T, 2> O, Input<T, 2> R, Input<T, 1> W, TensorView<T, 2> Y, float eps,
+Status gla_output_gate(StreamAt stream, Input<T, 2> O, Input<T, 2> R, Input<T, 1> W, TensorView<T, 2> Y, float eps,
                        const GlaOutputGateConfig& config) {
   ShapeCheck check("gla_output_gate");
   check.shape("R", R, {O.shape[0], O.shape[1]}, "that of O")
@@ -61,7 +61,7 @@ Status gla_output_gate(Stream& stream, Input<T, 2> O, Input<T, 2> R, Input<T, 1>
       .shape("Y", Y, {O.shape[0], O.shape[1]}, "that of O")
       .require(config.BV >= O.shape[1], "a program holds whole rows: BV = {} is less than V = {}", config.BV,
                O.shape[1]);
-  if (!check.ok()) return check.error();
+  if (!check.ok()) return stream.refuse(check.error());
   return gla_output_gate_kernel<T>().try_call(stream, config, O, R, W, Y, eps);
 }
 
@@ -128,7 +128,7 @@ TensorView<T, 4> heads_of(const TensorView<T, 2>& rows, const GlaLayerSizes& s, 
 }
 /// D = epilogue(A B) with the default tiles.
 template <class K, class TIn, class TOut>
-Status project(const K& k, Stream& stream, TensorView<const TIn, 2> A, TensorView<const TIn, 2> B,
+Status project(const K& k, StreamAt stream, TensorView<const TIn, 2> A, TensorView<const TIn, 2> B,
                TensorView<TOut, 2> D) {
   GemmConfig c = default_gemm_config(dtype_of<TIn>(), false, D.shape[0], D.shape[1], Machine::of(stream));
   return run_gemm(k, stream, A, B, TensorView<const TOut, 2>(D), D, 1.f, 0.f, c);
@@ -137,7 +137,7 @@ Status project(const K& k, Stream& stream, TensorView<const TIn, 2> A, TensorVie
 
 /// OUT [rows, D] from X [rows, D].
 template <class T>
-Status gla_layer(Stream& stream, const GlaLayerSizes& s, Input<T, 2> X, const GlaLayerWeights<T>& w,
+Status gla_layer(StreamAt stream, const GlaLayerSizes& s, Input<T, 2> X, const GlaLayerWeights<T>& w,
                  TensorView<T, 2> OUT, const GlaLayerWorkspace<T>& space) {
   const int64_t keys = s.heads * s.k, values = s.heads * s.v;
   ShapeCheck check("gla_layer");
@@ -152,7 +152,7 @@ Status gla_layer(Stream& stream, const GlaLayerSizes& s, Input<T, 2> X, const Gl
       .shape("Wo", w.Wo, {values, s.width}, "[H V, D]")
       .shape("OUT", OUT, {s.rows(), s.width}, "[B L, D]")
       .shape("workspace.q", space.q, {s.rows(), keys}, "[B L, H K]");
-  if (!check.ok()) return check.error();
+  if (!check.ok()) return stream.refuse(check.error());
   const auto& plain = gemm_kernel<T, T>();
   Status done = Ok{};
   auto then = [&](auto&& step) {

@@ -53,14 +53,14 @@ inline GlaChunkConfig default_gla_parallel_config(const GlaPlan& plan) {
 
 /// O of whole batches without states. The plan's output config gives the tiles.
 template <class T>
-Status gla_parallel(Stream& stream, const std::type_identity_t<GlaInputs<T>>& in, TensorView<T, 4> O,
+Status gla_parallel(StreamAt stream, const std::type_identity_t<GlaInputs<T>>& in, TensorView<T, 4> O,
                     const GlaChunkWorkspace<T>& w, const GlaPlan& p) {
-  if (Status s = detail::check_gla_forward<T>(in, O, {}, w, p); !s) return s;
+  if (Status s = detail::check_gla_forward<T>(in, O, {}, w, p); !s) return stream.refuse(s.error());
   ShapeCheck check("gla_parallel");
   check.require(!in.cu_seqlens.data && !in.H0.data, "takes no packed sequences and no initial state")
       .require(p.output.BK >= in.Q.shape[3], "rows on chip hold all of K: BK = {} is less than K = {}", p.output.BK,
                in.Q.shape[3]);
-  if (!check.ok()) return check.error();
+  if (!check.ok()) return stream.refuse(check.error());
   if (Status s = detail::gla_prepare_launch<T>(stream, in, w, p.prepare); !s) return s;
   return gla_parallel_kernel<T>().try_call(stream, p.output, w.q_g, w.k_g, in.V, w.a, w.decay, O);
 }

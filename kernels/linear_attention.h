@@ -102,7 +102,7 @@ inline LinearAttentionConfig default_linear_attention_config(DType dtype, int64_
 
 /// S0, Z0 are read with config.initial_state, ST, ZT written with config.final_state.
 template <class T>
-Status linear_attention(Stream& stream, Input<T, 4> Q, Input<T, 4> K, Input<T, 4> V, TensorView<T, 4> O,
+Status linear_attention(StreamAt stream, Input<T, 4> Q, Input<T, 4> K, Input<T, 4> V, TensorView<T, 4> O,
                         TensorView<const float, 4> S0, TensorView<const float, 3> Z0, TensorView<float, 4> ST,
                         TensorView<float, 3> ZT, float scale, const LinearAttentionConfig& config) {
   auto [b, h, l, k] = Q.shape;
@@ -116,7 +116,7 @@ Status linear_attention(Stream& stream, Input<T, 4> Q, Input<T, 4> K, Input<T, 4
   if (config.final_state) check.shape("ST", ST, {b, h, k, v}, "[B, H, K, V]");
   if (config.initial_state && config.normalize) check.shape("Z0", Z0, {b, h, k}, "[B, H, K]");
   if (config.final_state && config.normalize) check.shape("ZT", ZT, {b, h, k}, "[B, H, K]");
-  if (!check.ok()) return check.error();
+  if (!check.ok()) return stream.refuse(check.error());
   using detail::or_unused;
   return linear_attention_kernel<T>().try_call(stream, config, Q, K, V, O, or_unused(S0, O.data), or_unused(Z0, O.data),
                                                or_unused(ST, O.data), or_unused(ZT, O.data), scale);

@@ -134,25 +134,25 @@ inline ShapeCheck& check_norm(ShapeCheck& check, const NormConfig& c, std::array
 
 /// X, Y are [rows, columns], W is [columns], RSTD is [rows]; dtypes f16, bf16, f32.
 template <class T>
-Status rms_norm(Stream& stream, Input<T, 2> X, Input<T, 1> W, TensorView<T, 2> Y, TensorView<float, 1> RSTD, float eps,
+Status rms_norm(StreamAt stream, Input<T, 2> X, Input<T, 1> W, TensorView<T, 2> Y, TensorView<float, 1> RSTD, float eps,
                 const NormConfig& config) {
   ShapeCheck check("rms_norm");
   detail::check_norm(check, config, X.shape)
       .shape("W", W, {X.shape[1]}, "[columns]")
       .shape("Y", Y, {X.shape[0], X.shape[1]}, "that of X")
       .shape("RSTD", RSTD, {X.shape[0]}, "[rows]");
-  if (!check.ok()) return check.error();
+  if (!check.ok()) return stream.refuse(check.error());
   return rms_norm_kernel<T>().try_call(stream, config, X, W, Y, RSTD, eps);
 }
 template <class T>
-Status rms_norm(Stream& stream, Input<T, 2> X, Input<T, 1> W, TensorView<T, 2> Y, TensorView<float, 1> RSTD,
+Status rms_norm(StreamAt stream, Input<T, 2> X, Input<T, 1> W, TensorView<T, 2> Y, TensorView<float, 1> RSTD,
                 float eps = 1e-6f) {
   return rms_norm<T>(stream, X, W, Y, RSTD, eps, default_norm_config(X.shape[1], Machine::of(stream)));
 }
 
 /// X, Y are [rows, columns], W, B are [columns], MEAN, RSTD are [rows]; dtypes f16, bf16, f32.
 template <class T>
-Status layer_norm(Stream& stream, Input<T, 2> X, Input<T, 1> W, Input<T, 1> B, TensorView<T, 2> Y,
+Status layer_norm(StreamAt stream, Input<T, 2> X, Input<T, 1> W, Input<T, 1> B, TensorView<T, 2> Y,
                   TensorView<float, 1> MEAN, TensorView<float, 1> RSTD, float eps, const NormConfig& config) {
   ShapeCheck check("layer_norm");
   detail::check_norm(check, config, X.shape)
@@ -161,11 +161,11 @@ Status layer_norm(Stream& stream, Input<T, 2> X, Input<T, 1> W, Input<T, 1> B, T
       .shape("Y", Y, {X.shape[0], X.shape[1]}, "that of X")
       .shape("MEAN", MEAN, {X.shape[0]}, "[rows]")
       .shape("RSTD", RSTD, {X.shape[0]}, "[rows]");
-  if (!check.ok()) return check.error();
+  if (!check.ok()) return stream.refuse(check.error());
   return layer_norm_kernel<T>().try_call(stream, config, X, W, B, Y, MEAN, RSTD, eps);
 }
 template <class T>
-Status layer_norm(Stream& stream, Input<T, 2> X, Input<T, 1> W, Input<T, 1> B, TensorView<T, 2> Y,
+Status layer_norm(StreamAt stream, Input<T, 2> X, Input<T, 1> W, Input<T, 1> B, TensorView<T, 2> Y,
                   TensorView<float, 1> MEAN, TensorView<float, 1> RSTD, float eps = 1e-5f) {
   return layer_norm<T>(stream, X, W, B, Y, MEAN, RSTD, eps, default_norm_config(X.shape[1], Machine::of(stream)));
 }

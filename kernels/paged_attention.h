@@ -118,7 +118,7 @@ inline PagedAttentionConfig default_paged_attention_config(int64_t batch, int64_
 
 /// Y is [batch, H, D]; the others as above. O and LSE are workspace, read by the second kernel. dtypes f16, bf16.
 template <class T>
-Status paged_attention(Stream& stream, Input<T, 3> Q, Input<T, 4> K, Input<T, 4> V, TensorView<const int32_t, 2> TABLE,
+Status paged_attention(StreamAt stream, Input<T, 3> Q, Input<T, 4> K, Input<T, 4> V, TensorView<const int32_t, 2> TABLE,
                        TensorView<const int32_t, 1> LENGTH, TensorView<float, 4> O, TensorView<float, 3> LSE,
                        TensorView<T, 3> Y, float scale, const PagedAttentionConfig& c) {
   const int64_t batch = Q.shape[0], heads = K.shape[2] * c.GROUP;
@@ -132,7 +132,7 @@ Status paged_attention(Stream& stream, Input<T, 3> Q, Input<T, 4> K, Input<T, 4>
       .shape("LSE", LSE, {batch, heads, c.splits}, "[batch, H, splits]")
       .require(O.is_contiguous() && LSE.is_contiguous(), "O and LSE must be dense")
       .shape("Y", Y, {batch, heads, c.D}, "that of Q");
-  if (!check.ok()) return check.error();
+  if (!check.ok()) return stream.refuse(check.error());
   if (Status s = paged_attention_kernel<T>().try_call(stream, c, Q, K, V, TABLE, LENGTH, O, LSE, scale); !s) return s;
   return paged_attention_combine_kernel<T>().try_call(stream, c, O, LSE, Y);
 }

@@ -34,7 +34,7 @@ Tile load_weights(const QuantizedGemmConfig& c, const Tensor<const W, 2>& weight
 template <class T, class W>
 void quantized_gemm_program(const QuantizedGemmConfig& c, Tensor<const T, 2> A, Tensor<const W, 2> weights,
                             Tensor<const T, 2> S, Tensor<T, 2> D, Tensor<float, 3> partial) {
-  static_check(c.GROUP % c.BK == 0, "a group must be whole blocks of K");
+  static_check(c.BK > 0 && c.GROUP % c.BK == 0, "a group must be whole blocks of K");
   num_warps(c.warps);
   TileIndex at = grouped_order(program_id(0), cdiv(D.dim(0), c.BM), cdiv(D.dim(1), c.BN), c.ORDER);
   auto m = at.m * c.BM, n = at.n * c.BN;
@@ -117,10 +117,12 @@ inline size_t quantized_gemm_workspace_bytes(const QuantizedGemmConfig& c, int64
 /// dtypes of A, S, D: f16, bf16. `workspace`: device memory of quantized_gemm_workspace_bytes, needed with
 /// config.splits > 1, in use until the launch has finished.
 template <class T, class W>
-Status quantized_gemm(Stream& stream, Input<T, 2> A, TensorView<const W, 2> weights, Input<T, 2> S, TensorView<T, 2> D,
+Status quantized_gemm(StreamAt stream, Input<T, 2> A, TensorView<const W, 2> weights, Input<T, 2> S, TensorView<T, 2> D,
                       const QuantizedGemmConfig& config, void* workspace = nullptr) {
   const int64_t depth = A.shape[1], packed = std::is_same_v<W, int8_t> ? depth : depth / 2;
   ShapeCheck check("quantized_gemm");
+  check.require(config.GROUP > 0, "config.GROUP must be positive, found {}", config.GROUP);
+  if (!check.ok()) return stream.refuse(check.error());
   check.require(depth % config.GROUP == 0, "K = {} must be a multiple of the group of {} rows", depth, config.GROUP)
       .shape("W", weights, {packed, D.shape[1]}, packed == depth ? "[K, N]" : "[K / 2, N]")
       .shape("S", S, {depth / config.GROUP, D.shape[1]}, "[K / GROUP, N]")
@@ -128,7 +130,7 @@ Status quantized_gemm(Stream& stream, Input<T, 2> A, TensorView<const W, 2> weig
       .require(config.splits >= 1, "config.splits must be at least 1, found {}", config.splits)
       .require(config.splits <= 1 || workspace, "config.splits = {} needs a workspace of {} bytes", config.splits,
                quantized_gemm_workspace_bytes(config, D.shape[0], D.shape[1]));
-  if (!check.ok()) return check.error();
+  if (!check.ok()) return stream.refuse(check.error());
   using Shape = std::array<int64_t, 3>;
   auto parts = TensorView<float, 3>::contiguous(
       static_cast<float*>(workspace),
@@ -139,7 +141,7 @@ Status quantized_gemm(Stream& stream, Input<T, 2> A, TensorView<const W, 2> weig
 }
 /// With the default configuration; without a workspace (see above) K is not split, which few rows want.
 template <class T, class W>
-Status quantized_gemm(Stream& stream, Input<T, 2> A, TensorView<const W, 2> weights, Input<T, 2> S,
+Status quantized_gemm(StreamAt stream, Input<T, 2> A, TensorView<const W, 2> weights, Input<T, 2> S,
                       TensorView<T, 2> D) {
   const int64_t groups = std::max<int64_t>(S.shape[0], 1);
   QuantizedGemmConfig c = default_quantized_gemm_config(D.shape[0], D.shape[1], A.shape[1],

@@ -99,7 +99,10 @@ const auto& row_arg_kernel() {
 
 namespace detail {
 inline RowReductionConfig row_reduction_config_by_size(RowReduction op, int64_t columns, const Machine& machine) {
-  if (!machine.gpu) return {op, 1, static_cast<int>(std::min<int64_t>(round_up(columns, 16), 1024)), 1};
+  if (!machine.gpu) {  // the values and columns so far of the best, and a block of the row, share the first cache
+    const int64_t most = op == RowReduction::argmax || op == RowReduction::argmin ? 512 : 1024;
+    return {op, 1, static_cast<int>(std::min<int64_t>(round_up(columns, 16), most)), 1};
+  }
   int width = static_cast<int>(std::min<int64_t>(std::max(power_of_two_above(columns), 32), 4096));
   return {op, std::max(1, 1024 / width), width, width <= 1024 ? 4 : 8};
 }
@@ -135,14 +138,14 @@ inline Status check_row_reduction(const RowReductionConfig& c, bool index, std::
 /// Y[r] = op of X[r, :]; X is [rows, columns], Y is [rows]; dtypes f16, bf16, f32. NaNs propagate through sum, mean and
 /// prod; max and min pass over them.
 template <class T>
-Status reduce_rows(Stream& stream, Input<T, 2> X, TensorView<T, 1> Y, const RowReductionConfig& config) {
-  if (Status s = detail::check_row_reduction(config, false, X.shape, Y.shape); !s) return s;
+Status reduce_rows(StreamAt stream, Input<T, 2> X, TensorView<T, 1> Y, const RowReductionConfig& config) {
+  if (Status s = detail::check_row_reduction(config, false, X.shape, Y.shape); !s) return stream.refuse(s.error());
   return row_reduction_kernel<T>().try_call(stream, config, X, Y);
 }
 /// The same for argmax and argmin: Y is i32.
 template <class T>
-Status arg_rows(Stream& stream, TensorView<const T, 2> X, TensorView<int32_t, 1> Y, const RowReductionConfig& config) {
-  if (Status s = detail::check_row_reduction(config, true, X.shape, Y.shape); !s) return s;
+Status arg_rows(StreamAt stream, TensorView<const T, 2> X, TensorView<int32_t, 1> Y, const RowReductionConfig& config) {
+  if (Status s = detail::check_row_reduction(config, true, X.shape, Y.shape); !s) return stream.refuse(s.error());
   return row_arg_kernel<T>().try_call(stream, config, X, Y);
 }
 

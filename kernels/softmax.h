@@ -122,18 +122,18 @@ inline std::vector<SoftmaxConfig> softmax_space(const SoftmaxConfig& base, int64
 
 /// Y = softmax(X) along the rows, [rows, columns]; dtypes f16, bf16, f32.
 template <class T>
-Status softmax_rows(Stream& stream, Input<T, 2> X, TensorView<T, 2> Y, const SoftmaxConfig& config) {
+Status softmax_rows(StreamAt stream, Input<T, 2> X, TensorView<T, 2> Y, const SoftmaxConfig& config) {
   ShapeCheck check("softmax");
   bool whole_row = config.form == SoftmaxForm::pairs || config.form == SoftmaxForm::resident;
   check.shape("Y", Y, {X.shape[0], X.shape[1]}, "that of X")
       .require(!whole_row || config.BN >= X.shape[1],
                "the pairs and resident forms hold a row in one tile: BN = {} is less than the {} columns", config.BN,
                X.shape[1]);
-  if (!check.ok()) return check.error();
+  if (!check.ok()) return stream.refuse(check.error());
   return softmax_kernel<T>().try_call(stream, config, X, Y);
 }
 template <class T>
-Status softmax_rows(Stream& stream, Input<T, 2> X, TensorView<T, 2> Y) {
+Status softmax_rows(StreamAt stream, Input<T, 2> X, TensorView<T, 2> Y) {
   return softmax_rows<T>(stream, X, Y, default_softmax_config(X.shape[1], Machine::of(stream)));
 }
 

@@ -40,14 +40,14 @@ inline std::vector<VectorAddConfig> vector_add_space(const VectorAddConfig& base
 
 /// z = x + y, all [n], any stride; dtypes f16, bf16, f32, f64, i32.
 template <class T>
-Status vector_add(Stream& stream, Input<T, 1> x, Input<T, 1> y, TensorView<T, 1> z, const VectorAddConfig& config) {
+Status vector_add(StreamAt stream, Input<T, 1> x, Input<T, 1> y, TensorView<T, 1> z, const VectorAddConfig& config) {
   ShapeCheck check("vector_add");
   check.shape("x", x, {z.shape[0]}, "[n]").shape("y", y, {z.shape[0]}, "[n]");
-  if (!check.ok()) return check.error();
+  if (!check.ok()) return stream.refuse(check.error());
   return vector_add_kernel<T>().try_call(stream, config, x, y, z);
 }
 template <class T>
-Status vector_add(Stream& stream, Input<T, 1> x, Input<T, 1> y, TensorView<T, 1> z) {
+Status vector_add(StreamAt stream, Input<T, 1> x, Input<T, 1> y, TensorView<T, 1> z) {
   return vector_add<T>(stream, x, y, z, default_vector_add_config(Machine::of(stream)));
 }
 

@@ -31,6 +31,7 @@ struct ParamInfo {
   DType dtype = DType::f32;  ///< pointee, scalar or view element type
   uint8_t rank = 0;          ///< views only, at most kMaxRank
   bool nullable = false;     ///< a null pointer is allowed (the kernel checks by itself)
+  bool stored = false;       ///< views: boxes are stored through it, so no two of its elements may share an address
   // What the code relies on; every launch checks it. 0 (and -1 for the dimension): nothing.
   uint32_t align = 0;        ///< bytes the address is a multiple of, a power of two
   uint32_t multiple_of = 0;  ///< integer scalars

@@ -4,6 +4,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <numeric>
+
 namespace tile {
 namespace {
 
@@ -53,15 +57,96 @@ std::string argument(const KernelBinary& kernel, size_t index) {
   return user_error(fmt::format("{}: dimension {} is negative ({})", argument(kernel, index), dim, extent));
 }
 
+std::string listed(const int64_t* numbers, int count) {
+  std::string out;
+  for (int d = 0; d < count; ++d) out += fmt::format("{}{}", d ? ", " : "", numbers[d]);
+  return "[" + out + "]";
+}
+
 [[gnu::cold, gnu::noinline]] Status reach_problem(const KernelBinary& kernel, size_t index, const int64_t* shape,
                                                   int rank) {
-  std::string dims, steps;
-  for (int d = 0; d < rank; ++d) {
-    dims += fmt::format("{}{}", d ? ", " : "", shape[d]);
-    steps += fmt::format("{}{}", d ? ", " : "", shape[rank + d]);
+  return user_error(fmt::format("{}: shape {} with strides {} of {} reaches 2^63 bytes or more from its start",
+                                argument(kernel, index), listed(shape, rank), listed(shape + rank, rank),
+                                name(kernel.params[index].dtype)));
+}
+
+// Whether every dim (of those in `order`, the innermost last) steps over all that lies inside it: then no two elements
+// share an address. The reach was checked, so nothing wraps.
+template <class Order>
+bool nested(const int64_t* shape, const int64_t* strides, int rank, Order order) {
+  uint64_t inside = 0;
+  for (int i = rank - 1; i >= 0; --i) {
+    const int d = order(i);
+    if (shape[d] <= 1) continue;
+    const uint64_t step = strides[d] < 0 ? -static_cast<uint64_t>(strides[d]) : static_cast<uint64_t>(strides[d]);
+    if (step <= inside) return false;
+    inside += static_cast<uint64_t>(shape[d] - 1) * step;
   }
-  return user_error(fmt::format("{}: shape [{}] with strides [{}] of {} reaches 2^63 bytes or more from its start",
-                                argument(kernel, index), dims, steps, name(kernel.params[index].dtype)));
+  return true;
+}
+
+/// Looks for two elements at one address: distances, below the shape and not all 0, whose offsets add up to 0. Views
+/// that interleave in ways this does not settle in kSteps pass.
+class Collision {
+ public:
+  Collision(const int64_t* shape, const int64_t* strides, int rank) : shape_(shape), strides_(strides), rank_(rank) {
+    std::iota(order_.begin(), order_.begin() + rank, 0);
+    std::sort(order_.begin(), order_.begin() + rank, [&](int a, int b) { return step(a) > step(b); });
+    for (int i = rank - 1; i >= 0; --i) within_[i] = within_[i + 1] + step(order_[i]) * (shape[order_[i]] - 1);
+    found_ = !nested(shape, strides, rank, [&](int i) { return order_[i]; }) && search(0, 0, false);
+  }
+  bool found() const { return found_; }
+  /// One of the two elements.
+  std::string element(bool first) const {
+    std::array<int64_t, kMaxRank> at{};
+    for (int d = 0; d < rank_; ++d) at[d] = std::max<int64_t>(first ? distance_[d] : -distance_[d], 0);
+    return listed(at.data(), rank_);
+  }
+
+ private:
+  using Wide = __int128;
+  static constexpr int kSteps = 1 << 14;
+
+  Wide step(int d) const { return strides_[d] < 0 ? -static_cast<Wide>(strides_[d]) : strides_[d]; }
+
+  static Wide floor_div(Wide a, Wide b) { return a / b - (a % b < 0); }
+
+  // Distances of dims i and after it that bring `offset` back to 0. Of two opposite answers one is looked for.
+  bool search(int i, Wide offset, bool moved) {
+    if (i == rank_) return moved && offset == 0;
+    const int d = order_[i];
+    const Wide size = step(d), most = shape_[d] - 1;
+    if (size == 0) {
+      distance_[d] = most > 0;
+      return search(i + 1, offset, moved || most > 0);
+    }
+    const Wide first = std::max(moved ? -most : 0, -floor_div(within_[i + 1] + offset, size)),
+               last = std::min(most, floor_div(within_[i + 1] - offset, size));
+    for (Wide n = first; n <= last && ++steps_ <= kSteps; ++n) {
+      distance_[d] = static_cast<int64_t>(strides_[d] < 0 ? -n : n);
+      if (search(i + 1, offset + n * size, moved || n != 0)) return true;
+    }
+    distance_[d] = 0;
+    return false;
+  }
+
+  const int64_t *shape_, *strides_;
+  int rank_, steps_ = 0;
+  std::array<int, kMaxRank> order_{};
+  std::array<int64_t, kMaxRank> distance_{};
+  std::array<Wide, kMaxRank + 1> within_{};  // how far dims i and after it reach
+  bool found_ = false;
+};
+
+[[gnu::cold, gnu::noinline]] Status check_apart(const KernelBinary& kernel, size_t index, const int64_t* shape) {
+  const int rank = kernel.params[index].rank;
+  const Collision collision(shape, shape + rank, rank);
+  if (!collision.found()) return ok();
+  return user_error(
+      fmt::format("{}: the kernel writes to it, so its elements need addresses of their own; shape {} with strides {} "
+                  "has elements {} and {} at the same one",
+                  argument(kernel, index), listed(shape, rank), listed(shape + rank, rank), collision.element(true),
+                  collision.element(false)));
 }
 
 // The first promise about dimension d (or the scalar, d < 0) that does not hold.
@@ -215,6 +300,8 @@ Status check_arguments(const KernelBinary& kernel, const uint64_t* slots, size_t
         if (!reach_ok(shape, shape + p.rank, p.rank, static_cast<int64_t>(size_of(p.dtype))))
           return reach_problem(kernel, i, shape, p.rank);
         if (Status kept = check_view_promises(kernel, i, shape); !kept) return kept;
+        if (p.stored && !nested(shape, shape + p.rank, p.rank, [](int d) { return d; })) [[unlikely]]
+          if (Status apart = check_apart(kernel, i, shape); !apart) return apart;
       }
     } else if (p.multiple_of > 1) {
       const int64_t value = scalar_value(p, *slots);

@@ -19,7 +19,7 @@ struct TensorView {
   T* data = nullptr;
   std::array<int64_t, R> shape{};
   std::array<int64_t, R>
-      strides{};  ///< in elements; may be 0 (broadcast) or negative (then data is the [0,..,0] element)
+      strides{};  ///< in elements; may be 0 (broadcast, inputs only) or negative (then data is the [0,..,0] element)
 
   TensorView() = default;
   TensorView(T* data, std::array<int64_t, R> shape, std::array<int64_t, R> strides)

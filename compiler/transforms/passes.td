@@ -19,6 +19,12 @@ def SinkBroadcasts : Pass<"tile-sink-broadcasts", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect"];
 }
 
+def GuardSteps : Pass<"tile-guard-steps", "::mlir::func::FuncOp"> {
+  let summary = "loops whose step may be 0 or less when the kernel runs have no iteration then";
+  let options = [Option<"report", "report", "bool", "false", "a step that is not positive fails an assertion as well">];
+  let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect"];
+}
+
 def SimplifyMasks : Pass<"tile-simplify-masks", "::mlir::func::FuncOp"> {
   let summary = "comparisons that ranges decide become constants; masks that are always true disappear";
   let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect"];

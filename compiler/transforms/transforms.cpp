@@ -6,9 +6,10 @@
 
 namespace tile::ir {
 
-void addTilePasses(mlir::OpPassManager& passes) {
+void addTilePasses(mlir::OpPassManager& passes, bool reportSteps) {
   passes.addPass(mlir::createCanonicalizerPass());
   passes.addPass(mlir::createCSEPass());
+  passes.addPass(createGuardSteps({reportSteps}));  // before anything counts iterations
   passes.addPass(createRaisePointers());
   passes.addPass(createSinkBroadcasts());
   // Pure tile operations leave loops; loads stay (a store in the loop may change what they read).

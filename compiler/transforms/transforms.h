@@ -14,8 +14,8 @@ class OpPassManager;
 namespace tile::ir {
 
 /// Appends the tile stage to a pass manager of func.func. After it: canonical IR, pointer accesses as scalar base +
-/// offset tile, loop invariants outside loops.
-void addTilePasses(mlir::OpPassManager& passes);
+/// offset tile, loop invariants outside loops. `reportSteps`: loops assert that their steps are positive.
+void addTilePasses(mlir::OpPassManager& passes, bool reportSteps = false);
 
 /// Whether peel_masks makes a loop of their own of the first iterations of `loop`, whatever else it does.
 bool masksAtStart(mlir::scf::ForOp loop, const Facts& facts);

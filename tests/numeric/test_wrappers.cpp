@@ -21,6 +21,9 @@ void expect_refused(const Status& s, const std::string& words) {
   ASSERT_FALSE(s.ok());
   EXPECT_EQ(s.error().kind, ErrorKind::user);
   EXPECT_NE(s.error().message.find(words), std::string::npos) << s.error().message;
+  bool placed = false;  // at the call of the wrapper, not somewhere inside
+  for (const Diagnostic& d : s.error().diagnostics) placed |= d.message == "launched here" && d.file == __FILE__ && d.line;
+  EXPECT_TRUE(placed) << s.error().to_string();
 }
 
 /// A view of a shape over memory nobody may touch: refused calls must not launch.

@@ -168,6 +168,23 @@ TEST(Debug, PrintsWholeTilesFromChosenPrograms) {
   }
 }
 
+// Defined on every device; the host reports it as well (tests/dsl/misuse_test.cpp).
+TEST(Control, LoopsWithoutAPositiveStepHaveNoIteration) {
+  for (auto& device : devices()) {
+    if (device->kind() == DeviceKind::host) continue;
+    auto k = kernel("steps", [](Ptr<int32_t> out, I32 low, I32 high, I32 step) {
+      Tile n = 0;
+      for (auto i : range(low, high, step)) n += 1;
+      store(out, n);
+    });
+    for (auto [low, high, step, trips] : {std::array{0, 10, 0, 0}, {0, 10, -3, 0}, {10, 0, -3, 0}, {0, 10, 3, 4}}) {
+      std::vector<int32_t> out(1, -1);
+      ASSERT_TRUE(run_on(device, k, {}, out, low, high, step));
+      EXPECT_EQ(out[0], trips) << low << " " << high << " " << step << " " << device->name();
+    }
+  }
+}
+
 TEST(Debug, FailedAssertionsNameTheLine) {
   for (auto& device : devices()) {
     if (device->kind() == DeviceKind::cuda)

@@ -100,6 +100,41 @@ TEST(CheckArguments, StridesThatReachTooFar) {
   EXPECT_EQ("", with(1 << 20, 1 << 20, 0, 0)) << "broadcast";
 }
 
+TEST(CheckArguments, OutputsWithTwoElementsAtOneAddress) {
+  using Dims = std::vector<int64_t>;
+  // "" or the two elements named.
+  const auto shared = [](const Dims& shape, const Dims& strides) -> std::string {
+    KernelBinary k;
+    k.entry = "gemm";
+    k.params = {{.kind = ParamInfo::view, .dtype = DType::f16, .rank = static_cast<uint8_t>(shape.size()), .stored = true}};
+    std::vector<uint64_t> s{0x2000};
+    for (const Dims& list : {shape, strides})
+      for (int64_t n : list) s.push_back(static_cast<uint64_t>(n));
+    const std::string text = refusal(k, s), before = "has elements ";
+    if (text.empty()) return "";
+    k.params[0].stored = false;
+    EXPECT_EQ("", refusal(k, s)) << "inputs may repeat";
+    return text.substr(text.find(before) + before.size());
+  };
+  const std::string same = " at the same one";
+  EXPECT_EQ("", shared({4, 8}, {8, 1}));
+  EXPECT_EQ("", shared({4, 8}, {1, 4})) << "any order of dims";
+  EXPECT_EQ("", shared({4, 8}, {-8, 1})) << "backwards";
+  EXPECT_EQ("", shared({4, 8}, {100, 3})) << "gaps";
+  EXPECT_EQ("", shared({1, 8, 1}, {0, 1, 0})) << "a dimension of 1 never steps";
+  EXPECT_EQ("", shared({0, 8}, {0, 0})) << "nothing is written";
+  EXPECT_EQ("", shared({2, 3}, {3, 2})) << "0 2 4, 3 5 7: between each other";
+  EXPECT_EQ("[1, 0] and [0, 0]" + same, shared({4, 8}, {0, 1}));
+  EXPECT_EQ("[0, 1] and [0, 0]" + same, shared({4, 8}, {1, 0}));
+  EXPECT_EQ("[1, 0] and [0, 7]" + same, shared({4, 8}, {7, 1}));
+  EXPECT_EQ("[0, 0] and [1, 7]" + same, shared({4, 8}, {-7, 1}));
+  EXPECT_EQ("[2, 0] and [0, 3]" + same, shared({3, 4}, {3, 2}));
+  EXPECT_EQ("[1, 0, 0] and [0, 1, 1]" + same, shared({2, 2, 2}, {8, 5, 3})) << "3 + 5 = 8";
+  EXPECT_EQ("[1, 0] and [0, 1000]" + same, shared({1000000, 1001}, {1000, 1}));
+  EXPECT_EQ("", shared({1000000, 1000, 1000}, {1000000, 1, 1000}));
+  EXPECT_EQ("[1, 0] and [0, 0]" + same, shared({1 << 30, 1 << 30}, {0, 1}));
+}
+
 TEST(CheckArguments, WhatTheCodeReliesOn) {
   KernelBinary k = kernel();
   k.params[1].multiple_of = 16;

@@ -18,6 +18,7 @@ KernelBinary sample() {
               {.kind = ParamInfo::view,
                .dtype = DType::f8e5m2,
                .rank = 4,
+               .stored = true,
                .align = 16,
                .unit_stride = 3,
                .stride_multiple_of = {8, 16, 0, 1},
@@ -49,6 +50,7 @@ void expect_same(const KernelBinary& a, const KernelBinary& b) {
   for (size_t i = 0; i < a.params.size(); ++i) {
     const ParamInfo &p = a.params[i], &q = b.params[i];
     EXPECT_TRUE(p.kind == q.kind && p.dtype == q.dtype && p.rank == q.rank && p.nullable == q.nullable &&
+                p.stored == q.stored &&
                 p.align == q.align && p.multiple_of == q.multiple_of && p.unit_stride == q.unit_stride &&
                 p.stride_multiple_of == q.stride_multiple_of && p.dim_multiple_of == q.dim_multiple_of &&
                 p.name == q.name)

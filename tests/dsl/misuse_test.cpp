@@ -1,0 +1,162 @@
+// misuse_test.cpp - launches that cannot work: every one is an error that names the line of the launch and the kernel's,
+// says what was expected and what was found, and leaves everything as it was.
+#include <algorithm>
+#include <limits>
+
+#include "traced.h"
+
+using namespace tile;
+
+namespace {
+
+std::shared_ptr<Device> host() { return open_device("host").value_or_throw(); }
+
+struct RowsCfg {
+  int BM = 8;
+};
+constexpr int kRowsLine = __LINE__ + 2;
+auto make_rows() {
+  return kernel("misused_rows",
+                [](const RowsCfg& c, Tensor<const float, 2> x, Tensor<float, 2> y) {
+                  auto m = program_id(0) * c.BM;
+                  y.store({m, 0}, x.load({m, 0}, {c.BM, 16}) + 1.f);
+                })
+      .grid([](const RowsCfg& c, const auto& x, const auto&) { return Grid{cdiv(x.shape[0], c.BM)}; });
+}
+
+struct Misuse : ::testing::Test {
+  decltype(make_rows()) rows = make_rows();
+  std::vector<float> x = std::vector<float>(16 * 16, 1.f), y = std::vector<float>(16 * 16 + 1, -1.f);
+  TensorView<const float, 2> in{x.data(), {16, 16}};
+  TensorView<float, 2> out{y.data(), {16, 16}};
+  Stream& stream = host()->default_stream();
+  void TearDown() override { EXPECT_EQ(y, std::vector<float>(16 * 16 + 1, -1.f)) << "a refused launch wrote"; }
+};
+
+/// `status`, of a launch at `line`, must be a user's error with `part` whose notes name that line and, if asked, the
+/// kernel's.
+void expect_refused(const Status& status, int line, const std::string& part, int kernel_line = kRowsLine) {
+  ASSERT_FALSE(status.ok()) << part;
+  const std::string text = status.error().to_string();
+  EXPECT_EQ(status.error().kind, ErrorKind::user) << text;
+  EXPECT_NE(text.find(part), std::string::npos) << "expected: " << part << "\n" << text;
+  const auto names = [&](const std::string& note, int at) {
+    const auto is_it = [&](const Diagnostic& d) {
+      return d.message == note && d.file == __FILE__ && static_cast<int>(d.line) == at;
+    };
+    for (const Diagnostic& d : status.error().diagnostics)
+      if (is_it(d) || std::any_of(d.notes.begin(), d.notes.end(), is_it)) return true;
+    return false;
+  };
+  EXPECT_TRUE(names("launched here", line)) << "line " << line << "\n" << text;
+  EXPECT_TRUE(kernel_line == 0 || names("kernel 'misused_rows' is defined here", kernel_line)) << text;
+}
+
+/// A wrapper: the line is its caller's.
+template <class K>
+Status run_rows(const K& k, StreamAt stream, TensorView<const float, 2> x, TensorView<float, 2> y) {
+  if (x.shape != y.shape) return stream.refuse(user_error("run_rows: x and y must have one shape"));
+  return k.try_call(stream, {}, x, y);
+}
+
+}  // namespace
+
+TEST_F(Misuse, PointersNameTheLineOfTheLaunch) {
+  TensorView<const float, 2> null(nullptr, {16, 16});
+  expect_refused(rows.try_call(stream, {}, null, out), __LINE__, "argument 0: null pointer");
+  TensorView<float, 2> odd(reinterpret_cast<float*>(reinterpret_cast<char*>(y.data()) + 2), {16, 16});
+  expect_refused(rows.try_call(stream, {}, in, odd), __LINE__, "is not aligned for f32 (4 bytes)");
+}
+
+TEST_F(Misuse, SizesAndGridsNameTheLineOfTheLaunch) {
+  TensorView<const float, 2> negative(x.data(), {-3, 16}, {16, 1});
+  expect_refused(rows.try_launch(stream, {}, Grid{1}, negative, out), __LINE__,
+                 "argument 0: dimension 0 is negative (-3)");
+  expect_refused(rows.try_launch(stream, {}, Grid{-1}, in, out), __LINE__, "grid (-1, 1, 1) is negative in x");
+  expect_refused(rows.try_launch(stream, {}, Grid{int64_t{1} << 40}, in, out), __LINE__,
+                 "1099511627776 programs in x, the device takes");
+  TensorView<const float, 2> far(x.data(), {16, 16}, {std::numeric_limits<int64_t>::max() / 8, 1});
+  expect_refused(rows.try_call(stream, {}, far, out), __LINE__, "reaches 2^63 bytes or more");
+}
+
+TEST_F(Misuse, OutputsNeedAnAddressForEveryElement) {
+  const TensorView<float, 2> one_row(y.data(), {16, 16}, {0, 1});
+  expect_refused(rows.try_call(stream, {}, in, one_row), __LINE__,
+                 "argument 1: the kernel writes to it, so its elements need addresses of their own; shape [16, 16] with "
+                 "strides [0, 1] has elements [1, 0] and [0, 0] at the same one");
+  const TensorView<float, 2> overlapping(y.data(), {16, 16}, {15, 1});
+  expect_refused(rows.try_call(stream, {}, in, overlapping), __LINE__,
+                 "has elements [1, 0] and [0, 15] at the same one");
+}
+
+TEST_F(Misuse, InputsMayRepeat) {
+  std::vector<float> result(16 * 16);
+  const TensorView<const float, 2> repeated(x.data(), {16, 16}, {0, 1});
+  rows(stream, {}, repeated, TensorView<float, 2>(result.data(), {16, 16}));
+  EXPECT_EQ(result, std::vector<float>(16 * 16, 2.f));
+}
+
+TEST_F(Misuse, CodeForOtherArguments) {
+  auto special = rows.compile(host(), {}, in, out).value_or_throw();
+  const TensorView<float, 2> shifted(y.data() + 1, {16, 16});
+  expect_refused(special.try_launch(stream, Grid{2}, in, shifted), __LINE__,
+                 "does not keep what this code was specialised to");
+}
+
+TEST_F(Misuse, ConfigurationsNoTileFits) {
+  expect_refused(rows.try_call(stream, {.BM = 0}, in, out), __LINE__, "tile dims must be positive, found 0", 0);
+  expect_refused(rows.try_call(stream, {.BM = -8}, in, out), __LINE__, "tile dims must be positive, found -8", 0);
+  expect_refused(rows.try_call(stream, {.BM = 1 << 30}, in, out), __LINE__, "", 0);
+}
+
+TEST_F(Misuse, WrappersPassTheLineOfTheirCallers) {
+  const TensorView<float, 2> null(nullptr, {16, 16}), short_one(y.data(), {4, 16});
+  expect_refused(run_rows(rows, stream, in, null), __LINE__, "argument 1: null pointer");
+  expect_refused(run_rows(rows, stream, in, short_one), __LINE__, "x and y must have one shape", 0);
+}
+
+TEST_F(Misuse, ExceptionsShowBothLines) {
+  const int line = __LINE__ + 2;
+  try {
+    rows(stream, in, TensorView<float, 2>(nullptr, {16, 16}));
+    FAIL() << "not refused";
+  } catch (const Exception& e) {
+    const std::string text = e.what();
+    EXPECT_NE(text.find(std::string(__FILE__) + ":" + std::to_string(line)), std::string::npos) << text;
+    EXPECT_NE(text.find(std::string(__FILE__) + ":" + std::to_string(kRowsLine)), std::string::npos) << text;
+  }
+}
+
+TEST_F(Misuse, MistakesInTheKernelSayWhereItWasLaunched) {
+  auto bad = kernel("misused_types", [](Ptr<float> p, I32 n) { store(p, n * 0.5f); });
+  const int line = __LINE__ + 1;
+  const Status status = bad.try_launch(stream, {}, Grid{1}, y.data(), 1);
+  ASSERT_FALSE(status.ok());
+  ASSERT_EQ(status.error().diagnostics.size(), 1u);
+  EXPECT_EQ(static_cast<int>(status.error().diagnostics[0].line), line - 2);
+  ASSERT_FALSE(status.error().diagnostics[0].notes.empty());
+  EXPECT_EQ(status.error().diagnostics[0].notes.back().message, "launched here");
+  EXPECT_EQ(static_cast<int>(status.error().diagnostics[0].notes.back().line), line);
+}
+
+// On hosts a step that is not positive is an error that names the loop; elsewhere the loop has no iteration
+// (tests/ops).
+TEST_F(Misuse, StepsOfZero) {
+  std::vector<int32_t> count(1, -1);
+  const int line = __LINE__ + 3;
+  auto steps = kernel("misused_step", [](Ptr<int32_t> p, I32 step) {
+    Tile n = 0;
+    for (auto i : range(0, 10, step)) n += 1;
+    store(p, n);
+  });
+  for (int step : {0, -1, std::numeric_limits<int>::min()}) {
+    const Status status = steps.try_launch(stream, {}, Grid{1}, count.data(), step);
+    ASSERT_FALSE(status.ok()) << step;
+    const std::string text = status.error().to_string();
+    EXPECT_NE(text.find("the step of a range must be positive"), std::string::npos) << text;
+    EXPECT_NE(text.find(std::string(__FILE__) + ":" + std::to_string(line)), std::string::npos) << text;
+    EXPECT_EQ(count[0], -1);
+  }
+  ASSERT_TRUE(steps.try_launch(stream, {}, Grid{1}, count.data(), 3));
+  EXPECT_EQ(count[0], 4);
+}
