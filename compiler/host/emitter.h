@@ -51,6 +51,13 @@ class Emitter {
   /// The buffer's tile is read at `address` from here on: in the arena, or where the same elements lie in the same
   /// order.
   void readAt(const Ref& ref, llvm::Value* address) { elsewhere_[plan.root(ref.buffer)] = address; }
+  /// The same of a matrix whose rows lie `pitch` elements apart, for readers that ask for it.
+  void readRowsAt(const Ref& ref, llvm::Value* address, llvm::Value* pitch) {
+    readAt(ref, address);
+    pitches_[plan.root(ref.buffer)] = pitch;
+  }
+  /// Elements from one row to the next; null: as the tile's own strides say.
+  llvm::Value* pitchOf(const Ref& ref) const { return pitches_.lookup(plan.root(ref.buffer)); }
   /// A function of its own for code that depends on nothing but `key` and its parameters, made once: equal loads, dots
   /// and transposes of a kernel share their loops, which is most of compile time. Never inlined.
   llvm::Function* shared(const std::string& key, llvm::ArrayRef<llvm::Type*> parameters,
@@ -99,7 +106,7 @@ class Emitter {
   mlir::LogicalResult emitTransposed(TransOp op, const Ref& to);
   mlir::LogicalResult reportArena();
   llvm::DenseMap<mlir::Attribute, llvm::Value*> constants_;
-  llvm::DenseMap<int, llvm::Value*> elsewhere_;  ///< by buffer
+  llvm::DenseMap<int, llvm::Value*> elsewhere_, pitches_;  ///< by buffer
 };
 
 // The op families; each reports its own errors.

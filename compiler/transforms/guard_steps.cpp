@@ -33,7 +33,7 @@ struct GuardSteps : impl::GuardStepsBase<GuardSteps> {
     const auto counts = loop.getUnsignedCmp() ? arith::CmpIPredicate::ne : arith::CmpIPredicate::sgt;
     Value positive = arith::CmpIOp::create(builder, loc, counts, loop.getStep(), constant(0));
     if (report)
-      AssertOp::create(builder, loc, positive, "the step of a range must be positive, and is 0 or less here");
+      AssertOp::create(builder, loc, positive, "the step of a range must be positive, found 0 or less");
     // Steps stay multiples of what they were: nothing is known to divide less than kZeroDivisibility.
     Value step = arith::SelectOp::create(builder, loc, positive, loop.getStep(), constant(kZeroDivisibility));
     Value end = arith::SelectOp::create(builder, loc, positive, loop.getUpperBound(), loop.getLowerBound());

@@ -135,5 +135,45 @@ TEST(HostDot, Tf32AndSquareOperandsUsedTwice) {
   EXPECT_EQ(c, want);
 }
 
+// Operands are read where they are, rows apart, or copied where the box reaches over an edge or rows do not lie together.
+TEST(HostDot, OperandsOfViewsWithRowsApart) {
+  const int64_t m = 20, n = 40, k = 24;
+  const std::string text = R"(
+    func.func @k(%A: !tile.view<2 x f32>, %B: !tile.view<2 x f32>, %C: !tile.view<2 x f32>, %i: i32, %j: i32, %t: i32) attributes {tile.kernel} {
+      %c0 = arith.constant 0 : i32
+      %z = arith.constant dense<0.0> : tensor<20x40xf32>
+      %a = tile.load %A[%i, %t : i32, i32] : !tile.view<2 x f32> -> tensor<20x24xf32>
+      %b = tile.load %B[%t, %j : i32, i32] : !tile.view<2 x f32> -> tensor<24x40xf32>
+      %r = tile.dot %a, %b, %z : tensor<20x24xf32>, tensor<24x40xf32> -> tensor<20x40xf32>
+      tile.store %r, %C[%c0, %c0 : i32, i32] : tensor<20x40xf32>, !tile.view<2 x f32>
+      return
+    })";
+  for (const char* target : {"host", "host:x86-64", "host:x86-64-v4"}) {
+    HostKernel kernel(text, target);
+    ASSERT_TRUE(kernel.ok()) << kernel.error;
+    const int64_t rows = 50, columns = 70;
+    const auto a = smallNumbers(rows * columns, 3), b = smallNumbers(rows * columns, 4);
+    using Strides = std::vector<int64_t>;
+    for (const Strides& sa : {Strides{columns, 1}, {1, rows}, {0, 1}, {-columns, 1}})
+      for (const Strides& sb : {Strides{columns, 1}, {1, rows}, {0, 1}})
+        for (auto [i, j, t] : {std::array{0, 0, 0}, {7, 9, 5}, {40, 50, 40}, {-3, -5, -7}}) {
+          const float* start_a = a.data() + (sa[0] < 0 ? (rows - 1) * columns : 0);
+          std::vector<float> c(static_cast<size_t>(m * n), -1);
+          kernel.run(Args().view(start_a, {rows, columns}, sa).view(b.data(), {rows, columns}, sb).view(c.data(), {m, n})
+                         .scalar(i).scalar(j).scalar(t));
+          auto element = [&](const float* from, const Strides& s, int64_t r, int64_t q) {
+            return r < 0 || q < 0 || r >= rows || q >= columns ? 0.f : from[r * s[0] + q * s[1]];
+          };
+          for (int64_t r = 0; r < m; ++r)
+            for (int64_t q = 0; q < n; ++q) {
+              float sum = 0;
+              for (int64_t d = 0; d < k; ++d)
+                sum += element(start_a, sa, i + r, t + d) * element(b.data(), sb, t + d, j + q);
+              ASSERT_EQ(c[static_cast<size_t>(r * n + q)], sum) << r << "," << q << " on " << target;
+            }
+        }
+  }
+}
+
 }  // namespace
 }  // namespace tile::test

@@ -3,12 +3,11 @@
 // Loops whose step may be 0 or less have no iteration then; where launches report, they say so.
 
 // CHECK-LABEL: func.func @from_launch(
-// CHECK-SAME: %[[LOW:.*]]: i32, %[[HIGH:.*]]: i32, %[[STEP:.*]]: i32)
-// CHECK: %[[OK:.*]] = arith.cmpi sgt, %[[STEP]], %c0_i32
+// CHECK: %[[OK:.*]] = arith.cmpi sgt, %arg3, %c0_i32
 // CHECK-NOT: tile.assert
-// CHECK: %[[BY:.*]] = arith.select %[[OK]], %[[STEP]], %c1073741824_i32
-// CHECK: %[[END:.*]] = arith.select %[[OK]], %[[HIGH]], %[[LOW]]
-// CHECK: scf.for %{{.*}} = %[[LOW]] to %[[END]] step %[[BY]]
+// CHECK: %[[BY:.*]] = arith.select %[[OK]], %arg3, %c1073741824_i32
+// CHECK: %[[END:.*]] = arith.select %[[OK]], %arg2, %arg1
+// CHECK: scf.for %{{.*}} = %arg1 to %[[END]] step %[[BY]]
 // REPORT-LABEL: func.func @from_launch(
 // REPORT: %[[OK:.*]] = arith.cmpi sgt
 // REPORT: tile.assert %[[OK]], "the step of a range must be positive
