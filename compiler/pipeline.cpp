@@ -201,9 +201,21 @@ Result<KernelBinary> compileHost(mlir::ModuleOp module, mlir::func::FuncOp kerne
   return binary;
 }
 
+/// What is wrong with the numbers a caller gave; kernels' own are checked while they are traced.
+std::optional<Error> checkOptions(const CompileOptions& options) {
+  const int warps = options.numWarps;
+  if (warps != 0 && warps != 1 && warps != 2 && (warps < 4 || warps > 32 || warps % 4 != 0))
+    return user_error("warps per program must be 1, 2 or a multiple of 4 up to 32 (0: the kernel's choice), found " +
+                      std::to_string(warps));
+  if (options.defaultStages < 0)
+    return user_error("stages must not be negative, found " + std::to_string(options.defaultStages));
+  return std::nullopt;
+}
+
 }  // namespace
 
 Result<KernelBinary> compileKernel(mlir::ModuleOp module, const Target& target, const CompileOptions& options) {
+  if (auto error = checkOptions(options)) return *error;
   const Observer observer(options);
   DiagnosticCollector diagnostics(module->getContext(), options.onRemark);
   observer.dump("traced", module.getOperation());

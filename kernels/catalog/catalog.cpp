@@ -78,6 +78,8 @@ Result<const CatalogRow*> find_kernel(std::string_view name) {
   return Error{ErrorKind::user, unknown_name("kernel", name, names), {}};
 }
 
+constexpr long long kMostExtent = 1ll << 31;
+
 Result<Problem> parse_problem(const CatalogRow& row, const std::string& dtype, const std::string& sizes) {
   auto refuse = [](std::string message) { return Error{ErrorKind::user, std::move(message), {}}; };
   if (std::find(row.dtypes.begin(), row.dtypes.end(), dtype) == row.dtypes.end())
@@ -91,6 +93,11 @@ Result<Problem> parse_problem(const CatalogRow& row, const std::string& dtype, c
     if (eq == word.npos || eq == 0 || *end || end == word.c_str() + eq + 1)
       return refuse(fmt::format("'{}' is not NAME=INTEGER", word));
     const std::string name = word.substr(0, eq);
+    const bool is_name = std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) || c == '_'; });
+    if (!is_name) return refuse(fmt::format("'{}' is no name of a size", name));
+    // Capitals are extents; others say how (a window of -1 is none).
+    if (std::isupper(static_cast<unsigned char>(name[0])) && (value < 0 || value > kMostExtent))
+      return refuse(fmt::format("size '{}' must be between 0 and {}, found {}", name, kMostExtent, word.substr(eq + 1)));
     const bool known = std::any_of(row.sizes.begin(), row.sizes.end(), [&](const std::string& s) {
       return std::regex_search(s, std::regex("\\b" + name + "\\b.*"));
     });

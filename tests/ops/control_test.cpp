@@ -172,14 +172,14 @@ TEST(Debug, PrintsWholeTilesFromChosenPrograms) {
 TEST(Control, LoopsWithoutAPositiveStepHaveNoIteration) {
   for (auto& device : devices()) {
     if (device->kind() == DeviceKind::host) continue;
-    auto k = kernel("steps", [](Ptr<int32_t> out, I32 low, I32 high, I32 step) {
+    auto k = kernel("steps", [](Ptr<const int32_t> bounds, Ptr<int32_t> out) {
       Tile n = 0;
-      for (auto i : range(low, high, step)) n += 1;
+      for (auto i : range(load(bounds), load(bounds + 1), load(bounds + 2))) n += 1;
       store(out, n);
     });
     for (auto [low, high, step, trips] : {std::array{0, 10, 0, 0}, {0, 10, -3, 0}, {10, 0, -3, 0}, {0, 10, 3, 4}}) {
-      std::vector<int32_t> out(1, -1);
-      ASSERT_TRUE(run_on(device, k, {}, out, low, high, step));
+      std::vector<int32_t> bounds{low, high, step}, out(1, -1);
+      ASSERT_TRUE(run_on(device, k, {}, bounds, out));
       EXPECT_EQ(out[0], trips) << low << " " << high << " " << step << " " << device->name();
     }
   }

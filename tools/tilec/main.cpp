@@ -1,6 +1,8 @@
 // main.cpp - tilec: the command line of the compiler. Each sub-command is a function of its own file.
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <new>
+#include <stdexcept>
 
 #include "runtime/spelling.h"
 #include "tools/tilec/commands.h"
@@ -102,14 +104,22 @@ int main(int argc, char** argv) {
   if (request.targets.empty()) return usage("no target given");
   if (request.emit.empty()) return usage("nothing to emit");
 
-  if (listCommand->parsed()) return list(json);
-  if (checkCommand->parsed()) {
-    if (all == !request.choice.kernel.empty()) return usage("check takes a kernel or --all");
-    return check(request.choice, request.targets, all);
+  try {
+    if (listCommand->parsed()) return list(json);
+    if (checkCommand->parsed()) {
+      if (all == !request.choice.kernel.empty()) return usage("check takes a kernel or --all");
+      return check(request.choice, request.targets, all);
+    }
+    if (compileCommand->parsed()) return compile(request);
+    if (reportCommand->parsed()) return report(request, what);
+    if (runCommand->parsed()) return run(request.choice.kernel, device, remarks);
+    if (doctorCommand->parsed()) return doctor();
+  } catch (const std::bad_alloc&) {
+    std::fputs("tilec: not enough memory for what was asked (a problem of this size?)\n", stderr);
+    return kMissing;
+  } catch (const std::length_error&) {
+    std::fputs("tilec: sizes of the problem multiply to more than memory can hold\n", stderr);
+    return kUsage;
   }
-  if (compileCommand->parsed()) return compile(request);
-  if (reportCommand->parsed()) return report(request, what);
-  if (runCommand->parsed()) return run(request.choice.kernel, device, remarks);
-  if (doctorCommand->parsed()) return doctor();
   return kUsage;
 }
