@@ -34,6 +34,16 @@ TEST_F(HostTest, ArenasArePrivateToThreads) {
   EXPECT_EQ(std::vector<int32_t>(5000, 0), must(wrong.to_host()));
 }
 
+// Whole huge pages: the system can only use them where a buffer starts at one. Odd sizes lose nothing at their ends.
+TEST_F(HostTest, LargeBuffersStartAtHugePages) {
+  for (size_t bytes : {size_t{4} << 20, (size_t{9} << 20) + 12345}) {
+    Buffer<uint8_t> large = must(Buffer<uint8_t>::allocate(device_, bytes));
+    EXPECT_EQ(0u, reinterpret_cast<uintptr_t>(large.data()) % (size_t{2} << 20));
+    ASSERT_OK(large.fill(device_->default_stream(), uint8_t{7}));
+    EXPECT_EQ(std::vector<uint8_t>(bytes, 7), must(large.to_host()));
+  }
+}
+
 TEST_F(HostTest, NativeStreamsAreRefused) {
   int not_a_stream;
   expect_error(device_->wrap_stream(&not_a_stream), ErrorKind::user, "no native streams");
