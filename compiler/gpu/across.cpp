@@ -192,4 +192,26 @@ Layout scanLayout(const layout::Shape& shape, int axis, int numWarps, int numLan
   return scanLayout(shape, axis, 1, numWarps, numLanes);
 }
 
+std::optional<Layout> runsToScan(ScanOp scan, int numWarps, int numLanes) {
+  constexpr int kMostBytes = 64, kRegister = 4;
+  const auto sizes = mlir::cast<mlir::RankedTensorType>(scan.getResults()[0].getType()).getShape();
+  const layout::Shape shape(sizes.begin(), sizes.end());
+  const int rank = static_cast<int>(shape.size()), axis = static_cast<int>(scan.getAxis());
+  int together = 0, widest = 1;
+  for (mlir::Value tile : scan.getResults()) {
+    together += std::max(kRegister, elementBytes(tile.getType()));
+    widest = std::max(widest, elementBytes(tile.getType()));
+  }
+  if (axis != rank - 1 || together <= kRegister) return std::nullopt;
+  int64_t elements = 1;
+  for (int64_t size : shape) elements *= size;
+  int64_t run = elements / (int64_t{numWarps} * numLanes);
+  while (run > 1 && (run * widest > kMostBytes || shape[axis] % (run * numLanes) != 0)) run /= 2;
+  if (run <= 1) return std::nullopt;
+  std::vector<int> order;  // dims from fastest to slowest
+  for (int dim = axis; dim >= 0; --dim) order.push_back(dim);
+  const Layout layout = layout::blocked(shape, static_cast<int>(run), order, numWarps, numLanes);
+  return layout.isPadded() || !planScan(layout, axis) ? std::nullopt : std::optional(layout);
+}
+
 }  // namespace tile::ir

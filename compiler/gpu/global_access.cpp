@@ -73,6 +73,14 @@ bool isLookup(Operation* op, const GlobalAccess& access) {
   return false;
 }
 
+bool takesAnyLayout(Operation* op, const GlobalAccess& access, const Facts& facts) {
+  if (isLookup(op, access)) return true;
+  if (access.width.dim >= 0) return false;
+  if (isa<AtomicRmwOp, AtomicCasOp>(op)) return true;
+  auto gather = dyn_cast<GatherOp>(op);
+  return gather && llvm::any_of(facts.of(gather.getOffsets()).constancy, [](int64_t alike) { return alike > 1; });
+}
+
 double sectorUse(const Layout& layout, int dim, int bytes) {
   std::set<std::pair<layout::Coord, int64_t>> sectors, wanted;
   int run = layout.runLength(dim);

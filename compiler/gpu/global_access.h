@@ -16,6 +16,9 @@ bool addsToMemory(mlir::Operation* op);
 /// A gather whose every address was computed from elements that were loaded: neighbours are nowhere near each other.
 bool isLookup(mlir::Operation* op, const GlobalAccess& access);
 
+/// Lookups, atomics at places that are not side by side, words that neighbours share: as good under any layout.
+bool takesAnyLayout(mlir::Operation* op, const GlobalAccess& access, const Facts& facts);
+
 /// Bytes wanted of the bytes of all 32-byte sectors one warp touches along `dim` with all its registers of one row.
 double sectorUse(const layout::Layout& layout, int dim, int bytes);
 /// The lanes of a warp hold a run of at least 128 bytes along `dim` together.

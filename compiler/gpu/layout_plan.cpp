@@ -331,6 +331,24 @@ bool isForManyRows(Value vector, int64_t registersOfLane, llvm::function_ref<Lay
 
 }  // namespace
 
+// The layout of the result with the whole axis in registers of the same thread, if that is no more than about its share
+// of the tile.
+std::optional<Layout> LayoutPlan::layoutToCombineIn(ReduceOp reduce) {
+  constexpr int64_t kLongest = 16;
+  const auto result = chosen(reduce.getResult(0));
+  const layout::Shape shape = shapeOf(reduce.getSources()[0]);
+  const int axis = static_cast<int>(reduce.getAxis());
+  int64_t elements = 1;
+  for (int64_t size : shape) elements *= size;
+  if (!result || shape[axis] > kLongest ||
+      result->laneReplicas() * result->warpReplicas() * result->regReplicas() != 1 ||
+      int64_t{result->numRegs()} * shape[axis] * numWarps_ * target_.lanes > 2 * elements)
+    return std::nullopt;
+  std::vector<layout::Digit> regs{{axis, static_cast<int>(shape[axis]), 1}};
+  regs.insert(regs.end(), result->regs().begin(), result->regs().end());
+  return Layout(shape, regs, result->lanes(), result->warps());
+}
+
 // The coalesced layout of an access: 16 bytes per thread along the contiguous dim, less for tiles too small to give
 // every thread that much.
 std::optional<Layout> LayoutPlan::accessLayout(Operation* op) {
@@ -475,15 +493,23 @@ void LayoutPlan::run() {
       spread();
     }
   });
+  // Runs of a row in every lane, where each further run of a lane costs exchanges of several registers.
+  scope_.walk([&](Operation* op) {
+    auto scan = dyn_cast<ScanOp>(op);
+    if (!scan || chosen(scan.getResults()[0])) return;
+    if (auto runs = runsToScan(scan, numWarps_, target_.lanes)) choose(scan.getResults()[0], *runs);
+    spread();
+  });
   scope_.walk([&](Operation* op) {
     if (accessOf(op, facts_)) anchors.push_back(op);
   });
-  // Loads before stores, large before small: a stored tile is computed from loaded ones. What is looked up at addresses
-  // that were loaded is read as well under any layout: it takes those of the others.
+  // Loads before stores, large before small, wide before narrow: a stored tile is computed from loaded ones. What is read
+  // as well under any layout takes those of the others.
   auto rank = [&](Operation* op) {
     const GlobalAccess access = *accessOf(op, facts_);
     const bool isWrite = isa<StoreOp, AccumulateOp, ScatterOp>(op) || addsToMemory(op);
-    return std::tuple(isWrite ? 1 : 0, isLookup(op, access) ? 1 : 0, -tileBytes(access.tile));
+    const int turn = takesAnyLayout(op, access, facts_) ? 2 : isWrite ? 1 : 0;
+    return std::tuple(turn, -tileBytes(access.tile), -access.width.aligned);
   };
   llvm::stable_sort(anchors, [&](Operation* a, Operation* b) { return rank(a) < rank(b); });
   for (Operation* op : anchors) {
@@ -503,6 +529,13 @@ void LayoutPlan::run() {
     if (auto scan = dyn_cast<ScanOp>(op))
       choose(scan.getResults()[0],
              scanLayout(shapeOf(scan.getResults()[0]), static_cast<int>(scan.getAxis()), numWarps_, target_.lanes));
+    spread();
+  });
+  // Tiles that nothing else places and that are combined along a short axis: every thread combines what it keeps.
+  scope_.walk([&](Operation* op) {
+    auto reduce = dyn_cast<ReduceOp>(op);
+    if (!reduce || llvm::any_of(reduce.getSources(), [&](Value tile) { return chosen(tile).has_value(); })) return;
+    if (auto own = layoutToCombineIn(reduce)) choose(reduce.getSources()[0], *own);
     spread();
   });
   // What is widened on its way into shared memory is written there in pieces of 16 bytes side by side.
@@ -553,6 +586,8 @@ Layout LayoutPlan::groupLayout(Operation* op) {
     if (!found && llvm::is_contained(group, tile) && chosen(tile)) layout = *chosen(tile), found = true;
   for (Value tile : group)
     if (!found && chosen(tile)) layout = *chosen(tile), found = true;
+  if (auto reduce = dyn_cast<ReduceOp>(op); reduce && !found)
+    if (auto own = layoutToCombineIn(reduce)) layout = *own, found = true;
   if (!found) {
     auto best = accessLayout(op);
     layout = best ? *best : defaultLayout(group[0].getType());

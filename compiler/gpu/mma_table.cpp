@@ -1,6 +1,8 @@
 // mma_table.cpp - the rows, and the register layouts that follow from them.
 #include "compiler/gpu/mma_table.h"
 
+#include <limits>
+
 namespace tile::ir {
 using namespace mlir;
 
@@ -77,8 +79,24 @@ std::optional<Engine> chooseWarpgroupEngine(Type element, Type acc, Precision pr
   return std::nullopt;
 }
 
+FmaLanes fmaLanes(int64_t m, int64_t n, int warpsM, int warpsN) {
+  constexpr int kLanes = 32, kWidest = 8, kNarrowest = 2;  // eight columns: 16 bytes of a row of 16-bit elements
+  FmaLanes best{};
+  int64_t least = std::numeric_limits<int64_t>::max();
+  for (int columns = kWidest; columns >= kNarrowest; columns /= 2) {
+    const int rows = kLanes / columns;
+    const int64_t area = roundUp(m, rows * warpsM) * roundUp(n, 4 * columns * warpsN);
+    if (area < least) least = area, best = {rows, columns};
+  }
+  return best;
+}
+
 Cover coverOf(Engine engine, int64_t m, int64_t n, int64_t k, int warpsM, int warpsN) {
   const EngineRow& row = engineRow(engine);
+  if (engine == Engine::fma) {
+    const FmaLanes lanes = fmaLanes(m, n, warpsM, warpsN);
+    return {roundUp(m, lanes.rows * warpsM), roundUp(n, 4 * lanes.columns * warpsN), roundUp(k, row.k)};
+  }
   return {roundUp(m, row.m * warpsM), roundUp(n, row.n * warpsN), roundUp(k, row.k)};
 }
 
@@ -107,11 +125,13 @@ layout::Layout accumulatorLayout(MmaOp op) {
     return layout::mmaDoubleAccumulator(tile, warpsM, warpsN, aAlongK, bAlongK);
   }
   if (row.isMma) return layout::mmaAccumulator(tile, warpsM, warpsN);
-  // Four neighbours of a row per lane (one 16-byte read of b feeds them), 8 lanes along a row, 4 rows, then warps.
-  int repM = static_cast<int>(roundUp(tile[0], 4 * warpsM) / (4 * warpsM));
-  int repN = static_cast<int>(roundUp(tile[1], 32 * warpsN) / (32 * warpsN));
-  return layout::Layout(tile, {{1, 4, 1}, {1, repN, 32 * warpsN}, {0, repM, 4 * warpsM}}, {{1, 8, 4}, {0, 4, 1}},
-                        {{0, warpsM, 4}, {1, warpsN, 32}});
+  // Four neighbours of a row per lane (one 16-byte read of b feeds them), lanes along a row, then rows, then warps.
+  const auto [rows, columns] = fmaLanes(tile[0], tile[1], warpsM, warpsN);
+  const int wide = 4 * columns;
+  int repM = static_cast<int>(roundUp(tile[0], rows * warpsM) / (rows * warpsM));
+  int repN = static_cast<int>(roundUp(tile[1], wide * warpsN) / (wide * warpsN));
+  return layout::Layout(tile, {{1, 4, 1}, {1, repN, wide * warpsN}, {0, repM, rows * warpsM}},
+                        {{1, columns, 4}, {0, rows, 1}}, {{0, warpsM, rows}, {1, warpsN, wide}});
 }
 
 layout::Layout fragmentLayout(MmaOp op) {

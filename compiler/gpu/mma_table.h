@@ -39,6 +39,13 @@ struct Cover {
 };
 Cover coverOf(Engine engine, int64_t m, int64_t n, int64_t k, int warpsM, int warpsN);
 
+/// How the 32 lanes of a warp lie over a product by multiply-adds: four neighbours of a row each, `columns` lanes side by
+/// side in `rows` rows. Narrow products have more rows of fewer lanes, so that no lane computes what others do.
+struct FmaLanes {
+  int rows, columns;
+};
+FmaLanes fmaLanes(int64_t m, int64_t n, int warpsM, int warpsN);
+
 /// Register layouts of an mma's accumulator and, when it is a register tile, of its first operand.
 layout::Layout accumulatorLayout(MmaOp op);
 layout::Layout operandALayout(MmaOp op);

@@ -79,9 +79,10 @@ Value open_for(const Operand& low, const Operand& high, const Operand& step, Loo
     t->error("the step of a range must be positive, found " + std::to_string(step.i), step.loc);
     ok = false;
   }
-  if (hints.stages < 0 || hints.unroll < 0) {
-    t->error("stages and unroll of a range must not be negative, found " + std::to_string(hints.stages) + " and " +
-                 std::to_string(hints.unroll),
+  constexpr int kMost = 1024;  // more is a mistake, and code without end
+  if (hints.stages < 0 || hints.unroll < 0 || hints.stages > kMost || hints.unroll > kMost) {
+    t->error("stages and unroll of a range are 0 (the compiler chooses) to " + std::to_string(kMost) + ", found " +
+                 std::to_string(hints.stages) + " and " + std::to_string(hints.unroll),
              loc);
     ok = false;
   }

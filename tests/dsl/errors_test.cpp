@@ -121,6 +121,8 @@ TEST(Errors, WritesToConst) {
   EXPECT_TILE_ERROR(__LINE__, "store through a pointer to const elements", [](Ptr<const float> p) { store(p + arange(0, 4), 1.f); });
   EXPECT_TILE_ERROR(__LINE__, "store through a pointer to const elements", [](Ptr<const float> p, I32 n) { for (auto i : range(n)) store(p + i, 1.f); });
   EXPECT_TILE_ERROR(__LINE__, "an atomic through a pointer to const elements", [](Tensor<const float, 2> x) { atomic_add(x.ptr() + 3, 1.f); });
+  EXPECT_TILE_ERROR(__LINE__, "store through a pointer to const elements", [](Ptr<const float> p, I32 n) { make_view<float>(p + n, {n}, {1}).store({0}, zeros({4}, f32)); });
+  EXPECT_TILE_ERROR(__LINE__, "an atomic through a pointer to const elements", [](Ptr<const float> p, I32 n) { make_view<float>(p + n, {n}, {1}).atomic_add({0}, zeros({4}, f32)); });
   EXPECT_TILE_ERROR(__LINE__, "an atomic through a pointer to const elements", [](Ptr<const int32_t> p) { atomic_cas(p, 1, 2); });
   EXPECT_TRUE(trace_of([](Ptr<float> p, Ptr<const float> q) { store(p, load(q)); }).ok());
   // Every choice doubles the ways back to p; they are not all walked.
@@ -326,7 +328,8 @@ TEST(Errors, Ranges) {
   EXPECT_TILE_ERROR(__LINE__, "the end of a range must be an integer scalar", [] { for (auto i : range(0.5)) (void)i; });
   EXPECT_TILE_ERROR(__LINE__, "the step of a range must be positive, found 0", [](I32 n) { for (auto i : range(0, n, 0)) (void)i; });
   EXPECT_TILE_ERROR(__LINE__, "the start of a range must be an integer scalar (up to i64 or u32), found tile<4xi32>", [](I32 n) { for (auto i : range(arange(0, 4), n)) (void)i; });
-  EXPECT_TILE_ERROR(__LINE__, "stages and unroll of a range must not be negative, found -1 and 0", [](I32 n) { for (auto i : range(0, n, 1, {.stages = -1})) (void)i; });
+  EXPECT_TILE_ERROR(__LINE__, "stages and unroll of a range are 0 (the compiler chooses) to 1024, found -1 and 0", [](I32 n) { for (auto i : range(0, n, 1, {.stages = -1})) (void)i; });
+  EXPECT_TILE_ERROR(__LINE__, "stages and unroll of a range are 0 (the compiler chooses) to 1024, found 0 and 1025", [](I32 n) { for (auto i : range(0, n, 1, {.unroll = 1025})) (void)i; });
 }
 
 TEST(Errors, Hints) {

@@ -70,3 +70,39 @@ func.func @weighed(%at: !tile.ptr<i32> {tile.align = 16 : i32}, %s: !tile.ptr<f3
   tile.store %total, %y[%c0, %c0 : i32, i32] : tensor<1x64xf32>, !tile.view<2xf32>
   return
 }
+
+// -----
+// Words of flags, a bit for each element: a thread's four neighbours share a word and ask for it once.
+// CHECK-LABEL: .entry flags
+// CHECK-COUNT-1: ld.global.b32
+// CHECK-NOT: ld.global.b32
+// CHECK: st.global.v4.b32
+// CHECK: ret;
+func.func @flags(%words: !tile.ptr<i32> {tile.align = 4 : i32}, %y: !tile.view<1xi32> {tile.align = 16 : i32, tile.unit_stride = 0 : i32, tile.dim_multiple_of = array<i32: 512>}) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %i = tile.iota : tensor<512xi32>
+  %each = arith.constant dense<32> : tensor<512xi32>
+  %one = arith.constant dense<1> : tensor<512xi32>
+  %word = arith.divsi %i, %each : tensor<512xi32>
+  %bit = arith.remsi %i, %each : tensor<512xi32>
+  %w = tile.gather %words offsets %word : tensor<512xi32> : !tile.ptr<i32> -> tensor<512xi32>
+  %moved = arith.shrui %w, %bit : tensor<512xi32>
+  %flag = arith.andi %moved, %one : tensor<512xi32>
+  tile.store %flag, %y[%c0 : i32] : tensor<512xi32>, !tile.view<1xi32>
+  return
+}
+
+// -----
+// A volatile read is made as often as it is written.
+// CHECK-LABEL: .entry volatile_flags
+// CHECK-COUNT-4: ld.volatile.global.b32
+// CHECK: ret;
+func.func @volatile_flags(%words: !tile.ptr<i32> {tile.align = 4 : i32}, %y: !tile.view<1xi32> {tile.align = 16 : i32, tile.unit_stride = 0 : i32, tile.dim_multiple_of = array<i32: 512>}) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %i = tile.iota : tensor<512xi32>
+  %each = arith.constant dense<32> : tensor<512xi32>
+  %word = arith.divsi %i, %each : tensor<512xi32>
+  %w = tile.gather %words offsets %word : tensor<512xi32> cache volatile : !tile.ptr<i32> -> tensor<512xi32>
+  tile.store %w, %y[%c0 : i32] : tensor<512xi32>, !tile.view<1xi32>
+  return
+}

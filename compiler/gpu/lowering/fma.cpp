@@ -89,7 +89,9 @@ LogicalResult emitFma(Emitter& e, MmaOp op) {
   if (warpsM * warpsN != e.numWarps())
     return op.emitOpError() << "is planned for " << warpsM * warpsN << " warps, the kernel has " << e.numWarps();
   const Cover cover = coverOf(Engine::fma, accType.getDimSize(0), accType.getDimSize(1), op.getK(), warpsM, warpsN);
-  const int repsM = static_cast<int>(cover.m / (4 * warpsM)), repsN = static_cast<int>(cover.n / (32 * warpsN));
+  const FmaLanes lanes = fmaLanes(accType.getDimSize(0), accType.getDimSize(1), warpsM, warpsN);
+  const int rows = lanes.rows, columns = 4 * lanes.columns;  // of a warp
+  const int repsM = static_cast<int>(cover.m / (rows * warpsM)), repsN = static_cast<int>(cover.n / (columns * warpsN));
 
   auto aType = mlir::cast<SmemType>(op.getA().getType());
   SmemType bType = op.getB().getType();
@@ -110,10 +112,10 @@ LogicalResult emitFma(Emitter& e, MmaOp op) {
     else
       return op.emitOpError() << "cannot multiply elements of " << in;
   }
-  // The accumulator's layout (accumulatorLayout): lane = column group + 8 * row, warp = m + warpsM * n.
+  // The accumulator's layout (accumulatorLayout): lane = column group + columns * row, warp = m + warpsM * n.
   using layout::ThreadTerm;
-  layout::ThreadSum rowSum{{{ThreadTerm::lane, 8, 4, 1}, {ThreadTerm::warp, 1, warpsM, 4}}};
-  layout::ThreadSum colSum{{{ThreadTerm::lane, 1, 8, 4}, {ThreadTerm::warp, warpsM, warpsN, 32}}};
+  layout::ThreadSum rowSum{{{ThreadTerm::lane, lanes.columns, rows, 1}, {ThreadTerm::warp, 1, warpsM, rows}}};
+  layout::ThreadSum colSum{{{ThreadTerm::lane, 1, lanes.columns, 4}, {ThreadTerm::warp, warpsM, warpsN, columns}}};
   FmaOperand a(e, e.scalar(op.getA()), aType, aType.getMinor() == 1, emitThreadSum(e, rowSum),
                rowSum.mask(e.numWarps()), element, wide);
   FmaOperand bb(e, e.scalar(op.getB()), bType, bType.getMinor() == 0, emitThreadSum(e, colSum),
@@ -124,19 +126,19 @@ LogicalResult emitFma(Emitter& e, MmaOp op) {
     SmallVector<std::array<Value*, 4>> av(repsM), bv(4 * repsN);  // [row or column][k]
     for (int m = 0; m < repsM; ++m) {
       if (a.kMinor()) {
-        auto v = a.four(4 * warpsM * m, k);
+        auto v = a.four(rows * warpsM * m, k);
         llvm::copy(v, av[m].begin());
       } else {
-        for (int i = 0; i < 4; ++i) av[m][i] = a.one(4 * warpsM * m, k + i);
+        for (int i = 0; i < 4; ++i) av[m][i] = a.one(rows * warpsM * m, k + i);
       }
     }
     for (int n = 0; n < repsN; ++n) {
       for (int i = 0; i < 4; ++i) {
         if (bb.kMinor()) {
-          auto v = bb.four(32 * warpsN * n + i, k);
+          auto v = bb.four(columns * warpsN * n + i, k);
           llvm::copy(v, bv[4 * n + i].begin());
         } else {
-          auto v = bb.four(32 * warpsN * n, k + i);
+          auto v = bb.four(columns * warpsN * n, k + i);
           for (int c = 0; c < 4; ++c) bv[4 * n + c][i] = v[c];
         }
       }

@@ -4,6 +4,8 @@
 // whole tile can be in bounds but a run might straddle the edge, the code splits once: all in bounds -> wide accesses
 // without predicates; else -> accesses as wide as the predicates are constant. Addresses are 64-bit: uniform base + one
 // offset per thread; what registers add is uniform or constant.
+#include <map>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -36,6 +38,7 @@ class Access {
   virtual ~Access() = default;
 
   AccessWidth width;
+  layout::Coord same;  ///< aligned groups of so many elements along each dim are one element of memory; empty: none
   virtual llvm::Value* address(int reg) = 0;
   /// Null: always inside.
   virtual llvm::Value* predicate(int reg) = 0;
@@ -237,6 +240,7 @@ class OffsetAccess : public Access {
     if (mask) mask_ = e.regs(mask);
     if (offsets && !offsets_.empty() && offsets_[0]->getType()->isIntegerTy(64)) splitInvariant(ptr, offsets);
     width = widthUnder(offsetWidth(e.facts(), ptr, offsets, mask, bytes_), layout);
+    if (offsets && isa<RankedTensorType>(offsets.getType())) findSame(offsets, mask);
   }
 
   llvm::Value* address(int reg) override {
@@ -267,6 +271,18 @@ class OffsetAccess : public Access {
     return e.b.CreatePtrAdd(base, e.b.CreateMul(e.b.CreateSExt(elements, e.b.getInt64Ty()), e.i64(bytes_)));
   }
 
+  // Words of flags, factors of groups: what several registers of a thread want is asked for once.
+  void findSame(Value offsets, Value mask) {
+    const AxisFacts offsetFacts = e.facts().of(offsets);
+    const AxisFacts maskFacts = mask ? e.facts().of(mask) : AxisFacts();
+    for (int d = 0; d < layout.rank(); ++d) {
+      int64_t group = std::gcd<int64_t>(offsetFacts.constancy[d], layout.runLength(d));
+      if (mask) group = std::gcd(group, maskFacts.constancy[d]);
+      if (layout.isPadded(d)) group = std::gcd(group, layout.shape()[d]);
+      same.push_back(group);
+    }
+  }
+
   // Inside a loop: what stays the same (a thread's columns) joins the pointer, outside, and only the rest is added to it.
   void splitInvariant(Value ptr, Value offsets) {
     auto add = offsets.getDefiningOp<arith::AddIOp>();
@@ -293,7 +309,18 @@ class OffsetAccess : public Access {
 Regs loadRuns(Emitter& e, Access& access, const layout::Layout& layout, int vector, bool checked, llvm::Type* element,
               llvm::ArrayRef<llvm::Value*> fallback, CacheHint cache) {
   Regs result(layout.numRegs(), llvm::PoisonValue::get(element));
+  const bool shares = !access.same.empty() && fallback.size() == 1 && cache != CacheHint::volatile_;
+  std::map<layout::Coord, int> first;  // of a group: the register that has the element
   for (const auto& run : access.runs(vector, /*unique=*/false)) {
+    if (shares && vector == 1) {
+      layout::Coord group = layout.regCoord(run[0]);
+      for (size_t d = 0; d < group.size(); ++d) group[d] -= group[d] % access.same[d];
+      const auto [it, added] = first.try_emplace(group, run[0]);
+      if (!added) {
+        result[run[0]] = result[it->second];
+        continue;
+      }
+    }
     Regs other;
     for (int reg : run) other.push_back(fallback[fallback.size() == 1 ? 0 : reg]);
     llvm::Value* predicate = checked ? access.predicate(run[0]) : nullptr;
