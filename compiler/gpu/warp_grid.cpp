@@ -1,6 +1,8 @@
 // warp_grid.cpp - union of connected tiles, then one grid per class of products.
 #include "compiler/gpu/warp_grid.h"
 
+#include <tuple>
+
 #include "compiler/gpu/mma_table.h"
 #include "compiler/lowering/elementwise.h"
 #include "llvm/ADT/MapVector.h"
@@ -80,10 +82,13 @@ void WarpGrids::connect(Operation* op) {
 
 namespace {
 
-// Lower is better: wasted rows and columns first, then what one warp must read from shared memory per k.
+// Lower is better: wasted rows and columns first, then multiply-adds in rows of few lanes, then what one warp must read
+// from shared memory per k.
 struct GridCost {
-  int64_t area = 0, edges = 0;
-  bool operator<(const GridCost& other) const { return area != other.area ? area < other.area : edges < other.edges; }
+  int64_t area = 0, narrow = 0, edges = 0;
+  bool operator<(const GridCost& other) const {
+    return std::tie(area, narrow, edges) < std::tie(other.area, other.narrow, other.edges);
+  }
 };
 
 int64_t rowsOf(DotOp dot) { return cast<RankedTensorType>(dot.getResult().getType()).getDimSize(0); }
@@ -98,6 +103,7 @@ WarpGrids::Grid squarest(ArrayRef<DotOp> dots, int numWarps, function_ref<Engine
     for (DotOp dot : dots) {
       Cover cover = coverOf(engineOf(dot), rowsOf(dot), colsOf(dot), 1, m, numWarps / m);
       cost.area += cover.m * cover.n;
+      if (engineOf(dot) == Engine::fma) cost.narrow -= fmaLanes(rowsOf(dot), colsOf(dot), m, numWarps / m).columns;
       cost.edges += cover.m / m + cover.n * m / numWarps;
     }
     if (!lowest || cost < *lowest) lowest = cost, best = {m, numWarps / m};
