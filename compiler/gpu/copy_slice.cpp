@@ -23,11 +23,11 @@ void emitThreadCopy(OpBuilder& builder, Operation* copy, const IRMapping& map, V
   }
 }
 
-CopySlice::CopySlice(scf::ForOp loop, ArrayRef<Operation*> copies)
+CopySlice::CopySlice(scf::ForOp loop, ArrayRef<Operation*> copies, ArrayRef<Operation*> apart)
     : loop_(loop), copies_(copies.begin(), copies.end()) {
   if (loop.getUnsignedCmp()) refuse("the loop counts unsigned");
   for (Operation* copy : copies) {
-    readRoots_.push_back(addressOf(copy));
+    if (!llvm::is_contained(apart, copy)) readRoots_.push_back(addressOf(copy));
     for (Value operand : copy->getOperands()) need(operand);
     needEnclosing(copy);
   }

@@ -2,7 +2,8 @@
 // Before: the value level of place_operands; loads and gathers inside loops that are no operands themselves.
 // After:  1. what an operand is computed from by elementwise work alone (weights with scales, rows with norms, 8-bit
 //            floats to be widened) is fetched into shared memory, where copies run ahead, and read back from there;
-//         2. such loads that cannot be fetched stay loads of registers, one iteration early;
+//         2. such loads that cannot be fetched stay loads of registers, one iteration early; so do boxes that a loop with
+//            products updates in place, stepping over whole ones (`y += a b`, block by block);
 //         3. a loop without products whose `tile.stages` asks for copies in flight has all its loads fetched;
 //         4. where such a loop gathers at addresses that it loads, these come an iteration early: one latency, not two.
 // Where the whole kernel can use bulk copies only those are made: one other copy would cost the kernel its roles.
@@ -12,6 +13,7 @@
 #include "compiler/gpu/memory_roots.h"
 #include "compiler/gpu/tma_box.h"
 #include "compiler/lowering/elementwise.h"
+#include "mlir/IR/Matchers.h"
 
 namespace tile::ir {
 using namespace mlir;
@@ -20,6 +22,8 @@ namespace {
 
 /// Registers of a thread (32 bits each) that loads made an iteration early may hold.
 constexpr int64_t kMostEarlyRegisters = 16;
+/// And those of boxes that are updated: they would be held from the start of the iteration anyway.
+constexpr int64_t kMostUpdateRegisters = 32;
 
 RankedTensorType tileType(Value v) { return dyn_cast<RankedTensorType>(v.getType()); }
 int64_t bitsOf(Value v) { return tileType(v).getNumElements() * tileType(v).getElementTypeBitWidth(); }
@@ -44,7 +48,7 @@ class Fetcher {
       for (Operation* load : loads)
         if (!fetch(load)) early.insert(load);
       if (!hasProduct(loop)) early = loadsOfAddresses(loop);
-      loadEarly(loop, early.getArrayRef());
+      loadEarly(loop, early.getArrayRef(), hasProduct(loop) ? loadsOfUpdates(loop) : SmallVector<Operation*>());
     }
   }
 
@@ -129,6 +133,45 @@ class Fetcher {
     return all;
   }
 
+  /// Loads of boxes that the loop writes to, each where it read it, and steps over: what it reads next nobody has
+  /// written.
+  static SmallVector<Operation*> loadsOfUpdates(scf::ForOp loop) {
+    APInt step;
+    SmallVector<Operation*> all;
+    if (!matchPattern(loop.getStep(), m_ConstantInt(&step))) return all;
+    auto isUpdate = [&](LoadOp load, StoreOp store) {
+      if (store.getView() != load.getView() || store.getIndices() != load.getIndices() ||
+          store.getValue().getType() != load.getType())
+        return false;
+      const auto indices = load.getIndices();
+      const ArrayRef<int64_t> shape = cast<RankedTensorType>(load.getType()).getShape();
+      const size_t lead = indices.size() - shape.size();
+      bool steps = false;
+      for (auto [d, index] : llvm::enumerate(indices)) {
+        const bool moves = index == loop.getInductionVar();
+        if (!moves && !loop.isDefinedOutsideOfLoop(index)) return false;
+        steps |= moves && step.getSExtValue() >= (d < lead ? 1 : shape[d - lead]);
+      }
+      return steps && loop.isDefinedOutsideOfLoop(load.getView());
+    };
+    for (auto load : loop.getBody()->getOps<LoadOp>()) {
+      const Value root = rootOf(load.getView());
+      if (!root || !tileType(load.getResult()) || isVolatile(load)) continue;
+      bool updates = false, others = false;
+      loop.walk([&](Operation* op) {
+        if (!writesGlobal(op)) return;
+        const Value written = rootOf(addressOf(op));
+        auto store = dyn_cast<StoreOp>(op);
+        if (store && store->getBlock() == loop.getBody() && isUpdate(load, store))
+          updates = true;
+        else
+          others |= !written || written == root;
+      });
+      if (updates && !others) all.push_back(load);
+    }
+    return all;
+  }
+
   // ---- through shared memory
 
   /// Tiles of offsets of one dim, or of words larger than what is made of them, are better off in registers.
@@ -189,18 +232,25 @@ class Fetcher {
 
   /// Loads for the next iteration at the top of this one. Boxes past the last iteration are loaded, too: their bounds
   /// are checked, and nobody uses them.
-  void loadEarly(scf::ForOp loop, ArrayRef<Operation*> candidates) {
+  void loadEarly(scf::ForOp loop, ArrayRef<Operation*> candidates, ArrayRef<Operation*> updates) {
     SmallVector<Operation*> loads;
-    int64_t registers = 0;
+    int64_t registers = 0, held = 0;
+    // Small tiles are held by several threads: at least a register each.
+    auto registersOf = [&](Operation* op) {
+      const int64_t bits = tileType(op->getResult(0)) ? bitsOf(op->getResult(0)) : 32;
+      return std::max<int64_t>(2, bits / (32 * 32 * warps_));
+    };
     for (Operation* op : candidates) {
       if (!isa<LoadOp, GatherOp>(op) || (isa<GatherOp>(op) && hasProduct(loop)) || isVolatile(op)) continue;
-      // Small tiles are held by several threads: at least a register each.
-      const int64_t bits = tileType(op->getResult(0)) ? bitsOf(op->getResult(0)) : 32;
-      registers += std::max<int64_t>(2, bits / (32 * 32 * warps_));
+      registers += registersOf(op);
       if (registers <= kMostEarlyRegisters) loads.push_back(op);
     }
+    for (Operation* op : updates) {
+      held += registersOf(op);
+      if (held <= kMostUpdateRegisters && !llvm::is_contained(loads, op)) loads.push_back(op);
+    }
     if (loads.empty()) return;
-    CopySlice slice(loop, loads);
+    CopySlice slice(loop, loads, updates);
     if (!slice.obstacle().empty() || slice.needsGuard() || !slice.carried().empty()) return;
     OpBuilder b(loop);
     Location loc = loop.getLoc();

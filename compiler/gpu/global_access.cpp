@@ -81,6 +81,26 @@ bool takesAnyLayout(Operation* op, const GlobalAccess& access, const Facts& fact
   return gather && llvm::any_of(facts.of(gather.getOffsets()).constancy, [](int64_t alike) { return alike > 1; });
 }
 
+bool isWidenedInPlace(Value tile) {
+  const Type type = tile.getType();
+  bool isNarrow = false;
+  SmallVector<Value> pending{tile};
+  llvm::DenseSet<Value> seen;
+  while (!pending.empty()) {
+    Value value = pending.pop_back_val();
+    Operation* op = value.getDefiningOp();
+    if (!isTile(value) || !seen.insert(value).second) continue;
+    if (!op || cast<ShapedType>(value.getType()).getShape() != cast<ShapedType>(type).getShape()) return false;
+    if (isa<SmemLoadOp, LoadOp>(op))
+      isNarrow |= elementBytes(value.getType()) < elementBytes(type);
+    else if (isElementwise(op))
+      pending.append(op->operand_begin(), op->operand_end());
+    else if (!isa<arith::ConstantOp, BroadcastOp, SplatOp>(op))
+      return false;
+  }
+  return isNarrow;
+}
+
 double sectorUse(const Layout& layout, int dim, int bytes) {
   std::set<std::pair<layout::Coord, int64_t>> sectors, wanted;
   int run = layout.runLength(dim);

@@ -23,5 +23,7 @@ bool takesAnyLayout(mlir::Operation* op, const GlobalAccess& access, const Facts
 double sectorUse(const layout::Layout& layout, int dim, int bytes);
 /// The lanes of a warp hold a run of at least 128 bytes along `dim` together.
 bool wholeLines(const layout::Layout& layout, int dim, int bytes);
+/// Elementwise work alone makes the tile of narrower elements that were read.
+bool isWidenedInPlace(mlir::Value tile);
 
 }  // namespace tile::ir

@@ -283,27 +283,6 @@ bool LayoutPlan::readsTable(ReduceOp reduce, const Layout& source) {
 
 namespace {
 
-/// Elementwise work alone makes the tile of narrower elements that were read.
-bool isWidenedInPlace(Value tile) {
-  const Type type = tile.getType();
-  bool isNarrow = false;
-  SmallVector<Value> pending{tile};
-  llvm::DenseSet<Value> seen;
-  while (!pending.empty()) {
-    Value value = pending.pop_back_val();
-    Operation* op = value.getDefiningOp();
-    if (!isTile(value) || !seen.insert(value).second) continue;
-    if (!op || shapeOf(value) != shapeOf(tile)) return false;
-    if (isa<SmemLoadOp, LoadOp>(op))
-      isNarrow |= elementBytes(value.getType()) < elementBytes(type);
-    else if (isElementwise(op))
-      pending.append(op->operand_begin(), op->operand_end());
-    else if (!isa<arith::ConstantOp, BroadcastOp, SplatOp>(op))
-      return false;
-  }
-  return isNarrow;
-}
-
 // The vector weighs or places the rows (or columns) of tiles, and their threads would hold many times what a lane has
 // of it: all those would compute the same.
 bool isForManyRows(Value vector, int64_t registersOfLane, llvm::function_ref<Layout(Type)> layoutFor) {
@@ -438,9 +417,27 @@ void LayoutPlan::keepInWarps() {
   spread();
 }
 
+// Large tiles that loops load an iteration early wait as they came: they are converted where they are used, an iteration
+// later, not behind their loads.
+SmallVector<Value> LayoutPlan::keepAsLoaded() {
+  SmallVector<Value> kept;
+  scope_.walk([&](Operation* op) {
+    if (!isa<scf::ForOp>(op)) return;
+    for (auto& group : carriedGroups(op)) {
+      auto load = group[2].getDefiningOp<LoadOp>();  // what comes round
+      if (!load || load->getParentOp() != op || tileBytes(load.getResult()) <= kSmallTileBytes) continue;
+      const Layout layout = *accessLayout(load);
+      for (Value tile : group)
+        if (!isCheap(tile) && chosen_.try_emplace(tile, layout).second) kept.push_back(tile);
+    }
+  });
+  return kept;
+}
+
 void LayoutPlan::run() {
   SmallVector<Operation*> anchors;
   keepInWarps();
+  const SmallVector<Value> early = keepAsLoaded();
   scope_.walk([&](Operation* op) {
     if (auto mma = dyn_cast<MmaOp>(op)) {
       choose(mma.getResult(), accumulatorLayout(mma));
@@ -500,6 +497,8 @@ void LayoutPlan::run() {
     if (auto runs = runsToScan(scan, numWarps_, target_.lanes)) choose(scan.getResults()[0], *runs);
     spread();
   });
+  pending_.append(early);
+  spread();
   scope_.walk([&](Operation* op) {
     if (accessOf(op, facts_)) anchors.push_back(op);
   });

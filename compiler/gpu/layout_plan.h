@@ -44,6 +44,7 @@ class LayoutPlan {
  private:
   void run();
   void keepInWarps();
+  llvm::SmallVector<mlir::Value> keepAsLoaded();
   void choose(mlir::Value tile, const layout::Layout& layout);
   void spread();
   void relate(mlir::Operation* op);

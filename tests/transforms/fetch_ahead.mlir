@@ -188,3 +188,51 @@ func.func @gathered_rows(%at: !tile.ptr<i32>, %x: !tile.ptr<f32>, %y: !tile.view
   tile.store %r, %y[%c0, %c0 : i32, i32] : tensor<16x64xf32>, !tile.view<2xf32>
   return
 }
+
+// -----
+
+// A box that is updated in place comes an iteration early where the loop steps over whole boxes, and not where the next one
+// overlaps it, or where the loop writes elsewhere in the same argument.
+// CHECK-LABEL: func.func @updates
+// CHECK: %[[FIRST:.*]] = tile.load %arg2
+// CHECK: scf.for %[[I:.*]] = {{.*}} iter_args(%[[Y:.*]] = %[[FIRST]])
+// CHECK: %[[AHEAD:.*]] = arith.addi %[[I]],
+// CHECK: %[[NEXT:.*]] = tile.load %arg2[%c0_i32, %[[AHEAD]]
+// CHECK: arith.addf %{{.*}}, %[[Y]]
+// CHECK: tile.store
+// CHECK: scf.yield %[[NEXT]]
+// CHECK: scf.for %[[J:[a-z0-9]+]] = {{[^(]*}} {
+// CHECK: tile.load %arg2[%c0_i32, %[[J]]
+// CHECK: scf.for %[[K:[a-z0-9]+]] = {{[^(]*}} {
+// CHECK: tile.load %arg2[%c0_i32, %[[K]]
+func.func @updates(%A: !tile.view<2 x f16>, %B: !tile.view<2 x f16>, %Y: !tile.view<2 x f32>, %n: i32)
+    attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %c0 = arith.constant 0 : i32
+  %c32 = arith.constant 32 : i32
+  %c64 = arith.constant 64 : i32
+  %a = tile.load %A[%c0, %c0 : i32, i32] : !tile.view<2 x f16> -> tensor<64x64xf16>
+  scf.for %k = %c0 to %n step %c64 : i32 {
+    %b = tile.load %B[%c0, %k : i32, i32] : !tile.view<2 x f16> -> tensor<64x64xf16>
+    %y = tile.load %Y[%c0, %k : i32, i32] : !tile.view<2 x f32> -> tensor<64x64xf32>
+    %d = tile.dot %a, %b, %zero : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+    %s = arith.addf %d, %y : tensor<64x64xf32>
+    tile.store %s, %Y[%c0, %k : i32, i32] : tensor<64x64xf32>, !tile.view<2 x f32>
+  }
+  scf.for %k = %c0 to %n step %c32 : i32 {
+    %b = tile.load %B[%c0, %k : i32, i32] : !tile.view<2 x f16> -> tensor<64x64xf16>
+    %y = tile.load %Y[%c0, %k : i32, i32] : !tile.view<2 x f32> -> tensor<64x64xf32>
+    %d = tile.dot %a, %b, %zero : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+    %s = arith.addf %d, %y : tensor<64x64xf32>
+    tile.store %s, %Y[%c0, %k : i32, i32] : tensor<64x64xf32>, !tile.view<2 x f32>
+  }
+  scf.for %k = %c0 to %n step %c64 : i32 {
+    %b = tile.load %B[%c0, %k : i32, i32] : !tile.view<2 x f16> -> tensor<64x64xf16>
+    %y = tile.load %Y[%c0, %k : i32, i32] : !tile.view<2 x f32> -> tensor<64x64xf32>
+    %d = tile.dot %a, %b, %zero : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+    %s = arith.addf %d, %y : tensor<64x64xf32>
+    tile.store %s, %Y[%c0, %k : i32, i32] : tensor<64x64xf32>, !tile.view<2 x f32>
+    tile.store %s, %Y[%c64, %k : i32, i32] : tensor<64x64xf32>, !tile.view<2 x f32>
+  }
+  return
+}
