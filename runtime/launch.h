@@ -37,7 +37,8 @@ Status check_hidden(const KernelBinary& kernel);
 
 /// `slots` against the kernel's parameters: the slot count, null pointers, the element's own alignment, negative
 /// dimensions, views whose furthest element lies beyond 2^63 bytes, views to be written with two elements at one
-/// address, and whatever else the code was compiled to rely on (alignment, unit strides, multiples). Costs a few nanoseconds per parameter; allocates only to build an error.
+/// address, and whatever else the code was compiled to rely on (alignment, unit strides, multiples). Costs a few
+/// nanoseconds per parameter; allocates only to build an error.
 Status check_arguments(const KernelBinary& kernel, const uint64_t* slots, size_t n);
 
 /// The kernel's name as messages show it (host code carries a prefix of its own).

@@ -90,6 +90,45 @@ std::vector<CarriedSums> carriedSums(scf::ForOp loop) {
   return all;
 }
 
+std::optional<Layout> layoutToCombineIn(ReduceOp reduce, const std::optional<Layout>& result, int numWarps,
+                                        int numLanes) {
+  constexpr int64_t kLongest = 16;
+  const layout::Shape shape = shapeOf(reduce.getSources()[0]);
+  const int axis = static_cast<int>(reduce.getAxis());
+  int64_t elements = 1;
+  for (int64_t size : shape) elements *= size;
+  if (!result || shape[axis] > kLongest ||
+      result->laneReplicas() * result->warpReplicas() * result->regReplicas() != 1 ||
+      int64_t{result->numRegs()} * shape[axis] * numWarps * numLanes > 2 * elements)
+    return std::nullopt;
+  std::vector<layout::Digit> regs{{axis, static_cast<int>(shape[axis]), 1}};
+  regs.insert(regs.end(), result->regs().begin(), result->regs().end());
+  return Layout(shape, regs, result->lanes(), result->warps());
+}
+
+bool isForManyRows(Value vector, int64_t registersOfLane, llvm::function_ref<Layout(Type)> layoutFor) {
+  constexpr int64_t kMany = 4;
+  SmallVector<Value> pending{vector};
+  llvm::DenseSet<Value> seen;
+  while (!pending.empty()) {
+    Value value = pending.pop_back_val();
+    if (!seen.insert(value).second) continue;
+    for (Operation* user : value.getUsers()) {
+      if (auto broadcast = dyn_cast<BroadcastOp>(user)) {
+        Layout layout = layoutFor(broadcast.getType());
+        const layout::Shape small = shapeOf(broadcast.getSource());
+        for (int dim = 0; dim < layout.rank(); ++dim)
+          if (small[dim] != layout.shape()[dim]) layout = layout.sliced(dim);
+        if (layout.numRegs() >= kMany * registersOfLane) return true;
+      } else if (user->getNumResults() == 1 && (isElementwise(user) || isa<ReshapeOp>(user)) &&
+                 isa<RankedTensorType>(user->getResult(0).getType())) {
+        pending.push_back(user->getResult(0));
+      }
+    }
+  }
+  return false;
+}
+
 bool foldsBlocksOfRows(Value tile) {
   constexpr size_t kMost = 32;
   SmallVector<Value> pending{tile};

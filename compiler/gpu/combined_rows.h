@@ -1,5 +1,5 @@
-// combined_rows.h - layouts for tiles whose rows a kernel combines: exchanges between lanes and warps that a better place
-// of the elements saves.
+// combined_rows.h - layouts for tiles whose rows a kernel combines: exchanges between lanes and warps that a better
+// place of the elements saves.
 #pragma once
 #include "compiler/dialect/dialect.h"
 #include "compiler/layout/layout.h"
@@ -22,6 +22,16 @@ struct CarriedSums {
   std::optional<layout::Layout> layoutOf(int lanes, int numWarps, int numLanes) const;
 };
 std::vector<CarriedSums> carriedSums(mlir::scf::ForOp loop);
+
+/// A layout of what is combined along a short axis, from that of the result: the whole axis in registers of the thread
+/// that has the result, if that is no more than about its share of the tile.
+std::optional<layout::Layout> layoutToCombineIn(ReduceOp reduce, const std::optional<layout::Layout>& result,
+                                                int numWarps, int numLanes);
+
+/// The vector weighs or places the rows (or columns) of tiles, and their threads would hold many times what a lane has
+/// of it: all those would compute the same.
+bool isForManyRows(mlir::Value vector, int64_t registersOfLane,
+                   llvm::function_ref<layout::Layout(mlir::Type)> layoutFor);
 
 /// What is computed from the tile, element by element, is cut into blocks of rows (of dim 0) that are combined.
 bool foldsBlocksOfRows(mlir::Value tile);

@@ -281,53 +281,6 @@ bool LayoutPlan::readsTable(ReduceOp reduce, const Layout& source) {
 
 // ---- anchors
 
-namespace {
-
-// The vector weighs or places the rows (or columns) of tiles, and their threads would hold many times what a lane has
-// of it: all those would compute the same.
-bool isForManyRows(Value vector, int64_t registersOfLane, llvm::function_ref<Layout(Type)> layoutFor) {
-  constexpr int64_t kMany = 4;
-  SmallVector<Value> pending{vector};
-  llvm::DenseSet<Value> seen;
-  while (!pending.empty()) {
-    Value value = pending.pop_back_val();
-    if (!seen.insert(value).second) continue;
-    for (Operation* user : value.getUsers()) {
-      if (auto broadcast = dyn_cast<BroadcastOp>(user)) {
-        Layout layout = layoutFor(broadcast.getType());
-        const layout::Shape small = shapeOf(broadcast.getSource());
-        for (int dim = 0; dim < layout.rank(); ++dim)
-          if (small[dim] != layout.shape()[dim]) layout = layout.sliced(dim);
-        if (layout.numRegs() >= kMany * registersOfLane) return true;
-      } else if (user->getNumResults() == 1 && (isElementwise(user) || isa<ReshapeOp>(user)) &&
-                 isTile(user->getResult(0))) {
-        pending.push_back(user->getResult(0));
-      }
-    }
-  }
-  return false;
-}
-
-}  // namespace
-
-// The layout of the result with the whole axis in registers of the same thread, if that is no more than about its share
-// of the tile.
-std::optional<Layout> LayoutPlan::layoutToCombineIn(ReduceOp reduce) {
-  constexpr int64_t kLongest = 16;
-  const auto result = chosen(reduce.getResult(0));
-  const layout::Shape shape = shapeOf(reduce.getSources()[0]);
-  const int axis = static_cast<int>(reduce.getAxis());
-  int64_t elements = 1;
-  for (int64_t size : shape) elements *= size;
-  if (!result || shape[axis] > kLongest ||
-      result->laneReplicas() * result->warpReplicas() * result->regReplicas() != 1 ||
-      int64_t{result->numRegs()} * shape[axis] * numWarps_ * target_.lanes > 2 * elements)
-    return std::nullopt;
-  std::vector<layout::Digit> regs{{axis, static_cast<int>(shape[axis]), 1}};
-  regs.insert(regs.end(), result->regs().begin(), result->regs().end());
-  return Layout(shape, regs, result->lanes(), result->warps());
-}
-
 // The coalesced layout of an access: 16 bytes per thread along the contiguous dim, less for tiles too small to give
 // every thread that much.
 std::optional<Layout> LayoutPlan::accessLayout(Operation* op) {
@@ -534,7 +487,8 @@ void LayoutPlan::run() {
   scope_.walk([&](Operation* op) {
     auto reduce = dyn_cast<ReduceOp>(op);
     if (!reduce || llvm::any_of(reduce.getSources(), [&](Value tile) { return chosen(tile).has_value(); })) return;
-    if (auto own = layoutToCombineIn(reduce)) choose(reduce.getSources()[0], *own);
+    if (auto own = layoutToCombineIn(reduce, chosen(reduce.getResult(0)), numWarps_, target_.lanes))
+      choose(reduce.getSources()[0], *own);
     spread();
   });
   // What is widened on its way into shared memory is written there in pieces of 16 bytes side by side.
@@ -586,7 +540,8 @@ Layout LayoutPlan::groupLayout(Operation* op) {
   for (Value tile : group)
     if (!found && chosen(tile)) layout = *chosen(tile), found = true;
   if (auto reduce = dyn_cast<ReduceOp>(op); reduce && !found)
-    if (auto own = layoutToCombineIn(reduce)) layout = *own, found = true;
+    if (auto own = layoutToCombineIn(reduce, chosen(reduce.getResult(0)), numWarps_, target_.lanes))
+      layout = *own, found = true;
   if (!found) {
     auto best = accessLayout(op);
     layout = best ? *best : defaultLayout(group[0].getType());

@@ -52,7 +52,6 @@ class LayoutPlan {
   std::optional<layout::Layout> chosen(mlir::Value tile) const;
   std::optional<layout::Layout> accessLayout(mlir::Operation* op);
   bool servesAccess(mlir::Operation* op, const layout::Layout& own, const layout::Layout& best, bool isStore);
-  std::optional<layout::Layout> layoutToCombineIn(ReduceOp reduce);
   std::optional<layout::Layout> linesToAdd(mlir::Operation* op, const layout::Layout& own);
   int cost(mlir::Value tile);
 
