@@ -24,6 +24,8 @@ namespace {
 constexpr int64_t kMostEarlyRegisters = 16;
 /// And those of boxes that are updated: they would be held from the start of the iteration anyway.
 constexpr int64_t kMostUpdateRegisters = 32;
+/// ... but only beside products that leave room for them: registers of all their results and of these boxes.
+constexpr int64_t kMostBesideProducts = 96;
 
 RankedTensorType tileType(Value v) { return dyn_cast<RankedTensorType>(v.getType()); }
 int64_t bitsOf(Value v) { return tileType(v).getNumElements() * tileType(v).getElementTypeBitWidth(); }
@@ -245,9 +247,12 @@ class Fetcher {
       registers += registersOf(op);
       if (registers <= kMostEarlyRegisters) loads.push_back(op);
     }
+    int64_t results = 0;
+    loop.walk([&](MmaOp product) { results += registersOf(product); });
     for (Operation* op : updates) {
       held += registersOf(op);
-      if (held <= kMostUpdateRegisters && !llvm::is_contained(loads, op)) loads.push_back(op);
+      const bool fits = held <= kMostUpdateRegisters && results + held <= kMostBesideProducts;
+      if (fits && !llvm::is_contained(loads, op)) loads.push_back(op);
     }
     if (loads.empty()) return;
     CopySlice slice(loop, loads, updates);
