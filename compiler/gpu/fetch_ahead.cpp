@@ -2,7 +2,7 @@
 // Before: the value level of place_operands; loads and gathers inside loops that are no operands themselves.
 // After:  1. what an operand is computed from by elementwise work alone (weights with scales, rows with norms, 8-bit
 //            floats to be widened) is fetched into shared memory, where copies run ahead, and read back from there;
-//         2. such loads that cannot be fetched stay loads of registers, one iteration early; so do boxes that a loop with
+//         2. such loads that cannot be fetched stay loads of registers, one iteration early; so do boxes that a loop of
 //            products updates in place, stepping over whole ones (`y += a b`, block by block);
 //         3. a loop without products whose `tile.stages` asks for copies in flight has all its loads fetched;
 //         4. where such a loop gathers at addresses that it loads, these come an iteration early: one latency, not two.
@@ -237,20 +237,20 @@ class Fetcher {
   void loadEarly(scf::ForOp loop, ArrayRef<Operation*> candidates, ArrayRef<Operation*> updates) {
     SmallVector<Operation*> loads;
     int64_t registers = 0, held = 0;
-    // Small tiles are held by several threads: at least a register each.
-    auto registersOf = [&](Operation* op) {
+    // What a thread holds, before layouts are known: small tiles are held by several threads, at least a register each.
+    auto share = [&](Operation* op) {
       const int64_t bits = tileType(op->getResult(0)) ? bitsOf(op->getResult(0)) : 32;
       return std::max<int64_t>(2, bits / (32 * 32 * warps_));
     };
     for (Operation* op : candidates) {
       if (!isa<LoadOp, GatherOp>(op) || (isa<GatherOp>(op) && hasProduct(loop)) || isVolatile(op)) continue;
-      registers += registersOf(op);
+      registers += share(op);
       if (registers <= kMostEarlyRegisters) loads.push_back(op);
     }
     int64_t results = 0;
-    loop.walk([&](MmaOp product) { results += registersOf(product); });
+    loop.walk([&](MmaOp product) { results += share(product); });
     for (Operation* op : updates) {
-      held += registersOf(op);
+      held += share(op);
       const bool fits = held <= kMostUpdateRegisters && results + held <= kMostBesideProducts;
       if (fits && !llvm::is_contained(loads, op)) loads.push_back(op);
     }

@@ -7,6 +7,7 @@
 
 #include "compiler/lowering/elementwise.h"
 #include "compiler/lowering/math_functions_f64.h"
+#include "compiler/lowering/shared_functions.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/IR/Intrinsics.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -17,7 +18,7 @@ using llvm::Value;
 using namespace mlir;
 
 /// Short spellings over one builder and one operand shape.
-class Math {
+class Math : public SharedFunctions<Math> {
  public:
   /// `slowUnderflow`: products that underflow take the machine a hundred times as long (CPUs do, GPUs do not).
   Math(llvm::IRBuilderBase& b, llvm::Type* like, bool slowUnderflow, const QuickParts* quick, const PowersOfTwo* powers)
@@ -84,14 +85,6 @@ class Math {
     return fixLog(x, y);
   }
 
-  /// u = 1 + x loses the low bits of x; x / (u - 1) puts them back (exact ratio of what was asked to what was taken).
-  Value* log1p(Value* x) {
-    Value* u = b.CreateFAdd(x, constant(1.0));
-    Value* d = b.CreateFSub(u, constant(1.0));
-    Value* y = b.CreateFMul(log(u, 0), quotient(x, d));
-    y = b.CreateSelect(b.CreateFCmpOEQ(d, constant(0.0)), x, y);
-    return b.CreateSelect(b.CreateFCmpOEQ(u, infinity()), u, y);
-  }
   Value* expm1(Value* x) {
     Value* u = exp(x);
     Value* d = b.CreateFSub(u, constant(1.0));
@@ -123,80 +116,6 @@ class Math {
                               -3.991074101e-03, 3.779346298e-04, -1.115682943e-05, -7.486134985e-07});
     Value* large = copysign(b.CreateFSub(constant(1.0), partExp(g)), x);
     return b.CreateSelect(b.CreateFCmpOLT(a, constant(0.9)), small, large);
-  }
-
-  /// e^|x|/2 and e^-|x|/2 of x: their sum, or, with x's sign, their difference.
-  Value* cosh(Value* x) {
-    Value* half = halfExp(abs(x));
-    return fma(reciprocal(half), constant(0.25), half);
-  }
-  Value* sinh(Value* x) {
-    Value* a = abs(x);
-    Value* s = b.CreateFMul(x, x);
-    Value* p = polynomial(s, {1.666666650e-01, 8.333350058e-03, 1.983615978e-04, 2.816951226e-06});
-    Value* small = fma(b.CreateFMul(p, s), a, a);
-    Value* half = halfExp(a);
-    Value* large = fma(reciprocal(half), constant(-0.25), half);
-    return copysign(b.CreateSelect(b.CreateFCmpOLT(a, constant(1.0)), small, large), x);
-  }
-
-  // The inverses through log1p; far out log(2x), where squares would overflow.
-  Value* asinh(Value* x) {
-    Value* a = abs(x);
-    Value* far = b.CreateFCmpOGT(a, constant(kFar));
-    Value* s = b.CreateSelect(far, constant(0.0), b.CreateFMul(a, a));
-    Value* root = b.CreateFAdd(sqrt(b.CreateFAdd(s, constant(1.0))), constant(1.0));
-    Value* near = log1p(b.CreateFAdd(a, quotient(s, root)));
-    return copysign(b.CreateSelect(far, b.CreateFAdd(log(a, 0), constant(M_LN2)), near), x);
-  }
-  Value* acosh(Value* x) {
-    Value* far = b.CreateFCmpOGT(x, constant(kFar));
-    Value* t = b.CreateSelect(far, constant(1.0), b.CreateFSub(x, constant(1.0)));
-    Value* near = log1p(b.CreateFAdd(t, sqrt(fma(t, t, b.CreateFAdd(t, t)))));
-    Value* y = b.CreateSelect(far, b.CreateFAdd(log(x, 0), constant(M_LN2)), near);
-    return b.CreateSelect(b.CreateFCmpOLT(x, constant(1.0)), llvm::ConstantFP::getNaN(f32), y);
-  }
-  Value* atanh(Value* x) {
-    Value* a = abs(x);
-    Value* twice = quotient(b.CreateFAdd(a, a), b.CreateFSub(constant(1.0), a));
-    return copysign(b.CreateFMul(log1p(twice), constant(0.5)), x);
-  }
-
-  Value* atan(Value* x) { return copysign(angle(abs(x), constant(1.0)), x); }
-
-  Value* atan2(Value* y, Value* x) {
-    Value *n = abs(y), *d = abs(x);
-    // Equal sides, also infinite ones, are a quarter of pi; two zeros count as none.
-    Value *equal = b.CreateFCmpOEQ(n, d), *none = b.CreateFCmpOEQ(n, constant(0.0));
-    // Sides near the largest float have a sum that is none.
-    Value* huge = b.CreateFCmpOGT(b.CreateBinaryIntrinsic(llvm::Intrinsic::maxnum, n, d), constant(0x1p126));
-    Value* down = b.CreateSelect(huge, constant(0.25), constant(1.0));
-    n = b.CreateSelect(equal, b.CreateSelect(none, constant(0.0), constant(1.0)), b.CreateFMul(n, down));
-    d = b.CreateSelect(equal, constant(1.0), b.CreateFMul(d, down));
-    Value* r = angle(n, d);
-    Value* other = b.CreateFAdd(b.CreateFSub(constant(kPi), r), constant(M_PI - kPi));
-    Value* negative = b.CreateICmpSLT(b.CreateBitCast(x, i32), llvm::ConstantInt::get(i32, 0));
-    return copysign(b.CreateSelect(negative, other, r), y);
-  }
-
-  enum class Arc { sine, cosine };
-  /// asin(t) = t + t^3 p(t^2) up to 1/2; above, 90 degrees less twice that of sqrt((1 - |x|) / 2).
-  Value* arc(Value* x, Arc which) {
-    Value* a = abs(x);
-    Value* large = b.CreateFCmpOGT(a, constant(0.5));
-    Value* s = b.CreateSelect(large, fma(a, constant(-0.5), constant(0.5)), b.CreateFMul(a, a));
-    Value* t = b.CreateSelect(large, sqrt(s), a);
-    Value* p = polynomial(s, {1.666675248e-01, 7.495297643e-02, 4.547037594e-02, 2.417951479e-02, 4.216630828e-02});
-    p = fma(b.CreateFMul(p, s), t, t);
-    Value* twice = b.CreateFAdd(p, p);
-    auto lessThan = [&](double whole, Value* part) {  // whole - part, the float next to `whole` and what it lacks
-      const double high = static_cast<float>(whole);
-      return b.CreateFAdd(b.CreateFSub(constant(high), part), constant(whole - high));
-    };
-    if (which == Arc::sine) return copysign(b.CreateSelect(large, lessThan(M_PI_2, twice), p), x);
-    Value* behind = b.CreateFCmpOLT(x, constant(0.0));
-    return b.CreateSelect(large, b.CreateSelect(behind, lessThan(M_PI, twice), twice),
-                          lessThan(M_PI_2, copysign(p, x)));
   }
 
   enum class Trig { sin, cos, tan };
@@ -271,13 +190,24 @@ class Math {
   }
 
  private:
+  friend class SharedFunctions<Math>;
   llvm::IRBuilderBase& b;
   bool slowUnderflow;
   const QuickParts* quick;
   const PowersOfTwo* powers;
   llvm::Type *f32, *f64, *i32;
-  static constexpr double kFar = 1e9;                       ///< 1 is nothing beside its square
-  static constexpr double kPi = static_cast<float>(M_PI);  ///< the float next to pi
+  // What SharedFunctions asks for.
+  static constexpr double kFar = 1e9, kHuge = 0x1p126;
+  static constexpr double kHalfPi = static_cast<float>(M_PI_2), kHalfPiLow = M_PI_2 - kHalfPi;
+  Value* sinhTail(Value* s) {
+    return polynomial(s, {1.666666650e-01, 8.333350058e-03, 1.983615978e-04, 2.816951226e-06});
+  }
+  Value* asinTail(Value* s) {
+    return polynomial(s, {1.666675248e-01, 7.495297643e-02, 4.547037594e-02, 2.417951479e-02, 4.216630828e-02});
+  }
+  Value* atanTail(Value* s) {
+    return polynomial(s, {-3.333331519e-01, 1.999847152e-01, -1.424353335e-01, 1.059381375e-01, -6.078221450e-02});
+  }
 
   llvm::Constant* constant(double v) { return llvm::ConstantFP::get(f32, v); }
   llvm::Constant* infinity() { return llvm::ConstantFP::getInfinity(f32); }
@@ -286,23 +216,6 @@ class Math {
   }
   Value* abs(Value* x) { return b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x); }
   Value* copysign(Value* x, Value* sign) { return b.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, x, sign); }
-
-  /// atan(n / d) for n, d >= 0 (not both 0, not both infinite): 0, 45 or 90 degrees, the nearest, and the angle from
-  /// there, whose tangent is within tan(22.5 degrees).
-  Value* angle(Value* n, Value* d) {
-    constexpr double kTan22 = 0.41421356237309503, kTan67 = 2.414213562373095, kQuarter = static_cast<float>(M_PI_4);
-    Value* steep = b.CreateFCmpOGT(n, b.CreateFMul(d, constant(kTan67)));
-    Value* middle = b.CreateFCmpOGT(n, b.CreateFMul(d, constant(kTan22)));
-    auto choose = [&](Value* ifSteep, Value* ifMiddle, Value* otherwise) {
-      return b.CreateSelect(steep, ifSteep, b.CreateSelect(middle, ifMiddle, otherwise));
-    };
-    Value* t = quotient(choose(b.CreateFNeg(d), b.CreateFSub(n, d), n), choose(n, b.CreateFAdd(n, d), d));
-    Value* eighths = choose(constant(2.0), constant(1.0), constant(0.0));  // of a turn
-    Value* s = b.CreateFMul(t, t);
-    Value* p = polynomial(s, {-3.333331519e-01, 1.999847152e-01, -1.424353335e-01, 1.059381375e-01, -6.078221450e-02});
-    p = fma(b.CreateFMul(p, s), t, t);
-    return fma(eighths, constant(kQuarter), fma(eighths, constant(M_PI_4 - kQuarter), p));
-  }
 
   // Parts, the machine's quick ones if it has any.
   Value* partExp(Value* x, double times = 1.0) {  // e^(x times)

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <vector>
 
-#include "compiler/lowering/elementwise.h"
+#include "compiler/lowering/shared_functions.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/IR/Intrinsics.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -18,9 +18,9 @@ using namespace mlir;
 
 constexpr double kLn2High = 0x1.62e42fee00000p-1, kLn2Low = 0x1.a39ef35793c76p-33;  // ln 2; the first has 33 bits
 constexpr double kLog2eLow = 0x1.777d0ffda0d24p-56;                                 // what M_LOG2E lacks
-constexpr double kHalfPi[] = {0x1.921fb54442d18p+0, 0x1.1a62633145c07p-54, -0x1.f1976b7ed8fbcp-110};
+constexpr double kRightAngle[] = {0x1.921fb54442d18p+0, 0x1.1a62633145c07p-54, -0x1.f1976b7ed8fbcp-110};
 
-class Math64 {
+class Math64 : public SharedFunctions<Math64> {
  public:
   Math64(llvm::IRBuilderBase& b, llvm::Type* like)
       : b(b), f64(withElement(like, b.getDoubleTy())), i64(withElement(like, b.getInt64Ty())) {}
@@ -69,84 +69,6 @@ class Math64 {
     return b.CreateSelect(b.CreateFCmpULT(x, constant(0.0)), llvm::ConstantFP::getNaN(f64), y);
   }
 
-  /// u = 1 + x loses the low bits of x; x / (u - 1) puts them back (exact ratio of what was asked to what was taken).
-  Value* log1p(Value* x) {
-    Value *u = add(x, constant(1.0)), *d = sub(u, constant(1.0));
-    Value* y = mul(log(u, 0), b.CreateFDiv(x, d));
-    y = b.CreateSelect(b.CreateFCmpOEQ(d, constant(0.0)), x, y);
-    return b.CreateSelect(b.CreateFCmpOEQ(u, infinity()), u, y);
-  }
-
-  /// e^|x|/2 and e^-|x|/2 of x: their sum, or, with x's sign, their difference.
-  Value* cosh(Value* x) {
-    Value* half = exp(abs(x), -1);
-    return add(half, b.CreateFDiv(constant(0.25), half));
-  }
-  Value* sinh(Value* x) {
-    Value *a = abs(x), *s = mul(x, x);
-    Value* small = fma(mul(s, series(s, 1.0 / 6, {4, 5}, 9, 1)), a, a);
-    Value* half = exp(a, -1);
-    Value* large = sub(half, b.CreateFDiv(constant(0.25), half));
-    return copysign(b.CreateSelect(b.CreateFCmpOLT(a, constant(1.0)), small, large), x);
-  }
-
-  // The inverses through log1p; far out log(2x), where squares would overflow.
-  Value* asinh(Value* x) {
-    Value* a = abs(x);
-    Value* far = b.CreateFCmpOGT(a, constant(kFar));
-    Value* s = b.CreateSelect(far, constant(0.0), mul(a, a));
-    Value* root = add(sqrt(add(s, constant(1.0))), constant(1.0));
-    Value* near = log1p(add(a, b.CreateFDiv(s, root)));
-    return copysign(b.CreateSelect(far, add(log(a, 0), constant(M_LN2)), near), x);
-  }
-  Value* acosh(Value* x) {
-    Value* far = b.CreateFCmpOGT(x, constant(kFar));
-    Value* t = b.CreateSelect(far, constant(1.0), sub(x, constant(1.0)));
-    Value* near = log1p(add(t, sqrt(fma(t, t, add(t, t)))));
-    Value* y = b.CreateSelect(far, add(log(x, 0), constant(M_LN2)), near);
-    return b.CreateSelect(b.CreateFCmpOLT(x, constant(1.0)), llvm::ConstantFP::getNaN(f64), y);
-  }
-  Value* atanh(Value* x) {
-    Value* a = abs(x);
-    return copysign(mul(log1p(b.CreateFDiv(add(a, a), sub(constant(1.0), a))), constant(0.5)), x);
-  }
-
-  Value* atan(Value* x) { return copysign(angle(abs(x), constant(1.0)), x); }
-
-  Value* atan2(Value* y, Value* x) {
-    Value *n = abs(y), *d = abs(x);
-    // Equal sides, also infinite ones, are a quarter of pi; two zeros count as none.
-    Value *equal = b.CreateFCmpOEQ(n, d), *none = b.CreateFCmpOEQ(n, constant(0.0));
-    // Sides near the largest number have a sum that is none.
-    Value* huge = b.CreateFCmpOGT(b.CreateBinaryIntrinsic(llvm::Intrinsic::maxnum, n, d), constant(0x1p1022));
-    Value* down = b.CreateSelect(huge, constant(0.25), constant(1.0));
-    n = b.CreateSelect(equal, b.CreateSelect(none, constant(0.0), constant(1.0)), mul(n, down));
-    d = b.CreateSelect(equal, constant(1.0), mul(d, down));
-    Value* r = angle(n, d);
-    Value* other = add(sub(constant(M_PI), r), constant(2 * kHalfPi[1]));
-    Value* negative = b.CreateICmpSLT(b.CreateBitCast(x, i64), integer(0));
-    return copysign(b.CreateSelect(negative, other, r), y);
-  }
-
-  enum class Arc { sine, cosine };
-  /// asin(t) by its series up to 1/2; above, 90 degrees less twice that of sqrt((1 - |x|) / 2).
-  Value* arc(Value* x, Arc which) {
-    Value* a = abs(x);
-    Value* large = b.CreateFCmpOGT(a, constant(0.5));
-    Value* s = b.CreateSelect(large, fma(a, constant(-0.5), constant(0.5)), mul(a, a));
-    Value* t = b.CreateSelect(large, sqrt(s), a);
-    std::vector<double> c;
-    double choose = 1;  // (2k)! / (4^k k!^2)
-    for (int k = 1; k <= 24; ++k) choose *= (2.0 * k - 1) / (2 * k), c.push_back(choose / (2 * k + 1));
-    Value* p = fma(mul(polynomial(s, c), s), t, t);
-    Value* twice = add(p, p);
-    auto lessThan = [&](double high, double low, Value* part) { return add(sub(constant(high), part), constant(low)); };
-    if (which == Arc::sine) return copysign(b.CreateSelect(large, lessThan(M_PI_2, kHalfPi[1], twice), p), x);
-    Value* behind = b.CreateFCmpOLT(x, constant(0.0));
-    return b.CreateSelect(large, b.CreateSelect(behind, lessThan(M_PI, 2 * kHalfPi[1], twice), twice),
-                          lessThan(M_PI_2, kHalfPi[1], copysign(p, x)));
-  }
-
   /// (e^2a - 1) / (e^2a + 1); near 0 without the 1 that would swallow the difference.
   Value* tanh(Value* x) {
     Value* twice = clampKeepingNan(mul(abs(x), constant(2.0)), 0.0, 50.0);
@@ -160,10 +82,10 @@ class Math64 {
   Value* trig(Value* x, Trig which) {
     Value* j = b.CreateUnaryIntrinsic(llvm::Intrinsic::roundeven, mul(x, constant(M_2_PI)));
     // Two rounded steps and what they lost.
-    Value* r1 = fma(j, constant(-kHalfPi[0]), x);
-    Value* r2 = fma(j, constant(-kHalfPi[1]), r1);
-    Value* lost = fma(j, constant(-kHalfPi[1]), sub(r1, r2));
-    Value* low = fma(j, constant(-kHalfPi[2]), lost);
+    Value* r1 = fma(j, constant(-kRightAngle[0]), x);
+    Value* r2 = fma(j, constant(-kRightAngle[1]), r1);
+    Value* lost = fma(j, constant(-kRightAngle[1]), sub(r1, r2));
+    Value* low = fma(j, constant(-kRightAngle[2]), lost);
     Value *r = add(r2, low), *rest = add(sub(r2, r), low);
     Value* quarter = b.CreateUnaryIntrinsic(llvm::Intrinsic::floor, mul(j, constant(0.25)));
     Value* q = fma(quarter, constant(-4.0), j);  // 0, 1, 2 or 3
@@ -212,9 +134,28 @@ class Math64 {
   }
 
  private:
+  friend class SharedFunctions<Math64>;
   llvm::IRBuilderBase& b;
   llvm::Type *f64, *i64;
-  static constexpr double kFar = 1e18;  ///< 1 is nothing beside its square
+
+  // What SharedFunctions asks for.
+  static constexpr double kFar = 1e18, kHuge = 0x1p1022;
+  static constexpr double kHalfPi = kRightAngle[0], kHalfPiLow = kRightAngle[1];
+  Value* sinhTail(Value* s) { return series(s, 1.0 / 6, {4, 5}, 9, 1); }
+  Value* asinTail(Value* s) {
+    std::vector<double> c;
+    double choose = 1;  // (2k)! / (4^k k!^2)
+    for (int k = 1; k <= 24; ++k) choose *= (2.0 * k - 1) / (2 * k), c.push_back(choose / (2 * k + 1));
+    return polynomial(s, c);
+  }
+  Value* atanTail(Value* s) {
+    std::vector<double> c;
+    for (int k = 1; k <= 21; ++k) c.push_back((k % 2 ? -1.0 : 1.0) / (2 * k + 1));
+    return polynomial(s, c);
+  }
+  Value* halfExp(Value* x) { return exp(x, -1); }
+  Value* quotient(Value* x, Value* y) { return b.CreateFDiv(x, y); }
+  Value* reciprocal(Value* x) { return b.CreateFDiv(constant(1.0), x); }
 
   llvm::Constant* constant(double v) { return llvm::ConstantFP::get(f64, v); }
   llvm::Constant* integer(uint64_t v) { return llvm::ConstantInt::get(i64, v); }
@@ -241,23 +182,6 @@ class Math64 {
     std::vector<double> c{first};
     for (int i = 1; i < terms; ++i, next[0] += 2, next[1] += 2) c.push_back(sign * c.back() / (next[0] * next[1]));
     return polynomial(z, c);
-  }
-  /// atan(n / d) for n, d >= 0 (not both 0, not both infinite): 0, 45 or 90 degrees, the nearest, and the angle from
-  /// there, whose tangent is within tan(22.5 degrees).
-  Value* angle(Value* n, Value* d) {
-    constexpr double kTan22 = 0.41421356237309503, kTan67 = 2.414213562373095;
-    Value* steep = b.CreateFCmpOGT(n, mul(d, constant(kTan67)));
-    Value* middle = b.CreateFCmpOGT(n, mul(d, constant(kTan22)));
-    auto choose = [&](Value* ifSteep, Value* ifMiddle, Value* otherwise) {
-      return b.CreateSelect(steep, ifSteep, b.CreateSelect(middle, ifMiddle, otherwise));
-    };
-    Value* t = b.CreateFDiv(choose(b.CreateFNeg(d), sub(n, d), n), choose(n, add(n, d), d));
-    Value* eighths = choose(constant(2.0), constant(1.0), constant(0.0));  // of a turn
-    Value* s = mul(t, t);
-    std::vector<double> c;
-    for (int k = 1; k <= 21; ++k) c.push_back((k % 2 ? -1.0 : 1.0) / (2 * k + 1));
-    Value* p = fma(mul(polynomial(s, c), s), t, t);
-    return fma(eighths, constant(M_PI_4), fma(eighths, constant(kHalfPi[1] / 2), p));
   }
   /// e^r - 1 for |r| < 0.36.
   Value* expm1Reduced(Value* r) {

@@ -199,15 +199,6 @@ Register r2("beam_step", [](Env& e) {
 });
 
 // --- sampling by noise: the argmax of logits / temperature + Gumbel noise, in one pass
-uint32_t philox_word(uint64_t seed, uint64_t offset) {
-  uint32_t x[4] = {uint32_t(offset), uint32_t(offset >> 32), 0, 0}, k0 = uint32_t(seed), k1 = uint32_t(seed >> 32);
-  for (int round = 0; round < 10; ++round, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
-    const uint64_t a = uint64_t(x[0]) * 0xD2511F53u, b = uint64_t(x[2]) * 0xCD9E8D57u;
-    const uint32_t y0 = uint32_t(b >> 32) ^ x[1] ^ k0, y2 = uint32_t(a >> 32) ^ x[3] ^ k1;
-    x[0] = y0, x[1] = uint32_t(b), x[2] = y2, x[3] = uint32_t(a);
-  }
-  return x[0];
-}
 struct GumbelCfg {
   int BV = 2048, warps = 4;
 };
@@ -249,7 +240,7 @@ Register r3("gumbel", [](Env& e) {
     for (int m = 0; m < M; ++m) {
       std::vector<double> g(V);
       for (int v = 0; v < V; ++v) {
-        const double u = std::max((philox_word(seed, uint64_t(m) * V + v) >> 8) * 0x1p-24, 1e-10);
+        const double u = std::max((reference_philox(seed, uint64_t(m) * V + v)[0] >> 8) * 0x1p-24, 1e-10);
         g[v] = x[size_t(m) * V + v] / t[m] - std::log(-std::log(u));
       }
       if (got[m] < 0 || got[m] >= V || g[got[m]] < *std::max_element(g.begin(), g.end()) - 1e-3)

@@ -209,15 +209,6 @@ Register r3("motion", [](Env& e) {
 });
 
 // --- spins on a torus, one colour of the checkerboard at a time, in place
-uint32_t philox_word(uint64_t seed, uint64_t offset) {
-  uint32_t x[4] = {uint32_t(offset), uint32_t(offset >> 32), 0, 0}, k0 = uint32_t(seed), k1 = uint32_t(seed >> 32);
-  for (int round = 0; round < 10; ++round, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
-    const uint64_t a = uint64_t(x[0]) * 0xD2511F53u, b = uint64_t(x[2]) * 0xCD9E8D57u;
-    const uint32_t y0 = uint32_t(b >> 32) ^ x[1] ^ k0, y2 = uint32_t(a >> 32) ^ x[3] ^ k1;
-    x[0] = y0, x[1] = uint32_t(b), x[2] = y2, x[3] = uint32_t(a);
-  }
-  return x[0];
-}
 struct SpinsCfg {
   int BY = 8, BX = 128, warps = 4;
 };
@@ -256,7 +247,7 @@ Register r4("spins", [](Env& e) {
           if ((x + y) % 2 != colour) continue;
           auto at = [&](int r, int q) { return want[((r + H) % H) * W + (q + W) % W]; };
           const int field = at(y - 1, x) + at(y + 1, x) + at(y, x - 1) + at(y, x + 1);
-          const double u = (philox_word(77 + colour, y * W + x) >> 8) * 0x1p-24;
+          const double u = (reference_philox(77 + colour, y * W + x)[0] >> 8) * 0x1p-24;
           const double p = std::exp(-double(beta) * 2 * at(y, x) * field);
           const int i = y * W + x;
           if (std::abs(u - p) < 1e-5 * (1 + p))

@@ -133,15 +133,9 @@ Register r3("asian_option", [](Env& e) {
   j.gflop = 1e-9 * programs * double(c.B) * c.rounds * c.steps;  // billions of steps
   j.add(asian.grid([=](const auto&...) { return Grid{programs}; }), c, sums.p, 1234, -.001f, .1f, 1.f);
   j.check = [=] {
-    // The device's own generator, in plain integers (Salmon et al., SC 2011), and Box-Muller in float64.
+    // Box-Muller in float64.
     auto normal = [](uint64_t seed, uint32_t offset) {
-      uint32_t x[4] = {offset, 0, 0, 0}, k[2] = {uint32_t(seed), uint32_t(seed >> 32)};
-      for (int round = 0; round < 10; ++round) {
-        uint64_t p = uint64_t(x[0]) * 0xD2511F53u, q = uint64_t(x[2]) * 0xCD9E8D57u;
-        uint32_t y[4] = {uint32_t(q >> 32) ^ x[1] ^ k[0], uint32_t(q), uint32_t(p >> 32) ^ x[3] ^ k[1], uint32_t(p)};
-        std::copy(y, y + 4, x);
-        k[0] += 0x9E3779B9u, k[1] += 0xBB67AE85u;
-      }
+      const auto x = reference_philox(seed, offset);
       return std::sqrt(-2 * std::log(1 - (x[0] >> 8) * 0x1p-24)) * std::cos(2 * M_PI * (x[1] >> 8) * 0x1p-24);
     };
     std::vector<double> want(programs);

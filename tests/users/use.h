@@ -1,6 +1,7 @@
 // use.h - kernels as users write them: a case prepares its data, its launches, and a comparison with float64 loops.
 #pragma once
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <functional>
@@ -31,6 +32,18 @@ struct Env {
     return static_cast<double>(state >> 40) * 0x1p-24;
   }
 };
+
+/// The four words that the language's random numbers make of element `offset` of stream `seed` (Salmon et al., SC 2011:
+/// Philox 4x32, ten rounds), in plain integers.
+inline std::array<uint32_t, 4> reference_philox(uint64_t seed, uint64_t offset) {
+  std::array<uint32_t, 4> x{uint32_t(offset), uint32_t(offset >> 32), 0, 0};
+  uint32_t k0 = uint32_t(seed), k1 = uint32_t(seed >> 32);
+  for (int round = 0; round < 10; ++round, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
+    const uint64_t p = uint64_t(x[0]) * 0xD2511F53u, q = uint64_t(x[2]) * 0xCD9E8D57u;
+    x = {uint32_t(q >> 32) ^ x[1] ^ k0, uint32_t(q), uint32_t(p >> 32) ^ x[3] ^ k1, uint32_t(p)};
+  }
+  return x;
+}
 
 template <class T>
 struct Array {

@@ -1,0 +1,126 @@
+// shared_functions.h - functions that f32 and f64 compute by the same steps: log1p, hyperbolic functions, their
+// inverses, and angles. What differs (constants, polynomials, quotients) comes from the class that derives.
+#pragma once
+#include <cmath>
+
+#include "compiler/lowering/elementwise.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/Intrinsics.h"
+
+namespace tile::ir {
+
+/// Self has a builder `b`; constant, infinity, fma, abs, copysign, sqrt, quotient, reciprocal, log(x, base; 0: e), and
+/// halfExp (e^x / 2, also where e^x would overflow); sinhTail, asinTail and atanTail: p(s) of f(t) = t + t s p(s) with
+/// s = t^2, for |t| <= 1, <= 1/2 and <= tan(22.5 degrees); kHalfPi and kHalfPiLow, what the first lacks; kFar, beside
+/// whose square 1 is nothing; kHuge, half of the largest power of two.
+template <class Self>
+class SharedFunctions {
+ protected:
+  using Value = llvm::Value;
+
+ public:
+  /// u = 1 + x loses the low bits of x; x / (u - 1) puts them back (exact ratio of what was asked to what was taken).
+  Value* log1p(Value* x) {
+    Value *u = add(x, one()), *d = sub(u, one());
+    Value* y = mul(me().log(u, 0), me().quotient(x, d));
+    y = b().CreateSelect(b().CreateFCmpOEQ(d, me().constant(0.0)), x, y);
+    return b().CreateSelect(b().CreateFCmpOEQ(u, me().infinity()), u, y);
+  }
+
+  /// e^|x|/2 and e^-|x|/2 of x: their sum, or, with x's sign, their difference.
+  Value* cosh(Value* x) {
+    Value* half = me().halfExp(me().abs(x));
+    return me().fma(me().reciprocal(half), me().constant(0.25), half);
+  }
+  Value* sinh(Value* x) {
+    Value *a = me().abs(x), *s = mul(x, x);
+    Value* small = withTail(a, s, me().sinhTail(s));
+    Value* half = me().halfExp(a);
+    Value* large = me().fma(me().reciprocal(half), me().constant(-0.25), half);
+    return me().copysign(b().CreateSelect(b().CreateFCmpOLT(a, one()), small, large), x);
+  }
+
+  // The inverses through log1p; far out log(2x), where squares would overflow.
+  Value* asinh(Value* x) {
+    Value* a = me().abs(x);
+    Value* far = b().CreateFCmpOGT(a, me().constant(Self::kFar));
+    Value* s = b().CreateSelect(far, me().constant(0.0), mul(a, a));
+    Value* root = add(me().sqrt(add(s, one())), one());
+    Value* near = log1p(add(a, me().quotient(s, root)));
+    return me().copysign(b().CreateSelect(far, logOfTwice(a), near), x);
+  }
+  Value* acosh(Value* x) {
+    Value* far = b().CreateFCmpOGT(x, me().constant(Self::kFar));
+    Value* t = b().CreateSelect(far, one(), sub(x, one()));
+    Value* near = log1p(add(t, me().sqrt(me().fma(t, t, add(t, t)))));
+    Value* y = b().CreateSelect(far, logOfTwice(x), near);
+    return b().CreateSelect(b().CreateFCmpOLT(x, one()), llvm::ConstantFP::getNaN(x->getType()), y);
+  }
+  Value* atanh(Value* x) {
+    Value* a = me().abs(x);
+    return me().copysign(mul(log1p(me().quotient(add(a, a), sub(one(), a))), me().constant(0.5)), x);
+  }
+
+  Value* atan(Value* x) { return me().copysign(angle(me().abs(x), one()), x); }
+  Value* atan2(Value* y, Value* x) {
+    Value *n = me().abs(y), *d = me().abs(x), *zero = me().constant(0.0);
+    // Equal sides, also infinite ones, are a quarter of pi; two zeros count as none.
+    Value *equal = b().CreateFCmpOEQ(n, d), *none = b().CreateFCmpOEQ(n, zero);
+    // Sides near the largest number have a sum that is none.
+    Value* larger = b().CreateBinaryIntrinsic(llvm::Intrinsic::maxnum, n, d);
+    Value* huge = b().CreateFCmpOGT(larger, me().constant(Self::kHuge));
+    Value* down = b().CreateSelect(huge, me().constant(0.25), one());
+    n = b().CreateSelect(equal, b().CreateSelect(none, zero, one()), mul(n, down));
+    d = b().CreateSelect(equal, one(), mul(d, down));
+    Value* r = angle(n, d);
+    llvm::Type* integer = withElement(x->getType(), b().getIntNTy(x->getType()->getScalarSizeInBits()));
+    Value* negative = b().CreateICmpSLT(b().CreateBitCast(x, integer), llvm::ConstantInt::get(integer, 0));
+    return me().copysign(b().CreateSelect(negative, rightAnglesLess(2, r), r), y);
+  }
+
+  enum class Arc { sine, cosine };
+  /// asin(t) = t + t^3 p(t^2) up to 1/2; above, 90 degrees less twice that of sqrt((1 - |x|) / 2).
+  Value* arc(Value* x, Arc which) {
+    Value* a = me().abs(x);
+    Value* large = b().CreateFCmpOGT(a, me().constant(0.5));
+    Value* s = b().CreateSelect(large, me().fma(a, me().constant(-0.5), me().constant(0.5)), mul(a, a));
+    Value* p = withTail(b().CreateSelect(large, me().sqrt(s), a), s, me().asinTail(s));
+    Value* twice = add(p, p);
+    if (which == Arc::sine) return me().copysign(b().CreateSelect(large, rightAnglesLess(1, twice), p), x);
+    Value* behind = b().CreateFCmpOLT(x, me().constant(0.0));
+    return b().CreateSelect(large, b().CreateSelect(behind, rightAnglesLess(2, twice), twice),
+                            rightAnglesLess(1, me().copysign(p, x)));
+  }
+
+ private:
+  Self& me() { return static_cast<Self&>(*this); }
+  llvm::IRBuilderBase& b() { return me().b; }
+  Value* one() { return me().constant(1.0); }
+  Value* add(Value* x, Value* y) { return b().CreateFAdd(x, y); }
+  Value* sub(Value* x, Value* y) { return b().CreateFSub(x, y); }
+  Value* mul(Value* x, Value* y) { return b().CreateFMul(x, y); }
+
+  Value* withTail(Value* t, Value* s, Value* p) { return me().fma(mul(p, s), t, t); }
+  Value* logOfTwice(Value* x) { return add(me().log(x, 0), me().constant(M_LN2)); }
+  Value* rightAnglesLess(int count, Value* part) {
+    return add(sub(me().constant(count * Self::kHalfPi), part), me().constant(count * Self::kHalfPiLow));
+  }
+
+  /// atan(n / d) for n, d >= 0 (not both 0, not both infinite): 0, 45 or 90 degrees, the nearest, and the angle from
+  /// there, whose tangent is within tan(22.5 degrees).
+  Value* angle(Value* n, Value* d) {
+    constexpr double kTan22 = 0.41421356237309503, kTan67 = 2.414213562373095;
+    Value* steep = b().CreateFCmpOGT(n, mul(d, me().constant(kTan67)));
+    Value* middle = b().CreateFCmpOGT(n, mul(d, me().constant(kTan22)));
+    auto choose = [&](Value* ifSteep, Value* ifMiddle, Value* otherwise) {
+      return b().CreateSelect(steep, ifSteep, b().CreateSelect(middle, ifMiddle, otherwise));
+    };
+    Value* t = me().quotient(choose(b().CreateFNeg(d), sub(n, d), n), choose(n, add(n, d), d));
+    Value* eighths = choose(me().constant(2.0), one(), me().constant(0.0));  // of a turn
+    Value* s = mul(t, t);
+    Value* low = me().fma(eighths, me().constant(Self::kHalfPiLow / 2), withTail(t, s, me().atanTail(s)));
+    return me().fma(eighths, me().constant(Self::kHalfPi / 2), low);
+  }
+};
+
+}  // namespace tile::ir
