@@ -1,6 +1,8 @@
 // env.cpp - see env.h.
 #include "runtime/env.h"
 
+#include <unistd.h>
+
 #include <charconv>
 #include <cstdlib>
 
@@ -37,6 +39,20 @@ int64_t env_int(Env id, int64_t otherwise, int64_t low, int64_t high) {
   const auto [end, problem] = std::from_chars(value.data(), value.data() + value.size(), number);
   if (problem != std::errc() || end != value.data() + value.size() || number < low || number > high) return otherwise;
   return number;
+}
+
+std::vector<std::string> env_for_child(const std::string& name, const std::string& entry) {
+  std::vector<std::string> variables;
+  std::string* list = nullptr;
+  for (char** variable = environ; variable && *variable; ++variable) variables.emplace_back(*variable);
+  for (std::string& variable : variables)
+    if (variable.starts_with(name + "=")) list = &variable;
+  if (!list) {
+    variables.push_back(name + "=" + entry);
+  } else if (list->find(entry.substr(0, entry.find('='))) == std::string::npos) {
+    *list += (list->ends_with('=') ? "" : ":") + entry;
+  }
+  return variables;
 }
 
 }  // namespace tile

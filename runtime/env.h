@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace tile {
 
@@ -29,5 +30,8 @@ std::optional<std::string> env_text(Env id);
 bool env_flag(Env id, bool otherwise = false);
 /// A whole number within [low, high]; anything else, or unset, gives `otherwise`.
 int64_t env_int(Env id, int64_t otherwise, int64_t low, int64_t high);
+/// Every variable as NAME=VALUE, for a child process, with `entry` added to the colon-separated list `name` unless the list
+/// already has an entry that begins as `entry` does up to its `=`.
+std::vector<std::string> env_for_child(const std::string& name, const std::string& entry);
 
 }  // namespace tile

@@ -50,6 +50,24 @@ TEST_F(EnvTest, Flags) {
   EXPECT_FALSE(env_flag(Env::num_threads, false));
 }
 
+TEST_F(EnvTest, ChildrenGetTheirEntryUnlessItWasChosen) {
+  auto list = [](const char* ours) {
+    if (ours) setenv("TILE_TEST_LIST", ours, 1);
+    const std::vector<std::string> variables = env_for_child("TILE_TEST_LIST", "a.b=1");
+    unsetenv("TILE_TEST_LIST");
+    std::vector<std::string> found;
+    for (const std::string& v : variables)
+      if (v.starts_with("TILE_TEST_LIST=")) found.push_back(v.substr(15));
+    EXPECT_GT(variables.size(), 1u) << "the rest of the environment stays";
+    EXPECT_EQ(1u, found.size());
+    return found.empty() ? std::string() : found[0];
+  };
+  EXPECT_EQ("a.b=1", list(nullptr));
+  EXPECT_EQ("a.b=1", list(""));
+  EXPECT_EQ("c=2:a.b=1", list("c=2"));
+  EXPECT_EQ("c=2:a.b=0", list("c=2:a.b=0"));
+}
+
 TEST(EnvTable, NamesAreUniqueAndDocumented) {
   std::set<std::string> names;
   size_t index = 0;

@@ -324,7 +324,7 @@ std::unique_ptr<FragmentOperand> fragmentsOf(Emitter& e, MmaOp op) {
   return std::make_unique<WordFragments>(e, op);
 }
 
-// ---- one instruction
+// ---- instructions
 
 /// Descriptors of one instruction: those of their buffers, and the bytes from there.
 struct Place {
@@ -333,55 +333,83 @@ struct Place {
   bool transposed = false;
 };
 
-/// acc += a * b, or acc = a * b when `fromZero`. `registers`: four of a, which then has no place.
-void multiply(Emitter& e, Engine engine, int k, ArrayRef<Value*> registers, const Place& a, const Place& b,
-              MutableArrayRef<Value*> acc, bool fromZero) {
-  const Spelling spelling = spellingOf(engine);
-  const bool isInteger = engine == Engine::wgmma_s8, inRegisters = !registers.empty();
-  const int n = static_cast<int>(acc.size());
-  std::string constraints;
-  SmallVector<Value*, 160> args;
-  auto constrain = [&](StringRef one, int times) {
-    for (int i = 0; i < times; ++i) constraints += (constraints.empty() ? "" : ",") + one.str();
-  };
-  // An output of its own may not share a register with a, which the instruction reads to its end.
-  constrain((Twine("=") + (fromZero && inRegisters ? "&" : "") + (isInteger ? "r" : "f")).str(), n);
-  if (!fromZero) {
-    for (int i = 0; i < n; ++i) constrain(std::to_string(i), 1);
-    args.append(acc.begin(), acc.end());
+/// The instructions of a group as one statement of assembly. A statement for each would repeat its accumulators, tied, for
+/// every step of k: most of LLVM's time went into joining those again.
+class GroupOfProducts {
+ public:
+  /// acc = a * b when `fromZero`, else acc += a * b.
+  GroupOfProducts(Emitter& e, Engine engine, MutableArrayRef<Value*> acc, bool fromZero)
+      : e_(e), row_(engineRow(engine)), spelling_(spellingOf(engine)), acc_(acc), fromZero_(fromZero) {
+    const std::string kind = engine == Engine::wgmma_s8 ? "r" : "f";
+    // What the first of the instructions writes, the others' operands may not share a register with; nor may a's, which
+    // an instruction reads to its end.
+    for (size_t i = 0; i < acc.size(); ++i) constrain((fromZero ? "=&" : "=") + kind);
+    if (fromZero) return;
+    for (size_t i = 0; i < acc.size(); ++i) constrain(std::to_string(i));
+    args_.append(acc.begin(), acc.end());
   }
-  std::string before;
-  auto descriptor = [&](const Place& place, const char* name) {
-    constrain("l", 1);
-    args.push_back(place.descriptor);
-    std::string operand = "$" + std::to_string(n + static_cast<int>(args.size()) - 1);
-    if (place.bytes == 0) return operand;
-    before += std::string(".reg .b64 ") + name + "; add.s64 " + name + ", " + operand + ", " +
-              std::to_string(place.bytes / 16) + "; ";
-    return std::string(name);
-  };
-  std::string aText;
-  if (inRegisters) {
-    aText = list(n + static_cast<int>(args.size()), 4);
-    constrain("r", 4);
-    args.append(registers.begin(), registers.end());
-  } else {
-    aText = descriptor(a, "a");
-  }
-  const std::string bText = descriptor(b, "b");
 
-  std::string text = "wgmma.mma_async.sync.aligned.m64n" + std::to_string(2 * n) + "k" + std::to_string(k) + "." +
-                     spelling.types + " " + list(0, n) + ", " + aText + ", " + bText + ", " + (fromZero ? "0" : "1");
-  if (spelling.scales) text += ", 1, 1";
-  if (spelling.transposes) {
-    if (!inRegisters) text += a.transposed ? ", 1" : ", 0";
-    text += b.transposed ? ", 1" : ", 0";
+  /// The product into the accumulators [first, first + count). `registers`: four of a, which then has no place. `starts`: the
+  /// first one into them.
+  void add(int first, int count, ArrayRef<Value*> registers, const Place& a, const Place& b, bool starts) {
+    const bool inRegisters = !registers.empty();
+    std::string aText;
+    if (inRegisters) {
+      for (Value* v : registers) aText += (aText.empty() ? "{" : ", ") + input(v, "r");
+      aText += "}";
+    } else {
+      aText = descriptor(a, "a");
+    }
+    const std::string bText = descriptor(b, "b");
+    text_ += "wgmma.mma_async.sync.aligned.m64n" + std::to_string(2 * count) + "k" + std::to_string(row_.k) + "." +
+             spelling_.types + " " + list(first, count) + ", " + aText + ", " + bText + ", " +
+             (fromZero_ && starts ? "0" : "1");
+    if (spelling_.scales) text_ += ", 1, 1";
+    if (spelling_.transposes) {
+      if (!inRegisters) text_ += a.transposed ? ", 1" : ", 0";
+      text_ += b.transposed ? ", 1" : ", 0";
+    }
+    text_ += ";\n\t";
+    ++instructions_;
   }
-  text += ";";
-  if (!before.empty()) text = "{" + before + text + "}";
-  Value* result = e.inlineAsm(structOf(e.b, acc[0]->getType(), acc.size()), text, constraints, args);
-  for (int i = 0; i < n; ++i) acc[i] = e.b.CreateExtractValue(result, i);
-}
+
+  /// Writes the statement; the accumulators become its results.
+  void emit() {
+    Value* result = e_.inlineAsm(structOf(e_.b, acc_[0]->getType(), acc_.size()), "{" + text_ + "}", constraints_, args_);
+    for (auto [i, acc] : llvm::enumerate(acc_)) acc = e_.b.CreateExtractValue(result, static_cast<unsigned>(i));
+  }
+
+ private:
+  void constrain(const std::string& one) { constraints_ += (constraints_.empty() ? "" : ",") + one; }
+
+  std::string input(Value* v, const char* kind) {
+    auto [place, isNew] = inputs_.try_emplace(v, 0);
+    if (isNew) {
+      place->second = acc_.size() + args_.size();
+      constrain(kind);
+      args_.push_back(v);
+    }
+    return "$" + std::to_string(place->second);
+  }
+
+  std::string descriptor(const Place& place, const char* name) {
+    const std::string start = input(place.descriptor, "l");
+    if (place.bytes == 0) return start;
+    const std::string own = name + std::to_string(instructions_);
+    text_ += ".reg .b64 " + own + "; add.s64 " + own + ", " + start + ", " + std::to_string(place.bytes / 16) + "; ";
+    return own;
+  }
+
+  Emitter& e_;
+  const EngineRow& row_;
+  Spelling spelling_;
+  MutableArrayRef<Value*> acc_;
+  bool fromZero_;
+  std::string text_, constraints_;
+  SmallVector<Value*, 160> args_;
+  DenseMap<Value*, size_t> inputs_;  ///< their numbers: what several instructions read is handed over once
+  int instructions_ = 0;
+};
 
 }  // namespace
 
@@ -452,6 +480,7 @@ LogicalResult emitWgmma(Emitter& e, MmaOp op) {
       for (int rep = 0; rep < reps; ++rep)
         inRegisters.push_back(aFragments ? aFragments->at(rep, step) : aRegisters->at(rep, step));
     e.b.CreateIntrinsic(Intrinsic::nvvm_wgmma_fence_sync_aligned, {});
+    GroupOfProducts group(e, op.getEngine(), acc, fromZero && begin == 0);
     for (int step = begin; step < end; ++step) {
       for (int rep = 0; rep < reps; ++rep) {
         Place a;
@@ -460,14 +489,14 @@ LogicalResult emitWgmma(Emitter& e, MmaOp op) {
                !aStart->operand().kMinor};
         int64_t column = 0;
         for (int width : columns) {
-          MutableArrayRef<Value*> d(acc.data() + (rep * part + column) / 2, static_cast<size_t>(width / 2));
-          multiply(e, op.getEngine(), row.k,
-                   aStart ? ArrayRef<Value*>() : ArrayRef<Value*>(inRegisters[(step - begin) * reps + rep]), a,
-                   {bFirst, b->outerBytes(column) + b->stepBytes(step), !b->kMinor}, d, fromZero && step == 0);
+          group.add(static_cast<int>(rep * part + column) / 2, width / 2,
+                    aStart ? ArrayRef<Value*>() : ArrayRef<Value*>(inRegisters[(step - begin) * reps + rep]), a,
+                    {bFirst, b->outerBytes(column) + b->stepBytes(step), !b->kMinor}, step == begin);
           column += width;
         }
       }
     }
+    group.emit();
     e.b.CreateIntrinsic(Intrinsic::nvvm_wgmma_commit_group_sync_aligned, {});
   }
   e.define(op.getResult(), acc);
