@@ -4,8 +4,13 @@
 
 #include <atomic>
 #include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <memory>
+
+#if defined(__x86_64__)
+#include <emmintrin.h>
+#endif
 
 #include "llvm/ExecutionEngine/Orc/AbsoluteSymbols.h"
 #include "llvm/ExecutionEngine/Orc/Core.h"
@@ -13,9 +18,20 @@
 #include "llvm/ExecutionEngine/Orc/SelfExecutorProcessControl.h"
 #include "llvm/Support/MemoryBuffer.h"
 
+#include "runtime/float_types.h"
+
 namespace tile::ir {
 
 namespace {
+
+#if defined(__x86_64__)
+// Narrowing on processors without an instruction for it. A 16-bit float is returned in the low bits of xmm0.
+__m128i bits16(uint16_t bits) { return _mm_cvtsi32_si128(bits); }
+__m128i floatToHalf(float x) { return bits16(half(x).bits); }
+__m128i doubleToHalf(double x) { return bits16(half(x).bits); }
+__m128i floatToBfloat(float x) { return bits16(bfloat16(x).bits); }
+__m128i doubleToBfloat(double x) { return bits16(bfloat16(x).bits); }
+#endif
 
 /// What LLVM's code generator may call: the intrinsics without an instruction. Nothing else of the process is visible.
 struct Helper {
@@ -71,6 +87,12 @@ const Helper kHelpers[] = {
     {"fmaf", reinterpret_cast<void*>(static_cast<float (*)(float, float, float)>(::fmaf))},
     {"ldexp", reinterpret_cast<void*>(static_cast<double (*)(double, int)>(::ldexp))},
     {"ldexpf", reinterpret_cast<void*>(static_cast<float (*)(float, int)>(::ldexpf))},
+#if defined(__x86_64__)
+    {"__truncsfhf2", reinterpret_cast<void*>(floatToHalf)},
+    {"__truncdfhf2", reinterpret_cast<void*>(doubleToHalf)},
+    {"__truncsfbf2", reinterpret_cast<void*>(floatToBfloat)},
+    {"__truncdfbf2", reinterpret_cast<void*>(doubleToBfloat)},
+#endif
     {"sincos", reinterpret_cast<void*>(::sincos)},
     {"sincosf", reinterpret_cast<void*>(::sincosf)},
     {"memset", reinterpret_cast<void*>(::memset)},
