@@ -11,7 +11,6 @@
 #include "compiler/gpu/mma_table.h"
 #include "compiler/gpu/ring_groups.h"
 #include "llvm/ADT/Twine.h"
-#include "mlir/Analysis/Liveness.h"
 
 namespace tile::ir {
 using namespace mlir;
@@ -275,36 +274,66 @@ static bool servesOnlyCopies(Value value, llvm::DenseMap<Value, bool>& known) {
   return known[value] = serves;
 }
 
-RegisterEstimate estimateRegisters(func::FuncOp func, int numWarps) {
-  Liveness liveness(func);
-  RegisterEstimate worst;
-  const int64_t threads = int64_t{numWarps} * 32;
-  llvm::DenseMap<Value, bool> ofCopies;
-  auto isKept = [&](Value value) {
-    return isa<RankedTensorType>(value.getType()) && !servesOnlyCopies(value, ofCopies);
-  };
-  func.walk([&](Operation* op) {
-    // Alive while the op runs; in front of a region op what it reads counts inside.
-    int64_t alive = registersInside(op, threads);
-    if (op->getNumRegions() != 0 || op == func.getOperation()) return;
-    for (Block* block = op->getBlock(); block;
-         block = block->getParentOp() ? block->getParentOp()->getBlock() : nullptr) {
-      const LivenessBlockInfo* info = liveness.getLiveness(block);
-      if (!info) break;
-      Operation* here = block->findAncestorOpInBlock(*op);
-      bool innermost = here == op;
-      for (Value value : info->currentlyLiveValues(here)) {
-        // An enclosing statement's operands and results are alive as the arguments of its regions.
-        if (!innermost && (value.getDefiningOp() == here || llvm::is_contained(here->getOperands(), value))) continue;
-        // Its own results may take the registers of operands that end here; they count with the next op.
-        if (value.getParentBlock() == block && value.getDefiningOp() != op && isKept(value))
-          alive += registersOf(value, threads);
+namespace {
+
+/// Registers of tiles that are alive while an op runs, for every op of a function, in one walk.
+class LiveTiles {
+ public:
+  LiveTiles(func::FuncOp func, int64_t threads) : threads_(threads) { visit(func.getBody().front(), 0); }
+  const RegisterEstimate& worst() const { return worst_; }
+
+ private:
+  int64_t kept(Value value) {
+    return isa<RankedTensorType>(value.getType()) && !servesOnlyCopies(value, ofCopies_) ? registersOf(value, threads_) : 0;
+  }
+
+  /// `outside`: alive around the block while it runs.
+  void visit(Block& block, int64_t outside) {
+    llvm::DenseMap<Operation*, size_t> places;
+    for (Operation& op : block) places.try_emplace(&op, places.size());
+    std::vector<int64_t> changes(places.size() + 1);
+    auto live = [&](Value value, size_t begin) {
+      const int64_t registers = kept(value);
+      if (registers == 0) return;
+      size_t end = begin;
+      for (Operation* user : value.getUsers())
+        if (Operation* statement = block.findAncestorOpInBlock(*user)) end = std::max(end, places.at(statement));
+      changes[begin] += registers;
+      changes[end + 1] -= registers;
+    };
+    for (Value argument : block.getArguments()) live(argument, 0);
+    for (Operation& op : block)
+      for (Value result : op.getResults()) live(result, places.at(&op));
+
+    int64_t inBlock = 0;
+    for (Operation& op : block) {
+      inBlock += changes[places.at(&op)];
+      // An op's own results may take the registers of operands that end here; they count with the next op.
+      int64_t alive = outside + inBlock;
+      for (Value result : op.getResults()) alive -= kept(result);
+      if (op.getNumRegions() == 0) {
+        alive += registersInside(&op, threads_);
+        if (alive > worst_.registers) worst_ = {static_cast<int>(alive), &op};
+        continue;
       }
-      if (isa<func::FuncOp>(block->getParentOp())) break;
+      // What a statement reads is alive as the arguments of its regions, or counts there.
+      llvm::SmallDenseSet<Value, 8> read(op.getOperands().begin(), op.getOperands().end());
+      for (Value operand : read)
+        if (operand.getParentBlock() == &block) alive -= kept(operand);
+      for (Region& region : op.getRegions())
+        for (Block& inner : region) visit(inner, alive);
     }
-    if (alive > worst.registers) worst = {static_cast<int>(alive), op};
-  });
-  return worst;
+  }
+
+  int64_t threads_;
+  llvm::DenseMap<Value, bool> ofCopies_;
+  RegisterEstimate worst_;
+};
+
+}  // namespace
+
+RegisterEstimate estimateRegisters(func::FuncOp func, int numWarps) {
+  return LiveTiles(func, int64_t{numWarps} * 32).worst();
 }
 
 int registersOfProducts(func::FuncOp func) {
