@@ -143,16 +143,15 @@ LogicalResult emitSmemLoad(Emitter& e, SmemLoadOp op) {
   SmemAddress address(e, tile, layout, major);
   const int length = vectorLength(layout, tile, minor);
   Type* element = e.elementType(op.getResult());
-  Regs result;
-  for (int reg = 0; reg < layout.numRegs(); reg += length) {
+  const SmallVector<Value*> zeros(length, Constant::getNullValue(element));
+  Regs result(static_cast<size_t>(layout.numRegs()), zeros[0]);
+  for (const std::vector<int>& run : layout.runs(minor, length)) {
+    const int reg = run[0];
+    if (layout.isRegPadding(reg)) continue;
     layout::Coord coord = layout.regCoord(reg);
-    if (layout.isRegPadding(reg)) {
-      result.append(length, Constant::getNullValue(element));
-      continue;
-    }
     Value* pointer = address.at(e.scalar(op.getSource()), coord[major], coord[minor] * tile.elementBytes);
-    SmallVector<Value*> zeros(length, Constant::getNullValue(element));
-    result.append(loadVector(e, pointer, element, length, e.inTile(layout, reg), zeros));
+    const auto loaded = loadVector(e, pointer, element, length, e.inTile(layout, reg), zeros);
+    for (auto [to, value] : llvm::zip(run, loaded)) result[static_cast<size_t>(to)] = value;
   }
   e.define(op.getResult(), result);
   return success();

@@ -10,7 +10,7 @@ namespace tile::ir {
 using namespace llvm;
 
 int vectorLength(const layout::Layout& layout, const layout::SharedTile& tile, int minor) {
-  const int run = layout.contiguousRegs(minor);
+  const int run = layout.runLength(minor);
   const int64_t limit =
       tile.swizzle ? 16 : std::min<int64_t>(16, tile.pitch & -tile.pitch);  // what rows are aligned to
   int length = 1;
@@ -57,7 +57,8 @@ void storeTile(Emitter& e, ArrayRef<Value*> values, const layout::Layout& layout
   const int64_t end = first + tile.cols, threads = layout.maxThreadCoord(minor);
   const bool whole = first == 0 && end >= layout.shape()[minor];
   std::set<layout::Coord> written;
-  for (int reg = 0; reg < layout.numRegs(); reg += length) {
+  for (const std::vector<int>& run : layout.runs(minor, length)) {
+    const int reg = run[0];
     if (layout.isRegPadding(reg)) continue;
     layout::Coord coord = layout.regCoord(reg);
     if (replicas > 1 && !written.insert(coord).second) continue;
@@ -67,7 +68,9 @@ void storeTile(Emitter& e, ArrayRef<Value*> values, const layout::Layout& layout
     if (!whole && (at < first || at + threads >= end))
       inPart = e.b.CreateICmpULT(e.b.CreateAdd(e.threadCoord(layout, minor), e.i32(at - first)), e.i32(tile.cols));
     Value* pointer = address.at(base, coord[major], (at - first) * tile.elementBytes);
-    storeVector(e, pointer, values.slice(reg, length), e.andAll({firstReplica, e.inTile(layout, reg), inPart}));
+    SmallVector<Value*, 16> piece;
+    for (int from : run) piece.push_back(values[static_cast<size_t>(from)]);
+    storeVector(e, pointer, piece, e.andAll({firstReplica, e.inTile(layout, reg), inPart}));
   }
 }
 
