@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "compiler/targets/llvm_passes.h"
+#include "compiler/targets/order_by_use.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IR/OptBisect.h"
@@ -96,6 +97,7 @@ llvm::Error optimize(llvm::Module& module, llvm::TargetMachine& machine) {
     passes.addPass(llvm::LoopUnrollPass(llvm::LoopUnrollOptions(/*OptLevel=*/3, /*OnlyWhenForced=*/true)));
   }
   if (llvm::Error error = passes.add(kFinish)) return error;
+  passes.addPass(OrderByUse());
   passes.run(module);
   return llvm::Error::success();
 }

@@ -1,0 +1,15 @@
+// order_by_use.h - where too many values of a block are alive at a time, each is computed right in front of its use.
+#pragma once
+#include "llvm/IR/PassManager.h"
+
+namespace tile::ir {
+
+/// Operations on tiles arrive one after the other, each for all elements of a thread: between two long ones (random
+/// numbers, polynomials) all elements' intermediate values are alive at once. The assembler schedules around the order
+/// it is given, but does not find its way back from one that needs more registers than there are. Pure instructions of
+/// such stretches are put in depth-first order of what is needed behind them: element by element.
+struct OrderByUse : llvm::PassInfoMixin<OrderByUse> {
+  llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager&);
+};
+
+}  // namespace tile::ir
