@@ -97,8 +97,9 @@ class FactsBuilder {
     if (k.view) facts_.views_[v] = *k.view;
   }
   void set(Value v, AxisFacts axis, Range range) {
+    // The last multiple of a block's size, and the numbers of the block on top of it, do not wrap.
+    facts_.range_[v] = multiplesIn(wrapped(range, bitsOf(v.getType())), elementDivisibility(axis));
     facts_.axis_[v] = std::move(axis);
-    facts_.range_[v] = wrapped(range, bitsOf(v.getType()));
   }
   void forget(Value v) {
     facts_.axis_.erase(v);

@@ -34,6 +34,14 @@ Range wrapped(Range r, unsigned bits) {
   return r.min >= full.min && r.max <= full.max ? r : full;
 }
 
+Range multiplesIn(Range r, int64_t divisor) {
+  if (divisor <= 1) return r;
+  const auto above = [&](int64_t v) { return (v % divisor + divisor) % divisor; };  // the multiple at or below v
+  const int64_t max = r.max - above(r.max);
+  auto min = above(r.min) ? add(r.min, divisor - above(r.min)) : r.min;
+  return min && *min <= max ? Range{*min, max} : r;
+}
+
 Range join(Range a, Range b) { return {std::min(a.min, b.min), std::max(a.max, b.max)}; }
 
 Range addRange(Range a, Range b, unsigned bits) {

@@ -17,6 +17,8 @@ struct Range {
 Range fullRange(unsigned bits);
 /// The range itself when it fits `bits`, else fullRange(bits): the value wrapped.
 Range wrapped(Range r, unsigned bits);
+/// From the first multiple of the divisor inside to the last; the range itself where there is none.
+Range multiplesIn(Range r, int64_t divisor);
 Range join(Range a, Range b);
 
 Range addRange(Range a, Range b, unsigned bits);

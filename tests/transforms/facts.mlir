@@ -30,8 +30,12 @@ func.func @tiles(%n: i32 {tile.multiple_of = 16 : i32}, %m: i32) {
   // Negative numbers round toward zero: no groups without knowing the sign.
   %ms = tile.splat %m : i32 -> tensor<64xi32>
   %any = arith.addi %iota, %ns : tensor<64xi32>
-  // expected-remark @+1 {{contiguity [1] divisibility [8] constancy [1] range -7 to 7}}
-  %signed = arith.remsi %mul, %c8 {facts} : tensor<64xi32>
+  %mixed = arith.addi %iota, %ms : tensor<64xi32>
+  // expected-remark @+1 {{contiguity [1] divisibility [1] constancy [1] range -7 to 7}}
+  %signed = arith.remsi %mixed, %c8 {facts} : tensor<64xi32>
+  // Nothing is left of multiples of 16.
+  // expected-remark @+1 {{contiguity [1] divisibility [8] constancy [1] range 0 to 0}}
+  %none = arith.remsi %mul, %c8 {facts} : tensor<64xi32>
   // expected-remark @+1 {{contiguity [8] divisibility [8] constancy [1]}}
   %masked = arith.remui %any, %c8 {facts} : tensor<64xi32>
   // expected-remark @+1 {{contiguity [1, 64] divisibility [1, 1073741824] constancy [1, 1] range 0 to 63}}
@@ -63,14 +67,14 @@ func.func @scalars(%n: i32 {tile.multiple_of = 24 : i32}) {
   // expected-remark @+1 {{divisibility [1] constancy [1] range 0 to 2147483646}}
   %pid = tile.program_id 0 {facts}
   // The product may wrap: multiples of 64 stay multiples of 64, the range is lost.
-  // expected-remark @+1 {{divisibility [64] constancy [1] range -2147483648 to 2147483647}}
+  // expected-remark @+1 {{divisibility [64] constancy [1] range -2147483648 to 2147483584}}
   %start = arith.muli %pid, %c64 {facts} : i32
   %c4 = arith.constant 4 : i32
   // expected-remark @+1 {{divisibility [128] constancy [1]}}
   %shifted = arith.shli %n, %c4 {facts} : i32
   // expected-remark @+1 {{divisibility [4] constancy [1]}}
   %half = arith.shrsi %start, %c4 {facts} : i32
-  // expected-remark @+1 {{divisibility [4] constancy [1] range 0 to 99}}
+  // expected-remark @+1 {{divisibility [4] constancy [1] range 0 to 96}}
   %bounded = arith.remui %start, %c100 {facts} : i32
   return
 }
@@ -83,7 +87,7 @@ func.func @loops(%n: i32, %stride: i32 {tile.multiple_of = 32 : i32}) {
   %iota = tile.iota : tensor<64xi32>
   %step = tile.splat %stride : i32 -> tensor<64xi32>
   %r:2 = scf.for %i = %c0 to %c1000 step %c64 iter_args(%offs = %iota, %k = %c0) -> (tensor<64xi32>, i32) : i32 {
-    // expected-remark @+1 {{divisibility [64] constancy [1] range 0 to 999}}
+    // expected-remark @+1 {{divisibility [64] constancy [1] range 0 to 960}}
     %at = arith.addi %i, %c0 {facts} : i32
     // expected-remark @+1 {{contiguity [64] divisibility [32] constancy [1]}}
     %next = arith.addi %offs, %step {facts} : tensor<64xi32>
@@ -119,7 +123,7 @@ func.func @memory(%p: !tile.ptr<f16> {tile.align = 16 : i32}, %n: i32 {tile.mult
   %either = arith.select %c, %p, %q {facts} : !tile.ptr<f16>
   // expected-remark @+1 {{align 32}}
   %vp = tile.view_ptr %v {facts} : !tile.view<2xf16> -> !tile.ptr<f16>
-  // expected-remark @+1 {{divisibility [64] constancy [1] range 0 to 9223372036854775807}}
+  // expected-remark @+1 {{divisibility [64] constancy [1] range 0 to 9223372036854775744}}
   %d = tile.view_dim %v, 1 {facts} : !tile.view<2xf16>
   %s = tile.view_stride %v, 0 : !tile.view<2xf16>
   %one = arith.constant 1 : i64
@@ -145,6 +149,30 @@ func.func @work_loop() {
       // expected-remark @+1 {{range 0 to 2}}
       %s = tile.ring_acquire %r {facts} : !tile.ring<3>
     }
+  }
+  return
+}
+
+// The last block of a loop whose counter is a multiple of the block's size does not wrap, so that groups of its numbers
+// have one quotient.
+func.func @blocks(%n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %c48 = arith.constant 48 : i32
+  %eights = arith.constant dense<8> : tensor<64xi32>
+  %iota = tile.iota : tensor<64xi32>
+  scf.for %k = %c0 to %n step %c64 : i32 {
+    %start = tile.splat %k : i32 -> tensor<64xi32>
+    // expected-remark @+1 {{contiguity [64] divisibility [64] constancy [1] range 0 to 2147483647}}
+    %at = arith.addi %start, %iota {facts} : tensor<64xi32>
+    // expected-remark @+1 {{contiguity [1] divisibility [1] constancy [8] range 0 to 268435455}}
+    %words = arith.divsi %at, %eights {facts} : tensor<64xi32>
+  }
+  // Sixteen divides the counter of this one: its numbers may wrap.
+  scf.for %k = %c0 to %n step %c48 : i32 {
+    %start = tile.splat %k : i32 -> tensor<64xi32>
+    // expected-remark @+1 {{contiguity [64] divisibility [16] constancy [1] range -2147483648 to 2147483647}}
+    %at = arith.addi %start, %iota {facts} : tensor<64xi32>
   }
   return
 }
