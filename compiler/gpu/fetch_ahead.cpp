@@ -2,14 +2,16 @@
 // Before: the value level of place_operands; loads and gathers inside loops that are no operands themselves.
 // After:  1. what an operand is computed from by elementwise work alone (weights with scales, rows with norms, 8-bit
 //            floats to be widened) is fetched into shared memory, where copies run ahead, and read back from there;
-//         2. such loads that cannot be fetched stay loads of registers, one iteration early; so do boxes that a loop of
-//            products updates in place, stepping over whole ones (`y += a b`, block by block);
+//         2. such loads that cannot be fetched stay loads of registers, one iteration early (load_ahead.h), of gathers
+//            those of words that several rows share; so do boxes that a loop of products updates in place, stepping over
+//            whole ones (`y += a b`, block by block);
 //         3. a loop without products whose `tile.stages` asks for copies in flight has all its loads fetched;
 //         4. where such a loop gathers at addresses that it loads, these come an iteration early: one latency, not two.
 // Where the whole kernel can use bulk copies only those are made: one other copy would cost the kernel its roles.
 #include "compiler/analysis/facts.h"
-#include "compiler/gpu/copy_slice.h"
 #include "compiler/gpu/dot_passes.h"
+#include "compiler/gpu/global_access.h"
+#include "compiler/gpu/load_ahead.h"
 #include "compiler/gpu/memory_roots.h"
 #include "compiler/gpu/tma_box.h"
 #include "compiler/lowering/elementwise.h"
@@ -20,15 +22,10 @@ using namespace mlir;
 
 namespace {
 
-/// Registers of a thread (32 bits each) that loads made an iteration early may hold.
-constexpr int64_t kMostEarlyRegisters = 16;
-/// And those of boxes that are updated: they would be held from the start of the iteration anyway.
+/// Registers of a thread that boxes that are updated may hold: they would from the start of the iteration anyway.
 constexpr int64_t kMostUpdateRegisters = 32;
-/// ... but only beside products that leave room for them: registers of all their results and of these boxes.
-constexpr int64_t kMostBesideProducts = 96;
 
 RankedTensorType tileType(Value v) { return dyn_cast<RankedTensorType>(v.getType()); }
-int64_t bitsOf(Value v) { return tileType(v).getNumElements() * tileType(v).getElementTypeBitWidth(); }
 
 class Fetcher {
  public:
@@ -218,83 +215,24 @@ class Fetcher {
 
   // ---- in registers
 
-  /// The load under `map`. A gather reads nothing unless `exists`, the iteration it is for.
-  static Value loadFor(OpBuilder& b, Operation* op, IRMapping map, Value exists) {
-    auto gather = dyn_cast<GatherOp>(op);
-    if (!gather) return b.clone(*op, map)->getResult(0);
-    Location loc = op->getLoc();
-    auto at = [&](Value v) { return v ? map.lookupOrDefault(v) : Value(); };
-    Value mask = exists;
-    if (auto tile = tileType(op->getResult(0)))
-      mask = SplatOp::create(b, loc, RankedTensorType::get(tile.getShape(), b.getI1Type()), mask);
-    if (gather.getMask()) mask = arith::AndIOp::create(b, loc, mask, at(gather.getMask()));
-    return GatherOp::create(b, loc, op->getResult(0).getType(), at(gather.getPtr()), at(gather.getOffsets()), mask,
-                            at(gather.getOther()), gather.getCache());
-  }
-
-  /// Loads for the next iteration at the top of this one. Boxes past the last iteration are loaded, too: their bounds
-  /// are checked, and nobody uses them.
+  /// Loads for the next iteration at the top of this one.
   void loadEarly(scf::ForOp loop, ArrayRef<Operation*> candidates, ArrayRef<Operation*> updates) {
     SmallVector<Operation*> loads;
     int64_t registers = 0, held = 0;
-    // What a thread holds, before layouts are known: small tiles are held by several threads, at least a register each.
-    auto share = [&](Operation* op) {
-      const int64_t bits = tileType(op->getResult(0)) ? bitsOf(op->getResult(0)) : 32;
-      return std::max<int64_t>(2, bits / (32 * 32 * warps_));
-    };
     for (Operation* op : candidates) {
-      if (!isa<LoadOp, GatherOp>(op) || (isa<GatherOp>(op) && hasProduct(loop)) || isVolatile(op)) continue;
-      registers += share(op);
+      if (!isa<LoadOp, GatherOp>(op) || isVolatile(op)) continue;
+      // Beside products, of gathers, only words that several rows share: few addresses, few registers.
+      if (isa<GatherOp>(op) && hasProduct(loop) && rowsAlike(op, facts_) == 1) continue;
+      registers += registersHeld(op, warps_, facts_);
       if (registers <= kMostEarlyRegisters) loads.push_back(op);
     }
-    int64_t results = 0;
-    loop.walk([&](MmaOp product) { results += share(product); });
+    const int64_t results = registersOfResults(loop, warps_, facts_);
     for (Operation* op : updates) {
-      held += share(op);
+      held += registersHeld(op, warps_, facts_);
       const bool fits = held <= kMostUpdateRegisters && results + held <= kMostBesideProducts;
       if (fits && !llvm::is_contained(loads, op)) loads.push_back(op);
     }
-    if (loads.empty()) return;
-    CopySlice slice(loop, loads, updates);
-    if (!slice.obstacle().empty() || slice.needsGuard() || !slice.carried().empty()) return;
-    OpBuilder b(loop);
-    Location loc = loop.getLoc();
-    const bool asks = llvm::any_of(loads, [](Operation* op) { return isa<GatherOp>(op); });
-    auto emit = [&](OpBuilder& builder, Value iv, Value before, Value end) {
-      SmallVector<Value> values(loads.size()), state;
-      Value exists;
-      if (asks) exists = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, before, end);
-      slice.emit(builder, iv, state, [&](OpBuilder& inner, Operation* copy, const IRMapping& map) {
-        values[llvm::find(loads, copy) - loads.begin()] = loadFor(inner, copy, map, exists);
-      });
-      return values;
-    };
-    const size_t first = loop.getInitArgs().size();
-    SmallVector<Value> inits(loop.getInitArgs());
-    inits.append(emit(b, loop.getLowerBound(), loop.getLowerBound(), loop.getUpperBound()));
-    // Compared with the counter of this iteration: the next one's might not fit.
-    Value last;
-    if (asks) last = arith::SubIOp::create(b, loc, loop.getUpperBound(), loop.getStep());
-    auto made = scf::ForOp::create(b, loc, loop.getLowerBound(), loop.getUpperBound(), loop.getStep(), inits);
-    made->setDiscardableAttrs(loop->getDiscardableAttrDictionary());
-    Block* body = made.getBody();
-    if (!body->empty()) body->back().erase();
-    OpBuilder in = OpBuilder::atBlockBegin(body);
-    Value ahead = arith::AddIOp::create(in, loc, made.getInductionVar(), loop.getStep());
-    // The slice reads the old body's values: it is copied before they move.
-    SmallVector<Value> next = emit(in, ahead, made.getInductionVar(), last);
-    for (size_t i = 0; i <= first; ++i) loop.getBody()->getArgument(i).replaceAllUsesWith(body->getArgument(i));
-    body->getOperations().splice(body->end(), loop.getBody()->getOperations());
-    for (auto [i, load] : llvm::enumerate(loads)) {
-      load->getResult(0).replaceAllUsesWith(made.getRegionIterArg(first + i));
-      load->erase();
-    }
-    Operation* yield = body->getTerminator();
-    SmallVector<Value> yielded(yield->getOperands());
-    yielded.append(next.begin(), next.end());
-    yield->setOperands(yielded);
-    for (size_t i = 0; i < first; ++i) loop.getResult(i).replaceAllUsesWith(made.getResult(i));
-    loop.erase();
+    loadAhead(loop, loads, updates);
   }
 
   func::FuncOp func_;

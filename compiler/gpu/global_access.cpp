@@ -1,8 +1,10 @@
 // global_access.cpp - tiles that are read from or written to global memory.
 #include "compiler/gpu/global_access.h"
 
+#include <numeric>
 #include <set>
 
+#include "compiler/gpu/memory_roots.h"
 #include "compiler/gpu/moves.h"
 #include "compiler/lowering/elementwise.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -79,6 +81,14 @@ bool takesAnyLayout(Operation* op, const GlobalAccess& access, const Facts& fact
   if (isa<AtomicRmwOp, AtomicCasOp>(op)) return true;
   auto gather = dyn_cast<GatherOp>(op);
   return gather && llvm::any_of(facts.of(gather.getOffsets()).constancy, [](int64_t alike) { return alike > 1; });
+}
+
+int64_t rowsAlike(Operation* op, const Facts& facts) {
+  auto gather = dyn_cast<GatherOp>(op);
+  auto type = gather ? dyn_cast<RankedTensorType>(gather.getResult().getType()) : RankedTensorType();
+  if (!type || type.getRank() != 2 || !gather.getOffsets() || gather.getOther() || isVolatile(op)) return 1;
+  const int64_t rows = std::gcd(facts.of(gather.getOffsets()).constancy[0], type.getDimSize(0));
+  return gather.getMask() ? std::gcd(rows, facts.of(gather.getMask()).constancy[0]) : rows;
 }
 
 bool isWidenedInPlace(Value tile) {

@@ -19,6 +19,10 @@ bool isLookup(mlir::Operation* op, const GlobalAccess& access);
 /// Lookups, atomics at places that are not side by side, words that neighbours share: as good under any layout.
 bool takesAnyLayout(mlir::Operation* op, const GlobalAccess& access, const Facts& facts);
 
+/// Rows (of dim 0) side by side that a gather reads from the same words, in aligned groups: packed weights, factors of
+/// groups. 1: all are different, as far as is known.
+int64_t rowsAlike(mlir::Operation* op, const Facts& facts);
+
 /// Bytes wanted of the bytes of all 32-byte sectors one warp touches along `dim` with all its registers of one row.
 double sectorUse(const layout::Layout& layout, int dim, int bytes);
 /// The lanes of a warp hold a run of at least 128 bytes along `dim` together.

@@ -21,6 +21,7 @@ void addGpuPasses(mlir::OpPassManager& passes, const Target& target, const Compi
   if (target.hasWgmma) passes.addPass(createRotatePass(targetOf));
   passes.addPass(createPeelMasks());
   if (target.hasTma) passes.addPass(createSpecializePass(targetOf, optionsOf));
+  passes.addPass(createLoadAheadPass());
   passes.addPass(createStagePass(targetOf, optionsOf));
   passes.addPass(createAssignLayoutsPass(targetOf, optionsOf));
   passes.addPass(mlir::createCanonicalizerPass());
@@ -41,6 +42,7 @@ void registerGpuPasses(std::function<const Target&()> target, std::function<cons
   mlir::registerPass([=] { return createFetchAheadPass(target); });
   mlir::registerPass([=] { return createRotatePass(target); });
   mlir::registerPass([=] { return createSpecializePass(target, options); });
+  mlir::registerPass([] { return createLoadAheadPass(); });
   mlir::registerPass([=] { return createStagePass(target, options); });
   mlir::registerPass([=] { return createAssignLayoutsPass(target, options); });
   mlir::registerPass([] { return createHoistLoadsPass(); });

@@ -297,9 +297,10 @@ std::optional<Layout> LayoutPlan::accessLayout(Operation* op) {
   while (vector > perThread) vector /= 2;
   const Layout best = layout::blocked(shape, vector, orderFrom(static_cast<int>(shape.size()), access->width.dim),
                                       numWarps_, target_.lanes);
-  // Rows that are combined meet in a thread as far as it has several.
-  const bool isRead = isa<LoadOp, GatherOp>(op) && access->width.dim > 0;
-  return isRead && !best.isPadded(0) && foldsBlocksOfRows(access->tile) ? withRowsTogether(best) : best;
+  // Rows that are combined, or read from the same words, meet in a thread as far as it has several.
+  const bool isRead = isa<LoadOp, GatherOp>(op) && access->width.dim > 0 && !best.isPadded(0);
+  const bool meet = isRead && (foldsBlocksOfRows(access->tile) || rowsAlike(op, facts_) > 1);
+  return meet ? withRowsTogether(best) : best;
 }
 
 bool LayoutPlan::servesAccess(Operation* op, const Layout& own, const Layout& best, bool isStore) {

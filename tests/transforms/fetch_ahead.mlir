@@ -236,3 +236,81 @@ func.func @updates(%A: !tile.view<2 x f16>, %B: !tile.view<2 x f16>, %Y: !tile.v
   }
   return
 }
+
+// -----
+
+// Words that eight rows share, and factors of groups, are gathered an iteration early beside products: a thread has few
+// of them. Where every row has its own word they stay.
+// CHECK-LABEL: func.func @packed
+// CHECK: tile.gather %arg1
+// CHECK: scf.for %[[I:.*]] = {{.*}} iter_args(%{{.*}} = %{{.*}}, %[[WORD:.*]] = %{{.*}}) -> (tensor<64x128xf32>, tensor<64x128xi32>)
+// CHECK: arith.addi %[[I]], %{{.*}} overflow<nsw>
+// CHECK: %[[EXISTS:.*]] = arith.cmpi slt, %[[I]]
+// CHECK: %[[NEXT:.*]] = tile.gather %arg1
+// CHECK: arith.shrsi %[[WORD]]
+// CHECK: scf.yield %{{.*}}, %[[NEXT]]
+// CHECK-LABEL: func.func @words
+// CHECK: scf.for
+// CHECK: tile.gather %arg1
+// CHECK: tile.mma
+func.func @packed(%A: !tile.view<2 x f16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 16, 1>},
+                  %W: !tile.ptr<i32> {tile.align = 16 : i32}, %C: !tile.view<2 x f32>, %n: i32 {tile.multiple_of = 16 : i32}) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %zero = arith.constant dense<0.0> : tensor<64x128xf32>
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %pitch = arith.constant dense<128> : tensor<64x128xi32>
+  %eights = arith.constant dense<8> : tensor<64xi32>
+  %fours = arith.constant dense<4> : tensor<64xi32>
+  %low = arith.constant dense<15> : tensor<64x128xi32>
+  %rows = tile.iota : tensor<64xi32>
+  %within = arith.remsi %rows, %eights : tensor<64xi32>
+  %by = arith.muli %within, %fours : tensor<64xi32>
+  %byColumn = tile.reshape %by : tensor<64xi32> -> tensor<64x1xi32>
+  %shift = tile.broadcast %byColumn : tensor<64x1xi32> -> tensor<64x128xi32>
+  %columns = tile.iota : tensor<128xi32>
+  %row = tile.reshape %columns : tensor<128xi32> -> tensor<1x128xi32>
+  %across = tile.broadcast %row : tensor<1x128xi32> -> tensor<64x128xi32>
+  %sum = scf.for %k = %c0 to %n step %c64 iter_args(%acc = %zero) -> (tensor<64x128xf32>) : i32 {
+    %a = tile.load %A[%c0, %k : i32, i32] : !tile.view<2 x f16> -> tensor<64x64xf16>
+    %start = tile.splat %k : i32 -> tensor<64xi32>
+    %at = arith.addi %start, %rows : tensor<64xi32>
+    %word = arith.divsi %at, %eights : tensor<64xi32>
+    %column = tile.reshape %word : tensor<64xi32> -> tensor<64x1xi32>
+    %down = tile.broadcast %column : tensor<64x1xi32> -> tensor<64x128xi32>
+    %lines = arith.muli %down, %pitch : tensor<64x128xi32>
+    %offsets = arith.addi %lines, %across : tensor<64x128xi32>
+    %words = tile.gather %W offsets %offsets : tensor<64x128xi32> : !tile.ptr<i32> -> tensor<64x128xi32>
+    %moved = arith.shrsi %words, %shift : tensor<64x128xi32>
+    %cut = arith.andi %moved, %low : tensor<64x128xi32>
+    %w = arith.sitofp %cut : tensor<64x128xi32> to tensor<64x128xf16>
+    %d = tile.dot %a, %w, %acc : tensor<64x64xf16>, tensor<64x128xf16> -> tensor<64x128xf32>
+    scf.yield %d : tensor<64x128xf32>
+  }
+  tile.store %sum, %C[%c0, %c0 : i32, i32] : tensor<64x128xf32>, !tile.view<2 x f32>
+  return
+}
+func.func @words(%A: !tile.view<2 x f16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 16, 1>},
+                 %W: !tile.ptr<i32> {tile.align = 16 : i32}, %C: !tile.view<2 x f32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %zero = arith.constant dense<0.0> : tensor<64x16xf32>
+  %c0 = arith.constant 0 : i32
+  %c16 = arith.constant 16 : i32
+  %pitch = arith.constant dense<16> : tensor<16x16xi32>
+  %rows = tile.iota : tensor<16xi32>
+  %row = tile.reshape %rows : tensor<16xi32> -> tensor<1x16xi32>
+  %across = tile.broadcast %row : tensor<1x16xi32> -> tensor<16x16xi32>
+  %sum = scf.for %k = %c0 to %n step %c16 iter_args(%acc = %zero) -> (tensor<64x16xf32>) : i32 {
+    %a = tile.load %A[%c0, %k : i32, i32] : !tile.view<2 x f16> -> tensor<64x16xf16>
+    %start = tile.splat %k : i32 -> tensor<16xi32>
+    %at = arith.addi %start, %rows : tensor<16xi32>
+    %column = tile.reshape %at : tensor<16xi32> -> tensor<16x1xi32>
+    %down = tile.broadcast %column : tensor<16x1xi32> -> tensor<16x16xi32>
+    %lines = arith.muli %down, %pitch : tensor<16x16xi32>
+    %offsets = arith.addi %lines, %across : tensor<16x16xi32>
+    %words = tile.gather %W offsets %offsets : tensor<16x16xi32> : !tile.ptr<i32> -> tensor<16x16xi32>
+    %w = arith.sitofp %words : tensor<16x16xi32> to tensor<16x16xf16>
+    %d = tile.dot %a, %w, %acc : tensor<64x16xf16>, tensor<16x16xf16> -> tensor<64x16xf32>
+    scf.yield %d : tensor<64x16xf32>
+  }
+  tile.store %sum, %C[%c0, %c0 : i32, i32] : tensor<64x16xf32>, !tile.view<2 x f32>
+  return
+}

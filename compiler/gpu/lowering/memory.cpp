@@ -310,14 +310,15 @@ Regs loadRuns(Emitter& e, Access& access, const layout::Layout& layout, int vect
               llvm::ArrayRef<llvm::Value*> fallback, CacheHint cache) {
   Regs result(layout.numRegs(), llvm::PoisonValue::get(element));
   const bool shares = !access.same.empty() && fallback.size() == 1 && cache != CacheHint::volatile_;
-  std::map<layout::Coord, int> first;  // of a group: the register that has the element
-  for (const auto& run : access.runs(vector, /*unique=*/false)) {
-    if (shares && vector == 1) {
+  std::map<layout::Coord, int> first;  // of a group: the run that has the elements
+  const auto runs = access.runs(vector, /*unique=*/false);
+  for (const auto& run : runs) {
+    if (shares && (vector == 1 || access.same[access.width.dim] == 1)) {
       layout::Coord group = layout.regCoord(run[0]);
       for (size_t d = 0; d < group.size(); ++d) group[d] -= group[d] % access.same[d];
-      const auto [it, added] = first.try_emplace(group, run[0]);
+      const auto [it, added] = first.try_emplace(group, static_cast<int>(&run - runs.data()));
       if (!added) {
-        result[run[0]] = result[it->second];
+        for (auto [reg, same] : llvm::zip(run, runs[it->second])) result[reg] = result[same];
         continue;
       }
     }

@@ -1,0 +1,150 @@
+// load_ahead.cpp - loads an iteration early, and the pass that finds those nobody else took care of: small boxes that
+// products' loops read beside their operands (what is subtracted from a product, factors of rows).
+// Before: kernels without roles, in front of stage; copies of operands will run ahead.
+// After:  such loops carry the boxes of the next iteration in registers. Their latency would be the loop's.
+#include "compiler/gpu/load_ahead.h"
+
+#include "compiler/gpu/copy_slice.h"
+#include "compiler/gpu/dot_passes.h"
+#include "compiler/gpu/global_access.h"
+#include "compiler/gpu/memory_roots.h"
+#include "compiler/gpu/ring_groups.h"
+#include "mlir/Pass/Pass.h"
+
+namespace tile::ir {
+using namespace mlir;
+
+namespace {
+
+RankedTensorType tileType(Value v) { return dyn_cast<RankedTensorType>(v.getType()); }
+
+/// The load under `map`. A gather reads nothing unless `exists`, the iteration it is for.
+Value loadFor(OpBuilder& b, Operation* op, IRMapping map, Value exists) {
+  auto gather = dyn_cast<GatherOp>(op);
+  if (!gather) return b.clone(*op, map)->getResult(0);
+  Location loc = op->getLoc();
+  auto at = [&](Value v) { return v ? map.lookupOrDefault(v) : Value(); };
+  Value mask = exists;
+  if (auto tile = tileType(op->getResult(0)))
+    mask = SplatOp::create(b, loc, RankedTensorType::get(tile.getShape(), b.getI1Type()), mask);
+  if (gather.getMask()) mask = arith::AndIOp::create(b, loc, mask, at(gather.getMask()));
+  return GatherOp::create(b, loc, op->getResult(0).getType(), at(gather.getPtr()), at(gather.getOffsets()), mask,
+                          at(gather.getOther()), gather.getCache());
+}
+
+}  // namespace
+
+int64_t registersHeld(Operation* op, int64_t warps, const Facts& facts) {
+  auto type = tileType(op->getResult(0));
+  const int64_t bits = type ? type.getNumElements() * type.getElementTypeBitWidth() : 32;
+  return std::max<int64_t>(2, bits / (32 * 32 * warps * rowsAlike(op, facts)));
+}
+
+int64_t registersOfResults(scf::ForOp loop, int64_t warps, const Facts& facts) {
+  int64_t results = 0;
+  loop.walk([&](MmaOp product) { results += registersHeld(product, warps, facts); });
+  return results;
+}
+
+void loadAhead(scf::ForOp loop, ArrayRef<Operation*> loads, ArrayRef<Operation*> updates) {
+  if (loads.empty()) return;
+  CopySlice slice(loop, loads, updates);
+  if (!slice.obstacle().empty() || slice.needsGuard() || !slice.carried().empty()) return;
+  OpBuilder b(loop);
+  Location loc = loop.getLoc();
+  const bool asks = llvm::any_of(loads, [](Operation* op) { return isa<GatherOp>(op); });
+  auto emit = [&](OpBuilder& builder, Value iv, Value before, Value end) {
+    SmallVector<Value> values(loads.size()), state;
+    Value exists;
+    if (asks) exists = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, before, end);
+    slice.emit(builder, iv, state, [&](OpBuilder& inner, Operation* copy, const IRMapping& map) {
+      values[llvm::find(loads, copy) - loads.begin()] = loadFor(inner, copy, map, exists);
+    });
+    return values;
+  };
+  const size_t first = loop.getInitArgs().size();
+  SmallVector<Value> inits(loop.getInitArgs());
+  inits.append(emit(b, loop.getLowerBound(), loop.getLowerBound(), loop.getUpperBound()));
+  // Compared with the counter of this iteration: the next one's might not fit.
+  Value last;
+  if (asks) last = arith::SubIOp::create(b, loc, loop.getUpperBound(), loop.getStep());
+  auto made = scf::ForOp::create(b, loc, loop.getLowerBound(), loop.getUpperBound(), loop.getStep(), inits);
+  made->setDiscardableAttrs(loop->getDiscardableAttrDictionary());
+  Block* body = made.getBody();
+  if (!body->empty()) body->back().erase();
+  OpBuilder in = OpBuilder::atBlockBegin(body);
+  // An iteration that exists does not wrap; gathers of one that does not read nothing.
+  const bool asksOnly = llvm::all_of(loads, [](Operation* op) { return isa<GatherOp>(op); });
+  Value ahead = arith::AddIOp::create(
+      in, loc, made.getInductionVar(), loop.getStep(),
+      asksOnly ? arith::IntegerOverflowFlags::nsw : arith::IntegerOverflowFlags::none);
+  // The slice reads the old body's values: it is copied before they move.
+  SmallVector<Value> next = emit(in, ahead, made.getInductionVar(), last);
+  for (size_t i = 0; i <= first; ++i) loop.getBody()->getArgument(i).replaceAllUsesWith(body->getArgument(i));
+  body->getOperations().splice(body->end(), loop.getBody()->getOperations());
+  for (auto [i, load] : llvm::enumerate(loads)) {
+    load->getResult(0).replaceAllUsesWith(made.getRegionIterArg(first + i));
+    load->erase();
+  }
+  Operation* yield = body->getTerminator();
+  SmallVector<Value> yielded(yield->getOperands());
+  yielded.append(next.begin(), next.end());
+  yield->setOperands(yielded);
+  for (size_t i = 0; i < first; ++i) loop.getResult(i).replaceAllUsesWith(made.getResult(i));
+  loop.erase();
+}
+
+namespace {
+
+class LoadAheadPass : public PassWrapper<LoadAheadPass, OperationPass<func::FuncOp>> {
+ public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(LoadAheadPass)
+  StringRef getArgument() const override { return "tile-load-ahead"; }
+  StringRef getDescription() const override { return "small boxes beside operands, an iteration early"; }
+
+  void runOnOperation() override {
+    func::FuncOp func = getOperation();
+    // Producers bring such boxes, or run ahead so far that consumers wait for nothing else.
+    if (func.walk([](SpecializeOp) { return WalkResult::interrupt(); }).wasInterrupted()) return;
+    auto warps = func->getAttrOfType<IntegerAttr>("tile.num_warps");
+    if (!warps) return;
+    SmallVector<scf::ForOp> loops;
+    func.walk([&](scf::ForOp loop) { loops.push_back(loop); });
+    for (scf::ForOp loop : loops) runOn(loop, warps.getInt());
+  }
+
+ private:
+  /// A loop of products all of whose operands' copies will run ahead.
+  static bool isStaged(scf::ForOp loop) {
+    auto stages = loop->getAttrOfType<IntegerAttr>("tile.stages");
+    const auto ops = [&](auto is) { return llvm::any_of(loop.getBody()->getOperations(), is); };
+    return stages && stages.getInt() > 1 && ops([](Operation& op) { return isa<MmaOp>(op); }) &&
+           ops([](Operation& op) { return isSharedCopy(&op); }) &&
+           !ops([](Operation& op) { return isa<LoopLikeOpInterface>(op); });
+  }
+
+  static void runOn(scf::ForOp loop, int64_t warps) {
+    if (!isStaged(loop)) return;
+    const Facts facts(loop->getParentOfType<func::FuncOp>());
+    SmallVector<Operation*> loads;
+    int64_t held = registersOfResults(loop, warps, facts), registers = 0;
+    for (auto load : loop.getBody()->getOps<LoadOp>()) {
+      // What only the next iteration uses is early already.
+      auto isLate = [](Operation* user) { return !user->hasTrait<OpTrait::IsTerminator>(); };
+      if (!tileType(load.getResult()) || isVolatile(load) || !llvm::any_of(load->getUsers(), isLate)) continue;
+      const int64_t own = registersHeld(load, warps, facts);
+      if (registers + own > kMostEarlyRegisters || held + own > kMostBesideProducts) continue;
+      const CopySlice slice(loop, {load});
+      if (!slice.obstacle().empty() || slice.needsGuard() || !slice.carried().empty()) continue;
+      registers += own, held += own;
+      loads.push_back(load);
+    }
+    loadAhead(loop, loads);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Pass> createLoadAheadPass() { return std::make_unique<LoadAheadPass>(); }
+
+}  // namespace tile::ir

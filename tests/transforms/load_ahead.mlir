@@ -1,0 +1,90 @@
+// Small boxes that loops of products read beside their operands, in kernels without roles: an iteration early.
+// RUN: tile-opt %s -split-input-file -tile-load-ahead | FileCheck %s
+
+// What is subtracted from the product is carried; where the loop writes to the view it is read from, or asks for no
+// copies in flight, or the box is large, it stays.
+// CHECK-LABEL: func.func @residual
+// CHECK: %[[FIRST:.*]] = tile.load %arg1
+// CHECK: scf.for %[[I:.*]] = {{.*}} iter_args(%{{.*}} = %{{.*}}, %[[V:.*]] = %[[FIRST]])
+// CHECK: %[[AHEAD:.*]] = arith.addi %[[I]],
+// CHECK: %[[NEXT:.*]] = tile.load %arg1[%[[AHEAD]],
+// CHECK: tile.load_shared %arg0[%[[I]],
+// CHECK: arith.subf %{{.*}}, %[[V]]
+// CHECK: scf.yield %{{.*}}, %[[NEXT]]
+func.func @residual(%K: !tile.view<2 x f16>, %V: !tile.view<2 x f32>, %O: !tile.view<2 x f32>, %w: !tile.smem<64x16xf16, minor = 1>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %zero = arith.constant dense<0.0> : tensor<16x16xf32>
+  %c0 = arith.constant 0 : i32
+  %c16 = arith.constant 16 : i32
+  %r = scf.for %t = %c0 to %n step %c16 iter_args(%acc = %zero) -> (tensor<16x16xf32>) : i32 {
+    %k = tile.load_shared %K[%t, %c0 : i32, i32] box [16, 64] : !tile.view<2 x f16> -> !tile.smem<16x64xf16, minor = 1>
+    %v = tile.load %V[%t, %c0 : i32, i32] : !tile.view<2 x f32> -> tensor<16x16xf32>
+    %d = tile.mma m16n8k16_f16 k 64 warps(1, 4) %k, %w, %zero : !tile.smem<16x64xf16, minor = 1>, !tile.smem<64x16xf16, minor = 1> -> tensor<16x16xf32>
+    %e = arith.subf %d, %v : tensor<16x16xf32>
+    tile.store %e, %O[%t, %c0 : i32, i32] : tensor<16x16xf32>, !tile.view<2 x f32>
+    %s = arith.addf %acc, %e : tensor<16x16xf32>
+    scf.yield %s : tensor<16x16xf32>
+  } {tile.stages = 2 : i32}
+  tile.store %r, %O[%c0, %c0 : i32, i32] : tensor<16x16xf32>, !tile.view<2 x f32>
+  return
+}
+
+// -----
+
+// CHECK-LABEL: func.func @written
+// CHECK: scf.for %[[I:.*]] = {{.*}} iter_args(%{{.*}} = %{{[a-z0-9_]*}}) ->
+// CHECK: tile.load %arg1[%[[I]],
+func.func @written(%K: !tile.view<2 x f16>, %V: !tile.view<2 x f32>, %w: !tile.smem<64x16xf16, minor = 1>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %zero = arith.constant dense<0.0> : tensor<16x16xf32>
+  %c0 = arith.constant 0 : i32
+  %c16 = arith.constant 16 : i32
+  %r = scf.for %t = %c0 to %n step %c16 iter_args(%acc = %zero) -> (tensor<16x16xf32>) : i32 {
+    %k = tile.load_shared %K[%t, %c0 : i32, i32] box [16, 64] : !tile.view<2 x f16> -> !tile.smem<16x64xf16, minor = 1>
+    %v = tile.load %V[%t, %c0 : i32, i32] : !tile.view<2 x f32> -> tensor<16x16xf32>
+    %d = tile.mma m16n8k16_f16 k 64 warps(1, 4) %k, %w, %v : !tile.smem<16x64xf16, minor = 1>, !tile.smem<64x16xf16, minor = 1> -> tensor<16x16xf32>
+    tile.store %d, %V[%c0, %c0 : i32, i32] : tensor<16x16xf32>, !tile.view<2 x f32>
+    scf.yield %d : tensor<16x16xf32>
+  } {tile.stages = 2 : i32}
+  tile.store %r, %V[%c0, %c0 : i32, i32] : tensor<16x16xf32>, !tile.view<2 x f32>
+  return
+}
+
+// -----
+
+// CHECK-LABEL: func.func @unasked
+// CHECK: scf.for %[[I:.*]] = {{.*}} iter_args(%{{.*}} = %{{[a-z0-9_]*}}) ->
+// CHECK: tile.load %arg1[%[[I]],
+func.func @unasked(%K: !tile.view<2 x f16>, %V: !tile.view<2 x f32>, %O: !tile.view<2 x f32>, %w: !tile.smem<64x16xf16, minor = 1>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %zero = arith.constant dense<0.0> : tensor<16x16xf32>
+  %c0 = arith.constant 0 : i32
+  %c16 = arith.constant 16 : i32
+  %r = scf.for %t = %c0 to %n step %c16 iter_args(%acc = %zero) -> (tensor<16x16xf32>) : i32 {
+    %k = tile.load_shared %K[%t, %c0 : i32, i32] box [16, 64] : !tile.view<2 x f16> -> !tile.smem<16x64xf16, minor = 1>
+    %v = tile.load %V[%t, %c0 : i32, i32] : !tile.view<2 x f32> -> tensor<16x16xf32>
+    %d = tile.mma m16n8k16_f16 k 64 warps(1, 4) %k, %w, %acc : !tile.smem<16x64xf16, minor = 1>, !tile.smem<64x16xf16, minor = 1> -> tensor<16x16xf32>
+    %e = arith.subf %d, %v : tensor<16x16xf32>
+    scf.yield %e : tensor<16x16xf32>
+  }
+  tile.store %r, %O[%c0, %c0 : i32, i32] : tensor<16x16xf32>, !tile.view<2 x f32>
+  return
+}
+
+// -----
+
+// 64 registers of a thread.
+// CHECK-LABEL: func.func @large
+// CHECK: scf.for %[[I:.*]] = {{.*}} iter_args(%{{.*}} = %{{[a-z0-9_]*}}) ->
+// CHECK: tile.load %arg1[%[[I]],
+func.func @large(%K: !tile.view<2 x f16>, %V: !tile.view<2 x f32>, %O: !tile.view<2 x f32>, %w: !tile.smem<64x128xf16, minor = 1>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %zero = arith.constant dense<0.0> : tensor<64x128xf32>
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %r = scf.for %t = %c0 to %n step %c64 iter_args(%acc = %zero) -> (tensor<64x128xf32>) : i32 {
+    %k = tile.load_shared %K[%t, %c0 : i32, i32] box [64, 64] : !tile.view<2 x f16> -> !tile.smem<64x64xf16, minor = 1>
+    %v = tile.load %V[%t, %c0 : i32, i32] : !tile.view<2 x f32> -> tensor<64x128xf32>
+    %d = tile.mma m16n8k16_f16 k 64 warps(1, 4) %k, %w, %acc : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x128xf16, minor = 1> -> tensor<64x128xf32>
+    %e = arith.subf %d, %v : tensor<64x128xf32>
+    scf.yield %e : tensor<64x128xf32>
+  } {tile.stages = 2 : i32}
+  tile.store %r, %O[%c0, %c0 : i32, i32] : tensor<64x128xf32>, !tile.view<2 x f32>
+  return
+}
