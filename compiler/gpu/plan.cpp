@@ -7,9 +7,11 @@
 #include <algorithm>
 
 #include "compiler/dialect/products.h"
+#include "compiler/gpu/global_access.h"
 #include "compiler/gpu/lifetimes.h"
 #include "compiler/gpu/mma_table.h"
 #include "compiler/gpu/ring_groups.h"
+#include "compiler/lowering/elementwise.h"
 #include "llvm/ADT/Twine.h"
 
 namespace tile::ir {
@@ -170,6 +172,17 @@ int64_t registersOf(Value value, int64_t threads) {
   return isFree(value) ? 0 : (tileBytesOf(value.getType()) + 4 * threads - 1) / (4 * threads);
 }
 
+/// What elementwise work makes of the value, one element after the other, before anything else is done with it.
+Value endOfChain(Value value) {
+  Operation* op = value.getDefiningOp();
+  while (op && isElementwise(op) && value.hasOneUse()) {
+    Operation* user = *value.getUsers().begin();
+    if (!isElementwise(user) || user->getBlock() != op->getBlock() || user->getNumResults() != 1) break;
+    op = user, value = user->getResult(0);
+  }
+  return value;
+}
+
 /// Registers of a thread that the op takes while it runs, beside what lives on after it.
 int64_t registersInside(Operation* op, int64_t threads) {
   if (auto product = dyn_cast<MmaOp>(op); product && fragmentOperand(product)) {
@@ -261,15 +274,16 @@ std::vector<FixedBytes> estimateShares(func::FuncOp func, ArrayRef<ShareOp> alte
   return fixed;
 }
 
-/// Nobody but copies to shared memory is told: with a producer, its concern. Or where a store goes, which threads work
-/// out element by element.
-static bool servesOnlyCopies(Value value, llvm::DenseMap<Value, bool>& known) {
+/// Nobody but copies to shared memory is told: with a producer, its concern. Or where a store goes (`asksApart`: or a read
+/// comes from), which threads work out element by element.
+static bool servesOnlyCopies(Value value, bool asksApart, llvm::DenseMap<Value, bool>& known) {
   if (auto it = known.find(value); it != known.end()) return it->second;
   const bool serves = !value.use_empty() && llvm::all_of(value.getUsers(), [&](Operation* user) {
     if (isSharedCopy(user)) return true;
     if (auto scatter = dyn_cast<ScatterOp>(user)) return scatter.getValue() != value;
+    if (auto gather = dyn_cast<GatherOp>(user); gather && asksApart) return gather.getOther() != value;
     return user->getNumRegions() == 0 && user->getNumResults() == 1 && isMemoryEffectFree(user) &&
-           servesOnlyCopies(user->getResult(0), known);
+           servesOnlyCopies(user->getResult(0), asksApart, known);
   });
   return known[value] = serves;
 }
@@ -279,12 +293,27 @@ namespace {
 /// Registers of tiles that are alive while an op runs, for every op of a function, in one walk.
 class LiveTiles {
  public:
-  LiveTiles(func::FuncOp func, int64_t threads) : threads_(threads) { visit(func.getBody().front(), 0); }
+  LiveTiles(func::FuncOp func, int64_t threads, bool atLeast) : func_(func), threads_(threads), atLeast_(atLeast) {
+    visit(func.getBody().front(), 0);
+  }
   const RegisterEstimate& worst() const { return worst_; }
 
  private:
   int64_t kept(Value value) {
-    return isa<RankedTensorType>(value.getType()) && !servesOnlyCopies(value, ofCopies_) ? registersOf(value, threads_) : 0;
+    if (!isa<RankedTensorType>(value.getType()) || servesOnlyCopies(value, atLeast_, ofCopies_)) return 0;
+    const int64_t registers = registersOf(value, threads_) / sharedBy(value);
+    return atLeast_ ? std::min(registers, registersOf(endOfChain(value), threads_)) : registers;
+  }
+
+  /// How many rows share what the tile holds: of words gathered for several rows, in this iteration or the one before.
+  int64_t sharedBy(Value value) {
+    if (auto arg = dyn_cast<BlockArgument>(value))
+      if (auto loop = dyn_cast<scf::ForOp>(arg.getOwner()->getParentOp()); loop && arg != loop.getInductionVar())
+        value = loop.getTiedLoopInit(arg)->get();
+    auto gather = value.getDefiningOp<GatherOp>();
+    if (!gather) return 1;
+    if (!facts_) facts_.emplace(func_);
+    return rowsAlike(gather, *facts_);
   }
 
   /// `outside`: alive around the block while it runs.
@@ -312,7 +341,7 @@ class LiveTiles {
       int64_t alive = outside + inBlock;
       for (Value result : op.getResults()) alive -= kept(result);
       if (op.getNumRegions() == 0) {
-        alive += registersInside(&op, threads_);
+        alive += registersInside(&op, threads_) / (isa<GatherOp>(op) ? sharedBy(op.getResult(0)) : 1);
         if (alive > worst_.registers) worst_ = {static_cast<int>(alive), &op};
         continue;
       }
@@ -325,15 +354,18 @@ class LiveTiles {
     }
   }
 
+  func::FuncOp func_;
   int64_t threads_;
+  bool atLeast_;
+  std::optional<Facts> facts_;  ///< made where there are gathers
   llvm::DenseMap<Value, bool> ofCopies_;
   RegisterEstimate worst_;
 };
 
 }  // namespace
 
-RegisterEstimate estimateRegisters(func::FuncOp func, int numWarps) {
-  return LiveTiles(func, int64_t{numWarps} * 32).worst();
+RegisterEstimate estimateRegisters(func::FuncOp func, int numWarps, bool atLeast) {
+  return LiveTiles(func, int64_t{numWarps} * 32, atLeast).worst();
 }
 
 int registersOfProducts(func::FuncOp func) {

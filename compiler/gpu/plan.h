@@ -91,7 +91,9 @@ struct RegisterEstimate {
   /// With room for what an estimate overlooks.
   int needed() const { return registers + registers / 8 + 2 * kOther; }
 };
-RegisterEstimate estimateRegisters(mlir::func::FuncOp func, int numWarps);
+/// `atLeast`: what elementwise work goes through on its way counts as what comes out of it in the end, and addresses do
+/// not, as if threads took one element after the other.
+RegisterEstimate estimateRegisters(mlir::func::FuncOp func, int numWarps, bool atLeast = false);
 /// Registers per thread that one asynchronous product takes for itself, at most. ptxas wants a program to enter with
 /// them, whatever its roles change to.
 int registersOfProducts(mlir::func::FuncOp func);

@@ -54,7 +54,7 @@ class Specializer {
       return false;
     }
     Facts facts(func_);
-    const int tiles = estimateRegisters(func_, numWarps).registers + RegisterEstimate::kOther;
+    const int tiles = estimateRegisters(func_, numWarps, /*atLeast=*/true).registers + RegisterEstimate::kOther;
     isAlone_ = int64_t{2} * 32 * numWarps * tiles > target_.registersPerSm;
     if (!sortCopies(facts) || !hasProducer(RingGroups(func_, byThreads_, turned_))) return false;
     // Rows that the kernel may write meanwhile stay where they are.
