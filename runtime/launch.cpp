@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <utility>
 
 namespace tile {
 namespace {
@@ -85,14 +86,19 @@ bool nested(const int64_t* shape, const int64_t* strides, int rank, Order order)
   return true;
 }
 
-/// Looks for two elements at one address: distances, below the shape and not all 0, whose offsets add up to 0. Views
-/// that interleave in ways this does not settle in kSteps pass.
+/// Looks for two elements at one address: distances, below the shape and not all 0, whose offsets add up to 0. Only
+/// distances are tried that leave a multiple of what the dims inside step by: two dims are settled at once, three by a
+/// walk along the outermost. Views that interleave in ways that kSteps tries do not settle pass.
 class Collision {
  public:
   Collision(const int64_t* shape, const int64_t* strides, int rank) : shape_(shape), strides_(strides), rank_(rank) {
     std::iota(order_.begin(), order_.begin() + rank, 0);
     std::sort(order_.begin(), order_.begin() + rank, [&](int a, int b) { return step(a) > step(b); });
-    for (int i = rank - 1; i >= 0; --i) within_[i] = within_[i + 1] + step(order_[i]) * (shape[order_[i]] - 1);
+    for (int i = rank - 1; i >= 0; --i) {
+      const Wide size = step(order_[i]), most = shape[order_[i]] - 1;
+      within_[i] = within_[i + 1] + size * most;
+      common_[i] = most > 0 ? gcd(size, common_[i + 1]) : common_[i + 1];
+    }
     found_ = !nested(shape, strides, rank, [&](int i) { return order_[i]; }) && search(0, 0, false);
   }
   bool found() const { return found_; }
@@ -109,6 +115,21 @@ class Collision {
 
   Wide step(int d) const { return strides_[d] < 0 ? -static_cast<Wide>(strides_[d]) : strides_[d]; }
 
+  static Wide gcd(Wide a, Wide b) {
+    while (b != 0) a = std::exchange(b, a % b);
+    return a;
+  }
+  static Wide modulo(Wide a, Wide m) { return (a % m + m) % m; }
+  /// What a times it is 1 modulo m, for a that shares no factor with m.
+  static Wide inverse(Wide a, Wide m) {
+    Wide r = modulo(a, m), next = m, x = 1, y = 0;
+    while (next != 0) {
+      const Wide q = r / next;
+      r = std::exchange(next, r - q * next);
+      x = std::exchange(y, x - q * y);
+    }
+    return modulo(x, m);
+  }
   static Wide floor_div(Wide a, Wide b) { return a / b - (a % b < 0); }
 
   // Distances of dims i and after it that bring `offset` back to 0. Of two opposite answers one is looked for.
@@ -120,9 +141,18 @@ class Collision {
       distance_[d] = most > 0;
       return search(i + 1, offset, moved || most > 0);
     }
-    const Wide first = std::max(moved ? -most : 0, -floor_div(within_[i + 1] + offset, size)),
-               last = std::min(most, floor_div(within_[i + 1] - offset, size));
-    for (Wide n = first; n <= last && ++steps_ <= kSteps; ++n) {
+    Wide first = std::max(moved ? -most : 0, -floor_div(within_[i + 1] + offset, size));
+    const Wide last = std::min(most, floor_div(within_[i + 1] - offset, size));
+    // offset + n size must be a multiple of what dims inside step by: every `stride`-th n, if any.
+    Wide stride = 1;
+    if (const Wide inside = common_[i + 1]; inside != 0) {
+      const Wide both = gcd(size, inside);
+      stride = inside / both;
+      if (offset % both != 0) return false;
+      const Wide residue = modulo(modulo(-offset / both, stride) * inverse(size / both, stride), stride);
+      first += modulo(residue - first, stride);
+    }
+    for (Wide n = first; n <= last && ++steps_ <= kSteps; n += stride) {
       distance_[d] = static_cast<int64_t>(strides_[d] < 0 ? -n : n);
       if (search(i + 1, offset + n * size, moved || n != 0)) return true;
     }
@@ -135,6 +165,7 @@ class Collision {
   std::array<int, kMaxRank> order_{};
   std::array<int64_t, kMaxRank> distance_{};
   std::array<Wide, kMaxRank + 1> within_{};  // how far dims i and after it reach
+  std::array<Wide, kMaxRank + 1> common_{};  // the greatest common divisor of what they step by
   bool found_ = false;
 };
 
