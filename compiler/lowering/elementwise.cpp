@@ -3,6 +3,7 @@
 
 #include "compiler/lowering/fp8.h"
 #include "compiler/lowering/math_functions.h"
+#include "compiler/lowering/remainder.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/IR/Intrinsics.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -191,7 +192,10 @@ Results emitArith(llvm::IRBuilderBase& b, Operation* op, Args a, const MathHooks
       .Case<arith::SubFOp>([&](auto) { return one(b.CreateFSub(a[0], a[1])); })
       .Case<arith::MulFOp>([&](auto) { return one(b.CreateFMul(a[0], a[1])); })
       .Case<arith::DivFOp>([&](auto) { return one(b.CreateFDiv(a[0], a[1])); })
-      .Case<arith::RemFOp>([&](auto) { return one(b.CreateFRem(a[0], a[1])); })
+      // LLVM's own way on GPUs loses the remainder where the quotient rounds up: 1 % 0.1.
+      .Case<arith::RemFOp>([&](auto) {
+        return one(hooks.hasLibm ? b.CreateFRem(a[0], a[1]) : emitRemainder(b, a[0], a[1]));
+      })
       .Case<arith::NegFOp>([&](auto) { return one(b.CreateFNeg(a[0])); })
       .Case<arith::MaximumFOp>([&](auto) { return binary(llvm::Intrinsic::maximum); })
       .Case<arith::MinimumFOp>([&](auto) { return binary(llvm::Intrinsic::minimum); })

@@ -222,6 +222,16 @@ class Math : public SharedFunctions<Math> {
     if (quick) return quick->exp2(b, b.CreateFMul(x, constant(times * 1.44269504088896341)));
     return exp(times == 1.0 ? x : b.CreateFMul(x, constant(times)));
   }
+  static constexpr int kCubeRootSteps = 1;
+  static constexpr double kErfcEnd = 10.1, kErfcMiddle = 3;
+  Value* erfcTail(Value* t) {
+    return polynomial(t, {1.253008058e+00, -1.356211434e-01, -4.756228054e-02, 1.296465756e-01, -1.192726527e-01,
+                          6.829350976e-02, -2.379023418e-02, 2.579434685e-03, 1.994474591e-03, -7.983391415e-04,
+                          -2.773269222e-04});
+  }
+  Value* timesPowerOfTwo(Value* x, Value* n) {
+    return powers ? powers->scale(b, x, n) : scaleByPowerOfTwo(x, roundToInt(n).first);
+  }
   Value* halfExp(Value* x) {  // e^x / 2
     return quick ? quick->exp2(b, fma(x, constant(1.44269504088896341), constant(-1.0))) : exp(x, -1);
   }
@@ -302,6 +312,8 @@ Value* emitF32(llvm::IRBuilderBase& b, Operation* op, llvm::ArrayRef<Value*> a, 
       .Case<math::Log1pOp>([&](auto) { return m.log1p(a[0]); })
       .Case<math::TanhOp>([&](auto) { return m.tanh(a[0]); })
       .Case<math::ErfOp>([&](auto) { return m.erf(a[0]); })
+      .Case<math::ErfcOp>([&](auto) { return m.erfc(a[0]); })
+      .Case<math::CbrtOp>([&](auto) { return m.cbrt(a[0]); })
       .Case<math::SinOp>([&](auto) { return m.trig(a[0], Math::Trig::sin); })
       .Case<math::CosOp>([&](auto) { return m.trig(a[0], Math::Trig::cos); })
       .Case<math::TanOp>([&](auto) { return m.trig(a[0], Math::Trig::tan); })

@@ -1,7 +1,7 @@
 // math_functions.h - transcendental functions as straight-line LLVM IR (no calls, no branches), for scalars and
-// vectors. f32 results are within 2 ulp (pow, tan, atan, atan2, expm1, log1p and what is made of log1p: 4 ulp) including
-// subnormals, infinities and NaN where the machine keeps subnormals. sin, cos and tan reduce their argument in f64:
-// accurate for |x| < 2^40.
+// vectors. f32 results are within 2 ulp (pow, tan, atan, atan2, expm1, log1p and what is made of log1p: 4 ulp, erfc: 6)
+// including subnormals, infinities and NaN where the machine keeps subnormals. sin, cos and tan reduce their argument
+// in f64: accurate for |x| < 2^40.
 #pragma once
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/IR/IRBuilder.h"
@@ -30,7 +30,7 @@ class PowersOfTwo {
   virtual llvm::Value* scale(llvm::IRBuilderBase& b, llvm::Value* x, llvm::Value* n) const = 0;
 };
 
-/// Emits a math dialect op on f32 or f64 operands. f32 exp, exp2, expm1, log, log2, log10, log1p, erf, pow,
+/// Emits a math dialect op on f32 or f64 operands. f32 exp, exp2, expm1, log, log2, log10, log1p, erf, erfc, cbrt, pow,
 /// trigonometric and hyperbolic functions and their inverses are polynomials of our own (all but exp, exp2, log, log2,
 /// log10, sin and cos with `quick` parts if given; exponentials with instructions for powers of two if given, to the
 /// same bits); everything else, and f64, becomes LLVM's intrinsic where `hasLibm` says that a libm call can be linked;

@@ -1,5 +1,5 @@
-// math_functions_f64.cpp - see math_functions_f64.h. Series are Taylor's: on ranges this short the coefficients of a
-// fit would differ in the last places only, and these need no table.
+// math_functions_f64.cpp - see math_functions_f64.h. Series are Taylor's (but erfc's, which covers half the line): on
+// ranges this short the coefficients of a fit would differ in the last places only, and these need no table.
 #include "compiler/lowering/math_functions_f64.h"
 
 #include <array>
@@ -67,6 +67,18 @@ class Math64 : public SharedFunctions<Math64> {
     y = b.CreateSelect(b.CreateFCmpOEQ(x, infinity()), x, y);
     y = b.CreateSelect(b.CreateFCmpOEQ(x, constant(0.0)), llvm::ConstantFP::getInfinity(f64, /*Negative=*/true), y);
     return b.CreateSelect(b.CreateFCmpULT(x, constant(0.0)), llvm::ConstantFP::getNaN(f64), y);
+  }
+
+  /// The series of 2 / sqrt(pi) (x - x^3 / 3 + x^5 / (2! 5) - ...) up to 1, 1 - erfc above.
+  Value* erf(Value* x) {
+    constexpr double kFirst = 1.1283791670955126;
+    std::vector<double> c{0.1283791670955126};
+    double factorial = 1;
+    for (int k = 1; k <= 18; ++k) factorial *= -k, c.push_back(kFirst / (factorial * (2 * k + 1)));
+    Value *a = abs(x), *one = constant(1.0);
+    Value* near = clampKeepingNan(x, -1.0, 1.0);
+    Value* small = fma(near, polynomial(mul(near, near), c), near);
+    return b.CreateSelect(b.CreateFCmpOGT(a, one), copysign(sub(one, erfc(a)), x), small);
   }
 
   /// (e^2a - 1) / (e^2a + 1); near 0 without the 1 that would swallow the difference.
@@ -153,6 +165,18 @@ class Math64 : public SharedFunctions<Math64> {
     for (int k = 1; k <= 21; ++k) c.push_back((k % 2 ? -1.0 : 1.0) / (2 * k + 1));
     return polynomial(s, c);
   }
+  static constexpr int kCubeRootSteps = 2;
+  static constexpr double kErfcEnd = 27.3, kErfcMiddle = 4;
+  Value* erfcTail(Value* t) {  // a fit of 23 coefficients, 1.4e-17
+    return polynomial(
+        t, {0x1.3ba5916e9fd7fp+0,   -0x1.1df1ad154a29bp-3,  0x1.f7f5df66fda1bp-7,   0x1.16ecefcfa5f6bp-4,
+            -0x1.9ddb23c3e9eb3p-4,  0x1.7fee004df81b2p-4,   -0x1.0fb06dfe3d76bp-4,  0x1.3079edf9ddac4p-5,
+            -0x1.0962388529349p-6,  0x1.49c671934a7d6p-8,   -0x1.8d4a9c34a6822p-11, -0x1.a1de802bc1fefp-13,
+            0x1.3be0993db7d2ep-13,  -0x1.996ac6b89d1b4p-16, -0x1.789ff2a44fd81p-17, 0x1.7fbba4a402205p-18,
+            0x1.42c5c198c77c3p-22,  -0x1.c0a82ad87a1dcp-21, 0x1.0fb74e14bdddap-24,  0x1.f21c932821bedp-24,
+            -0x1.0be03255238bap-27, -0x1.df6a3bbd3284ep-27, -0x1.0626456b70a63p-29});
+  }
+  Value* timesPowerOfTwo(Value* x, Value* n) { return scaled(x, n); }
   Value* halfExp(Value* x) { return exp(x, -1); }
   Value* quotient(Value* x, Value* y) { return b.CreateFDiv(x, y); }
   Value* reciprocal(Value* x) { return b.CreateFDiv(constant(1.0), x); }
@@ -267,6 +291,9 @@ Value* emitF64(llvm::IRBuilderBase& b, Operation* op, llvm::ArrayRef<Value*> a) 
       .Case<math::Log2Op>([&](auto) { return m.log(a[0], 2); })
       .Case<math::Log10Op>([&](auto) { return m.log(a[0], 10); })
       .Case<math::TanhOp>([&](auto) { return m.tanh(a[0]); })
+      .Case<math::ErfOp>([&](auto) { return m.erf(a[0]); })
+      .Case<math::ErfcOp>([&](auto) { return m.erfc(a[0]); })
+      .Case<math::CbrtOp>([&](auto) { return m.cbrt(a[0]); })
       .Case<math::SinOp>([&](auto) { return m.trig(a[0], Math64::Trig::sin); })
       .Case<math::CosOp>([&](auto) { return m.trig(a[0], Math64::Trig::cos); })
       .Case<math::TanOp>([&](auto) { return m.trig(a[0], Math64::Trig::tan); })

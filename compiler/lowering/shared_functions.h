@@ -1,5 +1,6 @@
 // shared_functions.h - functions that f32 and f64 compute by the same steps: log1p, hyperbolic functions, their
-// inverses, and angles. What differs (constants, polynomials, quotients) comes from the class that derives.
+// inverses, angles, cube roots and erfc. What differs (constants, polynomials, quotients) comes from the class that
+// derives.
 #pragma once
 #include <cmath>
 
@@ -12,7 +13,10 @@ namespace tile::ir {
 /// Self has a builder `b`; constant, infinity, fma, abs, copysign, sqrt, quotient, reciprocal, log(x, base; 0: e), and
 /// halfExp (e^x / 2, also where e^x would overflow); sinhTail, asinTail and atanTail: p(s) of f(t) = t + t s p(s) with
 /// s = t^2, for |t| <= 1, <= 1/2 and <= tan(22.5 degrees); kHalfPi and kHalfPiLow, what the first lacks; kFar, beside
-/// whose square 1 is nothing; kHuge, half of the largest power of two.
+/// whose square 1 is nothing; kHuge, half of the largest power of two. For cube roots: splitMantissa (2^e (1 + f) with
+/// 1 + f in [sqrt(1/2), sqrt(2))), timesPowerOfTwo (by a small whole number) and kCubeRootSteps, each of which triples
+/// the digits, from 8 bits. For erfc: exp(x, shift), clampKeepingNan, kErfcEnd, from where it is 0, kErfcMiddle and
+/// erfcTail((x - middle) / (x + middle)) = (1 + 2x) e^(x^2) erfc(x).
 template <class Self>
 class SharedFunctions {
  protected:
@@ -61,6 +65,41 @@ class SharedFunctions {
     return me().copysign(mul(log1p(me().quotient(add(a, a), sub(one(), a))), me().constant(0.5)), x);
   }
 
+  /// The root of the mantissa by Halley's steps y (y^3 + 2 z) / (2 y^3 + z) and a last one that knows what y^3 lacks.
+  Value* cbrt(Value* x) {
+    Value* a = me().abs(x);
+    auto [e, f] = me().splitMantissa(a);
+    Value* n = nearest(mul(e, me().constant(1.0 / 3)));
+    Value *left = me().fma(n, me().constant(-3.0), e), *zero = me().constant(0.0);  // -1, 0 or 1
+    Value* power = b().CreateSelect(b().CreateFCmpOLT(left, zero), me().constant(0.5), one());
+    power = b().CreateSelect(b().CreateFCmpOGT(left, zero), me().constant(2.0), power);
+    Value* z = mul(add(f, one()), power);
+    Value* y = me().polynomial(z, {5.067998549e-01, 6.576859720e-01, -1.924862894e-01, 2.604065517e-02});
+    for (int step = 0; step < Self::kCubeRootSteps; ++step) {
+      Value* cube = mul(mul(y, y), y);
+      y = mul(y, me().quotient(add(cube, add(z, z)), add(add(cube, cube), z)));
+    }
+    Value *square = mul(y, y), *low = me().fma(y, y, b().CreateFNeg(square));
+    Value* lacks = me().fma(b().CreateFNeg(low), y, me().fma(b().CreateFNeg(square), y, z));
+    y = add(y, me().quotient(lacks, mul(square, me().constant(3.0))));
+    y = me().copysign(me().timesPowerOfTwo(y, n), x);
+    Value* self = b().CreateOr(b().CreateFCmpOEQ(x, zero), b().CreateFCmpUEQ(a, me().infinity()));
+    return b().CreateSelect(self, x, y);
+  }
+
+  /// e^-(x^2) p((x - middle) / (x + middle)) / (1 + 2x) for x >= 0; the other half is 2 - erfc(-x).
+  Value* erfc(Value* x) {
+    constexpr int kShift = 60;  // keeps the power off the subnormals until the last product
+    Value* a = me().clampKeepingNan(me().abs(x), 0.0, Self::kErfcEnd);
+    Value* middle = me().constant(Self::kErfcMiddle);
+    Value* p = me().erfcTail(b().CreateFDiv(sub(a, middle), add(a, middle)));
+    Value* square = mul(a, a);
+    Value* low = me().fma(a, a, b().CreateFNeg(square));
+    Value* y = mul(b().CreateFDiv(p, me().fma(a, me().constant(2.0), one())), me().exp(b().CreateFNeg(square), kShift));
+    y = mul(me().fma(b().CreateFNeg(y), low, y), me().constant(std::ldexp(1.0, -kShift)));
+    return b().CreateSelect(b().CreateFCmpOLT(x, me().constant(0.0)), sub(me().constant(2.0), y), y);
+  }
+
   Value* atan(Value* x) { return me().copysign(angle(me().abs(x), one()), x); }
   Value* atan2(Value* y, Value* x) {
     Value *n = me().abs(y), *d = me().abs(x), *zero = me().constant(0.0);
@@ -100,6 +139,7 @@ class SharedFunctions {
   Value* sub(Value* x, Value* y) { return b().CreateFSub(x, y); }
   Value* mul(Value* x, Value* y) { return b().CreateFMul(x, y); }
 
+  Value* nearest(Value* x) { return b().CreateUnaryIntrinsic(llvm::Intrinsic::roundeven, x); }
   Value* withTail(Value* t, Value* s, Value* p) { return me().fma(mul(p, s), t, t); }
   Value* logOfTwice(Value* x) { return add(me().log(x, 0), me().constant(M_LN2)); }
   Value* rightAnglesLess(int count, Value* part) {

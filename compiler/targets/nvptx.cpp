@@ -14,6 +14,7 @@
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/Transforms/Scalar/LoopUnrollPass.h"
+#include "llvm/Transforms/Utils/Cloning.h"
 
 extern "C" {
 void LLVMInitializeNVPTXTargetInfo();
@@ -89,7 +90,21 @@ bool hasUnrollHint(const llvm::Module& module) {
   return false;
 }
 
+/// Calls become code (a call in a kernel serialises every warpgroup product): the list below works on functions alone.
+void inlineCalls(llvm::Module& module) {
+  for (llvm::Function& f : llvm::make_early_inc_range(module)) {
+    if (f.isDeclaration() || !f.hasFnAttribute(llvm::Attribute::AlwaysInline)) continue;
+    for (llvm::User* user : llvm::make_early_inc_range(f.users()))
+      if (auto* call = llvm::dyn_cast<llvm::CallBase>(user)) {
+        llvm::InlineFunctionInfo info;
+        llvm::InlineFunction(*call, info);
+      }
+    if (f.use_empty()) f.eraseFromParent();
+  }
+}
+
 llvm::Error optimize(llvm::Module& module, llvm::TargetMachine& machine) {
+  inlineCalls(module);
   LlvmPasses passes(machine);
   if (llvm::Error error = passes.add(kSimplify)) return error;
   if (hasUnrollHint(module)) {

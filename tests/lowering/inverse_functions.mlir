@@ -38,3 +38,20 @@ func.func @inverse_f64(%x: !tile.view<1xf64>, %y: !tile.view<1xf64>) attributes 
   tile.store %e, %y[%i : i32] : tensor<32xf64>, !tile.view<1xf64>
   return
 }
+
+// -----
+
+// CHECK-LABEL: entry errors_and_roots_f64(
+// CHECK-NOT: {{call|bra }}
+// CHECK: div.rn.f64
+// CHECK-NOT: {{call|bra }}
+// CHECK: ret;
+func.func @errors_and_roots_f64(%x: !tile.view<1xf64>, %y: !tile.view<1xf64>) attributes {tile.kernel, tile.num_warps = 1 : i32} {
+  %i = arith.constant 0 : i32
+  %t = tile.load %x[%i : i32] : !tile.view<1xf64> -> tensor<32xf64>
+  %a = math.erf %t : tensor<32xf64>
+  %b = math.erfc %a : tensor<32xf64>
+  %c = math.cbrt %b : tensor<32xf64>
+  tile.store %c, %y[%i : i32] : tensor<32xf64>, !tile.view<1xf64>
+  return
+}

@@ -136,6 +136,8 @@ TEST(Math, Log10) { EXPECT_LT(worst<mlir::math::Log10Op>([](double x) { return s
 TEST(Math, Log1p) { EXPECT_LT(worst<mlir::math::Log1pOp>([](double x) { return std::log1p(x); }, kStep), 4); }
 TEST(Math, Expm1) { EXPECT_LT(worst<mlir::math::ExpM1Op>([](double x) { return std::expm1(x); }, kStep), 4); }
 TEST(Math, Tanh) { EXPECT_LT(worst<mlir::math::TanhOp>([](double x) { return std::tanh(x); }, kStep), 2); }
+TEST(Math, Erfc) { EXPECT_LT(worst<mlir::math::ErfcOp>([](double x) { return std::erfc(x); }, kStep), 6); }
+TEST(Math, Cbrt) { EXPECT_LT(worst<mlir::math::CbrtOp>([](double x) { return std::cbrt(x); }, kStep), 2); }
 TEST(Math, Erf) { EXPECT_LT(worst<mlir::math::ErfOp>([](double x) { return std::erf(x); }, kStep), 2); }
 TEST(Math, Sin) { EXPECT_LT(worst<mlir::math::SinOp>([](double x) { return std::sin(x); }, kStep, 0x1p40), 2); }
 TEST(Math, Cos) { EXPECT_LT(worst<mlir::math::CosOp>([](double x) { return std::cos(x); }, kStep, 0x1p40), 2); }
@@ -285,6 +287,9 @@ TEST(Math64, Sin) { EXPECT_LT(worst64<mlir::math::SinOp>([](Long x) { return std
 TEST(Math64, Cos) { EXPECT_LT(worst64<mlir::math::CosOp>([](Long x) { return std::cos(x); }, 0x1p30), 2); }
 TEST(Math64, Tan) { EXPECT_LT(worst64<mlir::math::TanOp>([](Long x) { return std::tan(x); }, 0x1p30), 4); }
 
+TEST(Math64, Erf) { EXPECT_LT(worst64<mlir::math::ErfOp>([](Long x) { return std::erf(x); }), 2); }
+TEST(Math64, Erfc) { EXPECT_LT(worst64<mlir::math::ErfcOp>([](Long x) { return std::erfc(x); }), 6); }
+TEST(Math64, Cbrt) { EXPECT_LT(worst64<mlir::math::CbrtOp>([](Long x) { return std::cbrt(x); }), 2); }
 TEST(Math64, Expm1) { EXPECT_LT(worst64<mlir::math::ExpM1Op>([](Long x) { return std::expm1(x); }), 4); }
 TEST(Math64, Log1p) { EXPECT_LT(worst64<mlir::math::Log1pOp>([](Long x) { return std::log1p(x); }), 4); }
 TEST(Math64, Asin) { EXPECT_LT(worst64<mlir::math::AsinOp>([](Long x) { return std::asin(x); }), 2); }
@@ -311,6 +316,43 @@ TEST(Math64, PowFollowsC) {
       const std::string what = std::to_string(x) + " ^ " + std::to_string(y);
       EXPECT_LT(errorOf(out[0], want, what), 8) << what << " is " << out[0];
     }
+}
+
+/// Quotients of every size, near whole numbers, subnormals among the operands; the remainder is exact.
+template <class T>
+void checkRemainder(llvm::Type* (*type)(llvm::LLVMContext&), int range) {
+  Compiled f(type, type, 2, mathOp<mlir::arith::RemFOp>(2, sizeof(T) == 8));
+  using Limits = std::numeric_limits<T>;
+  std::vector<T> values{T(0),           T(-0.0),       T(1),           T(0.1),         T(-3),
+                        Limits::max(),  Limits::min(), Limits::denorm_min(), Limits::infinity(), Limits::quiet_NaN()};
+  uint64_t state = 1;
+  auto random = [&] { return state = state * 6364136223846793005ull + 1442695040888963407ull; };
+  while (values.size() < 600) {
+    const T v = static_cast<T>(std::ldexp(1 + static_cast<double>(random() >> 12) * 0x1p-52,
+                                          static_cast<int>(random() >> 40) % range - range / 2));
+    const T whole = v * static_cast<T>(random() >> 52);
+    for (T x : {v, whole, std::nextafter(whole, T(0)), -std::nextafter(whole, Limits::max())}) values.push_back(x);
+  }
+  for (T y : values)
+    for (size_t i = 0; i < values.size(); i += kLanes) {
+      T xs[kLanes], ys[kLanes], out[kLanes];
+      for (size_t l = 0; l < kLanes; ++l) xs[l] = values[std::min(i + l, values.size() - 1)], ys[l] = y;
+      f(xs, ys, out);
+      for (size_t l = 0; l < kLanes; ++l) {
+        const T want = std::fmod(xs[l], y);
+        const bool same = out[l] == want && std::signbit(out[l]) == std::signbit(want);
+        ASSERT_TRUE(std::isnan(want) ? std::isnan(out[l]) : same)
+            << xs[l] << " % " << y << " gave " << out[l] << ", expected " << want;
+      }
+    }
+}
+TEST(Math, RemainderIsExact) {
+  checkRemainder<float>(f32, 40);
+  checkRemainder<float>(f32, 250);
+}
+TEST(Math64, RemainderIsExact) {
+  checkRemainder<double>(f64, 60);
+  checkRemainder<double>(f64, 2000);
 }
 
 TEST(Fp8, ConversionsAgreeWithTheFormats) {
