@@ -75,10 +75,22 @@ inline Range range(Expr high, LoopOptions o = {}) {
   return Range(Expr(0, high.loc), high, Expr(1, high.loc), o, high.loc);
 }
 
+namespace detail {
+/// A body that assigns its copies of tiles would leave those outside as they were.
+template <class Body>
+constexpr bool is_body() {
+  static_assert(std::is_invocable_v<const std::remove_reference_t<Body>&>,
+                "the body of if_ or while_ is a `mutable` lambda: it would assign copies of the tiles it names -> "
+                "write it with [&] and without `mutable`");
+  return true;
+}
+}  // namespace detail
+
 /// if (condition) then(); else otherwise(); for a scalar i1. Write the lambdas with [&]: they assign the enclosing
 /// tiles.
 template <class Then>
 void if_(Expr condition, Then&& then) {
+  static_assert(detail::is_body<Then>());
   uint32_t handle = 0;
   detail::open_then(condition, handle);
   std::forward<Then>(then)();
@@ -86,6 +98,7 @@ void if_(Expr condition, Then&& then) {
 }
 template <class Then, class Else>
 void if_(Expr condition, Then&& then, Else&& otherwise) {
+  static_assert(detail::is_body<Then>() && detail::is_body<Else>());
   uint32_t handle = 0;
   detail::open_then(condition, handle);
   std::forward<Then>(then)();
@@ -139,6 +152,7 @@ inline When when(Expr condition) { return When(condition); }
 /// while (condition()) body(); the condition may read tiles but not assign them.
 template <class Condition, class Body>
 void while_(Condition&& condition, Body&& body, SrcLoc loc = SrcLoc::current()) {
+  static_assert(detail::is_body<Condition>() && detail::is_body<Body>());
   uint32_t handle = 0;
   detail::open_while(loc, handle);
   {

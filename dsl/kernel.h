@@ -295,7 +295,12 @@ struct Deduce<F, First, Rest...> {
   }
 };
 template <class F, class M>
-struct Callable;
+struct Callable {
+  static_assert(kAlwaysFalse<M>,
+                "a kernel is a lambda or function that returns nothing, with its parameters by value; not `mutable`, "
+                "not `noexcept`");
+  static int make(std::string, F, SrcLoc) { return 0; }
+};
 template <class F, class C, class... A>
 struct Callable<F, void (C::*)(A...) const> : Deduce<F, A...> {};
 template <class F, class... A>
@@ -308,6 +313,8 @@ template <class F>
 auto kernel(std::string name, F f, SrcLoc loc = SrcLoc::current()) {
   if constexpr (std::is_pointer_v<F>)
     return detail::Callable<F, F>::make(std::move(name), f, loc);
+  else if constexpr (!requires { &F::operator(); })
+    static_assert(detail::kAlwaysFalse<F>, "the parameters of a kernel have types of their own, not `auto`");
   else
     return detail::Callable<F, decltype(&F::operator())>::make(std::move(name), std::move(f), loc);
 }

@@ -80,6 +80,9 @@ inline Tile where(Expr condition, Expr a, Expr b) {
 }
 /// The same values as elements of another type. Float to integer truncates (out of range: undefined), to i1 tests != 0.
 inline Tile cast(Expr x, DType to) { return detail::make_tile(detail::convert(x, to), x.loc); }
+/// The nearest values that another type has: out of range becomes its largest or lowest number (infinities, too), NaN
+/// becomes 0 in integers; inside the range like cast. Quantising: saturate(rint(x / scale), i8).
+inline Tile saturate(Expr x, DType to) { return detail::make_tile(detail::saturate(x, to), x.loc); }
 /// The same bits read as another type of equal size.
 inline Tile bitcast(Expr x, DType to) { return detail::make_tile(detail::reinterpret(x, to), x.loc); }
 

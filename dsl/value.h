@@ -58,7 +58,7 @@ class Tile {
   DType dtype(SrcLoc loc = SrcLoc::current()) const { return type(loc).dtype; }
   int rank(SrcLoc loc = SrcLoc::current()) const { return type(loc).shape.rank(); }
 
-  /// x[:, None] and x[None, :]: a rank-1 tile as a column (Nx1) or a row (1xN).
+  /// x[:, None] and x[None, :]: a rank-1 tile as a column (Nx1) or a row (1xN); for others there is expand_dims.
   Tile col(SrcLoc loc = SrcLoc::current()) const;
   Tile row(SrcLoc loc = SrcLoc::current()) const;
   /// The same values in another element type (also narrowing).
@@ -109,8 +109,8 @@ inline Tile make_tile(Value v, SrcLoc loc) { return Tile(new_slot(v, loc), 0); }
 inline Slot slot_of(const Tile& t) { return t.slot_; }
 }  // namespace detail
 
-inline Tile Tile::col(SrcLoc loc) const { return detail::make_tile(detail::expand_dims(Expr(*this, loc), 1), loc); }
-inline Tile Tile::row(SrcLoc loc) const { return detail::make_tile(detail::expand_dims(Expr(*this, loc), 0), loc); }
+inline Tile Tile::col(SrcLoc loc) const { return detail::make_tile(detail::line(Expr(*this, loc), 1), loc); }
+inline Tile Tile::row(SrcLoc loc) const { return detail::make_tile(detail::line(Expr(*this, loc), 0), loc); }
 inline Tile Tile::to(DType d, SrcLoc loc) const { return detail::make_tile(detail::convert(Expr(*this, loc), d), loc); }
 
 namespace detail {

@@ -76,6 +76,7 @@ Value scalar_as(const Operand&, DType);  ///< a scalar that must widen to the dt
 Value elementwise(Op, const Operand* args, int count);
 Value select(const Operand& condition, const Operand& a, const Operand& b);
 Value convert(const Operand&, DType);
+Value saturate(const Operand&, DType);
 Value reinterpret(const Operand&, DType);
 Value program_id(int axis, SrcLoc);
 Value num_programs(int axis, SrcLoc);
@@ -85,6 +86,7 @@ Value full(const Shape&, const Operand&, DType);
 // ---- shapes
 Value reshape(const Operand&, const Shape&);
 Value expand_dims(const Operand&, int axis);
+Value line(const Operand&, int axis);  ///< a rank-1 tile as a row (axis 0) or a column (1)
 Value squeeze(const Operand&, int axis);
 Value broadcast_to(const Operand&, const Shape&);
 Value permute(const Operand&, const Shape& order);

@@ -136,12 +136,17 @@ void Tracer::close_loop() {
       continue;
     }
     if (values_[init].value.getType() != values_[end].value.getType() || values_[init].dtype != values_[end].dtype) {
-      const std::string from = type_of({init}).to_string(), to = type_of({end}).to_string();
+      const TileType before = type_of({init}), after = type_of({end});
+      const std::string from = before.to_string(), to = after.to_string();
+      const std::string hint =
+          before.shape == after.shape
+              ? "convert explicitly, e.g. x = cast(value, " + std::string(name(values_[init].dtype)) + ")"
+          : before.shape.rank() == 0 ? "start with a tile of that shape, e.g. x = zeros({...}, dtype)"
+                                     : "keep the shape, with reshape, broadcast_to or squeeze, or use another variable";
       error("loop-carried tile variable changes type from " + from + " to " + to + " inside the loop", values_[end].loc,
             {{"variable declared here with type " + from, s.declared},
              {"in this loop", f.loc},
-             {"hint: convert explicitly, e.g. x = cast(value, " + std::string(name(values_[init].dtype)) + ")",
-              values_[end].loc}});
+             {"hint: " + hint, values_[end].loc}});
       reject();
       continue;
     }

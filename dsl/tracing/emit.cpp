@@ -285,7 +285,10 @@ Value coerce(Tracer& t, const Operand& o, DType d, const Shape& literal_shape, c
   const ValueInfo& i = t.info(v);
   if (i.kind == ValueKind::number && widens(i.dtype, d)) return convert_value(t, v, d, o.loc);
   const std::string found = ", found " + t.type_of(v).to_string();
-  if (d == DType::i1)
+  if (i.kind == ValueKind::pointer)
+    t.error(std::string(what) + " must be " + std::string(name(d)) + found + ", an address; load() gives what is there",
+            o.loc);
+  else if (d == DType::i1)
     t.error(std::string(what) + " must be i1" + found + "; compare, e.g. x != 0", o.loc);
   else
     t.error(std::string(what) + " must be " + std::string(name(d)) + " (or narrower, of the same kind)" + found +

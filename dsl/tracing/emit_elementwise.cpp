@@ -1,11 +1,10 @@
 // emit_elementwise.cpp - operators and element by element functions: one switch generated from elementwise.def.
+#include "dsl/tracing/composed_functions.h"
 #include "dsl/tracing/emit_rules.h"
 
 namespace tile::detail {
 using namespace mlir;
 namespace {
-
-using Args = ArrayRef<mlir::Value>;
 
 // What a column of elementwise.def may name besides an op of arith or math.
 struct none {};
@@ -35,6 +34,9 @@ struct IsNan {
 };
 struct IsInf {
   static mlir::Value make(OpBuilder& b, Location loc, Args a) { return math::IsInfOp::create(b, loc, a[0]); }
+};
+struct IsFinite {
+  static mlir::Value make(OpBuilder& b, Location loc, Args a) { return math::IsFiniteOp::create(b, loc, a[0]); }
 };
 struct CeilDivide {  // exact for a dividend >= 0 and a divisor > 0, and friendlier to divisibility facts than the
                      // signed op

@@ -32,7 +32,10 @@ bool make_access(Tracer& t, const Operand& pointer, const Operand& mask, const O
   const Value m = mask.kind == Operand::absent ? Value{0} : coerce(t, mask, DType::i1, {}, "mask");
   if (t.is_bad(p)) return false;
   if (t.info(p).kind != ValueKind::pointer) {
-    t.error(std::string(verb) + " expects a pointer or a tile of pointers, found " + t.type_of(p).to_string(),
+    const bool swapped = value && value->kind == Operand::value && !t.is_bad(value->v) &&
+                         t.info(value->v).kind == ValueKind::pointer;
+    t.error(std::string(verb) + " expects a pointer or a tile of pointers, found " + t.type_of(p).to_string() +
+                (swapped ? "; the pointer comes first, then the value" : ""),
             pointer.loc);
     return false;
   }

@@ -135,6 +135,17 @@ Value expand_dims(const Operand& o, int axis) {
   return valid_shape(*x.t, s, o.loc) ? reshape_to(x, s) : Value{0};
 }
 
+Value line(const Operand& o, int axis) {
+  const char* verb = axis == 0 ? ".row()" : ".col()";
+  TileOperand x(o, verb);
+  if (!x) return {0};
+  if (x.type.shape.rank() == 1) return expand_dims(o, axis);
+  x.t->error(std::string(verb) + " makes a " + (axis == 0 ? "1xN" : "Nx1") + " tile of one with 1 dim, found " +
+                 x.type.to_string() + "; use expand_dims, or extract and squeeze for a part of it",
+             o.loc);
+  return {0};
+}
+
 Value squeeze(const Operand& o, int axis) {
   TileOperand x(o, "squeeze");
   if (!x || !resolve_axis(*x.t, axis, x.type.shape.rank(), x.type, o.loc)) return {0};

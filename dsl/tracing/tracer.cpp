@@ -454,7 +454,7 @@ void assign_slot(Slot to, Slot from) {
   Tracer* t = Tracer::current();
   if (!t) return report_outside(SrcLoc{});
   const Value v = t->read_slot(from, SrcLoc{});
-  t->write_slot(to, v, t->info(v).loc);
+  t->write_slot(to, v, t->is_bad(v) ? t->origin(from) : t->info(v).loc);
 }
 TileType type_of(Value v) {
   Tracer* t = Tracer::current();

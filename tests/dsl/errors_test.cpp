@@ -58,6 +58,7 @@ TEST(Errors, Pointers) {
 }
 TEST(Errors, Casts) {
   EXPECT_TILE_ERROR(__LINE__, "cast expects numbers, found ptr<f32>", [](Ptr<float> p) { auto r = cast(p, i64); });
+  EXPECT_TILE_ERROR(__LINE__, "saturate converts numbers to numbers, found tile<4xi1> to i8", [] { auto r = saturate(arange(0, 4) < 2, i8); });
   EXPECT_TILE_ERROR(__LINE__, "bitcast needs elements of equal size: f32 to i64", [](F32 x) { auto r = bitcast(x, i64); });
   EXPECT_TILE_ERROR(__LINE__, "scalar must be i32 (or narrower, of the same kind), found i64", [](I64 n) { I32 r = n; });
   EXPECT_TILE_ERROR(__LINE__, "expected a scalar of i32, found tile<4xi32>", [] { I32 r = arange(0, 4); });
@@ -76,6 +77,9 @@ TEST(Errors, Shapes) {
   EXPECT_TILE_ERROR(__LINE__, "arange needs low < high", [] { auto r = arange(4, 4); });
   EXPECT_TILE_ERROR(__LINE__, "reshape keeps the number of elements: tile<4x4xf32> has 16, the new shape 8", [] { auto r = reshape(zeros({4, 4}, f32), {8}); });
   EXPECT_TILE_ERROR(__LINE__, "squeeze drops dims of size 1; dim 0 of tile<4x1xf32> has size 4", [] { auto r = squeeze(zeros({4, 1}, f32), 0); });
+  EXPECT_TILE_ERROR(__LINE__, ".col() makes a Nx1 tile of one with 1 dim, found tile<4x4xf32>", [] { auto r = zeros({4, 4}, f32).col(); });
+  EXPECT_TILE_ERROR(__LINE__, ".row() makes a 1xN tile of one with 1 dim, found tile<4x4xf32>", [] { auto r = zeros({4, 4}, f32).row(); });
+  EXPECT_TILE_ERROR(__LINE__, ".row() needs a tile, found the scalar f32", [](F32 x) { auto r = x.row(); });
   EXPECT_TILE_ERROR(__LINE__, "axis 3 is out of range for tile<4x1xf32>", [] { auto r = squeeze(zeros({4, 1}, f32), 3); });
   EXPECT_TILE_ERROR(__LINE__, "broadcast_to only repeats dims of size 1", [] { auto r = broadcast_to(zeros({4, 4}, f32), {4, 1}); });
   EXPECT_TILE_ERROR(__LINE__, "trans needs at least 2 dims, found tile<4xf32>", [] { auto r = trans(zeros({4}, f32)); });
@@ -115,6 +119,8 @@ TEST(Errors, Loads) {
 }
 TEST(Errors, Stores) {
   EXPECT_TILE_ERROR(__LINE__, "the stored value must be f16 (or narrower, of the same kind), found tile<4xf32>; convert with cast(x, f16)", [](Ptr<half> p) { store(p + arange(0, 4), zeros({4}, f32)); });
+  EXPECT_TILE_ERROR(__LINE__, "store expects a pointer or a tile of pointers, found tile<4xf32>; the pointer comes first, then the value", [](Ptr<float> p) { store(zeros({4}, f32), p + arange(0, 4)); });
+  EXPECT_TILE_ERROR(__LINE__, "the stored value must be f32, found tile<4xptr<f32>>, an address; load() gives what is there", [](Ptr<float> p) { store(p + arange(0, 4), p + arange(0, 4)); });
   EXPECT_TILE_ERROR(__LINE__, "does not fit the pointers ptr<f32>", [](Ptr<float> p) { store(p, zeros({4}, f32)); });
 }
 TEST(Errors, WritesToConst) {
@@ -202,6 +208,15 @@ TEST(Errors, LoopCarriedTypeChange) {
   EXPECT_EQ(static_cast<int>(found[0].notes[0].line), line - 3);
   EXPECT_EQ(static_cast<int>(found[0].notes[1].line), line - 2);
   EXPECT_NE(found[0].notes[2].message.find("cast(value, f16)"), std::string::npos);
+}
+
+TEST(Errors, LoopCarriedShapeChange) {
+  auto hint = [](auto kernel) {
+    auto found = errors_of(kernel);
+    return found.size() == 1 && found[0].notes.size() == 3 ? found[0].notes[2].message : "";
+  };
+  EXPECT_EQ(hint([](Ptr<float> p, I32 n) { Tile a = 0.f; for (auto i : range(n)) a = a + load(p + arange(0, 16)); }), "hint: start with a tile of that shape, e.g. x = zeros({...}, dtype)");
+  EXPECT_EQ(hint([](Ptr<float> p, I32 n) { Tile a = zeros({16}, f32); for (auto i : range(n)) a = a.col(); }), "hint: keep the shape, with reshape, broadcast_to or squeeze, or use another variable");
 }
 
 TEST(Errors, EscapesLoop) {

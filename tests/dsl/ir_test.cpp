@@ -290,16 +290,6 @@ TEST(ControlFlow, DeviceFunctionsTakeVariablesByReference) {
   EXPECT_NE(text.find("-> (i32)"), std::string::npos) << text;
 }
 
-TEST(ControlFlow, ValueLambdasAssignCopies) {
-  // A documented edge: [=] with mutable assigns a copy, the variable outside keeps its value.
-  const std::string text = ir_of([](Ptr<float> p, I32 n) {
-    Tile s = 0.f;
-    if_(n > 3, [=]() mutable { s = 1.f; });
-    store(p, s);
-  });
-  EXPECT_NE(text.find("tile.scatter %cst, %arg0"), std::string::npos) << text;  // the value from before
-}
-
 // ---- identity
 
 TEST(Hash, DependsOnWhatIsComputedOnly) {

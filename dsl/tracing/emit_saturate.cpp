@@ -1,0 +1,105 @@
+// emit_saturate.cpp - conversions that stay inside the range of their target, built of comparisons and plain ones.
+#include <cmath>
+
+#include "dsl/tracing/emit_rules.h"
+
+namespace tile::detail {
+namespace {
+
+int64_t lowest_integer(DType d) { return is_unsigned(d) ? 0 : -(int64_t{1} << (bits_of(d) - 2)) * 2; }
+uint64_t largest_integer(DType d) {
+  const int bits = bits_of(d) - (is_unsigned(d) ? 0 : 1);
+  return bits == 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1;
+}
+double largest_float(DType d) {
+  switch (d) {
+    case DType::f8e4m3: return 448;
+    case DType::f8e5m2: return 57344;
+    case DType::f16: return 65504;
+    case DType::bf16: return 0x1.fep127;
+    case DType::f32: return 0x1.fffffep127;
+    default: return std::numeric_limits<double>::max();
+  }
+}
+
+/// Operands at the place of the one that is converted.
+struct At {
+  SrcLoc loc;
+  Operand operator()(Value v) const {
+    Operand o;
+    o.kind = Operand::value, o.v = v, o.loc = loc;
+    return o;
+  }
+  Operand operator()(double f) const {
+    Operand o;
+    o.kind = Operand::floating, o.f = f, o.loc = loc;
+    return o;
+  }
+  Operand operator()(int64_t i) const {
+    Operand o;
+    o.kind = Operand::integer, o.i = i, o.loc = loc;
+    return o;
+  }
+  Operand operator()(uint64_t u) const {
+    Operand o;
+    o.kind = Operand::uinteger, o.u = u, o.loc = loc;
+    return o;
+  }
+  template <class X, class Y>
+  Value apply(Op op, X x, Y y) const {
+    const Operand both[] = {(*this)(x), (*this)(y)};
+    return elementwise(op, both, 2);
+  }
+  template <class Y, class Z>
+  Value choose(Value condition, Y y, Z z) const {
+    return select((*this)(condition), (*this)(y), (*this)(z));
+  }
+};
+
+Value float_to_integer(const At& at, Value x, DType to) {
+  const int bits = bits_of(to);
+  const double end = std::ldexp(1.0, is_unsigned(to) ? bits : bits - 1), low = is_unsigned(to) ? 0 : -end;
+  if (bits <= 16) {  // f32 holds both ends
+    x = at.choose(at.apply(Op::eq, x, x), x, 0.0);
+    return convert(at(at.apply(Op::min, at.apply(Op::max, x, low), end - 1)), to);
+  }
+  const Value inside = at.apply(Op::bit_and, at.apply(Op::gt, x, low), at.apply(Op::lt, x, end));
+  Value r = convert(at(at.choose(inside, x, 0.0)), to);
+  r = at.choose(at.apply(Op::ge, x, end), largest_integer(to), r);
+  return at.choose(at.apply(Op::le, x, low), lowest_integer(to), r);
+}
+
+Value integer_to_integer(const At& at, Value x, DType from, DType to) {
+  if (lowest_integer(to) > lowest_integer(from)) x = at.apply(Op::max, x, lowest_integer(to));
+  if (largest_integer(to) < largest_integer(from)) x = at.apply(Op::min, x, largest_integer(to));
+  return convert(at(x), to);
+}
+
+}  // namespace
+
+Value saturate(const Operand& o, DType to) {
+  Tracer* t = Tracer::current();
+  if (!t) return {0};
+  const At at{o.loc};
+  Value x = use(*t, o);
+  if (t->is_bad(x)) return {0};
+  DType from = t->info(x).dtype;
+  if (t->info(x).kind != ValueKind::number || from == DType::i1 || to == DType::i1) {
+    t->error("saturate converts numbers to numbers, found " + t->type_of(x).to_string() + " to " +
+                 std::string(name(to)),
+             o.loc);
+    return {0};
+  }
+  if (from == to) return x;
+  if (is_float(from) && size_of(from) < 4) x = convert(at(x), from = DType::f32);
+  if (!is_float(to)) return is_float(from) ? float_to_integer(at, x, to) : integer_to_integer(at, x, from, to);
+  if (!is_float(from)) x = convert(at(x), from = size_of(to) < 4 ? DType::f32 : to);
+  const double largest = largest_float(to);
+  if (largest < largest_float(from)) {  // comparisons with NaN are false: it stays
+    x = at.choose(at.apply(Op::gt, x, largest), largest, x);
+    x = at.choose(at.apply(Op::lt, x, -largest), -largest, x);
+  }
+  return convert(at(x), to);
+}
+
+}  // namespace tile::detail
