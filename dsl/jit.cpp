@@ -108,7 +108,7 @@ Result<KernelBinary> compile_trace(TraceState& trace, const KernelCore& core, co
 
 Result<KernelBinary> build_binary(const KernelCore& core, const ConfigWords& config, const Specialization& spec,
                                   const std::string& target, bool needs_ptx, const KernelOptions& options,
-                                  const std::string& why, bool& from_disk) {
+                                  const std::string& why, bool& from_disk, NarrowIndices* narrow) {
   from_disk = false;
   if (config.size() != core.fields.size())
     return Error{ErrorKind::user,
@@ -119,6 +119,7 @@ Result<KernelBinary> build_binary(const KernelCore& core, const ConfigWords& con
   if (!t) return t.error();
   std::shared_ptr<TraceState> trace = trace_kernel(core, config, promises_for(spec, **t, options));
   if (!trace->ok) return trace->error;
+  if (narrow) *narrow = NarrowIndices(*trace->module);
   const JitPolicy policy = jit_policy();
   const Hash128 key = Hasher()
                           .add(trace->hash.hex())
@@ -171,7 +172,8 @@ void load_now(LoadedKernel& k, const KernelCore& core, const std::string& becaus
                                       describe_specialization(core.params, k.specialization), because);
   auto build = [&](const std::string& reason) -> Result<std::shared_ptr<Module>> {
     Result<KernelBinary> binary =
-        build_binary(core, k.config, k.specialization, p.target, p.needs_ptx, k.options, reason, k.from_disk);
+        build_binary(core, k.config, k.specialization, p.target, p.needs_ptx, k.options, reason, k.from_disk,
+                     &k.narrow);
     if (!binary) return binary.error();
     return k.device->load(*binary);
   };
@@ -252,6 +254,8 @@ std::shared_ptr<LoadedKernel> find_or_build(KernelCore& core, const std::shared_
 
 Status launch_loaded(const KernelCore& core, const LoadedKernel& k, Stream& stream, const Grid& grid,
                      std::span<const uint64_t> slots) {
+  if (!k.narrow.hold(grid, slots)) [[unlikely]]
+    return k.narrow.problem(core.name, grid, slots);
   Status launched = stream.launch(*k.module, grid, slots.data(), slots.size());
   if (launched || !launched.error().needs_plain_copies || !k.options.tma) [[likely]]
     return launched;

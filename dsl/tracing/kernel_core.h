@@ -9,6 +9,7 @@
 
 #include "compiler/compiler.h"
 #include "dsl/tracing/context_pool.h"
+#include "dsl/tracing/narrow_indices.h"
 #include "dsl/jit.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -28,6 +29,7 @@ struct LoadedKernel {
   bool from_disk = false;
   double milliseconds = 0;
   KernelOptions options;
+  NarrowIndices narrow;
 
   // The same code without bulk copies, for arguments that only look like its specialisation (made when one is
   // launched).
@@ -76,7 +78,7 @@ Result<KernelBinary> compile_trace(TraceState& trace, const KernelCore& core, co
 /// Trace, disk cache, compiler.
 Result<KernelBinary> build_binary(const KernelCore& core, const ConfigWords& config, const Specialization& spec,
                                   const std::string& target, bool needs_ptx, const KernelOptions& options,
-                                  const std::string& why, bool& from_disk);
+                                  const std::string& why, bool& from_disk, NarrowIndices* narrow = nullptr);
 
 std::string describe_config(const std::vector<ConfigField>& fields, const ConfigWords& config, const char* separator);
 /// Whether arguments that look like `found` may run code specialised to `needed` (words as in kernel.h).

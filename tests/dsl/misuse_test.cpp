@@ -87,6 +87,10 @@ TEST_F(Misuse, OutputsNeedAnAddressForEveryElement) {
   const TensorView<float, 2> overlapping(y.data(), {16, 16}, {15, 1});
   expect_refused(rows.try_call(stream, {}, in, overlapping), __LINE__,
                  "has elements [1, 0] and [0, 15] at the same one");
+  // Steps without a common factor meet only at the far corner.
+  const TensorView<float, 2> far(y.data(), {99992, 100004}, {100003, 99991});
+  expect_refused(rows.try_launch(stream, {}, Grid{1}, in, far), __LINE__,
+                 "has elements [99991, 0] and [0, 100003] at the same one");
 }
 
 TEST_F(Misuse, InputsMayRepeat) {
@@ -125,6 +129,55 @@ TEST_F(Misuse, ExceptionsShowBothLines) {
     EXPECT_NE(text.find(std::string(__FILE__) + ":" + std::to_string(line)), std::string::npos) << text;
     EXPECT_NE(text.find(std::string(__FILE__) + ":" + std::to_string(kRowsLine)), std::string::npos) << text;
   }
+}
+
+// Indices are refused where they would wrap: they would touch other memory.
+TEST_F(Misuse, IndicesThatLeave32Bits) {
+  const int line = __LINE__ + 2;
+  auto flat = kernel("misused_flat", [](Ptr<const float> x, Ptr<float> y, I64 n) {
+    auto i = program_id(0) * 1024 + arange(0, 1024);
+    store(y + i, load(x + i, {.mask = i < n}), {.mask = i < n});
+  });
+  const auto expect_line = [&](const Status& status, int at, const std::string& part) {
+    ASSERT_FALSE(status.ok());
+    const std::string text = status.error().to_string();
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+    ASSERT_FALSE(status.error().diagnostics.empty()) << text;
+    EXPECT_EQ(static_cast<int>(status.error().diagnostics[0].line), at) << text;
+    EXPECT_NE(text.find("launched here"), std::string::npos) << text;
+  };
+  const int64_t all = int64_t{1} << 21;  // programs of 1024 elements that 31 bits can number
+  expect_line(flat.try_launch(stream, {}, Grid{all + 1}, x.data(), y.data(), int64_t{1} << 31), line,
+              "an index computed in i32 reaches 2147484671 and wraps");
+  std::vector<float> result(2048, -1.f);
+  ASSERT_TRUE(flat.try_launch(stream, {}, Grid{2}, x.data(), result.data(), int64_t{256}));
+  EXPECT_EQ(result[255], 1.f);
+  EXPECT_EQ(result[256], -1.f);
+
+  auto wide = kernel("misused_wide", [](Ptr<const float> x, Ptr<float> y, I64 n) {
+    auto i = cast(program_id(0), i64) * 1024 + cast(arange(0, 1024), i64);
+    return_if(program_id(0) > 0);
+    store(y + i, load(x + i, {.mask = i < n}), {.mask = i < n});
+  });
+  ASSERT_TRUE(wide.compile(host(), NoConfig{}).ok());
+
+  auto boxes = kernel("misused_boxes", [](Tensor<const float, 2> x, Tensor<float, 2> y) {
+    y.store({program_id(1) * 65536, program_id(0) * 16}, x.load({0, 0}, {16, 16}));
+  });
+  expect_line(boxes.try_launch(stream, {}, Grid{1, 32769}, in, out), __LINE__ - 2, "reaches 2147483648 and wraps");
+}
+
+TEST_F(Misuse, SizesThatLeave32Bits) {
+  auto sizes = kernel("misused_sizes", [](Ptr<const float>, Tensor<const float, 2> x, Tensor<float, 2> y) {
+    y.store({0, 0}, zeros({16, 16}, f32) + cast(x.dim(0), f32));
+  });
+  const TensorView<const float, 2> many(x.data(), {3000000000, 16}, {0, 1});
+  const Status status = sizes.try_launch(stream, {}, Grid{1}, x.data(), many, out);
+  ASSERT_FALSE(status.ok());
+  const std::string text = status.error().to_string();
+  EXPECT_NE(text.find("argument 1: dimension 0 is 3000000000, which the kernel reads as i32"), std::string::npos) << text;
+  ASSERT_FALSE(status.error().diagnostics.empty());
+  EXPECT_EQ(static_cast<int>(status.error().diagnostics[0].line), __LINE__ - 8) << text;
 }
 
 TEST_F(Misuse, MistakesInTheKernelSayWhereItWasLaunched) {
