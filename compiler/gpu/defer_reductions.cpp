@@ -1,4 +1,5 @@
-// defer_reductions.cpp - sums that a loop only accumulates are taken across lanes and warps once, behind the loop.
+// defer_reductions.cpp - sums that a loop only accumulates are taken across lanes and warps once, behind the loop; the
+// largest and smallest of all that a loop sees, too.
 // Before: for (or while): l' = l * alpha + sum over an axis of p (alpha may be absent); l is used for nothing else
 // After:  for: l' = l * alpha + sum over the registers of each thread, l one tile element per lane and warp along the
 // axis
@@ -18,9 +19,9 @@ using layout::Layout;
 
 namespace {
 
-/// l' = l [* factor] + sum, as it stands in the loop.
+/// l' = l [* factor] + sum, as it stands in the loop, or l' = max(l, largest).
 struct Accumulation {
-  Operation* add = nullptr;       ///< fma or addf: yields l'
+  Operation* add = nullptr;       ///< fma, addf or what the reduction combines by: yields l'
   Operation* multiply = nullptr;  ///< mulf in front of an addf
   Value factor;
   ReduceOp sum;
@@ -35,11 +36,28 @@ struct AxisDigits {
   int64_t threads = 1;            ///< lanes and warps along the axis
 };
 
-bool isSum(ReduceOp reduce) {
+/// Of equal values it makes the same one: it does not matter how often the first value of all takes part.
+bool keepsEqual(Operation* op) {
+  return isa<arith::MaxNumFOp, arith::MinNumFOp, arith::MaximumFOp, arith::MinimumFOp, arith::MaxSIOp, arith::MinSIOp,
+             arith::MaxUIOp, arith::MinUIOp>(op);
+}
+
+/// The one operation that a reduction of one tile combines by; null where it is another one than those of this file.
+Operation* combinerOf(ReduceOp reduce) {
   Block& body = reduce.getCombiner().front();
-  auto add = dyn_cast<arith::AddFOp>(body.front());
-  return reduce.getSources().size() == 1 && add && body.getTerminator()->getOperand(0) == add.getResult() &&
-         isa<BlockArgument>(add.getLhs()) && isa<BlockArgument>(add.getRhs()) && add.getLhs() != add.getRhs();
+  Operation* op = &body.front();
+  if (reduce.getSources().size() != 1 || (!isa<arith::AddFOp>(op) && !keepsEqual(op))) return nullptr;
+  const Value x = op->getOperand(0), y = op->getOperand(1);
+  const bool isWhole = body.getTerminator()->getOperand(0) == op->getResult(0) && isa<BlockArgument>(x) &&
+                       isa<BlockArgument>(y) && x != y;
+  return isWhole ? op : nullptr;
+}
+
+/// The reduction combines by what its result is accumulated by (a sum may be accumulated by an fma).
+bool isAccumulatedBy(ReduceOp reduce, Operation* add) {
+  Operation* combiner = combinerOf(reduce);
+  if (!combiner) return false;
+  return isa<arith::AddFOp>(combiner) ? isa<arith::AddFOp, math::FmaOp>(add) : combiner->getName() == add->getName();
 }
 
 std::optional<AxisDigits> axisDigits(ReduceOp reduce) {
@@ -128,10 +146,11 @@ class Deferral {
   /// s' = s [* factor] + the element that a sum left: carried as that tile of one element, an item behind the loop.
   void carryAsTile() {
     BlockArgument carried = carried_.arg;
-    if (!isa<FloatType>(carried.getType()) || !carried.hasOneUse()) return;
+    if (!isa<FloatType, IntegerType>(carried.getType()) || !carried.hasOneUse()) return;
     Operation* add = carried_.next.getDefiningOp();
     Operation* first = *carried.getUsers().begin();
-    if (!add || add->getBlock() != carried_.body || !add->hasOneUse() || !isa<math::FmaOp, arith::AddFOp>(add)) return;
+    if (!add || add->getBlock() != carried_.body || !add->hasOneUse()) return;
+    if (!isa<math::FmaOp, arith::AddFOp>(add) && !keepsEqual(add)) return;
     const bool isScaled = first != add && isa<arith::MulFOp>(first) && isa<arith::AddFOp>(add) && first->hasOneUse() &&
                           *first->getUsers().begin() == add && first->getBlock() == add->getBlock();
     if (first != add && !isScaled) return;
@@ -139,7 +158,8 @@ class Deferral {
     for (Value operand : add->getOperands())
       if (auto op = operand.getDefiningOp<ItemOp>(); op && op->hasOneUse()) item = op;
     auto sum = item ? item.getSource().getDefiningOp<ReduceOp>() : ReduceOp();
-    if (!sum || !sum->hasOneUse() || !isSum(sum) || sum->getBlock() != carried_.body || !axisDigits(sum)) return;
+    if (!sum || !sum->hasOneUse() || !isAccumulatedBy(sum, add)) return;
+    if (sum->getBlock() != carried_.body || !axisDigits(sum)) return;
     auto fma = dyn_cast<math::FmaOp>(add);
     if (fma && (fma.getC() != item.getResult() || carried == fma.getC())) return;
 
@@ -179,10 +199,12 @@ class Deferral {
       if (fma.getA() != l && fma.getB() != l) return std::nullopt;
       found.factor = other(add, l);
       sum = fma.getC();
-    } else if (isa<arith::AddFOp>(add)) {
+    } else if (isa<arith::AddFOp>(add) || keepsEqual(add)) {
       Operation* user = *l.getUsers().begin();
       if (user == add) {
         sum = other(add, l);
+      } else if (keepsEqual(add)) {
+        return std::nullopt;
       } else if (isa<arith::MulFOp>(user) && user->getBlock() == add->getBlock() && user->hasOneUse() &&
                  *user->getUsers().begin() == add) {
         found.multiply = user;
@@ -197,7 +219,7 @@ class Deferral {
       sum = convert.getSource();
     }
     found.sum = sum.getDefiningOp<ReduceOp>();
-    if (!found.sum || !isSum(found.sum) || !carried_.loop->isAncestor(found.sum)) return std::nullopt;
+    if (!found.sum || !isAccumulatedBy(found.sum, add) || !carried_.loop->isAncestor(found.sum)) return std::nullopt;
     return found;
   }
 
@@ -232,7 +254,7 @@ class Deferral {
     Layout layout = *splitLayout;
     SmallVector<int> order(llvm::reverse(digits->registerDims));
     // Products are added by the first of these sums: it should be the longest.
-    if (sumsProducts(found.sum))
+    if (!keepsEqual(found.add) && sumsProducts(found.sum))
       llvm::stable_sort(order, [&](int a, int b) { return digits->split[a] > digits->split[b]; });
     for (int dim : order) {
       shape[dim] = 1;
@@ -241,15 +263,18 @@ class Deferral {
     }
     Value part = ReshapeOp::create(b, loc, partial, tile);
 
-    // The accumulator: an equal share of the initial value for every thread along the axis; their number is a power of
-    // two.
+    // The accumulator: an equal share of the initial value for every thread along the axis (their number is a power of
+    // two), or all of it where that is the same.
     b.setInsertionPoint(carried_.loop);
     OpOperand& init = *carried_.init;
     if (found.moved) init.set(underLayoutOf(b, init.get(), whole));
     Value shares = BroadcastOp::create(b, loc, partial, init.get());
-    Value portion = arith::ConstantOp::create(
-        b, loc, DenseElementsAttr::get(partial, b.getFloatAttr(element, 1.0 / static_cast<double>(digits->threads))));
-    init.set(arith::MulFOp::create(b, loc, shares, portion));
+    if (!keepsEqual(found.add)) {
+      Value portion = arith::ConstantOp::create(
+          b, loc, DenseElementsAttr::get(partial, b.getFloatAttr(element, 1.0 / static_cast<double>(digits->threads))));
+      shares = arith::MulFOp::create(b, loc, shares, portion);
+    }
+    init.set(shares);
     carried_.setType(partial);
     Operation* first = found.multiply ? found.multiply : found.add;
     if (found.factor) {

@@ -43,7 +43,7 @@ func.func @rescaled(%p: tensor<128x64xf32, #tile>, %alpha: tensor<128x1xf32, #ro
 #wide = #tile.layout<16x256 regs [1:2*1, 0:8*2] lanes [1:32*2] warps [1:4*64, 0:2*1]>
 #rows = #tile.layout<16x1 regs [0:8*2] lanes [rep:32] warps [rep:4, 0:2*1]>
 
-// Product and sum apart, without a factor, with warps that share the axis; a maximum, a sum that is read in the loop and
+// Product and sum apart, without a factor, with warps that share the axis; a maximum that is added, a sum that is read in the loop and
 // one that is used twice stay.
 // CHECK-LABEL: func.func @forms
 // CHECK: %[[R:.*]]:2 = scf.for {{.*}} iter_args(%[[X:.*]] = %{{.*}}, %[[Y:.*]] = %{{.*}}) -> (tensor<128x4xf32{{.*}}, tensor<128x4xf32
@@ -268,4 +268,75 @@ func.func @while(%p: tensor<128x64xf32, #tile>, %init: tensor<128x1xf32, #row>, 
     scf.yield %next, %x2, %y2 : i32, tensor<128x1xf32, #row>, tensor<128x1xf32, #row>
   }
   return %r#1, %r#2 : tensor<128x1xf32, #row>, tensor<128x1xf32, #row>
+}
+
+// -----
+
+#tile = #tile.layout<128x64 regs [1:2*1, 0:2*8, 1:8*8] lanes [1:4*2, 0:8*1] warps [0:8*16]>
+#row = #tile.layout<128x1 regs [0:2*8] lanes [rep:4, 0:8*1] warps [0:8*16]>
+#vector = #tile.layout<512 regs [0:2*1] lanes [0:32*2] warps [0:8*64]>
+#one = #tile.layout<1 regs [] lanes [rep:32] warps [rep:8]>
+
+// The largest of all: every thread starts from the first value, whole. A largest that is scaled on its way stays.
+// CHECK-LABEL: func.func @largest
+// CHECK: %[[START:.*]] = tile.broadcast %{{.*}} -> tensor<128x4xf32
+// CHECK-NOT: arith.mulf
+// CHECK: %[[R:.*]] = scf.for {{.*}} iter_args(%[[M:.*]] = %[[START]]) -> (tensor<128x4xf32
+// CHECK: tile.reduce %{{.*}} axis 3
+// CHECK: %[[NEXT:.*]] = arith.maxnumf %[[M]], %{{.*}} : tensor<128x4xf32
+// CHECK: scf.yield %[[NEXT]]
+// CHECK: tile.reduce %[[R]] axis 1 : {{.*}} -> tensor<128x1xf32
+func.func @largest(%p: tensor<128x64xf32, #tile>, %init: tensor<128x1xf32, #row>, %n: i32) -> tensor<128x1xf32, #row> {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %r = scf.for %j = %c0 to %n step %c1 iter_args(%m = %init) -> (tensor<128x1xf32, #row>) : i32 {
+    %s = tile.reduce %p axis 1 : (tensor<128x64xf32, #tile>) -> tensor<128x1xf32, #row> {
+    ^bb0(%a: f32, %b: f32):
+      %c = arith.maxnumf %a, %b : f32
+      tile.yield %c : f32
+    }
+    %next = arith.maxnumf %m, %s : tensor<128x1xf32, #row>
+    scf.yield %next : tensor<128x1xf32, #row>
+  }
+  return %r : tensor<128x1xf32, #row>
+}
+// CHECK-LABEL: func.func @scaled
+// CHECK: scf.for {{.*}} -> (tensor<128x1xf32
+// CHECK-NOT: tile.reshape
+func.func @scaled(%p: tensor<128x64xf32, #tile>, %alpha: tensor<128x1xf32, #row>, %init: tensor<128x1xf32, #row>, %n: i32) -> tensor<128x1xf32, #row> {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %r = scf.for %j = %c0 to %n step %c1 iter_args(%m = %init) -> (tensor<128x1xf32, #row>) : i32 {
+    %s = tile.reduce %p axis 1 : (tensor<128x64xf32, #tile>) -> tensor<128x1xf32, #row> {
+    ^bb0(%a: f32, %b: f32):
+      %c = arith.maxnumf %a, %b : f32
+      tile.yield %c : f32
+    }
+    %t = arith.mulf %m, %alpha : tensor<128x1xf32, #row>
+    %next = arith.maxnumf %t, %s : tensor<128x1xf32, #row>
+    scf.yield %next : tensor<128x1xf32, #row>
+  }
+  return %r : tensor<128x1xf32, #row>
+}
+// A scalar of whole numbers.
+// CHECK-LABEL: func.func @smallest
+// CHECK: %[[R:.*]] = scf.for {{.*}} -> (tensor<256xi32
+// CHECK: arith.minsi %{{.*}}, %{{.*}} : tensor<256xi32
+// CHECK: scf.yield
+// CHECK: %[[ALL:.*]] = tile.reduce %[[R]] axis 0
+// CHECK: tile.item %[[ALL]]
+func.func @smallest(%p: tensor<512xi32, #vector>, %init: i32, %n: i32) -> i32 {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %r = scf.for %j = %c0 to %n step %c1 iter_args(%m = %init) -> (i32) : i32 {
+    %s = tile.reduce %p axis 0 : (tensor<512xi32, #vector>) -> tensor<1xi32, #one> {
+    ^bb0(%a: i32, %b: i32):
+      %c = arith.minsi %a, %b : i32
+      tile.yield %c : i32
+    }
+    %x = tile.item %s : tensor<1xi32, #one> -> i32
+    %next = arith.minsi %m, %x : i32
+    scf.yield %next : i32
+  }
+  return %r : i32
 }
