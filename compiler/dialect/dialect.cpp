@@ -106,7 +106,9 @@ layout::SharedTile SmemType::slot() const {
 int64_t SmemType::alignment() const { return slot().alignment(); }
 int64_t SmemType::slotBytes() const {
   layout::SharedTile tile = slot();
-  return (tile.bytes() + tile.alignment() - 1) / tile.alignment() * tile.alignment();
+  // Bulk copies begin at multiples of 128 bytes: of short rows (masks in bytes) too, all slots of a ring.
+  const int64_t unit = tile.rows == 1 ? 128 : tile.alignment();
+  return (tile.bytes() + unit - 1) / unit * unit;
 }
 
 void SmemType::print(mlir::AsmPrinter& printer) const {

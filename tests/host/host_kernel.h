@@ -53,11 +53,22 @@ class Args {
   std::vector<uint64_t> slots_;
 };
 
+/// `target`, or "host" where this machine's processor cannot run what is made for it.
+inline std::string runnable(const std::string& target) {
+#if defined(__x86_64__)
+  if (target.ends_with("x86-64-v4") && !__builtin_cpu_supports("x86-64-v4")) return "host";
+  if (target.ends_with("x86-64-v3") && !__builtin_cpu_supports("x86-64-v3")) return "host";
+  return target;
+#else
+  return target.find("x86-64") == std::string::npos ? target : "host";
+#endif
+}
+
 class HostKernel {
  public:
-  /// `target`: "host" is this machine, "host:x86-64" the portable baseline.
+  /// `target`: "host" is this machine, "host:x86-64" the portable baseline; see runnable().
   explicit HostKernel(const std::string& text, const std::string& target = "host") {
-    Result<HostCode> loaded = build(text, target);
+    Result<HostCode> loaded = build(text, runnable(target));
     if (loaded)
       code_ = *loaded;
     else

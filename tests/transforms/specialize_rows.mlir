@@ -269,3 +269,42 @@ func.func @normed(%x: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride
   tile.store %o, %y[%m, %c0 : i32, i32] : tensor<128x128xf32>, !tile.view<2xf32>
   return
 }
+
+// -----
+
+// A mask of 64 bytes is shorter than what stages of bulk copies begin at multiples of: its slots are 128 bytes apart.
+// CHECK-LABEL: func.func @mask
+// CHECK-DAG: tile.smem_alloc : <1x64xi8, minor = 1, stages = 2>
+// CHECK: producer {
+// CHECK: tile.ring_reserve %{{.*}} bytes 64 :
+// CHECK: consumer {
+// CHECK-NOT: tile.load %
+// CHECK: tile.smem_load {{.*}} -> tensor<1x64xi8>
+// ORDER-LABEL: func.func @mask
+// Four tiles of 16384, two slots of 128, and barriers.
+// ORDER-SAME: tile.shared_bytes = 65952 :
+func.func @mask(%keys: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %masks: !tile.view<2xi8> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 16, 1>}, %y: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32}, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c64 = arith.constant 64 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %no = arith.constant dense<0> : tensor<1x64xi8>
+  %x = tile.program_id 0
+  %m0 = arith.muli %x, %c64 : i32
+  %q = tile.load_shared %keys[%m0, %c0 : i32, i32] box [64, 128] : !tile.view<2xf16> -> !tile.smem<64x128xf16, minor = 1>
+  %all = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {
+    %n0 = arith.muli %i, %c64 : i32
+    %k = tile.load_shared %keys[%n0, %c0 : i32, i32] box [64, 128] : !tile.view<2xf16> -> !tile.smem<64x128xf16, minor = 1>
+    %row = tile.load %masks[%c0, %n0 : i32, i32] : !tile.view<2xi8> -> tensor<64xi8>
+    %flat = tile.reshape %row : tensor<64xi8> -> tensor<1x64xi8>
+    %is = arith.cmpi ne, %flat, %no : tensor<1x64xi8>
+    %wide = tile.broadcast %is : tensor<1x64xi1> -> tensor<64x64xi1>
+    %kt = tile.smem_trans %k : !tile.smem<64x128xf16, minor = 1> -> !tile.smem<128x64xf16, minor = 0>
+    %s = tile.mma wgmma_f16 k 128 warps(4, 1) %q, %kt, %zero : !tile.smem<64x128xf16, minor = 1>, !tile.smem<128x64xf16, minor = 0> -> tensor<64x64xf32>
+    %kept = arith.select %wide, %s, %zero : tensor<64x64xi1>, tensor<64x64xf32>
+    %sum = arith.addf %acc, %kept : tensor<64x64xf32>
+    scf.yield %sum : tensor<64x64xf32>
+  } {tile.stages = 2 : i32}
+  tile.store %all, %y[%m0, %c0 : i32, i32] : tensor<64x64xf32>, !tile.view<2xf32>
+  return
+}
