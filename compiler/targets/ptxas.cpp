@@ -99,7 +99,7 @@ Result<std::string> runPtxas(const std::string& ptx, const Target& target, const
   if (options.lineInfo) args.push_back("-lineinfo");
   std::optional<llvm::StringRef> redirects[] = {llvm::StringRef(""), llvm::StringRef(log.path), llvm::StringRef(log.path)};
   std::string why;
-  // ptxas touches 10,000 pages for a kernel of 2500 lines: huge ones save 7 % of its time where the system grants them.
+  // ptxas touches 10,000 pages for a kernel of 2500 lines: huge ones save 3 to 6 % of its time where the system grants them.
   const std::vector<std::string> variables = env_for_child("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1");
   const llvm::SmallVector<llvm::StringRef, 64> environment(variables.begin(), variables.end());
   const int code = llvm::sys::ExecuteAndWait(program, args, llvm::ArrayRef(environment), redirects, 0, 0, &why);
