@@ -106,8 +106,8 @@ layout::SharedTile SmemType::slot() const {
 int64_t SmemType::alignment() const { return slot().alignment(); }
 int64_t SmemType::slotBytes() const {
   layout::SharedTile tile = slot();
-  // Bulk copies begin at multiples of 128 bytes: of short rows (masks in bytes) too, all slots of a ring.
-  const int64_t unit = tile.rows == 1 ? 128 : tile.alignment();
+  // Bulk copies fill short rows (masks in bytes), too, in all slots of a ring.
+  const int64_t unit = tile.rows == 1 ? layout::kBulkAlignment : tile.alignment();
   return (tile.bytes() + unit - 1) / unit * unit;
 }
 

@@ -86,7 +86,6 @@ namespace {
 
 constexpr int64_t kSmallScratch = 1024, kSmallScratchTotal = 4096;
 constexpr int64_t kSharedTake = 4224;  ///< a tile this large (with gaps) waits in shared memory for the next take from it
-constexpr int64_t kBulkAlignment = 128;  ///< of what bulk copies read or write
 
 struct Buffer {
   Operation* op;
@@ -196,7 +195,7 @@ class Placer {
         SmemType type = alloc.getResult().getType();
         Buffer buffer{op, type.bytes(), type.alignment(), order_.begin(op), lastUse(op), -1};
         if (isBulkCopied(op)) {  // copies run beside the program's order
-          buffer.alignment = std::max(buffer.alignment, kBulkAlignment);
+          buffer.alignment = std::max(buffer.alignment, layout::kBulkAlignment);
           buffer.begin = 0, buffer.end = order_.end(func_);
         }
         buffers_.push_back(buffer);

@@ -10,7 +10,6 @@ namespace {
 
 constexpr int64_t kMaxBoxDim = 256;    ///< elements of one copy along any dim
 constexpr int64_t kAddressBytes = 16;  ///< alignment of the base address and of every stride
-constexpr int64_t kSharedBytes = 128;  ///< alignment of a copy's place in shared memory
 
 /// Collects the first reason against.
 struct Refusal {
@@ -125,7 +124,7 @@ std::optional<TmaBox> tmaBox(Value view, SmemType type, const Facts& facts, bool
   const int64_t rows = tile.rows, rowBytes = tile.rowBytes();
   if (rank == 1 && rows != 1) return refuse("the view has one dim, the box " + llvm::Twine(rows) + " rows");
   if (rowBytes % 16 != 0) return refuse("rows of " + llvm::Twine(rowBytes) + " bytes are not a multiple of 16 bytes");
-  if (!tile.swizzle && (tile.pitch != rowBytes || type.slotBytes() % kSharedBytes != 0))
+  if (!tile.swizzle && (tile.pitch != rowBytes || type.slotBytes() % layout::kBulkAlignment != 0))
     return refuse("a box of " + llvm::Twine(rows) + " rows of " + llvm::Twine(rowBytes) +
                   " bytes has gaps in shared memory");
   const int64_t perRow = (tile.swizzle ? tile.swizzle : rowBytes) / eb;
@@ -179,8 +178,8 @@ std::optional<TmaBox> tmaBox(Value view, SmemType type, const Facts& facts, bool
     for (int64_t row = 0; row < rows; row += perCopy) {
       const int64_t inPanel = row * (tile.swizzle ? tile.swizzle : tile.pitch);
       box.copies.push_back({row, col, col / perRow * rows * tile.swizzle + inPanel});
-      if (box.copies.back().byte % kSharedBytes != 0)
-        return refuse("parts of the box would not start at multiples of " + llvm::Twine(kSharedBytes) +
+      if (box.copies.back().byte % layout::kBulkAlignment != 0)
+        return refuse("parts of the box would not start at multiples of " + llvm::Twine(layout::kBulkAlignment) +
                       " bytes in shared memory");
     }
   return box;

@@ -10,6 +10,9 @@
 
 namespace tile::layout {
 
+/// Where in shared memory bulk copies may begin: multiples of this many bytes.
+inline constexpr int64_t kBulkAlignment = 128;
+
 struct SharedTile {
   int64_t rows = 0, cols = 0;
   int elementBytes = 0;

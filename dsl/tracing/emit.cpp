@@ -45,7 +45,9 @@ Type element_type(MLIRContext* ctx, DType d) {
 
 bool is_narrow_float(DType d) { return d == DType::f8e4m3 || d == DType::f8e5m2; }
 
-double largest(DType d) {
+}  // namespace
+
+double largest_float(DType d) {
   switch (d) {
     case DType::f8e4m3:
       return 448;
@@ -62,7 +64,8 @@ double largest(DType d) {
   }
 }
 
-}  // namespace
+uint64_t largest_integer(DType d) { return ~uint64_t{0} >> (64 - bits_of(d) + (is_unsigned(d) ? 0 : 1)); }
+int64_t lowest_integer(DType d) { return is_unsigned(d) ? 0 : -static_cast<int64_t>(largest_integer(d)) - 1; }
 
 std::string text_of(const Operand& o) {
   switch (o.kind) {
@@ -98,10 +101,10 @@ TypedAttr literal_attribute(Tracer& t, const Operand& o, DType d) {
                                              : 0;
     if (o.kind == Operand::boolean)
       return refuse("bool literal used with a tile of " + std::string(name(d)) + "; write a number");
-    if (std::isfinite(v) && std::fabs(v) > largest(d) &&
-        static_cast<float>(std::fabs(v)) > static_cast<float>(largest(d)))
+    if (std::isfinite(v) && std::fabs(v) > largest_float(d) &&
+        static_cast<float>(std::fabs(v)) > static_cast<float>(largest_float(d)))
       return refuse("literal " + text_of(o) + " is out of range of " + std::string(name(d)) + " (largest " +
-                    fmt::format("{}", largest(d)) + ")");
+                    fmt::format("{}", largest_float(d)) + ")");
     if (std::isinf(v) && d == DType::f8e4m3) return refuse("f8e4m3 has no infinity");
     return b.getFloatAttr(type, v);
   }
@@ -117,13 +120,11 @@ TypedAttr literal_attribute(Tracer& t, const Operand& o, DType d) {
     return refuse("bool literal used with a tile of " + std::string(name(d)) + "; write 0 or 1");
   const int bits = bits_of(d);
   const bool negative = o.kind == Operand::integer && o.i < 0;
-  const uint64_t limit =
-      is_unsigned(d) ? (bits == 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1) : (uint64_t{1} << (bits - 1)) - 1;
-  const bool fits = negative ? !is_unsigned(d) && o.i >= -static_cast<int64_t>(limit) - 1 : o.u <= limit;
+  const uint64_t limit = largest_integer(d);
+  const bool fits = negative ? o.i >= lowest_integer(d) : o.u <= limit;
   if (!fits)
     return refuse("literal " + text_of(o) + " is out of range of " + std::string(name(d)) + " (" +
-                  (is_unsigned(d) ? std::string("0") : std::to_string(-static_cast<int64_t>(limit) - 1)) + " to " +
-                  std::to_string(limit) + ")");
+                  std::to_string(lowest_integer(d)) + " to " + std::to_string(limit) + ")");
   return IntegerAttr::get(type, APInt(bits, o.u, false, /*implicitTrunc=*/true));
 }
 

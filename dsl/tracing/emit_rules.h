@@ -6,6 +6,10 @@
 namespace tile::detail {
 
 mlir::Type ir_element_type(mlir::MLIRContext* ctx, DType d);
+/// The ends of what a type holds.
+double largest_float(DType d);
+uint64_t largest_integer(DType d);
+int64_t lowest_integer(DType d);
 /// The operand's value; a literal on its own gets its natural type. Checks that the value may be used here.
 Value use(Tracer& t, const Operand& o);
 /// i1, i32 (or wider when needed), f32: what a literal is when no tile decides.

@@ -2,25 +2,10 @@
 #include <cmath>
 
 #include "dsl/tracing/emit_rules.h"
+#include "dsl/value.h"
 
 namespace tile::detail {
 namespace {
-
-int64_t lowest_integer(DType d) { return is_unsigned(d) ? 0 : -(int64_t{1} << (bits_of(d) - 2)) * 2; }
-uint64_t largest_integer(DType d) {
-  const int bits = bits_of(d) - (is_unsigned(d) ? 0 : 1);
-  return bits == 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1;
-}
-double largest_float(DType d) {
-  switch (d) {
-    case DType::f8e4m3: return 448;
-    case DType::f8e5m2: return 57344;
-    case DType::f16: return 65504;
-    case DType::bf16: return 0x1.fep127;
-    case DType::f32: return 0x1.fffffep127;
-    default: return std::numeric_limits<double>::max();
-  }
-}
 
 /// Operands at the place of the one that is converted.
 struct At {
@@ -30,20 +15,9 @@ struct At {
     o.kind = Operand::value, o.v = v, o.loc = loc;
     return o;
   }
-  Operand operator()(double f) const {
-    Operand o;
-    o.kind = Operand::floating, o.f = f, o.loc = loc;
-    return o;
-  }
-  Operand operator()(int64_t i) const {
-    Operand o;
-    o.kind = Operand::integer, o.i = i, o.loc = loc;
-    return o;
-  }
-  Operand operator()(uint64_t u) const {
-    Operand o;
-    o.kind = Operand::uinteger, o.u = u, o.loc = loc;
-    return o;
+  template <Arithmetic A>
+  Operand operator()(A literal) const {
+    return literal_operand(literal, loc);
   }
   template <class X, class Y>
   Value apply(Op op, X x, Y y) const {

@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "compiler/dialect/dialect.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Matchers.h"
 
 namespace tile::detail {

@@ -8,9 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "mlir/IR/BuiltinOps.h"
 #include "runtime/error.h"
 #include "runtime/launch.h"
+
+namespace mlir {
+class ModuleOp;
+}
 
 namespace tile::detail {
 

@@ -349,8 +349,8 @@ class GroupOfProducts {
     args_.append(acc.begin(), acc.end());
   }
 
-  /// The product into the accumulators [first, first + count). `registers`: four of a, which then has no place. `starts`: the
-  /// first one into them.
+  /// The product into the accumulators [first, first + count). `registers`: four of a, which then has no place.
+  /// `starts`: the first one into them.
   void add(int first, int count, ArrayRef<Value*> registers, const Place& a, const Place& b, bool starts) {
     const bool inRegisters = !registers.empty();
     std::string aText;
@@ -375,7 +375,8 @@ class GroupOfProducts {
 
   /// Writes the statement; the accumulators become its results.
   void emit() {
-    Value* result = e_.inlineAsm(structOf(e_.b, acc_[0]->getType(), acc_.size()), "{" + text_ + "}", constraints_, args_);
+    Type* type = structOf(e_.b, acc_[0]->getType(), acc_.size());
+    Value* result = e_.inlineAsm(type, "{" + text_ + "}", constraints_, args_);
     for (auto [i, acc] : llvm::enumerate(acc_)) acc = e_.b.CreateExtractValue(result, static_cast<unsigned>(i));
   }
 
