@@ -90,18 +90,23 @@ mlir::LogicalResult ViewType::verify(llvm::function_ref<mlir::InFlightDiagnostic
 // ---- !tile.smem
 SmemType SmemType::slotType() const { return withStages(1); }
 SmemType SmemType::withStages(int64_t stages) const {
-  return SmemType::get(getContext(), getShape(), getElementType(), getMinor(), stages, getInterleaved());
+  return SmemType::get(getContext(), getShape(), getElementType(), getMinor(), stages, getInterleaved(), getPanel());
 }
 SmemType SmemType::withInterleaved(bool interleaved) const {
-  return SmemType::get(getContext(), getShape(), getElementType(), getMinor(), getStages(), interleaved);
+  return SmemType::get(getContext(), getShape(), getElementType(), getMinor(), getStages(), interleaved, getPanel());
+}
+SmemType SmemType::withPanel(int64_t panel) const {
+  return SmemType::get(getContext(), getShape(), getElementType(), getMinor(), getStages(), getInterleaved(), panel);
 }
 SmemType SmemType::transposed() const {
   int64_t shape[2] = {getShape()[1], getShape()[0]};
-  return SmemType::get(getContext(), shape, getElementType(), 1 - getMinor(), getStages(), getInterleaved());
+  return SmemType::get(getContext(), shape, getElementType(), 1 - getMinor(), getStages(), getInterleaved(), getPanel());
 }
 int64_t SmemType::elementBytes() const { return (getElementType().getIntOrFloatBitWidth() + 7) / 8; }
 layout::SharedTile SmemType::slot() const {
-  return layout::swizzledTile(getShape()[1 - getMinor()], getShape()[getMinor()], static_cast<int>(elementBytes()));
+  const int64_t rows = getShape()[1 - getMinor()], columns = getShape()[getMinor()];
+  return layout::swizzledTile(rows, columns, static_cast<int>(elementBytes()),
+                              static_cast<int>((getPanel() ? getPanel() : columns) * elementBytes()));
 }
 int64_t SmemType::alignment() const { return slot().alignment(); }
 int64_t SmemType::slotBytes() const {
@@ -111,12 +116,22 @@ int64_t SmemType::slotBytes() const {
   return (tile.bytes() + unit - 1) / unit * unit;
 }
 
+int64_t SmemType::columnDims(llvm::ArrayRef<int64_t> box) const {
+  int64_t elements = 1, columns = 1;
+  for (int64_t extent : box) elements *= extent;
+  if (elements != getShape()[0] * getShape()[1]) return 1;
+  for (size_t dims = 1; dims < box.size(); ++dims)
+    if ((columns *= box[box.size() - dims]) == getShape()[1]) return static_cast<int64_t>(dims);
+  return 1;
+}
+
 void SmemType::print(mlir::AsmPrinter& printer) const {
   printer << "<";
   printer.printDimensionList(getShape());
   printer << "x" << getElementType() << ", minor = " << getMinor();
   if (isRing()) printer << ", stages = " << getStages();
   if (getInterleaved()) printer << ", interleaved";
+  if (getPanel()) printer << ", panel = " << getPanel();
   printer << ">";
 }
 
@@ -129,18 +144,21 @@ mlir::Type SmemType::parse(mlir::AsmParser& parser) {
       parser.parseComma() || parser.parseKeyword("minor") || parser.parseEqual() || parser.parseInteger(minor))
     return {};
   bool interleaved = false;
+  int64_t panel = 0;
   while (mlir::succeeded(parser.parseOptionalComma())) {
     if (mlir::succeeded(parser.parseOptionalKeyword("interleaved")))
       interleaved = true;
-    else if (parser.parseKeyword("stages") || parser.parseEqual() || parser.parseInteger(stages))
+    else if (mlir::succeeded(parser.parseOptionalKeyword("panel"))) {
+      if (parser.parseEqual() || parser.parseInteger(panel)) return {};
+    } else if (parser.parseKeyword("stages") || parser.parseEqual() || parser.parseInteger(stages))
       return {};
   }
   if (parser.parseGreater()) return {};
-  return parser.getChecked<SmemType>(loc, parser.getContext(), shape, element, minor, stages, interleaved);
+  return parser.getChecked<SmemType>(loc, parser.getContext(), shape, element, minor, stages, interleaved, panel);
 }
 
 mlir::LogicalResult SmemType::verify(llvm::function_ref<mlir::InFlightDiagnostic()> emitError, llvm::ArrayRef<int64_t> shape, mlir::Type element,
-                               int64_t minor, int64_t stages, bool interleaved) {
+                               int64_t minor, int64_t stages, bool interleaved, int64_t panel) {
   if (shape.size() != 2) return emitError() << "!tile.smem must have 2 dims, found " << shape.size();
   for (int64_t extent : shape)
     if (extent < 1) return emitError() << "!tile.smem dims must be positive, found " << extent;
@@ -150,6 +168,10 @@ mlir::LogicalResult SmemType::verify(llvm::function_ref<mlir::InFlightDiagnostic
   if (stages < 1) return emitError() << "stages must be at least 1, found " << stages;
   if (interleaved && (element.getIntOrFloatBitWidth() != 8 || shape[static_cast<size_t>(minor)] % 16 != 0))
     return emitError() << "an interleaved !tile.smem must hold 8-bit elements in rows of whole 16 bytes";
+  const int64_t bytes = panel * ((element.getIntOrFloatBitWidth() + 7) / 8);
+  if (panel && ((bytes != 32 && bytes != 64 && bytes != 128) || shape[static_cast<size_t>(minor)] % panel != 0))
+    return emitError() << "panels must have 32, 64 or 128 bytes and divide the " << shape[static_cast<size_t>(minor)]
+                       << " elements of a row, found " << panel << " elements";
   return mlir::success();
 }
 

@@ -23,12 +23,14 @@ LogicalResult verifyTile(Operation* op, Type tile, SmemType smem) {
   return verifyFits(op, type.getShape(), type.getElementType(), smem);
 }
 
-/// All dims but the last as one.
-SmallVector<int64_t, 2> asRows(ArrayRef<int64_t> box) {
+/// All dims but the last, or the last that are a row, as one.
+SmallVector<int64_t, 2> asRows(ArrayRef<int64_t> box, SmemType smem) {
   if (box.size() < 3) return SmallVector<int64_t, 2>(box);
-  int64_t rows = 1;
-  for (int64_t extent : box.drop_back()) rows *= extent;
-  return {rows, box.back()};
+  const auto across = static_cast<size_t>(smem.columnDims(box));
+  int64_t rows = 1, columns = 1;
+  for (int64_t extent : box.drop_back(across)) rows *= extent;
+  for (int64_t extent : box.take_back(across)) columns *= extent;
+  return {rows, columns};
 }
 
 LogicalResult verifyBoxCopy(Operation* op, ViewType view, OperandRange indices, ArrayRef<int64_t> box, SmemType smem) {
@@ -40,7 +42,7 @@ LogicalResult verifyBoxCopy(Operation* op, ViewType view, OperandRange indices, 
     return op->emitOpError() << "expects a box of at most " << view.getRank() << " dims, found " << box.size();
   if (box.size() > 2 && smem.getMinor() != 1)
     return op->emitOpError() << "expects a buffer with minor = 1 for a box of " << box.size() << " dims, found " << smem;
-  return verifyFits(op, asRows(box), view.getElementType(), smem);
+  return verifyFits(op, asRows(box, smem), view.getElementType(), smem);
 }
 
 LogicalResult verifyGather(Operation* op, PtrType ptr, Value offsets, Value mask, SmemType smem) {

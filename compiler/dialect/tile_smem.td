@@ -17,11 +17,13 @@ def Tile_SmemType : Tile_Type<"Smem", "smem"> {
     `interleaved` (8-bit elements): in every 16 bytes along `minor`, byte 4 t + 2 x + c holds element 8 x + 2 t + c, as a
     quad of threads t holds the columns of accumulators. Such tiles are written by smem_turn and read by products whose
     first operand is in registers, which is what makes the two fit without exchanging elements between threads.
+    `panel`: at most so many elements of a row lie together, 0: as many as the widest swizzle holds. Boxes that are copied
+    row of pixels by row of pixels ask for panels of one.
   }];
   let parameters = (ins ArrayRefParameter<"int64_t">:$shape, "::mlir::Type":$elementType, "int64_t":$minor, "int64_t":$stages,
-                        "bool":$interleaved);
+                        "bool":$interleaved, "int64_t":$panel);
   let builders = [TypeBuilder<(ins "::llvm::ArrayRef<int64_t>":$shape, "::mlir::Type":$elementType, "int64_t":$minor, "int64_t":$stages), [{
-    return $_get($_ctxt, shape, elementType, minor, stages, /*interleaved=*/false);
+    return $_get($_ctxt, shape, elementType, minor, stages, /*interleaved=*/false, /*panel=*/0);
   }]>];
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
@@ -32,12 +34,16 @@ def Tile_SmemType : Tile_Type<"Smem", "smem"> {
     SmemType withStages(int64_t stages) const;
     SmemType transposed() const;
     SmemType withInterleaved(bool interleaved) const;
+    SmemType withPanel(int64_t panel) const;
     int64_t elementBytes() const;
     /// Addresses inside one slot: rows run along the major dim.
     ::tile::layout::SharedTile slot() const;
     int64_t slotBytes() const;   ///< one stage, rounded up to the alignment
     int64_t bytes() const { return slotBytes() * getStages(); }
     int64_t alignment() const;
+    /// Of a box that is copied into one stage: how many of its last dims make a row. Several where it fills the tile that
+    /// way (pixels of a patch side by side, channels its rows), else one.
+    int64_t columnDims(::llvm::ArrayRef<int64_t> box) const;
   }];
 }
 
@@ -45,7 +51,7 @@ def Tile_Tile2D : 2DTensorOf<[Tile_Number]>;
 
 // ---- value level
 def Tile_LoadSharedOp : Tile_Op<"load_shared", [MemoryEffects<[MemRead]>]> {
-  let summary = "tile.load whose result lives in shared memory; `box` is the tile (all its dims but the last are rows), the rest of the result's shape is padding";
+  let summary = "tile.load whose result lives in shared memory; `box` is the tile (all its dims but the last, or the last few, are rows: columnDims), the rest of the result's shape is padding";
   let arguments = (ins Tile_ViewType:$view, Variadic<AnyTypeOf<[I32, I64]>>:$indices, DenseI64ArrayAttr:$box,
                        DefaultValuedAttr<Tile_CacheHintAttr, "CacheHint::none">:$cache);
   let results = (outs Tile_SmemType:$result);

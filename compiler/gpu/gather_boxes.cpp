@@ -14,29 +14,16 @@ class BoxGather {
     const ArrayRef<int64_t> box = load_.getBox();
     Value view = load_.getView();
     const int64_t rank = load_.getView().getType().getRank(), lead = rank - static_cast<int64_t>(box.size());
-    rows_ = 1;
-    for (int64_t extent : box.drop_back()) rows_ *= extent;
-    columns_ = box.back();
+    const int64_t firstColumn = rank - load_.getResult().getType().columnDims(box);
     // Row and column parts apart: what is known about columns (neighbours, aligned) must stay visible.
-    Value rowOffset, rowInside, left = iota(rows_);
-    for (int64_t d = rank - 2; d >= 0; --d) {
-      Value at;  // along dim d, of every row
-      if (d >= lead) {
-        const int64_t extent = box[d - lead];
-        at = d == lead ? left : arith::RemUIOp::create(b_, loc_, left, splat(i32(extent), rows_)).getResult();
-        if (d > lead) left = arith::DivUIOp::create(b_, loc_, left, splat(i32(extent), rows_));
-        at = arith::ExtSIOp::create(b_, loc_, tileOf(rows_, b_.getI64Type()), at);
-        at = arith::AddIOp::create(b_, loc_, at, splat(wide(load_.getIndices()[d]), rows_));
-      } else {
-        at = splat(wide(load_.getIndices()[d]), rows_);
-      }
+    Value rowOffset, rowInside, columnOffset, columnInside;
+    rows_ = run(box, lead, firstColumn, rowOffset, rowInside);
+    columns_ = run(box, firstColumn, rank, columnOffset, columnInside);
+    for (int64_t d = 0; d < lead; ++d) {
+      Value at = splat(wide(load_.getIndices()[d]), rows_);
       add(rowOffset, arith::MulIOp::create(b_, loc_, at, splat(strideOf(view, d), rows_)));
       bothOf(rowInside, inside(at, view, d, rows_));
     }
-    Value column = arith::ExtSIOp::create(b_, loc_, tileOf(columns_, b_.getI64Type()), iota(columns_));
-    column = arith::AddIOp::create(b_, loc_, column, splat(wide(load_.getIndices()[rank - 1]), columns_));
-    Value columnInside = inside(column, view, rank - 1, columns_);
-    Value columnOffset = arith::MulIOp::create(b_, loc_, column, splat(strideOf(view, rank - 1), columns_));
     Value offsets = arith::AddIOp::create(b_, loc_, asColumn(rowOffset), asRow(columnOffset));
     Value mask = arith::AndIOp::create(b_, loc_, asColumn(rowInside), asRow(columnInside));
     const Type pointer = PtrType::get(b_.getContext(), load_.getView().getType().getElementType());
@@ -48,6 +35,24 @@ class BoxGather {
   }
 
  private:
+  /// Offsets of what counts through the view's dims from `first` to in front of `end`, the last one fastest, and whether
+  /// it lies inside; returns how much that is.
+  int64_t run(ArrayRef<int64_t> box, int64_t first, int64_t end, Value& offset, Value& isInside) {
+    const int64_t lead = load_.getView().getType().getRank() - static_cast<int64_t>(box.size());
+    int64_t size = 1;
+    for (int64_t extent : box.slice(static_cast<size_t>(first - lead), static_cast<size_t>(end - first))) size *= extent;
+    Value left = iota(size);
+    for (int64_t d = end - 1; d >= first; --d) {
+      const int64_t extent = box[static_cast<size_t>(d - lead)];
+      Value at = d == first ? left : arith::RemUIOp::create(b_, loc_, left, splat(i32(extent), size)).getResult();
+      if (d > first) left = arith::DivUIOp::create(b_, loc_, left, splat(i32(extent), size));
+      at = arith::ExtSIOp::create(b_, loc_, tileOf(size, b_.getI64Type()), at);
+      at = arith::AddIOp::create(b_, loc_, at, splat(wide(load_.getIndices()[d]), size));
+      add(offset, arith::MulIOp::create(b_, loc_, at, splat(strideOf(load_.getView(), d), size)));
+      bothOf(isInside, inside(at, load_.getView(), d, size));
+    }
+    return size;
+  }
   RankedTensorType tileOf(int64_t size, Type element) { return RankedTensorType::get({size}, element); }
   Value i32(int64_t value) { return arith::ConstantIntOp::create(b_, loc_, b_.getI32Type(), value); }
   Value iota(int64_t size) { return IotaOp::create(b_, loc_, tileOf(size, b_.getI32Type()), uint64_t{0}); }

@@ -142,13 +142,25 @@ class Placer {
     dot.getBMutable().assign(b);
   }
 
-  /// The load of a box of more than two dims, all but the last of which become the rows of `v`; null: `v` is none.
+  /// The load of a box of more than two dims, the first of which become the rows of `v` and the others, often one, its
+  /// columns; null: `v` is none.
   static LoadOp loadOfRows(Value v) {
     auto reshape = v.getDefiningOp<ReshapeOp>();
     auto load = reshape ? reshape.getSource().getDefiningOp<LoadOp>() : LoadOp();
     if (!load || !load->hasOneUse()) return {};
     auto from = cast<ShapedType>(load.getType()).getShape(), to = cast<ShapedType>(v.getType()).getShape();
-    return from.size() > 2 && to.size() == 2 && from.back() == to.back() ? load : LoadOp();
+    if (from.size() < 3 || to.size() != 2) return {};
+    auto type = SmemType::get(v.getContext(), to, load.getView().getType().getElementType(), 1, 1);
+    return from.back() == to.back() || type.columnDims(from) > 1 ? load : LoadOp();
+  }
+
+  /// Rows of several dims lie in panels that no row of pixels ends inside.
+  static SmemType inPanels(SmemType type, LoadOp ofRows) {
+    auto box = cast<ShapedType>(ofRows.getType()).getShape();
+    if (type.columnDims(box) == 1) return type;
+    for (int64_t bytes : {128, 64, 32})
+      if (box.back() * type.elementBytes() % bytes == 0) return type.withPanel(bytes / type.elementBytes());
+    return type;
   }
 
   /// The load or gather that can be copied to shared memory as it is. Of boxes of more than two dims only bulk copies make
@@ -159,6 +171,7 @@ class Placer {
     if (ofRows) {
       auto box = cast<ShapedType>(ofRows.getType()).getShape(), rows = cast<ShapedType>(v.getType()).getShape();
       auto type = SmemType::get(func_->getContext(), rows, ofRows.getView().getType().getElementType(), 1, 1);
+      type = inPanels(type, ofRows);
       if (!target_.hasTma || !tmaBox(ofRows.getView(), type, facts, /*isStore=*/false, nullptr, box)) return false;
       load = ofRows;
     }
@@ -247,6 +260,12 @@ class Placer {
 
   Value smemOf(const Operand& operand) {
     Source& source = sources_[operand.source];
+    // Boxes whose columns are several dims come whole or not at all.
+    if (LoadOp box = loadOfRows(operand.source.first); box && source.fetched) {
+      auto to = cast<ShapedType>(operand.source.first.getType()).getShape();
+      source.fetched = cast<ShapedType>(box.getType()).getShape().back() == to.back() ||
+                       smemType(operand.source.first, source, operand.source.second).getShape() == to;
+    }
     if (!source.smem)
       source.smem = source.fetched ? fetch(operand.source.first, source, operand.source.second)
                                    : share(operand.source.first, source, operand.source.second);
@@ -276,6 +295,7 @@ class Placer {
     LoadOp ofRows = loadOfRows(value);
     OpBuilder builder(ofRows ? ofRows.getOperation() : op);
     SmemType type = smemType(value, source, minor);
+    if (ofRows) type = inPanels(type, ofRows);
     Value smem;
     if (LoadOp load = ofRows ? ofRows : dyn_cast<LoadOp>(op))
       smem = LoadSharedOp::create(builder, load.getLoc(), type, load.getView(), load.getIndices(),

@@ -27,9 +27,11 @@ SmallVector<int64_t, 2> copiedShape(Operation* copy) {
   if (auto gather = dyn_cast<GatherSharedOp>(copy))
     return SmallVector<int64_t, 2>(cast<ShapedType>(gather.getOffsets().getType()).getShape());
   const ArrayRef<int64_t> box = cast<LoadSharedOp>(copy).getBox();
-  int64_t rows = 1;
-  for (int64_t extent : box.drop_back()) rows *= extent;
-  return {rows, box.back()};
+  const auto across = static_cast<size_t>(copiedType(copy).columnDims(box));
+  int64_t rows = 1, columns = 1;
+  for (int64_t extent : box.drop_back(across)) rows *= extent;
+  for (int64_t extent : box.take_back(across)) columns *= extent;
+  return {rows, columns};
 }
 
 bool isAsyncProduct(Operation* op) {

@@ -132,10 +132,15 @@ std::optional<TmaBox> tmaBox(Value view, SmemType type, const Facts& facts, bool
   if (isStore && rows % kTmaStoreRows != 0)
     return refuse(llvm::Twine(rows) + " rows are not a multiple of the " + llvm::Twine(kTmaStoreRows) +
                   " rows a warpgroup stores");
-  SmallVector<int64_t> rowExtents{rows};
+  SmallVector<int64_t> rowExtents{rows}, columnExtents;
   if (!extents.empty()) {
     if (minor != 1) return refuse("the last dim of a box of more than two dims is not the contiguous one");
-    rowExtents.assign(extents.rbegin() + 1, extents.rend());
+    const int64_t across = isStore ? 1 : type.columnDims(extents);
+    rowExtents.assign(extents.rbegin() + across, extents.rend());
+    if (across > 1) columnExtents.assign(extents.rbegin(), extents.rbegin() + across);
+    if (across > 1 && extents.back() % perRow != 0)
+      return refuse("copies of " + llvm::Twine(perRow) + " columns are no parts of the " + llvm::Twine(extents.back()) +
+                    " of the box along its last dim");
     int64_t product = 1;
     for (int64_t extent : rowExtents) product *= extent;
     if (product != rows || static_cast<int>(extents.size()) > rank)
@@ -154,14 +159,14 @@ std::optional<TmaBox> tmaBox(Value view, SmemType type, const Facts& facts, bool
   if (tile.panels() > 1 && rows % 8 != 0)
     return refuse(llvm::Twine(rows) + " rows are not a multiple of the 8 rows of a swizzle pattern");
 
-  TmaBox box{type, {}, {}, {}, {}};
+  TmaBox box{type, {}, {}, {}, {columnExtents.begin(), columnExtents.end()}, {}};
   if (rowExtents.size() > 1) box.rowExtents.assign(rowExtents.begin(), rowExtents.end());
   box.map.param = arg.getArgNumber();
   box.map.dtype = *dtype;
   box.map.rank = static_cast<uint8_t>(rank);
   box.map.swizzle = static_cast<uint8_t>(tile.swizzle);
   box.map.written = isStore;
-  // Contiguous dim, the box's other dim, then the rest from the last.
+  // Contiguous dim, the box's rows from the last dim, the other dims of its columns, then the rest.
   size_t at = 0;
   auto add = [&](int dim, int64_t extent) {
     box.dims[at] = static_cast<int8_t>(dim);
@@ -169,12 +174,16 @@ std::optional<TmaBox> tmaBox(Value view, SmemType type, const Facts& facts, bool
     box.map.box[at++] = static_cast<uint16_t>(extent);
   };
   add(unit, perRow);
-  if (rank > 1) add(rank - 2 + (1 - minor), part->front());
-  for (int d = rank - 3; d >= 0; --d) {
-    const auto row = static_cast<size_t>(rank - 2 - d);
-    add(d, row < part->size() ? (*part)[row] : 1);
-  }
-  for (int64_t col = 0; col < tile.cols; col += perRow)
+  const int firstRow = rank - 1 - std::max(1, static_cast<int>(columnExtents.size()));
+  const int behindRows = firstRow - static_cast<int>(part->size());
+  if (rank > 1) add(columnExtents.empty() ? rank - 2 + (1 - minor) : firstRow, part->front());
+  for (int d = firstRow - 1; d > behindRows; --d) add(d, (*part)[static_cast<size_t>(firstRow - d)]);
+  // Panels of one row of pixels each follow one another as the copy engine would write them: all at once.
+  const bool atOnce = !columnExtents.empty() && columnExtents.front() == perRow && perCopy == rows && parts == 1 &&
+                      llvm::all_of(columnExtents, [](int64_t extent) { return extent <= kMaxBoxDim; });
+  for (int d = rank - 2; d > firstRow; --d) add(d, atOnce ? columnExtents[static_cast<size_t>(rank - 1 - d)] : 1);
+  for (int d = behindRows; d >= 0; --d) add(d, 1);
+  for (int64_t col = 0; col < (atOnce ? perRow : tile.cols); col += perRow)
     for (int64_t row = 0; row < rows; row += perCopy) {
       const int64_t inPanel = row * (tile.swizzle ? tile.swizzle : tile.pitch);
       box.copies.push_back({row, col, col / perRow * rows * tile.swizzle + inPanel});

@@ -28,12 +28,13 @@ struct TmaBox {
   std::array<int8_t, 5> dims{};  ///< of the view, in the order of the map: others than the argument's where a view has
                                  ///< its dims in another order
   std::vector<int64_t> rowExtents = {};  ///< of the box along the dims that are its rows, from the last; empty: one dim
+  std::vector<int64_t> columnExtents = {};  ///< the same of its columns
   std::vector<TmaCopy> copies;
   int64_t bytes() const;  ///< what all copies of a load count on the barrier
 };
 
 /// On tma_load and tma_store: the extents of the box along the last dims of the view, where those are more than two. All but
-/// the last are the rows of the tile, in row-major order.
+/// the last are the rows of the tile, in row-major order; of a load all but the last SmemType::columnDims.
 inline constexpr llvm::StringLiteral kBoxAttr = "tile.box";
 
 /// On tma_load of f32: elements arrive rounded to tf32. Only products that read no more of them see the tile; the tensor
@@ -49,8 +50,8 @@ inline constexpr int64_t kTmaStoreRows = 64;
 std::optional<TmaBox> tmaBox(mlir::Value view, llvm::ArrayRef<int64_t> shape, mlir::Type element, const Facts& facts,
                              bool isStore, std::string* why = nullptr);
 /// The same for a buffer that exists already; also fails when `type.minor` is not the contiguous dim. `box`: extents along
-/// the last dims of the view, when those are more than two; all but the last are the buffer's rows. Of a store the last is
-/// that of the whole tile, of which the buffer may have some columns. `parts`: the number of copies is a multiple of it,
+/// the last dims of the view, when those are more than two (kBoxAttr). Of a store the last is that of the whole tile, of
+/// which the buffer may have some columns. `parts`: the number of copies is a multiple of it,
 /// for programs that make equal shares of them.
 std::optional<TmaBox> tmaBox(mlir::Value view, SmemType type, const Facts& facts, bool isStore, std::string* why = nullptr,
                              llvm::ArrayRef<int64_t> box = {}, int64_t parts = 1);

@@ -14,10 +14,10 @@ int64_t SharedTile::address(int64_t row, int64_t col) const {
   return panel * rows * swizzle + row * swizzle + chunk * 16 + inside % 16;
 }
 
-SharedTile swizzledTile(int64_t rows, int64_t cols, int elementBytes) {
+SharedTile swizzledTile(int64_t rows, int64_t cols, int elementBytes, int widest) {
   if (rows == 1) return paddedTile(rows, cols, elementBytes);  // its chunks lie in different banks as they are
   for (int swizzle : {128, 64, 32})
-    if (cols * elementBytes % swizzle == 0) return {rows, cols, elementBytes, swizzle, 0};
+    if (swizzle <= widest && cols * elementBytes % swizzle == 0) return {rows, cols, elementBytes, swizzle, 0};
   return paddedTile(rows, cols, elementBytes);
 }
 

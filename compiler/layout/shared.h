@@ -29,8 +29,9 @@ struct SharedTile {
   bool operator==(const SharedTile&) const = default;
 };
 
-/// Widest swizzle whose panels divide the row exactly (no bytes wasted); none for rows that are not 32-byte multiples.
-SharedTile swizzledTile(int64_t rows, int64_t cols, int elementBytes);
+/// Widest swizzle, of at most `widest` bytes, whose panels divide the row exactly (no bytes wasted); none for rows that are
+/// not 32-byte multiples.
+SharedTile swizzledTile(int64_t rows, int64_t cols, int elementBytes, int widest = 128);
 /// Plain row-major tile; rows are padded by 16 bytes when they would otherwise all start in the same bank.
 SharedTile paddedTile(int64_t rows, int64_t cols, int elementBytes);
 

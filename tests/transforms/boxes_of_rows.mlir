@@ -69,3 +69,64 @@ func.func @odd_patch(%X: !tile.view<4 x f16> {tile.align = 16 : i32, tile.unit_s
   tile.store %y, %Y[%c0, %p, %q, %c0 : i32, i32, i32, i32] : tensor<4x3x16x64xf32>, !tile.view<4 x f32>
   return
 }
+
+// -----
+
+// Channels first: the rows are channels, pixels of four rows of the image lie side by side, in panels of 32. One copy;
+// threads divide column numbers instead. On sm_80 it is loaded into registers.
+// BULK-LABEL: func.func @channels_first
+// BULK: tile.smem_alloc : <32x128xf16, minor = 1, stages = {{[0-9]+}}, panel = 32>
+// BULK: tile.tma_load %arg1{{.*}} {tile.box = array<i64: 1, 32, 1, 4, 32>}
+// BULK-NOT: tile.load
+// BULK: tile.mma wgmma_f16
+// STAGED-LABEL: func.func @channels_first
+// STAGED-DAG: %[[PIXELS:.*]] = tile.splat %c32_i32 : i32 -> tensor<128xi32>
+// STAGED-DAG: %[[COLUMN:.*]] = tile.iota : tensor<128xi32>
+// STAGED: arith.remui %[[COLUMN]], %[[PIXELS]]
+// STAGED: arith.divui %[[COLUMN]], %[[PIXELS]]
+// STAGED: tile.async_gather {{.*}}<32x128xf16, minor = 1, panel = 32>
+// SM80-LABEL: func.func @channels_first
+// SM80: tile.load %arg1{{.*}} -> tensor<1x32x1x4x32xf16>
+// SM80: tile.share
+func.func @channels_first(%W: !tile.view<2 x f16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>},
+                          %X: !tile.view<5 x f16> {tile.align = 16 : i32, tile.unit_stride = 4 : i32, tile.stride_multiple_of = array<i32: 8, 8, 8, 8, 1>},
+                          %Y: !tile.view<2 x f32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>},
+                          %z: i32, %p: i32, %q: i32, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %zero = arith.constant dense<0.0> : tensor<64x128xf32>
+  %c0 = arith.constant 0 : i32
+  %c32 = arith.constant 32 : i32
+  %r = scf.for %c = %c0 to %n step %c32 iter_args(%acc = %zero) -> (tensor<64x128xf32>) : i32 {
+    %w = tile.load %W[%c0, %c : i32, i32] : !tile.view<2 x f16> -> tensor<64x32xf16>
+    %x = tile.load %X[%c0, %c, %z, %p, %q : i32, i32, i32, i32, i32] : !tile.view<5 x f16> -> tensor<1x32x1x4x32xf16>
+    %pixels = tile.reshape %x : tensor<1x32x1x4x32xf16> -> tensor<32x128xf16>
+    %d = tile.dot %w, %pixels, %acc : tensor<64x32xf16>, tensor<32x128xf16> -> tensor<64x128xf32>
+    scf.yield %d : tensor<64x128xf32>
+  }
+  tile.store %r, %Y[%c0, %c0 : i32, i32] : tensor<64x128xf32>, !tile.view<2 x f32>
+  return
+}
+
+// -----
+
+// 24 channels are padded to 32 for the product: pixels of several rows are copied whole or not at all.
+// BULK-LABEL: func.func @padded_channels
+// BULK: tile.load %arg1{{.*}} -> tensor<1x24x1x4x32xf16>
+// STAGED-LABEL: func.func @padded_channels
+// STAGED: tile.load %arg1{{.*}} -> tensor<1x24x1x4x32xf16>
+func.func @padded_channels(%W: !tile.view<2 x f16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>},
+                           %X: !tile.view<5 x f16> {tile.align = 16 : i32, tile.unit_stride = 4 : i32, tile.stride_multiple_of = array<i32: 8, 8, 8, 8, 1>},
+                           %Y: !tile.view<2 x f32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>},
+                           %z: i32, %p: i32, %q: i32, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %zero = arith.constant dense<0.0> : tensor<64x128xf32>
+  %c0 = arith.constant 0 : i32
+  %c24 = arith.constant 24 : i32
+  %r = scf.for %c = %c0 to %n step %c24 iter_args(%acc = %zero) -> (tensor<64x128xf32>) : i32 {
+    %w = tile.load %W[%c0, %c : i32, i32] : !tile.view<2 x f16> -> tensor<64x24xf16>
+    %x = tile.load %X[%c0, %c, %z, %p, %q : i32, i32, i32, i32, i32] : !tile.view<5 x f16> -> tensor<1x24x1x4x32xf16>
+    %pixels = tile.reshape %x : tensor<1x24x1x4x32xf16> -> tensor<24x128xf16>
+    %d = tile.dot %w, %pixels, %acc : tensor<64x24xf16>, tensor<24x128xf16> -> tensor<64x128xf32>
+    scf.yield %d : tensor<64x128xf32>
+  }
+  tile.store %r, %Y[%c0, %c0 : i32, i32] : tensor<64x128xf32>, !tile.view<2 x f32>
+  return
+}

@@ -8,7 +8,7 @@ namespace {
 
 // --- a 3-D convolution, channels first, taps `dilation` apart, zeros outside
 struct Conv3dCfg {
-  int BK = 128, BC = 32, BY = 4, BX = 32, dilation = 1, stages = 3, warps = 8;
+  int BK = 128, BC = 64, BY = 4, BX = 32, dilation = 1, stages = 4, warps = 8;
 };
 auto conv3d = kernel("user_conv3d", [](const Conv3dCfg& c, Tensor<const half, 5> X, Tensor<const half, 3> W,
                                        Tensor<const float, 1> bias, Tensor<half, 5> Y) {
@@ -32,7 +32,7 @@ auto conv3d = kernel("user_conv3d", [](const Conv3dCfg& c, Tensor<const half, 5>
 });
 Register r1("conv3d", [](Env& e) {
   Conv3dCfg c;
-  if (!e.big) c = {32, 16, 2, 16, 2, 2, 4};
+  if (!e.big) c = {64, 16, 2, 32, 2, 2, 4};
   c.BK = e.field("BK", c.BK), c.BC = e.field("BC", c.BC), c.BY = e.field("BY", c.BY), c.BX = e.field("BX", c.BX);
   c.stages = e.field("stages", c.stages), c.warps = e.field("warps", c.warps);
   const int N = e.big ? 8 : 2, C = e.big ? 64 : 20, K = e.big ? 128 : 36;

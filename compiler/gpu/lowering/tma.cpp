@@ -21,22 +21,30 @@ class Coordinates {
   SmallVector<llvm::Value*> at(llvm::Value* row, int64_t rowConstant, int64_t col,
                                llvm::Value* column = nullptr) const {
     SmallVector<llvm::Value*> result = origin_;
-    if (col) result[0] = e_.b.CreateAdd(result[0], e_.i32(col));
-    if (column) result[0] = e_.b.CreateAdd(result[0], column);
+    const size_t rowDims = std::max<size_t>(1, box_.rowExtents.size());
+    if (col || column) {
+      llvm::Value* columns = column ? e_.b.CreateAdd(column, e_.i32(col)) : e_.i32(col);
+      count(result, columns, box_.columnExtents, [&](size_t d) { return d ? rowDims + d : 0; });
+    }
     if (!row && !rowConstant) return result;
     llvm::Value* rows = row ? e_.b.CreateAdd(row, e_.i32(rowConstant)) : e_.i32(rowConstant);
-    if (box_.rowExtents.empty()) result[1] = e_.b.CreateAdd(result[1], rows);
-    // Rows count through several dims, the last one fastest.
-    for (size_t d = 0; d < box_.rowExtents.size(); ++d) {
-      llvm::Value* extent = e_.i32(box_.rowExtents[d]);
-      const bool isFirst = d + 1 == box_.rowExtents.size();
-      result[1 + d] = e_.b.CreateAdd(result[1 + d], isFirst ? rows : e_.b.CreateURem(rows, extent));
-      if (!isFirst) rows = e_.b.CreateUDiv(rows, extent);
-    }
+    count(result, rows, box_.rowExtents, [](size_t d) { return 1 + d; });
     return result;
   }
 
  private:
+  /// Adds a number that counts through dims of these extents, the first one fastest; none: one dim.
+  void count(SmallVector<llvm::Value*>& at, llvm::Value* number, ArrayRef<int64_t> extents,
+             llvm::function_ref<size_t(size_t)> dimOf) const {
+    for (size_t d = 0; d + 1 < extents.size(); ++d) {
+      llvm::Value* extent = e_.i32(extents[d]);
+      at[dimOf(d)] = e_.b.CreateAdd(at[dimOf(d)], e_.b.CreateURem(number, extent));
+      number = e_.b.CreateUDiv(number, extent);
+    }
+    const size_t last = dimOf(extents.empty() ? 0 : extents.size() - 1);
+    at[last] = e_.b.CreateAdd(at[last], number);
+  }
+
   // The hardware takes i32; what is outside the view must stay outside.
   llvm::Value* clamped(Value index) const {
     llvm::IRBuilder<>& b = e_.b;
