@@ -150,6 +150,55 @@ bool foldsBlocksOfRows(Value tile) {
   return false;
 }
 
+namespace {
+
+/// A vector along dim 0, repeated in every column, that is computed from what a loop loads.
+bool isLoadedColumn(Value tile) {
+  constexpr size_t kMost = 16;
+  auto broadcast = tile.getDefiningOp<BroadcastOp>();
+  if (!broadcast || shapeOf(broadcast.getSource())[1] != 1) return false;
+  SmallVector<Value> pending{broadcast.getSource()};
+  llvm::DenseSet<Value> seen;
+  while (!pending.empty() && seen.size() < kMost) {
+    Value value = pending.pop_back_val();
+    if (!isa<RankedTensorType>(value.getType()) || !seen.insert(value).second) continue;
+    Operation* op = value.getDefiningOp();
+    if (!op) {  // loaded an iteration early
+      auto arg = cast<BlockArgument>(value);
+      if (auto loop = dyn_cast<scf::ForOp>(arg.getOwner()->getParentOp()))
+        pending.push_back(loop.getTiedLoopYieldedValue(arg)->get());
+    } else if (isa<LoadOp, GatherOp>(op)) {
+      if (op->getParentOfType<LoopLikeOpInterface>()) return true;
+    } else if (isElementwise(op) || isa<ReshapeOp>(op)) {
+      pending.append(op->operand_begin(), op->operand_end());
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+bool meetsLoadedColumns(Value tile) {
+  constexpr size_t kMost = 32;
+  if (shapeOf(tile).size() != 2) return false;
+  SmallVector<Value> pending{tile};
+  llvm::DenseSet<Value> seen;
+  while (!pending.empty() && seen.size() < kMost) {
+    Value value = pending.pop_back_val();
+    if (!seen.insert(value).second) continue;
+    for (OpOperand& use : value.getUses()) {
+      Operation* user = use.getOwner();
+      if (auto loop = dyn_cast<scf::ForOp>(user)) {
+        if (BlockArgument arg = loop.getTiedLoopRegionIterArg(&use)) pending.push_back(arg);
+      } else if (isElementwise(user) && user->getNumResults() == 1) {
+        if (llvm::any_of(user->getOperands(), isLoadedColumn)) return true;
+        pending.push_back(user->getResult(0));
+      }
+    }
+  }
+  return false;
+}
+
 Layout withRowsTogether(const Layout& layout) {
   std::vector<layout::Digit> lists[] = {layout.regs(), layout.lanes(), layout.warps()};
   int stride = 1;

@@ -35,6 +35,9 @@ bool isForManyRows(mlir::Value vector, int64_t registersOfLane,
 
 /// What is computed from the tile, element by element, is cut into blocks of rows (of dim 0) that are combined.
 bool foldsBlocksOfRows(mlir::Value tile);
+/// The tile, or what a loop makes of it, meets vectors with an element for each row (of dim 0) that loops load: runs of
+/// rows in a thread read them in runs.
+bool meetsLoadedColumns(mlir::Value tile);
 /// The same pieces of rows in the same lanes, but neighbouring rows (of dim 0) in registers of one thread.
 layout::Layout withRowsTogether(const layout::Layout& layout);
 

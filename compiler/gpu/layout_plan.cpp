@@ -297,10 +297,15 @@ std::optional<Layout> LayoutPlan::accessLayout(Operation* op) {
   while (vector > perThread) vector /= 2;
   const Layout best = layout::blocked(shape, vector, orderFrom(static_cast<int>(shape.size()), access->width.dim),
                                       numWarps_, target_.lanes);
-  // Rows that are combined, or read from the same words, meet in a thread as far as it has several.
+  // Rows that are combined, read from the same words, or meet runs of vectors, come together in a thread as far as it has
+  // several.
   const bool isRead = isa<LoadOp, GatherOp>(op) && access->width.dim > 0 && !best.isPadded(0);
-  const bool meet = isRead && (foldsBlocksOfRows(access->tile) || rowsAlike(op, facts_) > 1);
-  return meet ? withRowsTogether(best) : best;
+  if (!isRead) return best;
+  if (foldsBlocksOfRows(access->tile) || rowsAlike(op, facts_) > 1) return withRowsTogether(best);
+  if (shape.size() != 2 || best.numRegs() <= best.runLength(1) || !meetsLoadedColumns(access->tile)) return best;
+  const Layout together = withRowsTogether(best);
+  const int bytes = elementBytes(access->tile.getType());
+  return sectorUse(together, access->width.dim, bytes) < sectorUse(best, access->width.dim, bytes) ? best : together;
 }
 
 bool LayoutPlan::servesAccess(Operation* op, const Layout& own, const Layout& best, bool isStore) {

@@ -251,6 +251,22 @@ bool splitDigit(const Group& group, const Shape& shape, int64_t stride, int64_t 
 
 }  // namespace
 
+std::optional<Layout> Layout::groupsAlong(int dim, int64_t step) const {
+  int64_t below = 0;  // of what the digits add at most, the part below `step`
+  bool divides = true;
+  auto cut = [&](const Digit& digit, std::vector<Digit>& out) {
+    if (digit.dim != dim || digit.stride % step == 0) return out.push_back(digit);
+    const int inside = step % digit.stride == 0 ? static_cast<int>(std::min<int64_t>(digit.count, step / digit.stride)) : 0;
+    divides &= inside > 0 && digit.count % inside == 0;
+    if (!divides) return;
+    below += int64_t{inside - 1} * digit.stride;
+    out.push_back({kReplicated, inside, 0});
+    out.push_back({dim, digit.count / inside, digit.stride * inside});
+  };
+  Layout groups(shape_, mapped(regs_, cut), mapped(lanes_, cut), mapped(warps_, cut));
+  return divides && below < step ? std::optional(std::move(groups)) : std::nullopt;
+}
+
 std::optional<Layout> Layout::reshaped(const Shape& shape) const {
   std::vector<Group> groups = matchDims(shape_, shape);
   if (groups.empty() && !(shape_.empty() && shape.empty())) return std::nullopt;

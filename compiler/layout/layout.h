@@ -74,6 +74,9 @@ class Layout {
   Layout transposed(const std::vector<int>& permutation) const;  ///< result dim i is source dim permutation[i]
   Layout sliced(int dim) const;               ///< dim becomes size 1: its register digits vanish, lanes/warps replicate
   std::optional<Layout> reshaped(const Shape& shape) const;      ///< nullopt: elements would have to move
+  /// Every coordinate along `dim` cut to a multiple of `step`: where the element's group begins. Nullopt: what single
+  /// digits add below `step` does not stay below it.
+  std::optional<Layout> groupsAlong(int dim, int64_t step) const;
 
   bool operator==(const Layout&) const = default;
   /// `8x16 regs [1:2*1] lanes [1:4*2, 0:8*1] warps [rep:4]`: dim:count*stride per digit, minor digit first.

@@ -52,6 +52,44 @@ TEST(Memory, OddTiles) {
     runAdd(333, tile, "{tile.align = 16 : i32, tile.unit_stride = 0 : i32}", 4);
 }
 
+// A box of 64 rows and 32 columns that a loop updates with a vector in each step, in views with fewer rows: whole groups
+// of sixteen, or not.
+TEST(Memory, BoxesUpdatedAcrossLoops) {
+  const int steps = 3, cols = 32;
+  for (auto [rows, divisor, first] : {std::tuple{48, 16, 0}, {32, 16, 16}, {37, 1, 0}, {80, 16, -16}}) {
+    const std::string view = "!tile.view<2xf32> {{tile.align = 16 : i32, tile.unit_stride = 1 : i32, "
+                             "tile.stride_multiple_of = array<i32: 16, 1>, tile.dim_multiple_of = array<i32: {}, 16>}}";
+    SimtKernel k(kernel(fmt::format("%x: {}, %k: {}, %n: i32", fmt::format(fmt::runtime(view), divisor),
+                                    fmt::format(fmt::runtime(view), 1)),
+                        fmt::format(R"(  %row = arith.constant {} : i32
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %s0 = tile.load %x[%row, %c0 : i32, i32] : !tile.view<2xf32> -> tensor<64x32xf32>
+  %s = scf.for %t = %c0 to %n step %c1 iter_args(%s1 = %s0) -> (tensor<64x32xf32>) : i32 {{
+    %v = tile.load %k[%t, %row : i32, i32] : !tile.view<2xf32> -> tensor<64xf32>
+    %c = tile.reshape %v : tensor<64xf32> -> tensor<64x1xf32>
+    %b = tile.broadcast %c : tensor<64x1xf32> -> tensor<64x32xf32>
+    %s2 = arith.addf %s1, %b : tensor<64x32xf32>
+    scf.yield %s2 : tensor<64x32xf32>
+  }}
+  tile.store %s, %x[%row, %c0 : i32, i32] : tensor<64x32xf32>, !tile.view<2xf32>
+)", first)),
+                 "sm_90a", 4);
+    GuardedBuffer x(4 * rows * cols), v(4 * steps * 96);
+    for (int i = 0; i < rows * cols; ++i) x.as<float>()[i] = static_cast<float>(i);
+    for (int i = 0; i < steps * 96; ++i) v.as<float>()[i] = static_cast<float>(i % 7);
+    auto u = [](int64_t n) { return static_cast<uint64_t>(n); };
+    k.run({slot(x.as<float>()), u(rows), u(cols), u(cols), 1, slot(v.as<float>()), u(steps), 96, 96, 1, u(steps)}, 1);
+    for (int r = 0; r < rows; ++r)
+      for (int c = 0; c < cols; ++c) {
+        float want = static_cast<float>(r * cols + c);
+        if (r >= first && r < first + 64)
+          for (int t = 0; t < steps; ++t) want += r < 96 ? static_cast<float>((t * 96 + r) % 7) : 0;
+        ASSERT_EQ(x.as<float>()[r * cols + c], want) << rows << " rows: " << r << ", " << c;
+      }
+  }
+}
+
 // A box at (row, col), negative or past the end on every side, in a view of rows x cols with row pitch.
 TEST(Memory, BoxesCrossEveryEdge) {
   const int rows = 19, cols = 30, pitch = 32;

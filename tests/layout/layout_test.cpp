@@ -150,6 +150,28 @@ void expectReshapes(const Layout& layout, const Shape& shape) {
   }
 }
 
+TEST(Groups, BeginWhereTheirElementsDo) {
+  const Layout layouts[] = {blocked({64, 32}, 4, {1, 0}, 4, 32), blocked({128, 32}, 4, {1, 0}, 4, 32),
+                            blocked({48, 96}, 8, {1, 0}, 4, 32),
+                            Layout({128, 32}, {{1, 4, 1}, {0, 8, 1}}, {{1, 8, 4}, {0, 4, 8}}, {{0, 4, 32}})};
+  for (const Layout& layout : layouts)
+    for (int dim : {0, 1})
+      for (int step : {2, 4, 8, 16, 32}) {
+        const auto groups = layout.groupsAlong(dim, step);
+        ASSERT_TRUE(groups) << layout.to_string() << " by " << step;
+        for (int reg = 0; reg < layout.numRegs(); ++reg)
+          for (int lane = 0; lane < 32; ++lane)
+            for (int warp = 0; warp < 4; ++warp) {
+              Coord coord = layout.coordOf(reg, lane, warp);
+              coord[dim] -= coord[dim] % step;
+              ASSERT_EQ(groups->coordOf(reg, lane, warp), coord) << layout.to_string() << " by " << step;
+            }
+      }
+  EXPECT_EQ(layouts[0].groupsAlong(0, 16)->maxThreadCoord(0), 0);
+  // Three of a row in registers, the next three in another lane: no digit says which pair an element is of.
+  EXPECT_FALSE(Layout({96}, {{0, 3, 1}}, {{0, 32, 3}}, {}).groupsAlong(0, 2));
+}
+
 TEST(Reshape, KeepsPlaces) {
   expectReshapes(blocked({1024}, 4, {0}, 4), {8, 128});
   expectReshapes(blocked({8, 128}, 4, {1, 0}, 4), {1024});

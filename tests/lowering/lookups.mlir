@@ -27,10 +27,10 @@ func.func @table(%x: !tile.view<2xi8> {tile.align = 16 : i32, tile.unit_stride =
 // CHECK: ex2.approx
 // CHECK-NOT: ex2
 // CHECK: st.shared.b64
-// CHECK-COUNT-8: ld.shared.b64
+// CHECK-COUNT-4: ld.shared.v2.b64
 // CHECK-COUNT-8: add.s64 %{{rd[0-9]+}}, %[[COLUMNS]], %{{rd[0-9]+}};
 // CHECK: st.shared.b32
-// CHECK-COUNT-8: ld.shared.b32
+// CHECK-COUNT-2: ld.shared.v4.b32
 // CHECK-NOT: ex2
 // CHECK: bra [[LOOP]]
 // CHECK: ret;

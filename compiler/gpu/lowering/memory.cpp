@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "compiler/analysis/axis_facts.h"
 #include "compiler/gpu/access_width.h"
 #include "compiler/gpu/lowering/access.h"
 #include "compiler/gpu/lowering/lowering.h"
@@ -68,7 +69,10 @@ class Access {
 class BoxAccess : public Access {
  public:
   BoxAccess(Emitter& e, const layout::Layout& layout, Value viewValue, ValueRange indexValues, int elementBytes)
-      : Access(e, layout), view_(knownView(e, viewValue)), lead_(static_cast<int>(indexValues.size()) - layout.rank()) {
+      : Access(e, layout),
+        view_(knownView(e, viewValue)),
+        lead_(static_cast<int>(indexValues.size()) - layout.rank()),
+        groups_(layout) {
     const Facts& facts = e.facts();
     llvm::IRBuilder<>& b = e.b;
     int rank = static_cast<int>(indexValues.size());
@@ -106,6 +110,34 @@ class BoxAccess : public Access {
   /// Elements from the last multiple of `vector` to the constant in the contiguous dim's index.
   int64_t besideAligned(int64_t vector) const { return llvm::mod(by_[width.dim + lead_], vector); }
 
+  /// Where a dim's size, the box's place in it and its extent are multiples of some number, groups of so many elements
+  /// are inside or outside together: one comparison for many registers, or one for all threads.
+  void compareGroups(Value view, ValueRange indices) {
+    constexpr size_t kMany = 4;  // fewer comparisons are no burden
+    const Facts& facts = e.facts();
+    for (int d = 0; d < layout.rank(); ++d) {
+      const Value index = indices[d + lead_];
+      int64_t step = powerOfTwoIn(std::gcd(facts.dimDivisibility(view, d + lead_), layout.shape()[d]));
+      step = std::gcd(step, facts.divisibility(index));
+      auto groups = step > 1 ? groups_.groupsAlong(d, step) : std::nullopt;
+      if (!groups) continue;
+      auto places = [&](const layout::Layout& of) {
+        std::set<int64_t> all;
+        for (const auto& run : runs(width.masked, /*unique=*/true)) all.insert(of.regCoord(run[0])[d]);
+        return all.size();
+      };
+      const size_t own = places(layout), left = groups->maxThreadCoord(d) == 0 ? 0 : places(*groups);
+      if (own >= left + kMany) groups_ = std::move(*groups);
+    }
+  }
+
+  /// Addresses are computed here, though a load of the same box had them: they would stay in registers meanwhile.
+  void addressAnew() {
+    llvm::Type* bits = e.b.getInt64Ty();
+    llvm::Value* here = e.inlineAsm(bits, "mov.b64 $0, $1;", "=l,l", {e.b.CreatePtrToInt(threadBase_, bits)});
+    threadBase_ = e.b.CreateIntToPtr(here, threadBase_->getType());
+  }
+
   // Constants in the indices are added to the registers' own, last: boxes beside each other share what is in front.
   llvm::Value* address(int reg) override {
     llvm::IRBuilder<>& b = e.b;
@@ -130,7 +162,7 @@ class BoxAccess : public Access {
 
   llvm::Value* predicate(int reg) override {
     prepareBounds();
-    layout::Coord coord = layout.regCoord(reg);
+    layout::Coord coord = groups_.regCoord(reg);
     if (width.dim >= 0) coord[width.dim] += ahead;
     llvm::Value* all = uniform_;
     for (int d = 0; d < layout.rank(); ++d) {
@@ -192,7 +224,7 @@ class BoxAccess : public Access {
         if (leastBase_[d] < -reach) index = max(index, e.i32(-reach));
         beside_[tileDim] = by_[d];
         span_[tileDim] = b.CreateTrunc(min(view_.dims[d], e.i64((int64_t{1} << 32) - reach - most)), b.getInt32Ty());
-        relative_[tileDim] = b.CreateAdd(e.threadCoord(layout, tileDim), index);
+        relative_[tileDim] = b.CreateAdd(e.threadCoord(groups_, tileDim), index);
         continue;
       }
       llvm::Value *extent = e.i64(size), *zero = e.i64(0);
@@ -202,7 +234,7 @@ class BoxAccess : public Access {
         low = b.CreateTrunc(max(b.CreateNeg(index), zero), b.getInt32Ty());
       }
       llvm::Value* limit = b.CreateTrunc(max(min(b.CreateSub(view_.dims[d], index), extent), zero), b.getInt32Ty());
-      relative_[tileDim] = e.threadCoord(layout, tileDim);
+      relative_[tileDim] = e.threadCoord(groups_, tileDim);
       span_[tileDim] = limit;
       if (low) {
         relative_[tileDim] = b.CreateSub(relative_[tileDim], low);
@@ -220,6 +252,7 @@ class BoxAccess : public Access {
 
   ViewValue view_;
   int lead_, bytes_ = 0;
+  layout::Layout groups_;  ///< which element decides whether one is inside
   /// As 64 bits; as the 32 bits it has, null if it has more; the same without the constant `by_`.
   llvm::SmallVector<llvm::Value*, 4> index_, whole_, narrow_;
   llvm::SmallVector<int64_t, 4> by_, least_, leastBase_;  ///< that an index is known not to be below, without `by_`, too
@@ -238,8 +271,9 @@ class OffsetAccess : public Access {
       : Access(e, layout), ptr_(e.scalar(ptr)), bytes_(elementBytes) {
     if (offsets) offsets_ = e.regs(offsets);
     if (mask) mask_ = e.regs(mask);
-    if (offsets && !offsets_.empty() && offsets_[0]->getType()->isIntegerTy(64)) splitInvariant(ptr, offsets);
     width = widthUnder(offsetWidth(e.facts(), ptr, offsets, mask, bytes_), layout);
+    if (offsets && !offsets_.empty() && offsets_[0]->getType()->isIntegerTy(64) && !splitInvariant(ptr, offsets))
+      splitShared(offsets);
     if (offsets && isa<RankedTensorType>(offsets.getType())) findSame(offsets, mask);
   }
 
@@ -284,14 +318,39 @@ class OffsetAccess : public Access {
   }
 
   // Inside a loop: what stays the same (a thread's columns) joins the pointer, outside, and only the rest is added to it.
-  void splitInvariant(Value ptr, Value offsets) {
+  bool splitInvariant(Value ptr, Value offsets) {
     auto add = offsets.getDefiningOp<arith::AddIOp>();
     auto loop = add ? add->getParentOfType<LoopLikeOpInterface>() : LoopLikeOpInterface();
-    if (!loop || !isInvariant(ptr, loop)) return;
+    if (!loop || !isInvariant(ptr, loop)) return false;
     const bool first = isInvariant(add.getLhs(), loop), second = isInvariant(add.getRhs(), loop);
-    if (first == second) return;
+    if (first == second) return false;
     invariant_ = e.regs(first ? add.getLhs() : add.getRhs());
     offsets_ = e.regs(first ? add.getRhs() : add.getLhs());
+    return true;
+  }
+  // Rows and columns: the pointer to a row, which several accesses share, is made once, and a column is added to it in
+  // one instruction; their sum in 64 bits would take four for each element.
+  void splitShared(Value offsets) {
+    auto add = offsets.getDefiningOp<arith::AddIOp>();
+    if (!add) return;
+    auto first = e.regs(add.getLhs()), second = e.regs(add.getRhs());
+    const auto accesses = runs(width.aligned, /*unique=*/true);
+    auto distinct = [&](llvm::ArrayRef<llvm::Value*> parts) {
+      llvm::SmallPtrSet<llvm::Value*, 32> all;
+      for (const auto& run : accesses) all.insert(parts[run[0]]);
+      return all.size();
+    };
+    const size_t rows = distinct(first), columns = distinct(second);
+    if (std::min(rows, columns) >= accesses.size()) return;
+    const bool isFirst = rows != columns ? rows < columns : !isWidened(add.getLhs());
+    invariant_ = isFirst ? first : second;
+    offsets_ = isFirst ? second : first;
+  }
+  // Places of 32 bits, in 64.
+  static bool isWidened(Value offsets) {
+    while (isa_and_nonnull<BroadcastOp, ReshapeOp, TransOp, ConvertOp>(offsets.getDefiningOp()))
+      offsets = offsets.getDefiningOp()->getOperand(0);
+    return isa_and_nonnull<arith::ExtSIOp, arith::ExtUIOp>(offsets.getDefiningOp());
   }
   static bool isInvariant(Value value, LoopLikeOpInterface loop) {
     if (loop.isDefinedOutsideOfLoop(value)) return true;
@@ -304,6 +363,33 @@ class OffsetAccess : public Access {
   int bytes_;
   llvm::ArrayRef<llvm::Value*> invariant_, offsets_, mask_;
 };
+
+/// What is written was read in front of a loop that lies between.
+bool updatesAcrossLoop(StoreOp store) {
+  bool loops = false;
+  for (Operation* before = store->getPrevNode(); before; before = before->getPrevNode()) {
+    loops |= isa<LoopLikeOpInterface>(before);
+    auto load = dyn_cast<LoadOp>(before);
+    if (loops && load && load.getView() == store.getView() && load.getIndices() == store.getIndices()) return true;
+  }
+  return false;
+}
+
+/// The access to a box. What is compared and computed for one that is read in front of a loop and written behind it is
+/// the same twice, and would stay in registers meanwhile.
+template <class Op>
+std::unique_ptr<BoxAccess> boxAccess(Emitter& e, Op op, const layout::Layout& layout, int bytes) {
+  auto access = std::make_unique<BoxAccess>(e, layout, op.getView(), op.getIndices(), bytes);
+  auto isUpdate = [&](Operation* user) {
+    auto store = dyn_cast<StoreOp>(user);
+    return store && store.getView() == op.getView() && store.getIndices() == op.getIndices() &&
+           updatesAcrossLoop(store);
+  };
+  if (layout.rank() == 0 || !llvm::any_of(op.getView().getUsers(), isUpdate)) return access;
+  access->compareGroups(op.getView(), op.getIndices());
+  if (isa<StoreOp>(op)) access->addressAnew();
+  return access;
+}
 
 // One pass over all runs of `vector` registers. `checked`: with the access' predicates.
 Regs loadRuns(Emitter& e, Access& access, const layout::Layout& layout, int vector, bool checked, llvm::Type* element,
@@ -425,7 +511,7 @@ template <class Op>
 void emitStoreBox(Emitter& e, Op op, Write write) {
   const layout::Layout& layout = e.layoutOf(op.getValue());
   const int bytes = memoryBytes(e.elementType(op.getValue()));
-  auto make = [&] { return std::make_unique<BoxAccess>(e, layout, op.getView(), op.getIndices(), bytes); };
+  auto make = [&] { return boxAccess(e, op, layout, bytes); };
   Regs values(e.regs(op.getValue()));
   emitStoreTile(e, make, layout, values, write);
 }
@@ -441,9 +527,7 @@ LogicalResult emitLoad(Emitter& e, LoadOp op) {
     e.define(op.getResult(), loadShifted(e, op, *vector, layout, element, fallback));
     return success();
   }
-  auto make = [&] {
-    return std::make_unique<BoxAccess>(e, layout, op.getView(), op.getIndices(), memoryBytes(element));
-  };
+  auto make = [&] { return boxAccess(e, op, layout, memoryBytes(element)); };
   e.define(op.getResult(), emitLoadTile(e, make, layout, element, {fallback}, op.getCache()));
   return success();
 }
