@@ -150,6 +150,22 @@ bool foldsBlocksOfRows(Value tile) {
   return false;
 }
 
+std::optional<Layout> shortRowsInThreads(const Layout& padded, int dim, int numWarps, int numLanes) {
+  constexpr int64_t kShort = 8;
+  if (dim < 0 || padded.rank() < 2 || !padded.isPadded(dim) || padded.shape()[dim] > kShort) return std::nullopt;
+  layout::Shape rows = padded.shape();
+  int64_t count = 1;
+  rows[dim] = 1;
+  for (int64_t size : rows) count *= size;
+  if (count < int64_t{numWarps} * numLanes) return std::nullopt;
+  std::vector<int> order;
+  for (int d = padded.rank() - 1; d >= 0; --d) order.push_back(d);
+  const Layout one = layout::blocked(rows, 1, order, numWarps, numLanes);
+  std::vector<layout::Digit> regs{{dim, static_cast<int>(padded.shape()[dim]), 1}};
+  regs.insert(regs.end(), one.regs().begin(), one.regs().end());
+  return Layout(padded.shape(), regs, one.lanes(), one.warps());
+}
+
 namespace {
 
 /// A vector along dim 0, repeated in every column, that is computed from what a loop loads.

@@ -295,8 +295,9 @@ std::optional<Layout> LayoutPlan::accessLayout(Operation* op) {
   else if (isa<AtomicRmwOp, AtomicCasOp>(op))
     vector = 1;
   while (vector > perThread) vector /= 2;
-  const Layout best = layout::blocked(shape, vector, orderFrom(static_cast<int>(shape.size()), access->width.dim),
-                                      numWarps_, target_.lanes);
+  Layout best = layout::blocked(shape, vector, orderFrom(static_cast<int>(shape.size()), access->width.dim), numWarps_,
+                                target_.lanes);
+  if (auto whole = shortRowsInThreads(best, access->width.dim, numWarps_, target_.lanes)) best = std::move(*whole);
   // Rows that are combined, read from the same words, or meet runs of vectors, come together in a thread as far as it has
   // several.
   const bool isRead = isa<LoadOp, GatherOp>(op) && access->width.dim > 0 && !best.isPadded(0);
