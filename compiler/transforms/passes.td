@@ -19,6 +19,11 @@ def SinkBroadcasts : Pass<"tile-sink-broadcasts", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect"];
 }
 
+def SplitLoads : Pass<"tile-split-loads", "::mlir::func::FuncOp"> {
+  let summary = "boxes that are read to be cut are read piece by piece";
+  let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect"];
+}
+
 def GuardSteps : Pass<"tile-guard-steps", "::mlir::func::FuncOp"> {
   let summary = "loops whose step may be 0 or less when the kernel runs have no iteration then";
   let options = [Option<"report", "report", "bool", "false", "a step that is not positive fails an assertion as well">];
