@@ -57,6 +57,49 @@ void runReduce(const Shape& shape, int axis, int warps, const std::string& op, i
   });
 }
 
+// Sums of one element of every line, at a place that is the same for all, or one that each line has of its own.
+void runReduceOne(const Shape& shape, int axis, int warps, bool isOfLine) {
+  Shape small = shape, along(shape.size(), 1);
+  small[axis] = 1, along[axis] = shape[axis];
+  const std::string all = tensor(shape, "i32"), line = tensor(along, "i32"), slice = tensor(small, "i32");
+  std::string text = readTile("a", "x", shape, "i32") + readTile("own", "places", small, "i32") +
+                     rowMajorIndex("i", along) + "  %c3 = arith.constant 3 : i32\n";
+  text += fmt::format("  %three = tile.splat %c3 : i32 -> {0}\n  %moved = arith.addi %i, %three : {0}\n", line);
+  if (isOfLine)
+    text += fmt::format("  %c = tile.broadcast %moved : {1} -> {0}\n  %place = tile.broadcast %own : {2} -> {0}\n"
+                        "  %is = arith.cmpi eq, %place, %c : {0}\n", all, line, slice);
+  else
+    text += fmt::format("  %place = tile.splat %at : i32 -> {1}\n  %few = arith.cmpi eq, %moved, %place : {1}\n"
+                        "  %is = tile.broadcast %few : {2} -> {0}\n", tensor(shape, "i1"), line, tensor(along, "i1"));
+  text += fmt::format("  %zero = arith.constant dense<0> : {0}\n  %one = arith.select %is, %a, %zero : {1}, {0}\n"
+                      "  %s = tile.reduce %one axis {2} : ({0}) -> {3} ", all, tensor(shape, "i1"), axis, slice);
+  SimtKernel k(kernel("%x: !tile.ptr<i32> {tile.align = 16 : i32}, %places: !tile.ptr<i32>, %at: i32, "
+                      "%o: !tile.ptr<i32>",
+                      text + combiner("arith.addi") + writeTile("s", "o", small, "i32")),
+               "sm_90a", warps);
+  auto values = randomInts(count(shape));
+  GuardedBuffer x(4 * count(shape)), places(4 * count(small)), out(4 * count(small));
+  std::copy(values.begin(), values.end(), x.as<int32_t>());
+  const int64_t n = shape[axis];
+  for (int64_t at : {int64_t{3}, n / 2 + 3, n + 2, n + 3, n + 7, int64_t{0}, int64_t{-1}}) {
+    for (int64_t i = 0; i < count(small); ++i) places.as<int32_t>()[i] = static_cast<int32_t>(at + i % 5);
+    k.run({slot(x.as<char>()), slot(places.as<char>()), static_cast<uint32_t>(at), slot(out.as<char>())}, 1);
+    int64_t i = 0;
+    lines(shape, axis, [&](int64_t start, int64_t step, int64_t) {
+      const int64_t place = (isOfLine ? places.as<int32_t>()[i] : at) - 3;
+      const int32_t want = place >= 0 && place < n ? values[start + place * step] : 0;
+      ASSERT_EQ(out.as<int32_t>()[i++], want) << shapeText(shape) << " axis " << axis << " at " << at;
+    });
+  }
+}
+
+TEST(Reduce, OneElement) {
+  for (const Shape& shape : {Shape{7}, {64, 64}, {5, 7}, {80, 48}, {33, 17}, {4, 8, 16}, {16, 1024}, {8, 40}})
+    for (size_t axis = 0; axis < shape.size(); ++axis)
+      for (int warps : {1, 4})
+        for (bool isOfLine : {false, true}) runReduceOne(shape, static_cast<int>(axis), warps, isOfLine);
+}
+
 TEST(Reduce, SumsOfEveryShapeAndAxis) {
   for (const Shape& shape : kShapes)
     for (size_t axis = 0; axis < shape.size(); ++axis)

@@ -15,6 +15,7 @@
 #include "compiler/gpu/lowering/access.h"
 #include "compiler/gpu/lowering/combine.h"
 #include "compiler/gpu/lowering/lowering.h"
+#include "compiler/gpu/lowering/select_one.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 
@@ -48,6 +49,7 @@ class Reduction {
              << "expected results laid out as the operands without the axis (a bug of assign_layouts)";
     std::vector<Tuple> partial;
     const Layout& held = isTable ? slice_ : result_;
+    if (const auto one = selectedOne(op_, source_)) return select(*one);
     for (int reg = 0; reg < held.numRegs(); ++reg) partial.push_back(inThread(held.regCoord(reg)));
     if (isTable) {
       acrossWarps(partial);
@@ -65,6 +67,30 @@ class Reduction {
   }
 
  private:
+  // Only one element is not zero: its thread chooses it, and its lane, known by its coordinate, hands it to the others.
+  LogicalResult select(const SelectedOne& one) {
+    llvm::ArrayRef<llvm::Value*> conditions = e.regs(one.condition), values = e.regs(one.values),
+                                 places = e.regs(one.place);
+    llvm::Type* type = e.elementType(op_.getSources()[0]);
+    Regs results;
+    for (int reg = 0; reg < result_.numRegs(); ++reg) {
+      const auto along = elementsOf(result_.regCoord(reg));
+      llvm::Value* chosen = llvm::Constant::getNullValue(type);
+      for (const auto& [at, from] : along)
+        chosen = e.b.CreateSelect(e.andAll({conditions[from], valid(at)}), values[from], chosen);
+      llvm::Value* at = places[places.size() == 1 ? 0 : along[0].second];
+      if (one.base) at = e.b.CreateSub(at, e.scalar(one.base));
+      if (llvm::Value* lane = laneHolding(e, source_, axis_, e.b.CreateSub(at, e.i32(one.start))))
+        chosen = e.shuffleIdx(chosen, lane);
+      // As in the sum, zero has no sign.
+      if (extent() > 1 && type->isFloatingPointTy())
+        chosen = e.b.CreateFAdd(chosen, llvm::Constant::getNullValue(type));
+      results.push_back(chosen);
+    }
+    e.define(op_.getResults()[0], std::move(results));
+    return success();
+  }
+
   int64_t extent() const { return source_.shape()[axis_]; }
 
   // Whether the thread's element at register coordinate c of the axis is in the tile; null: always.
@@ -79,8 +105,9 @@ class Reduction {
     return tuple;
   }
 
-  Tuple inThread(const Coord& want) {
-    std::vector<std::pair<int64_t, int>> along;  // (axis coordinate, register)
+  // What the thread holds of a slice: (axis coordinate, register).
+  std::vector<std::pair<int64_t, int>> elementsOf(const Coord& want) {
+    std::vector<std::pair<int64_t, int>> along;
     for (int reg = 0; reg < source_.numRegs(); ++reg) {
       Coord coord = source_.regCoord(reg);
       int64_t at = coord[axis_];
@@ -90,8 +117,10 @@ class Reduction {
     std::sort(along.begin(), along.end());
     auto repeats = [](const auto& a, const auto& b) { return a.first == b.first; };  // replicas count once
     along.erase(std::unique(along.begin(), along.end(), repeats), along.end());
-    return tree(along);
+    return along;
   }
+
+  Tuple inThread(const Coord& want) { return tree(elementsOf(want)); }
 
   Tuple tree(llvm::ArrayRef<std::pair<int64_t, int>> along) {
     if (along.size() == 1) return tupleOf(along[0].second);

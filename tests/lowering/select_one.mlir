@@ -1,0 +1,52 @@
+// Sums of which all elements but one are zero read that one: its thread chooses it, its lane hands it to the others.
+// RUN: tile-opt %s -split-input-file --tile-target=sm_90a -tile-assign-layouts -canonicalize -cse -tile-place-buffers -tile-insert-barriers -tile-emit=as=llvm -o /dev/null | FileCheck %s
+
+// A column of a matrix, at a place that all threads know.
+// CHECK-LABEL: @column(
+// CHECK: %[[COLUMN:[0-9]+]] = select i1 %{{[0-9]+}}, float
+// CHECK: call i32 @llvm.nvvm.shfl.sync.idx.i32(i32 -1
+// CHECK: fadd float %{{[0-9]+}}, 0.000000e+00
+// CHECK-NOT: shfl.sync.bfly
+// CHECK: ret void
+func.func @column(%x: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 16, 1>}, %y: !tile.view<2xf32>, %at: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %zero = arith.constant dense<0.0> : tensor<32x64xf32>
+  %v = tile.load %x[%c0, %c0 : i32, i32] : !tile.view<2xf32> -> tensor<32x64xf32>
+  %i = tile.iota : tensor<64xi32>
+  %r = tile.reshape %i : tensor<64xi32> -> tensor<1x64xi32>
+  %j = tile.splat %at : i32 -> tensor<1x64xi32>
+  %is = arith.cmpi eq, %r, %j : tensor<1x64xi32>
+  %here = tile.broadcast %is : tensor<1x64xi1> -> tensor<32x64xi1>
+  %one = arith.select %here, %v, %zero : tensor<32x64xi1>, tensor<32x64xf32>
+  %s = tile.reduce %one axis 1 : (tensor<32x64xf32>) -> tensor<32x1xf32> {
+  ^bb0(%p: f32, %q: f32):
+    %t = arith.addf %p, %q : f32
+    tile.yield %t : f32
+  }
+  tile.store %s, %y[%c0, %c0 : i32, i32] : tensor<32x1xf32>, !tile.view<2xf32>
+  return
+}
+
+// -----
+// Coordinates up to a place are not one of them.
+// CHECK-LABEL: @up_to(
+// CHECK: shfl.sync.bfly
+// CHECK-NOT: shfl.sync.idx
+func.func @up_to(%x: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 16, 1>}, %y: !tile.view<2xf32>, %at: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %zero = arith.constant dense<0.0> : tensor<32x64xf32>
+  %v = tile.load %x[%c0, %c0 : i32, i32] : !tile.view<2xf32> -> tensor<32x64xf32>
+  %i = tile.iota : tensor<64xi32>
+  %r = tile.reshape %i : tensor<64xi32> -> tensor<1x64xi32>
+  %j = tile.splat %at : i32 -> tensor<1x64xi32>
+  %is = arith.cmpi sle, %r, %j : tensor<1x64xi32>
+  %here = tile.broadcast %is : tensor<1x64xi1> -> tensor<32x64xi1>
+  %one = arith.select %here, %v, %zero : tensor<32x64xi1>, tensor<32x64xf32>
+  %s = tile.reduce %one axis 1 : (tensor<32x64xf32>) -> tensor<32x1xf32> {
+  ^bb0(%p: f32, %q: f32):
+    %t = arith.addf %p, %q : f32
+    tile.yield %t : f32
+  }
+  tile.store %s, %y[%c0, %c0 : i32, i32] : tensor<32x1xf32>, !tile.view<2xf32>
+  return
+}
