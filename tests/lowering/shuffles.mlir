@@ -78,8 +78,9 @@ func.func @halves(%x: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride
     attributes {tile.kernel, tile.num_warps = 4 : i32} {
   %c0 = arith.constant 0 : i32
   %a = tile.load %x[%c0, %c0 : i32, i32] : !tile.view<2xf32> -> tensor<4x128xf32>
-  %low = tile.extract %a [0, 0] : tensor<4x128xf32> -> tensor<4x64xf32>
-  %high = tile.extract %a [0, 64] : tensor<4x128xf32> -> tensor<4x64xf32>
+  %b = arith.mulf %a, %a : tensor<4x128xf32>
+  %low = tile.extract %b [0, 0] : tensor<4x128xf32> -> tensor<4x64xf32>
+  %high = tile.extract %b [0, 64] : tensor<4x128xf32> -> tensor<4x64xf32>
   %s = arith.addf %low, %high : tensor<4x64xf32>
   tile.store %s, %y[%c0, %c0 : i32, i32] : tensor<4x64xf32>, !tile.view<2xf32>
   return
