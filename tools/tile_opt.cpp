@@ -2,6 +2,8 @@
 // Passes that depend on the machine ask for --tile-target (default sm_80) and the other --tile-* options below.
 // -tile-emit=as=<llvm|ptx|cubin>, after the last GPU pass, prints the code of each kernel: IR written by hand can start anywhere.
 #include <cstdio>
+#include <string>
+#include <vector>
 
 #include "compiler/abi_params.h"
 #include "compiler/compiler.h"
@@ -129,5 +131,10 @@ int main(int argc, char** argv) {
                    [](mlir::OpPassManager& p) { tile::ir::addGpuPasses(p, target(), options()); });
   registerPipeline("tile-host-pipeline", "the host passes after the tile stage",
                    [](mlir::OpPassManager& p) { tile::ir::addHostPasses(p, target(), options()); });
-  return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "tile-opt: runs passes over tile IR\n", registry));
+  // Functions one after the other: tile-emit prints as it goes, and tests read what it prints in their order.
+  std::vector<char*> arguments(argv, argv + argc);
+  std::string alone = "--mlir-disable-threading";
+  arguments.push_back(alone.data());
+  return mlir::asMainReturnCode(mlir::MlirOptMain(static_cast<int>(arguments.size()), arguments.data(),
+                                                  "tile-opt: runs passes over tile IR\n", registry));
 }

@@ -3,6 +3,7 @@
 #include "compiler/analysis/facts.h"
 
 #include "compiler/analysis/axis_facts.h"
+#include "compiler/analysis/difference.h"
 #include "compiler/dialect/dialect.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 
@@ -198,9 +199,23 @@ class FactsBuilder {
   template <class Op>
   static Range exact(Op op, Range r, unsigned bits) {
     if (width(op, bits) == bits) return r;
-    const Range full = fullRange(bits);
-    r = {std::max(r.min, full.min), std::min(r.max, full.max)};
-    return r.min <= r.max ? r : full;
+    return cut(fullRange(bits), r);
+  }
+
+  Range differenceOf(arith::SubIOp op, Range a, Range b, unsigned bits) const {
+    Range r = exact(op, subRange(a, b, width(op, bits)), bits);
+    if (shapeOf(op.getType()).empty()) {
+      const Range parts = differenceRange(op.getLhs(), op.getRhs(), [&](Value v) { return facts_.rangeOf(v); });
+      const Range full = fullRange(bits);
+      // Of numbers; it is the result where that cannot wrap.
+      if (full.min <= parts.min && parts.max <= full.max) r = cut(r, parts);
+    }
+    return r;
+  }
+  /// What both hold; the first where they contradict each other (code that never runs).
+  static Range cut(Range a, Range b) {
+    const Range both{std::max(a.min, b.min), std::min(a.max, b.max)};
+    return both.min <= both.max ? both : a;
   }
 
   void visitIf(scf::IfOp op) {
@@ -337,7 +352,7 @@ class FactsBuilder {
           set(result, r, range(0));
         })
         .Case<arith::AddIOp>([&](auto o) { set(result, addAxis(axis(0), axis(1)), exact(o, addRange(range(0), range(1), width(o, bits)), bits)); })
-        .Case<arith::SubIOp>([&](auto o) { set(result, subAxis(axis(0), axis(1)), exact(o, subRange(range(0), range(1), width(o, bits)), bits)); })
+        .Case<arith::SubIOp>([&](auto o) { set(result, subAxis(axis(0), axis(1)), differenceOf(o, range(0), range(1), bits)); })
         .Case<arith::MulIOp>([&](auto) {
           AxisFacts r = constantOf(op->getOperand(1)) == 1   ? axis(0)
                         : constantOf(op->getOperand(0)) == 1 ? axis(1)
@@ -351,8 +366,8 @@ class FactsBuilder {
           set(result, factor == 1 ? axis(0) : mulAxis(axis(0), constantAxis(shape, powerOfTwoIn(factor))),
               mulRange(range(0), {factor, factor}, bits));
         })
-        .Case<arith::DivSIOp, arith::FloorDivSIOp, arith::CeilDivSIOp, arith::RemSIOp, arith::DivUIOp, arith::RemUIOp, arith::ShRSIOp,
-              arith::ShRUIOp>([&](Operation*) { visitDivision(op, result); })
+        .Case<arith::DivSIOp, arith::FloorDivSIOp, arith::CeilDivSIOp, arith::RemSIOp, arith::DivUIOp, arith::CeilDivUIOp,
+              arith::RemUIOp, arith::ShRSIOp, arith::ShRUIOp>([&](Operation*) { visitDivision(op, result); })
         .Case<arith::AndIOp>([&](auto) {
           auto mask = constantOf(op->getOperand(1));
           Range r = bits == 1 ? Range{0, 1} : andRange(range(0), range(1), bits);
@@ -391,9 +406,9 @@ class FactsBuilder {
           // to their own length.
           set(result, range(0).isNonNegative() || from == 1 ? axis(0) : floorRemAxis(axis(0), kZeroDivisibility), r);
         })
-        .Case<arith::TruncIOp>([&](auto) {
+        .Case<arith::TruncIOp>([&](auto o) {
           if (bits == 1) return set(result, operandsAxis(), {0, 1});
-          set(result, axis(0), wrapped(range(0), bits));
+          set(result, axis(0), wrapped(exact(o, range(0), bits), bits));
         })
         .Case<arith::CmpIOp>([&](auto cmp) { visitCompare(cmp); })
         .Case<ReduceOp, ScanOp>([&](Operation*) { forget(result); })
@@ -402,13 +417,22 @@ class FactsBuilder {
         });
   }
 
+  /// Of what is not negative by what is positive, rounding up.
+  static Range ceilRange(Range dividend, Range by, unsigned bits) {
+    const Range floor = divRange(dividend, by, bits);
+    if (!by.isConstant()) return addRange(floor, {0, 1}, bits);
+    auto ceil = [&](int64_t v, int64_t down) { return down + (v % by.min != 0); };
+    return {ceil(dividend.min, floor.min), ceil(dividend.max, floor.max)};
+  }
+
   void visitDivision(Operation* op, Value result) {
     const Shape shape = shapeOf(result.getType());
     const unsigned bits = bitsOf(result.getType());
     const AxisFacts a = facts_.of(op->getOperand(0)), b = facts_.of(op->getOperand(1));
     const Range dividend = facts_.rangeOf(op->getOperand(0)), divisor = facts_.rangeOf(op->getOperand(1));
     const bool shift = isa<arith::ShRSIOp, arith::ShRUIOp>(op), remainder = isa<arith::RemSIOp, arith::RemUIOp>(op);
-    const bool isUnsigned = isa<arith::DivUIOp, arith::RemUIOp, arith::ShRUIOp>(op), floors = isa<arith::FloorDivSIOp, arith::ShRSIOp>(op);
+    const bool ceils = isa<arith::CeilDivSIOp, arith::CeilDivUIOp>(op), floors = isa<arith::FloorDivSIOp, arith::ShRSIOp>(op);
+    const bool isUnsigned = isa<arith::DivUIOp, arith::CeilDivUIOp, arith::RemUIOp, arith::ShRUIOp>(op);
 
     Range by = divisor;
     if (shift) {  // by 2^k
@@ -417,19 +441,19 @@ class FactsBuilder {
     }
     Range range = fullRange(bits);
     if (dividend.isNonNegative() && by.min > 0)
-      range = isa<arith::CeilDivSIOp>(op) ? addRange(divRange(dividend, by, bits), {0, 1}, bits)
-              : remainder                 ? remRange(dividend, by, bits)
-                                          : divRange(dividend, by, bits);
+      range = ceils       ? ceilRange(dividend, by, bits)
+              : remainder ? remRange(dividend, by, bits)
+                          : divRange(dividend, by, bits);
     else if (isa<arith::RemUIOp>(op) && by.min > 0)
-    range = {0, by.max - 1};
-  else if (!isUnsigned && isa<arith::DivSIOp>(op))
+      range = {0, by.max - 1};
+    else if (!isUnsigned && isa<arith::DivSIOp>(op))
       range = divRange(dividend, by, bits);
     else if (!isUnsigned && remainder)
       range = remRange(dividend, by, bits);
 
     const bool likeFloor = isUnsigned || floors || dividend.isNonNegative();
     AxisFacts axis = elementwiseAxis(shape, {a, b});
-    if (by.isConstant() && by.min > 0 && likeFloor && !isa<arith::CeilDivSIOp>(op))
+    if (by.isConstant() && by.min > 0 && likeFloor && !ceils)
       axis = remainder ? floorRemAxis(a, by.min) : floorDivAxis(a, by.min);
     else if (by.isConstant() && by.min > 0 && remainder)  // the remainder of a multiple is a multiple, of either sign
       for (int64_t& d : axis.divisibility) d = std::min(elementDivisibility(a), powerOfTwoIn(by.min));

@@ -147,7 +147,8 @@ std::optional<LinearForm> LinearForms::of(Value value, SmallVectorImpl<FittingFo
         return computed(a->scaled(int64_t{1} << *amount), promised(o));
       })
       .Case<arith::ExtSIOp, AssumeOp>([&](auto) { return operand(0); })
-      .Case<arith::IndexCastOp, arith::TruncIOp>([&](auto) { return computed(operand(0), false); })
+      .Case<arith::IndexCastOp>([&](auto) { return computed(operand(0), false); })
+      .Case<arith::TruncIOp>([&](auto o) { return computed(operand(0), promised(o)); })
       .Case<IotaOp>([&](IotaOp iota) {
         form.constant = static_cast<int64_t>(iota.getStart());
         form.dims[0] = 1;

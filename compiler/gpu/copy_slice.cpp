@@ -2,6 +2,7 @@
 #include "compiler/gpu/copy_slice.h"
 
 #include "compiler/gpu/memory_roots.h"
+#include "compiler/gpu/shared_memory.h"
 
 namespace tile::ir {
 using namespace mlir;
@@ -13,8 +14,9 @@ void emitThreadCopy(OpBuilder& builder, Operation* copy, const IRMapping& map, V
     return out;
   };
   if (auto load = dyn_cast<LoadSharedOp>(copy)) {
-    AsyncCopyOp::create(builder, copy->getLoc(), map.lookupOrDefault(load.getView()), at(load.getIndices()), target,
-                        enable, load.getBox(), load.getCache());
+    auto box = AsyncCopyOp::create(builder, copy->getLoc(), map.lookupOrDefault(load.getView()), at(load.getIndices()),
+                                   target, enable, load.getBox(), load.getCache());
+    if (Attribute fromZero = load->getAttr(kFromZeroAttr)) box->setAttr(kFromZeroAttr, fromZero);
   } else {
     auto gather = cast<GatherSharedOp>(copy);
     Value mask = gather.getMask() ? map.lookupOrDefault(gather.getMask()) : Value();

@@ -20,6 +20,7 @@ void addGpuPasses(mlir::OpPassManager& passes, const Target& target, const Compi
   passes.addPass(createFetchAheadPass(targetOf));
   if (target.hasWgmma) passes.addPass(createRotatePass(targetOf));
   passes.addPass(createPeelMasks());
+  passes.addPass(createRecordStartsPass());
   if (target.hasTma) passes.addPass(createSpecializePass(targetOf, optionsOf));
   passes.addPass(createLoadAheadPass());
   passes.addPass(createStagePass(targetOf, optionsOf));
@@ -42,6 +43,7 @@ void registerGpuPasses(std::function<const Target&()> target, std::function<cons
   mlir::registerPass([=] { return createFetchAheadPass(target); });
   mlir::registerPass([=] { return createRotatePass(target); });
   mlir::registerPass([=] { return createSpecializePass(target, options); });
+  mlir::registerPass([] { return createRecordStartsPass(); });
   mlir::registerPass([] { return createLoadAheadPass(); });
   mlir::registerPass([=] { return createStagePass(target, options); });
   mlir::registerPass([=] { return createAssignLayoutsPass(target, options); });

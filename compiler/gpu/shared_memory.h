@@ -13,6 +13,9 @@ inline constexpr const char* kAlternatesAttr = "tile.alternates";
 /// has read, with a barrier between.
 inline constexpr const char* kRotatesAttr = "tile.rotates";
 
+/// On load_shared and async_copy: for each index whether it is never negative in an iteration that exists.
+inline constexpr const char* kFromZeroAttr = "tile.from_zero";
+
 /// On a kernel: programs that differ by 1 in program_id 0 run in clusters of so many.
 inline constexpr const char* kClusterAttr = "tile.cluster";
 /// On tile.specialize: consumers need about all the registers they have.

@@ -206,7 +206,7 @@ Results emitArith(llvm::IRBuilderBase& b, Operation* op, Args a, const MathHooks
       .Case<arith::SelectOp>([&](auto) { return one(b.CreateSelect(a[0], a[1], a[2])); })
       .Case<arith::ExtSIOp>([&](auto) { return one(b.CreateSExt(a[0], resultType(b, op, a))); })
       .Case<arith::ExtUIOp>([&](auto) { return one(b.CreateZExt(a[0], resultType(b, op, a))); })
-      .Case<arith::TruncIOp>([&](auto) { return one(b.CreateTrunc(a[0], resultType(b, op, a))); })
+      .Case<arith::TruncIOp>([&](auto o) { return one(b.CreateTrunc(a[0], resultType(b, op, a), "", false, neverWraps(o))); })
       .Case<arith::SIToFPOp>([&](auto) { return one(intToFloat(b, op, a[0], true)); })
       .Case<arith::UIToFPOp>([&](auto) { return one(intToFloat(b, op, a[0], false)); })
       .Case<arith::FPToSIOp>([&](auto) { return one(floatToInt(b, op, a[0], true, hooks)); })

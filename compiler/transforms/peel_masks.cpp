@@ -142,10 +142,12 @@ class Wide {
     if (v.getType().isIndex()) return b_.createOrFold<arith::IndexCastOp>(loc_, b_.getI64Type(), v);
     return b_.createOrFold<arith::ExtSIOp>(loc_, b_.getI64Type(), v);
   }
-  Value narrowed(Value v, Type type) {
+  /// `fits`: the type holds the value.
+  Value narrowed(Value v, Type type, bool fits = false) {
     if (type.isInteger(64)) return v;
     if (type.isIndex()) return b_.createOrFold<arith::IndexCastOp>(loc_, type, v);
-    return b_.createOrFold<arith::TruncIOp>(loc_, type, v);
+    const auto flags = fits ? arith::IntegerOverflowFlags::nsw : arith::IntegerOverflowFlags::none;
+    return b_.createOrFold<arith::TruncIOp>(loc_, type, v, flags);
   }
   template <class Op>
   Value make(Value x, Value y) {
@@ -292,7 +294,7 @@ class Peeler {
     end = w.make<arith::MaxSIOp>(end, begin);
 
     auto at = [&](Value iteration) { return w.make<arith::AddIOp>(lower, w.make<arith::MulIOp>(iteration, step)); };
-    auto capped = [&](Value bound) { return w.narrowed(w.make<arith::MinSIOp>(bound, upper), type); };
+    auto capped = [&](Value bound) { return w.narrowed(w.make<arith::MinSIOp>(bound, upper), type, /*fits=*/true); };
     Value beginAt = at(begin), endAt = at(end);
     firstEnd_ = capped(beginAt);
     middle_ = w.narrowed(beginAt, type);

@@ -227,7 +227,12 @@ Value view_dim(Value view, int dim, DType as, SrcLoc loc) {
   if (!t || !view_dim_ok(*t, view, dim, loc)) return {0};
   const Value v =
       t->add(ir::ViewDimOp::create(t->at_end(), t->location(loc), t->info(view).value, dim), DType::i64, loc);
-  return convert_value(*t, v, as, loc);
+  const Value size = convert_value(*t, v, as, loc);
+  // Launches with tensors whose sizes i32 cannot hold are refused (narrow_indices.h); views that a kernel makes are not.
+  if (auto narrow = t->info(size).value.getDefiningOp<mlir::arith::TruncIOp>();
+      narrow && as == DType::i32 && mlir::isa<mlir::BlockArgument>(t->info(view).value))
+    narrow.setOverflowFlags(mlir::arith::IntegerOverflowFlags::nsw);
+  return size;
 }
 
 Value view_stride(Value view, int dim, SrcLoc loc) {

@@ -176,3 +176,49 @@ func.func @blocks(%n: i32) {
   }
   return
 }
+
+// Sizes that fit 32 bits, and what is made of them and of counters. Parts that both sides of a difference have cancel.
+func.func @differences(%v: !tile.view<1 x f32>, %x: i64) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c64 = arith.constant 64 : i32
+  %dim = tile.view_dim %v, 0 : !tile.view<1 x f32>
+  // expected-remark @+1 {{range 0 to 2147483647}}
+  %n = arith.trunci %dim overflow<nsw> {facts} : i64 to i32
+  // expected-remark @+1 {{range 0 to 33554432}}
+  %end = arith.ceildivui %n, %c64 {facts} : i32
+  // expected-remark @+1 {{range -1 to 33554431}}
+  %last = arith.subi %end, %c1 {facts} : i32
+  scf.for %i = %c0 to %end step %c1 : i32 {
+    // expected-remark @+1 {{range 0 to 33554431}}
+    %down = arith.subi %last, %i {facts} : i32
+    // expected-remark @+1 {{range 0 to 2147483584}}
+    %row = arith.muli %down, %c64 {facts} : i32
+    %next = arith.addi %i, %c1 : i32
+    // One behind the last.
+    // expected-remark @+1 {{range -1 to 33554430}}
+    %behind = arith.subi %last, %next {facts} : i32
+  }
+  // Part of the loop: its end is a minimum, or its beginning where it has no iterations.
+  %wide = arith.extsi %end : i32 to i64
+  %least = arith.minsi %x, %wide : i64
+  %cut = arith.trunci %least overflow<nsw> : i64 to i32
+  %some = arith.cmpi slt, %x, %dim : i64
+  %stop = arith.select %some, %cut, %c0 : i32
+  scf.for %i = %c0 to %stop step %c1 : i32 {
+    // expected-remark @+1 {{range 0 to 33554431}}
+    %down = arith.subi %last, %i {facts} : i32
+  }
+  // What is taken away is not more than what it is taken from.
+  %whole = arith.divsi %n, %c64 : i32
+  %capped = arith.minsi %whole, %end : i32
+  // expected-remark @+1 {{range 0 to 33554432}}
+  %rest = arith.subi %end, %capped {facts} : i32
+  // Not so where it may wrap, or for another loop's counter.
+  %other = arith.trunci %dim : i64 to i32
+  scf.for %i = %c0 to %other step %c1 : i32 {
+    // expected-remark @+1 {{range -2147483647 to 33554431}}
+    %down = arith.subi %last, %i {facts} : i32
+  }
+  return
+}
