@@ -336,3 +336,60 @@ func.func @rows(%x: !tile.view<2xf16>, %n: i32, %a: !tile.smem<64x64xf16, minor 
   } {tile.stages = 2 : i32}
   return %r : tensor<64x64xf32>
 }
+
+// -----
+
+// A loop that says that it needs its mask in all iterations stays one.
+// CHECK-LABEL: func.func @whole
+// CHECK: scf.for
+// CHECK: arith.select
+// CHECK-NOT: scf.for
+// CHECK: return
+func.func @whole(%a: tensor<64x64xf16>, %n: i32) -> tensor<64x64xf32> {
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %i = tile.iota : tensor<64xi32>
+  %row = tile.reshape %i : tensor<64xi32> -> tensor<1x64xi32>
+  %end = tile.splat %n : i32 -> tensor<1x64xi32>
+  %r = scf.for %j = %c0 to %n step %c64 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {
+    %s = tile.dot %a, %a, %acc : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+    %j1 = tile.splat %j : i32 -> tensor<1x64xi32>
+    %col = arith.addi %j1, %row : tensor<1x64xi32>
+    %in = arith.cmpi slt, %col, %end : tensor<1x64xi32>
+    %mask = tile.broadcast %in : tensor<1x64xi1> -> tensor<64x64xi1>
+    %w = arith.select %mask, %s, %zero : tensor<64x64xi1>, tensor<64x64xf32>
+    scf.yield %w : tensor<64x64xf32>
+  } {tile.peel = 0 : i32}
+  return %r : tensor<64x64xf32>
+}
+
+// -----
+
+// Asked for, a loop without a product is split, too.
+// CHECK-LABEL: func.func @asked
+// CHECK: scf.for
+// CHECK-NOT: arith.select
+// CHECK: scf.yield
+// CHECK-NEXT: }
+// CHECK-NOT: tile.peel
+// CHECK: scf.for
+// CHECK: arith.select
+func.func @asked(%a: tensor<64x64xf32>, %n: i32) -> tensor<64x64xf32> {
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %i = tile.iota : tensor<64xi32>
+  %row = tile.reshape %i : tensor<64xi32> -> tensor<1x64xi32>
+  %end = tile.splat %n : i32 -> tensor<1x64xi32>
+  %r = scf.for %j = %c0 to %n step %c64 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {
+    %j1 = tile.splat %j : i32 -> tensor<1x64xi32>
+    %col = arith.addi %j1, %row : tensor<1x64xi32>
+    %in = arith.cmpi slt, %col, %end : tensor<1x64xi32>
+    %mask = tile.broadcast %in : tensor<1x64xi1> -> tensor<64x64xi1>
+    %w = arith.select %mask, %a, %zero : tensor<64x64xi1>, tensor<64x64xf32>
+    %next = arith.addf %acc, %w : tensor<64x64xf32>
+    scf.yield %next : tensor<64x64xf32>
+  } {tile.peel = 1 : i32}
+  return %r : tensor<64x64xf32>
+}
