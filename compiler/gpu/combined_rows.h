@@ -38,8 +38,8 @@ bool foldsBlocksOfRows(mlir::Value tile);
 /// The tile, or what a loop makes of it, meets vectors with an element for each row (of dim 0) that loops load: runs of
 /// rows in a thread read them in runs.
 bool meetsLoadedColumns(mlir::Value tile);
-/// Short rows along `dim` whose length is no power of two (colours of a pixel, coordinates of a point), which lanes would
-/// pad: each in one thread, if there are enough for all. Nullopt: they are not like that.
+/// Short rows along `dim` whose length is no power of two (colours of a pixel, coordinates of a point), which lanes
+/// would pad: each in one thread, if there are enough for all. Nullopt: they are not like that.
 std::optional<layout::Layout> shortRowsInThreads(const layout::Layout& padded, int dim, int numWarps, int numLanes);
 /// The same pieces of rows in the same lanes, but neighbouring rows (of dim 0) in registers of one thread.
 layout::Layout withRowsTogether(const layout::Layout& layout);

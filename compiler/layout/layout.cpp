@@ -256,7 +256,8 @@ std::optional<Layout> Layout::groupsAlong(int dim, int64_t step) const {
   bool divides = true;
   auto cut = [&](const Digit& digit, std::vector<Digit>& out) {
     if (digit.dim != dim || digit.stride % step == 0) return out.push_back(digit);
-    const int inside = step % digit.stride == 0 ? static_cast<int>(std::min<int64_t>(digit.count, step / digit.stride)) : 0;
+    const int64_t whole = step % digit.stride == 0 ? step / digit.stride : 0;
+    const int inside = static_cast<int>(std::min<int64_t>(digit.count, whole));
     divides &= inside > 0 && digit.count % inside == 0;
     if (!divides) return;
     below += int64_t{inside - 1} * digit.stride;

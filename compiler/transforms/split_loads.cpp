@@ -1,8 +1,8 @@
 // split_loads.cpp - boxes that are read to be cut are read piece by piece.
 // Before: a load all of whose users extract boxes of it (both rows of a list of edges, the parts of a row that holds
 //         queries, keys and values).
-// After:  a load for every such box, in the same place: each is laid out, copied ahead, or left out for itself, and threads
-//         do not exchange what they could have read.
+// After:  a load for every such box, in the same place: each is laid out, copied ahead, or left out for itself, and
+//         threads do not exchange what they could have read.
 //
 // A load stays whole where its pieces are more than it has, or shorter than what memory is read in.
 #include <limits>

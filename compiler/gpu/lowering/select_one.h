@@ -1,5 +1,5 @@
-// select_one.h - sums of which all elements but one are zero: `sum(where(arange(0, n) == i, x, 0))`, the way to read the
-// element at a place that is only known while running.
+// select_one.h - sums of which all elements but one are zero: `sum(where(arange(0, n) == i, x, 0))`, the way to read
+// the element at a place that is only known while running.
 #pragma once
 #include "compiler/gpu/lowering/emitter.h"
 
@@ -8,7 +8,7 @@ namespace tile::ir {
 struct SelectedOne {
   mlir::Value condition;  ///< true for one element along the axis at most
   mlir::Value values;
-  mlir::Value place, base;  ///< tile or scalar, 32 bits: the element's coordinate is place - base - start; base may be null
+  mlir::Value place, base;  ///< 32 bits, a tile or not: the element's coordinate is place - base - start; base: or null
   int64_t start = 0;
 };
 
