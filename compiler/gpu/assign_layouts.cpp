@@ -258,12 +258,12 @@ class Assigner {
     if (auto store = dyn_cast<TmaStoreOp>(op)) return use(store.getValueMutable(), bulkLayout(store));
     if (auto scatter = dyn_cast<ScatterOp>(op)) {
       if (!isTile(scatter.getValue())) return;
-      Layout layout = valueLayout(scatter, scatter.getValue());
+      Layout layout = scatterLayout(scatter, scatter.getValue(), scatter.getOffsets());
       for (OpOperand& operand : op->getOpOperands()) use(operand, layout);
       return;
     }
     if (auto add = dyn_cast<AtomicRmwOp>(op); add && onlyAdds(add)) {
-      Layout layout = valueLayout(add, add.getValue());
+      Layout layout = scatterLayout(add, add.getValue(), add.getOffsets());
       for (OpOperand& operand : op->getOpOperands()) use(operand, layout);
       return setLayout(add.getResult(), layout);
     }
@@ -332,6 +332,12 @@ class Assigner {
   Layout valueLayout(Operation* store, Value value) {
     if (plan_.isCheap(value)) return plan_.storeLayout(store, plan_.defaultLayout(value.getType()));
     return plan_.storeLayout(store, *ir::layoutOf(value.getType()));
+  }
+
+  // Of what goes to computed places the tile that took work says where it lies: a constant is made anywhere.
+  Layout scatterLayout(Operation* op, Value value, Value offsets) {
+    const bool byOffsets = plan_.isCheap(value) && offsets && isTile(offsets) && !plan_.isCheap(offsets);
+    return valueLayout(op, byOffsets ? offsets : value);
   }
 
   // Arguments and results of a region op take the layout of the value they carry; what enters is converted to it.

@@ -137,3 +137,21 @@ func.func @rounds(%x: !tile.view<2xi32> {tile.align = 16 : i32, tile.unit_stride
   tile.store %b, %y[%c0, %c0 : i32, i32] : tensor<32x64xi32>, !tile.view<2xi32>
   return
 }
+
+// -----
+
+// Ones are added at places that were loaded: the ones lie where the places do, nothing is exchanged.
+// CHECK-LABEL: func.func @counted
+// CHECK-NOT: tile.convert
+// CHECK: tile.atomic_rmw add
+// CHECK-NOT: tile.convert
+// CHECK: tile.scatter
+// CHECK: return
+func.func @counted(%x: !tile.view<1xi64> {tile.align = 16 : i32, tile.unit_stride = 0 : i32, tile.dim_multiple_of = array<i32: 1024>}, %y: !tile.ptr<i32>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %one = arith.constant dense<1> : tensor<1024xi32>
+  %at = tile.load %x[%c0 : i32] : !tile.view<1xi64> -> tensor<1024xi64>
+  %o = tile.atomic_rmw add relaxed gpu %y offsets %at : tensor<1024xi64>, %one : !tile.ptr<i32>, tensor<1024xi32> -> tensor<1024xi32>
+  tile.scatter %one, %y offsets %at : tensor<1024xi64> : tensor<1024xi32>, !tile.ptr<i32>
+  return
+}
