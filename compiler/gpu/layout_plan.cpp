@@ -394,6 +394,25 @@ SmallVector<Value> LayoutPlan::keepAsLoaded() {
   return kept;
 }
 
+// What is spread over a tile that threads can make at once (offsets of rows, whether they are inside) is made by the
+// threads that need it, where those need hardly more of it than their share: nobody waits for anybody.
+void LayoutPlan::computeWhereUsed(Value tile, const Layout& layout) {
+  constexpr int kTimes = 2;
+  if (!isCheap(tile)) return;  // else it says itself how it lies
+  Operation* op = tile.getDefiningOp();
+  if (auto broadcast = dyn_cast_or_null<BroadcastOp>(op)) {
+    Value small = broadcast.getSource();
+    Layout wanted = layout;
+    for (int dim = 0; dim < wanted.rank(); ++dim)
+      if (shapeOf(small)[dim] != wanted.shape()[dim]) wanted = wanted.sliced(dim);
+    if (wanted.numRegs() > kTimes * defaultLayout(small.getType()).numRegs()) return;
+    choose(small, wanted);
+  } else if (op && isElementwise(op)) {
+    for (Value operand : op->getOperands())
+      if (isTile(operand)) computeWhereUsed(operand, layout);
+  }
+}
+
 void LayoutPlan::run() {
   SmallVector<Operation*> anchors;
   keepInWarps();
@@ -483,8 +502,12 @@ void LayoutPlan::run() {
     spread();
   }
   scope_.walk([&](Operation* op) {
-    if (auto gather = dyn_cast<AsyncGatherOp>(op))
-      choose(gather.getOffsets(), asyncGatherLayout(gather, facts_, numWarps_));
+    if (auto gather = dyn_cast<AsyncGatherOp>(op)) {
+      const Layout layout = asyncGatherLayout(gather, facts_, numWarps_);
+      choose(gather.getOffsets(), layout);
+      computeWhereUsed(gather.getOffsets(), layout);
+      if (gather.getMask()) computeWhereUsed(gather.getMask(), layout);
+    }
     if (auto scan = dyn_cast<ScanOp>(op))
       choose(scan.getResults()[0],
              scanLayout(shapeOf(scan.getResults()[0]), static_cast<int>(scan.getAxis()), numWarps_, target_.lanes));

@@ -45,6 +45,7 @@ class LayoutPlan {
   void run();
   void keepInWarps();
   llvm::SmallVector<mlir::Value> keepAsLoaded();
+  void computeWhereUsed(mlir::Value tile, const layout::Layout& layout);
   void choose(mlir::Value tile, const layout::Layout& layout);
   void spread();
   void relate(mlir::Operation* op);

@@ -315,9 +315,13 @@ class Placer {
   /// The barrier behind which every thread sees what copies that `statement` has begun write: also those of a pipelined
   /// loop that nobody reads, which write zeros. Null: there is none in the block.
   static Operation* landed(Operation* statement) {
+    const bool isCopy = isa<AsyncCopyOp, AsyncGatherOp>(statement);
     bool waited = false;
+    int64_t begun = 0;  // groups from its own on
     for (Operation* op = statement; op; op = op->getNextNode()) {
-      if (auto wait = dyn_cast<AsyncWaitOp>(op)) waited |= wait.getPending() == 0;
+      if (isa<AsyncCommitOp>(op)) ++begun;
+      if (auto wait = dyn_cast<AsyncWaitOp>(op))
+        waited |= wait.getPending() == 0 || (isCopy && static_cast<int64_t>(wait.getPending()) < begun);
       if (waited && isa<BarrierOp>(op)) return op;
     }
     return nullptr;

@@ -17,6 +17,7 @@
 //      Boxes of more than two dims are gathered (gather_boxes.h): only bulk copies take them as they are.
 //   3. Other copies stay where they are: copy, wait, barrier before the first use.
 // Barriers around smem_store belong to insert_barriers; those of asynchronous copies are all placed here.
+#include "compiler/gpu/copies_ahead.h"
 #include "compiler/gpu/copy_slice.h"
 #include "compiler/gpu/dot_passes.h"
 #include "compiler/gpu/gather_boxes.h"
@@ -336,14 +337,28 @@ class Stager {
     return buffer;
   }
 
-  /// Copies of one block: each starts where it stands; the wait comes before the first op that reads any of them.
+  /// Copies of one block: each starts where it stands; the wait comes before the first op that reads any of them. Those of
+  /// straight-line code that were started ahead are waited for by their own readers.
   void copyInPlace(Block& block) {
-    llvm::SmallPtrSet<Operation*, 4> waiting;  // ancestors in this block of users of unfinished copies
-    auto flush = [&](Operation* before) {
+    struct Started {
+      llvm::SmallPtrSet<Operation*, 4> readers;  ///< ancestors in this block of users
+      bool ahead;
+    };
+    llvm::DenseSet<Operation*> ahead;
+    if (block.getParentOp() == func_) ahead = startAhead(block);
+    SmallVector<Started> started;  // unfinished, in the order in which they started
+    auto isRead = [&](Operation* op) {
+      return llvm::any_of(started, [&](const Started& copy) { return copy.readers.contains(op); });
+    };
+    auto waitAt = [&](Operation* before, bool forAll) {
+      size_t later = 0;  // the last ones, which nobody reads here
+      while (!forAll && later < started.size() && started[started.size() - 1 - later].ahead &&
+             !started[started.size() - 1 - later].readers.contains(before))
+        ++later;
       OpBuilder b(before);
-      AsyncWaitOp::create(b, before->getLoc(), 0);
+      AsyncWaitOp::create(b, before->getLoc(), static_cast<uint32_t>(later));
       BarrierOp::create(b, before->getLoc());
-      waiting.clear();
+      started.erase(started.begin(), started.end() - static_cast<ptrdiff_t>(later));
     };
     for (Operation& op : llvm::make_early_inc_range(block)) {
       if (isCopy(&op) && readersOf(op.getResult(0)).empty()) {
@@ -352,26 +367,28 @@ class Stager {
         continue;
       }
       // A write behind an unfinished copy could overtake it.
-      if (waiting.contains(&op) || (!waiting.empty() && mayWriteGlobal(&op))) {
+      const bool writes = !started.empty() && mayWriteGlobal(&op);
+      if (writes || isRead(&op)) {
         // A pipelined loop waits for older groups in its first iteration, and behind it for all.
         if (pipelined_.contains(&op))
-          waiting.clear();
+          started.clear();
         else
-          flush(&op);
+          waitAt(&op, writes);
       }
       if (!isCopy(&op)) continue;
       OpBuilder b(&op);
       Value buffer = bufferFor(&op);
       // The buffer's readers of the previous iteration must be done; they end before any barrier of this one.
-      if (waiting.empty() && op.getParentOfType<LoopLikeOpInterface>()) BarrierOp::create(b, op.getLoc());
+      if (started.empty() && op.getParentOfType<LoopLikeOpInterface>()) BarrierOp::create(b, op.getLoc());
       emitThreadCopy(b, &op, IRMapping(), buffer, Value());
       AsyncCommitOp::create(b, op.getLoc());
+      started.push_back({{}, ahead.contains(&op)});
       for (Operation* user : readersOf(op.getResult(0)))
-        if (Operation* here = block.findAncestorOpInBlock(*user)) waiting.insert(here);
+        if (Operation* here = block.findAncestorOpInBlock(*user)) started.back().readers.insert(here);
       op.getResult(0).replaceAllUsesWith(buffer);
       op.erase();
     }
-    if (!waiting.empty()) flush(block.getTerminator());
+    if (!started.empty()) waitAt(block.getTerminator(), /*forAll=*/true);
   }
 
   static bool mayWriteGlobal(Operation* op) {

@@ -2,6 +2,7 @@
 // RUN: tile-opt %s -split-input-file --pass-pipeline='builtin.module(func.func(tile-place-operands,tile-specialize,canonicalize,cse))' --tile-target=sm_90a | FileCheck %s --check-prefix=BULK
 // RUN: tile-opt %s -split-input-file --pass-pipeline='builtin.module(func.func(tile-place-operands,tile-stage,canonicalize,cse))' --tile-target=sm_90a | FileCheck %s --check-prefix=STAGED
 // RUN: tile-opt %s -split-input-file --pass-pipeline='builtin.module(func.func(tile-place-operands,canonicalize,cse))' --tile-target=sm_80 | FileCheck %s --check-prefix=SM80
+// RUN: tile-opt %s -split-input-file --pass-pipeline='builtin.module(func.func(tile-place-operands,tile-stage,canonicalize,cse,tile-assign-layouts))' --tile-target=sm_90a | FileCheck %s --check-prefix=LAYOUT
 
 // The patch is one copy, and so is each warpgroup's part of the stored one. Threads that copy it divide row numbers; on
 // sm_80 it is loaded into registers.
@@ -128,5 +129,27 @@ func.func @padded_channels(%W: !tile.view<2 x f16> {tile.align = 16 : i32, tile.
     scf.yield %d : tensor<64x128xf32>
   }
   tile.store %r, %Y[%c0, %c0 : i32, i32] : tensor<64x128xf32>, !tile.view<2 x f32>
+  return
+}
+
+// -----
+
+// Threads have pieces of two rows each: they find out themselves where those are, rather than for one row and tell others.
+// LAYOUT-LABEL: func.func @short_rows
+// LAYOUT-NOT: tile.convert
+// LAYOUT: tile.async_gather
+// LAYOUT-NOT: tile.convert
+// LAYOUT: tile.mma
+func.func @short_rows(%X: !tile.view<4 x f16> {tile.align = 16 : i32, tile.unit_stride = 3 : i32, tile.stride_multiple_of = array<i32: 8, 8, 8, 1>, tile.dim_multiple_of = array<i32: 1, 1, 1, 16>},
+                      %F: !tile.view<2 x f16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>},
+                      %Y: !tile.view<2 x f32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>},
+                      %p: i32, %q: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %zero = arith.constant dense<0.0> : tensor<128x16xf32>
+  %c0 = arith.constant 0 : i32
+  %x = tile.load %X[%c0, %p, %q, %c0 : i32, i32, i32, i32] : !tile.view<4 x f16> -> tensor<1x8x16x16xf16>
+  %rows = tile.reshape %x : tensor<1x8x16x16xf16> -> tensor<128x16xf16>
+  %f = tile.load %F[%c0, %c0 : i32, i32] : !tile.view<2 x f16> -> tensor<16x16xf16>
+  %d = tile.dot %rows, %f, %zero : tensor<128x16xf16>, tensor<16x16xf16> -> tensor<128x16xf32>
+  tile.store %d, %Y[%c0, %c0 : i32, i32] : tensor<128x16xf32>, !tile.view<2 x f32>
   return
 }
