@@ -37,7 +37,7 @@ bool isOfTheLanguage(Operation* op) {
   // What passes make (layout conversions, shared memory, asynchronous copies) is not input.
   if (isa<ProgramIdOp, NumProgramsOp, PtrAddOp, PtrToIntOp, IntToPtrOp, MakeViewOp, ViewPtrOp, ViewDimOp, ViewStrideOp, LoadOp, StoreOp, AccumulateOp, GatherOp,
           ScatterOp, AtomicRmwOp, AtomicCasOp, IotaOp, SplatOp, BroadcastOp, ReshapeOp, TransOp, CatOp, ExtractOp, TakeOp, HistogramOp, ItemOp, ReduceOp, ScanOp,
-          YieldOp, DotOp, AssumeOp, AssumeTrueOp, PrintOp, AssertOp>(op))
+          YieldOp, DotOp, AssumeOp, AssumeTrueOp, PrintOp, AssertOp, LgammaOp, TgammaOp, BitReverseOp>(op))
     return true;
   StringRef dialect = op->getName().getDialectNamespace();
   return op->isRegistered() && (dialect == "arith" || dialect == "math");

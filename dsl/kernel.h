@@ -113,7 +113,9 @@ struct Param<Tensor<T, R>> {
       slots[1 + d] = static_cast<uint64_t>(v.shape[d]), slots[1 + R + d] = static_cast<uint64_t>(v.strides[d]);
   }
   /// How often 2 divides an even number below 16; 0 for all others.
-  static constexpr uint64_t small_power(int64_t n) { return n <= 0 || n >= 16 ? 0 : n % 8 == 0 ? 3 : n % 4 == 0 ? 2 : n % 2 == 0; }
+  static constexpr uint64_t small_power(int64_t n) {
+    return n <= 0 || n >= 16 ? 0 : n % 8 == 0 ? 3 : n % 4 == 0 ? 2 : n % 2 == 0;
+  }
   static uint64_t promise(const Host& v) {
     constexpr int64_t kBytes16 = 16 / static_cast<int64_t>(size_of(dtype_of<T>()));  // elements in 16 bytes
     uint64_t word = (reinterpret_cast<uintptr_t>(v.data) & 15) == 0;

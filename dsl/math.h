@@ -2,6 +2,7 @@
 // Operands broadcast only between equal ranks (sizes equal or 1) or against a scalar. Within a kind (signed, unsigned,
 // float) the narrower operand widens; across kinds, and between f16 and bf16, a cast must be written.
 #pragma once
+#include <cmath>  // INFINITY and NAN: what masked scores and sentinels are
 #include <string>
 
 #include "dsl/value.h"

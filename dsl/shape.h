@@ -50,5 +50,29 @@ inline Tile extract(Expr x, Shape offsets, Shape shape) {
 }
 /// result[.., i, ..] = x[.., indices[.., i, ..], ..] along an axis; i32 indices of x's rank.
 inline Tile take(Expr x, Expr indices, int axis) { return detail::make_tile(detail::take(x, indices, axis), x.loc); }
+/// Opposite order along an axis.
+inline Tile flip(Expr x, axis along) {
+  if (x.kind != Expr::value || !x.v.id) return detail::make_tile({}, x.loc);
+  const Shape shape = detail::type_of(x.v).shape;
+  const int at = along.index < 0 ? along.index + shape.rank() : along.index;
+  if (at < 0 || at >= shape.rank()) {
+    detail::report("axis " + std::to_string(along.index) + " is out of range for " + detail::type_of(x.v).to_string(),
+                   x.loc);
+    return detail::make_tile({}, x.loc);
+  }
+  Shape line;
+  for (int d = 0; d < shape.rank(); ++d) line.push_back(d == at ? shape[at] : 1);
+  auto e = [&](detail::Value v) { return Expr(detail::make_tile(v, x.loc), x.loc); };
+  const detail::Operand ends[] = {Expr(static_cast<int>(shape[at] - 1), x.loc), e(detail::arange(0, shape[at], x.loc))};
+  const Expr back = e(detail::reshape(e(detail::elementwise(detail::Op::sub, ends, 2)), line));
+  return take(x, e(detail::broadcast_to(back, shape)), at);
+}
+/// a[0], b[0], a[1], b[1] ... along the last axis.
+inline Tile interleave(Expr a, Expr b) {
+  const Tile pairs = join(a, b);
+  Shape shape = detail::type_of(a.v).shape;
+  if (a.kind == Expr::value && shape.rank() > 0) shape[shape.rank() - 1] *= 2;
+  return reshape(Expr(pairs, a.loc), shape.rank() > 0 ? shape : Shape{2});
+}
 
 }  // namespace tile

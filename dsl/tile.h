@@ -9,6 +9,7 @@
 #include "dsl/random.h"
 #include "dsl/reduce.h"
 #include "dsl/shape.h"
+#include "dsl/sort.h"
 #include "dsl/tune.h"
 #include "dsl/value.h"
 #include "runtime/buffer.h"

@@ -40,6 +40,23 @@ def Tile_NumProgramsOp : Tile_Op<"num_programs", [Pure]> {
   let assemblyFormat = "$axis attr-dict";
 }
 
+// ---- functions of elements that arith and math lack; tiles and scalars alike
+class Tile_Function<string mnemonic, Type element>
+    : Tile_Op<mnemonic, [Pure, SameOperandsAndResultType] # ElementwiseMappable.traits> {
+  let arguments = (ins AnyTypeOf<[element, Tile_Of<[element]>]>:$x);
+  let results = (outs AnyTypeOf<[element, Tile_Of<[element]>]>:$result);
+  let assemblyFormat = "$x attr-dict `:` type($x)";
+}
+def Tile_LgammaOp : Tile_Function<"lgamma", AnyTypeOf<[F16, BF16, F32, F64]>> {
+  let summary = "natural logarithm of |Gamma(x)|; infinite at 0 and negative whole numbers";
+}
+def Tile_TgammaOp : Tile_Function<"tgamma", AnyTypeOf<[F16, BF16, F32, F64]>> {
+  let summary = "Gamma(x): infinite at 0, NaN at negative whole numbers";
+}
+def Tile_BitReverseOp : Tile_Function<"bit_reverse", Tile_Integer> {
+  let summary = "the bits in the opposite order";
+}
+
 // ---- pointers and views
 def Tile_PtrAddOp : Tile_Op<"ptr_add", [Pure, AllTypesMatch<["ptr", "result"]>]> {
   let summary = "pointer plus offset in elements; 64-bit address arithmetic whatever the offset's width (signed)";

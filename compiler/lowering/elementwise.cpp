@@ -1,6 +1,7 @@
 // elementwise.cpp - arith and math ops as LLVM instructions.
 #include "compiler/lowering/elementwise.h"
 
+#include "compiler/dialect/dialect.h"
 #include "compiler/lowering/fp8.h"
 #include "compiler/lowering/math_functions.h"
 #include "compiler/lowering/remainder.h"
@@ -225,6 +226,7 @@ llvm::Value* emitExactMath(llvm::IRBuilderBase& b, Operation* op, Args a) {
   return llvm::TypeSwitch<Operation*, llvm::Value*>(op)
       .Case<math::AbsIOp>([&](auto) { return withFalse(llvm::Intrinsic::abs); })
       .Case<math::CtPopOp>([&](auto) { return unary(llvm::Intrinsic::ctpop); })
+      .Case<BitReverseOp>([&](auto) { return unary(llvm::Intrinsic::bitreverse); })
       .Case<math::CountLeadingZerosOp>([&](auto) { return withFalse(llvm::Intrinsic::ctlz); })
       .Case<math::CountTrailingZerosOp>([&](auto) { return withFalse(llvm::Intrinsic::cttz); })
       .Case<math::AbsFOp>([&](auto) { return unary(llvm::Intrinsic::fabs); })

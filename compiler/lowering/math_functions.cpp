@@ -5,7 +5,9 @@
 #include <cmath>
 #include <tuple>
 
+#include "compiler/dialect/dialect.h"
 #include "compiler/lowering/elementwise.h"
+#include "compiler/lowering/gamma_functions.h"
 #include "compiler/lowering/math_functions_f64.h"
 #include "compiler/lowering/shared_functions.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -18,7 +20,9 @@ using llvm::Value;
 using namespace mlir;
 
 /// Short spellings over one builder and one operand shape.
-class Math : public SharedFunctions<Math> {
+class Math : public SharedFunctions<Math>, public GammaFunctions<Math> {
+  using Value = llvm::Value;  // of both bases
+
  public:
   /// `slowUnderflow`: products that underflow take the machine a hundred times as long (CPUs do, GPUs do not).
   Math(llvm::IRBuilderBase& b, llvm::Type* like, bool slowUnderflow, const QuickParts* quick, const PowersOfTwo* powers)
@@ -147,10 +151,8 @@ class Math : public SharedFunctions<Math> {
     return b.CreateBitCast(b.CreateXor(b.CreateBitCast(v, i32), b.CreateShl(behind, bits(30))), f32);
   }
 
-  /// exp2(y * log2 |x|) with the logarithm and the product as sums of two floats (machines without many f64 units need
-  /// no f64), then C's special cases.
-  Value* pow(Value* x, Value* y) {
-    Value* a = abs(x);
+  /// log2 of a positive number as the sum of two floats.
+  std::pair<Value*, Value*> log2InParts(Value* a) {
     auto [e, f] = splitMantissa(a);
     // s + low = (m - 1) / (m + 1), m = 1 + f: the quotient and what it leaves of the dividend; m + 1 = d + lost.
     Value* d = b.CreateFAdd(f, constant(2.0));
@@ -176,7 +178,13 @@ class Math : public SharedFunctions<Math> {
     Value* sum = b.CreateFAdd(e, p);  // e is 0 or larger than p
     Value* sumLow = b.CreateFAdd(b.CreateFSub(p, b.CreateFSub(sum, e)), pLow);
     Value* log = b.CreateFAdd(sum, sumLow);
-    Value* logLow = b.CreateFSub(sumLow, b.CreateFSub(log, sum));
+    return {log, b.CreateFSub(sumLow, b.CreateFSub(log, sum))};
+  }
+
+  /// exp2(y * log2 |x|) with the logarithm and the product as sums of two floats (machines without many f64 units need
+  /// no f64), then C's special cases.
+  Value* pow(Value* x, Value* y) {
+    auto [log, logLow] = log2InParts(abs(x));
     Value* t = b.CreateFMul(y, log);
     Value* tLow = fma(y, logLow, fma(y, log, b.CreateFNeg(t)));
     Value* isFar = b.CreateFCmpOGT(abs(t), constant(200.0));
@@ -191,6 +199,7 @@ class Math : public SharedFunctions<Math> {
 
  private:
   friend class SharedFunctions<Math>;
+  friend class GammaFunctions<Math>;
   llvm::IRBuilderBase& b;
   bool slowUnderflow;
   const QuickParts* quick;
@@ -232,6 +241,20 @@ class Math : public SharedFunctions<Math> {
   Value* timesPowerOfTwo(Value* x, Value* n) {
     return powers ? powers->scale(b, x, n) : scaleByPowerOfTwo(x, roundToInt(n).first);
   }
+  // What GammaFunctions asks for.
+  static constexpr double kLog2e = static_cast<float>(M_LOG2E), kLog2eLow = M_LOG2E - kLog2e, kGammaEnd = 45;
+  Value* gammaMiddle(Value* t) {
+    return polynomial(t, {4.227843356e-01, -1.003173019e-01, 3.296494950e-02, -1.238416795e-02, 4.999449512e-03,
+                          -2.108514189e-03, 9.106399604e-04, -4.034611980e-04, 1.955396062e-04, -8.925200875e-05,
+                          2.048189497e-05, -9.279912816e-06, 1.923082368e-05, -9.059812985e-06});
+  }
+  Value* gammaTail(Value* v) {
+    return polynomial(v, {8.333333267e-02, -2.777586225e-03, 7.847184127e-04, -4.544283180e-04});
+  }
+  Value* halfTurn(Value* v) {
+    return polynomial(v, {1.0, -1.644934062e+00, 8.117421955e-01, -1.907478953e-01, 2.611743763e-02, -2.237178600e-03});
+  }
+  Value* exp2OfParts(Value* f, Value* low) { return exp2(b.CreateFAdd(f, low)); }
   Value* halfExp(Value* x) {  // e^x / 2
     return quick ? quick->exp2(b, fma(x, constant(1.44269504088896341), constant(-1.0))) : exp(x, -1);
   }
@@ -327,6 +350,8 @@ Value* emitF32(llvm::IRBuilderBase& b, Operation* op, llvm::ArrayRef<Value*> a, 
       .Case<math::AtanOp>([&](auto) { return m.atan(a[0]); })
       .Case<math::Atan2Op>([&](auto) { return m.atan2(a[0], a[1]); })
       .Case<math::PowFOp>([&](auto) { return m.pow(a[0], a[1]); })
+      .Case<LgammaOp>([&](auto) { return m.lgamma(a[0]); })
+      .Case<TgammaOp>([&](auto) { return m.tgamma(a[0]); })
       .Default([](Operation*) -> Value* { return nullptr; });
 }
 
@@ -371,7 +396,9 @@ Value* emitTranscendental(llvm::IRBuilderBase& b, Operation* op, llvm::ArrayRef<
                           bool hasLibm, const QuickParts* quick, const PowersOfTwo* powers) {
   if (args[0]->getType()->getScalarType()->isFloatTy())
     if (Value* v = emitF32(b, op, args, /*slowUnderflow=*/hasLibm, quick, powers)) return v;  // a CPU has both
-  if (!hasLibm) return args[0]->getType()->getScalarType()->isDoubleTy() ? emitF64(b, op, args) : nullptr;
+  // Gamma functions of f64 are ours everywhere: lgamma of the C library writes a global variable.
+  if (!hasLibm || isa<LgammaOp, TgammaOp>(op))
+    return args[0]->getType()->getScalarType()->isDoubleTy() ? emitF64(b, op, args) : nullptr;
   if (auto id = libmIntrinsic(op); id != llvm::Intrinsic::not_intrinsic)
     return args.size() == 2 ? b.CreateBinaryIntrinsic(id, args[0], args[1]) : b.CreateUnaryIntrinsic(id, args[0]);
   if (isa<math::ErfOp, math::ErfcOp, math::ExpM1Op, math::Log1pOp, math::CbrtOp, math::AsinhOp, math::AcoshOp,

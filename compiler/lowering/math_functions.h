@@ -1,7 +1,7 @@
 // math_functions.h - transcendental functions as straight-line LLVM IR (no calls, no branches), for scalars and
-// vectors. f32 results are within 2 ulp (pow, tan, atan, atan2, expm1, log1p and what is made of log1p: 4 ulp, erfc: 6)
-// including subnormals, infinities and NaN where the machine keeps subnormals. sin, cos and tan reduce their argument
-// in f64: accurate for |x| < 2^40.
+// vectors. f32 results are within 2 ulp (pow, tan, atan, atan2, expm1, log1p and what is made of log1p: 4 ulp, lgamma,
+// tgamma: 5, erfc: 6) including subnormals, infinities and NaN where the machine keeps subnormals. sin, cos and tan
+// reduce their argument in f64: accurate for |x| < 2^40. lgamma below -2, where it has zeros: 5 ulp of lgamma(-x).
 #pragma once
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/IR/IRBuilder.h"

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <vector>
 
+#include "compiler/dialect/dialect.h"
+#include "compiler/lowering/gamma_functions.h"
 #include "compiler/lowering/shared_functions.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/IR/Intrinsics.h"
@@ -17,10 +19,11 @@ using llvm::Value;
 using namespace mlir;
 
 constexpr double kLn2High = 0x1.62e42fee00000p-1, kLn2Low = 0x1.a39ef35793c76p-33;  // ln 2; the first has 33 bits
-constexpr double kLog2eLow = 0x1.777d0ffda0d24p-56;                                 // what M_LOG2E lacks
 constexpr double kRightAngle[] = {0x1.921fb54442d18p+0, 0x1.1a62633145c07p-54, -0x1.f1976b7ed8fbcp-110};
 
-class Math64 : public SharedFunctions<Math64> {
+class Math64 : public SharedFunctions<Math64>, public GammaFunctions<Math64> {
+  using Value = llvm::Value;  // of both bases
+
  public:
   Math64(llvm::IRBuilderBase& b, llvm::Type* like)
       : b(b), f64(withElement(like, b.getDoubleTy())), i64(withElement(like, b.getInt64Ty())) {}
@@ -119,9 +122,9 @@ class Math64 : public SharedFunctions<Math64> {
     return b.CreateSelect(negative, b.CreateFNeg(v), v);
   }
 
-  /// exp2(y log2 |x|), with the logarithm and the product in two parts each.
-  Value* pow(Value* x, Value* y) {
-    auto [e, f] = splitMantissa(abs(x));
+  /// log2 of a positive number as the sum of two.
+  std::pair<Value*, Value*> log2InParts(Value* x) {
+    auto [e, f] = splitMantissa(x);
     Value* v = add(f, constant(2.0));
     Value* vLow = sub(f, sub(v, constant(2.0)));
     Value* s = b.CreateFDiv(f, v);
@@ -134,7 +137,11 @@ class Math64 : public SharedFunctions<Math64> {
     Value* pLow = fma(high, constant(M_LOG2E), b.CreateFNeg(p));
     pLow = add(pLow, fma(high, constant(kLog2eLow), mul(low, constant(M_LOG2E))));
     Value* t = add(e, p);
-    Value* tLow = add(sub(p, sub(t, e)), pLow);
+    return {t, add(sub(p, sub(t, e)), pLow)};
+  }
+  /// exp2(y log2 |x|), with the logarithm and the product in two parts each.
+  Value* pow(Value* x, Value* y) {
+    auto [t, tLow] = log2InParts(abs(x));
     Value* product = mul(y, t);
     Value* productLow = fma(y, tLow, fma(y, t, b.CreateFNeg(product)));
     // Out of range there is no low part: inf - inf.
@@ -147,6 +154,7 @@ class Math64 : public SharedFunctions<Math64> {
 
  private:
   friend class SharedFunctions<Math64>;
+  friend class GammaFunctions<Math64>;
   llvm::IRBuilderBase& b;
   llvm::Type *f64, *i64;
 
@@ -175,6 +183,32 @@ class Math64 : public SharedFunctions<Math64> {
             0x1.3be0993db7d2ep-13,  -0x1.996ac6b89d1b4p-16, -0x1.789ff2a44fd81p-17, 0x1.7fbba4a402205p-18,
             0x1.42c5c198c77c3p-22,  -0x1.c0a82ad87a1dcp-21, 0x1.0fb74e14bdddap-24,  0x1.f21c932821bedp-24,
             -0x1.0be03255238bap-27, -0x1.df6a3bbd3284ep-27, -0x1.0626456b70a63p-29});
+  }
+  // What GammaFunctions asks for; fits of 28, 12 and 10 coefficients, 1e-17.
+  static constexpr double kLog2e = M_LOG2E, kLog2eLow = 0x1.777d0ffda0d24p-56, kGammaEnd = 190;
+  Value* gammaMiddle(Value* t) {
+    return polynomial(t, {0x1.b0ee6072093cep-2, -0x1.9ae6509ea109fp-4, 0x1.0e0c9df2935cep-5, -0x1.95ce223a9ccefp-7,
+                          0x1.479748539658fp-8, -0x1.145121f98a3c7p-9, 0x1.dfebcf9e3a196p-11, -0x1.a96a401fda6e3p-12,
+                          0x1.7ed73069f642cp-13, -0x1.5c86b33a29beep-14, 0x1.402f77c319948p-15, -0x1.2850b6e854fa0p-16,
+                          0x1.13dbddcd4c38ep-17, -0x1.022884cee4d11p-18, 0x1.e63dd1f85f483p-20, -0x1.cac9f4fe7556fp-21,
+                          0x1.a91686d709253p-22, -0x1.936479fb9046fp-23, 0x1.bf8db5e33a58dp-24, -0x1.ac03e6dbcadd4p-25,
+                          0x1.962bc62ce7761p-28, -0x1.77288613c1092p-29, 0x1.16378b8e8e56cp-26, -0x1.0d77de0390873p-27,
+                          -0x1.285a3a5829dd0p-28, 0x1.206dee4c838a5p-29, 0x1.b0d6e55603b75p-30,
+                          -0x1.a3f97b5464f9ap-31});
+  }
+  Value* gammaTail(Value* v) {
+    return polynomial(v, {0x1.5555555555555p-4, -0x1.6c16c16c10e31p-9, 0x1.a01a01781724cp-11, -0x1.3813661cb3f7ep-11,
+                          0x1.b94839823eb39p-11, -0x1.f5a098f66523bp-10, 0x1.9aabfe19aa4b2p-8, -0x1.a8a27132db91bp-6,
+                          0x1.cbf7990eae6c5p-4, -0x1.a6f12de4e5280p-2, 0x1.0953f9f7b3684p+0, -0x1.42593c7e1f9dbp+0});
+  }
+  Value* halfTurn(Value* v) {
+    return polynomial(v, {0x1.0000000000000p+0, -0x1.a51a6625307d3p+0, 0x1.9f9cb402bc46cp-1, -0x1.86a8e4720db2bp-3,
+                          0x1.ac6805cf32063p-6, -0x1.33816aa2f7e7dp-9, 0x1.3747192da83d2p-13, -0x1.d424086bd36bbp-18,
+                          0x1.0faad1ce2b620p-22, -0x1.e76f9713ceb75p-28});
+  }
+  Value* exp2OfParts(Value* f, Value* low) {
+    Value *sum = add(f, low), *taken = sub(sum, f);
+    return exp2Reduced(sum, add(sub(f, sub(sum, taken)), sub(low, taken)));
   }
   Value* timesPowerOfTwo(Value* x, Value* n) { return scaled(x, n); }
   Value* halfExp(Value* x) { return exp(x, -1); }
@@ -309,6 +343,8 @@ Value* emitF64(llvm::IRBuilderBase& b, Operation* op, llvm::ArrayRef<Value*> a) 
       .Case<math::AtanOp>([&](auto) { return m.atan(a[0]); })
       .Case<math::Atan2Op>([&](auto) { return m.atan2(a[0], a[1]); })
       .Case<math::PowFOp>([&](auto) { return m.pow(a[0], a[1]); })
+      .Case<LgammaOp>([&](auto) { return m.lgamma(a[0]); })
+      .Case<TgammaOp>([&](auto) { return m.tgamma(a[0]); })
       .Default([](Operation*) -> Value* { return nullptr; });
 }
 

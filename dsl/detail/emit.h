@@ -95,6 +95,8 @@ Value cat(const Operand* parts, int count, int axis);
 Value extract(const Operand&, const Shape& offsets, const Shape& shape);
 Value take(const Operand&, const Operand& indices, int axis);
 Value to_scalar(const Operand&);
+/// Sorted along an axis; where `indices` is given, equal elements keep their order, and it says where they were.
+Value sort(const Operand&, int axis, bool descending, Value* indices);
 
 // ---- memory
 Value load(const Operand& pointer, const Operand& mask, const Operand& other, Cache);

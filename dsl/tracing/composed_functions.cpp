@@ -66,6 +66,52 @@ class Floats {
   SmallVector<mlir::Value, 2> operands_;
 };
 
+/// The same for integers, and the words behind floats.
+class Words {
+ public:
+  Words(OpBuilder& b, Location loc, Type like) : b_(b), loc_(loc), type_(like) {
+    element_ = b.getIntegerType(getElementTypeOrSelf(like).getIntOrFloatBitWidth());
+    if (auto tile = dyn_cast<RankedTensorType>(like))
+      type_ = RankedTensorType::get(tile.getShape(), element_);
+    else
+      type_ = element_;
+  }
+  int count() const { return static_cast<int>(element_.getWidth()); }
+  mlir::Value of(mlir::Value x) { return arith::BitcastOp::create(b_, loc_, type_, x); }
+  mlir::Value as(Type type, mlir::Value x) { return arith::BitcastOp::create(b_, loc_, type, x); }
+  mlir::Value constant(const APInt& v) {
+    TypedAttr one = b_.getIntegerAttr(element_, v);
+    if (auto tile = dyn_cast<RankedTensorType>(type_)) one = SplatElementsAttr::get(tile, ArrayRef<Attribute>(one));
+    return arith::ConstantOp::create(b_, loc_, one);
+  }
+  mlir::Value constant(int64_t v) { return constant(APInt(element_.getWidth(), v, true, true)); }
+  template <class Op>
+  mlir::Value make(mlir::Value x, mlir::Value y) {
+    return Op::create(b_, loc_, x, y);
+  }
+  mlir::Value compare(arith::CmpIPredicate p, mlir::Value x, mlir::Value y) {
+    return arith::CmpIOp::create(b_, loc_, p, x, y);
+  }
+  mlir::Value choose(mlir::Value condition, mlir::Value x, mlir::Value y) {
+    return arith::SelectOp::create(b_, loc_, condition, x, y);
+  }
+
+ private:
+  OpBuilder& b_;
+  Location loc_;
+  Type type_;
+  IntegerType element_;
+};
+
+mlir::Value rotate(OpBuilder& b, Location loc, mlir::Value x, mlir::Value count, bool left) {
+  Words w(b, loc, x.getType());
+  mlir::Value last = w.constant(w.count() - 1);
+  mlir::Value there = w.make<arith::AndIOp>(count, last);
+  mlir::Value back = w.make<arith::AndIOp>(w.make<arith::SubIOp>(w.constant(0), count), last);
+  if (!left) std::swap(there, back);
+  return w.make<arith::OrIOp>(w.make<arith::ShLIOp>(x, there), w.make<arith::ShRUIOp>(x, back));
+}
+
 }  // namespace
 
 mlir::Value Exp10::make(OpBuilder& b, Location loc, Args args) {
@@ -108,5 +154,70 @@ mlir::Value Hypot::make(OpBuilder& b, Location loc, Args args) {
   mlir::Value either = f.choose(f.equal(x, f.constant(infinity)), x, y);
   return f.result(f.choose(f.equal(either, f.constant(infinity)), either, r));
 }
+
+/// What is left of |x| by twice |y| lies in three pieces around 0, |y| and 2 |y|; differences of neighbours are exact.
+mlir::Value Remainder::make(OpBuilder& b, Location loc, Args args) {
+  Floats f(b, loc, args);
+  mlir::Value p = f.abs(f.operand(1));
+  mlir::Value r = f.make<arith::RemFOp>({f.abs(f.operand(0)), f.add(p, p)});
+  mlir::Value less = f.sub(r, p);
+  less = f.choose(f.compare(arith::CmpFPredicate::OGE, less, f.sub(p, less)), f.sub(less, p), less);
+  r = f.choose(f.greater(r, f.sub(p, r)), less, r);
+  return f.result(f.mul(r, f.make<math::CopySignOp>({f.constant(1), f.operand(0)})));
+}
+
+mlir::Value PositiveDifference::make(OpBuilder& b, Location loc, Args args) {
+  Floats f(b, loc, args);
+  mlir::Value x = f.operand(0), y = f.operand(1);
+  return f.result(f.choose(f.compare(arith::CmpFPredicate::OLE, x, y), f.constant(0), f.sub(x, y)));
+}
+
+mlir::Value Logb::make(OpBuilder& b, Location loc, Args args) {
+  Floats f(b, loc, args);
+  const int mantissa = f.isDouble() ? 52 : 23, bias = f.isDouble() ? 1023 : 127;
+  mlir::Value x = f.abs(f.operand(0)), infinity = f.constant(std::numeric_limits<double>::infinity());
+  mlir::Value tiny = f.greater(f.constant(std::ldexp(1.0, 1 - bias)), x);
+  mlir::Value normal = f.choose(tiny, f.mul(x, f.constant(std::ldexp(1.0, mantissa))), x);
+  Words w(b, loc, x.getType());
+  mlir::Value e = w.make<arith::ShRUIOp>(w.of(normal), w.constant(mantissa));
+  e = w.make<arith::SubIOp>(e, w.choose(tiny, w.constant(bias + mantissa), w.constant(bias)));
+  mlir::Value r = arith::SIToFPOp::create(b, loc, x.getType(), e);
+  r = f.choose(f.equal(x, f.constant(0)), f.constant(-std::numeric_limits<double>::infinity()), r);
+  return f.result(f.choose(f.compare(arith::CmpFPredicate::OLT, x, infinity), r, x));
+}
+
+/// One up or down in the word that counts from 0 outwards.
+mlir::Value NextAfter::make(OpBuilder& b, Location loc, Args args) {
+  mlir::Value x = args[0], y = args[1];
+  Words w(b, loc, x.getType());
+  auto compare = [&](arith::CmpFPredicate p, mlir::Value u, mlir::Value v) -> mlir::Value {
+    return arith::CmpFOp::create(b, loc, p, u, v);
+  };
+  mlir::Value word = w.of(x), sign = w.constant(APInt::getSignMask(w.count())), one = w.constant(1);
+  mlir::Value outwards = w.make<arith::XOrIOp>(compare(arith::CmpFPredicate::OGT, x, y),
+                                               w.compare(arith::CmpIPredicate::sge, word, w.constant(0)));
+  mlir::Value next = w.make<arith::AddIOp>(word, w.choose(outwards, one, w.constant(-1)));
+  mlir::Value isZero = w.compare(arith::CmpIPredicate::eq, w.make<arith::ShLIOp>(word, one), w.constant(0));
+  mlir::Value least = w.make<arith::OrIOp>(w.make<arith::AndIOp>(w.of(y), sign), one);
+  mlir::Value r = w.as(x.getType(), w.choose(isZero, least, next));
+  r = w.choose(compare(arith::CmpFPredicate::OEQ, x, y), y, r);
+  return w.choose(compare(arith::CmpFPredicate::UNO, x, y), arith::AddFOp::create(b, loc, x, y), r);
+}
+
+mlir::Value SignBit::make(OpBuilder& b, Location loc, Args args) {
+  Words w(b, loc, args[0].getType());
+  return w.compare(arith::CmpIPredicate::slt, w.of(args[0]), w.constant(0));
+}
+
+mlir::Value FloorMod::make(OpBuilder& b, Location loc, Args args) {
+  Words w(b, loc, args[0].getType());
+  mlir::Value r = w.make<arith::RemSIOp>(args[0], args[1]), zero = w.constant(0);
+  mlir::Value other = w.compare(arith::CmpIPredicate::slt, w.make<arith::XOrIOp>(r, args[1]), zero);
+  mlir::Value lacks = w.make<arith::AndIOp>(other, w.compare(arith::CmpIPredicate::ne, r, zero));
+  return w.make<arith::AddIOp>(r, w.choose(lacks, args[1], zero));
+}
+
+mlir::Value RotateLeft::make(OpBuilder& b, Location loc, Args args) { return rotate(b, loc, args[0], args[1], true); }
+mlir::Value RotateRight::make(OpBuilder& b, Location loc, Args args) { return rotate(b, loc, args[0], args[1], false); }
 
 }  // namespace tile::detail

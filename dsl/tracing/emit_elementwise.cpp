@@ -47,6 +47,11 @@ struct MulHigh {
     return arith::MulUIExtendedOp::create(b, loc, a[0], a[1]).getHigh();
   }
 };
+struct SignedMulHigh {
+  static mlir::Value make(OpBuilder& b, Location loc, Args a) {
+    return arith::MulSIExtendedOp::create(b, loc, a[0], a[1]).getHigh();
+  }
+};
 template <arith::CmpFPredicate P>
 struct FloatIs {
   static mlir::Value make(OpBuilder& b, Location loc, Args a) { return arith::CmpFOp::create(b, loc, P, a[0], a[1]); }
@@ -263,7 +268,7 @@ std::string literal_fault(Op op, const Operand& right, DType dtype) {
   if ((op == Op::shl || op == Op::shr) && (negative || right.u >= static_cast<uint64_t>(bits)))
     return "'" + std::string(spelling(op)) + "' moves the bits of " + std::string(name(dtype)) + " by 0 to " +
            std::to_string(bits - 1) + ", found " + text_of(right);
-  if ((op == Op::div || op == Op::rem || op == Op::cdiv) && right.u == 0)
+  if ((op == Op::div || op == Op::rem || op == Op::cdiv || op == Op::floor_div || op == Op::floor_mod) && right.u == 0)
     return "'" + std::string(spelling(op)) + "' of " + std::string(name(dtype)) + " by the literal 0";
   return "";
 }

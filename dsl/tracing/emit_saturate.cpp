@@ -1,34 +1,11 @@
 // emit_saturate.cpp - conversions that stay inside the range of their target, built of comparisons and plain ones.
 #include <cmath>
 
+#include "dsl/tracing/emit_at.h"
 #include "dsl/tracing/emit_rules.h"
-#include "dsl/value.h"
 
 namespace tile::detail {
 namespace {
-
-/// Operands at the place of the one that is converted.
-struct At {
-  SrcLoc loc;
-  Operand operator()(Value v) const {
-    Operand o;
-    o.kind = Operand::value, o.v = v, o.loc = loc;
-    return o;
-  }
-  template <Arithmetic A>
-  Operand operator()(A literal) const {
-    return literal_operand(literal, loc);
-  }
-  template <class X, class Y>
-  Value apply(Op op, X x, Y y) const {
-    const Operand both[] = {(*this)(x), (*this)(y)};
-    return elementwise(op, both, 2);
-  }
-  template <class Y, class Z>
-  Value choose(Value condition, Y y, Z z) const {
-    return select((*this)(condition), (*this)(y), (*this)(z));
-  }
-};
 
 Value float_to_integer(const At& at, Value x, DType to) {
   const int bits = bits_of(to);

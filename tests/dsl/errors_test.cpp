@@ -45,6 +45,14 @@ TEST(Errors, OperationsAndElementTypes) {
   EXPECT_TILE_ERROR(__LINE__, "'+' is not defined on f8e4m3; compute in a wider type", [] { auto r = zeros({4}, f8e4m3) + 1; });
   EXPECT_TILE_ERROR(__LINE__, "'umulhi' is not defined on i32", [](I32 n) { auto r = umulhi(n, n); });
 }
+TEST(Errors, Orders) {
+  EXPECT_TILE_ERROR(__LINE__, "axis 1 is out of range for tile<16xi32>", [] { auto r = sort(arange(0, 16), axis(1)); });
+  EXPECT_TILE_ERROR(__LINE__, "sort is not defined on tile<16xf8e4m3>; it takes integers, f16, bf16, f32 and f64", [] { auto r = argsort(zeros({16}, f8e4m3), axis(0)); });
+  EXPECT_TILE_ERROR(__LINE__, "axis 2 is out of range for tile<16xi32>", [] { auto [v, i] = topk(arange(0, 16), 4, axis(2)); });
+  EXPECT_TILE_ERROR(__LINE__, "topk of 17 along an axis of 16 elements: tile<16xi32>", [] { auto [v, i] = topk(arange(0, 16), 17, axis(0)); });
+  EXPECT_TILE_ERROR(__LINE__, "axis -2 is out of range for tile<16xi32>", [] { auto r = flip(arange(0, 16), axis(-2)); });
+  EXPECT_TILE_ERROR(__LINE__, "'floor_mod' of i32 by the literal 0", [](I32 n) { auto r = floor_mod(n, 0); });
+}
 TEST(Errors, Histograms) {
   EXPECT_TILE_ERROR(__LINE__, "histogram counts the values of an i32 tile, found tile<16xf32>", [](Ptr<float> p) { auto r = histogram(load(p + arange(0, 16)), 4); });
   EXPECT_TILE_ERROR(__LINE__, "histogram needs a tile, found the scalar i32", [](I32 n) { auto r = histogram(n, 4); });

@@ -55,3 +55,33 @@ func.func @errors_and_roots_f64(%x: !tile.view<1xf64>, %y: !tile.view<1xf64>) at
   tile.store %c, %y[%i : i32] : tensor<32xf64>, !tile.view<1xf64>
   return
 }
+
+// -----
+
+// CHECK-LABEL: entry gamma_f32(
+// CHECK-NOT: {{call|bra |\.f64}}
+// CHECK: ret;
+func.func @gamma_f32(%x: !tile.view<1xf32>, %y: !tile.view<1xf32>) attributes {tile.kernel, tile.num_warps = 1 : i32} {
+  %i = arith.constant 0 : i32
+  %t = tile.load %x[%i : i32] : !tile.view<1xf32> -> tensor<32xf32>
+  %a = tile.lgamma %t : tensor<32xf32>
+  %b = tile.tgamma %a : tensor<32xf32>
+  tile.store %b, %y[%i : i32] : tensor<32xf32>, !tile.view<1xf32>
+  return
+}
+
+// -----
+
+// CHECK-LABEL: entry gamma_f64(
+// CHECK-NOT: {{call|bra }}
+// CHECK: div.rn.f64
+// CHECK-NOT: {{call|bra }}
+// CHECK: ret;
+func.func @gamma_f64(%x: !tile.view<1xf64>, %y: !tile.view<1xf64>) attributes {tile.kernel, tile.num_warps = 1 : i32} {
+  %i = arith.constant 0 : i32
+  %t = tile.load %x[%i : i32] : !tile.view<1xf64> -> tensor<32xf64>
+  %a = tile.lgamma %t : tensor<32xf64>
+  %b = tile.tgamma %a : tensor<32xf64>
+  tile.store %b, %y[%i : i32] : tensor<32xf64>, !tile.view<1xf64>
+  return
+}

@@ -5,8 +5,10 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <iomanip>
 #include <vector>
 
+#include "compiler/dialect/dialect.h"
 #include "compiler/lowering/elementwise.h"
 #include "compiler/lowering/fp8.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
@@ -60,7 +62,7 @@ template <class Op>
 Emit mathOp(int arity, bool wide = false) {
   return [arity, wide](llvm::IRBuilder<>& b, std::vector<llvm::Value*> args) {
     mlir::MLIRContext ctx;
-    ctx.loadDialect<mlir::arith::ArithDialect, mlir::math::MathDialect>();
+    ctx.loadDialect<mlir::arith::ArithDialect, mlir::math::MathDialect, tile::ir::TileDialect>();
     mlir::OpBuilder builder(&ctx);
     auto loc = builder.getUnknownLoc();
     mlir::OwningOpRef<mlir::ModuleOp> module(mlir::ModuleOp::create(loc));
@@ -301,6 +303,69 @@ TEST(Math64, Cosh) { EXPECT_LT(worst64<mlir::math::CoshOp>([](Long x) { return s
 TEST(Math64, Asinh) { EXPECT_LT(worst64<mlir::math::AsinhOp>([](Long x) { return std::asinh(x); }), 4); }
 TEST(Math64, Acosh) { EXPECT_LT(worst64<mlir::math::AcoshOp>([](Long x) { return std::acosh(x); }), 4); }
 TEST(Math64, Atanh) { EXPECT_LT(worst64<mlir::math::AtanhOp>([](Long x) { return std::atanh(x); }), 4); }
+
+/// Arguments of Gamma: everywhere up to `end`, close to whole numbers (zeros at 1 and 2, poles below) and to halves, of
+/// every size, and the ends.
+template <class T>
+std::vector<T> gammaArguments(double end) {
+  using Limits = std::numeric_limits<T>;
+  std::vector<T> x{T(0), T(-0.0), T(1), T(2), T(3), T(-1), T(-2), T(0.5), T(-0.5), T(1.4616321449683622), Limits::infinity(), -Limits::infinity(),
+                   Limits::quiet_NaN(), Limits::max(), -Limits::max(), Limits::min(), Limits::denorm_min(), -Limits::denorm_min(), T(35.04), T(35.05),
+                   T(171.62), T(171.63), T(-34.5), T(-42.5), T(-170.5), T(-178.5), T(-184.5), T(-1e9), T(1e9), T(4e36), T(4.1e36)};
+  uint64_t state = 7;
+  auto uniform = [&] { return static_cast<double>((state = state * 6364136223846793005ull + 1442695040888963407ull) >> 11) * 0x1p-53; };
+  for (int i = 0; i < 150000; ++i) {
+    const double everywhere = (2 * uniform() - 1) * end, near = std::round(everywhere * 2) / 2;
+    x.push_back(static_cast<T>(everywhere));
+    x.push_back(static_cast<T>((2 * uniform() - 1) * 4));
+    x.push_back(static_cast<T>(near + (uniform() - 0.5) * std::ldexp(1.0, -static_cast<int>(uniform() * 8 * sizeof(T) - 3))));
+    x.push_back(static_cast<T>(std::ldexp(uniform() - 0.5, static_cast<int>((uniform() - 0.5) * (sizeof(T) == 8 ? 2100 : 270)))));
+  }
+  for (int whole = -50; whole < 50; ++whole) x.push_back(std::nextafter(T(whole), T(99))), x.push_back(std::nextafter(T(whole), T(-99)));
+  while (x.size() % kLanes) x.push_back(T(0.5));
+  return x;
+}
+/// Largest error in units of the last place of the result, or of `scale(x)` where that is larger.
+template <class Op, class T>
+double worstGamma(llvm::Type* (*type)(llvm::LLVMContext&), Long (*exact)(Long), Long (*scale)(Long), double end) {
+  Compiled f(type, type, 1, mathOp<Op>(1, sizeof(T) == 8));
+  const std::vector<T> x = gammaArguments<T>(end);
+  double worst = 0;
+  T at = 0;
+  using Limits = std::numeric_limits<T>;
+  for (size_t i = 0; i < x.size(); i += kLanes) {
+    T out[kLanes];
+    f(&x[i], &x[i], out);
+    for (int l = 0; l < kLanes; ++l) {
+      const Long want = exact(x[i + l]);
+      const T rounded = static_cast<T>(want), got = out[l];
+      if (!std::isfinite(rounded)) {
+        EXPECT_TRUE(std::isnan(rounded) ? std::isnan(got) : got == rounded || std::fabs(got) > Limits::max() * T(0.999999))
+            << "f(" << x[i + l] << ") is " << got << ", expected " << rounded;
+        continue;
+      }
+      EXPECT_TRUE(std::signbit(got) == std::signbit(rounded) || std::fabs(want) < 1e-6) << "f(" << x[i + l] << ") is " << got;
+      const T size = static_cast<T>(std::max(std::fabs(want), scale(x[i + l])));
+      const Long ulp = std::max<Long>(std::nextafter(size, Limits::infinity()) - size, Limits::denorm_min());
+      const double error = static_cast<double>(std::fabs(got - want) / (std::isfinite(ulp) ? ulp : Limits::max() * Limits::epsilon()));
+      EXPECT_FALSE(std::isnan(error)) << "f(" << x[i + l] << ") is " << got << ", expected " << rounded;
+      if (error > worst) worst = error, at = x[i + l];
+    }
+  }
+  ::testing::Test::RecordProperty("worst_ulp", std::to_string(worst));
+  EXPECT_LT(worst, 5) << "f(" << std::setprecision(17) << at << ")";
+  return worst;
+}
+// The C library's long double functions know their sign and poles as C does.
+Long exactLgamma(Long x) { return x <= 0 && x == std::floor(x) ? INFINITY : std::lgamma(x); }
+Long exactTgamma(Long x) { return x < 0 && x == std::floor(x) ? NAN : x == 0 ? std::copysign(INFINITY, x) : std::tgamma(x); }
+/// Below -2 there are zeros that the parts of the reflection meet at: digits of theirs are what the result has.
+Long lgammaParts(Long x) { return x < -2 && std::isfinite(x) ? std::max<Long>(1, std::lgamma(-x)) : 0; }
+Long noScale(Long) { return 0; }
+TEST(Math, Lgamma) { EXPECT_LT((worstGamma<LgammaOp, float>(f32, exactLgamma, lgammaParts, 60)), 5); }
+TEST(Math, Tgamma) { EXPECT_LT((worstGamma<TgammaOp, float>(f32, exactTgamma, noScale, 44)), 5); }
+TEST(Math64, Lgamma) { EXPECT_LT((worstGamma<LgammaOp, double>(f64, exactLgamma, lgammaParts, 300)), 5); }
+TEST(Math64, Tgamma) { EXPECT_LT((worstGamma<TgammaOp, double>(f64, exactTgamma, noScale, 190)), 5); }
 
 TEST(Math64, PowFollowsC) {
   Compiled f(f64, f64, 2, mathOp<mlir::math::PowFOp>(2, true));

@@ -75,6 +75,45 @@ requires std::is_unsigned_v<T> T reference_umulhi(T x, T y) {
 }
 
 template <class T>
+requires std::is_integral_v<T> T reference_mulhi(T x, T y) {
+  return static_cast<T>((static_cast<__int128>(x) * static_cast<__int128>(y)) >> (8 * sizeof(T)));
+}
+template <class T>
+requires std::is_integral_v<T> T reference_floor_div(T x, T y) {
+  return static_cast<T>(x / y - (x % y != 0 && (x < 0) != (y < 0)));
+}
+template <class T>
+requires std::is_integral_v<T> T reference_floor_mod(T x, T y) {
+  return static_cast<T>(static_cast<__int128>(x) - static_cast<__int128>(y) * reference_floor_div(x, y));
+}
+template <class T>
+requires(std::is_integral_v<T> && !std::is_same_v<T, bool>) T reference_rotl(T x, T y) {
+  using Word = std::make_unsigned_t<T>;
+  return static_cast<T>(std::rotl(static_cast<Word>(x), static_cast<int>(static_cast<Word>(y) % (8 * sizeof(T)))));
+}
+template <class T>
+requires(std::is_integral_v<T> && !std::is_same_v<T, bool>) T reference_bit_reverse(T x) {
+  std::make_unsigned_t<T> r = 0;
+  for (size_t i = 0; i < 8 * sizeof(T); ++i) r = static_cast<decltype(r)>(r << 1 | ((x >> i) & 1));
+  return static_cast<T>(r);
+}
+template <class T>
+requires(std::is_integral_v<T> && !std::is_same_v<T, bool>) T reference_rotr(T x, T y) {
+  return reference_rotl(x, static_cast<T>(0 - static_cast<std::make_unsigned_t<T>>(y)));
+}
+template <class T>
+requires kIsFloat<T> double reference_nextafter(double x, double y) {
+  if constexpr (std::is_floating_point_v<T>) {
+    return std::nextafter(static_cast<T>(x), static_cast<T>(y));
+  } else {  // one up or down among the numbers of 16 bits
+    T r = narrow<T>(x);
+    if (x == y) return y;
+    r.bits = static_cast<uint16_t>(r.bits + ((x < y) == (x > 0) ? 1 : -1));
+    return widen(r);
+  }
+}
+
+template <class T>
 const char* column(const char* f, const char* s, const char* u, const char* b) {
   if (kIsFloat<T>) return f;
   if (std::is_same_v<T, bool>) return b;
@@ -88,7 +127,8 @@ double allowance(const std::string& name, bool gpu) {
   const bool exact = name == "add" || name == "sub" || name == "mul" || name == "neg" || name == "abs" ||
                      name == "max" || name == "min" || name == "floor" || name == "ceil" || name == "round" ||
                      name == "rint" || name == "trunc" || name == "fma" || name == "rem" ||
-                     name == "copysign";
+                     name == "copysign" || name == "remainder" || name == "fdim" || name == "maximum" ||
+                     name == "minimum" || name == "nextafter" || name == "logb";
   if (exact) return 0.51;
   if (std::is_same_v<T, double>) return 16;
   if (std::is_same_v<T, float>) return gpu ? 32 : 8;
@@ -97,7 +137,7 @@ double allowance(const std::string& name, bool gpu) {
 /// Trigonometric functions and logarithms cross zero: their error is absolute there.
 double scale_of(const std::string& name) {
   for (const char* one : {"sin", "cos", "tan", "sinpi", "cospi", "asin", "acos", "atan", "atan2", "log", "log2", "log10",
-                          "erf", "tanh"})
+                          "erf", "tanh", "lgamma"})
     if (name == one) return 1;
   return 0;
 }
@@ -114,7 +154,7 @@ void check_row(detail::Op op, const std::string& name, int arity, bool gives_boo
                  z = operands<T>(kCount, low, high, 3);
   if constexpr (!kIsFloat<T> && !std::is_same_v<T, bool>)
     for (int i = 0; i < kCount; ++i) {  // stay where the operation is defined
-      if (name == "div" || name == "rem" || name == "cdiv")
+      if (name == "div" || name == "rem" || name == "cdiv" || name == "floor_div" || name == "floor_mod")
         y[i] = static_cast<T>(y[i] == 0 ? 3 : y[i] == static_cast<T>(-1) ? 5 : y[i]);
       if (name == "cdiv")
         x[i] = static_cast<T>(x[i] < 0 ? -(x[i] + 1) : x[i]), y[i] = static_cast<T>(y[i] < 0 ? -(y[i] + 1) + 1 : y[i]);
@@ -277,6 +317,49 @@ TEST(Elementwise, ComposedFunctionsAtTheEnds) {
     }
     for (int i = 0; i < 16; ++i) check("exp10", device, 6 * (i - 8), out[48 + i], double(float(std::pow(10.0, 6 * (i - 8)))));
   }
+}
+
+/// Pairs of ends, neighbours and ties of T through every exact function of two floats, against the C library's.
+template <class T>
+void check_exact_pairs() {
+  using Limits = std::numeric_limits<T>;
+  const std::vector<T> values{T(0),  T(-0.0), T(1),          T(-1),           T(2.5),      T(3),           T(-7.5), T(0.1), Limits::min(), -Limits::min(),
+                              Limits::max(), -Limits::max(), Limits::infinity(), -Limits::infinity(), Limits::quiet_NaN(), T(10), T(1e30)};
+  const int n = static_cast<int>(values.size());
+  std::vector<T> x, y;
+  for (T a : values)
+    for (T b : values) x.push_back(a), y.push_back(b);
+  const int count = n * n;
+  for (auto& device : devices()) {
+    std::vector<T> out(6 * count);
+    std::vector<uint8_t> negative(count);
+    auto k = kernel("exact_pairs", [=](Ptr<const T> px, Ptr<const T> py, Ptr<T> out, Ptr<uint8_t> negative) {
+      auto i = arange(0, count);
+      auto x = load(px + i), y = load(py + i);
+      const Tile results[] = {remainder(x, y), fdim(x, y), nextafter(x, y), maximum(x, y), minimum(x, y), logb(x)};
+      for (int r = 0; r < 6; ++r) store(out + r * count + i, results[r]);
+      store(negative + i, cast(signbit(x), u8));
+    });
+    ASSERT_TRUE(run_on(device, k, {}, x, y, out, negative));
+    for (int i = 0; i < count; ++i) {
+      const T a = x[i], b = y[i], nan = Limits::quiet_NaN();
+      const bool none = std::isnan(a) || std::isnan(b);
+      const T want[] = {std::remainder(a, b), std::fdim(a, b),          std::nextafter(a, b), none ? nan : std::max(a, b),
+                        none ? nan : std::min(a, b), std::logb(a)};
+      for (int r = 0; r < 6; ++r) {
+        const T got = out[r * count + i];
+        const bool vanishes = device->kind() == DeviceKind::cuda && std::fabs(want[r]) < Limits::min() && sizeof(T) == 4;
+        ASSERT_TRUE(std::isnan(want[r]) ? std::isnan(got) : got == want[r] || (vanishes && got == 0))
+            << device->name() << " function " << r << " of " << a << ", " << b << " gave " << got << ", expected " << want[r];
+        if (r == 0 && got == 0) ASSERT_EQ(std::signbit(got), std::signbit(a)) << a << ", " << b;
+      }
+      ASSERT_EQ(negative[i], std::signbit(a)) << a;
+    }
+  }
+}
+TEST(Elementwise, ExactFunctionsAtTheEnds) {
+  check_exact_pairs<float>();
+  check_exact_pairs<double>();
 }
 
 TEST(Elementwise, NanLosesAgainstANumber) {

@@ -1,0 +1,31 @@
+// Functions of elements on tiles and scalars; what they are not defined on.
+// RUN: tile-opt %s -split-input-file -verify-diagnostics | FileCheck %s
+
+// CHECK-LABEL: func.func @functions(
+// CHECK: tile.lgamma %{{.*}} : tensor<8x4xf32>
+// CHECK: tile.tgamma %{{.*}} : tensor<8x4xf32>
+// CHECK: tile.tgamma %{{.*}} : f64
+// CHECK: tile.bit_reverse %{{.*}} : tensor<8xi16>
+func.func @functions(%x: tensor<8x4xf32>, %s: f64, %i: tensor<8xi16>) {
+  %0 = tile.lgamma %x : tensor<8x4xf32>
+  %1 = tile.tgamma %0 : tensor<8x4xf32>
+  %2 = tile.tgamma %s : f64
+  %3 = tile.bit_reverse %i : tensor<8xi16>
+  return
+}
+
+// -----
+
+func.func @lgamma_of_integers(%x: tensor<8xi32>) {
+  // expected-error @+1 {{'tile.lgamma' op operand #0 must be 16-bit float or bfloat16 type or 32-bit float or 64-bit float or tile}}
+  %0 = tile.lgamma %x : tensor<8xi32>
+  return
+}
+
+// -----
+
+func.func @bits_of_floats(%x: f32) {
+  // expected-error @+1 {{'tile.bit_reverse' op operand #0 must be integer (i1, i8, i16, i32, i64) or tile}}
+  %0 = tile.bit_reverse %x : f32
+  return
+}
