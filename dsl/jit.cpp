@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <sstream>
 
 #include "compiler/targets/host_loader.h"
 #include "dsl/tracing/kernel_core.h"
@@ -49,17 +50,31 @@ ir::CompileOptions compile_options(const KernelOptions& o, bool needs_ptx) {
   return c;
 }
 
-/// Prints the stages TILE_DUMP asks for.
-bool dump_sink(ir::StageSink& sink, const std::string& symbol) {
+bool lists(const std::string& list, const std::string& name) {
+  return ("," + list + ",").find("," + name + ",") != std::string::npos;
+}
+
+/// Prints the stages TILE_DUMP asks for, and notes in `passed` which there were.
+bool dump_sink(ir::StageSink& sink, const std::string& symbol, std::string& passed) {
   const std::optional<std::string> stages = env_text(Env::dump);
   if (!stages) return false;
-  sink.wants = [list = "," + *stages + ","](const std::string& s) {
-    return list == ",all," || list.find("," + s + ",") != std::string::npos;
+  sink.wants = [list = *stages, &passed](const std::string& s) {
+    if (!lists(passed, s)) passed += (passed.empty() ? "" : ",") + s;
+    return list == "all" || lists(list, s);
   };
   sink.take = [symbol](const std::string& s, const std::string& text) {
     fmt::print(stderr, "// ---- {}: {}\n{}\n", symbol, s, text);
   };
   return true;
+}
+
+/// A stage that did not come by: mistyped, or another target's.
+void report_unknown_stages(const std::string& passed, const std::string& target) {
+  const std::string wanted = env_text(Env::dump).value_or("");
+  std::istringstream names(wanted);
+  for (std::string name; std::getline(names, name, ',');)
+    if (!name.empty() && name != "all" && !lists(passed, name))
+      env_ignored(Env::dump, wanted, fmt::format("{} has no stage '{}', its stages are {}", target, name, passed));
 }
 
 /// Hands out the stages the policy asks for.
@@ -90,14 +105,16 @@ Result<KernelBinary> compile_trace(TraceState& trace, const KernelCore& core, co
   if (!t) return t.error();
   ir::CompileOptions c = compile_options(options, needs_ptx);
   ir::StageSink dump;
+  std::string passed;
   if (sink)
     c.stages = sink;
-  else if (dump_sink(dump, trace.symbol) || policy_sink(dump, trace.symbol))
+  else if (dump_sink(dump, trace.symbol, passed) || policy_sink(dump, trace.symbol))
     c.stages = &dump;
   if (env_flag(Env::remarks)) c.onRemark = [](const Diagnostic& d) { fmt::print(stderr, "{}", d.to_string()); };
   ++counters().compiles;
   Result<KernelBinary> r = ir::compileKernel(*trace.module, **t, c);
   trace.module = nullptr;  // rewritten
+  if (r && !passed.empty()) report_unknown_stages(passed, target);
   if (r) return r;
   Error e = r.error();
   const std::string described = describe_config(core.fields, config, ", ");
@@ -115,6 +132,7 @@ Result<KernelBinary> build_binary(const KernelCore& core, const ConfigWords& con
                  fmt::format("kernel '{}' has {} configuration fields, found {} words", core.name, core.fields.size(),
                              config.size()),
                  {}};
+  if (std::optional<Error> late = too_late(core)) return *late;
   Result<const ir::Target*> t = target_by_name(target);
   if (!t) return t.error();
   std::shared_ptr<TraceState> trace = trace_kernel(core, config, promises_for(spec, **t, options));
@@ -159,9 +177,10 @@ bool LoadedKernel::is(const Device* d, std::span<const uint64_t> c, std::span<co
 
 namespace {
 
+// Before main: a program may load code that was compiled earlier before it compiles any.
+[[maybe_unused]] const bool loader_set = (set_host_loader(&ir::loadHostObject), true);
+
 void load_now(LoadedKernel& k, const KernelCore& core, const std::string& because = {}) {
-  static const bool loader_set = (set_host_loader(&ir::loadHostObject), true);
-  (void)loader_set;
   const auto start = std::chrono::steady_clock::now();
   auto fail = [&](Error e) { k.error = std::make_shared<const Error>(std::move(e)); };
   const DeviceProperties& p = k.device->properties();

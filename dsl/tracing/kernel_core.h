@@ -3,6 +3,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <shared_mutex>
 #include <string>
 #include <vector>
@@ -71,6 +72,8 @@ struct Counters {
 };
 Counters& counters();
 
+/// Why nothing can be traced or compiled here any more: the process, or this thread, is ending.
+std::optional<Error> too_late(const KernelCore& core);
 std::shared_ptr<TraceState> trace_kernel(const KernelCore& core, const ConfigWords& config, const Specialization& spec);
 Result<KernelBinary> compile_trace(TraceState& trace, const KernelCore& core, const ConfigWords& config,
                                    const std::string& target, bool needs_ptx, const KernelOptions& options,

@@ -63,10 +63,34 @@ Counters& counters() {
   return *c;
 }
 
+std::optional<Error> too_late(const KernelCore& core) {
+  // MLIR and LLVM keep parts per thread and per process. What is made here before them goes after them.
+  static bool process_over = false;
+  static thread_local bool thread_over = false;
+  struct ProcessEnd {
+    ~ProcessEnd() { process_over = true; }
+  };
+  struct ThreadEnd {
+    ~ThreadEnd() { thread_over = true; }
+  };
+  static ProcessEnd process_end;
+  static thread_local ThreadEnd thread_end;
+  (void)process_end, (void)&thread_end;
+  if (!process_over && !thread_over) return std::nullopt;
+  return user_error(
+      fmt::format("kernel '{}' is new to this process, which is ending (a destructor of a static or thread_local object): "
+                  "kernels are compiled before that, e.g. by compile(); those that are launch still",
+                  core.name));
+}
+
 std::shared_ptr<TraceState> trace_kernel(const KernelCore& core, const ConfigWords& config,
                                          const Specialization& spec) {
-  ++counters().traces;
   auto state = std::make_shared<TraceState>();
+  if (std::optional<Error> late = too_late(core)) {
+    state->error = std::move(*late);
+    return state;
+  }
+  ++counters().traces;
   state->lease = std::make_unique<ContextLease>();
   mlir::MLIRContext* ctx = state->lease->context();
   mlir::OpBuilder b(ctx);

@@ -35,24 +35,32 @@ namespace {
 constexpr size_t kScratchAlign = 64;
 
 // Scratch memory of one thread, kept between kernels and grown when one needs more.
-class ThreadScratch {
- public:
-  ~ThreadScratch() { std::free(memory_); }
-  void* at_least(size_t bytes) {
-    if (bytes > size_) {
-      std::free(memory_);
-      size_ = (bytes + kScratchAlign - 1) / kScratchAlign * kScratchAlign;
-      memory_ = std::aligned_alloc(kScratchAlign, size_);
-      if (memory_ == nullptr) size_ = 0;
-    }
-    return memory_;
+struct ThreadScratch {
+  void* memory = nullptr;
+  size_t size = 0;
+  void release() {
+    std::free(memory);
+    *this = {};
   }
-
- private:
-  void* memory_ = nullptr;
-  size_t size_ = 0;
+  void* at_least(size_t bytes) {
+    // Launches of static objects' destructors come after this thread's end: they find nothing here and allocate anew.
+    static thread_local struct End {
+      ThreadScratch* scratch = nullptr;
+      ~End() {
+        if (scratch) scratch->release();
+      }
+    } end;
+    if (bytes > size) {
+      release();
+      end.scratch = this;
+      size = (bytes + kScratchAlign - 1) / kScratchAlign * kScratchAlign;
+      memory = std::aligned_alloc(kScratchAlign, size);
+      if (memory == nullptr) size = 0;
+    }
+    return memory;
+  }
 };
-thread_local ThreadScratch t_scratch;
+constinit thread_local ThreadScratch t_scratch;
 
 struct Work {
   HostEntry entry;

@@ -196,7 +196,7 @@ class HostDevice : public Device {
           fmt::format("kernel '{}': host code has no work loop and no tensor maps", display_name(binary)));
     const HostLoader loader = g_loader.load();
     if (loader == nullptr)
-      return internal_error(
+      return user_error(
           fmt::format("kernel '{}': no loader of host code is set (link the compiler, or call set_host_loader)",
                       display_name(binary)));
     Result<HostCode> code = loader(binary.bytes, binary.entry);

@@ -266,6 +266,44 @@ TEST_F(Launch, ACacheOfOnesOwn) {
   EXPECT_FALSE(make_vector_add("add_own").compile(host(), VecCfg{}).value_or_throw().from_disk());
 }
 
+// Bytes made ahead of time run before this process has compiled anything, by the runtime's own launch.
+TEST_F(Launch, CodeMadeAheadOfTime) {
+  const auto add = make_vector_add("ahead_of_time");
+  const std::string bytes = serialize(add.compile_for("host", add.words({})).value_or_throw());
+  const auto module = host()->load(deserialize(bytes).value_or_throw()).value_or_throw();
+  const uint64_t slots[] = {reinterpret_cast<uintptr_t>(x.data()), reinterpret_cast<uintptr_t>(y.data()),
+                            reinterpret_cast<uintptr_t>(out.data()), 1000};
+  Stream& stream = host()->default_stream();
+  ASSERT_TRUE(stream.launch(*module, Grid{16}, slots, 4).ok());
+  ASSERT_TRUE(stream.synchronize().ok());
+  EXPECT_EQ(out[999], 1001);
+  EXPECT_EQ(out[1000], -1);
+  EXPECT_FALSE(stream.launch(*module, Grid{16}, slots, 3).ok());
+}
+
+// Static objects go when parts of the compiler are gone: what is loaded runs, what would be compiled is refused.
+TEST_F(Launch, WhileTheProcessEnds) {
+  ::testing::FLAGS_gtest_death_test_style = "threadsafe";
+  const auto last_launches = [] {
+    static const auto add = make_vector_add("while_ending");
+    static std::vector<float> a(64, 1.f), b(64, 2.f), c(64);
+    static std::shared_ptr<Device> device = host();
+    struct Last {
+      ~Last() {
+        Stream& stream = device->default_stream();
+        if (!add.try_call(stream, {64}, a.data(), b.data(), c.data(), 64)) std::_Exit(2);
+        const Status refused = add.try_call(stream, {32}, a.data(), b.data(), c.data(), 64);
+        if (refused || !stream.synchronize()) std::_Exit(3);
+        std::fputs(refused.error().to_string().c_str(), stderr);
+      }
+    };
+    static Last last;
+    add(device->default_stream(), {64}, a.data(), b.data(), c.data(), 64);
+    std::exit(c[63] == 3 ? 0 : 1);
+  };
+  EXPECT_EXIT(last_launches(), ::testing::ExitedWithCode(0), "is new to this process, which is ending");
+}
+
 TEST_F(Launch, OptionsAreDifferentCode) {
   auto a = make_vector_add("add_options");
   auto b = a.options({.fast_math = false});
