@@ -22,6 +22,11 @@
 namespace tile {
 namespace {
 
+/// A line for the table of results: what happened, and the first of the errors it sums up.
+std::string brief(const Error& error) {
+  return error.message + (error.diagnostics.empty() ? "" : ": " + error.diagnostics[0].message);
+}
+
 using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
 
@@ -180,7 +185,7 @@ std::vector<std::optional<Error>> build_all(const TuneJob& job, const TuneOption
       } else {
         errors[i] = built.error();
       }
-      if (errors[i]) m[i].problem = errors[i]->message;
+      if (errors[i]) m[i].problem = brief(*errors[i]);
       display({TuneProgress::Phase::compiling, ++finished, job.candidates, good, "", 0});
     }
   };

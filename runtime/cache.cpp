@@ -145,8 +145,8 @@ CacheOptions CacheOptions::from_env() {
     options.mode = CacheMode::off;
   else if (mode == "read_only" && options.mode != CacheMode::off)
     options.mode = CacheMode::read_only;
-  else if (mode != "read_write" && mode != "read_only" && options.on_remark)
-    options.on_remark(fmt::format("TILE_CACHE_MODE='{}' is not read_write, read_only or off; using read_write", mode));
+  else if (mode != "read_write" && mode != "read_only")
+    env_ignored(Env::cache_mode, mode, "it takes read_write, read_only or off");
   options.max_bytes = static_cast<uint64_t>(env_int(Env::cache_max_mb, 2048, 0, int64_t{1} << 40)) << 20;
   return options;
 }

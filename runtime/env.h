@@ -26,9 +26,11 @@ const EnvVariable& env_info(Env id);
 
 /// The value; nothing when unset or empty.
 std::optional<std::string> env_text(Env id);
-/// 1/true/yes/on and 0/false/no/off; anything else, or unset, gives `otherwise`.
+/// One line on stderr, the first time for each variable: its value is none it takes, and what happens instead.
+void env_ignored(Env id, const std::string& value, const std::string& because);
+/// 1/true/yes/on and 0/false/no/off; unset, and with a line on stderr anything else, gives `otherwise`.
 bool env_flag(Env id, bool otherwise = false);
-/// A whole number within [low, high]; anything else, or unset, gives `otherwise`.
+/// A whole number within [low, high]; unset, and with a line on stderr anything else, gives `otherwise`.
 int64_t env_int(Env id, int64_t otherwise, int64_t low, int64_t high);
 /// Every variable as NAME=VALUE, for a child process, with `entry` added to the colon-separated list `name` unless the list
 /// already has an entry that begins as `entry` does up to its `=`.

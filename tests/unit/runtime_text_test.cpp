@@ -68,6 +68,17 @@ TEST_F(EnvTest, ChildrenGetTheirEntryUnlessItWasChosen) {
   EXPECT_EQ("c=2:a.b=0", list("c=2:a.b=0"));
 }
 
+TEST(EnvTable, NonsenseIsToldOnce) {
+  setenv("TILE_DEBUG_RECORDS", "many", 1);
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(5, env_int(Env::debug_records, 5, 1, 64));
+  EXPECT_EQ(5, env_int(Env::debug_records, 5, 1, 64));
+  unsetenv("TILE_DEBUG_RECORDS");
+  EXPECT_EQ(5, env_int(Env::debug_records, 5, 1, 64));
+  EXPECT_EQ("tile: TILE_DEBUG_RECORDS='many' is ignored: it takes a whole number from 1 to 64\n",
+            ::testing::internal::GetCapturedStderr());
+}
+
 TEST(EnvTable, NamesAreUniqueAndDocumented) {
   std::set<std::string> names;
   size_t index = 0;
