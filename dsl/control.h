@@ -18,7 +18,6 @@ struct LoopOptions {
   Choice specialize = Choice::automatic;  ///< loads by a producer of their own (bulk copies; asked for, gathers too)
   Choice overlap = Choice::automatic;     ///< a product that feeds another runs one iteration ahead of it
   Choice pingpong = Choice::automatic;    ///< warpgroups take turns at the tensor cores
-  Choice peel = Choice::automatic;        ///< loops of their own for iterations that need a mask and those that do not
 };
 
 /// What range() returns: a loop for one range-based `for`.
@@ -37,7 +36,7 @@ class Range {
       const detail::Value counter =
           detail::open_for(range_.low_, range_.high_, range_.step_, {range_.options_.stages, range_.options_.unroll,
                             static_cast<int>(range_.options_.specialize), static_cast<int>(range_.options_.overlap),
-                            static_cast<int>(range_.options_.pingpong), static_cast<int>(range_.options_.peel)},
+                            static_cast<int>(range_.options_.pingpong)},
                            range_.loc_, handle_);
       return detail::make_tile(counter, range_.loc_);
     }

@@ -19,8 +19,8 @@ def Tile_Dialect : Dialect {
     `tile.unit_stride : i32` (view dim whose stride is 1), `tile.stride_multiple_of : array<i32>` and
     `tile.dim_multiple_of : array<i32>` (views, one entry per dim, 1 = nothing known), `tile.nullable` (pointers that may be
     null).
-    Loop hints on `scf.for`: `tile.stages : i32`, `tile.unroll : i32`; `tile.specialize`, `tile.overlap`, `tile.pingpong`,
-    `tile.peel : i32` (0: never, 1: wherever legal, absent: the planner's choice).
+    Loop hints on `scf.for`: `tile.stages : i32`, `tile.unroll : i32`; `tile.specialize`, `tile.overlap`, `tile.pingpong : i32`
+    (0: never, 1: wherever legal, absent: the planner's choice).
   }];
   let hasOperationAttrVerify = 1;
   let hasRegionArgAttrVerify = 1;

@@ -57,10 +57,9 @@ LogicalResult TileDialect::verifyOperationAttribute(Operation* op, NamedAttribut
   if (isa<scf::ForOp, scf::WhileOp>(op)) {
     if (name == "tile.stages") return verifyNumber(op, attr, 1, 1024);  // what fits is the planner's business
     if (name == "tile.unroll") return verifyNumber(op, attr, 1, 1024);
-    if (name == "tile.specialize" || name == "tile.overlap" || name == "tile.pingpong" || name == "tile.peel")
+    if (name == "tile.specialize" || name == "tile.overlap" || name == "tile.pingpong")
       return verifyNumber(op, attr, 0, 1);
-    return verifyName(op, attr,
-                      {"tile.stages", "tile.unroll", "tile.specialize", "tile.overlap", "tile.pingpong", "tile.peel"});
+    return verifyName(op, attr, {"tile.stages", "tile.unroll", "tile.specialize", "tile.overlap", "tile.pingpong"});
   }
   if (name == "tile.multicast") {
     if (!isa<LoadSharedOp, TmaLoadOp>(op))

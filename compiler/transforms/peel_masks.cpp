@@ -12,7 +12,7 @@
 // every element of its tile. Where the program's own 32-bit arithmetic might wrap (and mean something else than its
 // linear form), the middle part is empty. Comparisons that are no such thing leave their selects alone. Of a
 // disjunction one side is enough: `visible | (i >= first)` is a mask for the iterations before `first`, whatever
-// `visible` is. A loop that says so (tile.peel) stays one, or is split without a product in it, too.
+// `visible` is.
 #include "compiler/analysis/linear_form.h"
 #include "compiler/dialect/dialect.h"
 #include "compiler/transforms/transforms.h"
@@ -176,16 +176,13 @@ class Peeler {
 
   bool worthIt() {
     if (loop_.getUnsignedCmp()) return false;
-    auto hint = loop_->getAttrOfType<IntegerAttr>("tile.peel");
-    if (hint && hint.getInt() == 0) return false;
-    const bool asked = hint && hint.getInt() == 1;
     bool multiplies = false;
     int64_t ops = 0;
     loop_.getRegion().walk([&](Operation* op) {
       ++ops;
       multiplies |= isa<DotOp, MmaOp>(op);
     });
-    if (!asked && (!multiplies || ops > kMostBodyOps)) return false;
+    if (!multiplies || ops > kMostBodyOps) return false;
     if (auto trips = loop_.getStaticTripCount(); trips && trips->getSExtValue() <= 2) return false;
     for (Operation& op : *loop_.getBody()) {
       if (auto branch = dyn_cast<scf::IfOp>(op); branch && hasProduct(branch))
@@ -357,7 +354,6 @@ class Peeler {
   SmallVector<Value> part(OpBuilder& builder, Value lower, Value upper, ValueRange carried, Part which) {
     IRMapping map;
     auto copy = cast<scf::ForOp>(builder.clone(*loop_, map));
-    copy->removeAttr("tile.peel");
     copy.getLowerBoundMutable().assign(lower);
     copy.getUpperBoundMutable().assign(upper);
     copy.getInitArgsMutable().assign(carried);

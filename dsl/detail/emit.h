@@ -126,8 +126,8 @@ Value dot(const Operand& a, const Operand& b, const Operand& acc, Prec);
 
 // ---- control flow (tracer.cpp); `handle` ties the end of a construct to its beginning
 struct LoopHints {
-  int stages = 0, unroll = 0;                                   // 0: the compiler chooses
-  int specialize = -1, overlap = -1, pingpong = -1, peel = -1;  // -1: the compiler chooses
+  int stages = 0, unroll = 0;                        // 0: the compiler chooses
+  int specialize = -1, overlap = -1, pingpong = -1;  // -1: the compiler chooses
 };
 Value open_for(const Operand& low, const Operand& high, const Operand& step, LoopHints, SrcLoc, uint32_t& handle);
 void close_for(uint32_t handle);

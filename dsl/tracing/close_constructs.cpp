@@ -214,7 +214,6 @@ void Tracer::close_for(Frame& f, mlir::ValueRange inits, mlir::ValueRange yields
     if (f.hints.specialize >= 0) loop->setAttr("tile.specialize", b.getI32IntegerAttr(f.hints.specialize));
     if (f.hints.overlap >= 0) loop->setAttr("tile.overlap", b.getI32IntegerAttr(f.hints.overlap));
     if (f.hints.pingpong >= 0) loop->setAttr("tile.pingpong", b.getI32IntegerAttr(f.hints.pingpong));
-    if (f.hints.peel >= 0) loop->setAttr("tile.peel", b.getI32IntegerAttr(f.hints.peel));
     b.setInsertionPointToEnd(f.block);
     mlir::scf::YieldOp::create(b, where, yields);
     results.append(loop.getResults().begin(), loop.getResults().end());

@@ -57,13 +57,11 @@ void for_each_block(const BlockRange<Tile>& r, bool masks_begin, bool masks_end,
     return;
   }
   const Tile head = masks_end ? r.end - r.whole_end : Tile(0), tail = masks_begin ? r.end - r.whole_begin : count;
-  LoopOptions masked = options;
-  masked.peel = Choice::never;  // they need a mask in all iterations
   if (masks_end)
-    for (auto i : range(0, head, 1, masked)) body(last - i, true);
+    for (auto i : range(0, head, 1, options)) body(last - i, true);
   for (auto i : range(head, tail, 1, options)) body(last - i, false);
   if (masks_begin)
-    for (auto i : range(tail, count, 1, masked)) body(last - i, true);
+    for (auto i : range(tail, count, 1, options)) body(last - i, true);
 }
 
 /// Blocks by name, for every block of the other kind: those that need a mask and those that are visible whole. COUNTS

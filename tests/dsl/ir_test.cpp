@@ -218,10 +218,6 @@ TEST(ControlFlow, LoopHints) {
     Tile x = 0;
     for (auto i : range(0, n, 4, {.stages = 3, .unroll = 2})) x += i;
   });
-  EXPECT_IR("{tile.peel = 0 : i32}", [](I32 n) {
-    Tile x = 0;
-    for (auto i : range(0, n, 1, {.peel = Choice::never})) x += i;
-  });
 }
 
 TEST(ControlFlow, CountersOfUnsignedAndWideRanges) {
