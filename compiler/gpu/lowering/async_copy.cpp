@@ -144,7 +144,6 @@ class BoxCopy {
     mayCut_ = !cols_.whole && e.facts().dimDivisibility(op.getView(), lead_ + minor_) * eb_ % chunk_ != 0;
     if (chunk_ < 4 && mayCut_) chunk_ = eb_, mayCut_ = false;
     perChunk_ = chunk_ / eb_;
-    if (auto loop = op->getParentOfType<mlir::LoopLikeOpInterface>()) chains_ = hasOneProduct(loop);
   }
 
   void emit() {
@@ -191,17 +190,15 @@ class BoxCopy {
           if (!rows_.fromZero) rowsBefore = b_.CreateSub(threadRow, before());
         }
       }
-      Value* start = c ? b_.CreateGEP(element, first, steps(e_.i64(c * perChunk_))) : first;
-      Value* row = start;
       for (int64_t r = 0; r < boxRows; r += threadRows) {
-        if (r) row = b_.CreateGEP(element, chains_ ? row : start,
-                                  b_.CreateMul(rows_.stride, e_.i64(chains_ ? threadRows : r)));
+        Value* source = r ? b_.CreateGEP(element, first, b_.CreateMul(rows_.stride, e_.i64(r))) : first;
+        if (c) source = b_.CreateGEP(element, source, steps(e_.i64(c * perChunk_)));
         Value* read = readAny;
         if (below) read = b_.CreateICmpSLT(below, e_.i32(-r));
         if (rowsBefore) read = b_.CreateAnd(read, b_.CreateICmpSGE(rowsBefore, e_.i32(-r)));
         if (position) read = b_.CreateICmpULT(b_.CreateAdd(position, e_.i32(r)), count);
         Value* rowInBox = r + threadRows <= boxRows ? nullptr : b_.CreateICmpULT(threadRow, e_.i32(boxRows - r));
-        copier.copy(address.at(e_.scalar(op_.getTarget()), r, c * chunk_), row, read, partial,
+        copier.copy(address.at(e_.scalar(op_.getTarget()), r, c * chunk_), source, read, partial,
                     e_.andAll({rowInBox, colInBox}));
       }
     }
@@ -233,12 +230,6 @@ class BoxCopy {
             isFromZero(dim),
             loop && loop->isAncestor(index.getParentRegion()->getParentOp()),
             start->getType()->isIntegerTy(32) ? start : nullptr};
-  }
-
-  static bool hasOneProduct(mlir::LoopLikeOpInterface loop) {
-    int products = 0;
-    loop->walk([&](MmaOp) { ++products; });
-    return products == 1;
   }
 
   bool isFromZero(int dim) {
@@ -286,10 +277,6 @@ class BoxCopy {
   int eb_, chunk_, perChunk_ = 1;
   Axis rows_, cols_;
   bool unit_ = false, mayCut_ = false;
-  /// Each row's address is made from the one before: one step is all that the loop keeps for them (f16 gemm of 128x128x64:
-  /// 318 instructions become 287). Between several products, where registers are few, ptxas moves the rows apart and
-  /// all addresses at once are alive: there each is made from the first one.
-  bool chains_ = false;
 };
 
 }  // namespace
