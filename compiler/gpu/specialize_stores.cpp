@@ -170,6 +170,7 @@ std::vector<BulkStore> findBulkStores(func::FuncOp func, int numWarps, const Fac
       if (unsigned bits = type.getElementType().getIntOrFloatBitWidth(); bits != 16 && bits != 32) continue;
       ValueRange indices = isa<StoreOp>(op) ? cast<StoreOp>(op).getIndices() : cast<AccumulateOp>(op).getIndices();
       if (!isa<AccumulateOp>(op) && !movesInLoops(op, indices, stored.getShape())) continue;
+      if (!beginsAtUnits(addressOf(op), indices, facts)) continue;
       llvm::DenseSet<Value> seen;
       auto [product, transposed] = productBehind(tile, seen);
       const int along = transposed ? 1 : 0;

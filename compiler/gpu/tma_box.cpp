@@ -78,7 +78,17 @@ std::optional<Origin> originOf(Value view) {
 
 int64_t TmaBox::bytes() const { return type.getShape()[0] * type.getShape()[1] * type.elementBytes(); }
 
+bool beginsAtUnits(Value view, ValueRange indices, const Facts& facts, std::string* why) {
+  const int unit = facts.unitStrideDim(view);
+  const int64_t bytes = cast<ViewType>(view.getType()).getElementType().getIntOrFloatBitWidth() / 8;
+  if (unit < 0 || facts.divisibility(indices[unit]) * bytes % kAddressBytes == 0) return true;
+  Refusal{why}("where the box begins along dim " + llvm::Twine(unit) + " of the view is not known to be a multiple of " +
+               llvm::Twine(kAddressBytes) + " bytes");
+  return false;
+}
+
 std::optional<TmaBox> tmaBox(LoadSharedOp load, const Facts& facts, std::string* why, int64_t parts) {
+  if (!beginsAtUnits(load.getView(), load.getIndices(), facts, why)) return std::nullopt;
   const ArrayRef<int64_t> box = load.getBox();
   return tmaBox(load.getView(), load.getResult().getType(), facts, /*isStore=*/false, why,
                 box.size() > 2 ? box : ArrayRef<int64_t>(), parts);

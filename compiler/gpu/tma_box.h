@@ -44,6 +44,10 @@ inline constexpr llvm::StringLiteral kTf32Attr = "tile.tf32";
 /// Rows of the copies of a store: each warpgroup stores its own 64-row slices of the accumulator.
 inline constexpr int64_t kTmaStoreRows = 64;
 
+/// Whether a box begins at a multiple of 16 bytes along the contiguous dim, as the hardware wants it (on an H200 the copy
+/// is an illegal instruction otherwise). Whoever makes bulk copies of a view asks this beside tmaBox.
+bool beginsAtUnits(mlir::Value view, mlir::ValueRange indices, const Facts& facts, std::string* why = nullptr);
+
 /// The box of `shape` (the last two dims of the view) as bulk copies; nullopt when they cannot be, and then `why` says
 /// what is missing ("... is not known to be a multiple of 16 bytes"). `isStore`: registers -> staging -> view, the
 /// contiguous dim is the last.

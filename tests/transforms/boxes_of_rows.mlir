@@ -92,7 +92,7 @@ func.func @odd_patch(%X: !tile.view<4 x f16> {tile.align = 16 : i32, tile.unit_s
 func.func @channels_first(%W: !tile.view<2 x f16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>},
                           %X: !tile.view<5 x f16> {tile.align = 16 : i32, tile.unit_stride = 4 : i32, tile.stride_multiple_of = array<i32: 8, 8, 8, 8, 1>},
                           %Y: !tile.view<2 x f32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>},
-                          %z: i32, %p: i32, %q: i32, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+                          %z: i32, %p: i32, %q: i32 {tile.multiple_of = 8 : i32}, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
   %zero = arith.constant dense<0.0> : tensor<64x128xf32>
   %c0 = arith.constant 0 : i32
   %c32 = arith.constant 32 : i32

@@ -173,6 +173,7 @@ func.func @skipping(%a: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stri
   %zero = arith.constant dense<0.0> : tensor<64x64xf32>
   %r:2 = scf.for %j = %c0 to %n step %c1 iter_args(%acc = %zero, %at = %c0) -> (tensor<64x64xf32>, i32) : i32 {
     %keep = tile.load %table[%j : i32] : !tile.view<1xi32> -> i32
+    %columns = tile.assume %keep multiple_of 8 : i32
     %some = arith.cmpi sgt, %keep, %c0 : i32
     %next = scf.if %some -> tensor<64x64xf32> {
       %sa = tile.load_shared %a[%c0, %at : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
@@ -185,7 +186,7 @@ func.func @skipping(%a: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stri
     } else {
       scf.yield %acc : tensor<64x64xf32>
     }
-    %after = arith.addi %at, %keep : i32
+    %after = arith.addi %at, %columns : i32
     scf.yield %next, %after : tensor<64x64xf32>, i32
   } {tile.stages = 3 : i32}
   tile.store %r#0, %c[%c0, %c0 : i32, i32] : tensor<64x64xf32>, !tile.view<2xf32>

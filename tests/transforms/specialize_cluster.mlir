@@ -12,9 +12,10 @@ func.func @shared(%a: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride
   %x = tile.program_id 0
   %y = tile.program_id 1
   %m = arith.muli %x, %c64 : i32
+  %n0 = arith.muli %y, %c64 : i32
   %r = scf.for %k = %c0 to %n step %c64 iter_args(%acc = %zero) -> (tensor<64x128xf32>) : i32 {
     %sa = tile.load_shared %a[%m, %k : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
-    %sb = tile.load_shared %b[%k, %y : i32, i32] box [64, 128] : !tile.view<2xf16> -> !tile.smem<64x128xf16, minor = 1>
+    %sb = tile.load_shared %b[%k, %n0 : i32, i32] box [64, 128] : !tile.view<2xf16> -> !tile.smem<64x128xf16, minor = 1>
     %d = tile.mma wgmma_f16 k 64 warps(4, 1) %sa, %sb, %acc : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x128xf16, minor = 1> -> tensor<64x128xf32>
     scf.yield %d : tensor<64x128xf32>
   }
@@ -33,12 +34,14 @@ func.func @carried(%a: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_strid
   %zero = arith.constant dense<0.0> : tensor<64x128xf32>
   %x = tile.program_id 0
   %y = tile.program_id 1
+  %m = arith.muli %x, %c64 : i32
+  %n0 = arith.muli %y, %c64 : i32
   %r:2 = scf.for %k = %c0 to %n step %c64 iter_args(%acc = %zero, %p = %c0) -> (tensor<64x128xf32>, i32) : i32 {
-    %q = arith.addi %p, %y : i32
+    %q = arith.addi %p, %n0 : i32
     %sa = tile.load_shared %a[%k, %p : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
     %sb = tile.load_shared %b[%k, %q : i32, i32] box [64, 128] : !tile.view<2xf16> -> !tile.smem<64x128xf16, minor = 1>
     %d = tile.mma wgmma_f16 k 64 warps(4, 1) %sa, %sb, %acc : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x128xf16, minor = 1> -> tensor<64x128xf32>
-    %next = arith.addi %q, %x : i32
+    %next = arith.addi %q, %m : i32
     scf.yield %d, %next : tensor<64x128xf32>, i32
   }
   tile.print "r" %r#0 : tensor<64x128xf32>

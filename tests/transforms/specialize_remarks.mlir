@@ -20,6 +20,26 @@ func.func @unaligned(%a: !tile.view<2xf16> {tile.align = 2 : i32, tile.unit_stri
 
 // -----
 
+// The hardware reads from multiples of 16 bytes on; a step of one element is not.
+func.func @shifted(%a: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %b: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %c: !tile.view<2xf32>, %n: i32) attributes {tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %r = scf.for %k = %c0 to %n step %c64 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {
+    %next = arith.addi %k, %c1 : i32
+    // expected-remark @+1 {{copies have no warps of their own: where the box begins along dim 1 of the view is not known to be a multiple of 16 bytes}}
+    %sa = tile.load_shared %a[%c0, %next : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
+    %sb = tile.load_shared %b[%k, %c0 : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
+    %d = tile.mma wgmma_f16 k 64 warps(4, 1) %sa, %sb, %acc : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf32>
+    scf.yield %d : tensor<64x64xf32>
+  }
+  tile.store %r, %c[%c0, %c0 : i32, i32] : tensor<64x64xf32>, !tile.view<2xf32>
+  return
+}
+
+// -----
+
 func.func @repeated(%a: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>, tile.no_bulk_copies}, %b: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %c: !tile.view<2xf32>, %n: i32) attributes {tile.num_warps = 4 : i32} {
   %c0 = arith.constant 0 : i32
   %c64 = arith.constant 64 : i32
@@ -134,7 +154,8 @@ func.func @from_a_tile(%a: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_s
       tile.yield %z : i32
     }) : (tensor<64xi32>) -> tensor<1xi32>
     // expected-remark @+1 {{copies have no warps of their own: where or when tiles are copied depends on a tile this program computes}}
-    %at = tile.item %sum : tensor<1xi32> -> i32
+    %of = tile.item %sum : tensor<1xi32> -> i32
+    %at = arith.muli %of, %c64 : i32
     %sa = tile.load_shared %a[%c0, %at : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
     %sb = tile.load_shared %b[%k, %c0 : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
     %d = tile.mma wgmma_f16 k 64 warps(4, 1) %sa, %sb, %acc : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf32>

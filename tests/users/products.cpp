@@ -343,5 +343,40 @@ Register r9("stream_k", [](Env& e) {
   return j;
 });
 
+// --- columns that begin one or three elements beside where rows begin: no bulk copy reads or writes there
+struct ShiftedCfg {
+  int BM = 128, BN = 128, BK = 64, stages = 3, warps = 8;
+};
+auto shifted = kernel("user_shifted", [](const ShiftedCfg& c, Tensor<const half, 2> A, Tensor<const half, 2> B,
+                                         Tensor<half, 2> C) {
+  num_warps(c.warps);  // A [M, K], B [K - 1, N], C [M, N + 8]
+  auto m = program_id(0) * c.BM, n = program_id(1) * c.BN;
+  Tile acc = zeros({c.BM, c.BN}, f32);
+  for (auto k : range(0, B.dim(0), c.BK, {.stages = c.stages}))
+    acc = dot(A.load({m, k + 1}, {c.BM, c.BK}), B.load({k, n}, {c.BK, c.BN}), acc);
+  C.store({m, n + 3}, cast(acc, f16));
+}).grid([](const ShiftedCfg& c, const auto& a, const auto& b, const auto&) {
+  return Grid{cdiv(a.shape[0], c.BM), cdiv(b.shape[1], c.BN)};
+});
+Register r_shifted("shifted", [](Env& e) {
+  const int M = e.big ? 4096 : 256, N = e.big ? 4096 : 256, K = e.big ? 4096 : 256, wide = N + 8;
+  auto a = random<half>(e, size_t(M) * K), b = random<half>(e, size_t(K - 1) * N);
+  auto y = constant<half>(e, size_t(M) * wide, 7);
+  Job j;
+  j.gflop = 2e-9 * M * N * double(K - 1);
+  j.add(shifted, ShiftedCfg(), a.view(M, K), b.view(K - 1, N), y.view(M, wide));
+  j.check = [=] {
+    std::vector<double> want(size_t(M) * wide, 7);
+    for (int m = 0; m < M; ++m)
+      for (int n = 0; n < N; ++n) {
+        double sum = 0;
+        for (int k = 0; k + 1 < K; ++k) sum += a[size_t(m) * K + k + 1] * b[size_t(k) * N + n];
+        want[size_t(m) * wide + n + 3] = sum;
+      }
+    return agree(y.now(), want, 3e-3, 2e-3);
+  };
+  return j;
+});
+
 }  // namespace
 }  // namespace users
