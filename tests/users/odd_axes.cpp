@@ -114,7 +114,7 @@ Register r2("rms_channels", [](Env& e) {
 
 // --- the largest of the middle axis: its value, its first place (64 bits), and how often it occurs
 struct MiddleCfg {
-  int BD = 32, BN = 64, warps = 4;
+  int BD = 64, BN = 32, warps = 1;
 };
 auto arg_middle = kernel("user_arg_middle", [](const MiddleCfg& c, Tensor<const half, 3> X, Tensor<half, 2> best,
                                                Tensor<int64_t, 2> place, Tensor<int32_t, 2> often) {
