@@ -173,7 +173,9 @@ class Stopwatch {
 std::vector<std::optional<Error>> build_all(const TuneJob& job, const TuneOptions& options, Display& display,
                                             std::vector<TuneMeasurement>& m) {
   std::vector<std::optional<Error>> errors(job.candidates);
-  std::atomic<size_t> next{0}, finished{0}, good{0};
+  std::atomic<size_t> next{0}, good{0};
+  std::mutex telling;  // counts are told in their order
+  size_t finished = 0;
   const auto work = [&] {
     for (size_t i; (i = next++) < job.candidates;) {
       Status fits = job.check ? job.check(i) : ok();
@@ -186,6 +188,7 @@ std::vector<std::optional<Error>> build_all(const TuneJob& job, const TuneOption
         errors[i] = built.error();
       }
       if (errors[i]) m[i].problem = brief(*errors[i]);
+      const std::lock_guard lock(telling);
       display({TuneProgress::Phase::compiling, ++finished, job.candidates, good, "", 0});
     }
   };

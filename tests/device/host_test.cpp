@@ -23,7 +23,7 @@ class HostTest : public testing::Test {
 
 TEST_F(HostTest, NoLoaderIsAnErrorThatSaysSo) {
   set_host_loader(nullptr);
-  expect_error(device_->load(binary_for(*device_, "iota")), ErrorKind::internal, "no loader of host code is set");
+  expect_error(device_->load(binary_for(*device_, "iota")), ErrorKind::user, "no loader of host code is set");
 }
 
 TEST_F(HostTest, ArenasArePrivateToThreads) {

@@ -1,4 +1,6 @@
 // written_kernels.cpp - kernels at the value level. Every view is one the copy engine takes.
+#include <regex>
+
 #include "tests/protocol/kernels.h"
 
 namespace tile::ir::protocol {
@@ -19,6 +21,22 @@ std::string expanded(const std::string& text) {
   return replaced(out, "ACC", "tensor<64x64xf32>");
 }
 
+/// Columns in units of 16 elements: what the copy engine takes.
+std::string inUnits(const std::string& text) {
+  static const std::regex load(R"(\n( *)(%\w+ = tile\.load_shared %\w+\[%[\w#]+, )(%[\w#]+)( : i32, i32\]))");
+  std::string out;
+  auto from = text.begin();
+  int count = 0;
+  for (std::sregex_iterator it(text.begin(), text.end(), load), end; it != end; ++it) {
+    const std::string column = "%column" + std::to_string(count++);
+    out.append(from, text.begin() + it->position());
+    out += "\n" + it->str(1) + column + " = arith.muli " + it->str(3) + ", %c16 : i32";
+    out += "\n" + it->str(1) + it->str(2) + column + it->str(4);
+    from = text.begin() + it->position() + it->length();
+  }
+  return out.append(from, text.end());
+}
+
 }  // namespace
 
 std::string kernelText(const std::string& body, int warpgroups) {
@@ -32,12 +50,13 @@ std::string kernelText(const std::string& body, int warpgroups) {
     %c0 = arith.constant 0 : i32
     %c1 = arith.constant 1 : i32
     %c2 = arith.constant 2 : i32
+    %c16 = arith.constant 16 : i32
     %zero = arith.constant dense<0.0> : ACC
     %x = tile.program_id 0
     %y = tile.program_id 1
 )" + body +
       "\n    tile.store %r, %out[%x, %y : i32, i32] : ACC, !tile.view<2xf32>\n    return\n}\n";
-  text = replaced(expanded(text), "WARPS", std::to_string(4 * warpgroups));
+  text = replaced(expanded(inUnits(text)), "WARPS", std::to_string(4 * warpgroups));
   // All warpgroups' rows.
   if (warpgroups > 1) {
     const std::string rows = std::to_string(64 * warpgroups);
