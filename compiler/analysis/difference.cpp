@@ -2,11 +2,9 @@
 // by the last value it takes.
 #include "compiler/analysis/difference.h"
 
-#include <optional>
-
+#include "compiler/analysis/no_wrap.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
 
@@ -15,8 +13,8 @@ using namespace mlir;
 
 namespace {
 
-constexpr int kDeepest = 4;    // sums of sums
-constexpr size_t kMost = 6;    // parts
+constexpr int kDeepest = 4;  // sums of sums
+constexpr size_t kMost = 6;  // parts
 using RangeOf = llvm::function_ref<Range(Value)>;
 
 /// constant + sum of factor * value.
@@ -38,15 +36,10 @@ unsigned bitsOf(Value v) {
   return type ? type.getWidth() : 64;
 }
 
-template <class Op>
-bool promises(Op op) {
-  return arith::bitEnumContainsAll(op.getOverflowFlags(), arith::IntegerOverflowFlags::nsw);
-}
-
 /// The sum or difference is that of the numbers.
 template <class Op>
 bool isExact(Op op, Range (*combine)(Range, Range, unsigned), RangeOf rangeOf) {
-  if (promises(op)) return true;
+  if (neverWraps(op)) return true;
   const Range wide = combine(rangeOf(op.getLhs()), rangeOf(op.getRhs()), 64), fits = fullRange(bitsOf(op.getResult()));
   return wide != fullRange(64) && fits.min <= wide.min && wide.max <= fits.max;
 }
@@ -65,7 +58,7 @@ bool collect(Sum& sum, Value v, int64_t factor, RangeOf rangeOf, int depth = 0) 
   if (auto sub = dyn_cast_or_null<arith::SubIOp>(op); sub && isExact(sub, subRange, rangeOf)) return both(sub, -1);
   if (auto wide = dyn_cast_or_null<arith::ExtSIOp>(op); wide && bitsOf(wide.getIn()) > 1)
     return collect(sum, wide.getIn(), factor, rangeOf, depth + 1);
-  if (auto narrow = dyn_cast_or_null<arith::TruncIOp>(op); narrow && promises(narrow))
+  if (auto narrow = dyn_cast_or_null<arith::TruncIOp>(op); narrow && neverWraps(narrow))
     return collect(sum, narrow.getIn(), factor, rangeOf, depth + 1);
   sum.add(v, factor);
   return sum.parts.size() <= kMost;
@@ -95,7 +88,7 @@ void above(Value bound, Value begin, SmallVectorImpl<Value>& found) {
   } else if (auto select = dyn_cast<arith::SelectOp>(op)) {
     if (select.getFalseValue() == begin) above(select.getTrueValue(), begin, found);
     if (select.getTrueValue() == begin) above(select.getFalseValue(), begin, found);
-  } else if (auto narrow = dyn_cast<arith::TruncIOp>(op); narrow && promises(narrow)) {
+  } else if (auto narrow = dyn_cast<arith::TruncIOp>(op); narrow && neverWraps(narrow)) {
     above(narrow.getIn(), begin, found);
   } else if (auto wide = dyn_cast<arith::ExtSIOp>(op); wide && bitsOf(wide.getIn()) > 1) {
     above(wide.getIn(), begin, found);
@@ -141,7 +134,7 @@ Range differenceRange(Value a, Value b, RangeOf rangeOf) {
       for (auto [bound, beside] : boundsOf(part, most)) {
         Sum other = sum;
         other.add(part, -factor);
-        other.constant += factor * beside;
+        if (__builtin_add_overflow(other.constant, factor * beside, &other.constant)) continue;
         if (!collect(other, bound, factor, rangeOf)) continue;
         const Range at = rangeOfSum(other, rangeOf);
         if (most == (factor > 0))

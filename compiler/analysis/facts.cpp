@@ -4,6 +4,7 @@
 
 #include "compiler/analysis/axis_facts.h"
 #include "compiler/analysis/difference.h"
+#include "compiler/analysis/no_wrap.h"
 #include "compiler/dialect/dialect.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 
@@ -194,7 +195,7 @@ class FactsBuilder {
   // Sums that promise not to wrap (nsw) are computed wide and cut to what the type holds.
   template <class Op>
   static unsigned width(Op op, unsigned bits) {
-    return bitEnumContainsAll(op.getOverflowFlags(), arith::IntegerOverflowFlags::nsw) ? 64 : bits;
+    return neverWraps(op) ? 64 : bits;
   }
   template <class Op>
   static Range exact(Op op, Range r, unsigned bits) {

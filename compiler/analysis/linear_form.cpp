@@ -1,6 +1,7 @@
 // linear_form.cpp - building linear forms from arith ops and the tile ops that only move elements.
 #include "compiler/analysis/linear_form.h"
 
+#include "compiler/analysis/no_wrap.h"
 #include "compiler/dialect/dialect.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "mlir/IR/Matchers.h"
@@ -120,9 +121,6 @@ std::optional<LinearForm> LinearForms::of(Value value, SmallVectorImpl<FittingFo
       fitting.push_back({*made, {shape.begin(), shape.end()}, isIndex ? 64 : element.getWidth()});
     return made;
   };
-  auto promised = [](auto o) {
-    return arith::bitEnumContainsAll(o.getOverflowFlags(), arith::IntegerOverflowFlags::nsw);
-  };
   auto product = [](const std::optional<LinearForm>& a,
                     const std::optional<LinearForm>& b) -> std::optional<LinearForm> {
     if (!a || !b) return std::nullopt;
@@ -133,22 +131,22 @@ std::optional<LinearForm> LinearForms::of(Value value, SmallVectorImpl<FittingFo
   return llvm::TypeSwitch<Operation*, std::optional<LinearForm>>(op)
       .Case<arith::AddIOp>([&](auto o) -> std::optional<LinearForm> {
         auto a = operand(0), b = operand(1);
-        return a && b ? computed(a->plus(*b), promised(o)) : std::nullopt;
+        return a && b ? computed(a->plus(*b), neverWraps(o)) : std::nullopt;
       })
       .Case<arith::SubIOp>([&](auto o) -> std::optional<LinearForm> {
         auto a = operand(0), b = operand(1);
-        return a && b ? computed(a->plus(b->scaled(-1)), promised(o)) : std::nullopt;
+        return a && b ? computed(a->plus(b->scaled(-1)), neverWraps(o)) : std::nullopt;
       })
-      .Case<arith::MulIOp>([&](auto o) { return computed(product(operand(0), operand(1)), promised(o)); })
+      .Case<arith::MulIOp>([&](auto o) { return computed(product(operand(0), operand(1)), neverWraps(o)); })
       .Case<arith::ShLIOp>([&](auto o) -> std::optional<LinearForm> {
         auto amount = constantOf(o.getRhs());
         auto a = operand(0);
         if (!a || !amount || *amount < 0 || *amount > 20) return std::nullopt;
-        return computed(a->scaled(int64_t{1} << *amount), promised(o));
+        return computed(a->scaled(int64_t{1} << *amount), neverWraps(o));
       })
       .Case<arith::ExtSIOp, AssumeOp>([&](auto) { return operand(0); })
       .Case<arith::IndexCastOp>([&](auto) { return computed(operand(0), false); })
-      .Case<arith::TruncIOp>([&](auto o) { return computed(operand(0), promised(o)); })
+      .Case<arith::TruncIOp>([&](auto o) { return computed(operand(0), neverWraps(o)); })
       .Case<IotaOp>([&](IotaOp iota) {
         form.constant = static_cast<int64_t>(iota.getStart());
         form.dims[0] = 1;

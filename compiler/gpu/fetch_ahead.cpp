@@ -196,9 +196,7 @@ class Fetcher {
         return false;
       const int64_t minor = rank < 2 ? 1 : facts_.unitStrideDim(load.getView()) - (rank - 2);
       auto type = SmemType::get(op->getContext(), shape, element, minor == 0 ? 0 : 1, 1);
-      if (bulk_ && !(beginsAtUnits(load.getView(), load.getIndices(), facts_) &&
-                     tmaBox(load.getView(), type, facts_, false)))
-        return false;
+      if (bulk_ && !isBulkLoad(load.getView(), load.getIndices(), type, facts_)) return false;
       smem = LoadSharedOp::create(b, op->getLoc(), type, load.getView(), load.getIndices(), shape, load.getCache());
     } else {
       auto gather = cast<GatherOp>(op);

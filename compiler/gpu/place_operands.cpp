@@ -172,9 +172,7 @@ class Placer {
       auto box = cast<ShapedType>(ofRows.getType()).getShape(), rows = cast<ShapedType>(v.getType()).getShape();
       auto type = SmemType::get(func_->getContext(), rows, ofRows.getView().getType().getElementType(), 1, 1);
       type = inPanels(type, ofRows);
-      if (!target_.hasTma || !beginsAtUnits(ofRows.getView(), ofRows.getIndices(), facts) ||
-          !tmaBox(ofRows.getView(), type, facts, /*isStore=*/false, nullptr, box))
-        return false;
+      if (!target_.hasTma || !isBulkLoad(ofRows.getView(), ofRows.getIndices(), type, facts, nullptr, box)) return false;
       load = ofRows;
     }
     if (load)

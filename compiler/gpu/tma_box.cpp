@@ -87,6 +87,11 @@ bool beginsAtUnits(Value view, ValueRange indices, const Facts& facts, std::stri
   return false;
 }
 
+bool isBulkLoad(Value view, ValueRange indices, SmemType type, const Facts& facts, std::string* why,
+                ArrayRef<int64_t> box) {
+  return beginsAtUnits(view, indices, facts, why) && tmaBox(view, type, facts, /*isStore=*/false, why, box).has_value();
+}
+
 std::optional<TmaBox> tmaBox(LoadSharedOp load, const Facts& facts, std::string* why, int64_t parts) {
   if (!beginsAtUnits(load.getView(), load.getIndices(), facts, why)) return std::nullopt;
   const ArrayRef<int64_t> box = load.getBox();

@@ -45,8 +45,11 @@ inline constexpr llvm::StringLiteral kTf32Attr = "tile.tf32";
 inline constexpr int64_t kTmaStoreRows = 64;
 
 /// Whether a box begins at a multiple of 16 bytes along the contiguous dim, as the hardware wants it (on an H200 the copy
-/// is an illegal instruction otherwise). Whoever makes bulk copies of a view asks this beside tmaBox.
+/// is an illegal instruction otherwise).
 bool beginsAtUnits(mlir::Value view, mlir::ValueRange indices, const Facts& facts, std::string* why = nullptr);
+/// Whether the box of the view at the indices can be read in bulk into a buffer of the type: where it begins, and tmaBox.
+bool isBulkLoad(mlir::Value view, mlir::ValueRange indices, SmemType type, const Facts& facts,
+                std::string* why = nullptr, llvm::ArrayRef<int64_t> box = {});
 
 /// The box of `shape` (the last two dims of the view) as bulk copies; nullopt when they cannot be, and then `why` says
 /// what is missing ("... is not known to be a multiple of 16 bytes"). `isStore`: registers -> staging -> view, the

@@ -1,6 +1,7 @@
 // elementwise.cpp - arith and math ops as LLVM instructions.
 #include "compiler/lowering/elementwise.h"
 
+#include "compiler/analysis/no_wrap.h"
 #include "compiler/dialect/dialect.h"
 #include "compiler/lowering/fp8.h"
 #include "compiler/lowering/math_functions.h"
@@ -151,11 +152,6 @@ llvm::Value* intToFloat(llvm::IRBuilderBase& b, Operation* op, llvm::Value* x, b
   llvm::Type* type = isFp8(to) ? withElement(x->getType(), b.getFloatTy()) : resultType(b, op, {x});
   llvm::Value* f = isSigned ? b.CreateSIToFP(x, type) : b.CreateUIToFP(x, type);
   return isFp8(to) ? f32ToFp8(b, f, fp8Kind(to)) : f;
-}
-
-template <class Op>
-bool neverWraps(Op op) {
-  return bitEnumContainsAll(op.getOverflowFlags(), arith::IntegerOverflowFlags::nsw);
 }
 
 Results emitArith(llvm::IRBuilderBase& b, Operation* op, Args a, const MathHooks& hooks) {
