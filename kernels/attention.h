@@ -57,7 +57,7 @@ void attention_program(const AttentionConfig& c, const ScoreMod& score_mod, cons
     auto k = K.load({tensor_batch, kv_head, at.k_start + n0, 0}, {c.BN, c.D});
     auto s = scores(dot(q, trans(k), zeros({c.BM, c.BN}, f32), precision), m0, n0, masked).s;
     Tile rescale;
-    auto p = softmax.update(s, exponent_unit, rescale, scores.may_be_empty(masked), scores.wide(), lift);
+    auto p = softmax.update(s, exponent_unit, rescale, masked || scores.has_holes(), scores.wide(), lift);
     acc *= rescale;
     if (dropout) p = where(dropout->kept(c, at, Q.dim(1), m0, n0, false), p, 0.f);  // softmax.d has them all
     Tile v = V.load({tensor_batch, kv_head, at.k_start + n0, 0}, {c.BN, c.DV});

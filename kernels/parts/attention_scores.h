@@ -106,8 +106,6 @@ class AttentionScores {
   bool wide() const { return adds(); }
   /// Inside the band, too, rows may have no visible key.
   bool has_holes() const { return c_.bias || kGiven<MaskMod, NoMaskMod> || kGiven<ScoreMod, NoScoreMod>; }
-  /// Rows may see no key of the block. The end of the keys leaves all rows the same ones, at least one of every block.
-  bool may_be_empty(bool masked) const { return (masked && (h_.band.has_left || h_.band.has_right)) || has_holes(); }
 
   struct Block {
     Tile s;      ///< -inf where invisible
