@@ -50,6 +50,13 @@ bool isSpreadAgain(ReduceOp reduce) {
   return false;
 }
 
+bool readsTable(ReduceOp reduce, const Layout& source, const Layout& result) {
+  constexpr int kWorth = 4;  // times fewer values, for an address of its own
+  const int axis = static_cast<int>(reduce.getAxis());
+  if (reduce.getNumResults() != 1 || warpsAlong(source, axis) == 1 || isSpreadAgain(reduce)) return false;
+  return source.sliced(axis).numRegs() >= kWorth * result.numRegs();
+}
+
 int64_t warpsAlong(const Layout& layout, int axis) {
   int64_t count = 1;
   for (const Digit& digit : layout.warps()) count *= digit.dim == axis ? digit.count : 1;

@@ -25,6 +25,10 @@ bool readsAnyLayout(ReduceOp reduce, const layout::Layout& result);
 /// tile they were reduced from.
 bool isSpreadAgain(ReduceOp reduce);
 
+/// The threads that want the result of a reduction across warps take it from the table in shared memory that the warps
+/// fill, under a layout of its own (`result`): no thread holds more of it than its share.
+bool readsTable(ReduceOp reduce, const layout::Layout& source, const layout::Layout& result);
+
 /// Warps that share the axis; 1: a reduction stays inside warps.
 int64_t warpsAlong(const layout::Layout& layout, int axis);
 

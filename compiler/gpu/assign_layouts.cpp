@@ -1,5 +1,6 @@
 // assign_layouts.cpp - writes the plan's layouts into the types. Every use that wants another layout than its tile has
 // gets a tile.convert right behind the definition (once per layout), cheap tiles are computed again instead.
+#include "compiler/dialect/tiles.h"
 #include "compiler/gpu/access_width.h"
 #include "compiler/gpu/across.h"
 #include "compiler/gpu/gpu_passes.h"
@@ -8,6 +9,7 @@
 #include "compiler/gpu/mma_table.h"
 #include "compiler/gpu/moves.h"
 #include "compiler/gpu/tma_box.h"
+#include "compiler/gpu/warp_grid.h"
 #include "compiler/lowering/elementwise.h"
 #include "mlir/Pass/Pass.h"
 
@@ -21,10 +23,8 @@ constexpr int kMostReloads = 4;      ///< registers of a thread that a small til
 constexpr int kMostReloaded = 1024;  ///< elements of such a tile
 constexpr int kProducerWarps = 4;  ///< the threads of one warpgroup (tile_roles.td)
 
-bool isTile(Value value) { return isa<RankedTensorType>(value.getType()); }
-
 void setLayout(Value tile, const Layout& layout) {
-  tile.setType(withLayout(cast<RankedTensorType>(tile.getType()), layout));
+  tile.setType(withLayout(tileType(tile), layout));
 }
 
 DenseElementsAttr withType(DenseElementsAttr elements, RankedTensorType type) {
@@ -88,7 +88,7 @@ class Assigner {
       if (!converted && (isReadAgain(tile, layout) || isMadeOfInvariants(tile, layout)))
         converted = cheapUnder(tile, layout);
       if (!converted) {
-        auto type = withLayout(cast<RankedTensorType>(tile.getType()), layout);
+        auto type = withLayout(tileType(tile), layout);
         converted = ConvertOp::create(builder, tile.getLoc(), type, tile);
       }
     }
@@ -98,7 +98,7 @@ class Assigner {
   // A small loaded tile once more, as it is wanted: a few loads of the same cache lines instead of a way through shared
   // memory with two barriers. Null: not a load, or too many loads.
   static Value loadedUnder(OpBuilder& builder, Value tile, const Layout& layout) {
-    auto type = cast<RankedTensorType>(tile.getType());
+    auto type = tileType(tile);
     auto reshape = tile.getDefiningOp<ReshapeOp>();
     auto load = (reshape ? reshape.getSource() : tile).getDefiningOp<LoadOp>();
     if (!load || isVolatile(load) || layout.numRegs() > kMostReloads ||
@@ -106,7 +106,7 @@ class Assigner {
       return {};
     const Layout from = *ir::layoutOf(type);
     if (planConvert(from, layout, elementBytes(type.getElementType())).kind != Move::exchange) return {};
-    auto loadedType = cast<RankedTensorType>(load.getResult().getType());
+    auto loadedType = tileType(load.getResult());
     auto wanted = layout.reshaped({loadedType.getShape().begin(), loadedType.getShape().end()});
     if (!wanted || wanted->reshaped({type.getShape().begin(), type.getShape().end()}) != layout) return {};
     OpBuilder at(load);
@@ -121,7 +121,7 @@ class Assigner {
   // Short vectors that warps would have to wait for each other to exchange (which rows a program gathers, where it adds
   // them) are read and computed once more, as they are wanted: every warp goes on by itself.
   bool isReadAgain(Value tile, const Layout& layout) {
-    auto type = cast<RankedTensorType>(tile.getType());
+    auto type = tileType(tile);
     if (!tile.getDefiningOp() || plan_.numWarps() == 1) return false;
     if (layout.numRegs() > kMostReloads || type.getNumElements() > kMostReloaded) return false;
     const Move move = planConvert(*ir::layoutOf(type), layout, elementBytes(type.getElementType()));
@@ -134,7 +134,7 @@ class Assigner {
   // computed once more, as they are wanted: what is exchanged is what they are computed from, in front of the loop.
   bool isMadeOfInvariants(Value tile, const Layout& layout) {
     constexpr int kMostOps = 4;
-    auto type = cast<RankedTensorType>(tile.getType());
+    auto type = tileType(tile);
     Operation* last = tile.getDefiningOp();
     auto loop = last ? last->getParentOfType<LoopLikeOpInterface>() : LoopLikeOpInterface();
     if (!loop || layout.numRegs() > kMostReloads || type.getNumElements() > kMostReloaded) return false;
@@ -159,12 +159,8 @@ class Assigner {
     if (auto gather = dyn_cast<GatherOp>(op)) {
       if (isVolatile(gather) || ++loads > kMostLoads) return false;
     } else if (auto reshape = dyn_cast<ReshapeOp>(op)) {
-      auto shape = [](Value v) {
-        ArrayRef<int64_t> s = cast<RankedTensorType>(v.getType()).getShape();
-        return layout::Shape(s.begin(), s.end());
-      };
-      auto from = layout.reshaped(shape(reshape.getSource()));
-      return from && from->reshaped(shape(tile)) == layout && isMadeOfLoads(reshape.getSource(), *from, loads, ops);
+      auto from = layout.reshaped(shapeOf(reshape.getSource()));
+      return from && from->reshaped(shapeOf(tile)) == layout && isMadeOfLoads(reshape.getSource(), *from, loads, ops);
     } else if (!isElementwise(op)) {
       return false;
     }
@@ -193,8 +189,8 @@ class Assigner {
 
   // What a cheap op wants of its operand to give `layout`.
   Layout operandLayout(Operation* op, Value operand, const Layout& layout) {
-    auto type = cast<RankedTensorType>(operand.getType());
-    if (auto broadcast = dyn_cast<BroadcastOp>(op)) return sliceFor(broadcast, layout);
+    auto type = tileType(operand);
+    if (auto broadcast = dyn_cast<BroadcastOp>(op)) return sourceLayout(broadcast, layout);
     if (auto trans = dyn_cast<TransOp>(op)) {
       std::vector<int> back(trans.getPermutation().size());
       for (auto [i, dim] : llvm::enumerate(trans.getPermutation())) back[dim] = static_cast<int>(i);
@@ -204,13 +200,6 @@ class Assigner {
       auto moved = layout.reshaped({type.getShape().begin(), type.getShape().end()});
       return moved ? *moved : plan_.defaultLayout(type);
     }
-    return layout;
-  }
-
-  static Layout sliceFor(BroadcastOp op, Layout layout) {
-    auto small = cast<RankedTensorType>(op.getSource().getType()).getShape();
-    for (int dim = 0; dim < layout.rank(); ++dim)
-      if (small[dim] != layout.shape()[dim]) layout = layout.sliced(dim);
     return layout;
   }
 
@@ -234,7 +223,7 @@ class Assigner {
     if (chosen == made) return;
     OpBuilder builder = behind(result);
     auto convert = ConvertOp::create(builder, result.getLoc(),
-                                     withLayout(cast<RankedTensorType>(result.getType()), chosen), result);
+                                     withLayout(tileType(result), chosen), result);
     result.replaceAllUsesExcept(convert.getResult(), convert);
   }
 
@@ -243,7 +232,7 @@ class Assigner {
     if (op->hasTrait<OpTrait::IsTerminator>()) return yield(op);
     if (auto broadcast = dyn_cast<BroadcastOp>(op)) {
       Layout layout = plan_.layoutOf(broadcast.getResult());
-      use(broadcast.getSourceMutable(), sliceFor(broadcast, layout));
+      use(broadcast.getSourceMutable(), sourceLayout(broadcast, layout));
       return setLayout(broadcast.getResult(), layout);
     }
     if (auto store = dyn_cast<StoreOp>(op)) {
@@ -295,12 +284,8 @@ class Assigner {
     }
     for (Value result : op->getResults()) {
       if (!isTile(result)) continue;
-      if (auto reduce = dyn_cast<ReduceOp>(op)) {
-        const Layout wanted = plan_.layoutOf(result);
-        const bool isRead = plan_.readsTable(reduce, layout) && readsAnyLayout(reduce, wanted);
-        define(result, isRead ? wanted : layout.sliced(static_cast<int>(reduce.getAxis())));
-      } else
-        define(result, layout);
+      auto reduce = dyn_cast<ReduceOp>(op);
+      define(result, reduce ? plan_.reducedLayout(reduce, result, layout) : layout);
     }
   }
 
@@ -395,7 +380,7 @@ LogicalResult checkSizes(func::FuncOp func, const Target& target, int warps) {
       if (!layout) continue;
       int64_t bytes = int64_t{layout->numRegs()} * elementBytes(value.getType());
       if (bytes <= limit) continue;
-      auto type = cast<RankedTensorType>(value.getType());
+      auto type = tileType(value);
       op->emitError() << "each of " << warps * target.lanes << " threads would hold " << bytes << " bytes of a tile of "
                       << type.getNumElements() * elementBytes(type) << " bytes; the registers of a thread are "
                       << registerBytes << " bytes: use a smaller tile or more warps";

@@ -4,18 +4,12 @@
 #include <cmath>
 #include <limits>
 
+#include "compiler/dialect/tiles.h"
 #include "compiler/lowering/elementwise.h"
 
 namespace tile::ir {
 using namespace mlir;
 using layout::Layout;
-
-namespace {
-layout::Shape shapeOf(Value value) {
-  ArrayRef<int64_t> shape = cast<RankedTensorType>(value.getType()).getShape();
-  return {shape.begin(), shape.end()};
-}
-}  // namespace
 
 // Instructions of a thread in an iteration, for so many lanes and warps along the axis.
 double CarriedSums::cost(int64_t lanes, int64_t warps, int64_t threads) const {

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <set>
 
+#include "compiler/dialect/tiles.h"
 #include "compiler/gpu/memory_roots.h"
 #include "compiler/gpu/moves.h"
 #include "compiler/lowering/elementwise.h"
@@ -12,12 +13,6 @@
 namespace tile::ir {
 using namespace mlir;
 using layout::Layout;
-
-namespace {
-
-bool isTile(Value value) { return isa<RankedTensorType>(value.getType()); }
-
-}  // namespace
 
 std::optional<GlobalAccess> accessOf(Operation* op, const Facts& facts) {
   auto box = [&](Value view, ValueRange indices, Value tile) -> std::optional<GlobalAccess> {

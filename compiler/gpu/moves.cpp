@@ -6,6 +6,7 @@
 #include <set>
 
 #include "compiler/analysis/known_values.h"
+#include "compiler/dialect/tiles.h"
 
 namespace tile::ir {
 using namespace mlir;
@@ -15,6 +16,8 @@ int elementBytes(Type type) {
   if (isa<PtrType>(element)) return 8;
   return static_cast<int>((element.getIntOrFloatBitWidth() + 7) / 8);
 }
+
+int64_t tileBytes(Type type) { return cast<RankedTensorType>(type).getNumElements() * elementBytes(type); }
 
 int64_t registersOf(Type type) {
   const auto layout = isa<RankedTensorType>(type) ? layoutOf(type) : std::nullopt;
@@ -26,13 +29,6 @@ namespace {
 constexpr int64_t kMostAtOnce = 16384;  ///< bytes of a tile that lanes exchange, of all warps together
 
 layout::Layout layoutOrDie(Value value) { return *layoutOf(value.getType()); }
-
-int64_t tileBytes(Type type) { return cast<RankedTensorType>(type).getNumElements() * elementBytes(type); }
-
-layout::Shape shapeOf(Value value) {
-  auto shape = cast<RankedTensorType>(value.getType()).getShape();
-  return {shape.begin(), shape.end()};
-}
 
 /// Tiles of more than two dims as rows of their last one: where both layouts can be seen so, matrices of registers are
 /// found in them, and chunks across the rows.

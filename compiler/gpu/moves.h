@@ -63,6 +63,8 @@ int64_t gapForTakes(mlir::Value source, int64_t row);
 
 /// Bytes of an element in shared or global memory.
 int elementBytes(mlir::Type type);
+/// Bytes of all elements of a tile.
+int64_t tileBytes(mlir::Type tile);
 /// Registers of 32 bits that a thread holds of a value of this type, under its layout; 1 for what has none.
 int64_t registersOf(mlir::Type type);
 

@@ -3,18 +3,13 @@
 
 #include <tuple>
 
+#include "compiler/dialect/tiles.h"
 #include "compiler/gpu/mma_table.h"
 #include "compiler/lowering/elementwise.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace tile::ir {
 using namespace mlir;
-
-namespace {
-
-bool isTile(Value v) { return isa<RankedTensorType>(v.getType()); }
-
-}  // namespace
 
 bool WarpGrids::isRemade(Value tile) {
   if (!isTile(tile)) return true;
@@ -234,6 +229,18 @@ int planWarps(func::FuncOp func) {
   int64_t largest = 0;
   func.walk([&](DotOp dot) { largest = std::max(largest, rowsOf(dot) * colsOf(dot)); });
   return largest > 128 * 128 ? 8 : 4;
+}
+
+int defaultWarps(func::FuncOp func, const Target& target) {
+  int64_t largest = 0;
+  func.walk([&](Operation* op) {
+    for (Value result : op->getResults())
+      if (isTile(result)) largest = std::max(largest, tileType(result).getNumElements());
+  });
+  int warps = 4;
+  while (warps < 16 && warps * 2 * target.lanes <= target.maxThreads && largest / (int64_t{warps} * target.lanes) > 32)
+    warps *= 2;
+  return warps;
 }
 
 }  // namespace tile::ir

@@ -6,6 +6,7 @@
 // A class is computed by single warps or by warpgroups (64 rows each), never by both.
 #pragma once
 #include "compiler/dialect/dialect.h"
+#include "compiler/targets/target.h"
 #include "llvm/ADT/EquivalenceClasses.h"
 
 namespace tile::ir {
@@ -54,5 +55,7 @@ class WarpGrids {
 
 /// Warps for a kernel with products that does not say: accumulators of at most 128 registers per thread, at least 4 warps.
 int planWarps(mlir::func::FuncOp func);
+/// Warps for other kernels that do not say: 4, more when a thread would hold too much of the largest tile.
+int defaultWarps(mlir::func::FuncOp func, const Target& target);
 
 }  // namespace tile::ir

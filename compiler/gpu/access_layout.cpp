@@ -1,0 +1,100 @@
+// access_layout.cpp - layouts after what memory wants: neighbours in a thread, whole sectors and lines in a warp.
+#include "compiler/gpu/access_layout.h"
+
+#include <algorithm>
+
+#include "compiler/dialect/dialect.h"
+#include "compiler/dialect/tiles.h"
+#include "compiler/gpu/combined_rows.h"
+#include "compiler/gpu/global_access.h"
+#include "compiler/gpu/moves.h"
+
+namespace tile::ir {
+using namespace mlir;
+using layout::Layout;
+
+/// `vector`, or less where that would leave threads without elements.
+int AccessLayouts::shareOf(int64_t elements, int vector) const {
+  const int64_t perThread = std::max<int64_t>(1, elements / (int64_t{numWarps_} * target_.lanes));
+  while (vector > perThread) vector /= 2;
+  return vector;
+}
+
+/// Dims from fastest to slowest: `fastest` (-1: none), then from the last one to the first.
+Layout AccessLayouts::blocked(const layout::Shape& shape, int vector, int fastest) const {
+  std::vector<int> order;
+  if (fastest >= 0) order.push_back(fastest);
+  for (int dim = static_cast<int>(shape.size()) - 1; dim >= 0; --dim)
+    if (dim != fastest) order.push_back(dim);
+  return layout::blocked(shape, vector, order, numWarps_, target_.lanes);
+}
+
+Layout AccessLayouts::defaultLayout(Type type) const {
+  const auto tensor = cast<RankedTensorType>(type);
+  const int vector = shareOf(tensor.getNumElements(), std::max(1, 16 / elementBytes(type)));
+  return blocked({tensor.getShape().begin(), tensor.getShape().end()}, vector, -1);
+}
+
+std::optional<Layout> AccessLayouts::coalescedLayout(Operation* op) const {
+  auto access = accessOf(op, facts_);
+  if (!access) return std::nullopt;
+  const layout::Shape shape = shapeOf(access->tile);
+  int vector = access->width.aligned;
+  if (isa<AccumulateOp>(op) || addsToMemory(op))
+    vector = std::min(vector, widestAdd(getElementTypeOrSelf(access->tile.getType()), target_));
+  else if (isa<AtomicRmwOp, AtomicCasOp>(op))
+    vector = 1;
+  vector = shareOf(tileType(access->tile).getNumElements(), vector);
+  Layout best = blocked(shape, vector, access->width.dim);
+  if (auto whole = shortRowsInThreads(best, access->width.dim, numWarps_, target_.lanes)) best = std::move(*whole);
+  // Rows that are combined, read from the same words, or meet runs of vectors, come together in a thread as far as it
+  // has several.
+  const bool isRead = isa<LoadOp, GatherOp>(op) && access->width.dim > 0 && !best.isPadded(0);
+  if (!isRead) return best;
+  if (foldsBlocksOfRows(access->tile) || rowsAlike(op, facts_) > 1) return withRowsTogether(best);
+  if (shape.size() != 2 || best.numRegs() <= best.runLength(1) || !meetsLoadedColumns(access->tile)) return best;
+  const Layout together = withRowsTogether(best);
+  const int bytes = elementBytes(access->tile.getType());
+  return sectorUse(together, access->width.dim, bytes) < sectorUse(best, access->width.dim, bytes) ? best : together;
+}
+
+bool AccessLayouts::serves(Operation* op, const Layout& own, const Layout& best, bool isStore) const {
+  auto access = accessOf(op, facts_);
+  if (!access || own == best) return true;
+  int bytes = elementBytes(access->tile.getType());
+  bool isSmall = tileBytes(access->tile.getType()) <= kSmallTileBytes;
+  if (isSmall && !isStore) return true;
+  int replicas = own.laneReplicas() * own.warpReplicas() * own.regReplicas();
+  int bestReplicas = best.laneReplicas() * best.warpReplicas();
+  if (!isStore && replicas > bestReplicas) return false;
+  if (access->width.dim < 0) return true;
+  int dim = access->width.dim;
+  if (sectorUse(own, dim, bytes) + 0.01 < std::min(1.0, sectorUse(best, dim, bytes))) return false;
+  // Full sectors in pieces of 8 bytes are nearly as good as in pieces of 16; whole lines in pieces of 4 are better than
+  // a conversion.
+  int vector = widthUnder(access->width, own).aligned * bytes,
+      bestVector = widthUnder(access->width, best).aligned * bytes;
+  return vector >= std::min(wholeLines(own, dim, bytes) ? 4 : 8, bestVector);
+}
+
+Layout AccessLayouts::storeLayout(Operation* store, const Layout& own) const {
+  auto best = coalescedLayout(store);
+  if (!best) return own;
+  if (auto lines = linesToAdd(store, own)) return *lines;
+  return serves(store, own, *best, true) ? own : *best;
+}
+
+// Additions are carried out line by line behind the first-level cache: a warp that has whole lines of an accumulator in
+// pieces all over its lanes deals them out anew first, and sends a quarter of the requests.
+std::optional<Layout> AccessLayouts::linesToAdd(Operation* op, const Layout& own) const {
+  constexpr int kLine = 128;
+  if (!isa<AccumulateOp>(op) && !addsToMemory(op)) return std::nullopt;
+  auto access = accessOf(op, facts_);
+  const int dim = access->width.dim, bytes = elementBytes(access->tile.getType());
+  if (dim < 0 || tileBytes(access->tile.getType()) <= kSmallTileBytes || wholeLines(own, dim, bytes)) return std::nullopt;
+  const int vector = std::min(access->width.aligned, widestAdd(getElementTypeOrSelf(access->tile.getType()), target_));
+  if (widthUnder(access->width, own).aligned >= vector) return std::nullopt;
+  return layout::runsOfWarps(own, dim, vector, kLine / bytes);
+}
+
+}  // namespace tile::ir
