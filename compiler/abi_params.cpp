@@ -44,6 +44,7 @@ void takePromises(mlir::func::FuncOp kernel, unsigned index, ParamInfo& p) {
   auto powerOfTwoIn = [](int64_t n) { return static_cast<uint32_t>(n > 0 ? n & -n : 0); };
   p.align = powerOfTwoIn(number("tile.align"));
   p.multiple_of = powerOfTwoIn(number("tile.multiple_of"));
+  p.one = kernel.getArgAttr(index, "tile.one") != nullptr;
   p.nullable = kernel.getArgAttr(index, "tile.nullable") != nullptr;
   if (p.kind != ParamInfo::view) return;
   if (auto unit = kernel.getArgAttrOfType<mlir::IntegerAttr>(index, "tile.unit_stride");

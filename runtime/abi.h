@@ -35,6 +35,7 @@ struct ParamInfo {
   // What the code relies on; every launch checks it. 0 (and -1 for the dimension): nothing.
   uint32_t align = 0;        ///< bytes the address is a multiple of, a power of two
   uint32_t multiple_of = 0;  ///< integer scalars
+  bool one = false;          ///< integer scalars: the value is 1
   int8_t unit_stride = -1;   ///< the dimension whose stride is 1
   std::array<uint32_t, kMaxRank> stride_multiple_of{}, dim_multiple_of{};  ///< strides in elements
   std::string name;          ///< for messages; may be empty

@@ -334,9 +334,11 @@ Status check_arguments(const KernelBinary& kernel, const uint64_t* slots, size_t
         if (p.stored && !nested(shape, shape + p.rank, p.rank, [](int d) { return d; })) [[unlikely]]
           if (Status apart = check_apart(kernel, i, shape); !apart) return apart;
       }
-    } else if (p.multiple_of > 1) {
+    } else if (p.multiple_of > 1 || p.one) {
       const int64_t value = scalar_value(p, *slots);
-      if (value % p.multiple_of != 0) return promise_problem(kernel, i, -1, "value", value, p.multiple_of);
+      if (p.one && value != 1) return promise_problem(kernel, i, -1, "value", value, 1);
+      if (p.multiple_of > 1 && value % p.multiple_of != 0)
+        return promise_problem(kernel, i, -1, "value", value, p.multiple_of);
     }
     slots += p.slots();
   }

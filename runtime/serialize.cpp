@@ -15,7 +15,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "the byte form is written in native order");
 
 constexpr uint32_t kMagic = 0x4b4c4954;  // "TILK"
-constexpr uint32_t kFormatVersion = 6;   // of this file; kAbiVersion is written next to it
+constexpr uint32_t kFormatVersion = 7;   // of this file; kAbiVersion is written next to it
 
 class Writer {
  public:
@@ -102,6 +102,7 @@ std::string serialize(const KernelBinary& k) {
     w.put(static_cast<uint8_t>(p.stored));
     w.put(p.align);
     w.put(p.multiple_of);
+    w.put(static_cast<uint8_t>(p.one));
     w.put(p.unit_stride);
     for (int d = 0; d < p.rank; ++d) {
       w.put(p.stride_multiple_of[static_cast<size_t>(d)]);
@@ -170,7 +171,7 @@ Result<KernelBinary> deserialize(std::string_view bytes) {
   k.target = r.get_string();
   k.entry = r.get_string();
   k.bytes = r.get_string();
-  for (uint32_t n = r.get_count(22), i = 0; i < n && r.good(); ++i) {
+  for (uint32_t n = r.get_count(23), i = 0; i < n && r.good(); ++i) {
     ParamInfo p;
     p.kind = r.get_enum(ParamInfo::view);
     p.dtype = r.get_enum(DType::f64);
@@ -179,6 +180,7 @@ Result<KernelBinary> deserialize(std::string_view bytes) {
     p.stored = r.get_bool();
     p.align = r.get<uint32_t>();
     p.multiple_of = r.get<uint32_t>();
+    p.one = r.get_bool();
     p.unit_stride = r.get<int8_t>();
     if (p.rank > uint32_t{kMaxRank} || !(p.align == 0 || std::has_single_bit(p.align)) || p.unit_stride < -1 ||
         p.unit_stride >= kMaxRank)

@@ -96,10 +96,11 @@ LogicalResult TileDialect::verifyRegionArgAttribute(Operation* op, unsigned regi
   }
   if (name == "tile.nullable") return isa<PtrType>(type) ? verifyUnit(op, attr) : wrongType("a pointer");
   if (name == "tile.multiple_of") return type.isInteger() && isNumber(type) ? verifyNumber(op, attr, 1, INT32_MAX) : wrongType("an integer scalar");
+  if (name == "tile.one") return type.isInteger() && isNumber(type) ? verifyUnit(op, attr) : wrongType("an integer scalar");
   if (name == "tile.unit_stride") return view ? verifyNumber(op, attr, 0, view.getRank() - 1) : wrongType("a view");
   if (name == "tile.no_bulk_copies") return view ? verifyUnit(op, attr) : wrongType("a view");
   if (name == "tile.stride_multiple_of" || name == "tile.dim_multiple_of") return view ? verifyList(op, attr, view.getRank()) : wrongType("a view");
-  return verifyName(op, attr, {"tile.align", "tile.nullable", "tile.multiple_of", "tile.unit_stride", "tile.stride_multiple_of", "tile.dim_multiple_of",
+  return verifyName(op, attr, {"tile.align", "tile.nullable", "tile.multiple_of", "tile.one", "tile.unit_stride", "tile.stride_multiple_of", "tile.dim_multiple_of",
                                "tile.no_bulk_copies"});
 }
 

@@ -24,6 +24,11 @@ def SplitLoads : Pass<"tile-split-loads", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect"];
 }
 
+def FoldArguments : Pass<"tile-fold-arguments", "::mlir::func::FuncOp"> {
+  let summary = "arguments that are promised to be 1 are that number";
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
 def GuardSteps : Pass<"tile-guard-steps", "::mlir::func::FuncOp"> {
   let summary = "loops whose step may be 0 or less when the kernel runs have no iteration then";
   let options = [Option<"report", "report", "bool", "false", "a step that is not positive fails an assertion as well">];

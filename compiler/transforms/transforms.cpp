@@ -7,6 +7,7 @@
 namespace tile::ir {
 
 void addTilePasses(mlir::OpPassManager& passes, bool reportSteps) {
+  passes.addPass(createFoldArguments());
   passes.addPass(mlir::createCanonicalizerPass());
   passes.addPass(mlir::createCSEPass());
   passes.addPass(createGuardSteps({reportSteps}));  // before anything counts iterations

@@ -91,6 +91,11 @@ func.func private @multiple(f32 {tile.multiple_of = 16 : i32})
 
 // -----
 
+// expected-error @+1 {{attribute 'tile.one' of argument 0 needs an integer scalar, found 'f32'}}
+func.func private @one(f32 {tile.one})
+
+// -----
+
 // expected-error @+1 {{attribute 'tile.multiple_of' must be an i32 between 1 and 2147483647, found -4 : i32}}
 func.func private @multiple_sign(i32 {tile.multiple_of = -4 : i32})
 

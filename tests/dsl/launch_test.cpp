@@ -230,6 +230,30 @@ TEST_F(Launch, SmallStridesAndSizesArePromised) {
   EXPECT_NE(text.find("tile.dim_multiple_of = array<i32: 1, 16, 2>"), std::string::npos) << text;
 }
 
+// Strides of 1 are constants of the code: what is read through them lies side by side.
+TEST_F(Launch, ScalarsThatAreOne) {
+  auto k = kernel("strided", [](Ptr<float> p, I32 n, I64 stride) { store(p + arange(0, 8) * cast(stride, i32), cast(n, f32)); });
+  const auto words = [](auto n, auto stride) {
+    return std::vector<uint64_t>{0, detail::Param<I32>::promise(n), detail::Param<I64>::promise(stride)};
+  };
+  const auto text = [&](int n, int64_t stride) {
+    return static_cast<const AnyKernel&>(k).trace({}, words(n, stride)).text();
+  };
+  EXPECT_NE(text(16, 1).find("i64 {tile.one}"), std::string::npos) << text(16, 1);
+  EXPECT_NE(text(16, 1).find("i32 {tile.multiple_of = 16 : i32}"), std::string::npos) << text(16, 1);
+  EXPECT_EQ(text(3, 2).find("tile.one"), std::string::npos);
+  EXPECT_EQ(detail::Param<U64>::promise(uint64_t{1}), 0u) << "keys and seeds";
+  auto shift = kernel("shift_by", [](Ptr<float> p, I32 by) { store(p + by, 5.f); });
+  auto made = shift.compile(host(), {}, x.data(), 1).value_or_throw();
+  EXPECT_TRUE(made.try_launch(host()->default_stream(), Grid{1}, x.data(), 1).ok());
+  const Status refused = made.try_launch(host()->default_stream(), Grid{1}, x.data(), 2);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().message.find("needs #0:1, found generic"), std::string::npos) << refused.error().message;
+  EXPECT_TRUE(shift.try_launch(host()->default_stream(), {}, Grid{1}, x.data(), 2).ok());
+  EXPECT_EQ(x[1], 5.f);
+  EXPECT_EQ(x[2], 5.f);
+}
+
 TEST_F(Launch, PromisesReachTheIr) {
   auto k = kernel("promises", [](Tensor<const half, 2> a, Ptr<float> p, I32 n) {
     store(p + n, cast(a.load({0, 0}), f32));

@@ -147,6 +147,13 @@ TEST(CheckArguments, WhatTheCodeReliesOn) {
   EXPECT_EQ("", refusal(k, s));
 
   k = kernel();
+  k.params[1].one = true;
+  EXPECT_EQ("kernel 'gemm', argument 1 'n': the value is -32, this kernel was compiled to rely on its being 1",
+            refusal(k, s));
+  s[1] = 1;
+  EXPECT_EQ("", refusal(k, s));
+
+  k = kernel();
   k.params[2].unit_stride = 1;
   s = slots();
   EXPECT_EQ("", refusal(k, s));
