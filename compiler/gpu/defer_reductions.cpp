@@ -5,7 +5,8 @@
 // axis
 //         behind the loop: sum over those
 // As many registers as before, no shuffles in the loop. Needs layouts. The order of a reduction's additions is not
-// specified, so this is one of its meanings. A scalar that sums of whole vectors are added to is a tile of one element.
+// specified, so this is one of its meanings. A scalar that sums of whole tiles are added to is a tile of one element, and
+// those sums are one reduction; sums that are added without the dims of size 1 that they leave are added with them.
 #include "compiler/gpu/across.h"
 #include "compiler/gpu/gpu_passes.h"
 #include "compiler/gpu/moves.h"
@@ -139,6 +140,7 @@ class Deferral {
 
   void run() {
     carryAsTile();
+    carryAsReduced();
     if (auto found = match()) rewrite(*found);
   }
 
@@ -158,10 +160,12 @@ class Deferral {
     for (Value operand : add->getOperands())
       if (auto op = operand.getDefiningOp<ItemOp>(); op && op->hasOneUse()) item = op;
     auto sum = item ? item.getSource().getDefiningOp<ReduceOp>() : ReduceOp();
-    if (!sum || !sum->hasOneUse() || !isAccumulatedBy(sum, add)) return;
-    if (sum->getBlock() != carried_.body || !axisDigits(sum)) return;
+    if (!sum || !sum->hasOneUse() || !isAccumulatedBy(sum, add) || sum->getBlock() != carried_.body) return;
     auto fma = dyn_cast<math::FmaOp>(add);
     if (fma && (fma.getC() != item.getResult() || carried == fma.getC())) return;
+    sum = asOne(sum);
+    if (!axisDigits(sum)) return;
+    item.getSourceMutable().assign(sum.getResult(0));
 
     const Type type = sum.getResult(0).getType();
     auto asTile = [&](Operation* op) {
@@ -184,6 +188,95 @@ class Deferral {
     b.setInsertionPointAfter(carried_.loop);
     auto total = ItemOp::create(b, carried_.loop->getLoc(), getElementTypeOrSelf(type), result);
     result.replaceAllUsesExcept(total.getResult(), total);
+  }
+
+  /// The reduction along one axis after the other to a single element, as one along all of them.
+  static ReduceOp asOne(ReduceOp last) {
+    ReduceOp first = last;
+    while (auto inner = first.getSources()[0].getDefiningOp<ReduceOp>()) {
+      if (!inner->hasOneUse() || inner->getBlock() != last->getBlock() || !combinerOf(inner) ||
+          combinerOf(inner)->getName() != combinerOf(last)->getName())
+        break;
+      first = inner;
+    }
+    if (first == last || cast<RankedTensorType>(last.getResult(0).getType()).getNumElements() != 1) return last;
+    auto source = cast<RankedTensorType>(first.getSources()[0].getType());
+    const auto flat = layoutOf(source)->reshaped({source.getNumElements()});
+    if (!flat) return last;
+    OpBuilder b(last);
+    auto typed = [&](int64_t size, const Layout& layout) {
+      return withLayout(RankedTensorType::get({size}, source.getElementType()), layout);
+    };
+    Value line = ReshapeOp::create(b, last.getLoc(), typed(source.getNumElements(), *flat), first.getSources()[0]);
+    IRMapping map;
+    map.map(last.getSources()[0], line);
+    auto one = cast<ReduceOp>(b.clone(*last, map));
+    one.setAxis(0);
+    one.getResult(0).setType(typed(1, flat->sliced(0)));
+    return one;
+  }
+
+  /// l' = l [* factor] + reshape(sum): carried under the shape that the sum has, reshaped behind the loop.
+  void carryAsReduced() {
+    BlockArgument l = carried_.arg;
+    Operation* add = carried_.next.getDefiningOp();
+    auto type = dyn_cast<RankedTensorType>(l.getType());
+    if (!type || !add || add->getBlock() != carried_.body || !add->hasOneUse() || !l.hasOneUse()) return;
+    if (!isa<math::FmaOp, arith::AddFOp>(add) && !keepsEqual(add)) return;
+    Operation* first = *l.getUsers().begin();
+    const bool isScaled = first != add && isa<arith::MulFOp>(first) && isa<arith::AddFOp>(add) && first->hasOneUse() &&
+                          *first->getUsers().begin() == add && first->getBlock() == add->getBlock();
+    if (first != add && !isScaled) return;
+    ReshapeOp flat;
+    ConvertOp moved;
+    for (Value operand : add->getOperands()) {
+      auto convert = operand.getDefiningOp<ConvertOp>();
+      const Value source = convert && convert->hasOneUse() ? convert.getSource() : operand;
+      auto reshape = source.getDefiningOp<ReshapeOp>();
+      if (!reshape || !reshape->hasOneUse()) continue;
+      auto sum = reshape.getSource().getDefiningOp<ReduceOp>();
+      if (!sum || !sum->hasOneUse() || !isAccumulatedBy(sum, add) || !axisDigits(sum)) continue;
+      if (auto fma = dyn_cast<math::FmaOp>(add); fma && fma.getC() != operand) continue;
+      flat = reshape, moved = source == operand ? ConvertOp() : convert;
+    }
+    if (!flat) return;
+    auto reduced = cast<RankedTensorType>(flat.getSource().getType());
+    const auto layout = layoutOf(type)->reshaped({reduced.getShape().begin(), reduced.getShape().end()});
+    if (!layout) return;
+    reduced = withLayout(RankedTensorType::get(reduced.getShape(), reduced.getElementType()), *layout);
+
+    OpBuilder b(add);
+    const Location loc = add->getLoc();
+    Value sum = flat.getSource();
+    if (sum.getType() != reduced) sum = ConvertOp::create(b, loc, reduced, sum);
+    const Value replaced = moved ? moved.getResult() : flat.getResult();
+    auto asReduced = [&](Operation* op) {
+      OpBuilder here(op);
+      for (OpOperand& operand : op->getOpOperands()) {
+        if (operand.get() == replaced)
+          operand.set(sum);
+        else if (operand.get() != l && operand.get().getType() == type && operand.get().getDefiningOp() != first)
+          operand.set(ReshapeOp::create(here, loc, reduced, operand.get()));
+      }
+      op->getResult(0).setType(reduced);
+    };
+    if (isScaled) asReduced(first);
+    asReduced(add);
+    if (moved) moved.erase();
+    flat.erase();
+    OpBuilder around(carried_.loop);
+    carried_.init->set(reshaped(around, loc, carried_.init->get(), reduced));
+    carried_.setType(reduced);
+    around.setInsertionPointAfter(carried_.loop);
+    auto back = ReshapeOp::create(around, loc, type, carried_.result);
+    carried_.result.replaceAllUsesExcept(back.getResult(), back);
+  }
+
+  static Value reshaped(OpBuilder& b, Location loc, Value tile, RankedTensorType type) {
+    DenseElementsAttr constant;
+    if (matchPattern(tile, m_Constant(&constant)) && constant.isSplat())
+      return arith::ConstantOp::create(b, loc, DenseElementsAttr::get(type, constant.getSplatValue<Attribute>()));
+    return ReshapeOp::create(b, loc, type, tile);
   }
 
   std::optional<Accumulation> match() {

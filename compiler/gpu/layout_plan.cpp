@@ -198,6 +198,49 @@ void LayoutPlan::placeRunsToScan() {
   });
 }
 
+// The column (N x 1) that says where each of a gather's rows lies, when that was read from memory: which thread reads
+// which row makes no difference then.
+Value LayoutPlan::placesOfRows(GatherOp gather) const {
+  SmallVector<Value> pending{gather.getOffsets()};
+  Value column;
+  while (!pending.empty() && !column) {
+    Operation* op = pending.pop_back_val().getDefiningOp();
+    auto broadcast = dyn_cast_or_null<BroadcastOp>(op);
+    if (broadcast && broadcast.getSource().getType().getDimSize(1) == 1)
+      column = broadcast.getSource();
+    else if (op && isElementwise(op))
+      pending.append(op->operand_begin(), op->operand_end());
+  }
+  if (!column) return {};
+  const int64_t rows = tileType(column).getNumElements();
+  pending.assign(1, column);
+  llvm::DenseSet<Value> seen;
+  while (!pending.empty()) {
+    Value value = pending.pop_back_val();
+    auto type = dyn_cast<RankedTensorType>(value.getType());
+    Operation* op = value.getDefiningOp();
+    if (!type || type.getNumElements() != rows || !op || !seen.insert(value).second) continue;
+    if (isa<LoadOp, GatherOp>(op)) return column;
+    if (isElementwise(op) || isa<ReshapeOp>(op)) pending.append(op->operand_begin(), op->operand_end());
+  }
+  return {};
+}
+
+// Short rows (pairs, colours) from places read from memory: the thread that knows a row's place reads the row.
+std::optional<Layout> LayoutPlan::rowsWherePlaced(Operation* op, const Layout& best) const {
+  auto gather = dyn_cast<GatherOp>(op);
+  if (!gather || !gather.getOffsets() || best.rank() != 2 || best.isPadded()) return std::nullopt;
+  auto isAlong = [](int dim) { return [dim](const layout::Digit& digit) { return digit.dim == dim; }; };
+  if (llvm::any_of(best.lanes(), isAlong(1)) || llvm::any_of(best.warps(), isAlong(1))) return std::nullopt;
+  const Value column = placesOfRows(gather);
+  const auto places = column ? choices_.of(column) : std::nullopt;
+  if (!places || places->isPadded() || places->laneReplicas() > 1 || places->warpReplicas() > 1) return std::nullopt;
+  std::vector<layout::Digit> regs;
+  llvm::copy_if(best.regs(), std::back_inserter(regs), isAlong(1));
+  llvm::copy_if(places->regs(), std::back_inserter(regs), isAlong(0));
+  return Layout(best.shape(), regs, places->lanes(), places->warps());
+}
+
 // Loads before stores, large before small, wide before narrow: a stored tile is computed from loaded ones. What is read
 // as well under any layout takes those of the others.
 void LayoutPlan::placeAccesses() {
@@ -214,7 +257,8 @@ void LayoutPlan::placeAccesses() {
   llvm::stable_sort(anchors, [&](Operation* a, Operation* b) { return rank(a) < rank(b); });
   for (Operation* op : anchors) {
     const Value tile = accessOf(op, facts_)->tile;
-    const Layout best = *access_.coalescedLayout(op);
+    Layout best = *access_.coalescedLayout(op);
+    if (auto rows = rowsWherePlaced(op, best)) best = *rows;
     auto own = choices_.of(tile);
     if (own && op->getNumResults() && tile == op->getResult(0) && !access_.serves(op, *own, best, false)) {
       choices_.replace(tile, best);  // a conversion goes between it and the others of its group

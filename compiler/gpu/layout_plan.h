@@ -54,6 +54,8 @@ class LayoutPlan {
   void placeRest();
 
   std::optional<layout::Layout> wholeInWarps(mlir::Value vector) const;
+  mlir::Value placesOfRows(GatherOp gather) const;
+  std::optional<layout::Layout> rowsWherePlaced(mlir::Operation* op, const layout::Layout& best) const;
   void computeWhereUsed(mlir::Value tile, const layout::Layout& layout);
 
   LayoutScope scope_;

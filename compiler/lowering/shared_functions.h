@@ -92,10 +92,10 @@ class SharedFunctions {
     constexpr int kShift = 60;  // keeps the power off the subnormals until the last product
     Value* a = me().clampKeepingNan(me().abs(x), 0.0, Self::kErfcEnd);
     Value* middle = me().constant(Self::kErfcMiddle);
-    Value* p = me().erfcTail(b().CreateFDiv(sub(a, middle), add(a, middle)));
+    Value* p = me().erfcTail(me().quotient(sub(a, middle), add(a, middle)));
     Value* square = mul(a, a);
     Value* low = me().fma(a, a, b().CreateFNeg(square));
-    Value* y = mul(b().CreateFDiv(p, me().fma(a, me().constant(2.0), one())), me().exp(b().CreateFNeg(square), kShift));
+    Value* y = mul(me().quotient(p, me().fma(a, me().constant(2.0), one())), me().exp(b().CreateFNeg(square), kShift));
     y = mul(me().fma(b().CreateFNeg(y), low, y), me().constant(std::ldexp(1.0, -kShift)));
     return b().CreateSelect(b().CreateFCmpOLT(x, me().constant(0.0)), sub(me().constant(2.0), y), y);
   }

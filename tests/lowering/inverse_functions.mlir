@@ -14,7 +14,8 @@ func.func @inverse_f32(%x: !tile.view<2xf32>, %y: !tile.view<2xf32>) attributes 
   %b = math.atan2 %a, %t : tensor<32x32xf32>
   %c = math.sinh %b : tensor<32x32xf32>
   %d = math.cosh %c : tensor<32x32xf32>
-  tile.store %d, %y[%i, %i : i32, i32] : tensor<32x32xf32>, !tile.view<2xf32>
+  %e = math.erfc %d : tensor<32x32xf32>
+  tile.store %e, %y[%i, %i : i32, i32] : tensor<32x32xf32>, !tile.view<2xf32>
   return
 }
 

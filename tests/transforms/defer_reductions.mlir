@@ -340,3 +340,78 @@ func.func @smallest(%p: tensor<512xi32, #vector>, %init: i32, %n: i32) -> i32 {
   }
   return %r : i32
 }
+
+// -----
+
+#tile = #tile.layout<16x512 regs [1:8*1, 1:2*256, 0:4*4] lanes [1:32*8] warps [0:4*1]>
+#kept = #tile.layout<1x512 regs [1:8*1, 1:2*256] lanes [1:32*8] warps [rep:4]>
+#row = #tile.layout<512 regs [0:8*1, 0:2*256] lanes [0:32*8] warps [rep:4]>
+
+// Sums of columns that are added without the dim they leave (squeezed): four warps keep a share each, also where a
+// factor of that shape is in front.
+// CHECK-LABEL: func.func @squeezed
+// CHECK: %[[R:.*]]:2 = scf.for {{.*}} iter_args(%[[X:.*]] = %{{.*}}, %[[Y:.*]] = %{{.*}}) -> (tensor<4x512xf32{{.*}}, tensor<4x512xf32
+// CHECK: arith.addf %[[X]], %{{.*}} : tensor<4x512xf32
+// CHECK: math.fma %[[Y]], %{{.*}}, %{{.*}} : tensor<4x512xf32
+// CHECK: scf.yield
+// CHECK-DAG: %[[SUM:.*]] = tile.reduce %[[R]]#0 axis 0
+// CHECK-DAG: tile.reduce %[[R]]#1 axis 0
+// CHECK-DAG: tile.reshape %[[SUM]] : {{.*}} -> tensor<512xf32
+func.func @squeezed(%p: tensor<16x512xf32, #tile>, %alpha: tensor<512xf32, #row>, %init: tensor<512xf32, #row>, %n: i32) -> (tensor<512xf32, #row>, tensor<512xf32, #row>) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant dense<0.0> : tensor<512xf32, #row>
+  %r:2 = scf.for %j = %c0 to %n step %c1 iter_args(%x = %zero, %y = %init) -> (tensor<512xf32, #row>, tensor<512xf32, #row>) : i32 {
+    %s = tile.reduce %p axis 0 : (tensor<16x512xf32, #tile>) -> tensor<1x512xf32, #kept> {
+    ^bb0(%a: f32, %b: f32):
+      %c = arith.addf %a, %b : f32
+      tile.yield %c : f32
+    }
+    %t = tile.reduce %p axis 0 : (tensor<16x512xf32, #tile>) -> tensor<1x512xf32, #kept> {
+    ^bb0(%a: f32, %b: f32):
+      %c = arith.addf %a, %b : f32
+      tile.yield %c : f32
+    }
+    %s1 = tile.reshape %s : tensor<1x512xf32, #kept> -> tensor<512xf32, #row>
+    %t1 = tile.reshape %t : tensor<1x512xf32, #kept> -> tensor<512xf32, #row>
+    %x2 = arith.addf %x, %s1 : tensor<512xf32, #row>
+    %y2 = math.fma %y, %alpha, %t1 : tensor<512xf32, #row>
+    scf.yield %x2, %y2 : tensor<512xf32, #row>, tensor<512xf32, #row>
+  }
+  return %r#0, %r#1 : tensor<512xf32, #row>, tensor<512xf32, #row>
+}
+
+// -----
+
+#tile = #tile.layout<16x512 regs [1:8*1, 1:2*256, 0:4*4] lanes [1:32*8] warps [0:4*1]>
+#rows = #tile.layout<16x1 regs [0:4*4] lanes [rep:32] warps [0:4*1]>
+#one = #tile.layout<1x1 regs [] lanes [rep:32] warps [rep:4]>
+
+// A scalar that sums of whole tiles are added to: no lane looks at another's in the loop.
+// CHECK-LABEL: func.func @whole
+// CHECK: %[[R:.*]] = scf.for {{.*}} -> (tensor<128xf32
+// CHECK-NOT: tile.item
+// CHECK: scf.yield
+// CHECK: %[[SUM:.*]] = tile.reduce %[[R]] axis 0 : {{.*}} -> tensor<1xf32
+// CHECK: tile.item %[[SUM]]
+func.func @whole(%p: tensor<16x512xf32, #tile>, %n: i32) -> f32 {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant 0.0 : f32
+  %r = scf.for %j = %c0 to %n step %c1 iter_args(%x = %zero) -> (f32) : i32 {
+    %s = tile.reduce %p axis 1 : (tensor<16x512xf32, #tile>) -> tensor<16x1xf32, #rows> {
+    ^bb0(%a: f32, %b: f32):
+      %c = arith.addf %a, %b : f32
+      tile.yield %c : f32
+    }
+    %t = tile.reduce %s axis 0 : (tensor<16x1xf32, #rows>) -> tensor<1x1xf32, #one> {
+    ^bb0(%a: f32, %b: f32):
+      %c = arith.addf %a, %b : f32
+      tile.yield %c : f32
+    }
+    %i = tile.item %t : tensor<1x1xf32, #one> -> f32
+    %next = arith.addf %x, %i : f32
+    scf.yield %next : f32
+  }
+  return %r : f32
+}
