@@ -45,7 +45,13 @@ std::optional<Layout> AccessLayouts::coalescedLayout(Operation* op) const {
   else if (isa<AtomicRmwOp, AtomicCasOp>(op))
     vector = 1;
   vector = shareOf(tileType(access->tile).getNumElements(), vector);
+  const int bytes = elementBytes(access->tile.getType());
   Layout best = blocked(shape, vector, access->width.dim);
+  // Smaller pieces of whole lines rather than threads without elements, which have short dims shared by lanes.
+  for (int piece = vector / 2; best.isPadded() && access->width.dim >= 0 && piece > 0; piece /= 2) {
+    Layout narrower = blocked(shape, piece, access->width.dim);
+    if (!narrower.isPadded() && wholeLines(narrower, access->width.dim, bytes)) best = std::move(narrower);
+  }
   if (auto whole = shortRowsInThreads(best, access->width.dim, numWarps_, target_.lanes)) best = std::move(*whole);
   // Rows that are combined, read from the same words, or meet runs of vectors, come together in a thread as far as it
   // has several.
@@ -54,7 +60,6 @@ std::optional<Layout> AccessLayouts::coalescedLayout(Operation* op) const {
   if (foldsBlocksOfRows(access->tile) || rowsAlike(op, facts_) > 1) return withRowsTogether(best);
   if (shape.size() != 2 || best.numRegs() <= best.runLength(1) || !meetsLoadedColumns(access->tile)) return best;
   const Layout together = withRowsTogether(best);
-  const int bytes = elementBytes(access->tile.getType());
   return sectorUse(together, access->width.dim, bytes) < sectorUse(best, access->width.dim, bytes) ? best : together;
 }
 

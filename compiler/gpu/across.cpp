@@ -6,6 +6,7 @@
 
 #include "compiler/gpu/moves.h"
 #include "compiler/lowering/elementwise.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 
 namespace tile::ir {
 using layout::Digit;
@@ -199,8 +200,21 @@ Layout scanLayout(const layout::Shape& shape, int axis, int numWarps, int numLan
   return scanLayout(shape, axis, 1, numWarps, numLanes);
 }
 
+namespace {
+
+/// Instructions of a step, roughly.
+int workOfCombiner(ScanOp scan) {
+  constexpr int kFunction = 8;
+  int work = 0;
+  for (mlir::Operation& op : scan.getCombiner().front().without_terminator())
+    work += mlir::isa<mlir::math::MathDialect>(op.getDialect()) ? kFunction : 1;
+  return work;
+}
+
+}  // namespace
+
 std::optional<Layout> runsToScan(ScanOp scan, int numWarps, int numLanes) {
-  constexpr int kMostBytes = 64, kRegister = 4;
+  constexpr int kMostBytes = 64, kRegister = 4, kMuchWork = 12;
   const auto sizes = mlir::cast<mlir::RankedTensorType>(scan.getResults()[0].getType()).getShape();
   const layout::Shape shape(sizes.begin(), sizes.end());
   const int rank = static_cast<int>(shape.size()), axis = static_cast<int>(scan.getAxis());
@@ -209,7 +223,7 @@ std::optional<Layout> runsToScan(ScanOp scan, int numWarps, int numLanes) {
     together += std::max(kRegister, elementBytes(tile.getType()));
     widest = std::max(widest, elementBytes(tile.getType()));
   }
-  if (axis != rank - 1 || together <= kRegister) return std::nullopt;
+  if (axis != rank - 1 || (together <= kRegister && workOfCombiner(scan) < kMuchWork)) return std::nullopt;
   int64_t elements = 1;
   for (int64_t size : shape) elements *= size;
   int64_t run = elements / (int64_t{numWarps} * numLanes);

@@ -65,8 +65,8 @@ std::optional<ScanPlan> planScan(const layout::Layout& layout, int axis);
 /// A layout that can be scanned, with long runs of the axis in each thread.
 layout::Layout scanLayout(const layout::Shape& shape, int axis, int numWarps, int numLanes);
 
-/// A scan along the rows whose values fill several registers: as long a run in every lane as is still read from whole
-/// lines. Nullopt: one register, or nothing to gain.
+/// A scan along the rows whose values fill several registers, or whose steps are much work (a function): as long a run in
+/// every lane as is still read from whole lines. Nullopt: neither, or nothing to gain.
 std::optional<layout::Layout> runsToScan(ScanOp scan, int numWarps, int numLanes);
 
 }  // namespace tile::ir

@@ -188,7 +188,8 @@ void LayoutPlan::placeCarriedSums() {
   });
 }
 
-// Runs of a row in every lane, where each further run of a lane costs exchanges of several registers.
+// Runs of a row in every lane, where each further run of a lane costs exchanges of several registers,
+// or much work.
 void LayoutPlan::placeRunsToScan() {
   scope_.walk([&](Operation* op) {
     auto scan = dyn_cast<ScanOp>(op);

@@ -61,8 +61,7 @@ class Math : public SharedFunctions<Math>, public GammaFunctions<Math> {
     // ln 2 in two parts: the first has 12 significant bits, so whole * it is exact.
     Value* r = fma(whole, constant(-0.693359375), x);
     r = fma(whole, constant(2.12194440054690583e-4), r);
-    Value* p = polynomial(r, {5.000000095e-01, 1.666651885e-01, 4.166620585e-02, 8.368887678e-03, 1.395048810e-03});
-    Value* e = b.CreateFAdd(fma(p, b.CreateFMul(r, r), r), constant(1.0));
+    Value* e = b.CreateFAdd(fma(expTail(r), b.CreateFMul(r, r), r), constant(1.0));
     e = zeroWhere(x, -104.0, e);
     if (powers) return powers->scale(b, e, shift ? b.CreateFAdd(whole, constant(shift)) : whole);
     return scaleByPowerOfTwo(e, shift ? b.CreateAdd(n, llvm::ConstantInt::getSigned(i32, shift)) : n);
@@ -72,8 +71,7 @@ class Math : public SharedFunctions<Math>, public GammaFunctions<Math> {
   Value* log(Value* x, double base) {
     auto [e, f] = splitMantissa(x);
     Value* f2 = b.CreateFMul(f, f);
-    Value* p = polynomial(f, {3.333331260e-01, -2.500000960e-01, 2.000211866e-01, -1.666799584e-01, 1.421955228e-01,
-                              -1.240558906e-01, 1.188816297e-01, -1.167565122e-01, 6.746638268e-02});
+    Value* p = cubicTail(f);
     Value* tail = fma(b.CreateFMul(f, f2), p, b.CreateFMul(f2, constant(-0.5)));  // log1p(f) - f
     Value* y;
     if (base == 2.0) {
@@ -89,13 +87,34 @@ class Math : public SharedFunctions<Math>, public GammaFunctions<Math> {
     return fixLog(x, y);
   }
 
+  /// log(1 + x) without the quotient that a rounded sum would need: 1 + x only says which power of two 2^e it is near to,
+  /// and f = (1 + x) / 2^e - 1 = x / 2^e + (1 / 2^e - 1) loses nothing that matters.
+  Value* log1p(Value* x, bool isNeverNegative = false) {
+    auto i = [&](uint32_t v) { return llvm::ConstantInt::get(i32, v); };
+    auto asFloat = [&](Value* bits) { return b.CreateBitCast(bits, f32); };
+    Value* u = b.CreateFAdd(x, constant(1.0));
+    // e in the place of the exponent's bits, so that differences of bits are quotients by 2^e; 4 / 2^e is never subnormal.
+    Value* e = b.CreateAnd(b.CreateSub(b.CreateBitCast(u, i32), i(kSqrtHalf)), i(0xff800000));
+    Value* less = fma(asFloat(b.CreateSub(i(0x40800000), e)), constant(0.25), constant(-1.0));
+    Value* f = b.CreateFAdd(asFloat(b.CreateSub(b.CreateBitCast(x, i32), e)), less);
+    Value* y = fma(logTail(f), b.CreateFMul(f, f), f);
+    Value* count = b.CreateSIToFP(e, f32);
+    y = fma(count, constant(-2.12194440054690583e-4 * 0x1p-23), y);
+    y = fma(count, constant(0.693359375 * 0x1p-23), y);
+    if (isNeverNegative) return b.CreateSelect(b.CreateFCmpOLT(u, infinity()), y, u);
+    return fixLog(u, copysign(y, x));  // of -0, too
+  }
+
+  /// e^x - 1 from 2^n (q + 1) - 1 with q = e^r - 1, in halves, where only 2^n would overflow.
   Value* expm1(Value* x) {
-    Value* u = exp(x);
-    Value* d = b.CreateFSub(u, constant(1.0));
-    Value* y = b.CreateFMul(d, quotient(x, log(u, 0)));
-    y = b.CreateSelect(b.CreateFCmpOEQ(d, constant(0.0)), x, y);
-    y = b.CreateSelect(b.CreateFCmpOEQ(d, constant(-1.0)), d, y);
-    return b.CreateSelect(b.CreateFCmpOEQ(u, infinity()), u, y);
+    x = clampKeepingNan(x, -18.0, 89.0);
+    auto [n, whole] = roundToInt(b.CreateFMul(x, constant(1.44269504088896341)));
+    Value* r = fma(whole, constant(-0.693359375), x);
+    r = fma(whole, constant(2.12194440054690583e-4), r);
+    Value* q = fma(expTail(r), b.CreateFMul(r, r), r);
+    Value* half = powerOfTwo(b.CreateSub(n, llvm::ConstantInt::get(i32, 1)));
+    Value* y = fma(q, half, b.CreateFSub(half, constant(0.5)));
+    return copysign(b.CreateFAdd(y, y), x);
   }
 
   Value* tanh(Value* x) {
@@ -231,6 +250,16 @@ class Math : public SharedFunctions<Math>, public GammaFunctions<Math> {
     if (quick) return quick->exp2(b, b.CreateFMul(x, constant(times * 1.44269504088896341)));
     return exp(times == 1.0 ? x : b.CreateFMul(x, constant(times)));
   }
+  /// (e^r - 1 - r) / r^2 for |r| <= ln 2 / 2.
+  Value* expTail(Value* r) {
+    return polynomial(r, {5.000000095e-01, 1.666651885e-01, 4.166620585e-02, 8.368887678e-03, 1.395048810e-03});
+  }
+  /// (log(1 + f) - f) / f^2 for 1 + f in [sqrt(1/2), sqrt(2)); cubicTail: (log(1 + f) - f + f^2 / 2) / f^3.
+  Value* logTail(Value* f) { return fma(cubicTail(f), f, constant(-0.5)); }
+  Value* cubicTail(Value* f) {
+    return polynomial(f, {3.333331260e-01, -2.500000960e-01, 2.000211866e-01, -1.666799584e-01, 1.421955228e-01,
+                          -1.240558906e-01, 1.188816297e-01, -1.167565122e-01, 6.746638268e-02});
+  }
   static constexpr int kCubeRootSteps = 1;
   static constexpr double kErfcEnd = 10.1, kErfcMiddle = 3;
   Value* erfcTail(Value* t) {
@@ -300,12 +329,12 @@ class Math : public SharedFunctions<Math>, public GammaFunctions<Math> {
     return scaleByPowerOfTwo(constant(1.0), roundToInt(clampKeepingNan(whole, -200.0, 200.0)).first);
   }
 
+  static constexpr uint32_t kSqrtHalf = 0x3f3504f3;
   /// x = 2^e * (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)), for positive finite x; subnormals are scaled up first.
   std::pair<Value*, Value*> splitMantissa(Value* x) {
     Value* tiny = b.CreateFCmpOLT(x, constant(0x1p-126));
     x = b.CreateSelect(tiny, b.CreateFMul(x, constant(0x1p23)), x);
     auto i = [&](uint32_t v) { return llvm::ConstantInt::get(i32, v); };
-    constexpr uint32_t kSqrtHalf = 0x3f3504f3;
     Value* bits = b.CreateSub(b.CreateBitCast(x, i32), i(kSqrtHalf));
     Value* e = b.CreateSIToFP(b.CreateAShr(bits, 23), f32);
     e = b.CreateFSub(e, b.CreateSelect(tiny, constant(23.0), constant(0.0)));
@@ -318,6 +347,11 @@ class Math : public SharedFunctions<Math>, public GammaFunctions<Math> {
     return b.CreateSelect(b.CreateFCmpULT(x, constant(0.0)), llvm::ConstantFP::getNaN(f32), y);
   }
 };
+
+/// Or NaN; and not -0.
+bool isNeverNegative(mlir::Value x) {
+  return isa_and_nonnull<math::ExpOp, math::Exp2Op, math::AbsFOp>(x.getDefiningOp());
+}
 
 Value* emitF32(llvm::IRBuilderBase& b, Operation* op, llvm::ArrayRef<Value*> a, bool slowUnderflow,
                const QuickParts* quick, const PowersOfTwo* powers) {
@@ -332,7 +366,7 @@ Value* emitF32(llvm::IRBuilderBase& b, Operation* op, llvm::ArrayRef<Value*> a, 
       .Case<math::LogOp>([&](auto) { return m.log(a[0], 0); })
       .Case<math::Log2Op>([&](auto) { return m.log(a[0], 2); })
       .Case<math::Log10Op>([&](auto) { return m.log(a[0], 10); })
-      .Case<math::Log1pOp>([&](auto) { return m.log1p(a[0]); })
+      .Case<math::Log1pOp>([&](auto) { return m.log1p(a[0], isNeverNegative(op->getOperand(0))); })
       .Case<math::TanhOp>([&](auto) { return m.tanh(a[0]); })
       .Case<math::ErfOp>([&](auto) { return m.erf(a[0]); })
       .Case<math::ErfcOp>([&](auto) { return m.erfc(a[0]); })

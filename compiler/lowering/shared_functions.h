@@ -50,19 +50,19 @@ class SharedFunctions {
     Value* far = b().CreateFCmpOGT(a, me().constant(Self::kFar));
     Value* s = b().CreateSelect(far, me().constant(0.0), mul(a, a));
     Value* root = add(me().sqrt(add(s, one())), one());
-    Value* near = log1p(add(a, me().quotient(s, root)));
+    Value* near = me().log1p(add(a, me().quotient(s, root)));
     return me().copysign(b().CreateSelect(far, logOfTwice(a), near), x);
   }
   Value* acosh(Value* x) {
     Value* far = b().CreateFCmpOGT(x, me().constant(Self::kFar));
     Value* t = b().CreateSelect(far, one(), sub(x, one()));
-    Value* near = log1p(add(t, me().sqrt(me().fma(t, t, add(t, t)))));
+    Value* near = me().log1p(add(t, me().sqrt(me().fma(t, t, add(t, t)))));
     Value* y = b().CreateSelect(far, logOfTwice(x), near);
     return b().CreateSelect(b().CreateFCmpOLT(x, one()), llvm::ConstantFP::getNaN(x->getType()), y);
   }
   Value* atanh(Value* x) {
     Value* a = me().abs(x);
-    return me().copysign(mul(log1p(me().quotient(add(a, a), sub(one(), a))), me().constant(0.5)), x);
+    return me().copysign(mul(me().log1p(me().quotient(add(a, a), sub(one(), a))), me().constant(0.5)), x);
   }
 
   /// The root of the mantissa by Halley's steps y (y^3 + 2 z) / (2 y^3 + z) and a last one that knows what y^3 lacks.

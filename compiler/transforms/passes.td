@@ -29,6 +29,11 @@ def FoldArguments : Pass<"tile-fold-arguments", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
+def ShareReductions : Pass<"tile-share-reductions", "::mlir::func::FuncOp"> {
+  let summary = "a tile is combined once along an axis that several reductions of it have";
+  let dependentDialects = ["::tile::ir::TileDialect"];
+}
+
 def GuardSteps : Pass<"tile-guard-steps", "::mlir::func::FuncOp"> {
   let summary = "loops whose step may be 0 or less when the kernel runs have no iteration then";
   let options = [Option<"report", "report", "bool", "false", "a step that is not positive fails an assertion as well">];

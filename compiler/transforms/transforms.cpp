@@ -17,6 +17,7 @@ void addTilePasses(mlir::OpPassManager& passes, bool reportSteps) {
   // Pure tile operations leave loops; loads stay (a store in the loop may change what they read).
   passes.addPass(mlir::createLoopInvariantCodeMotionPass());
   passes.addPass(createSimplifyMasks());
+  passes.addPass(createShareReductions());
   passes.addPass(mlir::createCanonicalizerPass());
   passes.addPass(mlir::createCSEPass());
 }

@@ -31,3 +31,25 @@ func.func @few(%x: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride = 
   tile.store %p, %y[%c0, %c0 : i32, i32] : tensor<64x3xf32>, !tile.view<2xf32>
   return
 }
+
+// -----
+// Dims that no number of lanes divides lie whole in a thread, where smaller pieces of whole lines leave them to it.
+// CHECK-LABEL: @matrices
+// CHECK: tile.load {{.*}} tensor<3x3x64xf32, #tile.layout<3x3x64 regs [1:3*1, 0:3*1] lanes [2:32*1] warps [2:2*32]>>
+func.func @matrices(%x: !tile.view<3xf32> {tile.align = 16 : i32, tile.unit_stride = 2 : i32, tile.stride_multiple_of = array<i32: 16, 16, 1>}, %y: !tile.view<3xf32>, %at: i32 {tile.multiple_of = 16 : i32}) attributes {tile.kernel, tile.num_warps = 2 : i32} {
+  %c0 = arith.constant 0 : i32
+  %p = tile.load %x[%c0, %c0, %at : i32, i32, i32] : !tile.view<3xf32> -> tensor<3x3x64xf32>
+  tile.store %p, %y[%c0, %c0, %at : i32, i32, i32] : tensor<3x3x64xf32>, !tile.view<3xf32>
+  return
+}
+
+// -----
+// Pieces of 16 bytes where smaller ones would not be whole lines, or leave threads without elements too.
+// CHECK-LABEL: @too_short
+// CHECK: tile.load {{.*}} tensor<3x24xf32, #tile.layout<3x24 regs [1:2*1, 1:2*16]
+func.func @too_short(%x: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 16, 1>}, %y: !tile.view<2xf32>, %at: i32 {tile.multiple_of = 16 : i32}) attributes {tile.kernel, tile.num_warps = 1 : i32} {
+  %c0 = arith.constant 0 : i32
+  %p = tile.load %x[%c0, %at : i32, i32] : !tile.view<2xf32> -> tensor<3x24xf32>
+  tile.store %p, %y[%c0, %at : i32, i32] : tensor<3x24xf32>, !tile.view<2xf32>
+  return
+}

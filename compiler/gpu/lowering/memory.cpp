@@ -201,6 +201,7 @@ void emitAddedTile(Emitter& e, AtomicRmwOp op) {
 LogicalResult emitGather(Emitter& e, GatherOp op) {
   if (isa<RankedTensorType>(op.getPtr().getType()))
     return op.emitOpError("through a tile of pointers must be raised first");
+  if (e.definedAhead.contains(op) || emitSiblingGathers(e, op)) return success();
   const layout::Layout& layout = e.layoutOf(op.getResult());
   llvm::Type* element = e.elementType(op.getResult());
   Regs fallback{llvm::Constant::getNullValue(element)};

@@ -1,0 +1,104 @@
+// Fields of records are read as one vector by each thread, where records are aligned so and all of it is wanted.
+// RUN: tile-opt %s -split-input-file --tile-target=sm_90a -tile-assign-layouts -canonicalize -cse -tile-place-buffers -tile-insert-barriers -tile-emit=as=ptx -o /dev/null | FileCheck %s
+
+// Four floats of a record of six: two pairs; what the mask leaves out reads as its value.
+// CHECK-LABEL: .entry pairs(
+// CHECK-COUNT-2: ld.global.v2.b32
+// CHECK-NOT: ld.global{{.*}}b32
+// CHECK: ret;
+func.func @pairs(%x: !tile.ptr<f32> {tile.align = 16 : i32}, %i: !tile.view<1xi32>, %y: !tile.view<1xf32>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %1 = arith.constant 1 : i32
+  %2 = arith.constant 2 : i32
+  %3 = arith.constant 3 : i32
+  %six = arith.constant dense<6> : tensor<128xi32>
+  %most = arith.constant dense<1000> : tensor<128xi32>
+  %other = arith.constant dense<1.0> : tensor<128xf32>
+  %n = tile.iota : tensor<128xi32>
+  %hash = arith.muli %n, %n : tensor<128xi32>
+  %at = arith.muli %hash, %six : tensor<128xi32>
+  %in = arith.cmpi slt, %hash, %most : tensor<128xi32>
+  %x1 = tile.ptr_add %x, %1 : !tile.ptr<f32>, i32
+  %x2 = tile.ptr_add %x, %2 : !tile.ptr<f32>, i32
+  %x3 = tile.ptr_add %x, %3 : !tile.ptr<f32>, i32
+  %b = tile.gather %x1 offsets %at : tensor<128xi32> mask %in : tensor<128xi1> other %other : tensor<128xf32> : !tile.ptr<f32> -> tensor<128xf32>
+  %a = tile.gather %x offsets %at : tensor<128xi32> mask %in : tensor<128xi1> other %other : tensor<128xf32> : !tile.ptr<f32> -> tensor<128xf32>
+  %c = tile.gather %x2 offsets %at : tensor<128xi32> mask %in : tensor<128xi1> other %other : tensor<128xf32> : !tile.ptr<f32> -> tensor<128xf32>
+  %d = tile.gather %x3 offsets %at : tensor<128xi32> mask %in : tensor<128xi1> other %other : tensor<128xf32> : !tile.ptr<f32> -> tensor<128xf32>
+  %s = arith.subf %a, %b : tensor<128xf32>
+  %t = arith.divf %c, %d : tensor<128xf32>
+  %u = arith.divf %s, %t : tensor<128xf32>
+  tile.store %u, %y[%c0 : i32] : tensor<128xf32>, !tile.view<1xf32>
+  return
+}
+
+// -----
+// All of a record of four bytes, side by side: one word.
+// CHECK-LABEL: .entry bytes(
+// CHECK-COUNT-1: ld.global.b32
+// CHECK-NOT: ld.global
+// CHECK: ret;
+func.func @bytes(%x: !tile.ptr<i8> {tile.align = 16 : i32}, %y: !tile.view<1xi8>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %1 = arith.constant 1 : i32
+  %2 = arith.constant 2 : i32
+  %3 = arith.constant 3 : i32
+  %four = arith.constant dense<4> : tensor<128xi32>
+  %n = tile.iota : tensor<128xi32>
+  %hash = arith.muli %n, %n : tensor<128xi32>
+  %at = arith.muli %hash, %four : tensor<128xi32>
+  %x1 = tile.ptr_add %x, %1 : !tile.ptr<i8>, i32
+  %x2 = tile.ptr_add %x, %2 : !tile.ptr<i8>, i32
+  %x3 = tile.ptr_add %x, %3 : !tile.ptr<i8>, i32
+  %a = tile.gather %x offsets %at : tensor<128xi32> : !tile.ptr<i8> -> tensor<128xi8>
+  %b = tile.gather %x1 offsets %at : tensor<128xi32> : !tile.ptr<i8> -> tensor<128xi8>
+  %c = tile.gather %x2 offsets %at : tensor<128xi32> : !tile.ptr<i8> -> tensor<128xi8>
+  %d = tile.gather %x3 offsets %at : tensor<128xi32> : !tile.ptr<i8> -> tensor<128xi8>
+  %s = arith.muli %a, %b : tensor<128xi8>
+  %t = arith.subi %c, %d : tensor<128xi8>
+  %u = arith.muli %s, %t : tensor<128xi8>
+  tile.store %u, %y[%c0 : i32] : tensor<128xi8>, !tile.view<1xi8>
+  return
+}
+
+// -----
+// Not: records of three, which begin anywhere; half of a pair; a store between; another mask.
+// CHECK-LABEL: .entry apart(
+// CHECK-NOT: ld.global.v2
+// CHECK: ret;
+func.func @apart(%x: !tile.ptr<f32> {tile.align = 16 : i32}, %y: !tile.view<2xf32>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %1 = arith.constant 1 : i32
+  %2 = arith.constant 2 : i32
+  %3 = arith.constant 3 : i32
+  %4 = arith.constant 4 : i32
+  %5 = arith.constant 5 : i32
+  %three = arith.constant dense<3> : tensor<128xi32>
+  %six = arith.constant dense<6> : tensor<128xi32>
+  %most = arith.constant dense<1000> : tensor<128xi32>
+  %n = tile.iota : tensor<128xi32>
+  %hash = arith.muli %n, %n : tensor<128xi32>
+  %in = arith.cmpi slt, %hash, %most : tensor<128xi32>
+  %at3 = arith.muli %hash, %three : tensor<128xi32>
+  %at6 = arith.muli %hash, %six : tensor<128xi32>
+  %x1 = tile.ptr_add %x, %1 : !tile.ptr<f32>, i32
+  %x2 = tile.ptr_add %x, %2 : !tile.ptr<f32>, i32
+  %x3 = tile.ptr_add %x, %3 : !tile.ptr<f32>, i32
+  %x4 = tile.ptr_add %x, %4 : !tile.ptr<f32>, i32
+  %x5 = tile.ptr_add %x, %5 : !tile.ptr<f32>, i32
+  %a = tile.gather %x offsets %at3 : tensor<128xi32> : !tile.ptr<f32> -> tensor<128xf32>
+  %b = tile.gather %x1 offsets %at3 : tensor<128xi32> : !tile.ptr<f32> -> tensor<128xf32>
+  %c = tile.gather %x1 offsets %at6 : tensor<128xi32> : !tile.ptr<f32> -> tensor<128xf32>
+  %d = tile.gather %x2 offsets %at6 : tensor<128xi32> : !tile.ptr<f32> -> tensor<128xf32>
+  tile.store %a, %y[%c0, %c0 : i32, i32] : tensor<128xf32>, !tile.view<2xf32>
+  %e = tile.gather %x3 offsets %at6 : tensor<128xi32> : !tile.ptr<f32> -> tensor<128xf32>
+  %f = tile.gather %x4 offsets %at6 : tensor<128xi32> : !tile.ptr<f32> -> tensor<128xf32>
+  %g = tile.gather %x5 offsets %at6 : tensor<128xi32> mask %in : tensor<128xi1> : !tile.ptr<f32> -> tensor<128xf32>
+  tile.store %b, %y[%1, %c0 : i32, i32] : tensor<128xf32>, !tile.view<2xf32>
+  tile.store %c, %y[%2, %c0 : i32, i32] : tensor<128xf32>, !tile.view<2xf32>
+  tile.store %d, %y[%3, %c0 : i32, i32] : tensor<128xf32>, !tile.view<2xf32>
+  tile.store %e, %y[%4, %c0 : i32, i32] : tensor<128xf32>, !tile.view<2xf32>
+  tile.store %f, %y[%5, %c0 : i32, i32] : tensor<128xf32>, !tile.view<2xf32>
+  tile.store %g, %y[%5, %c0 : i32, i32] : tensor<128xf32>, !tile.view<2xf32>
+  return
+}
