@@ -8,6 +8,9 @@
 // copies and the readers of their buffer has its waits and barriers from the stage pass already; only other users of
 // the same bytes matter here. In kernels with roles only the consumers are walked: the producer is one thread, rings
 // keep the two apart, and staging buffers of bulk stores are ordered by the stores themselves.
+#include <functional>
+
+#include "compiler/analysis/facts.h"
 #include "compiler/gpu/async_products.h"
 #include "compiler/gpu/gpu_passes.h"
 #include "compiler/gpu/mma_table.h"
@@ -68,9 +71,29 @@ bool accessesInPlace(const Access& a, const Access& b) {
   return layout && layout->laneReplicas() == 1 && layout->warpReplicas() == 1;
 }
 
+/// By how much a place moves when the loop's counter moves by one, everything else of it staying as it was. Nullopt: not
+/// known. Sums of 32 bits that wrap would be far outside; products must be known not to.
+std::optional<int64_t> movedBy(Value place, scf::ForOp loop, llvm::function_ref<const Facts&()> facts) {
+  if (place == loop.getInductionVar()) return 1;
+  if (loop.isDefinedOutsideOfLoop(place)) return 0;
+  Operation* op = place.getDefiningOp();
+  if (!isa_and_nonnull<arith::AddIOp, arith::SubIOp, arith::MulIOp>(op)) return std::nullopt;
+  const auto a = movedBy(op->getOperand(0), loop, facts), b = movedBy(op->getOperand(1), loop, facts);
+  if (!a || !b) return std::nullopt;
+  if (isa<arith::AddIOp>(op)) return *a + *b;
+  if (isa<arith::SubIOp>(op)) return *a - *b;
+  APInt factor;
+  if (!matchPattern(op->getOperand(1), m_ConstantInt(&factor)) || factor.getSignificantBits() > 31) return std::nullopt;
+  const Range counted = facts().rangeOf(op->getOperand(0)), all = fullRange(place.getType().getIntOrFloatBitWidth());
+  if (counted.min < INT32_MIN || counted.max > INT32_MAX) return std::nullopt;
+  const int64_t times = factor.getSExtValue();
+  if (!all.contains(counted.min * times) || !all.contains(counted.max * times)) return std::nullopt;
+  return *a * times;
+}
+
 /// An earlier iteration of a loop met a box of the same view that this one's box does not meet: along some dim the
 /// loop's counter goes further in an iteration than the boxes reach, and all else of the place stays as it was.
-bool stepsAcross(const Access& earlier, const Access& later) {
+bool stepsAcross(const Access& earlier, const Access& later, llvm::function_ref<const Facts&()> facts) {
   auto loop = dyn_cast_if_present<scf::ForOp>(earlier.loop);
   if (!loop || !earlier.op || !later.op || later.carried) return false;
   struct Box {
@@ -92,34 +115,18 @@ bool stepsAcross(const Access& earlier, const Access& later) {
   if (!x || !y || x->view != y->view || !loop.isDefinedOutsideOfLoop(x->view)) return false;
   APInt step;
   if (!matchPattern(loop.getStep(), m_ConstantInt(&step))) return false;
-  // The place is the counter plus what does not change in the loop. Sums of 32 bits that wrap would be far outside.
-  auto countsAlong = [&](Value index) {
-    bool counts = false;
-    SmallVector<Value> sum{index};
-    while (!sum.empty()) {
-      Value value = sum.pop_back_val();
-      if (value == loop.getInductionVar()) {
-        if (counts) return false;
-        counts = true;
-      } else if (loop.isDefinedOutsideOfLoop(value)) {
-      } else if (auto add = value.getDefiningOp<arith::AddIOp>()) {
-        sum.append({add.getLhs(), add.getRhs()});
-      } else {
-        return false;
-      }
-    }
-    return counts;
-  };
   for (auto [dim, index] : llvm::enumerate(y->indices)) {
-    if (x->indices[dim] != index || !countsAlong(index)) continue;
+    if (x->indices[dim] != index) continue;
+    const auto moved = movedBy(index, loop, facts);
+    if (!moved || std::abs(*moved) > INT32_MAX) continue;
     const size_t lead = y->indices.size() - y->shape.size(), other = x->indices.size() - x->shape.size();
     const int64_t now = dim < lead ? 1 : y->shape[dim - lead], before = dim < other ? 1 : x->shape[dim - other];
-    if (step.getSExtValue() >= std::max(now, before)) return true;
+    if (step.getSExtValue() * std::abs(*moved) >= std::max(now, before)) return true;
   }
   return false;
 }
 
-bool conflict(const Access& before, const Access& now) {
+bool conflict(const Access& before, const Access& now, llvm::function_ref<const Facts&()> facts) {
   if (before.isShared != now.isShared || (!before.isWrite && !now.isWrite)) return false;
   if (now.isShared) {
     if (before.end <= now.begin || now.end <= before.begin) return false;
@@ -131,7 +138,7 @@ bool conflict(const Access& before, const Access& now) {
   }
   if (before.isAtomic && now.isAtomic) return false;
   if (before.root && now.root && before.root != now.root) return false;
-  return !accessesInPlace(before, now) && !stepsAcross(before, now);
+  return !accessesInPlace(before, now) && !stepsAcross(before, now, facts);
 }
 
 Value rootOf(Value ptr) {
@@ -242,22 +249,43 @@ class BarrierInserter {
     for (Operation& op : block) visit(&op, state);
   }
 
+  void iterate(scf::ForOp loop, State& state) {
+    State entry = state;
+    while (true) {
+      State body = entry;
+      walk(*loop.getBody(), body);
+      state = entry;
+      join(state, body);
+      if (join(entry, carried(body, loop))) continue;
+      state = behind(std::move(state), loop);
+      return;
+    }
+  }
+
+  /// What was written to global memory in front of the loop may be read in every iteration, each of which would have a
+  /// barrier: one in front serves all.
+  bool savesBarriersInside(scf::ForOp loop, const State& state) {
+    if (isTrial_ || llvm::none_of(state, [](const Access& a) { return !a.isShared && a.isWrite; })) return false;
+    auto barriersFrom = [&](State entry) {
+      llvm::SetVector<Operation*> known = barriers_;
+      isTrial_ = true;
+      iterate(loop, entry);
+      isTrial_ = false;
+      std::swap(known, barriers_);
+      return known.size();
+    };
+    State passed = state;
+    pass(passed);
+    return barriersFrom(passed) < barriersFrom(state);
+  }
+
   void visit(Operation* op, State& state) {
     if (auto loop = dyn_cast<scf::ForOp>(op)) {
-      if (barriers_.contains(op) || meetsTurns(loop, state)) {
+      if (barriers_.contains(op) || meetsTurns(loop, state) || savesBarriersInside(loop, state)) {
         barriers_.insert(op);
         pass(state);
       }
-      State entry = state;
-      while (true) {
-        State body = entry;
-        walk(*loop.getBody(), body);
-        state = entry;
-        join(state, body);
-        if (join(entry, carried(body, loop))) continue;
-        state = behind(std::move(state), loop);
-        return;
-      }
+      return iterate(loop, state);
     }
     if (auto branch = dyn_cast<scf::IfOp>(op)) {
       State otherwise = state;
@@ -296,7 +324,7 @@ class BarrierInserter {
     Effects effects = effectsOf(op);
     if (effects.startsWithBarrier || barriers_.contains(op)) pass(state);
     for (const Access& now : effects.before) {
-      if (llvm::none_of(state, [&](const Access& before) { return conflict(before, now); })) continue;
+      if (llvm::none_of(state, [&](const Access& before) { return conflict(before, now, factsOf()); })) continue;
       barriers_.insert(op);
       pass(state);
       break;
@@ -311,7 +339,7 @@ class BarrierInserter {
     bool meets = false;
     for (auto store : loop.getBody()->getOps<SmemStoreOp>()) {
       Access now = shared(store.getTarget(), true);
-      meets |= now.turns == loop && llvm::any_of(state, [&](const Access& before) { return conflict(before, now); });
+      meets |= now.turns == loop && llvm::any_of(state, [&](const Access& before) { return conflict(before, now, factsOf()); });
     }
     return meets;
   }
@@ -398,6 +426,16 @@ class BarrierInserter {
   }
 
   func::FuncOp func_;
+  /// Computed when first asked for.
+  std::function<const Facts&()> factsOf() {
+    return [this]() -> const Facts& {
+      if (!facts_) facts_.emplace(func_.getOperation());
+      return *facts_;
+    };
+  }
+
+  std::optional<Facts> facts_;
+  bool isTrial_ = false;
   llvm::DenseSet<Operation*> staged_;
   llvm::SetVector<Operation*> barriers_;
 };

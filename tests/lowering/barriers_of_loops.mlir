@@ -23,15 +23,15 @@ func.func @rows(%x: !tile.view<2xf32>, %n: i32) attributes {tile.kernel, tile.nu
 
 // -----
 // Boxes that overlap the next ones; boxes read one row ahead of where they were written; and an outer loop that comes
-// back to the same rows.
+// back to the same rows, once for all iterations of the inner one.
 // CHECK-LABEL: func.func @overlaps
 // CHECK: tile.barrier
 // CHECK-NEXT: tile.store
 // CHECK: scf.for
 // CHECK: tile.barrier
 // CHECK: scf.for
-// CHECK-NEXT: scf.for
 // CHECK-NEXT: tile.barrier
+// CHECK-NEXT: scf.for
 // CHECK-NEXT: tile.store
 func.func @overlaps(%x: !tile.view<2xf32>, %y: !tile.view<2xf32>, %z: !tile.view<2xf32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
   %c0 = arith.constant 0 : i32
@@ -50,6 +50,86 @@ func.func @overlaps(%x: !tile.view<2xf32>, %y: !tile.view<2xf32>, %z: !tile.view
     scf.for %i = %c0 to %n step %c1 : i32 {
       tile.store %zero, %z[%i, %c0 : i32, i32] : tensor<512xf32>, !tile.view<2xf32>
     }
+  }
+  return
+}
+
+// -----
+// From the end, and in blocks that the counter numbers.
+// CHECK-LABEL: func.func @backwards
+// CHECK-NOT: tile.barrier
+// CHECK: return
+func.func @backwards(%x: !tile.view<1xf32>, %y: !tile.view<1xf32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c512 = arith.constant 512 : i32
+  %zero = arith.constant dense<0.0> : tensor<512xf32>
+  %dim = tile.view_dim %x, 0 : !tile.view<1xf32>
+  %size = arith.trunci %dim overflow<nsw> : i64 to i32
+  %blocks = arith.ceildivui %size, %c512 : i32
+  %last = arith.subi %blocks, %c1 : i32
+  scf.for %i = %c0 to %blocks step %c1 : i32 {
+    %block = arith.subi %last, %i : i32
+    %at = arith.muli %block, %c512 : i32
+    tile.store %zero, %x[%at : i32] : tensor<512xf32>, !tile.view<1xf32>
+  }
+  scf.for %i = %c0 to %n step %c512 : i32 {
+    %at = arith.subi %n, %i : i32
+    tile.store %zero, %y[%at : i32] : tensor<512xf32>, !tile.view<1xf32>
+  }
+  return
+}
+
+// -----
+// Blocks that overlap; numbers whose product may wrap; a place that the counter leaves alone.
+// CHECK-LABEL: func.func @meet
+// CHECK: tile.barrier
+// CHECK-NEXT: tile.store
+// CHECK: tile.barrier
+// CHECK-NEXT: tile.store
+// CHECK: tile.barrier
+// CHECK-NEXT: tile.store
+func.func @meet(%x: !tile.view<1xf32>, %y: !tile.view<1xf32>, %z: !tile.view<1xf32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c100 = arith.constant 100 : i32
+  %c256 = arith.constant 256 : i32
+  %c512 = arith.constant 512 : i32
+  %zero = arith.constant dense<0.0> : tensor<512xf32>
+  scf.for %i = %c0 to %c100 step %c1 : i32 {
+    %at = arith.muli %i, %c256 : i32
+    tile.store %zero, %x[%at : i32] : tensor<512xf32>, !tile.view<1xf32>
+  }
+  scf.for %i = %c0 to %n step %c1 : i32 {
+    %at = arith.muli %i, %c512 : i32
+    tile.store %zero, %y[%at : i32] : tensor<512xf32>, !tile.view<1xf32>
+  }
+  scf.for %i = %c0 to %n step %c512 : i32 {
+    %twice = arith.addi %i, %n : i32
+    %at = arith.subi %twice, %i : i32
+    tile.store %zero, %z[%at : i32] : tensor<512xf32>, !tile.view<1xf32>
+  }
+  return
+}
+
+// -----
+// What was written in front of a loop is read in every iteration: the barrier is in front, too.
+// CHECK-LABEL: func.func @walk
+// CHECK: tile.scatter
+// CHECK: tile.barrier
+// CHECK-NEXT: scf.for
+// CHECK-NOT: tile.barrier
+// CHECK: return
+func.func @walk(%x: !tile.ptr<i32>, %y: !tile.view<1xi32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %i = tile.iota : tensor<512xi32>
+  tile.scatter %i, %x offsets %i : tensor<512xi32> : tensor<512xi32>, !tile.ptr<i32>
+  %end = scf.for %t = %c0 to %n step %c1 iter_args(%at = %c0) -> (i32) : i32 {
+    %place = tile.ptr_add %x, %at : !tile.ptr<i32>, i32
+    %next = tile.gather %place : !tile.ptr<i32> -> i32
+    tile.store %next, %y[%t : i32] : i32, !tile.view<1xi32>
+    scf.yield %next : i32
   }
   return
 }
