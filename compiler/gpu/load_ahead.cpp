@@ -1,7 +1,8 @@
 // load_ahead.cpp - loads an iteration early, and the pass that finds those nobody else took care of: small boxes that
 // products' loops read beside their operands (what is subtracted from a product, factors of rows).
 // Before: kernels without roles, in front of stage; copies of operands will run ahead.
-// After:  such loops carry the boxes of the next iteration in registers. Their latency would be the loop's.
+// After:  such loops carry the boxes of the next iteration in registers, or those of as many iterations as operands'
+//         copies run ahead, where registers hold them all. Their latency would be the loop's.
 #include "compiler/gpu/load_ahead.h"
 
 #include "compiler/gpu/copy_slice.h"
@@ -46,13 +47,14 @@ int64_t registersOfResults(scf::ForOp loop, int64_t warps, const Facts& facts) {
   return results;
 }
 
-void loadAhead(scf::ForOp loop, ArrayRef<Operation*> loads, ArrayRef<Operation*> updates) {
+void loadAhead(scf::ForOp loop, ArrayRef<Operation*> loads, ArrayRef<Operation*> updates, int64_t distance) {
   if (loads.empty()) return;
   CopySlice slice(loop, loads, updates);
   if (!slice.obstacle().empty() || slice.needsGuard() || !slice.carried().empty()) return;
   OpBuilder b(loop);
   Location loc = loop.getLoc();
   const bool asks = llvm::any_of(loads, [](Operation* op) { return isa<GatherOp>(op); });
+  if (asks) distance = 1;
   auto emit = [&](OpBuilder& builder, Value iv, Value before, Value end) {
     SmallVector<Value> values(loads.size()), state;
     Value exists;
@@ -62,9 +64,22 @@ void loadAhead(scf::ForOp loop, ArrayRef<Operation*> loads, ArrayRef<Operation*>
     });
     return values;
   };
+  // An iteration that exists does not wrap; gathers of one that does not read nothing.
+  const bool asksOnly = llvm::all_of(loads, [](Operation* op) { return isa<GatherOp>(op); });
+  auto further = [&](OpBuilder& builder, Value iv) -> Value {
+    for (int64_t step = 0; step < distance; ++step)
+      iv = arith::AddIOp::create(builder, loc, iv, loop.getStep(),
+                                 asksOnly ? arith::IntegerOverflowFlags::nsw : arith::IntegerOverflowFlags::none);
+    return iv;
+  };
+  // Carried: what this iteration uses, then what the next one will, and so on.
   const size_t first = loop.getInitArgs().size();
   SmallVector<Value> inits(loop.getInitArgs());
-  inits.append(emit(b, loop.getLowerBound(), loop.getLowerBound(), loop.getUpperBound()));
+  Value at = loop.getLowerBound();
+  for (int64_t ahead = 0; ahead < distance; ++ahead) {
+    inits.append(emit(b, at, at, loop.getUpperBound()));
+    if (ahead + 1 < distance) at = arith::AddIOp::create(b, loc, at, loop.getStep());
+  }
   // Compared with the counter of this iteration: the next one's might not fit.
   Value last;
   if (asks) last = arith::SubIOp::create(b, loc, loop.getUpperBound(), loop.getStep());
@@ -73,11 +88,7 @@ void loadAhead(scf::ForOp loop, ArrayRef<Operation*> loads, ArrayRef<Operation*>
   Block* body = made.getBody();
   if (!body->empty()) body->back().erase();
   OpBuilder in = OpBuilder::atBlockBegin(body);
-  // An iteration that exists does not wrap; gathers of one that does not read nothing.
-  const bool asksOnly = llvm::all_of(loads, [](Operation* op) { return isa<GatherOp>(op); });
-  Value ahead = arith::AddIOp::create(
-      in, loc, made.getInductionVar(), loop.getStep(),
-      asksOnly ? arith::IntegerOverflowFlags::nsw : arith::IntegerOverflowFlags::none);
+  Value ahead = further(in, made.getInductionVar());
   // The slice reads the old body's values: it is copied before they move.
   SmallVector<Value> next = emit(in, ahead, made.getInductionVar(), last);
   for (size_t i = 0; i <= first; ++i) loop.getBody()->getArgument(i).replaceAllUsesWith(body->getArgument(i));
@@ -88,6 +99,8 @@ void loadAhead(scf::ForOp loop, ArrayRef<Operation*> loads, ArrayRef<Operation*>
   }
   Operation* yield = body->getTerminator();
   SmallVector<Value> yielded(yield->getOperands());
+  const auto carried = made.getRegionIterArgs().drop_front(first + loads.size());
+  yielded.append(carried.begin(), carried.end());
   yielded.append(next.begin(), next.end());
   yield->setOperands(yielded);
   for (size_t i = 0; i < first; ++i) loop.getResult(i).replaceAllUsesWith(made.getResult(i));
@@ -139,7 +152,11 @@ class LoadAheadPass : public PassWrapper<LoadAheadPass, OperationPass<func::Func
       registers += own, held += own;
       loads.push_back(load);
     }
-    loadAhead(loop, loads);
+    // As early as the operands, while it is little that is held.
+    const int64_t stages = loop->getAttrOfType<IntegerAttr>("tile.stages").getInt();
+    int64_t distance = std::max<int64_t>(1, std::min(stages - 1, kMostEarlyRegisters / std::max<int64_t>(1, registers)));
+    while (distance > 1 && held + (distance - 1) * registers > kMostBesideProducts) --distance;
+    loadAhead(loop, loads, {}, distance);
   }
 };
 

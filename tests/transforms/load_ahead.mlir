@@ -88,3 +88,31 @@ func.func @large(%K: !tile.view<2 x f16>, %V: !tile.view<2 x f32>, %O: !tile.vie
   tile.store %r, %O[%c0, %c0 : i32, i32] : tensor<64x128xf32>, !tile.view<2 x f32>
   return
 }
+
+// -----
+
+// Three stages: as early as the operands, two iterations.
+// CHECK-LABEL: func.func @two
+// CHECK: %[[FIRST:.*]] = tile.load %arg1[%c0
+// CHECK: %[[SECOND:.*]] = tile.load %arg1[%{{[0-9]+}},
+// CHECK: scf.for %[[I:.*]] = {{.*}} iter_args(%{{.*}} = %{{.*}}, %[[V:.*]] = %[[FIRST]], %[[W:.*]] = %[[SECOND]])
+// CHECK: %[[AHEAD:.*]] = arith.addi %[[I]],
+// CHECK: %[[FURTHER:.*]] = arith.addi %[[AHEAD]],
+// CHECK: %[[NEXT:.*]] = tile.load %arg1[%[[FURTHER]],
+// CHECK: arith.subf %{{.*}}, %[[V]]
+// CHECK: scf.yield %{{.*}}, %[[W]], %[[NEXT]]
+func.func @two(%K: !tile.view<2 x f16>, %V: !tile.view<2 x f32>, %O: !tile.view<2 x f32>, %w: !tile.smem<64x16xf16, minor = 1>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %zero = arith.constant dense<0.0> : tensor<16x16xf32>
+  %c0 = arith.constant 0 : i32
+  %c16 = arith.constant 16 : i32
+  %r = scf.for %t = %c0 to %n step %c16 iter_args(%acc = %zero) -> (tensor<16x16xf32>) : i32 {
+    %k = tile.load_shared %K[%t, %c0 : i32, i32] box [16, 64] : !tile.view<2 x f16> -> !tile.smem<16x64xf16, minor = 1>
+    %v = tile.load %V[%t, %c0 : i32, i32] : !tile.view<2 x f32> -> tensor<16x16xf32>
+    %d = tile.mma m16n8k16_f16 k 64 warps(1, 4) %k, %w, %zero : !tile.smem<16x64xf16, minor = 1>, !tile.smem<64x16xf16, minor = 1> -> tensor<16x16xf32>
+    %e = arith.subf %d, %v : tensor<16x16xf32>
+    %s = arith.addf %acc, %e : tensor<16x16xf32>
+    scf.yield %s : tensor<16x16xf32>
+  } {tile.stages = 3 : i32}
+  tile.store %r, %O[%c0, %c0 : i32, i32] : tensor<16x16xf32>, !tile.view<2 x f32>
+  return
+}
