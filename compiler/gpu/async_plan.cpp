@@ -152,6 +152,14 @@ class BlockPlan {
     return needed;
   }
 
+  /// The barrier in front of such a product says that everybody has finished the last iteration's, so that the next one
+  /// may store where that read.
+  bool readsAlternating(MmaOp product) {
+    return llvm::any_of(ValueRange{product.getA(), product.getB()}, [&](Value tile) {
+      return isa<SmemType>(tile.getType()) && isAlternating(tile, block_);
+    });
+  }
+
   bool uses(Operation* op, Value value) const {
     return llvm::any_of(value.getUsers(), [&](Operation* user) { return block_.findAncestorOpInBlock(*user) == op; });
   }
@@ -167,7 +175,9 @@ class BlockPlan {
     if (!product && hasAsyncProduct(op)) needed = last();
     for (auto [i, group] : llvm::enumerate(open_)) {
       bool accumulates = product && product.getAcc() == group.value && group.value.hasOneUse();
-      if ((uses(op, group.value) && !accumulates) || reads_.threatens(op, group.product))
+      const bool takesTurns = product && group.isCarried && readsAlternating(product) && readsAlternating(group.product);
+      if ((uses(op, group.value) && !accumulates) || takesTurns ||
+          reads_.threatens(op, group.product, group.isCarried))
         needed = std::max(needed, first_ + static_cast<int>(i));
     }
     if (!product && touchesLaterAccumulator(op)) needed = last();

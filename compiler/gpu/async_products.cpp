@@ -29,6 +29,12 @@ Value slotOf(Value smem) {
   return {};
 }
 
+bool isAlternating(Value smem, Block& loopBody) {
+  auto alloc = allocationOf(smem);
+  Value slot = slotOf(smem);
+  return alloc && alloc->hasAttr(kAlternatesAttr) && slot && slot.getParentBlock() == &loopBody;
+}
+
 // ---- shared memory
 
 AsyncReads::AsyncReads(func::FuncOp func) {
@@ -73,8 +79,12 @@ static bool hasLayouts(Operation* op) {
   return llvm::all_of(op->getOperandTypes(), [](Type t) { return !isa<RankedTensorType>(t) || layoutOf(t); });
 }
 
-bool AsyncReads::threatens(Operation* op, MmaOp product) const {
+bool AsyncReads::threatens(Operation* op, MmaOp product, bool isOfEarlier) const {
   if (rotatesAround(op, product)) return false;
+  // The other threads' products of the last iteration are finished before this one's: async_plan.cpp.
+  if (auto store = dyn_cast<SmemStoreOp>(op); store && isOfEarlier && op->getBlock() == product->getBlock() &&
+                                              isAlternating(store.getTarget(), *op->getBlock()))
+    return false;
   // A write to other bytes is a threat too, unless it can only be to other bytes: buffers whose last statement is over
   // share their memory with others. Those of stages are never shared.
   const bool stagesOnly = readsStagesOnly(product);

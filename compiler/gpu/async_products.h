@@ -12,6 +12,8 @@ bool hasAsyncProduct(mlir::Operation* op);
 
 /// The stage a product reads (its slot index) when the tile is a slot of a ring, else null.
 mlir::Value slotOf(mlir::Value smem);
+/// The tile lies in buffers that the iterations of the block's loop use in turn.
+bool isAlternating(mlir::Value smem, mlir::Block& loopBody);
 
 /// Which shared memory the unfinished products of a function may be reading, and what may overwrite it.
 class AsyncReads {
@@ -22,7 +24,8 @@ class AsyncReads {
   /// threads do so. Stages that a producer fills are written only after their release, nothing else threatens them.
   /// Nothing in its loop threatens the product of a ring that rotates: what the next iteration writes stands behind that
   /// one's product, where this one is finished.
-  bool threatens(mlir::Operation* op, MmaOp product) const;
+  /// `isOfEarlier`: the product is the last iteration's. Stores to buffers that take turns leave alone what it reads.
+  bool threatens(mlir::Operation* op, MmaOp product, bool isOfEarlier = false) const;
 
  private:
   bool readsStagesOnly(MmaOp product) const;
