@@ -12,8 +12,8 @@
 // ops that write the registers an unfinished product has as operand A (the next iteration's, too): ptxas serialises all
 // products when it sees such a write (C7513).
 //
-// What a loop has loaded an iteration early for buffers that take turns is stored at the top of the iteration, under the
-// products of the one before: their wait stands in front of this one's product, and so does the barrier behind it.
+// What is stored into buffers that take turns is stored under the products of the iteration before: their wait stands in
+// front of this one's product, and so does the barrier behind it.
 //
 // At the edges of regions everything is finished, with one exception: the last products of a loop run on into the next
 // iteration when all that happens to their results there is to be accumulated on. That iteration issues its own
@@ -22,7 +22,6 @@
 #include "compiler/gpu/async_plan.h"
 #include "compiler/gpu/gpu_passes.h"
 #include "compiler/gpu/guard_loop.h"
-#include "llvm/ADT/SetVector.h"
 #include "mlir/Pass/Pass.h"
 
 namespace tile::ir {
@@ -52,7 +51,6 @@ class WaitInserter {
           if (llvm::any_of(inner, [](Operation& o) { return hasAsyncProduct(&o); })) visit(inner);
     sinkToReaders(block);
     auto loop = dyn_cast<scf::ForOp>(block.getParentOp());
-    if (loop) storeFirst(block);
     Carry entry, left;
     if (loop) (void)planBlock(block, reads_, carries_, {}, &entry);  // what an iteration leaves is in front of the next
     SmallVector<Item> items = planBlock(block, reads_, carries_, entry, loop ? &left : nullptr);
@@ -63,37 +61,6 @@ class WaitInserter {
     if (!left.groups.empty()) carries_[loop] = left;
     for (Held held : left.releases) replaced_.push_back(held.release);
     apply(block, items);
-  }
-
-  /// Stores to buffers that take turns, of values that the loop carries: their fence would wait for loads in front of it.
-  static void storeFirst(Block& block) {
-    SmallVector<SmemStoreOp> stores;
-    for (auto store : block.getOps<SmemStoreOp>())
-      if (isAlternating(store.getTarget(), block)) stores.push_back(store);
-    Operation* place = &block.front();
-    for (SmemStoreOp store : stores) {
-      llvm::SetVector<Operation*> slice;
-      SmallVector<Operation*> pending{store};
-      bool isCarried = true;
-      while (!pending.empty() && isCarried) {
-        Operation* op = pending.pop_back_val();
-        slice.insert(op);
-        for (Value operand : op->getOperands()) {
-          Operation* made = operand.getDefiningOp();
-          if (!made || made->getBlock() != &block || slice.contains(made)) continue;
-          isCarried &= isMemoryEffectFree(made) && !made->getNumRegions() && !isa<ConvertOp>(made);
-          pending.push_back(made);
-        }
-      }
-      if (!isCarried) continue;
-      auto ops = slice.takeVector();
-      llvm::sort(ops, [](Operation* a, Operation* b) { return a->isBeforeInBlock(b); });
-      for (Operation* op : ops)
-        if (op == place)
-          place = op->getNextNode();
-        else
-          op->moveBefore(place);
-    }
   }
 
   static bool sameProducts(const Carry& a, const Carry& b) {
