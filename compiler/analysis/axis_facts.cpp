@@ -92,18 +92,18 @@ AxisFacts mulAxis(const AxisFacts& a, const AxisFacts& b) {
   return withoutRuns(a, b, product(elementDivisibility(a), elementDivisibility(b)));
 }
 
-AxisFacts floorDivAxis(const AxisFacts& a, int64_t divisor) {
-  if (divisor == 1) return a;
+AxisFacts floorDivAxis(const AxisFacts& a, int64_t divisor, bool isKnown) {
+  if (divisor == 1 && isKnown) return a;
   AxisFacts r = a;
   const int64_t two = powerOfTwoIn(divisor);
-  const bool isPower = two == divisor;
+  const bool isPower = isKnown && two == divisor;
   const int64_t elements = elementDivisibility(a);
   for (size_t d = 0; d < r.contiguity.size(); ++d) {
     r.contiguity[d] = 1;
     r.divisibility[d] = isPower && elements >= divisor ? elements / divisor : 1;
-    // Runs that start at multiples of the divisor stay below the next multiple for `divisor` steps.
-    const int64_t run = std::gcd(a.contiguity[d], divisor);
-    if (isPower && run > 1 && firstsDivisibility(a, d, run) >= run) r.constancy[d] = std::max(r.constancy[d], run);
+    // A run of g that starts at a multiple of g, g dividing the divisor, does not cross a multiple of the divisor.
+    const int64_t run = powerOfTwoIn(std::gcd(a.contiguity[d], two));
+    if (run > 1 && firstsDivisibility(a, d, run) >= run) r.constancy[d] = std::max(r.constancy[d], run);
   }
   return r;
 }

@@ -25,8 +25,9 @@ AxisFacts joinAxis(const AxisFacts& a, const AxisFacts& b);
 AxisFacts addAxis(const AxisFacts& a, const AxisFacts& b);
 AxisFacts subAxis(const AxisFacts& a, const AxisFacts& b);
 AxisFacts mulAxis(const AxisFacts& a, const AxisFacts& b);
-/// Floor division and its remainder by a positive constant (for signed division: of values known not to be negative).
-AxisFacts floorDivAxis(const AxisFacts& a, int64_t divisor);
+/// Floor division and its remainder by a positive number, for signed division of values that are not negative. The number
+/// is the same for all elements: `divisor` or a multiple of it; a quotient tells more where it `isKnown` to be `divisor`.
+AxisFacts floorDivAxis(const AxisFacts& a, int64_t divisor, bool isKnown = true);
 AxisFacts floorRemAxis(const AxisFacts& a, int64_t divisor);
 /// Elementwise choice between a and b (min, max); or by a condition with its own constancy.
 AxisFacts eitherAxis(const AxisFacts& a, const AxisFacts& b);

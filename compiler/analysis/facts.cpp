@@ -453,8 +453,13 @@ class FactsBuilder {
       range = remRange(dividend, by, bits);
 
     const bool likeFloor = isUnsigned || floors || dividend.isNonNegative();
+    const bool sameForAll = shape.empty() || llvm::equal(b.constancy, shape);
     AxisFacts axis = elementwiseAxis(shape, {a, b});
-    if (by.isConstant() && by.min > 0 && likeFloor && !ceils)
+    // By a number of the launch (the tutorial's `rows % M`): dividends are taken not to be negative, as their range
+    // can rarely be known. README of the language says so.
+    if (!by.isConstant() && !shift && !ceils && sameForAll)
+      axis = remainder ? floorRemAxis(a, elementDivisibility(b)) : floorDivAxis(a, elementDivisibility(b), false);
+    else if (by.isConstant() && by.min > 0 && likeFloor && !ceils)
       axis = remainder ? floorRemAxis(a, by.min) : floorDivAxis(a, by.min);
     else if (by.isConstant() && by.min > 0 && remainder)  // the remainder of a multiple is a multiple, of either sign
       for (int64_t& d : axis.divisibility) d = std::min(elementDivisibility(a), powerOfTwoIn(by.min));

@@ -56,13 +56,13 @@ class Generator {
       case 2: return combine(make(shape, depth - 1), make(shape, depth - 1), mulAxis, [](int64_t a, int64_t b) { return a * b; });
       case 3: return combine(make(shape, depth - 1), make(shape, depth - 1), eitherAxis, [](int64_t a, int64_t b) { return std::min(a, b); });
       case 4: {
-        const int64_t by = 1 + static_cast<int64_t>(pick(12));
-        return map(make(shape, depth - 1), [&](const AxisFacts& f) { return floorDivAxis(f, by); },
+        const int64_t known = 1 + static_cast<int64_t>(pick(12)), by = known * (1 + 2 * static_cast<int64_t>(pick(2)));
+        return map(make(shape, depth - 1), [&](const AxisFacts& f) { return floorDivAxis(f, known, by == known); },
                    [&](int64_t v) { return v >= 0 ? v / by : -((-v + by - 1) / by); });
       }
       case 5: {
-        const int64_t by = 1 + static_cast<int64_t>(pick(12));
-        return map(make(shape, depth - 1), [&](const AxisFacts& f) { return floorRemAxis(f, by); }, [&](int64_t v) { return ((v % by) + by) % by; });
+        const int64_t known = 1 + static_cast<int64_t>(pick(12)), by = known * (1 + 2 * static_cast<int64_t>(pick(2)));
+        return map(make(shape, depth - 1), [&](const AxisFacts& f) { return floorRemAxis(f, known); }, [&](int64_t v) { return ((v % by) + by) % by; });
       }
       case 6: {  // a comparison, then a choice by it
         Sample a = make(shape, depth - 1), b = make(shape, depth - 1), c = make(shape, depth - 1);

@@ -33,6 +33,16 @@ func.func @tiles(%n: i32 {tile.multiple_of = 16 : i32}, %m: i32) {
   %mixed = arith.addi %iota, %ms : tensor<64xi32>
   // expected-remark @+1 {{contiguity [1] divisibility [1] constancy [1] range -7 to 7}}
   %signed = arith.remsi %mixed, %c8 {facts} : tensor<64xi32>
+  // By a number of the launch, dividends are taken not to be negative: whole groups of 16 wrap around.
+  // expected-remark @+1 {{contiguity [16] divisibility [16] constancy [1]}}
+  %around = arith.remsi %any, %ns {facts} : tensor<64xi32>
+  // expected-remark @+1 {{contiguity [1] divisibility [1] constancy [16]}}
+  %lines = arith.divsi %any, %ns {facts} : tensor<64xi32>
+  // A divisor for each element, or one that nothing is known of: no groups.
+  // expected-remark @+1 {{contiguity [1] divisibility [1] constancy [1]}}
+  %each = arith.remsi %any, %add {facts} : tensor<64xi32>
+  // expected-remark @+1 {{contiguity [1] divisibility [1] constancy [1]}}
+  %other = arith.remsi %any, %ms {facts} : tensor<64xi32>
   // Nothing is left of multiples of 16.
   // expected-remark @+1 {{contiguity [1] divisibility [8] constancy [1] range 0 to 0}}
   %none = arith.remsi %mul, %c8 {facts} : tensor<64xi32>
