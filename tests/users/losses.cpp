@@ -378,7 +378,7 @@ Register r6("adafactor", [](Env& e) {
 
 // --- scores of a graph's edges: products of the rows of both ends, per head
 struct EdgesCfg {
-  int BE = 32, D = 64, warps = 4;
+  int BE = 64, D = 64, warps = 4;
 };
 auto edge_scores = kernel("user_edge_scores", [](const EdgesCfg& c, Tensor<const half, 3> X, Tensor<const half, 3> Y,
                                                  Tensor<const int32_t, 2> edges, Tensor<half, 2> scores) {
@@ -528,7 +528,7 @@ Register r9("chains", [](Env& e) {
 // --- two products of different lengths, both found in memory (none, one or many steps), subtracted where they are
 // masked
 struct RaggedCfg {
-  int BM = 64, BN = 64, BK = 32, stages = 3, warps = 4;
+  int BM = 128, BN = 128, BK = 64, stages = 4, warps = 4;
 };
 auto ragged = kernel("user_ragged", [](const RaggedCfg& c, Tensor<const bfloat16, 2> A, Tensor<const bfloat16, 2> B,
                                        Tensor<const bfloat16, 2> U, Tensor<const bfloat16, 2> V,

@@ -100,7 +100,7 @@ Register r1("neighbours", [](Env& e) {
 
 // --- cross attention of padded batches: bytes say which queries and which keys exist
 struct CrossCfg {
-  int BM = 64, BN = 64, D = 64, stages = 2, warps = 4;
+  int BM = 128, BN = 128, D = 64, stages = 2, warps = 8;
 };
 auto cross = kernel("user_cross", [](const CrossCfg& c, Tensor<const bfloat16, 4> Q, Tensor<const bfloat16, 4> K,
                                      Tensor<const bfloat16, 4> V, Tensor<const uint8_t, 2> queries,

@@ -70,7 +70,7 @@ Register r1("instance_norm", [](Env& e) {
 
 // --- rms norm over 96 channels of images, channels first, and the sum of squares over channels and pixels of a tile
 struct ChannelsCfg {
-  int C = 96, BP = 64, warps = 4;
+  int C = 96, BP = 128, warps = 4;
 };
 auto rms_channels = kernel("user_rms_channels", [](const ChannelsCfg& c, Tensor<const bfloat16, 3> X,
                                                    Tensor<const bfloat16, 1> weight, Tensor<bfloat16, 3> Y,
@@ -169,7 +169,7 @@ Register r3("arg_middle", [](Env& e) {
 // --- the logarithm of the sum of exponentials of everything behind an element, from the end of every row; the sum in
 // front of it, without itself, counting only what a mask shows
 struct BehindCfg {
-  int BR = 4, BN = 256, warps = 4;
+  int BR = 4, BN = 512, warps = 4;
 };
 auto behind = kernel("user_behind", [](const BehindCfg& c, Tensor<const float, 2> X, Tensor<const bool, 2> shown,
                                        Tensor<float, 2> lse, Tensor<float, 2> before) {

@@ -408,7 +408,7 @@ Register r6("surface_cells", [](Env& e) {
 
 // --- the likeliest path through a hidden Markov model: forward with back pointers, then back along them
 struct ViterbiCfg {
-  int S = 64, warps = 4;
+  int S = 64, warps = 2;
 };
 auto viterbi = kernel("user_viterbi", [](const ViterbiCfg& c, Tensor<const float, 3> emissions,
                                          Tensor<const float, 2> moves, Tensor<uint8_t, 3> from, Tensor<int32_t, 2> path,
