@@ -1,4 +1,5 @@
 // ptxas.cpp - finds and runs the PTX assembler, and reads what it says.
+#include <cstdlib>
 #include <regex>
 #include <sstream>
 
@@ -74,9 +75,16 @@ std::vector<std::string> parsePtxasLog(const std::string& log, Resources& resour
   return warnings;
 }
 
-Result<std::string> runPtxas(const std::string& ptx, const Target& target, const CompileOptions& options,
-                             Resources& resources) {
-  const std::string what = "kernel `" + entryOf(ptx) + "` for " + target.name;
+namespace {
+
+struct Assembled {
+  std::string bytes;
+  Resources resources;
+  std::vector<std::string> warnings;
+};
+
+Result<Assembled> assembled(const std::string& ptx, const std::string& what, const Target& target,
+                            const CompileOptions& options) {
   const std::string program = findPtxas(options);
   if (program.empty()) return Error{ErrorKind::compile, "no ptxas to assemble " + what, {}};
 
@@ -112,15 +120,45 @@ Result<std::string> runPtxas(const std::string& ptx, const Target& target, const
     return Error{ErrorKind::compile, message, {}};
   }
 
-  const std::vector<std::string> warnings = parsePtxasLog(text, resources);
+  Assembled result;
+  result.warnings = parsePtxasLog(text, result.resources);
+  result.bytes = readFile(object.path);
+  return result;
+}
+
+/// The same code for one program at least on a multiprocessor. Without a bound ptxas leaves registers for as many
+/// programs of one or two warps as there may be, and spills for that. Empty where the code has a bound of its own.
+std::string withFewestPrograms(std::string ptx) {
+  constexpr int kFewThreads = 64;
+  const std::string directive = ".reqntid ";
+  const size_t at = ptx.find(directive);
+  if (at == std::string::npos || ptx.find(".minnctapersm") != std::string::npos) return "";
+  if (std::atoi(ptx.c_str() + at + directive.size()) > kFewThreads) return "";
+  return ptx.insert(at, ".minnctapersm 1\n");
+}
+
+}  // namespace
+
+Result<std::string> runPtxas(const std::string& ptx, const Target& target, const CompileOptions& options,
+                             Resources& resources) {
+  const std::string what = "kernel `" + entryOf(ptx) + "` for " + target.name;
+  Result<Assembled> code = assembled(ptx, what, target, options);
+  if (!code) return code.error();
+  auto spilled = [](const Assembled& a) { return a.resources.spill_store_bytes + a.resources.spill_load_bytes; };
+  if (spilled(*code) > 0)
+    if (const std::string bounded = withFewestPrograms(ptx); !bounded.empty())
+      if (Result<Assembled> again = assembled(bounded, what, target, options); again && spilled(*again) < spilled(*code))
+        code = std::move(again);
+  resources = code->resources;
   if (options.onRemark) {
-    for (const std::string& line : warnings) options.onRemark({Severity::warning, what + ": " + line, "", 0, 0, {}});
+    for (const std::string& line : code->warnings)
+      options.onRemark({Severity::warning, what + ": " + line, "", 0, 0, {}});
     if (resources.spill_store_bytes > 0)
       options.onRemark({Severity::remark,
                         what + ": " + std::to_string(resources.spill_store_bytes) + " bytes of registers spill to memory", "",
                         0, 0, {}});
   }
-  return readFile(object.path);
+  return std::move(code->bytes);
 }
 
 }  // namespace tile::ir

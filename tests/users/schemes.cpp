@@ -262,7 +262,7 @@ Register r4("volatility", [](Env& e) {
 // --- singular values of many small matrices: one-sided Jacobi rotations of pairs of columns, sweeps until all are
 // orthogonal. A program holds BM matrices
 struct SvdCfg {
-  int BM = 32, n = 8, sweeps = 6, warps = 4;
+  int BM = 128, n = 8, sweeps = 6, warps = 4;
 };
 auto svd = kernel("user_svd", [](const SvdCfg& c, Tensor<const float, 3> A, Tensor<float, 2> values) {
   num_warps(c.warps);  // A [M, n, n], values [M, n] in falling order
