@@ -110,6 +110,21 @@ inline Tile load(Expr pointer, LoadOptions o = {}) {
 /// Writes a value of the pointer's element type (or narrower, of the same kind).
 inline void store(Expr pointer, Expr value, StoreOptions o = {}) { detail::store(pointer, value, o.mask, o.cache); }
 
+namespace detail {
+template <class M>
+concept Mask = std::convertible_to<M, Expr> && !std::convertible_to<M, LoadOptions>;
+}  // namespace detail
+template <detail::Mask M, class... Other>
+Tile load(const Expr& pointer, const M&, const Other&...) {
+  static_assert(detail::kAlwaysFalse<M>,
+                "masks and what masked-off lanes read are named -> load(p, {.mask = m, .other = 0})");
+  return detail::make_tile({}, pointer.loc);
+}
+template <detail::Mask M>
+void store(const Expr&, const Expr&, const M&) {
+  static_assert(detail::kAlwaysFalse<M>, "masks are named -> store(p, value, {.mask = m})");
+}
+
 // ---- atomics: each returns the values before it (undefined in masked-off lanes)
 struct AtomicOptions {
   OptionalExpr mask{};
