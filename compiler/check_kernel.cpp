@@ -15,7 +15,7 @@ std::string problemOf(Type type) {
   std::string text;
   llvm::raw_string_ostream out(text);
   if (isa<ShapedType>(type)) {
-    if (!isTile(type)) {
+    if (!isTileType(type)) {
       out << "a tile is a tensor of rank 1 to " << kMaxTileRank << " with static positive dims and at most " << kMaxTileElements
           << " elements, found '" << type << "'";
       return text;
@@ -35,9 +35,11 @@ std::string problemOf(Type type) {
 bool isOfTheLanguage(Operation* op) {
   if (isa<func::FuncOp, func::ReturnOp, scf::ForOp, scf::IfOp, scf::WhileOp, scf::YieldOp, scf::ConditionOp>(op)) return true;
   // What passes make (layout conversions, shared memory, asynchronous copies) is not input.
-  if (isa<ProgramIdOp, NumProgramsOp, PtrAddOp, PtrToIntOp, IntToPtrOp, MakeViewOp, ViewPtrOp, ViewDimOp, ViewStrideOp, LoadOp, StoreOp, AccumulateOp, GatherOp,
-          ScatterOp, AtomicRmwOp, AtomicCasOp, IotaOp, SplatOp, BroadcastOp, ReshapeOp, TransOp, CatOp, ExtractOp, TakeOp, HistogramOp, ItemOp, ReduceOp, ScanOp,
-          YieldOp, DotOp, AssumeOp, AssumeTrueOp, PrintOp, AssertOp, LgammaOp, TgammaOp, BitReverseOp>(op))
+  if (isa<ProgramIdOp, NumProgramsOp, PtrAddOp, PtrToIntOp, IntToPtrOp, MakeViewOp, ViewPtrOp, ViewDimOp, ViewStrideOp,
+          LoadOp, StoreOp, AccumulateOp, GatherOp, ScatterOp, AtomicRmwOp, AtomicCasOp, IotaOp, SplatOp, BroadcastOp,
+          ReshapeOp, TransOp, CatOp, ExtractOp, TakeOp, HistogramOp, ItemOp, ReduceOp, ScanOp,
+          YieldOp, DotOp, AssumeOp, AssumeTrueOp, PrintOp, AssertOp, BitReverseOp>(op) ||
+      op->hasTrait<IsFloatFunction>())
     return true;
   StringRef dialect = op->getName().getDialectNamespace();
   return op->isRegistered() && (dialect == "arith" || dialect == "math");

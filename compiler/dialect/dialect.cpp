@@ -59,7 +59,7 @@ bool isNumber(mlir::Type type) {
                    mlir::Float64Type>(type);
 }
 
-bool isTile(mlir::Type type) {
+bool isTileType(mlir::Type type) {
   auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(type);
   if (!tensor || tensor.getRank() < 1 || tensor.getRank() > kMaxTileRank) return false;
   int64_t elements = 1;

@@ -33,7 +33,10 @@ inline constexpr int64_t kMaxTileRank = 8;
 /// Whether values of the type are numbers of the language (DType, signless).
 bool isNumber(mlir::Type type);
 /// Whether the type is a tensor with a shape a tile can have: rank 1 to 8, static positive dims, kMaxTileElements.
-bool isTile(mlir::Type type);
+bool isTileType(mlir::Type type);
+/// Trait: a function of floats that the math dialect lacks. Every target has the code for it that this compiler emits.
+template <class Op>
+class IsFloatFunction : public mlir::OpTrait::TraitBase<Op, IsFloatFunction> {};
 }  // namespace tile::ir
 
 #include "compiler/dialect/tile_dialect.h.inc"

@@ -14,7 +14,7 @@ def Tile_Number : Type<CPred<"::tile::ir::isNumber($_self)">, "number (i1, i8, i
 def Tile_Integer : Type<CPred<"(::tile::ir::isNumber($_self) && $_self.isInteger())">, "integer (i1, i8, i16, i32, i64)">;
 // Unranked, dynamic, empty and absurdly large tensors end here: verifiers and passes may take a shape for granted.
 class Tile_Of<list<Type> elements, list<Pred> more = [], string what = "tile">
-    : ShapedContainerType<elements, And<!listconcat([CPred<"::tile::ir::isTile($_self)">], more)>,
+    : ShapedContainerType<elements, And<!listconcat([CPred<"::tile::ir::isTileType($_self)">], more)>,
                           what # " (tensor of rank 1 to 8 with static positive dims and at most 4194304 elements)", "::mlir::TensorType">;
 class Tile_OfRank<int rank, list<Type> elements> : Tile_Of<elements, [HasAnyRankOfPred<[rank]>], rank # "-D tile">;
 def Tile_Tensor : Tile_Of<[Tile_Number, Tile_PtrType]>;
@@ -41,18 +41,28 @@ def Tile_NumProgramsOp : Tile_Op<"num_programs", [Pure]> {
 }
 
 // ---- functions of elements that arith and math lack; tiles and scalars alike
-class Tile_Function<string mnemonic, Type element>
-    : Tile_Op<mnemonic, [Pure, SameOperandsAndResultType] # ElementwiseMappable.traits> {
+class Tile_Function<string mnemonic, Type element, list<Trait> traits = []>
+    : Tile_Op<mnemonic, [Pure, SameOperandsAndResultType] # ElementwiseMappable.traits # traits> {
   let arguments = (ins AnyTypeOf<[element, Tile_Of<[element]>]>:$x);
   let results = (outs AnyTypeOf<[element, Tile_Of<[element]>]>:$result);
   let assemblyFormat = "$x attr-dict `:` type($x)";
 }
-def Tile_LgammaOp : Tile_Function<"lgamma", AnyTypeOf<[F16, BF16, F32, F64]>> {
-  let summary = "natural logarithm of |Gamma(x)|; infinite at 0 and negative whole numbers";
+def Tile_IsFloatFunction : NativeOpTrait<"IsFloatFunction"> { let cppNamespace = "::tile::ir"; }
+class Tile_FloatFunction<string mnemonic, string what>
+    : Tile_Function<mnemonic, AnyTypeOf<[F16, BF16, F32, F64]>, [Tile_IsFloatFunction]> {
+  let summary = what;
 }
-def Tile_TgammaOp : Tile_Function<"tgamma", AnyTypeOf<[F16, BF16, F32, F64]>> {
-  let summary = "Gamma(x): infinite at 0, NaN at negative whole numbers";
-}
+def Tile_LgammaOp : Tile_FloatFunction<"lgamma",
+    "natural logarithm of |Gamma(x)|; infinite at 0 and negative whole numbers">;
+def Tile_TgammaOp : Tile_FloatFunction<"tgamma", "Gamma(x): infinite at 0, NaN at negative whole numbers">;
+def Tile_ErfinvOp : Tile_FloatFunction<"erfinv", "the y with erf(y) = x; infinite at 1 and -1, NaN beyond">;
+def Tile_ErfcinvOp : Tile_FloatFunction<"erfcinv", "the y with erfc(y) = x; infinite at 0 and 2, NaN beyond">;
+def Tile_NormcdfOp : Tile_FloatFunction<"normcdf", "probability that a standard normal variable is at most x">;
+def Tile_NormcdfinvOp : Tile_FloatFunction<"normcdfinv", "the y with normcdf(y) = x; infinite at 0 and 1, NaN beyond">;
+def Tile_J0Op : Tile_FloatFunction<"j0", "Bessel function of the first kind, of order 0">;
+def Tile_J1Op : Tile_FloatFunction<"j1", "Bessel function of the first kind, of order 1">;
+def Tile_Y0Op : Tile_FloatFunction<"y0", "Bessel function of the second kind, of order 0; -inf at 0, NaN below">;
+def Tile_Y1Op : Tile_FloatFunction<"y1", "Bessel function of the second kind, of order 1; -inf at 0, NaN below">;
 def Tile_BitReverseOp : Tile_Function<"bit_reverse", Tile_Integer> {
   let summary = "the bits in the opposite order";
 }

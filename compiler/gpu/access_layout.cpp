@@ -8,6 +8,7 @@
 #include "compiler/gpu/combined_rows.h"
 #include "compiler/gpu/global_access.h"
 #include "compiler/gpu/moves.h"
+#include "compiler/layout/lane_trades.h"
 
 namespace tile::ir {
 using namespace mlir;

@@ -10,6 +10,7 @@
 #include "compiler/gpu/moves.h"
 #include "compiler/gpu/tma_box.h"
 #include "compiler/gpu/warp_grid.h"
+#include "compiler/layout/relations.h"
 #include "compiler/lowering/elementwise.h"
 #include "mlir/Pass/Pass.h"
 

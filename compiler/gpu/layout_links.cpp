@@ -3,6 +3,8 @@
 
 #include "compiler/analysis/known_values.h"
 #include "compiler/dialect/tiles.h"
+#include "compiler/layout/lane_trades.h"
+#include "compiler/layout/relations.h"
 #include "compiler/lowering/elementwise.h"
 #include "llvm/ADT/TypeSwitch.h"
 

@@ -7,6 +7,7 @@
 
 #include "compiler/analysis/known_values.h"
 #include "compiler/dialect/tiles.h"
+#include "compiler/layout/relations.h"
 
 namespace tile::ir {
 using namespace mlir;

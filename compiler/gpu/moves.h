@@ -5,6 +5,7 @@
 
 #include "compiler/dialect/dialect.h"
 #include "compiler/layout/exchange.h"
+#include "compiler/layout/lane_trades.h"
 
 namespace tile::ir {
 

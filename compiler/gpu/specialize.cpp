@@ -10,14 +10,13 @@
 // of views without the alignment. All threads of its warpgroup then compute the addresses of their own pieces and copy
 // these (cp.async); a stage may have fields of either kind. Loops get it unasked where tiles alive at once leave no
 // registers for a second program of the multiprocessor: nothing else would run while a program's warps copy.
-#include "compiler/gpu/multicast.h"
 #include "compiler/gpu/specialize.h"
 
-#include "compiler/dialect/products.h"
 #include "compiler/gpu/dot_passes.h"
+#include "compiler/gpu/multicast.h"
+#include "compiler/gpu/role_memory.h"
 #include "compiler/gpu/shared_memory.h"
 #include "compiler/gpu/tma_box.h"
-#include "llvm/Support/raw_ostream.h"
 #include "mlir/Pass/Pass.h"
 
 namespace tile::ir {
@@ -28,10 +27,7 @@ namespace {
 /// Beside its tiles a loop with several products needs about as many.
 constexpr int kTightRegisters = 40;
 constexpr int kLeanProducer = 32;  ///< registers below which it may spill
-constexpr int kRawStages = 2;
 constexpr int kTurnerRegisters = 56;  ///< two reads of fragments under way, where they go, cursors of three rings
-
-scf::ForOp loopOf(Operation* op) { return op->getParentOfType<scf::ForOp>(); }
 
 class Specializer {
  public:
@@ -142,18 +138,18 @@ class Specializer {
     std::vector<RolePlan> plans = rolePlans(numWarps, target_, addressRegisters(slice));
     if (plans.empty()) return std::nullopt;
     std::vector<int> rawRings;
-    const MemoryPlan wanted = memoryPlan(groups, stores, rawRings);
+    const MemoryPlan wanted = planMemory(func_, groups, stores, {target_.maxSharedBytes, options_.defaultStages}, rawRings);
     MemoryPlan memory = wanted;
     const RegisterEstimate registers = estimateRegisters(func_, numWarps);
     const bool isAsked = keepAskedPrograms(plans, memory);
     RolePlan roles = plans.back();
-    const std::vector<ShareOp> shares = findAlternating();
+    const std::vector<ShareOp> shares = findAlternating(func_);
     llvm::DenseSet<Operation*> alternating;
     bool fits = false;
     for (const RolePlan& plan : plans) {
       memory = wanted;
       memory.limit = sharedBytesEach(target_, plan.programs);
-      fits = chooseMemory(memory, shares, alternating);
+      fits = chooseMemory(func_, memory, shares, alternating);
       const bool isCramped = !memory.isComfortable() || registers.needed() > plan.consumerRegs ||
                              registersOfProducts(func_) > registersOnEntry(plan, target_);
       const bool isLean = plan.programs > 1 && plan.producerRegs < kLeanProducer;
@@ -195,31 +191,13 @@ class Specializer {
       return;
     }
     std::vector<int> rawRings;
-    MemoryPlan memory = memoryPlan(groups, stores, rawRings);
+    MemoryPlan memory = planMemory(func_, groups, stores, {target_.maxSharedBytes, options_.defaultStages}, rawRings);
     memory.limit = target_.maxSharedBytes;
     (void)memory.choose();
     InFlightDiagnostic diagnostic = remark(func_);
     diagnostic << "one stage of every ring needs " << memory.bytes() << " bytes of shared memory, " << target_.name
                << " has " << target_.maxSharedBytes;
     memory.explain(*diagnostic.getUnderlyingDiagnostic());
-  }
-
-  /// Loaded tiles of the type of a tile that is stored behind them in their block.
-  static llvm::DenseSet<Operation*> findHosts(const std::vector<BulkStore>& stores) {
-    llvm::DenseSet<Operation*> hosts;
-    for (const BulkStore& store : stores)
-      for (Operation& op : *store.op->getBlock()) {
-        if (&op == store.op) break;
-        if (auto load = dyn_cast<LoadSharedOp>(op); load && load.getResult().getType() == hostType(store))
-          hosts.insert(load);
-      }
-    return hosts;
-  }
-
-  /// What a tile in shared memory must be for the store to leave through it.
-  static SmemType hostType(const BulkStore& store) {
-    auto tile = cast<RankedTensorType>(store.tile.getType());
-    return SmemType::get(tile.getContext(), tile.getShape(), tile.getElementType(), 1, 1);
   }
 
   InFlightDiagnostic remark(Operation* at) { return at->emitRemark() << "copies have no warps of their own: "; }
@@ -237,7 +215,7 @@ class Specializer {
     bool feeds = false, refused = false;
     func_.walk([&](Operation* copy) {
       if (!isSharedCopy(copy)) return;
-      for (scf::ForOp at = loopOf(copy); at; at = loopOf(at))
+      for (auto at = copy->getParentOfType<scf::ForOp>(); at; at = at->getParentOfType<scf::ForOp>())
         if (auto hint = at->getAttrOfType<IntegerAttr>("tile.specialize"))
           (hint.getInt() == 0 ? refused : isAsked_) = true;
       bool inLoop = copy->getParentOfType<LoopLikeOpInterface>() != nullptr;
@@ -336,123 +314,6 @@ class Specializer {
       rows = std::max(rows, height / std::max<int64_t>(1, kThreads / perRow));
     }
     return static_cast<int>(kOther + 2 * std::min<int64_t>(chunks, 16) + rows * slice.registersPerRow());
-  }
-
-  /// `rawRings`: by ring, the index of the one its tiles are turned from, or -1.
-  MemoryPlan memoryPlan(const RingGroups& groups, const std::vector<BulkStore>& stores, std::vector<int>& rawRings) {
-    MemoryPlan plan;
-    plan.limit = target_.maxSharedBytes;
-    for (int index = 0; index < groups.numRings(); ++index) {
-      std::optional<RingPlan> ring;
-      for (const LoadGroup& group : groups.groups()) {
-        if (group.ring != index) continue;
-        if (!ring) ring = RingPlan{group.loads.front()->getLoc(), nameOf(group), group.bytes(), 0, false, 1};
-        scf::ForOp loop = loopOf(group.loads.front());
-        ring->inLoop |= group.loads.front()->getParentOfType<LoopLikeOpInterface>() != nullptr;
-        int wish = options_.defaultStages;
-        if (auto hint = loop ? loop->getAttrOfType<IntegerAttr>("tile.stages") : IntegerAttr())
-          wish = static_cast<int>(hint.getInt());
-        if (loop) ring->wished = std::max(ring->wished, wish);
-      }
-      plan.rings.push_back(*ring);
-    }
-    // Two stages of tiles as they are copied: one lands while the one before is turned.
-    rawRings.assign(static_cast<size_t>(groups.numRings()), -1);
-    for (const LoadGroup& group : groups.groups()) {
-      int& raw = rawRings[static_cast<size_t>(group.ring)];
-      if (group.turned.empty() || raw >= 0) continue;
-      raw = static_cast<int>(plan.rings.size());
-      RingPlan ring = plan.rings[static_cast<size_t>(group.ring)];
-      ring.what = "tiles to be turned for the " + ring.what;
-      ring.bytesPerStage = group.turnedBytes();
-      if (ring.inLoop) ring.wished = kRawStages;
-      plan.rings.push_back(std::move(ring));
-    }
-    for (const BulkStore& store : stores) {
-      if (static_cast<size_t>(store.staging) < plan.stagings.size()) continue;
-      auto tile = cast<RankedTensorType>(store.tile.getType());
-      StagingPlan staging{store.op->getLoc(), "staging of a stored tile", 0, {}, 0};
-      staging.rowBytes = tile.getDimSize(0) * (tile.getElementType().getIntOrFloatBitWidth() / 8);
-      staging.columns.assign(store.columns.begin(), store.columns.end());
-      const bool isOnly = llvm::count_if(stores, [&](const BulkStore& s) { return s.staging == store.staging; }) == 1;
-      if (isOnly) staging.host = hostOf(store, groups);
-      plan.stagings.push_back(std::move(staging));
-    }
-    auto isStaged = [&](Operation* op) { return llvm::any_of(stores, [&](const BulkStore& s) { return s.op == op; }); };
-    plan.fixed.push_back({func_.getLoc(), "scratch", estimateScratch(func_, isStaged)});
-    llvm::append_range(plan.fixed, estimateShares(func_, {}));
-    return plan;
-  }
-
-  /// The ring whose stage a stored tile may leave through: of one tile of the same type, loaded by the same statements,
-  /// all of whose readers are products in front of the store that take it as their first operand, each warpgroup its
-  /// own rows, the ones it also stores. -1: none.
-  static int hostOf(const BulkStore& store, const RingGroups& groups) {
-    auto tile = cast<RankedTensorType>(store.tile.getType());
-    const SmemType whole = hostType(store);
-    if (store.columnGroups != 1 || store.columns.front() != tile.getDimSize(1)) return -1;
-    const int warps = static_cast<int>(
-        store.op->getParentOfType<func::FuncOp>()->getAttrOfType<IntegerAttr>("tile.num_warps").getInt());
-    for (const LoadGroup& group : groups.groups()) {
-      if (group.loads.size() != 1 || group.block() != store.op->getBlock()) continue;
-      if (!group.last->isBeforeInBlock(store.op)) continue;
-      if (llvm::count_if(groups.groups(), [&](const LoadGroup& other) { return other.ring == group.ring; }) != 1)
-        continue;
-      auto load = dyn_cast<LoadSharedOp>(group.loads.front());
-      if (!load || group.byThreads || load.getResult().getType() != whole) continue;
-      auto takesOwnRows = [&](Operation* reader) {
-        auto mma = dyn_cast<MmaOp>(reader);
-        return mma && isAsyncProduct(mma) && mma.getA() == load.getResult() && !fragmentOperand(mma) &&
-               static_cast<int>(mma.getWarpsM()) == warps;
-      };
-      if (llvm::all_of(readersOf(load.getResult()), takesOwnRows)) return group.ring;
-    }
-    return -1;
-  }
-
-  /// Tiles that every iteration shares for asynchronous products alone. With two buffers that take turns nobody waits
-  /// until all others have read the one of the iteration before.
-  std::vector<ShareOp> findAlternating() {
-    std::vector<ShareOp> found;
-    func_.walk([&](ShareOp share) {
-      auto loop = dyn_cast<scf::ForOp>(share->getParentOp());
-      APInt step;
-      if (loop && matchPattern(loop.getStep(), m_ConstantInt(&step)) && step == 1 &&
-          share.getSource().getType().getShape() == share.getResult().getType().getShape() &&
-          llvm::all_of(readersOf(share.getResult()), isAsyncProduct))
-        found.push_back(share);
-    });
-    return found;
-  }
-
-  /// Chooses stages and columns, and two buffers for the shares that can alternate unless that costs loops a stage.
-  bool chooseMemory(MemoryPlan& memory, ArrayRef<ShareOp> shares, llvm::DenseSet<Operation*>& alternating) {
-    alternating.clear();
-    MemoryPlan more = memory;
-    more.fixed.erase(more.fixed.begin() + 1, more.fixed.end());  // all but the scratch
-    llvm::append_range(more.fixed, estimateShares(func_, shares));
-    if (!memory.choose()) return false;
-    auto sameLoops = [&] {
-      return llvm::all_of(llvm::zip(memory.rings, more.rings), [](auto both) {
-        auto& [one, other] = both;
-        return !one.inLoop || other.stages >= std::min(one.stages, one.wished ? one.wished : 3);
-      });
-    };
-    if (shares.empty() || !more.choose() || !sameLoops()) return true;
-    memory = std::move(more);
-    for (ShareOp share : shares) alternating.insert(share);
-    return true;
-  }
-
-  static std::string nameOf(const LoadGroup& group) {
-    std::string text;
-    llvm::raw_string_ostream out(text);
-    out << "ring of ";
-    for (auto [i, loaded] : llvm::enumerate(group.loads)) {
-      auto type = cast<SmemType>(loaded->getResult(0).getType());
-      out << (i ? " + " : "") << type.getShape()[0] << "x" << type.getShape()[1] << "x" << type.getElementType();
-    }
-    return text;
   }
 
   void tellWishes(const MemoryPlan& memory) {

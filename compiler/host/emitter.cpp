@@ -381,7 +381,9 @@ LogicalResult Emitter::emitOp(Operation* op) {
       .Case<scf::WhileOp>([&](auto o) { return emitWhile(o); })
       .Case<scf::IfOp>([&](auto o) { return emitIf(o); })
       .Case<func::ReturnOp>([&](auto) { return success(); })
-      .Default([&](Operation* op) { return llvm::any_of(op->getResults(), isTile) ? emitPlaced(op) : emitScalar(op); });
+      .Default([&](Operation* op) {
+        return llvm::any_of(op->getResults(), isTile) ? emitPlaced(op) : emitScalar(op);
+      });
 }
 
 /// Fills the buffers of a fusable op's placed results; fused results and other names of a buffer have no code here.

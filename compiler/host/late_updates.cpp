@@ -57,7 +57,7 @@ class LateUpdatesPass : public PassWrapper<LateUpdatesPass, OperationPass<func::
       Block* body = loop.getBody();
       for (auto [arg, next] : llvm::zip(loop.getRegionIterArgs(), body->getTerminator()->getOperands())) {
         Operation* update = next.getDefiningOp();
-        if (!host::isTile(arg) || !update || update->getBlock() != body || !isMemoryEffectFree(update)) continue;
+        if (!isTile(arg) || !update || update->getBlock() != body || !isMemoryEffectFree(update)) continue;
         Operation *reader = lastReader(arg, update, body), *user = firstUser(update);
         // What reads the old value may itself need the new one: then there are two values at once.
         if (!reader || !update->isBeforeInBlock(reader) || !reader->isBeforeInBlock(user)) continue;

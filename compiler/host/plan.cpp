@@ -20,10 +20,7 @@ constexpr int64_t kAlign = 64;
 
 int opCost(Operation* op) {
   if (isa<BroadcastOp, ReshapeOp, TransOp, SplatOp, IotaOp, ExtractOp, AssumeOp, arith::ConstantOp>(op)) return 0;
-  if (isa<LgammaOp, TgammaOp>(op)) return 60;
-  if (isa<math::MathDialect>(op->getDialect()) && !isa<math::AbsFOp, math::FmaOp, math::AbsIOp>(op)) return 15;
-  if (isa<arith::DivFOp, arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp, arith::RemFOp>(op)) return 5;
-  return 1;
+  return elementwiseCost(op);
 }
 
 /// Ops that can be evaluated element by element inside a consumer's loop.

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/dialect/tiles.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SmallVector.h"
@@ -35,7 +36,6 @@ llvm::SmallVector<int64_t, 4> rowMajorStrides(llvm::ArrayRef<int64_t> shape);
 inline llvm::ArrayRef<int64_t> shapeOf(mlir::Value v) {
   return llvm::cast<mlir::RankedTensorType>(v.getType()).getShape();
 }
-inline bool isTile(mlir::Value v) { return llvm::isa<mlir::RankedTensorType>(v.getType()); }
 inline mlir::Type elementOf(mlir::Value v) { return mlir::getElementTypeOrSelf(v.getType()); }
 /// True for a tile.reshape or tile.trans that only adds, drops or moves dims of size 1: its elements keep their dims.
 bool movesOnlyUnitDims(mlir::Operation* op);

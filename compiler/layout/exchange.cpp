@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "compiler/layout/relations.h"
 #include "compiler/layout/shared.h"
 
 namespace tile::layout {

@@ -88,51 +88,6 @@ class Layout {
   std::vector<Digit> regs_, lanes_, warps_;
 };
 
-/// How two layouts of one tile relate; decides how a conversion is lowered.
-enum class Conversion : uint8_t {
-  identity,   ///< same element in the same register of the same thread
-  registers,  ///< same thread, other register: a renaming
-  shared,     ///< elements move between threads
-};
-Conversion conversion(const Layout& from, const Layout& to);
-/// For Conversion::identity and ::registers: source register of each destination register; -1 where the destination
-/// register is padding in every thread.
-std::vector<int> registerMap(const Layout& from, const Layout& to);
-/// Lanes and warps add the same coordinates under both, whatever the registers and shapes.
-bool sameThreads(const Layout& a, const Layout& b);
-/// Source register of each register of `to`, whose element x is the source's element x + offset; -1 for padding. Nullopt
-/// when some element is in another thread.
-std::optional<std::vector<int>> shiftedRegisterMap(const Layout& from, const Layout& to, const Coord& offset);
-/// Layout of a box at `offset` of a tile whose elements stay where they are; nullopt when threads' shares are cut.
-std::optional<Layout> boxLayout(const Layout& source, const Coord& offset, const Shape& shape);
-/// `source` with lanes' bits along the dims that a box of `shape` cuts traded for registers' bits along other dims, so that
-/// every thread's elements fall into boxes whole; at most `most` of them. Nullopt where it cannot be, or `source` is that
-/// already.
-std::optional<Layout> cuttableLayout(const Layout& source, const Shape& shape, int most);
-/// `source` with the elements of every warp dealt out anew among its lanes, so that lanes next to each other hold pieces
-/// of `vector` elements next to each other along `dim`, and a whole run of `run` of them; both powers of two. Nullopt
-/// where a warp does not hold such runs, elements are held twice or are padding, or radices are no powers of two.
-std::optional<Layout> runsOfWarps(const Layout& source, int dim, int vector, int run);
-/// Layout of `count` tiles of one layout put one after another along `dim`; nullopt when the layout is padded there.
-std::optional<Layout> repeatedLayout(const Layout& part, int dim, int count);
-/// Every element a warp needs under `to` is held by the same warp under `from`: lanes exchange, warps need not meet.
-bool isWarpLocal(const Layout& from, const Layout& to);
-
-/// Lanes whose numbers differ in `laneBit` (a power of two) swap registers: of each pair the lower lane's second and the
-/// upper lane's first.
-struct LaneSwap {
-  int laneBit;
-  std::vector<std::pair<int, int>> pairs;
-};
-struct LaneSwaps {
-  std::vector<LaneSwap> swaps;
-  std::vector<int> map;  ///< behind them: source register of each destination register
-};
-/// How lanes of the same warp trade elements so that `from` becomes `to`; nullopt where that is not enough: some lane bit
-/// stays one under both layouts but is another one, elements move between warps, are replicated or padding, or radices are
-/// no powers of two.
-std::optional<LaneSwaps> laneSwaps(const Layout& from, const Layout& to);
-
 /// Coalesced layout: up to `vector` consecutive elements of dim order[0] per thread, lanes along order[0] and then the next
 /// dims, warps along the slowest dims first (so that few warps share a row); what is left over becomes repetitions.
 /// order[0] is the fastest dim. Prefers exact splits; pads only when threads would idle or rows be read in tiny pieces.

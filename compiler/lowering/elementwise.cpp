@@ -279,6 +279,15 @@ bool isElementwise(Operation* op) {
   return op->getNumResults() > 0 && !isa<arith::ConstantOp>(op) && OpTrait::hasElementwiseMappableTraits(op);
 }
 
+int elementwiseCost(Operation* op) {
+  constexpr int kDivision = 5, kFunction = 15, kLongFunction = 60;
+  if (op->hasTrait<IsFloatFunction>()) return kLongFunction;
+  if (isa<math::MathDialect>(op->getDialect()) && !isa<math::AbsFOp, math::FmaOp, math::AbsIOp>(op)) return kFunction;
+  if (isa<arith::DivFOp, arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp, arith::RemFOp>(op))
+    return kDivision;
+  return 1;
+}
+
 Results emitElementwise(llvm::IRBuilderBase& b, Operation* op, Args args, const MathHooks& hooks) {
   if (args.empty()) return {};
   FastMathScope scope(b, op);

@@ -30,6 +30,8 @@ class MathHooks {
 
 /// True when emitElementwise can lower the op (constants excluded).
 bool isElementwise(mlir::Operation* op);
+/// About how many instructions of a machine an elementwise op is, for one element.
+int elementwiseCost(mlir::Operation* op);
 
 /// Lowers one op on one set of operand values; returns one value per result. An op it does not know yields an empty list:
 /// the caller reports it (`op` has its location).

@@ -7,6 +7,7 @@
 
 #include "compiler/dialect/dialect.h"
 #include "compiler/lowering/elementwise.h"
+#include "compiler/lowering/error_functions.h"
 #include "compiler/lowering/gamma_functions.h"
 #include "compiler/lowering/math_functions_f64.h"
 #include "compiler/lowering/shared_functions.h"
@@ -20,8 +21,8 @@ using llvm::Value;
 using namespace mlir;
 
 /// Short spellings over one builder and one operand shape.
-class Math : public SharedFunctions<Math>, public GammaFunctions<Math> {
-  using Value = llvm::Value;  // of both bases
+class Math : public SharedFunctions<Math>, public ErrorFunctions<Math>, public GammaFunctions<Math> {
+  using Value = llvm::Value;  // of all bases
 
  public:
   /// `slowUnderflow`: products that underflow take the machine a hundred times as long (CPUs do, GPUs do not).
@@ -218,6 +219,7 @@ class Math : public SharedFunctions<Math>, public GammaFunctions<Math> {
 
  private:
   friend class SharedFunctions<Math>;
+  friend class ErrorFunctions<Math>;
   friend class GammaFunctions<Math>;
   llvm::IRBuilderBase& b;
   bool slowUnderflow;
@@ -266,6 +268,22 @@ class Math : public SharedFunctions<Math>, public GammaFunctions<Math> {
     return polynomial(t, {1.253008058e+00, -1.356211434e-01, -4.756228054e-02, 1.296465756e-01, -1.192726527e-01,
                           6.829350976e-02, -2.379023418e-02, 2.579434685e-03, 1.994474591e-03, -7.983391415e-04,
                           -2.773269222e-04});
+  }
+  Value* erfinvOver(Value* w, bool isFar) {
+    Value* root = b.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, w);
+    Value* near = polynomial(b.CreateFSub(w, constant(2.5)),
+                             {1.501409360e+00, 2.466402791e-01, -4.177392875e-03, -1.252726392e-03, 2.183493862e-04,
+                              -4.972419689e-06, -3.463985268e-06, 4.681313481e-07, 2.333596720e-08, -8.931925970e-09});
+    Value* middle = polynomial(b.CreateFSub(root, constant(3.218)),
+                               {3.051722890e+00, 1.004903371e+00, 5.749968832e-03, -4.088113975e-03, 2.750713751e-03,
+                                -1.878073636e-03, 1.111671439e-03, -3.629251590e-04, -9.878618501e-05, 9.432905212e-05});
+    Value* y = b.CreateSelect(b.CreateFCmpOLT(w, constant(5.0)), near, middle);
+    if (!isFar) return y;
+    Value* inverse = b.CreateFDiv(constant(1.0), root);
+    Value* far = polynomial(b.CreateFSub(inverse, constant(1.737804878e-01)),
+                            {9.752408319e-01, -1.990293270e-01, -8.242299651e-02, 9.015467419e-01, -1.525799895e+00,
+                             2.913497381e+00, -9.816479180e+00, 3.969537931e+01});
+    return b.CreateSelect(b.CreateFCmpOGT(root, constant(4.1)), b.CreateFMul(root, far), y);
   }
   Value* timesPowerOfTwo(Value* x, Value* n) {
     return powers ? powers->scale(b, x, n) : scaleByPowerOfTwo(x, roundToInt(n).first);
@@ -386,6 +404,15 @@ Value* emitF32(llvm::IRBuilderBase& b, Operation* op, llvm::ArrayRef<Value*> a, 
       .Case<math::PowFOp>([&](auto) { return m.pow(a[0], a[1]); })
       .Case<LgammaOp>([&](auto) { return m.lgamma(a[0]); })
       .Case<TgammaOp>([&](auto) { return m.tgamma(a[0]); })
+      .Case<ErfinvOp>([&](auto) { return m.erfinv(a[0]); })
+      .Case<ErfcinvOp>([&](auto) { return m.erfcinv(a[0]); })
+      .Case<NormcdfOp>([&](auto) { return m.normcdf(a[0]); })
+      .Case<NormcdfinvOp>([&](auto) { return m.normcdfinv(a[0]); })
+      // Differences near their zeros, and the angle of a large argument, want f64.
+      .Case<J0Op, J1Op, Y0Op, Y1Op>([&](Operation* bessel) {
+        Value* wide = b.CreateFPExt(a[0], withElement(a[0]->getType(), b.getDoubleTy()));
+        return b.CreateFPTrunc(emitF64(b, bessel, {wide}), a[0]->getType());
+      })
       .Default([](Operation*) -> Value* { return nullptr; });
 }
 
@@ -430,8 +457,9 @@ Value* emitTranscendental(llvm::IRBuilderBase& b, Operation* op, llvm::ArrayRef<
                           bool hasLibm, const QuickParts* quick, const PowersOfTwo* powers) {
   if (args[0]->getType()->getScalarType()->isFloatTy())
     if (Value* v = emitF32(b, op, args, /*slowUnderflow=*/hasLibm, quick, powers)) return v;  // a CPU has both
-  // Gamma functions of f64 are ours everywhere: lgamma of the C library writes a global variable.
-  if (!hasLibm || isa<LgammaOp, TgammaOp>(op))
+  // Functions that the math dialect lacks are ours everywhere: not every C library has them, and its lgamma writes a
+  // global variable.
+  if (!hasLibm || op->hasTrait<IsFloatFunction>())
     return args[0]->getType()->getScalarType()->isDoubleTy() ? emitF64(b, op, args) : nullptr;
   if (auto id = libmIntrinsic(op); id != llvm::Intrinsic::not_intrinsic)
     return args.size() == 2 ? b.CreateBinaryIntrinsic(id, args[0], args[1]) : b.CreateUnaryIntrinsic(id, args[0]);

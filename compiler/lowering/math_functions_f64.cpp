@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "compiler/dialect/dialect.h"
+#include "compiler/lowering/bessel_functions.h"
+#include "compiler/lowering/error_functions.h"
 #include "compiler/lowering/gamma_functions.h"
 #include "compiler/lowering/shared_functions.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -21,8 +23,11 @@ using namespace mlir;
 constexpr double kLn2High = 0x1.62e42fee00000p-1, kLn2Low = 0x1.a39ef35793c76p-33;  // ln 2; the first has 33 bits
 constexpr double kRightAngle[] = {0x1.921fb54442d18p+0, 0x1.1a62633145c07p-54, -0x1.f1976b7ed8fbcp-110};
 
-class Math64 : public SharedFunctions<Math64>, public GammaFunctions<Math64> {
-  using Value = llvm::Value;  // of both bases
+class Math64 : public SharedFunctions<Math64>,
+               public ErrorFunctions<Math64>,
+               public GammaFunctions<Math64>,
+               public BesselFunctions<Math64> {
+  using Value = llvm::Value;  // of all bases
 
  public:
   Math64(llvm::IRBuilderBase& b, llvm::Type* like)
@@ -154,7 +159,9 @@ class Math64 : public SharedFunctions<Math64>, public GammaFunctions<Math64> {
 
  private:
   friend class SharedFunctions<Math64>;
+  friend class ErrorFunctions<Math64>;
   friend class GammaFunctions<Math64>;
+  friend class BesselFunctions<Math64>;
   llvm::IRBuilderBase& b;
   llvm::Type *f64, *i64;
 
@@ -183,6 +190,44 @@ class Math64 : public SharedFunctions<Math64>, public GammaFunctions<Math64> {
             0x1.3be0993db7d2ep-13,  -0x1.996ac6b89d1b4p-16, -0x1.789ff2a44fd81p-17, 0x1.7fbba4a402205p-18,
             0x1.42c5c198c77c3p-22,  -0x1.c0a82ad87a1dcp-21, 0x1.0fb74e14bdddap-24,  0x1.f21c932821bedp-24,
             -0x1.0be03255238bap-27, -0x1.df6a3bbd3284ep-27, -0x1.0626456b70a63p-29});
+  }
+  Value* erfinvOver(Value* w, bool isFar) {  // fits of 24, 20, 18 and 19 coefficients, 2e-16
+    Value* root = sqrt(w);
+    Value* inverse = b.CreateFDiv(constant(1.0), root);
+    Value* near =
+        polynomial(sub(w, constant(3.125)),
+                   {0x1.a755e7c99ae86p+0, 0x1.ebd80d9b13df9p-3, -0x1.8b6c33114eeaep-8, -0x1.84576948353e1p-11,
+                    0x1.879c2a20da432p-13, -0x1.d1d1f7ca4030fp-17, -0x1.6e8a53f106129p-20, 0x1.c6b4f890935ddp-22,
+                    -0x1.f36ce4ae847fdp-26, -0x1.1a9eb1bc8f0f0p-28, 0x1.20f4e6bf074cfp-30, -0x1.dc3ee8b6c53ccp-35,
+                    -0x1.c89564c5d1004p-37, 0x1.723527b7cff86p-39, -0x1.6d9ec5e3ec6afp-44, -0x1.686642b67610ap-45,
+                    0x1.db523eb040288p-48, -0x1.73898c37dc54ap-55, -0x1.2c266176e7096p-53, 0x1.1f4ba5de5dc3fp-56,
+                    0x1.536d397f9b9b1p-60, -0x1.9d290dd3bcb70p-62, -0x1.5087a244b0f6cp-70, 0x1.e9b8ae7230c25p-69});
+    Value* middle =
+        polynomial(sub(root, constant(3.25)),
+                   {0x1.8abcc380d5a48p+1, 0x1.0158a6d641d54p+0, 0x1.5ffcfe5b71831p-8, -0x1.ebadabb9fd945p-9,
+                    0x1.468eeca71fc73p-9, -0x1.ba9240d9b7431p-10, 0x1.f3cc552091e2bp-11, -0x1.7448bc8217f18p-12,
+                    0x1.932d7684a6a52p-16, 0x1.1e6ab36be6c27p-14, -0x1.8cf0bea0971c6p-15, 0x1.a242f876789c6p-17,
+                    0x1.88af4a1d56a98p-19, -0x1.0b8068913d37bp-18, 0x1.924ec74d8058bp-20, -0x1.cfedcff902170p-26,
+                    -0x1.235ac6aaf025ep-22, 0x1.1969ef2a93940p-23, 0x1.7f235c757454ep-31, -0x1.03765b5ec5c93p-26});
+    Value* large =
+        polynomial(sub(inverse, constant(0.1875)),
+                   {0x1.f1eb20b89d194p-1, -0x1.9b3b7c2cf08cfp-3, -0x1.80c6c6ac946d0p-5, 0x1.a538e1160239ep-1,
+                    -0x1.5968dd8aef2fep+0, 0x1.2b85c0b256d6fp+1, -0x1.8ff492ddb0fc7p+2, 0x1.6f925d5d92bc3p+4,
+                    -0x1.fc9e5826401b6p+3, 0x1.14fb9425a55eep+10, 0x1.1a71d4578f8bep+13, 0x1.f412e5029cfd4p+15,
+                    -0x1.f074031ad6c8bp+17, -0x1.a4ed7b33742e9p+22, -0x1.3173cdec9d157p+24, 0x1.3339da43cdd98p+28,
+                    0x1.21277e96be0abp+30, -0x1.ad14c40c0c14fp+32});
+    if (isFar) {
+      Value* far = polynomial(
+          sub(inverse, constant(0.08074817518248176)),
+          {0x1.fbfe412b824a1p-1, -0x1.3ab442f8727e0p-3, -0x1.d20c88c25b504p-2, 0x1.04b63e18d863cp+1,
+           -0x1.990476e8ef784p+2, 0x1.f48ee1b469763p+4, -0x1.88738fbbe6828p+7, 0x1.5bbdecfd2f6d5p+10,
+           -0x1.503d836b87ce8p+13, 0x1.5b77fdfbf6254p+16, -0x1.788e4f88ffd04p+19, 0x1.9b5b2c82fc571p+22,
+           -0x1.db7013dfca5b5p+25, 0x1.677ccc15d6532p+29, -0x1.bd5d6519982f2p+32, -0x1.59c677d8a6476p+29,
+           0x1.4dacaee8cc3adp+35, 0x1.0eafafcc18d5fp+44, -0x1.64f005beb245bp+47});
+      large = b.CreateSelect(b.CreateFCmpOLT(inverse, constant(0.125)), far, large);
+    }
+    Value* y = b.CreateSelect(b.CreateFCmpOGT(root, constant(4.0)), mul(root, large), middle);
+    return b.CreateSelect(b.CreateFCmpOLT(w, constant(6.25)), near, y);
   }
   // What GammaFunctions asks for; fits of 28, 12 and 10 coefficients, 1e-17.
   static constexpr double kLog2e = M_LOG2E, kLog2eLow = 0x1.777d0ffda0d24p-56, kGammaEnd = 190;
@@ -345,6 +390,14 @@ Value* emitF64(llvm::IRBuilderBase& b, Operation* op, llvm::ArrayRef<Value*> a) 
       .Case<math::PowFOp>([&](auto) { return m.pow(a[0], a[1]); })
       .Case<LgammaOp>([&](auto) { return m.lgamma(a[0]); })
       .Case<TgammaOp>([&](auto) { return m.tgamma(a[0]); })
+      .Case<ErfinvOp>([&](auto) { return m.erfinv(a[0]); })
+      .Case<ErfcinvOp>([&](auto) { return m.erfcinv(a[0]); })
+      .Case<NormcdfOp>([&](auto) { return m.normcdf(a[0]); })
+      .Case<NormcdfinvOp>([&](auto) { return m.normcdfinv(a[0]); })
+      .Case<J0Op>([&](auto) { return m.j0(a[0]); })
+      .Case<J1Op>([&](auto) { return m.j1(a[0]); })
+      .Case<Y0Op>([&](auto) { return m.y0(a[0]); })
+      .Case<Y1Op>([&](auto) { return m.y1(a[0]); })
       .Default([](Operation*) -> Value* { return nullptr; });
 }
 

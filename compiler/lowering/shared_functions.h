@@ -1,5 +1,5 @@
 // shared_functions.h - functions that f32 and f64 compute by the same steps: log1p, hyperbolic functions, their
-// inverses, angles, cube roots and erfc. What differs (constants, polynomials, quotients) comes from the class that
+// inverses, angles and cube roots. What differs (constants, polynomials, quotients) comes from the class that
 // derives.
 #pragma once
 #include <cmath>
@@ -15,8 +15,7 @@ namespace tile::ir {
 /// s = t^2, for |t| <= 1, <= 1/2 and <= tan(22.5 degrees); kHalfPi and kHalfPiLow, what the first lacks; kFar, beside
 /// whose square 1 is nothing; kHuge, half of the largest power of two. For cube roots: splitMantissa (2^e (1 + f) with
 /// 1 + f in [sqrt(1/2), sqrt(2))), timesPowerOfTwo (by a small whole number) and kCubeRootSteps, each of which triples
-/// the digits, from 8 bits. For erfc: exp(x, shift), clampKeepingNan, kErfcEnd, from where it is 0, kErfcMiddle and
-/// erfcTail((x - middle) / (x + middle)) = (1 + 2x) e^(x^2) erfc(x).
+/// the digits, from 8 bits.
 template <class Self>
 class SharedFunctions {
  protected:
@@ -85,19 +84,6 @@ class SharedFunctions {
     y = me().copysign(me().timesPowerOfTwo(y, n), x);
     Value* self = b().CreateOr(b().CreateFCmpOEQ(x, zero), b().CreateFCmpUEQ(a, me().infinity()));
     return b().CreateSelect(self, x, y);
-  }
-
-  /// e^-(x^2) p((x - middle) / (x + middle)) / (1 + 2x) for x >= 0; the other half is 2 - erfc(-x).
-  Value* erfc(Value* x) {
-    constexpr int kShift = 60;  // keeps the power off the subnormals until the last product
-    Value* a = me().clampKeepingNan(me().abs(x), 0.0, Self::kErfcEnd);
-    Value* middle = me().constant(Self::kErfcMiddle);
-    Value* p = me().erfcTail(me().quotient(sub(a, middle), add(a, middle)));
-    Value* square = mul(a, a);
-    Value* low = me().fma(a, a, b().CreateFNeg(square));
-    Value* y = mul(me().quotient(p, me().fma(a, me().constant(2.0), one())), me().exp(b().CreateFNeg(square), kShift));
-    y = mul(me().fma(b().CreateFNeg(y), low, y), me().constant(std::ldexp(1.0, -kShift)));
-    return b().CreateSelect(b().CreateFCmpOLT(x, me().constant(0.0)), sub(me().constant(2.0), y), y);
   }
 
   Value* atan(Value* x) { return me().copysign(angle(me().abs(x), one()), x); }

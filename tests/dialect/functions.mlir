@@ -6,11 +6,27 @@
 // CHECK: tile.tgamma %{{.*}} : tensor<8x4xf32>
 // CHECK: tile.tgamma %{{.*}} : f64
 // CHECK: tile.bit_reverse %{{.*}} : tensor<8xi16>
+// CHECK: tile.erfinv %{{.*}} : f64
+// CHECK: tile.erfcinv %{{.*}} : f64
+// CHECK: tile.normcdf %{{.*}} : tensor<8x4xf32>
+// CHECK: tile.normcdfinv %{{.*}} : tensor<8x4xf32>
+// CHECK: tile.j0 %{{.*}} : f64
+// CHECK: tile.j1 %{{.*}} : f64
+// CHECK: tile.y0 %{{.*}} : f64
+// CHECK: tile.y1 %{{.*}} : f64
 func.func @functions(%x: tensor<8x4xf32>, %s: f64, %i: tensor<8xi16>) {
   %0 = tile.lgamma %x : tensor<8x4xf32>
   %1 = tile.tgamma %0 : tensor<8x4xf32>
   %2 = tile.tgamma %s : f64
   %3 = tile.bit_reverse %i : tensor<8xi16>
+  %4 = tile.erfinv %s : f64
+  %5 = tile.erfcinv %4 : f64
+  %6 = tile.normcdf %x : tensor<8x4xf32>
+  %7 = tile.normcdfinv %6 : tensor<8x4xf32>
+  %8 = tile.j0 %s : f64
+  %9 = tile.j1 %8 : f64
+  %10 = tile.y0 %9 : f64
+  %11 = tile.y1 %10 : f64
   return
 }
 

@@ -1,5 +1,7 @@
 // exchange_test.cpp - passing tiles through shared memory: simulated element by element, conflicts counted.
 #include "compiler/layout/exchange.h"
+#include "compiler/layout/lane_trades.h"
+#include "compiler/layout/relations.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,8 @@
 // layout_test.cpp - layouts by enumeration: every element is somewhere, only replicas share one, and every operation on
 // layouts moves no element.
+#include "compiler/layout/lane_trades.h"
 #include "compiler/layout/layout.h"
+#include "compiler/layout/relations.h"
 
 #include <gtest/gtest.h>
 

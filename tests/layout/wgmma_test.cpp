@@ -8,6 +8,7 @@
 
 #include "compiler/layout/descriptor.h"
 #include "compiler/layout/matrix_store.h"
+#include "compiler/layout/relations.h"
 
 namespace tile::layout {
 namespace {

@@ -86,3 +86,58 @@ func.func @gamma_f64(%x: !tile.view<1xf64>, %y: !tile.view<1xf64>) attributes {t
   tile.store %b, %y[%i : i32] : tensor<32xf64>, !tile.view<1xf64>
   return
 }
+
+// -----
+
+// Quantiles of f32 in f32; Bessel functions, whose zeros want more digits, in f64.
+// CHECK-LABEL: entry quantiles_f32(
+// CHECK-NOT: {{call|bra |\.f64}}
+// CHECK: ret;
+func.func @quantiles_f32(%x: !tile.view<1xf32>, %y: !tile.view<1xf32>) attributes {tile.kernel, tile.num_warps = 1 : i32} {
+  %i = arith.constant 0 : i32
+  %t = tile.load %x[%i : i32] : !tile.view<1xf32> -> tensor<32xf32>
+  %a = tile.erfinv %t : tensor<32xf32>
+  %b = tile.normcdf %a : tensor<32xf32>
+  %c = tile.erfcinv %b : tensor<32xf32>
+  %d = tile.normcdfinv %c : tensor<32xf32>
+  tile.store %d, %y[%i : i32] : tensor<32xf32>, !tile.view<1xf32>
+  return
+}
+
+// -----
+
+// CHECK-LABEL: entry bessel_f32(
+// CHECK-NOT: {{call|bra }}
+// CHECK: cvt.f64.f32
+// CHECK-NOT: {{call|bra }}
+// CHECK: cvt.rn.f32.f64
+// CHECK-NOT: {{call|bra }}
+// CHECK: ret;
+func.func @bessel_f32(%x: !tile.view<1xf32>, %y: !tile.view<1xf32>) attributes {tile.kernel, tile.num_warps = 1 : i32} {
+  %i = arith.constant 0 : i32
+  %t = tile.load %x[%i : i32] : !tile.view<1xf32> -> tensor<32xf32>
+  %a = tile.j0 %t : tensor<32xf32>
+  %b = tile.y1 %a : tensor<32xf32>
+  tile.store %b, %y[%i : i32] : tensor<32xf32>, !tile.view<1xf32>
+  return
+}
+
+// -----
+
+// CHECK-LABEL: entry special_f64(
+// CHECK-NOT: {{call|bra }}
+// CHECK: div.rn.f64
+// CHECK-NOT: {{call|bra }}
+// CHECK: ret;
+func.func @special_f64(%x: !tile.view<1xf64>, %y: !tile.view<1xf64>) attributes {tile.kernel, tile.num_warps = 1 : i32} {
+  %i = arith.constant 0 : i32
+  %t = tile.load %x[%i : i32] : !tile.view<1xf64> -> tensor<32xf64>
+  %a = tile.erfinv %t : tensor<32xf64>
+  %b = tile.normcdf %a : tensor<32xf64>
+  %c = tile.erfcinv %b : tensor<32xf64>
+  %d = tile.normcdfinv %c : tensor<32xf64>
+  %e = tile.j1 %d : tensor<32xf64>
+  %f = tile.y0 %e : tensor<32xf64>
+  tile.store %f, %y[%i : i32] : tensor<32xf64>, !tile.view<1xf64>
+  return
+}

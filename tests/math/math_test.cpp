@@ -8,73 +8,12 @@
 #include <iomanip>
 #include <vector>
 
-#include "compiler/dialect/dialect.h"
-#include "compiler/lowering/elementwise.h"
 #include "compiler/lowering/fp8.h"
-#include "llvm/ExecutionEngine/Orc/LLJIT.h"
-#include "llvm/Support/TargetSelect.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/IR/MLIRContext.h"
+#include "tests/math/sweep.h"
 
 namespace {
 using namespace tile::ir;
-
-constexpr int kLanes = 8;
-using Emit = std::function<llvm::Value*(llvm::IRBuilder<>&, std::vector<llvm::Value*>)>;
-
-/// void f(const in* a, const in* b, out* r): one vector of eight lanes, compiled for this machine.
-class Compiled {
- public:
-  Compiled(llvm::function_ref<llvm::Type*(llvm::LLVMContext&)> in, llvm::function_ref<llvm::Type*(llvm::LLVMContext&)> out, int arity, const Emit& emit) {
-    llvm::InitializeNativeTarget();
-    llvm::InitializeNativeTargetAsmPrinter();
-    auto ctx = std::make_unique<llvm::LLVMContext>();
-    auto module = std::make_unique<llvm::Module>("m", *ctx);
-    auto* ptr = llvm::PointerType::get(*ctx, 0);
-    auto* f = llvm::Function::Create(llvm::FunctionType::get(llvm::Type::getVoidTy(*ctx), {ptr, ptr, ptr}, false),
-                                     llvm::Function::ExternalLinkage, "f", module.get());
-    llvm::IRBuilder<> b(llvm::BasicBlock::Create(*ctx, "entry", f));
-    auto* vec = llvm::FixedVectorType::get(in(*ctx), kLanes);
-    std::vector<llvm::Value*> args;
-    for (int i = 0; i < arity; ++i) args.push_back(b.CreateAlignedLoad(vec, f->getArg(i), llvm::Align(1)));
-    llvm::Value* r = emit(b, args);
-    b.CreateAlignedStore(b.CreateBitCast(r, llvm::FixedVectorType::get(out(*ctx), kLanes)), f->getArg(2), llvm::Align(1));
-    b.CreateRetVoid();
-    jit_ = llvm::cantFail(llvm::orc::LLJITBuilder().create());
-    llvm::cantFail(jit_->addIRModule(llvm::orc::ThreadSafeModule(std::move(module), std::move(ctx))));
-    entry_ = llvm::cantFail(jit_->lookup("f")).toPtr<void(const void*, const void*, void*)>();
-  }
-  void operator()(const void* a, const void* b, void* r) const { entry_(a, b, r); }
-
- private:
-  std::unique_ptr<llvm::orc::LLJIT> jit_;
-  void (*entry_)(const void*, const void*, void*) = nullptr;
-};
-
-llvm::Type* f32(llvm::LLVMContext& c) { return llvm::Type::getFloatTy(c); }
-llvm::Type* i8(llvm::LLVMContext& c) { return llvm::Type::getInt8Ty(c); }
-
-struct Plain : MathHooks {};
-
-/// Emits one op of the math dialect by building it on detached constants.
-template <class Op>
-Emit mathOp(int arity, bool wide = false) {
-  return [arity, wide](llvm::IRBuilder<>& b, std::vector<llvm::Value*> args) {
-    mlir::MLIRContext ctx;
-    ctx.loadDialect<mlir::arith::ArithDialect, mlir::math::MathDialect, tile::ir::TileDialect>();
-    mlir::OpBuilder builder(&ctx);
-    auto loc = builder.getUnknownLoc();
-    mlir::OwningOpRef<mlir::ModuleOp> module(mlir::ModuleOp::create(loc));
-    builder.setInsertionPointToStart(module->getBody());
-    auto zero = wide ? builder.getF64FloatAttr(0) : builder.getF32FloatAttr(0);
-    mlir::Value x = mlir::arith::ConstantOp::create(builder, loc, zero);
-    mlir::Operation* op;
-    if constexpr (requires { Op::create(builder, loc, x, x); }) op = Op::create(builder, loc, x, x);
-    else op = Op::create(builder, loc, x);
-    return emitElementwise(b, op, args, Plain())[0];
-  };
-}
+using namespace tile::ir::test;
 
 double ulpOf(double exact) {
   float f = std::fabs(static_cast<float>(exact));
@@ -264,8 +203,6 @@ TEST(Math, PowOverTheWholeRange) {
 
 // ---- f64, against the C library in long double
 
-llvm::Type* f64(llvm::LLVMContext& c) { return llvm::Type::getDoubleTy(c); }
-using Long = long double;
 
 double errorOf(double got, Long want, const std::string& what) {
   const double rounded = static_cast<double>(want);
@@ -328,69 +265,6 @@ TEST(Math64, Cosh) { EXPECT_LT(worst64<mlir::math::CoshOp>([](Long x) { return s
 TEST(Math64, Asinh) { EXPECT_LT(worst64<mlir::math::AsinhOp>([](Long x) { return std::asinh(x); }), 4); }
 TEST(Math64, Acosh) { EXPECT_LT(worst64<mlir::math::AcoshOp>([](Long x) { return std::acosh(x); }), 4); }
 TEST(Math64, Atanh) { EXPECT_LT(worst64<mlir::math::AtanhOp>([](Long x) { return std::atanh(x); }), 4); }
-
-/// Arguments of Gamma: everywhere up to `end`, close to whole numbers (zeros at 1 and 2, poles below) and to halves, of
-/// every size, and the ends.
-template <class T>
-std::vector<T> gammaArguments(double end) {
-  using Limits = std::numeric_limits<T>;
-  std::vector<T> x{T(0), T(-0.0), T(1), T(2), T(3), T(-1), T(-2), T(0.5), T(-0.5), T(1.4616321449683622), Limits::infinity(), -Limits::infinity(),
-                   Limits::quiet_NaN(), Limits::max(), -Limits::max(), Limits::min(), Limits::denorm_min(), -Limits::denorm_min(), T(35.04), T(35.05),
-                   T(171.62), T(171.63), T(-34.5), T(-42.5), T(-170.5), T(-178.5), T(-184.5), T(-1e9), T(1e9), T(4e36), T(4.1e36)};
-  uint64_t state = 7;
-  auto uniform = [&] { return static_cast<double>((state = state * 6364136223846793005ull + 1442695040888963407ull) >> 11) * 0x1p-53; };
-  for (int i = 0; i < 150000; ++i) {
-    const double everywhere = (2 * uniform() - 1) * end, near = std::round(everywhere * 2) / 2;
-    x.push_back(static_cast<T>(everywhere));
-    x.push_back(static_cast<T>((2 * uniform() - 1) * 4));
-    x.push_back(static_cast<T>(near + (uniform() - 0.5) * std::ldexp(1.0, -static_cast<int>(uniform() * 8 * sizeof(T) - 3))));
-    x.push_back(static_cast<T>(std::ldexp(uniform() - 0.5, static_cast<int>((uniform() - 0.5) * (sizeof(T) == 8 ? 2100 : 270)))));
-  }
-  for (int whole = -50; whole < 50; ++whole) x.push_back(std::nextafter(T(whole), T(99))), x.push_back(std::nextafter(T(whole), T(-99)));
-  while (x.size() % kLanes) x.push_back(T(0.5));
-  return x;
-}
-/// Largest error in units of the last place of the result, or of `scale(x)` where that is larger.
-template <class Op, class T>
-double worstGamma(llvm::Type* (*type)(llvm::LLVMContext&), Long (*exact)(Long), Long (*scale)(Long), double end) {
-  Compiled f(type, type, 1, mathOp<Op>(1, sizeof(T) == 8));
-  const std::vector<T> x = gammaArguments<T>(end);
-  double worst = 0;
-  T at = 0;
-  using Limits = std::numeric_limits<T>;
-  for (size_t i = 0; i < x.size(); i += kLanes) {
-    T out[kLanes];
-    f(&x[i], &x[i], out);
-    for (int l = 0; l < kLanes; ++l) {
-      const Long want = exact(x[i + l]);
-      const T rounded = static_cast<T>(want), got = out[l];
-      if (!std::isfinite(rounded)) {
-        EXPECT_TRUE(std::isnan(rounded) ? std::isnan(got) : got == rounded || std::fabs(got) > Limits::max() * T(0.999999))
-            << "f(" << x[i + l] << ") is " << got << ", expected " << rounded;
-        continue;
-      }
-      EXPECT_TRUE(std::signbit(got) == std::signbit(rounded) || std::fabs(want) < 1e-6) << "f(" << x[i + l] << ") is " << got;
-      const T size = static_cast<T>(std::max(std::fabs(want), scale(x[i + l])));
-      const Long ulp = std::max<Long>(std::nextafter(size, Limits::infinity()) - size, Limits::denorm_min());
-      const double error = static_cast<double>(std::fabs(got - want) / (std::isfinite(ulp) ? ulp : Limits::max() * Limits::epsilon()));
-      EXPECT_FALSE(std::isnan(error)) << "f(" << x[i + l] << ") is " << got << ", expected " << rounded;
-      if (error > worst) worst = error, at = x[i + l];
-    }
-  }
-  ::testing::Test::RecordProperty("worst_ulp", std::to_string(worst));
-  EXPECT_LT(worst, 5) << "f(" << std::setprecision(17) << at << ")";
-  return worst;
-}
-// The C library's long double functions know their sign and poles as C does.
-Long exactLgamma(Long x) { return x <= 0 && x == std::floor(x) ? INFINITY : std::lgamma(x); }
-Long exactTgamma(Long x) { return x < 0 && x == std::floor(x) ? NAN : x == 0 ? std::copysign(INFINITY, x) : std::tgamma(x); }
-/// Below -2 there are zeros that the parts of the reflection meet at: digits of theirs are what the result has.
-Long lgammaParts(Long x) { return x < -2 && std::isfinite(x) ? std::max<Long>(1, std::lgamma(-x)) : 0; }
-Long noScale(Long) { return 0; }
-TEST(Math, Lgamma) { EXPECT_LT((worstGamma<LgammaOp, float>(f32, exactLgamma, lgammaParts, 60)), 5); }
-TEST(Math, Tgamma) { EXPECT_LT((worstGamma<TgammaOp, float>(f32, exactTgamma, noScale, 44)), 5); }
-TEST(Math64, Lgamma) { EXPECT_LT((worstGamma<LgammaOp, double>(f64, exactLgamma, lgammaParts, 300)), 5); }
-TEST(Math64, Tgamma) { EXPECT_LT((worstGamma<TgammaOp, double>(f64, exactTgamma, noScale, 190)), 5); }
 
 TEST(Math64, PowFollowsC) {
   Compiled f(f64, f64, 2, mathOp<mlir::math::PowFOp>(2, true));

@@ -16,6 +16,7 @@
 #include "compiler/gpu/lowering/combine.h"
 #include "compiler/gpu/lowering/lowering.h"
 #include "compiler/gpu/lowering/select_one.h"
+#include "compiler/layout/relations.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 

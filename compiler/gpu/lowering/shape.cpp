@@ -7,6 +7,7 @@
 #include "compiler/gpu/lowering/lowering.h"
 #include "compiler/gpu/moves.h"
 #include "compiler/gpu/scratch.h"
+#include "compiler/layout/relations.h"
 
 namespace tile::ir {
 using namespace mlir;

@@ -1,0 +1,113 @@
+// relations.cpp - which elements two layouts keep where, by comparing coordinates.
+#include "compiler/layout/relations.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace tile::layout {
+
+// Lanes and warps act on coordinates independently, so comparing them one list at a time compares all threads.
+bool sameThreads(const Layout& a, const Layout& b) {
+  if (a.rank() != b.rank() || a.numLanes() != b.numLanes() || a.numWarps() != b.numWarps()) return false;
+  for (int lane = 0; lane < a.numLanes(); ++lane)
+    if (a.threadCoord(lane, 0) != b.threadCoord(lane, 0)) return false;
+  for (int warp = 0; warp < a.numWarps(); ++warp)
+    if (a.threadCoord(0, warp) != b.threadCoord(0, warp)) return false;
+  return true;
+}
+
+std::optional<std::vector<int>> shiftedRegisterMap(const Layout& from, const Layout& to, const Coord& offset) {
+  if (!sameThreads(from, to)) return std::nullopt;
+  std::map<Coord, int> held;
+  for (int reg = 0; reg < from.numRegs(); ++reg) held.emplace(from.regCoord(reg), reg);
+  std::vector<int> map(to.numRegs(), -1);
+  for (int reg = 0; reg < to.numRegs(); ++reg) {
+    Coord coord = to.regCoord(reg);
+    if (!to.inTile(coord)) continue;
+    for (size_t d = 0; d < coord.size(); ++d) coord[d] += offset[d];
+    auto it = held.find(coord);
+    if (it == held.end()) return std::nullopt;
+    map[reg] = it->second;
+  }
+  return map;
+}
+
+std::optional<Layout> boxLayout(const Layout& source, const Coord& offset, const Shape& shape) {
+  std::vector<Digit> regs = source.regs();
+  for (int dim = 0; dim < source.rank(); ++dim) {
+    if (shape[dim] == source.shape()[dim]) continue;
+    if (source.isPadded(dim)) return std::nullopt;
+    int64_t cover = source.cover(dim);
+    while (cover > shape[dim]) {
+      // Only register digits may shrink, outermost first.
+      auto outer = std::find_if(regs.begin(), regs.end(), [&](const Digit& digit) {
+        return digit.dim == dim && digit.count > 1 && int64_t{digit.stride} * digit.count == cover;
+      });
+      if (outer == regs.end()) return std::nullopt;
+      if (offset[dim] % outer->stride) return std::nullopt;
+      if (shape[dim] >= outer->stride) {
+        if (shape[dim] % outer->stride) return std::nullopt;
+        outer->count = static_cast<int>(shape[dim] / outer->stride);
+        cover = shape[dim];
+      } else {
+        cover = outer->stride;
+        outer->count = 1;
+      }
+    }
+  }
+  Layout box(shape, regs, source.lanes(), source.warps());
+  if (!box.check().empty() || !shiftedRegisterMap(source, box, offset)) return std::nullopt;
+  return box;
+}
+
+std::optional<Layout> repeatedLayout(const Layout& part, int dim, int count) {
+  if (part.isPadded(dim)) return std::nullopt;
+  std::vector<Digit> regs = part.regs();
+  regs.push_back({dim, count, static_cast<int>(part.shape()[dim])});
+  Shape shape = part.shape();
+  shape[dim] *= count;
+  return Layout(shape, regs, part.lanes(), part.warps());
+}
+
+namespace {
+
+// Source register per destination register, or nullopt when some element comes from another thread.
+std::optional<std::vector<int>> matchRegisters(const Layout& from, const Layout& to) {
+  if (from.shape() != to.shape()) return std::nullopt;
+  return shiftedRegisterMap(from, to, Coord(from.shape().size(), 0));
+}
+
+}  // namespace
+
+Conversion conversion(const Layout& from, const Layout& to) {
+  if (from == to) return Conversion::identity;
+  auto map = matchRegisters(from, to);
+  if (!map) return Conversion::shared;
+  for (size_t i = 0; i < map->size(); ++i)
+    if ((*map)[i] != static_cast<int>(i)) return Conversion::registers;
+  return from.numRegs() == to.numRegs() ? Conversion::identity : Conversion::registers;
+}
+
+std::vector<int> registerMap(const Layout& from, const Layout& to) {
+  auto map = matchRegisters(from, to);
+  return map ? *map : std::vector<int>();
+}
+
+bool isWarpLocal(const Layout& from, const Layout& to) {
+  if (from.shape() != to.shape() || from.numWarps() != to.numWarps()) return false;
+  for (int warp = 0; warp < from.numWarps(); ++warp)
+    if (from.threadCoord(0, warp) != to.threadCoord(0, warp)) return false;
+  std::set<Coord> held;
+  for (int reg = 0; reg < from.numRegs(); ++reg)
+    for (int lane = 0; lane < from.numLanes(); ++lane) held.insert(from.coordOf(reg, lane, 0));
+  for (int reg = 0; reg < to.numRegs(); ++reg) {
+    for (int lane = 0; lane < to.numLanes(); ++lane) {
+      Coord coord = to.coordOf(reg, lane, 0);
+      if (to.inTile(coord) && !held.count(coord)) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace tile::layout
