@@ -1,7 +1,8 @@
-// difference.cpp - both sides as sums of parts; parts that both have cancel, and a counter that is subtracted is replaced
-// by the last value it takes.
+// difference.cpp - both sides as sums of parts; parts that both have cancel, and a counter that is subtracted is
+// replaced by the last value it takes.
 #include "compiler/analysis/difference.h"
 
+#include "compiler/analysis/linear_form.h"
 #include "compiler/analysis/no_wrap.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
@@ -17,20 +18,6 @@ constexpr int kDeepest = 4;  // sums of sums
 constexpr size_t kMost = 6;  // parts
 using RangeOf = llvm::function_ref<Range(Value)>;
 
-/// constant + sum of factor * value.
-struct Sum {
-  int64_t constant = 0;
-  SmallVector<std::pair<Value, int64_t>, 6> parts;
-
-  void add(Value v, int64_t factor) {
-    auto* same = llvm::find_if(parts, [&](auto& part) { return part.first == v; });
-    if (same == parts.end())
-      parts.push_back({v, factor});
-    else if ((same->second += factor) == 0)
-      parts.erase(same);
-  }
-};
-
 unsigned bitsOf(Value v) {
   auto type = dyn_cast<IntegerType>(v.getType());
   return type ? type.getWidth() : 64;
@@ -45,7 +32,7 @@ bool isExact(Op op, Range (*combine)(Range, Range, unsigned), RangeOf rangeOf) {
 }
 
 /// False: too many parts.
-bool collect(Sum& sum, Value v, int64_t factor, RangeOf rangeOf, int depth = 0) {
+bool collect(LinearForm& sum, Value v, int64_t factor, RangeOf rangeOf, int depth = 0) {
   APInt constant;
   if (matchPattern(v, m_ConstantInt(&constant)) && constant.getSignificantBits() <= 62)
     return !__builtin_add_overflow(sum.constant, factor * constant.getSExtValue(), &sum.constant);
@@ -61,13 +48,13 @@ bool collect(Sum& sum, Value v, int64_t factor, RangeOf rangeOf, int depth = 0) 
   if (auto narrow = dyn_cast_or_null<arith::TruncIOp>(op); narrow && neverWraps(narrow))
     return collect(sum, narrow.getIn(), factor, rangeOf, depth + 1);
   sum.add(v, factor);
-  return sum.parts.size() <= kMost;
+  return sum.symbols.size() <= kMost;
 }
 
-Range rangeOfSum(const Sum& sum, RangeOf rangeOf) {
+Range rangeOfSum(const LinearForm& sum, RangeOf rangeOf) {
   const Range everything = fullRange(64);
   Range all{sum.constant, sum.constant};
-  for (auto [value, factor] : sum.parts) {
+  for (auto [value, factor] : sum.symbols) {
     const Range part = mulRange(rangeOf(value), {factor, factor}, 64);
     if (part == everything) return everything;
     all = addRange(all, part, 64);
@@ -76,8 +63,8 @@ Range rangeOfSum(const Sum& sum, RangeOf rangeOf) {
   return all;
 }
 
-/// What is at least `bound`, the end of a loop that begins at `begin` and has iterations: itself, what it is the smallest
-/// of, and what it is chosen from beside `begin`.
+/// What is at least `bound`, the end of a loop that begins at `begin` and has iterations: itself, what it is the
+/// smallest of, and what it is chosen from beside `begin`.
 void above(Value bound, Value begin, SmallVectorImpl<Value>& found) {
   found.push_back(bound);
   Operation* op = bound.getDefiningOp();
@@ -124,15 +111,15 @@ SmallVector<Bound> boundsOf(Value part, bool most) {
 
 Range differenceRange(Value a, Value b, RangeOf rangeOf) {
   const Range everything = fullRange(64);
-  Sum sum;
+  LinearForm sum;
   if (!collect(sum, a, 1, rangeOf) || !collect(sum, b, -1, rangeOf)) return everything;
   Range range = rangeOfSum(sum, rangeOf);
   // With one part replaced by what bounds it, others may cancel.
-  for (auto [part, factor] : sum.parts) {
+  for (auto [part, factor] : sum.symbols) {
     if (std::abs(factor) != 1) continue;
     for (bool most : {false, true})
       for (auto [bound, beside] : boundsOf(part, most)) {
-        Sum other = sum;
+        LinearForm other = sum;
         other.add(part, -factor);
         if (__builtin_add_overflow(other.constant, factor * beside, &other.constant)) continue;
         if (!collect(other, bound, factor, rangeOf)) continue;

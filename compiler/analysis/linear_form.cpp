@@ -59,6 +59,14 @@ bool LinearForm::isConstant() const {
   return iv == 0 && symbols.empty() && llvm::all_of(dims, [](int64_t f) { return f == 0; });
 }
 
+void LinearForm::add(Value symbol, int64_t factor) {
+  auto* same = llvm::find_if(symbols, [&](auto& known) { return known.first == symbol; });
+  if (same == symbols.end())
+    symbols.push_back({symbol, factor});
+  else if ((same->second += factor) == 0)
+    symbols.erase(same);
+}
+
 LinearForm LinearForm::scaled(int64_t factor) const {
   LinearForm form = *this;
   form.constant *= factor;
@@ -73,13 +81,7 @@ LinearForm LinearForm::plus(const LinearForm& other) const {
   LinearForm form = *this;
   form.constant += other.constant;
   form.iv += other.iv;
-  for (auto [value, factor] : other.symbols) {
-    auto* same = llvm::find_if(form.symbols, [&, value = value](auto& s) { return s.first == value; });
-    if (same == form.symbols.end())
-      form.symbols.push_back({value, factor});
-    else if ((same->second += factor) == 0)
-      form.symbols.erase(same);
-  }
+  for (auto [symbol, factor] : other.symbols) form.add(symbol, factor);
   if (form.dims.empty()) form.dims.assign(other.dims.size(), 0);
   for (auto [i, factor] : llvm::enumerate(other.dims)) form.dims[i] += factor;
   return form;

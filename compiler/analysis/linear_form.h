@@ -15,6 +15,8 @@ struct LinearForm {
   llvm::SmallVector<int64_t, 2> dims;                             ///< one per dim of the tile; none for a scalar
 
   bool isConstant() const;
+  /// Adds factor * symbol; symbols whose factors cancel disappear.
+  void add(mlir::Value symbol, int64_t factor);
   LinearForm scaled(int64_t factor) const;
   LinearForm plus(const LinearForm& other) const;
   /// Smallest and largest contribution of the coordinates to an element of a tile of this shape.
