@@ -8,7 +8,8 @@
 
 namespace tile::ir {
 
-/// The dtype an element or scalar type is stored as; signless integers count as signed. Empty: not a type of the language.
+/// The dtype an element or scalar type is stored as; signless integers count as signed. Empty: not a type of the
+/// language.
 std::optional<DType> dtypeOf(mlir::Type type);
 
 /// The parameters of a kernel; emits an error at the argument and fails when one is no pointer, scalar or view.

@@ -16,8 +16,8 @@ std::string problemOf(Type type) {
   llvm::raw_string_ostream out(text);
   if (isa<ShapedType>(type)) {
     if (!isTileType(type)) {
-      out << "a tile is a tensor of rank 1 to " << kMaxTileRank << " with static positive dims and at most " << kMaxTileElements
-          << " elements, found '" << type << "'";
+      out << "a tile is a tensor of rank 1 to " << kMaxTileRank << " with static positive dims and at most "
+          << kMaxTileElements << " elements, found '" << type << "'";
       return text;
     }
     if (cast<RankedTensorType>(type).getEncoding()) {
@@ -27,13 +27,16 @@ std::string problemOf(Type type) {
     type = cast<RankedTensorType>(type).getElementType();
   }
   if (!isNumber(type) && !isa<PtrType, ViewType>(type))
-    out << "values are numbers (i1, i8, i16, i32, i64, f8E4M3FN, f8E5M2, f16, bf16, f32, f64), pointers, views and tiles of "
-           "them, found '" << type << "'";
+    out << "values are numbers (i1, i8, i16, i32, i64, f8E4M3FN, f8E5M2, f16, bf16, f32, f64), pointers, views and "
+           "tiles of "
+           "them, found '"
+        << type << "'";
   return text;
 }
 
 bool isOfTheLanguage(Operation* op) {
-  if (isa<func::FuncOp, func::ReturnOp, scf::ForOp, scf::IfOp, scf::WhileOp, scf::YieldOp, scf::ConditionOp>(op)) return true;
+  if (isa<func::FuncOp, func::ReturnOp, scf::ForOp, scf::IfOp, scf::WhileOp, scf::YieldOp, scf::ConditionOp>(op))
+    return true;
   // What passes make (layout conversions, shared memory, asynchronous copies) is not input.
   if (isa<ProgramIdOp, NumProgramsOp, PtrAddOp, PtrToIntOp, IntToPtrOp, MakeViewOp, ViewPtrOp, ViewDimOp, ViewStrideOp,
           LoadOp, StoreOp, AccumulateOp, GatherOp, ScatterOp, AtomicRmwOp, AtomicCasOp, IotaOp, SplatOp, BroadcastOp,
@@ -70,13 +73,16 @@ LogicalResult checkBody(func::FuncOp kernel) {
   kernel.walk([&](Operation* op) {
     if (op == kernel.getOperation()) return;
     if (!isOfTheLanguage(op)) {
-      op->emitError() << "`" << op->getName() << "` is not part of the language: kernels consist of arith, math, scf.for, scf.if, scf.while and tile "
-                         "operations (those that passes make excepted)";
+      op->emitError()
+          << "`" << op->getName()
+          << "` is not part of the language: kernels consist of arith, math, scf.for, scf.if, scf.while and tile "
+             "operations (those that passes make excepted)";
       good = false;
       return;
     }
     if (Type f8 = computesOnF8(op)) {
-      op->emitError() << "`" << op->getName() << "` cannot compute on " << f8 << ": f8 is a storage type, convert to f16 or f32 first";
+      op->emitError() << "`" << op->getName() << "` cannot compute on " << f8
+                      << ": f8 is a storage type, convert to f16 or f32 first";
       good = false;
     }
     for (Type type : op->getResultTypes()) check(op->getLoc(), type, op->getName().getStringRef());
@@ -86,7 +92,8 @@ LogicalResult checkBody(func::FuncOp kernel) {
   });
   for (BlockArgument arg : kernel.getArguments())
     if (isa<ShapedType>(arg.getType())) {
-      emitError(arg.getLoc()) << "parameter " << arg.getArgNumber() << " is a tile: kernels take pointers, views and scalars, found " << arg.getType();
+      emitError(arg.getLoc()) << "parameter " << arg.getArgNumber()
+                              << " is a tile: kernels take pointers, views and scalars, found " << arg.getType();
       good = false;
     }
   return success(good);
@@ -124,7 +131,8 @@ FailureOr<func::FuncOp> findKernel(ModuleOp module) {
     return failure();
   }
   if (!kernel.getBody().hasOneBlock()) {
-    kernel.emitError() << "a kernel is one block with structured control flow (scf), found " << kernel.getBody().getBlocks().size() << " blocks";
+    kernel.emitError() << "a kernel is one block with structured control flow (scf), found "
+                       << kernel.getBody().getBlocks().size() << " blocks";
     return failure();
   }
   if (failed(checkBody(kernel))) return failure();

@@ -28,7 +28,8 @@ struct ParsedText {
   mlir::OwningOpRef<mlir::ModuleOp> module;
 };
 
-Result<ParsedText> parse(const std::string& text, const std::string& fileName, const std::function<void(const Diagnostic&)>& onRemark) {
+Result<ParsedText> parse(const std::string& text, const std::string& fileName,
+                         const std::function<void(const Diagnostic&)>& onRemark) {
   ParsedText parsed;
   registerDialects(parsed.registry);
   parsed.context = std::make_unique<mlir::MLIRContext>(parsed.registry, mlir::MLIRContext::Threading::DISABLED);
@@ -53,7 +54,8 @@ Status checkText(const std::string& text, const std::string& fileName) {
   if (!parsed) return parsed.error();
   DiagnosticCollector diagnostics(parsed->context.get(), {});
   auto kernel = findKernel(*parsed->module);
-  if (mlir::failed(kernel) || mlir::failed(abiParams(*kernel))) return diagnostics.error(ErrorKind::user, fileName + " is not a kernel");
+  if (mlir::failed(kernel) || mlir::failed(abiParams(*kernel)))
+    return diagnostics.error(ErrorKind::user, fileName + " is not a kernel");
   return ok();
 }
 
@@ -68,7 +70,8 @@ std::string compilerFingerprint(const Target& target, const CompileOptions& opti
     out += " ptxas " + (ptxas.empty() ? "none" : ptxas);
     llvm::sys::fs::file_status status;
     if (!ptxas.empty() && !llvm::sys::fs::status(ptxas, status))
-      out += " " + std::to_string(status.getSize()) + " " + std::to_string(status.getLastModificationTime().time_since_epoch().count());
+      out += " " + std::to_string(status.getSize()) + " " +
+             std::to_string(status.getLastModificationTime().time_since_epoch().count());
   }
   return out;
 }

@@ -98,8 +98,8 @@ class StageInstrumentation : public mlir::PassInstrumentation {
 /// Runs a list of function passes. Failure with diagnostics is a limit of the target; IR that no longer verifies, or a
 /// failure nobody explained, is a bug of ours and carries the IR.
 std::optional<Error> runPasses(mlir::ModuleOp module, const std::string& kernel, const Target& target,
-                               const CompileOptions& options, const Observer& observer, DiagnosticCollector& diagnostics,
-                               llvm::function_ref<void(mlir::OpPassManager&)> list) {
+                               const CompileOptions& options, const Observer& observer,
+                               DiagnosticCollector& diagnostics, llvm::function_ref<void(mlir::OpPassManager&)> list) {
   mlir::PassManager passes(module->getContext());
   passes.enableVerifier(options.verifyEach);
   std::string failedPass;
@@ -110,7 +110,8 @@ std::optional<Error> runPasses(mlir::ModuleOp module, const std::string& kernel,
   const std::string headline = "cannot compile kernel `" + kernel + "` for " + target.name;
   bool explained = diagnostics.hasErrors();
   if (explained && mlir::succeeded(mlir::verify(module))) return diagnostics.error(ErrorKind::compile, headline);
-  Error error = diagnostics.error(ErrorKind::internal, headline + ": pass " + failedPass + " left IR that is not valid (a bug of the compiler)");
+  Error error = diagnostics.error(
+      ErrorKind::internal, headline + ": pass " + failedPass + " left IR that is not valid (a bug of the compiler)");
   error.diagnostics.push_back({Severity::note, "the IR at that point:\n" + textOf(module), "", 0, 0, {}});
   return error;
 }
@@ -119,7 +120,8 @@ std::optional<Error> runPasses(mlir::ModuleOp module, const std::string& kernel,
 Error translationError(const KernelBinary& binary, DiagnosticCollector& diagnostics, mlir::ModuleOp module) {
   const std::string headline = "cannot compile kernel `" + binary.entry + "` for " + binary.target;
   if (diagnostics.hasErrors()) return diagnostics.error(ErrorKind::compile, headline);
-  Error error = diagnostics.error(ErrorKind::internal, headline + ": the translation to LLVM IR failed without saying why (a bug of the compiler)");
+  Error error = diagnostics.error(
+      ErrorKind::internal, headline + ": the translation to LLVM IR failed without saying why (a bug of the compiler)");
   error.diagnostics.push_back({Severity::note, "the IR at that point:\n" + textOf(module), "", 0, 0, {}});
   return error;
 }
@@ -128,16 +130,17 @@ bool hasRoles(mlir::ModuleOp module) {
   return module.walk([](SpecializeOp) { return mlir::WalkResult::interrupt(); }).wasInterrupted();
 }
 
-Result<KernelBinary> compileGpu(mlir::ModuleOp module, mlir::func::FuncOp kernel, KernelBinary binary, const Target& target,
-                                const CompileOptions& options, const Observer& observer, DiagnosticCollector& diagnostics) {
+Result<KernelBinary> compileGpu(mlir::ModuleOp module, mlir::func::FuncOp kernel, KernelBinary binary,
+                                const Target& target, const CompileOptions& options, const Observer& observer,
+                                DiagnosticCollector& diagnostics) {
   auto gpuPasses = [&](const CompileOptions& with) {
     return observer.time("gpu", [&] {
       return runPasses(module, binary.entry, target, with, observer, diagnostics,
                        [&](mlir::OpPassManager& passes) { addGpuPasses(passes, target, with); });
     });
   };
-  // With roles, rings keep their shared memory as long as the kernel runs; what conversions need beside them shows only when
-  // layouts are known. When that is too much there is still the way without roles.
+  // With roles, rings keep their shared memory as long as the kernel runs; what conversions need beside them shows only
+  // when layouts are known. When that is too much there is still the way without roles.
   mlir::OwningOpRef<mlir::ModuleOp> spare;
   if (target.hasTma && options.useTma) spare = module.clone();
   auto error = gpuPasses(options);
@@ -175,8 +178,9 @@ Result<KernelBinary> compileGpu(mlir::ModuleOp module, mlir::func::FuncOp kernel
   return binary;
 }
 
-Result<KernelBinary> compileHost(mlir::ModuleOp module, mlir::func::FuncOp kernel, KernelBinary binary, const Target& target,
-                                 const CompileOptions& options, const Observer& observer, DiagnosticCollector& diagnostics) {
+Result<KernelBinary> compileHost(mlir::ModuleOp module, mlir::func::FuncOp kernel, KernelBinary binary,
+                                 const Target& target, const CompileOptions& options, const Observer& observer,
+                                 DiagnosticCollector& diagnostics) {
   if (auto error = observer.time("cpu", [&] {
         return runPasses(module, binary.entry, target, options, observer, diagnostics,
                          [&](mlir::OpPassManager& passes) { addHostPasses(passes, target, options); });
@@ -228,13 +232,15 @@ Result<KernelBinary> compileKernel(mlir::ModuleOp module, const Target& target, 
   binary.target = target.name;
   binary.entry = kernel->getSymName().str();
   auto params = abiParams(*kernel);
-  if (mlir::failed(params)) return diagnostics.error(ErrorKind::user, "kernel `" + binary.entry + "` has parameters that cannot be passed");
+  if (mlir::failed(params))
+    return diagnostics.error(ErrorKind::user, "kernel `" + binary.entry + "` has parameters that cannot be passed");
   binary.params = std::move(*params);
 
   if (auto error = observer.time("tile", [&] {
-        return runPasses(module, binary.entry, target, options, observer, diagnostics, [&](mlir::OpPassManager& passes) {
-          addTilePasses(passes, /*reportSteps=*/target.backend != Backend::nvptx);
-        });
+        return runPasses(module, binary.entry, target, options, observer, diagnostics,
+                         [&](mlir::OpPassManager& passes) {
+                           addTilePasses(passes, /*reportSteps=*/target.backend != Backend::nvptx);
+                         });
       }))
     return *error;
   observer.dump("tile", module.getOperation());

@@ -1,5 +1,5 @@
-// axis_facts.cpp - the transfer functions. Groups of size g exist inside groups of size c exactly when g divides c (groups
-// are aligned), so sizes meet in their gcd.
+// axis_facts.cpp - the transfer functions. Groups of size g exist inside groups of size c exactly when g divides c
+// (groups are aligned), so sizes meet in their gcd.
 #include "compiler/analysis/axis_facts.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// range.h - intervals of signed integers. An operation that may leave 64 bits, or the width asked for, gives everything.
+// range.h - intervals of signed integers. An operation that may leave 64 bits, or the width asked for, gives
+// everything.
 #pragma once
 #include <cstdint>
 

@@ -44,8 +44,8 @@ LogicalResult reshapeSplat(Op op, PatternRewriter& rewriter) {
   return success();
 }
 
-/// The dims of `wide` that are left when dims of size 1 go until it is `narrow`; nothing when that is not the difference.
-/// Of neighbours of size 1 the last ones stay.
+/// The dims of `wide` that are left when dims of size 1 go until it is `narrow`; nothing when that is not the
+/// difference. Of neighbours of size 1 the last ones stay.
 std::optional<SmallVector<int>> dimsLeftOf(Type wide, Type narrow) {
   auto from = dyn_cast<RankedTensorType>(wide), to = dyn_cast<RankedTensorType>(narrow);
   if (!from || !to || from.getRank() <= to.getRank()) return std::nullopt;
@@ -61,10 +61,10 @@ std::optional<SmallVector<int>> dimsLeftOf(Type wide, Type narrow) {
   return left;
 }
 
-/// The view and indices of a box of `boxRank` dims when only its dims `left` stay: those are the view's last dims then, in
-/// their order, and all others come first. A view whose dims change places is made where the old one is.
-Value viewWithLast(Value view, int64_t boxRank, ArrayRef<int> left, OperandRange indices, SmallVectorImpl<Value>& newIndices,
-                   PatternRewriter& rewriter) {
+/// The view and indices of a box of `boxRank` dims when only its dims `left` stay: those are the view's last dims then,
+/// in their order, and all others come first. A view whose dims change places is made where the old one is.
+Value viewWithLast(Value view, int64_t boxRank, ArrayRef<int> left, OperandRange indices,
+                   SmallVectorImpl<Value>& newIndices, PatternRewriter& rewriter) {
   const int64_t rank = cast<ViewType>(view.getType()).getRank();
   SmallVector<int> order;
   for (int d = 0; d < rank; ++d)
@@ -86,8 +86,8 @@ Value viewWithLast(Value view, int64_t boxRank, ArrayRef<int> left, OperandRange
   return MakeViewOp::create(rewriter, loc, view.getType(), start, dims, strides);
 }
 
-/// A reshape that drops dims of size 1 from a load is the load of a smaller rank, if need be from a view whose dims are in
-/// another order: boxes have extent 1 in leading dims that the tile does not have.
+/// A reshape that drops dims of size 1 from a load is the load of a smaller rank, if need be from a view whose dims are
+/// in another order: boxes have extent 1 in leading dims that the tile does not have.
 LogicalResult dropUnitsOfLoad(ReshapeOp op, PatternRewriter& rewriter) {
   auto load = op.getSource().getDefiningOp<LoadOp>();
   if (!load || !load->hasOneUse()) return failure();
@@ -142,7 +142,8 @@ LogicalResult GatherOp::canonicalize(GatherOp op, PatternRewriter& rewriter) {
     } else if (op.getOther()) {
       rewriter.replaceOp(op, op.getOther());
     } else {
-      rewriter.replaceOpWithNewOp<arith::ConstantOp>(op, cast<TypedAttr>(rewriter.getZeroAttr(op.getResult().getType())));
+      rewriter.replaceOpWithNewOp<arith::ConstantOp>(op,
+                                                     cast<TypedAttr>(rewriter.getZeroAttr(op.getResult().getType())));
     }
     return success();
   }
@@ -181,7 +182,9 @@ LogicalResult AtomicCasOp::canonicalize(AtomicCasOp op, PatternRewriter& rewrite
   return success();
 }
 
-LogicalResult BroadcastOp::canonicalize(BroadcastOp op, PatternRewriter& rewriter) { return reshapeSplat(op, rewriter); }
+LogicalResult BroadcastOp::canonicalize(BroadcastOp op, PatternRewriter& rewriter) {
+  return reshapeSplat(op, rewriter);
+}
 LogicalResult ReshapeOp::canonicalize(ReshapeOp op, PatternRewriter& rewriter) {
   return succeeded(reshapeSplat(op, rewriter)) ? success() : dropUnitsOfLoad(op, rewriter);
 }
@@ -192,7 +195,9 @@ LogicalResult AccumulateOp::canonicalize(AccumulateOp op, PatternRewriter& rewri
 LogicalResult TransOp::canonicalize(TransOp op, PatternRewriter& rewriter) { return reshapeSplat(op, rewriter); }
 LogicalResult ExtractOp::canonicalize(ExtractOp op, PatternRewriter& rewriter) { return reshapeSplat(op, rewriter); }
 
-LogicalResult ReduceOp::fold(FoldAdaptor, SmallVectorImpl<OpFoldResult>& results) { return foldUnitAxis(*this, results); }
+LogicalResult ReduceOp::fold(FoldAdaptor, SmallVectorImpl<OpFoldResult>& results) {
+  return foldUnitAxis(*this, results);
+}
 LogicalResult ScanOp::fold(FoldAdaptor, SmallVectorImpl<OpFoldResult>& results) { return foldUnitAxis(*this, results); }
 
 OpFoldResult ExtractOp::fold(FoldAdaptor adaptor) {

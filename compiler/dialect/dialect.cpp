@@ -10,7 +10,9 @@ namespace tile::ir {
 static mlir::ParseResult parseRankAndType(mlir::AsmParser& parser, int64_t& rank, mlir::Type& type) {
   return mlir::failure(parser.parseInteger(rank) || parser.parseXInDimensionList() || parser.parseType(type));
 }
-static void printRankAndType(mlir::AsmPrinter& printer, int64_t rank, mlir::Type type) { printer << rank << 'x' << type; }
+static void printRankAndType(mlir::AsmPrinter& printer, int64_t rank, mlir::Type type) {
+  printer << rank << 'x' << type;
+}
 }  // namespace tile::ir
 
 #include "compiler/dialect/tile_dialect.cpp.inc"
@@ -55,8 +57,8 @@ bool isNumber(mlir::Type type) {
     const unsigned bits = integer.getWidth();
     return integer.isSignless() && (bits == 1 || bits == 8 || bits == 16 || bits == 32 || bits == 64);
   }
-  return mlir::isa<mlir::Float8E4M3FNType, mlir::Float8E5M2Type, mlir::Float16Type, mlir::BFloat16Type, mlir::Float32Type,
-                   mlir::Float64Type>(type);
+  return mlir::isa<mlir::Float8E4M3FNType, mlir::Float8E5M2Type, mlir::Float16Type, mlir::BFloat16Type,
+                   mlir::Float32Type, mlir::Float64Type>(type);
 }
 
 bool isTileType(mlir::Type type) {
@@ -74,7 +76,8 @@ bool isTileType(mlir::Type type) {
 static mlir::LogicalResult verifyElement(llvm::function_ref<mlir::InFlightDiagnostic()> emitError, mlir::Type type,
                                          llvm::StringRef what) {
   if (isNumber(type)) return mlir::success();
-  return emitError() << what << " must hold i1, i8, i16, i32, i64, f8E4M3FN, f8E5M2, f16, bf16, f32 or f64, found " << type;
+  return emitError() << what << " must hold i1, i8, i16, i32, i64, f8E4M3FN, f8E5M2, f16, bf16, f32 or f64, found "
+                     << type;
 }
 
 mlir::LogicalResult PtrType::verify(llvm::function_ref<mlir::InFlightDiagnostic()> emitError, mlir::Type elementType) {
@@ -100,7 +103,8 @@ SmemType SmemType::withPanel(int64_t panel) const {
 }
 SmemType SmemType::transposed() const {
   int64_t shape[2] = {getShape()[1], getShape()[0]};
-  return SmemType::get(getContext(), shape, getElementType(), 1 - getMinor(), getStages(), getInterleaved(), getPanel());
+  return SmemType::get(getContext(), shape, getElementType(), 1 - getMinor(), getStages(), getInterleaved(),
+                       getPanel());
 }
 int64_t SmemType::elementBytes() const { return (getElementType().getIntOrFloatBitWidth() + 7) / 8; }
 layout::SharedTile SmemType::slot() const {
@@ -157,8 +161,9 @@ mlir::Type SmemType::parse(mlir::AsmParser& parser) {
   return parser.getChecked<SmemType>(loc, parser.getContext(), shape, element, minor, stages, interleaved, panel);
 }
 
-mlir::LogicalResult SmemType::verify(llvm::function_ref<mlir::InFlightDiagnostic()> emitError, llvm::ArrayRef<int64_t> shape, mlir::Type element,
-                               int64_t minor, int64_t stages, bool interleaved, int64_t panel) {
+mlir::LogicalResult SmemType::verify(llvm::function_ref<mlir::InFlightDiagnostic()> emitError,
+                                     llvm::ArrayRef<int64_t> shape, mlir::Type element, int64_t minor, int64_t stages,
+                                     bool interleaved, int64_t panel) {
   if (shape.size() != 2) return emitError() << "!tile.smem must have 2 dims, found " << shape.size();
   for (int64_t extent : shape)
     if (extent < 1) return emitError() << "!tile.smem dims must be positive, found " << extent;

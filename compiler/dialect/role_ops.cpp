@@ -67,7 +67,9 @@ LogicalResult verifyBulk(Operation* op, ViewType view, OperandRange indices, Sme
 
 }  // namespace
 
-LogicalResult TmaLoadOp::verify() { return verifyBulk(*this, getView().getType(), getIndices(), getTarget().getType()); }
+LogicalResult TmaLoadOp::verify() {
+  return verifyBulk(*this, getView().getType(), getIndices(), getTarget().getType());
+}
 
 LogicalResult TmaStoreOp::verify() {
   SmemType staging = getStaging().getType();
@@ -80,8 +82,8 @@ LogicalResult TmaStoreOp::verify() {
     return emitOpError() << "adds f32, f16, bf16 or i32, found " << tile;
   if (staging.getMinor() != 1 || staging.getShape()[0] != tile.getDimSize(0) ||
       tile.getDimSize(1) % staging.getShape()[1] != 0)
-    return emitOpError() << "expects staging with " << tile.getDimSize(0) << " rows, a divisor of " << tile.getDimSize(1)
-                         << " columns and minor = 1, found " << staging;
+    return emitOpError() << "expects staging with " << tile.getDimSize(0) << " rows, a divisor of "
+                         << tile.getDimSize(1) << " columns and minor = 1, found " << staging;
   return success();
 }
 

@@ -12,7 +12,8 @@ LogicalResult verifyFits(Operation* op, ArrayRef<int64_t> box, Type element, Sme
     if (box[d] < 1 || box[d] > smem.getShape()[d])
       return op->emitOpError() << "expects 1 to " << smem.getShape()[d] << " elements along dim " << d << " of " << smem
                                << ", found " << box[d];
-  if (element != smem.getElementType()) return op->emitOpError() << "expects a buffer of " << element << ", found " << smem;
+  if (element != smem.getElementType())
+    return op->emitOpError() << "expects a buffer of " << element << ", found " << smem;
   if (smem.isRing()) return op->emitOpError() << "expects one stage, found the ring " << smem;
   return success();
 }
@@ -37,11 +38,13 @@ LogicalResult verifyBoxCopy(Operation* op, ViewType view, OperandRange indices, 
   if (static_cast<int64_t>(indices.size()) != view.getRank())
     return op->emitOpError() << "expects one index per view dim (" << view.getRank() << "), found " << indices.size();
   if (view.getRank() == 1 && (box.size() != 2 || box[0] != 1 || smem.getMinor() != 1))
-    return op->emitOpError() << "expects a box of one row and a buffer with minor = 1 for a view of 1 dim, found " << smem;
+    return op->emitOpError() << "expects a box of one row and a buffer with minor = 1 for a view of 1 dim, found "
+                             << smem;
   if (static_cast<int64_t>(box.size()) > std::max<int64_t>(view.getRank(), 2))
     return op->emitOpError() << "expects a box of at most " << view.getRank() << " dims, found " << box.size();
   if (box.size() > 2 && smem.getMinor() != 1)
-    return op->emitOpError() << "expects a buffer with minor = 1 for a box of " << box.size() << " dims, found " << smem;
+    return op->emitOpError() << "expects a buffer with minor = 1 for a box of " << box.size() << " dims, found "
+                             << smem;
   return verifyFits(op, asRows(box, smem), view.getElementType(), smem);
 }
 
@@ -118,17 +121,21 @@ LogicalResult MmaOp::verify() {
     return emitOpError() << "reads elements of at most 16 bits from registers, found " << getA().getType();
   if (auto first = dyn_cast<SmemType>(getA().getType()); first && first.getInterleaved())
     return emitOpError() << "expects a first operand with its elements in order, found " << first;
-  if (SmemType second = getB().getType(); second.getInterleaved() && !(warpgroups && inRegisters && second.getMinor() == 0))
-    return emitOpError() << "reads an interleaved b along k, by warpgroups, with a in registers; found " << getA().getType()
-                         << " and " << second;
+  if (SmemType second = getB().getType();
+      second.getInterleaved() && !(warpgroups && inRegisters && second.getMinor() == 0))
+    return emitOpError() << "reads an interleaved b along k, by warpgroups, with a in registers; found "
+                         << getA().getType() << " and " << second;
   if (elementOf(getB().getType()).isF64() && isa<RankedTensorType>(getA().getType()))
     return emitOpError() << "reads 64-bit elements from shared memory only, found " << getA().getType();
   if (a[0] < acc.getDimSize(0) || b[1] < acc.getDimSize(1))
-    return emitOpError() << "operands must cover " << acc << ", found " << getA().getType() << " and " << getB().getType();
+    return emitOpError() << "operands must cover " << acc << ", found " << getA().getType() << " and "
+                         << getB().getType();
   if (a[1] < getK() || b[0] < getK())
-    return emitOpError() << "operands must cover k = " << getK() << ", found " << getA().getType() << " and " << getB().getType();
+    return emitOpError() << "operands must cover k = " << getK() << ", found " << getA().getType() << " and "
+                         << getB().getType();
   if (elementOf(getA().getType()) != elementOf(getB().getType()))
-    return emitOpError() << "operands must have one element type, found " << getA().getType() << " and " << getB().getType();
+    return emitOpError() << "operands must have one element type, found " << getA().getType() << " and "
+                         << getB().getType();
   for (Value operand : {getA(), Value(getB())})
     if (auto smem = dyn_cast<SmemType>(operand.getType()); smem && smem.isRing())
       return emitOpError() << "expects one stage, found the ring " << smem;

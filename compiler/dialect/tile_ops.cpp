@@ -6,9 +6,9 @@
 namespace tile::ir {
 
 /// The combiner of a reduction or scan. MLIR's parser frees a region that fails to parse while operations elsewhere may
-/// already name its block arguments (a forward reference that an argument of the same name resolved) and would touch them
-/// when they are destroyed. So a broken region loses its references and is given up instead of freed: text that does not
-/// parse costs a few bytes, not the process.
+/// already name its block arguments (a forward reference that an argument of the same name resolved) and would touch
+/// them when they are destroyed. So a broken region loses its references and is given up instead of freed: text that
+/// does not parse costs a few bytes, not the process.
 static mlir::ParseResult parseCombiner(mlir::OpAsmParser& parser, mlir::Region& combiner) {
   if (mlir::succeeded(parser.parseRegion(combiner))) {
     if (combiner.empty()) return parser.emitError(parser.getNameLoc(), "expected a combiner with one block");
@@ -19,7 +19,9 @@ static mlir::ParseResult parseCombiner(mlir::OpAsmParser& parser, mlir::Region& 
   broken->dropAllReferences();
   return mlir::failure();
 }
-static void printCombiner(mlir::OpAsmPrinter& printer, mlir::Operation*, mlir::Region& combiner) { printer.printRegion(combiner); }
+static void printCombiner(mlir::OpAsmPrinter& printer, mlir::Operation*, mlir::Region& combiner) {
+  printer.printRegion(combiner);
+}
 
 }  // namespace tile::ir
 
@@ -38,7 +40,8 @@ ArrayRef<int64_t> shapeOf(Type t) {
 }
 
 LogicalResult sameShape(Operation* op, Type expected, Type found, StringRef what) {
-  if (shapeOf(expected) == shapeOf(found) && isa<RankedTensorType>(expected) == isa<RankedTensorType>(found)) return success();
+  if (shapeOf(expected) == shapeOf(found) && isa<RankedTensorType>(expected) == isa<RankedTensorType>(found))
+    return success();
   return op->emitOpError() << what << " must have the shape of " << expected << ", found " << found;
 }
 
@@ -47,10 +50,12 @@ Type pointee(Type ptrLike) { return cast<PtrType>(getElementTypeOrSelf(ptrLike))
 /// Checks ptr/offsets/value/mask of a pointer access: either pointers alone, or a scalar base with a tile of offsets.
 LogicalResult verifyAccess(Operation* op, Value ptr, Value offsets, Type value, Value mask, StringRef valueName) {
   if (pointee(ptr.getType()) != getElementTypeOrSelf(value))
-    return op->emitOpError() << valueName << " must hold " << pointee(ptr.getType()) << " as the pointer does, found " << value;
+    return op->emitOpError() << valueName << " must hold " << pointee(ptr.getType()) << " as the pointer does, found "
+                             << value;
   Type lanes = ptr.getType();
   if (offsets) {
-    if (isa<RankedTensorType>(ptr.getType())) return op->emitOpError() << "offsets need a scalar base pointer, found " << ptr.getType();
+    if (isa<RankedTensorType>(ptr.getType()))
+      return op->emitOpError() << "offsets need a scalar base pointer, found " << ptr.getType();
     lanes = offsets.getType();
   }
   if (failed(sameShape(op, lanes, value, valueName))) return failure();
@@ -81,10 +86,12 @@ LogicalResult verifyViewDim(Operation* op, ViewType view, int64_t dim) {
   return op->emitOpError() << "dim must be between 0 and " << view.getRank() - 1 << ", found " << dim;
 }
 
-LogicalResult verifyCombiner(Operation* op, ValueRange sources, ValueRange results, int64_t axis, Region& combiner, bool keepsShape) {
+LogicalResult verifyCombiner(Operation* op, ValueRange sources, ValueRange results, int64_t axis, Region& combiner,
+                             bool keepsShape) {
   if (sources.empty()) return op->emitOpError("needs at least one operand");
   if (results.size() != sources.size())
-    return op->emitOpError() << "expects " << sources.size() << " results as there are operands, found " << results.size();
+    return op->emitOpError() << "expects " << sources.size() << " results as there are operands, found "
+                             << results.size();
   auto first = cast<RankedTensorType>(sources[0].getType());
   if (failed(verifyAxis(op, axis, first.getRank()))) return failure();
   SmallVector<int64_t> shape(first.getShape());
@@ -102,19 +109,25 @@ LogicalResult verifyCombiner(Operation* op, ValueRange sources, ValueRange resul
       if (!isNumber(t)) return inner.emitOpError() << "in a combiner must work on scalars, found " << t;
   }
   if (block.getNumArguments() != 2 * sources.size())
-    return op->emitOpError() << "combiner must take " << 2 * sources.size() << " scalars, found " << block.getNumArguments();
+    return op->emitOpError() << "combiner must take " << 2 * sources.size() << " scalars, found "
+                             << block.getNumArguments();
   auto yield = cast<YieldOp>(block.getTerminator());
   if (yield.getNumOperands() != sources.size())
-    return op->emitOpError() << "combiner must yield " << sources.size() << " scalars, found " << yield.getNumOperands();
+    return op->emitOpError() << "combiner must yield " << sources.size() << " scalars, found "
+                             << yield.getNumOperands();
   for (auto [i, source] : llvm::enumerate(sources)) {
     auto type = cast<RankedTensorType>(source.getType());
-    if (type.getShape() != first.getShape()) return op->emitOpError() << "operands must have one shape, found " << first << " and " << type;
+    if (type.getShape() != first.getShape())
+      return op->emitOpError() << "operands must have one shape, found " << first << " and " << type;
     auto result = cast<RankedTensorType>(results[i].getType());
     if (result.getShape() != ArrayRef<int64_t>(shape) || result.getElementType() != type.getElementType())
-      return op->emitOpError() << "result " << i << " must be " << RankedTensorType::get(shape, type.getElementType()) << ", found " << result;
-    for (Type t : {block.getArgument(i).getType(), block.getArgument(i + sources.size()).getType(), yield.getOperand(i).getType()})
+      return op->emitOpError() << "result " << i << " must be " << RankedTensorType::get(shape, type.getElementType())
+                               << ", found " << result;
+    for (Type t : {block.getArgument(i).getType(), block.getArgument(i + sources.size()).getType(),
+                   yield.getOperand(i).getType()})
       if (t != type.getElementType())
-        return op->emitOpError() << "combiner must work on " << type.getElementType() << " for operand " << i << ", found " << t;
+        return op->emitOpError() << "combiner must work on " << type.getElementType() << " for operand " << i
+                                 << ", found " << t;
   }
   return success();
 }
@@ -133,15 +146,19 @@ OpFoldResult PtrAddOp::fold(FoldAdaptor adaptor) {
 LogicalResult MakeViewOp::verify() {
   auto view = getResult().getType();
   if (view.getElementType() != getPtr().getType().getElementType())
-    return emitOpError() << "view must hold " << getPtr().getType().getElementType() << " as the pointer does, found " << view;
-  if (static_cast<int64_t>(getDims().size()) != view.getRank() || static_cast<int64_t>(getStrides().size()) != view.getRank())
-    return emitOpError() << "expects " << view.getRank() << " dims and strides, found " << getDims().size() << " and " << getStrides().size();
+    return emitOpError() << "view must hold " << getPtr().getType().getElementType() << " as the pointer does, found "
+                         << view;
+  if (static_cast<int64_t>(getDims().size()) != view.getRank() ||
+      static_cast<int64_t>(getStrides().size()) != view.getRank())
+    return emitOpError() << "expects " << view.getRank() << " dims and strides, found " << getDims().size() << " and "
+                         << getStrides().size();
   return success();
 }
 
 LogicalResult ViewPtrOp::verify() {
   if (getView().getType().getElementType() == getResult().getType().getElementType()) return success();
-  return emitOpError() << "expects a pointer to " << getView().getType().getElementType() << ", found " << getResult().getType();
+  return emitOpError() << "expects a pointer to " << getView().getType().getElementType() << ", found "
+                       << getResult().getType();
 }
 OpFoldResult ViewPtrOp::fold(FoldAdaptor) {
   if (auto make = getView().getDefiningOp<MakeViewOp>()) return make.getPtr();
@@ -186,7 +203,9 @@ LogicalResult GatherOp::verify() {
     return emitOpError() << "`other` must be " << getResult().getType() << ", found " << getOther().getType();
   return success();
 }
-LogicalResult ScatterOp::verify() { return verifyAccess(*this, getPtr(), getOffsets(), getValue().getType(), getMask(), "value"); }
+LogicalResult ScatterOp::verify() {
+  return verifyAccess(*this, getPtr(), getOffsets(), getValue().getType(), getMask(), "value");
+}
 
 LogicalResult AtomicRmwOp::verify() {
   if (failed(verifyAccess(*this, getPtr(), getOffsets(), getValue().getType(), getMask(), "value"))) return failure();
@@ -204,7 +223,8 @@ LogicalResult AtomicRmwOp::verify() {
 LogicalResult AtomicCasOp::verify() {
   if (Type element = pointee(getPtr().getType()); !element.isInteger() || element.isInteger(1))
     return emitOpError() << "compares integers of 8 bits or more, found " << element;
-  if (failed(verifyAccess(*this, getPtr(), getOffsets(), getDesired().getType(), getMask(), "desired"))) return failure();
+  if (failed(verifyAccess(*this, getPtr(), getOffsets(), getDesired().getType(), getMask(), "desired")))
+    return failure();
   if (getExpected().getType() != getDesired().getType() || getResult().getType() != getDesired().getType())
     return emitOpError() << "expected, desired and result must have one type, found " << getExpected().getType() << ", "
                          << getDesired().getType() << " and " << getResult().getType();
@@ -217,9 +237,13 @@ LogicalResult IotaOp::verify() {
   int64_t last;
   const bool wraps = __builtin_add_overflow(static_cast<int64_t>(getStart()), type.getDimSize(0) - 1, &last);
   // Signed or unsigned: the tile must be a run in one of the two readings.
-  if (!wraps && bits < 64 && (static_cast<int64_t>(getStart()) < -(int64_t{1} << (bits - 1)) || last >= (int64_t{1} << bits)))
-    return emitOpError() << "values " << static_cast<int64_t>(getStart()) << " to " << last << " do not fit " << type.getElementType();
-  if (wraps) return emitOpError() << "values starting at " << static_cast<int64_t>(getStart()) << " do not fit " << type.getElementType();
+  if (!wraps && bits < 64 &&
+      (static_cast<int64_t>(getStart()) < -(int64_t{1} << (bits - 1)) || last >= (int64_t{1} << bits)))
+    return emitOpError() << "values " << static_cast<int64_t>(getStart()) << " to " << last << " do not fit "
+                         << type.getElementType();
+  if (wraps)
+    return emitOpError() << "values starting at " << static_cast<int64_t>(getStart()) << " do not fit "
+                         << type.getElementType();
   return success();
 }
 
@@ -235,11 +259,13 @@ OpFoldResult SplatOp::fold(FoldAdaptor adaptor) {
 
 LogicalResult BroadcastOp::verify() {
   auto from = cast<RankedTensorType>(getSource().getType()), to = cast<RankedTensorType>(getResult().getType());
-  if (from.getElementType() != to.getElementType()) return emitOpError() << "element types differ: " << from << " and " << to;
+  if (from.getElementType() != to.getElementType())
+    return emitOpError() << "element types differ: " << from << " and " << to;
   if (from.getRank() != to.getRank())
     return emitOpError() << "keeps the rank (use tile.reshape to add dims); found " << from << " and " << to;
   for (auto [i, pair] : llvm::enumerate(llvm::zip(from.getShape(), to.getShape())))
-    if (auto [f, t] = pair; f != t && f != 1) return emitOpError() << "dim " << i << " must be 1 or " << t << ", found " << f;
+    if (auto [f, t] = pair; f != t && f != 1)
+      return emitOpError() << "dim " << i << " must be 1 or " << t << ", found " << f;
   return success();
 }
 OpFoldResult BroadcastOp::fold(FoldAdaptor adaptor) {
@@ -251,9 +277,11 @@ OpFoldResult BroadcastOp::fold(FoldAdaptor adaptor) {
 
 LogicalResult ReshapeOp::verify() {
   auto from = cast<RankedTensorType>(getSource().getType()), to = cast<RankedTensorType>(getResult().getType());
-  if (from.getElementType() != to.getElementType()) return emitOpError() << "element types differ: " << from << " and " << to;
+  if (from.getElementType() != to.getElementType())
+    return emitOpError() << "element types differ: " << from << " and " << to;
   if (from.getNumElements() != to.getNumElements())
-    return emitOpError() << "expects " << from.getNumElements() << " elements, found " << to.getNumElements() << " in " << to;
+    return emitOpError() << "expects " << from.getNumElements() << " elements, found " << to.getNumElements() << " in "
+                         << to;
   return success();
 }
 OpFoldResult ReshapeOp::fold(FoldAdaptor adaptor) {
@@ -274,12 +302,14 @@ LogicalResult TransOp::verify() {
     return emitOpError() << "permutation must name each of " << from.getRank() << " dims once";
   SmallVector<bool> seen(perm.size(), false);
   for (auto [i, p] : llvm::enumerate(perm)) {
-    if (p < 0 || p >= from.getRank() || seen[p]) return emitOpError() << "permutation must name each of " << from.getRank() << " dims once";
+    if (p < 0 || p >= from.getRank() || seen[p])
+      return emitOpError() << "permutation must name each of " << from.getRank() << " dims once";
     seen[p] = true;
     if (to.getDimSize(i) != from.getDimSize(p))
       return emitOpError() << "result dim " << i << " must be " << from.getDimSize(p) << ", found " << to.getDimSize(i);
   }
-  if (from.getElementType() != to.getElementType()) return emitOpError() << "element types differ: " << from << " and " << to;
+  if (from.getElementType() != to.getElementType())
+    return emitOpError() << "element types differ: " << from << " and " << to;
   return success();
 }
 OpFoldResult TransOp::fold(FoldAdaptor adaptor) {
@@ -300,31 +330,39 @@ LogicalResult CatOp::verify() {
       return emitOpError() << "operands must be like " << to << ", found " << from;
     for (int64_t d = 0; d < to.getRank(); ++d)
       if (d != axis && from.getDimSize(d) != to.getDimSize(d))
-        return emitOpError() << "operands must agree with the result outside the axis: expected " << to.getDimSize(d) << " along dim " << d << ", found " << from;
+        return emitOpError() << "operands must agree with the result outside the axis: expected " << to.getDimSize(d)
+                             << " along dim " << d << ", found " << from;
     total += from.getDimSize(axis);
   }
-  if (total != to.getDimSize(axis)) return emitOpError() << "operands add up to " << total << " along the axis, result has " << to.getDimSize(axis);
+  if (total != to.getDimSize(axis))
+    return emitOpError() << "operands add up to " << total << " along the axis, result has " << to.getDimSize(axis);
   return success();
 }
 
 LogicalResult ExtractOp::verify() {
   auto from = cast<RankedTensorType>(getSource().getType()), to = cast<RankedTensorType>(getResult().getType());
-  if (to.getRank() != from.getRank() || static_cast<int64_t>(getOffsets().size()) != from.getRank() || to.getElementType() != from.getElementType())
+  if (to.getRank() != from.getRank() || static_cast<int64_t>(getOffsets().size()) != from.getRank() ||
+      to.getElementType() != from.getElementType())
     return emitOpError() << "keeps rank and element type and takes one offset per dim; found " << from << " to " << to;
   for (auto [d, offset] : llvm::enumerate(getOffsets()))
     if (offset < 0 || offset + to.getDimSize(d) > from.getDimSize(d))
-      return emitOpError() << "box [" << offset << ", " << offset + to.getDimSize(d) << ") leaves dim " << d << " of size " << from.getDimSize(d);
+      return emitOpError() << "box [" << offset << ", " << offset + to.getDimSize(d) << ") leaves dim " << d
+                           << " of size " << from.getDimSize(d);
   return success();
 }
 
 LogicalResult TakeOp::verify() {
-  auto from = cast<RankedTensorType>(getSource().getType()), idx = cast<RankedTensorType>(getIndices().getType()), to = cast<RankedTensorType>(getResult().getType());
+  auto from = cast<RankedTensorType>(getSource().getType()), idx = cast<RankedTensorType>(getIndices().getType()),
+       to = cast<RankedTensorType>(getResult().getType());
   if (failed(verifyAxis(*this, signedAttr(getAxis()), from.getRank()))) return failure();
-  if (idx.getShape() != to.getShape() || to.getElementType() != from.getElementType() || idx.getRank() != from.getRank())
-    return emitOpError() << "result must have the indices' shape and the source's element type; found " << from << ", " << idx << " and " << to;
+  if (idx.getShape() != to.getShape() || to.getElementType() != from.getElementType() ||
+      idx.getRank() != from.getRank())
+    return emitOpError() << "result must have the indices' shape and the source's element type; found " << from << ", "
+                         << idx << " and " << to;
   for (int64_t d = 0; d < from.getRank(); ++d)
     if (d != static_cast<int64_t>(getAxis()) && idx.getDimSize(d) != from.getDimSize(d))
-      return emitOpError() << "indices must agree with the source outside the axis: expected " << from.getDimSize(d) << " along dim " << d << ", found " << idx.getDimSize(d);
+      return emitOpError() << "indices must agree with the source outside the axis: expected " << from.getDimSize(d)
+                           << " along dim " << d << ", found " << idx.getDimSize(d);
   return success();
 }
 
@@ -337,7 +375,8 @@ LogicalResult HistogramOp::verify() {
 LogicalResult ItemOp::verify() {
   auto from = cast<RankedTensorType>(getSource().getType());
   if (from.getNumElements() != 1) return emitOpError() << "expects a tile of one element, found " << from;
-  if (from.getElementType() != getResult().getType()) return emitOpError() << "result must be " << from.getElementType() << ", found " << getResult().getType();
+  if (from.getElementType() != getResult().getType())
+    return emitOpError() << "result must be " << from.getElementType() << ", found " << getResult().getType();
   return success();
 }
 OpFoldResult ItemOp::fold(FoldAdaptor adaptor) {
@@ -351,23 +390,30 @@ OpFoldResult ItemOp::fold(FoldAdaptor adaptor) {
   return {};
 }
 
-LogicalResult ReduceOp::verify() { return verifyCombiner(*this, getSources(), getResults(), signedAttr(getAxis()), getCombiner(), false); }
-LogicalResult ScanOp::verify() { return verifyCombiner(*this, getSources(), getResults(), signedAttr(getAxis()), getCombiner(), true); }
+LogicalResult ReduceOp::verify() {
+  return verifyCombiner(*this, getSources(), getResults(), signedAttr(getAxis()), getCombiner(), false);
+}
+LogicalResult ScanOp::verify() {
+  return verifyCombiner(*this, getSources(), getResults(), signedAttr(getAxis()), getCombiner(), true);
+}
 
 LogicalResult DotOp::verify() {
-  auto a = cast<RankedTensorType>(getA().getType()), b = cast<RankedTensorType>(getB().getType()), c = cast<RankedTensorType>(getAcc().getType());
+  auto a = cast<RankedTensorType>(getA().getType()), b = cast<RankedTensorType>(getB().getType()),
+       c = cast<RankedTensorType>(getAcc().getType());
   if (a.getDimSize(1) != b.getDimSize(0)) return emitOpError() << "inner dims must agree: " << a << " * " << b;
   if (c.getDimSize(0) != a.getDimSize(0) || c.getDimSize(1) != b.getDimSize(1))
     return emitOpError() << "accumulator must be " << a.getDimSize(0) << "x" << b.getDimSize(1) << ", found " << c;
   if (a.getElementType() != b.getElementType())
-    return emitOpError() << "operands must have one element type, found " << a.getElementType() << " and " << b.getElementType();
+    return emitOpError() << "operands must have one element type, found " << a.getElementType() << " and "
+                         << b.getElementType();
   Type in = a.getElementType(), want;
   MLIRContext* ctx = getContext();
   if (in.isF64()) want = in;
   else if (isa<FloatType>(in)) want = Float32Type::get(ctx);
   else if (in.isInteger(8)) want = IntegerType::get(ctx, 32);
   else return emitOpError() << "operands must be f16, bf16, f32, f64, f8 or i8, found " << in;
-  if (c.getElementType() != want) return emitOpError() << in << " operands accumulate in " << want << ", found " << c.getElementType();
+  if (c.getElementType() != want)
+    return emitOpError() << in << " operands accumulate in " << want << ", found " << c.getElementType();
   return success();
 }
 

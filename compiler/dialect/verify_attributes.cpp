@@ -1,5 +1,5 @@
-// verify_attributes.cpp - the dialect's attributes on foreign operations: kernels, their arguments, loops. A promise that
-// is malformed would be dropped silently or, worse, believed; a misspelt one would do nothing.
+// verify_attributes.cpp - the dialect's attributes on foreign operations: kernels, their arguments, loops. A promise
+// that is malformed would be dropped silently or, worse, believed; a misspelt one would do nothing.
 #include "compiler/dialect/dialect.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "runtime/spelling.h"
@@ -13,8 +13,8 @@ namespace {
 LogicalResult verifyNumber(Operation* op, NamedAttribute attr, int64_t low, int64_t high) {
   auto number = dyn_cast<IntegerAttr>(attr.getValue());
   if (number && number.getType().isInteger(32) && number.getInt() >= low && number.getInt() <= high) return success();
-  return op->emitError() << "attribute '" << attr.getName().getValue() << "' must be an i32 between " << low << " and " << high << ", found "
-                         << attr.getValue();
+  return op->emitError() << "attribute '" << attr.getName().getValue() << "' must be an i32 between " << low << " and "
+                         << high << ", found " << attr.getValue();
 }
 
 LogicalResult verifyUnit(Operation* op, NamedAttribute attr) {
@@ -79,29 +79,37 @@ LogicalResult TileDialect::verifyOperationAttribute(Operation* op, NamedAttribut
   return success();
 }
 
-LogicalResult TileDialect::verifyRegionArgAttribute(Operation* op, unsigned regionIndex, unsigned argIndex, NamedAttribute attr) {
+LogicalResult TileDialect::verifyRegionArgAttribute(Operation* op, unsigned regionIndex, unsigned argIndex,
+                                                    NamedAttribute attr) {
   StringRef name = attr.getName().getValue();
   auto func = dyn_cast<FunctionOpInterface>(op);
   if (!func || argIndex >= func.getNumArguments()) return success();
   Type type = func.getArgumentTypes()[argIndex];
   auto view = dyn_cast<ViewType>(type);
   auto wrongType = [&](StringRef needs) {
-    return op->emitError() << "attribute '" << name << "' of argument " << argIndex << " needs " << needs << ", found " << type;
+    return op->emitError() << "attribute '" << name << "' of argument " << argIndex << " needs " << needs << ", found "
+                           << type;
   };
   if (name == "tile.align") {
     if (!view && !isa<PtrType>(type)) return wrongType("a pointer or a view");
     auto number = dyn_cast<IntegerAttr>(attr.getValue());
-    if (number && number.getType().isInteger(32) && number.getInt() > 0 && llvm::isPowerOf2_64(number.getInt())) return success();
-    return op->emitError() << "attribute '" << name << "' must be an i32 power of two (bytes), found " << attr.getValue();
+    if (number && number.getType().isInteger(32) && number.getInt() > 0 && llvm::isPowerOf2_64(number.getInt()))
+      return success();
+    return op->emitError() << "attribute '" << name << "' must be an i32 power of two (bytes), found "
+                           << attr.getValue();
   }
   if (name == "tile.nullable") return isa<PtrType>(type) ? verifyUnit(op, attr) : wrongType("a pointer");
-  if (name == "tile.multiple_of") return type.isInteger() && isNumber(type) ? verifyNumber(op, attr, 1, INT32_MAX) : wrongType("an integer scalar");
-  if (name == "tile.one") return type.isInteger() && isNumber(type) ? verifyUnit(op, attr) : wrongType("an integer scalar");
+  if (name == "tile.multiple_of")
+    return type.isInteger() && isNumber(type) ? verifyNumber(op, attr, 1, INT32_MAX) : wrongType("an integer scalar");
+  if (name == "tile.one")
+    return type.isInteger() && isNumber(type) ? verifyUnit(op, attr) : wrongType("an integer scalar");
   if (name == "tile.unit_stride") return view ? verifyNumber(op, attr, 0, view.getRank() - 1) : wrongType("a view");
   if (name == "tile.no_bulk_copies") return view ? verifyUnit(op, attr) : wrongType("a view");
-  if (name == "tile.stride_multiple_of" || name == "tile.dim_multiple_of") return view ? verifyList(op, attr, view.getRank()) : wrongType("a view");
-  return verifyName(op, attr, {"tile.align", "tile.nullable", "tile.multiple_of", "tile.one", "tile.unit_stride", "tile.stride_multiple_of", "tile.dim_multiple_of",
-                               "tile.no_bulk_copies"});
+  if (name == "tile.stride_multiple_of" || name == "tile.dim_multiple_of")
+    return view ? verifyList(op, attr, view.getRank()) : wrongType("a view");
+  return verifyName(op, attr,
+                    {"tile.align", "tile.nullable", "tile.multiple_of", "tile.one", "tile.unit_stride",
+                     "tile.stride_multiple_of", "tile.dim_multiple_of", "tile.no_bulk_copies"});
 }
 
 }  // namespace tile::ir

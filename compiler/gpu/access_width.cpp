@@ -134,8 +134,8 @@ std::optional<int> vectorOfShiftedBox(const Facts& facts, LoadOp load, const lay
   if (width.masked < vector || !base.getType().isInteger(32) || layout.isPadded(dim) ||
       std::abs(by) + vector > layout.shape()[dim])
     return std::nullopt;
-  // Two accesses instead of one for each piece pay by themselves where pieces are a quarter, else where other boxes read
-  // the same ones.
+  // Two accesses instead of one for each piece pay by themselves where pieces are a quarter, else where other boxes
+  // read the same ones.
   const bool pays = by % vector != 0 && vector > 2 * widthAt(load.getIndices()).aligned;
   return pays || hasNeighbour(load, unit, vector) ? std::optional(vector) : std::nullopt;
 }

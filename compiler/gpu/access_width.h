@@ -29,7 +29,8 @@ AccessWidth widthUnder(const AccessWidth& width, const layout::Layout& layout);
 /// An index of 32 bits as another one plus a constant; of others, itself plus 0.
 std::pair<mlir::Value, int64_t> withoutConstant(mlir::Value index);
 
-/// The box of a load: where other loads read boxes beside it, whose runs are cut from the same accesses, as wide as those.
+/// The box of a load: where other loads read boxes beside it, whose runs are cut from the same accesses, as wide as
+/// those.
 AccessWidth loadWidth(const Facts& facts, LoadOp load, llvm::ArrayRef<int64_t> shape, int elementBytes);
 /// A box that starts a few elements beside an aligned one, along the dim whose elements are neighbours, under a layout
 /// whose runs are whole aligned accesses: what a run holds lies in two neighbouring ones, which other such boxes of the

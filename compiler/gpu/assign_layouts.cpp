@@ -64,8 +64,8 @@ class Assigner {
            llvm::all_of(op->getResults(), [&](Value v) { return isTile(v) && plan_.isCheap(v); });
   }
 
-  /// Where the tile is known; of a pipelined loop: when its last copies have landed, so that what comes there may use the
-  /// memory of its stages.
+  /// Where the tile is known; of a pipelined loop: when its last copies have landed, so that what comes there may use
+  /// the memory of its stages.
   static OpBuilder behind(Value tile) {
     OpBuilder builder(tile.getContext());
     builder.setInsertionPointAfterValue(tile);

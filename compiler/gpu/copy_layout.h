@@ -6,8 +6,8 @@
 
 namespace tile::ir {
 
-/// Bytes of a chunk: a power of two up to 16; neighbours in global memory, aligned there and in the buffer. Less than 4, or
-/// less than an element's worth of contiguity, means the copy goes through registers.
+/// Bytes of a chunk: a power of two up to 16; neighbours in global memory, aligned there and in the buffer. Less than
+/// 4, or less than an element's worth of contiguity, means the copy goes through registers.
 int copyBytes(AsyncCopyOp op, const Facts& facts);
 /// Why that is less than 4, the least that goes without registers: for a remark.
 std::string narrowReason(AsyncCopyOp op, const Facts& facts);

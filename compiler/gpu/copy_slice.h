@@ -17,8 +17,8 @@ void emitThreadCopy(mlir::OpBuilder& builder, mlir::Operation* copy, const mlir:
 
 class CopySlice {
  public:
-  /// `copies` are load_shared and gather_shared ops of the loop's body, directly in it or under scf.if; `apart` those of
-  /// them that read nothing an earlier iteration writes, although the loop writes to the same argument.
+  /// `copies` are load_shared and gather_shared ops of the loop's body, directly in it or under scf.if; `apart` those
+  /// of them that read nothing an earlier iteration writes, although the loop writes to the same argument.
   CopySlice(mlir::scf::ForOp loop, llvm::ArrayRef<mlir::Operation*> copies,
             llvm::ArrayRef<mlir::Operation*> apart = {});
 

@@ -27,8 +27,8 @@ std::unique_ptr<mlir::Pass> createFetchAheadPass(TargetOf target);
 std::unique_ptr<mlir::Pass> createRotatePass(TargetOf target);
 /// Value level -> tile.specialize with rings and bulk copies, where the target and the kernel allow it.
 std::unique_ptr<mlir::Pass> createSpecializePass(TargetOf target, OptionsOf options);
-/// Copies to shared memory say which of their indices are never negative, before others are made for iterations that may
-/// not exist.
+/// Copies to shared memory say which of their indices are never negative, before others are made for iterations that
+/// may not exist.
 std::unique_ptr<mlir::Pass> createRecordStartsPass();
 /// Kernels without roles: small boxes beside operands whose copies run ahead, an iteration early.
 std::unique_ptr<mlir::Pass> createLoadAheadPass();

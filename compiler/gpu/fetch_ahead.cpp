@@ -3,8 +3,8 @@
 // After:  1. what an operand is computed from by elementwise work alone (weights with scales, rows with norms, 8-bit
 //            floats to be widened) is fetched into shared memory, where copies run ahead, and read back from there;
 //         2. such loads that cannot be fetched stay loads of registers, one iteration early (load_ahead.h), of gathers
-//            those of words that several rows share; so do boxes that a loop of products updates in place, stepping over
-//            whole ones (`y += a b`, block by block);
+//            those of words that several rows share; so do boxes that a loop of products updates in place, stepping
+//            over whole ones (`y += a b`, block by block);
 //         3. a loop without products whose `tile.stages` asks for copies in flight has all its loads fetched;
 //         4. where such a loop gathers at addresses that it loads, these come an iteration early: one latency, not two.
 // Where the whole kernel can use bulk copies only those are made: one other copy would cost the kernel its roles.

@@ -35,12 +35,13 @@ class BoxGather {
   }
 
  private:
-  /// Offsets of what counts through the view's dims from `first` to in front of `end`, the last one fastest, and whether
-  /// it lies inside; returns how much that is.
+  /// Offsets of what counts through the view's dims from `first` to in front of `end`, the last one fastest, and
+  /// whether it lies inside; returns how much that is.
   int64_t run(ArrayRef<int64_t> box, int64_t first, int64_t end, Value& offset, Value& isInside) {
     const int64_t lead = load_.getView().getType().getRank() - static_cast<int64_t>(box.size());
     int64_t size = 1;
-    for (int64_t extent : box.slice(static_cast<size_t>(first - lead), static_cast<size_t>(end - first))) size *= extent;
+    for (int64_t extent : box.slice(static_cast<size_t>(first - lead), static_cast<size_t>(end - first)))
+      size *= extent;
     Value left = iota(size);
     for (int64_t d = end - 1; d >= first; --d) {
       const int64_t extent = box[static_cast<size_t>(d - lead)];

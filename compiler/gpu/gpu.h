@@ -1,4 +1,5 @@
-// gpu.h - the NVIDIA back end as the pipeline sees it: the passes after the tile stage, then the translation to LLVM IR.
+// gpu.h - the NVIDIA back end as the pipeline sees it: the passes after the tile stage, then the translation to LLVM
+// IR.
 #pragma once
 #include <functional>
 #include <memory>

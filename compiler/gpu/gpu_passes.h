@@ -15,7 +15,8 @@ std::unique_ptr<mlir::Pass> createDeferReductionsPass();
 std::unique_ptr<mlir::Pass> createAsyncWaitsPass();
 /// Warpgroups take turns at the tensor cores in loops that ask for it (tile.pingpong).
 std::unique_ptr<mlir::Pass> createTakeTurnsPass();
-/// What consumers would compute from program ids, or read, before they can begin comes from the producer, ahead of time.
+/// What consumers would compute from program ids, or read, before they can begin comes from the producer, ahead of
+/// time.
 std::unique_ptr<mlir::Pass> createHandScalarsPass();
 /// Gives every buffer and every op's scratch its bytes of shared memory (`at`, tile.scratch); `tile.shared_bytes` on
 /// the function. Fails with a table when they do not fit.

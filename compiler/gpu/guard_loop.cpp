@@ -25,7 +25,8 @@ bool saysRuns(Value enable, scf::ForOp loop) {
 
 bool surelyRuns(scf::ForOp loop) {
   APInt lower, upper;
-  if (!matchPattern(loop.getLowerBound(), m_ConstantInt(&lower)) || !matchPattern(loop.getUpperBound(), m_ConstantInt(&upper)))
+  if (!matchPattern(loop.getLowerBound(), m_ConstantInt(&lower)) ||
+      !matchPattern(loop.getUpperBound(), m_ConstantInt(&upper)))
     return false;
   return loop.getUnsignedCmp() ? lower.ult(upper) : lower.slt(upper);
 }

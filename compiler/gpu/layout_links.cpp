@@ -113,13 +113,15 @@ void visitLinks(Operation* op, llvm::function_ref<void(Value from, Value to, Map
               [&](const Layout& l) { return layout::repeatedLayout(l, axis, count); });
         layout::Coord offset(shapeOf(cat.getResult()).size(), 0);
         for (Value source : cat.getSources()) {
-          visit(cat.getResult(), source, [&](const Layout& l) { return layout::boxLayout(l, offset, shapeOf(source)); });
+          visit(cat.getResult(), source,
+                [&](const Layout& l) { return layout::boxLayout(l, offset, shapeOf(source)); });
           offset[axis] += shapeOf(source)[axis];
         }
       });
 }
 
-std::optional<Layout> layoutToExtractFrom(const Layout& source, const layout::Coord& offset, const layout::Shape& shape) {
+std::optional<Layout> layoutToExtractFrom(const Layout& source, const layout::Coord& offset,
+                                          const layout::Shape& shape) {
   constexpr int kMostTraded = 2;  // so many shuffles for every four elements at most
   if (layout::boxLayout(source, offset, shape)) return source;
   auto traded = layout::cuttableLayout(source, shape, kMostTraded);

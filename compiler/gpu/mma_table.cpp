@@ -121,7 +121,8 @@ layout::Layout accumulatorLayout(MmaOp op) {
   layout::Shape tile(shape.begin(), shape.end());
   const int warpsM = static_cast<int>(op.getWarpsM()), warpsN = static_cast<int>(op.getWarpsN());
   if (row.operandBits == 64) {
-    const bool aAlongK = cast<SmemType>(op.getA().getType()).getMinor() == 1, bAlongK = op.getB().getType().getMinor() == 0;
+    const bool aAlongK = cast<SmemType>(op.getA().getType()).getMinor() == 1,
+               bAlongK = op.getB().getType().getMinor() == 0;
     return layout::mmaDoubleAccumulator(tile, warpsM, warpsN, aAlongK, bAlongK);
   }
   if (row.isMma) return layout::mmaAccumulator(tile, warpsM, warpsN);

@@ -1,6 +1,6 @@
-// mma_table.h - the engines that compute tile products, as data: shape, operand width, what they need, register layouts.
-// To add an instruction: a case of the Engine enum, a row in mma_table.cpp, its emission in
-// lowering/dot.cpp (mma.sync) or lowering/wgmma.cpp.
+// mma_table.h - the engines that compute tile products, as data: shape, operand width, what they need, register
+// layouts. To add an instruction: a case of the Engine enum, a row in mma_table.cpp, its emission in lowering/dot.cpp
+// (mma.sync) or lowering/wgmma.cpp.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -14,8 +14,8 @@ namespace tile::ir {
 struct EngineRow {
   Engine engine;
   const char* name;
-  int m, n, k;          ///< one instruction of one warp (f64: the block of two m16n8k8; wgmma: a warp's rows, the step of
-                        ///< n; fma: the block that 32 lanes cover with 1 x 4 elements each, 4 k)
+  int m, n, k;  ///< one instruction of one warp (f64: the block of two m16n8k8; wgmma: a warp's rows, the step of
+                ///< n; fma: the block that 32 lanes cover with 1 x 4 elements each, 4 k)
   int operandBits;      ///< width of an operand element; 0: any
   bool isMma;           ///< mma.sync or wgmma fragments; false: plain multiply-adds
   int minSm;
@@ -26,12 +26,13 @@ const EngineRow& engineRow(Engine engine);
 
 inline bool isWgmma(Engine engine) { return engineRow(engine).isWgmma; }
 
-/// The engine of single warps for operands of `element` accumulating in `acc`: the first row that fits the target. Always
-/// finds one: fma takes everything.
+/// The engine of single warps for operands of `element` accumulating in `acc`: the first row that fits the target.
+/// Always finds one: fma takes everything.
 Engine chooseEngine(mlir::Type element, mlir::Type acc, Precision precision, const Target& target);
 
 /// The engine of warpgroups, where the target has one for these types.
-std::optional<Engine> chooseWarpgroupEngine(mlir::Type element, mlir::Type acc, Precision precision, const Target& target);
+std::optional<Engine> chooseWarpgroupEngine(mlir::Type element, mlir::Type acc, Precision precision,
+                                            const Target& target);
 
 /// Extents the warps cover for a product of M x N x K: multiples of the instruction's shape times the warp grid.
 struct Cover {
@@ -39,8 +40,8 @@ struct Cover {
 };
 Cover coverOf(Engine engine, int64_t m, int64_t n, int64_t k, int warpsM, int warpsN);
 
-/// How the 32 lanes of a warp lie over a product by multiply-adds: four neighbours of a row each, `columns` lanes side by
-/// side in `rows` rows. Narrow products have more rows of fewer lanes, so that no lane computes what others do.
+/// How the 32 lanes of a warp lie over a product by multiply-adds: four neighbours of a row each, `columns` lanes side
+/// by side in `rows` rows. Narrow products have more rows of fewer lanes, so that no lane computes what others do.
 struct FmaLanes {
   int rows, columns;
 };
@@ -50,15 +51,16 @@ FmaLanes fmaLanes(int64_t m, int64_t n, int warpsM, int warpsN);
 layout::Layout accumulatorLayout(MmaOp op);
 layout::Layout operandALayout(MmaOp op);
 
-/// A product by warpgroups as the instructions see it: of m x n, rows of 64 divided among `teamsM`, columns among `teamsN`
-/// warpgroups. Transposed products (dialect/products.h) have the columns of the tile for rows.
+/// A product by warpgroups as the instructions see it: of m x n, rows of 64 divided among `teamsM`, columns among
+/// `teamsN` warpgroups. Transposed products (dialect/products.h) have the columns of the tile for rows.
 struct WarpgroupProduct {
   int64_t m, n;
   int teamsM, teamsN;
   Cover cover;
 };
 WarpgroupProduct warpgroupProduct(MmaOp op);
-/// Products with a fragment operand are issued in groups of so many k steps; the fragments of two groups are in registers.
+/// Products with a fragment operand are issued in groups of so many k steps; the fragments of two groups are in
+/// registers.
 inline constexpr int kFragmentSteps = 2;
 /// The layout in which the threads read the fragment operand (m x k): fragmentOperand(op) is not null.
 layout::Layout fragmentLayout(MmaOp op);

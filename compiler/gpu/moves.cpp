@@ -52,7 +52,8 @@ Move planConvert(const layout::Layout& from, const layout::Layout& to, int bytes
   }
   // A swap moves half of the registers once; through shared memory all of them move twice, and warps wait.
   constexpr size_t kMostSwaps = 2;
-  if (auto swaps = bytes == 4 ? layout::laneSwaps(from, to) : std::nullopt; swaps && swaps->swaps.size() <= kMostSwaps) {
+  if (auto swaps = bytes == 4 ? layout::laneSwaps(from, to) : std::nullopt;
+      swaps && swaps->swaps.size() <= kMostSwaps) {
     move.kind = Move::swap;
     move.swaps = std::move(swaps->swaps);
     move.map = std::move(swaps->map);
@@ -141,8 +142,8 @@ CatMove planMove(CatOp op) {
 
 constexpr int kMostShuffles = 2;  ///< for a register that lanes hand to each other
 
-// How lanes come by a result register whose elements lie in several registers of lanes of their own warps, in the same way
-// in all warps; nullopt where they do not, or where that takes too much.
+// How lanes come by a result register whose elements lie in several registers of lanes of their own warps, in the same
+// way in all warps; nullopt where they do not, or where that takes too much.
 static std::optional<std::vector<Handover>> planHandovers(const layout::Layout& from, const layout::Layout& to, int reg,
                                                           llvm::function_ref<layout::Coord(layout::Coord)> sourceOf) {
   constexpr int kLanes = 32, kMostGiven = 4;
@@ -260,7 +261,8 @@ int64_t gapForTakes(Value source, int64_t row) {
   if (bytes > kGap || tileBytes(source.getType()) <= row) return 0;
   int64_t plain = 0, withGaps = 0;
   // What lanes want of one register each, in all warps.
-  auto count = [&](const layout::Layout& layout, int reg, bool inBoth, llvm::function_ref<layout::Coord(layout::Coord)> at) {
+  auto count = [&](const layout::Layout& layout, int reg, bool inBoth,
+                   llvm::function_ref<layout::Coord(layout::Coord)> at) {
     for (int warp = 0; warp < layout.numWarps(); ++warp) {
       SmallVector<int64_t> places, apart;
       for (int lane = 0; lane < layout.numLanes(); ++lane) {

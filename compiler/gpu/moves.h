@@ -1,5 +1,5 @@
-// moves.h - how ops that only rearrange elements do it once layouts are known: by renaming registers, by shuffles inside
-// warps, or through shared memory. Shared by place_buffers (who needs scratch) and the lowering (what to emit).
+// moves.h - how ops that only rearrange elements do it once layouts are known: by renaming registers, by shuffles
+// inside warps, or through shared memory. Shared by place_buffers (who needs scratch) and the lowering (what to emit).
 #pragma once
 #include <vector>
 
@@ -59,7 +59,8 @@ struct TakeMove {
 std::optional<TakeMove> planMove(TakeOp op);
 
 /// Bytes to leave free behind every `row` bytes of a tile that takes read from shared memory: where they are known to
-/// read it in steps, as threads do that hold runs of neighbours, lanes that would meet in one bank then do not. 0: none.
+/// read it in steps, as threads do that hold runs of neighbours, lanes that would meet in one bank then do not. 0:
+/// none.
 int64_t gapForTakes(mlir::Value source, int64_t row);
 
 /// Bytes of an element in shared or global memory.

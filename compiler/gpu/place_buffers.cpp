@@ -1,8 +1,8 @@
 // place_buffers.cpp - addresses in shared memory by first fit over lifetimes. A buffer lives from its allocation to the
 // end of the last statement (of the allocation's block) that uses it, or until the copies that it began have landed; an
-// op's scratch while the op runs. Lifetimes that do not meet may share bytes: insert_barriers runs after and keeps their
-// users apart. Small scratch gets bytes of its own as long as there is little of it: sharing would save nothing and cost
-// barriers. Takes from one small tile share what the first of them has put there.
+// op's scratch while the op runs. Lifetimes that do not meet may share bytes: insert_barriers runs after and keeps
+// their users apart. Small scratch gets bytes of its own as long as there is little of it: sharing would save nothing
+// and cost barriers. Takes from one small tile share what the first of them has put there.
 #include <algorithm>
 
 #include "compiler/diagnostics.h"
@@ -85,7 +85,8 @@ std::vector<BufferInfo> sharedBuffers(func::FuncOp func) {
 namespace {
 
 constexpr int64_t kSmallScratch = 1024, kSmallScratchTotal = 4096;
-constexpr int64_t kSharedTake = 4224;  ///< a tile this large (with gaps) waits in shared memory for the next take from it
+constexpr int64_t kSharedTake =
+    4224;  ///< a tile this large (with gaps) waits in shared memory for the next take from it
 
 struct Buffer {
   Operation* op;
@@ -105,10 +106,9 @@ class Placer {
   int64_t place(const Target& target) {
     const int64_t tight = arrange();
     // Whoever takes the bytes of a buffer that was read last has to wait for its readers. With roles the number of
-    // programs of a multiprocessor is known, and what they leave serves: bytes rest until the next buffer is done, whose
-    // writers and readers have met meanwhile.
-    // Without, the scratch of ops that follow each other takes turns, where even as many programs as a multiprocessor
-    // has threads for find room.
+    // programs of a multiprocessor is known, and what they leave serves: bytes rest until the next buffer is done,
+    // whose writers and readers have met meanwhile. Without, the scratch of ops that follow each other takes turns,
+    // where even as many programs as a multiprocessor has threads for find room.
     SpecializeOp roles;
     func_.walk([&](SpecializeOp op) { roles = op; });
     if (!(roles ? rest() : restScratch())) return tight;

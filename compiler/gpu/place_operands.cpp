@@ -1,7 +1,9 @@
 // place_operands.cpp - decides how each product is computed and where its operands live.
 // Before: tile.dot on register tiles.
-// After:  tile.mma with an engine and a warp grid; every operand either in shared memory (load_shared, gather_shared, share:
-//         the value level of tile_smem.td) or, for a first operand made from accumulators of the same warps, in registers.
+// After:  tile.mma with an engine and a warp grid; every operand either in shared memory (load_shared, gather_shared,
+// share:
+//         the value level of tile_smem.td) or, for a first operand made from accumulators of the same warps, in
+//         registers.
 //   1. Warp grids and engines (warp_grid.h).
 //   2. fp8 operands of engines of single warps widen to f16, which holds them exactly: one engine less, same result.
 //   3. Each operand looks through transposes: a load or gather nobody converts is fetched straight into shared memory;
@@ -100,22 +102,24 @@ class Placer {
     Type widened = isF8(element) ? Type(Float16Type::get(dot.getContext())) : element;
     choice.warps = chooseEngine(widened, acc, dot.getPrecision(), target_);
     choice.warpgroups = chooseWarpgroupEngine(element, acc, dot.getPrecision(), target_);
-    // Warpgroups take elements of other than 16 bits from shared memory only where they are neighbours along k. The threads
-    // can read one operand into registers as it lies, which then comes first (dialect/products.h). Others turn on their way:
-    // bytes between two rings where the kernel gets roles (specialize_turns.cpp), else through registers.
+    // Warpgroups take elements of other than 16 bits from shared memory only where they are neighbours along k. The
+    // threads can read one operand into registers as it lies, which then comes first (dialect/products.h). Others turn
+    // on their way: bytes between two rings where the kernel gets roles (specialize_turns.cpp), else through registers.
     if (choice.warpgroups && engineRow(*choice.warpgroups).operandBits != 16) {
       const bool a = liesAlongK(dot.getA(), 1, facts), b = liesAlongK(dot.getB(), 0, facts);
       choice.transposed = a && !b;
       choice.canTurn = engineRow(*choice.warpgroups).operandBits == 8;
       if (!a && !b && choice.warpgroups == Engine::wgmma_tf32) choice.warpgroups.reset();
       if (!a && !b && !choice.warpgroups)
-        dot.emitRemark() << "computed by single warps: warpgroups read at most one operand whose neighbours in memory do "
-                            "not lie along k";
+        dot.emitRemark()
+            << "computed by single warps: warpgroups read at most one operand whose neighbours in memory do "
+               "not lie along k";
     }
     choice.widensA = isWidened(dot.getA()) || isMadeOfLoads(dot.getA());
     // Columns start at a whole panel of the second operand where its elements are neighbours along n, anywhere else.
     const bool turns = choice.warpgroups && engineRow(*choice.warpgroups).operandBits != 16;
-    if (choice.warpgroups && (turns || kIsMinor(dot.getB(), 0, facts))) choice.columnUnit = engineRow(*choice.warpgroups).n;
+    if (choice.warpgroups && (turns || kIsMinor(dot.getB(), 0, facts)))
+      choice.columnUnit = engineRow(*choice.warpgroups).n;
     return choice;
   }
 
@@ -163,8 +167,8 @@ class Placer {
     return type;
   }
 
-  /// The load or gather that can be copied to shared memory as it is. Of boxes of more than two dims only bulk copies make
-  /// a good copy.
+  /// The load or gather that can be copied to shared memory as it is. Of boxes of more than two dims only bulk copies
+  /// make a good copy.
   bool canFetch(Value v, const Facts& facts) const {
     Operation* op = v.getDefiningOp();
     LoadOp load = dyn_cast_or_null<LoadOp>(op), ofRows = loadOfRows(v);
@@ -172,7 +176,8 @@ class Placer {
       auto box = cast<ShapedType>(ofRows.getType()).getShape(), rows = cast<ShapedType>(v.getType()).getShape();
       auto type = SmemType::get(func_->getContext(), rows, ofRows.getView().getType().getElementType(), 1, 1);
       type = inPanels(type, ofRows);
-      if (!target_.hasTma || !isBulkLoad(ofRows.getView(), ofRows.getIndices(), type, facts, nullptr, box)) return false;
+      if (!target_.hasTma || !isBulkLoad(ofRows.getView(), ofRows.getIndices(), type, facts, nullptr, box))
+        return false;
       load = ofRows;
     }
     if (load)
@@ -199,8 +204,8 @@ class Placer {
     return either && runsAlong(v, facts, seen) == 0 ? 0 : 1;
   }
 
-  /// Dim of a tile along which threads hold neighbours in global memory, of what it is computed from; -1: not known. What
-  /// was `seen` before did not say.
+  /// Dim of a tile along which threads hold neighbours in global memory, of what it is computed from; -1: not known.
+  /// What was `seen` before did not say.
   static int runsAlong(Value v, const Facts& facts, llvm::DenseSet<Value>& seen) {
     Operation* op = v.getDefiningOp();
     auto type = dyn_cast<RankedTensorType>(v.getType());
@@ -235,7 +240,8 @@ class Placer {
   }
 
   /// `extent` and `kDim` are in the operand's dims; the source may be its transpose.
-  Operand place(Value value, std::array<int64_t, 2> extent, int kDim, Engine engine, bool asItLies, const Facts& facts) {
+  Operand place(Value value, std::array<int64_t, 2> extent, int kDim, Engine engine, bool asItLies,
+                const Facts& facts) {
     Operand operand;
     while (auto trans = value.getDefiningOp<TransOp>()) {
       value = trans.getSource();
@@ -304,8 +310,8 @@ class Placer {
       smem = GatherSharedOp::create(builder, op->getLoc(), type, cast<GatherOp>(op).getPtr(),
                                     cast<GatherOp>(op).getOffsets(), cast<GatherOp>(op).getMask(),
                                     cast<GatherOp>(op).getCache());
-    // Users that are not products of ours keep a register tile; products are rewritten one by one, their transposes die.
-    // What they need it for may stand far down: until then it would be in the way.
+    // Users that are not products of ours keep a register tile; products are rewritten one by one, their transposes
+    // die. What they need it for may stand far down: until then it would be in the way.
     if (Operation* reader = firstReader(op, value)) {
       builder.setInsertionPoint(reader);
       Value registers = SmemLoadOp::create(builder, op->getLoc(), value.getType(), smem);

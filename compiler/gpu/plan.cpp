@@ -274,8 +274,8 @@ std::vector<FixedBytes> estimateShares(func::FuncOp func, ArrayRef<ShareOp> alte
   return fixed;
 }
 
-/// Nobody but copies to shared memory is told: with a producer, its concern. Or where a store goes (`asksApart`: or a read
-/// comes from), which threads work out element by element.
+/// Nobody but copies to shared memory is told: with a producer, its concern. Or where a store goes (`asksApart`: or a
+/// read comes from), which threads work out element by element.
 static bool servesOnlyCopies(Value value, bool asksApart, llvm::DenseMap<Value, bool>& known) {
   if (auto it = known.find(value); it != known.end()) return it->second;
   const bool serves = !value.use_empty() && llvm::all_of(value.getUsers(), [&](Operation* user) {

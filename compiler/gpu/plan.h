@@ -32,7 +32,7 @@ struct StagingPlan {
   int64_t rowBytes = 0;          ///< bytes per column: rows times element
   std::vector<int64_t> columns;  ///< the choices, the best first
   int64_t chosen = 0;            ///< the answer
-  int host = -1;                 ///< a ring with a stage that could serve: its tile is like the stored one, and over by then
+  int host = -1;  ///< a ring with a stage that could serve: its tile is like the stored one, and over by then
   bool isHosted = false;         ///< the answer: it does, the whole tile at a time
   int64_t bytes() const { return isHosted ? 0 : rowBytes * chosen; }
 };
@@ -71,7 +71,8 @@ struct RolePlan {
 /// Registers per thread that a program with these roles enters with: its share of the multiprocessor's.
 int registersOnEntry(const RolePlan& plan, const Target& target);
 /// What a kernel of so many warps can have, most programs first; empty when its warpgroups cannot have roles.
-/// `addressRegisters`: what each thread of a producer needs whose threads copy or turn; 0: one thread starts bulk copies.
+/// `addressRegisters`: what each thread of a producer needs whose threads copy or turn; 0: one thread starts bulk
+/// copies.
 std::vector<RolePlan> rolePlans(int numWarps, const Target& target, int addressRegisters = 0);
 /// Bytes of shared memory for each of so many programs of a multiprocessor.
 int64_t sharedBytesEach(const Target& target, int programs);

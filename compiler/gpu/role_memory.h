@@ -1,5 +1,5 @@
-// role_memory.h - what a kernel with roles keeps in shared memory: rings of the producer, buffers that stored tiles leave
-// through, tiles that its consumers share.
+// role_memory.h - what a kernel with roles keeps in shared memory: rings of the producer, buffers that stored tiles
+// leave through, tiles that its consumers share.
 #pragma once
 #include "compiler/gpu/specialize.h"
 
@@ -10,7 +10,8 @@ struct MemoryWishes {
   int64_t sharedBytes;  ///< of a multiprocessor
   int stages;           ///< of a ring in a loop
 };
-/// Everything the kernel would like to have. `rawRings`: by ring, the index of the one its tiles are turned from, or -1.
+/// Everything the kernel would like to have. `rawRings`: by ring, the index of the one its tiles are turned from, or
+/// -1.
 MemoryPlan planMemory(mlir::func::FuncOp func, const RingGroups& groups, const std::vector<BulkStore>& stores,
                       const MemoryWishes& wishes, std::vector<int>& rawRings);
 

@@ -1,4 +1,5 @@
-// rotation.h - a loop whose second product of a chain moves an iteration later (rotate.cpp): what moves, and the new loop.
+// rotation.h - a loop whose second product of a chain moves an iteration later (rotate.cpp): what moves, and the new
+// loop.
 #pragma once
 #include "compiler/dialect/dialect.h"
 #include "compiler/gpu/async_products.h"

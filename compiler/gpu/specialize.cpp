@@ -138,7 +138,8 @@ class Specializer {
     std::vector<RolePlan> plans = rolePlans(numWarps, target_, addressRegisters(slice));
     if (plans.empty()) return std::nullopt;
     std::vector<int> rawRings;
-    const MemoryPlan wanted = planMemory(func_, groups, stores, {target_.maxSharedBytes, options_.defaultStages}, rawRings);
+    const MemoryPlan wanted =
+        planMemory(func_, groups, stores, {target_.maxSharedBytes, options_.defaultStages}, rawRings);
     MemoryPlan memory = wanted;
     const RegisterEstimate registers = estimateRegisters(func_, numWarps);
     const bool isAsked = keepAskedPrograms(plans, memory);

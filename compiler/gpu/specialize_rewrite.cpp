@@ -1,6 +1,6 @@
 // specialize_rewrite.cpp - from a kernel and the decisions about it to tile.specialize: buffers and barriers first,
-// then the producer as the kernel's slice, a turner as the slice of what is turned, then the consumers as the kernel itself
-// with its loads taken from rings.
+// then the producer as the kernel's slice, a turner as the slice of what is turned, then the consumers as the kernel
+// itself with its loads taken from rings.
 #include "compiler/gpu/copy_slice.h"
 #include "compiler/gpu/shared_memory.h"
 #include "compiler/gpu/specialize.h"
@@ -91,13 +91,14 @@ class Rewriter {
   void allocateRaw(size_t ring) {
     const RingPlan& plan = plan_.memory.rings[static_cast<size_t>(plan_.rawRings[ring])];
     rawRings_.resize(rings_.size());
-    const LoadGroup& group = *llvm::find_if(plan_.turnedGroups, [&](const LoadGroup& g) { return g.ring == static_cast<int>(ring); });
+    const LoadGroup& group =
+        *llvm::find_if(plan_.turnedGroups, [&](const LoadGroup& g) { return g.ring == static_cast<int>(ring); });
     for (Operation* load : group.turned)
       rawRings_[ring].buffers.push_back(SmemAllocOp::create(
           outside_, load->getLoc(), rawType(copiedType(load)).withStages(plan.stages), IntegerAttr()));
-    rawRings_[ring].barriers =
-        RingAllocOp::create(outside_, plan.loc, RingType::get(func_.getContext(), plan.stages), SpecializeOp::kTurnerWarps,
-                            /*perWarp=*/true, 0, RingAllocOp::kBulkFill, /*turned=*/false, IntegerAttr());
+    rawRings_[ring].barriers = RingAllocOp::create(
+        outside_, plan.loc, RingType::get(func_.getContext(), plan.stages), SpecializeOp::kTurnerWarps,
+        /*perWarp=*/true, 0, RingAllocOp::kBulkFill, /*turned=*/false, IntegerAttr());
   }
 
   Block* workLoop(Block& role) {
@@ -154,7 +155,8 @@ class Rewriter {
       if (!group.turned.empty()) {
         Value raw = rawRings_[static_cast<size_t>(group.ring)].barriers;
         Value index = RingReserveOp::create(b, loc, raw, static_cast<uint32_t>(bytesOf(group.turned)));
-        for (auto [load, slot] : llvm::zip(group.turned, rawSlotsOf(b, group, index))) copyInBulk(load, slot, raw, index);
+        for (auto [load, slot] : llvm::zip(group.turned, rawSlotsOf(b, group, index)))
+          copyInBulk(load, slot, raw, index);
       }
       if (!group.inBulk && !group.byThreads) return;
       Value ring = barriersOf(group);

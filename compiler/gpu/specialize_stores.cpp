@@ -42,7 +42,8 @@ ProductBehind productBehind(Value value, llvm::DenseSet<Value>& seen) {
   Operation* op = value.getDefiningOp();
   unsigned index = cast<OpResult>(value).getResultNumber();
   // With fragments read by threads, accumulators have other rows, and neighbours enough for stores of their own.
-  if (auto mma = dyn_cast<MmaOp>(op)) return isAsyncProduct(op) && !fragmentOperand(mma) ? ProductBehind{mma} : ProductBehind();
+  if (auto mma = dyn_cast<MmaOp>(op))
+    return isAsyncProduct(op) && !fragmentOperand(mma) ? ProductBehind{mma} : ProductBehind();
   if (auto trans = dyn_cast<TransOp>(op)) {
     ProductBehind behind = shape.size() == 2 ? productBehind(trans.getSource(), seen) : ProductBehind();
     behind.transposed = !behind.transposed;

@@ -337,8 +337,8 @@ class Stager {
     return buffer;
   }
 
-  /// Copies of one block: each starts where it stands; the wait comes before the first op that reads any of them. Those of
-  /// straight-line code that were started ahead are waited for by their own readers.
+  /// Copies of one block: each starts where it stands; the wait comes before the first op that reads any of them. Those
+  /// of straight-line code that were started ahead are waited for by their own readers.
   void copyInPlace(Block& block) {
     struct Started {
       llvm::SmallPtrSet<Operation*, 4> readers;  ///< ancestors in this block of users

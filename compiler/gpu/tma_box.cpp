@@ -28,7 +28,8 @@ int64_t rowsPerCopy(int64_t rows) {
   return 0;
 }
 
-/// Extents along dims of rows (from the last) of a part of `count` rows that is a box of its own; nothing where none is.
+/// Extents along dims of rows (from the last) of a part of `count` rows that is a box of its own; nothing where none
+/// is.
 std::optional<std::vector<int64_t>> partOf(ArrayRef<int64_t> extents, int64_t count) {
   std::vector<int64_t> part;
   for (int64_t extent : extents) {
@@ -82,8 +83,8 @@ bool beginsAtUnits(Value view, ValueRange indices, const Facts& facts, std::stri
   const int unit = facts.unitStrideDim(view);
   const int64_t bytes = cast<ViewType>(view.getType()).getElementType().getIntOrFloatBitWidth() / 8;
   if (unit < 0 || facts.divisibility(indices[unit]) * bytes % kAddressBytes == 0) return true;
-  Refusal{why}("where the box begins along dim " + llvm::Twine(unit) + " of the view is not known to be a multiple of " +
-               llvm::Twine(kAddressBytes) + " bytes");
+  Refusal{why}("where the box begins along dim " + llvm::Twine(unit) +
+               " of the view is not known to be a multiple of " + llvm::Twine(kAddressBytes) + " bytes");
   return false;
 }
 
@@ -160,7 +161,8 @@ std::optional<TmaBox> tmaBox(Value view, SmemType type, const Facts& facts, bool
     for (int64_t extent : rowExtents) product *= extent;
     if (product != rows || static_cast<int>(extents.size()) > rank)
       return refuse("a box of " + llvm::Twine(product) + " rows in " + llvm::Twine(extents.size()) +
-                    " dims does not fit a buffer of " + llvm::Twine(rows) + " rows, a view of " + llvm::Twine(rank) + " dims");
+                    " dims does not fit a buffer of " + llvm::Twine(rows) + " rows, a view of " + llvm::Twine(rank) +
+                    " dims");
   }
   int64_t perCopy = isStore ? kTmaStoreRows : rowsPerCopy(rows);
   if (!isStore && partOf(rowExtents, rows)) perCopy = rows;

@@ -33,21 +33,22 @@ struct TmaBox {
   int64_t bytes() const;  ///< what all copies of a load count on the barrier
 };
 
-/// On tma_load and tma_store: the extents of the box along the last dims of the view, where those are more than two. All but
-/// the last are the rows of the tile, in row-major order; of a load all but the last SmemType::columnDims.
+/// On tma_load and tma_store: the extents of the box along the last dims of the view, where those are more than two.
+/// All but the last are the rows of the tile, in row-major order; of a load all but the last SmemType::columnDims.
 inline constexpr llvm::StringLiteral kBoxAttr = "tile.box";
 
-/// On tma_load of f32: elements arrive rounded to tf32. Only products that read no more of them see the tile; the tensor
-/// cores would cut the lower bits off, and what moves through shared memory is the quieter without them.
+/// On tma_load of f32: elements arrive rounded to tf32. Only products that read no more of them see the tile; the
+/// tensor cores would cut the lower bits off, and what moves through shared memory is the quieter without them.
 inline constexpr llvm::StringLiteral kTf32Attr = "tile.tf32";
 
 /// Rows of the copies of a store: each warpgroup stores its own 64-row slices of the accumulator.
 inline constexpr int64_t kTmaStoreRows = 64;
 
-/// Whether a box begins at a multiple of 16 bytes along the contiguous dim, as the hardware wants it (on an H200 the copy
-/// is an illegal instruction otherwise).
+/// Whether a box begins at a multiple of 16 bytes along the contiguous dim, as the hardware wants it (on an H200 the
+/// copy is an illegal instruction otherwise).
 bool beginsAtUnits(mlir::Value view, mlir::ValueRange indices, const Facts& facts, std::string* why = nullptr);
-/// Whether the box of the view at the indices can be read in bulk into a buffer of the type: where it begins, and tmaBox.
+/// Whether the box of the view at the indices can be read in bulk into a buffer of the type: where it begins, and
+/// tmaBox.
 bool isBulkLoad(mlir::Value view, mlir::ValueRange indices, SmemType type, const Facts& facts,
                 std::string* why = nullptr, llvm::ArrayRef<int64_t> box = {});
 
@@ -56,17 +57,18 @@ bool isBulkLoad(mlir::Value view, mlir::ValueRange indices, SmemType type, const
 /// contiguous dim is the last.
 std::optional<TmaBox> tmaBox(mlir::Value view, llvm::ArrayRef<int64_t> shape, mlir::Type element, const Facts& facts,
                              bool isStore, std::string* why = nullptr);
-/// The same for a buffer that exists already; also fails when `type.minor` is not the contiguous dim. `box`: extents along
-/// the last dims of the view, when those are more than two (kBoxAttr). Of a store the last is that of the whole tile, of
-/// which the buffer may have some columns. `parts`: the number of copies is a multiple of it,
-/// for programs that make equal shares of them.
-std::optional<TmaBox> tmaBox(mlir::Value view, SmemType type, const Facts& facts, bool isStore, std::string* why = nullptr,
-                             llvm::ArrayRef<int64_t> box = {}, int64_t parts = 1);
+/// The same for a buffer that exists already; also fails when `type.minor` is not the contiguous dim. `box`: extents
+/// along the last dims of the view, when those are more than two (kBoxAttr). Of a store the last is that of the whole
+/// tile, of which the buffer may have some columns. `parts`: the number of copies is a multiple of it, for programs
+/// that make equal shares of them.
+std::optional<TmaBox> tmaBox(mlir::Value view, SmemType type, const Facts& facts, bool isStore,
+                             std::string* why = nullptr, llvm::ArrayRef<int64_t> box = {}, int64_t parts = 1);
 std::optional<TmaBox> tmaBox(LoadSharedOp load, const Facts& facts, std::string* why = nullptr,
                              int64_t parts = 1);
 
 /// The register layouts a bulk store takes its tile in: accumulators of all warpgroups, `columnGroups` of them side by
-/// side and the others one behind another along the rows; or those of a transposed product, all warpgroups side by side.
+/// side and the others one behind another along the rows; or those of a transposed product, all warpgroups side by
+/// side.
 layout::Layout tmaStoreLayout(llvm::ArrayRef<int64_t> shape, int numWarps, int columnGroups = 1,
                               bool transposed = false);
 /// The columnGroups of a layout, as far as the staging buffer allows: warpgroups side by side need panels of their own.

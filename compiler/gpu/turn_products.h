@@ -11,8 +11,9 @@ namespace tile::ir {
 /// memory.
 bool isWidened(mlir::Value tile);
 
-/// The tile is made in its loop, element by element, from a load as large as itself, from smaller loads, and from what is
-/// smaller and does not change in the loop (statistics of its rows, say): nothing that a product makes. One op reads it.
+/// The tile is made in its loop, element by element, from a load as large as itself, from smaller loads, and from what
+/// is smaller and does not change in the loop (statistics of its rows, say): nothing that a product makes. One op reads
+/// it.
 bool isMadeOfLoads(mlir::Value tile);
 
 }  // namespace tile::ir

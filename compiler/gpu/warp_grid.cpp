@@ -35,7 +35,8 @@ Value WarpGrids::leaderOf(Value value) const {
 void WarpGrids::connect(Operation* op) {
   if (auto dot = dyn_cast<DotOp>(op)) return join(dot.getAcc(), dot.getResult());
   // Loads make new tiles; transposition and reordering hand elements to other owners.
-  if (isa<LoadOp, GatherOp, StoreOp, AccumulateOp, ScatterOp, AtomicRmwOp, AtomicCasOp, TransOp, TakeOp, HistogramOp>(op))
+  if (isa<LoadOp, GatherOp, StoreOp, AccumulateOp, ScatterOp, AtomicRmwOp, AtomicCasOp, TransOp, TakeOp, HistogramOp>(
+          op))
     return;
   if (auto loop = dyn_cast<scf::ForOp>(op)) {
     auto* yield = loop.getBody()->getTerminator();
@@ -175,8 +176,8 @@ WarpGrids::WarpGrids(func::FuncOp func, int numWarps, function_ref<EngineChoice(
   for (DotOp dot : dots) byClass[leaderOf(dot.getResult()).getAsOpaquePointer()].push_back(dot);
 
   for (auto& [leader, members] : byClass) {
-    // First operands made from accumulators of this very class, from indices alone, or widened, in a format whose fragment
-    // is the accumulator's.
+    // First operands made from accumulators of this very class, from indices alone, or widened, in a format whose
+    // fragment is the accumulator's.
     auto chainedBy = [&, leader = leader](EngineOf engineOf) {
       SmallVector<DotOp> chained;
       for (DotOp dot : members) {

@@ -1,9 +1,9 @@
 // warp_grid.h - how the warps of a program divide each product, for all products of a kernel at once.
 //
-// Products whose accumulators meet in elementwise work (row maxima, rescaling, masks ...) must divide their rows alike, or
-// every meeting would cost a trip through shared memory. Where one product's accumulator becomes another's first operand,
-// all warps stand along M: then a warp owns whole rows, row reductions stay inside it, and the operand stays in registers.
-// A class is computed by single warps or by warpgroups (64 rows each), never by both.
+// Products whose accumulators meet in elementwise work (row maxima, rescaling, masks ...) must divide their rows alike,
+// or every meeting would cost a trip through shared memory. Where one product's accumulator becomes another's first
+// operand, all warps stand along M: then a warp owns whole rows, row reductions stay inside it, and the operand stays
+// in registers. A class is computed by single warps or by warpgroups (64 rows each), never by both.
 #pragma once
 #include "compiler/dialect/dialect.h"
 #include "compiler/targets/target.h"
@@ -26,16 +26,16 @@ class WarpGrids {
   struct Grid {
     int m = 1, n = 1;  ///< warps
   };
-  /// `enginesOf` answers for every tile.dot of the function. Warpgroups compute a class when they can compute each of its
-  /// products without wasting much of any.
+  /// `enginesOf` answers for every tile.dot of the function. Warpgroups compute a class when they can compute each of
+  /// its products without wasting much of any.
   WarpGrids(mlir::func::FuncOp func, int numWarps, llvm::function_ref<EngineChoice(DotOp)> enginesOf);
 
   Grid gridOf(DotOp dot) const { return grid_.lookup(dot.getOperation()); }
   Engine engineOf(DotOp dot) const { return engine_.lookup(dot.getOperation()); }
   /// Warpgroups compute its transpose; grid.n is a multiple of 4 instead of grid.m.
   bool isTransposed(DotOp dot) const { return transposed_.contains(dot.getOperation()); }
-  /// The first operand is computed from accumulators held by the same warps, from indices alone, or widened: it need not
-  /// leave the registers.
+  /// The first operand is computed from accumulators held by the same warps, from indices alone, or widened: it need
+  /// not leave the registers.
   bool keepsA(DotOp dot) const { return keepsA_.contains(dot.getOperation()); }
 
  private:
@@ -53,7 +53,8 @@ class WarpGrids {
   llvm::DenseMap<mlir::Value, bool> remade_;
 };
 
-/// Warps for a kernel with products that does not say: accumulators of at most 128 registers per thread, at least 4 warps.
+/// Warps for a kernel with products that does not say: accumulators of at most 128 registers per thread, at least 4
+/// warps.
 int planWarps(mlir::func::FuncOp func);
 /// Warps for other kernels that do not say: 4, more when a thread would hold too much of the largest tile.
 int defaultWarps(mlir::func::FuncOp func, const Target& target);

@@ -1,9 +1,9 @@
 // dot.cpp - tile.dot as register tiles: MR rows x NV vectors of accumulators stay in registers while k runs over the
-// tile. A is read one scalar at a time and spread over a vector, B in vectors along n, its rows as far apart as they lie
-// in memory; operands of narrow types, or B lying the other way round, are first packed into scratch. (Rows of A any
-// distance apart cost 14 additions of addresses beside 26 multiply-adds, an eighth of the time; copying A costs less.)
-// Columns beyond the last whole vector use masked accesses. An accumulator that is a short expression is evaluated as its
-// elements are loaded.
+// tile. A is read one scalar at a time and spread over a vector, B in vectors along n, its rows as far apart as they
+// lie in memory; operands of narrow types, or B lying the other way round, are first packed into scratch. (Rows of A
+// any distance apart cost 14 additions of addresses beside 26 multiply-adds, an eighth of the time; copying A costs
+// less.) Columns beyond the last whole vector use masked accesses. An accumulator that is a short expression is
+// evaluated as its elements are loaded.
 #include "compiler/host/dot_shape.h"
 #include "compiler/host/nest.h"
 #include "compiler/targets/host.h"

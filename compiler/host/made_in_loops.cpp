@@ -1,5 +1,5 @@
-// made_in_loops.cpp - which placed elementwise tiles are made in the loops of a later op, in one pass over memory instead
-// of two:
+// made_in_loops.cpp - which placed elementwise tiles are made in the loops of a later op, in one pass over memory
+// instead of two:
 //   - in those of the reduction that reads the tile first: they visit every element once
 //   - in those of the placed elementwise op that comes next, where both have one shape
 // Where no other op reads the tile it is not stored at all.

@@ -112,7 +112,8 @@ Layout mmaOperandB(const Shape& shape, int warpsM, int warpsN, int bits) {
 
 Layout mmaDoubleAccumulator(const Shape& shape, int warpsM, int warpsN, bool aAlongK, bool bAlongK) {
   int repM = repetitions(shape[0], 16 * warpsM), repN = repetitions(shape[1], 16 * warpsN);
-  std::vector<Digit> lanes = bAlongK ? std::vector<Digit>{{1, 2, 2}, {1, 2, 8}} : std::vector<Digit>{{1, 2, 8}, {1, 2, 2}};
+  std::vector<Digit> lanes =
+      bAlongK ? std::vector<Digit>{{1, 2, 2}, {1, 2, 8}} : std::vector<Digit>{{1, 2, 8}, {1, 2, 2}};
   if (aAlongK)
     lanes.insert(lanes.end(), {{0, 4, 2}, {0, 2, 1}});
   else

@@ -2,8 +2,9 @@
 //
 // Fragments (g = lane / 4, t = lane % 4, p = elements per 32-bit register):
 //   A register r: row g + 8 * (r % 2), k = p * t + 4p * (r / 2) ...     B register r: column g, k = p * t + 4p * r ...
-// ldmatrix gives lane l the pair (row l / 4, bytes 4 * (l % 4)) of each 8 x 16-byte matrix whose rows eight lanes point to;
-// transposed, for 16-bit elements, column l / 4 and rows 2 * (l % 4), + 1. So reading along k needs no transposition.
+// ldmatrix gives lane l the pair (row l / 4, bytes 4 * (l % 4)) of each 8 x 16-byte matrix whose rows eight lanes point
+// to; transposed, for 16-bit elements, column l / 4 and rows 2 * (l % 4), + 1. So reading along k needs no
+// transposition.
 #include "compiler/layout/fragments.h"
 
 namespace tile::layout {
@@ -85,8 +86,8 @@ FragmentPlan begin(const SharedTile& tile, bool kMinor, int registers) {
   return plan;
 }
 
-// 64-bit elements, k steps of 8: lane % 4, + 4 in the registers of the instruction's upper half of k. `outer`: the lane's
-// share along m or n.
+// 64-bit elements, k steps of 8: lane % 4, + 4 in the registers of the instruction's upper half of k. `outer`: the
+// lane's share along m or n.
 FragmentPlan doublePlan(FragmentPlan plan, bool kMinor, ThreadSum outer) {
   plan.access = FragmentPlan::doubles;
   const ThreadSum k{{laneTerm(1, 4, 1)}};
@@ -111,7 +112,8 @@ FragmentPlan planOperandA(const SharedTile& tile, bool kMinor, int warpsM, int, 
   FragmentPlan plan = begin(tile, kMinor, 4 * reps);
   const Shape shape{16, 16 * warpsM, 1, warpsM};
   if (tile.elementBytes == 8) {
-    ThreadSum rows = kMinor ? ThreadSum{{laneTerm(4, 4, 2), laneTerm(16, 2, 1)}} : ThreadSum{{laneTerm(4, 2, 8), laneTerm(8, 4, 2)}};
+    ThreadSum rows =
+        kMinor ? ThreadSum{{laneTerm(4, 4, 2), laneTerm(16, 2, 1)}} : ThreadSum{{laneTerm(4, 2, 8), laneTerm(8, 4, 2)}};
     rows.terms.push_back(warpTerm(1, warpsM, 16));
     plan = doublePlan(std::move(plan), kMinor, rows);
     for (int rep = 0; rep < reps; ++rep)
@@ -156,7 +158,8 @@ FragmentPlan planOperandB(const SharedTile& tile, bool kMinor, int warpsM, int w
     plan = doublePlan(std::move(plan), kMinor, columns);
     for (int rep = 0; rep < reps; ++rep)
       for (int half = 0; half < 2; ++half)  // of k
-        plan.step.push_back(doubleLoad(kMinor, rep / 2 * 2 * shape.stride + rep % 2 * (kMinor ? 1 : 4), 4 * half, {2 * rep + half}));
+        plan.step.push_back(
+            doubleLoad(kMinor, rep / 2 * 2 * shape.stride + rep % 2 * (kMinor ? 1 : 4), 4 * half, {2 * rep + half}));
     return plan;
   }
   if (!kMinor && tile.elementBytes != 2) return elementPlan(plan, kMinor, shape, reps, 2);

@@ -53,8 +53,8 @@ std::optional<Layout> cuttableLayout(const Layout& source, const Shape& shape, i
   if (!regs || !lanes || source.isPadded()) return std::nullopt;
   for (const Digit& digit : source.warps())
     if (isCut(digit)) return std::nullopt;
-  // Neighbours across rows go to lanes first, which reads and writes memory well; those of a row are kept longest: they are
-  // read and written at once.
+  // Neighbours across rows go to lanes first, which reads and writes memory well; those of a row are kept longest: they
+  // are read and written at once.
   constexpr int kVector = 4;
   auto rank = [&](const Digit& bit) {
     const bool isVector = bit.dim == source.rank() - 1 && bit.stride < kVector;

@@ -50,7 +50,8 @@ std::optional<MatrixStore> planMatrices(const Layout& layout, const SharedTile& 
   }
 
   // Lanes 0-7 and 8-15 point into the first block, 16-31 into the second.
-  ThreadSum &alongDown = store.transposed ? store.byte : store.row, &alongAcross = store.transposed ? store.row : store.byte;
+  ThreadSum &alongDown = store.transposed ? store.byte : store.row,
+            &alongAcross = store.transposed ? store.row : store.byte;
   const int downUnit = store.transposed ? 2 : 1, acrossUnit = store.transposed ? 1 : 2;
   if (!store.transposed) {
     alongDown.terms.push_back({ThreadTerm::lane, 1, 16, 1});

@@ -1,8 +1,9 @@
-// matrix_store.h - storing 16-bit tiles in mma or wgmma accumulator layout with stmatrix, and reading tiles in such layouts
-// with ldmatrix: which registers go together and which address each lane gives. The counterpart of fragments.h. Pure C++.
+// matrix_store.h - storing 16-bit tiles in mma or wgmma accumulator layout with stmatrix, and reading tiles in such
+// layouts with ldmatrix: which registers go together and which address each lane gives. The counterpart of fragments.h.
+// Pure C++.
 //
-// stmatrix takes matrices of 8x8 elements as a warp holds them in accumulators (lane l: row l / 4, columns 2 * (l % 4), + 1),
-// and writes their rows, 16 bytes each, where eight lanes point to; transposed, it writes their columns.
+// stmatrix takes matrices of 8x8 elements as a warp holds them in accumulators (lane l: row l / 4, columns 2 * (l % 4),
+// + 1), and writes their rows, 16 bytes each, where eight lanes point to; transposed, it writes their columns.
 #pragma once
 #include <optional>
 #include <vector>
@@ -22,10 +23,11 @@ struct MatrixStore {
   std::vector<Instruction> instructions;
 };
 
-/// Stores the part of the tile whose coordinate along the minor dim is in [first, first + tile.cols) to the start of `tile`,
-/// whose rows run along the other dim. nullopt: the layout is not made of whole 8x8 matrices, has replicas or padding, the
-/// part cuts through a warp's share, or rows are not multiples of 16 bytes.
-std::optional<MatrixStore> planMatrixStore(const Layout& layout, const SharedTile& tile, int minorDim, int64_t first = 0);
+/// Stores the part of the tile whose coordinate along the minor dim is in [first, first + tile.cols) to the start of
+/// `tile`, whose rows run along the other dim. nullopt: the layout is not made of whole 8x8 matrices, has replicas or
+/// padding, the part cuts through a warp's share, or rows are not multiples of 16 bytes.
+std::optional<MatrixStore> planMatrixStore(const Layout& layout, const SharedTile& tile, int minorDim,
+                                           int64_t first = 0);
 
 /// The same for reading the whole tile back with ldmatrix, which several warps may do.
 std::optional<MatrixStore> planMatrixLoad(const Layout& layout, const SharedTile& tile, int minorDim);

@@ -1,4 +1,5 @@
-// relations.h - how layouts of a tile, or of a tile and its pieces, relate: which elements stay in their thread or warp.
+// relations.h - how layouts of a tile, or of a tile and its pieces, relate: which elements stay in their thread or
+// warp.
 #pragma once
 #include "compiler/layout/layout.h"
 
@@ -16,8 +17,8 @@ Conversion conversion(const Layout& from, const Layout& to);
 std::vector<int> registerMap(const Layout& from, const Layout& to);
 /// Lanes and warps add the same coordinates under both, whatever the registers and shapes.
 bool sameThreads(const Layout& a, const Layout& b);
-/// Source register of each register of `to`, whose element x is the source's element x + offset; -1 for padding. Nullopt
-/// when some element is in another thread.
+/// Source register of each register of `to`, whose element x is the source's element x + offset; -1 for padding.
+/// Nullopt when some element is in another thread.
 std::optional<std::vector<int>> shiftedRegisterMap(const Layout& from, const Layout& to, const Coord& offset);
 /// Every element a warp needs under `to` is held by the same warp under `from`: lanes exchange, warps need not meet.
 bool isWarpLocal(const Layout& from, const Layout& to);

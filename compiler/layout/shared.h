@@ -2,9 +2,9 @@
 // stores, loads, ldmatrix, cp.async and (later) TMA boxes. Pure C++.
 //
 // Rows are cut into panels of `swizzle` bytes; a panel holds all rows before the next panel starts. Inside a panel the
-// 16-byte chunks of a row are permuted by XOR with bits 7.. of the row's offset, so that 8 rows of one chunk column fall
-// into 8 different bank groups:  chunk' = chunk ^ ((row * swizzle >> 7) & (swizzle / 16 - 1)).
-// This is the hardware's own 32/64/128-byte swizzle. swizzle 0 is plain row-major with rows `pitch` bytes apart.
+// 16-byte chunks of a row are permuted by XOR with bits 7.. of the row's offset, so that 8 rows of one chunk column
+// fall into 8 different bank groups:  chunk' = chunk ^ ((row * swizzle >> 7) & (swizzle / 16 - 1)). This is the
+// hardware's own 32/64/128-byte swizzle. swizzle 0 is plain row-major with rows `pitch` bytes apart.
 #pragma once
 #include <cstdint>
 
@@ -29,14 +29,15 @@ struct SharedTile {
   bool operator==(const SharedTile&) const = default;
 };
 
-/// Widest swizzle, of at most `widest` bytes, whose panels divide the row exactly (no bytes wasted); none for rows that are
-/// not 32-byte multiples.
+/// Widest swizzle, of at most `widest` bytes, whose panels divide the row exactly (no bytes wasted); none for rows that
+/// are not 32-byte multiples.
 SharedTile swizzledTile(int64_t rows, int64_t cols, int elementBytes, int widest = 128);
 /// Plain row-major tile; rows are padded by 16 bytes when they would otherwise all start in the same bank.
 SharedTile paddedTile(int64_t rows, int64_t cols, int elementBytes);
 
-/// How many passes the 32 banks need for one access of `lanes` threads, each `bytes` wide (4, 8, 16) at addresses[lane]:
-/// 1 = free of conflicts. Lanes of one pass: 32 for 4 bytes, 16 for 8, 8 for 16; equal words broadcast.
+/// How many passes the 32 banks need for one access of `lanes` threads, each `bytes` wide (4, 8, 16) at
+/// addresses[lane]: 1 = free of conflicts. Lanes of one pass: 32 for 4 bytes, 16 for 8, 8 for 16; equal words
+/// broadcast.
 int bankPasses(const int64_t* addresses, int lanes, int bytes);
 
 }  // namespace tile::layout

@@ -117,7 +117,8 @@ llvm::Value* divideRounding(llvm::IRBuilderBase& b, Args a, bool up, bool isSign
   llvm::Value* zero = llvm::ConstantInt::get(t, 0);
   llvm::Value* q = isSigned ? b.CreateSDiv(a[0], rhs) : b.CreateUDiv(a[0], rhs);
   llvm::Value* inexact = b.CreateICmpNE(b.CreateMul(q, rhs), a[0]);
-  llvm::Value* negative = isSigned ? b.CreateICmpSLT(b.CreateXor(a[0], rhs), zero) : llvm::ConstantInt::getFalse(inexact->getType());
+  llvm::Value* negative =
+      isSigned ? b.CreateICmpSLT(b.CreateXor(a[0], rhs), zero) : llvm::ConstantInt::getFalse(inexact->getType());
   llvm::Value* wants = b.CreateAnd(inexact, up ? b.CreateNot(negative) : negative);
   return b.CreateAdd(q, b.CreateSelect(wants, llvm::ConstantInt::getSigned(t, up ? 1 : -1), zero));
 }
@@ -142,7 +143,8 @@ llvm::Value* convertFloat(llvm::IRBuilderBase& b, Operation* op, llvm::Value* x)
 llvm::Value* floatToInt(llvm::IRBuilderBase& b, Operation* op, llvm::Value* x, bool isSigned, const MathHooks& hooks) {
   llvm::Type* to = resultType(b, op, {x});
   if (hooks.saturateConversions)
-    return b.CreateIntrinsic(isSigned ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat, {to, x->getType()}, {x});
+    return b.CreateIntrinsic(isSigned ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat, {to, x->getType()},
+                             {x});
   return isSigned ? b.CreateFPToSI(x, to) : b.CreateFPToUI(x, to);
 }
 
@@ -190,9 +192,8 @@ Results emitArith(llvm::IRBuilderBase& b, Operation* op, Args a, const MathHooks
       .Case<arith::MulFOp>([&](auto) { return one(b.CreateFMul(a[0], a[1])); })
       .Case<arith::DivFOp>([&](auto) { return one(b.CreateFDiv(a[0], a[1])); })
       // LLVM's own way on GPUs loses the remainder where the quotient rounds up: 1 % 0.1.
-      .Case<arith::RemFOp>([&](auto) {
-        return one(hooks.hasLibm ? b.CreateFRem(a[0], a[1]) : emitRemainder(b, a[0], a[1]));
-      })
+      .Case<arith::RemFOp>(
+          [&](auto) { return one(hooks.hasLibm ? b.CreateFRem(a[0], a[1]) : emitRemainder(b, a[0], a[1])); })
       .Case<arith::NegFOp>([&](auto) { return one(b.CreateFNeg(a[0])); })
       .Case<arith::MaximumFOp>([&](auto) { return binary(llvm::Intrinsic::maximum); })
       .Case<arith::MinimumFOp>([&](auto) { return binary(llvm::Intrinsic::minimum); })
@@ -203,7 +204,8 @@ Results emitArith(llvm::IRBuilderBase& b, Operation* op, Args a, const MathHooks
       .Case<arith::SelectOp>([&](auto) { return one(b.CreateSelect(a[0], a[1], a[2])); })
       .Case<arith::ExtSIOp>([&](auto) { return one(b.CreateSExt(a[0], resultType(b, op, a))); })
       .Case<arith::ExtUIOp>([&](auto) { return one(b.CreateZExt(a[0], resultType(b, op, a))); })
-      .Case<arith::TruncIOp>([&](auto o) { return one(b.CreateTrunc(a[0], resultType(b, op, a), "", false, neverWraps(o))); })
+      .Case<arith::TruncIOp>(
+          [&](auto o) { return one(b.CreateTrunc(a[0], resultType(b, op, a), "", false, neverWraps(o))); })
       .Case<arith::SIToFPOp>([&](auto) { return one(intToFloat(b, op, a[0], true)); })
       .Case<arith::UIToFPOp>([&](auto) { return one(intToFloat(b, op, a[0], false)); })
       .Case<arith::FPToSIOp>([&](auto) { return one(floatToInt(b, op, a[0], true, hooks)); })
@@ -227,9 +229,12 @@ llvm::Value* emitExactMath(llvm::IRBuilderBase& b, Operation* op, Args a) {
       .Case<math::CountTrailingZerosOp>([&](auto) { return withFalse(llvm::Intrinsic::cttz); })
       .Case<math::AbsFOp>([&](auto) { return unary(llvm::Intrinsic::fabs); })
       .Case<math::CopySignOp>([&](auto) { return b.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, a[0], a[1]); })
-      .Case<math::FmaOp>([&](auto) { return b.CreateIntrinsic(llvm::Intrinsic::fma, {t}, {a[0], a[1], a[2]}); })
+      .Case<math::FmaOp>([&](auto) {
+        return b.CreateIntrinsic(llvm::Intrinsic::fma, {t}, {a[0], a[1], a[2]});
+      })
       .Case<math::ClampFOp>([&](auto) {
-        return b.CreateBinaryIntrinsic(llvm::Intrinsic::minnum, b.CreateBinaryIntrinsic(llvm::Intrinsic::maxnum, a[0], a[1]), a[2]);
+        return b.CreateBinaryIntrinsic(llvm::Intrinsic::minnum,
+                                       b.CreateBinaryIntrinsic(llvm::Intrinsic::maxnum, a[0], a[1]), a[2]);
       })
       .Case<math::IsNaNOp>([&](auto) { return b.CreateFCmpUNO(a[0], a[0]); })
       .Case<math::IsInfOp>([&](auto) { return b.CreateFCmpOEQ(unary(llvm::Intrinsic::fabs), infinity()); })
@@ -247,7 +252,8 @@ llvm::Value* emitWideMath(llvm::IRBuilderBase& b, Operation* op, Args a, const M
       .Case<math::RoundOp>([&](auto) { return unary(llvm::Intrinsic::round); })
       .Case<math::RoundEvenOp>([&](auto) { return unary(llvm::Intrinsic::roundeven); })
       .Case<math::SqrtOp>([&](auto) { return unary(llvm::Intrinsic::sqrt); })
-      .Case<math::RsqrtOp>([&](auto) { return b.CreateFDiv(llvm::ConstantFP::get(a[0]->getType(), 1.0), unary(llvm::Intrinsic::sqrt)); })
+      .Case<math::RsqrtOp>(
+          [&](auto) { return b.CreateFDiv(llvm::ConstantFP::get(a[0]->getType(), 1.0), unary(llvm::Intrinsic::sqrt)); })
       .Default([&](Operation*) { return emitTranscendental(b, op, a, hooks.hasLibm, nullptr, hooks.powers); });
 }
 

@@ -1,6 +1,7 @@
 // elementwise.h - the one lowering of elementwise ops (arith, math) to LLVM IR, shared by every back end.
 // Works on one LLVM value per operand: a scalar, or a vector of any length for back ends that compute in vectors.
-// Numbers map to LLVM types as: iN -> iN, f16 -> half, bf16 -> bfloat, f32 -> float, f64 -> double, f8* -> i8 (storage only).
+// Numbers map to LLVM types as: iN -> iN, f16 -> half, bf16 -> bfloat, f32 -> float, f64 -> double, f8* -> i8 (storage
+// only).
 #pragma once
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
@@ -15,10 +16,13 @@ class PowersOfTwo;
 class MathHooks {
  public:
   virtual ~MathHooks() = default;
-  /// The machine's own spelling of `op` on `args`, or null for the default one. f16 and bf16 operands of math ops arrive
-  /// here widened to f32 already (the result is rounded back by the caller).
-  virtual llvm::Value* special(llvm::IRBuilderBase& b, mlir::Operation* op, llvm::ArrayRef<llvm::Value*> args) const { return nullptr; }
-  /// True where integer division by zero traps: the emitter then divides by 1 instead (the result is unspecified anyway).
+  /// The machine's own spelling of `op` on `args`, or null for the default one. f16 and bf16 operands of math ops
+  /// arrive here widened to f32 already (the result is rounded back by the caller).
+  virtual llvm::Value* special(llvm::IRBuilderBase& b, mlir::Operation* op, llvm::ArrayRef<llvm::Value*> args) const {
+    return nullptr;
+  }
+  /// True where integer division by zero traps: the emitter then divides by 1 instead (the result is unspecified
+  /// anyway).
   bool guardDivision = false;
   /// True where libm can be linked: f64 and rare functions are calls there, and unknown on machines without it.
   bool hasLibm = false;
@@ -33,10 +37,10 @@ bool isElementwise(mlir::Operation* op);
 /// About how many instructions of a machine an elementwise op is, for one element.
 int elementwiseCost(mlir::Operation* op);
 
-/// Lowers one op on one set of operand values; returns one value per result. An op it does not know yields an empty list:
-/// the caller reports it (`op` has its location).
-llvm::SmallVector<llvm::Value*, 2> emitElementwise(llvm::IRBuilderBase& b, mlir::Operation* op, llvm::ArrayRef<llvm::Value*> args,
-                                                   const MathHooks& hooks);
+/// Lowers one op on one set of operand values; returns one value per result. An op it does not know yields an empty
+/// list: the caller reports it (`op` has its location).
+llvm::SmallVector<llvm::Value*, 2> emitElementwise(llvm::IRBuilderBase& b, mlir::Operation* op,
+                                                   llvm::ArrayRef<llvm::Value*> args, const MathHooks& hooks);
 
 /// LLVM scalar type of an MLIR number type (see the table above); null for anything else.
 llvm::Type* llvmType(llvm::LLVMContext& ctx, mlir::Type type);

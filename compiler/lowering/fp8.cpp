@@ -22,11 +22,13 @@ llvm::Value* fp8ToF32(llvm::IRBuilderBase& b, llvm::Value* bits, Fp8 kind) {
   llvm::Value* x = b.CreateZExt(bits, i16);
   // e5m2 is the upper byte of an f16.
   if (kind == Fp8::e5m2) return b.CreateFPExt(b.CreateBitCast(b.CreateShl(x, 8), f16), f32);
-  // e4m3 bits at f16's place have an exponent 8 too small (bias 7 against 15): rescale, which also normalises subnormals.
+  // e4m3 bits at f16's place have an exponent 8 too small (bias 7 against 15): rescale, which also normalises
+  // subnormals.
   llvm::Value* magnitude = b.CreateAnd(x, llvm::ConstantInt::get(i16, 0x7f));
   llvm::Value* half = b.CreateBitCast(b.CreateShl(magnitude, 7), f16);
   llvm::Value* value = b.CreateFMul(b.CreateFPExt(half, f32), llvm::ConstantFP::get(f32, 256.0));
-  value = b.CreateSelect(b.CreateICmpEQ(magnitude, llvm::ConstantInt::get(i16, 0x7f)), llvm::ConstantFP::getNaN(f32), value);
+  value = b.CreateSelect(b.CreateICmpEQ(magnitude, llvm::ConstantInt::get(i16, 0x7f)), llvm::ConstantFP::getNaN(f32),
+                         value);
   llvm::Value* negative = b.CreateICmpUGE(x, llvm::ConstantInt::get(i16, 0x80));
   return b.CreateSelect(negative, b.CreateFNeg(value), value);
 }

@@ -105,9 +105,11 @@ Result<Assembled> assembled(const std::string& ptx, const std::string& what, con
   const std::string arch = "-arch=" + target.name;
   llvm::SmallVector<llvm::StringRef, 8> args = {program, arch, "-O3", "-v", source.path, "-o", object.path};
   if (options.lineInfo) args.push_back("-lineinfo");
-  std::optional<llvm::StringRef> redirects[] = {llvm::StringRef(""), llvm::StringRef(log.path), llvm::StringRef(log.path)};
+  std::optional<llvm::StringRef> redirects[] = {llvm::StringRef(""), llvm::StringRef(log.path),
+                                                llvm::StringRef(log.path)};
   std::string why;
-  // ptxas touches 10,000 pages for a kernel of 2500 lines: huge ones save 3 to 6 % of its time where the system grants them.
+  // ptxas touches 10,000 pages for a kernel of 2500 lines: huge ones save 3 to 6 % of its time where the system grants
+  // them.
   const std::vector<std::string> variables = env_for_child("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1");
   const llvm::SmallVector<llvm::StringRef, 64> environment(variables.begin(), variables.end());
   const int code = llvm::sys::ExecuteAndWait(program, args, llvm::ArrayRef(environment), redirects, 0, 0, &why);
@@ -154,9 +156,13 @@ Result<std::string> runPtxas(const std::string& ptx, const Target& target, const
     for (const std::string& line : code->warnings)
       options.onRemark({Severity::warning, what + ": " + line, "", 0, 0, {}});
     if (resources.spill_store_bytes > 0)
-      options.onRemark({Severity::remark,
-                        what + ": " + std::to_string(resources.spill_store_bytes) + " bytes of registers spill to memory", "",
-                        0, 0, {}});
+      options.onRemark(
+          {Severity::remark,
+           what + ": " + std::to_string(resources.spill_store_bytes) + " bytes of registers spill to memory",
+           "",
+           0,
+           0,
+           {}});
   }
   return std::move(code->bytes);
 }

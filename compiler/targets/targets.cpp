@@ -1,5 +1,5 @@
-// targets.cpp - the visible list of targets. NVIDIA rows hold the documented limits of each compute capability; the host
-// row asks the CPU it runs on.
+// targets.cpp - the visible list of targets. NVIDIA rows hold the documented limits of each compute capability; the
+// host row asks the CPU it runs on.
 #include "compiler/targets/host.h"
 #include "compiler/targets/target.h"
 #include "llvm/MC/MCSubtargetInfo.h"
@@ -14,7 +14,8 @@ struct NvidiaRow {
   const char* name;
   int sm;
   uint32_t sharedKiB;    ///< opt-in limit per block
-  const char* features;  ///< PTX ISA 8.1: what drivers since CUDA 12.1 accept, and the first with fp8 conversions on sm_89
+  const char*
+      features;  ///< PTX ISA 8.1: what drivers since CUDA 12.1 accept, and the first with fp8 conversions on sm_89
 };
 constexpr NvidiaRow kNvidia[] = {
     {"sm_80", 80, 163, "+ptx81"}, {"sm_86", 86, 99, "+ptx81"},  {"sm_87", 87, 163, "+ptx81"},
@@ -44,7 +45,8 @@ std::string thisMachineFeatures() {
 
 Result<Target> hostTarget(const std::string& name, std::string cpu, const std::string& features) {
   auto probe = hostSubtarget("", "");
-  if (!probe) return Error{ErrorKind::compile, "target '" + name + "': this build generates no code for this machine's CPU", {}};
+  if (!probe)
+    return Error{ErrorKind::compile, "target '" + name + "': this build generates no code for this machine's CPU", {}};
   if (!probe->isCPUStringValid(cpu)) {
     std::vector<std::string> known;
     for (const llvm::SubtargetSubTypeKV& row : probe->getAllProcessorDescriptions()) known.push_back(row.Key);

@@ -25,9 +25,11 @@ struct PrintFacts : impl::PrintFactsBase<PrintFacts> {
       llvm::raw_string_ostream out(text);
       if (mlir::isa<ViewType>(v.getType())) {
         out << "align " << facts.alignOf(v) << " unit_stride " << facts.unitStrideDim(v) << " strides [";
-        for (int d = 0; d < mlir::cast<ViewType>(v.getType()).getRank(); ++d) out << (d ? ", " : "") << facts.strideDivisibility(v, d);
+        for (int d = 0; d < mlir::cast<ViewType>(v.getType()).getRank(); ++d)
+          out << (d ? ", " : "") << facts.strideDivisibility(v, d);
         out << "] dims [";
-        for (int d = 0; d < mlir::cast<ViewType>(v.getType()).getRank(); ++d) out << (d ? ", " : "") << facts.dimDivisibility(v, d);
+        for (int d = 0; d < mlir::cast<ViewType>(v.getType()).getRank(); ++d)
+          out << (d ? ", " : "") << facts.dimDivisibility(v, d);
         out << "]";
       } else if (mlir::isa<PtrType>(v.getType())) {
         out << "align " << facts.alignOf(v);
@@ -39,7 +41,8 @@ struct PrintFacts : impl::PrintFactsBase<PrintFacts> {
         print(out, axis.divisibility);
         out << " constancy ";
         print(out, axis.constancy);
-        if (Range r = facts.rangeOf(v); r.min != fullRange(64).min || r.max != fullRange(64).max) out << " range " << r.min << " to " << r.max;
+        if (Range r = facts.rangeOf(v); r.min != fullRange(64).min || r.max != fullRange(64).max)
+          out << " range " << r.min << " to " << r.max;
       }
       op->emitRemark() << text;
     });

@@ -1,9 +1,12 @@
 // raise_pointers.cpp - pointer tiles become a scalar base and an offset tile.
-// Before: gather, scatter and atomics take tiles of pointers built by splat, ptr_add, select, shape operations, and carried
+// Before: gather, scatter and atomics take tiles of pointers built by splat, ptr_add, select, shape operations, and
+// carried
 //         through scf.for, scf.while and scf.if.
 // After:  no tile of pointers is left. Every access has a scalar base plus an i32 or i64 tile of element offsets.
-//   1. Walk the blocks in order, giving each pointer tile a pair (base, offsets). Scalars of an offset go into the base.
-//   2. Rebuild loops and branches that carry pointer tiles so that they carry pairs. A loop that only advances its pointer
+//   1. Walk the blocks in order, giving each pointer tile a pair (base, offsets). Scalars of an offset go into the
+//   base.
+//   2. Rebuild loops and branches that carry pointer tiles so that they carry pairs. A loop that only advances its
+//   pointer
 //      by scalars carries the base alone; its offsets are constant.
 //   3. Where a tile mixes bases element by element (select, cat), offsets count from the first base, in 64 bits.
 //   4. Erase what built the tiles of pointers.
@@ -56,9 +59,13 @@ class PointerRaiser {
   }
 
   LogicalResult raise(Operation* op) {
-    if (auto loop = dyn_cast<scf::ForOp>(op); loop && llvm::any_of(loop.getInitArgs(), [](Value v) { return isPointerTile(v); })) return raiseFor(loop);
+    if (auto loop = dyn_cast<scf::ForOp>(op);
+        loop && llvm::any_of(loop.getInitArgs(), [](Value v) { return isPointerTile(v); }))
+      return raiseFor(loop);
     if (auto loop = dyn_cast<scf::WhileOp>(op); loop && carriesPointers(loop)) return raiseWhile(loop);
-    if (auto branch = dyn_cast<scf::IfOp>(op); branch && llvm::any_of(branch.getResultTypes(), [](Type t) { return isPointerTile(t); })) return raiseIf(branch);
+    if (auto branch = dyn_cast<scf::IfOp>(op);
+        branch && llvm::any_of(branch.getResultTypes(), [](Type t) { return isPointerTile(t); }))
+      return raiseIf(branch);
     if (isa<GatherOp, ScatterOp, AtomicRmwOp, AtomicCasOp>(op)) return raiseAccess(op);
     if (auto item = dyn_cast<ItemOp>(op); item && isPointerTile(item.getSource())) return raiseItem(item);
     for (Region& region : op->getRegions())
@@ -91,13 +98,19 @@ class PointerRaiser {
       if (offset.scalar) r.base = builder_.createOrFold<PtrAddOp>(loc, r.base, offset.scalar);
       r.offsets = splitter.add(r.offsets, offset.rest);
     } else if (auto broadcast = dyn_cast<BroadcastOp>(op)) {
-      r = raisedTile(raised_.lookup(broadcast.getSource()), [&](Type t, Value v) { return BroadcastOp::create(builder_, loc, t, v).getResult(); });
+      r = raisedTile(raised_.lookup(broadcast.getSource()),
+                     [&](Type t, Value v) { return BroadcastOp::create(builder_, loc, t, v).getResult(); });
     } else if (auto reshape = dyn_cast<ReshapeOp>(op)) {
-      r = raisedTile(raised_.lookup(reshape.getSource()), [&](Type t, Value v) { return ReshapeOp::create(builder_, loc, t, v).getResult(); });
+      r = raisedTile(raised_.lookup(reshape.getSource()),
+                     [&](Type t, Value v) { return ReshapeOp::create(builder_, loc, t, v).getResult(); });
     } else if (auto trans = dyn_cast<TransOp>(op)) {
-      r = raisedTile(raised_.lookup(trans.getSource()), [&](Type t, Value v) { return TransOp::create(builder_, loc, t, v, trans.getPermutation()).getResult(); });
+      r = raisedTile(raised_.lookup(trans.getSource()), [&](Type t, Value v) {
+        return TransOp::create(builder_, loc, t, v, trans.getPermutation()).getResult();
+      });
     } else if (auto extract = dyn_cast<ExtractOp>(op)) {
-      r = raisedTile(raised_.lookup(extract.getSource()), [&](Type t, Value v) { return ExtractOp::create(builder_, loc, t, v, extract.getOffsets()).getResult(); });
+      r = raisedTile(raised_.lookup(extract.getSource()), [&](Type t, Value v) {
+        return ExtractOp::create(builder_, loc, t, v, extract.getOffsets()).getResult();
+      });
     } else if (auto select = dyn_cast<arith::SelectOp>(op)) {
       r = raiseSelect(select);
     } else if (auto cat = dyn_cast<CatOp>(op)) {
@@ -121,15 +134,18 @@ class PointerRaiser {
     Value from = PtrToIntOp::create(builder_, loc, base), to = PtrToIntOp::create(builder_, loc, r.base);
     Value distance = arith::SubIOp::create(builder_, loc, to, from);
     if (bytes > 1)
-      distance = arith::ShRSIOp::create(builder_, loc, distance,
-                                        arith::ConstantOp::create(builder_, loc, builder_.getI64IntegerAttr(llvm::Log2_64(bytes))));
+      distance = arith::ShRSIOp::create(
+          builder_, loc, distance,
+          arith::ConstantOp::create(builder_, loc, builder_.getI64IntegerAttr(llvm::Log2_64(bytes))));
     Value splat = SplatOp::create(builder_, loc, own.getType(), distance);
     return arith::AddIOp::create(builder_, loc, own, splat);
   }
 
   /// Two pairs made to agree in what offsets exist and how wide they are.
   std::pair<Value, Value> alike(const Raised& a, const Raised& b, ArrayRef<int64_t> shape, Location loc) {
-    auto width = [](const OffsetTile& o) { return o ? cast<IntegerType>(getElementTypeOrSelf(o.tile.getType())).getWidth() : 32u; };
+    auto width = [](const OffsetTile& o) {
+      return o ? cast<IntegerType>(getElementTypeOrSelf(o.tile.getType())).getWidth() : 32u;
+    };
     const unsigned bits = std::max(width(a.offsets), width(b.offsets));
     OffsetSplitter splitter(facts_, builder_, loc);
     return {splitter.materialize(a.offsets, shape, bits), splitter.materialize(b.offsets, shape, bits)};
@@ -150,7 +166,8 @@ class PointerRaiser {
     if (a.base != b.base) r.base = arith::SelectOp::create(builder_, loc, select.getCondition(), a.base, b.base);
     if (a.offsets.tile != b.offsets.tile) {
       auto [x, y] = alike(a, b, shape, loc);
-      r.offsets = {arith::SelectOp::create(builder_, loc, select.getCondition(), x, y), join(a.offsets.range, b.offsets.range)};
+      r.offsets = {arith::SelectOp::create(builder_, loc, select.getCondition(), x, y),
+                   join(a.offsets.range, b.offsets.range)};
     } else {
       r.offsets = a.offsets;
     }
@@ -174,7 +191,11 @@ class PointerRaiser {
       if (!isPointerTile(access.getPtr())) return success();
       Raised r = raised_.lookup(access.getPtr());
       if (!r.base) return op->emitError("a tile of pointers comes from an operation that has no offset form");
-      Value offsets = OffsetSplitter(facts_, builder_, op->getLoc()).materialize(r.offsets, shapeOf(access.getPtr()), r.offsets ? cast<IntegerType>(getElementTypeOrSelf(r.offsets.tile.getType())).getWidth() : 32);
+      Value offsets =
+          OffsetSplitter(facts_, builder_, op->getLoc())
+              .materialize(
+                  r.offsets, shapeOf(access.getPtr()),
+                  r.offsets ? cast<IntegerType>(getElementTypeOrSelf(r.offsets.tile.getType())).getWidth() : 32);
       access.getPtrMutable().assign(r.base);
       access.getOffsetsMutable().assign(offsets);
       return success();
@@ -189,7 +210,8 @@ class PointerRaiser {
     Raised r = raised_.lookup(item.getSource());
     if (!r.base) return item.emitError("a tile of pointers comes from an operation that has no offset form");
     if (r.offsets) {
-      Value offset = ItemOp::create(builder_, item.getLoc(), getElementTypeOrSelf(r.offsets.tile.getType()), r.offsets.tile);
+      Value offset =
+          ItemOp::create(builder_, item.getLoc(), getElementTypeOrSelf(r.offsets.tile.getType()), r.offsets.tile);
       r.base = PtrAddOp::create(builder_, item.getLoc(), r.base, offset);
     }
     item.getResult().replaceAllUsesWith(r.base);
@@ -202,8 +224,10 @@ class PointerRaiser {
   /// Whether going round leaves the offsets of `arg` as they are, so that only its base moves.
   static bool keepsOffsets(Value yielded, Value arg) {
     if (yielded == arg) return true;
-    if (auto add = yielded.getDefiningOp<PtrAddOp>()) return OffsetSplitter::isUniform(add.getOffset()) && keepsOffsets(add.getPtr(), arg);
-    if (auto select = yielded.getDefiningOp<arith::SelectOp>(); select && !isa<RankedTensorType>(select.getCondition().getType()))
+    if (auto add = yielded.getDefiningOp<PtrAddOp>())
+      return OffsetSplitter::isUniform(add.getOffset()) && keepsOffsets(add.getPtr(), arg);
+    if (auto select = yielded.getDefiningOp<arith::SelectOp>();
+        select && !isa<RankedTensorType>(select.getCondition().getType()))
       return keepsOffsets(select.getTrueValue(), arg) && keepsOffsets(select.getFalseValue(), arg);
     if (auto branch = yielded.getDefiningOp<scf::IfOp>(); branch && branch.elseBlock()) {
       unsigned i = cast<OpResult>(yielded).getResultNumber();
@@ -228,11 +252,13 @@ class PointerRaiser {
     SmallVector<Value> inits;
     SmallVector<char> baseOnly;
     for (auto [arg, init, yielded] : llvm::zip(loop.getRegionIterArgs(), loop.getInitArgs(), loop.getYieldedValues())) {
-      if (isPointerTile(init) && !raised_.lookup(init).base) return loop.emitError("carries a tile of pointers that has no offset form");
+      if (isPointerTile(init) && !raised_.lookup(init).base)
+        return loop.emitError("carries a tile of pointers that has no offset form");
       baseOnly.push_back(keepsOffsets(yielded, arg));
       carry(init, baseOnly.back(), inits, loc);
     }
-    auto fresh = scf::ForOp::create(builder_, loc, loop.getLowerBound(), loop.getUpperBound(), loop.getStep(), inits, nullptr, loop.getUnsignedCmp());
+    auto fresh = scf::ForOp::create(builder_, loc, loop.getLowerBound(), loop.getUpperBound(), loop.getStep(), inits,
+                                    nullptr, loop.getUnsignedCmp());
     fresh->setDiscardableAttrs(loop->getDiscardableAttrDictionary());
     // The old block keeps its arguments while the operations move: pointer operations still name them until erased.
     Block& body = *fresh.getBody();
@@ -271,7 +297,8 @@ class PointerRaiser {
       types.push_back(isPointerTile(v) ? Type(pointerType(v)) : v.getType());
       if (isPointerTile(v)) types.push_back(RankedTensorType::get(shapeOf(v), builder_.getI64Type()));
     }
-    auto fresh = scf::IfOp::create(builder_, loc, types, branch.getCondition(), /*addThenBlock=*/false, /*addElseBlock=*/false);
+    auto fresh =
+        scf::IfOp::create(builder_, loc, types, branch.getCondition(), /*addThenBlock=*/false, /*addElseBlock=*/false);
     fresh->setDiscardableAttrs(branch->getDiscardableAttrDictionary());
     fresh.getThenRegion().takeBody(branch.getThenRegion());
     fresh.getElseRegion().takeBody(branch.getElseRegion());
@@ -327,7 +354,9 @@ class PointerRaiser {
       end->setOperands(values);
       return success();
     };
-    if (failed(move(*loop.getBeforeBody(), *fresh.getBeforeBody())) || failed(move(*loop.getAfterBody(), *fresh.getAfterBody()))) return failure();
+    if (failed(move(*loop.getBeforeBody(), *fresh.getBeforeBody())) ||
+        failed(move(*loop.getAfterBody(), *fresh.getAfterBody())))
+      return failure();
     bind(loop.getResults(), fresh.getResults());
     loop->dropAllReferences();
     replaced_.push_back(loop);
@@ -351,7 +380,7 @@ class PointerRaiser {
   OpBuilder builder_;
   func::FuncOp func_;
   llvm::DenseMap<Value, Raised> raised_;
-  std::vector<Operation*> dead_;      ///< builders of pointer tiles, in the order of the program: users after definitions
+  std::vector<Operation*> dead_;  ///< builders of pointer tiles, in the order of the program: users after definitions
   std::vector<Operation*> replaced_;  ///< loops and branches whose bodies moved to new ones
 };
 

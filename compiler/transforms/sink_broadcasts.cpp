@@ -1,7 +1,7 @@
 // sink_broadcasts.cpp - elementwise work on repeated values is done once.
 // Before: op(splat a, splat b), op(broadcast x, splat b), op(broadcast x, broadcast y) over the whole tile.
-// After:  splat(op(a, b)), broadcast(op(x, splat b)), broadcast(op(x, y)): scalars are computed as scalars, rows as rows.
-// Nothing moves when one operand really is a whole tile.
+// After:  splat(op(a, b)), broadcast(op(x, splat b)), broadcast(op(x, y)): scalars are computed as scalars, rows as
+// rows. Nothing moves when one operand really is a whole tile.
 #include "compiler/dialect/dialect.h"
 #include "compiler/transforms/transforms.h"
 #include "mlir/IR/Matchers.h"
@@ -69,10 +69,13 @@ struct SinkBroadcast : RewritePattern {
   static Value shrunk(PatternRewriter& rewriter, Location loc, Value operand, std::optional<ArrayRef<int64_t>> shape) {
     if (!isa<RankedTensorType>(operand.getType())) return operand;
     if (auto splat = operand.getDefiningOp<SplatOp>())
-      return shape ? SplatOp::create(rewriter, loc, typeWith(operand.getType(), shape), splat.getValue()).getResult() : splat.getValue();
+      return shape ? SplatOp::create(rewriter, loc, typeWith(operand.getType(), shape), splat.getValue()).getResult()
+                   : splat.getValue();
     if (auto broadcast = operand.getDefiningOp<BroadcastOp>()) return broadcast.getSource();
     DenseElementsAttr attr = constantSplat(operand);
-    if (shape) return arith::ConstantOp::create(rewriter, loc, attr.resizeSplat(cast<ShapedType>(typeWith(operand.getType(), shape))));
+    if (shape)
+      return arith::ConstantOp::create(rewriter, loc,
+                                       attr.resizeSplat(cast<ShapedType>(typeWith(operand.getType(), shape))));
     return arith::ConstantOp::create(rewriter, loc, cast<TypedAttr>(attr.getSplatValue<Attribute>()));
   }
 };

@@ -34,7 +34,8 @@ bool OffsetSplitter::isUniform(Value offset) {
   if (isSplat(offset)) return true;
   if (widthOf(offset) < 32) return false;
   Operation* op = offset.getDefiningOp();
-  if (isa_and_nonnull<arith::AddIOp, arith::SubIOp>(op)) return isUniform(op->getOperand(0)) && isUniform(op->getOperand(1));
+  if (isa_and_nonnull<arith::AddIOp, arith::SubIOp>(op))
+    return isUniform(op->getOperand(0)) && isUniform(op->getOperand(1));
   if (auto mul = dyn_cast_or_null<arith::MulIOp>(op))
     return (isUniform(mul.getLhs()) && isSplat(mul.getRhs())) || (isUniform(mul.getRhs()) && isSplat(mul.getLhs()));
   if (isa_and_nonnull<BroadcastOp, ReshapeOp, TransOp, arith::ExtSIOp>(op)) return isUniform(op->getOperand(0));
@@ -90,7 +91,8 @@ OffsetTile OffsetSplitter::leaf(Value offset) {
   Range range = facts_.rangeOf(offset);
   if (widthOf(offset) == 1) range = {-1, 0};  // offsets are signed
   if (widthOf(offset) < 32)
-    offset = builder_.createOrFold<arith::ExtSIOp>(location_, cast<RankedTensorType>(offset.getType()).clone(builder_.getI32Type()), offset);
+    offset = builder_.createOrFold<arith::ExtSIOp>(
+        location_, cast<RankedTensorType>(offset.getType()).clone(builder_.getI32Type()), offset);
   return {offset, range};
 }
 
@@ -115,7 +117,8 @@ SplitOffset OffsetSplitter::split(Value offset) {
     SplitOffset a = split(op->getOperand(0)), b = split(op->getOperand(1));
     Value scalar = addScalars(a.scalar, b.scalar);
     if (isa<arith::SubIOp>(op) && b.scalar)
-      scalar = builder_.createOrFold<arith::SubIOp>(location_, a.scalar ? a.scalar : constant(0, builder_.getI64Type()), b.scalar);
+      scalar = builder_.createOrFold<arith::SubIOp>(location_, a.scalar ? a.scalar : constant(0, builder_.getI64Type()),
+                                                    b.scalar);
     if (!b.rest) return {scalar, a.rest};
     if (!a.rest) {
       if (isa<arith::AddIOp>(op)) return {scalar, b.rest};
@@ -136,15 +139,21 @@ SplitOffset OffsetSplitter::split(Value offset) {
   if (auto ext = dyn_cast_or_null<arith::ExtSIOp>(op)) return split(ext.getIn());
   if (auto broadcast = dyn_cast_or_null<BroadcastOp>(op)) {
     SplitOffset a = split(broadcast.getSource());
-    return {a.scalar, reshape(a.rest, [&](Value v) { return BroadcastOp::create(builder_, location_, typeLike(v), v).getResult(); })};
+    return {a.scalar, reshape(a.rest, [&](Value v) {
+              return BroadcastOp::create(builder_, location_, typeLike(v), v).getResult();
+            })};
   }
   if (auto shape = dyn_cast_or_null<ReshapeOp>(op)) {
     SplitOffset a = split(shape.getSource());
-    return {a.scalar, reshape(a.rest, [&](Value v) { return ReshapeOp::create(builder_, location_, typeLike(v), v).getResult(); })};
+    return {a.scalar, reshape(a.rest, [&](Value v) {
+              return ReshapeOp::create(builder_, location_, typeLike(v), v).getResult();
+            })};
   }
   if (auto trans = dyn_cast_or_null<TransOp>(op)) {
     SplitOffset a = split(trans.getSource());
-    return {a.scalar, reshape(a.rest, [&](Value v) { return TransOp::create(builder_, location_, typeLike(v), v, trans.getPermutation()).getResult(); })};
+    return {a.scalar, reshape(a.rest, [&](Value v) {
+              return TransOp::create(builder_, location_, typeLike(v), v, trans.getPermutation()).getResult();
+            })};
   }
   return {{}, leaf(offset)};
 }

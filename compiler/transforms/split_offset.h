@@ -1,9 +1,9 @@
 // split_offset.h - an offset tile as (one 64-bit scalar for all elements) + (what differs between elements).
 //
-// `pid*BM + iota` splits into the scalar pid*BM and the tile iota: the scalar goes into a base pointer, where it costs one
-// 64-bit add per program and cannot overflow, and the remaining tile is small, constant over loops and often 32 bits wide.
-// Index arithmetic of the kernel is taken to stay within its own type (signed); what is computed here on top of it, in
-// the sum of several offsets, gets 64 bits unless ranges prove that 32 suffice.
+// `pid*BM + iota` splits into the scalar pid*BM and the tile iota: the scalar goes into a base pointer, where it costs
+// one 64-bit add per program and cannot overflow, and the remaining tile is small, constant over loops and often 32
+// bits wide. Index arithmetic of the kernel is taken to stay within its own type (signed); what is computed here on top
+// of it, in the sum of several offsets, gets 64 bits unless ranges prove that 32 suffice.
 #pragma once
 #include "compiler/analysis/facts.h"
 #include "mlir/IR/Builders.h"

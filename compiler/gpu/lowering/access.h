@@ -4,9 +4,9 @@
 
 namespace tile::ir {
 
-/// `count` consecutive elements at `ptr`, aligned to their total size (at most 16 bytes). With a predicate, a thread for
-/// which it is false touches no memory and gets `fallback` (one value per element). i1 elements are bytes in memory.
-/// `mayMerge`: two of them with nothing written between may become one.
+/// `count` consecutive elements at `ptr`, aligned to their total size (at most 16 bytes). With a predicate, a thread
+/// for which it is false touches no memory and gets `fallback` (one value per element). i1 elements are bytes in
+/// memory. `mayMerge`: two of them with nothing written between may become one.
 Regs loadVector(Emitter& e, llvm::Value* ptr, llvm::Type* element, int count, llvm::Value* predicate = nullptr,
                 llvm::ArrayRef<llvm::Value*> fallback = {}, CacheHint cache = CacheHint::none, bool mayMerge = false);
 void storeVector(Emitter& e, llvm::Value* ptr, llvm::ArrayRef<llvm::Value*> values, llvm::Value* predicate = nullptr,

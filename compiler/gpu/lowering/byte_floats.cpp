@@ -51,8 +51,10 @@ std::array<llvm::Value*, 4> convertBytes(llvm::IRBuilderBase& b, Operation* op, 
 static int digitsOf(Type to) { return to.isF16() ? 10 : 7; }
 
 std::optional<int64_t> lowestOfFew(Operation* op, const Facts& facts) {
-  if (!isa<arith::SIToFPOp, arith::UIToFPOp>(op) || !isa<RankedTensorType>(op->getResult(0).getType())) return std::nullopt;
-  const Type from = getElementTypeOrSelf(op->getOperand(0).getType()), to = getElementTypeOrSelf(op->getResult(0).getType());
+  if (!isa<arith::SIToFPOp, arith::UIToFPOp>(op) || !isa<RankedTensorType>(op->getResult(0).getType()))
+    return std::nullopt;
+  const Type from = getElementTypeOrSelf(op->getOperand(0).getType()),
+             to = getElementTypeOrSelf(op->getResult(0).getType());
   if (from.getIntOrFloatBitWidth() < 16 || (!to.isF16() && !to.isBF16())) return std::nullopt;
   const Range range = facts.rangeOf(op->getOperand(0));
   if (isa<arith::UIToFPOp>(op) && !range.isNonNegative()) return std::nullopt;  // negative: large

@@ -1,5 +1,6 @@
-// byte_floats.h - 8-bit integers as 16-bit floats, four at a time, and wider integers of few values, two at a time. The instruction that converts one runs at a sixteenth
-// of the rate of arithmetic; putting the byte into a float's digits does not.
+// byte_floats.h - 8-bit integers as 16-bit floats, four at a time, and wider integers of few values, two at a time. The
+// instruction that converts one runs at a sixteenth of the rate of arithmetic; putting the byte into a float's digits
+// does not.
 #pragma once
 #include <array>
 #include <optional>

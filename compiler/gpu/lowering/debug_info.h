@@ -1,4 +1,5 @@
-// debug_info.h - source lines of the user's kernel in the PTX, for profilers (-lineinfo). Line tables only, no variables.
+// debug_info.h - source lines of the user's kernel in the PTX, for profilers (-lineinfo). Line tables only, no
+// variables.
 #pragma once
 #include "llvm/ADT/StringMap.h"
 #include "llvm/IR/DIBuilder.h"

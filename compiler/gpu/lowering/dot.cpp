@@ -1,9 +1,9 @@
 // dot.cpp - tile.mma on tensor cores: ldmatrix fragments from shared memory, one mma.sync per atom and k step.
 //
-// A k step goes through b in units of two column atoms (one ldmatrix.x4), each multiplied with all row atoms of a. Units are
-// read kAhead units before their products, across k steps, so that latency hides behind few registers: accumulators often
-// leave no room for a second set of fragments.
-// 64-bit elements come in plain reads, one or two registers of the fragment each (layout/fragments.h).
+// A k step goes through b in units of two column atoms (one ldmatrix.x4), each multiplied with all row atoms of a.
+// Units are read kAhead units before their products, across k steps, so that latency hides behind few registers:
+// accumulators often leave no room for a second set of fragments. 64-bit elements come in plain reads, one or two
+// registers of the fragment each (layout/fragments.h).
 #include <deque>
 
 #include "compiler/gpu/lowering/smem_lowering.h"

@@ -86,8 +86,8 @@ llvm::Type* slotType(llvm::IRBuilder<>& b, llvm::Type* type) { return type->isIn
 constexpr int kFewWarps = 2;  ///< of programs so small that starting and ending them counts
 
 /// Programs that have ended count as having triggered: of many small ones, which the hardware starts and ends by the
-/// hundred thousand, only those that may run when the last one starts say so themselves. Triggers come one by one: on an
-/// H200, 524288 programs of a warp took 0.63 ms with one each and 0.35 ms so.
+/// hundred thousand, only those that may run when the last one starts say so themselves. Triggers come one by one: on
+/// an H200, 524288 programs of a warp took 0.63 ms with one each and 0.35 ms so.
 llvm::Value* isAmongLastPrograms(Emitter& e) {
   using namespace llvm;
   constexpr uint64_t kAtOnce = 8192;  // more than run at once
@@ -165,8 +165,8 @@ LogicalResult Emitter::beginKernel() {
 
 void Emitter::waitForStream() {
   if (target.sm < 90) return;
-  auto* mark = new llvm::GlobalVariable(*module_, b.getInt8Ty(), /*isConstant=*/false, llvm::GlobalValue::ExternalLinkage,
-                                        b.getInt8(1), kWaitsForStreamMark, nullptr,
+  auto* mark = new llvm::GlobalVariable(*module_, b.getInt8Ty(), /*isConstant=*/false,
+                                        llvm::GlobalValue::ExternalLinkage, b.getInt8(1), kWaitsForStreamMark, nullptr,
                                         llvm::GlobalValue::NotThreadLocal, /*AddressSpace=*/1);
   mark->setAlignment(llvm::Align(1));
   b.CreateIntrinsic(llvm::Intrinsic::nvvm_griddepcontrol_wait, {});
@@ -358,7 +358,8 @@ LogicalResult Emitter::emitElementwiseOp(Operation* op) {
       continue;
     }
     if (hasNext && widensUpperHalves(op) && isPair(regs(op->getOperand(0))[reg], regs(op->getOperand(0))[reg + 1])) {
-      // Where they lie, one instruction each: taken out of the register first, the upper one would be shifted down and up.
+      // Where they lie, one instruction each: taken out of the register first, the upper one would be shifted down and
+      // up.
       llvm::ArrayRef<llvm::Value*> held = regs(op->getOperand(0));
       llvm::Value* word = b.CreateBitCast(packPair(held[reg], held[reg + 1]), b.getInt32Ty());
       results[0].push_back(b.CreateBitCast(b.CreateShl(word, 16), b.getFloatTy()));

@@ -12,7 +12,7 @@ Regs exchangeThrough(Emitter& e, llvm::Value* base, llvm::ArrayRef<llvm::Value*>
 /// A row-major buffer of `shape`: writes a tile's elements at coordinate + offset; no waits.
 void storeLinear(Emitter& e, llvm::Value* base, const layout::Shape& shape, const layout::Layout& layout,
                  llvm::ArrayRef<llvm::Value*> values, const layout::Coord& offset);
-Regs loadLinear(Emitter& e, llvm::Value* base, const layout::Shape& shape, const layout::Layout& layout, llvm::Type* element,
-                const layout::Coord& offset);
+Regs loadLinear(Emitter& e, llvm::Value* base, const layout::Shape& shape, const layout::Layout& layout,
+                llvm::Type* element, const layout::Coord& offset);
 
 }  // namespace tile::ir

@@ -44,7 +44,9 @@ Value* GpuMath::special(llvm::IRBuilderBase& b, Operation* op, llvm::ArrayRef<Va
   if (Value* converted = smallIntToHalf(b, op, args[0])) return converted;
   if (!fastMath_ || !args[0]->getType()->isFloatTy()) return nullptr;
   const Approximate quick;
-  auto call = [&](llvm::Intrinsic::ID id, llvm::ArrayRef<Value*> a) -> Value* { return b.CreateIntrinsic(b.getFloatTy(), id, a); };
+  auto call = [&](llvm::Intrinsic::ID id, llvm::ArrayRef<Value*> a) -> Value* {
+    return b.CreateIntrinsic(b.getFloatTy(), id, a);
+  };
   auto scaled = [&](Value* x, double factor) { return b.CreateFMul(x, llvm::ConstantFP::get(b.getFloatTy(), factor)); };
   // Contraction lets the scale fold into a product that made the argument: exp(s * c) is one FMUL or FFMA and one MUFU.
   llvm::IRBuilderBase::FastMathFlagGuard guard(b);

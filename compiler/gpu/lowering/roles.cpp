@@ -1,5 +1,5 @@
-// roles.cpp - a producer warpgroup, in which some warps may turn tiles, and consumer warps in one kernel: checks, set-up, the
-// branch into the roles, turns.
+// roles.cpp - a producer warpgroup, in which some warps may turn tiles, and consumer warps in one kernel: checks,
+// set-up, the branch into the roles, turns.
 //
 // Registers: setmaxnreg moves registers between warpgroups inside what the program entered with, which ptxas makes as
 // many as fit (reqntid and minctapersm 1 are set). A sum above that compiles, and hangs every launch: refused here.
@@ -206,8 +206,8 @@ void emitTurnPass(Emitter& e) {
 
 namespace {
 
-/// Registers per thread a program of so many threads enters with when `programs` of them share the register file: as many
-/// as there are.
+/// Registers per thread a program of so many threads enters with when `programs` of them share the register file: as
+/// many as there are.
 int entryRegisters(const Target& target, int threads, int programs) {
   const int each = static_cast<int>(target.registersPerSm) / (threads * programs);
   return std::min(each, target.maxRegsPerThread) / 8 * 8;
@@ -245,7 +245,8 @@ bool hasTurns(SpecializeOp op) {
 
 LogicalResult emitSpecialize(Emitter& e, SpecializeOp op) {
   llvm::IRBuilder<>& b = e.b;
-  const int groups = e.roles().groups(), entry = entryRegisters(e.target, e.totalThreads(), static_cast<int>(op.getPrograms()));
+  const int groups = e.roles().groups(),
+            entry = entryRegisters(e.target, e.totalThreads(), static_cast<int>(op.getPrograms()));
   if (failed(checkRegisters(op, groups, entry))) return failure();
   llvm::Function* function = b.GetInsertBlock()->getParent();
   auto block = [&](const char* name) { return llvm::BasicBlock::Create(b.getContext(), name, function); };
@@ -315,10 +316,11 @@ bool isRoleOp(Operation* op) {
 LogicalResult emitRoleOp(Emitter& e, Operation* op) {
   using Role = Emitter::Role;
   const bool turns = e.role == Role::turner;
-  if (isa<RingReserveOp, RingCommitOp, TmaLoadOp, HandOverOp>(op) && e.role != Role::producer && !(turns && !isa<TmaLoadOp, HandOverOp>(op)))
+  if (isa<RingReserveOp, RingCommitOp, TmaLoadOp, HandOverOp>(op) && e.role != Role::producer &&
+      !(turns && !isa<TmaLoadOp, HandOverOp>(op)))
     return op->emitOpError("belongs into the producer of a tile.specialize");
-  if (isa<RingAcquireOp, RingReleaseOp, TmaStoreOp, TurnWaitOp, TurnPassOp, TakeOverOp>(op) && e.role != Role::consumer &&
-      !(turns && isa<RingAcquireOp, RingReleaseOp>(op)))
+  if (isa<RingAcquireOp, RingReleaseOp, TmaStoreOp, TurnWaitOp, TurnPassOp, TakeOverOp>(op) &&
+      e.role != Role::consumer && !(turns && isa<RingAcquireOp, RingReleaseOp>(op)))
     return op->emitOpError("belongs into the consumer of a tile.specialize");
   if (isa<SmemTurnOp>(op) && !turns) return op->emitOpError("belongs into the turner of a tile.specialize");
   for (Value operand : op->getOperands())

@@ -227,8 +227,8 @@ class Scan {
     }
   }
 
-  // Lane p has the total of the part that comes p-th in scan order: a scan over lanes, of which every part wants what is
-  // before its own.
+  // Lane p has the total of the part that comes p-th in scan order: a scan over lanes, of which every part wants what
+  // is before its own.
   void carriesByLanes(Line& line, Tuple total, int count, llvm::Value* warp) {
     for (int distance = 1; distance < count; distance *= 2) {
       Tuple other = combine_.map(total, [&](llvm::Value* v) { return e.shuffleUp(v, distance); });

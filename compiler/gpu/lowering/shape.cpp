@@ -217,8 +217,8 @@ static void storeWithGaps(Emitter& e, llvm::Value* base, const layout::Layout& l
   }
 }
 
-// Known indices: shuffles, where elements stay inside warps. Else the source in shared memory, one read per element at its
-// own index. Indices outside the axis read its last element.
+// Known indices: shuffles, where elements stay inside warps. Else the source in shared memory, one read per element at
+// its own index. Indices outside the axis read its last element.
 LogicalResult emitTake(Emitter& e, TakeOp op) {
   llvm::IRBuilder<>& b = e.b;
   const layout::Layout &from = e.layoutOf(op.getSource()), &to = e.layoutOf(op.getResult());

@@ -128,7 +128,8 @@ void loadMatrices(Emitter& e, SmemLoadOp op, const layout::SharedTile& tile, con
     Value* loaded = e.b.CreateIntrinsic(id, {pointer->getType()}, {pointer});
     for (auto [i, reg] : llvm::enumerate(instruction.registers)) {
       Value* both = e.b.CreateBitCast(e.b.CreateExtractValue(loaded, {static_cast<unsigned>(i)}), pair);
-      for (int j = 0; j < 2; ++j) result[static_cast<size_t>(reg + j)] = e.b.CreateExtractElement(both, static_cast<uint64_t>(j));
+      for (int j = 0; j < 2; ++j)
+        result[static_cast<size_t>(reg + j)] = e.b.CreateExtractElement(both, static_cast<uint64_t>(j));
     }
   }
   e.define(op.getResult(), result);

@@ -10,7 +10,8 @@ bool isSmemOp(mlir::Operation* op);
 llvm::LogicalResult emitSmemOp(Emitter& e, mlir::Operation* op);
 
 /// Asynchronous copies and commits that stand right in front of a product are emitted by it, behind its first fragment
-/// loads: copies write shared memory, so the assembler would not move those loads (and what waits for them) over the copies.
+/// loads: copies write shared memory, so the assembler would not move those loads (and what waits for them) over the
+/// copies.
 llvm::SmallVector<mlir::Operation*> carriedBy(MmaOp op);
 bool isCarried(mlir::Operation* asyncOp);
 llvm::LogicalResult emitAsyncOp(Emitter& e, mlir::Operation* op);
@@ -26,28 +27,30 @@ llvm::LogicalResult emitMmaWait(Emitter& e, MmaWaitOp op);
 
 /// Whether a wgmma reads the buffer (through slots and transposes): ordinary stores into it need fenceAsyncProxy.
 bool isReadByWgmma(mlir::Value smem);
-/// Orders this thread's earlier ordinary accesses to shared memory before what wgmma and bulk copies do there later (after
-/// a barrier, for other threads).
+/// Orders this thread's earlier ordinary accesses to shared memory before what wgmma and bulk copies do there later
+/// (after a barrier, for other threads).
 void fenceAsyncProxy(Emitter& e);
 
-/// store_tile.cpp. Writes to the buffer at `base` the elements whose coordinate along `minor` (the dim the buffer's rows
-/// have their neighbours along) is in [first, first + tile.cols): by stmatrix where target and layout allow, else the widest
-/// stores. Elements outside the layout's shape are not written.
+/// store_tile.cpp. Writes to the buffer at `base` the elements whose coordinate along `minor` (the dim the buffer's
+/// rows have their neighbours along) is in [first, first + tile.cols): by stmatrix where target and layout allow, else
+/// the widest stores. Elements outside the layout's shape are not written.
 void storeTile(Emitter& e, llvm::ArrayRef<llvm::Value*> values, const layout::Layout& layout, llvm::Value* base,
                const layout::SharedTile& tile, int minor, int64_t first = 0);
 /// The part of storeTile that uses stmatrix; false, and nothing emitted, where that is not possible.
 bool storeByMatrices(Emitter& e, llvm::ArrayRef<llvm::Value*> values, const layout::Layout& layout, llvm::Value* base,
                      const layout::SharedTile& tile, int minor, int64_t first = 0);
-/// Length of the register runs that sit side by side in a buffer, at most 16 bytes, none of them across the tile's edge.
+/// Length of the register runs that sit side by side in a buffer, at most 16 bytes, none of them across the tile's
+/// edge.
 int vectorLength(const layout::Layout& layout, const layout::SharedTile& tile, int minor);
 
-/// Where a thread looks in a tile in shared memory: its own row and byte column, to which constants are added. Constants
-/// that keep clear of the thread's bits cost one XOR (shared by all accesses with the same low bits, and invariant in
-/// loops) and an immediate; others the full address function.
+/// Where a thread looks in a tile in shared memory: its own row and byte column, to which constants are added.
+/// Constants that keep clear of the thread's bits cost one XOR (shared by all accesses with the same low bits, and
+/// invariant in loops) and an immediate; others the full address function.
 class SmemAddress {
  public:
   /// `rowMask`, `byteMask`: bits that may be set in row and byte of any thread; -1 when not known.
-  SmemAddress(Emitter& e, const layout::SharedTile& tile, llvm::Value* row, int64_t rowMask, llvm::Value* byte, int64_t byteMask);
+  SmemAddress(Emitter& e, const layout::SharedTile& tile, llvm::Value* row, int64_t rowMask, llvm::Value* byte,
+              int64_t byteMask);
   /// The same from a plan's sums of lane and warp terms.
   SmemAddress(Emitter& e, const layout::SharedTile& tile, const layout::ThreadSum& row, const layout::ThreadSum& byte);
   /// The thread's element under a register layout of the tile, `rowDim` running along the tile's rows.

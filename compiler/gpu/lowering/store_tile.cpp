@@ -1,4 +1,5 @@
-// store_tile.cpp - a register tile to a buffer in shared memory: stmatrix for 16-bit accumulators, else each thread's runs.
+// store_tile.cpp - a register tile to a buffer in shared memory: stmatrix for 16-bit accumulators, else each thread's
+// runs.
 #include <algorithm>
 #include <set>
 
@@ -27,7 +28,8 @@ void storeMatrices(Emitter& e, ArrayRef<Value*> values, Value* base, const layou
   SmemAddress address(e, tile, plan.row, plan.byte);
   for (const layout::MatrixStore::Instruction& instruction : plan.instructions) {
     SmallVector<Value*> args{address.at(base, instruction.row, instruction.byte)};
-    for (int reg : instruction.registers) args.push_back(e.b.CreateBitCast(e.packPair(values[reg], values[reg + 1]), e.b.getInt32Ty()));
+    for (int reg : instruction.registers)
+      args.push_back(e.b.CreateBitCast(e.packPair(values[reg], values[reg + 1]), e.b.getInt32Ty()));
     const bool four = instruction.registers.size() == 4;
     std::string text = "stmatrix.sync.aligned.m8n8.x" + std::string(four ? "4" : "2") +
                        (plan.transposed ? ".trans" : "") + ".shared.b16 [$0], {" +

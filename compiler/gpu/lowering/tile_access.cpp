@@ -139,7 +139,8 @@ class BoxAccess : public Access {
       int64_t extent = static_cast<int>(d) < lead_ ? 1 : layout.shape()[d - lead_];
       llvm::Value* fits = nullptr;
       if (whole_[d]) {
-        // The places of the first element where the box is inside: 2^31 at most, so that negative ones are none of them.
+        // The places of the first element where the box is inside: 2^31 at most, so that negative ones are none of
+        // them.
         llvm::Value* places = min(b.CreateSub(view_.dims[d], e.i64(extent - 1)), e.i64(int64_t{1} << 31));
         fits = b.CreateICmpULT(whole_[d], b.CreateTrunc(max(places, e.i64(0)), b.getInt32Ty()));
       } else {
@@ -156,10 +157,10 @@ class BoxAccess : public Access {
   llvm::Value* min(llvm::Value* x, llvm::Value* y) { return e.b.CreateBinaryIntrinsic(llvm::Intrinsic::smin, x, y); }
 
   // Bounds as comparisons of 32 bits without a sign: an element's `relative_` place (and `beside_`) against `span_`. Of
-  // an index of 32 bits that is the place in the view: far below it is as good as two tiles below, so that what is negative
-  // lies above every size, which is the same for all iterations. A constant in the index is added to the registers' own:
-  // boxes beside each other compare the same places. Of others it is the place in the part of the tile's extent that
-  // is inside the view.
+  // an index of 32 bits that is the place in the view: far below it is as good as two tiles below, so that what is
+  // negative lies above every size, which is the same for all iterations. A constant in the index is added to the
+  // registers' own: boxes beside each other compare the same places. Of others it is the place in the part of the
+  // tile's extent that is inside the view.
   void prepareBounds() {
     if (prepared_) return;
     prepared_ = true;
@@ -213,7 +214,8 @@ class BoxAccess : public Access {
   layout::Layout groups_;  ///< which element decides whether one is inside
   /// As 64 bits; as the 32 bits it has, null if it has more; the same without the constant `by_`.
   llvm::SmallVector<llvm::Value*, 4> index_, whole_, narrow_;
-  llvm::SmallVector<int64_t, 4> by_, least_, leastBase_;  ///< that an index is known not to be below, without `by_`, too
+  llvm::SmallVector<int64_t, 4> by_, least_,
+      leastBase_;  ///< that an index is known not to be below, without `by_`, too
   llvm::SmallVector<int64_t, 4> beside_;
   llvm::Value *base_ = nullptr, *threadBase_ = nullptr, *uniform_ = nullptr;
   bool prepared_ = false;
@@ -275,7 +277,8 @@ class OffsetAccess : public Access {
     }
   }
 
-  // Inside a loop: what stays the same (a thread's columns) joins the pointer, outside, and only the rest is added to it.
+  // Inside a loop: what stays the same (a thread's columns) joins the pointer, outside, and only the rest is added to
+  // it.
   bool splitInvariant(Value ptr, Value offsets) {
     auto add = offsets.getDefiningOp<arith::AddIOp>();
     auto loop = add ? add->getParentOfType<LoopLikeOpInterface>() : LoopLikeOpInterface();

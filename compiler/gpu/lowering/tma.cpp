@@ -87,8 +87,8 @@ void byIssuer(Emitter& e, llvm::function_ref<void()> body) {
 
 }  // namespace
 
-// Not a branch: ptxas moves what is computed from accumulators behind a branch in front of it, over waits for the products
-// that make them, and then waits for all (C7517).
+// Not a branch: ptxas moves what is computed from accumulators behind a branch in front of it, over waits for the
+// products that make them, and then waits for all (C7517).
 void waitForReads(Emitter& e, int pending) {
   llvm::Value* firstWarp = e.b.CreateICmpEQ(e.b.CreateURem(e.warp(), e.i32(kGroupWarps)), e.i32(0));
   e.inlineAsm(e.b.getVoidTy(), "@$0 cp.async.bulk.wait_group.read " + std::to_string(pending) + ";", "b,~{memory}",
@@ -149,8 +149,8 @@ LogicalResult emitTmaStore(Emitter& e, TmaStoreOp op) {
   llvm::Value *rowGroup = group, *columnGroup = nullptr;
   if (*across > 1) rowGroup = b.CreateURem(group, e.i32(down)), columnGroup = b.CreateUDiv(group, e.i32(down));
   llvm::Value* firstRow = b.CreateMul(rowGroup, e.i32(kTmaStoreRows));
-  // Even of one warpgroup: where the address is a constant, ptxas takes the work loop around the copy for divergent, and
-  // nothing in it stays in uniform registers (descriptors of products, above all).
+  // Even of one warpgroup: where the address is a constant, ptxas takes the work loop around the copy for divergent,
+  // and nothing in it stays in uniform registers (descriptors of products, above all).
   llvm::Value* addressRow = groups > 1 ? firstRow : b.CreateMul(e.warpgroup(), e.i32(kTmaStoreRows));
   llvm::Value* firstColumn = columnGroup ? b.CreateMul(columnGroup, e.i32(ownColumns)) : nullptr;
   const int64_t pitch = tile.swizzle ? tile.swizzle : tile.pitch, round = kTmaStoreRows * down;

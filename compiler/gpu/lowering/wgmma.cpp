@@ -1,13 +1,14 @@
 // wgmma.cpp - tile.mma by warpgroups: asynchronous products of 64 rows, and the wait that makes their results readable.
 // Operands: wgmma_descriptor.h (in shared memory), wgmma_registers.h; the instructions' text: wgmma_group.h.
 //
-// One tile.mma is one group: fence, all k steps of all row and column blocks, commit. Accumulators are tied operands of the
-// instructions and of the wait, so that their values flow: LLVM cannot move a use over the wait, the assembler sees one set
-// of registers. A product that starts from zero says so to its first instructions, and no zeros are made.
+// One tile.mma is one group: fence, all k steps of all row and column blocks, commit. Accumulators are tied operands of
+// the instructions and of the wait, so that their values flow: LLVM cannot move a use over the wait, the assembler sees
+// one set of registers. A product that starts from zero says so to its first instructions, and no zeros are made.
 //
-// A product whose first operand the threads read from shared memory (dialect/products.h) is several groups of kFragmentSteps
-// k steps. Each reads its fragments while the group before runs, behind a wait for the group before that: two sets of
-// registers take turns, across the products of a loop, too, and the tensor cores never wait for a read.
+// A product whose first operand the threads read from shared memory (dialect/products.h) is several groups of
+// kFragmentSteps k steps. Each reads its fragments while the group before runs, behind a wait for the group before
+// that: two sets of registers take turns, across the products of a loop, too, and the tensor cores never wait for a
+// read.
 #include "compiler/gpu/async_products.h"
 #include "compiler/gpu/lowering/smem_lowering.h"
 #include "compiler/gpu/lowering/wgmma_descriptor.h"

@@ -5,15 +5,15 @@
 
 namespace tile::ir {
 
-/// Low word of the descriptor of a buffer's start; the high word is constant. Sums of a slot's or block's offset stay in
-/// the address field, so everything varying is 32-bit arithmetic of uniform values.
+/// Low word of the descriptor of a buffer's start; the high word is constant. Sums of a slot's or block's offset stay
+/// in the address field, so everything varying is 32-bit arithmetic of uniform values.
 class Descriptor {
  public:
   Descriptor(Emitter& e, mlir::Value smem, const layout::OperandDescriptor& operand);
 
   void addBytes(llvm::Value* bytes);
-  /// Of the first element. What instructions add is added inside their assembly: as values of the kernel, the descriptors
-  /// of buffers that loops only read would all be made in front of them, two registers each, and spilled.
+  /// Of the first element. What instructions add is added inside their assembly: as values of the kernel, the
+  /// descriptors of buffers that loops only read would all be made in front of them, two registers each, and spilled.
   llvm::Value* first() const;
   const layout::OperandDescriptor& operand() const { return operand_; }
 

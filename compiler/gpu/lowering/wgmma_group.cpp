@@ -61,8 +61,8 @@ void GroupOfProducts::add(int first, int count, ArrayRef<Value*> registers, cons
   }
   const std::string bText = descriptor(b, "b");
   text_ += "wgmma.mma_async.sync.aligned.m64n" + std::to_string(2 * count) + "k" +
-           std::to_string(engineRow(engine_).k) + "." + spelling.types + " " + list(first, count) + ", " + aText + ", " +
-           bText + ", " + (fromZero_ && starts ? "0" : "1");
+           std::to_string(engineRow(engine_).k) + "." + spelling.types + " " + list(first, count) + ", " + aText +
+           ", " + bText + ", " + (fromZero_ && starts ? "0" : "1");
   if (spelling.scales) text_ += ", 1, 1";
   if (spelling.transposes) {
     if (!inRegisters) text_ += a.transposed ? ", 1" : ", 0";

@@ -14,8 +14,8 @@ struct DescriptorPlace {
   bool transposed = false;
 };
 
-/// The instructions of a group as one statement of assembly. A statement for each would repeat its accumulators, tied, for
-/// every step of k: most of LLVM's time went into joining those again.
+/// The instructions of a group as one statement of assembly. A statement for each would repeat its accumulators, tied,
+/// for every step of k: most of LLVM's time went into joining those again.
 class GroupOfProducts {
  public:
   /// acc = a * b when `fromZero`, else acc += a * b.

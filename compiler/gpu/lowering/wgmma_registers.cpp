@@ -37,10 +37,10 @@ bool outlivesProduct(MmaOp op) {
 
 /// Elements that threads hold of accumulators.
 ///
-/// Of 16-bit elements these are the instruction's own. Of 8-bit ones it wants four neighbours along k in a register, where a
-/// thread t of a quad has columns 2 t, + 1 of groups of 8. Counted in the order in which threads have them, that is element
-/// 8 x + 2 t + c at place 4 t + 2 x + c of each 16, nothing is to be done, and b is counted in the same order (interleaved).
-/// For a b in its own order threads fetch their four from the two of the quad that have them.
+/// Of 16-bit elements these are the instruction's own. Of 8-bit ones it wants four neighbours along k in a register,
+/// where a thread t of a quad has columns 2 t, + 1 of groups of 8. Counted in the order in which threads have them,
+/// that is element 8 x + 2 t + c at place 4 t + 2 x + c of each 16, nothing is to be done, and b is counted in the same
+/// order (interleaved). For a b in its own order threads fetch their four from the two of the quad that have them.
 class RegisterOperand : public FirstOperand {
  public:
   RegisterOperand(Emitter& e, MmaOp op)
@@ -54,7 +54,8 @@ class RegisterOperand : public FirstOperand {
     // masks that stay the same in all iterations lost their values on an H200. Such products read copies of their own,
     // made in a way it cannot see through: it undoes plain moves.
     if (outlivesProduct(op))
-      zero_ = e.inlineAsm(e.b.getInt32Ty(), "{.reg .b32 t; mov.u32 t, %dynamic_smem_size; shr.u32 $0, t, 31;}", "=r", {});
+      zero_ =
+          e.inlineAsm(e.b.getInt32Ty(), "{.reg .b32 t; mov.u32 t, %dynamic_smem_size; shr.u32 $0, t, 31;}", "=r", {});
   }
 
   SmallVector<Value*, 4> at(int rep, int step) const override {
@@ -153,9 +154,10 @@ class WordFragments : public FirstOperand {
   int steps_;
 };
 
-/// Bytes: a register holds four neighbours along k, 4 (lane % 4) to + 3 and 16 behind, of one row. Each is made from reads of
-/// two neighbouring rows in four steps of k, and a transposition. Lanes 2 and 3 of four read the steps in the order 2, 3, 0,
-/// 1: with the others' they fall into four different 16-byte chunks, and the transposition puts them right.
+/// Bytes: a register holds four neighbours along k, 4 (lane % 4) to + 3 and 16 behind, of one row. Each is made from
+/// reads of two neighbouring rows in four steps of k, and a transposition. Lanes 2 and 3 of four read the steps in the
+/// order 2, 3, 0, 1: with the others' they fall into four different 16-byte chunks, and the transposition puts them
+/// right.
 class ByteFragments : public FirstOperand {
  public:
   ByteFragments(Emitter& e, MmaOp op)

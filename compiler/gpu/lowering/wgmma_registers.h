@@ -1,5 +1,5 @@
-// wgmma_registers.h - the first operand of a product by warpgroups where it comes from registers: what a thread computed,
-// or fragments that it reads from shared memory.
+// wgmma_registers.h - the first operand of a product by warpgroups where it comes from registers: what a thread
+// computed, or fragments that it reads from shared memory.
 #pragma once
 #include <memory>
 
