@@ -13,7 +13,7 @@ using namespace mlir;
 
 namespace {
 
-constexpr int kCheapOps = 12;    ///< index arithmetic worth repeating instead of moving its result
+constexpr int kCheapOps = 12;     ///< index arithmetic worth repeating instead of moving its result
 constexpr int kFewElements = 16;  ///< a tile this many times smaller is moved for next to nothing
 constexpr int kNever = 1 << 20;
 
@@ -40,7 +40,7 @@ int CheapTiles::cost(Value tile) {
   if (isa<IotaOp, SplatOp, arith::ConstantOp>(op)) {
     total = isa<IotaOp>(op) ? 1 : 0;
   } else if (isElementwise(op) || isa<AssumeOp, BroadcastOp, ReshapeOp, TransOp>(op)) {
-    bool simple = !isa<math::MathDialect>(op->getDialect()) && !isa<arith::DivFOp, arith::RemFOp>(op);
+    const bool simple = elementwiseCost(op) <= kCheapOps && !isa<arith::DivFOp, arith::RemFOp>(op);
     total = isElementwise(op) && !isHalfOfPair(op) ? 1 : 0;
     for (Value operand : op->getOperands()) total = std::min(kNever, total + cost(operand));
     // Masks and offsets that repeat a few values (rows that were gathered, say): those values are moved instead.

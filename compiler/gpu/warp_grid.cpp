@@ -113,7 +113,7 @@ using EngineOf = function_ref<Engine(DotOp)>;
 
 using UnitOf = function_ref<int(DotOp)>;
 
-/// First operands in registers are held as accumulators are; of warpgroups 8-bit ones, too (wgmma.cpp).
+/// First operands in registers are held as accumulators are; of warpgroups 8-bit ones, too (wgmma_registers.cpp).
 bool takesAccumulators(Engine engine) {
   const EngineRow& row = engineRow(engine);
   return row.operandBits == 16 || (row.isWgmma && row.operandBits == 8);

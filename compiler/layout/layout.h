@@ -129,7 +129,7 @@ Layout wgmmaOperandA(const Shape& shape, int teamsM, int teamsN, int bits = 16);
 // rows of a thread are neighbours (one read), and so are those of lanes, for whole sectors of results. Rows that bit b
 // of the instruction's row moves by, from bit 0:
 //   32-bit elements: 2, 16, 4, 1, 8, 32. The threads of half a warp read 8 different 16-byte chunks: no bank conflict.
-//    8-bit elements: 2, 4, 8, 1, 16, 32. A warp reads 16 bytes of a row, of four rows in different chunks (wgmma.cpp).
+//    8-bit elements: 2, 4, 8, 1, 16, 32. A warp reads 16 bytes of a row, of four rows in different chunks.
 
 /// Accumulator (m64nN) of such a product; `bits` of an operand's element, 8 or 32.
 Layout wgmmaSpreadAccumulator(const Shape& shape, int teamsM, int teamsN, int bits, int unitN = 8);

@@ -8,8 +8,9 @@
 
 namespace tile::ir {
 
-/// Self has a builder `b`; constant, infinity, fma, abs, copysign, quotient, exp(x, shift), log(x, base; 0: e), clampKeepingNan;
-/// kErfcEnd, from where erfc is 0, kErfcMiddle and erfcTail((x - middle) / (x + middle)) = (1 + 2x) e^(x^2) erfc(x);
+/// Self has a builder `b`; constant, infinity, fma, abs, copysign, quotient, exp(x, shift), log(x, base; 0: e) and
+/// clampKeepingNan; kErfcEnd, from where erfc is 0, kErfcMiddle and
+/// erfcTail((x - middle) / (x + middle)) = (1 + 2x) e^(x^2) erfc(x);
 /// erfinvOver(w, isFar) = erfinv(x) / x where w = -log(1 - x^2), `isFar`: beyond what numbers below 1 reach.
 template <class Self>
 class ErrorFunctions {

@@ -34,6 +34,11 @@ def ShareReductions : Pass<"tile-share-reductions", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::tile::ir::TileDialect"];
 }
 
+def SplitCarried : Pass<"tile-split-carried", "::mlir::func::FuncOp"> {
+  let summary = "tiles that loops cut and put together again in every iteration are carried in pieces";
+  let dependentDialects = ["::tile::ir::TileDialect", "::mlir::scf::SCFDialect"];
+}
+
 def GuardSteps : Pass<"tile-guard-steps", "::mlir::func::FuncOp"> {
   let summary = "loops whose step may be 0 or less when the kernel runs have no iteration then";
   let options = [Option<"report", "report", "bool", "false", "a step that is not positive fails an assertion as well">];

@@ -12,6 +12,7 @@ void addTilePasses(mlir::OpPassManager& passes, bool reportSteps) {
   passes.addPass(mlir::createCSEPass());
   passes.addPass(createGuardSteps({reportSteps}));  // before anything counts iterations
   passes.addPass(createRaisePointers());
+  passes.addPass(createSplitCarried());
   passes.addPass(createSplitLoads());  // before anything looks at what a load is for
   passes.addPass(createSinkBroadcasts());
   // Pure tile operations leave loops; loads stay (a store in the loop may change what they read).

@@ -37,8 +37,8 @@ Regs Emitter::flat(ValueRange values) const {
 
 // Tiles of narrow elements cross edges in words: as values of their own the assembler would give each a whole register.
 // Which registers of the value share one, word by word; empty: each stays by itself. Words of 8-bit elements are those
-// of fragments (wgmma.cpp): where a row's neighbours come in pairs, beside pairs of the row 8 further, the pairs of one
-// row.
+// of fragments (wgmma_registers.cpp): where a row's neighbours come in pairs, beside pairs of the row 8 further, the
+// pairs of one row.
 SmallVector<size_t> Emitter::crossingOrder(Value value) const {
   auto type = dyn_cast<RankedTensorType>(value.getType());
   if (!target.hasWgmma || !type || !type.getElementType().isIntOrFloat()) return {};
