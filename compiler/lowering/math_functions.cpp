@@ -270,15 +270,16 @@ class Math : public SharedFunctions<Math>, public ErrorFunctions<Math>, public G
                           -2.773269222e-04});
   }
   Value* erfinvOver(Value* w, bool isFar) {
-    Value* root = b.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, w);
     Value* near = polynomial(b.CreateFSub(w, constant(2.5)),
                              {1.501409360e+00, 2.466402791e-01, -4.177392875e-03, -1.252726392e-03, 2.183493862e-04,
                               -4.972419689e-06, -3.463985268e-06, 4.681313481e-07, 2.333596720e-08, -8.931925970e-09});
-    Value* middle = polynomial(b.CreateFSub(root, constant(3.218)),
-                               {3.051722890e+00, 1.004903371e+00, 5.749968832e-03, -4.088113975e-03, 2.750713751e-03,
-                                -1.878073636e-03, 1.111671439e-03, -3.629251590e-04, -9.878618501e-05, 9.432905212e-05});
+    Value* middle = polynomial(b.CreateFSub(w, constant(11.0)),
+                               {3.150883562e+00, 1.516492207e-01, -3.340157251e-03, 1.410372759e-04, -6.858903556e-06,
+                                2.965108334e-07, -5.550562175e-09, -8.056502465e-10, 2.063977088e-10, -3.057103570e-11,
+                                1.781491798e-12});
     Value* y = b.CreateSelect(b.CreateFCmpOLT(w, constant(5.0)), near, middle);
     if (!isFar) return y;
+    Value* root = b.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, w);
     Value* inverse = b.CreateFDiv(constant(1.0), root);
     Value* far = polynomial(b.CreateFSub(inverse, constant(1.737804878e-01)),
                             {9.752408319e-01, -1.990293270e-01, -8.242299651e-02, 9.015467419e-01, -1.525799895e+00,

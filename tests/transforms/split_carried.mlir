@@ -26,8 +26,8 @@ func.func @accumulators(%a: tensor<2x16x16xf16>, %b: tensor<2x16x8xf16>, %n: i32
     %d = tile.extract %acc [1, 0, 0] : tensor<2x16x8xf32> -> tensor<1x16x8xf32>
     %e = tile.reshape %c : tensor<1x16x8xf32> -> tensor<16x8xf32>
     %f = tile.reshape %d : tensor<1x16x8xf32> -> tensor<16x8xf32>
-    %p = tile.dot %x0, %y0, %e : tensor<16x16xf16>, tensor<16x8xf16>, tensor<16x8xf32>
-    %q = tile.dot %x1, %y1, %f : tensor<16x16xf16>, tensor<16x8xf16>, tensor<16x8xf32>
+    %p = tile.dot %x0, %y0, %e : tensor<16x16xf16>, tensor<16x8xf16> -> tensor<16x8xf32>
+    %q = tile.dot %x1, %y1, %f : tensor<16x16xf16>, tensor<16x8xf16> -> tensor<16x8xf32>
     %s = tile.reshape %p : tensor<16x8xf32> -> tensor<1x16x8xf32>
     %t = tile.reshape %q : tensor<16x8xf32> -> tensor<1x16x8xf32>
     %next = tile.cat %s, %t axis 0 : tensor<1x16x8xf32>, tensor<1x16x8xf32> -> tensor<2x16x8xf32>
