@@ -3,6 +3,7 @@
 #include "dsl/control.h"
 #include "dsl/debug.h"
 #include "dsl/dot.h"
+#include "dsl/exponent.h"
 #include "dsl/kernel.h"
 #include "dsl/math.h"
 #include "dsl/memory.h"

@@ -317,8 +317,6 @@ Value elementwise(Op op, const Operand* args, int count) {
       message += "; an i1 is not a number, cast it first";
     else if (is_float(o.dtype))
       message += "; it takes integers";
-    else if (op == Op::umulhi)
-      message += "; it takes unsigned integers";
     else
       message += "; it takes floats, convert with cast(x, f32)";
     t->error(message, loc);

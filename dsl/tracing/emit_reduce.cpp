@@ -1,9 +1,19 @@
-// emit_reduce.cpp - reductions, scans and dot. A combiner is a region over scalars: built in for sum, max ..., traced
+// emit_reduce.cpp - reductions and scans. A combiner is a region over scalars: built in for sum, max ..., traced
 // from the user's lambda otherwise.
 #include "dsl/tracing/emit_rules.h"
 
 namespace tile::detail {
 using namespace mlir;
+
+Value operand_tile(Tracer& t, const Operand& o, const char* verb) {
+  const Value v = use(t, o);
+  if (t.is_bad(v)) return {0};
+  if (t.in_combiner()) return t.error(std::string(verb) + " cannot be used inside a combiner", o.loc), Value{0};
+  if (t.type_of(v).shape.rank() == 0 || t.info(v).kind != ValueKind::number)
+    return t.error(std::string(verb) + " needs a tile of numbers, found " + t.type_of(v).to_string(), o.loc), Value{0};
+  return v;
+}
+
 namespace {
 
 const char* name_of(Fold f) {
@@ -41,15 +51,6 @@ bool allowed(Fold f, DType d) {
     default:
       return d != DType::i1 && !(is_float(d) && size_of(d) == 1);
   }
-}
-
-Value operand_tile(Tracer& t, const Operand& o, const char* verb) {
-  const Value v = use(t, o);
-  if (t.is_bad(v)) return {0};
-  if (t.in_combiner()) return t.error(std::string(verb) + " cannot be used inside a combiner", o.loc), Value{0};
-  if (t.type_of(v).shape.rank() == 0 || t.info(v).kind != ValueKind::number)
-    return t.error(std::string(verb) + " needs a tile of numbers, found " + t.type_of(v).to_string(), o.loc), Value{0};
-  return v;
 }
 
 template <class F>
@@ -273,54 +274,6 @@ void close_combiner(const Operand* results, int count, Value* out) {
   for (uint32_t id : f.sources) sources.push_back(t->info({id}).value);
   Operation* op = fold_op(*t, f.is_scan, f.reverse, sources, f.axis, f.loc, f.block);
   for (int i = 0; i < count; ++i) out[i] = t->add(op->getResult(i), t->info({f.sources[i]}).dtype, f.loc);
-}
-
-Value dot(const Operand& a, const Operand& b, const Operand& acc, Prec prec) {
-  static_assert(int(Prec::ieee) == int(ir::Precision::ieee) && int(Prec::tf32) == int(ir::Precision::tf32) &&
-                int(Prec::tf32x3) == int(ir::Precision::tf32x3));
-  Tracer* t = Tracer::current();
-  if (!t) return {0};
-  const SrcLoc loc = a.loc;
-  const Value x = operand_tile(*t, a, "dot"), y = operand_tile(*t, b, "dot");
-  if (t->is_bad(x) || t->is_bad(y)) return {0};
-  const TileType tx = t->type_of(x), ty = t->type_of(y);
-  auto refuse = [&](const std::string& why) {
-    t->error("dot: " + why, loc);
-    return Value{0};
-  };
-  if (tx.shape.rank() != 2 || ty.shape.rank() != 2)
-    return refuse("operands must have 2 dims, found " + tx.to_string() + " and " + ty.to_string());
-  if (tx.shape[1] != ty.shape[0])
-    return refuse("inner dimensions do not agree: " + tx.to_string() + " * " + ty.to_string());
-  if (tx.dtype != ty.dtype)
-    return refuse("operands must have one element type, found " + tx.to_string() + " and " + ty.to_string() +
-                  "; convert one with cast(x, dtype)");
-  const DType d = tx.dtype;
-  if (!is_float(d) && d != DType::i8)
-    return refuse("operands must be f16, bf16, f8, f32, f64 or i8, found " + std::string(name(d)));
-  const DType out = d == DType::f64 ? DType::f64 : is_float(d) ? DType::f32 : DType::i32;
-  const Shape shape{tx.shape[0], ty.shape[1]};
-  if (!valid_shape(*t, shape, loc)) return {0};
-  Value c;
-  if (acc.kind == Operand::absent) {
-    Operand zero;
-    zero.kind = Operand::integer, zero.i = 0, zero.loc = loc;
-    c = constant(*t, zero, out, shape);
-  } else {
-    c = coerce(*t, acc, out, shape, "the accumulator of dot");
-  }
-  if (t->is_bad(c)) return {0};
-  if (!(t->type_of(c).shape == shape)) {
-    t->error("dot: the accumulator is " + t->type_of(c).to_string() + " but the product is " +
-                 TileType{out, false, shape}.to_string(),
-             acc.loc);
-    return {0};
-  }
-  OpBuilder& builder = t->at_end();
-  mlir::Value init = t->info(c).value;
-  auto op = ir::DotOp::create(builder, t->location(loc), init.getType(), t->info(x).value, t->info(y).value, init,
-                              ir::PrecisionAttr::get(t->context(), static_cast<ir::Precision>(prec)));
-  return t->add(op, out, loc);
 }
 
 }  // namespace tile::detail

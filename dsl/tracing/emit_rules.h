@@ -12,6 +12,8 @@ uint64_t largest_integer(DType d);
 int64_t lowest_integer(DType d);
 /// The operand's value; a literal on its own gets its natural type. Checks that the value may be used here.
 Value use(Tracer& t, const Operand& o);
+/// The same of a verb that takes a tile of numbers.
+Value operand_tile(Tracer& t, const Operand& o, const char* verb);
 /// i1, i32 (or wider when needed), f32: what a literal is when no tile decides.
 DType natural_dtype(const Operand& literal);
 /// A literal as messages show it.

@@ -43,7 +43,7 @@ TEST(Errors, OperationsAndElementTypes) {
   EXPECT_TILE_ERROR(__LINE__, "'<' is not defined on i1; an i1 is not a number", [](I32 n) { auto r = (n < 3) < (n > 4); });
   EXPECT_TILE_ERROR(__LINE__, "'!' is not defined on i32; it takes i1", [](I32 n) { auto r = !(n + 1); });
   EXPECT_TILE_ERROR(__LINE__, "'+' is not defined on f8e4m3; compute in a wider type", [] { auto r = zeros({4}, f8e4m3) + 1; });
-  EXPECT_TILE_ERROR(__LINE__, "'umulhi' is not defined on i32", [](I32 n) { auto r = umulhi(n, n); });
+  EXPECT_TILE_ERROR(__LINE__, "'mulhi' is not defined on f32; it takes integers", [](F32 x) { auto r = mulhi(x, x); });
 }
 TEST(Errors, Orders) {
   EXPECT_TILE_ERROR(__LINE__, "axis 1 is out of range for tile<16xi32>", [] { auto r = sort(arange(0, 16), axis(1)); });
@@ -181,6 +181,8 @@ TEST(Errors, Combiners) {
 TEST(Errors, Dot) {
   EXPECT_TILE_ERROR(__LINE__, "dot: inner dimensions do not agree: tile<16x32xf16> * tile<16x32xf16>", [] { auto r = dot(zeros({16, 32}, f16), zeros({16, 32}, f16)); });
   EXPECT_TILE_ERROR(__LINE__, "dot: operands must have 2 dims", [] { auto r = dot(zeros({16}, f16), zeros({16, 16}, f16)); });
+  EXPECT_TILE_ERROR(__LINE__, "dot: operands must have 2 dims, or 3", [] { auto r = dot(zeros({2, 16, 16}, f16), zeros({16, 16}, f16)); });
+  EXPECT_TILE_ERROR(__LINE__, "dot: operands hold different numbers of matrices", [] { auto r = dot(zeros({2, 16, 16}, f16), zeros({3, 16, 16}, f16)); });
   EXPECT_TILE_ERROR(__LINE__, "dot: operands must have one element type", [] { auto r = dot(zeros({16, 16}, f16), zeros({16, 16}, bf16)); });
   EXPECT_TILE_ERROR(__LINE__, "dot: operands must be f16, bf16, f8, f32, f64 or i8, found i32", [] { auto r = dot(zeros({16, 16}, i32), zeros({16, 16}, i32)); });
   EXPECT_TILE_ERROR(__LINE__, "the accumulator is tile<8x16xf32> but the product is tile<16x16xf32>", [] { auto r = dot(zeros({16, 16}, f16), zeros({16, 16}, f16), zeros({8, 16}, f32)); });

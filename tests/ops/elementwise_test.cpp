@@ -69,11 +69,16 @@ T reference_min(T x, T y) {
 }
 template <class T>
 requires std::is_integral_v<T> T reference_cdiv(T x, T y) { return static_cast<T>(x / y + (x % y != 0)); }
-template <class T>
-requires std::is_unsigned_v<T> T reference_umulhi(T x, T y) {
-  return static_cast<T>((static_cast<unsigned __int128>(x) * y) >> (8 * sizeof(T)));
+/// By halving: the ends are where erf is 1 in every digit.
+double reference_erfinv(double x) {
+  long double low = 0, high = 7;
+  for (int i = 0; i < 80; ++i) {
+    const long double middle = (low + high) / 2;
+    (std::erf(middle) < std::fabs(static_cast<long double>(x)) ? low : high) = middle;
+  }
+  return std::copysign(static_cast<double>(low), x);
 }
-
+double reference_normcdf(double x) { return static_cast<double>(std::erfc(-x / std::sqrt(2.0L)) / 2); }
 template <class T>
 requires std::is_integral_v<T> T reference_mulhi(T x, T y) {
   return static_cast<T>((static_cast<__int128>(x) * static_cast<__int128>(y)) >> (8 * sizeof(T)));
@@ -137,7 +142,7 @@ double allowance(const std::string& name, bool gpu) {
 /// Trigonometric functions and logarithms cross zero: their error is absolute there.
 double scale_of(const std::string& name) {
   for (const char* one : {"sin", "cos", "tan", "sinpi", "cospi", "asin", "acos", "atan", "atan2", "log", "log2", "log10",
-                          "erf", "tanh", "lgamma"})
+                          "erf", "tanh", "lgamma", "j0", "j1", "y0", "y1", "erfcinv", "normcdfinv"})
     if (name == one) return 1;
   return 0;
 }

@@ -1,0 +1,90 @@
+// emit_dot.cpp - products of matrices. One of several matrices (3 dims, the first counts them) is a product for each:
+// extracts, products and one cat, which the compiler's passes for tiles that are cut and put together see through.
+#include "dsl/tracing/emit_rules.h"
+
+namespace tile::detail {
+using namespace mlir;
+
+namespace {
+
+/// What is wrong with the operands; empty: nothing.
+std::string fault_of(const TileType& a, const TileType& b) {
+  const std::string both = a.to_string() + " and " + b.to_string();
+  const int rank = a.shape.rank();
+  if (rank != b.shape.rank() || rank < 2 || rank > 3)
+    return "operands must have 2 dims, or 3 with the number of matrices first, found " + both;
+  if (rank == 3 && a.shape[0] != b.shape[0]) return "operands hold different numbers of matrices: " + both;
+  if (a.shape[rank - 1] != b.shape[rank - 2])
+    return "inner dimensions do not agree: " + a.to_string() + " * " + b.to_string();
+  if (a.dtype != b.dtype)
+    return "operands must have one element type, found " + both + "; convert one with cast(x, dtype)";
+  if (!is_float(a.dtype) && a.dtype != DType::i8)
+    return "operands must be f16, bf16, f8, f32, f64 or i8, found " + std::string(name(a.dtype));
+  return "";
+}
+
+RankedTensorType with_shape(mlir::Value tile, llvm::ArrayRef<int64_t> shape) {
+  return RankedTensorType::get(shape, getElementTypeOrSelf(tile.getType()));
+}
+
+/// Matrix `number` of several.
+mlir::Value matrix(OpBuilder& b, Location loc, mlir::Value tile, int64_t number) {
+  const auto shape = cast<RankedTensorType>(tile.getType()).getShape();
+  const int32_t offsets[] = {static_cast<int32_t>(number), 0, 0};
+  mlir::Value box = ir::ExtractOp::create(b, loc, with_shape(tile, {1, shape[1], shape[2]}), tile, offsets);
+  return ir::ReshapeOp::create(b, loc, with_shape(tile, shape.drop_front()), box);
+}
+
+}  // namespace
+
+Value dot(const Operand& a, const Operand& b, const Operand& acc, Prec prec) {
+  static_assert(int(Prec::ieee) == int(ir::Precision::ieee) && int(Prec::tf32) == int(ir::Precision::tf32) &&
+                int(Prec::tf32x3) == int(ir::Precision::tf32x3));
+  Tracer* t = Tracer::current();
+  if (!t) return {0};
+  const SrcLoc loc = a.loc;
+  const Value x = operand_tile(*t, a, "dot"), y = operand_tile(*t, b, "dot");
+  if (t->is_bad(x) || t->is_bad(y)) return {0};
+  const TileType tx = t->type_of(x), ty = t->type_of(y);
+  if (const std::string fault = fault_of(tx, ty); !fault.empty()) {
+    t->error("dot: " + fault, loc);
+    return {0};
+  }
+  const DType d = tx.dtype;
+  const DType out = d == DType::f64 ? DType::f64 : is_float(d) ? DType::f32 : DType::i32;
+  Shape shape = tx.shape;
+  shape[shape.rank() - 1] = ty.shape[shape.rank() - 1];
+  if (!valid_shape(*t, shape, loc)) return {0};
+  Value c;
+  if (acc.kind == Operand::absent) {
+    Operand zero;
+    zero.kind = Operand::integer, zero.i = 0, zero.loc = loc;
+    c = constant(*t, zero, out, shape);
+  } else {
+    c = coerce(*t, acc, out, shape, "the accumulator of dot");
+  }
+  if (t->is_bad(c)) return {0};
+  if (!(t->type_of(c).shape == shape)) {
+    t->error("dot: the accumulator is " + t->type_of(c).to_string() + " but the product is " +
+                 TileType{out, false, shape}.to_string(),
+             acc.loc);
+    return {0};
+  }
+  OpBuilder& builder = t->at_end();
+  const Location at = t->location(loc);
+  const auto precision = ir::PrecisionAttr::get(t->context(), static_cast<ir::Precision>(prec));
+  auto product = [&](mlir::Value left, mlir::Value right, mlir::Value init) -> mlir::Value {
+    return ir::DotOp::create(builder, at, init.getType(), left, right, init, precision);
+  };
+  const mlir::Value left = t->info(x).value, right = t->info(y).value, init = t->info(c).value;
+  if (shape.rank() == 2) return t->add(product(left, right, init), out, loc);
+  SmallVector<mlir::Value> products;
+  for (int64_t i = 0; i < shape[0]; ++i) {
+    mlir::Value one = product(matrix(builder, at, left, i), matrix(builder, at, right, i), matrix(builder, at, init, i));
+    products.push_back(ir::ReshapeOp::create(builder, at, with_shape(one, {1, shape[1], shape[2]}), one));
+  }
+  if (products.size() == 1) return t->add(products[0], out, loc);
+  return t->add(ir::CatOp::create(builder, at, init.getType(), products, 0), out, loc);
+}
+
+}  // namespace tile::detail
