@@ -12,9 +12,11 @@ namespace tile::ir {
 // rewrite of it.
 void addHostPasses(mlir::OpPassManager& passes, const Target&, const CompileOptions&) {
   passes.addPass(createPeelMasks());
+  passes.addPass(createJoinCatsPass());
   passes.addPass(createLateUpdatesPass());
 }
 void registerHostPasses() {
+  mlir::registerPass([] { return createJoinCatsPass(); });
   mlir::registerPass([] { return createLateUpdatesPass(); });
 }
 

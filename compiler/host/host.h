@@ -22,6 +22,8 @@ void addHostPasses(mlir::OpPassManager& passes, const Target& target, const Comp
 /// Registers every host pass under its flag for tile-opt.
 void registerHostPasses();
 
+/// Cats of cats along one axis become one.
+std::unique_ptr<mlir::Pass> createJoinCatsPass();
 /// Updates of carried tiles move behind the reads of the value they replace.
 std::unique_ptr<mlir::Pass> createLateUpdatesPass();
 

@@ -1,6 +1,7 @@
 // nest.cpp - loops over a box and the vector evaluation of fused expressions inside them.
 #include "compiler/host/nest.h"
 
+#include "compiler/host/lanes.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace tile::ir::host {
@@ -210,6 +211,8 @@ llvm::Value* Nest::evalLeaf(const Ref& ref, Type element, const Access& a, llvm:
   auto load = [&](llvm::Value* n, unsigned w) { return e_.numbers.load(element, e_.offsetBy(base, element, n), w); };
   if (step == 0) return e_.numbers.splat(load(number, 1), width);
   if (step == 1) return load(number, width);
+  if (step > 1 && step <= kWidestStep)
+    return e_.numbers.fromMemory(element, loadApart(e_, element, e_.offsetBy(base, element, number), step, width));
   llvm::Value* v = llvm::PoisonValue::get(llvm::FixedVectorType::get(e_.numbers.inRegister(element), width));
   for (unsigned lane = 0; lane < width; ++lane)
     v = e_.b.CreateInsertElement(v, load(e_.b.CreateAdd(number, e_.i64(lane * step)), 1), lane);

@@ -1,5 +1,7 @@
-// pointer_access.cpp - tile.gather and tile.scatter. Offsets that run along memory become (masked) vector accesses, all
-// others are made one by one; a lane whose mask is false touches no memory.
+// pointer_access.cpp - tile.gather and tile.scatter. Offsets that run along memory become (masked) vector accesses, those
+// that keep small steps neighbouring ones, of others every lane has its address; a lane whose mask is false touches no
+// memory.
+#include "compiler/host/lanes.h"
 #include "compiler/host/nest.h"
 #include "llvm/IR/Intrinsics.h"
 
@@ -8,11 +10,13 @@ using namespace mlir;
 
 namespace {
 
-/// Address of the element at the nest's current index (lane 0 of a vector).
-llvm::Value* addressOf(Emitter& e, Nest& nest, Value ptr, Value offsets, Type element) {
-  if (isTile(ptr)) return nest.eval(ptr, 1);
-  llvm::Value* offset = nest.eval(offsets, 1);
-  return offset ? e.offsetBy(e.scalar(ptr), element, e.b.CreateSExt(offset, e.b.getInt64Ty())) : nullptr;
+/// Addresses of the elements at the nest's current index: one of a width of 1, else a vector of them.
+llvm::Value* addressesOf(Emitter& e, Nest& nest, Value ptr, Value offsets, Type element, unsigned width) {
+  if (isTile(ptr)) return nest.eval(ptr, width);
+  llvm::Value* offset = nest.eval(offsets, width);
+  if (!offset) return nullptr;
+  return e.offsetBy(e.scalar(ptr), element,
+                    e.b.CreateSExt(offset, withElement(offset->getType(), e.b.getInt64Ty())));
 }
 
 /// True where the mask is absent or known to hold.
@@ -24,34 +28,47 @@ llvm::Value* allLanes(Emitter& e, llvm::Value* mask) {
   return mask->getType()->isVectorTy() ? e.b.CreateAndReduce(mask) : mask;
 }
 
+/// The result of one of two computations.
+llvm::Value* either(Emitter& e, llvm::Value* condition, llvm::function_ref<llvm::Value*()> then,
+                    llvm::function_ref<llvm::Value*()> otherwise) {
+  llvm::Value* values[2] = {};
+  llvm::BasicBlock* ends[2] = {};
+  e.ifThen(
+      condition, [&] { values[0] = then(), ends[0] = e.b.GetInsertBlock(); },
+      [&] { values[1] = otherwise(), ends[1] = e.b.GetInsertBlock(); });
+  if (!values[0] || !values[1]) return values[0] ? values[0] : values[1];  // the condition was known
+  llvm::PHINode* phi = e.b.CreatePHI(values[0]->getType(), 2);
+  for (int i : {0, 1}) phi->addIncoming(values[i], ends[i]);
+  return phi;
+}
+
 /// `width` elements at `address`; `mask` may be null; `other` is what lanes without memory read.
 llvm::Value* maskedLoad(Emitter& e, Type element, llvm::Value* address, llvm::Value* mask, llvm::Value* other,
                         unsigned width, bool isVolatile) {
   auto& b = e.b;
-  if (isAlways(mask)) return e.numbers.load(element, address, width, isVolatile);
-  llvm::Value *full = nullptr, *partial = nullptr;
-  llvm::BasicBlock *fullEnd = nullptr, *partialEnd = nullptr;
-  e.ifThen(
-      allLanes(e, mask),
-      [&] {
-        full = e.numbers.load(element, address, width, isVolatile);
-        fullEnd = b.GetInsertBlock();
-      },
-      [&] {
-        partial = other;
-        if (width > 1) {
-          auto* type = llvm::FixedVectorType::get(e.numbers.inMemory(element), width);
-          llvm::Value* raw = b.CreateMaskedLoad(type, address, llvm::Align(Numbers::bytes(element)), mask,
-                                                e.numbers.toMemory(element, other));
-          partial = e.numbers.fromMemory(element, raw);
-        }
-        partialEnd = b.GetInsertBlock();
-      });
-  if (!full || !partial) return full ? full : partial;
-  llvm::PHINode* phi = b.CreatePHI(full->getType(), 2);
-  phi->addIncoming(full, fullEnd);
-  phi->addIncoming(partial, partialEnd);
-  return phi;
+  auto whole = [&] { return e.numbers.load(element, address, width, isVolatile); };
+  if (isAlways(mask)) return whole();
+  return either(e, allLanes(e, mask), whole, [&] {
+    if (width == 1) return other;
+    auto* type = llvm::FixedVectorType::get(e.numbers.inMemory(element), width);
+    return e.numbers.fromMemory(element, b.CreateMaskedLoad(type, address, llvm::Align(Numbers::bytes(element)), mask,
+                                                            e.numbers.toMemory(element, other)));
+  });
+}
+
+/// The same of elements that do not lie side by side, in vectors: `step` is how far apart they are, if that is known.
+llvm::Value* loadScattered(Emitter& e, Type element, llvm::Value* addresses, std::optional<int64_t> step,
+                           llvm::Value* mask, llvm::Value* other, unsigned width) {
+  auto each = [&](llvm::Value* mask) {
+    llvm::Value* instead = mask ? e.numbers.toMemory(element, other) : nullptr;
+    return e.numbers.fromMemory(element, loadLanes(e, element, addresses, mask, instead));
+  };
+  if (!step || *step < 2 || *step > kWidestStep) return each(isAlways(mask) ? nullptr : mask);
+  auto apart = [&] {
+    llvm::Value* first = e.b.CreateExtractElement(addresses, uint64_t{0});
+    return e.numbers.fromMemory(element, loadApart(e, element, first, *step, width));
+  };
+  return isAlways(mask) ? apart() : either(e, allLanes(e, mask), apart, [&] { return each(mask); });
 }
 
 void maskedStore(Emitter& e, Type element, llvm::Value* value, llvm::Value* address, llvm::Value* mask, unsigned width,
@@ -63,6 +80,13 @@ void maskedStore(Emitter& e, Type element, llvm::Value* value, llvm::Value* addr
   };
   e.ifThen(
       allLanes(e, mask), [&] { e.numbers.store(element, value, address, isVolatile); }, partial);
+}
+
+/// Lanes to access at a time: of scattered ones as many as fill a vector with the offsets they come from.
+unsigned lanesOf(Emitter& e, Value where, Type element, std::optional<int64_t> step, int64_t limit, bool isVolatile) {
+  if (step == 1) return e.vectorWidth(Numbers::bytes(element), limit);
+  if (isVolatile) return 1;
+  return e.vectorWidth(std::max(Numbers::bytes(element), Numbers::bytes(elementOf(where))), limit, 1);
 }
 
 }  // namespace
@@ -85,13 +109,16 @@ LogicalResult emitGather(Emitter& e, GatherOp op) {
     if (v) nest.uses(v);
   nest.uses(to);
   int64_t n = nest.dims().back();
-  unsigned width = nest.step(where) == 1 ? e.vectorWidth(Numbers::bytes(element), n) : 1;
-  return nest.run(width, [&](unsigned w) {
-    llvm::Value* address = addressOf(e, nest, op.getPtr(), op.getOffsets(), element);
+  const auto step = nest.step(where);
+  return nest.run(lanesOf(e, where, element, step, n, isVolatile), [&](unsigned w) {
+    const bool scattered = w > 1 && step != 1;
+    llvm::Value* address = addressesOf(e, nest, op.getPtr(), op.getOffsets(), element, scattered ? w : 1);
     llvm::Value* mask = op.getMask() ? nest.eval(op.getMask(), w) : nullptr;
     llvm::Value* other = op.getOther() ? nest.eval(op.getOther(), w) : e.numbers.splat(zero, w);
     if (!address || !other || (op.getMask() && !mask)) return failure();
-    e.numbers.store(element, maskedLoad(e, element, address, mask, other, w, isVolatile), nest.address(to, element));
+    llvm::Value* loaded = scattered ? loadScattered(e, element, address, step, mask, other, w)
+                                    : maskedLoad(e, element, address, mask, other, w, isVolatile);
+    e.numbers.store(element, loaded, nest.address(to, element));
     return success();
   });
 }
@@ -109,13 +136,17 @@ LogicalResult emitScatter(Emitter& e, ScatterOp op) {
   for (Value v : {where, op.getValue(), op.getMask()})
     if (v) nest.uses(v);
   int64_t n = nest.dims().back();
-  unsigned width = nest.step(where) == 1 ? e.vectorWidth(Numbers::bytes(element), n) : 1;
-  return nest.run(width, [&](unsigned w) {
-    llvm::Value* address = addressOf(e, nest, op.getPtr(), op.getOffsets(), element);
+  const auto step = nest.step(where);
+  return nest.run(lanesOf(e, where, element, step, n, isVolatile), [&](unsigned w) {
+    const bool scattered = w > 1 && step != 1;
+    llvm::Value* address = addressesOf(e, nest, op.getPtr(), op.getOffsets(), element, scattered ? w : 1);
     llvm::Value* mask = op.getMask() ? nest.eval(op.getMask(), w) : nullptr;
     llvm::Value* value = nest.eval(op.getValue(), w);
     if (!address || !value || (op.getMask() && !mask)) return failure();
-    maskedStore(e, element, value, address, mask, w, isVolatile);
+    if (scattered)
+      storeLanes(e, element, e.numbers.toMemory(element, value), address, isAlways(mask) ? nullptr : mask);
+    else
+      maskedStore(e, element, value, address, mask, w, isVolatile);
     return success();
   });
 }

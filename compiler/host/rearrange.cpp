@@ -1,4 +1,5 @@
 // rearrange.cpp - ops that move elements: tile.trans (in blocks held in registers), tile.cat, tile.take.
+#include "compiler/host/lanes.h"
 #include "compiler/host/nest.h"
 #include "llvm/IR/Intrinsics.h"
 
@@ -112,9 +113,45 @@ LogicalResult Emitter::emitTransposed(TransOp op, const Ref& to) {
   return success();
 }
 
+namespace {
+
+/// Columns beside each other: vectors of all of them are interleaved and stored together. Nullopt where they do not lie
+/// so in `to`.
+std::optional<LogicalResult> interleaveColumns(Emitter& e, CatOp op, const Ref& to) {
+  const auto count = static_cast<int64_t>(op.getSources().size());
+  const int64_t axis = op.getAxis();
+  const bool columns = llvm::all_of(op.getSources(), [&](Value v) { return shapeOf(v)[axis] == 1; });
+  if (!columns || count > kMostColumns || to.strides[axis] != 1) return std::nullopt;
+  Nest nest(e, shapeOf(op.getSources().front()));
+  for (Value source : op.getSources()) nest.uses(source);
+  nest.uses(to);
+  const auto& sizes = nest.dims();
+  if (sizes.back() == 1 || nest.stride(to, static_cast<int>(sizes.size()) - 1) != count) return std::nullopt;
+  Type element = elementOf(op.getResult());
+  int cost = 0;
+  for (Value source : op.getSources()) cost += e.plan.cost(source);
+  return nest.run(e.vectorWidth(Numbers::bytes(element), sizes.back(), isLong(cost) ? 1 : 2), [&](unsigned width) {
+    SmallVector<llvm::Value*, kMostColumns> bits;
+    for (Value source : op.getSources()) {
+      llvm::Value* v = nest.eval(source, width);
+      if (!v) return failure();
+      bits.push_back(e.numbers.toMemory(element, v));
+    }
+    llvm::Value* start = nest.address(to, element);
+    const llvm::Align align(Numbers::bytes(element));
+    if (width > 1) return e.b.CreateAlignedStore(interleave(e.b, bits), start, align), success();
+    for (auto [i, one] : llvm::enumerate(bits))
+      e.b.CreateAlignedStore(one, e.offsetBy(start, element, e.i64(static_cast<int64_t>(i))), align);
+    return success();
+  });
+}
+
+}  // namespace
+
 LogicalResult emitCat(Emitter& e, CatOp op) {
   if (!e.plan.owns(op.getResult())) return success();
   Ref to = *e.plan.place(op.getResult());
+  if (auto done = interleaveColumns(e, op, to)) return *done;
   for (Value source : op.getSources()) {
     if (failed(e.evaluateInto(source, to, elementOf(source)))) return failure();
     to.offset += shapeOf(source)[op.getAxis()] * to.strides[op.getAxis()];

@@ -1,0 +1,108 @@
+// lanes.cpp - strided and scattered vectors: neighbouring loads and shuffles, the machine's gathers and scatters where it
+// has them, else lane by lane without branches.
+#include "compiler/host/lanes.h"
+
+#include "llvm/IR/Intrinsics.h"
+
+namespace tile::ir::host {
+using namespace mlir;
+
+namespace {
+
+unsigned widthOf(llvm::Value* v) { return llvm::cast<llvm::FixedVectorType>(v->getType())->getNumElements(); }
+
+/// Both vectors one behind the other.
+llvm::Value* concatenate(llvm::IRBuilder<>& b, llvm::Value* low, llvm::Value* high) {
+  const int n = static_cast<int>(widthOf(low)), m = static_cast<int>(widthOf(high)), longest = std::max(n, m);
+  auto stretched = [&](llvm::Value* v, int have) {
+    if (have == longest) return v;
+    SmallVector<int> lanes(longest, llvm::PoisonMaskElem);
+    for (int i = 0; i < have; ++i) lanes[i] = i;
+    return b.CreateShuffleVector(v, lanes);
+  };
+  SmallVector<int> lanes;
+  for (int i = 0; i < n; ++i) lanes.push_back(i);
+  for (int i = 0; i < m; ++i) lanes.push_back(longest + i);
+  return b.CreateShuffleVector(stretched(low, n), stretched(high, m), lanes);
+}
+
+/// Gathers and scatters are instructions for elements of 4 and 8 bytes (AVX-512).
+bool hasInstruction(Emitter& e, Type element) { return e.target.vectorBytes >= 64 && Numbers::bytes(element) >= 4; }
+
+/// Somewhere that lanes without an element may read.
+llvm::Value* nothing(Emitter& e) {
+  if (auto* known = e.module->getNamedGlobal("nothing")) return known;
+  auto* type = llvm::ArrayType::get(e.b.getInt8Ty(), 16);
+  auto* zeros = new llvm::GlobalVariable(*e.module, type, true, llvm::GlobalValue::PrivateLinkage,
+                                         llvm::Constant::getNullValue(type), "nothing");
+  zeros->setAlignment(llvm::Align(16));
+  return zeros;
+}
+
+}  // namespace
+
+llvm::Value* loadApart(Emitter& e, Type element, llvm::Value* address, int64_t step, unsigned width) {
+  auto& b = e.b;
+  auto* type = llvm::FixedVectorType::get(e.numbers.inMemory(element), width);
+  const llvm::Align align(Numbers::bytes(element));
+  const int64_t last = (width - 1) * step;
+  llvm::Value* all = nullptr;
+  SmallVector<int64_t, kWidestStep> starts;
+  for (int64_t start = 0; start <= last; start += width) {
+    starts.push_back(std::min(start, last + 1 - width));  // the last one ends with the last element
+    llvm::Value* piece = b.CreateAlignedLoad(type, e.offsetBy(address, element, e.i64(starts.back())), align);
+    all = all ? concatenate(b, all, piece) : piece;
+  }
+  SmallVector<int> lanes;
+  for (int64_t at = 0; at <= last; at += step) {
+    const int64_t piece = std::min<int64_t>(at / width, static_cast<int64_t>(starts.size()) - 1);
+    lanes.push_back(static_cast<int>(piece * width + at - starts[piece]));
+  }
+  return b.CreateShuffleVector(all, lanes);
+}
+
+llvm::Value* loadLanes(Emitter& e, Type element, llvm::Value* addresses, llvm::Value* mask, llvm::Value* other) {
+  auto& b = e.b;
+  const unsigned width = widthOf(addresses);
+  auto* type = llvm::FixedVectorType::get(e.numbers.inMemory(element), width);
+  const llvm::Align align(Numbers::bytes(element));
+  if (hasInstruction(e, element)) return b.CreateMaskedGather(type, addresses, align, mask, other);
+  if (mask) addresses = b.CreateSelect(mask, addresses, b.CreateVectorSplat(width, nothing(e)));
+  llvm::Value* bits = llvm::PoisonValue::get(type);
+  for (unsigned lane = 0; lane < width; ++lane) {
+    llvm::Value* one = b.CreateAlignedLoad(type->getElementType(), b.CreateExtractElement(addresses, lane), align);
+    bits = b.CreateInsertElement(bits, one, lane);
+  }
+  return mask ? b.CreateSelect(mask, bits, other) : bits;
+}
+
+void storeLanes(Emitter& e, Type element, llvm::Value* bits, llvm::Value* addresses, llvm::Value* mask) {
+  auto& b = e.b;
+  const llvm::Align align(Numbers::bytes(element));
+  if (hasInstruction(e, element)) {
+    b.CreateMaskedScatter(bits, addresses, align, mask);
+    return;
+  }
+  for (unsigned lane = 0; lane < widthOf(addresses); ++lane) {
+    auto store = [&] {
+      b.CreateAlignedStore(b.CreateExtractElement(bits, lane), b.CreateExtractElement(addresses, lane), align);
+    };
+    if (mask)
+      e.ifThen(b.CreateExtractElement(mask, lane), store);
+    else
+      store();
+  }
+}
+
+llvm::Value* interleave(llvm::IRBuilder<>& b, ArrayRef<llvm::Value*> vectors) {
+  if (vectors.size() == 1) return vectors[0];
+  llvm::Value* all = vectors[0];
+  for (llvm::Value* v : vectors.drop_front()) all = concatenate(b, all, v);
+  const int n = static_cast<int>(vectors.size()), width = static_cast<int>(widthOf(vectors[0]));
+  SmallVector<int> lanes;
+  for (int i = 0; i < width; ++i)
+    for (int k = 0; k < n; ++k) lanes.push_back(k * width + i);
+  return b.CreateShuffleVector(all, lanes);
+}
+
+}  // namespace tile::ir::host
