@@ -16,6 +16,14 @@ struct Box {
   /// The same box inside a shared function: its numbers are that function's parameters, in the order of `words`.
   Box(const Box& outside, llvm::ArrayRef<llvm::Value*> parameters);
   llvm::SmallVector<llvm::Value*> words() const;
+
+  /// The dim from which on the box is walked as one row, where isTogether: the last one but for short rows (colours of a
+  /// pixel), which are a loop each otherwise.
+  size_t rowsFrom() const;
+  /// i1: elements of the dims from `first` on lie as a tile's would, and all dims behind `first` are inside whole.
+  llvm::Value* isTogether(Emitter& e, size_t first) const;
+  /// The dims from `first` on as one.
+  Box together(Emitter& e, size_t first) const;
 };
 
 }  // namespace tile::ir::host

@@ -55,6 +55,34 @@ Box::Box(const Box& outside, ArrayRef<llvm::Value*> p) : shape(outside.shape), o
     stride.push_back(isa<llvm::Constant>(outside.stride[d]) ? outside.stride[d] : p[2 + 2 * rank + d]);
 }
 
+size_t Box::rowsFrom() const {
+  constexpr int64_t kShort = 32;
+  size_t first = shape.size() - 1;
+  for (int64_t n = shape[first]; n < kShort && first > 0; n *= shape[first]) --first;
+  return first;
+}
+
+llvm::Value* Box::isTogether(Emitter& e, size_t first) const {
+  auto& b = e.b;
+  const SmallVector<int64_t, 4> wanted = rowMajorStrides(shape);
+  llvm::Value* same = b.getTrue();
+  for (size_t d = first; d < shape.size(); ++d) {
+    if (shape[d] > 1) same = b.CreateAnd(same, b.CreateICmpEQ(stride[d], e.i64(wanted[d])));
+    if (d == first) continue;
+    same = b.CreateAnd(same, b.CreateAnd(b.CreateICmpEQ(low[d], e.i64(0)), b.CreateICmpEQ(high[d], e.i64(shape[d]))));
+  }
+  return same;
+}
+
+Box Box::together(Emitter& e, size_t first) const {
+  Box box = *this;
+  llvm::Constant* each = e.i64(rowMajorStrides(shape)[first]);
+  box.shape.resize(first + 1), box.stride.resize(first + 1), box.low.resize(first + 1), box.high.resize(first + 1);
+  box.shape[first] *= rowMajorStrides(shape)[first], box.stride[first] = e.i64(1);
+  for (llvm::Value** bound : {&box.low[first], &box.high[first]}) *bound = e.b.CreateMul(*bound, each);
+  return box;
+}
+
 namespace {
 
 /// Elements [lo, hi) of a row: two vectors at a time, then shorter ones, then single elements.
@@ -195,9 +223,9 @@ void copyBox(Emitter& e, const Box& box, Type element, llvm::Value* to, llvm::Va
     fill(elements / width * width, elements, 1);
   });
 
-  SmallVector<int64_t, 4> strides = rowMajorStrides(box.shape);
-  unsigned width = e.vectorWidth(Numbers::bytes(element), box.shape.back());
-  auto rows = [&](bool inVectors) {
+  auto rows = [&](const Box& box, bool inVectors) {
+    const SmallVector<int64_t, 4> strides = rowMajorStrides(box.shape);
+    const unsigned width = e.vectorWidth(Numbers::bytes(element), box.shape.back());
     clippedRows(e, box, [&](ArrayRef<llvm::Value*> index) {
       llvm::Value *from = e.offsetBy(box.origin, element, rowOffset(e, box, index)), *number = e.i64(0);
       for (auto [i, stride] : llvm::zip(index, strides)) number = b.CreateAdd(number, b.CreateMul(i, e.i64(stride)));
@@ -211,18 +239,24 @@ void copyBox(Emitter& e, const Box& box, Type element, llvm::Value* to, llvm::Va
   };
   // Columns in memory (a transposed view): whole boxes go through registers, block by block.
   auto strided = [&] {
-    if (box.shape.size() != 2 || isVolatile) return rows(false);
+    if (box.shape.size() != 2 || isVolatile) return rows(box, false);
     llvm::Value* columnMajor = b.CreateAnd(box.whole, b.CreateICmpEQ(box.stride[0], e.i64(1)));
     e.ifThen(
         columnMajor,
         [&] {
-          emitTransposeBlocks(e, {box.origin, box.stride[1]}, element, {to, e.i64(strides[0])}, element, box.shape[0],
+          emitTransposeBlocks(e, {box.origin, box.stride[1]}, element, {to, e.i64(box.shape[1])}, element, box.shape[0],
                               box.shape[1]);
         },
-        [&] { rows(false); });
+        [&] { rows(box, false); });
   };
+  auto apart = [&] {
+    e.ifThen(
+        b.CreateICmpEQ(box.stride.back(), e.i64(1)), [&] { rows(box, true); }, strided);
+  };
+  const size_t first = box.rowsFrom();
+  if (first + 1 == box.shape.size()) return apart();
   e.ifThen(
-      b.CreateICmpEQ(box.stride.back(), e.i64(1)), [&] { rows(true); }, strided);
+      box.isTogether(e, first), [&] { rows(box.together(e, first), true); }, apart);
 }
 
 }  // namespace
@@ -284,19 +318,13 @@ void storeVector(Emitter& e, Type element, llvm::Value* v, llvm::Value* row, llv
 
 }  // namespace
 
-LogicalResult emitStore(Emitter& e, StoreOp op) {
+namespace {
+
+/// The rows of a stored box, `box` being that or what its dims are together; the nest has the same dims.
+LogicalResult storeRows(Emitter& e, StoreOp op, const Box& box, Nest& nest) {
   Type element = op.getView().getType().getElementType();
-  bool isVolatile = op.getCache() == CacheHint::volatile_;
-  Box box(e, op.getView(), op.getIndices(), op.getValue().getType());
-  if (box.shape.empty()) {
-    e.ifThen(box.whole, [&] { e.numbers.store(element, e.scalar(op.getValue()), box.origin, isVolatile); });
-    return success();
-  }
+  const bool isVolatile = op.getCache() == CacheHint::volatile_;
   auto& b = e.b;
-  Nest nest(e, box.shape);
-  nest.keepAllApart();
-  nest.uses(op.getValue());
-  nest.dims();
   int last = static_cast<int>(box.shape.size()) - 1;
   llvm::Value *stride = box.stride[last], *unit = b.CreateICmpEQ(stride, e.i64(1));
   unsigned width = e.vectorWidth(Numbers::bytes(element), box.shape.back(), isLong(e.plan.cost(op.getValue())) ? 1 : 2);
@@ -337,6 +365,36 @@ LogicalResult emitStore(Emitter& e, StoreOp op) {
       storeVector(e, element, v, row, j, w, stride, unit, isVolatile);
     });
   });
+  return success(ok);
+}
+
+}  // namespace
+
+LogicalResult emitStore(Emitter& e, StoreOp op) {
+  Box box(e, op.getView(), op.getIndices(), op.getValue().getType());
+  if (box.shape.empty()) {
+    Type element = op.getView().getType().getElementType();
+    const bool isVolatile = op.getCache() == CacheHint::volatile_;
+    e.ifThen(box.whole, [&] { e.numbers.store(element, e.scalar(op.getValue()), box.origin, isVolatile); });
+    return success();
+  }
+  auto nestWith = [&](size_t apart) {
+    Nest nest(e, box.shape);
+    for (size_t d = 0; d < apart; ++d) nest.keepApart(static_cast<int>(d));
+    nest.uses(op.getValue());
+    nest.dims();
+    return nest;
+  };
+  bool ok = true;
+  auto apart = [&] {
+    Nest nest = nestWith(box.shape.size());
+    ok &= succeeded(storeRows(e, op, box, nest));
+  };
+  const size_t first = box.rowsFrom();
+  Nest rows = nestWith(first);
+  if (first + 1 == box.shape.size() || rows.sizes().size() != first + 1) return apart(), success(ok);
+  e.ifThen(
+      box.isTogether(e, first), [&] { ok &= succeeded(storeRows(e, op, box.together(e, first), rows)); }, apart);
   return success(ok);
 }
 
