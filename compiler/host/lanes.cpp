@@ -26,8 +26,17 @@ llvm::Value* concatenate(llvm::IRBuilder<>& b, llvm::Value* low, llvm::Value* hi
   return b.CreateShuffleVector(stretched(low, n), stretched(high, m), lanes);
 }
 
-/// Gathers and scatters are instructions for elements of 4 and 8 bytes (AVX-512).
-bool hasInstruction(Emitter& e, Type element) { return e.target.vectorBytes >= 64 && Numbers::bytes(element) >= 4; }
+/// Narrow elements come out of the aligned words they lie in, which end on no other page than they do.
+llvm::Value* gatherNarrow(Emitter& e, llvm::FixedVectorType* type, llvm::Value* addresses, llvm::Value* mask) {
+  auto& b = e.b;
+  auto *words = llvm::FixedVectorType::get(b.getInt32Ty(), type), *longs = llvm::FixedVectorType::get(b.getInt64Ty(), type);
+  auto number = [&](uint64_t n) { return llvm::ConstantInt::get(longs, n); };
+  llvm::Value* at = b.CreatePtrToInt(addresses, longs);
+  llvm::Value* start = b.CreateIntToPtr(b.CreateAnd(at, number(~uint64_t{3})), addresses->getType());
+  llvm::Value* word = b.CreateMaskedGather(words, start, llvm::Align(4), mask, llvm::Constant::getNullValue(words));
+  llvm::Value* bits = b.CreateTrunc(b.CreateShl(b.CreateAnd(at, number(3)), number(3)), words);
+  return b.CreateTrunc(b.CreateLShr(word, bits), type);
+}
 
 /// Somewhere that lanes without an element may read.
 llvm::Value* nothing(Emitter& e) {
@@ -40,6 +49,8 @@ llvm::Value* nothing(Emitter& e) {
 }
 
 }  // namespace
+
+bool hasGather(Emitter& e) { return e.target.vectorBytes >= 64; }
 
 llvm::Value* loadApart(Emitter& e, Type element, llvm::Value* address, int64_t step, unsigned width) {
   auto& b = e.b;
@@ -66,7 +77,11 @@ llvm::Value* loadLanes(Emitter& e, Type element, llvm::Value* addresses, llvm::V
   const unsigned width = widthOf(addresses);
   auto* type = llvm::FixedVectorType::get(e.numbers.inMemory(element), width);
   const llvm::Align align(Numbers::bytes(element));
-  if (hasInstruction(e, element)) return b.CreateMaskedGather(type, addresses, align, mask, other);
+  if (hasGather(e)) {
+    if (align.value() >= 4) return b.CreateMaskedGather(type, addresses, align, mask, other);
+    llvm::Value* bits = gatherNarrow(e, type, addresses, mask);
+    return mask ? b.CreateSelect(mask, bits, other) : bits;
+  }
   if (mask) addresses = b.CreateSelect(mask, addresses, b.CreateVectorSplat(width, nothing(e)));
   llvm::Value* bits = llvm::PoisonValue::get(type);
   for (unsigned lane = 0; lane < width; ++lane) {
@@ -79,7 +94,7 @@ llvm::Value* loadLanes(Emitter& e, Type element, llvm::Value* addresses, llvm::V
 void storeLanes(Emitter& e, Type element, llvm::Value* bits, llvm::Value* addresses, llvm::Value* mask) {
   auto& b = e.b;
   const llvm::Align align(Numbers::bytes(element));
-  if (hasInstruction(e, element)) {
+  if (hasGather(e) && align.value() >= 4) {
     b.CreateMaskedScatter(bits, addresses, align, mask);
     return;
   }

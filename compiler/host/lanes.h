@@ -12,6 +12,9 @@ constexpr int64_t kWidestStep = 4;
 /// too, nothing before the first one or behind the last.
 llvm::Value* loadApart(Emitter& e, mlir::Type element, llvm::Value* address, int64_t step, unsigned width);
 
+/// Whether loads from addresses of their own are an instruction (AVX-512): else every lane is a load and an insertion.
+bool hasGather(Emitter& e);
+
 /// Memory bits at `addresses` (a vector of pointers). Lanes whose mask (null: none) is false touch no memory and are
 /// those of `other`, which may be null where there is no mask.
 llvm::Value* loadLanes(Emitter& e, mlir::Type element, llvm::Value* addresses, llvm::Value* mask, llvm::Value* other);

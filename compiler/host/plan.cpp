@@ -181,6 +181,8 @@ void Plan::decide(Operation* op) {
   int cost = opCost(op);
   for (Value operand : op->getOperands())
     if (isTile(operand)) cost += costs_.lookup(operand);
+  if (isa<BroadcastOp>(op) && shapeOf(op->getOperand(0)).back() < shapeOf(op->getResult(0)).back())
+    cost = std::min(cost, 1);  // once for every row
   for (Value result : op->getResults()) {
     if (!isTile(result)) continue;
     bool fill = isa<SplatOp>(op) ||

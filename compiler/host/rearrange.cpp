@@ -62,16 +62,26 @@ LogicalResult emitTake(Emitter& e, TakeOp op) {
   nest.uses(op.getIndices());
   nest.uses(to);
   nest.uses(start);
-  nest.dims();
+  const auto& sizes = nest.dims();
   Type element = elementOf(op.getResult());
-  return nest.run(1, [&](unsigned) {
-    llvm::Value* index = nest.eval(op.getIndices(), 1);
+  const unsigned widest = nest.isContiguous(to) ? e.vectorWidth(Numbers::bytes(element), sizes.back(), 1) : 1;
+  return nest.run(widest, [&](unsigned width) {
+    auto& b = e.b;
+    llvm::Value* index = nest.eval(op.getIndices(), width);
     if (!index) return failure();
     // Undefined but inside the tile.
-    index =
-        e.b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, index, llvm::ConstantInt::get(index->getType(), length - 1));
-    index = e.b.CreateMul(e.b.CreateZExt(index, e.b.getInt64Ty()), e.i64(source.strides[axis]));
-    llvm::Value* v = e.numbers.load(element, e.offsetBy(nest.address(start, element), element, index), 1);
+    index = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, index, llvm::ConstantInt::get(index->getType(), length - 1));
+    llvm::Type* wide = withElement(index->getType(), b.getInt64Ty());
+    index = b.CreateMul(b.CreateZExt(index, wide), llvm::ConstantInt::get(wide, source.strides[axis]));
+    if (width > 1) {  // where the lanes themselves lie along other dims
+      const int64_t step = nest.stride(start, static_cast<int>(sizes.size()) - 1);
+      SmallVector<llvm::Constant*> lanes;
+      for (unsigned lane = 0; lane < width; ++lane) lanes.push_back(e.i64(lane * step));
+      index = b.CreateAdd(index, llvm::ConstantVector::get(lanes));
+    }
+    llvm::Value* from = e.offsetBy(nest.address(start, element), element, index);
+    llvm::Value* v = width > 1 ? e.numbers.fromMemory(element, loadLanes(e, element, from, nullptr, nullptr))
+                               : e.numbers.load(element, from, 1);
     e.numbers.store(element, v, nest.address(to, element));
     return success();
   });
