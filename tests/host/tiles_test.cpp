@@ -161,6 +161,19 @@ TEST(HostTiles, TransposeEveryPermutation) {
   for (const Shape& s : {Shape{2, 3, 5}, Shape{4, 17, 16}, Shape{1, 16, 9}, Shape{7, 1, 4}})
     for (auto p : {std::vector<int>{0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}})
       checkTranspose<int32_t>(s, p, "i32", false);
+  // A few lines that interleave or are dealt out, and runs that one shuffle moves.
+  for (const Shape& s : {Shape{2, 50}, Shape{50, 2}, Shape{3, 67}, Shape{67, 3}, Shape{4, 130}, Shape{130, 4}})
+    for (bool computed : {false, true}) {
+      checkTranspose<int32_t>(s, {1, 0}, "i32", computed);
+      checkTranspose<int8_t>(s, {1, 0}, "i8", computed);
+      checkTranspose<int64_t>(s, {1, 0}, "i64", computed);
+    }
+  for (const Shape& s : {Shape{3, 7, 2, 4}, Shape{2, 5, 2, 32}, Shape{5, 3, 3, 40}, Shape{1, 9, 4, 4}, Shape{2, 3, 40, 2}})
+    for (auto p : {std::vector<int>{0, 1, 3, 2}, {0, 2, 1, 3}, {0, 3, 1, 2}, {1, 0, 3, 2}})
+      for (bool computed : {false, true}) {
+        checkTranspose<int32_t>(s, p, "i32", computed);
+        checkTranspose<int8_t>(s, p, "i8", computed);
+      }
 }
 
 TEST(HostTiles, CatAlongEachAxis) {
