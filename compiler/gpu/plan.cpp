@@ -301,8 +301,22 @@ class LiveTiles {
  private:
   int64_t kept(Value value) {
     if (!isa<RankedTensorType>(value.getType()) || servesOnlyCopies(value, atLeast_, ofCopies_)) return 0;
+    if (atLeast_ && passesThrough(value)) return 0;
     const int64_t registers = registersOf(value, threads_) / sharedBy(value);
     return atLeast_ ? std::min(registers, registersOf(endOfChain(value), threads_)) : registers;
+  }
+
+  /// Elementwise work behind it takes it at once: no more than an element of it is there at a time.
+  static bool passesThrough(Value value) {
+    Operation* op = value.getDefiningOp();
+    if (!op || !isElementwise(op) || !value.hasOneUse()) return false;
+    Operation* user = *value.getUsers().begin();
+    if (user->getBlock() != op->getBlock()) return false;
+    for (Operation* at = op->getNextNode(); at; at = at->getNextNode()) {
+      if (!isElementwise(at) && !isa<arith::ConstantOp, SplatOp, IotaOp, BroadcastOp>(at)) return false;
+      if (at == user) return true;
+    }
+    return false;
   }
 
   /// How many rows share what the tile holds: of words gathered for several rows, in this iteration or the one before.
