@@ -115,6 +115,7 @@ void Tracer::check_progress(SrcLoc loc) {
 
 Value Tracer::add(mlir::Value v, DType dtype, SrcLoc loc, ValueKind kind) {
   check_progress(loc);
+  if (kind == ValueKind::pointer && v.getDefiningOp()) read_only_.erase(v);  // of what lay there before
   if (kind != ValueKind::number && is_read_only(v)) read_only_.insert(v);
   ValueInfo info;
   info.value = v;
@@ -221,6 +222,7 @@ Carry& Tracer::touch(Frame& frame, uint32_t slot) {
       mlir::Block* block = frame.before ? frame.before : frame.block;
       const bool read_only = read_only_.contains(stand_in.value);
       stand_in.value = block->addArgument(stand_in.value.getType(), location(slots_[slot].declared));
+      read_only_.erase(stand_in.value);  // it may lie where an argument was that a closed loop did not need
       if (read_only) read_only_.insert(stand_in.value);
       stand_in.depth = static_cast<uint32_t>(&frame - frames_.data());
       stand_in.frame = frame.serial;

@@ -254,6 +254,25 @@ TEST_F(Launch, ScalarsThatAreOne) {
   EXPECT_EQ(x[2], 5.f);
 }
 
+// Arguments of loops that these turn out not to need go, and others may come to lie where they were: one of those is no
+// input because that one was.
+TEST_F(Launch, InputsAndOutputsOfLoops) {
+  auto k = kernel("loops", [](Ptr<const int32_t> a, Ptr<const int32_t> b, Ptr<int32_t> x, Ptr<int32_t> y, I32 n) {
+    for (auto e : range(n))
+      for (auto i : range(load(a + e), load(a + e + 1), 4)) store(x + i / 4, e);
+    for (auto i : range(n)) {
+      auto p = y + load(b + i);
+      auto rank = load(p);
+      store(x + (load(a + i) + rank), i);
+      store(p, rank + 1);
+    }
+  });
+  for (int round = 0; round < 100; ++round) {
+    const auto trace = static_cast<const AnyKernel&>(k).trace({}, {});
+    ASSERT_NE(trace.text().find("tile.scatter"), std::string::npos) << "round " << round;
+  }
+}
+
 TEST_F(Launch, PromisesReachTheIr) {
   auto k = kernel("promises", [](Tensor<const half, 2> a, Ptr<float> p, I32 n) {
     store(p + n, cast(a.load({0, 0}), f32));

@@ -138,7 +138,7 @@ Register r2("moe_fp8", [](Env& e) {
   const int E = e.big ? 64 : 3, K = e.big ? 2048 : 256, N = e.big ? 2816 : 128, T = e.big ? 8192 : 19, top = e.big ? 6 : 2;
   const int n = T * top;
   std::vector<int32_t> sorted, owner;
-  auto expert = [&](int i) { return (i * 7 + i / 3) % E; };
+  auto expert = [E](int i) { return (i * 7 + i / 3) % E; };
   for (int x = 0; x < E; ++x) {
     for (int i = 0; i < n; ++i)
       if (expert(i) == x) sorted.push_back(i);
