@@ -281,7 +281,9 @@ llvm::Value* Nest::evalIota(IotaOp iota, const Access& a, unsigned width) {
 
 std::optional<int64_t> Nest::step(Value tile, const Access& a) {
   if (!isTile(tile) || isInvariant(tile, a)) return 0;
-  Operation* op = tile.getDefiningOp();  // how a tile was made holds where it is read from memory, too
+  // How a tile was made holds where it is read from memory, too; but rows of such tiles may have become one.
+  if (e_.plan.place(tile) && sizes_.back() != shape_[lead_.back()]) return std::nullopt;
+  Operation* op = tile.getDefiningOp();
   if (!op || (isa<ReshapeOp, TransOp>(op) && !movesOnlyUnitDims(op))) return std::nullopt;
   if (isa<IotaOp>(op)) return loopStrides(Ref{0, 0, {1}}, a)[lead_.back()];
   Access in = through(op, a);

@@ -123,6 +123,34 @@ TEST(HostLanes, ScatteredLanesKeepTheirOrder) {
   checkScattered<int64_t>("i64");
 }
 
+// Offsets that so many ask for that they lie in memory: their rows are one long row there, but not where they lead.
+TEST(HostLanes, RowsOfOffsetsThatAreKept) {
+  const std::string column = "tensor<4x1xi32>", row = "tensor<1x16xi32>", ti = "tensor<4x16xi32>", tf = "tensor<4x16xf32>";
+  std::string body, sum = "%g0";
+  for (int k = 0; k < 5; ++k) {
+    body += "  %n" + text(k) + " = arith.constant " + text(k) + " : i64\n  %p" + text(k) + " = tile.ptr_add %p, %n" + text(k) +
+            " : !tile.ptr<f32>, i64\n  %g" + text(k) + " = tile.gather %p" + text(k) + " offsets %at : " + ti + " : !tile.ptr<f32> -> " + tf + "\n";
+    if (k == 0) continue;
+    body += "  %s" + text(k) + " = arith.addf " + sum + ", %g" + text(k) + " : " + tf + "\n";
+    sum = "%s" + text(k);
+  }
+  HostKernel kernel("func.func @k(%p: !tile.ptr<f32>, %o: !tile.ptr<f32>, %w: i32) attributes {tile.kernel} {\n"
+                    "  %i = tile.iota : tensor<4xi32>\n  %y = tile.reshape %i : tensor<4xi32> -> " + column +
+                    "\n  %j = tile.iota : tensor<16xi32>\n  %x = tile.reshape %j : tensor<16xi32> -> " + row +
+                    "\n  %ww = tile.splat %w : i32 -> " + column + "\n  %yw = arith.muli %y, %ww : " + column +
+                    "\n  %yb = tile.broadcast %yw : " + column + " -> " + ti + "\n  %xb = tile.broadcast %x : " + row +
+                    " -> " + ti + "\n  %at = arith.addi %yb, %xb : " + ti + "\n" + body + "  tile.scatter " + sum +
+                    ", %o offsets %at : " + ti + " : " + tf + ", !tile.ptr<f32>\n  return\n}");
+  ASSERT_TRUE(kernel.ok()) << kernel.error;
+  const int w = 19;
+  auto a = smallNumbers(4 * w + 5);
+  std::vector<float> out(4 * w, -1), want(4 * w, -1);
+  for (int y = 0; y < 4; ++y)
+    for (int x = 0; x < 16; ++x) want[y * w + x] = std::accumulate(&a[y * w + x], &a[y * w + x] + 5, 0.0f);
+  kernel.run(Args().pointer(a.data()).pointer(out.data()).scalar(w));
+  EXPECT_EQ(out, want);
+}
+
 /// Columns are taken apart (of `count` beside each other), and the same ones joined again the other way round.
 template <class T>
 void checkColumns(const std::string& element, int64_t rows, int64_t count) {
