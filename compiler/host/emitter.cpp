@@ -162,6 +162,13 @@ llvm::Value* Emitter::loop(llvm::Value* lo, llvm::Value* hi, int64_t step,
   return stop;
 }
 
+void Emitter::inVectors(llvm::Value* lo, llvm::Value* hi, unsigned width,
+                        llvm::function_ref<void(llvm::Value*, unsigned)> body) {
+  for (unsigned w : {width, width / 4})
+    if (w > 1) lo = loop(lo, hi, w, [&](llvm::Value* i) { body(i, w); });
+  loop(lo, hi, 1, [&](llvm::Value* i) { body(i, 1); });
+}
+
 SmallVector<llvm::Value*> Emitter::loopCarrying(
     int64_t lo, int64_t hi, int64_t step, ArrayRef<llvm::Value*> init,
     llvm::function_ref<SmallVector<llvm::Value*>(llvm::Value*, ArrayRef<llvm::Value*>)> body) {

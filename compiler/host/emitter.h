@@ -41,7 +41,10 @@ class Emitter {
 
   /// for (i = lo; i + step <= hi; i += step) body(i). Returns the first i not run.
   llvm::Value* loop(llvm::Value* lo, llvm::Value* hi, int64_t step, llvm::function_ref<void(llvm::Value*)> body);
-  /// The same with values carried from one iteration to the next; static bounds with at least one iteration.
+  /// The same over [lo, hi) in vectors of `width`, then in quarters of one, then in single elements: body(i, lanes).
+  void inVectors(llvm::Value* lo, llvm::Value* hi, unsigned width,
+                 llvm::function_ref<void(llvm::Value*, unsigned)> body);
+  /// A loop with values carried from one iteration to the next; static bounds with at least one iteration.
   llvm::SmallVector<llvm::Value*> loopCarrying(
       int64_t lo, int64_t hi, int64_t step, llvm::ArrayRef<llvm::Value*> init,
       llvm::function_ref<llvm::SmallVector<llvm::Value*>(llvm::Value*, llvm::ArrayRef<llvm::Value*>)> body);

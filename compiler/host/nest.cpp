@@ -121,21 +121,13 @@ LogicalResult Nest::outer(llvm::function_ref<LogicalResult()> row, int also) {
 }
 
 LogicalResult Nest::row(unsigned width, llvm::function_ref<LogicalResult(unsigned)> body) {
-  int last = static_cast<int>(sizes_.size()) - 1;
-  int64_t n = sizes_[last], done = 0;
   bool ok = true;
-  auto run = [&](int64_t to, unsigned w) {
-    e_.loop(e_.i64(done), e_.i64(to), w, [&](llvm::Value* i) {
-      enter();
-      index_[last] = i;
-      ok = succeeded(body(w)) && ok;
-    });
-    done = to;
-  };
-  // At most three copies of the body: whole vectors, quarters of one, single elements.
-  for (unsigned w : {width, width / 4})
-    if (w > 1 && n - done >= w && ok) run(done + (n - done) / w * w, w);
-  if (done < n && ok) run(n, 1);
+  e_.inVectors(e_.i64(0), e_.i64(sizes_.back()), width, [&](llvm::Value* i, unsigned lanes) {
+    if (!ok) return;
+    enter();
+    index_.back() = i;
+    ok = succeeded(body(lanes));
+  });
   return success(ok);
 }
 

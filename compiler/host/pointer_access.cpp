@@ -59,9 +59,9 @@ llvm::Value* maskedLoad(Emitter& e, Type element, llvm::Value* address, llvm::Va
 /// The same of elements that do not lie side by side, in vectors: `step` is how far apart they are, if that is known.
 llvm::Value* loadScattered(Emitter& e, Type element, llvm::Value* addresses, std::optional<int64_t> step,
                            llvm::Value* mask, llvm::Value* other, unsigned width) {
-  auto each = [&](llvm::Value* mask) {
-    llvm::Value* instead = mask ? e.numbers.toMemory(element, other) : nullptr;
-    return e.numbers.fromMemory(element, loadLanes(e, element, addresses, mask, instead));
+  auto each = [&](llvm::Value* on) {
+    llvm::Value* instead = on ? e.numbers.toMemory(element, other) : nullptr;
+    return e.numbers.fromMemory(element, loadLanes(e, element, addresses, on, instead));
   };
   if (!step || *step < 2 || *step > kWidestStep) return each(isAlways(mask) ? nullptr : mask);
   auto apart = [&] {

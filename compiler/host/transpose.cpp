@@ -25,6 +25,24 @@ void transposeRegisters(llvm::IRBuilder<>& b, SmallVectorImpl<llvm::Value*>& row
   }
 }
 
+/// Memory bits, as they are.
+class Bits {
+ public:
+  Bits(Emitter& e, Type element) : e_(e), raw_(e.numbers.inMemory(element)), element_(element) {}
+  llvm::Value* address(llvm::Value* base, llvm::Value* at) const { return e_.offsetBy(base, element_, at); }
+  llvm::Value* load(llvm::Value* address, int64_t width) const {
+    auto* type = width > 1 ? static_cast<llvm::Type*>(llvm::FixedVectorType::get(raw_, width)) : raw_;
+    return e_.b.CreateAlignedLoad(type, address, align());
+  }
+  void store(llvm::Value* bits, llvm::Value* address) const { e_.b.CreateAlignedStore(bits, address, align()); }
+
+ private:
+  llvm::Align align() const { return llvm::Align(Numbers::bytes(element_)); }
+  Emitter& e_;
+  llvm::Type* raw_;
+  Type element_;
+};
+
 void transposeLoops(Emitter& e, Lines from, Type element, Lines to, Type as, int64_t rows, int64_t columns) {
   auto& b = e.b;
   const auto fits = static_cast<int64_t>(llvm::bit_floor(static_cast<uint64_t>(std::min(rows, columns))));
@@ -35,16 +53,14 @@ void transposeLoops(Emitter& e, Lines from, Type element, Lines to, Type as, int
   auto target = [&](llvm::Value* i, llvm::Value* j) {
     return e.offsetBy(to.base, as, b.CreateAdd(b.CreateMul(i, to.distance), j));
   };
-  bool sameBits = element == as;
-  llvm::Type* raw = e.numbers.inMemory(element);
-  auto load = [&](llvm::Value* address, unsigned width) -> llvm::Value* {
-    if (!sameBits) return e.numbers.widen(element, as, e.numbers.load(element, address, width));
-    return b.CreateAlignedLoad(width > 1 ? static_cast<llvm::Type*>(llvm::FixedVectorType::get(raw, width)) : raw,
-                               address, llvm::Align(Numbers::bytes(element)));
+  const bool sameBits = element == as;
+  const Bits bits(e, element);
+  auto load = [&](llvm::Value* address, unsigned width) {
+    return sameBits ? bits.load(address, width)
+                    : e.numbers.widen(element, as, e.numbers.load(element, address, width));
   };
   auto store = [&](llvm::Value* v, llvm::Value* address) {
-    if (!sameBits) return e.numbers.store(as, v, address);
-    b.CreateAlignedStore(v, address, llvm::Align(Numbers::bytes(as)));
+    return sameBits ? bits.store(v, address) : e.numbers.store(as, v, address);
   };
   auto singly = [&](int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
     e.loop(e.i64(j0), e.i64(j1), 1, [&](llvm::Value* j) {
@@ -79,40 +95,6 @@ int firstMoved(TransOp op) {
 
 bool isRowMajor(const Ref& ref, ArrayRef<int64_t> shape) { return ArrayRef(ref.strides) == ArrayRef(rowMajorStrides(shape)); }
 
-int64_t elementsOf(ArrayRef<int64_t> shape) {
-  int64_t n = 1;
-  for (int64_t size : shape) n *= size;
-  return n;
-}
-
-/// Whole vectors, then shorter ones, then single elements of [0, n).
-void inVectors(Emitter& e, int64_t n, unsigned width, llvm::function_ref<void(llvm::Value*, unsigned)> body) {
-  int64_t done = 0;
-  for (unsigned w : {width, width / 4, 1u}) {
-    const int64_t end = w ? done + (n - done) / w * w : done;
-    if (end > done) e.loop(e.i64(done), e.i64(end), w, [&](llvm::Value* i) { body(i, w); });
-    done = end;
-  }
-}
-
-/// Memory bits, as they are.
-class Bits {
- public:
-  Bits(Emitter& e, Type element) : e_(e), raw_(e.numbers.inMemory(element)), element_(element) {}
-  llvm::Value* address(llvm::Value* base, llvm::Value* at) const { return e_.offsetBy(base, element_, at); }
-  llvm::Value* load(llvm::Value* address, int64_t width) const {
-    auto* type = width > 1 ? static_cast<llvm::Type*>(llvm::FixedVectorType::get(raw_, width)) : raw_;
-    return e_.b.CreateAlignedLoad(type, address, align());
-  }
-  void store(llvm::Value* bits, llvm::Value* address) const { e_.b.CreateAlignedStore(bits, address, align()); }
-
- private:
-  llvm::Align align() const { return llvm::Align(Numbers::bytes(element_)); }
-  Emitter& e_;
-  llvm::Type* raw_;
-  Type element_;
-};
-
 /// Runs of `length` elements in which the trailing dims of `shape` change places, and which themselves stay where they
 /// are. `from` has the strides of the result's dims in the source.
 void shuffleRuns(Emitter& e, const Ref& from, const Ref& to, Type element, ArrayRef<int64_t> shape, int64_t length) {
@@ -125,7 +107,7 @@ void shuffleRuns(Emitter& e, const Ref& from, const Ref& to, Type element, Array
   }
   const Bits bits(e, element);
   llvm::Value *source = e.address(from, element, e.i64(from.offset)), *target = e.address(to, element, e.i64(to.offset));
-  const int64_t n = elementsOf(shape), many = std::max<int64_t>(1, e.vectorWidth(Numbers::bytes(element), n) / length);
+  const int64_t n = ShapedType::getNumElements(shape), many = std::max<int64_t>(1, e.vectorWidth(Numbers::bytes(element), n) / length);
   auto move = [&](int64_t first, int64_t end, int64_t runs) {
     SmallVector<int> lanes;
     for (int64_t run = 0; run < runs; ++run)
@@ -143,7 +125,7 @@ void shuffleRuns(Emitter& e, const Ref& from, const Ref& to, Type element, Array
 /// A few lines of `rows` elements, whose elements follow each other in turns: to[i][j] = from[j][i].
 void interleaveLines(Emitter& e, Lines from, llvm::Value* to, Type element, int64_t rows, int64_t columns) {
   const Bits bits(e, element);
-  inVectors(e, rows, e.vectorWidth(Numbers::bytes(element), rows), [&](llvm::Value* i, unsigned width) {
+  e.inVectors(e.i64(0), e.i64(rows), e.vectorWidth(Numbers::bytes(element), rows), [&](llvm::Value* i, unsigned width) {
     SmallVector<llvm::Value*, kMostColumns> lines;
     for (int64_t j = 0; j < columns; ++j) {
       llvm::Value* at = e.b.CreateAdd(e.b.CreateMul(e.i64(j), from.distance), i);
@@ -158,7 +140,7 @@ void interleaveLines(Emitter& e, Lines from, llvm::Value* to, Type element, int6
 /// The way back: elements that follow each other in turns, as a few lines of `columns` elements.
 void dealLines(Emitter& e, llvm::Value* from, Lines to, Type element, int64_t rows, int64_t columns) {
   const Bits bits(e, element);
-  inVectors(e, columns, e.vectorWidth(Numbers::bytes(element), columns), [&](llvm::Value* j, unsigned width) {
+  e.inVectors(e.i64(0), e.i64(columns), e.vectorWidth(Numbers::bytes(element), columns), [&](llvm::Value* j, unsigned width) {
     for (int64_t i = 0; i < rows; ++i) {
       llvm::Value* start = bits.address(from, e.b.CreateAdd(e.b.CreateMul(j, e.i64(rows)), e.i64(i)));
       llvm::Value* line = width > 1 ? loadApart(e, element, start, rows, width) : bits.load(start, 1);
@@ -191,7 +173,7 @@ LogicalResult Emitter::emitTransposed(TransOp op, const Ref& to) {
     if (source->strides[s] == 1 && shape[d] > 1) contiguous = static_cast<int>(d);
   }
   if (contiguous < 0 || contiguous == last) return copy(from, to, element, shape), success();
-  const int64_t run = elementsOf(shape.drop_front(firstMoved(op)));
+  const int64_t run = ShapedType::getNumElements(shape.drop_front(firstMoved(op)));
   if (run <= kLongestRun && isRowMajor(*source, shapeOf(op.getSource())) && isRowMajor(to, shape))
     return shuffleRuns(*this, from, to, element, shape, run), success();
   const int64_t rows = shape[contiguous], columns = shape[last];

@@ -85,14 +85,6 @@ Box Box::together(Emitter& e, size_t first) const {
 
 namespace {
 
-/// Elements [lo, hi) of a row: two vectors at a time, then shorter ones, then single elements.
-void dynamicRow(Emitter& e, llvm::Value* lo, llvm::Value* hi, unsigned width,
-                llvm::function_ref<void(llvm::Value*, unsigned)> body) {
-  for (unsigned w : {width, width / 4})
-    if (w > 1) lo = e.loop(lo, hi, w, [&](llvm::Value* j) { body(j, w); });
-  e.loop(lo, hi, 1, [&](llvm::Value* j) { body(j, 1); });
-}
-
 /// Loops over the clipped outer dims; `row` gets their indices.
 void clippedRows(Emitter& e, const Box& box, llvm::function_ref<void(ArrayRef<llvm::Value*>)> row) {
   SmallVector<llvm::Value*, 4> index;
@@ -230,7 +222,7 @@ void copyBox(Emitter& e, const Box& box, Type element, llvm::Value* to, llvm::Va
       llvm::Value *from = e.offsetBy(box.origin, element, rowOffset(e, box, index)), *number = e.i64(0);
       for (auto [i, stride] : llvm::zip(index, strides)) number = b.CreateAdd(number, b.CreateMul(i, e.i64(stride)));
       llvm::Value* target = e.offsetBy(to, element, number);
-      dynamicRow(e, box.low.back(), box.high.back(), inVectors ? width : 1, [&](llvm::Value* j, unsigned w) {
+      e.inVectors(box.low.back(), box.high.back(), inVectors ? width : 1, [&](llvm::Value* j, unsigned w) {
         llvm::Value* step = inVectors ? j : b.CreateMul(j, box.stride.back());
         llvm::Value* bits = b.CreateAlignedLoad(vectorOf(w), e.offsetBy(from, element, step), align, isVolatile);
         b.CreateAlignedStore(bits, e.offsetBy(target, element, j), align);
@@ -346,7 +338,7 @@ LogicalResult storeRows(Emitter& e, StoreOp op, const Box& box, Nest& nest) {
       llvm::Value* off = b.CreateAnd(start, e.i64(static_cast<int64_t>(whole.value()) - 1));
       around = b.CreateAnd(large, b.CreateICmpEQ(off, e.i64(0)));
     }
-    dynamicRow(e, box.low.back(), box.high.back(), width, [&](llvm::Value* j, unsigned w) {
+    e.inVectors(box.low.back(), box.high.back(), width, [&](llvm::Value* j, unsigned w) {
       nest.enter();
       nest.setIndex(last, j);
       llvm::Value* v = ok ? nest.eval(op.getValue(), w) : nullptr;

@@ -8,6 +8,7 @@
 #include "compiler/dialect/dialect.h"
 #include "compiler/lowering/elementwise.h"
 #include "compiler/lowering/error_functions.h"
+#include "compiler/lowering/function_table.h"
 #include "compiler/lowering/gamma_functions.h"
 #include "compiler/lowering/math_functions_f64.h"
 #include "compiler/lowering/shared_functions.h"
@@ -379,42 +380,13 @@ Value* emitF32(llvm::IRBuilderBase& b, Operation* op, llvm::ArrayRef<Value*> a, 
   b.setFastMathFlags({});
   Math m(b, a[0]->getType(), slowUnderflow, quick, powers);
   return llvm::TypeSwitch<Operation*, Value*>(op)
-      .Case<math::Exp2Op>([&](auto) { return m.exp2(a[0]); })
-      .Case<math::ExpOp>([&](auto) { return m.exp(a[0]); })
-      .Case<math::ExpM1Op>([&](auto) { return m.expm1(a[0]); })
-      .Case<math::LogOp>([&](auto) { return m.log(a[0], 0); })
-      .Case<math::Log2Op>([&](auto) { return m.log(a[0], 2); })
-      .Case<math::Log10Op>([&](auto) { return m.log(a[0], 10); })
       .Case<math::Log1pOp>([&](auto) { return m.log1p(a[0], isNeverNegative(op->getOperand(0))); })
-      .Case<math::TanhOp>([&](auto) { return m.tanh(a[0]); })
-      .Case<math::ErfOp>([&](auto) { return m.erf(a[0]); })
-      .Case<math::ErfcOp>([&](auto) { return m.erfc(a[0]); })
-      .Case<math::CbrtOp>([&](auto) { return m.cbrt(a[0]); })
-      .Case<math::SinOp>([&](auto) { return m.trig(a[0], Math::Trig::sin); })
-      .Case<math::CosOp>([&](auto) { return m.trig(a[0], Math::Trig::cos); })
-      .Case<math::TanOp>([&](auto) { return m.trig(a[0], Math::Trig::tan); })
-      .Case<math::SinhOp>([&](auto) { return m.sinh(a[0]); })
-      .Case<math::CoshOp>([&](auto) { return m.cosh(a[0]); })
-      .Case<math::AsinhOp>([&](auto) { return m.asinh(a[0]); })
-      .Case<math::AcoshOp>([&](auto) { return m.acosh(a[0]); })
-      .Case<math::AtanhOp>([&](auto) { return m.atanh(a[0]); })
-      .Case<math::AsinOp>([&](auto) { return m.arc(a[0], Math::Arc::sine); })
-      .Case<math::AcosOp>([&](auto) { return m.arc(a[0], Math::Arc::cosine); })
-      .Case<math::AtanOp>([&](auto) { return m.atan(a[0]); })
-      .Case<math::Atan2Op>([&](auto) { return m.atan2(a[0], a[1]); })
-      .Case<math::PowFOp>([&](auto) { return m.pow(a[0], a[1]); })
-      .Case<LgammaOp>([&](auto) { return m.lgamma(a[0]); })
-      .Case<TgammaOp>([&](auto) { return m.tgamma(a[0]); })
-      .Case<ErfinvOp>([&](auto) { return m.erfinv(a[0]); })
-      .Case<ErfcinvOp>([&](auto) { return m.erfcinv(a[0]); })
-      .Case<NormcdfOp>([&](auto) { return m.normcdf(a[0]); })
-      .Case<NormcdfinvOp>([&](auto) { return m.normcdfinv(a[0]); })
       // Differences near their zeros, and the angle of a large argument, want f64.
       .Case<J0Op, J1Op, Y0Op, Y1Op>([&](Operation* bessel) {
         Value* wide = b.CreateFPExt(a[0], withElement(a[0]->getType(), b.getDoubleTy()));
         return b.CreateFPTrunc(emitF64(b, bessel, {wide}), a[0]->getType());
       })
-      .Default([](Operation*) -> Value* { return nullptr; });
+      .Default([&](Operation*) { return emitFunction(m, op, a); });
 }
 
 llvm::Intrinsic::ID libmIntrinsic(Operation* op) {
