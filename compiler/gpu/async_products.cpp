@@ -57,13 +57,6 @@ static SmallVector<Value> sharedOperands(MmaOp product) {
   return tiles;
 }
 
-bool AsyncReads::readsStagesOnly(MmaOp product) const {
-  return llvm::all_of(sharedOperands(product), [&](Value tile) {
-    auto alloc = allocationOf(tile);
-    return alloc && stages_.contains(alloc);
-  });
-}
-
 /// The product's stages rotate in the loop `op` stands in: the ring lives as long, so its bytes serve nothing else
 /// there.
 static bool rotatesAround(Operation* op, MmaOp product) {
@@ -81,13 +74,19 @@ static bool hasLayouts(Operation* op) {
 
 bool AsyncReads::threatens(Operation* op, MmaOp product, bool isOfEarlier) const {
   if (rotatesAround(op, product)) return false;
-  // The other threads' products of the last iteration are finished before this one's: async_plan.cpp.
-  if (auto store = dyn_cast<SmemStoreOp>(op); store && isOfEarlier && op->getBlock() == product->getBlock() &&
-                                              isAlternating(store.getTarget(), *op->getBlock()))
-    return false;
+  // Of buffers that take turns this iteration writes the one that the last one's product does not read. The other threads'
+  // products of the last iteration are finished before this one's: async_plan.cpp.
+  Block& block = *op->getBlock();
+  auto isOther = [&](Value tile) {
+    return isOfEarlier && &block == product->getBlock() && isAlternating(tile, block);
+  };
+  if (auto store = dyn_cast<SmemStoreOp>(op); store && isOther(store.getTarget())) return false;
   // A write to other bytes is a threat too, unless it can only be to other bytes: buffers whose last statement is over
-  // share their memory with others. Those of stages are never shared.
-  const bool stagesOnly = readsStagesOnly(product);
+  // share their memory with others. Those of stages are never shared, and those that take turns not inside their loop.
+  const bool stagesOnly = llvm::all_of(sharedOperands(product), [&](Value tile) {
+    auto alloc = allocationOf(tile);
+    return alloc && (stages_.contains(alloc) || isOther(tile));
+  });
   auto writes = [&](Value target) {
     if (!stagesOnly) return true;
     return llvm::any_of(sharedOperands(product),

@@ -28,8 +28,6 @@ class AsyncReads {
   bool threatens(mlir::Operation* op, MmaOp product, bool isOfEarlier = false) const;
 
  private:
-  bool readsStagesOnly(MmaOp product) const;
-
   llvm::DenseSet<mlir::Operation*> stages_;  ///< allocations that a producer fills
 };
 

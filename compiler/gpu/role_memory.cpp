@@ -115,12 +115,27 @@ MemoryPlan planMemory(func::FuncOp func, const RingGroups& groups, const std::ve
   return plan;
 }
 
+/// A product of the iteration is waited for in front of the store anyway.
+static bool isMadeOfProduct(ShareOp share) {
+  SmallVector<Operation*> pending{share};
+  llvm::DenseSet<Operation*> seen;
+  while (!pending.empty()) {
+    Operation* op = pending.pop_back_val();
+    if (isa<MmaOp>(op)) return true;
+    for (Value operand : op->getOperands())
+      if (Operation* made = operand.getDefiningOp(); made && made->getBlock() == share->getBlock())
+        if (seen.insert(made).second) pending.push_back(made);
+  }
+  return false;
+}
+
 std::vector<ShareOp> findAlternating(func::FuncOp func) {
   std::vector<ShareOp> found;
   func.walk([&](ShareOp share) {
     auto loop = dyn_cast<scf::ForOp>(share->getParentOp());
     APInt step;
-    if (loop && matchPattern(loop.getStep(), m_ConstantInt(&step)) && step == 1 &&
+    if (loop && matchPattern(loop.getStep(), m_ConstantInt(&step)) && step.isStrictlyPositive() &&
+        (step == 1 || !isMadeOfProduct(share)) &&
         share.getSource().getType().getShape() == share.getResult().getType().getShape() &&
         llvm::all_of(readersOf(share.getResult()), isAsyncProduct))
       found.push_back(share);

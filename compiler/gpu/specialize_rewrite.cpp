@@ -284,7 +284,7 @@ class Rewriter {
     if (plan_.alternating.contains(share)) {
       auto loop = cast<scf::ForOp>(share->getParentOp());
       buffer =
-          slotOf(builder, share.getLoc(), alternatingBuffers(share, loop), parityOf(builder, loop.getInductionVar()));
+          slotOf(builder, share.getLoc(), alternatingBuffers(share, loop), parityOf(builder, loop));
     } else if (tile.getShape() == type.getShape()) {
       buffer = SmemAllocOp::create(builder, share.getLoc(), type, IntegerAttr());
     } else {  // padding is zeroed once, by the consumers
@@ -319,9 +319,17 @@ class Rewriter {
     return it->buffers;
   }
 
-  static Value parityOf(OpBuilder& builder, Value count) {
+  /// Of the counter without the zeros that its step ends with: the rest of the step is odd, and changes it every time.
+  static Value parityOf(OpBuilder& builder, scf::ForOp loop) {
+    Value count = loop.getInductionVar();
     Location loc = count.getLoc();
+    APInt step;
+    (void)matchPattern(loop.getStep(), m_ConstantInt(&step));
     if (count.getType().isIndex()) count = arith::IndexCastOp::create(builder, loc, builder.getI32Type(), count);
+    if (const unsigned zeros = step.countr_zero()) {
+      Value by = arith::ConstantOp::create(builder, loc, builder.getIntegerAttr(count.getType(), zeros));
+      count = arith::ShRUIOp::create(builder, loc, count, by);
+    }
     if (!count.getType().isInteger(32)) count = arith::TruncIOp::create(builder, loc, builder.getI32Type(), count);
     Value one = arith::ConstantIntOp::create(builder, loc, builder.getI32Type(), 1);
     return arith::AndIOp::create(builder, loc, count, one);

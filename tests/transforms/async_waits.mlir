@@ -398,8 +398,8 @@ func.func @renamed(%w: tensor<16x64xi8>, %s: tensor<16x64xf16>, %b: !tile.smem<1
 }
 
 // -----
-// A store into the buffer that the product of the last iteration does not read does not wait for it: that happens in
-// front of this one's product, where a barrier will tell everybody.
+// A store into the buffer that the product of the last iteration does not read does not wait for it, nor does where
+// threads meet: that happens in front of this one's product, where a barrier will tell everybody.
 // CHECK-LABEL: func.func @taking_turns
 // CHECK: } consumer {
 // CHECK: scf.for %[[K:.*]] = {{.*}} iter_args(%[[ACC:[a-z0-9]+]] = {{.*}}, %[[EARLY:.*]] = {{.*}})
@@ -434,8 +434,57 @@ func.func @taking_turns(%a: !tile.view<2xf16>, %b: !tile.view<2xf16>, %c: !tile.
     ^bb0(%x: i32, %y: i32, %z: i32):
       %first = tile.load %b[%c0, %y : i32, i32] : !tile.view<2xf16> -> tensor<64x128xf16>
       %r:2 = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero, %early = %first) -> (tensor<128x128xf32>, tensor<64x128xf16>) : i32 {
+        %next = arith.addf %early, %early : tensor<64x128xf16>
+        tile.barrier
+        %turn = arith.andi %k, %c1 : i32
+        %mine = tile.smem_slot %turns[%turn] : !tile.smem<64x128xf16, minor = 1, stages = 2> -> !tile.smem<64x128xf16, minor = 1>
+        tile.smem_store %early, %mine : tensor<64x128xf16>, !tile.smem<64x128xf16, minor = 1>
+        %slot = tile.ring_acquire %ring : !tile.ring<4>
+        %sa = tile.smem_slot %bufA[%slot] : !tile.smem<128x64xf16, minor = 1, stages = 4> -> !tile.smem<128x64xf16, minor = 1>
+        %d = tile.mma wgmma_f16 k 64 warps(8, 1) %sa, %mine, %acc : !tile.smem<128x64xf16, minor = 1>, !tile.smem<64x128xf16, minor = 1> -> tensor<128x128xf32>
+        tile.ring_release %ring : !tile.ring<4>
+        scf.yield %d, %next : tensor<128x128xf32>, tensor<64x128xf16>
+      }
+      tile.store %r#0, %c[%x, %y : i32, i32] : tensor<128x128xf32>, !tile.view<2xf32>
+    }
+  }
+  return
+}
+
+// -----
+// What was read from memory is stored behind the wait: the later, the longer loads may take.
+// CHECK-LABEL: func.func @from_memory
+// CHECK: } consumer {
+// CHECK: scf.for
+// CHECK: tile.load %arg1
+// CHECK: tile.mma_wait 0{{$}}
+// CHECK: tile.smem_store
+// CHECK: tile.mma wgmma_f16
+// CHECK: scf.yield
+func.func @from_memory(%a: !tile.view<2xf16>, %b: !tile.view<2xf16>, %c: !tile.view<2xf32>, %n: i32) attributes {tile.num_warps = 8 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant dense<0.0> : tensor<128x128xf32>
+  %bufA = tile.smem_alloc : !tile.smem<128x64xf16, minor = 1, stages = 4>
+  %turns = tile.smem_alloc {tile.alternates} : !tile.smem<64x128xf16, minor = 1, stages = 2>
+  %ring = tile.ring_alloc arrivals 2 : !tile.ring<4>
+  tile.specialize regs(40, 232) producer {
+    tile.work_loop {
+    ^bb0(%x: i32, %y: i32, %z: i32):
+      scf.for %k = %c0 to %n step %c1 : i32 {
+        %slot = tile.ring_reserve %ring bytes 16384 : !tile.ring<4>
+        %sa = tile.smem_slot %bufA[%slot] : !tile.smem<128x64xf16, minor = 1, stages = 4> -> !tile.smem<128x64xf16, minor = 1>
+        tile.tma_load %a[%x, %k : i32, i32] to %sa signals %ring[%slot] : !tile.view<2xf16>, !tile.smem<128x64xf16, minor = 1>, !tile.ring<4>
+      }
+    }
+  } consumer {
+    tile.work_loop {
+    ^bb0(%x: i32, %y: i32, %z: i32):
+      %first = tile.load %b[%c0, %y : i32, i32] : !tile.view<2xf16> -> tensor<64x128xf16>
+      %r:2 = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero, %early = %first) -> (tensor<128x128xf32>, tensor<64x128xf16>) : i32 {
         %ahead = arith.addi %k, %c1 : i32
         %next = tile.load %b[%ahead, %y : i32, i32] : !tile.view<2xf16> -> tensor<64x128xf16>
+        tile.barrier
         %turn = arith.andi %k, %c1 : i32
         %mine = tile.smem_slot %turns[%turn] : !tile.smem<64x128xf16, minor = 1, stages = 2> -> !tile.smem<64x128xf16, minor = 1>
         tile.smem_store %early, %mine : tensor<64x128xf16>, !tile.smem<64x128xf16, minor = 1>

@@ -227,6 +227,34 @@ func.func @shared_by_consumers(%a: !tile.view<2xf16> {tile.align = 16 : i32, til
 
 // -----
 
+// One that needs no product of its iteration goes to two buffers that take turns by the number of the iteration: it is
+// computed under the product of the one before.
+// CHECK-LABEL: func.func @by_number
+// CHECK: %[[TURNS:.*]] = tile.smem_alloc {tile.alternates} : <64x64xf16, minor = 1, stages = 2>
+// CHECK: consumer {
+// CHECK: %[[NUMBER:.*]] = arith.shrui %{{.*}}, %c6_i32
+// CHECK-NEXT: %[[TURN:.*]] = arith.andi %[[NUMBER]], %c1_i32
+// CHECK-NEXT: %[[OWN:.*]] = tile.smem_slot %[[TURNS]][%[[TURN]]]
+// CHECK-NEXT: tile.smem_store %{{.*}}, %[[OWN]]
+// CHECK: tile.mma {{.*}} %[[OWN]]
+func.func @by_number(%a: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %b: !tile.view<2xf32>, %c: !tile.view<2xf32>, %n: i32) attributes {tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %r = scf.for %k = %c0 to %n step %c64 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {
+    %sa = tile.load_shared %a[%c0, %k : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
+    %f = tile.load %b[%k, %c0 : i32, i32] : !tile.view<2xf32> -> tensor<64x64xf32>
+    %h = arith.truncf %f : tensor<64x64xf32> to tensor<64x64xf16>
+    %sh = tile.share %h : tensor<64x64xf16> -> !tile.smem<64x64xf16, minor = 1>
+    %d = tile.mma wgmma_f16 k 64 warps(4, 1) %sa, %sh, %acc : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf32>
+    scf.yield %d : tensor<64x64xf32>
+  }
+  tile.store %r, %c[%c0, %c0 : i32, i32] : tensor<64x64xf32>, !tile.view<2xf32>
+  return
+}
+
+// -----
+
 // Three programs would fit the shared memory, but enter with 80 registers a thread: a product of 128 columns alone takes
 // 64 for its sums, and ptxas wants them from the start.
 // CHECK-LABEL: func.func @crowded
