@@ -17,7 +17,7 @@ int widest(int elementBytes) { return std::max(1, 16 / elementBytes); }
 }  // namespace
 
 AccessWidth boxWidth(const Facts& facts, Value view, ValueRange indices, llvm::ArrayRef<int64_t> shape,
-                     int elementBytes) {
+                     int elementBytes, bool fromUnits) {
   AccessWidth width;
   int rank = static_cast<int>(indices.size()), lead = rank - static_cast<int>(shape.size());
   int unit = facts.unitStrideDim(view);
@@ -25,7 +25,7 @@ AccessWidth boxWidth(const Facts& facts, Value view, ValueRange indices, llvm::A
   width.dim = unit - lead;
   int64_t vector =
       std::gcd<int64_t>(widest(elementBytes), powerOfTwoPart(std::max<int64_t>(1, facts.alignOf(view) / elementBytes)));
-  vector = std::gcd(vector, powerOfTwoPart(facts.divisibility(indices[unit])));
+  if (!fromUnits) vector = std::gcd(vector, powerOfTwoPart(facts.divisibility(indices[unit])));
   for (int d = 0; d < rank; ++d) {
     if (d == unit) continue;
     int64_t step = powerOfTwoPart(facts.strideDivisibility(view, d));
@@ -109,6 +109,20 @@ bool hasNeighbour(LoadOp load, int unit, int vector) {
   });
 }
 
+/// Elements of one or two bytes, read one by one, cost more than words cut and joined.
+std::optional<AccessWidth> turnedWidth(const Facts& facts, LoadOp load, int unit, llvm::ArrayRef<int64_t> shape,
+                                       int elementBytes) {
+  constexpr int kWord = 4, kAccess = 16;
+  if (unit < 0 || elementBytes > 2 || load.getCache() == CacheHint::volatile_) return std::nullopt;
+  if (getElementTypeOrSelf(load.getType()).isInteger(1) || !load.getIndices()[unit].getType().isInteger(32))
+    return std::nullopt;
+  const AccessWidth own = boxWidth(facts, load.getView(), load.getIndices(), shape, elementBytes);
+  const AccessWidth wide = boxWidth(facts, load.getView(), load.getIndices(), shape, elementBytes, /*fromUnits=*/true);
+  const bool pays = own.dim >= 0 && own.aligned * elementBytes < kWord && wide.aligned * elementBytes == kAccess &&
+                    wide.masked == wide.aligned && shape[wide.dim] % wide.aligned == 0;
+  return pays ? std::optional(wide) : std::nullopt;
+}
+
 }  // namespace
 
 AccessWidth loadWidth(const Facts& facts, LoadOp load, llvm::ArrayRef<int64_t> shape, int elementBytes) {
@@ -117,7 +131,16 @@ AccessWidth loadWidth(const Facts& facts, LoadOp load, llvm::ArrayRef<int64_t> s
   if (own.dim < 0) return own;
   const AccessWidth width = boxWidth(facts, load.getView(), alignedIndices(load, unit), shape, elementBytes);
   const bool isWider = width.aligned > own.aligned && width.masked == width.aligned;
-  return isWider && hasNeighbour(load, unit, width.aligned) ? width : own;
+  if (isWider && hasNeighbour(load, unit, width.aligned)) return width;
+  return turnedWidth(facts, load, unit, shape, elementBytes).value_or(own);
+}
+
+std::optional<int> vectorOfTurnedBox(const Facts& facts, LoadOp load, const layout::Layout& layout, int elementBytes) {
+  const int unit = facts.unitStrideDim(load.getView());
+  const auto width = turnedWidth(facts, load, unit, layout.shape(), elementBytes);
+  if (!width || layout.isPadded(width->dim) || widthUnder(*width, layout).aligned != width->aligned)
+    return std::nullopt;
+  return width->aligned;
 }
 
 std::optional<int> vectorOfShiftedBox(const Facts& facts, LoadOp load, const layout::Layout& layout, int elementBytes) {

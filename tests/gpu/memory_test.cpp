@@ -52,6 +52,81 @@ TEST(Memory, OddTiles) {
     runAdd(333, tile, "{tile.align = 16 : i32, tile.unit_stride = 0 : i32}", 4);
 }
 
+// Boxes of short elements that start anywhere, inside or beside the view, whose rows are whole accesses.
+template <class T>
+void runAnywhere(const std::string& element) {
+  constexpr int rows = 19, cols = 96, box = 64;
+  const std::string view = fmt::format("!tile.view<2x{}> {{tile.align = 16 : i32, tile.unit_stride = 1 : i32, "
+                                       "tile.stride_multiple_of = array<i32: 16, 1>, "
+                                       "tile.dim_multiple_of = array<i32: 1, 16>}}", element);
+  SimtKernel k(kernel(fmt::format("%x: {0}, %y: {0}, %row: i32, %at: i32", view),
+                      fmt::format(R"(  %c0 = arith.constant 0 : i32
+  %a = tile.load %x[%row, %at : i32, i32] pad 7.0 : !tile.view<2x{0}> -> tensor<16x64x{0}>
+  tile.store %a, %y[%c0, %c0 : i32, i32] : tensor<16x64x{0}>, !tile.view<2x{0}>
+)", element)),
+               "sm_90a", 2);
+  for (int row : {-3, 0, 8})
+    for (int at : {-70, -65, -17, -8, -1, 0, 1, 2, 3, 5, 8, 15, 31, 32, 33, 95, 96, 200}) {
+      GuardedBuffer x(sizeof(T) * rows * cols), y(sizeof(T) * 16 * box);
+      for (int i = 0; i < rows * cols; ++i) x.as<T>()[i] = static_cast<T>(i * 37 + 1);
+      k.run({slot(x.as<T>()), rows, cols, cols, 1, slot(y.as<T>()), 16, box, box, 1, static_cast<uint64_t>(row),
+             static_cast<uint64_t>(at)}, 1);
+      for (int r = 0; r < 16; ++r)
+        for (int c = 0; c < box; ++c) {
+          const int i = row + r, j = at + c;
+          const bool inside = i >= 0 && i < rows && j >= 0 && j < cols;
+          ASSERT_EQ(y.as<T>()[r * box + c], inside ? static_cast<T>((i * cols + j) * 37 + 1) : T(7))
+              << element << " " << row << " " << at << " " << r << " " << c;
+        }
+    }
+}
+TEST(Memory, BoxesThatStartAnywhere) {
+  runAnywhere<uint16_t>("i16");
+  runAnywhere<uint8_t>("i8");
+}
+
+// Four fields of records of six floats, of which each thread reads pairs, and a mask; the last record ends the buffer.
+TEST(Memory, FieldsOfRecords) {
+  SimtKernel k(kernel("%x: !tile.ptr<f32> {tile.align = 16 : i32}, %y: !tile.view<1xf32>, %n: i32",
+                        R"(  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c2 = arith.constant 2 : i32
+  %c3 = arith.constant 3 : i32
+  %six = arith.constant dense<6> : tensor<128xi32>
+  %last = arith.constant dense<127> : tensor<128xi32>
+  %other = arith.constant dense<1.0> : tensor<128xf32>
+  %i = tile.iota : tensor<128xi32>
+  %from = arith.subi %last, %i : tensor<128xi32>
+  %end = tile.splat %n : i32 -> tensor<128xi32>
+  %in = arith.cmpi slt, %from, %end : tensor<128xi32>
+  %at = arith.muli %from, %six : tensor<128xi32>
+  %x1 = tile.ptr_add %x, %c1 : !tile.ptr<f32>, i32
+  %x2 = tile.ptr_add %x, %c2 : !tile.ptr<f32>, i32
+  %x3 = tile.ptr_add %x, %c3 : !tile.ptr<f32>, i32
+  %b = tile.gather %x1 offsets %at : tensor<128xi32> mask %in : tensor<128xi1>
+    other %other : tensor<128xf32> : !tile.ptr<f32> -> tensor<128xf32>
+  %a = tile.gather %x offsets %at : tensor<128xi32> mask %in : tensor<128xi1>
+    other %other : tensor<128xf32> : !tile.ptr<f32> -> tensor<128xf32>
+  %c = tile.gather %x2 offsets %at : tensor<128xi32> mask %in : tensor<128xi1>
+    other %other : tensor<128xf32> : !tile.ptr<f32> -> tensor<128xf32>
+  %d = tile.gather %x3 offsets %at : tensor<128xi32> mask %in : tensor<128xi1>
+    other %other : tensor<128xf32> : !tile.ptr<f32> -> tensor<128xf32>
+  %s = arith.subf %a, %b : tensor<128xf32>
+  %t = arith.mulf %c, %d : tensor<128xf32>
+  %u = arith.addf %s, %t : tensor<128xf32>
+  tile.store %u, %y[%c0 : i32] : tensor<128xf32>, !tile.view<1xf32>
+)"),
+               "sm_90a", 2);
+  const int n = 77;
+  GuardedBuffer x(4 * 6 * n), y(4 * 128);
+  for (int i = 0; i < 6 * n; ++i) x.as<float>()[i] = static_cast<float>(i % 11);
+  k.run({slot(x.as<float>()), slot(y.as<float>()), 128, 1, static_cast<uint64_t>(n)}, 1);
+  for (int i = 0; i < 128; ++i) {
+    const float* r = x.as<float>() + 6 * (127 - i);
+    ASSERT_EQ(y.as<float>()[i], 127 - i < n ? r[0] - r[1] + r[2] * r[3] : 1.f) << i;
+  }
+}
+
 // A box of 64 rows and 32 columns that a loop updates with a vector in each step, in views with fewer rows: whole groups
 // of sixteen, or not.
 TEST(Memory, BoxesUpdatedAcrossLoops) {

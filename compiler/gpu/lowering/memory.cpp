@@ -72,6 +72,46 @@ Regs loadShifted(Emitter& e, LoadOp op, int vector, const layout::Layout& layout
   return result;
 }
 
+// A box that starts anywhere: two accesses side by side as words, of which a run's are chosen by the bits of the place
+// where it starts, and joined from the bytes of neighbours.
+Regs loadTurned(Emitter& e, LoadOp op, int vector, const layout::Layout& layout, llvm::Type* element,
+                llvm::Value* fallback) {
+  llvm::IRBuilder<>& b = e.b;
+  const auto access = turnedBoxAccess(e, op, layout, memoryBytes(element), vector);
+  const int perWord = 4 / memoryBytes(element), wanted = vector / perWord;
+  auto* group = llvm::FixedVectorType::get(element, static_cast<unsigned>(perWord));
+  llvm::Value* bits = b.CreateMul(b.CreateAnd(access->shift, e.i32(perWord - 1)), e.i32(32 / perWord));
+  llvm::Value* word = b.CreateUDiv(access->shift, e.i32(perWord));
+  Regs result(layout.numRegs(), llvm::PoisonValue::get(element));
+  for (const auto& run : access->runs(vector, /*unique=*/false)) {
+    Regs words;
+    for (access->ahead = 0; access->ahead <= vector; access->ahead += vector) {
+      Regs piece = loadVector(e, access->address(run[0]), element, vector, access->predicate(run[0]),
+                              Regs(vector, fallback), op.getCache(), /*mayMerge=*/true);
+      for (int first = 0; first < vector; first += perWord) {
+        llvm::Value* packed = llvm::PoisonValue::get(group);
+        for (int i = 0; i < perWord; ++i)
+          packed = b.CreateInsertElement(packed, piece[first + i], static_cast<uint64_t>(i));
+        words.push_back(b.CreateBitCast(packed, b.getInt32Ty()));
+      }
+    }
+    for (int step = wanted / 2; step > 0; step /= 2) {
+      llvm::Value* isSet = b.CreateICmpNE(b.CreateAnd(word, e.i32(step)), e.i32(0));
+      Regs chosen;
+      for (int i = 0; i < wanted + step; ++i) chosen.push_back(b.CreateSelect(isSet, words[i + step], words[i]));
+      words = std::move(chosen);
+    }
+    for (int i = 0; i < wanted; ++i) {
+      llvm::Value* joined =
+          b.CreateIntrinsic(b.getInt32Ty(), llvm::Intrinsic::fshr, {words[i + 1], words[i], bits});
+      llvm::Value* elements = b.CreateBitCast(joined, group);
+      for (int j = 0; j < perWord; ++j)
+        result[run[i * perWord + j]] = b.CreateExtractElement(elements, static_cast<uint64_t>(j));
+    }
+  }
+  return result;
+}
+
 /// What happens to a run of neighbouring elements: (address of the first, values, predicate or null).
 using Write = llvm::function_ref<void(llvm::Value*, llvm::ArrayRef<llvm::Value*>, llvm::Value*)>;
 
@@ -161,6 +201,10 @@ LogicalResult emitLoad(Emitter& e, LoadOp op) {
   llvm::Value* fallback = padConstant(e, element, getElementTypeOrSelf(op.getType()), pad);
   if (auto vector = layout.rank() ? vectorOfShiftedBox(e.facts(), op, layout, memoryBytes(element)) : std::nullopt) {
     e.define(op.getResult(), loadShifted(e, op, *vector, layout, element, fallback));
+    return success();
+  }
+  if (auto vector = layout.rank() ? vectorOfTurnedBox(e.facts(), op, layout, memoryBytes(element)) : std::nullopt) {
+    e.define(op.getResult(), loadTurned(e, op, *vector, layout, element, fallback));
     return success();
   }
   auto make = [&] { return boxAccess(e, op, layout, memoryBytes(element)); };

@@ -30,7 +30,8 @@ namespace {
 // A box of a view. Tile dims are the last view dims.
 class BoxAccess : public Access {
  public:
-  BoxAccess(Emitter& e, const layout::Layout& layout, Value viewValue, ValueRange indexValues, int elementBytes)
+  BoxAccess(Emitter& e, const layout::Layout& layout, Value viewValue, ValueRange indexValues, int elementBytes,
+            int64_t vector = 0)
       : Access(e, layout),
         view_(knownView(e, viewValue)),
         lead_(static_cast<int>(indexValues.size()) - layout.rank()),
@@ -39,9 +40,20 @@ class BoxAccess : public Access {
     llvm::IRBuilder<>& b = e.b;
     int rank = static_cast<int>(indexValues.size());
     llvm::Value* start = nullptr;
-    width = widthUnder(boxWidth(facts, viewValue, indexValues, layout.shape(), elementBytes), layout);
+    width = widthUnder(boxWidth(facts, viewValue, indexValues, layout.shape(), elementBytes, vector > 0), layout);
     for (int d = 0; d < rank; ++d) {
       llvm::Value* index = e.scalar(indexValues[d]);
+      if (vector && d == width.dim + lead_) {
+        shift = b.CreateAnd(index, e.i32(vector - 1));
+        index = b.CreateAnd(index, e.i32(-vector));
+        const int64_t least = facts.rangeOf(indexValues[d]).min;
+        whole_.push_back(index), narrow_.push_back(index), by_.push_back(0);
+        least_.push_back(least - vector), leastBase_.push_back(least - vector);
+        index_.push_back(b.CreateSExt(index, b.getInt64Ty()));
+        llvm::Value* offset = b.CreateMul(index_[d], view_.strides[d]);
+        start = start ? b.CreateAdd(start, offset) : offset;
+        continue;
+      }
       whole_.push_back(index->getType()->isIntegerTy(32) ? index : nullptr);
       // A single element has no others beside it.
       auto [base, by] = layout.rank() ? withoutConstant(indexValues[d]) : std::pair(indexValues[d], int64_t{0});
@@ -356,6 +368,10 @@ std::unique_ptr<BoxAccess> makeBoxAccess(Emitter& e, Op op, const layout::Layout
 
 std::unique_ptr<Access> boxAccess(Emitter& e, LoadOp op, const layout::Layout& layout, int elementBytes) {
   return makeBoxAccess(e, op, layout, elementBytes);
+}
+std::unique_ptr<Access> turnedBoxAccess(Emitter& e, LoadOp op, const layout::Layout& layout, int elementBytes,
+                                        int vector) {
+  return std::make_unique<BoxAccess>(e, layout, op.getView(), op.getIndices(), elementBytes, vector);
 }
 std::unique_ptr<Access> boxAccess(Emitter& e, StoreOp op, const layout::Layout& layout, int elementBytes) {
   return makeBoxAccess(e, op, layout, elementBytes);

@@ -28,6 +28,9 @@ class Access {
   /// Elements from the last multiple of `vector` to the constant in the contiguous dim's index.
   virtual int64_t besideAligned(int64_t) const { return 0; }
 
+  /// Of a box read from the access in front of its start on: elements from there to its start, an i32. Null: others.
+  llvm::Value* shift = nullptr;
+
   /// Registers of one access each; registers that are padding, or repeat another register's elements, are left out when
   /// `unique`.
   std::vector<std::vector<int>> runs(int vector, bool unique) const;
@@ -39,6 +42,9 @@ class Access {
 
 /// A box of a view. Tile dims are the last view dims.
 std::unique_ptr<Access> boxAccess(Emitter& e, LoadOp op, const layout::Layout& layout, int elementBytes);
+/// The box from the access of `vector` elements on in which it starts (vectorOfTurnedBox).
+std::unique_ptr<Access> turnedBoxAccess(Emitter& e, LoadOp op, const layout::Layout& layout, int elementBytes,
+                                        int vector);
 std::unique_ptr<Access> boxAccess(Emitter& e, StoreOp op, const layout::Layout& layout, int elementBytes);
 std::unique_ptr<Access> boxAccess(Emitter& e, AccumulateOp op, const layout::Layout& layout, int elementBytes);
 /// Scalar base + offset tile, optional mask tile.
