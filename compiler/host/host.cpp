@@ -13,10 +13,12 @@ namespace tile::ir {
 void addHostPasses(mlir::OpPassManager& passes, const Target&, const CompileOptions&) {
   passes.addPass(createPeelMasks());
   passes.addPass(createJoinCatsPass());
+  passes.addPass(createNarrowProductsPass());
   passes.addPass(createLateUpdatesPass());
 }
 void registerHostPasses() {
   mlir::registerPass([] { return createJoinCatsPass(); });
+  mlir::registerPass([] { return createNarrowProductsPass(); });
   mlir::registerPass([] { return createLateUpdatesPass(); });
 }
 

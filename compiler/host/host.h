@@ -24,6 +24,8 @@ void registerHostPasses();
 
 /// Cats of cats along one axis become one.
 std::unique_ptr<mlir::Pass> createJoinCatsPass();
+/// Products of widened integers of which only halves are read, on the narrow ones.
+std::unique_ptr<mlir::Pass> createNarrowProductsPass();
 /// Updates of carried tiles move behind the reads of the value they replace.
 std::unique_ptr<mlir::Pass> createLateUpdatesPass();
 

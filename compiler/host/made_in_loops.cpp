@@ -14,10 +14,14 @@ using namespace mlir;
 /// Visits the placed tiles that evaluating `tile` reads; `same` while elements are read to make the element of the same
 /// position.
 void Plan::visitLeaves(Value tile, bool same, llvm::function_ref<void(Value, bool)> visit) const {
-  if (!isTile(tile)) return;
+  Visited visited;
+  visitLeaves(tile, same, visited, visit);
+}
+void Plan::visitLeaves(Value tile, bool same, Visited& visited, llvm::function_ref<void(Value, bool)> visit) const {
+  if (!isTile(tile) || !visited.insert({tile, same}).second) return;
   if (refs_.contains(tile)) return visit(tile, same);
   Operation* op = tile.getDefiningOp();
-  for (Value operand : op->getOperands()) visitLeaves(operand, same && isElementwise(op), visit);
+  for (Value operand : op->getOperands()) visitLeaves(operand, same && isElementwise(op), visited, visit);
 }
 
 /// The reduction in whose loops `made` can be computed, or null: it reads the tile first, and only at the elements it

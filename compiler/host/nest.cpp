@@ -48,16 +48,20 @@ SmallVector<int64_t, 4> Nest::loopStrides(const Ref& ref, const Access& a) const
 
 /// Visits the strides, per dim of the box, of everything in memory (or numbered, like iota) below `tile`.
 void Nest::leaves(Value tile, const Access& a, llvm::function_ref<void(ArrayRef<int64_t>)> visit) {
-  if (!isTile(tile)) return;
-  if (const Ref* ref = e_.plan.place(tile)) {
-    visit(loopStrides(*ref, a));
-    if (!isMadeHere(tile)) return;
-  }
-  Operation* op = tile.getDefiningOp();
-  if (isa<IotaOp>(op) ||
-      (isa<arith::ConstantOp>(op) && !isa<SplatElementsAttr>(cast<arith::ConstantOp>(op).getValue())))
-    return visit(loopStrides(Ref{0, 0, rowMajorStrides(shapeOf(tile))}, a));
-  for (Value operand : op->getOperands()) leaves(operand, through(op, a), visit);
+  std::set<Key> seen;
+  std::function<void(Value, const Access&)> walk = [&](Value tile, const Access& a) {
+    if (!isTile(tile) || !seen.insert(key(tile, 0, a)).second) return;
+    if (const Ref* ref = e_.plan.place(tile)) {
+      visit(loopStrides(*ref, a));
+      if (!isMadeHere(tile)) return;
+    }
+    Operation* op = tile.getDefiningOp();
+    if (isa<IotaOp>(op) ||
+        (isa<arith::ConstantOp>(op) && !isa<SplatElementsAttr>(cast<arith::ConstantOp>(op).getValue())))
+      return visit(loopStrides(Ref{0, 0, rowMajorStrides(shapeOf(tile))}, a));
+    for (Value operand : op->getOperands()) walk(operand, through(op, a));
+  };
+  walk(tile, a);
 }
 
 void Nest::uses(Value tile, Access access) {
@@ -140,13 +144,13 @@ LogicalResult Nest::run(unsigned width, llvm::function_ref<LogicalResult(unsigne
 
 bool Nest::isInvariant(Value tile, const Access& a) {
   if (sizes_.back() == 1) return false;
-  bool fixed = true;
-  leaves(tile, a, [&](ArrayRef<int64_t> strides) { fixed &= strides[lead_.back()] == 0; });
-  return fixed;
+  auto [it, fresh] = isInvariant_.try_emplace(key(tile, 0, a), true);
+  if (fresh) leaves(tile, a, [&](ArrayRef<int64_t> strides) { it->second &= strides[lead_.back()] == 0; });
+  return it->second;
 }
 
-void Nest::hoist(Value tile, const Access& a) {
-  if (!isTile(tile)) return;
+void Nest::hoist(Value tile, const Access& a, std::set<Key>& seen) {
+  if (!isTile(tile) || !seen.insert(key(tile, 0, a)).second) return;
   if (isInvariant(tile, a)) {
     llvm::Value* v = eval(tile, a, 1);
     if (v) invariant_[key(tile, 1, a)] = v;
@@ -154,17 +158,20 @@ void Nest::hoist(Value tile, const Access& a) {
   }
   if (e_.plan.place(tile) && !isMadeHere(tile)) return;
   Operation* op = tile.getDefiningOp();
-  for (Value operand : op->getOperands()) hoist(operand, through(op, a));
+  for (Value operand : op->getOperands()) hoist(operand, through(op, a), seen);
 }
 
 void Nest::hoistAll() {
-  for (auto& [tile, access] : roots_) hoist(tile, access);
+  std::set<Key> seen;
+  for (auto& [tile, access] : roots_) hoist(tile, access, seen);
 }
 
 void Nest::hoistAcross(int dim, unsigned width) {
   constexpr size_t kMost = 2;  // more would leave too few registers for the sums
+  std::set<Key> seen;
   std::function<void(Value, const Access&)> visit = [&](Value tile, const Access& a) {
     if (!isTile(tile) || lasting_.size() >= kMost || isInvariant(tile, a)) return;
+    if (!seen.insert(key(tile, 0, a)).second) return;
     bool fixed = true;
     leaves(tile, a, [&](ArrayRef<int64_t> strides) { fixed &= strides[lead_[dim]] == 0; });
     if (fixed) {
@@ -272,6 +279,11 @@ llvm::Value* Nest::evalIota(IotaOp iota, const Access& a, unsigned width) {
 }
 
 std::optional<int64_t> Nest::step(Value tile, const Access& a) {
+  auto it = steps_.find(key(tile, 0, a));
+  return it != steps_.end() ? it->second : steps_[key(tile, 0, a)] = stepOf(tile, a);
+}
+
+std::optional<int64_t> Nest::stepOf(Value tile, const Access& a) {
   if (!isTile(tile) || isInvariant(tile, a)) return 0;
   // How a tile was made holds where it is read from memory, too; but rows of such tiles may have become one.
   if (e_.plan.place(tile) && sizes_.back() != shape_[lead_.back()]) return std::nullopt;

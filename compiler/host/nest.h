@@ -5,6 +5,7 @@
 // left is the one computed in vectors; subexpressions that do not change along it are evaluated once per row.
 #pragma once
 #include <map>
+#include <set>
 
 #include "compiler/host/emitter.h"
 
@@ -66,7 +67,6 @@ class Nest {
     lasting_.clear();
   }
   /// Computes now what does not change along the last dim.
-  void hoist(mlir::Value tile, const Access& access);
   void hoistAll();
   /// Computes now, and keeps while a loop over `dim` runs, vectors that do not change along it: a few of them. Dropped
   /// with forget() or the next row.
@@ -98,7 +98,9 @@ class Nest {
   static Key key(mlir::Value tile, unsigned width, const Access& a) { return {tile.getAsOpaquePointer(), width, a}; }
   llvm::SmallVector<int64_t, 4> loopStrides(const Ref& ref, const Access& a) const;
   void leaves(mlir::Value tile, const Access& a, llvm::function_ref<void(llvm::ArrayRef<int64_t>)> visit);
+  std::optional<int64_t> stepOf(mlir::Value tile, const Access& access);
   bool isInvariant(mlir::Value tile, const Access& a);
+  void hoist(mlir::Value tile, const Access& a, std::set<Key>& seen);
   llvm::Value* elementNumber(const Ref& ref, const Access& a);
   llvm::Value* evalLeaf(const Ref& ref, mlir::Type element, const Access& a, llvm::Value* base, unsigned width);
   bool evalOp(mlir::Operation* op, const Access& a, unsigned width, llvm::SmallVectorImpl<llvm::Value*>& results);
@@ -117,6 +119,8 @@ class Nest {
   llvm::SmallVector<int, 4> group_;      // per box dim: its merged dim, or -1
   llvm::SmallVector<llvm::Value*, 4> index_;
   std::map<Key, llvm::Value*> computed_, invariant_, lasting_;
+  std::map<Key, bool> isInvariant_;  // what is known of values with several uses is not found out again
+  std::map<Key, std::optional<int64_t>> steps_;
 };
 
 }  // namespace tile::ir::host

@@ -200,6 +200,28 @@ Numbers::Values Numbers::cast(Operation* op, Value* x, bool& handled) {
   return {};
 }
 
+/// Lower and upper halves of products of vectors of i32: those of even and of odd lanes each lie where both halves do.
+Numbers::Values Numbers::wholeProduct(Value* x, Value* y, bool isSigned) {
+  const auto lanes = static_cast<int>(llvm::cast<llvm::FixedVectorType>(x->getType())->getNumElements());
+  auto* wide = llvm::FixedVectorType::get(b_.getInt64Ty(), lanes / 2);
+  auto product = [&](bool odd) {
+    auto lanesOf = [&](Value* v) {
+      v = b_.CreateBitCast(v, wide);
+      if (isSigned) return b_.CreateAShr(odd ? v : b_.CreateShl(v, bits(v, 32)), bits(v, 32));
+      return odd ? b_.CreateLShr(v, bits(v, 32)) : b_.CreateAnd(v, bits(v, 0xffffffff));
+    };
+    return b_.CreateBitCast(b_.CreateMul(lanesOf(x), lanesOf(y)), x->getType());
+  };
+  Value *even = product(false), *odd = product(true);
+  Values halves;
+  for (int half : {0, 1}) {
+    llvm::SmallVector<int> from;
+    for (int lane = 0; lane < lanes; lane += 2) from.append({lane + half, lanes + lane + half});
+    halves.push_back(b_.CreateShuffleVector(even, odd, from));
+  }
+  return halves;
+}
+
 /// Shifts by the width or more give what shifting bit by bit would: zeros, or copies of the sign.
 Value* Numbers::shift(Operation* op, llvm::ArrayRef<Value*> a) {
   unsigned width = a[0]->getType()->getScalarSizeInBits();
@@ -217,6 +239,10 @@ Numbers::Values Numbers::apply(Operation* op, llvm::ArrayRef<Value*> args) {
     if (handled && !v.empty()) return v;
   }
   if (isa<arith::ShLIOp, arith::ShRUIOp, arith::ShRSIOp>(op)) return {shift(op, args)};
+  if (isa<arith::MulUIExtendedOp, arith::MulSIExtendedOp>(op))
+    if (auto* type = llvm::dyn_cast<llvm::FixedVectorType>(args[0]->getType());
+        type && type->getElementType()->isIntegerTy(32) && type->getNumElements() % 2 == 0)
+      return wholeProduct(args[0], args[1], isa<arith::MulSIExtendedOp>(op));
   if (isa<arith::SelectOp>(op)) return {b_.CreateSelect(args[0], args[1], args[2])};
   llvm::SmallVector<Value*, 4> wide(args.begin(), args.end());
   for (auto [value, operand] : llvm::zip(wide, op->getOperands()))

@@ -57,6 +57,7 @@ class Numbers {
   llvm::Value* roundToBf16(llvm::Value* x);
   llvm::Value* doubleToFloatOdd(llvm::Value* x);
   Values cast(mlir::Operation* op, llvm::Value* x, bool& handled);
+  Values wholeProduct(llvm::Value* x, llvm::Value* y, bool isSigned);
   llvm::Value* shift(mlir::Operation* op, llvm::ArrayRef<llvm::Value*> args);
 
   llvm::IRBuilder<>& b_;

@@ -15,7 +15,7 @@ using namespace mlir;
 namespace {
 
 constexpr int kCheap = 4;      // recomputing this much costs less than a trip through memory
-constexpr int kLongest = 150;  // ops in one loop body; more would only lengthen compile time
+constexpr int kLongest = 300;  // ops in one loop body; more would only lengthen compile time
 constexpr int64_t kAlign = 64;
 
 int opCost(Operation* op) {
@@ -79,6 +79,7 @@ SmallVector<std::pair<int, int>, 4> matchDims(ArrayRef<int64_t> from, ArrayRef<i
 
 Plan::Plan(func::FuncOp kernel) {
   number(kernel);
+  findSoleReaders(kernel);
   kernel.walk<WalkOrder::PreOrder>([&](Operation* op) { decide(op); });
   for (size_t i = 0; i < buffers_.size(); ++i) parent_.push_back(static_cast<int>(i));
   members_.resize(buffers_.size());
@@ -178,11 +179,8 @@ void Plan::decide(Operation* op) {
     return;
   }
 
-  int cost = opCost(op);
-  for (Value operand : op->getOperands())
-    if (isTile(operand)) cost += costs_.lookup(operand);
-  if (isa<BroadcastOp>(op) && shapeOf(op->getOperand(0)).back() < shapeOf(op->getResult(0)).back())
-    cost = std::min(cost, 1);  // once for every row
+  const int cost = costTogether(op);
+  const bool readOnce = readOnce_.contains(op);
   for (Value result : op->getResults()) {
     if (!isTile(result)) continue;
     bool fill = isa<SplatOp>(op) ||
@@ -193,7 +191,8 @@ void Plan::decide(Operation* op) {
     bool dear = (cost > kCheap && (uses > 1 || deeper || repeated)) ||
                 (cost > 1 && repeated && shapeOf(result).back() == 1 && feedsColumnSums(result));
     bool manyTimes = cost * (uses - 1) > 2 * kCheap;
-    if (isReordered(result) || (isCarried(result) && !fill) || dear || manyTimes || cost > kLongest)
+    bool again = !readOnce && (dear || manyTimes);
+    if (isReordered(result) || (isCarried(result) && !fill) || again || cost > kLongest)
       addValue(result, op->getName().stripDialect());
     else
       costs_[result] = cost;
@@ -220,11 +219,22 @@ void Plan::requestScratch(Operation* op) {
   }
 }
 
-int Plan::costOfMaking(Operation* op) const {
-  int cost = opCost(op);
-  for (Value operand : op->getOperands())
-    if (isTile(operand)) cost += costs_.lookup(operand);
-  return cost;
+int Plan::costOfMaking(Operation* op) const { return costTogether(op); }
+
+/// Ops that evaluating one element of the op's results costs, each counted once: a nest keeps what it has computed.
+int Plan::costTogether(Operation* op) const {
+  llvm::DenseSet<Value> seen;
+  std::function<int(Operation*)> visit = [&](Operation* op) {
+    int cost = opCost(op);
+    for (Value operand : op->getOperands()) {
+      if (!isTile(operand) || !seen.insert(operand).second) continue;
+      Operation* def = refs_.contains(operand) ? nullptr : operand.getDefiningOp();
+      cost += def ? visit(def) : 1;
+    }
+    const bool ofRows = isa<BroadcastOp>(op) && shapeOf(op->getOperand(0)).back() < shapeOf(op->getResult(0)).back();
+    return ofRows ? std::min(cost, 1) : cost;  // once for every row
+  };
+  return visit(op);
 }
 
 int Plan::root(int b) const {

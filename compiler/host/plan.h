@@ -1,7 +1,7 @@
 // plan.h - where every tile of a kernel lives on the host: recomputed inside its consumers' loops, or in the arena.
 //
-// A tile is *fused* when evaluating it again is cheap or it has one consumer (iota, splat, broadcast, elementwise); it
-// is *placed* in an arena buffer when it is loaded, computed by a dot, a reduction, a scan, carried by control flow, or
+// A tile is *fused* when evaluating it again is cheap or one op's loops are all that needs it (iota, splat, broadcast,
+// elementwise: values with several uses stay in registers there); it is *placed* in an arena buffer when it is loaded, computed by a dot, a reduction, a scan, carried by control flow, or
 // too dear to compute twice; a reshape or transpose of a placed tile is another Ref into the same buffer. Loop-carried
 // tiles and the values that replace them share one buffer where the old value is dead by then.
 #pragma once
@@ -92,6 +92,8 @@ class Plan {
   };
 
   void number(mlir::func::FuncOp kernel);
+  void findSoleReaders(mlir::func::FuncOp kernel);
+  int costTogether(mlir::Operation* op) const;
   void decide(mlir::Operation* op);
   bool isCarried(mlir::Value v) const;
   bool isReordered(mlir::Value v) const;
@@ -100,7 +102,8 @@ class Plan {
                   llvm::StringRef what);
   void requestScratch(mlir::Operation* op);
 
-  void collectReads(mlir::Value v, bool pointwise, llvm::SmallVectorImpl<Read>& out) const;
+  using Visited = llvm::DenseSet<std::pair<mlir::Value, int>>;
+  void collectReads(mlir::Value v, bool pointwise, Visited& visited, llvm::SmallVectorImpl<Read>& out) const;
   llvm::ArrayRef<Read> readsOf(mlir::Value v);
   bool isReadAfter(mlir::Value v, mlir::Operation* point);
   bool clobbers(mlir::Value written, mlir::Value other);
@@ -109,6 +112,8 @@ class Plan {
   void tieControlFlow(mlir::func::FuncOp kernel);
 
   void visitLeaves(mlir::Value tile, bool same, llvm::function_ref<void(mlir::Value, bool)> visit) const;
+  void visitLeaves(mlir::Value tile, bool same, Visited& visited,
+                   llvm::function_ref<void(mlir::Value, bool)> visit) const;
   mlir::Operation* firstReduction(mlir::Value made);
   mlir::Operation* nextMaker(mlir::Value made);
   void makeInLoops(mlir::func::FuncOp kernel);
@@ -119,6 +124,7 @@ class Plan {
   llvm::DenseMap<mlir::Operation*, std::pair<int, int>> numbers_;  // first and last op number inside
   llvm::DenseMap<mlir::Value, Ref> refs_;
   llvm::DenseMap<mlir::Value, int> costs_;
+  llvm::DenseSet<mlir::Operation*> readOnce_;  ///< see findSoleReaders
   llvm::DenseMap<mlir::Value, llvm::SmallVector<Read, 4>> reads_;
   llvm::DenseMap<mlir::Value, mlir::Operation*> madeIn_;
   llvm::DenseSet<mlir::Value> passing_;

@@ -82,14 +82,16 @@ void maskedStore(Emitter& e, Type element, llvm::Value* value, llvm::Value* addr
       allLanes(e, mask), [&] { e.numbers.store(element, value, address, isVolatile); }, partial);
 }
 
-/// Lanes to access at a time: of scattered ones as many as fill a vector with the offsets they come from. Without an
+/// Lanes to access at a time, `computed` beside the places: of scattered ones as many as fill a vector with the offsets they come from. Without an
 /// instruction for them a loop over single elements is as fast, unless computing where they are is what takes time.
-unsigned lanesOf(Emitter& e, Value where, Value mask, Type element, std::optional<int64_t> step, int64_t limit,
+unsigned lanesOf(Emitter& e, Value where, ValueRange computed, Type element, std::optional<int64_t> step, int64_t limit,
                  bool isVolatile) {
   constexpr int kCheap = 4;
-  if (step == 1) return e.vectorWidth(Numbers::bytes(element), limit);
+  int cost = e.plan.cost(where);
+  for (Value v : computed)
+    if (v) cost += e.plan.cost(v);
+  if (step == 1) return e.vectorWidth(Numbers::bytes(element), limit, isLong(cost) ? 1 : 2);
   const bool apart = step && *step > 1 && *step <= kWidestStep;
-  const int cost = e.plan.cost(where) + (mask ? e.plan.cost(mask) : 0);
   if (isVolatile || (!apart && !hasGather(e) && cost <= kCheap)) return 1;
   return e.vectorWidth(std::max(Numbers::bytes(element), Numbers::bytes(elementOf(where))), limit, 1);
 }
@@ -142,7 +144,7 @@ LogicalResult emitScatter(Emitter& e, ScatterOp op) {
     if (v) nest.uses(v);
   int64_t n = nest.dims().back();
   const auto step = nest.step(where);
-  return nest.run(lanesOf(e, where, op.getMask(), element, step, n, isVolatile), [&](unsigned w) {
+  return nest.run(lanesOf(e, where, {op.getMask(), op.getValue()}, element, step, n, isVolatile), [&](unsigned w) {
     const bool scattered = w > 1 && step != 1;
     llvm::Value* address = addressesOf(e, nest, op.getPtr(), op.getOffsets(), element, scattered ? w : 1);
     llvm::Value* mask = op.getMask() ? nest.eval(op.getMask(), w) : nullptr;

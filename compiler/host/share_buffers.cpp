@@ -16,7 +16,8 @@ bool isLoop(Operation* op) { return isa<scf::ForOp, scf::WhileOp>(op); }
 
 }  // namespace
 
-void Plan::collectReads(Value v, bool pointwise, SmallVectorImpl<Read>& out) const {
+void Plan::collectReads(Value v, bool pointwise, Visited& visited, SmallVectorImpl<Read>& out) const {
+  if (!visited.insert({v, pointwise}).second) return;
   for (OpOperand& use : v.getUses()) {
     Operation* user = use.getOwner();
     bool elementwise = user->getNumResults() > 0 && OpTrait::hasElementwiseMappableTraits(user);
@@ -28,7 +29,7 @@ void Plan::collectReads(Value v, bool pointwise, SmallVectorImpl<Read>& out) con
       auto it = refs_.find(result);
       bool owns = it != refs_.end() && owned_.contains(result);
       (owns ? placedHere : through) = true;
-      if (!owns) collectReads(result, sameElements, out);
+      if (!owns) collectReads(result, sameElements, visited, out);
     }
     bool accumulates = false;
     if (auto dot = dyn_cast<DotOp>(user)) accumulates = use.getOperandNumber() == 2;
@@ -39,7 +40,8 @@ void Plan::collectReads(Value v, bool pointwise, SmallVectorImpl<Read>& out) con
 
 ArrayRef<Plan::Read> Plan::readsOf(Value v) {
   auto [it, fresh] = reads_.try_emplace(v);
-  if (fresh) collectReads(v, true, it->second);
+  Visited visited;
+  if (fresh) collectReads(v, true, visited, it->second);
   return it->second;
 }
 
