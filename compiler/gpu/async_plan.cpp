@@ -1,6 +1,7 @@
 // async_plan.cpp - the walk over a block with the queue of unfinished products.
 #include "compiler/gpu/async_plan.h"
 
+#include "compiler/gpu/moves.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
@@ -16,8 +17,26 @@ namespace {
 constexpr int kMostPending = 7;      ///< of tile.mma_wait
 constexpr int kOtherRegisters = 64;  ///< of a thread: addresses, counters
 
+/// The result's registers are, or may be, the operand's by other names.
+bool renames(Operation* op) { return isa_and_nonnull<ConvertOp, TransOp, ReshapeOp>(op); }
+
+Value throughRenames(Value value) {
+  while (renames(value.getDefiningOp())) value = value.getDefiningOp()->getOperand(0);
+  return value;
+}
+
+/// A few values that the iteration reads from global memory and hands to other threads: whoever does that in front of a
+/// product waits for memory there, behind it the product runs meanwhile.
+bool handsOnLoaded(ConvertOp convert) {
+  constexpr int64_t kFew = 8;  // registers
+  if (registersOf(convert.getSource().getType()) > kFew || registersOf(convert.getType()) > kFew) return false;
+  Operation* from = throughRenames(convert.getSource()).getDefiningOp();
+  return isa_and_nonnull<LoadOp, GatherOp>(from) && from->getBlock() == convert->getBlock();
+}
+
 /// Tiles that are cheap to make and dear to keep while products run: masks, indices, rows of statistics.
 bool belongsToReader(Operation* op) {
+  if (auto convert = dyn_cast<ConvertOp>(op)) return handsOnLoaded(convert);
   if (op->getNumRegions() != 0 || op->getNumResults() != 1 || op->hasTrait<OpTrait::ConstantLike>()) return false;
   auto tile = dyn_cast<RankedTensorType>(op->getResult(0).getType());
   if (!tile) return false;
@@ -37,9 +56,6 @@ Operation* firstReader(Operation* op) {
   return first;
 }
 
-/// The result's registers are, or may be, the operand's by other names.
-bool renames(Operation* op) { return isa_and_nonnull<ConvertOp, TransOp, ReshapeOp>(op); }
-
 /// Ops whose results are the registers of the value, or become them by renaming: the last computation and what renames.
 SmallVector<Operation*> writersOf(Value value) {
   SmallVector<Operation*> writers;
@@ -49,11 +65,6 @@ SmallVector<Operation*> writersOf(Value value) {
     value = op->getOperand(0);
   }
   return writers;
-}
-
-Value throughRenames(Value value) {
-  while (renames(value.getDefiningOp())) value = value.getDefiningOp()->getOperand(0);
-  return value;
 }
 
 /// The loop argument that is the product's register operand A, or null.
@@ -422,10 +433,18 @@ class BlockPlan {
 
 }  // namespace
 
+static bool isProductBetween(Operation* op, Operation* end) {
+  for (op = op->getNextNode(); op != end; op = op->getNextNode())
+    if (asyncProduct(op)) return true;
+  return false;
+}
+
 void sinkToReaders(Block& block) {
   for (Operation& op : llvm::make_early_inc_range(llvm::reverse(block))) {
     if (!isPure(&op) || !belongsToReader(&op)) continue;  // reads keep their place: their stage is released behind it
-    if (Operation* reader = firstReader(&op); reader && reader != op.getNextNode()) op.moveBefore(reader);
+    Operation* reader = firstReader(&op);
+    if (!reader || reader == op.getNextNode() || (isa<ConvertOp>(op) && !isProductBetween(&op, reader))) continue;
+    op.moveBefore(reader);
   }
 }
 
