@@ -289,7 +289,7 @@ LogicalResult emitAtomicRmw(Emitter& e, AtomicRmwOp op) {
       e.barrier();
       fence(e, op.getScope());
     }
-    emitAddedTile(e, op);
+    if (!e.definedAhead.contains(op) && !emitSiblingAdds(e, op)) emitAddedTile(e, op);
     if (acquires(order)) {
       fence(e, op.getScope());
       e.barrier();

@@ -47,7 +47,8 @@ class Emitter {
   void define(mlir::Value value, Regs registers);
   void define(mlir::Value value, llvm::Value* scalar) { define(value, Regs{scalar}); }
   void defineView(mlir::Value value, ViewValue view);
-  llvm::SmallPtrSet<mlir::Operation*, 8> definedAhead;  ///< whose results an op in front of them has defined
+  llvm::SmallPtrSet<mlir::Operation*, 8> definedAhead;  ///< ops that another one does as well
+  llvm::DenseMap<mlir::Operation*, llvm::SmallVector<AtomicRmwOp>> addedTogether;  ///< by the last of them
   /// Layout of a tile; a scalar has the layout of a rank-0 tile that every thread holds.
   const layout::Layout& layoutOf(mlir::Value tile) const;
   llvm::Type* elementType(mlir::Value value);     ///< LLVM type of one register

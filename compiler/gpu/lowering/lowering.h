@@ -19,9 +19,11 @@ llvm::LogicalResult emitGather(Emitter& e, GatherOp op);
 llvm::LogicalResult emitScatter(Emitter& e, ScatterOp op);
 /// Adds a tile to memory, relaxed, in runs of neighbours (onlyAdds in access_width.h).
 void emitAddedTile(Emitter& e, AtomicRmwOp op);
-// sibling_gathers.cpp
+// siblings.cpp
 /// Reads words beside the gather's that later gathers want with it, and defines those, too; false: there are none.
 bool emitSiblingGathers(Emitter& e, GatherOp op);
+/// Adds to memory with the additions to words beside its own, the last of them for all; false: there are none.
+bool emitSiblingAdds(Emitter& e, AtomicRmwOp op);
 // atomic.cpp
 /// Adds to consecutive elements in global memory, each atomically and relaxed; aligned like storeVector.
 void addVector(Emitter& e, llvm::Value* ptr, llvm::ArrayRef<llvm::Value*> values, llvm::Value* predicate,

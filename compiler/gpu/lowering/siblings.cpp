@@ -1,10 +1,11 @@
-// sibling_gathers.cpp - gathers of words side by side (the fields of a record) as one access.
+// siblings.cpp - words side by side (the fields of a record) as one access: gathers, and relaxed additions without results.
 //
 // Gathers at the same offsets from pointers that are constants apart read one aligned vector each thread, where offsets
 // and pointer are known to be multiples of it and every word of it is wanted: the first of them reads for all. Nothing may
-// be written between them.
+// be written between them. So with additions to memory, of which the last adds for all: nothing may be read between them.
 #include <numeric>
 
+#include "compiler/gpu/access_width.h"
 #include "compiler/gpu/lowering/access.h"
 #include "compiler/gpu/lowering/lowering.h"
 #include "compiler/gpu/lowering/tile_access.h"
@@ -38,6 +39,19 @@ bool ends(Operation* op) {
 /// By its distance in elements from the common pointer.
 using Siblings = std::map<int64_t, GatherOp>;
 
+/// The fields of the aligned vector of `count` that `by` lies in, in order; empty: not all of them are there.
+template <class Op>
+SmallVector<Op> vectorOf(const std::map<int64_t, Op>& siblings, int64_t by, int64_t count) {
+  const int64_t begin = by - ((by % count) + count) % count;
+  SmallVector<Op> fields;
+  for (int64_t i = 0; i < count; ++i) {
+    auto it = siblings.find(begin + i);
+    if (it == siblings.end()) return {};
+    fields.push_back(it->second);
+  }
+  return fields;
+}
+
 Siblings siblingsOf(GatherOp first, Value root, int64_t by) {
   Siblings all{{by, first}};
   for (Operation* op = first->getNextNode(); op && !ends(op); op = op->getNextNode()) {
@@ -52,7 +66,71 @@ Siblings siblingsOf(GatherOp first, Value root, int64_t by) {
   return all;
 }
 
+bool isRelaxedAdd(Operation* op) {
+  auto add = dyn_cast<AtomicRmwOp>(op);
+  return add && onlyAdds(add) && add.getOrder() == MemOrder::relaxed;
+}
+
+std::map<int64_t, AtomicRmwOp> siblingsOf(AtomicRmwOp first, Value root, int64_t by) {
+  std::map<int64_t, AtomicRmwOp> all{{by, first}};
+  for (Operation* op = first->getNextNode(); op; op = op->getNextNode()) {
+    if (!isRelaxedAdd(op)) {
+      if (isa<LoadOp, GatherOp>(op) || ends(op)) break;
+      continue;
+    }
+    auto add = cast<AtomicRmwOp>(op);
+    if (add.getOffsets() != first.getOffsets() || add.getMask() != first.getMask() ||
+        add.getScope() != first.getScope() || add.getValue().getType() != first.getValue().getType())
+      continue;
+    const auto [ptr, distance] = withoutConstantPart(add.getPtr());
+    if (ptr == root) all.try_emplace(distance, add);
+  }
+  return all;
+}
+
+void addFields(Emitter& e, ArrayRef<AtomicRmwOp> fields) {
+  AtomicRmwOp first = fields.front();
+  const layout::Layout& layout = e.layoutOf(first.getValue());
+  const int bytes = memoryBytes(e.elementType(first.getValue()));
+  auto access = offsetAccess(e, layout, first.getPtr(), first.getOffsets(), first.getMask(), bytes);
+  llvm::Value* own = e.isFirstReplica(layout);
+  for (const auto& run : access->runs(1, /*unique=*/true)) {
+    SmallVector<llvm::Value*> values;
+    for (AtomicRmwOp field : fields) values.push_back(e.regs(field.getValue())[run[0]]);
+    addVector(e, access->address(run[0]), values, e.andAll({own, access->predicate(run[0])}), first.getScope());
+  }
+}
+
 }  // namespace
+
+bool emitSiblingAdds(Emitter& e, AtomicRmwOp op) {
+  if (auto it = e.addedTogether.find(op); it != e.addedTogether.end()) {
+    addFields(e, it->second);
+    return true;
+  }
+  auto type = dyn_cast<RankedTensorType>(op.getValue().getType());
+  if (!type || op.getOrder() != MemOrder::relaxed) return false;
+  const int bytes = memoryBytes(e.elementType(op.getValue()));
+  auto access = offsetAccess(e, e.layoutOf(op.getValue()), op.getPtr(), op.getOffsets(), op.getMask(), bytes);
+  if (access->width.aligned > 1) return false;
+  const auto [root, by] = withoutConstantPart(op.getPtr());
+  const int64_t unit = std::gcd(e.facts().divisibility(op.getOffsets()), e.facts().alignOf(root) / bytes);
+  std::map<int64_t, AtomicRmwOp> siblings;
+  for (int64_t count = widestAdd(type.getElementType(), e.target); count > 1; count /= 2) {
+    if (unit % count != 0) continue;
+    if (siblings.empty()) siblings = siblingsOf(op, root, by);
+    const SmallVector<AtomicRmwOp> fields = vectorOf(siblings, by, count);
+    if (fields.empty()) continue;
+    AtomicRmwOp last = op;
+    for (AtomicRmwOp field : fields)
+      if (last->isBeforeInBlock(field)) last = field;
+    for (AtomicRmwOp field : fields)
+      if (field != last) e.definedAhead.insert(field);
+    e.addedTogether.try_emplace(last, fields);
+    return true;
+  }
+  return false;
+}
 
 bool emitSiblingGathers(Emitter& e, GatherOp op) {
   auto type = dyn_cast<RankedTensorType>(op.getType());
@@ -69,11 +147,9 @@ bool emitSiblingGathers(Emitter& e, GatherOp op) {
   for (int64_t count = 16 / bytes; count > 1; count /= 2) {
     if (unit % count != 0) continue;
     if (siblings.empty()) siblings = siblingsOf(op, root, by);
+    SmallVector<GatherOp> fields = vectorOf(siblings, by, count);
+    if (fields.empty()) continue;
     const int64_t begin = by - ((by % count) + count) % count;
-    SmallVector<GatherOp> fields;
-    for (int64_t i = 0; i < count; ++i)
-      if (auto it = siblings.find(begin + i); it != siblings.end()) fields.push_back(it->second);
-    if (static_cast<int64_t>(fields.size()) != count) continue;
     Regs fallback{llvm::Constant::getNullValue(element)};
     if (op.getOther()) fallback = Regs(e.regs(op.getOther()));
     SmallVector<Regs> results(count, Regs(layout.numRegs(), llvm::PoisonValue::get(element)));

@@ -1,4 +1,5 @@
-// Fields of records are read as one vector by each thread, where records are aligned so and all of it is wanted.
+// Fields of records are read as one vector by each thread, and added to as one, where records are aligned so and all of
+// it is wanted.
 // RUN: tile-opt %s -split-input-file --tile-target=sm_90a -tile-assign-layouts -canonicalize -cse -tile-place-buffers -tile-insert-barriers -tile-emit=as=ptx -o /dev/null | FileCheck %s
 
 // Four floats of a record of six: two pairs; what the mask leaves out reads as its value.
@@ -100,5 +101,50 @@ func.func @apart(%x: !tile.ptr<f32> {tile.align = 16 : i32}, %y: !tile.view<2xf3
   tile.store %e, %y[%4, %c0 : i32, i32] : tensor<128xf32>, !tile.view<2xf32>
   tile.store %f, %y[%5, %c0 : i32, i32] : tensor<128xf32>, !tile.view<2xf32>
   tile.store %g, %y[%5, %c0 : i32, i32] : tensor<128xf32>, !tile.view<2xf32>
+  return
+}
+
+// -----
+// Sums and counts of cells: a pair is added at once, by the second addition.
+// CHECK-LABEL: .entry cells(
+// CHECK-COUNT-1: red.relaxed.gpu.global.add.v2.f32
+// CHECK-NOT: red.
+// CHECK: ret;
+func.func @cells(%x: !tile.ptr<f32> {tile.align = 16 : i32}, %i: !tile.view<1xi32>, %y: !tile.view<1xf32>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %1 = arith.constant 1 : i32
+  %two = arith.constant dense<2> : tensor<128xi32>
+  %one = arith.constant dense<1.0> : tensor<128xf32>
+  %n = tile.load %i[%c0 : i32] : !tile.view<1xi32> -> tensor<128xi32>
+  %v = tile.load %y[%c0 : i32] : !tile.view<1xf32> -> tensor<128xf32>
+  %at = arith.muli %n, %two : tensor<128xi32>
+  %x1 = tile.ptr_add %x, %1 : !tile.ptr<f32>, i32
+  %a = tile.atomic_rmw add relaxed gpu %x offsets %at : tensor<128xi32>, %v : !tile.ptr<f32>, tensor<128xf32> -> tensor<128xf32>
+  %b = tile.atomic_rmw add relaxed gpu %x1 offsets %at : tensor<128xi32>, %one : !tile.ptr<f32>, tensor<128xf32> -> tensor<128xf32>
+  return
+}
+
+// -----
+// What is read between them sees the first addition of its thread, and words of odd places are in no pair.
+// CHECK-LABEL: .entry apart(
+// CHECK: red.relaxed.gpu.global.add.f32
+// CHECK: ld.global
+// CHECK: red.relaxed.gpu.global.add.f32
+// CHECK: red.relaxed.gpu.global.add.f32
+// CHECK: ret;
+func.func @apart(%x: !tile.ptr<f32> {tile.align = 16 : i32}, %i: !tile.view<1xi32>, %y: !tile.view<1xf32>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %1 = arith.constant 1 : i32
+  %2 = arith.constant 2 : i32
+  %two = arith.constant dense<2> : tensor<128xi32>
+  %one = arith.constant dense<1.0> : tensor<128xf32>
+  %n = tile.load %i[%c0 : i32] : !tile.view<1xi32> -> tensor<128xi32>
+  %at = arith.muli %n, %two : tensor<128xi32>
+  %x1 = tile.ptr_add %x, %1 : !tile.ptr<f32>, i32
+  %x2 = tile.ptr_add %x, %2 : !tile.ptr<f32>, i32
+  %a = tile.atomic_rmw add relaxed gpu %x offsets %at : tensor<128xi32>, %one : !tile.ptr<f32>, tensor<128xf32> -> tensor<128xf32>
+  %v = tile.gather %x1 offsets %at : tensor<128xi32> : !tile.ptr<f32> -> tensor<128xf32>
+  %b = tile.atomic_rmw add relaxed gpu %x1 offsets %at : tensor<128xi32>, %v : !tile.ptr<f32>, tensor<128xf32> -> tensor<128xf32>
+  %d = tile.atomic_rmw add relaxed gpu %x2 offsets %at : tensor<128xi32>, %v : !tile.ptr<f32>, tensor<128xf32> -> tensor<128xf32>
   return
 }
