@@ -3,8 +3,12 @@
 
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "compiler/dialect/tiles.h"
+#include "compiler/gpu/across.h"
+#include "compiler/gpu/global_access.h"
+#include "compiler/gpu/layout_links.h"
 #include "compiler/lowering/elementwise.h"
 
 namespace tile::ir {
@@ -207,6 +211,78 @@ bool meetsLoadedColumns(Value tile) {
     }
   }
   return false;
+}
+
+namespace {
+
+/// Reductions along short axes that warps carry out together, of what is computed from the tile, reshaped on the way.
+int blocksOverWarps(Value tile, const Layout& layout) {
+  constexpr size_t kMost = 64;
+  constexpr int64_t kLongest = 32;
+  struct Step {
+    Value tile;
+    Layout layout;
+    bool isCut;
+  };
+  SmallVector<Step> pending{{tile, layout, false}};
+  llvm::DenseSet<Value> seen;
+  int count = 0;
+  while (!pending.empty() && seen.size() < kMost) {
+    const Step step = pending.pop_back_val();
+    if (!seen.insert(step.tile).second) continue;
+    for (Operation* user : step.tile.getUsers()) {
+      if (auto reduce = dyn_cast<ReduceOp>(user)) {
+        const int axis = static_cast<int>(reduce.getAxis());
+        count += step.isCut && step.layout.shape()[axis] <= kLongest && warpsAlong(step.layout, axis) > 1;
+      } else if (isElementwise(user) && user->getNumResults() == 1 && isTile(user->getResult(0))) {
+        pending.push_back({user->getResult(0), step.layout, step.isCut});
+      } else if (isa<ReshapeOp, TransOp>(user)) {
+        visitLinks(user, [&](Value from, Value to, MapLayout map) {
+          if (from != step.tile) return;
+          if (auto mapped = map(step.layout)) pending.push_back({to, *mapped, step.isCut || isa<ReshapeOp>(user)});
+        });
+      }
+    }
+  }
+  return count;
+}
+
+/// The digit of warps at `place` changes places with as much of others: of registers first, then of the lanes' slowest.
+/// Nullopt: there is not as much.
+std::optional<Layout> tradedWarps(const Layout& layout, size_t place, int dim) {
+  std::vector<layout::Digit> regs = layout.regs(), lanes = layout.lanes(), warps = layout.warps();
+  layout::Digit left = warps[place];
+  warps.erase(warps.begin() + static_cast<long>(place));
+  auto trade = [&](std::vector<layout::Digit>& list, size_t i) {
+    layout::Digit& digit = list[i];
+    if (digit.dim == left.dim || digit.dim == layout::kReplicated || left.count == 1) return;
+    const int count = std::gcd(digit.count, left.count), rest = digit.count / count;
+    if (count == 1) return;
+    warps.insert(warps.begin(), {digit.dim, count, digit.stride * rest});
+    digit.count = rest;
+    list.insert(list.begin() + static_cast<long>(i) + 1, {left.dim, count, left.stride});
+    left.stride *= count, left.count /= count;
+  };
+  for (size_t i = regs.size(); i-- > 0;)
+    if (regs[i].dim != dim || regs[i].stride != 1) trade(regs, i);  // not what one access moves
+  for (size_t i = lanes.size(); i-- > 0;) trade(lanes, i);
+  if (left.count > 1) return std::nullopt;
+  return Layout(layout.shape(), regs, lanes, warps);
+}
+
+}  // namespace
+
+std::optional<Layout> blocksInWarps(Value tile, const Layout& layout, int dim, int bytes) {
+  if (dim < 0 || layout.isPadded()) return std::nullopt;
+  int least = blocksOverWarps(tile, layout);
+  std::optional<Layout> best;
+  for (size_t place = 0; least > 0 && place < layout.warps().size(); ++place) {
+    auto traded = layout.warps()[place].dim == dim ? std::nullopt : tradedWarps(layout, place, dim);
+    if (!traded || !wholeLines(*traded, dim, bytes)) continue;
+    const int count = blocksOverWarps(tile, *traded);
+    if (count < least) best = std::move(traded), least = count;
+  }
+  return best;
 }
 
 Layout withRowsTogether(const Layout& layout) {

@@ -41,6 +41,10 @@ bool meetsLoadedColumns(mlir::Value tile);
 /// Short rows along `dim` whose length is no power of two (colours of a pixel, coordinates of a point), which lanes
 /// would pad: each in one thread, if there are enough for all. Nullopt: they are not like that.
 std::optional<layout::Layout> shortRowsInThreads(const layout::Layout& padded, int dim, int numWarps, int numLanes);
+/// The layout of a loaded tile with elements that are combined out of blocks of it (cut and put together in between)
+/// moved from warps to registers, or to lanes as long as those of a warp have whole lines of `bytes` each along `dim`:
+/// no warp waits for another. Nullopt: warps combine nothing of it, or would all the same.
+std::optional<layout::Layout> blocksInWarps(mlir::Value tile, const layout::Layout& layout, int dim, int bytes);
 /// The same pieces of rows in the same lanes, but neighbouring rows (of dim 0) in registers of one thread.
 layout::Layout withRowsTogether(const layout::Layout& layout);
 
