@@ -31,3 +31,66 @@ func.func @plain(%x: !tile.view<3xi8> {tile.align = 16 : i32, tile.unit_stride =
   tile.store %f, %y[%c0, %c0, %c0 : i32, i32, i32] : tensor<32x32x4xf32>, !tile.view<3xf32>
   return
 }
+
+// -----
+// Blocks of 4 x 4 out of four rows that the four warps would have read: a thread reads its block, row by row.
+// CHECK-LABEL: func.func @squares
+// CHECK: tile.load {{.*}} tensor<4x512xi32, #tile.layout<4x512 regs [1:4*1, 0:4*1] lanes [1:32*4] warps [1:4*128]>>
+// CHECK-NOT: tile.scratch
+// CHECK: return
+func.func @squares(%x: !tile.view<2xi32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.dim_multiple_of = array<i32: 16, 16>, tile.stride_multiple_of = array<i32: 16, 1>}, %y: !tile.view<2xi32>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %v = tile.load %x[%c0, %c0 : i32, i32] : !tile.view<2xi32> -> tensor<4x512xi32>
+  %cut = tile.reshape %v : tensor<4x512xi32> -> tensor<4x128x4xi32>
+  %turned = tile.trans %cut, [1, 0, 2] : tensor<4x128x4xi32> -> tensor<128x4x4xi32>
+  %blocks = tile.reshape %turned : tensor<128x4x4xi32> -> tensor<128x16xi32>
+  %most = tile.reduce %blocks axis 1 : (tensor<128x16xi32>) -> tensor<128x1xi32> {
+  ^bb0(%a: i32, %b: i32):
+    %w = arith.maxsi %a, %b : i32
+    tile.yield %w : i32
+  }
+  tile.store %most, %y[%c0, %c0 : i32, i32] : tensor<128x1xi32>, !tile.view<2xi32>
+  return
+}
+
+// -----
+// Fewer columns: lanes take the rows, as long as eight of them read a line.
+// CHECK-LABEL: func.func @in_lanes
+// CHECK: tile.load {{.*}} tensor<4x128xi32, #tile.layout<4x128 regs [1:4*1] lanes [1:8*4, 0:4*1] warps [1:4*32]>>
+// CHECK-NOT: tile.scratch
+// CHECK: return
+func.func @in_lanes(%x: !tile.view<2xi32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.dim_multiple_of = array<i32: 16, 16>, tile.stride_multiple_of = array<i32: 16, 1>}, %y: !tile.view<2xi32>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %v = tile.load %x[%c0, %c0 : i32, i32] : !tile.view<2xi32> -> tensor<4x128xi32>
+  %cut = tile.reshape %v : tensor<4x128xi32> -> tensor<4x32x4xi32>
+  %turned = tile.trans %cut, [1, 0, 2] : tensor<4x32x4xi32> -> tensor<32x4x4xi32>
+  %blocks = tile.reshape %turned : tensor<32x4x4xi32> -> tensor<32x16xi32>
+  %most = tile.reduce %blocks axis 1 : (tensor<32x16xi32>) -> tensor<32x1xi32> {
+  ^bb0(%a: i32, %b: i32):
+    %w = arith.maxsi %a, %b : i32
+    tile.yield %w : i32
+  }
+  tile.store %most, %y[%c0, %c0 : i32, i32] : tensor<32x1xi32>, !tile.view<2xi32>
+  return
+}
+
+// -----
+// Rows too short for lines: warps meet.
+// CHECK-LABEL: func.func @short
+// CHECK: tile.load {{.*}} warps [0:4*1]>>
+// CHECK: tile.scratch
+// CHECK: return
+func.func @short(%x: !tile.view<2xi32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.dim_multiple_of = array<i32: 16, 16>, tile.stride_multiple_of = array<i32: 16, 1>}, %y: !tile.view<2xi32>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %v = tile.load %x[%c0, %c0 : i32, i32] : !tile.view<2xi32> -> tensor<4x32xi32>
+  %cut = tile.reshape %v : tensor<4x32xi32> -> tensor<4x8x4xi32>
+  %turned = tile.trans %cut, [1, 0, 2] : tensor<4x8x4xi32> -> tensor<8x4x4xi32>
+  %blocks = tile.reshape %turned : tensor<8x4x4xi32> -> tensor<8x16xi32>
+  %most = tile.reduce %blocks axis 1 : (tensor<8x16xi32>) -> tensor<8x1xi32> {
+  ^bb0(%a: i32, %b: i32):
+    %w = arith.maxsi %a, %b : i32
+    tile.yield %w : i32
+  }
+  tile.store %most, %y[%c0, %c0 : i32, i32] : tensor<8x1xi32>, !tile.view<2xi32>
+  return
+}

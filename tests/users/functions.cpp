@@ -73,5 +73,64 @@ Job run(Env& e, const K& k, double tolerance) {
 Register r1("functions_f64", [](Env& e) { return run<double>(e, wide, 4e-15); });
 Register r2("functions_f32", [](Env& e) { return run<float>(e, narrow, 4e-6); });
 
+// --- places on rings: remainders and quotients of runs of places by one number each, where they are negative, wrap, and
+// where the number is negative or large
+struct RingsCfg {
+  int N = 1024, rows = 16, step = 3, warps = 4;
+};
+constexpr int kRings = 8;
+auto rings = kernel("user_rings", [](const RingsCfg& c, Ptr<const int32_t> starts, Ptr<const int32_t> sizes,
+                                     Ptr<int32_t> out) {
+  num_warps(c.warps);
+  auto pid = program_id(0);
+  auto start = load(starts + pid), n = load(sizes + pid);
+  auto i = arange(0, c.N);
+  auto x = start + i * c.step;
+  auto u = cast(x, u32), m = cast(n, u32);
+  auto row = arange(0, c.rows).col(), column = arange(0, c.N / c.rows).row();
+  auto y = start + row * 500 + column;
+  auto to = out + pid * (kRings * c.N);
+  store(to + i, x % n);
+  store(to + c.N + i, x / n);
+  store(to + 2 * c.N + i, floor_mod(x, n));
+  store(to + 3 * c.N + i, floor_div(x, n));
+  store(to + 4 * c.N + i, cast(u % m, i32));
+  store(to + 5 * c.N + i, cast(u / m, i32));
+  auto at = row * (c.N / c.rows) + column;
+  store(to + 6 * c.N + at, floor_mod(y - 40, n));
+  store(to + 7 * c.N + at, (y + n) % n);
+}).grid([](const RingsCfg&, auto...) { return Grid{10}; });
+Register r_rings("rings", [](Env& e) {
+  const RingsCfg c;
+  const std::vector<int32_t> first{0, -100, 5, INT32_MAX - 700, INT32_MIN, -2000, 1 << 20, 3, INT32_MAX - 9000, -1},
+      by{7, 37, 1, 1000, 3, -13, 5000, 1 << 30, INT32_MAX, 2000000000};
+  auto starts = filled<int32_t>(e, first.size(), [&](size_t i) { return first[i]; });
+  auto sizes = filled<int32_t>(e, by.size(), [&](size_t i) { return by[i]; });
+  auto out = constant<int32_t>(e, first.size() * kRings * c.N, -77);
+  Job j;
+  j.mbytes = 4e-6 * double(first.size() * kRings * c.N);
+  j.add(rings, c, starts.p, sizes.p, out.p);
+  j.check = [=]() -> std::string {
+    const auto got = out.now();
+    auto floor_mod = [](int64_t x, int64_t n) { return x % n != 0 && (x < 0) != (n < 0) ? x % n + n : x % n; };
+    for (size_t p = 0; p < first.size(); ++p)
+      for (int i = 0; i < c.N; ++i) {
+        const int columns = c.N / c.rows;
+        const auto x = int32_t(uint32_t(first[p]) + uint32_t(i) * uint32_t(c.step));
+        const auto y = int32_t(uint32_t(first[p]) + uint32_t(i / columns * 500 + i % columns));
+        const int64_t n = by[p], f = floor_mod(x, n);
+        const int64_t want[kRings] = {x % n, x / n, f, (x - f) / n, int32_t(uint32_t(x) % uint32_t(by[p])),
+                                      int32_t(uint32_t(x) / uint32_t(by[p])),
+                                      floor_mod(int32_t(uint32_t(y) - 40u), n),
+                                      int32_t(uint32_t(y) + uint32_t(by[p])) % n};
+        for (int k = 0; k < kRings; ++k)
+          if (got[(p * kRings + k) * c.N + i] != want[k])
+            return "ring " + std::to_string(p) + " kind " + std::to_string(k) + " place " + std::to_string(i) + ": " +
+                   std::to_string(got[(p * kRings + k) * c.N + i]) + " instead of " + std::to_string(want[k]);
+      }
+    return "";
+  };
+  return j;
+});
 }  // namespace
 }  // namespace users

@@ -318,6 +318,10 @@ static bool widensUpperHalves(Operation* op) {
          getElementTypeOrSelf(op->getResult(0).getType()).isF32();
 }
 
+llvm::Value* Emitter::elementwise(Operation* op, llvm::ArrayRef<llvm::Value*> args) {
+  return emitElementwise(b, op, args, *math_)[0];
+}
+
 LogicalResult Emitter::emitElementwiseOp(Operation* op) {
   if (hasFp8Pairs(target, op)) return emitFp8Conversion(op), success();
   if (hasByteFloats(op)) return convertTogether<4>(*this, op, convertBytes), success();
@@ -473,6 +477,7 @@ LogicalResult Emitter::emitOp(Operation* op) {
         if (isRoleOp(o)) return emitRoleOp(*this, o);
         if (auto compare = dyn_cast<arith::CmpIOp>(o); compare && emitCoordinateCompare(*this, compare))
           return success();
+        if (definedAhead.contains(o) || emitRemainders(*this, o)) return success();
         if (isElementwise(o)) return emitElementwiseOp(o);
         return o->emitOpError("is not supported on GPU targets");
       });

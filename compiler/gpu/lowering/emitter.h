@@ -52,6 +52,8 @@ class Emitter {
   /// Layout of a tile; a scalar has the layout of a rank-0 tile that every thread holds.
   const layout::Layout& layoutOf(mlir::Value tile) const;
   llvm::Type* elementType(mlir::Value value);     ///< LLVM type of one register
+  /// One element of an elementwise op that has one result and exists on this target.
+  llvm::Value* elementwise(mlir::Operation* op, llvm::ArrayRef<llvm::Value*> args);
   const Facts& facts() const { return *facts_; }
 
   // ---- threads

@@ -36,6 +36,9 @@ llvm::LogicalResult emitScan(Emitter& e, ScanOp op);
 // coordinates.cpp
 /// Where both sides are coordinates of their elements (masks above and below diagonals); false: they are not.
 bool emitCoordinateCompare(Emitter& e, mlir::arith::CmpIOp op);
+// remainders.cpp
+/// Remainders and quotients of a thread's places, which are constants apart, by one number; false: not like that.
+bool emitRemainders(Emitter& e, mlir::Operation* op);
 // shape.cpp
 llvm::LogicalResult emitIota(Emitter& e, IotaOp op);
 llvm::LogicalResult emitSplat(Emitter& e, SplatOp op);
