@@ -1,6 +1,6 @@
 // across.cpp - tile.reduce and tile.scan. Along the innermost dim a reduction keeps a vector of partial results and
-// folds it at the end, the vectors of many rows together; along any other dim, and for scans there, each lane of a
-// vector is a column of its own.
+// folds it at the end, the vectors of many rows together, and a scan combines the lanes of a vector; along any other dim
+// each lane of a vector is a column of its own.
 #include "compiler/host/nest.h"
 
 namespace tile::ir::host {
@@ -150,6 +150,39 @@ class Across {
     nest_.enter();
   }
 
+  /// A row in vectors: sums inside of each by steps of 1, 2, 4, .. lanes, then what all the vectors before come to.
+  void scanRow(bool reverse) {
+    const unsigned width = e_.vectorWidth(bytes_, length_, 1);
+    const bool together = llvm::all_of(targets_, [&](const Ref& to) { return to.buffer < 0 || nest_.isContiguous(to); });
+    if (width < 4 || !together) return scan(1, reverse);
+    nest_.hoistAll();
+    const int64_t main = length_ / width * width;
+    const unsigned last = reverse ? 0 : width - 1;  // the lane of the whole vector's sum
+    auto position = [&](llvm::Value* i, unsigned lanes) {
+      return reverse ? e_.b.CreateSub(e_.i64(length_ - lanes), i) : i;
+    };
+    auto whole = [&](ArrayRef<llvm::Value*> values) {
+      Values sums;
+      const SmallVector<int> lanes(width, static_cast<int>(last));
+      for (llvm::Value* v : values) sums.push_back(e_.b.CreateShuffleVector(v, lanes));
+      return sums;
+    };
+    Values sum = inLanes(at(position(e_.i64(0), width), width), width, reverse);
+    store(sum);
+    sum = e_.loopCarrying(width, main, width, whole(sum), [&](llvm::Value* i, ArrayRef<llvm::Value*> before) {
+      Values next = combine(before, inLanes(at(position(i, width), width), width, reverse));
+      store(next);
+      return whole(next);
+    });
+    for (llvm::Value*& v : sum) v = e_.b.CreateExtractElement(v, uint64_t{0});
+    e_.loopCarrying(main, length_, 1, sum, [&](llvm::Value* i, ArrayRef<llvm::Value*> sum) {
+      Values next = combine(sum, at(position(i, 1), 1));
+      store(next);
+      return next;
+    });
+    nest_.enter();
+  }
+
   /// `inner` when the axis is the innermost dim left, else `columns` per vector of columns. `inGroups` for reductions.
   LogicalResult run(llvm::function_ref<void()> inner, llvm::function_ref<void(unsigned)> columns, bool inGroups) {
     LogicalResult walked = success();
@@ -183,6 +216,24 @@ class Across {
   Values fold(Values sum, unsigned width, unsigned kept) {
     for (unsigned w = width / 2; w >= kept; w /= 2) sum = combine(part(sum, 0, w), part(sum, w, w));
     return sum;
+  }
+
+  /// Each lane combined with all lanes before it, or with all behind it.
+  Values inLanes(Values v, unsigned width, bool reverse) {
+    for (unsigned step = 1; step < width; step *= 2) {
+      SmallVector<int> from;
+      SmallVector<llvm::Constant*> has;
+      for (unsigned lane = 0; lane < width; ++lane) {
+        const bool inside = reverse ? lane + step < width : lane >= step;
+        from.push_back(static_cast<int>(!inside ? lane : reverse ? lane + step : lane - step));
+        has.push_back(e_.b.getInt1(inside));
+      }
+      Values before;
+      for (llvm::Value* x : v) before.push_back(e_.b.CreateShuffleVector(x, from));
+      Values sums = combine(before, v);
+      for (auto [x, sum] : llvm::zip(v, sums)) x = e_.b.CreateSelect(llvm::ConstantVector::get(has), sum, x);
+    }
+    return v;
   }
 
   /// Memory of `count` vectors, for as long as the function runs.
@@ -271,7 +322,7 @@ LogicalResult emitReduce(Emitter& e, ReduceOp op) {
 LogicalResult emitScan(Emitter& e, ScanOp op) {
   if (nobodyReads(e, op.getResults())) return success();
   Across across(e, op.getSources(), op.getResults(), op.getCombiner(), op.getAxis());
-  return across.run([&] { across.scan(1, op.getReverse()); },
+  return across.run([&] { across.scanRow(op.getReverse()); },
                     [&](unsigned width) { across.scan(width, op.getReverse()); }, /*inGroups=*/false);
 }
 

@@ -367,7 +367,33 @@ LogicalResult Emitter::emitScalar(Operation* op) {
       });
 }
 
+llvm::Value* Emitter::inNextProgram(Value v) {
+  Operation* op = v.getDefiningOp();
+  if (!op || isa<ViewDimOp, ViewStrideOp, arith::ConstantOp, NumProgramsOp>(op)) return scalar(v);
+  if (auto id = dyn_cast<ProgramIdOp>(op))
+    return id.getAxis() == 0 ? b.CreateAdd(scalar(v), llvm::ConstantInt::get(scalar(v)->getType(), 1)) : scalar(v);
+  if (!isElementwise(op) || op->getNumResults() != 1 || !v.getType().isIntOrIndex()) return nullptr;
+  SmallVector<llvm::Value*, 2> args;
+  for (Value operand : op->getOperands()) {
+    args.push_back(inNextProgram(operand));
+    if (!args.back()) return nullptr;
+  }
+  return numbers.apply(op, args)[0];
+}
+
+void Emitter::prefetchBeside(const Ref& ref, llvm::Value* address, int64_t bytes) {
+  constexpr int64_t kLine = 64;
+  auto it = ahead_.find(plan.root(ref.buffer));
+  if (it == ahead_.end() || it->second.first != emitting_) return;
+  for (int64_t at = 0; at + kLine <= bytes; at += kLine) {
+    llvm::Value* line = b.CreateGEP(b.getInt8Ty(), address, b.CreateAdd(it->second.second, i64(at)));
+    // To be read, into the second cache: the first one holds what the loop works on.
+    b.CreateIntrinsic(llvm::Intrinsic::prefetch, {b.getPtrTy()}, {line, b.getInt32(0), b.getInt32(2), b.getInt32(1)});
+  }
+}
+
 LogicalResult Emitter::emitOp(Operation* op) {
+  emitting_ = op;
   return llvm::TypeSwitch<Operation*, LogicalResult>(op)
       .Case<LoadOp>([&](auto o) { return emitLoad(*this, o); })
       .Case<StoreOp>([&](auto o) { return emitStore(*this, o); })

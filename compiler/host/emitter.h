@@ -59,6 +59,15 @@ class Emitter {
     readAt(ref, address);
     pitches_[plan.root(ref.buffer)] = pitch;
   }
+  /// Loops of `reader` over the buffer's tile ask for the same tile of the next program, `distance` bytes further, while
+  /// they work on what is in the caches: it is there when that program begins.
+  void fetchAhead(const Ref& ref, mlir::Operation* reader, llvm::Value* distance) {
+    ahead_[plan.root(ref.buffer)] = {reader, distance};
+  }
+  /// Prefetches for `bytes` bytes that are read at `address` of the buffer.
+  void prefetchBeside(const Ref& ref, llvm::Value* address, int64_t bytes);
+  /// What an integer would be in the program after this one (along the grid's first dim); null: not known.
+  llvm::Value* inNextProgram(mlir::Value scalar);
   /// Elements from one row to the next; null: as the tile's own strides say.
   llvm::Value* pitchOf(const Ref& ref) const { return pitches_.lookup(plan.root(ref.buffer)); }
   /// A function of its own for code that depends on nothing but `key` and its parameters, made once: equal loads, dots
@@ -110,6 +119,8 @@ class Emitter {
   mlir::LogicalResult reportArena();
   llvm::DenseMap<mlir::Attribute, llvm::Value*> constants_;
   llvm::DenseMap<int, llvm::Value*> elsewhere_, pitches_;  ///< by buffer
+  llvm::DenseMap<int, std::pair<mlir::Operation*, llvm::Value*>> ahead_;
+  mlir::Operation* emitting_ = nullptr;
 };
 
 // The op families; each reports its own errors.

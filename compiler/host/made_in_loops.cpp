@@ -118,6 +118,18 @@ void Plan::makeInLoops(func::FuncOp kernel) {
   }
 }
 
+Operation* Plan::secondPass(Value tile) {
+  llvm::SmallVector<Operation*, 4> passes;
+  for (const Read& read : readsOf(tile)) {
+    Operation* loops = read.op->getNumResults() == 1 ? madeIn(read.op->getResult(0)) : nullptr;
+    if (!loops) loops = read.op;
+    if (loops->getBlock() != tile.getParentBlock()) return nullptr;
+    if (!llvm::is_contained(passes, loops)) passes.push_back(loops);
+  }
+  llvm::sort(passes, [](Operation* x, Operation* y) { return x->isBeforeInBlock(y); });
+  return passes.size() > 1 ? passes[1] : nullptr;
+}
+
 llvm::SmallVector<Value, 2> Plan::tilesMadeIn(Operation* loops) const {
   llvm::SmallVector<Value, 2> tiles;
   for (auto [tile, op] : madeIn_)

@@ -224,8 +224,13 @@ llvm::Value* Nest::eval(Value tile, const Access& a, unsigned width) {
   if (auto it = lasting_.find(key(tile, width, a)); it != lasting_.end()) return it->second;
   if (auto it = invariant_.find(key(tile, 1, a)); it != invariant_.end()) return e_.numbers.splat(it->second, width);
   const Ref* ref = e_.plan.place(tile);
-  if (ref && !isMadeHere(tile))
-    return computed_[key(tile, width, a)] = evalLeaf(*ref, elementOf(tile), a, e_.arenaBase(*ref), width);
+  if (ref && !isMadeHere(tile)) {
+    llvm::Value* base = e_.arenaBase(*ref);
+    if (width > 1 && loopStrides(*ref, a)[lead_.back()] == 1)
+      e_.prefetchBeside(*ref, e_.offsetBy(base, elementOf(tile), elementNumber(*ref, a)),
+                        width * Numbers::bytes(elementOf(tile)));
+    return computed_[key(tile, width, a)] = evalLeaf(*ref, elementOf(tile), a, base, width);
+  }
   Operation* op = tile.getDefiningOp();
   SmallVector<llvm::Value*, 2> results;
   if (!evalOp(op, a, width, results)) return nullptr;

@@ -66,6 +66,8 @@ class Plan {
   llvm::SmallVector<mlir::Value, 2> tilesMadeIn(mlir::Operation* loops) const;
   /// Whether nobody but that op reads it: it needs no memory.
   bool isPassing(mlir::Value tile) const { return passing_.contains(tile); }
+  /// The second op, behind the one that makes it, whose loops go over a tile that is read in place; null: fewer do.
+  mlir::Operation* secondPass(mlir::Value tile);
   /// Ops that evaluating one element costs; what is read from a buffer costs 1.
   int cost(mlir::Value tile) const { return costs_.lookup(tile); }
   /// The same for making a placed tile.

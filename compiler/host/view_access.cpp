@@ -253,6 +253,33 @@ void copyBox(Emitter& e, const Box& box, Type element, llvm::Value* to, llvm::Va
 
 }  // namespace
 
+namespace {
+
+/// Programs that go over a tile more than once ask for the next program's on the way: memory would be idle meanwhile.
+void fetchForNextProgram(Emitter& e, LoadOp op, llvm::Value* stays) {
+  constexpr int64_t kLeast = 2 << 10, kMost = 256 << 10;  // bytes; what the second cache holds beside this one's
+  auto& b = e.b;
+  const int64_t bytes = cast<RankedTensorType>(op.getResult().getType()).getNumElements() *
+                        Numbers::bytes(elementOf(op.getResult()));
+  if (!isa<func::FuncOp>(op->getParentOp()) || bytes < kLeast || bytes > kMost) return;
+  Operation* reader = e.plan.secondPass(op.getResult());
+  if (!reader) return;
+  const View view = e.view(op.getView());
+  llvm::Value* elements = e.i64(0);
+  for (auto [d, index] : llvm::enumerate(op.getIndices())) {
+    llvm::Value* next = e.inNextProgram(index);
+    if (!next) return;
+    if (next == e.scalar(index)) continue;
+    llvm::Value* step = b.CreateSub(b.CreateSExt(next, b.getInt64Ty()), e.asI64(index));
+    elements = b.CreateAdd(elements, b.CreateMul(step, view.strides[d]));
+  }
+  if (isa<llvm::Constant>(elements)) return;  // every program's tile, or no later one's
+  llvm::Value* distance = b.CreateMul(elements, e.i64(Numbers::bytes(elementOf(op.getResult()))));
+  e.fetchAhead(*e.plan.place(op.getResult()), reader, b.CreateSelect(stays, distance, e.i64(0)));
+}
+
+}  // namespace
+
 LogicalResult emitLoad(Emitter& e, LoadOp op) {
   Type element = op.getView().getType().getElementType();
   bool isVolatile = op.getCache() == CacheHint::volatile_;
@@ -287,6 +314,7 @@ LogicalResult emitLoad(Emitter& e, LoadOp op) {
     e.readRowsAt(place, start, e.b.CreateSelect(stays, box.stride[0], e.i64(box.shape[1])));
   else
     e.readAt(place, start);
+  if (!inRows) fetchForNextProgram(e, op, stays);
   return success();
 }
 
