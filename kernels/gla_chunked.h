@@ -58,7 +58,8 @@ void gla_prepare_chunks_program(const GlaChunkConfig& c, Tensor<const T, 4> Q, T
     scores = step(0);
   } else {
     scores = zeros({c.BT, c.BT}, f32);
-    for (auto k0 : range(0, Q.dim(3), c.BK, {.stages = c.stages, .specialize = Choice::never})) scores += step(k0);
+    const Choice producer = c.roles ? Choice::automatic : Choice::never;
+    for (auto k0 : range(0, Q.dim(3), c.BK, {.stages = c.stages, .specialize = producer})) scores += step(k0);
   }
   auto causal = arange(0, c.BT).row() <= arange(0, c.BT).col();
   a_rows.store({at.batch, at.head, t0, 0}, cast(where(causal, scores * scale, 0.f), dtype_of<T>()));

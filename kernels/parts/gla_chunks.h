@@ -16,6 +16,7 @@ struct GlaChunkConfig {
   bool varlen = false;  ///< B = 1; sequence n is rows [cu_seqlens[n], cu_seqlens[n + 1])
   int stages = 2;
   int warps = 4;
+  bool roles = false;  ///< blocks of K come by a producer of their own, which runs ahead from chunk to chunk
   int programs = 0;  ///< that a multiprocessor shall run at a time, 0: no matter
 };
 
