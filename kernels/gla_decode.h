@@ -52,10 +52,12 @@ const auto& gla_decode_kernel() {
   return k;
 }
 
-/// 32 to 64 KB of state per program: enough loads in flight, and several programs beside each other.
+/// On GPUs 32 to 64 KB of state per program: enough loads in flight, and several programs beside each other. On hosts
+/// whole rows, 16 KB of them at a time: they are stored, then summed out of the first cache.
 inline GlaDecodeConfig default_gla_decode_config(int64_t k, int64_t v, const Machine& machine) {
   GlaDecodeConfig c;
-  c.BK = std::min(128, round_up(k, 16)), c.BV = std::min(64, round_up(v, 16));
+  c.BK = std::min(128, round_up(k, 16)), c.BV = std::min(machine.gpu ? 64 : 128, round_up(v, 16));
+  if (!machine.gpu) c.BK = std::min(c.BK, std::max(16, 4096 / c.BV / 16 * 16));
   c.one_block = c.BK >= k;
   c.warps = machine.gpu ? 4 : 1;
   return c;

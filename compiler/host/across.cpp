@@ -1,6 +1,6 @@
 // across.cpp - tile.reduce and tile.scan. Along the innermost dim a reduction keeps a vector of partial results and
-// folds it at the end, the vectors of many rows together, and a scan combines the lanes of a vector; along any other dim
-// each lane of a vector is a column of its own.
+// folds it at the end, the vectors of many rows together, and a scan combines the lanes of a vector; along any other
+// dim each lane of a vector is a column of its own.
 #include "compiler/host/nest.h"
 
 namespace tile::ir::host {
@@ -153,7 +153,8 @@ class Across {
   /// A row in vectors: sums inside of each by steps of 1, 2, 4, .. lanes, then what all the vectors before come to.
   void scanRow(bool reverse) {
     const unsigned width = e_.vectorWidth(bytes_, length_, 1);
-    const bool together = llvm::all_of(targets_, [&](const Ref& to) { return to.buffer < 0 || nest_.isContiguous(to); });
+    const bool together =
+        llvm::all_of(targets_, [&](const Ref& to) { return to.buffer < 0 || nest_.isContiguous(to); });
     if (width < 4 || !together) return scan(1, reverse);
     nest_.hoistAll();
     const int64_t main = length_ / width * width;

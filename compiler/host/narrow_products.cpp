@@ -1,5 +1,5 @@
-// narrow_products.cpp - a product of widened integers of which only halves are read (random numbers, hashes, division by
-// constants) becomes one op on the narrow ones: vectors then keep their lanes, where wide products would take two
+// narrow_products.cpp - a product of widened integers of which only halves are read (random numbers, hashes, division
+// by constants) becomes one op on the narrow ones: vectors then keep their lanes, where wide products would take two
 // vectors and shuffles to fill and to empty them.
 #include "compiler/dialect/dialect.h"
 #include "compiler/dialect/tiles.h"

@@ -1,9 +1,10 @@
 // plan.h - where every tile of a kernel lives on the host: recomputed inside its consumers' loops, or in the arena.
 //
 // A tile is *fused* when evaluating it again is cheap or one op's loops are all that needs it (iota, splat, broadcast,
-// elementwise: values with several uses stay in registers there); it is *placed* in an arena buffer when it is loaded, computed by a dot, a reduction, a scan, carried by control flow, or
-// too dear to compute twice; a reshape or transpose of a placed tile is another Ref into the same buffer. Loop-carried
-// tiles and the values that replace them share one buffer where the old value is dead by then.
+// elementwise: values with several uses stay in registers there); it is *placed* in an arena buffer when it is loaded,
+// computed by a dot, a reduction, a scan, carried by control flow, or too dear to compute twice; a reshape or transpose
+// of a placed tile is another Ref into the same buffer. Loop-carried tiles and the values that replace them share one
+// buffer where the old value is dead by then.
 #pragma once
 #include <string>
 #include <vector>

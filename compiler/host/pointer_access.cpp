@@ -82,8 +82,9 @@ void maskedStore(Emitter& e, Type element, llvm::Value* value, llvm::Value* addr
       allLanes(e, mask), [&] { e.numbers.store(element, value, address, isVolatile); }, partial);
 }
 
-/// Lanes to access at a time, `computed` beside the places: of scattered ones as many as fill a vector with the offsets they come from. Without an
-/// instruction for them a loop over single elements is as fast, unless computing where they are is what takes time.
+/// Lanes to access at a time, `computed` beside the places: of scattered ones as many as fill a vector with the offsets
+/// they come from. Without an instruction for them a loop over single elements is as fast, unless computing where they
+/// are is what takes time.
 unsigned lanesOf(Emitter& e, Value where, ValueRange computed, Type element, std::optional<int64_t> step, int64_t limit,
                  bool isVolatile) {
   constexpr int kCheap = 4;

@@ -2,6 +2,7 @@
 #include "compiler/host/lanes.h"
 #include "compiler/host/nest.h"
 #include "llvm/IR/Intrinsics.h"
+#include "llvm/IR/IntrinsicsX86.h"
 
 namespace tile::ir::host {
 using namespace mlir;
@@ -52,6 +53,42 @@ LogicalResult emitCat(Emitter& e, CatOp op) {
   return success();
 }
 
+namespace {
+
+/// Entries of a table that lie in registers: a lookup there is one instruction.
+constexpr int64_t kInRegisters = 32;
+
+/// Whether vectors of `width` lanes look up in one row of `length` elements of the type by permuting registers.
+bool isPermuted(Emitter& e, Type element, int64_t length, unsigned width) {
+  return hasGather(e) && e.target.vectorBytes == 64 && width == 16 && length <= kInRegisters &&
+         Numbers::bytes(element) <= 4;
+}
+
+/// Memory bits of the elements `index` (16 lanes of i32, all inside) of the row at `table`.
+llvm::Value* permuted(Emitter& e, Type element, llvm::Value* table, int64_t length, llvm::Value* index) {
+  constexpr int64_t kLanes = 16;
+  auto& b = e.b;
+  llvm::Type* bits = b.getIntNTy(static_cast<unsigned>(Numbers::bytes(element) * 8));
+  auto* words = llvm::FixedVectorType::get(b.getInt32Ty(), kLanes);
+  auto entries = [&](int64_t first) {
+    auto* type = llvm::FixedVectorType::get(bits, kLanes);
+    SmallVector<llvm::Constant*> there;
+    for (int64_t i = 0; i < kLanes; ++i) there.push_back(b.getInt1(first + i < length));
+    llvm::Value* v = b.CreateMaskedLoad(type, e.offsetBy(table, element, e.i64(first)),
+                                        llvm::Align(Numbers::bytes(element)), llvm::ConstantVector::get(there),
+                                        llvm::Constant::getNullValue(type));
+    return b.CreateZExt(v, words);
+  };
+  llvm::Value* found =
+      length <= kLanes
+          ? b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_permvar_si_512, {}, {entries(0), index})
+          : b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_vpermi2var_d_512, {}, {entries(0), index, entries(kLanes)});
+  found = b.CreateTrunc(found, llvm::FixedVectorType::get(bits, kLanes));
+  return b.CreateBitCast(found, llvm::FixedVectorType::get(e.numbers.inMemory(element), kLanes));
+}
+
+}  // namespace
+
 LogicalResult emitTake(Emitter& e, TakeOp op) {
   if (!e.plan.owns(op.getResult())) return success();
   const Ref &to = *e.plan.place(op.getResult()), &source = *e.plan.place(op.getSource());
@@ -71,12 +108,22 @@ LogicalResult emitTake(Emitter& e, TakeOp op) {
     if (!index) return failure();
     // Undefined but inside the tile.
     index = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, index, llvm::ConstantInt::get(index->getType(), length - 1));
-    llvm::Type* wide = withElement(index->getType(), b.getInt64Ty());
-    index = b.CreateMul(b.CreateZExt(index, wide), llvm::ConstantInt::get(wide, source.strides[axis]));
+    const int64_t apart = nest.stride(start, static_cast<int>(sizes.size()) - 1);
+    if (width > 1 && apart == 0 && source.strides[axis] == 1 && isPermuted(e, element, length, width)) {
+      index = b.CreateZExtOrTrunc(index, withElement(index->getType(), b.getInt32Ty()));
+      llvm::Value* bits = permuted(e, element, nest.address(start, element), length, index);
+      e.numbers.store(element, e.numbers.fromMemory(element, bits), nest.address(to, element));
+      return success();
+    }
+    // 32 bits of places are gathered with 16 at a time.
+    const int64_t bytes = ShapedType::getNumElements(shapeOf(op.getSource())) * Numbers::bytes(element);
+    const bool isSmall = bytes < INT32_MAX;
+    llvm::Type* wide = withElement(index->getType(), isSmall ? b.getInt32Ty() : b.getInt64Ty());
+    index = b.CreateMul(b.CreateZExtOrTrunc(index, wide), llvm::ConstantInt::get(wide, source.strides[axis]));
     if (width > 1) {  // where the lanes themselves lie along other dims
-      const int64_t step = nest.stride(start, static_cast<int>(sizes.size()) - 1);
       SmallVector<llvm::Constant*> lanes;
-      for (unsigned lane = 0; lane < width; ++lane) lanes.push_back(e.i64(lane * step));
+      for (unsigned lane = 0; lane < width; ++lane)
+        lanes.push_back(llvm::ConstantInt::get(wide->getScalarType(), lane * apart));
       index = b.CreateAdd(index, llvm::ConstantVector::get(lanes));
     }
     llvm::Value* from = e.offsetBy(nest.address(start, element), element, index);

@@ -141,7 +141,8 @@ llvm::Constant* padOf(Emitter& e, LoadOp op) {
 constexpr int64_t kStreamBytes = 32 << 20;
 
 /// Whether stores to the view may go around the caches: nothing in this kernel reads what they write, and no other
-/// program is told by an atomic that it is there (the runtime orders such stores at the end of a launch).
+/// program is told by an atomic that it is there (relaxed ones tell nothing; the runtime orders such stores at the end
+/// of a launch).
 bool mayStream(Value view) {
   auto arg = dyn_cast<BlockArgument>(view);
   if (!arg || !llvm::all_of(arg.getUsers(), [](Operation* op) { return isa<StoreOp, ViewDimOp, ViewStrideOp>(op); }))
@@ -152,7 +153,9 @@ bool mayStream(Value view) {
     auto gather = dyn_cast<GatherOp>(op);
     const bool waits = (load && load.getCache() == CacheHint::volatile_) ||
                        (gather && gather.getCache() == CacheHint::volatile_);
-    return waits || isa<AtomicRmwOp, AtomicCasOp>(op) ? WalkResult::interrupt() : WalkResult::advance();
+    auto update = dyn_cast<AtomicRmwOp>(op);
+    const bool tells = isa<AtomicCasOp>(op) || (update && update.getOrder() != MemOrder::relaxed);
+    return waits || tells ? WalkResult::interrupt() : WalkResult::advance();
   }).wasInterrupted();
 }
 
@@ -348,9 +351,17 @@ LogicalResult storeRows(Emitter& e, StoreOp op, const Box& box, Nest& nest) {
   int last = static_cast<int>(box.shape.size()) - 1;
   llvm::Value *stride = box.stride[last], *unit = b.CreateICmpEQ(stride, e.i64(1));
   unsigned width = e.vectorWidth(Numbers::bytes(element), box.shape.back(), isLong(e.plan.cost(op.getValue())) ? 1 : 2);
+  // A tile of bytes that is only copied: whole lines, where what is computed widens them.
+  if (e.plan.place(op.getValue()) && e.numbers.inRegister(element) == e.numbers.inMemory(element))
+    width = std::max(width, std::min(static_cast<unsigned>(e.target.vectorBytes / Numbers::bytes(element)),
+                                     llvm::bit_floor(static_cast<unsigned>(box.shape.back()))));
   // Stores around the caches are of whole aligned vectors.
   const int64_t bytes = width * Numbers::bytes(element);
-  llvm::Value* large = !isVolatile && bytes % 16 == 0 && llvm::isPowerOf2_64(bytes) && mayStream(op.getView())
+  // Pieces of lines are better put together in a cache.
+  constexpr int64_t kLine = 64;
+  const bool hasLines = box.shape.back() * Numbers::bytes(element) >= kLine;
+  const bool inVectors = bytes % 16 == 0 && llvm::isPowerOf2_64(bytes);
+  llvm::Value* large = !isVolatile && inVectors && hasLines && mayStream(op.getView())
                            ? b.CreateAnd(unit, isLarge(e, op.getView(), element))
                            : b.getFalse();
   const llvm::Align whole(std::min<int64_t>(bytes, e.target.vectorBytes));

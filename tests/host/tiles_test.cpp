@@ -230,6 +230,35 @@ TEST(HostTiles, TakeAlongEachAxisStaysInside) {
                    "  %r = tile.take %a, %a axis 1 : tensor<5x7xi32>, tensor<5x7xi32> -> tensor<5x7xi32>", wild);
 }
 
+TEST(HostTiles, TakeFromTablesOfEverySize) {  // 32 entries and fewer are looked up in registers where there are such
+  for (int n : {4, 15, 16, 17, 24, 32, 33, 200})
+    for (const char* type : {"i32", "i16", "i8"}) {
+      std::vector<int32_t> a(3 * 200);
+      for (size_t i = 0; i < a.size(); ++i) a[i] = static_cast<int32_t>(i * 37 % 101);
+      const std::string table = "tensor<3x" + std::to_string(n) + "x", wide = "tensor<3x200x";
+      auto cast = [&](const char* op, std::string_view to, std::string_view from, const std::string& shape) {
+        return type == std::string_view("i32")
+                   ? "  %" + std::string(to) + " = arith.addi %" + std::string(from) + ", %zero" + std::string(to) +
+                         " : " + shape + "i32>\n"
+                   : "  %" + std::string(to) + " = arith." + op + " %" + std::string(from) + " : " + shape +
+                         (op == std::string_view("trunci") ? "i32> to " : std::string(type) + "> to ") + shape +
+                         (op == std::string_view("trunci") ? type : "i32") + ">\n";
+      };
+      auto zeros = [&](std::string_view of, const std::string& shape) {
+        return "  %zero" + std::string(of) + " = arith.constant dense<0> : " + shape + "i32>\n";
+      };
+      auto r = compute<int32_t>({3, 200}, {3, 200}, "i32",
+                                zeros("t", table) + zeros("r", wide) + "  %s = tile.extract %a[0, 0] : " + wide +
+                                    "i32> -> " + table + "i32>\n" + cast("trunci", "t", "s", table) +
+                                    "  %n = arith.constant dense<" + std::to_string(n) + "> : " + wide + "i32>\n" +
+                                    "  %i = arith.remsi %a, %n : " + wide + "i32>\n  %f = tile.take %t, %i axis 1 : " +
+                                    table + type + ">, " + wide + "i32> -> " + wide + type + ">\n" +
+                                    cast("extsi", "r", "f", wide),
+                                a);
+      for (int i = 0; i < 600; ++i) ASSERT_EQ(r[i], a[i / 200 * 200 + a[i] % n]) << n << " " << type << " " << i;
+    }
+}
+
 // ---- reductions and scans
 
 struct Combiner {

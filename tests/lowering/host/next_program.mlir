@@ -1,5 +1,4 @@
-// A program that goes over its row twice asks for the next program's row on the second way; one that reads its row once,
-// or a row that all programs read, asks for none.
+// A program that goes over its row twice asks for the next program's row on the second way.
 // RUN: tilec compile %s --target host:x86-64-v4 --emit llvm | FileCheck %s
 
 // CHECK-LABEL: define void @tile.centred
