@@ -10,7 +10,8 @@
 //      Copies of iterations that do not exist are disabled, so every trip count from 0 on is right.
 //      Where the body's one product of warpgroups needs nothing else of its iteration, it comes first: copies and what
 //      their addresses take stand behind it, and behind a barrier that (with the wait async_waits puts in front of it)
-//      ends the product of the iteration before. So products follow one another without a gap.
+//      ends the product of the iteration before. So products follow one another without a gap. (That barrier is needed
+//      only where products accumulate from iteration to iteration.)
 //   2. S comes from `tile.stages` on the loop, else the options, else what leaves room for a second program where
 //   registers do;
 //      the largest ring shrinks until all buffers fit the target.
@@ -224,6 +225,11 @@ class Stager {
     return {};
   }
 
+  /// The next iteration alone reads the result; a product may be running until then.
+  static bool isReadNext(Operation* op) {
+    return llvm::all_of(op->getUsers(), [](Operation* user) { return isa<scf::YieldOp>(user); });
+  }
+
   void pipeline(Ring& ring) {
     scf::ForOp loop = ring.loop;
     Location loc = loop.getLoc();
@@ -285,7 +291,8 @@ class Stager {
     for (size_t i = 0; i < state.size(); ++i) next.push_back(made.getRegionIterArg(first + i));
     MmaOp leading = leadingProduct(ring);
     Operation* barrier = &body->back();
-    if (leading) BarrierOp::create(in, loc);  // moves behind it with the copies
+    // Moves behind it with the copies. A product that its own iteration reads has ended in front of the barrier above.
+    if (leading && isReadNext(leading)) BarrierOp::create(in, loc);
     // An iteration that exists does not wrap; one that does not is disabled, and its address is not used.
     Value ahead =
         arith::AddIOp::create(in, loc, made.getInductionVar(), narrowDistance, arith::IntegerOverflowFlags::nsw);

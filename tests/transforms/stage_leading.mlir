@@ -63,3 +63,32 @@ func.func @computed(%a: !tile.view<2xf16> {tile.unit_stride = 1 : i32}, %b: !til
   tile.store %r, %c[%c0, %c0 : i32, i32] : tensor<64x64xf32>, !tile.view<2xf32>
   return
 }
+
+// -----
+
+// A product that its own iteration reads has ended when the next one begins: no second barrier.
+// CHECK-LABEL: func.func @read
+// CHECK: scf.for
+// CHECK-NEXT: tile.async_wait 1
+// CHECK-NEXT: tile.barrier
+// CHECK: tile.mma wgmma_f16
+// CHECK-NOT: tile.barrier
+// CHECK: tile.async_copy
+// CHECK: tile.mma_wait 0
+// CHECK: scf.yield
+func.func @read(%a: !tile.view<2xf16> {tile.unit_stride = 1 : i32}, %b: !tile.view<2xf16> {tile.unit_stride = 1 : i32}, %c: !tile.view<2xf32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %half = arith.constant dense<0.5> : tensor<64x64xf32>
+  %r = scf.for %k = %c0 to %n step %c64 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {
+    %sa = tile.load_shared %a[%c0, %k : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
+    %sb = tile.load_shared %b[%k, %c0 : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
+    %d = tile.mma wgmma_f16 k 64 warps(4, 1) %sa, %sb, %zero : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf32>
+    %less = arith.mulf %d, %half : tensor<64x64xf32>
+    %sum = arith.addf %acc, %less : tensor<64x64xf32>
+    scf.yield %sum : tensor<64x64xf32>
+  } {tile.stages = 3 : i32}
+  tile.store %r, %c[%c0, %c0 : i32, i32] : tensor<64x64xf32>, !tile.view<2xf32>
+  return
+}
