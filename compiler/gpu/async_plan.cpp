@@ -177,7 +177,7 @@ class BlockPlan {
   /// wait for memory more than for products: the later they store, the longer loads may take (conv3d with 32 channels at a
   /// time: 1.18 ms instead of 1.30).
   static bool comesFromMemory(SmemStoreOp store, Block& block) {
-    constexpr int64_t kMuch = 4;
+    constexpr int64_t kMuch = 3;
     auto bitsOf = [](Value value) {
       auto tile = cast<RankedTensorType>(value.getType());
       return tile.getNumElements() * static_cast<int64_t>(tile.getElementTypeBitWidth());
