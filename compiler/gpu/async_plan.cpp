@@ -1,6 +1,7 @@
 // async_plan.cpp - the walk over a block with the queue of unfinished products.
 #include "compiler/gpu/async_plan.h"
 
+#include "compiler/gpu/memory_roots.h"
 #include "compiler/gpu/moves.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -25,13 +26,15 @@ Value throughRenames(Value value) {
   return value;
 }
 
-/// A few values that the iteration reads from global memory and hands to other threads: whoever does that in front of a
-/// product waits for memory there, behind it the product runs meanwhile.
+/// A few values that were read from global memory, in this iteration or the one before, handed to other threads:
+/// whoever does that in front of a product waits there, behind it the product runs meanwhile.
 bool handsOnLoaded(ConvertOp convert) {
   constexpr int64_t kFew = 8;  // registers
   if (registersOf(convert.getSource().getType()) > kFew || registersOf(convert.getType()) > kFew) return false;
-  Operation* from = throughRenames(convert.getSource()).getDefiningOp();
-  return isa_and_nonnull<LoadOp, GatherOp>(from) && from->getBlock() == convert->getBlock();
+  Value from = throughRenames(convert.getSource());
+  const bool isCarried = isa<BlockArgument>(from) && from.getParentBlock() == convert->getBlock();
+  return isCarried || (isa_and_nonnull<LoadOp, GatherOp>(from.getDefiningOp()) &&
+                       from.getParentBlock() == convert->getBlock());
 }
 
 /// Tiles that are cheap to make and dear to keep while products run: masks, indices, rows of statistics.
@@ -439,11 +442,32 @@ static bool isProductBetween(Operation* op, Operation* end) {
   return false;
 }
 
+/// A factor that the iteration reads. The assembler likes such numbers in registers of whole warps, which they reach by
+/// way of a thread's, so that the warp waits where it reads them.
+static bool isNumberRead(Operation* op) {
+  return isa<LoadOp, GatherOp>(op) && isa<FloatType>(op->getResult(0).getType()) && !isVolatile(op);
+}
+
+/// The number may be read behind the product in front of `reader`.
+static bool mayWait(Operation* op, Operation* reader) {
+  bool product = false;
+  for (Operation* at = op->getNextNode(); at != reader; at = at->getNextNode()) {
+    if (writesGlobal(at) || (at->getNumRegions() && !isa<ReduceOp, ScanOp>(at))) return false;
+    product |= static_cast<bool>(asyncProduct(at));
+  }
+  return product;
+}
+
 void sinkToReaders(Block& block) {
   for (Operation& op : llvm::make_early_inc_range(llvm::reverse(block))) {
-    if (!isPure(&op) || !belongsToReader(&op)) continue;  // reads keep their place: their stage is released behind it
+    const bool isNumber = isNumberRead(&op);
+    // Reads of stages keep their place: the stage is released behind it.
+    if (!isNumber && (!isPure(&op) || !belongsToReader(&op))) continue;
     Operation* reader = firstReader(&op);
-    if (!reader || reader == op.getNextNode() || (isa<ConvertOp>(op) && !isProductBetween(&op, reader))) continue;
+    if (!reader || reader == op.getNextNode()) continue;
+    if (isNumber ? !mayWait(&op, reader) : isa<ConvertOp>(op) && !isProductBetween(&op, reader)) continue;
+    // Right behind the product.
+    while (isNumber && !asyncProduct(reader->getPrevNode())) reader = reader->getPrevNode();
     op.moveBefore(reader);
   }
 }

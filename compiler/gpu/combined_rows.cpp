@@ -104,7 +104,7 @@ std::optional<Layout> layoutToCombineIn(ReduceOp reduce, const std::optional<Lay
   return Layout(shape, regs, result->lanes(), result->warps());
 }
 
-bool isForManyRows(Value vector, int64_t registersOfLane, llvm::function_ref<Layout(Type)> layoutFor) {
+bool isForManyRows(Value vector, int64_t registersOfLane, llvm::function_ref<Layout(Value)> layoutFor) {
   constexpr int64_t kMany = 4;
   SmallVector<Value> pending{vector};
   llvm::DenseSet<Value> seen;
@@ -113,7 +113,7 @@ bool isForManyRows(Value vector, int64_t registersOfLane, llvm::function_ref<Lay
     if (!seen.insert(value).second) continue;
     for (Operation* user : value.getUsers()) {
       if (auto broadcast = dyn_cast<BroadcastOp>(user)) {
-        Layout layout = layoutFor(broadcast.getType());
+        Layout layout = layoutFor(broadcast.getResult());
         const layout::Shape small = shapeOf(broadcast.getSource());
         for (int dim = 0; dim < layout.rank(); ++dim)
           if (small[dim] != layout.shape()[dim]) layout = layout.sliced(dim);
@@ -125,6 +125,22 @@ bool isForManyRows(Value vector, int64_t registersOfLane, llvm::function_ref<Lay
     }
   }
   return false;
+}
+
+MmaOp productMeeting(Value tile) {
+  constexpr size_t kMost = 32;
+  SmallVector<Value> pending{tile};
+  llvm::DenseSet<Value> seen;
+  while (!pending.empty() && seen.size() < kMost) {
+    Value value = pending.pop_back_val();
+    if (!isTile(value) || shapeOf(value) != shapeOf(tile) || !seen.insert(value).second) continue;
+    Operation* op = value.getDefiningOp();
+    if (auto product = dyn_cast_or_null<MmaOp>(op)) return product;
+    if (op && isElementwise(op)) pending.append(op->operand_begin(), op->operand_end());
+    for (Operation* user : value.getUsers())
+      if (isElementwise(user) && user->getNumResults() == 1) pending.push_back(user->getResult(0));
+  }
+  return {};
 }
 
 bool foldsBlocksOfRows(Value tile) {

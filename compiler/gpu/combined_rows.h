@@ -31,7 +31,9 @@ std::optional<layout::Layout> layoutToCombineIn(ReduceOp reduce, const std::opti
 /// The vector weighs or places the rows (or columns) of tiles, and their threads would hold many times what a lane has
 /// of it: all those would compute the same.
 bool isForManyRows(mlir::Value vector, int64_t registersOfLane,
-                   llvm::function_ref<layout::Layout(mlir::Type)> layoutFor);
+                   llvm::function_ref<layout::Layout(mlir::Value)> layoutFor);
+/// The product of the same shape that meets the tile in elementwise work: it says how the tile lies. Null: none.
+MmaOp productMeeting(mlir::Value tile);
 
 /// What is computed from the tile, element by element, is cut into blocks of rows (of dim 0) that are combined.
 bool foldsBlocksOfRows(mlir::Value tile);

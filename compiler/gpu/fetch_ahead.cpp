@@ -4,11 +4,12 @@
 //            floats to be widened) is fetched into shared memory, where copies run ahead, and read back from there;
 //         2. such loads that cannot be fetched stay loads of registers, one iteration early (load_ahead.h), of gathers
 //            those of words that several rows share; so do boxes that a loop of products updates in place, stepping
-//            over whole ones (`y += a b`, block by block);
+//            over whole ones (`y += a b`, block by block), and vectors gathered beside operands (factors of rows);
 //         3. a loop without products whose `tile.stages` asks for copies in flight has all its loads fetched;
 //         4. where such a loop gathers at addresses that it loads, these come an iteration early: one latency, not two.
 // Where the whole kernel can use bulk copies only those are made: one other copy would cost the kernel its roles.
 #include "compiler/analysis/facts.h"
+#include "compiler/gpu/copy_slice.h"
 #include "compiler/gpu/dot_passes.h"
 #include "compiler/gpu/global_access.h"
 #include "compiler/gpu/load_ahead.h"
@@ -47,7 +48,8 @@ class Fetcher {
       for (Operation* load : loads)
         if (!fetch(load)) early.insert(load);
       if (!hasProduct(loop)) early = loadsOfAddresses(loop);
-      loadEarly(loop, early.getArrayRef(), hasProduct(loop) ? loadsOfUpdates(loop) : SmallVector<Operation*>());
+      loadEarly(loop, early.getArrayRef(), hasProduct(loop) ? loadsOfUpdates(loop) : SmallVector<Operation*>(),
+                hasProduct(loop) ? factorsBeside(loop) : SmallVector<Operation*>());
     }
   }
 
@@ -171,6 +173,19 @@ class Fetcher {
     return all;
   }
 
+  /// Vectors of floats that the loop gathers beside its operands (factors of rows), where products leave registers.
+  SmallVector<Operation*> factorsBeside(scf::ForOp loop) const {
+    SmallVector<Operation*> all;
+    if (!target_.hasWgmma) return all;
+    for (auto gather : loop.getBody()->getOps<GatherOp>()) {
+      RankedTensorType type = tileType(gather.getResult());
+      if (!type || type.getRank() > 1 || !isa<FloatType>(type.getElementType())) continue;
+      const CopySlice slice(loop, {gather.getOperation()});
+      if (slice.obstacle().empty() && !slice.needsGuard() && slice.carried().empty()) all.push_back(gather);
+    }
+    return all;
+  }
+
   // ---- through shared memory
 
   /// Tiles of offsets of one dim, or of words larger than what is made of them, are better off in registers.
@@ -216,7 +231,8 @@ class Fetcher {
   // ---- in registers
 
   /// Loads for the next iteration at the top of this one.
-  void loadEarly(scf::ForOp loop, ArrayRef<Operation*> candidates, ArrayRef<Operation*> updates) {
+  void loadEarly(scf::ForOp loop, ArrayRef<Operation*> candidates, ArrayRef<Operation*> updates,
+                 ArrayRef<Operation*> factors) {
     SmallVector<Operation*> loads;
     int64_t registers = 0, held = 0;
     for (Operation* op : candidates) {
@@ -227,6 +243,11 @@ class Fetcher {
       if (registers <= kMostEarlyRegisters) loads.push_back(op);
     }
     const int64_t results = registersOfResults(loop, warps_, facts_);
+    for (Operation* op : factors) {
+      registers += registersHeld(op, warps_, facts_);
+      const bool fits = registers <= kMostEarlyRegisters && results + registers <= kMostBesideProducts;
+      if (fits && !isVolatile(op) && !llvm::is_contained(loads, op)) loads.push_back(op);
+    }
     for (Operation* op : updates) {
       held += registersHeld(op, warps_, facts_);
       const bool fits = held <= kMostUpdateRegisters && results + held <= kMostBesideProducts;

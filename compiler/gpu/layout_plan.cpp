@@ -70,6 +70,7 @@ std::optional<Layout> LayoutPlan::wholeInWarps(Value vector) const {
 // vectors: every warp has all of them, so that no warp waits for another, and hands them to tiles through bytes of its
 // own. A lane computes its elements only, not those of all the rows that it holds.
 void LayoutPlan::keepInWarps() {
+  const SmallVector<Value> factors = holdFactors();
   SmallVector<Value> pending, kept;
   auto keep = [&](Value vector) {
     if (!isTile(vector)) return;
@@ -96,12 +97,56 @@ void LayoutPlan::keepInWarps() {
     auto access = accessOf(op, facts_);
     if (!access || !isLookup(op, *access)) return;
     auto whole = wholeInWarps(access->tile);
-    if (whole && isForManyRows(access->tile, whole->numRegs(), [&](Type type) { return defaultLayout(type); }))
+    if (whole && isForManyRows(access->tile, whole->numRegs(), [&](Value tile) {
+          MmaOp product = productMeeting(tile);
+          return product ? accumulatorLayout(product) : defaultLayout(tile.getType());
+        }))
       keep(access->tile);
   });
   keepWhatMeets();
   choices_.follow(kept);  // their offsets, and what places or weighs rows by them
+  choices_.follow(factors);
   choices_.spread();
+}
+
+// Vectors that loops gather to weigh the rows or columns of a product: each thread reads those of its own, whatever
+// places them. Every warp would read all of them otherwise, and hand them on, in every iteration.
+SmallVector<Value> LayoutPlan::holdFactors() {
+  constexpr int kFew = 4;  // registers for their places
+  SmallVector<Value> held;
+  scope_.walk([&](Operation* op) {
+    auto gather = dyn_cast<GatherOp>(op);
+    if (!gather || !isTile(gather.getResult()) || !isa<FloatType>(getElementTypeOrSelf(gather.getType())) ||
+        shapeOf(gather.getResult()).size() != 1 || !op->getParentOfType<LoopLikeOpInterface>())
+      return;
+    auto layout = layoutBesideProduct(gather.getResult());
+    if (layout && layout->numRegs() <= kFew && choices_.hold(gather.getResult(), *layout))
+      held.push_back(gather.getResult());
+  });
+  return held;
+}
+
+std::optional<Layout> LayoutPlan::layoutBesideProduct(Value vector) const {
+  constexpr size_t kMost = 16;
+  const layout::Shape shape = shapeOf(vector);
+  SmallVector<Value> pending{vector};
+  llvm::DenseSet<Value> seen;
+  while (!pending.empty() && seen.size() < kMost) {
+    Value value = pending.pop_back_val();
+    if (!isTile(value) || !seen.insert(value).second) continue;
+    for (OpOperand& use : value.getUses()) {
+      Operation* user = use.getOwner();
+      if (auto loop = dyn_cast<scf::ForOp>(user->getParentOp()); loop && isa<scf::YieldOp>(user)) {
+        pending.push_back(loop.getRegionIterArg(use.getOperandNumber()));  // read an iteration early
+      } else if (auto broadcast = dyn_cast<BroadcastOp>(user)) {
+        if (MmaOp product = productMeeting(broadcast.getResult()))
+          return sourceLayout(broadcast, accumulatorLayout(product)).reshaped(shape);
+      } else if (isa<ReshapeOp>(user) || (isElementwise(user) && user->getNumResults() == 1)) {
+        pending.push_back(user->getResult(0));
+      }
+    }
+  }
+  return std::nullopt;
 }
 
 // Large tiles that loops load an iteration early wait as they came: they are converted where they are used, an iteration

@@ -40,6 +40,7 @@ class LayoutPlan {
  private:
   // The anchors, in the order in which they are asked.
   void keepInWarps();
+  llvm::SmallVector<mlir::Value> holdFactors();
   llvm::SmallVector<mlir::Value> keepAsLoaded();
   void placeAccumulators();
   void placeBulkStores();
@@ -54,6 +55,8 @@ class LayoutPlan {
   void placeRest();
 
   std::optional<layout::Layout> wholeInWarps(mlir::Value vector) const;
+  /// Of a vector, from that of the product whose rows or columns it is computed with.
+  std::optional<layout::Layout> layoutBesideProduct(mlir::Value vector) const;
   mlir::Value placesOfRows(GatherOp gather) const;
   std::optional<layout::Layout> rowsWherePlaced(mlir::Operation* op, const layout::Layout& best) const;
   void computeWhereUsed(mlir::Value tile, const layout::Layout& layout);

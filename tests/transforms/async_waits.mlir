@@ -538,3 +538,61 @@ func.func @factors_of_rows(%p: !tile.ptr<f32>, %c: !tile.view<2xf32>, %at: tenso
   tile.store %r#0, %c[%c0, %c0 : i32, i32] : tensor<64x128xf32, #acc>, !tile.view<2xf32>
   return
 }
+
+// -----
+// Numbers that an iteration reads are read behind the product that needs them not.
+// CHECK-LABEL: func.func @factor_of_block
+// CHECK: scf.for
+// CHECK-NOT: tile.gather
+// CHECK: tile.mma wgmma_f16
+// CHECK-NEXT: tile.gather
+// CHECK: tile.mma_wait 0
+// Where something is written in between they stay.
+// CHECK-LABEL: func.func @factor_written
+// CHECK: scf.for
+// CHECK: tile.gather
+// CHECK: tile.mma wgmma_f16
+// CHECK: tile.mma_wait 0
+func.func @factor_of_block(%p: !tile.ptr<f32>, %c: !tile.view<2xf32>, %n: i32) attributes {tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x128xf32>
+  %bufA = tile.smem_alloc {tile.rotates} : !tile.smem<64x64xf16, minor = 1, stages = 3>
+  %bufB = tile.smem_alloc {tile.rotates} : !tile.smem<64x128xf16, minor = 1, stages = 3>
+  %r:2 = scf.for %k = %c0 to %n step %c1 iter_args(%sum = %zero, %slot = %c0) -> (tensor<64x128xf32>, i32) : i32 {
+    %sa = tile.smem_slot %bufA[%slot] : !tile.smem<64x64xf16, minor = 1, stages = 3> -> !tile.smem<64x64xf16, minor = 1>
+    %sb = tile.smem_slot %bufB[%slot] : !tile.smem<64x128xf16, minor = 1, stages = 3> -> !tile.smem<64x128xf16, minor = 1>
+    %pk = tile.ptr_add %p, %k : !tile.ptr<f32>, i32
+    %f = tile.gather %pk : !tile.ptr<f32> -> f32
+    %d = tile.mma wgmma_f16 k 64 warps(4, 1) %sa, %sb, %zero : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x128xf16, minor = 1> -> tensor<64x128xf32>
+    %all = tile.splat %f : f32 -> tensor<64x128xf32>
+    %w = arith.mulf %d, %all : tensor<64x128xf32>
+    %s = arith.addf %sum, %w : tensor<64x128xf32>
+    %next = arith.xori %slot, %c1 : i32
+    scf.yield %s, %next : tensor<64x128xf32>, i32
+  }
+  tile.store %r#0, %c[%c0, %c0 : i32, i32] : tensor<64x128xf32>, !tile.view<2xf32>
+  return
+}
+func.func @factor_written(%p: !tile.ptr<f32>, %c: !tile.view<2xf32>, %n: i32) attributes {tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x128xf32>
+  %bufA = tile.smem_alloc {tile.rotates} : !tile.smem<64x64xf16, minor = 1, stages = 3>
+  %bufB = tile.smem_alloc {tile.rotates} : !tile.smem<64x128xf16, minor = 1, stages = 3>
+  %r:2 = scf.for %k = %c0 to %n step %c1 iter_args(%sum = %zero, %slot = %c0) -> (tensor<64x128xf32>, i32) : i32 {
+    %sa = tile.smem_slot %bufA[%slot] : !tile.smem<64x64xf16, minor = 1, stages = 3> -> !tile.smem<64x64xf16, minor = 1>
+    %sb = tile.smem_slot %bufB[%slot] : !tile.smem<64x128xf16, minor = 1, stages = 3> -> !tile.smem<64x128xf16, minor = 1>
+    %pk = tile.ptr_add %p, %k : !tile.ptr<f32>, i32
+    %f = tile.gather %pk : !tile.ptr<f32> -> f32
+    tile.store %sum, %c[%k, %c0 : i32, i32] : tensor<64x128xf32>, !tile.view<2xf32>
+    %d = tile.mma wgmma_f16 k 64 warps(4, 1) %sa, %sb, %zero : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x128xf16, minor = 1> -> tensor<64x128xf32>
+    %all = tile.splat %f : f32 -> tensor<64x128xf32>
+    %w = arith.mulf %d, %all : tensor<64x128xf32>
+    %s = arith.addf %sum, %w : tensor<64x128xf32>
+    %next = arith.xori %slot, %c1 : i32
+    scf.yield %s, %next : tensor<64x128xf32>, i32
+  }
+  tile.store %r#0, %c[%c0, %c0 : i32, i32] : tensor<64x128xf32>, !tile.view<2xf32>
+  return
+}

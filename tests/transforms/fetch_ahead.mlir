@@ -314,3 +314,34 @@ func.func @words(%A: !tile.view<2 x f16> {tile.align = 16 : i32, tile.unit_strid
   tile.store %sum, %C[%c0, %c0 : i32, i32] : tensor<64x16xf32>, !tile.view<2 x f32>
   return
 }
+
+// -----
+// Factors of rows that a loop gathers beside its operands come an iteration early; places of rows to copy do not.
+// CHECK-LABEL: func.func @factors_of_rows
+// CHECK: %[[FIRST:.*]] = tile.gather {{.*}} mask {{.*}} -> tensor<64xf32>
+// CHECK: scf.for {{.*}} iter_args({{.*}}, %[[NOW:.*]] = %[[FIRST]])
+// CHECK: %[[NEXT:.*]] = tile.gather {{.*}} mask {{.*}} -> tensor<64xf32>
+// CHECK: tile.reshape %[[NOW]]
+// CHECK: scf.yield {{.*}}, %[[NEXT]]
+func.func @factors_of_rows(%a: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.dim_multiple_of = array<i32: 16, 16>, tile.stride_multiple_of = array<i32: 16, 1>}, %p: !tile.ptr<f32>, %at: !tile.view<1xi32>, %c: !tile.view<2xf32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c64 = arith.constant 64 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %rows = tile.load %at[%c0 : i32] : !tile.view<1xi32> -> tensor<64xi32>
+  %r = scf.for %k = %c0 to %n step %c1 iter_args(%sum = %zero) -> (tensor<64x64xf32>) : i32 {
+    %k64 = arith.muli %k, %c64 : i32
+    %x = tile.load %a[%c0, %k64 : i32, i32] : !tile.view<2xf16> -> tensor<64x64xf16>
+    %y = tile.load %a[%k64, %c0 : i32, i32] : !tile.view<2xf16> -> tensor<64x64xf16>
+    %d = tile.dot %x, %y, %zero : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+    %pk = tile.ptr_add %p, %k : !tile.ptr<f32>, i32
+    %f = tile.gather %pk offsets %rows : tensor<64xi32> : !tile.ptr<f32> -> tensor<64xf32>
+    %column = tile.reshape %f : tensor<64xf32> -> tensor<64x1xf32>
+    %all = tile.broadcast %column : tensor<64x1xf32> -> tensor<64x64xf32>
+    %w = arith.mulf %d, %all : tensor<64x64xf32>
+    %s = arith.addf %sum, %w : tensor<64x64xf32>
+    scf.yield %s : tensor<64x64xf32>
+  } {tile.stages = 3 : i32}
+  tile.store %r, %c[%c0, %c0 : i32, i32] : tensor<64x64xf32>, !tile.view<2xf32>
+  return
+}
