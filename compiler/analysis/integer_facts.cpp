@@ -244,14 +244,16 @@ class Rules {
     else if (isa<arith::RemSIOp>(op_))
       range = remRange(dividend, by, bits_);
 
-    const bool likeFloor = isUnsigned || floors || dividend.isNonNegative();
+    // Multiples of a constant divisor have no rest, of either sign.
+    const bool isExact = by.isConstant() && by.min > 0 && elementDivisibility(a) % by.min == 0;
+    const bool likeFloor = isUnsigned || floors || dividend.isNonNegative() || isExact;
     const bool sameForAll = shape_.empty() || llvm::equal(b.constancy, shape_);
     AxisFacts axis = elementwiseAxis(shape_, {a, b});
     // By a number of the launch (the tutorial's `rows % M`): dividends are taken not to be negative, as their range
     // can rarely be known. README of the language says so.
     if (!by.isConstant() && !isShift && !ceils && sameForAll)
       axis = isRest ? floorRemAxis(a, elementDivisibility(b)) : floorDivAxis(a, elementDivisibility(b), false);
-    else if (by.isConstant() && by.min > 0 && likeFloor && !ceils)
+    else if (by.isConstant() && by.min > 0 && likeFloor && (!ceils || isExact))
       axis = isRest ? floorRemAxis(a, by.min) : floorDivAxis(a, by.min);
     else if (by.isConstant() && by.min > 0 && isRest)  // the remainder of a multiple is a multiple, of either sign
       for (int64_t& d : axis.divisibility) d = std::min(elementDivisibility(a), powerOfTwoIn(by.min));

@@ -148,3 +148,58 @@ func.func @apart(%x: !tile.ptr<f32> {tile.align = 16 : i32}, %i: !tile.view<1xi3
   %d = tile.atomic_rmw add relaxed gpu %x2 offsets %at : tensor<128xi32>, %v : !tile.ptr<f32>, tensor<128xf32> -> tensor<128xf32>
   return
 }
+
+// -----
+// The number of the field and the place of the program are one sum: the place is a multiple of the record.
+// CHECK-LABEL: .entry placed(
+// CHECK-COUNT-1: ld.global.v2.b32
+// CHECK-NOT: ld.global
+// CHECK: ret;
+func.func @placed(%x: !tile.ptr<f32> {tile.align = 16 : i32}, %y: !tile.view<1xf32>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i64
+  %c256 = arith.constant 256 : i64
+  %two = arith.constant dense<2> : tensor<128xi32>
+  %pid = tile.program_id 0
+  %wide = arith.extsi %pid : i32 to i64
+  %place = arith.muli %wide, %c256 : i64
+  %next = arith.addi %place, %c1 : i64
+  %n = tile.iota : tensor<128xi32>
+  %at = arith.muli %n, %two : tensor<128xi32>
+  %x0 = tile.ptr_add %x, %place : !tile.ptr<f32>, i64
+  %x1 = tile.ptr_add %x, %next : !tile.ptr<f32>, i64
+  %a = tile.gather %x0 offsets %at : tensor<128xi32> : !tile.ptr<f32> -> tensor<128xf32>
+  %b = tile.gather %x1 offsets %at : tensor<128xi32> : !tile.ptr<f32> -> tensor<128xf32>
+  %s = arith.divf %a, %b : tensor<128xf32>
+  tile.store %s, %y[%c0 : i32] : tensor<128xf32>, !tile.view<1xf32>
+  return
+}
+
+// -----
+// A place of which nothing is known, and a sum that may wrap: one by one.
+// CHECK-LABEL: .entry apart(
+// CHECK-NOT: ld.global.v2
+// CHECK: ret;
+func.func @apart(%x: !tile.ptr<f32> {tile.align = 16 : i32}, %m: i64, %k: i32 {tile.multiple_of = 16 : i32}, %y: !tile.view<1xf32>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i64
+  %one = arith.constant 1 : i32
+  %two = arith.constant dense<2> : tensor<128xi32>
+  %next = arith.addi %m, %c1 : i64
+  %wraps = arith.addi %k, %one : i32
+  %n = tile.iota : tensor<128xi32>
+  %at = arith.muli %n, %two : tensor<128xi32>
+  %x0 = tile.ptr_add %x, %m : !tile.ptr<f32>, i64
+  %x1 = tile.ptr_add %x, %next : !tile.ptr<f32>, i64
+  %x2 = tile.ptr_add %x, %k : !tile.ptr<f32>, i32
+  %x3 = tile.ptr_add %x, %wraps : !tile.ptr<f32>, i32
+  %a = tile.gather %x0 offsets %at : tensor<128xi32> : !tile.ptr<f32> -> tensor<128xf32>
+  %b = tile.gather %x1 offsets %at : tensor<128xi32> : !tile.ptr<f32> -> tensor<128xf32>
+  %c = tile.gather %x2 offsets %at : tensor<128xi32> : !tile.ptr<f32> -> tensor<128xf32>
+  %d = tile.gather %x3 offsets %at : tensor<128xi32> : !tile.ptr<f32> -> tensor<128xf32>
+  %s = arith.divf %a, %b : tensor<128xf32>
+  %t = arith.divf %c, %d : tensor<128xf32>
+  %u = arith.divf %s, %t : tensor<128xf32>
+  tile.store %u, %y[%c0 : i32] : tensor<128xf32>, !tile.view<1xf32>
+  return
+}

@@ -232,3 +232,16 @@ func.func @differences(%v: !tile.view<1 x f32>, %x: i64) {
   }
   return
 }
+
+// A multiple of the divisor has a quotient without a rest, whatever its sign.
+func.func @exact_quotients(%n: i32 {tile.multiple_of = 16 : i32}) {
+  %c4 = arith.constant 4 : i32
+  %c32 = arith.constant 32 : i32
+  // expected-remark @+1 {{divisibility [4] constancy [1] range -536870912 to 536870908}}
+  %q = arith.divsi %n, %c4 {facts} : i32
+  // expected-remark @+1 {{divisibility [4] constancy [1]}}
+  %up = arith.ceildivsi %n, %c4 {facts} : i32
+  // expected-remark @+1 {{divisibility [1] constancy [1]}}
+  %half = arith.divsi %n, %c32 {facts} : i32
+  return
+}

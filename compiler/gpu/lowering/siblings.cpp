@@ -7,6 +7,7 @@
 // them.
 #include <numeric>
 
+#include "compiler/analysis/no_wrap.h"
 #include "compiler/gpu/access_width.h"
 #include "compiler/gpu/lowering/access.h"
 #include "compiler/gpu/lowering/lowering.h"
@@ -19,17 +20,36 @@ using namespace mlir;
 
 namespace {
 
-/// A pointer as another one plus a constant number of elements.
-std::pair<Value, int64_t> withoutConstantPart(Value ptr) {
+/// Where a pointer starts but for a constant number of elements: another pointer, and a scalar added to it (or none).
+struct Root {
+  Value ptr, offset;
+  bool operator==(const Root&) const = default;
+  /// Elements that the start is a multiple of, in memory.
+  int64_t alignment(const Facts& facts, int bytes) const {
+    const int64_t aligned = facts.alignOf(ptr) / bytes;
+    return offset ? std::gcd(aligned, facts.divisibility(offset)) : aligned;
+  }
+};
+
+std::pair<Root, int64_t> withoutConstantPart(Value ptr) {
   constexpr int64_t kMost = 1 << 20;
   int64_t by = 0;
-  while (auto add = ptr.getDefiningOp<PtrAddOp>()) {
-    APInt constant;
-    if (!matchPattern(add.getOffset(), m_ConstantInt(&constant)) || std::abs(constant.getSExtValue()) > kMost) break;
+  APInt constant;
+  auto takeConstant = [&](Value value) {
+    if (!matchPattern(value, m_ConstantInt(&constant)) || std::abs(by + constant.getSExtValue()) > kMost) return false;
     by += constant.getSExtValue();
-    ptr = add.getPtr();
+    return true;
+  };
+  auto add = ptr.getDefiningOp<PtrAddOp>();
+  for (; add && takeConstant(add.getOffset()); add = ptr.getDefiningOp<PtrAddOp>()) ptr = add.getPtr();
+  if (!add) return {{ptr, {}}, by};
+  // The place of a program and the number of a field in one sum, which must not wrap before it is widened.
+  Value offset = add.getOffset();
+  while (auto sum = offset.getDefiningOp<arith::AddIOp>()) {
+    if (!(offset.getType().isInteger(64) || neverWraps(sum)) || !takeConstant(sum.getRhs())) break;
+    offset = sum.getLhs();
   }
-  return {ptr, by};
+  return {{add.getPtr(), offset}, by};
 }
 
 /// What is read behind it is not what would be read in front of it, or may not be.
@@ -54,7 +74,7 @@ SmallVector<Op> vectorOf(const std::map<int64_t, Op>& siblings, int64_t by, int6
   return fields;
 }
 
-Siblings siblingsOf(GatherOp first, Value root, int64_t by) {
+Siblings siblingsOf(GatherOp first, const Root& root, int64_t by) {
   Siblings all{{by, first}};
   for (Operation* op = first->getNextNode(); op && !ends(op); op = op->getNextNode()) {
     auto gather = dyn_cast<GatherOp>(op);
@@ -73,7 +93,7 @@ bool isRelaxedAdd(Operation* op) {
   return add && onlyAdds(add) && add.getOrder() == MemOrder::relaxed;
 }
 
-std::map<int64_t, AtomicRmwOp> siblingsOf(AtomicRmwOp first, Value root, int64_t by) {
+std::map<int64_t, AtomicRmwOp> siblingsOf(AtomicRmwOp first, const Root& root, int64_t by) {
   std::map<int64_t, AtomicRmwOp> all{{by, first}};
   for (Operation* op = first->getNextNode(); op; op = op->getNextNode()) {
     if (!isRelaxedAdd(op)) {
@@ -116,7 +136,7 @@ bool emitSiblingAdds(Emitter& e, AtomicRmwOp op) {
   auto access = offsetAccess(e, e.layoutOf(op.getValue()), op.getPtr(), op.getOffsets(), op.getMask(), bytes);
   if (access->width.aligned > 1) return false;
   const auto [root, by] = withoutConstantPart(op.getPtr());
-  const int64_t unit = std::gcd(e.facts().divisibility(op.getOffsets()), e.facts().alignOf(root) / bytes);
+  const int64_t unit = std::gcd(e.facts().divisibility(op.getOffsets()), root.alignment(e.facts(), bytes));
   std::map<int64_t, AtomicRmwOp> siblings;
   for (int64_t count = widestAdd(type.getElementType(), e.target); count > 1; count /= 2) {
     if (unit % count != 0) continue;
@@ -144,7 +164,7 @@ bool emitSiblingGathers(Emitter& e, GatherOp op) {
   const bool shares = llvm::any_of(access->same, [](int64_t group) { return group > 1; });
   if (shares || access->width.aligned > 1) return false;
   const auto [root, by] = withoutConstantPart(op.getPtr());
-  const int64_t unit = std::gcd(e.facts().divisibility(op.getOffsets()), e.facts().alignOf(root) / bytes);
+  const int64_t unit = std::gcd(e.facts().divisibility(op.getOffsets()), root.alignment(e.facts(), bytes));
   Siblings siblings;
   for (int64_t count = 16 / bytes; count > 1; count /= 2) {
     if (unit % count != 0) continue;
