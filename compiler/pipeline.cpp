@@ -239,7 +239,7 @@ Result<KernelBinary> compileKernel(mlir::ModuleOp module, const Target& target, 
   if (auto error = observer.time("tile", [&] {
         return runPasses(module, binary.entry, target, options, observer, diagnostics,
                          [&](mlir::OpPassManager& passes) {
-                           addTilePasses(passes, /*reportSteps=*/target.backend != Backend::nvptx);
+                           addTilePasses(passes, /*forHost=*/target.backend != Backend::nvptx);
                          });
       }))
     return *error;

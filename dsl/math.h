@@ -4,6 +4,7 @@
 #pragma once
 #include <cmath>  // INFINITY and NAN: what masked scores and sentinels are
 #include <string>
+#include <utility>
 
 #include "dsl/value.h"
 
@@ -86,6 +87,19 @@ inline Tile cast(Expr x, DType to) { return detail::make_tile(detail::convert(x,
 inline Tile saturate(Expr x, DType to) { return detail::make_tile(detail::saturate(x, to), x.loc); }
 /// The same bits read as another type of equal size.
 inline Tile bitcast(Expr x, DType to) { return detail::make_tile(detail::reinterpret(x, to), x.loc); }
+
+/// The place (row, column) of element i * columns + j of a grid that is walked in groups of `group` rows, column by
+/// column within a group (the last may have fewer rows): programs that follow each other share operands of products.
+inline std::pair<Tile, Tile> swizzle2d(Expr i, Expr j, Expr rows, Expr columns, Expr group) {
+  const SrcLoc at = i.loc;
+  auto op = [&](detail::Op o, const Expr& x, const Expr& y) { return Expr(detail::apply(o, x, y), at); };
+  const Expr number = op(detail::Op::add, op(detail::Op::mul, i, columns), j);
+  const Expr whole = op(detail::Op::mul, group, columns), in = op(detail::Op::rem, number, whole);
+  const Expr first = op(detail::Op::mul, op(detail::Op::div, number, whole), group);
+  const Expr size = op(detail::Op::min, op(detail::Op::sub, rows, first), group);
+  return {detail::apply(detail::Op::add, first, op(detail::Op::rem, in, size)),
+          detail::apply(detail::Op::div, in, size)};
+}
 
 /// Index of this program, and the number of programs, along an axis (0, 1, 2) of the grid. i32.
 inline Tile program_id(int axis, SrcLoc loc = SrcLoc::current()) {

@@ -55,7 +55,9 @@ inline Tile to_unit(const Tile& word, SrcLoc at) {
 }
 }  // namespace detail
 
-/// Uniform u32 words, one per element of `offset`.
+/// The four words that an element of a stream has, at the price of one: uniform u32.
+inline std::array<Tile, 4> randint4(Expr seed, Expr offset) { return detail::random_words(seed, offset); }
+/// Uniform u32 words, one per element of `offset`: the first of randint4.
 inline Tile randint(Expr seed, Expr offset) { return detail::random_words(seed, offset)[0]; }
 /// Uniform f32 in [0, 1).
 inline Tile rand(Expr seed, Expr offset) { return detail::to_unit(detail::random_words(seed, offset)[0], offset.loc); }

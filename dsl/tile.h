@@ -1,5 +1,6 @@
 // tile.h - the one header for writing and launching tile kernels. Pulls in no compiler header.
 #pragma once
+#include "dsl/assembly.h"
 #include "dsl/control.h"
 #include "dsl/debug.h"
 #include "dsl/dot.h"
@@ -7,6 +8,7 @@
 #include "dsl/kernel.h"
 #include "dsl/math.h"
 #include "dsl/memory.h"
+#include "dsl/microscaling.h"
 #include "dsl/random.h"
 #include "dsl/reduce.h"
 #include "dsl/shape.h"

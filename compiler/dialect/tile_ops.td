@@ -67,6 +67,21 @@ def Tile_BitReverseOp : Tile_Function<"bit_reverse", Tile_Integer> {
   let summary = "the bits in the opposite order";
 }
 
+// ---- numbers of few bits that tiles hold in bytes
+class Tile_Like<Type element> : AnyTypeOf<[element, Tile_Of<[element]>]>;
+def Tile_WidenE2m1Op : Tile_Op<"widen_e2m1", [Pure, AllTypesMatch<["low", "high"]>] # ElementwiseMappable.traits> {
+  let summary = "the two e2m1 numbers (sign, two bits of exponent, one of mantissa) of a byte: lower half, upper half";
+  let arguments = (ins Tile_Like<I8>:$bytes);
+  let results = (outs Tile_Like<AnyTypeOf<[F16, BF16, F32]>>:$low, Tile_Like<AnyTypeOf<[F16, BF16, F32]>>:$high);
+  let assemblyFormat = "$bytes attr-dict `:` type($bytes) `->` type($low)";
+}
+def Tile_WidenE8m0Op : Tile_Op<"widen_e8m0", [Pure] # ElementwiseMappable.traits> {
+  let summary = "2^(x - 127) of an unsigned byte, NaN of 255; rounded to the result's type";
+  let arguments = (ins Tile_Like<I8>:$bytes);
+  let results = (outs Tile_Like<AnyTypeOf<[F16, BF16, F32]>>:$result);
+  let assemblyFormat = "$bytes attr-dict `:` type($bytes) `->` type($result)";
+}
+
 // ---- pointers and views
 def Tile_PtrAddOp : Tile_Op<"ptr_add", [Pure, AllTypesMatch<["ptr", "result"]>]> {
   let summary = "pointer plus offset in elements; 64-bit address arithmetic whatever the offset's width (signed)";
@@ -312,6 +327,27 @@ def Tile_DotOp : Tile_Op<"dot", [Pure, AllTypesMatch<["acc", "result"]>]> {
                        DefaultValuedAttr<Tile_PrecisionAttr, "Precision::ieee">:$precision);
   let results = (outs Tile_OfRank<2, [Tile_Number]>:$result);
   let assemblyFormat = "$a `,` $b `,` $acc (`precision` $precision^)? attr-dict `:` type($a) `,` type($b) `->` type($acc)";
+  let hasVerifier = 1;
+}
+
+// ---- the machine's own language
+def Tile_OnHostOp : Tile_Op<"on_host", [Pure]> {
+  let summary = "whether this is compiled for a host: a constant from the tile stage on";
+  let results = (outs I1:$result);
+  let assemblyFormat = "attr-dict";
+}
+def Tile_InlineAsmOp : Tile_Op<"inline_asm", [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>] #
+                                            ElementwiseMappable.traits> {
+  let summary = "PTX on registers of `pack` elements at a time (compiler/dialect/inline_asm.h has the rules)";
+  let description = [{
+    `$0`, `$1` .. in the text are the registers of the results, then those of the arguments. Elements narrower than 32
+    bits share registers of 32 bits as far as `pack` goes. GPUs only: on hosts a branch of tile.on_host stands beside it.
+    Not pure: its effects are kept, in order, as often as the machine has copies of an element.
+  }];
+  let arguments = (ins StrAttr:$text, StrAttr:$constraints, Variadic<Tile_NumLike>:$args,
+                       DefaultValuedAttr<I32Attr, "1">:$pack, UnitAttr:$pure);
+  let results = (outs Variadic<Tile_NumLike>:$results);
+  let assemblyFormat = "$text `,` $constraints `(` $args `)` (`pack` $pack^)? (`pure` $pure^)? attr-dict `:` functional-type($args, $results)";
   let hasVerifier = 1;
 }
 

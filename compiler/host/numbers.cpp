@@ -31,7 +31,7 @@ Fp8 fp8Kind(Type t) { return isa<Float8E4M3FNType>(t) ? Fp8::e4m3 : Fp8::e5m2; }
 bool staysExact(Operation* op) {
   return isa<arith::NegFOp, arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp, arith::MinNumFOp, math::AbsFOp,
              math::CopySignOp, math::ClampFOp, math::FloorOp, math::CeilOp, math::TruncOp, math::RoundOp,
-             math::RoundEvenOp>(op);
+             math::RoundEvenOp, WidenE2m1Op>(op);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "compiler/dialect/dialect.h"
 #include "compiler/lowering/fp8.h"
 #include "compiler/lowering/math_functions.h"
+#include "compiler/lowering/microscaling.h"
 #include "compiler/lowering/remainder.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/IR/Intrinsics.h"
@@ -301,6 +302,11 @@ Results emitElementwise(llvm::IRBuilderBase& b, Operation* op, Args args, const 
     if (llvm::Value* v = hooks.special(b, op, args)) return {v};
     return emitArith(b, op, args, hooks);
   }
+  if (isa<WidenE2m1Op>(op)) {
+    const auto pair = widenE2m1(b, args[0]);
+    return {pair[0], pair[1]};
+  }
+  if (isa<WidenE8m0Op>(op)) return {widenE8m0(b, args[0])};
   if (llvm::Value* v = emitExactMath(b, op, args)) return {v};
   llvm::Type* t = args[0]->getType();
   if (!t->isFPOrFPVectorTy()) return {};

@@ -38,7 +38,7 @@ bool isElementwise(mlir::Operation* op);
 int elementwiseCost(mlir::Operation* op);
 
 /// Lowers one op on one set of operand values; returns one value per result. An op it does not know yields an empty
-/// list: the caller reports it (`op` has its location).
+/// list: the caller reports it (`op` has its location). Numbers of few bits come as float: the caller rounds them.
 llvm::SmallVector<llvm::Value*, 2> emitElementwise(llvm::IRBuilderBase& b, mlir::Operation* op,
                                                    llvm::ArrayRef<llvm::Value*> args, const MathHooks& hooks);
 

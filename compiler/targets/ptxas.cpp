@@ -3,6 +3,7 @@
 #include <regex>
 #include <sstream>
 
+#include "compiler/gpu/lowering/user_asm.h"
 #include "compiler/targets/nvptx.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
@@ -77,6 +78,49 @@ std::vector<std::string> parsePtxasLog(const std::string& log, Resources& resour
 
 namespace {
 
+/// FILE:LINE behind the mark of a piece of the user's assembly.
+Diagnostic atMark(llvm::StringRef line, const std::string& message) {
+  auto [file, number] = line.substr(line.find(kUserAsmMark) + kUserAsmMark.size()).rsplit(':');
+  uint32_t at = 0;
+  (void)number.trim().getAsInteger(10, at);
+  return {Severity::error, message, file.str(), at, 0, {}};
+}
+
+/// What ptxas finds in assembly that the kernel's author wrote, at the author's lines. Where a brace or a comment was
+/// left open ptxas stumbles behind it: then the first piece of assembly is named.
+std::optional<Error> faultOfUserAsm(const std::string& ptx, const std::string& log) {
+  static const std::regex fault(R"(line (\d+); (?:error|fatal) *: *(.*))"), atEnd(R"(: *(.*) on line (\d+))");
+  if (ptx.find(kUserAsmMark.str()) == std::string::npos) return std::nullopt;
+  llvm::SmallVector<llvm::StringRef> lines;
+  llvm::StringRef(ptx).split(lines, '\n');
+  Error error{ErrorKind::user, "ptxas does not take the kernel's inline assembly", {}};
+  std::istringstream in(log);
+  std::string elsewhere;
+  for (std::string text; std::getline(in, text);) {
+    std::smatch m;
+    const bool leads = std::regex_search(text, m, fault);
+    if (!leads && !std::regex_search(text, m, atEnd)) continue;
+    const std::string message = m[leads ? 2 : 1], number = m[leads ? 1 : 2];
+    size_t at = lines.size();
+    (void)llvm::StringRef(number).getAsInteger(10, at);
+    at = std::min(at, lines.size());
+    while (at > 0 && !lines[at - 1].contains(kUserAsmMark) && !lines[at - 1].contains("// end inline asm")) --at;
+    if (at > 0 && lines[at - 1].contains(kUserAsmMark))
+      error.diagnostics.push_back(atMark(lines[at - 1], message));
+    else if (elsewhere.empty())
+      elsewhere = message;
+  }
+  if (error.diagnostics.empty() && !elsewhere.empty())
+    for (llvm::StringRef line : lines)
+      if (line.contains(kUserAsmMark)) {
+        const char* hint = ", behind the kernel's assembly, the first of it here: is a brace or a comment left open?";
+        error.diagnostics.push_back(atMark(line, elsewhere + hint));
+        break;
+      }
+  if (error.diagnostics.empty()) return std::nullopt;
+  return error;
+}
+
 struct Assembled {
   std::string bytes;
   Resources resources;
@@ -115,6 +159,7 @@ Result<Assembled> assembled(const std::string& ptx, const std::string& what, con
   const int code = llvm::sys::ExecuteAndWait(program, args, llvm::ArrayRef(environment), redirects, 0, 0, &why);
   const std::string text = readFile(log.path);
   if (code != 0) {
+    if (auto fault = faultOfUserAsm(ptx, text)) return *fault;
     std::string message = code < 0 ? "cannot run " + program + " on " + what + ": " + why
                                    : "ptxas (" + program + ") failed on " + what + ":\n" + text;
     if (text.find("C7600") != std::string::npos || text.find("Register allocation failed") != std::string::npos)

@@ -29,6 +29,12 @@ def FoldArguments : Pass<"tile-fold-arguments", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
+def ChooseForms : Pass<"tile-choose-forms", "::mlir::func::FuncOp"> {
+  let summary = "inline assembly or what stands in for it on hosts";
+  let options = [Option<"host", "host", "bool", "false", "the target is a host">];
+  let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
 def ShareReductions : Pass<"tile-share-reductions", "::mlir::func::FuncOp"> {
   let summary = "a tile is combined once along an axis that several reductions of it have";
   let dependentDialects = ["::tile::ir::TileDialect"];

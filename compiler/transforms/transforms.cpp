@@ -6,11 +6,12 @@
 
 namespace tile::ir {
 
-void addTilePasses(mlir::OpPassManager& passes, bool reportSteps) {
+void addTilePasses(mlir::OpPassManager& passes, bool forHost) {
+  passes.addPass(createChooseForms({forHost}));
   passes.addPass(createFoldArguments());
   passes.addPass(mlir::createCanonicalizerPass());
   passes.addPass(mlir::createCSEPass());
-  passes.addPass(createGuardSteps({reportSteps}));  // before anything counts iterations
+  passes.addPass(createGuardSteps({forHost}));  // before anything counts iterations
   passes.addPass(createRaisePointers());
   passes.addPass(createSplitCarried());
   passes.addPass(createSplitLoads());  // before anything looks at what a load is for

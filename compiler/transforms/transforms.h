@@ -14,8 +14,9 @@ class OpPassManager;
 namespace tile::ir {
 
 /// Appends the tile stage to a pass manager of func.func. After it: canonical IR, pointer accesses as scalar base +
-/// offset tile, loop invariants outside loops. `reportSteps`: loops assert that their steps are positive.
-void addTilePasses(mlir::OpPassManager& passes, bool reportSteps = false);
+/// offset tile, loop invariants outside loops. `forHost`: inline assembly gives way to its form for hosts, and
+/// loops assert that their steps are positive.
+void addTilePasses(mlir::OpPassManager& passes, bool forHost = false);
 
 /// Whether peel_masks makes a loop of their own of the first iterations of `loop`, whatever else it does.
 bool masksAtStart(mlir::scf::ForOp loop, const Facts& facts);

@@ -123,6 +123,22 @@ Value histogram(const Operand&, int64_t bins);  ///< i32 counts of the values 0 
 void open_combiner(const Operand* sources, int count, int axis, bool is_scan, bool reverse, Value* args, SrcLoc);
 void close_combiner(const Operand* results, int count, Value* out);
 Value dot(const Operand& a, const Operand& b, const Operand& acc, Prec);
+struct ScaledInput {
+  Operand values, scales;
+  bool packed_along_k;
+};
+Value dot_scaled(const ScaledInput& a, const ScaledInput& b, const Operand& acc);
+Value from_e2m1(const Operand&, DType, int axis);
+Value from_e8m0(const Operand&, DType);
+
+// ---- assembly
+/// The arguments as values of one shape; false after an error.
+bool spread_arguments(const Operand* args, int count, SrcLoc, Value* out);
+TileType result_type(const Value* args, int count, DType);
+void inline_asm(const std::string& text, const std::string& constraints, const Value* args, int count,
+                const DType* results, int result_count, int pack, bool pure, SrcLoc, Value* out);
+Value on_host(SrcLoc);  ///< i1: what is compiled is for a host
+bool check_host_form(const Operand& made, const TileType& wanted, int number, SrcLoc);
 
 // ---- control flow (tracer.cpp); `handle` ties the end of a construct to its beginning
 struct LoopHints {

@@ -188,6 +188,39 @@ TEST(Errors, Dot) {
   EXPECT_TILE_ERROR(__LINE__, "the accumulator is tile<8x16xf32> but the product is tile<16x16xf32>", [] { auto r = dot(zeros({16, 16}, f16), zeros({16, 16}, f16), zeros({8, 16}, f32)); });
   EXPECT_TILE_ERROR(__LINE__, "the accumulator of dot must be i32", [] { auto r = dot(zeros({16, 16}, i8), zeros({16, 16}, i8), zeros({16, 16}, f32)); });
 }
+TEST(Errors, ScaledProducts) {
+  EXPECT_TILE_ERROR(__LINE__, "dot_scaled: the first operand must have 2 dims, found tile<16xu8>", [] { auto r = dot_scaled({zeros({16}, u8)}, {zeros({16, 16}, u8)}); });
+  EXPECT_TILE_ERROR(__LINE__, "dot_scaled: the second operand must be f8e4m3, f8e5m2, f16, bf16 or u8 (two e2m1 numbers), found tile<16x16xf32>", [] { auto r = dot_scaled({zeros({16, 8}, u8)}, {zeros({16, 16}, f32)}); });
+  EXPECT_TILE_ERROR(__LINE__, "dot_scaled: inner dimensions do not agree, 32 and 64 numbers: tile<16x16xu8> and tile<32x16xu8>", [] { auto r = dot_scaled({zeros({16, 16}, u8)}, {zeros({32, 16}, u8)}); });
+  EXPECT_TILE_ERROR(__LINE__, "the first operand is 16x64 (rows by K): its factors are 16xG, G a divisor of 64, found tile<16x3xu8>", [] { auto r = dot_scaled({zeros({16, 32}, u8), zeros({16, 3}, u8)}, {zeros({64, 8}, bf16)}); });
+  EXPECT_TILE_ERROR(__LINE__, "the second operand is 8x64 (columns of the product by K): its factors are 8xG, G a divisor of 64, found tile<2x8xu8>", [] { auto r = dot_scaled({zeros({16, 64}, bf16)}, {zeros({32, 8}, u8), zeros({2, 8}, u8)}); });
+  EXPECT_TILE_ERROR(__LINE__, "the second operand has factors of u8 (e8m0) or f8e4m3, found tile<8x2xf32>", [] { auto r = dot_scaled({zeros({16, 64}, bf16)}, {zeros({32, 8}, u8), zeros({8, 2}, f32)}); });
+  EXPECT_TILE_ERROR(__LINE__, "the first operand holds one number per element, found .packed_along_k = false with tile<16x64xbf16>", [] { auto r = dot_scaled({.values = zeros({16, 64}, bf16), .packed_along_k = false}, {zeros({32, 8}, u8)}); });
+  EXPECT_TILE_ERROR(__LINE__, "dot_scaled: f16 and bf16 do not mix", [] { auto r = dot_scaled({zeros({16, 64}, bf16)}, {zeros({64, 8}, f16), zeros({8, 2}, u8)}); });
+  EXPECT_TILE_ERROR(__LINE__, "the accumulator is tile<16x16xf32> but the product is tile<16x8xf32>", [] { auto r = dot_scaled({zeros({16, 64}, bf16)}, {zeros({32, 8}, u8)}, zeros({16, 16}, f32)); });
+  EXPECT_TILE_ERROR(__LINE__, "from_e2m1 takes u8, found tile<4xi32>", [] { auto r = from_e2m1(arange(0, 4), bf16); });
+  EXPECT_TILE_ERROR(__LINE__, "from_e2m1 gives f16, bf16 or f32, found f64", [] { auto r = from_e2m1(zeros({4}, u8), f64); });
+  EXPECT_TILE_ERROR(__LINE__, "axis 1 is out of range for tile<4xu8>", [] { auto r = from_e2m1(zeros({4}, u8), f16, axis(1)); });
+  EXPECT_TILE_ERROR(__LINE__, "from_e8m0 takes u8, found f32", [](F32 x) { auto r = from_e8m0(x, bf16); });
+}
+TEST(Errors, Assembly) {
+  EXPECT_TILE_ERROR(__LINE__, "inline_asm: argument 0 (i32) takes 1 register like \"r\", found \"l\" as constraint 1", [](I32 n) { auto r = inline_asm("mov.b32 $0, $1;", "=r,l", {n}, i32); });
+  EXPECT_TILE_ERROR(__LINE__, "inline_asm: result 0 (i32) takes 1 register like \"=r\", found \"r\" as constraint 0", [](I32 n) { auto r = inline_asm("mov.b32 $0, $1;", "r,r", {n}, i32); });
+  EXPECT_TILE_ERROR(__LINE__, "inline_asm: result 0 (f32) takes 4 registers like \"=r\": the constraints have too few, \"=r,=r\"", [](I32 n) { auto r = inline_asm("x;", "=r,=r", {n}, f32, {.pack = 4}); });
+  EXPECT_TILE_ERROR(__LINE__, "the constraints \"=r,r,r\" have 3 registers, results and arguments take 2", [](I32 n) { auto r = inline_asm("mov.b32 $0, $1;", "=r,r,r", {n}, i32); });
+  EXPECT_TILE_ERROR(__LINE__, "`$2` names no register: the constraints have 2, counted from $0", [](I32 n) { auto r = inline_asm("mov.b32 $0, $2;", "=r,r", {n}, i32); });
+  EXPECT_TILE_ERROR(__LINE__, "`${0:x}` names no register: write $0, $1 .., and $$ for a dollar", [](I32 n) { auto r = inline_asm("mov.b32 ${0:x}", "=r,r", {n}, i32); });
+  EXPECT_TILE_ERROR(__LINE__, "`$` names no register", [](I32 n) { auto r = inline_asm("mov.b32 $0, $1; $", "=r,r", {n}, i32); });
+  EXPECT_TILE_ERROR(__LINE__, "`$99999999` names no register", [](I32 n) { auto r = inline_asm("mov.b32 $0, $99999999999999999999;", "=r,r", {n}, i32); });
+  EXPECT_TILE_ERROR(__LINE__, "inline_asm: the text is empty", [](I32 n) { auto r = inline_asm(" ", "=r,r", {n}, i32); });
+  EXPECT_TILE_ERROR(__LINE__, "inline_asm: the text has a zero byte", [](I32 n) { auto r = inline_asm(std::string("a\0b", 3), "=r,r", {n}, i32); });
+  EXPECT_TILE_ERROR(__LINE__, "inline_asm: pack must be 1, 2, 4, 8 or 16, found 3", [](I32 n) { auto r = inline_asm("x;", "=r,r", {n}, i32, {.pack = 3}); });
+  EXPECT_TILE_ERROR(__LINE__, "inline_asm: argument 0 is i1: cast it to u8 or u32", [](I32 n) { auto r = inline_asm("x;", "=r,r", {n < 3}, i32); });
+  EXPECT_TILE_ERROR(__LINE__, "inline_asm takes numbers, found ptr<f32> as argument 0", [](Ptr<float> p) { auto r = inline_asm("x;", "=r,l", {p}, i32); });
+  EXPECT_TILE_ERROR(__LINE__, "operands cannot be broadcast: 4 and 8 differ in dim 0", [] { auto r = inline_asm("x;", "=r,r,r", {arange(0, 4), arange(0, 8)}, i32); });
+  EXPECT_TILE_ERROR(__LINE__, "inline_asm: its form for hosts gives f32 as result 0, expected i32", [](I32 n) { auto r = inline_asm("mov.b32 $0, $1;", "=r,r", {n}, i32, {}, [](Tile x) { return cast(x, f32); }); });
+  EXPECT_TILE_ERROR(__LINE__, "inline_asm cannot be used inside a combiner", [] { auto r = reduce(arange(0, 4), axis(0), [](Tile a, Tile b) { return inline_asm("add.s32 $0, $1, $2;", "=r,r,r", {a, b}, i32); }); });
+}
 
 // ---- variables and control flow
 

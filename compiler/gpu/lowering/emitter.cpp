@@ -4,12 +4,14 @@
 #include "compiler/diagnostics.h"
 #include "compiler/gpu/lowering/byte_floats.h"
 #include "compiler/gpu/lowering/debug_info.h"
+#include "compiler/gpu/lowering/e2m1_pairs.h"
 #include "compiler/gpu/lowering/fp8_pairs.h"
 #include "compiler/gpu/lowering/gpu_math.h"
 #include "compiler/gpu/lowering/lowering.h"
 #include "compiler/gpu/lowering/packed_bits.h"
 #include "compiler/gpu/lowering/roles.h"
 #include "compiler/gpu/lowering/smem_lowering.h"
+#include "compiler/gpu/lowering/user_asm.h"
 #include "compiler/gpu/scratch.h"
 #include "compiler/targets/nvptx.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -478,6 +480,9 @@ LogicalResult Emitter::emitOp(Operation* op) {
         if (auto compare = dyn_cast<arith::CmpIOp>(o); compare && emitCoordinateCompare(*this, compare))
           return success();
         if (definedAhead.contains(o) || emitRemainders(*this, o)) return success();
+        if (auto widen = dyn_cast<WidenE2m1Op>(o)) return emitWidenE2m1(*this, widen), success();
+        if (auto widen = dyn_cast<WidenE8m0Op>(o)) return emitWidenE8m0(*this, widen), success();
+        if (auto text = dyn_cast<InlineAsmOp>(o)) return emitUserAsm(*this, text);
         if (isElementwise(o)) return emitElementwiseOp(o);
         return o->emitOpError("is not supported on GPU targets");
       });

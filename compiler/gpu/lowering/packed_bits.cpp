@@ -15,7 +15,20 @@ constexpr unsigned kWordBits = 32;
 
 bool isShift(Operation* op) { return isa<arith::ShLIOp, arith::ShRUIOp>(op); }
 
-/// The word the registers are the elements of, in order; null when they are not.
+std::optional<uint64_t> constantOf(llvm::Value* value) {
+  auto constant = llvm::dyn_cast<llvm::ConstantInt>(value);
+  if (!constant) return std::nullopt;
+  return constant->getZExtValue();
+}
+
+/// One value in every element of a word.
+llvm::Value* repeated(llvm::IRBuilderBase& b, llvm::Value* value, unsigned count) {
+  const uint32_t ones = count == 4 ? 0x01010101u : 0x00010001u;
+  return b.CreateMul(b.CreateZExt(value, b.getInt32Ty()), b.getInt32(ones));
+}
+
+}  // namespace
+
 llvm::Value* wordOf(llvm::IRBuilderBase& b, llvm::ArrayRef<llvm::Value*> regs) {
   llvm::Value* source = nullptr;
   uint64_t first = 0;
@@ -33,20 +46,6 @@ llvm::Value* wordOf(llvm::IRBuilderBase& b, llvm::ArrayRef<llvm::Value*> regs) {
   return b.CreateExtractElement(b.CreateBitCast(source, llvm::FixedVectorType::get(b.getInt32Ty(), words)),
                                 first / regs.size());
 }
-
-std::optional<uint64_t> constantOf(llvm::Value* value) {
-  auto constant = llvm::dyn_cast<llvm::ConstantInt>(value);
-  if (!constant) return std::nullopt;
-  return constant->getZExtValue();
-}
-
-/// One value in every element of a word.
-llvm::Value* repeated(llvm::IRBuilderBase& b, llvm::Value* value, unsigned count) {
-  const uint32_t ones = count == 4 ? 0x01010101u : 0x00010001u;
-  return b.CreateMul(b.CreateZExt(value, b.getInt32Ty()), b.getInt32(ones));
-}
-
-}  // namespace
 
 int packedElements(Operation* op) {
   if (!isa<arith::AndIOp, arith::OrIOp, arith::XOrIOp>(op) && !isShift(op)) return 1;

@@ -9,6 +9,9 @@
 
 namespace tile::ir {
 
+/// The word the registers are the elements of, in order; null when they are not.
+llvm::Value* wordOf(llvm::IRBuilderBase& b, llvm::ArrayRef<llvm::Value*> regs);
+
 /// How many elements of such an op share a word; 1 for other ops, which have no packed form.
 int packedElements(mlir::Operation* op);
 

@@ -268,14 +268,14 @@ bool compare(const std::string& opcode, uint64_t a, uint64_t b) {
                        : x >= y;
 }
 
-/// Each nibble of the selector (of the first four) names a byte of b:a; bit 3 of it would copy the sign instead.
+/// Each nibble of the selector (of the first four) names a byte of b:a; with bit 3 the byte is its sign, eight times.
 uint64_t permuteBytes(uint64_t a, uint64_t b, uint64_t selector) {
   const uint64_t bytes = (b & 0xffffffff) << 32 | (a & 0xffffffff);
   uint64_t result = 0;
   for (int i = 0; i < 4; ++i) {
     const uint64_t which = selector >> 4 * i & 15;
-    if (which > 7) fail("prmt: signs are not modelled");
-    result |= (bytes >> 8 * which & 0xff) << 8 * i;
+    const uint64_t byte = bytes >> 8 * (which & 7) & 0xff;
+    result |= (which < 8 ? byte : byte >> 7 ? 0xff : 0) << 8 * i;
   }
   return result;
 }

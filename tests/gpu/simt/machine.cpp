@@ -94,8 +94,8 @@ void runAssembly(const Call& call) {
     }
     if (s.is("bra"))
       at = static_cast<size_t>(body.targets[static_cast<size_t>(s.operands[0].index)]);
-    else if (!basicStatement(s, frame) && !matrixStatement(s, frame) && !barrierStatement(s, frame) &&
-             !bulkStatement(s, frame) && !wgmmaStatement(s, frame))
+    else if (!userStatement(s, frame) && !basicStatement(s, frame) && !matrixStatement(s, frame) &&
+             !barrierStatement(s, frame) && !bulkStatement(s, frame) && !wgmmaStatement(s, frame))
       fail("simulated machine: unknown assembly: " + s.opcode + " in: " + body.text);
   }
 }

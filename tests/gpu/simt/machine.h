@@ -176,5 +176,6 @@ bool bulkInstruction(const Call& call);
 bool bulkStatement(const AsmStatement& s, AsmFrame& f);
 bool wgmmaInstruction(const Call& call);
 bool wgmmaStatement(const AsmStatement& s, AsmFrame& f);
+bool userStatement(const AsmStatement& s, AsmFrame& f);
 
 }  // namespace tile::testing

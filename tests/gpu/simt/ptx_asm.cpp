@@ -30,7 +30,14 @@ class Parser {
   }
   char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
   bool skip() {
-    while (at_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[at_]))) ++at_;
+    while (at_ < text_.size()) {
+      if (text_.compare(at_, 2, "//") == 0)
+        at_ = std::min(text_.find('\n', at_), text_.size());
+      else if (std::isspace(static_cast<unsigned char>(text_[at_])))
+        ++at_;
+      else
+        break;
+    }
     return at_ < text_.size();
   }
   bool take(char c) {
