@@ -21,6 +21,10 @@ Result<std::string> assemblePtx(llvm::Module& module, const Target& target, cons
 /// when the first of these that is set says "none": the driver then compiles the PTX.
 std::string findPtxas(const CompileOptions& options);
 
+/// In front of a kernel author's own assembly in the PTX, with its place behind it: FILE:LINE. Where ptxas finds fault
+/// with the assembly, that place is in the error.
+inline constexpr const char* kUserAsmMark = "// assembly of ";
+
 /// Assembles PTX to cubin bytes. Registers, spills, stack and the assembler's log go to `resources`; spills and C75xx
 /// warnings (serialised tensor-core pipelines) go to options.onRemark. Errors name the kernel and the target.
 Result<std::string> runPtxas(const std::string& ptx, const Target& target, const CompileOptions& options,

@@ -3,7 +3,6 @@
 #include <regex>
 #include <sstream>
 
-#include "compiler/gpu/lowering/user_asm.h"
 #include "compiler/targets/nvptx.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
@@ -80,7 +79,7 @@ namespace {
 
 /// FILE:LINE behind the mark of a piece of the user's assembly.
 Diagnostic atMark(llvm::StringRef line, const std::string& message) {
-  auto [file, number] = line.substr(line.find(kUserAsmMark) + kUserAsmMark.size()).rsplit(':');
+  auto [file, number] = line.split(kUserAsmMark).second.rsplit(':');
   uint32_t at = 0;
   (void)number.trim().getAsInteger(10, at);
   return {Severity::error, message, file.str(), at, 0, {}};
@@ -90,7 +89,7 @@ Diagnostic atMark(llvm::StringRef line, const std::string& message) {
 /// left open ptxas stumbles behind it: then the first piece of assembly is named.
 std::optional<Error> faultOfUserAsm(const std::string& ptx, const std::string& log) {
   static const std::regex fault(R"(line (\d+); (?:error|fatal) *: *(.*))"), atEnd(R"(: *(.*) on line (\d+))");
-  if (ptx.find(kUserAsmMark.str()) == std::string::npos) return std::nullopt;
+  if (ptx.find(kUserAsmMark) == std::string::npos) return std::nullopt;
   llvm::SmallVector<llvm::StringRef> lines;
   llvm::StringRef(ptx).split(lines, '\n');
   Error error{ErrorKind::user, "ptxas does not take the kernel's inline assembly", {}};

@@ -1,8 +1,8 @@
 // user_asm.cpp - see user_asm.h. Registers of tiles are taken `pack` at a time, narrow elements put together in words.
 #include "compiler/gpu/lowering/user_asm.h"
 
-#include "compiler/diagnostics.h"
 #include "compiler/dialect/inline_asm.h"
+#include "compiler/targets/nvptx.h"
 #include "mlir/IR/TypeUtilities.h"
 
 namespace tile::ir {
@@ -58,7 +58,7 @@ LogicalResult emitUserAsm(Emitter& e, InlineAsmOp op) {
   llvm::IRBuilder<>& b = e.b;
   const int pack = static_cast<int>(op.getPack());
   const auto letters = registerLetters(op.getConstraints());
-  const std::string text = kUserAsmMark.str() + placeOf(op.getLoc()) + "\n" + op.getText().str() + "\n";
+  const std::string text = kUserAsmMark + placeOf(op.getLoc()) + "\n" + op.getText().str() + "\n";
   std::string constraints = op.getConstraints().str();
   llvm::erase_if(constraints, [](char c) { return c == ' ' || c == '\t'; });
 

@@ -4,9 +4,6 @@
 
 namespace tile::ir {
 
-/// In front of the text in the PTX, with the user's place behind it: where ptxas finds fault, that place is to blame.
-inline constexpr llvm::StringLiteral kUserAsmMark = "// assembly of ";
-
 mlir::LogicalResult emitUserAsm(Emitter& e, InlineAsmOp op);
 
 }  // namespace tile::ir
