@@ -8,56 +8,9 @@
 //                         dG_t = sum over rows >= t of (q dQ - k dK) + what goes through the state behind the chunk
 // Every result is written by one program: no atomics, the same bits every time.
 #pragma once
-#include <bit>
-
 #include "kernels/parts/gla_chunks.h"
 
 namespace tile::kernels {
-
-namespace detail {
-/// Sums of log decays between rows of a chunk, as products with matrices of zeros and ones: what is exact in them costs
-/// the matrix units nothing, and every sum has the layout of the product it is used in.
-///
-/// Pairs of rows t > u are split by the highest bit in which t and u differ. At level s (a power of two) t is in the
-/// upper half of a block of 2 s rows and u in its lower half; the decay from u to t is the decay from u to the end of
-/// the lower half times the decay from the start of the upper half to t. Both are powers of two with exponents <= 0, so
-/// the scores of one level are one product of decayed queries and decayed keys, whatever the gates.
-class GlaDecaySums {
- public:
-  GlaDecaySums(int rows, DType type) : type_(type), t_(arange(0, rows).col()), u_(arange(0, rows).row()) {}
-
-  /// Log decays (base 2) ready to be summed: f16 sums have errors of S 2^-12 in exponents of size S, less than rounding
-  /// 2^-S to 16 bits makes. The bound keeps 0 * -inf out of the sums; 2 to the -60000 is 0 anyway.
-  static Tile prepared(const Tile& g, DType type) { return cast(max(g * kLog2E, -60000.f), type); }
-
-  /// Row t: from the start of the chunk through t.
-  Tile from_start(const Tile& g) const { return dot(ones_where(u_ <= t_), g); }
-  /// Row t: from behind t to the end of the chunk.
-  Tile to_end(const Tile& g) const { return dot(ones_where(u_ > t_), g); }
-  /// Upper rows t: from the start of their half through t. Lower rows u: from behind u to the end of their half.
-  Tile at_level(const Tile& s, const Tile& g) const {
-    auto middle = middle_of(t_, s);
-    return dot(ones_where((u_ >= middle) ^ (u_ > t_)), g);  // middle <= u <= t or t < u < middle
-  }
-  /// Pairs of a level in either order: rows that differ in bit s and agree in all higher ones.
-  Tile pairs(const Tile& s) const { return ((t_ ^ u_) & -s) == s; }
-  Tile diagonal() const { return t_ == u_; }
-
- private:
-  /// First row of the upper half of the block of 2 s rows around `row`. Conditions are written with it because it needs
-  /// no registers for pairs: the matrices are computed where they are used.
-  static Tile middle_of(const Tile& row, const Tile& s) { return (row & -s) | s; }
-  Tile ones_where(const Tile& condition) const { return cast(where(condition, 1.f, 0.f), type_); }
-  DType type_;
-  Tile t_, u_;
-};
-
-/// Type in which log decays are summed by products.
-template <class T>
-constexpr DType gate_type() {
-  return dtype_of<T>() == f32 ? f32 : f16;
-}
-}  // namespace detail
 
 /// DA [B, H, L, BT] of q's type: gradients of the scores before their scale, dA_tu for t >= u, mirrored to t < u: what a
 /// pair of rows is told goes to its query as to its key. Grid {sequences * H, chunks of the longest}.
@@ -139,45 +92,49 @@ void gla_gradient_keys_program(const GlaChunkConfig& c, Tensor<const T, 4> Q, Te
   auto dg_rows = at.rows(DG);
 
   // Through the states before and behind the chunk.
-  Tile dq = zeros({c.BT, c.BK}, f32), dk = zeros({c.BT, c.BK}, f32), kept = zeros({c.BK, 1}, f32);
+  Tile dq_s = zeros({c.BT, c.BK}, f32), dk_s = zeros({c.BT, c.BK}, f32), kept = zeros({c.BK, 1}, f32);
   for (auto v0 : range(0, V.dim(3), c.BV, {.stages = c.stages, .specialize = Choice::never})) {
     auto d_o = do_rows.load({at.batch, at.head, t0, v0}, {c.BT, c.BV});
     auto v = v_rows.load({at.batch, at.head, t0, v0}, {c.BT, c.BV});
     auto s = S.load({number, at.head, k0, v0}, {c.BK, c.BV});
     auto r = R.load({number, at.head, k0, v0}, {c.BK, c.BV});
-    dq = dot(d_o, trans(s), dq);
-    dk = dot(v, trans(r), dk);
+    dq_s = dot(d_o, trans(s), dq_s);
+    dk_s = dot(v, trans(r), dk_s);
     kept += sum(cast(s, f32) * cast(r, f32), axis(1));
   }
-  detail::GlaDecaySums decays(c.BT, detail::gate_type<T>());
-  auto g = detail::GlaDecaySums::prepared(g_rows.load({at.batch, at.head, t0, k0}, {c.BT, c.BK}), detail::gate_type<T>());
-  auto q = cast(q_rows.load({at.batch, at.head, t0, k0}, {c.BT, c.BK}), f32) * scale;
-  auto k = cast(k_rows.load({at.batch, at.head, t0, k0}, {c.BT, c.BK}), f32);
-  dq *= exp2(decays.from_start(g));
-  dk *= exp2(decays.to_end(g));
-  auto decay = DECAY.load({number, at.head, k0}, {c.BK});
-  auto behind = decay * reshape(kept, {c.BK}) + reshape(sum(dk * k, axis(0)), {c.BK});
+
+  auto q = q_rows.load({at.batch, at.head, t0, k0}, {c.BT, c.BK});
+  auto k = k_rows.load({at.batch, at.head, t0, k0}, {c.BT, c.BK});
+  auto g = g_rows.load({at.batch, at.head, t0, k0}, {c.BT, c.BK});
+  auto da = da_rows.load({at.batch, at.head, t0, 0}, {c.BT, c.BT});
 
   // Through the scores: the diagonal without decays, then pairs level by level. DA is symmetric: what reaches a query of
   // an upper half through the keys of the lower half and a key through queries is one product, decayed on either side.
-  auto da = da_rows.load({at.batch, at.head, t0, 0}, {c.BT, c.BT});
-  auto diagonal = sum(where(decays.diagonal(), cast(da, f32), 0.f), axis(1));
-  dq += diagonal * k;
-  dk += diagonal * q;
-  for (auto level : range(0, std::countr_zero(static_cast<unsigned>(c.BT)))) {
-    auto s = Tile(c.BT / 2) >> level;
-    auto upper = (arange(0, c.BT).col() & s) != 0;
-    auto weight = exp2(decays.at_level(s, g));
-    // Read again for every level, from the first-level cache: kept, it would take a quarter of the registers.
-    auto pairs = where(decays.pairs(s), da_rows.load({at.batch, at.head, t0, 0}, {c.BT, c.BT}), 0.f);
-    auto through = weight * dot(pairs, cast(where(upper, q, k) * weight, dtype_of<T>()));
+  auto diagonal = sum(where(detail::gla_pairs(c.BT, 0), cast(da, f32), 0.f), axis(1));
+  Tile dq = diagonal * cast(k, f32), dk = diagonal * cast(q, f32);
+  detail::GlaDecays decays(g, c.BT, c.BK);
+  for (int s = 1; s < c.BT; s *= 2) {
+    auto upper = decays.upper();
+    auto weight = decays.level();
+    auto pairs = where(detail::gla_pairs(c.BT, s), da, 0.f);
+    auto through = dot(pairs, cast(cast(where(upper, q, k), f32) * weight, dtype_of<T>()));
+    // Decays of rows of other warps wait for the product anyway.
+    if (s < 16) decays.merge();
+    through *= weight;
     dq += where(upper, through, 0.f);
     dk += where(upper, 0.f, through);
+    if (s >= 16) decays.merge();
   }
-  // q holds the scale: q dq is the same with the scale on either side.
-  dg_rows.store({at.batch, at.head, t0, k0}, detail::sums_from_below<T>(c.BT, q * dq - k * dk) + behind.row());
-  dq_rows.store({at.batch, at.head, t0, k0}, cast(dq * scale, dtype_of<T>()));
+
+  dk_s *= decays.to_end();
+  auto decay = DECAY.load({number, at.head, k0}, {c.BK});
+  auto behind = decay * reshape(kept, {c.BK}) + reshape(sum(dk_s * cast(k, f32), axis(0)), {c.BK});
+  dq = (dq + dq_s * decays.from_start()) * scale;
+  dk = dk * scale + dk_s;
+  auto gates = cast(q, f32) * dq - cast(k, f32) * dk;
+  dq_rows.store({at.batch, at.head, t0, k0}, cast(dq, dtype_of<T>()));
   dk_rows.store({at.batch, at.head, t0, k0}, cast(dk, dtype_of<T>()));
+  dg_rows.store({at.batch, at.head, t0, k0}, detail::sums_from_below<T>(c.BT, gates) + behind.row());
 }
 
 template <class T>

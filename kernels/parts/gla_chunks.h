@@ -1,6 +1,8 @@
 // gla_chunks.h - what the chunked kernels of gated linear attention share: which rows a program works on (whole batches
 // or sequences packed one behind the other), and decays between rows of a chunk that never need a positive exponent.
 #pragma once
+#include <bit>
+
 #include "kernels/parts/online_softmax.h"
 #include "kernels/parts/shapes.h"
 
@@ -98,6 +100,40 @@ class GlaDecayed {
   int rows_, channels_, block_ = 1;
   Tile scale_, total_, q_, k_;
 };
+
+/// Decays inside blocks of rows that double with every step, as GlaDecayed has them, of tiles whose rows lie in different
+/// threads: every row knows the decay of its whole block.
+class GlaDecays {
+ public:
+  GlaDecays(const Tile& g, int rows, int channels)
+      : rows_(rows), channels_(channels), total_(exp2(g * kLog2E)), start_(total_), end_(ones({rows, channels}, f32)) {}
+
+  const Tile& from_start() const { return start_; }
+  const Tile& to_end() const { return end_; }
+  Tile upper() const { return (arange(0, rows_).col() & block_) != 0; }
+  /// Upper rows: from the start of their half through them. Lower rows: from behind them to the end of their half.
+  Tile level() const { return where(upper(), start_, end_); }
+  void merge() {
+    const Tile halves = reshape(total_, {rows_ / (2 * block_), 2, block_, channels_});
+    const Tile other = reshape(flip(halves, axis(1)), {rows_, channels_});
+    start_ = where(upper(), start_ * other, start_);
+    end_ = where(upper(), end_, end_ * other);
+    if (2 * block_ < rows_) total_ *= other;
+    block_ *= 2;
+  }
+
+ private:
+  int rows_, channels_, block_ = 1;
+  Tile total_, start_, end_;
+};
+
+/// Pairs of rows of a chunk, in either order, whose numbers differ in bit `s` and in none above; 0: a row with itself.
+inline Tile gla_pairs(int rows, int s) {
+  auto t = arange(0, rows).col(), u = arange(0, rows).row();
+  if (s == 0) return t == u;
+  const int bit = std::countr_zero(static_cast<unsigned>(s));
+  return ((t >> bit) ^ (u >> bit)) == 1;
+}
 
 /// Pairs of rows of a chunk inside one block of `block` rows, a power of two; of pairs that are not in one block of 8
 /// rows only blocks of 8 and more tell. Blocks below 8 look at the last three bits alone, larger ones at the others:

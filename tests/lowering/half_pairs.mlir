@@ -53,3 +53,41 @@ func.func @widened(%x: !tile.view<2xbf16> {tile.align = 4 : i32, tile.unit_strid
   tile.store %wide, %y[%i, %i : i32, i32] : tensor<32x64xf32>, !tile.view<2xf32>
   return
 }
+
+// -----
+// Flags that neighbours share choose whole words.
+// CHECK-LABEL: .entry choose_pairs(
+// CHECK-COUNT-4: selp.b32
+// CHECK-NOT: selp.b16
+// CHECK: st.global.v4.b32
+// CHECK: ret;
+func.func @choose_pairs(%x: !tile.view<1xf16> {tile.align = 16 : i32, tile.unit_stride = 0 : i32, tile.dim_multiple_of = array<i32: 8>}, %y: !tile.view<1xf16> {tile.align = 16 : i32, tile.unit_stride = 0 : i32, tile.dim_multiple_of = array<i32: 8>}, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %a = tile.load %x[%c0 : i32] : !tile.view<1xf16> -> tensor<1024xf16>
+  %i = tile.iota : tensor<1024xi32>
+  %one = arith.constant dense<1> : tensor<1024xi32>
+  %pair = arith.shrui %i, %one : tensor<1024xi32>
+  %limit = tile.splat %n : i32 -> tensor<1024xi32>
+  %flags = arith.cmpi slt, %pair, %limit : tensor<1024xi32>
+  %zero = arith.constant dense<0.0> : tensor<1024xf16>
+  %chosen = arith.select %flags, %a, %zero : tensor<1024xi1>, tensor<1024xf16>
+  tile.store %chosen, %y[%c0 : i32] : tensor<1024xf16>, !tile.view<1xf16>
+  return
+}
+
+// -----
+// Every element has a flag of its own.
+// CHECK-LABEL: .entry choose_single(
+// CHECK: selp.b16
+// CHECK: ret;
+func.func @choose_single(%x: !tile.view<1xf16> {tile.align = 16 : i32, tile.unit_stride = 0 : i32, tile.dim_multiple_of = array<i32: 8>}, %y: !tile.view<1xf16> {tile.align = 16 : i32, tile.unit_stride = 0 : i32, tile.dim_multiple_of = array<i32: 8>}, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %a = tile.load %x[%c0 : i32] : !tile.view<1xf16> -> tensor<1024xf16>
+  %i = tile.iota : tensor<1024xi32>
+  %limit = tile.splat %n : i32 -> tensor<1024xi32>
+  %flags = arith.cmpi slt, %i, %limit : tensor<1024xi32>
+  %zero = arith.constant dense<0.0> : tensor<1024xf16>
+  %chosen = arith.select %flags, %a, %zero : tensor<1024xi1>, tensor<1024xf16>
+  tile.store %chosen, %y[%c0 : i32] : tensor<1024xf16>, !tile.view<1xf16>
+  return
+}

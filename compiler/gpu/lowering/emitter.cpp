@@ -7,6 +7,7 @@
 #include "compiler/gpu/lowering/e2m1_pairs.h"
 #include "compiler/gpu/lowering/fp8_pairs.h"
 #include "compiler/gpu/lowering/gpu_math.h"
+#include "compiler/gpu/lowering/half_pairs.h"
 #include "compiler/gpu/lowering/lowering.h"
 #include "compiler/gpu/lowering/packed_bits.h"
 #include "compiler/gpu/lowering/roles.h"
@@ -303,17 +304,6 @@ static bool hasHalfPairs(const Target& target, Operation* op) {
   return element.isF16() || (element.isBF16() && target.sm >= 90);
 }
 
-/// The two elements are those of one register already: computed one by one, they would have to be packed again.
-static bool isPair(llvm::Value* low, llvm::Value* high) {
-  auto *first = llvm::dyn_cast<llvm::ExtractElementInst>(low), *second = llvm::dyn_cast<llvm::ExtractElementInst>(high);
-  if (!first || !second || first->getVectorOperand() != second->getVectorOperand()) return false;
-  auto position = [](llvm::ExtractElementInst* extract) {
-    auto* index = llvm::dyn_cast<llvm::ConstantInt>(extract->getIndexOperand());
-    return index ? static_cast<int64_t>(index->getZExtValue()) : -1;
-  };
-  return position(first) >= 0 && position(first) % 2 == 0 && position(second) == position(first) + 1;
-}
-
 /// bf16 is the upper half of f32.
 static bool widensUpperHalves(Operation* op) {
   return isa<arith::ExtFOp>(op) && getElementTypeOrSelf(op->getOperand(0).getType()).isBF16() &&
@@ -341,7 +331,13 @@ LogicalResult Emitter::emitElementwiseOp(Operation* op) {
   }
   SmallVector<Regs, 2> results(op->getNumResults());
   const auto packed = static_cast<size_t>(packedElements(op));
+  SmallVector<size_t> first;
+  if (layout && decidesHalves(op)) first = firstOfEqual(*facts_, op->getResult(0), *layout);
   for (size_t reg = 0; reg < count; ++reg) {
+    if (!first.empty() && first[reg] < reg) {
+      results[0].push_back(results[0][first[reg]]);
+      continue;
+    }
     if (packed > 1 && layout && reg + packed <= count) {
       SmallVector<llvm::ArrayRef<llvm::Value*>, 2> groups;
       for (Value operand : op->getOperands()) groups.push_back(regs(operand).slice(reg, packed));
@@ -359,6 +355,11 @@ LogicalResult Emitter::emitElementwiseOp(Operation* op) {
       SmallVector<llvm::Value*, 2> pairs;
       for (Value operand : op->getOperands()) pairs.push_back(packPair(regs(operand)[reg], regs(operand)[reg + 1]));
       llvm::Value* pair = emitElementwise(b, op, pairs, *math_)[0];
+      for (uint64_t i = 0; i < 2; ++i) results[0].push_back(b.CreateExtractElement(pair, i));
+      ++reg;
+      continue;
+    }
+    if (llvm::Value* pair = hasNext ? choosePair(*this, op, reg) : nullptr) {
       for (uint64_t i = 0; i < 2; ++i) results[0].push_back(b.CreateExtractElement(pair, i));
       ++reg;
       continue;
