@@ -29,6 +29,7 @@ void addGpuPasses(mlir::OpPassManager& passes, const Target& target, const Compi
   passes.addPass(mlir::createCSEPass());
   passes.addPass(createHoistLoadsPass());
   passes.addPass(createEarlyLoadsPass());
+  passes.addPass(createEarlyProductsPass());
   if (target.hasWgmma) passes.addPass(createDeferReductionsPass());
   if (target.hasWgmma) passes.addPass(createAsyncWaitsPass());
   if (target.hasTma) passes.addPass(createTakeTurnsPass());
@@ -49,6 +50,7 @@ void registerGpuPasses(std::function<const Target&()> target, std::function<cons
   mlir::registerPass([=] { return createAssignLayoutsPass(target, options); });
   mlir::registerPass([] { return createHoistLoadsPass(); });
   mlir::registerPass([] { return createEarlyLoadsPass(); });
+  mlir::registerPass([] { return createEarlyProductsPass(); });
   mlir::registerPass([] { return createDeferReductionsPass(); });
   mlir::registerPass([] { return createAsyncWaitsPass(); });
   mlir::registerPass([] { return createTakeTurnsPass(); });

@@ -8,6 +8,7 @@ namespace tile::ir {
 std::unique_ptr<mlir::Pass> createAssignLayoutsPass(TargetOf target, OptionsOf options);
 /// Loads whose addresses are known stand in front of the places where warps wait for each other.
 std::unique_ptr<mlir::Pass> createEarlyLoadsPass();
+std::unique_ptr<mlir::Pass> createEarlyProductsPass();
 std::unique_ptr<mlir::Pass> createHoistLoadsPass();
 /// Sums that loops only accumulate are taken across lanes and warps once, behind the loop.
 std::unique_ptr<mlir::Pass> createDeferReductionsPass();
