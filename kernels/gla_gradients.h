@@ -12,8 +12,8 @@
 
 namespace tile::kernels {
 
-/// DA [B, H, L, BT] of q's type: gradients of the scores before their scale, dA_tu for t >= u, mirrored to t < u: what a
-/// pair of rows is told goes to its query as to its key. Grid {sequences * H, chunks of the longest}.
+/// DA [B, H, L, BT] of q's type: gradients of the scores before their scale, dA_tu for t >= u, mirrored to t < u: what
+/// a pair of rows is told goes to its query as to its key. Grid {sequences * H, chunks of the longest}.
 template <class T>
 void gla_gradient_scores_program(const GlaChunkConfig& c, Tensor<const T, 4> DO, Tensor<const T, 4> V,
                                  Tensor<const int32_t, 1> CU_SEQLENS, Tensor<T, 4> DA) {
@@ -108,8 +108,9 @@ void gla_gradient_keys_program(const GlaChunkConfig& c, Tensor<const T, 4> Q, Te
   auto g = g_rows.load({at.batch, at.head, t0, k0}, {c.BT, c.BK});
   auto da = da_rows.load({at.batch, at.head, t0, 0}, {c.BT, c.BT});
 
-  // Through the scores: the diagonal without decays, then pairs level by level. DA is symmetric: what reaches a query of
-  // an upper half through the keys of the lower half and a key through queries is one product, decayed on either side.
+  // Through the scores: the diagonal without decays, then pairs level by level. DA is symmetric: what reaches a query
+  // of an upper half through the keys of the lower half and a key through queries is one product, decayed on either
+  // side.
   auto diagonal = sum(where(detail::gla_pairs(c.BT, 0), cast(da, f32), 0.f), axis(1));
   Tile dq = diagonal * cast(k, f32), dk = diagonal * cast(q, f32);
   detail::GlaDecays decays(g, c.BT, c.BK);

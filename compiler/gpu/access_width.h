@@ -39,8 +39,8 @@ AccessWidth loadWidth(const Facts& facts, LoadOp load, llvm::ArrayRef<int64_t> s
 std::optional<int> vectorOfShiftedBox(const Facts& facts, LoadOp load, const layout::Layout& layout, int elementBytes);
 
 /// A box that may start anywhere along the dim whose elements are neighbours, of rows whose sizes and places are whole
-/// accesses, under a layout whose runs are: what a run holds is cut from two neighbouring accesses, at a place that is the
-/// same for all threads. The elements of an access; nullopt: no such box, or elements are better read one by one.
+/// accesses, under a layout whose runs are: what a run holds is cut from two neighbouring accesses, at a place that is
+/// the same for all threads. The elements of an access; nullopt: no such box, or elements are better read one by one.
 std::optional<int> vectorOfTurnedBox(const Facts& facts, LoadOp load, const layout::Layout& layout, int elementBytes);
 
 /// A tile added to memory of which nobody wants to know what was there: a store that adds, neighbours at once.

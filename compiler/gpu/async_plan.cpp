@@ -176,9 +176,9 @@ class BlockPlan {
     });
   }
 
-  /// Much of what is stored was read from global memory by these threads, in this iteration or the one before. Such loops
-  /// wait for memory more than for products: the later they store, the longer loads may take (conv3d with 32 channels at a
-  /// time: 1.18 ms instead of 1.30).
+  /// Much of what is stored was read from global memory by these threads, in this iteration or the one before. Such
+  /// loops wait for memory more than for products: the later they store, the longer loads may take (conv3d with 32
+  /// channels at a time: 1.18 ms instead of 1.30).
   static bool comesFromMemory(SmemStoreOp store, Block& block) {
     constexpr int64_t kMuch = 3;
     auto bitsOf = [](Value value) {

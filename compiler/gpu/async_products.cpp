@@ -74,8 +74,8 @@ static bool hasLayouts(Operation* op) {
 
 bool AsyncReads::threatens(Operation* op, MmaOp product, bool isOfEarlier) const {
   if (rotatesAround(op, product)) return false;
-  // Of buffers that take turns this iteration writes the one that the last one's product does not read. The other threads'
-  // products of the last iteration are finished before this one's: async_plan.cpp.
+  // Of buffers that take turns this iteration writes the one that the last one's product does not read. The other
+  // threads' products of the last iteration are finished before this one's: async_plan.cpp.
   Block& block = *op->getBlock();
   auto isOther = [&](Value tile) {
     return isOfEarlier && &block == product->getBlock() && isAlternating(tile, block);

@@ -22,9 +22,9 @@ class AsyncReads {
 
   /// Whether `product` must be finished before `op` (or anything in it) runs: op may write what it reads, or let other
   /// threads do so. Stages that a producer fills are written only after their release, nothing else threatens them.
-  /// Nothing in its loop threatens the product of a ring that rotates: what the next iteration writes stands behind that
-  /// one's product, where this one is finished.
-  /// `isOfEarlier`: the product is the last iteration's. Stores to buffers that take turns leave alone what it reads.
+  /// Nothing in its loop threatens the product of a ring that rotates: what the next iteration writes stands behind
+  /// that one's product, where this one is finished. `isOfEarlier`: the product is the last iteration's. Stores to
+  /// buffers that take turns leave alone what it reads.
   bool threatens(mlir::Operation* op, MmaOp product, bool isOfEarlier = false) const;
 
  private:

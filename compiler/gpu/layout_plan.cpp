@@ -149,8 +149,8 @@ std::optional<Layout> LayoutPlan::layoutBesideProduct(Value vector) const {
   return std::nullopt;
 }
 
-// Large tiles that loops load an iteration early wait as they came: they are converted where they are used, an iteration
-// later, not behind their loads.
+// Large tiles that loops load an iteration early wait as they came: they are converted where they are used, an
+// iteration later, not behind their loads.
 SmallVector<Value> LayoutPlan::keepAsLoaded() {
   SmallVector<Value> kept;
   scope_.walk([&](Operation* op) {

@@ -1,8 +1,9 @@
 // layout_plan.h - which layout every tile of a kernel should have.
 //
 // Anchors say what they want, strongest first: accumulators of products, then global accesses from the largest tile
-// down. Each choice spreads to all tiles that can follow it for free (layout_choices.h) before the next anchor is asked.
-// What nobody reaches gets a default. Cheap tiles (cheap_tiles.h) get no layout: they are computed again wherever needed.
+// down. Each choice spreads to all tiles that can follow it for free (layout_choices.h) before the next anchor is
+// asked. What nobody reaches gets a default. Cheap tiles (cheap_tiles.h) get no layout: they are computed again
+// wherever needed.
 #pragma once
 #include "compiler/gpu/layout_choices.h"
 

@@ -59,8 +59,8 @@ class Emitter {
     readAt(ref, address);
     pitches_[plan.root(ref.buffer)] = pitch;
   }
-  /// Loops of `reader` over the buffer's tile ask for the same tile of the next program, `distance` bytes further, while
-  /// they work on what is in the caches: it is there when that program begins.
+  /// Loops of `reader` over the buffer's tile ask for the same tile of the next program, `distance` bytes further,
+  /// while they work on what is in the caches: it is there when that program begins.
   void fetchAhead(const Ref& ref, mlir::Operation* reader, llvm::Value* distance) {
     ahead_[plan.root(ref.buffer)] = {reader, distance};
   }

@@ -175,8 +175,8 @@ llvm::Value* isTileInMemory(Emitter& e, const Box& box) {
   return same;
 }
 
-/// Whether only products read the tile, as it is, as their second operand, and once for each time it is loaded: they take
-/// rows that lie apart, and what they lose by that (a few percent) is less than a copy takes.
+/// Whether only products read the tile, as it is, as their second operand, and once for each time it is loaded: they
+/// take rows that lie apart, and what they lose by that (a few percent) is less than a copy takes.
 bool isForProducts(Emitter& e, LoadOp op) {
   Value tile = op.getResult();
   return shapeOf(tile).size() == 2 && llvm::all_of(tile.getUsers(), [&](Operation* user) {

@@ -12,8 +12,9 @@ namespace tile {
 
 /// How f32 operands of a dot are multiplied: exactly rounded, with 10 mantissa bits, or as three such products.
 enum class Prec : uint8_t { ieee, tf32, tf32x3 };
-/// What a load or store asks of the caches of a GPU, whichever way the data travels (bulk and asynchronous copies, too):
-/// nothing; used once (L1 does not keep it, L2 gives it up first); used again soon (given up last); no caching at all.
+/// What a load or store asks of the caches of a GPU, whichever way the data travels (bulk and asynchronous copies,
+/// too): nothing; used once (L1 does not keep it, L2 gives it up first); used again soon (given up last); no caching at
+/// all.
 enum class Cache : uint8_t { none, streaming, last, volatile_ };
 /// Memory order of an atomic, as in std::memory_order.
 enum class Order : uint8_t { relaxed, acquire, release, acq_rel };

@@ -55,10 +55,10 @@ class GlaSpan {
   }
 };
 
-/// Queries and keys of a chunk, decayed inside blocks of rows that double with every step: a query of row t by the decays
-/// from the start of its block through t, a key of row u by those from behind u to the end of its block. Decays are
-/// multiplied (numbers in [0, 1]), never divided or taken from exponents of differences: nothing can overflow, whatever
-/// the gates, and a gate of -inf is 0 and no NaN.
+/// Queries and keys of a chunk, decayed inside blocks of rows that double with every step: a query of row t by the
+/// decays from the start of its block through t, a key of row u by those from behind u to the end of its block. Decays
+/// are multiplied (numbers in [0, 1]), never divided or taken from exponents of differences: nothing can overflow,
+/// whatever the gates, and a gate of -inf is 0 and no NaN.
 ///
 /// Pairs of rows t > u are split by the highest bit in which t and u differ. At level s (a power of two) t is in the
 /// upper half of a block of 2 s rows and u in its lower half; the decay from u to t is the decay from u to the end of
@@ -66,8 +66,8 @@ class GlaSpan {
 /// the tile that has decayed queries in upper halves and decayed keys in lower ones with its own transpose.
 class GlaDecayed {
  public:
-  /// q, k and the natural logs g of the rows' decays: f32 [rows, channels]. Blocks of one row. Queries are multiplied by
-  /// `scale` when one block is left.
+  /// q, k and the natural logs g of the rows' decays: f32 [rows, channels]. Blocks of one row. Queries are multiplied
+  /// by `scale` when one block is left.
   GlaDecayed(const Tile& q, const Tile& k, const Tile& g, const Tile& scale, int rows, int channels)
       : rows_(rows), channels_(channels), scale_(scale), total_(exp2(g * kLog2E)), q_(q * total_), k_(k) {}
 
@@ -101,8 +101,8 @@ class GlaDecayed {
   Tile scale_, total_, q_, k_;
 };
 
-/// Decays inside blocks of rows that double with every step, as GlaDecayed has them, of tiles whose rows lie in different
-/// threads: every row knows the decay of its whole block.
+/// Decays inside blocks of rows that double with every step, as GlaDecayed has them, of tiles whose rows lie in
+/// different threads: every row knows the decay of its whole block.
 class GlaDecays {
  public:
   GlaDecays(const Tile& g, int rows, int channels)

@@ -127,8 +127,8 @@ TEST(Memory, FieldsOfRecords) {
   }
 }
 
-// A box of 64 rows and 32 columns that a loop updates with a vector in each step, in views with fewer rows: whole groups
-// of sixteen, or not.
+// A box of 64 rows and 32 columns that a loop updates with a vector in each step, in views with fewer rows: whole
+// groups of sixteen, or not.
 TEST(Memory, BoxesUpdatedAcrossLoops) {
   const int steps = 3, cols = 32;
   for (auto [rows, divisor, first] : {std::tuple{48, 16, 0}, {32, 16, 16}, {37, 1, 0}, {80, 16, -16}}) {
@@ -228,8 +228,8 @@ TEST(Memory, AlignedLoadsAre16BytesWide) {
   EXPECT_EQ(k.ptx().find("bar.sync"), std::string::npos);
 }
 
-// Boxes a few elements beside an aligned place, crossing every edge: each is cut from aligned accesses, which they share
-// where the view's rows are whole ones.
+// Boxes a few elements beside an aligned place, crossing every edge: each is cut from aligned accesses, which they
+// share where the view's rows are whole ones.
 TEST(Memory, BoxesBesideEachOther) {
   const int rows = 9, pitch = 96, most = 6;
   for (int cols : {96, 68, 67})

@@ -73,8 +73,8 @@ Job run(Env& e, const K& k, double tolerance) {
 Register r1("functions_f64", [](Env& e) { return run<double>(e, wide, 4e-15); });
 Register r2("functions_f32", [](Env& e) { return run<float>(e, narrow, 4e-6); });
 
-// --- places on rings: remainders and quotients of runs of places by one number each, where they are negative, wrap, and
-// where the number is negative or large
+// --- places on rings: remainders and quotients of runs of places by one number each, where they are negative, wrap,
+// and where the number is negative or large
 struct RingsCfg {
   int N = 1024, rows = 16, step = 3, warps = 4;
 };

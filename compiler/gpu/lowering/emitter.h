@@ -2,8 +2,8 @@
 //
 // Values: a scalar is one LLVM value; a tile is one LLVM value per register of its layout (padding registers included,
 // their content is arbitrary); a view is a ViewValue; a tile in shared memory is one pointer (address space 3).
-// Tiles of i1 are LLVM i1 in registers and bytes in memory; f8 is i8. Every thread of the program runs the same code; thread
-// coordinates are values computed once in the entry block.
+// Tiles of i1 are LLVM i1 in registers and bytes in memory; f8 is i8. Every thread of the program runs the same code;
+// thread coordinates are values computed once in the entry block.
 #pragma once
 #include <map>
 
@@ -67,7 +67,8 @@ class Emitter {
   /// i32, warp / 4, as a value the assembler knows to be the same in all lanes.
   llvm::Value* warpgroup();
   /// Here, at the kernel's start, every thread waits for the kernels in front of this one in its stream, which may be
-  /// launched early for that (runtime/launch_marks.h); then the next one may. Nothing where the target has no such launches.
+  /// launched early for that (runtime/launch_marks.h); then the next one may. Nothing where the target has no such
+  /// launches.
   void waitForStream();
   /// i32: what this thread's lane and warp add to coordinate `dim` (to which register coordinates are added).
   llvm::Value* threadCoord(const layout::Layout& layout, int dim);

@@ -14,12 +14,12 @@ bool isPair(llvm::Value* low, llvm::Value* high);
 /// A comparison that chooses between elements of 16 bits.
 bool decidesHalves(mlir::Operation* op);
 
-/// Of flags that are the same for neighbours: the register that has each one's first (itself where it is that). Words of
-/// elements that share a flag can be chosen whole.
+/// Of flags that are the same for neighbours: the register that has each one's first (itself where it is that). Words
+/// of elements that share a flag can be chosen whole.
 llvm::SmallVector<size_t> firstOfEqual(const Facts& facts, mlir::Value flags, const layout::Layout& layout);
 
-/// Registers `reg` and the next one of a select, in a vector: two elements of 16 bits that one flag chooses, of a word or
-/// of two that are words already. Null: another op, two flags, elements that are no word.
+/// Registers `reg` and the next one of a select, in a vector: two elements of 16 bits that one flag chooses, of a word
+/// or of two that are words already. Null: another op, two flags, elements that are no word.
 llvm::Value* choosePair(Emitter& e, mlir::Operation* op, size_t reg);
 
 }  // namespace tile::ir

@@ -53,8 +53,8 @@ Regs loadRuns(Emitter& e, Access& access, const layout::Layout& layout, int vect
   return result;
 }
 
-// A box beside an aligned one: every run is cut from two aligned accesses, each of which is made once for all boxes that
-// want it (by the optimiser, which knows where nothing is written between).
+// A box beside an aligned one: every run is cut from two aligned accesses, each of which is made once for all boxes
+// that want it (by the optimiser, which knows where nothing is written between).
 Regs loadShifted(Emitter& e, LoadOp op, int vector, const layout::Layout& layout, llvm::Type* element,
                  llvm::Value* fallback) {
   const auto access = boxAccess(e, op, layout, memoryBytes(element));

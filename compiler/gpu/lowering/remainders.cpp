@@ -1,9 +1,9 @@
 // remainders.cpp - remainders and quotients of places by one number: x % n, x / n, floor_mod(x, n), floor_div(x, n).
 //
 // A thread's registers hold places a constant apart. It divides the first one; each next remainder is the one before
-// plus that constant's own remainder, less n where that reaches n: two or three instructions instead of a division. That
-// is right as long as places are not negative, do not wrap, and n is positive; threads of which that is not true divide
-// every place.
+// plus that constant's own remainder, less n where that reaches n: two or three instructions instead of a division.
+// That is right as long as places are not negative, do not wrap, and n is positive; threads of which that is not true
+// divide every place.
 #include <algorithm>
 
 #include "compiler/gpu/lowering/lowering.h"
