@@ -8,6 +8,7 @@
 //
 // What all programs read at the same place (factors of columns, say) stays: it is in a cache, and registers that wait
 // for it longer would cost programs.
+#include "compiler/gpu/blocks.h"
 #include "compiler/gpu/gpu_passes.h"
 #include "compiler/gpu/memory_roots.h"
 #include "compiler/gpu/moves.h"
@@ -90,13 +91,7 @@ class EarlyLoadsPass : public PassWrapper<EarlyLoadsPass, OperationPass<func::Fu
   void getDependentDialects(DialectRegistry& registry) const override { registry.insert<TileDialect>(); }
 
   void runOnOperation() override {
-    SmallVector<Block*> blocks;
-    getOperation().walk([&](Operation* op) {
-      if (isa<ReduceOp, ScanOp>(op)) return;
-      for (Region& region : op->getRegions())
-        for (Block& block : region) blocks.push_back(&block);
-    });
-    for (Block* block : blocks) runOn(*block);
+    for (Block* block : blocksOf(getOperation())) runOn(*block);
   }
 
  private:

@@ -5,6 +5,7 @@
 // After:  a small product that needs nothing of what stands between it and the product before stands right behind that
 //         one: their instructions alternate, and so fewer barriers may do.
 #include "compiler/gpu/async_products.h"
+#include "compiler/gpu/blocks.h"
 #include "compiler/gpu/gpu_passes.h"
 #include "compiler/gpu/moves.h"
 #include "compiler/gpu/shared_memory.h"
@@ -75,13 +76,7 @@ class EarlyProductsPass : public PassWrapper<EarlyProductsPass, OperationPass<fu
   void getDependentDialects(DialectRegistry& registry) const override { registry.insert<TileDialect>(); }
 
   void runOnOperation() override {
-    SmallVector<Block*> blocks;
-    getOperation().walk([&](Operation* op) {
-      if (isa<ReduceOp, ScanOp>(op)) return;
-      for (Region& region : op->getRegions())
-        for (Block& block : region) blocks.push_back(&block);
-    });
-    for (Block* block : blocks) runOn(*block);
+    for (Block* block : blocksOf(getOperation())) runOn(*block);
   }
 };
 

@@ -179,7 +179,7 @@ void Plan::decide(Operation* op) {
     return;
   }
 
-  const int cost = costTogether(op);
+  const int cost = costOfMaking(op);
   const bool readOnce = readOnce_.contains(op);
   for (Value result : op->getResults()) {
     if (!isTile(result)) continue;
@@ -219,10 +219,8 @@ void Plan::requestScratch(Operation* op) {
   }
 }
 
-int Plan::costOfMaking(Operation* op) const { return costTogether(op); }
-
 /// Ops that evaluating one element of the op's results costs, each counted once: a nest keeps what it has computed.
-int Plan::costTogether(Operation* op) const {
+int Plan::costOfMaking(Operation* op) const {
   llvm::DenseSet<Value> seen;
   std::function<int(Operation*)> visit = [&](Operation* op) {
     int cost = opCost(op);

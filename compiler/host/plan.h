@@ -96,7 +96,6 @@ class Plan {
 
   void number(mlir::func::FuncOp kernel);
   void findSoleReaders(mlir::func::FuncOp kernel);
-  int costTogether(mlir::Operation* op) const;
   void decide(mlir::Operation* op);
   bool isCarried(mlir::Value v) const;
   bool isReordered(mlir::Value v) const;

@@ -254,10 +254,6 @@ void copyBox(Emitter& e, const Box& box, Type element, llvm::Value* to, llvm::Va
       box.isTogether(e, first), [&] { rows(box.together(e, first), true); }, apart);
 }
 
-}  // namespace
-
-namespace {
-
 /// Programs that go over a tile more than once ask for the next program's on the way: memory would be idle meanwhile.
 void fetchForNextProgram(Emitter& e, LoadOp op, llvm::Value* stays) {
   constexpr int64_t kLeast = 2 << 10, kMost = 256 << 10;  // bytes; what the second cache holds beside this one's

@@ -1,0 +1,19 @@
+// blocks.h - the blocks of a kernel whose ops may change places.
+#pragma once
+#include "compiler/dialect/dialect.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace tile::ir {
+
+/// All blocks, those of loops and conditions included, but for the combiners of reductions and scans.
+inline llvm::SmallVector<mlir::Block*> blocksOf(mlir::func::FuncOp func) {
+  llvm::SmallVector<mlir::Block*> blocks;
+  func.walk([&](mlir::Operation* op) {
+    if (mlir::isa<ReduceOp, ScanOp>(op)) return;
+    for (mlir::Region& region : op->getRegions())
+      for (mlir::Block& block : region) blocks.push_back(&block);
+  });
+  return blocks;
+}
+
+}  // namespace tile::ir
