@@ -17,6 +17,7 @@
 #include "compiler/gpu/role_memory.h"
 #include "compiler/gpu/shared_memory.h"
 #include "compiler/gpu/tma_box.h"
+#include "llvm/ADT/SetOperations.h"
 #include "mlir/Pass/Pass.h"
 
 namespace tile::ir {
@@ -271,7 +272,7 @@ class Specializer {
   bool sortCopies(const Facts& facts) {
     bool fine = true;
     byThreads_.clear();
-    SmallVector<Operation*> once;
+    llvm::SmallSetVector<Operation*, 4> once;
     func_.walk([&](Operation* op) {
       if (!fine || !isSharedCopy(op)) return;
       SmemType type = copiedType(op);
@@ -284,20 +285,24 @@ class Specializer {
                    << type.getShape()[1];
       } else if (!load || !isBox(load, facts, &why)) {
         const bool isTile = !load || (load.getBox().size() == 2 && load.getView().getType().getRank() >= 2);
-        if (!isAsked_ && isTile && !op->getParentOfType<LoopLikeOpInterface>()) return once.push_back(op);
+        if (!isAsked_ && isTile && !op->getParentOfType<LoopLikeOpInterface>()) return void(once.insert(op));
         byThreads_.insert(op);
         if (isAsked_ || (isAlone_ && isTile)) return;
         fine = false;
         remark(op) << why << (load ? "" : ": a loop that asks for `specialize` gets a producer that gathers");
       }
     });
-    if (fine)
-      for (Operation* op : once) leaveToConsumers(op);
-    // The warps that could turn tiles copy.
-    if (!fine || byThreads_.empty() || turned_.empty()) return fine;
-    unfoldTurns(turned_);
-    turned_.clear();
-    return sortCopies(facts);
+    if (!fine) return false;
+    // What consumers share, they turn. So it is with all tiles where the warps that could turn them copy.
+    llvm::DenseSet<Operation*> unfolded = turned_;
+    if (byThreads_.empty()) llvm::set_intersect(unfolded, once);
+    if (!unfolded.empty()) {
+      unfoldTurns(unfolded);
+      llvm::set_subtract(turned_, unfolded);
+      return sortCopies(facts);
+    }
+    for (Operation* op : once) leaveToConsumers(op);
+    return true;
   }
 
   /// Registers a thread of the producer needs to copy its part of all tiles, or to turn tiles; 0: one thread does all

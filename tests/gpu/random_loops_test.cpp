@@ -1,25 +1,20 @@
 // random_loops_test.cpp - random kernels (random_loops.h) on the host and on the simulated machines: the same bits in
-// every output. TILE_RANDOM_PROGRAMS=n runs n programs of every type, TILE_RANDOM_SEED=s starts at seed s;
+// every output, and on the GPU that TILE_RANDOM_DEVICE names instead of these. TILE_RANDOM_PROGRAMS=n runs n programs of every type, TILE_RANDOM_SEED=s starts at seed s;
 // TILE_RANDOM_ASSEMBLE=1 has ptxas look at them, too.
 #include "tests/gpu/random_loops.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <deque>
+
+#include "tests/gpu/random_run.h"
 #include "tests/gpu/settings.h"
-#include "tests/gpu/simt.h"
 #include "tests/gpu/simt_device.h"
 
 namespace tile::testing {
 namespace {
-
-template <class T>
-T whole(int x) {
-  if constexpr (std::is_integral_v<T>)
-    return static_cast<T>(x);
-  else
-    return T(static_cast<float>(x));
-}
 
 template <class T>
 class RandomLoops : public ::testing::Test {
@@ -36,6 +31,7 @@ class RandomLoops : public ::testing::Test {
         const int unit = number(8) ? 16 / static_cast<int>(sizeof(T)) : 1;  // bulk copies want rows of 16 bytes
         const int length = (columns + unit - 1) / unit * unit + unit * number(3);
         auto& buffer = inputs.emplace_back(sizeof(T) * static_cast<size_t>(rows) * static_cast<size_t>(length));
+        sizes.push_back(static_cast<size_t>(rows) * static_cast<size_t>(length));
         for (int j = 0; j < rows * length; ++j)
           buffer.template as<T>()[j] = whole<T>(number(2 * kLargestInput + 1) - kLargestInput);
         views.push_back(number(4) ? TensorView<const T, 2>(buffer.template as<T>(), {rows, columns}, {length, 1})
@@ -53,6 +49,7 @@ class RandomLoops : public ::testing::Test {
     static constexpr int kTermRows = 150, kTermColumns = 140;
     std::mt19937 random;
     std::deque<GuardedBuffer> inputs;
+    std::vector<size_t> sizes;
     std::vector<TensorView<const T, 2>> views;
     GuardedBuffer terms{sizeof(Sum) * kTermRows * kTermColumns}, blocks{4 * kBlocks},
         out{sizeof(Sum) * kRows * Maker::kColumns}, sums{sizeof(Sum) * kRows * 128};
@@ -67,24 +64,37 @@ class RandomLoops : public ::testing::Test {
     });
   }
 
-  /// f(kernel, arguments...)
+  /// f(kernel, arguments...) with memory as `device` sees it; results come back into `m`.
   template <class F>
-  static auto with(Memory& m, F&& f) {
-    return f(make(), m.views[0], m.views[1], m.views[2],
-             TensorView<const Sum, 2>(m.terms.template as<Sum>(), {m.kTermRows, m.kTermColumns}),
-             static_cast<const int32_t*>(m.blocks.template as<int32_t>()),
-             TensorView<Sum, 2>(m.out.template as<Sum>(), {kRows, Maker::kColumns}),
-             TensorView<Sum, 2>(m.sums.template as<Sum>(), {kRows, 128}), m.limit);
+  static auto with(const std::shared_ptr<Device>& device, Memory& m, F&& f) {
+    std::array<TensorView<const T, 2>, 3> views;
+    std::deque<OnDevice<T>> inputs;
+    for (size_t i = 0; i < views.size(); ++i) {
+      inputs.emplace_back(device, m.inputs[i], m.sizes[i]);
+      views[i] = m.views[i], views[i].data = inputs[i].data();
+    }
+    OnDevice<Sum> terms(device, m.terms, m.kTermRows * m.kTermColumns), out(device, m.out, kRows * Maker::kColumns),
+        sums(device, m.sums, kRows * 128);
+    OnDevice<int32_t> blocks(device, m.blocks, kBlocks);
+    const auto result =
+        f(make(), views[0], views[1], views[2],
+          TensorView<const Sum, 2>(terms.data(), {m.kTermRows, m.kTermColumns}),
+          static_cast<const int32_t*>(blocks.data()), TensorView<Sum, 2>(out.data(), {kRows, Maker::kColumns}),
+          TensorView<Sum, 2>(sums.data(), {kRows, 128}), m.limit);
+    if (!result.ok()) return result;
+    for (OnDevice<Sum>* made : {&out, &sums}) made->copy_back().value_or_throw();
+    return result;
   }
   static Status run(const std::shared_ptr<Device>& device, Memory& m, int seed) {
     Stream& stream = device->default_stream();
-    return with(m, [&](const auto& k, auto... args) {
+    return with(device, m, [&](const auto& k, auto... args) {
       const Status ran = k.try_launch(stream, {seed}, Grid{kPrograms}, args...);
       return ran.ok() ? stream.synchronize() : ran;
     });
   }
   static Result<KernelBinary> assemble(const char* target, Memory& m, int seed) {
-    return with(m, [&]<class... P>(const Kernel<RandomLoop, P...>& k, auto... args) {
+    const auto host = open_device("host").value_or_throw();
+    return with(host, m, [&]<class... P>(const Kernel<RandomLoop, P...>& k, auto... args) {
       const Specialization promises{tile::detail::Param<P>::promise(args)...};
       return k.compile_for(target, k.words({seed}), promises, k.options());
     });
@@ -112,17 +122,16 @@ TYPED_TEST(RandomLoops, HostAndGpusAgree) {
     typename TestFixture::Memory want(seed);
     const Status reference = this->run(host, want, seed);
     ASSERT_TRUE(reference.ok()) << reference.error().to_string();
-    for (const char* target : {"sm_90a", "sm_80"}) {
+    for (const std::string& target : random_targets()) {
       typename TestFixture::Memory got(seed);
       setSimtSeed(static_cast<uint32_t>(seed));
-      const Status ran = this->run(makeSimtDevice(target), got, seed);
-      // A multiprocessor has only so much shared memory, and the program says how it is used up.
-      if (!ran.ok() && ran.error().to_string().find("bytes of shared memory per program") != std::string::npos) continue;
+      const Status ran = this->run(random_device(target), got, seed);
+      if (!ran.ok() && is_over_budget(ran.error())) continue;
       ASSERT_TRUE(ran.ok()) << target << ": " << ran.error().to_string();
       EXPECT_EQ(this->difference(got.out, want.out, TestFixture::Maker::kColumns), "") << target << ", out";
       EXPECT_EQ(this->difference(got.sums, want.sums, 128), "") << target << ", sums";
       if (!assembles) continue;
-      const auto binary = this->assemble(target, got, seed);
+      const auto binary = this->assemble(target.c_str(), got, seed);
       ASSERT_TRUE(binary.ok()) << target << ": " << binary.error().to_string();
       // Where registers do not suffice anyway, products may be serialised, too.
       if (binary->resources.spill_store_bytes == 0)

@@ -106,3 +106,35 @@ func.func @unaligned(%a: !tile.view<2xi8> {tile.align = 16 : i32, tile.unit_stri
   tile.store %r, %o[%c0, %c0 : i32, i32] : tensor<64x64xi32>, !tile.view<2xi32>
   return
 }
+
+// -----
+
+// One of the tiles stays for the whole loop, in a view that bulk copies do not read: consumers share it, and turn it.
+// CHECK-LABEL: func.func @stays_across
+// CHECK: } turner {
+// CHECK: tile.smem_turn
+// CHECK-NOT: tile.smem_turn
+// CHECK: } consumer {
+// CHECK: %[[A:.*]] = tile.load
+// CHECK: tile.smem_store %[[A]]
+// CHECK: scf.for
+// CHECK-NOT: tile.smem_load
+// CHECK: tile.mma
+func.func @stays_across(%a: !tile.view<2xi8>, %b: !tile.view<2xi8> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 16, 1>}, %o: !tile.view<2xi32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %zero = arith.constant dense<0> : tensor<64x64xi32>
+  %la = tile.load_shared %a[%c0, %c0 : i32, i32] box [64, 64] : !tile.view<2xi8> -> !tile.smem<64x64xi8, minor = 1>
+  %ra = tile.smem_load %la : !tile.smem<64x64xi8, minor = 1> -> tensor<64x64xi8>
+  %sa = tile.share %ra : tensor<64x64xi8> -> !tile.smem<64x64xi8, minor = 0>
+  %ta = tile.smem_trans %sa : !tile.smem<64x64xi8, minor = 0> -> !tile.smem<64x64xi8, minor = 1>
+  %r = scf.for %k = %c0 to %n step %c64 iter_args(%acc = %zero) -> (tensor<64x64xi32>) : i32 {
+    %lb = tile.load_shared %b[%k, %c0 : i32, i32] box [64, 64] : !tile.view<2xi8> -> !tile.smem<64x64xi8, minor = 1>
+    %rb = tile.smem_load %lb : !tile.smem<64x64xi8, minor = 1> -> tensor<64x64xi8>
+    %sb = tile.share %rb : tensor<64x64xi8> -> !tile.smem<64x64xi8, minor = 0>
+    %d = tile.mma wgmma_s8 k 64 warps(4, 1) %ta, %sb, %acc : !tile.smem<64x64xi8, minor = 1>, !tile.smem<64x64xi8, minor = 0> -> tensor<64x64xi32>
+    scf.yield %d : tensor<64x64xi32>
+  }
+  tile.store %r, %o[%c0, %c0 : i32, i32] : tensor<64x64xi32>, !tile.view<2xi32>
+  return
+}
