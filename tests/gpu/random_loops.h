@@ -28,11 +28,12 @@ class LoopMaker {
  public:
   using In = Tensor<const T, 2>;
   LoopMaker(int seed, const std::array<const In*, 3>& inputs, const Tensor<const Sum, 2>& terms,
-            const Ptr<const int32_t>& blocks, const Tensor<Sum, 2>& out, const Tensor<Sum, 2>& sums, const I32& limit)
+            const Ptr<const int32_t>& blocks, const Tensor<const int8_t, 2>& bytes, const Tensor<Sum, 2>& out, const Tensor<Sum, 2>& sums, const I32& limit)
       : random_(static_cast<uint32_t>(seed) * 2654435761u),
         inputs_(inputs),
         terms_(terms),
         blocks_(blocks),
+        bytes_(bytes),
         out_(out),
         sums_(sums),
         limit_(limit) {}
@@ -44,7 +45,7 @@ class LoopMaker {
     num_warps(warps);
     prec_ = wide_ || one_in(2) ? Prec::tf32 : Prec::ieee;
     m_ = !wide_ ? pickOf({16, 32, 48, 64, 128}) : warps == 4 ? pickOf({64, 64, 128}) : 16 * warps;
-    n_ = pickOf({16, 32, 64, 64, 96, 128}), k_ = pickOf({32, 32, 64, 128});
+    n_ = pickOf({16, 32, 48, 64, 64, 80, 96, 112, 128}), k_ = pickOf({32, 32, 64, 128});
     const Tile id = program_id(0);
     row_ = id * m_;
     outer_ = {&row_};
@@ -117,8 +118,26 @@ class LoopMaker {
     const Tile row = place(), column = place();
     Tile x = load(rows, columns, row, column);
     if (std::is_same_v<T, half> && one_in(6)) x = x * 2;
+    if (one_in(8)) x = computed(rows, columns, row, column);
+    if (one_in(8)) x = where(row + arange(0, rows).col() < limit_, x, cast(Tile(0), dtype_of<T>()));
     keep(x, 2 * kLargestInput, true, rows, columns);
     return x;
+  }
+  /// Rows through a table, or bytes with a factor for every row or column.
+  Tile computed(int rows, int columns, const Tile& row, const Tile& column) {
+    if (one_in(2)) {
+      const In& x = *inputs_[number(3)];
+      const Tile i = arange(0, rows);
+      const Tile r = (tile::load(blocks_ + i % kBlocks) * 9 + i / kBlocks).col(), c = column + arange(0, columns).row();
+      return tile::load(x.ptr() + cast(r, i64) * x.stride(0) + cast(c, i64) * x.stride(1),
+                        {.mask = (r < x.dim(0)) & (c >= 0) & (c < x.dim(1))});
+    }
+    const Tile b = bytes_.load({row, column}, {rows, columns});
+    if (std::is_same_v<T, int8_t>) return b;
+    const bool ofRows = one_in(2);
+    const Tile along = terms_.load({Tile(number(20)), ofRows ? row : column}, {1, ofRows ? rows : columns});
+    const Tile factors = where(along > 0, cast(Tile(2), sum()), cast(Tile(1), sum()));
+    return cast(cast(b, sum()) * (ofRows ? trans(factors) : factors), dtype_of<T>());
   }
   Tile narrowed(const Value& v) {
     if (v.narrow) return v.tile;
@@ -182,11 +201,23 @@ class LoopMaker {
       keep(product(a, b), int64_t{4} * kLargestInput * kLargestInput * depth, false, rows, columns);
       return;
     }
+    if (one_in(12)) return batched();
     Tile x = v->tile;
     int64_t bound = v->bound;
     if (bound > kMost) x = min(max(x, -100), 100), bound = 100;
     const int rows = v->rows, columns = v->columns;
-    switch (number(7)) {
+    switch (number(9)) {
+      case 7: {
+        const Tile small = min(max(x, -4), 4);
+        const int along = number(2);
+        keep(cumsum(small, axis(along), {.reverse = one_in(2)}), int64_t{4} * std::max(rows, columns), false, rows, columns);
+        break;
+      }
+      case 8: {
+        const Tile total = tile::sum(min(max(x, -4), 4), axis(0));
+        keep(x - total, bound + int64_t{4} * rows, false, rows, columns);
+        break;
+      }
       case 0: keep(max(x, 0), bound, false, rows, columns); break;
       case 1: keep(x * 2 - 1, 2 * bound + 1, false, rows, columns); break;
       case 2: {
@@ -211,6 +242,14 @@ class LoopMaker {
       }
       default:
         if (const Value* other = wide(rows, columns)) keep(x - other->tile, bound + other->bound, false, rows, columns);
+    }
+  }
+
+  /// Two products at once, of the halves of tiles.
+  void batched() {
+    if constexpr (!std::is_same_v<T, fp8_e4m3>) {
+      const Tile a = reshape(operand(m_, k_), {2, m_ / 2, k_}), b = reshape(load(2 * k_, n_, place(), place()), {2, k_, n_});
+      keep(reshape(product(a, b), {m_, n_}), int64_t{4} * kLargestInput * kLargestInput * k_, false, m_, n_);
     }
   }
 
@@ -248,6 +287,8 @@ class LoopMaker {
       }
       if (one_in(12))
         if (const Value* v = wide(m_, n_)) sums_.atomic_add({row_, Tile(0)}, min(max(v->tile, -9), 9));
+      if (one_in(12))  // what is stored there later comes later
+        if (const Value* v = wide(m_, n_)) out_.store({program_id(0) * kRowsOfProgram, Tile(number(100))}, v->tile);
       outer_.pop_back();
       block_ = nullptr;
       forget(values);
@@ -284,6 +325,7 @@ class LoopMaker {
   std::array<const In*, 3> inputs_;
   const Tensor<const Sum, 2>& terms_;
   const Ptr<const int32_t>& blocks_;
+  const Tensor<const int8_t, 2>& bytes_;
   const Tensor<Sum, 2>&out_, &sums_;
   const I32& limit_;
   Prec prec_ = Prec::ieee;

@@ -39,6 +39,8 @@ class RandomLoops : public ::testing::Test {
       }
       for (int j = 0; j < kTermRows * kTermColumns; ++j)
         terms.as<Sum>()[j] = static_cast<Sum>(number(2 * kLargestInput + 1) - kLargestInput);
+      for (int j = 0; j < kTermRows * kTermColumns; ++j)
+        bytes.as<int8_t>()[j] = static_cast<int8_t>(number(2 * kLargestInput + 1) - kLargestInput);
       for (int j = 0; j < kBlocks; ++j) blocks.as<int32_t>()[j] = number(4);
       limit = number(100);
       std::fill_n(out.as<Sum>(), kRows * Maker::kColumns, Sum(-77));
@@ -46,21 +48,22 @@ class RandomLoops : public ::testing::Test {
     }
     int number(int below) { return static_cast<int>(random() % static_cast<uint32_t>(below)); }
 
-    static constexpr int kTermRows = 150, kTermColumns = 140;
+    static constexpr int kTermRows = 150, kTermColumns = 144, kByteColumns = 133;
     std::mt19937 random;
     std::deque<GuardedBuffer> inputs;
     std::vector<size_t> sizes;
     std::vector<TensorView<const T, 2>> views;
     GuardedBuffer terms{sizeof(Sum) * kTermRows * kTermColumns}, blocks{4 * kBlocks},
-        out{sizeof(Sum) * kRows * Maker::kColumns}, sums{sizeof(Sum) * kRows * 128};
+        bytes{kTermRows * kTermColumns}, out{sizeof(Sum) * kRows * Maker::kColumns}, sums{sizeof(Sum) * kRows * 128};
     int limit = 0;
   };
 
   static auto make() {
     using In = Tensor<const T, 2>;
     return kernel("random_loops", [](const RandomLoop& c, In x, In y, In z, Tensor<const Sum, 2> terms,
-                                     Ptr<const int32_t> blocks, Tensor<Sum, 2> out, Tensor<Sum, 2> sums, I32 limit) {
-      Maker(c.seed, {&x, &y, &z}, terms, blocks, out, sums, limit).program();
+                                     Ptr<const int32_t> blocks, Tensor<const int8_t, 2> bytes, Tensor<Sum, 2> out,
+                                     Tensor<Sum, 2> sums, I32 limit) {
+      Maker(c.seed, {&x, &y, &z}, terms, blocks, bytes, out, sums, limit).program();
     });
   }
 
@@ -76,10 +79,12 @@ class RandomLoops : public ::testing::Test {
     OnDevice<Sum> terms(device, m.terms, m.kTermRows * m.kTermColumns), out(device, m.out, kRows * Maker::kColumns),
         sums(device, m.sums, kRows * 128);
     OnDevice<int32_t> blocks(device, m.blocks, kBlocks);
+    OnDevice<int8_t> bytes(device, m.bytes, m.kTermRows * m.kTermColumns);
     const auto result =
         f(make(), views[0], views[1], views[2],
           TensorView<const Sum, 2>(terms.data(), {m.kTermRows, m.kTermColumns}),
-          static_cast<const int32_t*>(blocks.data()), TensorView<Sum, 2>(out.data(), {kRows, Maker::kColumns}),
+          static_cast<const int32_t*>(blocks.data()),
+          TensorView<const int8_t, 2>(bytes.data(), {m.kTermRows, m.kByteColumns}, {m.kTermColumns, 1}), TensorView<Sum, 2>(out.data(), {kRows, Maker::kColumns}),
           TensorView<Sum, 2>(sums.data(), {kRows, 128}), m.limit);
     if (!result.ok()) return result;
     for (OnDevice<Sum>* made : {&out, &sums}) made->copy_back().value_or_throw();

@@ -35,10 +35,11 @@ void swapWithLane(Emitter& e, Regs& values, const layout::LaneSwap& swap) {
 
 layout::Coord zeros(size_t rank) { return layout::Coord(rank, 0); }
 
-/// Through shared memory, a box of the tile after the other.
+/// Through shared memory, a box of the tile after the other. Boxes at its ends may reach past it, as layouts may.
 Regs exchangeInBoxes(Emitter& e, llvm::Value* base, llvm::ArrayRef<llvm::Value*> values, const Move& move) {
   if (move.box == move.to.shape()) return exchangeThrough(e, base, values, move.from, move.to, move.warpLocal);
-  Regs result(move.to.numRegs(), nullptr);
+  llvm::Value* const padding = llvm::Constant::getNullValue(values[0]->getType());
+  Regs result(move.to.numRegs(), padding);
   layout::Coord offset(move.box.size(), 0);
   const layout::Layout from = *layout::boxLayout(move.from, offset, move.box),
                        to = *layout::boxLayout(move.to, offset, move.box);
@@ -46,9 +47,10 @@ Regs exchangeInBoxes(Emitter& e, llvm::Value* base, llvm::ArrayRef<llvm::Value*>
     const std::vector<int> given = *layout::shiftedRegisterMap(move.from, from, offset),
                            taken = *layout::shiftedRegisterMap(move.to, to, offset);
     Regs part;
-    for (int reg : given) part.push_back(values[reg]);
+    for (int reg : given) part.push_back(reg < 0 ? padding : values[reg]);
     const Regs moved = exchangeThrough(e, base, part, from, to, move.warpLocal);
-    for (auto [reg, value] : llvm::zip(taken, moved)) result[reg] = value;
+    for (auto [reg, value] : llvm::zip(taken, moved))
+      if (reg >= 0) result[reg] = value;
     more = false;
     for (size_t dim = offset.size(); dim-- > 0 && !more;) {
       offset[dim] += move.box[dim];
