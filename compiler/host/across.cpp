@@ -18,6 +18,8 @@ class Across {
     nest_.keepApart(static_cast<int>(axis));
     nest_.makeTilesOf(combiner.getParentOp());
     for (Value v : sources) nest_.uses(v);
+    made_ = e.plan.tilesMadeIn(combiner.getParentOp());
+    for (Value v : made_) nest_.uses(v);
     for (Value v : results) {
       Ref ref;
       if (e.plan.owns(v)) {
@@ -54,6 +56,8 @@ class Across {
       }
       v.push_back(x);
     }
+    // Behind what the sources read: a state is summed up before it changes.
+    for (Value tile : made_) ok_ = ok_ && nest_.eval(tile, width);
     return v;
   }
 
@@ -195,8 +199,8 @@ class Across {
       });
     } else {
       // Sums of a column wait for each other: cheap ones take turns with others.
-      const int vectors = inGroups && cost_ <= kCheap ? 4 : 2;
-      unsigned width = e_.vectorWidth(bytes_, nest_.sizes().back(), vectors);
+      const int most = inGroups && cost_ <= kCheap ? 4 : 2;
+      unsigned width = e_.vectorWidth(bytes_, nest_.sizes().back(), vectors(most));
       walked =
           nest_.outer([&] { return nest_.row(width, [&](unsigned w) { return columns(w), success(ok_); }); }, axis_);
     }
@@ -205,8 +209,14 @@ class Across {
 
  private:
   static constexpr int kCheap = 16;
+  static constexpr unsigned kSums = 16;
 
-  unsigned rowWidth() { return e_.vectorWidth(bytes_, length_, isLong(cost_) ? 1 : 4); }
+  /// Vectors at a time: their results stay in registers, of every operand.
+  int vectors(int most) const {
+    const unsigned room = std::max<unsigned>(1, kSums / static_cast<unsigned>(sources_.size()));
+    return std::min(most, static_cast<int>(llvm::bit_floor(room)));
+  }
+  unsigned rowWidth() { return e_.vectorWidth(bytes_, length_, isLong(cost_) ? 1 : vectors(4)); }
 
   /// Elements [0, end) of the row as `width` partial results.
   Values partials(unsigned width, int64_t end) {
@@ -302,6 +312,7 @@ class Across {
   ResultRange results_;
   Region& combiner_;
   SmallVector<Ref, 2> targets_;
+  SmallVector<Value, 2> made_;  ///< tiles made in these loops
   int axis_ = 0, cost_ = 0;
   int64_t length_ = 0, bytes_ = 1;
   bool ok_ = true;

@@ -14,11 +14,13 @@ void addHostPasses(mlir::OpPassManager& passes, const Target&, const CompileOpti
   passes.addPass(createPeelMasks());
   passes.addPass(createJoinCatsPass());
   passes.addPass(createNarrowProductsPass());
+  passes.addPass(createJoinReductionsPass());
   passes.addPass(createLateUpdatesPass());
 }
 void registerHostPasses() {
   mlir::registerPass([] { return createJoinCatsPass(); });
   mlir::registerPass([] { return createNarrowProductsPass(); });
+  mlir::registerPass([] { return createJoinReductionsPass(); });
   mlir::registerPass([] { return createLateUpdatesPass(); });
 }
 

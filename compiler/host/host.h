@@ -26,6 +26,8 @@ void registerHostPasses();
 std::unique_ptr<mlir::Pass> createJoinCatsPass();
 /// Products of widened integers of which only halves are read, on the narrow ones.
 std::unique_ptr<mlir::Pass> createNarrowProductsPass();
+/// Reductions that read one tile run in one pass over it.
+std::unique_ptr<mlir::Pass> createJoinReductionsPass();
 /// Updates of carried tiles move behind the reads of the value they replace.
 std::unique_ptr<mlir::Pass> createLateUpdatesPass();
 

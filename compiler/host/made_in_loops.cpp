@@ -1,6 +1,9 @@
 // made_in_loops.cpp - which placed elementwise tiles are made in the loops of a later op, in one pass over memory
 // instead of two:
 //   - in those of the reduction that reads the tile first: they visit every element once
+//   - in those of the last reduction before it that reads one of the tiles it is made of (a state that is summed up,
+//   then
+//     updated)
 //   - in those of the placed elementwise op that comes next, where both have one shape
 // Where no other op reads the tile it is not stored at all.
 #include "compiler/dialect/dialect.h"
@@ -32,12 +35,13 @@ Operation* Plan::firstReduction(Value made) {
   for (Value operand : def->getOperands())
     visitLeaves(operand, true, [&](Value leaf, bool) { sources.insert(root(refs_[leaf].buffer)); });
   const int own = root(refs_[made].buffer);
+  auto isNeeded = [&](Value written) {
+    const int buffer = root(refs_[written].buffer);
+    return buffer == own || sources.contains(buffer);
+  };
   auto overwrites = [&](Operation* op) {
-    return llvm::any_of(op->getResults(), [&](Value result) {
-      if (!owned_.contains(result)) return false;
-      const int written = root(refs_[result].buffer);
-      return written == own || sources.contains(written);
-    });
+    return llvm::any_of(op->getResults(), [&](Value v) { return owned_.contains(v) && isNeeded(v); }) ||
+           llvm::any_of(tilesMadeIn(op), isNeeded);
   };
   for (Operation* op = def->getNextNode(); op; op = op->getNextNode()) {
     const bool controls = op->getNumRegions() > 0 && !isa<ReduceOp, ScanOp>(op);
@@ -58,6 +62,65 @@ Operation* Plan::firstReduction(Value made) {
   return nullptr;
 }
 
+/// The reduction before `made` in whose loops it can be computed, or null: it reads, at the elements it visits, a tile
+/// that `made` is computed from; all else that takes is there by then, and nothing in between reads or writes what
+/// would be overwritten.
+Operation* Plan::lastReduction(Value made) {
+  Operation* def = made.getDefiningOp();
+  const int own = root(refs_[made].buffer);
+  llvm::SmallVector<Value> sources;
+  bool sameElements = true;
+  for (Value operand : def->getOperands())
+    visitLeaves(operand, true, [&](Value leaf, bool same) {
+      sources.push_back(leaf);
+      sameElements &= same || root(refs_[leaf].buffer) != own;
+    });
+  if (!sameElements) return nullptr;
+  auto touchesOwn = [&](Operation* op) {
+    return llvm::any_of(op->getResults(),
+                        [&](Value v) { return owned_.contains(v) && root(refs_[v].buffer) == own; }) ||
+           llvm::any_of(members_[own], [&](Value member) {
+             return llvm::any_of(readsOf(member), [&](const Read& read) { return read.op == op; });
+           });
+  };
+  Operation* op = def->getPrevNode();
+  for (;; op = op->getPrevNode()) {
+    if (!op || (op->getNumRegions() > 0 && !isa<ReduceOp, ScanOp>(op))) return nullptr;
+    if (auto sums = dyn_cast<ReduceOp>(op); sums && shapeOf(sums.getSources()[0]) == shapeOf(made)) break;
+    if (touchesOwn(op)) return nullptr;
+  }
+  if (!llvm::any_of(op->getResults(), [&](Value v) { return owned_.contains(v); })) return nullptr;
+  bool reads = false, elsewhere = false;
+  for (Value source : cast<ReduceOp>(op).getSources())
+    visitLeaves(source, true, [&](Value leaf, bool same) {
+      reads |= same && llvm::is_contained(sources, leaf);
+      elsewhere |= !same && root(refs_[leaf].buffer) == own;
+    });
+  if (!reads || elsewhere || !isComputableAt(op, def)) return nullptr;
+  for (Value other : tilesMadeIn(op))
+    for (Value source : sources)
+      if (root(refs_[source].buffer) == root(refs_[other].buffer)) return nullptr;
+  return op;
+}
+
+/// Whether all that the operands of `def` are evaluated from exists in front of `point`, an earlier op of its block.
+bool Plan::isComputableAt(Operation* point, Operation* def) const {
+  llvm::SmallVector<Value> open(def->getOperands());
+  llvm::DenseSet<Value> seen;
+  while (!open.empty()) {
+    const Value v = open.pop_back_val();
+    Operation* op = v.getDefiningOp();
+    if (!op || op->getBlock() != def->getBlock() || !seen.insert(v).second) continue;
+    if (isTile(v) && !refs_.contains(v)) {  // evaluated where it is read
+      llvm::append_range(open, op->getOperands());
+      continue;
+    }
+    Operation* loops = isTile(v) ? madeIn(v) : nullptr;
+    if (!(loops ? loops : op)->isBeforeInBlock(point)) return false;
+  }
+  return true;
+}
+
 /// The op behind `made` in whose loops it can be computed as well: the next one that does anything with tiles, if that
 /// makes a tile of the same shape, element by element.
 Operation* Plan::nextMaker(Value made) {
@@ -66,8 +129,8 @@ Operation* Plan::nextMaker(Value made) {
     if (op->getNumRegions() > 0) return nullptr;
     if (llvm::none_of(op->getResults(), [&](Value v) { return owned_.contains(v); })) {
       // No code of its own, or none that touches tiles. (An atomic's result may be a tile that nobody reads.)
-      const bool isFused = op->getNumResults() > 0 && llvm::all_of(op->getResults(), isTile) &&
-                           !hasEffect<MemoryEffects::Write>(op);
+      const bool isFused =
+          op->getNumResults() > 0 && llvm::all_of(op->getResults(), isTile) && !hasEffect<MemoryEffects::Write>(op);
       if (isFused || llvm::none_of(op->getOperands(), isTile)) continue;
       return nullptr;
     }
@@ -108,6 +171,7 @@ void Plan::makeInLoops(func::FuncOp kernel) {
   });
   for (Value made : llvm::reverse(candidates)) {
     Operation* loops = firstReduction(made);
+    if (!loops) loops = lastReduction(made);
     if (!loops) loops = nextMaker(made);
     if (!loops) continue;
     madeIn_[made] = loops;

@@ -44,6 +44,16 @@ bool feedsColumnSums(Value tile, int depth = 4) {
   });
 }
 
+/// Whether `tile` has a number for each of many rows that are short: computing them one by one is much of a row's time,
+/// computing them beforehand takes vectors.
+bool isOfShortRows(Value tile) {
+  constexpr int64_t kMany = 16, kShort = 128;
+  if (cast<RankedTensorType>(tile.getType()).getNumElements() < kMany) return false;
+  return llvm::any_of(tile.getUsers(), [&](Operation* user) {
+    return isa<BroadcastOp>(user) && shapeOf(user->getResult(0)).back() <= kShort;
+  });
+}
+
 bool isCombiner(Operation* op) { return isa_and_nonnull<ReduceOp, ScanOp>(op->getParentOp()); }
 
 }  // namespace
@@ -188,8 +198,9 @@ void Plan::decide(Operation* op) {
     int uses = static_cast<int>(std::distance(result.use_begin(), result.use_end()));
     bool deeper = llvm::any_of(result.getUsers(), [&](Operation* user) { return loopDepth(user) > loopDepth(op); });
     bool repeated = llvm::any_of(result.getUsers(), [&](Operation* user) { return isa<BroadcastOp>(user); });
+    const bool ofRows = cost > 1 && repeated && shapeOf(result).back() == 1;
     bool dear = (cost > kCheap && (uses > 1 || deeper || repeated)) ||
-                (cost > 1 && repeated && shapeOf(result).back() == 1 && feedsColumnSums(result));
+                (ofRows && (isOfShortRows(result) || feedsColumnSums(result)));
     bool manyTimes = cost * (uses - 1) > 2 * kCheap;
     bool again = !readOnce && (dear || manyTimes);
     if (isReordered(result) || (isCarried(result) && !fill) || again || cost > kLongest)
@@ -245,6 +256,7 @@ void Plan::computeLifetimes() {
     Operation* def = v.getDefiningOp();
     Operation* scope = def ? def : v.getParentBlock()->getParentOp();
     auto [first, last] = numbers_[scope];
+    if (Operation* loops = madeIn(v)) first = std::min(first, numbers_[loops].first);
     // Results of control flow are written inside it, carried values live through all of it.
     bool whole = !def || def->getNumRegions() > 0;
     int end = whole ? last : first;

@@ -117,6 +117,8 @@ class Plan {
   void visitLeaves(mlir::Value tile, bool same, Visited& visited,
                    llvm::function_ref<void(mlir::Value, bool)> visit) const;
   mlir::Operation* firstReduction(mlir::Value made);
+  mlir::Operation* lastReduction(mlir::Value made);
+  bool isComputableAt(mlir::Operation* point, mlir::Operation* def) const;
   mlir::Operation* nextMaker(mlir::Value made);
   void makeInLoops(mlir::func::FuncOp kernel);
 

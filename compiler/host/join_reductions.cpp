@@ -1,0 +1,136 @@
+// join_reductions.cpp - reductions of one shape along one axis that read one tile become one reduction with several
+// operands: its loops read every element once for all of them.
+// Before: sum(a * x), some elementwise work on it, sum(b * x)
+// After:  (sum(a * x), sum(b * x)) in one op where the first one stood
+//
+// What the later one's operands are computed from moves up with it: elementwise work only, which is evaluated inside
+// the loops anyway.
+#include "compiler/dialect/dialect.h"
+#include "compiler/host/host.h"
+#include "compiler/host/plan.h"
+#include "compiler/lowering/elementwise.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/Pass/Pass.h"
+
+namespace tile::ir {
+namespace {
+using namespace mlir;
+
+/// Results that one loop keeps in registers, a vector or more of each.
+constexpr unsigned kMostResults = 12;
+
+/// What loops evaluate where its result is read.
+bool isEvaluatedInLoops(Operation* op) {
+  if (isa<ReshapeOp, TransOp>(op)) return host::movesOnlyUnitDims(op);
+  return isElementwise(op) || isa<BroadcastOp, SplatOp, IotaOp, arith::ConstantOp>(op);
+}
+
+/// What the sources of a reduction are computed from in its loops.
+struct Expression {
+  SetVector<Operation*> ops;  ///< of the block of the reduction
+  DenseSet<Value> tiles;      ///< of as many elements as the sources: what they are read from
+
+  explicit Expression(ReduceOp reduce) {
+    const int64_t elements = cast<RankedTensorType>(reduce.getSources()[0].getType()).getNumElements();
+    DenseSet<Value> seen;
+    SmallVector<Value> open(reduce.getSources());
+    while (!open.empty()) {
+      const Value v = open.pop_back_val();
+      if (!seen.insert(v).second) continue;
+      Operation* op = v.getDefiningOp();
+      if (op && isEvaluatedInLoops(op)) {
+        if (op->getBlock() == reduce->getBlock()) ops.insert(op);
+        llvm::append_range(open, op->getOperands());
+      } else if (isTile(v) && cast<RankedTensorType>(v.getType()).getNumElements() == elements) {
+        tiles.insert(v);
+      }
+    }
+  }
+};
+
+bool areAlike(ReduceOp a, ReduceOp b) {
+  return a.getAxis() == b.getAxis() && host::shapeOf(a.getSources()[0]) == host::shapeOf(b.getSources()[0]);
+}
+
+class JoinReductionsPass : public PassWrapper<JoinReductionsPass, OperationPass<func::FuncOp>> {
+ public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(JoinReductionsPass)
+  StringRef getArgument() const override { return "tile-join-reductions"; }
+  StringRef getDescription() const override { return "reductions that read one tile run in one pass over it"; }
+
+  void runOnOperation() override {
+    SmallVector<Block*> blocks;
+    getOperation().walk([&](Block* block) { blocks.push_back(block); });
+    for (Block* block : blocks) {
+      SmallVector<ReduceOp> joined;  // of those before, joined ones in place of their first
+      for (ReduceOp reduce : llvm::to_vector(block->getOps<ReduceOp>())) {
+        auto* first = llvm::find_if(joined, [&](ReduceOp other) { return moveBeside(other, reduce); });
+        if (first == joined.end())
+          joined.push_back(reduce);
+        else
+          *first = join(*first, reduce);
+      }
+    }
+  }
+
+ private:
+  /// Whether the two may be one; what `later` is computed from then stands in front of `first`.
+  static bool moveBeside(ReduceOp first, ReduceOp later) {
+    if (!areAlike(first, later) || first.getNumResults() + later.getNumResults() > kMostResults) return false;
+    const Expression before(first), behind(later);
+    if (llvm::none_of(behind.tiles, [&](Value v) { return before.tiles.contains(v); })) return false;
+    auto isAtHand = [&](Value v) {
+      Operation* def = v.getDefiningOp();
+      return !def || def->getBlock() != first->getBlock() || def->isBeforeInBlock(first) || behind.ops.contains(def);
+    };
+    auto reads = [&](Operation* op) { return llvm::all_of(op->getOperands(), isAtHand); };
+    if (!reads(later) || !llvm::all_of(behind.ops, reads)) return false;
+    SmallVector<Operation*> moved;
+    for (Operation* op : behind.ops)
+      if (!op->isBeforeInBlock(first)) moved.push_back(op);
+    llvm::sort(moved, [](Operation* a, Operation* b) { return a->isBeforeInBlock(b); });
+    for (Operation* op : moved) op->moveBefore(first);
+    return true;
+  }
+
+  static ReduceOp join(ReduceOp first, ReduceOp later) {
+    SmallVector<Value> sources(first.getSources());
+    llvm::append_range(sources, later.getSources());
+    SmallVector<Type> types(first.getResultTypes());
+    llvm::append_range(types, later.getResultTypes());
+    OpBuilder builder(first);
+    auto both = ReduceOp::create(builder, first.getLoc(), types, sources, first.getAxis());
+    // Arguments: what is accumulated of all operands, then the next element of each.
+    Block& body = both.getCombiner().emplaceBlock();
+    const size_t n = first.getNumResults(), m = later.getNumResults();
+    for (int side = 0; side < 2; ++side)
+      for (Value source : sources) body.addArgument(getElementTypeOrSelf(source), first.getLoc());
+    builder.setInsertionPointToStart(&body);
+    SmallVector<Value> yields;
+    auto append = [&](ReduceOp part, size_t from, size_t count) {
+      IRMapping map;
+      Block& old = part.getCombiner().front();
+      for (size_t i = 0; i < count; ++i) {
+        map.map(old.getArgument(i), body.getArgument(from + i));
+        map.map(old.getArgument(count + i), body.getArgument(n + m + from + i));
+      }
+      for (Operation& op : old.without_terminator()) builder.clone(op, map);
+      for (Value v : old.getTerminator()->getOperands()) yields.push_back(map.lookupOrDefault(v));
+    };
+    append(first, 0, n);
+    append(later, n, m);
+    YieldOp::create(builder, first.getLoc(), yields);
+    for (auto [old, now] : llvm::zip(first.getResults(), both.getResults().take_front(n))) old.replaceAllUsesWith(now);
+    for (auto [old, now] : llvm::zip(later.getResults(), both.getResults().drop_front(n))) old.replaceAllUsesWith(now);
+    first.erase();
+    later.erase();
+    return both;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Pass> createJoinReductionsPass() { return std::make_unique<JoinReductionsPass>(); }
+
+}  // namespace tile::ir
