@@ -22,6 +22,7 @@ struct GlaConfig {
   int BK = 64, BV = 64;  ///< channels of K and V per program; the recurrence needs BK >= K
   // The recurrence only:
   bool initial_state = false, final_state = false;
+  int together = 1;          ///< rows in one pass over the state: more arithmetic that is not on the state, less on it
   bool value_gates = false;  ///< decays of value channels too
   bool reverse = false;      ///< from the last row to the first
   bool varlen = false;       ///< B = 1; sequence n is rows [cu_seqlens[n], cu_seqlens[n + 1])
@@ -37,11 +38,48 @@ struct BatchHead {
   explicit BatchHead(const Tile& heads) : batch(program_id(2) / heads), head(program_id(2) % heads) {}
 };
 
+/// What the recurrence reads of one row, keys and queries as columns, values as rows of the state.
+struct GlaRow {
+  Tile q, k, decay, v, value_decay;
+};
+
+/// The outputs of rows that follow each other; `h` becomes the state behind them. Of the state in front of all of them
+/// each query, decayed from the first row on, takes its part; of each other the rows themselves, keys and values
+/// decayed from the one row to the other. So the state is read once and written once for all rows.
+inline std::vector<Tile> gla_rows_together(const GlaConfig& c, Tile& h, std::vector<GlaRow> rows) {
+  std::vector<Tile> queries, inside, value_decays;
+  Tile decay, value_decay;
+  for (size_t t = 0; t < rows.size(); ++t) {
+    decay = t ? decay * rows[t].decay : rows[t].decay;
+    if (c.value_gates) value_decay = t ? value_decay * rows[t].value_decay : rows[t].value_decay;
+    for (size_t u = 0; u < t; ++u) {
+      rows[u].k = rows[u].k * rows[t].decay;
+      if (c.value_gates) rows[u].v = rows[u].v * rows[t].value_decay;
+    }
+    Tile o;
+    for (size_t u = 0; u <= t; ++u) {
+      Tile part = sum(rows[t].q * rows[u].k, axis(0)) * rows[u].v;
+      o = u ? o + part : part;
+    }
+    inside.push_back(o);
+    queries.push_back(rows[t].q * decay);
+    value_decays.push_back(value_decay);
+  }
+  std::vector<Tile> outputs;
+  for (size_t t = 0; t < rows.size(); ++t) {
+    Tile before = sum(queries[t] * h, axis(0));
+    outputs.push_back(inside[t] + (c.value_gates ? before * value_decays[t] : before));
+  }
+  h = c.value_gates ? h * value_decay * decay : h * decay;
+  for (const GlaRow& row : rows) h = fma(row.k, row.v, h);
+  return outputs;
+}
+
 }  // namespace detail
 
-/// The recurrence, one row at a time with the state [BK, BV] on chip. H0 and HT are [sequences, H, K, V] f32: state
-/// before the first and after the last row walked; GV is [B, H, L, V], log decays of value channels (any valid view
-/// where the config does not use them). Grid {1, ceil(V / BV), sequences * H}.
+/// The recurrence, `together` rows at a time with the state [BK, BV] on chip. H0 and HT are [sequences, H, K, V] f32:
+/// state before the first and after the last row walked; GV is [B, H, L, V], log decays of value channels (any valid
+/// view where the config does not use them). Grid {1, ceil(V / BV), sequences * H}.
 template <class T>
 void gla_recurrent_program(const GlaConfig& c, Tensor<const T, 4> Q, Tensor<const T, 4> K, Tensor<const T, 4> V,
                            Tensor<const float, 4> G, Tensor<T, 4> O, Tensor<const float, 4> H0, Tensor<float, 4> HT,
@@ -53,15 +91,34 @@ void gla_recurrent_program(const GlaConfig& c, Tensor<const T, 4> Q, Tensor<cons
   auto g_rows = at.rows(G), gv_rows = at.rows(GV);
   auto o_rows = at.rows(O);
   Tile h = c.initial_state ? H0.load({at.sequence, at.head, 0, v0}, {c.BK, c.BV}) : zeros({c.BK, c.BV}, f32);
-  for (auto i : range(0, at.length, 1, {.stages = c.stages})) {
+  auto row_at = [&](const Tile& t) {
+    detail::GlaRow row;
+    row.q = cast(q_rows.load({at.batch, at.head, t, 0}, {c.BK}), f32).col() * scale;
+    row.k = cast(k_rows.load({at.batch, at.head, t, 0}, {c.BK}), f32).col();
+    row.decay = exp2(g_rows.load({at.batch, at.head, t, 0}, {c.BK}) * kLog2E).col();
+    row.v = cast(v_rows.load({at.batch, at.head, t, v0}, {c.BV}), f32).row();
+    if (c.value_gates) row.value_decay = exp2(gv_rows.load({at.batch, at.head, t, v0}, {c.BV}) * kLog2E).row();
+    return row;
+  };
+  auto store = [&](const Tile& t, const Tile& o) {
+    o_rows.store({at.batch, at.head, t, v0}, cast(reshape(o, {c.BV}), dtype_of<T>()));
+  };
+  for (auto i : range(0, at.length, c.together, {.stages = c.stages})) {
     auto t = c.reverse ? at.length - 1 - i : Tile(i);
-    auto q = cast(q_rows.load({at.batch, at.head, t, 0}, {c.BK}), f32).col() * scale;
-    auto k = cast(k_rows.load({at.batch, at.head, t, 0}, {c.BK}), f32).col();
-    auto decay = exp2(g_rows.load({at.batch, at.head, t, 0}, {c.BK}) * kLog2E).col();
-    auto v = cast(v_rows.load({at.batch, at.head, t, v0}, {c.BV}), f32).row();
-    if (c.value_gates) h *= exp2(gv_rows.load({at.batch, at.head, t, v0}, {c.BV}) * kLog2E).row();
-    h = fma(h, decay, k * v);
-    o_rows.store({at.batch, at.head, t, v0}, cast(reshape(sum(q * h, axis(0)), {c.BV}), dtype_of<T>()));
+    if (c.together > 1) {
+      // Rows behind the last one are 0: they decay nothing, and are not stored.
+      std::vector<Tile> numbers;
+      std::vector<detail::GlaRow> rows;
+      for (int n = 0; n < c.together; ++n) numbers.push_back(n ? (c.reverse ? t - n : t + n) : Tile(t));
+      for (const Tile& number : numbers) rows.push_back(row_at(number));
+      const std::vector<Tile> outputs = detail::gla_rows_together(c, h, rows);
+      for (int n = 0; n < c.together; ++n) store(numbers[n], outputs[n]);
+      continue;
+    }
+    const detail::GlaRow row = row_at(t);
+    if (c.value_gates) h *= row.value_decay;
+    h = fma(h, row.decay, row.k * row.v);
+    store(t, sum(row.q * h, axis(0)));
   }
   if (c.final_state) HT.store({at.sequence, at.head, 0, v0}, h);
 }
@@ -210,8 +267,9 @@ inline GlaConfig default_gla_config(int64_t k, int64_t v, const Machine& machine
 inline GlaConfig default_gla_recurrent_config(int64_t k, int64_t v, const Machine& machine) {
   GlaConfig c = default_gla_config(k, v, machine);
   c.BK = round_up(k, 16);
-  // On hosts the state of a program is walked once for each row: it stays in the first cache.
-  c.BV = std::min(machine.gpu ? 32 : std::clamp(8192 / std::max(c.BK, 16) / 16 * 16, 16, 64), round_up(v, 16));
+  // On hosts rows go together: the state is walked once for all of them, out of the caches next to the core.
+  c.together = machine.gpu ? 1 : 4;
+  c.BV = std::min(machine.gpu ? 32 : std::clamp(16384 / std::max(c.BK, 16) / 16 * 16, 16, 128), round_up(v, 16));
   c.warps = machine.gpu ? 4 : 1;
   return c;
 }

@@ -6,9 +6,8 @@
 //   on_chip    one program walks a whole sequence of one head and writes o as it goes; least traffic, needs many heads
 //   segments   the walk is cut into segments: their effect on a zero state, a short scan, then on_chip in every segment
 //   in_memory  the states of all chunks go to memory, then o of all chunks in parallel; any K
-//   by_row     the recurrence itself (gla_recurrent), no chunks: half as much arithmetic again as products of chunks,
-//              but no scores inside chunks, no decayed copies, no workspace. For hosts, whose products are no faster
-//              than other arithmetic
+//   by_row     the recurrence itself (gla_recurrent), a few rows at a time: little more arithmetic than products of
+//              chunks, no decayed copies, no workspace. For hosts, whose products are no faster than other arithmetic
 #pragma once
 #include "kernels/gated_linear_attention.h"
 #include "kernels/gla_chunked.h"
