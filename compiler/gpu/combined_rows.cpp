@@ -301,6 +301,51 @@ std::optional<Layout> blocksInWarps(Value tile, const Layout& layout, int dim, i
   return best;
 }
 
+namespace {
+
+/// Vectors along the rows of a matrix in a loop: sums of its rows, and what meets each of them.
+int vectorsAlongRows(Value tile) {
+  constexpr size_t kMost = 128;
+  auto loop = tile.getDefiningOp()->getParentOfType<LoopLikeOpInterface>();
+  if (!loop) return 0;
+  const layout::Shape shape = shapeOf(tile);
+  SmallVector<Value> pending{tile};
+  llvm::DenseSet<Value> seen, vectors;
+  int sums = 0;
+  while (!pending.empty() && seen.size() < kMost) {
+    Value value = pending.pop_back_val();
+    if (!isTile(value) || shapeOf(value) != shape || !seen.insert(value).second) continue;
+    Operation* op = value.getDefiningOp();
+    if (auto broadcast = dyn_cast_or_null<BroadcastOp>(op); broadcast && shapeOf(broadcast.getSource())[0] == 1)
+      vectors.insert(broadcast.getSource());
+    if (op && isElementwise(op)) pending.append(op->operand_begin(), op->operand_end());
+    for (Operation* user : value.getUsers()) {
+      if (!loop->isProperAncestor(user)) continue;
+      if (isElementwise(user)) pending.append(user->result_begin(), user->result_end());
+      if (auto reduce = dyn_cast<ReduceOp>(user)) sums += reduce.getAxis() == 0;
+    }
+  }
+  return sums == 0 ? 0 : sums + static_cast<int>(vectors.size());
+}
+
+}  // namespace
+
+std::optional<Layout> rowsAcrossWarps(Value tile, const Layout& layout, int dim, int numWarps, const Target& target) {
+  constexpr int kTiles = 3;  // of the matrix' size, in f32, while rows are worked on
+  if (dim != 1 || layout.rank() != 2 || layout.isPadded() || warpsAlong(layout, 0) == 1) return std::nullopt;
+  const int registers = std::min(255, static_cast<int>(target.registersPerSm) / (numWarps * target.lanes));
+  const int vectors = vectorsAlongRows(tile);
+  if (vectors * layout.sliced(0).numRegs() + kTiles * layout.numRegs() <= registers) return std::nullopt;
+  std::optional<Layout> best = layout;
+  while (best && warpsAlong(*best, 0) > 1)
+    for (size_t place = 0; place < best->warps().size(); ++place)
+      if (best->warps()[place].dim == 0) {
+        best = tradedWarps(*best, place, dim);
+        break;
+      }
+  return best && best->sliced(0).numRegs() < layout.sliced(0).numRegs() ? best : std::nullopt;
+}
+
 Layout withRowsTogether(const Layout& layout) {
   std::vector<layout::Digit> lists[] = {layout.regs(), layout.lanes(), layout.warps()};
   int stride = 1;

@@ -3,6 +3,7 @@
 #pragma once
 #include "compiler/dialect/dialect.h"
 #include "compiler/layout/layout.h"
+#include "compiler/targets/target.h"
 
 namespace tile::ir {
 
@@ -47,6 +48,11 @@ std::optional<layout::Layout> shortRowsInThreads(const layout::Layout& padded, i
 /// moved from warps to registers, or to lanes as long as those of a warp have whole lines of `bytes` each along `dim`:
 /// no warp waits for another. Nullopt: warps combine nothing of it, or would all the same.
 std::optional<layout::Layout> blocksInWarps(mlir::Value tile, const layout::Layout& layout, int dim, int bytes);
+/// The layout of a loaded matrix with warps moved from its rows (dim 0) to pieces of them, where threads with whole rows
+/// would not have the registers for the vectors along rows that its loop adds rows to and meets them with. Sums of rows
+/// then pass between warps, but those have an element each. Nullopt: they would, or pieces are no better.
+std::optional<layout::Layout> rowsAcrossWarps(mlir::Value tile, const layout::Layout& layout, int dim, int numWarps,
+                                              const Target& target);
 /// The same pieces of rows in the same lanes, but neighbouring rows (of dim 0) in registers of one thread.
 layout::Layout withRowsTogether(const layout::Layout& layout);
 

@@ -4,7 +4,8 @@
 //
 // Shared memory is tracked by bytes. Global memory is tracked by kernel argument: different arguments do not overlap,
 // a tile read and written in place under one layout stays with its threads, and boxes that a loop's counter moves on by
-// more than they reach do not meet from one iteration to the next. The protocol between asynchronous
+// more than they reach do not meet from one iteration to the next; nor do pointers that move on so far, which may be
+// known only when the kernel runs: then the barrier is behind a condition. The protocol between asynchronous
 // copies and the readers of their buffer has its waits and barriers from the stage pass already; only other users of
 // the same bytes matter here. In kernels with roles only the consumers are walked: the producer is one thread, rings
 // keep the two apart, and staging buffers of bulk stores are ordered by the stores themselves.
@@ -14,6 +15,7 @@
 #include "compiler/gpu/async_products.h"
 #include "compiler/gpu/gpu_passes.h"
 #include "compiler/gpu/mma_table.h"
+#include "compiler/gpu/places_apart.h"
 #include "compiler/gpu/scratch.h"
 #include "compiler/gpu/shared_memory.h"
 #include "llvm/ADT/SetVector.h"
@@ -34,9 +36,9 @@ struct Access {
   Value root;                   ///< global: the argument; null: could be any
   Operation* op = nullptr;      ///< global: for the in-place rule; shared: the product that reads
   bool isAtomic = false;
-  bool carried = false;    ///< from an earlier iteration
+  bool carried = false;       ///< from an earlier iteration
   Operation* loop = nullptr;  ///< global: the outermost loop of which it was an earlier iteration
-  bool isRunning = false;  ///< a read of an asynchronous product: no barrier ends it, only tile.mma_wait
+  bool isRunning = false;     ///< a read of an asynchronous product: no barrier ends it, only tile.mma_wait
   /// Of a buffer whose two stages take turns in `turns`: the stage of this iteration, the other one, or not known.
   enum class Turn { same, other, unknown } turn = Turn::unknown;
   Operation* turns = nullptr;
@@ -71,8 +73,8 @@ bool accessesInPlace(const Access& a, const Access& b) {
   return layout && layout->laneReplicas() == 1 && layout->warpReplicas() == 1;
 }
 
-/// By how much a place moves when the loop's counter moves by one, everything else of it staying as it was. Nullopt: not
-/// known. Sums of 32 bits that wrap would be far outside; products must be known not to.
+/// By how much a place moves when the loop's counter moves by one, everything else of it staying as it was. Nullopt:
+/// not known. Sums of 32 bits that wrap would be far outside; products must be known not to.
 std::optional<int64_t> movedBy(Value place, scf::ForOp loop, llvm::function_ref<const Facts&()> facts) {
   if (place == loop.getInductionVar()) return 1;
   if (loop.isDefinedOutsideOfLoop(place)) return 0;
@@ -113,15 +115,14 @@ bool stepsAcross(const Access& earlier, const Access& later, llvm::function_ref<
   };
   const auto x = boxOf(earlier.op), y = boxOf(later.op);
   if (!x || !y || x->view != y->view || !loop.isDefinedOutsideOfLoop(x->view)) return false;
-  APInt step;
-  if (!matchPattern(loop.getStep(), m_ConstantInt(&step))) return false;
+  const int64_t step = std::clamp<int64_t>(facts().rangeOf(loop.getStep()).min, 0, INT32_MAX);
   for (auto [dim, index] : llvm::enumerate(y->indices)) {
     if (x->indices[dim] != index) continue;
     const auto moved = movedBy(index, loop, facts);
     if (!moved || std::abs(*moved) > INT32_MAX) continue;
     const size_t lead = y->indices.size() - y->shape.size(), other = x->indices.size() - x->shape.size();
     const int64_t now = dim < lead ? 1 : y->shape[dim - lead], before = dim < other ? 1 : x->shape[dim - other];
-    if (step.getSExtValue() * std::abs(*moved) >= std::max(now, before)) return true;
+    if (step * std::abs(*moved) >= std::max(now, before)) return true;
   }
   return false;
 }
@@ -184,6 +185,11 @@ class BarrierInserter {
       OpBuilder builder(op);
       BarrierOp::create(builder, op->getLoc());
     }
+    llvm::MapVector<Operation*, SmallVector<Meeting>> loops;
+    for (auto [op, meet] : conditions_)
+      if (!barriers_.contains(op) && needsCondition_.contains(op) && !matchPattern(meet, m_Zero()))
+        loops[op->getParentOfType<LoopLikeOpInterface>()].push_back({op, meet});
+    for (auto& [loop, meetings] : loops) orderIfMet(cast<scf::ForOp>(loop), meetings);
   }
 
  private:
@@ -324,7 +330,10 @@ class BarrierInserter {
     Effects effects = effectsOf(op);
     if (effects.startsWithBarrier || barriers_.contains(op)) pass(state);
     for (const Access& now : effects.before) {
-      if (llvm::none_of(state, [&](const Access& before) { return conflict(before, now, factsOf()); })) continue;
+      if (llvm::none_of(state, [&](const Access& before) {
+            return conflict(before, now, factsOf()) && !mayBeApart(before, now);
+          }))
+        continue;
       barriers_.insert(op);
       pass(state);
       break;
@@ -334,12 +343,36 @@ class BarrierInserter {
     join(state, effects.after);
   }
 
+  /// An earlier iteration of the loop reached the same moving place: whether that is far enough away is known in front
+  /// of the loop.
+  bool mayBeApart(const Access& earlier, const Access& now) {
+    const auto before = movingPlace(earlier.op), place = movingPlace(now.op);
+    auto loop = dyn_cast_if_present<scf::ForOp>(earlier.loop);
+    if (!loop || now.carried || !before || !place || *before != *place) return false;
+    if (now.op->getParentOfType<LoopLikeOpInterface>() != loop ||
+        earlier.op->getParentOfType<LoopLikeOpInterface>() != loop)
+      return false;
+    auto [found, isNew] = conditions_.try_emplace(now.op);
+    if (isNew) found->second = placesMeet((*place)[0], (*place)[1], (*place)[2], loop);
+    if (found->second) needsCondition_.insert(now.op);
+    return found->second != nullptr;
+  }
+  /// Pointer, offsets and mask of an access through pointers.
+  static std::optional<std::array<Value, 3>> movingPlace(Operation* op) {
+    if (auto gather = dyn_cast_if_present<GatherOp>(op))
+      return std::array<Value, 3>{gather.getPtr(), gather.getOffsets(), gather.getMask()};
+    if (auto scatter = dyn_cast_if_present<ScatterOp>(op))
+      return std::array<Value, 3>{scatter.getPtr(), scatter.getOffsets(), scatter.getMask()};
+    return std::nullopt;
+  }
+
   /// Stages that take turns in the loop may be in use from before: one barrier in front serves all iterations.
   bool meetsTurns(scf::ForOp loop, const State& state) {
     bool meets = false;
     for (auto store : loop.getBody()->getOps<SmemStoreOp>()) {
       Access now = shared(store.getTarget(), true);
-      meets |= now.turns == loop && llvm::any_of(state, [&](const Access& before) { return conflict(before, now, factsOf()); });
+      meets |= now.turns == loop &&
+               llvm::any_of(state, [&](const Access& before) { return conflict(before, now, factsOf()); });
     }
     return meets;
   }
@@ -438,6 +471,9 @@ class BarrierInserter {
   bool isTrial_ = false;
   llvm::DenseSet<Operation*> staged_;
   llvm::SetVector<Operation*> barriers_;
+  /// In front of a loop: whether an op in it may meet what it reached in another iteration. Null: that cannot be told.
+  llvm::MapVector<Operation*, Value> conditions_;
+  llvm::DenseSet<Operation*> needsCondition_;
 };
 
 class InsertBarriersPass : public PassWrapper<InsertBarriersPass, OperationPass<func::FuncOp>> {

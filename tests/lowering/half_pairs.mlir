@@ -1,4 +1,4 @@
-// Arithmetic on what is in 16-bit pairs already goes on in pairs; what comes one by one stays so.
+// Arithmetic on what is in 16-bit pairs already goes on in pairs.
 // RUN: tile-opt %s -split-input-file --tile-target=sm_90a -tile-assign-layouts -canonicalize -cse -tile-place-buffers -tile-insert-barriers -tile-emit=as=ptx -o /dev/null | FileCheck %s
 // RUN: tile-opt %s -split-input-file --tile-target=sm_80 -tile-assign-layouts -canonicalize -cse -tile-place-buffers -tile-insert-barriers -tile-emit=as=ptx -o /dev/null | FileCheck %s --check-prefix=SM80
 
@@ -24,9 +24,16 @@ func.func @scaled(%w: !tile.view<2xi8> {tile.align = 16 : i32, tile.unit_stride 
 
 // -----
 
+// Words that are rounded for more arithmetic are rounded in pairs.
 // CHECK: entry from_words(
-// CHECK-NOT: mul.f16x2
+// CHECK-NOT: cvt.rn.f16.f32
+// CHECK: cvt.rn.f16x2.f32
+// CHECK: mul.f16x2
+// CHECK-NOT: cvt.rn.f16.f32
 // CHECK: ret;
+// SM80: entry from_words(
+// SM80-NOT: cvt.rn.f16.f32
+// SM80: ret;
 func.func @from_words(%x: !tile.view<2xf32> {tile.align = 4 : i32}, %y: !tile.view<2xf16>, %s: f16) attributes {tile.kernel, tile.num_warps = 4 : i32} {
   %i = arith.constant 0 : i32
   %words = tile.load %x[%i, %i : i32, i32] : !tile.view<2xf32> -> tensor<32x64xf32>
@@ -89,5 +96,28 @@ func.func @choose_single(%x: !tile.view<1xf16> {tile.align = 16 : i32, tile.unit
   %zero = arith.constant dense<0.0> : tensor<1024xf16>
   %chosen = arith.select %flags, %a, %zero : tensor<1024xi1>, tensor<1024xf16>
   tile.store %chosen, %y[%c0 : i32] : tensor<1024xf16>, !tile.view<1xf16>
+  return
+}
+
+// -----
+// What bf16 loses of f32: nothing is converted alone, and what was rounded is widened where it lies.
+// CHECK-LABEL: .entry rest(
+// CHECK-NOT: cvt.rn.bf16.f32
+// CHECK-NOT: cvt.f32.bf16
+// CHECK: cvt.rn.bf16x2.f32
+// CHECK: and.b32 {{.*}}, -65536
+// CHECK-NOT: cvt.rn.bf16.f32
+// CHECK-NOT: cvt.f32.bf16
+// CHECK: ret;
+// SM80-LABEL: .entry rest(
+// SM80-NOT: cvt.rn.bf16.f32
+// SM80: ret;
+func.func @rest(%x: !tile.view<1xf32> {tile.align = 16 : i32, tile.unit_stride = 0 : i32, tile.dim_multiple_of = array<i32: 8>}, %y: !tile.view<1xf32> {tile.align = 16 : i32, tile.unit_stride = 0 : i32, tile.dim_multiple_of = array<i32: 8>}) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %a = tile.load %x[%c0 : i32] : !tile.view<1xf32> -> tensor<1024xf32>
+  %high = arith.truncf %a : tensor<1024xf32> to tensor<1024xbf16>
+  %wide = arith.extf %high : tensor<1024xbf16> to tensor<1024xf32>
+  %low = arith.subf %a, %wide : tensor<1024xf32>
+  tile.store %low, %y[%c0 : i32] : tensor<1024xf32>, !tile.view<1xf32>
   return
 }

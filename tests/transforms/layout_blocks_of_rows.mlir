@@ -94,3 +94,83 @@ func.func @short(%x: !tile.view<2xi32> {tile.align = 16 : i32, tile.unit_stride 
   tile.store %most, %y[%c0, %c0 : i32, i32] : tensor<8x1xi32>, !tile.view<2xi32>
   return
 }
+
+// -----
+// A loop adds rows to vectors, and scales and shifts them by others: whole rows in warps would hold 6 x 32 of those
+// registers, and pieces of rows 6 x 8. What sums of rows pass between warps is an element for each row.
+// CHECK-LABEL: func.func @many_vectors
+// CHECK: scf.for
+// CHECK: tile.load {{.*}} tensor<4x1024xf16, #tile.layout<4x1024 regs [1:8*1, 0:4*1] lanes [1:32*8] warps [1:4*256]>>
+func.func @many_vectors(%x: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.dim_multiple_of = array<i32: 16, 16>, tile.stride_multiple_of = array<i32: 16, 1>}, %v: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.dim_multiple_of = array<i32: 16, 16>, tile.stride_multiple_of = array<i32: 16, 1>}, %y: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.dim_multiple_of = array<i32: 16, 16>, tile.stride_multiple_of = array<i32: 16, 1>}, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c2 = arith.constant 2 : i32
+  %c4 = arith.constant 4 : i32
+  %zero = arith.constant dense<0.0> : tensor<1x1024xf32>
+  %scale = tile.load %v[%c0, %c0 : i32, i32] : !tile.view<2xf32> -> tensor<1x1024xf32>
+  %shift = tile.load %v[%c1, %c0 : i32, i32] : !tile.view<2xf32> -> tensor<1x1024xf32>
+  %gate = tile.load %v[%c2, %c0 : i32, i32] : !tile.view<2xf32> -> tensor<1x1024xf32>
+  %scales = tile.broadcast %scale : tensor<1x1024xf32> -> tensor<4x1024xf32>
+  %shifts = tile.broadcast %shift : tensor<1x1024xf32> -> tensor<4x1024xf32>
+  %gates = tile.broadcast %gate : tensor<1x1024xf32> -> tensor<4x1024xf32>
+  %r:3 = scf.for %i = %c0 to %n step %c4 iter_args(%a = %zero, %b = %zero, %c = %zero) -> (tensor<1x1024xf32>, tensor<1x1024xf32>, tensor<1x1024xf32>) : i32 {
+    %h = tile.load %x[%i, %c0 : i32, i32] : !tile.view<2xf16> -> tensor<4x1024xf16>
+    %f = arith.extf %h : tensor<4x1024xf16> to tensor<4x1024xf32>
+    %row = tile.reduce %f axis 1 : (tensor<4x1024xf32>) -> tensor<4x1xf32> {
+    ^bb0(%p: f32, %q: f32):
+      %w = arith.addf %p, %q : f32
+      tile.yield %w : f32
+    }
+    %rows = tile.broadcast %row : tensor<4x1xf32> -> tensor<4x1024xf32>
+    %d = arith.subf %f, %rows : tensor<4x1024xf32>
+    %e = arith.mulf %d, %scales : tensor<4x1024xf32>
+    %g = arith.addf %d, %shifts : tensor<4x1024xf32>
+    %k = arith.mulf %g, %gates : tensor<4x1024xf32>
+    %se = tile.reduce %e axis 0 : (tensor<4x1024xf32>) -> tensor<1x1024xf32> {
+    ^bb0(%p: f32, %q: f32):
+      %w = arith.addf %p, %q : f32
+      tile.yield %w : f32
+    }
+    %sg = tile.reduce %g axis 0 : (tensor<4x1024xf32>) -> tensor<1x1024xf32> {
+    ^bb0(%p: f32, %q: f32):
+      %w = arith.addf %p, %q : f32
+      tile.yield %w : f32
+    }
+    %sk = tile.reduce %k axis 0 : (tensor<4x1024xf32>) -> tensor<1x1024xf32> {
+    ^bb0(%p: f32, %q: f32):
+      %w = arith.addf %p, %q : f32
+      tile.yield %w : f32
+    }
+    %na = arith.addf %a, %se : tensor<1x1024xf32>
+    %nb = arith.addf %b, %sg : tensor<1x1024xf32>
+    %nc = arith.addf %c, %sk : tensor<1x1024xf32>
+    scf.yield %na, %nb, %nc : tensor<1x1024xf32>, tensor<1x1024xf32>, tensor<1x1024xf32>
+  }
+  tile.store %r#0, %y[%c0, %c0 : i32, i32] : tensor<1x1024xf32>, !tile.view<2xf32>
+  tile.store %r#1, %y[%c1, %c0 : i32, i32] : tensor<1x1024xf32>, !tile.view<2xf32>
+  tile.store %r#2, %y[%c2, %c0 : i32, i32] : tensor<1x1024xf32>, !tile.view<2xf32>
+  return
+}
+
+// -----
+// One sum alone leaves room enough: a row for each warp.
+// CHECK-LABEL: func.func @one_vector
+// CHECK: tile.load {{.*}} tensor<4x1024xf16, #tile.layout<4x1024 regs [1:8*1, 1:4*256] lanes [1:32*8] warps [0:4*1]>>
+func.func @one_vector(%x: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.dim_multiple_of = array<i32: 16, 16>, tile.stride_multiple_of = array<i32: 16, 1>}, %y: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.dim_multiple_of = array<i32: 16, 16>, tile.stride_multiple_of = array<i32: 16, 1>}, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c4 = arith.constant 4 : i32
+  %zero = arith.constant dense<0.0> : tensor<1x1024xf32>
+  %r = scf.for %i = %c0 to %n step %c4 iter_args(%a = %zero) -> (tensor<1x1024xf32>) : i32 {
+    %h = tile.load %x[%i, %c0 : i32, i32] : !tile.view<2xf16> -> tensor<4x1024xf16>
+    %f = arith.extf %h : tensor<4x1024xf16> to tensor<4x1024xf32>
+    %se = tile.reduce %f axis 0 : (tensor<4x1024xf32>) -> tensor<1x1024xf32> {
+    ^bb0(%p: f32, %q: f32):
+      %w = arith.addf %p, %q : f32
+      tile.yield %w : f32
+    }
+    %na = arith.addf %a, %se : tensor<1x1024xf32>
+    scf.yield %na : tensor<1x1024xf32>
+  }
+  tile.store %r, %y[%c0, %c0 : i32, i32] : tensor<1x1024xf32>, !tile.view<2xf32>
+  return
+}

@@ -310,6 +310,16 @@ static bool widensUpperHalves(Operation* op) {
          getElementTypeOrSelf(op->getResult(0).getType()).isF32();
 }
 
+/// Rounded to 16 bits and computed with: two by two, and each where it lies. (What only takes results of such an op to
+/// memory or into fragments packs pairs of its own, which the code generator merges with the conversions.)
+static bool roundsToHalves(Operation* op) {
+  if (!isa<arith::TruncFOp>(op) || !getElementTypeOrSelf(op->getOperand(0).getType()).isF32()) return false;
+  const Type element = getElementTypeOrSelf(op->getResult(0).getType());
+  return (element.isF16() || element.isBF16()) && llvm::any_of(op->getUsers(), [](Operation* user) {
+           return user->hasTrait<OpTrait::Elementwise>() && user->getDialect()->getNamespace() == "arith";
+         });
+}
+
 llvm::Value* Emitter::elementwise(Operation* op, llvm::ArrayRef<llvm::Value*> args) {
   return emitElementwise(b, op, args, *math_)[0];
 }
@@ -355,6 +365,13 @@ LogicalResult Emitter::emitElementwiseOp(Operation* op) {
       SmallVector<llvm::Value*, 2> pairs;
       for (Value operand : op->getOperands()) pairs.push_back(packPair(regs(operand)[reg], regs(operand)[reg + 1]));
       llvm::Value* pair = emitElementwise(b, op, pairs, *math_)[0];
+      for (uint64_t i = 0; i < 2; ++i) results[0].push_back(b.CreateExtractElement(pair, i));
+      ++reg;
+      continue;
+    }
+    if (hasNext && roundsToHalves(op)) {
+      llvm::ArrayRef<llvm::Value*> held = regs(op->getOperand(0));
+      llvm::Value* pair = emitElementwise(b, op, packPair(held[reg], held[reg + 1]), *math_)[0];
       for (uint64_t i = 0; i < 2; ++i) results[0].push_back(b.CreateExtractElement(pair, i));
       ++reg;
       continue;

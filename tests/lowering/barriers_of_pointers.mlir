@@ -1,0 +1,143 @@
+// Stores through pointers that move on evenly: whether iterations meet is known in front of the loop.
+// RUN: tile-opt %s -split-input-file --tile-target=sm_90a -tile-assign-layouts -canonicalize -cse -tile-place-buffers -tile-insert-barriers -canonicalize | FileCheck %s
+
+// The pointer moves on by what a tile has: no barrier, and nothing to ask.
+// CHECK-LABEL: func.func @blocks
+// CHECK-NOT: scf.if
+// CHECK-NOT: tile.barrier
+// CHECK: return
+func.func @blocks(%x: !tile.ptr<f32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1024 = arith.constant 1024 : i32
+  %o = tile.iota : tensor<1024xi32>
+  %v = arith.constant dense<1.0> : tensor<1024xf32>
+  scf.for %i = %c0 to %n step %c1024 : i32 {
+    %at = arith.extsi %i : i32 to i64
+    %p = tile.ptr_add %x, %at : !tile.ptr<f32>, i64
+    tile.scatter %v, %p offsets %o : tensor<1024xi32> : tensor<1024xf32>, !tile.ptr<f32>
+  }
+  return
+}
+
+// -----
+// By one element less: every iteration meets the one before.
+// CHECK-LABEL: func.func @overlapping
+// CHECK: tile.barrier
+// CHECK-NEXT: tile.scatter
+// CHECK: return
+func.func @overlapping(%x: !tile.ptr<f32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1023 = arith.constant 1023 : i32
+  %o = tile.iota : tensor<1024xi32>
+  %v = arith.constant dense<1.0> : tensor<1024xf32>
+  scf.for %i = %c0 to %n step %c1023 : i32 {
+    %at = arith.extsi %i : i32 to i64
+    %p = tile.ptr_add %x, %at : !tile.ptr<f32>, i64
+    tile.scatter %v, %p offsets %o : tensor<1024xi32> : tensor<1024xf32>, !tile.ptr<f32>
+  }
+  return
+}
+
+// -----
+// Rows: the distance is an argument, and so is how much of a row the mask lets through. The loop stands there twice, and
+// the one that is taken unless rows overlap has no barrier.
+// CHECK-LABEL: func.func @rows
+// CHECK-SAME: %[[X:[a-z0-9]+]]: !tile.ptr<f32>, %[[N:[a-z0-9]+]]: i32, %[[LD:[a-z0-9]+]]: i32
+// CHECK: %[[LIMIT:.*]] = arith.extsi %[[N]] : i32 to i64
+// CHECK: %[[LAST:.*]] = arith.subi %[[LIMIT]], {{.*}} : i64
+// CHECK: %[[REACH:.*]] = arith.minsi %[[LAST]], %c1023_i64 : i64
+// CHECK: arith.cmpi sle, {{.*}}, %[[REACH]] : i64
+// CHECK: scf.if
+// CHECK: scf.for
+// CHECK: tile.barrier
+// CHECK-NEXT: tile.scatter
+// CHECK: } else {
+// CHECK: scf.for
+// CHECK-NOT: tile.barrier
+// CHECK: return
+func.func @rows(%x: !tile.ptr<f32>, %n: i32, %ld: i32, %rows: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %o = tile.iota : tensor<1024xi32>
+  %ns = tile.splat %n : i32 -> tensor<1024xi32>
+  %m = arith.cmpi slt, %o, %ns : tensor<1024xi32>
+  %v = arith.constant dense<1.0> : tensor<1024xf32>
+  scf.for %i = %c0 to %rows step %c1 : i32 {
+    %at = arith.muli %i, %ld : i32
+    %p = tile.ptr_add %x, %at : !tile.ptr<f32>, i32
+    tile.scatter %v, %p offsets %o : tensor<1024xi32> mask %m : tensor<1024xi1> : tensor<1024xf32>, !tile.ptr<f32>
+  }
+  return
+}
+
+// -----
+// What limits rows does not limit columns: offsets of both, a mask of one.
+// CHECK-LABEL: func.func @columns
+// CHECK-DAG: %[[C31:.*]] = arith.constant 31 : i64
+// CHECK-NOT: arith.minsi {{.*}}, %[[C31]] : i64
+// CHECK: arith.muli {{.*}}, %[[C31]] : i64
+// CHECK: arith.maxsi
+// CHECK: arith.minsi {{.*}}, %[[C31]] : i64
+// CHECK-NOT: arith.minsi {{.*}}, %[[C31]] : i64
+// CHECK: scf.if
+// CHECK: return
+func.func @columns(%x: !tile.ptr<f32>, %n: i32, %ld: i32, %rows: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c32 = arith.constant 32 : i32
+  %o = tile.iota : tensor<32xi32>
+  %r = tile.reshape %o : tensor<32xi32> -> tensor<32x1xi32>
+  %c = tile.reshape %o : tensor<32xi32> -> tensor<1x32xi32>
+  %ns = tile.splat %n : i32 -> tensor<1x32xi32>
+  %m = arith.cmpi slt, %c, %ns : tensor<1x32xi32>
+  %mask = tile.broadcast %m : tensor<1x32xi1> -> tensor<32x32xi1>
+  %lds = tile.splat %ld : i32 -> tensor<32x1xi32>
+  %rl = arith.muli %r, %lds : tensor<32x1xi32>
+  %ro = tile.broadcast %rl : tensor<32x1xi32> -> tensor<32x32xi32>
+  %co = tile.broadcast %c : tensor<1x32xi32> -> tensor<32x32xi32>
+  %off = arith.addi %ro, %co : tensor<32x32xi32>
+  %v = arith.constant dense<1.0> : tensor<32x32xf32>
+  scf.for %i = %c0 to %rows step %c32 : i32 {
+    %at = arith.muli %i, %ld : i32
+    %p = tile.ptr_add %x, %at : !tile.ptr<f32>, i32
+    tile.scatter %v, %p offsets %off : tensor<32x32xi32> mask %mask : tensor<32x32xi1> : tensor<32x32xf32>, !tile.ptr<f32>
+  }
+  return
+}
+
+// -----
+// Offsets that the loop computes could be anywhere.
+// CHECK-LABEL: func.func @anywhere
+// CHECK-NOT: scf.if
+// CHECK: tile.barrier
+// CHECK-NEXT: tile.scatter
+func.func @anywhere(%x: !tile.ptr<f32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1024 = arith.constant 1024 : i32
+  %o = tile.iota : tensor<1024xi32>
+  %v = arith.constant dense<1.0> : tensor<1024xf32>
+  scf.for %i = %c0 to %n step %c1024 : i32 {
+    %is = tile.splat %i : i32 -> tensor<1024xi32>
+    %off = arith.xori %o, %is : tensor<1024xi32>
+    tile.scatter %v, %x offsets %off : tensor<1024xi32> : tensor<1024xf32>, !tile.ptr<f32>
+  }
+  return
+}
+
+// -----
+// In place, through a pointer.
+// CHECK-LABEL: func.func @in_place
+// CHECK-NOT: tile.barrier
+// CHECK: return
+func.func @in_place(%x: !tile.ptr<f32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c2048 = arith.constant 2048 : i32
+  %o = tile.iota : tensor<1024xi32>
+  scf.for %i = %c0 to %n step %c2048 : i32 {
+    %at = arith.extsi %i : i32 to i64
+    %p = tile.ptr_add %x, %at : !tile.ptr<f32>, i64
+    %v = tile.gather %p offsets %o : tensor<1024xi32> : !tile.ptr<f32> -> tensor<1024xf32>
+    %w = arith.addf %v, %v : tensor<1024xf32>
+    tile.scatter %w, %p offsets %o : tensor<1024xi32> : tensor<1024xf32>, !tile.ptr<f32>
+  }
+  return
+}
