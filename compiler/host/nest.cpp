@@ -312,6 +312,50 @@ std::optional<int64_t> Nest::stepOf(Value tile, const Access& a) {
   return std::nullopt;
 }
 
+/// The least and the most an integer tile grows per element. The larger of two numbers grows by no less than the one and
+/// no more than the other; so does the smaller.
+std::optional<std::pair<int64_t, int64_t>> Nest::stepsOf(Value tile, const Access& a) {
+  if (auto known = step(tile, a)) return std::pair(*known, *known);
+  Operation* op = tile.getDefiningOp();
+  if (e_.plan.place(tile) && sizes_.back() != shape_[lead_.back()]) return std::nullopt;  // as in stepOf
+  if (!op || (isa<ReshapeOp, TransOp>(op) && !movesOnlyUnitDims(op))) return std::nullopt;
+  Access in = through(op, a);
+  if (isa<BroadcastOp, ReshapeOp, TransOp, ExtractOp, AssumeOp, arith::ExtSIOp>(op))
+    return stepsOf(op->getOperand(0), in);
+  if (!isa<arith::AddIOp, arith::SubIOp, arith::MulIOp, arith::MaxSIOp, arith::MinSIOp, PtrAddOp>(op))
+    return std::nullopt;
+  if (isa<arith::MulIOp>(op)) {
+    for (unsigned i : {0u, 1u})
+      if (auto factor = uniform(op->getOperand(i)); factor && *factor >= 0)
+        if (auto x = stepsOf(op->getOperand(1 - i), in)) return std::pair(x->first * *factor, x->second * *factor);
+    return std::nullopt;
+  }
+  auto x = stepsOf(op->getOperand(0), in), y = stepsOf(op->getOperand(1), in);
+  if (!x || !y) return std::nullopt;
+  if (isa<arith::SubIOp>(op)) return std::pair(x->first - y->second, x->second - y->first);
+  if (isa<arith::AddIOp, PtrAddOp>(op)) return std::pair(x->first + y->first, x->second + y->second);
+  return std::pair(std::min(x->first, y->first), std::max(x->second, y->second));
+}
+
+std::optional<int64_t> Nest::mostStep(Value tile) {
+  const auto steps = stepsOf(tile, Access::identity(shape_.size()));
+  return steps && steps->first >= 0 && steps->second > 0 ? std::optional(steps->second) : std::nullopt;
+}
+
+int64_t Nest::widestElement(Value tile) const {
+  int64_t widest = 1;
+  llvm::DenseSet<Value> seen;
+  std::function<void(Value)> visit = [&](Value v) {
+    if (!isTile(v) || !seen.insert(v).second) return;
+    const auto bits = static_cast<int64_t>(e_.numbers.inRegister(elementOf(v))->getScalarSizeInBits());
+    widest = std::max(widest, bits == 0 ? int64_t{8} : (bits + 7) / 8);  // pointers have no size here
+    if (e_.plan.place(v)) return;
+    for (Value operand : v.getDefiningOp()->getOperands()) visit(operand);
+  };
+  visit(tile);
+  return widest;
+}
+
 std::optional<int64_t> Nest::uniform(Value v) {
   if (!isTile(v)) {
     auto* word = llvm::dyn_cast<llvm::ConstantInt>(e_.scalar(v));

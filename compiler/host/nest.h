@@ -83,6 +83,11 @@ class Nest {
   /// number known now: 1 for consecutive offsets, 0 for a value that does not change. Additions are taken not to wrap.
   std::optional<int64_t> step(mlir::Value tile, const Access& access);
   std::optional<int64_t> step(mlir::Value tile) { return step(tile, Access::identity(shape_.size())); }
+  /// The same where edges may stop it (clamped coordinates): it grows by so much per element or less, and never falls.
+  std::optional<int64_t> mostStep(mlir::Value tile);
+  llvm::Value* index(int dim) const { return index_[dim]; }
+  /// The widest register element that evaluating the tile takes, in bytes.
+  int64_t widestElement(mlir::Value tile) const;
   /// The value of an integer that is the same everywhere and known now, like the stride of a dim of stride 1.
   std::optional<int64_t> uniform(mlir::Value v);
   /// Row-major element number inside the box.
@@ -99,6 +104,7 @@ class Nest {
   llvm::SmallVector<int64_t, 4> loopStrides(const Ref& ref, const Access& a) const;
   void leaves(mlir::Value tile, const Access& a, llvm::function_ref<void(llvm::ArrayRef<int64_t>)> visit);
   std::optional<int64_t> stepOf(mlir::Value tile, const Access& access);
+  std::optional<std::pair<int64_t, int64_t>> stepsOf(mlir::Value tile, const Access& access);
   bool isInvariant(mlir::Value tile, const Access& a);
   void hoist(mlir::Value tile, const Access& a, std::set<Key>& seen);
   llvm::Value* elementNumber(const Ref& ref, const Access& a);

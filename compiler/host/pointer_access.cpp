@@ -1,6 +1,6 @@
-// pointer_access.cpp - tile.gather and tile.scatter. Offsets that run along memory become (masked) vector accesses, those
-// that keep small steps neighbouring ones, of others every lane has its address; a lane whose mask is false touches no
-// memory.
+// pointer_access.cpp - tile.gather and tile.scatter. Offsets that run along memory become (masked) vector accesses,
+// those that keep small steps neighbouring ones, of others every lane has its address; a lane whose mask is false
+// touches no memory.
 #include "compiler/host/lanes.h"
 #include "compiler/host/nest.h"
 #include "llvm/IR/Intrinsics.h"
@@ -15,8 +15,7 @@ llvm::Value* addressesOf(Emitter& e, Nest& nest, Value ptr, Value offsets, Type 
   if (isTile(ptr)) return nest.eval(ptr, width);
   llvm::Value* offset = nest.eval(offsets, width);
   if (!offset) return nullptr;
-  return e.offsetBy(e.scalar(ptr), element,
-                    e.b.CreateSExt(offset, withElement(offset->getType(), e.b.getInt64Ty())));
+  return e.offsetBy(e.scalar(ptr), element, e.b.CreateSExt(offset, withElement(offset->getType(), e.b.getInt64Ty())));
 }
 
 /// True where the mask is absent or known to hold.
@@ -56,6 +55,13 @@ llvm::Value* maskedLoad(Emitter& e, Type element, llvm::Value* address, llvm::Va
   });
 }
 
+/// 0, step, 2 step, ..
+llvm::Value* laneOffsets(Emitter& e, int64_t step, unsigned width) {
+  SmallVector<llvm::Constant*> lanes;
+  for (unsigned lane = 0; lane < width; ++lane) lanes.push_back(e.i64(lane * step));
+  return llvm::ConstantVector::get(lanes);
+}
+
 /// The same of elements that do not lie side by side, in vectors: `step` is how far apart they are, if that is known.
 llvm::Value* loadScattered(Emitter& e, Type element, llvm::Value* addresses, std::optional<int64_t> step,
                            llvm::Value* mask, llvm::Value* other, unsigned width) {
@@ -80,6 +86,67 @@ void maskedStore(Emitter& e, Type element, llvm::Value* value, llvm::Value* addr
   };
   e.ifThen(
       allLanes(e, mask), [&] { e.numbers.store(element, value, address, isVolatile); }, partial);
+}
+
+/// Lanes whose addresses may grow by `most` elements from one to the next, or stand still at an edge: where the last
+/// one of a vector is as far away as it can be, all are, and the vector is one load (or neighbouring ones). Other
+/// vectors are gathered. `store` takes what was read of the nest's current index on.
+LogicalResult gatherEdged(Emitter& e, Nest& nest, GatherOp op, Type element, int64_t most, unsigned width,
+                          llvm::function_ref<void(llvm::Value*)> store) {
+  auto& b = e.b;
+  const int last = static_cast<int>(nest.sizes().size()) - 1;
+  llvm::Value* start = nest.index(last);
+  llvm::Value* zero = llvm::Constant::getNullValue(e.numbers.inRegister(element));
+  bool ok = true;
+  auto from = [&](llvm::Value* lane) {
+    nest.enter();
+    nest.setIndex(last, b.CreateAdd(start, lane));
+  };
+  auto addresses = [&](unsigned lanes) {
+    llvm::Value* address = ok ? addressesOf(e, nest, op.getPtr(), op.getOffsets(), element, lanes) : nullptr;
+    ok &= address != nullptr;
+    llvm::Type* pointers =
+        lanes > 1 ? static_cast<llvm::Type*>(llvm::FixedVectorType::get(b.getPtrTy(), lanes)) : b.getPtrTy();
+    return address ? address : llvm::PoisonValue::get(pointers);
+  };
+  auto maskAndOther = [&](unsigned lanes) {
+    llvm::Value* mask = ok && op.getMask() ? nest.eval(op.getMask(), lanes) : nullptr;
+    llvm::Value* other = ok && op.getOther() ? nest.eval(op.getOther(), lanes) : e.numbers.splat(zero, lanes);
+    ok &= other && (mask || !op.getMask());
+    return std::pair(mask, other ? other : e.numbers.splat(zero, lanes));
+  };
+  from(e.i64(width - 1));
+  llvm::Value* end = addresses(1);
+  from(e.i64(0));
+  llvm::Value* first = addresses(1);
+  llvm::Value* distance = b.CreateSub(b.CreatePtrToInt(end, b.getInt64Ty()), b.CreatePtrToInt(first, b.getInt64Ty()));
+  llvm::Value* moves = b.CreateICmpEQ(distance, e.i64(most * (width - 1) * Numbers::bytes(element)));
+  e.ifThen(
+      moves,
+      [&] {
+        const auto [mask, other] = maskAndOther(width);
+        if (!ok) return;
+        if (most == 1) return store(maskedLoad(e, element, first, mask, other, width, /*isVolatile=*/false));
+        auto apart = [&] { return e.numbers.fromMemory(element, loadApart(e, element, first, most, width)); };
+        if (isAlways(mask)) return store(apart());
+        store(either(e, allLanes(e, mask), apart, [&, mask = mask, other = other] {
+          llvm::Value* all = b.CreateGEP(e.numbers.inMemory(element), first, laneOffsets(e, most, width));
+          return loadScattered(e, element, all, std::nullopt, mask, other, width);
+        }));
+      },
+      [&] {
+        const unsigned lanes = std::min(width, e.vectorWidth(8, width, 2));
+        e.loop(e.i64(0), e.i64(width), lanes, [&](llvm::Value* lane) {
+          from(lane);
+          llvm::Value* at = addresses(lanes);
+          const auto [mask, other] = maskAndOther(lanes);
+          if (!ok) return;
+          store(lanes > 1 ? loadScattered(e, element, at, std::nullopt, mask, other, lanes)
+                          : maskedLoad(e, element, at, mask, other, 1, /*isVolatile=*/false));
+        });
+      });
+  from(e.i64(0));
+  return success(ok);
 }
 
 /// Lanes to access at a time, `computed` beside the places: of scattered ones as many as fill a vector with the offsets
@@ -118,6 +185,14 @@ LogicalResult emitGather(Emitter& e, GatherOp op) {
   nest.uses(to);
   int64_t n = nest.dims().back();
   const auto step = nest.step(where);
+  const auto most = step || isVolatile ? std::nullopt : nest.mostStep(where);
+  if (most && *most <= kWidestStep) {
+    const int vectors = Numbers::bytes(element) == 1 ? 4 : 2;
+    return nest.run(e.vectorWidth(Numbers::bytes(element), n, vectors), [&](unsigned w) {
+      return gatherEdged(e, nest, op, element, *most, w,
+                         [&](llvm::Value* loaded) { e.numbers.store(element, loaded, nest.address(to, element)); });
+    });
+  }
   return nest.run(lanesOf(e, where, op.getMask(), element, step, n, isVolatile), [&](unsigned w) {
     const bool scattered = w > 1 && step != 1;
     llvm::Value* address = addressesOf(e, nest, op.getPtr(), op.getOffsets(), element, scattered ? w : 1);

@@ -346,11 +346,11 @@ LogicalResult storeRows(Emitter& e, StoreOp op, const Box& box, Nest& nest) {
   auto& b = e.b;
   int last = static_cast<int>(box.shape.size()) - 1;
   llvm::Value *stride = box.stride[last], *unit = b.CreateICmpEQ(stride, e.i64(1));
-  unsigned width = e.vectorWidth(Numbers::bytes(element), box.shape.back(), isLong(e.plan.cost(op.getValue())) ? 1 : 2);
-  // A tile of bytes that is only copied: whole lines, where what is computed widens them.
-  if (e.plan.place(op.getValue()) && e.numbers.inRegister(element) == e.numbers.inMemory(element))
-    width = std::max(width, std::min(static_cast<unsigned>(e.target.vectorBytes / Numbers::bytes(element)),
-                                     llvm::bit_floor(static_cast<unsigned>(box.shape.back()))));
+  // Values that are no wider than in memory while they are computed fill vectors.
+  const int64_t widest = std::max(nest.widestElement(op.getValue()), Numbers::bytes(element));
+  const int narrow = static_cast<int>(std::max<int64_t>(1, 4 / widest));
+  const unsigned width =
+      e.vectorWidth(widest, box.shape.back(), isLong(e.plan.cost(op.getValue())) ? narrow : 2 * narrow);
   // Stores around the caches are of whole aligned vectors.
   const int64_t bytes = width * Numbers::bytes(element);
   // Pieces of lines are better put together in a cache.

@@ -4,10 +4,10 @@
 // Bytes that are only copied go by whole lines, around the caches where the output is large; a relaxed atomic beside them
 // tells nobody that they are there, another one might.
 // CHECK-LABEL: define void @tile.copy_bytes
-// CHECK: store <64 x i8> %{{.*}}, align 64, !nontemporal
+// CHECK: store <128 x i8> %{{.*}}, align 64, !nontemporal
 // TOLD-LABEL: define void @tile.copy_bytes
 // TOLD-NOT: nontemporal
-// TOLD: store <64 x i8>
+// TOLD: store <128 x i8>
 func.func @copy_bytes(%X: !tile.view<2 x i8> {tile.unit_stride = 1 : i32}, %Y: !tile.view<2 x i8> {tile.unit_stride = 1 : i32}, %most: !tile.ptr<i32>) attributes {tile.kernel} {
   %c0 = arith.constant 0 : i32
   %one = arith.constant 1 : i32
