@@ -26,4 +26,9 @@ struct Box {
   Box together(Emitter& e, size_t first) const;
 };
 
+/// Loops over the clipped outer dims; `row` gets their indices.
+void clippedRows(Emitter& e, const Box& box, llvm::function_ref<void(llvm::ArrayRef<llvm::Value*>)> row);
+/// Elements from the box's origin to the row at `index`.
+llvm::Value* rowOffset(Emitter& e, const Box& box, llvm::ArrayRef<llvm::Value*> index);
+
 }  // namespace tile::ir::host

@@ -1,0 +1,174 @@
+// store.cpp - tile.store and tile.accumulate: boxes of views, clipped to the view, rows in vectors; large outputs go
+// around the caches.
+#include "compiler/host/box.h"
+#include "compiler/host/nest.h"
+
+namespace tile::ir::host {
+using namespace mlir;
+
+namespace {
+
+/// Outputs of this size outlive no cache: their lines need not be read before they are written.
+constexpr int64_t kStreamBytes = 32 << 20;
+
+/// Whether stores to the view may go around the caches: nothing in this kernel reads what they write, and no other
+/// program is told by an atomic that it is there (relaxed ones tell nothing; the runtime orders such stores at the end
+/// of a launch).
+bool mayStream(Value view) {
+  auto arg = dyn_cast<BlockArgument>(view);
+  if (!arg || !llvm::all_of(arg.getUsers(), [](Operation* op) { return isa<StoreOp, ViewDimOp, ViewStrideOp>(op); }))
+    return false;
+  auto kernel = dyn_cast<func::FuncOp>(arg.getOwner()->getParentOp());
+  return kernel && !kernel.walk([](Operation* op) {
+    auto load = dyn_cast<LoadOp>(op);
+    auto gather = dyn_cast<GatherOp>(op);
+    const bool waits = (load && load.getCache() == CacheHint::volatile_) ||
+                       (gather && gather.getCache() == CacheHint::volatile_);
+    auto update = dyn_cast<AtomicRmwOp>(op);
+    const bool tells = isa<AtomicCasOp>(op) || (update && update.getOrder() != MemOrder::relaxed);
+    return waits || tells ? WalkResult::interrupt() : WalkResult::advance();
+  }).wasInterrupted();
+}
+
+/// i1: the view is large.
+llvm::Value* isLarge(Emitter& e, Value viewValue, Type element) {
+  llvm::Value* elements = e.i64(1);
+  for (llvm::Value* dim : e.view(viewValue).dims) elements = e.b.CreateMul(elements, dim);
+  return e.b.CreateICmpSGE(elements, e.i64(kStreamBytes / Numbers::bytes(element)));
+}
+
+/// `w` elements to row[j ...], one by one where the row's stride is not 1.
+void storeVector(Emitter& e, Type element, llvm::Value* v, llvm::Value* row, llvm::Value* j, unsigned w,
+                 llvm::Value* stride, llvm::Value* unit, bool isVolatile) {
+  auto& b = e.b;
+  e.ifThen(
+      unit, [&] { e.numbers.store(element, v, e.offsetBy(row, element, j), isVolatile); },
+      [&] {
+        llvm::Value* bits = e.numbers.toMemory(element, v);
+        for (unsigned lane = 0; lane < w; ++lane) {
+          llvm::Value* at = b.CreateMul(b.CreateAdd(j, e.i64(lane)), stride);
+          b.CreateAlignedStore(b.CreateExtractElement(bits, lane), e.offsetBy(row, element, at),
+                               llvm::Align(Numbers::bytes(element)), isVolatile);
+        }
+      });
+}
+
+/// The rows of a stored box, `box` being that or what its dims are together; the nest has the same dims.
+LogicalResult storeRows(Emitter& e, StoreOp op, const Box& box, Nest& nest) {
+  Type element = op.getView().getType().getElementType();
+  const bool isVolatile = op.getCache() == CacheHint::volatile_;
+  auto& b = e.b;
+  int last = static_cast<int>(box.shape.size()) - 1;
+  llvm::Value *stride = box.stride[last], *unit = b.CreateICmpEQ(stride, e.i64(1));
+  // Values that are no wider than in memory while they are computed fill vectors.
+  const int64_t widest = std::max(nest.widestElement(op.getValue()), Numbers::bytes(element));
+  const int narrow = static_cast<int>(std::max<int64_t>(1, 4 / widest));
+  const unsigned width =
+      e.vectorWidth(widest, box.shape.back(), isLong(e.plan.cost(op.getValue())) ? narrow : 2 * narrow);
+  // Stores around the caches are of whole aligned vectors.
+  const int64_t bytes = width * Numbers::bytes(element);
+  // Pieces of lines are better put together in a cache.
+  constexpr int64_t kLine = 64;
+  const bool hasLines = box.shape.back() * Numbers::bytes(element) >= kLine;
+  const bool inVectors = bytes % 16 == 0 && llvm::isPowerOf2_64(bytes);
+  llvm::Value* large = !isVolatile && inVectors && hasLines && mayStream(op.getView())
+                           ? b.CreateAnd(unit, isLarge(e, op.getView(), element))
+                           : b.getFalse();
+  const llvm::Align whole(std::min<int64_t>(bytes, e.target.vectorBytes));
+  bool ok = true;
+  clippedRows(e, box, [&](ArrayRef<llvm::Value*> index) {
+    for (auto [d, i] : llvm::enumerate(index)) nest.setIndex(static_cast<int>(d), i);
+    nest.enterRow();
+    nest.hoistAll();
+    llvm::Value* row = e.offsetBy(box.origin, element, rowOffset(e, box, index));
+    llvm::Value* around = large;
+    if (!isa<llvm::Constant>(large)) {
+      llvm::Value* start = b.CreatePtrToInt(e.offsetBy(row, element, box.low.back()), b.getInt64Ty());
+      llvm::Value* off = b.CreateAnd(start, e.i64(static_cast<int64_t>(whole.value()) - 1));
+      around = b.CreateAnd(large, b.CreateICmpEQ(off, e.i64(0)));
+    }
+    e.inVectors(box.low.back(), box.high.back(), width, [&](llvm::Value* j, unsigned w) {
+      nest.enter();
+      nest.setIndex(last, j);
+      llvm::Value* v = ok ? nest.eval(op.getValue(), w) : nullptr;
+      if (!v) return void(ok = false);
+      if (w == width && w > 1 && !isa<llvm::Constant>(around)) {
+        return e.ifThen(
+            around,
+            [&] {
+              auto* store = b.CreateAlignedStore(e.numbers.toMemory(element, v), e.offsetBy(row, element, j), whole);
+              auto* one = llvm::ConstantAsMetadata::get(b.getInt32(1));
+              store->setMetadata(llvm::LLVMContext::MD_nontemporal, llvm::MDNode::get(b.getContext(), {one}));
+            },
+            [&] { storeVector(e, element, v, row, j, w, stride, unit, isVolatile); });
+      }
+      if (w == 1) return e.numbers.store(element, v, e.offsetBy(row, element, b.CreateMul(j, stride)), isVolatile);
+      storeVector(e, element, v, row, j, w, stride, unit, isVolatile);
+    });
+  });
+  return success(ok);
+}
+
+}  // namespace
+
+LogicalResult emitStore(Emitter& e, StoreOp op) {
+  Box box(e, op.getView(), op.getIndices(), op.getValue().getType());
+  if (box.shape.empty()) {
+    Type element = op.getView().getType().getElementType();
+    const bool isVolatile = op.getCache() == CacheHint::volatile_;
+    e.ifThen(box.whole, [&] { e.numbers.store(element, e.scalar(op.getValue()), box.origin, isVolatile); });
+    return success();
+  }
+  auto nestWith = [&](size_t apart) {
+    Nest nest(e, box.shape);
+    for (size_t d = 0; d < apart; ++d) nest.keepApart(static_cast<int>(d));
+    nest.uses(op.getValue());
+    nest.dims();
+    return nest;
+  };
+  bool ok = true;
+  auto apart = [&] {
+    Nest nest = nestWith(box.shape.size());
+    ok &= succeeded(storeRows(e, op, box, nest));
+  };
+  const size_t first = box.rowsFrom();
+  Nest rows = nestWith(first);
+  if (first + 1 == box.shape.size() || rows.sizes().size() != first + 1) return apart(), success(ok);
+  e.ifThen(
+      box.isTogether(e, first), [&] { ok &= succeeded(storeRows(e, op, box.together(e, first), rows)); }, apart);
+  return success(ok);
+}
+
+LogicalResult emitAccumulate(Emitter& e, AccumulateOp op) {
+  Type element = op.getView().getType().getElementType();
+  Box box(e, op.getView(), op.getIndices(), op.getValue().getType());
+  auto add = [&](llvm::Value* address, llvm::Value* value) {
+    atomicUpdate(e, RmwKind::add, MemOrder::relaxed, element, address, value);
+  };
+  if (box.shape.empty()) {
+    e.ifThen(box.whole, [&] { add(box.origin, e.scalar(op.getValue())); });
+    return success();
+  }
+  Nest nest(e, box.shape);
+  nest.keepAllApart();
+  nest.uses(op.getValue());
+  nest.dims();
+  const int last = static_cast<int>(box.shape.size()) - 1;
+  bool ok = true;
+  clippedRows(e, box, [&](ArrayRef<llvm::Value*> index) {
+    for (auto [d, i] : llvm::enumerate(index)) nest.setIndex(static_cast<int>(d), i);
+    nest.enterRow();
+    nest.hoistAll();
+    llvm::Value* row = e.offsetBy(box.origin, element, rowOffset(e, box, index));
+    e.loop(box.low.back(), box.high.back(), 1, [&](llvm::Value* j) {
+      nest.enter();
+      nest.setIndex(last, j);
+      llvm::Value* v = ok ? nest.eval(op.getValue(), 1) : nullptr;
+      if (!v) return void(ok = false);
+      add(e.offsetBy(row, element, e.b.CreateMul(j, box.stride[last])), v);
+    });
+  });
+  return success(ok);
+}
+
+}  // namespace tile::ir::host
