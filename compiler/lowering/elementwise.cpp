@@ -1,6 +1,8 @@
 // elementwise.cpp - arith and math ops as LLVM instructions.
 #include "compiler/lowering/elementwise.h"
 
+#include <cmath>
+
 #include "compiler/analysis/no_wrap.h"
 #include "compiler/dialect/dialect.h"
 #include "compiler/lowering/fp8.h"
@@ -141,8 +143,33 @@ llvm::Value* convertFloat(llvm::IRBuilderBase& b, Operation* op, llvm::Value* x)
   return b.CreateFPCast(x, resultType(b, op, {x}));
 }
 
+/// The nearest number of the integer type to each lane, 0 for NaN. LLVM's own saturating conversions go lane by lane on
+/// machines without such an instruction.
+llvm::Value* saturated(llvm::IRBuilderBase& b, llvm::Value* x, llvm::Type* to, bool isSigned) {
+  const unsigned bits = to->getScalarSizeInBits();
+  const double above = std::ldexp(1.0, static_cast<int>(bits - (isSigned ? 1 : 0)));  // the first number too large
+  auto number = [&](double v) { return llvm::ConstantFP::get(x->getType(), v); };
+  const double least = isSigned ? -above : 0;
+  // A comparison with NaN is false: it becomes the least number.
+  llvm::Value* low = b.CreateSelect(b.CreateFCmpOGT(x, number(least)), x, number(least));
+  auto orZero = [&](llvm::Value* v) {
+    if (!isSigned) return v;
+    return b.CreateSelect(b.CreateFCmpUNO(x, x), llvm::Constant::getNullValue(v->getType()), v);
+  };
+  if (bits <= 16) {  // the largest number is one of the float type, too
+    llvm::Value* in = b.CreateSelect(b.CreateFCmpOLT(low, number(above - 1)), low, number(above - 1));
+    return b.CreateTrunc(orZero(b.CreateFPToSI(in, withElement(to, b.getInt32Ty()))), to);
+  }
+  llvm::Value* whole = b.CreateFreeze(isSigned ? b.CreateFPToSI(low, to) : b.CreateFPToUI(low, to));
+  const llvm::APInt most = isSigned ? llvm::APInt::getSignedMaxValue(bits) : llvm::APInt::getMaxValue(bits);
+  return orZero(b.CreateSelect(b.CreateFCmpOGE(x, number(above)), llvm::ConstantInt::get(to, most), whole));
+}
+
 llvm::Value* floatToInt(llvm::IRBuilderBase& b, Operation* op, llvm::Value* x, bool isSigned, const MathHooks& hooks) {
   llvm::Type* to = resultType(b, op, {x});
+  llvm::Type* from = x->getType()->getScalarType();
+  if (hooks.saturateConversions && to->isVectorTy() && (from->isFloatTy() || from->isDoubleTy()))
+    return saturated(b, x, to, isSigned);
   if (hooks.saturateConversions)
     return b.CreateIntrinsic(isSigned ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat, {to, x->getType()},
                              {x});
