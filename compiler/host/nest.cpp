@@ -2,6 +2,7 @@
 #include "compiler/host/nest.h"
 
 #include "compiler/host/lanes.h"
+#include "compiler/lowering/elementwise.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace tile::ir::host {
@@ -339,7 +340,20 @@ std::optional<std::pair<int64_t, int64_t>> Nest::stepsOf(Value tile, const Acces
 
 std::optional<int64_t> Nest::mostStep(Value tile) {
   const auto steps = stepsOf(tile, Access::identity(shape_.size()));
-  return steps && steps->first >= 0 && steps->second > 0 ? std::optional(steps->second) : std::nullopt;
+  return steps && steps->second > 0 ? std::optional(steps->second) : std::nullopt;
+}
+
+bool Nest::isComputed(Value tile) const {
+  llvm::DenseSet<Value> seen;
+  std::function<bool(Value)> visit = [&](Value v) {
+    if (!isTile(v) || !seen.insert(v).second) return true;
+    Operation* op = v.getDefiningOp();
+    if (!op || (!isElementwise(op) && !isa<SplatOp, BroadcastOp, IotaOp, ExtractOp, AssumeOp, PtrAddOp, ReshapeOp,
+                                           TransOp, arith::ConstantOp>(op)))
+      return false;
+    return llvm::all_of(op->getOperands(), visit);
+  };
+  return visit(tile);
 }
 
 int64_t Nest::widestElement(Value tile) const {

@@ -83,8 +83,10 @@ class Nest {
   /// number known now: 1 for consecutive offsets, 0 for a value that does not change. Additions are taken not to wrap.
   std::optional<int64_t> step(mlir::Value tile, const Access& access);
   std::optional<int64_t> step(mlir::Value tile) { return step(tile, Access::identity(shape_.size())); }
-  /// The same where edges may stop it (clamped coordinates): it grows by so much per element or less, and never falls.
+  /// The same where edges may stop it (clamped coordinates): it grows by no more per element.
   std::optional<int64_t> mostStep(mlir::Value tile);
+  /// Whether an integer or pointer tile is arithmetic on numbers of elements and of the launch, nothing of it read.
+  bool isComputed(mlir::Value tile) const;
   llvm::Value* index(int dim) const { return index_[dim]; }
   /// The widest register element that evaluating the tile takes, in bytes.
   int64_t widestElement(mlir::Value tile) const;

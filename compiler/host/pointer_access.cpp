@@ -88,7 +88,7 @@ void maskedStore(Emitter& e, Type element, llvm::Value* value, llvm::Value* addr
       allLanes(e, mask), [&] { e.numbers.store(element, value, address, isVolatile); }, partial);
 }
 
-/// Lanes whose addresses may grow by `most` elements from one to the next, or stand still at an edge: where the last
+/// Lanes whose addresses grow by `most` elements from one to the next but for edges, where they grow by less: where the last
 /// one of a vector is as far away as it can be, all are, and the vector is one load (or neighbouring ones). Other
 /// vectors are gathered. `store` takes what was read of the nest's current index on.
 LogicalResult gatherEdged(Emitter& e, Nest& nest, GatherOp op, Type element, int64_t most, unsigned width,
@@ -149,6 +149,20 @@ LogicalResult gatherEdged(Emitter& e, Nest& nest, GatherOp op, Type element, int
   return success(ok);
 }
 
+/// Lanes whose places are computed (mirrored coordinates, those of short rows) often turn out to be neighbours.
+llvm::Value* loadPerhapsTogether(Emitter& e, Type element, llvm::Value* addresses, llvm::Value* mask,
+                                 llvm::Value* other, unsigned width) {
+  auto& b = e.b;
+  llvm::Value* first = b.CreateExtractElement(addresses, uint64_t{0});
+  llvm::Value* at = b.CreatePtrToInt(addresses, llvm::FixedVectorType::get(b.getInt64Ty(), width));
+  llvm::Value* wanted = b.CreateAdd(b.CreateVectorSplat(width, b.CreatePtrToInt(first, b.getInt64Ty())),
+                                    laneOffsets(e, Numbers::bytes(element), width));
+  return either(
+      e, allLanes(e, b.CreateICmpEQ(at, wanted)),
+      [&] { return maskedLoad(e, element, first, mask, other, width, /*isVolatile=*/false); },
+      [&] { return loadScattered(e, element, addresses, std::nullopt, mask, other, width); });
+}
+
 /// Lanes to access at a time, `computed` beside the places: of scattered ones as many as fill a vector with the offsets
 /// they come from. Without an instruction for them a loop over single elements is as fast, unless computing where they
 /// are is what takes time.
@@ -193,14 +207,16 @@ LogicalResult emitGather(Emitter& e, GatherOp op) {
                          [&](llvm::Value* loaded) { e.numbers.store(element, loaded, nest.address(to, element)); });
     });
   }
+  const bool perhaps = !step && !isVolatile && hasGather(e) && nest.isComputed(where);
   return nest.run(lanesOf(e, where, op.getMask(), element, step, n, isVolatile), [&](unsigned w) {
     const bool scattered = w > 1 && step != 1;
     llvm::Value* address = addressesOf(e, nest, op.getPtr(), op.getOffsets(), element, scattered ? w : 1);
     llvm::Value* mask = op.getMask() ? nest.eval(op.getMask(), w) : nullptr;
     llvm::Value* other = op.getOther() ? nest.eval(op.getOther(), w) : e.numbers.splat(zero, w);
     if (!address || !other || (op.getMask() && !mask)) return failure();
-    llvm::Value* loaded = scattered ? loadScattered(e, element, address, step, mask, other, w)
-                                    : maskedLoad(e, element, address, mask, other, w, isVolatile);
+    llvm::Value* loaded = !scattered ? maskedLoad(e, element, address, mask, other, w, isVolatile)
+                          : perhaps  ? loadPerhapsTogether(e, element, address, mask, other, w)
+                                     : loadScattered(e, element, address, step, mask, other, w);
     e.numbers.store(element, loaded, nest.address(to, element));
     return success();
   });
