@@ -41,6 +41,7 @@ def Tile_NumProgramsOp : Tile_Op<"num_programs", [Pure]> {
 }
 
 // ---- functions of elements that arith and math lack; tiles and scalars alike
+class Tile_Like<Type element> : AnyTypeOf<[element, Tile_Of<[element]>]>;
 class Tile_Function<string mnemonic, Type element, list<Trait> traits = []>
     : Tile_Op<mnemonic, [Pure, SameOperandsAndResultType] # ElementwiseMappable.traits # traits> {
   let arguments = (ins AnyTypeOf<[element, Tile_Of<[element]>]>:$x);
@@ -63,12 +64,27 @@ def Tile_J0Op : Tile_FloatFunction<"j0", "Bessel function of the first kind, of 
 def Tile_J1Op : Tile_FloatFunction<"j1", "Bessel function of the first kind, of order 1">;
 def Tile_Y0Op : Tile_FloatFunction<"y0", "Bessel function of the second kind, of order 0; -inf at 0, NaN below">;
 def Tile_Y1Op : Tile_FloatFunction<"y1", "Bessel function of the second kind, of order 1; -inf at 0, NaN below">;
+// Rounded to nearest on their own: never approximated, never joined with a neighbour to one fma.
+class Tile_Rounded<string mnemonic, dag operands, string form, string what>
+    : Tile_Op<mnemonic, [Pure, SameOperandsAndResultType] # ElementwiseMappable.traits> {
+  let summary = what;
+  let arguments = operands;
+  let results = (outs Tile_Like<AnyTypeOf<[F16, BF16, F32, F64]>>:$result);
+  let assemblyFormat = form # " attr-dict `:` type($result)";
+}
+class Tile_RoundedBinary<string mnemonic, string what>
+    : Tile_Rounded<mnemonic, (ins Tile_Like<AnyTypeOf<[F16, BF16, F32, F64]>>:$x,
+                                  Tile_Like<AnyTypeOf<[F16, BF16, F32, F64]>>:$y), "$x `,` $y", what>;
+def Tile_AddRnOp : Tile_RoundedBinary<"add_rn", "sum rounded to nearest by itself">;
+def Tile_MulRnOp : Tile_RoundedBinary<"mul_rn", "product rounded to nearest by itself">;
+def Tile_DivRnOp : Tile_RoundedBinary<"div_rn", "quotient rounded to nearest">;
+def Tile_SqrtRnOp : Tile_Rounded<"sqrt_rn", (ins Tile_Like<AnyTypeOf<[F16, BF16, F32, F64]>>:$x), "$x",
+    "square root rounded to nearest">;
 def Tile_BitReverseOp : Tile_Function<"bit_reverse", Tile_Integer> {
   let summary = "the bits in the opposite order";
 }
 
 // ---- numbers of few bits that tiles hold in bytes
-class Tile_Like<Type element> : AnyTypeOf<[element, Tile_Of<[element]>]>;
 def Tile_WidenE2m1Op : Tile_Op<"widen_e2m1", [Pure, AllTypesMatch<["low", "high"]>] # ElementwiseMappable.traits> {
   let summary = "the two e2m1 numbers (sign, two bits of exponent, one of mantissa) of a byte: lower half, upper half";
   let arguments = (ins Tile_Like<I8>:$bytes);

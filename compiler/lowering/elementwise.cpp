@@ -279,7 +279,10 @@ llvm::Value* emitWideMath(llvm::IRBuilderBase& b, Operation* op, Args a, const M
       .Case<math::TruncOp>([&](auto) { return unary(llvm::Intrinsic::trunc); })
       .Case<math::RoundOp>([&](auto) { return unary(llvm::Intrinsic::round); })
       .Case<math::RoundEvenOp>([&](auto) { return unary(llvm::Intrinsic::roundeven); })
-      .Case<math::SqrtOp>([&](auto) { return unary(llvm::Intrinsic::sqrt); })
+      .Case<math::SqrtOp, SqrtRnOp>([&](auto) { return unary(llvm::Intrinsic::sqrt); })
+      .Case<DivRnOp>([&](auto) { return b.CreateFDiv(a[0], a[1]); })
+      .Case<AddRnOp>([&](auto) { return b.CreateFAdd(a[0], a[1]); })
+      .Case<MulRnOp>([&](auto) { return b.CreateFMul(a[0], a[1]); })
       .Case<math::RsqrtOp>(
           [&](auto) { return b.CreateFDiv(llvm::ConstantFP::get(a[0]->getType(), 1.0), unary(llvm::Intrinsic::sqrt)); })
       .Default([&](Operation*) { return emitTranscendental(b, op, a, hooks.hasLibm, nullptr, hooks.powers); });
@@ -316,6 +319,7 @@ bool isElementwise(Operation* op) {
 int elementwiseCost(Operation* op) {
   constexpr int kDivision = 5, kFunction = 15, kLongFunction = 60;
   if (op->hasTrait<IsFloatFunction>()) return kLongFunction;
+  if (isa<DivRnOp, SqrtRnOp>(op)) return kFunction;
   if (isa<math::MathDialect>(op->getDialect()) && !isa<math::AbsFOp, math::FmaOp, math::AbsIOp>(op)) return kFunction;
   if (isa<arith::DivFOp, arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp, arith::RemFOp>(op))
     return kDivision;

@@ -133,7 +133,8 @@ double allowance(const std::string& name, bool gpu) {
                      name == "max" || name == "min" || name == "floor" || name == "ceil" || name == "round" ||
                      name == "rint" || name == "trunc" || name == "fma" || name == "rem" ||
                      name == "copysign" || name == "remainder" || name == "fdim" || name == "maximum" ||
-                     name == "minimum" || name == "nextafter" || name == "logb";
+                     name == "minimum" || name == "nextafter" || name == "logb" || name == "add_rn" ||
+                     name == "mul_rn" || name == "div_rn" || name == "sqrt_rn";
   if (exact) return 0.51;
   if (std::is_same_v<T, double>) return 16;
   if (std::is_same_v<T, float>) return gpu ? 32 : 8;
@@ -365,6 +366,47 @@ void check_exact_pairs() {
 TEST(Elementwise, ExactFunctionsAtTheEnds) {
   check_exact_pairs<float>();
   check_exact_pairs<double>();
+}
+
+/// To the bit what C++ computes, subnormals, signs of zero and products under a sum included.
+template <class T>
+void check_rounded_alone() {
+  using Word = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+  using Limits = std::numeric_limits<T>;
+  std::vector<T> x = operands<T>(4096, -1, 1, 5), y = operands<T>(4096, -1, 1, 6);
+  std::mt19937_64 random(7);
+  for (size_t i = 0; i < x.size(); ++i) {  // exponents over the whole range
+    const int range = Limits::max_exponent, by = static_cast<int>(random() % (2 * range)) - range;
+    if (i % 2) x[i] = std::ldexp(x[i], by), y[i] = std::ldexp(y[i], static_cast<int>(random() % (2 * range)) - range);
+  }
+  const T ends[] = {T(0), T(-0.0), Limits::infinity(), -Limits::infinity(), Limits::quiet_NaN(), Limits::denorm_min(),
+                    Limits::max(), Limits::min(), T(3)};
+  for (size_t i = 0; i < 81; ++i) x[i] = ends[i / 9], y[i] = ends[i % 9];
+  const auto n = static_cast<int64_t>(x.size());
+  for (auto& device : devices()) {
+    std::vector<T> out(5 * x.size());
+    auto k = kernel("rounded_alone", [=](Ptr<const T> px, Ptr<const T> py, Ptr<T> out) {
+      auto i = arange(0, n);
+      auto x = load(px + i), y = load(py + i);
+      const Tile results[] = {add_rn(x, y), mul_rn(x, y), div_rn(x, y), sqrt_rn(x), add_rn(mul_rn(x, y), y)};
+      for (int r = 0; r < 5; ++r) store(out + r * n + i, results[r]);
+    });
+    ASSERT_TRUE(run_on(device, k, Grid{1}, x, y, out));
+    for (int64_t i = 0; i < n; ++i) {
+      const T a = x[i], b = y[i];
+      volatile T product = a * b;
+      const T want[] = {a + b, a * b, a / b, std::sqrt(a), product + b};
+      for (int r = 0; r < 5; ++r) {
+        const T got = out[r * n + i];
+        ASSERT_TRUE(std::isnan(want[r]) ? std::isnan(got) : std::bit_cast<Word>(got) == std::bit_cast<Word>(want[r]))
+            << device->name() << " function " << r << " of " << a << ", " << b << " gave " << got << ", expected " << want[r];
+      }
+    }
+  }
+}
+TEST(Elementwise, RoundedAlone) {
+  check_rounded_alone<float>();
+  check_rounded_alone<double>();
 }
 
 TEST(Elementwise, NanLosesAgainstANumber) {

@@ -1,6 +1,7 @@
 // gpu_math.cpp - see gpu_math.h.
 #include "compiler/gpu/lowering/gpu_math.h"
 
+#include "compiler/dialect/dialect.h"
 #include "compiler/lowering/math_functions.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
@@ -20,6 +21,16 @@ static Value* smallIntToHalf(llvm::IRBuilderBase& b, Operation* op, Value* x) {
   const bool isSigned = isa<arith::SIToFPOp>(op);
   Value* wide = isSigned ? b.CreateSExt(x, b.getInt32Ty()) : b.CreateZExt(x, b.getInt32Ty());
   return b.CreateFPTrunc(b.CreateSIToFP(wide, b.getFloatTy()), to.isF16() ? b.getHalfTy() : b.getBFloatTy());
+}
+
+/// Instructions that say how they round: neither LLVM nor ptxas joins them with a neighbour.
+static Value* roundedAlone(llvm::IRBuilderBase& b, Operation* op, llvm::ArrayRef<Value*> args) {
+  if (!isa<AddRnOp, MulRnOp>(op)) return nullptr;
+  llvm::Type* t = args[0]->getType();
+  const bool product = isa<MulRnOp>(op);
+  if (t->isDoubleTy())
+    return b.CreateIntrinsic(t, product ? llvm::Intrinsic::nvvm_mul_rn_d : llvm::Intrinsic::nvvm_add_rn_d, args);
+  return b.CreateIntrinsic(t, product ? llvm::Intrinsic::nvvm_mul_rn_f : llvm::Intrinsic::nvvm_add_rn_f, args);
 }
 
 namespace {
@@ -42,6 +53,7 @@ struct Approximate : QuickParts {
 
 Value* GpuMath::special(llvm::IRBuilderBase& b, Operation* op, llvm::ArrayRef<Value*> args) const {
   if (Value* converted = smallIntToHalf(b, op, args[0])) return converted;
+  if (Value* alone = roundedAlone(b, op, args)) return alone;
   if (!fastMath_ || !args[0]->getType()->isFloatTy()) return nullptr;
   const Approximate quick;
   auto call = [&](llvm::Intrinsic::ID id, llvm::ArrayRef<Value*> a) -> Value* {
