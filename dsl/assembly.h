@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "dsl/control.h"
+#include "dsl/math.h"
 
 namespace tile {
 
@@ -46,9 +47,8 @@ std::array<Tile, N> assembly(const AsmText& a, const Operand* args, const DType 
   Value spread[kArgs + 1] = {};
   TileType types[N];
   auto empty = [&](size_t) { return Tile(a.loc); };
-  auto results = [&]<size_t... R>(std::index_sequence<R...>) {
-    return std::array<Tile, N>{empty(R)...};
-  }(std::make_index_sequence<N>{});
+  auto results = [&]<size_t... R>(std::index_sequence<R...>) { return std::array<Tile, N>{empty(R)...}; }
+  (std::make_index_sequence<N>{});
   auto set = [&](size_t i, Value v) { write_slot(slot_of(results[i]), v, a.loc); };
   if (!spread_arguments(args, kArgs, a.loc, spread)) {
     for (size_t i = 0; i < N; ++i) set(i, {0});
@@ -126,6 +126,21 @@ Tile inline_asm(const std::string& text, const std::string& constraints, DType r
                 SrcLoc loc = SrcLoc::current()) {
   const DType types[] = {result};
   return detail::assembly({text, constraints, o, loc}, nullptr, types, host, std::index_sequence<>{})[0];
+}
+
+/// Cycles of this multiprocessor, nanoseconds that all of a GPU agree on (within a microsecond or so), and the number
+/// of the multiprocessor this program runs on, read where they stand among the kernel's effects. 0 on hosts.
+inline Tile clock64(SrcLoc loc = SrcLoc::current()) {
+  auto none = [loc] { return cast(Expr(0, loc), u64); };
+  return inline_asm("mov.u64 $0, %clock64;", "=l", u64, {.pure = false}, none, loc);
+}
+inline Tile globaltimer(SrcLoc loc = SrcLoc::current()) {
+  auto none = [loc] { return cast(Expr(0, loc), u64); };
+  return inline_asm("mov.u64 $0, %globaltimer;", "=l", u64, {.pure = false}, none, loc);
+}
+inline Tile smid(SrcLoc loc = SrcLoc::current()) {
+  auto none = [loc] { return cast(Expr(0, loc), u32); };
+  return inline_asm("mov.u32 $0, %smid;", "=r", u32, {.pure = false}, none, loc);
 }
 
 }  // namespace tile

@@ -79,7 +79,11 @@ namespace detail {
 /// A body that assigns its copies of tiles would leave those outside as they were.
 template <class Body>
 constexpr bool is_body() {
-  static_assert(std::is_invocable_v<const std::remove_reference_t<Body>&>,
+  static_assert(std::is_invocable_v<std::remove_reference_t<Body>&>,
+                "the bodies of if_ and while_, and the condition of while_, are lambdas without parameters -> if_(c, [&] { "
+                "... }), while_([&] { return c; }, [&] { ... })");
+  static_assert(std::is_invocable_v<const std::remove_reference_t<Body>&> ||
+                    !std::is_invocable_v<std::remove_reference_t<Body>&>,
                 "the body of if_ or while_ is a `mutable` lambda: it would assign copies of the tiles it names -> "
                 "write it with [&] and without `mutable`");
   return true;

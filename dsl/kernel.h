@@ -52,7 +52,8 @@ inline ParamInfo param_info(ParamInfo::Kind kind, DType dtype, uint8_t rank) {
 template <class P>
 struct Param {
   static_assert(kAlwaysFalse<P>,
-                "a kernel parameter is a Ptr<T>, a Tensor<T, R> or a scalar (I32, F32, ...), taken by value");
+                "a kernel parameter is a Ptr<T>, a Tensor<T, R> or a scalar (I32, F32, ...), taken by value; before them "
+                "may stand one configuration, const Cfg&, an aggregate of numbers without constructors");
   using Host = int;
   static ParamInfo info() { return {}; }
   static constexpr size_t kSlots = 1;
@@ -290,6 +291,8 @@ struct Deduce<F, First, Rest...> {
   using Plain = std::remove_cvref_t<First>;
   static constexpr bool kHasConfig = !kIsParam<Plain> && std::is_class_v<Plain> && std::is_aggregate_v<Plain>;
   static auto make(std::string n, F f, SrcLoc l) {
+    static_assert(!kHasConfig || !std::is_lvalue_reference_v<First> || std::is_const_v<std::remove_reference_t<First>>,
+                  "a kernel reads its configuration and cannot change it -> const Cfg&");
     if constexpr (kHasConfig)
       return make_kernel<F, Plain, Rest...>(std::move(n), std::move(f), l, true);
     else

@@ -76,12 +76,30 @@ constexpr std::common_type_t<A, B> min(A a, B b) {
   return b < a ? static_cast<std::common_type_t<A, B>>(b) : static_cast<std::common_type_t<A, B>>(a);
 }
 
+/// std::cout << x, printing while tracing.
+template <class S>
+requires requires(S& s) { s.rdbuf(); }
+S& operator<<(S& stream, const Tile&) {
+  static_assert(detail::kAlwaysFalse<S>, "a tile has no value while the kernel is being traced -> device_print(\"x\", x)");
+  return stream;
+}
+
 /// Element by element: a where the condition holds, else b.
 inline Tile where(Expr condition, Expr a, Expr b) {
   return detail::make_tile(detail::select(condition, a, b), condition.loc);
 }
 /// The same values as elements of another type. Float to integer truncates (out of range: undefined), to i1 tests != 0.
 inline Tile cast(Expr x, DType to) { return detail::make_tile(detail::convert(x, to), x.loc); }
+/// The same, rounded as told: floats (and integers of up to 32 bits) to floats, floats to integers. Where cast would
+/// give infinities, roundings toward zero give the largest number; f8 types give it always.
+inline Tile cast(Expr x, DType to, Rounding rounding) {
+  return detail::make_tile(detail::convert_rounding(x, to, rounding), x.loc);
+}
+/// Floats of fewer bits, rounded up or down at random so that the mean is x: `bits` are random u32 words, one an
+/// element (`randint(seed, i)`), of which the upper 24 bits count. Beyond the largest number it stays there.
+inline Tile cast_stochastic(Expr x, DType to, Expr bits) {
+  return detail::make_tile(detail::convert_randomly(x, to, bits), x.loc);
+}
 /// The nearest values that another type has: out of range becomes its largest or lowest number (infinities, too), NaN
 /// becomes 0 in integers; inside the range like cast. Quantising: saturate(rint(x / scale), i8).
 inline Tile saturate(Expr x, DType to) { return detail::make_tile(detail::saturate(x, to), x.loc); }
@@ -111,6 +129,13 @@ inline Tile num_programs(int axis, SrcLoc loc = SrcLoc::current()) {
 /// low, low + 1, ... high - 1 as a rank-1 i32 tile; both known while tracing.
 inline Tile arange(int64_t low, int64_t high, SrcLoc loc = SrcLoc::current()) {
   return detail::make_tile(detail::arange(low, high, loc), loc);
+}
+template <class Low, class High>
+requires(std::derived_from<Low, Tile> || std::derived_from<High, Tile>) Tile arange(const Low&, const High&) {
+  static_assert(detail::kAlwaysFalse<Low>,
+                "both ends of arange are known while tracing -> start + arange(0, c.B), with a mask for what is beyond "
+                "the end; range(n) is the loop over a number known when the kernel runs");
+  return {};
 }
 /// A tile with one value everywhere.
 inline Tile full(Shape shape, Expr value, DType dtype) {

@@ -39,6 +39,13 @@ class Tensor {
     return detail::make_tile(
         detail::load_box(view_, operands(offsets).data(), R, shape, options.pad, options.cache, loc), loc);
   }
+  template <class I>
+  Tile& operator[](const I&) const {
+    static_assert(detail::kAlwaysFalse<I>,
+                  "a Tensor has no [] -> A.load({row, column}) is an element, and A.load({row, "
+                  "column}, {rows, columns}) a box; A.store({row, column}, x)");
+    return *static_cast<Tile*>(nullptr);
+  }
   /// One element as a scalar.
   Tile load(std::array<Expr, R> offsets, SrcLoc loc = SrcLoc::current()) const {
     return load(offsets, Shape{}, {}, loc);
@@ -50,12 +57,26 @@ class Tensor {
                   "store through a Tensor<const T, R>: declare the kernel parameter as Tensor<T, R>");
     detail::store_box(view_, operands(offsets).data(), R, value, options.cache, loc);
   }
-  /// Adds the value to the box that starts at `offsets`, every element atomically, relaxed and in no particular order (so
-  /// sums of floats may differ from run to run). T: f32, f16, bf16, or an integer of 32 bits.
+  /// Adds the value to the box that starts at `offsets`, every element atomically, relaxed and in no particular order
+  /// (so sums of floats may differ from run to run). T: f32, f16, bf16, or an integer of 32 bits.
   void atomic_add(std::array<Expr, R> offsets, Expr value, SrcLoc loc = SrcLoc::current()) const {
     static_assert(!std::is_const_v<T>,
                   "atomic_add to a Tensor<const T, R>: declare the kernel parameter as Tensor<T, R>");
     detail::add_to_box(view_, operands(offsets).data(), R, value, loc);
+  }
+  /// Rows chosen by number: `rows`, a tile of N integers, gives an N x columns tile that begins at `column`. Elements
+  /// outside the tensor (rows below 0 too) read `pad`.
+  Tile gather(Expr rows, Expr column, int64_t columns, BoxLoad o = {}) const {
+    static_assert(R == 2, "gather takes rows of a tensor of 2 dims: Tensor<T, 2>");
+    return detail::make_tile(detail::gather_rows(view_, rows, column, columns, o.pad, o.cache), rows.loc);
+  }
+  /// Writes the rows of `value` (N x columns) to the rows that `rows` names, from `column` on; elements outside are
+  /// skipped. Of rows named twice one remains.
+  void scatter(Expr rows, Expr column, Expr value, BoxStore o = {}) const {
+    static_assert(R == 2, "scatter writes rows of a tensor of 2 dims: Tensor<T, 2>");
+    static_assert(!std::is_const_v<T>,
+                  "scatter through a Tensor<const T, R>: declare the kernel parameter as Tensor<T, R>");
+    detail::scatter_rows(view_, rows, column, value, o.cache);
   }
   /// Size of a dim as i32 (what loops count with) or i64; distance in elements between neighbours along a dim, i64.
   Tile dim(int i, SrcLoc loc = SrcLoc::current()) const {

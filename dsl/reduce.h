@@ -24,12 +24,41 @@ TILE_FOLD(any)      // i1
 TILE_FOLD(all)      // i1
 TILE_FOLD(xor_sum)  // integers
 #undef TILE_FOLD
+namespace detail {
+template <class I>
+void axis_wanted() {
+  static_assert(kAlwaysFalse<I>, "the axis of a reduction is written axis(i) -> sum(x, axis(1))");
+}
+}  // namespace detail
+#define TILE_FOLD_BY_NUMBER(verb)        \
+  template <std::integral I>             \
+  Tile verb(const Expr& x, I) {          \
+    detail::axis_wanted<I>();            \
+    return detail::make_tile({}, x.loc); \
+  }
+TILE_FOLD_BY_NUMBER(sum)
+TILE_FOLD_BY_NUMBER(prod)
+TILE_FOLD_BY_NUMBER(any)
+TILE_FOLD_BY_NUMBER(all)
+#undef TILE_FOLD_BY_NUMBER
 /// Index (i32) of the largest or smallest element along an axis; the first one among equals, NaNs never win.
 inline Tile argmax(Expr x, axis along) {
   return detail::make_tile(detail::reduce(detail::Fold::argmax, x, along.index), x.loc);
 }
 inline Tile argmin(Expr x, axis along) {
   return detail::make_tile(detail::reduce(detail::Fold::argmin, x, along.index), x.loc);
+}
+
+/// max or min along an axis together with argmax or argmin, at the price of the latter: auto [value, at] = ...
+inline std::pair<Tile, Tile> max_with_index(Expr x, axis along) {
+  detail::Value index{};
+  const detail::Value value = detail::reduce_with_index(detail::Fold::argmax, x, along.index, index);
+  return {detail::make_tile(value, x.loc), detail::make_tile(index, x.loc)};
+}
+inline std::pair<Tile, Tile> min_with_index(Expr x, axis along) {
+  detail::Value index{};
+  const detail::Value value = detail::reduce_with_index(detail::Fold::argmin, x, along.index, index);
+  return {detail::make_tile(value, x.loc), detail::make_tile(index, x.loc)};
 }
 
 struct ScanOptions {
@@ -44,20 +73,42 @@ inline Tile cumprod(Expr x, axis along, ScanOptions o = {}) {
 }
 
 namespace detail {
+template <class R>
+inline constexpr size_t kTilesIn = std::is_convertible_v<R, Tile> ? 1 : 0;
+template <class R>
+requires requires { std::tuple_size<R>::value; }
+inline constexpr size_t kTilesIn<R> = std::tuple_size_v<R>;
+template <size_t>
+using TileAt = Tile;
+/// Whether f combines N tiles: it takes 2 N and returns N.
+template <size_t N, class F, size_t... I>
+constexpr bool is_combiner() {
+  constexpr bool takes = std::is_invocable_v<F&, TileAt<I>..., TileAt<I>...>;
+  static_assert(takes,
+                "a combiner takes two values of every tile that is combined -> (Tile before, Tile next), or for "
+                "{a, b} (Tile a0, Tile b0, Tile a1, Tile b1)");
+  if constexpr (takes) {
+    constexpr size_t made = kTilesIn<std::decay_t<std::invoke_result_t<F&, TileAt<I>..., TileAt<I>...>>>;
+    static_assert(made == N,
+                  "a combiner returns a value of every tile that is combined -> a Tile, or for {a, b} "
+                  "std::tuple(a, b)");
+    return made == N;
+  }
+  return false;
+}
 template <size_t N, class F, size_t... I>
 auto combine(const std::array<Operand, N>& sources, int along, bool is_scan, bool reverse, F&& f,
              std::index_sequence<I...>) {
   const SrcLoc loc = sources[0].loc;
-  Value args[2 * N], out[N];
-  open_combiner(sources.data(), int(N), along, is_scan, reverse, args, loc);
-  {
+  Value args[2 * N] = {}, out[N] = {};
+  if constexpr (is_combiner<N, F, I...>()) {
+    open_combiner(sources.data(), int(N), along, is_scan, reverse, args, loc);
     if constexpr (N == 1) {
       Tile r = f(make_tile(args[0], loc), make_tile(args[1], loc));
       const Operand yields[] = {Expr(r, loc)};
       close_combiner(yields, 1, out);
     } else {
       auto r = f(make_tile(args[I], loc)..., make_tile(args[N + I], loc)...);
-      static_assert(std::tuple_size_v<decltype(r)> == N, "the combiner must return as many tiles as are combined");
       const Operand yields[] = {Expr(Tile(std::get<I>(r)), loc)...};
       close_combiner(yields, int(N), out);
     }

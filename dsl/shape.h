@@ -9,6 +9,10 @@ namespace tile {
 
 /// Row-major order kept; the number of elements must agree. A one-element tile reshaped to {} is a scalar.
 inline Tile reshape(Expr x, Shape shape) { return detail::make_tile(detail::reshape(x, shape), x.loc); }
+/// All elements in one dim.
+inline Tile ravel(Expr x) {
+  return reshape(x, {detail::type_of(x.kind == Expr::value ? x.v : detail::literal(x)).shape.elements()});
+}
 /// A new dim of size 1 at `at` (negative counts from the last of the result).
 inline Tile expand_dims(Expr x, int at) { return detail::make_tile(detail::expand_dims(x, at), x.loc); }
 /// Drops a dim of size 1. Dropping the last one gives a scalar.

@@ -46,9 +46,10 @@ inline constexpr DType i1 = DType::i1, i8 = DType::i8, i16 = DType::i16, i32 = D
                        f8e5m2 = DType::f8e5m2, f16 = DType::f16, bf16 = DType::bf16, f32 = DType::f32, f64 = DType::f64;
 
 namespace detail {
-template <class T>
+template <class...>
 inline constexpr bool kAlwaysFalse = false;
 }
+class Tile;
 
 /// The element type a C++ type stands for: dtype_of<const half>() == f16.
 template <class T>
@@ -70,6 +71,13 @@ class Shape {
   constexpr Shape() = default;
   constexpr Shape(std::initializer_list<int64_t> dims) {
     for (int64_t d : dims) push_back(d);
+  }
+  /// {n, 4} where n is known only when the kernel runs.
+  template <class... D>
+  requires(std::is_base_of_v<Tile, D> || ...) Shape(const D&...) {
+    static_assert(detail::kAlwaysFalse<D...>,
+                  "the sizes of a tile are known while tracing, and this is the value of a tile or an argument of the "
+                  "launch -> take a field of the configuration, and mask or bound what is beyond the end");
   }
   constexpr int rank() const { return rank_; }
   constexpr int64_t operator[](int i) const { return dims_[i]; }

@@ -73,6 +73,37 @@ class Tile {
         "-> use if_(cond, ...), when(cond), where(cond, a, b), & and | instead");
     return false;
   }
+  /// int(x), static_cast<float>(x).
+  template <Arithmetic A>
+  requires(!std::same_as<A, bool>) explicit operator A() const {
+    static_assert(detail::kAlwaysFalse<A>,
+                  "a tile has no value while the kernel is being traced, so it cannot become a C++ number "
+                  "-> cast(x, i32) or cast(x, f32) converts its elements");
+    return {};
+  }
+  /// p[i], x[i] as in CUDA C++.
+  template <class I>
+  Tile& operator[](const I&) const {
+    static_assert(detail::kAlwaysFalse<I>,
+                  "pointers and tiles have no [] -> load(p + i) and store(p + i, x) reach memory, extract, take and "
+                  "where the elements of a tile");
+    return const_cast<Tile&>(*this);
+  }
+  template <class I = int>
+  Tile& operator*() const {
+    static_assert(detail::kAlwaysFalse<I>, "pointers have no * -> load(p) and store(p, x)");
+    return const_cast<Tile&>(*this);
+  }
+  template <class I = int>
+  Tile& operator++() {
+    static_assert(detail::kAlwaysFalse<I>, "tiles have no ++ -> x += 1; loops that run on the device are range(...)");
+    return *this;
+  }
+  template <class I = int>
+  Tile& operator++(int) {
+    static_assert(detail::kAlwaysFalse<I>, "tiles have no ++ -> x += 1; loops that run on the device are range(...)");
+    return *this;
+  }
 
  protected:
   friend struct Expr;

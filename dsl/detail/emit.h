@@ -10,8 +10,11 @@
 
 namespace tile {
 
-/// How f32 operands of a dot are multiplied: exactly rounded, with 10 mantissa bits, or as three such products.
-enum class Prec : uint8_t { ieee, tf32, tf32x3 };
+/// How f32 operands of a dot are multiplied: exactly rounded, with 10 mantissa bits, or as three such products; as three
+/// products of bf16 (16 bits of each operand count) or six (all 24). The last three want finite operands.
+enum class Prec : uint8_t { ieee, tf32, tf32x3, bf16x3, bf16x6 };
+/// Where a conversion goes that its target cannot hold.
+enum class Rounding : uint8_t { nearest, toward_zero, up, down };
 /// What a load or store asks of the caches of a GPU, whichever way the data travels (bulk and asynchronous copies,
 /// too): nothing; used once (L1 does not keep it, L2 gives it up first); used again soon (given up last); no caching at
 /// all.
@@ -78,6 +81,8 @@ Value elementwise(Op, const Operand* args, int count);
 Value select(const Operand& condition, const Operand& a, const Operand& b);
 Value convert(const Operand&, DType);
 Value saturate(const Operand&, DType);
+Value convert_rounding(const Operand&, DType, Rounding);
+Value convert_randomly(const Operand&, DType, const Operand& bits);
 Value reinterpret(const Operand&, DType);
 Value program_id(int axis, SrcLoc);
 Value num_programs(int axis, SrcLoc);
@@ -105,6 +110,8 @@ void store(const Operand& pointer, const Operand& value, const Operand& mask, Ca
 Value load_box(Value view, const Operand* offsets, int rank, const Shape&, double pad, Cache, SrcLoc);
 void store_box(Value view, const Operand* offsets, int rank, const Operand& value, Cache, SrcLoc);
 void add_to_box(Value view, const Operand* offsets, int rank, const Operand& value, SrcLoc);
+Value gather_rows(Value view, const Operand& rows, const Operand& column, int64_t columns, double pad, Cache);
+void scatter_rows(Value view, const Operand& rows, const Operand& column, const Operand& value, Cache);
 Value view_dim(Value view, int dim, DType as, SrcLoc);
 Value view_stride(Value view, int dim, SrcLoc);
 Value view_pointer(Value view, SrcLoc);
@@ -117,6 +124,7 @@ Value atomic_cas(const Operand& pointer, const Operand& expected, const Operand&
 // ---- across elements
 enum class Fold : uint8_t { sum, prod, max, min, any, all, xor_sum, argmax, argmin };
 Value reduce(Fold, const Operand&, int axis);
+Value reduce_with_index(Fold, const Operand&, int axis, Value& index);  ///< of argmax or argmin, the value, too
 Value reduce_all(Fold, const Operand&);  ///< over every axis, to a scalar
 Value scan(Fold, const Operand&, int axis, bool reverse);
 Value histogram(const Operand&, int64_t bins);  ///< i32 counts of the values 0 .. bins - 1

@@ -36,7 +36,7 @@ constexpr auto fields_of(T& t) {
   constexpr size_t n = kFields<T>;
 #define TILE_FIELDS(count, ...)                                       \
   else if constexpr (n == count) {                                    \
-    auto& [__VA_ARGS__] = t;                                          \
+    auto& [__VA_ARGS__] = t; /* an error here: a field is an array */ \
     return [](auto&... f) { return std::tuple(&f...); }(__VA_ARGS__); \
   }
   if constexpr (n == 0) return std::tuple<>{};

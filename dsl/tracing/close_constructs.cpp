@@ -240,6 +240,24 @@ void Tracer::close_for(Frame& f, mlir::ValueRange inits, mlir::ValueRange yields
   results.append(loop.getResults().begin() + 1, loop.getResults().end());
 }
 
+/// Whether a condition computed in `before` is the same every time: made of nothing that the loop carries or reads.
+static bool never_changes(mlir::Value condition, mlir::Block* before) {
+  llvm::SmallVector<mlir::Value, 8> pending{condition};
+  llvm::SmallPtrSet<mlir::Operation*, 8> seen;
+  while (!pending.empty()) {
+    const mlir::Value v = pending.pop_back_val();
+    mlir::Operation* op = v.getDefiningOp();
+    if (!op) {
+      if (mlir::cast<mlir::BlockArgument>(v).getOwner() == before) return false;
+      continue;
+    }
+    if (op->getBlock() != before || !seen.insert(op).second) continue;
+    if (op->getNumRegions() > 0 || !mlir::isMemoryEffectFree(op)) return false;
+    pending.append(op->operand_begin(), op->operand_end());
+  }
+  return true;
+}
+
 void Tracer::close_while(Frame& f, mlir::ValueRange inits, mlir::ValueRange yields, int alive_index,
                          llvm::SmallVectorImpl<mlir::Value>& results) {
   mlir::OpBuilder& b = at_end();
@@ -258,6 +276,12 @@ void Tracer::close_while(Frame& f, mlir::ValueRange inits, mlir::ValueRange yiel
         own, [&](mlir::OpOperand& use) { return f.block->findAncestorOpInBlock(*use.getOwner()) != nullptr; });
   }
   mlir::Value condition = values_[resolve(f.condition)].value;
+  // After another mistake what was meant to change may be missing.
+  if (alive_index < 0 && diagnostics.empty() && !mlir::matchPattern(condition, mlir::m_Zero()) &&
+      never_changes(condition, f.before))
+    error("the condition of while_ reads nothing that its body changes: the loop has no iteration or never ends; assign "
+          "a tile that the condition reads, load() in it, or leave with break_if",
+          f.loc);
   if (alive_index >= 0) {
     // After a break the condition is not evaluated: it may load what does not exist any more.
     mlir::Block* evaluate = new mlir::Block;

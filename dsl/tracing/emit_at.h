@@ -16,6 +16,10 @@ struct At {
   Operand operator()(A literal) const {
     return literal_operand(literal, loc);
   }
+  Value apply(Op op, Value x) const {
+    const Operand one[] = {(*this)(x)};
+    return elementwise(op, one, 1);
+  }
   template <class X, class Y>
   Value apply(Op op, X x, Y y) const {
     const Operand both[] = {(*this)(x), (*this)(y)};

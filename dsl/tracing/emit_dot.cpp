@@ -35,6 +35,19 @@ mlir::Value matrix(OpBuilder& b, Location loc, mlir::Value tile, int64_t number)
   return ir::ReshapeOp::create(b, loc, with_shape(tile, shape.drop_front()), box);
 }
 
+/// f32 as a sum of two or three bf16, the largest first: what is left of each rounding is exact.
+SmallVector<mlir::Value, 3> bf16_parts(OpBuilder& b, Location loc, mlir::Value x, int count) {
+  SmallVector<mlir::Value, 3> parts;
+  const auto shape = cast<RankedTensorType>(x.getType()).getShape();
+  const Type narrow = RankedTensorType::get(shape, b.getBF16Type());
+  for (int i = 0; i < count; ++i) {
+    mlir::Value part = arith::TruncFOp::create(b, loc, narrow, x);
+    parts.push_back(part);
+    if (i + 1 < count) x = arith::SubFOp::create(b, loc, x, arith::ExtFOp::create(b, loc, x.getType(), part));
+  }
+  return parts;
+}
+
 }  // namespace
 
 Value dot(const Operand& a, const Operand& b, const Operand& acc, Prec prec) {
@@ -72,9 +85,18 @@ Value dot(const Operand& a, const Operand& b, const Operand& acc, Prec prec) {
   }
   OpBuilder& builder = t->at_end();
   const Location at = t->location(loc);
-  const auto precision = ir::PrecisionAttr::get(t->context(), static_cast<ir::Precision>(prec));
-  auto product = [&](mlir::Value left, mlir::Value right, mlir::Value init) -> mlir::Value {
+  const int parts = d != DType::f32 ? 1 : prec == Prec::bf16x3 ? 2 : prec == Prec::bf16x6 ? 3 : 1;
+  const auto precision =
+      ir::PrecisionAttr::get(t->context(), prec > Prec::tf32x3 ? ir::Precision::ieee : static_cast<ir::Precision>(prec));
+  auto one_product = [&](mlir::Value left, mlir::Value right, mlir::Value init) -> mlir::Value {
     return ir::DotOp::create(builder, at, init.getType(), left, right, init, precision);
+  };
+  auto product = [&](mlir::Value left, mlir::Value right, mlir::Value init) -> mlir::Value {
+    if (parts == 1) return one_product(left, right, init);
+    const auto x = bf16_parts(builder, at, left, parts), y = bf16_parts(builder, at, right, parts);
+    for (int order = parts - 1; order >= 0; --order)  // the smallest first
+      for (int i = 0; i <= order; ++i) init = one_product(x[i], y[order - i], init);
+    return init;
   };
   const mlir::Value left = t->info(x).value, right = t->info(y).value, init = t->info(c).value;
   if (shape.rank() == 2) return t->add(product(left, right, init), out, loc);

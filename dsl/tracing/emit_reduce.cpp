@@ -128,7 +128,7 @@ mlir::Value fold(Tracer& t, Fold f, mlir::Value x, DType d, int axis, bool is_sc
 
 /// The least index of an element equal to the extreme one: a NaN equals nothing, and the extreme one is often wanted
 /// anyway. Pairs of value and index combined at once would take two and a half times the instructions.
-mlir::Value arg_along(Tracer& t, Fold f, mlir::Value x, DType d, int axis, SrcLoc at) {
+mlir::Value arg_along(Tracer& t, Fold f, mlir::Value x, DType d, int axis, SrcLoc at, mlir::Value* value) {
   OpBuilder& b = t.at_end();
   const Location loc = t.location(at);
   auto type = cast<RankedTensorType>(x.getType());
@@ -145,6 +145,7 @@ mlir::Value arg_along(Tracer& t, Fold f, mlir::Value x, DType d, int axis, SrcLo
   mlir::Value index = ir::IotaOp::create(b, loc, RankedTensorType::get({length}, i32), 0);
   if (type.getRank() > 1) index = ir::ReshapeOp::create(b, loc, RankedTensorType::get(thin, i32), index);
   mlir::Value extreme = fold(t, f == Fold::argmax ? Fold::max : Fold::min, x, d, axis, false, false, at);
+  *value = extreme;
   mlir::Value best = stretch(t, extreme, shape, at);
   mlir::Value is_best = is_float(d) ? mlir::Value(arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, x, best))
                                     : mlir::Value(arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, x, best));
@@ -159,8 +160,11 @@ mlir::Value arg_along(Tracer& t, Fold f, mlir::Value x, DType d, int axis, SrcLo
   return arith::SelectOp::create(b, loc, none, constant(reduced, 0), first);
 }
 
-Value fold_along(Tracer& t, Fold f, const Operand& o, int axis, bool is_scan, bool reverse) {
-  const char* verb = is_scan ? (f == Fold::sum ? "cumsum" : "cumprod") : name_of(f);
+/// `extreme`, of argmax and argmin, is set to the element found.
+Value fold_along(Tracer& t, Fold f, const Operand& o, int axis, bool is_scan, bool reverse, Value* extreme = nullptr) {
+  const char* verb = is_scan   ? (f == Fold::sum ? "cumsum" : "cumprod")
+                     : extreme ? (f == Fold::argmax ? "max_with_index" : "min_with_index")
+                               : name_of(f);
   Value v = operand_tile(t, o, verb);
   if (t.is_bad(v) || !check_axis(t, axis, t.type_of(v), o.loc)) return {0};
   DType d = t.info(v).dtype;
@@ -172,8 +176,12 @@ Value fold_along(Tracer& t, Fold f, const Operand& o, int axis, bool is_scan, bo
   }
   v = convert_value(t, v, accumulator(f, d), o.loc);
   d = t.info(v).dtype;
-  if (f == Fold::argmax || f == Fold::argmin)
-    return t.add(arg_along(t, f, t.info(v).value, d, axis, o.loc), DType::i32, o.loc);
+  if (f == Fold::argmax || f == Fold::argmin) {
+    mlir::Value found;
+    const mlir::Value index = arg_along(t, f, t.info(v).value, d, axis, o.loc, &found);
+    if (extreme) *extreme = t.add(found, d, o.loc);
+    return t.add(index, DType::i32, o.loc);
+  }
   return t.add(fold(t, f, t.info(v).value, d, axis, is_scan, reverse, o.loc), d, o.loc);
 }
 
@@ -182,6 +190,13 @@ Value fold_along(Tracer& t, Fold f, const Operand& o, int axis, bool is_scan, bo
 Value reduce(Fold f, const Operand& o, int axis) {
   Tracer* t = Tracer::current();
   return t ? fold_along(*t, f, o, axis, false, false) : Value{0};
+}
+
+Value reduce_with_index(Fold f, const Operand& o, int axis, Value& index) {
+  Tracer* t = Tracer::current();
+  Value extreme{0};
+  index = t ? fold_along(*t, f, o, axis, false, false, &extreme) : Value{0};
+  return extreme;
 }
 
 Value reduce_all(Fold f, const Operand& o) {

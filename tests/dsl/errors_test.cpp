@@ -178,6 +178,27 @@ TEST(Errors, Combiners) {
   EXPECT_TILE_ERROR(__LINE__, "if_ cannot be used inside a combiner; use where", [] { auto r = scan(zeros({4}, f32), axis(0), [](Tile a, Tile b) { if_(a < b, [&] { a = b; }); return a; }); });
   EXPECT_TILE_ERROR(__LINE__, "tiles combined together must have one shape", [] { auto r = reduce({arange(0, 4), arange(0, 8)}, axis(0), [](Tile a, Tile b, Tile c, Tile d) { return std::tuple(a, b); }); });
 }
+TEST(Errors, ExtremesWithTheirPlaces) {
+  EXPECT_TILE_ERROR(__LINE__, "'max_with_index' is not defined on tile<4xi1>", [] { auto r = max_with_index(arange(0, 4) > 2, axis(0)); });
+  EXPECT_TILE_ERROR(__LINE__, "axis 2 is out of range for tile<4xi32>", [] { auto r = min_with_index(arange(0, 4), axis(2)); });
+}
+TEST(Errors, Roundings) {
+  EXPECT_TILE_ERROR(__LINE__, "cast of i64 to f32 rounds to nearest only; other roundings take integers of up to 32 bits", [](I64 n) { auto r = cast(n, f32, Rounding::up); });
+  EXPECT_TILE_ERROR(__LINE__, "cast to bf16 expects numbers, found ptr<f32>", [](Ptr<float> p) { auto r = cast(p, bf16, Rounding::down); });
+  EXPECT_TILE_ERROR(__LINE__, "cast_stochastic rounds floats to floats of fewer bits, found f32 to i32", [](F32 x) { auto r = cast_stochastic(x, i32, 3u); });
+  EXPECT_TILE_ERROR(__LINE__, "cast_stochastic rounds floats to floats of fewer bits, found tile<4xf16> to bf16", [] { auto r = cast_stochastic(zeros({4}, f16), bf16, randint(1, arange(0, 4))); });
+  EXPECT_TILE_ERROR(__LINE__, "the random bits of cast_stochastic must be u32 (or narrower, of the same kind), found f32", [](F32 x) { auto r = cast_stochastic(x, bf16, x); });
+  EXPECT_TILE_ERROR(__LINE__, "'div_rn' is not defined on i32; it takes floats", [](I32 n) { auto r = div_rn(n, n); });
+}
+TEST(Errors, RowsByNumber) {
+  EXPECT_TILE_ERROR(__LINE__, "gather takes row numbers as an integer tile of 1 dim, found tile<4xf32>", [](Tensor<float, 2> x) { auto r = x.gather(zeros({4}, f32), 0, 16); });
+  EXPECT_TILE_ERROR(__LINE__, "gather takes row numbers as an integer tile of 1 dim, found i32", [](Tensor<float, 2> x, I32 n) { auto r = x.gather(n, 0, 16); });
+  EXPECT_TILE_ERROR(__LINE__, "the column gather begins at is an integer scalar, found tile<16xi32>", [](Tensor<float, 2> x) { auto r = x.gather(arange(0, 4), arange(0, 16), 16); });
+  EXPECT_TILE_ERROR(__LINE__, "tile dims must be positive, found -16 as dim 1", [](Tensor<float, 2> x) { auto r = x.gather(arange(0, 4), 0, -16); });
+  EXPECT_TILE_ERROR(__LINE__, "operands cannot be broadcast: 4x16 and 8x16 differ in dim 0", [](Tensor<float, 2> x) { x.scatter(arange(0, 4), 0, zeros({8, 16}, f32)); });
+  EXPECT_TILE_ERROR(__LINE__, "scatter writes a tile of rows and columns, found tile<4xf32>", [](Tensor<float, 2> x) { x.scatter(arange(0, 4), 0, zeros({4}, f32)); });
+  EXPECT_TILE_ERROR(__LINE__, "the stored value must be f16", [](Tensor<half, 2> x) { x.scatter(arange(0, 4), 0, zeros({4, 16}, f32)); });
+}
 TEST(Errors, Dot) {
   EXPECT_TILE_ERROR(__LINE__, "dot: inner dimensions do not agree: tile<16x32xf16> * tile<16x32xf16>", [] { auto r = dot(zeros({16, 32}, f16), zeros({16, 32}, f16)); });
   EXPECT_TILE_ERROR(__LINE__, "dot: operands must have 2 dims", [] { auto r = dot(zeros({16}, f16), zeros({16, 16}, f16)); });
@@ -379,6 +400,18 @@ TEST(Errors, Conditions) {
   EXPECT_TILE_ERROR(__LINE__, "if_ needs a scalar i1 condition, found i32; compare, e.g. x != 0", [](I32 n) { if_(n, [] {}); });
   EXPECT_TILE_ERROR(__LINE__, "while_ needs a scalar i1 condition", [](I32 n) { while_([&] { return n; }, [] {}); });
   EXPECT_TILE_ERROR(__LINE__, "the condition of while_ must not assign tile variables", [](I32 n) { Tile i = 0; while_([&] { i += 1; return i < n; }, [] {}); });
+}
+
+TEST(Errors, LoopsWithoutAnEnd) {
+  const char* text = "the condition of while_ reads nothing that its body changes: the loop has no iteration or never ends";
+  EXPECT_TILE_ERROR(__LINE__, text, [](Ptr<float> p) { while_([] { return true; }, [&] { store(p, 1.f); }); });
+  EXPECT_TILE_ERROR(__LINE__, text, [](Ptr<float> p, I32 n) { while_([&] { return n > 3; }, [&] { store(p, 1.f); }); });
+  EXPECT_TILE_ERROR(__LINE__, text, [](I32 n) { bool done = false; while_([&] { return !done; }, [&] { done = true; }); });
+  EXPECT_TILE_ERROR(__LINE__, text, [](I32 n) { Tile i = 0, j = 0; while_([&] { return i + n < 3; }, [&] { j += 1; }); });
+  EXPECT_TRUE(trace_of([](Ptr<int32_t> p) { while_([&] { return load(p) != 0; }, [] {}); }).ok());  // others may write
+  EXPECT_TRUE(trace_of([](Ptr<int32_t> p, I32 n) { Tile i = 0; while_([] { return true; }, [&] { i += 1; break_if(i > n); }); }).ok());
+  EXPECT_TRUE(trace_of([](I32 n) { Tile i = 0; while_([&] { return i < n; }, [&] { if_(n > 3, [&] { i += 1; }, [&] { i += 2; }); }); }).ok());
+  EXPECT_TRUE(trace_of([](Ptr<float> p) { const bool more = false; while_([&] { return more; }, [&] { store(p, 1.f); }); }).ok());
 }
 
 TEST(Errors, Ranges) {

@@ -136,6 +136,44 @@ TEST(Across, FirstAmongEqualsAndNan) {
   }
 }
 
+TEST(Across, ExtremesWithTheirPlaces) {
+  constexpr int R = 5, C = 40;
+  std::vector<float> x = operands<float>(R * C, -4, 4, 17);
+  x[3] = x[30] = 9, x[C + 2] = NAN, x[C + 39] = -9, x[C + 7] = -9;
+  for (int c = 0; c < C; ++c) x[2 * C + c] = NAN, x[3 * C + c] = c % 2 ? -INFINITY : NAN;
+  for (auto& device : devices()) {
+    std::vector<float> value(2 * R);
+    std::vector<int32_t> place(2 * R), column(2 * C);
+    auto k = kernel("extremes", [](Ptr<const float> p, Ptr<float> value, Ptr<int32_t> place, Ptr<int32_t> column) {
+      auto x = load(p + arange(0, R).col() * C + arange(0, C).row());
+      auto [high, at] = max_with_index(x, axis(1));
+      auto [low, where_low] = min_with_index(x, axis(-1));
+      store(value + arange(0, R).col(), high), store(place + arange(0, R).col(), at);
+      store(value + R + arange(0, R).col(), low), store(place + R + arange(0, R).col(), where_low);
+      auto [most, row] = max_with_index(cast(x * 10.f, i32) % 7, axis(0));
+      store(column + arange(0, C).row(), most), store(column + C + arange(0, C).row(), row);
+    });
+    ASSERT_TRUE(run_on(device, k, Grid{1}, x, value, place, column));
+    for (int r = 0; r < R; ++r)
+      for (bool low : {false, true}) {
+        int best = -1;
+        for (int c = 0; c < C; ++c)
+          if (const float v = x[r * C + c]; !std::isnan(v))
+            if (best < 0 || (low ? v < x[r * C + best] : v > x[r * C + best])) best = c;
+        EXPECT_EQ(place[low * R + r], std::max(best, 0)) << device->name() << " row " << r;
+        if (best < 0)
+          EXPECT_TRUE(std::isnan(value[low * R + r])) << device->name();
+        else
+          EXPECT_EQ(value[low * R + r], x[r * C + best]) << device->name() << " row " << r;
+      }
+    for (int c = 0; c < C; ++c) {
+      if (c == 2) continue;  // a NaN as an integer is nothing in particular, here and in two rows everywhere
+      EXPECT_GE(column[C + c], 0);
+      EXPECT_LT(column[C + c], R);
+    }
+  }
+}
+
 TEST(Across, ProductsAndCustomCombiners) {
   for (auto& device : devices()) {
     std::vector<float> x = operands<float>(64, 0.8, 1.2, 5), out(5);
@@ -280,6 +318,8 @@ TEST(Across, DotBf16) { check_dot<bfloat16, float>(64, 32, 32, Prec::ieee, 8); }
 TEST(Across, DotF32) { check_dot<float, float>(32, 32, 48, Prec::ieee, 8); }
 TEST(Across, DotF32AsTf32) { check_dot<float, float>(32, 32, 48, Prec::tf32, 8192 * 1.5); }
 TEST(Across, DotF32AsThreeTf32) { check_dot<float, float>(32, 32, 48, Prec::tf32x3, 64); }
+TEST(Across, DotF32AsThreeBf16) { check_dot<float, float>(32, 32, 48, Prec::bf16x3, 512); }
+TEST(Across, DotF32AsSixBf16) { check_dot<float, float>(32, 32, 48, Prec::bf16x6, 16); }
 TEST(Across, DotF64) {
   check_dot<double, double>(16, 16, 16, Prec::ieee, 8);
   check_dot<double, double>(48, 32, 20, Prec::ieee, 8);

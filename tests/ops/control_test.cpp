@@ -146,6 +146,50 @@ TEST(Random, DistributionsAndIndependenceOfTheTileShape) {
   }
 }
 
+TEST(Random, FourAtATime) {
+  constexpr int n = 4096;
+  for (auto& device : devices()) {
+    std::vector<float> u(4 * n), g(4 * n), one(2 * n);
+    auto k = kernel("random4", [](Ptr<float> u, Ptr<float> g, Ptr<float> one) {
+      auto i = program_id(0) * 1024 + arange(0, 1024);
+      const auto uniform = rand4(5, i), normal = randn4(5, i);
+      for (int j = 0; j < 4; ++j) store(u + j * n + i, uniform[j]), store(g + j * n + i, normal[j]);
+      store(one + i, rand(5, i));
+      store(one + n + i, randn(5, i));
+    });
+    ASSERT_TRUE(run_on(device, k, Grid{4}, u, g, one));
+    for (int i = 0; i < n; ++i) ASSERT_TRUE(u[i] == one[i] && g[i] == one[n + i]) << device->name() << " " << i;
+    for (int a = 0; a < 4; ++a)
+      for (int b = 0; b <= a; ++b) {  // each has its variance, pairs have none in common
+        double uniform = 0, normal = 0;
+        for (int i = 0; i < n; ++i) {
+          uniform += (u[a * n + i] - 0.5) * (u[b * n + i] - 0.5) / n;
+          normal += double(g[a * n + i]) * g[b * n + i] / n;
+        }
+        EXPECT_NEAR(uniform, a == b ? 1.0 / 12 : 0, 0.006) << device->name() << " " << a << ", " << b;
+        EXPECT_NEAR(normal, a == b, 0.08) << device->name() << " " << a << ", " << b;
+      }
+  }
+}
+
+TEST(Debug, RegistersOfTheMachine) {
+  for (auto& device : devices()) {
+    std::vector<uint64_t> out(6, 99);
+    auto k = kernel("machine", [](Ptr<uint64_t> out) {
+      auto t = globaltimer(), c = clock64();
+      store(out, t), store(out + 1, c), store(out + 2, cast(smid(), u64));
+      store(out + 3, globaltimer() - t), store(out + 4, clock64() - c);
+    });
+    ASSERT_TRUE(run_on(device, k, Grid{1}, out));
+    const bool gpu = device->kind() == DeviceKind::cuda;
+    EXPECT_EQ(out[0] > 0, gpu) << device->name();
+    EXPECT_EQ(out[4] > 0, gpu) << device->name();
+    EXPECT_LT(out[2], 1000u) << device->name();
+    EXPECT_LT(out[3], 1'000'000'000u) << device->name();
+    EXPECT_EQ(out[5], 99u) << device->name();
+  }
+}
+
 TEST(Debug, PrintsWholeTilesFromChosenPrograms) {
   for (auto& device : devices()) {
     std::mutex mutex;

@@ -70,6 +70,43 @@ TEST(Memory, BoxesAreBoundsChecked) {
   }
 }
 
+/// Rows by number, of any strides: what is outside reads `pad` and is not written.
+TEST(Memory, RowsByNumber) {
+  struct Cfg {
+    int row_step = 24, column_step = 1;
+  };
+  const int H = 9, W = 20;
+  for (auto& device : devices())
+    for (const Cfg& c : {Cfg{24, 1}, Cfg{1, 9}, Cfg{48, 2}}) {
+      std::vector<half> data(9 * 48), gathered(8 * 16), scattered(9 * 48, half(-1.f));
+      for (size_t i = 0; i < data.size(); ++i) data[i] = half(float(i));
+      std::vector<int32_t> rows{3, 0, -1, 8, 3, 9, 2147483647, 5};
+      for (int first : {0, 8, -3, 100}) {
+        auto k = kernel("rows", [=](Ptr<const half> p, Ptr<const int32_t> rows, Ptr<half> out, Ptr<half> target) {
+          auto x = make_view<const half>(p, {H, W}, {c.row_step, c.column_step});
+          auto y = make_view<half>(target, {H, W}, {c.row_step, c.column_step});
+          auto picked = x.gather(load(rows + arange(0, 8)), first, 16, {.pad = -2});
+          store(out + arange(0, 8).col() * 16 + arange(0, 16).row(), picked);
+          y.scatter(load(rows + arange(0, 8)), Tile(first), picked);
+        });
+        std::fill(scattered.begin(), scattered.end(), half(-1.f));
+        ASSERT_TRUE(run_on(device, k, Grid{1}, data, rows, gathered, scattered));
+        std::vector<half> want(scattered.size(), half(-1.f));
+        for (int r = 0; r < 8; ++r)
+          for (int i = 0; i < 16; ++i) {
+            const int row = rows[r], column = first + i;
+            const bool inside = row >= 0 && row < H && column >= 0 && column < W;
+            const size_t at = inside ? row * c.row_step + column * c.column_step : 0;
+            if (inside) want[at] = data[at];
+            ASSERT_EQ(widen(gathered[r * 16 + i]), inside ? widen(data[at]) : -2.0)
+                << device->name() << " row " << row << " column " << column;
+          }
+        for (size_t i = 0; i < want.size(); ++i)
+          ASSERT_EQ(widen(scattered[i]), widen(want[i])) << device->name() << " element " << i << " from " << first;
+      }
+    }
+}
+
 TEST(Memory, TensorParametersWithAnyStrides) {
   // A transposed, a broadcast (stride 0) and a reversed (negative stride) view through one kernel.
   auto k = kernel("strided", [](Tensor<const float, 2> a, Tensor<float, 2> o) {

@@ -311,6 +311,10 @@ bool basicInstruction(const Call& c) {
     result = std::bit_cast<uint64_t>(std::bit_cast<double>(c.args[0]) + std::bit_cast<double>(c.args[1]));
   else if (c.is("add.rn.f"))
     result = fromFloat(toFloat(c.args[0]) + toFloat(c.args[1]));
+  else if (c.is("mul.rn.d"))
+    result = std::bit_cast<uint64_t>(std::bit_cast<double>(c.args[0]) * std::bit_cast<double>(c.args[1]));
+  else if (c.is("mul.rn.f"))
+    result = fromFloat(toFloat(c.args[0]) * toFloat(c.args[1]));
   else if (c.is("ex2.approx"))
     result = fromFloat(flushed(std::exp2(flushed(toFloat(c.args[0])))));
   else if (c.is("lg2.approx"))
