@@ -40,11 +40,11 @@ class Tensor {
         detail::load_box(view_, operands(offsets).data(), R, shape, options.pad, options.cache, loc), loc);
   }
   template <class I>
-  Tile& operator[](const I&) const {
+  Tile operator[](const I&) const {
     static_assert(detail::kAlwaysFalse<I>,
-                  "a Tensor has no [] -> A.load({row, column}) is an element, and A.load({row, "
-                  "column}, {rows, columns}) a box; A.store({row, column}, x)");
-    return *static_cast<Tile*>(nullptr);
+                  "a Tensor has no [] -> A.load({row, column}) is an element, and A.load({row, column}, {rows, "
+                  "columns}) a box; A.store({row, column}, x)");
+    return {};
   }
   /// One element as a scalar.
   Tile load(std::array<Expr, R> offsets, SrcLoc loc = SrcLoc::current()) const {

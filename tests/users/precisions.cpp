@@ -113,6 +113,46 @@ Register r3("row_bags", [](Env& e) {
   return j;
 });
 
+// --- a product of rows chosen by number, its rows put back where they came from
+auto row_gemm = kernel("user_row_gemm", [](const PartsCfg& c, Tensor<const half, 2> A, Tensor<const half, 2> B,
+                                           Tensor<const int32_t, 1> rows, Tensor<half, 2> C) {
+                  num_warps(c.warps);
+                  auto n = program_id(1) * c.BN;
+                  auto r = rows.load({program_id(0) * c.BM}, {c.BM}, {.pad = -1});
+                  Tile acc = zeros({c.BM, c.BN}, f32);
+                  for (auto k : range(0, A.dim(1), c.BK, {.stages = c.stages}))
+                    acc = dot(A.gather(r, k, c.BK), B.load({k, n}, {c.BK, c.BN}), acc);
+                  C.scatter(r, n, cast(acc, f16));
+                }).grid([](const PartsCfg& c, const auto&, const auto& b, const auto& r, const auto&) {
+  return Grid{cdiv(r.shape[0], c.BM), cdiv(b.shape[1], c.BN)};
+});
+Register r5("row_gemm", [](Env& e) {
+  const int V = e.big ? 8192 : 300, M = e.big ? 4096 : 150, N = e.big ? 4096 : 136, K = e.big ? 4096 : 104;
+  auto a = random<half>(e, size_t(V) * K), b = random<half>(e, size_t(K) * N), c = constant<half>(e, size_t(V) * N, 7);
+  auto r = filled<int32_t>(e, M, [=](size_t i) { return static_cast<int32_t>((i * 7 + 3) % V); });
+  PartsCfg cfg;
+  cfg.BM = e.field("BM", cfg.BM), cfg.BN = e.field("BN", cfg.BN), cfg.BK = e.field("BK", 64);
+  cfg.stages = e.field("stages", cfg.stages), cfg.warps = e.field("warps", cfg.warps);
+  Job j;
+  j.gflop = 2e-9 * M * N * K;
+  j.add(row_gemm, cfg, a.view(V, K), b.view(K, N), r.view(M), c.view(V, N));
+  j.check = [=]() -> std::string {
+    auto pick = [=](int i, int k) { return static_cast<double>(a[size_t(r[i]) * K + k]); };
+    auto want = product(M, N, K, pick, matrix(b, N), [](double s, int, int) { return s; });
+    auto now = c.now();
+    std::vector<half> got(size_t(M) * N);
+    std::vector<bool> written(V);
+    for (int i = 0; i < M; ++i) {
+      written[r[i]] = true;
+      for (int n = 0; n < N; ++n) got[size_t(i) * N + n] = now[size_t(r[i]) * N + n];
+    }
+    for (int v = 0; v < V; ++v)
+      if (!written[v] && static_cast<float>(now[size_t(v) * N]) != 7) return "row " + std::to_string(v) + " was written";
+    return agree(got, want, 4e-3, 2e-2);
+  };
+  return j;
+});
+
 // --- lengths and directions to the bit of what a CPU computes, and the largest of a row with its place
 struct UnitCfg {
   int B = 1024, warps = 4;
