@@ -64,6 +64,14 @@ bool isPermuted(Emitter& e, Type element, int64_t length, unsigned width) {
          Numbers::bytes(element) <= 4;
 }
 
+/// i1: all lanes of `index` (16 of i32) are elements of one aligned block of 16.
+llvm::Value* isInOneBlock(Emitter& e, llvm::Value* index) {
+  auto& b = e.b;
+  llvm::Value* blocks = b.CreateLShr(index, llvm::ConstantInt::get(index->getType(), 4));
+  llvm::Value* first = b.CreateVectorSplat(16, b.CreateExtractElement(blocks, uint64_t{0}));
+  return b.CreateAndReduce(b.CreateICmpEQ(blocks, first));
+}
+
 /// Memory bits of the elements `index` (16 lanes of i32, all inside) of the row at `table`.
 llvm::Value* permuted(Emitter& e, Type element, llvm::Value* table, int64_t length, llvm::Value* index) {
   constexpr int64_t kLanes = 16;
@@ -102,6 +110,9 @@ LogicalResult emitTake(Emitter& e, TakeOp op) {
   const auto& sizes = nest.dims();
   Type element = elementOf(op.getResult());
   const unsigned widest = nest.isContiguous(to) ? e.vectorWidth(Numbers::bytes(element), sizes.back(), 1) : 1;
+  constexpr int32_t kBlock = 16;
+  const bool inBlocks = source.strides[axis] == 1 && length % kBlock == 0 && nest.isComputed(op.getIndices()) &&
+                        nest.stride(start, static_cast<int>(sizes.size()) - 1) == 0;
   return nest.run(widest, [&](unsigned width) {
     auto& b = e.b;
     llvm::Value* index = nest.eval(op.getIndices(), width);
@@ -109,27 +120,45 @@ LogicalResult emitTake(Emitter& e, TakeOp op) {
     // Undefined but inside the tile.
     index = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, index, llvm::ConstantInt::get(index->getType(), length - 1));
     const int64_t apart = nest.stride(start, static_cast<int>(sizes.size()) - 1);
-    if (width > 1 && apart == 0 && source.strides[axis] == 1 && isPermuted(e, element, length, width)) {
-      index = b.CreateZExtOrTrunc(index, withElement(index->getType(), b.getInt32Ty()));
-      llvm::Value* bits = permuted(e, element, nest.address(start, element), length, index);
+    auto narrowed = [&](llvm::Value* v) {
+      return b.CreateZExtOrTrunc(v, withElement(v->getType(), b.getInt32Ty()));
+    };
+    auto permute = [&](llvm::Value* table, int64_t entries, llvm::Value* index) {
+      llvm::Value* bits = permuted(e, element, table, entries, index);
       e.numbers.store(element, e.numbers.fromMemory(element, bits), nest.address(to, element));
+    };
+    if (width > 1 && apart == 0 && source.strides[axis] == 1 && isPermuted(e, element, length, width)) {
+      permute(nest.address(start, element), length, narrowed(index));
       return success();
     }
     // 32 bits of places are gathered with 16 at a time.
     const int64_t bytes = ShapedType::getNumElements(shapeOf(op.getSource())) * Numbers::bytes(element);
     const bool isSmall = bytes < INT32_MAX;
-    llvm::Type* wide = withElement(index->getType(), isSmall ? b.getInt32Ty() : b.getInt64Ty());
-    index = b.CreateMul(b.CreateZExtOrTrunc(index, wide), llvm::ConstantInt::get(wide, source.strides[axis]));
-    if (width > 1) {  // where the lanes themselves lie along other dims
-      SmallVector<llvm::Constant*> lanes;
-      for (unsigned lane = 0; lane < width; ++lane)
-        lanes.push_back(llvm::ConstantInt::get(wide->getScalarType(), lane * apart));
-      index = b.CreateAdd(index, llvm::ConstantVector::get(lanes));
-    }
-    llvm::Value* from = e.offsetBy(nest.address(start, element), element, index);
-    llvm::Value* v = width > 1 ? e.numbers.fromMemory(element, loadLanes(e, element, from, nullptr, nullptr))
-                               : e.numbers.load(element, from, 1);
-    e.numbers.store(element, v, nest.address(to, element));
+    auto gather = [&] {
+      llvm::Type* wide = withElement(index->getType(), isSmall ? b.getInt32Ty() : b.getInt64Ty());
+      llvm::Value* at = b.CreateMul(b.CreateZExtOrTrunc(index, wide), llvm::ConstantInt::get(wide, source.strides[axis]));
+      if (width > 1) {  // where the lanes themselves lie along other dims
+        SmallVector<llvm::Constant*> lanes;
+        for (unsigned lane = 0; lane < width; ++lane)
+          lanes.push_back(llvm::ConstantInt::get(wide->getScalarType(), lane * apart));
+        at = b.CreateAdd(at, llvm::ConstantVector::get(lanes));
+      }
+      llvm::Value* from = e.offsetBy(nest.address(start, element), element, at);
+      llvm::Value* v = width > 1 ? e.numbers.fromMemory(element, loadLanes(e, element, from, nullptr, nullptr))
+                                 : e.numbers.load(element, from, 1);
+      e.numbers.store(element, v, nest.address(to, element));
+    };
+    // Exchanges with neighbours (i ^ 4), reversed rows: computed places that stay in one block permute it.
+    if (!inBlocks || !isPermuted(e, element, kBlock, width)) return gather(), success();
+    llvm::Value* lanes = narrowed(index);
+    e.ifThen(
+        isInOneBlock(e, lanes),
+        [&] {
+          llvm::Value* first = b.CreateAnd(b.CreateExtractElement(lanes, uint64_t{0}), b.getInt32(~(kBlock - 1)));
+          llvm::Value* block = e.offsetBy(nest.address(start, element), element, b.CreateZExt(first, b.getInt64Ty()));
+          permute(block, kBlock, lanes);
+        },
+        gather);
     return success();
   });
 }
