@@ -36,9 +36,29 @@ Layout AccessLayouts::defaultLayout(Type type) const {
   return blocked({tensor.getShape().begin(), tensor.getShape().end()}, vector, -1);
 }
 
+/// A few elements (fields of a record, say) that are taken out of the tile one by one, as scalars.
+static bool isTakenApart(Operation* op) {
+  constexpr int64_t kFew = 64;  // bytes
+  if (!isa<LoadOp, GatherOp>(op)) return false;
+  auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
+  return type && type.getNumElements() > 1 && tileBytes(type) <= kFew && !op->use_empty() &&
+         llvm::all_of(op->getUsers(), [](Operation* user) {
+           auto extract = dyn_cast<ExtractOp>(user);
+           return extract && cast<RankedTensorType>(extract.getType()).getNumElements() == 1;
+         });
+}
+
 std::optional<Layout> AccessLayouts::coalescedLayout(Operation* op) const {
   auto access = accessOf(op, facts_);
   if (!access) return std::nullopt;
+  if (isTakenApart(op)) {  // every thread reads them all
+    std::vector<layout::Digit> regs, lanes{{layout::kReplicated, target_.lanes, 0}}, warps;
+    const layout::Shape whole = shapeOf(access->tile);
+    for (int dim = static_cast<int>(whole.size()) - 1; dim >= 0; --dim)
+      if (whole[dim] > 1) regs.push_back({dim, static_cast<int>(whole[dim]), 1});
+    if (numWarps_ > 1) warps.push_back({layout::kReplicated, numWarps_, 0});
+    return Layout(whole, regs, lanes, warps);
+  }
   const layout::Shape shape = shapeOf(access->tile);
   int vector = access->width.aligned;
   if (isa<AccumulateOp>(op) || addsToMemory(op))

@@ -112,11 +112,15 @@ bool combinesEitherWay(ReduceOp reduce) {
 }
 
 bool sumsProducts(ReduceOp reduce) {
-  mlir::Value source = reduce.getSources()[0];
-  while (auto reshape = source.getDefiningOp<ReshapeOp>()) source = reshape.getSource();
-  auto product = source.getDefiningOp<mlir::arith::MulFOp>();
-  return reduce.getSources().size() == 1 && mlir::isa<mlir::arith::AddFOp>(reduce.getCombiner().front().front()) &&
-         product && mlir::arith::bitEnumContainsAny(product.getFastmath(), mlir::arith::FastMathFlags::contract);
+  for (auto [i, source] : llvm::enumerate(reduce.getSources())) {
+    mlir::Value made = source;
+    while (auto reshape = made.getDefiningOp<ReshapeOp>()) made = reshape.getSource();
+    auto product = made.getDefiningOp<mlir::arith::MulFOp>();
+    if (product && isRoundedSum(reduce, static_cast<unsigned>(i)) &&
+        mlir::arith::bitEnumContainsAny(product.getFastmath(), mlir::arith::FastMathFlags::contract))
+      return true;
+  }
+  return false;
 }
 
 std::optional<ScanPlan> planScan(const Layout& layout, int axis) {

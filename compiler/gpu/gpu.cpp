@@ -34,6 +34,7 @@ void addGpuPasses(mlir::OpPassManager& passes, const Target& target, const Compi
   if (target.hasWgmma) passes.addPass(createAsyncWaitsPass());
   if (target.hasTma) passes.addPass(createTakeTurnsPass());
   if (target.hasTma) passes.addPass(createHandScalarsPass());
+  passes.addPass(createReduceTogetherPass());
   passes.addPass(createPlaceBuffersPass(targetOf));
   passes.addPass(createInsertBarriersPass());
 }
@@ -55,6 +56,7 @@ void registerGpuPasses(std::function<const Target&()> target, std::function<cons
   mlir::registerPass([] { return createAsyncWaitsPass(); });
   mlir::registerPass([] { return createTakeTurnsPass(); });
   mlir::registerPass([] { return createHandScalarsPass(); });
+  mlir::registerPass([] { return createReduceTogetherPass(); });
   mlir::registerPass([=] { return createPlaceBuffersPass(target); });
   mlir::registerPass([] { return createInsertBarriersPass(); });
 }

@@ -21,6 +21,7 @@ std::unique_ptr<mlir::Pass> createTakeTurnsPass();
 std::unique_ptr<mlir::Pass> createHandScalarsPass();
 /// Gives every buffer and every op's scratch its bytes of shared memory (`at`, tile.scratch); `tile.shared_bytes` on
 /// the function. Fails with a table when they do not fit.
+std::unique_ptr<mlir::Pass> createReduceTogetherPass();
 std::unique_ptr<mlir::Pass> createPlaceBuffersPass(TargetOf target);
 /// Inserts tile.barrier where one thread's access to shared or global memory must follow another's.
 std::unique_ptr<mlir::Pass> createInsertBarriersPass();

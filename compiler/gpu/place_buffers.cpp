@@ -152,9 +152,13 @@ class Placer {
     std::vector<Buffer*> order;
     for (Buffer& buffer : buffers_) order.push_back(&buffer);
     std::stable_sort(order.begin(), order.end(), [](Buffer* a, Buffer* b) { return a->bytes > b->bytes; });
-    for (Buffer* buffer : order)
+    constexpr size_t kMost = 10;
+    for (Buffer* buffer : ArrayRef(order).take_front(kMost))
       error.attachNote(buffer->op->getLoc())
           << buffer->bytes << " bytes at " << buffer->offset << ": " << bufferName(buffer->op);
+    if (order.size() > kMost)
+      error.attachNote(order[kMost]->op->getLoc())
+          << "and " << order.size() - kMost << " more, of at most " << order[kMost]->bytes << " bytes each";
     Buffer* largest = order.front();
     int64_t over = total - limit;
     auto alloc = dyn_cast<SmemAllocOp>(largest->op);
@@ -167,9 +171,11 @@ class Placer {
         return;
       }
     }
-    error.attachNote(largest->op->getLoc())
-        << "it fits when this buffer has at most " << std::max<int64_t>(0, largest->bytes - over)
-        << " bytes: use smaller tiles";
+    if (largest->bytes > over)
+      error.attachNote(largest->op->getLoc())
+          << "it fits when this buffer has at most " << largest->bytes - over << " bytes: use smaller tiles";
+    else
+      error.attachNote(largest->op->getLoc()) << "no buffer alone is at fault: use smaller tiles";
   }
 
  private:

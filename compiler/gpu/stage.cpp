@@ -42,7 +42,23 @@ SmallVector<int64_t, 2> boxOf(Operation* op) {
     return SmallVector<int64_t, 2>(cast<ShapedType>(share.getSource().getType()).getShape());
   return copiedShape(op);
 }
-bool isPadded(Operation* op) { return ArrayRef<int64_t>(boxOf(op)) != typeOf(op).getShape(); }
+/// Whether padding along the dim (0: rows) of what is in shared memory reaches a result: products sum over it. Padding
+/// of their rows and columns only makes more padding.
+bool reachesResults(Value smem, int dim) {
+  return llvm::any_of(smem.getUsers(), [&](Operation* user) {
+    if (isa<SmemTransOp>(user)) return reachesResults(user->getResult(0), 1 - dim);
+    auto product = dyn_cast<MmaOp>(user);
+    return !product || (product.getA() == smem && dim == 1) || (product.getB() == smem && dim == 0);
+  });
+}
+/// The copy fills less than the buffer has, and the rest must be zero.
+bool needsZeros(Operation* op) {
+  const auto box = boxOf(op);
+  const ArrayRef<int64_t> whole = typeOf(op).getShape();
+  if (whole.size() != 2 || box.size() != 2) return ArrayRef<int64_t>(box) != whole;
+  const Value smem = op->getResult(0);
+  return (box[0] != whole[0] && reachesResults(smem, 0)) || (box[1] != whole[1] && reachesResults(smem, 1));
+}
 
 /// The loop whose iterations execute a copy at most once each: parents up to it are scf.if.
 scf::ForOp loopOf(Operation* copy) {
@@ -241,7 +257,7 @@ class Stager {
     bool padded = false;
     for (Operation* copy : ring.copies) {
       buffers.push_back(SmemAllocOp::create(b, copy->getLoc(), typeOf(copy).withStages(stages), IntegerAttr()));
-      if (!isPadded(copy)) continue;
+      if (!needsZeros(copy)) continue;
       SmemZeroOp::create(b, copy->getLoc(), buffers.back());
       padded = true;
     }
@@ -336,7 +352,7 @@ class Stager {
   /// A buffer for one tile: where the tile is made, or in front of everything when its padding must be zeroed once.
   Value bufferFor(Operation* op) {
     OpBuilder b(op);
-    if (!isPadded(op)) return SmemAllocOp::create(b, op->getLoc(), typeOf(op), IntegerAttr());
+    if (!needsZeros(op)) return SmemAllocOp::create(b, op->getLoc(), typeOf(op), IntegerAttr());
     b.setInsertionPointToStart(&func_.getBody().front());
     Value buffer = SmemAllocOp::create(b, op->getLoc(), typeOf(op), IntegerAttr());
     SmemZeroOp::create(b, op->getLoc(), buffer);

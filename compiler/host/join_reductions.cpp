@@ -5,12 +5,11 @@
 //
 // What the later one's operands are computed from moves up with it: elementwise work only, which is evaluated inside
 // the loops anyway.
-#include "compiler/dialect/dialect.h"
+#include "compiler/analysis/joined_reductions.h"
 #include "compiler/host/host.h"
 #include "compiler/host/plan.h"
 #include "compiler/lowering/elementwise.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/IR/IRMapping.h"
 #include "mlir/Pass/Pass.h"
 
 namespace tile::ir {
@@ -69,7 +68,7 @@ class JoinReductionsPass : public PassWrapper<JoinReductionsPass, OperationPass<
         if (first == joined.end())
           joined.push_back(reduce);
         else
-          *first = join(*first, reduce);
+          *first = joinReductions(*first, reduce);
       }
     }
   }
@@ -92,40 +91,6 @@ class JoinReductionsPass : public PassWrapper<JoinReductionsPass, OperationPass<
     llvm::sort(moved, [](Operation* a, Operation* b) { return a->isBeforeInBlock(b); });
     for (Operation* op : moved) op->moveBefore(first);
     return true;
-  }
-
-  static ReduceOp join(ReduceOp first, ReduceOp later) {
-    SmallVector<Value> sources(first.getSources());
-    llvm::append_range(sources, later.getSources());
-    SmallVector<Type> types(first.getResultTypes());
-    llvm::append_range(types, later.getResultTypes());
-    OpBuilder builder(first);
-    auto both = ReduceOp::create(builder, first.getLoc(), types, sources, first.getAxis());
-    // Arguments: what is accumulated of all operands, then the next element of each.
-    Block& body = both.getCombiner().emplaceBlock();
-    const size_t n = first.getNumResults(), m = later.getNumResults();
-    for (int side = 0; side < 2; ++side)
-      for (Value source : sources) body.addArgument(getElementTypeOrSelf(source), first.getLoc());
-    builder.setInsertionPointToStart(&body);
-    SmallVector<Value> yields;
-    auto append = [&](ReduceOp part, size_t from, size_t count) {
-      IRMapping map;
-      Block& old = part.getCombiner().front();
-      for (size_t i = 0; i < count; ++i) {
-        map.map(old.getArgument(i), body.getArgument(from + i));
-        map.map(old.getArgument(count + i), body.getArgument(n + m + from + i));
-      }
-      for (Operation& op : old.without_terminator()) builder.clone(op, map);
-      for (Value v : old.getTerminator()->getOperands()) yields.push_back(map.lookupOrDefault(v));
-    };
-    append(first, 0, n);
-    append(later, n, m);
-    YieldOp::create(builder, first.getLoc(), yields);
-    for (auto [old, now] : llvm::zip(first.getResults(), both.getResults().take_front(n))) old.replaceAllUsesWith(now);
-    for (auto [old, now] : llvm::zip(later.getResults(), both.getResults().drop_front(n))) old.replaceAllUsesWith(now);
-    first.erase();
-    later.erase();
-    return both;
   }
 };
 

@@ -189,6 +189,31 @@ func.func @padded(%A: !tile.view<2 x f16>, %B: !tile.smem<32x64xf16, minor = 1>,
 
 // -----
 
+// Rows and columns of padding only make rows and columns of padding: nothing is zeroed, and the buffer is where the tile
+// is. What the product sums over must be zero: that buffer is filled in front of everything.
+// CHECK-LABEL: func.func @padded_columns
+// CHECK: %[[A:.*]] = tile.smem_alloc : <64x32xf16, minor = 1>
+// CHECK-NEXT: tile.smem_zero %[[A]]
+// CHECK-NEXT: tile.barrier
+// CHECK-NOT: tile.smem_zero
+// CHECK: tile.smem_alloc : <32x64xf16, minor = 1>
+// CHECK-NOT: tile.smem_zero
+// CHECK: return
+func.func @padded_columns(%x: tensor<64x20xf16>, %y: tensor<32x24xf16>, %C: !tile.view<2 x f32>, %D: !tile.view<2 x f32>, %B: !tile.smem<32x64xf16, minor = 1>, %E: !tile.smem<64x32xf16, minor = 1>) attributes {tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %zeros = arith.constant dense<0.0> : tensor<64x24xf32>
+  %a = tile.share %x : tensor<64x20xf16> -> !tile.smem<64x32xf16, minor = 1>
+  %d = tile.mma m16n8k16_f16 k 20 warps(2, 2) %a, %B, %zero : !tile.smem<64x32xf16, minor = 1>, !tile.smem<32x64xf16, minor = 1> -> tensor<64x64xf32>
+  tile.store %d, %C[%c0, %c0 : i32, i32] : tensor<64x64xf32>, !tile.view<2 x f32>
+  %b = tile.share %y : tensor<32x24xf16> -> !tile.smem<32x64xf16, minor = 1>
+  %e = tile.mma m16n8k16_f16 k 32 warps(2, 2) %E, %b, %zeros : !tile.smem<64x32xf16, minor = 1>, !tile.smem<32x64xf16, minor = 1> -> tensor<64x24xf32>
+  tile.store %e, %D[%c0, %c0 : i32, i32] : tensor<64x24xf32>, !tile.view<2 x f32>
+  return
+}
+
+// -----
+
 // A computed tile gets a buffer and a store; a tile copied once before a pipelined loop needs no wait of its own.
 // CHECK-LABEL: func.func @once
 // CHECK: %[[Q:.*]] = tile.smem_alloc : <64x32xf16, minor = 1>
