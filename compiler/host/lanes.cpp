@@ -29,7 +29,8 @@ llvm::Value* concatenate(llvm::IRBuilder<>& b, llvm::Value* low, llvm::Value* hi
 /// Narrow elements come out of the aligned words they lie in, which end on no other page than they do.
 llvm::Value* gatherNarrow(Emitter& e, llvm::FixedVectorType* type, llvm::Value* addresses, llvm::Value* mask) {
   auto& b = e.b;
-  auto *words = llvm::FixedVectorType::get(b.getInt32Ty(), type), *longs = llvm::FixedVectorType::get(b.getInt64Ty(), type);
+  auto* words = llvm::FixedVectorType::get(b.getInt32Ty(), type);
+  auto* longs = llvm::FixedVectorType::get(b.getInt64Ty(), type);
   auto number = [&](uint64_t n) { return llvm::ConstantInt::get(longs, n); };
   llvm::Value* at = b.CreatePtrToInt(addresses, longs);
   llvm::Value* start = b.CreateIntToPtr(b.CreateAnd(at, number(~uint64_t{3})), addresses->getType());

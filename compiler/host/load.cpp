@@ -62,8 +62,8 @@ bool isForProducts(Emitter& e, LoadOp op) {
   Value tile = op.getResult();
   return shapeOf(tile).size() == 2 && llvm::all_of(tile.getUsers(), [&](Operation* user) {
     auto dot = dyn_cast<DotOp>(user);
-    return dot && dot.getAcc() != tile && dot.getA() != tile && dot->getBlock() == op->getBlock() && e.plan.owns(dot.getResult()) &&
-           elementOf(tile) == elementOf(dot.getAcc());
+    return dot && dot.getAcc() != tile && dot.getA() != tile && dot->getBlock() == op->getBlock() &&
+           e.plan.owns(dot.getResult()) && elementOf(tile) == elementOf(dot.getAcc());
   });
 }
 

@@ -313,8 +313,8 @@ std::optional<int64_t> Nest::stepOf(Value tile, const Access& a) {
   return std::nullopt;
 }
 
-/// The least and the most an integer tile grows per element. The larger of two numbers grows by no less than the one and
-/// no more than the other; so does the smaller.
+/// The least and the most an integer tile grows per element. The larger of two numbers grows by no less than the one
+/// and no more than the other; so does the smaller.
 std::optional<std::pair<int64_t, int64_t>> Nest::stepsOf(Value tile, const Access& a) {
   if (auto known = step(tile, a)) return std::pair(*known, *known);
   Operation* op = tile.getDefiningOp();

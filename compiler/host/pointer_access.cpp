@@ -88,8 +88,8 @@ void maskedStore(Emitter& e, Type element, llvm::Value* value, llvm::Value* addr
       allLanes(e, mask), [&] { e.numbers.store(element, value, address, isVolatile); }, partial);
 }
 
-/// Lanes whose addresses grow by `most` elements from one to the next but for edges, where they grow by less: where the last
-/// one of a vector is as far away as it can be, all are, and the vector is one load (or neighbouring ones). Other
+/// Lanes whose addresses grow by `most` elements from one to the next but for edges, where they grow by less: where the
+/// last one of a vector is as far away as it can be, all are, and the vector is one load (or neighbouring ones). Other
 /// vectors are gathered. `store` takes what was read of the nest's current index on.
 LogicalResult gatherEdged(Emitter& e, Nest& nest, GatherOp op, Type element, int64_t most, unsigned width,
                           llvm::function_ref<void(llvm::Value*)> store) {

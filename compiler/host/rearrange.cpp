@@ -136,7 +136,8 @@ LogicalResult emitTake(Emitter& e, TakeOp op) {
     const bool isSmall = bytes < INT32_MAX;
     auto gather = [&] {
       llvm::Type* wide = withElement(index->getType(), isSmall ? b.getInt32Ty() : b.getInt64Ty());
-      llvm::Value* at = b.CreateMul(b.CreateZExtOrTrunc(index, wide), llvm::ConstantInt::get(wide, source.strides[axis]));
+      llvm::Constant* stride = llvm::ConstantInt::get(wide, source.strides[axis]);
+      llvm::Value* at = b.CreateMul(b.CreateZExtOrTrunc(index, wide), stride);
       if (width > 1) {  // where the lanes themselves lie along other dims
         SmallVector<llvm::Constant*> lanes;
         for (unsigned lane = 0; lane < width; ++lane)
