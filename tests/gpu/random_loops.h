@@ -44,8 +44,9 @@ class LoopMaker {
     const int warps = wide_ ? pickOf({4, 4, 8, 8, 12}) : pickOf({1, 2, 4, 8});
     num_warps(warps);
     prec_ = wide_ || one_in(2) ? Prec::tf32 : Prec::ieee;
-    m_ = !wide_ ? pickOf({16, 32, 48, 64, 128}) : warps == 4 ? pickOf({64, 64, 128}) : 16 * warps;
+    m_ = !wide_ ? std::min(pickOf({16, 32, 48, 64, 128}), 32 * warps) : warps == 4 ? pickOf({64, 64, 128}) : 16 * warps;
     n_ = pickOf({16, 32, 48, 64, 64, 80, 96, 112, 128}), k_ = pickOf({32, 32, 64, 128});
+    if (!wide_ && warps <= 2) n_ = std::min(n_, 64), k_ = std::min(k_, 64);  // what a thread can hold
     const Tile id = program_id(0);
     row_ = id * m_;
     outer_ = {&row_};

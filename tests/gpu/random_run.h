@@ -1,5 +1,7 @@
 // random_run.h - where random kernels run: on the simulated machines, or on the device that TILE_RANDOM_DEVICE names.
 #pragma once
+#include <fmt/format.h>
+
 #include <cstdlib>
 #include <span>
 #include <string>
@@ -48,5 +50,18 @@ class OnDevice {
   std::span<T> host_;
   Buffer<T> copy_;
 };
+
+/// Where results of rows of `columns` differ first, and how often; empty when they do not.
+template <class T>
+std::string first_difference(std::span<const T> got, std::span<const T> want, int columns) {
+  std::string first;
+  int count = 0;
+  for (size_t i = 0; i < got.size(); ++i) {
+    if (got[i] == want[i]) continue;
+    if (count++ == 0)
+      first = fmt::format("row {} column {}: {} instead of {}", i / columns, i % columns, got[i], want[i]);
+  }
+  return count ? fmt::format("{}; {} of {} differ", first, count, got.size()) : "";
+}
 
 }  // namespace tile::testing

@@ -1,6 +1,6 @@
 // random_tiles_test.cpp - random kernels (random_tiles.h) on the host, on the simulated machines and, where
 // TILE_RANDOM_DEVICE names one, on a GPU: the same bits in every output. TILE_RANDOM_PROGRAMS=n runs n programs of every
-// type, TILE_RANDOM_SEED=s starts at seed s.
+// type, TILE_RANDOM_SEED=s starts at seed s, TILE_RANDOM_SCHEDULE=t has the simulated machines take schedule t.
 #include "tests/gpu/random_tiles.h"
 
 #include <fmt/format.h>
@@ -75,10 +75,8 @@ class RandomTilesTest : public ::testing::Test {
 
   template <class V>
   static std::string difference(const GuardedBuffer& got, const GuardedBuffer& want, int n) {
-    for (int i = 0; i < n; ++i)
-      if (got.as<V>()[i] != want.as<V>()[i])
-        return fmt::format("element {}: {} instead of {}", i, got.as<V>()[i], want.as<V>()[i]);
-    return "";
+    const auto size = static_cast<size_t>(n);
+    return first_difference<V>({got.as<V>(), size}, {want.as<V>(), size}, n);
   }
 };
 
@@ -96,7 +94,7 @@ TYPED_TEST(RandomTilesTest, HostAndGpusAgree) {
     ASSERT_TRUE(reference.ok()) << reference.error().to_string();
     for (const std::string& target : random_targets()) {
       typename TestFixture::Memory got(seed);
-      setSimtSeed(static_cast<uint32_t>(seed));
+      setSimtSeed(static_cast<uint32_t>(setting("TILE_RANDOM_SCHEDULE", seed)));
       const Status ran = this->run(random_device(target), got, seed);
       if (!ran.ok() && is_over_budget(ran.error())) continue;
       EXPECT_TRUE(ran.ok()) << target << ": " << ran.error().to_string();

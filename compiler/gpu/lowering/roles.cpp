@@ -348,6 +348,7 @@ LogicalResult emitRoleOp(Emitter& e, Operation* op) {
           waitForReads(e, 0);
           e.syncWarp();  // the thread that waited and the one that gives the stage back are of one warp
         }
+        if (needsFence(o)) fenceAsyncProxy(e);
         ringRelease(e, o.getRing(), o.getEnable() ? e.scalar(o.getEnable()) : nullptr, !groupMetSinceAcquire(o));
         return success();
       })

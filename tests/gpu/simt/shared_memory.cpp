@@ -15,6 +15,8 @@ SharedMemory::SharedMemory(char* window, uint32_t bytes, std::vector<BufferInfo>
       buffers_(std::move(buffers)),
       writer_(kWindowBytes),
       unfenced_(static_cast<size_t>(threads)),
+      reader_(kWindowBytes),
+      unfencedReads_(static_cast<size_t>(threads)),
       published_(kWindowBytes),
       fencedAt_(static_cast<size_t>(threads)),
       copying_(kWindowBytes),
@@ -25,13 +27,15 @@ SharedMemory::SharedMemory(char* window, uint32_t bytes, std::vector<BufferInfo>
 void SharedMemory::clear() {
   std::memset(window_, kGarbage, kWindowBytes);  // NaN-ish garbage
   std::fill(writer_.begin(), writer_.end(), 0);
+  std::fill(reader_.begin(), reader_.end(), 0);
   std::fill(published_.begin(), published_.end(), 0);
   std::fill(fencedAt_.begin(), fencedAt_.end(), 0);
   publications_ = 0;
   std::fill(copying_.begin(), copying_.end(), 0);
   std::fill(reading_.begin(), reading_.end(), 0);
   std::fill(writing_.begin(), writing_.end(), 0);
-  for (auto& list : unfenced_) list.clear();
+  for (auto* lists : {&unfenced_, &unfencedReads_})
+    for (auto& list : *lists) list.clear();
   operations_.clear();
 }
 
@@ -51,11 +55,29 @@ uint32_t SharedMemory::address(uint64_t pointer, uint32_t bytes) const {
   return static_cast<uint32_t>(at);
 }
 
-void SharedMemory::threadReads(int thread, uint32_t address, uint32_t bytes) const {
+namespace {
+void append(std::vector<std::pair<uint32_t, uint32_t>>& list, uint32_t address, uint32_t bytes) {
+  if (!list.empty() && list.back().second == address)
+    list.back().second += bytes;
+  else
+    list.emplace_back(address, address + bytes);
+}
+}  // namespace
+
+void SharedMemory::threadReads(int thread, uint32_t address, uint32_t bytes) {
   for (uint32_t g = address / kGranule; g <= (address + bytes - 1) / kGranule; ++g)
     if (writing_[g])
       throw std::runtime_error(fmt::format("thread {} reads {} while {}", thread, describe(address), inFlight(g)));
   checkCopied(address, bytes, fmt::format("thread {}", thread));
+  std::fill_n(reader_.begin() + address, bytes, static_cast<uint16_t>(thread + 1));
+  append(unfencedReads_[static_cast<size_t>(thread)], address, bytes);
+}
+
+void SharedMemory::loadsHaveLanded(int thread) {
+  for (auto [first, end] : unfencedReads_[static_cast<size_t>(thread)])
+    for (uint32_t i = first; i < end; ++i)
+      if (reader_[i] == thread + 1) reader_[i] = 0;
+  unfencedReads_[static_cast<size_t>(thread)].clear();
 }
 
 void SharedMemory::threadWrites(int thread, uint32_t address, uint32_t bytes) {
@@ -65,11 +87,7 @@ void SharedMemory::threadWrites(int thread, uint32_t address, uint32_t bytes) {
   checkCopied(address, bytes, fmt::format("thread {}", thread));
   for (uint32_t i = address; i < address + bytes; ++i)
     writer_[i] = static_cast<uint16_t>(thread + 1), published_[i] = 0;
-  auto& list = unfenced_[static_cast<size_t>(thread)];
-  if (!list.empty() && list.back().second == address)
-    list.back().second += bytes;
-  else
-    list.emplace_back(address, address + bytes);
+  append(unfenced_[static_cast<size_t>(thread)], address, bytes);
 }
 
 void SharedMemory::fence(int thread) {
@@ -77,6 +95,7 @@ void SharedMemory::fence(int thread) {
     for (uint32_t i = first; i < end; ++i)
       if (writer_[i] == thread + 1) writer_[i] = 0;
   unfenced_[static_cast<size_t>(thread)].clear();
+  loadsHaveLanded(thread);
   fencedAt_[static_cast<size_t>(thread)] = publications_;
 }
 
@@ -149,6 +168,10 @@ void SharedMemory::beginWrite(int group, uint32_t address, uint32_t bytes, const
     ++writing_[g];
     operation_[g] = id;
   }
+  for (uint32_t i = address; i < address + bytes; ++i)
+    if (reader_[i])
+      throw std::runtime_error(fmt::format("{} overwrites {}, which thread {} read without fence.proxy.async", what,
+                                           describe(i), reader_[i] - 1));
   std::memset(at(address), kGarbage, bytes);  // whoever reads early gets garbage
 }
 void SharedMemory::endWrite(uint32_t address, uint32_t bytes) {

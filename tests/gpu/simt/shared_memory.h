@@ -1,8 +1,9 @@
 // shared_memory.h - the shared memory of one simulated program, and who may touch which byte when. Two kinds of access
 // meet there: ordinary ones of threads (generic proxy) and those of tensor cores and bulk copies (async proxy).
 //  - What a thread wrote is seen by asynchronous readers only after that thread's fence.proxy.async; or, when it has
-//  told
-//    others by an mbarrier, after a fence that all threads of the reading warpgroup make behind that.
+//    told others by an mbarrier, after a fence that all threads of the reading warpgroup make behind that.
+//  - What a thread read is overwritten by asynchronous writers only after that thread's fence.proxy.async: loads may
+//    still be under way when the thread arrives at an mbarrier, and copies do not queue up behind them.
 //  - Bytes that an asynchronous operation still writes may not be touched, bytes it still reads may not be written.
 //  - Bytes of a thread's cp.async hold garbage until that thread has waited for it; then the thread has written them.
 // Breaking a rule throws, naming the buffer.
@@ -32,7 +33,9 @@ class SharedMemory {
   /// Whether the pointer is into this program's window.
   bool owns(uint64_t pointer) const { return pointer - reinterpret_cast<uint64_t>(window_) < kWindowBytes; }
 
-  void threadReads(int thread, uint32_t address, uint32_t bytes) const;
+  void threadReads(int thread, uint32_t address, uint32_t bytes);
+  /// A product takes its operands from the thread's registers: it waits for the loads in front of it.
+  void loadsHaveLanded(int thread);
   void threadWrites(int thread, uint32_t address, uint32_t bytes);
   void fence(int thread);
   void publish(int thread);  ///< it arrives at an mbarrier: who waits there knows of its writes
@@ -64,6 +67,8 @@ class SharedMemory {
   std::vector<BufferInfo> buffers_;
   std::vector<uint16_t> writer_;                                      ///< per byte: 1 + thread with an unfenced write
   std::vector<std::vector<std::pair<uint32_t, uint32_t>>> unfenced_;  ///< per thread: [first, end)
+  std::vector<uint16_t> reader_;  ///< per byte: 1 + the last thread with an unfenced read
+  std::vector<std::vector<std::pair<uint32_t, uint32_t>>> unfencedReads_;  ///< per thread: [first, end)
   std::vector<uint32_t> published_;  ///< per byte with an unfenced write: when others were told, 0: not yet
   std::vector<uint32_t> fencedAt_;   ///< per thread: publications in front of its last fence
   uint32_t publications_ = 0;

@@ -228,6 +228,7 @@ void issue(const Shape& shape, std::vector<IssueRecord*>& all) {
         fail(fmt::format("wgmma: A comes in registers, but thread {} executed no wgmma.fence since the last group",
                          r->thread));
     fragment = readRegisters(all, shape.k, shape.a);
+    for (IssueRecord* r : all) program().shared.loadsHaveLanded(r->thread);
   }
   std::string what = fmt::format("wgmma {} of threads {}-{}", product->number, first.thread, first.thread + 127);
   Program* p = &program();

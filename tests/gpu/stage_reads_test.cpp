@@ -1,0 +1,80 @@
+// stage_reads_test.cpp - stages of a ring that consumers read by ordinary loads, because products are computed from them:
+// bulk copies into them come behind a fence of every thread that read. Without it an H200 overwrote what loads under way
+// had still to read, now and then; the simulated machine always notices.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <regex>
+#include <stdexcept>
+
+#include "tests/gpu/kernels.h"
+#include "tests/gpu/simt.h"
+
+namespace tile::testing {
+namespace {
+
+constexpr int kRows = 64, kColumns = 64;
+
+/// o = sum over k of (2 a[:, k]) b[k, :], a and b of ones.
+std::string text() {
+  const std::string view =
+      " {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}";
+  return kernel(fmt::format("%a: !tile.view<2xf16>{0}, %b: !tile.view<2xf16>{0}, %o: !tile.view<2xf32>{0}, %n: i32", view),
+                R"(
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %two = arith.constant dense<2.0> : tensor<64x64xf16>
+  %r = scf.for %k = %c0 to %n step %c64 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {
+    %x = tile.load %a[%c0, %k : i32, i32] : !tile.view<2xf16> -> tensor<64x64xf16>
+    %y = arith.mulf %x, %two : tensor<64x64xf16>
+    %w = tile.load %b[%k, %c0 : i32, i32] : !tile.view<2xf16> -> tensor<64x64xf16>
+    %d = tile.dot %y, %w, %acc : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+    scf.yield %d : tensor<64x64xf32>
+  } {tile.specialize = 1 : i32, tile.stages = 1 : i32}
+  tile.store %r, %o[%c0, %c0 : i32, i32] : tensor<64x64xf32>, !tile.view<2xf32>
+)");
+}
+
+/// What the machine says under several schedules, or "".
+std::string problemOf(const std::function<void(std::string&)>& change) {
+  SimtKernel kern(text(), "sm_90a", 4, change);
+  constexpr int inner = 3 * kColumns;
+  GuardedBuffer a(2 * kRows * inner), b(2 * inner * kColumns), o(4 * kRows * kColumns);
+  std::fill_n(a.as<uint16_t>(), kRows * inner, uint16_t{0x3c00});
+  std::fill_n(b.as<uint16_t>(), inner * kColumns, uint16_t{0x3c00});
+  std::vector<uint64_t> slots;
+  auto view = [&](const void* data, uint64_t rows, uint64_t columns) {
+    slots.insert(slots.end(), {slot(static_cast<const char*>(data)), rows, columns, columns, 1});
+  };
+  view(a.data(), kRows, inner), view(b.data(), inner, kColumns), view(o.data(), kRows, kColumns);
+  slots.push_back(inner);
+  for (uint32_t seed = 0; seed < 6; ++seed) {
+    std::fill_n(o.as<float>(), kRows * kColumns, -1.f);
+    try {
+      kern.run(slots, 1, 1, 1, seed);
+    } catch (const std::runtime_error& error) {
+      return error.what();
+    }
+    for (int i = 0; i < kRows * kColumns; ++i)
+      if (o.as<float>()[i] != 2.f * static_cast<float>(inner)) return "wrong result";
+  }
+  return "";
+}
+
+TEST(StageReads, AreFencedBeforeTheStageIsGivenBack) { EXPECT_EQ(problemOf(nullptr), ""); }
+
+TEST(StageReads, MissingFenceIsNoticed) {
+  int removed = 0;
+  auto change = [&](std::string& llvm) {
+    const std::regex fence(R"(\n[^\n]*@llvm\.nvvm\.fence\.proxy\.async\.shared_cta\(\)[^\n]*(\n[^\n]*bar\.warp\.sync))");
+    removed += std::regex_search(llvm, fence);
+    llvm = std::regex_replace(llvm, fence, "$1");
+  };
+  const std::string said = problemOf(change);
+  ASSERT_GT(removed, 0);
+  EXPECT_THAT(said, ::testing::HasSubstr("read without fence.proxy.async"));
+}
+
+}  // namespace
+}  // namespace tile::testing
