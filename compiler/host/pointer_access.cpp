@@ -115,6 +115,12 @@ LogicalResult gatherEdged(Emitter& e, Nest& nest, GatherOp op, Type element, int
     ok &= other && (mask || !op.getMask());
     return std::pair(mask, other ? other : e.numbers.splat(zero, lanes));
   };
+  if (width == 1) {
+    llvm::Value* at = addresses(1);
+    const auto [mask, other] = maskAndOther(1);
+    if (ok) store(maskedLoad(e, element, at, mask, other, 1, /*isVolatile=*/false));
+    return success(ok);
+  }
   from(e.i64(width - 1));
   llvm::Value* end = addresses(1);
   from(e.i64(0));

@@ -26,6 +26,24 @@ TEST(Memory, MaskedLanesAreDefinedAndTouchNothing) {
   }
 }
 
+// Places that grow in steps of two but for edges, in rows that leave a single element behind whole vectors.
+TEST(Memory, ClampedPlacesOfRowsOfAnyLength) {
+  for (auto& device : devices())
+    for (int n : {1, 3, 9, 17, 33, 100}) {
+      std::vector<float> x(150), out(n, -9);
+      std::iota(x.begin(), x.end(), 1.f);
+      std::vector<int32_t> skipped{5};
+      auto k = kernel("clamped", [n](Ptr<const float> p, Ptr<const int32_t> skipped, Ptr<float> out) {
+        auto i = arange(0, n);
+        auto at = min(max(i * 2 - 4, 0), 140);
+        store(out + i, load(p + at, {.mask = i % 7 != load(skipped), .other = -1}));
+      });
+      ASSERT_TRUE(run_on(device, k, {}, x, skipped, out));
+      for (int i = 0; i < n; ++i)
+        ASSERT_EQ(out[i], i % 7 == 5 ? -1 : x[std::clamp(i * 2 - 4, 0, 140)]) << device->name() << " " << n << ", " << i;
+    }
+}
+
 TEST(Memory, OffsetsBeyond32Bits) {
   // The address arithmetic is 64-bit although every factor fits in 32: (2^20 * 2^13 - 2^33 + i) must be i.
   for (auto& device : devices()) {
