@@ -37,6 +37,7 @@ void addGpuPasses(mlir::OpPassManager& passes, const Target& target, const Compi
   passes.addPass(createReduceTogetherPass());
   passes.addPass(createPlaceBuffersPass(targetOf));
   passes.addPass(createInsertBarriersPass());
+  if (target.hasTma) passes.addPass(createLateReleasesPass());
 }
 
 void registerGpuPasses(std::function<const Target&()> target, std::function<const CompileOptions&()> options) {
@@ -59,6 +60,7 @@ void registerGpuPasses(std::function<const Target&()> target, std::function<cons
   mlir::registerPass([] { return createReduceTogetherPass(); });
   mlir::registerPass([=] { return createPlaceBuffersPass(target); });
   mlir::registerPass([] { return createInsertBarriersPass(); });
+  mlir::registerPass([] { return createLateReleasesPass(); });
 }
 
 std::unique_ptr<llvm::Module> emitGpu(mlir::func::FuncOp kernel, const Target& target, const CompileOptions& options,

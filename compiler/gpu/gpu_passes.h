@@ -25,5 +25,6 @@ std::unique_ptr<mlir::Pass> createReduceTogetherPass();
 std::unique_ptr<mlir::Pass> createPlaceBuffersPass(TargetOf target);
 /// Inserts tile.barrier where one thread's access to shared or global memory must follow another's.
 std::unique_ptr<mlir::Pass> createInsertBarriersPass();
+std::unique_ptr<mlir::Pass> createLateReleasesPass();
 
 }  // namespace tile::ir

@@ -28,7 +28,8 @@ class LoopMaker {
  public:
   using In = Tensor<const T, 2>;
   LoopMaker(int seed, const std::array<const In*, 3>& inputs, const Tensor<const Sum, 2>& terms,
-            const Ptr<const int32_t>& blocks, const Tensor<const int8_t, 2>& bytes, const Tensor<Sum, 2>& out, const Tensor<Sum, 2>& sums, const I32& limit)
+            const Ptr<const int32_t>& blocks, const Tensor<const int8_t, 2>& bytes, const Tensor<Sum, 2>& out,
+            const Tensor<Sum, 2>& sums, const I32& limit)
       : random_(static_cast<uint32_t>(seed) * 2654435761u),
         inputs_(inputs),
         terms_(terms),
@@ -211,7 +212,8 @@ class LoopMaker {
       case 7: {
         const Tile small = min(max(x, -4), 4);
         const int along = number(2);
-        keep(cumsum(small, axis(along), {.reverse = one_in(2)}), int64_t{4} * std::max(rows, columns), false, rows, columns);
+        const int64_t most = int64_t{4} * std::max(rows, columns);
+        keep(cumsum(small, axis(along), {.reverse = one_in(2)}), most, false, rows, columns);
         break;
       }
       case 8: {
@@ -249,7 +251,8 @@ class LoopMaker {
   /// Two products at once, of the halves of tiles.
   void batched() {
     if constexpr (!std::is_same_v<T, fp8_e4m3>) {
-      const Tile a = reshape(operand(m_, k_), {2, m_ / 2, k_}), b = reshape(load(2 * k_, n_, place(), place()), {2, k_, n_});
+      const Tile a = reshape(operand(m_, k_), {2, m_ / 2, k_});
+      const Tile b = reshape(load(2 * k_, n_, place(), place()), {2, k_, n_});
       keep(reshape(product(a, b), {m_, n_}), int64_t{4} * kLargestInput * kLargestInput * k_, false, m_, n_);
     }
   }

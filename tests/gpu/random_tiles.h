@@ -92,9 +92,9 @@ class TileMaker {
   }
 
   Dims pickShape() {
-    static const std::vector<Dims> shapes = {{64},     {100},    {1024},  {7},       {16, 32},   {5, 7},  {64, 48}, {1, 500},
-                                             {33, 4},  {4, 8, 16}, {3, 5, 6}, {128, 8}, {256, 16}, {2, 64}, {32, 2},
-                                             {8, 2, 32}, {512, 4}, {64, 64}, {2048}};
+    static const std::vector<Dims> shapes = {{64},     {100},   {1024},     {7},       {16, 32}, {5, 7},    {64, 48},
+                                             {1, 500}, {33, 4}, {4, 8, 16}, {3, 5, 6}, {128, 8}, {256, 16}, {2, 64},
+                                             {32, 2},  {8, 2, 32}, {512, 4}, {64, 64}, {2048}};
     return shapes[static_cast<size_t>(number(static_cast<int64_t>(shapes.size())))];
   }
   static Tile index(const Dims& dims) { return reshape(arange(0, count(dims)), shape(dims)); }

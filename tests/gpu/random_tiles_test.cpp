@@ -102,7 +102,8 @@ TYPED_TEST(RandomTilesTest, HostAndGpusAgree) {
       using Wide = typename TypeParam::second_type;
       const int outputs = TestFixture::kOut, counters = TestFixture::Sizes::kCounters;
       EXPECT_EQ(this->template difference<Wide>(got.out, want.out, outputs), "") << target << ", out";
-      EXPECT_EQ(this->template difference<int32_t>(got.counters, want.counters, counters), "") << target << ", counters";
+      EXPECT_EQ(this->template difference<int32_t>(got.counters, want.counters, counters), "")
+          << target << ", counters";
     }
   }
 }

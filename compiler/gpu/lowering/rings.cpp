@@ -6,7 +6,7 @@
 #include "compiler/gpu/lowering/roles.h"
 #include "compiler/gpu/lowering/smem_lowering.h"
 #include "compiler/gpu/mma_table.h"
-#include "compiler/gpu/ring_groups.h"
+#include "compiler/gpu/stage_reads.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 
 namespace tile::ir {
@@ -152,34 +152,11 @@ bool groupMetSinceAcquire(RingReleaseOp release) {
   return true;
 }
 
-/// The op has threads load from the ring's stages. Products have what they read when they begin, and have begun when the
-/// stage is given back; stores to a stage are fenced for the bulk store behind them.
-static bool readsByThreads(Operation* op, Value ring) {
-  if (isa<MmaOp, TmaStoreOp, SmemStoreOp>(op)) return false;
-  return llvm::any_of(op->getOperands(), [&](Value operand) {
-    while (auto trans = operand.getDefiningOp<SmemTransOp>()) operand = trans.getSource();
-    auto slot = operand.getDefiningOp<SmemSlotOp>();
-    auto acquire = slot ? slot.getIndex().getDefiningOp<RingAcquireOp>() : RingAcquireOp();
-    return acquire && acquire.getRing() == ring;
-  });
-}
-
-static bool isReadByThreads(RingReleaseOp release) {
-  const Value ring = release.getRing();
-  if (!ring.getDefiningOp<RingAllocOp>().isFilledInBulk()) return false;
-  return llvm::any_of(ring.getUsers(), [&](Operation* acquire) {
-    return isa<RingAcquireOp>(acquire) && llvm::any_of(acquire->getUsers(), [&](Operation* slot) {
-             return isa<SmemSlotOp>(slot) && llvm::any_of(readersOf(slot->getResult(0)), [&](Operation* reader) {
-                      return readsByThreads(reader, ring);
-                    });
-           });
-  });
-}
-
 static bool isFencedBehindReads(RingReleaseOp release) {
   for (Operation* op = release->getPrevNode(); op && op->getNumRegions() == 0; op = op->getPrevNode()) {
     if (readsByThreads(op, release.getRing())) return false;
     if (isa<TmaStoreOp>(op)) return true;
+    if (auto store = dyn_cast<SmemStoreOp>(op); store && isReadByWgmma(store.getTarget())) return true;
     if (auto commit = dyn_cast<RingCommitOp>(op); commit && commit.getRing().getDefiningOp<RingAllocOp>().getTurned())
       return true;
     if (auto other = dyn_cast<RingReleaseOp>(op); other && needsFence(other)) return true;

@@ -5,6 +5,7 @@
 #include "compiler/gpu/lowering/smem_lowering.h"
 #include "compiler/gpu/mma_table.h"
 #include "compiler/gpu/scratch.h"
+#include "compiler/gpu/stage_reads.h"
 #include "compiler/layout/matrix_store.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 

@@ -25,8 +25,6 @@ llvm::LogicalResult emitFma(Emitter& e, MmaOp op);
 llvm::LogicalResult emitWgmma(Emitter& e, MmaOp op);
 llvm::LogicalResult emitMmaWait(Emitter& e, MmaWaitOp op);
 
-/// Whether a wgmma reads the buffer (through slots and transposes): ordinary stores into it need fenceAsyncProxy.
-bool isReadByWgmma(mlir::Value smem);
 /// Orders this thread's earlier ordinary accesses to shared memory before what wgmma and bulk copies do there later
 /// (after a barrier, for other threads).
 void fenceAsyncProxy(Emitter& e);

@@ -15,6 +15,7 @@
 #include "compiler/gpu/lowering/wgmma_group.h"
 #include "compiler/gpu/lowering/wgmma_registers.h"
 #include "compiler/gpu/shared_memory.h"
+#include "compiler/gpu/stage_reads.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 
 namespace tile::ir {
@@ -40,18 +41,6 @@ void waitForGroups(Emitter& e, int pending) {
 }
 
 }  // namespace
-
-bool isReadByWgmma(mlir::Value smem) {
-  SmemAllocOp alloc = allocationOf(smem);
-  SmallVector<mlir::Value> pending{alloc ? alloc.getResult() : smem};
-  while (!pending.empty()) {
-    for (mlir::Operation* user : pending.pop_back_val().getUsers()) {
-      if (auto mma = mlir::dyn_cast<MmaOp>(user); mma && isWgmma(mma.getEngine())) return true;
-      if (mlir::isa<SmemSlotOp, SmemTransOp>(user)) pending.push_back(user->getResult(0));
-    }
-  }
-  return false;
-}
 
 void fenceAsyncProxy(Emitter& e) {
   e.b.CreateIntrinsic(Intrinsic::nvvm_fence_proxy_async_shared_cta, {});

@@ -1,0 +1,49 @@
+// late_releases.cpp - stages that threads read to compute a product's operand are given back behind the stores of that
+// operand. Before they are given back, the reads have to be fenced against the bulk copies to come, and the stores have to
+// be fenced against the product: one fence does for both. The stage is free a little later, which a ring of several hides.
+//
+// Waits for stages of other rings may stand between: the producer fills these behind at most one more of this ring's, and
+// the ring has several.
+#include "compiler/gpu/gpu_passes.h"
+#include "compiler/gpu/stage_reads.h"
+#include "mlir/Pass/Pass.h"
+
+namespace tile::ir {
+using namespace mlir;
+
+namespace {
+
+/// The barrier in front of which the store of an operand has been fenced; null where there is none on the way.
+BarrierOp barrierBehindStores(RingReleaseOp release) {
+  bool stored = false;
+  for (Operation* op = release->getNextNode(); op && op->getNumRegions() == 0; op = op->getNextNode()) {
+    if (isa<RingReserveOp, HandOverOp, TakeOverOp>(op)) return {};
+    if (auto acquire = dyn_cast<RingAcquireOp>(op); acquire && acquire.getRing() == release.getRing()) return {};
+    if (auto barrier = dyn_cast<BarrierOp>(op); barrier && stored) return barrier;
+    auto store = dyn_cast<SmemStoreOp>(op);
+    stored |= store && isReadByWgmma(store.getTarget());
+  }
+  return {};
+}
+
+class LateReleasesPass : public PassWrapper<LateReleasesPass, OperationPass<func::FuncOp>> {
+ public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(LateReleasesPass)
+  StringRef getArgument() const override { return "tile-late-releases"; }
+  StringRef getDescription() const override { return "stages read by threads are given back behind the next fence"; }
+  void runOnOperation() override {
+    SmallVector<RingReleaseOp> releases;
+    getOperation().walk([&](RingReleaseOp release) { releases.push_back(release); });
+    for (RingReleaseOp release : releases) {
+      const bool isOfSeveral = cast<RingType>(release.getRing().getType()).getStages() > 1;
+      if (!isOfSeveral || release.getEnable() || !isReadByThreads(release)) continue;
+      if (BarrierOp barrier = barrierBehindStores(release)) release->moveBefore(barrier);
+    }
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Pass> createLateReleasesPass() { return std::make_unique<LateReleasesPass>(); }
+
+}  // namespace tile::ir
