@@ -274,6 +274,7 @@ auto radix_select =
         left -= larger;
       }
       // what is larger, in any order; then as many equal ones as are left
+      store(counter + 2 * row + arange(0, 2), zeros({2}, i32));
       for (auto j : range(0, N, c.B)) {
         auto key = keys(j);
         auto at = j + arange(0, c.B);
@@ -295,7 +296,6 @@ Register r4("radix_select", [](Env& e) {
   auto v = constant<float>(e, size_t(R) * cfg.k, NAN);
   auto p = constant<int32_t>(e, size_t(R) * cfg.k, -1), counter = constant<int32_t>(e, 2 * R, 0);
   Job j;
-  j.inTurn = true;
   j.mbytes = 20e-6 * R * N;
   j.add(radix_select, cfg, x.view(R, N), v.view(R, cfg.k), p.view(R, cfg.k), counter.p);
   j.check = [=] {
