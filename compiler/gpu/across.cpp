@@ -193,8 +193,8 @@ Layout scanLayout(const layout::Shape& shape, int axis, int vector, int numWarps
 }  // namespace
 
 Layout scanLayout(const layout::Shape& shape, int axis, int numWarps, int numLanes) {
-  // Neighbours of a row let threads read rows in pieces of 8 or 16 bytes of 32-bit elements, where that leaves no thread
-  // without elements of its own.
+  // Neighbours of a row let threads read rows in pieces of 8 or 16 bytes of 32-bit elements, where that leaves no
+  // thread without elements of its own.
   const int last = static_cast<int>(shape.size()) - 1;
   for (int vector : {4, 2}) {
     if (last == axis || shape[last] % vector != 0 || (vector == 4 && shape[last] / 4 < numLanes)) continue;

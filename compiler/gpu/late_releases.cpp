@@ -1,9 +1,10 @@
 // late_releases.cpp - stages that threads read to compute a product's operand are given back behind the stores of that
-// operand. Before they are given back, the reads have to be fenced against the bulk copies to come, and the stores have to
-// be fenced against the product: one fence does for both. The stage is free a little later, which a ring of several hides.
+// operand. Before they are given back, the reads have to be fenced against the bulk copies to come, and the stores have
+// to be fenced against the product: one fence does for both. The stage is free a little later, which a ring of several
+// hides.
 //
-// Waits for stages of other rings may stand between: the producer fills these behind at most one more of this ring's, and
-// the ring has several.
+// Waits for stages of other rings may stand between: the producer fills these behind at most one more of this ring's,
+// and the ring has several.
 #include "compiler/gpu/gpu_passes.h"
 #include "compiler/gpu/stage_reads.h"
 #include "mlir/Pass/Pass.h"

@@ -1,7 +1,7 @@
 // random_loops_test.cpp - random kernels (random_loops.h) on the host and on the simulated machines: the same bits in
-// every output, and on the GPU that TILE_RANDOM_DEVICE names instead of these. TILE_RANDOM_PROGRAMS=n runs n programs of
-// every type, TILE_RANDOM_SEED=s starts at seed s, TILE_RANDOM_SCHEDULE=t has the simulated machines take schedule t;
-// TILE_RANDOM_ASSEMBLE=1 has ptxas look at them, too.
+// every output, and on the GPU that TILE_RANDOM_DEVICE names instead of these. TILE_RANDOM_PROGRAMS=n runs n programs
+// of every type, TILE_RANDOM_SEED=s starts at seed s, TILE_RANDOM_SCHEDULE=t has the simulated machines take schedule
+// t; TILE_RANDOM_ASSEMBLE=1 has ptxas look at them, too.
 #include "tests/gpu/random_loops.h"
 
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
 // random_tiles_test.cpp - random kernels (random_tiles.h) on the host, on the simulated machines and, where
-// TILE_RANDOM_DEVICE names one, on a GPU: the same bits in every output. TILE_RANDOM_PROGRAMS=n runs n programs of every
-// type, TILE_RANDOM_SEED=s starts at seed s, TILE_RANDOM_SCHEDULE=t has the simulated machines take schedule t.
+// TILE_RANDOM_DEVICE names one, on a GPU: the same bits in every output. TILE_RANDOM_PROGRAMS=n runs n programs of
+// every type, TILE_RANDOM_SEED=s starts at seed s, TILE_RANDOM_SCHEDULE=t has the simulated machines take schedule t.
 #include "tests/gpu/random_tiles.h"
 
 #include <fmt/format.h>

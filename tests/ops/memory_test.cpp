@@ -211,8 +211,8 @@ class AddToTensor : public ::testing::Test {};
 using Addable = ::testing::Types<float, half, bfloat16, int32_t, uint32_t>;
 TYPED_TEST_SUITE(AddToTensor, Addable);
 
-/// 6 programs add boxes that overlap, stick out of the tensor on every side, or lie outside; whole numbers, so that no order of
-/// additions rounds.
+/// 6 programs add boxes that overlap, stick out of the tensor on every side, or lie outside; whole numbers, so that no
+/// order of additions rounds.
 TYPED_TEST(AddToTensor, BoxesOfManyPrograms) {
   using T = TypeParam;
   const int H = 21, W = 40, ld = 48;

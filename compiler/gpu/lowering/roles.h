@@ -95,8 +95,9 @@ llvm::Value* ringAcquire(Emitter& e, mlir::Value ring);
 bool groupMetSinceAcquire(RingReleaseOp release);
 /// `meet`: the warps of the group wait for each other first.
 void ringRelease(Emitter& e, mlir::Value ring, llvm::Value* enable, bool meet);
-/// Whether threads have loaded from the stage by ordinary instructions since they fenced last. Bulk copies do not queue up
-/// behind such loads, which may still be under way when the stage is given back (seen on an H200: rings of one stage).
+/// Whether threads have loaded from the stage by ordinary instructions since they fenced last. Bulk copies do not queue
+/// up behind such loads, which may still be under way when the stage is given back (seen on an H200: rings of one
+/// stage).
 bool needsFence(RingReleaseOp release);
 /// Whether a bulk store goes out through the stage: it must have been read before the stage is given back.
 bool hostsStore(RingReleaseOp release);

@@ -37,8 +37,8 @@ void mma(Operand kind, const Call& call) {
   });
 }
 
-// The same of f64: m16n8k8 with a0..a3, b0 b1, c0..c3, and m8n8k4 with a0, b0, c0 c1. Sums in order of k, every step rounded
-// once, as a chain of fused multiply-adds.
+// The same of f64: m16n8k8 with a0..a3, b0 b1, c0..c3, and m8n8k4 with a0, b0, c0 c1. Sums in order of k, every step
+// rounded once, as a chain of fused multiply-adds.
 void mmaDouble(int m, int k, const Call& call) {
   const int aRegisters = m * k / 32, bRegisters = k / 4;
   MmaRecord record{call.args, call.results};
