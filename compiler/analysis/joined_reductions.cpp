@@ -7,7 +7,7 @@
 namespace tile::ir {
 using namespace mlir;
 
-ReduceOp joinReductions(ReduceOp first, ReduceOp later) {
+static ReduceOp joined(ReduceOp first, ReduceOp later) {
   SmallVector<Value> sources(first.getSources());
   llvm::append_range(sources, later.getSources());
   SmallVector<Type> types(first.getResultTypes());
@@ -39,6 +39,23 @@ ReduceOp joinReductions(ReduceOp first, ReduceOp later) {
   first.erase();
   later.erase();
   return both;
+}
+
+void joinReductions(Operation* root, function_ref<bool(ReduceOp)> takes,
+                    function_ref<bool(ReduceOp, ReduceOp)> moveBeside) {
+  SmallVector<Block*> blocks;
+  root->walk([&](Block* block) { blocks.push_back(block); });
+  for (Block* block : blocks) {
+    SmallVector<ReduceOp> firsts;  // joined ones in place of their first
+    for (ReduceOp reduce : llvm::to_vector(block->getOps<ReduceOp>())) {
+      if (!takes(reduce)) continue;
+      auto* first = llvm::find_if(firsts, [&](ReduceOp other) { return moveBeside(other, reduce); });
+      if (first == firsts.end())
+        firsts.push_back(reduce);
+      else
+        *first = joined(*first, reduce);
+    }
+  }
 }
 
 }  // namespace tile::ir

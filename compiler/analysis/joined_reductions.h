@@ -4,8 +4,10 @@
 
 namespace tile::ir {
 
-/// Stands where `first` stood, and combines what each of the two combined; their results are replaced and they erased.
-/// What `later` is computed from must stand in front of `first` already.
-ReduceOp joinReductions(ReduceOp first, ReduceOp later);
+/// In every block of `root`, reductions that `takes` accepts join the first one before that `moveBeside(first, later)`
+/// allows: what `later` is computed from then stands in front of `first`. The joined op stands where `first` stood and
+/// combines what each of the two combined.
+void joinReductions(mlir::Operation* root, llvm::function_ref<bool(ReduceOp)> takes,
+                    llvm::function_ref<bool(ReduceOp first, ReduceOp later)> moveBeside);
 
 }  // namespace tile::ir

@@ -19,12 +19,14 @@ std::unique_ptr<mlir::Pass> createTakeTurnsPass();
 /// What consumers would compute from program ids, or read, before they can begin comes from the producer, ahead of
 /// time.
 std::unique_ptr<mlir::Pass> createHandScalarsPass();
+/// Reductions across warps that do not wait for each other become one op, with one barrier.
+std::unique_ptr<mlir::Pass> createReduceTogetherPass();
 /// Gives every buffer and every op's scratch its bytes of shared memory (`at`, tile.scratch); `tile.shared_bytes` on
 /// the function. Fails with a table when they do not fit.
-std::unique_ptr<mlir::Pass> createReduceTogetherPass();
 std::unique_ptr<mlir::Pass> createPlaceBuffersPass(TargetOf target);
 /// Inserts tile.barrier where one thread's access to shared or global memory must follow another's.
 std::unique_ptr<mlir::Pass> createInsertBarriersPass();
+/// Moves ring_release of stages that threads read behind the next stores that are fenced anyway.
 std::unique_ptr<mlir::Pass> createLateReleasesPass();
 
 }  // namespace tile::ir

@@ -73,19 +73,7 @@ class ReduceTogetherPass : public PassWrapper<ReduceTogetherPass, OperationPass<
 
   void runOnOperation() override {
     if (getOperation().isExternal()) return;
-    SmallVector<Block*> blocks;
-    getOperation().walk([&](Block* block) { blocks.push_back(block); });
-    for (Block* block : blocks) {
-      SmallVector<ReduceOp> joined;  // of those before, joined ones in place of their first
-      for (ReduceOp reduce : llvm::to_vector(block->getOps<ReduceOp>())) {
-        if (!meetsAcrossWarps(reduce)) continue;
-        auto* first = llvm::find_if(joined, [&](ReduceOp other) { return moveBeside(other, reduce); });
-        if (first == joined.end())
-          joined.push_back(reduce);
-        else
-          *first = joinReductions(*first, reduce);
-      }
-    }
+    joinReductions(getOperation(), meetsAcrossWarps, moveBeside);
   }
 };
 

@@ -59,18 +59,7 @@ class JoinReductionsPass : public PassWrapper<JoinReductionsPass, OperationPass<
   StringRef getDescription() const override { return "reductions that read one tile run in one pass over it"; }
 
   void runOnOperation() override {
-    SmallVector<Block*> blocks;
-    getOperation().walk([&](Block* block) { blocks.push_back(block); });
-    for (Block* block : blocks) {
-      SmallVector<ReduceOp> joined;  // of those before, joined ones in place of their first
-      for (ReduceOp reduce : llvm::to_vector(block->getOps<ReduceOp>())) {
-        auto* first = llvm::find_if(joined, [&](ReduceOp other) { return moveBeside(other, reduce); });
-        if (first == joined.end())
-          joined.push_back(reduce);
-        else
-          *first = joinReductions(*first, reduce);
-      }
-    }
+    joinReductions(getOperation(), [](ReduceOp) { return true; }, moveBeside);
   }
 
  private:

@@ -117,30 +117,20 @@ using Types = ::testing::Types<half, float, int8_t, fp8_e4m3, bfloat16>;
 TYPED_TEST_SUITE(RandomLoops, Types);
 
 TYPED_TEST(RandomLoops, HostAndGpusAgree) {
-  const int first = setting("TILE_RANDOM_SEED", 1), programs = setting("TILE_RANDOM_PROGRAMS", 8);
+  using Memory = typename TestFixture::Memory;
   const bool assembles = setting("TILE_RANDOM_ASSEMBLE", 0) != 0;
-  const std::shared_ptr<Device> host = open_device("host").value_or_throw();
-  for (int seed = first; seed < first + programs; ++seed) {
-    SCOPED_TRACE(fmt::format("seed {}", seed));
-    typename TestFixture::Memory want(seed);
-    const Status reference = this->run(host, want, seed);
-    ASSERT_TRUE(reference.ok()) << reference.error().to_string();
-    for (const std::string& target : random_targets()) {
-      typename TestFixture::Memory got(seed);
-      setSimtSeed(static_cast<uint32_t>(setting("TILE_RANDOM_SCHEDULE", seed)));
-      const Status ran = this->run(random_device(target), got, seed);
-      if (!ran.ok() && is_over_budget(ran.error())) continue;
-      ASSERT_TRUE(ran.ok()) << target << ": " << ran.error().to_string();
-      EXPECT_EQ(this->difference(got.out, want.out, TestFixture::Maker::kColumns), "") << target << ", out";
-      EXPECT_EQ(this->difference(got.sums, want.sums, 128), "") << target << ", sums";
-      if (!assembles) continue;
-      const auto binary = this->assemble(target.c_str(), got, seed);
-      ASSERT_TRUE(binary.ok()) << target << ": " << binary.error().to_string();
-      // Where registers do not suffice anyway, products may be serialised, too.
-      if (binary->resources.spill_store_bytes == 0)
-        EXPECT_EQ(binary->resources.log.find("C75"), std::string::npos) << target << ": " << binary->resources.log;
-    }
-  }
+  host_and_gpus_agree<Memory>(
+      8, [&](const auto& device, Memory& m, int seed) { return this->run(device, m, seed); },
+      [&](const std::string& target, Memory& got, const Memory& want, int seed) {
+        EXPECT_EQ(this->difference(got.out, want.out, TestFixture::Maker::kColumns), "") << target << ", out";
+        EXPECT_EQ(this->difference(got.sums, want.sums, 128), "") << target << ", sums";
+        if (!assembles) return;
+        const auto binary = this->assemble(target.c_str(), got, seed);
+        ASSERT_TRUE(binary.ok()) << target << ": " << binary.error().to_string();
+        // Where registers do not suffice anyway, products may be serialised, too.
+        if (binary->resources.spill_store_bytes == 0)
+          EXPECT_EQ(binary->resources.log.find("C75"), std::string::npos) << target << ": " << binary->resources.log;
+      });
   std::printf("%d launches, %d with roles, %d with bulk copies\n", simtLaunches().all, simtLaunches().persistent,
               simtLaunches().bulk);
 }

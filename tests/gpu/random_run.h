@@ -1,6 +1,7 @@
 // random_run.h - where random kernels run: on the simulated machines, or on the device that TILE_RANDOM_DEVICE names.
 #pragma once
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <span>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "runtime/buffer.h"
+#include "tests/gpu/settings.h"
 #include "tests/gpu/simt.h"
 #include "tests/gpu/simt_device.h"
 
@@ -62,6 +64,28 @@ std::string first_difference(std::span<const T> got, std::span<const T> want, in
       first = fmt::format("row {} column {}: {} instead of {}", i / columns, i % columns, got[i], want[i]);
   }
   return count ? fmt::format("{}; {} of {} differ", first, count, got.size()) : "";
+}
+
+/// Runs the programs that TILE_RANDOM_SEED and TILE_RANDOM_PROGRAMS (else `programs`) choose on the host and elsewhere:
+/// run(device, memory, seed) each on a fresh Memory(seed), check(target, got, want, seed) where both ran.
+template <class Memory, class Run, class Check>
+void host_and_gpus_agree(int programs, Run&& run, Check&& check) {
+  const int first = setting("TILE_RANDOM_SEED", 1), end = first + setting("TILE_RANDOM_PROGRAMS", programs);
+  const std::shared_ptr<Device> host = open_device("host").value_or_throw();
+  for (int seed = first; seed < end; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    Memory want(seed);
+    const Status reference = run(host, want, seed);
+    ASSERT_TRUE(reference.ok()) << reference.error().to_string();
+    for (const std::string& target : random_targets()) {
+      Memory got(seed);
+      setSimtSeed(static_cast<uint32_t>(setting("TILE_RANDOM_SCHEDULE", seed)));
+      const Status ran = run(random_device(target), got, seed);
+      if (!ran.ok() && is_over_budget(ran.error())) continue;
+      EXPECT_TRUE(ran.ok()) << target << ": " << ran.error().to_string();
+      if (ran.ok()) check(target, got, want, seed);
+    }
+  }
 }
 
 }  // namespace tile::testing

@@ -85,27 +85,15 @@ using Types = ::testing::Types<std::pair<half, float>, std::pair<int8_t, int32_t
 TYPED_TEST_SUITE(RandomTilesTest, Types);
 
 TYPED_TEST(RandomTilesTest, HostAndGpusAgree) {
-  const int first = setting("TILE_RANDOM_SEED", 1), programs = setting("TILE_RANDOM_PROGRAMS", 6);
-  const std::shared_ptr<Device> host = open_device("host").value_or_throw();
-  for (int seed = first; seed < first + programs; ++seed) {
-    SCOPED_TRACE(fmt::format("seed {}", seed));
-    typename TestFixture::Memory want(seed);
-    const Status reference = this->run(host, want, seed);
-    ASSERT_TRUE(reference.ok()) << reference.error().to_string();
-    for (const std::string& target : random_targets()) {
-      typename TestFixture::Memory got(seed);
-      setSimtSeed(static_cast<uint32_t>(setting("TILE_RANDOM_SCHEDULE", seed)));
-      const Status ran = this->run(random_device(target), got, seed);
-      if (!ran.ok() && is_over_budget(ran.error())) continue;
-      EXPECT_TRUE(ran.ok()) << target << ": " << ran.error().to_string();
-      if (!ran.ok()) continue;
-      using Wide = typename TypeParam::second_type;
-      const int outputs = TestFixture::kOut, counters = TestFixture::Sizes::kCounters;
-      EXPECT_EQ(this->template difference<Wide>(got.out, want.out, outputs), "") << target << ", out";
-      EXPECT_EQ(this->template difference<int32_t>(got.counters, want.counters, counters), "")
-          << target << ", counters";
-    }
-  }
+  using Memory = typename TestFixture::Memory;
+  using Wide = typename TypeParam::second_type;
+  host_and_gpus_agree<Memory>(
+      6, [&](const auto& device, Memory& m, int seed) { return this->run(device, m, seed); },
+      [&](const std::string& target, const Memory& got, const Memory& want, int) {
+        EXPECT_EQ(this->template difference<Wide>(got.out, want.out, TestFixture::kOut), "") << target << ", out";
+        EXPECT_EQ(this->template difference<int32_t>(got.counters, want.counters, TestFixture::Sizes::kCounters), "")
+            << target << ", counters";
+      });
 }
 
 }  // namespace
