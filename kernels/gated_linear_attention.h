@@ -176,14 +176,15 @@ void gla_inner_scores_program(const GlaConfig& c, Tensor<const T, 4> Q, Tensor<c
   detail::BatchHead at(Q.dim(1));
   auto block = program_id(0), k0 = block * c.BK, t0 = program_id(1) * c.BT;
   auto k = cast(K.load({at.batch, at.head, t0, k0}, {c.BT, c.BK}), f32);
-  auto g = G_SUM.load({at.batch, at.head, t0, k0}, {c.BT, c.BK});
   auto row = arange(0, c.BT).col();
+  // Keys are decayed from row to row: one exponential for each row, not for each pair of rows.
+  Tile keys = zeros({c.BT, c.BK}, f32), before = zeros({1, c.BK}, f32);
   for (auto i : range(0, min(Q.dim(2) - t0, c.BT))) {
-    auto q_i = cast(Q.load({at.batch, at.head, t0 + i, k0}, {c.BK}), f32).row() * scale;
+    auto q_i = cast(Q.load({at.batch, at.head, t0 + i, k0}, {c.BK}), f32).row();
     auto g_i = G_SUM.load({at.batch, at.head, t0 + i, k0}, {c.BK}).row();
-    // Masked before the exponential: right of the diagonal G_i - G_j is positive and may overflow, and inf * 0 is NaN.
-    auto decay = exp2(where(row <= i, g_i - g, -INFINITY));
-    auto scores = sum(q_i * k * decay, axis(1));
+    keys = where(row == i, k, keys * exp2(g_i - before));
+    before = g_i;
+    auto scores = sum(q_i * keys, axis(1)) * scale;
     A_PART.store({block, program_id(2), t0 + i, 0}, reshape(scores, {c.BT}));
   }
 }
