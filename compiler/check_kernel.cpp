@@ -50,8 +50,6 @@ bool isOfTheLanguage(Operation* op) {
   return op->isRegistered() && (dialect == "arith" || dialect == "math");
 }
 
-bool isF8(Type type) { return isa<Float8E4M3FNType, Float8E5M2Type>(getElementTypeOrSelf(type)); }
-
 /// f8 is a storage type: values move and convert, nothing computes on them. The offending type, or null.
 Type computesOnF8(Operation* op) {
   StringRef dialect = op->getName().getDialectNamespace();

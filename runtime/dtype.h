@@ -22,6 +22,7 @@ constexpr size_t size_of(DType d) {
 }
 constexpr int bits_of(DType d) { return d == DType::i1 ? 1 : static_cast<int>(size_of(d)) * 8; }
 constexpr bool is_float(DType d) { return d >= DType::f8e4m3; }
+constexpr bool is_f8(DType d) { return d == DType::f8e4m3 || d == DType::f8e5m2; }
 constexpr bool is_unsigned(DType d) { return d >= DType::u8 && d <= DType::u64; }
 constexpr bool is_int(DType d) { return !is_float(d); }
 

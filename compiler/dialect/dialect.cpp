@@ -61,6 +61,10 @@ bool isNumber(mlir::Type type) {
                    mlir::Float32Type, mlir::Float64Type>(type);
 }
 
+bool isF8(mlir::Type type) {
+  return mlir::isa<mlir::Float8E4M3FNType, mlir::Float8E5M2Type>(mlir::getElementTypeOrSelf(type));
+}
+
 bool isTileType(mlir::Type type) {
   auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(type);
   if (!tensor || tensor.getRank() < 1 || tensor.getRank() > kMaxTileRank) return false;

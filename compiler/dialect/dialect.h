@@ -32,6 +32,8 @@ inline constexpr int64_t kMaxTileElements = int64_t{1} << 22;
 inline constexpr int64_t kMaxTileRank = 8;
 /// Whether values of the type are numbers of the language (DType, signless).
 bool isNumber(mlir::Type type);
+/// Whether the type is an 8-bit float (f8E4M3FN, f8E5M2) or holds such.
+bool isF8(mlir::Type type);
 /// Whether the type is a tensor with a shape a tile can have: rank 1 to 8, static positive dims, kMaxTileElements.
 bool isTileType(mlir::Type type);
 /// Trait: a function of floats that the math dialect lacks. Every target has the code for it that this compiler emits.

@@ -133,7 +133,8 @@ LogicalResult MmaOp::verify() {
   if (a[1] < getK() || b[0] < getK())
     return emitOpError() << "operands must cover k = " << getK() << ", found " << getA().getType() << " and "
                          << getB().getType();
-  if (elementOf(getA().getType()) != elementOf(getB().getType()))
+  const Type left = elementOf(getA().getType()), right = elementOf(getB().getType());
+  if (left != right && !(isF8(left) && isF8(right)))
     return emitOpError() << "operands must have one element type, found " << getA().getType() << " and "
                          << getB().getType();
   for (Value operand : {getA(), Value(getB())})

@@ -403,7 +403,7 @@ LogicalResult DotOp::verify() {
   if (a.getDimSize(1) != b.getDimSize(0)) return emitOpError() << "inner dims must agree: " << a << " * " << b;
   if (c.getDimSize(0) != a.getDimSize(0) || c.getDimSize(1) != b.getDimSize(1))
     return emitOpError() << "accumulator must be " << a.getDimSize(0) << "x" << b.getDimSize(1) << ", found " << c;
-  if (a.getElementType() != b.getElementType())
+  if (a.getElementType() != b.getElementType() && !(isF8(a) && isF8(b)))
     return emitOpError() << "operands must have one element type, found " << a.getElementType() << " and "
                          << b.getElementType();
   Type in = a.getElementType(), want;

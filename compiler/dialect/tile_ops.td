@@ -336,7 +336,7 @@ def Tile_YieldOp : Tile_Op<"yield", [Pure, Terminator, ReturnLike, ParentOneOf<[
 def Tile_DotOp : Tile_Op<"dot", [Pure, AllTypesMatch<["acc", "result"]>]> {
   let summary = "acc + a * b for an MxK and a KxN tile";
   let description = [{
-    f16, bf16, f8 and f32 operands (of one type) accumulate in f32; f64 in f64; i8 in i32. `precision` is about f32
+    f16, bf16, f8 and f32 operands (of one type; f8 may differ) accumulate in f32; f64 in f64; i8 in i32. `precision` is about f32
     operands: ieee multiplies exactly rounded f32, tf32 keeps 10 mantissa bits, tf32x3 sums three tf32 products.
   }];
   let arguments = (ins Tile_OfRank<2, [Tile_Number]>:$a, Tile_OfRank<2, [Tile_Number]>:$b, Tile_OfRank<2, [Tile_Number]>:$acc,

@@ -14,6 +14,7 @@ constexpr EngineRow kRows[] = {
     {Engine::m16n8k8_tf32, "m16n8k8_tf32", 16, 8, 8, 32, true, 80},
     {Engine::m16n8k8_tf32x3, "m16n8k8_tf32x3", 16, 8, 8, 32, true, 80},
     {Engine::m16n8k32_s8, "m16n8k32_s8", 16, 8, 32, 8, true, 80},
+    {Engine::m16n8k32_f8, "m16n8k32_f8", 16, 8, 32, 8, true, 89},
     // Two instructions side by side (layout::mmaDoubleAccumulator); m8n8k4 four times for one m16n8k8.
     {Engine::m16n8k8_f64, "m16n8k8_f64", 16, 16, 8, 64, true, 90},
     {Engine::m8n8k4_f64, "m8n8k4_f64", 16, 16, 8, 64, true, 80},
@@ -21,8 +22,7 @@ constexpr EngineRow kRows[] = {
     {Engine::wgmma_bf16, "wgmma_bf16", 16, 8, 16, 16, true, 90, true},
     {Engine::wgmma_tf32, "wgmma_tf32", 16, 8, 8, 32, true, 90, true},
     {Engine::wgmma_s8, "wgmma_s8", 16, 16, 32, 8, true, 90, true},
-    {Engine::wgmma_e4m3, "wgmma_e4m3", 16, 8, 32, 8, true, 90, true},
-    {Engine::wgmma_e5m2, "wgmma_e5m2", 16, 8, 32, 8, true, 90, true},
+    {Engine::wgmma_f8, "wgmma_f8", 16, 8, 32, 8, true, 90, true},
     {Engine::fma, "fma", 4, 32, 4, 0, false, 0},
 };
 
@@ -45,10 +45,9 @@ bool accepts(const EngineRow& row, Type element, Type acc, Precision precision) 
     case Engine::m16n8k8_f64:
     case Engine::m8n8k4_f64:
       return element.isF64() && acc.isF64();
-    case Engine::wgmma_e4m3:
-      return isa<Float8E4M3FNType>(element) && acc.isF32();
-    case Engine::wgmma_e5m2:
-      return isa<Float8E5M2Type>(element) && acc.isF32();
+    case Engine::m16n8k32_f8:
+    case Engine::wgmma_f8:
+      return isF8(element) && acc.isF32();
     case Engine::fma:
       return true;
   }
@@ -63,6 +62,15 @@ const EngineRow& engineRow(Engine engine) {
   for (const EngineRow& row : kRows)
     if (row.engine == engine) return row;
   return kRows[std::size(kRows) - 1];
+}
+
+std::pair<std::string, std::string> f8Names(MmaOp op) {
+  auto nameOf = [](Type operand) {
+    auto smem = dyn_cast<SmemType>(operand);
+    const Type element = smem ? smem.getElementType() : getElementTypeOrSelf(operand);
+    return std::string(isa<Float8E4M3FNType>(element) ? "e4m3" : "e5m2");
+  };
+  return {nameOf(op.getA().getType()), nameOf(op.getB().getType())};
 }
 
 Engine chooseEngine(Type element, Type acc, Precision precision, const Target& target) {

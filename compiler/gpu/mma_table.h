@@ -24,6 +24,9 @@ struct EngineRow {
 
 const EngineRow& engineRow(Engine engine);
 
+/// PTX names of the element types of a and b, products of f8.
+std::pair<std::string, std::string> f8Names(MmaOp op);
+
 inline bool isWgmma(Engine engine) { return engineRow(engine).isWgmma; }
 
 /// The engine of single warps for operands of `element` accumulating in `acc`: the first row that fits the target.

@@ -62,7 +62,7 @@ class Placer {
       grids.emplace(func_, numWarps_, [&](DotOp dot) { return enginesOf(dot, facts); });
     }
     func_.walk([&](DotOp dot) {
-      if (!isWgmma(grids->engineOf(dot))) widen(dot);
+      if (engineRow(grids->engineOf(dot)).operandBits != 8) widen(dot);
     });
     Facts facts(func_);
     func_.walk([&](DotOp dot) {
@@ -94,13 +94,15 @@ class Placer {
   }
 
  private:
-  static bool isF8(Type element) { return isa<FloatType>(element) && element.getIntOrFloatBitWidth() == 8; }
-
   EngineChoice enginesOf(DotOp dot, const Facts& facts) const {
     Type element = dot.getA().getType().getElementType(), acc = dot.getResult().getType().getElementType();
     EngineChoice choice;
-    Type widened = isF8(element) ? Type(Float16Type::get(dot.getContext())) : element;
+    // Single warps multiply f8 only as it is copied, neighbours along k; what is computed or lies across they widen.
+    const bool asItIs = liesCopied(dot.getA(), 1, facts) && liesCopied(dot.getB(), 0, facts);
+    Type widened = isF8(element) && !asItIs ? Type(Float16Type::get(dot.getContext())) : element;
     choice.warps = chooseEngine(widened, acc, dot.getPrecision(), target_);
+    if (isF8(element) && choice.warps == Engine::fma)
+      choice.warps = chooseEngine(Float16Type::get(dot.getContext()), acc, dot.getPrecision(), target_);
     choice.warpgroups = chooseWarpgroupEngine(element, acc, dot.getPrecision(), target_);
     // Warpgroups take elements of other than 16 bits from shared memory only where they are neighbours along k. The
     // threads can read one operand into registers as it lies, which then comes first (dialect/products.h). Others turn
@@ -128,6 +130,11 @@ class Placer {
     for (; auto trans = value.getDefiningOp<TransOp>(); kDim = 1 - kDim) value = trans.getSource();
     return fastDim(value, facts) == kDim;
   }
+  bool liesCopied(Value value, int kDim, const Facts& facts) const {
+    Value source = value;
+    while (auto trans = source.getDefiningOp<TransOp>()) source = trans.getSource();
+    return canFetch(source, facts) && kIsMinor(value, kDim, facts);
+  }
   bool liesAlongK(Value value, int kDim, const Facts& facts) const {
     Value source = value;
     while (auto trans = source.getDefiningOp<TransOp>()) source = trans.getSource();
@@ -135,7 +142,7 @@ class Placer {
   }
 
   void widen(DotOp dot) {
-    if (!isF8(dot.getA().getType().getElementType())) return;
+    if (!isF8(dot.getA().getType())) return;
     OpBuilder builder(dot);
     auto widened = [&](Value v) -> Value {
       auto to = cast<RankedTensorType>(v.getType()).clone(builder.getF16Type());

@@ -24,7 +24,6 @@ struct HostMath : MathHooks {
 };
 
 bool isNarrow(Type t) { return t.isF16() || t.isBF16(); }
-bool isFp8(Type t) { return isa<Float8E4M3FNType, Float8E5M2Type>(t); }
 Fp8 fp8Kind(Type t) { return isa<Float8E4M3FNType>(t) ? Fp8::e4m3 : Fp8::e5m2; }
 
 /// Ops whose result is always one of the values of the operands' type: nothing to round.
@@ -103,7 +102,7 @@ Value* Numbers::splat(Value* scalar, unsigned width) {
 
 Value* Numbers::widen(Type from, Type to, Value* v) {
   if (from == to) return v;
-  if (isFp8(from)) return roundTo(to, fp8ToF32(b_, v, fp8Kind(from)));
+  if (isF8(from)) return roundTo(to, fp8ToF32(b_, v, fp8Kind(from)));
   if (from.isInteger()) return b_.CreateSExt(v, like(v, inRegister(to)));
   return roundTo(to, v);
 }
@@ -113,7 +112,7 @@ Value* Numbers::roundTo(Type element, Value* x) {
     x = element.isF32() ? b_.CreateFPTrunc(x, like(x, b_.getFloatTy())) : doubleToFloatOdd(x);
   if (element.isF16()) return halfBitsToFloat(floatToHalfBits(x));
   if (element.isBF16()) return roundToBf16(x);
-  if (isFp8(element)) return f32ToFp8(b_, x, fp8Kind(element));
+  if (isF8(element)) return f32ToFp8(b_, x, fp8Kind(element));
   if (element.isF64() && x->getType()->getScalarType()->isFloatTy())
     return b_.CreateFPExt(x, like(x, b_.getDoubleTy()));
   return x;
@@ -183,7 +182,7 @@ Numbers::Values Numbers::cast(Operation* op, Value* x, bool& handled) {
   handled = reg != nullptr;
   if (!handled) return {};
   if (isa<arith::ExtFOp, arith::TruncFOp>(op)) {
-    if (isFp8(from)) x = fp8ToF32(b_, x, fp8Kind(from));
+    if (isF8(from)) x = fp8ToF32(b_, x, fp8Kind(from));
     return {roundTo(to, x)};
   }
   if (isa<arith::SIToFPOp, arith::UIToFPOp>(op)) {
@@ -246,10 +245,10 @@ Numbers::Values Numbers::apply(Operation* op, llvm::ArrayRef<Value*> args) {
   if (isa<arith::SelectOp>(op)) return {b_.CreateSelect(args[0], args[1], args[2])};
   llvm::SmallVector<Value*, 4> wide(args.begin(), args.end());
   for (auto [value, operand] : llvm::zip(wide, op->getOperands()))
-    if (Type t = getElementTypeOrSelf(operand.getType()); isFp8(t)) value = fp8ToF32(b_, value, fp8Kind(t));
+    if (Type t = getElementTypeOrSelf(operand.getType()); isF8(t)) value = fp8ToF32(b_, value, fp8Kind(t));
   Values r = emitElementwise(b_, op, wide, *math_);
   for (auto [value, result] : llvm::zip(r, op->getResults()))
-    if (Type t = getElementTypeOrSelf(result.getType()); isFp8(t) || (isNarrow(t) && !staysExact(op)))
+    if (Type t = getElementTypeOrSelf(result.getType()); isF8(t) || (isNarrow(t) && !staysExact(op)))
       value = roundTo(t, value);
   return r;
 }

@@ -92,7 +92,6 @@ llvm::CmpInst::Predicate predicate(arith::CmpFPredicate p) {
   return P::BAD_FCMP_PREDICATE;
 }
 
-bool isFp8(Type t) { return isa<Float8E4M3FNType, Float8E5M2Type>(getElementTypeOrSelf(t)); }
 Fp8 fp8Kind(Type t) { return isa<Float8E4M3FNType>(getElementTypeOrSelf(t)) ? Fp8::e4m3 : Fp8::e5m2; }
 
 /// A divisor that cannot trap: 0 becomes 1, and so does -1 under a signed minimum (the one other trapping pair).
@@ -138,8 +137,8 @@ Results multiplyExtended(llvm::IRBuilderBase& b, Args a, bool isSigned) {
 
 llvm::Value* convertFloat(llvm::IRBuilderBase& b, Operation* op, llvm::Value* x) {
   Type from = op->getOperand(0).getType(), to = op->getResult(0).getType();
-  if (isFp8(from)) x = fp8ToF32(b, x, fp8Kind(from));
-  if (isFp8(to)) return f32ToFp8(b, b.CreateFPCast(x, withElement(x->getType(), b.getFloatTy())), fp8Kind(to));
+  if (isF8(from)) x = fp8ToF32(b, x, fp8Kind(from));
+  if (isF8(to)) return f32ToFp8(b, b.CreateFPCast(x, withElement(x->getType(), b.getFloatTy())), fp8Kind(to));
   return b.CreateFPCast(x, resultType(b, op, {x}));
 }
 
@@ -179,9 +178,9 @@ llvm::Value* floatToInt(llvm::IRBuilderBase& b, Operation* op, llvm::Value* x, b
 /// fp8 is made from f32: folding may leave a conversion straight from an integer.
 llvm::Value* intToFloat(llvm::IRBuilderBase& b, Operation* op, llvm::Value* x, bool isSigned) {
   Type to = op->getResult(0).getType();
-  llvm::Type* type = isFp8(to) ? withElement(x->getType(), b.getFloatTy()) : resultType(b, op, {x});
+  llvm::Type* type = isF8(to) ? withElement(x->getType(), b.getFloatTy()) : resultType(b, op, {x});
   llvm::Value* f = isSigned ? b.CreateSIToFP(x, type) : b.CreateUIToFP(x, type);
-  return isFp8(to) ? f32ToFp8(b, f, fp8Kind(to)) : f;
+  return isF8(to) ? f32ToFp8(b, f, fp8Kind(to)) : f;
 }
 
 Results emitArith(llvm::IRBuilderBase& b, Operation* op, Args a, const MathHooks& hooks) {
@@ -301,14 +300,14 @@ llvm::Type* llvmType(llvm::LLVMContext& ctx, Type type) {
   if (type.isBF16()) return llvm::Type::getBFloatTy(ctx);
   if (type.isF32()) return llvm::Type::getFloatTy(ctx);
   if (type.isF64()) return llvm::Type::getDoubleTy(ctx);
-  if (isFp8(type)) return llvm::Type::getInt8Ty(ctx);
+  if (isF8(type)) return llvm::Type::getInt8Ty(ctx);
   return nullptr;
 }
 
 llvm::Constant* llvmConstant(llvm::LLVMContext& ctx, Attribute value) {
   if (auto i = dyn_cast<IntegerAttr>(value)) return llvm::ConstantInt::get(ctx, i.getValue());
   auto f = cast<FloatAttr>(value);
-  if (isFp8(f.getType())) return llvm::ConstantInt::get(ctx, f.getValue().bitcastToAPInt());
+  if (isF8(f.getType())) return llvm::ConstantInt::get(ctx, f.getValue().bitcastToAPInt());
   return llvm::ConstantFP::get(ctx, f.getValue());
 }
 

@@ -15,11 +15,11 @@ struct NvidiaRow {
   int sm;
   uint32_t sharedKiB;    ///< opt-in limit per block
   const char*
-      features;  ///< PTX ISA 8.1: what drivers since CUDA 12.1 accept, and the first with fp8 conversions on sm_89
+      features;  ///< PTX ISA: 8.1 is what drivers since CUDA 12.1 accept, 8.4 (CUDA 12.4) the first with products of f8
 };
 constexpr NvidiaRow kNvidia[] = {
     {"sm_80", 80, 163, "+ptx81"}, {"sm_86", 86, 99, "+ptx81"},  {"sm_87", 87, 163, "+ptx81"},
-    {"sm_89", 89, 99, "+ptx81"},  {"sm_90", 90, 227, "+ptx81"}, {"sm_90a", 90, 227, "+ptx81"},
+    {"sm_89", 89, 99, "+ptx84"},  {"sm_90", 90, 227, "+ptx84"}, {"sm_90a", 90, 227, "+ptx84"},
 };
 
 Target nvidiaTarget(const NvidiaRow& row) {

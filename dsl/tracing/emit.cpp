@@ -43,8 +43,6 @@ Type element_type(MLIRContext* ctx, DType d) {
   return {};
 }
 
-bool is_narrow_float(DType d) { return d == DType::f8e4m3 || d == DType::f8e5m2; }
-
 }  // namespace
 
 double largest_float(DType d) {
@@ -211,7 +209,7 @@ Value convert_value(Tracer& t, Value v, DType to, SrcLoc loc) {
   auto as = [&](DType k) { return with_element(x.getType(), element_type(t.context(), k)); };
   auto done = [&](mlir::Value r) { return t.add(r, to, loc); };
   if (to == DType::i1) {  // x != 0
-    if (is_narrow_float(d)) x = arith::ExtFOp::create(b, where, as(DType::f32), x);
+    if (is_f8(d)) x = arith::ExtFOp::create(b, where, as(DType::f32), x);
     Type element = getElementTypeOrSelf(x.getType());
     TypedAttr zero = b.getZeroAttr(x.getType());
     mlir::Value z = arith::ConstantOp::create(b, where, zero);
@@ -225,12 +223,12 @@ Value convert_value(Tracer& t, Value v, DType to, SrcLoc loc) {
     return done(arith::TruncFOp::create(b, where, as(to), wide));
   }
   if (is_float(d)) {
-    if (is_narrow_float(d)) x = arith::ExtFOp::create(b, where, as(DType::f32), x);
+    if (is_f8(d)) x = arith::ExtFOp::create(b, where, as(DType::f32), x);
     if (is_unsigned(to)) return done(arith::FPToUIOp::create(b, where, as(to), x));
     return done(arith::FPToSIOp::create(b, where, as(to), x));
   }
   if (is_float(to)) {
-    const DType target = is_narrow_float(to) ? DType::f32 : to;
+    const DType target = is_f8(to) ? DType::f32 : to;
     const bool zero_extend = is_unsigned(d) || d == DType::i1;
     mlir::Value f = zero_extend ? mlir::Value(arith::UIToFPOp::create(b, where, as(target), x))
                                 : mlir::Value(arith::SIToFPOp::create(b, where, as(target), x));

@@ -16,7 +16,7 @@ std::string fault_of(const TileType& a, const TileType& b) {
   if (rank == 3 && a.shape[0] != b.shape[0]) return "operands hold different numbers of matrices: " + both;
   if (a.shape[rank - 1] != b.shape[rank - 2])
     return "inner dimensions do not agree: " + a.to_string() + " * " + b.to_string();
-  if (a.dtype != b.dtype)
+  if (a.dtype != b.dtype && !(is_f8(a.dtype) && is_f8(b.dtype)))
     return "operands must have one element type, found " + both + "; convert one with cast(x, dtype)";
   if (!is_float(a.dtype) && a.dtype != DType::i8)
     return "operands must be f16, bf16, f8, f32, f64 or i8, found " + std::string(name(a.dtype));

@@ -56,7 +56,7 @@ bool look(Tracer& t, const ScaledInput& in, bool second, Rows& out) {
   out.loc = in.values.loc, out.given = t.type_of(v), out.dtype = out.given.dtype, out.values = v;
   if (out.given.shape.rank() != 2) return refuse("must have 2 dims, found " + out.given.to_string(), out.loc);
   const DType d = out.dtype;
-  if (d != DType::f8e4m3 && d != DType::f8e5m2 && d != DType::f16 && d != DType::bf16 && d != DType::u8)
+  if (!is_f8(d) && d != DType::f16 && d != DType::bf16 && d != DType::u8)
     return refuse("must be f8e4m3, f8e5m2, f16, bf16 or u8 (two e2m1 numbers), found " + out.given.to_string(),
                   out.loc);
   if (!in.packed_along_k && d != DType::u8)

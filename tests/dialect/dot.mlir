@@ -95,7 +95,7 @@ func.func @wide_registers(%c: tensor<64x64xf32>, %p: tensor<64x32xf32>, %q: !til
 
 func.func @interleaved(%c: tensor<64x64xf32>, %p: !tile.smem<64x32xf8E4M3FN, minor = 1>, %q: !tile.smem<32x64xf8E4M3FN, minor = 0, interleaved>) {
   // expected-error @+1 {{reads an interleaved b along k, by warpgroups, with a in registers}}
-  %1 = tile.mma wgmma_e4m3 k 32 warps(4, 1) %p, %q, %c : !tile.smem<64x32xf8E4M3FN, minor = 1>, !tile.smem<32x64xf8E4M3FN, minor = 0, interleaved> -> tensor<64x64xf32>
+  %1 = tile.mma wgmma_f8 k 32 warps(4, 1) %p, %q, %c : !tile.smem<64x32xf8E4M3FN, minor = 1>, !tile.smem<32x64xf8E4M3FN, minor = 0, interleaved> -> tensor<64x64xf32>
   return
 }
 
@@ -103,7 +103,7 @@ func.func @interleaved(%c: tensor<64x64xf32>, %p: !tile.smem<64x32xf8E4M3FN, min
 
 func.func @interleaved_first(%c: tensor<64x64xf32>, %p: !tile.smem<64x32xf8E4M3FN, minor = 1, interleaved>, %q: !tile.smem<32x64xf8E4M3FN, minor = 0>) {
   // expected-error @+1 {{expects a first operand with its elements in order}}
-  %1 = tile.mma wgmma_e4m3 k 32 warps(4, 1) %p, %q, %c : !tile.smem<64x32xf8E4M3FN, minor = 1, interleaved>, !tile.smem<32x64xf8E4M3FN, minor = 0> -> tensor<64x64xf32>
+  %1 = tile.mma wgmma_f8 k 32 warps(4, 1) %p, %q, %c : !tile.smem<64x32xf8E4M3FN, minor = 1, interleaved>, !tile.smem<32x64xf8E4M3FN, minor = 0> -> tensor<64x64xf32>
   return
 }
 

@@ -38,6 +38,42 @@ void runAdd(int64_t n, int64_t tile, const std::string& attrs, int warps) {
   for (int64_t i = 0; i < n; ++i) ASSERT_EQ(z.as<float>()[i], 1.5f * static_cast<float>(i)) << i;
 }
 
+// All 256 numbers of 8 bits, widened two by two (before sm_89 in the halves of registers).
+template <class T>
+void widenAll(const char* element) {
+  for (const char* target : {"sm_80", "sm_89", "sm_90a"})
+    for (const char* to : {"f16", "f32"}) {
+      const std::string wide = std::string("tensor<256x") + to + ">";
+      SimtKernel k(kernel(fmt::format("%x: !tile.view<1x{}>, %y: !tile.view<1xf32>", element),
+                          fmt::format(R"(  %c0 = arith.constant 0 : i32
+  %a = tile.load %x[%c0 : i32] : !tile.view<1x{0}> -> tensor<256x{0}>
+  %w = arith.extf %a : tensor<256x{0}> to {1}
+  {2}
+  tile.store %f, %y[%c0 : i32] : tensor<256xf32>, !tile.view<1xf32>
+)",
+                                      element, wide,
+                                      to == std::string("f32")
+                                          ? "%f = arith.addf %w, %w : tensor<256xf32>"
+                                          : "%d = arith.addf %w, %w : tensor<256xf16>\n  %f = arith.extf %d : "
+                                            "tensor<256xf16> to tensor<256xf32>")),
+                   target, 1);
+      GuardedBuffer x(256), y(4 * 256);
+      for (int i = 0; i < 256; ++i) x.as<uint8_t>()[i] = static_cast<uint8_t>(i);
+      k.run({slot(x.as<char>()), 256, 1, slot(y.as<float>()), 256, 1}, 1);
+      for (int i = 0; i < 256; ++i) {
+        float want = T::from_bits(static_cast<uint8_t>(i));
+        want = to == std::string("f32") ? want + want : static_cast<float>(half(want + want));
+        const float got = y.as<float>()[i];
+        ASSERT_TRUE(std::isnan(want) ? std::isnan(got) : got == want && std::signbit(got) == std::signbit(want))
+            << target << " " << element << " to " << to << ": bits " << i << " gave " << got << ", expected " << want;
+      }
+    }
+}
+TEST(Memory, BytesWidened) {
+  widenAll<fp8_e4m3>("f8E4M3FN");
+  widenAll<fp8_e5m2>("f8E5M2");
+}
+
 TEST(Memory, AddWithPromises) {
   runAdd(4096, 1024, "{tile.align = 16 : i32, tile.unit_stride = 0 : i32, tile.dim_multiple_of = array<i32: 16>}", 4);
 }

@@ -91,6 +91,9 @@ struct Problem {
   int warps = 4, stages = 2;
   const char* instruction = "";  ///< expected in the PTX
   float scale = 1;               ///< of what is stored; products give what they would without
+  std::string typeB = "";        ///< where it is not a's
+
+  const std::string& bType() const { return typeB.empty() ? type : typeB; }
 };
 
 const char* target = "sm_80";
@@ -105,7 +108,7 @@ void run(const Problem& p) {
                            p.precision, p.M, p.N, p.K, p.m, p.n, p.k, p.transA, p.transB, p.aligned, p.warps,
                            p.stages));
   auto load = [&](const char* name, const char* view, bool trans, int rows, int cols, const char* r, const char* c) {
-    std::string element = p.type;
+    const std::string& element = name[0] == 'x' ? p.type : p.bType();
     if (!trans)
       return fmt::format(
           "    %{0} = tile.load %{1}[%{2}, %{3} : i32, i32] : !tile.view<2x{4}> -> tensor<{5}x{6}x{4}>\n", name, view,
@@ -118,7 +121,7 @@ void run(const Problem& p) {
   const std::string& attributes = p.aligned ? kAligned : kUnaligned;
   std::string zero = p.acc == "i32" ? "0" : "0.0", acc = fmt::format("tensor<{}x{}x{}>", p.m, p.n, p.acc);
   SimtKernel kern(
-      kernel("%a: " + viewType(p.type, attributes) + ", %b: " + viewType(p.type, attributes) +
+      kernel("%a: " + viewType(p.type, attributes) + ", %b: " + viewType(p.bType(), attributes) +
                  ", %c: " + viewType(p.acc, kUnaligned) + ", %K: i32",
              fmt::format(R"(  %c0 = arith.constant 0 : i32
   %ck = arith.constant {k} : i32
@@ -135,18 +138,18 @@ void run(const Problem& p) {
                          fmt::arg("acc", acc)) +
                  load("x", "a", p.transA, p.m, p.k, "im", "i") + load("y", "b", p.transB, p.k, p.n, "i", "in") +
                  fmt::format(
-                     R"(    %s = tile.dot %x, %y, %sum precision {p} : tensor<{m}x{k}x{e}>, tensor<{k}x{n}x{e}> -> {acc}
+                     R"(    %s = tile.dot %x, %y, %sum precision {p} : tensor<{m}x{k}x{e}>, tensor<{k}x{n}x{f}> -> {acc}
     scf.yield %s : {acc}
   }} {{tile.stages = {stages} : i32}}
   tile.store %r, %c[%im, %in : i32, i32] : {acc}, !tile.view<2x{a}>
 )",
                      fmt::arg("p", p.precision), fmt::arg("m", p.m), fmt::arg("n", p.n), fmt::arg("k", p.k),
-                     fmt::arg("e", p.type), fmt::arg("acc", acc), fmt::arg("stages", p.stages), fmt::arg("a", p.acc))),
+                     fmt::arg("e", p.type), fmt::arg("f", p.bType()), fmt::arg("acc", acc), fmt::arg("stages", p.stages), fmt::arg("a", p.acc))),
       target, p.warps);
   EXPECT_NE(kern.ptx().find(p.instruction), std::string::npos) << p.instruction;
   auto padding = [&](int width) { return p.aligned ? (width + 15) / 16 * 16 - width + 16 : 3; };
   Matrix a(p.M, p.K, p.transA, p.type, 1, padding(p.transA ? p.M : p.K), p.scale),
-      b(p.K, p.N, p.transB, p.type, 2, padding(p.transB ? p.K : p.N), p.scale);
+      b(p.K, p.N, p.transB, p.bType(), 2, padding(p.transB ? p.K : p.N), p.scale);
   const int64_t accBytes = p.acc == "f64" ? 8 : 4;
   GuardedBuffer c(int64_t{p.M} * p.N * accBytes);
   std::vector<uint64_t> slots = a.slots();
@@ -212,6 +215,21 @@ TEST_P(Operands, Doubles) {
     }
 }
 
+// f8 that is copied as it lies is multiplied as it is from sm_89 on, other f8 as f16.
+TEST(Products, BytesOfFloats) {
+  const std::string types[] = {"f8E4M3FN", "f8E5M2"}, names[] = {"e4m3", "e5m2"};
+  for (int i = 0; i < 12; ++i) {
+    const int a = i % 2, b = i / 2 % 2;
+    target = i < 4 ? "sm_80" : i < 8 ? "sm_89" : "sm_90a";
+    const std::string whole =
+        i < 4 ? "m16n8k16.row.col.f32.f16.f16" : "m16n8k32.row.col.f32." + names[a] + "." + names[b];
+    run({types[a], "f32", "ieee", 40, 50, 170, 16, 48, 64, false, true, true, 4, 3, whole.c_str(), 1, types[b]});
+    run({types[a], "f32", "ieee", 40, 50, 100, 32, 24, 40, false, true, false, 2, 2, whole.c_str(), 1, types[b]});
+    for (bool ta : {false, true})
+      run({types[a], "f32", "ieee", 40, 50, 100, 32, 32, 32, ta, !ta && b, true, 2, 2, "", 1, types[b]});
+  }
+}
+
 // Every order of operands, tiles of several instructions per warpgroup, columns divided between warpgroups, k that is no
 // multiple of an instruction's, rows and columns that are no multiple of a tile.
 TEST(Warpgroups, Products) {
@@ -224,6 +242,11 @@ TEST(Warpgroups, Products) {
       run({"f8E4M3FN", "f32", "ieee", 130, 50, 100, 128, 40, 64, ta, tb, true, 8, 2, "m64n40k32.f32.e4m3.e4m3"});
     }
   run({"f8E5M2", "f32", "ieee", 64, 64, 96, 64, 64, 32, false, true, true, 4, 2, "m64n64k32.f32.e5m2.e5m2"});
+  for (bool ta : {false, true})  // b across: the product is b^T a^T, its first operand e4m3
+    for (bool tb : {false, true}) {
+      const char* instruction = !ta && !tb ? "k32.f32.e4m3.e5m2" : "k32.f32.e5m2.e4m3";
+      run({"f8E5M2", "f32", "ieee", 130, 70, 100, 64, 64, 64, ta, tb, true, 4, 3, instruction, 1, "f8E4M3FN"});
+    }
   run({"f32", "f32", "tf32", 70, 70, 100, 64, 72, 32, false, true, true, 4, 2, "m64n72k8.f32.tf32.tf32"});
   // tf32 with one operand across: its threads read it; with b [K, N] they compute the transposed product.
   run({"f32", "f32", "tf32", 130, 140, 100, 72, 128, 32, false, false, true, 8, 3, "m64n72k8.f32.tf32.tf32"});

@@ -277,15 +277,16 @@ TEST(Across, SoftmaxSurvivesLargeValues) {
   }
 }
 
-template <class T, class R>
+template <class T, class R, class T2 = T>
 void check_dot(int M, int N, int K, Prec prec, double ulps) {
   SCOPED_TRACE(std::string(name(dtype_of<T>())) + " " + std::to_string(M) + "x" + std::to_string(N) + "x" +
                std::to_string(K));
-  std::vector<T> a = operands<T>(M * K, -1, 1, 21), b = operands<T>(K * N, -1, 1, 22);
+  std::vector<T> a = operands<T>(M * K, -1, 1, 21);
+  std::vector<T2> b = operands<T2>(K * N, -1, 1, 22);
   std::vector<R> c = operands<R>(M * N, -1, 1, 23);
   for (auto& device : devices()) {
     std::vector<R> out(2 * M * N);
-    auto k = kernel("dot", [=](Ptr<const T> a, Ptr<const T> b, Ptr<const R> c, Ptr<R> out) {
+    auto k = kernel("dot", [=](Ptr<const T> a, Ptr<const T2> b, Ptr<const R> c, Ptr<R> out) {
       auto x = load(a + arange(0, M).col() * K + arange(0, K).row());
       auto y = load(b + arange(0, K).col() * N + arange(0, N).row());
       auto at = arange(0, M).col() * N + arange(0, N).row();
@@ -325,7 +326,10 @@ TEST(Across, DotF64) {
   check_dot<double, double>(48, 32, 20, Prec::ieee, 8);
 }
 TEST(Across, DotI8) { check_dot<int8_t, int32_t>(32, 32, 64, Prec::ieee, 0); }
-TEST(Across, DotF8) { check_dot<fp8_e4m3, float>(16, 16, 32, Prec::ieee, 8); }
+TEST(Across, DotF8) {
+  check_dot<fp8_e4m3, float>(16, 16, 32, Prec::ieee, 8);
+  check_dot<fp8_e5m2, float, fp8_e4m3>(32, 16, 64, Prec::ieee, 8);
+}
 TEST(Across, DotSmallAndOdd) {
   check_dot<half, float>(1, 16, 16, Prec::ieee, 8);
   check_dot<half, float>(80, 24, 40, Prec::ieee, 8);

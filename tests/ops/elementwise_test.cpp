@@ -534,5 +534,31 @@ TEST(Elementwise, NarrowingRoundsToNearest) {
   check_rounding<fp8_e5m2>();
 }
 
+template <class From>
+void check_widening() {
+  std::vector<From> x(256);
+  for (int i = 0; i < 256; ++i) x[i] = From::from_bits(static_cast<uint8_t>(i));
+  for (auto& device : devices()) {
+    std::vector<float> out(3 * 256);
+    auto k = kernel("widen_all", [](Ptr<const From> p, Ptr<float> out) {
+      auto v = load(p + arange(0, 256));
+      store(out + arange(0, 256), cast(v, f32));
+      store(out + arange(256, 512), cast(cast(v, f16), f32));
+      store(out + arange(512, 768), cast(cast(v, bf16), f32));
+    });
+    ASSERT_TRUE(run_on(device, k, {}, x, out));
+    for (int i = 0; i < 768; ++i) {
+      const float want = x[i % 256];
+      ASSERT_TRUE(std::isnan(want) ? std::isnan(out[i]) : out[i] == want && std::signbit(out[i]) == std::signbit(want))
+          << device->name() << " " << name(dtype_of<From>()) << " bits " << i % 256 << " gave " << out[i];
+    }
+  }
+}
+// Every 8-bit float becomes the f32, f16 and bf16 of its value, subnormal ones, zeros of either sign and NaN included.
+TEST(Elementwise, WideningIsExact) {
+  check_widening<fp8_e4m3>();
+  check_widening<fp8_e5m2>();
+}
+
 }  // namespace
 }  // namespace tile::ops

@@ -244,7 +244,7 @@ std::string turned(bool beside, const std::string& end = "%n", const std::string
 std::string ofBytes(std::string text) {
   text = replaced(text, "TURNED", "!tile.smem<64x64xf16, minor = 0>");
   text = replaced(text, "array<i32: 8, 1>", "array<i32: 16, 1>");
-  return replaced(replaced(text, "wgmma_f16", "wgmma_e4m3"), "xf16", "xf8E4M3FN");
+  return replaced(replaced(text, "wgmma_f16", "wgmma_f8"), "xf16", "xf8E4M3FN");
 }
 
 const char* kWhile = R"(

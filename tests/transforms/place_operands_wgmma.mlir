@@ -146,7 +146,7 @@ func.func @tf32(%A: !tile.view<2 x f32>, %B: !tile.view<2 x f32>, %C: !tile.view
 // CHECK-LABEL: func.func @bytes
 // CHECK-NOT: arith.extf
 // CHECK-NOT: tile.share
-// CHECK: tile.mma wgmma_e4m3 k 64 warps(1, 4) %{{.*}}, %{{.*}}, %{{.*}} : !tile.smem<64x64xf8E4M3FN, minor = 1>, <64x64xf8E4M3FN, minor = 1>
+// CHECK: tile.mma wgmma_f8 k 64 warps(1, 4) %{{.*}}, %{{.*}}, %{{.*}} : !tile.smem<64x64xf8E4M3FN, minor = 1>, <64x64xf8E4M3FN, minor = 1>
 func.func @bytes(%A: !tile.view<2 x f8E4M3FN>, %B: !tile.view<2 x f8E4M3FN>, %C: !tile.view<2 x f32>, %i: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
   %zero = arith.constant dense<0.0> : tensor<64x64xf32>
   %a = tile.load %A[%i, %i : i32, i32] : !tile.view<2 x f8E4M3FN> -> tensor<64x64xf8E4M3FN>
@@ -161,7 +161,7 @@ func.func @bytes(%A: !tile.view<2 x f8E4M3FN>, %B: !tile.view<2 x f8E4M3FN>, %C:
 // Both across: they turn on their way, in whichever way the kernel's roles allow.
 // CHECK-LABEL: func.func @bytes_across
 // CHECK-COUNT-2: tile.share
-// CHECK: tile.mma wgmma_e4m3 k 64 warps(4, 1)
+// CHECK: tile.mma wgmma_f8 k 64 warps(4, 1)
 // REMARK-NOT: remark
 func.func @bytes_across(%A: !tile.view<2 x f8E4M3FN>, %B: !tile.view<2 x f8E4M3FN>, %C: !tile.view<2 x f32>, %i: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
   %zero = arith.constant dense<0.0> : tensor<64x64xf32>
@@ -178,7 +178,7 @@ func.func @bytes_across(%A: !tile.view<2 x f8E4M3FN>, %B: !tile.view<2 x f8E4M3F
 // Weights made of accumulators stay in registers, of bytes as of halves.
 // CHECK-LABEL: func.func @bytes_chained
 // CHECK: %[[P:.*]] = arith.truncf
-// CHECK: tile.mma wgmma_e4m3 k 64 warps(4, 1) %[[P]], %{{.*}}, %{{.*}} : tensor<64x64xf8E4M3FN>, <64x64xf8E4M3FN, minor = 0>
+// CHECK: tile.mma wgmma_f8 k 64 warps(4, 1) %[[P]], %{{.*}}, %{{.*}} : tensor<64x64xf8E4M3FN>, <64x64xf8E4M3FN, minor = 0>
 func.func @bytes_chained(%A: !tile.view<2 x f8E4M3FN>, %B: !tile.view<2 x f8E4M3FN>, %C: !tile.view<2 x f32>, %i: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
   %zero = arith.constant dense<0.0> : tensor<64x64xf32>
   %a = tile.load %A[%i, %i : i32, i32] : !tile.view<2 x f8E4M3FN> -> tensor<64x64xf8E4M3FN>

@@ -37,12 +37,12 @@ func.func @values(%q: !tile.view<2xf8E4M3FN> {tile.align = 16 : i32, tile.unit_s
   %r = scf.for %j = %c0 to %n step %c64 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {
     %sk = tile.load_shared %k[%j, %c0 : i32, i32] box [64, 128] : !tile.view<2xf8E4M3FN> -> !tile.smem<64x128xf8E4M3FN, minor = 1>
     %kt = tile.smem_trans %sk : !tile.smem<64x128xf8E4M3FN, minor = 1> -> !tile.smem<128x64xf8E4M3FN, minor = 0>
-    %s = tile.mma wgmma_e4m3 k 128 warps(4, 1) %sq, %kt, %zero : !tile.smem<64x128xf8E4M3FN, minor = 1>, !tile.smem<128x64xf8E4M3FN, minor = 0> -> tensor<64x64xf32>
+    %s = tile.mma wgmma_f8 k 128 warps(4, 1) %sq, %kt, %zero : !tile.smem<64x128xf8E4M3FN, minor = 1>, !tile.smem<128x64xf8E4M3FN, minor = 0> -> tensor<64x64xf32>
     %p = arith.truncf %s : tensor<64x64xf32> to tensor<64x64xf8E4M3FN>
     %raw = tile.load_shared %v[%j, %c0 : i32, i32] box [64, 64] : !tile.view<2xf8E4M3FN> -> !tile.smem<64x64xf8E4M3FN, minor = 1>
     %rv = tile.smem_load %raw : !tile.smem<64x64xf8E4M3FN, minor = 1> -> tensor<64x64xf8E4M3FN>
     %sv = tile.share %rv : tensor<64x64xf8E4M3FN> -> !tile.smem<64x64xf8E4M3FN, minor = 0>
-    %d = tile.mma wgmma_e4m3 k 64 warps(4, 1) %p, %sv, %acc : tensor<64x64xf8E4M3FN>, !tile.smem<64x64xf8E4M3FN, minor = 0> -> tensor<64x64xf32>
+    %d = tile.mma wgmma_f8 k 64 warps(4, 1) %p, %sv, %acc : tensor<64x64xf8E4M3FN>, !tile.smem<64x64xf8E4M3FN, minor = 0> -> tensor<64x64xf32>
     scf.yield %d : tensor<64x64xf32>
   }
   tile.store %r, %o[%c0, %c0 : i32, i32] : tensor<64x64xf32>, !tile.view<2xf32>

@@ -147,8 +147,18 @@ void multiplyByQuarters(Emitter& e, ArrayRef<Value*> a, ArrayRef<Value*> b, Muta
     }
 }
 
+Intrinsic::ID f8Product(MmaOp op) {
+  const auto [a, b] = f8Names(op);
+  if (a == "e4m3")
+    return b == "e4m3" ? Intrinsic::nvvm_mma_m16n8k32_row_col_f32_e4m3_e4m3_f32
+                       : Intrinsic::nvvm_mma_m16n8k32_row_col_f32_e4m3_e5m2_f32;
+  return b == "e4m3" ? Intrinsic::nvvm_mma_m16n8k32_row_col_f32_e5m2_e4m3_f32
+                     : Intrinsic::nvvm_mma_m16n8k32_row_col_f32_e5m2_e5m2_f32;
+}
+
 /// One instruction: acc (4 registers) += a (4) * b (2).
-void multiply(Emitter& e, Engine engine, ArrayRef<Value*> a, ArrayRef<Value*> b, MutableArrayRef<Value*> acc) {
+void multiply(Emitter& e, MmaOp op, ArrayRef<Value*> a, ArrayRef<Value*> b, MutableArrayRef<Value*> acc) {
+  const Engine engine = op.getEngine();
   SmallVector<Value*, 10> args(a.begin(), a.end());
   args.append(b.begin(), b.end());
   if (engine == Engine::m8n8k4_f64) return multiplyByQuarters(e, a, b, acc);
@@ -163,6 +173,9 @@ void multiply(Emitter& e, Engine engine, ArrayRef<Value*> a, ArrayRef<Value*> b,
       break;
     case Engine::m16n8k32_s8:
       id = Intrinsic::nvvm_mma_m16n8k32_row_col_s8;
+      break;
+    case Engine::m16n8k32_f8:
+      id = f8Product(op);
       break;
     case Engine::m16n8k8_f64:
       id = Intrinsic::nvvm_mma_m16n8k8_row_col_f64;
@@ -253,10 +266,10 @@ LogicalResult emitMma(Emitter& e, MmaOp op) {
         auto aOf = [&](const Fragments& f) { return ArrayRef<Value*>(f).slice(4 * m, 4); };
         auto bOf = [&](const Fragments& f) { return ArrayRef<Value*>(f).slice(2 * j, 2); };
         if (!a.small.empty()) {
-          multiply(e, op.getEngine(), aOf(a.small), bOf(bb.big), d);
-          multiply(e, op.getEngine(), aOf(a.big), bOf(bb.small), d);
+          multiply(e, op, aOf(a.small), bOf(bb.big), d);
+          multiply(e, op, aOf(a.big), bOf(bb.small), d);
         }
-        multiply(e, op.getEngine(), aOf(a.big), bOf(bb.big), d);
+        multiply(e, op, aOf(a.big), bOf(bb.big), d);
       }
     }
     bReady.pop_front();

@@ -295,7 +295,11 @@ static void convertTogether(Emitter& e, Operation* op, Convert convert) {
   e.define(op->getResult(0), std::move(out));
 }
 
-void Emitter::emitFp8Conversion(Operation* op) { convertTogether<2>(*this, op, convertFp8Pair); }
+void Emitter::emitFp8Conversion(Operation* op) {
+  convertTogether<2>(*this, op, [&](llvm::IRBuilderBase& builder, Operation* o, std::array<llvm::Value*, 2> pair) {
+    return convertFp8Pair(target, builder, o, pair);
+  });
+}
 
 /// There is an instruction for two elements of 16 bits at a time.
 static bool hasHalfPairs(const Target& target, Operation* op) {

@@ -1,5 +1,5 @@
-// fp8_pairs.h - conversions from and to 8-bit floats by the instructions of sm_89 and later, which take two values
-// each.
+// fp8_pairs.h - conversions from and to 8-bit floats, two values at a time: by instructions where there are such
+// (sm_89 and later), widened in the halves of a register elsewhere.
 #pragma once
 #include <array>
 
@@ -9,10 +9,11 @@
 
 namespace tile::ir {
 
-/// Whether the op is a conversion between an 8-bit and another float type that the target has an instruction for.
+/// Whether the op is a conversion between an 8-bit and another float type that the target does two by two.
 bool hasFp8Pairs(const Target& target, mlir::Operation* op);
 
 /// Both elements of such an op, rounded and saturated as f32ToFp8 (compiler/lowering/fp8.h) does.
-std::array<llvm::Value*, 2> convertFp8Pair(llvm::IRBuilderBase& b, mlir::Operation* op, std::array<llvm::Value*, 2> x);
+std::array<llvm::Value*, 2> convertFp8Pair(const Target& target, llvm::IRBuilderBase& b, mlir::Operation* op,
+                                           std::array<llvm::Value*, 2> x);
 
 }  // namespace tile::ir

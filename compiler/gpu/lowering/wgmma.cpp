@@ -118,7 +118,7 @@ LogicalResult emitWgmma(Emitter& e, MmaOp op) {
     for (int step = begin; step < end && inRegisters; ++step)
       for (int rep = 0; rep < reps; ++rep) registers.push_back(inRegisters->at(rep, step));
     e.b.CreateIntrinsic(Intrinsic::nvvm_wgmma_fence_sync_aligned, {});
-    GroupOfProducts group(e, op.getEngine(), acc, fromZero && begin == 0);
+    GroupOfProducts group(e, op, acc, fromZero && begin == 0);
     for (int step = begin; step < end; ++step) {
       for (int rep = 0; rep < reps; ++rep) {
         DescriptorPlace a;

@@ -8,22 +8,22 @@ namespace {
 
 /// Names of the instruction's accumulator and operand types, and what stands behind the scale of the accumulator.
 struct Spelling {
-  const char* types;
+  std::string types;
   bool scales;      ///< immediate signs of a and b
   bool transposes;  ///< immediate transpose flags
 };
-Spelling spellingOf(Engine engine) {
-  switch (engine) {
+Spelling spellingOf(MmaOp op) {
+  switch (op.getEngine()) {
     case Engine::wgmma_bf16:
       return {"f32.bf16.bf16", true, true};
     case Engine::wgmma_tf32:
       return {"f32.tf32.tf32", true, false};
     case Engine::wgmma_s8:
       return {"s32.s8.s8", false, false};
-    case Engine::wgmma_e4m3:
-      return {"f32.e4m3.e4m3", true, false};
-    case Engine::wgmma_e5m2:
-      return {"f32.e5m2.e5m2", true, false};
+    case Engine::wgmma_f8: {
+      const auto [first, second] = f8Names(op);
+      return {isTransposed(op) ? "f32." + second + "." + first : "f32." + first + "." + second, true, false};
+    }
     default:
       return {"f32.f16.f16", true, true};
   }
@@ -37,9 +37,9 @@ std::string list(int first, int count) {
 
 }  // namespace
 
-GroupOfProducts::GroupOfProducts(Emitter& e, Engine engine, MutableArrayRef<Value*> acc, bool fromZero)
-    : e_(e), engine_(engine), acc_(acc), fromZero_(fromZero) {
-  const std::string kind = engine == Engine::wgmma_s8 ? "r" : "f";
+GroupOfProducts::GroupOfProducts(Emitter& e, MmaOp op, MutableArrayRef<Value*> acc, bool fromZero)
+    : e_(e), op_(op), acc_(acc), fromZero_(fromZero) {
+  const std::string kind = op.getEngine() == Engine::wgmma_s8 ? "r" : "f";
   // What the first of the instructions writes, the others' operands may not share a register with; nor may a's, which
   // an instruction reads to its end.
   for (size_t i = 0; i < acc.size(); ++i) constrain((fromZero ? "=&" : "=") + kind);
@@ -50,7 +50,7 @@ GroupOfProducts::GroupOfProducts(Emitter& e, Engine engine, MutableArrayRef<Valu
 
 void GroupOfProducts::add(int first, int count, ArrayRef<Value*> registers, const DescriptorPlace& a,
                           const DescriptorPlace& b, bool starts) {
-  const Spelling spelling = spellingOf(engine_);
+  const Spelling spelling = spellingOf(op_);
   const bool inRegisters = !registers.empty();
   std::string aText;
   if (inRegisters) {
@@ -61,7 +61,7 @@ void GroupOfProducts::add(int first, int count, ArrayRef<Value*> registers, cons
   }
   const std::string bText = descriptor(b, "b");
   text_ += "wgmma.mma_async.sync.aligned.m64n" + std::to_string(2 * count) + "k" +
-           std::to_string(engineRow(engine_).k) + "." + spelling.types + " " + list(first, count) + ", " + aText +
+           std::to_string(engineRow(op_.getEngine()).k) + "." + spelling.types + " " + list(first, count) + ", " + aText +
            ", " + bText + ", " + (fromZero_ && starts ? "0" : "1");
   if (spelling.scales) text_ += ", 1, 1";
   if (spelling.transposes) {

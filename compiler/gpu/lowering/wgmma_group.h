@@ -19,7 +19,7 @@ struct DescriptorPlace {
 class GroupOfProducts {
  public:
   /// acc = a * b when `fromZero`, else acc += a * b.
-  GroupOfProducts(Emitter& e, Engine engine, llvm::MutableArrayRef<llvm::Value*> acc, bool fromZero);
+  GroupOfProducts(Emitter& e, MmaOp op, llvm::MutableArrayRef<llvm::Value*> acc, bool fromZero);
 
   /// The product into the accumulators [first, first + count). `registers`: four of a, which then has no place.
   /// `starts`: the first one into them.
@@ -34,7 +34,7 @@ class GroupOfProducts {
   std::string descriptor(const DescriptorPlace& place, const char* name);
 
   Emitter& e_;
-  Engine engine_;
+  MmaOp op_;
   llvm::MutableArrayRef<llvm::Value*> acc_;
   bool fromZero_;
   std::string text_, constraints_;

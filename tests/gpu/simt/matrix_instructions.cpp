@@ -15,8 +15,8 @@ struct MmaRecord {
 };
 
 // mma.sync m16n8: A registers a0..a3, B b0 b1, C c0..c3 per lane, as in the PTX ISA's fragment tables.
-void mma(Operand kind, const Call& call) {
-  int pack = 4 / operandBytes(kind), k = 8 * pack;
+void mma(Operand aKind, Operand bKind, const Call& call) {
+  int pack = 4 / operandBytes(aKind), k = 8 * pack;
   MmaRecord record{call.args, call.results};
   collective(warpMeeting(), laneOf(self()), "mma.sync", record, [&](std::vector<MmaRecord*>& lanes) {
     for (int lane = 0; lane < 32; ++lane)
@@ -27,15 +27,17 @@ void mma(Operand kind, const Call& call) {
           int half = kk / (4 * pack), inHalf = kk % (4 * pack), owner = inHalf / pack, i = inHalf % pack;
           const uint64_t* a = lanes[static_cast<size_t>((row % 8) * 4 + owner)]->args;
           const uint64_t* b = lanes[static_cast<size_t>(col * 4 + owner)]->args;
-          sum += static_cast<double>(packedValue(kind, a[half * 2 + row / 8], i)) * packedValue(kind, b[4 + half], i);
+          sum += static_cast<double>(packedValue(aKind, a[half * 2 + row / 8], i)) * packedValue(bKind, b[4 + half], i);
         }
         const MmaRecord& own = *lanes[static_cast<size_t>(lane)];
-        own.results[c] = kind == Operand::s8
+        own.results[c] = aKind == Operand::s8
                              ? static_cast<uint32_t>(static_cast<int32_t>(own.args[6 + c]) + static_cast<int32_t>(sum))
                              : fromFloat(static_cast<float>(toFloat(own.args[6 + c]) + sum));
       }
   });
 }
+
+void mma(Operand kind, const Call& call) { mma(kind, kind, call); }
 
 // The same of f64: m16n8k8 with a0..a3, b0 b1, c0..c3, and m8n8k4 with a0, b0, c0 c1. Sums in order of k, every step
 // rounded once, as a chain of fused multiply-adds.
@@ -110,6 +112,8 @@ bool matrixInstruction(const Call& c) {
     mma(Operand::tf32, c);
   else if (c.is("mma.m16n8k32.row.col.s8"))
     mma(Operand::s8, c);
+  else if (c.is("mma.m16n8k32.row.col.f32.e"))
+    mma(c.has("f32.e4m3.") ? Operand::e4m3 : Operand::e5m2, c.has(".e4m3.f32") ? Operand::e4m3 : Operand::e5m2, c);
   else if (c.is("mma.m16n8k8.row.col.f64"))
     mmaDouble(16, 8, c);
   else if (c.is("mma.m8n8k4.row.col.f64"))
