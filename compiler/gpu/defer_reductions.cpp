@@ -1,5 +1,5 @@
 // defer_reductions.cpp - sums that a loop only accumulates are taken across lanes and warps once, behind the loop; the
-// largest and smallest of all that a loop sees, too.
+// largest and smallest of all that a loop sees, and what any or all of them are, too.
 // Before: for (or while): l' = l * alpha + sum over an axis of p (alpha may be absent); l is used for nothing else
 // After:  for: l' = l * alpha + sum over the registers of each thread, l one tile element per lane and warp along the
 // axis
@@ -40,14 +40,17 @@ struct AxisDigits {
 /// Of equal values it makes the same one: it does not matter how often the first value of all takes part.
 bool keepsEqual(Operation* op) {
   return isa<arith::MaxNumFOp, arith::MinNumFOp, arith::MaximumFOp, arith::MinimumFOp, arith::MaxSIOp, arith::MinSIOp,
-             arith::MaxUIOp, arith::MinUIOp>(op);
+             arith::MaxUIOp, arith::MinUIOp, arith::AndIOp, arith::OrIOp>(op);
 }
+/// Exact and with 0 as what changes nothing: the first value of all can be added behind the loop.
+bool addsIntegers(Operation* op) { return isa<arith::AddIOp, arith::XOrIOp>(op); }
+bool canWait(Operation* op) { return isa<arith::AddFOp>(op) || keepsEqual(op) || addsIntegers(op); }
 
 /// The one operation that a reduction of one tile combines by; null where it is another one than those of this file.
 Operation* combinerOf(ReduceOp reduce) {
   Block& body = reduce.getCombiner().front();
   Operation* op = &body.front();
-  if (reduce.getSources().size() != 1 || (!isa<arith::AddFOp>(op) && !keepsEqual(op))) return nullptr;
+  if (reduce.getSources().size() != 1 || !canWait(op)) return nullptr;
   const Value x = op->getOperand(0), y = op->getOperand(1);
   const bool isWhole = body.getTerminator()->getOperand(0) == op->getResult(0) && isa<BlockArgument>(x) &&
                        isa<BlockArgument>(y) && x != y;
@@ -152,7 +155,7 @@ class Deferral {
     Operation* add = carried_.next.getDefiningOp();
     Operation* first = *carried.getUsers().begin();
     if (!add || add->getBlock() != carried_.body || !add->hasOneUse()) return;
-    if (!isa<math::FmaOp, arith::AddFOp>(add) && !keepsEqual(add)) return;
+    if (!isa<math::FmaOp>(add) && !canWait(add)) return;
     const bool isScaled = first != add && isa<arith::MulFOp>(first) && isa<arith::AddFOp>(add) && first->hasOneUse() &&
                           *first->getUsers().begin() == add && first->getBlock() == add->getBlock();
     if (first != add && !isScaled) return;
@@ -222,7 +225,7 @@ class Deferral {
     Operation* add = carried_.next.getDefiningOp();
     auto type = dyn_cast<RankedTensorType>(l.getType());
     if (!type || !add || add->getBlock() != carried_.body || !add->hasOneUse() || !l.hasOneUse()) return;
-    if (!isa<math::FmaOp, arith::AddFOp>(add) && !keepsEqual(add)) return;
+    if (!isa<math::FmaOp>(add) && !canWait(add)) return;
     Operation* first = *l.getUsers().begin();
     const bool isScaled = first != add && isa<arith::MulFOp>(first) && isa<arith::AddFOp>(add) && first->hasOneUse() &&
                           *first->getUsers().begin() == add && first->getBlock() == add->getBlock();
@@ -292,11 +295,11 @@ class Deferral {
       if (fma.getA() != l && fma.getB() != l) return std::nullopt;
       found.factor = other(add, l);
       sum = fma.getC();
-    } else if (isa<arith::AddFOp>(add) || keepsEqual(add)) {
+    } else if (canWait(add)) {
       Operation* user = *l.getUsers().begin();
       if (user == add) {
         sum = other(add, l);
-      } else if (keepsEqual(add)) {
+      } else if (!isa<arith::AddFOp>(add)) {
         return std::nullopt;
       } else if (isa<arith::MulFOp>(user) && user->getBlock() == add->getBlock() && user->hasOneUse() &&
                  *user->getUsers().begin() == add) {
@@ -357,12 +360,18 @@ class Deferral {
     Value part = ReshapeOp::create(b, loc, partial, tile);
 
     // The accumulator: an equal share of the initial value for every thread along the axis (their number is a power of
-    // two), or all of it where that is the same.
+    // two), or all of it where that is the same; integers are 0 and it is added behind the loop.
     b.setInsertionPoint(carried_.loop);
     OpOperand& init = *carried_.init;
     if (found.moved) init.set(underLayoutOf(b, init.get(), whole));
-    Value shares = BroadcastOp::create(b, loc, partial, init.get());
-    if (!keepsEqual(found.add)) {
+    Value start, shares;
+    if (addsIntegers(found.add)) {
+      if (!matchPattern(init.get(), m_Zero())) start = init.get();
+      shares = arith::ConstantOp::create(b, loc, cast<TypedAttr>(b.getZeroAttr(partial)));
+    } else {
+      shares = BroadcastOp::create(b, loc, partial, init.get());
+    }
+    if (isa<FloatType>(element) && !keepsEqual(found.add)) {
       Value portion = arith::ConstantOp::create(
           b, loc, DenseElementsAttr::get(partial, b.getFloatAttr(element, 1.0 / static_cast<double>(digits->threads))));
       shares = arith::MulFOp::create(b, loc, shares, portion);
@@ -385,6 +394,13 @@ class Deferral {
     for (OpOperand& use : result.getUses()) uses.push_back(&use);
     if (!uses.empty()) {
       Value total = reduce(b, found.sum, result, axis, whole);
+      if (start) {
+        IRMapping map;
+        for (Value operand : found.add->getOperands()) map.map(operand, operand == carried_.arg ? start : total);
+        Operation* whole = b.clone(*found.add, map);
+        whole->getResult(0).setType(total.getType());
+        total = whole->getResult(0);
+      }
       if (found.moved) total = ConvertOp::create(b, loc, wanted, total);
       for (OpOperand* use : uses) use->set(total);
     }

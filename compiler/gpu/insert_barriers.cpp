@@ -3,9 +3,10 @@
 // until what comes round adds nothing.
 //
 // Shared memory is tracked by bytes. Global memory is tracked by kernel argument: different arguments do not overlap,
-// a tile read and written in place under one layout stays with its threads, and boxes that a loop's counter moves on by
-// more than they reach do not meet from one iteration to the next; nor do pointers that move on so far, which may be
-// known only when the kernel runs: then the barrier is behind a condition. The protocol between asynchronous
+// a tile read and written in place under one layout stays with its threads, so do boxes that agree in the dims on which
+// threads lie, and boxes that a loop's counter moves on by more than they reach do not meet from one iteration to the
+// next; nor do pointers that move on so far, which may be known only when the kernel runs: then the barrier is behind a
+// condition. The protocol between asynchronous
 // copies and the readers of their buffer has its waits and barriers from the stage pass already; only other users of
 // the same bytes matter here. In kernels with roles only the consumers are walked: the producer is one thread, rings
 // keep the two apart, and staging buffers of bulk stores are ordered by the stores themselves.
@@ -73,6 +74,62 @@ bool accessesInPlace(const Access& a, const Access& b) {
   return layout && layout->laneReplicas() == 1 && layout->warpReplicas() == 1;
 }
 
+/// A box of a view that a register tile is read from or written to.
+struct Box {
+  Value view;
+  ValueRange indices;
+  RankedTensorType tile;  ///< null: one element
+  int64_t size(size_t dim) const {
+    const size_t lead = indices.size() - (tile ? static_cast<size_t>(tile.getRank()) : 0);
+    return dim < lead ? 1 : tile.getShape()[dim - lead];
+  }
+};
+
+std::optional<Box> boxOf(Operation* op) {
+  auto shaped = [](auto access, Type type) {
+    return Box{access.getView(), access.getIndices(), dyn_cast<RankedTensorType>(type)};
+  };
+  if (auto load = dyn_cast<LoadOp>(op)) return shaped(load, load.getType());
+  if (auto store = dyn_cast<StoreOp>(op)) return shaped(store, store.getValue().getType());
+  if (auto accumulate = dyn_cast<AccumulateOp>(op)) return shaped(accumulate, accumulate.getValue().getType());
+  return std::nullopt;
+}
+
+/// Along the dims of the view on which threads lie both boxes begin at one place and give every thread the same
+/// coordinates: whatever the others are (a level, a row of a table), it meets nobody but itself.
+bool staysWithThreads(const Access& before, const Access& now) {
+  if (!before.op || !now.op || now.carried) return false;
+  const auto x = boxOf(before.op), y = boxOf(now.op);
+  if (!x || !y || x->view != y->view || !x->tile || !y->tile) return false;
+  auto isSame = [&](Value value) {
+    auto loop = dyn_cast_if_present<LoopLikeOpInterface>(before.loop);
+    return !before.carried || (loop && loop.isDefinedOutsideOfLoop(value));
+  };
+  const auto xs = layoutOf(x->tile), ys = layoutOf(y->tile);
+  if (!xs || !ys || !isSame(x->view)) return false;
+  using Digits = SmallVector<std::array<int64_t, 3>>;  // dim of the view, count, stride
+  auto digitsOf = [](const Box& box, const std::vector<layout::Digit>& list, int64_t only) {
+    const int64_t lead = static_cast<int64_t>(box.indices.size()) - box.tile.getRank();
+    Digits digits;
+    for (const layout::Digit& digit : list)
+      if (digit.stride && (only < 0 || digit.dim + lead == only))
+        digits.push_back({digit.dim + lead, digit.count, digit.stride});
+    return digits;
+  };
+  for (const auto& layout : {*xs, *ys})
+    if (layout.laneReplicas() > 1 || layout.warpReplicas() > 1) return false;
+  for (auto threads : {&layout::Layout::lanes, &layout::Layout::warps}) {
+    const Digits digits = digitsOf(*x, (*xs.*threads)(), -1);
+    if (digits != digitsOf(*y, (*ys.*threads)(), -1)) return false;
+    for (auto [dim, count, stride] : digits) {
+      const Value index = x->indices[dim];
+      if (index != y->indices[dim] || !isSame(index) || x->size(dim) != y->size(dim)) return false;
+      if (digitsOf(*x, xs->regs(), dim) != digitsOf(*y, ys->regs(), dim)) return false;
+    }
+  }
+  return true;
+}
+
 /// By how much a place moves when the loop's counter moves by one, everything else of it staying as it was. Nullopt:
 /// not known. Sums of 32 bits that wrap would be far outside; products must be known not to.
 std::optional<int64_t> movedBy(Value place, scf::ForOp loop, llvm::function_ref<const Facts&()> facts) {
@@ -98,21 +155,6 @@ std::optional<int64_t> movedBy(Value place, scf::ForOp loop, llvm::function_ref<
 bool stepsAcross(const Access& earlier, const Access& later, llvm::function_ref<const Facts&()> facts) {
   auto loop = dyn_cast_if_present<scf::ForOp>(earlier.loop);
   if (!loop || !earlier.op || !later.op || later.carried) return false;
-  struct Box {
-    Value view;
-    ValueRange indices;
-    ArrayRef<int64_t> shape;
-  };
-  auto boxOf = [](Operation* op) -> std::optional<Box> {
-    auto shaped = [](auto access, Type type) {
-      auto tensor = dyn_cast<RankedTensorType>(type);
-      return Box{access.getView(), access.getIndices(), tensor ? tensor.getShape() : ArrayRef<int64_t>()};
-    };
-    if (auto load = dyn_cast<LoadOp>(op)) return shaped(load, load.getType());
-    if (auto store = dyn_cast<StoreOp>(op)) return shaped(store, store.getValue().getType());
-    if (auto accumulate = dyn_cast<AccumulateOp>(op)) return shaped(accumulate, accumulate.getValue().getType());
-    return std::nullopt;
-  };
   const auto x = boxOf(earlier.op), y = boxOf(later.op);
   if (!x || !y || x->view != y->view || !loop.isDefinedOutsideOfLoop(x->view)) return false;
   const int64_t step = std::clamp<int64_t>(facts().rangeOf(loop.getStep()).min, 0, INT32_MAX);
@@ -120,9 +162,7 @@ bool stepsAcross(const Access& earlier, const Access& later, llvm::function_ref<
     if (x->indices[dim] != index) continue;
     const auto moved = movedBy(index, loop, facts);
     if (!moved || std::abs(*moved) > INT32_MAX) continue;
-    const size_t lead = y->indices.size() - y->shape.size(), other = x->indices.size() - x->shape.size();
-    const int64_t now = dim < lead ? 1 : y->shape[dim - lead], before = dim < other ? 1 : x->shape[dim - other];
-    if (step * std::abs(*moved) >= std::max(now, before)) return true;
+    if (step * std::abs(*moved) >= std::max(x->size(dim), y->size(dim))) return true;
   }
   return false;
 }
@@ -139,7 +179,7 @@ bool conflict(const Access& before, const Access& now, llvm::function_ref<const 
   }
   if (before.isAtomic && now.isAtomic) return false;
   if (before.root && now.root && before.root != now.root) return false;
-  return !accessesInPlace(before, now) && !stepsAcross(before, now, facts);
+  return !accessesInPlace(before, now) && !staysWithThreads(before, now) && !stepsAcross(before, now, facts);
 }
 
 Value rootOf(Value ptr) {

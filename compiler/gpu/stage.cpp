@@ -22,6 +22,7 @@
 #include "compiler/gpu/copy_slice.h"
 #include "compiler/gpu/dot_passes.h"
 #include "compiler/gpu/gather_boxes.h"
+#include "compiler/gpu/lifetimes.h"
 #include "compiler/gpu/memory_roots.h"
 #include "compiler/gpu/ring_groups.h"
 #include "compiler/gpu/shared_memory.h"
@@ -131,23 +132,48 @@ class Stager {
 
   // ---- 2. how many stages
 
-  void chooseStages() {
-    int64_t fixed = kScratchReserve;
+  /// A buffer of its own, from where it is filled to the end of the last statement beside it that reads it.
+  struct Life {
+    int64_t bytes, begin, end;
+  };
+
+  std::vector<Life> livesBesideRings(const ProgramOrder& order) {
     llvm::DenseSet<Operation*> inRing;
     for (Ring& ring : rings_) inRing.insert(ring.copies.begin(), ring.copies.end());
+    std::vector<Life> lives;
     func_.walk([&](Operation* op) {
-      if ((isCopy(op) && !inRing.contains(op)) || isa<ShareOp>(op)) fixed += typeOf(op).slotBytes();
+      if (!(isCopy(op) && !inRing.contains(op)) && !isa<ShareOp>(op)) return;
+      Life life{typeOf(op).slotBytes(), needsZeros(op) ? 0 : order.begin(op), order.end(op)};
+      for (Operation* reader : readersOf(op->getResult(0))) {
+        Operation* statement = op->getBlock()->findAncestorOpInBlock(*reader);
+        life.end = std::max(life.end, order.end(statement ? statement : func_.getOperation()));
+      }
+      lives.push_back(life);
     });
+    return lives;
+  }
+
+  void chooseStages() {
+    const ProgramOrder order(func_);
+    const std::vector<Life> lives = livesBesideRings(order);
+    auto aliveIn = [&](int64_t begin, int64_t end) {
+      int64_t bytes = kScratchReserve;
+      for (const Life& life : lives)
+        if (life.begin <= end && begin <= life.end) bytes += life.bytes;
+      return bytes;
+    };
+    int64_t withoutRings = 0;
+    for (const Life& life : lives) withoutRings = std::max(withoutRings, aliveIn(life.begin, life.begin));
     // A ring lives as long as its loop: only rings of enclosing loops are there at the same time.
     auto total = [&] {
-      int64_t most = 0;
+      int64_t most = withoutRings;
       for (Ring& ring : rings_) {
-        int64_t bytes = 0;
+        int64_t bytes = aliveIn(order.begin(ring.loop), order.end(ring.loop));
         for (Ring& other : rings_)
           if (other.loop->isAncestor(ring.loop)) bytes += other.bytesPerStage * other.stages;
         most = std::max(most, bytes);
       }
-      return fixed + most;
+      return most;
     };
     auto fits = [&](int stages, int64_t budget) {
       for (Ring& ring : rings_)

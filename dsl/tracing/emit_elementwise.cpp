@@ -166,6 +166,16 @@ std::string mixing_hint(DType a, DType b) {
   return "signed and unsigned do not mix; convert one side with cast(x, dtype)";
 }
 
+/// where(c, 1, 0): no tile told the literals their type.
+bool chooses_literals(mlir::Value v) {
+  auto choice = v.getDefiningOp<arith::SelectOp>();
+  auto is_constant = [](mlir::Value x) {
+    while (auto splat = x.getDefiningOp<ir::SplatOp>()) x = splat->getOperand(0);
+    return x.getDefiningOp<arith::ConstantOp>() != nullptr;
+  };
+  return choice && is_constant(choice.getTrueValue()) && is_constant(choice.getFalseValue());
+}
+
 struct Operands {
   SmallVector<mlir::Value, 3> values;
   DType dtype = DType::f32;
@@ -190,8 +200,12 @@ bool unify(Tracer& t, Op op, const Operand* args, int count, const char* verb, O
     if (first)
       out.dtype = d, decided_by = &args[i];
     else if (!common_dtype(out.dtype, d, out.dtype)) {
+      std::string hint = mixing_hint(out.dtype, d);
+      for (const Value v : {use(t, *decided_by), ids[i]})
+        if (chooses_literals(t.info(v).value))
+          hint += " (where() of two literals is " + std::string(name(t.info(v).dtype)) + " on its own)";
       t.error("'" + std::string(verb) + "' mixes " + t.type_of(use(t, *decided_by)).to_string() + " and " +
-                  type.to_string() + "; " + mixing_hint(out.dtype, d),
+                  type.to_string() + "; " + hint,
               args[0].loc);
       return false;
     }

@@ -80,7 +80,11 @@ static Diagnostic diagnostic(Severity severity, std::string text, SrcLoc loc) {
 void Tracer::error(std::string message, SrcLoc loc, std::vector<Note> notes) {
   Diagnostic d = diagnostic(Severity::error, std::move(message), loc);
   for (Note& n : notes) d.notes.push_back(diagnostic(Severity::note, std::move(n.text), n.loc));
-  diagnostics.push_back(std::move(d));
+  // A C++ loop records the same mistake once an iteration.
+  auto isSame = [&](const Diagnostic& other) {
+    return other.message == d.message && other.line == d.line && other.column == d.column && other.file == d.file;
+  };
+  if (std::none_of(diagnostics.begin(), diagnostics.end(), isSame)) diagnostics.push_back(std::move(d));
 }
 
 // ---- values

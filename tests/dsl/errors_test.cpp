@@ -26,6 +26,12 @@ TEST(Errors, MixedKinds) {
   EXPECT_TILE_ERROR(__LINE__, "mixes tile<4xf16> and tile<4xbf16>; neither holds every value of the other", [] { auto r = zeros({4}, f16) + zeros({4}, bf16); });
   EXPECT_TILE_ERROR(__LINE__, "'+' mixes i1 and i32; an i1 is not a number", [](I32 n) { auto r = (n < 3) + n; });
 }
+TEST(Errors, WhereOfLiterals) {
+  EXPECT_TILE_ERROR(__LINE__, "'^' mixes tile<4xu8> and tile<4xi32>; signed and unsigned do not mix; convert one side with cast(x, dtype) (where() of two literals is i32 on its own)", [] { auto x = zeros({4}, u8); auto r = x ^ where(x > 3, 29, 0); });
+}
+TEST(Errors, OnceForEveryPlace) {
+  EXPECT_TILE_ERROR(__LINE__, "'+' mixes i32 and f32", [](I32 n, F32 x) { for (int i = 0; i < 4; ++i) auto r = n + x; });
+}
 TEST(Errors, FloatLiteralOnIntegers) {
   EXPECT_TILE_ERROR(__LINE__, "floating-point literal 0.5 used with a tile of i32", [](I32 n) { auto r = n * 0.5f; });
 }

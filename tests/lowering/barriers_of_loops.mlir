@@ -22,8 +22,8 @@ func.func @rows(%x: !tile.view<2xf32>, %n: i32) attributes {tile.kernel, tile.nu
 }
 
 // -----
-// Boxes that overlap the next ones; boxes read one row ahead of where they were written; and an outer loop that comes
-// back to the same rows, once for all iterations of the inner one.
+// Boxes that overlap the next ones; boxes read one row ahead of where they were written, a column beside; and an outer
+// loop that comes back to the same rows a column further, once for all iterations of the inner one.
 // CHECK-LABEL: func.func @overlaps
 // CHECK: tile.barrier
 // CHECK-NEXT: tile.store
@@ -43,12 +43,12 @@ func.func @overlaps(%x: !tile.view<2xf32>, %y: !tile.view<2xf32>, %z: !tile.view
   }
   scf.for %i = %c0 to %n step %c1 : i32 {
     %next = arith.addi %i, %c1 : i32
-    %v = tile.load %y[%i, %c0 : i32, i32] : !tile.view<2xf32> -> tensor<512xf32>
+    %v = tile.load %y[%i, %c1 : i32, i32] : !tile.view<2xf32> -> tensor<512xf32>
     tile.store %v, %y[%next, %c0 : i32, i32] : tensor<512xf32>, !tile.view<2xf32>
   }
   scf.for %j = %c0 to %n step %c1 : i32 {
     scf.for %i = %c0 to %n step %c1 : i32 {
-      tile.store %zero, %z[%i, %c0 : i32, i32] : tensor<512xf32>, !tile.view<2xf32>
+      tile.store %zero, %z[%i, %j : i32, i32] : tensor<512xf32>, !tile.view<2xf32>
     }
   }
   return
@@ -81,14 +81,15 @@ func.func @backwards(%x: !tile.view<1xf32>, %y: !tile.view<1xf32>, %n: i32) attr
 }
 
 // -----
-// Blocks that overlap; numbers whose product may wrap; a place that the counter leaves alone.
+// Blocks that overlap; numbers whose product may wrap; but not a place that the counter leaves alone: every thread
+// comes back to its own.
 // CHECK-LABEL: func.func @meet
 // CHECK: tile.barrier
 // CHECK-NEXT: tile.store
 // CHECK: tile.barrier
 // CHECK-NEXT: tile.store
-// CHECK: tile.barrier
-// CHECK-NEXT: tile.store
+// CHECK-NOT: tile.barrier
+// CHECK: return
 func.func @meet(%x: !tile.view<1xf32>, %y: !tile.view<1xf32>, %z: !tile.view<1xf32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
@@ -130,6 +131,65 @@ func.func @walk(%x: !tile.ptr<i32>, %y: !tile.view<1xi32>, %n: i32) attributes {
     %next = tile.gather %place : !tile.ptr<i32> -> i32
     tile.store %next, %y[%t : i32] : i32, !tile.view<1xi32>
     scf.yield %next : i32
+  }
+  return
+}
+
+// -----
+// Threads lie along the last dim and stay there: which level of the table they read and write is nobody else's concern.
+// CHECK-LABEL: func.func @levels
+// CHECK-NOT: tile.barrier
+// CHECK: return
+func.func @levels(%x: !tile.view<3xf32>, %from: !tile.ptr<i32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c128 = arith.constant 128 : i32
+  %id = tile.program_id 0
+  %at = arith.muli %id, %c128 : i32
+  scf.for %i = %c0 to %n step %c1 : i32 {
+    %p = tile.ptr_add %from, %i : !tile.ptr<i32>, i32
+    %level = tile.gather %p : !tile.ptr<i32> -> i32
+    %a = tile.load %x[%level, %c0, %at : i32, i32, i32] : !tile.view<3xf32> -> tensor<1x128xf32>
+    %b = tile.load %x[%level, %c1, %at : i32, i32, i32] : !tile.view<3xf32> -> tensor<1x128xf32>
+    %c = arith.addf %a, %b : tensor<1x128xf32>
+    tile.store %c, %x[%i, %c0, %at : i32, i32, i32] : tensor<1x128xf32>, !tile.view<3xf32>
+    tile.store %a, %x[%i, %c1, %at : i32, i32, i32] : tensor<1x128xf32>, !tile.view<3xf32>
+  }
+  return
+}
+
+// -----
+// The same at a place that moves, under another layout, and with several threads for an element: they meet.
+// CHECK-LABEL: func.func @moved
+// CHECK: scf.for
+// CHECK: tile.barrier
+// CHECK: scf.yield
+// CHECK-LABEL: func.func @narrow
+// CHECK: scf.for
+// CHECK: tile.barrier
+func.func @moved(%x: !tile.view<2xf32>, %from: !tile.ptr<i32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant dense<0.0> : tensor<128xf32>
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%sum = %zero) -> (tensor<128xf32>) : i32 {
+    %p = tile.ptr_add %from, %i : !tile.ptr<i32>, i32
+    %level = tile.gather %p : !tile.ptr<i32> -> i32
+    %a = tile.load %x[%level, %i : i32, i32] : !tile.view<2xf32> -> tensor<128xf32>
+    tile.store %sum, %x[%i, %i : i32, i32] : tensor<128xf32>, !tile.view<2xf32>
+    scf.yield %a : tensor<128xf32>
+  }
+  tile.store %r, %x[%n, %c0 : i32, i32] : tensor<128xf32>, !tile.view<2xf32>
+  return
+}
+func.func @narrow(%x: !tile.view<2xf32>, %from: !tile.ptr<i32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  scf.for %i = %c0 to %n step %c1 : i32 {
+    %p = tile.ptr_add %from, %i : !tile.ptr<i32>, i32
+    %level = tile.gather %p : !tile.ptr<i32> -> i32
+    %a = tile.load %x[%level, %c0 : i32, i32] : !tile.view<2xf32> -> tensor<32xf32>
+    %b = arith.addf %a, %a : tensor<32xf32>
+    tile.store %b, %x[%i, %c0 : i32, i32] : tensor<32xf32>, !tile.view<2xf32>
   }
   return
 }

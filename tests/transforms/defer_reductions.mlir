@@ -415,3 +415,40 @@ func.func @whole(%p: tensor<16x512xf32, #tile>, %n: i32) -> f32 {
   }
   return %r : f32
 }
+
+// -----
+
+#tile = #tile.layout<128x64 regs [1:2*1, 0:2*8, 1:8*8] lanes [1:4*2, 0:8*1] warps [0:8*16]>
+#row = #tile.layout<128x1 regs [0:2*8] lanes [rep:4, 0:8*1] warps [0:8*16]>
+
+// Counts begin at zero in every thread, what was there is added behind the loop; of flags every thread keeps its own.
+// CHECK-LABEL: func.func @counts
+// CHECK-SAME: %[[P:[a-z0-9]+]]: tensor<128x64xi32, {{[^>]*}}>>, %{{[a-z0-9]+}}: tensor<128x64xi1, {{[^>]*}}>>, %[[INIT:[a-z0-9]+]]: tensor<128x1xi32,
+// CHECK-DAG: %[[ZERO:.*]] = arith.constant dense<0> : tensor<128x4xi32
+// CHECK-DAG: %[[NONE:.*]] = tile.broadcast %{{.*}} -> tensor<128x4xi1
+// CHECK: %[[R:.*]]:2 = scf.for {{.*}} iter_args(%{{.*}} = %[[ZERO]], %{{.*}} = %[[NONE]]) -> (tensor<128x4xi32{{.*}}, tensor<128x4xi1
+// CHECK: scf.yield
+// CHECK-DAG: %[[SUM:.*]] = tile.reduce %[[R]]#0 axis 1
+// CHECK-DAG: arith.addi %[[INIT]], %[[SUM]]
+// CHECK-DAG: tile.reduce %[[R]]#1 axis 1
+// CHECK: return
+func.func @counts(%p: tensor<128x64xi32, #tile>, %f: tensor<128x64xi1, #tile>, %init: tensor<128x1xi32, #row>, %no: tensor<128x1xi1, #row>, %n: i32) -> (tensor<128x1xi32, #row>, tensor<128x1xi1, #row>) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %r:2 = scf.for %j = %c0 to %n step %c1 iter_args(%x = %init, %y = %no) -> (tensor<128x1xi32, #row>, tensor<128x1xi1, #row>) : i32 {
+    %s = tile.reduce %p axis 1 : (tensor<128x64xi32, #tile>) -> tensor<128x1xi32, #row> {
+    ^bb0(%a: i32, %b: i32):
+      %c = arith.addi %a, %b : i32
+      tile.yield %c : i32
+    }
+    %t = tile.reduce %f axis 1 : (tensor<128x64xi1, #tile>) -> tensor<128x1xi1, #row> {
+    ^bb0(%a: i1, %b: i1):
+      %c = arith.ori %a, %b : i1
+      tile.yield %c : i1
+    }
+    %x2 = arith.addi %x, %s : tensor<128x1xi32, #row>
+    %y2 = arith.ori %y, %t : tensor<128x1xi1, #row>
+    scf.yield %x2, %y2 : tensor<128x1xi32, #row>, tensor<128x1xi1, #row>
+  }
+  return %r#0, %r#1 : tensor<128x1xi32, #row>, tensor<128x1xi1, #row>
+}

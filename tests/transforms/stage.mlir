@@ -246,3 +246,26 @@ func.func @computed(%p: tensor<64x32xf16>, %B: !tile.smem<32x64xf16, minor = 1>)
   %d = tile.mma m16n8k16_f16 k 32 warps(2, 2) %a, %B, %zero : !tile.smem<64x32xf16, minor = 1>, !tile.smem<32x64xf16, minor = 1> -> tensor<64x64xf32>
   return %d : tensor<64x64xf32>
 }
+
+// -----
+
+// The ring is gone when the tiles of the product behind it come: 3 x 32768 bytes beside twice 65536 would not fit.
+// CHECK-LABEL: func.func @behind
+// CHECK: tile.smem_alloc{{.*}} : <128x64xf16, minor = 1, stages = 3>
+func.func @behind(%A: !tile.view<2 x f16>, %B: !tile.view<2 x f16>, %C: !tile.view<2 x f32>, %n: i32) attributes {tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %c512 = arith.constant 512 : i32
+  %zero = arith.constant dense<0.0> : tensor<128x128xf32>
+  %r = scf.for %k = %c0 to %n step %c64 iter_args(%acc = %zero) -> (tensor<128x128xf32>) : i32 {
+    %a = tile.load_shared %A[%c0, %k : i32, i32] box [128, 64] : !tile.view<2 x f16> -> !tile.smem<128x64xf16, minor = 1>
+    %b = tile.load_shared %B[%k, %c0 : i32, i32] box [64, 128] : !tile.view<2 x f16> -> !tile.smem<64x128xf16, minor = 1>
+    %d = tile.mma m16n8k16_f16 k 64 warps(2, 2) %a, %b, %acc : !tile.smem<128x64xf16, minor = 1>, !tile.smem<64x128xf16, minor = 1> -> tensor<128x128xf32>
+    scf.yield %d : tensor<128x128xf32>
+  } {tile.stages = 3 : i32}
+  %e = tile.load_shared %A[%c0, %c512 : i32, i32] box [128, 256] : !tile.view<2 x f16> -> !tile.smem<128x256xf16, minor = 1>
+  %f = tile.load_shared %B[%c512, %c0 : i32, i32] box [256, 128] : !tile.view<2 x f16> -> !tile.smem<256x128xf16, minor = 1>
+  %g = tile.mma m16n8k16_f16 k 256 warps(2, 2) %e, %f, %r : !tile.smem<128x256xf16, minor = 1>, !tile.smem<256x128xf16, minor = 1> -> tensor<128x128xf32>
+  tile.store %g, %C[%c0, %c0 : i32, i32] : tensor<128x128xf32>, !tile.view<2 x f32>
+  return
+}
