@@ -215,7 +215,7 @@ inline GemmConfig gemm_config_by_size(DType in, bool tf32, const GemmSizes& size
     // Operand tiles that fit the second-level cache together.
     auto side = [](int64_t size) { return std::min(128, round_up(std::max<int64_t>(size, 1), 16)); };
     c.BM = m >= 1024 ? 256 : side(m), c.BN = side(n);
-    c.BK = 128, c.GROUP = 1, c.stages = 1, c.warps = 1;
+    c.BK = static_cast<int>(512 / std::min<int64_t>(size_of(in), 4)), c.GROUP = 1, c.stages = 1, c.warps = 1;
     return c;
   }
   auto programs = [&](int bm, int bn) { return sizes.batch * cdiv(m, bm) * cdiv(n, bn); };

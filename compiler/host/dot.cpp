@@ -4,7 +4,7 @@
 // any distance apart cost 14 additions of addresses beside 26 multiply-adds, an eighth of the time; copying A costs
 // less.) Columns beyond the last whole vector use masked accesses. An accumulator that is a short expression is
 // evaluated as its elements are loaded.
-#include "compiler/host/dot_shape.h"
+#include "compiler/host/matrix_unit.h"
 #include "compiler/host/nest.h"
 #include "compiler/targets/host.h"
 #include "llvm/IR/Intrinsics.h"
@@ -58,9 +58,10 @@ class DotEmitter {
     const Ref* acc = e_.plan.place(op_.getAcc());
     bool inPlace = acc && e_.plan.root(acc->buffer) == e_.plan.root(c_.buffer) && acc->offset == c_.offset &&
                    acc->strides == c_.strides;
-    const bool computed = !startsAtZero_ && !acc && e_.plan.cost(op_.getAcc()) <= kShort && shape_.n % lanes_ == 0;
+    const bool computed = !startsAtZero_ && !shape_.onMatrixUnit() && !acc && e_.plan.cost(op_.getAcc()) <= kShort && shape_.n % lanes_ == 0;
     if (!startsAtZero_ && !inPlace && !computed && failed(e_.evaluateInto(op_.getAcc(), c_, shape_.compute)))
       return failure();
+    if (shape_.onMatrixUnit()) return emitOnMatrixUnit(e_, op_, shape_, c_, startsAtZero_);
     if (failed(packA()) || failed(packB())) return failure();
     if (computed) return multiplyOnto(op_.getAcc());
     // Operands start at their pointers; everything else about them is in the name.

@@ -13,6 +13,15 @@ struct DotShape {
   /// The micro-kernel reads A one scalar at a time, any strides will do; it reads B in vectors along n.
   bool packA = false, packB = false;
 
+  // On the matrix unit operands stay narrow: rows of A, B in words of `group` neighbours along k.
+  mlir::Type operand;    ///< bf16 or i8; null: vectors multiply
+  int64_t group = 1;     ///< elements in 32 bits
+  int64_t step = 0;      ///< of k at a time, a divisor of k
+  bool rowsOfB = false;  ///< B is evaluated in rows before it is put into words
+
+  bool onMatrixUnit() const { return static_cast<bool>(operand); }
+  int64_t operandBytes() const { return 4 / group; }
+
   static DotShape of(DotOp dot, const Plan& plan) {
     DotShape s;
     s.m = shapeOf(dot.getA())[0];
@@ -24,8 +33,13 @@ struct DotShape {
     const Ref* b = plan.place(dot.getB());
     s.packA = widens || !plan.place(dot.getA());
     s.packB = widens || !b || (b->strides[1] != 1 && s.n > 1);
+    s.useMatrixUnit(dot, plan);
     return s;
   }
+
+ private:
+  /// Where the machine has one and the product is worth it (matrix_unit.cpp).
+  void useMatrixUnit(DotOp dot, const Plan& plan);
 };
 
 }  // namespace tile::ir::host

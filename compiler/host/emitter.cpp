@@ -13,11 +13,18 @@ namespace {
 
 constexpr int64_t kMaxArenaBytes = 64 << 20;
 
+/// What the kernel may use of the machine: exact arithmetic keeps subnormals, which the matrix unit does not.
+HostFeatures featuresFor(const Target& target, const CompileOptions& options) {
+  HostFeatures features = hostFeatures(target);
+  features.amxBf16 &= options.fastMath;
+  return features;
+}
+
 }  // namespace
 
 Emitter::Emitter(func::FuncOp kernel, const Target& target, const CompileOptions& options, llvm::LLVMContext& context,
                  KernelBinary& info)
-    : kernel(kernel), target(target), options(options), info(info), plan(kernel), b(context), numbers(b, target) {}
+    : kernel(kernel), target(target), options(options), info(info), plan(kernel, featuresFor(target, options)), b(context), numbers(b, target) {}
 
 std::unique_ptr<llvm::Module> Emitter::run() {
   if (failed(reportArena())) return nullptr;

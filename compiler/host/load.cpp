@@ -1,6 +1,7 @@
 // load.cpp - tile.load: boxes of views, clipped to the view, rows in vectors. A box of a view that nothing writes to,
 // whose elements lie as a tile's would, is read where it is; second operands of products whose rows lie apart, too.
 #include "compiler/host/box.h"
+#include "compiler/host/dot_shape.h"
 #include "compiler/host/emitter.h"
 
 namespace tile::ir::host {
@@ -56,14 +57,17 @@ llvm::Value* isTileInMemory(Emitter& e, const Box& box) {
   return same;
 }
 
-/// Whether only products read the tile, as it is, as their second operand, and once for each time it is loaded: they
-/// take rows that lie apart, and what they lose by that (a few percent) is less than a copy takes.
+/// Whether only products read the tile, as it is, as their second operand (on the matrix unit as either), and once for
+/// each time it is loaded: they take rows that lie apart, and what they lose by that (a few percent) is less than a copy
+/// takes.
 bool isForProducts(Emitter& e, LoadOp op) {
   Value tile = op.getResult();
   return shapeOf(tile).size() == 2 && llvm::all_of(tile.getUsers(), [&](Operation* user) {
     auto dot = dyn_cast<DotOp>(user);
-    return dot && dot.getAcc() != tile && dot.getA() != tile && dot->getBlock() == op->getBlock() &&
-           e.plan.owns(dot.getResult()) && elementOf(tile) == elementOf(dot.getAcc());
+    if (!dot || dot.getAcc() == tile || dot->getBlock() != op->getBlock() || !e.plan.owns(dot.getResult())) return false;
+    const DotShape shape = DotShape::of(dot, e.plan);
+    if (shape.onMatrixUnit()) return !(dot.getA() == tile && shape.packA) && !(dot.getB() == tile && shape.rowsOfB);
+    return dot.getA() != tile && elementOf(tile) == elementOf(dot.getAcc());
   });
 }
 

@@ -87,7 +87,7 @@ SmallVector<std::pair<int, int>, 4> matchDims(ArrayRef<int64_t> from, ArrayRef<i
   return pairs;
 }
 
-Plan::Plan(func::FuncOp kernel) {
+Plan::Plan(func::FuncOp kernel, const HostFeatures& machine) : machine_(machine) {
   number(kernel);
   findSoleReaders(kernel);
   kernel.walk<WalkOrder::PreOrder>([&](Operation* op) { decide(op); });
@@ -213,8 +213,11 @@ void Plan::decide(Operation* op) {
 void Plan::requestScratch(Operation* op) {
   if (auto dot = dyn_cast<DotOp>(op)) {
     DotShape shape = DotShape::of(dot, *this);
-    if (shape.packA) addScratch(op, 0, {shape.m, shape.k}, shape.computeBytes, "packed A of dot");
-    if (shape.packB) addScratch(op, 1, {shape.k, shape.n}, shape.computeBytes, "packed B of dot");
+    const int64_t bytes = shape.onMatrixUnit() ? shape.operandBytes() : shape.computeBytes;
+    const int64_t columns = shape.onMatrixUnit() ? llvm::alignTo(shape.n, 16) : shape.n;
+    if (shape.packA) addScratch(op, 0, {shape.m, shape.k}, bytes, "packed A of dot");
+    if (shape.packB) addScratch(op, 1, {shape.k, columns}, bytes, "packed B of dot");
+    if (shape.rowsOfB) addScratch(op, 2, {shape.k, shape.n}, bytes, "rows of B of dot");
   } else if (auto loop = dyn_cast<scf::ForOp>(op)) {
     // Carried tiles that change places are copied out before any of them is overwritten.
     Operation* yield = loop.getBody()->getTerminator();

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "compiler/dialect/tiles.h"
+#include "compiler/targets/host.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SmallVector.h"
@@ -50,7 +51,8 @@ inline int vectorsAtATime(int cost) { return isLong(cost) ? 1 : cost > 8 ? 2 : 4
 
 class Plan {
  public:
-  explicit Plan(mlir::func::FuncOp kernel);
+  Plan(mlir::func::FuncOp kernel, const HostFeatures& machine);
+  const HostFeatures& machine() const { return machine_; }
 
   /// Null for a fused tile.
   const Ref* place(mlir::Value tile) const {
@@ -125,6 +127,7 @@ class Plan {
   void computeLifetimes();
   void assignOffsets();
 
+  HostFeatures machine_;
   llvm::DenseMap<mlir::Operation*, std::pair<int, int>> numbers_;  // first and last op number inside
   llvm::DenseMap<mlir::Value, Ref> refs_;
   llvm::DenseMap<mlir::Value, int> costs_;

@@ -3,6 +3,11 @@
 
 #include <mutex>
 
+#if defined(__x86_64__) && defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 #include "compiler/targets/llvm_passes.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
@@ -93,6 +98,16 @@ std::unique_ptr<llvm::MCSubtargetInfo> hostSubtarget(const std::string& cpu, con
   return std::unique_ptr<llvm::MCSubtargetInfo>(x86->createMCSubtargetInfo(triple, cpu, features));
 }
 
+bool requestMatrixUnit() {
+#if defined(__x86_64__) && defined(__linux__)
+  constexpr int kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  static const bool granted = ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+  return granted;
+#else
+  return false;
+#endif
+}
+
 HostFeatures hostFeatures(const Target& target) {
   static std::mutex mutex;
   static std::map<std::string, HostFeatures> known;
@@ -104,7 +119,9 @@ HostFeatures hostFeatures(const Target& target) {
       const llvm::MCSubtargetInfo* cpu = machine->getMCSubtargetInfo();
       it->second = {.fma = cpu->checkFeatures("+fma"),
                     .f16c = cpu->checkFeatures("+f16c"),
-                    .powersOfTwo = cpu->checkFeatures("+avx512dq") && cpu->checkFeatures("+avx512vl")};
+                    .powersOfTwo = cpu->checkFeatures("+avx512dq") && cpu->checkFeatures("+avx512vl"),
+                    .amxBf16 = cpu->checkFeatures("+amx-bf16") && cpu->checkFeatures("+avx512bw"),
+                    .amxInt8 = cpu->checkFeatures("+amx-int8") && cpu->checkFeatures("+avx512bw")};
     }
   }
   return it->second;

@@ -2,6 +2,8 @@
 // handle.
 #include "compiler/targets/host_loader.h"
 
+#include "compiler/targets/host.h"
+
 #include <atomic>
 #include <cmath>
 #include <cstdint>
@@ -133,6 +135,7 @@ class Session {
 
  private:
   static Result<Session*> create() {
+    requestMatrixUnit();  // code from the cache may use it
     auto process = llvm::orc::SelfExecutorProcessControl::Create();
     if (!process)
       return Error{

@@ -38,8 +38,11 @@ Target nvidiaTarget(const NvidiaRow& row) {
 /// This machine's features as LLVM spells them, on top of what its CPU name implies: a virtual machine may hide some.
 std::string thisMachineFeatures() {
   std::string out;
-  for (const auto& feature : llvm::sys::getHostCPUFeatures())
-    out += (out.empty() ? "" : ",") + std::string(feature.second ? "+" : "-") + feature.first().str();
+  const bool hasMatrixUnit = requestMatrixUnit();
+  for (const auto& feature : llvm::sys::getHostCPUFeatures()) {
+    const bool has = feature.second && (hasMatrixUnit || !feature.first().starts_with("amx"));
+    out += (out.empty() ? "" : ",") + std::string(has ? "+" : "-") + feature.first().str();
+  }
   return out;
 }
 

@@ -1,6 +1,8 @@
 // dot_test.cpp - tile.dot on every operand type, over sizes that leave every kind of remainder, with operands as they
 // come (loaded, computed, transposed) on the vector widths of several CPUs. Operands are small exact numbers: results
 // are exact.
+#include <cmath>
+
 #include "host_kernel.h"
 
 namespace tile::test {
@@ -107,6 +109,85 @@ TEST(HostDot, F32OnEveryVectorWidthAndRemainder) {
 TEST(HostDot, Fp8Operands) {
   check<fp8_e4m3, float>("f8E4M3FN", "f32", 9, 17, 8, Operand::loaded, Operand::loaded, true, "host");
   check<fp8_e4m3, float>("f8E4M3FN", "f32", 9, 17, 8, Operand::transposed, Operand::transposed, false, "host");
+}
+
+// Large enough for the matrix unit, where this machine has one: edges of m and n, steps of k shorter than a register's,
+// blocks of one row or column of registers.
+TEST(HostDot, NarrowOperandsOnTheMatrixUnit) {
+  const std::array<int64_t, 3> sizes[] = {{17, 33, 64}, {64, 48, 40}, {31, 65, 48},  {16, 100, 32}, {100, 16, 32},
+                                          {40, 1, 256}, {1, 70, 128}, {96, 128, 192}, {5, 50, 36},  {33, 31, 34}};
+  size_t turn = 0;
+  for (auto [m, n, k] : sizes)
+    for (Operand a : {Operand::loaded, Operand::computed, Operand::transposed})
+      for (Operand b : {Operand::loaded, Operand::computed, Operand::transposed}) {
+        const bool zero = ++turn % 3 == 0;
+        if (turn % 2 == 0)
+          check<bfloat16, float>("bf16", "f32", m, n, k, a, b, zero, "host");
+        else if (turn % 4 == 1 || a == Operand::computed || b == Operand::computed)
+          check<int8_t, int32_t>("i8", "i32", m, n, k, a, b, zero, "host");
+        else
+          check<fp8_e4m3, float>("f8E4M3FN", "f32", m, n, k, a, b, zero, "host");
+      }
+}
+
+// Infinities and NaN meet only what they are multiplied by; a row of zeros times an infinity is NaN.
+TEST(HostDot, InfinitiesOnTheMatrixUnit) {
+  const int64_t m = 32, n = 48, k = 64;
+  HostKernel kernel(dotKernel(m, n, k, "bf16", "f32", Operand::loaded, Operand::loaded, true));
+  ASSERT_TRUE(kernel.ok()) << kernel.error;
+  std::vector<bfloat16> a(m * k, bfloat16(1.f)), b(k * n, bfloat16(2.f));
+  std::vector<float> c(m * n);
+  a[3 * k + 7] = bfloat16(INFINITY);
+  a[9 * k] = bfloat16(NAN);
+  b[5 * n + 40] = bfloat16(-INFINITY);
+  kernel.run(Args().view(a.data(), {m, k}).view(b.data(), {k, n}).view(c.data(), {m, n}));
+  for (int64_t i = 0; i < m; ++i)
+    for (int64_t j = 0; j < n; ++j) {
+      if (i == 9 || (i == 3 && j == 40))
+        EXPECT_TRUE(std::isnan(c[i * n + j])) << i << "," << j;
+      else
+        EXPECT_EQ(c[i * n + j], j == 40 ? -INFINITY : i == 3 ? INFINITY : 2.f * k) << i << "," << j;
+    }
+}
+
+// Operands of boxes inside wider tensors are read where they are; those over an edge are copied, with zeros outside.
+TEST(HostDot, MatrixUnitReadsRowsApart) {
+  const int64_t m = 40, n = 48, k = 64;
+  const std::string text = R"(
+    func.func @k(%A: !tile.view<2 x bf16>, %B: !tile.view<2 x bf16>, %C: !tile.view<2 x f32>, %i: i32, %j: i32, %t: i32) attributes {tile.kernel} {
+      %c0 = arith.constant 0 : i32
+      %z = arith.constant dense<0.0> : tensor<40x48xf32>
+      %a = tile.load %A[%i, %t : i32, i32] : !tile.view<2 x bf16> -> tensor<40x64xbf16>
+      %b = tile.load %B[%t, %j : i32, i32] : !tile.view<2 x bf16> -> tensor<64x48xbf16>
+      %r = tile.dot %a, %b, %z : tensor<40x64xbf16>, tensor<64x48xbf16> -> tensor<40x48xf32>
+      tile.store %r, %C[%c0, %c0 : i32, i32] : tensor<40x48xf32>, !tile.view<2 x f32>
+      return
+    })";
+  HostKernel kernel(text);
+  ASSERT_TRUE(kernel.ok()) << kernel.error;
+  const int64_t rows = 70, depth = 100, columns = 90;
+  std::vector<float> numbers = smallNumbers(rows * depth + depth * columns, 5);
+  std::vector<bfloat16> a(rows * depth), b(depth * columns);
+  for (size_t i = 0; i < a.size(); ++i) a[i] = bfloat16(numbers[i]);
+  for (size_t i = 0; i < b.size(); ++i) b[i] = bfloat16(numbers[a.size() + i]);
+  for (auto [i0, j0, t0] : {std::array<int32_t, 3>{20, 30, 10}, {50, 60, 36}, {0, 0, 0}, {3, 50, 60}}) {
+    std::vector<float> c(m * n);
+    kernel.run(Args()
+                   .view(a.data(), {rows, depth})
+                   .view(b.data(), {depth, columns})
+                   .view(c.data(), {m, n})
+                   .scalar(i0)
+                   .scalar(j0)
+                   .scalar(t0));
+    for (int64_t i = 0; i < m; ++i)
+      for (int64_t j = 0; j < n; ++j) {
+        float sum = 0;
+        if (i0 + i < rows && j0 + j < columns)
+          for (int64_t t = t0; t < std::min(depth, t0 + k); ++t)
+            sum += static_cast<float>(a[(i0 + i) * depth + t]) * static_cast<float>(b[t * columns + j0 + j]);
+        ASSERT_EQ(c[i * n + j], sum) << i << "," << j << " of the box at " << i0 << "," << j0 << "," << t0;
+      }
+  }
 }
 
 TEST(HostDot, Tf32AndSquareOperandsUsedTwice) {
