@@ -133,7 +133,8 @@ inline AttentionBackwardConfig attention_backward_config_by_size(DType dtype, in
     keys.split = queries.split = false;
     return c;
   } else {
-    tiles(keys, widest <= 128 ? 64 : 32, widest <= 64 ? 128 : 64, 8, widest <= 128 ? 2 : 1);
+    const int wide_keys = machine.short_of_shared() ? 32 : 64;
+    tiles(keys, widest <= 128 ? 64 : 32, widest <= 64 ? 128 : widest <= 128 ? 64 : wide_keys, 8, widest <= 128 ? 2 : 1);
     tiles(queries, widest <= 128 ? 128 : 64, widest <= 128 ? 64 : 32, 8, widest <= 128 ? 2 : 1);
   }
   keys.BN = std::min(keys.BN, std::max(16, power_of_two_above(sk)));

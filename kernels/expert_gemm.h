@@ -80,6 +80,7 @@ inline ExpertGemmConfig default_expert_gemm_config(int64_t rows, int64_t experts
   const int64_t each = rows / std::max<int64_t>(experts, 1);
   if (each < 64) c.BM = 64, c.warps = machine.gpu ? 4 : 1;
   if (each < 16) c.BM = 16;
+  if (machine.short_of_shared()) c.stages = 2;
   // One program per multiprocessor, with products of twice the size, is ahead of two; a producer keeps three stages under
   // way.
   if (machine.warpgroups && each >= 64 && columns > 128) c.BN = 256, c.stages = 4, c.producer = true;

@@ -143,9 +143,10 @@ inline GlaPlan gla_plan(DType dtype, const GlaSizes& s, const Machine& machine) 
     p.output.BV = std::min(32, p.output.BV), p.output.warps = 8;
   } else if (machine.gpu && whole_k >= 128 && s.v > 64) {
     // Two warpgroups and 128 columns: rows of q_g, k_g and a are read half as often. 256 x 128 states leave room for
-    // one stage.
+    // one stage; on GPUs short of it there is room for 256 x 32.
     p.output.BV = 128, p.output.warps = 8;
     if (whole_k > 128) p.output.stages = 1;
+    if (whole_k > 128 && machine.short_of_shared()) p.output.BV = 32, p.output.warps = 4;
   }
   p.output = tuned("gla_scan_output", machine.model, gla_tuning_key(dtype, s), p.output);
   int64_t programs = s.sequences * s.heads * cdiv(s.v, int64_t{p.output.BV});

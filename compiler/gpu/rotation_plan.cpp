@@ -99,8 +99,7 @@ bool RotationPlan::closeDelayed() {
   SmallVector<MmaOp> products;
   for (Operation* op : delayed_)
     if (auto product = asyncProduct(op)) products.push_back(product);
-  for (Operation* op : llvm::make_early_inc_range(llvm::to_vector(delayed_)))
-    if (!asyncProduct(op)) delayed_.remove(op);
+  delayed_.remove_if([](Operation* op) { return !asyncProduct(op); });
   SmallVector<Value> wanted;
   for (MmaOp product : products) wanted.push_back(product.getB());
   while (!wanted.empty()) {

@@ -89,6 +89,7 @@ void Tracer::finish_if(uint32_t condition, BranchSide then_side, BranchSide else
   for (auto [m, result] : llvm::zip(merges, op->getResults())) {
     const ValueInfo like = values_[m.then_value];
     const Value merged = add(result, like.dtype, loc, like.kind);
+    if (is_read_only(values_[m.then_value].value) || is_read_only(values_[m.else_value].value)) set_read_only(merged);
     slots_[m.slot].current =
         m.base;  // the merge is itself a write, for every frame between the variable's home and here
     write(m.slot, merged.id, loc);
@@ -163,9 +164,11 @@ void Tracer::close_loop() {
   });
 
   llvm::SmallVector<mlir::Value, 8> inits, yields, results;
+  llvm::SmallVector<bool, 8> read_only;
   for (auto [c, y] : llvm::zip(real, yielded)) {
     inits.push_back(values_[resolve(c.init)].value);
     yields.push_back(values_[resolve(y)].value);
+    read_only.push_back(is_read_only(inits.back()) || is_read_only(yields.back()));
   }
   if (f.broken) {
     discard(f.before);
@@ -190,9 +193,10 @@ void Tracer::close_loop() {
     slots_[s].current = 0;
     if (slots_[s].alive) write(s, 0, f.loc);
   }
-  for (auto [c, result] : llvm::zip(real, results)) {
+  for (auto [c, result, constant] : llvm::zip(real, results, read_only)) {
     const ValueInfo like = values_[resolve(c.init)];
     const Value v = add(result, like.dtype, f.loc, like.kind);
+    if (constant) set_read_only(v);
     slots_[c.slot].current = c.init;
     write(c.slot, v.id, f.loc);
   }

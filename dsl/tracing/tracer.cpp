@@ -119,8 +119,10 @@ void Tracer::check_progress(SrcLoc loc) {
 
 Value Tracer::add(mlir::Value v, DType dtype, SrcLoc loc, ValueKind kind) {
   check_progress(loc);
-  if (kind == ValueKind::pointer && v.getDefiningOp()) read_only_.erase(v);  // of what lay there before
-  if (kind != ValueKind::number && is_read_only(v)) read_only_.insert(v);
+  if (kind != ValueKind::number && !isa<mlir::BlockArgument>(v)) {
+    read_only_.erase(v);  // what lay at its address before
+    if (is_read_only(v)) mark_read_only(v);
+  }
   ValueInfo info;
   info.value = v;
   info.dtype = dtype;
@@ -132,26 +134,39 @@ Value Tracer::add(mlir::Value v, DType dtype, SrcLoc loc, ValueKind kind) {
   return {static_cast<uint32_t>(values_.size() - 1)};
 }
 
-// What is computed from a read-only pointer or view is read-only, through ops of ours in between (splats), too.
+/// On ops of pointers and views of const elements while the kernel is traced. (A set of values would remember the
+/// addresses of ops that are gone, where others may lie by now.)
+static constexpr llvm::StringLiteral kReadOnly = "tile.read_only";
+
+// What is computed from a read-only pointer or view is read-only, through ops of ours in between (splats), too. Of
+// constructs each result is so for itself: whoever closes them says.
 bool Tracer::is_read_only(mlir::Value v) const {
-  if (read_only_.empty()) return false;
   llvm::SmallVector<mlir::Value> todo{v};
   llvm::SmallPtrSet<mlir::Operation*, 8> seen;  // pointers chosen between share what they come from
   while (!todo.empty()) {
     mlir::Value at = todo.pop_back_val();
     if (!isa<ir::PtrType, ir::ViewType>(mlir::getElementTypeOrSelf(at.getType()))) continue;
-    if (read_only_.contains(at)) return true;
-    if (mlir::Operation* op = at.getDefiningOp(); op && seen.insert(op).second) llvm::append_range(todo, op->getOperands());
+    mlir::Operation* op = at.getDefiningOp();
+    if (!op || op->getNumRegions() ? read_only_.contains(at) : op->hasAttr(kReadOnly)) return true;
+    if (op && !op->getNumRegions() && seen.insert(op).second) llvm::append_range(todo, op->getOperands());
   }
   return false;
 }
 
+void Tracer::mark_read_only(mlir::Value v) {
+  mlir::Operation* op = v.getDefiningOp();
+  if (op && !op->getNumRegions())
+    op->setAttr(kReadOnly, mlir::UnitAttr::get(op->getContext()));
+  else
+    read_only_.insert(v);
+}
+
 void Tracer::set_read_only(Value v) {
-  if (!is_bad(v) && info(v).value) read_only_.insert(info(v).value);
+  if (!is_bad(v) && info(v).value) mark_read_only(info(v).value);
 }
 
 bool Tracer::writable(Value v, const char* verb, SrcLoc loc) {
-  if (is_bad(v) || !read_only_.contains(info(v).value)) return true;
+  if (is_bad(v) || !is_read_only(info(v).value)) return true;
   error(std::string(verb) + " through a pointer to const elements: declare the kernel parameter without const", loc);
   return false;
 }
@@ -224,10 +239,10 @@ Carry& Tracer::touch(Frame& frame, uint32_t slot) {
     if (resolve(c.init) != 0) {
       ValueInfo stand_in = values_[resolve(c.init)];
       mlir::Block* block = frame.before ? frame.before : frame.block;
-      const bool read_only = read_only_.contains(stand_in.value);
+      const bool read_only = is_read_only(stand_in.value);
       stand_in.value = block->addArgument(stand_in.value.getType(), location(slots_[slot].declared));
       read_only_.erase(stand_in.value);  // it may lie where an argument was that a closed loop did not need
-      if (read_only) read_only_.insert(stand_in.value);
+      if (read_only) mark_read_only(stand_in.value);
       stand_in.depth = static_cast<uint32_t>(&frame - frames_.data());
       stand_in.frame = frame.serial;
       values_.push_back(stand_in);
@@ -417,6 +432,7 @@ void Tracer::finish() {
   close_rests();
   while (frames_.size() > 1) drop(pop());  // only after errors: constructs left in ways their guards could not see
   mlir::func::ReturnOp::create(at_end(), location(frames_[0].loc));
+  function()->walk([](mlir::Operation* op) { op->removeAttr(kReadOnly); });
 }
 
 // ---- the boundary (detail/emit.h)

@@ -129,6 +129,7 @@ class Tracer {
   void set_read_only(Value v);
   bool writable(Value v, const char* verb, SrcLoc loc);
   bool is_read_only(mlir::Value v) const;
+  void mark_read_only(mlir::Value v);
   uint32_t resolve(uint32_t id) const;
   const ValueInfo& info(Value v) const { return values_[resolve(v.id)]; }
   bool is_bad(Value v) const { return resolve(v.id) == 0; }
@@ -193,7 +194,7 @@ class Tracer {
   std::vector<ValueInfo> values_;
   std::vector<SlotInfo> slots_;
   std::vector<Frame> frames_;
-  llvm::SmallDenseSet<mlir::Value, 8> read_only_;  ///< parameters of const elements and what was computed from them
+  llvm::SmallDenseSet<mlir::Value, 8> read_only_;  ///< arguments and results of constructs that point to const elements
   std::vector<mlir::Block*> discarded_;
   const char* last_file_ = nullptr;
   mlir::StringAttr last_file_attr_;

@@ -1,6 +1,8 @@
 // feed_forward.cpp - catalog rows of products as models use them: gated, with quantised weights, by experts.
 #include "kernels/reference/feed_forward.h"
 
+#include <algorithm>
+
 #include "kernels/catalog/case.h"
 #include "kernels/catalog/rows.h"
 #include "kernels/expert_gemm.h"
@@ -289,7 +291,7 @@ CatalogRow expert_gemm_row() {
   row.default_config = [](const Problem& p, const Machine& machine) {
     ExpertGemmConfig c =
         default_expert_gemm_config(p.sizes["M"] * p.sizes.get("top", 2), p.sizes["E"], p.sizes["N"], machine);
-    if (p.sizes.has("producer")) c.producer = p.sizes["producer"] != 0, c.BN = 128, c.stages = machine.gpu ? 3 : 1;
+    if (p.sizes.has("producer")) c.producer = p.sizes["producer"] != 0, c.BN = 128, c.stages = std::min(3, c.stages);
     return expert_gemm_kernel<half>().words(c);
   };
   row.prepare = [](std::shared_ptr<Device> device, const Problem& p, const ConfigWords& c) {

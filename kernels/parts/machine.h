@@ -14,6 +14,9 @@ struct Machine {
                             ///< multiprocessor is best
   std::string_view model = {};  ///< whose tuned configurations to use; the text is the device's, empty: nobody's
 
+  /// GPUs with 99 KiB for a program (sm_86, sm_89), not 163 or 227.
+  bool short_of_shared() const { return gpu && shared_bytes < 128 * 1024; }
+
   static Machine of(const DeviceProperties& p) {
     return {p.max_threads > 1, p.max_shared_bytes, p.multiprocessors, p.target == "sm_90a", p.model};
   }

@@ -140,6 +140,8 @@ TEST(Errors, Stores) {
 TEST(Errors, WritesToConst) {
   EXPECT_TILE_ERROR(__LINE__, "store through a pointer to const elements", [](Ptr<const float> p) { store(p + arange(0, 4), 1.f); });
   EXPECT_TILE_ERROR(__LINE__, "store through a pointer to const elements", [](Ptr<const float> p, I32 n) { for (auto i : range(n)) store(p + i, 1.f); });
+  EXPECT_TILE_ERROR(__LINE__, "store through a pointer to const elements", [](Ptr<const float> p, I32 n) { Tile q = p; for (auto i : range(n)) q += 1; store(q, 1.f); });
+  EXPECT_TILE_ERROR(__LINE__, "store through a pointer to const elements", [](Ptr<const float> p, Ptr<float> o, I32 n) { Tile q = o; if_(n > 3, [&] { q = p; }); store(q, 1.f); });
   EXPECT_TILE_ERROR(__LINE__, "an atomic through a pointer to const elements", [](Tensor<const float, 2> x) { atomic_add(x.ptr() + 3, 1.f); });
   EXPECT_TILE_ERROR(__LINE__, "store through a pointer to const elements", [](Ptr<const float> p, I32 n) { make_view<float>(p + n, {n}, {1}).store({0}, zeros({4}, f32)); });
   EXPECT_TILE_ERROR(__LINE__, "an atomic through a pointer to const elements", [](Ptr<const float> p, I32 n) { make_view<float>(p + n, {n}, {1}).atomic_add({0}, zeros({4}, f32)); });

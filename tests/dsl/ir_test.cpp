@@ -213,6 +213,24 @@ TEST(ControlFlow, BranchesMergeAssignedVariables) {
   EXPECT_NE(text.find("-> (f32, f32)"), std::string::npos) << text;
 }
 
+// Which pointers are of const elements: each by itself, also where a construct carries several, and however many
+// constructs came and went (their blocks' memory is used again).
+TEST(ControlFlow, PointersAreConstEachByItself) {
+  ir_of([](Ptr<const float> from, Ptr<float> to, I32 n) {
+    for (int round = 0; round < 50; ++round) {
+      Tile p = from, q = to;
+      for (auto i : range(n)) {
+        store(q + arange(0, 8), load(p + arange(0, 8)));
+        p += 8, q += 8;
+      }
+      store(q + arange(0, 4), 1.f);
+      Tile r = to;
+      if_(n > round, [&] { r = to + 4; });
+      store(r, 2.f);
+    }
+  });
+}
+
 TEST(ControlFlow, LoopHints) {
   EXPECT_IR("{tile.stages = 3 : i32, tile.unroll = 2 : i32}", [](I32 n) {
     Tile x = 0;

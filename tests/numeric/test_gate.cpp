@@ -2,6 +2,7 @@
 // ptxas, and neither spills registers nor draws a warning about serialised matrix instructions (C75xx), nor touches
 // registers of a warpgroup's product before it has waited for it (ptxas does not say). Needs no GPU.
 // sm_90a sees every config that a problem of the catalog leads to, sm_80 those of the ordinary problems.
+// sm_89 (99 KiB for a program, f8 in its tensor cores) sees the ordinary problems' up to PTX.
 // What comes out (registers, shared memory, tensor instructions, the order of things in the hottest loop) is compared
 // with golden_builds.txt: a change of code generation shows in review as a change of that file.
 #include <fmt/format.h>
@@ -182,6 +183,37 @@ TEST_P(Gate, AssemblesWithoutSpills) {
     EXPECT_EQ(golden().compare(key, describe(*binary, *sass)), "");
   }
 }
+
+/// The default configurations of GPUs with 99 KiB for a program (sm_86, sm_89, and sm_120 by the code for sm_89).
+class SmallerGpus : public ::testing::TestWithParam<const CatalogRow*> {};
+
+TEST_P(SmallerGpus, HaveRoomForTheDefaults) {
+  const CatalogRow& row = *GetParam();
+  const uint32_t shared = 101376;
+  KernelOptions as_text;
+  as_text.ptxas = "none";
+  std::set<std::pair<std::string, ConfigWords>> seen;
+  for (const Problem& problem : row.problems) {
+    if (problem.purpose == Purpose::bench_host) continue;
+    const ConfigWords config = row.default_config(problem, machine_of("sm_89", shared));
+    if (!seen.insert({problem.dtype, config}).second) continue;
+    const AnyKernel& kernel = *row.kernel(problem.dtype);
+    auto binary = kernel.compile_for("sm_89", config, dense_specialization(kernel), as_text);
+    ASSERT_TRUE(binary.ok()) << problem.to_string() << ": " << kernel.describe_config(config) << "\n"
+                             << binary.error().to_string();
+    EXPECT_LE(binary->shared_bytes, shared) << problem.to_string();
+  }
+}
+
+std::vector<const CatalogRow*> rows_to_compile() {
+  std::vector<const CatalogRow*> rows;
+  for (const CatalogRow& row : catalog())
+    if (row.compilable()) rows.push_back(&row);
+  return rows;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SmallerGpus, ::testing::ValuesIn(rows_to_compile()),
+                         [](const auto& info) { return info.param->name; });
 
 /// Lines nobody builds any more. Only a run of everything knows.
 class GoldenEnd : public ::testing::Environment {

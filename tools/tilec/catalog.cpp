@@ -114,7 +114,7 @@ int list(bool json) {
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   for (const CatalogRow& row : tile::kernels::catalog()) {
     nlohmann::ordered_json one{{"name", row.name}, {"summary", row.summary}, {"dtypes", row.dtypes}, {"sizes", row.sizes}};
-    if (!json) fmt::print("{:<28}{}\n{:<28}dtypes {}\n", row.name, row.summary, "", fmt::join(row.dtypes, ", "));
+    if (!json) fmt::print("{:<28}{}{}\n{:<28}dtypes {}\n", row.name, row.name.size() < 28 ? "" : " ", row.summary, "", fmt::join(row.dtypes, ", "));
     if (row.compilable()) {
       const tile::AnyKernel* kernel = row.kernel(row.dtypes.front());
       const std::string defaults = kernel->describe_config(kernel->default_config());
