@@ -95,12 +95,12 @@ inline LinearAttentionConfig default_linear_attention_config(DType dtype, int64_
   c.BT = machine.gpu ? (dtype == DType::f32 ? 32 : 64) : 16;
   c.BK = machine.gpu && k > 32 ? round_up(k, 64) : round_up(k, 16);
   c.BV = std::min(!machine.gpu ? 128 : dtype == DType::f32 ? 32 : 64, round_up(v, 16));
-  if (c.BK > 128 && machine.short_of_shared()) {
-    if (dtype == DType::f32) c.BT = 16;
-    c.BV = std::min(c.BV, 32);
-  }
   // Products of single warps keep more in registers than those of a warpgroup.
   c.warps = !machine.gpu ? 1 : machine.warpgroups && dtype != DType::f32 ? 4 : 8, c.stages = machine.gpu ? 2 : 1;
+  if (c.BK > 128 && machine.short_of_shared()) {
+    c.BV = std::min(c.BV, 32);
+    if (dtype == DType::f32) c.BT = 16, c.warps = 4;
+  }
   return c;
 }
 
