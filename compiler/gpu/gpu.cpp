@@ -32,12 +32,12 @@ void addGpuPasses(mlir::OpPassManager& passes, const Target& target, const Compi
   passes.addPass(createEarlyProductsPass());
   if (target.hasWgmma) passes.addPass(createDeferReductionsPass());
   if (target.hasWgmma) passes.addPass(createAsyncWaitsPass());
-  if (target.hasTma) passes.addPass(createTakeTurnsPass());
   if (target.hasTma) passes.addPass(createHandScalarsPass());
   passes.addPass(createReduceTogetherPass());
   passes.addPass(createPlaceBuffersPass(targetOf));
   passes.addPass(createInsertBarriersPass());
   if (target.hasTma) passes.addPass(createLateReleasesPass());
+  if (target.hasTma) passes.addPass(createTakeTurnsPass());  // knows where all warps meet
 }
 
 void registerGpuPasses(std::function<const Target&()> target, std::function<const CompileOptions&()> options) {
@@ -55,12 +55,12 @@ void registerGpuPasses(std::function<const Target&()> target, std::function<cons
   mlir::registerPass([] { return createEarlyProductsPass(); });
   mlir::registerPass([] { return createDeferReductionsPass(); });
   mlir::registerPass([] { return createAsyncWaitsPass(); });
-  mlir::registerPass([] { return createTakeTurnsPass(); });
   mlir::registerPass([] { return createHandScalarsPass(); });
   mlir::registerPass([] { return createReduceTogetherPass(); });
   mlir::registerPass([=] { return createPlaceBuffersPass(target); });
   mlir::registerPass([] { return createInsertBarriersPass(); });
   mlir::registerPass([] { return createLateReleasesPass(); });
+  mlir::registerPass([] { return createTakeTurnsPass(); });
 }
 
 std::unique_ptr<llvm::Module> emitGpu(mlir::func::FuncOp kernel, const Target& target, const CompileOptions& options,

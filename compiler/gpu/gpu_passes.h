@@ -14,8 +14,6 @@ std::unique_ptr<mlir::Pass> createHoistLoadsPass();
 std::unique_ptr<mlir::Pass> createDeferReductionsPass();
 /// Puts tile.mma_wait where results of asynchronous products are needed, and releases of stages behind it.
 std::unique_ptr<mlir::Pass> createAsyncWaitsPass();
-/// Warpgroups take turns at the tensor cores in loops that ask for it (tile.pingpong).
-std::unique_ptr<mlir::Pass> createTakeTurnsPass();
 /// What consumers would compute from program ids, or read, before they can begin comes from the producer, ahead of
 /// time.
 std::unique_ptr<mlir::Pass> createHandScalarsPass();
@@ -28,5 +26,7 @@ std::unique_ptr<mlir::Pass> createPlaceBuffersPass(TargetOf target);
 std::unique_ptr<mlir::Pass> createInsertBarriersPass();
 /// Moves ring_release of stages that threads read behind the next stores that are fenced anyway.
 std::unique_ptr<mlir::Pass> createLateReleasesPass();
+/// Warpgroups take turns at the tensor cores in loops that ask for it (tile.pingpong).
+std::unique_ptr<mlir::Pass> createTakeTurnsPass();
 
 }  // namespace tile::ir

@@ -1,19 +1,30 @@
 // take_turns.cpp - warpgroups that take turns at the tensor cores, in loops that ask for it (tile.pingpong = 1).
-// Before: a loop of consumers whose body starts asynchronous products, the first and the last of them in one block.
+// Before: a loop of consumers whose body starts asynchronous products, the first and the last of them in one block;
+//         barriers stand where they stay.
 // After:  tile.turn_wait in front of the first, tile.turn_pass behind the last one.
 //
 // Left alone, warpgroups that do the same work at the same time compete for the tensor cores first and for the other
 // units then. With turns one starts all its products of an iteration before the next one does: its elementwise work
 // runs under the products of the others. Nothing depends on the order; who waits for a turn holds stages, but the turn
-// comes from one that has issued its products already and waits for nobody in between.
+// comes from one that has issued its products already and waits for nobody in between: where all warps meet among the
+// products there are no turns.
 #include "compiler/gpu/async_products.h"
 #include "compiler/gpu/gpu_passes.h"
+#include "compiler/gpu/scratch.h"
 #include "mlir/Pass/Pass.h"
 
 namespace tile::ir {
 using namespace mlir;
 
 namespace {
+
+/// All warps of the consumers meet while the op runs.
+bool meets(Operation* op) {
+  if (isa<BarrierOp, AtomicRmwOp, AtomicCasOp>(op)) return true;
+  if (!op->hasAttr(kScratchAttr) || op->hasAttr(kScratchFilledAttr)) return false;
+  const auto scratch = scratchOf(op);
+  return scratch && !scratch->warpLocal;
+}
 
 class TakeTurnsPass : public PassWrapper<TakeTurnsPass, OperationPass<func::FuncOp>> {
  public:
@@ -47,6 +58,12 @@ class TakeTurnsPass : public PassWrapper<TakeTurnsPass, OperationPass<func::Func
       last = &op;
     }
     if (!first) return false;
+    for (Operation* op = first; op != last->getNextNode(); op = op->getNextNode())
+      if (op->walk([](Operation* o) { return meets(o) ? WalkResult::interrupt() : WalkResult::advance(); })
+              .wasInterrupted()) {
+        body.getParentOp()->emitRemark() << "warpgroups take no turns: all warps meet between an iteration's products";
+        return false;
+      }
     OpBuilder builder(first);
     TurnWaitOp::create(builder, first->getLoc());
     builder.setInsertionPointAfter(last);

@@ -1,9 +1,14 @@
-// random_run.h - where random kernels run: on the simulated machines, or on the device that TILE_RANDOM_DEVICE names.
+// random_run.h - where random kernels run: on the host, and on the simulated machines or the device that
+// TILE_RANDOM_DEVICE names. TILE_RANDOM_PROGRAMS=n runs n programs of every type, TILE_RANDOM_SEED=s starts at seed s,
+// TILE_RANDOM_SCHEDULE=t has the simulated machines take schedule t.
 #pragma once
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <deque>
+#include <random>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -66,6 +71,54 @@ std::string first_difference(std::span<const T> got, std::span<const T> want, in
   return count ? fmt::format("{}; {} of {} differ", first, count, got.size()) : "";
 }
 
+/// Buffers of one launch, filled with numbers that follow from the seed.
+class RandomMemory {
+ public:
+  explicit RandomMemory(int seed) : random_(static_cast<uint32_t>(seed)) {}
+  int number(int below) { return static_cast<int>(random_() % static_cast<uint32_t>(below)); }
+  /// One more buffer, of n elements next().
+  template <class T, class F>
+  const GuardedBuffer& add(int n, F&& next) {
+    sizes_.push_back(static_cast<size_t>(n) * sizeof(T));
+    const GuardedBuffer& made = buffers_.emplace_back(sizes_.back());
+    std::generate_n(made.as<T>(), n, next);
+    return made;
+  }
+  size_t count() const { return buffers_.size(); }
+  const GuardedBuffer& buffer(size_t i) const { return buffers_[i]; }
+  size_t bytes(size_t i) const { return sizes_[i]; }
+  template <class T>
+  std::string difference(const RandomMemory& want, size_t i, int columns) const {
+    const size_t n = sizes_[i] / sizeof(T);
+    return first_difference<T>({buffers_[i].as<T>(), n}, {want.buffers_[i].as<T>(), n}, columns);
+  }
+
+ private:
+  std::mt19937 random_;
+  std::deque<GuardedBuffer> buffers_;
+  std::vector<size_t> sizes_;
+};
+
+/// All of it as a device sees it.
+class MemoryOnDevice {
+ public:
+  MemoryOnDevice(const std::shared_ptr<Device>& device, const RandomMemory& m) {
+    for (size_t i = 0; i < m.count(); ++i) there_.emplace_back(device, m.buffer(i), m.bytes(i));
+  }
+  template <class T>
+  T* data(size_t i) const {
+    return reinterpret_cast<T*>(there_[i].data());
+  }
+  Status copy_back() {
+    for (OnDevice<std::byte>& one : there_)
+      if (Status copied = one.copy_back(); !copied.ok()) return copied;
+    return ok();
+  }
+
+ private:
+  std::deque<OnDevice<std::byte>> there_;
+};
+
 /// Runs the programs that TILE_RANDOM_SEED and TILE_RANDOM_PROGRAMS (else `programs`) choose on the host and elsewhere:
 /// run(device, memory, seed) each on a fresh Memory(seed), check(target, got, want, seed) where both ran.
 template <class Memory, class Run, class Check>
@@ -86,6 +139,12 @@ void host_and_gpus_agree(int programs, Run&& run, Check&& check) {
       if (ran.ok()) check(target, got, want, seed);
     }
   }
+}
+
+/// How many launches were of the kinds that are hardest to get right.
+inline void print_launches() {
+  std::printf("%d launches, %d with roles, %d with bulk copies\n", simtLaunches().all, simtLaunches().persistent,
+              simtLaunches().bulk);
 }
 
 }  // namespace tile::testing
