@@ -6,16 +6,50 @@
 namespace tile::ir::host {
 using namespace mlir;
 
-Box::Box(Emitter& e, Value viewValue, OperandRange indices, Type tile) {
-  View view = e.view(viewValue);
+static SmallVector<llvm::Value*> asWords(Emitter& e, OperandRange indices) {
+  SmallVector<llvm::Value*> words;
+  for (Value index : indices) words.push_back(e.asI64(index));
+  return words;
+}
+
+BoxWords::BoxWords(Emitter& e, Value viewValue, OperandRange indices) {
+  const View view = e.view(viewValue);
+  rank_ = view.dims.size();
+  words_.push_back(view.pointer);
+  words_.append(view.dims.begin(), view.dims.end());
+  words_.append(view.strides.begin(), view.strides.end());
+  words_.append(asWords(e, indices));
+}
+
+std::string BoxWords::name() const {
+  std::string name;
+  for (size_t d = 0; d < rank_; ++d) {
+    auto* known = dyn_cast<llvm::ConstantInt>(words_[1 + rank_ + d]);
+    name += known ? "_" + std::to_string(known->getSExtValue()) : "_any";
+  }
+  return name;
+}
+
+std::pair<View, SmallVector<llvm::Value*>> BoxWords::inside(ArrayRef<llvm::Value*> p) const {
+  View view{p[0], {}, {}};
+  view.dims.append(p.begin() + 1, p.begin() + 1 + rank_);
+  for (size_t d = 1 + rank_; d < 1 + 2 * rank_; ++d)
+    view.strides.push_back(isa<llvm::Constant>(words_[d]) ? words_[d] : p[d]);
+  return {view, SmallVector<llvm::Value*>(p.begin() + 1 + 2 * rank_, p.begin() + words_.size())};
+}
+
+Box::Box(Emitter& e, Value viewValue, OperandRange indices, Type tile)
+    : Box(e, e.view(viewValue), asWords(e, indices), cast<ViewType>(viewValue.getType()).getElementType(), tile) {}
+
+Box::Box(Emitter& e, const View& view, ArrayRef<llvm::Value*> indices, Type element, Type tile) {
   auto type = dyn_cast<RankedTensorType>(tile);
   if (type) shape.assign(type.getShape().begin(), type.getShape().end());
   auto& b = e.b;
   auto leading = static_cast<int64_t>(indices.size() - shape.size());  // view dims in front of the tile's own
   llvm::Value *offset = e.i64(0), *inside = b.getTrue();
   whole = b.getTrue();
-  for (auto [d, index] : llvm::enumerate(indices)) {
-    llvm::Value *at = e.asI64(index), *size = view.dims[d];
+  for (auto [d, at] : llvm::enumerate(indices)) {
+    llvm::Value* size = view.dims[d];
     offset = b.CreateAdd(offset, b.CreateMul(at, view.strides[d]));
     if (static_cast<int64_t>(d) < leading) {
       inside = b.CreateAnd(inside, b.CreateICmpULT(at, size));
@@ -35,7 +69,7 @@ Box::Box(Emitter& e, Value viewValue, OperandRange indices, Type tile) {
   whole = b.CreateAnd(whole, inside);
   if (!shape.empty() && leading > 0) high[0] = b.CreateSelect(inside, high[0], e.i64(0));
   if (shape.empty()) whole = inside;
-  origin = e.offsetBy(view.pointer, cast<ViewType>(viewValue.getType()).getElementType(), offset);
+  origin = e.offsetBy(view.pointer, element, offset);
 }
 
 SmallVector<llvm::Value*> Box::words() const {

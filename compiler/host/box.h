@@ -13,6 +13,7 @@ struct Box {
   llvm::Value* whole = nullptr;  ///< i1: every element is inside
 
   Box(Emitter& e, mlir::Value viewValue, mlir::OperandRange indices, mlir::Type tile);
+  Box(Emitter& e, const View& view, llvm::ArrayRef<llvm::Value*> indices, mlir::Type element, mlir::Type tile);
   /// The same box inside a shared function: its numbers are that function's parameters, in the order of `words`.
   Box(const Box& outside, llvm::ArrayRef<llvm::Value*> parameters);
   llvm::SmallVector<llvm::Value*> words() const;
@@ -24,6 +25,20 @@ struct Box {
   llvm::Value* isTogether(Emitter& e, size_t first) const;
   /// The dims from `first` on as one.
   Box together(Emitter& e, size_t first) const;
+};
+
+/// A view and the indices of a box in it (i64), as parameters of a shared function. Strides that are known stay known.
+class BoxWords {
+ public:
+  BoxWords(Emitter& e, mlir::Value view, mlir::OperandRange indices);
+  const llvm::SmallVector<llvm::Value*>& words() const { return words_; }
+  std::string name() const;  ///< of what is known
+  /// The same inside the function, whose first parameters are `words`.
+  std::pair<View, llvm::SmallVector<llvm::Value*>> inside(llvm::ArrayRef<llvm::Value*> parameters) const;
+
+ private:
+  size_t rank_;
+  llvm::SmallVector<llvm::Value*> words_;
 };
 
 /// Loops over the clipped outer dims; `row` gets their indices.

@@ -58,7 +58,8 @@ class DotEmitter {
     const Ref* acc = e_.plan.place(op_.getAcc());
     bool inPlace = acc && e_.plan.root(acc->buffer) == e_.plan.root(c_.buffer) && acc->offset == c_.offset &&
                    acc->strides == c_.strides;
-    const bool computed = !startsAtZero_ && !shape_.onMatrixUnit() && !acc && e_.plan.cost(op_.getAcc()) <= kShort && shape_.n % lanes_ == 0;
+    const bool computed = !startsAtZero_ && !acc && !shape_.onMatrixUnit() && shape_.n % lanes_ == 0 &&
+                          e_.plan.cost(op_.getAcc()) <= kShort;
     if (!startsAtZero_ && !inPlace && !computed && failed(e_.evaluateInto(op_.getAcc(), c_, shape_.compute)))
       return failure();
     if (shape_.onMatrixUnit()) return emitOnMatrixUnit(e_, op_, shape_, c_, startsAtZero_);

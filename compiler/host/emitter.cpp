@@ -12,6 +12,7 @@ using namespace mlir;
 namespace {
 
 constexpr int64_t kMaxArenaBytes = 64 << 20;
+constexpr int kLongBody = 200;  // loads and stores
 
 /// What the kernel may use of the machine: exact arithmetic keeps subnormals, which the matrix unit does not.
 HostFeatures featuresFor(const Target& target, const CompileOptions& options) {
@@ -24,10 +25,19 @@ HostFeatures featuresFor(const Target& target, const CompileOptions& options) {
 
 Emitter::Emitter(func::FuncOp kernel, const Target& target, const CompileOptions& options, llvm::LLVMContext& context,
                  KernelBinary& info)
-    : kernel(kernel), target(target), options(options), info(info), plan(kernel, featuresFor(target, options)), b(context), numbers(b, target) {}
+    : kernel(kernel),
+      target(target),
+      options(options),
+      info(info),
+      plan(kernel, featuresFor(target, options)),
+      b(context),
+      numbers(b, target) {}
 
 std::unique_ptr<llvm::Module> Emitter::run() {
   if (failed(reportArena())) return nullptr;
+  int accesses = 0;
+  kernel.walk([&](Operation* op) { accesses += isa<LoadOp, StoreOp>(op); });
+  isLongBody_ = accesses > kLongBody;
   llvm::LLVMContext& context = b.getContext();
   // A kernel called `exp` must not be what the code generator finds when it wants libm's.
   if (!StringRef(info.entry).starts_with("tile.")) info.entry = "tile." + info.entry;
@@ -144,9 +154,9 @@ llvm::Value* Emitter::address(const Ref& ref, Type element, llvm::Value* index) 
 }
 
 llvm::Function* Emitter::shared(const std::string& key, ArrayRef<llvm::Type*> parameters,
-                                llvm::function_ref<void(ArrayRef<llvm::Value*>)> body) {
+                                llvm::function_ref<void(ArrayRef<llvm::Value*>)> body, llvm::Type* result) {
   if (llvm::Function* known = module->getFunction(key)) return known;
-  auto* type = llvm::FunctionType::get(b.getVoidTy(), parameters, false);
+  auto* type = llvm::FunctionType::get(result ? result : b.getVoidTy(), parameters, false);
   llvm::IRBuilderBase::InsertPointGuard guard(b);
   llvm::Function* caller = function;
   function = llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage, key, *module);
@@ -160,8 +170,15 @@ llvm::Function* Emitter::shared(const std::string& key, ArrayRef<llvm::Type*> pa
   }
   b.SetInsertPoint(llvm::BasicBlock::Create(b.getContext(), "entry", function));
   body(args);
-  b.CreateRetVoid();
+  if (!result) b.CreateRetVoid();
   return std::exchange(function, caller);
+}
+
+llvm::Value* Emitter::callShared(const std::string& key, ArrayRef<llvm::Value*> arguments,
+                                 llvm::function_ref<void(ArrayRef<llvm::Value*>)> body, llvm::Type* result) {
+  SmallVector<llvm::Type*> types;
+  for (llvm::Value* v : arguments) types.push_back(v->getType());
+  return b.CreateCall(shared(key, types, body, result), arguments);
 }
 
 llvm::Value* Emitter::constantData(arith::ConstantOp op) {
@@ -177,6 +194,14 @@ llvm::Value* Emitter::constantData(arith::ConstantOp op) {
                                             llvm::ConstantArray::get(type, data), "tile");
   variable->setAlignment(llvm::Align(64));
   return global = variable;
+}
+
+llvm::Value* Emitter::inMemory(Type element, llvm::Constant* value) {
+  llvm::Type* type = numbers.inMemory(element);
+  llvm::Value*& global = values_[{type, value}];
+  if (global) return global;
+  auto* bits = llvm::cast<llvm::Constant>(numbers.toMemory(element, value));
+  return global = new llvm::GlobalVariable(*module, type, true, llvm::GlobalValue::PrivateLinkage, bits, "value");
 }
 
 void Emitter::prefetchBeside(const Ref& ref, llvm::Value* address, int64_t bytes) {

@@ -54,6 +54,13 @@ class Emitter {
   /// The buffer's tile is read at `address` from here on: in the arena, or where the same elements lie in the same
   /// order.
   void readAt(const Ref& ref, llvm::Value* address) { elsewhere_[plan.root(ref.buffer)] = address; }
+  /// The same while `body` runs only.
+  void whileReadAt(const Ref& ref, llvm::Value* address, llvm::function_ref<void()> body) {
+    const auto before = elsewhere_;
+    readAt(ref, address);
+    body();
+    elsewhere_ = before;
+  }
   /// The same of a matrix whose rows lie `pitch` elements apart, for readers that ask for it.
   void readRowsAt(const Ref& ref, llvm::Value* address, llvm::Value* pitch) {
     readAt(ref, address);
@@ -72,10 +79,18 @@ class Emitter {
   llvm::Value* pitchOf(const Ref& ref) const { return pitches_.lookup(plan.root(ref.buffer)); }
   /// A function of its own for code that depends on nothing but `key` and its parameters, made once: equal loads, dots
   /// and transposes of a kernel share their loops, which is most of compile time. Never inlined.
+  /// `body` returns what the function does, where `result` is a type.
   llvm::Function* shared(const std::string& key, llvm::ArrayRef<llvm::Type*> parameters,
-                         llvm::function_ref<void(llvm::ArrayRef<llvm::Value*>)> body);
+                         llvm::function_ref<void(llvm::ArrayRef<llvm::Value*>)> body, llvm::Type* result = nullptr);
+  llvm::Value* callShared(const std::string& key, llvm::ArrayRef<llvm::Value*> arguments,
+                          llvm::function_ref<void(llvm::ArrayRef<llvm::Value*>)> body, llvm::Type* result = nullptr);
+  /// Whether the kernel has so many loads and stores that each is better a call: thousands of branches and loops in one
+  /// function take code generation minutes.
+  bool isLongBody() const { return isLongBody_; }
   /// A constant tile with different elements, in memory.
   llvm::Value* constantData(mlir::arith::ConstantOp op);
+  /// A constant in its register form, in memory.
+  llvm::Value* inMemory(mlir::Type element, llvm::Constant* value);
   /// Address of element number `index` (i64) of a buffer of `element`.
   llvm::Value* address(const Ref& ref, mlir::Type element, llvm::Value* index);
   llvm::Value* offsetBy(llvm::Value* pointer, mlir::Type element, llvm::Value* index);
@@ -118,9 +133,11 @@ class Emitter {
   mlir::LogicalResult emitTransposed(TransOp op, const Ref& to);
   mlir::LogicalResult reportArena();
   llvm::DenseMap<mlir::Attribute, llvm::Value*> constants_;
+  llvm::DenseMap<std::pair<llvm::Type*, llvm::Constant*>, llvm::Value*> values_;
   llvm::DenseMap<int, llvm::Value*> elsewhere_, pitches_;  ///< by buffer
   llvm::DenseMap<int, std::pair<mlir::Operation*, llvm::Value*>> ahead_;
   mlir::Operation* emitting_ = nullptr;
+  bool isLongBody_ = false;
 };
 
 // The op families; each reports its own errors.

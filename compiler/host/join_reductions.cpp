@@ -5,6 +5,8 @@
 //
 // What the later one's operands are computed from moves up with it: elementwise work only, which is evaluated inside
 // the loops anyway.
+#include <map>
+
 #include "compiler/analysis/joined_reductions.h"
 #include "compiler/host/host.h"
 #include "compiler/host/plan.h"
@@ -59,14 +61,24 @@ class JoinReductionsPass : public PassWrapper<JoinReductionsPass, OperationPass<
   StringRef getDescription() const override { return "reductions that read one tile run in one pass over it"; }
 
   void runOnOperation() override {
-    joinReductions(getOperation(), [](ReduceOp) { return true; }, moveBeside);
+    known_.clear();
+    joinReductions(getOperation(), [](ReduceOp) { return true; }, [&](ReduceOp first, ReduceOp later) {
+      const bool joins = moveBeside(first, later);
+      if (joins) known_.clear();  // both ops go, and others may read their results
+      return joins;
+    });
   }
 
  private:
+  /// Long bodies have many pairs of reductions that do not join, and long expressions: each is walked once.
+  const Expression& expressionOf(ReduceOp reduce) {
+    return known_.try_emplace(reduce, reduce).first->second;
+  }
+
   /// Whether the two may be one; what `later` is computed from then stands in front of `first`.
-  static bool moveBeside(ReduceOp first, ReduceOp later) {
+  bool moveBeside(ReduceOp first, ReduceOp later) {
     if (!areAlike(first, later) || first.getNumResults() + later.getNumResults() > kMostResults) return false;
-    const Expression before(first), behind(later);
+    const Expression &before = expressionOf(first), &behind = expressionOf(later);
     if (llvm::none_of(behind.tiles, [&](Value v) { return before.tiles.contains(v); })) return false;
     auto isAtHand = [&](Value v) {
       Operation* def = v.getDefiningOp();
@@ -81,6 +93,8 @@ class JoinReductionsPass : public PassWrapper<JoinReductionsPass, OperationPass<
     for (Operation* op : moved) op->moveBefore(first);
     return true;
   }
+
+  std::map<Operation*, Expression> known_;
 };
 
 }  // namespace

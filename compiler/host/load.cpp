@@ -9,8 +9,13 @@ using namespace mlir;
 
 namespace {
 
-LogicalResult loadScalar(Emitter& e, LoadOp op, const Box& box, llvm::Value* pad) {
+LogicalResult loadScalar(Emitter& e, LoadOp op, const Box& box, llvm::Constant* pad) {
   Type element = op.getView().getType().getElementType();
+  if (e.isLongBody() && op.getCache() != CacheHint::volatile_ && !isa<llvm::Constant>(box.whole)) {
+    // No branch: what reads outside reads the padding.
+    llvm::Value* from = e.b.CreateSelect(box.whole, box.origin, e.inMemory(element, pad));
+    return e.setScalar(op.getResult(), e.numbers.load(element, from, 1)), success();
+  }
   llvm::Value* loaded = nullptr;
   llvm::BasicBlock *outside = e.b.GetInsertBlock(), *inside = nullptr;
   e.ifThen(box.whole, [&] {
@@ -155,13 +160,47 @@ void fetchForNextProgram(Emitter& e, LoadOp op, llvm::Value* stays) {
   e.fetchAhead(*e.plan.place(op.getResult()), reader, b.CreateSelect(stays, distance, e.i64(0)));
 }
 
+/// A load as one call, of a function that finds out where the tile lies, copies it where it may not stay, and returns
+/// where it is.
+void callLoad(Emitter& e, LoadOp op, llvm::Constant* pad) {
+  const Type element = op.getView().getType().getElementType();
+  const bool isVolatile = op.getCache() == CacheHint::volatile_, may = mayStay(e, op);
+  const bool inRows = may && isForProducts(e, op);
+  const BoxWords box(e, op.getView(), op.getIndices());
+  const Ref& place = *e.plan.place(op.getResult());
+  std::string name;
+  llvm::raw_string_ostream(name) << (isVolatile ? "call_load_volatile_"
+                                     : inRows   ? "call_load_rows_"
+                                     : may      ? "call_load_"
+                                                : "call_copy_")
+                                 << op.getResult().getType() << box.name() << "_of_" << op.getIndices().size();
+  SmallVector<llvm::Value*> arguments(box.words());
+  arguments.push_back(e.numbers.toMemory(element, pad));
+  arguments.push_back(e.arenaBase(place));
+  llvm::Value* at = e.callShared(name, arguments, [&](ArrayRef<llvm::Value*> p) {
+    const auto [view, indices] = box.inside(p);
+    const Box there(e, view, indices, element, op.getResult().getType());
+    llvm::Value* stays = !may ? e.b.getFalse() : inRows ? hasRowsInMemory(e, there) : isTileInMemory(e, there);
+    e.ifThen(e.b.CreateNot(stays), [&] { copyBox(e, there, element, p.back(), p[p.size() - 2], isVolatile); });
+    e.b.CreateRet(e.b.CreateSelect(stays, there.origin, p.back()));
+  }, e.b.getPtrTy());
+  if (!may) return;
+  if (!inRows) return e.readAt(place, at);
+  const ArrayRef<int64_t> shape = shapeOf(op.getResult());
+  llvm::Value* isCopy = e.b.CreateICmpEQ(at, arguments.back());
+  llvm::Value* stride = e.view(op.getView()).strides[op.getIndices().size() - 2];
+  e.readRowsAt(place, at, e.b.CreateSelect(isCopy, e.i64(shape[1]), stride));
+}
+
 }  // namespace
 
 LogicalResult emitLoad(Emitter& e, LoadOp op) {
   Type element = op.getView().getType().getElementType();
   bool isVolatile = op.getCache() == CacheHint::volatile_;
-  Box box(e, op.getView(), op.getIndices(), op.getResult().getType());
   llvm::Constant* pad = padOf(e, op);
+  if (e.isLongBody() && isTile(op.getResult()))
+    return e.plan.owns(op.getResult()) ? (callLoad(e, op, pad), success()) : success();
+  Box box(e, op.getView(), op.getIndices(), op.getResult().getType());
   if (box.shape.empty()) return loadScalar(e, op, box, pad);
   if (!e.plan.owns(op.getResult())) return success();  // nobody looks at it
 

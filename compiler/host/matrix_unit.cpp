@@ -49,19 +49,11 @@ class UnitEmitter {
     llvm::raw_string_ostream(name) << "dot_" << shape_.m << "x" << shape_.n << "x" << shape_.k << "_" << shape_.operand
                                    << "_unit_c" << c.strides[0] << (startsAtZero ? "_new" : "_add");
     const SmallVector<llvm::Value*> arguments = {a_, aPitch_, words_, e_.address(c, shape_.compute, e_.i64(c.offset))};
-    e_.b.CreateCall(shared(name, arguments, [&](ArrayRef<llvm::Value*> p) { multiply(p[0], p[1], p[2], p[3]); }),
-                    arguments);
+    e_.callShared(name, arguments, [&](ArrayRef<llvm::Value*> p) { multiply(p[0], p[1], p[2], p[3]); });
     return success();
   }
 
  private:
-  llvm::Function* shared(const std::string& name, ArrayRef<llvm::Value*> arguments,
-                         llvm::function_ref<void(ArrayRef<llvm::Value*>)> body) {
-    SmallVector<llvm::Type*> types;
-    for (llvm::Value* v : arguments) types.push_back(v->getType());
-    return e_.shared(name, types, body);
-  }
-
   llvm::Value* start(const Ref& ref, Type element) { return e_.address(ref, element, e_.i64(ref.offset)); }
   llvm::Value* rowDistance(const Ref& ref) {
     llvm::Value* pitch = e_.pitchOf(ref);
@@ -95,11 +87,9 @@ class UnitEmitter {
                                    << shape_.operand;
     llvm::Value* distance = columns ? e_.i64(source->strides[1] / shape_.group) : rowDistance(*source);
     const SmallVector<llvm::Value*> arguments = {start(*source, shape_.operand), distance, words_};
-    b_.CreateCall(shared(name, arguments,
-                         [&](ArrayRef<llvm::Value*> p) {
-                           columns ? turnWords({p[0], p[1]}, p[2]) : interleaveRows({p[0], p[1]}, p[2]);
-                         }),
-                  arguments);
+    e_.callShared(name, arguments, [&](ArrayRef<llvm::Value*> p) {
+      columns ? turnWords({p[0], p[1]}, p[2]) : interleaveRows({p[0], p[1]}, p[2]);
+    });
     return success();
   }
 

@@ -31,9 +31,9 @@ bool mayStream(Value view) {
 }
 
 /// i1: the view is large.
-llvm::Value* isLarge(Emitter& e, Value viewValue, Type element) {
+llvm::Value* isLarge(Emitter& e, const View& view, Type element) {
   llvm::Value* elements = e.i64(1);
-  for (llvm::Value* dim : e.view(viewValue).dims) elements = e.b.CreateMul(elements, dim);
+  for (llvm::Value* dim : view.dims) elements = e.b.CreateMul(elements, dim);
   return e.b.CreateICmpSGE(elements, e.i64(kStreamBytes / Numbers::bytes(element)));
 }
 
@@ -54,7 +54,7 @@ void storeVector(Emitter& e, Type element, llvm::Value* v, llvm::Value* row, llv
 }
 
 /// The rows of a stored box, `box` being that or what its dims are together; the nest has the same dims.
-LogicalResult storeRows(Emitter& e, StoreOp op, const Box& box, Nest& nest) {
+LogicalResult storeRows(Emitter& e, StoreOp op, const View& view, const Box& box, Nest& nest) {
   Type element = op.getView().getType().getElementType();
   const bool isVolatile = op.getCache() == CacheHint::volatile_;
   auto& b = e.b;
@@ -72,7 +72,7 @@ LogicalResult storeRows(Emitter& e, StoreOp op, const Box& box, Nest& nest) {
   const bool hasLines = box.shape.back() * Numbers::bytes(element) >= kLine;
   const bool inVectors = bytes % 16 == 0 && llvm::isPowerOf2_64(bytes);
   llvm::Value* large = !isVolatile && inVectors && hasLines && mayStream(op.getView())
-                           ? b.CreateAnd(unit, isLarge(e, op.getView(), element))
+                           ? b.CreateAnd(unit, isLarge(e, view, element))
                            : b.getFalse();
   const llvm::Align whole(std::min<int64_t>(bytes, e.target.vectorBytes));
   bool ok = true;
@@ -109,16 +109,7 @@ LogicalResult storeRows(Emitter& e, StoreOp op, const Box& box, Nest& nest) {
   return success(ok);
 }
 
-}  // namespace
-
-LogicalResult emitStore(Emitter& e, StoreOp op) {
-  Box box(e, op.getView(), op.getIndices(), op.getValue().getType());
-  if (box.shape.empty()) {
-    Type element = op.getView().getType().getElementType();
-    const bool isVolatile = op.getCache() == CacheHint::volatile_;
-    e.ifThen(box.whole, [&] { e.numbers.store(element, e.scalar(op.getValue()), box.origin, isVolatile); });
-    return success();
-  }
+LogicalResult storeBox(Emitter& e, StoreOp op, const View& view, const Box& box) {
   auto nestWith = [&](size_t apart) {
     Nest nest(e, box.shape);
     for (size_t d = 0; d < apart; ++d) nest.keepApart(static_cast<int>(d));
@@ -129,14 +120,47 @@ LogicalResult emitStore(Emitter& e, StoreOp op) {
   bool ok = true;
   auto apart = [&] {
     Nest nest = nestWith(box.shape.size());
-    ok &= succeeded(storeRows(e, op, box, nest));
+    ok &= succeeded(storeRows(e, op, view, box, nest));
   };
   const size_t first = box.rowsFrom();
   Nest rows = nestWith(first);
   if (first + 1 == box.shape.size() || rows.sizes().size() != first + 1) return apart(), success(ok);
   e.ifThen(
-      box.isTogether(e, first), [&] { ok &= succeeded(storeRows(e, op, box.together(e, first), rows)); }, apart);
+      box.isTogether(e, first), [&] { ok &= succeeded(storeRows(e, op, view, box.together(e, first), rows)); }, apart);
   return success(ok);
+}
+
+/// The store of a tile in memory as one call.
+LogicalResult callStore(Emitter& e, StoreOp op, const Ref& from) {
+  const BoxWords box(e, op.getView(), op.getIndices());
+  std::string name;
+  llvm::raw_string_ostream out(name);
+  out << "call_store_" << op.getValue().getType() << (op.getCache() == CacheHint::volatile_ ? "_volatile" : "")
+      << (mayStream(op.getView()) ? "_stream" : "") << box.name() << "_of_" << op.getIndices().size() << "_from"
+      << from.offset;
+  for (int64_t stride : from.strides) out << "_" << stride;
+  SmallVector<llvm::Value*> arguments(box.words());
+  arguments.push_back(e.arenaBase(from));
+  bool ok = true;
+  e.callShared(name, arguments, [&](ArrayRef<llvm::Value*> p) {
+    const auto [view, indices] = box.inside(p);
+    const Box there(e, view, indices, op.getView().getType().getElementType(), op.getValue().getType());
+    e.whileReadAt(from, p.back(), [&] { ok = succeeded(storeBox(e, op, view, there)); });
+  });
+  return success(ok);
+}
+
+}  // namespace
+
+LogicalResult emitStore(Emitter& e, StoreOp op) {
+  const Ref* place = isTile(op.getValue()) ? e.plan.place(op.getValue()) : nullptr;
+  if (e.isLongBody() && place) return callStore(e, op, *place);
+  Box box(e, op.getView(), op.getIndices(), op.getValue().getType());
+  if (!box.shape.empty()) return storeBox(e, op, e.view(op.getView()), box);
+  Type element = op.getView().getType().getElementType();
+  const bool isVolatile = op.getCache() == CacheHint::volatile_;
+  e.ifThen(box.whole, [&] { e.numbers.store(element, e.scalar(op.getValue()), box.origin, isVolatile); });
+  return success();
 }
 
 LogicalResult emitAccumulate(Emitter& e, AccumulateOp op) {
