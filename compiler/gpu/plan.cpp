@@ -78,19 +78,22 @@ bool MemoryPlan::distribute() {
   }();
   if (!found) return false;
 
-  // What is left goes round.
-  for (bool grown = true; grown;) {
-    grown = false;
-    for (RingPlan& ring : rings) {
-      int most = ring.wished ? ring.wished : ring.inLoop ? kMostStages : 2;
-      if (ring.stages >= most) continue;
-      ++ring.stages;
-      if (bytes() <= limit)
-        grown = true;
-      else
-        --ring.stages;
+  // What is left goes round, first to loops that would wait for every copy.
+  auto grow = [&](llvm::function_ref<int(const RingPlan&)> mostOf) {
+    for (bool grown = true; grown;) {
+      grown = false;
+      for (RingPlan& ring : rings) {
+        if (ring.stages >= mostOf(ring)) continue;
+        ++ring.stages;
+        if (bytes() <= limit)
+          grown = true;
+        else
+          --ring.stages;
+      }
     }
-  }
+  };
+  grow([](const RingPlan& ring) { return !ring.inLoop ? 1 : ring.wished ? std::min(ring.wished, 2) : 2; });
+  grow([](const RingPlan& ring) { return ring.wished ? ring.wished : ring.inLoop ? kMostStages : 2; });
   return true;
 }
 

@@ -100,8 +100,9 @@ Reach reachOf(Operation* load, ArrayRef<Operation*> readers, bool stays,
 }
 
 // One consumer never holds stages of both at a time, and lets go of the earlier first.
-bool isSequential(const LoadGroup& a, const LoadGroup& b) {
-  if (a.block() == b.block()) return false;
+bool isSequential(const LoadGroup& a, const LoadGroup& b, bool takeTurns) {
+  if (a.block() == b.block())
+    return takeTurns && (a.last->isBeforeInBlock(b.first) || b.last->isBeforeInBlock(a.first));
   auto outside = [](const LoadGroup& outer, Operation* inner) {
     Operation* statement = outer.block()->findAncestorOpInBlock(*inner);
     if (!statement) return true;
@@ -123,7 +124,9 @@ bool sameViews(const LoadGroup& a, const LoadGroup& b) {
 }  // namespace
 
 RingGroups::RingGroups(func::FuncOp func, const llvm::DenseSet<Operation*>& byThreads,
-                       const llvm::DenseSet<Operation*>& turned, const llvm::DenseSet<Operation*>& staying) {
+                       const llvm::DenseSet<Operation*>& turned, const llvm::DenseSet<Operation*>& staying,
+                       bool takeTurns)
+    : takeTurns_(takeTurns) {
   findGroups(func, byThreads, turned, staying);
   if (!refused_) shareRings();
 }
@@ -207,10 +210,10 @@ void RingGroups::joinRows() {
 
 void RingGroups::shareRings() {
   std::vector<std::vector<LoadGroup*>> rings;
-  auto joins = [](const std::vector<LoadGroup*>& ring, const std::vector<LoadGroup*>& other, bool views) {
+  auto joins = [&](const std::vector<LoadGroup*>& ring, const std::vector<LoadGroup*>& other, bool views) {
     for (LoadGroup* a : ring)
       for (LoadGroup* b : other)
-        if (!sameTypes(*a, *b) || !isSequential(*a, *b) || (views && !sameViews(*a, *b))) return false;
+        if (!sameTypes(*a, *b) || !isSequential(*a, *b, takeTurns_) || (views && !sameViews(*a, *b))) return false;
     return true;
   };
   // First what reads one view, as parts of one loop do; then whatever has buffers of the same types.

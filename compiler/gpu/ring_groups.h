@@ -5,7 +5,7 @@
 // one op form a group: one stage, one barrier. Single rows join the group of a tile acquired before them: a barrier of
 // their own would cost more than the copy. A stage is released behind the last statement that reads it. Groups with
 // buffers of the same types whose stages are never held at the same time by one consumer share a ring: the loops a pass
-// made from one loop, or loops one after another.
+// made from one loop, or loops one after another; where room is short, those of one block.
 #pragma once
 #include <string>
 #include <vector>
@@ -32,9 +32,11 @@ struct LoadGroup {
 class RingGroups {
  public:
   /// `byThreads`: which of the kernel's copies are no bulk copies. `turned`: which are turned behind them. `staying`:
-  /// copies that are acquired in their own block, also where only a branch reads them.
+  /// copies that are acquired in their own block, also where only a branch reads them. `takeTurns`: those of one block,
+  /// one behind the other, share a ring, too: less of them is under way, but they need less room.
   RingGroups(mlir::func::FuncOp func, const llvm::DenseSet<mlir::Operation*>& byThreads,
-             const llvm::DenseSet<mlir::Operation*>& turned, const llvm::DenseSet<mlir::Operation*>& staying = {});
+             const llvm::DenseSet<mlir::Operation*>& turned, const llvm::DenseSet<mlir::Operation*>& staying = {},
+             bool takeTurns = false);
 
   /// Null, or a load that cannot be in a ring and why.
   mlir::Operation* refused() const { return refused_; }
@@ -43,6 +45,7 @@ class RingGroups {
   std::vector<LoadGroup>& groups() { return groups_; }  ///< in program order
   const std::vector<LoadGroup>& groups() const { return groups_; }
   int numRings() const { return numRings_; }
+  bool takeTurns() const { return takeTurns_; }
 
  private:
   void findGroups(mlir::func::FuncOp func, const llvm::DenseSet<mlir::Operation*>& byThreads,
@@ -52,6 +55,7 @@ class RingGroups {
 
   std::vector<LoadGroup> groups_;
   int numRings_ = 0;
+  bool takeTurns_ = false;
   mlir::Operation* refused_ = nullptr;
   std::string why_;
 };

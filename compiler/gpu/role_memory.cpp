@@ -77,7 +77,10 @@ MemoryPlan planMemory(func::FuncOp func, const RingGroups& groups, const std::ve
     std::optional<RingPlan> ring;
     for (const LoadGroup& group : groups.groups()) {
       if (group.ring != index) continue;
-      if (!ring) ring = RingPlan{group.loads.front()->getLoc(), nameOf(group), group.bytes(), 0, false, 1};
+      if (!ring)
+        ring = RingPlan{group.loads.front()->getLoc(), nameOf(group), group.bytes(), 0, false, 1};
+      else if (groups.takeTurns())
+        ring->inLoop = true;  // as good as in a loop: refilled within a program
       auto loop = group.loads.front()->getParentOfType<scf::ForOp>();
       ring->inLoop |= group.loads.front()->getParentOfType<LoopLikeOpInterface>() != nullptr;
       int wish = wishes.stages;

@@ -109,6 +109,11 @@ class Specializer {
           hosts.empty() ? std::nullopt : decide(RingGroups(func_, byThreads_, turned_, hosts), stores, numWarps);
       if (other && (!plan || other->memory.stagesInLoops() > plan->memory.stagesInLoops())) plan = std::move(other);
     }
+    if (plan) return plan;
+    plan = decide(RingGroups(func_, byThreads_, turned_, {}, /*takeTurns=*/true), stores, numWarps);
+    // A warpgroup that has the multiprocessor to itself leaves the tensor cores idle in its straight-line code: several
+    // programs without roles are better.
+    if (plan && plan->roles.warpgroups * plan->roles.programs < 2) return std::nullopt;
     return plan;
   }
 

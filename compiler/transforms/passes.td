@@ -40,6 +40,11 @@ def ShareReductions : Pass<"tile-share-reductions", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::tile::ir::TileDialect"];
 }
 
+def NarrowMoves : Pass<"tile-narrow-moves", "::mlir::func::FuncOp"> {
+  let summary = "tiles that are rounded behind a permutation of several dims are rounded in front of it";
+  let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect"];
+}
+
 def SplitCarried : Pass<"tile-split-carried", "::mlir::func::FuncOp"> {
   let summary = "tiles that loops cut and put together again in every iteration are carried in pieces";
   let dependentDialects = ["::tile::ir::TileDialect", "::mlir::scf::SCFDialect"];

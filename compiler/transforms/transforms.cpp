@@ -15,6 +15,7 @@ void addTilePasses(mlir::OpPassManager& passes, bool forHost) {
   passes.addPass(createRaisePointers());
   passes.addPass(createSplitCarried());
   passes.addPass(createSplitLoads());  // before anything looks at what a load is for
+  passes.addPass(createNarrowMoves());
   passes.addPass(createSinkBroadcasts());
   // Pure tile operations leave loops; loads stay (a store in the loop may change what they read).
   passes.addPass(mlir::createLoopInvariantCodeMotionPass());
