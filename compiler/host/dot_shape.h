@@ -15,9 +15,10 @@ struct DotShape {
 
   // On the matrix unit operands stay narrow: rows of A, B in words of `group` neighbours along k.
   mlir::Type operand;    ///< bf16 or i8; null: vectors multiply
-  int64_t group = 1;     ///< elements in 32 bits
-  int64_t step = 0;      ///< of k at a time, a divisor of k
-  bool rowsOfB = false;  ///< B is evaluated in rows before it is put into words
+  int64_t group = 1;       ///< elements in 32 bits
+  int64_t step = 0;        ///< of k at a time, a divisor of k
+  bool rowsOfB = false;    ///< B is evaluated in rows before it is put into words
+  bool computesB = false;  ///< B is evaluated word by word
 
   bool onMatrixUnit() const { return static_cast<bool>(operand); }
   int64_t operandBytes() const { return 4 / group; }

@@ -63,13 +63,14 @@ llvm::Value* isTileInMemory(Emitter& e, const Box& box) {
 }
 
 /// Whether only products read the tile, as it is, as their second operand (on the matrix unit as either), and once for
-/// each time it is loaded: they take rows that lie apart, and what they lose by that (a few percent) is less than a copy
-/// takes.
+/// each time it is loaded: they take rows that lie apart, and what they lose by that (a few percent) is less than a
+/// copy takes.
 bool isForProducts(Emitter& e, LoadOp op) {
   Value tile = op.getResult();
   return shapeOf(tile).size() == 2 && llvm::all_of(tile.getUsers(), [&](Operation* user) {
     auto dot = dyn_cast<DotOp>(user);
-    if (!dot || dot.getAcc() == tile || dot->getBlock() != op->getBlock() || !e.plan.owns(dot.getResult())) return false;
+    if (!dot || dot.getAcc() == tile || dot->getBlock() != op->getBlock()) return false;
+    if (!e.plan.owns(dot.getResult())) return false;
     const DotShape shape = DotShape::of(dot, e.plan);
     if (shape.onMatrixUnit()) return !(dot.getA() == tile && shape.packA) && !(dot.getB() == tile && shape.rowsOfB);
     return dot.getA() != tile && elementOf(tile) == elementOf(dot.getAcc());

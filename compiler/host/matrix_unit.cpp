@@ -4,6 +4,7 @@
 // are exact. Edges of m and n are registers with fewer rows or columns.
 #include "compiler/host/matrix_unit.h"
 
+#include "compiler/host/nest.h"
 #include "compiler/targets/host.h"
 #include "llvm/IR/IntrinsicsX86.h"
 
@@ -15,7 +16,8 @@ namespace {
 constexpr int64_t kSide = 16;       // rows of a register, and its columns of 32 bits
 constexpr int64_t kRowBytes = 64;   // of a register
 constexpr int64_t kLeast = 8192;    // multiplications, below which setting the unit up costs more than it saves
-constexpr int64_t kLeastStep = 16;  // bytes of k at a time
+constexpr int64_t kLeastStep = 32;  // bytes of k at a time: C moves more than is computed; half of it for i8, whose
+                                    // vectors multiply a tenth as fast as those of floats
 
 /// Equal blocks along one dim of C.
 struct Segment {
@@ -79,6 +81,7 @@ class UnitEmitter {
 
   LogicalResult packB() {
     words_ = start(*e_.plan.scratch(op_, 1), shape_.operand);
+    if (shape_.computesB) return computeWords();
     const Ref* source = shape_.rowsOfB ? e_.plan.scratch(op_, 2) : e_.plan.place(op_.getB());
     if (shape_.rowsOfB && failed(e_.evaluateInto(op_.getB(), *source, shape_.operand))) return failure();
     const bool columns = source->strides[1] != 1;
@@ -91,6 +94,36 @@ class UnitEmitter {
       columns ? turnWords({p[0], p[1]}, p[2]) : interleaveRows({p[0], p[1]}, p[2]);
     });
     return success();
+  }
+
+  /// Words of pairs of rows that are computed here: in registers they are floats whose upper halves are their bits.
+  LogicalResult computeWords() {
+    const Value tile = op_.getB();
+    auto* words = llvm::FixedVectorType::get(b_.getInt32Ty(), kSide);
+    Nest nest(e_, {shape_.k, shape_.n});
+    nest.keepAllApart();
+    nest.uses(tile);
+    nest.dims();
+    bool ok = true;
+    e_.loop(e_.i64(0), e_.i64(shape_.k / 2), 1, [&](llvm::Value* word) {
+      e_.loop(e_.i64(0), e_.i64(shape_.n / kSide), 1, [&](llvm::Value* p) {
+        std::array<llvm::Value*, 2> rows{};
+        for (int64_t r = 0; r < 2; ++r) {
+          nest.enterRow();
+          nest.setIndex(nest.dimOf(0), b_.CreateAdd(b_.CreateMul(word, e_.i64(2)), e_.i64(r)));
+          nest.setIndex(nest.dimOf(1), b_.CreateMul(p, e_.i64(kSide)));
+          llvm::Value* v = ok ? nest.eval(tile, kSide) : nullptr;
+          if (!v) return void(ok = false);
+          rows[r] = b_.CreateBitCast(e_.numbers.widen(elementOf(tile), shape_.operand, v), words);
+        }
+        llvm::Value* low = b_.CreateLShr(rows[0], llvm::ConstantInt::get(words, 16));
+        llvm::Value* high = b_.CreateAnd(rows[1], llvm::ConstantInt::get(words, 0xffff0000));
+        llvm::Value* place = b_.CreateAdd(b_.CreateMul(p, e_.i64(panelBytes())), b_.CreateMul(word, e_.i64(kRowBytes)));
+        b_.CreateAlignedStore(b_.CreateOr(low, high), b_.CreateGEP(b_.getInt8Ty(), words_, place),
+                              llvm::Align(kRowBytes));
+      });
+    });
+    return success(ok);
   }
 
   int64_t panelBytes() const { return shape_.k / shape_.group * kRowBytes; }
@@ -215,7 +248,8 @@ class UnitEmitter {
     });
     SmallVector<llvm::Value*, 3> aRows, bPanels;
     for (int64_t i = 0; i < rows; ++i) aRows.push_back(bytes(a, b_.CreateMul(rowOf(i), aPitch)));
-    for (int64_t j = 0; j < columns; ++j) bPanels.push_back(bytes(words, b_.CreateMul(panelOf(j), e_.i64(panelBytes()))));
+    for (int64_t j = 0; j < columns; ++j)
+      bPanels.push_back(bytes(words, b_.CreateMul(panelOf(j), e_.i64(panelBytes()))));
     const auto product = shape_.operand.isInteger() ? llvm::Intrinsic::x86_tdpbssd : llvm::Intrinsic::x86_tdpbf16ps;
     e_.loop(e_.i64(0), e_.i64(shape_.k / shape_.step), 1, [&](llvm::Value* s) {
       llvm::Value* inRow = b_.CreateMul(s, e_.i64(shape_.step * shape_.operandBytes()));
@@ -247,17 +281,20 @@ class UnitEmitter {
 void DotShape::useMatrixUnit(DotOp dot, const Plan& plan) {
   const Type element = elementOf(dot.getA());
   const bool isInteger = element.isInteger(8);
-  if (isInteger ? !plan.machine().amxInt8 : !plan.machine().amxBf16 || !(isa<BFloat16Type, Float8E4M3FNType, Float8E5M2Type>(element))) return;
+  const bool isNarrow = isa<BFloat16Type, Float8E4M3FNType, Float8E5M2Type>(element);
+  if (isInteger ? !plan.machine().amxInt8 : !isNarrow || !plan.machine().amxBf16) return;
   const int64_t group = isInteger ? 4 : 2;
   int64_t step = std::min(k, kRowBytes * group / 4) / group * group;
   while (step > 0 && k % step != 0) step -= group;
-  if (m * n * k < kLeast || step * 4 / group < kLeastStep) return;
+  if (m * n * k < kLeast || step * 4 / group < (isInteger ? kLeastStep / 2 : kLeastStep)) return;
   operand = isInteger ? element : Type(BFloat16Type::get(dot.getContext()));
   this->group = group, this->step = step;
   const Ref *a = plan.place(dot.getA()), *b = plan.place(dot.getB());
   packA = !a || element != operand || a->strides[1] != 1;
   packB = true;
-  rowsOfB = !b || element != operand || (b->strides[1] != 1 && (b->strides[0] != 1 || b->strides[1] % group != 0));
+  computesB = !b && !isInteger && n % kSide == 0;
+  auto hasWords = [&] { return b->strides[1] == 1 || (b->strides[0] == 1 && b->strides[1] % group == 0); };
+  rowsOfB = !computesB && (!b || element != operand || !hasWords());
 }
 
 LogicalResult emitOnMatrixUnit(Emitter& e, DotOp op, const DotShape& shape, const Ref& c, bool startsAtZero) {

@@ -10,6 +10,11 @@
 // CHECK: call void @dot_64x72x64_bf16_unit_c72_new
 // CHECK: call void @words_of_columns_64x64_i8
 // CHECK: call void @dot_64x64x64_i8_unit_c64_add
+// A second operand that is computed becomes words in registers: the upper halves of floats.
+// CHECK: fmul <16 x float>
+// CHECK: lshr <16 x i32> %{{.*}}, splat (i32 16)
+// CHECK: and <16 x i32> %{{.*}}, splat (i32 -65536)
+// CHECK: call void @dot_64x64x64_bf16_unit_c64_new
 // CHECK-NOT: fpext
 // CHECK: define internal void @words_64x72_bf16
 // CHECK: zext <16 x i16>
@@ -44,6 +49,11 @@ func.func @narrow(%A: !tile.view<2 x bf16> {tile.unit_stride = 1 : i32}, %B: !ti
   %y = tile.load %Y[%c0, %c0 : i32, i32] : !tile.view<2 x i32> -> tensor<64x64xi32>
   %z = tile.dot %x, %xt, %y : tensor<64x64xi8>, tensor<64x64xi8> -> tensor<64x64xi32>
   tile.store %z, %Y[%c0, %c0 : i32, i32] : tensor<64x64xi32>, !tile.view<2 x i32>
+  %v = tile.load %B[%c0, %c0 : i32, i32] : !tile.view<2 x bf16> -> tensor<64x64xbf16>
+  %w = arith.mulf %v, %v : tensor<64x64xbf16>
+  %none = arith.constant dense<0.0> : tensor<64x64xf32>
+  %e = tile.dot %a, %w, %none : tensor<64x64xbf16>, tensor<64x64xbf16> -> tensor<64x64xf32>
+  tile.store %e, %C[%c0, %c0 : i32, i32] : tensor<64x64xf32>, !tile.view<2 x f32>
   %small = arith.constant dense<0.0> : tensor<8x8xf32>
   %p = tile.load %A[%c0, %c0 : i32, i32] : !tile.view<2 x bf16> -> tensor<8x8xbf16>
   %q = tile.dot %p, %p, %small : tensor<8x8xbf16>, tensor<8x8xbf16> -> tensor<8x8xf32>
