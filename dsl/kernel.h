@@ -189,10 +189,11 @@ class Kernel : public AnyKernel {
   /// How many programs to run, from the configuration and the launch arguments: what operator() uses.
   template <class F>
   Kernel grid(F f) const {
-    static_assert(std::is_invocable_r_v<Grid, F, const Cfg&, const HostArg<P>&...>,
-                  "the grid function takes the configuration and the kernel's host arguments and returns a Grid");
+    constexpr bool fits = std::is_invocable_r_v<Grid, F, const Cfg&, const HostArg<P>&...>;
+    static_assert(fits, "the grid function takes the configuration and the kernel's host arguments and returns a Grid: "
+                        "(const Config& c, const auto& x, ...) with a parameter for each of the kernel, or const auto&...");
     Kernel k = *this;
-    k.grid_ = std::move(f);
+    if constexpr (fits) k.grid_ = std::move(f);
     return k;
   }
   /// Configurations worth trying; the first one is what a launch without a configuration uses.
