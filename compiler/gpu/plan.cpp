@@ -396,4 +396,13 @@ int registersOfProducts(func::FuncOp func) {
   return most;
 }
 
+int askedPrograms(func::FuncOp func, int threads, const Target& target) {
+  auto asked = func->getAttrOfType<IntegerAttr>("tile.programs");
+  if (!asked) return 0;
+  const int needed = registersOfProducts(func);
+  int programs = static_cast<int>(asked.getInt());
+  while (programs > 1 && static_cast<int>(target.registersPerSm) / (threads * programs) / 8 * 8 < needed) --programs;
+  return programs;
+}
+
 }  // namespace tile::ir

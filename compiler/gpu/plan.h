@@ -98,5 +98,8 @@ RegisterEstimate estimateRegisters(mlir::func::FuncOp func, int numWarps, bool a
 /// Registers per thread that one asynchronous product takes for itself, at most. ptxas wants a program to enter with
 /// them, whatever its roles change to.
 int registersOfProducts(mlir::func::FuncOp func);
+/// As many programs of a multiprocessor as the kernel asks for (tile.programs), or the most of which each thread has the
+/// registers its products need: ptxas compiles none with fewer. 0: it does not ask.
+int askedPrograms(mlir::func::FuncOp func, int threads, const Target& target);
 
 }  // namespace tile::ir

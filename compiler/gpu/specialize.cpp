@@ -178,11 +178,11 @@ class Specializer {
 
   /// Leaves the plans with as many programs of a multiprocessor as the kernel asks for, if it does and they have room.
   bool keepAskedPrograms(std::vector<RolePlan>& plans, MemoryPlan memory) const {
-    auto asked = func_->getAttrOfType<IntegerAttr>("tile.programs");
+    const int asked = askedPrograms(func_, (plans.front().warpgroups + 1) * 128, target_);
     if (!asked) return false;
     std::vector<RolePlan> kept = plans;
-    llvm::erase_if(kept, [&](const RolePlan& plan) { return plan.programs != asked.getInt(); });
-    memory.limit = sharedBytesEach(target_, static_cast<int>(asked.getInt()));
+    llvm::erase_if(kept, [&](const RolePlan& plan) { return plan.programs != asked; });
+    memory.limit = sharedBytesEach(target_, asked);
     if (kept.empty() || !memory.choose()) return false;
     plans = std::move(kept);
     return true;

@@ -13,6 +13,7 @@
 #include "compiler/gpu/lowering/roles.h"
 #include "compiler/gpu/lowering/smem_lowering.h"
 #include "compiler/gpu/lowering/user_asm.h"
+#include "compiler/gpu/plan.h"
 #include "compiler/gpu/scratch.h"
 #include "compiler/targets/nvptx.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -203,8 +204,8 @@ void Emitter::createFunction(bool usesDebugRing) {
   // Only with a known number of registers at entry can roles change theirs.
   if (roles_->hasRoles())
     function_->addFnAttr("nvvm.minctasm", std::to_string(roles_->specialize().getPrograms()));
-  else if (auto programs = kernel_->getAttrOfType<IntegerAttr>("tile.programs"))
-    function_->addFnAttr("nvvm.minctasm", std::to_string(programs.getInt()));
+  else if (const int programs = askedPrograms(kernel_, totalThreads(), target))
+    function_->addFnAttr("nvvm.minctasm", std::to_string(programs));
   if (roles_->cluster() > 1) function_->addFnAttr("nvvm.cluster_dim", std::to_string(roles_->cluster()) + ",1,1");
   function_->addFnAttr(llvm::Attribute::NoUnwind);
   for (size_t i = firstMap; i < types.size(); ++i) {
