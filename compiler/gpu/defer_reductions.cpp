@@ -5,8 +5,8 @@
 // axis
 //         behind the loop: sum over those
 // As many registers as before, no shuffles in the loop. Needs layouts. The order of a reduction's additions is not
-// specified, so this is one of its meanings. A scalar that sums of whole tiles are added to is a tile of one element, and
-// those sums are one reduction; sums that are added without the dims of size 1 that they leave are added with them.
+// specified, so this is one of its meanings. A scalar that sums of whole tiles are added to is a tile of one element,
+// and those sums are one reduction; sums that are added without the dims of size 1 that they leave are added with them.
 #include "compiler/gpu/across.h"
 #include "compiler/gpu/gpu_passes.h"
 #include "compiler/gpu/moves.h"

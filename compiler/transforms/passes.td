@@ -45,6 +45,11 @@ def NarrowMoves : Pass<"tile-narrow-moves", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect"];
 }
 
+def SmallProducts : Pass<"tile-small-products", "::mlir::func::FuncOp"> {
+  let summary = "many small products that no tensor core multiplies are computed element by element";
+  let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect"];
+}
+
 def SplitCarried : Pass<"tile-split-carried", "::mlir::func::FuncOp"> {
   let summary = "tiles that loops cut and put together again in every iteration are carried in pieces";
   let dependentDialects = ["::tile::ir::TileDialect", "::mlir::scf::SCFDialect"];

@@ -8,6 +8,7 @@ namespace tile::ir {
 
 void addTilePasses(mlir::OpPassManager& passes, bool forHost) {
   passes.addPass(createChooseForms({forHost}));
+  if (!forHost) passes.addPass(createSmallProducts());  // before anything looks into their matrices
   passes.addPass(createFoldArguments());
   passes.addPass(mlir::createCanonicalizerPass());
   passes.addPass(mlir::createCSEPass());

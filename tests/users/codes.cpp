@@ -8,12 +8,12 @@ namespace {
 struct KeccakCfg {
   int B = 128, warps = 4;
 };
-constexpr uint64_t kRounds[24] = {
-    0x0000000000000001, 0x0000000000008082, 0x800000000000808A, 0x8000000080008000, 0x000000000000808B,
-    0x0000000080000001, 0x8000000080008081, 0x8000000000008009, 0x000000000000008A, 0x0000000000000088,
-    0x0000000080008009, 0x000000008000000A, 0x000000008000808B, 0x800000000000008B, 0x8000000000008089,
-    0x8000000000008003, 0x8000000000008002, 0x8000000000000080, 0x000000000000800A, 0x800000008000000A,
-    0x8000000080008081, 0x8000000000008080, 0x0000000080000001, 0x8000000080008008};
+constexpr uint64_t kRounds[24] = {0x0000000000000001, 0x0000000000008082, 0x800000000000808A, 0x8000000080008000,
+                                  0x000000000000808B, 0x0000000080000001, 0x8000000080008081, 0x8000000000008009,
+                                  0x000000000000008A, 0x0000000000000088, 0x0000000080008009, 0x000000008000000A,
+                                  0x000000008000808B, 0x800000000000008B, 0x8000000000008089, 0x8000000000008003,
+                                  0x8000000000008002, 0x8000000000000080, 0x000000000000800A, 0x800000008000000A,
+                                  0x8000000080008081, 0x8000000000008080, 0x0000000080000001, 0x8000000080008008};
 template <class T, class Rotate>
 void keccak_round(std::array<T, 25>& a, const T& constant, Rotate rotate) {
   std::array<T, 5> c, d;
@@ -35,14 +35,13 @@ void keccak_round(std::array<T, 25>& a, const T& constant, Rotate rotate) {
   }
   a[0] = a[0] ^ constant;
 }
-auto sha3 = kernel("user_sha3", [](const KeccakCfg& c, Tensor<const uint64_t, 2> messages, Ptr<const uint64_t> constants,
-                                   Tensor<uint64_t, 2> digests) {
+auto sha3 = kernel("user_sha3", [](const KeccakCfg& c, Tensor<const uint64_t, 2> messages,
+                                   Ptr<const uint64_t> constants, Tensor<uint64_t, 2> digests) {
               // messages [n, 17] (padded), digests [n, 4]
               num_warps(c.warps);
               auto m = program_id(0) * c.B;
               std::array<Tile, 25> a;
-              for (int i = 0; i < 25; ++i)
-                a[i] = i < 17 ? ravel(messages.load({m, i}, {c.B, 1})) : zeros({c.B}, u64);
+              for (int i = 0; i < 25; ++i) a[i] = i < 17 ? ravel(messages.load({m, i}, {c.B, 1})) : zeros({c.B}, u64);
               for (auto r : range(24)) {
                 keccak_round<Tile>(a, load(constants + r), [](const Tile& x, int by) { return rotl(x, by); });
               }
@@ -53,7 +52,8 @@ Register r1("sha3", [](Env& e) {
   if (!e.big) c = {32, 1};
   c.B = e.field("B", c.B), c.warps = e.field("warps", c.warps);
   const int n = e.big ? 1 << 20 : 70;
-  auto m = drawn<uint64_t>(e, size_t(n) * 17, [&] { return uint64_t(e.uniform() * 0x1p24) << 40 ^ uint64_t(e.uniform() * 0x1p48); });
+  auto m = drawn<uint64_t>(e, size_t(n) * 17,
+                           [&] { return uint64_t(e.uniform() * 0x1p24) << 40 ^ uint64_t(e.uniform() * 0x1p48); });
   auto constants = filled<uint64_t>(e, 24, [](size_t i) { return kRounds[i]; });
   auto digests = constant<uint64_t>(e, size_t(n) * 4, 0);
   Job j;
@@ -78,31 +78,32 @@ Register r1("sha3", [](Env& e) {
 struct AesCfg {
   int B = 256, warps = 4;
 };
-auto aes = kernel("user_aes", [](const AesCfg& c, Tensor<const uint32_t, 2> data, Ptr<const uint32_t> table,
-                                 Ptr<const uint32_t> sbox, Ptr<const uint32_t> keys, Tensor<uint32_t, 2> out, U32 nonce) {
-             // data, out [blocks, 4]; table [256] (others are its rotations), keys [44]
-             num_warps(c.warps);
-             auto m = program_id(0) * c.B;
-             Tile number = cast(m + arange(0, c.B), u32);
-             std::array<Tile, 4> s;
-             for (int i = 0; i < 4; ++i) s[i] = (i == 3 ? number : zeros({c.B}, u32) + nonce + uint32_t(i)) ^ load(keys + i);
-             auto byte = [](const Tile& x, int i) { return cast(x >> (8 * (3 - i)) & 255u, i32); };
-             for (auto r : range(1, 10)) {
-               std::array<Tile, 4> t;
-               for (int i = 0; i < 4; ++i)
-                 t[i] = load(table + byte(s[i], 0)) ^ rotr(load(table + byte(s[(i + 1) % 4], 1)), 8) ^
-                        rotr(load(table + byte(s[(i + 2) % 4], 2)), 16) ^ rotr(load(table + byte(s[(i + 3) % 4], 3)), 24) ^
-                        load(keys + (r * 4 + i));
-               s = t;
-             }
-             for (int i = 0; i < 4; ++i) {
-               Tile last = load(keys + (40 + i));
-               for (int b = 0; b < 4; ++b) last = last ^ load(sbox + byte(s[(i + b) % 4], b)) << (8 * (3 - b));
-               out.store({m, i}, (ravel(data.load({m, i}, {c.B, 1})) ^ last).col());
-             }
-           }).grid([](const AesCfg& c, const auto& data, auto, auto, auto, const auto&, uint32_t) {
-             return Grid{cdiv(data.shape[0], c.B)};
-           });
+auto aes =
+    kernel("user_aes", [](const AesCfg& c, Tensor<const uint32_t, 2> data, Ptr<const uint32_t> table,
+                          Ptr<const uint32_t> sbox, Ptr<const uint32_t> keys, Tensor<uint32_t, 2> out, U32 nonce) {
+      // data, out [blocks, 4]; table [256] (others are its rotations), keys [44]
+      num_warps(c.warps);
+      auto m = program_id(0) * c.B;
+      Tile number = cast(m + arange(0, c.B), u32);
+      std::array<Tile, 4> s;
+      for (int i = 0; i < 4; ++i) s[i] = (i == 3 ? number : zeros({c.B}, u32) + nonce + uint32_t(i)) ^ load(keys + i);
+      auto byte = [](const Tile& x, int i) { return cast(x >> (8 * (3 - i)) & 255u, i32); };
+      for (auto r : range(1, 10)) {
+        std::array<Tile, 4> t;
+        for (int i = 0; i < 4; ++i)
+          t[i] = load(table + byte(s[i], 0)) ^ rotr(load(table + byte(s[(i + 1) % 4], 1)), 8) ^
+                 rotr(load(table + byte(s[(i + 2) % 4], 2)), 16) ^ rotr(load(table + byte(s[(i + 3) % 4], 3)), 24) ^
+                 load(keys + (r * 4 + i));
+        s = t;
+      }
+      for (int i = 0; i < 4; ++i) {
+        Tile last = load(keys + (40 + i));
+        for (int b = 0; b < 4; ++b) last = last ^ load(sbox + byte(s[(i + b) % 4], b)) << (8 * (3 - b));
+        out.store({m, i}, (ravel(data.load({m, i}, {c.B, 1})) ^ last).col());
+      }
+    }).grid([](const AesCfg& c, const auto& data, auto, auto, auto, const auto&, uint32_t) {
+      return Grid{cdiv(data.shape[0], c.B)};
+    });
 uint8_t times2(uint8_t x) { return uint8_t(x << 1 ^ (x & 128 ? 0x1B : 0)); }
 std::array<uint8_t, 256> aes_sbox() {
   std::array<uint8_t, 256> s{};
@@ -147,12 +148,15 @@ Register r2("aes", [](Env& e) {
         for (int k = 0; k < 16; ++k) t[k] = box[s[(k + k % 4 * 4) % 16]];
         for (int k = 0; k < 16; ++k) {
           const uint8_t* col = t + k / 4 * 4;
-          s[k] = r == 10 ? t[k] : uint8_t(times2(col[k % 4]) ^ times2(col[(k + 1) % 4]) ^ col[(k + 1) % 4] ^ col[(k + 2) % 4] ^ col[(k + 3) % 4]);
+          s[k] = r == 10 ? t[k]
+                         : uint8_t(times2(col[k % 4]) ^ times2(col[(k + 1) % 4]) ^ col[(k + 1) % 4] ^ col[(k + 2) % 4] ^
+                                   col[(k + 3) % 4]);
         }
         add(r);
       }
       for (int w = 0; w < 4; ++w) {
-        const uint32_t x = uint32_t(s[4 * w]) << 24 | uint32_t(s[4 * w + 1]) << 16 | uint32_t(s[4 * w + 2]) << 8 | s[4 * w + 3];
+        const uint32_t x =
+            uint32_t(s[4 * w]) << 24 | uint32_t(s[4 * w + 1]) << 16 | uint32_t(s[4 * w + 2]) << 8 | s[4 * w + 3];
         if (got[size_t(i) * 4 + w] != (data.at(size_t(i) * 4 + w) ^ x)) return "block " + std::to_string(i);
       }
     }
@@ -165,38 +169,39 @@ Register r2("aes", [](Env& e) {
 struct ModularCfg {
   int B = 64, warps = 2;
 };
-auto modular = kernel("user_modular_square", [](const ModularCfg& c, Tensor<const uint32_t, 2> X, Tensor<uint32_t, 2> Y,
-                                                I32 steps) {
-                 // X, Y [8, n], lowest limbs first
-                 num_warps(c.warps);
-                 auto n = program_id(0) * c.B;
-                 std::array<Tile, 8> x;
-                 for (int i = 0; i < 8; ++i) x[i] = ravel(X.load({i, n}, {1, c.B}));
-                 for (auto s : range(steps)) {
-                   std::array<Tile, 16> p;
-                   for (int i = 0; i < 16; ++i) p[i] = zeros({c.B}, u32);
-                   for (int i = 0; i < 8; ++i) {
-                     Tile carry = zeros({c.B}, u64);
-                     for (int k = 0; k < 8; ++k) {
-                       auto sum = cast(x[i], u64) * cast(x[k], u64) + cast(p[i + k], u64) + carry;
-                       p[i + k] = cast(sum, u32), carry = sum >> 32;
-                     }
-                     p[i + 8] = cast(carry, u32);
-                   }
-                   Tile carry = zeros({c.B}, u64);  // 2^256 is 38
-                   for (int i = 0; i < 8; ++i) {
-                     auto sum = cast(p[i + 8], u64) * 38u + cast(p[i], u64) + carry;
-                     x[i] = cast(sum, u32), carry = sum >> 32;
-                   }
-                   carry = carry * 38u;
-                   for (int i = 0; i < 8; ++i) {
-                     auto sum = cast(x[i], u64) + carry;
-                     x[i] = cast(sum, u32), carry = sum >> 32;
-                   }
-                   x[0] = x[0] + cast(carry, u32) * 38u;
-                 }
-                 for (int i = 0; i < 8; ++i) Y.store({i, n}, x[i].row());
-               }).grid([](const ModularCfg& c, const auto& x, const auto&, int) { return Grid{cdiv(x.shape[1], c.B)}; });
+auto modular =
+    kernel("user_modular_square", [](const ModularCfg& c, Tensor<const uint32_t, 2> X, Tensor<uint32_t, 2> Y,
+                                     I32 steps) {
+      // X, Y [8, n], lowest limbs first
+      num_warps(c.warps);
+      auto n = program_id(0) * c.B;
+      std::array<Tile, 8> x;
+      for (int i = 0; i < 8; ++i) x[i] = ravel(X.load({i, n}, {1, c.B}));
+      for (auto s : range(steps)) {
+        std::array<Tile, 16> p;
+        for (int i = 0; i < 16; ++i) p[i] = zeros({c.B}, u32);
+        for (int i = 0; i < 8; ++i) {
+          Tile carry = zeros({c.B}, u64);
+          for (int k = 0; k < 8; ++k) {
+            auto sum = cast(x[i], u64) * cast(x[k], u64) + cast(p[i + k], u64) + carry;
+            p[i + k] = cast(sum, u32), carry = sum >> 32;
+          }
+          p[i + 8] = cast(carry, u32);
+        }
+        Tile carry = zeros({c.B}, u64);  // 2^256 is 38
+        for (int i = 0; i < 8; ++i) {
+          auto sum = cast(p[i + 8], u64) * 38u + cast(p[i], u64) + carry;
+          x[i] = cast(sum, u32), carry = sum >> 32;
+        }
+        carry = carry * 38u;
+        for (int i = 0; i < 8; ++i) {
+          auto sum = cast(x[i], u64) + carry;
+          x[i] = cast(sum, u32), carry = sum >> 32;
+        }
+        x[0] = x[0] + cast(carry, u32) * 38u;
+      }
+      for (int i = 0; i < 8; ++i) Y.store({i, n}, x[i].row());
+    }).grid([](const ModularCfg& c, const auto& x, const auto&, int) { return Grid{cdiv(x.shape[1], c.B)}; });
 Register r3("modular_square", [](Env& e) {
   ModularCfg c;
   if (!e.big) c = {32, 1};
@@ -240,26 +245,24 @@ Register r3("modular_square", [](Env& e) {
 struct ParityCfg {
   int data = 10, parity = 4, B = 2048, warps = 4;
 };
-auto parity = kernel("user_parity", [](const ParityCfg& c, Tensor<const uint8_t, 2> shards, Tensor<const uint8_t, 2> matrix,
-                                       Tensor<uint8_t, 2> out) {
-                // shards [data, n], matrix [parity, data], out [parity, n]
-                num_warps(c.warps);
-                auto n = program_id(0) * c.B;
-                std::vector<Tile> sums(c.parity, zeros({c.B}, u8));
-                for (int d = 0; d < c.data; ++d) {
-                  Tile x = ravel(shards.load({d, n}, {1, c.B}));
-                  std::vector<Tile> factors;
-                  for (int p = 0; p < c.parity; ++p) factors.push_back(matrix.load({p, d}));
-                  for (int bit = 0; bit < 8; ++bit) {
-                    for (int p = 0; p < c.parity; ++p)
-                      sums[p] = sums[p] ^ where((factors[p] >> bit & 1) != 0, x, 0);
-                    x = (x << 1) ^ where(x >= 128, full({c.B}, 0x1D, u8), 0);
-                  }
-                }
-                for (int p = 0; p < c.parity; ++p) out.store({p, n}, sums[p].row());
-              }).grid([](const ParityCfg& c, const auto& shards, const auto&...) {
-                return Grid{cdiv(shards.shape[1], c.B)};
-              });
+auto parity =
+    kernel("user_parity", [](const ParityCfg& c, Tensor<const uint8_t, 2> shards, Tensor<const uint8_t, 2> matrix,
+                             Tensor<uint8_t, 2> out) {
+      // shards [data, n], matrix [parity, data], out [parity, n]
+      num_warps(c.warps);
+      auto n = program_id(0) * c.B;
+      std::vector<Tile> sums(c.parity, zeros({c.B}, u8));
+      for (int d = 0; d < c.data; ++d) {
+        Tile x = ravel(shards.load({d, n}, {1, c.B}));
+        std::vector<Tile> factors;
+        for (int p = 0; p < c.parity; ++p) factors.push_back(matrix.load({p, d}));
+        for (int bit = 0; bit < 8; ++bit) {
+          for (int p = 0; p < c.parity; ++p) sums[p] = sums[p] ^ where((factors[p] >> bit & 1) != 0, x, 0);
+          x = (x << 1) ^ where(x >= 128, full({c.B}, 0x1D, u8), 0);
+        }
+      }
+      for (int p = 0; p < c.parity; ++p) out.store({p, n}, sums[p].row());
+    }).grid([](const ParityCfg& c, const auto& shards, const auto&...) { return Grid{cdiv(shards.shape[1], c.B)}; });
 Register r4("parity", [](Env& e) {
   ParityCfg c;
   if (!e.big) c = {5, 3, 128, 2};

@@ -6,42 +6,46 @@ namespace {
 
 // --- a phylogeny's likelihood: conditional likelihoods of four bases go up a tree, sites side by side
 struct PhylogenyCfg {
-  int B = 128, warps = 4;
+  int B = 256, warps = 4;
 };
-auto phylogeny = kernel("user_phylogeny", [](const PhylogenyCfg& c, Tensor<const uint8_t, 2> bases, Ptr<const int32_t> children,
-                                             Tensor<const float, 3> P, Tensor<float, 3> partial, Tensor<float, 2> logs,
-                                             I32 leaves, I32 nodes) {
-                   // bases [leaves, sites] of 0..3, children [nodes - leaves, 2], P [nodes, 4, 4]: to the parent,
-                   // partial [nodes, 4, sites] scratch, logs [1, sites]
-                   num_warps(c.warps);
-                   auto s = program_id(0) * c.B;
-                   Tile scaled = zeros({1, c.B}, f32);
-                   for (auto n : range(leaves, nodes)) {
-                     std::array<Tile, 4> here;
-                     for (int side = 0; side < 2; ++side) {
-                       auto child = load(children + ((n - leaves) * 2 + side));
-                       std::array<Tile, 4> below;
-                       for (int b = 0; b < 4; ++b) below[b] = zeros({1, c.B}, f32);
-                       if_(child < leaves, [&] {
-                         auto base = bases.load({child, s}, {1, c.B});
-                         for (int b = 0; b < 4; ++b) below[b] = where(base == b, ones({1, c.B}, f32), 0.f);
-                       }, [&] {
-                         for (int b = 0; b < 4; ++b) below[b] = squeeze(partial.load({child, b, s}, {1, 1, c.B}), 0);
-                       });
-                       for (int a = 0; a < 4; ++a) {
-                         Tile sum = P.load({child, a, 0}) * below[0];
-                         for (int b = 1; b < 4; ++b) sum += P.load({child, a, b}) * below[b];
-                         here[a] = side ? here[a] * sum : sum;
-                       }
-                     }
-                     auto most = max(max(here[0], here[1]), max(here[2], here[3]));
-                     scaled += log2(most);
-                     for (int a = 0; a < 4; ++a) partial.store({n, a, s}, expand_dims(here[a] / most, 0));
-                   }
-                   Tile all = zeros({1, c.B}, f32);
-                   for (int a = 0; a < 4; ++a) all += squeeze(partial.load({nodes - 1, a, s}, {1, 1, c.B}), 0) * .25f;
-                   logs.store({0, s}, (log2(all) + scaled) * .6931471805599453f);
-                 }).grid([](const PhylogenyCfg& c, const auto& bases, auto...) { return Grid{cdiv(bases.shape[1], c.B)}; });
+auto phylogeny =
+    kernel("user_phylogeny", [](const PhylogenyCfg& c, Tensor<const uint8_t, 2> bases, Ptr<const int32_t> children,
+                                Tensor<const float, 3> P, Tensor<float, 3> partial, Tensor<float, 2> logs, I32 leaves,
+                                I32 nodes) {
+      // bases [leaves, sites] of 0..3, children [nodes - leaves, 2], P [nodes, 4, 4]: to the parent,
+      // partial [nodes, 4, sites] scratch, logs [1, sites]
+      num_warps(c.warps);
+      auto s = program_id(0) * c.B;
+      Tile scaled = zeros({1, c.B}, f32);
+      for (auto n : range(leaves, nodes)) {
+        std::array<Tile, 4> here;
+        for (int side = 0; side < 2; ++side) {
+          auto child = load(children + ((n - leaves) * 2 + side));
+          std::array<Tile, 4> below;
+          for (int b = 0; b < 4; ++b) below[b] = zeros({1, c.B}, f32);
+          if_(
+              child < leaves,
+              [&] {
+                auto base = bases.load({child, s}, {1, c.B});
+                for (int b = 0; b < 4; ++b) below[b] = where(base == b, ones({1, c.B}, f32), 0.f);
+              },
+              [&] {
+                for (int b = 0; b < 4; ++b) below[b] = squeeze(partial.load({child, b, s}, {1, 1, c.B}), 0);
+              });
+          for (int a = 0; a < 4; ++a) {
+            Tile sum = P.load({child, a, 0}) * below[0];
+            for (int b = 1; b < 4; ++b) sum += P.load({child, a, b}) * below[b];
+            here[a] = side ? here[a] * sum : sum;
+          }
+        }
+        auto most = max(max(here[0], here[1]), max(here[2], here[3]));
+        scaled += log2(most);
+        for (int a = 0; a < 4; ++a) partial.store({n, a, s}, expand_dims(here[a] / most, 0));
+      }
+      Tile all = zeros({1, c.B}, f32);
+      for (int a = 0; a < 4; ++a) all += squeeze(partial.load({nodes - 1, a, s}, {1, 1, c.B}), 0) * .25f;
+      logs.store({0, s}, (log2(all) + scaled) * .6931471805599453f);
+    }).grid([](const PhylogenyCfg& c, const auto& bases, auto...) { return Grid{cdiv(bases.shape[1], c.B)}; });
 Register r1("phylogeny", [](Env& e) {
   PhylogenyCfg c;
   if (!e.big) c = {32, 1};
@@ -93,28 +97,29 @@ Register r1("phylogeny", [](Env& e) {
 struct ConsensusCfg {
   int BH = 64, BP = 128, warps = 4;
 };
-auto consensus = kernel("user_consensus", [](const ConsensusCfg& c, Tensor<const float, 2> H, Tensor<const float, 2> pairs,
-                                             Tensor<int32_t, 1> votes, Ptr<int64_t> best, F32 limit) {
-                   // H [9, n], pairs [4, points]: x, y, u, v, votes [n], best: votes above hypothesis
-                   num_warps(c.warps);
-                   auto h = program_id(0) * c.BH;
-                   std::array<Tile, 9> m;
-                   for (int i = 0; i < 9; ++i) m[i] = trans(H.load({i, h}, {1, c.BH}));
-                   Tile count = zeros({c.BH, 1}, i32);
-                   for (auto p : range(0, pairs.dim(1), c.BP)) {
-                     std::array<Tile, 4> at;
-                     for (int i = 0; i < 4; ++i) at[i] = pairs.load({i, p}, {1, c.BP});
-                     auto w = 1.f / (m[6] * at[0] + m[7] * at[1] + m[8]);
-                     auto dx = (m[0] * at[0] + m[1] * at[1] + m[2]) * w - at[2];
-                     auto dy = (m[3] * at[0] + m[4] * at[1] + m[5]) * w - at[3];
-                     auto inside = (p + arange(0, c.BP)).row() < pairs.dim(1);
-                     count += sum(cast((dx * dx + dy * dy < limit * limit) & inside, i32), axis(1));
-                   }
-                   auto total = squeeze(count, 1);
-                   votes.store({h}, total);
-                   auto [most, who] = max_with_index(where(h + arange(0, c.BH) < votes.dim(0), total, -1), axis(0));
-                   atomic_max(best, cast(to_scalar(most), i64) << 32 | cast(h + to_scalar(who), i64));
-                 }).grid([](const ConsensusCfg& c, const auto& h, const auto&...) { return Grid{cdiv(h.shape[1], c.BH)}; });
+auto consensus =
+    kernel("user_consensus", [](const ConsensusCfg& c, Tensor<const float, 2> H, Tensor<const float, 2> pairs,
+                                Tensor<int32_t, 1> votes, Ptr<int64_t> best, F32 limit) {
+      // H [9, n], pairs [4, points]: x, y, u, v, votes [n], best: votes above hypothesis
+      num_warps(c.warps);
+      auto h = program_id(0) * c.BH;
+      std::array<Tile, 9> m;
+      for (int i = 0; i < 9; ++i) m[i] = trans(H.load({i, h}, {1, c.BH}));
+      Tile count = zeros({c.BH, 1}, i32);
+      for (auto p : range(0, pairs.dim(1), c.BP)) {
+        std::array<Tile, 4> at;
+        for (int i = 0; i < 4; ++i) at[i] = pairs.load({i, p}, {1, c.BP});
+        auto w = 1.f / (m[6] * at[0] + m[7] * at[1] + m[8]);
+        auto dx = (m[0] * at[0] + m[1] * at[1] + m[2]) * w - at[2];
+        auto dy = (m[3] * at[0] + m[4] * at[1] + m[5]) * w - at[3];
+        auto inside = (p + arange(0, c.BP)).row() < pairs.dim(1);
+        count += sum(cast((dx * dx + dy * dy < limit * limit) & inside, i32), axis(1));
+      }
+      auto total = squeeze(count, 1);
+      votes.store({h}, total);
+      auto [most, who] = max_with_index(where(h + arange(0, c.BH) < votes.dim(0), total, -1), axis(0));
+      atomic_max(best, cast(to_scalar(most), i64) << 32 | cast(h + to_scalar(who), i64));
+    }).grid([](const ConsensusCfg& c, const auto& h, const auto&...) { return Grid{cdiv(h.shape[1], c.BH)}; });
 Register r2("consensus", [](Env& e) {
   ConsensusCfg c;
   if (!e.big) c = {16, 32, 2};
@@ -122,9 +127,15 @@ Register r2("consensus", [](Env& e) {
   const int n = e.big ? 65536 : 37, points = e.big ? 4096 : 77;
   auto h = filled<float>(e, size_t(n) * 9, [&](size_t i) {
     const size_t k = i / size_t(n);
-    return float((k % 4 == 0 ? 1 : 0) + (k == 2 || k == 5 ? 8 : k < 6 ? .05 : k < 8 ? 1e-4 : 0) * (2 * e.uniform() - 1));
+    return float((k % 4 == 0 ? 1 : 0) + (k == 2 || k == 5 ? 8
+                                         : k < 6          ? .05
+                                         : k < 8          ? 1e-4
+                                                          : 0) *
+                                            (2 * e.uniform() - 1));
   });
-  auto pairs = filled<float>(e, size_t(points) * 4, [&](size_t i) { return float(100 * std::sin(double(i % size_t(points)) * (i / size_t(points) % 2 ? 3.1 : 1.7)) + 4 * e.uniform()); });
+  auto pairs = filled<float>(e, size_t(points) * 4, [&](size_t i) {
+    return float(100 * std::sin(double(i % size_t(points)) * (i / size_t(points) % 2 ? 3.1 : 1.7)) + 4 * e.uniform());
+  });
   auto votes = constant<int32_t>(e, n, -7);
   auto best = constant<int64_t>(e, 1, 0);
   Job j;
@@ -139,7 +150,8 @@ Register r2("consensus", [](Env& e) {
       for (int p = 0; p < points; ++p) {
         auto at = [&](int k) { return pairs[size_t(k) * points + p]; };
         const double w = m(6) * at(0) + m(7) * at(1) + m(8);
-        const double dx = (m(0) * at(0) + m(1) * at(1) + m(2)) / w - at(2), dy = (m(3) * at(0) + m(4) * at(1) + m(5)) / w - at(3);
+        const double dx = (m(0) * at(0) + m(1) * at(1) + m(2)) / w - at(2),
+                     dy = (m(3) * at(0) + m(4) * at(1) + m(5)) / w - at(3);
         low += dx * dx + dy * dy < 24.99, high += dx * dx + dy * dy < 25.01;
       }
       if (got[i] < low || got[i] > high) return "hypothesis " + std::to_string(i);
@@ -154,25 +166,26 @@ Register r2("consensus", [](Env& e) {
 struct ResampleCfg {
   int N = 2048, D = 4, warps = 8;
 };
-auto resample = kernel("user_resample", [](const ResampleCfg& c, Tensor<const float, 2> weights, Tensor<const float, 3> X,
-                                           Tensor<float, 3> Y, Tensor<float, 2> sums, U32 seed) {
-                  // weights, sums (scratch) [filters, N], X, Y [filters, D, N]
-                  num_warps(c.warps);
-                  auto f = program_id(0);
-                  auto running = cumsum(squeeze(weights.load({f, 0}, {1, c.N}), 0), axis(0));
-                  sums.store({f, 0}, running.row());
-                  auto all = max(running);
-                  auto at = arange(0, c.N);
-                  auto mark = (cast(at, f32) + rand(seed, f)) * (all / float(c.N));
-                  Tile from = zeros({c.N}, i32);  // how many sums are at or below the mark, by bisection
-                  for (int step = c.N / 2; step; step /= 2)
-                    from += where(load(sums.ptr() + f * c.N + from + (step - 1)) <= mark, step + zeros({c.N}, i32), 0);
-                  from = min(from, c.N - 1);
-                  for (int d = 0; d < c.D; ++d) {
-                    auto x = load(X.ptr() + (f * c.D + d) * c.N + from);
-                    Y.store({f, d, 0}, reshape(x, {1, 1, c.N}));
-                  }
-                }).grid([](const ResampleCfg&, const auto& w, const auto&...) { return Grid{w.shape[0]}; });
+auto resample =
+    kernel("user_resample", [](const ResampleCfg& c, Tensor<const float, 2> weights, Tensor<const float, 3> X,
+                               Tensor<float, 3> Y, Tensor<float, 2> sums, U32 seed) {
+      // weights, sums (scratch) [filters, N], X, Y [filters, D, N]
+      num_warps(c.warps);
+      auto f = program_id(0);
+      auto running = cumsum(squeeze(weights.load({f, 0}, {1, c.N}), 0), axis(0));
+      sums.store({f, 0}, running.row());
+      auto all = max(running);
+      auto at = arange(0, c.N);
+      auto mark = (cast(at, f32) + rand(seed, f)) * (all / float(c.N));
+      Tile from = zeros({c.N}, i32);  // how many sums are at or below the mark, by bisection
+      for (int step = c.N / 2; step; step /= 2)
+        from += where(load(sums.ptr() + f * c.N + from + (step - 1)) <= mark, step + zeros({c.N}, i32), 0);
+      from = min(from, c.N - 1);
+      for (int d = 0; d < c.D; ++d) {
+        auto x = load(X.ptr() + (f * c.D + d) * c.N + from);
+        Y.store({f, d, 0}, reshape(x, {1, 1, c.N}));
+      }
+    }).grid([](const ResampleCfg&, const auto& w, const auto&...) { return Grid{w.shape[0]}; });
 Register r3("resample", [](Env& e) {
   ResampleCfg c;
   if (!e.big) c = {64, 3, 2};
@@ -211,33 +224,36 @@ Register r3("resample", [](Env& e) {
 struct RolloutCfg {
   int B = 128, T = 64, warps = 4, programs = 64;
 };
-auto rollouts = kernel("user_rollouts", [](const RolloutCfg& c, Tensor<const float, 2> plans, Tensor<const float, 2> states,
-                                           Tensor<float, 2> costs, Ptr<float> sums, U32 seed) {
-                  // plans [robots, T], states [robots, 2], costs [robots, programs * B], sums [robots, T + 1] zeroed
-                  num_warps(c.warps);
-                  auto part = program_id(0), robot = program_id(1);
-                  auto k = part * c.B + arange(0, c.B);
-                  auto stream = cast(robot * (c.B * c.programs) + k, u32) * uint32_t(c.T);
-                  Tile angle = zeros({c.B}, f32) + states.load({robot, 0}), speed = zeros({c.B}, f32) + states.load({robot, 1});
-                  Tile cost = zeros({c.B}, f32);
-                  for (auto t : range(0, c.T, 4)) {
-                    auto noise = randn4(seed, stream + cast(t, u32));
-                    for (int i = 0; i < 4; ++i) {
-                      auto push = clamp(plans.load({robot, t + i}) + noise[i] * .5f, -2.f, 2.f);
-                      speed = clamp(speed + (15.f * sin(angle) + 3.f * push) * .02f, -8.f, 8.f);
-                      angle = angle + speed * .02f;
-                      cost += (1.f - cos(angle)) + .01f * speed * speed + .001f * push * push;
-                    }
-                  }
-                  costs.store({robot, part * c.B}, cost.row());
-                  auto weight = exp2(cost * -.1f);
-                  atomic_add(sums + robot * (c.T + 1) + c.T, sum(weight), {.order = Order::relaxed});
-                  for (auto t : range(0, c.T, 4)) {
-                    auto noise = randn4(seed, stream + cast(t, u32));
-                    for (int i = 0; i < 4; ++i)
-                      atomic_add(sums + robot * (c.T + 1) + t + i, sum(weight * noise[i] * .5f), {.order = Order::relaxed});
-                  }
-                }).grid([](const RolloutCfg& c, const auto& plans, const auto&...) { return Grid{c.programs, plans.shape[0]}; });
+auto rollouts =
+    kernel("user_rollouts", [](const RolloutCfg& c, Tensor<const float, 2> plans, Tensor<const float, 2> states,
+                               Tensor<float, 2> costs, Ptr<float> sums, U32 seed) {
+      // plans [robots, T], states [robots, 2], costs [robots, programs * B], sums [robots, T + 1] zeroed
+      num_warps(c.warps);
+      auto part = program_id(0), robot = program_id(1);
+      auto k = part * c.B + arange(0, c.B);
+      auto stream = cast(robot * (c.B * c.programs) + k, u32) * uint32_t(c.T);
+      Tile angle = zeros({c.B}, f32) + states.load({robot, 0}), speed = zeros({c.B}, f32) + states.load({robot, 1});
+      Tile cost = zeros({c.B}, f32);
+      for (auto t : range(0, c.T, 4)) {
+        auto noise = randn4(seed, stream + cast(t, u32));
+        for (int i = 0; i < 4; ++i) {
+          auto push = clamp(plans.load({robot, t + i}) + noise[i] * .5f, -2.f, 2.f);
+          speed = clamp(speed + (15.f * sin(angle) + 3.f * push) * .02f, -8.f, 8.f);
+          angle = angle + speed * .02f;
+          cost += (1.f - cos(angle)) + .01f * speed * speed + .001f * push * push;
+        }
+      }
+      costs.store({robot, part * c.B}, cost.row());
+      auto weight = exp2(cost * -.1f);
+      atomic_add(sums + robot * (c.T + 1) + c.T, sum(weight), {.order = Order::relaxed});
+      for (auto t : range(0, c.T, 4)) {
+        auto noise = randn4(seed, stream + cast(t, u32));
+        for (int i = 0; i < 4; ++i)
+          atomic_add(sums + robot * (c.T + 1) + t + i, sum(weight * noise[i] * .5f), {.order = Order::relaxed});
+      }
+    }).grid([](const RolloutCfg& c, const auto& plans, const auto&...) {
+      return Grid{c.programs, plans.shape[0]};
+    });
 Register r4("rollouts", [](Env& e) {
   RolloutCfg c;
   if (!e.big) c = {32, 8, 1, 3};

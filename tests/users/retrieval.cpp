@@ -1,37 +1,40 @@
-// retrieval.cpp - how well things match: late interaction of tokens (ColBERT), codes of product quantisation, which keys
-// a window of queries looks at (SnapKV), sums over a Gaussian kernel, pairs of a ranked list (LambdaRank).
+// retrieval.cpp - how well things match: late interaction of tokens (ColBERT), codes of product quantisation, which
+// keys a window of queries looks at (SnapKV), sums over a Gaussian kernel, pairs of a ranked list (LambdaRank).
 #include "tests/users/use.h"
 namespace users {
 namespace {
 
 constexpr float kLog2e = 1.4426950408889634f;
 
-// --- late interaction: a document's score is the sum over the query's tokens of the best product with one of its tokens
+// --- late interaction: a document's score is the sum over the query's tokens of the best product with one of its
+// tokens
 struct MaxSimCfg {
-  int NQ = 32, D = 128, BT = 128, warps = 4, stages = 2;
+  int NQ = 32, D = 128, BT = 64, warps = 4, stages = 2;
 };
-auto maxsim = kernel("user_maxsim", [](const MaxSimCfg& c, Tensor<const bfloat16, 2> Q, Tensor<const bfloat16, 2> tokens,
-                                       Ptr<const int32_t> starts, Tensor<float, 1> score) {
-                // Q [NQ, D], tokens of all documents end to end [n, D], starts [documents + 1]
-                num_warps(c.warps);
-                auto doc = program_id(0);
-                auto lo = load(starts + doc), hi = load(starts + doc + 1);
-                auto q = Q.load({0, 0}, {c.NQ, c.D});
-                Tile best = full({1, c.NQ}, -INFINITY, f32);
-                for (auto t : range(lo, hi, c.BT, {.stages = c.stages})) {
-                  auto s = dot(tokens.load({t, 0}, {c.BT, c.D}), trans(q));
-                  auto inside = (t + arange(0, c.BT)).col() < hi;
-                  best = max(best, max(where(inside, s, -INFINITY), axis(0)));
-                }
-                score.store({doc}, ravel(sum(best)));
-              }).grid([](const MaxSimCfg&, const auto&, const auto&, auto, const auto& score) { return Grid{score.shape[0]}; });
+auto maxsim =
+    kernel("user_maxsim", [](const MaxSimCfg& c, Tensor<const bfloat16, 2> Q, Tensor<const bfloat16, 2> tokens,
+                             Ptr<const int32_t> starts, Tensor<float, 1> score) {
+      // Q [NQ, D], tokens of all documents end to end [n, D], starts [documents + 1]
+      num_warps(c.warps);
+      auto doc = program_id(0);
+      auto lo = load(starts + doc), hi = load(starts + doc + 1);
+      auto q = Q.load({0, 0}, {c.NQ, c.D});
+      Tile best = full({1, c.NQ}, -INFINITY, f32);
+      for (auto t : range(lo, hi, c.BT, {.stages = c.stages})) {
+        auto s = dot(tokens.load({t, 0}, {c.BT, c.D}), trans(q));
+        auto inside = (t + arange(0, c.BT)).col() < hi;
+        best = max(best, max(where(inside, s, -INFINITY), axis(0)));
+      }
+      score.store({doc}, ravel(sum(best)));
+    }).grid([](const MaxSimCfg&, const auto&, const auto&, auto, const auto& score) { return Grid{score.shape[0]}; });
 Register r1("maxsim", [](Env& e) {
   MaxSimCfg c;
   if (!e.big) c = {16, 32, 16, 2, 2};
   c.BT = e.field("BT", c.BT), c.warps = e.field("warps", c.warps), c.stages = e.field("stages", c.stages);
   const int docs = e.big ? 16384 : 9;
   std::vector<int32_t> first{0};
-  for (int i = 0; i < docs; ++i) first.push_back(first.back() + (e.big ? 60 : 1) + int(e.uniform() * (e.big ? 240 : 50)));
+  for (int i = 0; i < docs; ++i)
+    first.push_back(first.back() + (e.big ? 60 : 1) + int(e.uniform() * (e.big ? 240 : 50)));
   const int n = first.back();
   auto q = random<bfloat16>(e, size_t(c.NQ) * c.D), t = random<bfloat16>(e, size_t(n) * c.D);
   auto starts = filled<int32_t>(e, first.size(), [&](size_t i) { return first[i]; });
@@ -60,8 +63,8 @@ Register r1("maxsim", [](Env& e) {
 struct CodesCfg {
   int M = 16, B = 1024, warps = 4;
 };
-auto pq_scan = kernel("user_pq_scan", [](const CodesCfg& c, Tensor<const uint8_t, 2> codes, Tensor<const float, 3> tables,
-                                         Tensor<float, 2> distances) {
+auto pq_scan = kernel("user_pq_scan", [](const CodesCfg& c, Tensor<const uint8_t, 2> codes,
+                                         Tensor<const float, 3> tables, Tensor<float, 2> distances) {
                  // codes [n, M], tables [queries, M, 256], distances [queries, n]
                  num_warps(c.warps);
                  auto n = program_id(0) * c.B, q = program_id(1);
@@ -69,8 +72,8 @@ auto pq_scan = kernel("user_pq_scan", [](const CodesCfg& c, Tensor<const uint8_t
                  auto entry = load(tables.ptr() + q * (c.M * 256) + arange(0, c.M).row() * 256 + code);
                  distances.store({q, n}, trans(sum(entry, axis(1))));
                }).grid([](const CodesCfg& c, const auto& codes, const auto& tables, const auto&) {
-                 return Grid{cdiv(codes.shape[0], c.B), tables.shape[0]};
-               });
+  return Grid{cdiv(codes.shape[0], c.B), tables.shape[0]};
+});
 Register r2("pq_scan", [](Env& e) {
   CodesCfg c;
   if (!e.big) c = {8, 64, 2};
@@ -114,12 +117,13 @@ auto key_mass = kernel("user_key_mass", [](const MassCfg& c, Tensor<const bfloat
                   }
                   mass.store({h, n}, total);
                 }).grid([](const MassCfg& c, const auto& q, const auto&...) {
-                  return Grid{cdiv(q.shape[1], c.BN), q.shape[0]};
-                });
+  return Grid{cdiv(q.shape[1], c.BN), q.shape[0]};
+});
 Register r3("key_mass", [](Env& e) {
   MassCfg c;
   if (!e.big) c = {16, 32, 16, 2, 2};
-  c.BM = e.field("BM", c.BM), c.BN = e.field("BN", c.BN), c.warps = e.field("warps", c.warps), c.stages = e.field("stages", c.stages);
+  c.BM = e.field("BM", c.BM), c.BN = e.field("BN", c.BN), c.warps = e.field("warps", c.warps),
+  c.stages = e.field("stages", c.stages);
   const int H = e.big ? 32 : 2, S = e.big ? 4096 : 75, D = c.D;
   auto q = random<bfloat16>(e, size_t(H) * S * D), k = random<bfloat16>(e, size_t(H) * S * D);
   const float scale = 1 / std::sqrt(float(D));
@@ -150,26 +154,25 @@ Register r3("key_mass", [](Env& e) {
 struct KernelSumCfg {
   int BM = 64, BN = 128, D = 3, warps = 4;
 };
-auto kernel_sum = kernel("user_kernel_sum", [](const KernelSumCfg& c, Tensor<const float, 2> X, Tensor<const float, 2> Z,
-                                               Tensor<const float, 2> b, Tensor<float, 2> y) {
-                    // X [m, D], Z [n, D], b [n, 1], y [m, 1]
-                    num_warps(c.warps);
-                    auto m = program_id(0) * c.BM;
-                    std::vector<Tile> x;
-                    for (int d = 0; d < c.D; ++d) x.push_back(X.load({m, d}, {c.BM, 1}));
-                    Tile total = zeros({c.BM, 1}, f32);
-                    for (auto n : range(0, Z.dim(0), c.BN)) {
-                      Tile square = zeros({c.BM, c.BN}, f32);
-                      for (int d = 0; d < c.D; ++d) {
-                        auto difference = x[d] - trans(Z.load({n, d}, {c.BN, 1}));
-                        square += difference * difference;
-                      }
-                      total += sum(exp2(square * (-.5f * kLog2e)) * trans(b.load({n, 0}, {c.BN, 1})), axis(1));
-                    }
-                    y.store({m, 0}, total);
-                  }).grid([](const KernelSumCfg& c, const auto& x, const auto&...) {
-                    return Grid{cdiv(x.shape[0], c.BM)};
-                  });
+auto kernel_sum =
+    kernel("user_kernel_sum", [](const KernelSumCfg& c, Tensor<const float, 2> X, Tensor<const float, 2> Z,
+                                 Tensor<const float, 2> b, Tensor<float, 2> y) {
+      // X [m, D], Z [n, D], b [n, 1], y [m, 1]
+      num_warps(c.warps);
+      auto m = program_id(0) * c.BM;
+      std::vector<Tile> x;
+      for (int d = 0; d < c.D; ++d) x.push_back(X.load({m, d}, {c.BM, 1}));
+      Tile total = zeros({c.BM, 1}, f32);
+      for (auto n : range(0, Z.dim(0), c.BN)) {
+        Tile square = zeros({c.BM, c.BN}, f32);
+        for (int d = 0; d < c.D; ++d) {
+          auto difference = x[d] - trans(Z.load({n, d}, {c.BN, 1}));
+          square += difference * difference;
+        }
+        total += sum(exp2(square * (-.5f * kLog2e)) * trans(b.load({n, 0}, {c.BN, 1})), axis(1));
+      }
+      y.store({m, 0}, total);
+    }).grid([](const KernelSumCfg& c, const auto& x, const auto&...) { return Grid{cdiv(x.shape[0], c.BM)}; });
 Register r4("kernel_sum", [](Env& e) {
   KernelSumCfg c;
   if (!e.big) c = {16, 32, 3, 2};
@@ -197,27 +200,27 @@ Register r4("kernel_sum", [](Env& e) {
 struct RankCfg {
   int N = 128, warps = 4;
 };
-auto lambda_rank = kernel("user_lambda_rank", [](const RankCfg& c, Tensor<const float, 2> scores,
-                                                 Tensor<const int32_t, 2> relevance, Ptr<const int32_t> counts,
-                                                 Tensor<float, 2> gradient) {
-                     // scores, relevance, gradient [lists, N], counts [lists]
-                     num_warps(c.warps);
-                     auto list = program_id(0);
-                     auto count = load(counts + list);
-                     auto at = arange(0, c.N);
-                     auto inside = at < count;
-                     auto s = squeeze(scores.load({list, 0}, {1, c.N}), 0);
-                     auto gain = exp2(cast(squeeze(relevance.load({list, 0}, {1, c.N}), 0), f32)) - 1.f;
-                     auto rank = argsort(argsort(where(inside, s, -INFINITY), axis(0), {.descending = true}), axis(0));
-                     auto discount = 1.f / log2(cast(rank, f32) + 2.f);
-                     auto ideal = sort(where(inside, gain, 0.f), axis(0), {.descending = true});
-                     auto best = sum(ideal / log2(cast(at, f32) + 2.f));
-                     auto delta = abs((gain.col() - gain.row()) * (discount.col() - discount.row())) / max(best, 1e-6f);
-                     auto lambda = sigmoid(s.row() - s.col()) * delta;
-                     auto pair = (gain.col() > gain.row()) & inside.col() & inside.row();
-                     auto g = where(pair, lambda, 0.f);
-                     gradient.store({list, 0}, sum(g, axis(0)) - trans(sum(g, axis(1))));
-                   }).grid([](const RankCfg&, const auto& s, const auto&...) { return Grid{s.shape[0]}; });
+auto lambda_rank =
+    kernel("user_lambda_rank", [](const RankCfg& c, Tensor<const float, 2> scores, Tensor<const int32_t, 2> relevance,
+                                  Ptr<const int32_t> counts, Tensor<float, 2> gradient) {
+      // scores, relevance, gradient [lists, N], counts [lists]
+      num_warps(c.warps);
+      auto list = program_id(0);
+      auto count = load(counts + list);
+      auto at = arange(0, c.N);
+      auto inside = at < count;
+      auto s = squeeze(scores.load({list, 0}, {1, c.N}), 0);
+      auto gain = exp2(cast(squeeze(relevance.load({list, 0}, {1, c.N}), 0), f32)) - 1.f;
+      auto rank = argsort(argsort(where(inside, s, -INFINITY), axis(0), {.descending = true}), axis(0));
+      auto discount = 1.f / log2(cast(rank, f32) + 2.f);
+      auto ideal = sort(where(inside, gain, 0.f), axis(0), {.descending = true});
+      auto best = sum(ideal / log2(cast(at, f32) + 2.f));
+      auto delta = abs((gain.col() - gain.row()) * (discount.col() - discount.row())) / max(best, 1e-6f);
+      auto lambda = sigmoid(s.row() - s.col()) * delta;
+      auto pair = (gain.col() > gain.row()) & inside.col() & inside.row();
+      auto g = where(pair, lambda, 0.f);
+      gradient.store({list, 0}, sum(g, axis(0)) - trans(sum(g, axis(1))));
+    }).grid([](const RankCfg&, const auto& s, const auto&...) { return Grid{s.shape[0]}; });
 Register r5("lambda_rank", [](Env& e) {
   RankCfg c;
   if (!e.big) c = {32, 2};
