@@ -390,7 +390,8 @@ int registersOfProducts(func::FuncOp func) {
   int most = 0;
   func.walk([&](MmaOp product) {
     if (product.getEngine() < Engine::wgmma_f16) return;
-    const int64_t columns = std::min<int64_t>(256, product.getResult().getType().getShape()[1] / product.getWarpsN());
+    const WarpgroupProduct p = warpgroupProduct(product);
+    const int64_t columns = std::min<int64_t>(256, p.cover.n / p.teamsN);
     most = std::max(most, static_cast<int>(columns / 2) + kBeside);  // 64 rows of 32 bits over 128 threads
   });
   return most;
