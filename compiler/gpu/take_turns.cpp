@@ -47,12 +47,12 @@ class TakeTurnsPass : public PassWrapper<TakeTurnsPass, OperationPass<func::Func
   }
 
  private:
-  /// A loop inside would take turns of its own, as often as its own iterations say: alike in all warpgroups, too, but
-  /// then the outer one has no one place where its products start.
+  /// A loop inside, in a branch perhaps (that guards it), would take turns of its own, as often as its own iterations
+  /// say: alike in all warpgroups, too, but then the outer one has no one place where its products start.
   static bool takeTurns(Block& body) {
     Operation *first = nullptr, *last = nullptr;
     for (Operation& op : body) {
-      if (isa<LoopLikeOpInterface>(op)) return false;
+      if (op.walk([](LoopLikeOpInterface) { return WalkResult::interrupt(); }).wasInterrupted()) return false;
       if (!asyncProduct(&op) && !(isa<scf::IfOp>(op) && hasAsyncProduct(&op))) continue;
       if (!first) first = &op;
       last = &op;

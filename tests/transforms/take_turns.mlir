@@ -78,3 +78,37 @@ func.func @meets(%q: !tile.smem<64x64xf16, minor = 1>, %k: !tile.smem<64x64xf16,
   }
   return
 }
+
+// A loop in a branch takes the turns, the one around it does not: who had the outer turn would wait for an inner one.
+// CHECK-LABEL: func.func @nested
+// CHECK: scf.for
+// CHECK-NOT: tile.turn
+// CHECK: scf.if
+// CHECK-NEXT: scf.for
+// CHECK-NEXT: tile.turn_wait
+// CHECK-NEXT: tile.mma
+// CHECK-NEXT: tile.turn_pass
+// CHECK-NOT: tile.turn
+// CHECK: return
+func.func @nested(%q: !tile.smem<64x64xf16, minor = 1>, %k: !tile.smem<64x64xf16, minor = 1>, %n: i32, %c: i1) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  tile.specialize regs(0, 0) producer {
+  } consumer {
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+    %r = scf.for %i = %c0 to %n step %c1 iter_args(%sum = %zero) -> (tensor<64x64xf32>) : i32 {
+      %o = scf.if %c -> (tensor<64x64xf32>) {
+        %t = scf.for %j = %c0 to %n step %c1 iter_args(%acc = %sum) -> (tensor<64x64xf32>) : i32 {
+          %p = tile.mma wgmma_f16 k 64 warps(4, 1) %q, %k, %acc : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf32>
+          %w = tile.mma_wait 0 of %p : tensor<64x64xf32>
+          scf.yield %w : tensor<64x64xf32>
+        } {tile.pingpong = 1 : i32}
+        scf.yield %t : tensor<64x64xf32>
+      } else {
+        scf.yield %sum : tensor<64x64xf32>
+      }
+      scf.yield %o : tensor<64x64xf32>
+    } {tile.pingpong = 1 : i32}
+  }
+  return
+}
