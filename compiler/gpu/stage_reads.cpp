@@ -9,7 +9,8 @@ namespace tile::ir {
 using namespace mlir;
 
 bool readsByThreads(Operation* op, Value ring) {
-  if (isa<MmaOp, TmaStoreOp, SmemStoreOp>(op)) return false;
+  if (isa<TmaStoreOp, SmemStoreOp>(op)) return false;
+  if (auto product = dyn_cast<MmaOp>(op); product && product.getEngine() != Engine::fma) return false;
   return llvm::any_of(op->getOperands(), [&](Value operand) {
     while (auto trans = operand.getDefiningOp<SmemTransOp>()) operand = trans.getSource();
     auto slot = operand.getDefiningOp<SmemSlotOp>();

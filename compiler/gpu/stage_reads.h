@@ -5,8 +5,9 @@
 
 namespace tile::ir {
 
-/// The op has threads load from the ring's stages. Products have what they read when they begin, and have begun when
-/// the stage is given back; stores to a stage are fenced for the bulk store behind them.
+/// The op has threads load from the ring's stages. Products of tensor cores have what they read when they begin, and
+/// have begun when the stage is given back (not so multiply-adds, which wait for what they read one by one); stores to
+/// a stage are fenced for the bulk store behind them.
 bool readsByThreads(mlir::Operation* op, mlir::Value ring);
 /// Threads load from the ring's stages somewhere, and bulk copies fill them.
 bool isReadByThreads(RingReleaseOp release);

@@ -1,7 +1,7 @@
 // random_pointers.h - random kernels that read and write one piece of memory over and over: through pointers that move,
-// with masks at odd places, boxes and rows of views whose strides are known at the launch only, atomics, single elements;
-// in loops, branches and loops until something holds. What one statement writes the next ones read, in other threads.
-// All values are small whole numbers, so every order of summation gives the same bits.
+// with masks at odd places, boxes and rows of views whose strides are known at the launch only, atomics, single
+// elements; in loops, branches and loops until something holds. What one statement writes the next ones read, in other
+// threads. All values are small whole numbers, so every order of summation gives the same bits.
 #pragma once
 #include <algorithm>
 #include <cstdint>
