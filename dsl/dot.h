@@ -5,8 +5,8 @@
 namespace tile {
 
 /// acc + a * b for an MxK and a KxN tile of one element type: f16, bf16, f8 and f32 accumulate in f32, f64 in f64, i8
-/// in i32. f8e4m3 and f8e5m2 may meet, too (gradients and weights). Without acc it starts from zero. f32 operands are multiplied in IEEE f32 unless `prec` says otherwise; for
-/// other operands it means nothing.
+/// in i32. f8e4m3 and f8e5m2 may meet, too (gradients and weights). Without acc it starts from zero. f32 operands are
+/// multiplied in IEEE f32 unless `prec` says otherwise; for other operands it means nothing.
 /// Tiles of B matrices, BxMxK and BxKxN, give BxMxN: a product for each.
 inline Tile dot(Expr a, Expr b, OptionalExpr acc = {}, Prec prec = Prec::ieee) {
   return detail::make_tile(detail::dot(a, b, acc, prec), a.loc);
