@@ -97,10 +97,9 @@ class Placer {
   EngineChoice enginesOf(DotOp dot, const Facts& facts) const {
     Type element = dot.getA().getType().getElementType(), acc = dot.getResult().getType().getElementType();
     EngineChoice choice;
-    // Single warps multiply f8 only as it is copied, neighbours along k; what is computed or lies across they widen.
-    const bool asItIs = liesCopied(dot.getA(), 1, facts) && liesCopied(dot.getB(), 0, facts);
-    Type widened = isF8(element) && !asItIs ? Type(Float16Type::get(dot.getContext())) : element;
-    choice.warps = chooseEngine(widened, acc, dot.getPrecision(), target_);
+    // Single warps multiply f8 only where they can, and as it is copied, neighbours along k; other f8 they widen.
+    const bool asItIs = !isF8(element) || (isCopiedAlongK(dot.getA(), 1, facts) && isCopiedAlongK(dot.getB(), 0, facts));
+    if (asItIs) choice.warps = chooseEngine(element, acc, dot.getPrecision(), target_);
     if (isF8(element) && choice.warps == Engine::fma)
       choice.warps = chooseEngine(Float16Type::get(dot.getContext()), acc, dot.getPrecision(), target_);
     choice.warpgroups = chooseWarpgroupEngine(element, acc, dot.getPrecision(), target_);
@@ -130,15 +129,16 @@ class Placer {
     for (; auto trans = value.getDefiningOp<TransOp>(); kDim = 1 - kDim) value = trans.getSource();
     return fastDim(value, facts) == kDim;
   }
-  bool liesCopied(Value value, int kDim, const Facts& facts) const {
-    Value source = value;
-    while (auto trans = source.getDefiningOp<TransOp>()) source = trans.getSource();
-    return canFetch(source, facts) && kIsMinor(value, kDim, facts);
+  /// It is copied to shared memory as it is, perhaps under another name of its dims.
+  bool isCopied(Value value, const Facts& facts) const {
+    while (auto trans = value.getDefiningOp<TransOp>()) value = trans.getSource();
+    return canFetch(value, facts);
+  }
+  bool isCopiedAlongK(Value value, int kDim, const Facts& facts) const {
+    return isCopied(value, facts) && kIsMinor(value, kDim, facts);
   }
   bool liesAlongK(Value value, int kDim, const Facts& facts) const {
-    Value source = value;
-    while (auto trans = source.getDefiningOp<TransOp>()) source = trans.getSource();
-    return !canFetch(source, facts) || kIsMinor(value, kDim, facts);
+    return !isCopied(value, facts) || kIsMinor(value, kDim, facts);
   }
 
   void widen(DotOp dot) {

@@ -115,9 +115,13 @@ void MemoryPlan::explain(mlir::Diagnostic& diagnostic) const {
 
 // ---- registers
 
-int registersOnEntry(const RolePlan& plan, const Target& target) {
-  const int threads = (plan.warpgroups + 1) * 128 * plan.programs;
+/// For each of so many threads of a multiprocessor.
+static int registersEach(int threads, const Target& target) {
   return std::min<int>(static_cast<int>(target.registersPerSm) / threads, target.maxRegsPerThread) / 8 * 8;
+}
+
+int registersOnEntry(const RolePlan& plan, const Target& target) {
+  return registersEach((plan.warpgroups + 1) * 128 * plan.programs, target);
 }
 
 std::vector<RolePlan> rolePlans(int numWarps, const Target& target, int addressRegisters) {
@@ -402,7 +406,7 @@ int askedPrograms(func::FuncOp func, int threads, const Target& target) {
   if (!asked) return 0;
   const int needed = registersOfProducts(func);
   int programs = static_cast<int>(asked.getInt());
-  while (programs > 1 && static_cast<int>(target.registersPerSm) / (threads * programs) / 8 * 8 < needed) --programs;
+  while (programs > 1 && registersEach(threads * programs, target) < needed) --programs;
   return programs;
 }
 

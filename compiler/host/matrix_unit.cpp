@@ -281,7 +281,7 @@ class UnitEmitter {
 void DotShape::useMatrixUnit(DotOp dot, const Plan& plan) {
   const Type element = elementOf(dot.getA());
   const bool isInteger = element.isInteger(8);
-  const bool isNarrow = isa<BFloat16Type, Float8E4M3FNType, Float8E5M2Type>(element);
+  const bool isNarrow = element.isBF16() || isF8(element);
   if (isInteger ? !plan.machine().amxInt8 : !isNarrow || !plan.machine().amxBf16) return;
   const int64_t group = isInteger ? 4 : 2;
   int64_t step = std::min(k, kRowBytes * group / 4) / group * group;

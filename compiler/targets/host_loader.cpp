@@ -2,8 +2,6 @@
 // handle.
 #include "compiler/targets/host_loader.h"
 
-#include "compiler/targets/host.h"
-
 #include <atomic>
 #include <cmath>
 #include <cstdint>
@@ -14,6 +12,7 @@
 #include <emmintrin.h>
 #endif
 
+#include "compiler/targets/host.h"
 #include "llvm/ExecutionEngine/Orc/AbsoluteSymbols.h"
 #include "llvm/ExecutionEngine/Orc/Core.h"
 #include "llvm/ExecutionEngine/Orc/ObjectLinkingLayer.h"

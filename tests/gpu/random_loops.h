@@ -5,17 +5,11 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
-#include <random>
 #include <vector>
 
-#include "dsl/tile.h"
+#include "tests/gpu/random_choices.h"
 
 namespace tile::testing {
-
-/// Chooses the program; all of it follows from the number.
-struct RandomLoop {
-  int seed = 1;
-};
 
 /// Data of a random kernel: whole numbers in [-2, 2], block numbers in [0, 4).
 inline constexpr int kLargestInput = 2, kBlocks = 4, kBlockRows = 16;
@@ -24,13 +18,13 @@ inline constexpr int kPrograms = 3;
 
 /// Builds the kernel while it is traced. T: what products read; Sum: what they add up in.
 template <class T, class Sum>
-class LoopMaker {
+class LoopMaker : Choices {
  public:
   using In = Tensor<const T, 2>;
   LoopMaker(int seed, const std::array<const In*, 3>& inputs, const Tensor<const Sum, 2>& terms,
             const Ptr<const int32_t>& blocks, const Tensor<const int8_t, 2>& bytes, const Tensor<Sum, 2>& out,
             const Tensor<Sum, 2>& sums, const I32& limit)
-      : random_(static_cast<uint32_t>(seed) * 2654435761u),
+      : Choices(seed),
         inputs_(inputs),
         terms_(terms),
         blocks_(blocks),
@@ -42,11 +36,11 @@ class LoopMaker {
   void program() {
     // Most are kernels that warpgroups can have roles in; what is like them in all but one thing is found below.
     wide_ = !one_in(4);
-    const int warps = wide_ ? pickOf({4, 4, 8, 8, 12}) : pickOf({1, 2, 4, 8});
+    const int warps = wide_ ? pick_of({4, 4, 8, 8, 12}) : pick_of({1, 2, 4, 8});
     num_warps(warps);
     prec_ = wide_ || one_in(2) ? Prec::tf32 : Prec::ieee;
-    m_ = !wide_ ? std::min(pickOf({16, 32, 48, 64, 128}), 32 * warps) : warps == 4 ? pickOf({64, 64, 128}) : 16 * warps;
-    n_ = pickOf({16, 32, 48, 64, 64, 80, 96, 112, 128}), k_ = pickOf({32, 32, 64, 128});
+    m_ = !wide_ ? std::min(pick_of({16, 32, 48, 64, 128}), 32 * warps) : warps == 4 ? pick_of({64, 64, 128}) : 16 * warps;
+    n_ = pick_of({16, 32, 48, 64, 64, 80, 96, 112, 128}), k_ = pick_of({32, 32, 64, 128});
     if (!wide_ && warps <= 2) n_ = std::min(n_, 64), k_ = std::min(k_, 64);  // what a thread can hold
     const Tile id = program_id(0);
     row_ = id * m_;
@@ -74,9 +68,6 @@ class LoopMaker {
   };
   static constexpr int64_t kMost = 1 << 12;
 
-  int number(int below) { return static_cast<int>(random_() % static_cast<uint32_t>(below)); }
-  bool one_in(int n) { return number(n) == 0; }
-  int pickOf(std::initializer_list<int> list) { return list.begin()[number(static_cast<int>(list.size()))]; }
   static constexpr DType sum() { return dtype_of<Sum>(); }
 
   const Value& keep(const Tile& tile, int64_t bound, bool narrow, int rows, int columns) {
@@ -150,7 +141,7 @@ class LoopMaker {
 
   void carry() {
     const bool column = one_in(4);
-    const int rows = one_in(wide_ ? 16 : 5) ? n_ : m_, columns = column ? 1 : pickOf({n_, n_, k_});
+    const int rows = one_in(wide_ ? 16 : 5) ? n_ : m_, columns = column ? 1 : pick_of({n_, n_, k_});
     carried_.push_back({full({rows, columns}, one_in(3) ? 1 : 0, sum()), rows, columns});
   }
   void update(Carried& c) {
@@ -261,7 +252,7 @@ class LoopMaker {
 
   void loop(int depth) {
     const size_t values = values_.size();
-    const int step = pickOf({16, k_, n_, 32});
+    const int step = pick_of({16, k_, n_, 32});
     Tile low = Tile(0), high = Tile(limit_);
     switch (number(5)) {
       case 0: high = min(limit_, row_ + m_); break;
@@ -325,7 +316,6 @@ class LoopMaker {
   static constexpr int kRowsOfProgram = 192, kColumns = 6 * 128 + 64;
 
  private:
-  std::mt19937 random_;
   std::array<const In*, 3> inputs_;
   const Tensor<const Sum, 2>& terms_;
   const Ptr<const int32_t>& blocks_;

@@ -1,7 +1,5 @@
-// random_loops_test.cpp - random kernels (random_loops.h) on the host and on the simulated machines: the same bits in
-// every output, and on the GPU that TILE_RANDOM_DEVICE names instead of these. TILE_RANDOM_PROGRAMS=n runs n programs
-// of every type, TILE_RANDOM_SEED=s starts at seed s, TILE_RANDOM_SCHEDULE=t has the simulated machines take schedule
-// t; TILE_RANDOM_ASSEMBLE=1 has ptxas look at them, too.
+// random_loops_test.cpp - random kernels (random_loops.h) on the host, on the simulated machines and on the GPU that
+// TILE_RANDOM_DEVICE names: the same bits in every output (random_run.h has the settings).
 #include "tests/gpu/random_loops.h"
 
 #include <fmt/format.h>
@@ -61,16 +59,14 @@ class RandomLoops : public ::testing::Test {
 
   static auto make() {
     using In = Tensor<const T, 2>;
-    return kernel("random_loops", [](const RandomLoop& c, In x, In y, In z, Tensor<const Sum, 2> terms,
+    return kernel("random_loops", [](const RandomSeed& c, In x, In y, In z, Tensor<const Sum, 2> terms,
                                      Ptr<const int32_t> blocks, Tensor<const int8_t, 2> bytes, Tensor<Sum, 2> out,
                                      Tensor<Sum, 2> sums, I32 limit) {
       Maker(c.seed, {&x, &y, &z}, terms, blocks, bytes, out, sums, limit).program();
     });
   }
 
-  /// f(kernel, arguments...) with memory as `device` sees it; results come back into `m`.
-  template <class F>
-  static auto with(const std::shared_ptr<Device>& device, Memory& m, F&& f) {
+  static Status run(const std::shared_ptr<Device>& device, Memory& m, int seed) {
     std::array<TensorView<const T, 2>, 3> views;
     std::deque<OnDevice<T>> inputs;
     for (size_t i = 0; i < views.size(); ++i) {
@@ -81,23 +77,17 @@ class RandomLoops : public ::testing::Test {
         sums(device, m.sums, kRows * 128);
     OnDevice<int32_t> blocks(device, m.blocks, kBlocks);
     OnDevice<int8_t> bytes(device, m.bytes, m.kTermRows * m.kTermColumns);
-    const auto result =
-        f(make(), views[0], views[1], views[2],
-          TensorView<const Sum, 2>(terms.data(), {m.kTermRows, m.kTermColumns}),
-          static_cast<const int32_t*>(blocks.data()),
-          TensorView<const int8_t, 2>(bytes.data(), {m.kTermRows, m.kByteColumns}, {m.kTermColumns, 1}),
-          TensorView<Sum, 2>(out.data(), {kRows, Maker::kColumns}),
-          TensorView<Sum, 2>(sums.data(), {kRows, 128}), m.limit);
-    if (!result.ok()) return result;
-    for (OnDevice<Sum>* made : {&out, &sums}) made->copy_back().value_or_throw();
-    return result;
-  }
-  static Status run(const std::shared_ptr<Device>& device, Memory& m, int seed) {
     Stream& stream = device->default_stream();
-    return with(device, m, [&](const auto& k, auto... args) {
-      const Status ran = k.try_launch(stream, {seed}, Grid{kPrograms}, args...);
-      return ran.ok() ? stream.synchronize() : ran;
-    });
+    Status ran = make().try_launch(
+        stream, {seed}, Grid{kPrograms}, views[0], views[1], views[2],
+        TensorView<const Sum, 2>(terms.data(), {m.kTermRows, m.kTermColumns}),
+        static_cast<const int32_t*>(blocks.data()),
+        TensorView<const int8_t, 2>(bytes.data(), {m.kTermRows, m.kByteColumns}, {m.kTermColumns, 1}),
+        TensorView<Sum, 2>(out.data(), {kRows, Maker::kColumns}), TensorView<Sum, 2>(sums.data(), {kRows, 128}), m.limit);
+    if (ran.ok()) ran = stream.synchronize();
+    for (OnDevice<Sum>* made : {&out, &sums})
+      if (ran.ok()) ran = made->copy_back();
+    return ran;
   }
   static std::string difference(const GuardedBuffer& got, const GuardedBuffer& want, int columns) {
     const size_t size = static_cast<size_t>(kRows) * static_cast<size_t>(columns);
@@ -116,8 +106,7 @@ TYPED_TEST(RandomLoops, HostAndGpusAgree) {
         EXPECT_EQ(this->difference(got.out, want.out, TestFixture::Maker::kColumns), "") << target << ", out";
         EXPECT_EQ(this->difference(got.sums, want.sums, 128), "") << target << ", sums";
       });
-  std::printf("%d launches, %d with roles, %d with bulk copies\n", simtLaunches().all, simtLaunches().persistent,
-              simtLaunches().bulk);
+  print_launches();
 }
 
 }  // namespace

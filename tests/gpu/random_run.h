@@ -1,6 +1,7 @@
 // random_run.h - where random kernels run: on the host, and on the simulated machines or the device that
 // TILE_RANDOM_DEVICE names. TILE_RANDOM_PROGRAMS=n runs n programs of every type, TILE_RANDOM_SEED=s starts at seed s,
-// TILE_RANDOM_SCHEDULE=t has the simulated machines take schedule t.
+// TILE_RANDOM_SCHEDULE=t has the simulated machines take schedule t, TILE_RANDOM_ASSEMBLE=1 has ptxas look at what they
+// run.
 #pragma once
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -5,17 +5,11 @@
 #include <algorithm>
 #include <cstdint>
 #include <deque>
-#include <random>
 #include <vector>
 
-#include "dsl/tile.h"
+#include "tests/gpu/random_choices.h"
 
 namespace tile::testing {
-
-/// Chooses the program; all of it follows from the number.
-struct RandomTiles {
-  int seed = 1;
-};
 
 /// What the kernels of one element type are given. Narrow: what memory holds; Wide: what is computed in.
 template <class Narrow, class Wide>
@@ -29,14 +23,14 @@ struct TileMemory {
 
 /// Builds the kernel while it is traced.
 template <class Narrow, class Wide>
-class TileMaker {
+class TileMaker : Choices {
  public:
   using Sizes = TileMemory<Narrow, Wide>;
 
   TileMaker(int seed, const Tensor<const Narrow, 2>& view, const Ptr<const Narrow>& flat,
             const Ptr<const int32_t>& places, const Ptr<Wide>& scratch, const Ptr<Wide>& out,
             const Ptr<int32_t>& counters, const I32& limit)
-      : random_(static_cast<uint32_t>(seed) * 2654435761u),
+      : Choices(seed),
         view_(view),
         flat_(flat),
         places_(places),
@@ -68,8 +62,6 @@ class TileMaker {
   static constexpr int64_t kTame = 100;
 
   static constexpr DType wide() { return dtype_of<Wide>(); }
-  int number(int64_t below) { return static_cast<int>(random_() % static_cast<uint64_t>(below)); }
-  bool one_in(int n) { return number(n) == 0; }
   static int64_t count(const Dims& s) {
     int64_t n = 1;
     for (int64_t d : s) n *= d;
@@ -173,7 +165,7 @@ class TileMaker {
       case 8: {
         std::vector<int> order(static_cast<size_t>(rank));
         for (int i = 0; i < rank; ++i) order[static_cast<size_t>(i)] = i;
-        std::shuffle(order.begin(), order.end(), random_);
+        shuffle(order);
         Dims to;
         Shape by;
         for (int d : order) to.push_back(dims[static_cast<size_t>(d)]), by.push_back(d);
@@ -347,7 +339,6 @@ class TileMaker {
     for (const Value& c : carried) keep(c.tile, c.shape, kTame);
   }
 
-  std::mt19937 random_;
   const Tensor<const Narrow, 2>& view_;
   const Ptr<const Narrow>& flat_;
   const Ptr<const int32_t>& places_;

@@ -52,7 +52,7 @@ class RandomTilesTest : public ::testing::Test {
   };
 
   static Status run(const std::shared_ptr<Device>& device, Memory& m, int seed) {
-    const auto k = kernel("random_tiles", [](const RandomTiles& c, Tensor<const Narrow, 2> view, Ptr<const Narrow> flat,
+    const auto k = kernel("random_tiles", [](const RandomSeed& c, Tensor<const Narrow, 2> view, Ptr<const Narrow> flat,
                                              Ptr<const int32_t> places, Ptr<Wide> scratch, Ptr<Wide> out,
                                              Ptr<int32_t> counters, I32 limit) {
       Maker(c.seed, view, flat, places, scratch, out, counters, limit).program();
