@@ -1,7 +1,7 @@
 // random_run.h - where random kernels run: on the host, and on the simulated machines or the device that
 // TILE_RANDOM_DEVICE names. TILE_RANDOM_PROGRAMS=n runs n programs of every type, TILE_RANDOM_SEED=s starts at seed s,
 // TILE_RANDOM_SCHEDULE=t has the simulated machines take schedule t, TILE_RANDOM_ASSEMBLE=1 has ptxas look at what they
-// run.
+// run; with TILE_RANDOM_ASSEMBLE=only it does just that, and prints what it remarks on.
 #pragma once
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -12,6 +12,7 @@
 #include <random>
 #include <span>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -120,14 +121,36 @@ class MemoryOnDevice {
   std::deque<OnDevice<std::byte>> there_;
 };
 
+/// Prints what ptxas remarks on in the code of one program.
+template <class Memory, class Run>
+void assemble_only(Run&& run, int seed) {
+  for (const std::string& target : random_targets()) {
+    Memory memory(seed);
+    const Status ran = run(random_device(target), memory, seed);
+    if (ran.ok() || is_over_budget(ran.error())) continue;
+    const std::string text = ran.error().to_string(), begin = kAssembledOnly;
+    const size_t at = text.find(begin);
+    ASSERT_NE(at, std::string::npos) << target << ": " << text;
+    const std::string said = text.substr(at + begin.size(), text.find('\n', at) - at - begin.size());
+    const auto* suite = ::testing::UnitTest::GetInstance()->current_test_suite();
+    if (!said.empty()) std::printf("%s seed %d %s: %s\n", suite->name(), seed, target.c_str(), said.c_str());
+  }
+}
+
 /// Runs the programs that TILE_RANDOM_SEED and TILE_RANDOM_PROGRAMS (else `programs`) choose on the host and elsewhere:
 /// run(device, memory, seed) each on a fresh Memory(seed), check(target, got, want, seed) where both ran.
 template <class Memory, class Run, class Check>
 void host_and_gpus_agree(int programs, Run&& run, Check&& check) {
   const int first = setting("TILE_RANDOM_SEED", 1), end = first + setting("TILE_RANDOM_PROGRAMS", programs);
+  const char* assembles = std::getenv("TILE_RANDOM_ASSEMBLE");
+  const bool only = assembles && std::string_view(assembles) == "only";
   const std::shared_ptr<Device> host = open_device("host").value_or_throw();
   for (int seed = first; seed < end; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
+    if (only) {
+      assemble_only<Memory>(run, seed);
+      continue;
+    }
     Memory want(seed);
     const Status reference = run(host, want, seed);
     ASSERT_TRUE(reference.ok()) << reference.error().to_string();

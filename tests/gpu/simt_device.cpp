@@ -1,9 +1,13 @@
 // simt_device.cpp - see simt_device.h. Everything but loading and launching is the host device's.
 #include "tests/gpu/simt_device.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <mutex>
+#include <string_view>
 
 #include "compiler/compiler.h"
 #include "compiler/targets/nvptx.h"
@@ -116,8 +120,8 @@ class SimtDevice : public Device {
         return Error{ErrorKind::internal, "no IR was seen of kernel '" + binary.entry + "'", {}};
       text = it->second;
     }
-    if (std::getenv("TILE_RANDOM_ASSEMBLE"))
-      if (Status good = assemble(binary); !good) return good.error();
+    if (const char* assembles = std::getenv("TILE_RANDOM_ASSEMBLE"))
+      if (Status good = assemble(binary, assembles == std::string_view("only")); !good) return good.error();
     try {
       return std::static_pointer_cast<Module>(std::make_shared<SimtModule>(shared_from_this(), binary, text));
     } catch (const std::exception& error) {
@@ -125,11 +129,21 @@ class SimtDevice : public Device {
     }
   }
 
-  /// What the simulated machine does not look at: whether ptxas takes the code.
-  Status assemble(const KernelBinary& binary) const {
+  /// What the simulated machine does not look at: whether ptxas takes the code. `only`: an error that says what it
+  /// remarks on instead of a module.
+  Status assemble(const KernelBinary& binary, bool only) const {
     Resources resources;
     const auto cubin = ir::runPtxas(binary.bytes, target_, {}, resources);
-    return cubin ? ok() : Status(cubin.error());
+    if (!cubin) return cubin.error();
+    if (!only) return ok();
+    std::string said;
+    if (resources.spill_store_bytes) said = fmt::format("{} bytes of registers spill; ", resources.spill_store_bytes);
+    for (std::string_view rest = resources.log; !rest.empty();) {
+      const std::string_view line = rest.substr(0, rest.find('\n'));
+      if (line.find("(C75") != line.npos) said += line;
+      rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+    }
+    return Error{ErrorKind::compile, kAssembledOnly + said, {}};
   }
 
   Stream& default_stream() override { return stream_; }

@@ -11,6 +11,10 @@ namespace tile::testing {
 /// A fresh device. It listens to the compiler for the IR of what it will load: this sets the process's JIT policy.
 std::shared_ptr<Device> makeSimtDevice(const std::string& target = "sm_90a");
 
+/// Begins the error that a device gives in the place of a module under TILE_RANDOM_ASSEMBLE=only; what ptxas remarks on
+/// (spills, serialised products) follows.
+inline constexpr const char* kAssembledOnly = "assembled only: ";
+
 /// The schedule of the launches to come (SimtKernel::run).
 void setSimtSeed(uint32_t seed);
 /// Launches so far, and how many of them had roles or bulk copies.
