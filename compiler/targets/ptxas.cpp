@@ -173,13 +173,18 @@ Result<Assembled> assembled(const std::string& ptx, const std::string& what, con
 }
 
 /// The same code for one program at least on a multiprocessor. Without a bound ptxas leaves registers for as many
-/// programs of one or two warps as there may be, and spills for that. Empty where the code has a bound of its own.
-std::string withFewestPrograms(std::string ptx) {
-  constexpr int kFewThreads = 64;
+/// programs as there may be, and spills for that (128 threads were given 32 registers each). Empty where the code has a
+/// bound of its own, its threads all the registers that there are, or more than two warps a few words in memory for an
+/// occupancy step.
+std::string withFewestPrograms(std::string ptx, const Resources& resources) {
+  constexpr int kRegisters = 65536, kMostOfThread = 255, kGranule = 8, kFewThreads = 64, kFewBytes = 16;
   const std::string directive = ".reqntid ";
   const size_t at = ptx.find(directive);
   if (at == std::string::npos || ptx.find(".minnctapersm") != std::string::npos) return "";
-  if (std::atoi(ptx.c_str() + at + directive.size()) > kFewThreads) return "";
+  const int threads = std::max(1, std::atoi(ptx.c_str() + at + directive.size()));
+  if (resources.registers + kGranule > std::min(kMostOfThread, kRegisters / threads)) return "";
+  if (threads > kFewThreads && resources.spill_store_bytes <= kFewBytes && resources.spill_load_bytes <= kFewBytes)
+    return "";
   return ptx.insert(at, ".minnctapersm 1\n");
 }
 
@@ -192,7 +197,7 @@ Result<std::string> runPtxas(const std::string& ptx, const Target& target, const
   if (!code) return code.error();
   auto spilled = [](const Assembled& a) { return a.resources.spill_store_bytes + a.resources.spill_load_bytes; };
   if (spilled(*code) > 0)
-    if (const std::string bounded = withFewestPrograms(ptx); !bounded.empty())
+    if (const std::string bounded = withFewestPrograms(ptx, code->resources); !bounded.empty())
       if (Result<Assembled> again = assembled(bounded, what, target, options); again && spilled(*again) < spilled(*code))
         code = std::move(again);
   resources = code->resources;

@@ -122,6 +122,7 @@ llvm::Value* Emitter::packPair(llvm::Value* low, llvm::Value* high) {
 
 void Emitter::barrier() {
   if (role == Role::consumer) return namedBarrier(*this, i32(kConsumerBarrier), numThreads());
+  if (totalThreads() == target.lanes) return syncWarp();  // orders memory between the lanes as well
   b.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier_cta_sync_aligned_all, {i32(0)});
 }
 llvm::Value* Emitter::barrierVote(llvm::Value* holds, bool inAll) {
