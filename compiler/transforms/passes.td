@@ -45,6 +45,11 @@ def NarrowMoves : Pass<"tile-narrow-moves", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect"];
 }
 
+def AccumulateProducts : Pass<"tile-accumulate-products", "::mlir::func::FuncOp"> {
+  let summary = "sums behind products are their accumulators";
+  let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect"];
+}
+
 def SmallProducts : Pass<"tile-small-products", "::mlir::func::FuncOp"> {
   let summary = "many small products that no tensor core multiplies are computed element by element";
   let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect"];

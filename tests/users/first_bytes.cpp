@@ -345,7 +345,7 @@ Register r4("ngram_ban", [](Env& e) {
 
 // --- signs of 64 random projections as the bits of one word (similarity hashing), and how far the words of a list are
 struct SimhashCfg {
-  int B = 64, D = 256;
+  int B = 64, D = 256, W = 4096;
 };
 auto simhash = kernel("user_simhash", [](const SimhashCfg& c, Ptr<const half> x, Ptr<const half> planes,
                                          Ptr<uint64_t> words, I32 n) {
@@ -360,9 +360,9 @@ auto hash_near = kernel("user_hash_near", [](const SimhashCfg& c, Ptr<const uint
                                              Ptr<int32_t> near, I32 n, I32 limit) {
   // near [queries]: how many words differ in fewer than `limit` bits
   auto q = load(queries + program_id(0));
-  Tile count = zeros({1024}, i32);
-  for (auto i : range(0, n, 1024)) {
-    auto at = i + arange(0, 1024);
+  Tile count = zeros({c.W}, i32);
+  for (auto i : range(0, n, c.W)) {
+    auto at = i + arange(0, c.W);
     auto apart = popcount(load(words + at, {.mask = at < n}) ^ q);
     count += cast((cast(apart, i32) < limit) & (at < n), i32);
   }
@@ -370,8 +370,8 @@ auto hash_near = kernel("user_hash_near", [](const SimhashCfg& c, Ptr<const uint
 }).grid([](const SimhashCfg&, auto, auto, auto, int, int) { return Grid{128}; });
 Register r5("simhash", [](Env& e) {
   SimhashCfg c;
-  if (!e.big) c = {16, 32};
-  c.B = e.field("B", c.B);
+  if (!e.big) c = {16, 32, 64};
+  c.B = e.field("B", c.B), c.W = e.field("W", c.W);
   const int n = e.big ? 1 << 20 : 75, D = c.D;
   auto x = random<half>(e, size_t(n) * D), planes = random<half>(e, D * 64);
   auto words = constant<uint64_t>(e, n, 0), queries = filled<uint64_t>(e, 128, [](size_t i) { return i * 0x9E3779B97F4A7C15ull; });

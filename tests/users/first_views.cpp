@@ -18,7 +18,7 @@ auto view_linear = kernel("user_view_linear", [](const LinearCfg& c, Ptr<const b
   auto Z = make_view(z, {M, N}, {ldy, 1});
   auto m = program_id(0) * c.BM, n = program_id(1) * c.BN;
   Tile acc = zeros({c.BM, c.BN}, f32);
-  for (auto k : range(0, K, c.BK)) acc = dot(X.load({m, k}, {c.BM, c.BK}), trans(W.load({n, k}, {c.BN, c.BK})), acc);
+  for (auto k : range(0, K, c.BK)) acc += dot(X.load({m, k}, {c.BM, c.BK}), trans(W.load({n, k}, {c.BN, c.BK})));
   auto at = n + arange(0, c.BN);
   auto pre = acc + load(b + at, {.mask = at < N}).row();
   Z.store({m, n}, cast(pre, bf16));
