@@ -18,10 +18,12 @@
 // At the edges of regions everything is finished, with one exception: the last products of a loop run on into the next
 // iteration when all that happens to their results there is to be accumulated on. That iteration issues its own
 // products, then waits for the old ones, then releases their stages; behind the loop one more wait and release follow,
-// and all of that stands under "the loop runs" (guard_loop.h).
+// and all of that stands under "the loop runs" (guard_loop.h); what the loop's products accumulate on at first is written
+// in front of it (start_accumulators.h).
 #include "compiler/gpu/async_plan.h"
 #include "compiler/gpu/gpu_passes.h"
 #include "compiler/gpu/guard_loop.h"
+#include "compiler/gpu/start_accumulators.h"
 #include "mlir/Pass/Pass.h"
 
 namespace tile::ir {
@@ -147,7 +149,10 @@ class AsyncWaitsPass : public PassWrapper<AsyncWaitsPass, OperationPass<func::Fu
     WaitInserter inserter(func);
     inserter.run();
     if (failed(checkAsyncWaits(func))) return signalPassFailure();
-    for (scf::ForOp loop : inserter.carryingLoops()) guardLoop(loop);
+    for (scf::ForOp loop : inserter.carryingLoops()) {
+      startAccumulators(loop);
+      guardLoop(loop);
+    }
   }
 };
 

@@ -4,6 +4,7 @@
 
 #include <numeric>
 
+#include "compiler/targets/nvptx.h"
 #include "tests/gpu/random_run.h"
 
 namespace tile::testing {
@@ -98,6 +99,22 @@ TYPED_TEST(RandomPersistent, HostAndGpusAgree) {
         EXPECT_EQ(got.template difference<Sum>(want, Fixture::rows, 1), "") << target << ", sums of rows";
       });
   print_launches();
+}
+
+// Sums that begin with what memory holds, or with those of a loop in front, were taken for accumulators that others than
+// products write (C7515; start_accumulators.h).
+TYPED_TEST(RandomPersistent, ProductsAreNotSerialised) {
+  if (ir::findPtxas({}).empty()) GTEST_SKIP() << "ptxas not found";
+  ::setenv("TILE_RANDOM_ASSEMBLE", "only", 1);
+  for (const int seed : {1, 11, 13, 34}) {
+    typename TestFixture::Memory memory(seed);
+    const Status ran = this->run(makeSimtDevice("sm_90a"), memory, seed);
+    ASSERT_FALSE(ran.ok());
+    const std::string said = ran.error().to_string();
+    EXPECT_TRUE(said.find(kAssembledOnly) != said.npos || is_over_budget(ran.error())) << said;
+    EXPECT_EQ(said.find("(C75"), said.npos) << "seed " << seed << ": " << said;
+  }
+  ::unsetenv("TILE_RANDOM_ASSEMBLE");
 }
 
 }  // namespace

@@ -596,3 +596,43 @@ func.func @factor_written(%p: !tile.ptr<f32>, %c: !tile.view<2xf32>, %n: i32) at
   tile.store %r#0, %c[%c0, %c0 : i32, i32] : tensor<64x128xf32>, !tile.view<2xf32>
   return
 }
+
+// -----
+
+// What a product that runs on accumulates on at first is written in front of its loop: ptxas serialises all products
+// when it finds a load or a join of branches there (C7515). A constant is written anyway.
+// CHECK-LABEL: func.func @started
+// CHECK-SAME: %[[O:[a-z0-9]+]]: tensor<64x64xf32>
+// CHECK: %[[WRITTEN:.*]] = tile.inline_asm "add.f32 $0, $1, 0f80000000;", "=f,f"(%[[O]]) pure
+// CHECK: scf.if
+// CHECK: scf.for {{.*}} iter_args(%{{[a-z0-9]+}} = %[[WRITTEN]], %{{[a-z0-9]+}} = %cst
+func.func @started(%q: !tile.smem<64x64xf16, minor = 1>, %o: tensor<64x64xf32>, %n: i32) -> (tensor<64x64xf32>, tensor<64x64xf32>) attributes {tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %r:2 = scf.for %k = %c0 to %n step %c1 iter_args(%x = %o, %y = %zero) -> (tensor<64x64xf32>, tensor<64x64xf32>) : i32 {
+    %d = tile.mma wgmma_f16 k 64 warps(4, 1) %q, %q, %x : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf32>
+    %e = tile.mma wgmma_f16 k 64 warps(4, 1) %q, %q, %y : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf32>
+    scf.yield %d, %e : tensor<64x64xf32>, tensor<64x64xf32>
+  }
+  return %r#0, %r#1 : tensor<64x64xf32>, tensor<64x64xf32>
+}
+
+// -----
+
+// Whole numbers: a zero that the assembler does not know is added.
+// CHECK-LABEL: func.func @started_whole
+// CHECK-SAME: %[[O:[a-z0-9]+]]: tensor<64x64xi32>
+// CHECK: %[[ZERO:.*]] = tile.inline_asm "{{.*}}%smid{{.*}}", "=r"() pure
+// CHECK: %[[ZEROS:.*]] = tile.splat %[[ZERO]]
+// CHECK: %[[WRITTEN:.*]] = tile.inline_asm "add.s32 $0, $1, $2;", "=r,r,r"(%[[O]], %[[ZEROS]]) pure
+// CHECK: iter_args(%{{[a-z0-9]+}} = %[[WRITTEN]])
+func.func @started_whole(%q: !tile.smem<64x64xi8, minor = 1>, %p: !tile.smem<64x64xi8, minor = 0>, %o: tensor<64x64xi32>, %n: i32) -> tensor<64x64xi32> attributes {tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %r = scf.for %k = %c0 to %n step %c1 iter_args(%x = %o) -> (tensor<64x64xi32>) : i32 {
+    %d = tile.mma wgmma_s8 k 64 warps(4, 1) %q, %p, %x : !tile.smem<64x64xi8, minor = 1>, !tile.smem<64x64xi8, minor = 0> -> tensor<64x64xi32>
+    scf.yield %d : tensor<64x64xi32>
+  }
+  return %r : tensor<64x64xi32>
+}

@@ -68,8 +68,10 @@ class Parser {
   int64_t number() {
     size_t used = 0;
     int64_t value = 0;
+    const bool isFloat = text_.compare(at_, 2, "0f") == 0;  // the bits of an f32 follow
+    if (isFloat) at_ += 2;
     try {
-      value = static_cast<int64_t>(std::stoll(text_.substr(at_), &used, 0));
+      value = static_cast<int64_t>(std::stoll(text_.substr(at_), &used, isFloat ? 16 : 0));
     } catch (const std::exception&) {
       error();
     }

@@ -1,4 +1,4 @@
-// user_instructions.cpp - instructions that only authors of kernels write, in assembly of their own.
+// user_instructions.cpp - instructions that only authors of kernels write, in assembly of their own, and start_accumulators.
 #include <algorithm>
 #include <cmath>
 
@@ -18,6 +18,10 @@ bool userStatement(const AsmStatement& s, AsmFrame& f) {
     f.set(s.operands[0], in(1) & 0xff);
   } else if (s.is("cvt.rn.f32.s32")) {
     f.set(s.operands[0], fromFloat(static_cast<float>(static_cast<int32_t>(in(1)))));
+  } else if (s.is("add.f32")) {
+    f.set(s.operands[0], fromFloat(number(1) + number(2)));
+  } else if (s.is("add.s32")) {
+    f.set(s.operands[0], static_cast<uint32_t>(in(1) + in(2)));
   } else if (s.is("max.f32")) {
     f.set(s.operands[0], fromFloat(std::fmax(number(1), number(2))));
   } else if (s.is("tanh.approx.f32")) {
