@@ -36,6 +36,25 @@ int groupsOf(MmaOp op) {
   return (stepsOf(op) + kFragmentSteps - 1) / kFragmentSteps;
 }
 
+/// Whether a product may run between the op and the start of its block, `from` being the last op looked at; null: not
+/// known.
+std::optional<bool> runsBefore(mlir::Operation* from, MmaOp op) {
+  for (mlir::Operation* at = from; at; at = at->getPrevNode()) {
+    if (at == op) return true;
+    if (auto wait = dyn_cast<MmaWaitOp>(at)) return wait.getPending() > 0;
+    if (asyncProduct(at)) return true;
+    if (hasAsyncProduct(at)) return false;  // at the edges of regions everything is finished
+  }
+  return std::nullopt;
+}
+
+/// Whether products may run when this one begins: those in front of it, or in loops those of the iteration before.
+bool othersRun(MmaOp op) {
+  if (auto known = runsBefore(op->getPrevNode(), op)) return *known;
+  if (!mlir::isa<mlir::scf::ForOp>(op->getParentOp())) return false;
+  return runsBefore(op->getBlock()->getTerminator(), op).value_or(false);
+}
+
 void waitForGroups(Emitter& e, int pending) {
   e.inlineAsm(e.b.getVoidTy(), "wgmma.wait_group.sync.aligned " + std::to_string(pending) + ";", "~{memory}", {});
 }
@@ -113,7 +132,8 @@ LogicalResult emitWgmma(Emitter& e, MmaOp op) {
   const int stepsPerGroup = isFragment ? kFragmentSteps : steps;
   for (int begin = 0; begin < steps; begin += stepsPerGroup) {
     const int end = std::min(steps, begin + stepsPerGroup);
-    if (isFragment) waitForGroups(e, 1);  // whose fragments were in the registers these may get
+    // Whose fragments were in the registers these may get. Waits for nothing confuse ptxas (C7515).
+    if (isFragment && (begin > 0 || othersRun(op))) waitForGroups(e, 1);
     SmallVector<SmallVector<Value*, 4>> registers;  // reads and conversions stand in front of the fence, all of them
     for (int step = begin; step < end && inRegisters; ++step)
       for (int rep = 0; rep < reps; ++rep) registers.push_back(inRegisters->at(rep, step));
