@@ -20,7 +20,7 @@
 
 namespace tile {
 
-inline constexpr uint32_t kAbiVersion = 3;
+inline constexpr uint32_t kAbiVersion = 4;
 
 enum class BinaryFormat : uint8_t { cubin, ptx, host_object };
 
@@ -36,6 +36,7 @@ struct ParamInfo {
   uint32_t align = 0;        ///< bytes the address is a multiple of, a power of two
   uint32_t multiple_of = 0;  ///< integer scalars
   bool one = false;          ///< integer scalars: the value is 1
+  bool positive = false;     ///< integer scalars: above 0, or bulk copies cannot be made
   int8_t unit_stride = -1;   ///< the dimension whose stride is 1
   std::array<uint32_t, kMaxRank> stride_multiple_of{}, dim_multiple_of{};  ///< strides in elements
   std::string name;          ///< for messages; may be empty

@@ -189,6 +189,14 @@ class Collision {
                                 wanted == 1 ? "its being" : "a multiple of", wanted));
 }
 
+[[gnu::cold, gnu::noinline]] Status stride_problem(const KernelBinary& kernel, size_t index, int64_t value) {
+  Error e = user_error(fmt::format("{}: bulk copies cannot be made with a stride of {}; compile the kernel without them "
+                                   "(KernelOptions::tma = false)",
+                                   argument(kernel, index), value));
+  e.needs_plain_copies = true;
+  return e;
+}
+
 // Of dimensions with one element only that one is touched, whatever the stride.
 Status check_view_promises(const KernelBinary& kernel, size_t index, const int64_t* shape) {
   const ParamInfo& p = kernel.params[index];
@@ -334,8 +342,9 @@ Status check_arguments(const KernelBinary& kernel, const uint64_t* slots, size_t
         if (p.stored && !nested(shape, shape + p.rank, p.rank, [](int d) { return d; })) [[unlikely]]
           if (Status apart = check_apart(kernel, i, shape); !apart) return apart;
       }
-    } else if (p.multiple_of > 1 || p.one) {
+    } else if (p.multiple_of > 1 || p.one || p.positive) {
       const int64_t value = scalar_value(p, *slots);
+      if (p.positive && value <= 0) return stride_problem(kernel, i, value);
       if (p.one && value != 1) return promise_problem(kernel, i, -1, "value", value, 1);
       if (p.multiple_of > 1 && value % p.multiple_of != 0)
         return promise_problem(kernel, i, -1, "value", value, p.multiple_of);

@@ -103,6 +103,7 @@ std::string serialize(const KernelBinary& k) {
     w.put(p.align);
     w.put(p.multiple_of);
     w.put(static_cast<uint8_t>(p.one));
+    w.put(static_cast<uint8_t>(p.positive));
     w.put(p.unit_stride);
     for (int d = 0; d < p.rank; ++d) {
       w.put(p.stride_multiple_of[static_cast<size_t>(d)]);
@@ -181,6 +182,7 @@ Result<KernelBinary> deserialize(std::string_view bytes) {
     p.align = r.get<uint32_t>();
     p.multiple_of = r.get<uint32_t>();
     p.one = r.get_bool();
+    p.positive = r.get_bool();
     p.unit_stride = r.get<int8_t>();
     if (p.rank > uint32_t{kMaxRank} || !(p.align == 0 || std::has_single_bit(p.align)) || p.unit_stride < -1 ||
         p.unit_stride >= kMaxRank)

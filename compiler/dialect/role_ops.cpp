@@ -1,5 +1,6 @@
 // role_ops.cpp - verifiers of roles, rings and bulk copies. Messages name what was expected and what was found.
 #include "compiler/dialect/dialect.h"
+#include "runtime/abi.h"
 
 namespace tile::ir {
 using namespace mlir;
@@ -69,6 +70,13 @@ LogicalResult verifyBulk(Operation* op, ViewType view, OperandRange indices, Sme
 
 LogicalResult TmaLoadOp::verify() {
   return verifyBulk(*this, getView().getType(), getIndices(), getTarget().getType());
+}
+
+LogicalResult TmaDescribeOp::verify() {
+  if (!getView().getDefiningOp<MakeViewOp>()) return emitOpError("expects a view made by tile.make_view");
+  const SmemType memory = getMemory().getType();
+  if (memory.bytes() == kTensorMapBytes) return success();
+  return emitOpError() << "expects " << kTensorMapBytes << " bytes of memory, found " << memory;
 }
 
 LogicalResult TmaStoreOp::verify() {

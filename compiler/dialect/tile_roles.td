@@ -139,13 +139,24 @@ def Tile_TakeOverOp : Tile_Op<"take_over", [MemoryEffects<[MemRead, MemWrite]>, 
 def Tile_TmaLoadOp : Tile_Op<"tma_load", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "producer: starts copying a box of a view into one stage; zeros outside the view. Counts on the ring's full barrier";
   let description = [{
-    The view is a kernel argument with a unit stride in one of the box's two dims, 16-byte aligned, all other strides multiples
-    of 16 bytes (tma_box.h decides). The tensor map is encoded at launch and comes as a hidden argument.
+    The view has a unit stride in one of the box's two dims, is 16-byte aligned, all its other strides are multiples of 16
+    bytes (tma_box.h decides). Of a kernel argument the tensor map is encoded at launch and comes as a hidden argument; of a
+    view made in the kernel, a tma_describe writes it.
     The box is the whole of the target's shape, or `tile.box` (tma_box.h), whose dims but the last are the target's rows.
   }];
   let arguments = (ins Tile_ViewType:$view, Variadic<AnyTypeOf<[I32, I64]>>:$indices, Tile_SmemType:$target, Tile_RingType:$ring, I32:$slot,
                        DefaultValuedAttr<Tile_CacheHintAttr, "CacheHint::none">:$cache);
   let assemblyFormat = "$view `[` $indices `:` type($indices) `]` `to` $target `signals` $ring `[` $slot `]` (`cache` $cache^)? attr-dict `:` type($view) `,` type($target) `,` type($ring)";
+  let hasVerifier = 1;
+}
+def Tile_TmaDescribeOp : Tile_Op<"tma_describe", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "producer: from here on, the tensor maps of copies from a view that is made in the kernel describe it";
+  let description = [{
+    Stands behind the view's make_view, in front of every tma_load from it. Maps that change are written when all copies that
+    read them have arrived (lowering/made_maps.cpp); they are put together in `memory`, a tile of kTensorMapBytes bytes.
+  }];
+  let arguments = (ins Tile_ViewType:$view, Tile_SmemType:$memory);
+  let assemblyFormat = "$view `in` $memory attr-dict `:` type($view) `,` type($memory)";
   let hasVerifier = 1;
 }
 def Tile_TmaStoreOp : Tile_Op<"tma_store", [MemoryEffects<[MemRead, MemWrite]>]> {

@@ -93,11 +93,9 @@ void CopySlice::checkWrites() {
   loop_.getRegion().walk([&](Operation* op) {
     if (!writesGlobal(op)) return;
     if (isAcquire(op)) return refuse("the loop contains an acquiring atomic");
-    Value written = rootOf(addressOf(op));
-    for (Value read : readRoots_) {
-      Value root = rootOf(read);
-      if (!written || !root || written == root) return refuse("the loop may write what it copies");
-    }
+    const MemoryRoot written = rootOf(addressOf(op));
+    for (Value read : readRoots_)
+      if (!written.isApartFrom(rootOf(read))) return refuse("the loop may write what it copies");
   });
 }
 

@@ -79,8 +79,7 @@ bool canPass(Operation* load, Operation* op) {
   if (isMemoryEffectFree(op)) return true;
   if (isa<LoadOp, GatherOp>(op)) return !isVolatile(op);
   if (!writesGlobal(op) || isAcquire(op)) return false;
-  const Value mine = rootOf(addressOf(load)), its = rootOf(addressOf(op));
-  return mine && its && mine != its;
+  return rootOf(addressOf(load)).isApartFrom(rootOf(addressOf(op)));
 }
 
 class EarlyLoadsPass : public PassWrapper<EarlyLoadsPass, OperationPass<func::FuncOp>> {

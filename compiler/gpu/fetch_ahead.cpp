@@ -156,17 +156,16 @@ class Fetcher {
       return steps && loop.isDefinedOutsideOfLoop(load.getView());
     };
     for (auto load : loop.getBody()->getOps<LoadOp>()) {
-      const Value root = rootOf(load.getView());
+      const MemoryRoot root = rootOf(load.getView());
       if (!root || !tileType(load.getResult()) || isVolatile(load)) continue;
       bool updates = false, others = false;
       loop.walk([&](Operation* op) {
         if (!writesGlobal(op)) return;
-        const Value written = rootOf(addressOf(op));
         auto store = dyn_cast<StoreOp>(op);
         if (store && store->getBlock() == loop.getBody() && isUpdate(load, store))
           updates = true;
         else
-          others |= !written || written == root;
+          others |= !rootOf(addressOf(op)).isApartFrom(root);
       });
       if (updates && !others) all.push_back(load);
     }
@@ -211,7 +210,7 @@ class Fetcher {
         return false;
       const int64_t minor = rank < 2 ? 1 : facts_.unitStrideDim(load.getView()) - (rank - 2);
       auto type = SmemType::get(op->getContext(), shape, element, minor == 0 ? 0 : 1, 1);
-      if (bulk_ && !isBulkLoad(load.getView(), load.getIndices(), type, facts_)) return false;
+      if (bulk_ && !isBulkLoad(load, type, facts_)) return false;
       smem = LoadSharedOp::create(b, op->getLoc(), type, load.getView(), load.getIndices(), shape, load.getCache());
     } else {
       auto gather = cast<GatherOp>(op);

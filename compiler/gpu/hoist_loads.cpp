@@ -51,9 +51,9 @@ class HoistLoadsPass : public PassWrapper<HoistLoadsPass, OperationPass<func::Fu
     loop.walk([&](Operation* op) {
       stays |= isa<AtomicRmwOp, AtomicCasOp, MmaOp, WorkLoopOp, SpecializeOp, TmaStoreOp>(op);
       if (writesGlobal(op)) {
-        const Value root = rootOf(addressOf(op));
+        const MemoryRoot root = rootOf(addressOf(op));
         stays |= !root;
-        written.insert(root);
+        if (!root.loads) written.insert(root.argument);
       }
     });
     if (stays) return;

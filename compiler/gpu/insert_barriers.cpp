@@ -15,6 +15,7 @@
 #include "compiler/analysis/facts.h"
 #include "compiler/gpu/async_products.h"
 #include "compiler/gpu/gpu_passes.h"
+#include "compiler/gpu/memory_roots.h"
 #include "compiler/gpu/mma_table.h"
 #include "compiler/gpu/places_apart.h"
 #include "compiler/gpu/scratch.h"
@@ -34,7 +35,7 @@ struct Access {
   int64_t begin = 0, end = 0;   ///< shared: bytes
   Operation* buffer = nullptr;  ///< shared: the allocation, or the op whose scratch it is
   bool isStaged = false;        ///< shared: ordered already against accesses of the same buffer
-  Value root;                   ///< global: the argument; null: could be any
+  MemoryRoot root;              ///< global
   Operation* op = nullptr;      ///< global: for the in-place rule; shared: the product that reads
   bool isAtomic = false;
   bool carried = false;       ///< from an earlier iteration
@@ -178,23 +179,8 @@ bool conflict(const Access& before, const Access& now, llvm::function_ref<const 
     return !(before.buffer == now.buffer && before.isStaged && now.isStaged);
   }
   if (before.isAtomic && now.isAtomic) return false;
-  if (before.root && now.root && before.root != now.root) return false;
+  if (before.root.isApartFrom(now.root)) return false;
   return !accessesInPlace(before, now) && !staysWithThreads(before, now) && !stepsAcross(before, now, facts);
-}
-
-Value rootOf(Value ptr) {
-  while (true) {
-    if (isa<BlockArgument>(ptr)) return isa<func::FuncOp>(ptr.getParentBlock()->getParentOp()) ? ptr : Value();
-    Operation* op = ptr.getDefiningOp();
-    if (auto add = dyn_cast<PtrAddOp>(op))
-      ptr = add.getPtr();
-    else if (auto make = dyn_cast<MakeViewOp>(op))
-      ptr = make.getPtr();
-    else if (auto view = dyn_cast<ViewPtrOp>(op))
-      ptr = view.getView();
-    else
-      return {};
-  }
 }
 
 /// What an op does, in order: accesses, then maybe a barrier of its own, then accesses.

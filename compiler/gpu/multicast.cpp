@@ -35,7 +35,8 @@ void markShared(func::FuncOp func, const std::vector<LoadGroup>& groups, const R
       auto load = cast<LoadSharedOp>(op);
       const bool inLoop = op->getParentOfType<LoopLikeOpInterface>() != nullptr;
       if (!inLoop || !areSame(load.getIndices())) continue;
-      if (!tmaBox(load, facts, nullptr, cluster.getInt())) continue;
+      auto box = tmaBox(load, facts, nullptr, cluster.getInt());
+      if (!box || box->made) continue;  // a program waits for its own copies before it writes a map anew
       op->setAttr(kMulticastAttr, UnitAttr::get(func.getContext()));
       any = true;
     }

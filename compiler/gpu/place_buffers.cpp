@@ -262,7 +262,7 @@ class Placer {
     return llvm::any_of(usersOf(alloc), [](Operation* user) {
       // A producer's threads fill stages beside the program's order, too.
       if (isa<AsyncCopyOp, AsyncGatherOp>(user)) return user->getParentOfType<SpecializeOp>() != nullptr;
-      return isa<TmaLoadOp, TmaStoreOp, SmemTurnOp>(user);
+      return isa<TmaLoadOp, TmaDescribeOp, TmaStoreOp, SmemTurnOp>(user);
     });
   }
 

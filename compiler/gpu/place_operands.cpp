@@ -183,7 +183,7 @@ class Placer {
       auto box = cast<ShapedType>(ofRows.getType()).getShape(), rows = cast<ShapedType>(v.getType()).getShape();
       auto type = SmemType::get(func_->getContext(), rows, ofRows.getView().getType().getElementType(), 1, 1);
       type = inPanels(type, ofRows);
-      if (!target_.hasTma || !isBulkLoad(ofRows.getView(), ofRows.getIndices(), type, facts, nullptr, box))
+      if (!target_.hasTma || !isBulkLoad(ofRows, type, facts, nullptr, box))
         return false;
       load = ofRows;
     }

@@ -3,6 +3,7 @@
 
 #include "compiler/dialect/products.h"
 #include "compiler/gpu/async_products.h"
+#include "compiler/gpu/tma_box.h"
 #include "llvm/Support/raw_ostream.h"
 #include "mlir/IR/Matchers.h"
 
@@ -113,7 +114,14 @@ MemoryPlan planMemory(func::FuncOp func, const RingGroups& groups, const std::ve
     plan.stagings.push_back(std::move(staging));
   }
   auto isStaged = [&](Operation* op) { return llvm::any_of(stores, [&](const BulkStore& s) { return s.op == op; }); };
-  plan.fixed.push_back({func.getLoc(), "scratch", estimateScratch(func, isStaged)});
+  auto copiesFromMade = [](const LoadGroup& group) {
+    return !group.byThreads && llvm::any_of(group.loads, [](Operation* op) {
+      auto load = dyn_cast<LoadSharedOp>(op);
+      return load && isMadeInKernel(load.getView());
+    });
+  };
+  const int64_t describing = llvm::any_of(groups.groups(), copiesFromMade) ? kTensorMapBytes : 0;
+  plan.fixed.push_back({func.getLoc(), "scratch", estimateScratch(func, isStaged) + describing});
   llvm::append_range(plan.fixed, estimateShares(func, {}));
   return plan;
 }

@@ -152,8 +152,7 @@ void RoleSlice::checkOrder() {
       if (isAcquire(op) && mayPrecede(op, read))
         return refuse(op, "an acquiring atomic stands before copies, which would run ahead of it");
       if (!writesGlobal(op)) continue;
-      Value written = rootOf(addressOf(op)), root = rootOf(addressOf(read));
-      if (!written || !root || written == root)
+      if (!rootOf(addressOf(op)).isApartFrom(rootOf(addressOf(read))))
         return refuse(op, "the kernel may write what it copies, and copies run ahead of writes");
     }
     // A wait for other programs: this program's producer may already hold the position that is waited for.

@@ -253,7 +253,7 @@ class Specializer {
   /// Whether bulk copies make it: of a tile that is turned behind them, as it lies.
   bool isBox(LoadSharedOp load, const Facts& facts, std::string* why) const {
     if (!turned_.contains(load)) return tmaBox(load, facts, why).has_value();
-    return isBulkLoad(load.getView(), load.getIndices(), rawType(copiedType(load)), facts, why);
+    return isBulkLoad(load, rawType(copiedType(load)), facts, why);
   }
 
   /// A tile that is no box, outside loops: consumers read it, once, and share it. Nothing runs ahead of it.

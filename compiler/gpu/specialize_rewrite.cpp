@@ -172,6 +172,23 @@ class Rewriter {
         if (plan_.byThreads.contains(load)) emitThreadCopy(b, load, at, slot, Value());
       RingCommitOp::create(b, loc, ring, index);
     });
+    describe(*body);
+  }
+
+  /// Tensor maps of views that the kernel makes.
+  void describe(Block& producer) {
+    llvm::SmallSetVector<MakeViewOp, 4> made;
+    producer.walk([&](TmaLoadOp copy) {
+      if (isMadeInKernel(copy.getView())) made.insert(copy.getView().getDefiningOp<MakeViewOp>());
+    });
+    if (made.empty()) return;
+    auto type = SmemType::get(func_.getContext(), {1, kTensorMapBytes}, outside_.getI8Type(), 1, 1);
+    Value memory = SmemAllocOp::create(outside_, loc_, type, IntegerAttr());
+    for (MakeViewOp view : made) {
+      OpBuilder builder(view.getContext());
+      builder.setInsertionPointAfter(view);
+      TmaDescribeOp::create(builder, view.getLoc(), view, memory);
+    }
   }
 
   static int64_t bytesOf(ArrayRef<Operation*> loads) {

@@ -20,7 +20,7 @@ SmemType rowType(LoadOp load, const Facts& facts) {
   if (!tile || tile.getRank() != 1 || load.getCache() == CacheHint::volatile_) return {};
   if (load.getPad() && !load.getPad()->isZero()) return {};
   auto type = SmemType::get(load.getContext(), {1, tile.getDimSize(0)}, tile.getElementType(), 1, 1);
-  return isBulkLoad(load.getView(), load.getIndices(), type, facts) ? type : SmemType();
+  return isBulkLoad(load, type, facts) ? type : SmemType();
 }
 
 /// Every index is a constant or says where a staged tile of the same block lies: what the producer computes anyway.
@@ -69,7 +69,7 @@ SmemType tileType(LoadOp load, const Facts& facts) {
   const int64_t minor = facts.unitStrideDim(load.getView()) - (view.getRank() - 2);
   if (minor < 0) return {};
   auto type = SmemType::get(load.getContext(), tile.getShape(), tile.getElementType(), static_cast<unsigned>(minor), 1);
-  return isBulkLoad(load.getView(), load.getIndices(), type, facts) ? type : SmemType();
+  return isBulkLoad(load, type, facts) ? type : SmemType();
 }
 
 Operation* fetch(LoadOp load, SmemType type) {

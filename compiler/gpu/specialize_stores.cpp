@@ -134,18 +134,18 @@ Value rowsOf(Value stored) {
 }  // namespace
 
 std::vector<BulkStore> findBulkStores(func::FuncOp func, int numWarps, const Facts& facts) {
-  llvm::DenseSet<Value> read;
-  llvm::MapVector<Value, SmallVector<Operation*>> writers;
+  llvm::DenseSet<std::pair<Value, unsigned>> read;
+  llvm::MapVector<std::pair<Value, unsigned>, SmallVector<Operation*>> writers;
   SmallVector<Operation*> releases;
   bool unknownRead = false;
   func.walk([&](Operation* op) {
     Value address = addressOf(op);
     if (!address) return;
-    Value root = rootOf(address);
+    const MemoryRoot root = rootOf(address);
     if (isRelease(op)) releases.push_back(op);
-    if (writesGlobal(op)) writers[root].push_back(op);
+    if (writesGlobal(op)) writers[root.key()].push_back(op);
     if (isa<LoadOp, GatherOp, LoadSharedOp, GatherSharedOp, AtomicRmwOp, AtomicCasOp>(op)) {
-      read.insert(root);
+      read.insert(root.key());
       unknownRead |= !root;
     }
   });
@@ -154,7 +154,7 @@ std::vector<BulkStore> findBulkStores(func::FuncOp func, int numWarps, const Fac
   std::vector<BulkStore> stores;
   std::map<std::pair<std::vector<int64_t>, const void*>, int> stagings;
   for (auto& [root, ops] : writers) {
-    if (!root || read.contains(root)) continue;
+    if (!root.first || read.contains(root)) continue;
     // Several writes of one argument: additions in any order, or one of them per program.
     bool anyOrder = llvm::all_of(ops, [](Operation* op) { return isa<AccumulateOp>(op); });
     bool exclusive = true;

@@ -41,29 +41,27 @@ std::optional<std::vector<int64_t>> partOf(ArrayRef<int64_t> extents, int64_t co
   return count == 1 ? std::optional(part) : std::nullopt;
 }
 
-/// An argument of the kernel, and which of its dims each dim of a view is.
+/// What a tensor map describes: an argument of the kernel, or a view made in the kernel.
 struct Origin {
-  BlockArgument arg;
-  SmallVector<int8_t, 5> dims;
+  BlockArgument arg;        ///< null: made in the kernel
+  SmallVector<int8_t, 5> dims;  ///< which of its dims each dim of the view is
 };
 
-/// Of a view that is an argument, or is made of one's address, dims and strides, each dim once.
-std::optional<Origin> originOf(Value view) {
-  auto isArgument = [](BlockArgument arg) {
-    return arg && isa_and_nonnull<func::FuncOp>(arg.getOwner()->getParentOp());
-  };
-  const int64_t rank = cast<ViewType>(view.getType()).getRank();
-  Origin origin;
-  if ((origin.arg = dyn_cast<BlockArgument>(view))) {
-    if (!isArgument(origin.arg)) return std::nullopt;
-    for (int64_t d = 0; d < rank; ++d) origin.dims.push_back(static_cast<int8_t>(d));
-    return origin;
-  }
-  auto made = view.getDefiningOp<MakeViewOp>();
-  auto start = made ? made.getPtr().getDefiningOp<ViewPtrOp>() : ViewPtrOp();
-  if (!start) return std::nullopt;
-  origin.arg = dyn_cast<BlockArgument>(start.getView());
-  if (!isArgument(origin.arg) || cast<ViewType>(origin.arg.getType()).getRank() != rank) return std::nullopt;
+BlockArgument argumentOf(Value value) {
+  auto arg = dyn_cast<BlockArgument>(value);
+  return arg && isa_and_nonnull<func::FuncOp>(arg.getOwner()->getParentOp()) ? arg : BlockArgument();
+}
+
+bool hasNoBulkCopies(BlockArgument arg) {
+  return cast<func::FuncOp>(arg.getOwner()->getParentOp()).getArgAttr(arg.getArgNumber(), "tile.no_bulk_copies") !=
+         nullptr;
+}
+
+/// The argument whose address, dims and strides, each dim once, a view is made of.
+std::optional<Origin> reorderedArgument(MakeViewOp made) {
+  auto start = made.getPtr().getDefiningOp<ViewPtrOp>();
+  Origin origin{start ? argumentOf(start.getView()) : BlockArgument(), {}};
+  if (!origin.arg || cast<ViewType>(origin.arg.getType()).getRank() != made.getType().getRank()) return std::nullopt;
   for (auto [dim, stride] : llvm::zip(made.getDims(), made.getStrides())) {
     auto size = dim.getDefiningOp<ViewDimOp>();
     auto step = stride.getDefiningOp<ViewStrideOp>();
@@ -75,7 +73,58 @@ std::optional<Origin> originOf(Value view) {
   return origin;
 }
 
+std::optional<Origin> originOf(Value view) {
+  auto made = view.getDefiningOp<MakeViewOp>();
+  if (made)
+    if (auto origin = reorderedArgument(made)) return origin;
+  Origin origin{argumentOf(view), {}};
+  if (!made && !origin.arg) return std::nullopt;
+  for (int8_t d = 0; d < cast<ViewType>(view.getType()).getRank(); ++d) origin.dims.push_back(d);
+  return origin;
+}
+
+/// The same number, perhaps of fewer bits.
+Value numberBehind(Value value) {
+  while (Operation* op = value.getDefiningOp()) {
+    if (!isa<arith::ExtSIOp, arith::IndexCastOp, AssumeOp>(op)) break;
+    value = op->getOperand(0);
+  }
+  return value;
+}
+
+/// Whether a stride of a view made in the kernel is above 0, or the view has no elements; where that is so of a
+/// launch's argument, the launch has to look (`relied`).
+bool isPositive(Value stride, MakeViewOp made, const Facts& facts, SmallVectorImpl<unsigned>& relied) {
+  if (facts.rangeOf(stride).min > 0) return true;
+  const Value value = numberBehind(stride);
+  if (llvm::any_of(made.getDims(), [&](Value dim) { return numberBehind(dim) == value; })) return true;
+  if (BlockArgument arg = argumentOf(value)) {
+    if (!llvm::is_contained(relied, arg.getArgNumber())) relied.push_back(arg.getArgNumber());
+    return true;
+  }
+  if (auto of = value.getDefiningOp<ViewStrideOp>()) {
+    const BlockArgument arg = argumentOf(of.getView());
+    return arg && !hasNoBulkCopies(arg);
+  }
+  if (auto product = value.getDefiningOp<arith::MulIOp>())
+    return isPositive(product.getLhs(), made, facts, relied) && isPositive(product.getRhs(), made, facts, relied);
+  return false;
+}
+
+/// There is a loop that reads from the view, which is not made in it.
+bool isMadeAhead(Operation* made) {
+  return llvm::any_of(made->getUsers(), [&](Operation* user) {
+    auto loop = user->getParentOfType<LoopLikeOpInterface>();
+    return isa<LoadOp, LoadSharedOp>(user) && loop && !loop->isAncestor(made);
+  });
+}
+
 }  // namespace
+
+bool isMadeInKernel(Value view) {
+  const auto origin = originOf(view);
+  return origin && !origin->arg;
+}
 
 int64_t TmaBox::bytes() const { return type.getShape()[0] * type.getShape()[1] * type.elementBytes(); }
 
@@ -88,25 +137,35 @@ bool beginsAtUnits(Value view, ValueRange indices, const Facts& facts, std::stri
   return false;
 }
 
-bool isBulkLoad(Value view, ValueRange indices, SmemType type, const Facts& facts, std::string* why,
-                ArrayRef<int64_t> box) {
-  return beginsAtUnits(view, indices, facts, why) && tmaBox(view, type, facts, /*isStore=*/false, why, box).has_value();
+/// The box of a load, which has its view and indices.
+template <class Load>
+static std::optional<TmaBox> boxOfLoad(Load load, SmemType type, const Facts& facts, std::string* why,
+                                       ArrayRef<int64_t> box, int64_t parts) {
+  if (!beginsAtUnits(load.getView(), load.getIndices(), facts, why)) return std::nullopt;
+  auto found = tmaBox(load.getView(), type, facts, /*isStore=*/false, why, box, parts);
+  // Its tensor map would have to be written, and seen by the copy engine, in front of each copy.
+  if (found && found->made && !isMadeAhead(found->made.getDefiningOp()))
+    return Refusal{why}("the view is made in the kernel, and not in front of a loop that copies from it");
+  return found;
+}
+
+bool isBulkLoad(Operation* load, SmemType type, const Facts& facts, std::string* why, ArrayRef<int64_t> box) {
+  if (auto plain = dyn_cast<LoadOp>(load)) return boxOfLoad(plain, type, facts, why, box, 1).has_value();
+  return boxOfLoad(cast<LoadSharedOp>(load), type, facts, why, box, 1).has_value();
 }
 
 std::optional<TmaBox> tmaBox(LoadSharedOp load, const Facts& facts, std::string* why, int64_t parts) {
-  if (!beginsAtUnits(load.getView(), load.getIndices(), facts, why)) return std::nullopt;
   const ArrayRef<int64_t> box = load.getBox();
-  return tmaBox(load.getView(), load.getResult().getType(), facts, /*isStore=*/false, why,
-                box.size() > 2 ? box : ArrayRef<int64_t>(), parts);
+  return boxOfLoad(load, load.getResult().getType(), facts, why, box.size() > 2 ? box : ArrayRef<int64_t>(), parts);
 }
 
 std::optional<TmaBox> tmaBox(Value view, SmemType type, const Facts& facts, bool isStore, std::string* why,
                              ArrayRef<int64_t> extents, int64_t parts) {
   Refusal refuse{why};
   const auto origin = originOf(view);
-  if (!origin) return refuse("the view is not an argument of the kernel");
-  const BlockArgument arg = origin->arg;
-  if (cast<func::FuncOp>(arg.getOwner()->getParentOp()).getArgAttr(arg.getArgNumber(), "tile.no_bulk_copies"))
+  if (!origin) return refuse("the view is neither an argument of the kernel nor made by it");
+  if (isStore && !origin->arg) return refuse("the view is not an argument of the kernel");
+  if (origin->arg && hasNoBulkCopies(origin->arg))
     return refuse("no tensor map describes the view: a dim repeats, runs backwards or is too large");
   auto viewType = cast<ViewType>(view.getType());
   const int rank = static_cast<int>(viewType.getRank());
@@ -130,6 +189,13 @@ std::optional<TmaBox> tmaBox(Value view, SmemType type, const Facts& facts, bool
     if (d != unit && facts.strideDivisibility(view, d) * eb % kAddressBytes != 0)
       return refuse("stride " + llvm::Twine(d) + " of the view is not known to be a multiple of " +
                     llvm::Twine(kAddressBytes) + " bytes");
+  SmallVector<unsigned> positive;
+  if (!origin->arg) {
+    auto made = view.getDefiningOp<MakeViewOp>();
+    for (auto [d, stride] : llvm::enumerate(made.getStrides()))
+      if (static_cast<int>(d) != unit && !isPositive(stride, made, facts, positive))
+        return refuse("stride " + llvm::Twine(d) + " of the view is not known to be positive (see assume)");
+  }
 
   // Bulk stores write whole units of 16 bytes: one that straddles the view's edge would write past it (seen on an
   // H200).
@@ -176,9 +242,10 @@ std::optional<TmaBox> tmaBox(Value view, SmemType type, const Facts& facts, bool
   if (tile.panels() > 1 && rows % 8 != 0)
     return refuse(llvm::Twine(rows) + " rows are not a multiple of the 8 rows of a swizzle pattern");
 
-  TmaBox box{type, {}, {}, {}, {columnExtents.begin(), columnExtents.end()}, {}};
+  TmaBox box{type, {}, {}, positive, {}, {}, {columnExtents.begin(), columnExtents.end()}, {}};
+  if (!origin->arg) box.made = view;
   if (rowExtents.size() > 1) box.rowExtents.assign(rowExtents.begin(), rowExtents.end());
-  box.map.param = arg.getArgNumber();
+  if (origin->arg) box.map.param = origin->arg.getArgNumber();
   box.map.dtype = *dtype;
   box.map.rank = static_cast<uint8_t>(rank);
   box.map.swizzle = static_cast<uint8_t>(tile.swizzle);

@@ -24,7 +24,9 @@ struct TmaCopy {
 
 struct TmaBox {
   SmemType type;      ///< the box in shared memory, one stage; its `minor` is the dim with unit stride
-  TensorMapInfo map;  ///< `param` is the argument's number, `dims` are its dims
+  TensorMapInfo map;  ///< `param` is the argument's number, `dims` are its dims; of a view made in the kernel its own
+  mlir::Value made;   ///< the view, when it is made in the kernel: so is its tensor map. Null: an argument
+  llvm::SmallVector<unsigned> positive;  ///< arguments that are strides of such a view: the copies rely on > 0
   std::array<int8_t, 5> dims{};  ///< of the view, in the order of the map: others than the argument's where a view has
                                  ///< its dims in another order
   std::vector<int64_t> rowExtents = {};  ///< of the box along the dims that are its rows, from the last; empty: one dim
@@ -47,10 +49,14 @@ inline constexpr int64_t kTmaStoreRows = 64;
 /// Whether a box begins at a multiple of 16 bytes along the contiguous dim, as the hardware wants it (on an H200 the
 /// copy is an illegal instruction otherwise).
 bool beginsAtUnits(mlir::Value view, mlir::ValueRange indices, const Facts& facts, std::string* why = nullptr);
-/// Whether the box of the view at the indices can be read in bulk into a buffer of the type: where it begins, and
-/// tmaBox.
-bool isBulkLoad(mlir::Value view, mlir::ValueRange indices, SmemType type, const Facts& facts,
-                std::string* why = nullptr, llvm::ArrayRef<int64_t> box = {});
+/// Whether the box that `load` reads (a LoadOp or LoadSharedOp) can be read in bulk into a buffer of the type: where it
+/// begins, tmaBox, and of a view made in the kernel, whether its tensor map serves more than one copy.
+bool isBulkLoad(mlir::Operation* load, SmemType type, const Facts& facts, std::string* why = nullptr,
+                llvm::ArrayRef<int64_t> box = {});
+
+/// A view with a tensor map of its own (tma_describe), if it has one: no argument, nor one with its dims in another
+/// order.
+bool isMadeInKernel(mlir::Value view);
 
 /// The box of `shape` (the last two dims of the view) as bulk copies; nullopt when they cannot be, and then `why` says
 /// what is missing ("... is not known to be a multiple of 16 bytes"). `isStore`: registers -> staging -> view, the

@@ -145,3 +145,22 @@ func.func @stages() {
   %r = tile.ring_alloc arrivals 1 : !tile.ring<0>
   return
 }
+
+// -----
+
+func.func @argument_described(%v: !tile.view<2xf16>) {
+  %s = tile.smem_alloc : !tile.smem<1x128xi8, minor = 1>
+  // expected-error @+1 {{expects a view made by tile.make_view}}
+  tile.tma_describe %v in %s : !tile.view<2xf16>, !tile.smem<1x128xi8, minor = 1>
+  return
+}
+
+// -----
+
+func.func @small_memory(%p: !tile.ptr<f16>, %n: i64) {
+  %s = tile.smem_alloc : !tile.smem<1x256xi8, minor = 1>
+  %v = tile.make_view %p, dims(%n), strides(%n) : !tile.ptr<f16> -> !tile.view<1xf16>
+  // expected-error @+1 {{expects 128 bytes of memory, found '!tile.smem<1x256xi8, minor = 1>'}}
+  tile.tma_describe %v in %s : !tile.view<1xf16>, !tile.smem<1x256xi8, minor = 1>
+  return
+}

@@ -47,7 +47,7 @@ class PersistentMaker : Choices {
     across_ = cdiv(a_.out.dim(1), n_), down_ = cdiv(a_.out.dim(0), m_);
     const Tile tiles = across_ * down_;
     const Tile programs = num_programs(0) * num_programs(1), at = program_id(1) * num_programs(0) + program_id(0);
-    grouped_ = one_in(3), by_order_ = one_in(3), own_depths_ = one_in(3);
+    grouped_ = one_in(3), by_order_ = one_in(3), own_depths_ = one_in(3), views_ = one_in(2);
     inner_ = loop_options(), outer_ = loop_options();
     epilogue_ = number(9);
     if (one_in(8)) programs_per_multiprocessor(2);
@@ -116,17 +116,39 @@ class PersistentMaker : Choices {
     Tile acc = one_in(4) ? cast(a_.terms.load({row, column}, {m_, n_}), sum()) : zeros({m_, n_}, sum());
     const Tile layer = one_in(4) ? load(a_.depths + row % kTiles) % 2 : Tile(0);
     const bool scaled = one_in(6);
-    for (auto k : range(low, high, k_, inner_)) {
-      const Tile a = a_.a.load({layer, row, k}, {m_, k_}), b = a_.b.load({layer, k, column}, {k_, n_});
-      if (scaled) {
-        const Tile along = a_.terms.load({Tile(1), column}, {1, n_});
-        const Tile factor = where(along > 0, cast(Tile(2), sum()), cast(Tile(1), sum()));
-        acc = acc + product(a, b, zeros({m_, n_}, sum())) * factor;
-      } else {
-        acc = product(a, b, acc);
-      }
+    auto loop = [&](auto load_a, auto load_b) {
+      for (auto k : range(low, high, k_, inner_)) step(acc, load_a(k), load_b(k), column, scaled);
+    };
+    auto a = [&](const Tile& k) { return a_.a.load({layer, row, k}, {m_, k_}); };
+    auto b = [&](const Tile& k) { return a_.b.load({layer, k, column}, {k_, n_}); };
+    if (!views_) {
+      loop(a, b);
+      return acc;
     }
+    // Of one layer, with fewer rows for some tiles, and none for a few.
+    const Tile rows = where(row % 5 == 3, 0, min(a_.a.dim(1), row + m_ - layer * 8));
+    auto own_a = view_of(a_.a, layer, rows, a_.a.dim(2));
+    if (one_in(3)) {
+      loop([&](const Tile& k) { return own_a.load({row, k}, {m_, k_}); }, b);
+      return acc;
+    }
+    auto own_b = view_of(a_.b, layer, one_in(2) ? Tile(a_.b.dim(1)) : min(a_.b.dim(1), high), a_.b.dim(2));
+    loop([&](const Tile& k) { return own_a.load({row, k}, {m_, k_}); },
+         [&](const Tile& k) { return own_b.load({k, column}, {k_, n_}); });
     return acc;
+  }
+  static Tensor<const T, 2> view_of(const Tensor<const T, 3>& x, const Tile& layer, const Tile& rows,
+                                    const Tile& columns) {
+    return make_view<const T>(x.ptr() + cast(layer, i64) * x.stride(0), {rows, columns}, {x.stride(1), x.stride(2)});
+  }
+  void step(Tile& acc, const Tile& a, const Tile& b, const Tile& column, bool scaled) {
+    if (scaled) {
+      const Tile along = a_.terms.load({Tile(1), column}, {1, n_});
+      const Tile factor = where(along > 0, cast(Tile(2), sum()), cast(Tile(1), sum()));
+      acc = acc + product(a, b, zeros({m_, n_}, sum())) * factor;
+    } else {
+      acc = product(a, b, acc);
+    }
   }
 
   void finish(Tile x, const Tile& row, const Tile& column, const Tile& t) {
@@ -175,7 +197,7 @@ class PersistentMaker : Choices {
   Arguments a_;
   Prec prec_ = Prec::ieee;
   LoopOptions inner_, outer_;
-  bool grouped_ = false, by_order_ = false, own_depths_ = false;
+  bool grouped_ = false, views_ = false, by_order_ = false, own_depths_ = false;
   int epilogue_ = 0, splits_ = 1;
   int m_ = 0, n_ = 0, k_ = 0;
   Tile across_, down_;

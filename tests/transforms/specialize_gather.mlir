@@ -97,7 +97,7 @@ func.func @box(%a: !tile.view<2xf16> {tile.unit_stride = 1 : i32}, %b: !tile.vie
 // -----
 
 // Unasked, too, where the accumulators leave no registers for a second program of the multiprocessor: the boxes of a view
-// that starts where memory says. Half as many columns, and the threads copy between their products.
+// whose rows lie as memory says, perhaps one on another. Half as many columns, and the threads copy between their products.
 // CHECK-LABEL: func.func @alone
 // CHECK: tile.specialize regs({{.*}}) producer {
 // CHECK: tile.async_copy
@@ -114,7 +114,7 @@ func.func @alone(%a: !tile.ptr<f16> {tile.align = 16 : i32}, %starts: !tile.view
   %start = tile.assume %from multiple_of 8 : i64
   %pitch = tile.assume %n multiple_of 8 : i64
   %p = tile.ptr_add %a, %start : !tile.ptr<f16>, i64
-  %v = tile.make_view %p, dims(%n, %pitch), strides(%pitch, %c1) : !tile.ptr<f16> -> !tile.view<2xf16>
+  %v = tile.make_view %p, dims(%n, %pitch), strides(%start, %c1) : !tile.ptr<f16> -> !tile.view<2xf16>
   %end = arith.trunci %n : i64 to i32
   %r = scf.for %k = %c0 to %end step %c64 iter_args(%acc = %zero) -> (tensor<128x256xf32>) : i32 {
     %sa = tile.load_shared %v[%c0, %k : i32, i32] box [128, 64] : !tile.view<2xf16> -> !tile.smem<128x64xf16, minor = 1>
@@ -141,7 +141,7 @@ func.func @beside_another(%a: !tile.ptr<f16> {tile.align = 16 : i32}, %starts: !
   %start = tile.assume %from multiple_of 8 : i64
   %pitch = tile.assume %n multiple_of 8 : i64
   %p = tile.ptr_add %a, %start : !tile.ptr<f16>, i64
-  %v = tile.make_view %p, dims(%n, %pitch), strides(%pitch, %c1) : !tile.ptr<f16> -> !tile.view<2xf16>
+  %v = tile.make_view %p, dims(%n, %pitch), strides(%start, %c1) : !tile.ptr<f16> -> !tile.view<2xf16>
   %end = arith.trunci %n : i64 to i32
   %r = scf.for %k = %c0 to %end step %c64 iter_args(%acc = %zero) -> (tensor<128x128xf32>) : i32 {
     %sa = tile.load_shared %v[%c0, %k : i32, i32] box [128, 64] : !tile.view<2xf16> -> !tile.smem<128x64xf16, minor = 1>

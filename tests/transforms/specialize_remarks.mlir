@@ -249,3 +249,109 @@ func.func @summed(%b: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride
   tile.store %r, %c[%c0, %c0 : i32, i32] : tensor<64x64xf32>, !tile.view<2xf32>
   return
 }
+
+// -----
+
+// A tensor map for each iteration.
+func.func @made_in_loop(%p: !tile.ptr<f16> {tile.align = 16 : i32}, %b: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %c: !tile.view<2xf32>, %n: i32) attributes {tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %one = arith.constant 1 : i64
+  %ld = arith.constant 64 : i64
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %r = scf.for %k = %c0 to %n step %c64 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {
+    %at = arith.muli %k, %c64 : i32
+    %q = tile.ptr_add %p, %at : !tile.ptr<f16>, i32
+    %v = tile.make_view %q, dims(%ld, %ld), strides(%ld, %one) : !tile.ptr<f16> -> !tile.view<2xf16>
+    // expected-remark @+1 {{copies have no warps of their own: the view is made in the kernel, and not in front of a loop that copies from it}}
+    %sa = tile.load_shared %v[%c0, %c0 : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
+    %sb = tile.load_shared %b[%k, %c0 : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
+    %d = tile.mma wgmma_f16 k 64 warps(4, 1) %sa, %sb, %acc : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf32>
+    scf.yield %d : tensor<64x64xf32>
+  }
+  tile.store %r, %c[%c0, %c0 : i32, i32] : tensor<64x64xf32>, !tile.view<2xf32>
+  return
+}
+
+// -----
+
+// A stride from memory may be 0, or run backwards.
+func.func @stride_unknown(%p: !tile.ptr<f16> {tile.align = 16 : i32}, %list: !tile.ptr<i32>, %b: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %c: !tile.view<2xf32>, %n: i32) attributes {tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %one = arith.constant 1 : i64
+  %rows = arith.constant 64 : i64
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %read = tile.gather %list : !tile.ptr<i32> -> i32
+  %steps = arith.muli %read, %c64 : i32
+  %ld = arith.extsi %steps : i32 to i64
+  %v = tile.make_view %p, dims(%rows, %rows), strides(%ld, %one) : !tile.ptr<f16> -> !tile.view<2xf16>
+  %r = scf.for %k = %c0 to %n step %c64 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {
+    // expected-remark @+1 {{copies have no warps of their own: stride 0 of the view is not known to be positive (see assume)}}
+    %sa = tile.load_shared %v[%c0, %k : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
+    %sb = tile.load_shared %b[%k, %c0 : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
+    %d = tile.mma wgmma_f16 k 64 warps(4, 1) %sa, %sb, %acc : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf32>
+    scf.yield %d : tensor<64x64xf32>
+  }
+  tile.store %r, %c[%c0, %c0 : i32, i32] : tensor<64x64xf32>, !tile.view<2xf32>
+  return
+}
+
+// -----
+
+// Addresses from one table may be the same.
+func.func @one_table(%as: !tile.ptr<i64>, %cs: !tile.ptr<i64>, %b: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %groups: i32, %n: i32) attributes {tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c64 = arith.constant 64 : i32
+  %one = arith.constant 1 : i64
+  %rows = arith.constant 64 : i64
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  scf.for %g = %c0 to %groups step %c1 : i32 {
+    %ap = tile.ptr_add %as, %g : !tile.ptr<i64>, i32
+    %aa = tile.gather %ap : !tile.ptr<i64> -> i64
+    %aligned = tile.assume %aa multiple_of 16 : i64
+    %a = tile.int_to_ptr %aligned : !tile.ptr<f16>
+    %v = tile.make_view %a, dims(%rows, %rows), strides(%rows, %one) : !tile.ptr<f16> -> !tile.view<2xf16>
+    %r = scf.for %k = %c0 to %n step %c64 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {
+      %sa = tile.load_shared %v[%c0, %k : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
+      %sb = tile.load_shared %b[%k, %c0 : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
+      %d = tile.mma wgmma_f16 k 64 warps(4, 1) %sa, %sb, %acc : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf32>
+      scf.yield %d : tensor<64x64xf32>
+    }
+    %cp = tile.ptr_add %as, %g : !tile.ptr<i64>, i32
+    %ca = tile.gather %cp : !tile.ptr<i64> -> i64
+    %c = tile.int_to_ptr %ca : !tile.ptr<f32>
+    %w = tile.make_view %c, dims(%rows, %rows), strides(%rows, %one) : !tile.ptr<f32> -> !tile.view<2xf32>
+    // expected-remark @+1 {{copies have no warps of their own: the kernel may write what it copies, and copies run ahead of writes}}
+    tile.store %r, %w[%c0, %c0 : i32, i32] : tensor<64x64xf32>, !tile.view<2xf32>
+  }
+  return
+}
+
+// -----
+
+// What an iteration has written the next one reads: the pointers change places.
+func.func @swapped(%p: !tile.ptr<f16> {tile.align = 16 : i32}, %q: !tile.ptr<f16> {tile.align = 16 : i32}, %b: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %rounds: i32, %n: i32) attributes {tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c64 = arith.constant 64 : i32
+  %one = arith.constant 1 : i64
+  %rows = arith.constant 64 : i64
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %last:2 = scf.for %g = %c0 to %rounds step %c1 iter_args(%from = %p, %to = %q) -> (!tile.ptr<f16>, !tile.ptr<f16>) : i32 {
+    %v = tile.make_view %from, dims(%rows, %rows), strides(%rows, %one) : !tile.ptr<f16> -> !tile.view<2xf16>
+    %w = tile.make_view %to, dims(%rows, %rows), strides(%rows, %one) : !tile.ptr<f16> -> !tile.view<2xf16>
+    %r = scf.for %k = %c0 to %n step %c64 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {
+      %sa = tile.load_shared %v[%c0, %k : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
+      %sb = tile.load_shared %b[%k, %c0 : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
+      %d = tile.mma wgmma_f16 k 64 warps(4, 1) %sa, %sb, %acc : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf32>
+      scf.yield %d : tensor<64x64xf32>
+    }
+    %h = arith.truncf %r : tensor<64x64xf32> to tensor<64x64xf16>
+    // expected-remark @+1 {{copies have no warps of their own: the kernel may write what it copies, and copies run ahead of writes}}
+    tile.store %h, %w[%c0, %c0 : i32, i32] : tensor<64x64xf16>, !tile.view<2xf16>
+    scf.yield %to, %from : !tile.ptr<f16>, !tile.ptr<f16>
+  }
+  return
+}

@@ -1,4 +1,5 @@
 // What a launch refuses, and how it says so.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <climits>
@@ -152,6 +153,17 @@ TEST(CheckArguments, WhatTheCodeReliesOn) {
             refusal(k, s));
   s[1] = 1;
   EXPECT_EQ("", refusal(k, s));
+
+  k = kernel();
+  k.params[1].positive = true;
+  EXPECT_EQ("", refusal(k, s));
+  for (int n : {0, -16}) {
+    s[1] = static_cast<uint32_t>(n);
+    EXPECT_EQ(fmt::format("kernel 'gemm', argument 1 'n': bulk copies cannot be made with a stride of {}; compile the "
+                          "kernel without them (KernelOptions::tma = false)", n),
+              refusal(k, s));
+    EXPECT_TRUE(check_arguments(k, s.data(), s.size()).error().needs_plain_copies) << "so that it is, unasked";
+  }
 
   k = kernel();
   k.params[2].unit_stride = 1;

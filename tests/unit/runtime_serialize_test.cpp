@@ -24,7 +24,7 @@ KernelBinary sample() {
                .stride_multiple_of = {8, 16, 0, 1},
                .dim_multiple_of = {0, 0, 16, 70000},
                .name = "Q"},
-              {.kind = ParamInfo::scalar, .dtype = DType::i64, .multiple_of = 16, .one = true, .name = ""}};
+              {.kind = ParamInfo::scalar, .dtype = DType::i64, .multiple_of = 16, .one = true, .positive = true, .name = ""}};
   k.threads = 256;
   k.shared_bytes = 98304;
   k.arena_bytes = 12345;
@@ -51,7 +51,7 @@ void expect_same(const KernelBinary& a, const KernelBinary& b) {
     const ParamInfo &p = a.params[i], &q = b.params[i];
     EXPECT_TRUE(p.kind == q.kind && p.dtype == q.dtype && p.rank == q.rank && p.nullable == q.nullable &&
                 p.stored == q.stored &&
-                p.align == q.align && p.multiple_of == q.multiple_of && p.one == q.one && p.unit_stride == q.unit_stride &&
+                p.align == q.align && p.multiple_of == q.multiple_of && p.one == q.one && p.positive == q.positive && p.unit_stride == q.unit_stride &&
                 p.stride_multiple_of == q.stride_multiple_of && p.dim_multiple_of == q.dim_multiple_of &&
                 p.name == q.name)
         << i;

@@ -241,6 +241,7 @@ void Emitter::bindParameters(bool usesDebugRing) {
   info.cluster = static_cast<uint32_t>(roles_->cluster());
   info.uses_tickets = roles_->usesTickets();
   info.tensor_maps = roles_->tensorMaps();
+  for (unsigned argument : roles_->positiveArguments()) info.params[argument].positive = true;
 }
 
 int Emitter::totalThreads() const { return numThreads() + (roles_->hasRoles() ? kGroupThreads : 0); }

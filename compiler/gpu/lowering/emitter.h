@@ -96,8 +96,8 @@ class Emitter {
   enum class Role : uint8_t { all, producer, turner, consumer };
   Role role = Role::all;                           ///< who runs the code at the current point
   KernelRoles& roles() const { return *roles_; }
-  /// An i32 variable of each thread, 0 at first.
-  llvm::AllocaInst* variable(const char* name);
+  /// A variable of each thread, i32 where no type is given, 0 at first.
+  llvm::AllocaInst* variable(const char* name, llvm::Type* type = nullptr);
   /// Emits code of the producer's whole warpgroup: threads, warps and layouts count from its first thread.
   llvm::LogicalResult asProducerWarps(llvm::function_ref<llvm::LogicalResult()> body);
 

@@ -130,6 +130,17 @@ llvm::Value* ringAcquire(Emitter& e, Value ring) {
   return slot;
 }
 
+void waitForFills(Emitter& e, Value ring) {
+  RingCursor& cursor = cursorOf(e, ring);
+  llvm::Value *next = load(e, cursor.slot), *phase = load(e, cursor.phase);
+  llvm::Value* before = e.b.CreateXor(phase, e.i32(1));
+  // Stages up to the next one were filled last in this round, the others in the round before, or never: the phase
+  // before a fresh barrier's first counts as over.
+  for (int64_t stage = 0; stage < stagesOf(ring); ++stage)
+    waitParity(e, fullBarrier(e, ring, e.i32(stage)),
+               e.b.CreateSelect(e.b.CreateICmpULT(e.i32(stage), next), phase, before));
+}
+
 /// Gives back the stage of the iteration before: guarded against the first one.
 static bool isOfIterationBefore(RingReleaseOp release) {
   auto loop = dyn_cast<scf::ForOp>(release->getParentOp());

@@ -98,10 +98,23 @@ LogicalResult KernelRoles::readRings(func::FuncOp kernel, int numWarps) {
   return failure(result.wasInterrupted());
 }
 
+size_t KernelRoles::madeMap(const TmaBox& box, Value ring) {
+  auto made = box.made.getDefiningOp<MakeViewOp>();
+  auto it = llvm::find_if(made_, [&](const MadeMap& m) { return m.view == made && m.map == box.map; });
+  if (it == made_.end()) it = made_.insert(made_.end(), {made, box.map, {}, {}});
+  it->rings.insert(ring);
+  return static_cast<size_t>(it - made_.begin());
+}
+
+llvm::Value* KernelRoles::mapOf(Emitter& e, Operation* op) const {
+  const Use& use = uses_.find(op)->second;
+  return use.box.made ? madeMapAddress(e, use.map) : mapParams[use.map];
+}
+
 LogicalResult KernelRoles::readCopies(func::FuncOp kernel, const Facts& facts) {
   llvm::DenseMap<Operation*, int64_t> announced;
   WalkResult result = kernel.walk([&](Operation* op) {
-    auto use = [&](Value view, SmemType type, bool isStore, int parts = 1) {
+    auto use = [&](Value view, SmemType type, bool isStore, Value ring, int parts = 1) {
       std::string why;
       auto extents = op->getAttrOfType<DenseI64ArrayAttr>(kBoxAttr);
       auto box = tmaBox(view, type, facts, isStore, &why, extents ? extents.asArrayRef() : ArrayRef<int64_t>(),
@@ -111,6 +124,12 @@ LogicalResult KernelRoles::readCopies(func::FuncOp kernel, const Facts& facts) {
         return WalkResult::interrupt();
       }
       box->map.tf32 = op->hasAttr(kTf32Attr);
+      positive_.insert(box->positive.begin(), box->positive.end());
+      if (box->made) {
+        const size_t map = madeMap(*box, ring);
+        uses_.try_emplace(op, Use{std::move(*box), map});
+        return WalkResult::advance();
+      }
       auto it = std::find(maps_.begin(), maps_.end(), box->map);
       const size_t map = static_cast<size_t>(it - maps_.begin());
       if (it == maps_.end()) maps_.push_back(box->map);
@@ -128,11 +147,11 @@ LogicalResult KernelRoles::readCopies(func::FuncOp kernel, const Facts& facts) {
         return WalkResult::interrupt();
       }
       if (isShared) clustered_.insert(copy.getRing());
-      return use(copy.getView(), copy.getTarget().getType(), false, isShared ? cluster_ : 1);
+      return use(copy.getView(), copy.getTarget().getType(), false, copy.getRing(), isShared ? cluster_ : 1);
     }
     if (auto store = dyn_cast<TmaStoreOp>(op)) {
       hasTmaStores_ = true;
-      return use(store.getView(), store.getStaging().getType(), true);
+      return use(store.getView(), store.getStaging().getType(), true, Value());
     }
     return WalkResult::advance();
   });
@@ -270,15 +289,20 @@ LogicalResult emitSpecialize(Emitter& e, SpecializeOp op) {
   b.SetInsertPoint(producer);
   changeRegisters(e, op.getProducerRegs(), entry);
   e.role = Emitter::Role::producer;
-  Block& work = op.getProducer().front();
+  auto produce = [&] {
+    takeMadeMaps(e);
+    if (failed(e.emitBlock(op.getProducer().front()))) return failure();
+    giveBackMadeMaps(e);
+    return success();
+  };
   if (e.roles().gathers()) {
-    if (failed(e.asProducerWarps([&] { return e.emitBlock(work); }))) return failure();
+    if (failed(e.asProducerWarps(produce))) return failure();
   } else {
     b.CreateCondBr(b.CreateICmpEQ(e.warp(), e.i32(e.numWarps())), first, turner ? turner : after);
     b.SetInsertPoint(first);
     b.CreateCondBr(electThread(e), elected, after);
     b.SetInsertPoint(elected);
-    if (failed(e.emitBlock(work))) return failure();
+    if (failed(produce())) return failure();
   }
   b.CreateBr(after);
 
@@ -310,14 +334,14 @@ LogicalResult emitSpecialize(Emitter& e, SpecializeOp op) {
 
 bool isRoleOp(Operation* op) {
   return isa<SpecializeOp, WorkLoopOp, RingAllocOp, RingReserveOp, RingCommitOp, RingAcquireOp, RingReleaseOp,
-             TmaLoadOp, TmaStoreOp, SmemTurnOp, TurnWaitOp, TurnPassOp, HandOverOp, TakeOverOp>(op);
+             TmaLoadOp, TmaDescribeOp, TmaStoreOp, SmemTurnOp, TurnWaitOp, TurnPassOp, HandOverOp, TakeOverOp>(op);
 }
 
 LogicalResult emitRoleOp(Emitter& e, Operation* op) {
   using Role = Emitter::Role;
   const bool turns = e.role == Role::turner;
-  if (isa<RingReserveOp, RingCommitOp, TmaLoadOp, HandOverOp>(op) && e.role != Role::producer &&
-      !(turns && !isa<TmaLoadOp, HandOverOp>(op)))
+  if (isa<RingReserveOp, RingCommitOp, TmaLoadOp, TmaDescribeOp, HandOverOp>(op) && e.role != Role::producer &&
+      !(turns && isa<RingReserveOp, RingCommitOp>(op)))
     return op->emitOpError("belongs into the producer of a tile.specialize");
   if (isa<RingAcquireOp, RingReleaseOp, TmaStoreOp, TurnWaitOp, TurnPassOp, TakeOverOp>(op) &&
       e.role != Role::consumer && !(turns && isa<RingAcquireOp, RingReleaseOp>(op)))
@@ -365,6 +389,10 @@ LogicalResult emitRoleOp(Emitter& e, Operation* op) {
         LogicalResult result = success();
         byFirstThread(e, [&] { result = emitTmaLoad(e, o); });
         return result;
+      })
+      .Case([&](TmaDescribeOp o) {
+        writeMadeMaps(e, o);
+        return success();
       })
       .Case([&](TmaStoreOp o) { return emitTmaStore(e, o); })
       .Case([&](TurnWaitOp) {

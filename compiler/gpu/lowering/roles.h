@@ -19,6 +19,14 @@ struct RingCursor {
   llvm::AllocaInst* oldest = nullptr;                  ///< slot of the next release
 };
 
+/// The tensor map of a view made in the kernel, which the producer writes (made_maps.cpp).
+struct MadeMap {
+  MakeViewOp view;
+  TensorMapInfo map;                          ///< `dims` are the view's; no param
+  llvm::SmallSetVector<mlir::Value, 2> rings;  ///< that copies with it fill
+  llvm::SmallVector<llvm::AllocaInst*> written;  ///< the numbers it was last made of, i64
+};
+
 class KernelRoles {
  public:
   /// Looks over the kernel before its function exists; fails after diagnostics when the parts do not fit together.
@@ -37,14 +45,18 @@ class KernelRoles {
   llvm::ArrayRef<RingAllocOp> rings() const { return rings_; }
   const std::vector<TensorMapInfo>& tensorMaps() const { return maps_; }
   const TmaBox& boxOf(mlir::Operation* op) const { return uses_.find(op)->second.box; }
-  /// The parameter that holds the tensor map of a tma_load or tma_store.
-  llvm::Value* mapOf(mlir::Operation* op) const { return mapParams[uses_.find(op)->second.map]; }
+  /// The tensor map of a tma_load or tma_store: a parameter, or what the producer has written.
+  llvm::Value* mapOf(Emitter& e, mlir::Operation* op) const;
+  std::vector<MadeMap>& madeMaps() { return made_; }
+  /// Arguments that are strides of views made in the kernel: no launch may have 0 or less there.
+  llvm::ArrayRef<unsigned> positiveArguments() const { return positive_.getArrayRef(); }
 
   // Filled while emitting.
   llvm::SmallVector<llvm::Value*> mapParams;
   llvm::Value* grid[3] = {};       ///< i32, of kernels with work loops
   llvm::Value* tickets = nullptr;  ///< TicketCounter
   llvm::Value* program[3] = {};    ///< ids inside a work loop, null outside
+  llvm::AllocaInst* madeBlock = nullptr;  ///< i32: where this program's made maps are; of the thread that copies
   llvm::DenseMap<mlir::Value, RingCursor> cursors;
   bool storesChunks = false;  ///< threads of the producer put chunks of the stage at hand there by plain stores
 
@@ -55,14 +67,17 @@ class KernelRoles {
 
   struct Use {
     TmaBox box;
-    size_t map;
+    size_t map;  ///< index into madeMaps where box.made, else into tensorMaps
   };
+  size_t madeMap(const TmaBox& box, mlir::Value ring);
   SpecializeOp specialize_;
   int groups_ = 0, cluster_ = 1;
   llvm::DenseSet<mlir::Value> clustered_;
   bool hasWorkLoop_ = false, usesTickets_ = false, hasTmaStores_ = false, gathers_ = false;
   llvm::SmallVector<RingAllocOp> rings_;
   std::vector<TensorMapInfo> maps_;
+  std::vector<MadeMap> made_;
+  llvm::SmallSetVector<unsigned, 4> positive_;
   llvm::DenseMap<mlir::Operation*, Use> uses_;
 };
 
@@ -108,6 +123,8 @@ llvm::Value* emptyBarrier(Emitter& e, mlir::Value ring, llvm::Value* slot);
 /// Moves the role's cursor behind what it points to; returns slot and phase before.
 std::pair<llvm::Value*, llvm::Value*> ringStep(Emitter& e, mlir::Value ring);
 void waitParity(Emitter& e, llvm::Value* barrier, llvm::Value* parity);
+/// Waits until everything the producer has started to copy into the ring's stages is there.
+void waitForFills(Emitter& e, mlir::Value ring);
 void expectBytes(Emitter& e, llvm::Value* barrier, int64_t bytes);
 void arrive(Emitter& e, llvm::Value* barrier, llvm::Value* predicate);
 
@@ -122,6 +139,15 @@ llvm::LogicalResult emitSharedReserve(Emitter& e, RingReserveOp op);
 llvm::LogicalResult emitRingCommit(Emitter& e, RingCommitOp op);
 /// Hands the first thread's `position` to the consumers and to the producer's own warps; returns it.
 llvm::Value* publishToAll(Emitter& e, mlir::Value queue, llvm::Value* position);
+
+// made_maps.cpp: tensor maps of views made in the kernel, by the producer's thread that copies
+/// In front of the producer's work: memory for them, which no other program uses meanwhile.
+void takeMadeMaps(Emitter& e);
+void writeMadeMaps(Emitter& e, TmaDescribeOp op);
+/// Behind the producer's work.
+void giveBackMadeMaps(Emitter& e);
+/// Where map `index` is.
+llvm::Value* madeMapAddress(Emitter& e, size_t index);
 
 // handing.cpp: scalars from the producer to the consumers
 void emitHandOver(Emitter& e, HandOverOp op);

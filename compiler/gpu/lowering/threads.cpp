@@ -180,11 +180,12 @@ llvm::Value* Emitter::shared(int64_t offset) {
   return offset ? b.CreatePtrAdd(sharedMemory_, i32(offset)) : sharedMemory_;
 }
 
-llvm::AllocaInst* Emitter::variable(const char* name) {
+llvm::AllocaInst* Emitter::variable(const char* name, llvm::Type* type) {
   llvm::IRBuilderBase::InsertPointGuard guard(b);
   b.SetInsertPoint(entryEnd_);
-  llvm::AllocaInst* variable = b.CreateAlloca(b.getInt32Ty(), nullptr, name);
-  b.CreateStore(i32(0), variable);
+  if (!type) type = b.getInt32Ty();
+  llvm::AllocaInst* variable = b.CreateAlloca(type, nullptr, name);
+  b.CreateStore(llvm::Constant::getNullValue(type), variable);
   return variable;
 }
 

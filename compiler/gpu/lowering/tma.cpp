@@ -113,10 +113,10 @@ LogicalResult emitTmaLoad(Emitter& e, TmaLoadOp op) {
                              e.i32(box.copies[index + static_cast<size_t>(share) * own].*field), value);
     return value;
   };
-  llvm::Value* policy = l2Policy(e, op.getCache());
+  llvm::Value *policy = l2Policy(e, op.getCache()), *map = e.roles().mapOf(e, op);
   for (size_t i = 0; i < own; ++i) {
     llvm::Value* target = b.CreatePtrAdd(e.scalar(op.getTarget()), constant(i, &TmaCopy::byte));
-    SmallVector<llvm::Value*> args{b.CreateAddrSpaceCast(target, b.getPtrTy(7)), barrier, e.roles().mapOf(op)};
+    SmallVector<llvm::Value*> args{b.CreateAddrSpaceCast(target, b.getPtrTy(7)), barrier, map};
     if (shares > 1)
       args.append(coordinates.at(constant(i, &TmaCopy::row), 0, 0, constant(i, &TmaCopy::col)));
     else
@@ -175,7 +175,7 @@ LogicalResult emitTmaStore(Emitter& e, TmaStoreOp op) {
         if (copy.row % round != 0 || copy.col >= begin + ownColumns) continue;
         if (copy.col < begin || copy.col >= begin + part.cols) continue;
         auto issue = [&] {
-          SmallVector<llvm::Value*> args{b.CreatePtrAdd(own, e.i32(copy.byte)), e.roles().mapOf(op)};
+          SmallVector<llvm::Value*> args{b.CreatePtrAdd(own, e.i32(copy.byte)), e.roles().mapOf(e, op)};
           args.append(coordinates.at(firstRow, copy.row, first - begin + copy.col, firstColumn));
           args.append({policy ? policy : e.i64(0), b.getInt1(policy)});
           b.CreateIntrinsic(storeIntrinsic(box.map.rank, op.getAdd()), args);

@@ -293,6 +293,8 @@ bool basicInstruction(const Call& c) {
     result = static_cast<uint64_t>(machine->grid[axis()]);
   else if (c.is("read.ptx.sreg.cluster.ctarank"))
     c.results[0] = static_cast<uint64_t>(program().rank);
+  else if (c.is("read.ptx.sreg.smid"))
+    result = static_cast<uint64_t>(program().id[0]) % 2;
   else if (c.is("read.ptx.sreg.laneid"))
     result = static_cast<uint64_t>(laneOf(self()));
   else if (c.is("shfl.sync."))

@@ -50,8 +50,48 @@ namespace {
 
 const SimulatedTensorMap& mapAt(uint64_t pointer) {
   const auto* map = reinterpret_cast<const SimulatedTensorMap*>(pointer);
+  if (map->magic == SimulatedTensorMap::kUnfenced) fail("a bulk copy's tensor map was written, and not fenced since");
   if (pointer % 64 || map->magic != SimulatedTensorMap::kMagic) fail("a bulk copy's tensor map is none");
   return *map;
+}
+
+/// tensormap.replace of one field; `dim` of those that have one. The values of .elemtype are those of the PTX ISA.
+void replaceField(const Call& c) {
+  auto& map = *reinterpret_cast<SimulatedTensorMap*>(c.args[0]);
+  map.magic = SimulatedTensorMap::kUnfenced;
+  auto field = [&](const char* name) { return c.has(name); };
+  const uint64_t dim = c.args[1], value = c.args[2];
+  if (field(".global.address")) {
+    map.address = c.args[1];
+  } else if (field(".rank")) {
+    map.rank = static_cast<uint8_t>(c.args[1] + 1);
+  } else if (field(".elemtype")) {
+    static constexpr DType kTypes[] = {DType::i8,  DType::i16, DType::i32, DType::i32, DType::i64,  DType::i64,
+                                       DType::f16, DType::f32, DType::f32, DType::f64, DType::bf16, DType::f32};
+    map.dtype = kTypes[c.args[1]];
+    map.tf32 = c.args[1] == 11;
+    map.strides[0] = size_of(map.dtype);
+  } else if (field(".swizzle.mode")) {
+    map.swizzle = static_cast<uint8_t>(c.args[1] ? 16 << c.args[1] : 0);
+  } else if (field(".box.dim")) {
+    map.box.at(dim) = static_cast<uint16_t>(value);
+  } else if (field(".global.dim")) {
+    map.dims.at(dim) = static_cast<uint32_t>(value);
+  } else if (field(".global.stride")) {
+    map.strides.at(dim + 1) = value;
+  } else if (field(".element.stride") ? value != 1 : c.args[1] != 0) {
+    fail("simulated machine: unknown value in " + c.inst.name);
+  }
+}
+
+void fenceMap(uint64_t pointer) {
+  if (pointer % 128) fail("a tensor map in global memory is not aligned to 128 bytes");
+  if (machine->copiesByMap[pointer]) fail("a tensor map was written while a bulk copy reads it");
+  auto& map = *reinterpret_cast<SimulatedTensorMap*>(pointer);
+  map.check();
+  for (size_t d = 0; d < map.rank; ++d)
+    if (map.dims[d] == 0) fail("a tensor map has a dim without elements");
+  map.magic = SimulatedTensorMap::kMagic;
 }
 
 /// The hardware's swizzle permutes 16-byte chunks by address bits.
@@ -94,7 +134,10 @@ void startLoad(Program* p, const SimulatedTensorMap& map, const std::array<int32
   checkAlive(*p, "a bulk copy into");
   barrierAt(*p, signal);
   p->shared.beginWrite(self().thread / 128, to, map.boxBytes(), what);
+  const auto address = reinterpret_cast<uint64_t>(&map);
+  ++machine->copiesByMap[address];
   machine->later(machine->nextQueue++, what, [=, &map] {
+    --machine->copiesByMap[address];
     forBox(map, at, to, [&](uint32_t shared, const char* global) {
       size_t bytes = static_cast<size_t>(map.elementBytes());
       global ? std::memcpy(p->shared.at(shared), global, bytes) : std::memset(p->shared.at(shared), 0, bytes);
@@ -230,8 +273,12 @@ bool bulkInstruction(const Call& c) {
     commitBulk();
   } else if (c.is("cp.async.bulk.wait.group")) {
     waitBulk(c.args[0], c.has(".read"));
+  } else if (c.is("tensormap.replace.")) {
+    replaceField(c);
+  } else if (c.is("fence.proxy.tensormap_generic.acquire")) {
+    fenceMap(c.args[0]);
   } else {
-    return c.is("prefetch.tensormap");
+    return c.is("prefetch.tensormap") || c.is("fence.proxy.tensormap_generic.release");
   }
   return true;
 }

@@ -11,6 +11,7 @@
 #include <random>
 #include <stdexcept>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -122,6 +123,7 @@ struct Machine {
   Timing timing = Timing::random;
   std::vector<Task> tasks;
   uint64_t nextQueue = 1;
+  std::unordered_map<uint64_t, int> copiesByMap;  ///< bulk loads under way, by the address of their tensor map
   std::string failure;  ///< first fault of a fiber: exceptions cannot cross its compiled frames
 
   bool chance(int oneIn) { return random() % static_cast<uint32_t>(oneIn) == 0; }

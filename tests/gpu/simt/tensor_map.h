@@ -8,8 +8,8 @@
 namespace tile::testing {
 
 struct alignas(64) SimulatedTensorMap {
-  static constexpr uint32_t kMagic = 0x7465736d;
-  uint32_t magic = kMagic;
+  static constexpr uint32_t kMagic = 0x7465736d, kUnfenced = 0x6e65777e;
+  uint32_t magic = kMagic;  ///< kUnfenced: written by the kernel, and the copy engine may not know
   DType dtype = DType::f32;
   uint8_t rank = 0, swizzle = 0;
   bool tf32 = false;

@@ -1,0 +1,79 @@
+// Views made in the kernel: their tensor maps are written by the producer, where the view is made.
+// RUN: tile-opt %s -split-input-file --pass-pipeline='builtin.module(func.func(tile-specialize,canonicalize,cse))' --tile-target=sm_90a | FileCheck %s
+
+// One of a list of matrices; rows of both by their number of columns, which is a dim of each: where it is not positive,
+// there is nothing to read. The other stride is an argument.
+// CHECK-LABEL: func.func @matrices
+// CHECK: %[[MEMORY:.*]] = tile.smem_alloc : <1x128xi8, minor = 1>
+// CHECK: producer {
+// CHECK: %[[A:.*]] = tile.make_view
+// CHECK-NEXT: tile.tma_describe %[[A]] in %[[MEMORY]] : <2xf16>, <1x128xi8, minor = 1>
+// CHECK: %[[B:.*]] = tile.make_view
+// CHECK-NEXT: tile.tma_describe %[[B]] in %[[MEMORY]]
+// CHECK: scf.for
+// CHECK-NEXT: tile.ring_reserve
+// CHECK: tile.tma_load %[[A]]
+// CHECK: tile.tma_load %[[B]]
+// CHECK: } consumer {
+// CHECK-NOT: tile.tma_describe
+func.func @matrices(%p: !tile.ptr<f16> {tile.align = 16 : i32}, %list: !tile.ptr<i32>, %c: !tile.view<2xf32>, %n: i32, %ld: i32 {tile.multiple_of = 16 : i32}) attributes {tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %one = arith.constant 1 : i64
+  %rows = arith.constant 64 : i64
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %id = tile.program_id 0
+  %lp = tile.ptr_add %list, %id : !tile.ptr<i32>, i32
+  %which = tile.gather %lp : !tile.ptr<i32> -> i32
+  %at = arith.muli %which, %c64 : i32
+  %columns = arith.extsi %at : i32 to i64
+  %q = tile.ptr_add %p, %at : !tile.ptr<f16>, i32
+  %lds = arith.extsi %ld : i32 to i64
+  %v = tile.make_view %q, dims(%rows, %columns), strides(%columns, %one) : !tile.ptr<f16> -> !tile.view<2xf16>
+  %w = tile.make_view %q, dims(%columns, %rows), strides(%lds, %one) : !tile.ptr<f16> -> !tile.view<2xf16>
+  %r = scf.for %k = %c0 to %n step %c64 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {
+    %sa = tile.load_shared %v[%c0, %k : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
+    %sb = tile.load_shared %w[%k, %c0 : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
+    %d = tile.mma wgmma_f16 k 64 warps(4, 1) %sa, %sb, %acc : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf32>
+    scf.yield %d : tensor<64x64xf32>
+  }
+  tile.store %r, %c[%c0, %c0 : i32, i32] : tensor<64x64xf32>, !tile.view<2xf32>
+  return
+}
+
+// -----
+
+// Matrices that addresses in a table point to, and results that those in another table do: other memory, as other
+// arguments are.
+// CHECK-LABEL: func.func @tables
+// CHECK: producer {
+// CHECK: tile.int_to_ptr
+// CHECK: tile.tma_describe
+// CHECK: tile.tma_load
+func.func @tables(%as: !tile.ptr<i64>, %cs: !tile.ptr<i64>, %b: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %groups: i32, %n: i32) attributes {tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c64 = arith.constant 64 : i32
+  %one = arith.constant 1 : i64
+  %rows = arith.constant 64 : i64
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  scf.for %g = %c0 to %groups step %c1 : i32 {
+    %ap = tile.ptr_add %as, %g : !tile.ptr<i64>, i32
+    %aa = tile.gather %ap : !tile.ptr<i64> -> i64
+    %aligned = tile.assume %aa multiple_of 16 : i64
+    %a = tile.int_to_ptr %aligned : !tile.ptr<f16>
+    %v = tile.make_view %a, dims(%rows, %rows), strides(%rows, %one) : !tile.ptr<f16> -> !tile.view<2xf16>
+    %r = scf.for %k = %c0 to %n step %c64 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {
+      %sa = tile.load_shared %v[%c0, %k : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
+      %sb = tile.load_shared %b[%k, %c0 : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
+      %d = tile.mma wgmma_f16 k 64 warps(4, 1) %sa, %sb, %acc : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf32>
+      scf.yield %d : tensor<64x64xf32>
+    }
+    %cp = tile.ptr_add %cs, %g : !tile.ptr<i64>, i32
+    %ca = tile.gather %cp : !tile.ptr<i64> -> i64
+    %c = tile.int_to_ptr %ca : !tile.ptr<f32>
+    %w = tile.make_view %c, dims(%rows, %rows), strides(%rows, %one) : !tile.ptr<f32> -> !tile.view<2xf32>
+    tile.store %r, %w[%c0, %c0 : i32, i32] : tensor<64x64xf32>, !tile.view<2xf32>
+  }
+  return
+}
