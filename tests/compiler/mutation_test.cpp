@@ -1,9 +1,14 @@
 // Kernels in text form with random damage: whatever comes out, the compiler answers with code or an error, never a crash.
-// TILE_FUZZ_ITERATIONS makes the run longer, TILE_FUZZ_FIRST starts it at a later seed, TILE_FUZZ_TRACE prints each text.
+// TILE_FUZZ_ITERATIONS makes the run longer, TILE_FUZZ_FIRST starts it at a later seed, TILE_FUZZ_TRACE prints each text,
+// TILE_FUZZ_FILES=directory damages the .mlir files there instead (what TILE_DUMP=traced prints of the random kernels).
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <random>
 
 #include "compiler/compiler.h"
@@ -137,21 +142,36 @@ const char* const kSeeds[] = {
 }
 )"};
 
+std::vector<std::string> textsToDamage() {
+  const char* directory = std::getenv("TILE_FUZZ_FILES");
+  if (!directory) return {std::begin(kSeeds), std::end(kSeeds)};
+  std::vector<std::string> names, texts;
+  for (const auto& entry : std::filesystem::directory_iterator(directory))
+    if (entry.path().extension() == ".mlir") names.push_back(entry.path().string());
+  std::sort(names.begin(), names.end());
+  for (const std::string& name : names) {
+    std::ifstream file(name);
+    texts.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+  }
+  return texts;
+}
+
 class Damage {
  public:
   explicit Damage(uint64_t seed) : random_(seed) {}
 
   std::string apply(std::string text) {
-    for (size_t n = 1 + pick(3); n > 0; --n) text = once(std::move(text));
+    const bool isLong = text.size() > 4096;  // one change to whole words is enough to break it
+    for (size_t n = isLong ? 1 : 1 + pick(3); n > 0; --n) text = once(std::move(text), isLong ? 2 : 6);
     return text;
   }
 
  private:
   size_t pick(size_t n) { return std::uniform_int_distribution<size_t>(0, n - 1)(random_); }
 
-  std::string once(std::string text) {
+  std::string once(std::string text, size_t kinds) {
     if (text.empty()) return text;
-    switch (pick(6)) {
+    switch (pick(kinds)) {
       case 0: return replaceToken(std::move(text), kNumbers, std::size(kNumbers), [](char c) { return c >= '0' && c <= '9'; });
       case 1: return replaceWord(std::move(text));
       case 2: {  // a line goes, or comes twice
@@ -211,12 +231,15 @@ TEST(Mutation, AnyTextIsAnsweredNotCrashed) {
   const uint64_t iterations = more ? std::strtoull(more, nullptr, 10) : 400;
   const char* from = std::getenv("TILE_FUZZ_FIRST");
   const uint64_t first = from ? std::strtoull(from, nullptr, 10) : 0;
-  const Target host = lookupTarget("host").value_or_throw(), gpu = lookupTarget("sm_80").value_or_throw();
+  const Target host = lookupTarget("host").value_or_throw();
+  const Target gpus[] = {lookupTarget("sm_80").value_or_throw(), lookupTarget("sm_90a").value_or_throw()};
+  const std::vector<std::string> texts = textsToDamage();
+  ASSERT_FALSE(texts.empty());
   CompileOptions options;
   options.ptxas = "none";
   uint64_t kernels = 0;
   for (uint64_t seed = first; seed < first + iterations; ++seed) {
-    const std::string text = Damage(seed).apply(kSeeds[seed % std::size(kSeeds)]);
+    const std::string text = Damage(seed).apply(texts[seed % texts.size()]);
     SCOPED_TRACE("seed " + std::to_string(seed) + "\n" + text);
     if (std::getenv("TILE_FUZZ_TRACE")) std::fprintf(stderr, "seed %llu\n%s\n", static_cast<unsigned long long>(seed), text.c_str());
     auto status = checkText(text, "mutated.mlir");
@@ -226,7 +249,7 @@ TEST(Mutation, AnyTextIsAnsweredNotCrashed) {
       continue;
     }
     ++kernels;
-    for (const Target* target : {&host, &gpu}) {
+    for (const Target* target : {&host, &gpus[0], &gpus[1]}) {
       auto binary = compileText(text, "mutated.mlir", *target, options);
       // What passed the gate may exceed the target, but must not break the compiler.
       const bool broken = !binary && binary.error().kind == ErrorKind::internal;
