@@ -50,6 +50,11 @@ def AccumulateProducts : Pass<"tile-accumulate-products", "::mlir::func::FuncOp"
   let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect"];
 }
 
+def MultiplyNarrow : Pass<"tile-multiply-narrow", "::mlir::func::FuncOp"> {
+  let summary = "products of widened numbers multiply the narrow ones";
+  let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect"];
+}
+
 def SmallProducts : Pass<"tile-small-products", "::mlir::func::FuncOp"> {
   let summary = "many small products that no tensor core multiplies are computed element by element";
   let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect"];

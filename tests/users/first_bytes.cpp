@@ -1,4 +1,4 @@
-// first_bytes.cpp - first versions of kernels over bytes, tokens and codes: control flow that hangs on the data, tables,
+// first_bytes.cpp - first versions of kernels over bytes, tokens and codes: control flow that hangs on data, tables,
 // counts, results of other sizes than their inputs.
 #include <cstring>
 
@@ -98,7 +98,8 @@ Register r1("lz4", [](Env& e) {
     return out;
   };
   std::vector<std::vector<uint8_t>> texts, streams;
-  for (int b = 0; b < (e.device ? std::min(blocks, 16) : 0); ++b) texts.push_back(text(b)), streams.push_back(packed(texts[b]));
+  for (int b = 0; b < (e.device ? std::min(blocks, 16) : 0); ++b)
+    texts.push_back(text(b)), streams.push_back(packed(texts[b]));
   std::vector<uint8_t> all;
   std::vector<int32_t> at{0};
   for (int b = 0; b < blocks && e.device; ++b) {
@@ -120,7 +121,8 @@ Register r1("lz4", [](Env& e) {
     for (int b = 0; b < blocks; ++b) {
       if (n[b] != int(texts[b % 16].size())) return "size of " + std::to_string(b);
       for (int i = 0; i < n[b]; ++i)
-        if (got[size_t(b) * most + i] != texts[b % 16][i]) return "byte " + std::to_string(i) + " of " + std::to_string(b);
+        if (got[size_t(b) * most + i] != texts[b % 16][i])
+          return "byte " + std::to_string(i) + " of " + std::to_string(b);
     }
     return "";
   };
@@ -220,29 +222,31 @@ Register r2("utf8", [](Env& e) {
 struct DeltaCfg {
   int G = 32;
 };
-auto delta_column = kernel("user_delta_column", [](const DeltaCfg& c, Ptr<const uint32_t> words, Ptr<const int32_t> from,
-                                                   Ptr<const uint8_t> bits, Ptr<const int64_t> least,
-                                                   Ptr<const int64_t> first, Ptr<int64_t> out, I32 groups) {
-  // out [pages, groups * 32]; from, bits, least [pages, groups]
-  auto page = program_id(0);
-  Tile value = load(first + page);
-  for (auto g : range(0, groups, c.G)) {
-    auto group = g + arange(0, c.G);
-    auto in = group < groups;
-    auto at = page * groups + group;
-    auto b = cast(load(bits + at, {.mask = in}), i32).col();
-    auto bit = arange(0, 32).row() * b;  // [G, 32]
-    auto word = load(from + at, {.mask = in}).col() + bit / 32;
-    auto low = load(words + word, {.mask = in.col() & (b > 0)}), high = load(words + word + 1, {.mask = in.col() & (b > 0)});
-    auto both = cast(low, u64) | cast(high, u64) << 32;
-    auto raw = both >> cast(bit % 32, u64) & ((cast(full({c.G, 32}, 1, i32), u64) << cast(b, u64)) - 1);
-    auto difference = where(in.col(), cast(raw, i64) + load(least + at, {.mask = in}).col(), 0);
-    auto run = value + cumsum(ravel(difference), axis(0));
-    auto i = g * 32 + arange(0, c.G * 32);
-    store(out + (cast(page, i64) * cast(groups * 32, i64) + cast(i, i64)), run, {.mask = i < groups * 32});
-    value += sum(ravel(difference));
-  }
-}).grid([](const DeltaCfg&, auto...) { return Grid{1024}; });
+auto delta_column =
+    kernel("user_delta_column", [](const DeltaCfg& c, Ptr<const uint32_t> words, Ptr<const int32_t> from,
+                                   Ptr<const uint8_t> bits, Ptr<const int64_t> least, Ptr<const int64_t> first,
+                                   Ptr<int64_t> out, I32 groups) {
+      // out [pages, groups * 32]; from, bits, least [pages, groups]
+      auto page = program_id(0);
+      Tile value = load(first + page);
+      for (auto g : range(0, groups, c.G)) {
+        auto group = g + arange(0, c.G);
+        auto in = group < groups;
+        auto at = page * groups + group;
+        auto b = cast(load(bits + at, {.mask = in}), i32).col();
+        auto bit = arange(0, 32).row() * b;  // [G, 32]
+        auto word = load(from + at, {.mask = in}).col() + bit / 32;
+        auto low = load(words + word, {.mask = in.col() & (b > 0)}),
+             high = load(words + word + 1, {.mask = in.col() & (b > 0)});
+        auto both = cast(low, u64) | cast(high, u64) << 32;
+        auto raw = both >> cast(bit % 32, u64) & ((cast(full({c.G, 32}, 1, i32), u64) << cast(b, u64)) - 1);
+        auto difference = where(in.col(), cast(raw, i64) + load(least + at, {.mask = in}).col(), 0);
+        auto run = value + cumsum(ravel(difference), axis(0));
+        auto i = g * 32 + arange(0, c.G * 32);
+        store(out + (cast(page, i64) * cast(groups * 32, i64) + cast(i, i64)), run, {.mask = i < groups * 32});
+        value += sum(ravel(difference));
+      }
+    }).grid([](const DeltaCfg&, auto...) { return Grid{1024}; });
 Register r3("delta_column", [](Env& e) {
   DeltaCfg c;
   if (!e.big) c.G = 4;
@@ -282,7 +286,8 @@ Register r3("delta_column", [](Env& e) {
       int64_t value = first.at(p);
       for (int i = 0; i < groups * 32; ++i) {
         value += raw[size_t(p) * groups * 32 + i] + least.at(size_t(p) * groups + i / 32);
-        if (got[size_t(p) * groups * 32 + i] != value) return "value " + std::to_string(i) + " of page " + std::to_string(p);
+        if (got[size_t(p) * groups * 32 + i] != value)
+          return "value " + std::to_string(i) + " of page " + std::to_string(p);
       }
     }
     return "";
@@ -356,25 +361,26 @@ auto simhash = kernel("user_simhash", [](const SimhashCfg& c, Ptr<const half> x,
   auto bits = cast(side, u64) << cast(p, u64).row();
   store(words + r, squeeze(sum(bits, axis(1)), 1), {.mask = r < n});
 }).grid([](const SimhashCfg& c, auto, auto, auto, int n) { return Grid{cdiv(n, c.B)}; });
-auto hash_near = kernel("user_hash_near", [](const SimhashCfg& c, Ptr<const uint64_t> words, Ptr<const uint64_t> queries,
-                                             Ptr<int32_t> near, I32 n, I32 limit) {
-  // near [queries]: how many words differ in fewer than `limit` bits
-  auto q = load(queries + program_id(0));
-  Tile count = zeros({c.W}, i32);
-  for (auto i : range(0, n, c.W)) {
-    auto at = i + arange(0, c.W);
-    auto apart = popcount(load(words + at, {.mask = at < n}) ^ q);
-    count += cast((cast(apart, i32) < limit) & (at < n), i32);
-  }
-  store(near + program_id(0), sum(count));
-}).grid([](const SimhashCfg&, auto, auto, auto, int, int) { return Grid{128}; });
+auto hash_near = kernel("user_hash_near", [](const SimhashCfg& c, Ptr<const uint64_t> words,
+                                             Ptr<const uint64_t> queries, Ptr<int32_t> near, I32 n, I32 limit) {
+                   // near [queries]: how many words differ in fewer than `limit` bits
+                   auto q = load(queries + program_id(0));
+                   Tile count = zeros({c.W}, i32);
+                   for (auto i : range(0, n, c.W)) {
+                     auto at = i + arange(0, c.W);
+                     auto apart = popcount(load(words + at, {.mask = at < n}) ^ q);
+                     count += cast((cast(apart, i32) < limit) & (at < n), i32);
+                   }
+                   store(near + program_id(0), sum(count));
+                 }).grid([](const SimhashCfg&, auto, auto, auto, int, int) { return Grid{128}; });
 Register r5("simhash", [](Env& e) {
   SimhashCfg c;
   if (!e.big) c = {16, 32, 64};
   c.B = e.field("B", c.B), c.W = e.field("W", c.W);
   const int n = e.big ? 1 << 20 : 75, D = c.D;
   auto x = random<half>(e, size_t(n) * D), planes = random<half>(e, D * 64);
-  auto words = constant<uint64_t>(e, n, 0), queries = filled<uint64_t>(e, 128, [](size_t i) { return i * 0x9E3779B97F4A7C15ull; });
+  auto words = constant<uint64_t>(e, n, 0),
+       queries = filled<uint64_t>(e, 128, [](size_t i) { return i * 0x9E3779B97F4A7C15ull; });
   auto near = constant<int32_t>(e, 128, -1);
   Job j;
   j.mbytes = 2e-6 * x.n;

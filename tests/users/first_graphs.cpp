@@ -173,7 +173,8 @@ Register r3("irreps", [](Env& e) {
   if (!e.big) c = {2, 8};
   c.B = e.field("B", c.B);
   const int N = e.big ? 65536 : 5, C = c.C;
-  auto x = random<float>(e, size_t(N) * C * 9), y = random<float>(e, N * 9), cg = random<float>(e, 729), w = random<float>(e, C * 9);
+  auto x = random<float>(e, size_t(N) * C * 9), y = random<float>(e, N * 9), cg = random<float>(e, 729),
+       w = random<float>(e, C * 9);
   auto out = constant<float>(e, x.n, NAN);
   Job j;
   j.gflop = 2e-9 * 81 * double(N) * C;

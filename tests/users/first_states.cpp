@@ -94,7 +94,8 @@ auto gptq_solve = kernel("user_gptq_solve", [](const GptqCfg& c, Ptr<float> w, P
     }
     Q.store({m, first}, cast(codes, u8));
     for (auto later : range(first + c.block, K, c.block))
-      W.store({m, later}, W.load({m, later}, {c.BM, c.block}) - dot(errors, U.load({first, later}, {c.block, c.block})));
+      W.store({m, later},
+              W.load({m, later}, {c.BM, c.block}) - dot(errors, U.load({first, later}, {c.block, c.block})));
   }
 }).grid([](const GptqCfg& c, auto, auto, auto, auto, int M, int) { return Grid{cdiv(M, c.BM)}; });
 Register r2("gptq_solve", [](Env& e) {
@@ -135,11 +136,12 @@ Register r2("gptq_solve", [](Env& e) {
 
 // --- the assignment problem by auction (Bertsekas): a program a problem, rounds of bids until everybody has something
 struct AuctionCfg {
-  int N = 64;
+  int N = 64, warps = 0;  // 0: the compiler's choice
 };
 auto auction = kernel("user_auction", [](const AuctionCfg& c, Ptr<const int32_t> gain, Ptr<int32_t> chosen,
                                          Ptr<int32_t> rounds, I32 /*problems*/) {
   // gain [problems, N, N] of persons and objects, multiples of N + 1; chosen [problems, N]
+  if (c.warps) num_warps(c.warps);
   auto b = program_id(0);
   auto i = arange(0, c.N);
   auto g = load(gain + (b * (c.N * c.N) + i.col() * c.N + i.row()));
@@ -163,7 +165,7 @@ auto auction = kernel("user_auction", [](const AuctionCfg& c, Ptr<const int32_t>
 Register r3("auction", [](Env& e) {
   AuctionCfg c;
   if (!e.big) c.N = 12;
-  c.N = e.field("N", c.N);
+  c.N = e.field("N", c.N), c.warps = e.field("warps", 0);
   const int P = e.big ? 4096 : 4, N = c.N;
   auto gain = drawn<int32_t>(e, size_t(P) * N * N, [&] { return int(e.uniform() * 100) * (N + 1); });
   auto chosen = constant<int32_t>(e, size_t(P) * N, -1), rounds = constant<int32_t>(e, P, 0);
@@ -216,13 +218,14 @@ Register r3("auction", [](Env& e) {
   return j;
 });
 
-// --- monotonic alignment of text and frames (Glow-TTS): best sums row by row in place of the scores, then the path back
+// --- monotonic alignment of text and frames (Glow-TTS): best sums by rows in place of the scores, then the path back
 struct AlignmentCfg {
-  int B = 256;
+  int B = 256, warps = 0;  // 0: the compiler's choice
 };
 auto alignment = kernel("user_alignment", [](const AlignmentCfg& c, Ptr<float> value, Ptr<int32_t> path,
                                              Ptr<const int32_t> texts, Ptr<const int32_t> frames, I32 T, I32 F) {
   // value [batch, F, T], path [batch, F]: the text position of a frame
+  if (c.warps) num_warps(c.warps);
   auto b = program_id(0);
   auto V = value + cast(b, i64) * cast(F, i64) * cast(T, i64);
   auto text = load(texts + b), count = load(frames + b);
@@ -248,6 +251,7 @@ auto alignment = kernel("user_alignment", [](const AlignmentCfg& c, Ptr<float> v
 Register r4("alignment", [](Env& e) {
   AlignmentCfg c;
   if (!e.big) c.B = 32;
+  c.warps = e.field("warps", 0);
   const int B = 64, T = e.big ? 200 : 23, F = e.big ? 1000 : 41;
   auto value = random<float>(e, size_t(B) * F * T, -3, 0);
   auto path = constant<int32_t>(e, size_t(B) * F, -1);
@@ -280,11 +284,12 @@ Register r4("alignment", [](Env& e) {
 
 // --- a chain of labels (CRF): forward sums kept in memory, marginals on the way back, both in logarithms
 struct CrfCfg {
-  int N = 32;
+  int N = 32, warps = 0;  // 0: the compiler's choice
 };
 auto crf = kernel("user_crf", [](const CrfCfg& c, Ptr<const float> emit, Ptr<const float> trans_, Ptr<float> alpha,
                                  Ptr<float> marginal, Ptr<float> norm, Ptr<const int32_t> lengths, I32 T) {
   // emit, alpha, marginal [batch, T, N], trans [from, to]
+  if (c.warps) num_warps(c.warps);
   auto b = program_id(0), length = load(lengths + b);
   auto n = arange(0, c.N);
   auto A = load(trans_ + (n.col() * c.N + n.row()));
@@ -311,10 +316,11 @@ auto crf = kernel("user_crf", [](const CrfCfg& c, Ptr<const float> emit, Ptr<con
 Register r5("crf", [](Env& e) {
   CrfCfg c;
   if (!e.big) c.N = 12;
-  c.N = e.field("N", c.N);
+  c.N = e.field("N", c.N), c.warps = e.field("warps", 0);
   const int B = 512, T = e.big ? 256 : 7, N = c.N;
   auto emit = random<float>(e, size_t(B) * T * N, -2, 2), trans_ = random<float>(e, N * N, -2, 2);
-  auto alpha = constant<float>(e, emit.n, NAN), marginal = constant<float>(e, emit.n, -1), norm = constant<float>(e, B, NAN);
+  auto alpha = constant<float>(e, emit.n, NAN), marginal = constant<float>(e, emit.n, -1),
+       norm = constant<float>(e, B, NAN);
   auto lengths = integers<int32_t>(e, B, T / 2, T + 1);
   Job j;
   j.mbytes = 16e-6 * emit.n;

@@ -48,6 +48,44 @@ Register r1("view_linear", [](Env& e) {
   return j;
 });
 
+// --- weights of 8 bits, everything made f32 before it is multiplied, to be on the safe side
+struct WidenedCfg {
+  int BM = 128, BN = 128, BK = 64;
+};
+auto widened = kernel("user_widened", [](const WidenedCfg& c, Tensor<const bfloat16, 2> X, Tensor<const int8_t, 2> W,
+                                         Ptr<const float> scale, Tensor<float, 2> Y) {
+  auto m = program_id(0) * c.BM, n = program_id(1) * c.BN;
+  Tile acc = zeros({c.BM, c.BN}, f32);
+  for (auto k : range(0, X.dim(1), c.BK)) {
+    auto x = cast(X.load({m, k}, {c.BM, c.BK}), f32);
+    auto w = cast(W.load({n, k}, {c.BN, c.BK}), f32);
+    acc += dot(x, trans(w));
+  }
+  auto at = n + arange(0, c.BN);
+  Y.store({m, n}, acc * load(scale + at, {.mask = at < Y.dim(1)}).row());
+}).grid([](const WidenedCfg& c, const auto& x, const auto& w, auto...) {
+  return Grid{cdiv(x.shape[0], c.BM), cdiv(w.shape[0], c.BN)};
+});
+Register r5("widened", [](Env& e) {
+  WidenedCfg c;
+  if (!e.big) c = {32, 32, 16};
+  c.BM = e.field("BM", c.BM), c.BN = e.field("BN", c.BN), c.BK = e.field("BK", c.BK);
+  const int M = e.big ? 4096 : 70, N = e.big ? 4096 : 72, K = e.big ? 4096 : 64;
+  auto x = random<bfloat16>(e, size_t(M) * K);
+  auto w = integers<int8_t>(e, size_t(N) * K, -128, 128);
+  auto scale = random<float>(e, N, 0, .01);
+  auto y = constant<float>(e, size_t(M) * N, NAN);
+  Job j;
+  j.gflop = 2e-9 * M * double(N) * K;
+  j.add(widened, c, x.view(M, K), w.view(N, K), scale.p, y.view(M, N));
+  j.check = [=] {
+    auto columns = [&](int k, int n) { return w[size_t(n) * K + k]; };
+    return agree(y.now(), product(M, N, K, matrix(x, K), columns, [&](double s, int, int n) { return s * scale[n]; }),
+                 1e-5, 1e-4);
+  };
+  return j;
+});
+
 // --- attention with four strides per tensor, a program for 128 queries of a head: the tutorial without its hints
 struct ViewAttentionCfg {
   int BM = 128, BN = 32, D = 128, causal = 1;
