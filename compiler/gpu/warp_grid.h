@@ -56,7 +56,8 @@ class WarpGrids {
 /// Warps for a kernel with products that does not say: accumulators of at most 128 registers per thread, at least 4
 /// warps.
 int planWarps(mlir::func::FuncOp func);
-/// Warps for other kernels that do not say: 4, more when a thread would hold too much of the largest tile.
+/// Warps for other kernels that do not say: 4, more when a thread would hold too much of the largest tile, fewer when
+/// that has no element for each.
 int defaultWarps(mlir::func::FuncOp func, const Target& target);
 
 }  // namespace tile::ir
