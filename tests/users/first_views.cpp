@@ -218,7 +218,7 @@ Register r3("long_softmax_bwd", [](Env& e) {
 // --- gradients of a low-rank adapter y = (x A) B: dB = (x A)^T dy, dA = x^T (dy B^T); a program for a block of
 // columns of x and one for a block of columns of dy walk over all tokens
 struct LoraGradCfg {
-  int BT = 64, BD = 64, R = 16;
+  int BT = 128, BD = 64, R = 16;
 };
 auto lora_bwd = kernel("user_lora_bwd", [](const LoraGradCfg& c, Ptr<const half> x, Ptr<const half> dy,
                                            Ptr<const half> xa, Ptr<const half> g, Ptr<float> dA, Ptr<float> dB, I32 T,
