@@ -34,6 +34,7 @@ void addGpuPasses(mlir::OpPassManager& passes, const Target& target, const Compi
   if (target.hasWgmma) passes.addPass(createAsyncWaitsPass());
   if (target.hasTma) passes.addPass(createHandScalarsPass());
   passes.addPass(createReduceTogetherPass());
+  passes.addPass(createMeetTogetherPass());
   passes.addPass(createPlaceBuffersPass(targetOf));
   passes.addPass(createInsertBarriersPass());
   if (target.hasTma) passes.addPass(createLateReleasesPass());
@@ -57,6 +58,7 @@ void registerGpuPasses(std::function<const Target&()> target, std::function<cons
   mlir::registerPass([] { return createAsyncWaitsPass(); });
   mlir::registerPass([] { return createHandScalarsPass(); });
   mlir::registerPass([] { return createReduceTogetherPass(); });
+  mlir::registerPass([] { return createMeetTogetherPass(); });
   mlir::registerPass([=] { return createPlaceBuffersPass(target); });
   mlir::registerPass([] { return createInsertBarriersPass(); });
   mlir::registerPass([] { return createLateReleasesPass(); });

@@ -19,6 +19,8 @@ std::unique_ptr<mlir::Pass> createAsyncWaitsPass();
 std::unique_ptr<mlir::Pass> createHandScalarsPass();
 /// Reductions across warps that do not wait for each other become one op, with one barrier.
 std::unique_ptr<mlir::Pass> createReduceTogetherPass();
+/// Conversions, takes, cats and reductions across warps that do not need each other meet at one barrier.
+std::unique_ptr<mlir::Pass> createMeetTogetherPass();
 /// Gives every buffer and every op's scratch its bytes of shared memory (`at`, tile.scratch); `tile.shared_bytes` on
 /// the function. Fails with a table when they do not fit.
 std::unique_ptr<mlir::Pass> createPlaceBuffersPass(TargetOf target);

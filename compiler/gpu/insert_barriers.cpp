@@ -432,6 +432,22 @@ class BarrierInserter {
     return access;
   }
 
+  /// A read of the op's scratch.
+  Access scratchAccess(Operation* op) {
+    const Scratch scratch = *scratchOf(op);
+    Access access;
+    access.isShared = true;
+    access.begin = op->getAttrOfType<IntegerAttr>(kScratchAttr).getInt();
+    access.end = access.begin + scratch.bytes;
+    access.buffer = scratch.isOwn ? func_.getOperation() : op;
+    access.isStaged = scratch.warpLocal;
+    return access;
+  }
+  static Access written(Access access) {
+    access.isWrite = true;
+    return access;
+  }
+
   Effects effectsOf(Operation* op) {
     Effects effects;
     llvm::TypeSwitch<Operation*>(op)
@@ -466,20 +482,16 @@ class BarrierInserter {
           effects.before.push_back(global(op, o.getPtr(), false));
           effects.before.push_back(shared(o.getTarget(), true));
         });
-    if (auto offset = op->getAttrOfType<IntegerAttr>(kScratchAttr)) {
-      Scratch scratch = *scratchOf(op);
-      Access access;
-      access.isShared = true;
-      access.begin = offset.getInt();
-      access.end = access.begin + scratch.bytes;
-      access.buffer = scratch.isOwn ? func_.getOperation() : op;
-      access.isStaged = scratch.warpLocal;
-      const bool isFilled = op->hasAttr(kScratchFilledAttr);
-      access.isWrite = true;
-      if (!isFilled) effects.before.push_back(access);
-      access.isWrite = false;
+    if (op->hasAttr(kScratchAttr)) {
+      const Access access = scratchAccess(op);
+      const bool onlyGets = op->hasAttr(kScratchFilledAttr) || op->hasAttr(kMetAttr);
+      if (!onlyGets) {
+        effects.before.push_back(written(access));
+        for (Operation* other : metWith(op))
+          if (!other->hasAttr(kScratchFilledAttr)) effects.before.push_back(written(scratchAccess(other)));
+      }
       effects.after.push_back(access);
-      if (!scratch.warpLocal && !isFilled) effects.hasBarrier = true;
+      if (!access.isStaged && !onlyGets) effects.hasBarrier = true;
     }
     return effects;
   }

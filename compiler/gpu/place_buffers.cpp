@@ -104,19 +104,49 @@ class Placer {
   }
 
   int64_t place(const Target& target) {
+    const int64_t total = placeAll(target);
+    // Groups that meet at one barrier lie side by side: not where that costs programs of a multiprocessor.
+    if (total <= sharedBytesEach(target, programsWanted(target)) || !takeGroupsApart()) return total;
+    return placeAll(target);
+  }
+
+  int64_t placeAll(const Target& target) {
     const int64_t tight = arrange();
     // Whoever takes the bytes of a buffer that was read last has to wait for its readers. With roles the number of
     // programs of a multiprocessor is known, and what they leave serves: bytes rest until the next buffer is done,
     // whose writers and readers have met meanwhile. Without, the scratch of ops that follow each other takes turns,
     // where even as many programs as a multiprocessor has threads for find room.
-    SpecializeOp roles;
-    func_.walk([&](SpecializeOp op) { roles = op; });
+    SpecializeOp roles = rolesOf();
     if (!(roles ? rest() : restScratch())) return tight;
     const int64_t loose = arrange();
     const int programs = roles ? static_cast<int>(roles.getPrograms()) : mostPrograms(target);
     if (loose == tight || loose <= sharedBytesEach(target, programs)) return loose;
     for (Buffer& buffer : buffers_) buffer.end = buffer.lastUse;
     return arrange();
+  }
+
+  SpecializeOp rolesOf() {
+    SpecializeOp roles;
+    func_.walk([&](SpecializeOp op) { roles = op; });
+    return roles;
+  }
+
+  int programsWanted(const Target& target) {
+    if (SpecializeOp roles = rolesOf()) return static_cast<int>(roles.getPrograms());
+    return std::max(1, mostPrograms(target) / 2);  // registers rarely leave room for more
+  }
+
+  bool takeGroupsApart() {
+    if (meetings_.empty()) return false;
+    func_.walk([&](Operation* op) {
+      op->removeAttr(kMeetsAttr);
+      op->removeAttr(kMetAttr);
+      op->removeAttr(kScratchFilledAttr);
+    });
+    buffers_.clear();
+    sharers_.clear();
+    collect();
+    return true;
   }
 
   int64_t arrange() {
@@ -196,6 +226,7 @@ class Placer {
     std::vector<size_t> smallOnes;
     llvm::DenseMap<Region*, Operation*> own;
     llvm::DenseMap<std::pair<Value, Block*>, size_t> takes;
+    meetings_.clear();
     func_.walk<WalkOrder::PreOrder>([&](Operation* op) {
       if (auto alloc = dyn_cast<SmemAllocOp>(op)) {
         SmemType type = alloc.getResult().getType();
@@ -209,6 +240,7 @@ class Placer {
         // Payloads are read in vectors.
         buffers_.push_back({op, ringBytes(ring), ring.getPayload() % 16 ? 8 : 16, 0, order_.end(func_), -1});
       } else if (auto scratch = scratchOf(op)) {
+        for (Operation* other : metWith(op)) meetings_[other] = op;
         if (scratch->isOwn) {  // one for all of a role
           Operation*& first = own[roleOf(op)];
           if (first) return sharers_[first].push_back(op);
@@ -228,11 +260,17 @@ class Placer {
           small += scratch->bytes;
           smallOnes.push_back(buffers_.size());
         }
-        buffers_.push_back({op, scratch->bytes, scratch->alignment, order_.begin(op), order_.end(op), -1});
+        buffers_.push_back({op, scratch->bytes, scratch->alignment, metAt(op), order_.end(op), -1});
       }
     });
     if (small > kSmallScratchTotal) return;
     for (size_t i : smallOnes) buffers_[i].begin = 0, buffers_[i].end = order_.end(func_);
+  }
+
+  /// Where the op puts: with the first one of its group.
+  int64_t metAt(Operation* op) const {
+    Operation* first = meetings_.lookup(op);
+    return order_.begin(first ? first : op);
   }
 
   /// The role that runs the op; null: there are none.
@@ -285,19 +323,21 @@ class Placer {
   /// The same for the scratch of an op: until the next op beside it at which all threads meet is done.
   bool restScratch() {
     bool changed = false;
-    llvm::DenseMap<Block*, std::vector<const Buffer*>> meetings;  // in program order
+    llvm::DenseMap<Block*, std::vector<Operation*>> meetings;  // in program order
+    SmallVector<Buffer*> scratches;
     for (Buffer& buffer : buffers_) {
       buffer.lastUse = buffer.end;
       const auto scratch = isa<SmemAllocOp, RingAllocOp>(buffer.op) ? std::nullopt : scratchOf(buffer.op);
-      if (scratch && !scratch->warpLocal && !scratch->isOwn) meetings[buffer.op->getBlock()].push_back(&buffer);
+      if (!scratch || scratch->warpLocal || scratch->isOwn) continue;
+      scratches.push_back(&buffer);
+      if (!meetings_.contains(buffer.op)) meetings[buffer.op->getBlock()].push_back(buffer.op);
     }
-    for (auto& [block, ops] : meetings)
-      for (const Buffer* op : ops) {
-        auto next = std::upper_bound(ops.begin(), ops.end(), op->lastUse, [&](int64_t end, const Buffer* other) {
-          return end < order_.begin(other->op);
-        });
-        if (next != ops.end()) buffers_[op - buffers_.data()].end = order_.end((*next)->op), changed = true;
-      }
+    for (Buffer* buffer : scratches) {
+      const auto& ops = meetings[buffer->op->getBlock()];
+      auto next = std::upper_bound(ops.begin(), ops.end(), buffer->lastUse,
+                                   [&](int64_t end, Operation* other) { return end < order_.begin(other); });
+      if (next != ops.end()) buffer->end = order_.end(*next), changed = true;
+    }
     return changed;
   }
 
@@ -336,6 +376,7 @@ class Placer {
   func::FuncOp func_;
   ProgramOrder order_;
   std::vector<Buffer> buffers_;
+  llvm::DenseMap<Operation*, Operation*> meetings_;  ///< who only gets: the op that puts for it
   llvm::DenseMap<Operation*, SmallVector<Operation*>> sharers_;  ///< of the scratch of the first of them
 };
 

@@ -86,4 +86,12 @@ std::optional<Scratch> scratchOf(Operation* op) {
       .Default([](Operation*) { return std::nullopt; });
 }
 
+SmallVector<Operation*> metWith(Operation* first) {
+  SmallVector<Operation*> others;
+  const Attribute group = first->getAttr(kMeetsAttr);
+  for (Operation* op = group ? first->getNextNode() : nullptr; op; op = op->getNextNode())
+    if (op->getAttr(kMetAttr) == group) others.push_back(op);
+  return others;
+}
+
 }  // namespace tile::ir

@@ -12,6 +12,13 @@ inline constexpr const char* kScratchAttr = "tile.scratch";  ///< i32 byte offse
 /// On a take whose scratch an earlier take of the same tile has filled: it only reads.
 inline constexpr const char* kScratchFilledAttr = "tile.scratch_filled";
 
+/// On an op at whose barrier others of its block meet, too: i32, the number of the group. It puts what they hand to
+/// other threads into their scratch as well; they have kMetAttr with the same number and only read.
+inline constexpr const char* kMeetsAttr = "tile.meets";
+inline constexpr const char* kMetAttr = "tile.met";
+/// The others; none: it meets alone.
+llvm::SmallVector<mlir::Operation*> metWith(mlir::Operation* first);
+
 /// On takes from a tile that lies in shared memory with gaps: i64, bytes left free behind every kGapRow.
 inline constexpr const char* kScratchGapAttr = "tile.scratch_gap";
 inline constexpr int64_t kGapRow = 128;

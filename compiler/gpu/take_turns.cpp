@@ -21,7 +21,7 @@ namespace {
 /// All warps of the consumers meet while the op runs.
 bool meets(Operation* op) {
   if (isa<BarrierOp, AtomicRmwOp, AtomicCasOp>(op)) return true;
-  if (!op->hasAttr(kScratchAttr) || op->hasAttr(kScratchFilledAttr)) return false;
+  if (!op->hasAttr(kScratchAttr) || op->hasAttr(kScratchFilledAttr) || op->hasAttr(kMetAttr)) return false;
   const auto scratch = scratchOf(op);
   return scratch && !scratch->warpLocal;
 }

@@ -1,7 +1,7 @@
 // users_bench.cpp - times the kernels of this folder at full size: users_bench [NAME...]; `users_bench asm [NAME...]`
-// says what the assembler makes of them (the cubins go to a FOLDER/ named among the names), `users_bench check
-// [NAME...]` compares small problems with their references on the default device. FIELD=VALUE changes a configuration
-// where its case asks for it (Env::field).
+// says what the assembler makes of them (the cubins go to a FOLDER/ named among the names; no_sm_80=1 leaves a target
+// out), `users_bench check [NAME...]` compares small problems with their references on the default device. FIELD=VALUE
+// changes a configuration where its case asks for it (Env::field).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,6 +19,7 @@ void assemble(const Case& c, Env env, const std::string& folder) {
   const Job job = c.prepare(env);
   for (const char* target : {"sm_80", "sm_90a"})
     for (const Step& step : job.steps) {
+      if (env.field(std::string("no_") + target, 0)) continue;
       const auto b = step.build(target);
       if (!b) {
         fmt::print("{:18} {:7} {}\n", c.name, target, b.error().to_string());

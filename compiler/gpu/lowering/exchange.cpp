@@ -67,28 +67,26 @@ bool storePlanByMatrices(Emitter& e, llvm::Value* base, llvm::ArrayRef<llvm::Val
 
 }  // namespace
 
-Regs exchangeThrough(Emitter& e, llvm::Value* base, llvm::ArrayRef<llvm::Value*> values, const layout::Layout& from,
-                     const layout::Layout& to, bool warpLocal) {
-  llvm::Type* element = values[0]->getType();
-  layout::Exchange plan = layout::planExchange(from, to, memoryBytes(element));
+void putExchange(Emitter& e, llvm::Value* base, llvm::ArrayRef<llvm::Value*> values, const layout::Layout& from,
+                 const layout::Layout& to, bool warpLocal) {
+  layout::Exchange plan = layout::planExchange(from, to, memoryBytes(values[0]->getType()));
   // Replicas write the same bytes to the same place: one warp's worth is enough when warps repeat each other.
   llvm::Value* first = warpLocal || from.warpReplicas() == 1 ? nullptr : e.isFirstReplica(from);
-  if (warpLocal) e.syncWarp();  // lanes may still read what this op left there in the iteration before
-  if (!storePlanByMatrices(e, base, values, from, plan)) {
-    llvm::Value* into = e.b.CreatePtrAdd(base, threadOffset(e, from, plan));
-    std::set<layout::Coord> written;
-    for (const auto& run : from.runs(plan.minor, plan.storeVector)) {
-      layout::Coord start = from.regCoord(run[0]);
-      if (from.isRegPadding(run[0]) || !written.insert(start).second) continue;
-      Regs group;
-      for (int reg : run) group.push_back(values[reg]);
-      storeVector(e, e.b.CreatePtrAdd(into, e.i32(plan.address(start))), group, first);
-    }
+  if (storePlanByMatrices(e, base, values, from, plan)) return;
+  llvm::Value* into = e.b.CreatePtrAdd(base, threadOffset(e, from, plan));
+  std::set<layout::Coord> written;
+  for (const auto& run : from.runs(plan.minor, plan.storeVector)) {
+    layout::Coord start = from.regCoord(run[0]);
+    if (from.isRegPadding(run[0]) || !written.insert(start).second) continue;
+    Regs group;
+    for (int reg : run) group.push_back(values[reg]);
+    storeVector(e, e.b.CreatePtrAdd(into, e.i32(plan.address(start))), group, first);
   }
-  if (warpLocal)
-    e.syncWarp();
-  else
-    e.barrier();
+}
+
+Regs getExchange(Emitter& e, llvm::Value* base, llvm::Type* element, const layout::Layout& from,
+                 const layout::Layout& to) {
+  layout::Exchange plan = layout::planExchange(from, to, memoryBytes(element));
   llvm::Value* out = e.b.CreatePtrAdd(base, threadOffset(e, to, plan));
   Regs result(to.numRegs(), llvm::PoisonValue::get(element));
   for (const auto& run : to.runs(plan.minor, plan.loadVector)) {
@@ -98,6 +96,17 @@ Regs exchangeThrough(Emitter& e, llvm::Value* base, llvm::ArrayRef<llvm::Value*>
     for (auto [reg, value] : llvm::zip(run, group)) result[reg] = value;
   }
   return result;
+}
+
+Regs exchangeThrough(Emitter& e, llvm::Value* base, llvm::ArrayRef<llvm::Value*> values, const layout::Layout& from,
+                     const layout::Layout& to, bool warpLocal) {
+  if (warpLocal) e.syncWarp();  // lanes may still read what this op left there in the iteration before
+  putExchange(e, base, values, from, to, warpLocal);
+  if (warpLocal)
+    e.syncWarp();
+  else
+    e.barrier();
+  return getExchange(e, base, values[0]->getType(), from, to);
 }
 
 void storeLinear(Emitter& e, llvm::Value* base, const layout::Shape& shape, const layout::Layout& layout,

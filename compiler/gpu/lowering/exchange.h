@@ -9,6 +9,12 @@ namespace tile::ir {
 Regs exchangeThrough(Emitter& e, llvm::Value* base, llvm::ArrayRef<llvm::Value*> values, const layout::Layout& from,
                      const layout::Layout& to, bool warpLocal);
 
+/// Its halves, between which all warps have to meet.
+void putExchange(Emitter& e, llvm::Value* base, llvm::ArrayRef<llvm::Value*> values, const layout::Layout& from,
+                 const layout::Layout& to, bool warpLocal = false);
+Regs getExchange(Emitter& e, llvm::Value* base, llvm::Type* element, const layout::Layout& from,
+                 const layout::Layout& to);
+
 /// A row-major buffer of `shape`: writes a tile's elements at coordinate + offset; no waits.
 void storeLinear(Emitter& e, llvm::Value* base, const layout::Shape& shape, const layout::Layout& layout,
                  llvm::ArrayRef<llvm::Value*> values, const layout::Coord& offset);

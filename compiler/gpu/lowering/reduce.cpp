@@ -15,6 +15,7 @@
 #include "compiler/gpu/lowering/access.h"
 #include "compiler/gpu/lowering/combine.h"
 #include "compiler/gpu/lowering/lowering.h"
+#include "compiler/gpu/lowering/meeting.h"
 #include "compiler/gpu/lowering/select_one.h"
 #include "compiler/layout/relations.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -48,12 +49,13 @@ class Reduction {
     if (isTable ? !readsAnyLayout(op_, result_) : layout::conversion(slice_, result_) == layout::Conversion::shared)
       return op_.emitOpError()
              << "expected results laid out as the operands without the axis (a bug of assign_layouts)";
-    std::vector<Tuple> partial;
-    const Layout& held = isTable ? slice_ : result_;
     if (const auto one = selectedOne(op_, source_)) return select(*one);
-    for (int reg = 0; reg < held.numRegs(); ++reg) partial.push_back(inThread(held.regCoord(reg)));
+    std::vector<Tuple> partial;
+    if (!isTable)
+      for (int reg = 0; reg < result_.numRegs(); ++reg) partial.push_back(inThread(result_.regCoord(reg)));
     if (isTable) {
-      acrossWarps(partial);
+      if (failed(fillScratch(e, op_))) return failure();
+      partial = fromTable();
     } else if (votesAtBarrier(op_)) {
       partial[0][0] = e.barrierVote(partial[0][0], isa<arith::AndIOp>(soleOperation(op_, 0)));
     } else {
@@ -64,6 +66,14 @@ class Reduction {
       for (const Tuple& tuple : partial) values.push_back(tuple[i]);
       e.define(result, std::move(values));
     }
+    return failure(combine_.failed());
+  }
+
+  /// What this warp has of a reduction across warps, into the table.
+  LogicalResult put() {
+    std::vector<Tuple> partial;
+    for (int reg = 0; reg < slice_.numRegs(); ++reg) partial.push_back(inThread(slice_.regCoord(reg)));
+    intoTable(std::move(partial));
     return failure(combine_.failed());
   }
 
@@ -288,50 +298,61 @@ class Reduction {
     return shared;
   }
 
-  void acrossWarps(std::vector<Tuple>& partial) {
-    int64_t parts = warpsAlong(source_, axis_);
-    PartsTable table = partsTable(source_, axis_, parts, op_.getSources());
-    llvm::Value* base = e.scratch(op_);
+  PartsTable tableOfParts() { return partsTable(source_, axis_, warpsAlong(source_, axis_), op_.getSources()); }
 
-    // The warp's part number, and the first coordinate of each part (parts of padding only are left out).
-    std::vector<Digit> numbering;
-    std::vector<int64_t> firstCoord(parts, 0);
+  /// The values of the thread's own slice under `layout`, in the table.
+  llvm::Value* entryOf(const PartsTable& table, const Layout& layout) {
+    llvm::Value* entry = nullptr;
+    for (int dim = 0; dim < layout.rank(); ++dim) {
+      if (dim == axis_ || layout.maxThreadCoord(dim) == 0) continue;
+      llvm::Value* offset = e.b.CreateMul(e.threadCoord(layout, dim), e.i32(table.strides[dim]));
+      entry = entry ? e.b.CreateAdd(entry, offset) : offset;
+    }
+    return entry ? entry : e.i32(0);
+  }
+
+  llvm::Value* place(const PartsTable& table, size_t operand, const Coord& coord, llvm::Value* at,
+                     int64_t constantPart) {
+    int64_t bytes = memoryBytes(e.elementType(op_.getSources()[operand]));
+    int64_t constant = constantPart;
+    for (int dim = 0; dim < result_.rank(); ++dim) constant += coord[dim] * table.strides[dim];
+    llvm::Value* scaled = e.b.CreatePtrAdd(e.scratch(op_), e.b.CreateMul(at, e.i32(bytes)));
+    return e.b.CreatePtrAdd(scaled, e.i32(table.operandOffset[operand] + constant * bytes));
+  }
+
+  void intoTable(std::vector<Tuple> partial) {
+    const PartsTable table = tableOfParts();
+    std::vector<Digit> numbering;  // of the warp's part
     int weight = 1;
     for (const Digit& digit : source_.warps()) {
       numbering.push_back(digit.dim == axis_ ? Digit{axis_, digit.count, weight}
                                              : Digit{layout::kReplicated, digit.count, 0});
-      if (digit.dim != axis_) continue;
-      for (int64_t part = 0; part < parts; ++part) firstCoord[part] += part / weight % digit.count * digit.stride;
-      weight *= digit.count;
+      if (digit.dim == axis_) weight *= digit.count;
     }
-    auto entryOf = [&](const Layout& layout) {
-      llvm::Value* entry = nullptr;
-      for (int dim = 0; dim < layout.rank(); ++dim) {
-        if (dim == axis_ || layout.maxThreadCoord(dim) == 0) continue;
-        llvm::Value* offset = e.b.CreateMul(e.threadCoord(layout, dim), e.i32(table.strides[dim]));
-        entry = entry ? e.b.CreateAdd(entry, offset) : offset;
-      }
-      return entry ? entry : e.i32(0);
-    };
-    auto place = [&](size_t operand, const Coord& coord, llvm::Value* at, int64_t constantPart) {
-      int64_t bytes = memoryBytes(e.elementType(op_.getSources()[operand]));
-      int64_t constant = constantPart;
-      for (int dim = 0; dim < result_.rank(); ++dim) constant += coord[dim] * table.strides[dim];
-      llvm::Value* scaled = e.b.CreatePtrAdd(base, e.b.CreateMul(at, e.i32(bytes)));
-      return e.b.CreatePtrAdd(scaled, e.i32(table.operandOffset[operand] + constant * bytes));
-    };
-
-    llvm::Value* own = e.b.CreateAdd(entryOf(slice_), e.digitSum(numbering, e.warp(), axis_));
+    llvm::Value* own = e.b.CreateAdd(entryOf(table, slice_), e.digitSum(numbering, e.warp(), axis_));
     const Shared shared = shareAcrossLanes(partial, table);
     for (const auto& [bit, values] : shared.offset) {
       llvm::Value* isUpper = e.b.CreateICmpNE(e.b.CreateAnd(e.lane(), e.i32(bit)), e.i32(0));
       own = e.b.CreateAdd(own, e.b.CreateSelect(isUpper, e.i32(values), e.i32(0)));
     }
     for (auto [reg, tuple] : llvm::zip(shared.regs, partial))
-      for (size_t i = 0; i < tuple.size(); ++i) storeVector(e, place(i, slice_.regCoord(reg), own, 0), {tuple[i]});
-    e.barrier();
-    llvm::Value* entry = entryOf(result_);
-    partial.clear();
+      for (size_t i = 0; i < tuple.size(); ++i)
+        storeVector(e, place(table, i, slice_.regCoord(reg), own, 0), {tuple[i]});
+  }
+
+  std::vector<Tuple> fromTable() {
+    const PartsTable table = tableOfParts();
+    const int64_t parts = table.parts;
+    // The first coordinate of each part: those of padding only are left out.
+    std::vector<int64_t> firstCoord(parts, 0);
+    int weight = 1;
+    for (const Digit& digit : source_.warps()) {
+      if (digit.dim != axis_) continue;
+      for (int64_t part = 0; part < parts; ++part) firstCoord[part] += part / weight % digit.count * digit.stride;
+      weight *= digit.count;
+    }
+    llvm::Value* entry = entryOf(table, result_);
+    std::vector<Tuple> combined;
     for (int reg = 0; reg < result_.numRegs(); ++reg) {
       std::vector<Tuple> tuples(parts);
       for (size_t i = 0; i < op_.getNumResults(); ++i) {
@@ -339,7 +360,7 @@ class Reduction {
         int vector = static_cast<int>(std::gcd<int64_t>(parts, 16 / memoryBytes(type)));
         for (int64_t p = 0; p < parts; p += vector)
           for (auto [step, value] :
-               llvm::enumerate(loadVector(e, place(i, result_.regCoord(reg), entry, p), type, vector)))
+               llvm::enumerate(loadVector(e, place(table, i, result_.regCoord(reg), entry, p), type, vector)))
             tuples[p + static_cast<int64_t>(step)].push_back(value);
       }
       // Parts of padding only take no part.
@@ -351,8 +372,9 @@ class Reduction {
         if (tuples.size() % 2) next.push_back(tuples.back());
         tuples = std::move(next);
       }
-      partial.push_back(tuples[0]);
+      combined.push_back(tuples[0]);
     }
+    return combined;
   }
 
   Emitter& e;
@@ -368,5 +390,6 @@ class Reduction {
 }  // namespace
 
 LogicalResult emitReduce(Emitter& e, ReduceOp op) { return Reduction(e, op).run(); }
+LogicalResult putPartsOfWarps(Emitter& e, ReduceOp op) { return Reduction(e, op).put(); }
 
 }  // namespace tile::ir

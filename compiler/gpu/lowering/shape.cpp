@@ -5,9 +5,11 @@
 #include "compiler/gpu/lowering/access.h"
 #include "compiler/gpu/lowering/exchange.h"
 #include "compiler/gpu/lowering/lowering.h"
+#include "compiler/gpu/lowering/meeting.h"
 #include "compiler/gpu/moves.h"
 #include "compiler/gpu/scratch.h"
 #include "compiler/layout/relations.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 namespace tile::ir {
 using namespace mlir;
@@ -77,6 +79,11 @@ LogicalResult emitMove(Emitter& e, Operation* op, const Move& move, const layout
       break;
     case Move::exchange: {
       llvm::Value* base = e.scratch(op);
+      if (!move.warpLocal) {
+        if (failed(fillScratch(e, op))) return failure();
+        e.define(result, getExchange(e, base, element, move.from, move.to));
+        break;
+      }
       if (move.isOwn) base = e.b.CreatePtrAdd(base, e.b.CreateMul(e.warp(), e.i32(kOwnScratch)));
       e.define(result, exchangeInBoxes(e, base, values, move));
       break;
@@ -84,8 +91,7 @@ LogicalResult emitMove(Emitter& e, Operation* op, const Move& move, const layout
     case Move::linear: {
       const layout::Layout &from = e.layoutOf(source), &to = e.layoutOf(result);
       llvm::Value* base = e.scratch(op);
-      storeLinear(e, base, from.shape(), from, values, zeros(from.rank()));
-      e.barrier();
+      if (failed(fillScratch(e, op))) return failure();
       // Reshape reads the buffer under the result's shape, extract a box of the source's.
       const layout::Shape& shape = isa<ReshapeOp>(op) ? to.shape() : from.shape();
       e.define(result, loadLinear(e, base, shape, to, element, offset));
@@ -93,6 +99,26 @@ LogicalResult emitMove(Emitter& e, Operation* op, const Move& move, const layout
     }
   }
   return success();
+}
+
+/// What a move hands to other warps.
+void putMove(Emitter& e, Operation* op, const Move& move) {
+  const Regs values(e.regs(op->getOperand(0)));
+  const layout::Layout& from = e.layoutOf(op->getOperand(0));
+  if (move.kind == Move::exchange)
+    putExchange(e, e.scratch(op), values, move.from, move.to);
+  else
+    storeLinear(e, e.scratch(op), from.shape(), from, values, zeros(from.rank()));
+}
+
+void putCat(Emitter& e, CatOp op) {
+  const layout::Layout& to = e.layoutOf(op.getResult());
+  layout::Coord offset = zeros(to.rank());
+  for (Value source : op.getSources()) {
+    const layout::Layout& from = e.layoutOf(source);
+    storeLinear(e, e.scratch(op), to.shape(), from, Regs(e.regs(source)), offset);
+    offset[op.getAxis()] += from.shape()[op.getAxis()];
+  }
 }
 
 }  // namespace
@@ -164,15 +190,8 @@ LogicalResult emitCat(Emitter& e, CatOp op) {
     e.define(op.getResult(), std::move(result));
     return success();
   }
-  llvm::Value* base = e.scratch(op);
-  layout::Coord offset = zeros(to.rank());
-  for (Value source : op.getSources()) {
-    const layout::Layout& from = e.layoutOf(source);
-    storeLinear(e, base, to.shape(), from, Regs(e.regs(source)), offset);
-    offset[op.getAxis()] += from.shape()[op.getAxis()];
-  }
-  e.barrier();
-  e.define(op.getResult(), loadLinear(e, base, to.shape(), to, element, zeros(to.rank())));
+  if (failed(fillScratch(e, op))) return failure();
+  e.define(op.getResult(), loadLinear(e, e.scratch(op), to.shape(), to, element, zeros(to.rank())));
   return success();
 }
 
@@ -219,6 +238,20 @@ static void storeWithGaps(Emitter& e, llvm::Value* base, const layout::Layout& l
   }
 }
 
+static int64_t gapOf(TakeOp op) {
+  auto gap = op->getAttrOfType<IntegerAttr>(kScratchGapAttr);
+  return gap ? gap.getInt() : 0;
+}
+
+static void putTake(Emitter& e, TakeOp op) {
+  const layout::Layout& from = e.layoutOf(op.getSource());
+  const Regs values(e.regs(op.getSource()));
+  if (const int64_t gap = gapOf(op))
+    storeWithGaps(e, e.scratch(op), from, values, gap);
+  else
+    storeLinear(e, e.scratch(op), from.shape(), from, values, zeros(from.rank()));
+}
+
 // Known indices: shuffles, where elements stay inside warps. Else the source in shared memory, one read per element at
 // its own index. Indices outside the axis read its last element.
 LogicalResult emitTake(Emitter& e, TakeOp op) {
@@ -241,15 +274,8 @@ LogicalResult emitTake(Emitter& e, TakeOp op) {
   }
   int64_t bytes = memoryBytes(element);
   llvm::Value* base = e.scratch(op);
-  auto gapAttr = op->getAttrOfType<IntegerAttr>(kScratchGapAttr);
-  const int64_t gap = gapAttr ? gapAttr.getInt() : 0;
-  if (!op->hasAttr(kScratchFilledAttr)) {
-    if (gap)
-      storeWithGaps(e, base, from, Regs(e.regs(op.getSource())), gap);
-    else
-      storeLinear(e, base, from.shape(), from, Regs(e.regs(op.getSource())), zeros(from.rank()));
-    e.barrier();
-  }
+  const int64_t gap = gapOf(op);
+  if (failed(fillScratch(e, op))) return failure();
   llvm::ArrayRef<llvm::Value*> indices = e.regs(op.getIndices());
   const Range range = e.facts().rangeOf(op.getIndices());
   const bool isInside = range.min >= 0 && range.max < from.shape()[op.getAxis()];
@@ -272,6 +298,24 @@ LogicalResult emitTake(Emitter& e, TakeOp op) {
     result[reg] = loadVector(e, ptr, element, 1, e.inTile(to, reg))[0];
   }
   e.define(op.getResult(), std::move(result));
+  return success();
+}
+
+LogicalResult putIntoScratch(Emitter& e, Operation* op) {
+  if (auto reduce = dyn_cast<ReduceOp>(op)) return putPartsOfWarps(e, reduce);
+  llvm::TypeSwitch<Operation*>(op)
+      .Case<ConvertOp, TransOp, ReshapeOp, ExtractOp>([&](auto o) { putMove(e, o, planMove(o)); })
+      .Case<CatOp>([&](auto o) { putCat(e, o); })
+      .Case<TakeOp>([&](auto o) { putTake(e, o); });
+  return success();
+}
+
+LogicalResult fillScratch(Emitter& e, Operation* op) {
+  if (op->hasAttr(kScratchFilledAttr) || op->hasAttr(kMetAttr)) return success();
+  if (failed(putIntoScratch(e, op))) return failure();
+  for (Operation* other : metWith(op))
+    if (!other->hasAttr(kScratchFilledAttr) && failed(putIntoScratch(e, other))) return failure();
+  e.barrier();
   return success();
 }
 

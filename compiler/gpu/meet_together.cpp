@@ -1,0 +1,154 @@
+// meet_together.cpp - what goes from warps to warps through shared memory at one barrier, where it can.
+// Before: layouts; conversions, takes, cats and reductions across warps put elements into shared memory, wait for all
+//         warps, and get what they want, each for itself
+// After:  those of a block that do not need each other form a group (tile.meets on the first, tile.met on the others):
+//         the first one puts for all of them before it waits, the others only get, where they stand
+//
+// What the others put is computed in front of the first one: moved there, if it neither reads memory nor needs what one
+// of the group gets. It was all to be computed anyway, but is held in registers together, which is bounded, and so is
+// the shared memory that lies side by side. place_buffers takes groups apart again that would cost programs.
+#include "compiler/gpu/across.h"
+#include "compiler/gpu/blocks.h"
+#include "compiler/gpu/gpu_passes.h"
+#include "compiler/gpu/moves.h"
+#include "compiler/gpu/scratch.h"
+#include "llvm/ADT/SetVector.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Pass/Pass.h"
+
+namespace tile::ir {
+using namespace mlir;
+
+namespace {
+
+/// Of one group: registers of the tiles that are put, shared memory. Of one op: what moves with it.
+constexpr int64_t kMostRegisters = 64, kMostBytes = 16384;
+constexpr size_t kMostMoved = 96;
+
+/// Puts, waits for all warps, gets.
+bool isMeeting(Operation* op) {
+  const bool isKind = isa<ConvertOp, TransOp, ReshapeOp, ExtractOp, CatOp, TakeOp>(op) ||
+                      (isa<ReduceOp>(op) && !votesAtBarrier(cast<ReduceOp>(op)));
+  const auto scratch = isKind ? scratchOf(op) : std::nullopt;
+  return scratch && !scratch->warpLocal;
+}
+
+int64_t registersPut(Operation* op) {
+  int64_t registers = 0;
+  for (Value operand : isa<TakeOp>(op) ? op->getOperands().take_front(1) : op->getOperands())
+    registers += registersOf(operand.getType());
+  return registers;
+}
+
+/// Asynchronous products may end there: nothing that reads what they make may pass. Behind loops it is too late to get.
+bool endsGroups(Operation* op) {
+  if (isa<ReduceOp, ScanOp>(op)) return false;
+  return op->walk([](Operation* inner) {
+             return isa<MmaOp, MmaWaitOp, LoopLikeOpInterface>(inner) || isa<WorkLoopOp, SpecializeOp>(inner)
+                        ? WalkResult::interrupt()
+                        : WalkResult::advance();
+           }).wasInterrupted();
+}
+
+/// What the op puts is made of; where a take looks is needed when it gets.
+bool isPut(OpOperand& operand) { return !isa<TakeOp>(operand.getOwner()) || operand.getOperandNumber() == 0; }
+
+class Group {
+ public:
+  explicit Group(Operation* first)
+      : first_(first), registers_(registersPut(first)), bytes_(scratchOf(first)->bytes) {}
+
+  /// Whether `op` meets with the group: what it puts is then computed in front of the first one. `earlier`: ops that
+  /// only get what groups before this one have put.
+  bool take(Operation* op, const llvm::DenseSet<Operation*>& earlier) {
+    const int64_t bytes = scratchOf(op)->bytes;
+    if (bytes_ + bytes > kMostBytes) return false;
+    auto canMove = [&](Operation* def) {
+      const bool isKind = def->getNumRegions() == 0 || isa<ReduceOp, ScanOp>(def);
+      return isKind && isMemoryEffectFree(def) && (!scratchOf(def) || earlier.contains(def));
+    };
+    llvm::SetVector<Operation*> moved;
+    SmallVector<Operation*> open{op};
+    bool waits = false;
+    while (!open.empty() && !waits) {
+      Operation* next = open.pop_back_val();
+      next->walk([&](Operation* inner) {
+        for (OpOperand& operand : inner->getOpOperands()) {
+          Operation* def = operand.get().getDefiningOp();
+          if ((next == op && !isPut(operand)) || !def || def->getBlock() != first_->getBlock()) continue;
+          if (def != first_ && def->isBeforeInBlock(first_)) continue;
+          waits |= def == first_ || !canMove(def);
+          if (moved.insert(def)) open.push_back(def);
+        }
+      });
+      waits |= moved.size() > kMostMoved;
+    }
+    // What was there before is held no longer for it.
+    const int64_t registers = moved.empty() ? 0 : registersPut(op);
+    if (waits || registers_ + registers > kMostRegisters) return false;
+    auto order = moved.takeVector();
+    llvm::sort(order, [](Operation* a, Operation* b) { return a->isBeforeInBlock(b); });
+    for (Operation* def : order) def->moveBefore(first_);
+    others_.push_back(op);
+    registers_ += registers, bytes_ += bytes;
+    return true;
+  }
+
+  ArrayRef<Operation*> others() const { return others_; }
+  void mark(int32_t number) const {
+    if (others_.empty()) return;
+    const Attribute group = Builder(first_->getContext()).getI32IntegerAttr(number);
+    first_->setAttr(kMeetsAttr, group);
+    for (Operation* op : others_) op->setAttr(kMetAttr, group);
+  }
+
+ private:
+  Operation* first_;
+  SmallVector<Operation*> others_;
+  int64_t registers_, bytes_;
+};
+
+class MeetTogetherPass : public PassWrapper<MeetTogetherPass, OperationPass<func::FuncOp>> {
+ public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(MeetTogetherPass)
+  StringRef getArgument() const override { return "tile-meet-together"; }
+  StringRef getDescription() const override { return "conversions, takes and reductions meet at one barrier"; }
+  void getDependentDialects(DialectRegistry& registry) const override { registry.insert<TileDialect>(); }
+
+  void runOnOperation() override {
+    if (getOperation().isExternal()) return;
+    int32_t groups = 0;
+    for (Block* block : blocksOf(getOperation())) {
+      std::vector<Group> open;
+      llvm::DenseSet<Value> taken;
+      auto close = [&] {
+        for (const Group& group : open) group.mark(groups++);
+        open.clear();
+      };
+      for (Operation& op : llvm::make_early_inc_range(*block)) {
+        if (endsGroups(&op)) close();
+        if (!isMeeting(&op)) continue;
+        // Takes from one tile share what the first of them puts.
+        if (auto take = dyn_cast<TakeOp>(op); take && !taken.insert(take.getSource()).second) continue;
+        if (!joins(open, &op)) open.emplace_back(&op);
+      }
+      close();
+    }
+  }
+
+ private:
+  static bool joins(std::vector<Group>& groups, Operation* op) {
+    llvm::DenseSet<Operation*> earlier;
+    for (Group& group : groups) {
+      if (group.take(op, earlier)) return true;
+      earlier.insert(group.others().begin(), group.others().end());
+    }
+    return false;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Pass> createMeetTogetherPass() { return std::make_unique<MeetTogetherPass>(); }
+
+}  // namespace tile::ir

@@ -1,0 +1,96 @@
+// What goes from warps to warps at one barrier, where it can.
+// RUN: tile-opt %s -split-input-file --tile-target=sm_90a -tile-assign-layouts -canonicalize -cse -tile-meet-together | FileCheck %s
+// RUN: tile-opt %s -split-input-file --tile-target=sm_90a -tile-assign-layouts -canonicalize -cse -tile-meet-together -tile-place-buffers -tile-insert-barriers | FileCheck %s --check-prefix=PLACED
+
+// The second take needs nothing of the first one: what it takes from is computed in front of it. Its scratch lives from
+// there on, beside the first one's.
+// CHECK-LABEL: func.func @takes
+// CHECK: %[[DOUBLED:.*]] = arith.addf
+// CHECK: %[[A:.*]] = tile.take %{{.*}} {tile.meets = 0 : i32}
+// CHECK: %[[SUM:.*]] = arith.mulf %[[A]]
+// CHECK: tile.take %[[DOUBLED]]{{.*}} {tile.met = 0 : i32}
+// PLACED-LABEL: func.func @takes
+// PLACED-NOT: tile.barrier
+// PLACED: tile.take {{.*}} {tile.meets = 0 : i32, tile.scratch = [[FIRST:[0-9]+]] : i32}
+// PLACED-NOT: tile.scratch = [[FIRST]] : i32
+// PLACED: tile.take {{.*}} {tile.met = 0 : i32, tile.scratch = {{[0-9]+}} : i32}
+// PLACED: return
+func.func @takes(%x: !tile.view<1xf32> {tile.align = 16 : i32, tile.unit_stride = 0 : i32, tile.dim_multiple_of = array<i32: 32>}, %i: !tile.view<1xi32> {tile.align = 16 : i32, tile.unit_stride = 0 : i32, tile.dim_multiple_of = array<i32: 32>}, %y: !tile.view<1xf32> {tile.align = 16 : i32, tile.unit_stride = 0 : i32, tile.dim_multiple_of = array<i32: 32>}) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %at = tile.load %i[%c0 : i32] : !tile.view<1xi32> -> tensor<128xi32>
+  %v = tile.load %x[%c0 : i32] : !tile.view<1xf32> -> tensor<128xf32>
+  %a = tile.take %v, %at axis 0 : tensor<128xf32>, tensor<128xi32> -> tensor<128xf32>
+  %s = arith.mulf %a, %a : tensor<128xf32>
+  %w = arith.addf %v, %v : tensor<128xf32>
+  %b = tile.take %w, %at axis 0 : tensor<128xf32>, tensor<128xi32> -> tensor<128xf32>
+  %r = arith.addf %s, %b : tensor<128xf32>
+  tile.store %r, %y[%c0 : i32] : tensor<128xf32>, !tile.view<1xf32>
+  return
+}
+
+// -----
+// A take from what the first one got waits for it; a third one that needs neither meets with the first.
+// CHECK-LABEL: func.func @chain
+// CHECK: tile.take {{.*}} {tile.meets = 0 : i32}
+// CHECK-NEXT: tile.take {{.*}} : tensor
+// CHECK: tile.take {{.*}} {tile.met = 0 : i32}
+func.func @chain(%x: !tile.view<1xf32> {tile.align = 16 : i32, tile.unit_stride = 0 : i32, tile.dim_multiple_of = array<i32: 32>}, %i: !tile.view<1xi32> {tile.align = 16 : i32, tile.unit_stride = 0 : i32, tile.dim_multiple_of = array<i32: 32>}, %y: !tile.view<1xf32> {tile.align = 16 : i32, tile.unit_stride = 0 : i32, tile.dim_multiple_of = array<i32: 32>}) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %at = tile.load %i[%c0 : i32] : !tile.view<1xi32> -> tensor<128xi32>
+  %v = tile.load %x[%c0 : i32] : !tile.view<1xf32> -> tensor<128xf32>
+  %a = tile.take %v, %at axis 0 : tensor<128xf32>, tensor<128xi32> -> tensor<128xf32>
+  %b = tile.take %a, %at axis 0 : tensor<128xf32>, tensor<128xi32> -> tensor<128xf32>
+  %w = arith.addf %v, %v : tensor<128xf32>
+  %c = tile.take %w, %at axis 0 : tensor<128xf32>, tensor<128xi32> -> tensor<128xf32>
+  %r = arith.addf %c, %b : tensor<128xf32>
+  tile.store %r, %y[%c0 : i32] : tensor<128xf32>, !tile.view<1xf32>
+  return
+}
+
+// -----
+// A reduction across warps and a take; what is loaded behind the first one stays, and meets for itself.
+// CHECK-LABEL: func.func @kinds
+// CHECK: tile.reduce {{.*}} {tile.meets = 0 : i32}
+// CHECK: tile.take {{.*}} {tile.met = 0 : i32}
+// CHECK: tile.load
+// CHECK: tile.take {{.*}} : tensor
+// CHECK: return
+func.func @kinds(%x: !tile.view<1xf32> {tile.align = 16 : i32, tile.unit_stride = 0 : i32, tile.dim_multiple_of = array<i32: 32>}, %i: !tile.view<1xi32> {tile.align = 16 : i32, tile.unit_stride = 0 : i32, tile.dim_multiple_of = array<i32: 32>}, %y: !tile.view<1xf32> {tile.align = 16 : i32, tile.unit_stride = 0 : i32, tile.dim_multiple_of = array<i32: 32>}, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %at = tile.load %i[%c0 : i32] : !tile.view<1xi32> -> tensor<128xi32>
+  %v = tile.load %x[%c0 : i32] : !tile.view<1xf32> -> tensor<128xf32>
+  %s = tile.reduce %v axis 0 : (tensor<128xf32>) -> tensor<1xf32> {
+  ^bb0(%p: f32, %q: f32):
+    %w = arith.addf %p, %q : f32
+    tile.yield %w : f32
+  }
+  %b = tile.take %v, %at axis 0 : tensor<128xf32>, tensor<128xi32> -> tensor<128xf32>
+  %m = tile.broadcast %s : tensor<1xf32> -> tensor<128xf32>
+  %r = arith.addf %m, %b : tensor<128xf32>
+  tile.store %r, %y[%c0 : i32] : tensor<128xf32>, !tile.view<1xf32>
+  %u = tile.load %y[%n : i32] : !tile.view<1xf32> -> tensor<128xf32>
+  %c = tile.take %u, %at axis 0 : tensor<128xf32>, tensor<128xi32> -> tensor<128xf32>
+  tile.store %c, %y[%c0 : i32] : tensor<128xf32>, !tile.view<1xf32>
+  return
+}
+
+// -----
+// Side by side the two tiles would leave room for half as many programs: each meets for itself.
+// CHECK-LABEL: func.func @large
+// CHECK: tile.meets
+// CHECK: tile.met
+// PLACED-LABEL: func.func @large
+// PLACED: tile.shared_bytes = 8192 : i32
+// PLACED-NOT: tile.met
+// PLACED: return
+func.func @large(%x: !tile.view<1xf32> {tile.align = 16 : i32, tile.unit_stride = 0 : i32, tile.dim_multiple_of = array<i32: 32>}, %i: !tile.view<1xi32> {tile.align = 16 : i32, tile.unit_stride = 0 : i32, tile.dim_multiple_of = array<i32: 32>}, %y: !tile.view<1xf32> {tile.align = 16 : i32, tile.unit_stride = 0 : i32, tile.dim_multiple_of = array<i32: 32>}) attributes {tile.kernel, tile.num_warps = 1 : i32} {
+  %c0 = arith.constant 0 : i32
+  %at = tile.load %i[%c0 : i32] : !tile.view<1xi32> -> tensor<2048xi32>
+  %v = tile.load %x[%c0 : i32] : !tile.view<1xf32> -> tensor<2048xf32>
+  %w = arith.addf %v, %v : tensor<2048xf32>
+  %a = tile.take %v, %at axis 0 : tensor<2048xf32>, tensor<2048xi32> -> tensor<2048xf32>
+  %b = tile.take %w, %at axis 0 : tensor<2048xf32>, tensor<2048xi32> -> tensor<2048xf32>
+  %r = arith.addf %a, %b : tensor<2048xf32>
+  tile.store %r, %y[%c0 : i32] : tensor<2048xf32>, !tile.view<1xf32>
+  return
+}
