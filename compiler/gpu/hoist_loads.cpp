@@ -1,14 +1,19 @@
 // hoist_loads.cpp - what every iteration reads alike is read once.
-// Before: layouts; a load of a box whose place does not change stands in its loop, where the kernel wrote it.
-// After:  it stands in front of the loop, as long as the loop's registers have room for what it holds.
+// Before: layouts; a load of a box whose place does not change stands in its loop, where the kernel wrote it; so does a
+//         number read through a pointer
+// After:  it stands in front of the loop, as long as the loop's registers have room for what it holds; the number is
+//         read under the condition that the loop runs
 //
-// Boxes of arguments only: outside their bounds nothing is read, so it does not matter whether the loop runs at all.
+// Boxes of arguments: outside their bounds nothing is read, so it does not matter whether the loop runs at all.
 // Loops that write to the argument keep their loads, and so do loops with atomics (others may write what they wait for)
 // and with bulk stores; and those with products (registers are short there, and copies of their own run ahead).
 #include "compiler/gpu/gpu_passes.h"
 #include "compiler/gpu/memory_roots.h"
 #include "compiler/gpu/moves.h"
+#include "llvm/ADT/SetVector.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Pass/Pass.h"
 
 namespace tile::ir {
@@ -26,6 +31,32 @@ Value boxedArgument(Operation* op) {
   if (!load || isVolatile(load)) return {};
   auto arg = dyn_cast<BlockArgument>(load.getView());
   return arg && isa<func::FuncOp>(arg.getOwner()->getParentOp()) ? arg : Value();
+}
+
+/// The argument through which a number is read; null: no such load.
+Value argumentOfNumber(Operation* op) {
+  auto gather = dyn_cast<GatherOp>(op);
+  if (!gather || isVolatile(gather) || !gather.getType().isIntOrFloat()) return {};
+  return rootOf(gather.getPtr());
+}
+
+/// What `op` is made of inside the loop, if that is the same in every iteration: pure scalars, in their order.
+std::optional<SmallVector<Operation*, 0>> unchangingParts(Operation* op, scf::ForOp loop) {
+  llvm::SetVector<Operation*> parts;
+  SmallVector<Operation*> open{op};
+  while (!open.empty()) {
+    for (Value operand : open.pop_back_val()->getOperands()) {
+      if (loop.isDefinedOutsideOfLoop(operand)) continue;
+      Operation* def = operand.getDefiningOp();
+      const bool isPart = def && def->getBlock() == loop.getBody() && def->getNumRegions() == 0 && isPure(def) &&
+                          !isa<ShapedType>(operand.getType());
+      if (!isPart) return std::nullopt;
+      if (parts.insert(def)) open.push_back(def);
+    }
+  }
+  auto order = parts.takeVector();
+  llvm::sort(order, [](Operation* a, Operation* b) { return a->isBeforeInBlock(b); });
+  return order;
 }
 
 class HoistLoadsPass : public PassWrapper<HoistLoadsPass, OperationPass<func::FuncOp>> {
@@ -60,15 +91,27 @@ class HoistLoadsPass : public PassWrapper<HoistLoadsPass, OperationPass<func::Fu
     int64_t carried = 0;
     for (Value arg : loop.getRegionIterArgs()) carried += registersOf(arg.getType());
     for (Operation& op : llvm::make_early_inc_range(*loop.getBody())) {
-      const Value argument = boxedArgument(&op);
+      const Value box = boxedArgument(&op), argument = box ? box : argumentOfNumber(&op);
       if (!argument || written.contains(argument)) continue;
-      if (!llvm::all_of(op.getOperands(), [&](Value v) { return loop.isDefinedOutsideOfLoop(v); })) continue;
+      const auto parts = unchangingParts(&op, loop);
       const int64_t registers = registersOf(op.getResult(0).getType());
-      if (held + registers > kMostHoisted || carried + held + registers > kMostHeld) continue;
+      if (!parts || held + registers > kMostHoisted || carried + held + registers > kMostHeld) continue;
       held += registers;
+      for (Operation* part : *parts) part->moveBefore(loop);
       op.moveBefore(loop);
+      if (!box) readIfRun(cast<GatherOp>(op), loop);
     }
     if (auto outer = loop->getParentOfType<scf::ForOp>()) held_[outer] = std::max(held_.lookup(outer), held);
+  }
+
+  /// The first iteration would have read it.
+  static void readIfRun(GatherOp gather, scf::ForOp loop) {
+    OpBuilder builder(gather);
+    Value runs = arith::CmpIOp::create(builder, loop.getLoc(),
+                                       loop.getUnsignedCmp() ? arith::CmpIPredicate::ult : arith::CmpIPredicate::slt,
+                                       loop.getLowerBound(), loop.getUpperBound());
+    if (gather.getMask()) runs = arith::AndIOp::create(builder, loop.getLoc(), gather.getMask(), runs);
+    gather.getMaskMutable().assign(runs);
   }
 };
 

@@ -63,3 +63,33 @@ func.func @written(%x: !tile.view<1xf32>, %y: !tile.view<1xf32>, %flag: !tile.pt
   }
   return
 }
+
+// -----
+// A number read through a pointer, under the condition that the loop runs; what is read at a place of the iteration,
+// or through the pointer that the loop writes to, stays.
+// CHECK-LABEL: func.func @numbers
+// CHECK-SAME: %[[LIMITS:[a-z0-9]+]]: !tile.ptr<i32>, %[[OUT:[a-z0-9]+]]: !tile.ptr<i32>
+// CHECK: %[[AT:.*]] = tile.ptr_add %[[LIMITS]]
+// CHECK: %[[RUNS:.*]] = arith.cmpi slt
+// CHECK: tile.gather %[[AT]] mask %[[RUNS]]
+// CHECK-NOT: tile.gather
+// CHECK: scf.for
+// CHECK: tile.gather
+// CHECK: tile.gather %[[OUT]]
+// CHECK: return
+func.func @numbers(%limits: !tile.ptr<i32>, %out: !tile.ptr<i32>, %n: i32) attributes {tile.kernel, tile.num_warps = 1 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c3 = arith.constant 3 : i32
+  scf.for %i = %c0 to %n step %c1 : i32 {
+    %p = tile.ptr_add %limits, %c3 : !tile.ptr<i32>, i32
+    %u = tile.gather %p : !tile.ptr<i32> -> i32
+    %q = tile.ptr_add %limits, %i : !tile.ptr<i32>, i32
+    %v = tile.gather %q : !tile.ptr<i32> -> i32
+    %w = tile.gather %out : !tile.ptr<i32> -> i32
+    %s = arith.addi %u, %v : i32
+    %t = arith.addi %s, %w : i32
+    tile.scatter %t, %out : i32, !tile.ptr<i32>
+  }
+  return
+}
