@@ -5,8 +5,9 @@
 //         the first one puts for all of them before it waits, the others only get, where they stand
 //
 // What the others put is computed in front of the first one: moved there, if it neither reads memory nor needs what one
-// of the group gets. It was all to be computed anyway, but is held in registers together, which is bounded, and so is
-// the shared memory that lies side by side. place_buffers takes groups apart again that would cost programs.
+// of the group gets. It was all to be computed anyway, but is held in registers together: only little moves. So is the
+// shared memory that lies side by side: place_buffers takes groups apart again that would cost programs. Two in a loop
+// stay apart: they take turns with one barrier each, as many as one group has, in front of it and behind.
 #include "compiler/gpu/across.h"
 #include "compiler/gpu/blocks.h"
 #include "compiler/gpu/gpu_passes.h"
@@ -22,8 +23,9 @@ using namespace mlir;
 namespace {
 
 /// Of one group: registers of the tiles that are put, shared memory. Of one op: what moves with it.
-constexpr int64_t kMostRegisters = 64, kMostBytes = 16384;
-constexpr size_t kMostMoved = 96;
+constexpr int64_t kMostRegisters = 64, kMostBytes = 10240;
+constexpr size_t kMostMoved = 16;
+constexpr int kMostBetween = 256;  ///< ops from the first to where another gets: so long its bytes are held
 
 /// Puts, waits for all warps, gets.
 bool isMeeting(Operation* op) {
@@ -62,10 +64,10 @@ class Group {
   /// only get what groups before this one have put.
   bool take(Operation* op, const llvm::DenseSet<Operation*>& earlier) {
     const int64_t bytes = scratchOf(op)->bytes;
-    if (bytes_ + bytes > kMostBytes) return false;
+    if (bytes_ + bytes > kMostBytes || !isNear(op)) return false;
     auto canMove = [&](Operation* def) {
-      const bool isKind = def->getNumRegions() == 0 || isa<ReduceOp, ScanOp>(def);
-      return isKind && isMemoryEffectFree(def) && (!scratchOf(def) || earlier.contains(def));
+      // Reductions in front of one barrier are all under way at once: registers for each.
+      return def->getNumRegions() == 0 && isMemoryEffectFree(def) && (!scratchOf(def) || earlier.contains(def));
     };
     llvm::SetVector<Operation*> moved;
     SmallVector<Operation*> open{op};
@@ -95,6 +97,12 @@ class Group {
   }
 
   ArrayRef<Operation*> others() const { return others_; }
+  bool isNear(Operation* op) const {
+    int between = 0;
+    for (Operation* at = first_; at != op; at = at->getNextNode())
+      if (++between > kMostBetween) return false;
+    return true;
+  }
   void mark(int32_t number) const {
     if (others_.empty()) return;
     const Attribute group = Builder(first_->getContext()).getI32IntegerAttr(number);
@@ -119,6 +127,8 @@ class MeetTogetherPass : public PassWrapper<MeetTogetherPass, OperationPass<func
     if (getOperation().isExternal()) return;
     int32_t groups = 0;
     for (Block* block : blocksOf(getOperation())) {
+      const bool isRepeated = isa<LoopLikeOpInterface, WorkLoopOp>(block->getParentOp());
+      if (isRepeated && llvm::count_if(*block, [](Operation& op) { return isMeeting(&op); }) <= 2) continue;
       std::vector<Group> open;
       llvm::DenseSet<Value> taken;
       auto close = [&] {

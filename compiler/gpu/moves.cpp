@@ -110,7 +110,7 @@ Move planMove(ExtractOp op) {
     return move;
   }
   move.kind = Move::linear;
-  move.bytes = tileBytes(op.getSource().getType());
+  move.bytes = tileBytes(op.getType());  // who has elements of the box puts them
   return move;
 }
 

@@ -85,6 +85,7 @@ std::vector<BufferInfo> sharedBuffers(func::FuncOp func) {
 namespace {
 
 constexpr int64_t kSmallScratch = 1024, kSmallScratchTotal = 4096;
+constexpr int64_t kSharedForBarrier = 4;  ///< bytes of a thread
 constexpr int64_t kSharedTake =
     4224;  ///< a tile this large (with gaps) waits in shared memory for the next take from it
 
@@ -105,8 +106,22 @@ class Placer {
 
   int64_t place(const Target& target) {
     const int64_t total = placeAll(target);
-    // Groups that meet at one barrier lie side by side: not where that costs programs of a multiprocessor.
-    if (total <= sharedBytesEach(target, programsWanted(target)) || !takeGroupsApart()) return total;
+    // Groups that meet at one barrier lie side by side: not where that costs programs of a multiprocessor, or leaves no
+    // room for taking turns, or, for few barriers, costs programs that gather what they have in the L1 cache, of which
+    // shared memory takes its share.
+    const int64_t barriers = static_cast<int64_t>(meetings_.size());
+    const int64_t limit = gathers() ? kSharedForBarrier * threads(target) * barriers
+                                    : sharedBytesEach(target, programsWanted(target));
+    llvm::DenseSet<Operation*> firsts;
+    for (auto [other, first] : meetings_) firsts.insert(first);
+    // Without turns a group waits twice, in front and behind: less than each for itself, where it has more than two.
+    const bool pays = takesTurns_ || barriers > static_cast<int64_t>(firsts.size());
+    if (barriers == 0 || (pays && total <= limit)) return total;
+    const auto groups = takeGroupsApart();
+    const int64_t apart = placeAll(target);
+    if (total > limit || takesTurns_) return apart;
+    for (auto [op, name, group] : groups) op->setAttr(name, group);
+    collect();
     return placeAll(target);
   }
 
@@ -117,11 +132,13 @@ class Placer {
     // whose writers and readers have met meanwhile. Without, the scratch of ops that follow each other takes turns,
     // where even as many programs as a multiprocessor has threads for find room.
     SpecializeOp roles = rolesOf();
+    takesTurns_ = true;
     if (!(roles ? rest() : restScratch())) return tight;
     const int64_t loose = arrange();
     const int programs = roles ? static_cast<int>(roles.getPrograms()) : mostPrograms(target);
     if (loose == tight || loose <= sharedBytesEach(target, programs)) return loose;
     for (Buffer& buffer : buffers_) buffer.end = buffer.lastUse;
+    takesTurns_ = false;
     return arrange();
   }
 
@@ -131,22 +148,33 @@ class Placer {
     return roles;
   }
 
+  /// Single elements, at places that are not known.
+  bool gathers() {
+    return func_
+        .walk([](GatherOp gather) {
+          return isa<RankedTensorType>(gather.getType()) ? WalkResult::interrupt() : WalkResult::advance();
+        })
+        .wasInterrupted();
+  }
+
   int programsWanted(const Target& target) {
     if (SpecializeOp roles = rolesOf()) return static_cast<int>(roles.getPrograms());
     return std::max(1, mostPrograms(target) / 2);  // registers rarely leave room for more
   }
 
-  bool takeGroupsApart() {
-    if (meetings_.empty()) return false;
+  struct Mark {
+    Operation* op;
+    StringRef name;
+    Attribute group;
+  };
+  SmallVector<Mark> takeGroupsApart() {
+    SmallVector<Mark> marks;
     func_.walk([&](Operation* op) {
-      op->removeAttr(kMeetsAttr);
-      op->removeAttr(kMetAttr);
-      op->removeAttr(kScratchFilledAttr);
+      for (StringRef name : {kMeetsAttr, kMetAttr})
+        if (Attribute group = op->removeAttr(name)) marks.push_back({op, name, group});
     });
-    buffers_.clear();
-    sharers_.clear();
     collect();
-    return true;
+    return marks;
   }
 
   int64_t arrange() {
@@ -226,7 +254,8 @@ class Placer {
     std::vector<size_t> smallOnes;
     llvm::DenseMap<Region*, Operation*> own;
     llvm::DenseMap<std::pair<Value, Block*>, size_t> takes;
-    meetings_.clear();
+    buffers_.clear(), sharers_.clear(), meetings_.clear();
+    func_.walk([](Operation* op) { op->removeAttr(kScratchFilledAttr); });
     func_.walk<WalkOrder::PreOrder>([&](Operation* op) {
       if (auto alloc = dyn_cast<SmemAllocOp>(op)) {
         SmemType type = alloc.getResult().getType();
@@ -343,9 +372,11 @@ class Placer {
 
   int mostPrograms(const Target& target) {
     constexpr int kThreads = 2048, kMost = 32;  // of a multiprocessor
+    return std::clamp(kThreads / threads(target), 1, kMost);
+  }
+  int threads(const Target& target) {
     auto warps = func_->getAttrOfType<IntegerAttr>("tile.num_warps");
-    const int threads = target.lanes * (warps ? static_cast<int>(warps.getInt()) : 4);
-    return std::clamp(kThreads / threads, 1, kMost);
+    return target.lanes * (warps ? static_cast<int>(warps.getInt()) : 4);
   }
 
   int64_t lastUse(Operation* alloc) {
@@ -375,6 +406,7 @@ class Placer {
 
   func::FuncOp func_;
   ProgramOrder order_;
+  bool takesTurns_ = false;  ///< bytes rest before others take them
   std::vector<Buffer> buffers_;
   llvm::DenseMap<Operation*, Operation*> meetings_;  ///< who only gets: the op that puts for it
   llvm::DenseMap<Operation*, SmallVector<Operation*>> sharers_;  ///< of the scratch of the first of them

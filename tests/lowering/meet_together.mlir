@@ -75,22 +75,60 @@ func.func @kinds(%x: !tile.view<1xf32> {tile.align = 16 : i32, tile.unit_stride 
 }
 
 // -----
-// Side by side the two tiles would leave room for half as many programs: each meets for itself.
-// CHECK-LABEL: func.func @large
-// CHECK: tile.meets
-// CHECK: tile.met
-// PLACED-LABEL: func.func @large
-// PLACED: tile.shared_bytes = 8192 : i32
+// Two groups side by side would leave no room for taking turns: the second one's takes would wait until the first one's
+// were done. Each meets for itself then, and waits for nothing else.
+// CHECK-LABEL: func.func @turns
+// CHECK: tile.meets = 0
+// CHECK: tile.met = 0
+// CHECK: tile.meets = 1
+// CHECK: tile.met = 1
+// PLACED-LABEL: func.func @turns
 // PLACED-NOT: tile.met
+// PLACED-NOT: tile.barrier
 // PLACED: return
-func.func @large(%x: !tile.view<1xf32> {tile.align = 16 : i32, tile.unit_stride = 0 : i32, tile.dim_multiple_of = array<i32: 32>}, %i: !tile.view<1xi32> {tile.align = 16 : i32, tile.unit_stride = 0 : i32, tile.dim_multiple_of = array<i32: 32>}, %y: !tile.view<1xf32> {tile.align = 16 : i32, tile.unit_stride = 0 : i32, tile.dim_multiple_of = array<i32: 32>}) attributes {tile.kernel, tile.num_warps = 1 : i32} {
+func.func @turns(%x: !tile.view<1xf32> {tile.align = 16 : i32, tile.unit_stride = 0 : i32, tile.dim_multiple_of = array<i32: 32>}, %i: !tile.view<1xi32> {tile.align = 16 : i32, tile.unit_stride = 0 : i32, tile.dim_multiple_of = array<i32: 32>}, %y: !tile.view<1xf32> {tile.align = 16 : i32, tile.unit_stride = 0 : i32, tile.dim_multiple_of = array<i32: 32>}) attributes {tile.kernel, tile.num_warps = 1 : i32} {
   %c0 = arith.constant 0 : i32
-  %at = tile.load %i[%c0 : i32] : !tile.view<1xi32> -> tensor<2048xi32>
-  %v = tile.load %x[%c0 : i32] : !tile.view<1xf32> -> tensor<2048xf32>
-  %w = arith.addf %v, %v : tensor<2048xf32>
-  %a = tile.take %v, %at axis 0 : tensor<2048xf32>, tensor<2048xi32> -> tensor<2048xf32>
-  %b = tile.take %w, %at axis 0 : tensor<2048xf32>, tensor<2048xi32> -> tensor<2048xf32>
-  %r = arith.addf %a, %b : tensor<2048xf32>
-  tile.store %r, %y[%c0 : i32] : tensor<2048xf32>, !tile.view<1xf32>
+  %at = tile.load %i[%c0 : i32] : !tile.view<1xi32> -> tensor<768xi32>
+  %v = tile.load %x[%c0 : i32] : !tile.view<1xf32> -> tensor<768xf32>
+  %w = arith.addf %v, %v : tensor<768xf32>
+  %a = tile.take %v, %at axis 0 : tensor<768xf32>, tensor<768xi32> -> tensor<768xf32>
+  %b = tile.take %w, %at axis 0 : tensor<768xf32>, tensor<768xi32> -> tensor<768xf32>
+  %c = tile.take %a, %at axis 0 : tensor<768xf32>, tensor<768xi32> -> tensor<768xf32>
+  %d = tile.take %b, %at axis 0 : tensor<768xf32>, tensor<768xi32> -> tensor<768xf32>
+  %r = arith.addf %c, %d : tensor<768xf32>
+  tile.store %r, %y[%c0 : i32] : tensor<768xf32>, !tile.view<1xf32>
+  return
+}
+
+// -----
+// Two in a loop take turns, with one barrier each: a group of both would have two, too. Three are better off together.
+// CHECK-LABEL: func.func @loops
+// CHECK: scf.for
+// CHECK-NOT: tile.met
+// CHECK: scf.for
+// CHECK: tile.meets
+// CHECK-COUNT-2: tile.met =
+// CHECK: return
+func.func @loops(%x: !tile.view<1xf32> {tile.align = 16 : i32, tile.unit_stride = 0 : i32, tile.dim_multiple_of = array<i32: 32>}, %i: !tile.view<1xi32> {tile.align = 16 : i32, tile.unit_stride = 0 : i32, tile.dim_multiple_of = array<i32: 32>}, %y: !tile.view<1xf32> {tile.align = 16 : i32, tile.unit_stride = 0 : i32, tile.dim_multiple_of = array<i32: 32>}, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %at = tile.load %i[%c0 : i32] : !tile.view<1xi32> -> tensor<128xi32>
+  %v = tile.load %x[%c0 : i32] : !tile.view<1xf32> -> tensor<128xf32>
+  %two:2 = scf.for %k = %c0 to %n step %c1 iter_args(%a = %v, %b = %v) -> (tensor<128xf32>, tensor<128xf32>) : i32 {
+    %p = tile.take %a, %at axis 0 : tensor<128xf32>, tensor<128xi32> -> tensor<128xf32>
+    %q = tile.take %b, %at axis 0 : tensor<128xf32>, tensor<128xi32> -> tensor<128xf32>
+    %s = arith.addf %p, %b : tensor<128xf32>
+    scf.yield %q, %s : tensor<128xf32>, tensor<128xf32>
+  }
+  %three:3 = scf.for %k = %c0 to %n step %c1 iter_args(%a = %two#0, %b = %two#1, %c = %v) -> (tensor<128xf32>, tensor<128xf32>, tensor<128xf32>) : i32 {
+    %p = tile.take %a, %at axis 0 : tensor<128xf32>, tensor<128xi32> -> tensor<128xf32>
+    %q = tile.take %b, %at axis 0 : tensor<128xf32>, tensor<128xi32> -> tensor<128xf32>
+    %r = tile.take %c, %at axis 0 : tensor<128xf32>, tensor<128xi32> -> tensor<128xf32>
+    %s = arith.addf %p, %b : tensor<128xf32>
+    scf.yield %q, %r, %s : tensor<128xf32>, tensor<128xf32>, tensor<128xf32>
+  }
+  %t = arith.addf %three#0, %three#1 : tensor<128xf32>
+  %u = arith.addf %t, %three#2 : tensor<128xf32>
+  tile.store %u, %y[%c0 : i32] : tensor<128xf32>, !tile.view<1xf32>
   return
 }

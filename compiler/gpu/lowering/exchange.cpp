@@ -127,6 +127,33 @@ void storeLinear(Emitter& e, llvm::Value* base, const layout::Shape& shape, cons
   }
 }
 
+void storeBox(Emitter& e, llvm::Value* base, const layout::Shape& box, const layout::Layout& layout,
+              llvm::ArrayRef<llvm::Value*> values, const layout::Coord& offset) {
+  const int bytes = memoryBytes(values[0]->getType()), vector = linearVector(layout, box, offset, bytes);
+  const auto strides = rowMajorStrides(box, bytes);
+  llvm::Value* origin = e.b.CreatePtrAdd(base, threadOffset(e, layout, strides));
+  llvm::Value* first = e.isFirstReplica(layout);
+  std::set<layout::Coord> written;
+  for (const auto& run : layout.runs(std::max(0, layout.rank() - 1), vector)) {
+    layout::Coord start = layout.regCoord(run[0]);
+    if (layout.isRegPadding(run[0]) || !written.insert(start).second) continue;
+    llvm::SmallVector<llvm::Value*> conditions{first};
+    bool isOutside = false;
+    for (int dim = 0; dim < layout.rank(); ++dim) {
+      start[dim] -= offset[dim];
+      const int64_t last = start[dim] + layout.maxThreadCoord(dim);
+      isOutside |= last < 0 || start[dim] >= box[dim];
+      if (start[dim] < 0 || last >= box[dim])
+        conditions.push_back(
+            e.b.CreateICmpULT(e.b.CreateAdd(e.threadCoord(layout, dim), e.i32(start[dim])), e.i32(box[dim])));
+    }
+    if (isOutside) continue;
+    Regs group;
+    for (int reg : run) group.push_back(values[reg]);
+    storeVector(e, e.b.CreatePtrAdd(origin, e.i32(constantOffset(start, strides))), group, e.andAll(conditions));
+  }
+}
+
 Regs loadLinear(Emitter& e, llvm::Value* base, const layout::Shape& shape, const layout::Layout& layout,
                 llvm::Type* element, const layout::Coord& offset) {
   int bytes = memoryBytes(element), vector = linearVector(layout, shape, offset, bytes);

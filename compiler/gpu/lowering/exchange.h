@@ -18,6 +18,9 @@ Regs getExchange(Emitter& e, llvm::Value* base, llvm::Type* element, const layou
 /// A row-major buffer of `shape`: writes a tile's elements at coordinate + offset; no waits.
 void storeLinear(Emitter& e, llvm::Value* base, const layout::Shape& shape, const layout::Layout& layout,
                  llvm::ArrayRef<llvm::Value*> values, const layout::Coord& offset);
+/// A row-major buffer of `box`: writes the elements of a larger tile that lie in the box at `offset`; no waits.
+void storeBox(Emitter& e, llvm::Value* base, const layout::Shape& box, const layout::Layout& layout,
+              llvm::ArrayRef<llvm::Value*> values, const layout::Coord& offset);
 Regs loadLinear(Emitter& e, llvm::Value* base, const layout::Shape& shape, const layout::Layout& layout,
                 llvm::Type* element, const layout::Coord& offset);
 

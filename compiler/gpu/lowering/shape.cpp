@@ -63,9 +63,10 @@ Regs exchangeInBoxes(Emitter& e, llvm::Value* base, llvm::ArrayRef<llvm::Value*>
   return result;
 }
 
-// Renames or exchanges as planned; a linear move goes through a row-major buffer of the source's shape, read at
-// `offset`.
-LogicalResult emitMove(Emitter& e, Operation* op, const Move& move, const layout::Coord& offset) {
+layout::Coord coordOf(llvm::ArrayRef<int32_t> offsets) { return {offsets.begin(), offsets.end()}; }
+
+// Renames or exchanges as planned; a linear move goes through a row-major buffer of the result's shape.
+LogicalResult emitMove(Emitter& e, Operation* op, const Move& move) {
   Value source = op->getOperand(0), result = op->getResult(0);
   llvm::Type* element = e.elementType(result);
   Regs values(e.regs(source));
@@ -89,12 +90,10 @@ LogicalResult emitMove(Emitter& e, Operation* op, const Move& move, const layout
       break;
     }
     case Move::linear: {
-      const layout::Layout &from = e.layoutOf(source), &to = e.layoutOf(result);
+      const layout::Layout& to = e.layoutOf(result);
       llvm::Value* base = e.scratch(op);
       if (failed(fillScratch(e, op))) return failure();
-      // Reshape reads the buffer under the result's shape, extract a box of the source's.
-      const layout::Shape& shape = isa<ReshapeOp>(op) ? to.shape() : from.shape();
-      e.define(result, loadLinear(e, base, shape, to, element, offset));
+      e.define(result, loadLinear(e, base, to.shape(), to, element, zeros(to.rank())));
       break;
     }
   }
@@ -107,6 +106,8 @@ void putMove(Emitter& e, Operation* op, const Move& move) {
   const layout::Layout& from = e.layoutOf(op->getOperand(0));
   if (move.kind == Move::exchange)
     putExchange(e, e.scratch(op), values, move.from, move.to);
+  else if (auto extract = dyn_cast<ExtractOp>(op))
+    storeBox(e, e.scratch(op), e.layoutOf(extract.getResult()).shape(), from, values, coordOf(extract.getOffsets()));
   else
     storeLinear(e, e.scratch(op), from.shape(), from, values, zeros(from.rank()));
 }
@@ -170,14 +171,10 @@ LogicalResult emitBroadcast(Emitter& e, BroadcastOp op) {
   return success();
 }
 
-LogicalResult emitConvert(Emitter& e, ConvertOp op) { return emitMove(e, op, planMove(op), {}); }
-LogicalResult emitTrans(Emitter& e, TransOp op) { return emitMove(e, op, planMove(op), {}); }
-LogicalResult emitReshape(Emitter& e, ReshapeOp op) {
-  return emitMove(e, op, planMove(op), zeros(e.layoutOf(op.getResult()).rank()));
-}
-LogicalResult emitExtract(Emitter& e, ExtractOp op) {
-  return emitMove(e, op, planMove(op), layout::Coord(op.getOffsets().begin(), op.getOffsets().end()));
-}
+LogicalResult emitConvert(Emitter& e, ConvertOp op) { return emitMove(e, op, planMove(op)); }
+LogicalResult emitTrans(Emitter& e, TransOp op) { return emitMove(e, op, planMove(op)); }
+LogicalResult emitReshape(Emitter& e, ReshapeOp op) { return emitMove(e, op, planMove(op)); }
+LogicalResult emitExtract(Emitter& e, ExtractOp op) { return emitMove(e, op, planMove(op)); }
 
 LogicalResult emitCat(Emitter& e, CatOp op) {
   CatMove move = planMove(op);
