@@ -37,7 +37,8 @@ Value boxedArgument(Operation* op) {
 Value argumentOfNumber(Operation* op) {
   auto gather = dyn_cast<GatherOp>(op);
   if (!gather || isVolatile(gather) || !gather.getType().isIntOrFloat()) return {};
-  return rootOf(gather.getPtr());
+  const MemoryRoot root = rootOf(gather.getPtr());
+  return root.loads ? Value() : root.argument;
 }
 
 /// What `op` is made of inside the loop, if that is the same in every iteration: pure scalars, in their order.
