@@ -106,22 +106,16 @@ class Placer {
 
   int64_t place(const Target& target) {
     const int64_t total = placeAll(target);
-    // Groups that meet at one barrier lie side by side: not where that costs programs of a multiprocessor, or leaves no
-    // room for taking turns, or, for few barriers, costs programs that gather what they have in the L1 cache, of which
-    // shared memory takes its share.
-    const int64_t barriers = static_cast<int64_t>(meetings_.size());
+    // Groups that meet at one barrier lie side by side: not where that costs programs of a multiprocessor, or, for few
+    // barriers, programs that gather what they have in the L1 cache, of which shared memory takes its share. Nor are
+    // pairs worth it: one barrier less for two that took turns, or none where there is no room for turns.
+    const auto barriers = static_cast<int64_t>(meetings_.size());
+    llvm::DenseSet<Operation*> groups;
+    for (auto [other, first] : meetings_) groups.insert(first);
     const int64_t limit = gathers() ? kSharedForBarrier * threads(target) * barriers
                                     : sharedBytesEach(target, programsWanted(target));
-    llvm::DenseSet<Operation*> firsts;
-    for (auto [other, first] : meetings_) firsts.insert(first);
-    // Without turns a group waits twice, in front and behind: less than each for itself, where it has more than two.
-    const bool pays = takesTurns_ || barriers > static_cast<int64_t>(firsts.size());
-    if (barriers == 0 || (pays && total <= limit)) return total;
-    const auto groups = takeGroupsApart();
-    const int64_t apart = placeAll(target);
-    if (total > limit || takesTurns_) return apart;
-    for (auto [op, name, group] : groups) op->setAttr(name, group);
-    collect();
+    if (barriers == 0 || (barriers >= 2 * static_cast<int64_t>(groups.size()) && total <= limit)) return total;
+    takeGroupsApart();
     return placeAll(target);
   }
 
@@ -132,13 +126,11 @@ class Placer {
     // whose writers and readers have met meanwhile. Without, the scratch of ops that follow each other takes turns,
     // where even as many programs as a multiprocessor has threads for find room.
     SpecializeOp roles = rolesOf();
-    takesTurns_ = true;
     if (!(roles ? rest() : restScratch())) return tight;
     const int64_t loose = arrange();
     const int programs = roles ? static_cast<int>(roles.getPrograms()) : mostPrograms(target);
     if (loose == tight || loose <= sharedBytesEach(target, programs)) return loose;
     for (Buffer& buffer : buffers_) buffer.end = buffer.lastUse;
-    takesTurns_ = false;
     return arrange();
   }
 
@@ -162,19 +154,12 @@ class Placer {
     return std::max(1, mostPrograms(target) / 2);  // registers rarely leave room for more
   }
 
-  struct Mark {
-    Operation* op;
-    StringRef name;
-    Attribute group;
-  };
-  SmallVector<Mark> takeGroupsApart() {
-    SmallVector<Mark> marks;
-    func_.walk([&](Operation* op) {
-      for (StringRef name : {kMeetsAttr, kMetAttr})
-        if (Attribute group = op->removeAttr(name)) marks.push_back({op, name, group});
+  void takeGroupsApart() {
+    func_.walk([](Operation* op) {
+      op->removeAttr(kMeetsAttr);
+      op->removeAttr(kMetAttr);
     });
     collect();
-    return marks;
   }
 
   int64_t arrange() {
@@ -406,7 +391,6 @@ class Placer {
 
   func::FuncOp func_;
   ProgramOrder order_;
-  bool takesTurns_ = false;  ///< bytes rest before others take them
   std::vector<Buffer> buffers_;
   llvm::DenseMap<Operation*, Operation*> meetings_;  ///< who only gets: the op that puts for it
   llvm::DenseMap<Operation*, SmallVector<Operation*>> sharers_;  ///< of the scratch of the first of them

@@ -2,8 +2,8 @@
 // RUN: tile-opt %s -split-input-file --tile-target=sm_90a -tile-assign-layouts -canonicalize -cse -tile-meet-together | FileCheck %s
 // RUN: tile-opt %s -split-input-file --tile-target=sm_90a -tile-assign-layouts -canonicalize -cse -tile-meet-together -tile-place-buffers -tile-insert-barriers | FileCheck %s --check-prefix=PLACED
 
-// The second take needs nothing of the first one: what it takes from is computed in front of it. Its scratch lives from
-// there on, beside the first one's.
+// The other takes need nothing of the first one: what they take from is computed in front of it. Their scratch lives
+// from there on, beside the first one's.
 // CHECK-LABEL: func.func @takes
 // CHECK: %[[DOUBLED:.*]] = arith.addf
 // CHECK: %[[A:.*]] = tile.take %{{.*}} {tile.meets = 0 : i32}
@@ -14,6 +14,8 @@
 // PLACED: tile.take {{.*}} {tile.meets = 0 : i32, tile.scratch = [[FIRST:[0-9]+]] : i32}
 // PLACED-NOT: tile.scratch = [[FIRST]] : i32
 // PLACED: tile.take {{.*}} {tile.met = 0 : i32, tile.scratch = {{[0-9]+}} : i32}
+// PLACED-NOT: tile.barrier
+// PLACED: tile.take {{.*}} {tile.met = 0 : i32, tile.scratch = {{[0-9]+}} : i32}
 // PLACED: return
 func.func @takes(%x: !tile.view<1xf32> {tile.align = 16 : i32, tile.unit_stride = 0 : i32, tile.dim_multiple_of = array<i32: 32>}, %i: !tile.view<1xi32> {tile.align = 16 : i32, tile.unit_stride = 0 : i32, tile.dim_multiple_of = array<i32: 32>}, %y: !tile.view<1xf32> {tile.align = 16 : i32, tile.unit_stride = 0 : i32, tile.dim_multiple_of = array<i32: 32>}) attributes {tile.kernel, tile.num_warps = 4 : i32} {
   %c0 = arith.constant 0 : i32
@@ -23,7 +25,10 @@ func.func @takes(%x: !tile.view<1xf32> {tile.align = 16 : i32, tile.unit_stride 
   %s = arith.mulf %a, %a : tensor<128xf32>
   %w = arith.addf %v, %v : tensor<128xf32>
   %b = tile.take %w, %at axis 0 : tensor<128xf32>, tensor<128xi32> -> tensor<128xf32>
-  %r = arith.addf %s, %b : tensor<128xf32>
+  %z = arith.mulf %v, %v : tensor<128xf32>
+  %c = tile.take %z, %at axis 0 : tensor<128xf32>, tensor<128xi32> -> tensor<128xf32>
+  %t = arith.addf %s, %b : tensor<128xf32>
+  %r = arith.addf %t, %c : tensor<128xf32>
   tile.store %r, %y[%c0 : i32] : tensor<128xf32>, !tile.view<1xf32>
   return
 }
@@ -75,8 +80,8 @@ func.func @kinds(%x: !tile.view<1xf32> {tile.align = 16 : i32, tile.unit_stride 
 }
 
 // -----
-// Two groups side by side would leave no room for taking turns: the second one's takes would wait until the first one's
-// were done. Each meets for itself then, and waits for nothing else.
+// Pairs are not worth it: side by side they would leave no room for taking turns. Each meets for itself, and waits for
+// nothing else.
 // CHECK-LABEL: func.func @turns
 // CHECK: tile.meets = 0
 // CHECK: tile.met = 0
