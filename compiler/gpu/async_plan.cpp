@@ -59,13 +59,16 @@ Operation* firstReader(Operation* op) {
   return first;
 }
 
-/// Ops whose results are the registers of the value, or become them by renaming: the last computation and what renames.
-SmallVector<Operation*> writersOf(Value value) {
-  SmallVector<Operation*> writers;
-  while (Operation* op = value.getDefiningOp()) {
-    writers.push_back(op);
-    if (!renames(op)) break;
-    value = op->getOperand(0);
+/// The result's registers are, or may be, those of some of the operands.
+bool movesRegisters(Operation* op) { return renames(op) || isa<CatOp, BroadcastOp, ExtractOp, SplatOp>(op); }
+
+/// Ops whose results are the registers of the value, or become them by renaming: the last computations and what renames.
+llvm::SmallSetVector<Operation*, 8> writersOf(Value value) {
+  llvm::SmallSetVector<Operation*, 8> writers;
+  SmallVector<Value> pending{value};
+  while (!pending.empty()) {
+    Operation* op = pending.pop_back_val().getDefiningOp();
+    if (op && writers.insert(op) && movesRegisters(op)) pending.append(op->operand_begin(), op->operand_end());
   }
   return writers;
 }
@@ -283,9 +286,9 @@ class BlockPlan {
   bool writesA(Operation* op, Group& group) {
     Value a = group.product.getA();
     if (!isa<RankedTensorType>(a.getType())) return false;
-    if (group.isCarried && llvm::is_contained(writersOf(a), op)) return true;
+    if (group.isCarried && writersOf(a).contains(op)) return true;
     BlockArgument arg = carriedA(group.product, block_);
-    return arg && llvm::is_contained(writersOf(yieldedFor(arg)), op);
+    return arg && writersOf(yieldedFor(arg)).contains(op);
   }
 
   /// This iteration has issued what it has: the products of the one before can be waited for at no cost.

@@ -63,6 +63,7 @@ constexpr Row kRows[] = {
     {0x02e, 0, 0, 0, 0},  // ACQBULK
     {0x02f, 0, 0, 0, 0},  // ELECT
     {0x030, 1, 1, 1, 0},  // HADD2
+    {0x031, 1, 1, 1, 1},  // HFMA2 of bf16
     {0x032, 1, 1, 1, 0},  // HMUL2
     {0x034, 0, 1, 1, 0},  // HSETP2
     {0x035, 1, 1, 1, 1},  // HFMA2
@@ -133,6 +134,7 @@ constexpr Row kRows[] = {
     {0x1b7, 0, 0, 0, 0},  // UTMACMDFLUSH
     {0x1b9, 0, 0, 0, 0},  // UTMACCTL
     {0x1c3, 0, 0, 0, 0},  // S2UR
+    {0x1c4, 0, 1, 0, 0},  // REDUX
     {0x1c5, 0, 0, 0, 0},  // WARPGROUP
     {0x1c6, 0, 0, 0, 0},  // FENCE.VIEW.ASYNC
     {0x1c8, 0, 0, 0, 0},  // USETMAXREG

@@ -11,6 +11,7 @@
 
 #include "compiler/compiler.h"
 #include "compiler/targets/nvptx.h"
+#include "compiler/targets/sass_in_flight.h"
 #include "compiler/targets/target.h"
 #include "dsl/jit.h"
 #include "runtime/debug.h"
@@ -135,8 +136,15 @@ class SimtDevice : public Device {
     Resources resources;
     const auto cubin = ir::runPtxas(binary.bytes, target_, {}, resources);
     if (!cubin) return cubin.error();
-    if (!only) return ok();
     std::string said;
+    if (target_.hasWgmma) {
+      const auto code = ir::readSass(*cubin, binary.entry, target_.sm);
+      if (!code) return code.error();
+      const auto touched = ir::touchedInFlight(*code);
+      if (!touched.empty()) said = fmt::format("registers of products in flight are touched: {}", touched.front());
+      if (!touched.empty() && !only) return Error{ErrorKind::compile, said, {}};
+    }
+    if (!only) return ok();
     if (resources.spill_store_bytes) said = fmt::format("{} bytes of registers spill; ", resources.spill_store_bytes);
     for (std::string_view rest = resources.log; !rest.empty();) {
       const std::string_view line = rest.substr(0, rest.find('\n'));

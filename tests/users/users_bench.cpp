@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <fstream>
 
+#include "compiler/targets/sass_in_flight.h"
 #include "tests/users/use.h"
 #include "tools/bench/timing.h"
 
@@ -25,6 +26,10 @@ void assemble(const Case& c, Env env, const std::string& folder) {
         fmt::print("{:18} {:7} {}\n", c.name, target, b.error().to_string());
         continue;
       }
+      if (std::string(target) == "sm_90a" && b->format == BinaryFormat::cubin)
+        if (const auto code = tile::ir::readSass(b->bytes, b->entry, 90))
+          for (const std::string& touched : tile::ir::touchedInFlight(*code))
+            fmt::print("{:18} {:7} {}\n", c.name, target, touched);
       fmt::print("{:18} {:7} {:24} registers {:3} shared {:6} threads {:4}{} {}\n", c.name, target, step.name,
                  b->resources.registers, b->shared_bytes, b->threads, b->persistent ? " roles" : "",
                  code_problem(b->resources));
