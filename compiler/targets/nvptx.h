@@ -26,9 +26,14 @@ std::string findPtxas(const CompileOptions& options);
 inline constexpr const char* kUserAsmMark = "// assembly of ";
 
 /// Assembles PTX to cubin bytes. Registers, spills, stack and the assembler's log go to `resources`; spills and C75xx
-/// warnings (serialised tensor-core pipelines) go to options.onRemark. Errors name the kernel and the target.
+/// warnings (serialised tensor-core pipelines) go to options.onRemark. Errors name the kernel and the target. What ptxas
+/// does badly (spills with registers left, registers of products in flight used for other values) is assembled again.
 Result<std::string> runPtxas(const std::string& ptx, const Target& target, const CompileOptions& options,
                              Resources& resources);
+
+/// The same, but what ptxas makes of the text at the first try.
+Result<std::string> runPtxasOnce(const std::string& ptx, const Target& target, const CompileOptions& options,
+                                 Resources& resources);
 
 /// Fills `resources` from the text `ptxas -v` printed; the warnings in it, one string each, are returned.
 std::vector<std::string> parsePtxasLog(const std::string& log, Resources& resources);

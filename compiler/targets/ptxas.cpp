@@ -204,11 +204,41 @@ std::string waitingForProducts(std::string ptx) {
   return ptx;
 }
 
+std::string whatIs(const std::string& ptx, const Target& target) {
+  return "kernel `" + entryOf(ptx) + "` for " + target.name;
+}
+
+/// The bytes of `code`; what ptxas said of it goes to `resources` and options.onRemark.
+std::string reported(Assembled& code, const std::string& what, const CompileOptions& options, Resources& resources) {
+  resources = code.resources;
+  if (options.onRemark) {
+    for (const std::string& line : code.warnings)
+      options.onRemark({Severity::warning, what + ": " + line, "", 0, 0, {}});
+    if (resources.spill_store_bytes > 0)
+      options.onRemark(
+          {Severity::remark,
+           what + ": " + std::to_string(resources.spill_store_bytes) + " bytes of registers spill to memory",
+           "",
+           0,
+           0,
+           {}});
+  }
+  return std::move(code.bytes);
+}
+
 }  // namespace
+
+Result<std::string> runPtxasOnce(const std::string& ptx, const Target& target, const CompileOptions& options,
+                                 Resources& resources) {
+  const std::string what = whatIs(ptx, target);
+  Result<Assembled> code = assembled(ptx, what, target, options);
+  if (!code) return code.error();
+  return reported(*code, what, options, resources);
+}
 
 Result<std::string> runPtxas(const std::string& ptx, const Target& target, const CompileOptions& options,
                              Resources& resources) {
-  const std::string what = "kernel `" + entryOf(ptx) + "` for " + target.name;
+  const std::string what = whatIs(ptx, target);
   Result<Assembled> code = assembled(ptx, what, target, options);
   if (!code) return code.error();
   auto spilled = [](const Assembled& a) { return a.resources.spill_store_bytes + a.resources.spill_load_bytes; };
@@ -225,20 +255,7 @@ Result<std::string> runPtxas(const std::string& ptx, const Target& target, const
       code = std::move(again);
     }
   }
-  resources = code->resources;
-  if (options.onRemark) {
-    for (const std::string& line : code->warnings)
-      options.onRemark({Severity::warning, what + ": " + line, "", 0, 0, {}});
-    if (resources.spill_store_bytes > 0)
-      options.onRemark(
-          {Severity::remark,
-           what + ": " + std::to_string(resources.spill_store_bytes) + " bytes of registers spill to memory",
-           "",
-           0,
-           0,
-           {}});
-  }
-  return std::move(code->bytes);
+  return reported(*code, what, options, resources);
 }
 
 }  // namespace tile::ir
