@@ -151,7 +151,6 @@ int memoryBytes(llvm::Type* element) { return std::max(8u, element->getScalarSiz
 Regs loadVector(Emitter& e, llvm::Value* ptr, llvm::Type* element, int count, llvm::Value* predicate,
                 llvm::ArrayRef<llvm::Value*> fallback, CacheHint cache, bool mayMerge) {
   int bytes = memoryBytes(element) * count;
-  if (!isShared(ptr)) predicate = e.andAll({e.loadsWhen, predicate});
   if (isPlain(predicate, cache)) {
     llvm::Type* stored = memoryType(element);
     llvm::Type* type = count == 1 ? stored : llvm::FixedVectorType::get(stored, count);

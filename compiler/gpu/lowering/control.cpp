@@ -1,9 +1,6 @@
 // control.cpp - scf loops and branches as basic blocks. Conditions are scalars, so every thread takes the same way.
 #include "compiler/gpu/lowering/emitter.h"
 #include "compiler/gpu/lowering/roles.h"
-#include "compiler/gpu/memory_roots.h"
-#include "compiler/gpu/moves.h"
-#include "compiler/gpu/scratch.h"
 #include "llvm/IR/MDBuilder.h"
 
 namespace tile::ir {
@@ -28,31 +25,6 @@ void addIncoming(llvm::ArrayRef<llvm::PHINode*> phis, llvm::ArrayRef<llvm::Value
 bool hasMeetings(Block* block) {
   return block->walk([](Operation* op) { return isRoleOp(op) ? WalkResult::interrupt() : WalkResult::advance(); })
       .wasInterrupted();
-}
-
-/// Each side loads something, and does little else, nothing that has an effect or waits: both are done, the loads under
-/// the condition. What comes behind a branch could not be loaded in front of it.
-bool isDoneAlways(scf::IfOp op) {
-  constexpr int64_t kMostInstructions = 48;  // of a side
-  if (!op.elseBlock() || op.getNumResults() == 0) return false;
-  for (Block* side : {op.thenBlock(), op.elseBlock()}) {
-    int64_t instructions = 0;
-    bool loads = false;
-    for (Operation& inner : side->without_terminator()) {
-      if (inner.getNumRegions() || scratchOf(&inner) || isa<MmaOp, InlineAsmOp>(inner)) return false;
-      if (isa<LoadOp, GatherOp>(inner)) {
-        if (isVolatile(&inner)) return false;
-        loads = true;
-      } else if (!isMemoryEffectFree(&inner)) {
-        return false;
-      }
-      if (isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp>(inner)) return false;  // by zero, perhaps
-      const bool isLong = isa<arith::DivFOp>(inner) || inner.getName().getDialectNamespace() == "math";
-      for (Value result : inner.getResults()) instructions += registersOf(result.getType()) * (isLong ? 8 : 1);
-    }
-    if (!loads || instructions > kMostInstructions) return false;
-  }
-  return true;
 }
 
 }  // namespace
@@ -179,25 +151,7 @@ LogicalResult Emitter::emitFor(scf::ForOp op) {
   return success();
 }
 
-LogicalResult Emitter::emitBothSides(scf::IfOp op) {
-  llvm::Value* condition = scalar(op.getCondition());
-  auto side = [&](Block& block, llvm::Value* holds) -> FailureOr<Regs> {
-    llvm::Value* outer = std::exchange(loadsWhen, andAll({loadsWhen, holds}));
-    const LogicalResult emitted = emitBlock(block);
-    loadsWhen = outer;
-    if (failed(emitted)) return failure();
-    return packed(block.getTerminator()->getOperands());
-  };
-  const auto thenValues = side(*op.thenBlock(), condition), elseValues = side(*op.elseBlock(), b.CreateNot(condition));
-  if (failed(thenValues) || failed(elseValues)) return failure();
-  Regs chosen;
-  for (auto [x, y] : llvm::zip(*thenValues, *elseValues)) chosen.push_back(b.CreateSelect(condition, x, y));
-  definePacked(op.getResults(), op.thenBlock()->getTerminator()->getOperands(), chosen);
-  return success();
-}
-
 LogicalResult Emitter::emitIf(scf::IfOp op) {
-  if (isDoneAlways(op)) return emitBothSides(op);
   auto* thenBlock = llvm::BasicBlock::Create(context_, "then", function_);
   auto* elseBlock = op.elseBlock() ? llvm::BasicBlock::Create(context_, "else", function_) : nullptr;
   auto* after = llvm::BasicBlock::Create(context_, "endif", function_);

@@ -47,7 +47,6 @@ class Emitter {
   void define(mlir::Value value, Regs registers);
   void define(mlir::Value value, llvm::Value* scalar) { define(value, Regs{scalar}); }
   void defineView(mlir::Value value, ViewValue view);
-  llvm::Value* loadsWhen = nullptr;  ///< global memory is read only where it holds; null: always
   llvm::SmallPtrSet<mlir::Operation*, 8> definedAhead;  ///< ops that another one does as well
   llvm::DenseMap<mlir::Operation*, llvm::SmallVector<AtomicRmwOp>> addedTogether;  ///< by the last of them
   /// Layout of a tile; a scalar has the layout of a rank-0 tile that every thread holds.
@@ -129,7 +128,6 @@ class Emitter {
   llvm::LogicalResult emitConstant(mlir::arith::ConstantOp op);
   llvm::LogicalResult emitFor(mlir::scf::ForOp op);
   llvm::LogicalResult emitIf(mlir::scf::IfOp op);
-  llvm::LogicalResult emitBothSides(mlir::scf::IfOp op);
   llvm::LogicalResult emitWhile(mlir::scf::WhileOp op);
   llvm::LogicalResult beginKernel();
   void createFunction(bool usesDebugRing);
