@@ -133,7 +133,9 @@ bool hasRoles(mlir::ModuleOp module) {
 Result<KernelBinary> compileGpu(mlir::ModuleOp module, mlir::func::FuncOp kernel, KernelBinary binary,
                                 const Target& target, const CompileOptions& options, const Observer& observer,
                                 DiagnosticCollector& diagnostics) {
-  auto gpuPasses = [&](const CompileOptions& with) {
+  const bool driverCompiles = findPtxas(options).empty();
+  auto gpuPasses = [&](CompileOptions with) {
+    with.registerOperandsInFlight = options.registerOperandsInFlight.value_or(!driverCompiles);
     return observer.time("gpu", [&] {
       return runPasses(module, binary.entry, target, with, observer, diagnostics,
                        [&](mlir::OpPassManager& passes) { addGpuPasses(passes, target, with); });
@@ -165,7 +167,7 @@ Result<KernelBinary> compileGpu(mlir::ModuleOp module, mlir::func::FuncOp kernel
   if (!ptx) return ptx.error();
   observer.dump("ptx", *ptx);
 
-  if (findPtxas(options).empty()) {
+  if (driverCompiles) {
     binary.format = BinaryFormat::ptx;
     binary.bytes = std::move(*ptx);
     return binary;

@@ -47,6 +47,7 @@ ir::CompileOptions compile_options(const KernelOptions& o, bool needs_ptx) {
   c.useTma = o.tma;
   c.fastMath = o.fast_math;
   c.ptxas = needs_ptx ? "none" : o.ptxas;
+  if (needs_ptx) c.registerOperandsInFlight = true;  // other GPUs have no such products, only simulated ones
   return c;
 }
 

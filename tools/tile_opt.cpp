@@ -28,6 +28,9 @@ llvm::cl::opt<std::string> targetName("tile-target", llvm::cl::init("sm_80"), ll
 llvm::cl::opt<int> numWarps("tile-warps", llvm::cl::init(0), llvm::cl::desc("warps per program (0: planner's choice)"));
 llvm::cl::opt<int> stages("tile-stages", llvm::cl::init(0), llvm::cl::desc("default pipeline stages (0: planner's choice)"));
 
+llvm::cl::opt<bool> registersInFlight("tile-registers-in-flight", llvm::cl::init(true),
+                                      llvm::cl::desc("products of the iteration before may read operands in registers"));
+
 /// Asked when a pass is made, which is after the command line is parsed.
 const tile::ir::Target& target() {
   static const tile::ir::Target chosen = [] {
@@ -44,6 +47,7 @@ const tile::ir::CompileOptions& options() {
     tile::ir::CompileOptions o;
     o.numWarps = numWarps;
     o.defaultStages = stages;
+    o.registerOperandsInFlight = registersInFlight;
     return o;
   }();
   return chosen;

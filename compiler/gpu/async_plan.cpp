@@ -104,10 +104,10 @@ class BlockPlan {
   }
 
   /// `carry`: the loop may leave products running; filled with those.
-  void run(Carry* carry) {
+  void run(Carry* carry, bool registersInFlight) {
     for (Operation& op : block_)
       if (&op != endOf(block_)) statement(&op);
-    if (carry) chooseCarried(*carry);
+    if (carry) chooseCarried(*carry, registersInFlight);
     need(last() - (carry ? static_cast<int>(carry->groups.size()) : 0));
     if (carry)
       for (auto& [held, group] : held_) carry->releases.push_back({held.release, Guard::notFirst, loop()});
@@ -391,7 +391,7 @@ class BlockPlan {
     return held;
   }
 
-  void chooseCarried(Carry& carry) {
+  void chooseCarried(Carry& carry, bool registersInFlight) {
     // Operands in registers stay taken in the next iteration.
     auto roles = block_.getParentOp()->getParentOfType<SpecializeOp>();
     const int limit =
@@ -409,7 +409,10 @@ class BlockPlan {
         if (behind >= number && (held.release.getEnable() || held.guard != Guard::always)) keeps = false;
       for (auto& [op, behind] : deferred_)
         if (behind >= number) keeps = false;
-      if (isa<RankedTensorType>(group.product.getA().getType())) held += registersOf(group.product.getA());
+      if (isa<RankedTensorType>(group.product.getA().getType())) {
+        held += registersOf(group.product.getA());
+        keeps &= registersInFlight;
+      }
       if (!keeps || (limit && held > limit)) break;
       --begin;
     }
@@ -476,9 +479,9 @@ void sinkToReaders(Block& block) {
 }
 
 SmallVector<Item> planBlock(Block& block, const AsyncReads& reads, const Carries& carries, const Carry& entry,
-                            Carry* carry) {
+                            Carry* carry, bool registersInFlight) {
   BlockPlan plan(block, reads, carries, entry);
-  plan.run(carry);
+  plan.run(carry, registersInFlight);
   return std::move(plan.items);
 }
 

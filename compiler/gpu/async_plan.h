@@ -48,8 +48,9 @@ void sinkToReaders(mlir::Block& block);
 using Carries = llvm::MapVector<mlir::Operation*, Carry>;
 
 /// The block's statements in their new order, without its terminator. `entry`: what the iteration before left running.
-/// With `carry` the block is the body of a loop that may leave products running; filled with those.
+/// With `carry` the block is the body of a loop that may leave products running; filled with those. With
+/// `registersInFlight` they may have operands in registers.
 llvm::SmallVector<Item> planBlock(mlir::Block& block, const AsyncReads& reads, const Carries& carries,
-                                  const Carry& entry, Carry* carry);
+                                  const Carry& entry, Carry* carry, bool registersInFlight = true);
 
 }  // namespace tile::ir

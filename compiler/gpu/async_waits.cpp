@@ -33,7 +33,8 @@ namespace {
 
 class WaitInserter {
  public:
-  explicit WaitInserter(func::FuncOp func) : func_(func), reads_(func) {}
+  WaitInserter(func::FuncOp func, bool registersInFlight)
+      : func_(func), reads_(func), registersInFlight_(registersInFlight) {}
   void run() {
     visit(func_.getBody().front());
     for (Operation* release : replaced_) release->erase();
@@ -54,8 +55,8 @@ class WaitInserter {
     sinkToReaders(block);
     auto loop = dyn_cast<scf::ForOp>(block.getParentOp());
     Carry entry, left;
-    if (loop) (void)planBlock(block, reads_, carries_, {}, &entry);  // what an iteration leaves is in front of the next
-    SmallVector<Item> items = planBlock(block, reads_, carries_, entry, loop ? &left : nullptr);
+    if (loop) (void)planBlock(block, reads_, carries_, {}, &entry, registersInFlight_);  // what an iteration leaves is in front of the next
+    SmallVector<Item> items = planBlock(block, reads_, carries_, entry, loop ? &left : nullptr, registersInFlight_);
     if (!sameProducts(entry, left)) {  // no steady state: iterations finish what they start
       left = {};
       items = planBlock(block, reads_, carries_, {}, nullptr);
@@ -131,6 +132,7 @@ class WaitInserter {
 
   func::FuncOp func_;
   AsyncReads reads_;
+  const bool registersInFlight_;
   Carries carries_;
   SmallVector<Operation*> replaced_;  ///< releases that guarded ones stand for
 };
@@ -138,6 +140,7 @@ class WaitInserter {
 class AsyncWaitsPass : public PassWrapper<AsyncWaitsPass, OperationPass<func::FuncOp>> {
  public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(AsyncWaitsPass)
+  explicit AsyncWaitsPass(OptionsOf options) : options_(std::move(options)) {}
   StringRef getArgument() const override { return "tile-async-waits"; }
   StringRef getDescription() const override { return "wait for asynchronous products where their results are needed"; }
   void getDependentDialects(DialectRegistry& registry) const override {
@@ -146,7 +149,7 @@ class AsyncWaitsPass : public PassWrapper<AsyncWaitsPass, OperationPass<func::Fu
   void runOnOperation() override {
     func::FuncOp func = getOperation();
     if (func.isExternal() || !hasAsyncProduct(func)) return markAllAnalysesPreserved();
-    WaitInserter inserter(func);
+    WaitInserter inserter(func, !options_ || options_().registerOperandsInFlight.value_or(true));
     inserter.run();
     if (failed(checkAsyncWaits(func))) return signalPassFailure();
     for (scf::ForOp loop : inserter.carryingLoops()) {
@@ -154,10 +157,15 @@ class AsyncWaitsPass : public PassWrapper<AsyncWaitsPass, OperationPass<func::Fu
       guardLoop(loop);
     }
   }
+
+ private:
+  OptionsOf options_;
 };
 
 }  // namespace
 
-std::unique_ptr<Pass> createAsyncWaitsPass() { return std::make_unique<AsyncWaitsPass>(); }
+std::unique_ptr<Pass> createAsyncWaitsPass(OptionsOf options) {
+  return std::make_unique<AsyncWaitsPass>(std::move(options));
+}
 
 }  // namespace tile::ir

@@ -31,7 +31,7 @@ void addGpuPasses(mlir::OpPassManager& passes, const Target& target, const Compi
   passes.addPass(createEarlyLoadsPass());
   passes.addPass(createEarlyProductsPass());
   if (target.hasWgmma) passes.addPass(createDeferReductionsPass());
-  if (target.hasWgmma) passes.addPass(createAsyncWaitsPass());
+  if (target.hasWgmma) passes.addPass(createAsyncWaitsPass(optionsOf));
   if (target.hasTma) passes.addPass(createHandScalarsPass());
   passes.addPass(createReduceTogetherPass());
   passes.addPass(createMeetTogetherPass());
@@ -55,7 +55,7 @@ void registerGpuPasses(std::function<const Target&()> target, std::function<cons
   mlir::registerPass([] { return createEarlyLoadsPass(); });
   mlir::registerPass([] { return createEarlyProductsPass(); });
   mlir::registerPass([] { return createDeferReductionsPass(); });
-  mlir::registerPass([] { return createAsyncWaitsPass(); });
+  mlir::registerPass([=] { return createAsyncWaitsPass(options); });
   mlir::registerPass([] { return createHandScalarsPass(); });
   mlir::registerPass([] { return createReduceTogetherPass(); });
   mlir::registerPass([] { return createMeetTogetherPass(); });

@@ -13,7 +13,7 @@ std::unique_ptr<mlir::Pass> createHoistLoadsPass();
 /// Sums that loops only accumulate are taken across lanes and warps once, behind the loop.
 std::unique_ptr<mlir::Pass> createDeferReductionsPass();
 /// Puts tile.mma_wait where results of asynchronous products are needed, and releases of stages behind it.
-std::unique_ptr<mlir::Pass> createAsyncWaitsPass();
+std::unique_ptr<mlir::Pass> createAsyncWaitsPass(OptionsOf options = {});
 /// What consumers would compute from program ids, or read, before they can begin comes from the producer, ahead of
 /// time.
 std::unique_ptr<mlir::Pass> createHandScalarsPass();

@@ -60,6 +60,7 @@ SimtKernel::SimtKernel(const std::string& mlir, const std::string& targetName, i
   ir::CompileOptions options;
   options.numWarps = numWarps;
   options.ptxas = "none";
+  options.registerOperandsInFlight = true;
   options.stages = &sink;
   auto binary = ir::compileText(mlir, "kernel.mlir", *target, options);
   if (!binary) throw std::runtime_error(binary.error().to_string());
