@@ -113,6 +113,13 @@ Tensor<T, int(R)> make_view(const Ptr<T>& pointer, const Expr (&dims)[R], const 
                             SrcLoc loc = SrcLoc::current()) {
   return make_view<T, R>(Expr(pointer, loc), dims, strides);
 }
+template <size_t R>
+Tensor<float, int(R)> make_view(const Tile&, const Expr (&)[R], const Expr (&)[R]) {
+  static_assert(detail::kAlwaysFalse<Tensor<float, int(R)>>,
+                "a computed address does not say what its elements are -> make_view<const half>(p + i, {rows, columns}, "
+                "{stride, 1})");
+  return Tensor<float, int(R)>(detail::ParamValue{});
+}
 
 // ---- pointers
 struct LoadOptions {

@@ -4,6 +4,7 @@
 // as a diagnostic of the trace and the operation yields Value{0}, which silences everything computed from it.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "dsl/types.h"
@@ -102,7 +103,8 @@ Value extract(const Operand&, const Shape& offsets, const Shape& shape);
 Value take(const Operand&, const Operand& indices, int axis);
 Value to_scalar(const Operand&);
 /// Sorted along an axis; where `indices` is given, equal elements keep their order, and it says where they were.
-Value sort(const Operand&, int axis, bool descending, Value* indices);
+/// `first`: so many of them only.
+Value sort(const Operand&, int axis, bool descending, Value* indices, std::optional<int64_t> first = {});
 
 // ---- memory
 Value load(const Operand& pointer, const Operand& mask, const Operand& other, Cache);

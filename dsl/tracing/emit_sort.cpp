@@ -1,4 +1,6 @@
-// emit_sort.cpp - sorting along an axis as a bitonic network of exchanges between partners.
+// emit_sort.cpp - sorting along an axis as a bitonic network of exchanges between partners. Where only the first few are
+// wanted, runs of as many are sorted; of two runs in opposite order the elementwise minimum has the first few of both,
+// and needs a merge to be a run again: every such step leaves half of the elements.
 #include "dsl/tracing/emit_at.h"
 #include "dsl/tracing/emit_rules.h"
 
@@ -27,6 +29,11 @@ struct Keys {
     const Value isNumber = at.apply(Op::eq, x, x);
     return at.choose(isNumber, inverted(turned(reinterpret(at(x), type))), largest_integer(type));
   }
+  /// A key comes before another one; of equal ones the first place.
+  Value is_less(Value key, Value than, Value place, Value than_place) const {
+    const Value first = at.apply(Op::bit_and, at.apply(Op::eq, key, than), at.apply(Op::lt, place, than_place));
+    return at.apply(Op::bit_or, at.apply(Op::lt, key, than), first);
+  }
   Value back(Value key) const {
     key = inverted(key);
     return is_float(given) ? reinterpret(at(turned(key)), given) : key;
@@ -35,7 +42,7 @@ struct Keys {
 
 }  // namespace
 
-Value sort(const Operand& o, int along, bool descending, Value* indices) {
+Value sort(const Operand& o, int along, bool descending, Value* indices, std::optional<int64_t> first) {
   Tracer* t = Tracer::current();
   if (indices) *indices = {0};
   if (!t) return {0};
@@ -51,6 +58,12 @@ Value sort(const Operand& o, int along, bool descending, Value* indices) {
   }
 
   const int64_t size = type.shape[axis];
+  if (first && (*first < 1 || *first > size)) {
+    t->error("topk of " + std::to_string(*first) + " along an axis of " + std::to_string(size) + " elements: " +
+                 type.to_string(),
+             o.loc);
+    return {0};
+  }
   Shape whole = type.shape, line, rest = type.shape, zero;
   for (whole[axis] = 1; whole[axis] < size;) whole[axis] *= 2;
   const int64_t padded = whole[axis];
@@ -64,26 +77,47 @@ Value sort(const Operand& o, int along, bool descending, Value* indices) {
     const Operand parts[] = {at(key), at(full(rest, at(largest_integer(keys.type)), keys.type))};
     key = cat(parts, 2, axis);
   }
-  const Value i = reshape(at(arange(0, padded, o.loc)), line);
+  Value i = reshape(at(arange(0, padded, o.loc)), line);
   Value place = indices ? broadcast_to(at(i), whole) : Value{0};
-  for (int64_t run = 2; run <= padded; run *= 2)
-    for (int64_t far = run / 2; far > 0; far /= 2) {
-      auto is_clear = [&](int64_t bit) { return at.apply(Op::eq, at.apply(Op::bit_and, i, bit), 0); };
-      const Value wants_less = at.apply(Op::bit_xor, at.apply(Op::bit_xor, is_clear(far), is_clear(run)), true);
-      const Value partner = broadcast_to(at(at.apply(Op::bit_xor, i, far)), whole);
-      const Value other = take(at(key), at(partner), axis);
-      if (!indices) {
-        key = at.choose(wants_less, at.apply(Op::min, key, other), at.apply(Op::max, key, other));
-        continue;
-      }
-      const Value there = take(at(place), at(partner), axis);
-      const Value first = at.apply(Op::bit_and, at.apply(Op::eq, other, key), at.apply(Op::lt, there, place));
-      const Value less = at.apply(Op::bit_or, at.apply(Op::lt, other, key), first);
-      const Value stays = at.apply(Op::bit_xor, less, wants_less);
-      key = at.choose(stays, key, other);
-      place = at.choose(stays, place, there);
+  // Where a run ends up ascending is where the bit `direction` of the index is clear.
+  auto exchange = [&](int64_t far, int64_t direction) {
+    auto is_clear = [&](int64_t bit) { return at.apply(Op::eq, at.apply(Op::bit_and, i, bit), 0); };
+    const Value wants_less = at.apply(Op::bit_xor, at.apply(Op::bit_xor, is_clear(far), is_clear(direction)), true);
+    const Value partner = broadcast_to(at(at.apply(Op::bit_xor, i, far)), whole);
+    const Value other = take(at(key), at(partner), axis);
+    if (!indices) {
+      key = at.choose(wants_less, at.apply(Op::min, key, other), at.apply(Op::max, key, other));
+      return;
     }
-  auto cut = [&](Value v) { return padded > size ? extract(at(v), zero, type.shape) : v; };
+    const Value there = take(at(place), at(partner), axis);
+    const Value stays = at.apply(Op::bit_xor, keys.is_less(other, key, there, place), wants_less);
+    key = at.choose(stays, key, other);
+    place = at.choose(stays, place, there);
+  };
+  int64_t kept = 1;
+  while (kept < first.value_or(size)) kept *= 2;
+  for (int64_t run = 2; run <= kept; run *= 2)
+    for (int64_t far = run / 2; far > 0; far /= 2) exchange(far, run == kept && kept < padded ? padded / 2 : run);
+  for (int64_t rows = padded; rows > kept;) {
+    rows /= 2;
+    Shape half = whole, behind = zero;
+    half[axis] = behind[axis] = rows;
+    const Value a = extract(at(key), zero, half), b = extract(at(key), behind, half);
+    if (indices) {
+      const Value p = extract(at(place), zero, half), q = extract(at(place), behind, half);
+      const Value less = keys.is_less(b, a, q, p);
+      key = at.choose(less, b, a);
+      place = at.choose(less, q, p);
+    } else {
+      key = at.apply(Op::min, a, b);
+    }
+    whole = half, line[axis] = rows;
+    i = reshape(at(arange(0, rows, o.loc)), line);
+    for (int64_t far = kept / 2; far > 0; far /= 2) exchange(far, rows == kept ? rows : rows / 2);
+  }
+  Shape wanted = type.shape;
+  if (first) wanted[axis] = *first;
+  auto cut = [&](Value v) { return whole[axis] > wanted[axis] ? extract(at(v), zero, wanted) : v; };
   if (indices) *indices = cut(place);
   return keys.back(cut(key));
 }

@@ -77,30 +77,40 @@ TEST(Order, Integers) {
   check_sort<int16_t>(1, 1, 1, false);
 }
 
-TEST(Order, TheLargestK) {
+/// The first k of rows of n numbers with many equal ones, and where they were: as a stable sort has them.
+void check_topk(int rows, int n, int count) {
   for (auto& device : devices()) {
-    std::vector<float> x = operands<float>(4 * 60, -9, 9, 3), values(4 * 6);
-    x[7] = x[33] = 100;
-    std::vector<int32_t> places(4 * 6);
-    auto k = kernel("topk", [](Ptr<const float> p, Ptr<float> out, Ptr<int32_t> at) {
-      auto rows = arange(0, 4).col();
-      auto [v, i] = topk(load(p + rows * 60 + arange(0, 60).row()), 6, axis(-1));
-      auto to = rows * 6 + arange(0, 6).row();
+    std::vector<float> x = operands<float>(size_t(rows) * n, -9, 9, 3), values(size_t(rows) * count);
+    for (size_t i = 0; i < x.size(); ++i) x[i] = i % 7 == 3 ? 100 : i % 5 == 1 ? std::round(x[i]) : x[i];
+    std::vector<int32_t> places(values.size());
+    auto k = kernel("topk", [=](Ptr<const float> p, Ptr<float> out, Ptr<int32_t> at) {
+      auto row = arange(0, rows).col();
+      auto [v, i] = topk(load(p + row * n + arange(0, n).row()), count, axis(-1));
+      auto to = row * count + arange(0, count).row();
       store(out + to, v);
       store(at + to, i);
     });
     ASSERT_TRUE(run_on(device, k, {}, x, values, places));
-    EXPECT_EQ(places[0], 7) << device->name();
-    EXPECT_EQ(places[1], 33) << device->name();
-    for (int r = 0; r < 4; ++r) {
-      std::vector<float> row(x.begin() + r * 60, x.begin() + (r + 1) * 60);
-      std::sort(row.begin(), row.end(), std::greater<>());
-      for (int j = 0; j < 6; ++j) {
-        EXPECT_EQ(values[r * 6 + j], row[j]) << device->name();
-        EXPECT_EQ(values[r * 6 + j], x[r * 60 + places[r * 6 + j]]) << device->name();
+    for (int r = 0; r < rows; ++r) {
+      std::vector<int> order(n);
+      std::iota(order.begin(), order.end(), 0);
+      std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return x[r * n + a] > x[r * n + b]; });
+      for (int j = 0; j < count; ++j) {
+        EXPECT_EQ(places[r * count + j], order[j]) << device->name() << " " << n << " " << count;
+        EXPECT_EQ(values[r * count + j], x[r * n + order[j]]) << device->name() << " " << n << " " << count;
       }
     }
   }
+}
+
+TEST(Order, TheLargestK) {
+  check_topk(4, 60, 6);
+  check_topk(2, 64, 1);
+  check_topk(3, 256, 8);
+  check_topk(1, 1000, 33);
+  check_topk(5, 37, 33);
+  check_topk(2, 16, 16);
+  check_topk(1, 512, 200);
 }
 
 TEST(Order, TurnedAndInterleaved) {
