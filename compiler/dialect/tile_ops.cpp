@@ -100,9 +100,9 @@ LogicalResult verifyCombiner(Operation* op, ValueRange sources, ValueRange resul
     return op->emitOpError("combiner must be one block that ends with tile.yield");
   Block& block = combiner.front();
   for (Operation& inner : block.without_terminator()) {
-    StringRef dialect = inner.getName().getDialectNamespace();
-    if ((dialect != "arith" && dialect != "math") || inner.getNumRegions() != 0)
-      return inner.emitOpError() << "is not allowed in a combiner: only arith and math on scalars are";
+    const bool isElementwise = isa<arith::ConstantOp>(inner) || OpTrait::hasElementwiseMappableTraits(&inner);
+    if (!isElementwise || !isPure(&inner) || inner.getNumRegions() != 0)
+      return inner.emitOpError() << "is not allowed in a combiner: only elementwise operations on scalars are";
     for (Type t : inner.getOperandTypes())
       if (!isNumber(t)) return inner.emitOpError() << "in a combiner must work on scalars, found " << t;
     for (Type t : inner.getResultTypes())

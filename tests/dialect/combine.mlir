@@ -25,6 +25,13 @@ func.func @combine(%x: tensor<8x16xf32>, %i: tensor<8x16xi32>) {
     %s = arith.addi %a, %b : i32
     tile.yield %s : i32
   }
+  // CHECK: tile.scan
+  // CHECK: tile.add_rn
+  %3 = tile.scan %x axis 1 : (tensor<8x16xf32>) -> tensor<8x16xf32> {
+  ^bb0(%a: f32, %b: f32):
+    %s = tile.add_rn %a, %b : f32
+    tile.yield %s : f32
+  }
   return
 }
 
@@ -131,7 +138,7 @@ func.func @empty_combiner(%x: tensor<8xf32>) {
 func.func @effects(%x: tensor<8xf32>, %p: !tile.ptr<f32>) {
   %0 = tile.reduce %x axis 0 : (tensor<8xf32>) -> tensor<1xf32> {
   ^bb0(%a: f32, %b: f32):
-    // expected-error @+1 {{'tile.gather' op is not allowed in a combiner: only arith and math on scalars are}}
+    // expected-error @+1 {{'tile.gather' op is not allowed in a combiner: only elementwise operations on scalars are}}
     %v = tile.gather %p : !tile.ptr<f32> -> f32
     tile.yield %v : f32
   }

@@ -203,6 +203,30 @@ TEST(Across, ProductsAndCustomCombiners) {
   }
 }
 
+TEST(Across, CombinersOfRoundedAndComposedFunctions) {
+  for (auto& device : devices()) {
+    // Sums with their errors: what is lost of 1 beside 2^25 comes back.
+    std::vector<float> x(96), out(3), running(96);
+    for (int i = 0; i < 96; ++i) x[i] = i % 3 == 0 ? 1 : i % 3 == 1 ? 0x1p25f : -0x1p25f;
+    auto k = kernel("rounded", [](Ptr<const float> p, Ptr<float> out, Ptr<float> running) {
+      auto t = load(p + arange(0, 96));
+      auto [high, low] = reduce({t, zeros({96}, f32)}, axis(0), [](Tile a, Tile la, Tile b, Tile lb) {
+        auto s = add_rn(a, b), v = add_rn(s, -a);
+        return std::pair{s, la + lb + add_rn(add_rn(a, -add_rn(s, -v)), add_rn(b, -v))};
+      });
+      store(out, to_scalar(high) + to_scalar(low));
+      store(out + 1, to_scalar(reduce(t, axis(0), [](Tile a, Tile b) { return hypot(a, b); })));
+      store(out + 2, to_scalar(reduce(t, axis(0), [](Tile a, Tile b) { return copysign(min(abs(a), abs(b)), -a); })));
+      store(running + arange(0, 96), scan(abs(t), axis(0), [](Tile a, Tile b) { return add_rn(a, b); }));
+    });
+    ASSERT_TRUE(run_on(device, k, {}, x, out, running));
+    EXPECT_EQ(out[0], 32) << device->name();
+    EXPECT_NEAR(out[1], 8 * 0x1p25f, 512) << device->name();
+    EXPECT_EQ(std::abs(out[2]), 1) << device->name();
+    EXPECT_NEAR(running[95], 64 * 0x1p25f, 512) << device->name();
+  }
+}
+
 TEST(Across, Scans) {
   for (const Extent e : kExtents) {
     SCOPED_TRACE(std::to_string(e.outer) + "x" + std::to_string(e.n) + "x" + std::to_string(e.inner));
