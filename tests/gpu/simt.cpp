@@ -40,7 +40,7 @@ char* sharedWindow(int index) {
 GuardedBuffer::GuardedBuffer(size_t bytes) {
   size_t rounded = (std::max<size_t>(bytes, 1) + 15) / 16 * 16;
   mapped_ = (rounded + kPage - 1) / kPage * kPage + kPage;
-  mapping_ = mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  mapping_ = mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapping_ == MAP_FAILED) throw std::bad_alloc();
   mprotect(static_cast<char*>(mapping_) + mapped_ - kPage, kPage, PROT_NONE);
   data_ = static_cast<char*>(mapping_) + mapped_ - kPage - rounded;
