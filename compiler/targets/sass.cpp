@@ -41,8 +41,9 @@ std::string_view section(std::string_view elf, const std::string& name) {
     uint32_t nameAt = 0;
     uint64_t offset = 0, size = 0;
     if (!field(i, 0, nameAt) || !field(i, 0x18, offset) || !field(i, 0x20, size)) return {};
-    uint64_t at = strings + nameAt;
-    if (at + name.size() + 1 > elf.size() || elf.substr(at, name.size()) != name || elf[at + name.size()] != '\0')
+    const uint64_t at = strings + nameAt;
+    if (at > elf.size() || elf.size() - at <= name.size() || elf.substr(at, name.size()) != name ||
+        elf[at + name.size()] != '\0')
       continue;
     if (offset > elf.size() || elf.size() - offset < size) return {};
     return elf.substr(offset, size);

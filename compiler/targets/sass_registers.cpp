@@ -42,6 +42,7 @@ constexpr Row kRows[] = {
     {0x009, 1, 1, 1, 0},  // FMNMX
     {0x00b, 0, 1, 1, 0},  // FSETP
     {0x00c, 0, 1, 1, 0},  // ISETP
+    {0x00f, 1, 1, 1, 1},  // VIMNMX3
     {0x010, 1, 1, 1, 1},  // IADD3
     {0x011, 1, 1, 1, 1},  // LEA
     {0x012, 1, 1, 1, 1},  // LOP3
@@ -58,6 +59,7 @@ constexpr Row kRows[] = {
     {0x027, 1, 1, 1, 2},  // IMAD.HI
     {0x028, 2, 2, 2, 0},  // DMUL
     {0x029, 2, 2, 0, 2},  // DADD
+    {0x02a, 0, 2, 2, 0},  // DSETP
     {0x02b, 2, 2, 2, 2},  // DFMA
     {0x02d, 0, 0, 0, 0},  // PREEXIT
     {0x02e, 0, 0, 0, 0},  // ACQBULK
@@ -93,12 +95,17 @@ constexpr Row kRows[] = {
     {0x0a4, 0, 0, 0, 0},  // UIMAD
     {0x0a5, 0, 0, 0, 0},  // UIMAD.WIDE
     {0x0b9, 0, 0, 0, 0},  // ULDC
+    {0x0bd, 0, 0, 0, 0},  // UFLO
+    {0x0bf, 0, 0, 0, 0},  // UPOPC
     {0x0ca, 0, 1, 0, 0},  // R2UR
+    {0x100, 1, 0, 1, 0},  // FLO
     {0x102, 0, 1, 1, 0},  // FCHK
     {0x104, 1, 0, 1, 0},  // F2F
     {0x105, 1, 0, 1, 0},  // F2I
     {0x106, 1, 0, 1, 0},  // I2F
+    {0x107, 1, 0, 1, 0},  // FRND
     {0x108, 1, 0, 1, 0},  // MUFU
+    {0x109, 1, 0, 1, 0},  // POPC
     {0x118, 0, 0, 0, 0},  // NOP
     {0x119, 1, 0, 0, 0},  // S2R
     {0x11a, 0, 0, 0, 0},  // DEPBAR
@@ -119,6 +126,7 @@ constexpr Row kRows[] = {
     {0x186, 0, 2, kAccess, 0, Second::always},       // STG
     {0x187, 0, 1, kAccess, 0, Second::always},       // STL
     {0x188, 0, 1, kAccess, 0, Second::always},       // STS
+    {0x18e, 0, 2, kAccess, 0, Second::always},       // REDG of integers
     {0x18f, 0, 0, 0, 0},                             // CCTL.IVALL
     {0x192, 0, 0, 0, 0},                             // MEMBAR
     {0x1a6, 0, 2, kAccess, 0, Second::always},       // REDG

@@ -291,6 +291,9 @@ TEST(SassRegisters, OfOrdinaryInstructions) {
   EXPECT_TRUE(is(0x000000147cb8723c, 0x042fe600000018ff, {184, 4}, {{{124, 4}, {20, 2}, {}}}));  // HMMA.16816.F32
   EXPECT_TRUE(is(0x0000000000b87805, 0x000fe2000001ff00, {184, 2}, {}));                      // CS2R R184, SRZ
   EXPECT_TRUE(is(0x000000381d007844, 0x000fe20000000200, {}, {{{29, 1}, {56, 4}, {}}}));      // STSM.16.M88.4 [R29]
+  EXPECT_TRUE(is(0x0000006d6c66720f, 0x000fe4000780018b, {102, 1}, {{{108, 1}, {109, 1}, {139, 1}}}));  // VIMNMX3
+  EXPECT_TRUE(is(0x0000002400237309, 0x000fe40000000000, {35, 1}, {{{}, {36, 1}, {}}}));                // POPC R35, R36
+  EXPECT_TRUE(is(0x000000231a00798e, 0x0013e4000d10e3a0, {}, {{{26, 2}, {35, 1}, {}}}));                // REDG.E.MAX.S32
   EXPECT_TRUE(is(0x00000a00ff017b82, 0x000fe20000000800, {1, 1}, {}));                    // LDC R1, c[0x0][0x28]
 }
 
@@ -311,6 +314,11 @@ TEST(SassFiles, BrokenOnesAreErrors) {
   for (const std::string& bytes :
        {std::string(), std::string("\177ELF"), std::string("\177ELF") + std::string(100, '\xff'), std::string(64, 'x')})
     EXPECT_FALSE(readSass(bytes, "k", 90).ok());
+  // The place of the sections' names is so large that what stands there is in front of the file.
+  std::string far = std::string("\177ELF") + std::string(124, '\0');
+  far[0x28] = 0x40, far[0x3a] = 0x40, far[0x3c] = 1;
+  std::fill_n(far.begin() + 0x40 + 0x18, 8, '\xff');
+  EXPECT_FALSE(readSass(far, "k", 90).ok());
 }
 
 }  // namespace
