@@ -55,19 +55,34 @@ bool endsGroups(Operation* op) {
 /// What the op puts is made of; where a take looks is needed when it gets.
 bool isPut(OpOperand& operand) { return !isa<TakeOp>(operand.getOwner()) || operand.getOperandNumber() == 0; }
 
+/// Shared memory of ops, asked for once each: layouts are compared for it.
+class Scratches {
+ public:
+  int64_t bytesOf(Operation* op) {
+    auto [it, isNew] = bytes_.try_emplace(op, 0);
+    if (isNew)
+      if (const auto scratch = scratchOf(op)) it->second = scratch->bytes;
+    return it->second;
+  }
+
+ private:
+  llvm::DenseMap<Operation*, int64_t> bytes_;
+};
+
 class Group {
  public:
-  explicit Group(Operation* first)
-      : first_(first), registers_(registersPut(first)), bytes_(scratchOf(first)->bytes) {}
+  /// `at` counts the ops of the block up to the first one.
+  Group(Operation* first, int at, int64_t bytes)
+      : first_(first), at_(at), registers_(registersPut(first)), bytes_(bytes) {}
 
-  /// Whether `op` meets with the group: what it puts is then computed in front of the first one. `earlier`: ops that
+  /// Whether `op` meets with the group: what it puts is then computed in front of the first one. `isEarlier`: ops that
   /// only get what groups before this one have put.
-  bool take(Operation* op, const llvm::DenseSet<Operation*>& earlier) {
-    const int64_t bytes = scratchOf(op)->bytes;
-    if (bytes_ + bytes > kMostBytes || !isNear(op)) return false;
+  bool take(Operation* op, Scratches& scratches, llvm::function_ref<bool(Operation*)> isEarlier) {
+    const int64_t bytes = scratches.bytesOf(op);
+    if (bytes_ + bytes > kMostBytes) return false;
     auto canMove = [&](Operation* def) {
       // Reductions in front of one barrier are all under way at once: registers for each.
-      return def->getNumRegions() == 0 && isMemoryEffectFree(def) && (!scratchOf(def) || earlier.contains(def));
+      return def->getNumRegions() == 0 && isMemoryEffectFree(def) && (!scratches.bytesOf(def) || isEarlier(def));
     };
     llvm::SetVector<Operation*> moved;
     SmallVector<Operation*> open{op};
@@ -96,13 +111,7 @@ class Group {
     return true;
   }
 
-  ArrayRef<Operation*> others() const { return others_; }
-  bool isNear(Operation* op) const {
-    int between = 0;
-    for (Operation* at = first_; at != op; at = at->getNextNode())
-      if (++between > kMostBetween) return false;
-    return true;
-  }
+  bool isNear(int at) const { return at - at_ <= kMostBetween; }
   void mark(int32_t number) const {
     if (others_.empty()) return;
     const Attribute group = Builder(first_->getContext()).getI32IntegerAttr(number);
@@ -113,7 +122,37 @@ class Group {
  private:
   Operation* first_;
   SmallVector<Operation*> others_;
+  int at_;
   int64_t registers_, bytes_;
+};
+
+/// Those of a block between two ops that end groups.
+class Groups {
+ public:
+  void add(Operation* op, int at) {
+    // An op far behind the first one stays apart, and so do all behind it.
+    while (near_ < groups_.size() && !groups_[near_].isNear(at)) ++near_;
+    for (size_t g = near_; g < groups_.size(); ++g) {
+      auto isEarlier = [&](Operation* def) {
+        const auto it = groupOf_.find(def);
+        return it != groupOf_.end() && it->second < g;
+      };
+      if (!groups_[g].take(op, scratches_, isEarlier)) continue;
+      groupOf_[op] = g;
+      return;
+    }
+    groups_.emplace_back(op, at, scratches_.bytesOf(op));
+  }
+  void close(int32_t& number) {
+    for (const Group& group : groups_) group.mark(number++);
+    groups_.clear(), groupOf_.clear(), near_ = 0;
+  }
+
+ private:
+  std::vector<Group> groups_;
+  llvm::DenseMap<Operation*, size_t> groupOf_;  ///< of all but first ones
+  size_t near_ = 0;
+  Scratches scratches_;
 };
 
 class MeetTogetherPass : public PassWrapper<MeetTogetherPass, OperationPass<func::FuncOp>> {
@@ -129,31 +168,19 @@ class MeetTogetherPass : public PassWrapper<MeetTogetherPass, OperationPass<func
     for (Block* block : blocksOf(getOperation())) {
       const bool isRepeated = isa<LoopLikeOpInterface, WorkLoopOp>(block->getParentOp());
       if (isRepeated && llvm::count_if(*block, [](Operation& op) { return isMeeting(&op); }) <= 2) continue;
-      std::vector<Group> open;
+      Groups open;
       llvm::DenseSet<Value> taken;
-      auto close = [&] {
-        for (const Group& group : open) group.mark(groups++);
-        open.clear();
-      };
+      int at = 0;
       for (Operation& op : llvm::make_early_inc_range(*block)) {
-        if (endsGroups(&op)) close();
+        ++at;
+        if (endsGroups(&op)) open.close(groups);
         if (!isMeeting(&op)) continue;
         // Takes from one tile share what the first of them puts.
         if (auto take = dyn_cast<TakeOp>(op); take && !taken.insert(take.getSource()).second) continue;
-        if (!joins(open, &op)) open.emplace_back(&op);
+        open.add(&op, at);
       }
-      close();
+      open.close(groups);
     }
-  }
-
- private:
-  static bool joins(std::vector<Group>& groups, Operation* op) {
-    llvm::DenseSet<Operation*> earlier;
-    for (Group& group : groups) {
-      if (group.take(op, earlier)) return true;
-      earlier.insert(group.others().begin(), group.others().end());
-    }
-    return false;
   }
 };
 
