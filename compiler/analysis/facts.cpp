@@ -244,7 +244,7 @@ class FactsBuilder {
   Facts& facts_;
 };
 
-Facts::Facts(Operation* func) {
+Facts::Facts(Operation* func, bool anyMask) : anyMask_(anyMask) {
   if (auto f = dyn_cast<FunctionOpInterface>(func); f && !f.isExternal()) FactsBuilder(*this).function(f);
 }
 

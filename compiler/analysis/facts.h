@@ -37,7 +37,8 @@ struct ViewFacts {
 /// After changes to the IR they are stale: make new ones.
 class Facts {
  public:
-  explicit Facts(mlir::Operation* func);
+  /// `anyMask`: as if masks of loads were always true, for choices that are right either way.
+  explicit Facts(mlir::Operation* func, bool anyMask = false);
 
   AxisFacts of(mlir::Value value) const;
   /// Largest known power of two that divides a scalar, or every element of a tile.
@@ -51,9 +52,11 @@ class Facts {
   int unitStrideDim(mlir::Value view) const;
   int64_t strideDivisibility(mlir::Value view, int dim) const;  ///< in elements
   int64_t dimDivisibility(mlir::Value view, int dim) const;
+  bool ignoresMasks() const { return anyMask_; }
 
  private:
   friend class FactsBuilder;
+  bool anyMask_ = false;
   llvm::DenseMap<mlir::Value, AxisFacts> axis_;
   llvm::DenseMap<mlir::Value, Range> range_;
   llvm::DenseMap<mlir::Value, int64_t> align_;  ///< scalar pointers

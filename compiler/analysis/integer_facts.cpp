@@ -104,6 +104,7 @@ class Rules {
           return found(axis(0), wrapped(exact(o, range(0)), bits_));
         })
         .Case<arith::CmpIOp>([&](auto cmp) { return found(comparedAxis(cmp), comparedRange(cmp)); })
+        .Case<GatherOp>([&](auto gather) { return ofGather(gather); })
         .Case<TakeOp, ReduceOp, ScanOp>([](Operation*) { return std::nullopt; })
         .Default([&](Operation*) -> Found {
           if (!op_->hasTrait<OpTrait::Elementwise>()) return std::nullopt;
@@ -130,6 +131,19 @@ class Rules {
       operands.push_back(known_.of(v));
     }
     return elementwiseAxis(shape_, operands);
+  }
+
+  /// Equal places are read alike.
+  Found ofGather(GatherOp gather) const {
+    Value offsets = gather.getOffsets(), mask = gather.getMask(), other = gather.getOther();
+    if (!offsets || shapeOfType(offsets.getType()) != shape_ || gather.getCache() == CacheHint::volatile_)
+      return std::nullopt;
+    SmallVector<AxisFacts> decide{known_.of(offsets)};
+    if (mask && !known_.ignoresMasks()) {
+      decide.push_back(known_.of(mask));
+      if (other) decide.push_back(known_.of(other));
+    }
+    return found(elementwiseAxis(shape_, decide), fullRange(bits_));
   }
 
   // Sums that promise not to wrap (nsw) are computed wide and cut to what the type holds.

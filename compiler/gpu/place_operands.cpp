@@ -203,6 +203,9 @@ class Placer {
     }
     if (auto gather = v.getDefiningOp<GatherOp>()) {
       AxisFacts axis = facts.of(gather.getOffsets());
+      // Places read from a table under a mask: most iterations will do without it (peel_masks).
+      if (gather.getMask() && axis.contiguity[0] == 1 && axis.contiguity[1] == 1)
+        axis = Facts(gather->getParentOfType<func::FuncOp>(), /*anyMask=*/true).of(gather.getOffsets());
       return axis.contiguity[0] > axis.contiguity[1] ? 0 : 1;
     }
     // What is computed from a load lies in the threads as the load reads best. Elements of 16 bits may lie either way.

@@ -4,6 +4,8 @@
 //         attention.
 // After:  up to three loops in a row with the same body: [lb, lo) masked, [lo, hi) with the scores as they are,
 //         [hi, ub) masked. Parts that cannot exist are left out.
+// Loads and stores under the same comparisons lose their masks in the middle loop, too (and with them, what hides that
+// neighbours read neighbours: places read from a table).
 // A tile that was copied to shared memory, read to be masked and shared again for a product is read by the product
 // itself in the middle loop.
 // Branches around products go the same way, when their condition is such a conjunction: where it holds the products
@@ -44,12 +46,14 @@ class Conditions {
   Where add(Value mask) {
     SmallVector<LinearForm> made;
     SmallVector<FittingForm> fitting;
+    compares_.clear();
     if (!collect(mask, made, fitting)) return Where::nowhere;
     if (llvm::all_of(made, [](const LinearForm& form) { return form.iv == 0; })) return Where::nowhere;
     if (llvm::any_of(made, [](const LinearForm& form) { return form.isConstant() && form.constant > 0; }))
       return Where::nowhere;
     llvm::append_range(conditions, made);
     llvm::append_range(needs, fitting);
+    hold.insert(compares_.begin(), compares_.end());
     const bool start = llvm::all_of(made, [](const LinearForm& form) { return form.iv < 0; }) &&
                        llvm::all_of(fitting, [](const FittingForm& need) { return need.bits >= 64; });
     return start ? Where::start : Where::anywhere;
@@ -57,6 +61,7 @@ class Conditions {
 
   SmallVector<LinearForm> conditions;  ///< all <= 0: nothing is masked
   SmallVector<FittingForm> needs;
+  llvm::SetVector<Value> hold;  ///< comparisons that are true for all elements where nothing is masked
 
  private:
   bool collect(Value mask, SmallVectorImpl<LinearForm>& made, SmallVectorImpl<FittingForm>& fitting) {
@@ -94,6 +99,7 @@ class Conditions {
     for (const FittingForm& need : fitting)
       if (!isBounded(need.form)) return false;
     made.push_back(difference);
+    compares_.push_back(mask);
     return true;
   }
 
@@ -101,11 +107,11 @@ class Conditions {
   bool collectEither(Operation* op, SmallVectorImpl<LinearForm>& made, SmallVectorImpl<FittingForm>& fitting) {
     for (bool changes : {true, false})
       for (Value side : op->getOperands()) {
-        const size_t forms = made.size(), needs = fitting.size();
+        const size_t forms = made.size(), needs = fitting.size(), compares = compares_.size();
         if (collect(side, made, fitting) &&
             (!changes || llvm::any_of(ArrayRef(made).drop_front(forms), [](const LinearForm& f) { return f.iv != 0; })))
           return true;
-        made.truncate(forms), fitting.truncate(needs);
+        made.truncate(forms), fitting.truncate(needs), compares_.truncate(compares);
       }
     return false;
   }
@@ -129,7 +135,41 @@ class Conditions {
   scf::ForOp loop_;
   const Facts& facts_;
   LinearForms forms_;
+  SmallVector<Value> compares_;  ///< of the conjunction that is being added
 };
+
+Value allTrue(OpBuilder& b, Location loc, Type type) {
+  TypedAttr value = b.getBoolAttr(true);
+  if (auto tile = dyn_cast<RankedTensorType>(type)) value = DenseElementsAttr::get(tile, true);
+  return arith::ConstantOp::create(b, loc, value);
+}
+
+/// `condition` holds inside of the loop: so do masks made of it, which loads and stores need no longer.
+void assumeIn(scf::ForOp loop, Value condition) {
+  SmallVector<Value> known{condition};
+  while (!known.empty()) {
+    Value holds = known.pop_back_val();
+    for (OpOperand& use : llvm::make_early_inc_range(holds.getUses())) {
+      Operation* user = use.getOwner();
+      if (!loop->isProperAncestor(user)) continue;
+      if (isa<BroadcastOp, ReshapeOp, TransOp, SplatOp, arith::OrIOp>(user)) {
+        known.push_back(user->getResult(0));
+      } else if (isa<arith::AndIOp>(user)) {
+        user->getResult(0).replaceAllUsesWith(user->getOperand(1 - use.getOperandNumber()));
+      } else if (auto gather = dyn_cast<GatherOp>(user); gather && gather.getMask() == holds) {
+        gather.getMaskMutable().clear();
+        gather.getOtherMutable().clear();
+      } else if (auto gather = dyn_cast<GatherSharedOp>(user)) {
+        gather.getMaskMutable().clear();
+      } else if (auto scatter = dyn_cast<ScatterOp>(user); scatter && scatter.getMask() == holds) {
+        scatter.getMaskMutable().clear();
+      } else {
+        OpBuilder b(user);
+        use.set(allTrue(b, user->getLoc(), holds.getType()));
+      }
+    }
+  }
+}
 
 /// Scalar code in front of the loop, 64 bits wide.
 class Wide {
@@ -369,6 +409,7 @@ class Peeler {
         auto here = cast<arith::SelectOp>(map.lookup(select.getResult()).getDefiningOp());
         here.getResult().replaceAllUsesWith(here.getTrueValue());
       }
+      for (Value condition : conditions_.hold) assumeIn(copy, map.lookupOrDefault(condition));
       readInPlace(copy);
       for (Operation& op : llvm::make_early_inc_range(llvm::reverse(*copy.getBody())))
         if (isOpTriviallyDead(&op)) op.erase();

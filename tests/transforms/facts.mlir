@@ -245,3 +245,24 @@ func.func @exact_quotients(%n: i32 {tile.multiple_of = 16 : i32}) {
   %half = arith.divsi %n, %c32 {facts} : i32
   return
 }
+
+// Equal places of a table are read alike, where all of them are read or none.
+func.func @table(%pages: !tile.ptr<i32>, %n: i32) {
+  %iota = tile.iota : tensor<64xi32>
+  %c16 = arith.constant dense<16> : tensor<64xi32>
+  %place = arith.divsi %iota, %c16 : tensor<64xi32>
+  // expected-remark @+1 {{contiguity [1] divisibility [1] constancy [16]}}
+  %page = tile.gather %pages offsets %place : tensor<64xi32> {facts} : !tile.ptr<i32> -> tensor<64xi32>
+  %slot = arith.remsi %iota, %c16 : tensor<64xi32>
+  %first = arith.muli %page, %c16 : tensor<64xi32>
+  // expected-remark @+1 {{contiguity [16] divisibility [16] constancy [1]}}
+  %row = arith.addi %first, %slot {facts} : tensor<64xi32>
+  %end = tile.splat %n : i32 -> tensor<64xi32>
+  %in = arith.cmpi slt, %iota, %end : tensor<64xi32>
+  // expected-remark @+1 {{contiguity [1] divisibility [1] constancy [1]}}
+  %some = tile.gather %pages offsets %place : tensor<64xi32> mask %in : tensor<64xi1> {facts} : !tile.ptr<i32> -> tensor<64xi32>
+  // Others may write it between two reads.
+  // expected-remark @+1 {{contiguity [1] divisibility [1] constancy [1]}}
+  %seen = tile.gather %pages offsets %place : tensor<64xi32> cache volatile {facts} : !tile.ptr<i32> -> tensor<64xi32>
+  return
+}

@@ -336,3 +336,48 @@ func.func @rows(%x: !tile.view<2xf16>, %n: i32, %a: !tile.smem<64x64xf16, minor 
   } {tile.stages = 2 : i32}
   return %r : tensor<64x64xf32>
 }
+
+// -----
+
+// Loads under the comparison that hides scores do without it in the loop that hides none; another one stays.
+// CHECK-LABEL: func.func @loads
+// CHECK: scf.for
+// CHECK: tile.gather %{{[^ ]*}} offsets %{{[^ ]*}} : tensor<64xi32> : !tile.ptr<i32> -> tensor<64xi32>
+// CHECK: %[[OTHER:.*]] = arith.cmpi eq
+// CHECK: tile.gather %{{[^ ]*}} offsets %{{[^ ]*}} : tensor<64xi32> mask %[[OTHER]] : tensor<64xi1> : !tile.ptr<i32>
+// CHECK: scf.yield
+// CHECK: scf.for
+// CHECK: tile.gather %{{[^ ]*}} offsets %{{[^ ]*}} : tensor<64xi32> mask %[[IN:[^ ]*]] : tensor<64xi1>
+// CHECK: tile.gather %{{[^ ]*}} offsets %{{[^ ]*}} : tensor<64xi32> mask %{{[^ ]*}} : tensor<64xi1>
+// CHECK: arith.select
+// CHECK: scf.yield
+func.func @loads(%a: tensor<64x64xf16>, %p: !tile.ptr<i32>, %n: i32) -> tensor<64x64xf32> {
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %low = arith.constant dense<0xFF800000> : tensor<64x64xf32>
+  %none = arith.constant dense<-1> : tensor<64xi32>
+  %nothing = arith.constant dense<0> : tensor<64xi32>
+  %i = tile.iota : tensor<64xi32>
+  %end = tile.splat %n : i32 -> tensor<64xi32>
+  %r = scf.for %j = %c0 to %n step %c64 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {
+    %j1 = tile.splat %j : i32 -> tensor<64xi32>
+    %col = arith.addi %j1, %i : tensor<64xi32>
+    %in = arith.cmpi slt, %col, %end : tensor<64xi32>
+    %page = tile.gather %p offsets %col : tensor<64xi32> mask %in : tensor<64xi1> other %none : tensor<64xi32> : !tile.ptr<i32> -> tensor<64xi32>
+    %even = arith.cmpi eq, %page, %nothing : tensor<64xi32>
+    %both = arith.andi %in, %even : tensor<64xi1>
+    %bias = tile.gather %p offsets %page : tensor<64xi32> mask %both : tensor<64xi1> : !tile.ptr<i32> -> tensor<64xi32>
+    %s = tile.dot %a, %a, %zero : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+    %f = arith.sitofp %bias : tensor<64xi32> to tensor<64xf32>
+    %row = tile.reshape %f : tensor<64xf32> -> tensor<1x64xf32>
+    %rows = tile.broadcast %row : tensor<1x64xf32> -> tensor<64x64xf32>
+    %sum = arith.addf %s, %rows : tensor<64x64xf32>
+    %inRow = tile.reshape %in : tensor<64xi1> -> tensor<1x64xi1>
+    %mask = tile.broadcast %inRow : tensor<1x64xi1> -> tensor<64x64xi1>
+    %w = arith.select %mask, %sum, %low : tensor<64x64xi1>, tensor<64x64xf32>
+    %next = arith.maximumf %acc, %w : tensor<64x64xf32>
+    scf.yield %next : tensor<64x64xf32>
+  } {tile.stages = 2 : i32}
+  return %r : tensor<64x64xf32>
+}

@@ -221,3 +221,38 @@ func.func @product_of_product(%A: !tile.view<2 x f32>, %C: !tile.view<2 x f32>, 
   tile.store %e, %C[%i, %i : i32, i32] : tensor<32x32xf32>, !tile.view<2 x f32>
   return
 }
+
+// -----
+
+// Neighbours along the rows lie in one page of a table, but for the mask that hides what is past the end: they shall be
+// neighbours in shared memory, too.
+// CHECK-LABEL: func.func @paged
+// CHECK: tile.gather_shared %arg1 {{.*}} -> <32x32xf16, minor = 0>
+func.func @paged(%pages: !tile.ptr<i32>, %p: !tile.ptr<f16>, %A: !tile.view<2 x f16>, %C: !tile.view<2 x f32>, %i: i32, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %zero = arith.constant dense<0.0> : tensor<16x16xf32>
+  %c8 = arith.constant dense<8> : tensor<32xi32>
+  %c128 = arith.constant dense<128> : tensor<32xi32>
+  %row = tile.iota : tensor<32xi32>
+  %end = tile.splat %n : i32 -> tensor<32xi32>
+  %in = arith.cmpi slt, %row, %end : tensor<32xi32>
+  %place = arith.divsi %row, %c8 : tensor<32xi32>
+  %page = tile.gather %pages offsets %place : tensor<32xi32> mask %in : tensor<32xi1> : !tile.ptr<i32> -> tensor<32xi32>
+  %first = arith.muli %page, %c128 : tensor<32xi32>
+  %slot = arith.remsi %row, %c8 : tensor<32xi32>
+  %key = arith.addi %first, %slot : tensor<32xi32>
+  %k1 = tile.reshape %key : tensor<32xi32> -> tensor<32x1xi32>
+  %k2 = tile.broadcast %k1 : tensor<32x1xi32> -> tensor<32x16xi32>
+  %d = tile.iota : tensor<16xi32>
+  %c8d = arith.constant dense<8> : tensor<16xi32>
+  %column = arith.muli %d, %c8d : tensor<16xi32>
+  %d1 = tile.reshape %column : tensor<16xi32> -> tensor<1x16xi32>
+  %d2 = tile.broadcast %d1 : tensor<1x16xi32> -> tensor<32x16xi32>
+  %off = arith.addi %k2, %d2 : tensor<32x16xi32>
+  %m1 = tile.reshape %in : tensor<32xi1> -> tensor<32x1xi1>
+  %m = tile.broadcast %m1 : tensor<32x1xi1> -> tensor<32x16xi1>
+  %v = tile.gather %p offsets %off : tensor<32x16xi32> mask %m : tensor<32x16xi1> : !tile.ptr<f16> -> tensor<32x16xf16>
+  %a = tile.load %A[%i, %i : i32, i32] : !tile.view<2 x f16> -> tensor<16x32xf16>
+  %r = tile.dot %a, %v, %zero : tensor<16x32xf16>, tensor<32x16xf16> -> tensor<16x16xf32>
+  tile.store %r, %C[%i, %i : i32, i32] : tensor<16x16xf32>, !tile.view<2 x f32>
+  return
+}
