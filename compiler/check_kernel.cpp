@@ -41,7 +41,7 @@ bool isOfTheLanguage(Operation* op) {
   if (isa<ProgramIdOp, NumProgramsOp, PtrAddOp, PtrToIntOp, IntToPtrOp, MakeViewOp, ViewPtrOp, ViewDimOp, ViewStrideOp,
           LoadOp, StoreOp, AccumulateOp, GatherOp, ScatterOp, AtomicRmwOp, AtomicCasOp, IotaOp, SplatOp, BroadcastOp,
           ReshapeOp, TransOp, CatOp, ExtractOp, TakeOp, HistogramOp, ItemOp, ReduceOp, ScanOp,
-          YieldOp, DotOp, AssumeOp, AssumeTrueOp, PrintOp, AssertOp, AddRnOp, MulRnOp, DivRnOp, SqrtRnOp, BitReverseOp,
+          YieldOp, DotOp, BatchDotOp, AssumeOp, AssumeTrueOp, PrintOp, AssertOp, AddRnOp, MulRnOp, DivRnOp, SqrtRnOp, BitReverseOp,
           WidenE2m1Op, WidenE8m0Op,
           OnHostOp, InlineAsmOp>(op) ||
       op->hasTrait<IsFloatFunction>())

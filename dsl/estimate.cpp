@@ -45,7 +45,8 @@ Status AnyKernel::check_budget(const std::string& target, const ConfigWords& con
     carried = std::max(carried, bytes);
     llvm::SmallPtrSet<mlir::Operation*, 8> loads;
     int64_t operands = 0;
-    loop.walk([&](ir::DotOp dot) {
+    loop.walk([&](mlir::Operation* dot) {
+      if (!mlir::isa<ir::DotOp, ir::BatchDotOp>(dot)) return;
       for (mlir::Value operand : {dot->getOperand(0), dot->getOperand(1)})
         if (mlir::Operation* load = loaded(operand); load && load->getParentOp() == loop && loads.insert(load).second)
           operands += bytes_of(load->getResult(0).getType());

@@ -94,6 +94,15 @@ LogicalResult SmemTransOp::verify() {
   return emitOpError() << "expects " << getSource().getType().transposed() << ", found " << getResult().getType();
 }
 
+LogicalResult BatchMmaOp::verify() {
+  auto shapeOf = [](Value tile) { return cast<RankedTensorType>(tile.getType()).getShape(); };
+  const ArrayRef<int64_t> a = shapeOf(getA()), b = shapeOf(getB()), acc = shapeOf(getAcc());
+  if (a[0] != acc[0] || b[0] != acc[0] || a[1] != acc[1] || a[2] != b[1] || b[2] != acc[2])
+    return emitOpError() << "operands must be as many matrices that fit: " << getA().getType() << " * "
+                         << getB().getType() << " + " << getAcc().getType();
+  return success();
+}
+
 LogicalResult MmaOp::verify() {
   auto acc = cast<RankedTensorType>(getAcc().getType());
   auto shapeOf = [](Type t) {

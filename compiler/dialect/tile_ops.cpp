@@ -397,24 +397,37 @@ LogicalResult ScanOp::verify() {
   return verifyCombiner(*this, getSources(), getResults(), signedAttr(getAxis()), getCombiner(), true);
 }
 
-LogicalResult DotOp::verify() {
-  auto a = cast<RankedTensorType>(getA().getType()), b = cast<RankedTensorType>(getB().getType()),
-       c = cast<RankedTensorType>(getAcc().getType());
-  if (a.getDimSize(1) != b.getDimSize(0)) return emitOpError() << "inner dims must agree: " << a << " * " << b;
-  if (c.getDimSize(0) != a.getDimSize(0) || c.getDimSize(1) != b.getDimSize(1))
-    return emitOpError() << "accumulator must be " << a.getDimSize(0) << "x" << b.getDimSize(1) << ", found " << c;
+// Products of matrices, the last two dims of a, b and c.
+static LogicalResult verifyProduct(Operation* op, RankedTensorType a, RankedTensorType b, RankedTensorType c) {
+  const int64_t m = a.getRank() - 2, n = a.getRank() - 1;
+  if (a.getDimSize(n) != b.getDimSize(m)) return op->emitOpError() << "inner dims must agree: " << a << " * " << b;
+  if (c.getDimSize(m) != a.getDimSize(m) || c.getDimSize(n) != b.getDimSize(n))
+    return op->emitOpError() << "accumulator must be " << a.getDimSize(m) << "x" << b.getDimSize(n) << ", found " << c;
   if (a.getElementType() != b.getElementType() && !(isF8(a) && isF8(b)))
-    return emitOpError() << "operands must have one element type, found " << a.getElementType() << " and "
-                         << b.getElementType();
+    return op->emitOpError() << "operands must have one element type, found " << a.getElementType() << " and "
+                             << b.getElementType();
   Type in = a.getElementType(), want;
-  MLIRContext* ctx = getContext();
+  MLIRContext* ctx = op->getContext();
   if (in.isF64()) want = in;
   else if (isa<FloatType>(in)) want = Float32Type::get(ctx);
   else if (in.isInteger(8)) want = IntegerType::get(ctx, 32);
-  else return emitOpError() << "operands must be f16, bf16, f32, f64, f8 or i8, found " << in;
+  else return op->emitOpError() << "operands must be f16, bf16, f32, f64, f8 or i8, found " << in;
   if (c.getElementType() != want)
-    return emitOpError() << in << " operands accumulate in " << want << ", found " << c.getElementType();
+    return op->emitOpError() << in << " operands accumulate in " << want << ", found " << c.getElementType();
   return success();
+}
+
+LogicalResult DotOp::verify() {
+  return verifyProduct(*this, cast<RankedTensorType>(getA().getType()), cast<RankedTensorType>(getB().getType()),
+                       cast<RankedTensorType>(getAcc().getType()));
+}
+
+LogicalResult BatchDotOp::verify() {
+  auto a = cast<RankedTensorType>(getA().getType()), b = cast<RankedTensorType>(getB().getType()),
+       c = cast<RankedTensorType>(getAcc().getType());
+  if (a.getDimSize(0) != b.getDimSize(0) || a.getDimSize(0) != c.getDimSize(0))
+    return emitOpError() << "operands must be as many matrices: " << a << " * " << b << " + " << c;
+  return verifyProduct(*this, a, b, c);
 }
 
 }  // namespace tile::ir

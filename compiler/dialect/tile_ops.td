@@ -346,6 +346,18 @@ def Tile_DotOp : Tile_Op<"dot", [Pure, AllTypesMatch<["acc", "result"]>]> {
   let hasVerifier = 1;
 }
 
+def Tile_BatchDotOp : Tile_Op<"batch_dot", [Pure, AllTypesMatch<["acc", "result"]>]> {
+  let summary = "acc[i] + a[i] * b[i] for every matrix i of BxMxK and BxKxN tiles";
+  let description = [{
+    As many products as `dot` would be asked for one by one; types and `precision` are those of `dot`.
+  }];
+  let arguments = (ins Tile_OfRank<3, [Tile_Number]>:$a, Tile_OfRank<3, [Tile_Number]>:$b, Tile_OfRank<3, [Tile_Number]>:$acc,
+                       DefaultValuedAttr<Tile_PrecisionAttr, "Precision::ieee">:$precision);
+  let results = (outs Tile_OfRank<3, [Tile_Number]>:$result);
+  let assemblyFormat = "$a `,` $b `,` $acc (`precision` $precision^)? attr-dict `:` type($a) `,` type($b) `->` type($acc)";
+  let hasVerifier = 1;
+}
+
 // ---- the machine's own language
 def Tile_OnHostOp : Tile_Op<"on_host", [Pure]> {
   let summary = "whether this is compiled for a host: a constant from the tile stage on";

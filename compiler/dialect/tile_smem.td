@@ -178,4 +178,18 @@ def Tile_MmaOp : Tile_Op<"mma", [MemoryEffects<[MemRead]>, AllTypesMatch<["acc",
   let hasVerifier = 1;
 }
 
+// ---- products of single warps
+def Tile_BatchMmaOp : Tile_Op<"batch_mma", [Pure, AllTypesMatch<["acc", "result"]>]> {
+  let summary = "acc[i] + a[i] * b[i], each product by one warp (or a few side by side), all of it in registers";
+  let description = [{
+    Matrices are dealt out to the warps in turn. The register layouts of operands and result are those of the engine's
+    fragments (batchLayouts, compiler/gpu/mma_table.h): an operand that is the transpose of the other lies as that one does.
+  }];
+  let arguments = (ins Tile_EngineAttr:$engine, Tile_OfRank<3, [Tile_Number]>:$a, Tile_OfRank<3, [Tile_Number]>:$b,
+                       Tile_OfRank<3, [Tile_Number]>:$acc);
+  let results = (outs Tile_OfRank<3, [Tile_Number]>:$result);
+  let assemblyFormat = "$engine $a `,` $b `,` $acc attr-dict `:` type($a) `,` type($b) `->` type($acc)";
+  let hasVerifier = 1;
+}
+
 #endif

@@ -12,21 +12,31 @@ namespace tile::ir {
 using layout::Digit;
 using layout::Layout;
 
-PartsTable partsTable(const Layout& source, int axis, int64_t parts, mlir::ValueRange operands) {
+PartsTable partsTable(const Layout& source, int axis, int64_t parts, mlir::ValueRange operands, bool apart) {
   PartsTable table;
   table.parts = parts;
   table.strides.assign(source.rank(), 0);
-  int64_t values = parts;
+  int64_t values = apart ? 1 : parts;
   for (int dim = source.rank() - 1; dim >= 0; --dim) {
     if (dim == axis) continue;
     table.strides[dim] = values;
     values *= source.cover(dim);
   }
+  constexpr int64_t kVector = 8;  // values that an access takes at most
+  if (apart) table.partStride = (values + kVector - 1) / kVector * kVector, values = table.partStride * parts;
   for (mlir::Value operand : operands) {
     table.operandOffset.push_back(table.bytes);
     table.bytes += (values * elementBytes(operand.getType()) + 15) / 16 * 16;
   }
   return table;
+}
+
+PartsTable partsTable(ReduceOp reduce) {
+  const int axis = static_cast<int>(reduce.getAxis());
+  const Layout source = *layoutOf(reduce.getSources()[0].getType()), result = *layoutOf(reduce.getResult(0).getType());
+  const int last = axis == result.rank() - 1 ? axis - 1 : result.rank() - 1;
+  const bool apart = last >= 0 && source.sliced(axis).contiguousRegs(last) > 1 && result.contiguousRegs(last) > 1;
+  return partsTable(source, axis, warpsAlong(source, axis), reduce.getSources(), apart);
 }
 
 bool readsAnyLayout(ReduceOp reduce, const Layout& result) {

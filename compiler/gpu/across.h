@@ -10,14 +10,18 @@
 namespace tile::ir {
 
 /// A table in shared memory, per operand: for each element of the tile without the axis (padding included) the values
-/// of all `parts` parts of the axis, side by side.
+/// of all `parts` parts of the axis, side by side, or a table of elements for each part (`apart`).
 struct PartsTable {
-  int64_t parts = 1;
+  int64_t parts = 1, partStride = 1;   ///< the latter in values
   std::vector<int64_t> strides;        ///< per dim, in values; 0 for the axis
   std::vector<int64_t> operandOffset;  ///< bytes
   int64_t bytes = 0;
 };
-PartsTable partsTable(const layout::Layout& source, int axis, int64_t parts, mlir::ValueRange operands);
+PartsTable partsTable(const layout::Layout& source, int axis, int64_t parts, mlir::ValueRange operands,
+                      bool apart = false);
+/// Of a reduction across warps. Threads with neighbours of the result write and read these in vectors, and no two of a
+/// warp's in one bank.
+PartsTable partsTable(ReduceOp reduce);
 
 /// A reduction across warps goes through a table: its result can be read from there under this layout of it.
 bool readsAnyLayout(ReduceOp reduce, const layout::Layout& result);

@@ -82,10 +82,12 @@ class Assigner {
   Value under(Value tile, const Layout& layout) {
     if (plan_.isCheap(tile)) return cheapUnder(tile, layout);
     if (*ir::layoutOf(tile.getType()) == layout) return tile;
+    if (auto trans = tile.getDefiningOp<TransOp>()) return transposedUnder(trans, layout);
     Value& converted = converted_[{tile, LayoutAttr::get(func_.getContext(), layout)}];
     if (!converted) {
       OpBuilder builder = behind(tile);
       converted = loadedUnder(builder, tile, layout);
+      if (!converted) converted = readUnder(tile, layout);
       if (!converted && (isReadAgain(tile, layout) || isMadeOfInvariants(tile, layout)))
         converted = cheapUnder(tile, layout);
       if (!converted) {
@@ -94,6 +96,19 @@ class Assigner {
       }
     }
     return converted;
+  }
+
+  // What is transposed moves between threads, so that its other users find it where it went.
+  Value transposedUnder(TransOp trans, const Layout& layout) {
+    Value& transposed = converted_[{trans.getResult(), LayoutAttr::get(func_.getContext(), layout)}];
+    if (transposed) return transposed;
+    OpBuilder builder(trans);
+    builder.setInsertionPointAfter(trans);
+    Value source = under(trans.getSource(), operandLayout(trans, trans.getSource(), layout));
+    auto made = TransOp::create(builder, trans.getLoc(), withLayout(tileType(trans.getResult()), layout), source,
+                                trans.getPermutation());
+    // `under` may have moved the slot.
+    return converted_[{trans.getResult(), LayoutAttr::get(func_.getContext(), layout)}] = made;
   }
 
   // A small loaded tile once more, as it is wanted: a few loads of the same cache lines instead of a way through shared
@@ -119,6 +134,34 @@ class Assigner {
     return shaped;
   }
 
+  // A tile in shared memory is read from there as it is wanted. Null: it comes from elsewhere.
+  Value readUnder(Value tile, const Layout& layout) {
+    if (!isa_and_nonnull<SmemLoadOp, ReshapeOp, TransOp>(tile.getDefiningOp())) return {};
+    const Move move = planConvert(*ir::layoutOf(tile.getType()), layout, elementBytes(tile.getType()));
+    return move.kind == Move::exchange ? readAgain(tile, layout) : Value();
+  }
+
+  Value readAgain(Value tile, const Layout& layout) {
+    Operation* op = tile.getDefiningOp();
+    if (!isa_and_nonnull<SmemLoadOp, ReshapeOp, TransOp>(op)) return {};
+    IRMapping map;
+    if (!isa<SmemLoadOp>(op)) {
+      Value source = op->getOperand(0);
+      const Layout from = operandLayout(op, source, layout);
+      const auto back = isa<ReshapeOp>(op) ? from.reshaped(shapeOf(tile)) : std::optional(layout);
+      Value read = back == layout ? readAgain(source, from) : Value();
+      if (!read) return {};
+      map.map(source, read);
+    } else if (layout.isPadded()) {
+      return {};
+    }
+    OpBuilder at(op);
+    at.setInsertionPointAfter(op);
+    Operation* again = at.clone(*op, map);
+    setLayout(again->getResult(0), layout);
+    return again->getResult(0);
+  }
+
   // Short vectors that warps would have to wait for each other to exchange (which rows a program gathers, where it adds
   // them) are read and computed once more, as they are wanted: every warp goes on by itself.
   bool isReadAgain(Value tile, const Layout& layout) {
@@ -126,7 +169,7 @@ class Assigner {
     if (!tile.getDefiningOp() || plan_.numWarps() == 1) return false;
     if (layout.numRegs() > kMostReloads || type.getNumElements() > kMostReloaded) return false;
     const Move move = planConvert(*ir::layoutOf(type), layout, elementBytes(type.getElementType()));
-    if (move.kind == Move::rename || move.kind == Move::swap || move.warpLocal) return false;
+    if (move.kind == Move::rename || move.kind == Move::swap || move.piece) return false;
     int loads = 0, ops = 0;
     return isMadeOfLoads(tile, layout, loads, ops) && loads > 0;
   }
@@ -266,6 +309,13 @@ class Assigner {
       if (isTile(mma.getA())) use(mma.getAMutable(), operandALayout(mma));
       use(mma.getAccMutable(), layout);
       return define(mma.getResult(), layout);
+    }
+    if (auto mma = dyn_cast<BatchMmaOp>(op)) {
+      const BatchLayouts layouts = batchLayouts(mma, plan_.numWarps());
+      use(mma.getAMutable(), layouts.a);
+      use(mma.getBMutable(), layouts.b);
+      use(mma.getAccMutable(), layouts.acc);
+      return define(mma.getResult(), layouts.acc);
     }
     if (auto extract = dyn_cast<ExtractOp>(op)) return cut(extract);
     SmallVector<Value> group = sameLayout(op);

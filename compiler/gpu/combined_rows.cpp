@@ -10,6 +10,7 @@
 #include "compiler/gpu/global_access.h"
 #include "compiler/gpu/layout_links.h"
 #include "compiler/lowering/elementwise.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace tile::ir {
 using namespace mlir;
@@ -161,6 +162,26 @@ bool foldsBlocksOfRows(Value tile) {
         if (auto reduce = dyn_cast<ReduceOp>(folder); reduce && reduce.getAxis() == 1) return true;
     }
   }
+  return false;
+}
+
+bool combinesRows(Value tile) {
+  constexpr size_t kMost = 64;
+  auto keepsPlaces = [](Operation* op) { return op && (isElementwise(op) || isa<ReshapeOp, TransOp>(op)); };
+  SmallVector<Value> pending{tile};
+  llvm::SetVector<Value> made;  // what it is computed from, then what is computed from these
+  while (!pending.empty() && made.size() < kMost) {
+    Value value = pending.pop_back_val();
+    if (!isTile(value) || !made.insert(value)) continue;
+    if (Operation* op = value.getDefiningOp(); keepsPlaces(op))
+      pending.append(op->operand_begin(), op->operand_end());
+  }
+  for (size_t i = 0; i < made.size() && i < 2 * kMost; ++i)
+    for (Operation* user : made[i].getUsers()) {
+      auto reduce = dyn_cast<ReduceOp>(user);
+      if (reduce && reduce.getAxis() + 1 < cast<RankedTensorType>(made[i].getType()).getRank()) return true;
+      if (keepsPlaces(user)) made.insert(user->result_begin(), user->result_end());
+    }
   return false;
 }
 

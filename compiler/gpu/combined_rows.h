@@ -38,6 +38,8 @@ MmaOp productMeeting(mlir::Value tile);
 
 /// What is computed from the tile, element by element, is cut into blocks of rows (of dim 0) that are combined.
 bool foldsBlocksOfRows(mlir::Value tile);
+/// What the tile is computed from, or what is computed from that, is combined along another dim than its last.
+bool combinesRows(mlir::Value tile);
 /// The tile, or what a loop makes of it, meets vectors with an element for each row (of dim 0) that loops load: runs of
 /// rows in a thread read them in runs.
 bool meetsLoadedColumns(mlir::Value tile);

@@ -55,7 +55,9 @@ class Fetcher {
 
  private:
   static bool hasProduct(scf::ForOp loop) {
-    return loop.getBody()->walk([](MmaOp) { return WalkResult::interrupt(); }).wasInterrupted();
+    return loop.getBody()
+        ->walk([](Operation* op) { return isa<MmaOp, BatchMmaOp>(op) ? WalkResult::interrupt() : WalkResult::advance(); })
+        .wasInterrupted();
   }
 
   bool onlyBulkCopies() {
@@ -79,6 +81,7 @@ class Fetcher {
     };
     for (auto share : loop.getBody()->getOps<ShareOp>()) add(share.getSource());
     for (auto product : loop.getBody()->getOps<MmaOp>()) add(product.getA());  // kept in registers
+    for (auto product : loop.getBody()->getOps<BatchMmaOp>()) add(product.getA()), add(product.getB());
     return all;
   }
 

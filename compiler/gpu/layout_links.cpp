@@ -28,6 +28,8 @@ SmallVector<Value> sameLayout(Operation* op) {
     addTiles(group, {take.getIndices(), take.getResult()});
   } else if (auto mma = dyn_cast<MmaOp>(op)) {
     addTiles(group, {mma.getAcc(), mma.getResult()});
+  } else if (auto mma = dyn_cast<BatchMmaOp>(op)) {
+    addTiles(group, {mma.getAcc(), mma.getResult()});
   } else if (auto reduce = dyn_cast<ReduceOp>(op)) {
     addTiles(group, reduce.getSources());
   } else if (auto gather = dyn_cast<AsyncGatherOp>(op)) {

@@ -37,10 +37,14 @@ LayoutPlan::LayoutPlan(const LayoutScope& scope, const Target& target)
       choices_(cheap_, access_) {
   keepInWarps();
   const SmallVector<Value> early = keepAsLoaded();
+  const SmallVector<Value> carried = keepAccumulators();
+  placeBatches(/*combined=*/true);
+  choices_.follow(carried);
   placeAccumulators();
+  placeBatches(/*combined=*/false);
+  placeRunsOfRows();
   placeBulkStores();
   placeFirstOperands();
-  placeRunsOfRows();
   placeCarriedSums();
   placeRunsToScan();
   choices_.follow(early);
@@ -166,12 +170,34 @@ SmallVector<Value> LayoutPlan::keepAsLoaded() {
   return kept;
 }
 
-void LayoutPlan::placeAccumulators() {
+// Those that loops carry: in any other layout they would be moved in every iteration.
+SmallVector<Value> LayoutPlan::keepAccumulators() {
+  SmallVector<Value> kept;
+  auto keep = [&](Value tile, const Layout& layout) {
+    if (choices_.hold(tile, layout)) kept.push_back(tile);
+  };
   scope_.walk([&](Operation* op) {
-    if (auto mma = dyn_cast<MmaOp>(op)) {
-      choices_.choose(mma.getResult(), accumulatorLayout(mma));
-      choices_.choose(mma.getAcc(), accumulatorLayout(mma));
-    }
+    auto mma = dyn_cast<MmaOp>(op);
+    auto acc = mma ? dyn_cast<BlockArgument>(mma.getAcc()) : BlockArgument();
+    auto loop = acc ? dyn_cast<scf::ForOp>(acc.getOwner()->getParentOp()) : scf::ForOp();
+    if (!loop) return;
+    const Layout layout = accumulatorLayout(mma);
+    keep(mma.getResult(), layout);
+    for (auto& group : carriedGroups(loop))
+      if (llvm::is_contained(group, acc))
+        for (Value tile : group) keep(tile, layout);
+  });
+  return kept;
+}
+
+void LayoutPlan::placeAccumulators() {
+  auto place = [&](Value acc, Value result, const Layout& layout) {
+    choices_.choose(result, layout);
+    choices_.choose(acc, layout);
+  };
+  scope_.walk([&](Operation* op) {
+    if (auto mma = dyn_cast<MmaOp>(op)) place(mma.getAcc(), mma.getResult(), accumulatorLayout(mma));
+    if (auto mma = dyn_cast<BatchMmaOp>(op)) place(mma.getAcc(), mma.getResult(), batchLayouts(mma, numWarps()).acc);
   });
   choices_.spread();
 }
@@ -190,6 +216,26 @@ void LayoutPlan::placeFirstOperands() {
     if (auto mma = dyn_cast<MmaOp>(op); mma && isTile(mma.getA())) choices_.choose(mma.getA(), operandALayout(mma));
   });
   choices_.spread();
+}
+
+// What a warp multiplies by itself it computes, too: nobody else has to wait. Where rows are combined in blocks a
+// thread has runs of them, whatever products meet them: these pass through bytes of the warp's own.
+void LayoutPlan::placeBatches(bool combined) {
+  constexpr int kVectorBytes = 16;
+  scope_.walk([&](Operation* op) {
+    auto product = dyn_cast<BatchMmaOp>(op);
+    if (!product || product.getAcc().getType().getShape()[0] % numWarps() != 0) return;
+    for (Value operand : {product.getA(), product.getB()}) {
+      if (auto trans = operand.getDefiningOp<TransOp>()) operand = trans.getSource();
+      if (combinesRows(operand) != combined) continue;
+      const layout::Shape shape = shapeOf(operand), matrix{shape[1], shape[2]};
+      const int vector = kVectorBytes / elementBytes(operand.getType());
+      const Layout one = combined ? scanLayout(matrix, 0, 1, target_.lanes)
+                                  : layout::blocked(matrix, vector, {1, 0}, 1, target_.lanes);
+      if (!one.isPadded()) choices_.choose(operand, layout::inBatches(one, shape[0], numWarps()));
+      choices_.spread();
+    }
+  });
 }
 
 // Scans across the rows of a tile, and tiles cut into blocks of rows: a thread that holds a run of rows needs no other
@@ -391,6 +437,7 @@ Layout LayoutPlan::layoutOf(Value tile) const {
 Layout LayoutPlan::groupLayout(Operation* op) const {
   SmallVector<Value> group = sameLayout(op);
   if (auto mma = dyn_cast<MmaOp>(op)) return accumulatorLayout(mma);
+  if (auto mma = dyn_cast<BatchMmaOp>(op)) return batchLayouts(mma, numWarps()).acc;
   if (auto gather = dyn_cast<AsyncGatherOp>(op)) return asyncGatherLayout(gather, facts_, numWarps());
   auto chosen = [&]() -> std::optional<Layout> {
     // Results first: they were chosen with the op's own wishes in mind.

@@ -43,9 +43,11 @@ class LayoutPlan {
   void keepInWarps();
   llvm::SmallVector<mlir::Value> holdFactors();
   llvm::SmallVector<mlir::Value> keepAsLoaded();
+  llvm::SmallVector<mlir::Value> keepAccumulators();
   void placeAccumulators();
   void placeBulkStores();
   void placeFirstOperands();
+  void placeBatches(bool combined);
   void placeRunsOfRows();
   void placeCarriedSums();
   void placeRunsToScan();

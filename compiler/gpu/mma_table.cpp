@@ -2,6 +2,7 @@
 #include "compiler/gpu/mma_table.h"
 
 #include <limits>
+#include <numeric>
 
 namespace tile::ir {
 using namespace mlir;
@@ -64,13 +65,13 @@ const EngineRow& engineRow(Engine engine) {
   return kRows[std::size(kRows) - 1];
 }
 
-std::pair<std::string, std::string> f8Names(MmaOp op) {
+std::pair<std::string, std::string> f8Names(Type a, Type b) {
   auto nameOf = [](Type operand) {
     auto smem = dyn_cast<SmemType>(operand);
     const Type element = smem ? smem.getElementType() : getElementTypeOrSelf(operand);
     return std::string(isa<Float8E4M3FNType>(element) ? "e4m3" : "e5m2");
   };
-  return {nameOf(op.getA().getType()), nameOf(op.getB().getType())};
+  return {nameOf(a), nameOf(b)};
 }
 
 Engine chooseEngine(Type element, Type acc, Precision precision, const Target& target) {
@@ -141,6 +142,20 @@ layout::Layout accumulatorLayout(MmaOp op) {
   int repN = static_cast<int>(roundUp(tile[1], wide * warpsN) / (wide * warpsN));
   return layout::Layout(tile, {{1, 4, 1}, {1, repN, wide * warpsN}, {0, repM, rows * warpsM}},
                         {{1, columns, 4}, {0, rows, 1}}, {{0, warpsM, rows}, {1, warpsN, wide}});
+}
+
+BatchLayouts batchLayouts(BatchMmaOp op, int numWarps) {
+  auto shapeOf = [](Value tile) { return cast<RankedTensorType>(tile.getType()).getShape(); };
+  const ArrayRef<int64_t> a = shapeOf(op.getA()), acc = shapeOf(op.getAcc());
+  const int bits = engineRow(op.getEngine()).operandBits, warps = static_cast<int>(std::gcd<int64_t>(a[0], numWarps)),
+            warpsN = numWarps / warps;
+  auto all = [&](const layout::Layout& one) { return layout::inBatches(one, a[0], warps); };
+  // Two fragments of b are one of a, turned: x times its own transpose needs one of them.
+  const layout::Layout b = warpsN == 1 && acc[2] % 16 == 0
+                               ? layout::mmaOperandA({acc[2], a[2]}, 1, 1, bits).transposed({1, 0})
+                               : layout::mmaOperandB({a[2], acc[2]}, 1, warpsN, bits);
+  return {all(layout::mmaOperandA({a[1], a[2]}, 1, warpsN, bits)), all(b),
+          all(layout::mmaAccumulator({acc[1], acc[2]}, 1, warpsN))};
 }
 
 layout::Layout fragmentLayout(MmaOp op) {

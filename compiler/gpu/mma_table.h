@@ -25,7 +25,7 @@ struct EngineRow {
 const EngineRow& engineRow(Engine engine);
 
 /// PTX names of the element types of a and b, products of f8.
-std::pair<std::string, std::string> f8Names(MmaOp op);
+std::pair<std::string, std::string> f8Names(mlir::Type a, mlir::Type b);
 
 inline bool isWgmma(Engine engine) { return engineRow(engine).isWgmma; }
 
@@ -53,6 +53,13 @@ FmaLanes fmaLanes(int64_t m, int64_t n, int warpsM, int warpsN);
 /// Register layouts of an mma's accumulator and, when it is a register tile, of its first operand.
 layout::Layout accumulatorLayout(MmaOp op);
 layout::Layout operandALayout(MmaOp op);
+
+/// Register layouts of products of single warps: matrices are dealt out in turn, and where there are fewer of them than
+/// warps, several share the columns of one.
+struct BatchLayouts {
+  layout::Layout a, b, acc;
+};
+BatchLayouts batchLayouts(BatchMmaOp op, int numWarps);
 
 /// A product by warpgroups as the instructions see it: of m x n, rows of 64 divided among `teamsM`, columns among
 /// `teamsN` warpgroups. Transposed products (dialect/products.h) have the columns of the tile for rows.

@@ -27,7 +27,7 @@ int64_t registersOf(Type type) {
 
 namespace {
 
-constexpr int64_t kMostAtOnce = 16384;  ///< bytes of a tile that lanes exchange, of all warps together
+constexpr int64_t kMostAtOnce = 20480;  ///< bytes of a tile that lanes exchange, of all warps together
 
 layout::Layout layoutOrDie(Value value) { return *layoutOf(value.getType()); }
 
@@ -40,6 +40,27 @@ void seeAsRows(layout::Layout& from, layout::Layout& to) {
   const layout::Shape shape{rows, from.shape().back()};
   auto flatFrom = from.reshaped(shape), flatTo = to.reshaped(shape);
   if (flatFrom && flatTo) from = std::move(*flatFrom), to = std::move(*flatTo);
+}
+
+/// Lanes wait for each other at no cost: a large tile passes in pieces through few bytes.
+Move exchangeInPieces(const layout::Layout& from, const layout::Layout& to, int bytes) {
+  Move move;
+  move.kind = Move::exchange;
+  move.from = from;
+  move.to = to;
+  seeAsRows(move.from, move.to);
+  move.box = move.to.shape();
+  move.piece = layout::planExchange(move.from, move.to, bytes).bytes;
+  const int64_t most = kMostAtOnce / from.numWarps();
+  if (move.piece > std::max(most, kOwnScratch)) {
+    move.box = layout::exchangeBox(move.from, move.to, bytes, most);
+    const layout::Coord origin(move.box.size(), 0);
+    move.piece = layout::planExchange(*layout::boxLayout(move.from, origin, move.box),
+                                      *layout::boxLayout(move.to, origin, move.box), bytes).bytes;
+  }
+  move.piece = std::max(move.piece, kOwnScratch);
+  move.bytes = move.piece * from.numWarps();
+  return move;
 }
 
 }  // namespace
@@ -60,22 +81,16 @@ Move planConvert(const layout::Layout& from, const layout::Layout& to, int bytes
     return move;
   }
   move.kind = Move::exchange;
+  if (auto own = layout::withinWarps(from, to)) return exchangeInPieces(own->first, own->second, bytes);
   move.from = from;
   move.to = to;
   seeAsRows(move.from, move.to);
   move.bytes = layout::planExchange(move.from, move.to, bytes).bytes;
-  // Warps that repeat each other write the same bytes at their own pace: they must meet after all, unless each has all
-  // it needs and bytes of its own.
-  move.isOwn = from.numWarps() > 1 && from.warpReplicas() == from.numWarps() && move.bytes <= kOwnScratch;
-  if (move.isOwn) move.bytes = kOwnScratch * from.numWarps();
-  move.warpLocal = move.isOwn || (from.warpReplicas() == 1 && layout::isWarpLocal(from, to));
-  // Lanes wait for each other at no cost: a large tile passes in pieces through few bytes.
   move.box = move.to.shape();
-  if (move.warpLocal && !move.isOwn && move.bytes > kMostAtOnce) {
-    move.box = layout::exchangeBox(move.from, move.to, bytes, kMostAtOnce);
-    const layout::Coord origin(move.box.size(), 0);
-    move.bytes = layout::planExchange(*layout::boxLayout(move.from, origin, move.box),
-                                      *layout::boxLayout(move.to, origin, move.box), bytes).bytes;
+  // Warps that repeat each other have what others want of them, too.
+  if (from.numWarps() > 1 && from.warpReplicas() == from.numWarps() && move.bytes <= kOwnScratch) {
+    move.piece = kOwnScratch;
+    move.bytes = move.piece * from.numWarps();
   }
   return move;
 }

@@ -9,7 +9,7 @@
 
 namespace tile::ir {
 
-/// Shared memory in which a warp moves small tiles among its own lanes.
+/// Shared memory in which a warp moves small tiles among its own lanes: all of them pass through the same bytes.
 inline constexpr int64_t kOwnScratch = 512;
 
 struct Move {
@@ -21,11 +21,10 @@ struct Move {
   } kind = rename;
   std::vector<int> map;
   std::vector<layout::LaneSwap> swaps;
-  layout::Layout from, to;  ///< exchange: as the result's shape sees both
+  layout::Layout from, to;  ///< exchange: as the result's shape sees both; of a piece: as a warp does
   layout::Shape box;        ///< exchange: what passes at once, one box after another
   int64_t bytes = 0;        ///< of shared memory
-  bool warpLocal = false;
-  bool isOwn = false;       ///< each warp has all of the tile, and a piece of kOwnScratch bytes to itself
+  int64_t piece = 0;        ///< not 0: lanes exchange within their warp, which has so many of the bytes to itself
 };
 
 Move planConvert(const layout::Layout& from, const layout::Layout& to, int elementBytes);

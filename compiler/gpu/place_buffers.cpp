@@ -105,6 +105,42 @@ class Placer {
   }
 
   int64_t place(const Target& target) {
+    const int64_t total = placeGroups(target);
+    if (!alignPieces()) return total;
+    const int64_t aligned = placeGroups(target), limit = sharedBytesEach(target, programsWanted(target));
+    if (aligned <= std::max(total, limit)) return aligned;
+    func_.walk([](Operation* op) { op->removeAttr(kScratchPitchAttr); });
+    collect();
+    return placeGroups(target);
+  }
+
+  /// Where warps keep to pieces of their own in different moves, pieces of one size: warps that are ahead with the next
+  /// move touch no piece of another's. False: there is nothing to do.
+  bool alignPieces() {
+    llvm::MapVector<Region*, int64_t> most;
+    bool differ = false;
+    auto ownScratch = [](Operation* op) {
+      const auto scratch = scratchOf(op);
+      return scratch ? scratch->piece : 0;
+    };
+    func_.walk([&](Operation* op) {
+      const int64_t piece = ownScratch(op);
+      if (piece <= kOwnScratch) return;
+      auto [at, isNew] = most.try_emplace(roleOf(op), piece);
+      differ |= !isNew && at->second != piece;
+      at->second = std::max(at->second, piece);
+    });
+    if (!differ) return false;
+    func_.walk([&](Operation* op) {
+      if (ownScratch(op) <= kOwnScratch) return;
+      const auto pitch = static_cast<int32_t>(most[roleOf(op)]);
+      op->setAttr(kScratchPitchAttr, Builder(op->getContext()).getI32IntegerAttr(pitch));
+    });
+    collect();
+    return true;
+  }
+
+  int64_t placeGroups(const Target& target) {
     const int64_t total = placeAll(target);
     // Groups that meet at one barrier lie side by side: not where that costs programs of a multiprocessor, or, for few
     // barriers, programs that gather what they have in the L1 cache, of which shared memory takes its share. Nor are
@@ -255,7 +291,7 @@ class Placer {
         buffers_.push_back({op, ringBytes(ring), ring.getPayload() % 16 ? 8 : 16, 0, order_.end(func_), -1});
       } else if (auto scratch = scratchOf(op)) {
         for (Operation* other : metWith(op)) meetings_[other] = op;
-        if (scratch->isOwn) {  // one for all of a role
+        if (scratch->piece == kOwnScratch) {  // one for all of a role
           Operation*& first = own[roleOf(op)];
           if (first) return sharers_[first].push_back(op);
           first = op;
@@ -342,7 +378,7 @@ class Placer {
     for (Buffer& buffer : buffers_) {
       buffer.lastUse = buffer.end;
       const auto scratch = isa<SmemAllocOp, RingAllocOp>(buffer.op) ? std::nullopt : scratchOf(buffer.op);
-      if (!scratch || scratch->warpLocal || scratch->isOwn) continue;
+      if (!scratch || scratch->warpLocal) continue;
       scratches.push_back(&buffer);
       if (!meetings_.contains(buffer.op)) meetings[buffer.op->getBlock()].push_back(buffer.op);
     }

@@ -404,6 +404,7 @@ class PlaceOperandsPass : public PassWrapper<PlaceOperandsPass, OperationPass<fu
 
   void runOnOperation() override {
     func::FuncOp func = getOperation();
+    multiplyByWarps(func);
     bool hasDots = func.walk([](DotOp) { return WalkResult::interrupt(); }).wasInterrupted();
     if (!hasDots) return markAllAnalysesPreserved();
     int warps = options_().numWarps;
@@ -412,6 +413,21 @@ class PlaceOperandsPass : public PassWrapper<PlaceOperandsPass, OperationPass<fu
     if (!warps) warps = planWarps(func);
     func->setAttr("tile.num_warps", Builder(func.getContext()).getI32IntegerAttr(warps));
     Placer(func, target_(), warps).run();
+  }
+
+  /// Products of single warps have all they need in registers.
+  void multiplyByWarps(func::FuncOp func) {
+    SmallVector<BatchDotOp> dots;
+    func.walk([&](BatchDotOp dot) { dots.push_back(dot); });
+    for (BatchDotOp dot : dots) {
+      OpBuilder builder(dot);
+      const Engine engine = chooseEngine(getElementTypeOrSelf(dot.getA().getType()),
+                                         getElementTypeOrSelf(dot.getAcc().getType()), dot.getPrecision(), target_());
+      dot.replaceAllUsesWith(BatchMmaOp::create(builder, dot.getLoc(), dot.getResult().getType(), engine, dot.getA(),
+                                                dot.getB(), dot.getAcc())
+                                 .getResult());
+      dot.erase();
+    }
   }
 
  private:

@@ -24,7 +24,14 @@ std::string tileText(Type type) {
 
 std::optional<Scratch> fromMove(const Move& move, llvm::Twine what) {
   if (move.kind == Move::rename || move.kind == Move::swap) return std::nullopt;
-  return Scratch{move.bytes, 16, move.kind == Move::exchange && move.warpLocal, what.str(), move.isOwn};
+  return Scratch{move.bytes, 16, move.piece != 0, what.str(), move.piece};
+}
+
+std::optional<Scratch> withPitch(std::optional<Scratch> scratch, Operation* op) {
+  auto pitch = op->getAttrOfType<IntegerAttr>(kScratchPitchAttr);
+  if (scratch && scratch->piece && pitch)
+    scratch->bytes = scratch->bytes / scratch->piece * pitch.getInt(), scratch->piece = pitch.getInt();
+  return scratch;
 }
 
 // The results of an atomic that several threads hold come from the one that performed it.
@@ -42,7 +49,7 @@ std::optional<Scratch> atomicScratch(Op op) {
 }  // namespace
 
 std::optional<Scratch> scratchOf(Operation* op) {
-  return llvm::TypeSwitch<Operation*, std::optional<Scratch>>(op)
+  auto scratch = llvm::TypeSwitch<Operation*, std::optional<Scratch>>(op)
       .Case<ConvertOp>([](auto o) { return fromMove(planMove(o), "conversion of " + tileText(o.getType())); })
       .Case<TransOp>(
           [](auto o) { return fromMove(planMove(o), "transposition of " + tileText(o.getSource().getType())); })
@@ -71,7 +78,7 @@ std::optional<Scratch> scratchOf(Operation* op) {
         int64_t parts = warpsAlong(layout, axis);
         if (parts == 1) return std::nullopt;
         if (votesAtBarrier(o)) return Scratch{0, 16, false, "vote of the program's threads"};
-        return Scratch{partsTable(layout, axis, parts, o.getSources()).bytes, 16, false,
+        return Scratch{partsTable(o).bytes, 16, false,
                        "reduction of " + tileText(o.getSources()[0].getType())};
       })
       .Case<ScanOp>([](ScanOp o) -> std::optional<Scratch> {
@@ -84,6 +91,7 @@ std::optional<Scratch> scratchOf(Operation* op) {
       })
       .Case<AtomicRmwOp, AtomicCasOp>([](auto o) { return atomicScratch(o); })
       .Default([](Operation*) { return std::nullopt; });
+  return withPitch(std::move(scratch), op);
 }
 
 SmallVector<Operation*> metWith(Operation* first) {

@@ -25,11 +25,13 @@ inline constexpr int64_t kGapRow = 128;
 
 struct Scratch {
   int64_t bytes = 0, alignment = 16;
-  bool warpLocal =
-      false;  ///< warps keep to bytes of their own: the op waits for lanes only, and needs no barrier against itself
-  std::string what;  ///< for reports: "conversion of 64x64xf16"
-  bool isOwn = false;  ///< the pieces that warps have to themselves: the same bytes for all such ops of a role
+  bool warpLocal = false;  ///< every warp keeps to a piece of its own: the op waits for lanes only
+  std::string what;        ///< for reports: "conversion of 64x64xf16"
+  int64_t piece = 0;       ///< bytes of a warp's piece
 };
+/// On an op whose warps keep to pieces of their own: i32, bytes from one piece to the next, where that is more than it
+/// needs. Ops that agree about that and begin at one place need no barrier between them.
+inline constexpr const char* kScratchPitchAttr = "tile.scratch_pitch";
 /// nullopt: the op needs none.
 std::optional<Scratch> scratchOf(mlir::Operation* op);
 

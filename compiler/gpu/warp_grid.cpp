@@ -34,6 +34,7 @@ Value WarpGrids::leaderOf(Value value) const {
 
 void WarpGrids::connect(Operation* op) {
   if (auto dot = dyn_cast<DotOp>(op)) return join(dot.getAcc(), dot.getResult());
+  if (auto dot = dyn_cast<BatchMmaOp>(op)) return join(dot.getAcc(), dot.getResult());
   // Loads make new tiles; transposition and reordering hand elements to other owners.
   if (isa<LoadOp, GatherOp, StoreOp, AccumulateOp, ScatterOp, AtomicRmwOp, AtomicCasOp, TransOp, TakeOp, HistogramOp>(
           op))
@@ -153,6 +154,20 @@ std::optional<WarpGrids::Grid> warpgroupGrid(ArrayRef<DotOp> dots, int numWarps,
   return best;
 }
 
+/// Some product, or what a loop or branch hands on, is in it: not loads alone.
+bool isMadeOfProducts(Value tile) {
+  SmallVector<Value> pending{tile};
+  llvm::DenseSet<Value> seen;
+  while (!pending.empty()) {
+    Value value = pending.pop_back_val();
+    if (!isTile(value) || !seen.insert(value).second) continue;
+    Operation* op = value.getDefiningOp();
+    if (!op || isa<DotOp, BatchMmaOp>(op) || (op->getNumRegions() && !isa<ReduceOp, ScanOp>(op))) return true;
+    if (!isa<LoadOp, GatherOp>(op)) pending.append(op->operand_begin(), op->operand_end());
+  }
+  return false;
+}
+
 }  // namespace
 
 WarpGrids::WarpGrids(func::FuncOp func, int numWarps, function_ref<EngineChoice(DotOp)> enginesOf) {
@@ -182,7 +197,8 @@ WarpGrids::WarpGrids(func::FuncOp func, int numWarps, function_ref<EngineChoice(
       SmallVector<DotOp> chained;
       for (DotOp dot : members) {
         const EngineRow& row = engineRow(engineOf(dot));
-        const bool isMade = leaderOf(dot.getA()).getAsOpaquePointer() == leader || isRemade(dot.getA()) ||
+        const bool isOfClass = leaderOf(dot.getA()).getAsOpaquePointer() == leader && isMadeOfProducts(dot.getA());
+        const bool isMade = isOfClass || isRemade(dot.getA()) ||
                             (row.isWgmma && row.operandBits == 16 && choices[dot.getOperation()].widensA);
         if (takesAccumulators(engineOf(dot)) && isMade) chained.push_back(dot);
       }

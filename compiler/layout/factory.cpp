@@ -110,6 +110,19 @@ Layout mmaOperandB(const Shape& shape, int warpsM, int warpsN, int bits) {
                 {{kReplicated, warpsM, 0}, {1, warpsN, 8}});
 }
 
+Layout inBatches(const Layout& matrix, int64_t count, int warps) {
+  auto moved = [](std::vector<Digit> digits) {
+    for (Digit& digit : digits) digit.dim += digit.dim == kReplicated ? 0 : 1;
+    return digits;
+  };
+  Shape shape{count};
+  shape.insert(shape.end(), matrix.shape().begin(), matrix.shape().end());
+  std::vector<Digit> regs = moved(matrix.regs()), ofWarps = moved(matrix.warps());
+  regs.push_back({0, repetitions(count, warps), warps});
+  ofWarps.push_back({0, warps, 1});
+  return Layout(shape, regs, moved(matrix.lanes()), ofWarps);
+}
+
 Layout mmaDoubleAccumulator(const Shape& shape, int warpsM, int warpsN, bool aAlongK, bool bAlongK) {
   int repM = repetitions(shape[0], 16 * warpsM), repN = repetitions(shape[1], 16 * warpsN);
   std::vector<Digit> lanes =

@@ -105,6 +105,9 @@ Layout mmaOperandA(const Shape& shape, int warpsM, int warpsN, int bits);
 /// B operand (k x n8).
 Layout mmaOperandB(const Shape& shape, int warpsM, int warpsN, int bits);
 
+/// As many matrices that all lie like `matrix`, which has the warps of one, dealt out in turn to `warps` times as many.
+Layout inBatches(const Layout& matrix, int64_t count, int warps);
+
 /// Accumulator of 64-bit elements (m16n8 twice, for 16 columns). Instructions stand for rows and columns in an order of
 /// our own, in which half a warp's reads of an operand, of tiles swizzled in rows of 128 bytes, meet in no bank. What
 /// lane bits (g = lane / 4, t = lane % 4), the second row of an instruction, its second column and the second

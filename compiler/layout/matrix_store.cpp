@@ -76,8 +76,9 @@ std::optional<MatrixStore> planMatrices(const Layout& layout, const SharedTile& 
 
 }  // namespace
 
-std::optional<MatrixStore> planMatrixStore(const Layout& layout, const SharedTile& tile, int minorDim, int64_t first) {
-  if (layout.warpReplicas() != 1) return std::nullopt;
+std::optional<MatrixStore> planMatrixStore(const Layout& layout, const SharedTile& tile, int minorDim, int64_t first,
+                                           bool everyWarp) {
+  if (!everyWarp && layout.warpReplicas() != 1) return std::nullopt;
   return planMatrices(layout, tile, minorDim, first);
 }
 

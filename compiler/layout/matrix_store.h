@@ -25,9 +25,10 @@ struct MatrixStore {
 
 /// Stores the part of the tile whose coordinate along the minor dim is in [first, first + tile.cols) to the start of
 /// `tile`, whose rows run along the other dim. nullopt: the layout is not made of whole 8x8 matrices, has replicas or
-/// padding, the part cuts through a warp's share, or rows are not multiples of 16 bytes.
+/// padding, the part cuts through a warp's share, or rows are not multiples of 16 bytes. `everyWarp`: each has bytes of
+/// its own, so that replicas are stored as often as there are.
 std::optional<MatrixStore> planMatrixStore(const Layout& layout, const SharedTile& tile, int minorDim,
-                                           int64_t first = 0);
+                                           int64_t first = 0, bool everyWarp = false);
 
 /// The same for reading the whole tile back with ldmatrix, which several warps may do.
 std::optional<MatrixStore> planMatrixLoad(const Layout& layout, const SharedTile& tile, int minorDim);

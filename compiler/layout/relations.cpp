@@ -110,4 +110,45 @@ bool isWarpLocal(const Layout& from, const Layout& to) {
   return true;
 }
 
+namespace {
+
+/// The digits of registers and lanes without what warps add; false where steps do not divide.
+bool takeOutWarps(const Layout& layout, std::vector<Digit>& regs, std::vector<Digit>& lanes) {
+  regs = layout.regs(), lanes = layout.lanes();
+  // Largest steps first: taking one out moves those above it together.
+  std::vector<Digit> warps = layout.warps();
+  std::sort(warps.begin(), warps.end(), [](const Digit& a, const Digit& b) { return a.stride > b.stride; });
+  for (const Digit& warp : warps) {
+    if (warp.dim == kReplicated) continue;
+    for (auto* digits : {&regs, &lanes})
+      for (Digit& digit : *digits) {
+        if (digit.dim != warp.dim || digit.stride <= warp.stride) continue;
+        if (digit.stride % (warp.stride * warp.count)) return false;
+        digit.stride /= warp.count;
+      }
+  }
+  return true;
+}
+
+int64_t coverOf(const std::vector<Digit>& regs, const std::vector<Digit>& lanes, int dim) {
+  int64_t last = 0;
+  for (const auto* digits : {&regs, &lanes})
+    for (const Digit& digit : *digits)
+      if (digit.dim == dim) last += (digit.count - 1) * int64_t{digit.stride};
+  return last + 1;
+}
+
+}  // namespace
+
+std::optional<std::pair<Layout, Layout>> withinWarps(const Layout& from, const Layout& to) {
+  if (from.warps() != to.warps() || !isWarpLocal(from, to)) return std::nullopt;
+  std::vector<Digit> fromRegs, fromLanes, toRegs, toLanes;
+  if (!takeOutWarps(from, fromRegs, fromLanes) || !takeOutWarps(to, toRegs, toLanes)) return std::nullopt;
+  Shape shape = from.shape();
+  for (int dim = 0; dim < from.rank(); ++dim)
+    shape[dim] = std::min({shape[dim], coverOf(fromRegs, fromLanes, dim), coverOf(toRegs, toLanes, dim)});
+  const std::vector<Digit> all{{kReplicated, from.numWarps(), 0}};
+  return std::pair(Layout(shape, fromRegs, fromLanes, all), Layout(shape, toRegs, toLanes, all));
+}
+
 }  // namespace tile::layout

@@ -22,6 +22,9 @@ bool sameThreads(const Layout& a, const Layout& b);
 std::optional<std::vector<int>> shiftedRegisterMap(const Layout& from, const Layout& to, const Coord& offset);
 /// Every element a warp needs under `to` is held by the same warp under `from`: lanes exchange, warps need not meet.
 bool isWarpLocal(const Layout& from, const Layout& to);
+/// Where lanes exchange (isWarpLocal): both layouts of what one warp has, as a tile of its own that all warps hold.
+/// Nullopt: warps need to meet, or their shares are no boxes.
+std::optional<std::pair<Layout, Layout>> withinWarps(const Layout& from, const Layout& to);
 /// Layout of a box at `offset` of a tile whose elements stay where they are; nullopt when threads' shares are cut.
 std::optional<Layout> boxLayout(const Layout& source, const Coord& offset, const Shape& shape);
 /// Layout of `count` tiles of one layout put one after another along `dim`; nullopt when the layout is padded there.

@@ -55,6 +55,12 @@ def MultiplyNarrow : Pass<"tile-multiply-narrow", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect"];
 }
 
+def UnrollBatches : Pass<"tile-unroll-batches", "::mlir::func::FuncOp"> {
+  let summary = "products of several matrices are one product for each, unless single warps compute them";
+  let options = [Option<"host", "host", "bool", "false", "the target is a host">];
+  let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect"];
+}
+
 def SmallProducts : Pass<"tile-small-products", "::mlir::func::FuncOp"> {
   let summary = "many small products that no tensor core multiplies are computed element by element";
   let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect"];

@@ -8,7 +8,8 @@ namespace tile::ir {
 
 void addTilePasses(mlir::OpPassManager& passes, bool forHost) {
   passes.addPass(createChooseForms({forHost}));
-  if (!forHost) passes.addPass(createSmallProducts());  // before anything looks into their matrices
+  if (!forHost) passes.addPass(createSmallProducts());
+  passes.addPass(createUnrollBatches({forHost}));
   passes.addPass(createFoldArguments());
   passes.addPass(mlir::createCanonicalizerPass());
   passes.addPass(mlir::createCSEPass());

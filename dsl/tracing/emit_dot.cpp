@@ -1,5 +1,4 @@
-// emit_dot.cpp - products of matrices. One of several matrices (3 dims, the first counts them) is a product for each:
-// extracts, products and one cat, which the compiler's passes for tiles that are cut and put together see through.
+// emit_dot.cpp - products of matrices, and of several at once (3 dims, the first counts them).
 #include "dsl/tracing/emit_rules.h"
 
 namespace tile::detail {
@@ -21,18 +20,6 @@ std::string fault_of(const TileType& a, const TileType& b) {
   if (!is_float(a.dtype) && a.dtype != DType::i8)
     return "operands must be f16, bf16, f8, f32, f64 or i8, found " + std::string(name(a.dtype));
   return "";
-}
-
-RankedTensorType with_shape(mlir::Value tile, llvm::ArrayRef<int64_t> shape) {
-  return RankedTensorType::get(shape, getElementTypeOrSelf(tile.getType()));
-}
-
-/// Matrix `number` of several.
-mlir::Value matrix(OpBuilder& b, Location loc, mlir::Value tile, int64_t number) {
-  const auto shape = cast<RankedTensorType>(tile.getType()).getShape();
-  const int32_t offsets[] = {static_cast<int32_t>(number), 0, 0};
-  mlir::Value box = ir::ExtractOp::create(b, loc, with_shape(tile, {1, shape[1], shape[2]}), tile, offsets);
-  return ir::ReshapeOp::create(b, loc, with_shape(tile, shape.drop_front()), box);
 }
 
 /// f32 as a sum of two or three bf16, the largest first: what is left of each rounding is exact.
@@ -89,6 +76,7 @@ Value dot(const Operand& a, const Operand& b, const Operand& acc, Prec prec) {
   const auto precision =
       ir::PrecisionAttr::get(t->context(), prec > Prec::tf32x3 ? ir::Precision::ieee : static_cast<ir::Precision>(prec));
   auto one_product = [&](mlir::Value left, mlir::Value right, mlir::Value init) -> mlir::Value {
+    if (shape.rank() == 3) return ir::BatchDotOp::create(builder, at, init.getType(), left, right, init, precision);
     return ir::DotOp::create(builder, at, init.getType(), left, right, init, precision);
   };
   auto product = [&](mlir::Value left, mlir::Value right, mlir::Value init) -> mlir::Value {
@@ -99,14 +87,7 @@ Value dot(const Operand& a, const Operand& b, const Operand& acc, Prec prec) {
     return init;
   };
   const mlir::Value left = t->info(x).value, right = t->info(y).value, init = t->info(c).value;
-  if (shape.rank() == 2) return t->add(product(left, right, init), out, loc);
-  SmallVector<mlir::Value> products;
-  for (int64_t i = 0; i < shape[0]; ++i) {
-    mlir::Value one = product(matrix(builder, at, left, i), matrix(builder, at, right, i), matrix(builder, at, init, i));
-    products.push_back(ir::ReshapeOp::create(builder, at, with_shape(one, {1, shape[1], shape[2]}), one));
-  }
-  if (products.size() == 1) return t->add(products[0], out, loc);
-  return t->add(ir::CatOp::create(builder, at, init.getType(), products, 0), out, loc);
+  return t->add(product(left, right, init), out, loc);
 }
 
 }  // namespace tile::detail

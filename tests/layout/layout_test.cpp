@@ -213,6 +213,39 @@ TEST(Conversion, WarpLocal) {
   EXPECT_FALSE(isWarpLocal(blocked({64, 64}, 8, {1, 0}, 4), blocked({64, 64}, 8, {0, 1}, 4)));
 }
 
+// What a warp has under both layouts stands at the same places of its own tile.
+void expectWithinWarps(const Layout& from, const Layout& to, const Shape& own) {
+  auto within = withinWarps(from, to);
+  ASSERT_TRUE(within) << from.to_string() << " to " << to.to_string();
+  EXPECT_EQ(within->first.shape(), own);
+  EXPECT_EQ(within->second.shape(), own);
+  for (int warp = 0; warp < from.numWarps(); ++warp) {
+    std::map<Coord, Coord> places;
+    for (int lane = 0; lane < 32; ++lane)
+      for (int reg = 0; reg < from.numRegs(); ++reg)
+        places[from.coordOf(reg, lane, warp)] = within->first.coordOf(reg, lane, warp);
+    for (int lane = 0; lane < 32; ++lane)
+      for (int reg = 0; reg < to.numRegs(); ++reg) {
+        const auto place = places.find(to.coordOf(reg, lane, warp));
+        ASSERT_NE(place, places.end());
+        ASSERT_EQ(place->second, within->second.coordOf(reg, lane, warp)) << from.to_string();
+      }
+  }
+}
+
+TEST(Conversion, WithinWarps) {
+  expectWithinWarps(blocked({4, 256}, 8, {1, 0}, 4), blocked({4, 256}, 1, {1, 0}, 4), {1, 256});
+  // Rows of a warp lie apart; warps side by side hold the same.
+  expectWithinWarps(wgmmaAccumulator({128, 64}, 1, 1), *runsOfWarps(wgmmaAccumulator({128, 64}, 1, 1), 1, 4, 32), {32, 64});
+  expectWithinWarps(mmaOperandA({32, 64}, 2, 2, 16), mmaOperandA({32, 64}, 2, 2, 8), {16, 64});
+  const Layout matrix = blocked({16, 32}, 8, {1, 0}, 1);
+  expectWithinWarps(inBatches(matrix, 8, 4), inBatches(blocked({16, 32}, 1, {0, 1}, 1), 8, 4), {2, 16, 32});
+  // Warps must meet; as many warps in another order.
+  EXPECT_FALSE(withinWarps(mmaAccumulator({32, 64}, 2, 2), mmaOperandA({32, 64}, 2, 2, 16)));
+  EXPECT_FALSE(withinWarps(blocked({64, 64}, 8, {1, 0}, 4), blocked({64, 64}, 8, {0, 1}, 4)));
+  EXPECT_FALSE(withinWarps(inBatches(matrix, 8, 4), inBatches(matrix, 8, 2)));
+}
+
 // Lanes and registers hold their own coordinates; swaps and the map must give what the other layout says.
 void expectTrades(const Layout& from, const Layout& to, size_t count) {
   auto plan = laneSwaps(from, to);

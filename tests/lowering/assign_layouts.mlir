@@ -4,8 +4,9 @@
 // A transposed copy: both accesses coalesced, one conversion on the way.
 // CHECK-LABEL: func.func @transpose(
 // CHECK: tile.load {{.*}} regs [1:4*1, 0:4*8] lanes [1:16*4, 0:2*1] warps [0:4*2]
-// CHECK: tile.trans
-// CHECK: tile.convert {{.*}} -> tensor<64x32xf32, #tile.layout<64x32 regs [1:4*1, 0:4*16] lanes [1:8*4, 0:4*1] warps [0:4*4]>>
+// CHECK: tile.convert {{.*}} -> tensor<32x64xf32, #tile.layout<32x64 regs [0:4*1, 1:4*16] lanes [0:8*4, 1:4*1] warps [1:4*4]>>
+// CHECK-NOT: tile.convert
+// CHECK: tile.trans {{.*}} -> tensor<64x32xf32, #tile.layout<64x32 regs [1:4*1, 0:4*16] lanes [1:8*4, 0:4*1] warps [0:4*4]>>
 // CHECK-NOT: tile.convert
 // CHECK: tile.store
 func.func @transpose(%x: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 4, 1>},

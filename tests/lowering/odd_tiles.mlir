@@ -8,9 +8,9 @@
 // CHECK-LABEL: .entry odd(
 // CHECK-COUNT-6: ld.global.v4.b32
 // CHECK-NOT: ld.global
-// CHECK: st.shared
+// CHECK-COUNT-6: st.shared.v4.b32
 // CHECK: bar.sync
-// CHECK: ld.shared.v4.b32
+// CHECK-COUNT-48: ld.shared.b16
 // CHECK-COUNT-6: st.global.v4.b32
 func.func @odd(%x: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>, tile.dim_multiple_of = array<i32: 8, 8>},
                %y: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>, tile.dim_multiple_of = array<i32: 8, 8>})

@@ -78,3 +78,28 @@ func.func @ordered(%x: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_strid
   tile.store %s, %y[%c0, %c0 : i32, i32] : tensor<1x32xf32>, !tile.view<2xf32>
   return
 }
+
+// -----
+// Threads with neighbours of the result write and read these in vectors: a table for each part of the axis, not a place
+// for each element. Two words of a warp's threads never meet in one bank.
+// CHECK-LABEL: .entry neighbours
+// CHECK-NOT: shfl
+// CHECK: st.shared.v4.b32
+// CHECK-NOT: st.shared
+// CHECK: bar.sync
+// CHECK-COUNT-4: ld.shared.v4.b32
+// CHECK-NOT: ld.shared
+// CHECK: ret;
+func.func @neighbours(%x: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 128, 1>, tile.dim_multiple_of = array<i32: 64, 128>}, %y: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 128, 1>, tile.dim_multiple_of = array<i32: 64, 128>}) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %v = tile.load %x[%c0, %c0 : i32, i32] : !tile.view<2xf32> -> tensor<64x128xf32>
+  %s = tile.reduce %v axis 0 : (tensor<64x128xf32>) -> tensor<1x128xf32> {
+  ^bb0(%p: f32, %q: f32):
+    %r = arith.addf %p, %q : f32
+    tile.yield %r : f32
+  }
+  %b = tile.broadcast %s : tensor<1x128xf32> -> tensor<64x128xf32>
+  %d = arith.subf %v, %b : tensor<64x128xf32>
+  tile.store %d, %y[%c0, %c0 : i32, i32] : tensor<64x128xf32>, !tile.view<2xf32>
+  return
+}

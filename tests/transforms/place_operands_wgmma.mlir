@@ -342,3 +342,29 @@ func.func @read_late(%A: !tile.view<2 x bf16>, %B: !tile.view<2 x bf16>, %C: !ti
   tile.store %sum, %C[%i, %i : i32, i32] : tensor<64x64xf32>, !tile.view<2 x f32>
   return
 }
+
+// -----
+// What is made of loads alone is computed once and shared, whatever it is added to elsewhere: in registers it would be
+// there for all of the loop. What products went into is in the right threads already.
+// CHECK-LABEL: func.func @made_of_loads
+// CHECK: %[[S:.*]] = tile.share
+// CHECK: scf.for
+// CHECK: tile.mma wgmma_f16 {{.*}}%[[S]],
+// CHECK: tile.mma wgmma_f16 {{.*}} : tensor<64x64xf16>, <64x64xf16
+func.func @made_of_loads(%x: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32}, %y: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32}, %out: !tile.view<2xf32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %x0 = tile.load %x[%c0, %c0 : i32, i32] : !tile.view<2xf16> -> tensor<64x64xf16>
+  %wide = arith.extf %x0 : tensor<64x64xf16> to tensor<64x64xf32>
+  %a = arith.addf %x0, %x0 : tensor<64x64xf16>
+  %r = scf.for %k = %c0 to %n step %c64 iter_args(%acc = %wide) -> (tensor<64x64xf32>) : i32 {
+    %b = tile.load %y[%k, %c0 : i32, i32] : !tile.view<2xf16> -> tensor<64x64xf16>
+    %d = tile.dot %a, %b, %zero : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+    %half = arith.truncf %d : tensor<64x64xf32> to tensor<64x64xf16>
+    %e = tile.dot %half, %b, %acc : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+    scf.yield %e : tensor<64x64xf32>
+  }
+  tile.store %r, %out[%c0, %c0 : i32, i32] : tensor<64x64xf32>, !tile.view<2xf32>
+  return
+}

@@ -6,6 +6,7 @@
 // registers of the fragment each (layout/fragments.h).
 #include <deque>
 
+#include "compiler/gpu/lowering/mma_sync.h"
 #include "compiler/gpu/lowering/smem_lowering.h"
 #include "compiler/gpu/mma_table.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
@@ -17,9 +18,6 @@ namespace {
 
 constexpr int kAhead = 4;
 constexpr int kAheadOfDoubles = 1;  ///< their products take long enough, their fragments twice the registers
-
-/// Registers (i32, of 64-bit elements f64) of one operand.
-using Fragments = SmallVector<Value*, 32>;
 
 /// Reads an operand from shared memory.
 class SmemOperand {
@@ -124,91 +122,6 @@ class RegisterOperand {
   int pack_, reps_, steps_;
 };
 
-Value* toTf32(Emitter& e, Value* bits) {
-  Value* f = e.b.CreateBitCast(bits, e.b.getFloatTy());
-  return e.b.CreateIntrinsic(Intrinsic::nvvm_f2tf32_rna, {f});
-}
-
-/// Splits f32 into two tf32: the rounded value and what rounding left.
-std::pair<Value*, Value*> splitTf32(Emitter& e, Value* bits) {
-  IRBuilder<>& b = e.b;
-  Value* big = toTf32(e, bits);
-  Value* rest = b.CreateFSub(b.CreateBitCast(bits, b.getFloatTy()), b.CreateBitCast(big, b.getFloatTy()));
-  return {big, toTf32(e, b.CreateBitCast(rest, b.getInt32Ty()))};
-}
-
-/// The same fragments by m8n8k4: rows and k in halves.
-void multiplyByQuarters(Emitter& e, ArrayRef<Value*> a, ArrayRef<Value*> b, MutableArrayRef<Value*> acc) {
-  for (int k = 0; k < 2; ++k)
-    for (int half = 0; half < 2; ++half) {
-      Value* result = e.b.CreateIntrinsic(Intrinsic::nvvm_mma_m8n8k4_row_col_f64,
-                                          {a[half + 2 * k], b[k], acc[2 * half], acc[2 * half + 1]});
-      for (int i = 0; i < 2; ++i) acc[2 * half + i] = e.b.CreateExtractValue(result, i);
-    }
-}
-
-Intrinsic::ID f8Product(MmaOp op) {
-  const auto [a, b] = f8Names(op);
-  if (a == "e4m3")
-    return b == "e4m3" ? Intrinsic::nvvm_mma_m16n8k32_row_col_f32_e4m3_e4m3_f32
-                       : Intrinsic::nvvm_mma_m16n8k32_row_col_f32_e4m3_e5m2_f32;
-  return b == "e4m3" ? Intrinsic::nvvm_mma_m16n8k32_row_col_f32_e5m2_e4m3_f32
-                     : Intrinsic::nvvm_mma_m16n8k32_row_col_f32_e5m2_e5m2_f32;
-}
-
-/// One instruction: acc (4 registers) += a (4) * b (2).
-void multiply(Emitter& e, MmaOp op, ArrayRef<Value*> a, ArrayRef<Value*> b, MutableArrayRef<Value*> acc) {
-  const Engine engine = op.getEngine();
-  SmallVector<Value*, 10> args(a.begin(), a.end());
-  args.append(b.begin(), b.end());
-  if (engine == Engine::m8n8k4_f64) return multiplyByQuarters(e, a, b, acc);
-  Intrinsic::ID id;
-  switch (engine) {
-    case Engine::m16n8k16_f16:
-      id = Intrinsic::nvvm_mma_m16n8k16_row_col_f32_f32;
-      for (Value*& v : args) v = e.b.CreateBitCast(v, FixedVectorType::get(e.b.getHalfTy(), 2));
-      break;
-    case Engine::m16n8k16_bf16:
-      id = Intrinsic::nvvm_mma_m16n8k16_row_col_bf16;
-      break;
-    case Engine::m16n8k32_s8:
-      id = Intrinsic::nvvm_mma_m16n8k32_row_col_s8;
-      break;
-    case Engine::m16n8k32_f8:
-      id = f8Product(op);
-      break;
-    case Engine::m16n8k8_f64:
-      id = Intrinsic::nvvm_mma_m16n8k8_row_col_f64;
-      break;
-    default:
-      id = Intrinsic::nvvm_mma_m16n8k8_row_col_tf32;
-      break;
-  }
-  args.append(acc.begin(), acc.end());
-  Value* result = e.b.CreateIntrinsic(id, args);
-  for (int i = 0; i < 4; ++i) acc[i] = e.b.CreateExtractValue(result, i);
-}
-
-/// What a fragment register becomes before it is multiplied: itself, or a rounded value and a rest.
-struct Rounded {
-  Fragments big, small;
-};
-Rounded rounded(Emitter& e, Engine engine, Fragments in) {
-  Rounded out;
-  if (engine == Engine::m16n8k8_tf32x3) {
-    for (Value* v : in) {
-      auto [big, small] = splitTf32(e, v);
-      out.big.push_back(big);
-      out.small.push_back(small);
-    }
-  } else if (engine == Engine::m16n8k8_tf32) {
-    for (Value* v : in) out.big.push_back(toTf32(e, v));
-  } else {
-    out.big = std::move(in);
-  }
-  return out;
-}
-
 }  // namespace
 
 LogicalResult emitMma(Emitter& e, MmaOp op) {
@@ -234,6 +147,7 @@ LogicalResult emitMma(Emitter& e, MmaOp op) {
   auto loadA = [&](int step) {
     return rounded(e, op.getEngine(), smemA ? smemA->load(step, 0, 4 * repsM) : registersA->load(step));
   };
+  const MmaInstruction instruction(op.getEngine(), op.getA().getType(), op.getB().getType());
   const int units = (repsN + 1) / 2;  // of one k step
   auto loadB = [&](int unit) {
     int first = unit % units * 4;
@@ -263,13 +177,7 @@ LogicalResult emitMma(Emitter& e, MmaOp op) {
         const int n = unit % units * 2 + j;
         if (n >= repsN) continue;
         MutableArrayRef<Value*> d(acc.data() + 4 * (m * repsN + n), 4);
-        auto aOf = [&](const Fragments& f) { return ArrayRef<Value*>(f).slice(4 * m, 4); };
-        auto bOf = [&](const Fragments& f) { return ArrayRef<Value*>(f).slice(2 * j, 2); };
-        if (!a.small.empty()) {
-          multiply(e, op, aOf(a.small), bOf(bb.big), d);
-          multiply(e, op, aOf(a.big), bOf(bb.small), d);
-        }
-        multiply(e, op, aOf(a.big), bOf(bb.big), d);
+        multiply(e, instruction, a, 4 * m, bb, 2 * j, d);
       }
     }
     bReady.pop_front();

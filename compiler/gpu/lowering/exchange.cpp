@@ -56,13 +56,12 @@ int linearVector(const layout::Layout& layout, const layout::Shape& shape, const
   return static_cast<int>(vector & -vector);
 }
 
-// Accumulators of 16 bits as whole 8x8 matrices, where the plan's rows are multiples of 16 bytes.
-bool storePlanByMatrices(Emitter& e, llvm::Value* base, llvm::ArrayRef<llvm::Value*> values, const layout::Layout& from,
-                         const layout::Exchange& plan) {
-  if (from.rank() != 2 || plan.byteStride[plan.minor] != 2 || plan.major >= 0) return false;
+// The plan's bytes as a buffer of 16-bit elements that whole 8x8 matrices are stored to and read from; nullopt: it is
+// none.
+std::optional<layout::SharedTile> bufferOfMatrices(const layout::Shape& shape, const layout::Exchange& plan) {
+  if (shape.size() != 2 || plan.byteStride[plan.minor] != 2 || plan.major >= 0) return std::nullopt;
   const int major = 1 - plan.minor;
-  const layout::SharedTile tile{from.shape()[major], from.shape()[plan.minor], 2, 0, plan.byteStride[major]};
-  return storeByMatrices(e, values, from, base, tile, plan.minor);
+  return layout::SharedTile{shape[major], shape[plan.minor], 2, 0, plan.byteStride[major]};
 }
 
 }  // namespace
@@ -72,7 +71,8 @@ void putExchange(Emitter& e, llvm::Value* base, llvm::ArrayRef<llvm::Value*> val
   layout::Exchange plan = layout::planExchange(from, to, memoryBytes(values[0]->getType()));
   // Replicas write the same bytes to the same place: one warp's worth is enough when warps repeat each other.
   llvm::Value* first = warpLocal || from.warpReplicas() == 1 ? nullptr : e.isFirstReplica(from);
-  if (storePlanByMatrices(e, base, values, from, plan)) return;
+  const auto buffer = bufferOfMatrices(from.shape(), plan);
+  if (buffer && storeByMatrices(e, values, from, base, *buffer, plan.minor, 0, warpLocal)) return;
   llvm::Value* into = e.b.CreatePtrAdd(base, threadOffset(e, from, plan));
   std::set<layout::Coord> written;
   for (const auto& run : from.runs(plan.minor, plan.storeVector)) {
@@ -87,6 +87,8 @@ void putExchange(Emitter& e, llvm::Value* base, llvm::ArrayRef<llvm::Value*> val
 Regs getExchange(Emitter& e, llvm::Value* base, llvm::Type* element, const layout::Layout& from,
                  const layout::Layout& to) {
   layout::Exchange plan = layout::planExchange(from, to, memoryBytes(element));
+  if (const auto buffer = bufferOfMatrices(to.shape(), plan))
+    if (auto values = loadByMatrices(e, element, to, base, *buffer, plan.minor)) return std::move(*values);
   llvm::Value* out = e.b.CreatePtrAdd(base, threadOffset(e, to, plan));
   Regs result(to.numRegs(), llvm::PoisonValue::get(element));
   for (const auto& run : to.runs(plan.minor, plan.loadVector)) {

@@ -298,7 +298,18 @@ class Reduction {
     return shared;
   }
 
-  PartsTable tableOfParts() { return partsTable(source_, axis_, warpsAlong(source_, axis_), op_.getSources()); }
+  /// How many of the registers from the i-th on lie side by side in the table, as one access takes them.
+  int sideBySide(const PartsTable& table, llvm::ArrayRef<int> regs, const Layout& layout, size_t i, int64_t bytes) {
+    constexpr int64_t kVectorBytes = 16;
+    auto at = [&](size_t reg) { return entryConstant(table, layout.regCoord(regs[reg])); };
+    int count = 1;
+    while (2 * count * bytes <= kVectorBytes && i + 2 * count <= regs.size() && at(i) % (2 * count) == 0) {
+      for (int j = count; j < 2 * count; ++j)
+        if (at(i + j) != at(i) + j) return count;
+      count *= 2;
+    }
+    return count;
+  }
 
   /// The values of the thread's own slice under `layout`, in the table.
   llvm::Value* entryOf(const PartsTable& table, const Layout& layout) {
@@ -311,21 +322,26 @@ class Reduction {
     return entry ? entry : e.i32(0);
   }
 
+  int64_t entryConstant(const PartsTable& table, const Coord& coord) {
+    int64_t constant = 0;
+    for (int dim = 0; dim < result_.rank(); ++dim) constant += coord[dim] * table.strides[dim];
+    return constant;
+  }
+
   llvm::Value* place(const PartsTable& table, size_t operand, const Coord& coord, llvm::Value* at,
                      int64_t constantPart) {
     int64_t bytes = memoryBytes(e.elementType(op_.getSources()[operand]));
-    int64_t constant = constantPart;
-    for (int dim = 0; dim < result_.rank(); ++dim) constant += coord[dim] * table.strides[dim];
+    const int64_t constant = constantPart + entryConstant(table, coord);
     llvm::Value* scaled = e.b.CreatePtrAdd(e.scratch(op_), e.b.CreateMul(at, e.i32(bytes)));
     return e.b.CreatePtrAdd(scaled, e.i32(table.operandOffset[operand] + constant * bytes));
   }
 
   void intoTable(std::vector<Tuple> partial) {
-    const PartsTable table = tableOfParts();
+    const PartsTable table = partsTable(op_);
     std::vector<Digit> numbering;  // of the warp's part
     int weight = 1;
     for (const Digit& digit : source_.warps()) {
-      numbering.push_back(digit.dim == axis_ ? Digit{axis_, digit.count, weight}
+      numbering.push_back(digit.dim == axis_ ? Digit{axis_, digit.count, weight * static_cast<int>(table.partStride)}
                                              : Digit{layout::kReplicated, digit.count, 0});
       if (digit.dim == axis_) weight *= digit.count;
     }
@@ -335,13 +351,21 @@ class Reduction {
       llvm::Value* isUpper = e.b.CreateICmpNE(e.b.CreateAnd(e.lane(), e.i32(bit)), e.i32(0));
       own = e.b.CreateAdd(own, e.b.CreateSelect(isUpper, e.i32(values), e.i32(0)));
     }
-    for (auto [reg, tuple] : llvm::zip(shared.regs, partial))
-      for (size_t i = 0; i < tuple.size(); ++i)
-        storeVector(e, place(table, i, slice_.regCoord(reg), own, 0), {tuple[i]});
+    // Lanes that share registers are whole vectors apart, or one: then vectors are not aligned.
+    const bool isShared = !shared.offset.empty();
+    for (size_t operand = 0; operand < op_.getNumResults(); ++operand) {
+      const int64_t bytes = memoryBytes(e.elementType(op_.getSources()[operand]));
+      for (size_t i = 0, count = 1; i < shared.regs.size(); i += count) {
+        count = isShared ? 1 : static_cast<size_t>(sideBySide(table, shared.regs, slice_, i, bytes));
+        Regs values;
+        for (size_t j = 0; j < count; ++j) values.push_back(partial[i + j][operand]);
+        storeVector(e, place(table, operand, slice_.regCoord(shared.regs[i]), own, 0), values);
+      }
+    }
   }
 
   std::vector<Tuple> fromTable() {
-    const PartsTable table = tableOfParts();
+    const PartsTable table = partsTable(op_);
     const int64_t parts = table.parts;
     // The first coordinate of each part: those of padding only are left out.
     std::vector<int64_t> firstCoord(parts, 0);
@@ -352,17 +376,11 @@ class Reduction {
       weight *= digit.count;
     }
     llvm::Value* entry = entryOf(table, result_);
+    std::vector<std::vector<Tuple>> found(static_cast<size_t>(result_.numRegs()), std::vector<Tuple>(parts));
+    for (size_t i = 0; i < op_.getNumResults(); ++i) readParts(table, i, entry, found);
     std::vector<Tuple> combined;
     for (int reg = 0; reg < result_.numRegs(); ++reg) {
-      std::vector<Tuple> tuples(parts);
-      for (size_t i = 0; i < op_.getNumResults(); ++i) {
-        llvm::Type* type = e.elementType(op_.getSources()[i]);
-        int vector = static_cast<int>(std::gcd<int64_t>(parts, 16 / memoryBytes(type)));
-        for (int64_t p = 0; p < parts; p += vector)
-          for (auto [step, value] :
-               llvm::enumerate(loadVector(e, place(table, i, result_.regCoord(reg), entry, p), type, vector)))
-            tuples[p + static_cast<int64_t>(step)].push_back(value);
-      }
+      std::vector<Tuple>& tuples = found[static_cast<size_t>(reg)];
       // Parts of padding only take no part.
       for (int64_t p = parts - 1; p >= 0; --p)
         if (firstCoord[p] >= extent()) tuples.erase(tuples.begin() + p);
@@ -375,6 +393,30 @@ class Reduction {
       combined.push_back(tuples[0]);
     }
     return combined;
+  }
+
+  /// Appends an operand's values, by register of the result and part.
+  void readParts(const PartsTable& table, size_t operand, llvm::Value* entry,
+                 std::vector<std::vector<Tuple>>& found) {
+    llvm::Type* type = e.elementType(op_.getSources()[operand]);
+    const int64_t bytes = memoryBytes(type);
+    std::vector<int> regs(found.size());
+    std::iota(regs.begin(), regs.end(), 0);
+    for (size_t i = 0, count = 1; i < regs.size(); i += count) {
+      const Coord coord = result_.regCoord(regs[i]);
+      if (table.partStride == 1) {
+        const int vector = static_cast<int>(std::gcd<int64_t>(table.parts, 16 / bytes));
+        for (int64_t p = 0; p < table.parts; p += vector)
+          for (auto [step, value] : llvm::enumerate(loadVector(e, place(table, operand, coord, entry, p), type, vector)))
+            found[i][p + static_cast<int64_t>(step)].push_back(value);
+        continue;
+      }
+      count = static_cast<size_t>(sideBySide(table, regs, result_, i, bytes));
+      for (int64_t p = 0; p < table.parts; ++p)
+        for (auto [step, value] : llvm::enumerate(loadVector(
+                 e, place(table, operand, coord, entry, p * table.partStride), type, static_cast<int>(count))))
+          found[i + step][p].push_back(value);
+    }
   }
 
   Emitter& e;

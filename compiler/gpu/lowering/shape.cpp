@@ -39,7 +39,7 @@ layout::Coord zeros(size_t rank) { return layout::Coord(rank, 0); }
 
 /// Through shared memory, a box of the tile after the other. Boxes at its ends may reach past it, as layouts may.
 Regs exchangeInBoxes(Emitter& e, llvm::Value* base, llvm::ArrayRef<llvm::Value*> values, const Move& move) {
-  if (move.box == move.to.shape()) return exchangeThrough(e, base, values, move.from, move.to, move.warpLocal);
+  if (move.box == move.to.shape()) return exchangeThrough(e, base, values, move.from, move.to, move.piece != 0);
   llvm::Value* const padding = llvm::Constant::getNullValue(values[0]->getType());
   Regs result(move.to.numRegs(), padding);
   layout::Coord offset(move.box.size(), 0);
@@ -50,7 +50,7 @@ Regs exchangeInBoxes(Emitter& e, llvm::Value* base, llvm::ArrayRef<llvm::Value*>
                            taken = *layout::shiftedRegisterMap(move.to, to, offset);
     Regs part;
     for (int reg : given) part.push_back(reg < 0 ? padding : values[reg]);
-    const Regs moved = exchangeThrough(e, base, part, from, to, move.warpLocal);
+    const Regs moved = exchangeThrough(e, base, part, from, to, move.piece != 0);
     for (auto [reg, value] : llvm::zip(taken, moved))
       if (reg >= 0) result[reg] = value;
     more = false;
@@ -80,12 +80,12 @@ LogicalResult emitMove(Emitter& e, Operation* op, const Move& move) {
       break;
     case Move::exchange: {
       llvm::Value* base = e.scratch(op);
-      if (!move.warpLocal) {
+      if (!move.piece) {
         if (failed(fillScratch(e, op))) return failure();
         e.define(result, getExchange(e, base, element, move.from, move.to));
         break;
       }
-      if (move.isOwn) base = e.b.CreatePtrAdd(base, e.b.CreateMul(e.warp(), e.i32(kOwnScratch)));
+      base = e.b.CreatePtrAdd(base, e.b.CreateMul(e.warp(), e.i32(scratchOf(op)->piece)));
       e.define(result, exchangeInBoxes(e, base, values, move));
       break;
     }

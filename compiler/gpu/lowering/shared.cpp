@@ -113,35 +113,15 @@ LogicalResult emitSmemStore(Emitter& e, SmemStoreOp op) {
   return success();
 }
 
-/// Pairs of 16-bit elements as products hold them: a quarter of the instructions of one load for each pair, an eighth
-/// where pairs lie across the buffer's rows.
-void loadMatrices(Emitter& e, SmemLoadOp op, const layout::SharedTile& tile, const layout::MatrixStore& plan) {
-  SmemAddress address(e, tile, plan.row, plan.byte);
-  Type* pair = FixedVectorType::get(e.elementType(op.getResult()), 2);
-  Regs result(static_cast<size_t>(e.layoutOf(op.getResult()).numRegs()));
-  for (const layout::MatrixStore::Instruction& instruction : plan.instructions) {
-    const bool four = instruction.registers.size() == 4;
-    const Intrinsic::ID id = four ? plan.transposed ? Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x4_trans_b16
-                                                    : Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x4_b16
-                             : plan.transposed ? Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x2_trans_b16
-                                               : Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x2_b16;
-    Value* pointer = address.at(e.scalar(op.getSource()), instruction.row, instruction.byte);
-    Value* loaded = e.b.CreateIntrinsic(id, {pointer->getType()}, {pointer});
-    for (auto [i, reg] : llvm::enumerate(instruction.registers)) {
-      Value* both = e.b.CreateBitCast(e.b.CreateExtractValue(loaded, {static_cast<unsigned>(i)}), pair);
-      for (int j = 0; j < 2; ++j)
-        result[static_cast<size_t>(reg + j)] = e.b.CreateExtractElement(both, static_cast<uint64_t>(j));
-    }
-  }
-  e.define(op.getResult(), result);
-}
-
 LogicalResult emitSmemLoad(Emitter& e, SmemLoadOp op) {
   const layout::Layout& layout = e.layoutOf(op.getResult());
   SmemType type = op.getSource().getType();
   const int minor = static_cast<int>(type.getMinor()), major = 1 - minor;
   const layout::SharedTile tile = type.slot();
-  if (auto plan = layout::planMatrixLoad(layout, tile, minor)) return loadMatrices(e, op, tile, *plan), success();
+  if (auto values = loadByMatrices(e, e.elementType(op.getResult()), layout, e.scalar(op.getSource()), tile, minor)) {
+    e.define(op.getResult(), *values);
+    return success();
+  }
   SmemAddress address(e, tile, layout, major);
   const int length = vectorLength(layout, tile, minor);
   Type* element = e.elementType(op.getResult());
@@ -246,7 +226,7 @@ LogicalResult emitAsyncOp(Emitter& e, mlir::Operation* op) {
 
 bool isSmemOp(mlir::Operation* op) {
   return isa<SmemAllocOp, SmemSlotOp, SmemTransOp, SmemLoadOp, SmemStoreOp, SmemZeroOp, AsyncCopyOp, AsyncGatherOp,
-             AsyncCommitOp, AsyncWaitOp, MmaOp, MmaWaitOp>(op);
+             AsyncCommitOp, AsyncWaitOp, MmaOp, BatchMmaOp, MmaWaitOp>(op);
 }
 
 LogicalResult emitSmemOp(Emitter& e, mlir::Operation* op) {
@@ -267,6 +247,7 @@ LogicalResult emitSmemOp(Emitter& e, mlir::Operation* op) {
         if (o.getEngine() == Engine::fma) return emitFma(e, o);
         return isWgmma(o.getEngine()) ? emitWgmma(e, o) : emitMma(e, o);
       })
+      .Case([&](BatchMmaOp o) { return emitBatchMma(e, o); })
       .Case([&](MmaWaitOp o) { return emitMmaWait(e, o); })
       .Default([](mlir::Operation* o) { return o->emitOpError("has no lowering for the GPU"); });
 }

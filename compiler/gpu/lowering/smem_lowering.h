@@ -21,6 +21,7 @@ llvm::LogicalResult emitAsyncCopy(Emitter& e, AsyncCopyOp op);
 llvm::LogicalResult emitAsyncGather(Emitter& e, AsyncGatherOp op);
 // dot.cpp, fma.cpp, wgmma.cpp
 llvm::LogicalResult emitMma(Emitter& e, MmaOp op);
+llvm::LogicalResult emitBatchMma(Emitter& e, BatchMmaOp op);
 llvm::LogicalResult emitFma(Emitter& e, MmaOp op);
 llvm::LogicalResult emitWgmma(Emitter& e, MmaOp op);
 llvm::LogicalResult emitMmaWait(Emitter& e, MmaWaitOp op);
@@ -34,9 +35,13 @@ void fenceAsyncProxy(Emitter& e);
 /// the widest stores. Elements outside the layout's shape are not written.
 void storeTile(Emitter& e, llvm::ArrayRef<llvm::Value*> values, const layout::Layout& layout, llvm::Value* base,
                const layout::SharedTile& tile, int minor, int64_t first = 0);
-/// The part of storeTile that uses stmatrix; false, and nothing emitted, where that is not possible.
+/// The part of storeTile that uses stmatrix; false, and nothing emitted, where that is not possible. `everyWarp`: each
+/// has bytes of its own.
 bool storeByMatrices(Emitter& e, llvm::ArrayRef<llvm::Value*> values, const layout::Layout& layout, llvm::Value* base,
-                     const layout::SharedTile& tile, int minor, int64_t first = 0);
+                     const layout::SharedTile& tile, int minor, int64_t first = 0, bool everyWarp = false);
+/// Reads the whole tile back by ldmatrix; nullopt where layout or buffer do not allow that.
+std::optional<Regs> loadByMatrices(Emitter& e, llvm::Type* element, const layout::Layout& layout, llvm::Value* base,
+                                   const layout::SharedTile& tile, int minor);
 /// Length of the register runs that sit side by side in a buffer, at most 16 bytes, none of them across the tile's
 /// edge.
 int vectorLength(const layout::Layout& layout, const layout::SharedTile& tile, int minor);

@@ -1,11 +1,12 @@
 // store_tile.cpp - a register tile to a buffer in shared memory: stmatrix for 16-bit accumulators, else each thread's
-// runs.
+// runs; and back by ldmatrix.
 #include <algorithm>
 #include <set>
 
 #include "compiler/gpu/lowering/access.h"
 #include "compiler/gpu/lowering/smem_lowering.h"
 #include "compiler/layout/matrix_store.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
 
 namespace tile::ir {
 using namespace llvm;
@@ -41,11 +42,37 @@ void storeMatrices(Emitter& e, ArrayRef<Value*> values, Value* base, const layou
 }  // namespace
 
 bool storeByMatrices(Emitter& e, ArrayRef<Value*> values, const layout::Layout& layout, Value* base,
-                     const layout::SharedTile& tile, int minor, int64_t first) {
+                     const layout::SharedTile& tile, int minor, int64_t first, bool everyWarp) {
   if (e.target.sm < 90) return false;
-  auto plan = layout::planMatrixStore(layout, tile, minor, first);
+  auto plan = layout::planMatrixStore(layout, tile, minor, first, everyWarp);
   if (plan) storeMatrices(e, values, base, tile, *plan);
   return plan.has_value();
+}
+
+/// Pairs of 16-bit elements as products hold them: a quarter of the instructions of one load for each pair, an eighth
+/// where pairs lie across the buffer's rows.
+std::optional<Regs> loadByMatrices(Emitter& e, Type* element, const layout::Layout& layout, Value* base,
+                                   const layout::SharedTile& tile, int minor) {
+  const auto plan = layout::planMatrixLoad(layout, tile, minor);
+  if (!plan) return std::nullopt;
+  SmemAddress address(e, tile, plan->row, plan->byte);
+  Type* pair = FixedVectorType::get(element, 2);
+  Regs result(static_cast<size_t>(layout.numRegs()));
+  for (const layout::MatrixStore::Instruction& instruction : plan->instructions) {
+    const bool four = instruction.registers.size() == 4;
+    const Intrinsic::ID id = four ? plan->transposed ? Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x4_trans_b16
+                                                     : Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x4_b16
+                             : plan->transposed ? Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x2_trans_b16
+                                                : Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x2_b16;
+    Value* pointer = address.at(base, instruction.row, instruction.byte);
+    Value* loaded = e.b.CreateIntrinsic(id, {pointer->getType()}, {pointer});
+    for (auto [i, reg] : llvm::enumerate(instruction.registers)) {
+      Value* both = e.b.CreateBitCast(e.b.CreateExtractValue(loaded, {static_cast<unsigned>(i)}), pair);
+      for (int j = 0; j < 2; ++j)
+        result[static_cast<size_t>(reg + j)] = e.b.CreateExtractElement(both, static_cast<uint64_t>(j));
+    }
+  }
+  return result;
 }
 
 void storeTile(Emitter& e, ArrayRef<Value*> values, const layout::Layout& layout, Value* base,

@@ -21,7 +21,7 @@ Spelling spellingOf(MmaOp op) {
     case Engine::wgmma_s8:
       return {"s32.s8.s8", false, false};
     case Engine::wgmma_f8: {
-      const auto [first, second] = f8Names(op);
+      const auto [first, second] = f8Names(op.getA().getType(), op.getB().getType());
       return {isTransposed(op) ? "f32." + second + "." + first : "f32." + first + "." + second, true, false};
     }
     default:

@@ -1,0 +1,110 @@
+// mma_sync.cpp - one product of one warp.
+#include "compiler/gpu/lowering/mma_sync.h"
+
+#include "compiler/gpu/mma_table.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
+
+namespace tile::ir {
+using namespace llvm;
+
+namespace {
+
+Value* toTf32(Emitter& e, Value* bits) {
+  Value* f = e.b.CreateBitCast(bits, e.b.getFloatTy());
+  return e.b.CreateIntrinsic(Intrinsic::nvvm_f2tf32_rna, {f});
+}
+
+/// Splits f32 into two tf32: the rounded value and what rounding left.
+std::pair<Value*, Value*> splitTf32(Emitter& e, Value* bits) {
+  IRBuilder<>& b = e.b;
+  Value* big = toTf32(e, bits);
+  Value* rest = b.CreateFSub(b.CreateBitCast(bits, b.getFloatTy()), b.CreateBitCast(big, b.getFloatTy()));
+  return {big, toTf32(e, b.CreateBitCast(rest, b.getInt32Ty()))};
+}
+
+/// The same fragments by m8n8k4: rows and k in halves.
+void multiplyByQuarters(Emitter& e, ArrayRef<Value*> a, ArrayRef<Value*> b, MutableArrayRef<Value*> acc) {
+  for (int k = 0; k < 2; ++k)
+    for (int half = 0; half < 2; ++half) {
+      Value* result = e.b.CreateIntrinsic(Intrinsic::nvvm_mma_m8n8k4_row_col_f64,
+                                          {a[half + 2 * k], b[k], acc[2 * half], acc[2 * half + 1]});
+      for (int i = 0; i < 2; ++i) acc[2 * half + i] = e.b.CreateExtractValue(result, i);
+    }
+}
+
+Intrinsic::ID f8Product(const MmaInstruction& instruction) {
+  const auto [a, b] = instruction.f8Names;
+  if (a == "e4m3")
+    return b == "e4m3" ? Intrinsic::nvvm_mma_m16n8k32_row_col_f32_e4m3_e4m3_f32
+                       : Intrinsic::nvvm_mma_m16n8k32_row_col_f32_e4m3_e5m2_f32;
+  return b == "e4m3" ? Intrinsic::nvvm_mma_m16n8k32_row_col_f32_e5m2_e4m3_f32
+                     : Intrinsic::nvvm_mma_m16n8k32_row_col_f32_e5m2_e5m2_f32;
+}
+
+/// One instruction: acc (4 registers) += a (4) * b (2).
+void multiplyOnce(Emitter& e, const MmaInstruction& instruction, ArrayRef<Value*> a, ArrayRef<Value*> b,
+                  MutableArrayRef<Value*> acc) {
+  const Engine engine = instruction.engine;
+  SmallVector<Value*, 10> args(a.begin(), a.end());
+  args.append(b.begin(), b.end());
+  if (engine == Engine::m8n8k4_f64) return multiplyByQuarters(e, a, b, acc);
+  Intrinsic::ID id;
+  switch (engine) {
+    case Engine::m16n8k16_f16:
+      id = Intrinsic::nvvm_mma_m16n8k16_row_col_f32_f32;
+      for (Value*& v : args) v = e.b.CreateBitCast(v, FixedVectorType::get(e.b.getHalfTy(), 2));
+      break;
+    case Engine::m16n8k16_bf16:
+      id = Intrinsic::nvvm_mma_m16n8k16_row_col_bf16;
+      break;
+    case Engine::m16n8k32_s8:
+      id = Intrinsic::nvvm_mma_m16n8k32_row_col_s8;
+      break;
+    case Engine::m16n8k32_f8:
+      id = f8Product(instruction);
+      break;
+    case Engine::m16n8k8_f64:
+      id = Intrinsic::nvvm_mma_m16n8k8_row_col_f64;
+      break;
+    default:
+      id = Intrinsic::nvvm_mma_m16n8k8_row_col_tf32;
+      break;
+  }
+  args.append(acc.begin(), acc.end());
+  Value* result = e.b.CreateIntrinsic(id, args);
+  for (int i = 0; i < 4; ++i) acc[i] = e.b.CreateExtractValue(result, i);
+}
+
+}  // namespace
+
+MmaInstruction::MmaInstruction(Engine engine, mlir::Type a, mlir::Type b)
+    : engine(engine), f8Names(ir::f8Names(a, b)) {}
+
+Rounded rounded(Emitter& e, Engine engine, Fragments in) {
+  Rounded out;
+  if (engine == Engine::m16n8k8_tf32x3) {
+    for (Value* v : in) {
+      auto [big, small] = splitTf32(e, v);
+      out.big.push_back(big);
+      out.small.push_back(small);
+    }
+  } else if (engine == Engine::m16n8k8_tf32) {
+    for (Value* v : in) out.big.push_back(toTf32(e, v));
+  } else {
+    out.big = std::move(in);
+  }
+  return out;
+}
+
+void multiply(Emitter& e, const MmaInstruction& instruction, const Rounded& a, int firstA, const Rounded& b, int firstB,
+              MutableArrayRef<Value*> acc) {
+  auto aOf = [&](const Fragments& f) { return ArrayRef<Value*>(f).slice(firstA, 4); };
+  auto bOf = [&](const Fragments& f) { return ArrayRef<Value*>(f).slice(firstB, 2); };
+  if (!a.small.empty()) {
+    multiplyOnce(e, instruction, aOf(a.small), bOf(b.big), acc);
+    multiplyOnce(e, instruction, aOf(a.big), bOf(b.small), acc);
+  }
+  multiplyOnce(e, instruction, aOf(a.big), bOf(b.big), acc);
+}
+
+}  // namespace tile::ir
