@@ -169,11 +169,16 @@ void Plan::makeInLoops(func::FuncOp kernel) {
     if (op->getNumResults() == 1 && isElementwise(op) && owned_.contains(op->getResult(0)))
       candidates.push_back(op->getResult(0));
   });
+  llvm::DenseMap<Operation*, int> lengths;  // ops in the loops of an op
   for (Value made : llvm::reverse(candidates)) {
     Operation* loops = firstReduction(made);
     if (!loops) loops = lastReduction(made);
     if (!loops) loops = nextMaker(made);
     if (!loops) continue;
+    int& length = lengths.try_emplace(loops, costOfMaking(loops)).first->second;
+    const int own = costOfMaking(made.getDefiningOp());
+    if (length + own > kLongest) continue;
+    length += own;
     madeIn_[made] = loops;
     const bool alone = members_[root(refs_[made].buffer)].size() == 1;
     if (!alone || !llvm::all_of(readsOf(made), [&](const Read& read) { return read.op == loops; })) continue;

@@ -15,7 +15,6 @@ using namespace mlir;
 namespace {
 
 constexpr int kCheap = 4;      // recomputing this much costs less than a trip through memory
-constexpr int kLongest = 300;  // ops in one loop body; more would only lengthen compile time
 constexpr int64_t kAlign = 64;
 
 int opCost(Operation* op) {

@@ -71,6 +71,7 @@ class Plan {
   bool isPassing(mlir::Value tile) const { return passing_.contains(tile); }
   /// The second op, behind the one that makes it, whose loops go over a tile that is read in place; null: fewer do.
   mlir::Operation* secondPass(mlir::Value tile);
+  static constexpr int kLongest = 300;  ///< ops in one loop body; more would only lengthen compile time
   /// Ops that evaluating one element costs; what is read from a buffer costs 1.
   int cost(mlir::Value tile) const { return costs_.lookup(tile); }
   /// The same for making a placed tile.
