@@ -14,9 +14,9 @@ struct GlaBackwardPlan {
 
 inline GlaBackwardPlan gla_backward_plan(DType dtype, const GlaSizes& s, const Machine& machine) {
   GlaBackwardPlan p;
-  GlaPlan forward = gla_plan(dtype, s, machine);
+  GlaPlan forward = gla_prepared_plan(dtype, s, machine);
   p.prepare = forward.prepare;
-  p.pass = forward.pass, p.pass.segment = 0, p.pass.chunk_states = true;
+  p.pass = detail::gla_pass_config(dtype, s, machine), p.pass.chunk_states = true;
   int64_t heads = s.sequences * s.heads;
   auto programs = [&] { return heads * cdiv(s.k, int64_t{p.pass.BK}) * cdiv(s.v, int64_t{p.pass.BV}); };
   // A walk is a chain: with few heads narrow states keep the machine busier.
@@ -27,6 +27,18 @@ inline GlaBackwardPlan gla_backward_plan(DType dtype, const GlaSizes& s, const M
   p.values.BK = std::min(64, round_up(s.k, 16));
   p.keys.BK = std::min(machine.gpu ? 32 : 64, round_up(s.k, 16));
   if (machine.gpu && !machine.warpgroups) p.keys.warps = 8;  // products of single warps keep more in registers
+  if (machine.warpgroups && dtype != DType::f32) {
+    p.keys.programs = 2;
+    if (s.v <= 128) {
+      // A chunk's blocks of K one after the other, dO and V stay; a producer reads the next block's states meanwhile.
+      p.keys.one_block = false, p.keys.one_v = p.keys.roles = true;
+      p.keys.BV = round_up(s.v, 64), p.keys.stages = 1;
+    } else {
+      p.keys.stages = 3;
+    }
+  } else if (machine.gpu && dtype == DType::f32) {
+    p.keys.one_v = s.v <= p.keys.BV;
+  }
   return p;
 }
 
@@ -136,7 +148,8 @@ Status gla_backward(StreamAt stream, const GlaInputs<T>& in, Input<T, 4> DO, Ten
                                                       made.k_g, w.from_behind, cu_seqlens, out.DV);
   });
   run(kGlaBackwardKeys, [&] {
-    return gla_gradient_keys_kernel<T>().try_launch(stream, p.keys, Grid{heads * cdiv(s.k, int64_t{p.keys.BK}), chunks},
+    const int64_t k_blocks = p.keys.one_block ? cdiv(s.k, int64_t{p.keys.BK}) : 1;
+    return gla_gradient_keys_kernel<T>().try_launch(stream, p.keys, Grid{heads * k_blocks, chunks},
                                                     in.Q, in.K, in.V, in.G, DO, w.da, w.states, w.from_behind,
                                                     made.decay, cu_seqlens, out.DQ, out.DK, out.DG, in.scale);
   });

@@ -9,6 +9,8 @@
 //   gla_segment_scan     states at the ends of segments, each from a zero state, to states at their starts
 //   gla_scan_output      O = Q_G S + A V and the walk of S in one kernel
 //   gla_chunk_output     O = Q_G S + A V from states in memory, all chunks in parallel
+//   gla_fused            O from q, k, v, g: everything of a chunk in one kernel, nothing but O in memory
+//   gla_fused_states     the states at the ends of segments for it, each from a zero state
 // Nothing takes a positive exponent (parts/gla_chunks.h). Rows past the end of a sequence read as 0.
 #pragma once
 #include <bit>
@@ -32,37 +34,31 @@ void gla_prepare_chunks_program(const GlaChunkConfig& c, Tensor<const T, 4> Q, T
   auto g_rows = at.rows(G);
   auto q_g_rows = at.rows(Q_G), k_g_rows = at.rows(K_G), a_rows = at.rows(A);
 
+  using Chunk = detail::GlaChunk<T>;
   auto step = [&](const Tile& k0) {
     auto g = g_rows.load({at.batch, at.head, t0, k0}, {c.BT, c.BK});
     auto q = q_rows.load({at.batch, at.head, t0, k0}, {c.BT, c.BK});
     auto k = k_rows.load({at.batch, at.head, t0, k0}, {c.BT, c.BK});
-    // The diagonal has no decay. Each level's product is right outside blocks of s rows, inside them lower levels know
-    // better. While one runs the next one's rows are made.
-    Tile pairs = dot(q, trans(k));
-    // The decay of a chunk is multiplied into the state again and again: the sum's error is smaller than a product's.
-    DECAY.store({at.first_chunk + chunk, at.head, k0}, exp2(reshape(sum(g, axis(0)), {c.BK}) * kLog2E));
-    detail::GlaDecayed rows(cast(q, f32), cast(k, f32), g, scale, c.BT, c.BK);
-    Tile level = cast(rows.level(), dtype_of<T>());
-    for (int s = 1; s < c.BT; s *= 2) {
-      auto products = dot(level, trans(level));
-      rows.merge();
-      if (2 * s < c.BT) level = cast(rows.level(), dtype_of<T>());
-      pairs = where(detail::gla_nested_block(c.BT, s), pairs, products);
-    }
-    q_g_rows.store({at.batch, at.head, t0, k0}, cast(rows.queries(), dtype_of<T>()));
-    k_g_rows.store({at.batch, at.head, t0, k0}, cast(rows.keys(), dtype_of<T>()));
-    return pairs;
+    Chunk x(q, k, g, c.BT, c.BK, c.warps);
+    DECAY.store({at.first_chunk + chunk, at.head, k0}, x.decay());
+    auto levels = x.levels();
+    q_g_rows.store({at.batch, at.head, t0, k0}, x.queries(scale));
+    k_g_rows.store({at.batch, at.head, t0, k0}, x.keys());
+    return std::pair(x.near(), Chunk::far(levels));
   };
-  Tile scores;
+  Tile near, far;
   if (c.one_block) {
-    scores = step(0);
+    std::tie(near, far) = step(0);
   } else {
-    scores = zeros({c.BT, c.BT}, f32);
+    near = Chunk::no_near(c.BT), far = zeros({c.BT, c.BT}, f32);
     const Choice producer = c.roles ? Choice::automatic : Choice::never;
-    for (auto k0 : range(0, Q.dim(3), c.BK, {.stages = c.stages, .specialize = producer})) scores += step(k0);
+    for (auto k0 : range(0, Q.dim(3), c.BK, {.stages = c.stages, .specialize = producer})) {
+      auto [inside, across] = step(k0);
+      near += inside;
+      if (c.BT > 16) far += across;
+    }
   }
-  auto causal = arange(0, c.BT).row() <= arange(0, c.BT).col();
-  a_rows.store({at.batch, at.head, t0, 0}, cast(where(causal, scores * scale, 0.f), dtype_of<T>()));
+  a_rows.store({at.batch, at.head, t0, 0}, Chunk::scores(near, far, c.BT, scale));
 }
 
 /// The walk of a state through the chunks of a segment: S' = diag(DECAY) S + X^T Y for rows x of X (K channels) and y
@@ -80,11 +76,9 @@ void gla_state_pass_program(const GlaChunkConfig& c, Tensor<const T, 4> X, Tenso
   auto index = program_id(0);
   auto v0 = index % v_blocks * c.BV, k0 = index / v_blocks % k_blocks * c.BK;
   detail::GlaSpan at(c.varlen, c.BT, index / (v_blocks * k_blocks), X.dim(1), X.dim(2), CU_SEQLENS);
-  auto chunks = cdiv(at.length, c.BT), segment = program_id(1);
-  auto first = c.segment ? segment * c.segment : Tile(0);
-  auto last = c.segment ? min(first + c.segment, chunks) : Tile(chunks);
-  if (c.segment) return_if(first >= chunks);
-  auto state_index = at.sequence * num_programs(1) + segment;
+  auto [first, last] = detail::gla_segment_chunks(c, at.length, program_id(1));
+  if (c.segment) return_if(first >= last);
+  auto state_index = at.sequence * num_programs(1) + program_id(1);
   auto x_rows = at.rows(X), y_rows = at.rows(Y);
 
   Tile state = c.initial_state ? START.load({state_index, at.head, k0, v0}, {c.BK, c.BV}) : zeros({c.BK, c.BV}, f32);
@@ -141,11 +135,9 @@ void gla_scan_output_program(const GlaChunkConfig& c, Tensor<const T, 4> Q_G, Te
   auto v_blocks = cdiv(V.dim(3), c.BV);
   auto v0 = program_id(0) % v_blocks * c.BV;
   detail::GlaSpan at(c.varlen, c.BT, program_id(0) / v_blocks, V.dim(1), V.dim(2), CU_SEQLENS);
-  auto chunks = cdiv(at.length, c.BT), segment = program_id(1);
-  auto first = c.segment ? segment * c.segment : Tile(0);
-  auto last = c.segment ? min(first + c.segment, chunks) : Tile(chunks);
-  if (c.segment) return_if(first >= chunks);
-  auto state_index = at.sequence * num_programs(1) + segment;
+  auto [first, last] = detail::gla_segment_chunks(c, at.length, program_id(1));
+  if (c.segment) return_if(first >= last);
+  auto state_index = at.sequence * num_programs(1) + program_id(1);
   auto q_rows = at.rows(Q_G), k_rows = at.rows(K_G), v_rows = at.rows(V), a_rows = at.rows(A);
   auto o_rows = at.rows(O);
 
@@ -190,6 +182,79 @@ void gla_chunk_output_program(const GlaChunkConfig& c, Tensor<const T, 4> Q_G, T
   o_rows.store({at.batch, at.head, t0, v0}, cast(o, dtype_of<T>()));
 }
 
+/// O [B, H, L, V] straight from q, k, v, g: chunk after chunk, all that a chunk needs is made on chip while the state
+/// walks. BK covers K. START and END as in gla_state_pass. Grid {sequences * H * ceil(V / BV), segments}.
+template <class T>
+void gla_fused_program(const GlaChunkConfig& c, Tensor<const T, 4> Q, Tensor<const T, 4> K, Tensor<const T, 4> V,
+                       Tensor<const float, 4> G, Tensor<const int32_t, 1> CU_SEQLENS, Tensor<T, 4> O,
+                       Tensor<const float, 4> START, Tensor<float, 4> END, F32 scale) {
+  num_warps(c.warps);
+  if (c.programs) programs_per_multiprocessor(c.programs);
+  auto v_blocks = cdiv(V.dim(3), c.BV);
+  auto v0 = program_id(0) % v_blocks * c.BV;
+  detail::GlaSpan at(c.varlen, c.BT, program_id(0) / v_blocks, V.dim(1), V.dim(2), CU_SEQLENS);
+  auto [first, last] = detail::gla_segment_chunks(c, at.length, program_id(1));
+  if (c.segment) return_if(first >= last);
+  auto state_index = at.sequence * num_programs(1) + program_id(1);
+  auto q_rows = at.rows(Q), k_rows = at.rows(K), v_rows = at.rows(V);
+  auto g_rows = at.rows(G);
+  auto o_rows = at.rows(O);
+
+  Tile state = c.initial_state ? START.load({state_index, at.head, 0, v0}, {c.BK, c.BV}) : zeros({c.BK, c.BV}, f32);
+  for (auto chunk : range(first, last, 1, {.stages = c.stages})) {
+    auto t0 = chunk * c.BT;
+    auto g = g_rows.load({at.batch, at.head, t0, 0}, {c.BT, c.BK});
+    auto q = q_rows.load({at.batch, at.head, t0, 0}, {c.BT, c.BK});
+    auto k = k_rows.load({at.batch, at.head, t0, 0}, {c.BT, c.BK});
+    auto v = v_rows.load({at.batch, at.head, t0, v0}, {c.BT, c.BV});
+    auto before = cast(state, dtype_of<T>());
+    detail::GlaChunk<T> x(q, k, g, c.BT, c.BK, c.warps);
+    auto levels = x.levels();
+    auto q_g = x.queries(scale), k_g = x.keys();
+    // The scores come last: the products with the state run while they are put together.
+    auto far = x.far(levels);
+    Tile o = dot(q_g, before);
+    state = dot(trans(k_g), v, state * x.decay().col());
+    o = dot(x.scores(x.near(), far, c.BT, scale), v, o);
+    o_rows.store({at.batch, at.head, t0, v0}, cast(o, dtype_of<T>()));
+  }
+  if (c.final_state) END.store({state_index, at.head, 0, v0}, state);
+}
+
+/// What segments do to a zero state, straight from k, v, g; BK covers K. END and TOTAL as in gla_state_pass. Grid
+/// {sequences * H * ceil(V / BV), segments}.
+template <class T>
+void gla_fused_states_program(const GlaChunkConfig& c, Tensor<const T, 4> K, Tensor<const T, 4> V,
+                              Tensor<const float, 4> G, Tensor<const int32_t, 1> CU_SEQLENS, Tensor<float, 4> END,
+                              Tensor<float, 3> TOTAL) {
+  num_warps(c.warps);
+  auto v_blocks = cdiv(V.dim(3), c.BV);
+  auto v0 = program_id(0) % v_blocks * c.BV;
+  detail::GlaSpan at(c.varlen, c.BT, program_id(0) / v_blocks, V.dim(1), V.dim(2), CU_SEQLENS);
+  auto [first, last] = detail::gla_segment_chunks(c, at.length, program_id(1));
+  return_if(first >= last);
+  auto state_index = at.sequence * num_programs(1) + program_id(1);
+  auto k_rows = at.rows(K), v_rows = at.rows(V);
+  auto g_rows = at.rows(G);
+  Tile state = zeros({c.BK, c.BV}, f32), total = ones({c.BK}, f32);
+  for (auto chunk : range(first, last, 1, {.stages = c.stages})) {
+    auto t0 = chunk * c.BT;
+    auto g = g_rows.load({at.batch, at.head, t0, 0}, {c.BT, c.BK});
+    auto k = k_rows.load({at.batch, at.head, t0, 0}, {c.BT, c.BK});
+    auto v = v_rows.load({at.batch, at.head, t0, v0}, {c.BT, c.BV});
+    detail::GlaDecays decays(exp2(g * kLog2E), std::nullopt, cast(k, f32), c.BT, c.BK);
+    for (int s = 1; s < detail::GlaDecays::kRows; s *= 2) decays.merge(s);
+    decays.meet();
+    auto k_g = reshape(cast(decays.to_end(), dtype_of<T>()), {c.BT, c.BK});
+    auto decay = exp2(reshape(sum(g, axis(0)), {c.BK}) * kLog2E);
+    state = dot(trans(k_g), v, state * decay.col());
+    total *= decay;
+  }
+  END.store({state_index, at.head, 0, v0}, state);
+  // Every block of V finds the same product; the first one writes it.
+  for (auto _ : when(v0 == 0)) TOTAL.store({state_index, at.head, 0}, total);
+}
+
 template <class T>
 const auto& gla_prepare_chunks_kernel() {
   static const auto k = kernel(typed_name("gla_prepare_chunks", dtype_of<T>()), gla_prepare_chunks_program<T>);
@@ -207,6 +272,16 @@ inline const auto& gla_segment_scan_kernel() {
 template <class T>
 const auto& gla_scan_output_kernel() {
   static const auto k = kernel(typed_name("gla_scan_output", dtype_of<T>()), gla_scan_output_program<T>);
+  return k;
+}
+template <class T>
+const auto& gla_fused_kernel() {
+  static const auto k = kernel(typed_name("gla_fused", dtype_of<T>()), gla_fused_program<T>);
+  return k;
+}
+template <class T>
+const auto& gla_fused_states_kernel() {
+  static const auto k = kernel(typed_name("gla_fused_states", dtype_of<T>()), gla_fused_states_program<T>);
   return k;
 }
 template <class T>

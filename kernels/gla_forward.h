@@ -2,9 +2,12 @@
 // (Yang et al. 2024), in chunks. q, k, g are [B, H, L, K], v and o are [B, H, L, V], g f32 <= 0, any strides ([B, L, H,
 // D] memory is a view), any L, K, V; f16, bf16, f32. With cu_seqlens B is 1 and L holds sequences one behind the other.
 //
-// Four ways to the states, chosen by gla_plan's estimate of the time:
-//   on_chip    one program walks a whole sequence of one head and writes o as it goes; least traffic, needs many heads
-//   segments   the walk is cut into segments: their effect on a zero state, a short scan, then on_chip in every segment
+// Five ways to the states, chosen by gla_plan's estimate of the time:
+//   fused      one program walks a whole sequence of one head, or a segment of it, and makes everything that its chunks
+//              need on the way: nothing but o goes to memory. Where a state has room beside that
+//   on_chip    chunks are prepared in parallel first, then one program walks a whole sequence; needs many heads
+//   segments   the same, the walk cut into segments: their effect on a zero state, a short scan, then on_chip in every
+//              segment
 //   in_memory  the states of all chunks go to memory, then o of all chunks in parallel; any K
 //   by_row     the recurrence itself (gla_recurrent), a few rows at a time: little more arithmetic than products of
 //              chunks, no decayed copies, no workspace. For hosts, whose products are no faster than other arithmetic
@@ -14,7 +17,7 @@
 
 namespace tile::kernels {
 
-enum class GlaStates : int { on_chip, segments, in_memory, by_row };
+enum class GlaStates : int { on_chip, segments, in_memory, by_row, fused };
 
 /// Sizes of a problem. Without cu_seqlens: sequences = batch, longest = rows.
 struct GlaSizes {
@@ -45,9 +48,11 @@ struct GlaInputs {
 /// What runs: the strategy and the tiles of each kernel.
 struct GlaPlan {
   GlaStates states = GlaStates::on_chip;
-  GlaChunkConfig prepare, pass, output;
+  GlaChunkConfig prepare, pass, output;  ///< fused: pass and output; the others' kernels are named like this
   GlaConfig recurrence;  ///< by_row only
 
+  /// The walk is cut into segments.
+  bool is_cut() const { return states == GlaStates::segments || (states == GlaStates::fused && output.segment); }
   int64_t segments(const GlaSizes& s) const {
     return output.segment ? std::max<int64_t>(1, cdiv(cdiv(s.longest, int64_t{output.BT}), int64_t{output.segment}))
                           : 1;
@@ -58,6 +63,9 @@ namespace detail {
 
 /// Widest K whose state stays on chip, and columns of V beside it: K * columns f32 values among the program's threads.
 inline constexpr int64_t kGlaStateRows = 256;
+
+/// Columns of V and multiples of 64 channels of K whose state stays on chip beside all that chunks need.
+inline constexpr int64_t kGlaFusedRows = 128, kGlaFusedColumns = 128;
 
 /// Chunks per segment (0: no segments) that makes a launch shortest, in units of one step of the walk: a step of a
 /// state alone is about half a step with output, a launch about four.
@@ -105,31 +113,48 @@ inline std::vector<GlaChunkConfig> gla_scan_space(const GlaChunkConfig& base, co
       .vary(&GlaChunkConfig::stages, {1, 2, 3});
 }
 
-/// Tiles and strategy for a problem on a machine. GPUs take chunks of 64 rows, which fill the matrix units (32 in f32,
-/// whose products run without them), hosts 16, because work inside chunks grows with their length.
-inline GlaPlan gla_plan(DType dtype, const GlaSizes& s, const Machine& machine) {
-  GlaPlan p;
+namespace detail {
+
+/// K as programs hold it.
+inline int gla_whole_k(const GlaSizes& s, const Machine& machine) {
+  return round_up(s.k, machine.gpu && s.k > 32 ? 64 : 16);
+}
+
+/// What all kernels of a problem start from. GPUs take chunks of 64 rows, which fill the matrix units (32 in f32, whose
+/// products run without them), hosts 16, because work inside chunks grows with their length.
+inline GlaChunkConfig gla_chunk_config(DType dtype, const GlaSizes& s, const Machine& machine) {
   GlaChunkConfig c;
   c.varlen = s.varlen;
-  const bool f32 = dtype == DType::f32;
-  c.BT = !machine.gpu ? 16 : f32 ? 32 : 64;
+  c.BT = !machine.gpu ? 16 : dtype == DType::f32 ? 32 : 64;
   c.stages = machine.gpu ? 2 : 1, c.warps = machine.gpu ? 4 : 1;
-  int k16 = round_up(s.k, 16), whole_k = machine.gpu && s.k > 32 ? round_up(s.k, 64) : k16;
+  return c;
+}
+
+inline GlaChunkConfig gla_pass_config(DType dtype, const GlaSizes& s, const Machine& machine) {
+  GlaChunkConfig c = gla_chunk_config(dtype, s, machine);
+  c.BK = std::min(128, gla_whole_k(s, machine)), c.BV = std::min(64, round_up(s.v, 16));
+  return c;
+}
+
+}  // namespace detail
+
+/// Tiles and strategy for a problem on a machine, chunks prepared first (or row by row).
+inline GlaPlan gla_prepared_plan(DType dtype, const GlaSizes& s, const Machine& machine) {
+  GlaPlan p;
+  const GlaChunkConfig c = detail::gla_chunk_config(dtype, s, machine);
+  const bool f32 = dtype == DType::f32;
+  const int k16 = round_up(s.k, 16), whole_k = detail::gla_whole_k(s, machine);
 
   p.prepare = c;
   // Products of single warps keep their operands in registers, too: half the channels.
   p.prepare.BK = std::min(!machine.gpu ? 128 : f32 || (!machine.warpgroups && s.k > 64) ? 32 : 64, k16);
   p.prepare.one_block = p.prepare.BK >= s.k;
-  if (machine.warpgroups && !f32 && !s.varlen) {
-    // A chunk is a long chain of small products: two programs take turns, and a producer reads the next chunk meanwhile
-    // (K = 128: 0.177 to 0.151 ms for 16384 x 16 rows on an H200), of a single block of K, too.
-    // Rows of packed sequences are views made by the kernel, which no bulk copy reads.
-    p.prepare.roles = true, p.prepare.programs = 2, p.prepare.one_block = false;
-  }
+  // A chunk is a long chain of small products: two programs of a multiprocessor take turns (K = 128, 16384 x 16 rows on
+  // an H100: 0.164 ms; with a producer that reads ahead 0.188, three programs 0.21).
+  if (machine.warpgroups && !f32) p.prepare.programs = 2, p.prepare.one_block = p.prepare.BK >= s.k;
   p.prepare = tuned("gla_prepare_chunks", machine.model, gla_tuning_key(dtype, s), p.prepare);
 
-  p.pass = c;
-  p.pass.BK = std::min(128, whole_k), p.pass.BV = std::min(64, round_up(s.v, 16));
+  p.pass = detail::gla_pass_config(dtype, s, machine);
 
   p.output = c;
   p.output.BV = std::min(machine.gpu ? 64 : 128, round_up(s.v, 16));
@@ -163,6 +188,32 @@ inline GlaPlan gla_plan(DType dtype, const GlaSizes& s, const Machine& machine) 
   return p;
 }
 
+/// Where all of a chunk has room on chip.
+inline std::optional<GlaPlan> gla_fused_plan(DType dtype, const GlaSizes& s, const Machine& machine) {
+  const int whole_k = detail::gla_whole_k(s, machine);
+  if (!machine.warpgroups || dtype == DType::f32 || whole_k > detail::kGlaFusedRows || s.v > detail::kGlaFusedColumns)
+    return std::nullopt;
+  GlaPlan p;
+  p.states = GlaStates::fused;
+  p.prepare = p.output = detail::gla_chunk_config(dtype, s, machine);
+  p.output.stages = 1;  // operands are in registers long before the next chunk's are wanted
+  p.output.BK = whole_k, p.output.BV = round_up(s.v, s.v > 32 ? 64 : 16);
+  p.output.warps = whole_k * p.output.BV > 64 * 64 ? 8 : 4;
+  p.output = tuned("gla_fused", machine.model, gla_tuning_key(dtype, s), p.output);
+  p.pass = p.output;
+  p.pass.stages = 2;  // of the smaller half of the operands
+  const int64_t slots = machine.multiprocessors * (p.output.warps == 4 ? 2 : 1);
+  p.output.segment = p.pass.segment =
+      detail::gla_segment(s.sequences * s.heads, cdiv(s.longest, int64_t{p.output.BT}), slots);
+  return p;
+}
+
+/// Tiles and strategy for a problem on a machine.
+inline GlaPlan gla_plan(DType dtype, const GlaSizes& s, const Machine& machine) {
+  if (auto fused = gla_fused_plan(dtype, s, machine)) return *fused;
+  return gla_prepared_plan(dtype, s, machine);
+}
+
 /// What the kernels pass to each other; made for sizes and a plan.
 template <class T>
 struct GlaChunkWorkspace {
@@ -176,13 +227,14 @@ struct GlaChunkWorkspace {
   static Result<GlaChunkWorkspace> create(const std::shared_ptr<Device>& device, const GlaSizes& s, const GlaPlan& p) {
     GlaChunkWorkspace w;
     if (p.states == GlaStates::by_row) return w;
+    const bool fused = p.states == GlaStates::fused;
     int64_t chunks = s.chunks(p.prepare.BT), parts = s.sequences * p.segments(s);
-    bool ok = w.take(device, w.q_g, {s.batch, s.heads, s.rows, s.k}) &&
+    bool ok = fused || (w.take(device, w.q_g, {s.batch, s.heads, s.rows, s.k}) &&
               w.take(device, w.k_g, {s.batch, s.heads, s.rows, s.k}) &&
               w.take(device, w.a, {s.batch, s.heads, s.rows, p.prepare.BT}) &&
-              w.take(device, w.decay, {chunks, s.heads, s.k});
+              w.take(device, w.decay, {chunks, s.heads, s.k}));
     if (ok && p.states == GlaStates::in_memory) ok = w.take(device, w.states, {chunks, s.heads, s.k, s.v});
-    if (ok && p.states == GlaStates::segments)
+    if (ok && p.is_cut())
       ok = w.take(device, w.segments, {parts, s.heads, s.k, s.v}) && w.take(device, w.total, {parts, s.heads, s.k});
     if (!ok) return *w.error_;
     return w;
@@ -264,15 +316,17 @@ Status check_gla_forward(const GlaInputs<T>& in, const TensorView<T, 4>& O, cons
   if (Status s = check_gla_inputs("gla_forward", in); !s) return s;
   GlaSizes s = in.sizes();
   if (p.states == GlaStates::by_row) return Ok{};  // gla_recurrent looks at everything else
+  const bool fused = p.states == GlaStates::fused;
   int64_t chunks = s.chunks(p.prepare.BT);
   ShapeCheck check("gla_forward");
-  check.shape("O", O, {s.batch, s.heads, s.rows, s.v}, "[B, H, L, V]")
-      .shape("workspace.q_g", w.q_g, {s.batch, s.heads, s.rows, s.k}, "[B, H, L, K]")
+  check.shape("O", O, {s.batch, s.heads, s.rows, s.v}, "[B, H, L, V]");
+  if (!fused)
+    check.shape("workspace.q_g", w.q_g, {s.batch, s.heads, s.rows, s.k}, "[B, H, L, K]")
       .shape("workspace.a", w.a, {s.batch, s.heads, s.rows, p.prepare.BT}, "[B, H, L, BT]")
-      .shape("workspace.decay", w.decay, {chunks, s.heads, s.k}, "[chunks, H, K]")
-      .require(p.prepare.BT == p.pass.BT && p.prepare.BT == p.output.BT,
+      .shape("workspace.decay", w.decay, {chunks, s.heads, s.k}, "[chunks, H, K]");
+  check.require(p.prepare.BT == p.pass.BT && p.prepare.BT == p.output.BT,
                "all kernels of a plan have one BT, found {}, {}, {}", p.prepare.BT, p.pass.BT, p.output.BT)
-      .require(p.prepare.one_block ? p.prepare.BK >= s.k : true, "prepare.one_block needs BK >= K, found {} and {}",
+      .require(fused || !p.prepare.one_block || p.prepare.BK >= s.k, "prepare.one_block needs BK >= K, found {} and {}",
                p.prepare.BK, s.k)
       .require(p.prepare.varlen == s.varlen && p.pass.varlen == s.varlen && p.output.varlen == s.varlen,
                "a plan is made for packed sequences (varlen) or for whole batches, this one for the other")
@@ -281,7 +335,7 @@ Status check_gla_forward(const GlaInputs<T>& in, const TensorView<T, 4>& O, cons
   if (HT.data) check.shape("HT", HT, {s.sequences, s.heads, s.k, s.v}, "[sequences, H, K, V]");
   if (p.states == GlaStates::in_memory)
     check.shape("workspace.states", w.states, {chunks, s.heads, s.k, s.v}, "[chunks, H, K, V]");
-  if (p.states == GlaStates::segments)
+  if (p.is_cut())
     check.shape("workspace.segments", w.segments, {s.sequences * p.segments(s), s.heads, s.k, s.v},
                 "[sequences * segments, H, K, V]");
   return check.ok() ? Status(Ok{}) : Status(check.error());
@@ -300,7 +354,7 @@ Status gla_forward(StreamAt stream, const std::type_identity_t<GlaInputs<T>>& in
   if (Status s = detail::check_gla_forward<T>(in, O, HT, w, p); !s) return stream.refuse(s.error());
   using detail::or_unused;
   const GlaSizes s = in.sizes();
-  const void* memory = w.decay.data;
+  const void* memory = in.Q.data;
   const bool from_given = in.H0.data != nullptr, to_given = HT.data != nullptr;
   if (p.states == GlaStates::by_row) {
     GlaConfig config = p.recurrence;
@@ -324,15 +378,22 @@ Status gla_forward(StreamAt stream, const std::type_identity_t<GlaInputs<T>>& in
   }
   GlaChunkConfig scan = p.pass, output = p.output;
   scan.segment = p.output.segment, scan.initial_state = from_given, scan.final_state = to_given;
-  const bool cut = p.states == GlaStates::segments;
+  const bool fused = p.states == GlaStates::fused;
+  const bool cut = p.is_cut();
   output.initial_state = cut || from_given, output.final_state = !cut && to_given;
 
   Status done = Ok{};
   auto run = [&](uint32_t part, auto&& launch) {
     if (done && (parts & part)) done = launch();
   };
-  run(kGlaPrepare, [&] { return detail::gla_prepare_launch<T>(stream, in, w, p.prepare); });
-  if (p.states != GlaStates::on_chip) run(kGlaPass, [&] { return pass.run(stream); });
+  if (!fused) run(kGlaPrepare, [&] { return detail::gla_prepare_launch<T>(stream, in, w, p.prepare); });
+  if (fused && cut)
+    run(kGlaPass, [&] {
+      return gla_fused_states_kernel<T>().try_launch(stream, p.pass, Grid{s.sequences * s.heads * v_blocks, segments},
+                                                     in.K, in.V, in.G, cu_seqlens, w.segments, w.total);
+    });
+  else if (p.states != GlaStates::on_chip && !fused)
+    run(kGlaPass, [&] { return pass.run(stream); });
   if (cut)
     run(kGlaScan, [&] {
       Grid grid{s.sequences * s.heads * cdiv(s.k, int64_t{scan.BK}) * cdiv(s.v, int64_t{scan.BV}), 1, 1};
@@ -347,6 +408,9 @@ Status gla_forward(StreamAt stream, const std::type_identity_t<GlaInputs<T>>& in
     Grid grid{s.sequences * s.heads * v_blocks, segments, 1};
     TensorView<const float, 4> start = first;
     if (cut) start = w.segments;
+    if (fused)
+      return gla_fused_kernel<T>().try_launch(stream, output, grid, in.Q, in.K, in.V, in.G, cu_seqlens, O, start, last,
+                                              in.scale);
     return gla_scan_output_kernel<T>().try_launch(stream, output, grid, w.q_g, w.k_g, in.V, w.a, w.decay, cu_seqlens, O,
                                                   start, last);
   });

@@ -59,20 +59,8 @@ void gla_gradient_values_program(const GlaChunkConfig& c, Tensor<const T, 4> DO,
   dv_rows.store({at.batch, at.head, t0, v0}, cast(dv, dtype_of<T>()));
 }
 
-namespace detail {
-/// Row t: the sum of rows t and below, as a product with ones. 16-bit products take the factors in two parts, so that
-/// the sums of large values that cancel keep f32's precision but for 2^-17.
-template <class T>
-Tile sums_from_below(int rows, const Tile& x) {
-  auto below = where(arange(0, rows).row() >= arange(0, rows).col(), 1.f, 0.f);
-  if (dtype_of<T>() == f32) return dot(below, x);
-  auto ones = cast(below, bf16), high = cast(x, bf16);
-  return dot(ones, cast(x - cast(high, f32), bf16), dot(ones, high));
-}
-}  // namespace detail
-
-/// DQ, DK [B, H, L, K] and DG f32 of the same shape. S and R are [C, H, K, V], DECAY [C, H, K]. Grid {sequences * H *
-/// ceil(K / BK), chunks of the longest}.
+/// DQ, DK [B, H, L, K] and DG f32 of the same shape. S and R are [C, H, K, V], DECAY [C, H, K]. Grid {sequences * H,
+/// chunks of the longest}; with one_block {sequences * H * ceil(K / BK), the same}: a program for every block of K.
 template <class T>
 void gla_gradient_keys_program(const GlaChunkConfig& c, Tensor<const T, 4> Q, Tensor<const T, 4> K,
                                Tensor<const T, 4> V, Tensor<const float, 4> G, Tensor<const T, 4> DO,
@@ -81,8 +69,10 @@ void gla_gradient_keys_program(const GlaChunkConfig& c, Tensor<const T, 4> Q, Te
                                Tensor<T, 4> DK, Tensor<float, 4> DG, F32 scale) {
   num_warps(c.warps);
   if (c.programs) programs_per_multiprocessor(c.programs);
-  auto k_blocks = cdiv(Q.dim(3), c.BK);
-  auto k0 = program_id(0) % k_blocks * c.BK;
+  using Decays = detail::GlaDecays;
+  constexpr int kRows = Decays::kRows;
+  const int blocks = c.BT / kRows;  // of rows
+  auto k_blocks = c.one_block ? Tile(cdiv(Q.dim(3), c.BK)) : Tile(1);
   detail::GlaSpan at(c.varlen, c.BT, program_id(0) / k_blocks, Q.dim(1), Q.dim(2), CU_SEQLENS);
   auto chunk = program_id(1), t0 = chunk * c.BT, number = at.first_chunk + chunk;
   if (c.varlen) return_if(t0 >= at.length);
@@ -91,51 +81,90 @@ void gla_gradient_keys_program(const GlaChunkConfig& c, Tensor<const T, 4> Q, Te
   auto dq_rows = at.rows(DQ), dk_rows = at.rows(DK);
   auto dg_rows = at.rows(DG);
 
-  // Through the states before and behind the chunk.
-  Tile dq_s = zeros({c.BT, c.BK}, f32), dk_s = zeros({c.BT, c.BK}, f32), kept = zeros({c.BK, 1}, f32);
-  for (auto v0 : range(0, V.dim(3), c.BV, {.stages = c.stages, .specialize = Choice::never})) {
-    auto d_o = do_rows.load({at.batch, at.head, t0, v0}, {c.BT, c.BV});
-    auto v = v_rows.load({at.batch, at.head, t0, v0}, {c.BT, c.BV});
-    auto s = S.load({number, at.head, k0, v0}, {c.BK, c.BV});
-    auto r = R.load({number, at.head, k0, v0}, {c.BK, c.BV});
-    dq_s = dot(d_o, trans(s), dq_s);
-    dk_s = dot(v, trans(r), dk_s);
-    kept += sum(cast(s, f32) * cast(r, f32), axis(1));
-  }
-
-  auto q = q_rows.load({at.batch, at.head, t0, k0}, {c.BT, c.BK});
-  auto k = k_rows.load({at.batch, at.head, t0, k0}, {c.BT, c.BK});
-  auto g = g_rows.load({at.batch, at.head, t0, k0}, {c.BT, c.BK});
+  // DA is symmetric: what reaches a query of an upper half through the keys of the lower half and a key through queries
+  // is one product, decayed on either side. Pairs of rows of one block of kRows are the work of one warp.
   auto da = da_rows.load({at.batch, at.head, t0, 0}, {c.BT, c.BT});
+  auto in_blocks = reshape(da, {blocks, kRows, blocks, kRows});
+  auto is_own = reshape(arange(0, blocks), {blocks, 1, 1, 1}) == reshape(arange(0, blocks), {1, 1, blocks, 1});
+  auto near = blocks == 1 ? reshape(da, {1, kRows, kRows})
+                          : reshape(cast(sum(where(is_own, cast(in_blocks, f32), 0.f), axis(2)), dtype_of<T>()),
+                                    {blocks, kRows, kRows});
+  auto near_pairs = [&](int s) { return where(reshape(detail::gla_pairs(kRows, s), {1, kRows, kRows}), near, 0.f); };
+  auto diagonal = reshape(sum(cast(near_pairs(0), f32), axis(2)), {c.BT, 1});
 
-  // Through the scores: the diagonal without decays, then pairs level by level. DA is symmetric: what reaches a query
-  // of an upper half through the keys of the lower half and a key through queries is one product, decayed on either
-  // side.
-  auto diagonal = sum(where(detail::gla_pairs(c.BT, 0), cast(da, f32), 0.f), axis(1));
-  Tile dq = diagonal * cast(k, f32), dk = diagonal * cast(q, f32);
-  detail::GlaDecays decays(g, c.BT, c.BK);
-  for (int s = 1; s < c.BT; s *= 2) {
-    auto upper = decays.upper();
-    auto weight = decays.level();
-    auto pairs = where(detail::gla_pairs(c.BT, s), da, 0.f);
-    auto through = dot(pairs, cast(cast(where(upper, q, k), f32) * weight, dtype_of<T>()));
-    // Decays of rows of other warps wait for the product anyway.
-    if (s < 16) decays.merge();
-    through *= weight;
-    dq += where(upper, through, 0.f);
-    dk += where(upper, 0.f, through);
-    if (s >= 16) decays.merge();
+  Tile d_o_all, v_all;
+  if (c.one_v) {
+    d_o_all = do_rows.load({at.batch, at.head, t0, 0}, {c.BT, c.BV});
+    v_all = v_rows.load({at.batch, at.head, t0, 0}, {c.BT, c.BV});
   }
+  auto step = [&](const Tile& k0) {
+    auto q = q_rows.load({at.batch, at.head, t0, k0}, {c.BT, c.BK});
+    auto k = k_rows.load({at.batch, at.head, t0, k0}, {c.BT, c.BK});
+    auto g = g_rows.load({at.batch, at.head, t0, k0}, {c.BT, c.BK});
+    // Through the states before and behind the chunk, [BT, BK] and [BK, 1].
+    Tile dq_s, dk_s, kept;
+    auto in_both = [](const Tile& s, const Tile& r) { return sum(cast(s, f32) * cast(r, f32), axis(1)); };
+    auto state = [&](const Tensor<const T, 4>& states, const Tile& v0) {
+      return states.load({number, at.head, k0, v0}, {c.BK, c.BV});
+    };
+    if (c.one_v) {  // first: the copies of the next block's states, the largest of all, then have the most time
+      auto s = state(S, 0), r = state(R, 0);
+      kept = in_both(s, r);
+      dq_s = dot(d_o_all, trans(s)), dk_s = dot(v_all, trans(r));
+    }
+    // The diagonal without decays, then pairs level by level.
+    Tile dq = diagonal * cast(k, f32), dk = diagonal * cast(q, f32);
+    auto decay_of_row = exp2(g * kLog2E);
+    Decays decays(decay_of_row, decay_of_row, ones({c.BT, c.BK}, f32), c.BT, c.BK);
+    for (int s = 1; s < kRows; s *= 2) {
+      auto upper = Decays::upper(c.BT, s);
+      auto weight = decays.level(s);
+      auto x = cast(cast(where(upper, q, k), f32) * weight, dtype_of<T>());
+      auto through = reshape(dot(near_pairs(s), decays.in_blocks(x)), {c.BT, c.BK}) * weight;
+      decays.merge(s);
+      dq += where(upper, through, 0.f);
+      dk += where(upper, 0.f, through);
+    }
+    decays.meet();
+    dq = decays.in_blocks(dq), dk = decays.in_blocks(dk);
+    auto q_blocks = decays.in_blocks(q), k_blocks = decays.in_blocks(k);
+    for (int half = 1; half < blocks; half *= 2) {
+      auto upper = decays.upper_blocks(half);
+      auto weight = decays.level_of_blocks(half);
+      auto x = reshape(cast(cast(where(upper, q_blocks, k_blocks), f32) * weight, dtype_of<T>()), {c.BT, c.BK});
+      auto through = decays.in_blocks(dot(where(detail::gla_pairs(c.BT, half * kRows), da, 0.f), x)) * weight;
+      dq += where(upper, through, 0.f);
+      dk += where(upper, 0.f, through);
+    }
 
-  dk_s *= decays.to_end();
-  auto decay = DECAY.load({number, at.head, k0}, {c.BK});
-  auto behind = decay * reshape(kept, {c.BK}) + reshape(sum(dk_s * cast(k, f32), axis(0)), {c.BK});
-  dq = (dq + dq_s * decays.from_start()) * scale;
-  dk = dk * scale + dk_s;
-  auto gates = cast(q, f32) * dq - cast(k, f32) * dk;
-  dq_rows.store({at.batch, at.head, t0, k0}, cast(dq, dtype_of<T>()));
-  dk_rows.store({at.batch, at.head, t0, k0}, cast(dk, dtype_of<T>()));
-  dg_rows.store({at.batch, at.head, t0, k0}, detail::sums_from_below<T>(c.BT, gates) + behind.row());
+    if (!c.one_v) {
+      dq_s = zeros({c.BT, c.BK}, f32), dk_s = zeros({c.BT, c.BK}, f32), kept = zeros({c.BK, 1}, f32);
+      for (auto v0 : range(0, V.dim(3), c.BV, {.stages = c.stages})) {
+        auto d_o = do_rows.load({at.batch, at.head, t0, v0}, {c.BT, c.BV});
+        auto v = v_rows.load({at.batch, at.head, t0, v0}, {c.BT, c.BV});
+        auto s = state(S, v0), r = state(R, v0);
+        dq_s = dot(d_o, trans(s), dq_s), dk_s = dot(v, trans(r), dk_s);
+        kept += in_both(s, r);
+      }
+    }
+    auto dk_behind = decays.in_blocks(dk_s) * decays.to_end();
+    auto decay = DECAY.load({number, at.head, k0}, {c.BK});
+    auto behind = decay * reshape(kept, {c.BK}) +
+                  reshape(sum(sum(dk_behind * cast(k_blocks, f32), axis(1)), axis(0)), {c.BK});
+    dq = (dq + decays.in_blocks(dq_s) * decays.from_start()) * scale;
+    dk = dk * scale + dk_behind;
+    auto gates = reshape(cast(q_blocks, f32) * dq - cast(k_blocks, f32) * dk, {c.BT, c.BK});
+    dq_rows.store({at.batch, at.head, t0, k0}, reshape(cast(dq, dtype_of<T>()), {c.BT, c.BK}));
+    dk_rows.store({at.batch, at.head, t0, k0}, reshape(cast(dk, dtype_of<T>()), {c.BT, c.BK}));
+    dg_rows.store({at.batch, at.head, t0, k0}, cumsum(gates, axis(0), {.reverse = true}) + behind.row());
+  };
+  if (c.one_block) {
+    step(program_id(0) % k_blocks * c.BK);
+  } else {
+    const Choice producer = c.roles ? Choice::automatic : Choice::never;
+    // What a block reads it has in registers soon, or needs last: the next one's copies have its time with one stage.
+    for (auto k0 : range(0, Q.dim(3), c.BK, {.stages = 1, .specialize = producer})) step(k0);
+  }
 }
 
 template <class T>

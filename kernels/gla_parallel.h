@@ -43,7 +43,7 @@ const auto& gla_parallel_kernel() {
   return k;
 }
 
-/// Tiles from a plan of the forward pass. Few channels make short steps, which need no second stage.
+/// Tiles from a plan that prepares chunks first (gla_prepared_plan). Few channels make short steps, which need no second stage.
 inline GlaChunkConfig default_gla_parallel_config(const GlaPlan& plan) {
   GlaChunkConfig c = plan.output;
   c.segment = 0;
@@ -51,13 +51,15 @@ inline GlaChunkConfig default_gla_parallel_config(const GlaPlan& plan) {
   return c;
 }
 
-/// O of whole batches without states. The plan's output config gives the tiles.
+/// O of whole batches without states; the workspace is one of a gla_prepared_plan. The plan's output config gives the
+/// tiles.
 template <class T>
 Status gla_parallel(StreamAt stream, const std::type_identity_t<GlaInputs<T>>& in, TensorView<T, 4> O,
                     const GlaChunkWorkspace<T>& w, const GlaPlan& p) {
   if (Status s = detail::check_gla_forward<T>(in, O, {}, w, p); !s) return stream.refuse(s.error());
   ShapeCheck check("gla_parallel");
-  check.require(!in.cu_seqlens.data && !in.H0.data, "takes no packed sequences and no initial state")
+  check.require(w.q_g.data, "needs chunks that are prepared first: a workspace of a gla_prepared_plan")
+      .require(!in.cu_seqlens.data && !in.H0.data, "takes no packed sequences and no initial state")
       .require(p.output.BK >= in.Q.shape[3], "rows on chip hold all of K: BK = {} is less than K = {}", p.output.BK,
                in.Q.shape[3]);
   if (!check.ok()) return stream.refuse(check.error());

@@ -55,7 +55,7 @@ const std::vector<CatalogRow>& catalog() {
       gla_state_pass_row(),
       gla_segment_scan_row(),
       gla_scan_output_row(),
-      gla_chunk_output_row(),
+      gla_chunk_output_row(), gla_fused_row(), gla_fused_states_row(),
       gla_backward_row(),
       gla_gradient_scores_row(),
       gla_gradient_values_row(),

@@ -9,18 +9,30 @@ namespace tile::kernels {
 namespace {
 
 /// The kernels of the forward pass; `all` is the row of the whole.
-enum class Part { all, prepare, pass, scan, output, chunk_output };
+enum class Part { all, prepare, pass, scan, output, chunk_output, fused, fused_states };
 
 GlaSizes sizes_of(const GlaProblemSizes& s) {
   return {s.b, s.h, s.l, s.k, s.v, s.sequences(), s.longest(), s.packed > 0};
 }
 
+/// Part of the plan that makes everything of a chunk in one kernel.
+bool is_fused(Part part) { return part == Part::fused || part == Part::fused_states; }
+
 GlaPlan plan_of(const Problem& p, const Machine& machine, Part part) {
-  GlaSizes s = sizes_of(GlaProblemSizes(p.sizes));
-  GlaPlan plan = gla_plan(storage_of(p.dtype), s, machine);
+  const GlaSizes s = sizes_of(GlaProblemSizes(p.sizes));
+  const DType dtype = storage_of(p.dtype);
+  // Sizes choose strategies for tests: chunks prepared first, "segment" chunks, or states in memory.
+  const bool in_memory = part == Part::chunk_output || p.sizes["in_memory"];
+  const bool prepared = in_memory || p.sizes["prepared"] || (part != Part::all && !is_fused(part));
+  auto fused = prepared ? std::nullopt : gla_fused_plan(dtype, s, machine);
+  GlaPlan plan = fused ? *fused : gla_prepared_plan(dtype, s, machine);
+  if (is_fused(part) && !fused) {  // on other machines in tests only
+    plan.states = GlaStates::fused;
+    plan.output.BK = detail::gla_whole_k(s, machine), plan.output.BV = std::min(32, round_up(s.v, 16));
+    plan.output.stages = 1, plan.output.warps = 8;
+    plan.pass = plan.output;
+  }
   if (p.sizes.has("BT")) plan.prepare.BT = plan.pass.BT = plan.output.BT = static_cast<int>(p.sizes["BT"]);
-  // Sizes choose strategies for tests: "segment" chunks, or states in memory.
-  bool in_memory = part == Part::chunk_output || p.sizes["in_memory"];
   int64_t chunks = cdiv(std::max<int64_t>(s.longest, 1), int64_t{plan.output.BT});
   if (in_memory) {
     plan.states = GlaStates::in_memory, plan.output.segment = 0;
@@ -29,9 +41,10 @@ GlaPlan plan_of(const Problem& p, const Machine& machine, Part part) {
     return plan;
   } else if (plan.states != GlaStates::in_memory) {
     if (p.sizes.has("segment")) plan.output.segment = static_cast<int>(p.sizes["segment"]);
-    if (part == Part::scan && !plan.output.segment)
+    if ((part == Part::scan || part == Part::fused_states) && !plan.output.segment)
       plan.output.segment = static_cast<int>(std::max<int64_t>(1, chunks / 4));
-    plan.states = plan.output.segment ? GlaStates::segments : GlaStates::on_chip;
+    if (plan.states != GlaStates::fused)
+      plan.states = plan.output.segment ? GlaStates::segments : GlaStates::on_chip;
   }
   plan.pass.segment = plan.output.segment;
   return plan;
@@ -43,6 +56,7 @@ GlaChunkConfig& config_of(GlaPlan& plan, Part part) {
       return plan.prepare;
     case Part::pass:
     case Part::scan:
+    case Part::fused_states:
       return plan.pass;
     default:
       return plan.output;
@@ -131,6 +145,7 @@ class ForwardCase : public GlaCase {
       case Part::prepare:
         return kGlaPrepare;
       case Part::pass:
+      case Part::fused_states:
         return kGlaPass;
       case Part::scan:
         return kGlaScan;
@@ -168,6 +183,10 @@ void add_problems(CatalogRow& row) {
   edge("f32", {{"H", 1}, {"L", 300}, {"K", 32}, {"V", 32}, {"BT", 32}, {"segment", 3}, {"state", 1}});
   edge("f16", {{"H", 2}, {"L", 300}, {"K", 64}, {"V", 32}, {"BT", 16}, {"segment", 1}, {"packed", 4}, {"state", 1}});
   edge("bf16", {{"H", 2}, {"L", 150}, {"K", 64}, {"V", 64}, {"in_memory", 1}, {"state", 1}});
+  for (int64_t prepared : {0, 1}) {
+    edge("bf16", {{"H", 2}, {"L", 330}, {"K", 64}, {"V", 128}, {"segment", 2}, {"state", 1}, {"prepared", prepared}});
+    edge("f16", {{"H", 1}, {"L", 200}, {"K", 128}, {"V", 64}, {"state", 1}, {"prepared", prepared}});
+  }
   edge("f32", {{"H", 1}, {"L", 150}, {"K", 40}, {"V", 64}, {"in_memory", 1}, {"packed", 5}, {"layout", 1}});
   edge("bf16", {{"H", 1}, {"L", 300}, {"K", 32}, {"V", 16}, {"BT", 128}});
 }
@@ -180,6 +199,7 @@ std::vector<std::string> forward_size_names() {
   names.push_back("packed: so many sequences of uneven length in L rows, with cu_seqlens (0: none)");
   names.push_back("segment: chunks per segment (the plan's), 0: state on chip throughout");
   names.push_back("in_memory: 1 keeps the states of all chunks in memory");
+  names.push_back("prepared: 1 prepares all chunks first");
   names.push_back("only: 1 times this row's kernel alone");
   return names;
 }
@@ -218,6 +238,8 @@ CatalogRow part_row(const char* name, const char* summary) {
       if constexpr (kPart == Part::pass) return &gla_state_pass_kernel<T>();
       if constexpr (kPart == Part::scan) return &gla_segment_scan_kernel();
       if constexpr (kPart == Part::output) return &gla_scan_output_kernel<T>();
+      if constexpr (kPart == Part::fused) return &gla_fused_kernel<T>();
+      if constexpr (kPart == Part::fused_states) return &gla_fused_states_kernel<T>();
       if constexpr (kPart == Part::chunk_output) return &gla_chunk_output_kernel<T>();
       return nullptr;
     });
@@ -238,12 +260,25 @@ CatalogRow part_row(const char* name, const char* summary) {
   return row;
 }
 
+/// Kernels of warpgroups and 16-bit products.
+template <Part kPart>
+CatalogRow fused_row(const char* name, const char* summary) {
+  CatalogRow row = part_row<kPart>(name, summary);
+  row.dtypes = {"f16", "bf16"};
+  std::erase_if(row.problems, [](const Problem& p) {
+    return p.dtype == "f32" || p.sizes["K"] > detail::kGlaFusedRows || p.sizes["V"] > detail::kGlaFusedColumns;
+  });
+  row.problems.push_back({"bf16", {{"H", 4}, {"L", 2048}, {"K", 128}, {"V", 128}}, Purpose::bench_host});
+  return row;
+}
+
 }  // namespace
 
 CatalogRow gla_forward_row() {
   CatalogRow row = part_row<Part::all>("gla_forward", "gated linear attention, fast: chunks of 64, state on chip");
   row.kernel = nullptr;
-  row.parts = {"gla_prepare_chunks", "gla_state_pass", "gla_segment_scan", "gla_scan_output", "gla_chunk_output"};
+  row.parts = {"gla_fused",        "gla_fused_states", "gla_prepare_chunks", "gla_state_pass",
+               "gla_segment_scan", "gla_scan_output",  "gla_chunk_output"};
   row.peers = "chunk_gla of flash-linear-attention";
   add_problems(row);
   return row;
@@ -278,6 +313,22 @@ CatalogRow gla_chunk_output_row() {
   CatalogRow row = part_row<Part::chunk_output>("gla_chunk_output", "output of all chunks from states in memory");
   for (const std::string& d : row.dtypes)
     row.problems.push_back({d, {{"H", 1}, {"L", 80}, {"K", 320}, {"V", 64}}, Purpose::edge});
+  return row;
+}
+
+CatalogRow gla_fused_row() {
+  CatalogRow row = fused_row<Part::fused>("gla_fused", "output and state of chunk after chunk, all made on chip");
+  for (const std::string& d : row.dtypes) {
+    row.problems.push_back({d, {{"H", 1}, {"L", 80}, {"K", 64}, {"V", 64}, {"state", 1}}, Purpose::edge});
+    row.problems.push_back({d, {{"H", 2}, {"L", 200}, {"K", 128}, {"V", 128}, {"state", 1}}, Purpose::edge});
+    row.problems.push_back({d, {{"H", 1}, {"L", 150}, {"K", 40}, {"V", 72}, {"segment", 2}}, Purpose::edge});
+  }
+  return row;
+}
+CatalogRow gla_fused_states_row() {
+  CatalogRow row = fused_row<Part::fused_states>("gla_fused_states", "what segments do to a state, from k, v and gates");
+  for (const std::string& d : row.dtypes)
+    row.problems.push_back({d, {{"H", 2}, {"L", 600}, {"K", 64}, {"V", 48}, {"state", 1}}, Purpose::edge});
   return row;
 }
 

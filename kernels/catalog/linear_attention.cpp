@@ -89,7 +89,7 @@ class ParallelCase : public GlaCase {
   Status create(std::shared_ptr<Device> device) {
     GlaSizes sizes{s_.b, s_.h, s_.l, s_.k, s_.v, s_.b, s_.l};
     GlaChunkConfig output = plan_.output;
-    plan_ = gla_plan(dtype_, sizes, Machine::of(device->properties()));
+    plan_ = gla_prepared_plan(dtype_, sizes, Machine::of(device->properties()));
     plan_.states = GlaStates::on_chip, plan_.output = output;
     plan_.prepare.BT = plan_.pass.BT = output.BT;
     Steps s;
@@ -265,7 +265,7 @@ CatalogRow gla_parallel_row() {
   };
   row.default_config = [](const Problem& p, const Machine& machine) {
     GlaProblemSizes s(p.sizes);
-    GlaPlan plan = gla_plan(storage_of(p.dtype), {s.b, s.h, s.l, s.k, s.v, s.b, s.l}, machine);
+    GlaPlan plan = gla_prepared_plan(storage_of(p.dtype), {s.b, s.h, s.l, s.k, s.v, s.b, s.l}, machine);
     if (p.sizes.has("BT")) plan.output.BT = static_cast<int>(p.sizes["BT"]);
     return gla_parallel_kernel<float>().words(default_gla_parallel_config(plan));
   };

@@ -44,6 +44,8 @@ CatalogRow gla_state_pass_row();
 CatalogRow gla_segment_scan_row();
 CatalogRow gla_scan_output_row();
 CatalogRow gla_chunk_output_row();
+CatalogRow gla_fused_row();
+CatalogRow gla_fused_states_row();
 CatalogRow gla_backward_row();
 CatalogRow gla_gradient_scores_row();
 CatalogRow gla_gradient_values_row();

@@ -1,7 +1,11 @@
 // gla_chunks.h - what the chunked kernels of gated linear attention share: which rows a program works on (whole batches
 // or sequences packed one behind the other), and decays between rows of a chunk that never need a positive exponent.
 #pragma once
+#include <algorithm>
 #include <bit>
+#include <numeric>
+#include <optional>
+#include <vector>
 
 #include "kernels/parts/online_softmax.h"
 #include "kernels/parts/shapes.h"
@@ -12,6 +16,7 @@ struct GlaChunkConfig {
   int BT = 64;            ///< rows of a chunk, a power of two from 16 to 128
   int BK = 64, BV = 64;   ///< channels of K and V a program holds at a time, multiples of 16
   bool one_block = true;  ///< K <= BK: no loop over blocks of K
+  bool one_v = false;     ///< V <= BV: no loop over blocks of V
   int segment = 0;        ///< chunks a program walks through, 0: the whole sequence
   bool reverse = false;   ///< from the last chunk to the first (gradients of the states)
   bool initial_state = false, final_state = false, total_decay = false, chunk_states = false;
@@ -55,84 +60,12 @@ class GlaSpan {
   }
 };
 
-/// Queries and keys of a chunk, decayed inside blocks of rows that double with every step: a query of row t by the
-/// decays from the start of its block through t, a key of row u by those from behind u to the end of its block. Decays
-/// are multiplied (numbers in [0, 1]), never divided or taken from exponents of differences: nothing can overflow,
-/// whatever the gates, and a gate of -inf is 0 and no NaN.
-///
-/// Pairs of rows t > u are split by the highest bit in which t and u differ. At level s (a power of two) t is in the
-/// upper half of a block of 2 s rows and u in its lower half; the decay from u to t is the decay from u to the end of
-/// the lower half times the decay from the start of the upper half to t. So the scores of one level are one product, of
-/// the tile that has decayed queries in upper halves and decayed keys in lower ones with its own transpose.
-class GlaDecayed {
- public:
-  /// q, k and the natural logs g of the rows' decays: f32 [rows, channels]. Blocks of one row. Queries are multiplied
-  /// by `scale` when one block is left.
-  GlaDecayed(const Tile& q, const Tile& k, const Tile& g, const Tile& scale, int rows, int channels)
-      : rows_(rows), channels_(channels), scale_(scale), total_(exp2(g * kLog2E)), q_(q * total_), k_(k) {}
-
-  const Tile& queries() const { return q_; }
-  const Tile& keys() const { return k_; }
-  /// Queries in upper halves of blocks of twice the size, keys in lower ones.
-  Tile level() const { return where((arange(0, rows_).col() & block_) != 0, q_, k_); }
-  /// Joins every two blocks.
-  void merge() {
-    const int s = block_, n = rows_ / (2 * s);
-    const Tile halves = reshape(total_, {n, 2, channels_}), half = reshape(arange(0, 2), {1, 2, 1});
-    auto [lower, upper] = reduce({where(half == 0, halves, 1.f), where(half == 1, halves, 1.f)}, axis(1),
-                                 [](const Tile& a, const Tile& b, const Tile& c, const Tile& d) {
-                                   return std::tuple(a * c, b * d);
-                                 });
-    // Factors [n, 2, 1, channels] of whole halves.
-    auto factors = [&](int of, const Tile& factor) {
-      return where(reshape(arange(0, 2), {1, 2, 1, 1}) == of, reshape(factor, {n, 1, 1, channels_}), 1.f);
-    };
-    auto times = [&](const Tile& x, const Tile& factor) {
-      return reshape(reshape(x, {n, 2, s, channels_}) * factor, {rows_, channels_});
-    };
-    q_ = times(q_, n == 1 ? factors(1, lower) * scale_ : factors(1, lower));
-    k_ = times(k_, factors(0, upper));
-    total_ = reshape(lower * upper, {n, channels_});
-    block_ = 2 * s;
-  }
-
- private:
-  int rows_, channels_, block_ = 1;
-  Tile scale_, total_, q_, k_;
-};
-
-/// Decays inside blocks of rows that double with every step, as GlaDecayed has them, of tiles whose rows lie in
-/// different threads: every row knows the decay of its whole block.
-class GlaDecays {
- public:
-  GlaDecays(const Tile& g, int rows, int channels)
-      : rows_(rows), channels_(channels), total_(exp2(g * kLog2E)), start_(total_), end_(ones({rows, channels}, f32)) {}
-
-  const Tile& from_start() const { return start_; }
-  const Tile& to_end() const { return end_; }
-  Tile upper() const { return (arange(0, rows_).col() & block_) != 0; }
-  /// Upper rows: from the start of their half through them. Lower rows: from behind them to the end of their half.
-  Tile level() const { return where(upper(), start_, end_); }
-  void merge() {
-    const Tile halves = reshape(total_, {rows_ / (2 * block_), 2, block_, channels_});
-    const Tile other = reshape(flip(halves, axis(1)), {rows_, channels_});
-    start_ = where(upper(), start_ * other, start_);
-    end_ = where(upper(), end_, end_ * other);
-    if (2 * block_ < rows_) total_ *= other;
-    block_ *= 2;
-  }
-
- private:
-  int rows_, channels_, block_ = 1;
-  Tile total_, start_, end_;
-};
-
-/// Pairs of rows of a chunk, in either order, whose numbers differ in bit `s` and in none above; 0: a row with itself.
-inline Tile gla_pairs(int rows, int s) {
-  auto t = arange(0, rows).col(), u = arange(0, rows).row();
-  if (s == 0) return t == u;
-  const int bit = std::countr_zero(static_cast<unsigned>(s));
-  return ((t >> bit) ^ (u >> bit)) == 1;
+/// Chunks [first, last) of a segment of a sequence of `rows` rows; all of them where nothing is cut into segments.
+inline std::pair<Tile, Tile> gla_segment_chunks(const GlaChunkConfig& c, const Tile& rows, const Tile& segment) {
+  const Tile chunks = cdiv(rows, c.BT);
+  if (!c.segment) return {Tile(0), chunks};
+  const Tile first = segment * c.segment;
+  return {first, min(first + c.segment, chunks)};
 }
 
 /// Pairs of rows of a chunk inside one block of `block` rows, a power of two; of pairs that are not in one block of 8
@@ -142,6 +75,198 @@ inline Tile gla_nested_block(int rows, int block) {
   auto t = arange(0, rows).col(), u = arange(0, rows).row();
   return block < 8 ? ((t ^ u) & 7) < block : ((t >> 3) ^ (u >> 3)) < block / 8;
 }
+
+/// Pairs of rows, in either order, whose numbers differ in bit `s` and in none above; 0: a row with itself.
+inline Tile gla_pairs(int rows, int s) {
+  auto t = arange(0, rows).col(), u = arange(0, rows).row();
+  if (s == 0) return t == u;
+  const int bit = std::countr_zero(static_cast<unsigned>(s));
+  return ((t >> bit) ^ (u >> bit)) == 1;
+}
+
+/// Tiles [rows, channels] f32 decayed inside blocks of rows that double with every step: `up` by the decays from the
+/// start of a row's block through the row, `down` by those from behind the row to the end of its block. Decays are
+/// multiplied (numbers in [0, 1]), never divided or taken from exponents of differences: nothing can overflow, whatever
+/// the gates, and a gate of -inf is 0 and no NaN.
+///
+/// Pairs of rows t > u are split by the highest bit in which t and u differ. At level s (a power of two) t is in the
+/// upper half of a block of 2 s rows and u in its lower half; the decay from u to t is the decay from u to the end of
+/// the lower half times the decay from the start of the upper half to t: what `level(s)` has of `down` in lower halves
+/// and of `up` in upper ones.
+///
+/// Levels below kRows stay inside blocks that are the work of one warp each. Then warps meet: all learn the decays of
+/// all blocks, and the other levels wait for nobody.
+class GlaDecays {
+ public:
+  static constexpr int kRows = 16;
+
+  /// `decays` are the rows' own, numbers in [0, 1]; `up` is decayed by them already, or absent.
+  GlaDecays(const Tile& decays, std::optional<Tile> up, const Tile& down, int rows, int channels)
+      : rows_(rows),
+        channels_(channels),
+        blocks_(rows / kRows),
+        block_(reshape(arange(0, blocks_), {blocks_, 1, 1})),
+        total_(decays),
+        up_(std::move(up)),
+        down_(down) {}
+
+  /// Whether a row is in an upper half at a level, [rows, 1].
+  static Tile upper(int rows, int s) { return (arange(0, rows).col() & s) != 0; }
+  Tile level(int s) const { return where(upper(rows_, s), *up_, down_); }
+  /// Joins every two blocks of s rows, s < kRows.
+  void merge(int s) {
+    const int n = rows_ / (2 * s);
+    const Tile halves = reshape(total_, {n, 2, channels_}), half = reshape(arange(0, 2), {1, 2, 1});
+    auto [lower, upper] = reduce({where(half == 0, halves, 1.f), where(half == 1, halves, 1.f)}, axis(1),
+                                 [](const Tile& a, const Tile& b, const Tile& c, const Tile& d) {
+                                   return std::tuple(a * c, b * d);
+                                 });
+    // Factors [n, 2, 1, channels] of whole halves.
+    auto times = [&](const Tile& x, int of, const Tile& factor) {
+      const Tile factors = where(reshape(arange(0, 2), {1, 2, 1, 1}) == of, reshape(factor, {n, 1, 1, channels_}), 1.f);
+      return reshape(reshape(x, {n, 2, s, channels_}) * factors, {rows_, channels_});
+    };
+    if (up_) up_ = times(*up_, 1, lower);
+    down_ = times(down_, 0, upper);
+    total_ = reshape(lower * upper, {n, channels_});
+  }
+
+  /// Behind the merges. From here on tiles are [rows / kRows, kRows, channels].
+  void meet() {
+    for (int i = 0; i < blocks_; ++i)
+      totals_.push_back(reshape(extract(total_, {i, 0}, {1, channels_}), {1, 1, channels_}));
+    if (up_) up_ = in_blocks(*up_);
+    down_ = in_blocks(down_);
+  }
+  Tile in_blocks(const Tile& x) const { return reshape(x, {blocks_, kRows, channels_}); }
+  /// `half` and `2 half` blocks are the halves and blocks of a level: s = half * kRows.
+  Tile upper_blocks(int half) const { return (block_ / half) % 2 != 0; }
+  Tile level_of_blocks(int half) const {
+    const Tile near = where(upper_blocks(half), *up_, down_);
+    return half == 1 ? near : Tile(near * by_block([&](int i) {
+      const int first = i / (2 * half) * 2 * half, middle = first + half;
+      return i >= middle ? product(middle, i) : product(i + 1, middle);
+    }));
+  }
+  /// From the start of the chunk, times `scale`; to its end.
+  Tile from_start(const Tile& scale) const {
+    return *up_ * (by_block([&](int i) { return product(0, i); }) * scale);
+  }
+  Tile from_start() const {
+    return *up_ * by_block([&](int i) { return product(0, i); });
+  }
+  Tile to_end() const {
+    return down_ * by_block([&](int i) { return product(i + 1, blocks_); });
+  }
+
+ private:
+  /// The decay of blocks [first, end).
+  Tile product(int first, int end) const {
+    if (first == end) return ones({1, 1, channels_}, f32);
+    Tile all = totals_[first];
+    for (int i = first + 1; i < end; ++i) all *= totals_[i];
+    return all;
+  }
+  /// [blocks, 1, channels]: a factor for each block.
+  template <class Of>
+  Tile by_block(Of of) const {
+    Tile all = of(blocks_ - 1);
+    for (int i = blocks_ - 2; i >= 0; --i) all = where(block_ == i, of(i), all);
+    return all;
+  }
+
+  int rows_, channels_, blocks_;
+  Tile block_, total_;
+  std::optional<Tile> up_;
+  Tile down_;
+  std::vector<Tile> totals_;  ///< of all blocks, [1, 1, channels]
+};
+
+/// Queries and keys of a chunk and how they meet, [rows, channels]: a query of row t by the decays from the start of the
+/// chunk through t, a key of row u by those from behind u to its end, and the products q_t.(k_u decayed to t), each level
+/// (GlaDecays) one product: of the tile that has decayed queries in upper halves and decayed keys in lower ones with its
+/// own transpose. Levels inside blocks of kRows rows are products of single warps, the others of whole warpgroups.
+template <class T>
+class GlaChunk {
+  static constexpr int kRows = GlaDecays::kRows;
+  using Tiles = std::vector<Tile>;
+
+ public:
+  /// q and k of type T, g f32, the natural logs of the rows' decays. Warps multiply blocks of kRows rows, of all
+  /// channels or, where there are more of them than blocks, of a part of them each.
+  GlaChunk(const Tile& q, const Tile& k, const Tile& g, int rows, int channels, int warps)
+      : rows_(rows),
+        channels_(channels),
+        blocks_(rows / kRows),
+        parts_(std::gcd(std::max(1, warps / blocks_), channels / kRows)),
+        decays_(decays_of(q, k, g, rows, channels)) {
+    // The diagonal has no decay. Each level's product is right outside blocks of s rows, inside them lower levels know
+    // better. While one runs the next one's rows are made.
+    near_ = dot(for_warps(q), trans(for_warps(k)));
+    for (int s = 1; s < kRows; s *= 2) {
+      const Tile x = for_warps(cast(decays_.level(s), dtype_of<T>())), products = dot(x, trans(x));
+      decays_.merge(s);
+      near_ = where(reshape(gla_nested_block(kRows, s), {1, kRows, kRows}), near_, products);
+    }
+    // Here warps meet, once.
+    if (parts_ > 1)
+      near_ = reshape(sum(reshape(near_, {parts_, blocks_, kRows, kRows}), axis(0)), {blocks_, kRows, kRows});
+    decays_.meet();
+    // The decay of a chunk is multiplied into the state again and again: the sum's error is smaller than a product's.
+    decay_ = exp2(reshape(sum(sum(decays_.in_blocks(g), axis(1)), axis(0)), {channels_}) * kLog2E);
+  }
+
+  /// Of the whole chunk, [channels] f32.
+  const Tile& decay() const { return decay_; }
+  /// Decayed from the start of the chunk, times `scale`; of type T.
+  Tile queries(const Tile& scale) const { return flat(decays_.from_start(scale)); }
+  /// Decayed to the end of the chunk; of type T.
+  Tile keys() const { return flat(decays_.to_end()); }
+  /// What pairs of rows of different blocks are products of: all of them before the first product, so that one barrier
+  /// serves all.
+  Tiles levels() const {
+    Tiles all;
+    for (int half = 1; half < blocks_; half *= 2) all.push_back(flat(decays_.level_of_blocks(half)));
+    return all;
+  }
+  /// Of pairs of rows of one block; what stands above the diagonal means nothing. [rows / kRows, kRows, kRows] f32.
+  const Tile& near() const { return near_; }
+  /// Of pairs of rows of different blocks, [rows, rows] f32.
+  static Tile far(const Tiles& levels) {
+    if (levels.empty()) return zeros({kRows, kRows}, f32);  // one block
+    Tile all;
+    const int rows = kRows << levels.size();
+    for (size_t i = 0; i < levels.size(); ++i) {
+      const Tile products = dot(levels[i], trans(levels[i]));
+      all = i == 0 ? products : Tile(where(gla_nested_block(rows, kRows << i), all, products));
+    }
+    return all;
+  }
+  static Tile no_near(int rows) { return zeros({rows / kRows, kRows, kRows}, f32); }
+  /// All scores on and below the diagonal, zeros above it, times `scale`; [rows, rows] of type T.
+  static Tile scores(const Tile& near, const Tile& far, int rows, const Tile& scale) {
+    const int n = rows / kRows;
+    const Tile own = reshape(broadcast_to(reshape(near, {n, kRows, 1, kRows}), {n, kRows, n, kRows}), {rows, rows});
+    const Tile all = n == 1 ? own : Tile(where(gla_nested_block(rows, kRows), own, far));
+    return cast(where(arange(0, rows).row() <= arange(0, rows).col(), all * scale, 0.f), dtype_of<T>());
+  }
+
+ private:
+  static GlaDecays decays_of(const Tile& q, const Tile& k, const Tile& g, int rows, int channels) {
+    const Tile decays = exp2(g * kLog2E);
+    return GlaDecays(decays, cast(q, f32) * decays, cast(k, f32), rows, channels);
+  }
+  Tile flat(const Tile& x) const { return reshape(cast(x, dtype_of<T>()), {rows_, channels_}); }
+  Tile for_warps(const Tile& x) const {
+    if (parts_ == 1) return decays_.in_blocks(x);
+    const int each = channels_ / parts_;
+    return reshape(permute(reshape(x, {blocks_, kRows, parts_, each}), {2, 0, 1, 3}), {parts_ * blocks_, kRows, each});
+  }
+
+  int rows_, channels_, blocks_, parts_;
+  GlaDecays decays_;
+  Tile near_, decay_;
+};
 
 }  // namespace detail
 }  // namespace tile::kernels

@@ -237,6 +237,12 @@ TEST(GlaS3_07, TheFactoredParallelFormOverflowsAndOursDoesNot) {
     std::vector<float> safe = o.to_host().value_or_throw();
     expect_near(safe, forward(p, p.plan()).o, 1e-5f, "O");
     if (gates < 1) expect_near(unsafe, safe, 1e-4f, "factored O");
+
+    plan.states = GlaStates::fused;  // whose workspace has no chunks
+    auto none = GlaChunkWorkspace<float>::create(host(), p.sizes(), plan).value_or_throw();
+    Status refused = gla_parallel<float>(stream(), in, o.view(1, 1, 64, 16), none, plan);
+    ASSERT_FALSE(refused.ok());
+    EXPECT_NE(refused.error().to_string().find("gla_prepared_plan"), std::string::npos);
   }
 }
 

@@ -55,6 +55,8 @@ const std::vector<NaiveLoop>& naive_loops() {
       {"gla_segment_scan", naive_gla},
       {"gla_scan_output", naive_gla},
       {"gla_chunk_output", naive_gla},
+      {"gla_fused", naive_gla},
+      {"gla_fused_states", naive_gla},
       {"gla_backward", naive_gla_backward},
       {"gla_gradient_scores", naive_gla_backward},
       {"gla_gradient_values", naive_gla_backward},
