@@ -47,7 +47,7 @@ template <class T>
 struct GlaBackwardWorkspace {
   GlaChunkWorkspace<T> chunks;           ///< as the forward pass leaves it (its q_g, k_g, a, decay)
   TensorView<T, 4> states, from_behind;  ///< [C, H, K, V]: before each chunk; gradients of those behind it
-  TensorView<T, 4> da;                   ///< [B, H, L, BT]
+  TensorView<T, 4> da;                   ///< [B, H, L, BT]; none where keys.one_v
 
   static Result<GlaBackwardWorkspace> create(const std::shared_ptr<Device>& device, const GlaSizes& s,
                                              const GlaBackwardPlan& p) {
@@ -60,7 +60,7 @@ struct GlaBackwardWorkspace {
     int64_t chunks = s.chunks(p.prepare.BT);
     if (w.chunks.take(device, w.states, {chunks, s.heads, s.k, s.v}) &&
         w.chunks.take(device, w.from_behind, {chunks, s.heads, s.k, s.v}) &&
-        w.chunks.take(device, w.da, {s.batch, s.heads, s.rows, p.prepare.BT}))
+        (p.keys.one_v || w.chunks.take(device, w.da, {s.batch, s.heads, s.rows, p.prepare.BT})))
       return w;
     return *w.chunks.error();
   }
@@ -99,8 +99,9 @@ Status check_gla_backward(const GlaInputs<T>& in, const TensorView<const T, 4>& 
       .shape("DK", out.DK, {s.batch, s.heads, s.rows, s.k}, "[B, H, L, K]")
       .shape("DV", out.DV, {s.batch, s.heads, s.rows, s.v}, "[B, H, L, V]")
       .shape("DG", out.DG, {s.batch, s.heads, s.rows, s.k}, "[B, H, L, K]")
-      .shape("workspace.states", w.states, {chunks, s.heads, s.k, s.v}, "[chunks, H, K, V]")
-      .shape("workspace.da", w.da, {s.batch, s.heads, s.rows, p.prepare.BT}, "[B, H, L, BT]");
+      .shape("workspace.states", w.states, {chunks, s.heads, s.k, s.v}, "[chunks, H, K, V]");
+  if (!p.keys.one_v) check.shape("workspace.da", w.da, {s.batch, s.heads, s.rows, p.prepare.BT}, "[B, H, L, BT]");
+  check.require(!p.keys.one_v || p.keys.BV >= s.v, "keys.one_v needs BV >= V, found {} and {}", p.keys.BV, s.v);
   if (DHT.data) check.shape("DHT", DHT, {s.sequences, s.heads, s.k, s.v}, "[sequences, H, K, V]");
   if (out.DH0.data) check.shape("DH0", out.DH0, {s.sequences, s.heads, s.k, s.v}, "[sequences, H, K, V]");
   for (const GlaChunkConfig* c : {&p.pass, &p.scores, &p.values, &p.keys})
@@ -120,7 +121,8 @@ Status gla_backward(StreamAt stream, const GlaInputs<T>& in, Input<T, 4> DO, Ten
   if (Status s = detail::check_gla_backward<T>(in, DO, DHT, out, w, p); !s) return stream.refuse(s.error());
   const GlaSizes s = in.sizes();
   const auto& made = w.chunks;
-  const auto cu_seqlens = detail::or_unused(in.cu_seqlens, made.decay.data);
+  const void* memory = made.decay.data;
+  const auto cu_seqlens = detail::or_unused(in.cu_seqlens, memory);
   const int64_t heads = s.sequences * s.heads, chunks = cdiv(s.longest, int64_t{p.prepare.BT});
 
   detail::GlaStateLaunch<T> forward{p.pass, s, 1, made.k_g, in.V, made.decay, in.cu_seqlens};
@@ -138,7 +140,8 @@ Status gla_backward(StreamAt stream, const GlaInputs<T>& in, Input<T, 4> DO, Ten
   run(kGlaBackwardPrepare, [&] { return detail::gla_prepare_launch<T>(stream, in, made, p.prepare); });
   run(kGlaBackwardStates, [&] { return forward.run(stream); });
   run(kGlaBackwardReverse, [&] { return reverse.run(stream); });
-  run(kGlaBackwardScores, [&] {
+  run(kGlaBackwardScores, [&]() -> Status {
+    if (p.keys.one_v) return Ok{};  // made where they are read
     return gla_gradient_scores_kernel<T>().try_launch(stream, p.scores, Grid{heads, chunks}, DO, in.V, cu_seqlens,
                                                       w.da);
   });
@@ -150,7 +153,7 @@ Status gla_backward(StreamAt stream, const GlaInputs<T>& in, Input<T, 4> DO, Ten
   run(kGlaBackwardKeys, [&] {
     const int64_t k_blocks = p.keys.one_block ? cdiv(s.k, int64_t{p.keys.BK}) : 1;
     return gla_gradient_keys_kernel<T>().try_launch(stream, p.keys, Grid{heads * k_blocks, chunks},
-                                                    in.Q, in.K, in.V, in.G, DO, w.da, w.states, w.from_behind,
+                                                    in.Q, in.K, in.V, in.G, DO, detail::or_unused(w.da, memory), w.states, w.from_behind,
                                                     made.decay, cu_seqlens, out.DQ, out.DK, out.DG, in.scale);
   });
   return done;

@@ -12,8 +12,16 @@
 
 namespace tile::kernels {
 
-/// DA [B, H, L, BT] of q's type: gradients of the scores before their scale, dA_tu for t >= u, mirrored to t < u: what
-/// a pair of rows is told goes to its query as to its key. Grid {sequences * H, chunks of the longest}.
+namespace detail {
+/// Gradients of the scores before their scale, [BT, BT] of type T: dO V^T on and below the diagonal, mirrored above it.
+/// What a pair of rows is told goes to its query as to its key.
+template <class T>
+Tile gla_mirrored(const Tile& below, const Tile& above, int bt) {
+  return cast(where(arange(0, bt).row() <= arange(0, bt).col(), below, above), dtype_of<T>());
+}
+}  // namespace detail
+
+/// DA [B, H, L, BT] of q's type: see gla_mirrored. Grid {sequences * H, chunks of the longest}.
 template <class T>
 void gla_gradient_scores_program(const GlaChunkConfig& c, Tensor<const T, 4> DO, Tensor<const T, 4> V,
                                  Tensor<const int32_t, 1> CU_SEQLENS, Tensor<T, 4> DA) {
@@ -31,8 +39,7 @@ void gla_gradient_scores_program(const GlaChunkConfig& c, Tensor<const T, 4> DO,
     below = dot(d_o, trans(v), below);
     above = dot(v, trans(d_o), above);
   }
-  auto causal = arange(0, c.BT).row() <= arange(0, c.BT).col();
-  da_rows.store({at.batch, at.head, t0, 0}, cast(where(causal, below, above), dtype_of<T>()));
+  da_rows.store({at.batch, at.head, t0, 0}, detail::gla_mirrored<T>(below, above, c.BT));
 }
 
 /// DV [B, H, L, V]; R is [C, H, K, V]. Grid {sequences * H * ceil(V / BV), chunks of the longest}.
@@ -59,8 +66,9 @@ void gla_gradient_values_program(const GlaChunkConfig& c, Tensor<const T, 4> DO,
   dv_rows.store({at.batch, at.head, t0, v0}, cast(dv, dtype_of<T>()));
 }
 
-/// DQ, DK [B, H, L, K] and DG f32 of the same shape. S and R are [C, H, K, V], DECAY [C, H, K]. Grid {sequences * H,
-/// chunks of the longest}; with one_block {sequences * H * ceil(K / BK), the same}: a program for every block of K.
+/// DQ, DK [B, H, L, K] and DG f32 of the same shape. S and R are [C, H, K, V], DECAY [C, H, K]. With one_v DA is made
+/// here and not read. Grid {sequences * H, chunks of the longest}; with one_block {sequences * H * ceil(K / BK), the
+/// same}: a program for every block of K.
 template <class T>
 void gla_gradient_keys_program(const GlaChunkConfig& c, Tensor<const T, 4> Q, Tensor<const T, 4> K,
                                Tensor<const T, 4> V, Tensor<const float, 4> G, Tensor<const T, 4> DO,
@@ -81,9 +89,16 @@ void gla_gradient_keys_program(const GlaChunkConfig& c, Tensor<const T, 4> Q, Te
   auto dq_rows = at.rows(DQ), dk_rows = at.rows(DK);
   auto dg_rows = at.rows(DG);
 
+  Tile d_o_all, v_all, da;
+  if (c.one_v) {
+    d_o_all = do_rows.load({at.batch, at.head, t0, 0}, {c.BT, c.BV});
+    v_all = v_rows.load({at.batch, at.head, t0, 0}, {c.BT, c.BV});
+    da = detail::gla_mirrored<T>(dot(d_o_all, trans(v_all)), dot(v_all, trans(d_o_all)), c.BT);
+  } else {
+    da = da_rows.load({at.batch, at.head, t0, 0}, {c.BT, c.BT});
+  }
   // DA is symmetric: what reaches a query of an upper half through the keys of the lower half and a key through queries
   // is one product, decayed on either side. Pairs of rows of one block of kRows are the work of one warp.
-  auto da = da_rows.load({at.batch, at.head, t0, 0}, {c.BT, c.BT});
   auto in_blocks = reshape(da, {blocks, kRows, blocks, kRows});
   auto is_own = reshape(arange(0, blocks), {blocks, 1, 1, 1}) == reshape(arange(0, blocks), {1, 1, blocks, 1});
   auto near = blocks == 1 ? reshape(da, {1, kRows, kRows})
@@ -92,11 +107,6 @@ void gla_gradient_keys_program(const GlaChunkConfig& c, Tensor<const T, 4> Q, Te
   auto near_pairs = [&](int s) { return where(reshape(detail::gla_pairs(kRows, s), {1, kRows, kRows}), near, 0.f); };
   auto diagonal = reshape(sum(cast(near_pairs(0), f32), axis(2)), {c.BT, 1});
 
-  Tile d_o_all, v_all;
-  if (c.one_v) {
-    d_o_all = do_rows.load({at.batch, at.head, t0, 0}, {c.BT, c.BV});
-    v_all = v_rows.load({at.batch, at.head, t0, 0}, {c.BT, c.BV});
-  }
   auto step = [&](const Tile& k0) {
     auto q = q_rows.load({at.batch, at.head, t0, k0}, {c.BT, c.BK});
     auto k = k_rows.load({at.batch, at.head, t0, k0}, {c.BT, c.BK});

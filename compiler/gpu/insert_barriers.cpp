@@ -312,9 +312,8 @@ class BarrierInserter {
     return depth;
   }
 
-  /// Whatever the iterations of a loop do, as the next one sees it.
-  State anyIteration(scf::ForOp loop) {
-    State all;
+  /// Whatever was done in front of a loop and by its iterations, as the next one sees it.
+  State anyIteration(scf::ForOp loop, State all) {
     loop.getBody()->walk([&](Operation* op) {
       if (isa<scf::ForOp, scf::IfOp, scf::WhileOp>(op)) return;
       const Effects effects = effectsOf(op);
@@ -328,7 +327,7 @@ class BarrierInserter {
     // Deep nests see too many states: these are asked for all they might do at once, which costs a barrier perhaps.
     constexpr int kDeep = 6;
     State entry = state;
-    if (depthOf(loop) > kDeep) join(entry, anyIteration(loop));
+    if (depthOf(loop) > kDeep) join(entry, anyIteration(loop, state));
     while (true) {
       State body = entry;
       walk(*loop.getBody(), body);

@@ -168,6 +168,13 @@ bool isMadeOfProducts(Value tile) {
   return false;
 }
 
+/// The same in all iterations of the product's loop: warpgroups read it from shared memory as fast, and registers are
+/// free for what the iterations compute.
+bool isKeptForLoop(DotOp dot) {
+  auto loop = dot->getParentOfType<LoopLikeOpInterface>();
+  return loop && loop.isDefinedOutsideOfLoop(dot.getA());
+}
+
 }  // namespace
 
 WarpGrids::WarpGrids(func::FuncOp func, int numWarps, function_ref<EngineChoice(DotOp)> enginesOf) {
@@ -197,7 +204,8 @@ WarpGrids::WarpGrids(func::FuncOp func, int numWarps, function_ref<EngineChoice(
       SmallVector<DotOp> chained;
       for (DotOp dot : members) {
         const EngineRow& row = engineRow(engineOf(dot));
-        const bool isOfClass = leaderOf(dot.getA()).getAsOpaquePointer() == leader && isMadeOfProducts(dot.getA());
+        const bool isOfClass = leaderOf(dot.getA()).getAsOpaquePointer() == leader && isMadeOfProducts(dot.getA()) &&
+                               !(row.isWgmma && isKeptForLoop(dot));
         const bool isMade = isOfClass || isRemade(dot.getA()) ||
                             (row.isWgmma && row.operandBits == 16 && choices[dot.getOperation()].widensA);
         if (takesAccumulators(engineOf(dot)) && isMade) chained.push_back(dot);

@@ -41,6 +41,7 @@ class BackwardCase : public GlaCase {
         from_end_(p.sizes["state"] & 2),
         only_(p.sizes["only"]) {
     plan_ = plan_of(p, machine);
+    if (part == kGlaBackwardScores) plan_.keys.one_v = false;  // which would make them itself
     config_of(plan_, part) = gla_gradient_keys_kernel<T>().from_words(words);
   }
 

@@ -108,5 +108,27 @@ TEST(HostLongBodies, SumsOfManyTilesCompileInTime) {
   EXPECT_LT(secondsFor(text), 6);
 }
 
+// Operations on one tile, each made in the loops of the next: their bodies grew without end (5000: 20 s, 20000: a stack
+// overflow).
+TEST(HostLongBodies, ChainsOfOperationsCompileInTime) {
+  constexpr int kSteps = 8000;
+  std::string text =
+      "func.func @k(%A: !tile.view<1 x f32>, %C: !tile.view<1 x f32>) attributes {tile.kernel} {\n"
+      "  %p = arith.constant 0 : i32\n  %f = arith.constant dense<0.5> : tensor<64xf32>\n"
+      "  %s0 = tile.load %A[%p : i32] : !tile.view<1 x f32> -> tensor<64xf32>\n";
+  for (int n = 0; n < kSteps; ++n) {
+    const std::string v = str(n);
+    text += "  %m" + v + " = arith.mulf %s" + v + ", %f : tensor<64xf32>\n  %s" + str(n + 1) + " = arith.addf %m" + v +
+            ", %f : tensor<64xf32>\n";
+  }
+  text += "  tile.store %s" + str(kSteps) + ", %C[%p : i32] : tensor<64xf32>, !tile.view<1 x f32>\n  return\n}";
+  EXPECT_LT(secondsFor(text), 6);
+  HostKernel kernel(text);
+  ASSERT_TRUE(kernel.ok()) << kernel.error;
+  std::vector<float> a(64, 9.f), c(64);
+  kernel.run(Args().view(a.data(), {64}).view(c.data(), {64}));
+  EXPECT_EQ(c[63], 1.f);  // where x / 2 + 1 / 2 arrives
+}
+
 }  // namespace
 }  // namespace tile::test

@@ -193,3 +193,39 @@ func.func @narrow(%x: !tile.view<2xf32>, %from: !tile.ptr<i32>, %n: i32) attribu
   }
   return
 }
+
+// -----
+// A nest of twenty loops is walked a few times for each of them, not a million times for the innermost. What was read in
+// front of it, perhaps by other threads, is written in it.
+// CHECK-LABEL: func.func @deep
+// CHECK: tile.load
+// CHECK: tile.barrier
+// CHECK: tile.store
+func.func @deep(%p: !tile.view<1xf32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %t = tile.load %p[%c0 : i32] : !tile.view<1xf32> -> tensor<128xf32>
+  scf.for %i0 = %c0 to %n step %c1 : i32 {
+  scf.for %i1 = %c0 to %n step %c1 : i32 {
+  scf.for %i2 = %c0 to %n step %c1 : i32 {
+  scf.for %i3 = %c0 to %n step %c1 : i32 {
+  scf.for %i4 = %c0 to %n step %c1 : i32 {
+  scf.for %i5 = %c0 to %n step %c1 : i32 {
+  scf.for %i6 = %c0 to %n step %c1 : i32 {
+  scf.for %i7 = %c0 to %n step %c1 : i32 {
+  scf.for %i8 = %c0 to %n step %c1 : i32 {
+  scf.for %i9 = %c0 to %n step %c1 : i32 {
+  scf.for %i10 = %c0 to %n step %c1 : i32 {
+  scf.for %i11 = %c0 to %n step %c1 : i32 {
+  scf.for %i12 = %c0 to %n step %c1 : i32 {
+  scf.for %i13 = %c0 to %n step %c1 : i32 {
+  scf.for %i14 = %c0 to %n step %c1 : i32 {
+  scf.for %i15 = %c0 to %n step %c1 : i32 {
+  scf.for %i16 = %c0 to %n step %c1 : i32 {
+  scf.for %i17 = %c0 to %n step %c1 : i32 {
+  scf.for %i18 = %c0 to %n step %c1 : i32 {
+  scf.for %i19 = %c0 to %n step %c1 : i32 {
+  tile.store %t, %p[%c1 : i32] : tensor<128xf32>, !tile.view<1xf32>
+  }}}}}}}}}}}}}}}}}}}}
+  return
+}
