@@ -33,6 +33,7 @@ class DeviceMemory {
   Status copy_to(void* host, size_t bytes, size_t offset = 0) const;
   Status copy_from(Stream& stream, const void* host, size_t bytes, size_t offset = 0);
   Status copy_to(Stream& stream, void* host, size_t bytes, size_t offset = 0) const;
+  /// Repetitions of a pattern of 1, 2, 4 or 8 bytes, which divides bytes().
   Status fill(Stream& stream, const void* pattern, size_t pattern_bytes);
 
  private:
@@ -46,6 +47,11 @@ class DeviceMemory {
   void* address_ = nullptr;
   size_t bytes_ = 0;
 };
+
+namespace detail {
+/// Throws tile::Exception unless `shape` is one of at most `elements` elements.
+void check_view(std::span<const int64_t> shape, size_t elements);
+}  // namespace detail
 
 template <class T>
 class Buffer {
@@ -93,11 +99,13 @@ class Buffer {
     return memory_.fill(stream, &value, sizeof(T));
   }
 
-  /// A dense row-major view; the shape's product must not exceed size() (the caller's responsibility, as with
-  /// pointers).
+  /// A dense row-major view of the first elements. Throws tile::Exception for shapes of more than size() elements and
+  /// negative sizes.
   template <class... I>
   TensorView<T, sizeof...(I)> view(I... shape) const {
-    return TensorView<T, sizeof...(I)>(data(), std::array<int64_t, sizeof...(I)>{static_cast<int64_t>(shape)...});
+    const std::array<int64_t, sizeof...(I)> sizes{static_cast<int64_t>(shape)...};
+    detail::check_view(sizes, size());
+    return TensorView<T, sizeof...(I)>(data(), sizes);
   }
 
  private:
