@@ -220,7 +220,19 @@ class Kernel : public AnyKernel {
   /// For arguments as well aligned and divisible as these.
   Result<Compiled<P...>> compile(const std::shared_ptr<Device>& device, const Cfg& config, HostArg<P>... like) const
       requires(sizeof...(P) > 0) {
-    return typed(AnyKernel::compile(device, words(config), {detail::Param<P>::promise(like)...}, options()));
+    return typed(AnyKernel::compile(device, words(config), promises(like...), options()));
+  }
+
+  /// What code for arguments like these may take for granted: alignment, strides of 1, divisibility. Only the numbers are
+  /// looked at: without a device, views over null stand for memory that is aligned to 16 bytes.
+  static Specialization promises(HostArg<P>... like) { return {detail::Param<P>::promise(like)...}; }
+
+  using AnyKernel::compile_for;
+  /// Ahead of time, for a target by name ("sm_90a", "host") and arguments as well aligned and divisible as these: what a
+  /// launch with them would compile, bulk copies included. Launches of other arguments are refused by what runs it.
+  Result<KernelBinary> compile_for(const std::string& target, const Cfg& config, HostArg<P>... like) const
+      requires(sizeof...(P) > 0) {
+    return AnyKernel::compile_for(target, words(config), promises(like...), options());
   }
 
   /// Launches over an explicit grid, compiling first if these arguments need new code.
@@ -253,7 +265,13 @@ class Kernel : public AnyKernel {
     const auto w = detail::config_words(config);
     return {w.begin(), w.end()};
   }
-  static Cfg from_words(const ConfigWords& w) { return detail::config_from_words<Cfg>(w.data()); }
+  /// Throws tile::Exception unless there is a word for every field.
+  static Cfg from_words(const ConfigWords& w) {
+    if (w.size() != detail::kFields<Cfg>)
+      throw Exception(user_error("a configuration of " + std::to_string(detail::kFields<Cfg>) + " fields, found " +
+                                 std::to_string(w.size()) + " words"));
+    return detail::config_from_words<Cfg>(w.data());
+  }
 
  private:
   static Result<Compiled<P...>> typed(Result<AnyCompiled> r) {

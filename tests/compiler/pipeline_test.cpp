@@ -120,6 +120,16 @@ TEST(Pipeline, ThreadsCompileAtOnce) {
   EXPECT_NE(results[0].find(".target sm_90a"), std::string::npos) << results[0];
 }
 
+TEST(Pipeline, AProgramThatIsNoAssembler) {
+  CompileOptions options;
+  options.ptxas = "/bin/true";
+  const auto binary = compileText(kKernel, "twice.mlir", targetOf("sm_80"), options);
+  ASSERT_FALSE(binary);
+  EXPECT_EQ(binary.error().kind, ErrorKind::compile);
+  EXPECT_NE(binary.error().message.find("ptxas (/bin/true) ended without an error and made no cubin"), std::string::npos)
+      << binary.error().message;
+}
+
 TEST(Fingerprint, ChangesWithWhatChangesTheCode) {
   const Target a = targetOf("sm_80"), b = targetOf("sm_90a");
   CompileOptions plain, exact, warps;

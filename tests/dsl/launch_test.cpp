@@ -309,6 +309,54 @@ TEST_F(Launch, ACacheOfOnesOwn) {
   EXPECT_FALSE(make_vector_add("add_own").compile(host(), VecCfg{}).value_or_throw().from_disk());
 }
 
+// Values that change all the time do not compile all the time: beyond 32 variants scalars promise nothing.
+TEST_F(Launch, VariantsOfOneConfigurationAreBounded) {
+  const auto k = kernel("many_scalars", [](Ptr<int> out, I32 a, I32 b, I32 c, I32 d, I32 e, I32 f) {
+    store(out, a + 2 * b + 3 * c + 4 * d + 5 * e + 6 * f);
+  });
+  CacheOptions options;
+  options.directory = cache_directory() + "/many";
+  set_jit_policy({.disk = std::make_shared<DiskCache>(options)});
+  const auto run = [&](int code) {  // three kinds of value for each of six arguments
+    int v[6];
+    for (int& one : v) one = (code % 3 == 0 ? 16 : code % 3 == 1 ? 1 : 7), code /= 3;
+    int found = 0;
+    k.launch(host()->default_stream(), {}, {1}, &found, v[0], v[1], v[2], v[3], v[4], v[5]);
+    EXPECT_EQ(found, v[0] + 2 * v[1] + 3 * v[2] + 4 * v[3] + 5 * v[4] + 6 * v[5]);
+  };
+  const JitStats before = jit_stats();
+  for (int code = 0; code < 729; code += 5) run(code);
+  EXPECT_LE(jit_stats().compiles - before.compiles, 32u + 2u) << "and one for each alignment of the pointer";
+  EXPECT_GE(jit_stats().compiles - before.compiles, 32u);
+  const JitStats after = jit_stats();
+  for (int code = 0; code < 729; code += 5) run(code);
+  EXPECT_EQ(jit_stats().compiles, after.compiles) << "what was made is found again";
+  EXPECT_EQ(jit_stats().traces, after.traces);
+}
+
+// Without a device: what a launch with these arguments would compile.
+TEST_F(Launch, AheadOfTimeForArgumentsLikeThese) {
+  const auto product = kernel("ahead_product", [](Tensor<const half, 2> a, Tensor<const half, 2> b, Tensor<half, 2> c) {
+    num_warps(4);
+    Tile acc = zeros({64, 64}, f32);
+    for (auto k : range(0, a.dim(1), 64)) acc = dot(a.load({0, k}, {64, 64}), b.load({k, 0}, {64, 64}), acc);
+    c.store({0, 0}, cast(acc, f16));
+  }).options({.ptxas = "none"});
+  const TensorView<half, 2> square(nullptr, {512, 512}), ragged(nullptr, {512, 100}, {101, 1});
+  const KernelBinary fast = product.compile_for("sm_90a", {}, square, square, square).value_or_throw();
+  EXPECT_EQ(fast.tensor_maps.size(), 3u);
+  EXPECT_EQ(fast.params[0].align, 16u);
+  EXPECT_EQ(fast.params[0].unit_stride, 1);
+  EXPECT_EQ(product.compile_for("sm_90a", {}, square, ragged, square).value_or_throw().tensor_maps.size(), 0u);
+  EXPECT_EQ(product.promises(square, square, ragged),
+            (Specialization{product.promises(square, square, square)[0], product.promises(square, square, square)[1],
+                            product.promises(ragged, ragged, ragged)[2]}));
+  EXPECT_EQ(product.compile_for("sm_90a", product.words({}), product.promises(square, square, square), {.ptxas = "none"})
+                .value_or_throw()
+                .tensor_maps,
+            fast.tensor_maps);
+}
+
 // Bytes made ahead of time run before this process has compiled anything, by the runtime's own launch.
 TEST_F(Launch, CodeMadeAheadOfTime) {
   const auto add = make_vector_add("ahead_of_time");
