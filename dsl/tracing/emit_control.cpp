@@ -283,7 +283,7 @@ void device_print(const std::string& message, const Operand& o) {
   if (t->is_bad(v)) return;
   if (t->info(v).kind != ValueKind::number)
     return t->error("device_print takes numbers, found " + t->type_of(v).to_string(), o.loc);
-  ir::PrintOp::create(t->at_end(), t->location(o.loc), t->info(v).value, message);
+  ir::PrintOp::create(t->at_end(), t->location(o.loc), t->info(v).value, message, is_unsigned(t->info(v).dtype));
 }
 
 void device_assert(const Operand& o, const std::string& message) {
