@@ -136,6 +136,8 @@ Result<KernelBinary> build_binary(const KernelCore& core, const ConfigWords& con
   if (!t) return t.error();
   std::shared_ptr<TraceState> trace = trace_kernel(core, config, promises_for(spec, **t, options));
   if (!trace->ok) return trace->error;
+  if (env_flag(Env::remarks))
+    for (const Diagnostic& d : trace->remarks) fmt::print(stderr, "{}", d.to_string());
   if (narrow) *narrow = NarrowIndices(*trace->module);
   const JitPolicy policy = jit_policy();
   const Hash128 key = Hasher()
@@ -148,10 +150,9 @@ Result<KernelBinary> build_binary(const KernelCore& core, const ConfigWords& con
                           .add(fmt::format("{} {} {} {} {} {} {}", options.fast_math, options.line_info, options.tma, options.num_warps,
                                            options.stages, needs_ptx, options.ptxas))
                           .finish();
-  // A dump and remarks ask to see the compiler work.
+  // A dump and remarks ask to see the compiler work; what it makes is kept as ever.
   DiskCache& disk = policy.disk ? *policy.disk : DiskCache::standard();
-  const bool use_disk = policy.use_disk && !env_text(Env::dump) && !env_flag(Env::remarks);
-  if (use_disk) {
+  if (policy.use_disk && !env_text(Env::dump) && !env_flag(Env::remarks)) {
     if (std::optional<KernelBinary> hit = disk.load_kernel(key)) {
       ++counters().disk_hits;
       from_disk = true;
@@ -165,7 +166,7 @@ Result<KernelBinary> build_binary(const KernelCore& core, const ConfigWords& con
                  {}};
   if (policy.on_compile) policy.on_compile(fmt::format("{} for {}: {}", trace->symbol, target, why));
   Result<KernelBinary> binary = compile_trace(*trace, core, config, target, needs_ptx, options, nullptr);
-  if (binary && use_disk) disk.store_kernel(key, *binary);
+  if (binary && policy.use_disk) disk.store_kernel(key, *binary);
   return binary;
 }
 
@@ -391,6 +392,7 @@ const detail::TraceState& nothing_traced() {
 const detail::TraceState& Traced::state() const { return state_ ? *state_ : nothing_traced(); }
 bool Traced::ok() const { return state().ok; }
 const Error& Traced::error() const { return state().error; }
+const std::vector<Diagnostic>& Traced::remarks() const { return state().remarks; }
 std::string Traced::hash() const { return ok() ? state().hash.hex() : ""; }
 size_t Traced::operations() const { return state().operations; }
 const std::string& Traced::symbol() const { return state().symbol; }

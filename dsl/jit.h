@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "dsl/detail/emit.h"
-#include "dsl/detail/reflect.h"
-#include "dsl/stream_at.h"
-#include "runtime/device.h"
+#include "detail/emit.h"
+#include "detail/reflect.h"
+#include "stream_at.h"
+#include "../runtime/device.h"
 
 namespace tile {
 
@@ -91,6 +91,8 @@ class Traced {
   explicit operator bool() const { return ok(); }
   /// User errors with file, line and caret; empty message when ok().
   const Error& error() const;
+  /// What is right and hardly meant: bodies that record nothing. TILE_REMARKS=1 prints them when a kernel is compiled.
+  const std::vector<Diagnostic>& remarks() const;
   /// Tile IR. `locations`: with the user's file:line:col on every op.
   std::string text(bool locations = false) const;
   std::string hash() const;  ///< of the IR without locations, 32 hex digits

@@ -61,6 +61,7 @@ struct TraceState {
   std::unique_ptr<ContextLease> lease;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   Error error;
+  std::vector<Diagnostic> remarks;
   bool ok = false;
   Hash128 hash;
   size_t operations = 0;

@@ -150,6 +150,7 @@ std::shared_ptr<TraceState> trace_kernel(const KernelCore& core, const ConfigWor
     } catch (const TraceGivenUp&) {
     }
     diagnostics = std::move(tracer.diagnostics);
+    state->remarks = std::move(tracer.remarks);
   }
   const std::string described = describe_config(core.fields, config, ", ");
   const std::string title = fmt::format("kernel '{}'{}", core.name, described.empty() ? "" : " {" + described + "}");

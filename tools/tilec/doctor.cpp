@@ -69,7 +69,8 @@ int doctor() {
   fmt::print("\ncache\n");
   const tile::DiskCache& cache = tile::DiskCache::standard();
   const auto usage = cache.usage();
-  row("directory", cache.options().directory);
+  const std::string problem = cache.problem();
+  row("directory", cache.options().directory + (problem.empty() ? "" : fmt::format(" (nothing is stored: {})", problem)));
   row("entries", fmt::format("{} in {:.1f} MiB (limit {} MiB)", usage.entries, static_cast<double>(usage.bytes) / (1 << 20), cache.options().max_bytes >> 20));
 
   fmt::print("\nenvironment\n");
