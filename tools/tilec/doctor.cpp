@@ -54,7 +54,7 @@ void devices() {
 }  // namespace
 
 int doctor() {
-  row("tile", "LLVM " LLVM_VERSION_STRING);
+  row("tile", TILE_VERSION ", LLVM " LLVM_VERSION_STRING);
   auto sm = tile::ir::lookupTarget("sm_90a");
   if (sm) row("compiler", tile::ir::compilerFingerprint(*sm, {}));
   const std::string ptxas = tile::ir::findPtxas({});
