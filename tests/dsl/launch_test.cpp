@@ -451,6 +451,34 @@ TEST_F(Launch, CodeMadeAheadOfTime) {
   EXPECT_FALSE(stream.launch(*module, Grid{16}, slots, 3).ok());
 }
 
+// What gdb reads to know code that was made while it watched (its "JIT compilation interface").
+extern "C" {
+struct jit_code_entry {
+  jit_code_entry *next, *previous;
+  const char* image;
+  uint64_t bytes;
+};
+extern struct {
+  uint32_t version, action;
+  jit_code_entry *relevant, *first;
+} __jit_debug_descriptor;
+}
+
+TEST_F(Launch, DebuggersKnowTheNamesOfLoadedKernels) {
+  const auto known = [](const std::string& name) {
+    int found = 0;
+    for (const jit_code_entry* e = __jit_debug_descriptor.first; e; e = e->next)
+      found += std::string_view(e->image, e->bytes).find(name) != std::string_view::npos;
+    return found;
+  };
+  {
+    const auto k = kernel("known_to_gdb", [](Ptr<float> p) { store(p, 1.f); });
+    const auto compiled = k.compile(host(), {}).value_or_throw();
+    EXPECT_EQ(known(compiled.symbol()), 1);
+  }
+  EXPECT_EQ(known("known_to_gdb"), 0) << "gone with the code";
+}
+
 // Static objects go when parts of the compiler are gone: what is loaded runs, what would be compiled is refused.
 TEST_F(Launch, WhileTheProcessEnds) {
   ::testing::FLAGS_gtest_death_test_style = "threadsafe";
