@@ -2,8 +2,10 @@
 // Copies without a stream wait for everything the device was given before, so they see every earlier result; copies
 // with a stream are asynchronous and in its order.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -75,6 +77,14 @@ class Buffer {
     return out;
   }
 
+  /// The bits of a vector<bool> lie together; in memory each has a byte.
+  static Result<Buffer> from(std::shared_ptr<Device> device,
+                             const std::vector<bool>& host) requires(std::is_same_v<T, bool>) {
+    const auto bytes = std::make_unique<bool[]>(host.size());
+    std::copy(host.begin(), host.end(), bytes.get());
+    return from(std::move(device), std::span<const bool>(bytes.get(), host.size()));
+  }
+
   T* data() const { return static_cast<T*>(memory_.data()); }
   size_t size() const { return memory_.bytes() / sizeof(T); }
   size_t bytes() const { return memory_.bytes(); }
@@ -89,9 +99,15 @@ class Buffer {
     return memory_.copy_to(stream, host.data(), host.size_bytes());
   }
   Result<std::vector<T>> to_host() const {
-    std::vector<T> out(size());
-    if (Status copied = copy_to(std::span<T>(out)); !copied) return copied.error();
-    return out;
+    if constexpr (std::is_same_v<T, bool>) {
+      const auto bytes = std::make_unique<bool[]>(size());
+      if (Status copied = copy_to(std::span<bool>(bytes.get(), size())); !copied) return copied.error();
+      return std::vector<bool>(bytes.get(), bytes.get() + size());
+    } else {
+      std::vector<T> out(size());
+      if (Status copied = copy_to(std::span<T>(out)); !copied) return copied.error();
+      return out;
+    }
   }
   Status fill(Stream& stream, const T& value) {
     static_assert(sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8,

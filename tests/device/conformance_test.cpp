@@ -80,6 +80,13 @@ TEST_P(DeviceTest, BuffersKeepTheirData) {
   }
 }
 
+TEST_P(DeviceTest, BuffersOfBool) {
+  const std::vector<bool> values{true, false, false, true, true};
+  const Buffer<bool> b = must(Buffer<bool>::from(device_, values));
+  EXPECT_EQ(5u, b.bytes());
+  EXPECT_EQ(values, must(b.to_host()));
+}
+
 TEST_P(DeviceTest, EmptyBuffersAreFine) {
   Buffer<float> b = buffer<float>(0);
   EXPECT_EQ(0u, b.size());
