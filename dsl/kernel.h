@@ -51,9 +51,7 @@ inline ParamInfo param_info(ParamInfo::Kind kind, DType dtype, uint8_t rank) {
 }
 template <class P>
 struct Param {
-  static_assert(kAlwaysFalse<P>,
-                "a kernel parameter is a Ptr<T>, a Tensor<T, R> or a scalar (I32, F32, ...), taken by value; before them "
-                "may stand one configuration, const Cfg&, an aggregate of numbers without constructors");
+  static_assert(kAlwaysFalse<P>, "a kernel parameter is a Ptr<T>, a Tensor<T, R> or a scalar (I32, F32, ...)");
   using Host = int;
   static ParamInfo info() { return {}; }
   static constexpr size_t kSlots = 1;
@@ -312,10 +310,26 @@ struct Deduce<F, First, Rest...> {
   static auto make(std::string n, F f, SrcLoc l) {
     static_assert(!kHasConfig || !std::is_lvalue_reference_v<First> || std::is_const_v<std::remove_reference_t<First>>,
                   "a kernel reads its configuration and cannot change it -> const Cfg&");
-    if constexpr (kHasConfig)
-      return make_kernel<F, Plain, Rest...>(std::move(n), std::move(f), l, true);
-    else
+    // What is wrong is said here, once: nothing below is instantiated.
+    constexpr bool params_ok = (kHasConfig || kIsParam<First>) && (kIsParam<Rest> && ...);
+    static_assert(
+        params_ok,
+        "a kernel parameter is a Ptr<T>, a Tensor<T, R> or a scalar (I32, F32, ...), taken by value; before them "
+        "may stand one configuration, const Cfg&, an aggregate of numbers without constructors");
+    if constexpr (!params_ok) {
+      return 0;
+    } else if constexpr (kHasConfig) {
+      constexpr bool fields_ok = is_configuration<Plain>();
+      static_assert(fields_ok,
+                    "a field of a kernel configuration is a bool, integer, enum, DType or float: no array, string or "
+                    "struct");
+      if constexpr (fields_ok)
+        return make_kernel<F, Plain, Rest...>(std::move(n), std::move(f), l, true);
+      else
+        return 0;
+    } else {
       return make_kernel<F, NoConfig, First, Rest...>(std::move(n), std::move(f), l, true);
+    }
   }
 };
 template <class F, class M>
