@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "dsl/address.h"
+#include "dsl/message.h"
 #include "traced.h"
 
 using namespace tile;
@@ -557,4 +558,12 @@ TEST(Remarks, BodiesThatRecordNothing) {
   EXPECT_EQ(remarks([](Ptr<float> p, I32 n) { Tile x = 1.f, y = 2.f; if_(n > 3, [&] { x = y; }); store(p, x); }), "");
   EXPECT_EQ(remarks([](Ptr<float> p, I32 n) { if_(n > 3, [&] { store(p, 1.f); }); for (auto i : range(n)) store(p + i, 2.f); }), "");
   EXPECT_EQ(remarks([](Ptr<float> p, I32 n) { Tile i = 0; while_([&] { return load(p + i) > 0.f; }, [&] { i += 1; }); }), "");
+}
+
+// What wrappers of kernels say of their arguments.
+TEST(Errors, MessagesWithValues) {
+  const int64_t shape[] = {2, 3};
+  EXPECT_EQ(message("{} must be {}, found {}", "{}", std::span<const int64_t>(shape), std::span<const int64_t>()), "{} must be [2, 3], found []");
+  EXPECT_EQ(message("{} and {} of {} {}", 0.1, 0.1f, int8_t(-3), std::string("rows")), "0.1 and 0.1 of -3 rows");
+  EXPECT_EQ(message("no values"), "no values");
 }
