@@ -15,6 +15,9 @@ constexpr int round_up(int64_t n, int64_t multiple) {
   return static_cast<int>((n + multiple - 1) / multiple * multiple);
 }
 
+/// Columns of a tile that holds rows of n, on a host: rows of nothing have a tile, too.
+constexpr int block_of(int64_t n) { return round_up(n > 0 ? n : 1, 16); }
+
 /// Smallest power of two >= n.
 constexpr int power_of_two_above(int64_t n) {
   int p = 1;
