@@ -8,7 +8,22 @@
 
 namespace tile::ir {
 
-DebugSite debugSite(mlir::Operation* op, DebugSite::Kind kind, llvm::StringRef message, mlir::Type type) {
+static DType asUnsigned(DType d) {
+  switch (d) {
+    case DType::i8:
+      return DType::u8;
+    case DType::i16:
+      return DType::u16;
+    case DType::i32:
+      return DType::u32;
+    case DType::i64:
+      return DType::u64;
+    default:
+      return d;
+  }
+}
+
+static DebugSite siteOf(mlir::Operation* op, DebugSite::Kind kind, llvm::StringRef message, mlir::Type type) {
   SourcePlace place = sourcePlace(op->getLoc());
   DebugSite site;
   site.kind = kind;
@@ -19,6 +34,16 @@ DebugSite debugSite(mlir::Operation* op, DebugSite::Kind kind, llvm::StringRef m
   site.file = place.file;
   site.line = place.line;
   return site;
+}
+
+DebugSite debugSite(PrintOp op) {
+  DebugSite site = siteOf(op, DebugSite::print, op.getMessage(), op.getValue().getType());
+  if (op.getIsUnsigned()) site.dtype = asUnsigned(site.dtype);
+  return site;
+}
+
+DebugSite debugSite(AssertOp op) {
+  return siteOf(op, DebugSite::assertion, op.getMessage(), op.getCondition().getType());
 }
 
 }  // namespace tile::ir

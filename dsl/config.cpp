@@ -136,6 +136,11 @@ bool keeps_promise(const ParamInfo& param, uint64_t needed, uint64_t found) {
 Result<ConfigWords> AnyKernel::parse_config(std::span<const std::string> assignments, ConfigWords config) const {
   const auto& fields = core_->fields;
   if (config.empty()) config = default_config();
+  if (config.size() != fields.size())
+    return Error{ErrorKind::user,
+                 fmt::format("kernel '{}' has {} configuration fields, found {} words", name(), fields.size(),
+                             config.size()),
+                 {}};
   std::vector<std::string> names;
   for (const ConfigField& f : fields) names.push_back(f.name);
   for (const std::string& a : assignments) {

@@ -10,6 +10,7 @@
 
 #include "compiler/targets/host_loader.h"
 #include "dsl/tracing/kernel_core.h"
+#include "dsl/tracing/underway.h"
 #include "runtime/cache.h"
 #include "runtime/env.h"
 #include "runtime/host/host_device.h"
@@ -128,16 +129,15 @@ Result<KernelBinary> build_binary(const KernelCore& core, const ConfigWords& con
                                   const std::string& target, bool needs_ptx, const KernelOptions& options,
                                   const std::string& why, bool& from_disk, NarrowIndices* narrow) {
   from_disk = false;
-  if (config.size() != core.fields.size())
-    return Error{ErrorKind::user,
-                 fmt::format("kernel '{}' has {} configuration fields, found {} words", core.name, core.fields.size(),
-                             config.size()),
-                 {}};
-  if (std::optional<Error> late = too_late(core)) return *late;
+  if (std::optional<Error> refusal = cannot_trace(core, config, spec)) return *refusal;
+  const Underway step(Underway::building, &core, core, config);
+  if (step.refusal()) return *step.refusal();
   Result<const ir::Target*> t = target_by_name(target);
   if (!t) return t.error();
   std::shared_ptr<TraceState> trace = trace_kernel(core, config, promises_for(spec, **t, options));
   if (!trace->ok) return trace->error;
+  if (env_flag(Env::remarks))
+    for (const Diagnostic& d : trace->remarks) fmt::print(stderr, "{}", d.to_string());
   if (narrow) *narrow = NarrowIndices(*trace->module);
   const JitPolicy policy = jit_policy();
   const Hash128 key = Hasher()
@@ -150,10 +150,9 @@ Result<KernelBinary> build_binary(const KernelCore& core, const ConfigWords& con
                           .add(fmt::format("{} {} {} {} {} {} {}", options.fast_math, options.line_info, options.tma, options.num_warps,
                                            options.stages, needs_ptx, options.ptxas))
                           .finish();
-  // A dump and remarks ask to see the compiler work.
+  // A dump and remarks ask to see the compiler work; what it makes is kept as ever.
   DiskCache& disk = policy.disk ? *policy.disk : DiskCache::standard();
-  const bool use_disk = policy.use_disk && !env_text(Env::dump) && !env_flag(Env::remarks);
-  if (use_disk) {
+  if (policy.use_disk && !env_text(Env::dump) && !env_flag(Env::remarks)) {
     if (std::optional<KernelBinary> hit = disk.load_kernel(key)) {
       ++counters().disk_hits;
       from_disk = true;
@@ -167,7 +166,7 @@ Result<KernelBinary> build_binary(const KernelCore& core, const ConfigWords& con
                  {}};
   if (policy.on_compile) policy.on_compile(fmt::format("{} for {}: {}", trace->symbol, target, why));
   Result<KernelBinary> binary = compile_trace(*trace, core, config, target, needs_ptx, options, nullptr);
-  if (binary && use_disk) disk.store_kernel(key, *binary);
+  if (binary && policy.use_disk) disk.store_kernel(key, *binary);
   return binary;
 }
 
@@ -210,15 +209,55 @@ void load_now(LoadedKernel& k, const KernelCore& core, const std::string& becaus
 /// Whether trying again later may end differently.
 bool may_pass(const Error& e) { return e.kind != ErrorKind::user && e.kind != ErrorKind::compile; }
 
-/// Finds or makes the entry; an entry that failed for a reason that may pass (device, policy) is not kept.
+std::shared_ptr<LoadedKernel> no_entry(Error why) {
+  auto entry = std::make_shared<LoadedKernel>();
+  entry->error = std::make_shared<const Error>(std::move(why));
+  return entry;
+}
+
+/// What a launch asks for beyond kMostVariants: nothing about integer scalars, which are what varies without end.
+constexpr size_t kMostVariants = 32;
+Specialization without_scalars(const KernelCore& core, std::span<const uint64_t> spec) {
+  Specialization out(spec.begin(), spec.end());
+  for (size_t i = 0; i < out.size() && i < core.params.size(); ++i)
+    if (core.params[i].kind == ParamInfo::scalar) out[i] = 0;
+  return out;
+}
+
+void remark_on_variants(const KernelCore& core, const ConfigWords& config) {
+  if (!env_flag(Env::remarks)) return;
+  const std::string described = describe_config(core.fields, config, ", ");
+  const Diagnostic remark{Severity::remark,
+                          fmt::format("kernel '{}'{} has {} variants for different arguments: from here on its code takes "
+                                      "nothing for granted about integer scalars",
+                                      core.name, described.empty() ? "" : " {" + described + "}", kMostVariants),
+                          core.loc.file_name(), core.loc.line(), core.loc.column(), {}};
+  fmt::print(stderr, "{}", remark.to_string());
+}
+
+/// Finds or makes the entry; an entry that failed for a reason that may pass (device, policy) is not kept. `bounded`:
+/// where the configuration has kMostVariants already, code that takes nothing for granted about integer scalars does.
 std::shared_ptr<LoadedKernel> find_or_build(KernelCore& core, const std::shared_ptr<Device>& device,
-                                            std::span<const uint64_t> config, std::span<const uint64_t> spec) {
+                                            std::span<const uint64_t> config, std::span<const uint64_t> spec,
+                                            bool bounded = false) {
   std::shared_ptr<LoadedKernel> entry;
+  Specialization fewer;
+  size_t variants = 0;
   {
     std::shared_lock lock(core.mutex);
-    for (auto& e : core.entries)
+    for (auto& e : core.entries) {
       if (e->is(device.get(), config, spec)) entry = e;
+      variants += e->is(device.get(), config, e->specialization);
+    }
+    if (!entry && bounded && variants >= kMostVariants) {
+      fewer = without_scalars(core, spec);
+      spec = fewer;
+      for (auto& e : core.entries)
+        if (e->is(device.get(), config, spec)) entry = e;
+    }
   }
+  if (!entry)
+    if (std::optional<Error> refusal = cannot_trace(core, config, spec)) return no_entry(std::move(*refusal));
   if (!entry) {
     std::unique_lock lock(core.mutex);
     for (auto& e : core.entries)
@@ -232,7 +271,14 @@ std::shared_ptr<LoadedKernel> find_or_build(KernelCore& core, const std::shared_
       core.entries.push_back(entry);
     }
   }
-  std::call_once(entry->once, [&] { load_now(*entry, core); });
+  if (!entry->made.load(std::memory_order_acquire)) {
+    // Whoever asks for it while making it would wait for itself.
+    const Underway step(Underway::loading, entry.get(), core, config);
+    if (step.refusal()) return no_entry(*step.refusal());
+    if (!fewer.empty()) remark_on_variants(core, entry->config);
+    std::call_once(entry->once, [&] { load_now(*entry, core); });
+    entry->made.store(true, std::memory_order_release);
+  }
   if (entry->error && may_pass(*entry->error)) {
     std::unique_lock lock(core.mutex);
     std::erase(core.entries, entry);
@@ -245,6 +291,8 @@ std::shared_ptr<LoadedKernel> find_or_build(KernelCore& core, const std::shared_
                                                  Stream& stream, const Grid& grid, std::span<const uint64_t> slots) {
   std::shared_ptr<LoadedKernel> plain;
   {
+    const Underway step(Underway::loading, &k.plain, core, k.config);
+    if (step.refusal()) return *step.refusal();
     std::lock_guard lock(k.plain_mutex);
     if (k.plain && k.plain->error && may_pass(*k.plain->error)) k.plain = nullptr;
     if (!k.plain) {
@@ -327,14 +375,30 @@ Error StreamAt::refuse(Error error) const {
 
 // ---- Traced
 
-bool Traced::ok() const { return state_->ok; }
-const Error& Traced::error() const { return state_->error; }
-std::string Traced::hash() const { return state_->hash.hex(); }
-size_t Traced::operations() const { return state_->operations; }
-const std::string& Traced::symbol() const { return state_->symbol; }
+namespace {
+
+/// What a default-constructed Traced shows.
+const detail::TraceState& nothing_traced() {
+  static const detail::TraceState* state = [] {
+    auto* s = new detail::TraceState;
+    s->error = user_error("nothing was traced: this Traced is default-constructed or moved from; trace() makes one");
+    return s;
+  }();
+  return *state;
+}
+
+}  // namespace
+
+const detail::TraceState& Traced::state() const { return state_ ? *state_ : nothing_traced(); }
+bool Traced::ok() const { return state().ok; }
+const Error& Traced::error() const { return state().error; }
+const std::vector<Diagnostic>& Traced::remarks() const { return state().remarks; }
+std::string Traced::hash() const { return ok() ? state().hash.hex() : ""; }
+size_t Traced::operations() const { return state().operations; }
+const std::string& Traced::symbol() const { return state().symbol; }
 std::string Traced::text(bool locations) const {
   std::string out;
-  if (!state_->module) return out;
+  if (!ok() || !state_->module) return out;
   llvm::raw_string_ostream os(out);
   mlir::OpPrintingFlags flags;
   if (locations) flags.enableDebugInfo(true, false);
@@ -377,7 +441,11 @@ Traced AnyKernel::trace(const ConfigWords& config, const Specialization& spec) c
   return t;
 }
 
-std::string AnyKernel::symbol(const ConfigWords& config) const { return trace(config).symbol(); }
+std::string AnyKernel::symbol(const ConfigWords& config) const {
+  const Traced traced = trace(config);
+  if (!traced) throw Exception(traced.error());
+  return traced.symbol();
+}
 
 Result<KernelBinary> AnyKernel::compile_for(const std::string& target, const ConfigWords& config,
                                             const Specialization& spec, const KernelOptions& options) const {
@@ -390,8 +458,7 @@ Result<AnyCompiled> AnyKernel::compile(const std::shared_ptr<Device>& device, co
   if (!device) return Error{ErrorKind::user, fmt::format("kernel '{}': no device given", name()), {}};
   AnyKernel with = *this;
   if (!(options == core_->options)) with.set_options(options);
-  Specialization full = spec;
-  full.resize(core_->params.size(), 0);
+  const Specialization full = spec.empty() ? Specialization(core_->params.size(), 0) : spec;
   std::shared_ptr<detail::LoadedKernel> entry = detail::find_or_build(*with.core_, device, config, full);
   if (entry->error) return *entry->error;
   AnyCompiled c;
@@ -407,7 +474,7 @@ Status AnyKernel::launch(StreamAt stream, std::span<const uint64_t> config, std:
   const detail::LoadedKernel* k = core.last.load(std::memory_order_acquire);
   std::shared_ptr<detail::LoadedKernel> entry;
   if (!k || !k->is(&device, config, spec)) {
-    entry = detail::find_or_build(core, device.shared_from_this(), config, spec);
+    entry = detail::find_or_build(core, device.shared_from_this(), config, spec, /*bounded=*/true);
     if (entry->error) return misused(stream, *entry->error);
     core.last.store(entry.get(), std::memory_order_release);
     k = entry.get();
@@ -438,14 +505,23 @@ void AnyKernel::clear_memory_cache() const {
 
 // ---- AnyCompiled
 
-const KernelBinary& AnyCompiled::info() const { return loaded_->module->info(); }
-const Specialization& AnyCompiled::specialization() const { return loaded_->specialization; }
-bool AnyCompiled::from_disk() const { return loaded_->from_disk; }
-double AnyCompiled::compile_ms() const { return loaded_->milliseconds; }
-Device& AnyCompiled::device() const { return *loaded_->device; }
-const std::shared_ptr<Module>& AnyCompiled::module() const { return loaded_->module; }
+static Error nothing_compiled() {
+  return user_error("no kernel was compiled: this Compiled is default-constructed or moved from; compile() makes one");
+}
+
+const detail::LoadedKernel& AnyCompiled::loaded() const {
+  if (!loaded_) throw Exception(nothing_compiled());
+  return *loaded_;
+}
+const KernelBinary& AnyCompiled::info() const { return loaded().module->info(); }
+const Specialization& AnyCompiled::specialization() const { return loaded().specialization; }
+bool AnyCompiled::from_disk() const { return loaded().from_disk; }
+double AnyCompiled::compile_ms() const { return loaded().milliseconds; }
+Device& AnyCompiled::device() const { return *loaded().device; }
+const std::shared_ptr<Module>& AnyCompiled::module() const { return loaded().module; }
 
 Result<std::string> AnyCompiled::ir(const std::string& stage) const {
+  if (!loaded_) return nothing_compiled();
   std::string out;
   std::vector<std::string> seen;
   ir::StageSink sink;
@@ -472,6 +548,7 @@ Result<std::string> AnyCompiled::ir(const std::string& stage) const {
 
 Status AnyCompiled::launch_slots(StreamAt stream, const Grid& grid, std::span<const uint64_t> slots,
                                  std::span<const uint64_t> found) const {
+  if (!loaded_) return stream.refuse(nothing_compiled());
   auto refuse = [&](std::string message) {
     return detail::misused(*kernel_, stream, user_error(std::move(message)));
   };

@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "dsl/detail/emit.h"
-#include "dsl/detail/reflect.h"
-#include "dsl/stream_at.h"
-#include "runtime/device.h"
+#include "detail/emit.h"
+#include "detail/reflect.h"
+#include "stream_at.h"
+#include "../runtime/device.h"
 
 namespace tile {
 
@@ -28,7 +28,7 @@ struct ConfigField {
 using ConfigWords = std::vector<uint64_t>;
 
 /// What the compiled code may take for granted about the arguments of a launch, one word per parameter, found by
-/// looking at them (see kernel.h). All zero: nothing, always right.
+/// looking at them (see kernel.h: Kernel::promises makes one of arguments). Empty or all zero: nothing, always right.
 using Specialization = std::vector<uint64_t>;
 /// In the word of a view: some dim repeats (stride 0), runs backwards or is too large for bulk tensor copies.
 inline constexpr uint64_t kNoBulkCopies = uint64_t{1} << 32;
@@ -83,13 +83,16 @@ struct TraceState;
 struct LoadedKernel;
 }  // namespace detail
 
-/// A kernel traced for one configuration: its IR, or everything that is wrong with it.
+/// A kernel traced for one configuration: its IR, or everything that is wrong with it. A default-constructed one has an
+/// error that says so.
 class Traced {
  public:
   bool ok() const;
   explicit operator bool() const { return ok(); }
   /// User errors with file, line and caret; empty message when ok().
   const Error& error() const;
+  /// What is right and hardly meant: bodies that record nothing. TILE_REMARKS=1 prints them when a kernel is compiled.
+  const std::vector<Diagnostic>& remarks() const;
   /// Tile IR. `locations`: with the user's file:line:col on every op.
   std::string text(bool locations = false) const;
   std::string hash() const;  ///< of the IR without locations, 32 hex digits
@@ -98,10 +101,12 @@ class Traced {
 
  private:
   friend class AnyKernel;
+  const detail::TraceState& state() const;
   std::shared_ptr<detail::TraceState> state_;
 };
 
-/// A compiled kernel without its parameter types.
+/// A compiled kernel without its parameter types. A default-constructed one cannot be launched (an Error); what it has
+/// nothing to return for throws tile::Exception.
 class AnyCompiled {
  public:
   AnyCompiled() = default;
@@ -121,6 +126,7 @@ class AnyCompiled {
 
  private:
   friend class AnyKernel;
+  const detail::LoadedKernel& loaded() const;
   std::shared_ptr<detail::KernelCore> kernel_;
   std::shared_ptr<const detail::LoadedKernel> loaded_;
 };
@@ -140,7 +146,8 @@ class AnyKernel {
   Result<ConfigWords> parse_config(std::span<const std::string> assignments, ConfigWords config) const;
   /// "BM=128, causal=true".
   std::string describe_config(const ConfigWords&) const;
-  /// Name, configuration and a hash, as in the symbol of the compiled code.
+  /// Name, configuration and a hash, as in the symbol of the compiled code. Throws tile::Exception where the kernel
+  /// cannot be traced.
   std::string symbol(const ConfigWords&) const;
 
   Traced trace(const ConfigWords&, const Specialization& = {}) const;
@@ -155,7 +162,8 @@ class AnyKernel {
   Result<AnyCompiled> compile(const std::shared_ptr<Device>&, const ConfigWords&, const Specialization& = {},
                               const KernelOptions& = {}) const;
   /// The launch path: last used, then the memory cache, then compile(). Errors have notes with the line of the launch
-  /// and that of the kernel.
+  /// and that of the kernel. Where a configuration has 32 variants on a device, further ones take nothing for granted
+  /// about integer scalars, so that values that change all the time do not compile all the time.
   Status launch(StreamAt, std::span<const uint64_t> config, std::span<const uint64_t> specialization, const Grid&,
                 std::span<const uint64_t> slots) const;
   /// What the code loaded for a configuration was specialised to; empty when none is loaded.

@@ -51,9 +51,7 @@ inline ParamInfo param_info(ParamInfo::Kind kind, DType dtype, uint8_t rank) {
 }
 template <class P>
 struct Param {
-  static_assert(kAlwaysFalse<P>,
-                "a kernel parameter is a Ptr<T>, a Tensor<T, R> or a scalar (I32, F32, ...), taken by value; before them "
-                "may stand one configuration, const Cfg&, an aggregate of numbers without constructors");
+  static_assert(kAlwaysFalse<P>, "a kernel parameter is a Ptr<T>, a Tensor<T, R> or a scalar (I32, F32, ...)");
   using Host = int;
   static ParamInfo info() { return {}; }
   static constexpr size_t kSlots = 1;
@@ -220,7 +218,19 @@ class Kernel : public AnyKernel {
   /// For arguments as well aligned and divisible as these.
   Result<Compiled<P...>> compile(const std::shared_ptr<Device>& device, const Cfg& config, HostArg<P>... like) const
       requires(sizeof...(P) > 0) {
-    return typed(AnyKernel::compile(device, words(config), {detail::Param<P>::promise(like)...}, options()));
+    return typed(AnyKernel::compile(device, words(config), promises(like...), options()));
+  }
+
+  /// What code for arguments like these may take for granted: alignment, strides of 1, divisibility. Only the numbers are
+  /// looked at: without a device, views over null stand for memory that is aligned to 16 bytes.
+  static Specialization promises(HostArg<P>... like) { return {detail::Param<P>::promise(like)...}; }
+
+  using AnyKernel::compile_for;
+  /// Ahead of time, for a target by name ("sm_90a", "host") and arguments as well aligned and divisible as these: what a
+  /// launch with them would compile, bulk copies included. Launches of other arguments are refused by what runs it.
+  Result<KernelBinary> compile_for(const std::string& target, const Cfg& config, HostArg<P>... like) const
+      requires(sizeof...(P) > 0) {
+    return AnyKernel::compile_for(target, words(config), promises(like...), options());
   }
 
   /// Launches over an explicit grid, compiling first if these arguments need new code.
@@ -253,7 +263,13 @@ class Kernel : public AnyKernel {
     const auto w = detail::config_words(config);
     return {w.begin(), w.end()};
   }
-  static Cfg from_words(const ConfigWords& w) { return detail::config_from_words<Cfg>(w.data()); }
+  /// Throws tile::Exception unless there is a word for every field.
+  static Cfg from_words(const ConfigWords& w) {
+    if (w.size() != detail::kFields<Cfg>)
+      throw Exception(user_error("a configuration of " + std::to_string(detail::kFields<Cfg>) + " fields, found " +
+                                 std::to_string(w.size()) + " words"));
+    return detail::config_from_words<Cfg>(w.data());
+  }
 
  private:
   static Result<Compiled<P...>> typed(Result<AnyCompiled> r) {
@@ -294,10 +310,26 @@ struct Deduce<F, First, Rest...> {
   static auto make(std::string n, F f, SrcLoc l) {
     static_assert(!kHasConfig || !std::is_lvalue_reference_v<First> || std::is_const_v<std::remove_reference_t<First>>,
                   "a kernel reads its configuration and cannot change it -> const Cfg&");
-    if constexpr (kHasConfig)
-      return make_kernel<F, Plain, Rest...>(std::move(n), std::move(f), l, true);
-    else
+    // What is wrong is said here, once: nothing below is instantiated.
+    constexpr bool params_ok = (kHasConfig || kIsParam<First>) && (kIsParam<Rest> && ...);
+    static_assert(
+        params_ok,
+        "a kernel parameter is a Ptr<T>, a Tensor<T, R> or a scalar (I32, F32, ...), taken by value; before them "
+        "may stand one configuration, const Cfg&, an aggregate of numbers without constructors");
+    if constexpr (!params_ok) {
+      return 0;
+    } else if constexpr (kHasConfig) {
+      constexpr bool fields_ok = is_configuration<Plain>();
+      static_assert(fields_ok,
+                    "a field of a kernel configuration is a bool, integer, enum, DType or float: no array, string or "
+                    "struct");
+      if constexpr (fields_ok)
+        return make_kernel<F, Plain, Rest...>(std::move(n), std::move(f), l, true);
+      else
+        return 0;
+    } else {
       return make_kernel<F, NoConfig, First, Rest...>(std::move(n), std::move(f), l, true);
+    }
   }
 };
 template <class F, class M>

@@ -3,6 +3,7 @@
 // float) the narrower operand widens; across kinds, and between f16 and bf16, a cast must be written.
 #pragma once
 #include <cmath>  // INFINITY and NAN: what masked scores and sentinels are
+#include <concepts>
 #include <string>
 #include <utility>
 
@@ -25,9 +26,7 @@ inline bool is_defined(const Expr& x, bool floats, const char* verb) {
   if (x.kind != Expr::value || !x.v.id) return true;
   const TileType type = type_of(x.v);
   if (!type.pointer && is_float(type.dtype) == floats && type.dtype != i1) return true;
-  report("'" + std::string(verb) + "' is not defined on " + type.to_string() +
-             (floats ? "; it takes floats, convert with cast(x, f32)" : "; it takes integers"),
-         x.loc);
+  report_undefined(verb, type, floats, x.loc);
   return false;
 }
 /// x op= y: like x = x op y, located where y was written.
@@ -36,23 +35,46 @@ inline Tile& update(Tile& x, Op op, const Expr& y) {
   write_slot(slot_of(x), elementwise(op, args, 2), y.loc);
   return x;
 }
+/// half, bfloat16 and the like: storage on the host, not literals.
+template <class T>
+concept NarrowNumber = kHasDType<T> && std::is_class_v<T>;
+template <class T>
+Tile refuse_narrow_number() {
+  static_assert(
+      kAlwaysFalse<T>,
+      "a half, bfloat16 or fp8 number beside a tile -> a plain literal, x * 2.f: it takes the tile's element type");
+  return {};
+}
 }  // namespace detail
 
+// Of tiles and no others: a half beside a double is the host's arithmetic, and a double converts to a Tile.
+#define TILE_NARROW_NUMBERS(symbol)                            \
+  template <std::derived_from<Tile> T, detail::NarrowNumber H> \
+  Tile operator symbol(const T&, H) {                          \
+    return detail::refuse_narrow_number<H>();                  \
+  }                                                            \
+  template <detail::NarrowNumber H, std::derived_from<Tile> T> \
+  Tile operator symbol(H, const T&) {                          \
+    return detail::refuse_narrow_number<H>();                  \
+  }
 #define TILE_UNARY_OPERATOR(name, symbol, ...) \
   inline Tile operator symbol(Expr x) { return detail::apply(detail::Op::name, x); }
 #define TILE_UNARY(name, ...) \
   inline Tile name(Expr x) { return detail::apply(detail::Op::name, x); }
 #define TILE_PREDICATE TILE_UNARY
-#define TILE_BINARY_OPERATOR(name, symbol, ...)                                                 \
-  inline Tile operator symbol(Expr x, Expr y) { return detail::apply(detail::Op::name, x, y); } \
-  inline Tile& operator symbol##=(Tile& x, Expr y) { return detail::update(x, detail::Op::name, y); }
+#define TILE_BINARY_OPERATOR(name, symbol, ...)                                                       \
+  inline Tile operator symbol(Expr x, Expr y) { return detail::apply(detail::Op::name, x, y); }       \
+  inline Tile& operator symbol##=(Tile& x, Expr y) { return detail::update(x, detail::Op::name, y); } \
+  TILE_NARROW_NUMBERS(symbol)
 #define TILE_BINARY(name, ...) \
   inline Tile name(Expr x, Expr y) { return detail::apply(detail::Op::name, x, y); }
-#define TILE_COMPARISON(name, symbol, ...) \
-  inline Tile operator symbol(Expr x, Expr y) { return detail::apply(detail::Op::name, x, y); }
+#define TILE_COMPARISON(name, symbol, ...)                                                      \
+  inline Tile operator symbol(Expr x, Expr y) { return detail::apply(detail::Op::name, x, y); } \
+  TILE_NARROW_NUMBERS(symbol)
 #define TILE_TERNARY(name, ...) \
   inline Tile name(Expr x, Expr y, Expr z) { return detail::apply(detail::Op::name, x, y, z); }
 #include "dsl/elementwise.def"
+#undef TILE_NARROW_NUMBERS
 
 /// Closer than the built-in ! of a bool, which a Tile could (to give its error) become. As an operator on a reference
 /// it cannot learn the user's line: it points at where x was computed.

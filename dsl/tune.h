@@ -11,10 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include "dsl/kernel.h"
-#include "dsl/space.h"
-#include "dsl/tuned.h"
-#include "dsl/tuner.h"
+#include "kernel.h"
+#include "space.h"
+#include "tuned.h"
+#include "tuner.h"
 
 namespace tile {
 
@@ -104,7 +104,7 @@ template <class Cfg, class... P>
 Result<Cfg> tune_once(const Kernel<Cfg, P...>& kernel, StreamAt stream, const TuningKey& key,
                       const TuneOptions& options, std::type_identity_t<HostArg<P>>... args) {
   const std::string& model = stream.device().properties().model;
-  if (tuning_database()->find(kernel.name(), model, key)) return tuned(kernel.name(), model, key, kernel.default_cfg());
+  if (const auto known = find_tuned(kernel.name(), model, key, kernel.default_cfg())) return *known;
   Result<TuneResult<Cfg>> r = tune(kernel, stream, options, args...);
   if (!r) return r.error();
   if (options.deterministic) return r->best;

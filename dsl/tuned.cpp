@@ -118,6 +118,14 @@ std::vector<Diagnostic> tuning_problems() {
   return d.problems;
 }
 
+// With the mutex held; the same problem once.
+static void note_problem(Database& d, std::string message) {
+  for (const Diagnostic& p : d.problems)
+    if (p.message == message) return;
+  d.problems.push_back({Severity::warning, std::move(message), {}, 0, 0, {}});
+  if (env_flag(Env::remarks)) fmt::print(stderr, "{}\n", d.problems.back().to_string());
+}
+
 namespace detail {
 
 std::shared_ptr<const TunedFields> parse_fields(std::string_view text, const std::vector<ConfigField>& fields) {
@@ -148,7 +156,16 @@ std::shared_ptr<const TunedFields> tuned_fields(std::string_view kernel, std::st
   for (const Answer& a : known)
     if (a.fields == &fields && a.key == key && a.kernel == kernel && a.device == device) return a.found;
   Answer answer{std::string(kernel), std::string(device), key, &fields, nullptr};
-  if (const TuningEntry* entry = table->find(kernel, device, key)) answer.found = parse_fields(entry->config, fields);
+  table->find(kernel, device, key, [&](const TuningEntry& entry) {
+    auto parsed = parse_fields(entry.config, fields);
+    if (!parsed) {
+      note_problem(d, fmt::format("tuning table: '{} | {} | {} | {}' is not used: this kernel has no such fields or values",
+                                  entry.kernel, entry.device, entry.key, entry.config));
+      return false;
+    }
+    answer.found = std::move(parsed);  // nearer than what was accepted before
+    return true;
+  });
   known.push_back(std::move(answer));
   return known.back().found;
 }

@@ -15,6 +15,7 @@
 #include <regex>
 #include <thread>
 
+#include "dsl/overdue.h"
 #include "dsl/tracing/kernel_core.h"
 #include "runtime/buffer.h"
 #include "runtime/cycles.h"
@@ -86,7 +87,10 @@ class Stopwatch {
  public:
   static Result<Stopwatch> create(Stream& stream, const TuneOptions& options) {
     Stopwatch w(stream, options);
-    if (w.host()) return w;
+    if (w.host()) {
+      w.overdue_ = std::make_shared<Overdue>(options.patience_s);
+      return w;
+    }
     auto start = stream.device().create_event(), stop = stream.device().create_event();
     if (!start) return start.error();
     if (!stop) return stop.error();
@@ -101,8 +105,17 @@ class Stopwatch {
     return w;
   }
 
-  /// One run. A failing run is an error; so is one that does not end (`hung`).
-  Result<TuneSample> time(const std::function<Status()>& run) { return host() ? time_host(run) : time_events(run); }
+  /// One run. A failing run is an error; so is one that does not end on a GPU (`hung`). `what`: it, for messages.
+  Result<TuneSample> time(const std::function<Status()>& run, const std::function<std::string()>& what) {
+    if (!host()) return time_events(run);
+    overdue_->begin([&] {
+      fmt::print(stderr, "{} has not finished after {} s, and goes on: what runs on a host cannot be stopped\n", what(),
+                 patience_);
+    });
+    Result<TuneSample> sample = time_host(run);
+    overdue_->end();
+    return sample;
+  }
   bool hung() const { return hung_; }
 
  private:
@@ -163,6 +176,7 @@ class Stopwatch {
   Stream* stream_;
   double patience_;
   std::shared_ptr<Event> start_, stop_;
+  std::shared_ptr<Overdue> overdue_;  // hosts
   std::shared_ptr<DeviceMemory> flush_;
   std::optional<CycleCounter> counter_;
   uint32_t turn_ = 0;
@@ -264,7 +278,9 @@ Result<TuneOutcome> run_tuning(Stream& stream, const TuneJob& job, const TuneOpt
   // One timed run; a failing candidate leaves, and with it what it measured.
   const auto measure = [&](size_t i, bool keep) -> Status {
     Result<TuneSample> sample =
-        job.measure ? job.measure(i, stream, turn++) : watch->time([&] { return job.run(i, stream, turn++); });
+        job.measure ? job.measure(i, stream, turn++)
+                    : watch->time([&] { return job.run(i, stream, turn++); },
+                                  [&] { return fmt::format("{}: configuration {}", job.name, job.describe(i)); });
     ++made;
     if (!sample) {
       m[i].problem = sample.error().to_string();

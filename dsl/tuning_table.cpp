@@ -27,6 +27,27 @@ constexpr size_t kMaxLine = 4096, kMaxFile = size_t{64} << 20;
 auto order(const TuningEntry& e) { return std::tie(e.kernel, e.device, e.key); }
 bool before(const TuningEntry& a, const TuningEntry& b) { return order(a) < order(b); }
 
+/// Which fields an entry names: those of one version of a kernel.
+std::string fields_of(const TuningEntry& e) {
+  std::string out, token;
+  for (std::istringstream words(e.config); words >> token;) out += token.substr(0, token.find('=')) + " ";
+  return out;
+}
+bool is_same(const TuningEntry& a, const TuningEntry& b) { return order(a) == order(b) && fields_of(a) == fields_of(b); }
+
+/// Sorts, and of entries of the same problem with the same fields keeps the first.
+void settle(std::vector<TuningEntry>& entries) {
+  std::stable_sort(entries.begin(), entries.end(), before);
+  std::vector<TuningEntry> kept;
+  size_t problem = 0;  // where the entries of the current one begin
+  for (TuningEntry& e : entries) {
+    if (problem < kept.size() && order(kept[problem]) != order(e)) problem = kept.size();
+    const auto begin = kept.begin() + static_cast<std::ptrdiff_t>(problem);
+    if (std::none_of(begin, kept.end(), [&](const TuningEntry& k) { return is_same(k, e); })) kept.push_back(std::move(e));
+  }
+  entries = std::move(kept);
+}
+
 std::string_view trimmed(std::string_view s) {
   const size_t begin = s.find_first_not_of(" \t\r"), end = s.find_last_not_of(" \t\r");
   return begin == s.npos ? s.substr(0, 0) : s.substr(begin, end - begin + 1);
@@ -212,11 +233,9 @@ TuningTable TuningTable::parse(std::string_view text, const std::string& file, s
       table.entries_.push_back(std::move(entry));
   }
   // Of lines of the same problem (both sides of a merge) the faster one counts.
-  std::stable_sort(table.entries_.begin(), table.entries_.end(), [](const TuningEntry& a, const TuningEntry& b) {
-    return std::tie(a.kernel, a.device, a.key, a.ms) < std::tie(b.kernel, b.device, b.key, b.ms);
-  });
-  const auto same = [](const TuningEntry& a, const TuningEntry& b) { return order(a) == order(b); };
-  table.entries_.erase(std::unique(table.entries_.begin(), table.entries_.end(), same), table.entries_.end());
+  std::stable_sort(table.entries_.begin(), table.entries_.end(),
+                   [](const TuningEntry& a, const TuningEntry& b) { return a.ms < b.ms; });
+  settle(table.entries_);
   return table;
 }
 
@@ -265,11 +284,8 @@ Status TuningTable::set(TuningEntry entry) {
                                   : f.field == 2 ? entry.key
                                   : f.field == 3 ? entry.config
                                                  : fmt::format("{}", entry.ms)));
-  const auto at = std::lower_bound(entries_.begin(), entries_.end(), entry, before);
-  if (at != entries_.end() && order(*at) == order(entry))
-    *at = std::move(entry);
-  else
-    entries_.insert(at, std::move(entry));
+  const auto [begin, end] = std::equal_range(entries_.begin(), entries_.end(), entry, before);
+  entries_.insert(entries_.erase(begin, end), std::move(entry));
   return ok();
 }
 
@@ -279,10 +295,9 @@ void TuningTable::remove(std::string_view kernel, std::string_view device, std::
 }
 
 void TuningTable::merge(const TuningTable& other) {
-  std::vector<TuningEntry> all;
-  // Of equal ones std::set_union takes the first range's.
-  std::set_union(other.entries_.begin(), other.entries_.end(), entries_.begin(), entries_.end(),
-                 std::back_inserter(all), before);
+  std::vector<TuningEntry> all = other.entries_;
+  all.insert(all.end(), entries_.begin(), entries_.end());
+  settle(all);
   entries_ = std::move(all);
 }
 
@@ -291,7 +306,8 @@ bool TuningTable::knows(std::string_view kernel, std::string_view device) const 
                      [&](const TuningEntry& e) { return e.kernel == kernel && e.device == device; });
 }
 
-const TuningEntry* TuningTable::find(std::string_view kernel, std::string_view device, const TuningKey& key) const {
+const TuningEntry* TuningTable::find(std::string_view kernel, std::string_view device, const TuningKey& key,
+                                     const std::function<bool(const TuningEntry&)>& accept) const {
   const std::string text = key.text();
   std::vector<KeyToken> wanted;
   each_token(text, [&](std::string_view token) {
@@ -303,7 +319,7 @@ const TuningEntry* TuningTable::find(std::string_view kernel, std::string_view d
   for (const TuningEntry& e : entries_) {
     if (e.kernel != kernel || e.device != device) continue;
     const std::optional<double> d = distance(e.key, wanted);
-    if (d && (best == nullptr || *d < nearest)) best = &e, nearest = *d;
+    if (d && (best == nullptr || *d < nearest) && (!accept || accept(e))) best = &e, nearest = *d;
   }
   return best;
 }

@@ -10,12 +10,13 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "runtime/dtype.h"
-#include "runtime/error.h"
+#include "../runtime/dtype.h"
+#include "../runtime/error.h"
 
 namespace tile {
 
@@ -60,20 +61,23 @@ class TuningTable {
   /// Over a temporary name, so that readers see the old file or the new.
   Status write(const std::string& path) const;
 
-  /// Adds an entry, or replaces the one of the same kernel, device and key. Refuses what would not be read back.
+  /// Adds an entry, or replaces those of the same kernel, device and key. Refuses what would not be read back.
   Status set(TuningEntry entry);
-  /// Forgets the entry of this kernel, device and key, if there is one.
+  /// Forgets the entries of this kernel, device and key, if there are any.
   void remove(std::string_view kernel, std::string_view device, std::string_view key);
-  /// The entries of `other` over those of this.
+  /// The entries of `other` over those of this that name the same fields, and before those that name others.
   void merge(const TuningTable& other);
-  /// The nearest entry whose facts agree; null if there is none.
-  const TuningEntry* find(std::string_view kernel, std::string_view device, const TuningKey& key) const;
+  /// The nearest entry whose facts agree, of those that `accept` takes (empty: all); null if there is none.
+  const TuningEntry* find(std::string_view kernel, std::string_view device, const TuningKey& key,
+                          const std::function<bool(const TuningEntry&)>& accept = {}) const;
   /// Whether find could answer at all.
   bool knows(std::string_view kernel, std::string_view device) const;
   const std::vector<TuningEntry>& entries() const { return entries_; }
 
  private:
-  std::vector<TuningEntry> entries_;  ///< sorted by kernel, device, key
+  /// Sorted by kernel, device, key. Of one problem there may be entries that name different fields, those of another
+  /// version of the kernel; the preferred ones come first.
+  std::vector<TuningEntry> entries_;
 };
 
 }  // namespace tile

@@ -240,9 +240,8 @@ AttentionScratch check_gradients(ShapeCheck& check, const AttentionProblem<TBias
 /// Hkv, Sk, D], V, dV [B, Hkv, Sk, Dv], O, dO [B, Hq, Sq, Dv], LSE [B, Hq, Sq] as forward gave it, any strides. Which
 /// variant runs is config.keys.accumulate. The options are those of the forward pass (factors of f8 excepted).
 template <class Kernels, class T, class TBias>
-Status run_attention_backward(const Kernels& kernels, StreamAt stream, TensorView<const T, 4> Q,
-                              TensorView<const T, 4> K, TensorView<const T, 4> V, TensorView<const T, 4> O,
-                              TensorView<const T, 4> DO, TensorView<const float, 3> LSE, TensorView<T, 4> DQ,
+Status run_attention_backward(const Kernels& kernels, StreamAt stream, Input<T, 4> Q, Input<T, 4> K, Input<T, 4> V,
+                              Input<T, 4> O, Input<T, 4> DO, TensorView<const float, 3> LSE, TensorView<T, 4> DQ,
                               TensorView<T, 4> DK, TensorView<T, 4> DV, TensorView<float, 1> workspace,
                               const AttentionOptions<TBias>& options, AttentionBackwardConfig config) {
   AttentionProblem<TBias> p(options, Q.shape, K.shape, V.shape);

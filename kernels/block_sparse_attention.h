@@ -130,10 +130,9 @@ inline std::vector<AttentionConfig> block_sparse_attention_space(const Attention
 /// Launches `k` (from make_block_sparse_attention_kernel) after checking shapes. Of the options, bias, packed sequences
 /// and factors of f8 are refused. The lists are trusted: an index of a block that does not exist reads as keys of 0.
 template <class K_, class T>
-Status run_block_sparse_attention(const K_& k, StreamAt stream, TensorView<const T, 4> Q, TensorView<const T, 4> K,
-                                  TensorView<const T, 4> V, TensorView<T, 4> O, TensorView<float, 3> LSE,
-                                  AttentionLists<const int32_t> lists, const AttentionOptions<>& options,
-                                  AttentionConfig config) {
+Status run_block_sparse_attention(const K_& k, StreamAt stream, Input<T, 4> Q, Input<T, 4> K, Input<T, 4> V,
+                                  TensorView<T, 4> O, TensorView<float, 3> LSE, AttentionLists<const int32_t> lists,
+                                  const AttentionOptions<>& options, AttentionConfig config) {
   AttentionProblem<float> problem(options, Q.shape, K.shape, V.shape);
   const int64_t b = problem.b, h = problem.hq;
   ShapeCheck check("block_sparse_attention");

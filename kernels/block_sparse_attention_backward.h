@@ -150,13 +150,11 @@ inline std::vector<AttentionConfig> block_sparse_attention_backward_space(const 
 /// Launches `kernels` (from make_block_sparse_attention_backward_kernels) after checking shapes. Tensors, workspace and
 /// options as for run_attention_backward; bias and packed sequences are refused. The lists are trusted.
 template <class Kernels, class T>
-Status run_block_sparse_attention_backward(const Kernels& kernels, StreamAt stream, TensorView<const T, 4> Q,
-                                           TensorView<const T, 4> K, TensorView<const T, 4> V,
-                                           TensorView<const T, 4> O, TensorView<const T, 4> DO,
-                                           TensorView<const float, 3> LSE, TensorView<T, 4> DQ, TensorView<T, 4> DK,
-                                           TensorView<T, 4> DV, TensorView<float, 1> workspace,
-                                           AttentionBackwardLists lists, const AttentionOptions<>& options,
-                                           AttentionBackwardConfig config) {
+Status run_block_sparse_attention_backward(const Kernels& kernels, StreamAt stream, Input<T, 4> Q, Input<T, 4> K,
+                                           Input<T, 4> V, Input<T, 4> O, Input<T, 4> DO, TensorView<const float, 3> LSE,
+                                           TensorView<T, 4> DQ, TensorView<T, 4> DK, TensorView<T, 4> DV,
+                                           TensorView<float, 1> workspace, AttentionBackwardLists lists,
+                                           const AttentionOptions<>& options, AttentionBackwardConfig config) {
   AttentionProblem<float> p(options, Q.shape, K.shape, V.shape);
   const bool fast = config.keys.accumulate;
   ShapeCheck check("block_sparse_attention_backward");

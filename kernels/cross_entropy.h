@@ -89,7 +89,8 @@ Status cross_entropy(StreamAt stream, TensorView<const T, 2> X, TensorView<const
                      TensorView<float, 1> LOSS, TensorView<float, 1> LSE, int64_t ignore,
                      const CrossEntropyConfig& config) {
   ShapeCheck check("cross_entropy");
-  check.shape("LABEL", LABEL, {X.shape[0]}, "[rows]")
+  check.require(X.shape[1] > 0, "X has no classes")
+      .shape("LABEL", LABEL, {X.shape[0]}, "[rows]")
       .shape("LOSS", LOSS, {X.shape[0]}, "[rows]")
       .shape("LSE", LSE, {X.shape[0]}, "[rows]");
   if (!check.ok()) return stream.refuse(check.error());
@@ -100,6 +101,12 @@ Status cross_entropy(StreamAt stream, TensorView<const T, 2> X, TensorView<const
                      TensorView<float, 1> LOSS, TensorView<float, 1> LSE, int64_t ignore = -100) {
   return cross_entropy<T>(stream, X, LABEL, LOSS, LSE, ignore,
                           default_cross_entropy_config(X.shape[1], Machine::of(stream)));
+}
+template <class T>
+requires(!std::is_const_v<T>) Status
+    cross_entropy(StreamAt stream, TensorView<T, 2> X, TensorView<const int64_t, 1> LABEL, TensorView<float, 1> LOSS,
+                  TensorView<float, 1> LSE, int64_t ignore = -100) {
+  return cross_entropy<T>(stream, TensorView<const T, 2>(X), LABEL, LOSS, LSE, ignore);
 }
 
 /// The gradient of cross_entropy; DX is [rows, classes], DLOSS is [rows].

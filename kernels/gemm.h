@@ -364,12 +364,12 @@ inline size_t gemm_workspace_bytes(const GemmConfig& c, int64_t batch, int64_t m
 }
 
 /// Launches `k` (from make_gemm_kernel) after checking shapes: A [batch, M, K], B [batch, K, N], C and D [batch, M, N].
-/// C is read only with config.use_c; pass D's view otherwise. `workspace` is device memory of
-/// gemm_workspace_bytes, needed where those are not 0, in use until the launch has finished.
-template <class K, class TIn, class TOut>
-Status run_batched_gemm(const K& k, StreamAt stream, TensorView<const TIn, 3> A, TensorView<const TIn, 3> B,
-                        TensorView<const TOut, 3> C, TensorView<TOut, 3> D, GemmScale<TIn> alpha,
-                        GemmScale<TIn> beta, const GemmConfig& config, void* workspace = nullptr) {
+/// Views of A, B and C may be of const elements. C is read only with config.use_c; pass D's view otherwise. `workspace`
+/// is device memory of gemm_workspace_bytes, needed where those are not 0, in use until the launch has finished.
+template <class K, class A_, class TOut, class TIn = std::remove_const_t<A_>>
+Status run_batched_gemm(const K& k, StreamAt stream, TensorView<A_, 3> A, Input<std::remove_const_t<A_>, 3> B,
+                        Input<TOut, 3> C, TensorView<TOut, 3> D, GemmScale<std::remove_const_t<A_>> alpha,
+                        GemmScale<std::remove_const_t<A_>> beta, const GemmConfig& config, void* workspace = nullptr) {
   int64_t batch = D.shape[0], m = D.shape[1], n = D.shape[2], depth = A.shape[config.trans_a ? 1 : 2];
   const Machine machine = Machine::of(stream);
   ShapeCheck check("gemm");
@@ -405,10 +405,10 @@ TensorView<T, 3> as_batch(const TensorView<T, 2>& v) {
 }  // namespace detail
 
 /// The same for one matrix: A [M, K], B [K, N], C and D [M, N].
-template <class K, class TIn, class TOut>
-Status run_gemm(const K& k, StreamAt stream, TensorView<const TIn, 2> A, TensorView<const TIn, 2> B,
-                TensorView<const TOut, 2> C, TensorView<TOut, 2> D, GemmScale<TIn> alpha, GemmScale<TIn> beta,
-                const GemmConfig& config, void* workspace = nullptr) {
+template <class K, class A_, class TOut>
+Status run_gemm(const K& k, StreamAt stream, TensorView<A_, 2> A, Input<std::remove_const_t<A_>, 2> B, Input<TOut, 2> C,
+                TensorView<TOut, 2> D, GemmScale<std::remove_const_t<A_>> alpha,
+                GemmScale<std::remove_const_t<A_>> beta, const GemmConfig& config, void* workspace = nullptr) {
   int64_t m = D.shape[0], n = D.shape[1], depth = A.shape[config.trans_a ? 0 : 1];
   ShapeCheck check("gemm");
   config.trans_a ? check.shape("A", A, {-1, m}, "[K, M]") : check.shape("A", A, {m, -1}, "[M, K]");
@@ -421,9 +421,14 @@ Status run_gemm(const K& k, StreamAt stream, TensorView<const TIn, 2> A, TensorV
 
 /// D = A B: f16, bf16, f32 (IEEE), f64, i8 into i32, f8 into f16 or bf16.
 template <class TIn, class TOut>
-Status gemm(StreamAt stream, TensorView<const TIn, 2> A, TensorView<const TIn, 2> B, TensorView<TOut, 2> D) {
+Status gemm(StreamAt stream, TensorView<const TIn, 2> A, Input<TIn, 2> B, TensorView<TOut, 2> D) {
   GemmConfig c = default_gemm_config(dtype_of<TIn>(), false, D.shape[0], D.shape[1], Machine::of(stream));
   return run_gemm(gemm_kernel<TIn, TOut>(), stream, A, B, TensorView<const TOut, 2>(D), D, 1.f, 0.f, c);
+}
+template <class TIn, class TOut>
+requires(!std::is_const_v<TIn>) Status
+    gemm(StreamAt stream, TensorView<TIn, 2> A, Input<TIn, 2> B, TensorView<TOut, 2> D) {
+  return gemm<TIn, TOut>(stream, TensorView<const TIn, 2>(A), B, D);
 }
 
 }  // namespace tile::kernels

@@ -101,7 +101,7 @@ const auto& layer_norm_kernel() {
 namespace detail {
 inline NormConfig norm_config_by_size(int64_t columns, const Machine& machine) {
   if (!machine.gpu) {
-    return columns <= 16384 ? NormConfig{1, round_up(columns, 16), true, 1} : NormConfig{1, 4096, false, 1};
+    return columns <= 16384 ? NormConfig{1, block_of(columns), true, 1} : NormConfig{1, 4096, false, 1};
   }
   if (columns > 16384) return {1, 4096, false, 8};
   int width = std::max(power_of_two_above(columns), 32);

@@ -8,7 +8,7 @@ namespace tile::kernels {
 
 struct QuantizedGemmConfig {
   int BM = 64, BN = 128, BK = 64;
-  int GROUP = 128;  ///< rows of W that share a scale, a multiple of BK
+  int GROUP = 128;  ///< rows of W that share a scale: a multiple of BK, or a part of it
   int ORDER = 8;    ///< tile rows walked together (L2 reuse)
   int stages = 3;
   int warps = 4;
@@ -28,13 +28,23 @@ Tile load_weights(const QuantizedGemmConfig& c, const Tensor<const W, 2>& weight
   }
 }
 
+/// The weights of rows k .. k + BK times their scales: a group's rows all of them, or whole groups.
+inline Tile scale_weights(const QuantizedGemmConfig& c, const Tile& rows, const Tile& scales) {
+  const int64_t groups = scales.shape()[0];
+  if (groups == 1 || c.GROUP == 1) return rows * scales;
+  const Shape apart = {groups, c.GROUP, c.BN};
+  return rows * reshape(broadcast_to(expand_dims(scales, 1), apart), {c.BK, c.BN});
+}
+
 /// D[m, n] = sum_k A[m, k] (w[k, n] S[k / GROUP, n]), products of T, sums in f32. A is [M, K], S is [K / GROUP, N], D
 /// is [M, N]. With config.splits > 1 the sum over part s of K goes to partial[s]. Grid {ceil(M / BM) * ceil(N / BN),
 /// splits}.
 template <class T, class W>
 void quantized_gemm_program(const QuantizedGemmConfig& c, Tensor<const T, 2> A, Tensor<const W, 2> weights,
                             Tensor<const T, 2> S, Tensor<T, 2> D, Tensor<float, 3> partial) {
-  static_check(c.BK > 0 && c.GROUP % c.BK == 0, "a group must be whole blocks of K");
+  static_check(c.BK > 0 && c.GROUP > 0 && (c.GROUP % c.BK == 0 || c.BK % c.GROUP == 0),
+               "of GROUP and BK, one must be a multiple of the other");
+  const int groups = c.GROUP > 0 && c.BK > c.GROUP ? c.BK / c.GROUP : 1;  // of one block
   num_warps(c.warps);
   TileIndex at = grouped_order(program_id(0), cdiv(D.dim(0), c.BM), cdiv(D.dim(1), c.BN), c.ORDER);
   auto m = at.m * c.BM, n = at.n * c.BN;
@@ -45,7 +55,7 @@ void quantized_gemm_program(const QuantizedGemmConfig& c, Tensor<const T, 2> A, 
   }
   Tile acc = zeros({c.BM, c.BN}, f32);
   for (auto k : range(begin, end, c.BK, {.stages = c.stages})) {
-    auto w = load_weights<T>(c, weights, k, n) * S.load({k / c.GROUP, n}, {1, c.BN});
+    auto w = scale_weights(c, load_weights<T>(c, weights, k, n), S.load({k / c.GROUP, n}, {groups, c.BN}));
     acc = dot(A.load({m, k}, {c.BM, c.BK}), w, acc);
   }
   if (c.splits > 1)
@@ -85,11 +95,20 @@ const auto& quantized_gemm_combine_kernel() {
   return k;
 }
 
+/// Rows of K of one block: 64, or fewer where groups of other sizes ask for it; whole steps of the tensor cores. 0:
+/// none.
+constexpr int quantized_block(int group) {
+  for (int rows : {64, 32, 48, 16})
+    if (group > 0 && (group % rows == 0 || rows % group == 0)) return rows;
+  return 0;
+}
+
 /// Splits K where that gives every multiprocessor work: the launch then needs a workspace.
 inline QuantizedGemmConfig default_quantized_gemm_config(int64_t m, int64_t n, int64_t k, int group,
                                                          const Machine& machine) {
   QuantizedGemmConfig c;
   c.GROUP = group;
+  if (const int rows = quantized_block(group)) c.BK = rows;
   if (!machine.gpu) {
     c.BM = 128, c.ORDER = 1, c.stages = 1, c.warps = 1;
     return c;
@@ -121,7 +140,12 @@ Status quantized_gemm(StreamAt stream, Input<T, 2> A, TensorView<const W, 2> wei
                       const QuantizedGemmConfig& config, void* workspace = nullptr) {
   const int64_t depth = A.shape[1], packed = std::is_same_v<W, int8_t> ? depth : depth / 2;
   ShapeCheck check("quantized_gemm");
-  check.require(config.GROUP > 0, "config.GROUP must be positive, found {}", config.GROUP);
+  check.require(config.GROUP > 0 && config.BK > 0, "config.GROUP and config.BK must be positive, found {} and {}",
+                config.GROUP, config.BK);
+  if (!check.ok()) return stream.refuse(check.error());
+  check.require(config.GROUP % config.BK == 0 || config.BK % config.GROUP == 0,
+                "of config.GROUP and config.BK one must be a multiple of the other, found {} and {}", config.GROUP,
+                config.BK);
   if (!check.ok()) return stream.refuse(check.error());
   check.require(depth % config.GROUP == 0, "K = {} must be a multiple of the group of {} rows", depth, config.GROUP)
       .shape("W", weights, {packed, D.shape[1]}, packed == depth ? "[K, N]" : "[K / 2, N]")

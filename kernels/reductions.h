@@ -148,5 +148,10 @@ Status arg_rows(StreamAt stream, TensorView<const T, 2> X, TensorView<int32_t, 1
   if (Status s = detail::check_row_reduction(config, true, X.shape, Y.shape); !s) return stream.refuse(s.error());
   return row_arg_kernel<T>().try_call(stream, config, X, Y);
 }
+template <class T>
+requires(!std::is_const_v<T>) Status
+    arg_rows(StreamAt stream, TensorView<T, 2> X, TensorView<int32_t, 1> Y, const RowReductionConfig& config) {
+  return arg_rows<T>(stream, TensorView<const T, 2>(X), Y, config);
+}
 
 }  // namespace tile::kernels

@@ -93,7 +93,7 @@ const auto& softmax_kernel() {
 namespace detail {
 inline SoftmaxConfig softmax_config_by_size(int64_t columns, const Machine& machine) {
   if (!machine.gpu) {
-    return columns <= 65536 ? SoftmaxConfig{SoftmaxForm::resident, 1, round_up(columns, 16), 1}
+    return columns <= 65536 ? SoftmaxConfig{SoftmaxForm::resident, 1, block_of(columns), 1}
                             : SoftmaxConfig{SoftmaxForm::online, 1, 4096, 1};
   }
   if (columns > 32768) return {SoftmaxForm::online, 1, 8192, 8};

@@ -2,8 +2,25 @@
 #include "runtime/buffer.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "runtime/transfer.h"
 
 namespace tile {
+
+void detail::check_view(std::span<const int64_t> shape, size_t elements) {
+  int64_t count = 1;
+  bool fits = true;
+  for (int64_t n : shape) fits &= n >= 0 && !__builtin_mul_overflow(count, n, &count);
+  // A dim of size 0 leaves nothing, however large the others are.
+  fits = std::all_of(shape.begin(), shape.end(), [](int64_t n) { return n >= 0; }) &&
+         (std::find(shape.begin(), shape.end(), 0) != shape.end() || (fits && static_cast<size_t>(count) <= elements));
+  if (fits) [[likely]]
+    return;
+  throw Exception(user_error(fmt::format("a view of shape [{}] of a buffer with {} elements", fmt::join(shape, ", "), elements)));
+}
 
 Result<DeviceMemory> DeviceMemory::allocate(std::shared_ptr<Device> device, size_t bytes) {
   if (!device) return user_error("cannot allocate memory: no device given (null)");
@@ -52,6 +69,10 @@ Status DeviceMemory::copy_to(Stream& stream, void* host, size_t bytes, size_t of
 }
 
 Status DeviceMemory::fill(Stream& stream, const void* pattern, size_t pattern_bytes) {
+  if (Status fits = check_fill(address_, pattern, pattern_bytes, bytes_ / std::max<size_t>(pattern_bytes, 1)); !fits)
+    return fits;
+  if (bytes_ % pattern_bytes != 0)
+    return user_error(fmt::format("fill: the buffer has {} bytes, no whole number of patterns of {}", bytes_, pattern_bytes));
   if (bytes_ == 0) return ok();
   return stream.fill(address_, pattern, pattern_bytes, bytes_ / pattern_bytes);
 }

@@ -2,8 +2,10 @@
 // Copies without a stream wait for everything the device was given before, so they see every earlier result; copies
 // with a stream are asynchronous and in its order.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -33,6 +35,7 @@ class DeviceMemory {
   Status copy_to(void* host, size_t bytes, size_t offset = 0) const;
   Status copy_from(Stream& stream, const void* host, size_t bytes, size_t offset = 0);
   Status copy_to(Stream& stream, void* host, size_t bytes, size_t offset = 0) const;
+  /// Repetitions of a pattern of 1, 2, 4 or 8 bytes, which divides bytes().
   Status fill(Stream& stream, const void* pattern, size_t pattern_bytes);
 
  private:
@@ -46,6 +49,11 @@ class DeviceMemory {
   void* address_ = nullptr;
   size_t bytes_ = 0;
 };
+
+namespace detail {
+/// Throws tile::Exception unless `shape` is one of at most `elements` elements.
+void check_view(std::span<const int64_t> shape, size_t elements);
+}  // namespace detail
 
 template <class T>
 class Buffer {
@@ -69,6 +77,14 @@ class Buffer {
     return out;
   }
 
+  /// The bits of a vector<bool> lie together; in memory each has a byte.
+  static Result<Buffer> from(std::shared_ptr<Device> device,
+                             const std::vector<bool>& host) requires(std::is_same_v<T, bool>) {
+    const auto bytes = std::make_unique<bool[]>(host.size());
+    std::copy(host.begin(), host.end(), bytes.get());
+    return from(std::move(device), std::span<const bool>(bytes.get(), host.size()));
+  }
+
   T* data() const { return static_cast<T*>(memory_.data()); }
   size_t size() const { return memory_.bytes() / sizeof(T); }
   size_t bytes() const { return memory_.bytes(); }
@@ -83,9 +99,15 @@ class Buffer {
     return memory_.copy_to(stream, host.data(), host.size_bytes());
   }
   Result<std::vector<T>> to_host() const {
-    std::vector<T> out(size());
-    if (Status copied = copy_to(std::span<T>(out)); !copied) return copied.error();
-    return out;
+    if constexpr (std::is_same_v<T, bool>) {
+      const auto bytes = std::make_unique<bool[]>(size());
+      if (Status copied = copy_to(std::span<bool>(bytes.get(), size())); !copied) return copied.error();
+      return std::vector<bool>(bytes.get(), bytes.get() + size());
+    } else {
+      std::vector<T> out(size());
+      if (Status copied = copy_to(std::span<T>(out)); !copied) return copied.error();
+      return out;
+    }
   }
   Status fill(Stream& stream, const T& value) {
     static_assert(sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8,
@@ -93,11 +115,13 @@ class Buffer {
     return memory_.fill(stream, &value, sizeof(T));
   }
 
-  /// A dense row-major view; the shape's product must not exceed size() (the caller's responsibility, as with
-  /// pointers).
+  /// A dense row-major view of the first elements. Throws tile::Exception for shapes of more than size() elements and
+  /// negative sizes.
   template <class... I>
   TensorView<T, sizeof...(I)> view(I... shape) const {
-    return TensorView<T, sizeof...(I)>(data(), std::array<int64_t, sizeof...(I)>{static_cast<int64_t>(shape)...});
+    const std::array<int64_t, sizeof...(I)> sizes{static_cast<int64_t>(shape)...};
+    detail::check_view(sizes, size());
+    return TensorView<T, sizeof...(I)>(data(), sizes);
   }
 
  private:

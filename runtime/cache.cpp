@@ -130,7 +130,7 @@ void scan(const std::string& directory, std::vector<FoundEntry>& entries, std::v
 
 CacheOptions CacheOptions::from_env() {
   CacheOptions options;
-  if (env_flag(Env::remarks))
+  if (env_flag(Env::remarks) || env_text(Env::cache_dir))  // who names a directory wants it used
     options.on_remark = [](const std::string& text) { fmt::print(stderr, "tile: {}\n", text); };
   if (const auto directory = env_text(Env::cache_dir))
     options.directory = *directory;
@@ -165,7 +165,7 @@ std::optional<std::string> DiskCache::load(const Hash128& key) {
   const std::string path = path_of(key);
   std::optional<std::string> bytes = read_file(path, options_.mode == CacheMode::read_write);
   if (!bytes) {
-    if (errno != ENOENT)
+    if (errno != ENOENT && errno != ENOTDIR)  // stores tell of a directory that is none
       remark(kUnreadable, fmt::format("cache entry '{}' cannot be read: {}", path, std::strerror(errno)));
     ++misses_;
     return std::nullopt;
@@ -220,7 +220,9 @@ void DiskCache::store(const Hash128& key, std::string_view payload) {
   FileDescriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   if (file.get() < 0) {
     remark(kCannotStore,
-           fmt::format("cannot write to the cache directory '{}': {}", options_.directory, std::strerror(errno)));
+           fmt::format("cannot write to the cache directory '{}': {}; kernels are compiled again in every process "
+                       "(TILE_CACHE_DIR names another, TILE_CACHE_MODE=read_only or off says that this is meant)",
+                       options_.directory, std::strerror(errno)));
     ++failed_stores_;
     return;
   }
@@ -288,6 +290,19 @@ DiskCache::Usage DiskCache::usage() const {
   Usage usage{entries.size(), 0};
   for (const FoundEntry& e : entries) usage.bytes += e.bytes;
   return usage;
+}
+
+std::string DiskCache::problem() const {
+  if (options_.directory.empty()) return "there is no directory: neither TILE_CACHE_DIR nor HOME is set";
+  if (options_.mode == CacheMode::off) return "off";
+  if (options_.mode == CacheMode::read_only) return "read only";
+  // Directories that are missing are made at the first store, in the innermost one that is there.
+  std::error_code ec;
+  fs::path at = fs::absolute(options_.directory, ec);
+  while (!fs::exists(at, ec) && at.has_relative_path() && at != at.parent_path()) at = at.parent_path();
+  if (!fs::is_directory(at, ec)) return fmt::format("'{}' is not a directory", at.string());
+  if (::access(at.c_str(), W_OK | X_OK) != 0) return fmt::format("'{}': {}", at.string(), std::strerror(errno));
+  return "";
 }
 
 void DiskCache::clear() {

@@ -3,7 +3,8 @@
 // One file per entry: {magic, version, key, payload size, checksum, payload}, written to a temporary name and renamed,
 // so readers see a whole entry or none, on network file systems too. The cache is an accelerator, never a source of
 // errors: a damaged, truncated, foreign or old entry is a miss (and is replaced by the next store); a directory that is
-// missing, read-only, full, or not a directory turns stores into no-ops with one remark.
+// missing, read-only, full, or not a directory turns stores into no-ops with one remark. Remarks of the process's cache go
+// to standard error where TILE_CACHE_DIR names the directory, or TILE_REMARKS is 1.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -13,9 +14,9 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/abi.h"
-#include "runtime/error.h"
-#include "runtime/hash.h"
+#include "abi.h"
+#include "error.h"
+#include "hash.h"
 
 namespace tile {
 
@@ -59,6 +60,8 @@ class DiskCache {
     uint64_t entries = 0, bytes = 0;
   };
   Usage usage() const;
+  /// Why stores would fail, as far as can be seen without trying; empty: they work.
+  std::string problem() const;
   /// Removes every entry of ours; files of others stay.
   void clear();
 

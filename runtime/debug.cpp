@@ -233,6 +233,8 @@ Status deliver(const KernelBinary& kernel, const DebugReport& report) {
   error.diagnostics.assign(
       report.failed_assertions.begin(),
       report.failed_assertions.begin() + static_cast<std::ptrdiff_t>(std::min(programs, kMaxReported)));
+  error.diagnostics[0].severity = Severity::note;  // the message says the rest
+  error.diagnostics[0].message = "asserted here";
   return error;
 }
 

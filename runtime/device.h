@@ -98,7 +98,8 @@ class Stream {
   virtual Status copy_to_host(void* host_dst, const void* device_src, size_t bytes) = 0;
   /// Between addresses of devices (of two GPUs as well).
   virtual Status copy(void* device_dst, const void* device_src, size_t bytes) = 0;
-  /// `count` repetitions of a pattern of 1, 2, 4 or 8 bytes.
+  /// `count` repetitions of a pattern of 1, 2, 4 or 8 bytes. Null addresses are user errors here and in copies, unless
+  /// there is nothing to move.
   virtual Status fill(void* device_dst, const void* pattern, size_t pattern_bytes, size_t count) = 0;
 
   virtual Status record(Event& event) = 0;

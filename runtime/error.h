@@ -45,7 +45,8 @@ inline Error compile_error(std::string message) { return make_error(ErrorKind::c
 inline Error device_error(std::string message) { return make_error(ErrorKind::device, std::move(message)); }
 inline Error internal_error(std::string message) { return make_error(ErrorKind::internal, std::move(message)); }
 
-/// Thrown only by the convenience calls that say so (`compile_or_throw`, a kernel's operator()).
+/// Thrown only by the calls that say so: `value_or_throw` and what else takes the value of a failed Result, a kernel's
+/// operator() and `launch`, what cannot return an Error.
 class Exception : public std::runtime_error {
  public:
   explicit Exception(Error e) : std::runtime_error(e.to_string()), error_(std::move(e)) {}
@@ -55,7 +56,8 @@ class Exception : public std::runtime_error {
   Error error_;
 };
 
-/// A value or an Error (C++20 has no std::expected).
+/// A value or an Error (C++20 has no std::expected). Taking the value of a failed one (value, *, ->, value_or_throw) throws
+/// Exception with its error; error() of one that holds a value throws, too.
 template <class T>
 class [[nodiscard]] Result {
  public:
@@ -63,20 +65,27 @@ class [[nodiscard]] Result {
   Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
   bool ok() const { return state_.index() == 0; }
   explicit operator bool() const { return ok(); }
-  T& value() & { return std::get<0>(state_); }
-  const T& value() const& { return std::get<0>(state_); }
-  T&& value() && { return std::get<0>(std::move(state_)); }
+  T& value() & { return checked(), std::get<0>(state_); }
+  const T& value() const& { return checked(), std::get<0>(state_); }
+  T&& value() && { return checked(), std::get<0>(std::move(state_)); }
   T& operator*() & { return value(); }
   const T& operator*() const& { return value(); }
   T* operator->() { return &value(); }
   const T* operator->() const { return &value(); }
-  const Error& error() const { return std::get<1>(state_); }
-  T value_or_throw() && {
-    if (!ok()) throw Exception(error());
-    return std::get<0>(std::move(state_));
+  const Error& error() const {
+    if (ok()) [[unlikely]]
+      throw Exception(user_error("error() of a Result that holds a value: ask ok() first"));
+    return std::get<1>(state_);
   }
+  T value_or_throw() && { return std::move(*this).value(); }
+  T& value_or_throw() & { return value(); }
+  const T& value_or_throw() const& { return value(); }
 
  private:
+  void checked() const {
+    if (!ok()) [[unlikely]]
+      throw Exception(std::get<1>(state_));
+  }
   std::variant<T, Error> state_;
 };
 

@@ -37,9 +37,11 @@ std::string argument(const KernelBinary& kernel, size_t index) {
                      name.empty() ? "" : fmt::format(" '{}'", name));
 }
 
-[[gnu::cold, gnu::noinline]] Status slot_count_problem(const KernelBinary& kernel, size_t wanted, size_t given) {
+[[gnu::cold, gnu::noinline]] Status slot_count_problem(const KernelBinary& kernel, size_t wanted,
+                                                       const uint64_t* slots, size_t given) {
   return user_error(fmt::format("kernel '{}' takes {} argument slots ({} parameters), the launch passes {}",
-                                display_name(kernel), wanted, kernel.params.size(), given));
+                                display_name(kernel), wanted, kernel.params.size(),
+                                slots || given == 0 ? fmt::format("{}", given) : "a null pointer"));
 }
 
 [[gnu::cold, gnu::noinline]] Status pointer_problem(const KernelBinary& kernel, size_t index, uint64_t address) {
@@ -322,7 +324,7 @@ Status check_hidden(const KernelBinary& kernel) {
 Status check_arguments(const KernelBinary& kernel, const uint64_t* slots, size_t n) {
   size_t wanted = 0;
   for (const ParamInfo& p : kernel.params) wanted += p.slots();
-  if (wanted != n) return slot_count_problem(kernel, wanted, n);
+  if (wanted != n || (slots == nullptr && n > 0)) return slot_count_problem(kernel, wanted, slots, n);
   for (size_t i = 0; i < kernel.params.size(); ++i) {
     const ParamInfo& p = kernel.params[i];
     if (p.kind == ParamInfo::pointer) {

@@ -394,8 +394,9 @@ def Tile_AssumeTrueOp : Tile_Op<"assume_true", [MemoryEffects<[MemWrite]>]> {
 }
 def Tile_PrintOp : Tile_Op<"print", [MemoryEffects<[MemWrite]>]> {
   let summary = "appends every element to the debug ring under a message";
-  let arguments = (ins Tile_NumLike:$value, StrAttr:$message);
-  let assemblyFormat = "$message $value attr-dict `:` type($value)";
+  // Integers have no sign of their own: how they read is said here.
+  let arguments = (ins Tile_NumLike:$value, StrAttr:$message, UnitAttr:$is_unsigned);
+  let assemblyFormat = "$message $value (`unsigned` $is_unsigned^)? attr-dict `:` type($value)";
 }
 def Tile_AssertOp : Tile_Op<"assert", [MemoryEffects<[MemWrite]>]> {
   let summary = "where the condition is false: a record in the debug ring, then the launch fails";

@@ -8,8 +8,8 @@ using namespace mlir;
 
 namespace {
 
-uint32_t addSite(Emitter& e, Operation* op, Value value, StringRef message, DebugSite::Kind kind) {
-  e.info.debug_sites.push_back(debugSite(op, kind, message, value.getType()));
+uint32_t addSite(Emitter& e, DebugSite site) {
+  e.info.debug_sites.push_back(std::move(site));
   return static_cast<uint32_t>(e.info.debug_sites.size() - 1);
 }
 
@@ -51,14 +51,14 @@ LogicalResult forEachElement(Emitter& e, Value value,
 }  // namespace
 
 LogicalResult emitPrint(Emitter& e, PrintOp op) {
-  uint32_t site = addSite(e, op, op.getValue(), op.getMessage(), DebugSite::print);
+  uint32_t site = addSite(e, debugSite(op));
   return forEachElement(e, op.getValue(), [&](llvm::Value* element, llvm::Value* v) {
     record(e, site, element, elementOf(op.getValue()), v);
   });
 }
 
 LogicalResult emitAssert(Emitter& e, AssertOp op) {
-  uint32_t site = addSite(e, op, op.getCondition(), op.getMessage(), DebugSite::assertion);
+  uint32_t site = addSite(e, debugSite(op));
   auto& b = e.b;
   llvm::IRBuilder<> entry(&e.function->getEntryBlock(), e.function->getEntryBlock().begin());
   llvm::Value* failed = entry.CreateAlloca(b.getInt1Ty());

@@ -7,11 +7,13 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <optional>
 
 #if defined(__x86_64__)
 #include <emmintrin.h>
 #endif
 
+#include "compiler/targets/debugger_names.h"
 #include "compiler/targets/host.h"
 #include "llvm/ExecutionEngine/Orc/AbsoluteSymbols.h"
 #include "llvm/ExecutionEngine/Orc/Core.h"
@@ -121,15 +123,24 @@ class Session {
     auto library = session_->createJITDylib("kernel" + std::to_string(next_++));
     if (!library) return failure("cannot make room for", library.takeError());
     // From here on the handle takes the library away again, whatever happens.
-    std::shared_ptr<void> handle(&*library, [this](void* library) {
-      llvm::consumeError(session_->removeJITDylib(*static_cast<llvm::orc::JITDylib*>(library)));
-    });
+    struct Loaded {
+      Session* session;
+      llvm::orc::JITDylib* library;
+      jit_code_entry* known = nullptr;
+      ~Loaded() {
+        session->names_.forget(known);
+        llvm::consumeError(session->session_->removeJITDylib(*library));
+      }
+    };
+    const auto loaded = std::shared_ptr<Loaded>(new Loaded{this, &*library});
     library->addToLinkOrder(*helpers_);
     if (auto error = layer_->add(*library, llvm::MemoryBuffer::getMemBufferCopy(object, entry)))
       return failure("cannot read", std::move(error));
-    auto symbol = session_->lookup({&*library}, session_->intern(entry));
-    if (!symbol) return failure("cannot link", symbol.takeError());
-    return HostCode{symbol->getAddress().toPtr<HostEntry>(), std::move(handle)};
+    std::optional<llvm::Expected<llvm::orc::ExecutorSymbolDef>> symbol;
+    loaded->known =
+        names_.registered([&] { symbol.emplace(session_->lookup({&*library}, session_->intern(entry))); });
+    if (!*symbol) return failure("cannot link", symbol->takeError());
+    return HostCode{(*symbol)->getAddress().toPtr<HostEntry>(), loaded};
   }
 
  private:
@@ -144,6 +155,7 @@ class Session {
     s->session_ = std::make_unique<llvm::orc::ExecutionSession>(std::move(*process));
     s->session_->setErrorReporter([](llvm::Error error) { llvm::consumeError(std::move(error)); });
     s->layer_ = std::make_unique<llvm::orc::ObjectLinkingLayer>(*s->session_);
+    s->names_.watch(*s->session_, *s->layer_);
     s->helpers_ = &s->session_->createBareJITDylib("helpers");
     llvm::orc::SymbolMap symbols;
     for (const Helper& h : kHelpers)
@@ -156,6 +168,7 @@ class Session {
 
   std::unique_ptr<llvm::orc::ExecutionSession> session_;
   std::unique_ptr<llvm::orc::ObjectLinkingLayer> layer_;
+  DebuggerNames names_;
   llvm::orc::JITDylib* helpers_ = nullptr;
   std::atomic<uint64_t> next_{0};
 };

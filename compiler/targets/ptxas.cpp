@@ -170,6 +170,12 @@ Result<Assembled> assembled(const std::string& ptx, const std::string& what, con
   Assembled result;
   result.warnings = parsePtxasLog(text, result.resources);
   result.bytes = readFile(object.path);
+  if (!llvm::StringRef(result.bytes).starts_with("\x7f" "ELF"))
+    return Error{ErrorKind::compile,
+                 "ptxas (" + program + ") ended without an error and made no cubin of " + what + " (" +
+                     std::to_string(result.bytes.size()) + " bytes that are no ELF file): is it NVIDIA's assembler?\n" +
+                     text,
+                 {}};
   return result;
 }
 

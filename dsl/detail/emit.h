@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "dsl/types.h"
+#include "../types.h"
 
 namespace tile {
 
@@ -58,7 +58,7 @@ enum class Op : uint16_t {
 #define TILE_BINARY(name, ...) name,
 #define TILE_COMPARISON(name, ...) name,
 #define TILE_TERNARY(name, ...) name,
-#include "dsl/elementwise.def"
+#include "../elementwise.def"
 };
 
 // ---- variables (tracer.cpp)
@@ -73,6 +73,8 @@ TileType type_of(Value);
 SrcLoc origin(Slot);  ///< where the variable's value was computed
 /// Records an error of the user's program.
 void report(const std::string& message, SrcLoc);
+/// The same of a verb made of others: its name, what it got, and whether it takes floats or integers.
+void report_undefined(const char* verb, const TileType& found, bool floats, SrcLoc);
 
 // ---- values (emit.cpp)
 Value literal(const Operand&);  ///< a literal on its own: bool i1, integers i32 (i64 when needed), floats f32

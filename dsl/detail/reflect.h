@@ -36,7 +36,7 @@ constexpr auto fields_of(T& t) {
   constexpr size_t n = kFields<T>;
 #define TILE_FIELDS(count, ...)                                       \
   else if constexpr (n == count) {                                    \
-    auto& [__VA_ARGS__] = t; /* an error here: a field is an array */ \
+    auto& [__VA_ARGS__] = t;                                          \
     return [](auto&... f) { return std::tuple(&f...); }(__VA_ARGS__); \
   }
   if constexpr (n == 0) return std::tuple<>{};
@@ -66,6 +66,34 @@ constexpr auto fields_of(T& t) {
   TILE_FIELDS(24, a, b, c, d, e, f, g, h, i, j, k, l, m, o, p, q, r, s, u, v, w, x, y, z)
   else static_assert(n <= 24, "a kernel configuration has at most 24 fields");
 #undef TILE_FIELDS
+}
+
+/// A type a field of a configuration may have.
+template <class F>
+inline constexpr bool kIsFieldType = std::is_arithmetic_v<F> || std::is_enum_v<F>;
+
+/// Whether some field is an array, or a struct of several: what braces of its own would initialise.
+template <class T, class... A>
+constexpr bool has_compound_field() {
+  if constexpr (requires { T{A{}..., {AnyField{}, AnyField{}}}; })
+    return true;
+  else if constexpr (sizeof...(A) < kFields<T>)
+    return has_compound_field<T, A..., AnyField>();
+  else
+    return false;
+}
+
+/// Whether all fields are such as a configuration may have: asked first, so that one message says what is wrong.
+template <class T>
+constexpr bool is_configuration() {
+  if constexpr (has_compound_field<T>())
+    return false;
+  else if constexpr (kFields<T> > 24)
+    return true;  // fields_of says that
+  else
+    return []<class... F>(const std::tuple<F*...>*) {
+      return (kIsFieldType<std::remove_cv_t<F>> && ...);
+    }(static_cast<decltype(fields_of(std::declval<T&>()))*>(nullptr));
 }
 
 template <class T>

@@ -99,6 +99,8 @@ void Tracer::finish_if(uint32_t condition, BranchSide then_side, BranchSide else
 void Tracer::close_loop() {
   close_rests();
   Frame f = pop();
+  const bool assigns = std::any_of(f.carries.begin(), f.carries.end(), [](const Carry& c) { return c.written; });
+  remark_if_empty(f.block, assigns || !f.first_values.empty(), f.before ? "while_" : "range", f.loc);
 
   auto replace_stand_in = [&](const Carry& c) {
     if (c.arg == 0) return;

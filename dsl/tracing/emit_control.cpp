@@ -132,6 +132,7 @@ void open_else(uint32_t handle) {
   const uint32_t condition = t->top().condition;
   const SrcLoc loc = t->top().loc;
   auto then_side = std::make_unique<BranchSide>(t->pop_branch());
+  t->remark_if_empty(then_side->block, !then_side->before.empty(), "if_", loc);
   Frame& f = t->push(FrameKind::branch, new Block, loc);
   f.condition = condition;
   f.then_side = std::move(then_side);
@@ -145,6 +146,7 @@ void close_if(uint32_t handle) {
   const SrcLoc loc = t->top().loc;
   std::unique_ptr<BranchSide> then_side = std::move(t->top().then_side);
   BranchSide side = t->pop_branch();
+  t->remark_if_empty(side.block, !side.before.empty(), "if_ or when", loc);
   if (then_side)
     t->finish_if(condition, std::move(*then_side), std::move(side), loc);
   else
@@ -244,6 +246,8 @@ Value multiple_of(const Operand& o, int64_t n) {
 void assume(const Operand& o) {
   Tracer* t = Tracer::current();
   if (!t || !constructs_allowed(*t, "assume", o.loc)) return;
+  if (o.kind == Operand::boolean && !o.b)
+    return t->error("assume(false): the condition is known while tracing, and does not hold", o.loc);
   if (const uint32_t c = scalar_condition(*t, o, "assume"))
     ir::AssumeTrueOp::create(t->at_end(), t->location(o.loc), t->info({c}).value);
 }
@@ -283,7 +287,7 @@ void device_print(const std::string& message, const Operand& o) {
   if (t->is_bad(v)) return;
   if (t->info(v).kind != ValueKind::number)
     return t->error("device_print takes numbers, found " + t->type_of(v).to_string(), o.loc);
-  ir::PrintOp::create(t->at_end(), t->location(o.loc), t->info(v).value, message);
+  ir::PrintOp::create(t->at_end(), t->location(o.loc), t->info(v).value, message, is_unsigned(t->info(v).dtype));
 }
 
 void device_assert(const Operand& o, const std::string& message) {

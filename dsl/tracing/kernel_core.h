@@ -5,6 +5,7 @@
 #include <mutex>
 #include <optional>
 #include <shared_mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,7 @@ struct LoadedKernel {
   Specialization specialization;
   std::shared_ptr<Device> device;
   std::once_flag once;
+  std::atomic<bool> made{false};  // `once` is over
   // Set inside `once`:
   std::shared_ptr<Module> module;
   std::shared_ptr<const Error> error;
@@ -59,6 +61,7 @@ struct TraceState {
   std::unique_ptr<ContextLease> lease;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   Error error;
+  std::vector<Diagnostic> remarks;
   bool ok = false;
   Hash128 hash;
   size_t operations = 0;
@@ -72,8 +75,10 @@ struct Counters {
 };
 Counters& counters();
 
-/// Why nothing can be traced or compiled here any more: the process, or this thread, is ending.
-std::optional<Error> too_late(const KernelCore& core);
+/// Why this cannot be traced or compiled: the process, or this thread, is ending; words that are not those of the
+/// kernel's fields and parameters. A specialisation is empty (no promises) or has a word for every parameter.
+std::optional<Error> cannot_trace(const KernelCore& core, std::span<const uint64_t> config,
+                                  std::span<const uint64_t> spec);
 std::shared_ptr<TraceState> trace_kernel(const KernelCore& core, const ConfigWords& config, const Specialization& spec);
 Result<KernelBinary> compile_trace(TraceState& trace, const KernelCore& core, const ConfigWords& config,
                                    const std::string& target, bool needs_ptx, const KernelOptions& options,

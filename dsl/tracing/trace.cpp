@@ -4,6 +4,7 @@
 #include "dsl/tracing/emit_rules.h"
 #include "dsl/tracing/ir_key.h"
 #include "dsl/tracing/kernel_core.h"
+#include "dsl/tracing/underway.h"
 #include "mlir/IR/Verifier.h"
 
 namespace tile::detail {
@@ -65,6 +66,8 @@ Counters& counters() {
   return *c;
 }
 
+namespace {
+
 std::optional<Error> too_late(const KernelCore& core) {
   // MLIR and LLVM keep parts per thread and per process. What is made here before them goes after them.
   static bool process_over = false;
@@ -85,11 +88,33 @@ std::optional<Error> too_late(const KernelCore& core) {
                   core.name));
 }
 
+}  // namespace
+
+std::optional<Error> cannot_trace(const KernelCore& core, std::span<const uint64_t> config,
+                                  std::span<const uint64_t> spec) {
+  if (config.size() != core.fields.size())
+    return user_error(fmt::format("kernel '{}' has {} configuration fields, found {} words", core.name,
+                                  core.fields.size(), config.size()));
+  if (!spec.empty() && spec.size() != core.params.size())
+    return user_error(fmt::format("kernel '{}' has {} parameters, found a specialisation of {} words (one a parameter, "
+                                  "or none at all)",
+                                  core.name, core.params.size(), spec.size()));
+  for (size_t i = 0; i < spec.size(); ++i)
+    if (const ParamInfo& p = core.params[i]; p.kind == ParamInfo::view && (spec[i] >> 1 & 15) > p.rank)
+      return user_error(fmt::format("kernel '{}', argument {}: the specialisation has a stride of 1 in dimension {}, the "
+                                    "view has {} dimensions",
+                                    core.name, i, (spec[i] >> 1 & 15) - 1, p.rank));
+  return too_late(core);
+}
+
 std::shared_ptr<TraceState> trace_kernel(const KernelCore& core, const ConfigWords& config,
                                          const Specialization& spec) {
   auto state = std::make_shared<TraceState>();
-  if (std::optional<Error> late = too_late(core)) {
-    state->error = std::move(*late);
+  std::optional<Error> refusal = cannot_trace(core, config, spec);
+  std::optional<Underway> step;
+  if (!refusal) refusal = step.emplace(Underway::tracing, &core, core, config).refusal();
+  if (refusal) {
+    state->error = std::move(*refusal);
     return state;
   }
   ++counters().traces;
@@ -125,6 +150,7 @@ std::shared_ptr<TraceState> trace_kernel(const KernelCore& core, const ConfigWor
     } catch (const TraceGivenUp&) {
     }
     diagnostics = std::move(tracer.diagnostics);
+    state->remarks = std::move(tracer.remarks);
   }
   const std::string described = describe_config(core.fields, config, ", ");
   const std::string title = fmt::format("kernel '{}'{}", core.name, described.empty() ? "" : " {" + described + "}");

@@ -5,12 +5,28 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
+#include <mutex>
 
 namespace tile::detail {
 namespace {
 
 thread_local Tracer* current_tracer = nullptr;
 std::atomic<uint32_t> next_trace{1};
+
+/// Traces in progress, by number, and what other threads did wrong with their tiles.
+struct InProgress {
+  std::mutex mutex;
+  std::vector<std::pair<uint32_t, std::vector<Diagnostic>>> traces;
+  std::vector<Diagnostic>* find(uint32_t trace) {
+    for (auto& [serial, found] : traces)
+      if (serial == trace) return &found;
+    return nullptr;
+  }
+};
+InProgress& in_progress() {
+  static InProgress* p = new InProgress;  // outlives kernels with static storage
+  return *p;
+}
 
 }  // namespace
 
@@ -49,10 +65,16 @@ Tracer::Tracer(mlir::func::FuncOp function, SrcLoc kernel)
   values_.emplace_back();  // id 0: the bad value
   push(FrameKind::function, &function.getBody().front(), kernel);
   current_tracer = this;
+  std::lock_guard lock(in_progress().mutex);
+  in_progress().traces.emplace_back(serial_, std::vector<Diagnostic>());
 }
 
 Tracer::~Tracer() {
   current_tracer = enclosing_;
+  {
+    std::lock_guard lock(in_progress().mutex);
+    std::erase_if(in_progress().traces, [&](const auto& t) { return t.first == serial_; });
+  }
   // Blocks of broken constructs, and (after an exception of the user's) of open ones. They may use each other's values
   // in any order, so all references go first.
   const bool broken = !discarded_.empty() || frames_.size() > 1;
@@ -77,14 +99,41 @@ static Diagnostic diagnostic(Severity severity, std::string text, SrcLoc loc) {
   return d;
 }
 
-void Tracer::error(std::string message, SrcLoc loc, std::vector<Note> notes) {
-  Diagnostic d = diagnostic(Severity::error, std::move(message), loc);
-  for (Note& n : notes) d.notes.push_back(diagnostic(Severity::note, std::move(n.text), n.loc));
-  // A C++ loop records the same mistake once an iteration.
+/// A C++ loop records the same mistake once an iteration.
+static void add_once(std::vector<Diagnostic>& list, Diagnostic d) {
   auto isSame = [&](const Diagnostic& other) {
     return other.message == d.message && other.line == d.line && other.column == d.column && other.file == d.file;
   };
-  if (std::none_of(diagnostics.begin(), diagnostics.end(), isSame)) diagnostics.push_back(std::move(d));
+  if (std::none_of(list.begin(), list.end(), isSame)) list.push_back(std::move(d));
+}
+
+void Tracer::error(std::string message, SrcLoc loc, std::vector<Note> notes) {
+  Diagnostic d = diagnostic(Severity::error, std::move(message), loc);
+  for (Note& n : notes) d.notes.push_back(diagnostic(Severity::note, std::move(n.text), n.loc));
+  add_once(diagnostics, std::move(d));
+}
+
+void Tracer::remark(std::string message, SrcLoc loc) {
+  add_once(remarks, diagnostic(Severity::remark, std::move(message), loc));
+}
+
+void Tracer::remark_if_empty(mlir::Block* body, bool assigns, const char* what, SrcLoc loc) {
+  if (assigns || (body && !body->empty())) return;
+  remark(std::string("a body of this ") + what +
+             " records nothing, so nothing happens in it: if it is left with a C++ return or continue, that ends its "
+             "recording only; write return_if(c), continue_if(c) or break_if(c) outside of it",
+         loc);
+}
+
+bool Tracer::error_elsewhere(uint32_t trace, const SrcLoc& loc) {
+  std::lock_guard lock(in_progress().mutex);
+  std::vector<Diagnostic>* found = in_progress().find(trace);
+  if (!found) return false;
+  add_once(*found, diagnostic(Severity::error,
+                              "tile variable used in another thread than the one that traces its kernel: the body of a "
+                              "kernel runs in one thread",
+                              loc));
+  return true;
 }
 
 // ---- values
@@ -209,7 +258,10 @@ Slot Tracer::new_slot(uint32_t value, SrcLoc declared) {
 
 bool Tracer::valid(Slot s, SrcLoc use) {
   if (s.trace == serial_ && s.index < slots_.size()) return true;
-  error("tile variable belongs to another trace: tiles cannot be kept in globals or passed between kernels", use);
+  // The use may stand in a header of the library (a container that grows): lines of the user's beside it.
+  error("tile variable belongs to another trace: tiles cannot be kept in globals or passed between kernels", use,
+        {{"the last operation before it was recorded here", values_.back().loc},
+         {"while the kernel that is defined here was traced", frames_[0].loc}});
   return false;
 }
 
@@ -430,6 +482,10 @@ uint32_t Tracer::new_alive_slot(Frame& loop, SrcLoc loc) {
 
 void Tracer::finish() {
   close_rests();
+  {
+    std::lock_guard lock(in_progress().mutex);
+    for (Diagnostic& d : *in_progress().find(serial_)) diagnostics.push_back(std::move(d));
+  }
   while (frames_.size() > 1) drop(pop());  // only after errors: constructs left in ways their guards could not see
   mlir::func::ReturnOp::create(at_end(), location(frames_[0].loc));
   function()->walk([](mlir::Operation* op) { op->removeAttr(kReadOnly); });
@@ -437,8 +493,10 @@ void Tracer::finish() {
 
 // ---- the boundary (detail/emit.h)
 
-/// Tile operations outside of a kernel are a mistake without a trace to report it to: say so once per place, go on.
-static void report_outside(SrcLoc loc) {
+/// Tile operations outside of a kernel are a mistake without a trace to report it to, unless a variable of a trace in
+/// another thread is used: say so once per place, go on.
+static void report_outside(SrcLoc loc, uint32_t trace = 0) {
+  if (Tracer::error_elsewhere(trace, loc)) return;
   std::fputs(diagnostic(Severity::error, "tile operation outside of a kernel being traced", loc).to_string().c_str(),
              stderr);
 }
@@ -455,7 +513,7 @@ Slot new_empty_slot(SrcLoc declared) {
 }
 Slot copy_slot(Slot from, SrcLoc declared) {
   if (Tracer* t = Tracer::current()) return t->copy_slot(from, declared);
-  report_outside(declared);
+  report_outside(declared, from.trace);
   return {};
 }
 void kill_slot(Slot s) noexcept {
@@ -463,18 +521,18 @@ void kill_slot(Slot s) noexcept {
 }
 Value read_slot(Slot s, SrcLoc use) {
   if (Tracer* t = Tracer::current()) return t->read_slot(s, use);
-  report_outside(use);
+  report_outside(use, s.trace);
   return {0};
 }
 void write_slot(Slot s, Value v, SrcLoc loc) {
   if (Tracer* t = Tracer::current())
     t->write_slot(s, v, loc);
   else
-    report_outside(loc);
+    report_outside(loc, s.trace);
 }
 void assign_slot(Slot to, Slot from) {
   Tracer* t = Tracer::current();
-  if (!t) return report_outside(SrcLoc{});
+  if (!t) return report_outside(SrcLoc{}, to.trace ? to.trace : from.trace);
   const Value v = t->read_slot(from, SrcLoc{});
   t->write_slot(to, v, t->is_bad(v) ? t->origin(from) : t->info(v).loc);
 }
@@ -491,6 +549,13 @@ void report(const std::string& message, SrcLoc loc) {
     t->error(message, loc);
   else
     report_outside(loc);
+}
+
+// Out of line: g++ 12 takes text put together in a user's file for overlapping memory (-Wrestrict).
+void report_undefined(const char* verb, const TileType& found, bool floats, SrcLoc loc) {
+  report(std::string("'") + verb + "' is not defined on " + found.to_string() +
+             (floats ? "; it takes floats, convert with cast(x, f32)" : "; it takes integers"),
+         loc);
 }
 
 }  // namespace tile::detail

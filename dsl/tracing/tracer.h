@@ -112,6 +112,8 @@ class Tracer {
   Tracer& operator=(const Tracer&) = delete;
   /// The trace in progress on this thread, or null.
   static Tracer* current();
+  /// An error of the trace in progress with this number, made in a thread that does not trace it; false if there is none.
+  static bool error_elsewhere(uint32_t trace, const SrcLoc& loc);
 
   // ---- diagnostics
   struct Note {
@@ -120,6 +122,12 @@ class Tracer {
   };
   void error(std::string message, SrcLoc loc, std::vector<Note> notes = {});
   std::vector<Diagnostic> diagnostics;
+  /// What is right and hardly meant.
+  void remark(std::string message, SrcLoc loc);
+  std::vector<Diagnostic> remarks;
+  /// Of an if_, when, range or while_ at `loc`, whose body is over: one that recorded nothing may be so by configuration,
+  /// and may be left with a C++ return or continue, which cannot be told apart.
+  void remark_if_empty(mlir::Block* body, bool assigns, const char* what, SrcLoc loc);
 
   // ---- values
   mlir::OpBuilder& at_end();  ///< positioned at the end of the innermost open block

@@ -1,12 +1,11 @@
 // shapes.h - what the wrappers of all kernels share: rounding of sizes, and checks of shapes that say what was expected
 // and what was found.
 #pragma once
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <array>
 #include <initializer_list>
+#include <string>
 
+#include "dsl/message.h"
 #include "dsl/tile.h"
 #include "kernels/parts/machine.h"
 
@@ -16,6 +15,9 @@ constexpr int round_up(int64_t n, int64_t multiple) {
   return static_cast<int>((n + multiple - 1) / multiple * multiple);
 }
 
+/// Columns of a tile that holds rows of n, on a host: rows of nothing have a tile, too.
+constexpr int block_of(int64_t n) { return round_up(n > 0 ? n : 1, 16); }
+
 /// Smallest power of two >= n.
 constexpr int power_of_two_above(int64_t n) {
   int p = 1;
@@ -24,7 +26,7 @@ constexpr int power_of_two_above(int64_t n) {
 }
 
 /// "softmax_f16": names of kernels carry the element type, names of catalog rows do not.
-inline std::string typed_name(const char* kernel, DType dtype) { return fmt::format("{}_{}", kernel, name(dtype)); }
+inline std::string typed_name(const char* kernel, DType dtype) { return message("{}_{}", kernel, name(dtype)); }
 
 /// Input argument of a wrapper whose element type is deduced from its output.
 template <class T, int R>
@@ -59,15 +61,17 @@ class ShapeCheck {
     bool same = expected.size() == R;
     for (int d = 0; same && d < R; ++d) same = expected.begin()[d] < 0 || expected.begin()[d] == view.shape[d];
     if (same) return *this;
-    return fail(fmt::format("{} must have shape {} = [{}], found [{}]", what, meaning, fmt::join(expected, ", "),
-                            fmt::join(view.shape, ", ")));
+    return fail(message("{} must have shape {} = {}, found {}", what, meaning,
+                        std::span<const int64_t>(expected.begin(), expected.size()),
+                        std::span<const int64_t>(view.shape)));
   }
-  template <class... Args>
-  ShapeCheck& require(bool condition, fmt::format_string<Args...> format, Args&&... args) {
-    return condition ? *this : fail(fmt::format(format, std::forward<Args>(args)...));
+  /// `text` has a {} for each of the values.
+  template <class... V>
+  ShapeCheck& require(bool condition, MessageText<sizeof...(V)> text, const V&... values) {
+    return condition ? *this : fail(message(text, values...));
   }
   bool ok() const { return message_.empty(); }
-  Error error() const { return Error{ErrorKind::user, fmt::format("{}: {}", kernel_, message_), {}}; }
+  Error error() const { return Error{ErrorKind::user, message("{}: {}", kernel_, message_), {}}; }
 
  private:
   ShapeCheck& fail(std::string message) {

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "runtime/cuda/module.h"
+#include "runtime/transfer.h"
 
 namespace tile::cu {
 namespace {
@@ -142,29 +143,32 @@ bool CudaStream::capturing() const {
 }
 
 Status CudaStream::copy_to_device(void* dst, const void* src, size_t bytes) {
+  if (Status good = check_copy("copy_to_device", dst, src, bytes); !good) return good;
   if (bytes == 0) return ok();
   const Current current = device_.current();
   return check(device_.driver().cuMemcpyHtoDAsync(address(dst), src, bytes, stream_), "cuMemcpyHtoDAsync");
 }
 
 Status CudaStream::copy_to_host(void* dst, const void* src, size_t bytes) {
+  if (Status good = check_copy("copy_to_host", dst, src, bytes); !good) return good;
   if (bytes == 0) return ok();
   const Current current = device_.current();
   return check(device_.driver().cuMemcpyDtoHAsync(dst, address(src), bytes, stream_), "cuMemcpyDtoHAsync");
 }
 
 Status CudaStream::copy(void* dst, const void* src, size_t bytes) {
+  if (Status good = check_copy("copy", dst, src, bytes); !good) return good;
   if (bytes == 0) return ok();
   const Current current = device_.current();
   return check(device_.driver().cuMemcpyAsync(address(dst), address(src), bytes, stream_), "cuMemcpyAsync");
 }
 
 Status CudaStream::fill(void* dst, const void* pattern, size_t pattern_bytes, size_t count) {
-  if (count == 0) return ok();
+  if (Status good = check_fill(dst, pattern, pattern_bytes, count); !good || count == 0) return good;
   const Driver& d = device_.driver();
   const Current current = device_.current();
   uint64_t bits = 0;
-  if (pattern_bytes <= sizeof(bits)) std::memcpy(&bits, pattern, pattern_bytes);
+  std::memcpy(&bits, pattern, pattern_bytes);
   const auto low = static_cast<uint32_t>(bits), high = static_cast<uint32_t>(bits >> 32);
   switch (pattern_bytes) {
     case 1:
@@ -173,15 +177,13 @@ Status CudaStream::fill(void* dst, const void* pattern, size_t pattern_bytes, si
       return check(d.cuMemsetD16Async(address(dst), static_cast<uint16_t>(bits), count, stream_), "cuMemsetD16Async");
     case 4:
       return check(d.cuMemsetD32Async(address(dst), low, count, stream_), "cuMemsetD32Async");
-    case 8: {
+    default: {
       if (low == high) return check(d.cuMemsetD32Async(address(dst), low, count * 2, stream_), "cuMemsetD32Async");
       // The driver has no 64-bit fill: two interleaved columns of 32-bit words.
       if (Status s = check(d.cuMemsetD2D32Async(address(dst), 8, low, 1, count, stream_), "cuMemsetD2D32Async"); !s)
         return s;
       return check(d.cuMemsetD2D32Async(address(dst) + 4, 8, high, 1, count, stream_), "cuMemsetD2D32Async");
     }
-    default:
-      return user_error(fmt::format("fill takes patterns of 1, 2, 4 or 8 bytes, got {}", pattern_bytes));
   }
 }
 

@@ -18,6 +18,7 @@
 #include "runtime/debug.h"
 #include "runtime/env.h"
 #include "runtime/host/grid_runner.h"
+#include "runtime/transfer.h"
 
 namespace tile {
 namespace {
@@ -111,12 +112,13 @@ class HostStream : public Stream {
                                     display_name(kernel), kernel.arena_bytes, runner_.threads()));
   }
 
-  Status copy_to_device(void* dst, const void* src, size_t bytes) override { return move(dst, src, bytes); }
-  Status copy_to_host(void* dst, const void* src, size_t bytes) override { return move(dst, src, bytes); }
-  Status copy(void* dst, const void* src, size_t bytes) override { return move(dst, src, bytes); }
+  Status copy_to_device(void* dst, const void* src, size_t bytes) override {
+    return move("copy_to_device", dst, src, bytes);
+  }
+  Status copy_to_host(void* dst, const void* src, size_t bytes) override { return move("copy_to_host", dst, src, bytes); }
+  Status copy(void* dst, const void* src, size_t bytes) override { return move("copy", dst, src, bytes); }
   Status fill(void* dst, const void* pattern, size_t pattern_bytes, size_t count) override {
-    if (pattern_bytes != 1 && pattern_bytes != 2 && pattern_bytes != 4 && pattern_bytes != 8)
-      return user_error(fmt::format("fill takes patterns of 1, 2, 4 or 8 bytes, got {}", pattern_bytes));
+    if (Status good = check_fill(dst, pattern, pattern_bytes, count); !good) return good;
     std::lock_guard lock(mutex_);
     // What is filled already is the source of the next, larger copy, up to a piece that stays in the cache.
     char* begin = static_cast<char*>(dst);
@@ -146,7 +148,8 @@ class HostStream : public Stream {
   }
 
  private:
-  Status move(void* dst, const void* src, size_t bytes) {
+  Status move(const char* what, void* dst, const void* src, size_t bytes) {
+    if (Status good = check_copy(what, dst, src, bytes); !good) return good;
     std::lock_guard lock(mutex_);
     if (bytes > 0) std::memmove(dst, src, bytes);
     return ok();

@@ -120,6 +120,38 @@ TEST(Pipeline, ThreadsCompileAtOnce) {
   EXPECT_NE(results[0].find(".target sm_90a"), std::string::npos) << results[0];
 }
 
+TEST(Pipeline, PrintsKnowWhetherIntegersHaveASign) {
+  const char* const kPrints = R"(
+func.func @prints(%a: i8, %b: i64) attributes {tile.kernel} {
+  %t = tile.splat %a : i8 -> tensor<16xi8>
+  tile.print "signed" %t : tensor<16xi8>
+  tile.print "unsigned" %t unsigned : tensor<16xi8>
+  tile.print "scalar" %b unsigned : i64
+  return
+}
+)";
+  for (const char* name : {"host", "sm_80", "sm_90a"}) {
+    CompileOptions options;
+    options.ptxas = "none";
+    const auto binary = compileText(kPrints, "prints.mlir", targetOf(name), options);
+    ASSERT_TRUE(binary) << binary.error().to_string();
+    ASSERT_EQ(binary->debug_sites.size(), 3u) << name;
+    EXPECT_EQ(binary->debug_sites[0].dtype, DType::i8) << name;
+    EXPECT_EQ(binary->debug_sites[1].dtype, DType::u8) << name;
+    EXPECT_EQ(binary->debug_sites[2].dtype, DType::u64) << name;
+  }
+}
+
+TEST(Pipeline, AProgramThatIsNoAssembler) {
+  CompileOptions options;
+  options.ptxas = "/bin/true";
+  const auto binary = compileText(kKernel, "twice.mlir", targetOf("sm_80"), options);
+  ASSERT_FALSE(binary);
+  EXPECT_EQ(binary.error().kind, ErrorKind::compile);
+  EXPECT_NE(binary.error().message.find("ptxas (/bin/true) ended without an error and made no cubin"), std::string::npos)
+      << binary.error().message;
+}
+
 TEST(Fingerprint, ChangesWithWhatChangesTheCode) {
   const Target a = targetOf("sm_80"), b = targetOf("sm_90a");
   CompileOptions plain, exact, warps;

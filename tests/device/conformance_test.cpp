@@ -80,6 +80,13 @@ TEST_P(DeviceTest, BuffersKeepTheirData) {
   }
 }
 
+TEST_P(DeviceTest, BuffersOfBool) {
+  const std::vector<bool> values{true, false, false, true, true};
+  const Buffer<bool> b = must(Buffer<bool>::from(device_, values));
+  EXPECT_EQ(5u, b.bytes());
+  EXPECT_EQ(values, must(b.to_host()));
+}
+
 TEST_P(DeviceTest, EmptyBuffersAreFine) {
   Buffer<float> b = buffer<float>(0);
   EXPECT_EQ(0u, b.size());
@@ -114,6 +121,56 @@ TEST_P(DeviceTest, FillsWithPatternsOfEverySize) {
   const char pattern[3] = {1, 2, 3};
   Buffer<uint8_t> b = buffer<uint8_t>(9);
   expect_error(stream().fill(b.data(), pattern, 3, 3), ErrorKind::user, "1, 2, 4 or 8 bytes");
+}
+
+TEST_P(DeviceTest, FillsLeaveNoTail) {
+  DeviceMemory m = must(DeviceMemory::allocate(device_, 10));
+  const uint64_t eight = 1;
+  expect_error(m.fill(stream(), &eight, 8), ErrorKind::user, "the buffer has 10 bytes, no whole number of patterns of 8");
+  EXPECT_OK(m.fill(stream(), &eight, 2));
+  for (size_t odd : {0, 3, 16}) {
+    expect_error(m.fill(stream(), &eight, odd), ErrorKind::user, "patterns of 1, 2, 4 or 8 bytes, got");
+    expect_error(stream().fill(m.data(), &eight, odd, 1), ErrorKind::user, "patterns of 1, 2, 4 or 8 bytes, got");
+  }
+  expect_error(stream().fill(m.data(), &eight, 8, SIZE_MAX / 4), ErrorKind::user, "2^64 bytes or more");
+}
+
+TEST_P(DeviceTest, NullAddressesAreRefused) {
+  Buffer<int32_t> b = buffer<int32_t>(4);
+  DeviceMemory m = must(DeviceMemory::allocate(device_, 16));
+  int32_t word = 0;
+  expect_error(m.copy_from(nullptr, 8), ErrorKind::user, "copy_to_device of 8 bytes: the source is null");
+  expect_error(m.copy_to(nullptr, 8), ErrorKind::user, "copy_to_host of 8 bytes: the destination is null");
+  expect_error(m.fill(stream(), nullptr, 4), ErrorKind::user, "fill of 16 bytes: the pattern is null");
+  expect_error(stream().copy(nullptr, b.data(), 4), ErrorKind::user, "copy of 4 bytes: the destination is null");
+  expect_error(stream().copy(b.data(), nullptr, 4), ErrorKind::user, "copy of 4 bytes: the source is null");
+  expect_error(stream().copy_to_device(nullptr, &word, 4), ErrorKind::user, "the destination is null");
+  expect_error(stream().copy_to_host(&word, nullptr, 4), ErrorKind::user, "the source is null");
+  expect_error(stream().fill(nullptr, &word, 4, 1), ErrorKind::user, "fill of 4 bytes: the destination is null");
+  EXPECT_OK(stream().copy(nullptr, nullptr, 0));
+  EXPECT_OK(stream().fill(nullptr, &word, 4, 0));
+  const auto iota = load("iota");
+  size_t slots = 0;
+  for (const ParamInfo& p : iota->info().params) slots += p.slots();
+  expect_error(stream().launch(*iota, {1}, nullptr, slots), ErrorKind::user, "the launch passes a null pointer");
+}
+
+TEST_P(DeviceTest, ViewsStayInsideTheirBuffer) {
+  const Buffer<float> b = buffer<float>(16);
+  auto refusal = [&](auto... shape) {
+    try {
+      (void)b.view(shape...);
+    } catch (const Exception& e) {
+      return e.error().message;
+    }
+    return std::string();
+  };
+  EXPECT_EQ("", refusal(4, 4));
+  EXPECT_EQ("", refusal(0, int64_t{1} << 62, 4));
+  EXPECT_EQ("a view of shape [64] of a buffer with 16 elements", refusal(64));
+  EXPECT_EQ("a view of shape [5, 4] of a buffer with 16 elements", refusal(5, 4));
+  EXPECT_EQ("a view of shape [-1, 4] of a buffer with 16 elements", refusal(-1, 4));
+  EXPECT_NE("", refusal(int64_t{1} << 32, int64_t{1} << 32)) << "the product wraps";
 }
 
 TEST_P(DeviceTest, OutOfMemorySaysHowMuch) {

@@ -11,6 +11,8 @@ func.func @hints(%i: i32, %t: tensor<4xi64>, %c: i1, %m: tensor<4xi1>, %x: tenso
   tile.assume_true %c
   // CHECK: tile.print "x = " %{{.*}} : tensor<4xf32>
   tile.print "x = " %x : tensor<4xf32>
+  // CHECK: tile.print "u = " %{{.*}} unsigned : tensor<4xi64>
+  tile.print "u = " %t unsigned : tensor<4xi64>
   // CHECK: tile.assert %{{.*}}, "in range" : tensor<4xi1>
   tile.assert %m, "in range" : tensor<4xi1>
   return

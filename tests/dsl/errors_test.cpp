@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "dsl/address.h"
+#include "dsl/message.h"
 #include "traced.h"
 
 using namespace tile;
@@ -439,6 +440,8 @@ TEST(Errors, Hints) {
   EXPECT_TILE_ERROR(__LINE__, "programs_per_cluster must be 1 or 2, found 4", [] { programs_per_cluster(4); });
   EXPECT_TILE_ERROR(__LINE__, "device_print takes numbers, found ptr<f32>", [](Ptr<float> p) { device_print("p", p); });
   EXPECT_TILE_ERROR(__LINE__, "the condition of device_assert must be i1", [](I32 n) { device_assert(n, "n"); });
+  EXPECT_TILE_ERROR(__LINE__, "assume(false): the condition is known while tracing, and does not hold", [] { assume(1 > 2); });
+  EXPECT_TRUE(trace_of([] { assume(2 > 1); }).ok());
   EXPECT_TILE_ERROR(__LINE__, "static_check failed: BM must be a multiple of BN", [] { static_check(false, "BM must be a multiple of BN"); });
 }
 
@@ -498,10 +501,69 @@ TEST(Errors, TileOfAnotherTrace) {
   EXPECT_TILE_ERROR(__LINE__, "tile variable belongs to another trace", [&](I32 n) { auto r = n + *kept; });
 }
 
+TEST(Errors, KeptTilesNameALineOfTheKernel) {
+  static std::vector<Tile> keep;
+  const auto body = [](Ptr<float> p) { keep.push_back(load(p)); };
+  EXPECT_TRUE(trace_of(body).ok());
+  const auto found = errors_of(body);  // the container grows, and copies the tile of the trace before
+  const int line = __LINE__ - 3;
+  ASSERT_FALSE(found.empty());
+  EXPECT_NE(found[0].message.find("tile variable belongs to another trace"), std::string::npos) << found[0].message;
+  ASSERT_EQ(found[0].notes.size(), 2u);
+  EXPECT_EQ(found[0].notes[0].message, "the last operation before it was recorded here");
+  EXPECT_EQ(found[0].notes[0].file, __FILE__);
+  EXPECT_EQ(static_cast<int>(found[0].notes[0].line), line);
+  EXPECT_EQ(found[0].notes[1].message, "while the kernel that is defined here was traced");
+}
+
+TEST(Errors, ThreadsInABody) {
+  ::testing::internal::CaptureStderr();
+  const auto found = errors_of([](Ptr<float> p, F32 x) {
+    std::thread([&] { store(p, x); }).join();
+  });
+  (void)::testing::internal::GetCapturedStderr();
+  const int line = __LINE__ - 3;
+  ASSERT_FALSE(found.empty());
+  EXPECT_NE(found[0].message.find("used in another thread than the one that traces its kernel"), std::string::npos) << found[0].message;
+  EXPECT_EQ(static_cast<int>(found[0].line), line);
+}
+
 TEST(Errors, TileOutsideOfAKernelIsReportedNotFatal) {
   ::testing::internal::CaptureStderr();
   Tile x = 3;
   Tile y = x + 1;
   std::thread([&] { Tile z = y; }).join();
   EXPECT_NE(::testing::internal::GetCapturedStderr().find("tile operation outside of a kernel being traced"), std::string::npos);
+}
+
+// ---- remarks: right, and hardly meant
+
+TEST(Remarks, BodiesThatRecordNothing) {
+  const auto remarks = [](auto body) {
+    const Traced t = trace_of(body);
+    EXPECT_TRUE(t.ok()) << t.error().to_string();
+    std::string text;
+    for (const Diagnostic& d : t.remarks()) text += std::to_string(d.line) + ": " + d.message + "\n";
+    return text;
+  };
+  const std::string left = "records nothing, so nothing happens in it: if it is left with a C++ return or continue";
+  auto at = [&](int line, const std::string& what) { return std::to_string(line) + ": a body of this " + what + " " + left; };
+  EXPECT_EQ(remarks([](Ptr<float> p, I32 n) { if_(n > 3, [&] { return; }); store(p, 1.f); }).find(at(__LINE__, "if_ or when")), 0u);
+  EXPECT_EQ(remarks([](Ptr<float> p, I32 n) { for (auto _ : when(n == 2)) continue; store(p, 1.f); }).find(at(__LINE__, "if_ or when")), 0u);
+  EXPECT_EQ(remarks([](Ptr<float> p, I32 n) { if_(n > 3, [&] { return; }, [&] { store(p, 1.f); }); }).find(at(__LINE__, "if_")), 0u);
+  EXPECT_EQ(remarks([](Ptr<float> p, I32 n) { for (auto i : range(n)) continue; store(p, 1.f); }).find(at(__LINE__, "range")), 0u);
+  // What a configuration leaves empty traces as before; what assigns, or only stores, says nothing.
+  constexpr bool kVerbose = false;
+  EXPECT_NE(remarks([](I32 n) { if_(n > 3, [&] { if constexpr (kVerbose) device_print("n", n); }); }), "");
+  EXPECT_EQ(remarks([](Ptr<float> p, I32 n) { Tile x = 1.f, y = 2.f; if_(n > 3, [&] { x = y; }); store(p, x); }), "");
+  EXPECT_EQ(remarks([](Ptr<float> p, I32 n) { if_(n > 3, [&] { store(p, 1.f); }); for (auto i : range(n)) store(p + i, 2.f); }), "");
+  EXPECT_EQ(remarks([](Ptr<float> p, I32 n) { Tile i = 0; while_([&] { return load(p + i) > 0.f; }, [&] { i += 1; }); }), "");
+}
+
+// What wrappers of kernels say of their arguments.
+TEST(Errors, MessagesWithValues) {
+  const int64_t shape[] = {2, 3};
+  EXPECT_EQ(message("{} must be {}, found {}", "{}", std::span<const int64_t>(shape), std::span<const int64_t>()), "{} must be [2, 3], found []");
+  EXPECT_EQ(message("{} and {} of {} {}", 0.1, 0.1f, int8_t(-3), std::string("rows")), "0.1 and 0.1 of -3 rows");
+  EXPECT_EQ(message("no values"), "no values");
 }

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "runtime/cache.h"
+#include "runtime/entry_params.h"
 #include "traced.h"
 
 using namespace tile;
@@ -297,6 +298,30 @@ TEST_F(Launch, DiskCacheServesANewProcessOrKernelObject) {
   EXPECT_EQ(out[999], 1001.f);
 }
 
+// Remarks ask to see the compiler work: nothing is read, what is made is kept.
+TEST_F(Launch, RemarksCompileAgain) {
+  CacheOptions options;
+  options.directory = cache_directory() + "/remarked";
+  auto own = std::make_shared<DiskCache>(options);
+  set_jit_policy({.disk = own});
+  setenv("TILE_REMARKS", "1", 1);
+  ::testing::internal::CaptureStderr();
+  const auto remarked = kernel("remarked", [](Ptr<float> p, I32 n) {
+    if_(n > 3, [&] { return; });
+    store(p, 1.f);
+  });
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_FALSE(remarked.compile(host(), {}).value_or_throw().from_disk());
+    remarked.clear_memory_cache();
+  }
+  unsetenv("TILE_REMARKS");
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("remark: a body of this if_ or when records nothing"), std::string::npos) << said;
+  EXPECT_EQ(own->stats().stores, 2u);
+  EXPECT_TRUE(remarked.compile(host(), {}).value_or_throw().from_disk());
+  set_jit_policy({});
+}
+
 TEST_F(Launch, ACacheOfOnesOwn) {
   CacheOptions options;
   options.directory = cache_directory() + "/own";
@@ -307,6 +332,108 @@ TEST_F(Launch, ACacheOfOnesOwn) {
   EXPECT_TRUE(make_vector_add("add_own").compile(host(), VecCfg{}).value_or_throw().from_disk());
   set_jit_policy({});
   EXPECT_FALSE(make_vector_add("add_own").compile(host(), VecCfg{}).value_or_throw().from_disk());
+}
+
+// Values that change all the time do not compile all the time: beyond 32 variants scalars promise nothing.
+TEST_F(Launch, VariantsOfOneConfigurationAreBounded) {
+  const auto k = kernel("many_scalars", [](Ptr<int> out, I32 a, I32 b, I32 c, I32 d, I32 e, I32 f) {
+    store(out, a + 2 * b + 3 * c + 4 * d + 5 * e + 6 * f);
+  });
+  CacheOptions options;
+  options.directory = cache_directory() + "/many";
+  set_jit_policy({.disk = std::make_shared<DiskCache>(options)});
+  const auto run = [&](int code) {  // three kinds of value for each of six arguments
+    int v[6];
+    for (int& one : v) one = (code % 3 == 0 ? 16 : code % 3 == 1 ? 1 : 7), code /= 3;
+    int found = 0;
+    k.launch(host()->default_stream(), {}, {1}, &found, v[0], v[1], v[2], v[3], v[4], v[5]);
+    EXPECT_EQ(found, v[0] + 2 * v[1] + 3 * v[2] + 4 * v[3] + 5 * v[4] + 6 * v[5]);
+  };
+  const JitStats before = jit_stats();
+  for (int code = 0; code < 729; code += 5) run(code);
+  EXPECT_LE(jit_stats().compiles - before.compiles, 32u + 2u) << "and one for each alignment of the pointer";
+  EXPECT_GE(jit_stats().compiles - before.compiles, 32u);
+  const JitStats after = jit_stats();
+  for (int code = 0; code < 729; code += 5) run(code);
+  EXPECT_EQ(jit_stats().compiles, after.compiles) << "what was made is found again";
+  EXPECT_EQ(jit_stats().traces, after.traces);
+}
+
+// Without a device: what a launch with these arguments would compile.
+TEST_F(Launch, AheadOfTimeForArgumentsLikeThese) {
+  const auto product = kernel("ahead_product", [](Tensor<const half, 2> a, Tensor<const half, 2> b, Tensor<half, 2> c) {
+    num_warps(4);
+    Tile acc = zeros({64, 64}, f32);
+    for (auto k : range(0, a.dim(1), 64)) acc = dot(a.load({0, k}, {64, 64}), b.load({k, 0}, {64, 64}), acc);
+    c.store({0, 0}, cast(acc, f16));
+  }).options({.ptxas = "none"});
+  const TensorView<half, 2> square(nullptr, {512, 512}), ragged(nullptr, {512, 100}, {101, 1});
+  const KernelBinary fast = product.compile_for("sm_90a", {}, square, square, square).value_or_throw();
+  EXPECT_EQ(fast.tensor_maps.size(), 3u);
+  EXPECT_EQ(fast.params[0].align, 16u);
+  EXPECT_EQ(fast.params[0].unit_stride, 1);
+  EXPECT_EQ(product.compile_for("sm_90a", {}, square, ragged, square).value_or_throw().tensor_maps.size(), 0u);
+  EXPECT_EQ(product.promises(square, square, ragged),
+            (Specialization{product.promises(square, square, square)[0], product.promises(square, square, square)[1],
+                            product.promises(ragged, ragged, ragged)[2]}));
+  EXPECT_EQ(product.compile_for("sm_90a", product.words({}), product.promises(square, square, square), {.ptxas = "none"})
+                .value_or_throw()
+                .tensor_maps,
+            fast.tensor_maps);
+}
+
+/// Bytes and alignment of the .params of the entry in a PTX text, in order.
+static std::vector<std::pair<uint32_t, uint32_t>> declared_params(const std::string& ptx) {
+  std::vector<std::pair<uint32_t, uint32_t>> out;
+  const size_t begin = ptx.find(".entry");
+  std::istringstream lines(ptx.substr(begin, ptx.find(')', begin) - begin));
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find(".param") == std::string::npos) continue;
+    uint32_t bytes = 0, align = 0;
+    if (const size_t array = line.find('['); array != std::string::npos) {  // .param .align 64 .b8 name[128]
+      bytes = static_cast<uint32_t>(std::stoul(line.substr(array + 1)));
+      align = static_cast<uint32_t>(std::stoul(line.substr(line.find(".align ") + 7)));
+    } else {  // .param .u64 .ptr .global .align 1 name
+      bytes = align =
+          static_cast<uint32_t>(std::stoul(line.substr(line.find_first_of("usfb", line.find(".param") + 7) + 1))) / 8;
+    }
+    out.emplace_back(bytes, align);
+  }
+  return out;
+}
+
+// What a launcher is told of the entry's parameters is what the code declares, hidden ones included.
+TEST_F(Launch, EntryParametersAreThoseOfTheCode) {
+  const auto odd = kernel("entry_scalars", [](Ptr<half> p, Scalar<int8_t> a, Scalar<uint16_t> b, Scalar<half> c, F64 d,
+                                              I64 e, Tensor<float, 3> v, I32 n) {
+    device_print("n", n + v.dim(1));
+    store(p, c);
+  });
+  const auto product = kernel("entry_product", [](Tensor<const half, 2> a, Tensor<const half, 2> b, Tensor<half, 2> c) {
+    num_warps(8);
+    auto m = program_id(0) * 128, n = program_id(1) * 128;
+    Tile acc = zeros({128, 128}, f32);
+    for (auto k : range(0, a.dim(1), 64)) acc = dot(a.load({m, k}, {128, 64}), b.load({k, n}, {64, 128}), acc);
+    c.store({m, n}, cast(acc, f16));
+  });
+  const TensorView<half, 2> square(nullptr, {512, 512});
+  const KernelOptions as_text{.ptxas = "none"};
+  const KernelBinary plain = odd.compile_for("sm_80", odd.words({}), {}, as_text).value_or_throw(),
+                     fast = product.options(as_text).compile_for("sm_90a", {}, square, square, square).value_or_throw();
+  EXPECT_TRUE(plain.uses_debug_ring);
+  EXPECT_TRUE(fast.persistent);
+  EXPECT_EQ(fast.tensor_maps.size(), 3u);
+  for (const KernelBinary& binary : {plain, fast}) {
+    std::vector<std::pair<uint32_t, uint32_t>> told;
+    for (const EntryParam& p : entry_params(binary)) told.emplace_back(p.bytes, p.align);
+    EXPECT_EQ(told, declared_params(binary.bytes)) << binary.bytes.substr(0, 8000);
+  }
+  const std::vector<EntryParam> last = entry_params(fast);
+  EXPECT_EQ(name(last[0].kind), "address");
+  EXPECT_EQ(last[15], (EntryParam{EntryParam::grid, 4, 4, 0, 0}));
+  EXPECT_EQ(last.back(), (EntryParam{EntryParam::tensor_map, 128, 64, 2, 0}));
+  const KernelBinary host_code = odd.compile_for("host", odd.words({})).value_or_throw();
+  for (const EntryParam& p : entry_params(host_code)) EXPECT_EQ(p.bytes, 8u);
 }
 
 // Bytes made ahead of time run before this process has compiled anything, by the runtime's own launch.
@@ -322,6 +449,34 @@ TEST_F(Launch, CodeMadeAheadOfTime) {
   EXPECT_EQ(out[999], 1001);
   EXPECT_EQ(out[1000], -1);
   EXPECT_FALSE(stream.launch(*module, Grid{16}, slots, 3).ok());
+}
+
+// What gdb reads to know code that was made while it watched (its "JIT compilation interface").
+extern "C" {
+struct jit_code_entry {
+  jit_code_entry *next, *previous;
+  const char* image;
+  uint64_t bytes;
+};
+extern struct {
+  uint32_t version, action;
+  jit_code_entry *relevant, *first;
+} __jit_debug_descriptor;
+}
+
+TEST_F(Launch, DebuggersKnowTheNamesOfLoadedKernels) {
+  const auto known = [](const std::string& name) {
+    int found = 0;
+    for (const jit_code_entry* e = __jit_debug_descriptor.first; e; e = e->next)
+      found += std::string_view(e->image, e->bytes).find(name) != std::string_view::npos;
+    return found;
+  };
+  {
+    const auto k = kernel("known_to_gdb", [](Ptr<float> p) { store(p, 1.f); });
+    const auto compiled = k.compile(host(), {}).value_or_throw();
+    EXPECT_EQ(known(compiled.symbol()), 1);
+  }
+  EXPECT_EQ(known("known_to_gdb"), 0) << "gone with the code";
 }
 
 // Static objects go when parts of the compiler are gone: what is loaded runs, what would be compiled is refused.

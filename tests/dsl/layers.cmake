@@ -1,5 +1,6 @@
 # layers.cmake - runtime <- compiler <- dsl <- kernels: nothing includes a layer to its right, and what users and engines include
-# (runtime, the dsl's public headers, kernels) never includes MLIR or LLVM.
+# (runtime, the dsl's public headers, kernels) never includes MLIR or LLVM. Headers that are installed need no other
+# package.
 set(failures "")
 function(forbid files pattern why)
   foreach(file ${files})
@@ -29,6 +30,11 @@ forbid("${compiler}" "dsl/|kernels/|tools/|tests/" "the compiler does not know t
 forbid("${dsl}" "kernels/|tools/|tests/" "the language does not know its programs")
 forbid("${dsl_public}" "compiler/|dsl/tracing/|mlir/|llvm/" "users never see the compiler")
 forbid("${kernels}" "compiler/|dsl/tracing/|tools/|tests/|mlir/|llvm/" "kernels are ordinary programs of the language")
+file(GLOB_RECURSE runtime_headers ${SOURCE}/runtime/*.h)
+file(GLOB kernel_headers ${SOURCE}/kernels/*.h ${SOURCE}/kernels/parts/*.h)
+list(REMOVE_ITEM kernel_headers ${SOURCE}/kernels/catalog.h)  # of tools, not installed
+set(installed ${runtime_headers} ${dsl_public} ${kernel_headers})
+forbid("${installed}" "fmt/|tbb/|nlohmann/" "users need no other package")
 if(failures)
   message(FATAL_ERROR "includes against the direction of the layers:\n${failures}")
 endif()

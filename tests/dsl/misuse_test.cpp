@@ -213,3 +213,109 @@ TEST_F(Misuse, StepsOfZero) {
   ASSERT_TRUE(steps.try_launch(stream, {}, Grid{1}, count.data(), 3));
   EXPECT_EQ(count[0], 4);
 }
+
+namespace {
+
+/// The message a call throws.
+template <class F>
+std::string thrown(F f) {
+  try {
+    (void)f();
+  } catch (const Exception& e) {
+    EXPECT_EQ(e.error().kind, ErrorKind::user);
+    return e.error().message;
+  }
+  return "nothing thrown";
+}
+
+}  // namespace
+
+TEST_F(Misuse, WordsOfAnotherKernel) {
+  const AnyKernel& any = rows;
+  const std::string fields = "kernel 'misused_rows' has 1 configuration fields, found 0 words",
+                    params = "kernel 'misused_rows' has 2 parameters, found a specialisation of 1 words";
+  EXPECT_EQ(any.trace({}).error().message, fields);
+  EXPECT_EQ(any.check_budget("sm_80", {}).error().message, fields);
+  EXPECT_EQ(any.compile_for("host", {}).error().message, fields);
+  EXPECT_EQ(any.compile(host(), {}).error().message, fields);
+  EXPECT_EQ(any.parse_config({}, {1, 2}).error().message, "kernel 'misused_rows' has 1 configuration fields, found 2 words");
+  EXPECT_EQ(thrown([&] { return any.symbol({}); }), fields);
+  EXPECT_EQ(thrown([&] { return rows.from_words({}).BM; }), "a configuration of 1 fields, found 0 words");
+  const ConfigWords words = any.default_config();
+  const Specialization one{0};
+  EXPECT_NE(any.trace(words, one).error().message.find(params), std::string::npos) << any.trace(words, one).error().message;
+  EXPECT_FALSE(any.compile_for("host", words, one));
+  EXPECT_FALSE(any.compile(host(), words, one));
+  const uint64_t slots[10] = {};
+  expect_refused(any.launch(stream, words, one, {1}, slots), __LINE__, params);
+  expect_refused(any.launch(stream, {}, {}, {1}, slots), __LINE__, fields);
+  EXPECT_NE(any.trace(words, {5 << 1, 0}).error().message.find("a stride of 1 in dimension 4, the view has 2 dimensions"),
+            std::string::npos);
+}
+
+TEST_F(Misuse, WhatWasNeverMade) {
+  const Traced traced;
+  EXPECT_FALSE(traced.ok());
+  EXPECT_NE(traced.error().message.find("nothing was traced"), std::string::npos);
+  EXPECT_EQ(traced.text() + traced.hash() + traced.symbol(), "");
+  EXPECT_EQ(traced.operations(), 0u);
+  const Compiled<Tensor<const float, 2>, Tensor<float, 2>> none;
+  const std::string why = "no kernel was compiled: this Compiled is default-constructed or moved from";
+  expect_refused(none.try_launch(stream, {1}, in, out), __LINE__, why, /*kernel_line=*/0);
+  EXPECT_NE(none.ir("tile").error().message.find(why), std::string::npos);
+  EXPECT_EQ(thrown([&] { return none.info().threads; }).find(why), 0u);
+  EXPECT_EQ(thrown([&] { return none.module(); }).find(why), 0u);
+  EXPECT_EQ(thrown([&] { return &none.device(); }).find(why), 0u);
+  EXPECT_EQ(thrown([&] { return none.compile_ms(); }).find(why), 0u);
+}
+
+TEST_F(Misuse, KernelsThatLaunchThemselves) {
+  using Self = decltype(kernel("self", [](Ptr<int>) {}));
+  static const Self* self = nullptr;
+  static int launches = 0;
+  static std::string found;
+  const Self k = kernel("self", [](Ptr<int> p) {
+    store(p, 1);
+    if (++launches > 3) return;
+    int word = 0;
+    const Status again = self->try_launch(host()->default_stream(), {}, {1}, &word);
+    found = again ? "launched" : again.error().message;
+    EXPECT_NE(self->trace().error().message.find("by itself"), std::string::npos);
+  });
+  self = &k;
+  int word = 0;
+  ASSERT_TRUE(k.try_launch(stream, {}, {1}, &word)) << "what the body found is its own business";
+  EXPECT_EQ(word, 1);
+  EXPECT_NE(found.find("kernel 'self' is launched, compiled or traced by itself"), std::string::npos) << found;
+
+  // The same from what a policy calls while the kernel is compiled.
+  const auto other = kernel("told", [](Ptr<int> p) { store(p, 2); });
+  std::string told;
+  set_jit_policy({.use_disk = false, .on_compile = [&](const std::string&) {
+                    const Status again = other.try_launch(host()->default_stream(), {}, {1}, &word);
+                    told = again ? "launched" : again.error().message;
+                  }});
+  ASSERT_TRUE(other.try_launch(stream, {}, {1}, &word));
+  set_jit_policy({});
+  EXPECT_EQ(word, 2);
+  EXPECT_NE(told.find("kernel 'told' is launched, compiled or traced by itself"), std::string::npos) << told;
+}
+
+TEST_F(Misuse, KernelsThatLaunchTheirNextConfiguration) {
+  struct Depth {
+    int n = 0;
+  };
+  using Chain = decltype(kernel("chain", [](const Depth&, Ptr<int>) {}));
+  static const Chain* chain = nullptr;
+  static std::string deepest;
+  const Chain k = kernel("chain", [](const Depth& d, Ptr<int> p) {
+    store(p, d.n);
+    if (d.n < 0) return;
+    const Traced next = chain->trace({d.n + 1});
+    if (!next) deepest = deepest.empty() ? next.error().message : deepest;
+  });
+  chain = &k;
+  EXPECT_TRUE(k.trace({-1}));
+  EXPECT_TRUE(k.trace({0}));
+  EXPECT_NE(deepest.find("inside 64 other such calls"), std::string::npos) << deepest;
+}

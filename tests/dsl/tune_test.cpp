@@ -264,6 +264,45 @@ TEST(Tune, OnceAndThenFromTheTables) {
   reload_tuning();
 }
 
+// A table made for another version of the kernel: it is as if it had no line for this one.
+TEST(Tune, OnceInSpiteOfAStaleEntry) {
+  reload_tuning();
+  constexpr int n = 1 << 12;
+  std::vector<float> x(n, 1), y(n, 2), out(n);
+  const auto k = vector_add("tune_stale").tune({{.BLOCK = 1}, {.BLOCK = 512}});
+  Stream& s = host()->default_stream();
+  const TuningKey key = TuningKey().size("n", n);
+  TuningTable stale;
+  ASSERT_TRUE(stale.set({"tune_stale", s.device().properties().model, key.text(), "NOPE=3", 0.1}));
+  add_tuning(stale);
+  EXPECT_EQ(tune_once(k, s, key, quiet(), x.data(), y.data(), out.data(), n).value_or_throw().BLOCK, 512);
+  EXPECT_EQ(find_tuned("tune_stale", s.device().properties().model, key, VecCfg{}).value_or(VecCfg{}).BLOCK, 512);
+  reload_tuning();
+}
+
+// Nothing can stop what runs on a host: its configuration is named while it runs.
+TEST(Tune, RunsOfHostsThatTakeTooLongAreNamed) {
+  TuneJob job;
+  job.name = "slow";
+  job.candidates = 2;
+  job.describe = [](size_t i) { return i ? "good" : "bad"; };
+  job.build = [](size_t) -> Result<Resources> { return Resources{}; };
+  job.run = [](size_t i, Stream&, int turn) {
+    if (i == 0 && turn < 2) std::this_thread::sleep_for(std::chrono::milliseconds(150));
+    return ok();
+  };
+  TuneOptions o = quiet();
+  o.patience_s = 0.03;
+  ::testing::internal::CaptureStderr();
+  const auto r = run_tuning(host()->default_stream(), job, o);
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(r.ok());
+  EXPECT_NE(said.find("slow: configuration bad has not finished after 0.03 s, and goes on: what runs on a host"),
+            std::string::npos)
+      << said;
+  EXPECT_EQ(said.find("configuration good"), std::string::npos) << said;
+}
+
 struct MatCfg {
   int BM = 64, BN = 64, warps = 4, BK = 32;
 };

@@ -256,6 +256,24 @@ TEST_F(Tuned, EntriesOfAnotherVersionOfTheKernelAreNotUsed) {
   }
 }
 
+// They hide no entry that can be used, whichever is nearer, faster or in the later file; and they are told of.
+TEST_F(Tuned, EntriesOfAnotherVersionHideNothing) {
+  use(file("a", "k | d | M~100 | BN=3 | 0.1\nk | d | M~100 | BM=64 | 0.2\nk | d | M~100 | BM=32 | 0.3\n"));
+  EXPECT_EQ(ask().BM, 64) << "of equal lines the faster one";
+  ASSERT_EQ(tuning_problems().size(), 1u);
+  EXPECT_NE(tuning_problems()[0].message.find("'k | d | M~100 | BN=3' is not used: this kernel has no such fields"),
+            std::string::npos);
+  use(file("a", "k | d | M~100 | BN=3 | 0.1\nk | d | M~110 | BM=64 | 0.2\n"));
+  EXPECT_EQ(ask().BM, 64) << "a little further";
+  EXPECT_EQ(ask(110).BM, 64);
+  use(file("a", "k | d | M~100 | BM=64 | 0.2\n") + ":" + file("b", "k | d | M~100 | BN=3 | 0.1\n"));
+  EXPECT_EQ(ask().BM, 64) << "a later file";
+  ASSERT_TRUE(remember_tuning({"k", "d", "M~100", "BM=16", 0.5}));
+  const TuningTable written = TuningTable::read(directory_ / "a", nullptr).value_or_throw();
+  ASSERT_EQ(written.entries().size(), 1u) << "a new result replaces all of its problem";
+  EXPECT_EQ(written.entries()[0].config, "BM=16");
+}
+
 TEST_F(Tuned, ResultsAreRememberedInTheUsersFile) {
   const std::string path = directory_ / "mine";
   use(path);

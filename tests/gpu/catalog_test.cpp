@@ -77,6 +77,9 @@ TEST(SimtCatalog, QuantizedWeights) {
       runProblem(name, "f16", {{"M", 140}, {"N", 144}, {"K", k}}, {"BM=128", "BN=128", "warps=8", "stages=3"}, {1, 2});
     runProblem(name, "bf16", {{"M", 20}, {"N", 272}, {"K", 512}}, {"BM=32", "BN=256", "warps=8", "splits=3"}, {1, 2});
     runProblem(name, "f16", {{"M", 33}, {"N", 77}, {"K", 192}, {"G", 64}, {"gap", 3}}, {"BN=128", "splits=1"}, {1});
+    // Several groups to a block, and blocks of the groups' own size.
+    for (int group : {8, 32, 48})
+      runProblem(name, "f16", {{"M", 70}, {"N", 136}, {"K", 288}, {"G", group}}, {"splits=1"}, {1});
   }
 }
 TEST(SimtCatalog, AttentionForward) {

@@ -13,7 +13,13 @@
 // CHECK: ret;
 
 // INFO: "uses_debug_ring": true
-// INFO: "debug_sites": 2
+// INFO: "debug_sites": [
+// INFO: "kind": "print"
+// INFO-NEXT: "message": "v"
+// INFO-NEXT: "dtype": "f32"
+// INFO: "kind": "assertion"
+// INFO-NEXT: "message": "negative"
+// INFO: "line":
 func.func @debug(%x: !tile.ptr<f32> {tile.align = 16 : i32}) attributes {tile.kernel} {
   %at = tile.iota : tensor<256xi32>
   %v = tile.gather %x offsets %at : tensor<256xi32> : !tile.ptr<f32> -> tensor<256xf32>

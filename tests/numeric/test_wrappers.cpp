@@ -5,9 +5,11 @@
 
 #include "kernels/attention.h"
 #include "kernels/block_sparse_matmul.h"
+#include "kernels/cross_entropy.h"
 #include "kernels/gated_linear_attention.h"
 #include "kernels/gemm.h"
 #include "kernels/norms.h"
+#include "kernels/quantized_gemm.h"
 #include "kernels/reductions.h"
 #include "kernels/softmax.h"
 #include "kernels/vector_add.h"
@@ -90,8 +92,83 @@ TEST(Wrappers, S0_2_NaiveSoftmaxOverflowsAndTheOthersDoNot) {
 
 TEST(Wrappers, EmptyProblemsDoNothing) {
   Stream& s = host()->default_stream();
+  EXPECT_TRUE(softmax_rows<float>(s, shape<float>(3, 0), shape<float>(3, 0)).ok());
   EXPECT_TRUE(vector_add<float>(s, shape<float>(0), shape<float>(0), shape<float>(0)).ok());
   EXPECT_TRUE((gemm<float, float>(s, shape<const float>(0, 8), shape<const float>(8, 5), shape<float>(0, 5)).ok()));
+}
+
+// Views of buffers are of elements that are not const: the element type is found all the same.
+TEST(Wrappers, InputsNeedNotBeConst) {
+  auto device = host();
+  Stream& s = device->default_stream();
+  auto a = Buffer<float>::from(device, std::vector<float>{1, 2, 3, 4}).value_or_throw(),
+       d = Buffer<float>::allocate(device, 4).value_or_throw();
+  EXPECT_TRUE(gemm(s, a.view(2, 2), a.view(2, 2), d.view(2, 2)).ok());
+  EXPECT_EQ(d.to_host().value_or_throw(), (std::vector<float>{7, 10, 15, 22}));
+  const TensorView<const float, 2> constant = a.view(2, 2);
+  EXPECT_TRUE((gemm(s, constant, a.view(2, 2), d.view(2, 2)).ok()));
+  EXPECT_TRUE(run_gemm(gemm_kernel<float, float>(), s, a.view(2, 2), a.view(2, 2), d.view(2, 2), d.view(2, 2), 1.f, 0.f,
+                       default_gemm_config(f32, false, 2, 2, Machine::of(s)))
+                  .ok());
+  auto best = Buffer<int32_t>::allocate(device, 2).value_or_throw();
+  RowReductionConfig largest;
+  largest.op = RowReduction::argmax;
+  EXPECT_TRUE(arg_rows(s, a.view(2, 2), best.view(2), largest).ok());
+  EXPECT_EQ(best.to_host().value_or_throw(), (std::vector<int32_t>{1, 1}));
+  auto labels = Buffer<int64_t>::from(device, std::vector<int64_t>{0, 1}).value_or_throw();
+  EXPECT_TRUE(cross_entropy(s, a.view(2, 2), labels.view(2), d.view(2), d.view(2)).ok());
+  expect_refused(cross_entropy(s, shape<float>(2, 0), labels.view(2), d.view(2), d.view(2)), "X has no classes");
+}
+
+// Groups of any size that has a block: all rows of one, or several; 8 and 4 bits.
+TEST(Wrappers, GroupsOfQuantizedWeights) {
+  auto device = host();
+  Stream& s = device->default_stream();
+  constexpr int m = 3, n = 20;
+  for (const int group : {1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128}) {
+    const int k = group * (group < 16 ? 26 : 3);  // no whole number of blocks
+    std::vector<float> a(m * k), scale((k / group) * n);
+    std::vector<int8_t> w8(k * n);
+    std::vector<uint8_t> w4(k / 2 * n);
+    for (size_t i = 0; i < a.size(); ++i) a[i] = static_cast<float>(i % 7) - 3;
+    for (size_t i = 0; i < scale.size(); ++i) scale[i] = static_cast<float>(1 + i % 5) / 8;
+    for (size_t i = 0; i < w8.size(); ++i) w8[i] = static_cast<int8_t>(i * 37 % 251 - 125);
+    for (size_t i = 0; i < w4.size(); ++i) w4[i] = static_cast<uint8_t>(i * 29 % 256);
+    const auto expected = [&](bool packed, int row, int column) {
+      double sum = 0;
+      for (int i = 0; i < k; ++i) {
+        const uint8_t byte = packed ? w4[i / 2 * n + column] : 0;
+        const double w = packed ? (i % 2 ? byte >> 4 : byte & 15) - 8 : w8[i * n + column];
+        sum += a[row * k + i] * w * scale[i / group * n + column];
+      }
+      return sum;
+    };
+    const auto to_half = [&](const std::vector<float>& x) {
+      return Buffer<half>::from(device, std::vector<half>(x.begin(), x.end())).value_or_throw();
+    };
+    auto da = to_half(a), ds = to_half(scale);
+    auto d8 = Buffer<int8_t>::from(device, w8).value_or_throw();
+    auto d4 = Buffer<uint8_t>::from(device, w4).value_or_throw();
+    auto out = Buffer<half>::allocate(device, m * n).value_or_throw();
+    const auto scales = ds.view(k / group, n);
+    for (const bool packed : {false, true}) {
+      if (packed && k % 2) continue;
+      const Status done =
+          packed ? quantized_gemm<half, uint8_t>(s, da.view(m, k), d4.view(k / 2, n), scales, out.view(m, n))
+                 : quantized_gemm<half, int8_t>(s, da.view(m, k), d8.view(k, n), scales, out.view(m, n));
+      ASSERT_TRUE(done.ok()) << done.error().to_string();
+      const auto found = out.to_host().value_or_throw();
+      for (int r = 0; r < m; ++r)
+        for (int c = 0; c < n; ++c)
+          EXPECT_NEAR(float(found[r * n + c]), expected(packed, r, c), 0.01 * std::abs(expected(packed, r, c)) + 1)
+              << "group " << group << (packed ? ", 4 bits" : ", 8 bits");
+    }
+  }
+  QuantizedGemmConfig c;
+  c.GROUP = 40;
+  expect_refused((quantized_gemm<half, int8_t>(s, shape<half>(4, 80), shape<const int8_t>(80, 8), shape<half>(2, 8),
+                                               shape<half>(4, 8), c)),
+                 "of config.GROUP and config.BK one must be a multiple of the other, found 40 and 64");
 }
 
 /// Runs attention on the host over random inputs and returns O.

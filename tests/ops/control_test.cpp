@@ -212,6 +212,31 @@ TEST(Debug, PrintsWholeTilesFromChosenPrograms) {
   }
 }
 
+TEST(Debug, PrintsUnsignedElementsAsSuch) {
+  for (auto& device : devices()) {
+    std::mutex mutex;
+    std::string all;
+    set_print_sink([&](const std::string& m) {
+      std::lock_guard lock(mutex);
+      all += m + "\n";
+    });
+    std::vector<uint32_t> out{4000000000u};
+    auto k = kernel("prints_unsigned", [](Ptr<uint32_t> p) {
+      device_print("byte", full({2}, 200, u8));
+      device_print("signed", full({2}, -56, i8));
+      device_print("word", load(p));
+      device_print("long", cast(Tile(-1), u64));
+      store(p, 1u);
+    });
+    const auto ran = run_on(device, k, {}, out);
+    set_print_sink({});
+    ASSERT_TRUE(ran);
+    for (const char* part : {"byte 2xu8 = [200, 200]", "signed 2xi8 = [-56, -56]", "word = 4000000000",
+                             "long = 18446744073709551615"})
+      EXPECT_NE(all.find(part), std::string::npos) << device->name() << ": " << part << " in\n" << all;
+  }
+}
+
 // Defined on every device; the host reports it as well (tests/dsl/misuse_test.cpp).
 TEST(Control, LoopsWithoutAPositiveStepHaveNoIteration) {
   for (auto& device : devices()) {

@@ -22,7 +22,7 @@
 // FAILS: ptxas fatal : no good
 
 // Code that spills with registers left is assembled again without room for other programs, and kept if that spills less.
-// RUN: printf '#!/bin/sh\necho code > "$6"\nif grep -q "^.minnctapersm 1" "$4"; then echo "Used 255 registers"; else echo "Used 64 registers"; echo "16 bytes stack frame, 20 bytes spill stores, 8 bytes spill loads"; fi\n' > %t.spills && chmod +x %t.spills
+// RUN: printf '#!/bin/sh\nprintf "\\177ELF" > "$6"\nif grep -q "^.minnctapersm 1" "$4"; then echo "Used 255 registers"; else echo "Used 64 registers"; echo "16 bytes stack frame, 20 bytes spill stores, 8 bytes spill loads"; fi\n' > %t.spills && chmod +x %t.spills
 // RUN: sed 's/attributes {tile.kernel}/attributes {tile.kernel, tile.num_warps = 2 : i32}/' %S/Inputs/add.mlir > %t.two.mlir
 // RUN: tilec report %t.two.mlir -t sm_80 --json --ptxas %t.spills | FileCheck %s -check-prefix=AGAIN
 // RUN: tilec report %S/Inputs/add.mlir -t sm_80 --json --ptxas %t.spills | FileCheck %s -check-prefix=AGAIN

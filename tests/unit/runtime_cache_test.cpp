@@ -183,6 +183,40 @@ TEST_F(CacheTest, DirectoryThatCannotBeCreated) {
   EXPECT_NE(std::string::npos, remarks_[0].find("/proc/tile/cache")) << remarks_[0];
 }
 
+TEST_F(CacheTest, ProblemsAreSeenBeforehand) {
+  const auto problem = [&](const std::string& directory, CacheMode mode = CacheMode::read_write) {
+    CacheOptions o;
+    o.directory = directory;
+    o.mode = mode;
+    return DiskCache(o).problem();
+  };
+  EXPECT_EQ("", problem(directory_)) << "it is made at the first store";
+  EXPECT_EQ("", problem(directory_ + "/a/b/c"));
+  EXPECT_EQ("", problem("tile_cache_that_is_not_there"));
+  EXPECT_EQ("'/dev/null' is not a directory", problem("/dev/null"));
+  EXPECT_EQ("'/dev/null' is not a directory", problem("/dev/null/tile"));
+  EXPECT_EQ("off", problem(directory_, CacheMode::off));
+  EXPECT_EQ("read only", problem(directory_, CacheMode::read_only));
+  EXPECT_NE(std::string::npos, problem("").find("TILE_CACHE_DIR"));
+  EXPECT_FALSE(fs::exists(directory_)) << "looking changes nothing";
+}
+
+// A directory somebody names is one somebody wants used: it is said where that cannot be, remarks or not.
+TEST_F(CacheTest, AnUnusableNamedDirectoryIsTold) {
+  setenv("TILE_CACHE_DIR", "/dev/null/tile", 1);
+  unsetenv("TILE_REMARKS");
+  DiskCache cache(CacheOptions::from_env());
+  unsetenv("TILE_CACHE_DIR");
+  testing::internal::CaptureStderr();
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_FALSE(cache.load(key(1)));
+    cache.store(key(1), "x");
+  }
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(0u, said.find("tile: cannot write to the cache directory '/dev/null/tile': Not a directory")) << said;
+  EXPECT_EQ(1, std::count(said.begin(), said.end(), '\n')) << said;
+}
+
 TEST_F(CacheTest, DirectoryRemovedMeanwhile) {
   DiskCache cache(options());
   cache.store(key(1), "x");

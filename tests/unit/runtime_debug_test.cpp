@@ -122,6 +122,7 @@ TEST_F(RingTest, AssertionsNameFileProgramAndFirstElement) {
       "failed 2 times in all",
       status.error().message);
   ASSERT_EQ(2u, status.error().diagnostics.size());
+  EXPECT_EQ("asserted here", status.error().diagnostics[0].message) << "the message has the rest";
   EXPECT_EQ("k.cpp", status.error().diagnostics[1].file);
   EXPECT_EQ(12u, status.error().diagnostics[1].line);
   EXPECT_EQ("assertion failed: x > 0 (program (6, 1, 0), element [0, 0] of 2x4xi1)",

@@ -13,6 +13,27 @@
 namespace tile {
 namespace {
 
+TEST(Result, TakingWhatIsNotThereThrowsTheError) {
+  Result<std::string> failed = user_error("no such thing");
+  auto message = [](auto take) -> std::string {
+    try {
+      take();
+    } catch (const Exception& e) {
+      return e.error().message;
+    }
+    return "";
+  };
+  EXPECT_EQ("no such thing", message([&] { (void)*failed; }));
+  EXPECT_EQ("no such thing", message([&] { (void)failed->size(); }));
+  EXPECT_EQ("no such thing", message([&] { (void)failed.value(); }));
+  EXPECT_EQ("no such thing", message([&] { (void)failed.value_or_throw(); }));
+  EXPECT_EQ("no such thing", message([&] { (void)std::move(failed).value_or_throw(); }));
+  Result<std::string> good = std::string("abc");
+  EXPECT_EQ(3u, good.value_or_throw().size()) << "of a named Result, too";
+  EXPECT_EQ("abc", good.value_or_throw());
+  EXPECT_NE(std::string::npos, message([&] { (void)good.error(); }).find("ok()"));
+}
+
 class EnvTest : public testing::Test {
  protected:
   void set(const char* value) { setenv("TILE_NUM_THREADS", value, 1); }

@@ -54,7 +54,7 @@ void devices() {
 }  // namespace
 
 int doctor() {
-  row("tile", "LLVM " LLVM_VERSION_STRING);
+  row("tile", TILE_VERSION ", LLVM " LLVM_VERSION_STRING);
   auto sm = tile::ir::lookupTarget("sm_90a");
   if (sm) row("compiler", tile::ir::compilerFingerprint(*sm, {}));
   const std::string ptxas = tile::ir::findPtxas({});
@@ -69,7 +69,8 @@ int doctor() {
   fmt::print("\ncache\n");
   const tile::DiskCache& cache = tile::DiskCache::standard();
   const auto usage = cache.usage();
-  row("directory", cache.options().directory);
+  const std::string problem = cache.problem();
+  row("directory", cache.options().directory + (problem.empty() ? "" : fmt::format(" (nothing is stored: {})", problem)));
   row("entries", fmt::format("{} in {:.1f} MiB (limit {} MiB)", usage.entries, static_cast<double>(usage.bytes) / (1 << 20), cache.options().max_bytes >> 20));
 
   fmt::print("\nenvironment\n");

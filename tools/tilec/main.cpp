@@ -31,6 +31,7 @@ int main(int argc, char** argv) {
   using namespace tilec;
   CLI::App app{"tilec: compiles, checks and runs tile kernels", "tilec"};
   app.require_subcommand(1);
+  app.set_version_flag("--version", "tilec " TILE_VERSION);
   CompileRequest request;
   std::string device = "all";
   std::string targets = "host";

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "compiler/targets/sass.h"
+#include "runtime/entry_params.h"
 #include "tools/tilec/commands.h"
 #include "tools/tilec/occupancy.h"
 #include "tools/tilec/roofline.h"
@@ -121,9 +122,71 @@ nlohmann::ordered_json toJson(const Roofline& r) {
 
 }  // namespace
 
+namespace {
+
+/// A parameter of the kernel, and what its code relies on (absent: nothing).
+nlohmann::ordered_json toJson(const tile::ParamInfo& p) {
+  static constexpr const char* kinds[] = {"pointer", "scalar", "view"};
+  nlohmann::ordered_json j;
+  if (!p.name.empty()) j["name"] = p.name;
+  j["kind"] = kinds[p.kind];
+  j["dtype"] = tile::name(p.dtype);
+  const bool isView = p.kind == tile::ParamInfo::view;
+  if (isView) j["rank"] = p.rank;
+  if (p.nullable) j["nullable"] = true;
+  if (p.stored) j["stored"] = true;
+  if (p.align) j["align"] = p.align;
+  if (p.multiple_of > 1) j["multiple_of"] = p.multiple_of;
+  if (p.one) j["one"] = true;
+  if (p.positive) j["positive"] = true;
+  if (isView && p.unit_stride >= 0) j["unit_stride"] = p.unit_stride;
+  const auto multiples = [&](const char* key, const auto& of) {
+    const auto end = of.begin() + (isView ? p.rank : 0);
+    if (std::any_of(of.begin(), end, [](uint32_t n) { return n > 1; }))
+      for (auto it = of.begin(); it != end; ++it) j[key].push_back(std::max(*it, 1u));
+  };
+  multiples("stride_multiple_of", p.stride_multiple_of);
+  multiples("size_multiple_of", p.dim_multiple_of);
+  j["slots"] = p.slots();
+  return j;
+}
+
+/// One parameter of the entry (runtime/entry_params.h).
+nlohmann::ordered_json toJson(const tile::EntryParam& p) {
+  nlohmann::ordered_json j{{"what", tile::name(p.kind)}};
+  switch (p.kind) {
+    case tile::EntryParam::size:
+    case tile::EntryParam::stride:
+      j["param"] = p.index, j["dim"] = p.dim;
+      break;
+    case tile::EntryParam::address:
+    case tile::EntryParam::scalar:
+      j["param"] = p.index;
+      break;
+    case tile::EntryParam::grid:
+      j["axis"] = std::string(1, "xyz"[p.index]);
+      break;
+    case tile::EntryParam::tensor_map:
+      j["map"] = p.index;
+      break;
+    default:
+      break;
+  }
+  j["bytes"] = p.bytes;
+  j["align"] = p.align;
+  return j;
+}
+
+nlohmann::ordered_json toJson(const tile::TensorMapInfo& m) {
+  const auto first = [&](const auto& list) { return std::vector<int>(list.begin(), list.begin() + m.rank); };
+  return {{"param", m.param},         {"dtype", tile::name(m.dtype)}, {"dims", first(m.dims)}, {"box", first(m.box)},
+          {"swizzle", int{m.swizzle}}, {"written", m.written},         {"tf32", m.tf32}};
+}
+
+}  // namespace
+
 nlohmann::ordered_json toJson(const tile::KernelBinary& binary, const tile::ir::Target& target,
                               const std::map<std::string, double>& times) {
-  static constexpr const char* kinds[] = {"pointer", "scalar", "view"};
   static constexpr const char* formats[] = {"cubin", "ptx", "object"};
   nlohmann::ordered_json j;
   j["kernel"] = binary.entry;
@@ -135,17 +198,15 @@ nlohmann::ordered_json toJson(const tile::KernelBinary& binary, const tile::ir::
   j["shared_bytes"] = binary.shared_bytes;
   j["arena_bytes"] = binary.arena_bytes;
   j["uses_debug_ring"] = binary.uses_debug_ring;
+  j["persistent"] = binary.persistent;
+  j["uses_tickets"] = binary.uses_tickets;
+  j["cluster"] = binary.cluster;
   j["params"] = nlohmann::ordered_json::array();
-  for (const tile::ParamInfo& p : binary.params) {
-    nlohmann::ordered_json one;
-    if (!p.name.empty()) one["name"] = p.name;
-    one["kind"] = kinds[p.kind];
-    one["dtype"] = tile::name(p.dtype);
-    if (p.kind == tile::ParamInfo::view) one["rank"] = p.rank;
-    if (p.align) one["align"] = p.align;
-    one["slots"] = p.slots();
-    j["params"].push_back(one);
-  }
+  for (const tile::ParamInfo& p : binary.params) j["params"].push_back(toJson(p));
+  j["entry_params"] = nlohmann::ordered_json::array();
+  for (const tile::EntryParam& p : tile::entry_params(binary)) j["entry_params"].push_back(toJson(p));
+  j["tensor_maps"] = nlohmann::ordered_json::array();
+  for (const tile::TensorMapInfo& m : binary.tensor_maps) j["tensor_maps"].push_back(toJson(m));
   const tile::Resources& r = binary.resources;
   j["resources"] = {{"registers", r.registers}, {"spill_store_bytes", r.spill_store_bytes}, {"spill_load_bytes", r.spill_load_bytes},
                     {"stack_bytes", r.stack_bytes}, {"static_shared_bytes", r.static_shared_bytes}};
@@ -163,7 +224,10 @@ nlohmann::ordered_json toJson(const tile::KernelBinary& binary, const tile::ir::
       j["hottest_loop"]["phases"] = code->phases(*loop);
     }
   }
-  j["debug_sites"] = binary.debug_sites.size();
+  j["debug_sites"] = nlohmann::ordered_json::array();
+  for (const tile::DebugSite& s : binary.debug_sites)
+    j["debug_sites"].push_back({{"kind", s.kind == tile::DebugSite::print ? "print" : "assertion"}, {"message", s.message},
+                                {"dtype", tile::name(s.dtype)}, {"shape", s.shape}, {"file", s.file}, {"line", s.line}});
   j["milliseconds"] = times;
   return j;
 }

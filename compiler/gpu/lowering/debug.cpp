@@ -79,7 +79,7 @@ void eachElement(Emitter& e, const layout::Layout& layout, llvm::function_ref<vo
 
 LogicalResult emitPrint(Emitter& e, PrintOp op) {
   const layout::Layout& layout = e.layoutOf(op.getValue());
-  uint32_t site = e.debugSite(debugSite(op, DebugSite::print, op.getMessage(), op.getValue().getType()));
+  uint32_t site = e.debugSite(debugSite(op));
   Regs values(e.regs(op.getValue()));
   eachElement(e, layout, [&](int reg, llvm::Value* condition) {
     auto body = [&] { append(e, site, elementIndex(e, layout, reg), bitsOf(e, values[reg])); };
@@ -94,7 +94,7 @@ LogicalResult emitPrint(Emitter& e, PrintOp op) {
 LogicalResult emitAssert(Emitter& e, AssertOp op) {
   llvm::IRBuilder<>& b = e.b;
   const layout::Layout& layout = e.layoutOf(op.getCondition());
-  uint32_t site = e.debugSite(debugSite(op, DebugSite::assertion, op.getMessage(), op.getCondition().getType()));
+  uint32_t site = e.debugSite(debugSite(op));
   Regs values(e.regs(op.getCondition()));
   // The common way costs one test; the records are written behind it.
   llvm::SmallVector<std::pair<int, llvm::Value*>> failures;

@@ -4,6 +4,8 @@
 
 #include "dsl/tile.h"
 #include "kernels/softmax.h"
+#include <tile/dsl/tile.h>  // the same file again
+#include <tile/runtime/cache.h>
 
 using namespace tile;
 
@@ -13,6 +15,12 @@ struct Config {
 const auto twice = kernel("twice", [](const Config& c, Ptr<const float> x, Ptr<float> y, I32 n) {
                      auto i = program_id(0) * c.N + arange(0, c.N);
                      store(y + i, 2 * load(x + i, {.mask = i < n}), {.mask = i < n});
+                   }).grid([](const Config& c, const float*, float*, int n) { return Grid{cdiv(n, c.N)}; });
+// Verbs made of others: what g++ inlines of them must warn of nothing.
+const auto mixed = kernel("mixed", [](const Config& c, Ptr<const float> x, Ptr<float> y, I32 n) {
+                     auto i = program_id(0) * c.N + arange(0, c.N);
+                     auto v = load(x + i, {.mask = i < n});
+                     store(y + i, silu(v) + sigmoid(v) + ldexp(v, 2) + rand(7u, i), {.mask = i < n});
                    }).grid([](const Config& c, const float*, float*, int n) { return Grid{cdiv(n, c.N)}; });
 
 int main() {
