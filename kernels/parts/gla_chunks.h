@@ -3,8 +3,8 @@
 #pragma once
 #include <bit>
 
-#include "kernels/parts/online_softmax.h"
-#include "kernels/parts/shapes.h"
+#include "online_softmax.h"
+#include "shapes.h"
 
 namespace tile::kernels {
 
