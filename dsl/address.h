@@ -1,6 +1,6 @@
 // address.h - addresses that are kept in memory as integers: tables of pointers.
 #pragma once
-#include "dsl/memory.h"
+#include "memory.h"
 
 namespace tile {
 

@@ -5,8 +5,8 @@
 #include <tuple>
 #include <utility>
 
-#include "dsl/control.h"
-#include "dsl/math.h"
+#include "control.h"
+#include "math.h"
 
 namespace tile {
 

@@ -5,7 +5,7 @@
 #include <exception>
 #include <utility>
 
-#include "dsl/value.h"
+#include "value.h"
 
 namespace tile {
 

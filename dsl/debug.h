@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "dsl/value.h"
+#include "value.h"
 
 namespace tile {
 

@@ -1,6 +1,6 @@
 // dot.h - the matrix product of two tiles, or of several pairs at once.
 #pragma once
-#include "dsl/value.h"
+#include "value.h"
 
 namespace tile {
 

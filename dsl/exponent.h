@@ -2,7 +2,7 @@
 #pragma once
 #include <utility>
 
-#include "dsl/math.h"
+#include "math.h"
 
 namespace tile {
 

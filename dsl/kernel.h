@@ -12,11 +12,11 @@
 #include <utility>
 #include <vector>
 
-#include "dsl/jit.h"
-#include "dsl/memory.h"
-#include "dsl/value.h"
-#include "runtime/device.h"
-#include "runtime/tensor.h"
+#include "jit.h"
+#include "memory.h"
+#include "value.h"
+#include "../runtime/device.h"
+#include "../runtime/tensor.h"
 
 namespace tile {
 

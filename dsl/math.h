@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "dsl/value.h"
+#include "value.h"
 
 namespace tile {
 
@@ -73,7 +73,7 @@ Tile refuse_narrow_number() {
   TILE_NARROW_NUMBERS(symbol)
 #define TILE_TERNARY(name, ...) \
   inline Tile name(Expr x, Expr y, Expr z) { return detail::apply(detail::Op::name, x, y, z); }
-#include "dsl/elementwise.def"
+#include "elementwise.def"
 #undef TILE_NARROW_NUMBERS
 
 /// Closer than the built-in ! of a bool, which a Tile could (to give its error) become. As an operator on a reference

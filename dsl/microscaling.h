@@ -2,7 +2,7 @@
 // products of them. Tiles hold two e2m1 numbers in a u8, the first one in its lower half, and the factors, powers of
 // two without a mantissa (e8m0), as u8, too: 2^(x - 127), 255 is NaN.
 #pragma once
-#include "dsl/shape.h"
+#include "shape.h"
 
 namespace tile {
 

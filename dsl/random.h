@@ -3,7 +3,7 @@
 #pragma once
 #include <array>
 
-#include "dsl/math.h"
+#include "math.h"
 
 namespace tile {
 

@@ -6,8 +6,8 @@
 #include <tuple>
 #include <utility>
 
-#include "dsl/math.h"
-#include "dsl/shape.h"
+#include "math.h"
+#include "shape.h"
 
 namespace tile {
 

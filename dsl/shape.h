@@ -3,7 +3,7 @@
 #pragma once
 #include <utility>
 
-#include "dsl/value.h"
+#include "value.h"
 
 namespace tile {
 

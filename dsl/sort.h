@@ -3,7 +3,7 @@
 #pragma once
 #include <utility>
 
-#include "dsl/shape.h"
+#include "shape.h"
 
 namespace tile {
 

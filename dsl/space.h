@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "dsl/detail/reflect.h"
+#include "detail/reflect.h"
 
 namespace tile {
 

@@ -1,7 +1,7 @@
 // stream_at.h - where a launch goes and where it was written: a stream with the line that handed it over.
 #pragma once
-#include "dsl/types.h"
-#include "runtime/device.h"
+#include "types.h"
+#include "../runtime/device.h"
 
 namespace tile {
 

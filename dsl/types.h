@@ -13,8 +13,8 @@
 #include <source_location>
 #endif
 
-#include "runtime/dtype.h"
-#include "runtime/float_types.h"
+#include "../runtime/dtype.h"
+#include "../runtime/float_types.h"
 
 namespace tile {
 

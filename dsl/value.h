@@ -5,7 +5,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "dsl/detail/emit.h"
+#include "detail/emit.h"
 
 namespace tile {
 

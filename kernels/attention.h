@@ -3,9 +3,9 @@
 #pragma once
 #include <optional>
 
-#include "kernels/parts/attention_dropout.h"
-#include "kernels/parts/attention_options.h"
-#include "kernels/parts/guarded_values.h"
+#include "parts/attention_dropout.h"
+#include "parts/attention_options.h"
+#include "parts/guarded_values.h"
 
 namespace tile::kernels {
 

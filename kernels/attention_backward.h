@@ -1,8 +1,8 @@
 // attention_backward.h - dQ, dK and dV of attention (the programs are in parts/attention_gradient.h): a fast variant,
 // in which dQ is summed in memory by atomic additions, and one that gives the same bits every time.
 #pragma once
-#include "kernels/attention.h"
-#include "kernels/parts/attention_gradient.h"
+#include "attention.h"
+#include "parts/attention_gradient.h"
 
 namespace tile::kernels {
 

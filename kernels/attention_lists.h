@@ -5,7 +5,7 @@
 //   2 attention_top_blocks    of those seen, only the k best of every row stay             (optional)
 //   3 attention_lists         the lists
 #pragma once
-#include "kernels/parts/attention_options.h"
+#include "parts/attention_options.h"
 
 namespace tile::kernels {
 

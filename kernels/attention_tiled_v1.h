@@ -2,8 +2,8 @@
 // keys outside, blocks of queries inside, and O, l, m in memory, divided and multiplied again at every step. Slow; kept
 // to compare with attention.h, which turned the loops around.
 #pragma once
-#include "kernels/parts/online_softmax.h"
-#include "kernels/parts/shapes.h"
+#include "parts/online_softmax.h"
+#include "parts/shapes.h"
 
 namespace tile::kernels {
 

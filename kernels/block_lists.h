@@ -1,7 +1,7 @@
 // block_lists.h - lists of a matrix's non-zero blocks, made on the device: from the matrix itself, from a mask, from the
 // meeting of two masks. Row by row (CSR/BSR) with the row of every entry beside it (COO).
 #pragma once
-#include "kernels/parts/shapes.h"
+#include "parts/shapes.h"
 
 namespace tile::kernels {
 

@@ -1,9 +1,9 @@
 // block_sparse.h - products with a block-sparse operand given by lists of its blocks (BSR): sparse x dense, dense x
 // sparse, and sampled dense x dense. Only listed blocks are read or computed.
 #pragma once
-#include "kernels/parts/block_segments.h"
-#include "kernels/parts/shapes.h"
-#include "kernels/parts/tile_order.h"
+#include "parts/block_segments.h"
+#include "parts/shapes.h"
+#include "parts/tile_order.h"
 
 namespace tile::kernels {
 

@@ -2,8 +2,8 @@
 // it is listed with and no others. The lists come from attention_lists.h, or from elsewhere (they are what flex
 // attention calls block masks: counts and indices of partial and of full blocks).
 #pragma once
-#include "kernels/attention.h"
-#include "kernels/attention_lists.h"
+#include "attention.h"
+#include "attention_lists.h"
 
 namespace tile::kernels {
 

@@ -6,8 +6,8 @@
 // of forward's, say) with the kinds of those as its mask; then attention_lists of the kinds, for the program of keys of
 // their transposed view.
 #pragma once
-#include "kernels/attention_backward.h"
-#include "kernels/block_sparse_attention.h"
+#include "attention_backward.h"
+#include "block_sparse_attention.h"
 
 namespace tile::kernels {
 

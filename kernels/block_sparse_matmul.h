@@ -1,6 +1,6 @@
 // block_sparse_matmul.h - C = A B where whole blocks of A and B are known to be zero and are never touched.
 #pragma once
-#include "kernels/parts/shapes.h"
+#include "parts/shapes.h"
 
 namespace tile::kernels {
 

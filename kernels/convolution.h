@@ -5,7 +5,7 @@
 #pragma once
 #include <tuple>
 
-#include "kernels/parts/shapes.h"
+#include "parts/shapes.h"
 
 namespace tile::kernels {
 

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "kernels/parts/shapes.h"
+#include "parts/shapes.h"
 
 namespace tile::kernels {
 

@@ -1,8 +1,8 @@
 // gated_gemm.h - D = gate(A G) * (A U): the first half of a gated feed-forward block (Shazeer 2020), both products in
 // one pass over A.
 #pragma once
-#include "kernels/parts/shapes.h"
-#include "kernels/parts/tile_order.h"
+#include "parts/shapes.h"
+#include "parts/tile_order.h"
 
 namespace tile::kernels {
 

@@ -13,7 +13,7 @@
 // No exponent in it is positive, so nothing overflows however strong the decay. Rows of g past L read as 0, which
 // decays nothing.
 #pragma once
-#include "kernels/parts/gla_chunks.h"
+#include "parts/gla_chunks.h"
 
 namespace tile::kernels {
 

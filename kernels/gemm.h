@@ -2,9 +2,9 @@
 #pragma once
 #include <optional>
 
-#include "kernels/parts/shapes.h"
-#include "kernels/parts/split_k.h"
-#include "kernels/parts/tile_order.h"
+#include "parts/shapes.h"
+#include "parts/split_k.h"
+#include "parts/tile_order.h"
 
 namespace tile::kernels {
 

@@ -2,8 +2,8 @@
 // of o and of the final state. Nothing of the forward pass is needed but its inputs; states are f32 while they walk and
 // are kept once per chunk in the type they are multiplied in. Deterministic.
 #pragma once
-#include "kernels/gla_forward.h"
-#include "kernels/gla_gradients.h"
+#include "gla_forward.h"
+#include "gla_gradients.h"
 
 namespace tile::kernels {
 

@@ -15,7 +15,7 @@
 #pragma once
 #include <bit>
 
-#include "kernels/parts/gla_chunks.h"
+#include "parts/gla_chunks.h"
 
 namespace tile::kernels {
 

@@ -2,8 +2,8 @@
 // batch. It moves 8 K V bytes of state for each head and little else; the state is the whole memory of the sequence, so
 // generation needs no cache of keys and values.
 #pragma once
-#include "kernels/parts/online_softmax.h"
-#include "kernels/parts/shapes.h"
+#include "parts/online_softmax.h"
+#include "parts/shapes.h"
 
 namespace tile::kernels {
 

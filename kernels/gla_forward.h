@@ -12,8 +12,8 @@
 //   by_row     the recurrence itself (gla_recurrent), a few rows at a time: little more arithmetic than products of
 //              chunks, no decayed copies, no workspace. For hosts, whose products are no faster than other arithmetic
 #pragma once
-#include "kernels/gated_linear_attention.h"
-#include "kernels/gla_chunked.h"
+#include "gated_linear_attention.h"
+#include "gla_chunked.h"
 
 namespace tile::kernels {
 

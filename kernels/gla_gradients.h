@@ -8,7 +8,7 @@
 //                         dG_t = sum over rows >= t of (q dQ - k dK) + what goes through the state behind the chunk
 // Every result is written by one program: no atomics, the same bits every time.
 #pragma once
-#include "kernels/parts/gla_chunks.h"
+#include "parts/gla_chunks.h"
 
 namespace tile::kernels {
 

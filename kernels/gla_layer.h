@@ -6,8 +6,8 @@
 //   out = y Wo
 // rows = B L in the layout [B, L, H, D] of projections: heads are views, nothing is transposed.
 #pragma once
-#include "kernels/gemm.h"
-#include "kernels/gla_forward.h"
+#include "gemm.h"
+#include "gla_forward.h"
 
 namespace tile::kernels {
 

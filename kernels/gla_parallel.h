@@ -3,7 +3,7 @@
 // from chunk to chunk. Written as (q e^B) (k e^{-B})^T it overflows as soon as the gates of a sequence add up to -88
 // (f32); here, from the results of gla_prepare_chunks, the decay between two chunks is a product of numbers <= 1.
 #pragma once
-#include "kernels/gla_forward.h"
+#include "gla_forward.h"
 
 namespace tile::kernels {
 

@@ -4,8 +4,8 @@
 //   o_t = phi(q_t)^T S_t / phi(q_t)^T z_t   with the normaliser,   o_t = scale phi(q_t)^T S_t   without
 // q, k are [B, H, L, K], v and o are [B, H, L, V]; f16, bf16, f32. Where the normaliser is 0, o is 0.
 #pragma once
-#include "kernels/parts/online_softmax.h"
-#include "kernels/parts/shapes.h"
+#include "parts/online_softmax.h"
+#include "parts/shapes.h"
 
 namespace tile::kernels {
 

@@ -2,7 +2,7 @@
 // Rows of up to BN columns stay in the tile (one read); longer ones are read again for each pass, from L2 when they
 // fit.
 #pragma once
-#include "kernels/parts/shapes.h"
+#include "parts/shapes.h"
 
 namespace tile::kernels {
 

@@ -3,7 +3,7 @@
 #pragma once
 #include <limits>
 
-#include "kernels/parts/shapes.h"
+#include "parts/shapes.h"
 
 namespace tile::kernels {
 

@@ -1,8 +1,8 @@
 // quantized_gemm.h - D = A W with weights of 8 or 4 bits and one scale for every GROUP rows of a column; the weights
 // are widened on their way to the tensor cores and never stored.
 #pragma once
-#include "kernels/parts/shapes.h"
-#include "kernels/parts/tile_order.h"
+#include "parts/shapes.h"
+#include "parts/tile_order.h"
 
 namespace tile::kernels {
 

@@ -1,6 +1,6 @@
 // reductions.h - one number from every row of a matrix: sum, mean, max, min, prod, argmax, argmin.
 #pragma once
-#include "kernels/parts/shapes.h"
+#include "parts/shapes.h"
 
 namespace tile::kernels {
 

@@ -10,8 +10,8 @@
 // The first three walk the row in blocks of BN columns and take rows of any length; the last two need BN >= columns.
 // All compute in f32. A row of only -inf gives NaN (0/0), as the formula does.
 #pragma once
-#include "kernels/parts/online_softmax.h"
-#include "kernels/parts/shapes.h"
+#include "parts/online_softmax.h"
+#include "parts/shapes.h"
 
 namespace tile::kernels {
 

@@ -1,6 +1,6 @@
 // vector_add.h - z = x + y for vectors of any length.
 #pragma once
-#include "kernels/parts/shapes.h"
+#include "parts/shapes.h"
 
 namespace tile::kernels {
 

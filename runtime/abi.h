@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/dtype.h"
+#include "dtype.h"
 
 namespace tile {
 

@@ -9,8 +9,8 @@
 #include <span>
 #include <vector>
 
-#include "runtime/device.h"
-#include "runtime/tensor.h"
+#include "device.h"
+#include "tensor.h"
 
 namespace tile {
 

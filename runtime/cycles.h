@@ -9,7 +9,7 @@
 #include <memory>
 #include <span>
 
-#include "runtime/buffer.h"
+#include "buffer.h"
 
 namespace tile {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/abi.h"
-#include "runtime/error.h"
+#include "abi.h"
+#include "error.h"
 
 namespace tile {
 

@@ -16,9 +16,9 @@
 #include <string>
 #include <vector>
 
-#include "runtime/abi.h"
-#include "runtime/error.h"
-#include "runtime/launch.h"
+#include "abi.h"
+#include "error.h"
+#include "launch.h"
 
 namespace tile {
 

@@ -11,7 +11,7 @@ namespace tile {
 
 enum class Env : uint8_t {
 #define TILE_ENV(id, name, def, doc) id,
-#include "runtime/env.def"
+#include "env.def"
 #undef TILE_ENV
 };
 

@@ -9,7 +9,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "runtime/dtype.h"
+#include "dtype.h"
 
 namespace tile {
 namespace detail {

@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/abi.h"
-#include "runtime/error.h"
+#include "abi.h"
+#include "error.h"
 
 namespace tile {
 

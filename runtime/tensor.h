@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "runtime/float_types.h"
+#include "float_types.h"
 
 namespace tile {
 

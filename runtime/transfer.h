@@ -2,7 +2,7 @@
 #pragma once
 #include <cstddef>
 
-#include "runtime/error.h"
+#include "error.h"
 
 namespace tile {
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <string_view>
 
-#include "dsl/jit.h"
+#include "../jit.h"
 
 namespace tile::detail {
 

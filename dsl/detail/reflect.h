@@ -12,7 +12,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "dsl/types.h"
+#include "../types.h"
 
 namespace tile::detail {
 

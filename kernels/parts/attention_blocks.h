@@ -1,7 +1,7 @@
 // attention_blocks.h - which blocks of keys a block of queries visits (and the other way round), and which of them need
 // a mask. The bounds are templates: over tiles when a kernel computes them, over int64_t when the host counts them.
 #pragma once
-#include "dsl/tile.h"
+#include "../../dsl/tile.h"
 
 namespace tile::kernels {
 

@@ -9,8 +9,8 @@
 #include <cmath>
 #include <optional>
 
-#include "dsl/random.h"
-#include "kernels/parts/attention_scores.h"
+#include "../../dsl/random.h"
+#include "attention_scores.h"
 
 namespace tile::kernels {
 

@@ -14,8 +14,8 @@
 //   3 attention_backward_queries   dQ, a program for each block of queries       (deterministic)
 //     attention_backward_convert   dQ from the sums of step 2                    (with accumulate)
 #pragma once
-#include "kernels/parts/attention_dropout.h"
-#include "kernels/parts/attention_options.h"
+#include "attention_dropout.h"
+#include "attention_options.h"
 
 namespace tile::kernels {
 

@@ -1,7 +1,7 @@
 // attention_options.h - what a caller of attention may ask for beside the tensors, checked and turned into the flags of
 // a config. Host side.
 #pragma once
-#include "kernels/parts/attention_scores.h"
+#include "attention_scores.h"
 
 namespace tile::kernels {
 

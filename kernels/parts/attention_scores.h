@@ -5,10 +5,10 @@
 //   t = scale q.k        softcap: t = cap tanh(t / cap)      alibi: t -= slope |i + offset - j|      bias: t += bias
 //   t = score_mod(t)     visible: j < Sk, the band around i + offset, mask_mod, a mask tensor
 #pragma once
-#include "kernels/parts/attention_blocks.h"
-#include "kernels/parts/online_softmax.h"
-#include "kernels/parts/shapes.h"
-#include "kernels/parts/tile_order.h"
+#include "attention_blocks.h"
+#include "online_softmax.h"
+#include "shapes.h"
+#include "tile_order.h"
 
 namespace tile::kernels {
 

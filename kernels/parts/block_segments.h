@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "runtime/buffer.h"
-#include "runtime/tensor.h"
+#include "../../runtime/buffer.h"
+#include "../../runtime/tensor.h"
 
 namespace tile::kernels {
 

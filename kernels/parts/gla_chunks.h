@@ -7,8 +7,8 @@
 #include <optional>
 #include <vector>
 
-#include "kernels/parts/online_softmax.h"
-#include "kernels/parts/shapes.h"
+#include "online_softmax.h"
+#include "shapes.h"
 
 namespace tile::kernels {
 

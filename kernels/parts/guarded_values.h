@@ -4,7 +4,7 @@
 #pragma once
 #include <cmath>
 
-#include "dsl/tile.h"
+#include "../../dsl/tile.h"
 
 namespace tile::kernels {
 

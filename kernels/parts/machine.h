@@ -2,7 +2,7 @@
 #pragma once
 #include <string_view>
 
-#include "runtime/device.h"
+#include "../../runtime/device.h"
 
 namespace tile::kernels {
 

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "dsl/tile.h"
+#include "../../dsl/tile.h"
 
 namespace tile::kernels {
 

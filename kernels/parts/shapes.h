@@ -5,9 +5,9 @@
 #include <initializer_list>
 #include <string>
 
-#include "dsl/message.h"
-#include "dsl/tile.h"
-#include "kernels/parts/machine.h"
+#include "../../dsl/message.h"
+#include "../../dsl/tile.h"
+#include "machine.h"
 
 namespace tile::kernels {
 

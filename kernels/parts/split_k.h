@@ -8,7 +8,7 @@
 #pragma once
 #include <numeric>
 
-#include "kernels/parts/shapes.h"
+#include "shapes.h"
 
 namespace tile::kernels {
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <algorithm>
 
-#include "dsl/tile.h"
+#include "../../dsl/tile.h"
 
 namespace tile::kernels {
 

@@ -5,11 +5,11 @@
 #include <mutex>
 #include <string>
 
-#include "runtime/cuda/debug_rings.h"
-#include "runtime/cuda/driver.h"
-#include "runtime/cuda/tensor_maps.h"
-#include "runtime/cuda/tickets.h"
-#include "runtime/device.h"
+#include "debug_rings.h"
+#include "driver.h"
+#include "tensor_maps.h"
+#include "tickets.h"
+#include "../device.h"
 
 namespace tile::cu {
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <memory>
 
-#include "runtime/device.h"
+#include "../device.h"
 
 namespace tile {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "runtime/error.h"
+#include "../error.h"
 
 namespace tile::cu {
 
@@ -119,7 +119,7 @@ inline constexpr int kDriverApi = 11040;
 
 struct Driver {
 #define TILE_DRIVER(name, params) CUresult(*name) params = nullptr;
-#include "runtime/cuda/driver.def"
+#include "driver.def"
 #undef TILE_DRIVER
   int version = 0;  ///< 12040 for CUDA 12.4
   int devices = 0;

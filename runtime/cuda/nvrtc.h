@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "runtime/abi.h"
-#include "runtime/cache.h"
-#include "runtime/error.h"
+#include "../abi.h"
+#include "../cache.h"
+#include "../error.h"
 
 namespace tile {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/error.h"
+#include "../error.h"
 
 namespace tile::nvrtc {
 

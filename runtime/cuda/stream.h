@@ -2,7 +2,7 @@
 #pragma once
 #include <memory>
 
-#include "runtime/cuda/context.h"
+#include "context.h"
 
 namespace tile::cu {
 

@@ -6,9 +6,9 @@
 #include <mutex>
 #include <vector>
 
-#include "runtime/abi.h"
-#include "runtime/cuda/driver.h"
-#include "runtime/error.h"
+#include "../abi.h"
+#include "driver.h"
+#include "../error.h"
 
 namespace tile::cu {
 

@@ -2,8 +2,8 @@
 #pragma once
 #include <memory>
 
-#include "runtime/abi.h"
-#include "runtime/launch.h"
+#include "../abi.h"
+#include "../launch.h"
 
 namespace tile {
 

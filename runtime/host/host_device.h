@@ -5,8 +5,8 @@
 #include <memory>
 #include <string>
 
-#include "runtime/abi.h"
-#include "runtime/device.h"
+#include "../abi.h"
+#include "../device.h"
 
 namespace tile {
 

@@ -22,7 +22,7 @@ execute_process(COMMAND ${CMAKE_COMMAND} -E env PKG_CONFIG_PATH=${pc_dir} ${PKG_
 separate_arguments(flags)
 execute_process(COMMAND ${CMAKE_COMMAND} -E env PKG_CONFIG_PATH=${pc_dir} ${PKG_CONFIG} --variable=libdir tile
   OUTPUT_VARIABLE libdir OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
-run(${CXX} -std=c++20 ${USER}/app.cpp -o ${WORK}/by_pkg_config ${flags} -Wl,-rpath,${libdir})
+run(${CXX} -std=c++20 -I${USER}/include ${USER}/app.cpp -o ${WORK}/by_pkg_config ${flags} -Wl,-rpath,${libdir})
 run(${WORK}/by_pkg_config)
 
 # As a folder of a project that has targets of its own named like our tools.

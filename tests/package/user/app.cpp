@@ -4,8 +4,13 @@
 
 #include "dsl/tile.h"
 #include "kernels/softmax.h"
-#include <tile/dsl/tile.h>  // the same file again
+#include "runtime/device.h"  // the application's
+#include <tile/dsl/tile.h>   // the same file again
 #include <tile/runtime/cache.h>
+
+#ifndef APP_DEVICE_H
+#error "runtime/device.h is not the application's"
+#endif
 
 using namespace tile;
 
