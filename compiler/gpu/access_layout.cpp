@@ -79,6 +79,7 @@ std::optional<Layout> AccessLayouts::coalescedLayout(Operation* op) const {
   const bool isRead = isa<LoadOp, GatherOp>(op) && access->width.dim > 0 && !best.isPadded(0);
   if (!isRead) return best;
   if (auto blocks = blocksInWarps(access->tile, best, access->width.dim, bytes)) return *blocks;
+  if (auto rows = axisInThreads(access->tile, best, access->width.dim, bytes)) return *rows;
   if (auto pieces = rowsAcrossWarps(access->tile, best, access->width.dim, numWarps_, target_)) return *pieces;
   if (foldsBlocksOfRows(access->tile) || rowsAlike(op, facts_) > 1) return withRowsTogether(best);
   if (shape.size() != 2 || best.numRegs() <= best.runLength(1) || !meetsLoadedColumns(access->tile)) return best;
