@@ -65,9 +65,13 @@ std::optional<Layout> AccessLayouts::coalescedLayout(Operation* op) const {
     vector = std::min(vector, widestAdd(getElementTypeOrSelf(access->tile.getType()), target_));
   else if (isa<AtomicRmwOp, AtomicCasOp>(op))
     vector = 1;
+  int fastest = access->width.dim;
+  // Neighbours that read one word are in one thread, which reads it once.
+  if (const int64_t alike = columnsAlike(op, facts_); fastest < 0 && alike > 1)
+    vector = static_cast<int>(alike), fastest = static_cast<int>(shape.size()) - 1;
   vector = shareOf(tileType(access->tile).getNumElements(), vector);
   const int bytes = elementBytes(access->tile.getType());
-  Layout best = blocked(shape, vector, access->width.dim);
+  Layout best = blocked(shape, vector, fastest);
   // Smaller pieces of whole lines rather than threads without elements, which have short dims shared by lanes.
   for (int piece = vector / 2; best.isPadded() && access->width.dim >= 0 && piece > 0; piece /= 2) {
     Layout narrower = blocked(shape, piece, access->width.dim);
