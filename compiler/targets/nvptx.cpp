@@ -106,8 +106,8 @@ void inlineCalls(llvm::Module& module) {
   }
 }
 
-/// What is rounded to 16 bits gets its sign as a bit. The code generator would round first, and give a half its sign by a
-/// choice between it and its negative, which come in no pairs.
+/// What is rounded to 16 bits, or has the sign of something that was widened from them, gets it as a bit. The code
+/// generator would round first, or look at the half, and choose between the number and its negative.
 struct SignsAsBits : llvm::PassInfoMixin<SignsAsBits> {
   static bool isRounded(const llvm::Value* value) {
     return llvm::any_of(value->users(), [](const llvm::User* user) {
@@ -118,7 +118,7 @@ struct SignsAsBits : llvm::PassInfoMixin<SignsAsBits> {
     for (llvm::Instruction& inst : llvm::make_early_inc_range(llvm::instructions(f))) {
       auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&inst);
       if (!call || call->getIntrinsicID() != llvm::Intrinsic::copysign || !call->getType()->isFloatTy() ||
-          !isRounded(call))
+          (!isRounded(call) && !llvm::isa<llvm::FPExtInst>(call->getArgOperand(1))))
         continue;
       llvm::IRBuilder<> b(call);
       auto bits = [&](unsigned operand, uint32_t mask) {
