@@ -40,6 +40,11 @@ def ShareReductions : Pass<"tile-share-reductions", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::tile::ir::TileDialect"];
 }
 
+def WholePowers : Pass<"tile-whole-powers", "::mlir::func::FuncOp"> {
+  let summary = "small whole powers are products";
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
+}
+
 def NarrowMoves : Pass<"tile-narrow-moves", "::mlir::func::FuncOp"> {
   let summary = "tiles that are rounded behind a permutation of several dims are rounded in front of it";
   let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect"];

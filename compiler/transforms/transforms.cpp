@@ -12,6 +12,7 @@ void addTilePasses(mlir::OpPassManager& passes, bool forHost) {
   passes.addPass(createFoldArguments());
   passes.addPass(mlir::createCanonicalizerPass());
   passes.addPass(mlir::createCSEPass());
+  passes.addPass(createWholePowers());
   if (!forHost) passes.addPass(createMultiplyNarrow());  // vectors of hosts multiply f32
   passes.addPass(createAccumulateProducts());
   passes.addPass(createGuardSteps({forHost}));  // before anything counts iterations
