@@ -231,6 +231,18 @@ TEST(ControlFlow, PointersAreConstEachByItself) {
   });
 }
 
+TEST(Literals, OfNarrowTypes) {
+  const Traced t = trace_of([](Ptr<const half> h, Ptr<const float> f, Ptr<const fp8_e4m3> e) {
+    static_check((load(h) * half(2.f) > half(1.f)).dtype() == i1, "halves meet halves");
+    static_check((load(h) + bfloat16(2.f)).dtype() == f16, "they take the type they meet");
+    static_check((load(f) + half(2.f)).dtype() == f32, "a wider one, too");
+    static_check(load(e, {.mask = load(f) > half(0.f), .other = fp8_e4m3(1.f)}).dtype() == f8e4m3, "as options, too");
+    Tile alone = bfloat16(1.f);
+    static_check(alone.dtype() == bf16, "alone they are what they are");
+  });
+  EXPECT_TRUE(t.ok()) << t.error().to_string();
+}
+
 TEST(ControlFlow, LoopHints) {
   EXPECT_IR("{tile.stages = 3 : i32, tile.unroll = 2 : i32}", [](I32 n) {
     Tile x = 0;
