@@ -60,12 +60,12 @@ struct Approximate : QuickParts {
 };
 }  // namespace
 
-/// The nearest whole number, halves away from zero, of f32: what is less than a half is added away from zero, rounded (a
-/// half then reaches the next number), and cut. The sum must not become one with a product in front of it.
+/// The nearest whole number, halves away from zero, of f32: what is less than a half is added away from zero, rounded
+/// (a half then reaches the next number), and cut. The sum must not become one with a product in front of it.
 static Value* roundAway(llvm::IRBuilderBase& b, Operation* op, Value* x) {
   if (!isa<math::RoundOp>(op) || !x->getType()->isFloatTy()) return nullptr;
-  Value* half = b.CreateBinaryIntrinsic(llvm::Intrinsic::copysign,
-                                        llvm::ConstantFP::get(x->getType(), 0x1.fffffep-2), x);
+  Value* half =
+      b.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, llvm::ConstantFP::get(x->getType(), 0x1.fffffep-2), x);
   Value* sum = b.CreateIntrinsic(x->getType(), llvm::Intrinsic::nvvm_add_rn_f, {x, half});
   return b.CreateUnaryIntrinsic(llvm::Intrinsic::trunc, sum);
 }
