@@ -1,22 +1,23 @@
-// join_cats.cpp - a cat whose operand is another cat along the same axis takes that one's operands: one op then sees all
-// the pieces, and interleaves them in registers where the axis is the innermost (rearrange.cpp).
+// join_cats.cpp - a cat whose operand is another cat along the same axis takes that one's operands: one op then sees
+// all the pieces. Hosts interleave them in registers where the axis is the innermost (host/rearrange.cpp); on GPUs
+// pieces of one shape are parts of the threads' registers, however many they are.
 #include "compiler/dialect/dialect.h"
-#include "compiler/host/host.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Pass/Pass.h"
+#include "compiler/transforms/transforms.h"
 
 namespace tile::ir {
-namespace {
+#define GEN_PASS_DEF_JOINCATS
+#include "compiler/transforms/passes.h.inc"
 using namespace mlir;
 
-class JoinCatsPass : public PassWrapper<JoinCatsPass, OperationPass<func::FuncOp>> {
- public:
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(JoinCatsPass)
-  StringRef getArgument() const override { return "tile-join-cats"; }
-  StringRef getDescription() const override { return "cats of cats along one axis become one"; }
+namespace {
 
+class JoinCatsPass : public impl::JoinCatsBase<JoinCatsPass> {
+ public:
+  using JoinCatsBase::JoinCatsBase;
+
+ private:
   void runOnOperation() override {
-    getOperation().walk([](CatOp cat) {  // operands come first, so that chains of any length fold up
+    getOperation().walk([this](CatOp cat) {  // operands come first, so that chains of any length fold up
       SmallVector<Value> pieces;
       SmallVector<CatOp> joined;
       for (Value source : cat.getSources()) {
@@ -28,15 +29,16 @@ class JoinCatsPass : public PassWrapper<JoinCatsPass, OperationPass<func::FuncOp
         llvm::append_range(pieces, inner.getSources());
         joined.push_back(inner);
       }
-      if (joined.empty()) return;
+      if (joined.empty() || (keepAlike && areAlike(cat.getSources()) && !areAlike(pieces))) return;
       cat.getSourcesMutable().assign(pieces);
       for (CatOp inner : joined) inner.erase();
     });
   }
+
+  static bool areAlike(ValueRange tiles) {
+    return llvm::all_of(tiles, [&](Value tile) { return tile.getType() == tiles[0].getType(); });
+  }
 };
 
 }  // namespace
-
-std::unique_ptr<Pass> createJoinCatsPass() { return std::make_unique<JoinCatsPass>(); }
-
 }  // namespace tile::ir

@@ -18,6 +18,7 @@ void addTilePasses(mlir::OpPassManager& passes, bool forHost) {
   passes.addPass(createRaisePointers());
   passes.addPass(createSplitCarried());
   passes.addPass(createSplitLoads());  // before anything looks at what a load is for
+  if (!forHost) passes.addPass(createJoinCats({/*keepAlike=*/true}));
   if (!forHost) passes.addPass(createShiftByTakes());  // hosts copy pieces
   passes.addPass(createNarrowMoves());
   passes.addPass(createSinkBroadcasts());
