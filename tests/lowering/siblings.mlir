@@ -264,3 +264,32 @@ func.func @twice(%x: !tile.ptr<f32> {tile.align = 16 : i32}, %i: !tile.view<1xi3
   tile.scatter %a, %x1 offsets %at : tensor<128xi32> : tensor<128xf32>, !tile.ptr<f32>
   return
 }
+
+// -----
+// The fields of one record, read by all threads.
+// CHECK-LABEL: .entry of_all(
+// CHECK-COUNT-1: ld.global.v4.b32
+// CHECK-NOT: ld.global
+// CHECK: ret;
+func.func @of_all(%x: !tile.ptr<f32> {tile.align = 16 : i32}, %i: i32, %y: !tile.view<1xf32>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c2 = arith.constant 2 : i32
+  %c3 = arith.constant 3 : i32
+  %c4 = arith.constant 4 : i32
+  %at = arith.muli %i, %c4 : i32
+  %x0 = tile.ptr_add %x, %at : !tile.ptr<f32>, i32
+  %x1 = tile.ptr_add %x0, %c1 : !tile.ptr<f32>, i32
+  %x2 = tile.ptr_add %x0, %c2 : !tile.ptr<f32>, i32
+  %x3 = tile.ptr_add %x0, %c3 : !tile.ptr<f32>, i32
+  %a = tile.gather %x0 : !tile.ptr<f32> -> f32
+  %b = tile.gather %x1 : !tile.ptr<f32> -> f32
+  %c = tile.gather %x2 : !tile.ptr<f32> -> f32
+  %d = tile.gather %x3 : !tile.ptr<f32> -> f32
+  %s = arith.divf %a, %b : f32
+  %t = arith.divf %c, %d : f32
+  %u = arith.mulf %s, %t : f32
+  %v = tile.splat %u : f32 -> tensor<128xf32>
+  tile.store %v, %y[%c0 : i32] : tensor<128xf32>, !tile.view<1xf32>
+  return
+}

@@ -1,10 +1,10 @@
 // siblings.cpp - words side by side (the fields of a record) as one access: gathers, scatters, and relaxed additions
 // without results.
 //
-// Gathers at the same offsets from pointers that are constants apart read one aligned vector each thread, where offsets
-// and pointer are known to be multiples of it and every word of it is wanted: the first of them reads for all. Nothing
-// may be written between them. So with scatters and additions to memory, of which the last writes for all: nothing may
-// be read between them.
+// Gathers at the same offsets, or of scalars, from pointers that are constants apart read one aligned vector each thread,
+// where offsets and pointer are known to be multiples of it and every word of it is wanted: the first of them reads for
+// all. Nothing may be written between them. So with scatters and additions to memory, of which the last writes for all:
+// nothing may be read between them.
 #include <numeric>
 
 #include "compiler/gpu/access_width.h"
@@ -166,8 +166,8 @@ bool emitSiblingScatters(Emitter& e, ScatterOp op) {
 }
 
 bool emitSiblingGathers(Emitter& e, GatherOp op) {
-  auto type = dyn_cast<RankedTensorType>(op.getType());
-  if (!type || !op.getOffsets() || isVolatile(op)) return false;
+  const bool isTile = isa<RankedTensorType>(op.getType());
+  if (isTile != bool(op.getOffsets()) || isVolatile(op)) return false;
   const layout::Layout& layout = e.layoutOf(op.getResult());
   llvm::Type* element = e.elementType(op.getResult());
   const int bytes = memoryBytes(element);
@@ -175,7 +175,8 @@ bool emitSiblingGathers(Emitter& e, GatherOp op) {
   const bool shares = llvm::any_of(access->same, [](int64_t group) { return group > 1; });
   if (shares || access->width.aligned > 1) return false;
   const auto [root, by] = withoutConstantPart(op.getPtr());
-  const int64_t unit = std::gcd(e.facts().divisibility(op.getOffsets()), root.alignment(e.facts(), bytes));
+  int64_t unit = root.alignment(e.facts(), bytes);
+  if (isTile) unit = std::gcd(unit, e.facts().divisibility(op.getOffsets()));
   Siblings siblings;
   for (int64_t count = 16 / bytes; count > 1; count /= 2) {
     if (unit % count != 0) continue;
