@@ -60,7 +60,7 @@ bool areOtherFields(Operation* access, Operation* other, bool repeated, const Fa
   };
   alsoIn(offsets), alsoIn(otherOffsets);
   if (repeated || start.offset != otherStart.offset) alsoIn(start.offset), alsoIn(otherStart.offset);
-  return unit && (by - otherBy) % unit != 0;
+  return unit ? (by - otherBy) % unit != 0 : by != otherBy;
 }
 
 }  // namespace tile::ir

@@ -179,3 +179,18 @@ func.func @records(%x: !tile.ptr<f32>, %places: !tile.view<1xi32>) attributes {t
   tile.scatter %v, %p offsets %o : tensor<128xi32> : tensor<128xf32>, !tile.ptr<f32>
   return
 }
+
+// -----
+// Two numbers side by side.
+// CHECK-LABEL: func.func @numbers
+// CHECK-NOT: tile.barrier
+// CHECK: return
+func.func @numbers(%x: !tile.ptr<f32>, %y: !tile.ptr<f32>, %i: i32, %a: f32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c1 = arith.constant 1 : i32
+  %p = tile.ptr_add %x, %i : !tile.ptr<f32>, i32
+  %q = tile.ptr_add %p, %c1 : !tile.ptr<f32>, i32
+  tile.scatter %a, %p : f32, !tile.ptr<f32>
+  %b = tile.gather %q : !tile.ptr<f32> -> f32
+  tile.scatter %b, %y : f32, !tile.ptr<f32>
+  return
+}
