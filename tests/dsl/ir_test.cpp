@@ -243,6 +243,17 @@ TEST(Literals, OfNarrowTypes) {
   EXPECT_TRUE(t.ok()) << t.error().to_string();
 }
 
+// Two of them are not operands of a tile: C++ computes.
+TEST(Literals, NarrowTypesOfTheHostStayNumbers) {
+  constexpr half a(2.f), b(-3.f);
+  constexpr bfloat16 c(.5f);
+  static_assert(a + b == -1.f && a - b == 5.f && a * b == -6.f && b / a == -1.5f && -a == half(-2.f) && !half(0.f));
+  static_assert(b < a && a > b && b <= b && a >= b && a != b && !(a == b));
+  static_assert(a * c == 1.f && c < a && c != a && a * 2 == 4.f && 1.0 - c == .5);
+  const half nan(NAN);
+  EXPECT_FALSE(nan == nan || nan < a || nan >= a);
+}
+
 TEST(ControlFlow, LoopHints) {
   EXPECT_IR("{tile.stages = 3 : i32, tile.unroll = 2 : i32}", [](I32 n) {
     Tile x = 0;
