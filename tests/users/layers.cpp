@@ -551,8 +551,8 @@ Register r8("page_bounds", [](Env& e) {
         auto sorted = s;
         std::sort(sorted.rbegin(), sorted.rend());
         for (int k = 0; k < c.K; ++k) {
-          const int at = got[(size_t(b) * H + h) * c.K + k];
-          if (k >= int(s.size()) ? at != -1 : at < 0 || std::abs(s[at] - sorted[k]) > 1e-3)
+          const int at = got[(size_t(b) * H + h) * c.K + k], n = int(s.size());
+          if (k >= n ? at != -1 : at < 0 || at >= n || std::abs(s[at] - sorted[k]) > 1e-3)
             return "page " + std::to_string(k) + " of " + std::to_string(b) + ", " + std::to_string(h);
         }
       }

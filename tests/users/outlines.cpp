@@ -195,6 +195,7 @@ Register r2("surface_nets", [](Env& e) {
     const int n = count.now()[0];
     const auto at = cells.now();
     const auto p = points.now();
+    if (n < 0 || n > int(at.size())) return "number of points";
     std::map<int, int> found;
     for (int i = 0; i < n; ++i) found[at[i]] = i;
     int wanted = 0;

@@ -292,8 +292,13 @@ Register r5("pivoted_qr", [](Env& e) {
     for (int p = 0; p < P; ++p) {
       std::vector<int> seen(N);
       for (int i = 0; i < N; ++i) {
-        if (seen[name[p * N + i]]++) return "a column twice";
+        const int own = name[p * N + i];
+        if (own < 0 || own >= N || seen[own]++) return "no column, or one twice";
+      }
+      for (int i = 0; i < N; ++i) {
         auto R = [&](int m, int n) { return double(got[(p * M + m) * N + n]); };
+        for (int m = i + 1; m < M; ++m)
+          if (!(std::abs(R(m, i)) < 1e-4)) return "below the diagonal of " + std::to_string(p);
         if (i && std::abs(R(i, i)) > std::abs(R(i - 1, i - 1)) * 1.0001) return "order of columns";
         for (int k = 0; k < N; ++k) {
           double want = 0, is = 0;
