@@ -477,7 +477,7 @@ Register r7("frequencies", [](Env& e) {
       std::sort(sizes.begin(), sizes.end());
       for (int i = 0; i < K; ++i) {
         const int at = where_[size_t(b) * K + i];
-        if (at < 0 || at >= S * S || std::abs(f[at] - got[size_t(b) * K + i]) > 1e-4) return "value";
+        if (at < 0 || at >= S * S || !(std::abs(f[at] - got[size_t(b) * K + i]) < 1e-4)) return "value";
         if (std::abs(std::abs(f[at]) + sizes[i]) > 1e-4) return "order of block " + std::to_string(b);
         gone[at] = f[at];
       }

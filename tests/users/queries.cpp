@@ -148,7 +148,7 @@ Register r2("spgemm", [](Env& e) {
       if (n[r] != int(want.size())) return "entries of row " + std::to_string(r);
       int at = r * c.P;
       for (auto [column, value] : want) {
-        if (col[at] != column || std::abs(got[at] - value) > 1e-5) return "entry " + std::to_string(at);
+        if (col[at] != column || !(std::abs(got[at] - value) < 1e-5)) return "entry " + std::to_string(at);
         ++at;
       }
     }
