@@ -112,6 +112,9 @@ TEST(Ir, Across) {
   EXPECT_IR("arith.cmpf oeq, %cst, %2 : tensor<8xf32>", [] { auto r = argmax(zeros({8}, f32), axis(0)); });
   EXPECT_IR("tile.reduce %4 axis 0 : (tensor<8xi32>) -> tensor<1xi32>",
             [] { auto r = argmin(zeros({8}, f32), axis(0)); });
+  // Places below keys: the smaller of two has the smaller key, or of equal ones the first place.
+  EXPECT_IR("arith.minsi", [] { auto r = argsort(zeros({8}, f16), axis(0)); });
+  EXPECT_IR("arith.shli %", [] { auto r = argsort(zeros({8}, f32), axis(0)); });
   EXPECT_IR("arith.mulf", [] { auto r = reduce(zeros({8}, f32), axis(0), [](Tile a, Tile b) { return a * b; }); });
   const Traced two = trace_of([] {
     auto [v, i] = reduce({zeros({8}, f32), arange(0, 8)}, axis(0), [](Tile a, Tile i, Tile b, Tile j) {
