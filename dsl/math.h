@@ -172,15 +172,33 @@ inline Tile zeros_like(Expr x) {
 
 /// x limited to [low, high].
 inline Tile clamp(Expr x, Expr low, Expr high) { return min(Expr(max(x, low), x.loc), high); }
+namespace detail {
+/// What functions made of others are computed in: 16-bit floats in f32, to be rounded once.
+inline Expr widened(const Expr& x) {
+  if (x.kind != Expr::value || !x.v.id) return x;
+  const DType dtype = type_of(x.v).dtype;
+  return dtype == f16 || dtype == bf16 ? Expr(cast(x, f32), x.loc) : x;
+}
+inline Tile as(const Tile& y, const Expr& x) {
+  return x.kind == Expr::value && x.v.id ? cast(Expr(y, x.loc), type_of(x.v).dtype) : y;
+}
+inline Tile sigmoid_of(const Expr& x) {
+  const SrcLoc at = x.loc;
+  Tile e = exp2(Expr(apply(Op::mul, x, Expr(-1.4426950408889634, at)), at));
+  return apply(Op::div, Expr(1.0, at), Expr(apply(Op::add, Expr(e, at), Expr(1.0, at)), at));
+}
+}  // namespace detail
+
 /// 1 / (1 + e^-x), computed with exp2.
 inline Tile sigmoid(Expr x) {
-  const SrcLoc at = x.loc;
-  if (!detail::is_defined(x, /*floats=*/true, "sigmoid")) return detail::make_tile({}, at);
-  Tile e = exp2(Expr(detail::apply(detail::Op::mul, x, Expr(-1.4426950408889634, at)), at));
-  return detail::apply(detail::Op::div, Expr(1.0, at),
-                       Expr(detail::apply(detail::Op::add, Expr(e, at), Expr(1.0, at)), at));
+  if (!detail::is_defined(x, /*floats=*/true, "sigmoid")) return detail::make_tile({}, x.loc);
+  return detail::as(detail::sigmoid_of(detail::widened(x)), x);
 }
 /// x * sigmoid(x).
-inline Tile silu(Expr x) { return detail::apply(detail::Op::mul, x, Expr(sigmoid(x), x.loc)); }
+inline Tile silu(Expr x) {
+  if (!detail::is_defined(x, /*floats=*/true, "silu")) return detail::make_tile({}, x.loc);
+  const Expr wide = detail::widened(x);
+  return detail::as(detail::apply(detail::Op::mul, wide, Expr(detail::sigmoid_of(wide), x.loc)), x);
+}
 
 }  // namespace tile

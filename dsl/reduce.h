@@ -156,11 +156,11 @@ inline Tile histogram(Expr x, int64_t bins, HistogramOptions o = {}) {
   return detail::make_tile(detail::histogram(Expr(counted, x.loc), bins), x.loc);
 }
 
-/// e^x normalised along an axis, safe against overflow.
+/// e^x normalised along an axis, safe against overflow; f32 of 16-bit floats.
 inline Tile softmax(Expr x, axis along) {
   const SrcLoc at = x.loc;
   if (!detail::is_defined(x, /*floats=*/true, "softmax")) return detail::make_tile({}, at);
-  Tile shifted = detail::apply(detail::Op::sub, x, Expr(max(x, along), at));
+  Tile shifted = detail::apply(detail::Op::sub, detail::widened(x), Expr(max(x, along), at));
   Tile e = exp2(Expr(detail::apply(detail::Op::mul, Expr(shifted, at), Expr(1.4426950408889634, at)), at));
   return detail::apply(detail::Op::div, Expr(e, at), Expr(sum(Expr(e, at), along), at));
 }

@@ -11,17 +11,22 @@ namespace tile {
 
 template <class T>
 concept Arithmetic = std::is_arithmetic_v<T>;
+/// What may stand for a literal: C++'s own numbers, and half, bfloat16 and the f8 types (templates over element types).
+template <class T>
+concept Number = Arithmetic<T> || (kHasDType<T> && std::is_class_v<T>);
 
 class Tile;
 
 namespace detail {
 Tile make_tile(Value v, SrcLoc loc);
 Slot slot_of(const Tile&);
-template <Arithmetic A>
+template <Number A>
 constexpr Operand literal_operand(A a, SrcLoc loc) {
   Operand o;
   o.loc = loc;
-  if constexpr (std::is_same_v<A, bool>)
+  if constexpr (!Arithmetic<A>)
+    o.kind = Operand::floating, o.f = static_cast<float>(a);
+  else if constexpr (std::is_same_v<A, bool>)
     o.kind = Operand::boolean, o.b = a;
   else if constexpr (std::is_floating_point_v<A>)
     o.kind = Operand::floating, o.f = static_cast<double>(a);
@@ -45,6 +50,9 @@ class Tile {
   template <Arithmetic A>
   Tile(A literal, SrcLoc loc = SrcLoc::current())
       : slot_(detail::new_slot(detail::literal(detail::literal_operand(literal, loc)), loc)) {}
+  template <Number A>
+  requires(!Arithmetic<A>) Tile(A literal, SrcLoc loc = SrcLoc::current())
+      : slot_(detail::new_slot(detail::literal_as(detail::literal_operand(literal, loc), dtype_of<A>()), loc)) {}
   explicit Tile(std::nullptr_t) = delete;
   ~Tile() { detail::kill_slot(slot_); }
 
@@ -122,7 +130,7 @@ struct Expr : detail::Operand {
     kind = value;
     loc = where;
   }
-  template <Arithmetic A>
+  template <Number A>
   Expr(A a, SrcLoc where = SrcLoc::current()) : Operand(detail::literal_operand(a, where)) {}
 };
 
@@ -131,7 +139,7 @@ struct OptionalExpr : detail::Operand {
   OptionalExpr() = default;
   OptionalExpr(const Expr& e) : Operand(e) {}
   OptionalExpr(const Tile& t, SrcLoc where = SrcLoc::current()) : Operand(Expr(t, where)) {}
-  template <Arithmetic A>
+  template <Number A>
   OptionalExpr(A a, SrcLoc where = SrcLoc::current()) : Operand(detail::literal_operand(a, where)) {}
 };
 
@@ -175,7 +183,7 @@ class Scalar : public Tile {
   Scalar(const Scalar& other, SrcLoc loc = SrcLoc::current()) : Tile(other, loc) {}
   Scalar(const Tile& t, SrcLoc loc = SrcLoc::current())
       : Scalar(detail::ParamValue{detail::scalar_as(Expr(t, loc), dtype_of<T>()), loc}) {}
-  template <Arithmetic A>
+  template <Number A>
   Scalar(A literal, SrcLoc loc = SrcLoc::current())
       : Scalar(detail::ParamValue{detail::scalar_as(detail::literal_operand(literal, loc), dtype_of<T>()), loc}) {}
   Scalar& operator=(const Scalar&) = default;

@@ -5,6 +5,7 @@
 // NaN with its sign and upper payload bits. The two fp8 types saturate instead of overflowing, as the GPU's cvt does.
 #pragma once
 #include <bit>
+#include <compare>
 #include <cstdint>
 #include <limits>
 #include <type_traits>
@@ -94,6 +95,22 @@ struct NarrowFloat {
   }
   constexpr operator float() const { return decode(kFormat, bits); }
 };
+template <class T>
+constexpr bool kIsNarrow = false;
+template <class Bits, int Exponent, int Mantissa, bool HasInf, bool Saturates>
+constexpr bool kIsNarrow<NarrowFloat<Bits, Exponent, Mantissa, HasInf, Saturates>> = true;
+template <class T>
+concept Narrow = kIsNarrow<T>;
+
+// The float arithmetic of two of them, said here: both would become operands of tiles (dsl/value.h) as well.
+constexpr float operator-(Narrow auto x) { return -float(x); }
+constexpr bool operator!(Narrow auto x) { return !float(x); }
+constexpr float operator+(Narrow auto x, Narrow auto y) { return float(x) + float(y); }
+constexpr float operator-(Narrow auto x, Narrow auto y) { return float(x) - float(y); }
+constexpr float operator*(Narrow auto x, Narrow auto y) { return float(x) * float(y); }
+constexpr float operator/(Narrow auto x, Narrow auto y) { return float(x) / float(y); }
+constexpr bool operator==(Narrow auto x, Narrow auto y) { return float(x) == float(y); }
+constexpr auto operator<=>(Narrow auto x, Narrow auto y) { return float(x) <=> float(y); }
 
 }  // namespace detail
 

@@ -52,6 +52,12 @@ void TileDialect::initialize() {
       >();
 }
 
+/// What folds of tile operations find, as an operation.
+mlir::Operation* TileDialect::materializeConstant(mlir::OpBuilder& builder, mlir::Attribute value, mlir::Type type,
+                                                  mlir::Location loc) {
+  return mlir::arith::ConstantOp::materialize(builder, value, type, loc);
+}
+
 bool isNumber(mlir::Type type) {
   if (auto integer = mlir::dyn_cast<mlir::IntegerType>(type)) {
     const unsigned bits = integer.getWidth();

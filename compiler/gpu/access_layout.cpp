@@ -65,9 +65,13 @@ std::optional<Layout> AccessLayouts::coalescedLayout(Operation* op) const {
     vector = std::min(vector, widestAdd(getElementTypeOrSelf(access->tile.getType()), target_));
   else if (isa<AtomicRmwOp, AtomicCasOp>(op))
     vector = 1;
+  int fastest = access->width.dim;
+  // Neighbours that read one word are in one thread, which reads it once.
+  if (const int64_t alike = columnsAlike(op, facts_); fastest < 0 && alike > 1)
+    vector = static_cast<int>(alike), fastest = static_cast<int>(shape.size()) - 1;
   vector = shareOf(tileType(access->tile).getNumElements(), vector);
   const int bytes = elementBytes(access->tile.getType());
-  Layout best = blocked(shape, vector, access->width.dim);
+  Layout best = blocked(shape, vector, fastest);
   // Smaller pieces of whole lines rather than threads without elements, which have short dims shared by lanes.
   for (int piece = vector / 2; best.isPadded() && access->width.dim >= 0 && piece > 0; piece /= 2) {
     Layout narrower = blocked(shape, piece, access->width.dim);
@@ -79,6 +83,7 @@ std::optional<Layout> AccessLayouts::coalescedLayout(Operation* op) const {
   const bool isRead = isa<LoadOp, GatherOp>(op) && access->width.dim > 0 && !best.isPadded(0);
   if (!isRead) return best;
   if (auto blocks = blocksInWarps(access->tile, best, access->width.dim, bytes)) return *blocks;
+  if (auto rows = axisInThreads(access->tile, best, access->width.dim, bytes)) return *rows;
   if (auto pieces = rowsAcrossWarps(access->tile, best, access->width.dim, numWarps_, target_)) return *pieces;
   if (foldsBlocksOfRows(access->tile) || rowsAlike(op, facts_) > 1) return withRowsTogether(best);
   if (shape.size() != 2 || best.numRegs() <= best.runLength(1) || !meetsLoadedColumns(access->tile)) return best;

@@ -324,6 +324,62 @@ std::optional<Layout> blocksInWarps(Value tile, const Layout& layout, int dim, i
 
 namespace {
 
+/// The only axis that what is computed from the tile, element by element, is combined along, if it is short and not
+/// `dim`; -1: there is none.
+int combinedAxis(Value tile, int dim) {
+  constexpr size_t kMost = 32;
+  constexpr int64_t kLongest = 16;
+  int only = -1;
+  SmallVector<Value> pending{tile};
+  llvm::DenseSet<Value> seen;
+  while (!pending.empty() && seen.size() < kMost) {
+    const Value value = pending.pop_back_val();
+    if (!seen.insert(value).second) continue;
+    for (Operation* user : value.getUsers()) {
+      if (auto reduce = dyn_cast<ReduceOp>(user)) {
+        const int axis = static_cast<int>(reduce.getAxis());
+        if (axis == dim || shapeOf(value)[axis] > kLongest || (only >= 0 && axis != only)) return -1;
+        only = axis;
+      } else if (isElementwise(user) && user->getNumResults() == 1 && isTile(user->getResult(0)) &&
+                 shapeOf(user->getResult(0)) == shapeOf(tile)) {
+        pending.push_back(user->getResult(0));
+      }
+    }
+  }
+  return only;
+}
+
+}  // namespace
+
+std::optional<Layout> axisInThreads(Value tile, const Layout& layout, int dim, int bytes) {
+  const int axis = layout.isPadded() ? -1 : combinedAxis(tile, dim);
+  if (axis < 0) return std::nullopt;
+  std::vector<layout::Digit> regs = layout.regs(), lanes = layout.lanes(), warps = layout.warps();
+  bool isBetter = false;
+  for (std::vector<layout::Digit>* threads : {&lanes, &warps})
+    for (size_t t = 0; t < threads->size(); ++t)
+      for (size_t r = regs.size(); r-- > 0 && (*threads)[t].dim == axis;) {
+        if (regs[r].dim == axis || (regs[r].dim == dim && regs[r].stride == 1)) continue;  // not what one access moves
+        layout::Digit &one = (*threads)[t], &other = regs[r];
+        const int count = std::gcd(one.count, other.count);
+        if (count == 1) continue;
+        const layout::Digit given{other.dim, count, other.stride * (other.count / count)};
+        const layout::Digit taken{axis, count, one.stride};
+        other.count /= count, one.count /= count, one.stride *= count;
+        regs.insert(regs.begin() + static_cast<long>(r) + 1, taken);
+        threads->insert(threads->begin() + static_cast<long>(t) + 1, given);
+        isBetter = true;
+      }
+  auto drop = [](std::vector<layout::Digit>& list) { std::erase_if(list, [](const auto& d) { return d.count == 1; }); };
+  drop(regs), drop(lanes), drop(warps);
+  if (!isBetter) return std::nullopt;
+  Layout traded(layout.shape(), regs, lanes, warps);
+  if (sectorUse(traded, dim, bytes) + 0.01 < sectorUse(layout, dim, bytes)) return std::nullopt;
+  return traded;
+}
+
+namespace {
+
 /// Vectors along the rows of a matrix in a loop: sums of its rows, and what meets each of them.
 int vectorsAlongRows(Value tile) {
   constexpr size_t kMost = 128;

@@ -78,12 +78,25 @@ bool takesAnyLayout(Operation* op, const GlobalAccess& access, const Facts& fact
   return gather && llvm::any_of(facts.of(gather.getOffsets()).constancy, [](int64_t alike) { return alike > 1; });
 }
 
+/// How many neighbours along a dim of a gather read one word, in aligned groups.
+static int64_t alikeAlong(GatherOp gather, int64_t dim, const Facts& facts) {
+  if (!gather.getOffsets() || gather.getOther() || isVolatile(gather)) return 1;
+  const auto type = cast<RankedTensorType>(gather.getResult().getType());
+  const int64_t alike = std::gcd(facts.of(gather.getOffsets()).constancy[dim], type.getDimSize(dim));
+  return gather.getMask() ? std::gcd(alike, facts.of(gather.getMask()).constancy[dim]) : alike;
+}
+
 int64_t rowsAlike(Operation* op, const Facts& facts) {
   auto gather = dyn_cast<GatherOp>(op);
   auto type = gather ? dyn_cast<RankedTensorType>(gather.getResult().getType()) : RankedTensorType();
-  if (!type || type.getRank() != 2 || !gather.getOffsets() || gather.getOther() || isVolatile(op)) return 1;
-  const int64_t rows = std::gcd(facts.of(gather.getOffsets()).constancy[0], type.getDimSize(0));
-  return gather.getMask() ? std::gcd(rows, facts.of(gather.getMask()).constancy[0]) : rows;
+  return type && type.getRank() == 2 ? alikeAlong(gather, 0, facts) : 1;
+}
+
+int64_t columnsAlike(Operation* op, const Facts& facts) {
+  constexpr int64_t kMost = 16;
+  auto gather = dyn_cast<GatherOp>(op);
+  auto type = gather ? dyn_cast<RankedTensorType>(gather.getResult().getType()) : RankedTensorType();
+  return type && type.getRank() > 0 ? std::gcd(kMost, alikeAlong(gather, type.getRank() - 1, facts)) : 1;
 }
 
 bool isWidenedInPlace(Value tile) {

@@ -22,6 +22,8 @@ bool takesAnyLayout(mlir::Operation* op, const GlobalAccess& access, const Facts
 /// Rows (of dim 0) side by side that a gather reads from the same words, in aligned groups: packed weights, factors of
 /// groups. 1: all are different, as far as is known.
 int64_t rowsAlike(mlir::Operation* op, const Facts& facts);
+/// The same of neighbours along the last dim, at most 16.
+int64_t columnsAlike(mlir::Operation* op, const Facts& facts);
 
 /// Bytes wanted of the bytes of all 32-byte sectors one warp touches along `dim` with all its registers of one row.
 double sectorUse(const layout::Layout& layout, int dim, int bytes);

@@ -27,6 +27,7 @@ void addGpuPasses(mlir::OpPassManager& passes, const Target& target, const Compi
   passes.addPass(createAssignLayoutsPass(targetOf, optionsOf));
   passes.addPass(mlir::createCanonicalizerPass());
   passes.addPass(mlir::createCSEPass());
+  passes.addPass(createTakeSlicesPass());
   passes.addPass(createHoistLoadsPass());
   passes.addPass(createEarlyLoadsPass());
   passes.addPass(createEarlyProductsPass());
@@ -51,6 +52,7 @@ void registerGpuPasses(std::function<const Target&()> target, std::function<cons
   mlir::registerPass([] { return createLoadAheadPass(); });
   mlir::registerPass([=] { return createStagePass(target, options); });
   mlir::registerPass([=] { return createAssignLayoutsPass(target, options); });
+  mlir::registerPass([] { return createTakeSlicesPass(); });
   mlir::registerPass([] { return createHoistLoadsPass(); });
   mlir::registerPass([] { return createEarlyLoadsPass(); });
   mlir::registerPass([] { return createEarlyProductsPass(); });

@@ -10,6 +10,8 @@ std::unique_ptr<mlir::Pass> createAssignLayoutsPass(TargetOf target, OptionsOf o
 std::unique_ptr<mlir::Pass> createEarlyLoadsPass();
 std::unique_ptr<mlir::Pass> createEarlyProductsPass();
 std::unique_ptr<mlir::Pass> createHoistLoadsPass();
+/// Slices of one tile that other threads have are read from one copy of it.
+std::unique_ptr<mlir::Pass> createTakeSlicesPass();
 /// Sums that loops only accumulate are taken across lanes and warps once, behind the loop.
 std::unique_ptr<mlir::Pass> createDeferReductionsPass();
 /// Puts tile.mma_wait where results of asynchronous products are needed, and releases of stages behind it.

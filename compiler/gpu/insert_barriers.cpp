@@ -6,7 +6,7 @@
 // a tile read and written in place under one layout stays with its threads, so do boxes that agree in the dims on which
 // threads lie, and boxes that a loop's counter moves on by more than they reach do not meet from one iteration to the
 // next; nor do pointers that move on so far, which may be known only when the kernel runs: then the barrier is behind a
-// condition. The protocol between asynchronous
+// condition; nor do the fields of records. The protocol between asynchronous
 // copies and the readers of their buffer has its waits and barriers from the stage pass already; only other users of
 // the same bytes matter here. In kernels with roles only the consumers are walked: the producer is one thread, rings
 // keep the two apart, and staging buffers of bulk stores are ordered by the stores themselves.
@@ -15,6 +15,7 @@
 
 #include "compiler/analysis/facts.h"
 #include "compiler/gpu/async_products.h"
+#include "compiler/gpu/fields.h"
 #include "compiler/gpu/gpu_passes.h"
 #include "compiler/gpu/memory_roots.h"
 #include "compiler/gpu/mma_table.h"
@@ -181,7 +182,8 @@ bool conflict(const Access& before, const Access& now, llvm::function_ref<const 
   }
   if (before.isAtomic && now.isAtomic) return false;
   if (before.root.isApartFrom(now.root)) return false;
-  return !accessesInPlace(before, now) && !staysWithThreads(before, now) && !stepsAcross(before, now, facts);
+  if (accessesInPlace(before, now) || staysWithThreads(before, now) || stepsAcross(before, now, facts)) return false;
+  return !before.op || !now.op || !areOtherFields(before.op, now.op, before.carried || now.carried, facts());
 }
 
 /// What an op does, in order: accesses, then maybe a barrier of its own, then accesses.

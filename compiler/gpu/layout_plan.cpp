@@ -12,6 +12,8 @@
 #include "compiler/gpu/moves.h"
 #include "compiler/gpu/tma_box.h"
 #include "compiler/lowering/elementwise.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 namespace tile::ir {
 using namespace mlir;
@@ -70,32 +72,61 @@ std::optional<Layout> LayoutPlan::wholeInWarps(Value vector) const {
   return Layout(shape, {{0, count, 1}}, {{0, target_.lanes, count}}, warps);
 }
 
+// Vectors that meet no tile and say where memory is accessed: they are all that the program does, and every warp would do
+// all of it.
+static bool goesAnywhere(ArrayRef<Value> vectors) {
+  bool accesses = false;
+  for (Value vector : vectors) {
+    if (vector.getDefiningOp<ReshapeOp>()) return false;
+    for (OpOperand& use : vector.getUses()) {
+      Operation* user = use.getOwner();
+      if (isa<ReshapeOp>(user)) return false;
+      Value offsets = llvm::TypeSwitch<Operation*, Value>(user)
+                          .Case<GatherOp, ScatterOp, AtomicRmwOp, AtomicCasOp>([](auto op) { return op.getOffsets(); })
+                          .Default(Value());
+      accesses |= offsets == vector;
+    }
+  }
+  return accesses;
+}
+
 // Short vectors that are scanned, or looked up for the rows of tiles, and what is computed from them or they from, as
 // vectors: every warp has all of them, so that no warp waits for another, and hands them to tiles through bytes of its
 // own. A lane computes its elements only, not those of all the rows that it holds.
 void LayoutPlan::keepInWarps() {
   const SmallVector<Value> factors = holdFactors();
-  SmallVector<Value> pending, kept;
-  auto keep = [&](Value vector) {
-    if (!isTile(vector)) return;
-    if (auto whole = wholeInWarps(vector); whole && choices_.hold(vector, *whole)) pending.push_back(vector);
-  };
-  auto keepWhatMeets = [&] {
-    while (!pending.empty()) {
-      Value vector = pending.pop_back_val();
-      kept.push_back(vector);
+  SmallVector<Value> kept;
+  auto canKeep = [&](Value vector) { return !isCheap(vector) && !choices_.of(vector) && wholeInWarps(vector); };
+  // The vectors and all that meet them element by element, also in other iterations and branches.
+  auto together = [&](ArrayRef<Value> vectors, bool carried) {
+    llvm::SetVector<Value> met;
+    auto meet = [&](Value vector) {
+      if (isTile(vector) && canKeep(vector)) met.insert(vector);
+    };
+    llvm::for_each(vectors, meet);
+    for (size_t i = 0; i < met.size(); ++i) {
+      Value vector = met[i];
       SmallVector<Operation*> around(vector.getUsers());
-      if (Operation* op = vector.getDefiningOp()) around.push_back(op);
-      for (Operation* op : around)
-        if (isElementwise(op))
-          for (Value tile : sameLayout(op)) keep(tile);
+      Operation* op = vector.getDefiningOp();
+      around.push_back(op ? op : vector.getParentBlock()->getParentOp());
+      for (Operation* op : around) {
+        if (isElementwise(op)) llvm::for_each(sameLayout(op), meet);
+        if (!carried) continue;
+        for (auto& group : carriedGroups(op->hasTrait<OpTrait::IsTerminator>() ? op->getParentOp() : op))
+          if (llvm::is_contained(group, vector)) llvm::for_each(group, meet);
+      }
     }
+    return met.takeVector();
+  };
+  auto keep = [&](ArrayRef<Value> vectors) {
+    for (Value vector : vectors)
+      if (choices_.hold(vector, *wholeInWarps(vector))) kept.push_back(vector);
   };
   scope_.walk([&](Operation* op) {
-    if (isa<ScanOp>(op) && numWarps() > 1)
-      for (Value tile : sameLayout(op)) keep(tile);
+    if (!isa<ScanOp>(op) || numWarps() == 1) return;
+    const SmallVector<Value> scanned = sameLayout(op);
+    if (!goesAnywhere(together(scanned, /*carried=*/true))) keep(together(scanned, /*carried=*/false));
   });
-  keepWhatMeets();
   kept.clear();
   scope_.walk([&](Operation* op) {
     auto access = accessOf(op, facts_);
@@ -105,9 +136,8 @@ void LayoutPlan::keepInWarps() {
           MmaOp product = productMeeting(tile);
           return product ? accumulatorLayout(product) : defaultLayout(tile.getType());
         }))
-      keep(access->tile);
+      keep(together({access->tile}, /*carried=*/false));
   });
-  keepWhatMeets();
   choices_.follow(kept);  // their offsets, and what places or weighs rows by them
   choices_.follow(factors);
   choices_.spread();

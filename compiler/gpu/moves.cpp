@@ -297,8 +297,10 @@ int64_t gapForTakes(Value source, int64_t row) {
     if (!indices || planMove(take, *indices)) continue;
     isRead = true;
     const layout::Layout to = layoutOrDie(take.getResult());
+    // Runs that are taken from other rows are read as vectors, too.
+    const bool isAcross = static_cast<int>(take.getAxis()) + 1 < to.rank() && to.runLength(to.rank() - 1) > 1;
     for (int reg = 0; reg < to.numRegs(); ++reg)
-      count(to, reg, true, [&](const layout::Coord& coord) { return takenFrom(take, *indices, coord); });
+      count(to, reg, !isAcross, [&](const layout::Coord& coord) { return takenFrom(take, *indices, coord); });
   }
   if (!isRead) return 0;
   // Without gaps runs are written as vectors: a request for every word of a lane.

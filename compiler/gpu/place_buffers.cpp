@@ -87,7 +87,7 @@ namespace {
 constexpr int64_t kSmallScratch = 1024, kSmallScratchTotal = 4096;
 constexpr int64_t kSharedForBarrier = 4;  ///< bytes of a thread
 constexpr int64_t kSharedTake =
-    4224;  ///< a tile this large (with gaps) waits in shared memory for the next take from it
+    16896;  ///< a tile this large (with gaps) waits in shared memory for the next take from it
 
 struct Buffer {
   Operation* op;

@@ -12,13 +12,12 @@ namespace tile::ir {
 // rewrite of it.
 void addHostPasses(mlir::OpPassManager& passes, const Target&, const CompileOptions&) {
   passes.addPass(createPeelMasks());
-  passes.addPass(createJoinCatsPass());
+  passes.addPass(createJoinCats());
   passes.addPass(createNarrowProductsPass());
   passes.addPass(createJoinReductionsPass());
   passes.addPass(createLateUpdatesPass());
 }
 void registerHostPasses() {
-  mlir::registerPass([] { return createJoinCatsPass(); });
   mlir::registerPass([] { return createNarrowProductsPass(); });
   mlir::registerPass([] { return createJoinReductionsPass(); });
   mlir::registerPass([] { return createLateUpdatesPass(); });

@@ -22,8 +22,6 @@ void addHostPasses(mlir::OpPassManager& passes, const Target& target, const Comp
 /// Registers every host pass under its flag for tile-opt.
 void registerHostPasses();
 
-/// Cats of cats along one axis become one.
-std::unique_ptr<mlir::Pass> createJoinCatsPass();
 /// Products of widened integers of which only halves are read, on the narrow ones.
 std::unique_ptr<mlir::Pass> createNarrowProductsPass();
 /// Reductions that read one tile run in one pass over it.

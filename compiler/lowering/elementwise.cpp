@@ -11,6 +11,7 @@
 #include "compiler/lowering/remainder.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/IR/Intrinsics.h"
+#include "llvm/IR/PatternMatch.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
@@ -114,8 +115,16 @@ llvm::Value* divide(llvm::IRBuilderBase& b, llvm::Instruction::BinaryOps opcode,
 
 /// Quotient rounded towards +inf (`up`) or -inf: the truncated one, corrected where the remainder points the other way.
 llvm::Value* divideRounding(llvm::IRBuilderBase& b, Args a, bool up, bool isSigned, const MathHooks& hooks) {
+  llvm::Type* t = a[1]->getType();
+  const llvm::APInt* known = nullptr;
+  if (isSigned && !up && llvm::PatternMatch::match(a[1], llvm::PatternMatch::m_APInt(known)) &&
+      known->isStrictlyPositive()) {
+    if (known->isPowerOf2()) return b.CreateAShr(a[0], known->logBase2());
+    // Below zero, that of ~x, which is not: ~(~x / n).
+    llvm::Value* sign = b.CreateAShr(a[0], t->getScalarSizeInBits() - 1);
+    return b.CreateXor(b.CreateUDiv(b.CreateXor(a[0], sign), a[1]), sign);
+  }
   llvm::Value* rhs = hooks.guardDivision ? safeDivisor(b, a, isSigned) : a[1];
-  llvm::Type* t = rhs->getType();
   llvm::Value* zero = llvm::ConstantInt::get(t, 0);
   llvm::Value* q = isSigned ? b.CreateSDiv(a[0], rhs) : b.CreateUDiv(a[0], rhs);
   llvm::Value* inexact = b.CreateICmpNE(b.CreateMul(q, rhs), a[0]);

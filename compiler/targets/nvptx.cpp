@@ -5,6 +5,9 @@
 
 #include "compiler/targets/llvm_passes.h"
 #include "compiler/targets/order_by_use.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IR/OptBisect.h"
@@ -103,6 +106,31 @@ void inlineCalls(llvm::Module& module) {
   }
 }
 
+/// What is rounded to 16 bits, or has the sign of something that was widened from them, gets it as a bit. The code
+/// generator would round first, or look at the half, and choose between the number and its negative.
+struct SignsAsBits : llvm::PassInfoMixin<SignsAsBits> {
+  static bool isRounded(const llvm::Value* value) {
+    return llvm::any_of(value->users(), [](const llvm::User* user) {
+      return llvm::isa<llvm::FPTruncInst>(user) || (llvm::isa<llvm::InsertElementInst>(user) && isRounded(user));
+    });
+  }
+  llvm::PreservedAnalyses run(llvm::Function& f, llvm::FunctionAnalysisManager&) {
+    for (llvm::Instruction& inst : llvm::make_early_inc_range(llvm::instructions(f))) {
+      auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&inst);
+      if (!call || call->getIntrinsicID() != llvm::Intrinsic::copysign || !call->getType()->isFloatTy() ||
+          (!isRounded(call) && !llvm::isa<llvm::FPExtInst>(call->getArgOperand(1))))
+        continue;
+      llvm::IRBuilder<> b(call);
+      auto bits = [&](unsigned operand, uint32_t mask) {
+        return b.CreateAnd(b.CreateBitCast(call->getArgOperand(operand), b.getInt32Ty()), mask);
+      };
+      call->replaceAllUsesWith(b.CreateBitCast(b.CreateOr(bits(0, 0x7fffffff), bits(1, 0x80000000)), call->getType()));
+      call->eraseFromParent();
+    }
+    return llvm::PreservedAnalyses::none();
+  }
+};
+
 llvm::Error optimize(llvm::Module& module, llvm::TargetMachine& machine) {
   inlineCalls(module);
   LlvmPasses passes(machine);
@@ -112,6 +140,7 @@ llvm::Error optimize(llvm::Module& module, llvm::TargetMachine& machine) {
     passes.addPass(llvm::LoopUnrollPass(llvm::LoopUnrollOptions(/*OptLevel=*/3, /*OnlyWhenForced=*/true)));
   }
   if (llvm::Error error = passes.add(kFinish)) return error;
+  passes.addPass(SignsAsBits());
   passes.addPass(OrderByUse());
   passes.run(module);
   return llvm::Error::success();

@@ -24,6 +24,18 @@ def SplitLoads : Pass<"tile-split-loads", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect"];
 }
 
+def JoinCats : Pass<"tile-join-cats", "::mlir::func::FuncOp"> {
+  let summary = "cats of cats along one axis become one";
+  let options = [Option<"keepAlike", "keep-alike", "bool", "false",
+                        "cats of pieces of one shape do not get pieces of several">];
+  let dependentDialects = ["::tile::ir::TileDialect"];
+}
+
+def ShiftByTakes : Pass<"tile-shift-by-takes", "::mlir::func::FuncOp"> {
+  let summary = "tiles that are moved along an axis (cats of pieces of one tile and fillings) are lookups in it";
+  let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect"];
+}
+
 def FoldArguments : Pass<"tile-fold-arguments", "::mlir::func::FuncOp"> {
   let summary = "arguments that are promised to be 1 are that number";
   let dependentDialects = ["::mlir::arith::ArithDialect"];
@@ -38,6 +50,11 @@ def ChooseForms : Pass<"tile-choose-forms", "::mlir::func::FuncOp"> {
 def ShareReductions : Pass<"tile-share-reductions", "::mlir::func::FuncOp"> {
   let summary = "a tile is combined once along an axis that several reductions of it have";
   let dependentDialects = ["::tile::ir::TileDialect"];
+}
+
+def WholePowers : Pass<"tile-whole-powers", "::mlir::func::FuncOp"> {
+  let summary = "small whole powers are products";
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
 }
 
 def NarrowMoves : Pass<"tile-narrow-moves", "::mlir::func::FuncOp"> {

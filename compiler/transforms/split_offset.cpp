@@ -28,6 +28,22 @@ std::optional<int64_t> splatConstant(Value tile) {
 }
 bool isSplat(Value tile) { return splatScalar(tile) || splatConstant(tile); }
 
+int64_t wrappingSum(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+}
+int64_t wrappingProduct(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+}
+
+/// A sum of 64 bits as what is not known while compiling (null: nothing) and the number added to it.
+std::pair<Value, int64_t> constantApart(Value sum) {
+  APInt number;
+  if (matchPattern(sum, m_ConstantInt(&number))) return {{}, number.getSExtValue()};
+  auto add = sum.getDefiningOp<arith::AddIOp>();
+  if (add && matchPattern(add.getRhs(), m_ConstantInt(&number))) return {add.getLhs(), number.getSExtValue()};
+  return {sum, 0};
+}
+
 }  // namespace
 
 bool OffsetSplitter::isUniform(Value offset) {
@@ -55,9 +71,22 @@ Value OffsetSplitter::toI64(Value v) {
   return builder_.createOrFold<arith::ExtSIOp>(location_, type, v);
 }
 
+// Constants stay outermost: what differs by one is then seen to (the fields of a record).
 Value OffsetSplitter::addScalars(Value a, Value b) {
   if (!a || !b) return a ? a : b;
-  return builder_.createOrFold<arith::AddIOp>(location_, a, b);
+  const auto [x, m] = constantApart(a);
+  const auto [y, n] = constantApart(b);
+  if ((!x && !y) || (!m && !n)) return builder_.createOrFold<arith::AddIOp>(location_, a, b);
+  Value sum = x && y ? builder_.createOrFold<arith::AddIOp>(location_, x, y) : x ? x : y;
+  return builder_.createOrFold<arith::AddIOp>(location_, sum, constant(wrappingSum(m, n), sum.getType()));
+}
+
+Value OffsetSplitter::multiplyScalars(Value a, Value b) {
+  const auto [x, m] = constantApart(a);
+  const auto [y, n] = constantApart(b);
+  if (!x || y || !m) return builder_.createOrFold<arith::MulIOp>(location_, a, b);
+  Value product = builder_.createOrFold<arith::MulIOp>(location_, x, b);
+  return builder_.createOrFold<arith::AddIOp>(location_, product, constant(wrappingProduct(m, n), product.getType()));
 }
 
 Value OffsetSplitter::materialize(const OffsetTile& offset, ArrayRef<int64_t> shape, unsigned bits) {
@@ -132,7 +161,7 @@ SplitOffset OffsetSplitter::split(Value offset) {
     Value factor = split(factorTile).scalar;  // null: times zero
     if (!factor) return {};
     SplitOffset r;
-    if (a.scalar) r.scalar = builder_.createOrFold<arith::MulIOp>(location_, a.scalar, factor);
+    if (a.scalar) r.scalar = multiplyScalars(a.scalar, factor);
     if (a.rest) r.rest = binary(op, a.rest, {factorTile, facts_.rangeOf(factorTile)}, bits);
     return r;
   }

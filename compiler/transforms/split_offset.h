@@ -34,6 +34,7 @@ class OffsetSplitter {
 
   mlir::Value toI64(mlir::Value scalarOrTile);
   mlir::Value addScalars(mlir::Value a, mlir::Value b);         ///< i64 or null
+  mlir::Value multiplyScalars(mlir::Value a, mlir::Value b);    ///< i64
   /// Sum of two offset tiles: 32 bits when both have 32 and the exact sum provably fits, else 64.
   OffsetTile add(OffsetTile a, OffsetTile b);
   /// The tile, with `bits` (32 or 64); zeros of `shape` when there is none.

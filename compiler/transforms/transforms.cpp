@@ -13,12 +13,15 @@ void addTilePasses(mlir::OpPassManager& passes, bool forHost) {
   passes.addPass(createFoldArguments());
   passes.addPass(mlir::createCanonicalizerPass());
   passes.addPass(mlir::createCSEPass());
+  passes.addPass(createWholePowers());
   if (!forHost) passes.addPass(createMultiplyNarrow());  // vectors of hosts multiply f32
   passes.addPass(createAccumulateProducts());
   passes.addPass(createGuardSteps({forHost}));  // before anything counts iterations
   passes.addPass(createRaisePointers());
   passes.addPass(createSplitCarried());
   passes.addPass(createSplitLoads());  // before anything looks at what a load is for
+  if (!forHost) passes.addPass(createJoinCats({/*keepAlike=*/true}));
+  if (!forHost) passes.addPass(createShiftByTakes());  // hosts copy pieces
   passes.addPass(createNarrowMoves());
   passes.addPass(createSinkBroadcasts());
   // Pure tile operations leave loops; loads stay (a store in the loop may change what they read).

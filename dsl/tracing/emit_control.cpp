@@ -48,8 +48,12 @@ bool loop_bound(Tracer& t, const Operand& o, const char* what, DType& widest, bo
   const TileType type = t.type_of(v);
   if (type.pointer || type.shape.rank() > 0 || is_float(type.dtype) || type.dtype == DType::i1 ||
       type.dtype == DType::u64) {
+    const char* hint = type.pointer                ? ""
+                       : type.shape.elements() > 1 ? "; combine its elements, e.g. max(x)"
+                       : type.shape.rank() > 0     ? "; take its element with to_scalar(x)"
+                                                   : "; convert with cast(x, i32)";
     t.error(std::string("the ") + what + " of a range must be an integer scalar (up to i64 or u32), found " +
-                type.to_string(),
+                type.to_string() + hint,
             o.loc);
     return false;
   }

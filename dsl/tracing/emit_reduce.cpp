@@ -169,9 +169,11 @@ Value fold_along(Tracer& t, Fold f, const Operand& o, int axis, bool is_scan, bo
   if (t.is_bad(v) || !check_axis(t, axis, t.type_of(v), o.loc)) return {0};
   DType d = t.info(v).dtype;
   if (!allowed(f, d)) {
-    t.error("'" + std::string(verb) + "' is not defined on " + t.type_of(v).to_string() +
-                (f == Fold::any || f == Fold::all ? "; it takes i1, e.g. x != 0" : ""),
-            o.loc);
+    const char* hint = f == Fold::any || f == Fold::all ? "; it takes i1, e.g. x != 0"
+                       : d == DType::i1                 ? "; conditions combine with any(x), all(x) or sum(x)"
+                       : f == Fold::xor_sum             ? "; it takes integers"
+                                                        : "";
+    t.error("'" + std::string(verb) + "' is not defined on " + t.type_of(v).to_string() + hint, o.loc);
     return {0};
   }
   v = convert_value(t, v, accumulator(f, d), o.loc);

@@ -273,7 +273,8 @@ Value take(const Operand& o, const Operand& indices, int axis) {
   for (int d = 0; fits && d < s.rank(); ++d) fits = d == axis || s[d] == x.type.shape[d];
   if (!fits || i.type.pointer || i.type.dtype != DType::i32) {
     x.t->error("take needs i32 indices that agree with " + x.type.to_string() + " outside axis " +
-                   std::to_string(axis) + ", found " + i.type.to_string(),
+                   std::to_string(axis) + ", found " + i.type.to_string() +
+                   (fits && !i.type.pointer ? "; convert with cast(x, i32)" : ""),
                indices.loc);
     return {0};
   }

@@ -1,6 +1,7 @@
 // emit_sort.cpp - sorting along an axis as a bitonic network of exchanges between partners. Where only the first few are
 // wanted, runs of as many are sorted; of two runs in opposite order the elementwise minimum has the first few of both,
-// and needs a merge to be a run again: every such step leaves half of the elements.
+// and needs a merge to be a run again: every such step leaves half of the elements. Places, where they are wanted, are the
+// lower half of a key of twice the width: one comparison orders both.
 #include "dsl/tracing/emit_at.h"
 #include "dsl/tracing/emit_rules.h"
 
@@ -28,6 +29,23 @@ struct Keys {
     if (!is_float(given)) return inverted(x);
     const Value isNumber = at.apply(Op::eq, x, x);
     return at.choose(isNumber, inverted(turned(reinterpret(at(x), type))), largest_integer(type));
+  }
+  /// The type whose upper half is a key and whose lower half is a place below `places`; nothing: there is none.
+  std::optional<DType> typeOfBoth(int64_t places) const {
+    if (size_of(type) > 4) return std::nullopt;
+    const bool isSmall = size_of(type) <= 2 && places <= int64_t{1} << 16;
+    return is_unsigned(type) ? (isSmall ? DType::u32 : DType::u64) : (isSmall ? DType::i32 : DType::i64);
+  }
+  Value join(Value key, Value place, DType both) const {
+    const Value upper = at.apply(Op::shl, convert(at(key), both), bits_of(both) / 2);
+    return at.apply(Op::bit_or, upper, convert(at(place), both));
+  }
+  Value keyOf(Value joined, DType both) const {
+    return convert(at(at.apply(Op::shr, joined, bits_of(both) / 2)), type);
+  }
+  Value placeOf(Value joined, DType both) const {
+    if (bits_of(both) == 32) joined = at.apply(Op::bit_and, joined, 0xffff);
+    return convert(at(joined), DType::i32);
   }
   /// A key comes before another one; of equal ones the first place.
   Value is_less(Value key, Value than, Value place, Value than_place) const {
@@ -79,14 +97,20 @@ Value sort(const Operand& o, int along, bool descending, Value* indices, std::op
   }
   Value i = reshape(at(arange(0, padded, o.loc)), line);
   Value place = indices ? broadcast_to(at(i), whole) : Value{0};
+  const std::optional<DType> both = indices ? keys.typeOfBoth(padded) : std::nullopt;
+  if (both) key = keys.join(key, place, *both);
+  const bool isApart = indices && !both;  // places beside keys
+  // Two words take as long to be compared as to be chosen from.
+  const bool hasExtremes = size_of(both.value_or(keys.type)) <= 4;
   // Where a run ends up ascending is where the bit `direction` of the index is clear.
   auto exchange = [&](int64_t far, int64_t direction) {
     auto is_clear = [&](int64_t bit) { return at.apply(Op::eq, at.apply(Op::bit_and, i, bit), 0); };
     const Value wants_less = at.apply(Op::bit_xor, at.apply(Op::bit_xor, is_clear(far), is_clear(direction)), true);
     const Value partner = broadcast_to(at(at.apply(Op::bit_xor, i, far)), whole);
     const Value other = take(at(key), at(partner), axis);
-    if (!indices) {
-      key = at.choose(wants_less, at.apply(Op::min, key, other), at.apply(Op::max, key, other));
+    if (!isApart) {
+      key = hasExtremes ? at.choose(wants_less, at.apply(Op::min, key, other), at.apply(Op::max, key, other))
+                        : at.choose(at.apply(Op::bit_xor, at.apply(Op::lt, other, key), wants_less), key, other);
       return;
     }
     const Value there = take(at(place), at(partner), axis);
@@ -103,7 +127,7 @@ Value sort(const Operand& o, int along, bool descending, Value* indices, std::op
     Shape half = whole, behind = zero;
     half[axis] = behind[axis] = rows;
     const Value a = extract(at(key), zero, half), b = extract(at(key), behind, half);
-    if (indices) {
+    if (isApart) {
       const Value p = extract(at(place), zero, half), q = extract(at(place), behind, half);
       const Value less = keys.is_less(b, a, q, p);
       key = at.choose(less, b, a);
@@ -118,8 +142,9 @@ Value sort(const Operand& o, int along, bool descending, Value* indices, std::op
   Shape wanted = type.shape;
   if (first) wanted[axis] = *first;
   auto cut = [&](Value v) { return whole[axis] > wanted[axis] ? extract(at(v), zero, wanted) : v; };
-  if (indices) *indices = cut(place);
-  return keys.back(cut(key));
+  key = cut(key);
+  if (indices) *indices = both ? keys.placeOf(key, *both) : cut(place);
+  return keys.back(both ? keys.keyOf(key, *both) : key);
 }
 
 }  // namespace tile::detail

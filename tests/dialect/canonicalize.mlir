@@ -61,6 +61,23 @@ func.func @splats(%x: f32) -> tensor<4x2xf32> {
 
 // -----
 
+// So are those of constants.
+// CHECK-LABEL: func.func @constants(
+// CHECK-DAG: %[[Z:.*]] = arith.constant dense<0.000000e+00> : tensor<1x64xf32>
+// CHECK-DAG: %[[S:.*]] = arith.constant dense<7> : tensor<4x8xi32>
+// CHECK-NEXT: return %[[Z]], %[[S]]
+func.func @constants() -> (tensor<1x64xf32>, tensor<4x8xi32>) {
+  %c7 = arith.constant 7 : i32
+  %z = arith.constant dense<0.0> : tensor<4x64xf32>
+  %line = tile.extract %z [1, 0] : tensor<4x64xf32> -> tensor<1x64xf32>
+  %s = tile.splat %c7 : i32 -> tensor<1x4xi32>
+  %t = tile.trans %s, [1, 0] : tensor<1x4xi32> -> tensor<4x1xi32>
+  %b = tile.broadcast %t : tensor<4x1xi32> -> tensor<4x8xi32>
+  return %line, %b : tensor<1x64xf32>, tensor<4x8xi32>
+}
+
+// -----
+
 // CHECK-LABEL: func.func @nothing_to_do(
 // CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<1x8xf32>
 // CHECK-NEXT: return %[[X]], %[[X]], %[[X]], %[[X]]

@@ -101,7 +101,7 @@ TEST(Errors, Shapes) {
   EXPECT_TILE_ERROR(__LINE__, "permute must name each of the 2 dims of tile<4x2xf32> once, found {0, 0}", [] { auto r = permute(zeros({4, 2}, f32), {0, 0}); });
   EXPECT_TILE_ERROR(__LINE__, "tiles put together along axis 0 must agree in everything else", [] { auto r = cat(zeros({4, 2}, f32), zeros({4, 3}, f32)); });
   EXPECT_TILE_ERROR(__LINE__, "extract needs one offset and one size per dim, inside tile<4x4xf32>, found offsets {2, 0} and sizes {4, 4}", [] { auto r = extract(zeros({4, 4}, f32), {2, 0}, {4, 4}); });
-  EXPECT_TILE_ERROR(__LINE__, "take needs i32 indices", [] { auto r = take(zeros({4}, f32), zeros({4}, i64), 0); });
+  EXPECT_TILE_ERROR(__LINE__, "found tile<4xi64>; convert with cast(x, i32)", [] { auto r = take(zeros({4}, f32), zeros({4}, i64), 0); });
   EXPECT_TILE_ERROR(__LINE__, "split needs a tile whose last dim has size 2", [] { auto r = split(zeros({4}, f32)); });
   EXPECT_TILE_ERROR(__LINE__, "trans needs a tile, found the scalar f32", [](F32 x) { auto r = trans(x); });
   EXPECT_TILE_ERROR(__LINE__, "to_scalar needs a tile of one element, found tile<4xf32>", [] { auto r = to_scalar(zeros({4}, f32)); });
@@ -178,7 +178,8 @@ TEST(Errors, Reductions) {
   EXPECT_TILE_ERROR(__LINE__, "axis 2 is out of range for tile<4x4xf32>", [] { auto r = max(zeros({4, 4}, f32), axis(2)); });
   EXPECT_TILE_ERROR(__LINE__, "'any' is not defined on tile<4xi32>; it takes i1", [] { auto r = any(arange(0, 4), axis(0)); });
   EXPECT_TILE_ERROR(__LINE__, "sum needs a tile of numbers, found f32", [](F32 x) { auto r = sum(x, axis(0)); });
-  EXPECT_TILE_ERROR(__LINE__, "'xor_sum' is not defined on tile<4xf32>", [] { auto r = xor_sum(zeros({4}, f32), axis(0)); });
+  EXPECT_TILE_ERROR(__LINE__, "'max' is not defined on tile<4xi1>; conditions combine with any(x), all(x) or sum(x)", [] { auto r = max(zeros({4}, i1), axis(0)); });
+  EXPECT_TILE_ERROR(__LINE__, "'xor_sum' is not defined on tile<4xf32>; it takes integers", [] { auto r = xor_sum(zeros({4}, f32), axis(0)); });
 }
 TEST(Errors, Combiners) {
   EXPECT_TILE_ERROR(__LINE__, "a combiner may use only its arguments and constants", [](F32 x) { auto r = reduce(zeros({4}, f32), axis(0), [&](Tile a, Tile b) { return a + x * b; }); });
@@ -424,7 +425,8 @@ TEST(Errors, LoopsWithoutAnEnd) {
 }
 
 TEST(Errors, Ranges) {
-  EXPECT_TILE_ERROR(__LINE__, "the end of a range must be an integer scalar", [](F32 x) { for (auto i : range(x)) (void)i; });
+  EXPECT_TILE_ERROR(__LINE__, "found f32; convert with cast(x, i32)", [](F32 x) { for (auto i : range(x)) (void)i; });
+  EXPECT_TILE_ERROR(__LINE__, "found tile<1xi32>; take its element with to_scalar(x)", [] { for (auto i : range(max(arange(0, 4), axis(0)))) (void)i; });
   EXPECT_TILE_ERROR(__LINE__, "the end of a range must be an integer scalar", [] { for (auto i : range(0.5)) (void)i; });
   EXPECT_TILE_ERROR(__LINE__, "the step of a range must be positive, found 0", [](I32 n) { for (auto i : range(0, n, 0)) (void)i; });
   EXPECT_TILE_ERROR(__LINE__, "the start of a range must be an integer scalar (up to i64 or u32), found tile<4xi32>", [](I32 n) { for (auto i : range(arange(0, 4), n)) (void)i; });

@@ -112,6 +112,9 @@ TEST(Ir, Across) {
   EXPECT_IR("arith.cmpf oeq, %cst, %2 : tensor<8xf32>", [] { auto r = argmax(zeros({8}, f32), axis(0)); });
   EXPECT_IR("tile.reduce %4 axis 0 : (tensor<8xi32>) -> tensor<1xi32>",
             [] { auto r = argmin(zeros({8}, f32), axis(0)); });
+  // Places below keys: the smaller of two has the smaller key, or of equal ones the first place.
+  EXPECT_IR("arith.minsi", [] { auto r = argsort(zeros({8}, f16), axis(0)); });
+  EXPECT_IR("arith.shli %", [] { auto r = argsort(zeros({8}, f32), axis(0)); });
   EXPECT_IR("arith.mulf", [] { auto r = reduce(zeros({8}, f32), axis(0), [](Tile a, Tile b) { return a * b; }); });
   const Traced two = trace_of([] {
     auto [v, i] = reduce({zeros({8}, f32), arange(0, 8)}, axis(0), [](Tile a, Tile i, Tile b, Tile j) {
@@ -229,6 +232,29 @@ TEST(ControlFlow, PointersAreConstEachByItself) {
       store(r, 2.f);
     }
   });
+}
+
+TEST(Literals, OfNarrowTypes) {
+  const Traced t = trace_of([](Ptr<const half> h, Ptr<const float> f, Ptr<const fp8_e4m3> e) {
+    static_check((load(h) * half(2.f) > half(1.f)).dtype() == i1, "halves meet halves");
+    static_check((load(h) + bfloat16(2.f)).dtype() == f16, "they take the type they meet");
+    static_check((load(f) + half(2.f)).dtype() == f32, "a wider one, too");
+    static_check(load(e, {.mask = load(f) > half(0.f), .other = fp8_e4m3(1.f)}).dtype() == f8e4m3, "as options, too");
+    Tile alone = bfloat16(1.f);
+    static_check(alone.dtype() == bf16, "alone they are what they are");
+  });
+  EXPECT_TRUE(t.ok()) << t.error().to_string();
+}
+
+// Two of them are not operands of a tile: C++ computes.
+TEST(Literals, NarrowTypesOfTheHostStayNumbers) {
+  constexpr half a(2.f), b(-3.f);
+  constexpr bfloat16 c(.5f);
+  static_assert(a + b == -1.f && a - b == 5.f && a * b == -6.f && b / a == -1.5f && -a == half(-2.f) && !half(0.f));
+  static_assert(b < a && a > b && b <= b && a >= b && a != b && !(a == b));
+  static_assert(a * c == 1.f && c < a && c != a && a * 2 == 4.f && 1.0 - c == .5);
+  const half nan(NAN);
+  EXPECT_FALSE(nan == nan || nan < a || nan >= a);
 }
 
 TEST(ControlFlow, LoopHints) {

@@ -174,6 +174,38 @@ TEST(Shapes, BoxesAcrossLanes) {
   }
 }
 
+// Tiles moved along an axis, and what fills the place they left: a constant, a line of the tile, what was pushed out.
+TEST(Shapes, Shifted) {
+  for (const Shape& s : {Shape{16, 64}, {5, 14}, {4, 3, 16}, {128}})
+    for (size_t axis = 0; axis < s.size(); ++axis)
+      for (int64_t by : {1, 2})
+        for (const char* filling : {"constant", "line", "wrapped"}) {
+          if (by > 1 && filling[0] == 'l') continue;
+          int64_t inner = 1;
+          for (size_t d = axis + 1; d < s.size(); ++d) inner *= s[d];
+          std::vector<int32_t> want;
+          for (int64_t i = 0; i < count(s); ++i) {
+            const int64_t at = i / inner % s[axis];
+            const int64_t from = at >= by ? -by : filling[0] == 'w' ? s[axis] - by : -at;
+            want.push_back(at < by && filling[0] == 'c' ? 7 : static_cast<int32_t>(i + from * inner));
+          }
+          Shape rest = s, edge = s, zero(s.size(), 0), end = zero;
+          rest[axis] -= by, edge[axis] = by, end[axis] = s[axis] - by;
+          auto offsets = [](const Shape& o) { return fmt::format("[{}]", fmt::join(o, ", ")); };
+          std::string body =
+              fmt::format("  %k = tile.extract %a {} : tensor<{}{{e}}> -> tensor<{}{{e}}>\n", offsets(zero), shapeText(s),
+                          shapeText(rest));
+          if (filling[0] == 'c')
+            body += fmt::format("  %f = arith.constant dense<7> : tensor<{}{{e}}>\n", shapeText(edge));
+          else
+            body += fmt::format("  %f = tile.extract %a {} : tensor<{}{{e}}> -> tensor<{}{{e}}>\n",
+                                offsets(filling[0] == 'l' ? zero : end), shapeText(s), shapeText(edge));
+          body += fmt::format("  %r = tile.cat %f, %k axis {} : tensor<{}{{e}}>, tensor<{}{{e}}> -> tensor<{}{{e}}>\n",
+                              axis, shapeText(edge), shapeText(rest), shapeText(s));
+          expectMoves(s, s, body, want, by == 1 ? 4 : 1);
+        }
+}
+
 TEST(Shapes, RowAndColumnVectorsMeet) {
   // r[i][j] = a[i] + a[j]: one vector along each dim of the same tile.
   std::vector<int32_t> want;

@@ -141,3 +141,56 @@ func.func @in_place(%x: !tile.ptr<f32>, %n: i32) attributes {tile.kernel, tile.n
   }
   return
 }
+
+// -----
+// Fields of records of eight do not meet, whichever records they are of, in other iterations either; what lies a whole
+// record further on may be the same field of another one.
+// CHECK-LABEL: func.func @fields
+// CHECK-NOT: tile.barrier
+// CHECK: return
+func.func @fields(%x: !tile.ptr<f32>, %places: !tile.view<1xi32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c3 = arith.constant 3 : i32
+  %eight = arith.constant dense<8> : tensor<128xi32>
+  scf.for %i = %c0 to %n step %c1 : i32 {
+    %r = tile.load %places[%i : i32] : !tile.view<1xi32> -> tensor<128xi32>
+    %o = arith.muli %r, %eight : tensor<128xi32>
+    %v = tile.gather %x offsets %o : tensor<128xi32> : !tile.ptr<f32> -> tensor<128xf32>
+    %p = tile.ptr_add %x, %c3 : !tile.ptr<f32>, i32
+    %w = tile.atomic_rmw add relaxed gpu %p offsets %o : tensor<128xi32>, %v : !tile.ptr<f32>, tensor<128xf32> -> tensor<128xf32>
+  }
+  return
+}
+
+// -----
+// CHECK-LABEL: func.func @records
+// CHECK: tile.gather
+// CHECK: tile.barrier
+// CHECK-NEXT: tile.scatter
+func.func @records(%x: !tile.ptr<f32>, %places: !tile.view<1xi32>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c8 = arith.constant 8 : i32
+  %eight = arith.constant dense<8> : tensor<128xi32>
+  %r = tile.load %places[%c0 : i32] : !tile.view<1xi32> -> tensor<128xi32>
+  %o = arith.muli %r, %eight : tensor<128xi32>
+  %v = tile.gather %x offsets %o : tensor<128xi32> : !tile.ptr<f32> -> tensor<128xf32>
+  %p = tile.ptr_add %x, %c8 : !tile.ptr<f32>, i32
+  tile.scatter %v, %p offsets %o : tensor<128xi32> : tensor<128xf32>, !tile.ptr<f32>
+  return
+}
+
+// -----
+// Two numbers side by side.
+// CHECK-LABEL: func.func @numbers
+// CHECK-NOT: tile.barrier
+// CHECK: return
+func.func @numbers(%x: !tile.ptr<f32>, %y: !tile.ptr<f32>, %i: i32, %a: f32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c1 = arith.constant 1 : i32
+  %p = tile.ptr_add %x, %i : !tile.ptr<f32>, i32
+  %q = tile.ptr_add %p, %c1 : !tile.ptr<f32>, i32
+  tile.scatter %a, %p : f32, !tile.ptr<f32>
+  %b = tile.gather %q : !tile.ptr<f32> -> f32
+  tile.scatter %b, %y : f32, !tile.ptr<f32>
+  return
+}

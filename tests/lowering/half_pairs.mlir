@@ -121,3 +121,47 @@ func.func @rest(%x: !tile.view<1xf32> {tile.align = 16 : i32, tile.unit_stride =
   tile.store %low, %y[%c0 : i32] : tensor<1024xf32>, !tile.view<1xf32>
   return
 }
+
+// -----
+
+// Signs are changed in pairs.
+// CHECK: entry signs(
+// CHECK-NOT: {{(neg|abs).f16[ \t]}}
+// CHECK: abs.f16x2
+// CHECK-NOT: {{(neg|abs).f16[ \t]}}
+// CHECK: neg.f16x2
+// CHECK: ret;
+// SM80: entry signs(
+// SM80-NOT: {{(neg|abs).f16[ \t]}}
+// SM80: abs.f16x2
+// SM80: neg.f16x2
+// SM80: ret;
+func.func @signs(%x: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 16, 1>, tile.dim_multiple_of = array<i32: 16, 16>}, %y: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 16, 1>, tile.dim_multiple_of = array<i32: 16, 16>}) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %i = arith.constant 0 : i32
+  %v = tile.load %x[%i, %i : i32, i32] : !tile.view<2xf16> -> tensor<32x64xf16>
+  %a = math.absf %v : tensor<32x64xf16>
+  %s = arith.addf %a, %v : tensor<32x64xf16>
+  %n = arith.negf %s : tensor<32x64xf16>
+  tile.store %n, %y[%i, %i : i32, i32] : tensor<32x64xf16>, !tile.view<2xf16>
+  return
+}
+
+// -----
+
+// Quotients of halves are those of f32, which have quick instructions: no IEEE division, which is a call.
+// CHECK: entry quotients(
+// CHECK-NOT: div.rn
+// CHECK: div.full.ftz.f32
+// CHECK-NOT: div.rn
+// CHECK: ret;
+// SM80: entry quotients(
+// SM80-NOT: div.rn
+// SM80: ret;
+func.func @quotients(%x: !tile.view<1xf16>, %y: !tile.view<1xf16>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %i = arith.constant 0 : i32
+  %a = tile.load %x[%i : i32] : !tile.view<1xf16> -> tensor<128xf16>
+  %b = tile.load %y[%i : i32] : !tile.view<1xf16> -> tensor<128xf16>
+  %q = arith.divf %a, %b : tensor<128xf16>
+  tile.store %q, %y[%i : i32] : tensor<128xf16>, !tile.view<1xf16>
+  return
+}

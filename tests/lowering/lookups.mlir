@@ -106,3 +106,38 @@ func.func @volatile_flags(%words: !tile.ptr<i32> {tile.align = 4 : i32}, %y: !ti
   tile.store %w, %y[%c0 : i32] : tensor<512xi32>, !tile.view<1xi32>
   return
 }
+
+// -----
+// Four columns share a word of packed weights: they are in one thread, which reads it once and hands it on.
+// CHECK-LABEL: .entry shared_words
+// CHECK-COUNT-8: ld.global{{.*}}b32
+// CHECK-NOT: ld.global
+// CHECK-COUNT-8: st.shared.b32
+// CHECK-NOT: st.shared{{.*}}b8
+// CHECK: ret;
+func.func @shared_words(%t: !tile.ptr<i32>, %y: !tile.view<2xi32>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %four = arith.constant dense<4> : tensor<1x64xi32>
+  %eight = arith.constant dense<8> : tensor<1x64xi32>
+  %width = arith.constant dense<1000> : tensor<64x1xi32>
+  %rows = tile.iota : tensor<64xi32>
+  %column = tile.reshape %rows : tensor<64xi32> -> tensor<64x1xi32>
+  %starts = arith.muli %column, %width : tensor<64x1xi32>
+  %row = tile.reshape %rows : tensor<64xi32> -> tensor<1x64xi32>
+  %word = arith.divsi %row, %four : tensor<1x64xi32>
+  %in = arith.remsi %row, %four : tensor<1x64xi32>
+  %shift = arith.muli %in, %eight : tensor<1x64xi32>
+  %a = tile.broadcast %starts : tensor<64x1xi32> -> tensor<64x64xi32>
+  %b = tile.broadcast %word : tensor<1x64xi32> -> tensor<64x64xi32>
+  %c = tile.broadcast %shift : tensor<1x64xi32> -> tensor<64x64xi32>
+  %offsets = arith.addi %a, %b : tensor<64x64xi32>
+  %w = tile.gather %t offsets %offsets : tensor<64x64xi32> : !tile.ptr<i32> -> tensor<64x64xi32>
+  %byte = arith.shrui %w, %c : tensor<64x64xi32>
+  %n = arith.trunci %byte : tensor<64x64xi32> to tensor<64x64xi8>
+  %s = tile.smem_alloc : !tile.smem<64x64xi8, minor = 1>
+  tile.smem_store %n, %s : tensor<64x64xi8>, !tile.smem<64x64xi8, minor = 1>
+  %v = tile.smem_load %s : !tile.smem<64x64xi8, minor = 1> -> tensor<64x64xi8>
+  %i = arith.extui %v : tensor<64x64xi8> to tensor<64x64xi32>
+  tile.store %i, %y[%c0, %c0 : i32, i32] : tensor<64x64xi32>, !tile.view<2xi32>
+  return
+}

@@ -1,5 +1,5 @@
-// Fields of records are read as one vector by each thread, and added to as one, where records are aligned so and all of
-// it is wanted.
+// Fields of records are read as one vector by each thread, written and added to as one, where records are aligned so and
+// all of it is wanted.
 // RUN: tile-opt %s -split-input-file --tile-target=sm_90a -tile-assign-layouts -canonicalize -cse -tile-place-buffers -tile-insert-barriers -tile-emit=as=ptx -o /dev/null | FileCheck %s
 
 // Four floats of a record of six: two pairs; what the mask leaves out reads as its value.
@@ -201,5 +201,95 @@ func.func @apart(%x: !tile.ptr<f32> {tile.align = 16 : i32}, %m: i64, %k: i32 {t
   %t = arith.divf %c, %d : tensor<128xf32>
   %u = arith.divf %s, %t : tensor<128xf32>
   tile.store %u, %y[%c0 : i32] : tensor<128xf32>, !tile.view<1xf32>
+  return
+}
+
+// -----
+// Fields written one after the other are written by the last of them; a read between them, and a field that is written
+// twice, keep their order.
+// CHECK-LABEL: .entry written(
+// CHECK-NOT: bar.sync
+// CHECK-COUNT-1: st.global.v2.b32
+// CHECK-NOT: st.global
+// CHECK: ret;
+// CHECK-LABEL: .entry read_between(
+// CHECK: st.global.b32
+// CHECK-NOT: st.global.v2
+// CHECK: ret;
+// CHECK-LABEL: .entry twice(
+// CHECK: mul.{{.*}}f32 [[B:%r[0-9]+]],
+// CHECK: st.global.v2.b32 [%{{.*}}], {[[B]], %r{{[0-9]+}}};
+// CHECK: ret;
+func.func @written(%x: !tile.ptr<f32> {tile.align = 16 : i32}, %i: !tile.view<1xi32>, %v: !tile.view<1xf32>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %1 = arith.constant 1 : i32
+  %two = arith.constant dense<2> : tensor<128xi32>
+  %n = tile.load %i[%c0 : i32] : !tile.view<1xi32> -> tensor<128xi32>
+  %a = tile.load %v[%c0 : i32] : !tile.view<1xf32> -> tensor<128xf32>
+  %at = arith.muli %n, %two : tensor<128xi32>
+  %x1 = tile.ptr_add %x, %1 : !tile.ptr<f32>, i32
+  tile.scatter %a, %x offsets %at : tensor<128xi32> : tensor<128xf32>, !tile.ptr<f32>
+  %b = arith.mulf %a, %a : tensor<128xf32>
+  tile.scatter %b, %x1 offsets %at : tensor<128xi32> : tensor<128xf32>, !tile.ptr<f32>
+  return
+}
+
+// -----
+func.func @read_between(%x: !tile.ptr<f32> {tile.align = 16 : i32}, %i: !tile.view<1xi32>, %v: !tile.view<1xf32>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %1 = arith.constant 1 : i32
+  %two = arith.constant dense<2> : tensor<128xi32>
+  %n = tile.load %i[%c0 : i32] : !tile.view<1xi32> -> tensor<128xi32>
+  %a = tile.load %v[%c0 : i32] : !tile.view<1xf32> -> tensor<128xf32>
+  %at = arith.muli %n, %two : tensor<128xi32>
+  %x1 = tile.ptr_add %x, %1 : !tile.ptr<f32>, i32
+  tile.scatter %a, %x offsets %at : tensor<128xi32> : tensor<128xf32>, !tile.ptr<f32>
+  %b = tile.gather %x offsets %n : tensor<128xi32> : !tile.ptr<f32> -> tensor<128xf32>
+  tile.scatter %b, %x1 offsets %at : tensor<128xi32> : tensor<128xf32>, !tile.ptr<f32>
+  return
+}
+
+// -----
+func.func @twice(%x: !tile.ptr<f32> {tile.align = 16 : i32}, %i: !tile.view<1xi32>, %v: !tile.view<1xf32>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %1 = arith.constant 1 : i32
+  %two = arith.constant dense<2> : tensor<128xi32>
+  %n = tile.load %i[%c0 : i32] : !tile.view<1xi32> -> tensor<128xi32>
+  %a = tile.load %v[%c0 : i32] : !tile.view<1xf32> -> tensor<128xf32>
+  %at = arith.muli %n, %two : tensor<128xi32>
+  %b = arith.mulf %a, %a : tensor<128xf32>
+  %x1 = tile.ptr_add %x, %1 : !tile.ptr<f32>, i32
+  tile.scatter %a, %x offsets %at : tensor<128xi32> : tensor<128xf32>, !tile.ptr<f32>
+  tile.scatter %b, %x offsets %at : tensor<128xi32> : tensor<128xf32>, !tile.ptr<f32>
+  tile.scatter %a, %x1 offsets %at : tensor<128xi32> : tensor<128xf32>, !tile.ptr<f32>
+  return
+}
+
+// -----
+// The fields of one record, read by all threads.
+// CHECK-LABEL: .entry of_all(
+// CHECK-COUNT-1: ld.global.v4.b32
+// CHECK-NOT: ld.global
+// CHECK: ret;
+func.func @of_all(%x: !tile.ptr<f32> {tile.align = 16 : i32}, %i: i32, %y: !tile.view<1xf32>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c2 = arith.constant 2 : i32
+  %c3 = arith.constant 3 : i32
+  %c4 = arith.constant 4 : i32
+  %at = arith.muli %i, %c4 : i32
+  %x0 = tile.ptr_add %x, %at : !tile.ptr<f32>, i32
+  %x1 = tile.ptr_add %x0, %c1 : !tile.ptr<f32>, i32
+  %x2 = tile.ptr_add %x0, %c2 : !tile.ptr<f32>, i32
+  %x3 = tile.ptr_add %x0, %c3 : !tile.ptr<f32>, i32
+  %a = tile.gather %x0 : !tile.ptr<f32> -> f32
+  %b = tile.gather %x1 : !tile.ptr<f32> -> f32
+  %c = tile.gather %x2 : !tile.ptr<f32> -> f32
+  %d = tile.gather %x3 : !tile.ptr<f32> -> f32
+  %s = arith.divf %a, %b : f32
+  %t = arith.divf %c, %d : f32
+  %u = arith.mulf %s, %t : f32
+  %v = tile.splat %u : f32 -> tensor<128xf32>
+  tile.store %v, %y[%c0 : i32] : tensor<128xf32>, !tile.view<1xf32>
   return
 }

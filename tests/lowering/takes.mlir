@@ -55,3 +55,21 @@ func.func @steps(%x: !tile.view<1xf32> {tile.align = 16 : i32, tile.unit_stride 
   tile.store %b, %y[%c0 : i32] : tensor<1024xf32>, !tile.view<1xf32>
   return
 }
+
+// Rows from elsewhere keep their columns: four of them are written and read at a time, whatever the rows are.
+// PTX-LABEL: .entry rows(
+// PTX: st.shared.v4
+// PTX-NOT: ld.shared.b32
+// PTX: ld.shared.v4
+// PTX-NOT: ld.shared.b32
+// PTX: ret;
+func.func @rows(%x: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 4, 1>}, %y: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 4, 1>}, %z: !tile.view<1xi32>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %i = tile.load %z[%c0 : i32] : !tile.view<1xi32> -> tensor<32xi32>
+  %column = tile.reshape %i : tensor<32xi32> -> tensor<32x1xi32>
+  %rows = tile.broadcast %column : tensor<32x1xi32> -> tensor<32x64xi32>
+  %a = tile.load %x[%c0, %c0 : i32, i32] : !tile.view<2xf32> -> tensor<32x64xf32>
+  %b = tile.take %a, %rows axis 0 : tensor<32x64xf32>, tensor<32x64xi32> -> tensor<32x64xf32>
+  tile.store %b, %y[%c0, %c0 : i32, i32] : tensor<32x64xf32>, !tile.view<2xf32>
+  return
+}

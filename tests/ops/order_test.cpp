@@ -75,6 +75,10 @@ TEST(Order, Integers) {
   check_sort<int64_t>(1, 9, 1, false);
   check_sort<uint32_t>(16, 1, 0, true);
   check_sort<int16_t>(1, 1, 1, false);
+  check_sort<int16_t>(3, 70, 1, true);
+  check_sort<uint16_t>(2, 130, 1, false);
+  check_sort<int8_t>(6, 40, 0, true);
+  check_sort<uint64_t>(2, 33, 1, true);
 }
 
 /// The first k of rows of n numbers with many equal ones, and where they were: as a stable sort has them.

@@ -13,7 +13,7 @@
 // BULK: tile.tma_store %{{.*}}, %arg2[{{.*}}] through %{{.*}} {tile.box = array<i64: 2, 8, 8, 64>} : tensor<128x64xf16>
 // BULK-NOT: tile.reshape
 // STAGED-LABEL: func.func @patch
-// STAGED-DAG: %[[EIGHT:.*]] = tile.splat %c8_i32 : i32 -> tensor<128xi32>
+// STAGED-DAG: %[[EIGHT:.*]] = arith.constant dense<8> : tensor<128xi32>
 // STAGED-DAG: %[[ROW:.*]] = tile.iota : tensor<128xi32>
 // STAGED: arith.remui %[[ROW]], %[[EIGHT]]
 // STAGED: %[[ROWS:.*]] = arith.divui %[[ROW]], %[[EIGHT]]
@@ -81,7 +81,7 @@ func.func @odd_patch(%X: !tile.view<4 x f16> {tile.align = 16 : i32, tile.unit_s
 // BULK-NOT: tile.load
 // BULK: tile.mma wgmma_f16
 // STAGED-LABEL: func.func @channels_first
-// STAGED-DAG: %[[PIXELS:.*]] = tile.splat %c32_i32 : i32 -> tensor<128xi32>
+// STAGED-DAG: %[[PIXELS:.*]] = arith.constant dense<32> : tensor<128xi32>
 // STAGED-DAG: %[[COLUMN:.*]] = tile.iota : tensor<128xi32>
 // STAGED: arith.remui %[[COLUMN]], %[[PIXELS]]
 // STAGED: arith.divui %[[COLUMN]], %[[PIXELS]]

@@ -1,4 +1,4 @@
-// Rows that are combined in blocks lie in registers of one thread, so that no warp waits for another.
+// Rows that are combined, in blocks or few of them, lie in registers of one thread, so that no thread waits for another.
 // RUN: tile-opt %s -split-input-file --tile-target=sm_90a -tile-assign-layouts -canonicalize -cse -tile-place-buffers | FileCheck %s
 
 // CHECK-LABEL: func.func @halved
@@ -153,14 +153,15 @@ func.func @many_vectors(%x: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_
 }
 
 // -----
-// One sum alone leaves room enough: a row for each warp.
+// One sum leaves room enough: a row for each warp, which sums it, too.
 // CHECK-LABEL: func.func @one_vector
 // CHECK: tile.load {{.*}} tensor<4x1024xf16, #tile.layout<4x1024 regs [1:8*1, 1:4*256] lanes [1:32*8] warps [0:4*1]>>
 func.func @one_vector(%x: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.dim_multiple_of = array<i32: 16, 16>, tile.stride_multiple_of = array<i32: 16, 1>}, %y: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.dim_multiple_of = array<i32: 16, 16>, tile.stride_multiple_of = array<i32: 16, 1>}, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
   %c0 = arith.constant 0 : i32
   %c4 = arith.constant 4 : i32
   %zero = arith.constant dense<0.0> : tensor<1x1024xf32>
-  %r = scf.for %i = %c0 to %n step %c4 iter_args(%a = %zero) -> (tensor<1x1024xf32>) : i32 {
+  %none = arith.constant dense<0.0> : tensor<4x1xf32>
+  %r:2 = scf.for %i = %c0 to %n step %c4 iter_args(%a = %zero, %b = %none) -> (tensor<1x1024xf32>, tensor<4x1xf32>) : i32 {
     %h = tile.load %x[%i, %c0 : i32, i32] : !tile.view<2xf16> -> tensor<4x1024xf16>
     %f = arith.extf %h : tensor<4x1024xf16> to tensor<4x1024xf32>
     %se = tile.reduce %f axis 0 : (tensor<4x1024xf32>) -> tensor<1x1024xf32> {
@@ -169,8 +170,34 @@ func.func @one_vector(%x: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_st
       tile.yield %w : f32
     }
     %na = arith.addf %a, %se : tensor<1x1024xf32>
-    scf.yield %na : tensor<1x1024xf32>
+    %row = tile.reduce %f axis 1 : (tensor<4x1024xf32>) -> tensor<4x1xf32> {
+    ^bb0(%p: f32, %q: f32):
+      %w = arith.addf %p, %q : f32
+      tile.yield %w : f32
+    }
+    %nb = arith.addf %b, %row : tensor<4x1xf32>
+    scf.yield %na, %nb : tensor<1x1024xf32>, tensor<4x1xf32>
   }
-  tile.store %r, %y[%c0, %c0 : i32, i32] : tensor<1x1024xf32>, !tile.view<2xf32>
+  tile.store %r#0, %y[%c0, %c0 : i32, i32] : tensor<1x1024xf32>, !tile.view<2xf32>
+  tile.store %r#1, %y[%c4, %c0 : i32, i32] : tensor<4x1xf32>, !tile.view<2xf32>
+  return
+}
+
+// -----
+// Nothing but a sum over two vectors of every row: both in one thread.
+// CHECK-LABEL: func.func @short_axis
+// CHECK: tile.load {{.*}} tensor<64x2x64xf16, #tile.layout<64x2x64 regs [2:8*1, 0:4*8, 1:2*1] lanes [2:8*8, 0:2*32, 0:2*1] warps [0:4*2]>>
+// CHECK-NOT: tile.scratch
+// CHECK: return
+func.func @short_axis(%x: !tile.view<3xf16> {tile.align = 16 : i32, tile.unit_stride = 2 : i32, tile.dim_multiple_of = array<i32: 16, 2, 16>, tile.stride_multiple_of = array<i32: 16, 16, 1>}, %y: !tile.view<3xf32>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %v = tile.load %x[%c0, %c0, %c0 : i32, i32, i32] : !tile.view<3xf16> -> tensor<64x2x64xf16>
+  %f = arith.extf %v : tensor<64x2x64xf16> to tensor<64x2x64xf32>
+  %sum = tile.reduce %f axis 1 : (tensor<64x2x64xf32>) -> tensor<64x1x64xf32> {
+  ^bb0(%a: f32, %b: f32):
+    %w = arith.addf %a, %b : f32
+    tile.yield %w : f32
+  }
+  tile.store %sum, %y[%c0, %c0, %c0 : i32, i32, i32] : tensor<64x1x64xf32>, !tile.view<3xf32>
   return
 }

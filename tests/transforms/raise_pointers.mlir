@@ -187,6 +187,32 @@ func.func @shapes(%p: !tile.ptr<f16>, %n: i64) attributes {tile.kernel} {
 
 // -----
 
+// What differs by a number is seen to, however it was written: 2 (6 m + 1) + 1 is 12 m and 3.
+// CHECK-LABEL: func.func @field(
+// CHECK: %[[M:.*]] = arith.muli %arg1, %c12_i64 : i64
+// CHECK: %[[S:.*]] = arith.addi %[[M]], %c3_i64 : i64
+// CHECK: %[[P:.*]] = tile.ptr_add %arg0, %[[S]]
+// CHECK: tile.gather %[[P]] offsets
+func.func @field(%p: !tile.ptr<f32>, %m: i64) attributes {tile.kernel} {
+  %n = tile.iota : tensor<8xi64>
+  %two = arith.constant dense<2> : tensor<8xi64>
+  %six = arith.constant dense<6> : tensor<8xi64>
+  %one = arith.constant dense<1> : tensor<8xi64>
+  %ms = tile.splat %m : i64 -> tensor<8xi64>
+  %r = arith.addi %ms, %n : tensor<8xi64>
+  %a = arith.muli %r, %six : tensor<8xi64>
+  %b = arith.addi %a, %one : tensor<8xi64>
+  %c = arith.muli %b, %two : tensor<8xi64>
+  %d = arith.addi %c, %one : tensor<8xi64>
+  %ps = tile.splat %p : !tile.ptr<f32> -> tensor<8x!tile.ptr<f32>>
+  %at = tile.ptr_add %ps, %d : tensor<8x!tile.ptr<f32>>, tensor<8xi64>
+  %v = tile.gather %at : tensor<8x!tile.ptr<f32>> -> tensor<8xf32>
+  tile.scatter %v, %at : tensor<8xf32>, tensor<8x!tile.ptr<f32>>
+  return
+}
+
+// -----
+
 func.func @from_outside(%p: tensor<4x!tile.ptr<f32>>) {
   // expected-error @+1 {{a tile of pointers comes from an operation that has no offset form}}
   %v = tile.gather %p : tensor<4x!tile.ptr<f32>> -> tensor<4xf32>

@@ -54,3 +54,40 @@ func.func @whole(%edges: !tile.view<2xi32> {tile.unit_stride = 1 : i32}, %at: i3
   %from = tile.extract %both [0, 0] : tensor<2x32xi32> -> tensor<1x32xi32>
   return %both, %from : tensor<2x32xi32>, tensor<1x32xi32>
 }
+
+// -----
+// Matrices of a product of several, one operand the other one turned: each is read once, and turned by itself.
+// CHECK-LABEL: @matrices
+// CHECK-DAG: %[[FIRST:.*]] = tile.load %arg0[%arg1, {{.*}} tensor<1x32x64xf16>
+// CHECK-DAG: %[[AT:.*]] = arith.addi %{{.*}}, %c1
+// CHECK-DAG: %[[SECOND:.*]] = tile.load %arg0[%[[AT]], {{.*}} tensor<1x32x64xf16>
+// CHECK-NOT: tile.load
+// CHECK-DAG: tile.trans %[[FIRST]], [0, 2, 1]
+// CHECK-DAG: tile.trans %[[SECOND]], [0, 2, 1]
+// CHECK-NOT: tile.extract
+func.func @matrices(%x: !tile.view<3xf16> {tile.unit_stride = 2 : i32}, %at: i32)
+    -> (tensor<1x32x64xf16>, tensor<1x64x32xf16>, tensor<1x32x64xf16>, tensor<1x64x32xf16>) {
+  %c0 = arith.constant 0 : i32
+  %both = tile.load %x[%at, %c0, %c0 : i32, i32, i32] : !tile.view<3xf16> -> tensor<2x32x64xf16>
+  %turned = tile.trans %both, [0, 2, 1] : tensor<2x32x64xf16> -> tensor<2x64x32xf16>
+  %a0 = tile.extract %both [0, 0, 0] : tensor<2x32x64xf16> -> tensor<1x32x64xf16>
+  %b0 = tile.extract %turned [0, 0, 0] : tensor<2x64x32xf16> -> tensor<1x64x32xf16>
+  %a1 = tile.extract %both [1, 0, 0] : tensor<2x32x64xf16> -> tensor<1x32x64xf16>
+  %b1 = tile.extract %turned [1, 0, 0] : tensor<2x64x32xf16> -> tensor<1x64x32xf16>
+  return %a0, %b0, %a1, %b1 : tensor<1x32x64xf16>, tensor<1x64x32xf16>, tensor<1x32x64xf16>, tensor<1x64x32xf16>
+}
+
+// -----
+// Heads side by side in a row.
+// CHECK-LABEL: @heads
+// CHECK-COUNT-2: tile.load {{.*}} tensor<32x64xf16>
+// CHECK-NOT: tile.extract
+func.func @heads(%x: !tile.view<2xf16> {tile.unit_stride = 1 : i32}, %at: i32) -> (tensor<1x32x64xf16>, tensor<1x32x64xf16>) {
+  %c0 = arith.constant 0 : i32
+  %rows = tile.load %x[%at, %c0 : i32, i32] : !tile.view<2xf16> -> tensor<32x128xf16>
+  %cut = tile.reshape %rows : tensor<32x128xf16> -> tensor<32x2x64xf16>
+  %heads = tile.trans %cut, [1, 0, 2] : tensor<32x2x64xf16> -> tensor<2x32x64xf16>
+  %first = tile.extract %heads [0, 0, 0] : tensor<2x32x64xf16> -> tensor<1x32x64xf16>
+  %second = tile.extract %heads [1, 0, 0] : tensor<2x32x64xf16> -> tensor<1x32x64xf16>
+  return %first, %second : tensor<1x32x64xf16>, tensor<1x32x64xf16>
+}

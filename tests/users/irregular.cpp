@@ -85,7 +85,7 @@ Register r1("top_p", [](Env& e) {
         }
       double mass = 0;
       for (double v : w) mass += v >= least * (1 - 1e-5) ? v : 0;
-      if (std::abs(mass - masses[r]) > 2e-3 * total) return std::string("another mass is kept");
+      if (!(std::abs(mass - masses[r]) < 2e-3 * total)) return std::string("another mass is kept");
       double upto = 0;
       const int t = tokens[r];
       if (t < 0 || t >= N || w[t] < least * (1 - 1e-4)) return std::string("a token that was cut off");

@@ -68,7 +68,7 @@ Register r2("stochastic_sgd", [](Env& e) {
     auto now = w.now();
     for (int i = 0; i < n; ++i) {
       const double exact = 1 - 1e-3 * static_cast<double>(m[i]), got = static_cast<double>(now[i]);
-      if (std::fabs(got - exact) > 0x1p-7) return "element " + std::to_string(i) + " moved too far";
+      if (!(std::fabs(got - exact) <= 0x1p-7)) return "element " + std::to_string(i) + " moved too far";
       sum += got, want += exact;
     }
     return std::fabs(sum - want) < 5 * 0x1p-8 * std::sqrt(double(n)) ? "" : "the mean is off";

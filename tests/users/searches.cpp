@@ -66,7 +66,8 @@ Register r1("nearest", [](Env& e) {
         for (int k = 0; k < D; ++k) d[n] -= 2 * q[m * D + k] * p[size_t(n) * D + k];
       }
       for (int k = 0; k < K; ++k)
-        if (std::abs(got[m * K + k] - d[index[m * K + k]]) > 1e-2) return std::string("an index of another distance");
+        if (!(std::abs(got[m * K + k] - d[index[m * K + k]]) < 1e-2))
+          return std::string("an index of another distance");
       std::sort(d.begin(), d.end());
       want.insert(want.end(), d.begin(), d.begin() + K);
       std::sort(got.begin() + m * K, got.begin() + (m + 1) * K);

@@ -183,7 +183,7 @@ std::string agree(const std::vector<T>& got, const std::vector<double>& want, do
     const double g = number(i);
     if (std::isinf(want[i]) && g == want[i]) continue;
     double e = std::abs(g - want[i]) / (absolute + relative * std::abs(want[i]));
-    if (!(e <= worst)) worst = e, at = i;
+    if (!(e <= worst)) worst = std::isnan(e) ? INFINITY : e, at = i;  // no later one hides a NaN
   }
   if (worst <= 1) return "";
   char text[200];

@@ -220,7 +220,7 @@ Register r2("ray_stack", [](Env& e) {
         const double root = b * b - (q - double(radius) * radius), t = -b - std::sqrt(std::max(root, 0.));
         if (root >= 0 && t > 0 && t < best) best = t;
       }
-      if (std::abs(got[i] - best) > 1e-3 * std::max(1., best)) return "ray " + std::to_string(i);
+      if (!(std::abs(got[i] - best) < 1e-3 * std::max(1., best))) return "ray " + std::to_string(i);
       if ((who[i] >= 0) != (best < 1e30)) return "sphere of ray " + std::to_string(i);
     }
     return "";

@@ -17,6 +17,7 @@ using namespace llvm;
 namespace {
 
 constexpr int kAhead = 4;
+constexpr int kMostKept = 64;       ///< registers of an operand, from one product to the next that reads it
 constexpr int kAheadOfDoubles = 1;  ///< their products take long enough, their fragments twice the registers
 
 /// Reads an operand from shared memory.
@@ -122,6 +123,13 @@ class RegisterOperand {
   int pack_, reps_, steps_;
 };
 
+/// Another product of the block has read this operand. LLVM would keep what that one read, whatever else needs registers.
+bool isReadAgain(MmaOp op, mlir::Value operand) {
+  return llvm::any_of(operand.getUsers(), [&](mlir::Operation* user) {
+    return mlir::isa<MmaOp>(user) && user->getBlock() == op->getBlock() && user->isBeforeInBlock(op);
+  });
+}
+
 }  // namespace
 
 LogicalResult emitMma(Emitter& e, MmaOp op) {
@@ -153,6 +161,9 @@ LogicalResult emitMma(Emitter& e, MmaOp op) {
     int first = unit % units * 4;
     return rounded(e, op.getEngine(), b.load(unit / units, first, std::min(4, 2 * repsN - first)));
   };
+
+  // A few registers of operands are kept, more are read again: from here on memory is not what it was.
+  if (2 * repsN * steps > kMostKept && isReadAgain(op, op.getB())) e.inlineAsm(e.b.getVoidTy(), "", "~{memory}", {});
 
   Regs acc(e.regs(op.getAcc()));
   std::deque<Rounded> aReady, bReady;  // of the k steps and units from the current ones on

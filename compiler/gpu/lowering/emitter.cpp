@@ -305,9 +305,10 @@ void Emitter::emitFp8Conversion(Operation* op) {
 
 /// There is an instruction for two elements of 16 bits at a time.
 static bool hasHalfPairs(const Target& target, Operation* op) {
-  if (!isa<arith::AddFOp, arith::SubFOp, arith::MulFOp>(op)) return false;
+  const bool isSign = isa<arith::NegFOp, math::AbsFOp>(op);
+  if (!isSign && !isa<arith::AddFOp, arith::SubFOp, arith::MulFOp>(op)) return false;
   const Type element = getElementTypeOrSelf(op->getResult(0).getType());
-  return element.isF16() || (element.isBF16() && target.sm >= 90);
+  return element.isF16() || (element.isBF16() && (isSign || target.sm >= 90));
 }
 
 /// bf16 is the upper half of f32.

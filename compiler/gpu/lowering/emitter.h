@@ -49,6 +49,7 @@ class Emitter {
   void defineView(mlir::Value value, ViewValue view);
   llvm::SmallPtrSet<mlir::Operation*, 8> definedAhead;  ///< ops that another one does as well
   llvm::DenseMap<mlir::Operation*, llvm::SmallVector<AtomicRmwOp>> addedTogether;  ///< by the last of them
+  llvm::DenseMap<mlir::Operation*, llvm::SmallVector<ScatterOp>> scatteredTogether;
   /// Layout of a tile; a scalar has the layout of a rank-0 tile that every thread holds.
   const layout::Layout& layoutOf(mlir::Value tile) const;
   llvm::Type* elementType(mlir::Value value);     ///< LLVM type of one register

@@ -45,17 +45,6 @@ std::vector<int64_t> rowMajorStrides(const layout::Shape& shape, int elementByte
   return strides;
 }
 
-// Widest access of a linear buffer: along its last dim, never across the tile's edge or an odd row or offset.
-int linearVector(const layout::Layout& layout, const layout::Shape& shape, const layout::Coord& offset, int bytes) {
-  if (layout.rank() == 0) return 1;
-  int last = layout.rank() - 1;
-  int64_t vector = std::gcd<int64_t>(layout.runLength(last), std::max(1, 16 / bytes));
-  vector = std::gcd(vector, shape[last]);
-  vector = std::gcd(vector, layout.shape()[last]);
-  vector = std::gcd(vector, offset[last]);
-  return static_cast<int>(vector & -vector);
-}
-
 // The plan's bytes as a buffer of 16-bit elements that whole 8x8 matrices are stored to and read from; nullopt: it is
 // none.
 std::optional<layout::SharedTile> bufferOfMatrices(const layout::Shape& shape, const layout::Exchange& plan) {
@@ -65,6 +54,16 @@ std::optional<layout::SharedTile> bufferOfMatrices(const layout::Shape& shape, c
 }
 
 }  // namespace
+
+int linearVector(const layout::Layout& layout, const layout::Shape& shape, const layout::Coord& offset, int bytes) {
+  if (layout.rank() == 0) return 1;
+  int last = layout.rank() - 1;
+  int64_t vector = std::gcd<int64_t>(layout.runLength(last), std::max(1, 16 / bytes));
+  vector = std::gcd(vector, shape[last]);
+  vector = std::gcd(vector, layout.shape()[last]);
+  vector = std::gcd(vector, offset[last]);
+  return static_cast<int>(vector & -vector);
+}
 
 void putExchange(Emitter& e, llvm::Value* base, llvm::ArrayRef<llvm::Value*> values, const layout::Layout& from,
                  const layout::Layout& to, bool warpLocal) {

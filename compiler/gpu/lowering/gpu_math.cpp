@@ -23,6 +23,15 @@ static Value* smallIntToHalf(llvm::IRBuilderBase& b, Operation* op, Value* x) {
   return b.CreateFPTrunc(b.CreateSIToFP(wide, b.getFloatTy()), to.isF16() ? b.getHalfTy() : b.getBFloatTy());
 }
 
+/// A quotient of 16-bit floats: that of f32, which is near enough, rounded.
+static Value* quotientOfHalves(llvm::IRBuilderBase& b, Operation* op, llvm::ArrayRef<Value*> args,
+                               const GpuMath& math) {
+  llvm::Type* t = args[0]->getType();
+  if (!isa<arith::DivFOp>(op) || (!t->isHalfTy() && !t->isBFloatTy())) return nullptr;
+  Value* wide[] = {b.CreateFPExt(args[0], b.getFloatTy()), b.CreateFPExt(args[1], b.getFloatTy())};
+  return b.CreateFPTrunc(math.special(b, op, wide), t);
+}
+
 /// Instructions that say how they round: neither LLVM nor ptxas joins them with a neighbour.
 static Value* roundedAlone(llvm::IRBuilderBase& b, Operation* op, llvm::ArrayRef<Value*> args) {
   if (!isa<AddRnOp, MulRnOp>(op)) return nullptr;
@@ -51,10 +60,23 @@ struct Approximate : QuickParts {
 };
 }  // namespace
 
+/// The nearest whole number, halves away from zero, of f32: what is less than a half is added away from zero, rounded
+/// (a half then reaches the next number), and cut. The sum must not become one with a product in front of it.
+static Value* roundAway(llvm::IRBuilderBase& b, Operation* op, Value* x) {
+  if (!isa<math::RoundOp>(op) || !x->getType()->isFloatTy()) return nullptr;
+  Value* half =
+      b.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, llvm::ConstantFP::get(x->getType(), 0x1.fffffep-2), x);
+  Value* sum = b.CreateIntrinsic(x->getType(), llvm::Intrinsic::nvvm_add_rn_f, {x, half});
+  return b.CreateUnaryIntrinsic(llvm::Intrinsic::trunc, sum);
+}
+
 Value* GpuMath::special(llvm::IRBuilderBase& b, Operation* op, llvm::ArrayRef<Value*> args) const {
   if (Value* converted = smallIntToHalf(b, op, args[0])) return converted;
   if (Value* alone = roundedAlone(b, op, args)) return alone;
-  if (!fastMath_ || !args[0]->getType()->isFloatTy()) return nullptr;
+  if (Value* rounded = roundAway(b, op, args[0])) return rounded;
+  if (!fastMath_) return nullptr;
+  if (Value* half = quotientOfHalves(b, op, args, *this)) return half;
+  if (!args[0]->getType()->isFloatTy()) return nullptr;
   const Approximate quick;
   auto call = [&](llvm::Intrinsic::ID id, llvm::ArrayRef<Value*> a) -> Value* {
     return b.CreateIntrinsic(b.getFloatTy(), id, a);

@@ -24,6 +24,8 @@ void emitAddedTile(Emitter& e, AtomicRmwOp op);
 bool emitSiblingGathers(Emitter& e, GatherOp op);
 /// Adds to memory with the additions to words beside its own, the last of them for all; false: there are none.
 bool emitSiblingAdds(Emitter& e, AtomicRmwOp op);
+/// So with scatters.
+bool emitSiblingScatters(Emitter& e, ScatterOp op);
 // atomic.cpp
 /// Adds to consecutive elements in global memory, each atomically and relaxed; aligned like storeVector.
 void addVector(Emitter& e, llvm::Value* ptr, llvm::ArrayRef<llvm::Value*> values, llvm::Value* predicate,

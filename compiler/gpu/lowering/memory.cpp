@@ -260,6 +260,7 @@ LogicalResult emitGather(Emitter& e, GatherOp op) {
 LogicalResult emitScatter(Emitter& e, ScatterOp op) {
   if (isa<RankedTensorType>(op.getPtr().getType()))
     return op.emitOpError("through a tile of pointers must be raised first");
+  if (e.definedAhead.contains(op) || emitSiblingScatters(e, op)) return success();
   const layout::Layout& layout = e.layoutOf(op.getValue());
   int bytes = memoryBytes(e.elementType(op.getValue()));
   auto make = [&] {

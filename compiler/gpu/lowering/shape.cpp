@@ -276,15 +276,18 @@ LogicalResult emitTake(Emitter& e, TakeOp op) {
   llvm::ArrayRef<llvm::Value*> indices = e.regs(op.getIndices());
   const Range range = e.facts().rangeOf(op.getIndices());
   const bool isInside = range.min >= 0 && range.max < from.shape()[op.getAxis()];
+  const int last = std::max(0, from.rank() - 1);
+  // Along another axis neighbours stay neighbours.
+  const int vector =
+      static_cast<int>(op.getAxis()) < last && !gap ? linearVector(to, to.shape(), zeros(to.rank()), bytes) : 1;
   Regs result(to.numRegs(), llvm::PoisonValue::get(element));
-  for (int reg = 0; reg < to.numRegs(); ++reg) {
-    if (to.isRegPadding(reg)) continue;
-    layout::Coord coord = to.regCoord(reg);
+  auto read = [&](llvm::ArrayRef<int> run) {
+    layout::Coord coord = to.regCoord(run[0]);
     llvm::Value* at = nullptr;
     for (int dim = 0; dim < from.rank(); ++dim) {
       llvm::Value* index = nullptr;
       if (dim == static_cast<int>(op.getAxis())) {
-        index = indices[reg];
+        index = indices[run[0]];
         if (!isInside) index = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, index, e.i32(from.shape()[dim] - 1));
       } else {
         index = b.CreateAdd(e.threadCoord(to, dim), e.i32(coord[dim]));
@@ -292,7 +295,15 @@ LogicalResult emitTake(Emitter& e, TakeOp op) {
       at = at ? b.CreateAdd(b.CreateMul(at, e.i32(from.shape()[dim])), index) : index;
     }
     llvm::Value* ptr = placeWithGaps(e, base, at, bytes, gap);
-    result[reg] = loadVector(e, ptr, element, 1, e.inTile(to, reg))[0];
+    const Regs values = loadVector(e, ptr, element, static_cast<int>(run.size()), e.inTile(to, run[0]));
+    for (auto [reg, value] : llvm::zip(run, values)) result[reg] = value;
+  };
+  for (const std::vector<int>& run : to.runs(last, vector)) {
+    if (to.isRegPadding(run[0])) continue;
+    if (llvm::all_of(run, [&](int reg) { return indices[reg] == indices[run[0]]; }))
+      read(run);
+    else
+      for (int reg : run) read(reg);
   }
   e.define(op.getResult(), std::move(result));
   return success();

@@ -1,61 +1,27 @@
-// siblings.cpp - words side by side (the fields of a record) as one access: gathers, and relaxed additions without
-// results.
+// siblings.cpp - words side by side (the fields of a record) as one access: gathers, scatters, and relaxed additions
+// without results.
 //
-// Gathers at the same offsets from pointers that are constants apart read one aligned vector each thread, where offsets
-// and pointer are known to be multiples of it and every word of it is wanted: the first of them reads for all. Nothing
-// may be written between them. So with additions to memory, of which the last adds for all: nothing may be read between
-// them.
+// Gathers at the same offsets, or of scalars, from pointers that are constants apart read one aligned vector each thread,
+// where offsets and pointer are known to be multiples of it and every word of it is wanted: the first of them reads for
+// all. Nothing may be written between them. So with scatters and additions to memory, of which the last writes for all:
+// nothing may be read between them.
 #include <numeric>
 
-#include "compiler/analysis/no_wrap.h"
 #include "compiler/gpu/access_width.h"
+#include "compiler/gpu/fields.h"
 #include "compiler/gpu/lowering/access.h"
 #include "compiler/gpu/lowering/lowering.h"
 #include "compiler/gpu/lowering/tile_access.h"
 #include "compiler/gpu/memory_roots.h"
-#include "mlir/IR/Matchers.h"
 
 namespace tile::ir {
 using namespace mlir;
 
 namespace {
 
-/// Where a pointer starts but for a constant number of elements: another pointer, and a scalar added to it (or none).
-struct Root {
-  Value ptr, offset;
-  bool operator==(const Root&) const = default;
-  /// Elements that the start is a multiple of, in memory.
-  int64_t alignment(const Facts& facts, int bytes) const {
-    const int64_t aligned = facts.alignOf(ptr) / bytes;
-    return offset ? std::gcd(aligned, facts.divisibility(offset)) : aligned;
-  }
-};
-
-std::pair<Root, int64_t> withoutConstantPart(Value ptr) {
-  constexpr int64_t kMost = 1 << 20;
-  int64_t by = 0;
-  APInt constant;
-  auto takeConstant = [&](Value value) {
-    if (!matchPattern(value, m_ConstantInt(&constant)) || std::abs(by + constant.getSExtValue()) > kMost) return false;
-    by += constant.getSExtValue();
-    return true;
-  };
-  auto add = ptr.getDefiningOp<PtrAddOp>();
-  for (; add && takeConstant(add.getOffset()); add = ptr.getDefiningOp<PtrAddOp>()) ptr = add.getPtr();
-  if (!add) return {{ptr, {}}, by};
-  // The place of a program and the number of a field in one sum, which must not wrap before it is widened.
-  Value offset = add.getOffset();
-  while (auto sum = offset.getDefiningOp<arith::AddIOp>()) {
-    if (!(offset.getType().isInteger(64) || neverWraps(sum)) || !takeConstant(sum.getRhs())) break;
-    offset = sum.getLhs();
-  }
-  return {{add.getPtr(), offset}, by};
-}
-
 /// What is read behind it is not what would be read in front of it, or may not be.
 bool ends(Operation* op) {
-  return writesGlobal(op) || isAcquire(op) || isa<BarrierOp>(op) ||
-         (op->getNumRegions() && !isa<ReduceOp, ScanOp>(op));
+  return writesGlobal(op) || isAcquire(op) || isa<BarrierOp>(op) || (op->getNumRegions() && !isa<ReduceOp, ScanOp>(op));
 }
 
 /// By its distance in elements from the common pointer.
@@ -74,7 +40,7 @@ SmallVector<Op> vectorOf(const std::map<int64_t, Op>& siblings, int64_t by, int6
   return fields;
 }
 
-Siblings siblingsOf(GatherOp first, const Root& root, int64_t by) {
+Siblings siblingsOf(GatherOp first, const RecordStart& root, int64_t by) {
   Siblings all{{by, first}};
   for (Operation* op = first->getNextNode(); op && !ends(op); op = op->getNextNode()) {
     auto gather = dyn_cast<GatherOp>(op);
@@ -93,7 +59,7 @@ bool isRelaxedAdd(Operation* op) {
   return add && onlyAdds(add) && add.getOrder() == MemOrder::relaxed;
 }
 
-std::map<int64_t, AtomicRmwOp> siblingsOf(AtomicRmwOp first, const Root& root, int64_t by) {
+std::map<int64_t, AtomicRmwOp> siblingsOf(AtomicRmwOp first, const RecordStart& root, int64_t by) {
   std::map<int64_t, AtomicRmwOp> all{{by, first}};
   for (Operation* op = first->getNextNode(); op; op = op->getNextNode()) {
     if (!isRelaxedAdd(op)) {
@@ -110,53 +76,98 @@ std::map<int64_t, AtomicRmwOp> siblingsOf(AtomicRmwOp first, const Root& root, i
   return all;
 }
 
-void addFields(Emitter& e, ArrayRef<AtomicRmwOp> fields) {
-  AtomicRmwOp first = fields.front();
+/// Whether a scatter may as well stand behind the op.
+bool mayFollow(ScatterOp scatter, Operation* op) {
+  if (isMemoryEffectFree(op)) return true;
+  return isa<LoadOp, GatherOp, StoreOp, ScatterOp>(op) && rootOf(addressOf(op)).isApartFrom(rootOf(scatter.getPtr()));
+}
+
+std::map<int64_t, ScatterOp> siblingsOf(ScatterOp first, const RecordStart& root, int64_t by) {
+  std::map<int64_t, ScatterOp> all{{by, first}};
+  for (Operation* op = first->getNextNode(); op; op = op->getNextNode()) {
+    auto scatter = dyn_cast<ScatterOp>(op);
+    const auto [ptr, distance] = scatter ? withoutConstantPart(scatter.getPtr()) : std::pair<RecordStart, int64_t>();
+    if (scatter && ptr == root && scatter.getOffsets() == first.getOffsets() && scatter.getMask() == first.getMask() &&
+        scatter.getCache() == first.getCache() && scatter.getValue().getType() == first.getValue().getType()) {
+      if (!all.try_emplace(distance, scatter).second) break;  // the same field again
+    } else if (!mayFollow(first, op)) {
+      break;
+    }
+  }
+  return all;
+}
+
+/// What each thread writes of a record at once: write(address, words, predicate).
+template <class Op>
+void writeFields(Emitter& e, ArrayRef<Op> fields,
+                 llvm::function_ref<void(llvm::Value*, ArrayRef<llvm::Value*>, llvm::Value*)> write) {
+  Op first = fields.front();
   const layout::Layout& layout = e.layoutOf(first.getValue());
   const int bytes = memoryBytes(e.elementType(first.getValue()));
   auto access = offsetAccess(e, layout, first.getPtr(), first.getOffsets(), first.getMask(), bytes);
   llvm::Value* own = e.isFirstReplica(layout);
   for (const auto& run : access->runs(1, /*unique=*/true)) {
     SmallVector<llvm::Value*> values;
-    for (AtomicRmwOp field : fields) values.push_back(e.regs(field.getValue())[run[0]]);
-    addVector(e, access->address(run[0]), values, e.andAll({own, access->predicate(run[0])}), first.getScope());
+    for (Op field : fields) values.push_back(e.regs(field.getValue())[run[0]]);
+    write(access->address(run[0]), values, e.andAll({own, access->predicate(run[0])}));
   }
+}
+
+/// Leaves the writing of what makes up the widest aligned vector of at most `most` words to the last of its fields;
+/// false: there are none.
+template <class Op>
+bool leaveToLast(Emitter& e, Op op, int64_t most, llvm::DenseMap<Operation*, SmallVector<Op>>& together) {
+  const int bytes = memoryBytes(e.elementType(op.getValue()));
+  auto access = offsetAccess(e, e.layoutOf(op.getValue()), op.getPtr(), op.getOffsets(), op.getMask(), bytes);
+  if (access->width.aligned > 1) return false;
+  const auto [root, by] = withoutConstantPart(op.getPtr());
+  const int64_t unit = std::gcd(e.facts().divisibility(op.getOffsets()), root.alignment(e.facts(), bytes));
+  std::map<int64_t, Op> siblings;
+  for (int64_t count = most; count > 1; count /= 2) {
+    if (unit % count != 0) continue;
+    if (siblings.empty()) siblings = siblingsOf(op, root, by);
+    const SmallVector<Op> fields = vectorOf(siblings, by, count);
+    if (fields.empty()) continue;
+    Op last = op;
+    for (Op field : fields)
+      if (last->isBeforeInBlock(field)) last = field;
+    for (Op field : fields)
+      if (field != last) e.definedAhead.insert(field);
+    together.try_emplace(last, fields);
+    return true;
+  }
+  return false;
 }
 
 }  // namespace
 
 bool emitSiblingAdds(Emitter& e, AtomicRmwOp op) {
   if (auto it = e.addedTogether.find(op); it != e.addedTogether.end()) {
-    addFields(e, it->second);
+    writeFields<AtomicRmwOp>(e, it->second,
+                             [&](llvm::Value* ptr, ArrayRef<llvm::Value*> values, llvm::Value* predicate) {
+                               addVector(e, ptr, values, predicate, op.getScope());
+                             });
     return true;
   }
   auto type = dyn_cast<RankedTensorType>(op.getValue().getType());
   if (!type || op.getOrder() != MemOrder::relaxed) return false;
-  const int bytes = memoryBytes(e.elementType(op.getValue()));
-  auto access = offsetAccess(e, e.layoutOf(op.getValue()), op.getPtr(), op.getOffsets(), op.getMask(), bytes);
-  if (access->width.aligned > 1) return false;
-  const auto [root, by] = withoutConstantPart(op.getPtr());
-  const int64_t unit = std::gcd(e.facts().divisibility(op.getOffsets()), root.alignment(e.facts(), bytes));
-  std::map<int64_t, AtomicRmwOp> siblings;
-  for (int64_t count = widestAdd(type.getElementType(), e.target); count > 1; count /= 2) {
-    if (unit % count != 0) continue;
-    if (siblings.empty()) siblings = siblingsOf(op, root, by);
-    const SmallVector<AtomicRmwOp> fields = vectorOf(siblings, by, count);
-    if (fields.empty()) continue;
-    AtomicRmwOp last = op;
-    for (AtomicRmwOp field : fields)
-      if (last->isBeforeInBlock(field)) last = field;
-    for (AtomicRmwOp field : fields)
-      if (field != last) e.definedAhead.insert(field);
-    e.addedTogether.try_emplace(last, fields);
+  return leaveToLast(e, op, widestAdd(type.getElementType(), e.target), e.addedTogether);
+}
+
+bool emitSiblingScatters(Emitter& e, ScatterOp op) {
+  if (auto it = e.scatteredTogether.find(op); it != e.scatteredTogether.end()) {
+    writeFields<ScatterOp>(e, it->second, [&](llvm::Value* ptr, ArrayRef<llvm::Value*> values, llvm::Value* predicate) {
+      storeVector(e, ptr, values, predicate, op.getCache());
+    });
     return true;
   }
-  return false;
+  if (!isa<RankedTensorType>(op.getValue().getType()) || !op.getOffsets()) return false;
+  return leaveToLast(e, op, 16 / memoryBytes(e.elementType(op.getValue())), e.scatteredTogether);
 }
 
 bool emitSiblingGathers(Emitter& e, GatherOp op) {
-  auto type = dyn_cast<RankedTensorType>(op.getType());
-  if (!type || !op.getOffsets() || isVolatile(op)) return false;
+  const bool isTile = isa<RankedTensorType>(op.getType());
+  if (isTile != bool(op.getOffsets()) || isVolatile(op)) return false;
   const layout::Layout& layout = e.layoutOf(op.getResult());
   llvm::Type* element = e.elementType(op.getResult());
   const int bytes = memoryBytes(element);
@@ -164,7 +175,8 @@ bool emitSiblingGathers(Emitter& e, GatherOp op) {
   const bool shares = llvm::any_of(access->same, [](int64_t group) { return group > 1; });
   if (shares || access->width.aligned > 1) return false;
   const auto [root, by] = withoutConstantPart(op.getPtr());
-  const int64_t unit = std::gcd(e.facts().divisibility(op.getOffsets()), root.alignment(e.facts(), bytes));
+  int64_t unit = root.alignment(e.facts(), bytes);
+  if (isTile) unit = std::gcd(unit, e.facts().divisibility(op.getOffsets()));
   Siblings siblings;
   for (int64_t count = 16 / bytes; count > 1; count /= 2) {
     if (unit % count != 0) continue;
@@ -180,8 +192,8 @@ bool emitSiblingGathers(Emitter& e, GatherOp op) {
       Regs other(count, fallback[fallback.size() == 1 ? 0 : reg]);
       llvm::Value* address = access->address(reg);
       if (begin != by) address = e.b.CreatePtrAdd(address, e.i64((begin - by) * bytes));
-      Regs loaded = loadVector(e, address, element, static_cast<int>(count), access->predicate(reg), other,
-                               op.getCache());
+      Regs loaded =
+          loadVector(e, address, element, static_cast<int>(count), access->predicate(reg), other, op.getCache());
       for (int64_t i = 0; i < count; ++i) results[i][reg] = loaded[i];
     }
     for (auto [field, result] : llvm::zip(fields, results)) {
