@@ -35,28 +35,8 @@ inline Tile& update(Tile& x, Op op, const Expr& y) {
   write_slot(slot_of(x), elementwise(op, args, 2), y.loc);
   return x;
 }
-/// half, bfloat16 and the like: storage on the host, not literals.
-template <class T>
-concept NarrowNumber = kHasDType<T> && std::is_class_v<T>;
-template <class T>
-Tile refuse_narrow_number() {
-  static_assert(
-      kAlwaysFalse<T>,
-      "a half, bfloat16 or fp8 number beside a tile -> a plain literal, x * 2.f: it takes the tile's element type");
-  return {};
-}
 }  // namespace detail
 
-// Of tiles and no others: a half beside a double is the host's arithmetic, and a double converts to a Tile.
-#define TILE_NARROW_NUMBERS(symbol)                            \
-  template <std::derived_from<Tile> T, detail::NarrowNumber H> \
-  Tile operator symbol(const T&, H) {                          \
-    return detail::refuse_narrow_number<H>();                  \
-  }                                                            \
-  template <detail::NarrowNumber H, std::derived_from<Tile> T> \
-  Tile operator symbol(H, const T&) {                          \
-    return detail::refuse_narrow_number<H>();                  \
-  }
 #define TILE_UNARY_OPERATOR(name, symbol, ...) \
   inline Tile operator symbol(Expr x) { return detail::apply(detail::Op::name, x); }
 #define TILE_UNARY(name, ...) \
@@ -64,17 +44,14 @@ Tile refuse_narrow_number() {
 #define TILE_PREDICATE TILE_UNARY
 #define TILE_BINARY_OPERATOR(name, symbol, ...)                                                       \
   inline Tile operator symbol(Expr x, Expr y) { return detail::apply(detail::Op::name, x, y); }       \
-  inline Tile& operator symbol##=(Tile& x, Expr y) { return detail::update(x, detail::Op::name, y); } \
-  TILE_NARROW_NUMBERS(symbol)
+  inline Tile& operator symbol##=(Tile& x, Expr y) { return detail::update(x, detail::Op::name, y); }
 #define TILE_BINARY(name, ...) \
   inline Tile name(Expr x, Expr y) { return detail::apply(detail::Op::name, x, y); }
-#define TILE_COMPARISON(name, symbol, ...)                                                      \
-  inline Tile operator symbol(Expr x, Expr y) { return detail::apply(detail::Op::name, x, y); } \
-  TILE_NARROW_NUMBERS(symbol)
+#define TILE_COMPARISON(name, symbol, ...) \
+  inline Tile operator symbol(Expr x, Expr y) { return detail::apply(detail::Op::name, x, y); }
 #define TILE_TERNARY(name, ...) \
   inline Tile name(Expr x, Expr y, Expr z) { return detail::apply(detail::Op::name, x, y, z); }
 #include "elementwise.def"
-#undef TILE_NARROW_NUMBERS
 
 /// Closer than the built-in ! of a bool, which a Tile could (to give its error) become. As an operator on a reference
 /// it cannot learn the user's line: it points at where x was computed.
