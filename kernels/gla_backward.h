@@ -10,7 +10,24 @@ namespace tile::kernels {
 /// Tiles of each kernel of the backward pass; one BT.
 struct GlaBackwardPlan {
   GlaChunkConfig prepare, pass, scores, values, keys;
+  /// Both walks make what their chunks need on the way (gla_fused_states, gla_fused_values): neither prepare, pass nor
+  /// values run.
+  bool fused = false;
+  GlaChunkConfig walk;
 };
+
+namespace detail {
+/// The walks of a whole sequence by one program each, where all of a chunk has room on chip and there are heads enough:
+/// a chunk takes one program about as long as 0.6 chunks take all kernels that prepare chunks in parallel.
+inline std::optional<GlaChunkConfig> gla_backward_walk(DType dtype, const GlaSizes& s, const Machine& machine) {
+  auto fused = gla_fused_plan(dtype, s, machine);
+  if (!fused) return std::nullopt;
+  const int64_t programs = s.sequences * s.heads, waves = cdiv(programs, machine.multiprocessors);
+  if (5 * waves * machine.multiprocessors >= 8 * programs) return std::nullopt;
+  fused->output.segment = 0;
+  return fused->output;
+}
+}  // namespace detail
 
 inline GlaBackwardPlan gla_backward_plan(DType dtype, const GlaSizes& s, const Machine& machine) {
   GlaBackwardPlan p;
@@ -39,6 +56,7 @@ inline GlaBackwardPlan gla_backward_plan(DType dtype, const GlaSizes& s, const M
   } else if (machine.gpu && dtype == DType::f32) {
     p.keys.one_v = s.v <= p.keys.BV;
   }
+  if (auto walk = detail::gla_backward_walk(dtype, s, machine)) p.fused = true, p.walk = *walk;
   return p;
 }
 
@@ -54,11 +72,13 @@ struct GlaBackwardWorkspace {
     GlaBackwardWorkspace w;
     GlaPlan plain;  // no states of the forward pass
     plain.prepare = plain.output = p.prepare;
+    if (p.fused) plain.states = GlaStates::fused;
     Result<GlaChunkWorkspace<T>> made = GlaChunkWorkspace<T>::create(device, s, plain);
     if (!made) return made.error();
     w.chunks = std::move(*made);
     int64_t chunks = s.chunks(p.prepare.BT);
-    if (w.chunks.take(device, w.states, {chunks, s.heads, s.k, s.v}) &&
+    if ((!p.fused || w.chunks.take(device, w.chunks.decay, {chunks, s.heads, s.k})) &&
+        w.chunks.take(device, w.states, {chunks, s.heads, s.k, s.v}) &&
         w.chunks.take(device, w.from_behind, {chunks, s.heads, s.k, s.v}) &&
         (p.keys.one_v || w.chunks.take(device, w.da, {s.batch, s.heads, s.rows, p.prepare.BT})))
       return w;
@@ -104,6 +124,9 @@ Status check_gla_backward(const GlaInputs<T>& in, const TensorView<const T, 4>& 
   check.require(!p.keys.one_v || p.keys.BV >= s.v, "keys.one_v needs BV >= V, found {} and {}", p.keys.BV, s.v);
   if (DHT.data) check.shape("DHT", DHT, {s.sequences, s.heads, s.k, s.v}, "[sequences, H, K, V]");
   if (out.DH0.data) check.shape("DH0", out.DH0, {s.sequences, s.heads, s.k, s.v}, "[sequences, H, K, V]");
+  if (p.fused)
+    check.require(p.walk.BK >= s.k && p.walk.BT == p.prepare.BT && p.walk.varlen == s.varlen,
+                  "walk needs BK >= K, found {} and {}, and BT and varlen of the others", p.walk.BK, s.k);
   for (const GlaChunkConfig* c : {&p.pass, &p.scores, &p.values, &p.keys})
     check.require(c->BT == p.prepare.BT, "all kernels of a plan have one BT, found {} and {}", p.prepare.BT, c->BT)
         .require(c->varlen == s.varlen && p.prepare.varlen == s.varlen,
@@ -137,15 +160,35 @@ Status gla_backward(StreamAt stream, const GlaInputs<T>& in, Input<T, 4> DO, Ten
   auto run = [&](uint32_t part, auto&& launch) {
     if (done && (parts & part)) done = launch();
   };
-  run(kGlaBackwardPrepare, [&] { return detail::gla_prepare_launch<T>(stream, in, made, p.prepare); });
-  run(kGlaBackwardStates, [&] { return forward.run(stream); });
-  run(kGlaBackwardReverse, [&] { return reverse.run(stream); });
+  if (p.fused) {
+    GlaChunkConfig walk = p.walk;
+    walk.chunk_states = true;
+    const Grid grid{heads * cdiv(s.v, int64_t{walk.BV})};
+    run(kGlaBackwardStates, [&] {
+      walk.initial_state = in.H0.data != nullptr, walk.final_state = false;
+      return gla_fused_states_kernel<T>().try_launch(stream, walk, grid, in.K, in.V, in.G, cu_seqlens,
+                                                     detail::or_unused(in.H0, memory),
+                                                     detail::or_unused(TensorView<float, 4>{}, memory),
+                                                     detail::or_unused(TensorView<float, 3>{}, memory), w.states);
+    });
+    run(kGlaBackwardReverse, [&] {
+      walk.initial_state = DHT.data != nullptr, walk.final_state = out.DH0.data != nullptr;
+      return gla_fused_values_kernel<T>().try_launch(
+          stream, walk, grid, in.Q, in.K, in.G, DO, cu_seqlens, detail::or_unused(DHT, memory),
+          detail::or_unused(out.DH0, memory), w.from_behind, made.decay, out.DV, in.scale);
+    });
+  } else {
+    run(kGlaBackwardPrepare, [&] { return detail::gla_prepare_launch<T>(stream, in, made, p.prepare); });
+    run(kGlaBackwardStates, [&] { return forward.run(stream); });
+    run(kGlaBackwardReverse, [&] { return reverse.run(stream); });
+  }
   run(kGlaBackwardScores, [&]() -> Status {
     if (p.keys.one_v) return Ok{};  // made where they are read
     return gla_gradient_scores_kernel<T>().try_launch(stream, p.scores, Grid{heads, chunks}, DO, in.V, cu_seqlens,
                                                       w.da);
   });
-  run(kGlaBackwardValues, [&] {
+  run(kGlaBackwardValues, [&]() -> Status {
+    if (p.fused) return Ok{};
     return gla_gradient_values_kernel<T>().try_launch(stream, p.values,
                                                       Grid{heads * cdiv(s.v, int64_t{p.values.BV}), chunks}, DO, made.a,
                                                       made.k_g, w.from_behind, cu_seqlens, out.DV);

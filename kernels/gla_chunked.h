@@ -221,22 +221,24 @@ void gla_fused_program(const GlaChunkConfig& c, Tensor<const T, 4> Q, Tensor<con
   if (c.final_state) END.store({state_index, at.head, 0, v0}, state);
 }
 
-/// What segments do to a zero state, straight from k, v, g; BK covers K. END and TOTAL as in gla_state_pass. Grid
+/// The walk of a state straight from k, v, g; BK covers K. START, END, TOTAL and STATES as in gla_state_pass. Grid
 /// {sequences * H * ceil(V / BV), segments}.
 template <class T>
 void gla_fused_states_program(const GlaChunkConfig& c, Tensor<const T, 4> K, Tensor<const T, 4> V,
-                              Tensor<const float, 4> G, Tensor<const int32_t, 1> CU_SEQLENS, Tensor<float, 4> END,
-                              Tensor<float, 3> TOTAL) {
+                              Tensor<const float, 4> G, Tensor<const int32_t, 1> CU_SEQLENS,
+                              Tensor<const float, 4> START, Tensor<float, 4> END, Tensor<float, 3> TOTAL,
+                              Tensor<T, 4> STATES) {
   num_warps(c.warps);
   auto v_blocks = cdiv(V.dim(3), c.BV);
   auto v0 = program_id(0) % v_blocks * c.BV;
   detail::GlaSpan at(c.varlen, c.BT, program_id(0) / v_blocks, V.dim(1), V.dim(2), CU_SEQLENS);
   auto [first, last] = detail::gla_segment_chunks(c, at.length, program_id(1));
-  return_if(first >= last);
+  if (c.segment) return_if(first >= last);
   auto state_index = at.sequence * num_programs(1) + program_id(1);
   auto k_rows = at.rows(K), v_rows = at.rows(V);
   auto g_rows = at.rows(G);
-  Tile state = zeros({c.BK, c.BV}, f32), total = ones({c.BK}, f32);
+  Tile state = c.initial_state ? START.load({state_index, at.head, 0, v0}, {c.BK, c.BV}) : zeros({c.BK, c.BV}, f32);
+  Tile total = ones({c.BK}, f32);
   for (auto chunk : range(first, last, 1, {.stages = c.stages})) {
     auto t0 = chunk * c.BT;
     auto g = g_rows.load({at.batch, at.head, t0, 0}, {c.BT, c.BK});
@@ -247,12 +249,14 @@ void gla_fused_states_program(const GlaChunkConfig& c, Tensor<const T, 4> K, Ten
     decays.meet();
     auto k_g = reshape(cast(decays.to_end(), dtype_of<T>()), {c.BT, c.BK});
     auto decay = exp2(reshape(sum(g, axis(0)), {c.BK}) * kLog2E);
+    if (c.chunk_states) STATES.store({at.first_chunk + chunk, at.head, 0, v0}, cast(state, dtype_of<T>()));
     state = dot(trans(k_g), v, state * decay.col());
-    total *= decay;
+    if (c.total_decay) total *= decay;
   }
-  END.store({state_index, at.head, 0, v0}, state);
+  if (c.final_state) END.store({state_index, at.head, 0, v0}, state);
   // Every block of V finds the same product; the first one writes it.
-  for (auto _ : when(v0 == 0)) TOTAL.store({state_index, at.head, 0}, total);
+  if (c.total_decay)
+    for (auto _ : when(v0 == 0)) TOTAL.store({state_index, at.head, 0}, total);
 }
 
 template <class T>

@@ -389,8 +389,11 @@ Status gla_forward(StreamAt stream, const std::type_identity_t<GlaInputs<T>>& in
   if (!fused) run(kGlaPrepare, [&] { return detail::gla_prepare_launch<T>(stream, in, w, p.prepare); });
   if (fused && cut)
     run(kGlaPass, [&] {
-      return gla_fused_states_kernel<T>().try_launch(stream, p.pass, Grid{s.sequences * s.heads * v_blocks, segments},
-                                                     in.K, in.V, in.G, cu_seqlens, w.segments, w.total);
+      GlaChunkConfig effect = p.pass;
+      effect.initial_state = effect.chunk_states = false, effect.final_state = effect.total_decay = true;
+      return gla_fused_states_kernel<T>().try_launch(
+          stream, effect, Grid{s.sequences * s.heads * v_blocks, segments}, in.K, in.V, in.G, cu_seqlens, first,
+          w.segments, w.total, or_unused(w.states, memory));
     });
   else if (p.states != GlaStates::on_chip && !fused)
     run(kGlaPass, [&] { return pass.run(stream); });

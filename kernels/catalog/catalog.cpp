@@ -57,6 +57,7 @@ const std::vector<CatalogRow>& catalog() {
       gla_scan_output_row(),
       gla_chunk_output_row(), gla_fused_row(), gla_fused_states_row(),
       gla_backward_row(),
+      gla_fused_values_row(),
       gla_gradient_scores_row(),
       gla_gradient_values_row(),
       gla_gradient_keys_row(),

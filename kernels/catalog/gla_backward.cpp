@@ -12,10 +12,25 @@ GlaSizes sizes_of(const GlaProblemSizes& s) {
   return {s.b, s.h, s.l, s.k, s.v, s.sequences(), s.longest(), s.packed > 0};
 }
 
-GlaBackwardPlan plan_of(const Problem& p, const Machine& machine) {
-  GlaBackwardPlan plan = gla_backward_plan(storage_of(p.dtype), sizes_of(GlaProblemSizes(p.sizes)), machine);
+/// The row of gla_fused_values.
+constexpr uint32_t kFused = kGlaBackwardReverse;
+
+GlaBackwardPlan plan_of(const Problem& p, const Machine& machine, uint32_t part) {
+  const GlaSizes s = sizes_of(GlaProblemSizes(p.sizes));
+  GlaBackwardPlan plan = gla_backward_plan(storage_of(p.dtype), s, machine);
+  if (part == kGlaBackwardValues || p.sizes["prepared"]) plan.fused = false;
+  if (part == kFused && !plan.fused) {  // few heads; on other machines in tests only
+    const auto fused = gla_fused_plan(storage_of(p.dtype), s, machine);
+    plan.fused = true, plan.walk = fused ? fused->output : plan.pass;
+    plan.walk.segment = 0;
+    if (!fused) {
+      plan.walk.BK = detail::gla_whole_k(s, machine), plan.walk.BV = std::min(32, round_up(s.v, 16));
+      plan.walk.stages = 1, plan.walk.warps = 8, plan.walk.chunk_states = false;
+    }
+  }
+  if (part == kGlaBackwardScores) plan.keys.one_v = false;  // which would make them itself
   if (p.sizes.has("BT"))
-    for (GlaChunkConfig* c : {&plan.prepare, &plan.pass, &plan.scores, &plan.values, &plan.keys})
+    for (GlaChunkConfig* c : {&plan.prepare, &plan.pass, &plan.scores, &plan.values, &plan.keys, &plan.walk})
       c->BT = static_cast<int>(p.sizes["BT"]);
   return plan;
 }
@@ -26,6 +41,8 @@ GlaChunkConfig& config_of(GlaBackwardPlan& plan, uint32_t part) {
       return plan.scores;
     case kGlaBackwardValues:
       return plan.values;
+    case kFused:
+      return plan.walk;
     default:
       return plan.keys;
   }
@@ -40,8 +57,7 @@ class BackwardCase : public GlaCase {
         from_state_(p.sizes["state"] & 1),
         from_end_(p.sizes["state"] & 2),
         only_(p.sizes["only"]) {
-    plan_ = plan_of(p, machine);
-    if (part == kGlaBackwardScores) plan_.keys.one_v = false;  // which would make them itself
+    plan_ = plan_of(p, machine, part);
     config_of(plan_, part) = gla_gradient_keys_kernel<T>().from_words(words);
   }
 
@@ -135,6 +151,8 @@ void add_problems(CatalogRow& row) {
   }
   edge("f32", {{"H", 1}, {"L", 70}, {"K", 32}, {"V", 32}, {"gate", 0}});
   edge("bf16", {{"H", 1}, {"L", 40}, {"K", 320}, {"V", 100}, {"state", 3}});
+  edge("bf16", {{"B", 2}, {"H", 66}, {"L", 70}, {"K", 64}, {"V", 64}, {"state", 3}});  // one program a head
+  edge("f16", {{"B", 2}, {"H", 66}, {"L", 70}, {"K", 40}, {"V", 80}, {"prepared", 1}});
 }
 
 void add_benches(CatalogRow& row) {
@@ -156,9 +174,10 @@ CatalogRow part_row(const char* name, const char* summary) {
     if (size.starts_with("BT:")) size = "BT: rows of a chunk (the plan's)";
   row.sizes.push_back("state: 1 with an initial state, 2 with a gradient of the final one, 3 both");
   row.sizes.push_back("packed: so many sequences of uneven length in L rows, with cu_seqlens (0: none)");
+  row.sizes.push_back("prepared: 1 prepares all chunks first");
   row.sizes.push_back("only: 1 times this row's kernel alone");
   row.default_config = [](const Problem& p, const Machine& machine) {
-    GlaBackwardPlan plan = plan_of(p, machine);
+    GlaBackwardPlan plan = plan_of(p, machine, kPart);
     return gla_gradient_keys_kernel<float>().words(config_of(plan, kPart));
   };
   row.prepare = [](std::shared_ptr<Device> device, const Problem& p,
@@ -174,6 +193,7 @@ CatalogRow part_row(const char* name, const char* summary) {
       using T = decltype(t);
       if constexpr (kPart == kGlaBackwardScores) return &gla_gradient_scores_kernel<T>();
       if constexpr (kPart == kGlaBackwardValues) return &gla_gradient_values_kernel<T>();
+      if constexpr (kPart == kFused) return &gla_fused_values_kernel<T>();
       return &gla_gradient_keys_kernel<T>();
     });
   };
@@ -188,8 +208,8 @@ CatalogRow part_row(const char* name, const char* summary) {
 CatalogRow gla_backward_row() {
   CatalogRow row = part_row<kGlaBackwardAll>("gla_backward", "gradients of gated linear attention, deterministic");
   row.kernel = nullptr;
-  row.parts = {"gla_prepare_chunks", "gla_state_pass", "gla_gradient_scores", "gla_gradient_values",
-               "gla_gradient_keys"};
+  row.parts = {"gla_fused_states",    "gla_fused_values",    "gla_prepare_chunks", "gla_state_pass",
+               "gla_gradient_scores", "gla_gradient_values", "gla_gradient_keys"};
   row.peers = "backward of chunk_gla of flash-linear-attention";
   add_problems(row);
   return row;
@@ -198,6 +218,19 @@ CatalogRow gla_gradient_scores_row() {
   return part_row<kGlaBackwardScores>("gla_gradient_scores", "gradients of the scores inside chunks");
 }
 CatalogRow gla_gradient_values_row() { return part_row<kGlaBackwardValues>("gla_gradient_values", "gradients of v"); }
+CatalogRow gla_fused_values_row() {
+  CatalogRow row = part_row<kFused>("gla_fused_values", "gradients of v and of states, chunk after chunk, made on chip");
+  row.dtypes = {"f16", "bf16"};
+  std::erase_if(row.problems, [](const Problem& p) {
+    return p.dtype == "f32" || p.sizes["K"] > detail::kGlaFusedRows || p.sizes["V"] > detail::kGlaFusedColumns;
+  });
+  row.problems.push_back({"bf16", {{"H", 4}, {"L", 2048}, {"K", 128}, {"V", 128}}, Purpose::bench_host});
+  for (const std::string& d : row.dtypes) {
+    row.problems.push_back({d, {{"H", 2}, {"L", 200}, {"K", 128}, {"V", 128}, {"state", 3}}, Purpose::edge});
+    row.problems.push_back({d, {{"H", 1}, {"L", 150}, {"K", 40}, {"V", 72}, {"packed", 5}, {"state", 2}}, Purpose::edge});
+  }
+  return row;
+}
 CatalogRow gla_gradient_keys_row() {
   return part_row<kGlaBackwardKeys>("gla_gradient_keys", "gradients of q, k and the gates");
 }

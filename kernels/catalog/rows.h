@@ -47,6 +47,7 @@ CatalogRow gla_chunk_output_row();
 CatalogRow gla_fused_row();
 CatalogRow gla_fused_states_row();
 CatalogRow gla_backward_row();
+CatalogRow gla_fused_values_row();
 CatalogRow gla_gradient_scores_row();
 CatalogRow gla_gradient_values_row();
 CatalogRow gla_gradient_keys_row();

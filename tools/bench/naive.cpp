@@ -58,6 +58,7 @@ const std::vector<NaiveLoop>& naive_loops() {
       {"gla_fused", naive_gla},
       {"gla_fused_states", naive_gla},
       {"gla_backward", naive_gla_backward},
+      {"gla_fused_values", naive_gla_backward},
       {"gla_gradient_scores", naive_gla_backward},
       {"gla_gradient_values", naive_gla_backward},
       {"gla_gradient_keys", naive_gla_backward},
