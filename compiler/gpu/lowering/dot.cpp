@@ -210,7 +210,8 @@ Rounded rounded(Emitter& e, Engine engine, Fragments in) {
   return out;
 }
 
-/// Another product of the block has read this operand. LLVM would keep what that one read, whatever else needs registers.
+/// Another product of the block has read this operand. LLVM would keep what that one read, whatever else needs
+/// registers.
 bool isReadAgain(MmaOp op, mlir::Value operand) {
   return llvm::any_of(operand.getUsers(), [&](mlir::Operation* user) {
     return mlir::isa<MmaOp>(user) && user->getBlock() == op->getBlock() && user->isBeforeInBlock(op);
