@@ -51,8 +51,8 @@ std::optional<layout::Layout> shortRowsInThreads(const layout::Layout& padded, i
 /// no warp waits for another. Nullopt: warps combine nothing of it, or would all the same.
 std::optional<layout::Layout> blocksInWarps(mlir::Value tile, const layout::Layout& layout, int dim, int bytes);
 /// The layout of a loaded tile whose elements are combined along one short axis alone, with lanes and warps along it
-/// changed for registers along other dims: threads pass each other nothing. Nullopt: there is no such axis, they have no
-/// such registers, or what is read along `dim` (in elements of `bytes` each) would fill sectors less.
+/// changed for registers along other dims: threads pass each other nothing. Nullopt: there is no such axis, they have
+/// no such registers, or what is read along `dim` (in elements of `bytes` each) would fill sectors less.
 std::optional<layout::Layout> axisInThreads(mlir::Value tile, const layout::Layout& layout, int dim, int bytes);
 /// The layout of a loaded matrix with warps moved from its rows (dim 0) to pieces of them, where threads with whole rows
 /// would not have the registers for the vectors along rows that its loop adds rows to and meets them with. Sums of rows

@@ -72,8 +72,8 @@ std::optional<Layout> LayoutPlan::wholeInWarps(Value vector) const {
   return Layout(shape, {{0, count, 1}}, {{0, target_.lanes, count}}, warps);
 }
 
-// Vectors that meet no tile and say where memory is accessed: they are all that the program does, and every warp would do
-// all of it.
+// Vectors that meet no tile and say where memory is accessed: they are all that the program does, and every warp would
+// do all of it.
 static bool goesAnywhere(ArrayRef<Value> vectors) {
   bool accesses = false;
   for (Value vector : vectors) {

@@ -1,7 +1,7 @@
 // emit_sort.cpp - sorting along an axis as a bitonic network of exchanges between partners. Where only the first few are
 // wanted, runs of as many are sorted; of two runs in opposite order the elementwise minimum has the first few of both,
-// and needs a merge to be a run again: every such step leaves half of the elements. Places, where they are wanted, are the
-// lower half of a key of twice the width: one comparison orders both.
+// and needs a merge to be a run again: every such step leaves half of the elements. Places, where they are wanted, are
+// the lower half of a key of twice the width: one comparison orders both.
 #include "dsl/tracing/emit_at.h"
 #include "dsl/tracing/emit_rules.h"
 
@@ -98,10 +98,11 @@ Value sort(const Operand& o, int along, bool descending, Value* indices, std::op
   Value i = reshape(at(arange(0, padded, o.loc)), line);
   Value place = indices ? broadcast_to(at(i), whole) : Value{0};
   const std::optional<DType> both = indices ? keys.typeOfBoth(padded) : std::nullopt;
-  if (both) key = keys.join(key, place, *both);
+  const DType wide = both.value_or(keys.type);
+  if (both) key = keys.join(key, place, wide);
   const bool isApart = indices && !both;  // places beside keys
   // Two words take as long to be compared as to be chosen from.
-  const bool hasExtremes = size_of(both.value_or(keys.type)) <= 4;
+  const bool hasExtremes = size_of(wide) <= 4;
   // Where a run ends up ascending is where the bit `direction` of the index is clear.
   auto exchange = [&](int64_t far, int64_t direction) {
     auto is_clear = [&](int64_t bit) { return at.apply(Op::eq, at.apply(Op::bit_and, i, bit), 0); };
@@ -143,8 +144,8 @@ Value sort(const Operand& o, int along, bool descending, Value* indices, std::op
   if (first) wanted[axis] = *first;
   auto cut = [&](Value v) { return whole[axis] > wanted[axis] ? extract(at(v), zero, wanted) : v; };
   key = cut(key);
-  if (indices) *indices = both ? keys.placeOf(key, *both) : cut(place);
-  return keys.back(both ? keys.keyOf(key, *both) : key);
+  if (indices) *indices = both ? keys.placeOf(key, wide) : cut(place);
+  return keys.back(both ? keys.keyOf(key, wide) : key);
 }
 
 }  // namespace tile::detail

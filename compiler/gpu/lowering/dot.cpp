@@ -123,7 +123,8 @@ class RegisterOperand {
   int pack_, reps_, steps_;
 };
 
-/// Another product of the block has read this operand. LLVM would keep what that one read, whatever else needs registers.
+/// Another product of the block has read this operand. LLVM would keep what that one read, whatever else needs
+/// registers.
 bool isReadAgain(MmaOp op, mlir::Value operand) {
   return llvm::any_of(operand.getUsers(), [&](mlir::Operation* user) {
     return mlir::isa<MmaOp>(user) && user->getBlock() == op->getBlock() && user->isBeforeInBlock(op);

@@ -1,10 +1,10 @@
 // siblings.cpp - words side by side (the fields of a record) as one access: gathers, scatters, and relaxed additions
 // without results.
 //
-// Gathers at the same offsets, or of scalars, from pointers that are constants apart read one aligned vector each thread,
-// where offsets and pointer are known to be multiples of it and every word of it is wanted: the first of them reads for
-// all. Nothing may be written between them. So with scatters and additions to memory, of which the last writes for all:
-// nothing may be read between them.
+// Gathers at the same offsets, or of scalars, from pointers that are constants apart read one aligned vector each
+// thread, where offsets and pointer are known to be multiples of it and every word of it is wanted: the first of them
+// reads for all. Nothing may be written between them. So with scatters and additions to memory, of which the last
+// writes for all: nothing may be read between them.
 #include <numeric>
 
 #include "compiler/gpu/access_width.h"
