@@ -18,10 +18,11 @@ struct GlaBackwardPlan {
 
 namespace detail {
 /// The walks of a whole sequence by one program each, where all of a chunk has room on chip and there are heads enough:
-/// a chunk takes one program about as long as 0.6 chunks take all kernels that prepare chunks in parallel.
+/// a chunk takes one program about as long as 0.6 chunks take all kernels that prepare chunks in parallel. Sequences
+/// that are packed begin anywhere, which takes registers that a walk does not have (it would spill 1 KB).
 inline std::optional<GlaChunkConfig> gla_backward_walk(DType dtype, const GlaSizes& s, const Machine& machine) {
   auto fused = gla_fused_plan(dtype, s, machine);
-  if (!fused) return std::nullopt;
+  if (!fused || s.varlen) return std::nullopt;
   const int64_t programs = s.sequences * s.heads, waves = cdiv(programs, machine.multiprocessors);
   if (5 * waves * machine.multiprocessors >= 8 * programs) return std::nullopt;
   fused->output.segment = 0;
@@ -125,8 +126,9 @@ Status check_gla_backward(const GlaInputs<T>& in, const TensorView<const T, 4>& 
   if (DHT.data) check.shape("DHT", DHT, {s.sequences, s.heads, s.k, s.v}, "[sequences, H, K, V]");
   if (out.DH0.data) check.shape("DH0", out.DH0, {s.sequences, s.heads, s.k, s.v}, "[sequences, H, K, V]");
   if (p.fused)
-    check.require(p.walk.BK >= s.k && p.walk.BT == p.prepare.BT && p.walk.varlen == s.varlen,
-                  "walk needs BK >= K, found {} and {}, and BT and varlen of the others", p.walk.BK, s.k);
+    check.require(!s.varlen, "packed sequences are not walked: fused is for whole batches")
+        .require(p.walk.BK >= s.k && p.walk.BT == p.prepare.BT,
+                 "walk needs BK >= K, found {} and {}, and the BT of the others", p.walk.BK, s.k);
   for (const GlaChunkConfig* c : {&p.pass, &p.scores, &p.values, &p.keys})
     check.require(c->BT == p.prepare.BT, "all kernels of a plan have one BT, found {} and {}", p.prepare.BT, c->BT)
         .require(c->varlen == s.varlen && p.prepare.varlen == s.varlen,
@@ -173,9 +175,9 @@ Status gla_backward(StreamAt stream, const GlaInputs<T>& in, Input<T, 4> DO, Ten
     });
     run(kGlaBackwardReverse, [&] {
       walk.initial_state = DHT.data != nullptr, walk.final_state = out.DH0.data != nullptr;
-      return gla_fused_values_kernel<T>().try_launch(
-          stream, walk, grid, in.Q, in.K, in.G, DO, cu_seqlens, detail::or_unused(DHT, memory),
-          detail::or_unused(out.DH0, memory), w.from_behind, made.decay, out.DV, in.scale);
+      return gla_fused_values_kernel<T>().try_launch(stream, walk, grid, in.Q, in.K, in.G, DO, cu_seqlens,
+                                                     detail::or_unused(DHT, memory), detail::or_unused(out.DH0, memory),
+                                                     w.from_behind, made.decay, out.DV, in.scale);
     });
   } else {
     run(kGlaBackwardPrepare, [&] { return detail::gla_prepare_launch<T>(stream, in, made, p.prepare); });
@@ -195,8 +197,8 @@ Status gla_backward(StreamAt stream, const GlaInputs<T>& in, Input<T, 4> DO, Ten
   });
   run(kGlaBackwardKeys, [&] {
     const int64_t k_blocks = p.keys.one_block ? cdiv(s.k, int64_t{p.keys.BK}) : 1;
-    return gla_gradient_keys_kernel<T>().try_launch(stream, p.keys, Grid{heads * k_blocks, chunks},
-                                                    in.Q, in.K, in.V, in.G, DO, detail::or_unused(w.da, memory), w.states, w.from_behind,
+    return gla_gradient_keys_kernel<T>().try_launch(stream, p.keys, Grid{heads * k_blocks, chunks}, in.Q, in.K, in.V,
+                                                    in.G, DO, detail::or_unused(w.da, memory), w.states, w.from_behind,
                                                     made.decay, cu_seqlens, out.DQ, out.DK, out.DG, in.scale);
   });
   return done;

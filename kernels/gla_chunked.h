@@ -10,7 +10,7 @@
 //   gla_scan_output      O = Q_G S + A V and the walk of S in one kernel
 //   gla_chunk_output     O = Q_G S + A V from states in memory, all chunks in parallel
 //   gla_fused            O from q, k, v, g: everything of a chunk in one kernel, nothing but O in memory
-//   gla_fused_states     the states at the ends of segments for it, each from a zero state
+//   gla_fused_states     the walk of a state alone, straight from k, v, g
 // Nothing takes a positive exponent (parts/gla_chunks.h). Rows past the end of a sequence read as 0.
 #pragma once
 #include <bit>

@@ -49,7 +49,7 @@ struct GlaInputs {
 struct GlaPlan {
   GlaStates states = GlaStates::on_chip;
   GlaChunkConfig prepare, pass, output;  ///< fused: pass and output; the others' kernels are named like this
-  GlaConfig recurrence;  ///< by_row only
+  GlaConfig recurrence;                  ///< by_row only
 
   /// The walk is cut into segments.
   bool is_cut() const { return states == GlaStates::segments || (states == GlaStates::fused && output.segment); }
@@ -86,8 +86,12 @@ inline int gla_segment(int64_t programs, int64_t chunks, int64_t slots) {
 
 /// What tuned configurations of the kernels of GLA are kept by; each kernel has its own table.
 inline TuningKey gla_tuning_key(DType dtype, const GlaSizes& s) {
-  return TuningKey().fact("dtype", dtype).fact("K", s.k).fact("V", s.v).size("L", s.longest).size("H",
-                                                                                             s.sequences * s.heads);
+  return TuningKey()
+      .fact("dtype", dtype)
+      .fact("K", s.k)
+      .fact("V", s.v)
+      .size("L", s.longest)
+      .size("H", s.sequences * s.heads);
 }
 
 /// Configurations of gla_prepare_chunks worth measuring.
@@ -230,9 +234,9 @@ struct GlaChunkWorkspace {
     const bool fused = p.states == GlaStates::fused;
     int64_t chunks = s.chunks(p.prepare.BT), parts = s.sequences * p.segments(s);
     bool ok = fused || (w.take(device, w.q_g, {s.batch, s.heads, s.rows, s.k}) &&
-              w.take(device, w.k_g, {s.batch, s.heads, s.rows, s.k}) &&
-              w.take(device, w.a, {s.batch, s.heads, s.rows, p.prepare.BT}) &&
-              w.take(device, w.decay, {chunks, s.heads, s.k}));
+                        w.take(device, w.k_g, {s.batch, s.heads, s.rows, s.k}) &&
+                        w.take(device, w.a, {s.batch, s.heads, s.rows, p.prepare.BT}) &&
+                        w.take(device, w.decay, {chunks, s.heads, s.k}));
     if (ok && p.states == GlaStates::in_memory) ok = w.take(device, w.states, {chunks, s.heads, s.k, s.v});
     if (ok && p.is_cut())
       ok = w.take(device, w.segments, {parts, s.heads, s.k, s.v}) && w.take(device, w.total, {parts, s.heads, s.k});
@@ -322,9 +326,10 @@ Status check_gla_forward(const GlaInputs<T>& in, const TensorView<T, 4>& O, cons
   check.shape("O", O, {s.batch, s.heads, s.rows, s.v}, "[B, H, L, V]");
   if (!fused)
     check.shape("workspace.q_g", w.q_g, {s.batch, s.heads, s.rows, s.k}, "[B, H, L, K]")
-      .shape("workspace.a", w.a, {s.batch, s.heads, s.rows, p.prepare.BT}, "[B, H, L, BT]")
-      .shape("workspace.decay", w.decay, {chunks, s.heads, s.k}, "[chunks, H, K]");
-  check.require(p.prepare.BT == p.pass.BT && p.prepare.BT == p.output.BT,
+        .shape("workspace.a", w.a, {s.batch, s.heads, s.rows, p.prepare.BT}, "[B, H, L, BT]")
+        .shape("workspace.decay", w.decay, {chunks, s.heads, s.k}, "[chunks, H, K]");
+  check
+      .require(p.prepare.BT == p.pass.BT && p.prepare.BT == p.output.BT,
                "all kernels of a plan have one BT, found {}, {}, {}", p.prepare.BT, p.pass.BT, p.output.BT)
       .require(fused || !p.prepare.one_block || p.prepare.BK >= s.k, "prepare.one_block needs BK >= K, found {} and {}",
                p.prepare.BK, s.k)
@@ -391,9 +396,9 @@ Status gla_forward(StreamAt stream, const std::type_identity_t<GlaInputs<T>>& in
     run(kGlaPass, [&] {
       GlaChunkConfig effect = p.pass;
       effect.initial_state = effect.chunk_states = false, effect.final_state = effect.total_decay = true;
-      return gla_fused_states_kernel<T>().try_launch(
-          stream, effect, Grid{s.sequences * s.heads * v_blocks, segments}, in.K, in.V, in.G, cu_seqlens, first,
-          w.segments, w.total, or_unused(w.states, memory));
+      return gla_fused_states_kernel<T>().try_launch(stream, effect, Grid{s.sequences * s.heads * v_blocks, segments},
+                                                     in.K, in.V, in.G, cu_seqlens, first, w.segments, w.total,
+                                                     or_unused(w.states, memory));
     });
   else if (p.states != GlaStates::on_chip && !fused)
     run(kGlaPass, [&] { return pass.run(stream); });

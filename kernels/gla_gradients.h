@@ -3,6 +3,8 @@
 // (both by gla_state_pass, the second one reversed). With A, G, E as in gla_chunked.h and all rows those of one chunk:
 //   gla_gradient_scores   DA = dO V^T on and below the diagonal, mirrored above it
 //   gla_gradient_values   dV = A^T dO + K_G R
+//   gla_fused_values      dV, R and the chunks' decays, straight from q, k, g and dO: one walk, instead of the kernel
+//                         above and what it reads
 //   gla_gradient_keys     dQ = scale 2^G (dO S^T) + gradients through the scores, by levels (parts/gla_chunks.h)
 //                         dK = 2^E (V R^T) + the same
 //                         dG_t = sum over rows >= t of (q dQ - k dK) + what goes through the state behind the chunk
@@ -66,9 +68,9 @@ void gla_gradient_values_program(const GlaChunkConfig& c, Tensor<const T, 4> DO,
   dv_rows.store({at.batch, at.head, t0, v0}, cast(dv, dtype_of<T>()));
 }
 
-/// DV [B, H, L, V] and the walk of R from the last chunk to the first, straight from q, k, g and dO: dV = A^T dO + K_G R,
-/// R' = diag(DECAY) R + Q_G^T dO. STATES [C, H, K, V] are R behind each chunk, DECAY [C, H, K] the chunks' decays; START
-/// and END as in gla_state_pass. BK covers K. Grid {sequences * H * ceil(V / BV)}.
+/// DV [B, H, L, V] and the walk of R from the last chunk to the first, straight from q, k, g and dO: dV = A^T dO +
+/// K_G R, R' = diag(DECAY) R + Q_G^T dO. STATES [C, H, K, V] are R behind each chunk, DECAY [C, H, K] the chunks'
+/// decays; START and END as in gla_state_pass. BK covers K. Grid {sequences * H * ceil(V / BV)}.
 template <class T>
 void gla_fused_values_program(const GlaChunkConfig& c, Tensor<const T, 4> Q, Tensor<const T, 4> K,
                               Tensor<const float, 4> G, Tensor<const T, 4> DO, Tensor<const int32_t, 1> CU_SEQLENS,
@@ -196,8 +198,8 @@ void gla_gradient_keys_program(const GlaChunkConfig& c, Tensor<const T, 4> Q, Te
     }
     auto dk_behind = decays.in_blocks(dk_s) * decays.to_end();
     auto decay = DECAY.load({number, at.head, k0}, {c.BK});
-    auto behind = decay * reshape(kept, {c.BK}) +
-                  reshape(sum(sum(dk_behind * cast(k_blocks, f32), axis(1)), axis(0)), {c.BK});
+    auto behind =
+        decay * reshape(kept, {c.BK}) + reshape(sum(sum(dk_behind * cast(k_blocks, f32), axis(1)), axis(0)), {c.BK});
     dq = (dq + decays.in_blocks(dq_s) * decays.from_start()) * scale;
     dk = dk * scale + dk_behind;
     auto gates = reshape(cast(q_blocks, f32) * dq - cast(k_blocks, f32) * dk, {c.BT, c.BK});

@@ -43,7 +43,8 @@ const auto& gla_parallel_kernel() {
   return k;
 }
 
-/// Tiles from a plan that prepares chunks first (gla_prepared_plan). Few channels make short steps, which need no second stage.
+/// Tiles from a plan that prepares chunks first (gla_prepared_plan). Few channels make short steps, which need no
+/// second stage.
 inline GlaChunkConfig default_gla_parallel_config(const GlaPlan& plan) {
   GlaChunkConfig c = plan.output;
   c.segment = 0;

@@ -22,11 +22,9 @@ namespace {
 
 constexpr int kMostReloads = 4;      ///< registers of a thread that a small tile is loaded into once more
 constexpr int kMostReloaded = 1024;  ///< elements of such a tile
-constexpr int kProducerWarps = 4;  ///< the threads of one warpgroup (tile_roles.td)
+constexpr int kProducerWarps = 4;    ///< the threads of one warpgroup (tile_roles.td)
 
-void setLayout(Value tile, const Layout& layout) {
-  tile.setType(withLayout(tileType(tile), layout));
-}
+void setLayout(Value tile, const Layout& layout) { tile.setType(withLayout(tileType(tile), layout)); }
 
 DenseElementsAttr withType(DenseElementsAttr elements, RankedTensorType type) {
   if (elements.isSplat()) return DenseElementsAttr::get(type, elements.getSplatValue<Attribute>());
@@ -117,8 +115,8 @@ class Assigner {
     auto type = tileType(tile);
     auto reshape = tile.getDefiningOp<ReshapeOp>();
     auto load = (reshape ? reshape.getSource() : tile).getDefiningOp<LoadOp>();
-    if (!load || isVolatile(load) || layout.numRegs() > kMostReloads ||
-        type.getNumElements() > kMostReloaded || load->getBlock() != builder.getInsertionBlock())
+    if (!load || isVolatile(load) || layout.numRegs() > kMostReloads || type.getNumElements() > kMostReloaded ||
+        load->getBlock() != builder.getInsertionBlock())
       return {};
     const Layout from = *ir::layoutOf(type);
     if (planConvert(from, layout, elementBytes(type.getElementType())).kind != Move::exchange) return {};
@@ -266,8 +264,7 @@ class Assigner {
     setLayout(result, made);
     if (chosen == made) return;
     OpBuilder builder = behind(result);
-    auto convert = ConvertOp::create(builder, result.getLoc(),
-                                     withLayout(tileType(result), chosen), result);
+    auto convert = ConvertOp::create(builder, result.getLoc(), withLayout(tileType(result), chosen), result);
     result.replaceAllUsesExcept(convert.getResult(), convert);
   }
 

@@ -56,7 +56,8 @@ Move exchangeInPieces(const layout::Layout& from, const layout::Layout& to, int 
     move.box = layout::exchangeBox(move.from, move.to, bytes, most);
     const layout::Coord origin(move.box.size(), 0);
     move.piece = layout::planExchange(*layout::boxLayout(move.from, origin, move.box),
-                                      *layout::boxLayout(move.to, origin, move.box), bytes).bytes;
+                                      *layout::boxLayout(move.to, origin, move.box), bytes)
+                     .bytes;
   }
   move.piece = std::max(move.piece, kOwnScratch);
   move.bytes = move.piece * from.numWarps();

@@ -34,7 +34,7 @@ struct Source {
   int64_t extent[2] = {0, 0};
   bool fetched = false;
   bool forWarpgroups = false;  ///< must be swizzled
-  Value smem;  ///< set by rewriting
+  Value smem;                  ///< set by rewriting
 };
 
 /// One operand of one product.
@@ -98,7 +98,8 @@ class Placer {
     Type element = dot.getA().getType().getElementType(), acc = dot.getResult().getType().getElementType();
     EngineChoice choice;
     // Single warps multiply f8 only where they can, and as it is copied, neighbours along k; other f8 they widen.
-    const bool asItIs = !isF8(element) || (isCopiedAlongK(dot.getA(), 1, facts) && isCopiedAlongK(dot.getB(), 0, facts));
+    const bool asItIs =
+        !isF8(element) || (isCopiedAlongK(dot.getA(), 1, facts) && isCopiedAlongK(dot.getB(), 0, facts));
     if (asItIs) choice.warps = chooseEngine(element, acc, dot.getPrecision(), target_);
     if (isF8(element) && choice.warps == Engine::fma)
       choice.warps = chooseEngine(Float16Type::get(dot.getContext()), acc, dot.getPrecision(), target_);
@@ -183,8 +184,7 @@ class Placer {
       auto box = cast<ShapedType>(ofRows.getType()).getShape(), rows = cast<ShapedType>(v.getType()).getShape();
       auto type = SmemType::get(func_->getContext(), rows, ofRows.getView().getType().getElementType(), 1, 1);
       type = inPanels(type, ofRows);
-      if (!target_.hasTma || !isBulkLoad(ofRows, type, facts, nullptr, box))
-        return false;
+      if (!target_.hasTma || !isBulkLoad(ofRows, type, facts, nullptr, box)) return false;
       load = ofRows;
     }
     if (load)

@@ -263,7 +263,8 @@ int defaultWarps(func::FuncOp func, const Target& target) {
       if (isTile(result)) largest = std::max(largest, tileType(result).getNumElements());
   });
   int warps = largest > 64 ? 4 : largest > 32 ? 2 : 1;
-  while (warps >= 4 && warps < 16 && warps * 2 * target.lanes <= target.maxThreads && largest / (int64_t{warps} * target.lanes) > 32)
+  while (warps >= 4 && warps < 16 && warps * 2 * target.lanes <= target.maxThreads &&
+         largest / (int64_t{warps} * target.lanes) > 32)
     warps *= 2;
   return warps;
 }

@@ -33,8 +33,8 @@ int64_t stepOf(BatchDotOp dot) {
 /// Every iteration of a loop loads it, and nobody computes with it.
 bool isOnlyLoaded(Value tile) {
   while (Operation* op = tile.getDefiningOp()) {
-    const bool isMultiplied = llvm::all_of(
-        op->getUsers(), [](Operation* user) { return isa<ReshapeOp, TransOp, DotOp, BatchDotOp>(user); });
+    const bool isMultiplied =
+        llvm::all_of(op->getUsers(), [](Operation* user) { return isa<ReshapeOp, TransOp, DotOp, BatchDotOp>(user); });
     if (!isMultiplied) return false;
     if (isa<LoadOp, GatherOp>(op)) return isa<LoopLikeOpInterface>(op->getParentOp());
     if (!isa<ReshapeOp, TransOp>(op)) return false;
@@ -71,9 +71,8 @@ void unroll(BatchDotOp dot) {
     Value one = DotOp::create(b, loc, init.getType(), x, y, init, dot.getPrecision());
     products.push_back(ReshapeOp::create(b, loc, withShape(one, {1, shape[1], shape[2]}), one));
   }
-  dot.replaceAllUsesWith(products.size() == 1
-                             ? products[0]
-                             : CatOp::create(b, loc, dot.getAcc().getType(), products, 0).getResult());
+  dot.replaceAllUsesWith(products.size() == 1 ? products[0]
+                                              : CatOp::create(b, loc, dot.getAcc().getType(), products, 0).getResult());
   dot.erase();
 }
 

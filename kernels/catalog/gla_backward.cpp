@@ -219,7 +219,7 @@ CatalogRow gla_gradient_scores_row() {
 }
 CatalogRow gla_gradient_values_row() { return part_row<kGlaBackwardValues>("gla_gradient_values", "gradients of v"); }
 CatalogRow gla_fused_values_row() {
-  CatalogRow row = part_row<kFused>("gla_fused_values", "gradients of v and of states, chunk after chunk, made on chip");
+  CatalogRow row = part_row<kFused>("gla_fused_values", "gradients of v and of states, all made on chip");
   row.dtypes = {"f16", "bf16"};
   std::erase_if(row.problems, [](const Problem& p) {
     return p.dtype == "f32" || p.sizes["K"] > detail::kGlaFusedRows || p.sizes["V"] > detail::kGlaFusedColumns;
@@ -227,7 +227,7 @@ CatalogRow gla_fused_values_row() {
   row.problems.push_back({"bf16", {{"H", 4}, {"L", 2048}, {"K", 128}, {"V", 128}}, Purpose::bench_host});
   for (const std::string& d : row.dtypes) {
     row.problems.push_back({d, {{"H", 2}, {"L", 200}, {"K", 128}, {"V", 128}, {"state", 3}}, Purpose::edge});
-    row.problems.push_back({d, {{"H", 1}, {"L", 150}, {"K", 40}, {"V", 72}, {"packed", 5}, {"state", 2}}, Purpose::edge});
+    row.problems.push_back({d, {{"H", 1}, {"L", 150}, {"K", 40}, {"V", 72}, {"state", 2}}, Purpose::edge});
   }
   return row;
 }

@@ -43,8 +43,7 @@ GlaPlan plan_of(const Problem& p, const Machine& machine, Part part) {
     if (p.sizes.has("segment")) plan.output.segment = static_cast<int>(p.sizes["segment"]);
     if ((part == Part::scan || part == Part::fused_states) && !plan.output.segment)
       plan.output.segment = static_cast<int>(std::max<int64_t>(1, chunks / 4));
-    if (plan.states != GlaStates::fused)
-      plan.states = plan.output.segment ? GlaStates::segments : GlaStates::on_chip;
+    if (plan.states != GlaStates::fused) plan.states = plan.output.segment ? GlaStates::segments : GlaStates::on_chip;
   }
   plan.pass.segment = plan.output.segment;
   return plan;
@@ -117,9 +116,7 @@ class ForwardCase : public GlaCase {
     if (state_) checks.push_back(with_gaps("HT", state.compare(o_tolerance(dtype_)), ht_.host));
     return checks;
   }
-  std::vector<NamedTensor> tensors() const override {
-    return forward_tensors(o_);
-  }
+  std::vector<NamedTensor> tensors() const override { return forward_tensors(o_); }
   Work work() const override {
     double t = static_cast<double>(s_.b * s_.h * s_.l), k = static_cast<double>(s_.k), v = static_cast<double>(s_.v);
     return {4 * t * k * v + t * 64 * (k + v), t * (sizeof(T) * (2 * k + 2 * v) + 4 * k)};
@@ -250,11 +247,10 @@ CatalogRow part_row(const char* name, const char* summary) {
       GlaPlan plan = plan_of(p, untuned(machine), kPart);
       if (kPart == Part::output && plan.states == GlaStates::in_memory) return Tuning{};
       const GlaChunkConfig& base = config_of(plan, kPart);
-      return Tuning{kPart == Part::prepare ? "gla_prepare_chunks" : "gla_scan_output",
-                    gla_tuning_key(storage_of(p.dtype), s),
-                    words_of(gla_scan_output_kernel<float>(), kPart == Part::prepare
-                                                                  ? gla_prepare_space(base, s, machine)
-                                                                  : gla_scan_space(base, machine))};
+      return Tuning{
+          kPart == Part::prepare ? "gla_prepare_chunks" : "gla_scan_output", gla_tuning_key(storage_of(p.dtype), s),
+          words_of(gla_scan_output_kernel<float>(),
+                   kPart == Part::prepare ? gla_prepare_space(base, s, machine) : gla_scan_space(base, machine))};
     };
   add_benches(row);
   return row;
@@ -326,7 +322,8 @@ CatalogRow gla_fused_row() {
   return row;
 }
 CatalogRow gla_fused_states_row() {
-  CatalogRow row = fused_row<Part::fused_states>("gla_fused_states", "what segments do to a state, from k, v and gates");
+  CatalogRow row =
+      fused_row<Part::fused_states>("gla_fused_states", "what segments do to a state, from k, v and gates");
   for (const std::string& d : row.dtypes)
     row.problems.push_back({d, {{"H", 2}, {"L", 600}, {"K", 64}, {"V", 48}, {"state", 1}}, Purpose::edge});
   return row;

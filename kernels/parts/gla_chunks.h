@@ -24,7 +24,7 @@ struct GlaChunkConfig {
   int stages = 2;
   int warps = 4;
   bool roles = false;  ///< blocks of K come by a producer of their own, which runs ahead from chunk to chunk
-  int programs = 0;  ///< that a multiprocessor shall run at a time, 0: no matter
+  int programs = 0;    ///< that a multiprocessor shall run at a time, 0: no matter
 };
 
 namespace detail {
@@ -117,10 +117,9 @@ class GlaDecays {
   void merge(int s) {
     const int n = rows_ / (2 * s);
     const Tile halves = reshape(total_, {n, 2, channels_}), half = reshape(arange(0, 2), {1, 2, 1});
-    auto [lower, upper] = reduce({where(half == 0, halves, 1.f), where(half == 1, halves, 1.f)}, axis(1),
-                                 [](const Tile& a, const Tile& b, const Tile& c, const Tile& d) {
-                                   return std::tuple(a * c, b * d);
-                                 });
+    auto [lower, upper] =
+        reduce({where(half == 0, halves, 1.f), where(half == 1, halves, 1.f)}, axis(1),
+               [](const Tile& a, const Tile& b, const Tile& c, const Tile& d) { return std::tuple(a * c, b * d); });
     // Factors [n, 2, 1, channels] of whole halves.
     auto times = [&](const Tile& x, int of, const Tile& factor) {
       const Tile factors = where(reshape(arange(0, 2), {1, 2, 1, 1}) == of, reshape(factor, {n, 1, 1, channels_}), 1.f);
@@ -144,9 +143,9 @@ class GlaDecays {
   Tile level_of_blocks(int half) const {
     const Tile near = where(upper_blocks(half), *up_, down_);
     return half == 1 ? near : Tile(near * by_block([&](int i) {
-      const int first = i / (2 * half) * 2 * half, middle = first + half;
-      return i >= middle ? product(middle, i) : product(i + 1, middle);
-    }));
+                                     const int first = i / (2 * half) * 2 * half, middle = first + half;
+                                     return i >= middle ? product(middle, i) : product(i + 1, middle);
+                                   }));
   }
   /// From the start of the chunk, times `scale`; to its end.
   Tile from_start(const Tile& scale) const {
@@ -182,10 +181,11 @@ class GlaDecays {
   std::vector<Tile> totals_;  ///< of all blocks, [1, 1, channels]
 };
 
-/// Queries and keys of a chunk and how they meet, [rows, channels]: a query of row t by the decays from the start of the
-/// chunk through t, a key of row u by those from behind u to its end, and the products q_t.(k_u decayed to t), each level
-/// (GlaDecays) one product: of the tile that has decayed queries in upper halves and decayed keys in lower ones with its
-/// own transpose. Levels inside blocks of kRows rows are products of single warps, the others of whole warpgroups.
+/// Queries and keys of a chunk and how they meet, [rows, channels]: a query of row t by the decays from the start of
+/// the chunk through t, a key of row u by those from behind u to its end, and the products q_t.(k_u decayed to t), each
+/// level (GlaDecays) one product: of the tile that has decayed queries in upper halves and decayed keys in lower ones
+/// with its own transpose. Levels inside blocks of kRows rows are products of single warps, the others of whole
+/// warpgroups.
 template <class T>
 class GlaChunk {
   static constexpr int kRows = GlaDecays::kRows;

@@ -40,8 +40,7 @@ class SmemOperand {
       if (plan_.access == layout::FragmentPlan::doubles) {
         auto* type = FixedVectorType::get(e_.b.getDoubleTy(), load.count);
         Value* elements = e_.b.CreateAlignedLoad(type, pointer, Align(8 * load.count));
-        for (int i = 0; i < load.count; ++i)
-          out[load.registers[i] - first] = e_.b.CreateExtractElement(elements, i);
+        for (int i = 0; i < load.count; ++i) out[load.registers[i] - first] = e_.b.CreateExtractElement(elements, i);
         continue;
       }
       Value* loaded = e_.b.CreateIntrinsic(ldmatrix(load.count), {pointer->getType()}, {pointer});

@@ -217,9 +217,9 @@ class Reduction {
     Tuple both = combine_(own, other);
     for (auto [i, sum] : llvm::enumerate(both))
       if (isRoundedSum(op_, static_cast<unsigned>(i)))
-        sum = e.b.CreateIntrinsic(own[i]->getType()->isDoubleTy() ? llvm::Intrinsic::nvvm_add_rn_d
-                                                                  : llvm::Intrinsic::nvvm_add_rn_f,
-                                  {own[i], other[i]});
+        sum = e.b.CreateIntrinsic(
+            own[i]->getType()->isDoubleTy() ? llvm::Intrinsic::nvvm_add_rn_d : llvm::Intrinsic::nvvm_add_rn_f,
+            {own[i], other[i]});
     return both;
   }
 
@@ -396,8 +396,7 @@ class Reduction {
   }
 
   /// Appends an operand's values, by register of the result and part.
-  void readParts(const PartsTable& table, size_t operand, llvm::Value* entry,
-                 std::vector<std::vector<Tuple>>& found) {
+  void readParts(const PartsTable& table, size_t operand, llvm::Value* entry, std::vector<std::vector<Tuple>>& found) {
     llvm::Type* type = e.elementType(op_.getSources()[operand]);
     const int64_t bytes = memoryBytes(type);
     std::vector<int> regs(found.size());
@@ -407,7 +406,8 @@ class Reduction {
       if (table.partStride == 1) {
         const int vector = static_cast<int>(std::gcd<int64_t>(table.parts, 16 / bytes));
         for (int64_t p = 0; p < table.parts; p += vector)
-          for (auto [step, value] : llvm::enumerate(loadVector(e, place(table, operand, coord, entry, p), type, vector)))
+          for (auto [step, value] :
+               llvm::enumerate(loadVector(e, place(table, operand, coord, entry, p), type, vector)))
             found[i][p + static_cast<int64_t>(step)].push_back(value);
         continue;
       }
