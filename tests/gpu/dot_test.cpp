@@ -34,6 +34,8 @@ void put(const Format& format, void* at, int64_t i, int value) {
     static_cast<uint16_t*>(at)[i] = toBf16(static_cast<float>(value));
   else if (name == "i8")
     static_cast<int8_t*>(at)[i] = static_cast<int8_t>(value);
+  else if (name == "i32")
+    static_cast<int32_t*>(at)[i] = value;
   else
     static_cast<float*>(at)[i] = static_cast<float>(value);
 }
@@ -94,6 +96,44 @@ void runMatmul(const Format& format, const char* precision, int M, int N, int K,
     }
 }
 
+/// `count` small products of computed tiles, 2 x times y or, where `turned`, times the transpose of a tile [count, n,
+/// k]: the work of single warps where instructions fit.
+void runBatches(const Format& format, const char* precision, int64_t count, int64_t m, int64_t n, int64_t k, int warps,
+                bool turned, const char* target) {
+  const std::string e = format.name, acc = format.acc;
+  const std::vector<int64_t> ofX{count, m, k}, ofY{count, k, n}, stored{count, turned ? n : k, turned ? k : n},
+      ofSum{count, m, n};
+  std::string body = readTile("x", "a", ofX, e) + readTile("y", "b", stored, e) + readTile("s", "c", ofSum, acc);
+  body += fmt::format("  %z = arith.{} %x, %x : {}\n", e == "i8" ? "addi" : "addf", tensor(ofX, e));
+  if (turned) body += fmt::format("  %t = tile.trans %y, [0, 2, 1] : {} -> {}\n", tensor(stored, e), tensor(ofY, e));
+  body += fmt::format("  %d = tile.batch_dot %z, %{}, %s precision {} : {}, {} -> {}\n", turned ? "t" : "y", precision,
+                      tensor(ofX, e), tensor(ofY, e), tensor(ofSum, acc));
+  body += writeTile("d", "c", ofSum, acc);
+  SimtKernel kern(kernel(fmt::format("%a: !tile.ptr<{0}>, %b: !tile.ptr<{0}>, %c: !tile.ptr<{1}>", e, acc), body),
+                  target, warps);
+  GuardedBuffer a(count * m * k * format.bytes), b(count * k * n * format.bytes), c(count * m * n * 4);
+  std::mt19937 random(5);
+  std::vector<int> av(static_cast<size_t>(count * m * k)), bv(static_cast<size_t>(count * k * n));
+  auto fill = [&](std::vector<int>& values, void* at) {
+    for (size_t i = 0; i < values.size(); ++i)
+      put(format, at, static_cast<int64_t>(i), values[i] = static_cast<int>(random() % 9) - 4);
+  };
+  fill(av, a.data()), fill(bv, b.data());
+  for (int64_t i = 0; i < count * m * n; ++i)
+    put({acc == "i32" ? "i32" : "f32", "", 4}, c.data(), i, static_cast<int>(i % 7));
+  kern.run({slot(a.as<char>()), slot(b.as<char>()), slot(c.as<char>())}, 1, 1);
+  for (int64_t at = 0; at < count * m * n; ++at) {
+    const int64_t j = at % n, i = at / n % m, number = at / (m * n);
+    int want = static_cast<int>(at % 7);
+    for (int64_t p = 0; p < k; ++p)
+      want += 2 * av[static_cast<size_t>((number * m + i) * k + p)] *
+              bv[static_cast<size_t>(number * k * n + (turned ? j * k + p : p * n + j))];
+    const double got = acc == "i32" ? c.as<int32_t>()[at] : c.as<float>()[at];
+    ASSERT_EQ(got, want) << e << " " << count << " of " << m << "x" << n << "x" << k << ", " << warps << " warps, at "
+                         << number << "," << i << "," << j;
+  }
+}
+
 const Format kF16{"f16", "f32", 2}, kBf16{"bf16", "f32", 2}, kF32{"f32", "f32", 4}, kI8{"i8", "i32", 1};
 
 class Dot : public ::testing::TestWithParam<const char*> {
@@ -115,6 +155,22 @@ TEST_P(Dot, OtherFormats) {
   matmul(kF32, "tf32", 70, 50, 100, 64, 64, 32, 4);
   matmul(kF32, "ieee", 40, 50, 36, 32, 32, 16, 4);
   matmul(kI8, "ieee", 70, 50, 100, 64, 64, 32, 4);
+}
+
+TEST_P(Dot, SmallProductsOfWarps) {
+  for (bool turned : {false, true}) {
+    auto batches = [&](const Format& format, const char* precision, int64_t count, int64_t m, int64_t n, int64_t k,
+                       int warps) { runBatches(format, precision, count, m, n, k, warps, turned, GetParam()); };
+    batches(kF16, "ieee", 4, 16, 16, 32, 4);   // a matrix for every warp
+    batches(kBf16, "ieee", 16, 16, 8, 16, 4);  // several
+    batches(kF16, "ieee", 2, 16, 32, 16, 8);   // warps side by side share one
+    batches(kF16, "ieee", 3, 32, 16, 16, 4);   // none for one of them
+    batches(kI8, "ieee", 4, 16, 16, 32, 2);
+    batches(kF32, "tf32", 8, 16, 16, 16, 4);
+    batches(kF32, "ieee", 4, 16, 16, 16, 4);  // no instruction: unrolled, as are those below
+    batches(kF16, "ieee", 4, 16, 16, 24, 4);
+    batches(kF16, "ieee", 1, 16, 16, 16, 4);
+  }
 }
 
 }  // namespace
