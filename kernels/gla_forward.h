@@ -107,6 +107,15 @@ inline std::vector<GlaChunkConfig> gla_prepare_space(const GlaChunkConfig& base,
       .vary(&GlaChunkConfig::programs, {0, 2, 3});
 }
 
+/// Configurations of gla_fused worth measuring.
+inline std::vector<GlaChunkConfig> gla_fused_space(const GlaChunkConfig& base) {
+  Space<GlaChunkConfig> space(base);
+  return space.vary(&GlaChunkConfig::BV, {32, 64, 128})
+      .where([&](const GlaChunkConfig& c) { return c.BV <= base.BV; })
+      .vary(&GlaChunkConfig::warps, {4, 8})
+      .vary(&GlaChunkConfig::stages, {1, 2});
+}
+
 /// Configurations of gla_scan_output worth measuring, the state on chip.
 inline std::vector<GlaChunkConfig> gla_scan_space(const GlaChunkConfig& base, const Machine& machine) {
   Space<GlaChunkConfig> space(base);

@@ -241,16 +241,19 @@ CatalogRow part_row(const char* name, const char* summary) {
       return nullptr;
     });
   };
-  if constexpr (kPart == Part::prepare || kPart == Part::output)
+  if constexpr (kPart == Part::prepare || kPart == Part::output || kPart == Part::fused)
     row.tuning = [](const Problem& p, const Machine& machine) {
       const GlaSizes s = sizes_of(GlaProblemSizes(p.sizes));
       GlaPlan plan = plan_of(p, untuned(machine), kPart);
       if (kPart == Part::output && plan.states == GlaStates::in_memory) return Tuning{};
       const GlaChunkConfig& base = config_of(plan, kPart);
-      return Tuning{
-          kPart == Part::prepare ? "gla_prepare_chunks" : "gla_scan_output", gla_tuning_key(storage_of(p.dtype), s),
-          words_of(gla_scan_output_kernel<float>(),
-                   kPart == Part::prepare ? gla_prepare_space(base, s, machine) : gla_scan_space(base, machine))};
+      const char* table = kPart == Part::prepare  ? "gla_prepare_chunks"
+                          : kPart == Part::output ? "gla_scan_output"
+                                                  : "gla_fused";
+      const std::vector<GlaChunkConfig> space = kPart == Part::prepare  ? gla_prepare_space(base, s, machine)
+                                                : kPart == Part::output ? gla_scan_space(base, machine)
+                                                                        : gla_fused_space(base);
+      return Tuning{table, gla_tuning_key(storage_of(p.dtype), s), words_of(gla_scan_output_kernel<float>(), space)};
     };
   add_benches(row);
   return row;
