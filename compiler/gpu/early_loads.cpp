@@ -42,7 +42,7 @@ bool isOfPlace(Operation* load) {
 /// Warps meet inside: their lanes' results go through shared memory.
 bool isMeeting(Operation* op) {
   const auto scratch = scratchOf(op);
-  return scratch && !scratch->warpLocal;
+  return scratch && !scratch->warpLocal();
 }
 
 /// Lanes of a warp meet inside.

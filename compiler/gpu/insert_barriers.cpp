@@ -284,25 +284,6 @@ class BarrierInserter {
     for (Operation& op : block) visit(&op, state);
   }
 
-  /// Loops in loops would be walked twice as often for every level. What one does to a state it does to it again, as
-  /// long as no barrier is new.
-  void iterate(scf::ForOp loop, State& state) {
-    constexpr size_t kMostKept = 4;
-    SmallVector<Walked>& kept = walked_[loop];
-    for (const Walked& walked : kept)
-      if (walked.barriers == barriersVersion_ && walked.isTrial == isTrial_ && walked.entry == state) {
-        state = walked.exit;
-        return;
-      }
-    const unsigned barriers = barriersVersion_;
-    State first = state;
-    iterateAnew(loop, state);
-    if (barriers != barriersVersion_) return;
-    SmallVector<Walked>& known = walked_[loop];  // inner loops may have moved the slot
-    if (known.size() == kMostKept) known.erase(known.begin());
-    known.push_back({barriers, isTrial_, std::move(first), state});
-  }
-
   /// How many loops stand inside one another.
   static int depthOf(Operation* loop) {
     int depth = 0;
@@ -325,9 +306,10 @@ class BarrierInserter {
     return carried(std::move(all), loop);
   }
 
-  void iterateAnew(scf::ForOp loop, State& state) {
-    // Deep nests see too many states: these are asked for all they might do at once, which costs a barrier perhaps.
-    constexpr int kDeep = 6;
+  void iterate(scf::ForOp loop, State& state) {
+    // Every loop around another doubles the walks over it: deep nests are asked for all they might do at once, which
+    // costs a barrier perhaps.
+    constexpr int kDeep = 4;
     State entry = state;
     if (depthOf(loop) > kDeep) join(entry, anyIteration(loop, state));
     while (true) {
@@ -347,12 +329,10 @@ class BarrierInserter {
     if (isTrial_ || llvm::none_of(state, [](const Access& a) { return !a.isShared && a.isWrite; })) return false;
     auto barriersFrom = [&](State entry) {
       llvm::SetVector<Operation*> known = barriers_;
-      const unsigned version = barriersVersion_;
       isTrial_ = true;
       iterate(loop, entry);
       isTrial_ = false;
       std::swap(known, barriers_);
-      barriersVersion_ = version;
       return known.size();
     };
     State passed = state;
@@ -363,7 +343,7 @@ class BarrierInserter {
   void visit(Operation* op, State& state) {
     if (auto loop = dyn_cast<scf::ForOp>(op)) {
       if (barriers_.contains(op) || meetsTurns(loop, state) || savesBarriersInside(loop, state)) {
-        insertAt(op);
+        barriers_.insert(op);
         pass(state);
       }
       return iterate(loop, state);
@@ -409,7 +389,7 @@ class BarrierInserter {
             return conflict(before, now, factsOf()) && !mayBeApart(before, now);
           }))
         continue;
-      insertAt(op);
+      barriers_.insert(op);
       pass(state);
       break;
     }
@@ -489,7 +469,7 @@ class BarrierInserter {
     access.begin = op->getAttrOfType<IntegerAttr>(kScratchAttr).getInt();
     access.end = access.begin + scratch.bytes;
     access.buffer = op;
-    access.isStaged = scratch.warpLocal;
+    access.isStaged = scratch.warpLocal();
     if (scratch.piece) access.buffer = pieces_.try_emplace({access.begin, scratch.piece}, op).first->second;
     return access;
   }
@@ -558,20 +538,7 @@ class BarrierInserter {
   std::optional<Facts> facts_;
   bool isTrial_ = false;
   llvm::DenseSet<Operation*> staged_;
-  void insertAt(Operation* op) {
-    if (barriers_.insert(op)) barriersVersion_ = ++lastVersion_;
-  }
-
-  /// What a walk over a loop made of a state, with the barriers there were then.
-  struct Walked {
-    unsigned barriers;
-    bool isTrial;
-    State entry, exit;
-  };
-
   llvm::SetVector<Operation*> barriers_;
-  unsigned barriersVersion_ = 0, lastVersion_ = 0;  ///< of the set
-  llvm::DenseMap<Operation*, SmallVector<Walked>> walked_;
   /// By where the pieces of warps begin and how large they are: one of the ops that use them.
   std::map<std::pair<int64_t, int64_t>, Operation*> pieces_;
   /// In front of a loop: whether an op in it may meet what it reached in another iteration. Null: that cannot be told.

@@ -32,7 +32,7 @@ bool isMeeting(Operation* op) {
   const bool isKind = isa<ConvertOp, TransOp, ReshapeOp, ExtractOp, CatOp, TakeOp>(op) ||
                       (isa<ReduceOp>(op) && !votesAtBarrier(cast<ReduceOp>(op)));
   const auto scratch = isKind ? scratchOf(op) : std::nullopt;
-  return scratch && !scratch->warpLocal;
+  return scratch && !scratch->warpLocal();
 }
 
 int64_t registersPut(Operation* op) {

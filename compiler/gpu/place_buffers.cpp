@@ -378,7 +378,7 @@ class Placer {
     for (Buffer& buffer : buffers_) {
       buffer.lastUse = buffer.end;
       const auto scratch = isa<SmemAllocOp, RingAllocOp>(buffer.op) ? std::nullopt : scratchOf(buffer.op);
-      if (!scratch || scratch->warpLocal) continue;
+      if (!scratch || scratch->warpLocal()) continue;
       scratches.push_back(&buffer);
       if (!meetings_.contains(buffer.op)) meetings[buffer.op->getBlock()].push_back(buffer.op);
     }

@@ -24,7 +24,7 @@ std::string tileText(Type type) {
 
 std::optional<Scratch> fromMove(const Move& move, llvm::Twine what) {
   if (move.kind == Move::rename || move.kind == Move::swap) return std::nullopt;
-  return Scratch{move.bytes, 16, move.piece != 0, what.str(), move.piece};
+  return Scratch{move.bytes, 16, what.str(), move.piece};
 }
 
 std::optional<Scratch> withPitch(std::optional<Scratch> scratch, Operation* op) {
@@ -39,10 +39,10 @@ template <class Op>
 std::optional<Scratch> atomicScratch(Op op) {
   if (op.getResult().use_empty()) return std::nullopt;
   auto tensor = dyn_cast<RankedTensorType>(op.getType());
-  if (!tensor) return Scratch{16, 16, false, "result of an atomic"};
+  if (!tensor) return Scratch{16, 16, "result of an atomic"};
   auto layout = layoutOf(tensor);
   if (layout->laneReplicas() == 1 && layout->warpReplicas() == 1) return std::nullopt;
-  return Scratch{tensor.getNumElements() * elementBytes(tensor), 16, false,
+  return Scratch{tensor.getNumElements() * elementBytes(tensor), 16,
                  "results of an atomic on " + tileText(tensor)};
 }
 
@@ -59,26 +59,26 @@ std::optional<Scratch> scratchOf(Operation* op) {
       .Case<CatOp>([](CatOp o) -> std::optional<Scratch> {
         CatMove move = planMove(o);
         if (move.isRename) return std::nullopt;
-        return Scratch{move.bytes, 16, false, "cat to " + tileText(o.getType())};
+        return Scratch{move.bytes, 16, "cat to " + tileText(o.getType())};
       })
       .Case<TakeOp>([](TakeOp o) -> std::optional<Scratch> {
         if (planMove(o)) return std::nullopt;
         auto source = cast<RankedTensorType>(o.getSource().getType());
         int64_t bytes = source.getNumElements() * elementBytes(source);
         if (auto gap = o->getAttrOfType<IntegerAttr>(kScratchGapAttr)) bytes += bytes / kGapRow * gap.getInt();
-        return Scratch{bytes, 16, false, "take from " + tileText(source)};
+        return Scratch{bytes, 16, "take from " + tileText(source)};
       })
       .Case<HistogramOp>([](HistogramOp o) -> std::optional<Scratch> {
         auto counts = cast<RankedTensorType>(o.getType());
-        return Scratch{counts.getNumElements() * elementBytes(counts), 16, false, "counts of " + tileText(counts)};
+        return Scratch{counts.getNumElements() * elementBytes(counts), 16, "counts of " + tileText(counts)};
       })
       .Case<ReduceOp>([](ReduceOp o) -> std::optional<Scratch> {
         auto layout = *layoutOf(o.getSources()[0].getType());
         int axis = static_cast<int>(o.getAxis());
         int64_t parts = warpsAlong(layout, axis);
         if (parts == 1) return std::nullopt;
-        if (votesAtBarrier(o)) return Scratch{0, 16, false, "vote of the program's threads"};
-        return Scratch{partsTable(o).bytes, 16, false,
+        if (votesAtBarrier(o)) return Scratch{0, 16, "vote of the program's threads"};
+        return Scratch{partsTable(o).bytes, 16,
                        "reduction of " + tileText(o.getSources()[0].getType())};
       })
       .Case<ScanOp>([](ScanOp o) -> std::optional<Scratch> {
@@ -87,7 +87,7 @@ std::optional<Scratch> scratchOf(Operation* op) {
         if (!plan || !plan->needsShared()) return std::nullopt;
         return Scratch{
             partsTable(layout, static_cast<int>(o.getAxis()), plan->outer * plan->warps, o.getSources()).bytes, 16,
-            false, "scan of " + tileText(o.getSources()[0].getType())};
+            "scan of " + tileText(o.getSources()[0].getType())};
       })
       .Case<AtomicRmwOp, AtomicCasOp>([](auto o) { return atomicScratch(o); })
       .Default([](Operation*) { return std::nullopt; });

@@ -25,9 +25,10 @@ inline constexpr int64_t kGapRow = 128;
 
 struct Scratch {
   int64_t bytes = 0, alignment = 16;
-  bool warpLocal = false;  ///< every warp keeps to a piece of its own: the op waits for lanes only
-  std::string what;        ///< for reports: "conversion of 64x64xf16"
-  int64_t piece = 0;       ///< bytes of a warp's piece
+  std::string what;   ///< for reports: "conversion of 64x64xf16"
+  int64_t piece = 0;  ///< bytes of the piece that a warp keeps to, if it does
+  /// The op waits for lanes only.
+  bool warpLocal() const { return piece != 0; }
 };
 /// On an op whose warps keep to pieces of their own: i32, bytes from one piece to the next, where that is more than it
 /// needs. Ops that agree about that and begin at one place need no barrier between them.

@@ -23,7 +23,7 @@ bool meets(Operation* op) {
   if (isa<BarrierOp, AtomicRmwOp, AtomicCasOp>(op)) return true;
   if (!op->hasAttr(kScratchAttr) || op->hasAttr(kScratchFilledAttr) || op->hasAttr(kMetAttr)) return false;
   const auto scratch = scratchOf(op);
-  return scratch && !scratch->warpLocal;
+  return scratch && !scratch->warpLocal();
 }
 
 class TakeTurnsPass : public PassWrapper<TakeTurnsPass, OperationPass<func::FuncOp>> {
