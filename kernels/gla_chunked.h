@@ -13,8 +13,6 @@
 //   gla_fused_states     the walk of a state alone, straight from k, v, g
 // Nothing takes a positive exponent (parts/gla_chunks.h). Rows past the end of a sequence read as 0.
 #pragma once
-#include <bit>
-
 #include "parts/gla_chunks.h"
 
 namespace tile::kernels {
@@ -132,12 +130,7 @@ void gla_scan_output_program(const GlaChunkConfig& c, Tensor<const T, 4> Q_G, Te
                              Tensor<const int32_t, 1> CU_SEQLENS, Tensor<T, 4> O, Tensor<const float, 4> START,
                              Tensor<float, 4> END) {
   num_warps(c.warps);
-  auto v_blocks = cdiv(V.dim(3), c.BV);
-  auto v0 = program_id(0) % v_blocks * c.BV;
-  detail::GlaSpan at(c.varlen, c.BT, program_id(0) / v_blocks, V.dim(1), V.dim(2), CU_SEQLENS);
-  auto [first, last] = detail::gla_segment_chunks(c, at.length, program_id(1));
-  if (c.segment) return_if(first >= last);
-  auto state_index = at.sequence * num_programs(1) + program_id(1);
+  auto [v0, at, first, last, state_index] = detail::GlaWalk(c, V.dim(1), V.dim(2), V.dim(3), CU_SEQLENS);
   auto q_rows = at.rows(Q_G), k_rows = at.rows(K_G), v_rows = at.rows(V), a_rows = at.rows(A);
   auto o_rows = at.rows(O);
 
@@ -190,12 +183,7 @@ void gla_fused_program(const GlaChunkConfig& c, Tensor<const T, 4> Q, Tensor<con
                        Tensor<const float, 4> START, Tensor<float, 4> END, F32 scale) {
   num_warps(c.warps);
   if (c.programs) programs_per_multiprocessor(c.programs);
-  auto v_blocks = cdiv(V.dim(3), c.BV);
-  auto v0 = program_id(0) % v_blocks * c.BV;
-  detail::GlaSpan at(c.varlen, c.BT, program_id(0) / v_blocks, V.dim(1), V.dim(2), CU_SEQLENS);
-  auto [first, last] = detail::gla_segment_chunks(c, at.length, program_id(1));
-  if (c.segment) return_if(first >= last);
-  auto state_index = at.sequence * num_programs(1) + program_id(1);
+  auto [v0, at, first, last, state_index] = detail::GlaWalk(c, V.dim(1), V.dim(2), V.dim(3), CU_SEQLENS);
   auto q_rows = at.rows(Q), k_rows = at.rows(K), v_rows = at.rows(V);
   auto g_rows = at.rows(G);
   auto o_rows = at.rows(O);
@@ -229,12 +217,7 @@ void gla_fused_states_program(const GlaChunkConfig& c, Tensor<const T, 4> K, Ten
                               Tensor<const float, 4> START, Tensor<float, 4> END, Tensor<float, 3> TOTAL,
                               Tensor<T, 4> STATES) {
   num_warps(c.warps);
-  auto v_blocks = cdiv(V.dim(3), c.BV);
-  auto v0 = program_id(0) % v_blocks * c.BV;
-  detail::GlaSpan at(c.varlen, c.BT, program_id(0) / v_blocks, V.dim(1), V.dim(2), CU_SEQLENS);
-  auto [first, last] = detail::gla_segment_chunks(c, at.length, program_id(1));
-  if (c.segment) return_if(first >= last);
-  auto state_index = at.sequence * num_programs(1) + program_id(1);
+  auto [v0, at, first, last, state_index] = detail::GlaWalk(c, V.dim(1), V.dim(2), V.dim(3), CU_SEQLENS);
   auto k_rows = at.rows(K), v_rows = at.rows(V);
   auto g_rows = at.rows(G);
   Tile state = c.initial_state ? START.load({state_index, at.head, 0, v0}, {c.BK, c.BV}) : zeros({c.BK, c.BV}, f32);

@@ -164,7 +164,7 @@ inline GlaPlan gla_prepared_plan(DType dtype, const GlaSizes& s, const Machine& 
   p.prepare.one_block = p.prepare.BK >= s.k;
   // A chunk is a long chain of small products: two programs of a multiprocessor take turns (K = 128, 16384 x 16 rows on
   // an H100: 0.164 ms; with a producer that reads ahead 0.188, three programs 0.21).
-  if (machine.warpgroups && !f32) p.prepare.programs = 2, p.prepare.one_block = p.prepare.BK >= s.k;
+  if (machine.warpgroups && !f32) p.prepare.programs = 2;
   p.prepare = tuned("gla_prepare_chunks", machine.model, gla_tuning_key(dtype, s), p.prepare);
 
   p.pass = detail::gla_pass_config(dtype, s, machine);

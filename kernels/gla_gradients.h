@@ -70,23 +70,20 @@ void gla_gradient_values_program(const GlaChunkConfig& c, Tensor<const T, 4> DO,
 
 /// DV [B, H, L, V] and the walk of R from the last chunk to the first, straight from q, k, g and dO: dV = A^T dO +
 /// K_G R, R' = diag(DECAY) R + Q_G^T dO. STATES [C, H, K, V] are R behind each chunk, DECAY [C, H, K] the chunks'
-/// decays; START and END as in gla_state_pass. BK covers K. Grid {sequences * H * ceil(V / BV)}.
+/// decays; START and END as in gla_state_pass. BK covers K. Grid as of a GlaWalk.
 template <class T>
 void gla_fused_values_program(const GlaChunkConfig& c, Tensor<const T, 4> Q, Tensor<const T, 4> K,
                               Tensor<const float, 4> G, Tensor<const T, 4> DO, Tensor<const int32_t, 1> CU_SEQLENS,
                               Tensor<const float, 4> START, Tensor<float, 4> END, Tensor<T, 4> STATES,
                               Tensor<float, 3> DECAY, Tensor<T, 4> DV, F32 scale) {
   num_warps(c.warps);
-  auto v_blocks = cdiv(DO.dim(3), c.BV);
-  auto v0 = program_id(0) % v_blocks * c.BV;
-  detail::GlaSpan at(c.varlen, c.BT, program_id(0) / v_blocks, Q.dim(1), Q.dim(2), CU_SEQLENS);
-  auto chunks = cdiv(at.length, c.BT);
+  auto [v0, at, first, last, state_index] = detail::GlaWalk(c, DO.dim(1), DO.dim(2), DO.dim(3), CU_SEQLENS);
   auto q_rows = at.rows(Q), k_rows = at.rows(K), do_rows = at.rows(DO);
   auto g_rows = at.rows(G);
   auto dv_rows = at.rows(DV);
-  Tile state = c.initial_state ? START.load({at.sequence, at.head, 0, v0}, {c.BK, c.BV}) : zeros({c.BK, c.BV}, f32);
-  for (auto i : range(0, chunks, 1, {.stages = c.stages})) {
-    auto chunk = chunks - 1 - i, t0 = chunk * c.BT, number = at.first_chunk + chunk;
+  Tile state = c.initial_state ? START.load({state_index, at.head, 0, v0}, {c.BK, c.BV}) : zeros({c.BK, c.BV}, f32);
+  for (auto i : range(first, last, 1, {.stages = c.stages})) {
+    auto chunk = first + last - 1 - i, t0 = chunk * c.BT, number = at.first_chunk + chunk;
     auto g = g_rows.load({at.batch, at.head, t0, 0}, {c.BT, c.BK});
     auto q = q_rows.load({at.batch, at.head, t0, 0}, {c.BT, c.BK});
     auto k = k_rows.load({at.batch, at.head, t0, 0}, {c.BT, c.BK});
@@ -102,7 +99,7 @@ void gla_fused_values_program(const GlaChunkConfig& c, Tensor<const T, 4> Q, Ten
     state = dot(trans(q_g), d_o, state * x.decay().col());
     dv_rows.store({at.batch, at.head, t0, v0}, cast(dv, dtype_of<T>()));
   }
-  if (c.final_state) END.store({at.sequence, at.head, 0, v0}, state);
+  if (c.final_state) END.store({state_index, at.head, 0, v0}, state);
 }
 
 /// DQ, DK [B, H, L, K] and DG f32 of the same shape. S and R are [C, H, K, V], DECAY [C, H, K]. With one_v DA is made

@@ -5,6 +5,7 @@
 #include <bit>
 #include <numeric>
 #include <optional>
+#include <tuple>
 #include <vector>
 
 #include "online_softmax.h"
@@ -67,6 +68,25 @@ inline std::pair<Tile, Tile> gla_segment_chunks(const GlaChunkConfig& c, const T
   const Tile first = segment * c.segment;
   return {first, min(first + c.segment, chunks)};
 }
+
+/// A program that walks through the chunks of a segment, of one sequence and head, with BV columns of V. The grid is
+/// {sequences * H * ceil(V / BV), segments}.
+struct GlaWalk {
+  Tile v0;  ///< first column
+  GlaSpan at;
+  Tile first, last;  ///< chunks
+  Tile state;        ///< number of the segment's state, which begins or ends there
+
+  /// Ends programs of segments that their sequence does not have. `heads`, `rows` and `columns` are H, L and V.
+  GlaWalk(const GlaChunkConfig& c, const Tile& heads, const Tile& rows, const Tile& columns,
+          const Tensor<const int32_t, 1>& cu_seqlens)
+      : v0(program_id(0) % cdiv(columns, c.BV) * c.BV),
+        at(c.varlen, c.BT, program_id(0) / cdiv(columns, c.BV), heads, rows, cu_seqlens) {
+    std::tie(first, last) = gla_segment_chunks(c, at.length, program_id(1));
+    if (c.segment) return_if(first >= last);
+    state = at.sequence * num_programs(1) + program_id(1);
+  }
+};
 
 /// Pairs of rows of a chunk inside one block of `block` rows, a power of two; of pairs that are not in one block of 8
 /// rows only blocks of 8 and more tell. Blocks below 8 look at the last three bits alone, larger ones at the others:
