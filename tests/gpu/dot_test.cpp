@@ -163,12 +163,16 @@ TEST_P(Dot, SmallProductsOfWarps) {
                        int warps) { runBatches(format, precision, count, m, n, k, warps, turned, GetParam()); };
     batches(kF16, "ieee", 4, 16, 16, 32, 4);   // a matrix for every warp
     batches(kBf16, "ieee", 16, 16, 8, 16, 4);  // several
-    batches(kF16, "ieee", 2, 16, 32, 16, 8);   // warps side by side share one
-    batches(kF16, "ieee", 3, 32, 16, 16, 4);   // none for one of them
+    batches(kF16, "ieee", 4, 16, 32, 16, 8);   // warps side by side share one
+    batches(kF16, "ieee", 6, 32, 16, 16, 4);   // two for some, one for others
+    batches(kF16, "ieee", 5, 16, 16, 16, 8);
+    batches(kF16, "ieee", 4, 8, 8, 16, 4);  // parts of instructions
+    batches(kF16, "ieee", 4, 24, 12, 16, 4);
     batches(kI8, "ieee", 4, 16, 16, 32, 2);
     batches(kF32, "tf32", 8, 16, 16, 16, 4);
     batches(kF32, "ieee", 4, 16, 16, 16, 4);  // no instruction: unrolled, as are those below
     batches(kF16, "ieee", 4, 16, 16, 24, 4);
+    batches(kF16, "ieee", 2, 16, 16, 16, 8);
     batches(kF16, "ieee", 1, 16, 16, 16, 4);
   }
 }
