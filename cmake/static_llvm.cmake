@@ -2,7 +2,7 @@
 # them and next to another LLVM in the same process. Never mix these with the imported CMake targets: those pull in the
 # shared LLVM again, and two copies of its command-line options abort at start.
 find_program(TILE_LLVM_CONFIG NAMES llvm-config PATHS ${LLVM_TOOLS_BINARY_DIR} NO_DEFAULT_PATH REQUIRED)
-set(tile_llvm_components nvptx x86 orcjit passes core support target mc asmparser bitreader bitwriter debuginfodwarf)
+set(tile_llvm_components nvptx x86 orcjit orcdebugging passes core support target mc asmparser bitreader bitwriter debuginfodwarf)
 execute_process(COMMAND ${TILE_LLVM_CONFIG} --link-static --libfiles ${tile_llvm_components}
                 OUTPUT_VARIABLE tile_llvm_archives OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
 separate_arguments(tile_llvm_archives)
