@@ -21,6 +21,7 @@ using layout::Layout;
 namespace {
 
 constexpr int kMostReloads = 4;      ///< registers of a thread that a small tile is loaded into once more
+constexpr int64_t kMostSectors = 64;  ///< that a warp reads for it where elements are no neighbours
 constexpr int kMostReloaded = 1024;  ///< elements of such a tile
 constexpr int kProducerWarps = 4;    ///< the threads of one warpgroup (tile_roles.td)
 
@@ -109,9 +110,20 @@ class Assigner {
     return converted_[{trans.getResult(), LayoutAttr::get(func_.getContext(), layout)}] = made;
   }
 
+  // Sectors of memory that a warp reads of a box of which no two elements are neighbours; 0 of other boxes.
+  int64_t sectorsOfWarp(LoadOp load, const Layout& layout) const {
+    const int unit = plan_.facts().unitStrideDim(load.getView());
+    const int dim = unit - (static_cast<int>(load.getIndices().size()) - layout.rank());
+    if (unit >= 0 && dim >= 0 && layout.shape()[dim] > 1) return 0;
+    int64_t sectors = layout.numRegs();
+    for (const layout::Digit& digit : layout.lanes())
+      if (digit.dim != layout::kReplicated) sectors *= digit.count;
+    return sectors;
+  }
+
   // A small loaded tile once more, as it is wanted: a few loads of the same cache lines instead of a way through shared
   // memory with two barriers. Null: not a load, or too many loads.
-  static Value loadedUnder(OpBuilder& builder, Value tile, const Layout& layout) {
+  Value loadedUnder(OpBuilder& builder, Value tile, const Layout& layout) {
     auto type = tileType(tile);
     auto reshape = tile.getDefiningOp<ReshapeOp>();
     auto load = (reshape ? reshape.getSource() : tile).getDefiningOp<LoadOp>();
@@ -123,6 +135,7 @@ class Assigner {
     auto loadedType = tileType(load.getResult());
     auto wanted = layout.reshaped({loadedType.getShape().begin(), loadedType.getShape().end()});
     if (!wanted || wanted->reshaped({type.getShape().begin(), type.getShape().end()}) != layout) return {};
+    if (sectorsOfWarp(load, *wanted) > kMostSectors) return {};
     OpBuilder at(load);
     at.setInsertionPointAfter(load);
     auto again = cast<LoadOp>(at.clone(*load));
@@ -197,7 +210,8 @@ class Assigner {
     if (!isTile(tile) || plan_.isCheap(tile)) return true;
     Operation* op = tile.getDefiningOp();
     if (!op || op->getNumResults() != 1 || ++ops > kMostOps) return false;
-    if (auto load = dyn_cast<LoadOp>(op)) return !isVolatile(load) && ++loads <= kMostLoads;
+    if (auto load = dyn_cast<LoadOp>(op))
+      return !isVolatile(load) && ++loads <= kMostLoads && sectorsOfWarp(load, layout) <= kMostSectors;
     if (auto gather = dyn_cast<GatherOp>(op)) {
       if (isVolatile(gather) || ++loads > kMostLoads) return false;
     } else if (auto reshape = dyn_cast<ReshapeOp>(op)) {

@@ -324,12 +324,28 @@ std::optional<Layout> blocksInWarps(Value tile, const Layout& layout, int dim, i
 
 namespace {
 
+/// A loop only adds what is combined to what it carries: lanes and warps are combined behind it (defer_reductions.cpp).
+bool isAccumulated(ReduceOp reduce) {
+  if (reduce->getNumResults() != 1) return false;
+  Value value = reduce->getResult(0);
+  while (value.hasOneUse() && isa<ReshapeOp>(*value.user_begin())) value = (*value.user_begin())->getResult(0);
+  if (!value.hasOneUse()) return false;
+  Operation* user = *value.user_begin();
+  return isElementwise(user) && user->getNumResults() == 1 && isa<scf::ForOp>(user->getParentOp()) &&
+         llvm::any_of(user->getUsers(), llvm::IsaPred<scf::YieldOp>);
+}
+
+struct CombinedAxis {
+  int axis = -1;              ///< none
+  bool isAccumulated = true;  ///< by loops, which combine lanes once
+};
+
 /// The only axis that what is computed from the tile, element by element, is combined along, if it is short and not
-/// `dim`; -1: there is none.
-int combinedAxis(Value tile, int dim) {
+/// `dim`.
+CombinedAxis combinedAxis(Value tile, int dim) {
   constexpr size_t kMost = 32;
   constexpr int64_t kLongest = 16;
-  int only = -1;
+  CombinedAxis only;
   SmallVector<Value> pending{tile};
   llvm::DenseSet<Value> seen;
   while (!pending.empty() && seen.size() < kMost) {
@@ -338,8 +354,9 @@ int combinedAxis(Value tile, int dim) {
     for (Operation* user : value.getUsers()) {
       if (auto reduce = dyn_cast<ReduceOp>(user)) {
         const int axis = static_cast<int>(reduce.getAxis());
-        if (axis == dim || shapeOf(value)[axis] > kLongest || (only >= 0 && axis != only)) return -1;
-        only = axis;
+        if (axis == dim || shapeOf(value)[axis] > kLongest || (only.axis >= 0 && axis != only.axis)) return {};
+        only.axis = axis;
+        only.isAccumulated &= isAccumulated(reduce);
       } else if (isElementwise(user) && user->getNumResults() == 1 && isTile(user->getResult(0)) &&
                  shapeOf(user->getResult(0)) == shapeOf(tile)) {
         pending.push_back(user->getResult(0));
@@ -352,12 +369,12 @@ int combinedAxis(Value tile, int dim) {
 }  // namespace
 
 std::optional<Layout> axisInThreads(Value tile, const Layout& layout, int dim, int bytes) {
-  const int axis = layout.isPadded() ? -1 : combinedAxis(tile, dim);
+  const auto [axis, isAccumulated] = layout.isPadded() ? CombinedAxis() : combinedAxis(tile, dim);
   if (axis < 0) return std::nullopt;
   std::vector<layout::Digit> regs = layout.regs(), lanes = layout.lanes(), warps = layout.warps();
   bool isBetter = false;
   for (std::vector<layout::Digit>* threads : {&lanes, &warps})
-    for (size_t t = 0; t < threads->size(); ++t)
+    for (size_t t = 0; t < threads->size() && !(isAccumulated && threads == &lanes); ++t)
       for (size_t r = regs.size(); r-- > 0 && (*threads)[t].dim == axis;) {
         if (regs[r].dim == axis || (regs[r].dim == dim && regs[r].stride == 1)) continue;  // not what one access moves
         layout::Digit &one = (*threads)[t], &other = regs[r];

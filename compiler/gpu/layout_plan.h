@@ -37,6 +37,7 @@ class LayoutPlan {
   }
   layout::Layout defaultLayout(mlir::Type tile) const { return access_.defaultLayout(tile); }
   int numWarps() const { return scope_.numWarps; }
+  const Facts& facts() const { return facts_; }
 
  private:
   // The anchors, in the order in which they are asked.

@@ -233,6 +233,8 @@ class Peeler {
       if (!tile || tile.getNumElements() < kWorthElements) continue;
       DenseElementsAttr hidden;
       if (!matchPattern(select.getFalseValue(), m_Constant(&hidden)) || !hidden.isSplat()) continue;
+      // One of two integers is a number (a bucket, a step), not something that is hidden.
+      if (tile.getElementType().isIntOrIndex() && matchPattern(select.getTrueValue(), m_Constant())) continue;
       if (conditions_.add(select.getCondition()) != Conditions::Where::nowhere) selects_.push_back(select);
     }
     return !selects_.empty() || !branches_.empty();

@@ -49,3 +49,34 @@ func.func @chained(%x: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_strid
   tile.scatter %v, %y offsets %offsets : tensor<128x32xi32> : tensor<128x32xf32>, !tile.ptr<f32>
   return
 }
+
+// -----
+// A column of a matrix of three, wanted along the rows of a tile: every warp would read all of it, a sector an element.
+// CHECK-LABEL: func.func @strided
+// CHECK: scf.for
+// CHECK: tile.load %arg1{{.*}} tensor<128x1xf32, #tile.layout<128x1 regs [] lanes [0:32*1] warps [0:4*32]>>
+// CHECK: tile.convert
+// CHECK: scf.yield
+func.func @strided(%x: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 1, 1>, tile.dim_multiple_of = array<i32: 16, 1>}, %at: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 1, 1>, tile.dim_multiple_of = array<i32: 16, 1>}, %y: !tile.view<2xf32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c128 = arith.constant 128 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x1xf32>
+  %own = tile.load %x[%c0, %c0 : i32, i32] : !tile.view<2xf32> -> tensor<64x1xf32>
+  %owns = tile.broadcast %own : tensor<64x1xf32> -> tensor<64x128xf32>
+  %r = scf.for %j = %c0 to %n step %c128 iter_args(%acc = %zero) -> (tensor<64x1xf32>) : i32 {
+    %c = tile.load %at[%j, %c0 : i32, i32] : !tile.view<2xf32> -> tensor<128x1xf32>
+    %row = tile.trans %c, [1, 0] : tensor<128x1xf32> -> tensor<1x128xf32>
+    %rows = tile.broadcast %row : tensor<1x128xf32> -> tensor<64x128xf32>
+    %d = arith.subf %owns, %rows : tensor<64x128xf32>
+    %e = math.exp2 %d : tensor<64x128xf32>
+    %s = tile.reduce %e axis 1 : (tensor<64x128xf32>) -> tensor<64x1xf32> {
+    ^bb0(%p: f32, %q: f32):
+      %t = arith.addf %p, %q : f32
+      tile.yield %t : f32
+    }
+    %next = arith.addf %acc, %s : tensor<64x1xf32>
+    scf.yield %next : tensor<64x1xf32>
+  }
+  tile.store %r, %y[%c0, %c0 : i32, i32] : tensor<64x1xf32>, !tile.view<2xf32>
+  return
+}

@@ -103,3 +103,30 @@ func.func @neighbours(%x: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_st
   tile.store %d, %y[%c0, %c0 : i32, i32] : tensor<64x128xf32>, !tile.view<2xf32>
   return
 }
+
+// -----
+// Sums of columns of which a thread wants eight: they are read and combined four at a time, so that the parts of all
+// are not alive at once.
+// CHECK-LABEL: .entry eight
+// CHECK: bar.sync
+// CHECK-COUNT-2: ld.shared.v4.b32
+// CHECK: add.f32
+// CHECK-COUNT-2: ld.shared.v4.b32
+// CHECK: add.f32
+// CHECK: ld.shared.v4.b32
+// CHECK: ret;
+func.func @eight(%x: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>, tile.dim_multiple_of = array<i32: 128, 16>}, %y: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>, tile.dim_multiple_of = array<i32: 128, 16>}) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %h = tile.load %x[%c0, %c0 : i32, i32] : !tile.view<2xf16> -> tensor<128x16xf16>
+  %v = arith.extf %h : tensor<128x16xf16> to tensor<128x16xf32>
+  %s = tile.reduce %v axis 0 : (tensor<128x16xf32>) -> tensor<1x16xf32> {
+  ^bb0(%p: f32, %q: f32):
+    %r = arith.addf %p, %q : f32
+    tile.yield %r : f32
+  }
+  %b = tile.broadcast %s : tensor<1x16xf32> -> tensor<128x16xf32>
+  %d = arith.subf %v, %b : tensor<128x16xf32>
+  %e = arith.truncf %d : tensor<128x16xf32> to tensor<128x16xf16>
+  tile.store %e, %y[%c0, %c0 : i32, i32] : tensor<128x16xf16>, !tile.view<2xf16>
+  return
+}

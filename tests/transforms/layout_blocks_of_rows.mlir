@@ -201,3 +201,27 @@ func.func @short_axis(%x: !tile.view<3xf16> {tile.align = 16 : i32, tile.unit_st
   tile.store %sum, %y[%c0, %c0, %c0 : i32, i32, i32] : tensor<64x1x64xf32>, !tile.view<3xf32>
   return
 }
+
+// -----
+// A loop adds such sums to what it carries, and lanes are combined once, behind it: they keep the neighbours they read.
+// CHECK-LABEL: func.func @accumulated
+// CHECK: tile.load {{.*}} tensor<64x2x64xf16, #tile.layout<64x2x64 regs [2:8*1, 0:8*8] lanes [2:8*8, 1:2*1, 0:2*1] warps [0:4*2]>>
+// CHECK: return
+func.func @accumulated(%x: !tile.view<3xf16> {tile.align = 16 : i32, tile.unit_stride = 2 : i32, tile.dim_multiple_of = array<i32: 16, 2, 16>, tile.stride_multiple_of = array<i32: 16, 16, 1>}, %y: !tile.view<3xf32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c2 = arith.constant 2 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x1x64xf32>
+  %all = scf.for %j = %c0 to %n step %c2 iter_args(%acc = %zero) -> (tensor<64x1x64xf32>) : i32 {
+    %v = tile.load %x[%c0, %j, %c0 : i32, i32, i32] : !tile.view<3xf16> -> tensor<64x2x64xf16>
+    %f = arith.extf %v : tensor<64x2x64xf16> to tensor<64x2x64xf32>
+    %sum = tile.reduce %f axis 1 : (tensor<64x2x64xf32>) -> tensor<64x1x64xf32> {
+    ^bb0(%a: f32, %b: f32):
+      %w = arith.addf %a, %b : f32
+      tile.yield %w : f32
+    }
+    %next = arith.addf %acc, %sum : tensor<64x1x64xf32>
+    scf.yield %next : tensor<64x1x64xf32>
+  }
+  tile.store %all, %y[%c0, %c0, %c0 : i32, i32, i32] : tensor<64x1x64xf32>, !tile.view<3xf32>
+  return
+}

@@ -381,3 +381,34 @@ func.func @loads(%a: tensor<64x64xf16>, %p: !tile.ptr<i32>, %n: i32) -> tensor<6
   } {tile.stages = 2 : i32}
   return %r : tensor<64x64xf32>
 }
+
+// -----
+// One of two numbers by the place (a bucket) hides nothing: the loop stays whole.
+// CHECK-LABEL: func.func @bucket
+// CHECK: scf.for
+// CHECK: arith.select
+// CHECK: scf.yield
+// CHECK-NOT: scf.for
+// CHECK: return
+func.func @bucket(%a: tensor<64x64xf16>, %m: i32, %n: i32) -> tensor<64x64xf32> {
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %none = arith.constant dense<0> : tensor<64x64xi32>
+  %sixteen = arith.constant dense<16> : tensor<64x64xi32>
+  %i = tile.iota : tensor<64xi32>
+  %row = tile.splat %m : i32 -> tensor<64x64xi32>
+  %r = scf.for %j = %c0 to %n step %c64 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {
+    %j1 = tile.splat %j : i32 -> tensor<64xi32>
+    %col = arith.addi %j1, %i : tensor<64xi32>
+    %line = tile.reshape %col : tensor<64xi32> -> tensor<1x64xi32>
+    %cols = tile.broadcast %line : tensor<1x64xi32> -> tensor<64x64xi32>
+    %behind = arith.cmpi sgt, %cols, %row : tensor<64x64xi32>
+    %bucket = arith.select %behind, %sixteen, %none : tensor<64x64xi1>, tensor<64x64xi32>
+    %bias = arith.sitofp %bucket : tensor<64x64xi32> to tensor<64x64xf32>
+    %s = tile.dot %a, %a, %acc : tensor<64x64xf16>, tensor<64x64xf16> -> tensor<64x64xf32>
+    %next = arith.addf %s, %bias : tensor<64x64xf32>
+    scf.yield %next : tensor<64x64xf32>
+  }
+  return %r : tensor<64x64xf32>
+}

@@ -376,45 +376,80 @@ class Reduction {
       weight *= digit.count;
     }
     llvm::Value* entry = entryOf(table, result_);
-    std::vector<std::vector<Tuple>> found(static_cast<size_t>(result_.numRegs()), std::vector<Tuple>(parts));
-    for (size_t i = 0; i < op_.getNumResults(); ++i) readParts(table, i, entry, found);
+    std::vector<int> regs(static_cast<size_t>(result_.numRegs()));
+    std::iota(regs.begin(), regs.end(), 0);
     std::vector<Tuple> combined;
-    for (int reg = 0; reg < result_.numRegs(); ++reg) {
-      std::vector<Tuple>& tuples = found[static_cast<size_t>(reg)];
-      // Parts of padding only take no part.
-      for (int64_t p = parts - 1; p >= 0; --p)
-        if (firstCoord[p] >= extent()) tuples.erase(tuples.begin() + p);
-      while (tuples.size() > 1) {
-        std::vector<Tuple> next;
-        for (size_t i = 0; i + 1 < tuples.size(); i += 2) next.push_back(combine_(tuples[i], tuples[i + 1]));
-        if (tuples.size() % 2) next.push_back(tuples.back());
-        tuples = std::move(next);
+    // As many registers at a time as one access takes: read all at once, the parts of all would be alive together.
+    for (size_t first = 0, count = 1; first < regs.size(); first += count) {
+      count = 1;
+      if (table.partStride != 1)
+        for (Value source : op_.getSources())
+          count = std::max(count, static_cast<size_t>(sideBySide(table, regs, result_, first,
+                                                                 memoryBytes(e.elementType(source)))));
+      std::vector<Joined> joined(count);
+      const int64_t step = table.partStride == 1 ? partsOfAnAccess(table) : 1;
+      for (int64_t part = 0; part < parts; part += step) {
+        std::vector<std::vector<Tuple>> found(count, std::vector<Tuple>(step));
+        for (size_t i = 0; i < op_.getNumResults(); ++i)
+          readParts(table, i, entry, part, llvm::ArrayRef(regs).slice(first, count), found);
+        for (int64_t j = 0; j < step; ++j)
+          for (size_t i = 0; i < count && firstCoord[part + j] < extent(); ++i)  // parts of padding only take no part
+            joined[i].add(std::move(found[i][j]), combine_);
       }
-      combined.push_back(tuples[0]);
+      for (Joined& j : joined) combined.push_back(j.take(combine_));
     }
     return combined;
   }
 
-  /// Appends an operand's values, by register of the result and part.
-  void readParts(const PartsTable& table, size_t operand, llvm::Value* entry, std::vector<std::vector<Tuple>>& found) {
+  /// Values that arrive one after the other, combined in pairs, these in pairs and so on: few are alive at a time.
+  class Joined {
+   public:
+    void add(Tuple value, Combiner& combine) {
+      int pairs = 0;
+      for (; !kept_.empty() && kept_.back().first == pairs; ++pairs) {
+        value = combine(kept_.back().second, value);
+        kept_.pop_back();
+      }
+      kept_.emplace_back(pairs, std::move(value));
+    }
+    Tuple take(Combiner& combine) {
+      Tuple value = kept_.back().second;
+      for (kept_.pop_back(); !kept_.empty(); kept_.pop_back()) value = combine(kept_.back().second, value);
+      return value;
+    }
+
+   private:
+    std::vector<std::pair<int, Tuple>> kept_;  ///< (how often it was combined, value), those combined most in front
+  };
+
+  /// Parts that one access reads where they lie side by side, of every operand.
+  int64_t partsOfAnAccess(const PartsTable& table) {
+    int64_t most = 1;
+    for (Value source : op_.getSources())
+      most = std::max(most, std::gcd<int64_t>(table.parts, 16 / memoryBytes(e.elementType(source))));
+    return most;
+  }
+
+  /// Appends an operand's values of registers `regs` of the result, by register and part, from part `from` on.
+  void readParts(const PartsTable& table, size_t operand, llvm::Value* entry, int64_t from, llvm::ArrayRef<int> regs,
+                 std::vector<std::vector<Tuple>>& found) {
     llvm::Type* type = e.elementType(op_.getSources()[operand]);
     const int64_t bytes = memoryBytes(type);
-    std::vector<int> regs(found.size());
-    std::iota(regs.begin(), regs.end(), 0);
+    const auto parts = static_cast<int64_t>(found[0].size());
     for (size_t i = 0, count = 1; i < regs.size(); i += count) {
       const Coord coord = result_.regCoord(regs[i]);
       if (table.partStride == 1) {
-        const int vector = static_cast<int>(std::gcd<int64_t>(table.parts, 16 / bytes));
-        for (int64_t p = 0; p < table.parts; p += vector)
+        const int vector = static_cast<int>(std::gcd<int64_t>(parts, 16 / bytes));
+        for (int64_t p = 0; p < parts; p += vector)
           for (auto [step, value] :
-               llvm::enumerate(loadVector(e, place(table, operand, coord, entry, p), type, vector)))
+               llvm::enumerate(loadVector(e, place(table, operand, coord, entry, from + p), type, vector)))
             found[i][p + static_cast<int64_t>(step)].push_back(value);
         continue;
       }
       count = static_cast<size_t>(sideBySide(table, regs, result_, i, bytes));
-      for (int64_t p = 0; p < table.parts; ++p)
+      for (int64_t p = 0; p < parts; ++p)
         for (auto [step, value] : llvm::enumerate(loadVector(
-                 e, place(table, operand, coord, entry, p * table.partStride), type, static_cast<int>(count))))
+                 e, place(table, operand, coord, entry, (from + p) * table.partStride), type, static_cast<int>(count))))
           found[i + step][p].push_back(value);
     }
   }
