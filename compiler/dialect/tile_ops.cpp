@@ -397,6 +397,23 @@ LogicalResult ScanOp::verify() {
   return verifyCombiner(*this, getSources(), getResults(), signedAttr(getAxis()), getCombiner(), true);
 }
 
+LogicalResult BallotOp::verify() {
+  Block& block = getSteps().front();
+  auto isNumberOf = [](Type type, unsigned bits) { return type.isInteger(bits); };
+  if (block.getNumArguments() != 1 || !isNumberOf(block.getArgument(0).getType(), 32))
+    return emitOpError("asks about one number of 32 bits");
+  auto yield = dyn_cast<YieldOp>(block.getTerminator());
+  if (!yield || yield.getNumOperands() != 1 || !isNumberOf(yield.getOperand(0).getType(), 1))
+    return emitOpError("must be answered by one i1");
+  for (Operation& op : block.without_terminator()) {
+    if (op.getNumRegions() || !(isMemoryEffectFree(&op) || isa<LoadOp, GatherOp>(op)))
+      return op.emitOpError("is not allowed in a ballot: only arithmetic and reads are");
+    if (llvm::any_of(op.getResultTypes(), llvm::IsaPred<RankedTensorType>))
+      return op.emitOpError("in a ballot must work on scalars");
+  }
+  return success();
+}
+
 // Products of matrices, the last two dims of a, b and c.
 static LogicalResult verifyProduct(Operation* op, RankedTensorType a, RankedTensorType b, RankedTensorType c) {
   const int64_t m = a.getRank() - 2, n = a.getRank() - 1;

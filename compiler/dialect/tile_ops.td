@@ -326,7 +326,18 @@ def Tile_ScanOp : Tile_Op<"scan", [Pure, SameVariadicOperandSize, SingleBlockImp
   let hasFolder = 1;
   let hasVerifier = 1;
 }
-def Tile_YieldOp : Tile_Op<"yield", [Pure, Terminator, ReturnLike, ParentOneOf<["ReduceOp", "ScanOp"]>]> {
+def Tile_BallotOp : Tile_Op<"ballot", [RecursiveMemoryEffects, SingleBlockImplicitTerminator<"YieldOp">]> {
+  let summary = "a question asked 32 times at once: bit j of the result is what the region says of j";
+  let description = [{
+    The region takes j (i32, 0 to 31) and yields an i1; it computes with scalars and may read memory. Every warp asks by
+    itself, a lane for each j. Made by list_steps for GPUs.
+  }];
+  let results = (outs I32:$bits);
+  let regions = (region SizedRegion<1>:$steps);
+  let assemblyFormat = "attr-dict custom<Combiner>($steps)";
+  let hasVerifier = 1;
+}
+def Tile_YieldOp : Tile_Op<"yield", [Pure, Terminator, ReturnLike, ParentOneOf<["ReduceOp", "ScanOp", "BallotOp"]>]> {
   let arguments = (ins Variadic<Tile_Number>:$values);
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";
   let builders = [OpBuilder<(ins), [{ (void)$_builder; (void)$_state; }]>];

@@ -16,6 +16,8 @@ namespace tile::ir {
 using TargetOf = std::function<const Target&()>;
 using OptionsOf = std::function<const CompileOptions&()>;
 
+/// Loops with products that pass over steps by what memory says find those that remain 32 at a time.
+std::unique_ptr<mlir::Pass> createListStepsPass();
 /// Products whose second operand is widened on its way become transposed products, for engines of warpgroups.
 std::unique_ptr<mlir::Pass> createTurnProductsPass(TargetOf target);
 /// tile.dot -> tile.mma on the value level of tile_smem.td. Sets `tile.num_warps` where the kernel leaves it open.

@@ -116,6 +116,10 @@ void RoleSlice::keep(Operation* op) {
   }
   if (isa<LoadOp, GatherOp>(op))
     reads_.push_back(op);
+  else if (isa<BallotOp>(op))
+    op->walk([&](Operation* inner) {
+      if (isa<LoadOp, GatherOp>(inner)) reads_.push_back(inner);
+    });
   else if ((touchesTiles(op) && !isOwnWork(op)) || isa<LoadSharedOp, GatherSharedOp, ShareOp, SmemLoadOp>(op))
     return refuse(op, "where or when tiles are copied depends on a tile this program computes");
   else if (!isMemoryEffectFree(op))
@@ -170,7 +174,7 @@ void RoleSlice::findUneven() {
   for (Operation* op : kept_)
     if (isControl(op)) llvm::append_range(control, controlOf(op));
   uneven_ = llvm::any_of(definitionsBehind(control),
-                         [](Operation* op) { return isa<ProgramIdOp, LoadOp, GatherOp>(op); });
+                         [](Operation* op) { return isa<ProgramIdOp, LoadOp, GatherOp, BallotOp>(op); });
 }
 
 int RoleSlice::registersPerRow() const {

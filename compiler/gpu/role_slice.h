@@ -25,6 +25,10 @@ class RoleSlice {
   const Obstacle& obstacle() const { return obstacle_; }
   /// Some branch or loop around the copies depends on the program's ids or on memory: programs differ in their work.
   bool isUneven() const { return uneven_; }
+  /// Lanes are asked together: the slice is a whole warp's.
+  bool asksLanes() const {
+    return llvm::any_of(kept_, [](mlir::Operation* op) { return mlir::isa<BallotOp>(op); });
+  }
 
   /// Registers of a thread for tiles of addresses that stand outside a loop and serve inside, of 32 bits for each
   /// row the thread copies.

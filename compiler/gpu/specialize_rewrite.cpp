@@ -80,9 +80,11 @@ class Rewriter {
                                 tile.getElementType(), 1, 1);
       stagings_[index] = SmemAllocOp::create(outside_, store.op->getLoc(), type, IntegerAttr());
     }
+    // Who reads a position: warps of consumers and of the turner, and those of a producer that is more than a thread.
+    const int ownWarps = !plan_.byThreads.empty() ? 4 : plan_.slice.asksLanes() ? 1 : 0;
     if (plan_.slice.isUneven())
       queue_ = RingAllocOp::create(outside_, loc_, RingType::get(func_.getContext(), kQueueStages),
-                                   (plan_.roles.warpgroups + (plan_.byThreads.empty() ? 0 : 1)) * 4 +
+                                   plan_.roles.warpgroups * 4 + ownWarps +
                                        (plan_.turner ? SpecializeOp::kTurnerWarps : 0),
                                    true, kQueuePayload, RingAllocOp::kBulkFill, /*turned=*/false, IntegerAttr());
   }

@@ -98,6 +98,7 @@ Register r1("box_tree", [](Env& e) {
   Job j;
   j.mbytes = 92e-6 * n;
   j.inTurn = true;
+  restore(e, j, visits);
   j.add(tree_shape, c, codes.p, left.p, right.p, parent.p, n);
   j.add(tree_boxes, c, left.p, right.p, parent.p, boxes.p, visits.p, n);
   j.check = [=]() -> std::string {
@@ -190,6 +191,7 @@ Register r2("surface_nets", [](Env& e) {
   Job j;
   j.mbytes = 4e-6 * f.n;
   j.inTurn = true;
+  restore(e, j, count);
   j.add(surface_nets, c, f.view(Z, Y, X), points.p, cells.p, count.p);
   j.check = [=]() -> std::string {
     const int n = count.now()[0];
@@ -712,6 +714,7 @@ Register r8("colouring", [](Env& e) {
   Job j;
   j.mbytes = 8e-6 * list.size() * rounds;
   j.inTurn = true;
+  restore(e, j, a, open);
   for (int r = 0; r < rounds; ++r) j.add(colouring, c, s.p, l.p, r % 2 ? b.p : a.p, r % 2 ? a.p : b.p, open.p + r, n);
   j.check = [=]() -> std::string {
     std::vector<int> colour(n, -1), left;
@@ -888,6 +891,7 @@ Register r10("two_opt", [](Env& e) {
   Job j;
   j.gflop = 1e-9 * T * 100 * n * n / 2 * 20;
   j.inTurn = true;
+  restore(e, j, order);
   j.add(two_opt, c, places.view(T, n, 2), order.view(T, n), moves.p, 100);
   j.check = [=]() -> std::string {
     const auto got = order.now();

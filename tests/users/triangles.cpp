@@ -75,6 +75,7 @@ Register r1("cholesky_tiles", [](Env& e) {
   Job j;
   j.gflop = 1e-9 * N * N * N / 3;
   j.inTurn = true;
+  restore(e, j, a, next, done);
   j.add(cholesky_tiles, c, a.view(N, N), next.p, done.p, n);
   j.check = [=] {
     std::vector<double> want(a.h);

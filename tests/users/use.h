@@ -126,7 +126,7 @@ Array<T> constant(Env& env, size_t n, double v) {
 struct Step {
   std::string name;
   std::function<Status(Stream&)> run;
-  std::function<Result<KernelBinary>(const std::string&)> build;
+  std::function<Result<KernelBinary>(const std::string&)> build;  ///< null: no kernel
 };
 
 struct Job {
@@ -144,6 +144,22 @@ struct Job {
                      }});
   }
 };
+
+/// Steps in front of a job's own that give it back the arrays it starts from and changes.
+template <class... T>
+void restore(Env& env, Job& job, const Array<T>&... arrays) {
+  auto one = [&](const auto& a) {
+    if (!env.device) return;
+    const uint64_t bytes = a.n * sizeof(a.h[0]);
+    env.keep->push_back(DeviceMemory::allocate(env.device, bytes).value_or_throw());
+    void* kept = env.keep->back().data();
+    Stream& stream = env.device->default_stream();
+    stream.copy(kept, a.p, bytes).value_or_throw();
+    stream.synchronize().value_or_throw();
+    job.steps.push_back({"restore", [=, to = a.p](Stream& s) { return s.copy(to, kept, bytes); }, nullptr});
+  };
+  (one(arrays), ...);
+}
 
 /// Element (row, column) of rows of `width` elements that start at `first`, for product().
 template <class T>

@@ -488,6 +488,7 @@ LogicalResult Emitter::emitOp(Operation* op) {
       // ---- across elements
       .Case<ReduceOp>([&](auto o) { return emitReduce(*this, o); })
       .Case<ScanOp>([&](auto o) { return emitScan(*this, o); })
+      .Case<BallotOp>([&](auto o) { return emitBallot(*this, o); })
       .Case<BarrierOp>([&](auto) {
         barrier();
         return success();

@@ -1,6 +1,6 @@
-// filling.cpp - producers of a whole warpgroup: their threads copy by cp.async what no bulk copy can. Nobody waits for
-// these copies: the hardware counts a thread on its stage's full barrier when what the thread has started has landed,
-// so that as many stages are under way as the ring has.
+// filling.cpp - producers of more than a thread: one of theirs makes bulk copies, and the threads of a whole warpgroup
+// copy by cp.async what no bulk copy can. Nobody waits for these copies: the hardware counts a thread on its stage's full
+// barrier when what the thread has started has landed, so that as many stages are under way as the ring has.
 //
 // cp.async writes shared memory like ordinary stores (the generic proxy), and products read it through the async proxy.
 // A fence has to stand between the two, anywhere on the way the reader comes to know of the write: consumers fence
@@ -18,7 +18,10 @@ using namespace mlir;
 
 namespace {
 
-void byFirstWarp(Emitter& e, llvm::function_ref<void()> body) { emitIf(e, e.b.CreateICmpEQ(e.warp(), e.i32(0)), body); }
+void byFirstWarp(Emitter& e, llvm::function_ref<void()> body) {
+  if (e.roles().asks()) return body();  // there is no other
+  emitIf(e, e.b.CreateICmpEQ(e.warp(), e.i32(0)), body);
+}
 
 /// All lanes of the warp are behind the wait: what follows is in step again.
 void waitTogether(Emitter& e, llvm::Value* barrier, llvm::Value* parity) {
@@ -81,7 +84,7 @@ std::pair<llvm::Value*, llvm::Value*> fillStage(Emitter& e, Value ring,
     write(payload);
     arrive(e, full, nullptr);
   };
-  if (e.roles().gathers()) {
+  if (!e.roles().isThread()) {
     whenEmptied(e, empty, parity, fill);
   } else {
     waitParity(e, empty, parity);

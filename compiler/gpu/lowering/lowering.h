@@ -35,6 +35,7 @@ llvm::LogicalResult emitAtomicCas(Emitter& e, AtomicCasOp op);
 // reduce.cpp, scan.cpp
 llvm::LogicalResult emitReduce(Emitter& e, ReduceOp op);
 llvm::LogicalResult emitScan(Emitter& e, ScanOp op);
+llvm::LogicalResult emitBallot(Emitter& e, BallotOp op);
 // coordinates.cpp
 /// Where both sides are coordinates of their elements (masks above and below diagonals); false: they are not.
 bool emitCoordinateCompare(Emitter& e, mlir::arith::CmpIOp op);

@@ -45,7 +45,7 @@ llvm::Value* takenWord(Emitter& e, llvm::Value* word) {
 
 /// Of a producer of many threads, the one that copies.
 void byCopyingThread(Emitter& e, llvm::function_ref<void()> body) {
-  e.roles().gathers() ? byFirstThread(e, body) : body();
+  e.roles().isThread() ? body() : byFirstThread(e, body);
 }
 
 /// The field's value in PTX (tensormap.replace): .elemtype and .swizzle_mode.

@@ -30,7 +30,9 @@ LogicalResult KernelRoles::read(func::FuncOp kernel, const Facts& facts, const T
     }
     if (auto specialize = dyn_cast<SpecializeOp>(op)) specialize_ = specialize;
     gathers_ |= isa<RingCommitOp>(op) && isInProducer(op);
+    asks_ |= isa<BallotOp>(op) && isInProducer(op);
   });
+  asks_ &= !gathers_;
   if (auto cluster = kernel->getAttrOfType<IntegerAttr>(kClusterAttr)) cluster_ = static_cast<int>(cluster.getInt());
   if (first && !target.hasTma) return first->emitOpError() << "needs sm_90a, the target is " << target.name;
   if (failed(readRings(kernel, numWarps)) || failed(readCopies(kernel, facts))) return failure();
@@ -62,7 +64,8 @@ static bool hasCommit(RingAllocOp ring) {
 LogicalResult KernelRoles::readRings(func::FuncOp kernel, int numWarps) {
   WalkResult result = kernel.walk([&](RingAllocOp ring) {
     int expected = ring.getPerWarp() ? numWarps : numWarps / kGroupWarps;
-    if (gathers_ && isQueue(ring)) expected += kGroupWarps;  // the producer's warps read what its first thread drew
+    // The producer's warps read what its first thread drew.
+    if (!isThread() && isQueue(ring)) expected += gathers_ ? kGroupWarps : 1;
     if (specialize_ && specialize_.hasTurner()) {
       if (isQueue(ring)) expected += SpecializeOp::kTurnerWarps;
       if (isReadByTurner(ring)) expected = SpecializeOp::kTurnerWarps;
@@ -271,7 +274,7 @@ LogicalResult emitSpecialize(Emitter& e, SpecializeOp op) {
   auto block = [&](const char* name) { return llvm::BasicBlock::Create(b.getContext(), name, function); };
   auto* producer = block("producer");
   auto* first = e.roles().gathers() ? nullptr : block("producer.warp");
-  auto* elected = e.roles().gathers() ? nullptr : block("producer.thread");
+  auto* elected = e.roles().isThread() ? block("producer.thread") : nullptr;
   auto* turner = op.hasTurner() ? block("turner") : nullptr;
   auto *consumer = block("consumer"), *after = block("roles.end");
 
@@ -300,8 +303,10 @@ LogicalResult emitSpecialize(Emitter& e, SpecializeOp op) {
   } else {
     b.CreateCondBr(b.CreateICmpEQ(e.warp(), e.i32(e.numWarps())), first, turner ? turner : after);
     b.SetInsertPoint(first);
-    b.CreateCondBr(electThread(e), elected, after);
-    b.SetInsertPoint(elected);
+    if (elected) {
+      b.CreateCondBr(electThread(e), elected, after);
+      b.SetInsertPoint(elected);
+    }
     if (failed(produce())) return failure();
   }
   b.CreateBr(after);
@@ -357,7 +362,7 @@ LogicalResult emitRoleOp(Emitter& e, Operation* op) {
       .Case([&](RingCommitOp o) { return turns ? emitTurnedCommit(e, o) : emitRingCommit(e, o); })
       .Case([&](SmemTurnOp o) { return emitSmemTurn(e, o); })
       .Case([&](RingReserveOp o) {
-        if (e.roles().gathers()) return emitSharedReserve(e, o);
+        if (!e.roles().isThread() && !turns) return emitSharedReserve(e, o);
         llvm::Value* slot = ringReserve(e, o.getRing());
         if (!turns) expectBytes(e, fullBarrier(e, o.getRing(), slot), o.getBytes());
         e.define(o.getSlot(), slot);
@@ -385,7 +390,7 @@ LogicalResult emitRoleOp(Emitter& e, Operation* op) {
         return success();
       })
       .Case([&](TmaLoadOp o) {
-        if (!e.roles().gathers()) return emitTmaLoad(e, o);
+        if (e.roles().isThread()) return emitTmaLoad(e, o);
         LogicalResult result = success();
         byFirstThread(e, [&] { result = emitTmaLoad(e, o); });
         return result;

@@ -39,6 +39,8 @@ class KernelRoles {
   bool usesTickets() const { return usesTickets_; }
   bool hasTmaStores() const { return hasTmaStores_; }
   bool gathers() const { return gathers_; }  ///< the producer is a whole warpgroup, whose threads copy
+  bool asks() const { return asks_; }        ///< the producer is a whole warp, whose lanes ask together
+  bool isThread() const { return !gathers_ && !asks_; }  ///< the producer
   int cluster() const { return cluster_; }   ///< programs that copy for each other
   /// Stages of the ring are filled by copies of all programs of the cluster, and all of them give a stage back.
   bool isClustered(mlir::Value ring) const { return clustered_.contains(ring); }
@@ -73,7 +75,7 @@ class KernelRoles {
   SpecializeOp specialize_;
   int groups_ = 0, cluster_ = 1;
   llvm::DenseSet<mlir::Value> clustered_;
-  bool hasWorkLoop_ = false, usesTickets_ = false, hasTmaStores_ = false, gathers_ = false;
+  bool hasWorkLoop_ = false, usesTickets_ = false, hasTmaStores_ = false, gathers_ = false, asks_ = false;
   llvm::SmallVector<RingAllocOp> rings_;
   std::vector<TensorMapInfo> maps_;
   std::vector<MadeMap> made_;

@@ -45,7 +45,7 @@ LogicalResult emitWorkLoop(Emitter& e, WorkLoopOp op) {
   llvm::Function* function = b.GetInsertBlock()->getParent();
   const Value queue = op.getQueue();
   const bool draws = queue && e.role == Emitter::Role::producer;
-  const bool shares = draws && roles.gathers();  // with the producer's other threads
+  const bool shares = draws && !roles.isThread();  // with the producer's other threads
   auto block = [&](const char* name) { return llvm::BasicBlock::Create(b.getContext(), name, function); };
 
   llvm::Value* total = b.CreateMul(b.CreateMul(roles.grid[0], roles.grid[1]), roles.grid[2]);

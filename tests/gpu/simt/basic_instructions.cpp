@@ -49,16 +49,22 @@ void elect(uint64_t mask, uint64_t* lane, uint64_t* elected) {
 
 struct VoteRecord {
   bool vote, all, any;
+  uint32_t ballot;
 };
 
-bool vote(const std::string& name, uint64_t mask, uint64_t predicate) {
+uint64_t vote(const std::string& name, uint64_t mask, uint64_t predicate) {
   if (static_cast<uint32_t>(mask) != 0xffffffffu) fail(name + ": expects the mask of a whole warp");
-  VoteRecord record{(predicate & 1) != 0, true, false};
+  VoteRecord record{(predicate & 1) != 0, true, false, 0};
   collective(warpMeeting(), laneOf(self()), "a vote", record, [](std::vector<VoteRecord*>& lanes) {
     bool all = true, any = false;
-    for (VoteRecord* r : lanes) all &= r->vote, any |= r->vote;
-    for (VoteRecord* r : lanes) r->all = all, r->any = any;
+    uint32_t ballot = 0;
+    for (size_t lane = 0; lane < lanes.size(); ++lane) {
+      all &= lanes[lane]->vote, any |= lanes[lane]->vote;
+      ballot |= uint32_t{lanes[lane]->vote} << lane;
+    }
+    for (VoteRecord* r : lanes) r->all = all, r->any = any, r->ballot = ballot;
   });
+  if (name == "vote.ballot.sync") return record.ballot;
   return name == "vote.all.sync" ? record.all : record.any;
 }
 
@@ -299,7 +305,7 @@ bool basicInstruction(const Call& c) {
     result = static_cast<uint64_t>(laneOf(self()));
   else if (c.is("shfl.sync."))
     result = shuffle(shuffleMode(c.inst.name), c.args[1], c.args[2]);
-  else if (c.is("vote.all.sync") || c.is("vote.any.sync"))
+  else if (c.is("vote.all.sync") || c.is("vote.any.sync") || c.is("vote.ballot.sync"))
     result = vote(c.inst.name, c.args[0], c.args[1]);
   else if (c.is("redux.sync."))
     result = redux(c.inst.name, c.args[0], c.args[1]);
