@@ -170,6 +170,41 @@ func.func @no_operands() {
 // -----
 
 func.func @yield_outside() {
-  // expected-error @+1 {{expects parent op to be one of 'tile.reduce, tile.scan'}}
+  // expected-error @+1 {{expects parent op to be one of 'tile.reduce, tile.scan, tile.ballot'}}
   tile.yield
+}
+
+// -----
+func.func @ballot(%v: !tile.view<1xi32>) -> i32 {
+  // CHECK-LABEL: func.func @ballot
+  // CHECK: tile.ballot {
+  %bits = tile.ballot {
+  ^bb0(%lane: i32):
+    %x = tile.load %v[%lane : i32] : !tile.view<1xi32> -> i32
+    %p = arith.cmpi ne, %x, %lane : i32
+    tile.yield %p : i1
+  }
+  return %bits : i32
+}
+
+// -----
+func.func @ballot_of_numbers() -> i32 {
+  // expected-error @+1 {{must be answered by one i1}}
+  %bits = tile.ballot {
+  ^bb0(%lane: i32):
+    tile.yield %lane : i32
+  }
+  return %bits : i32
+}
+
+// -----
+func.func @ballot_writes(%v: !tile.view<1xi32>) -> i32 {
+  %bits = tile.ballot {
+  ^bb0(%lane: i32):
+    // expected-error @+1 {{is not allowed in a ballot: only arithmetic and reads are}}
+    tile.store %lane, %v[%lane : i32] : i32, !tile.view<1xi32>
+    %p = arith.cmpi ne, %lane, %lane : i32
+    tile.yield %p : i1
+  }
+  return %bits : i32
 }
