@@ -433,6 +433,13 @@ class Assigner {
   llvm::DenseMap<std::pair<Operation*, Attribute>, Operation*> clones_;
 };
 
+// What has no place in the user's program, a constant, say, is for one that has.
+Operation* placed(Operation* op) {
+  for (Operation* user : op->getUsers())
+    if (isa<UnknownLoc>(op->getLoc()) && !isa<UnknownLoc>(user->getLoc())) return user;
+  return op;
+}
+
 // Tiles far beyond the register file would only spill, after minutes in the assembler.
 LogicalResult checkSizes(func::FuncOp func, const Target& target, int warps) {
   const int64_t registerBytes = int64_t{target.maxRegsPerThread} * 4, limit = 4 * registerBytes;
@@ -443,7 +450,7 @@ LogicalResult checkSizes(func::FuncOp func, const Target& target, int warps) {
       int64_t bytes = int64_t{layout->numRegs()} * elementBytes(value.getType());
       if (bytes <= limit) continue;
       auto type = tileType(value);
-      op->emitError() << "each of " << warps * target.lanes << " threads would hold " << bytes << " bytes of a tile of "
+      placed(op)->emitError() << "each of " << warps * target.lanes << " threads would hold " << bytes << " bytes of a tile of "
                       << type.getNumElements() * elementBytes(type) << " bytes; the registers of a thread are "
                       << registerBytes << " bytes: use a smaller tile or more warps";
       return WalkResult::interrupt();
