@@ -46,8 +46,9 @@ void reduceWhole(ReduceOp last) {
   };
   OpBuilder b(last);
   IRMapping map;
-  map.map(last.getSources()[0],
-          ReshapeOp::create(b, last.getLoc(), typed(source.getNumElements(), *line), first.getSources()[0]).getResult());
+  map.map(
+      last.getSources()[0],
+      ReshapeOp::create(b, last.getLoc(), typed(source.getNumElements(), *line), first.getSources()[0]).getResult());
   auto whole = cast<ReduceOp>(b.clone(*last, map));
   whole.setAxis(0);
   whole.getResult(0).setType(typed(1, line->sliced(0)));

@@ -1,6 +1,7 @@
 // count_steps.cpp - integers that a loop advances by the same number in every iteration are counted, not carried.
 // Before: a tile of integers that comes round with a number added to every element (`columns += 64`)
-// After:  what it began with, plus a scalar that comes round; the induction variable times a constant where it is in step
+// After:  what it began with, plus a scalar that comes round; the induction variable times a constant where it is in
+// step
 //         with it
 // Masks and addresses then look as if they had been written with the induction variable: its range is known, layouts
 // choose where the first tile lies, and the scalar joins the base of an address.
@@ -121,7 +122,8 @@ class CountStepsPass : public impl::CountStepsBase<CountStepsPass> {
     if (type.getWidth() < ivType.getWidth()) at = arith::TruncIOp::create(b, loc, type, at);
     if (const int64_t times = by.getSExtValue() / step.getSExtValue(); times != 1)
       at = arith::MulIOp::create(b, loc, at, arith::ConstantOp::create(b, loc, b.getIntegerAttr(type, times)));
-    if (Value init = loop.getInitArgs()[number]; !matchPattern(init, m_Zero())) at = arith::AddIOp::create(b, loc, init, at);
+    if (Value init = loop.getInitArgs()[number]; !matchPattern(init, m_Zero()))
+      at = arith::AddIOp::create(b, loc, init, at);
     arg.replaceAllUsesWith(at);
     loop.getBody()->getTerminator()->setOperand(number, arg);  // unread: goes
   }

@@ -93,8 +93,8 @@ bool isUngrouped(Operation* op) {
 void operandsOf(Operation* op, SmallVectorImpl<Value>& all) {
   for (Value operand : op->getOperands()) {
     Operation* inner = operand.getDefiningOp();
-    const bool isPart = inner && inner->getName() == op->getName() && inner->getBlock() == op->getBlock() &&
-                        inner->hasOneUse();
+    const bool isPart =
+        inner && inner->getName() == op->getName() && inner->getBlock() == op->getBlock() && inner->hasOneUse();
     if (isPart)
       operandsOf(inner, all);
     else
@@ -106,7 +106,8 @@ void operandsOf(Operation* op, SmallVectorImpl<Value>& all) {
 bool groupBroadcasts(Operation* op) {
   if (!isUngrouped(op)) return false;
   if (op->hasOneUse())
-    if (Operation* user = *op->getUsers().begin(); user->getName() == op->getName() && user->getBlock() == op->getBlock())
+    if (Operation* user = *op->getUsers().begin();
+        user->getName() == op->getName() && user->getBlock() == op->getBlock())
       return false;  // part of that
   SmallVector<Value> operands;
   operandsOf(op, operands);

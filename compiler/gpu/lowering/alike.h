@@ -1,5 +1,5 @@
-// alike.h - registers of a thread that are known to hold the same: flags of neighbours on one side of a bound, factors of
-// groups.
+// alike.h - registers of a thread that are known to hold the same: flags of neighbours on one side of a bound, factors
+// of groups.
 #pragma once
 #include "compiler/layout/layout.h"
 #include "llvm/ADT/ArrayRef.h"

@@ -350,8 +350,7 @@ LogicalResult Emitter::emitElementwiseOp(Operation* op) {
   SmallVector<Regs, 2> results(op->getNumResults());
   const auto packed = static_cast<size_t>(packedElements(op));
   SmallVector<size_t> first;
-  if (layout && isa<arith::CmpIOp>(op)) 
-    first = firstOfEqual(facts_->of(op->getResult(0)).constancy, *layout);
+  if (layout && isa<arith::CmpIOp>(op)) first = firstOfEqual(facts_->of(op->getResult(0)).constancy, *layout);
   for (size_t reg = 0; reg < count; ++reg) {
     if (!first.empty() && first[reg] < reg) {
       results[0].push_back(results[0][first[reg]]);
