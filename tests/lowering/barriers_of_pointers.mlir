@@ -220,3 +220,37 @@ func.func @carried(%x: !tile.ptr<f32>, %n: i32, %ld: i32) attributes {tile.kerne
   }
   return
 }
+
+// -----
+// At one place all the time every thread meets itself.
+// CHECK-LABEL: func.func @stays
+// CHECK-NOT: tile.barrier
+// CHECK: return
+func.func @stays(%x: !tile.ptr<f32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %o = tile.iota : tensor<1024xi32>
+  scf.for %i = %c0 to %n step %c1 : i32 {
+    %v = tile.gather %x offsets %o : tensor<1024xi32> : !tile.ptr<f32> -> tensor<1024xf32>
+    %twice = arith.addf %v, %v : tensor<1024xf32>
+    tile.scatter %twice, %x offsets %o : tensor<1024xi32> : tensor<1024xf32>, !tile.ptr<f32>
+  }
+  return
+}
+
+// -----
+// Where several lanes hold an element, one of them writes it.
+// CHECK-LABEL: func.func @replicated
+// CHECK: tile.barrier
+// CHECK: return
+func.func @replicated(%x: !tile.ptr<f32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %o = tile.iota : tensor<16xi32>
+  scf.for %i = %c0 to %n step %c1 : i32 {
+    %v = tile.gather %x offsets %o : tensor<16xi32> : !tile.ptr<f32> -> tensor<16xf32>
+    %twice = arith.addf %v, %v : tensor<16xf32>
+    tile.scatter %twice, %x offsets %o : tensor<16xi32> : tensor<16xf32>, !tile.ptr<f32>
+  }
+  return
+}
