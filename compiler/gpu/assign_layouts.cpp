@@ -142,7 +142,8 @@ class Assigner {
         load->getBlock() != builder.getInsertionBlock())
       return {};
     const Layout from = *ir::layoutOf(type);
-    if (planConvert(from, layout, elementBytes(type.getElementType())).kind != Move::exchange) return {};
+    const Move move = planConvert(from, layout, elementBytes(type.getElementType()));
+    if (move.kind != Move::exchange || (move.piece && layout.numRegs() > kMostReloads)) return {};
     auto loadedType = tileType(load.getResult());
     auto wanted = layout.reshaped({loadedType.getShape().begin(), loadedType.getShape().end()});
     if (!wanted || wanted->reshaped({type.getShape().begin(), type.getShape().end()}) != layout) return {};
