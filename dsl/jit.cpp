@@ -138,7 +138,7 @@ Result<KernelBinary> build_binary(const KernelCore& core, const ConfigWords& con
   if (!trace->ok) return trace->error;
   if (env_flag(Env::remarks))
     for (const Diagnostic& d : trace->remarks) fmt::print(stderr, "{}", d.to_string());
-  if (narrow) *narrow = NarrowIndices(*trace->module);
+  if (narrow) *narrow = trace->narrow;
   const JitPolicy policy = jit_policy();
   const Hash128 key = Hasher()
                           .add(trace->hash.hex())

@@ -78,9 +78,9 @@ class Rules {
           return found(addAxis(axis(0), axis(1)), exact(o, addRange(range(0), range(1), width(o))));
         })
         .Case<arith::SubIOp>([&](auto o) { return found(subAxis(axis(0), axis(1)), ofDifference(o)); })
-        .Case<arith::MulIOp>([&](auto) {
+        .Case<arith::MulIOp>([&](auto o) {
           AxisFacts r = constantOf(1) == 1 ? axis(0) : constantOf(0) == 1 ? axis(1) : mulAxis(axis(0), axis(1));
-          return found(r, mulRange(range(0), range(1), bits_));
+          return found(r, exact(o, mulRange(range(0), range(1), width(o))));
         })
         .Case<arith::ShLIOp>([&](auto) { return ofShiftLeft(); })
         .Case<arith::DivSIOp, arith::FloorDivSIOp, arith::CeilDivSIOp, arith::RemSIOp, arith::DivUIOp,
@@ -260,18 +260,27 @@ class Rules {
 
     // Multiples of a constant divisor have no rest, of either sign.
     const bool isExact = by.isConstant() && by.min > 0 && elementDivisibility(a) % by.min == 0;
-    const bool likeFloor = isUnsigned || floors || dividend.isNonNegative() || isExact;
-    const bool sameForAll = shape_.empty() || llvm::equal(b.constancy, shape_);
+    const bool likeFloor = isUnsigned || floors || dividend.isNonNegative() || isExact ||
+                           dividesByNumberOfLaunch(op_->getOperand(0).getDefiningOp());
     AxisFacts axis = elementwiseAxis(shape_, {a, b});
     // By a number of the launch (the tutorial's `rows % M`): dividends are taken not to be negative, as their range
-    // can rarely be known. README of the language says so.
-    if (!by.isConstant() && !isShift && !ceils && sameForAll)
+    // can rarely be known, and neither are quotients and remainders. README of the language says so.
+    if (dividesByNumberOfLaunch(op_))
       axis = isRest ? floorRemAxis(a, elementDivisibility(b)) : floorDivAxis(a, elementDivisibility(b), false);
     else if (by.isConstant() && by.min > 0 && likeFloor && (!ceils || isExact))
       axis = isRest ? floorRemAxis(a, by.min) : floorDivAxis(a, by.min);
     else if (by.isConstant() && by.min > 0 && isRest)  // the remainder of a multiple is a multiple, of either sign
       for (int64_t& d : axis.divisibility) d = std::min(elementDivisibility(a), powerOfTwoIn(by.min));
     return found(axis, range);
+  }
+
+  /// A quotient rounded down, or a remainder, by what is not known while compiling, but the same for all elements.
+  bool dividesByNumberOfLaunch(Operation* op) const {
+    if (!isa_and_nonnull<arith::DivSIOp, arith::FloorDivSIOp, arith::RemSIOp, arith::DivUIOp, arith::RemUIOp>(op))
+      return false;
+    Value by = op->getOperand(1);
+    const Shape shape = shapeOfType(by.getType());
+    return !known_.rangeOf(by).isConstant() && (shape.empty() || llvm::equal(known_.of(by).constancy, shape));
   }
 
   AxisFacts comparedAxis(arith::CmpIOp cmp) const {

@@ -30,10 +30,10 @@ Layout AccessLayouts::blocked(const layout::Shape& shape, int vector, int fastes
   return layout::blocked(shape, vector, order, numWarps_, target_.lanes);
 }
 
-Layout AccessLayouts::defaultLayout(Type type) const {
+Layout AccessLayouts::defaultLayout(Type type, int fastest) const {
   const auto tensor = cast<RankedTensorType>(type);
   const int vector = shareOf(tensor.getNumElements(), std::max(1, 16 / elementBytes(type)));
-  return blocked({tensor.getShape().begin(), tensor.getShape().end()}, vector, -1);
+  return blocked({tensor.getShape().begin(), tensor.getShape().end()}, vector, fastest);
 }
 
 /// A few elements (fields of a record, say) that are taken out of the tile one by one, as scalars.

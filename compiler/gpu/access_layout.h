@@ -15,7 +15,8 @@ class AccessLayouts {
       : facts_(facts), target_(target), numWarps_(numWarps) {}
 
   /// Of a tile that no access says anything about: 16 bytes per thread along the rows, as far as they go round.
-  layout::Layout defaultLayout(mlir::Type tile) const;
+  /// The same along the dim `fastest` (-1: the last one).
+  layout::Layout defaultLayout(mlir::Type tile, int fastest = -1) const;
   /// The coalesced layout of an access: 16 bytes per thread along the contiguous dim, less for tiles too small to give
   /// every thread that much. Nullopt: the op accesses no global memory.
   std::optional<layout::Layout> coalescedLayout(mlir::Operation* op) const;

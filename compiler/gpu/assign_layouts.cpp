@@ -3,6 +3,7 @@
 #include "compiler/dialect/tiles.h"
 #include "compiler/gpu/access_width.h"
 #include "compiler/gpu/across.h"
+#include "compiler/gpu/global_access.h"
 #include "compiler/gpu/gpu_passes.h"
 #include "compiler/gpu/layout_plan.h"
 #include "compiler/gpu/memory_roots.h"
@@ -20,9 +21,10 @@ using layout::Layout;
 
 namespace {
 
-constexpr int kMostReloads = 4;      ///< registers of a thread that a small tile is loaded into once more
+constexpr int kMostReloads = 4;       ///< accesses of a thread that loads a small tile once more
+constexpr int kMostRegs = 8;          ///< its registers
 constexpr int64_t kMostSectors = 64;  ///< that a warp reads for it where elements are no neighbours
-constexpr int kMostReloaded = 1024;  ///< elements of such a tile
+constexpr int kMostReloaded = 1024;   ///< elements of such a tile
 constexpr int kProducerWarps = 4;    ///< the threads of one warpgroup (tile_roles.td)
 
 void setLayout(Value tile, const Layout& layout) { tile.setType(withLayout(tileType(tile), layout)); }
@@ -48,6 +50,9 @@ class Assigner {
       scope_.only->walk<WalkOrder::PreOrder>(collect);
     else
       func_.walk<WalkOrder::PreOrder>(collect);
+    for (Operation* op : ops)  // nothing is known of the clones that operands become
+      if (isa<LoadOp, GatherOp>(op))
+        if (const auto access = accessOf(op, plan_.facts())) widths_[op] = access->width;
     for (Operation* op : ops)
       if (!isOnlyCheap(op)) rewrite(op);
     // Cheap tiles live on in their clones.
@@ -121,21 +126,28 @@ class Assigner {
     return sectors;
   }
 
+  // Accesses of a thread that reads a tile as it is wanted.
+  int accessesUnder(Operation* load, const Layout& layout) const {
+    const AccessWidth width = widthUnder(widths_.lookup(load), layout);
+    return layout.numRegs() / std::min(width.aligned, width.masked);
+  }
+
   // A small loaded tile once more, as it is wanted: a few loads of the same cache lines instead of a way through shared
   // memory with two barriers. Null: not a load, or too many loads.
   Value loadedUnder(OpBuilder& builder, Value tile, const Layout& layout) {
     auto type = tileType(tile);
     auto reshape = tile.getDefiningOp<ReshapeOp>();
     auto load = (reshape ? reshape.getSource() : tile).getDefiningOp<LoadOp>();
-    if (!load || isVolatile(load) || layout.numRegs() > kMostReloads || type.getNumElements() > kMostReloaded ||
+    if (!load || isVolatile(load) || layout.numRegs() > kMostRegs || type.getNumElements() > kMostReloaded ||
         load->getBlock() != builder.getInsertionBlock())
       return {};
     const Layout from = *ir::layoutOf(type);
-    if (planConvert(from, layout, elementBytes(type.getElementType())).kind != Move::exchange) return {};
+    const Move move = planConvert(from, layout, elementBytes(type.getElementType()));
+    if (move.kind != Move::exchange || (move.piece && layout.numRegs() > kMostReloads)) return {};
     auto loadedType = tileType(load.getResult());
     auto wanted = layout.reshaped({loadedType.getShape().begin(), loadedType.getShape().end()});
     if (!wanted || wanted->reshaped({type.getShape().begin(), type.getShape().end()}) != layout) return {};
-    if (sectorsOfWarp(load, *wanted) > kMostSectors) return {};
+    if (sectorsOfWarp(load, *wanted) > kMostSectors || accessesUnder(load, *wanted) > kMostReloads) return {};
     OpBuilder at(load);
     at.setInsertionPointAfter(load);
     auto again = cast<LoadOp>(at.clone(*load));
@@ -178,7 +190,7 @@ class Assigner {
   bool isReadAgain(Value tile, const Layout& layout) {
     auto type = tileType(tile);
     if (!tile.getDefiningOp() || plan_.numWarps() == 1) return false;
-    if (layout.numRegs() > kMostReloads || type.getNumElements() > kMostReloaded) return false;
+    if (layout.numRegs() > kMostRegs || type.getNumElements() > kMostReloaded) return false;
     const Move move = planConvert(*ir::layoutOf(type), layout, elementBytes(type.getElementType()));
     if (move.kind == Move::rename || move.kind == Move::swap || move.piece) return false;
     int loads = 0, ops = 0;
@@ -211,9 +223,10 @@ class Assigner {
     Operation* op = tile.getDefiningOp();
     if (!op || op->getNumResults() != 1 || ++ops > kMostOps) return false;
     if (auto load = dyn_cast<LoadOp>(op))
-      return !isVolatile(load) && ++loads <= kMostLoads && sectorsOfWarp(load, layout) <= kMostSectors;
+      return !isVolatile(load) && ++loads <= kMostLoads && sectorsOfWarp(load, layout) <= kMostSectors &&
+             accessesUnder(load, layout) <= kMostReloads;
     if (auto gather = dyn_cast<GatherOp>(op)) {
-      if (isVolatile(gather) || ++loads > kMostLoads) return false;
+      if (isVolatile(gather) || ++loads > kMostLoads || accessesUnder(gather, layout) > kMostReloads) return false;
     } else if (auto reshape = dyn_cast<ReshapeOp>(op)) {
       auto from = layout.reshaped(shapeOf(reshape.getSource()));
       return from && from->reshaped(shapeOf(tile)) == layout && isMadeOfLoads(reshape.getSource(), *from, loads, ops);
@@ -429,9 +442,17 @@ class Assigner {
   LayoutScope scope_;
   func::FuncOp func_;
   LayoutPlan plan_;
+  llvm::DenseMap<Operation*, AccessWidth> widths_;
   llvm::DenseMap<std::pair<Value, Attribute>, Value> converted_;
   llvm::DenseMap<std::pair<Operation*, Attribute>, Operation*> clones_;
 };
+
+// What has no place in the user's program, a constant, say, is for one that has.
+Operation* placed(Operation* op) {
+  for (Operation* user : op->getUsers())
+    if (isa<UnknownLoc>(op->getLoc()) && !isa<UnknownLoc>(user->getLoc())) return user;
+  return op;
+}
 
 // Tiles far beyond the register file would only spill, after minutes in the assembler.
 LogicalResult checkSizes(func::FuncOp func, const Target& target, int warps) {
@@ -443,9 +464,10 @@ LogicalResult checkSizes(func::FuncOp func, const Target& target, int warps) {
       int64_t bytes = int64_t{layout->numRegs()} * elementBytes(value.getType());
       if (bytes <= limit) continue;
       auto type = tileType(value);
-      op->emitError() << "each of " << warps * target.lanes << " threads would hold " << bytes << " bytes of a tile of "
-                      << type.getNumElements() * elementBytes(type) << " bytes; the registers of a thread are "
-                      << registerBytes << " bytes: use a smaller tile or more warps";
+      placed(op)->emitError() << "each of " << warps * target.lanes << " threads would hold " << bytes
+                              << " bytes of a tile of " << type.getNumElements() * elementBytes(type)
+                              << " bytes; the registers of a thread are " << registerBytes
+                              << " bytes: use a smaller tile or more warps";
       return WalkResult::interrupt();
     }
     return WalkResult::advance();

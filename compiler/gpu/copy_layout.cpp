@@ -25,6 +25,19 @@ void inBuffer(Chunk& chunk, SmemType type, int64_t boxMinor) {
   if (!tile.swizzle) chunk.divides(tile.pitch);
 }
 
+int gatherBytes(Value ptr, Value offsets, Value mask, SmemType type, const Facts& facts) {
+  const int minor = static_cast<int>(type.getMinor());
+  const int64_t eb = type.elementBytes();
+  AxisFacts axis = facts.of(offsets);
+  Chunk chunk;
+  inBuffer(chunk, type, cast<ShapedType>(offsets.getType()).getShape()[minor]);
+  chunk.divides(facts.alignOf(ptr));
+  chunk.divides(axis.contiguity[minor] * eb);
+  chunk.divides(axis.divisibility[minor] * eb);
+  if (mask) chunk.divides(facts.of(mask).constancy[minor] * eb);
+  return std::max<int>(chunk.bytes(), static_cast<int>(eb));
+}
+
 }  // namespace
 
 int copyBytes(AsyncCopyOp op, const Facts& facts) {
@@ -60,17 +73,14 @@ std::string narrowReason(AsyncCopyOp op, const Facts& facts) {
 }
 
 int copyBytes(AsyncGatherOp op, const Facts& facts) {
-  SmemType type = op.getTarget().getType();
-  const int minor = static_cast<int>(type.getMinor());
-  const int64_t eb = type.elementBytes();
-  AxisFacts axis = facts.of(op.getOffsets());
-  Chunk chunk;
-  inBuffer(chunk, type, cast<ShapedType>(op.getOffsets().getType()).getShape()[minor]);
-  chunk.divides(facts.alignOf(op.getPtr()));
-  chunk.divides(axis.contiguity[minor] * eb);
-  chunk.divides(axis.divisibility[minor] * eb);
-  if (op.getMask()) chunk.divides(facts.of(op.getMask()).constancy[minor] * eb);
-  return std::max<int>(chunk.bytes(), static_cast<int>(eb));
+  return gatherBytes(op.getPtr(), op.getOffsets(), op.getMask(), op.getTarget().getType(), facts);
+}
+
+bool copiedThroughRegisters(Operation* copy, const Facts& facts) {
+  constexpr int kLeast = 4;
+  auto gather = dyn_cast<GatherSharedOp>(copy);
+  return gather &&
+         gatherBytes(gather.getPtr(), gather.getOffsets(), gather.getMask(), gather.getType(), facts) < kLeast;
 }
 
 layout::Layout asyncGatherLayout(AsyncGatherOp op, const Facts& facts, int numWarps) {

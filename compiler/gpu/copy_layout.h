@@ -13,6 +13,9 @@ int copyBytes(AsyncCopyOp op, const Facts& facts);
 std::string narrowReason(AsyncCopyOp op, const Facts& facts);
 int copyBytes(AsyncGatherOp op, const Facts& facts);
 
+/// A gather_shared whose places do not lie side by side, or are not aligned: its elements go through registers.
+bool copiedThroughRegisters(mlir::Operation* copy, const Facts& facts);
+
 /// The register layout in which async_gather wants its offsets and mask: a chunk's elements side by side in one thread.
 layout::Layout asyncGatherLayout(AsyncGatherOp op, const Facts& facts, int numWarps);
 

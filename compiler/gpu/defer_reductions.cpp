@@ -5,8 +5,8 @@
 // axis
 //         behind the loop: sum over those
 // As many registers as before, no shuffles in the loop. Needs layouts. The order of a reduction's additions is not
-// specified, so this is one of its meanings. A scalar that sums of whole tiles are added to is a tile of one element,
-// and those sums are one reduction; sums that are added without the dims of size 1 that they leave are added with them.
+// specified, so this is one of its meanings. A scalar that sums of whole tiles are added to is a tile of one element;
+// sums that are added without the dims of size 1 that they leave are added with them.
 #include "compiler/gpu/across.h"
 #include "compiler/gpu/gpu_passes.h"
 #include "compiler/gpu/moves.h"
@@ -166,9 +166,7 @@ class Deferral {
     if (!sum || !sum->hasOneUse() || !isAccumulatedBy(sum, add) || sum->getBlock() != carried_.body) return;
     auto fma = dyn_cast<math::FmaOp>(add);
     if (fma && (fma.getC() != item.getResult() || carried == fma.getC())) return;
-    sum = asOne(sum);
     if (!axisDigits(sum)) return;
-    item.getSourceMutable().assign(sum.getResult(0));
 
     const Type type = sum.getResult(0).getType();
     auto asTile = [&](Operation* op) {
@@ -191,32 +189,6 @@ class Deferral {
     b.setInsertionPointAfter(carried_.loop);
     auto total = ItemOp::create(b, carried_.loop->getLoc(), getElementTypeOrSelf(type), result);
     result.replaceAllUsesExcept(total.getResult(), total);
-  }
-
-  /// The reduction along one axis after the other to a single element, as one along all of them.
-  static ReduceOp asOne(ReduceOp last) {
-    ReduceOp first = last;
-    while (auto inner = first.getSources()[0].getDefiningOp<ReduceOp>()) {
-      if (!inner->hasOneUse() || inner->getBlock() != last->getBlock() || !combinerOf(inner) ||
-          combinerOf(inner)->getName() != combinerOf(last)->getName())
-        break;
-      first = inner;
-    }
-    if (first == last || cast<RankedTensorType>(last.getResult(0).getType()).getNumElements() != 1) return last;
-    auto source = cast<RankedTensorType>(first.getSources()[0].getType());
-    const auto flat = layoutOf(source)->reshaped({source.getNumElements()});
-    if (!flat) return last;
-    OpBuilder b(last);
-    auto typed = [&](int64_t size, const Layout& layout) {
-      return withLayout(RankedTensorType::get({size}, source.getElementType()), layout);
-    };
-    Value line = ReshapeOp::create(b, last.getLoc(), typed(source.getNumElements(), *flat), first.getSources()[0]);
-    IRMapping map;
-    map.map(last.getSources()[0], line);
-    auto one = cast<ReduceOp>(b.clone(*last, map));
-    one.setAxis(0);
-    one.getResult(0).setType(typed(1, flat->sliced(0)));
-    return one;
   }
 
   /// l' = l [* factor] + reshape(sum): carried under the shape that the sum has, reshaped behind the loop.

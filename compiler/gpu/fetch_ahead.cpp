@@ -14,6 +14,7 @@
 #include "compiler/gpu/global_access.h"
 #include "compiler/gpu/load_ahead.h"
 #include "compiler/gpu/memory_roots.h"
+#include "compiler/gpu/moves.h"
 #include "compiler/gpu/tma_box.h"
 #include "compiler/lowering/elementwise.h"
 #include "mlir/IR/Matchers.h"
@@ -42,6 +43,9 @@ class Fetcher {
     func_.walk([&](scf::ForOp loop) { loops.push_back(loop); });
     for (scf::ForOp loop : loops) {
       llvm::SetVector<Operation*> loads = hasProduct(loop) ? loadsOfOperands(loop) : loadsOfStagedLoop(loop);
+      int64_t bytes = 0;
+      for (Operation* op : loads) bytes += tileBytes(op->getResult(0).getType());
+      isAsked_ = !hasProduct(loop) && loadsOfAddresses(loop).empty() && 2 * bytes <= target_.maxSharedBytes;
       // A gather is worth its room in shared memory only where nothing else has to be waited for.
       gathers_ = llvm::all_of(loads, [&](Operation* op) { return !isa<GatherOp>(op) || canFetch(cast<GatherOp>(op)); });
       llvm::SetVector<Operation*> early;
@@ -190,11 +194,16 @@ class Fetcher {
 
   // ---- through shared memory
 
-  /// Tiles of offsets of one dim, or of words larger than what is made of them, are better off in registers.
+  /// Tiles of offsets of one dim, or of words larger than what is made of them, are better off in registers, but where
+  /// a loop without products asks for stages and they are copied in words.
   bool canFetch(GatherOp gather) const {
     RankedTensorType type = tileType(gather.getResult());
-    return !bulk_ && type.getRank() == 2 && type.getElementTypeBitWidth() <= 16 && gather.getOffsets() &&
-           !gather.getOther() && !isVolatile(gather);
+    if (bulk_ || !gather.getOffsets() || isVolatile(gather) || type.getRank() < 1 || type.getRank() > 2) return false;
+    if (type.getRank() == 2 && type.getElementTypeBitWidth() <= 16 && !gather.getOther()) return true;
+    if (!isAsked_ || type.getElementTypeBitWidth() < 8) return false;
+    const int bytes = elementBytes(type);
+    const AccessWidth width = offsetWidth(facts_, gather.getPtr(), gather.getOffsets(), gather.getMask(), bytes);
+    return std::min(width.aligned, width.masked) * bytes >= 4;
   }
 
   /// Replaces the load by a copy to shared memory and a read of it; false where that is not possible.
@@ -219,12 +228,19 @@ class Fetcher {
       auto gather = cast<GatherOp>(op);
       if (!gathers_ || !canFetch(gather)) return false;
       AxisFacts axis = facts_.of(gather.getOffsets());
-      auto type = SmemType::get(op->getContext(), shape, element, axis.contiguity[0] > axis.contiguity[1] ? 0 : 1, 1);
-      smem = GatherSharedOp::create(b, op->getLoc(), type, gather.getPtr(), gather.getOffsets(), gather.getMask(),
-                                    gather.getCache());
+      const int minor = axis.contiguity.size() == 2 && axis.contiguity[0] > axis.contiguity[1] ? 0 : 1;
+      auto type = SmemType::get(op->getContext(), shape, element, minor, 1);
+      auto asRow = [&](Value tile) -> Value {
+        if (!tile || tileType(tile).getRank() == 2) return tile;
+        return ReshapeOp::create(b, op->getLoc(), tileType(tile).clone(shape), tile);
+      };
+      smem = GatherSharedOp::create(b, op->getLoc(), type, gather.getPtr(), asRow(gather.getOffsets()),
+                                    asRow(gather.getMask()), gather.getCache());
     }
     Value tile = SmemLoadOp::create(b, op->getLoc(), RankedTensorType::get(shape, element), smem);
     if (tile.getType() != value.getType()) tile = ReshapeOp::create(b, op->getLoc(), value.getType(), tile);
+    if (auto gather = dyn_cast<GatherOp>(op); gather && gather.getMask() && gather.getOther())
+      tile = arith::SelectOp::create(b, op->getLoc(), gather.getMask(), tile, gather.getOther());
     value.replaceAllUsesWith(tile);
     op->erase();
     return true;
@@ -262,6 +278,7 @@ class Fetcher {
   const Target& target_;
   Facts facts_;
   int64_t warps_;
+  bool isAsked_ = false;  ///< the loop at hand has no product, looks nothing up, and two stages fit
   bool gathers_ = false;  ///< those of the loop at hand can all be fetched
   bool bulk_;             ///< every copy of the kernel can be a bulk copy
 };

@@ -32,7 +32,8 @@ void addGpuPasses(mlir::OpPassManager& passes, const Target& target, const Compi
   passes.addPass(createHoistLoadsPass());
   passes.addPass(createEarlyLoadsPass());
   passes.addPass(createEarlyProductsPass());
-  if (target.hasWgmma) passes.addPass(createDeferReductionsPass());
+  passes.addPass(createReduceWholePass());
+  passes.addPass(createDeferReductionsPass());
   if (target.hasWgmma) passes.addPass(createAsyncWaitsPass(optionsOf));
   if (target.hasTma) passes.addPass(createHandScalarsPass());
   passes.addPass(createReduceTogetherPass());
@@ -58,6 +59,7 @@ void registerGpuPasses(std::function<const Target&()> target, std::function<cons
   mlir::registerPass([] { return createHoistLoadsPass(); });
   mlir::registerPass([] { return createEarlyLoadsPass(); });
   mlir::registerPass([] { return createEarlyProductsPass(); });
+  mlir::registerPass([] { return createReduceWholePass(); });
   mlir::registerPass([] { return createDeferReductionsPass(); });
   mlir::registerPass([=] { return createAsyncWaitsPass(options); });
   mlir::registerPass([] { return createHandScalarsPass(); });

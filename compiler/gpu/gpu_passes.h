@@ -12,6 +12,8 @@ std::unique_ptr<mlir::Pass> createEarlyProductsPass();
 std::unique_ptr<mlir::Pass> createHoistLoadsPass();
 /// Slices of one tile that other threads have are read from one copy of it.
 std::unique_ptr<mlir::Pass> createTakeSlicesPass();
+/// A tile that is reduced to one element is reduced along all of its dims at once.
+std::unique_ptr<mlir::Pass> createReduceWholePass();
 /// Sums that loops only accumulate are taken across lanes and warps once, behind the loop.
 std::unique_ptr<mlir::Pass> createDeferReductionsPass();
 /// Puts tile.mma_wait where results of asynchronous products are needed, and releases of stages behind it.

@@ -50,8 +50,9 @@ struct Access {
   bool operator==(const Access& o) const = default;
 };
 
+/// Every thread accesses what it accessed before; where that was in an earlier iteration, too: the place is the loop's.
 bool accessesInPlace(const Access& a, const Access& b) {
-  if (a.carried || b.carried || !a.op || !b.op) return false;
+  if (b.carried || !a.op || !b.op) return false;
   auto place = [](Operation* op) -> std::optional<std::pair<SmallVector<Value>, Type>> {
     if (auto load = dyn_cast<LoadOp>(op)) {
       SmallVector<Value> key{load.getView()};
@@ -73,6 +74,9 @@ bool accessesInPlace(const Access& a, const Access& b) {
   };
   auto x = place(a.op), y = place(b.op);
   if (!x || !y || x->first != y->first || x->second != y->second) return false;
+  auto loop = dyn_cast_if_present<LoopLikeOpInterface>(a.loop);
+  if (a.carried && !(loop && llvm::all_of(x->first, [&](Value v) { return loop.isDefinedOutsideOfLoop(v); })))
+    return false;
   auto layout = layoutOf(x->second);
   return layout && layout->laneReplicas() == 1 && layout->warpReplicas() == 1;
 }

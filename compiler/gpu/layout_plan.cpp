@@ -55,6 +55,7 @@ LayoutPlan::LayoutPlan(const LayoutScope& scope, const Target& target)
   placeAsyncGathersAndScans();
   placeShortSums();
   placeWidened();
+  placeTurned();
   placeRest();
 }
 
@@ -440,6 +441,20 @@ void LayoutPlan::placeWidened() {
   scope_.walk([&](Operation* op) {
     if (auto store = dyn_cast<SmemStoreOp>(op); store && isWidenedInPlace(store.getValue()))
       choices_.choose(store.getValue(), defaultLayout(store.getValue().getType()));
+    choices_.spread();
+  });
+}
+
+// What is computed on its way from shared memory to shared memory lies as its elements do there: several at a time.
+void LayoutPlan::placeTurned() {
+  scope_.walk([&](Operation* op) {
+    auto store = dyn_cast<SmemStoreOp>(op);
+    if (!store) return;
+    const Value tile = store.getValue();
+    const auto minor = static_cast<int>(store.getTarget().getType().getMinor());
+    auto type = cast<RankedTensorType>(tile.getType());
+    if (choices_.of(tile) || type.getRank() != 2 || minor == 1) return;  // where nothing is chosen, rows are
+    choices_.choose(tile, access_.defaultLayout(type, minor));
     choices_.spread();
   });
 }

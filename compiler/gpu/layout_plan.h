@@ -56,6 +56,7 @@ class LayoutPlan {
   void placeAsyncGathersAndScans();
   void placeShortSums();
   void placeWidened();
+  void placeTurned();
   void placeRest();
 
   std::optional<layout::Layout> wholeInWarps(mlir::Value vector) const;

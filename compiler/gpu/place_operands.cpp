@@ -224,6 +224,14 @@ class Placer {
       const int64_t dim = facts.unitStrideDim(load.getView()) - (load.getView().getType().getRank() - type.getRank());
       return dim >= 0 && type.getDimSize(dim) > 1 ? static_cast<int>(dim) : -1;
     }
+    if (auto fetched = dyn_cast<SmemLoadOp>(op))  // for another product
+      return type.getRank() == 2 ? static_cast<int>(fetched.getSource().getType().getMinor()) : -1;
+    if (auto gather = dyn_cast<GatherOp>(op)) {
+      if (!gather.getOffsets()) return -1;
+      const auto runs = facts.of(gather.getOffsets()).contiguity;
+      const auto* longest = std::max_element(runs.begin(), runs.end());
+      return *longest > 1 ? static_cast<int>(longest - runs.begin()) : -1;
+    }
     if (auto trans = dyn_cast<TransOp>(op)) {
       const int from = runsAlong(trans.getSource(), facts, seen);
       for (auto [to, dim] : llvm::enumerate(trans.getPermutation()))

@@ -19,9 +19,16 @@ class Places {
   Value meet(Value pointer, Value offsets, Value mask) {
     // The pointer in the first iteration, in the last one at most, and how far it moves with the counter.
     const Value low = wide(loop_.getLowerBound()), high = wide(loop_.getUpperBound());
-    Value moved = number(0);
+    Value moved = number(0), carried = number(0);
     if (!low || !high) return {};
     while (!loop_.isDefinedOutsideOfLoop(pointer)) {
+      if (auto arg = dyn_cast<BlockArgument>(pointer)) {  // it comes round with something added
+        const Value by = addedTo(arg);
+        if (!by) return {};
+        carried = make<arith::AddIOp>(carried, by);
+        pointer = loop_.getTiedLoopInit(arg)->get();
+        continue;
+      }
       auto add = pointer.getDefiningOp<PtrAddOp>();
       if (!add) return {};
       const Value by = add.getOffset();
@@ -40,7 +47,7 @@ class Places {
       mustFit(getElementTypeOrSelf(offsets.getType()), reach->low);
       mustFit(getElementTypeOrSelf(offsets.getType()), reach->high);
     }
-    const Value step = make<arith::MulIOp>(moved, wide(loop_.getStep()));
+    const Value step = make<arith::AddIOp>(make<arith::MulIOp>(moved, wide(loop_.getStep())), carried);
     const Value width = make<arith::SubIOp>(reach->high, reach->low);
     const Value distance = make<arith::MaxSIOp>(step, make<arith::SubIOp>(number(0), step));
     Value meet = compare(arith::CmpIPredicate::sle, distance, width);
@@ -56,6 +63,20 @@ class Places {
   struct Limit {
     Value tile, last;  ///< elements that count are no more than `last`
   };
+
+  /// What an iteration adds to a pointer that the loop carries; null: it does something else.
+  Value addedTo(BlockArgument arg) {
+    if (arg.getOwner() != loop_.getBody() || arg == loop_.getInductionVar()) return {};
+    Value added = number(0);
+    for (Value next = loop_.getTiedLoopYieldedValue(arg)->get(); next != arg;) {
+      auto add = next.getDefiningOp<PtrAddOp>();
+      const Value by = add ? wide(add.getOffset()) : Value();
+      if (!by) return {};
+      added = make<arith::AddIOp>(added, by);
+      next = add.getPtr();
+    }
+    return added;
+  }
 
   template <class Op>
   Value make(Value x, Value y) {

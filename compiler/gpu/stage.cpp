@@ -19,6 +19,7 @@
 //   3. Other copies stay where they are: copy, wait, barrier before the first use.
 // Barriers around smem_store belong to insert_barriers; those of asynchronous copies are all placed here.
 #include "compiler/gpu/copies_ahead.h"
+#include "compiler/gpu/copy_layout.h"
 #include "compiler/gpu/copy_slice.h"
 #include "compiler/gpu/dot_passes.h"
 #include "compiler/gpu/gather_boxes.h"
@@ -181,6 +182,13 @@ class Stager {
       return total() <= budget;
     };
     const int64_t limit = target_.maxSharedBytes;
+    // What goes through registers is waited for where it is copied: further iterations ahead would not be earlier.
+    const Facts facts(func_);
+    for (Ring& ring : rings_)
+      if (ring.asked > 2 && llvm::all_of(ring.copies, [&](Operation* c) { return copiedThroughRegisters(c, facts); })) {
+        ring.loop.emitRemark() << "pipelined with 2 stages: what is gathered element by element goes through registers";
+        ring.asked = ring.stages = 2;
+      }
     if (llvm::any_of(rings_, [](const Ring& ring) { return !ring.asked; })) {
       // Up to 4 warps leave registers for a second program on the multiprocessor, which hides more than a third stage.
       auto warps = func_->getAttrOfType<IntegerAttr>("tile.num_warps");

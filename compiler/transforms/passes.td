@@ -88,6 +88,11 @@ def SplitCarried : Pass<"tile-split-carried", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::tile::ir::TileDialect", "::mlir::scf::SCFDialect"];
 }
 
+def CountSteps : Pass<"tile-count-steps", "::mlir::func::FuncOp"> {
+  let summary = "integers that loops advance by the same number in every iteration are counted, not carried";
+  let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
 def GuardSteps : Pass<"tile-guard-steps", "::mlir::func::FuncOp"> {
   let summary = "loops whose step may be 0 or less when the kernel runs have no iteration then";
   let options = [Option<"report", "report", "bool", "false", "a step that is not positive fails an assertion as well">];

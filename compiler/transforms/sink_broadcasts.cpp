@@ -2,6 +2,8 @@
 // Before: op(splat a, splat b), op(broadcast x, splat b), op(broadcast x, broadcast y) over the whole tile.
 // After:  splat(op(a, b)), broadcast(op(x, splat b)), broadcast(op(x, y)): scalars are computed as scalars, rows as
 // rows. Nothing moves when one operand really is a whole tile.
+// Sums of integers, and masks that all (or any) have to hold, have no order: of (row + column) + row the rows come
+// together first, so that addresses and masks of a tile are those of its rows and those of its columns.
 #include "compiler/dialect/dialect.h"
 #include "compiler/transforms/transforms.h"
 #include "mlir/IR/Matchers.h"
@@ -80,8 +82,78 @@ struct SinkBroadcast : RewritePattern {
   }
 };
 
+/// Sums, and masks: operations of integers that may be grouped as one likes.
+bool isUngrouped(Operation* op) {
+  auto type = op ? dyn_cast<RankedTensorType>(op->getResult(0).getType()) : RankedTensorType();
+  if (!type || type.getEncoding()) return false;
+  return isa<arith::AddIOp>(op) || (isa<arith::AndIOp, arith::OrIOp>(op) && type.getElementType().isInteger(1));
+}
+
+/// What the operation and others of its kind, whose results are for it alone, combine.
+void operandsOf(Operation* op, SmallVectorImpl<Value>& all) {
+  for (Value operand : op->getOperands()) {
+    Operation* inner = operand.getDefiningOp();
+    const bool isPart =
+        inner && inner->getName() == op->getName() && inner->getBlock() == op->getBlock() && inner->hasOneUse();
+    if (isPart)
+      operandsOf(inner, all);
+    else
+      all.push_back(operand);
+  }
+}
+
+/// Combines what is repeated from one shape before anything else; whether there was any.
+bool groupBroadcasts(Operation* op) {
+  if (!isUngrouped(op)) return false;
+  if (op->hasOneUse())
+    if (Operation* user = *op->getUsers().begin();
+        user->getName() == op->getName() && user->getBlock() == op->getBlock())
+      return false;  // part of that
+  SmallVector<Value> operands;
+  operandsOf(op, operands);
+  // Of every shape in the order of the first of it: sources, or whole tiles.
+  llvm::MapVector<ArrayRef<int64_t>, SmallVector<Value>> sources;
+  SmallVector<Value> whole;
+  bool found = false;
+  for (Value operand : operands) {
+    auto broadcast = operand.getDefiningOp<BroadcastOp>();
+    if (!broadcast) {
+      whole.push_back(operand);
+      continue;
+    }
+    auto& alike = sources[cast<RankedTensorType>(broadcast.getSource().getType()).getShape()];
+    alike.push_back(broadcast.getSource());
+    found |= alike.size() > 1;
+  }
+  if (!found || operands.size() < 3) return false;
+  OpBuilder b(op);
+  auto combined = [&](ArrayRef<Value> values) {
+    Value all = values[0];
+    for (Value value : values.drop_front()) {
+      OperationState state(op->getLoc(), op->getName(), {all, value}, all.getType());
+      all = b.create(state)->getResult(0);
+    }
+    return all;
+  };
+  for (auto& [shape, alike] : sources)
+    whole.push_back(BroadcastOp::create(b, op->getLoc(), op->getResult(0).getType(), combined(alike)));
+  op->getResult(0).replaceAllUsesWith(combined(whole));
+  return true;
+}
+
 struct SinkBroadcasts : impl::SinkBroadcastsBase<SinkBroadcasts> {
   void runOnOperation() override {
+    sink();
+    SmallVector<Operation*> all;
+    getOperation().walk([&](Operation* op) {
+      if (op->getNumResults() == 1) all.push_back(op);
+    });
+    bool grouped = false;
+    for (Operation* op : all) grouped |= groupBroadcasts(op);
+    if (grouped) sink();
+  }
+
+  void sink() {
     RewritePatternSet patterns(&getContext());
     patterns.add<SinkBroadcast>(&getContext());
     GreedyRewriteConfig config;

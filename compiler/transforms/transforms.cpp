@@ -17,6 +17,7 @@ void addTilePasses(mlir::OpPassManager& passes, bool forHost) {
   if (!forHost) passes.addPass(createMultiplyNarrow());  // vectors of hosts multiply f32
   passes.addPass(createAccumulateProducts());
   passes.addPass(createGuardSteps({forHost}));  // before anything counts iterations
+  passes.addPass(createCountSteps());
   passes.addPass(createRaisePointers());
   passes.addPass(createSplitCarried());
   passes.addPass(createSplitLoads());  // before anything looks at what a load is for

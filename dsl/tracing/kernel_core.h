@@ -66,6 +66,7 @@ struct TraceState {
   Hash128 hash;
   size_t operations = 0;
   std::string symbol;
+  NarrowIndices narrow;  ///< what launches look at
   ~TraceState() { module = nullptr; }  // before its context goes back
 };
 

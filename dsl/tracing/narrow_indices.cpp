@@ -2,7 +2,8 @@
 //   1. From every address (offsets of boxes, offsets of pointers) back through sums, products with constants, and
 //      changes of shape and width: an upper bound that is linear in the program's ids, where there is one.
 //   2. A sum or product of 32 bits with such a bound is a limit for grids. What depends on anything else has none: the
-//      parts of it that have one are limits of their own.
+//      parts of it that have one are limits of their own, also those that quotients and remainders are taken of. As no
+//      launch lets these wrap, they say so (nsw): what they divide into is known to begin at 0.
 //   3. Sizes of parameters that are truncated to 32 bits.
 #include "dsl/tracing/narrow_indices.h"
 
@@ -87,6 +88,11 @@ class NarrowIndices::Finder {
     }
     if (isa<ir::SplatOp, ir::BroadcastOp, ir::ReshapeOp, ir::TransOp, arith::ExtSIOp, ir::AssumeOp>(op))
       return bound(op->getOperand(0));
+    if (isa<arith::DivSIOp, arith::RemSIOp, arith::FloorDivSIOp, arith::CeilDivSIOp>(op)) {
+      if (bound(op->getOperand(0))) neverWraps(op->getOperand(0));
+      bound(op->getOperand(1));
+      return {};
+    }
     if (!isa<arith::AddIOp, arith::SubIOp, arith::MulIOp>(op)) return {};
     const Bound x = bound(op->getOperand(0)), y = bound(op->getOperand(1));
     if (!x || !y) return {};
@@ -99,6 +105,16 @@ class NarrowIndices::Finder {
     }
     if (isa<arith::AddIOp>(op)) return combined(*x, 1, *y, 1);
     return isConstant(*y) && isExact(op->getOperand(1)) ? combined(*x, 1, *y, -1) : Bound();
+  }
+
+  /// Writes into the sums and products of an index with a bound that they are those of the numbers.
+  void neverWraps(mlir::Value v) {
+    Operation* op = v.getDefiningOp();
+    if (!op || !getElementTypeOrSelf(v.getType()).isInteger(32)) return;
+    if (auto flags = dyn_cast<arith::ArithIntegerOverflowFlagsInterface>(op))
+      op->setAttr(flags.getIntegerOverflowAttrName(),
+                  arith::IntegerOverflowFlagsAttr::get(op->getContext(), arith::IntegerOverflowFlags::nsw));
+    for (mlir::Value operand : op->getOperands()) neverWraps(operand);
   }
 
   /// Whether the value is its bound: a constant, everywhere the same.

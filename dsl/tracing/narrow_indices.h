@@ -20,7 +20,8 @@ namespace tile::detail {
 class NarrowIndices {
  public:
   NarrowIndices() = default;
-  /// Of the kernel in a traced module.
+  /// Of the kernel in a traced module. Sums and products that launches keep from wrapping say so where something is
+  /// divided (nsw).
   explicit NarrowIndices(mlir::ModuleOp module);
 
   /// Whether a launch stays inside; `slots` as in runtime/abi.h.

@@ -176,6 +176,7 @@ std::shared_ptr<TraceState> trace_kernel(const KernelCore& core, const ConfigWor
     state->module = nullptr;
     return state;
   }
+  state->narrow = NarrowIndices(*state->module);
   state->hash = hash128(ir_key(func, state->lease->pooled(), state->operations));
   state->symbol = symbol_of(core, config, state->hash);
   func.setSymName(state->symbol);

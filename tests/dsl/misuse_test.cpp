@@ -149,6 +149,14 @@ TEST_F(Misuse, IndicesThatLeave32Bits) {
   const int64_t all = int64_t{1} << 21;  // programs of 1024 elements that 31 bits can number
   expect_line(flat.try_launch(stream, {}, Grid{all + 1}, x.data(), y.data(), int64_t{1} << 31), line,
               "an index computed in i32 reaches 2147484671 and wraps");
+  // Also where rows and columns are made of the index. As no launch lets it wrap, it says so.
+  auto rows = kernel("misused_rows", [](Ptr<const float> x, Ptr<float> y, I64 n) {
+    auto i = program_id(0) * 1024 + arange(0, 1024);
+    store(y + (i / 64 % 12 * 64 + i % 64), load(x + i % 768), {.mask = cast(i, i64) < n});
+  });
+  const std::string text = rows.trace().text();
+  EXPECT_EQ(tile::testing::count_of(text, "overflow<nsw>"), 2) << text;
+  EXPECT_FALSE(rows.try_launch(stream, {}, Grid{all + 1}, x.data(), y.data(), int64_t{1}).ok());
   std::vector<float> result(2048, -1.f);
   ASSERT_TRUE(flat.try_launch(stream, {}, Grid{2}, x.data(), result.data(), int64_t{256}));
   EXPECT_EQ(result[255], 1.f);

@@ -194,3 +194,63 @@ func.func @numbers(%x: !tile.ptr<f32>, %y: !tile.ptr<f32>, %i: i32, %a: f32) att
   tile.scatter %b, %y : f32, !tile.ptr<f32>
   return
 }
+
+// -----
+// A pointer that comes round moved on by an argument: asked in front of the loop, too.
+// CHECK-LABEL: func.func @carried
+// CHECK-SAME: %[[X:[a-z0-9]+]]: !tile.ptr<f32>, %[[N:[a-z0-9]+]]: i32, %[[LD:[a-z0-9]+]]: i32
+// CHECK: %[[STEP:.*]] = arith.extsi %[[LD]] : i32 to i64
+// CHECK: arith.maxsi %[[STEP]]
+// CHECK: scf.if
+// CHECK: scf.for
+// CHECK: tile.barrier
+// CHECK: } else {
+// CHECK: scf.for
+// CHECK-NOT: tile.barrier
+// CHECK: return
+func.func @carried(%x: !tile.ptr<f32>, %n: i32, %ld: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %o = tile.iota : tensor<1024xi32>
+  %v = arith.constant dense<1.0> : tensor<1024xf32>
+  %end = scf.for %i = %c0 to %n step %c1 iter_args(%p = %x) -> (!tile.ptr<f32>) : i32 {
+    tile.scatter %v, %p offsets %o : tensor<1024xi32> : tensor<1024xf32>, !tile.ptr<f32>
+    %next = tile.ptr_add %p, %ld : !tile.ptr<f32>, i32
+    scf.yield %next : !tile.ptr<f32>
+  }
+  return
+}
+
+// -----
+// At one place all the time every thread meets itself.
+// CHECK-LABEL: func.func @stays
+// CHECK-NOT: tile.barrier
+// CHECK: return
+func.func @stays(%x: !tile.ptr<f32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %o = tile.iota : tensor<1024xi32>
+  scf.for %i = %c0 to %n step %c1 : i32 {
+    %v = tile.gather %x offsets %o : tensor<1024xi32> : !tile.ptr<f32> -> tensor<1024xf32>
+    %twice = arith.addf %v, %v : tensor<1024xf32>
+    tile.scatter %twice, %x offsets %o : tensor<1024xi32> : tensor<1024xf32>, !tile.ptr<f32>
+  }
+  return
+}
+
+// -----
+// Where several lanes hold an element, one of them writes it.
+// CHECK-LABEL: func.func @replicated
+// CHECK: tile.barrier
+// CHECK: return
+func.func @replicated(%x: !tile.ptr<f32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %o = tile.iota : tensor<16xi32>
+  scf.for %i = %c0 to %n step %c1 : i32 {
+    %v = tile.gather %x offsets %o : tensor<16xi32> : !tile.ptr<f32> -> tensor<16xf32>
+    %twice = arith.addf %v, %v : tensor<16xf32>
+    tile.scatter %twice, %x offsets %o : tensor<16xi32> : tensor<16xf32>, !tile.ptr<f32>
+  }
+  return
+}

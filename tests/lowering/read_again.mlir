@@ -80,3 +80,22 @@ func.func @strided(%x: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_strid
   tile.store %r, %y[%c0, %c0 : i32, i32] : tensor<64x1xf32>, !tile.view<2xf32>
   return
 }
+
+// -----
+// Factors of several heads, a vector of eight for every thread: one more access.
+// CHECK-LABEL: func.func @heads
+// CHECK-COUNT-1: tile.gather %arg1
+// CHECK-NOT: tile.convert
+// CHECK: return
+func.func @heads(%x: !tile.view<3xf16> {tile.align = 16 : i32, tile.unit_stride = 2 : i32, tile.stride_multiple_of = array<i32: 8, 8, 1>, tile.dim_multiple_of = array<i32: 2, 8, 64>}, %factors: !tile.ptr<f16> {tile.align = 16 : i32}) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %v = tile.load %x[%c0, %c0, %c0 : i32, i32, i32] : !tile.view<3xf16> -> tensor<2x8x64xf16>
+  %i = tile.iota : tensor<512xi32>
+  %at = tile.reshape %i : tensor<512xi32> -> tensor<8x64xi32>
+  %f = tile.gather %factors offsets %at : tensor<8x64xi32> : !tile.ptr<f16> -> tensor<8x64xf16>
+  %g = tile.reshape %f : tensor<8x64xf16> -> tensor<1x8x64xf16>
+  %h = tile.broadcast %g : tensor<1x8x64xf16> -> tensor<2x8x64xf16>
+  %p = arith.mulf %v, %h : tensor<2x8x64xf16>
+  tile.store %p, %x[%c0, %c0, %c0 : i32, i32, i32] : tensor<2x8x64xf16>, !tile.view<3xf16>
+  return
+}

@@ -1,5 +1,5 @@
 // Sums that a loop only accumulates are taken across threads behind it.
-// RUN: tile-opt %s -split-input-file --tile-defer-reductions | FileCheck %s
+// RUN: tile-opt %s -split-input-file --tile-reduce-whole --tile-defer-reductions | FileCheck %s
 
 #tile = #tile.layout<128x64 regs [1:2*1, 0:2*8, 1:8*8] lanes [1:4*2, 0:8*1] warps [0:8*16]>
 #row = #tile.layout<128x1 regs [0:2*8] lanes [rep:4, 0:8*1] warps [0:8*16]>

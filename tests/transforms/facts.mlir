@@ -79,6 +79,8 @@ func.func @scalars(%n: i32 {tile.multiple_of = 24 : i32}) {
   // The product may wrap: multiples of 64 stay multiples of 64, the range is lost.
   // expected-remark @+1 {{divisibility [64] constancy [1] range -2147483648 to 2147483584}}
   %start = arith.muli %pid, %c64 {facts} : i32
+  // expected-remark @+1 {{divisibility [64] constancy [1] range 0 to 2147483584}}
+  %exact = arith.muli %pid, %c64 overflow<nsw> {facts} : i32
   %c4 = arith.constant 4 : i32
   // expected-remark @+1 {{divisibility [128] constancy [1]}}
   %shifted = arith.shli %n, %c4 {facts} : i32
@@ -86,6 +88,24 @@ func.func @scalars(%n: i32 {tile.multiple_of = 24 : i32}) {
   %half = arith.shrsi %start, %c4 {facts} : i32
   // expected-remark @+1 {{divisibility [4] constancy [1] range 0 to 96}}
   %bounded = arith.remui %start, %c100 {facts} : i32
+  return
+}
+
+// Quotients and remainders by a number of the launch are taken not to be negative, like what they are of.
+func.func @wrapped(%m: i32, %n: i32 {tile.multiple_of = 16 : i32}) {
+  %iota = tile.iota : tensor<64xi32>
+  %c64 = arith.constant 64 : i32
+  %start = arith.muli %m, %c64 : i32
+  %from = tile.splat %start : i32 -> tensor<64xi32>
+  %rows = arith.addi %from, %iota : tensor<64xi32>
+  %by = tile.splat %n : i32 -> tensor<64xi32>
+  // expected-remark @+1 {{contiguity [16] divisibility [16] constancy [1]}}
+  %inside = arith.remsi %rows, %by {facts} : tensor<64xi32>
+  %c128 = arith.constant dense<128> : tensor<64xi32>
+  // expected-remark @+1 {{contiguity [1] divisibility [1] constancy [16]}}
+  %group = arith.divsi %inside, %c128 {facts} : tensor<64xi32>
+  // expected-remark @+1 {{contiguity [1] divisibility [1] constancy [1]}}
+  %other = arith.divsi %rows, %c128 {facts} : tensor<64xi32>
   return
 }
 

@@ -345,3 +345,29 @@ func.func @factors_of_rows(%a: !tile.view<2xf16> {tile.align = 16 : i32, tile.un
   tile.store %r, %c[%c0, %c0 : i32, i32] : tensor<64x64xf32>, !tile.view<2xf32>
   return
 }
+
+// -----
+// A loop that asks for stages has them for rows it reads through pointers, too, whatever lies behind their ends.
+// CHECK-LABEL: func.func @rows_of_pointers
+// CHECK: scf.for
+// CHECK: tile.gather_shared {{.*}} : tensor<1x1024xi32> mask {{.*}} -> <1x1024xf32
+// CHECK: arith.select
+// CHECK-NOT: tile.gather %
+// CHECK: tile.scatter
+func.func @rows_of_pointers(%x: !tile.ptr<f32> {tile.align = 16 : i32}, %y: !tile.ptr<f32> {tile.align = 16 : i32}, %n: i32, %width: i32 {tile.multiple_of = 16 : i32}) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %low = arith.constant dense<0xFF800000> : tensor<1024xf32>
+  %o = tile.iota : tensor<1024xi32>
+  %w = tile.splat %width : i32 -> tensor<1024xi32>
+  %in = arith.cmpi slt, %o, %w : tensor<1024xi32>
+  scf.for %i = %c0 to %n step %c1 : i32 {
+    %at = arith.muli %i, %width : i32
+    %p = tile.ptr_add %x, %at : !tile.ptr<f32>, i32
+    %v = tile.gather %p offsets %o : tensor<1024xi32> mask %in : tensor<1024xi1> other %low : tensor<1024xf32> : !tile.ptr<f32> -> tensor<1024xf32>
+    %q = tile.ptr_add %y, %at : !tile.ptr<f32>, i32
+    %twice = arith.addf %v, %v : tensor<1024xf32>
+    tile.scatter %twice, %q offsets %o : tensor<1024xi32> mask %in : tensor<1024xi1> : tensor<1024xf32>, !tile.ptr<f32>
+  } {tile.stages = 4 : i32}
+  return
+}

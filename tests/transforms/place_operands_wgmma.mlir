@@ -325,6 +325,31 @@ func.func @along(%X: !tile.view<3 x f16> {tile.align = 16 : i32, tile.unit_strid
 
 // -----
 
+// The same through pointers: states whose neighbours lie along the dim that is summed over.
+// CHECK-LABEL: func.func @along_pointers
+// CHECK: tile.share %{{.*}} : tensor<64x16xf16> -> <64x16xf16, minor = 0>
+func.func @along_pointers(%p: !tile.ptr<f32> {tile.align = 16 : i32}, %stride: i32 {tile.multiple_of = 16 : i32}, %X: !tile.view<2 x f16>, %C: !tile.view<2 x f32>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %zero = arith.constant dense<0.0> : tensor<64x16xf32>
+  %c0 = arith.constant 0 : i32
+  %k = tile.iota : tensor<64xi32>
+  %n = tile.iota : tensor<16xi32>
+  %by = tile.splat %stride : i32 -> tensor<16xi32>
+  %away = arith.muli %n, %by : tensor<16xi32>
+  %k1 = tile.reshape %k : tensor<64xi32> -> tensor<64x1xi32>
+  %n1 = tile.reshape %away : tensor<16xi32> -> tensor<1x16xi32>
+  %k2 = tile.broadcast %k1 : tensor<64x1xi32> -> tensor<64x16xi32>
+  %n2 = tile.broadcast %n1 : tensor<1x16xi32> -> tensor<64x16xi32>
+  %off = arith.addi %k2, %n2 : tensor<64x16xi32>
+  %state = tile.gather %p offsets %off : tensor<64x16xi32> : !tile.ptr<f32> -> tensor<64x16xf32>
+  %half = arith.truncf %state : tensor<64x16xf32> to tensor<64x16xf16>
+  %x = tile.load %X[%c0, %c0 : i32, i32] : !tile.view<2 x f16> -> tensor<64x64xf16>
+  %d = tile.dot %x, %half, %zero : tensor<64x64xf16>, tensor<64x16xf16> -> tensor<64x16xf32>
+  tile.store %d, %C[%c0, %c0 : i32, i32] : tensor<64x16xf32>, !tile.view<2 x f32>
+  return
+}
+
+// -----
+
 // What else reads a fetched tile reads it back where it needs it, not where it is loaded.
 // CHECK-LABEL: func.func @read_late
 // CHECK: tile.load_shared %arg0

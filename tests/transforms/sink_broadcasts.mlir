@@ -56,3 +56,55 @@ func.func @types(%c: tensor<1x32xi32>, %n: i32) -> (tensor<16x32xi1>, tensor<16x
   %f = arith.sitofp %ns : tensor<16x32xi32> to tensor<16x32xf32>
   return %m, %f : tensor<16x32xi1>, tensor<16x32xf32>
 }
+
+// -----
+
+// The parts of a place in a picture, and what has to hold for it: rows come together, then columns.
+// CHECK-LABEL: func.func @grouped(
+// CHECK-SAME: %[[R:[^ ]*]]: tensor<16x1xi64>, %[[S:[^ ]*]]: tensor<16x1xi64>, %[[C:[^ ]*]]: tensor<1x32xi64>
+// CHECK: %[[ROWS:.*]] = arith.addi %[[R]], %[[S]] : tensor<16x1xi64>
+// CHECK: %[[ROW:.*]] = tile.broadcast %[[ROWS]]
+// CHECK: %[[COLUMN:.*]] = tile.broadcast %[[C]]
+// CHECK: arith.addi %[[ROW]], %[[COLUMN]] : tensor<16x32xi64>
+// CHECK-DAG: arith.andi %{{.*}} : tensor<16x1xi1>
+// CHECK-DAG: arith.andi %{{.*}} : tensor<1x32xi1>
+// CHECK: arith.andi %{{.*}} : tensor<16x32xi1>
+// CHECK-NOT: arith.andi
+// CHECK: return
+func.func @grouped(%r: tensor<16x1xi64>, %s: tensor<16x1xi64>, %c: tensor<1x32xi64>, %m: tensor<16x1xi1>, %n: tensor<16x1xi1>, %k: tensor<1x32xi1>, %l: tensor<1x32xi1>) -> (tensor<16x32xi64>, tensor<16x32xi1>) {
+  %rb = tile.broadcast %r : tensor<16x1xi64> -> tensor<16x32xi64>
+  %sb = tile.broadcast %s : tensor<16x1xi64> -> tensor<16x32xi64>
+  %cb = tile.broadcast %c : tensor<1x32xi64> -> tensor<16x32xi64>
+  %x = arith.addi %rb, %cb : tensor<16x32xi64>
+  %y = arith.addi %x, %sb : tensor<16x32xi64>
+  %mb = tile.broadcast %m : tensor<16x1xi1> -> tensor<16x32xi1>
+  %nb = tile.broadcast %n : tensor<16x1xi1> -> tensor<16x32xi1>
+  %kb = tile.broadcast %k : tensor<1x32xi1> -> tensor<16x32xi1>
+  %lb = tile.broadcast %l : tensor<1x32xi1> -> tensor<16x32xi1>
+  %a = arith.andi %mb, %kb : tensor<16x32xi1>
+  %b = arith.andi %nb, %lb : tensor<16x32xi1>
+  %z = arith.andi %a, %b : tensor<16x32xi1>
+  return %y, %z : tensor<16x32xi64>, tensor<16x32xi1>
+}
+
+// -----
+
+// Sums of floats keep their order, and so do sums that something else reads, too.
+// CHECK-LABEL: func.func @ordered(
+// CHECK: arith.addf %{{.*}} : tensor<16x32xf32>
+// CHECK: arith.addf %{{.*}} : tensor<16x32xf32>
+// CHECK: arith.addi %{{.*}} : tensor<16x32xi32>
+// CHECK: arith.addi %{{.*}} : tensor<16x32xi32>
+func.func @ordered(%r: tensor<16x1xf32>, %s: tensor<16x1xf32>, %c: tensor<1x32xf32>, %i: tensor<16x1xi32>, %j: tensor<16x1xi32>, %k: tensor<1x32xi32>) -> (tensor<16x32xf32>, tensor<16x32xi32>, tensor<16x32xi32>) {
+  %rb = tile.broadcast %r : tensor<16x1xf32> -> tensor<16x32xf32>
+  %sb = tile.broadcast %s : tensor<16x1xf32> -> tensor<16x32xf32>
+  %cb = tile.broadcast %c : tensor<1x32xf32> -> tensor<16x32xf32>
+  %x = arith.addf %rb, %cb : tensor<16x32xf32>
+  %y = arith.addf %x, %sb : tensor<16x32xf32>
+  %ib = tile.broadcast %i : tensor<16x1xi32> -> tensor<16x32xi32>
+  %jb = tile.broadcast %j : tensor<16x1xi32> -> tensor<16x32xi32>
+  %kb = tile.broadcast %k : tensor<1x32xi32> -> tensor<16x32xi32>
+  %u = arith.addi %ib, %kb : tensor<16x32xi32>
+  %v = arith.addi %u, %jb : tensor<16x32xi32>
+  return %y, %u, %v : tensor<16x32xf32>, tensor<16x32xi32>, tensor<16x32xi32>
+}

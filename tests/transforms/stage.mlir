@@ -269,3 +269,24 @@ func.func @behind(%A: !tile.view<2 x f16>, %B: !tile.view<2 x f16>, %C: !tile.vi
   tile.store %g, %C[%c0, %c0 : i32, i32] : tensor<128x128xf32>, !tile.view<2 x f32>
   return
 }
+
+// -----
+
+// Columns of a picture, two bytes apart from any alignment: their elements go through registers, and no more than one
+// iteration ahead.
+// CHECK-LABEL: func.func @element_by_element
+// CHECK: tile.smem_alloc {{.*}}: <64x32xf16, minor = 0, stages = 2>
+func.func @element_by_element(%p: !tile.ptr<f16> {tile.align = 16 : i32}, %off: tensor<64x32xi32>, %B: !tile.smem<32x64xf16, minor = 1>, %C: !tile.view<2 x f32>, %n: i32) attributes {tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c32 = arith.constant 32 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  // expected-remark @+1 {{pipelined with 2 stages: what is gathered element by element goes through registers}}
+  %r = scf.for %k = %c0 to %n step %c32 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {
+    %q = tile.ptr_add %p, %k : !tile.ptr<f16>, i32
+    %a = tile.gather_shared %q offsets %off : tensor<64x32xi32> : !tile.ptr<f16> -> !tile.smem<64x32xf16, minor = 0>
+    %d = tile.mma m16n8k16_f16 k 32 warps(2, 2) %a, %B, %acc : !tile.smem<64x32xf16, minor = 0>, !tile.smem<32x64xf16, minor = 1> -> tensor<64x64xf32>
+    scf.yield %d : tensor<64x64xf32>
+  } {tile.stages = 4 : i32}
+  tile.store %r, %C[%c0, %c0 : i32, i32] : tensor<64x64xf32>, !tile.view<2 x f32>
+  return
+}

@@ -8,6 +8,7 @@
 #include "compiler/gpu/lowering/access.h"
 #include "compiler/gpu/lowering/roles.h"
 #include "compiler/gpu/lowering/smem_lowering.h"
+#include "compiler/gpu/lowering/tile_access.h"
 #include "compiler/gpu/shared_memory.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 #include "llvm/Support/MathExtras.h"
@@ -290,7 +291,6 @@ LogicalResult emitAsyncCopy(Emitter& e, AsyncCopyOp op) {
 }
 
 LogicalResult emitAsyncGather(Emitter& e, AsyncGatherOp op) {
-  IRBuilder<>& b = e.b;
   const SmemType type = op.getTarget().getType();
   const layout::SharedTile tile = type.slot();
   const int minor = static_cast<int>(type.getMinor()), major = 1 - minor;
@@ -301,9 +301,9 @@ LogicalResult emitAsyncGather(Emitter& e, AsyncGatherOp op) {
   while (layout.contiguousRegs(minor) % perChunk) perChunk /= 2;
 
   SmemAddress address(e, tile, layout, major);
-  Type* element = b.getIntNTy(8 * eb);
   Value* enable = op.getEnable() ? e.scalar(op.getEnable()) : nullptr;
-  ArrayRef<Value*> offsets = e.regs(op.getOffsets()), mask;
+  const auto places = offsetAccess(e, layout, op.getPtr(), op.getOffsets(), op.getMask(), eb);
+  ArrayRef<Value*> mask;
   if (op.getMask()) mask = e.regs(op.getMask());
   if (op.getMask() && !(e.layoutOf(op.getMask()) == layout))
     return op.emitOpError("needs its mask in the layout of its offsets");
@@ -312,8 +312,7 @@ LogicalResult emitAsyncGather(Emitter& e, AsyncGatherOp op) {
   for (int reg = 0; reg < layout.numRegs(); reg += perChunk) {
     if (layout.isRegPadding(reg)) continue;
     layout::Coord coord = layout.regCoord(reg);
-    Value* pointer = b.CreateGEP(element, e.scalar(op.getPtr()), wide(e, offsets[reg]));
-    copier.copy(address.at(e.scalar(op.getTarget()), coord[major], coord[minor] * eb), pointer,
+    copier.copy(address.at(e.scalar(op.getTarget()), coord[major], coord[minor] * eb), places->address(reg),
                 e.andAll({enable, mask.empty() ? nullptr : mask[reg]}), nullptr,
                 e.andAll({first, e.inTile(layout, reg)}));
   }

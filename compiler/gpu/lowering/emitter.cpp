@@ -2,6 +2,7 @@
 #include "compiler/gpu/lowering/emitter.h"
 
 #include "compiler/diagnostics.h"
+#include "compiler/gpu/lowering/alike.h"
 #include "compiler/gpu/lowering/byte_floats.h"
 #include "compiler/gpu/lowering/debug_info.h"
 #include "compiler/gpu/lowering/e2m1_pairs.h"
@@ -349,7 +350,7 @@ LogicalResult Emitter::emitElementwiseOp(Operation* op) {
   SmallVector<Regs, 2> results(op->getNumResults());
   const auto packed = static_cast<size_t>(packedElements(op));
   SmallVector<size_t> first;
-  if (layout && decidesHalves(op)) first = firstOfEqual(*facts_, op->getResult(0), *layout);
+  if (layout && isa<arith::CmpIOp>(op)) first = firstOfEqual(facts_->of(op->getResult(0)).constancy, *layout);
   for (size_t reg = 0; reg < count; ++reg) {
     if (!first.empty() && first[reg] < reg) {
       results[0].push_back(results[0][first[reg]]);

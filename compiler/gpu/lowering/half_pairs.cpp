@@ -1,9 +1,6 @@
 // half_pairs.cpp - see half_pairs.h.
 #include "compiler/gpu/lowering/half_pairs.h"
 
-#include <map>
-#include <numeric>
-
 #include "compiler/gpu/lowering/emitter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/TypeUtilities.h"
@@ -23,25 +20,6 @@ bool isPair(llvm::Value* low, llvm::Value* high) {
 
 static bool choosesHalves(Operation* op) {
   return isa<arith::SelectOp>(op) && getElementTypeOrSelf(op->getResult(0).getType()).getIntOrFloatBitWidth() == 16;
-}
-
-bool decidesHalves(Operation* op) {
-  return isa<arith::CmpIOp>(op) && llvm::any_of(op->getUsers(), choosesHalves);
-}
-
-SmallVector<size_t> firstOfEqual(const Facts& facts, Value flags, const layout::Layout& layout) {
-  const AxisFacts axes = facts.of(flags);
-  SmallVector<int64_t> group;
-  for (int d = 0; d < layout.rank(); ++d)
-    group.push_back(layout.isPadded(d) ? 1 : std::gcd<int64_t>(axes.constancy[d], layout.runLength(d)));
-  SmallVector<size_t> first;
-  std::map<layout::Coord, size_t> seen;
-  for (int reg = 0; reg < layout.numRegs(); ++reg) {
-    layout::Coord coord = layout.regCoord(reg);
-    for (int d = 0; d < layout.rank(); ++d) coord[d] -= coord[d] % group[d];
-    first.push_back(seen.try_emplace(coord, reg).first->second);
-  }
-  return first;
 }
 
 llvm::Value* choosePair(Emitter& e, Operation* op, size_t reg) {

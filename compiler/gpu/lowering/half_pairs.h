@@ -1,7 +1,5 @@
 // half_pairs.h - elements of 16 bits that lie in one 32-bit register, and choices between such words.
 #pragma once
-#include "compiler/analysis/facts.h"
-#include "compiler/layout/layout.h"
 #include "llvm/IR/Value.h"
 #include "mlir/IR/Operation.h"
 
@@ -10,13 +8,6 @@ class Emitter;
 
 /// The two elements are those of one register already: computed one by one, they would have to be packed again.
 bool isPair(llvm::Value* low, llvm::Value* high);
-
-/// A comparison that chooses between elements of 16 bits.
-bool decidesHalves(mlir::Operation* op);
-
-/// Of flags that are the same for neighbours: the register that has each one's first (itself where it is that). Words
-/// of elements that share a flag can be chosen whole.
-llvm::SmallVector<size_t> firstOfEqual(const Facts& facts, mlir::Value flags, const layout::Layout& layout);
 
 /// Registers `reg` and the next one of a select, in a vector: two elements of 16 bits that one flag chooses, of a word
 /// or of two that are words already. Null: another op, two flags, elements that are no word.

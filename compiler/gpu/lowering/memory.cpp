@@ -31,14 +31,12 @@ llvm::Constant* padConstant(Emitter& e, llvm::Type* element, Type mlirElement, s
 Regs loadRuns(Emitter& e, Access& access, const layout::Layout& layout, int vector, bool checked, llvm::Type* element,
               llvm::ArrayRef<llvm::Value*> fallback, CacheHint cache) {
   Regs result(layout.numRegs(), llvm::PoisonValue::get(element));
-  const bool shares = !access.same.empty() && fallback.size() == 1 && cache != CacheHint::volatile_;
-  std::map<layout::Coord, int> first;  // of a group: the run that has the elements
+  const bool shares = !access.firstAlike.empty() && fallback.size() == 1 && cache != CacheHint::volatile_;
+  std::map<size_t, int> first;  // of a group: the run that has the elements
   const auto runs = access.runs(vector, /*unique=*/false);
   for (const auto& run : runs) {
-    if (shares && (vector == 1 || access.same[access.width.dim] == 1)) {
-      layout::Coord group = layout.regCoord(run[0]);
-      for (size_t d = 0; d < group.size(); ++d) group[d] -= group[d] % access.same[d];
-      const auto [it, added] = first.try_emplace(group, static_cast<int>(&run - runs.data()));
+    if (shares && (vector == 1 || !access.alikeInRuns)) {
+      const auto [it, added] = first.try_emplace(access.firstAlike[run[0]], static_cast<int>(&run - runs.data()));
       if (!added) {
         for (auto [reg, same] : llvm::zip(run, runs[it->second])) result[reg] = result[same];
         continue;

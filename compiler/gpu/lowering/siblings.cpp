@@ -172,7 +172,8 @@ bool emitSiblingGathers(Emitter& e, GatherOp op) {
   llvm::Type* element = e.elementType(op.getResult());
   const int bytes = memoryBytes(element);
   auto access = offsetAccess(e, layout, op.getPtr(), op.getOffsets(), op.getMask(), bytes);
-  const bool shares = llvm::any_of(access->same, [](int64_t group) { return group > 1; });
+  const bool shares =
+      llvm::any_of(llvm::enumerate(access->firstAlike), [](auto reg) { return reg.value() != reg.index(); });
   if (shares || access->width.aligned > 1) return false;
   const auto [root, by] = withoutConstantPart(op.getPtr());
   int64_t unit = root.alignment(e.facts(), bytes);

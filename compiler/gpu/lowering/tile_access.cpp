@@ -8,6 +8,7 @@
 
 #include "compiler/analysis/axis_facts.h"
 #include "compiler/gpu/lowering/access.h"
+#include "compiler/gpu/lowering/alike.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace tile::ir {
@@ -281,12 +282,11 @@ class OffsetAccess : public Access {
   void findSame(Value offsets, Value mask) {
     const AxisFacts offsetFacts = e.facts().of(offsets);
     const AxisFacts maskFacts = mask ? e.facts().of(mask) : AxisFacts();
-    for (int d = 0; d < layout.rank(); ++d) {
-      int64_t group = std::gcd<int64_t>(offsetFacts.constancy[d], layout.runLength(d));
-      if (mask) group = std::gcd(group, maskFacts.constancy[d]);
-      if (layout.isPadded(d)) group = std::gcd(group, layout.shape()[d]);
-      same.push_back(group);
-    }
+    llvm::SmallVector<int64_t> alike;
+    for (int d = 0; d < layout.rank(); ++d)
+      alike.push_back(mask ? std::gcd(offsetFacts.constancy[d], maskFacts.constancy[d]) : offsetFacts.constancy[d]);
+    firstAlike = firstOfEqual(alike, layout);
+    alikeInRuns = width.dim >= 0 && alike[width.dim] > 1;
   }
 
   // Inside a loop: what stays the same (a thread's columns) joins the pointer, outside, and only the rest is added to

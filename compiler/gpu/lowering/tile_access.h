@@ -15,7 +15,10 @@ class Access {
   virtual ~Access() = default;
 
   AccessWidth width;
-  layout::Coord same;  ///< aligned groups of so many elements along each dim are one element of memory; empty: none
+  /// Of registers that have one element of memory, the first. Empty: not known.
+  llvm::SmallVector<size_t> firstAlike;
+  /// Whether elements of one access are such.
+  bool alikeInRuns = false;
   virtual llvm::Value* address(int reg) = 0;
   /// Null: always inside.
   virtual llvm::Value* predicate(int reg) = 0;

@@ -368,7 +368,9 @@ bool basicStatement(const AsmStatement& s, AsmFrame& f) {
     elect(in(1), &lane, &elected);
     f.set(s.operands[0].parts[0], lane);
     f.set(s.operands[0].parts[1], elected);
-  } else if (s.is("mov."))
+  } else if (s.is("createpolicy."))  // of caches, which this machine has none of
+    f.set(s.operands[0], 0);
+  else if (s.is("mov."))
     f.set(s.operands[0], in(1));
   else if (s.is("setp."))
     f.set(s.operands[0], compare(s.opcode, in(1), in(2)));

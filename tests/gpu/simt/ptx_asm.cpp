@@ -76,6 +76,10 @@ class Parser {
       error();
     }
     at_ += used;
+    if (peek() == '.') {  // a fraction of a cache: nobody asks what it is
+      ++at_;
+      while (std::isdigit(static_cast<unsigned char>(peek()))) ++at_;
+    }
     return value;
   }
 

@@ -1,0 +1,93 @@
+// Integers that a loop advances by the same number in every iteration are counted, not carried.
+// RUN: tile-opt %s -split-input-file -tile-count-steps -canonicalize | FileCheck %s
+
+// Columns that move by what the loop's counter moves by: the counter stands for them.
+// CHECK-LABEL: func.func @columns(
+// CHECK: %[[FIRST:.*]] = tile.iota
+// CHECK: scf.for %[[I:.*]] = %{{.*}} to %{{.*}} step %{{.*}} : i32 {
+// CHECK: %[[MOVED:.*]] = tile.splat %[[I]]
+// CHECK: %[[NOW:.*]] = arith.addi %[[FIRST]], %[[MOVED]]
+// CHECK: tile.gather %{{.*}} offsets %[[NOW]]
+// CHECK-NOT: scf.yield %
+func.func @columns(%p: !tile.ptr<f32>, %q: !tile.ptr<f32>, %n: i32) {
+  %first = tile.iota : tensor<64xi32>
+  %by = arith.constant dense<64> : tensor<64xi32>
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %r = scf.for %i = %c0 to %n step %c64 iter_args(%o = %first) -> (tensor<64xi32>) : i32 {
+    %x = tile.gather %p offsets %o : tensor<64xi32> : !tile.ptr<f32> -> tensor<64xf32>
+    tile.scatter %x, %q offsets %o : tensor<64xi32> : tensor<64xf32>, !tile.ptr<f32>
+    %next = arith.addi %o, %by : tensor<64xi32>
+    scf.yield %next : tensor<64xi32>
+  }
+  return
+}
+
+// -----
+
+// Three times as far, in 64 bits, from a place of its own.
+// CHECK-LABEL: func.func @three_times(
+// CHECK-SAME: %{{.*}}: !tile.ptr<f32>, %[[START:.*]]: i64, %{{.*}}: i32
+// CHECK: scf.for %[[I:[^ ]*]] = %{{.*}} : i32 {
+// CHECK: %[[WIDE:.*]] = arith.extsi %[[I]]
+// CHECK: %[[MOVED:.*]] = arith.muli %[[WIDE]], %c3_i64
+// CHECK: arith.addi %[[START]], %[[MOVED]]
+func.func @three_times(%p: !tile.ptr<f32>, %start: i64, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c2 = arith.constant 2 : i32
+  %c6 = arith.constant 6 : i64
+  %one = arith.constant 1.0 : f32
+  %r = scf.for %i = %c0 to %n step %c2 iter_args(%at = %start) -> (i64) : i32 {
+    %q = tile.ptr_add %p, %at : !tile.ptr<f32>, i64
+    tile.scatter %one, %q : f32, !tile.ptr<f32>
+    %next = arith.addi %at, %c6 : i64
+    scf.yield %next : i64
+  }
+  return
+}
+
+// -----
+
+// What is added is known in the loop only, in two steps, and the last value is asked for: a scalar comes round.
+// CHECK-LABEL: func.func @in_steps(
+// CHECK-SAME: %[[FIRST:[^ ]*]]: tensor<8x1xi32>
+// CHECK: %[[LAST:.*]] = scf.for {{.*}} iter_args(%[[S:.*]] = %c0_i32) -> (i32)
+// CHECK: %[[NOW:.*]] = arith.addi %[[FIRST]], %{{.*}} : tensor<8x1xi32>
+// CHECK: %[[BY:.*]] = tile.gather
+// CHECK: %[[T:.*]] = arith.addi %[[S]], %[[BY]] : i32
+// CHECK: %[[U:.*]] = arith.subi %[[T]], %c3_i32 : i32
+// CHECK: scf.yield %[[U]] : i32
+// CHECK: tile.splat %[[LAST]]
+// CHECK: return
+func.func @in_steps(%first: tensor<8x1xi32>, %p: !tile.ptr<i32>, %n: i32) -> tensor<8x1xi32> {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %three = arith.constant dense<3> : tensor<8x1xi32>
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%o = %first) -> (tensor<8x1xi32>) : i32 {
+    tile.scatter %o, %p offsets %o : tensor<8x1xi32> : tensor<8x1xi32>, !tile.ptr<i32>
+    %by = tile.gather %p : !tile.ptr<i32> -> i32
+    %more = tile.splat %by : i32 -> tensor<8x1xi32>
+    %there = arith.addi %more, %o : tensor<8x1xi32>
+    %next = arith.subi %there, %three : tensor<8x1xi32>
+    scf.yield %next : tensor<8x1xi32>
+  }
+  return %r : tensor<8x1xi32>
+}
+
+// -----
+
+// Elements that move by numbers of their own are carried, and so are numbers of 8 bits.
+// CHECK-LABEL: func.func @apart(
+// CHECK: scf.for {{.*}} -> (tensor<8xi32>, tensor<8xi8>)
+func.func @apart(%first: tensor<8xi32>, %bytes: tensor<8xi8>, %n: i32) -> (tensor<8xi32>, tensor<8xi8>) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %by = tile.iota : tensor<8xi32>
+  %one = arith.constant dense<1> : tensor<8xi8>
+  %r, %s = scf.for %i = %c0 to %n step %c1 iter_args(%o = %first, %b = %bytes) -> (tensor<8xi32>, tensor<8xi8>) : i32 {
+    %next = arith.addi %o, %by : tensor<8xi32>
+    %up = arith.addi %b, %one : tensor<8xi8>
+    scf.yield %next, %up : tensor<8xi32>, tensor<8xi8>
+  }
+  return %r, %s : tensor<8xi32>, tensor<8xi8>
+}
