@@ -238,28 +238,6 @@ class Left {
     return zeros_[value] = isa<arith::AndIOp, arith::MulIOp>(op) ? a || b : a && b;
   }
 
-  /// A float that is never -0: what starts so and only has numbers added. Adding 0 leaves it as it is.
-  static bool isNeverMinusZero(Value value, llvm::SmallPtrSetImpl<void*>& seen) {
-    if (!seen.insert(value.getAsOpaquePointer()).second) return true;
-    APFloat number(0.0);
-    if (matchPattern(value, m_ConstantFloat(&number))) return !number.isNegZero();
-    auto never = [&](Value other) { return isNeverMinusZero(other, seen); };
-    if (auto arg = dyn_cast<BlockArgument>(value)) {
-      const unsigned i = arg.getArgNumber();
-      if (auto loop = dyn_cast<scf::ForOp>(arg.getOwner()->getParentOp()))
-        return i > 0 && never(loop.getInits()[i - 1]) && never(loop.getYieldedValues()[i - 1]);
-      auto loop = dyn_cast<scf::WhileOp>(arg.getOwner()->getParentOp());
-      if (loop && arg.getOwner() == loop.getAfterBody()) return never(loop.getConditionOp().getArgs()[i]);
-      return loop && never(loop.getInits()[i]) && never(loop.getYieldOp().getResults()[i]);
-    }
-    Operation* op = value.getDefiningOp();
-    const unsigned i = cast<OpResult>(value).getResultNumber();
-    if (auto loop = dyn_cast<scf::ForOp>(op)) return never(loop.getInits()[i]) && never(loop.getYieldedValues()[i]);
-    if (auto loop = dyn_cast<scf::WhileOp>(op)) return never(loop.getConditionOp().getArgs()[i]);
-    if (isa<arith::SelectOp>(op)) return never(op->getOperand(1)) && never(op->getOperand(2));
-    return isa<arith::AddFOp>(op) && (never(op->getOperand(0)) || never(op->getOperand(1)));
-  }
-
   /// All elements are in `value` what they are in `was`.
   bool isStill(Value value, Value was) {
     value = settled(value);
@@ -283,13 +261,10 @@ class Left {
     auto stays = [&](unsigned i) { return isStill(op->getOperand(i), was); };
     auto isNothing = [&](unsigned i) { return isZero(op->getOperand(i)); };
     if (isa<arith::SelectOp>(op)) return stays(1) && stays(2);
-    if (isa<arith::AddIOp, arith::OrIOp, arith::XOrIOp>(op))
+    // A sum that is -0 stays -0, where others would have had it become 0 by going on.
+    if (isa<arith::AddIOp, arith::AddFOp, arith::OrIOp, arith::XOrIOp>(op))
       return (isNothing(1) && stays(0)) || (isNothing(0) && stays(1));
-    if (isa<arith::SubIOp, arith::ShLIOp, arith::ShRUIOp, arith::ShRSIOp>(op)) return isNothing(1) && stays(0);
-    if (isa<arith::AddFOp>(op)) {
-      llvm::SmallPtrSet<void*, 8> seen;
-      return ((isNothing(1) && stays(0)) || (isNothing(0) && stays(1))) && isNeverMinusZero(was, seen);
-    }
+    if (isa<arith::SubIOp, arith::SubFOp, arith::ShLIOp, arith::ShRUIOp, arith::ShRSIOp>(op)) return isNothing(1) && stays(0);
     if (isa<arith::MulFOp, arith::MulIOp>(op))
       for (unsigned i : {0u, 1u})
         if (isConstant(settled(op->getOperand(i)), 1) && stays(1 - i)) return true;
