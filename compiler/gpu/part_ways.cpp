@@ -115,7 +115,7 @@ class Left {
   }
 
   static bool keepsScratch(Operation* op) {
-    const auto scratch = scratchOf(op);
+    const auto scratch = op->hasAttr(kReadsCopyAttr) ? std::nullopt : scratchOf(op);
     return !scratch || scratch->warpLocal();
   }
   /// No other warp is needed, and a warp that has left writes no memory.

@@ -63,7 +63,7 @@ std::optional<Scratch> scratchOf(Operation* op) {
         return Scratch{move.bytes, 16, "cat to " + tileText(o.getType())};
       })
       .Case<TakeOp>([](TakeOp o) -> std::optional<Scratch> {
-        if (planMove(o) || linesOf(o)) return std::nullopt;
+        if (!o->hasAttr(kMakesCopyAttr) && (planMove(o) || linesOf(o))) return std::nullopt;
         auto source = cast<RankedTensorType>(o.getSource().getType());
         int64_t bytes = source.getNumElements() * elementBytes(source);
         if (auto gap = o->getAttrOfType<IntegerAttr>(kScratchGapAttr)) bytes += bytes / kGapRow * gap.getInt();

@@ -268,7 +268,8 @@ LogicalResult emitTake(Emitter& e, TakeOp op) {
   llvm::IRBuilder<>& b = e.b;
   const layout::Layout &from = e.layoutOf(op.getSource()), &to = e.layoutOf(op.getResult());
   llvm::Type* element = e.elementType(op.getResult());
-  if (auto move = planMove(op)) {
+  const bool makesCopy = op->hasAttr(kMakesCopyAttr);
+  if (auto move = makesCopy ? std::nullopt : planMove(op)) {
     llvm::ArrayRef<llvm::Value*> source = e.regs(op.getSource());
     Regs result;
     for (auto [reg, flip, handovers] : llvm::zip(move->map, move->flips, move->handovers)) {
@@ -284,7 +285,7 @@ LogicalResult emitTake(Emitter& e, TakeOp op) {
   }
   const Range range = e.facts().rangeOf(op.getIndices());
   const bool isInside = range.min >= 0 && range.max < from.shape()[op.getAxis()];
-  if (auto lines = linesOf(op)) {
+  if (auto lines = makesCopy ? std::nullopt : linesOf(op)) {
     llvm::ArrayRef<llvm::Value*> source = e.regs(op.getSource()), indices = e.regs(op.getIndices());
     Regs result(to.numRegs(), llvm::PoisonValue::get(element));
     for (auto [reg, line] : llvm::enumerate(*lines)) {
