@@ -5,6 +5,8 @@
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InlineAsm.h"
+#include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/Intrinsics.h"
 #include "llvm/Pass.h"
@@ -13,6 +15,16 @@ namespace tile::ir {
 using namespace llvm;
 
 namespace {
+
+/// Loops around products of tensor cores are as they are wanted.
+bool multiplies(const Function& function) {
+  return any_of(instructions(function), [](const Instruction& inst) {
+    auto* call = dyn_cast<CallInst>(&inst);
+    if (!call) return false;
+    if (auto* text = dyn_cast<InlineAsm>(call->getCalledOperand())) return text->getAsmString().contains("mma");
+    return call->getCalledFunction() && call->getCalledFunction()->getName().contains("mma");
+  });
+}
 
 /// The comparison by which a loop goes back to its head; null: there is none.
 ICmpInst* endOf(BasicBlock* latch) {
@@ -87,8 +99,9 @@ struct OwnCounters : FunctionPass {
     usage.addRequired<LoopInfoWrapperPass>();
     usage.setPreservesCFG();
   }
-  bool runOnFunction(Function&) override {
+  bool runOnFunction(Function& function) override {
     bool changed = false;
+    if (multiplies(function)) return false;
     for (Loop* loop : getAnalysis<LoopInfoWrapperPass>().getLoopInfo().getLoopsInPreorder())
       changed |= countAlone(*loop);
     return changed;
@@ -100,6 +113,7 @@ char OwnCounters::ID = 0;
 
 PreservedAnalyses HideCounted::run(Function& function, FunctionAnalysisManager& analyses) {
   bool changed = false;
+  if (multiplies(function)) return PreservedAnalyses::all();
   for (Loop* loop : analyses.getResult<LoopAnalysis>(function).getLoopsInPreorder()) changed |= hideCounted(*loop);
   return changed ? PreservedAnalyses::none() : PreservedAnalyses::all();
 }
