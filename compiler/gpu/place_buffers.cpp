@@ -13,7 +13,6 @@
 #include "compiler/gpu/scratch.h"
 #include "compiler/gpu/shared_memory.h"
 #include "llvm/Support/raw_ostream.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Pass/Pass.h"
 
 namespace tile::ir {
@@ -297,7 +296,7 @@ class Placer {
           return buffers_.push_back({op, scratch->bytes, scratch->alignment, 0, order_.end(func_), -1});
         }
         if (auto take = dyn_cast<TakeOp>(op); take && scratch->bytes <= kMostSharedTake) {
-          Operation* loop = op->hasAttr(kReadsCopyAttr) ? loopInFrontOf(take, takes) : nullptr;
+          Operation* loop = op->hasAttr(kReadsCopyAttr) ? behindCopy(take, takes) : nullptr;
           auto [at, isFirst] =
               takes.try_emplace({take.getSource(), loop ? loop->getBlock() : op->getBlock()}, buffers_.size());
           if (!isFirst) {
@@ -318,10 +317,10 @@ class Placer {
     for (size_t i : smallOnes) buffers_[i].begin = 0, buffers_[i].end = order_.end(func_);
   }
 
-  /// The loop around a take in front of which a copy of its tile is made.
-  static Operation* loopInFrontOf(TakeOp take, const llvm::DenseMap<std::pair<Value, Block*>, size_t>& takes) {
+  /// The loop around a take (or what stands around that) in front of which a copy of its tile is made.
+  static Operation* behindCopy(TakeOp take, const llvm::DenseMap<std::pair<Value, Block*>, size_t>& takes) {
     for (Operation* op = take->getParentOp(); op->getBlock(); op = op->getParentOp())
-      if (isa<scf::ForOp, scf::WhileOp>(op) && takes.contains({take.getSource(), op->getBlock()})) return op;
+      if (takes.contains({take.getSource(), op->getBlock()})) return op;
     return nullptr;
   }
 
