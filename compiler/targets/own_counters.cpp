@@ -91,6 +91,36 @@ bool countAlone(Loop& loop) {
   return false;
 }
 
+/// Addresses that are a counter added to something that stays become addresses that move on: where the assembler unrolls
+/// the loop, it adds constants to one of them.
+bool moveAddresses(Loop& loop) {
+  constexpr size_t kShort = 128;  // instructions; longer loops are not unrolled
+  BasicBlock *latch = loop.getLoopLatch(), *before = loop.getLoopPredecessor();
+  size_t length = 0;
+  for (BasicBlock* block : loop.blocks()) length += block->size();
+  if (!latch || !before || !loop.isInnermost() || length > kShort) return false;
+  bool changed = false;
+  for (PHINode& phi : make_early_inc_range(loop.getHeader()->phis())) {
+    BinaryOperator* next = stepOf(phi, loop, latch);
+    if (!next || !phi.getType()->isIntegerTy(64)) continue;
+    for (User* user : make_early_inc_range(phi.users())) {
+      auto* address = dyn_cast<GetElementPtrInst>(user);
+      if (!address || address->getNumIndices() != 1 || address->getOperand(1) != &phi || !loop.contains(address) ||
+          !loop.isLoopInvariant(address->getPointerOperand()))
+        continue;
+      Type* element = address->getSourceElementType();
+      IRBuilder<> first(before->getTerminator()), b(latch->getTerminator());
+      PHINode* own = PHINode::Create(address->getType(), 2, "address", phi.getIterator());
+      own->addIncoming(first.CreateGEP(element, address->getPointerOperand(), phi.getIncomingValueForBlock(before)), before);
+      own->addIncoming(b.CreateGEP(element, own, next->getOperand(1)), latch);
+      address->replaceAllUsesWith(own);
+      address->eraseFromParent();
+      changed = true;
+    }
+  }
+  return changed;
+}
+
 struct OwnCounters : FunctionPass {
   static char ID;
   OwnCounters() : FunctionPass(ID) {}
@@ -103,7 +133,7 @@ struct OwnCounters : FunctionPass {
     bool changed = false;
     if (multiplies(function)) return false;
     for (Loop* loop : getAnalysis<LoopInfoWrapperPass>().getLoopInfo().getLoopsInPreorder())
-      changed |= countAlone(*loop);
+      changed |= static_cast<int>(countAlone(*loop)) | static_cast<int>(moveAddresses(*loop));
     return changed;
   }
 };

@@ -18,7 +18,8 @@ struct HideCounted : llvm::PassInfoMixin<HideCounted> {
   llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
 };
 
-/// Behind it: loops that end by half of a counter of 64 bits get one of 32.
+/// Behind it: loops that end by half of a counter of 64 bits get one of 32, and addresses that a counter of 64 bits is
+/// added to move on by themselves.
 llvm::FunctionPass* createOwnCounters();
 
 }  // namespace tile::ir
