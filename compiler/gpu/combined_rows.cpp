@@ -67,7 +67,7 @@ std::vector<CarriedSums> carriedSums(LoopLikeOpInterface loop) {
     if (!type || type.getRank() != 2) continue;
     bool isOther = false;  // what else has a say in how the tile lies
     int sums[2] = {0, 0}, vectors[2] = {0, 0}, takes[2] = {0, 0};
-    for (Region* region : loop.getLoopRegions()) region->walk([&](Operation* op) {
+    auto look = [&](Operation* op) {
       auto hasShape = [&](Value value) {
         auto other = dyn_cast<RankedTensorType>(value.getType());
         return other && other.getShape() == type.getShape();
@@ -83,7 +83,8 @@ std::vector<CarriedSums> carriedSums(LoopLikeOpInterface loop) {
       } else {
         isOther |= !isElementwise(op) && !isa<SplatOp, arith::ConstantOp, scf::YieldOp, scf::ConditionOp>(op);
       }
-    });
+    };
+    for (Region* region : loop.getLoopRegions()) region->walk(look);
     auto isCombined = [&](int axis) { return sums[axis] + takes[axis] > 0; };
     if (isOther || isCombined(0) == isCombined(1)) continue;
     CarriedSums one{.tile = arg};

@@ -7,8 +7,8 @@
 
 namespace tile::ir {
 
-/// A matrix that a loop carries and combines along one axis in every iteration, or looks up along it (an array that every
-/// row has for itself: a stack, a board), with elementwise work and vectors only.
+/// A matrix that a loop carries and combines along one axis in every iteration, or looks up along it (an array that
+/// every row has for itself: a stack, a board), with elementwise work and vectors only.
 struct CarriedSums {
   mlir::Value tile;  ///< the loop's argument
   int axis = 0;

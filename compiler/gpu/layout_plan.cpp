@@ -294,8 +294,8 @@ void LayoutPlan::placeRunsOfRows() {
   }
 }
 
-// States that stay in registers while a loop combines their rows (or looks them up) again and again: fewer lanes along a row cost fewer
-// exchanges, but longer pieces of the vectors that meet it.
+// States that stay in registers while a loop combines their rows (or looks them up) again and again: fewer lanes along
+// a row cost fewer exchanges, but longer pieces of the vectors that meet it.
 void LayoutPlan::placeCarriedSums() {
   scope_.walk([&](Operation* op) {
     auto loop = dyn_cast<LoopLikeOpInterface>(op);

@@ -31,7 +31,8 @@ Value negated(Value value) {
   return flip && matchPattern(flip.getRhs(), m_One()) ? flip.getLhs() : Value();
 }
 
-/// A scalar that is a vote, or not, or both a vote and something else: the vote's part alone. `readers`: who may read it.
+/// A scalar that is a vote, or not, or both a vote and something else: the vote's part alone. `readers`: who may read
+/// it.
 std::optional<Vote> voteIn(Value condition, bool goesOnWhen, llvm::function_ref<bool(Value)> readers) {
   if (!readers(condition)) return std::nullopt;
   auto byOne = [](Value value) { return value.hasOneUse(); };
@@ -92,7 +93,9 @@ class Left {
 
   bool mayPart() {
     bool works = true;
-    op_->walk([&](Operation* inner) { works = works && (inner == op_ || inner == vote_.reduce || keepsToWarp(inner)); });
+    op_->walk([&](Operation* inner) {
+      works = works && (inner == op_ || inner == vote_.reduce || keepsToWarp(inner));
+    });
     return works && (loop_ ? carriesNothing() : bringsNothing(cast<scf::IfOp>(op_)));
   }
 
@@ -264,7 +267,8 @@ class Left {
     // A sum that is -0 stays -0, where others would have had it become 0 by going on.
     if (isa<arith::AddIOp, arith::AddFOp, arith::OrIOp, arith::XOrIOp>(op))
       return (isNothing(1) && stays(0)) || (isNothing(0) && stays(1));
-    if (isa<arith::SubIOp, arith::SubFOp, arith::ShLIOp, arith::ShRUIOp, arith::ShRSIOp>(op)) return isNothing(1) && stays(0);
+    if (isa<arith::SubIOp, arith::SubFOp, arith::ShLIOp, arith::ShRUIOp, arith::ShRSIOp>(op))
+      return isNothing(1) && stays(0);
     if (isa<arith::MulFOp, arith::MulIOp>(op))
       for (unsigned i : {0u, 1u})
         if (isConstant(settled(op->getOperand(i)), 1) && stays(1 - i)) return true;
@@ -375,7 +379,8 @@ class PartWaysPass : public PassWrapper<PartWaysPass, OperationPass<func::FuncOp
     for (Operation* op : decided) {
       auto vote = voteOf(op);
       if (!vote || !Left(op, *vote).mayPart()) continue;
-      for (Operation* parting : {op, vote->reduce.getOperation()}) parting->setAttr(kPartsAttr, UnitAttr::get(&getContext()));
+      for (Operation* parting : {op, vote->reduce.getOperation()})
+        parting->setAttr(kPartsAttr, UnitAttr::get(&getContext()));
     }
   }
 };

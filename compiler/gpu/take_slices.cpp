@@ -83,9 +83,10 @@ void copyInFront(func::FuncOp func) {
     shape[axis] = 1;
     const auto layout = LayoutAttr::get(b.getContext(), layoutOf(tile)->sliced(axis));
     const auto places = RankedTensorType::get(shape, b.getI32Type(), layout);
-    const Value first = arith::ConstantOp::create(b, loop->getLoc(), DenseElementsAttr::get(places, b.getI32IntegerAttr(0)));
-    auto copy = TakeOp::create(b, takes[0].getLoc(), RankedTensorType::get(shape, tile.getElementType(), layout), source,
-                               first, takes[0].getAxis());
+    const auto line = RankedTensorType::get(shape, tile.getElementType(), layout);
+    const Value first =
+        arith::ConstantOp::create(b, loop->getLoc(), DenseElementsAttr::get(places, b.getI32IntegerAttr(0)));
+    auto copy = TakeOp::create(b, takes[0].getLoc(), line, source, first, takes[0].getAxis());
     copy->setAttr(kMakesCopyAttr, b.getUnitAttr());
     for (TakeOp take : takes) take->setAttr(kReadsCopyAttr, b.getUnitAttr());
   }

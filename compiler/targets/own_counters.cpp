@@ -91,8 +91,8 @@ bool countAlone(Loop& loop) {
   return false;
 }
 
-/// Addresses that are a counter added to something that stays become addresses that move on: where the assembler unrolls
-/// the loop, it adds constants to one of them.
+/// Addresses that are a counter added to something that stays become addresses that move on: where the assembler
+/// unrolls the loop, it adds constants to one of them.
 bool moveAddresses(Loop& loop) {
   constexpr size_t kShort = 128;  // instructions; longer loops are not unrolled
   BasicBlock *latch = loop.getLoopLatch(), *before = loop.getLoopPredecessor();
@@ -111,7 +111,8 @@ bool moveAddresses(Loop& loop) {
       Type* element = address->getSourceElementType();
       IRBuilder<> first(before->getTerminator()), b(latch->getTerminator());
       PHINode* own = PHINode::Create(address->getType(), 2, "address", phi.getIterator());
-      own->addIncoming(first.CreateGEP(element, address->getPointerOperand(), phi.getIncomingValueForBlock(before)), before);
+      Value* start = phi.getIncomingValueForBlock(before);
+      own->addIncoming(first.CreateGEP(element, address->getPointerOperand(), start), before);
       own->addIncoming(b.CreateGEP(element, own, next->getOperand(1)), latch);
       address->replaceAllUsesWith(own);
       address->eraseFromParent();

@@ -1,9 +1,9 @@
 // own_counters.h - what strength reduction of loops in the code generator should leave to the assembler.
 //
 // It makes addresses that move on by themselves, which the assembler wants. It also lets a loop end by a counter of 64
-// bits that an address is made of, of which the assembler finds no trip count: short loops are not unrolled then. And it
-// carries a value of its own for each of the sums that a counted number occurs in (of a hash, say). Kernels with products
-// of tensor cores are left alone.
+// bits that an address is made of, of which the assembler finds no trip count: short loops are not unrolled then. And
+// it carries a value of its own for each of the sums that a counted number occurs in (of a hash, say). Kernels with
+// products of tensor cores are left alone.
 #pragma once
 #include "llvm/IR/PassManager.h"
 

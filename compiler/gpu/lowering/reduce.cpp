@@ -48,7 +48,8 @@ class Reduction {
   LogicalResult run() {
     const bool asksWarp = op_->hasAttr(kPartsAttr), asksAll = !asksWarp && votesAtBarrier(op_);
     const bool isTable = warpsAlong(source_, axis_) > 1 && !asksAll && !asksWarp;
-    if (asksWarp ? false : isTable ? !readsAnyLayout(op_, result_) : layout::conversion(slice_, result_) == layout::Conversion::shared)
+    if (!asksWarp && (isTable ? !readsAnyLayout(op_, result_)
+                              : layout::conversion(slice_, result_) == layout::Conversion::shared))
       return op_.emitOpError()
              << "expected results laid out as the operands without the axis (a bug of assign_layouts)";
     if (const auto one = selectedOne(op_, source_)) return select(*one);

@@ -291,7 +291,8 @@ LogicalResult emitTake(Emitter& e, TakeOp op) {
     for (auto [reg, line] : llvm::enumerate(*lines)) {
       if (line.empty()) continue;
       llvm::Value* index = indices[reg];
-      if (!isInside) index = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, index, e.i32(from.shape()[op.getAxis()] - 1));
+      const int64_t end = from.shape()[op.getAxis()] - 1;
+      if (!isInside) index = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, index, e.i32(end));
       SmallVector<llvm::Value*> values;
       for (int held : line) values.push_back(source[held]);
       result[reg] = chosenOf(e, values, index);

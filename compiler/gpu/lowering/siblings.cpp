@@ -2,10 +2,10 @@
 // without results.
 //
 // Gathers at the same offsets, or of scalars, from pointers that are constants apart read one aligned vector each
-// thread, where offsets and pointer are known to be multiples of it and words of both its halves are wanted: the first of
-// them reads for all. (A word nobody wants lies in the same 16 bytes as one that is there to be read, so it can be read,
-// too: x, y and z of a record of four are one access.) Nothing may be written between them. So with scatters and additions to memory, of which the last
-// writes for all: nothing may be read between them.
+// thread, where offsets and pointer are known to be multiples of it and words of both its halves are wanted: the first
+// of them reads for all. (A word nobody wants lies in the same 16 bytes as one that is there to be read, so it can be
+// read, too: x, y and z of a record of four are one access.) Nothing may be written between them. So with scatters and
+// additions to memory, of which every word is wanted and the last writes for all: nothing may be read between them.
 #include <numeric>
 
 #include "compiler/gpu/access_width.h"
