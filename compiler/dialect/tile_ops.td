@@ -334,7 +334,7 @@ def Tile_BallotOp : Tile_Op<"ballot", [RecursiveMemoryEffects, SingleBlockImplic
   }];
   let results = (outs I32:$bits);
   let regions = (region SizedRegion<1>:$steps);
-  let assemblyFormat = "attr-dict custom<Combiner>($steps)";
+  let assemblyFormat = "custom<Combiner>($steps) attr-dict";
   let hasVerifier = 1;
 }
 def Tile_YieldOp : Tile_Op<"yield", [Pure, Terminator, ReturnLike, ParentOneOf<["ReduceOp", "ScanOp", "BallotOp"]>]> {

@@ -23,7 +23,8 @@ double CarriedSums::cost(int64_t lanes, int64_t warps, int64_t threads) const {
   const double rows = double(shape[1 - axis] * lanes * warps) / double(threads);
   constexpr double kExchange = 2, kVector = 1.5;  // a shuffle and its sum; reading and widening an element
   constexpr double kTable = 24;                   // warps add through shared memory: two meetings
-  return sums * (rows * std::log2(double(lanes)) * kExchange + (warps > 1 ? kTable : 0)) +
+  const double take = lanes * warps > 1 ? kTable + 2 * pieces * rows : pieces * rows;  // shared memory, or a choice
+  return sums * (rows * std::log2(double(lanes)) * kExchange + (warps > 1 ? kTable : 0)) + takes * take +
          kVector * (along * pieces + across * rows);
 }
 
@@ -58,14 +59,15 @@ std::optional<Layout> CarriedSums::betterLayout(const Layout& usual, int numWarp
   return best;
 }
 
-std::vector<CarriedSums> carriedSums(scf::ForOp loop) {
+std::vector<CarriedSums> carriedSums(LoopLikeOpInterface loop) {
   std::vector<CarriedSums> all;
-  for (BlockArgument arg : loop.getRegionIterArgs()) {
+  auto whileLoop = dyn_cast<scf::WhileOp>(loop.getOperation());
+  for (BlockArgument arg : whileLoop ? whileLoop.getAfterArguments() : loop.getRegionIterArgs()) {
     auto type = dyn_cast<RankedTensorType>(arg.getType());
     if (!type || type.getRank() != 2) continue;
     bool isOther = false;  // what else has a say in how the tile lies
-    int sums[2] = {0, 0}, vectors[2] = {0, 0};
-    loop.getBody()->walk([&](Operation* op) {
+    int sums[2] = {0, 0}, vectors[2] = {0, 0}, takes[2] = {0, 0};
+    auto look = [&](Operation* op) {
       auto hasShape = [&](Value value) {
         auto other = dyn_cast<RankedTensorType>(value.getType());
         return other && other.getShape() == type.getShape();
@@ -73,17 +75,22 @@ std::vector<CarriedSums> carriedSums(scf::ForOp loop) {
       if (!llvm::any_of(op->getOperands(), hasShape) && !llvm::any_of(op->getResults(), hasShape)) return;
       if (auto reduce = dyn_cast<ReduceOp>(op)) {
         ++sums[reduce.getAxis()];
+      } else if (auto take = dyn_cast<TakeOp>(op); take && shapeOf(take.getResult())[take.getAxis()] == 1) {
+        ++takes[take.getAxis()];
       } else if (auto broadcast = dyn_cast<BroadcastOp>(op)) {
         const layout::Shape small = shapeOf(broadcast.getSource());
         if (small[0] != small[1]) ++vectors[small[0] == 1 ? 1 : 0];
       } else {
-        isOther |= !isElementwise(op) && !isa<SplatOp, arith::ConstantOp, scf::YieldOp>(op);
+        isOther |= !isElementwise(op) && !isa<SplatOp, arith::ConstantOp, scf::YieldOp, scf::ConditionOp>(op);
       }
-    });
-    if (isOther || (sums[0] > 0) == (sums[1] > 0)) continue;
+    };
+    for (Region* region : loop.getLoopRegions()) region->walk(look);
+    auto isCombined = [&](int axis) { return sums[axis] + takes[axis] > 0; };
+    if (isOther || isCombined(0) == isCombined(1)) continue;
     CarriedSums one{.tile = arg};
-    one.axis = sums[1] > 0 ? 1 : 0;
+    one.axis = isCombined(1) ? 1 : 0;
     one.sums = sums[one.axis], one.along = vectors[one.axis], one.across = vectors[1 - one.axis];
+    one.takes = takes[one.axis];
     all.push_back(one);
   }
   return all;

@@ -7,12 +7,14 @@
 
 namespace tile::ir {
 
-/// A matrix that a loop carries and combines along one axis in every iteration, with elementwise work and vectors only.
+/// A matrix that a loop carries and combines along one axis in every iteration, or looks up along it (an array that
+/// every row has for itself: a stack, a board), with elementwise work and vectors only.
 struct CarriedSums {
   mlir::Value tile;  ///< the loop's argument
   int axis = 0;
   int sums = 0;                ///< reductions along the axis in an iteration
   int along = 0, across = 0;  ///< vectors along the axis, and across it, that meet the tile in an iteration
+  int takes = 0;              ///< lookups along the axis in an iteration, one of each row
 
   /// The layout with as many lanes along the axis as cost least, where that is clearly less than what `usual` costs:
   /// fewer lanes need fewer exchanges for a sum, but each holds a longer piece of the vectors along the axis.
@@ -22,7 +24,7 @@ struct CarriedSums {
   double cost(int64_t lanes, int64_t warps, int64_t threads) const;
   std::optional<layout::Layout> layoutOf(int lanes, int numWarps, int numLanes) const;
 };
-std::vector<CarriedSums> carriedSums(mlir::scf::ForOp loop);
+std::vector<CarriedSums> carriedSums(mlir::LoopLikeOpInterface loop);
 
 /// A layout of what is combined along a short axis, from that of the result: the whole axis in registers of the thread
 /// that has the result, if that is no more than about its share of the tile.

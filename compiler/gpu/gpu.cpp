@@ -36,6 +36,7 @@ void addGpuPasses(mlir::OpPassManager& passes, const Target& target, const Compi
   passes.addPass(createDeferReductionsPass());
   if (target.hasWgmma) passes.addPass(createAsyncWaitsPass(optionsOf));
   if (target.hasTma) passes.addPass(createHandScalarsPass());
+  passes.addPass(createPartWaysPass());
   passes.addPass(createReduceTogetherPass());
   passes.addPass(createMeetTogetherPass());
   passes.addPass(createPlaceBuffersPass(targetOf));
@@ -63,6 +64,7 @@ void registerGpuPasses(std::function<const Target&()> target, std::function<cons
   mlir::registerPass([] { return createDeferReductionsPass(); });
   mlir::registerPass([=] { return createAsyncWaitsPass(options); });
   mlir::registerPass([] { return createHandScalarsPass(); });
+  mlir::registerPass([] { return createPartWaysPass(); });
   mlir::registerPass([] { return createReduceTogetherPass(); });
   mlir::registerPass([] { return createMeetTogetherPass(); });
   mlir::registerPass([=] { return createPlaceBuffersPass(target); });

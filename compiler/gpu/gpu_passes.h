@@ -21,6 +21,8 @@ std::unique_ptr<mlir::Pass> createAsyncWaitsPass(OptionsOf options = {});
 /// What consumers would compute from program ids, or read, before they can begin comes from the producer, ahead of
 /// time.
 std::unique_ptr<mlir::Pass> createHandScalarsPass();
+/// Warps leave loops whose elements are done without waiting for those of other warps.
+std::unique_ptr<mlir::Pass> createPartWaysPass();
 /// Reductions across warps that do not wait for each other become one op, with one barrier.
 std::unique_ptr<mlir::Pass> createReduceTogetherPass();
 /// Conversions, takes, cats and reductions across warps that do not need each other meet at one barrier.

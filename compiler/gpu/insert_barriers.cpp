@@ -19,6 +19,7 @@
 #include "compiler/gpu/gpu_passes.h"
 #include "compiler/gpu/memory_roots.h"
 #include "compiler/gpu/mma_table.h"
+#include "compiler/gpu/part_ways.h"
 #include "compiler/gpu/places_apart.h"
 #include "compiler/gpu/scratch.h"
 #include "compiler/gpu/shared_memory.h"
@@ -211,9 +212,20 @@ class BarrierInserter {
     });
   }
 
-  void run() {
+  /// False: there was nothing to do but let warps meet again that part ways where there are barriers; to be run again.
+  bool run() {
     State state;
     walk(func_.getBody().front(), state);
+    llvm::SmallPtrSet<Operation*, 4> meeting;
+    auto meetAround = [&](Operation* op) {
+      for (op = op->getParentOp(); op != func_; op = op->getParentOp())
+        if (op->hasAttr(kPartsAttr)) meeting.insert(op);
+    };
+    for (Operation* op : barriers_) meetAround(op);
+    for (auto [op, meet] : conditions_)
+      if (needsCondition_.contains(op)) meetAround(op);
+    for (Operation* op : meeting) meetAgain(op);
+    if (!meeting.empty()) return false;
     for (Operation* op : barriers_) {
       OpBuilder builder(op);
       BarrierOp::create(builder, op->getLoc());
@@ -223,6 +235,7 @@ class BarrierInserter {
       if (!barriers_.contains(op) && needsCondition_.contains(op) && !matchPattern(meet, m_Zero()))
         loops[op->getParentOfType<LoopLikeOpInterface>()].push_back({op, meet});
     for (auto& [loop, meetings] : loops) orderIfMet(cast<scf::ForOp>(loop), meetings);
+    return true;
   }
 
  private:
@@ -557,7 +570,9 @@ class InsertBarriersPass : public PassWrapper<InsertBarriersPass, OperationPass<
   StringRef getDescription() const override { return "insert barriers where threads meet in memory"; }
   void getDependentDialects(DialectRegistry& registry) const override { registry.insert<TileDialect>(); }
   void runOnOperation() override {
-    if (!getOperation().isExternal()) BarrierInserter(getOperation()).run();
+    if (getOperation().isExternal()) return;
+    while (!BarrierInserter(getOperation()).run()) {
+    }
   }
 };
 

@@ -295,12 +295,12 @@ void LayoutPlan::placeRunsOfRows() {
   }
 }
 
-// States that stay in registers while a loop combines their rows again and again: fewer lanes along a row cost fewer
-// exchanges, but longer pieces of the vectors that meet it.
+// States that stay in registers while a loop combines their rows (or looks them up) again and again: fewer lanes along
+// a row cost fewer exchanges, but longer pieces of the vectors that meet it.
 void LayoutPlan::placeCarriedSums() {
   scope_.walk([&](Operation* op) {
-    auto loop = dyn_cast<scf::ForOp>(op);
-    if (!loop) return;
+    auto loop = dyn_cast<LoopLikeOpInterface>(op);
+    if (!isa<scf::ForOp, scf::WhileOp>(op)) return;
     for (const CarriedSums& state : carriedSums(loop)) {
       if (choices_.of(state.tile)) continue;
       if (auto better = state.betterLayout(defaultLayout(state.tile.getType()), numWarps(), target_.lanes))

@@ -31,7 +31,7 @@ constexpr int kMostBetween = 256;  ///< ops from the first to where another gets
 bool isMeeting(Operation* op) {
   const bool isKind = isa<ConvertOp, TransOp, ReshapeOp, ExtractOp, CatOp, TakeOp>(op) ||
                       (isa<ReduceOp>(op) && !votesAtBarrier(cast<ReduceOp>(op)));
-  const auto scratch = isKind ? scratchOf(op) : std::nullopt;
+  const auto scratch = isKind && !op->hasAttr(kReadsCopyAttr) ? scratchOf(op) : std::nullopt;
   return scratch && !scratch->warpLocal();
 }
 

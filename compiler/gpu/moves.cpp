@@ -256,6 +256,30 @@ std::optional<TakeMove> planMove(TakeOp op) {
   return indices ? planMove(op, *indices) : std::nullopt;
 }
 
+std::optional<std::vector<std::vector<int>>> linesOf(TakeOp op) {
+  constexpr int64_t kLongest = 32;
+  const layout::Layout from = layoutOrDie(op.getSource()), to = layoutOrDie(op.getResult());
+  const int axis = static_cast<int>(op.getAxis());
+  const int64_t length = from.shape()[axis];
+  auto isAlong = [&](const layout::Digit& digit) { return digit.dim == axis && digit.count > 1; };
+  if (length > kLongest || llvm::any_of(from.lanes(), isAlong) || llvm::any_of(from.warps(), isAlong) ||
+      !layout::sameThreads(from.sliced(axis), to.sliced(axis)))
+    return std::nullopt;
+  std::map<layout::Coord, int> held;
+  for (int reg = 0; reg < from.numRegs(); ++reg) held.emplace(from.regCoord(reg), reg);
+  std::vector<std::vector<int>> lines(to.numRegs());
+  for (int reg = 0; reg < to.numRegs(); ++reg) {
+    layout::Coord coord = to.regCoord(reg);
+    for (int64_t i = 0; i < length && !to.isRegPadding(reg); ++i) {
+      coord[axis] = i;
+      const auto it = held.find(coord);
+      if (it == held.end()) return std::nullopt;
+      lines[reg].push_back(it->second);
+    }
+  }
+  return lines;
+}
+
 // How often shared memory is asked for what lanes want at these bytes at once: each bank gives one word a time.
 static int64_t requests(llvm::ArrayRef<int64_t> bytes) {
   constexpr int64_t kBanks = 32, kWord = 4;

@@ -57,6 +57,10 @@ struct TakeMove {
 };
 std::optional<TakeMove> planMove(TakeOp op);
 
+/// A take along an axis that lies whole in each thread, for elements whose line is the thread's own: result register i
+/// is one of the registers lines[i], by its index. Nullopt: it is not like that, or the axis is long.
+std::optional<std::vector<std::vector<int>>> linesOf(TakeOp op);
+
 /// Bytes to leave free behind every `row` bytes of a tile that takes read from shared memory: where they are known to
 /// read it in steps, as threads do that hold runs of neighbours, lanes that would meet in one bank then do not. 0:
 /// none.

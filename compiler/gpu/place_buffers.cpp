@@ -86,8 +86,6 @@ namespace {
 
 constexpr int64_t kSmallScratch = 1024, kSmallScratchTotal = 4096;
 constexpr int64_t kSharedForBarrier = 4;  ///< bytes of a thread
-constexpr int64_t kSharedTake =
-    16896;  ///< a tile this large (with gaps) waits in shared memory for the next take from it
 
 struct Buffer {
   Operation* op;
@@ -297,11 +295,13 @@ class Placer {
           first = op;
           return buffers_.push_back({op, scratch->bytes, scratch->alignment, 0, order_.end(func_), -1});
         }
-        if (auto take = dyn_cast<TakeOp>(op); take && scratch->bytes <= kSharedTake) {
-          auto [at, isFirst] = takes.try_emplace({take.getSource(), op->getBlock()}, buffers_.size());
+        if (auto take = dyn_cast<TakeOp>(op); take && scratch->bytes <= kMostSharedTake) {
+          Operation* loop = op->hasAttr(kReadsCopyAttr) ? behindCopy(take, takes) : nullptr;
+          auto [at, isFirst] =
+              takes.try_emplace({take.getSource(), loop ? loop->getBlock() : op->getBlock()}, buffers_.size());
           if (!isFirst) {
             Buffer& first = buffers_[at->second];
-            first.end = order_.end(op);
+            first.end = std::max(first.end, order_.end(loop ? loop : op));
             op->setAttr(kScratchFilledAttr, UnitAttr::get(op->getContext()));
             return sharers_[first.op].push_back(op);
           }
@@ -315,6 +315,13 @@ class Placer {
     });
     if (small > kSmallScratchTotal) return;
     for (size_t i : smallOnes) buffers_[i].begin = 0, buffers_[i].end = order_.end(func_);
+  }
+
+  /// The loop around a take (or what stands around that) in front of which a copy of its tile is made.
+  static Operation* behindCopy(TakeOp take, const llvm::DenseMap<std::pair<Value, Block*>, size_t>& takes) {
+    for (Operation* op = take->getParentOp(); op->getBlock(); op = op->getParentOp())
+      if (takes.contains({take.getSource(), op->getBlock()})) return op;
+    return nullptr;
   }
 
   /// Where the op puts: with the first one of its group.

@@ -3,6 +3,7 @@
 
 #include "compiler/gpu/across.h"
 #include "compiler/gpu/moves.h"
+#include "compiler/gpu/part_ways.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -62,7 +63,7 @@ std::optional<Scratch> scratchOf(Operation* op) {
         return Scratch{move.bytes, 16, "cat to " + tileText(o.getType())};
       })
       .Case<TakeOp>([](TakeOp o) -> std::optional<Scratch> {
-        if (planMove(o)) return std::nullopt;
+        if (!o->hasAttr(kMakesCopyAttr) && (planMove(o) || linesOf(o))) return std::nullopt;
         auto source = cast<RankedTensorType>(o.getSource().getType());
         int64_t bytes = source.getNumElements() * elementBytes(source);
         if (auto gap = o->getAttrOfType<IntegerAttr>(kScratchGapAttr)) bytes += bytes / kGapRow * gap.getInt();
@@ -76,7 +77,7 @@ std::optional<Scratch> scratchOf(Operation* op) {
         auto layout = *layoutOf(o.getSources()[0].getType());
         int axis = static_cast<int>(o.getAxis());
         int64_t parts = warpsAlong(layout, axis);
-        if (parts == 1) return std::nullopt;
+        if (parts == 1 || o->hasAttr(kPartsAttr)) return std::nullopt;
         if (votesAtBarrier(o)) return Scratch{0, 16, "vote of the program's threads"};
         return Scratch{partsTable(o).bytes, 16,
                        "reduction of " + tileText(o.getSources()[0].getType())};

@@ -12,6 +12,13 @@ inline constexpr const char* kScratchAttr = "tile.scratch";  ///< i32 byte offse
 /// On a take whose scratch an earlier take of the same tile has filled: it only reads.
 inline constexpr const char* kScratchFilledAttr = "tile.scratch_filled";
 
+/// A tile this large (bytes, with gaps) waits in shared memory for the next take from it.
+inline constexpr int64_t kMostSharedTake = 16896;
+/// On a take in front of a loop that is there for its scratch: takes with kReadsCopyAttr in the loop, of the same tile,
+/// read that.
+inline constexpr const char* kMakesCopyAttr = "tile.makes_copy";
+inline constexpr const char* kReadsCopyAttr = "tile.reads_copy";
+
 /// On an op at whose barrier others of its block meet, too: i32, the number of the group. It puts what they hand to
 /// other threads into their scratch as well; they have kMetAttr with the same number and only read.
 inline constexpr const char* kMeetsAttr = "tile.meets";

@@ -3,11 +3,15 @@
 //         its own, into which every thread writes under a condition what it has of the line, maybe nothing.
 // After:  takes, which share what they read (place_buffers.cpp), side by side where that is not many registers: what is
 //         computed from them may then meet at one barrier.
+// And of a tile that a loop looks up and does not make (a table), one copy is made in front of the loop: the lookups
+// read it, and nobody waits for anybody in there.
 #include "compiler/dialect/tiles.h"
 #include "compiler/gpu/gpu_passes.h"
 #include "compiler/gpu/layout_links.h"
 #include "compiler/gpu/moves.h"
+#include "compiler/gpu/scratch.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Pass/Pass.h"
 
 namespace tile::ir {
@@ -54,6 +58,40 @@ void takeSlices(Block& block) {
   }
 }
 
+/// Takes in loops of what is made in front of them.
+void copyInFront(func::FuncOp func) {
+  constexpr int64_t kMostBytes = 32 << 10, kLargest = kMostSharedTake - kMostSharedTake / 33;  // without gaps
+  llvm::MapVector<std::pair<Operation*, Value>, SmallVector<TakeOp>> lookups;
+  func.walk([&](TakeOp take) {
+    const auto scratch = scratchOf(take);
+    Operation* outermost = nullptr;
+    for (auto loop = take->getParentOfType<LoopLikeOpInterface>();
+         loop && isa<scf::ForOp, scf::WhileOp>(loop) && loop.isDefinedOutsideOfLoop(take.getSource());
+         loop = loop->getParentOfType<LoopLikeOpInterface>())
+      outermost = loop;
+    if (outermost && scratch && scratch->bytes <= kLargest) lookups[{outermost, take.getSource()}].push_back(take);
+  });
+  int64_t bytes = 0;
+  for (auto& [key, takes] : lookups) {
+    auto [loop, source] = key;
+    bytes += scratchOf(takes[0])->bytes;
+    if (bytes > kMostBytes) return;
+    OpBuilder b(loop);
+    const RankedTensorType tile = tileType(source);
+    SmallVector<int64_t> shape(tile.getShape());
+    const auto axis = static_cast<int>(takes[0].getAxis());
+    shape[axis] = 1;
+    const auto layout = LayoutAttr::get(b.getContext(), layoutOf(tile)->sliced(axis));
+    const auto places = RankedTensorType::get(shape, b.getI32Type(), layout);
+    const auto line = RankedTensorType::get(shape, tile.getElementType(), layout);
+    const Value first =
+        arith::ConstantOp::create(b, loop->getLoc(), DenseElementsAttr::get(places, b.getI32IntegerAttr(0)));
+    auto copy = TakeOp::create(b, takes[0].getLoc(), line, source, first, takes[0].getAxis());
+    copy->setAttr(kMakesCopyAttr, b.getUnitAttr());
+    for (TakeOp take : takes) take->setAttr(kReadsCopyAttr, b.getUnitAttr());
+  }
+}
+
 class TakeSlicesPass : public PassWrapper<TakeSlicesPass, OperationPass<func::FuncOp>> {
  public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(TakeSlicesPass)
@@ -64,6 +102,7 @@ class TakeSlicesPass : public PassWrapper<TakeSlicesPass, OperationPass<func::Fu
   }
   void runOnOperation() override {
     getOperation().walk([](Block* block) { takeSlices(*block); });
+    copyInFront(getOperation());
   }
 };
 

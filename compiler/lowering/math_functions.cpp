@@ -37,19 +37,14 @@ class Math : public SharedFunctions<Math>, public ErrorFunctions<Math>, public G
         i32(withElement(like, b.getInt32Ty())) {}
 
   Value* exp2(Value* x) {
-    auto near1 = [&](Value* f) {  // 2^f, |f| <= 1/2
-      Value* p = polynomial(
-          f, {6.931472062e-01, 2.402265135e-01, 5.550327791e-02, 9.618003890e-03, 1.340026973e-03, 1.547630005e-04});
-      return zeroWhere(x, -150.0, fma(p, f, constant(1.0)));
-    };
     if (powers) {
       Value* f = powers->remainder(b, x);
-      return powers->scale(b, near1(f), b.CreateFSub(x, f));
+      return powers->scale(b, zeroWhere(x, -150.0, exp2OfFraction(f)), b.CreateFSub(x, f));
     }
     // Beyond these bounds the result is inf or 0 anyway; the selects (not min/max) let NaN through.
     x = clampKeepingNan(x, -151.0, 129.0);
     auto [n, whole] = roundToInt(x);
-    return scaleByPowerOfTwo(near1(b.CreateFSub(x, whole)), n);
+    return scaleByPowerOfTwo(zeroWhere(x, -150.0, exp2OfFraction(b.CreateFSub(x, whole))), n);
   }
 
   /// e^x 2^shift, also where only e^x would overflow.
@@ -211,9 +206,15 @@ class Math : public SharedFunctions<Math>, public ErrorFunctions<Math>, public G
     Value* isFar = b.CreateFCmpOGT(abs(t), constant(200.0));
     tLow = b.CreateSelect(isFar, constant(0.0), tLow);
     t = clampKeepingNan(t, -200.0, 200.0);
-    Value* whole = b.CreateUnaryIntrinsic(llvm::Intrinsic::roundeven, t);
-    // 2^fraction near 1, times 2^whole: exp2 of each part keeps the fraction's bits.
-    Value* power = b.CreateFMul(exp2(b.CreateFAdd(b.CreateFSub(t, whole), tLow)), exp2Whole(whole));
+    // 2^fraction near 1, times 2^whole.
+    Value *whole = nullptr, *n = nullptr;
+    if (powers)
+      whole = b.CreateFSub(t, powers->remainder(b, t));
+    else
+      std::tie(n, whole) = roundToInt(t);
+    Value* f = b.CreateFAdd(b.CreateFSub(t, whole), tLow);
+    Value* e = zeroWhere(t, -150.0, quick ? quick->exp2(b, f) : exp2OfFraction(f));
+    Value* power = powers ? powers->scale(b, e, whole) : scaleByPowerOfTwo(e, n);
     // |x| zero or infinite: the logarithm above is finite there.
     return powAsInC(b, x, y, power);
   }
@@ -345,8 +346,11 @@ class Math : public SharedFunctions<Math>, public ErrorFunctions<Math>, public G
     Value* half = b.CreateAShr(n, 1);
     return b.CreateFMul(b.CreateFMul(x, powerOfTwo(half)), powerOfTwo(b.CreateSub(n, half)));
   }
-  Value* exp2Whole(Value* whole) {
-    return scaleByPowerOfTwo(constant(1.0), roundToInt(clampKeepingNan(whole, -200.0, 200.0)).first);
+  /// 2^f, |f| <= 1/2, or a little more.
+  Value* exp2OfFraction(Value* f) {
+    Value* p = polynomial(
+        f, {6.931472062e-01, 2.402265135e-01, 5.550327791e-02, 9.618003890e-03, 1.340026973e-03, 1.547630005e-04});
+    return fma(p, f, constant(1.0));
   }
 
   static constexpr uint32_t kSqrtHalf = 0x3f3504f3;

@@ -5,6 +5,7 @@
 
 #include "compiler/targets/llvm_passes.h"
 #include "compiler/targets/order_by_use.h"
+#include "compiler/targets/own_counters.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
@@ -80,6 +81,16 @@ class PassGate : public llvm::OptPassGate {
   bool isEnabled() const override { return true; }
 };
 
+/// The code generator's fixed list, with one pass more.
+class CodegenPasses : public llvm::legacy::PassManager {
+ public:
+  void add(llvm::Pass* pass) override {
+    const bool reducesStrength = pass->getPassName() == "Loop Strength Reduction";
+    PassManager::add(pass);
+    if (reducesStrength) PassManager::add(createOwnCounters());
+  }
+};
+
 bool hasUnrollHint(const llvm::Module& module) {
   for (const llvm::Function& f : module)
     for (const llvm::BasicBlock& block : f)
@@ -142,6 +153,7 @@ llvm::Error optimize(llvm::Module& module, llvm::TargetMachine& machine) {
   if (llvm::Error error = passes.add(kFinish)) return error;
   passes.addPass(SignsAsBits());
   passes.addPass(OrderByUse());
+  passes.addPass(HideCounted());
   passes.run(module);
   return llvm::Error::success();
 }
@@ -169,7 +181,7 @@ Result<std::string> assemblePtx(llvm::Module& module, const Target& target, cons
 
   llvm::SmallVector<char, 0> ptx;
   llvm::raw_svector_ostream out(ptx);
-  llvm::legacy::PassManager codegen;
+  CodegenPasses codegen;
   if (machine->addPassesToEmitFile(codegen, out, nullptr, llvm::CodeGenFileType::AssemblyFile, !options.verifyEach))
     return Error{ErrorKind::internal, "LLVM cannot emit PTX text", {}};
   static PassGate gate;

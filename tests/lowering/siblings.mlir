@@ -293,3 +293,49 @@ func.func @of_all(%x: !tile.ptr<f32> {tile.align = 16 : i32}, %i: i32, %y: !tile
   tile.store %v, %y[%c0 : i32] : tensor<128xf32>, !tile.view<1xf32>
   return
 }
+
+// -----
+// Three fields of a record of four are one access all the same; two of one half are a pair.
+// CHECK-LABEL: .entry three_of_four(
+// CHECK-COUNT-1: ld.global.v4.b32
+// CHECK-NOT: ld.global
+// CHECK: ret;
+func.func @three_of_four(%x: !tile.ptr<f32> {tile.align = 16 : i32}, %y: !tile.view<1xf32>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %1 = arith.constant 1 : i32
+  %2 = arith.constant 2 : i32
+  %four = arith.constant dense<4> : tensor<128xi32>
+  %n = tile.iota : tensor<128xi32>
+  %hash = arith.muli %n, %n : tensor<128xi32>
+  %at = arith.muli %hash, %four : tensor<128xi32>
+  %x1 = tile.ptr_add %x, %1 : !tile.ptr<f32>, i32
+  %x2 = tile.ptr_add %x, %2 : !tile.ptr<f32>, i32
+  %a = tile.gather %x offsets %at : tensor<128xi32> : !tile.ptr<f32> -> tensor<128xf32>
+  %b = tile.gather %x1 offsets %at : tensor<128xi32> : !tile.ptr<f32> -> tensor<128xf32>
+  %c = tile.gather %x2 offsets %at : tensor<128xi32> : !tile.ptr<f32> -> tensor<128xf32>
+  %s = arith.addf %a, %b : tensor<128xf32>
+  %t = arith.mulf %s, %c : tensor<128xf32>
+  tile.store %t, %y[%c0 : i32] : tensor<128xf32>, !tile.view<1xf32>
+  return
+}
+
+// CHECK-LABEL: .entry two_of_four(
+// CHECK-COUNT-1: ld.global.v2.b32
+// CHECK-NOT: ld.global
+// CHECK: ret;
+func.func @two_of_four(%x: !tile.ptr<f32> {tile.align = 16 : i32}, %y: !tile.view<1xf32>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %2 = arith.constant 2 : i32
+  %3 = arith.constant 3 : i32
+  %four = arith.constant dense<4> : tensor<128xi32>
+  %n = tile.iota : tensor<128xi32>
+  %hash = arith.muli %n, %n : tensor<128xi32>
+  %at = arith.muli %hash, %four : tensor<128xi32>
+  %x2 = tile.ptr_add %x, %2 : !tile.ptr<f32>, i32
+  %x3 = tile.ptr_add %x, %3 : !tile.ptr<f32>, i32
+  %a = tile.gather %x2 offsets %at : tensor<128xi32> : !tile.ptr<f32> -> tensor<128xf32>
+  %b = tile.gather %x3 offsets %at : tensor<128xi32> : !tile.ptr<f32> -> tensor<128xf32>
+  %s = arith.addf %a, %b : tensor<128xf32>
+  tile.store %s, %y[%c0 : i32] : tensor<128xf32>, !tile.view<1xf32>
+  return
+}

@@ -1,5 +1,5 @@
 // Lines of a tile that lie with other threads are read from one copy of it: one store for each element, one barrier.
-// RUN: tile-opt %s --tile-target=sm_90a -tile-assign-layouts -canonicalize -cse -tile-take-slices -tile-place-buffers -tile-insert-barriers | FileCheck %s
+// RUN: tile-opt %s -split-input-file --tile-target=sm_90a -tile-assign-layouts -canonicalize -cse -tile-take-slices -tile-place-buffers -tile-insert-barriers | FileCheck %s
 
 // CHECK-LABEL: func.func @points
 // CHECK-NOT: tile.extract
@@ -41,5 +41,36 @@ func.func @registers(%x: !tile.view<2xf32>, %y: !tile.view<2xf32>) attributes {t
   %1 = tile.extract %a [1, 0] : tensor<2x1024xf32> -> tensor<1x1024xf32>
   %s = arith.addf %0, %1 : tensor<1x1024xf32>
   tile.store %s, %y[%c0, %c0 : i32, i32] : tensor<1x1024xf32>, !tile.view<2xf32>
+  return
+}
+
+// -----
+
+// A table that a loop looks up is copied once, in front of it.
+// CHECK-LABEL: func.func @table
+// CHECK: %[[T:.*]] = tile.load
+// CHECK: tile.take %[[T]], %{{.*}} axis 0 {tile.makes_copy, tile.scratch = [[A:[0-9]+]] : i32} :
+// CHECK: scf.for
+// CHECK-NOT: tile.barrier
+// CHECK: tile.take %[[T]], %{{.*}} axis 0 {tile.reads_copy, tile.scratch = [[A]] : i32, tile.scratch_filled} :
+// CHECK-NOT: tile.barrier
+// CHECK: tile.take %[[T]], %{{.*}} axis 0 {tile.reads_copy, tile.scratch = [[A]] : i32, tile.scratch_filled} :
+// CHECK-NOT: tile.barrier
+// CHECK: return
+func.func @table(%x: !tile.view<1xi32>, %y: !tile.view<1xi32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %t = tile.load %x[%c0 : i32] : !tile.view<1xi32> -> tensor<256xi32>
+  %i = tile.iota : tensor<128xi32>
+  %mask = arith.constant dense<255> : tensor<128xi32>
+  %r = scf.for %k = %c0 to %n step %c1 iter_args(%a = %i) -> (tensor<128xi32>) : i32 {
+    %at = arith.andi %a, %mask : tensor<128xi32>
+    %u = tile.take %t, %at axis 0 : tensor<256xi32>, tensor<128xi32> -> tensor<128xi32>
+    %b = arith.andi %u, %mask : tensor<128xi32>
+    %v = tile.take %t, %b axis 0 : tensor<256xi32>, tensor<128xi32> -> tensor<128xi32>
+    %s = arith.addi %u, %v : tensor<128xi32>
+    scf.yield %s : tensor<128xi32>
+  }
+  tile.store %r, %y[%c0 : i32] : tensor<128xi32>, !tile.view<1xi32>
   return
 }

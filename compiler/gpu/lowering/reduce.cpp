@@ -17,6 +17,7 @@
 #include "compiler/gpu/lowering/lowering.h"
 #include "compiler/gpu/lowering/meeting.h"
 #include "compiler/gpu/lowering/select_one.h"
+#include "compiler/gpu/part_ways.h"
 #include "compiler/layout/relations.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
@@ -45,8 +46,10 @@ class Reduction {
         eitherWay_(combinesEitherWay(op)) {}
 
   LogicalResult run() {
-    const bool isTable = warpsAlong(source_, axis_) > 1 && !votesAtBarrier(op_);
-    if (isTable ? !readsAnyLayout(op_, result_) : layout::conversion(slice_, result_) == layout::Conversion::shared)
+    const bool asksWarp = op_->hasAttr(kPartsAttr), asksAll = !asksWarp && votesAtBarrier(op_);
+    const bool isTable = warpsAlong(source_, axis_) > 1 && !asksAll && !asksWarp;
+    if (!asksWarp && (isTable ? !readsAnyLayout(op_, result_)
+                              : layout::conversion(slice_, result_) == layout::Conversion::shared))
       return op_.emitOpError()
              << "expected results laid out as the operands without the axis (a bug of assign_layouts)";
     if (const auto one = selectedOne(op_, source_)) return select(*one);
@@ -56,7 +59,7 @@ class Reduction {
     if (isTable) {
       if (failed(fillScratch(e, op_))) return failure();
       partial = fromTable();
-    } else if (votesAtBarrier(op_)) {
+    } else if (asksAll) {
       partial[0][0] = e.barrierVote(partial[0][0], isa<arith::AndIOp>(soleOperation(op_, 0)));
     } else {
       acrossLanes(partial);

@@ -249,13 +249,27 @@ static void putTake(Emitter& e, TakeOp op) {
     storeLinear(e, e.scratch(op), from.shape(), from, values, zeros(from.rank()));
 }
 
-// Known indices: shuffles, where elements stay inside warps. Else the source in shared memory, one read per element at
-// its own index. Indices outside the axis read its last element.
+// One of the registers of a line, by an index within it.
+static llvm::Value* chosenOf(Emitter& e, llvm::ArrayRef<llvm::Value*> line, llvm::Value* index) {
+  SmallVector<llvm::Value*> left(line);
+  for (int bit = 0; left.size() > 1; ++bit) {
+    llvm::Value* isSet = e.b.CreateICmpNE(e.b.CreateAnd(index, e.i32(int64_t{1} << bit)), e.i32(0));
+    SmallVector<llvm::Value*> next;
+    for (size_t i = 0; i < left.size(); i += 2)
+      next.push_back(i + 1 < left.size() ? e.b.CreateSelect(isSet, left[i + 1], left[i]) : left[i]);
+    left = std::move(next);
+  }
+  return left[0];
+}
+
+// Known indices: shuffles, where elements stay inside warps. Lines that a thread has whole: it chooses. Else the source
+// in shared memory, one read per element at its own index. Indices outside the axis read its last element.
 LogicalResult emitTake(Emitter& e, TakeOp op) {
   llvm::IRBuilder<>& b = e.b;
   const layout::Layout &from = e.layoutOf(op.getSource()), &to = e.layoutOf(op.getResult());
   llvm::Type* element = e.elementType(op.getResult());
-  if (auto move = planMove(op)) {
+  const bool makesCopy = op->hasAttr(kMakesCopyAttr);
+  if (auto move = makesCopy ? std::nullopt : planMove(op)) {
     llvm::ArrayRef<llvm::Value*> source = e.regs(op.getSource());
     Regs result;
     for (auto [reg, flip, handovers] : llvm::zip(move->map, move->flips, move->handovers)) {
@@ -269,13 +283,28 @@ LogicalResult emitTake(Emitter& e, TakeOp op) {
     e.define(op.getResult(), std::move(result));
     return success();
   }
+  const Range range = e.facts().rangeOf(op.getIndices());
+  const bool isInside = range.min >= 0 && range.max < from.shape()[op.getAxis()];
+  if (auto lines = makesCopy ? std::nullopt : linesOf(op)) {
+    llvm::ArrayRef<llvm::Value*> source = e.regs(op.getSource()), indices = e.regs(op.getIndices());
+    Regs result(to.numRegs(), llvm::PoisonValue::get(element));
+    for (auto [reg, line] : llvm::enumerate(*lines)) {
+      if (line.empty()) continue;
+      llvm::Value* index = indices[reg];
+      const int64_t end = from.shape()[op.getAxis()] - 1;
+      if (!isInside) index = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, index, e.i32(end));
+      SmallVector<llvm::Value*> values;
+      for (int held : line) values.push_back(source[held]);
+      result[reg] = chosenOf(e, values, index);
+    }
+    e.define(op.getResult(), std::move(result));
+    return success();
+  }
   int64_t bytes = memoryBytes(element);
   llvm::Value* base = e.scratch(op);
   const int64_t gap = gapOf(op);
   if (failed(fillScratch(e, op))) return failure();
   llvm::ArrayRef<llvm::Value*> indices = e.regs(op.getIndices());
-  const Range range = e.facts().rangeOf(op.getIndices());
-  const bool isInside = range.min >= 0 && range.max < from.shape()[op.getAxis()];
   const int last = std::max(0, from.rank() - 1);
   // Along another axis neighbours stay neighbours.
   const int vector =

@@ -2,9 +2,10 @@
 // without results.
 //
 // Gathers at the same offsets, or of scalars, from pointers that are constants apart read one aligned vector each
-// thread, where offsets and pointer are known to be multiples of it and every word of it is wanted: the first of them
-// reads for all. Nothing may be written between them. So with scatters and additions to memory, of which the last
-// writes for all: nothing may be read between them.
+// thread, where offsets and pointer are known to be multiples of it and words of both its halves are wanted: the first
+// of them reads for all. (A word nobody wants lies in the same 16 bytes as one that is there to be read, so it can be
+// read, too: x, y and z of a record of four are one access.) Nothing may be written between them. So with scatters and
+// additions to memory, of which every word is wanted and the last writes for all: nothing may be read between them.
 #include <numeric>
 
 #include "compiler/gpu/access_width.h"
@@ -27,16 +28,29 @@ bool ends(Operation* op) {
 /// By its distance in elements from the common pointer.
 using Siblings = std::map<int64_t, GatherOp>;
 
+/// The first place of the aligned vector of `count` that `by` lies in.
+int64_t beginOf(int64_t by, int64_t count) { return by - ((by % count) + count) % count; }
+
 /// The fields of the aligned vector of `count` that `by` lies in, in order; empty: not all of them are there.
 template <class Op>
 SmallVector<Op> vectorOf(const std::map<int64_t, Op>& siblings, int64_t by, int64_t count) {
-  const int64_t begin = by - ((by % count) + count) % count;
+  const int64_t begin = beginOf(by, count);
   SmallVector<Op> fields;
   for (int64_t i = 0; i < count; ++i) {
     auto it = siblings.find(begin + i);
     if (it == siblings.end()) return {};
     fields.push_back(it->second);
   }
+  return fields;
+}
+
+/// So with those of its fields that are read, if both halves have some: by their places in the vector.
+SmallVector<std::pair<int64_t, GatherOp>> readOf(const Siblings& siblings, int64_t by, int64_t count) {
+  const int64_t begin = beginOf(by, count);
+  SmallVector<std::pair<int64_t, GatherOp>> fields;
+  for (auto it = siblings.lower_bound(begin); it != siblings.end() && it->first < begin + count; ++it)
+    fields.emplace_back(it->first - begin, it->second);
+  if (fields.front().first >= count / 2 || fields.back().first < count / 2) fields.clear();
   return fields;
 }
 
@@ -182,9 +196,9 @@ bool emitSiblingGathers(Emitter& e, GatherOp op) {
   for (int64_t count = 16 / bytes; count > 1; count /= 2) {
     if (unit % count != 0) continue;
     if (siblings.empty()) siblings = siblingsOf(op, root, by);
-    SmallVector<GatherOp> fields = vectorOf(siblings, by, count);
+    const auto fields = readOf(siblings, by, count);
     if (fields.empty()) continue;
-    const int64_t begin = by - ((by % count) + count) % count;
+    const int64_t begin = beginOf(by, count);
     Regs fallback{llvm::Constant::getNullValue(element)};
     if (op.getOther()) fallback = Regs(e.regs(op.getOther()));
     SmallVector<Regs> results(count, Regs(layout.numRegs(), llvm::PoisonValue::get(element)));
@@ -197,8 +211,8 @@ bool emitSiblingGathers(Emitter& e, GatherOp op) {
           loadVector(e, address, element, static_cast<int>(count), access->predicate(reg), other, op.getCache());
       for (int64_t i = 0; i < count; ++i) results[i][reg] = loaded[i];
     }
-    for (auto [field, result] : llvm::zip(fields, results)) {
-      e.define(field.getResult(), std::move(result));
+    for (auto [at, field] : fields) {
+      e.define(field.getResult(), std::move(results[at]));
       if (field != op) e.definedAhead.insert(field);
     }
     return true;

@@ -1,0 +1,228 @@
+// Warps leave loops whose elements are done, and branches for any of some, without asking the others.
+// RUN: tile-opt %s -split-input-file --tile-target=sm_90a -tile-assign-layouts -canonicalize -cse -tile-part-ways -tile-place-buffers -tile-insert-barriers | FileCheck %s
+
+// What is active is carried, all else chosen by it.
+// CHECK-LABEL: func.func @active
+// CHECK: scf.while
+// CHECK: tile.reduce {{.*}} {tile.parts_ways}
+// CHECK: attributes {tile.parts_ways}
+func.func @active(%x: !tile.ptr<i32>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %o = tile.iota : tensor<256xi32>
+  %one = arith.constant dense<1> : tensor<256xi32>
+  %two = arith.constant dense<2> : tensor<256xi32>
+  %zero = arith.constant dense<0> : tensor<256xi32>
+  %x0 = tile.gather %x offsets %o : tensor<256xi32> : !tile.ptr<i32> -> tensor<256xi32>
+  %a0 = arith.cmpi ne, %x0, %one : tensor<256xi32>
+  %r:3 = scf.while (%a = %a0, %v = %x0, %n = %zero) : (tensor<256xi1>, tensor<256xi32>, tensor<256xi32>) -> (tensor<256xi1>, tensor<256xi32>, tensor<256xi32>) {
+    %s = tile.reduce %a axis 0 : (tensor<256xi1>) -> tensor<1xi1> {
+    ^bb0(%p: i1, %q: i1):
+      %t = arith.ori %p, %q : i1
+      tile.yield %t : i1
+    }
+    %c = tile.item %s : tensor<1xi1> -> i1
+    scf.condition(%c) %a, %v, %n : tensor<256xi1>, tensor<256xi32>, tensor<256xi32>
+  } do {
+  ^bb0(%a: tensor<256xi1>, %v: tensor<256xi32>, %n: tensor<256xi32>):
+    %h = arith.divsi %v, %two : tensor<256xi32>
+    %w = arith.select %a, %h, %v : tensor<256xi1>, tensor<256xi32>
+    %k = arith.extui %a : tensor<256xi1> to tensor<256xi32>
+    %m = arith.addi %n, %k : tensor<256xi32>
+    %b = arith.cmpi ne, %w, %one : tensor<256xi32>
+    %d = arith.andi %a, %b : tensor<256xi1>
+    scf.yield %d, %w, %m : tensor<256xi1>, tensor<256xi32>, tensor<256xi32>
+  }
+  %sum = arith.addi %r#1, %r#2 : tensor<256xi32>
+  tile.scatter %sum, %x offsets %o : tensor<256xi32> : tensor<256xi32>, !tile.ptr<i32>
+  return
+}
+
+// -----
+
+// A place that goes on beyond its end, and a sum that has nothing added there; the rounds are counted for nobody.
+// CHECK-LABEL: func.func @lists
+// CHECK: tile.reduce {{.*}} {tile.parts_ways}
+// CHECK: attributes {tile.parts_ways}
+func.func @lists(%x: !tile.ptr<f32>, %e: !tile.ptr<i32>, %y: !tile.ptr<f32>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %o = tile.iota : tensor<256xi32>
+  %one = arith.constant dense<1> : tensor<256xi32>
+  %none = arith.constant dense<0.0> : tensor<256xf32>
+  %c1 = arith.constant 1 : i32
+  %c0 = arith.constant 0 : i32
+  %c99 = arith.constant 99 : i32
+  %end = tile.gather %e offsets %o : tensor<256xi32> : !tile.ptr<i32> -> tensor<256xi32>
+  %r:3 = scf.while (%j = %o, %a = %none, %k = %c0) : (tensor<256xi32>, tensor<256xf32>, i32) -> (tensor<256xi32>, tensor<256xf32>, i32) {
+    %on = arith.cmpi slt, %j, %end : tensor<256xi32>
+    %s = tile.reduce %on axis 0 : (tensor<256xi1>) -> tensor<1xi1> {
+    ^bb0(%p: i1, %q: i1):
+      %t = arith.ori %p, %q : i1
+      tile.yield %t : i1
+    }
+    %c = tile.item %s : tensor<1xi1> -> i1
+    %few = arith.cmpi slt, %k, %c99 : i32
+    %go = arith.andi %few, %c : i1
+    scf.condition(%go) %j, %a, %k : tensor<256xi32>, tensor<256xf32>, i32
+  } do {
+  ^bb0(%j: tensor<256xi32>, %a: tensor<256xf32>, %k: i32):
+    %on = arith.cmpi slt, %j, %end : tensor<256xi32>
+    %v = tile.gather %x offsets %j : tensor<256xi32> mask %on : tensor<256xi1> : !tile.ptr<f32> -> tensor<256xf32>
+    %w = arith.select %on, %v, %none : tensor<256xi1>, tensor<256xf32>
+    %b = arith.addf %a, %w : tensor<256xf32>
+    %i = arith.addi %j, %one : tensor<256xi32>
+    %n = arith.addi %k, %c1 : i32
+    scf.yield %i, %b, %n : tensor<256xi32>, tensor<256xf32>, i32
+  }
+  tile.scatter %r#1, %y offsets %o : tensor<256xi32> : tensor<256xf32>, !tile.ptr<f32>
+  return
+}
+
+// -----
+
+// The last of all rounds is asked for behind the loop: warps would not agree.
+// CHECK-LABEL: func.func @rounds
+// CHECK-NOT: tile.parts_ways
+// CHECK: return
+func.func @rounds(%x: !tile.ptr<i32>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %o = tile.iota : tensor<256xi32>
+  %one = arith.constant dense<1> : tensor<256xi32>
+  %zero = arith.constant dense<0> : tensor<256xi32>
+  %c1 = arith.constant 1 : i32
+  %c0 = arith.constant 0 : i32
+  %x0 = tile.gather %x offsets %o : tensor<256xi32> : !tile.ptr<i32> -> tensor<256xi32>
+  %r:2 = scf.while (%v = %x0, %n = %c0) : (tensor<256xi32>, i32) -> (tensor<256xi32>, i32) {
+    %a = arith.cmpi sgt, %v, %zero : tensor<256xi32>
+    %s = tile.reduce %a axis 0 : (tensor<256xi1>) -> tensor<1xi1> {
+    ^bb0(%p: i1, %q: i1):
+      %t = arith.ori %p, %q : i1
+      tile.yield %t : i1
+    }
+    %c = tile.item %s : tensor<1xi1> -> i1
+    scf.condition(%c) %v, %n : tensor<256xi32>, i32
+  } do {
+  ^bb0(%v: tensor<256xi32>, %n: i32):
+    %w = arith.subi %v, %one : tensor<256xi32>
+    %m = arith.addi %n, %c1 : i32
+    scf.yield %w, %m : tensor<256xi32>, i32
+  }
+  tile.scatter %r#1, %x : i32, !tile.ptr<i32>
+  return
+}
+
+// -----
+
+// Elements that are done go on changing as long as there are others.
+// CHECK-LABEL: func.func @go_on
+// CHECK-NOT: tile.parts_ways
+// CHECK: return
+func.func @go_on(%x: !tile.ptr<f32>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %o = tile.iota : tensor<256xi32>
+  %one = arith.constant dense<1.0> : tensor<256xf32>
+  %half = arith.constant dense<0.5> : tensor<256xf32>
+  %x0 = tile.gather %x offsets %o : tensor<256xi32> : !tile.ptr<f32> -> tensor<256xf32>
+  %r = scf.while (%v = %x0) : (tensor<256xf32>) -> tensor<256xf32> {
+    %a = arith.cmpf ogt, %v, %one : tensor<256xf32>
+    %s = tile.reduce %a axis 0 : (tensor<256xi1>) -> tensor<1xi1> {
+    ^bb0(%p: i1, %q: i1):
+      %t = arith.ori %p, %q : i1
+      tile.yield %t : i1
+    }
+    %c = tile.item %s : tensor<1xi1> -> i1
+    scf.condition(%c) %v : tensor<256xf32>
+  } do {
+  ^bb0(%v: tensor<256xf32>):
+    %w = arith.mulf %v, %half : tensor<256xf32>
+    scf.yield %w : tensor<256xf32>
+  }
+  tile.scatter %r, %x offsets %o : tensor<256xi32> : tensor<256xf32>, !tile.ptr<f32>
+  return
+}
+
+// -----
+
+// A branch that writes for those elements alone; where what it writes may be where others have written, the vote is where all meet.
+// CHECK-LABEL: func.func @branches
+// CHECK: tile.reduce {{.*}} {tile.parts_ways}
+// CHECK: scf.if
+// CHECK: } {tile.parts_ways}
+// CHECK: tile.reduce {{.*}} {tile.scratch = 0 : i32}
+// CHECK: scf.if
+// CHECK-NOT: tile.parts_ways
+// CHECK: return
+func.func @branches(%x: !tile.ptr<i32>, %y: !tile.ptr<i32>, %z: !tile.ptr<i32>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %o = tile.iota : tensor<256xi32>
+  %zero = arith.constant dense<0> : tensor<256xi32>
+  %v = tile.gather %x offsets %o : tensor<256xi32> : !tile.ptr<i32> -> tensor<256xi32>
+  %a = arith.cmpi sgt, %v, %zero : tensor<256xi32>
+  %s = tile.reduce %a axis 0 : (tensor<256xi1>) -> tensor<1xi1> {
+  ^bb0(%p: i1, %q: i1):
+    %t = arith.ori %p, %q : i1
+    tile.yield %t : i1
+  }
+  %c = tile.item %s : tensor<1xi1> -> i1
+  scf.if %c {
+    tile.scatter %v, %y offsets %v : tensor<256xi32> mask %a : tensor<256xi1> : tensor<256xi32>, !tile.ptr<i32>
+  }
+  tile.scatter %v, %z offsets %o : tensor<256xi32> : tensor<256xi32>, !tile.ptr<i32>
+  %b = arith.cmpi slt, %v, %zero : tensor<256xi32>
+  %u = tile.reduce %b axis 0 : (tensor<256xi1>) -> tensor<1xi1> {
+  ^bb0(%p: i1, %q: i1):
+    %t = arith.ori %p, %q : i1
+    tile.yield %t : i1
+  }
+  %d = tile.item %u : tensor<1xi1> -> i1
+  scf.if %d {
+    tile.scatter %o, %z offsets %v : tensor<256xi32> mask %b : tensor<256xi1> : tensor<256xi32>, !tile.ptr<i32>
+  }
+  return
+}
+
+// -----
+
+// A search in a fixed number of rounds that breaks off: the vote of one round is the next one's condition.
+// CHECK-LABEL: func.func @search
+// CHECK: tile.reduce {{.*}} {tile.parts_ways}
+// CHECK: attributes {tile.parts_ways}
+func.func @search(%x: !tile.ptr<f32>, %y: !tile.ptr<i32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %o = tile.iota : tensor<128xi32>
+  %zero = arith.constant dense<0> : tensor<128xi32>
+  %one = arith.constant dense<1> : tensor<128xi32>
+  %two = arith.constant dense<2> : tensor<128xi32>
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c32 = arith.constant 32 : i32
+  %true = arith.constant true
+  %key = tile.gather %x offsets %o : tensor<128xi32> : !tile.ptr<f32> -> tensor<128xf32>
+  %last = tile.splat %n : i32 -> tensor<128xi32>
+  %r:4 = scf.while (%i = %c0, %h = %last, %l = %zero, %alive = %true) : (i32, tensor<128xi32>, tensor<128xi32>, i1) -> (i32, tensor<128xi32>, tensor<128xi32>, i1) {
+    %few = arith.cmpi slt, %i, %c32 : i32
+    %go = arith.andi %few, %alive : i1
+    scf.condition(%go) %i, %h, %l, %alive : i32, tensor<128xi32>, tensor<128xi32>, i1
+  } do {
+  ^bb0(%i: i32, %h: tensor<128xi32>, %l: tensor<128xi32>, %alive: i1):
+    %open = arith.cmpi slt, %l, %h : tensor<128xi32>
+    %s = tile.reduce %open axis 0 : (tensor<128xi1>) -> tensor<1xi1> {
+    ^bb0(%p: i1, %q: i1):
+      %t = arith.ori %p, %q : i1
+      tile.yield %t : i1
+    }
+    %c = tile.item %s : tensor<1xi1> -> i1
+    %w:2 = scf.if %c -> (tensor<128xi32>, tensor<128xi32>) {
+      %sum = arith.addi %l, %h : tensor<128xi32>
+      %mid = arith.divsi %sum, %two : tensor<128xi32>
+      %v = tile.gather %x offsets %mid : tensor<128xi32> : !tile.ptr<f32> -> tensor<128xf32>
+      %less = arith.cmpf olt, %v, %key : tensor<128xf32>
+      %next = arith.addi %mid, %one : tensor<128xi32>
+      %up = arith.andi %open, %less : tensor<128xi1>
+      %low = arith.select %up, %next, %l : tensor<128xi1>, tensor<128xi32>
+      %more = arith.cmpf oge, %v, %key : tensor<128xf32>
+      %down = arith.andi %open, %more : tensor<128xi1>
+      %high = arith.select %down, %mid, %h : tensor<128xi1>, tensor<128xi32>
+      scf.yield %low, %high : tensor<128xi32>, tensor<128xi32>
+    } else {
+      scf.yield %l, %h : tensor<128xi32>, tensor<128xi32>
+    }
+    %j = arith.addi %i, %c1 : i32
+    scf.yield %j, %w#1, %w#0, %c : i32, tensor<128xi32>, tensor<128xi32>, i1
+  }
+  tile.scatter %r#2, %y offsets %o : tensor<128xi32> : tensor<128xi32>, !tile.ptr<i32>
+  return
+}
