@@ -253,7 +253,6 @@ std::unique_ptr<llvm::Module> Emitter::run() {
     kernel_.emitError("the kernel must be one block of structured control flow");
     return nullptr;
   }
-  kernel_.walk([&](Operation* op) { multiplies |= isa<MmaOp, BatchMmaOp, SpecializeOp>(op); });
   if (failed(emitBlock(kernel_.getBody().front()))) return nullptr;
   b.CreateRetVoid();
   if (debugInfo_) debugInfo_->finish();

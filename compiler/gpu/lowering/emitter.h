@@ -56,8 +56,6 @@ class Emitter {
   /// One element of an elementwise op that has one result and exists on this target.
   llvm::Value* elementwise(mlir::Operation* op, llvm::ArrayRef<llvm::Value*> args);
   const Facts& facts() const { return *facts_; }
-  /// Products of tensor cores (or threads for their copies) are in the kernel: it has no registers to spare.
-  bool multiplies = false;
 
   // ---- threads
   /// Of the threads that hold tiles: all, but in kernels with roles those of the role at the current point.

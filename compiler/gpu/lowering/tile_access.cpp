@@ -184,12 +184,7 @@ class BoxAccess : public Access {
     for (size_t d = 0; d < index_.size(); ++d) {
       int tileDim = static_cast<int>(d) - lead_;
       if (tileDim < 0 || layout.cover(tileDim) == 1) {
-        // Negative indices are huge unsigned ones, of 32 bits not below 2^31: one instruction instead of two, which the
-        // assembler repeats for every condition that it is part of. The limit takes a register.
-        llvm::Value* inside =
-            whole_[d] && !e.multiplies
-                ? b.CreateICmpULT(whole_[d], b.CreateTrunc(min(view_.dims[d], e.i64(int64_t{1} << 31)), b.getInt32Ty()))
-                : b.CreateICmpULT(index_[d], view_.dims[d]);
+        llvm::Value* inside = b.CreateICmpULT(index_[d], view_.dims[d]);  // negative indices are huge unsigned ones
         uniform_ = uniform_ ? b.CreateAnd(uniform_, inside) : inside;
         continue;
       }
