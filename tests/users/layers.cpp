@@ -286,8 +286,7 @@ auto spikes_forward =
       Tile v = zeros({c.B}, f32);
       for (auto t : range(0, X.dim(0), 32)) {
         Tile word = zeros({c.B}, u32);
-        for (auto s : range(32)) {
-          break_if(t + s >= X.dim(0));
+        for (auto s : range(min(X.dim(0) - t, 32))) {
           v = v * leak + cast(X.load({t + s, n}, {c.B}), f32);
           potentials.store({t + s, n}, cast(v, f16));
           auto fires = v >= 1.f;
