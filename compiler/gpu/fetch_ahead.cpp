@@ -263,7 +263,8 @@ class Fetcher {
     int64_t registers = 0;
     SmallVector<Operation*> loads;
     for (Operation& op : *loop.getBody()) {
-      if (op.getNumRegions() && !isa<ReduceOp, ScanOp>(op)) return false;
+      // Where lanes or warps wait for each other an iteration is long, and unrolled it would take many registers.
+      if (op.getNumRegions() || isa<TakeOp>(op)) return false;
       writes |= writesGlobal(&op);
       if (!isa<LoadOp, GatherOp>(op)) continue;
       if (!tileType(op.getResult(0)) || isVolatile(&op)) return false;
