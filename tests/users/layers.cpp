@@ -418,7 +418,7 @@ Register r6("neural_ode", [](Env& e) {
 // --- rational activations (KAT), a function per group of columns: P(x) / (1 + |Q(x)|), gradients of x and of the ten
 // coefficients, those summed over everything
 struct RationalCfg {
-  int R = 32, G = 64, warps = 4;
+  int R = 16, G = 64, warps = 4;
 };
 auto rational_bwd =
     kernel("user_rational_bwd", [](const RationalCfg& c, Tensor<const bfloat16, 3> X, Tensor<const bfloat16, 3> dY,
