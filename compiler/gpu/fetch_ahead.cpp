@@ -282,8 +282,9 @@ class Fetcher {
     int64_t state = 0;  // registers of what the loop carries: where they are many, unrolling would cost programs
     for (Value init : loop.getInitArgs())
       if (RankedTensorType type = tileType(init))
-        state += type.getNumElements() * type.getElementTypeBitWidth() / (32 * 32 * warps_);
-    if (state + registers > kMostState) return false;
+        state += llvm::divideCeil(type.getNumElements() * type.getElementTypeBitWidth(), 32 * 32 * warps_);
+    // What carries nothing is as often many programs' work as that of many steps.
+    if (state == 0 || state + registers > kMostState) return false;
     int64_t distance = std::min(kMostAhead, kMostEarlyRegisters / registers);
     distance = std::min(distance, std::max<int64_t>(1, (kMostUnrolledState - state) / registers));
     if (std::optional<APInt> trips = loop.getStaticTripCount())
