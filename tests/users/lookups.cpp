@@ -135,7 +135,7 @@ Register r2("residual_codes", [](Env& e) {
 // --- a memory with product keys: a query's halves name their K best of n half keys each, the K best sums of two are
 // the rows of the table whose weighted sum is the answer
 struct ProductKeysCfg {
-  int B = 8, N = 512, D = 128, K = 16, V = 512, warps = 4;
+  int B = 16, N = 512, D = 128, K = 16, V = 512, warps = 8;
 };
 auto product_keys =
     kernel("user_product_keys", [](const ProductKeysCfg& c, Tensor<const half, 2> Q, Tensor<const half, 3> keys,
