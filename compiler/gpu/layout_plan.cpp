@@ -206,13 +206,19 @@ std::optional<Layout> LayoutPlan::layoutBesideProduct(Value vector) const {
   return std::nullopt;
 }
 
+static bool hasProduct(Operation* op) {
+  return op->walk([](Operation* inner) {
+               return isa<MmaOp, BatchMmaOp>(inner) ? WalkResult::interrupt() : WalkResult::advance();
+             })
+      .wasInterrupted();
+}
+
 // Large tiles that loops of products load an iteration early wait as they came: they are converted where they are used,
 // an iteration later, not behind their loads.
 SmallVector<Value> LayoutPlan::keepAsLoaded() {
   SmallVector<Value> kept;
   scope_.walk([&](Operation* op) {
-    auto loop = dyn_cast<scf::ForOp>(op);
-    if (!loop || loop.getOps<MmaOp>().empty()) return;
+    if (!isa<scf::ForOp>(op) || !hasProduct(op)) return;
     for (auto& group : carriedGroups(op)) {
       auto load = group[2].getDefiningOp<LoadOp>();  // what comes round
       if (!load || load->getParentOp() != op || tileBytes(load.getResult().getType()) <= kSmallTileBytes) continue;
