@@ -1,6 +1,6 @@
 // early_sums.cpp - what several tiles come to, in front of the next product instead of behind it.
-// Before: layouts; tiles are put together where the kernel wrote it (`h + (k1 + 2 k2 + 2 k3 + k4)` at the end), the
-//         products that the last of them waits for come first. The assembler moves nothing across asynchronous products.
+// Before: layouts; tiles are put together where the kernel wrote it (`h + (k1 + 2 k2 + 2 k3 + k4)` at the end), behind
+//         products that the last of them waits for. The assembler moves nothing across asynchronous products.
 // After:  elementwise work that ends more registers' lives than its result takes stands right behind the first product
 //         that follows what it reads: beside that product one tile waits for the others instead of several.
 #include "compiler/gpu/blocks.h"

@@ -92,7 +92,7 @@ static Value* quickTanh(llvm::IRBuilderBase& b, const QuickParts& quick, Value* 
   };
   Value* below = b.CreateFAdd(quick.exp2(b, b.CreateFMul(x, constant(2.8853900817779268))), constant(1.0));
   Value* large = fma(quick.reciprocal(b, below), constant(-2.0), constant(1.0));
-  Value* small = fma(b.CreateFMul(x, x), b.CreateFMul(x, constant(-1.0 / 3)), x);
+  Value* small = b.CreateFMul(x, fma(b.CreateFMul(x, x), constant(-1.0 / 3), constant(1.0)));  // of -0, too
   Value* size = b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
   return b.CreateSelect(b.CreateFCmpOLT(size, constant(0.1)), small, large);
 }
