@@ -6,7 +6,9 @@
 //            those of words that several rows share; so do boxes that a loop of products updates in place, stepping
 //            over whole ones (`y += a b`, block by block), and vectors gathered beside operands (factors of rows);
 //         3. a loop without products whose `tile.stages` asks for copies in flight has all its loads fetched;
-//         4. where such a loop gathers at addresses that it loads, these come an iteration early: one latency, not two.
+//         4. where such a loop gathers at addresses that it loads, these come an iteration early: one latency, not two;
+//         5. where such a loop writes as it goes, which the assembler moves no load across, what it reads comes as many
+//            iterations early as few registers hold: a state that walks through time would wait for every step's row.
 // Where the whole kernel can use bulk copies only those are made: one other copy would cost the kernel its roles.
 #include "compiler/analysis/facts.h"
 #include "compiler/gpu/copy_slice.h"
@@ -17,6 +19,7 @@
 #include "compiler/gpu/moves.h"
 #include "compiler/gpu/tma_box.h"
 #include "compiler/lowering/elementwise.h"
+#include "mlir/Dialect/SCF/Utils/Utils.h"
 #include "mlir/IR/Matchers.h"
 
 namespace tile::ir {
@@ -52,6 +55,7 @@ class Fetcher {
       for (Operation* load : loads)
         if (!fetch(load)) early.insert(load);
       if (!hasProduct(loop)) early = loadsOfAddresses(loop);
+      if (!hasProduct(loop) && early.empty() && loadFarAhead(loop)) continue;
       loadEarly(loop, early.getArrayRef(), hasProduct(loop) ? loadsOfUpdates(loop) : SmallVector<Operation*>(),
                 hasProduct(loop) ? factorsBeside(loop) : SmallVector<Operation*>());
     }
@@ -247,6 +251,50 @@ class Fetcher {
   }
 
   // ---- in registers
+
+  /// Iterations that what loops that write read comes early at most, and of how many there are.
+  static constexpr int64_t kMostAhead = 8, kLeastTrips = 4;
+  /// Registers of a thread that such a loop may hold besides what it computes with, as it is and unrolled.
+  static constexpr int64_t kMostState = 128, kMostUnrolledState = 64;
+
+  /// What a loop that writes reads, all of it, several iterations early; false where some cannot come, or are too many.
+  bool loadFarAhead(scf::ForOp loop) {
+    bool writes = false;
+    int64_t registers = 0;
+    SmallVector<Operation*> loads;
+    for (Operation& op : *loop.getBody()) {
+      // Where lanes or warps wait for each other an iteration is long, and unrolled it would take many registers.
+      if (op.getNumRegions() || isa<TakeOp>(op)) return false;
+      writes |= writesGlobal(&op);
+      if (!isa<LoadOp, GatherOp>(op)) continue;
+      if (!tileType(op.getResult(0)) || isVolatile(&op)) return false;
+      const CopySlice slice(loop, {&op});
+      if (!slice.obstacle().empty() || slice.needsGuard() || !slice.carried().empty()) return false;
+      // Tiles of fewer elements than there are threads are held by several.
+      const RankedTensorType type = tileType(op.getResult(0));
+      const int64_t threads = 32 * warps_;
+      registers += type.getNumElements() < threads
+                       ? 2
+                       : llvm::divideCeil(type.getNumElements() * type.getElementTypeBitWidth(), 32 * threads);
+      loads.push_back(&op);
+    }
+    if (!writes || loads.empty()) return false;
+    int64_t state = 0;  // registers of what the loop carries: where they are many, unrolling would cost programs
+    for (Value init : loop.getInitArgs())
+      if (RankedTensorType type = tileType(init))
+        state += llvm::divideCeil(type.getNumElements() * type.getElementTypeBitWidth(), 32 * 32 * warps_);
+    // What carries nothing is as often many programs' work as that of many steps.
+    if (state == 0 || state + registers > kMostState) return false;
+    int64_t distance = std::min(kMostAhead, kMostEarlyRegisters / registers);
+    distance = std::min(distance, std::max<int64_t>(1, (kMostUnrolledState - state) / registers));
+    if (std::optional<APInt> trips = loop.getStaticTripCount())
+      distance = std::min<int64_t>(distance, trips->getZExtValue() / kLeastTrips);
+    if (distance < 1) return false;
+    loop = loadAhead(loop, loads, {}, distance);
+    // Unrolled, the boxes on their way stay in their registers: a move would wait for what it moves.
+    if (loop && distance > 1) (void)loopUnrollByFactor(loop, distance);
+    return true;
+  }
 
   /// Loads for the next iteration at the top of this one.
   void loadEarly(scf::ForOp loop, ArrayRef<Operation*> candidates, ArrayRef<Operation*> updates,

@@ -32,6 +32,7 @@ void addGpuPasses(mlir::OpPassManager& passes, const Target& target, const Compi
   passes.addPass(createHoistLoadsPass());
   passes.addPass(createEarlyLoadsPass());
   passes.addPass(createEarlyProductsPass());
+  passes.addPass(createEarlySumsPass());
   passes.addPass(createReduceWholePass());
   passes.addPass(createDeferReductionsPass());
   if (target.hasWgmma) passes.addPass(createAsyncWaitsPass(optionsOf));
@@ -60,6 +61,7 @@ void registerGpuPasses(std::function<const Target&()> target, std::function<cons
   mlir::registerPass([] { return createHoistLoadsPass(); });
   mlir::registerPass([] { return createEarlyLoadsPass(); });
   mlir::registerPass([] { return createEarlyProductsPass(); });
+  mlir::registerPass([] { return createEarlySumsPass(); });
   mlir::registerPass([] { return createReduceWholePass(); });
   mlir::registerPass([] { return createDeferReductionsPass(); });
   mlir::registerPass([=] { return createAsyncWaitsPass(options); });

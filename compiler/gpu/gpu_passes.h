@@ -9,6 +9,7 @@ std::unique_ptr<mlir::Pass> createAssignLayoutsPass(TargetOf target, OptionsOf o
 /// Loads whose addresses are known stand in front of the places where warps wait for each other.
 std::unique_ptr<mlir::Pass> createEarlyLoadsPass();
 std::unique_ptr<mlir::Pass> createEarlyProductsPass();
+std::unique_ptr<mlir::Pass> createEarlySumsPass();
 std::unique_ptr<mlir::Pass> createHoistLoadsPass();
 /// Slices of one tile that other threads have are read from one copy of it.
 std::unique_ptr<mlir::Pass> createTakeSlicesPass();

@@ -43,6 +43,7 @@ class LayoutPlan {
   // The anchors, in the order in which they are asked.
   void keepInWarps();
   llvm::SmallVector<mlir::Value> holdFactors();
+  llvm::SmallVector<mlir::Value> keepExchanges();
   llvm::SmallVector<mlir::Value> keepAsLoaded();
   llvm::SmallVector<mlir::Value> keepAccumulators();
   void placeAccumulators();

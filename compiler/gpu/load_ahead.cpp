@@ -47,14 +47,13 @@ int64_t registersOfResults(scf::ForOp loop, int64_t warps, const Facts& facts) {
   return results;
 }
 
-void loadAhead(scf::ForOp loop, ArrayRef<Operation*> loads, ArrayRef<Operation*> updates, int64_t distance) {
-  if (loads.empty()) return;
+scf::ForOp loadAhead(scf::ForOp loop, ArrayRef<Operation*> loads, ArrayRef<Operation*> updates, int64_t distance) {
+  if (loads.empty()) return {};
   CopySlice slice(loop, loads, updates);
-  if (!slice.obstacle().empty() || slice.needsGuard() || !slice.carried().empty()) return;
+  if (!slice.obstacle().empty() || slice.needsGuard() || !slice.carried().empty()) return {};
   OpBuilder b(loop);
   Location loc = loop.getLoc();
   const bool asks = llvm::any_of(loads, [](Operation* op) { return isa<GatherOp>(op); });
-  if (asks) distance = 1;
   auto emit = [&](OpBuilder& builder, Value iv, Value before, Value end) {
     SmallVector<Value> values(loads.size()), state;
     Value exists;
@@ -75,14 +74,13 @@ void loadAhead(scf::ForOp loop, ArrayRef<Operation*> loads, ArrayRef<Operation*>
   // Carried: what this iteration uses, then what the next one will, and so on.
   const size_t first = loop.getInitArgs().size();
   SmallVector<Value> inits(loop.getInitArgs());
-  Value at = loop.getLowerBound();
+  // Compared with a counter that exists: one further on might not fit.
+  Value at = loop.getLowerBound(), last = loop.getUpperBound();
   for (int64_t ahead = 0; ahead < distance; ++ahead) {
-    inits.append(emit(b, at, at, loop.getUpperBound()));
+    inits.append(emit(b, at, loop.getLowerBound(), last));
     if (ahead + 1 < distance) at = arith::AddIOp::create(b, loc, at, loop.getStep());
+    if (asks) last = arith::SubIOp::create(b, loc, last, loop.getStep());
   }
-  // Compared with the counter of this iteration: the next one's might not fit.
-  Value last;
-  if (asks) last = arith::SubIOp::create(b, loc, loop.getUpperBound(), loop.getStep());
   auto made = scf::ForOp::create(b, loc, loop.getLowerBound(), loop.getUpperBound(), loop.getStep(), inits);
   made->setDiscardableAttrs(loop->getDiscardableAttrDictionary());
   Block* body = made.getBody();
@@ -105,6 +103,7 @@ void loadAhead(scf::ForOp loop, ArrayRef<Operation*> loads, ArrayRef<Operation*>
   yield->setOperands(yielded);
   for (size_t i = 0; i < first; ++i) loop.getResult(i).replaceAllUsesWith(made.getResult(i));
   loop.erase();
+  return made;
 }
 
 namespace {

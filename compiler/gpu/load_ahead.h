@@ -16,11 +16,11 @@ int64_t registersHeld(mlir::Operation* op, int64_t warps, const Facts& facts);
 /// And those of all products' results in the loop.
 int64_t registersOfResults(mlir::scf::ForOp loop, int64_t warps, const Facts& facts);
 
-/// The loads of the loop's body for the iteration `distance` further on stand at the top of this one; `updates` are those
-/// of them that read nothing an earlier iteration writes, although the loop writes to their view. Boxes past the last
-/// iteration are loaded, too: their bounds are checked, and nobody uses them. Gathers only an iteration early. Nothing
-/// happens where addresses are not known so early.
-void loadAhead(mlir::scf::ForOp loop, llvm::ArrayRef<mlir::Operation*> loads,
-               llvm::ArrayRef<mlir::Operation*> updates = {}, int64_t distance = 1);
+/// The loads of the loop's body for the iteration `distance` further on stand at the top of this one; `updates` are
+/// those of them that read nothing an earlier iteration writes, although the loop writes to their view. Boxes past the
+/// last iteration are loaded, too: their bounds are checked, and nobody uses them. Nothing happens where addresses are
+/// not known so early. Returns the loop in the place of the old one, null: nothing happened.
+mlir::scf::ForOp loadAhead(mlir::scf::ForOp loop, llvm::ArrayRef<mlir::Operation*> loads,
+                           llvm::ArrayRef<mlir::Operation*> updates = {}, int64_t distance = 1);
 
 }  // namespace tile::ir

@@ -1,7 +1,8 @@
 // emit_sort.cpp - sorting along an axis as a bitonic network of exchanges between partners. Where only the first few are
 // wanted, runs of as many are sorted; of two runs in opposite order the elementwise minimum has the first few of both,
 // and needs a merge to be a run again: every such step leaves half of the elements. Places, where they are wanted, are
-// the lower half of a key of twice the width: one comparison orders both.
+// the lower half of a key of twice the width: one comparison orders both. Keys that are places themselves (where a
+// sorted tile's elements were: their order is the way back) are short ones.
 #include "dsl/tracing/emit_at.h"
 #include "dsl/tracing/emit_rules.h"
 
@@ -14,7 +15,9 @@ struct Keys {
   DType given, type;
   bool descending;
 
-  Keys(SrcLoc loc, DType d, bool descending) : at{loc}, given(d), type(d), descending(descending) {
+  /// `below`: not 0 for integers from 0 on that are less.
+  Keys(SrcLoc loc, DType d, bool descending, int64_t below) : at{loc}, given(d), type(d), descending(descending) {
+    if (below > 0 && below <= int64_t{1} << 15) type = DType::i16;
     if (is_float(d)) type = size_of(d) == 2 ? DType::i16 : size_of(d) == 4 ? DType::i32 : DType::i64;
   }
   Value turned(Value word) const {
@@ -26,7 +29,7 @@ struct Keys {
     return descending ? elementwise(Op::bit_not, one, 1) : key;
   }
   Value of(Value x) const {
-    if (!is_float(given)) return inverted(x);
+    if (!is_float(given)) return inverted(type == given ? x : convert(at(x), type));
     const Value isNumber = at.apply(Op::eq, x, x);
     return at.choose(isNumber, inverted(turned(reinterpret(at(x), type))), largest_integer(type));
   }
@@ -54,7 +57,8 @@ struct Keys {
   }
   Value back(Value key) const {
     key = inverted(key);
-    return is_float(given) ? reinterpret(at(turned(key)), given) : key;
+    if (is_float(given)) return reinterpret(at(turned(key)), given);
+    return type == given ? key : convert(at(key), given);
   }
 };
 
@@ -88,7 +92,7 @@ Value sort(const Operand& o, int along, bool descending, Value* indices, std::op
   for (int d = 0; d < rank; ++d) line.push_back(d == axis ? padded : 1), zero.push_back(0);
   rest[axis] = padded - size;
 
-  const Keys keys(o.loc, type.dtype, descending);
+  const Keys keys(o.loc, type.dtype, descending, indices ? t->info(x).below : 0);
   const At& at = keys.at;
   Value key = keys.of(x);
   if (padded > size) {  // behind everything: the largest key, at places past the end
@@ -144,7 +148,10 @@ Value sort(const Operand& o, int along, bool descending, Value* indices, std::op
   if (first) wanted[axis] = *first;
   auto cut = [&](Value v) { return whole[axis] > wanted[axis] ? extract(at(v), zero, wanted) : v; };
   key = cut(key);
-  if (indices) *indices = both ? keys.placeOf(key, wide) : cut(place);
+  if (indices) {
+    *indices = both ? keys.placeOf(key, wide) : cut(place);
+    t->set_below(*indices, padded);
+  }
   return keys.back(both ? keys.keyOf(key, wide) : key);
 }
 

@@ -35,6 +35,7 @@ struct ValueInfo {
   ValueKind kind = ValueKind::number;
   uint32_t depth = 0, frame = 0;  ///< where it was computed: index on the frame stack and that frame's serial number
   uint32_t forward = 0;           ///< another id that has replaced this one
+  int64_t below = 0;              ///< not 0: integers from 0 on that are less (places in a tile)
   SrcLoc loc;
 };
 
@@ -140,6 +141,7 @@ class Tracer {
   void mark_read_only(mlir::Value v);
   uint32_t resolve(uint32_t id) const;
   const ValueInfo& info(Value v) const { return values_[resolve(v.id)]; }
+  void set_below(Value v, int64_t below) { values_[resolve(v.id)].below = below; }
   bool is_bad(Value v) const { return resolve(v.id) == 0; }
   /// False, with an error, if the value was computed in a construct that is closed by now.
   bool reachable(Value v, SrcLoc use);

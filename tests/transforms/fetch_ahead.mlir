@@ -371,3 +371,71 @@ func.func @rows_of_pointers(%x: !tile.ptr<f32> {tile.align = 16 : i32}, %y: !til
   } {tile.stages = 4 : i32}
   return
 }
+
+// -----
+// A loop that writes every step of a state reads boxes as many steps early as few registers hold, unrolled so that these
+// need not move; what it gathers asks whether the step exists.
+// CHECK-LABEL: func.func @steps
+// CHECK-COUNT-8: tile.load %arg0{{.*}} -> tensor<256xf16>
+// CHECK: scf.for {{.*}} iter_args(%{{[^,]*}}, %[[A:[^ ]*]] = %{{[^,]*}}, %[[B:[^ ]*]] =
+// CHECK: tile.load %arg0
+// CHECK: arith.addf %{{.*}}, %[[A]]
+// CHECK: tile.store
+// CHECK: tile.load %arg0
+// CHECK: arith.addf %{{.*}}, %[[B]]
+// CHECK-COUNT-7: tile.store
+// CHECK: scf.yield
+// CHECK: scf.for
+func.func @steps(%X: !tile.view<2 x f16>, %Y: !tile.view<2 x f16>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %zero = arith.constant dense<0.0> : tensor<256xf16>
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %r = scf.for %t = %c0 to %n step %c1 iter_args(%s = %zero) -> (tensor<256xf16>) : i32 {
+    %x = tile.load %X[%t, %c0 : i32, i32] : !tile.view<2 x f16> -> tensor<256xf16>
+    %next = arith.addf %s, %x : tensor<256xf16>
+    tile.store %next, %Y[%t, %c0 : i32, i32] : tensor<256xf16>, !tile.view<2 x f16>
+    scf.yield %next : tensor<256xf16>
+  }
+  return
+}
+
+// CHECK-LABEL: func.func @gathered_steps
+// CHECK: tile.gather {{.*}} mask
+// CHECK: scf.for
+// CHECK: %[[LAST:.*]] = arith.cmpi slt, %{{.*}}, %{{.*}} : i32
+// CHECK: tile.splat %[[LAST]] : i1 -> tensor<128xi1>
+// CHECK: tile.gather {{.*}} mask
+// CHECK: tile.store
+func.func @gathered_steps(%p: !tile.ptr<f32>, %Y: !tile.view<2 x f32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %zero = arith.constant dense<0.0> : tensor<128xf32>
+  %lane = tile.iota : tensor<128xi32>
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %r = scf.for %t = %c0 to %n step %c1 iter_args(%s = %zero) -> (tensor<128xf32>) : i32 {
+    %at = tile.ptr_add %p, %t : !tile.ptr<f32>, i32
+    %x = tile.gather %at offsets %lane : tensor<128xi32> : !tile.ptr<f32> -> tensor<128xf32>
+    %next = arith.addf %s, %x : tensor<128xf32>
+    tile.store %next, %Y[%t, %c0 : i32, i32] : tensor<128xf32>, !tile.view<2 x f32>
+    scf.yield %next : tensor<128xf32>
+  }
+  return
+}
+
+// What may be written by the loop stays where it is, and so does what a loop that writes nothing reads.
+// CHECK-LABEL: func.func @in_place
+// CHECK-NOT: tile.load
+// CHECK: scf.for
+// CHECK-NOT: scf.for
+func.func @in_place(%X: !tile.view<2 x f16>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant dense<0.0> : tensor<256xf16>
+  %r = scf.for %t = %c0 to %n step %c1 iter_args(%s = %zero) -> (tensor<256xf16>) : i32 {
+    %x = tile.load %X[%t, %c0 : i32, i32] : !tile.view<2 x f16> -> tensor<256xf16>
+    %next = arith.addf %s, %x : tensor<256xf16>
+    %u = arith.addi %t, %c1 : i32
+    tile.store %next, %X[%u, %c0 : i32, i32] : tensor<256xf16>, !tile.view<2 x f16>
+    scf.yield %next : tensor<256xf16>
+  }
+  return
+}

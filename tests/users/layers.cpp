@@ -286,8 +286,7 @@ auto spikes_forward =
       Tile v = zeros({c.B}, f32);
       for (auto t : range(0, X.dim(0), 32)) {
         Tile word = zeros({c.B}, u32);
-        for (auto s : range(32)) {
-          break_if(t + s >= X.dim(0));
+        for (auto s : range(min(X.dim(0) - t, 32))) {
           v = v * leak + cast(X.load({t + s, n}, {c.B}), f32);
           potentials.store({t + s, n}, cast(v, f16));
           auto fires = v >= 1.f;
@@ -419,7 +418,7 @@ Register r6("neural_ode", [](Env& e) {
 // --- rational activations (KAT), a function per group of columns: P(x) / (1 + |Q(x)|), gradients of x and of the ten
 // coefficients, those summed over everything
 struct RationalCfg {
-  int R = 32, G = 64, warps = 4;
+  int R = 16, G = 64, warps = 4;
 };
 auto rational_bwd =
     kernel("user_rational_bwd", [](const RationalCfg& c, Tensor<const bfloat16, 3> X, Tensor<const bfloat16, 3> dY,
@@ -489,25 +488,26 @@ Register r7("rational_bwd", [](Env& e) {
 // --- which pages matter to a query (Quest): the largest product that any key between a page's smallest and largest
 // numbers could have; the best K pages of a head
 struct QuestCfg {
-  int P = 64, D = 128, K = 8, most = 512, warps = 4;
+  int P = 32, D = 128, K = 8, most = 512, warps = 4;
 };
 auto page_bounds =
     kernel("user_page_bounds", [](const QuestCfg& c, Tensor<const half, 3> Q, Tensor<const half, 4> low,
                                   Tensor<const half, 4> high, Ptr<const int32_t> pages, Tensor<float, 3> scores) {
       // Q [B, H, D]; low, high [B, KV, pages, D]; scores [B, H, pages]
       num_warps(c.warps);
-      auto b = program_id(1), h = program_id(2), p0 = program_id(0) * c.P, n = load(pages + b);
+      auto b = program_id(1), kv = program_id(2), p0 = program_id(0) * c.P, n = load(pages + b);
       return_if(p0 >= n);
-      auto group = num_programs(2) / low.dim(1);
-      auto q = cast(squeeze(Q.load({b, h, 0}, {1, 1, c.D}), 0), f32);
-      auto box = [&](const auto& x) {
-        return cast(reshape(x.load({b, h / group, p0, 0}, {1, 1, c.P, c.D}), {c.P, c.D}), f32);
-      };
-      auto s = sum(max(q * box(low), q * box(high)), axis(1));
+      auto group = Q.dim(1) / low.dim(1);
+      auto box = [&](const auto& x) { return reshape(x.load({b, kv, p0, 0}, {1, 1, c.P, c.D}), {c.P, c.D}); };
+      auto least = box(low), most = box(high);  // once for all heads of the group
       auto inside = (p0 + arange(0, c.P)).col() < n;
-      scores.store({b, h, p0}, reshape(where(inside, s, -INFINITY), {1, 1, c.P}));
+      for (auto h : range(kv * group, (kv + 1) * group)) {
+        auto q = cast(squeeze(Q.load({b, h, 0}, {1, 1, c.D}), 0), f32);
+        auto s = sum(max(q * cast(least, f32), q * cast(most, f32)), axis(1));
+        scores.store({b, h, p0}, reshape(where(inside, s, -INFINITY), {1, 1, c.P}));
+      }
     }).grid([](const QuestCfg& c, const auto& q, const auto& low, const auto&...) {
-      return Grid{cdiv(low.shape[2], c.P), q.shape[0], q.shape[1]};
+      return Grid{cdiv(low.shape[2], c.P), q.shape[0], low.shape[1]};
     });
 auto page_choice = kernel("user_page_choice", [](const QuestCfg& c, Tensor<const float, 3> scores,
                                                  Ptr<const int32_t> pages, Tensor<int32_t, 3> chosen) {

@@ -7,7 +7,7 @@ namespace {
 // --- trellis codes (QTIP): a weight is a hash of 16 bits that begin 2 bits behind the weight before's: the bits of a
 // row are one ring. The sum of the hash's four bytes is nearly normal
 struct TrellisCfg {
-  int BM = 16, BN = 64, BK = 64, warps = 4, stages = 3;
+  int BM = 16, BN = 16, BK = 128, warps = 2, stages = 3;
 };
 Tile trellis_weight(const Tile& state) {
   auto x = state * 34038481u + 76625530u;
@@ -135,7 +135,7 @@ Register r2("residual_codes", [](Env& e) {
 // --- a memory with product keys: a query's halves name their K best of n half keys each, the K best sums of two are
 // the rows of the table whose weighted sum is the answer
 struct ProductKeysCfg {
-  int B = 8, N = 512, D = 128, K = 16, V = 512, warps = 4;
+  int B = 16, N = 512, D = 128, K = 16, V = 512, warps = 8;
 };
 auto product_keys =
     kernel("user_product_keys", [](const ProductKeysCfg& c, Tensor<const half, 2> Q, Tensor<const half, 3> keys,
@@ -286,13 +286,15 @@ auto three_bits =
       auto table = tables.load({program_id(0) * c.R, 0}, {c.R, 8});
       Tile acc = zeros({c.R, c.B}, f32);
       for (auto k0 : range(0, K, c.B)) {
+        // Of the 32 codes of a group the first 16 lie in two words, the others in the last two.
+        auto group = (k0 / 32 + arange(0, c.B / 32)).row();
+        auto there = inside.col() & (group < K / 32);
+        auto word = [&](int i) { return cast(load(words + group * 3 + i, {.mask = there}), u64); };
+        auto w0 = word(0), w1 = word(1), w2 = word(2);
+        auto i = reshape(arange(0, 32), {1, 1, 32});
+        auto both = where(i < 16, expand_dims(w1 << 32 | w0, 2), expand_dims(w2 << 32 | w1, 2));
+        auto code = cast(reshape(both >> cast(where(i < 16, i * 3, i * 3 - 32), u64), {c.R, c.B}), i32) & 7;
         auto k = (k0 + arange(0, c.B)).row();
-        auto bit = k % 32 * 3, first = k / 32 * 3 + bit / 32;
-        auto here = inside.col() & (k < K);
-        auto low = cast(load(words + first, {.mask = here}), u64);
-        // The last bits of a group of three words cross into no other.
-        auto high = cast(load(words + min(first + 1, k / 32 * 3 + 2), {.mask = here}), u64);
-        auto code = cast((high << 32 | low) >> cast(bit % 32, u64), i32) & 7;
         auto w = take(table, code, 1);
         acc += cast(w, f32) * cast(load(x + k, {.mask = k < K}), f32);
       }

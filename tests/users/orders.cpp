@@ -473,7 +473,7 @@ Register r7("split_gain", [](Env& e) {
 // --- a tree of priorities (replay buffers): draws walk from the root down, then new priorities replace the leaves' and
 // their ancestors are summed again, level by level
 struct SumTreeCfg {
-  int B = 128;
+  int B = 128, U = 1024, warps = 32;  // of the update, whose one program has a multiprocessor for itself
 };
 auto tree_draw =
     kernel("user_tree_draw", [](const SumTreeCfg& c, Ptr<const float> tree, Ptr<const float> noise, Ptr<int32_t> leaves,
@@ -496,26 +496,28 @@ auto tree_draw =
 auto tree_update =
     kernel("user_tree_update", [](const SumTreeCfg& c, Ptr<float> tree, Ptr<const int32_t> leaves,
                                   Ptr<const float> priorities, I32 draws, I32 levels) {
+      num_warps(c.warps);
       // One program: levels follow each other. A leaf drawn twice has the larger of its priorities.
-      for (auto first : range(0, draws, c.B)) {
-        auto i = first + arange(0, c.B);
-        store(tree + load(leaves + i, {.mask = i < draws}), zeros({c.B}, f32), {.mask = i < draws});
+      for (auto first : range(0, draws, c.U)) {
+        auto i = first + arange(0, c.U);
+        store(tree + load(leaves + i, {.mask = i < draws}), zeros({c.U}, f32), {.mask = i < draws});
       }
-      for (auto first : range(0, draws, c.B)) {
-        auto i = first + arange(0, c.B);
+      for (auto first : range(0, draws, c.U)) {
+        auto i = first + arange(0, c.U);
         atomic_max(tree + load(leaves + i, {.mask = i < draws}), load(priorities + i, {.mask = i < draws}),
                    {.mask = i < draws, .order = Order::relaxed, .scope = Scope::cta});
       }
       for (auto level : range(1, levels + 1))
-        for (auto first : range(0, draws, c.B)) {
-          auto i = first + arange(0, c.B);
+        for (auto first : range(0, draws, c.U)) {
+          auto i = first + arange(0, c.U);
           auto node = load(leaves + i, {.mask = i < draws}) >> level;
           store(tree + node, load(tree + node * 2) + load(tree + node * 2 + 1), {.mask = i < draws});
         }
     }).grid([](const SumTreeCfg&, auto...) { return Grid{1}; });
 Register r8("sum_tree", [](Env& e) {
   SumTreeCfg c;
-  if (!e.big) c.B = 32;
+  if (!e.big) c = {32, 32, 1};
+  c.B = e.field("B", c.B), c.U = e.field("U", c.U), c.warps = e.field("warps", c.warps);
   const int levels = e.big ? 20 : 6, n = 1 << levels, draws = e.big ? 4096 : 50;
   std::vector<float> nodes(2 * size_t(n));
   for (int i = n; i < 2 * n; ++i) nodes[i] = float(int(1 + 15 * e.uniform())) / 4;

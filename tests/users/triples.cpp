@@ -9,7 +9,7 @@ constexpr float kLog2e = 1.4426950408889634f;
 // --- 2-simplicial attention: a query weighs pairs (j, k) of keys, j of the last w1 tokens and k of the last w2, by
 // sum_d q_d k_jd k'_kd, and gets v_j v'_k
 struct SimplicialCfg {
-  int BM = 128, BN = 64, D = 64, warps = 8, stages = 2;
+  int BM = 64, BN = 64, D = 64, warps = 4, stages = 2;
 };
 auto simplicial =
     kernel("user_simplicial", [](const SimplicialCfg& c, Tensor<const bfloat16, 3> Q, Tensor<const bfloat16, 3> K,

@@ -70,6 +70,33 @@ static Value* roundAway(llvm::IRBuilderBase& b, Operation* op, Value* x) {
   return b.CreateUnaryIntrinsic(llvm::Intrinsic::trunc, sum);
 }
 
+/// Nothing but its rounding to 16 bits is ever seen of the op's result.
+static bool isOnlyRounded(Operation* op) {
+  auto isNarrow = [](mlir::Value v) {
+    const Type element = getElementTypeOrSelf(v.getType());
+    return isa<FloatType>(element) && element.getIntOrFloatBitWidth() <= 16;
+  };
+  mlir::Value result = op->getResult(0);
+  if (isNarrow(result)) return true;
+  return !result.use_empty() && llvm::all_of(result.getUsers(), [&](Operation* user) {
+    return isa<arith::TruncFOp>(user) && isNarrow(user->getResult(0));
+  });
+}
+
+/// tanh within 2^-16 of itself, little of what rounding to 16 bits loses: 1 - 2 / (1 + e^2x) is off by less than 2^-21,
+/// and x - x^3 / 3 by less where the result is small.
+static Value* quickTanh(llvm::IRBuilderBase& b, const QuickParts& quick, Value* x) {
+  auto constant = [&](double v) { return llvm::ConstantFP::get(b.getFloatTy(), v); };
+  auto fma = [&](Value* p, Value* q, Value* r) {
+    return b.CreateIntrinsic(llvm::Intrinsic::fma, {b.getFloatTy()}, {p, q, r});
+  };
+  Value* below = b.CreateFAdd(quick.exp2(b, b.CreateFMul(x, constant(2.8853900817779268))), constant(1.0));
+  Value* large = fma(quick.reciprocal(b, below), constant(-2.0), constant(1.0));
+  Value* small = b.CreateFMul(x, fma(b.CreateFMul(x, x), constant(-1.0 / 3), constant(1.0)));  // of -0, too
+  Value* size = b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
+  return b.CreateSelect(b.CreateFCmpOLT(size, constant(0.1)), small, large);
+}
+
 Value* GpuMath::special(llvm::IRBuilderBase& b, Operation* op, llvm::ArrayRef<Value*> args) const {
   if (Value* converted = smallIntToHalf(b, op, args[0])) return converted;
   if (Value* alone = roundedAlone(b, op, args)) return alone;
@@ -91,6 +118,7 @@ Value* GpuMath::special(llvm::IRBuilderBase& b, Operation* op, llvm::ArrayRef<Va
     Value* y = call(llvm::Intrinsic::nvvm_lg2_approx_ftz_f, {args[0]});
     return factor == 1.0 ? y : scaled(y, factor);
   };
+  if (isa<math::TanhOp>(op) && isOnlyRounded(op)) return quickTanh(b, quick, args[0]);
   constexpr double kLog2E = 1.4426950408889634, kLn2 = 0.6931471805599453, kLog10Of2 = 0.3010299956639812;
   return llvm::TypeSwitch<Operation*, Value*>(op)
       .Case<math::Exp2Op>([&](auto) { return quick.exp2(b, args[0]); })
