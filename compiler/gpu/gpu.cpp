@@ -34,7 +34,7 @@ void addGpuPasses(mlir::OpPassManager& passes, const Target& target, const Compi
   passes.addPass(createEarlyProductsPass());
   passes.addPass(createEarlySumsPass());
   passes.addPass(createReduceWholePass());
-  passes.addPass(createDeferReductionsPass());
+  if (target.hasWgmma) passes.addPass(createDeferReductionsPass());
   if (target.hasWgmma) passes.addPass(createAsyncWaitsPass(optionsOf));
   if (target.hasTma) passes.addPass(createHandScalarsPass());
   passes.addPass(createPartWaysPass());
