@@ -261,10 +261,11 @@ class Placer {
     llvm::DenseSet<Value> seen;
     func_.walk([&](TakeOp take) {
       const Value source = take.getSource();
-      const int64_t gap = seen.insert(source).second ? gapForTakes(source, kGapRow) : 0;
-      if (!gap) return;
+      const Gaps gaps = seen.insert(source).second ? gapsForTakes(source) : Gaps{};
+      if (!gaps) return;
       for (Operation* user : source.getUsers())
-        if (isa<TakeOp>(user)) user->setAttr(kScratchGapAttr, Builder(user->getContext()).getI64IntegerAttr(gap));
+        if (isa<TakeOp>(user))
+          user->setAttr(kScratchGapsAttr, DenseI64ArrayAttr::get(user->getContext(), {gaps.bytes, gaps.row}));
     });
   }
 
@@ -295,7 +296,7 @@ class Placer {
           first = op;
           return buffers_.push_back({op, scratch->bytes, scratch->alignment, 0, order_.end(func_), -1});
         }
-        if (auto take = dyn_cast<TakeOp>(op); take && scratch->bytes <= kMostSharedTake) {
+        if (auto take = dyn_cast<TakeOp>(op); take && tileBytes(take.getSource().getType()) <= kMostSharedTake) {
           Operation* loop = op->hasAttr(kReadsCopyAttr) ? behindCopy(take, takes) : nullptr;
           auto [at, isFirst] =
               takes.try_emplace({take.getSource(), loop ? loop->getBlock() : op->getBlock()}, buffers_.size());
