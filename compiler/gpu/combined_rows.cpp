@@ -96,9 +96,41 @@ std::vector<CarriedSums> carriedSums(LoopLikeOpInterface loop) {
   return all;
 }
 
+std::vector<CarriedBesideVectors> carriedBesideVectors(scf::ForOp loop) {
+  std::vector<CarriedBesideVectors> all;
+  for (BlockArgument arg : loop.getRegionIterArgs()) {
+    auto type = dyn_cast<RankedTensorType>(arg.getType());
+    if (!type || type.getRank() != 2) continue;
+    CarriedBesideVectors one{.tile = arg, .vectors = {}};
+    bool isOther = false;
+    loop.getBody()->walk([&](Operation* op) {
+      auto hasShape = [&](Value value) {
+        auto other = dyn_cast<RankedTensorType>(value.getType());
+        return other && other.getShape() == type.getShape();
+      };
+      if (!llvm::any_of(op->getOperands(), hasShape) && !llvm::any_of(op->getResults(), hasShape)) return;
+      if (auto broadcast = dyn_cast<BroadcastOp>(op))
+        one.vectors.push_back(broadcast);
+      else
+        isOther |= !isElementwise(op) && !isa<SplatOp, arith::ConstantOp, scf::YieldOp>(op);
+    });
+    if (!isOther && !one.vectors.empty()) all.push_back(std::move(one));
+  }
+  return all;
+}
+
+std::optional<Layout> layoutAlongVector(const Layout& vector, const layout::Shape& shape) {
+  if (vector.isPadded() || vector.laneReplicas() * vector.warpReplicas() * vector.regReplicas() != 1)
+    return std::nullopt;
+  std::vector<layout::Digit> regs = vector.regs();
+  for (int dim = 0; dim < vector.rank(); ++dim)
+    if (vector.shape()[dim] != shape[dim]) regs.push_back({dim, static_cast<int>(shape[dim]), 1});
+  return Layout(shape, regs, vector.lanes(), vector.warps());
+}
+
 std::optional<Layout> layoutToCombineIn(ReduceOp reduce, const std::optional<Layout>& result, int numWarps,
                                         int numLanes) {
-  constexpr int64_t kLongest = 16;
+  constexpr int64_t kLongest = 32;
   const layout::Shape shape = shapeOf(reduce.getSources()[0]);
   const int axis = static_cast<int>(reduce.getAxis());
   int64_t elements = 1;
