@@ -9,6 +9,7 @@
 #include "compiler/gpu/across.h"
 #include "compiler/gpu/global_access.h"
 #include "compiler/gpu/layout_links.h"
+#include "compiler/gpu/moves.h"
 #include "compiler/lowering/elementwise.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -128,9 +129,46 @@ std::optional<Layout> layoutAlongVector(const Layout& vector, const layout::Shap
   return Layout(shape, regs, vector.lanes(), vector.warps());
 }
 
+namespace {
+
+// Made of what was read, element by element.
+bool isMadeOfLoads(Value tile) {
+  constexpr size_t kMost = 64;
+  SmallVector<Value> pending{tile};
+  llvm::DenseSet<Value> seen;
+  while (!pending.empty() && seen.size() < kMost) {
+    Value value = pending.pop_back_val();
+    if (!isTile(value) || !seen.insert(value).second) continue;
+    Operation* op = value.getDefiningOp();
+    if (!op || isa<LoadOp, GatherOp>(op)) return true;
+    if (isElementwise(op) || isa<ReshapeOp, BroadcastOp>(op)) pending.append(op->operand_begin(), op->operand_end());
+  }
+  return false;
+}
+
+// Registers of the vectors that were read and are spread over what is combined, under this layout.
+int64_t registersOfVectors(ReduceOp reduce, const Layout& layout) {
+  constexpr size_t kMost = 128;
+  SmallVector<Value> pending(reduce.getSources());
+  llvm::DenseSet<Value> seen, vectors;
+  int64_t registers = 0;
+  while (!pending.empty() && seen.size() < kMost) {
+    Value value = pending.pop_back_val();
+    if (!isTile(value) || shapeOf(value) != layout.shape() || !seen.insert(value).second) continue;
+    Operation* op = value.getDefiningOp();
+    if (op && isElementwise(op)) pending.append(op->operand_begin(), op->operand_end());
+    auto broadcast = dyn_cast_or_null<BroadcastOp>(op);
+    if (!broadcast || !vectors.insert(broadcast.getSource()).second || !isMadeOfLoads(broadcast.getSource())) continue;
+    registers += sourceLayout(broadcast, layout).numRegs() * std::max(1, elementBytes(value.getType()) / 4);
+  }
+  return registers;
+}
+
+}  // namespace
+
 std::optional<Layout> layoutToCombineIn(ReduceOp reduce, const std::optional<Layout>& result, int numWarps,
                                         int numLanes) {
-  constexpr int64_t kLongest = 32;
+  constexpr int64_t kShort = 16, kLongest = 32, kMostOfVectors = 128;
   const layout::Shape shape = shapeOf(reduce.getSources()[0]);
   const int axis = static_cast<int>(reduce.getAxis());
   int64_t elements = 1;
@@ -141,7 +179,9 @@ std::optional<Layout> layoutToCombineIn(ReduceOp reduce, const std::optional<Lay
     return std::nullopt;
   std::vector<layout::Digit> regs{{axis, static_cast<int>(shape[axis]), 1}};
   regs.insert(regs.end(), result->regs().begin(), result->regs().end());
-  return Layout(shape, regs, result->lanes(), result->warps());
+  Layout own(shape, regs, result->lanes(), result->warps());
+  if (shape[axis] > kShort && registersOfVectors(reduce, own) > kMostOfVectors) return std::nullopt;
+  return own;
 }
 
 bool isForManyRows(Value vector, int64_t registersOfLane, llvm::function_ref<Layout(Value)> layoutFor) {
