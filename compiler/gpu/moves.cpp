@@ -359,6 +359,7 @@ Gaps gapsOf(TakeOp op) {
 
 Gaps gapsForTakes(Value source) {
   constexpr double kWorth = 1.5;  // times fewer requests, for the addresses
+  constexpr double kClearly = 0.9;
   constexpr int64_t kWord = 4, kBank = 128, kVector = 16;
   const layout::Layout from = layoutOrDie(source);
   const int bytes = elementBytes(source.getType());
@@ -380,7 +381,8 @@ Gaps gapsForTakes(Value source) {
   int64_t least = plain;
   auto consider = [&](Gaps gaps) {
     if (gaps.bytes < bytes || all <= gaps.row) return;
-    if (const int64_t count = requests(wanted, bytes, gaps); count < least) best = gaps, least = count;
+    const int64_t count = requests(wanted, bytes, gaps);
+    if (double(count) < kClearly * double(least)) best = gaps, least = count;
   };
   // Long rows first: they cost least memory.
   for (int64_t row = llvm::bit_floor(static_cast<uint64_t>(all)); row >= kBank; row /= 2) consider({row, kVector});
