@@ -490,7 +490,7 @@ void LayoutPlan::placeAsyncGathersAndScans() {
   });
 }
 
-// Sums that loops keep of vectors, in a row for each group, bin or sort: as the vectors lie that most of them come from.
+// Sums that loops keep of vectors, in a row for each group, bin or sort: as the vectors lie that most of them come of.
 // In any other layout these would be moved in every iteration.
 void LayoutPlan::placeCarriedBesideVectors() {
   scope_.walk([&](Operation* op) {

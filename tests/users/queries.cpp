@@ -441,7 +441,7 @@ Register r6("report", [](Env& e) {
 });
 
 // --- minimizers: of every window of W neighbouring k-mers (two bits a base, both strands) the one of the smallest
-// hash; a bit says where one is chosen. A program hashes B k-mers once, and finds the smallest of twice as many each time
+// hash; a bit says where one is chosen. A program hashes B k-mers once and looks at twice as many of them each time
 struct MinimizerCfg {
   int B = 256, K = 15, W = 10, warps = 4;
 };

@@ -205,7 +205,8 @@ Regs emitLoadTile(Emitter& e, MakeAccess make, const layout::Layout& layout, llv
   auto access = make();
   if (!splits(*access, layout))
     return loadRuns(e, *access, layout, access->width.masked, true, element, fallback, cache);
-  const bool isOwn = llvm::all_of(access->same, [](int64_t alike) { return alike == 1; });
+  const auto alike = llvm::enumerate(access->firstAlike);
+  const bool isOwn = llvm::all_of(alike, [](const auto& reg) { return reg.value() == reg.index(); });
   if (const int bits = element->getScalarSizeInBits(); bits > 1 && bits < 32 && isOwn && access->width.aligned > 1)
     return loadWordsOrElements(e, make, layout, element, fallback, cache);
   return branch(e, access->allInside(), [&](bool fast) {
