@@ -131,22 +131,23 @@ std::optional<Layout> layoutAlongVector(const Layout& vector, const layout::Shap
 
 namespace {
 
-// Made of what was read, element by element.
-bool isMadeOfLoads(Value tile) {
+// Threads make it at once, of numbers and places only.
+bool isMadeOfPlaces(Value tile) {
   constexpr size_t kMost = 64;
   SmallVector<Value> pending{tile};
   llvm::DenseSet<Value> seen;
   while (!pending.empty() && seen.size() < kMost) {
     Value value = pending.pop_back_val();
-    if (!isTile(value) || !seen.insert(value).second) continue;
     Operation* op = value.getDefiningOp();
-    if (!op || isa<LoadOp, GatherOp>(op)) return true;
-    if (isElementwise(op) || isa<ReshapeOp, BroadcastOp>(op)) pending.append(op->operand_begin(), op->operand_end());
+    if (!isTile(value) || !seen.insert(value).second) continue;
+    if (isa_and_nonnull<IotaOp, SplatOp, arith::ConstantOp>(op)) continue;
+    if (!op || !(isElementwise(op) || isa<ReshapeOp, BroadcastOp>(op))) return false;
+    pending.append(op->operand_begin(), op->operand_end());
   }
-  return false;
+  return pending.empty();
 }
 
-// Registers of the vectors that were read and are spread over what is combined, under this layout.
+// Registers of the vectors that are spread over what is combined, under this layout.
 int64_t registersOfVectors(ReduceOp reduce, const Layout& layout) {
   constexpr size_t kMost = 128;
   SmallVector<Value> pending(reduce.getSources());
@@ -158,7 +159,7 @@ int64_t registersOfVectors(ReduceOp reduce, const Layout& layout) {
     Operation* op = value.getDefiningOp();
     if (op && isElementwise(op)) pending.append(op->operand_begin(), op->operand_end());
     auto broadcast = dyn_cast_or_null<BroadcastOp>(op);
-    if (!broadcast || !vectors.insert(broadcast.getSource()).second || !isMadeOfLoads(broadcast.getSource())) continue;
+    if (!broadcast || !vectors.insert(broadcast.getSource()).second || isMadeOfPlaces(broadcast.getSource())) continue;
     registers += sourceLayout(broadcast, layout).numRegs() * std::max(1, elementBytes(value.getType()) / 4);
   }
   return registers;

@@ -374,9 +374,17 @@ Gaps gapsForTakes(Value source) {
     });
   }
   if (wanted.empty()) return {};
+  // In loops all places would be kept in registers, in front of them: only what is read in single elements counts there.
+  auto* around = source.getParentBlock()->getParentOp();
+  const bool isInLoop = isa<LoopLikeOpInterface>(around) || around->getParentOfType<LoopLikeOpInterface>();
+  int64_t plain = 0;
+  for (const Access& access : wanted)
+    plain += isInLoop && access.elements > 1 ? access.elements : requests(access, bytes, {});
+  const size_t reads = wanted.size();
   accesses(from, rowVector(from, bytes), wanted,
            [&](const layout::Coord& coord) { return rowMajor(coord, from.shape()) * bytes; });
-  const int64_t plain = requests(wanted, bytes, {});
+  for (const Access& access : llvm::ArrayRef(wanted).drop_front(reads))
+    plain += isInLoop ? access.elements : requests(access, bytes, {});
   Gaps best;
   int64_t least = plain;
   auto consider = [&](Gaps gaps) {
@@ -385,7 +393,8 @@ Gaps gapsForTakes(Value source) {
     if (double(count) < kClearly * double(least)) best = gaps, least = count;
   };
   // Long rows first: they cost least memory.
-  for (int64_t row = llvm::bit_floor(static_cast<uint64_t>(all)); row >= kBank; row /= 2) consider({row, kVector});
+  const int64_t longest = isInLoop ? 0 : static_cast<int64_t>(llvm::bit_floor(static_cast<uint64_t>(all)));
+  for (int64_t row = longest; row >= kBank; row /= 2) consider({row, kVector});
   consider({kBank, kWord});
   return double(plain) > kWorth * double(least) ? best : Gaps{};
 }
