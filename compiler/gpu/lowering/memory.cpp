@@ -207,7 +207,9 @@ Regs emitLoadTile(Emitter& e, MakeAccess make, const layout::Layout& layout, llv
     return loadRuns(e, *access, layout, access->width.masked, true, element, fallback, cache);
   const auto alike = llvm::enumerate(access->firstAlike);
   const bool isOwn = llvm::all_of(alike, [](const auto& reg) { return reg.value() == reg.index(); });
-  if (const int bits = element->getScalarSizeInBits(); bits > 1 && bits < 32 && isOwn && access->width.aligned > 1)
+  constexpr int kFew = 8;  // elements that may wait in words and one by one
+  const int bits = static_cast<int>(element->getScalarSizeInBits());
+  if (bits > 1 && bits < 32 && isOwn && access->width.aligned > 1 && layout.numRegs() <= kFew)
     return loadWordsOrElements(e, make, layout, element, fallback, cache);
   return branch(e, access->allInside(), [&](bool fast) {
     auto own = make();
