@@ -9,6 +9,7 @@
 #include "compiler/gpu/across.h"
 #include "compiler/gpu/global_access.h"
 #include "compiler/gpu/layout_links.h"
+#include "compiler/gpu/moves.h"
 #include "compiler/lowering/elementwise.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -96,9 +97,79 @@ std::vector<CarriedSums> carriedSums(LoopLikeOpInterface loop) {
   return all;
 }
 
+std::vector<CarriedBesideVectors> carriedBesideVectors(scf::ForOp loop) {
+  std::vector<CarriedBesideVectors> all;
+  for (BlockArgument arg : loop.getRegionIterArgs()) {
+    auto type = dyn_cast<RankedTensorType>(arg.getType());
+    if (!type || type.getRank() != 2) continue;
+    CarriedBesideVectors one{.tile = arg, .vectors = {}};
+    bool isOther = false;
+    loop.getBody()->walk([&](Operation* op) {
+      auto hasShape = [&](Value value) {
+        auto other = dyn_cast<RankedTensorType>(value.getType());
+        return other && other.getShape() == type.getShape();
+      };
+      if (!llvm::any_of(op->getOperands(), hasShape) && !llvm::any_of(op->getResults(), hasShape)) return;
+      if (auto broadcast = dyn_cast<BroadcastOp>(op))
+        one.vectors.push_back(broadcast);
+      else
+        isOther |= !isElementwise(op) && !isa<SplatOp, arith::ConstantOp, scf::YieldOp>(op);
+    });
+    if (!isOther && !one.vectors.empty()) all.push_back(std::move(one));
+  }
+  return all;
+}
+
+std::optional<Layout> layoutAlongVector(const Layout& vector, const layout::Shape& shape) {
+  if (vector.isPadded() || vector.laneReplicas() * vector.warpReplicas() * vector.regReplicas() != 1)
+    return std::nullopt;
+  std::vector<layout::Digit> regs = vector.regs();
+  for (int dim = 0; dim < vector.rank(); ++dim)
+    if (vector.shape()[dim] != shape[dim]) regs.push_back({dim, static_cast<int>(shape[dim]), 1});
+  return Layout(shape, regs, vector.lanes(), vector.warps());
+}
+
+namespace {
+
+// Threads make it at once, of numbers and places only.
+bool isMadeOfPlaces(Value tile) {
+  constexpr size_t kMost = 64;
+  SmallVector<Value> pending{tile};
+  llvm::DenseSet<Value> seen;
+  while (!pending.empty() && seen.size() < kMost) {
+    Value value = pending.pop_back_val();
+    Operation* op = value.getDefiningOp();
+    if (!isTile(value) || !seen.insert(value).second) continue;
+    if (isa_and_nonnull<IotaOp, SplatOp, arith::ConstantOp>(op)) continue;
+    if (!op || !(isElementwise(op) || isa<ReshapeOp, BroadcastOp>(op))) return false;
+    pending.append(op->operand_begin(), op->operand_end());
+  }
+  return pending.empty();
+}
+
+// Registers of the vectors that are spread over what is combined, under this layout.
+int64_t registersOfVectors(ReduceOp reduce, const Layout& layout) {
+  constexpr size_t kMost = 128;
+  SmallVector<Value> pending(reduce.getSources());
+  llvm::DenseSet<Value> seen, vectors;
+  int64_t registers = 0;
+  while (!pending.empty() && seen.size() < kMost) {
+    Value value = pending.pop_back_val();
+    if (!isTile(value) || shapeOf(value) != layout.shape() || !seen.insert(value).second) continue;
+    Operation* op = value.getDefiningOp();
+    if (op && isElementwise(op)) pending.append(op->operand_begin(), op->operand_end());
+    auto broadcast = dyn_cast_or_null<BroadcastOp>(op);
+    if (!broadcast || !vectors.insert(broadcast.getSource()).second || isMadeOfPlaces(broadcast.getSource())) continue;
+    registers += sourceLayout(broadcast, layout).numRegs() * std::max(1, elementBytes(value.getType()) / 4);
+  }
+  return registers;
+}
+
+}  // namespace
+
 std::optional<Layout> layoutToCombineIn(ReduceOp reduce, const std::optional<Layout>& result, int numWarps,
                                         int numLanes) {
-  constexpr int64_t kLongest = 16;
+  constexpr int64_t kShort = 16, kLongest = 32, kMostOfVectors = 128;
   const layout::Shape shape = shapeOf(reduce.getSources()[0]);
   const int axis = static_cast<int>(reduce.getAxis());
   int64_t elements = 1;
@@ -109,7 +180,9 @@ std::optional<Layout> layoutToCombineIn(ReduceOp reduce, const std::optional<Lay
     return std::nullopt;
   std::vector<layout::Digit> regs{{axis, static_cast<int>(shape[axis]), 1}};
   regs.insert(regs.end(), result->regs().begin(), result->regs().end());
-  return Layout(shape, regs, result->lanes(), result->warps());
+  Layout own(shape, regs, result->lanes(), result->warps());
+  if (shape[axis] > kShort && registersOfVectors(reduce, own) > kMostOfVectors) return std::nullopt;
+  return own;
 }
 
 bool isForManyRows(Value vector, int64_t registersOfLane, llvm::function_ref<Layout(Value)> layoutFor) {

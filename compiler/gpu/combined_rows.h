@@ -25,6 +25,16 @@ struct CarriedSums {
   std::optional<layout::Layout> layoutOf(int lanes, int numWarps, int numLanes) const;
 };
 std::vector<CarriedSums> carriedSums(mlir::LoopLikeOpInterface loop);
+/// Matrices that a loop carries and combines along no axis: elementwise work and vectors only. With the vectors
+/// that are spread over such tiles in an iteration; those without any are left out.
+struct CarriedBesideVectors {
+  mlir::Value tile;  ///< the loop's argument
+  llvm::SmallVector<BroadcastOp> vectors;
+};
+std::vector<CarriedBesideVectors> carriedBesideVectors(mlir::scf::ForOp loop);
+/// The layout of a matrix that a vector of this layout is spread over, with the other dim in registers. Nullopt: some
+/// threads of the vector hold the same elements, so that others could share the other dim.
+std::optional<layout::Layout> layoutAlongVector(const layout::Layout& vector, const layout::Shape& shape);
 
 /// A layout of what is combined along a short axis, from that of the result: the whole axis in registers of the thread
 /// that has the result, if that is no more than about its share of the tile.

@@ -58,6 +58,7 @@ LayoutPlan::LayoutPlan(const LayoutScope& scope, const Target& target)
   choices_.spread();
   placeAccesses();
   placeAsyncGathersAndScans();
+  placeCarriedBesideVectors();
   placeShortSums();
   placeWidened();
   placeTurned();
@@ -486,6 +487,32 @@ void LayoutPlan::placeAsyncGathersAndScans() {
       choices_.choose(result, scanLayout(shapeOf(result), static_cast<int>(scan.getAxis()), numWarps(), target_.lanes));
     }
     choices_.spread();
+  });
+}
+
+// Sums that loops keep of vectors, in a row for each group, bin or sort: as the vectors lie that most of them come of.
+// In any other layout these would be moved in every iteration.
+void LayoutPlan::placeCarriedBesideVectors() {
+  scope_.walk([&](Operation* op) {
+    auto loop = dyn_cast<scf::ForOp>(op);
+    if (!loop) return;
+    for (const CarriedBesideVectors& sums : carriedBesideVectors(loop)) {
+      if (isCheap(sums.tile) || choices_.of(sums.tile)) continue;
+      std::optional<Layout> best;
+      int64_t most = 0;
+      for (BroadcastOp broadcast : sums.vectors) {
+        auto own = isCheap(broadcast.getSource()) ? std::nullopt : choices_.of(broadcast.getSource());
+        auto along = own ? layoutAlongVector(*own, shapeOf(sums.tile)) : std::nullopt;
+        if (!along) continue;
+        int64_t bytes = 0;
+        for (BroadcastOp other : sums.vectors)
+          if (!isCheap(other.getSource()) && choices_.of(other.getSource()) == own)
+            bytes += tileBytes(other.getSource().getType());
+        if (bytes > most) best = std::move(along), most = bytes;
+      }
+      if (best) choices_.choose(sums.tile, *best);
+      choices_.spread();
+    }
   });
 }
 

@@ -55,6 +55,7 @@ class LayoutPlan {
   void placeRunsToScan();
   void placeAccesses();
   void placeAsyncGathersAndScans();
+  void placeCarriedBesideVectors();
   void placeShortSums();
   void placeWidened();
   void placeTurned();

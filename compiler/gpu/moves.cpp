@@ -2,11 +2,14 @@
 #include "compiler/gpu/moves.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "compiler/analysis/known_values.h"
 #include "compiler/dialect/tiles.h"
+#include "compiler/gpu/scratch.h"
 #include "compiler/layout/relations.h"
 
 namespace tile::ir {
@@ -280,58 +283,120 @@ std::optional<std::vector<std::vector<int>>> linesOf(TakeOp op) {
   return lines;
 }
 
-// How often shared memory is asked for what lanes want at these bytes at once: each bank gives one word a time.
-static int64_t requests(llvm::ArrayRef<int64_t> bytes) {
+namespace {
+
+// How often shared memory is asked for what lanes want, each so many bytes from its place on: 128 bytes of lanes that
+// follow each other at once, and of these each bank gives one word a time.
+int64_t requests(llvm::ArrayRef<int64_t> places, int64_t bytes) {
   constexpr int64_t kBanks = 32, kWord = 4;
-  std::map<int64_t, std::set<int64_t>> words;
-  size_t most = 0;
-  for (int64_t byte : bytes) {
-    auto& bank = words[byte / kWord % kBanks];
-    bank.insert(byte / kWord);
-    most = std::max(most, bank.size());
+  const size_t together = static_cast<size_t>(kBanks * kWord / std::max(bytes, kWord));
+  int64_t total = 0;
+  for (size_t first = 0; first < places.size(); first += together) {
+    SmallVector<int64_t, 64> words;
+    for (int64_t place : places.slice(first, std::min(together, places.size() - first)))
+      for (int64_t word = place / kWord; word * kWord < place + bytes; ++word) words.push_back(word);
+    llvm::sort(words);
+    words.erase(llvm::unique(words), words.end());
+    std::array<int64_t, kBanks> wanted{};
+    for (int64_t word : words) ++wanted[word % kBanks];
+    total += *llvm::max_element(wanted);
   }
-  return static_cast<int64_t>(most);
+  return total;
 }
 
-int64_t gapForTakes(Value source, int64_t row) {
-  constexpr int64_t kGap = 4;
-  constexpr double kWorth = 1.5;  // times fewer requests, for the addresses
-  const layout::Layout from = layoutOrDie(source);
-  const int64_t bytes = elementBytes(source.getType());
-  if (bytes > kGap || tileBytes(source.getType()) <= row) return 0;
-  int64_t plain = 0, withGaps = 0;
-  // What lanes want of one register each, in all warps.
-  auto count = [&](const layout::Layout& layout, int reg, bool inBoth,
-                   llvm::function_ref<layout::Coord(layout::Coord)> at) {
+// What lanes of a warp move at once: the first bytes of each in the tile without gaps.
+struct Access {
+  SmallVector<int64_t> places;
+  int64_t elements;  ///< side by side
+};
+
+// All accesses of a layout's threads, in runs of so many elements.
+void accesses(const layout::Layout& layout, int vector, std::vector<Access>& into,
+              llvm::function_ref<int64_t(layout::Coord)> placeOf) {
+  for (const std::vector<int>& run : layout.runs(std::max(0, layout.rank() - 1), vector))
     for (int warp = 0; warp < layout.numWarps(); ++warp) {
-      SmallVector<int64_t> places, apart;
+      Access access{{}, static_cast<int64_t>(run.size())};
       for (int lane = 0; lane < layout.numLanes(); ++lane) {
-        const layout::Coord coord = layout.coordOf(reg, lane, warp);
-        if (!layout.inTile(coord)) continue;
-        places.push_back(rowMajor(at(coord), from.shape()) * bytes);
-        apart.push_back(places.back() + places.back() / row * kGap);
+        const layout::Coord coord = layout.coordOf(run[0], lane, warp);
+        if (layout.inTile(coord)) access.places.push_back(placeOf(coord));
       }
-      plain += inBoth ? requests(places) : 1;
-      withGaps += requests(apart);
+      if (!access.places.empty()) into.push_back(std::move(access));
     }
-  };
-  bool isRead = false;
+}
+
+int64_t requests(llvm::ArrayRef<Access> accesses, int64_t bytes, Gaps gaps) {
+  int64_t total = 0;
+  for (const Access& access : accesses) {
+    const int64_t atOnce = gaps.keepVectors() ? access.elements : 1;
+    for (int64_t i = 0; i < access.elements; i += atOnce) {
+      SmallVector<int64_t> places;
+      for (int64_t place : access.places) places.push_back(gaps.place(place + i * bytes));
+      total += requests(places, atOnce * bytes);
+    }
+  }
+  return total;
+}
+
+}  // namespace
+
+int rowVector(const layout::Layout& layout, int bytes) {
+  if (layout.rank() == 0) return 1;
+  const int last = layout.rank() - 1;
+  int64_t vector = std::gcd<int64_t>(layout.runLength(last), std::max(1, 16 / bytes));
+  vector = std::gcd(vector, layout.shape()[last]);
+  return static_cast<int>(vector & -vector);
+}
+
+int takenVector(TakeOp op) {
+  const layout::Layout to = layoutOrDie(op.getResult());
+  return static_cast<int>(op.getAxis()) + 1 < to.rank() ? rowVector(to, elementBytes(op.getType())) : 1;
+}
+
+Gaps gapsOf(TakeOp op) {
+  auto gaps = op->getAttrOfType<DenseI64ArrayAttr>(kScratchGapsAttr);
+  return gaps ? Gaps{gaps[1], gaps[0]} : Gaps{};
+}
+
+Gaps gapsForTakes(Value source) {
+  constexpr double kWorth = 1.5;  // times fewer requests, for the addresses
+  constexpr double kClearly = 0.9;
+  constexpr int64_t kWord = 4, kBank = 128, kVector = 16;
+  const layout::Layout from = layoutOrDie(source);
+  const int bytes = elementBytes(source.getType());
+  const int64_t all = tileBytes(source.getType());
+  std::vector<Access> wanted;
   for (Operation* user : source.getUsers()) {
     auto take = dyn_cast<TakeOp>(user);
     const auto indices = take ? knownValues(take.getIndices()) : std::nullopt;
     if (!indices || planMove(take, *indices)) continue;
-    isRead = true;
-    const layout::Layout to = layoutOrDie(take.getResult());
-    // Runs that are taken from other rows are read as vectors, too.
-    const bool isAcross = static_cast<int>(take.getAxis()) + 1 < to.rank() && to.runLength(to.rank() - 1) > 1;
-    for (int reg = 0; reg < to.numRegs(); ++reg)
-      count(to, reg, !isAcross, [&](const layout::Coord& coord) { return takenFrom(take, *indices, coord); });
+    accesses(layoutOrDie(take.getResult()), takenVector(take), wanted, [&](layout::Coord coord) {
+      return rowMajor(takenFrom(take, *indices, std::move(coord)), from.shape()) * bytes;
+    });
   }
-  if (!isRead) return 0;
-  // Without gaps runs are written as vectors: a request for every word of a lane.
-  for (int reg = 0; reg < from.numRegs(); ++reg)
-    count(from, reg, false, [](const layout::Coord& coord) { return coord; });
-  return plain > kWorth * double(withGaps) ? kGap : 0;
+  if (wanted.empty()) return {};
+  // In loops all places would be kept in registers, in front of them: only what is read in single elements counts there.
+  auto* around = source.getParentBlock()->getParentOp();
+  const bool isInLoop = isa<LoopLikeOpInterface>(around) || around->getParentOfType<LoopLikeOpInterface>();
+  int64_t plain = 0;
+  for (const Access& access : wanted)
+    plain += isInLoop && access.elements > 1 ? access.elements : requests(access, bytes, {});
+  const size_t reads = wanted.size();
+  accesses(from, rowVector(from, bytes), wanted,
+           [&](const layout::Coord& coord) { return rowMajor(coord, from.shape()) * bytes; });
+  for (const Access& access : llvm::ArrayRef(wanted).drop_front(reads))
+    plain += isInLoop ? access.elements : requests(access, bytes, {});
+  Gaps best;
+  int64_t least = plain;
+  auto consider = [&](Gaps gaps) {
+    if (gaps.bytes < bytes || all <= gaps.row) return;
+    const int64_t count = requests(wanted, bytes, gaps);
+    if (double(count) < kClearly * double(least)) best = gaps, least = count;
+  };
+  // Long rows first: they cost least memory.
+  const int64_t longest = isInLoop ? 0 : static_cast<int64_t>(llvm::bit_floor(static_cast<uint64_t>(all)));
+  for (int64_t row = longest; row >= kBank; row /= 2) consider({row, kVector});
+  consider({kBank, kWord});
+  return double(plain) > kWorth * double(least) ? best : Gaps{};
 }
 
 }  // namespace tile::ir

@@ -61,10 +61,25 @@ std::optional<TakeMove> planMove(TakeOp op);
 /// is one of the registers lines[i], by its index. Nullopt: it is not like that, or the axis is long.
 std::optional<std::vector<std::vector<int>>> linesOf(TakeOp op);
 
-/// Bytes to leave free behind every `row` bytes of a tile that takes read from shared memory: where they are known to
-/// read it in steps, as threads do that hold runs of neighbours, lanes that would meet in one bank then do not. 0:
-/// none.
-int64_t gapForTakes(mlir::Value source, int64_t row);
+/// How a tile lies in shared memory in row-major order with `bytes` left free behind every `row` bytes. None: 0.
+struct Gaps {
+  int64_t row = 0, bytes = 0;
+  explicit operator bool() const { return bytes != 0; }
+  /// Runs of elements stay aligned; else they move one by one.
+  bool keepVectors() const { return bytes % 16 == 0; }
+  int64_t place(int64_t byte) const { return bytes ? byte + byte / row * bytes : byte; }
+};
+
+/// Of a tile that takes read from shared memory: where they are known to read it in steps, as threads do that hold runs
+/// of neighbours, or threads write runs far apart, lanes that would meet in one bank then do not.
+Gaps gapsForTakes(mlir::Value source);
+/// What place_buffers has decided for the take.
+Gaps gapsOf(TakeOp op);
+
+/// Elements of rows that a thread with this layout moves at once.
+int rowVector(const layout::Layout& layout, int elementBytes);
+/// The same of what the op reads: along another axis than its own neighbours stay neighbours.
+int takenVector(TakeOp op);
 
 /// Bytes of an element in shared or global memory.
 int elementBytes(mlir::Type type);

@@ -102,7 +102,20 @@ class Placer {
     collect();
   }
 
+  /// Gaps in what takes read are not worth it where they leave no room to take turns: that costs barriers.
   int64_t place(const Target& target) {
+    const int64_t total = placePieces(target);
+    if (gaps_.empty() || !isTight_) return total;
+    for (auto [take, gaps] : gaps_) take->removeAttr(kScratchGapsAttr);
+    collect();
+    const int64_t without = placePieces(target);
+    if (!isTight_) return without;
+    for (auto [take, gaps] : gaps_) take->setAttr(kScratchGapsAttr, gaps);
+    collect();
+    return placePieces(target);
+  }
+
+  int64_t placePieces(const Target& target) {
     const int64_t total = placeGroups(target);
     if (!alignPieces()) return total;
     const int64_t aligned = placeGroups(target), limit = sharedBytesEach(target, programsWanted(target));
@@ -160,11 +173,13 @@ class Placer {
     // whose writers and readers have met meanwhile. Without, the scratch of ops that follow each other takes turns,
     // where even as many programs as a multiprocessor has threads for find room.
     SpecializeOp roles = rolesOf();
+    isTight_ = false;
     if (!(roles ? rest() : restScratch())) return tight;
     const int64_t loose = arrange();
     const int programs = roles ? static_cast<int>(roles.getPrograms()) : mostPrograms(target);
     if (loose == tight || loose <= sharedBytesEach(target, programs)) return loose;
     for (Buffer& buffer : buffers_) buffer.end = buffer.lastUse;
+    isTight_ = true;
     return arrange();
   }
 
@@ -261,10 +276,13 @@ class Placer {
     llvm::DenseSet<Value> seen;
     func_.walk([&](TakeOp take) {
       const Value source = take.getSource();
-      const int64_t gap = seen.insert(source).second ? gapForTakes(source, kGapRow) : 0;
-      if (!gap) return;
+      const Gaps gaps = seen.insert(source).second ? gapsForTakes(source) : Gaps{};
+      if (!gaps) return;
       for (Operation* user : source.getUsers())
-        if (isa<TakeOp>(user)) user->setAttr(kScratchGapAttr, Builder(user->getContext()).getI64IntegerAttr(gap));
+        if (isa<TakeOp>(user)) {
+          user->setAttr(kScratchGapsAttr, DenseI64ArrayAttr::get(user->getContext(), {gaps.bytes, gaps.row}));
+          gaps_.emplace_back(user, user->getAttr(kScratchGapsAttr));
+        }
     });
   }
 
@@ -295,7 +313,7 @@ class Placer {
           first = op;
           return buffers_.push_back({op, scratch->bytes, scratch->alignment, 0, order_.end(func_), -1});
         }
-        if (auto take = dyn_cast<TakeOp>(op); take && scratch->bytes <= kMostSharedTake) {
+        if (auto take = dyn_cast<TakeOp>(op); take && tileBytes(take.getSource().getType()) <= kMostSharedTake) {
           Operation* loop = op->hasAttr(kReadsCopyAttr) ? behindCopy(take, takes) : nullptr;
           auto [at, isFirst] =
               takes.try_emplace({take.getSource(), loop ? loop->getBlock() : op->getBlock()}, buffers_.size());
@@ -435,6 +453,8 @@ class Placer {
   func::FuncOp func_;
   ProgramOrder order_;
   std::vector<Buffer> buffers_;
+  std::vector<std::pair<Operation*, Attribute>> gaps_;  ///< of takes
+  bool isTight_ = false;                                ///< there was no room to take turns
   llvm::DenseMap<Operation*, Operation*> meetings_;  ///< who only gets: the op that puts for it
   llvm::DenseMap<Operation*, SmallVector<Operation*>> sharers_;  ///< of the scratch of the first of them
 };

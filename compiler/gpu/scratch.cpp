@@ -66,7 +66,7 @@ std::optional<Scratch> scratchOf(Operation* op) {
         if (!o->hasAttr(kMakesCopyAttr) && (planMove(o) || linesOf(o))) return std::nullopt;
         auto source = cast<RankedTensorType>(o.getSource().getType());
         int64_t bytes = source.getNumElements() * elementBytes(source);
-        if (auto gap = o->getAttrOfType<IntegerAttr>(kScratchGapAttr)) bytes += bytes / kGapRow * gap.getInt();
+        bytes = gapsOf(o).place(bytes);
         return Scratch{bytes, 16, "take from " + tileText(source)};
       })
       .Case<HistogramOp>([](HistogramOp o) -> std::optional<Scratch> {

@@ -26,9 +26,8 @@ inline constexpr const char* kMetAttr = "tile.met";
 /// The others; none: it meets alone.
 llvm::SmallVector<mlir::Operation*> metWith(mlir::Operation* first);
 
-/// On takes from a tile that lies in shared memory with gaps: i64, bytes left free behind every kGapRow.
-inline constexpr const char* kScratchGapAttr = "tile.scratch_gap";
-inline constexpr int64_t kGapRow = 128;
+/// On takes from a tile that lies in shared memory with gaps (moves.h): array of i64, `bytes` left free behind `row`.
+inline constexpr const char* kScratchGapsAttr = "tile.scratch_gaps";
 
 struct Scratch {
   int64_t bytes = 0, alignment = 16;

@@ -44,3 +44,28 @@ func.func @vector(%x: !tile.view<1xf32> {tile.align = 16 : i32, tile.unit_stride
   }
   return
 }
+
+// -----
+
+// Of copies that follow each other the second one reads before the first one stores: both are on their way together.
+// CHECK-LABEL: entry both(
+// CHECK: ld.global.b16
+// CHECK-NOT: st.shared
+// CHECK-COUNT-15: ld.global.b16
+// CHECK-NOT: ld.global.b16
+// CHECK-COUNT-16: st.shared.b16
+// CHECK: ret;
+func.func @both(%a: !tile.view<2xf16>, %b: !tile.view<2xf16>, %y: !tile.view<2xf16>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %s = tile.smem_alloc : !tile.smem<32x32xf16, minor = 1>
+  %t = tile.smem_alloc : !tile.smem<32x32xf16, minor = 1>
+  tile.async_copy %a[%c0, %c0 : i32, i32] to %s box [32, 32] : !tile.view<2xf16>, !tile.smem<32x32xf16, minor = 1>
+  tile.async_copy %b[%c0, %c0 : i32, i32] to %t box [32, 32] : !tile.view<2xf16>, !tile.smem<32x32xf16, minor = 1>
+  tile.async_commit
+  tile.async_wait 0
+  %x = tile.smem_load %s : !tile.smem<32x32xf16, minor = 1> -> tensor<32x32xf16>
+  %z = tile.smem_load %t : !tile.smem<32x32xf16, minor = 1> -> tensor<32x32xf16>
+  %sum = arith.addf %x, %z : tensor<32x32xf16>
+  tile.store %sum, %y[%c0, %c0 : i32, i32] : tensor<32x32xf16>, !tile.view<2xf16>
+  return
+}

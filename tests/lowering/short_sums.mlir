@@ -77,3 +77,32 @@ func.func @scattered(%x: !tile.view<1xi8> {tile.align = 16 : i32, tile.unit_stri
   %old = tile.atomic_rmw or relaxed gpu %y offsets %i : tensor<512xi32>, %bit : !tile.ptr<i32>, tensor<512xi32> -> tensor<512xi32>
   return
 }
+
+// -----
+// The same along an axis as long as the bits of a word, of what was made of vectors: every thread has the bits of its own.
+// CHECK-LABEL: @bits
+// CHECK: tile.reduce {{.*}} axis 2 : (tensor<256x8x32xi32, #tile.layout<256x8x32 regs [2:32*1, 1:4*1, 0:4*64] lanes [1:2*4, 0:16*1] warps [0:4*16]>>)
+// CHECK-NOT: tile.convert
+// CHECK: return
+func.func @bits(%V: !tile.ptr<i32> {tile.align = 16 : i32}, %C: !tile.view<2xi32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 16, 1>}) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %one = arith.constant dense<1> : tensor<256x1x32xi32>
+  %i = tile.iota : tensor<256xi32>
+  %b = tile.iota : tensor<32xi32>
+  %rows = tile.reshape %i : tensor<256xi32> -> tensor<256x1x1xi32>
+  %bits = tile.reshape %b : tensor<32xi32> -> tensor<1x1x32xi32>
+  %r = tile.broadcast %rows : tensor<256x1x1xi32> -> tensor<256x1x32xi32>
+  %s = tile.broadcast %bits : tensor<1x1x32xi32> -> tensor<256x1x32xi32>
+  %shifted = arith.shrui %r, %s : tensor<256x1x32xi32>
+  %set = arith.andi %shifted, %one : tensor<256x1x32xi32>
+  %wide = tile.broadcast %set : tensor<256x1x32xi32> -> tensor<256x8x32xi32>
+  %x = arith.muli %wide, %wide : tensor<256x8x32xi32>
+  %sum = tile.reduce %x axis 2 : (tensor<256x8x32xi32>) -> tensor<256x8x1xi32> {
+  ^bb0(%p: i32, %q: i32):
+    %t = arith.xori %p, %q : i32
+    tile.yield %t : i32
+  }
+  %flat = tile.reshape %sum : tensor<256x8x1xi32> -> tensor<256x8xi32>
+  tile.store %flat, %C[%c0, %c0 : i32, i32] : tensor<256x8xi32>, !tile.view<2xi32>
+  return
+}

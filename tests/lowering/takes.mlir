@@ -36,8 +36,8 @@ func.func @takes(%x: !tile.view<1xf32>, %y: !tile.view<1xf32>, %z: !tile.view<1x
 
 // Threads hold runs of neighbours: known steps along a tile would meet in one bank, but for a gap behind every 128 bytes.
 // CHECK-LABEL: func.func @steps
-// CHECK: tile.take {{.*}}tile.scratch = {{[0-9]+}} : i32, tile.scratch_gap = 4
-// CHECK: tile.take {{.*}}tile.scratch_filled, tile.scratch_gap = 4
+// CHECK: tile.take {{.*}}tile.scratch = {{[0-9]+}} : i32, tile.scratch_gaps = array<i64: 4, 128>
+// CHECK: tile.take {{.*}}tile.scratch_filled, tile.scratch_gaps = array<i64: 4, 128>
 func.func @steps(%x: !tile.view<1xf32> {tile.align = 16 : i32, tile.unit_stride = 0 : i32, tile.dim_multiple_of = array<i32: 16>}, %y: !tile.view<1xf32>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
   %c0 = arith.constant 0 : i32
   %by = arith.constant dense<37> : tensor<1024xi32>

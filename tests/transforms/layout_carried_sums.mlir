@@ -83,3 +83,37 @@ func.func @landed(%x: !tile.view<2xf32>, %a: !tile.view<2xf32>, %y: !tile.view<2
   tile.store %r, %y[%c0, %c0 : i32, i32] : tensor<32x32xf32>, !tile.view<2xf32>
   return
 }
+
+// -----
+// Sums of vectors in a row for each group, combined behind the loop: as the vectors are read, with all rows in a thread.
+// CHECK-LABEL: func.func @groups
+// CHECK: scf.for {{.*}} -> (tensor<6x256xi64, #tile.layout<6x256 regs [1:2*1, 0:6*1] lanes [1:32*2] warps [1:4*64]>>)
+// CHECK-NOT: tile.convert
+// CHECK: scf.yield
+func.func @groups(%x: !tile.view<1xi64> {tile.align = 16 : i32, tile.unit_stride = 0 : i32}, %g: !tile.view<1xi32> {tile.align = 16 : i32, tile.unit_stride = 0 : i32}, %y: !tile.view<2xi64>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c256 = arith.constant 256 : i32
+  %zero = arith.constant dense<0> : tensor<6x256xi64>
+  %i = tile.iota : tensor<6xi32>
+  %column = tile.reshape %i : tensor<6xi32> -> tensor<6x1xi32>
+  %groups = tile.broadcast %column : tensor<6x1xi32> -> tensor<6x256xi32>
+  %r = scf.for %t = %c0 to %n step %c256 iter_args(%sums = %zero) -> (tensor<6x256xi64>) : i32 {
+    %a = tile.load %x[%t : i32] : !tile.view<1xi64> -> tensor<256xi64>
+    %b = tile.load %g[%t : i32] : !tile.view<1xi32> -> tensor<256xi32>
+    %ar = tile.reshape %a : tensor<256xi64> -> tensor<1x256xi64>
+    %br = tile.reshape %b : tensor<256xi32> -> tensor<1x256xi32>
+    %wide = tile.broadcast %ar : tensor<1x256xi64> -> tensor<6x256xi64>
+    %of = tile.broadcast %br : tensor<1x256xi32> -> tensor<6x256xi32>
+    %mine = arith.cmpi eq, %of, %groups : tensor<6x256xi32>
+    %add = arith.select %mine, %wide, %zero : tensor<6x256xi1>, tensor<6x256xi64>
+    %next = arith.addi %sums, %add : tensor<6x256xi64>
+    scf.yield %next : tensor<6x256xi64>
+  }
+  %sum = tile.reduce %r axis 1 : (tensor<6x256xi64>) -> tensor<6x1xi64> {
+  ^bb0(%u: i64, %v: i64):
+    %w = arith.addi %u, %v : i64
+    tile.yield %w : i64
+  }
+  tile.store %sum, %y[%c0, %c0 : i32, i32] : tensor<6x1xi64>, !tile.view<2xi64>
+  return
+}

@@ -441,38 +441,38 @@ Register r6("report", [](Env& e) {
 });
 
 // --- minimizers: of every window of W neighbouring k-mers (two bits a base, both strands) the one of the smallest
-// hash; a bit says where one is chosen
+// hash; a bit says where one is chosen. A program hashes B k-mers once and looks at twice as many of them each time
 struct MinimizerCfg {
   int B = 256, K = 15, W = 10, warps = 4;
 };
 auto minimizers =
     kernel("user_minimizers", [](const MinimizerCfg& c, Ptr<const uint8_t> bases, Ptr<uint32_t> chosen, I32 n) {
-      // chosen [(n + 31) / 32] starts as zeros; the k-mers of a program's windows are B + W - 1
+      // chosen [(n + 31) / 32] starts as zeros; a word of 32 bits of hash and the k-mer's number
       num_warps(c.warps);
+      static_check(2 * c.K <= 32, "k-mers of 32 bits");
       const uint64_t mask = (1ull << (2 * c.K)) - 1;
-      auto first = program_id(0) * c.B;
-      auto hash_at = [&](Tile at) {  // of the k-mer that begins there
-        Tile forth = zeros({c.B}, u64), back = forth;
-        for (int i = 0; i < c.K; ++i) {
-          auto x = cast(load(bases + at + i, {.mask = at + i < n}), u64);
-          forth = (forth << 2) | x, back = back | ((3 - x) << (2 * i));
-        }
-        Tile h = min(forth, back);
-        h = (~h + (h << 21)) & mask, h = h ^ (h >> 24), h = (h + (h << 3) + (h << 8)) & mask;
-        h = h ^ (h >> 14), h = (h + (h << 2) + (h << 4)) & mask, h = h ^ (h >> 28), h = (h + (h << 31)) & mask;
-        return where(at + c.K <= n, h, UINT64_MAX);
-      };
-      auto at = first + arange(0, c.B);
-      Tile best = hash_at(at), where_ = at;
-      for (int w = 1; w < c.W; ++w) {
-        auto h = hash_at(at + w);
-        auto better = h < best;
-        best = where(better, h, best), where_ = where(better, at + w, where_);
+      const int windows = c.B - c.W + 1, bits = 20;
+      auto first = program_id(0) * windows;
+      auto i = arange(0, c.B), at = first + i;
+      Tile forth = zeros({c.B}, u32), back = forth;
+      for (int k = 0; k < c.K; ++k) {
+        auto x = cast(load(bases + at + k, {.mask = at + k < n}), u32);
+        forth = (forth << 2) | x, back = back | ((3 - x) << (2 * k));
       }
-      auto window = at + c.W - 1 + c.K <= n;
-      atomic_or(chosen + where_ / 32, full({c.B}, 1u, u32) << cast(where_ % 32, u32),
-                {.mask = window, .order = Order::relaxed});
-    }).grid([](const MinimizerCfg& c, auto, auto, int n) { return Grid{cdiv(n, c.B)}; });
+      Tile h = cast(min(forth, back), u64);
+      h = (~h + (h << 21)) & mask, h = h ^ (h >> 24), h = (h + (h << 3) + (h << 8)) & mask;
+      h = h ^ (h >> 14), h = (h + (h << 2) + (h << 4)) & mask, h = h ^ (h >> 28), h = (h + (h << 31)) & mask;
+      Tile least = where(at + c.K <= n, (h << bits) | cast(i, u64), UINT64_MAX);
+      auto ahead = [&](int by) { least = min(least, take(least, min(i + by, c.B - 1), 0)); };
+      int span = 1;
+      for (; 2 * span <= c.W; span *= 2) ahead(span);
+      if (span < c.W) ahead(c.W - span);
+      auto place = first + cast(least & ((1ull << bits) - 1), i32);
+      auto isNew = (i == 0) | (take(place, max(i - 1, 0), 0) != place);
+      auto window = (i < windows) & (at + c.W - 1 + c.K <= n);
+      atomic_or(chosen + place / 32, full({c.B}, 1u, u32) << cast(place % 32, u32),
+                {.mask = window & isNew, .order = Order::relaxed});
+    }).grid([](const MinimizerCfg& c, auto, auto, int n) { return Grid{cdiv(n, c.B - c.W + 1)}; });
 Register r7("minimizers", [](Env& e) {
   MinimizerCfg c;
   if (!e.big) c = {48, 7, 5, 1};
@@ -579,7 +579,7 @@ Register r8("matrix_profile", [](Env& e) {
 // --- fields compressed in blocks of 4 x 4 x 4 (ZFP, fixed rate): a common exponent, a transform along every axis in
 // integers, bits of all numbers plane by plane, a word of 64 each
 struct ZfpCfg {
-  int B = 32, planes = 8, warps = 4;
+  int B = 32, planes = 8, warps = 1;  // a block a thread
 };
 auto zfp =
     kernel("user_zfp", [](const ZfpCfg& c, Tensor<const float, 3> X, Ptr<uint64_t> words, Ptr<int16_t> exponents) {

@@ -31,8 +31,8 @@ class ChunkCopier {
   void copy(Value* target, Value* source, Value* read, Value* partial, Value* write) {
     if (bytes_ < 4) {
       e_.roles().storesChunks = true;
-      pending_.push_back({target, source, e_.andAll({read, write}), write});
       if (pending_.size() == kBatch) finish();
+      pending_.push_back({target, source, e_.andAll({read, write}), write});
       return;
     }
     IRBuilder<>& b = e_.b;
@@ -47,16 +47,27 @@ class ChunkCopier {
     });
   }
 
-  void finish() {
+  /// `more`: the copy that follows at once begins to read before what this one has read is stored.
+  void finish(bool more = false) {
     Type* type = e_.b.getIntNTy(8 * bytes_);
-    SmallVector<Value*> loaded;
+    SmallVector<KernelRoles::ReadChunk> loaded;
     for (const Pending& p : pending_)
-      loaded.push_back(loadVector(e_, p.source, type, 1, p.read, {Constant::getNullValue(type)}, cache_)[0]);
-    for (auto [p, value] : zip(pending_, loaded)) storeVector(e_, p.target, {value}, p.write);
+      loaded.push_back(
+          {p.target, loadVector(e_, p.source, type, 1, p.read, {Constant::getNullValue(type)}, cache_)[0], p.write});
     pending_.clear();
+    auto& read = e_.roles().readChunks;
+    storeRead();
+    read = std::move(loaded);
+    if (!more) storeRead();
   }
 
  private:
+  void storeRead() {
+    auto& read = e_.roles().readChunks;
+    for (const KernelRoles::ReadChunk& chunk : read) storeVector(e_, chunk.target, {chunk.value}, chunk.write);
+    read.clear();
+  }
+
   static constexpr size_t kBatch = 16;
   struct Pending {
     Value *target, *source, *read, *write;
@@ -203,10 +214,18 @@ class BoxCopy {
                     e_.andAll({rowInBox, colInBox}));
       }
     }
-    copier.finish();
+    copier.finish(chunk_ < 4 && isFollowed());
   }
 
  private:
+  /// By another copy through registers, with nothing between them that touches memory.
+  bool isFollowed() {
+    mlir::Operation* next = op_->getNextNode();
+    while (next && next->getNumRegions() == 0 && mlir::isMemoryEffectFree(next)) next = next->getNextNode();
+    auto copy = mlir::dyn_cast_or_null<AsyncCopyOp>(next);
+    return copy && copy.getTarget().getType().elementBytes() < 4 && copyBytes(copy, e_.facts()) < 4;
+  }
+
   /// A power of two. One that divides the row leaves nobody idle and needs no condition, if it reads 64 bytes in a row.
   static int threadsPerRow(int64_t chunksPerRow) {
     const int64_t divisor = chunksPerRow & -chunksPerRow;

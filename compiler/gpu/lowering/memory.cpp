@@ -158,11 +158,59 @@ Regs branch(Emitter& e, llvm::Value* fast, llvm::function_ref<Regs(bool)> body) 
 // `make` builds the access anew on each path: addresses it caches must not cross between them.
 using MakeAccess = llvm::function_ref<std::unique_ptr<Access>()>;
 
+// Narrow elements are taken out of words behind the join: in front of it whoever goes the fast way would wait for them
+// before the next load could begin.
+Regs loadWordsOrElements(Emitter& e, MakeAccess make, const layout::Layout& layout, llvm::Type* element,
+                         llvm::ArrayRef<llvm::Value*> fallback, CacheHint cache) {
+  constexpr int kWord = 4;
+  auto access = make();
+  const auto runs = access->runs(access->width.aligned, /*unique=*/false);
+  const int bytes = memoryBytes(element), perWord = std::min(kWord / bytes, access->width.aligned);
+  const int wordsOfRun = access->width.aligned / perWord;
+  llvm::Type* word = e.b.getIntNTy(8 * bytes * perWord);
+  llvm::Value* fast = access->allInside();
+  const Regs both = branch(e, fast, [&](bool isFast) {
+    auto own = make();
+    Regs words(runs.size() * wordsOfRun, llvm::Constant::getNullValue(word));
+    Regs elements;
+    if (isFast) {
+      // No constant: what widens the elements would move in front of the join.
+      llvm::Value* none = e.inlineAsm(e.b.getInt16Ty(), "mov.b16 $0, 0;", "=h", {}, /*pure=*/true);
+      none = e.b.CreateBitCast(e.b.CreateTrunc(none, e.b.getIntNTy(8 * bytes)), element);
+      elements.assign(layout.numRegs(), none);
+      words.clear();
+      for (const auto& run : runs)
+        words.append(loadVector(e, own->address(run[0]), word, wordsOfRun, nullptr, {}, cache));
+    } else {
+      elements = loadRuns(e, *own, layout, own->width.masked, true, element, fallback, cache);
+    }
+    words.append(elements);
+    return words;
+  });
+  Regs result(both.begin() + static_cast<long>(runs.size() * wordsOfRun), both.end());
+  for (size_t r = 0; r < runs.size(); ++r)
+    for (size_t i = 0; i < runs[r].size(); ++i) {
+      // By a shift: vectors of elements would be made of the word where it is loaded.
+      llvm::Value* taken = both[r * wordsOfRun + i / perWord];
+      if (const size_t at = i % perWord) taken = e.b.CreateLShr(taken, at * 8 * bytes);
+      taken = e.b.CreateBitCast(e.b.CreateTrunc(taken, e.b.getIntNTy(8 * bytes)), element);
+      llvm::Value*& value = result[runs[r][i]];
+      value = e.b.CreateSelect(fast, taken, value);
+    }
+  return result;
+}
+
 Regs emitLoadTile(Emitter& e, MakeAccess make, const layout::Layout& layout, llvm::Type* element,
                   llvm::ArrayRef<llvm::Value*> fallback, CacheHint cache) {
   auto access = make();
   if (!splits(*access, layout))
     return loadRuns(e, *access, layout, access->width.masked, true, element, fallback, cache);
+  const auto alike = llvm::enumerate(access->firstAlike);
+  const bool isOwn = llvm::all_of(alike, [](const auto& reg) { return reg.value() == reg.index(); });
+  constexpr int kFew = 8;  // elements that may wait in words and one by one
+  const int bits = static_cast<int>(element->getScalarSizeInBits());
+  if (bits > 1 && bits < 32 && isOwn && access->width.aligned > 1 && layout.numRegs() <= kFew)
+    return loadWordsOrElements(e, make, layout, element, fallback, cache);
   return branch(e, access->allInside(), [&](bool fast) {
     auto own = make();
     return loadRuns(e, *own, layout, fast ? own->width.aligned : own->width.masked, !fast, element, fallback, cache);

@@ -60,6 +60,11 @@ class KernelRoles {
   llvm::Value* program[3] = {};    ///< ids inside a work loop, null outside
   llvm::AllocaInst* madeBlock = nullptr;  ///< i32: where this program's made maps are; of the thread that copies
   llvm::DenseMap<mlir::Value, RingCursor> cursors;
+  /// Chunks that copies have read and not yet put into shared memory: the next copy begins to read first.
+  struct ReadChunk {
+    llvm::Value *target, *value, *write;
+  };
+  llvm::SmallVector<ReadChunk> readChunks;
   bool storesChunks = false;  ///< threads of the producer put chunks of the stage at hand there by plain stores
 
  private:

@@ -209,42 +209,39 @@ static llvm::Value* emitHandovers(Emitter& e, llvm::ArrayRef<Handover> handovers
   return result;
 }
 
-/// An element, by its number, of a tile in row-major order at `base` with `gap` bytes behind every kGapRow.
-static llvm::Value* placeWithGaps(Emitter& e, llvm::Value* base, llvm::Value* element, int64_t bytes, int64_t gap) {
-  if (gap) {
-    llvm::Value* rows = e.b.CreateUDiv(element, e.i32(kGapRow / bytes));
-    element = e.b.CreateAdd(element, e.b.CreateMul(rows, e.i32(gap / bytes)));
+/// An element, by its number, of a tile in row-major order at `base`.
+static llvm::Value* placeWithGaps(Emitter& e, llvm::Value* base, llvm::Value* element, int64_t bytes, Gaps gaps) {
+  if (gaps) {
+    llvm::Value* rows = e.b.CreateUDiv(element, e.i32(gaps.row / bytes));
+    element = e.b.CreateAdd(element, e.b.CreateMul(rows, e.i32(gaps.bytes / bytes)));
   }
   return e.b.CreatePtrAdd(base, e.b.CreateMul(element, e.i32(bytes)));
 }
 
-/// The tile, an element at a time.
 static void storeWithGaps(Emitter& e, llvm::Value* base, const layout::Layout& layout,
-                          llvm::ArrayRef<llvm::Value*> values, int64_t gap) {
+                          llvm::ArrayRef<llvm::Value*> values, Gaps gaps) {
   llvm::Value* first = e.isFirstReplica(layout);
   std::set<layout::Coord> written;
-  for (int reg = 0; reg < layout.numRegs(); ++reg) {
-    const layout::Coord coord = layout.regCoord(reg);
-    if (layout.isRegPadding(reg) || !written.insert(coord).second) continue;
+  const int64_t bytes = memoryBytes(values[0]->getType());
+  const int vector = gaps.keepVectors() ? rowVector(layout, static_cast<int>(bytes)) : 1;
+  for (const std::vector<int>& run : layout.runs(std::max(0, layout.rank() - 1), vector)) {
+    const layout::Coord coord = layout.regCoord(run[0]);
+    if (layout.isRegPadding(run[0]) || !written.insert(coord).second) continue;
     llvm::Value* at = e.i32(0);
     for (int dim = 0; dim < layout.rank(); ++dim)
       at = e.b.CreateAdd(e.b.CreateMul(at, e.i32(layout.shape()[dim])),
                          e.b.CreateAdd(e.threadCoord(layout, dim), e.i32(coord[dim])));
-    llvm::Value* place = placeWithGaps(e, base, at, memoryBytes(values[reg]->getType()), gap);
-    storeVector(e, place, {values[reg]}, e.andAll({first, e.inTile(layout, reg)}));
+    Regs group;
+    for (int reg : run) group.push_back(values[reg]);
+    storeVector(e, placeWithGaps(e, base, at, bytes, gaps), group, e.andAll({first, e.inTile(layout, run[0])}));
   }
-}
-
-static int64_t gapOf(TakeOp op) {
-  auto gap = op->getAttrOfType<IntegerAttr>(kScratchGapAttr);
-  return gap ? gap.getInt() : 0;
 }
 
 static void putTake(Emitter& e, TakeOp op) {
   const layout::Layout& from = e.layoutOf(op.getSource());
   const Regs values(e.regs(op.getSource()));
-  if (const int64_t gap = gapOf(op))
-    storeWithGaps(e, e.scratch(op), from, values, gap);
+  if (const Gaps gaps = gapsOf(op))
+    storeWithGaps(e, e.scratch(op), from, values, gaps);
   else
     storeLinear(e, e.scratch(op), from.shape(), from, values, zeros(from.rank()));
 }
@@ -302,13 +299,11 @@ LogicalResult emitTake(Emitter& e, TakeOp op) {
   }
   int64_t bytes = memoryBytes(element);
   llvm::Value* base = e.scratch(op);
-  const int64_t gap = gapOf(op);
+  const Gaps gaps = gapsOf(op);
   if (failed(fillScratch(e, op))) return failure();
   llvm::ArrayRef<llvm::Value*> indices = e.regs(op.getIndices());
   const int last = std::max(0, from.rank() - 1);
-  // Along another axis neighbours stay neighbours.
-  const int vector =
-      static_cast<int>(op.getAxis()) < last && !gap ? linearVector(to, to.shape(), zeros(to.rank()), bytes) : 1;
+  const int vector = !gaps || gaps.keepVectors() ? takenVector(op) : 1;
   Regs result(to.numRegs(), llvm::PoisonValue::get(element));
   auto read = [&](llvm::ArrayRef<int> run) {
     layout::Coord coord = to.regCoord(run[0]);
@@ -323,7 +318,7 @@ LogicalResult emitTake(Emitter& e, TakeOp op) {
       }
       at = at ? b.CreateAdd(b.CreateMul(at, e.i32(from.shape()[dim])), index) : index;
     }
-    llvm::Value* ptr = placeWithGaps(e, base, at, bytes, gap);
+    llvm::Value* ptr = placeWithGaps(e, base, at, bytes, gaps);
     const Regs values = loadVector(e, ptr, element, static_cast<int>(run.size()), e.inTile(to, run[0]));
     for (auto [reg, value] : llvm::zip(run, values)) result[reg] = value;
   };
