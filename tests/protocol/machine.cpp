@@ -65,7 +65,11 @@ class Program {
     Walker walker(func.getBody().front(), arguments(func, inputs), inputs, setup, nullptr);
     while (walker.step() != Walker::State::finished) {
     }
-    gathers_ = roles.getProducer().walk([](RingCommitOp) { return WalkResult::interrupt(); }).wasInterrupted();
+    auto has = [&]<class Op>(Op) {
+      return roles.getProducer().walk([](Op) { return WalkResult::interrupt(); }).wasInterrupted();
+    };
+    // Warps of the producer read positions, too, where it is more than a thread.
+    ownWarps_ = has(RingCommitOp()) ? 4 : has(BallotOp()) ? 1 : 0;
     for (int agent = 0; agent <= parties_; ++agent) {
       Region& role = agent == 0             ? roles.getProducer()
                      : agent <= consumers_ ? roles.getConsumer()
@@ -329,7 +333,7 @@ class Program {
         if (number >= inputs_.items()) number = kNoItem;
         // The payload is written before the arrival that reserve() made: nothing runs in between here. The warps of a
         // producer whose threads copy read and release it like consumers.
-        if (gathers_) rings_[static_cast<size_t>(ring)].stages[static_cast<size_t>(stage)].empty.arrive(4);
+        if (ownWarps_) rings_[static_cast<size_t>(ring)].stages[static_cast<size_t>(stage)].empty.arrive(ownWarps_);
         rings_[static_cast<size_t>(ring)].stages[static_cast<size_t>(stage)].payload = number;
       } else {
         if (!acquire(ring, agent, &stage)) return false;
@@ -489,7 +493,7 @@ class Program {
   std::deque<Filling> fillings_;  ///< committed
   std::pair<int, int64_t> lastReserved_{-1, 0}, lastTurned_{-1, 0};
   std::vector<Val> turned_;  ///< not committed
-  bool gathers_ = false;  ///< the producer's threads copy
+  int ownWarps_ = 0;  ///< of the producer, that read positions
   std::vector<std::unique_ptr<Agent>> agents_;
   int64_t products_ = 0;
   bool isStuck_ = false;

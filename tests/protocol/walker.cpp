@@ -2,7 +2,9 @@
 #include "tests/protocol/walker.h"
 
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/ADT/bit.h"
 #include "llvm/Support/raw_ostream.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 
 namespace tile::ir::protocol {
 using namespace mlir;
@@ -70,6 +72,10 @@ std::optional<int64_t> evaluate(Operation* op, ArrayRef<int64_t> in) {
       .Case<arith::ExtSIOp>([&](auto) { return type.isInteger(1) ? -in[0] : in[0]; })
       .Case<arith::ExtUIOp>([&](auto) { return u(0); })
       .Case<arith::TruncIOp, arith::IndexCastOp>([&](auto) { return in[0]; })
+      .Case<math::CtPopOp>([&](auto) { return static_cast<int64_t>(llvm::popcount(u(0))); })
+      .Case<math::CountTrailingZerosOp>([&](auto) {
+        return std::min<int64_t>(llvm::countr_zero(u(0)), type.getIntOrFloatBitWidth());
+      })
       .Case<AssumeOp>([&](auto) { return in[0]; })
       .Case<PtrAddOp>([&](auto) { return in[0] + in[1]; })
       .Default([](Operation*) { return Result(); });
@@ -237,6 +243,18 @@ Walker::State Walker::endOfBlock() {
 
 /// Scalars, known or not; false: the owner's.
 bool Walker::scalar(Operation* op) {
+  if (auto ballot = dyn_cast<BallotOp>(op)) {
+    Block& asked = ballot.getSteps().front();
+    uint32_t bits = 0;
+    for (uint32_t lane = 0; lane < 32; ++lane) {
+      env[asked.getArgument(0)] = Val{lane};
+      for (Operation& inner : asked.without_terminator())
+        if (!scalar(&inner)) throw Fault{"a ballot this interpreter does not know: " + textOf(&inner)};
+      bits |= static_cast<uint32_t>(number(asked.getTerminator()->getOperand(0)) & 1) << lane;
+    }
+    env[ballot.getBits()] = Val{static_cast<int32_t>(bits)};
+    return true;
+  }
   if (isa<ProgramIdOp>(op) || op->getNumResults() != 1 || !isScalarNumber(op->getResult(0).getType()) ||
       op->getNumRegions() || isa<RingReserveOp, RingAcquireOp, TakeOverOp>(op))
     return false;
