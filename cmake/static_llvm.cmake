@@ -1,6 +1,6 @@
 # static_llvm.cmake - release builds: LLVM and MLIR from their static archives, so that a binary runs on machines without
 # them and next to another LLVM in the same process. Never mix these with the imported CMake targets: those pull in the
-# shared LLVM again, and two copies of its command-line options abort at start.
+# shared LLVM again, and two copies of its command-line options abort at start. `tile_static_llvm` is what to link.
 find_program(TILE_LLVM_CONFIG NAMES llvm-config PATHS ${LLVM_TOOLS_BINARY_DIR} NO_DEFAULT_PATH REQUIRED)
 set(tile_llvm_components nvptx x86 orcjit orcdebugging passes core support target mc asmparser bitreader bitwriter debuginfodwarf)
 execute_process(COMMAND ${TILE_LLVM_CONFIG} --link-static --libfiles ${tile_llvm_components}
@@ -8,6 +8,5 @@ execute_process(COMMAND ${TILE_LLVM_CONFIG} --link-static --libfiles ${tile_llvm
 separate_arguments(tile_llvm_archives)
 file(GLOB tile_mlir_archives ${LLVM_LIBRARY_DIRS}/libMLIR*.a)
 list(FILTER tile_mlir_archives EXCLUDE REGEX "libMLIR(CAPI|MlirOptMain|Execution|.*Runner|.*Test|Python)")
-target_link_libraries(tile_llvm INTERFACE
-  -Wl,--start-group ${tile_mlir_archives} ${tile_llvm_archives} -Wl,--end-group z zstd rt dl m
+set(tile_static_llvm -Wl,--start-group ${tile_mlir_archives} ${tile_llvm_archives} -Wl,--end-group z zstd rt dl m
   -Wl,--gc-sections)

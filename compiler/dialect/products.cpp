@@ -15,6 +15,14 @@ bool liesAcross(MmaOp op, Value operand, int kDim) {
 
 }  // namespace
 
+bool hasProduct(Operation* op) {
+  return op
+      ->walk([](Operation* inner) {
+        return isa<DotOp, BatchDotOp, MmaOp, BatchMmaOp>(inner) ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 bool isTransposed(MmaOp op) { return liesAcross(op, op.getB(), 0); }
 
 Value fragmentOperand(MmaOp op) {

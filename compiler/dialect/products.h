@@ -1,4 +1,4 @@
-// products.h - what the types of a tile.mma's operands say about how a warpgroup computes it.
+// products.h - where products are, and what the types of a tile.mma's operands say about how a warpgroup computes it.
 //
 // wgmma takes 16-bit operands from shared memory in either order, others only where elements along k are neighbours. A
 // first operand may come from registers, though, so one tile that lies the other way is read into registers by the
@@ -8,6 +8,9 @@
 #include "compiler/dialect/dialect.h"
 
 namespace tile::ir {
+
+/// It is a product of matrices (placed or not), or one stands inside.
+bool hasProduct(mlir::Operation* op);
 
 /// The engine computes acc^T += b^T a^T: its rows are the columns of the accumulator, warps along N are in fours.
 bool isTransposed(MmaOp op);

@@ -399,11 +399,10 @@ LogicalResult ScanOp::verify() {
 
 LogicalResult BallotOp::verify() {
   Block& block = getSteps().front();
-  auto isNumberOf = [](Type type, unsigned bits) { return type.isInteger(bits); };
-  if (block.getNumArguments() != 1 || !isNumberOf(block.getArgument(0).getType(), 32))
+  if (block.getNumArguments() != 1 || !block.getArgument(0).getType().isInteger(32))
     return emitOpError("asks about one number of 32 bits");
   auto yield = dyn_cast<YieldOp>(block.getTerminator());
-  if (!yield || yield.getNumOperands() != 1 || !isNumberOf(yield.getOperand(0).getType(), 1))
+  if (!yield || yield.getNumOperands() != 1 || !yield.getOperand(0).getType().isInteger(1))
     return emitOpError("must be answered by one i1");
   for (Operation& op : block.without_terminator()) {
     if (op.getNumRegions() || !(isMemoryEffectFree(&op) || isa<LoadOp, GatherOp>(op)))

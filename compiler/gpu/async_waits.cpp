@@ -70,8 +70,8 @@ class WaitInserter {
 
   /// A ring of few stages is all that the iteration waits for, and products all it does with tiles. Products that run on
   /// would keep a stage until the next is filled, so that of two no copies were ever under way at once: that costs more
-  /// than products that pause between iterations (H200, f16 4096, tiles of 128 x 128: 304 to 452 TFLOP/s with 2 stages, 564 to 620 with 3;
-  /// with 4 nothing, and smaller tiles lose).
+  /// than products that pause between iterations (H200, f16 4096, tiles of 128 x 128: 304 to 452 TFLOP/s with 2 stages,
+  /// 564 to 620 with 3; with 4 nothing, and smaller tiles lose).
   static bool waitsForFewStages(Block& block) {
     constexpr unsigned kFew = 3;
     auto isTile = llvm::IsaPred<RankedTensorType>;

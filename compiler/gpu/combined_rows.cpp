@@ -60,6 +60,15 @@ std::optional<Layout> CarriedSums::betterLayout(const Layout& usual, int numWarp
   return best;
 }
 
+/// Tiles of this shape are among its operands or results.
+static bool touchesShape(Operation* op, ArrayRef<int64_t> shape) {
+  auto hasShape = [&](Type type) {
+    auto tile = dyn_cast<RankedTensorType>(type);
+    return tile && tile.getShape() == shape;
+  };
+  return llvm::any_of(op->getOperandTypes(), hasShape) || llvm::any_of(op->getResultTypes(), hasShape);
+}
+
 std::vector<CarriedSums> carriedSums(LoopLikeOpInterface loop) {
   std::vector<CarriedSums> all;
   auto whileLoop = dyn_cast<scf::WhileOp>(loop.getOperation());
@@ -69,11 +78,7 @@ std::vector<CarriedSums> carriedSums(LoopLikeOpInterface loop) {
     bool isOther = false;  // what else has a say in how the tile lies
     int sums[2] = {0, 0}, vectors[2] = {0, 0}, takes[2] = {0, 0};
     auto look = [&](Operation* op) {
-      auto hasShape = [&](Value value) {
-        auto other = dyn_cast<RankedTensorType>(value.getType());
-        return other && other.getShape() == type.getShape();
-      };
-      if (!llvm::any_of(op->getOperands(), hasShape) && !llvm::any_of(op->getResults(), hasShape)) return;
+      if (!touchesShape(op, type.getShape())) return;
       if (auto reduce = dyn_cast<ReduceOp>(op)) {
         ++sums[reduce.getAxis()];
       } else if (auto take = dyn_cast<TakeOp>(op); take && shapeOf(take.getResult())[take.getAxis()] == 1) {
@@ -105,11 +110,7 @@ std::vector<CarriedBesideVectors> carriedBesideVectors(scf::ForOp loop) {
     CarriedBesideVectors one{.tile = arg, .vectors = {}};
     bool isOther = false;
     loop.getBody()->walk([&](Operation* op) {
-      auto hasShape = [&](Value value) {
-        auto other = dyn_cast<RankedTensorType>(value.getType());
-        return other && other.getShape() == type.getShape();
-      };
-      if (!llvm::any_of(op->getOperands(), hasShape) && !llvm::any_of(op->getResults(), hasShape)) return;
+      if (!touchesShape(op, type.getShape())) return;
       if (auto broadcast = dyn_cast<BroadcastOp>(op))
         one.vectors.push_back(broadcast);
       else

@@ -11,6 +11,7 @@
 //            iterations early as few registers hold: a state that walks through time would wait for every step's row.
 // Where the whole kernel can use bulk copies only those are made: one other copy would cost the kernel its roles.
 #include "compiler/analysis/facts.h"
+#include "compiler/dialect/products.h"
 #include "compiler/gpu/copy_slice.h"
 #include "compiler/gpu/dot_passes.h"
 #include "compiler/gpu/global_access.h"
@@ -62,12 +63,6 @@ class Fetcher {
   }
 
  private:
-  static bool hasProduct(scf::ForOp loop) {
-    return loop.getBody()
-        ->walk([](Operation* op) { return isa<MmaOp, BatchMmaOp>(op) ? WalkResult::interrupt() : WalkResult::advance(); })
-        .wasInterrupted();
-  }
-
   bool onlyBulkCopies() {
     bool some = false, others = false;
     func_.walk([&](Operation* op) {

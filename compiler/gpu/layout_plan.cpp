@@ -3,20 +3,19 @@
 
 #include <algorithm>
 
-#include "compiler/analysis/known_values.h"
+#include "compiler/dialect/products.h"
 #include "compiler/dialect/tiles.h"
 #include "compiler/gpu/across.h"
 #include "compiler/gpu/combined_rows.h"
 #include "compiler/gpu/copy_layout.h"
+#include "compiler/gpu/exchanges.h"
 #include "compiler/gpu/global_access.h"
 #include "compiler/gpu/mma_table.h"
 #include "compiler/gpu/moves.h"
 #include "compiler/gpu/tma_box.h"
 #include "compiler/lowering/elementwise.h"
-#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/TypeSwitch.h"
-#include "mlir/IR/Matchers.h"
 
 namespace tile::ir {
 using namespace mlir;
@@ -63,23 +62,6 @@ LayoutPlan::LayoutPlan(const LayoutScope& scope, const Target& target)
   placeWidened();
   placeTurned();
   placeRest();
-}
-
-// How far apart partners are where every element takes that of the place that differs in one bit; nothing: it does not.
-static std::optional<int64_t> distanceOfPartners(TakeOp take) {
-  Value indices = take.getIndices();
-  while (Operation* from = indices.getDefiningOp()) {
-    if (!isa<BroadcastOp, ReshapeOp>(from)) break;
-    indices = from->getOperand(0);
-  }
-  auto turned = indices.getDefiningOp<arith::XOrIOp>();
-  APInt far;
-  if (!turned || !matchPattern(turned.getRhs(), m_ConstantInt(&far)) || !far.isPowerOf2()) return std::nullopt;
-  const auto places = knownValues(turned.getLhs());
-  const bool areTheirOwn = places && llvm::all_of(llvm::enumerate(*places), [](const auto& place) {
-    return place.value() == static_cast<int64_t>(place.index());
-  });
-  return areTheirOwn ? std::optional<int64_t>(far.getSExtValue()) : std::nullopt;
 }
 
 // ---- anchors
@@ -205,13 +187,6 @@ std::optional<Layout> LayoutPlan::layoutBesideProduct(Value vector) const {
     }
   }
   return std::nullopt;
-}
-
-static bool hasProduct(Operation* op) {
-  return op->walk([](Operation* inner) {
-               return isa<MmaOp, BatchMmaOp>(inner) ? WalkResult::interrupt() : WalkResult::advance();
-             })
-      .wasInterrupted();
 }
 
 // Large tiles that loops of products load an iteration early wait as they came: they are converted where they are used,
@@ -351,38 +326,17 @@ void LayoutPlan::placeRunsToScan() {
   });
 }
 
-// Tiles whose elements change places with partners, step after step (sorts): most steps are between near ones, which
-// one thread holds then, fewer between lanes, the fewest between warps.
+// Sorts keep their layout.
 SmallVector<Value> LayoutPlan::keepExchanges() {
-  constexpr int kMostRun = 16;  // elements: what is sorted is mostly read from memory first
-  constexpr size_t kFewSteps = 4;
-  llvm::MapVector<std::pair<Type, unsigned>, SmallVector<std::pair<TakeOp, int64_t>>> steps;
-  scope_.walk([&](Operation* op) {
-    auto take = dyn_cast<TakeOp>(op);
-    if (!take || take.getSource().getType().getShape() != take.getResult().getType().getShape()) return;
-    if (auto far = distanceOfPartners(take))
-      steps[{RankedTensorType::get(take.getResult().getType().getShape(), IndexType::get(op->getContext())),
-             static_cast<unsigned>(take.getAxis())}]
-          .push_back({take, *far});
-  });
+  SmallVector<TakeOp> takes;
   SmallVector<Value> kept;
-  for (auto& [key, takes] : steps) {
-    const layout::Shape shape = shapeOf(takes.front().first.getResult());
-    const int rank = static_cast<int>(shape.size()), axis = static_cast<int>(key.second);
-    int64_t elements = 1;
-    for (int64_t size : shape) elements *= size;
-    int64_t run = std::min<int64_t>(kMostRun, elements / (int64_t{numWarps()} * target_.lanes));
-    while (run > 1 && shape[axis] % run != 0) run /= 2;
-    const auto near = llvm::count_if(takes, [&](const auto& step) { return step.second < run; });
-    if (axis != rank - 1 || run <= 1 || static_cast<size_t>(near) <= kFewSteps) continue;
-    std::vector<int> order;  // dims from fastest to slowest
-    for (int dim = rank - 1; dim >= 0; --dim) order.push_back(dim);
-    const Layout layout = layout::blocked(shape, static_cast<int>(run), order, numWarps(), target_.lanes);
-    if (layout.isPadded()) continue;
-    for (auto& [take, far] : takes)
+  scope_.walk([&](Operation* op) {
+    if (auto take = dyn_cast<TakeOp>(op)) takes.push_back(take);
+  });
+  for (const Exchanges& exchanges : exchangesInRuns(takes, numWarps(), target_.lanes))
+    for (TakeOp take : exchanges.takes)
       for (Value tile : {Value(take.getSource()), Value(take.getResult())})
-        if (choices_.hold(tile, layout)) kept.push_back(tile);
-  }
+        if (choices_.hold(tile, exchanges.layout)) kept.push_back(tile);
   return kept;
 }
 

@@ -5,8 +5,9 @@
 // After:  an outer loop over groups of 32 steps whose lanes ask for a step each (tile.ballot), and an inner loop over
 //         the steps that are there, without a branch: its copies run ahead like those of any other loop.
 //         for g: bits = ballot(lane: condition of step 32 g + lane); for each bit that is set: the work
-// The condition is asked before the work of earlier steps of the group is done, so nothing in the loop may write what it
-// reads. It is asked for existing steps only: lanes behind the last step repeat that one.
+// The condition is asked before the work of earlier steps of the group is done, so nothing in the loop may write what
+// it reads. It is asked for existing steps only: lanes behind the last step repeat that one.
+#include "compiler/dialect/products.h"
 #include "compiler/gpu/dot_passes.h"
 #include "compiler/gpu/memory_roots.h"
 #include "llvm/ADT/SetVector.h"
@@ -41,7 +42,7 @@ class StepLister {
         return false;
       }
     }
-    return branch_ && multiplies() && changesNothingElse() && isAskedByLanes() && !isWrittenInside();
+    return branch_ && hasProduct(branch_) && changesNothingElse() && isAskedByLanes() && !isWrittenInside();
   }
 
   void rewrite() {
@@ -112,20 +113,14 @@ class StepLister {
     return OpBuilder::atBlockEnd(loop.getBody());
   }
 
-  bool multiplies() {
-    return branch_.getThenRegion()
-        .walk([](Operation* op) { return isa<DotOp, BatchDotOp>(op) ? WalkResult::interrupt() : WalkResult::advance(); })
-        .wasInterrupted();
-  }
-
   /// Where the branch is not taken, what the loop carries stays as it is.
   bool changesNothingElse() {
     if (Block* other = branch_.elseBlock(); other && !llvm::hasSingleElement(*other)) return false;
     for (auto [carried, next] : llvm::zip(loop_.getRegionIterArgs(), loop_.getYieldedValues())) {
       if (next == carried) continue;
       auto result = dyn_cast<OpResult>(next);
-      if (!result || result.getOwner() != branch_ || branch_.elseYield().getOperand(result.getResultNumber()) != carried)
-        return false;
+      if (!result || result.getOwner() != branch_) return false;
+      if (branch_.elseYield().getOperand(result.getResultNumber()) != carried) return false;
     }
     return true;
   }

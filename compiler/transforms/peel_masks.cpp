@@ -17,6 +17,7 @@
 // `visible` is.
 #include "compiler/analysis/linear_form.h"
 #include "compiler/dialect/dialect.h"
+#include "compiler/dialect/products.h"
 #include "compiler/transforms/transforms.h"
 #include "llvm/ADT/SetVector.h"
 #include "mlir/IR/IRMapping.h"
@@ -216,13 +217,9 @@ class Peeler {
 
   bool worthIt() {
     if (loop_.getUnsignedCmp()) return false;
-    bool multiplies = false;
     int64_t ops = 0;
-    loop_.getRegion().walk([&](Operation* op) {
-      ++ops;
-      multiplies |= isa<DotOp, MmaOp>(op);
-    });
-    if (!multiplies || ops > kMostBodyOps) return false;
+    loop_.getRegion().walk([&](Operation*) { ++ops; });
+    if (!hasProduct(loop_) || ops > kMostBodyOps) return false;
     if (auto trips = loop_.getStaticTripCount(); trips && trips->getSExtValue() <= 2) return false;
     for (Operation& op : *loop_.getBody()) {
       if (auto branch = dyn_cast<scf::IfOp>(op); branch && hasProduct(branch))
@@ -269,12 +266,6 @@ class Peeler {
     scf::IfOp op;
     Conditions::Where where;
   };
-
-  static bool hasProduct(scf::IfOp branch) {
-    return branch.getThenRegion()
-        .walk([](Operation* op) { return isa<DotOp, MmaOp>(op) ? WalkResult::interrupt() : WalkResult::advance(); })
-        .wasInterrupted();
-  }
 
   /// Where all that the bounds need is there, out of the branch that guards the loop: what runs in front of the loop
   /// (an iteration of it, perhaps) has better use for its registers.
