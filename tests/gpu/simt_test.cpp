@@ -184,6 +184,22 @@ TEST(SimtFaults, AccumulatorsReadInFlight) {
   for (uint32_t seed : {0u, 1u, 2u}) EXPECT_EQ(wrongElements(g, 128, 64, 3, seed), 128 * 64);
 }
 
+// A kernel that takes its argument to be a multiple of 16 bytes reads vectors.
+TEST(SimtFaults, MisalignedVector) {
+  SimtKernel kern(kernel("%x: !tile.ptr<f32> {tile.align = 16 : i32}",
+                         readTile("v", "x", {512}, "f32") + "  %w = arith.addf %v, %v : tensor<512xf32>\n" +
+                             writeTile("w", "x", {512}, "f32")));
+  alignas(16) float x[516] = {1.f, 2.f};
+  kern.run({slot(&x[0])}, 1);
+  EXPECT_EQ(x[1], 4.f);
+  try {
+    kern.run({slot(&x[2])}, 1);
+    FAIL() << "not noticed";
+  } catch (const std::exception& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("is no multiple of 16 bytes"));
+  }
+}
+
 // The descriptor's addresses are those of layout/shared.h, whoever made them.
 TEST(SimtDescriptor, AgreesWithSharedTiles) {
   for (int swizzle : {32, 64, 128})

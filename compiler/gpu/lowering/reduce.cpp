@@ -305,8 +305,14 @@ class Reduction {
   int sideBySide(const PartsTable& table, llvm::ArrayRef<int> regs, const Layout& layout, size_t i, int64_t bytes) {
     constexpr int64_t kVectorBytes = 16;
     auto at = [&](size_t reg) { return entryConstant(table, layout.regCoord(regs[reg])); };
+    int64_t apart = 0;  // of threads, in values: 6, say, where each has 6 neighbours
+    for (const std::vector<Digit>* digits : {&layout.lanes(), &layout.warps()})
+      for (const Digit& digit : *digits)
+        if (digit.dim != layout::kReplicated && digit.dim != axis_)
+          apart = std::gcd(apart, digit.stride * table.strides[digit.dim]);
     int count = 1;
-    while (2 * count * bytes <= kVectorBytes && i + 2 * count <= regs.size() && at(i) % (2 * count) == 0) {
+    while (2 * count * bytes <= kVectorBytes && i + 2 * count <= regs.size() && at(i) % (2 * count) == 0 &&
+           apart % (2 * count) == 0) {
       for (int j = count; j < 2 * count; ++j)
         if (at(i + j) != at(i) + j) return count;
       count *= 2;

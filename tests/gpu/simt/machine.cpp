@@ -133,6 +133,12 @@ void touchShared(uint64_t pointer, uint32_t bytes, bool writes) {
     writes ? shared.threadWrites(self().thread, address, bytes) : shared.threadReads(self().thread, address, bytes);
   });
 }
+void reportMisaligned(uint64_t pointer, uint32_t align, bool writes) {
+  guarded([&] {
+    fail((writes ? "misaligned store: address " : "misaligned load: address ") + std::to_string(pointer) +
+         " is no multiple of " + std::to_string(align) + " bytes");
+  });
+}
 uint64_t sharedStart() { return reinterpret_cast<uint64_t>(program().shared.start()); }
 
 // ---- schedule

@@ -3,6 +3,7 @@
 
 #include <deque>
 
+#include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InlineAsm.h"
@@ -10,6 +11,7 @@
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IR/ReplaceConstant.h"
+#include "llvm/Transforms/Utils/BasicBlockUtils.h"
 
 namespace tile::testing {
 
@@ -38,6 +40,7 @@ class Rewriter {
     for (llvm::Instruction& inst : llvm::instructions(kernel))
       if (auto* call = llvm::dyn_cast<llvm::CallInst>(&inst)) calls.push_back(call);
     for (llvm::CallInst* call : calls) replace(call, *kernel);
+    watchAlignment(*kernel);
     if (facts_.asynchronous) watchSharedAccesses(*kernel);
     wrap(*kernel, entry);
     return facts_;
@@ -72,6 +75,25 @@ class Rewriter {
         b_.CreateCall(type, llvm::ConstantExpr::getIntToPtr(b_.getInt64(function), b_.getPtrTy()), args);
     call->setConvergent();
     return call;
+  }
+
+  /// A GPU takes no vector that does not lie at a multiple of its size; loads and stores say what they count on.
+  /// Loads and stores say what their addresses are multiples of; a GPU refuses vectors at others.
+  void watchAlignment(llvm::Function& kernel) {
+    std::vector<llvm::Instruction*> accesses;
+    for (llvm::Instruction& inst : llvm::instructions(kernel))
+      if (llvm::Value* pointer = llvm::getLoadStorePointerOperand(&inst))
+        if (llvm::getLoadStoreAlignment(&inst) > 1 && !llvm::isa<llvm::AllocaInst>(llvm::getUnderlyingObject(pointer)))
+          accesses.push_back(&inst);
+    for (llvm::Instruction* access : accesses) {
+      const uint64_t align = llvm::getLoadStoreAlignment(access).value();
+      b_.SetInsertPoint(access);
+      llvm::Value* address = b_.CreatePtrToInt(llvm::getLoadStorePointerOperand(access), b_.getInt64Ty());
+      llvm::Value* isOff = b_.CreateICmpNE(b_.CreateAnd(address, align - 1), b_.getInt64(0));
+      b_.SetInsertPoint(llvm::SplitBlockAndInsertIfThen(isOff, access, /*Unreachable=*/false));
+      callHost(reinterpret_cast<uint64_t>(&reportMisaligned), b_.getVoidTy(),
+               {address, b_.getInt32(static_cast<uint32_t>(align)), b_.getInt1(llvm::isa<llvm::StoreInst>(access))});
+    }
   }
 
   void watchSharedAccesses(llvm::Function& kernel) {

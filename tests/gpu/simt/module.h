@@ -27,6 +27,8 @@ const Instruction& instruction(uint32_t id);
 void execute(uint32_t id, const uint64_t* args, uint64_t* results);
 /// Before a plain load or store of shared memory, in kernels with asynchronous operations on it.
 void touchShared(uint64_t pointer, uint32_t bytes, bool writes);
+/// Of an ordinary load or store whose address is no multiple of `align` bytes, which it counts on.
+void reportMisaligned(uint64_t pointer, uint32_t align, bool writes);
 /// Where the shared memory of the running program starts.
 uint64_t sharedStart();
 
