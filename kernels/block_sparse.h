@@ -190,9 +190,10 @@ const auto& sampled_dense_kernel() {
 }
 
 /// Tiles for stored blocks of bm x bk; flags that describe the problem are left for the caller to set. `row_entries`:
-/// blocks of an average block row of the left operand where that is the sparse one, 0 where nothing is known.
+/// blocks of an average block row of the left operand where that is the sparse one, `columns`: of the right operand;
+/// 0 where nothing is known.
 inline BlockListConfig default_block_list_config(DType dtype, int bm, int bk, bool tf32, const Machine& machine,
-                                                 double row_entries = 0) {
+                                                 double row_entries = 0, int64_t columns = 0) {
   BlockListConfig c;
   c.BM = bm, c.BK = bk, c.tf32 = tf32, c.TILE = 128;
   int smaller = std::min(bm, bk);
@@ -206,12 +207,16 @@ inline BlockListConfig default_block_list_config(DType dtype, int bm, int bk, bo
   if (dtype == DType::f32 && !tf32) c.DEPTH = std::min(smaller, 16), c.warps = std::min(8, 2 * c.warps), c.stages = 2;
   if (machine.warpgroups && size_of(dtype) == 2 && smaller >= 64)
     c.TILE = 256, c.warps = smaller >= 128 ? 8 : 4, c.stages = 4;
+  double resident = 16 << 20;
+  // Two warpgroups side by side read the same block of S: what the second-level cache hands out bounds these products.
+  // Steps of 32, so that enough of them are in flight beside the sums on their way out.
+  if (c.TILE == 256 && c.warps == 4 && row_entries > 0 && columns >= 8 * 512)
+    c.TILE = 512, c.warps = 8, c.DEPTH = 32, c.stages = 5, resident *= 4;
   if (row_entries > 0) {
     // Block rows whose values stay in a part of the second-level cache while a column of tiles of the dense operand
     // goes by: it comes from memory once for all of them.
-    constexpr double kResident = 16 << 20;
     const double bytes = row_entries * bm * bk * size_of(dtype);
-    while (c.GROUP < 128 && 2 * c.GROUP * bytes <= kResident) c.GROUP *= 2;  // few values: each is a kernel of its own
+    while (c.GROUP < 128 && 2 * c.GROUP * bytes <= resident) c.GROUP *= 2;  // few values: each is a kernel of its own
   }
   return c;
 }

@@ -181,9 +181,11 @@ std::vector<BulkStore> findBulkStores(func::FuncOp func, int numWarps, const Fac
       BulkStore store{op, tile, {}, -1, static_cast<int>(transposed ? product.getWarpsM() / 4 : product.getWarpsN())};
       const int64_t rows = type.getDimSize(0), columns = type.getDimSize(1);
       const bool sideBySide = store.columnGroups > 1 || transposed;
+      // Parts of a tile wait for each other: what an iteration stores leaves at once.
+      const bool onlyWhole = sideBySide && op->getParentOfType<LoopLikeOpInterface>();
       auto offer = [&](int64_t width) {
         auto staging = SmemType::get(func.getContext(), {rows, width}, type.getElementType(), 1, 1);
-        // Warpgroups side by side take their own panels of a buffer for the whole tile.
+        // Warpgroups side by side take their own panels.
         if (sideBySide &&
             !tmaStoreColumnGroups(tmaStoreLayout(type.getShape(), numWarps, store.columnGroups, transposed),
                                   staging.slot(), numWarps))
@@ -194,8 +196,8 @@ std::vector<BulkStore> findBulkStores(func::FuncOp func, int numWarps, const Fac
           store.columns.push_back(width);
       };
       offer(columns);
-      for (int64_t width = columns / 64 * 64; width > 0; width -= 64) offer(width);
-      for (int64_t width = columns / 8 * 8; width >= 16; width -= 8) offer(width);
+      for (int64_t width = columns / 64 * 64; width > 0 && !onlyWhole; width -= 64) offer(width);
+      for (int64_t width = columns / 8 * 8; width >= 16 && !onlyWhole; width -= 8) offer(width);
       if (store.columns.empty()) continue;
       auto [it, isNew] = stagings.insert(
           {{std::vector<int64_t>(store.columns.begin(), store.columns.end()), type.getAsOpaquePointer()},

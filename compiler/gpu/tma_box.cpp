@@ -307,7 +307,7 @@ std::optional<int> tmaStoreColumnGroups(const layout::Layout& layout, const layo
       layout == tmaStoreLayout(layout.shape(), numWarps, groups, /*transposed=*/true))
     return groups;
   for (int across = 2; across <= groups; ++across) {
-    if (groups % across != 0 || layout.shape()[1] != staging.cols || !staging.swizzle) continue;
+    if (groups % across != 0 || layout.shape()[1] % staging.cols != 0 || !staging.swizzle) continue;
     if (staging.cols % across != 0 || staging.rowBytes() / across % staging.swizzle != 0) continue;
     if (layout == tmaStoreLayout(layout.shape(), numWarps, across)) return across;
   }

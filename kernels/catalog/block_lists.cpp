@@ -295,6 +295,8 @@ CatalogRow product_row(const char* name, const char* summary) {
                                {"skew", 1},
                                {"split", 5},
                                {"beta", 2}}});
+  if (kProduct == Product::sparse_dense)  // wide enough for two warpgroups side by side
+    row.problems.push_back({"f16", {{"M", 136}, {"N", 4104}, {"K", 192}, {"density", 60}}, Purpose::edge});
   for (int64_t block : {64, 128})
     for (int64_t density : {100, 50, 25, 10, 5, 1})
       row.problems.push_back(
@@ -310,7 +312,7 @@ CatalogRow product_row(const char* name, const char* summary) {
     const double per_row = static_cast<double>(cdiv(s.k, s.bk) * s.density) / 100;
     BlockListConfig c = default_block_list_config(storage_of(p.dtype), static_cast<int>(s.bm), static_cast<int>(s.bk),
                                                   p.dtype == "tf32", machine,
-                                                  kProduct == Product::sparse_dense ? per_row : 0);
+                                                  kProduct == Product::sparse_dense ? per_row : 0, s.n);
     c.transposed = s.at != 0, c.indirect = (kProduct == Product::dense_sparse) != (s.at != 0);
     c.segmented = s.split != 0;
     c.use_alpha = p.sizes.get("alpha", 1) != 1, c.use_c = p.sizes["beta"] != 0;

@@ -212,6 +212,10 @@ TEST(BlockListConfigs, S2_8_RowsWalkedTogetherFitTheCache) {
   EXPECT_EQ(group(128, 64), 8);  // 2 MB each
   EXPECT_EQ(group(128, 16), 32);
   EXPECT_EQ(group(64, 12.8), 128);
+  EXPECT_EQ(default_block_list_config(DType::f16, 64, 64, false, machine, 64, 4095).TILE, 256);
+  const BlockListConfig wide = default_block_list_config(DType::f16, 64, 64, false, machine, 64, 4096);
+  EXPECT_EQ(wide.TILE, 512);
+  EXPECT_EQ(wide.GROUP, 128);  // half as many columns of tiles read the values again
   for (double entries = 1; entries < 100; entries += 7)
     EXPECT_LE(group(64, entries) * entries * 64 * 64 * 2, 1 << 24) << entries;
 }

@@ -1,4 +1,6 @@
 // tma.cpp - bulk tensor copies: boxes of views into stages, and accumulators through a staging buffer into views.
+#include <map>
+
 #include "compiler/gpu/lowering/access.h"
 #include "compiler/gpu/lowering/roles.h"
 #include "compiler/gpu/lowering/smem_lowering.h"
@@ -85,6 +87,24 @@ void byIssuer(Emitter& e, llvm::function_ref<void()> body) {
   emitIf(e, firstWarp, [&] { emitIf(e, electThread(e), body); });
 }
 
+/// Of an accumulator over warpgroups side by side the columns first .. first + own - 1 of every group, as an accumulator
+/// with no others.
+std::pair<Regs, layout::Layout> columnsOfGroups(Emitter& e, Value accumulator, int groups, int64_t first, int64_t own) {
+  const layout::Layout all = e.layoutOf(accumulator);
+  const int64_t columns[] = {all.shape()[0], own * groups};
+  layout::Layout part = tmaStoreLayout(columns, e.numWarps(), groups);
+  const ArrayRef<llvm::Value*> values = e.regs(accumulator);
+  std::map<layout::Coord, int> at;
+  for (int reg = 0; reg < all.numRegs(); ++reg) at.try_emplace(all.regCoord(reg), reg);
+  Regs chosen;
+  for (int reg = 0; reg < part.numRegs(); ++reg) {
+    layout::Coord coord = part.regCoord(reg);
+    coord[1] += first;
+    chosen.push_back(values[static_cast<size_t>(at.at(coord))]);
+  }
+  return {std::move(chosen), std::move(part)};
+}
+
 }  // namespace
 
 // Not a branch: ptxas moves what is computed from accumulators behind a branch in front of it, over waits for the
@@ -154,29 +174,36 @@ LogicalResult emitTmaStore(Emitter& e, TmaStoreOp op) {
   llvm::Value* addressRow = groups > 1 ? firstRow : b.CreateMul(e.warpgroup(), e.i32(kTmaStoreRows));
   llvm::Value* firstColumn = columnGroup ? b.CreateMul(columnGroup, e.i32(ownColumns)) : nullptr;
   const int64_t pitch = tile.swizzle ? tile.swizzle : tile.pitch, round = kTmaStoreRows * down;
-  // Staging of an even number of panels is two buffers: one is filled while the other is copied out.
+  // Staging of some columns only is two buffers where it has an even number of panels: one is filled while the other is
+  // copied out. So is that of one column of groups in any case.
+  const bool whole = tile.cols == shape[1];
   layout::SharedTile part = tile;
-  const bool two = *across == 1 && tile.swizzle && tile.panels() % 2 == 0;
+  const bool two = tile.swizzle && tile.panels() % (2 * *across) == 0 && (*across == 1 || !whole);
   if (two) part.cols /= 2;
-  for (int64_t first = 0; first < shape[1]; first += part.cols) {
-    const int64_t begin = first % tile.cols;  // of the part in the staging buffer
-    llvm::Value* buffer = begin ? b.CreatePtrAdd(staging, e.i32(tile.address(0, begin))) : staging;
+  const int64_t own = part.cols / *across;  // columns of a group in a part
+  for (int64_t first = 0; first < ownColumns; first += own) {
+    const bool second = two && first / own % 2;
+    llvm::Value* buffer = second ? b.CreatePtrAdd(staging, e.i32(tile.address(0, part.cols))) : staging;
     // What was copied out of this buffer before has been read; then everybody of the group may write.
     waitForReads(e, two ? 1 : 0);
     namedBarrier(e, barrier, kGroupThreads);
-    storeTile(e, e.regs(op.getValue()), e.layoutOf(op.getValue()), buffer, part, /*minor=*/1, first);
+    if (*across == 1 || whole) {
+      storeTile(e, e.regs(op.getValue()), e.layoutOf(op.getValue()), buffer, part, /*minor=*/1, first);
+    } else {
+      const auto [values, layout] = columnsOfGroups(e, op.getValue(), *across, first, own);
+      storeTile(e, values, layout, buffer, part, /*minor=*/1);
+    }
     fenceAsyncProxy(e);
     namedBarrier(e, barrier, kGroupThreads);
     byIssuer(e, [&] {
-      llvm::Value* own = b.CreatePtrAdd(staging, b.CreateMul(addressRow, e.i32(pitch)));
-      if (columnGroup) own = b.CreatePtrAdd(own, b.CreateMul(columnGroup, e.i32(tile.address(0, ownColumns))));
+      llvm::Value* panels = b.CreatePtrAdd(buffer, b.CreateMul(addressRow, e.i32(pitch)));
+      if (columnGroup) panels = b.CreatePtrAdd(panels, b.CreateMul(columnGroup, e.i32(part.address(0, own))));
       for (const TmaCopy& copy : box.copies) {
         // Group 0's slices: the others' lie a few slices behind, or a few panels.
-        if (copy.row % round != 0 || copy.col >= begin + ownColumns) continue;
-        if (copy.col < begin || copy.col >= begin + part.cols) continue;
+        if (copy.row % round != 0 || copy.col >= own) continue;
         auto issue = [&] {
-          SmallVector<llvm::Value*> args{b.CreatePtrAdd(own, e.i32(copy.byte)), e.roles().mapOf(e, op)};
-          args.append(coordinates.at(firstRow, copy.row, first - begin + copy.col, firstColumn));
+          SmallVector<llvm::Value*> args{b.CreatePtrAdd(panels, e.i32(copy.byte)), e.roles().mapOf(e, op)};
+          args.append(coordinates.at(firstRow, copy.row, first + copy.col, firstColumn));
           args.append({policy ? policy : e.i64(0), b.getInt1(policy)});
           b.CreateIntrinsic(storeIntrinsic(box.map.rank, op.getAdd()), args);
         };
