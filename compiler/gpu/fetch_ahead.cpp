@@ -9,6 +9,7 @@
 //         4. where such a loop gathers at addresses that it loads, these come an iteration early: one latency, not two;
 //         5. where such a loop writes as it goes, which the assembler moves no load across, what it reads comes as many
 //            iterations early as few registers hold: a state that walks through time would wait for every step's row.
+//            Boxes that it updates in place come as early, where it steps over whole ones, up or down.
 // Where the whole kernel can use bulk copies only those are made: one other copy would cost the kernel its roles.
 #include "compiler/analysis/facts.h"
 #include "compiler/dialect/products.h"
@@ -140,12 +141,23 @@ class Fetcher {
     return all;
   }
 
+  /// How far an index moves on from one iteration to the next: counted up, or down from where it begins (`n - 1 - i`).
+  static std::optional<int64_t> advance(scf::ForOp loop, Value index) {
+    if (loop.isDefinedOutsideOfLoop(index)) return 0;
+    APInt step;
+    if (index == loop.getInductionVar())
+      return matchPattern(loop.getStep(), m_ConstantInt(&step)) ? std::optional(step.getSExtValue()) : std::nullopt;
+    Operation* op = index.getDefiningOp();
+    if (!isa_and_nonnull<arith::AddIOp, arith::SubIOp>(op)) return std::nullopt;
+    const auto left = advance(loop, op->getOperand(0)), right = advance(loop, op->getOperand(1));
+    if (!left || !right) return std::nullopt;
+    return isa<arith::AddIOp>(op) ? *left + *right : *left - *right;
+  }
+
   /// Loads of boxes that the loop writes to, each where it read it, and steps over: what it reads next nobody has
   /// written.
   static SmallVector<Operation*> loadsOfUpdates(scf::ForOp loop) {
-    APInt step;
     SmallVector<Operation*> all;
-    if (!matchPattern(loop.getStep(), m_ConstantInt(&step))) return all;
     auto isUpdate = [&](LoadOp load, StoreOp store) {
       if (store.getView() != load.getView() || store.getIndices() != load.getIndices() ||
           store.getValue().getType() != load.getType())
@@ -155,9 +167,9 @@ class Fetcher {
       const size_t lead = indices.size() - shape.size();
       bool steps = false;
       for (auto [d, index] : llvm::enumerate(indices)) {
-        const bool moves = index == loop.getInductionVar();
-        if (!moves && !loop.isDefinedOutsideOfLoop(index)) return false;
-        steps |= moves && step.getSExtValue() >= (d < lead ? 1 : shape[d - lead]);
+        const auto moves = advance(loop, index);
+        if (!moves) return false;
+        steps |= std::abs(*moves) >= (d < lead ? 1 : shape[d - lead]);
       }
       return steps && loop.isDefinedOutsideOfLoop(load.getView());
     };
@@ -257,13 +269,14 @@ class Fetcher {
     bool writes = false;
     int64_t registers = 0;
     SmallVector<Operation*> loads;
+    const SmallVector<Operation*> updates = loadsOfUpdates(loop);
     for (Operation& op : *loop.getBody()) {
       // Where lanes or warps wait for each other an iteration is long, and unrolled it would take many registers.
       if (op.getNumRegions() || isa<TakeOp>(op)) return false;
       writes |= writesGlobal(&op);
       if (!isa<LoadOp, GatherOp>(op)) continue;
       if (!tileType(op.getResult(0)) || isVolatile(&op)) return false;
-      const CopySlice slice(loop, {&op});
+      const CopySlice slice(loop, {&op}, updates);
       if (!slice.obstacle().empty() || slice.needsGuard() || !slice.carried().empty()) return false;
       // Tiles of fewer elements than there are threads are held by several.
       const RankedTensorType type = tileType(op.getResult(0));
@@ -285,7 +298,7 @@ class Fetcher {
     if (std::optional<APInt> trips = loop.getStaticTripCount())
       distance = std::min<int64_t>(distance, trips->getZExtValue() / kLeastTrips);
     if (distance < 1) return false;
-    loop = loadAhead(loop, loads, {}, distance);
+    loop = loadAhead(loop, loads, updates, distance);
     // Unrolled, the boxes on their way stay in their registers: a move would wait for what it moves.
     if (loop && distance > 1) (void)loopUnrollByFactor(loop, distance);
     return true;

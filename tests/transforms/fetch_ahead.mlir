@@ -439,3 +439,27 @@ func.func @in_place(%X: !tile.view<2 x f16>, %n: i32) attributes {tile.kernel, t
   }
   return
 }
+
+// Boxes that the loop writes where it read them, counting down: no later iteration reads what an earlier one wrote.
+// CHECK-LABEL: func.func @in_place_backwards
+// CHECK-COUNT-8: tile.load
+// CHECK: scf.for
+// CHECK: tile.load %arg0
+// CHECK: arith.addf
+// CHECK: tile.store {{.*}} %arg0
+// CHECK-COUNT-7: tile.store
+// CHECK: scf.yield
+func.func @in_place_backwards(%X: !tile.view<2 x f16>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %zero = arith.constant dense<0.0> : tensor<256xf16>
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %last = arith.subi %n, %c1 : i32
+  %r = scf.for %t = %c0 to %n step %c1 iter_args(%s = %zero) -> (tensor<256xf16>) : i32 {
+    %row = arith.subi %last, %t : i32
+    %x = tile.load %X[%row, %c0 : i32, i32] : !tile.view<2 x f16> -> tensor<256xf16>
+    %next = arith.addf %s, %x : tensor<256xf16>
+    tile.store %next, %X[%row, %c0 : i32, i32] : tensor<256xf16>, !tile.view<2 x f16>
+    scf.yield %next : tensor<256xf16>
+  }
+  return
+}
