@@ -155,8 +155,8 @@ class Fetcher {
   }
 
   /// Loads of boxes that the loop writes to, each where it read it, and steps over: what it reads next nobody has
-  /// written.
-  static SmallVector<Operation*> loadsOfUpdates(scf::ForOp loop) {
+  /// written. `byRows`: it goes from row to row, so that a thread keeps its columns and waits for no other's.
+  static SmallVector<Operation*> loadsOfUpdates(scf::ForOp loop, bool byRows = false) {
     SmallVector<Operation*> all;
     auto isUpdate = [&](LoadOp load, StoreOp store) {
       if (store.getView() != load.getView() || store.getIndices() != load.getIndices() ||
@@ -169,7 +169,9 @@ class Fetcher {
       for (auto [d, index] : llvm::enumerate(indices)) {
         const auto moves = advance(loop, index);
         if (!moves) return false;
-        steps |= std::abs(*moves) >= (d < lead ? 1 : shape[d - lead]);
+        const int64_t size = d < lead ? 1 : shape[d - lead];
+        if (byRows && *moves && size > 1) return false;
+        steps |= std::abs(*moves) >= size;
       }
       return steps && loop.isDefinedOutsideOfLoop(load.getView());
     };
@@ -269,7 +271,7 @@ class Fetcher {
     bool writes = false;
     int64_t registers = 0;
     SmallVector<Operation*> loads;
-    const SmallVector<Operation*> updates = loadsOfUpdates(loop);
+    const SmallVector<Operation*> updates = loadsOfUpdates(loop, /*byRows=*/true);
     for (Operation& op : *loop.getBody()) {
       // Where lanes or warps wait for each other an iteration is long, and unrolled it would take many registers.
       if (op.getNumRegions() || isa<TakeOp>(op)) return false;
@@ -281,6 +283,7 @@ class Fetcher {
       // Tiles of fewer elements than there are threads are held by several.
       const RankedTensorType type = tileType(op.getResult(0));
       const int64_t threads = 32 * warps_;
+      if (type.getNumElements() < threads && llvm::is_contained(updates, &op)) return false;  // they would meet
       registers += type.getNumElements() < threads
                        ? 2
                        : llvm::divideCeil(type.getNumElements() * type.getElementTypeBitWidth(), 32 * threads);

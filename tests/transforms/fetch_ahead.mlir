@@ -463,3 +463,23 @@ func.func @in_place_backwards(%X: !tile.view<2 x f16>, %n: i32) attributes {tile
   }
   return
 }
+
+// Columns that move on belong to other threads: they would have to wait for each other.
+// CHECK-LABEL: func.func @in_place_along_row
+// CHECK-NOT: tile.load
+// CHECK: scf.for
+// CHECK: tile.load
+// CHECK-NOT: tile.load
+// CHECK: return
+func.func @in_place_along_row(%X: !tile.view<2 x f16>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %zero = arith.constant dense<0.0> : tensor<256xf16>
+  %c0 = arith.constant 0 : i32
+  %c256 = arith.constant 256 : i32
+  %r = scf.for %t = %c0 to %n step %c256 iter_args(%s = %zero) -> (tensor<256xf16>) : i32 {
+    %x = tile.load %X[%c0, %t : i32, i32] : !tile.view<2 x f16> -> tensor<256xf16>
+    %next = arith.addf %s, %x : tensor<256xf16>
+    tile.store %next, %X[%c0, %t : i32, i32] : tensor<256xf16>, !tile.view<2 x f16>
+    scf.yield %next : tensor<256xf16>
+  }
+  return
+}

@@ -2,7 +2,8 @@
 //
 // Every access is cut into runs of neighbouring elements, as wide as alignment allows (16 bytes at most). Where the
 // whole tile can be in bounds but a run might straddle the edge, the code splits once: all in bounds -> wide accesses
-// without predicates; else -> accesses as wide as the predicates are constant.
+// without predicates; else -> accesses as wide as the predicates are constant. Where memory says which elements are wanted
+// that would be both ways for most warps: there a run is one access if any of its elements is wanted.
 #include <map>
 
 #include "compiler/gpu/access_width.h"
@@ -47,6 +48,26 @@ Regs loadRuns(Emitter& e, Access& access, const layout::Layout& layout, int vect
     llvm::Value* predicate = checked ? access.predicate(run[0]) : nullptr;
     Regs loaded = loadVector(e, access.address(run[0]), element, vector, predicate, other, cache);
     for (auto [reg, value] : llvm::zip(run, loaded)) result[reg] = value;
+  }
+  return result;
+}
+
+// Every run as one access, made if any of its elements is wanted: no more memory than that is touched, and nobody
+// branches. The others are what they would have been.
+Regs loadSpotted(Emitter& e, Access& access, const layout::Layout& layout, llvm::Type* element,
+                 llvm::ArrayRef<llvm::Value*> fallback, CacheHint cache) {
+  Regs result(layout.numRegs(), llvm::PoisonValue::get(element));
+  for (const auto& run : access.runs(access.width.aligned, /*unique=*/false)) {
+    Regs wanted, other;
+    llvm::Value* any = nullptr;
+    for (int reg : run) {
+      wanted.push_back(access.predicate(reg));
+      other.push_back(fallback[fallback.size() == 1 ? 0 : reg]);
+      any = any ? e.b.CreateOr(any, wanted.back()) : wanted.back();
+    }
+    Regs loaded = loadVector(e, access.address(run[0]), element, access.width.aligned, any, other, cache);
+    for (auto [reg, is, value, instead] : llvm::zip(run, wanted, loaded, other))
+      result[reg] = e.b.CreateSelect(is, value, instead);
   }
   return result;
 }
@@ -205,6 +226,8 @@ Regs emitLoadTile(Emitter& e, MakeAccess make, const layout::Layout& layout, llv
   auto access = make();
   if (!splits(*access, layout))
     return loadRuns(e, *access, layout, access->width.masked, true, element, fallback, cache);
+  if (access->isSpotted && cache != CacheHint::volatile_)
+    return loadSpotted(e, *access, layout, element, fallback, cache);
   const auto alike = llvm::enumerate(access->firstAlike);
   const bool isOwn = llvm::all_of(alike, [](const auto& reg) { return reg.value() == reg.index(); });
   constexpr int kFew = 8;  // elements that may wait in words and one by one
