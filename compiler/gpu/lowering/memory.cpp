@@ -2,8 +2,8 @@
 //
 // Every access is cut into runs of neighbouring elements, as wide as alignment allows (16 bytes at most). Where the
 // whole tile can be in bounds but a run might straddle the edge, the code splits once: all in bounds -> wide accesses
-// without predicates; else -> accesses as wide as the predicates are constant. Where memory says which elements are wanted
-// that would be both ways for most warps: there a run is one access if any of its elements is wanted.
+// without predicates; else -> accesses as wide as the predicates are constant. Where memory says which elements are
+// wanted that would be both ways for most warps: there a run is one access if any of its elements is wanted.
 #include <map>
 
 #include "compiler/gpu/access_width.h"
@@ -147,33 +147,6 @@ void storeRuns(Emitter& e, Access& access, const layout::Layout& layout, int vec
 // Whether splitting into a fast and a checked path pays: wider accesses on the fast one.
 bool splits(Access& access, const layout::Layout& layout) {
   return access.width.aligned > access.width.masked && !layout.isPadded();
-}
-
-// Emits `body(true)` where `fast` holds and `body(false)` elsewhere; the results are joined.
-Regs branch(Emitter& e, llvm::Value* fast, llvm::function_ref<Regs(bool)> body) {
-  llvm::Function* function = e.b.GetInsertBlock()->getParent();
-  llvm::LLVMContext& context = e.b.getContext();
-  auto* fastBlock = llvm::BasicBlock::Create(context, "inside", function);
-  auto* slowBlock = llvm::BasicBlock::Create(context, "edge", function);
-  auto* join = llvm::BasicBlock::Create(context, "join", function);
-  e.b.CreateCondBr(fast, fastBlock, slowBlock);
-  e.b.SetInsertPoint(fastBlock);
-  Regs fastValues = body(true);
-  auto* fastEnd = e.b.GetInsertBlock();
-  e.b.CreateBr(join);
-  e.b.SetInsertPoint(slowBlock);
-  Regs slowValues = body(false);
-  auto* slowEnd = e.b.GetInsertBlock();
-  e.b.CreateBr(join);
-  e.b.SetInsertPoint(join);
-  Regs result;
-  for (auto [a, c] : llvm::zip(fastValues, slowValues)) {
-    llvm::PHINode* phi = e.b.CreatePHI(a->getType(), 2);
-    phi->addIncoming(a, fastEnd);
-    phi->addIncoming(c, slowEnd);
-    result.push_back(phi);
-  }
-  return result;
 }
 
 // `make` builds the access anew on each path: addresses it caches must not cross between them.
