@@ -10,6 +10,8 @@
 #include "compiler/gpu/lowering/access.h"
 #include "compiler/gpu/lowering/lowering.h"
 #include "compiler/gpu/lowering/tile_access.h"
+#include "compiler/gpu/memory_roots.h"
+#include "compiler/gpu/moves.h"
 
 namespace tile::ir {
 using namespace mlir;
@@ -284,10 +286,44 @@ void emitAddedTile(Emitter& e, AtomicRmwOp op) {
                 });
 }
 
+/// Several gathers of one memory that follow each other: an element of each in turn, where none is read in vectors. They
+/// often want the same lines, which the first-level cache has for a while.
+static bool emitGathersTogether(Emitter& e, GatherOp first) {
+  SmallVector<GatherOp> all{first};
+  while (auto next = dyn_cast_or_null<GatherOp>(all.back()->getNextNode())) {
+    if (!readTogether(first, next) || e.definedAhead.contains(next)) break;
+    all.push_back(next);
+  }
+  const layout::Layout& layout = e.layoutOf(first.getResult());
+  if (all.size() < 2 || layout.rank() == 0 || isVolatile(first)) return false;
+  llvm::Type* element = e.elementType(first.getResult());
+  Regs fallback{llvm::Constant::getNullValue(element)};
+  if (first.getOther()) fallback = Regs(e.regs(first.getOther()));
+  SmallVector<std::unique_ptr<Access>> accesses;
+  for (GatherOp op : all) {
+    accesses.push_back(offsetAccess(e, layout, op.getPtr(), op.getOffsets(), op.getMask(), memoryBytes(element)));
+    const auto alike = llvm::enumerate(accesses.back()->firstAlike);
+    const bool isOwn = llvm::all_of(alike, [](const auto& reg) { return reg.value() == reg.index(); });
+    if (accesses.back()->width.aligned > 1 || !isOwn) return false;
+  }
+  SmallVector<Regs> results(all.size(), Regs(layout.numRegs(), llvm::PoisonValue::get(element)));
+  for (const auto& run : accesses[0]->runs(1, /*unique=*/false))
+    for (auto [access, result] : llvm::zip(accesses, results)) {
+      const int reg = run[0];
+      result[reg] = loadVector(e, access->address(reg), element, 1, access->predicate(reg),
+                               {fallback[fallback.size() == 1 ? 0 : reg]}, first.getCache())[0];
+    }
+  for (auto [op, result] : llvm::zip(all, results)) {
+    e.define(op.getResult(), std::move(result));
+    if (op != first) e.definedAhead.insert(op);
+  }
+  return true;
+}
+
 LogicalResult emitGather(Emitter& e, GatherOp op) {
   if (isa<RankedTensorType>(op.getPtr().getType()))
     return op.emitOpError("through a tile of pointers must be raised first");
-  if (e.definedAhead.contains(op) || emitSiblingGathers(e, op)) return success();
+  if (e.definedAhead.contains(op) || emitSiblingGathers(e, op) || emitGathersTogether(e, op)) return success();
   const layout::Layout& layout = e.layoutOf(op.getResult());
   llvm::Type* element = e.elementType(op.getResult());
   Regs fallback{llvm::Constant::getNullValue(element)};
