@@ -34,6 +34,7 @@ void addGpuPasses(mlir::OpPassManager& passes, const Target& target, const Compi
   passes.addPass(createEarlyProductsPass());
   passes.addPass(createEarlySumsPass());
   passes.addPass(createReduceWholePass());
+  passes.addPass(createEarlyReductionsPass());
   if (target.hasWgmma) passes.addPass(createDeferReductionsPass());
   if (target.hasWgmma) passes.addPass(createAsyncWaitsPass(optionsOf));
   if (target.hasTma) passes.addPass(createHandScalarsPass());
@@ -69,6 +70,7 @@ void registerGpuPasses(std::function<const Target&()> target, std::function<cons
   mlir::registerPass([] { return createHandScalarsPass(); });
   mlir::registerPass([] { return createPartWaysPass(); });
   mlir::registerPass([] { return createGathersTogetherPass(); });
+  mlir::registerPass([] { return createEarlyReductionsPass(); });
   mlir::registerPass([] { return createReduceTogetherPass(); });
   mlir::registerPass([] { return createMeetTogetherPass(); });
   mlir::registerPass([=] { return createPlaceBuffersPass(target); });

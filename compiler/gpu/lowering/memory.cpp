@@ -286,8 +286,8 @@ void emitAddedTile(Emitter& e, AtomicRmwOp op) {
                 });
 }
 
-/// Several gathers of one memory that follow each other: an element of each in turn, where none is read in vectors. They
-/// often want the same lines, which the first-level cache has for a while.
+/// Several gathers of one memory that follow each other: an element of each in turn, where none is read in vectors.
+/// They often want the same lines, which the first-level cache has for a while.
 static bool emitGathersTogether(Emitter& e, GatherOp first) {
   SmallVector<GatherOp> all{first};
   while (auto next = dyn_cast_or_null<GatherOp>(all.back()->getNextNode())) {
