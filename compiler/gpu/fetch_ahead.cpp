@@ -10,6 +10,7 @@
 //         5. where such a loop writes as it goes, which the assembler moves no load across, what it reads comes as many
 //            iterations early as few registers hold: a state that walks through time would wait for every step's row.
 //            Boxes that it updates in place come as early, where it steps over whole ones, up or down.
+//         6. small boxes of loops in which threads combine what they have come an iteration early.
 // Where the whole kernel can use bulk copies only those are made: one other copy would cost the kernel its roles.
 #include "compiler/analysis/facts.h"
 #include "compiler/dialect/products.h"
@@ -57,7 +58,10 @@ class Fetcher {
       for (Operation* load : loads)
         if (!fetch(load)) early.insert(load);
       if (!hasProduct(loop)) early = loadsOfAddresses(loop);
-      if (!hasProduct(loop) && early.empty() && loadFarAhead(loop)) continue;
+      if (!hasProduct(loop) && early.empty()) {
+        if (loadFarAhead(loop)) continue;
+        early = smallLoadsBesideMeetings(loop);
+      }
       loadEarly(loop, early.getArrayRef(), hasProduct(loop) ? loadsOfUpdates(loop) : SmallVector<Operation*>(),
                 hasProduct(loop) ? factorsBeside(loop) : SmallVector<Operation*>());
     }
@@ -263,6 +267,8 @@ class Fetcher {
 
   /// Iterations that what loops that write read comes early at most, and of how many there are.
   static constexpr int64_t kMostAhead = 8, kLeastTrips = 4;
+  /// Registers of a thread that all loads of a loop come to which come early although nothing else would need it.
+  static constexpr int64_t kMostSmall = 8;
   /// Registers of a thread that such a loop may hold besides what it computes with, as it is and unrolled.
   static constexpr int64_t kMostState = 128, kMostUnrolledState = 64;
 
@@ -305,6 +311,28 @@ class Fetcher {
     // Unrolled, the boxes on their way stay in their registers: a move would wait for what it moves.
     if (loop && distance > 1) (void)loopUnrollByFactor(loop, distance);
     return true;
+  }
+
+  /// Small boxes of a loop in which threads combine what they have (a row of a query, then sums over rows that stay):
+  /// the assembler moves no load across a barrier, and every iteration would begin with the latency of memory.
+  llvm::SetVector<Operation*> smallLoadsBesideMeetings(scf::ForOp loop) const {
+    llvm::SetVector<Operation*> all;
+    if (getenv("TILE_NO_SMALL_AHEAD")) return all;  // while it is measured
+    bool meets = false;
+    int64_t registers = 0;
+    for (Operation& op : *loop.getBody()) {
+      if (isa<ReduceOp, ScanOp>(op))
+        meets = true;
+      else if (op.getNumRegions() || isa<GatherOp>(op))
+        return {};
+      if (!isa<LoadOp>(op)) continue;
+      const CopySlice slice(loop, {&op});
+      if (!slice.obstacle().empty() || slice.needsGuard() || !slice.carried().empty() || isVolatile(&op)) return {};
+      registers += registersHeld(&op, warps_, facts_);
+      all.insert(&op);
+    }
+    if (!meets || registers > kMostSmall) all.clear();
+    return all;
   }
 
   /// Loads for the next iteration at the top of this one.

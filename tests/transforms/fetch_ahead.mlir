@@ -483,3 +483,31 @@ func.func @in_place_along_row(%X: !tile.view<2 x f16>, %n: i32) attributes {tile
   }
   return
 }
+
+// Where threads combine what they have, small boxes come an iteration early: they wait for each other anyway.
+// CHECK-LABEL: func.func @beside_meetings
+// CHECK: %[[FIRST:.*]] = tile.load %arg0
+// CHECK: scf.for {{.*}} iter_args(%[[Q:.*]] = %[[FIRST]])
+// CHECK: %[[NEXT:.*]] = tile.load %arg0
+// CHECK: tile.reshape %[[Q]]
+// CHECK: scf.yield %[[NEXT]]
+func.func @beside_meetings(%Q: !tile.view<2 x f32>, %K: !tile.view<2 x f32>, %S: !tile.view<2 x f32>, %n: i32)
+    attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %k = tile.load %K[%c0, %c0 : i32, i32] : !tile.view<2 x f32> -> tensor<32x128xf32>
+  scf.for %h = %c0 to %n step %c1 : i32 {
+    %q = tile.load %Q[%h, %c0 : i32, i32] : !tile.view<2 x f32> -> tensor<128xf32>
+    %row = tile.reshape %q : tensor<128xf32> -> tensor<1x128xf32>
+    %all = tile.broadcast %row : tensor<1x128xf32> -> tensor<32x128xf32>
+    %p = arith.mulf %k, %all : tensor<32x128xf32>
+    %s = tile.reduce %p axis 1 : (tensor<32x128xf32>) -> tensor<32x1xf32> {
+    ^bb0(%x: f32, %y: f32):
+      %z = arith.addf %x, %y : f32
+      tile.yield %z : f32
+    }
+    %line = tile.reshape %s : tensor<32x1xf32> -> tensor<32xf32>
+    tile.store %line, %S[%h, %c0 : i32, i32] : tensor<32xf32>, !tile.view<2 x f32>
+  }
+  return
+}
