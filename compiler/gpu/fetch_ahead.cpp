@@ -323,7 +323,7 @@ class Fetcher {
     for (Operation& op : *loop.getBody()) {
       if (isa<ReduceOp, ScanOp>(op))
         meets = true;
-      else if (op.getNumRegions() || isa<GatherOp>(op))
+      else if ((op.getNumRegions() && !isa<scf::IfOp>(op)) || isa<GatherOp>(op))
         return {};
       if (!isa<LoadOp>(op)) continue;
       const CopySlice slice(loop, {&op});
