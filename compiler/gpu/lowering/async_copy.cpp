@@ -3,7 +3,8 @@
 //
 // Threads stand in rows of 2^c along the buffer's contiguous dim, so that neighbours read neighbouring chunks; each
 // thread takes every (threads / 2^c)-th row. Its addresses are one base per copy plus constants: what changes from
-// iteration to iteration of a loop is the same for all threads and is added last.
+// iteration to iteration of a loop is the same for all threads and is added last. In loops, many chunks through
+// registers are read one way where the box is inside as a whole, without conditions, another way where it is not.
 #include <functional>
 #include <map>
 
