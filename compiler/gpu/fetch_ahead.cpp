@@ -313,6 +313,17 @@ class Fetcher {
     return true;
   }
 
+  /// The loop only adds the result to what it carries: threads can combine that behind the loop.
+  static bool isAccumulated(ReduceOp reduce, scf::ForOp loop) {
+    return llvm::all_of(reduce.getResults(), [&](Value result) {
+      if (!result.hasOneUse()) return false;
+      Operation* user = *result.getUsers().begin();
+      const bool addsToCarried = llvm::any_of(
+          user->getOperands(), [&](Value v) { return llvm::is_contained(loop.getRegionIterArgs(), v); });
+      return addsToCarried && user->hasOneUse() && (*user->getUsers().begin())->hasTrait<OpTrait::IsTerminator>();
+    });
+  }
+
   /// Small boxes of a loop in which threads combine what they have (a row of a query, then sums over rows that stay):
   /// the assembler moves no load across a barrier, and every iteration would begin with the latency of memory.
   llvm::SetVector<Operation*> smallLoadsBesideMeetings(scf::ForOp loop) const {
@@ -322,7 +333,7 @@ class Fetcher {
     int64_t registers = 0;
     for (Operation& op : *loop.getBody()) {
       if (isa<ReduceOp, ScanOp>(op))
-        meets = true;
+        meets |= isa<ScanOp>(op) || !isAccumulated(cast<ReduceOp>(op), loop);
       else if ((op.getNumRegions() && !isa<scf::IfOp>(op)) || isa<GatherOp>(op))
         return {};
       if (!isa<LoadOp>(op)) continue;
