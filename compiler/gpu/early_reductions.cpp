@@ -2,8 +2,8 @@
 // Before: layouts; a tile is reduced where the kernel wrote it (the largest magnitude of what was converted and stored
 //         long before), and all of it waits in registers meanwhile. The assembler moves nothing across a barrier, and
 //         begins loads late where registers are short.
-// After:  a reduction to a few registers, with the elementwise work that only it needs, stands in front of the first
-//         such place behind which nobody else reads the tile.
+// After:  in blocks without products a reduction to a few registers, with the elementwise work that only it needs,
+//         stands in front of the first such place behind which nobody else reads the tile.
 #include "compiler/gpu/blocks.h"
 #include "compiler/gpu/gpu_passes.h"
 #include "compiler/gpu/moves.h"
@@ -84,8 +84,11 @@ class EarlyReductionsPass : public PassWrapper<EarlyReductionsPass, OperationPas
 
   void runOnOperation() override {
     if (getenv("TILE_NO_EARLY_REDUCE")) return;  // while it is measured
-    for (Block* block : blocksOf(getOperation()))
+    for (Block* block : blocksOf(getOperation())) {
+      // What stands beside products was put there.
+      if (!block->getOps<MmaOp>().empty() || !block->getOps<BatchMmaOp>().empty()) continue;
       for (ReduceOp reduce : llvm::to_vector(block->getOps<ReduceOp>())) moveUp(reduce);
+    }
   }
 };
 
