@@ -9,6 +9,8 @@
 //         4. where such a loop gathers at addresses that it loads, these come an iteration early: one latency, not two;
 //         5. where such a loop writes as it goes, which the assembler moves no load across, what it reads comes as many
 //            iterations early as few registers hold: a state that walks through time would wait for every step's row.
+//            Boxes that it updates in place come as early, where it steps over whole ones, up or down.
+//         6. small boxes of loops in which threads combine what they have come an iteration early.
 // Where the whole kernel can use bulk copies only those are made: one other copy would cost the kernel its roles.
 #include "compiler/analysis/facts.h"
 #include "compiler/dialect/products.h"
@@ -56,7 +58,10 @@ class Fetcher {
       for (Operation* load : loads)
         if (!fetch(load)) early.insert(load);
       if (!hasProduct(loop)) early = loadsOfAddresses(loop);
-      if (!hasProduct(loop) && early.empty() && loadFarAhead(loop)) continue;
+      if (!hasProduct(loop) && early.empty()) {
+        if (loadFarAhead(loop)) continue;
+        early = smallLoadsBesideMeetings(loop);
+      }
       loadEarly(loop, early.getArrayRef(), hasProduct(loop) ? loadsOfUpdates(loop) : SmallVector<Operation*>(),
                 hasProduct(loop) ? factorsBeside(loop) : SmallVector<Operation*>());
     }
@@ -140,12 +145,23 @@ class Fetcher {
     return all;
   }
 
-  /// Loads of boxes that the loop writes to, each where it read it, and steps over: what it reads next nobody has
-  /// written.
-  static SmallVector<Operation*> loadsOfUpdates(scf::ForOp loop) {
+  /// How far an index moves on from one iteration to the next: counted up, or down from where it begins (`n - 1 - i`).
+  static std::optional<int64_t> advance(scf::ForOp loop, Value index) {
+    if (loop.isDefinedOutsideOfLoop(index)) return 0;
     APInt step;
+    if (index == loop.getInductionVar())
+      return matchPattern(loop.getStep(), m_ConstantInt(&step)) ? std::optional(step.getSExtValue()) : std::nullopt;
+    Operation* op = index.getDefiningOp();
+    if (!isa_and_nonnull<arith::AddIOp, arith::SubIOp>(op)) return std::nullopt;
+    const auto left = advance(loop, op->getOperand(0)), right = advance(loop, op->getOperand(1));
+    if (!left || !right) return std::nullopt;
+    return isa<arith::AddIOp>(op) ? *left + *right : *left - *right;
+  }
+
+  /// Loads of boxes that the loop writes to, each where it read it, and steps over: what it reads next nobody has
+  /// written. `byRows`: it goes from row to row, so that a thread keeps its columns and waits for no other's.
+  static SmallVector<Operation*> loadsOfUpdates(scf::ForOp loop, bool byRows = false) {
     SmallVector<Operation*> all;
-    if (!matchPattern(loop.getStep(), m_ConstantInt(&step))) return all;
     auto isUpdate = [&](LoadOp load, StoreOp store) {
       if (store.getView() != load.getView() || store.getIndices() != load.getIndices() ||
           store.getValue().getType() != load.getType())
@@ -155,9 +171,11 @@ class Fetcher {
       const size_t lead = indices.size() - shape.size();
       bool steps = false;
       for (auto [d, index] : llvm::enumerate(indices)) {
-        const bool moves = index == loop.getInductionVar();
-        if (!moves && !loop.isDefinedOutsideOfLoop(index)) return false;
-        steps |= moves && step.getSExtValue() >= (d < lead ? 1 : shape[d - lead]);
+        const auto moves = advance(loop, index);
+        if (!moves) return false;
+        const int64_t size = d < lead ? 1 : shape[d - lead];
+        if (byRows && *moves && size > 1) return false;
+        steps |= std::abs(*moves) >= size;
       }
       return steps && loop.isDefinedOutsideOfLoop(load.getView());
     };
@@ -249,6 +267,8 @@ class Fetcher {
 
   /// Iterations that what loops that write read comes early at most, and of how many there are.
   static constexpr int64_t kMostAhead = 8, kLeastTrips = 4;
+  /// Registers of a thread that all loads of a loop come to which come early although nothing else would need it.
+  static constexpr int64_t kMostSmall = 8;
   /// Registers of a thread that such a loop may hold besides what it computes with, as it is and unrolled.
   static constexpr int64_t kMostState = 128, kMostUnrolledState = 64;
 
@@ -257,17 +277,19 @@ class Fetcher {
     bool writes = false;
     int64_t registers = 0;
     SmallVector<Operation*> loads;
+    const SmallVector<Operation*> updates = loadsOfUpdates(loop, /*byRows=*/true);
     for (Operation& op : *loop.getBody()) {
       // Where lanes or warps wait for each other an iteration is long, and unrolled it would take many registers.
       if (op.getNumRegions() || isa<TakeOp>(op)) return false;
       writes |= writesGlobal(&op);
       if (!isa<LoadOp, GatherOp>(op)) continue;
       if (!tileType(op.getResult(0)) || isVolatile(&op)) return false;
-      const CopySlice slice(loop, {&op});
+      const CopySlice slice(loop, {&op}, updates);
       if (!slice.obstacle().empty() || slice.needsGuard() || !slice.carried().empty()) return false;
       // Tiles of fewer elements than there are threads are held by several.
       const RankedTensorType type = tileType(op.getResult(0));
       const int64_t threads = 32 * warps_;
+      if (type.getNumElements() < threads && llvm::is_contained(updates, &op)) return false;  // they would meet
       registers += type.getNumElements() < threads
                        ? 2
                        : llvm::divideCeil(type.getNumElements() * type.getElementTypeBitWidth(), 32 * threads);
@@ -285,10 +307,43 @@ class Fetcher {
     if (std::optional<APInt> trips = loop.getStaticTripCount())
       distance = std::min<int64_t>(distance, trips->getZExtValue() / kLeastTrips);
     if (distance < 1) return false;
-    loop = loadAhead(loop, loads, {}, distance);
+    loop = loadAhead(loop, loads, updates, distance);
     // Unrolled, the boxes on their way stay in their registers: a move would wait for what it moves.
     if (loop && distance > 1) (void)loopUnrollByFactor(loop, distance);
     return true;
+  }
+
+  /// The loop only adds the result to what it carries: threads can combine that behind the loop.
+  static bool isAccumulated(ReduceOp reduce, scf::ForOp loop) {
+    return llvm::all_of(reduce.getResults(), [&](Value result) {
+      if (!result.hasOneUse()) return false;
+      Operation* user = *result.getUsers().begin();
+      const bool addsToCarried = llvm::any_of(
+          user->getOperands(), [&](Value v) { return llvm::is_contained(loop.getRegionIterArgs(), v); });
+      return addsToCarried && user->hasOneUse() && (*user->getUsers().begin())->hasTrait<OpTrait::IsTerminator>();
+    });
+  }
+
+  /// Small boxes of a loop in which threads combine what they have (a row of a query, then sums over rows that stay):
+  /// the assembler moves no load across a barrier, and every iteration would begin with the latency of memory.
+  llvm::SetVector<Operation*> smallLoadsBesideMeetings(scf::ForOp loop) const {
+    llvm::SetVector<Operation*> all;
+    if (getenv("TILE_NO_SMALL_AHEAD")) return all;  // while it is measured
+    bool meets = false;
+    int64_t registers = 0;
+    for (Operation& op : *loop.getBody()) {
+      if (isa<ReduceOp, ScanOp>(op))
+        meets |= isa<ScanOp>(op) || !isAccumulated(cast<ReduceOp>(op), loop);
+      else if ((op.getNumRegions() && !isa<scf::IfOp>(op)) || isa<GatherOp>(op))
+        return {};
+      if (!isa<LoadOp>(op)) continue;
+      const CopySlice slice(loop, {&op});
+      if (!slice.obstacle().empty() || slice.needsGuard() || !slice.carried().empty() || isVolatile(&op)) return {};
+      registers += registersHeld(&op, warps_, facts_);
+      all.insert(&op);
+    }
+    if (!meets || registers > kMostSmall) all.clear();
+    return all;
   }
 
   /// Loads for the next iteration at the top of this one.

@@ -34,10 +34,12 @@ void addGpuPasses(mlir::OpPassManager& passes, const Target& target, const Compi
   passes.addPass(createEarlyProductsPass());
   passes.addPass(createEarlySumsPass());
   passes.addPass(createReduceWholePass());
+  passes.addPass(createEarlyReductionsPass());
   if (target.hasWgmma) passes.addPass(createDeferReductionsPass());
   if (target.hasWgmma) passes.addPass(createAsyncWaitsPass(optionsOf));
   if (target.hasTma) passes.addPass(createHandScalarsPass());
   passes.addPass(createPartWaysPass());
+  passes.addPass(createGathersTogetherPass());
   passes.addPass(createReduceTogetherPass());
   passes.addPass(createMeetTogetherPass());
   passes.addPass(createPlaceBuffersPass(targetOf));
@@ -67,6 +69,8 @@ void registerGpuPasses(std::function<const Target&()> target, std::function<cons
   mlir::registerPass([=] { return createAsyncWaitsPass(options); });
   mlir::registerPass([] { return createHandScalarsPass(); });
   mlir::registerPass([] { return createPartWaysPass(); });
+  mlir::registerPass([] { return createGathersTogetherPass(); });
+  mlir::registerPass([] { return createEarlyReductionsPass(); });
   mlir::registerPass([] { return createReduceTogetherPass(); });
   mlir::registerPass([] { return createMeetTogetherPass(); });
   mlir::registerPass([=] { return createPlaceBuffersPass(target); });

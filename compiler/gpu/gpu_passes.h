@@ -25,6 +25,8 @@ std::unique_ptr<mlir::Pass> createHandScalarsPass();
 /// Warps leave loops whose elements are done without waiting for those of other warps.
 std::unique_ptr<mlir::Pass> createPartWaysPass();
 /// Reductions across warps that do not wait for each other become one op, with one barrier.
+std::unique_ptr<mlir::Pass> createGathersTogetherPass();
+std::unique_ptr<mlir::Pass> createEarlyReductionsPass();
 std::unique_ptr<mlir::Pass> createReduceTogetherPass();
 /// Conversions, takes, cats and reductions across warps that do not need each other meet at one barrier.
 std::unique_ptr<mlir::Pass> createMeetTogetherPass();

@@ -40,6 +40,9 @@ struct CatMove {
 };
 CatMove planMove(CatOp op);
 
+/// Gathers through one pointer under one mask: those that follow each other are read element by element, side by side.
+bool readTogether(GatherOp first, GatherOp gather);
+
 /// What lanes hand to others `rotation` lane numbers below them, round the warp (0: keep): each gives the register of
 /// the first pair of `given` whose mask has its bit, or else the last one; `receivers` take what they get.
 struct Handover {

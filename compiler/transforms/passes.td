@@ -104,6 +104,11 @@ def SimplifyMasks : Pass<"tile-simplify-masks", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect"];
 }
 
+def DropMultiples : Pass<"tile-drop-multiples", "::mlir::func::FuncOp"> {
+  let summary = "remainders by powers of two forget the multiples that were added";
+  let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect"];
+}
+
 def PeelMasks : Pass<"tile-peel-masks", "::mlir::func::FuncOp"> {
   let summary = "masks of loops with products are computed in the first and last iterations only, where they matter";
   let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];

@@ -25,6 +25,7 @@ void addTilePasses(mlir::OpPassManager& passes, bool forHost) {
   if (!forHost) passes.addPass(createShiftByTakes());  // hosts copy pieces
   passes.addPass(createNarrowMoves());
   passes.addPass(createSinkBroadcasts());
+  passes.addPass(createDropMultiples());  // loops count by now; what is left may leave them
   // Pure tile operations leave loops; loads stay (a store in the loop may change what they read).
   passes.addPass(mlir::createLoopInvariantCodeMotionPass());
   passes.addPass(createSimplifyMasks());

@@ -55,9 +55,8 @@
 // No alignment is promised: elements through registers, still with the pipeline's barriers.
 // UNALIGNED-NOT: cp.async.cg
 // UNALIGNED-NOT: cp.async.ca
+// UNALIGNED: ldmatrix.sync
 // UNALIGNED: ld.global{{.*}}b16
-// UNALIGNED: st.shared.b16
-// UNALIGNED: mma.sync
 
 // Three stages, their barriers.
 // RESOURCES: "shared_bytes": 49264

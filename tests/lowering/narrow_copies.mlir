@@ -2,9 +2,16 @@
 // a remark says what to promise.
 // RUN: tile-opt %s -split-input-file -verify-diagnostics --tile-target=sm_80 -tile-assign-layouts -tile-place-buffers -tile-insert-barriers -tile-emit=as=ptx -o /dev/null | FileCheck %s
 
+// In a loop a box that is inside as a whole is read without asking for each element.
 // CHECK-LABEL: entry narrow(
 // CHECK-NOT: cp.async.cg
-// CHECK: ld.global.b16
+// CHECK: bra.uni {{.*}}
+// CHECK-NEXT: $L__BB{{.*}}:
+// CHECK-NEXT: ld.global.b16
+// CHECK-NOT: setp
+// CHECK: $L__BB
+// CHECK: st.shared.b16
+// CHECK: @%p{{[0-9]+}} ld.global.b16
 // CHECK: ret;
 func.func @narrow(%p: !tile.ptr<f16>, %n: i64, %y: !tile.view<2xf16>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
   %c0 = arith.constant 0 : i32

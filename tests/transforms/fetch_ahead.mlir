@@ -439,3 +439,75 @@ func.func @in_place(%X: !tile.view<2 x f16>, %n: i32) attributes {tile.kernel, t
   }
   return
 }
+
+// Boxes that the loop writes where it read them, counting down: no later iteration reads what an earlier one wrote.
+// CHECK-LABEL: func.func @in_place_backwards
+// CHECK-COUNT-8: tile.load
+// CHECK: scf.for
+// CHECK: tile.load %arg0
+// CHECK: arith.addf
+// CHECK: tile.store {{.*}} %arg0
+// CHECK-COUNT-7: tile.store
+// CHECK: scf.yield
+func.func @in_place_backwards(%X: !tile.view<2 x f16>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %zero = arith.constant dense<0.0> : tensor<256xf16>
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %last = arith.subi %n, %c1 : i32
+  %r = scf.for %t = %c0 to %n step %c1 iter_args(%s = %zero) -> (tensor<256xf16>) : i32 {
+    %row = arith.subi %last, %t : i32
+    %x = tile.load %X[%row, %c0 : i32, i32] : !tile.view<2 x f16> -> tensor<256xf16>
+    %next = arith.addf %s, %x : tensor<256xf16>
+    tile.store %next, %X[%row, %c0 : i32, i32] : tensor<256xf16>, !tile.view<2 x f16>
+    scf.yield %next : tensor<256xf16>
+  }
+  return
+}
+
+// Columns that move on belong to other threads: they would have to wait for each other.
+// CHECK-LABEL: func.func @in_place_along_row
+// CHECK-NOT: tile.load
+// CHECK: scf.for
+// CHECK: tile.load
+// CHECK-NOT: tile.load
+// CHECK: return
+func.func @in_place_along_row(%X: !tile.view<2 x f16>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %zero = arith.constant dense<0.0> : tensor<256xf16>
+  %c0 = arith.constant 0 : i32
+  %c256 = arith.constant 256 : i32
+  %r = scf.for %t = %c0 to %n step %c256 iter_args(%s = %zero) -> (tensor<256xf16>) : i32 {
+    %x = tile.load %X[%c0, %t : i32, i32] : !tile.view<2 x f16> -> tensor<256xf16>
+    %next = arith.addf %s, %x : tensor<256xf16>
+    tile.store %next, %X[%c0, %t : i32, i32] : tensor<256xf16>, !tile.view<2 x f16>
+    scf.yield %next : tensor<256xf16>
+  }
+  return
+}
+
+// Where threads combine what they have, small boxes come an iteration early: they wait for each other anyway.
+// CHECK-LABEL: func.func @beside_meetings
+// CHECK: %[[FIRST:.*]] = tile.load %arg0
+// CHECK: scf.for {{.*}} iter_args(%[[Q:.*]] = %[[FIRST]])
+// CHECK: %[[NEXT:.*]] = tile.load %arg0
+// CHECK: tile.reshape %[[Q]]
+// CHECK: scf.yield %[[NEXT]]
+func.func @beside_meetings(%Q: !tile.view<2 x f32>, %K: !tile.view<2 x f32>, %S: !tile.view<2 x f32>, %n: i32)
+    attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %k = tile.load %K[%c0, %c0 : i32, i32] : !tile.view<2 x f32> -> tensor<32x128xf32>
+  scf.for %h = %c0 to %n step %c1 : i32 {
+    %q = tile.load %Q[%h, %c0 : i32, i32] : !tile.view<2 x f32> -> tensor<128xf32>
+    %row = tile.reshape %q : tensor<128xf32> -> tensor<1x128xf32>
+    %all = tile.broadcast %row : tensor<1x128xf32> -> tensor<32x128xf32>
+    %p = arith.mulf %k, %all : tensor<32x128xf32>
+    %s = tile.reduce %p axis 1 : (tensor<32x128xf32>) -> tensor<32x1xf32> {
+    ^bb0(%x: f32, %y: f32):
+      %z = arith.addf %x, %y : f32
+      tile.yield %z : f32
+    }
+    %line = tile.reshape %s : tensor<32x1xf32> -> tensor<32xf32>
+    tile.store %line, %S[%h, %c0 : i32, i32] : tensor<32xf32>, !tile.view<2 x f32>
+  }
+  return
+}

@@ -305,32 +305,34 @@ auto two_opt =
       auto t = program_id(0), n = places.dim(1);
       auto mine = order.ptr() + cast(t, i64) * order.stride(0);
       auto point = [&](Tile i, int axis) {
-        auto city = load(mine + i % n, {.mask = i < n + 1});
+        auto city = load(mine + where(i < n, i, 0), {.mask = i < n + 1});
         return load(places.ptr() + cast(t, i64) * places.stride(0) + cast(city, i64) * 2 + axis, {.mask = i < n + 1});
       };
       Tile done = full({}, 0, i32), gains = full({}, true, i1);
       while_([&] { return gains & (done < most); },
              [&] {
-               Tile best = full({}, -1e-4f, f32), from = full({}, 0, i32), to = from;
-               for (auto i : range(0, n, c.B))
+               // The best exchange of every place of a block; the best of all is looked for once a move.
+               Tile best = full({c.B, c.B}, -1e-4f, f32), which = full({c.B, c.B}, 0, i32);
+               auto far = [](Tile ax, Tile ay, Tile bx, Tile by) {
+                 return sqrt((ax - bx) * (ax - bx) + (ay - by) * (ay - by));
+               };
+               for (auto i : range(0, n, c.B)) {
+                 auto a = i + arange(0, c.B);
+                 auto ax = point(a, 0).col(), ay = point(a, 1).col(), cx = point(a + 1, 0).col(),
+                      cy = point(a + 1, 1).col();
                  for (auto j : range(i, n, c.B)) {
-                   auto a = i + arange(0, c.B), b = j + arange(0, c.B);
-                   auto far = [](Tile ax, Tile ay, Tile bx, Tile by) {
-                     return sqrt((ax - bx) * (ax - bx) + (ay - by) * (ay - by));
-                   };
-                   auto ax = point(a, 0).col(), ay = point(a, 1).col(), cx = point(a + 1, 0).col(),
-                        cy = point(a + 1, 1).col();
+                   auto b = j + arange(0, c.B);
                    auto bx = point(b, 0).row(), by = point(b, 1).row(), dx = point(b + 1, 0).row(),
                         dy = point(b + 1, 1).row();
                    auto change = far(ax, ay, bx, by) + far(cx, cy, dx, dy) - far(ax, ay, cx, cy) - far(bx, by, dx, dy);
-                   auto allowed = (a.col() + 1 < b.row()) & (b.row() < n);
-                   auto [least, at] = min_with_index(ravel(where(allowed, change, 0.f)), axis(0));
-                   auto l = to_scalar(least), p = to_scalar(at);
-                   auto better = l < best;
-                   from = where(better, i + p / c.B, from), to = where(better, j + p % c.B, to);
-                   best = where(better, l, best);
+                   auto better = (a.col() + 1 < b.row()) & (b.row() < n) & (change < best);
+                   best = where(better, change, best), which = where(better, a.col() * n + b.row(), which);
                  }
-               gains = best < -1e-4f;
+               }
+               auto [least, at] = min_with_index(ravel(best), axis(0));
+               gains = to_scalar(least) < -1e-4f;
+               auto pair = to_scalar(take(ravel(which), at, 0));
+               auto from = pair / n, to = pair % n;
                for (auto _ : when(gains)) {
                  auto low = from + 1, count = (to - from) / 2;
                  for (auto k : range(0, count, c.B)) {

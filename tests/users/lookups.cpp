@@ -494,7 +494,7 @@ Register r7("frequencies", [](Env& e) {
 // --- embeddings of n-grams by hashing (Engram): the last 2 and 3 tokens of a position, H hash heads each, modulo a
 // prime of its own; the rows found stand side by side, and a gate says how well they fit the hidden state
 struct NgramCfg {
-  int B = 32, H = 4, D = 64, warps = 4;
+  int B = 4, H = 4, D = 64, warps = 4;
 };
 auto ngram_memory =
     kernel("user_ngram_memory", [](const NgramCfg& c, Tensor<const int32_t, 2> tokens, Ptr<const uint64_t> factors,
@@ -503,23 +503,19 @@ auto ngram_memory =
       // tokens [B, T]; factors [3]; primes, offsets [2 H]; out [B, T, 2 H D]
       num_warps(c.warps);
       auto b = program_id(1), t = program_id(0) * c.B;
+      auto h = squeeze(hidden.load({b, t, 0}, {1, c.B, 2 * c.H * c.D}), 0);
       auto word = [&](int back) {
         return cast(cast(tokens.load({b, t - back}, {c.B}), i64) + 1, u64) * load(factors + back);
       };
-      auto pair = word(0) ^ word(1);
-      Tile dots = zeros({c.B, 1}, f32);
-      auto found = [&](int head) {
-        auto mix = head < c.H ? pair : pair ^ word(2);
-        auto place = mix % cast(load(primes + head), u64);
-        return table.gather(cast(place, i64) + load(offsets + head), 0, c.D);
-      };
-      for (int head = 0; head < 2 * c.H; ++head) {
-        auto h = squeeze(hidden.load({b, t, head * c.D}, {1, c.B, c.D}), 0);
-        dots += sum(cast(found(head), f32) * cast(h, f32), axis(1));
-      }
+      auto pair = word(0) ^ word(1), three = pair ^ word(2);
+      auto head = arange(0, 2 * c.H);
+      auto mix = where((head < c.H).row(), pair.col(), three.col());
+      auto place = cast(mix % cast(load(primes + head), u64).row(), i64) + load(offsets + head).row();
+      auto all = [&](Tile x) { return reshape(x, {c.B, 2 * c.H * c.D}); };
+      auto found = all(table.gather(ravel(place), 0, c.D));
+      auto dots = sum(cast(found, f32) * cast(h, f32), axis(1));
       auto gate = sigmoid(dots / std::sqrt(float(2 * c.H * c.D)));
-      for (int head = 0; head < 2 * c.H; ++head)
-        out.store({b, t, head * c.D}, expand_dims(cast(cast(found(head), f32) * gate, f16), 0));
+      out.store({b, t, 0}, expand_dims(cast(cast(found, f32) * gate, f16), 0));
     }).grid([](const NgramCfg& c, const auto& tokens, const auto&...) {
       return Grid{cdiv(tokens.shape[1], c.B), tokens.shape[0]};
     });

@@ -7,7 +7,7 @@ namespace {
 // --- surface nets: where the sign changes inside a cell lies one point, the mean of where its edges cross zero; points
 // are counted by an atomic, so their order is nobody's
 struct NetCfg {
-  int Z = 4, Y = 8, X = 32, warps = 4;
+  int Z = 2, Y = 4, X = 32, warps = 4;
 };
 auto surface_nets =
     kernel("user_surface_nets", [](const NetCfg& c, Tensor<const float, 3> F, Ptr<float> points, Ptr<int32_t> cells,
@@ -50,7 +50,7 @@ auto surface_nets =
 Register r2("surface_nets", [](Env& e) {
   NetCfg c;
   if (!e.big) c = {2, 3, 8, 1};
-  c.warps = e.field("warps", c.warps);
+  c.warps = e.field("warps", c.warps), c.Z = e.field("BZ", c.Z), c.Y = e.field("BY", c.Y);
   const int Z = e.big ? 256 : 7, Y = e.big ? 256 : 8, X = e.big ? 256 : 19;
   auto f = filled<float>(e, size_t(Z) * Y * X, [&](size_t i) {
     const double x = double(i % X) / X - .5, y = double(i / X % Y) / Y - .5, z = double(i / X / Y) / Z - .5;

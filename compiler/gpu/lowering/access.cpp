@@ -231,4 +231,30 @@ void storeVector(Emitter& e, llvm::Value* ptr, llvm::ArrayRef<llvm::Value*> valu
   e.inlineAsm(e.b.getVoidTy(), text, constraints, args);
 }
 
+Regs branch(Emitter& e, llvm::Value* fast, llvm::function_ref<Regs(bool)> body) {
+  llvm::Function* function = e.b.GetInsertBlock()->getParent();
+  llvm::LLVMContext& context = e.b.getContext();
+  auto* fastBlock = llvm::BasicBlock::Create(context, "inside", function);
+  auto* slowBlock = llvm::BasicBlock::Create(context, "edge", function);
+  auto* join = llvm::BasicBlock::Create(context, "join", function);
+  e.b.CreateCondBr(fast, fastBlock, slowBlock);
+  e.b.SetInsertPoint(fastBlock);
+  Regs fastValues = body(true);
+  auto* fastEnd = e.b.GetInsertBlock();
+  e.b.CreateBr(join);
+  e.b.SetInsertPoint(slowBlock);
+  Regs slowValues = body(false);
+  auto* slowEnd = e.b.GetInsertBlock();
+  e.b.CreateBr(join);
+  e.b.SetInsertPoint(join);
+  Regs result;
+  for (auto [a, c] : llvm::zip(fastValues, slowValues)) {
+    llvm::PHINode* phi = e.b.CreatePHI(a->getType(), 2);
+    phi->addIncoming(a, fastEnd);
+    phi->addIncoming(c, slowEnd);
+    result.push_back(phi);
+  }
+  return result;
+}
+
 }  // namespace tile::ir

@@ -12,6 +12,9 @@ Regs loadVector(Emitter& e, llvm::Value* ptr, llvm::Type* element, int count, ll
 void storeVector(Emitter& e, llvm::Value* ptr, llvm::ArrayRef<llvm::Value*> values, llvm::Value* predicate = nullptr,
                  CacheHint cache = CacheHint::none);
 
+/// Emits `body(true)` where `fast` holds and `body(false)` elsewhere; the results are joined.
+Regs branch(Emitter& e, llvm::Value* fast, llvm::function_ref<Regs(bool)> body);
+
 /// The operand `.L2::cache_hint` wants, for what such data is to the L2 cache: given up first or last. Null without a
 /// hint.
 llvm::Value* l2Policy(Emitter& e, CacheHint cache);

@@ -3,7 +3,11 @@
 //
 // Threads stand in rows of 2^c along the buffer's contiguous dim, so that neighbours read neighbouring chunks; each
 // thread takes every (threads / 2^c)-th row. Its addresses are one base per copy plus constants: what changes from
-// iteration to iteration of a loop is the same for all threads and is added last.
+// iteration to iteration of a loop is the same for all threads and is added last. In loops, many chunks through
+// registers are read one way where the box is inside as a whole, without conditions, another way where it is not.
+#include <functional>
+#include <map>
+
 #include "compiler/gpu/copy_layout.h"
 #include "compiler/gpu/lowering/access.h"
 #include "compiler/gpu/lowering/roles.h"
@@ -21,6 +25,9 @@ namespace {
 /// Issues the chunks of one copy. Chunks through registers are loaded in batches before they are stored.
 class ChunkCopier {
  public:
+  /// Emitted beside the access that needs it: in front of a branch all of them would be in registers.
+  using Made = std::function<Value*()>;
+
   /// `ofParts`: conditions are made of several. As a size each would be selected by one after the other, with a
   /// comparison at the end; as a condition they are one.
   ChunkCopier(Emitter& e, int bytes, CacheHint cache, bool ofParts = false)
@@ -28,14 +35,15 @@ class ChunkCopier {
 
   /// `read`: chunk is read if true (null: always), else zeros. `partial`: bytes to read, the rest zeros (null: all).
   /// `write`: false leaves the buffer alone (null: always write).
-  void copy(Value* target, Value* source, Value* read, Value* partial, Value* write) {
+  void copy(Value* target, Made sourceAt, Made isRead, Value* partial, Value* write) {
     if (bytes_ < 4) {
       e_.roles().storesChunks = true;
       if (pending_.size() == kBatch) finish();
-      pending_.push_back({target, source, e_.andAll({read, write}), write});
+      pending_.push_back({target, std::move(sourceAt), std::move(isRead), write});
       return;
     }
     IRBuilder<>& b = e_.b;
+    Value *source = sourceAt(), *read = isRead();
     emitIf(e_, write, [&] {
       if (ofParts_ && read && !partial) return copyPart(target, source, b.CreateNot(read), "b");
       Value* size = partial;
@@ -47,13 +55,23 @@ class ChunkCopier {
     });
   }
 
+  /// Where the condition holds, the same for all threads, all that is written is read: chunks through registers need no
+  /// conditions of their own there.
+  void readWholeIf(Value* inside) { inside_ = inside; }
+
   /// `more`: the copy that follows at once begins to read before what this one has read is stored.
   void finish(bool more = false) {
     Type* type = e_.b.getIntNTy(8 * bytes_);
+    auto load = [&](bool isInside) {
+      Regs values;
+      for (const Pending& p : pending_)
+        values.push_back(loadVector(e_, p.source(), type, 1, isInside ? p.write : e_.andAll({p.read(), p.write}),
+                                    {Constant::getNullValue(type)}, cache_)[0]);
+      return values;
+    };
+    const Regs values = inside_ && !pending_.empty() ? branch(e_, inside_, load) : load(false);
     SmallVector<KernelRoles::ReadChunk> loaded;
-    for (const Pending& p : pending_)
-      loaded.push_back(
-          {p.target, loadVector(e_, p.source, type, 1, p.read, {Constant::getNullValue(type)}, cache_)[0], p.write});
+    for (auto [p, value] : zip(pending_, values)) loaded.push_back({p.target, value, p.write});
     pending_.clear();
     auto& read = e_.roles().readChunks;
     storeRead();
@@ -70,7 +88,9 @@ class ChunkCopier {
 
   static constexpr size_t kBatch = 16;
   struct Pending {
-    Value *target, *source, *read, *write;
+    Value* target;
+    Made source, read;
+    Value* write;
   };
 
   /// What no intrinsic says: with a cache policy, or zeros instead where a condition holds. `part`: how many bytes are
@@ -107,6 +127,7 @@ class ChunkCopier {
   CacheHint cache_;
   Value* policy_;  ///< null without a hint
   bool ofParts_;
+  Value* inside_ = nullptr;  ///< null: not known
   SmallVector<Pending> pending_;
 };
 
@@ -175,6 +196,12 @@ class BoxCopy {
     Value* exists = sharedCondition();
 
     ChunkCopier copier(e_, chunk_, op_.getCache());
+    // Once, or of a few chunks, conditions cost less than another way.
+    constexpr int64_t kMany = 8;
+    const int64_t chunks = divideCeil(boxRows, threadRows) * divideCeil(chunksPerRow, threadCols);
+    if (chunk_ < 4 && chunks >= kMany && op_->getParentOfType<mlir::LoopLikeOpInterface>())
+      copier.readWholeIf(allInside(exists));
+    std::map<std::pair<BasicBlock*, int64_t>, Value*> above;  // of a column's chunks, the last one that was addressed
     for (int64_t c = 0; c < chunksPerRow; c += threadCols) {
       Value* partial = nullptr;
       Value* colInside = cols_.whole ? nullptr : columnCondition(col64, c * perChunk_, partial);
@@ -203,12 +230,21 @@ class BoxCopy {
         }
       }
       for (int64_t r = 0; r < boxRows; r += threadRows) {
-        Value* source = r ? b_.CreateGEP(element, first, b_.CreateMul(rows_.stride, e_.i64(r))) : first;
-        if (c) source = b_.CreateGEP(element, source, steps(e_.i64(c * perChunk_)));
-        Value* read = readAny;
-        if (below) read = b_.CreateICmpSLT(below, e_.i32(-r));
-        if (rowsBefore) read = b_.CreateAnd(read, b_.CreateICmpSGE(rowsBefore, e_.i32(-r)));
-        if (position) read = b_.CreateICmpULT(b_.CreateAdd(position, e_.i32(r)), count);
+        auto source = [=, this, &above] {
+          // From row to row: products of the stride for each would stay in registers.
+          Value*& at = above[{b_.GetInsertBlock(), c}];
+          if (at && chunk_ < 4) return at = b_.CreateGEP(element, at, b_.CreateMul(rows_.stride, e_.i64(threadRows)));
+          at = r ? b_.CreateGEP(element, first, b_.CreateMul(rows_.stride, e_.i64(r))) : first;
+          if (c) at = b_.CreateGEP(element, at, steps(e_.i64(c * perChunk_)));
+          return at;
+        };
+        auto read = [=, this] {
+          Value* is = readAny;
+          if (below) is = b_.CreateICmpSLT(below, e_.i32(-r));
+          if (rowsBefore) is = b_.CreateAnd(is, b_.CreateICmpSGE(rowsBefore, e_.i32(-r)));
+          if (position) is = b_.CreateICmpULT(b_.CreateAdd(position, e_.i32(r)), count);
+          return is;
+        };
         Value* rowInBox = r + threadRows <= boxRows ? nullptr : b_.CreateICmpULT(threadRow, e_.i32(boxRows - r));
         copier.copy(address.at(e_.scalar(op_.getTarget()), r, c * chunk_), source, read, partial,
                     e_.andAll({rowInBox, colInBox}));
@@ -279,6 +315,18 @@ class BoxCopy {
     return e_.andAll(all);
   }
 
+  /// The box is inside the view as a whole; null: no chunk asks for more than `exists` anyway.
+  Value* allInside(Value* exists) {
+    if (rows_.whole && cols_.whole) return nullptr;
+    SmallVector<Value*> all{exists};
+    for (const Axis* axis : {&rows_, &cols_}) {
+      if (axis->whole) continue;
+      all.push_back(b_.CreateICmpSLE(axis->start, b_.CreateSub(axis->dim, e_.i64(axis->extent))));
+      if (!axis->fromZero) all.push_back(b_.CreateICmpSGE(axis->start, e_.i64(0)));
+    }
+    return e_.andAll(all);
+  }
+
   Value* columnCondition(Value* col64, int64_t constant, Value*& partial) {
     Value* col = b_.CreateAdd(cols_.start, b_.CreateAdd(col64, e_.i64(constant)));
     if (mayCut_) {
@@ -331,9 +379,9 @@ LogicalResult emitAsyncGather(Emitter& e, AsyncGatherOp op) {
   for (int reg = 0; reg < layout.numRegs(); reg += perChunk) {
     if (layout.isRegPadding(reg)) continue;
     layout::Coord coord = layout.regCoord(reg);
-    copier.copy(address.at(e.scalar(op.getTarget()), coord[major], coord[minor] * eb), places->address(reg),
-                e.andAll({enable, mask.empty() ? nullptr : mask[reg]}), nullptr,
-                e.andAll({first, e.inTile(layout, reg)}));
+    Value *source = places->address(reg), *read = e.andAll({enable, mask.empty() ? nullptr : mask[reg]});
+    copier.copy(address.at(e.scalar(op.getTarget()), coord[major], coord[minor] * eb), [=] { return source; },
+                [=] { return read; }, nullptr, e.andAll({first, e.inTile(layout, reg)}));
   }
   copier.finish();
   return success();

@@ -2,13 +2,16 @@
 //
 // Every access is cut into runs of neighbouring elements, as wide as alignment allows (16 bytes at most). Where the
 // whole tile can be in bounds but a run might straddle the edge, the code splits once: all in bounds -> wide accesses
-// without predicates; else -> accesses as wide as the predicates are constant.
+// without predicates; else -> accesses as wide as the predicates are constant. Where memory says which elements are
+// wanted that would be both ways for most warps: there a run is one access if any of its elements is wanted.
 #include <map>
 
 #include "compiler/gpu/access_width.h"
 #include "compiler/gpu/lowering/access.h"
 #include "compiler/gpu/lowering/lowering.h"
 #include "compiler/gpu/lowering/tile_access.h"
+#include "compiler/gpu/memory_roots.h"
+#include "compiler/gpu/moves.h"
 
 namespace tile::ir {
 using namespace mlir;
@@ -47,6 +50,26 @@ Regs loadRuns(Emitter& e, Access& access, const layout::Layout& layout, int vect
     llvm::Value* predicate = checked ? access.predicate(run[0]) : nullptr;
     Regs loaded = loadVector(e, access.address(run[0]), element, vector, predicate, other, cache);
     for (auto [reg, value] : llvm::zip(run, loaded)) result[reg] = value;
+  }
+  return result;
+}
+
+// Every run as one access, made if any of its elements is wanted: no more memory than that is touched, and nobody
+// branches. The others are what they would have been.
+Regs loadSpotted(Emitter& e, Access& access, const layout::Layout& layout, llvm::Type* element,
+                 llvm::ArrayRef<llvm::Value*> fallback, CacheHint cache) {
+  Regs result(layout.numRegs(), llvm::PoisonValue::get(element));
+  for (const auto& run : access.runs(access.width.aligned, /*unique=*/false)) {
+    Regs wanted, other;
+    llvm::Value* any = nullptr;
+    for (int reg : run) {
+      wanted.push_back(access.predicate(reg));
+      other.push_back(fallback[fallback.size() == 1 ? 0 : reg]);
+      any = any ? e.b.CreateOr(any, wanted.back()) : wanted.back();
+    }
+    Regs loaded = loadVector(e, access.address(run[0]), element, access.width.aligned, any, other, cache);
+    for (auto [reg, is, value, instead] : llvm::zip(run, wanted, loaded, other))
+      result[reg] = e.b.CreateSelect(is, value, instead);
   }
   return result;
 }
@@ -128,33 +151,6 @@ bool splits(Access& access, const layout::Layout& layout) {
   return access.width.aligned > access.width.masked && !layout.isPadded();
 }
 
-// Emits `body(true)` where `fast` holds and `body(false)` elsewhere; the results are joined.
-Regs branch(Emitter& e, llvm::Value* fast, llvm::function_ref<Regs(bool)> body) {
-  llvm::Function* function = e.b.GetInsertBlock()->getParent();
-  llvm::LLVMContext& context = e.b.getContext();
-  auto* fastBlock = llvm::BasicBlock::Create(context, "inside", function);
-  auto* slowBlock = llvm::BasicBlock::Create(context, "edge", function);
-  auto* join = llvm::BasicBlock::Create(context, "join", function);
-  e.b.CreateCondBr(fast, fastBlock, slowBlock);
-  e.b.SetInsertPoint(fastBlock);
-  Regs fastValues = body(true);
-  auto* fastEnd = e.b.GetInsertBlock();
-  e.b.CreateBr(join);
-  e.b.SetInsertPoint(slowBlock);
-  Regs slowValues = body(false);
-  auto* slowEnd = e.b.GetInsertBlock();
-  e.b.CreateBr(join);
-  e.b.SetInsertPoint(join);
-  Regs result;
-  for (auto [a, c] : llvm::zip(fastValues, slowValues)) {
-    llvm::PHINode* phi = e.b.CreatePHI(a->getType(), 2);
-    phi->addIncoming(a, fastEnd);
-    phi->addIncoming(c, slowEnd);
-    result.push_back(phi);
-  }
-  return result;
-}
-
 // `make` builds the access anew on each path: addresses it caches must not cross between them.
 using MakeAccess = llvm::function_ref<std::unique_ptr<Access>()>;
 
@@ -205,6 +201,8 @@ Regs emitLoadTile(Emitter& e, MakeAccess make, const layout::Layout& layout, llv
   auto access = make();
   if (!splits(*access, layout))
     return loadRuns(e, *access, layout, access->width.masked, true, element, fallback, cache);
+  if (access->isSpotted && cache != CacheHint::volatile_)
+    return loadSpotted(e, *access, layout, element, fallback, cache);
   const auto alike = llvm::enumerate(access->firstAlike);
   const bool isOwn = llvm::all_of(alike, [](const auto& reg) { return reg.value() == reg.index(); });
   constexpr int kFew = 8;  // elements that may wait in words and one by one
@@ -288,10 +286,44 @@ void emitAddedTile(Emitter& e, AtomicRmwOp op) {
                 });
 }
 
+/// Several gathers of one memory that follow each other: an element of each in turn, where none is read in vectors.
+/// They often want the same lines, which the first-level cache has for a while.
+static bool emitGathersTogether(Emitter& e, GatherOp first) {
+  SmallVector<GatherOp> all{first};
+  while (auto next = dyn_cast_or_null<GatherOp>(all.back()->getNextNode())) {
+    if (!readTogether(first, next) || e.definedAhead.contains(next)) break;
+    all.push_back(next);
+  }
+  const layout::Layout& layout = e.layoutOf(first.getResult());
+  if (all.size() < 2 || layout.rank() == 0 || isVolatile(first)) return false;
+  llvm::Type* element = e.elementType(first.getResult());
+  Regs fallback{llvm::Constant::getNullValue(element)};
+  if (first.getOther()) fallback = Regs(e.regs(first.getOther()));
+  SmallVector<std::unique_ptr<Access>> accesses;
+  for (GatherOp op : all) {
+    accesses.push_back(offsetAccess(e, layout, op.getPtr(), op.getOffsets(), op.getMask(), memoryBytes(element)));
+    const auto alike = llvm::enumerate(accesses.back()->firstAlike);
+    const bool isOwn = llvm::all_of(alike, [](const auto& reg) { return reg.value() == reg.index(); });
+    if (accesses.back()->width.aligned > 1 || !isOwn) return false;
+  }
+  SmallVector<Regs> results(all.size(), Regs(layout.numRegs(), llvm::PoisonValue::get(element)));
+  for (const auto& run : accesses[0]->runs(1, /*unique=*/false))
+    for (auto [access, result] : llvm::zip(accesses, results)) {
+      const int reg = run[0];
+      result[reg] = loadVector(e, access->address(reg), element, 1, access->predicate(reg),
+                               {fallback[fallback.size() == 1 ? 0 : reg]}, first.getCache())[0];
+    }
+  for (auto [op, result] : llvm::zip(all, results)) {
+    e.define(op.getResult(), std::move(result));
+    if (op != first) e.definedAhead.insert(op);
+  }
+  return true;
+}
+
 LogicalResult emitGather(Emitter& e, GatherOp op) {
   if (isa<RankedTensorType>(op.getPtr().getType()))
     return op.emitOpError("through a tile of pointers must be raised first");
-  if (e.definedAhead.contains(op) || emitSiblingGathers(e, op)) return success();
+  if (e.definedAhead.contains(op) || emitSiblingGathers(e, op) || emitGathersTogether(e, op)) return success();
   const layout::Layout& layout = e.layoutOf(op.getResult());
   llvm::Type* element = e.elementType(op.getResult());
   Regs fallback{llvm::Constant::getNullValue(element)};

@@ -245,6 +245,7 @@ class OffsetAccess : public Access {
     if (offsets) offsets_ = e.regs(offsets);
     if (mask) mask_ = e.regs(mask);
     width = widthUnder(offsetWidth(e.facts(), ptr, offsets, mask, bytes_), layout);
+    isSpotted = mask && isMadeOfMemory(mask);
     if (offsets && !offsets_.empty() && offsets_[0]->getType()->isIntegerTy(64) && !splitInvariant(ptr, offsets))
       splitShared(offsets);
     if (offsets && isa<RankedTensorType>(offsets.getType())) findSame(offsets, mask);
@@ -287,6 +288,19 @@ class OffsetAccess : public Access {
       alike.push_back(mask ? std::gcd(offsetFacts.constancy[d], maskFacts.constancy[d]) : offsetFacts.constancy[d]);
     firstAlike = firstOfEqual(alike, layout);
     alikeInRuns = width.dim >= 0 && alike[width.dim] > 1;
+  }
+
+  // Tiles of what was loaded, as far as that can be seen.
+  static bool isMadeOfMemory(Value mask) {
+    llvm::SetVector<Value> pending;
+    pending.insert(mask);
+    for (size_t i = 0; i < pending.size(); ++i) {
+      Operation* op = isa<RankedTensorType>(pending[i].getType()) ? pending[i].getDefiningOp() : nullptr;
+      if (!op) continue;
+      if (isa<LoadOp, GatherOp>(op)) return true;
+      if (isMemoryEffectFree(op) && !op->getNumRegions()) pending.insert(op->operand_begin(), op->operand_end());
+    }
+    return false;
   }
 
   // Inside a loop: what stays the same (a thread's columns) joins the pointer, outside, and only the rest is added to

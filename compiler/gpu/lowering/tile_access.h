@@ -19,6 +19,8 @@ class Access {
   llvm::SmallVector<size_t> firstAlike;
   /// Whether elements of one access are such.
   bool alikeInRuns = false;
+  /// Predicates are made of what memory says, not of places: neighbours' differ anywhere, not at an edge.
+  bool isSpotted = false;
   virtual llvm::Value* address(int reg) = 0;
   /// Null: always inside.
   virtual llvm::Value* predicate(int reg) = 0;

@@ -1,0 +1,91 @@
+// gathers_together.cpp - several gathers of one memory, element by element.
+// Before: layouts; gathers of neighbouring places (the corners of a cell, taps of a filter that moves) stand where the
+//         kernel wrote them: all elements of one are read before the first of the next, and by then the lines that both
+//         want may have left the first-level cache.
+// After:  those of a block through one pointer, under one mask, follow each other directly, as many as registers hold,
+//         with what their addresses are computed from in front; the lowering reads them side by side.
+#include "compiler/gpu/blocks.h"
+#include "compiler/gpu/gpu_passes.h"
+#include "compiler/gpu/memory_roots.h"
+#include "compiler/gpu/moves.h"
+#include "compiler/gpu/scratch.h"
+#include "mlir/Pass/Pass.h"
+
+namespace tile::ir {
+using namespace mlir;
+
+namespace {
+
+/// Registers of a thread: of one gather (fewer are no time between one gather and the next), of all that come together.
+constexpr int64_t kLeastRegisters = 4, kMostRegisters = 64;
+
+bool isTile(GatherOp gather) { return gather && isa<RankedTensorType>(gather.getType()) && !isVolatile(gather); }
+
+/// What is read behind it is not what would be read in front of it, or may not be.
+bool ends(Operation* op) {
+  return writesGlobal(op) || isAcquire(op) || isa<BarrierOp>(op) || (op->getNumRegions() && !isa<ReduceOp, ScanOp>(op));
+}
+
+/// What `gather` needs of what stands from `place` on, in order; nullopt: some of it cannot stand in front of it.
+std::optional<SmallVector<Operation*>> partsBehind(GatherOp gather, Operation* place) {
+  SmallVector<Operation*> parts, pending{gather};
+  llvm::DenseSet<Operation*> seen;
+  while (!pending.empty()) {
+    for (Value operand : pending.pop_back_val()->getOperands()) {
+      Operation* made = operand.getDefiningOp();
+      if (!made || made->getBlock() != place->getBlock() || made->isBeforeInBlock(place)) continue;
+      if (!isMemoryEffectFree(made) || made->getNumRegions()) return std::nullopt;
+      if (seen.insert(made).second) parts.push_back(made), pending.push_back(made);
+    }
+  }
+  llvm::sort(parts, [](Operation* a, Operation* b) { return a->isBeforeInBlock(b); });
+  return parts;
+}
+
+void runOn(Block& block) {
+  llvm::DenseSet<Operation*> done;
+  SmallVector<GatherOp> gathers(block.getOps<GatherOp>());
+  for (GatherOp first : gathers) {
+    if (!isTile(first) || done.contains(first)) continue;
+    const int64_t registers = registersOf(first.getType());
+    if (registers < kLeastRegisters) continue;
+    Operation* last = first;
+    int64_t held = registers;
+    for (Operation* op = first->getNextNode(); op && !ends(op) && held + registers <= kMostRegisters;) {
+      auto gather = dyn_cast<GatherOp>(op);
+      op = op->getNextNode();
+      if (!isTile(gather) || !readTogether(first, gather)) continue;
+      const auto parts = partsBehind(gather, first);
+      if (!parts) continue;
+      for (Operation* part : *parts) part->moveBefore(first);
+      gather->moveAfter(last);
+      last = gather, held += registers;
+      done.insert(gather);
+    }
+  }
+}
+
+class GathersTogetherPass : public PassWrapper<GathersTogetherPass, OperationPass<func::FuncOp>> {
+ public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(GathersTogetherPass)
+  StringRef getArgument() const override { return "tile-gathers-together"; }
+  StringRef getDescription() const override { return "gathers of one memory follow each other"; }
+  void getDependentDialects(DialectRegistry& registry) const override { registry.insert<TileDialect>(); }
+
+  void runOnOperation() override {
+    if (getenv("TILE_NO_TOGETHER")) return;  // while it is measured
+    for (Block* block : blocksOf(getOperation())) runOn(*block);
+  }
+};
+
+}  // namespace
+
+bool readTogether(GatherOp first, GatherOp gather) {
+  return gather.getPtr() == first.getPtr() && gather.getMask() == first.getMask() && gather.getOffsets() &&
+         gather.getOther() == first.getOther() && gather.getCache() == first.getCache() &&
+         gather.getType() == first.getType();
+}
+
+std::unique_ptr<Pass> createGathersTogetherPass() { return std::make_unique<GathersTogetherPass>(); }
+
+}  // namespace tile::ir
