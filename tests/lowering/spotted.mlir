@@ -1,5 +1,5 @@
 // Elements that memory chooses (flags): neighbours are read together if any of them is wanted, and nobody branches; those
-// that a place bounds are read one by one where the bound falls between them.
+// that a place bounds, too, are read one by one where the bound falls between them: flags behind it say nothing.
 // RUN: tilec compile %s -t sm_90a -e ptx | FileCheck %s
 
 // CHECK-LABEL: .entry chosen(

@@ -9,6 +9,7 @@
 #include "compiler/analysis/axis_facts.h"
 #include "compiler/gpu/lowering/access.h"
 #include "compiler/gpu/lowering/alike.h"
+#include "compiler/lowering/elementwise.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace tile::ir {
@@ -290,17 +291,26 @@ class OffsetAccess : public Access {
     alikeInRuns = width.dim >= 0 && alike[width.dim] > 1;
   }
 
-  // Tiles of what was loaded, as far as that can be seen.
-  static bool isMadeOfMemory(Value mask) {
+  // Made of what was loaded, and of places only as far as those hold for whole runs: what a place bounds ends there, and
+  // an access must not go past it for the sake of a neighbour.
+  bool isMadeOfMemory(Value mask) const {
+    if (width.dim < 0 || width.aligned == 1) return false;
+    bool isLoaded = false;
     llvm::SetVector<Value> pending;
     pending.insert(mask);
     for (size_t i = 0; i < pending.size(); ++i) {
-      Operation* op = isa<RankedTensorType>(pending[i].getType()) ? pending[i].getDefiningOp() : nullptr;
-      if (!op) continue;
-      if (isa<LoadOp, GatherOp>(op)) return true;
-      if (isMemoryEffectFree(op) && !op->getNumRegions()) pending.insert(op->operand_begin(), op->operand_end());
+      const Value value = pending[i];
+      if (e.facts().of(value).constancy[width.dim] % width.aligned == 0) continue;
+      Operation* op = value.getDefiningOp();
+      auto gather = dyn_cast_or_null<GatherOp>(op);
+      isLoaded |= gather != nullptr;
+      if (gather && gather.getMask()) pending.insert(gather.getMask());
+      if (gather) continue;
+      if (!op || !isElementwise(op)) return false;
+      for (Value operand : op->getOperands())
+        if (isa<RankedTensorType>(operand.getType())) pending.insert(operand);
     }
-    return false;
+    return isLoaded;
   }
 
   // Inside a loop: what stays the same (a thread's columns) joins the pointer, outside, and only the rest is added to
