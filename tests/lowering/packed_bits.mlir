@@ -32,3 +32,37 @@ func.func @nibbles(%x: !tile.view<2xi8> {tile.align = 16 : i32, tile.unit_stride
   tile.store %b, %y[%c0, %c0 : i32, i32] : tensor<64x32xi8>, !tile.view<2xi8>
   return
 }
+
+// -----
+
+// Numbers of four bits with a sign: the word is shifted, and a product puts copies of the signs above them.
+// CHECK-LABEL: .entry signed_nibbles
+// CHECK-NOT: prmt
+// CHECK-COUNT-4: mad.lo.s32 %r{{[0-9]+}}, %r{{[0-9]+}}, 30, %r{{[0-9]+}};
+// CHECK-NOT: prmt
+// CHECK: ret;
+func.func @signed_nibbles(%x: !tile.view<2xi8> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 16, 1>, tile.dim_multiple_of = array<i32: 64, 16>}, %y: !tile.view<2xi8> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 16, 1>, tile.dim_multiple_of = array<i32: 64, 16>}) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %four = arith.constant dense<4> : tensor<64x32xi8>
+  %a = tile.load %x[%c0, %c0 : i32, i32] : !tile.view<2xi8> -> tensor<64x32xi8>
+  %b = arith.shrsi %a, %four : tensor<64x32xi8>
+  tile.store %b, %y[%c0, %c0 : i32, i32] : tensor<64x32xi8>, !tile.view<2xi8>
+  return
+}
+
+// -----
+
+// Sums of bytes: no carry leaves its byte.
+// CHECK-LABEL: .entry sums
+// CHECK-NOT: prmt
+// CHECK-COUNT-8: and.b32 %r{{[0-9]+}}, %r{{[0-9]+}}, 2139062143;
+// CHECK-NOT: prmt
+// CHECK: ret;
+func.func @sums(%x: !tile.view<2xi8> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 16, 1>, tile.dim_multiple_of = array<i32: 64, 16>}, %y: !tile.view<2xi8> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 16, 1>, tile.dim_multiple_of = array<i32: 64, 16>}) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %a = tile.load %x[%c0, %c0 : i32, i32] : !tile.view<2xi8> -> tensor<64x32xi8>
+  %b = tile.load %y[%c0, %c0 : i32, i32] : !tile.view<2xi8> -> tensor<64x32xi8>
+  %s = arith.addi %a, %b : tensor<64x32xi8>
+  tile.store %s, %y[%c0, %c0 : i32, i32] : tensor<64x32xi8>, !tile.view<2xi8>
+  return
+}

@@ -13,7 +13,11 @@ namespace {
 
 constexpr unsigned kWordBits = 32;
 
-bool isShift(Operation* op) { return isa<arith::ShLIOp, arith::ShRUIOp>(op); }
+bool isShift(Operation* op) { return isa<arith::ShLIOp, arith::ShRUIOp, arith::ShRSIOp>(op); }
+
+/// Ops whose packed form takes about four instructions a word: worth it for bytes only, where four single ones, taken
+/// out of their word and put back, are ten.
+bool isOfBytes(Operation* op) { return isa<arith::ShRSIOp, arith::AddIOp, arith::SubIOp>(op); }
 
 std::optional<uint64_t> constantOf(llvm::Value* value) {
   auto constant = llvm::dyn_cast<llvm::ConstantInt>(value);
@@ -25,6 +29,35 @@ std::optional<uint64_t> constantOf(llvm::Value* value) {
 llvm::Value* repeated(llvm::IRBuilderBase& b, llvm::Value* value, unsigned count) {
   const uint32_t ones = count == 4 ? 0x01010101u : 0x00010001u;
   return b.CreateMul(b.CreateZExt(value, b.getInt32Ty()), b.getInt32(ones));
+}
+
+/// The element bits that shifting by `by` leaves behind, in every element; signs are copied into the others.
+llvm::Value* shifted(llvm::IRBuilderBase& b, Operation* op, llvm::Value* word, uint64_t by, unsigned count) {
+  const unsigned bits = kWordBits / count;
+  const uint64_t all = (uint64_t{1} << bits) - 1;
+  const bool left = isa<arith::ShLIOp>(op);
+  // What crosses into the neighbour is cut off.
+  llvm::Value* kept = repeated(b, b.getIntN(bits, left ? all << by & all : all >> by), count);
+  llvm::Value* moved = b.CreateAnd(left ? b.CreateShl(word, by) : b.CreateLShr(word, by), kept);
+  if (!isa<arith::ShRSIOp>(op) || by == 0) return moved;
+  // A product with one bit: the bits above it, as far as its own element goes.
+  llvm::Value* signs = b.CreateAnd(moved, repeated(b, b.getIntN(bits, uint64_t{1} << (bits - 1 - by)), count));
+  return b.CreateAdd(moved, b.CreateMul(signs, b.getInt32((uint32_t{2} << by) - 2)));
+}
+
+/// Sums and differences of bytes: what is below the uppermost bits cannot carry into a neighbour, and those bits are
+/// added without a carry.
+llvm::Value* addedBytes(llvm::IRBuilderBase& b, bool isSub, llvm::Value* x, llvm::Value* y) {
+  llvm::Value *top = b.getInt32(0x80808080u), *rest = b.getInt32(0x7f7f7f7fu);
+  if (isSub && llvm::isa<llvm::Constant>(y)) {  // x - 8 as x + 248: a constant costs less in front of a sum
+    llvm::Value* mostly = b.CreateSub(top, b.CreateAnd(y, rest));
+    y = b.CreateXor(mostly, b.CreateAnd(b.CreateNot(y), top));
+    isSub = false;
+  }
+  if (isSub)
+    return b.CreateXor(b.CreateSub(b.CreateOr(x, top), b.CreateAnd(y, rest)),
+                       b.CreateAnd(b.CreateXor(x, b.CreateNot(y)), top));
+  return b.CreateXor(b.CreateAdd(b.CreateAnd(x, rest), b.CreateAnd(y, rest)), b.CreateAnd(b.CreateXor(x, y), top));
 }
 
 }  // namespace
@@ -48,9 +81,9 @@ llvm::Value* wordOf(llvm::IRBuilderBase& b, llvm::ArrayRef<llvm::Value*> regs) {
 }
 
 int packedElements(Operation* op) {
-  if (!isa<arith::AndIOp, arith::OrIOp, arith::XOrIOp>(op) && !isShift(op)) return 1;
+  if (!isa<arith::AndIOp, arith::OrIOp, arith::XOrIOp>(op) && !isShift(op) && !isOfBytes(op)) return 1;
   const unsigned bits = getElementTypeOrSelf(op->getResult(0).getType()).getIntOrFloatBitWidth();
-  return bits == 8 || bits == 16 ? static_cast<int>(kWordBits / bits) : 1;
+  return bits == 8 || (bits == 16 && !isOfBytes(op)) ? static_cast<int>(kWordBits / bits) : 1;
 }
 
 std::optional<llvm::SmallVector<llvm::Value*, 4>> emitPackedBits(llvm::IRBuilderBase& b, Operation* op,
@@ -72,12 +105,9 @@ std::optional<llvm::SmallVector<llvm::Value*, 4>> emitPackedBits(llvm::IRBuilder
 
   llvm::Value* result = nullptr;
   if (isShift(op)) {
-    const uint64_t by = *constantOf(args[1][0]), all = (uint64_t{1} << bits) - 1;
-    const bool left = isa<arith::ShLIOp>(op);
-    // What crosses into the neighbour is cut off.
-    llvm::Value* kept = repeated(b, b.getIntN(bits, left ? all << by & all : all >> by), count);
-    llvm::Value* moved = left ? b.CreateShl(words[0], by) : b.CreateLShr(words[0], by);
-    result = b.CreateAnd(moved, kept);
+    result = shifted(b, op, words[0], *constantOf(args[1][0]), count);
+  } else if (isa<arith::AddIOp, arith::SubIOp>(op)) {
+    result = addedBytes(b, isa<arith::SubIOp>(op), words[0], words[1]);
   } else if (isa<arith::AndIOp>(op)) {
     result = b.CreateAnd(words[0], words[1]);
   } else if (isa<arith::OrIOp>(op)) {

@@ -1,5 +1,6 @@
-// packed_bits.h - bitwise operations on 8- and 16-bit integers, a 32-bit word of neighbours at a time. The machine has
-// no narrower ones: alone, each element costs an instruction, and two more to get it out of its word and back.
+// packed_bits.h - bitwise operations on 8- and 16-bit integers, and sums and signed shifts of bytes, a 32-bit word of
+// neighbours at a time. The machine has no narrower ones: alone, each element costs an instruction, and two more to get
+// it out of its word and back.
 #pragma once
 #include <optional>
 
