@@ -165,3 +165,28 @@ func.func @quotients(%x: !tile.view<1xf16>, %y: !tile.view<1xf16>) attributes {t
   tile.store %q, %y[%i : i32] : tensor<128xf16>, !tile.view<1xf16>
   return
 }
+
+// -----
+
+// Four bytes that one flag chooses are chosen as a word: rows outside a picture hold its zero point.
+// CHECK: entry chosen_bytes(
+// CHECK-NOT: prmt
+// CHECK: selp.b32
+// CHECK-NOT: prmt
+// CHECK: ret;
+// SM80: entry chosen_bytes(
+// SM80-NOT: prmt
+// SM80: ret;
+func.func @chosen_bytes(%x: !tile.view<2xi8> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 16, 1>, tile.dim_multiple_of = array<i32: 32, 16>}, %y: !tile.view<2xi8> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 16, 1>, tile.dim_multiple_of = array<i32: 32, 16>}, %zero: i8, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %i = arith.constant 0 : i32
+  %bytes = tile.load %x[%i, %i : i32, i32] : !tile.view<2xi8> -> tensor<32x64xi8>
+  %rows = tile.iota : tensor<32xi32>
+  %column = tile.reshape %rows : tensor<32xi32> -> tensor<32x1xi32>
+  %end = tile.splat %n : i32 -> tensor<32x1xi32>
+  %in = arith.cmpi slt, %column, %end : tensor<32x1xi32>
+  %all = tile.broadcast %in : tensor<32x1xi1> -> tensor<32x64xi1>
+  %border = tile.splat %zero : i8 -> tensor<32x64xi8>
+  %chosen = arith.select %all, %bytes, %border : tensor<32x64xi1>, tensor<32x64xi8>
+  tile.store %chosen, %y[%i, %i : i32, i32] : tensor<32x64xi8>, !tile.view<2xi8>
+  return
+}

@@ -384,9 +384,10 @@ LogicalResult Emitter::emitElementwiseOp(Operation* op) {
       ++reg;
       continue;
     }
-    if (llvm::Value* pair = hasNext ? choosePair(*this, op, reg) : nullptr) {
-      for (uint64_t i = 0; i < 2; ++i) results[0].push_back(b.CreateExtractElement(pair, i));
-      ++reg;
+    if (llvm::Value* word = hasNext ? chooseWord(*this, op, reg) : nullptr) {
+      const unsigned chosen = llvm::cast<llvm::FixedVectorType>(word->getType())->getNumElements();
+      for (uint64_t i = 0; i < chosen; ++i) results[0].push_back(b.CreateExtractElement(word, i));
+      reg += chosen - 1;
       continue;
     }
     if (hasNext && widensUpperHalves(op) && isPair(regs(op->getOperand(0))[reg], regs(op->getOperand(0))[reg + 1])) {

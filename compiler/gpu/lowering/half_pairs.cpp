@@ -2,6 +2,8 @@
 #include "compiler/gpu/lowering/half_pairs.h"
 
 #include "compiler/gpu/lowering/emitter.h"
+#include "compiler/gpu/lowering/packed_bits.h"
+#include "llvm/IR/DerivedTypes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/TypeUtilities.h"
 
@@ -18,27 +20,38 @@ bool isPair(llvm::Value* low, llvm::Value* high) {
   return position(first) >= 0 && position(first) % 2 == 0 && position(second) == position(first) + 1;
 }
 
-static bool choosesHalves(Operation* op) {
-  return isa<arith::SelectOp>(op) && getElementTypeOrSelf(op->getResult(0).getType()).getIntOrFloatBitWidth() == 16;
+/// The elements as one word, where they are one already or all alike.
+static llvm::Value* asWord(Emitter& e, llvm::ArrayRef<llvm::Value*> elements, bool& isWord) {
+  if (elements.size() == 2 && isPair(elements[0], elements[1])) {
+    isWord = true;
+    return e.b.CreateBitCast(e.packPair(elements[0], elements[1]), e.b.getInt32Ty());
+  }
+  if (elements.size() == 4)
+    if (llvm::Value* word = wordOf(e.b, elements)) return isWord = true, word;
+  const bool areConstants = llvm::all_of(elements, [](llvm::Value* v) { return llvm::isa<llvm::Constant>(v); });
+  if (!areConstants && !llvm::all_equal(elements)) return nullptr;
+  if (elements.size() == 4 && elements[0]->getType()->isIntegerTy()) return e.packQuad(elements);
+  return elements.size() == 2 ? e.b.CreateBitCast(e.packPair(elements[0], elements[1]), e.b.getInt32Ty()) : nullptr;
 }
 
-llvm::Value* choosePair(Emitter& e, Operation* op, size_t reg) {
-  if (!choosesHalves(op)) return nullptr;
+llvm::Value* chooseWord(Emitter& e, Operation* op, size_t reg) {
+  if (!isa<arith::SelectOp>(op)) return nullptr;
+  const unsigned bits = getElementTypeOrSelf(op->getResult(0).getType()).getIntOrFloatBitWidth();
+  if (bits != 8 && bits != 16) return nullptr;
+  const size_t count = 32 / bits;
+  if (reg + count > e.regs(op->getOperand(1)).size()) return nullptr;
   llvm::ArrayRef<llvm::Value*> flags = e.regs(op->getOperand(0));
-  if (flags.size() > 1 && flags[reg] != flags[reg + 1]) return nullptr;
+  if (flags.size() > 1 && !llvm::all_equal(flags.slice(reg, count))) return nullptr;
   SmallVector<llvm::Value*, 2> words;
-  bool anyPair = false;
+  bool anyWord = false;
   for (Value operand : op->getOperands().drop_front()) {
-    llvm::ArrayRef<llvm::Value*> held = e.regs(operand);
-    const bool pair = isPair(held[reg], held[reg + 1]);
-    if (!pair && !(llvm::isa<llvm::Constant>(held[reg]) && llvm::isa<llvm::Constant>(held[reg + 1]))) return nullptr;
-    anyPair |= pair;
-    words.push_back(e.b.CreateBitCast(e.packPair(held[reg], held[reg + 1]), e.b.getInt32Ty()));
+    words.push_back(asWord(e, e.regs(operand).slice(reg, count), anyWord));
+    if (!words.back()) return nullptr;
   }
-  if (!anyPair) return nullptr;
+  if (!anyWord) return nullptr;
   llvm::Type* element = e.elementType(op->getResult(0));
   return e.b.CreateBitCast(e.b.CreateSelect(flags[flags.size() > 1 ? reg : 0], words[0], words[1]),
-                           llvm::FixedVectorType::get(element, 2));
+                           llvm::FixedVectorType::get(element, count));
 }
 
 }  // namespace tile::ir

@@ -1,4 +1,4 @@
-// half_pairs.h - elements of 16 bits that lie in one 32-bit register, and choices between such words.
+// half_pairs.h - elements of 16 bits that lie in one 32-bit register, and choices between such words and those of bytes.
 #pragma once
 #include "llvm/IR/Value.h"
 #include "mlir/IR/Operation.h"
@@ -9,8 +9,8 @@ class Emitter;
 /// The two elements are those of one register already: computed one by one, they would have to be packed again.
 bool isPair(llvm::Value* low, llvm::Value* high);
 
-/// Registers `reg` and the next one of a select, in a vector: two elements of 16 bits that one flag chooses, of a word
-/// or of two that are words already. Null: another op, two flags, elements that are no word.
-llvm::Value* choosePair(Emitter& e, mlir::Operation* op, size_t reg);
+/// Registers `reg` and the next ones of a select, in a vector: two elements of 16 bits or four of 8 that one flag
+/// chooses, of a word or of two that are words already. Null: another op, several flags, elements that are no word.
+llvm::Value* chooseWord(Emitter& e, mlir::Operation* op, size_t reg);
 
 }  // namespace tile::ir

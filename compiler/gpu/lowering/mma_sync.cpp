@@ -14,12 +14,17 @@ Value* toTf32(Emitter& e, Value* bits) {
   return e.b.CreateIntrinsic(Intrinsic::nvvm_f2tf32_rna, {f});
 }
 
-/// Splits f32 into two tf32: the rounded value and what rounding left.
+/// Splits f32 into two tf32: the rounded value and what rounding left. Of finite numbers, which this precision asks for,
+/// half of the last digit kept and a mask are all that rounding takes; the instruction converts with care for NaNs, in
+/// twice as many steps. Products ignore the digits below, so those of the rest stay.
 std::pair<Value*, Value*> splitTf32(Emitter& e, Value* bits) {
+  constexpr uint32_t kHalf = 1u << 12, kKept = ~((1u << 13) - 1);
   IRBuilder<>& b = e.b;
-  Value* big = toTf32(e, bits);
+  auto withHalf = [&](Value* x) { return b.CreateAdd(x, b.getInt32(kHalf)); };
+  bits = b.CreateBitCast(bits, b.getInt32Ty());
+  Value* big = b.CreateAnd(withHalf(bits), b.getInt32(kKept));
   Value* rest = b.CreateFSub(b.CreateBitCast(bits, b.getFloatTy()), b.CreateBitCast(big, b.getFloatTy()));
-  return {big, toTf32(e, b.CreateBitCast(rest, b.getInt32Ty()))};
+  return {big, b.CreateBitCast(rest, b.getInt32Ty())};
 }
 
 /// The same fragments by m8n8k4: rows and k in halves.
