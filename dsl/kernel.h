@@ -42,8 +42,9 @@ namespace detail {
 //   view     bit 0: base 16-byte aligned; bits 1-4: 1 + the last dim with stride 1 (0: none);
 //            then 3 bits per dim: stride divisibility (1: 16 bytes' worth, 2: 16 elements), 1 bit: size divisible by
 //            16; bit 32: bulk copies cannot address it (kNoBulkCopies in jit.h), so the code is made without them;
-//            then 4 bits for each of the first 7 dims: strides below 16, and sizes below 16 of dims of stride 1, are
-//            multiples of 2 to the power of 2 bits each (pairs side by side, complex numbers for example)
+//            then 4 bits for each of the first 7 dims: strides below 16, and sizes of dims of stride 1 that are below
+//            16 or odd multiples of 8, are multiples of 2 to the power of 2 bits each (pairs side by side, complex
+//            numbers for example)
 inline ParamInfo param_info(ParamInfo::Kind kind, DType dtype, uint8_t rank) {
   ParamInfo p;
   p.kind = kind, p.dtype = dtype, p.rank = rank;
@@ -115,6 +116,9 @@ struct Param<Tensor<T, R>> {
   static constexpr uint64_t small_power(int64_t n) {
     return n <= 0 || n >= 16 ? 0 : n % 8 == 0 ? 3 : n % 4 == 0 ? 2 : n % 2 == 0;
   }
+  /// Of the size of rows: of larger ones only whether they are odd multiples of 8 (heads of 40 or 72), so that sizes
+  /// that vary make one variant more, not three.
+  static constexpr uint64_t size_power(int64_t n) { return n >= 16 ? (n % 16 == 8 ? 3 : 0) : small_power(n); }
   static uint64_t promise(const Host& v) {
     constexpr int64_t kBytes16 = 16 / static_cast<int64_t>(size_of(dtype_of<T>()));  // elements in 16 bytes
     uint64_t word = (reinterpret_cast<uintptr_t>(v.data) & 15) == 0;
@@ -128,7 +132,7 @@ struct Param<Tensor<T, R>> {
       const uint64_t level = v.shape[d] <= 1 || (stride & 15) == 0 ? 2 : (stride & (kBytes16 - 1)) == 0 ? 1 : 0;
       word |= (level | uint64_t((v.shape[d] & 15) == 0) << 2) << (5 + 3 * d);
       if (d < 7)
-        word |= ((level ? 0 : small_power(stride)) | (stride == 1 ? small_power(v.shape[d]) : 0) << 2) << (33 + 4 * d);
+        word |= ((level ? 0 : small_power(stride)) | (stride == 1 ? size_power(v.shape[d]) : 0) << 2) << (33 + 4 * d);
     }
     return word;
   }

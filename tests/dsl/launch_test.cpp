@@ -224,6 +224,8 @@ TEST_F(Launch, SmallStridesAndSizesArePromised) {
   expect(word(100, 5, 8), {4, 4, 1}, 8);
   expect(word(100, 5, 3), {1, 1, 1}, 1);
   expect(word(100, 7, 32), {16, 16, 1}, 16);
+  expect(word(100, 7, 40), {4, 4, 1}, 8);
+  expect(word(100, 7, 36), {4, 4, 1}, 1);  // rows of any length make few variants
   EXPECT_EQ(promised_size(word(6, 256, 2), 0), 1) << "only neighbours matter";
   auto k = kernel("pairs", [](Tensor<const float, 3> a, Ptr<float> p) { store(p, a.load({0, 0, 0})); });
   const std::string text = static_cast<const AnyKernel&>(k).trace({}, {word(100, 256, 2), 1}).text();
