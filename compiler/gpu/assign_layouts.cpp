@@ -197,8 +197,9 @@ class Assigner {
     return isMadeOfLoads(tile, layout, loads, ops) && loads > 0;
   }
 
-  // Small tiles that a loop computes from tiles in front of it (the places of rows, a step further each time) are
-  // computed once more, as they are wanted: what is exchanged is what they are computed from, in front of the loop.
+  // Small tiles that a loop computes from tiles in front of it (the places of rows, a step further each time; which
+  // sequences have not ended) are computed once more, as they are wanted: what is exchanged is what they are computed
+  // from, in front of the loop.
   bool isMadeOfInvariants(Value tile, const Layout& layout) {
     constexpr int kMostOps = 4;
     auto type = tileType(tile);
@@ -208,13 +209,18 @@ class Assigner {
     const Move move = planConvert(*ir::layoutOf(type), layout, elementBytes(type.getElementType()));
     if (move.kind == Move::rename || move.kind == Move::swap) return false;
     int ops = 0;
-    std::function<bool(Value)> made = [&](Value value) {
+    std::function<bool(Value, const Layout&)> made = [&](Value value, const Layout& under) {
       if (!isTile(value) || plan_.isCheap(value) || loop.isDefinedOutsideOfLoop(value)) return true;
       Operation* op = value.getDefiningOp();
-      return op && op->getParentOp() == loop && op->getNumResults() == 1 && isElementwise(op) && ++ops <= kMostOps &&
-             llvm::all_of(op->getOperands(), made);
+      if (!op || op->getParentOp() != loop || op->getNumResults() != 1) return false;
+      if (auto reshape = dyn_cast<ReshapeOp>(op)) {
+        auto from = under.reshaped(shapeOf(reshape.getSource()));
+        return from && from->reshaped(shapeOf(value)) == under && made(reshape.getSource(), *from);
+      }
+      return isElementwise(op) && ++ops <= kMostOps &&
+             llvm::all_of(op->getOperands(), [&](Value operand) { return made(operand, under); });
     };
-    return made(tile);
+    return made(tile, layout);
   }
 
   bool isMadeOfLoads(Value tile, const Layout& layout, int& loads, int& ops) {

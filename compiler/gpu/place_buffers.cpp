@@ -174,7 +174,15 @@ class Placer {
     // where even as many programs as a multiprocessor has threads for find room.
     SpecializeOp roles = rolesOf();
     isTight_ = false;
-    if (!(roles ? rest() : restScratch())) return tight;
+    // Operands that loops compute take turns, too, with each other and the scratch beside them, where that costs few of
+    // the programs of a multiprocessor.
+    if (!roles && restScratch(/*operands=*/true)) {
+      constexpr int64_t kOf = 8, kKept = 7;
+      const int64_t loose = arrange();
+      if (kOf * programsWith(target, loose) >= kKept * programsWith(target, tight)) return loose;
+      for (Buffer& buffer : buffers_) buffer.end = buffer.lastUse;
+    }
+    if (!(roles ? rest() : restScratch(/*operands=*/false))) return tight;
     const int64_t loose = arrange();
     const int programs = roles ? static_cast<int>(roles.getPrograms()) : mostPrograms(target);
     if (loose == tight || loose <= sharedBytesEach(target, programs)) return loose;
@@ -395,25 +403,43 @@ class Placer {
     return changed;
   }
 
-  /// The same for the scratch of an op: until the next op beside it at which all threads meet is done.
-  bool restScratch() {
-    bool changed = false;
-    llvm::DenseMap<Block*, std::vector<Operation*>> meetings;  // in program order
-    SmallVector<Buffer*> scratches;
+  /// What a loop computes into shared memory in every iteration and reads there.
+  static bool isComputedInLoop(Operation* op) {
+    return isa<SmemAllocOp>(op) && isa<LoopLikeOpInterface>(op->getParentOp()) &&
+           llvm::all_of(usersOf(op), [](Operation* user) { return !isa<AsyncCopyOp, AsyncGatherOp, TmaStoreOp>(user); });
+  }
+
+  /// The same for the scratch of an op: until the next op beside it at which all threads meet is done. And, if asked,
+  /// for `operands`; false then also where there are none.
+  bool restScratch(bool operands) {
+    bool changed = false, any = !operands;
+    llvm::DenseMap<Block*, std::vector<Buffer*>> meetings;  // in program order
+    SmallVector<Buffer*> resting;
     for (Buffer& buffer : buffers_) {
       buffer.lastUse = buffer.end;
+      const bool isOperand = operands && isComputedInLoop(buffer.op);
       const auto scratch = isa<SmemAllocOp, RingAllocOp>(buffer.op) ? std::nullopt : scratchOf(buffer.op);
-      if (!scratch || scratch->warpLocal()) continue;
-      scratches.push_back(&buffer);
-      if (!meetings_.contains(buffer.op)) meetings[buffer.op->getBlock()].push_back(buffer.op);
+      if (!isOperand && (!scratch || scratch->warpLocal())) continue;
+      any |= isOperand;
+      resting.push_back(&buffer);
+      if (!meetings_.contains(buffer.op)) meetings[buffer.op->getBlock()].push_back(&buffer);
     }
-    for (Buffer* buffer : scratches) {
-      const auto& ops = meetings[buffer->op->getBlock()];
-      auto next = std::upper_bound(ops.begin(), ops.end(), buffer->lastUse,
-                                   [&](int64_t end, Operation* other) { return end < order_.begin(other); });
-      if (next != ops.end()) buffer->end = order_.end(*next), changed = true;
+    if (!any) return false;
+    for (Buffer* buffer : resting) {
+      const auto& others = meetings[buffer->op->getBlock()];
+      auto next = std::upper_bound(others.begin(), others.end(), buffer->lastUse,
+                                   [&](int64_t end, Buffer* other) { return end < order_.begin(other->op); });
+      if (next == others.end()) continue;
+      buffer->end = isa<SmemAllocOp>((*next)->op) ? (*next)->lastUse : order_.end((*next)->op), changed = true;
     }
     return changed;
+  }
+
+  /// Programs of a multiprocessor that find room for so many bytes, of those that would be wanted.
+  int64_t programsWith(const Target& target, int64_t bytes) {
+    int programs = std::max(1, mostPrograms(target) / 2);
+    while (programs > 1 && sharedBytesEach(target, programs) < bytes) --programs;
+    return programs;
   }
 
   int mostPrograms(const Target& target) {
