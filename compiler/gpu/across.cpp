@@ -133,6 +133,20 @@ bool sumsProducts(ReduceOp reduce) {
   return false;
 }
 
+bool sumsChosen(ReduceOp reduce) {
+  if (reduce.getSources().size() != 1) return false;
+  mlir::Value made = reduce.getSources()[0];
+  while (auto reshape = made.getDefiningOp<ReshapeOp>()) made = reshape.getSource();
+  auto select = made.getDefiningOp<mlir::arith::SelectOp>();
+  const mlir::Type element = mlir::getElementTypeOrSelf(made.getType());
+  if (!select || !select->hasOneUse() || (!element.isF32() && !element.isF64() && !element.isInteger(32))) return false;
+  auto isZero = [](mlir::Value v) {
+    return mlir::matchPattern(v, mlir::m_AnyZeroFloat()) || mlir::matchPattern(v, mlir::m_Zero());
+  };
+  return (isZero(select.getFalseValue()) || isZero(select.getTrueValue())) &&
+         llvm::isa_and_nonnull<mlir::arith::AddFOp, mlir::arith::AddIOp>(soleOperation(reduce, 0));
+}
+
 std::optional<ScanPlan> planScan(const Layout& layout, int axis) {
   // The axis' digits with their list and their step in that list's number, minor first.
   struct Placed {

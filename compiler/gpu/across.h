@@ -48,6 +48,8 @@ bool votesAtBarrier(ReduceOp reduce);
 
 /// A sum of products: where an addition has a product as one of its operands, both are one instruction.
 bool sumsProducts(ReduceOp reduce);
+/// It adds what flags choose, or 0: one after the other these are additions under a predicate (targets/masked_sums.h).
+bool sumsChosen(ReduceOp reduce);
 
 /// Two partial results combine to the same bits whichever comes first: every result is one operation that commutes
 /// exactly. (Where LLVM may make one instruction of a product and a sum, rounding depends on which operand the product

@@ -102,6 +102,44 @@ std::vector<CarriedSums> carriedSums(LoopLikeOpInterface loop) {
   return all;
 }
 
+/// What a loop adds to the sums that it carries, along the longer dim of matrices of vectors: the sums of all of a
+/// thread's elements fit into its registers.
+static std::vector<CarriedBesideVectors> addedBesideVectors(scf::ForOp loop) {
+  constexpr int64_t kMostSums = 16, kMostBytes = 384;  // a matrix; a thread's for all of them
+  std::vector<CarriedBesideVectors> all;
+  int64_t bytes = 0;
+  for (auto [arg, next] : llvm::zip(loop.getRegionIterArgs(), loop.getYieldedValues())) {
+    Operation* add = next.getDefiningOp();
+    if (!isa<RankedTensorType>(arg.getType()) || !isa_and_nonnull<arith::AddFOp, arith::AddIOp>(add) || !arg.hasOneUse() ||
+        !llvm::is_contained(add->getOperands(), arg))
+      continue;
+    Value sum = add->getOperand(add->getOperand(0) == arg ? 1 : 0);
+    if (auto reshape = sum.getDefiningOp<ReshapeOp>()) sum = reshape.getSource();
+    auto reduce = sum.getDefiningOp<ReduceOp>();
+    if (!reduce || reduce.getSources().size() != 1 || reduce->getBlock() != loop.getBody()) continue;
+    const layout::Shape shape = shapeOf(reduce.getSources()[0]);
+    const int axis = static_cast<int>(reduce.getAxis());
+    if (shape.size() != 2 || shape[1 - axis] == 1 || shape[1 - axis] > kMostSums || shape[axis] <= shape[1 - axis]) continue;
+    CarriedBesideVectors one{.tile = reduce.getSources()[0], .vectors = {}};
+    bool isOther = false;
+    loop.getBody()->walk([&](Operation* op) {
+      if (!touchesShape(op, shape)) return;
+      if (auto broadcast = dyn_cast<BroadcastOp>(op)) {
+        if (shapeOf(broadcast.getSource())[axis] == shape[axis]) one.vectors.push_back(broadcast);
+      } else if (auto other = dyn_cast<ReduceOp>(op)) {
+        isOther |= static_cast<int>(other.getAxis()) != axis;
+      } else {
+        isOther |= !isElementwise(op) && !isa<SplatOp, arith::ConstantOp>(op);
+      }
+    });
+    if (isOther || one.vectors.empty()) continue;
+    bytes += shape[1 - axis] * elementBytes(one.tile.getType());
+    all.push_back(std::move(one));
+  }
+  if (bytes > kMostBytes) all.clear();
+  return all;
+}
+
 std::vector<CarriedBesideVectors> carriedBesideVectors(scf::ForOp loop) {
   std::vector<CarriedBesideVectors> all;
   for (BlockArgument arg : loop.getRegionIterArgs()) {
@@ -118,6 +156,7 @@ std::vector<CarriedBesideVectors> carriedBesideVectors(scf::ForOp loop) {
     });
     if (!isOther && !one.vectors.empty()) all.push_back(std::move(one));
   }
+  llvm::append_range(all, addedBesideVectors(loop));
   return all;
 }
 

@@ -26,9 +26,10 @@ struct CarriedSums {
 };
 std::vector<CarriedSums> carriedSums(mlir::LoopLikeOpInterface loop);
 /// Matrices that a loop carries and combines along no axis: elementwise work and vectors only. With the vectors
-/// that are spread over such tiles in an iteration; those without any are left out.
+/// that are spread over such tiles in an iteration; those without any are left out. Or matrices that it makes of vectors
+/// and adds up along these, to a few sums that it carries (of groups, say).
 struct CarriedBesideVectors {
-  mlir::Value tile;  ///< the loop's argument
+  mlir::Value tile;  ///< the loop's argument, or what is added up
   llvm::SmallVector<BroadcastOp> vectors;
 };
 std::vector<CarriedBesideVectors> carriedBesideVectors(mlir::scf::ForOp loop);

@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "compiler/targets/llvm_passes.h"
+#include "compiler/targets/masked_sums.h"
 #include "compiler/targets/order_by_use.h"
 #include "compiler/targets/own_counters.h"
 #include "llvm/IR/IRBuilder.h"
@@ -152,6 +153,7 @@ llvm::Error optimize(llvm::Module& module, llvm::TargetMachine& machine) {
   }
   if (llvm::Error error = passes.add(kFinish)) return error;
   passes.addPass(SignsAsBits());
+  passes.addPass(MaskedSums());
   passes.addPass(OrderByUse());
   passes.addPass(HideCounted());
   passes.run(module);

@@ -210,3 +210,33 @@ func.func @copies_in_flight(%x: !tile.view<2xf32>, %a: tensor<32x64xf32, #f>, %n
   %late = tile.convert %a : tensor<32x64xf32, #f> -> tensor<32x64xf32, #t>
   return %early, %late : tensor<32x64xf32, #t>, tensor<32x64xf32, #t>
 }
+
+// -----
+
+// Operands that a loop computes one after the other have bytes of their own each: whoever writes the second has met the
+// readers of the first one's last turn meanwhile.
+// CHECK-LABEL: func.func @in_turn(
+// CHECK: scf.for
+// CHECK: tile.smem_alloc at 0
+// CHECK: tile.smem_store
+// CHECK-NEXT: tile.barrier
+// CHECK-NEXT: tile.smem_load
+// CHECK-NEXT: tile.smem_alloc at 8192
+// CHECK-NEXT: tile.smem_store
+// CHECK-NEXT: tile.barrier
+// CHECK-NEXT: tile.smem_load
+#l = #tile.layout<64x64 regs [1:8*1, 0:4*16] lanes [1:8*8, 0:4*1] warps [0:4*4]>
+func.func @in_turn(%a: tensor<64x64xf16, #l>, %n: i32) -> tensor<64x64xf16, #l> attributes {tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%x = %a) -> (tensor<64x64xf16, #l>) : i32 {
+    %s = tile.smem_alloc : !tile.smem<64x64xf16, minor = 1>
+    tile.smem_store %x, %s : tensor<64x64xf16, #l>, !tile.smem<64x64xf16, minor = 1>
+    %b = tile.smem_load %s : !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf16, #l>
+    %t = tile.smem_alloc : !tile.smem<64x64xf16, minor = 1>
+    tile.smem_store %b, %t : tensor<64x64xf16, #l>, !tile.smem<64x64xf16, minor = 1>
+    %c = tile.smem_load %t : !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf16, #l>
+    scf.yield %c : tensor<64x64xf16, #l>
+  }
+  return %r : tensor<64x64xf16, #l>
+}

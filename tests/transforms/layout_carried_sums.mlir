@@ -117,3 +117,71 @@ func.func @groups(%x: !tile.view<1xi64> {tile.align = 16 : i32, tile.unit_stride
   tile.store %sum, %y[%c0, %c0 : i32, i32] : tensor<6x1xi64>, !tile.view<2xi64>
   return
 }
+
+// -----
+// The same sums taken along the vectors in every iteration: the matrix lies as the vectors do, and nothing is moved.
+// CHECK-LABEL: func.func @summed_groups
+// CHECK: scf.for
+// CHECK-NOT: tile.convert
+// CHECK: tile.reduce {{.*}} axis 0 : (tensor<256x6xi64, #tile.layout<256x6 regs [0:2*1, 1:6*1] lanes [0:32*2] warps [0:4*64]>>)
+func.func @summed_groups(%x: !tile.view<1xi64> {tile.align = 16 : i32, tile.unit_stride = 0 : i32}, %g: !tile.view<1xi32> {tile.align = 16 : i32, tile.unit_stride = 0 : i32}, %y: !tile.view<2xi64>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c256 = arith.constant 256 : i32
+  %zero = arith.constant dense<0> : tensor<256x6xi64>
+  %none = arith.constant dense<0> : tensor<1x6xi64>
+  %i = tile.iota : tensor<6xi32>
+  %row = tile.reshape %i : tensor<6xi32> -> tensor<1x6xi32>
+  %groups = tile.broadcast %row : tensor<1x6xi32> -> tensor<256x6xi32>
+  %r = scf.for %t = %c0 to %n step %c256 iter_args(%sums = %none) -> (tensor<1x6xi64>) : i32 {
+    %a = tile.load %x[%t : i32] : !tile.view<1xi64> -> tensor<256xi64>
+    %b = tile.load %g[%t : i32] : !tile.view<1xi32> -> tensor<256xi32>
+    %ar = tile.reshape %a : tensor<256xi64> -> tensor<256x1xi64>
+    %br = tile.reshape %b : tensor<256xi32> -> tensor<256x1xi32>
+    %wide = tile.broadcast %ar : tensor<256x1xi64> -> tensor<256x6xi64>
+    %of = tile.broadcast %br : tensor<256x1xi32> -> tensor<256x6xi32>
+    %mine = arith.cmpi eq, %of, %groups : tensor<256x6xi32>
+    %add = arith.select %mine, %wide, %zero : tensor<256x6xi1>, tensor<256x6xi64>
+    %sum = tile.reduce %add axis 0 : (tensor<256x6xi64>) -> tensor<1x6xi64> {
+    ^bb0(%u: i64, %v: i64):
+      %w = arith.addi %u, %v : i64
+      tile.yield %w : i64
+    }
+    %next = arith.addi %sums, %sum : tensor<1x6xi64>
+    scf.yield %next : tensor<1x6xi64>
+  }
+  tile.store %r, %y[%c0, %c0 : i32, i32] : tensor<1x6xi64>, !tile.view<2xi64>
+  return
+}
+
+// -----
+// Which of the sequences go on: their lengths are moved to where rows want to know it, in front of the loop.
+// CHECK-LABEL: func.func @lengths
+// CHECK: tile.convert {{.*}} : tensor<16xi32
+// CHECK: scf.for
+// CHECK-NOT: tile.convert
+// CHECK: scf.yield
+func.func @lengths(%len: !tile.ptr<i32> {tile.align = 16 : i32}, %x: !tile.view<3xf32> {tile.align = 16 : i32, tile.unit_stride = 2 : i32, tile.stride_multiple_of = array<i32: 16, 16, 1>, tile.dim_multiple_of = array<i32: 1, 16, 16>}, %y: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 16, 1>, tile.dim_multiple_of = array<i32: 16, 16>}, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant dense<0.0> : tensor<16x64xf32>
+  %who = tile.iota : tensor<16xi32>
+  %l = tile.gather %len offsets %who : tensor<16xi32> : !tile.ptr<i32> -> tensor<16xi32>
+  %longest = tile.reduce %l axis 0 : (tensor<16xi32>) -> tensor<1xi32> {
+  ^bb0(%p: i32, %q: i32):
+    %m = arith.maxsi %p, %q : i32
+    tile.yield %m : i32
+  }
+  %end = tile.item %longest : tensor<1xi32> -> i32
+  %r = scf.for %t = %c0 to %end step %c1 iter_args(%state = %zero) -> (tensor<16x64xf32>) : i32 {
+    %a = tile.load %x[%t, %c0, %c0 : i32, i32, i32] : !tile.view<3xf32> -> tensor<16x64xf32>
+    %at = tile.splat %t : i32 -> tensor<16xi32>
+    %on = arith.cmpi slt, %at, %l : tensor<16xi32>
+    %column = tile.reshape %on : tensor<16xi1> -> tensor<16x1xi1>
+    %rows = tile.broadcast %column : tensor<16x1xi1> -> tensor<16x64xi1>
+    %s = arith.addf %state, %a : tensor<16x64xf32>
+    %next = arith.select %rows, %s, %state : tensor<16x64xi1>, tensor<16x64xf32>
+    scf.yield %next : tensor<16x64xf32>
+  }
+  tile.store %r, %y[%c0, %c0 : i32, i32] : tensor<16x64xf32>, !tile.view<2xf32>
+  return
+}

@@ -1,7 +1,7 @@
 // reduce.cpp - reductions along an axis: a balanced tree in each thread's registers (of short chains for sums of
-// products), butterflies between lanes, a table in shared memory between warps. Every thread that holds a slice of the
-// result ends with it. The order is fixed by the layout, so results are the same in every run. Padding never reaches
-// the combiner's result.
+// products and of what flags choose), butterflies between lanes, a table in shared memory between warps. Every thread that
+// holds a slice of the result ends with it. The order is fixed by the layout, so results are the same in every run.
+// Padding never reaches the combiner's result.
 //
 // In front of the table lanes share the work: of several registers each of two lanes sends half and combines the other
 // half, so that three steps of 32 registers cost 28 shuffles instead of 96, and no lane stores what another does.
@@ -31,7 +31,7 @@ using layout::Layout;
 namespace {
 
 class Reduction {
-  static constexpr size_t kChain = 8;  ///< products added one by one: short enough to have several under way
+  static constexpr size_t kChain = 8;  ///< products and masked numbers added one by one: short enough for several chains
 
  public:
   Reduction(Emitter& e, ReduceOp op)
@@ -42,7 +42,7 @@ class Reduction {
         result_(e.layoutOf(op.getResults()[0])),
         slice_(source_.sliced(axis_)),
         combine_(e, op.getCombiner()),
-        isOfProducts_(sumsProducts(op)),
+        inChains_(sumsProducts(op) || sumsChosen(op)),
         eitherWay_(combinesEitherWay(op)) {}
 
   LogicalResult run() {
@@ -138,7 +138,7 @@ class Reduction {
 
   Tuple tree(llvm::ArrayRef<std::pair<int64_t, int>> along) {
     if (along.size() == 1) return tupleOf(along[0].second);
-    if (along.size() <= kChain && isOfProducts_) {
+    if (along.size() <= kChain && inChains_) {
       Tuple all = tupleOf(along[0].second);
       for (const auto& [at, reg] : along.drop_front()) all = combine_(all, tupleOf(reg), valid(at));
       return all;
@@ -470,7 +470,7 @@ class Reduction {
   const Layout& result_;
   const Layout slice_;  ///< what the threads of the source hold of the result
   Combiner combine_;
-  bool isOfProducts_, eitherWay_;
+  bool inChains_, eitherWay_;
 };
 
 }  // namespace

@@ -1,0 +1,98 @@
+// masked_sums.cpp - see masked_sums.h.
+#include "compiler/targets/masked_sums.h"
+
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InlineAsm.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/PatternMatch.h"
+
+namespace tile::ir {
+using namespace llvm;
+
+namespace {
+
+/// What is added, and under which flag (or its opposite).
+struct Masked {
+  Value *flag = nullptr, *value = nullptr;
+  bool opposite = false;
+};
+
+Masked maskedBy(Value* operand) {
+  auto* select = dyn_cast<SelectInst>(operand);
+  if (!select || !select->hasOneUse() || !select->getCondition()->getType()->isIntegerTy(1)) return {};
+  using namespace PatternMatch;
+  auto isZero = [](Value* v) { return match(v, m_AnyZeroFP()) || match(v, m_Zero()); };
+  if (isZero(select->getFalseValue())) return {select->getCondition(), select->getTrueValue(), false};
+  if (isZero(select->getTrueValue())) return {select->getCondition(), select->getFalseValue(), true};
+  return {};
+}
+
+/// There are sums of such numbers under a predicate: two words are chosen apart either way.
+bool hasPredicate(Type* type) { return type->isFloatTy() || type->isDoubleTy() || type->isIntegerTy(32); }
+
+void rewrite(BinaryOperator& sum) {
+  Masked first = maskedBy(sum.getOperand(0)), second = maskedBy(sum.getOperand(1));
+  Masked& masked = second.flag ? second : first;
+  if (!masked.flag) return;
+  Value* other = sum.getOperand(second.flag ? 0 : 1);
+  // Both under one flag: neither without the other.
+  const bool both = second.flag && first.flag == second.flag && first.opposite == second.opposite;
+  IRBuilder<> b(&sum);
+  b.setFastMathFlags(isa<FPMathOperator>(sum) ? sum.getFastMathFlags() : FastMathFlags());
+  Value* left = both ? first.value : other;
+  Value* added = sum.getOpcode() == Instruction::FAdd ? b.CreateFAdd(left, masked.value) : b.CreateAdd(left, masked.value);
+  Value* rest = both ? Constant::getNullValue(sum.getType()) : other;
+  Value* chosen = masked.opposite ? b.CreateSelect(masked.flag, rest, added) : b.CreateSelect(masked.flag, added, rest);
+  sum.replaceAllUsesWith(chosen);
+}
+
+/// A flag that the code generator does not take apart: of a choice by both of two flags it makes a choice of a choice,
+/// where comparisons have room for a second flag.
+Value* whole(IRBuilder<>& b, BinaryOperator* flag) {
+  Type* type = b.getInt1Ty();
+  auto* form = FunctionType::get(type, {type, type}, false);
+  const char* text = flag->getOpcode() == Instruction::And ? "and.pred $0, $1, $2;" : "or.pred $0, $1, $2;";
+  CallInst* call = b.CreateCall(InlineAsm::get(form, text, "=b,b,b", /*hasSideEffects=*/false),
+                                {flag->getOperand(0), flag->getOperand(1)});
+  call->setDoesNotAccessMemory();
+  call->setDoesNotThrow();
+  return call;
+}
+
+void keepWhole(SelectInst& select) {
+  auto* flag = dyn_cast<BinaryOperator>(select.getCondition());
+  if (!flag || !flag->hasOneUse() || !flag->getType()->isIntegerTy(1)) return;
+  if (flag->getOpcode() != Instruction::And && flag->getOpcode() != Instruction::Or) return;
+  IRBuilder<> b(flag);
+  select.setCondition(whole(b, flag));
+  flag->eraseFromParent();
+}
+
+}  // namespace
+
+PreservedAnalyses MaskedSums::run(Function& function, FunctionAnalysisManager&) {
+  SmallVector<BinaryOperator*> sums;  // in order: what one of them leaves under a flag the next one may add
+  for (Instruction& inst : instructions(function)) {
+    const unsigned opcode = inst.getOpcode();
+    if ((opcode == Instruction::FAdd || opcode == Instruction::Add) && hasPredicate(inst.getType()))
+      sums.push_back(cast<BinaryOperator>(&inst));
+  }
+  for (BinaryOperator* sum : sums) rewrite(*sum);
+  for (BinaryOperator* sum : sums) {
+    if (!sum->use_empty()) continue;
+    SmallVector<Instruction*, 2> choices;
+    for (Value* operand : sum->operands())
+      if (auto* select = dyn_cast<SelectInst>(operand)) choices.push_back(select);
+    sum->eraseFromParent();
+    for (Instruction* select : choices)
+      if (select->use_empty()) select->eraseFromParent();
+  }
+  SmallVector<SelectInst*> selects;
+  for (Instruction& inst : instructions(function))
+    if (auto* select = dyn_cast<SelectInst>(&inst)) selects.push_back(select);
+  for (SelectInst* select : selects) keepWhole(*select);
+  return PreservedAnalyses::none();
+}
+
+}  // namespace tile::ir
