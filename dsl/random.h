@@ -75,9 +75,9 @@ inline std::array<Tile, 2> to_normal(const Tile& first, const Tile& second, SrcL
   // 1 - u lies in (0, 1]: its logarithm is finite.
   const Tile u = apply(Op::sub, Expr(1.0, at), Expr(to_unit(first, at), at));
   const Tile radius = sqrt(Expr(op(Op::mul, log2(Expr(u, at)), -2.0 * 0.6931471805599453), at));
-  const Tile angle = op(Op::mul, to_unit(second, at), 6.283185307179586);
-  return {apply(Op::mul, Expr(radius, at), Expr(cos(Expr(angle, at)), at)),
-          apply(Op::mul, Expr(radius, at), Expr(sin(Expr(angle, at)), at))};
+  const Tile turns = op(Op::mul, to_unit(second, at), 2.0);  // half ones: exact, and reduced without a rounding
+  return {apply(Op::mul, Expr(radius, at), Expr(cospi(Expr(turns, at)), at)),
+          apply(Op::mul, Expr(radius, at), Expr(sinpi(Expr(turns, at)), at))};
 }
 }  // namespace detail
 
