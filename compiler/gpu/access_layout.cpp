@@ -100,6 +100,10 @@ bool AccessLayouts::serves(Operation* op, const Layout& own, const Layout& best,
   int replicas = own.laneReplicas() * own.warpReplicas() * own.regReplicas();
   int bestReplicas = best.laneReplicas() * best.warpReplicas();
   if (!isStore && replicas > bestReplicas) return false;
+  // Elements that go anywhere, one by one: lanes that hold the same leave most of every instruction unused.
+  constexpr int kFewStores = 8, kTimes = 4;
+  if (isStore && access->width.dim < 0 && own.numRegs() > kFewStores && own.numRegs() >= kTimes * best.numRegs())
+    return false;
   if (access->width.dim < 0) return true;
   int dim = access->width.dim;
   if (sectorUse(own, dim, bytes) + 0.01 < std::min(1.0, sectorUse(best, dim, bytes))) return false;

@@ -2,7 +2,6 @@
 #include "compiler/targets/masked_sums.h"
 
 #include "llvm/IR/IRBuilder.h"
-#include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/PatternMatch.h"
@@ -31,7 +30,15 @@ Masked maskedBy(Value* operand) {
 /// There are sums of such numbers under a predicate: two words are chosen apart either way.
 bool hasPredicate(Type* type) { return type->isFloatTy() || type->isDoubleTy() || type->isIntegerTy(32); }
 
+/// Three integers are added at once: a sum that only goes into another one, of no such choice, is none by itself.
+bool isPartOfThree(const BinaryOperator& sum) {
+  auto* next = sum.getType()->isIntegerTy() && sum.hasOneUse() ? dyn_cast<BinaryOperator>(*sum.user_begin()) : nullptr;
+  if (!next || next->getOpcode() != Instruction::Add) return false;
+  return !maskedBy(next->getOperand(next->getOperand(0) == &sum ? 1 : 0)).flag;
+}
+
 void rewrite(BinaryOperator& sum) {
+  if (isPartOfThree(sum)) return;
   Masked first = maskedBy(sum.getOperand(0)), second = maskedBy(sum.getOperand(1));
   Masked& masked = second.flag ? second : first;
   if (!masked.flag) return;
@@ -45,28 +52,6 @@ void rewrite(BinaryOperator& sum) {
   Value* rest = both ? Constant::getNullValue(sum.getType()) : other;
   Value* chosen = masked.opposite ? b.CreateSelect(masked.flag, rest, added) : b.CreateSelect(masked.flag, added, rest);
   sum.replaceAllUsesWith(chosen);
-}
-
-/// A flag that the code generator does not take apart: of a choice by both of two flags it makes a choice of a choice,
-/// where comparisons have room for a second flag.
-Value* whole(IRBuilder<>& b, BinaryOperator* flag) {
-  Type* type = b.getInt1Ty();
-  auto* form = FunctionType::get(type, {type, type}, false);
-  const char* text = flag->getOpcode() == Instruction::And ? "and.pred $0, $1, $2;" : "or.pred $0, $1, $2;";
-  CallInst* call = b.CreateCall(InlineAsm::get(form, text, "=b,b,b", /*hasSideEffects=*/false),
-                                {flag->getOperand(0), flag->getOperand(1)});
-  call->setDoesNotAccessMemory();
-  call->setDoesNotThrow();
-  return call;
-}
-
-void keepWhole(SelectInst& select) {
-  auto* flag = dyn_cast<BinaryOperator>(select.getCondition());
-  if (!flag || !flag->hasOneUse() || !flag->getType()->isIntegerTy(1)) return;
-  if (flag->getOpcode() != Instruction::And && flag->getOpcode() != Instruction::Or) return;
-  IRBuilder<> b(flag);
-  select.setCondition(whole(b, flag));
-  flag->eraseFromParent();
 }
 
 }  // namespace
@@ -88,11 +73,7 @@ PreservedAnalyses MaskedSums::run(Function& function, FunctionAnalysisManager&) 
     for (Instruction* select : choices)
       if (select->use_empty()) select->eraseFromParent();
   }
-  SmallVector<SelectInst*> selects;
-  for (Instruction& inst : instructions(function))
-    if (auto* select = dyn_cast<SelectInst>(&inst)) selects.push_back(select);
-  for (SelectInst* select : selects) keepWhole(*select);
-  return PreservedAnalyses::none();
+  return sums.empty() ? PreservedAnalyses::all() : PreservedAnalyses::none();
 }
 
 }  // namespace tile::ir

@@ -7,6 +7,7 @@
 #include "compiler/targets/masked_sums.h"
 #include "compiler/targets/order_by_use.h"
 #include "compiler/targets/own_counters.h"
+#include "compiler/targets/whole_flags.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
@@ -155,6 +156,7 @@ llvm::Error optimize(llvm::Module& module, llvm::TargetMachine& machine) {
   passes.addPass(SignsAsBits());
   passes.addPass(MaskedSums());
   passes.addPass(OrderByUse());
+  passes.addPass(WholeFlags());
   passes.addPass(HideCounted());
   passes.run(module);
   return llvm::Error::success();
