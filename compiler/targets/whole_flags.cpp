@@ -1,4 +1,5 @@
-// whole_flags.cpp - see whole_flags.h.
+// whole_flags.cpp - see whole_flags.h. Numbers only: what products copy ahead is bounded by choices of integers, and
+// loops of products that are full of registers are ordered well as they are.
 #include "compiler/targets/whole_flags.h"
 
 #include "llvm/IR/IRBuilder.h"
@@ -32,7 +33,7 @@ PreservedAnalyses WholeFlags::run(Function& function, FunctionAnalysisManager&) 
   for (Instruction& inst : instructions(function)) {
     auto* select = dyn_cast<SelectInst>(&inst);
     auto* flag = select ? dyn_cast<BinaryOperator>(select->getCondition()) : nullptr;
-    if (flag && flag->hasOneUse() && flag->getType()->isIntegerTy(1) &&
+    if (flag && flag->hasOneUse() && flag->getType()->isIntegerTy(1) && select->getType()->isFPOrFPVectorTy() &&
         (flag->getOpcode() == Instruction::And || flag->getOpcode() == Instruction::Or) &&
         (isOwnComparison(flag->getOperand(0)) || isOwnComparison(flag->getOperand(1))))
       choices.push_back(select);
