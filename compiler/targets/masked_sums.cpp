@@ -1,6 +1,7 @@
 // masked_sums.cpp - see masked_sums.h.
 #include "compiler/targets/masked_sums.h"
 
+#include "compiler/targets/own_counters.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
@@ -57,6 +58,7 @@ void rewrite(BinaryOperator& sum) {
 }  // namespace
 
 PreservedAnalyses MaskedSums::run(Function& function, FunctionAnalysisManager&) {
+  if (multiplies(function)) return PreservedAnalyses::all();
   SmallVector<BinaryOperator*> sums;  // in order: what one of them leaves under a flag the next one may add
   for (Instruction& inst : instructions(function)) {
     const unsigned opcode = inst.getOpcode();

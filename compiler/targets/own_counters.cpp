@@ -14,9 +14,6 @@
 namespace tile::ir {
 using namespace llvm;
 
-namespace {
-
-/// Loops around products of tensor cores are as they are wanted.
 bool multiplies(const Function& function) {
   return any_of(instructions(function), [](const Instruction& inst) {
     auto* call = dyn_cast<CallInst>(&inst);
@@ -25,6 +22,8 @@ bool multiplies(const Function& function) {
     return call->getCalledFunction() && call->getCalledFunction()->getName().contains("mma");
   });
 }
+
+namespace {
 
 /// The comparison by which a loop goes back to its head; null: there is none.
 ICmpInst* endOf(BasicBlock* latch) {

@@ -5,6 +5,7 @@
 // it carries a value of its own for each of the sums that a counted number occurs in (of a hash, say). Kernels with
 // products of tensor cores are left alone.
 #pragma once
+#include "llvm/IR/Function.h"
 #include "llvm/IR/PassManager.h"
 
 namespace llvm {
@@ -12,6 +13,9 @@ class FunctionPass;
 }
 
 namespace tile::ir {
+
+/// Has products of tensor cores: loops around them are as they are wanted, and registers are short.
+bool multiplies(const llvm::Function& function);
 
 /// In front of it: what counts without being part of an address is hidden from it.
 struct HideCounted : llvm::PassInfoMixin<HideCounted> {

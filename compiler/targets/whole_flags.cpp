@@ -1,7 +1,8 @@
-// whole_flags.cpp - see whole_flags.h. Numbers only: what products copy ahead is bounded by choices of integers, and
-// loops of products that are full of registers are ordered well as they are.
+// whole_flags.cpp - see whole_flags.h. Not in kernels with products of tensor cores, which are at the limit of
+// their registers, and for numbers only.
 #include "compiler/targets/whole_flags.h"
 
+#include "compiler/targets/own_counters.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/InstIterator.h"
@@ -29,6 +30,7 @@ bool isOwnComparison(const Value* flag) { return isa<CmpInst>(flag) && flag->has
 }  // namespace
 
 PreservedAnalyses WholeFlags::run(Function& function, FunctionAnalysisManager&) {
+  if (multiplies(function)) return PreservedAnalyses::all();
   SmallVector<SelectInst*> choices;
   for (Instruction& inst : instructions(function)) {
     auto* select = dyn_cast<SelectInst>(&inst);
