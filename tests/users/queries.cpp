@@ -85,7 +85,7 @@ Register r5("group_by", [](Env& e) {
 // --- a report over a table of orders (TPC-H Q1): two bytes make the group, decimals of two places stay exact in 64
 // bits; programs walk over rows and add their groups at the end
 struct ReportCfg {
-  int B = 128, G = 6, programs = 528, warps = 4;
+  int B = 256, G = 6, programs = 528, warps = 4;
 };
 auto report =
     kernel("user_report", [](const ReportCfg& c, Ptr<const uint8_t> flag, Ptr<const uint8_t> status,
