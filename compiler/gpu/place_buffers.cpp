@@ -92,7 +92,13 @@ struct Buffer {
   int64_t bytes, alignment;
   int64_t begin, end;  ///< positions in program order, inclusive
   int64_t offset = -1;
-  int64_t lastUse = 0;  ///< where `end` was before buffers rest
+  int64_t firstUse = 0, lastUse = 0;  ///< what `begin` and `end` were before buffers rest
+};
+
+/// Whose bytes rest beside those of buffers: scratch of ops at which all threads meet, scratch that warps use alone, and
+/// what the last op of an iteration uses, for which whole loops are set aside.
+struct Rests {
+  bool scratch, ofWarps, ofLast;
 };
 
 class Placer {
@@ -170,16 +176,26 @@ class Placer {
     const int64_t tight = arrange();
     // Whoever takes the bytes of a buffer that was read last has to wait for its readers. With roles the number of
     // programs of a multiprocessor is known, and what they leave serves: bytes rest until the next buffer is done,
-    // whose writers and readers have met meanwhile. Without, the scratch of ops that follow each other takes turns,
-    // where even as many programs as a multiprocessor has threads for find room.
+    // whose writers and readers have met meanwhile. So does scratch, where there is room beside them for that, first
+    // that of warps alone too. Without roles, scratch takes turns where even as many programs as a multiprocessor has
+    // threads for find room.
     SpecializeOp roles = rolesOf();
-    isTight_ = false;
-    if (!(roles ? rest() : restScratch())) return tight;
-    const int64_t loose = arrange();
-    const int programs = roles ? static_cast<int>(roles.getPrograms()) : mostPrograms(target);
-    if (loose == tight || loose <= sharedBytesEach(target, programs)) return loose;
-    for (Buffer& buffer : buffers_) buffer.end = buffer.lastUse;
-    isTight_ = true;
+    const int64_t limit = sharedBytesEach(target, roles ? static_cast<int>(roles.getPrograms()) : mostPrograms(target));
+    for (Buffer& buffer : buffers_) buffer.firstUse = buffer.begin, buffer.lastUse = buffer.end;
+    auto wake = [&] {
+      for (Buffer& buffer : buffers_) buffer.begin = buffer.firstUse, buffer.end = buffer.lastUse;
+    };
+    const Rests all{true, true, roles != nullptr}, inside{true, true, false}, meetings{true, false, false}, none{};
+    for (const Rests& rests : {all, inside, meetings, none}) {
+      wake();
+      bool changed = roles && rest(rests);
+      if (rests.scratch) changed |= restScratch(rests);
+      isTight_ = !rests.scratch;
+      if (!changed) break;
+      const int64_t loose = arrange();
+      if (loose == tight || loose <= limit) return loose;
+    }
+    wake();
     return arrange();
   }
 
@@ -380,9 +396,8 @@ class Placer {
   }
 
   /// Lets buffers live until the next one beside them ends; false: none has a next one.
-  bool rest() {
+  bool rest(const Rests& rests) {
     bool changed = false;
-    for (Buffer& buffer : buffers_) buffer.lastUse = buffer.end;
     for (Buffer& buffer : buffers_) {
       if (!isa<SmemAllocOp>(buffer.op) || buffer.begin == 0) continue;
       const Buffer* next = nullptr;
@@ -390,28 +405,48 @@ class Placer {
         if (isa<SmemAllocOp>(other.op) && other.op->getBlock() == buffer.op->getBlock() &&
             other.begin > buffer.lastUse && (!next || other.begin < next->begin))
           next = &other;
-      if (next) buffer.end = next->lastUse, changed = true;
+      if (next)
+        buffer.end = next->lastUse, changed = true;
+      else if (rests.ofLast)
+        changed |= setAside(buffer);
     }
     return changed;
   }
 
-  /// The same for the scratch of an op: until the next op beside it at which all threads meet is done.
-  bool restScratch() {
+  /// For the whole of the loop around its users; false: there is none.
+  bool setAside(Buffer& buffer) {
+    Operation* loop = buffer.op->getParentOp();
+    if (!isa<LoopLikeOpInterface>(loop)) return false;
+    buffer.begin = order_.begin(loop), buffer.end = order_.end(loop);
+    return true;
+  }
+
+  /// The same for the scratch of an op: until the next op beside it at which all threads meet is done; what warps use
+  /// alone only where nothing else stands between.
+  bool restScratch(const Rests& rests) {
     bool changed = false;
-    llvm::DenseMap<Block*, std::vector<Operation*>> meetings;  // in program order
-    SmallVector<Buffer*> scratches;
+    struct Use {
+      Operation* op;
+      bool waits;  ///< for all warps: not where it meets them at the barrier of an op before
+    };
+    llvm::DenseMap<Block*, std::vector<Use>> uses;  // in program order
+    SmallVector<std::pair<Buffer*, bool>> scratches;
     for (Buffer& buffer : buffers_) {
-      buffer.lastUse = buffer.end;
       const auto scratch = isa<SmemAllocOp, RingAllocOp>(buffer.op) ? std::nullopt : scratchOf(buffer.op);
-      if (!scratch || scratch->warpLocal()) continue;
-      scratches.push_back(&buffer);
-      if (!meetings_.contains(buffer.op)) meetings[buffer.op->getBlock()].push_back(buffer.op);
+      const bool ofWarp = scratch && scratch->warpLocal();
+      if (!scratch || (ofWarp && !rests.ofWarps)) continue;
+      uses[buffer.op->getBlock()].push_back({buffer.op, !ofWarp && !buffer.op->hasAttr(kMetAttr)});
+      scratches.emplace_back(&buffer, ofWarp);
     }
-    for (Buffer* buffer : scratches) {
-      const auto& ops = meetings[buffer->op->getBlock()];
-      auto next = std::upper_bound(ops.begin(), ops.end(), buffer->lastUse,
-                                   [&](int64_t end, Operation* other) { return end < order_.begin(other); });
-      if (next != ops.end()) buffer->end = order_.end(*next), changed = true;
+    for (auto [buffer, ofWarp] : scratches) {
+      const auto& others = uses[buffer->op->getBlock()];
+      auto next = std::upper_bound(others.begin(), others.end(), buffer->lastUse,
+                                   [&](int64_t end, const Use& other) { return end < order_.begin(other.op); });
+      if (!ofWarp) next = std::find_if(next, others.end(), [](const Use& other) { return other.waits; });
+      if (next != others.end() && next->waits)
+        buffer->end = order_.end(next->op), changed = true;
+      else if (next == others.end() && !ofWarp && rests.ofLast)
+        changed |= setAside(*buffer);
     }
     return changed;
   }
