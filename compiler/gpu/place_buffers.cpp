@@ -185,8 +185,9 @@ class Placer {
     auto wake = [&] {
       for (Buffer& buffer : buffers_) buffer.begin = buffer.firstUse, buffer.end = buffer.lastUse;
     };
-    const Rests all{true, true, roles != nullptr}, inside{true, true, false}, meetings{true, false, false}, none{};
+    const Rests all{true, true, true}, inside{true, true, false}, meetings{true, false, false}, none{};
     for (const Rests& rests : {all, inside, meetings, none}) {
+      if (rests.ofWarps && !roles) continue;
       wake();
       bool changed = roles && rest(rests);
       if (rests.scratch) changed |= restScratch(rests);
