@@ -95,8 +95,8 @@ struct Buffer {
   int64_t firstUse = 0, lastUse = 0;  ///< what `begin` and `end` were before buffers rest
 };
 
-/// Whose bytes rest beside those of buffers: scratch of ops at which all threads meet, scratch that warps use alone, and
-/// what the last op of an iteration uses, for which whole loops are set aside.
+/// Whose bytes rest beside those of buffers: scratch of ops at which all threads meet, scratch that warps use alone,
+/// and what the last op of an iteration uses, for which whole loops are set aside.
 struct Rests {
   bool scratch, ofWarps, ofLast;
 };
