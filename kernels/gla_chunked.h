@@ -6,11 +6,10 @@
 // of chunks:
 //   gla_prepare_chunks   Q_G = scale q 2^G,  K_G = k 2^E,  DECAY = 2^{total},  A_tu = scale q_t.(k_u 2^{G_t - G_u})
 //   gla_state_pass       S' = diag(DECAY) S + K_G^T V, chunk after chunk: states at chunk starts, or at segment ends
-//   gla_segment_scan     states at the ends of segments, each from a zero state, to states at their starts
 //   gla_scan_output      O = Q_G S + A V and the walk of S in one kernel
 //   gla_chunk_output     O = Q_G S + A V from states in memory, all chunks in parallel
 //   gla_fused            O from q, k, v, g: everything of a chunk in one kernel, nothing but O in memory
-//   gla_fused_states     the walk of a state alone, straight from k, v, g
+//   gla_fused_states     the walk of a state alone, straight from k, v, g: states at chunk starts
 // Nothing takes a positive exponent (parts/gla_chunks.h). Rows past the end of a sequence read as 0.
 #pragma once
 #include "parts/gla_chunks.h"
@@ -42,7 +41,7 @@ void gla_prepare_chunks_program(const GlaChunkConfig& c, Tensor<const T, 4> Q, T
     auto levels = x.levels();
     q_g_rows.store({at.batch, at.head, t0, k0}, x.queries(scale));
     k_g_rows.store({at.batch, at.head, t0, k0}, x.keys());
-    return std::pair(x.near(), Chunk::far(levels));
+    return std::pair(x.near(), Chunk::far(Chunk::products(levels)));
   };
   Tile near, far;
   if (c.one_block) {
@@ -95,30 +94,6 @@ void gla_state_pass_program(const GlaChunkConfig& c, Tensor<const T, 4> X, Tenso
     // Every block of V finds the same product; the first one writes it.
     for (auto _ : when(v0 == 0)) TOTAL.store({state_index, at.head, k0}, total);
   }
-}
-
-/// From the states that segments make of a zero state (SEGMENTS [sequences * segments, H, K, V], TOTAL their decays) to
-/// the states before each segment, in place; the last one goes to END [sequences, H, K, V]. A state is `segments`
-/// steps of K V additions, so this takes little time beside the passes. Grid {sequences * H * blocks of K * blocks of
-/// V}.
-inline void gla_segment_scan_program(const GlaChunkConfig& c, Tensor<float, 4> SEGMENTS, Tensor<const float, 3> TOTAL,
-                                     Tensor<const int32_t, 1> CU_SEQLENS, Tensor<const float, 4> START,
-                                     Tensor<float, 4> END, I32 rows, I32 segments) {
-  num_warps(c.warps);
-  auto v_blocks = cdiv(SEGMENTS.dim(3), c.BV), k_blocks = cdiv(SEGMENTS.dim(2), c.BK);
-  auto index = program_id(0);
-  auto v0 = index % v_blocks * c.BV, k0 = index / v_blocks % k_blocks * c.BK;
-  detail::GlaSpan at(c.varlen, c.BT, index / (v_blocks * k_blocks), SEGMENTS.dim(1), rows, CU_SEQLENS);
-  auto first = at.sequence * segments, used = cdiv(cdiv(at.length, c.BT), c.segment);
-  Tile state = c.initial_state ? START.load({at.sequence, at.head, k0, v0}, {c.BK, c.BV}) : zeros({c.BK, c.BV}, f32);
-  for (auto i : range(0, used)) {
-    auto segment = first + (c.reverse ? used - 1 - i : Tile(i));
-    auto made = SEGMENTS.load({segment, at.head, k0, v0}, {c.BK, c.BV});
-    auto total = TOTAL.load({segment, at.head, k0}, {c.BK});
-    SEGMENTS.store({segment, at.head, k0, v0}, state);
-    state = fma(state, total.col(), made);
-  }
-  if (c.final_state) END.store({at.sequence, at.head, k0, v0}, state);
 }
 
 /// O [B, H, L, V] = Q_G S + A V chunk after chunk, the state on chip; BK covers K. START and END as in gla_state_pass.
@@ -188,58 +163,68 @@ void gla_fused_program(const GlaChunkConfig& c, Tensor<const T, 4> Q, Tensor<con
   auto g_rows = at.rows(G);
   auto o_rows = at.rows(O);
 
+  const bool turned = detail::gla_is_turned(c);
   Tile state = c.initial_state ? START.load({state_index, at.head, 0, v0}, {c.BK, c.BV}) : zeros({c.BK, c.BV}, f32);
+  if (turned) state = trans(state);
   for (auto chunk : range(first, last, 1, {.stages = c.stages})) {
     auto t0 = chunk * c.BT;
     auto g = g_rows.load({at.batch, at.head, t0, 0}, {c.BT, c.BK});
     auto q = q_rows.load({at.batch, at.head, t0, 0}, {c.BT, c.BK});
     auto k = k_rows.load({at.batch, at.head, t0, 0}, {c.BT, c.BK});
     auto v = v_rows.load({at.batch, at.head, t0, v0}, {c.BT, c.BV});
-    auto before = cast(state, dtype_of<T>());
+    Tile before;
+    if (!turned) before = cast(state, dtype_of<T>());
     detail::GlaChunk<T> x(q, k, g, c.BT, c.BK, c.warps);
     auto levels = x.levels();
     auto q_g = x.queries(scale), k_g = x.keys();
-    // The scores come last: the products with the state run while they are put together.
-    auto far = x.far(levels);
-    Tile o = dot(q_g, before);
-    state = dot(trans(k_g), v, state * x.decay().col());
-    o = dot(x.scores(x.near(), far, c.BT, scale), v, o);
-    o_rows.store({at.batch, at.head, t0, v0}, cast(o, dtype_of<T>()));
+    // What stands between the products has its place: nothing is held in registers longer than it must.
+    const auto products = x.products(levels);
+    if (turned) {
+      Tile o = dot(cast(state, dtype_of<T>()), trans(q_g));
+      auto a = x.scores(x.near(), x.far(products), c.BT, scale);
+      state = dot(trans(v), k_g, state * trans(x.decay().col()));
+      o = dot(trans(v), trans(a), o);
+      o_rows.store({at.batch, at.head, t0, v0}, trans(cast(o, dtype_of<T>())));
+    } else {
+      auto far = x.far(products);
+      Tile o = dot(q_g, before);
+      state = dot(trans(k_g), v, state * x.decay().col());
+      o = dot(x.scores(x.near(), far, c.BT, scale), v, o);
+      o_rows.store({at.batch, at.head, t0, v0}, cast(o, dtype_of<T>()));
+    }
   }
-  if (c.final_state) END.store({state_index, at.head, 0, v0}, state);
+  if (c.final_state) END.store({state_index, at.head, 0, v0}, turned ? trans(state) : state);
 }
 
-/// The walk of a state straight from k, v, g; BK covers K. START, END, TOTAL and STATES as in gla_state_pass. Grid
-/// {sequences * H * ceil(V / BV), segments}.
+/// The walk of a state straight from k, v, g; START and STATES as in gla_state_pass. Grid {sequences * H * ceil(K / BK)
+/// * ceil(V / BV), segments}.
 template <class T>
 void gla_fused_states_program(const GlaChunkConfig& c, Tensor<const T, 4> K, Tensor<const T, 4> V,
                               Tensor<const float, 4> G, Tensor<const int32_t, 1> CU_SEQLENS,
-                              Tensor<const float, 4> START, Tensor<float, 4> END, Tensor<float, 3> TOTAL,
-                              Tensor<T, 4> STATES) {
+                              Tensor<const float, 4> START, Tensor<T, 4> STATES) {
   num_warps(c.warps);
-  auto [v0, at, first, last, state_index] = detail::GlaWalk(c, V.dim(1), V.dim(2), V.dim(3), CU_SEQLENS);
+  if (c.programs) programs_per_multiprocessor(c.programs);
+  auto v_blocks = cdiv(V.dim(3), c.BV), k_blocks = cdiv(K.dim(3), c.BK);
+  auto index = program_id(0);
+  auto v0 = index % v_blocks * c.BV, k0 = index / v_blocks % k_blocks * c.BK;
+  detail::GlaSpan at(c.varlen, c.BT, index / (v_blocks * k_blocks), K.dim(1), K.dim(2), CU_SEQLENS);
+  auto [first, last] = detail::gla_segment_chunks(c, at.length, program_id(1));
+  if (c.segment) return_if(first >= last);
+  auto state_index = at.sequence * num_programs(1) + program_id(1);
   auto k_rows = at.rows(K), v_rows = at.rows(V);
   auto g_rows = at.rows(G);
-  Tile state = c.initial_state ? START.load({state_index, at.head, 0, v0}, {c.BK, c.BV}) : zeros({c.BK, c.BV}, f32);
-  Tile total = ones({c.BK}, f32);
+  Tile state = c.initial_state ? START.load({state_index, at.head, k0, v0}, {c.BK, c.BV}) : zeros({c.BK, c.BV}, f32);
   for (auto chunk : range(first, last, 1, {.stages = c.stages})) {
     auto t0 = chunk * c.BT;
-    auto g = g_rows.load({at.batch, at.head, t0, 0}, {c.BT, c.BK});
-    auto k = k_rows.load({at.batch, at.head, t0, 0}, {c.BT, c.BK});
+    auto g = g_rows.load({at.batch, at.head, t0, k0}, {c.BT, c.BK});
+    auto k = k_rows.load({at.batch, at.head, t0, k0}, {c.BT, c.BK});
     auto v = v_rows.load({at.batch, at.head, t0, v0}, {c.BT, c.BV});
-    detail::GlaDecays decays(exp2(g * kLog2E), std::nullopt, cast(k, f32), c.BT, c.BK);
-    for (int s = 1; s < detail::GlaDecays::kRows; s *= 2) decays.merge(s);
-    decays.meet();
-    auto k_g = reshape(cast(decays.to_end(), dtype_of<T>()), {c.BT, c.BK});
-    auto decay = exp2(reshape(sum(g, axis(0)), {c.BK}) * kLog2E);
-    if (c.chunk_states) STATES.store({at.first_chunk + chunk, at.head, 0, v0}, cast(state, dtype_of<T>()));
-    state = dot(trans(k_g), v, state * decay.col());
-    if (c.total_decay) total *= decay;
+    const detail::GlaRowDecays decays(g, c.BT, c.BK, false);
+    Tile passed = zeros({c.BK}, f32);
+    auto k_g = decays.decayed<T>(k, passed);
+    STATES.store({at.first_chunk + chunk, at.head, k0, v0}, cast(state, dtype_of<T>()));
+    state = dot(trans(k_g), v, state * exp2(decays.chunk()).col());
   }
-  if (c.final_state) END.store({state_index, at.head, 0, v0}, state);
-  // Every block of V finds the same product; the first one writes it.
-  if (c.total_decay)
-    for (auto _ : when(v0 == 0)) TOTAL.store({state_index, at.head, 0}, total);
 }
 
 template <class T>
@@ -250,10 +235,6 @@ const auto& gla_prepare_chunks_kernel() {
 template <class T>
 const auto& gla_state_pass_kernel() {
   static const auto k = kernel(typed_name("gla_state_pass", dtype_of<T>()), gla_state_pass_program<T>);
-  return k;
-}
-inline const auto& gla_segment_scan_kernel() {
-  static const auto k = kernel("gla_segment_scan", gla_segment_scan_program);
   return k;
 }
 template <class T>

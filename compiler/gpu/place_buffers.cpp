@@ -92,7 +92,13 @@ struct Buffer {
   int64_t bytes, alignment;
   int64_t begin, end;  ///< positions in program order, inclusive
   int64_t offset = -1;
-  int64_t lastUse = 0;  ///< where `end` was before buffers rest
+  int64_t firstUse = 0, lastUse = 0;  ///< what `begin` and `end` were before buffers rest
+};
+
+/// Whose bytes rest beside those of buffers: scratch of ops at which all threads meet, scratch that warps use alone,
+/// and what the last op of an iteration uses, for which whole loops are set aside.
+struct Rests {
+  bool scratch, ofWarps, ofLast;
 };
 
 class Placer {
@@ -170,24 +176,35 @@ class Placer {
     const int64_t tight = arrange();
     // Whoever takes the bytes of a buffer that was read last has to wait for its readers. With roles the number of
     // programs of a multiprocessor is known, and what they leave serves: bytes rest until the next buffer is done,
-    // whose writers and readers have met meanwhile. Without, the scratch of ops that follow each other takes turns,
-    // where even as many programs as a multiprocessor has threads for find room.
+    // whose writers and readers have met meanwhile. So does scratch, where there is room beside them for that, first
+    // that of warps alone too. Without roles, scratch takes turns where even as many programs as a multiprocessor has
+    // threads for find room.
     SpecializeOp roles = rolesOf();
-    isTight_ = false;
+    const int64_t limit = sharedBytesEach(target, roles ? static_cast<int>(roles.getPrograms()) : mostPrograms(target));
+    for (Buffer& buffer : buffers_) buffer.firstUse = buffer.begin, buffer.lastUse = buffer.end;
+    auto wake = [&] {
+      for (Buffer& buffer : buffers_) buffer.begin = buffer.firstUse, buffer.end = buffer.lastUse;
+    };
+    const Rests all{true, true, true}, inside{true, true, false}, meetings{true, false, false}, none{};
     // Operands that loops compute take turns, too, with each other and the scratch beside them, where that costs few of
     // the programs of a multiprocessor.
-    if (!roles && restScratch(/*operands=*/true)) {
+    if (!roles && restScratch(meetings, /*operands=*/true)) {
       constexpr int64_t kOf = 8, kKept = 7;
+      isTight_ = false;
       const int64_t loose = arrange();
       if (kOf * programsWith(target, loose) >= kKept * programsWith(target, tight)) return loose;
-      for (Buffer& buffer : buffers_) buffer.end = buffer.lastUse;
     }
-    if (!(roles ? rest() : restScratch(/*operands=*/false))) return tight;
-    const int64_t loose = arrange();
-    const int programs = roles ? static_cast<int>(roles.getPrograms()) : mostPrograms(target);
-    if (loose == tight || loose <= sharedBytesEach(target, programs)) return loose;
-    for (Buffer& buffer : buffers_) buffer.end = buffer.lastUse;
-    isTight_ = true;
+    for (const Rests& rests : {all, inside, meetings, none}) {
+      if (rests.ofWarps && !roles) continue;
+      wake();
+      bool changed = roles && rest(rests);
+      if (rests.scratch) changed |= restScratch(rests);
+      isTight_ = !rests.scratch;
+      if (!changed) break;
+      const int64_t loose = arrange();
+      if (loose == tight || loose <= limit) return loose;
+    }
+    wake();
     return arrange();
   }
 
@@ -388,9 +405,8 @@ class Placer {
   }
 
   /// Lets buffers live until the next one beside them ends; false: none has a next one.
-  bool rest() {
+  bool rest(const Rests& rests) {
     bool changed = false;
-    for (Buffer& buffer : buffers_) buffer.lastUse = buffer.end;
     for (Buffer& buffer : buffers_) {
       if (!isa<SmemAllocOp>(buffer.op) || buffer.begin == 0) continue;
       const Buffer* next = nullptr;
@@ -398,9 +414,20 @@ class Placer {
         if (isa<SmemAllocOp>(other.op) && other.op->getBlock() == buffer.op->getBlock() &&
             other.begin > buffer.lastUse && (!next || other.begin < next->begin))
           next = &other;
-      if (next) buffer.end = next->lastUse, changed = true;
+      if (next)
+        buffer.end = next->lastUse, changed = true;
+      else if (rests.ofLast)
+        changed |= setAside(buffer);
     }
     return changed;
+  }
+
+  /// For the whole of the loop around its users; false: there is none.
+  bool setAside(Buffer& buffer) {
+    Operation* loop = buffer.op->getParentOp();
+    if (!isa<LoopLikeOpInterface>(loop)) return false;
+    buffer.begin = order_.begin(loop), buffer.end = order_.end(loop);
+    return true;
   }
 
   /// What a loop computes into shared memory in every iteration and reads there.
@@ -409,28 +436,36 @@ class Placer {
            llvm::all_of(usersOf(op), [](Operation* user) { return !isa<AsyncCopyOp, AsyncGatherOp, TmaStoreOp>(user); });
   }
 
-  /// The same for the scratch of an op: until the next op beside it at which all threads meet is done. And, if asked,
-  /// for `operands`; false then also where there are none.
-  bool restScratch(bool operands) {
+  /// The same for the scratch of an op: until the next op beside it at which all threads meet is done; what warps use
+  /// alone only where nothing else stands between. And, if asked, for `operands`; false then also where there are none.
+  bool restScratch(const Rests& rests, bool operands = false) {
     bool changed = false, any = !operands;
-    llvm::DenseMap<Block*, std::vector<Buffer*>> meetings;  // in program order
-    SmallVector<Buffer*> resting;
+    struct Use {
+      Buffer* buffer;
+      bool waits;  ///< for all warps: not where it meets them at the barrier of an op before
+    };
+    llvm::DenseMap<Block*, std::vector<Use>> uses;  // in program order
+    SmallVector<std::pair<Buffer*, bool>> scratches;
     for (Buffer& buffer : buffers_) {
-      buffer.lastUse = buffer.end;
-      const bool isOperand = operands && isComputedInLoop(buffer.op);
       const auto scratch = isa<SmemAllocOp, RingAllocOp>(buffer.op) ? std::nullopt : scratchOf(buffer.op);
-      if (!isOperand && (!scratch || scratch->warpLocal())) continue;
+      const bool ofWarp = scratch && scratch->warpLocal();
+      const bool isOperand = operands && isComputedInLoop(buffer.op);
+      if (!isOperand && (!scratch || (ofWarp && !rests.ofWarps))) continue;
       any |= isOperand;
-      resting.push_back(&buffer);
-      if (!meetings_.contains(buffer.op)) meetings[buffer.op->getBlock()].push_back(&buffer);
+      uses[buffer.op->getBlock()].push_back({&buffer, !ofWarp && !buffer.op->hasAttr(kMetAttr)});
+      scratches.emplace_back(&buffer, ofWarp);
     }
     if (!any) return false;
-    for (Buffer* buffer : resting) {
-      const auto& others = meetings[buffer->op->getBlock()];
+    for (auto [buffer, ofWarp] : scratches) {
+      const auto& others = uses[buffer->op->getBlock()];
       auto next = std::upper_bound(others.begin(), others.end(), buffer->lastUse,
-                                   [&](int64_t end, Buffer* other) { return end < order_.begin(other->op); });
-      if (next == others.end()) continue;
-      buffer->end = isa<SmemAllocOp>((*next)->op) ? (*next)->lastUse : order_.end((*next)->op), changed = true;
+                                   [&](int64_t end, const Use& other) { return end < order_.begin(other.buffer->op); });
+      if (!ofWarp) next = std::find_if(next, others.end(), [](const Use& other) { return other.waits; });
+      if (next != others.end() && next->waits)
+        buffer->end = isa<SmemAllocOp>(next->buffer->op) ? next->buffer->lastUse : order_.end(next->buffer->op),
+        changed = true;
+      else if (next == others.end() && !ofWarp && rests.ofLast)
+        changed |= setAside(*buffer);
     }
     return changed;
   }
