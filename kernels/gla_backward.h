@@ -11,22 +11,28 @@ namespace tile::kernels {
 struct GlaBackwardPlan {
   GlaChunkConfig prepare, pass, scores, values, keys;
   /// Both walks make what their chunks need on the way (gla_fused_states, gla_fused_values): neither prepare, pass nor
-  /// values run.
+  /// values run. With few heads they are cut into segments of `walk.segment` chunks, whose effects come first.
   bool fused = false;
-  GlaChunkConfig walk;
+  GlaChunkConfig walk, effects, scan;
+
+  int64_t segments(const GlaSizes& s) const {
+    return fused && walk.segment
+               ? std::max<int64_t>(1, cdiv(cdiv(s.longest, int64_t{walk.BT}), int64_t{walk.segment}))
+               : 1;
+  }
 };
 
 namespace detail {
-/// The walks of a whole sequence by one program each, where all of a chunk has room on chip and there are heads enough:
-/// a chunk takes one program about as long as 0.6 chunks take all kernels that prepare chunks in parallel. Sequences
-/// that are packed begin anywhere, which takes registers that a walk does not have (it would spill 1 KB).
-inline std::optional<GlaChunkConfig> gla_backward_walk(DType dtype, const GlaSizes& s, const Machine& machine) {
-  auto fused = gla_fused_plan(dtype, s, machine);
-  if (!fused || s.varlen) return std::nullopt;
-  const int64_t programs = s.sequences * s.heads, waves = cdiv(programs, machine.multiprocessors);
-  if (5 * waves * machine.multiprocessors >= 8 * programs) return std::nullopt;
-  fused->output.segment = 0;
-  return fused->output;
+/// The walks of whole sequences, or of segments of them, by one program each, where all of a chunk has room on chip and
+/// the programs fill the machine: a chunk takes one program about as long as 0.6 chunks take all kernels that prepare
+/// chunks in parallel, as 0.8 with the effects of segments. Sequences that are packed begin anywhere, which takes
+/// registers that a walk does not have (it would spill 1 KB).
+inline bool gla_backward_walks(const GlaSizes& s, const Machine& machine, const GlaChunkConfig& walk) {
+  if (s.varlen) return false;
+  const int64_t chunks = cdiv(s.longest, int64_t{walk.BT}), length = walk.segment ? walk.segment : chunks;
+  const int64_t programs = s.sequences * s.heads * std::max<int64_t>(1, cdiv(chunks, std::max<int64_t>(1, length)));
+  const int64_t machines = cdiv(programs, machine.multiprocessors) * machine.multiprocessors;
+  return walk.segment ? 4 * machines < 5 * programs : 5 * machines < 8 * programs;
 }
 }  // namespace detail
 
@@ -57,7 +63,10 @@ inline GlaBackwardPlan gla_backward_plan(DType dtype, const GlaSizes& s, const M
   } else if (machine.gpu && dtype == DType::f32) {
     p.keys.one_v = s.v <= p.keys.BV;
   }
-  if (auto walk = detail::gla_backward_walk(dtype, s, machine)) p.fused = true, p.walk = *walk;
+  if (auto fused = gla_fused_plan(dtype, s, machine)) {
+    p.walk = fused->output, p.effects = fused->pass, p.scan = fused->scan;
+    p.fused = detail::gla_backward_walks(s, machine, p.walk);
+  }
   return p;
 }
 
@@ -67,13 +76,15 @@ struct GlaBackwardWorkspace {
   GlaChunkWorkspace<T> chunks;           ///< as the forward pass leaves it (its q_g, k_g, a, decay)
   TensorView<T, 4> states, from_behind;  ///< [C, H, K, V]: before each chunk; gradients of those behind it
   TensorView<T, 4> da;                   ///< [B, H, L, BT]; none where keys.one_v
+  TensorView<float, 4> starts;           ///< [sequences * segments, H, K, V]: of walks from behind, cut into segments
 
   static Result<GlaBackwardWorkspace> create(const std::shared_ptr<Device>& device, const GlaSizes& s,
                                              const GlaBackwardPlan& p) {
     GlaBackwardWorkspace w;
     GlaPlan plain;  // no states of the forward pass
     plain.prepare = plain.output = p.prepare;
-    if (p.fused) plain.states = GlaStates::fused;
+    plain.output.segment = 0;
+    if (p.fused) plain.states = GlaStates::fused, plain.output = p.walk;
     Result<GlaChunkWorkspace<T>> made = GlaChunkWorkspace<T>::create(device, s, plain);
     if (!made) return made.error();
     w.chunks = std::move(*made);
@@ -81,6 +92,7 @@ struct GlaBackwardWorkspace {
     if ((!p.fused || w.chunks.take(device, w.chunks.decay, {chunks, s.heads, s.k})) &&
         w.chunks.take(device, w.states, {chunks, s.heads, s.k, s.v}) &&
         w.chunks.take(device, w.from_behind, {chunks, s.heads, s.k, s.v}) &&
+        (!plain.is_cut() || w.chunks.take(device, w.starts, {s.sequences * p.segments(s), s.heads, s.k, s.v})) &&
         (p.keys.one_v || w.chunks.take(device, w.da, {s.batch, s.heads, s.rows, p.prepare.BT})))
       return w;
     return *w.chunks.error();
@@ -103,7 +115,8 @@ enum GlaBackwardPart : uint32_t {
   kGlaBackwardScores = 8,
   kGlaBackwardValues = 16,
   kGlaBackwardKeys = 32,
-  kGlaBackwardAll = 63
+  kGlaBackwardEffects = 64,  ///< of segments, where walks are cut, and what they begin with
+  kGlaBackwardAll = 127
 };
 
 namespace detail {
@@ -125,10 +138,15 @@ Status check_gla_backward(const GlaInputs<T>& in, const TensorView<const T, 4>& 
   check.require(!p.keys.one_v || p.keys.BV >= s.v, "keys.one_v needs BV >= V, found {} and {}", p.keys.BV, s.v);
   if (DHT.data) check.shape("DHT", DHT, {s.sequences, s.heads, s.k, s.v}, "[sequences, H, K, V]");
   if (out.DH0.data) check.shape("DH0", out.DH0, {s.sequences, s.heads, s.k, s.v}, "[sequences, H, K, V]");
-  if (p.fused)
+  if (p.fused) {
     check.require(!s.varlen, "packed sequences are not walked: fused is for whole batches")
         .require(p.walk.BK >= s.k && p.walk.BT == p.prepare.BT,
-                 "walk needs BK >= K, found {} and {}, and the BT of the others", p.walk.BK, s.k);
+                 "walk needs BK >= K, found {} and {}, and the BT of the others", p.walk.BK, s.k)
+        .require(!p.walk.segment || p.effects.BT == p.walk.BT, "effects.BT is {}, walk.BT {}", p.effects.BT, p.walk.BT);
+    if (p.walk.segment)
+      check.shape("workspace.starts", w.starts, {s.sequences * p.segments(s), s.heads, s.k, s.v},
+                  "[sequences * segments, H, K, V]");
+  }
   for (const GlaChunkConfig* c : {&p.pass, &p.scores, &p.values, &p.keys})
     check.require(c->BT == p.prepare.BT, "all kernels of a plan have one BT, found {} and {}", p.prepare.BT, c->BT)
         .require(c->varlen == s.varlen && p.prepare.varlen == s.varlen,
@@ -165,18 +183,30 @@ Status gla_backward(StreamAt stream, const GlaInputs<T>& in, Input<T, 4> DO, Ten
   if (p.fused) {
     GlaChunkConfig walk = p.walk;
     walk.chunk_states = true;
-    const Grid grid{heads * cdiv(s.v, int64_t{walk.BV})};
+    const bool cut = walk.segment != 0;
+    const int64_t segments = p.segments(s);
+    const Grid grid{heads * cdiv(s.v, int64_t{walk.BV}), segments};
+    TensorView<const float, 4> first = in.H0, last = DHT;
+    if (cut) {
+      first = made.starts, last = w.starts;
+      auto begin = [&](const detail::GlaSegmentLaunch<T>& segment) {
+        run(kGlaBackwardEffects, [&] { return segment.run_effects(stream); });
+        run(kGlaBackwardEffects, [&] { return segment.run_scan(stream); });
+      };
+      begin({p.effects, p.scan, s, segments, walk.segment, in.K, in.V, in.G, in.cu_seqlens, in.H0, {}, made.effects,
+             made.starts, made.total});
+      begin({p.effects, p.scan, s, segments, walk.segment, in.Q, DO, in.G, in.cu_seqlens, DHT, out.DH0, made.effects,
+             w.starts, made.total, true, in.scale});
+    }
     run(kGlaBackwardStates, [&] {
-      walk.initial_state = in.H0.data != nullptr, walk.final_state = false;
+      walk.initial_state = first.data != nullptr, walk.final_state = false;
       return gla_fused_states_kernel<T>().try_launch(stream, walk, grid, in.K, in.V, in.G, cu_seqlens,
-                                                     detail::or_unused(in.H0, memory),
-                                                     detail::or_unused(TensorView<float, 4>{}, memory),
-                                                     detail::or_unused(TensorView<float, 3>{}, memory), w.states);
+                                                     detail::or_unused(first, memory), w.states);
     });
     run(kGlaBackwardReverse, [&] {
-      walk.initial_state = DHT.data != nullptr, walk.final_state = out.DH0.data != nullptr;
+      walk.initial_state = last.data != nullptr, walk.final_state = !cut && out.DH0.data != nullptr;
       return gla_fused_values_kernel<T>().try_launch(stream, walk, grid, in.Q, in.K, in.G, DO, cu_seqlens,
-                                                     detail::or_unused(DHT, memory), detail::or_unused(out.DH0, memory),
+                                                     detail::or_unused(last, memory), detail::or_unused(out.DH0, memory),
                                                      w.from_behind, made.decay, out.DV, in.scale);
     });
   } else {

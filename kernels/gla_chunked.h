@@ -6,11 +6,10 @@
 // of chunks:
 //   gla_prepare_chunks   Q_G = scale q 2^G,  K_G = k 2^E,  DECAY = 2^{total},  A_tu = scale q_t.(k_u 2^{G_t - G_u})
 //   gla_state_pass       S' = diag(DECAY) S + K_G^T V, chunk after chunk: states at chunk starts, or at segment ends
-//   gla_segment_scan     states at the ends of segments, each from a zero state, to states at their starts
 //   gla_scan_output      O = Q_G S + A V and the walk of S in one kernel
 //   gla_chunk_output     O = Q_G S + A V from states in memory, all chunks in parallel
 //   gla_fused            O from q, k, v, g: everything of a chunk in one kernel, nothing but O in memory
-//   gla_fused_states     the walk of a state alone, straight from k, v, g
+//   gla_fused_states     the walk of a state alone, straight from k, v, g: states at chunk starts
 // Nothing takes a positive exponent (parts/gla_chunks.h). Rows past the end of a sequence read as 0.
 #pragma once
 #include "parts/gla_chunks.h"
@@ -95,30 +94,6 @@ void gla_state_pass_program(const GlaChunkConfig& c, Tensor<const T, 4> X, Tenso
     // Every block of V finds the same product; the first one writes it.
     for (auto _ : when(v0 == 0)) TOTAL.store({state_index, at.head, k0}, total);
   }
-}
-
-/// From the states that segments make of a zero state (SEGMENTS [sequences * segments, H, K, V], TOTAL their decays) to
-/// the states before each segment, in place; the last one goes to END [sequences, H, K, V]. A state is `segments`
-/// steps of K V additions, so this takes little time beside the passes. Grid {sequences * H * blocks of K * blocks of
-/// V}.
-inline void gla_segment_scan_program(const GlaChunkConfig& c, Tensor<float, 4> SEGMENTS, Tensor<const float, 3> TOTAL,
-                                     Tensor<const int32_t, 1> CU_SEQLENS, Tensor<const float, 4> START,
-                                     Tensor<float, 4> END, I32 rows, I32 segments) {
-  num_warps(c.warps);
-  auto v_blocks = cdiv(SEGMENTS.dim(3), c.BV), k_blocks = cdiv(SEGMENTS.dim(2), c.BK);
-  auto index = program_id(0);
-  auto v0 = index % v_blocks * c.BV, k0 = index / v_blocks % k_blocks * c.BK;
-  detail::GlaSpan at(c.varlen, c.BT, index / (v_blocks * k_blocks), SEGMENTS.dim(1), rows, CU_SEQLENS);
-  auto first = at.sequence * segments, used = cdiv(cdiv(at.length, c.BT), c.segment);
-  Tile state = c.initial_state ? START.load({at.sequence, at.head, k0, v0}, {c.BK, c.BV}) : zeros({c.BK, c.BV}, f32);
-  for (auto i : range(0, used)) {
-    auto segment = first + (c.reverse ? used - 1 - i : Tile(i));
-    auto made = SEGMENTS.load({segment, at.head, k0, v0}, {c.BK, c.BV});
-    auto total = TOTAL.load({segment, at.head, k0}, {c.BK});
-    SEGMENTS.store({segment, at.head, k0, v0}, state);
-    state = fma(state, total.col(), made);
-  }
-  if (c.final_state) END.store({at.sequence, at.head, k0, v0}, state);
 }
 
 /// O [B, H, L, V] = Q_G S + A V chunk after chunk, the state on chip; BK covers K. START and END as in gla_state_pass.
@@ -209,19 +184,17 @@ void gla_fused_program(const GlaChunkConfig& c, Tensor<const T, 4> Q, Tensor<con
   if (c.final_state) END.store({state_index, at.head, 0, v0}, state);
 }
 
-/// The walk of a state straight from k, v, g; BK covers K. START, END, TOTAL and STATES as in gla_state_pass. Grid
-/// {sequences * H * ceil(V / BV), segments}.
+/// The walk of a state straight from k, v, g; BK covers K. START and STATES as in gla_state_pass. Grid {sequences * H *
+/// ceil(V / BV), segments}.
 template <class T>
 void gla_fused_states_program(const GlaChunkConfig& c, Tensor<const T, 4> K, Tensor<const T, 4> V,
                               Tensor<const float, 4> G, Tensor<const int32_t, 1> CU_SEQLENS,
-                              Tensor<const float, 4> START, Tensor<float, 4> END, Tensor<float, 3> TOTAL,
-                              Tensor<T, 4> STATES) {
+                              Tensor<const float, 4> START, Tensor<T, 4> STATES) {
   num_warps(c.warps);
   auto [v0, at, first, last, state_index] = detail::GlaWalk(c, V.dim(1), V.dim(2), V.dim(3), CU_SEQLENS);
   auto k_rows = at.rows(K), v_rows = at.rows(V);
   auto g_rows = at.rows(G);
   Tile state = c.initial_state ? START.load({state_index, at.head, 0, v0}, {c.BK, c.BV}) : zeros({c.BK, c.BV}, f32);
-  Tile total = ones({c.BK}, f32);
   for (auto chunk : range(first, last, 1, {.stages = c.stages})) {
     auto t0 = chunk * c.BT;
     auto g = g_rows.load({at.batch, at.head, t0, 0}, {c.BT, c.BK});
@@ -232,14 +205,9 @@ void gla_fused_states_program(const GlaChunkConfig& c, Tensor<const T, 4> K, Ten
     decays.meet();
     auto k_g = reshape(cast(decays.to_end(), dtype_of<T>()), {c.BT, c.BK});
     auto decay = exp2(reshape(sum(g, axis(0)), {c.BK}) * kLog2E);
-    if (c.chunk_states) STATES.store({at.first_chunk + chunk, at.head, 0, v0}, cast(state, dtype_of<T>()));
+    STATES.store({at.first_chunk + chunk, at.head, 0, v0}, cast(state, dtype_of<T>()));
     state = dot(trans(k_g), v, state * decay.col());
-    if (c.total_decay) total *= decay;
   }
-  if (c.final_state) END.store({state_index, at.head, 0, v0}, state);
-  // Every block of V finds the same product; the first one writes it.
-  if (c.total_decay)
-    for (auto _ : when(v0 == 0)) TOTAL.store({state_index, at.head, 0}, total);
 }
 
 template <class T>
@@ -250,10 +218,6 @@ const auto& gla_prepare_chunks_kernel() {
 template <class T>
 const auto& gla_state_pass_kernel() {
   static const auto k = kernel(typed_name("gla_state_pass", dtype_of<T>()), gla_state_pass_program<T>);
-  return k;
-}
-inline const auto& gla_segment_scan_kernel() {
-  static const auto k = kernel("gla_segment_scan", gla_segment_scan_program);
   return k;
 }
 template <class T>

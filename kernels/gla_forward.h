@@ -14,6 +14,7 @@
 #pragma once
 #include "gated_linear_attention.h"
 #include "gla_chunked.h"
+#include "gla_segments.h"
 
 namespace tile::kernels {
 
@@ -48,7 +49,8 @@ struct GlaInputs {
 /// What runs: the strategy and the tiles of each kernel.
 struct GlaPlan {
   GlaStates states = GlaStates::on_chip;
-  GlaChunkConfig prepare, pass, output;  ///< fused: pass and output; the others' kernels are named like this
+  GlaChunkConfig prepare, pass, output;  ///< fused: pass (of gla_segment_effects) and output
+  GlaChunkConfig scan;                   ///< of segments
   GlaConfig recurrence;                  ///< by_row only
 
   /// The walk is cut into segments.
@@ -149,6 +151,21 @@ inline GlaChunkConfig gla_pass_config(DType dtype, const GlaSizes& s, const Mach
   return c;
 }
 
+/// A state in many small pieces: each is a chain of segments that waits for memory.
+inline GlaChunkConfig gla_scan_config(GlaChunkConfig c, const Machine& machine) {
+  c.BK = machine.gpu ? 16 : 64, c.BV = 64, c.stages = machine.gpu ? 4 : 1;
+  return c;
+}
+
+/// Half a state of 128 x 128 for a warpgroup: two programs of a multiprocessor take turns.
+inline GlaChunkConfig gla_effects_config(DType dtype, const GlaSizes& s, const Machine& machine) {
+  GlaChunkConfig c = gla_chunk_config(dtype, s, machine);
+  c.BK = std::min(64, gla_whole_k(s, machine));
+  c.BV = machine.warpgroups ? std::min(128, round_up(s.v, s.v > 32 ? 64 : 16)) : std::min(32, round_up(s.v, 16));
+  if (machine.warpgroups) c.programs = 2;
+  return c;
+}
+
 }  // namespace detail
 
 /// Tiles and strategy for a problem on a machine, chunks prepared first (or row by row).
@@ -168,6 +185,7 @@ inline GlaPlan gla_prepared_plan(DType dtype, const GlaSizes& s, const Machine& 
   p.prepare = tuned("gla_prepare_chunks", machine.model, gla_tuning_key(dtype, s), p.prepare);
 
   p.pass = detail::gla_pass_config(dtype, s, machine);
+  p.scan = detail::gla_scan_config(c, machine);
 
   p.output = c;
   p.output.BV = std::min(machine.gpu ? 64 : 128, round_up(s.v, 16));
@@ -213,8 +231,7 @@ inline std::optional<GlaPlan> gla_fused_plan(DType dtype, const GlaSizes& s, con
   p.output.BK = whole_k, p.output.BV = round_up(s.v, s.v > 32 ? 64 : 16);
   p.output.warps = whole_k * p.output.BV > 64 * 64 ? 8 : 4;
   p.output = tuned("gla_fused", machine.model, gla_tuning_key(dtype, s), p.output);
-  p.pass = p.output;
-  p.pass.stages = 2;  // of the smaller half of the operands
+  p.pass = detail::gla_effects_config(dtype, s, machine), p.scan = detail::gla_scan_config(p.prepare, machine);
   const int64_t slots = machine.multiprocessors * (p.output.warps == 4 ? 2 : 1);
   p.output.segment = p.pass.segment =
       detail::gla_segment(s.sequences * s.heads, cdiv(s.longest, int64_t{p.output.BT}), slots);
@@ -230,12 +247,13 @@ inline GlaPlan gla_plan(DType dtype, const GlaSizes& s, const Machine& machine) 
 /// What the kernels pass to each other; made for sizes and a plan.
 template <class T>
 struct GlaChunkWorkspace {
-  TensorView<T, 4> q_g, k_g;        ///< [B, H, L, K]
-  TensorView<T, 4> a;               ///< [B, H, L, BT]
-  TensorView<float, 3> decay;       ///< [C, H, K]
-  TensorView<T, 4> states{};        ///< [C, H, K, V], in_memory only
-  TensorView<float, 4> segments{};  ///< [sequences * segments, H, K, V], segments only
-  TensorView<float, 3> total{};     ///< [sequences * segments, H, K], segments only
+  TensorView<T, 4> q_g, k_g;       ///< [B, H, L, K]
+  TensorView<T, 4> a;              ///< [B, H, L, BT]
+  TensorView<float, 3> decay;      ///< [C, H, K]
+  TensorView<T, 4> states{};       ///< [C, H, K, V], in_memory only
+  TensorView<float, 4> effects{};  ///< [sequences * segments, H, K, V] of segments on a zero state, if any
+  TensorView<float, 4> starts{};   ///< [sequences * segments, H, K, V]: what they begin with
+  TensorView<float, 3> total{};    ///< [sequences * segments, H, K]: their decays
 
   static Result<GlaChunkWorkspace> create(const std::shared_ptr<Device>& device, const GlaSizes& s, const GlaPlan& p) {
     GlaChunkWorkspace w;
@@ -248,7 +266,8 @@ struct GlaChunkWorkspace {
                         w.take(device, w.decay, {chunks, s.heads, s.k}));
     if (ok && p.states == GlaStates::in_memory) ok = w.take(device, w.states, {chunks, s.heads, s.k, s.v});
     if (ok && p.is_cut())
-      ok = w.take(device, w.segments, {parts, s.heads, s.k, s.v}) && w.take(device, w.total, {parts, s.heads, s.k});
+      ok = w.take(device, w.effects, {parts, s.heads, s.k, s.v}) &&
+           w.take(device, w.starts, {parts, s.heads, s.k, s.v}) && w.take(device, w.total, {parts, s.heads, s.k});
     if (!ok) return *w.error_;
     return w;
   }
@@ -314,6 +333,49 @@ struct GlaStateLaunch {
   }
 };
 
+/// What segments of `length` chunks do to a state (`reverse`: to the gradient of one), and the states they begin with.
+template <class T>
+struct GlaSegmentLaunch {
+  GlaChunkConfig effects, scan;
+  GlaSizes sizes;
+  int64_t segments;
+  int length;
+  TensorView<const T, 4> x, y;
+  TensorView<const float, 4> g;
+  TensorView<const int32_t, 1> cu_seqlens;
+  TensorView<const float, 4> start;
+  TensorView<float, 4> end;
+  TensorView<float, 4> made, starts;
+  TensorView<float, 3> total;
+  bool reverse = false;
+  float scale = 1;
+
+  Status run_effects(StreamAt stream) const {
+    // That of the last one only the state behind it needs.
+    const bool all = end.data != nullptr;
+    const Grid grid{programs(effects), segments - (all ? 0 : 1), 1};
+    GlaChunkConfig c = effects;
+    c.segment = length, c.reverse = reverse;
+    return gla_segment_effects_kernel<T>().try_launch(stream, c, grid, x, y, g, or_unused(cu_seqlens, g.data), made,
+                                                      total, scale, static_cast<int32_t>(segments),
+                                                      int32_t{reverse && !all});
+  }
+  Status run_scan(StreamAt stream) const {
+    GlaChunkConfig c = scan;
+    c.BT = effects.BT, c.varlen = effects.varlen, c.segment = length, c.reverse = reverse;
+    c.initial_state = start.data != nullptr, c.final_state = end.data != nullptr;
+    return gla_segment_scan_kernel().try_launch(stream, c, Grid{programs(scan)}, made, total,
+                                                or_unused(cu_seqlens, g.data), or_unused(start, g.data), starts,
+                                                or_unused(end, g.data), static_cast<int32_t>(sizes.rows),
+                                                static_cast<int32_t>(segments));
+  }
+
+ private:
+  int64_t programs(const GlaChunkConfig& c) const {
+    return sizes.sequences * sizes.heads * cdiv(sizes.k, int64_t{c.BK}) * cdiv(sizes.v, int64_t{c.BV});
+  }
+};
+
 template <class T>
 Status gla_prepare_launch(StreamAt stream, const GlaInputs<T>& in, const GlaChunkWorkspace<T>& w,
                           const GlaChunkConfig& c) {
@@ -350,7 +412,7 @@ Status check_gla_forward(const GlaInputs<T>& in, const TensorView<T, 4>& O, cons
   if (p.states == GlaStates::in_memory)
     check.shape("workspace.states", w.states, {chunks, s.heads, s.k, s.v}, "[chunks, H, K, V]");
   if (p.is_cut())
-    check.shape("workspace.segments", w.segments, {s.sequences * p.segments(s), s.heads, s.k, s.v},
+    check.shape("workspace.starts", w.starts, {s.sequences * p.segments(s), s.heads, s.k, s.v},
                 "[sequences * segments, H, K, V]");
   return check.ok() ? Status(Ok{}) : Status(check.error());
 }
@@ -388,10 +450,11 @@ Status gla_forward(StreamAt stream, const std::type_identity_t<GlaInputs<T>>& in
     pass.start = in.H0, pass.end = HT, pass.states = w.states;
   } else {
     pass.config.segment = p.output.segment, pass.config.total_decay = pass.config.final_state = true;
-    pass.end = w.segments, pass.total = w.total;
+    pass.end = w.effects, pass.total = w.total;
   }
-  GlaChunkConfig scan = p.pass, output = p.output;
-  scan.segment = p.output.segment, scan.initial_state = from_given, scan.final_state = to_given;
+  GlaChunkConfig output = p.output;
+  const detail::GlaSegmentLaunch<T> segment{p.pass, p.scan, s, segments, p.output.segment, in.K, in.V, in.G,
+                                            in.cu_seqlens, in.H0, HT, w.effects, w.starts, w.total};
   const bool fused = p.states == GlaStates::fused;
   const bool cut = p.is_cut();
   output.initial_state = cut || from_given, output.final_state = !cut && to_given;
@@ -402,21 +465,10 @@ Status gla_forward(StreamAt stream, const std::type_identity_t<GlaInputs<T>>& in
   };
   if (!fused) run(kGlaPrepare, [&] { return detail::gla_prepare_launch<T>(stream, in, w, p.prepare); });
   if (fused && cut)
-    run(kGlaPass, [&] {
-      GlaChunkConfig effect = p.pass;
-      effect.initial_state = effect.chunk_states = false, effect.final_state = effect.total_decay = true;
-      return gla_fused_states_kernel<T>().try_launch(stream, effect, Grid{s.sequences * s.heads * v_blocks, segments},
-                                                     in.K, in.V, in.G, cu_seqlens, first, w.segments, w.total,
-                                                     or_unused(w.states, memory));
-    });
+    run(kGlaPass, [&] { return segment.run_effects(stream); });
   else if (p.states != GlaStates::on_chip && !fused)
     run(kGlaPass, [&] { return pass.run(stream); });
-  if (cut)
-    run(kGlaScan, [&] {
-      Grid grid{s.sequences * s.heads * cdiv(s.k, int64_t{scan.BK}) * cdiv(s.v, int64_t{scan.BV}), 1, 1};
-      return gla_segment_scan_kernel().try_launch(stream, scan, grid, w.segments, w.total, cu_seqlens, first, last,
-                                                  static_cast<int32_t>(s.rows), static_cast<int32_t>(segments));
-    });
+  if (cut) run(kGlaScan, [&] { return segment.run_scan(stream); });
   run(kGlaOutput, [&] {
     if (p.states == GlaStates::in_memory) {
       Grid grid{s.sequences * s.heads * v_blocks, cdiv(s.longest, int64_t{output.BT}), 1};
@@ -424,7 +476,7 @@ Status gla_forward(StreamAt stream, const std::type_identity_t<GlaInputs<T>>& in
     }
     Grid grid{s.sequences * s.heads * v_blocks, segments, 1};
     TensorView<const float, 4> start = first;
-    if (cut) start = w.segments;
+    if (cut) start = w.starts;
     if (fused)
       return gla_fused_kernel<T>().try_launch(stream, output, grid, in.Q, in.K, in.V, in.G, cu_seqlens, O, start, last,
                                               in.scale);

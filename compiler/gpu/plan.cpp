@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "compiler/dialect/products.h"
+#include "compiler/gpu/across.h"
 #include "compiler/gpu/global_access.h"
 #include "compiler/gpu/lifetimes.h"
 #include "compiler/gpu/mma_table.h"
@@ -210,9 +211,25 @@ bool isAccumulated(Value value) {
   return product && isWgmma(product.getEngine());
 }
 
+/// What warps tell each other where rows of a tile are scanned in runs that threads hold (LayoutPlan::placeRunsOfRows):
+/// a total of each column and warp. 0: another scan, or another op.
+int64_t tableOfRunsOfRows(Operation* op, int warps) {
+  auto scan = dyn_cast<ScanOp>(op);
+  if (!scan || warps == 0) return 0;
+  const auto type = cast<RankedTensorType>(scan.getSources()[0].getType());
+  const int axis = static_cast<int>(scan.getAxis());
+  const layout::Shape shape(type.getShape().begin(), type.getShape().end());
+  if (axis + 1 == type.getRank() || scanLayout(shape, axis, warps, Target().lanes).isPadded()) return 0;
+  int64_t bytes = 0;
+  for (Value source : scan.getSources()) bytes += tileBytesOf(source.getType()) / type.getDimSize(axis) * warps;
+  return bytes;
+}
+
 }  // namespace
 
 int64_t estimateScratch(func::FuncOp func, llvm::function_ref<bool(Operation*)> isStaged) {
+  auto numWarps = func->getAttrOfType<IntegerAttr>("tile.num_warps");
+  const int warps = numWarps ? static_cast<int>(numWarps.getInt()) : 0;
   int64_t most = 0;
   func.walk([&](Operation* op) {
     int64_t bytes = 0;
@@ -223,6 +240,8 @@ int64_t estimateScratch(func::FuncOp func, llvm::function_ref<bool(Operation*)> 
       if (isNarrow(op->getResult(0).getType())) bytes = tileBytesOf(op->getResult(0).getType());
     } else if (auto trans = dyn_cast<TransOp>(op); trans && isAccumulated(trans.getSource())) {
       bytes = 0;  // the transpose of a result of warpgroups is a name for it
+    } else if (int64_t table = tableOfRunsOfRows(op, warps)) {
+      bytes = table;
     } else if (isa<TransOp, ScanOp, TakeOp, CatOp, ExtractOp>(op)) {
       bytes = tileBytesOf(op->getOperand(0).getType());
     } else if (isa<HistogramOp>(op)) {

@@ -12,25 +12,30 @@ GlaSizes sizes_of(const GlaProblemSizes& s) {
   return {s.b, s.h, s.l, s.k, s.v, s.sequences(), s.longest(), s.packed > 0};
 }
 
-/// The row of gla_fused_values.
-constexpr uint32_t kFused = kGlaBackwardReverse;
+/// The rows of gla_fused_states and gla_fused_values.
+constexpr uint32_t kFusedStates = kGlaBackwardStates, kFused = kGlaBackwardReverse;
+bool isWalk(uint32_t part) { return part == kFusedStates || part == kFused; }
 
 GlaBackwardPlan plan_of(const Problem& p, const Machine& machine, uint32_t part) {
   const GlaSizes s = sizes_of(GlaProblemSizes(p.sizes));
   GlaBackwardPlan plan = gla_backward_plan(storage_of(p.dtype), s, machine);
   if (part == kGlaBackwardValues || p.sizes["prepared"]) plan.fused = false;
-  if (part == kFused && !plan.fused) {  // few heads; on other machines in tests only
+  if ((isWalk(part) || p.sizes["segment"]) && !plan.fused && !s.varlen) {  // few heads; on other machines in tests only
     const auto fused = gla_fused_plan(storage_of(p.dtype), s, machine);
     plan.fused = true, plan.walk = fused ? fused->output : plan.pass;
     plan.walk.segment = 0;
     if (!fused) {
       plan.walk.BK = detail::gla_whole_k(s, machine), plan.walk.BV = std::min(32, round_up(s.v, 16));
       plan.walk.stages = 1, plan.walk.warps = 8, plan.walk.chunk_states = false;
+      plan.effects = detail::gla_effects_config(storage_of(p.dtype), s, machine);
+      plan.scan = detail::gla_scan_config(plan.prepare, machine);
     }
   }
+  if (p.sizes.has("segment")) plan.walk.segment = static_cast<int>(p.sizes["segment"]);
   if (part == kGlaBackwardScores) plan.keys.one_v = false;  // which would make them itself
   if (p.sizes.has("BT"))
-    for (GlaChunkConfig* c : {&plan.prepare, &plan.pass, &plan.scores, &plan.values, &plan.keys, &plan.walk})
+    for (GlaChunkConfig* c : {&plan.prepare, &plan.pass, &plan.scores, &plan.values, &plan.keys, &plan.walk,
+                              &plan.effects})
       c->BT = static_cast<int>(p.sizes["BT"]);
   return plan;
 }
@@ -41,6 +46,7 @@ GlaChunkConfig& config_of(GlaBackwardPlan& plan, uint32_t part) {
       return plan.scores;
     case kGlaBackwardValues:
       return plan.values;
+    case kFusedStates:
     case kFused:
       return plan.walk;
     default:
@@ -153,6 +159,11 @@ void add_problems(CatalogRow& row) {
   edge("bf16", {{"H", 1}, {"L", 40}, {"K", 320}, {"V", 100}, {"state", 3}});
   edge("bf16", {{"B", 2}, {"H", 66}, {"L", 70}, {"K", 64}, {"V", 64}, {"state", 3}});  // one program a head
   edge("f16", {{"B", 2}, {"H", 66}, {"L", 70}, {"K", 40}, {"V", 80}, {"prepared", 1}});
+  // Walks in segments, the last one short or the only one; decays that end in the segment.
+  for (int64_t state : {0, 1, 2, 3})
+    edge("bf16", {{"H", 2}, {"L", 330}, {"K", 64}, {"V", 128}, {"segment", 2}, {"state", state}});
+  edge("f16", {{"B", 2}, {"H", 1}, {"L", 200}, {"K", 40}, {"V", 48}, {"segment", 1}, {"gate", 1}, {"strength", 20}});
+  edge("f16", {{"H", 1}, {"L", 100}, {"K", 32}, {"V", 16}, {"segment", 4}, {"state", 3}, {"layout", 1}});
 }
 
 void add_benches(CatalogRow& row) {
@@ -175,6 +186,7 @@ CatalogRow part_row(const char* name, const char* summary) {
   row.sizes.push_back("state: 1 with an initial state, 2 with a gradient of the final one, 3 both");
   row.sizes.push_back("packed: so many sequences of uneven length in L rows, with cu_seqlens (0: none)");
   row.sizes.push_back("prepared: 1 prepares all chunks first");
+  row.sizes.push_back("segment: chunks per segment of walks (the plan's), 0: whole sequences");
   row.sizes.push_back("only: 1 times this row's kernel alone");
   row.default_config = [](const Problem& p, const Machine& machine) {
     GlaBackwardPlan plan = plan_of(p, machine, kPart);
@@ -193,6 +205,7 @@ CatalogRow part_row(const char* name, const char* summary) {
       using T = decltype(t);
       if constexpr (kPart == kGlaBackwardScores) return &gla_gradient_scores_kernel<T>();
       if constexpr (kPart == kGlaBackwardValues) return &gla_gradient_values_kernel<T>();
+      if constexpr (kPart == kFusedStates) return &gla_fused_states_kernel<T>();
       if constexpr (kPart == kFused) return &gla_fused_values_kernel<T>();
       return &gla_gradient_keys_kernel<T>();
     });
@@ -203,23 +216,10 @@ CatalogRow part_row(const char* name, const char* summary) {
   return row;
 }
 
-}  // namespace
-
-CatalogRow gla_backward_row() {
-  CatalogRow row = part_row<kGlaBackwardAll>("gla_backward", "gradients of gated linear attention, deterministic");
-  row.kernel = nullptr;
-  row.parts = {"gla_fused_states",    "gla_fused_values",    "gla_prepare_chunks", "gla_state_pass",
-               "gla_gradient_scores", "gla_gradient_values", "gla_gradient_keys"};
-  row.peers = "backward of chunk_gla of flash-linear-attention";
-  add_problems(row);
-  return row;
-}
-CatalogRow gla_gradient_scores_row() {
-  return part_row<kGlaBackwardScores>("gla_gradient_scores", "gradients of the scores inside chunks");
-}
-CatalogRow gla_gradient_values_row() { return part_row<kGlaBackwardValues>("gla_gradient_values", "gradients of v"); }
-CatalogRow gla_fused_values_row() {
-  CatalogRow row = part_row<kFused>("gla_fused_values", "gradients of v and of states, all made on chip");
+/// Kernels of warpgroups and 16-bit products.
+template <uint32_t kPart>
+CatalogRow walk_row(const char* name, const char* summary) {
+  CatalogRow row = part_row<kPart>(name, summary);
   row.dtypes = {"f16", "bf16"};
   std::erase_if(row.problems, [](const Problem& p) {
     return p.dtype == "f32" || p.sizes["K"] > detail::kGlaFusedRows || p.sizes["V"] > detail::kGlaFusedColumns;
@@ -228,8 +228,30 @@ CatalogRow gla_fused_values_row() {
   for (const std::string& d : row.dtypes) {
     row.problems.push_back({d, {{"H", 2}, {"L", 200}, {"K", 128}, {"V", 128}, {"state", 3}}, Purpose::edge});
     row.problems.push_back({d, {{"H", 1}, {"L", 150}, {"K", 40}, {"V", 72}, {"state", 2}}, Purpose::edge});
+    row.problems.push_back(
+        {d, {{"B", 2}, {"H", 1}, {"L", 290}, {"K", 128}, {"V", 128}, {"segment", 2}, {"state", 3}}, Purpose::edge});
   }
   return row;
+}
+
+}  // namespace
+
+CatalogRow gla_backward_row() {
+  CatalogRow row = part_row<kGlaBackwardAll>("gla_backward", "gradients of gated linear attention, deterministic");
+  row.kernel = nullptr;
+  row.parts = {"gla_segment_effects", "gla_segment_scan", "gla_fused_states",    "gla_fused_values",    "gla_prepare_chunks",
+               "gla_state_pass",      "gla_gradient_scores", "gla_gradient_values", "gla_gradient_keys"};
+  row.peers = "backward of chunk_gla of flash-linear-attention";
+  add_problems(row);
+  return row;
+}
+CatalogRow gla_gradient_scores_row() {
+  return part_row<kGlaBackwardScores>("gla_gradient_scores", "gradients of the scores inside chunks");
+}
+CatalogRow gla_gradient_values_row() { return part_row<kGlaBackwardValues>("gla_gradient_values", "gradients of v"); }
+CatalogRow gla_fused_states_row() { return walk_row<kFusedStates>("gla_fused_states", "states at chunk starts, from k, v and gates"); }
+CatalogRow gla_fused_values_row() {
+  return walk_row<kFused>("gla_fused_values", "gradients of v and of states, all made on chip");
 }
 CatalogRow gla_gradient_keys_row() {
   return part_row<kGlaBackwardKeys>("gla_gradient_keys", "gradients of q, k and the gates");

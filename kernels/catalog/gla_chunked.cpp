@@ -9,14 +9,14 @@ namespace tile::kernels {
 namespace {
 
 /// The kernels of the forward pass; `all` is the row of the whole.
-enum class Part { all, prepare, pass, scan, output, chunk_output, fused, fused_states };
+enum class Part { all, prepare, pass, scan, output, chunk_output, fused, effects };
 
 GlaSizes sizes_of(const GlaProblemSizes& s) {
   return {s.b, s.h, s.l, s.k, s.v, s.sequences(), s.longest(), s.packed > 0};
 }
 
 /// Part of the plan that makes everything of a chunk in one kernel.
-bool is_fused(Part part) { return part == Part::fused || part == Part::fused_states; }
+bool is_fused(Part part) { return part == Part::fused || part == Part::effects; }
 
 GlaPlan plan_of(const Problem& p, const Machine& machine, Part part) {
   const GlaSizes s = sizes_of(GlaProblemSizes(p.sizes));
@@ -30,7 +30,7 @@ GlaPlan plan_of(const Problem& p, const Machine& machine, Part part) {
     plan.states = GlaStates::fused;
     plan.output.BK = detail::gla_whole_k(s, machine), plan.output.BV = std::min(32, round_up(s.v, 16));
     plan.output.stages = 1, plan.output.warps = 8;
-    plan.pass = plan.output;
+    plan.pass = detail::gla_effects_config(dtype, s, machine), plan.scan = detail::gla_scan_config(plan.prepare, machine);
   }
   if (p.sizes.has("BT")) plan.prepare.BT = plan.pass.BT = plan.output.BT = static_cast<int>(p.sizes["BT"]);
   int64_t chunks = cdiv(std::max<int64_t>(s.longest, 1), int64_t{plan.output.BT});
@@ -41,11 +41,11 @@ GlaPlan plan_of(const Problem& p, const Machine& machine, Part part) {
     return plan;
   } else if (plan.states != GlaStates::in_memory) {
     if (p.sizes.has("segment")) plan.output.segment = static_cast<int>(p.sizes["segment"]);
-    if ((part == Part::scan || part == Part::fused_states) && !plan.output.segment)
+    if ((part == Part::scan || part == Part::effects) && !plan.output.segment)
       plan.output.segment = static_cast<int>(std::max<int64_t>(1, chunks / 4));
     if (plan.states != GlaStates::fused) plan.states = plan.output.segment ? GlaStates::segments : GlaStates::on_chip;
   }
-  plan.pass.segment = plan.output.segment;
+  plan.pass.segment = plan.scan.segment = plan.output.segment;
   return plan;
 }
 
@@ -54,9 +54,10 @@ GlaChunkConfig& config_of(GlaPlan& plan, Part part) {
     case Part::prepare:
       return plan.prepare;
     case Part::pass:
-    case Part::scan:
-    case Part::fused_states:
+    case Part::effects:
       return plan.pass;
+    case Part::scan:
+      return plan.scan;
     default:
       return plan.output;
   }
@@ -142,7 +143,7 @@ class ForwardCase : public GlaCase {
       case Part::prepare:
         return kGlaPrepare;
       case Part::pass:
-      case Part::fused_states:
+      case Part::effects:
         return kGlaPass;
       case Part::scan:
         return kGlaScan;
@@ -236,7 +237,7 @@ CatalogRow part_row(const char* name, const char* summary) {
       if constexpr (kPart == Part::scan) return &gla_segment_scan_kernel();
       if constexpr (kPart == Part::output) return &gla_scan_output_kernel<T>();
       if constexpr (kPart == Part::fused) return &gla_fused_kernel<T>();
-      if constexpr (kPart == Part::fused_states) return &gla_fused_states_kernel<T>();
+      if constexpr (kPart == Part::effects) return &gla_segment_effects_kernel<T>();
       if constexpr (kPart == Part::chunk_output) return &gla_chunk_output_kernel<T>();
       return nullptr;
     });
@@ -276,7 +277,7 @@ CatalogRow fused_row(const char* name, const char* summary) {
 CatalogRow gla_forward_row() {
   CatalogRow row = part_row<Part::all>("gla_forward", "gated linear attention, fast: chunks of 64, state on chip");
   row.kernel = nullptr;
-  row.parts = {"gla_fused",        "gla_fused_states", "gla_prepare_chunks", "gla_state_pass",
+  row.parts = {"gla_fused",        "gla_segment_effects", "gla_prepare_chunks", "gla_state_pass",
                "gla_segment_scan", "gla_scan_output",  "gla_chunk_output"};
   row.peers = "chunk_gla of flash-linear-attention";
   add_problems(row);
@@ -324,11 +325,14 @@ CatalogRow gla_fused_row() {
   }
   return row;
 }
-CatalogRow gla_fused_states_row() {
-  CatalogRow row =
-      fused_row<Part::fused_states>("gla_fused_states", "what segments do to a state, from k, v and gates");
-  for (const std::string& d : row.dtypes)
+CatalogRow gla_segment_effects_row() {
+  CatalogRow row = fused_row<Part::effects>("gla_segment_effects", "what segments do to a state, from k, v and gates");
+  for (const std::string& d : row.dtypes) {
     row.problems.push_back({d, {{"H", 2}, {"L", 600}, {"K", 64}, {"V", 48}, {"state", 1}}, Purpose::edge});
+    row.problems.push_back({d, {{"H", 1}, {"L", 300}, {"K", 128}, {"V", 128}, {"segment", 2}}, Purpose::edge});
+    row.problems.push_back(
+        {d, {{"H", 1}, {"L", 400}, {"K", 40}, {"V", 16}, {"segment", 2}, {"gate", 1}, {"strength", 20}}, Purpose::edge});
+  }
   return row;
 }
 
