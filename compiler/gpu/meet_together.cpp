@@ -23,7 +23,7 @@ using namespace mlir;
 namespace {
 
 /// Of one group: registers of the tiles that are put, shared memory. Of one op: what moves with it.
-constexpr int64_t kMostRegisters = 64, kMostBytes = 10240;
+constexpr int64_t kMostRegisters = 64, kMostBytes = 12288;
 constexpr size_t kMostMoved = 16;
 constexpr int kMostBetween = 256;  ///< ops from the first to where another gets: so long its bytes are held
 

@@ -92,7 +92,14 @@ struct Buffer {
   int64_t bytes, alignment;
   int64_t begin, end;  ///< positions in program order, inclusive
   int64_t offset = -1;
-  int64_t lastUse = 0;  ///< where `end` was before buffers rest
+  int64_t firstUse = 0, lastUse = 0;  ///< what `begin` and `end` were before buffers rest
+};
+
+/// Whose bytes rest beside those of buffers: scratch of ops at which all threads meet, scratch that warps use alone,
+/// and what the last op of an iteration uses, for which whole loops are set aside.
+struct Rests {
+  bool scratch = false, ofWarps = false, ofLast = false;
+  bool operands = false;  ///< without roles, those that loops compute
 };
 
 class Placer {
@@ -159,8 +166,8 @@ class Placer {
     const auto barriers = static_cast<int64_t>(meetings_.size());
     llvm::DenseSet<Operation*> groups;
     for (auto [other, first] : meetings_) groups.insert(first);
-    const int64_t limit = gathers() ? kSharedForBarrier * threads(target) * barriers
-                                    : sharedBytesEach(target, programsWanted(target));
+    const int64_t limit =
+        gathers() ? kSharedForBarrier * threads(target) * barriers : sharedBytesEach(target, programsWanted(target));
     if (barriers == 0 || (barriers >= 2 * static_cast<int64_t>(groups.size()) && total <= limit)) return total;
     takeGroupsApart();
     return placeAll(target);
@@ -170,24 +177,33 @@ class Placer {
     const int64_t tight = arrange();
     // Whoever takes the bytes of a buffer that was read last has to wait for its readers. With roles the number of
     // programs of a multiprocessor is known, and what they leave serves: bytes rest until the next buffer is done,
-    // whose writers and readers have met meanwhile. Without, the scratch of ops that follow each other takes turns,
-    // where even as many programs as a multiprocessor has threads for find room.
+    // whose writers and readers have met meanwhile. So does scratch, where there is room beside them for that, first
+    // that of warps alone too. Without roles, scratch takes turns where even as many programs as a multiprocessor has
+    // threads for find room.
     SpecializeOp roles = rolesOf();
-    isTight_ = false;
+    const int64_t limit = sharedBytesEach(target, roles ? static_cast<int>(roles.getPrograms()) : mostPrograms(target));
+    for (Buffer& buffer : buffers_) buffer.firstUse = buffer.begin, buffer.lastUse = buffer.end;
+    auto wake = [&] {
+      for (Buffer& buffer : buffers_) buffer.begin = buffer.firstUse, buffer.end = buffer.lastUse;
+    };
     // Operands that loops compute take turns, too, with each other and the scratch beside them, where that costs few of
     // the programs of a multiprocessor.
-    if (!roles && restScratch(/*operands=*/true)) {
+    if (!roles && restScratch({.scratch = true, .operands = true})) {
       constexpr int64_t kOf = 8, kKept = 7;
       const int64_t loose = arrange();
       if (kOf * programsWith(target, loose) >= kKept * programsWith(target, tight)) return loose;
-      for (Buffer& buffer : buffers_) buffer.end = buffer.lastUse;
     }
-    if (!(roles ? rest() : restScratch(/*operands=*/false))) return tight;
-    const int64_t loose = arrange();
-    const int programs = roles ? static_cast<int>(roles.getPrograms()) : mostPrograms(target);
-    if (loose == tight || loose <= sharedBytesEach(target, programs)) return loose;
-    for (Buffer& buffer : buffers_) buffer.end = buffer.lastUse;
-    isTight_ = true;
+    const Rests all{true, true, roles != nullptr}, inside{true, true}, meetings{true}, none{};
+    for (const Rests& rests : {all, inside, meetings, none}) {
+      wake();
+      bool changed = roles && rest(rests);
+      if (rests.scratch) changed |= restScratch(rests);
+      isTight_ = !rests.scratch;
+      if (!changed) break;
+      const int64_t loose = arrange();
+      if (loose == tight || loose <= limit) return loose;
+    }
+    wake();
     return arrange();
   }
 
@@ -388,9 +404,8 @@ class Placer {
   }
 
   /// Lets buffers live until the next one beside them ends; false: none has a next one.
-  bool rest() {
+  bool rest(const Rests& rests) {
     bool changed = false;
-    for (Buffer& buffer : buffers_) buffer.lastUse = buffer.end;
     for (Buffer& buffer : buffers_) {
       if (!isa<SmemAllocOp>(buffer.op) || buffer.begin == 0) continue;
       const Buffer* next = nullptr;
@@ -398,7 +413,10 @@ class Placer {
         if (isa<SmemAllocOp>(other.op) && other.op->getBlock() == buffer.op->getBlock() &&
             other.begin > buffer.lastUse && (!next || other.begin < next->begin))
           next = &other;
-      if (next) buffer.end = next->lastUse, changed = true;
+      if (next)
+        buffer.end = next->lastUse, changed = true;
+      else if (rests.ofLast)
+        changed |= setAside(buffer);
     }
     return changed;
   }
@@ -406,31 +424,47 @@ class Placer {
   /// What a loop computes into shared memory in every iteration and reads there.
   static bool isComputedInLoop(Operation* op) {
     return isa<SmemAllocOp>(op) && isa<LoopLikeOpInterface>(op->getParentOp()) &&
-           llvm::all_of(usersOf(op), [](Operation* user) { return !isa<AsyncCopyOp, AsyncGatherOp, TmaStoreOp>(user); });
+           llvm::all_of(usersOf(op),
+                        [](Operation* user) { return !isa<AsyncCopyOp, AsyncGatherOp, TmaStoreOp>(user); });
   }
 
-  /// The same for the scratch of an op: until the next op beside it at which all threads meet is done. And, if asked,
-  /// for `operands`; false then also where there are none.
-  bool restScratch(bool operands) {
-    bool changed = false, any = !operands;
-    llvm::DenseMap<Block*, std::vector<Buffer*>> meetings;  // in program order
-    SmallVector<Buffer*> resting;
+  /// For the whole of the loop around its users; false: there is none.
+  bool setAside(Buffer& buffer) {
+    Operation* loop = buffer.op->getParentOp();
+    if (!isa<LoopLikeOpInterface>(loop)) return false;
+    buffer.begin = order_.begin(loop), buffer.end = order_.end(loop);
+    return true;
+  }
+
+  /// The same for the scratch of an op: until the next op beside it at which all threads meet is done; what warps use
+  /// alone only where nothing else stands between. And, if asked, for operands; false then also where there are none.
+  bool restScratch(const Rests& rests) {
+    bool changed = false, any = !rests.operands;
+    struct Use {
+      Buffer* buffer;
+      bool waits;  ///< for all warps: not where it meets them at the barrier of an op before
+    };
+    llvm::DenseMap<Block*, std::vector<Use>> uses;  // in program order
+    SmallVector<std::pair<Buffer*, bool>> resting;
     for (Buffer& buffer : buffers_) {
-      buffer.lastUse = buffer.end;
-      const bool isOperand = operands && isComputedInLoop(buffer.op);
       const auto scratch = isa<SmemAllocOp, RingAllocOp>(buffer.op) ? std::nullopt : scratchOf(buffer.op);
-      if (!isOperand && (!scratch || scratch->warpLocal())) continue;
+      const bool ofWarp = scratch && scratch->warpLocal(), isOperand = rests.operands && isComputedInLoop(buffer.op);
+      if (!isOperand && (!scratch || (ofWarp && !rests.ofWarps))) continue;
       any |= isOperand;
-      resting.push_back(&buffer);
-      if (!meetings_.contains(buffer.op)) meetings[buffer.op->getBlock()].push_back(&buffer);
+      uses[buffer.op->getBlock()].push_back({&buffer, !ofWarp && !buffer.op->hasAttr(kMetAttr)});
+      resting.emplace_back(&buffer, ofWarp);
     }
     if (!any) return false;
-    for (Buffer* buffer : resting) {
-      const auto& others = meetings[buffer->op->getBlock()];
+    for (auto [buffer, ofWarp] : resting) {
+      const auto& others = uses[buffer->op->getBlock()];
       auto next = std::upper_bound(others.begin(), others.end(), buffer->lastUse,
-                                   [&](int64_t end, Buffer* other) { return end < order_.begin(other->op); });
-      if (next == others.end()) continue;
-      buffer->end = isa<SmemAllocOp>((*next)->op) ? (*next)->lastUse : order_.end((*next)->op), changed = true;
+                                   [&](int64_t end, const Use& other) { return end < order_.begin(other.buffer->op); });
+      if (!ofWarp) next = std::find_if(next, others.end(), [](const Use& other) { return other.waits; });
+      if (next != others.end() && next->waits)
+        buffer->end = isa<SmemAllocOp>(next->buffer->op) ? next->buffer->lastUse : order_.end(next->buffer->op),
+        changed = true;
+      else if (next == others.end() && !ofWarp && rests.ofLast)
+        changed |= setAside(*buffer);
     }
     return changed;
   }
@@ -479,9 +513,9 @@ class Placer {
   func::FuncOp func_;
   ProgramOrder order_;
   std::vector<Buffer> buffers_;
-  std::vector<std::pair<Operation*, Attribute>> gaps_;  ///< of takes
-  bool isTight_ = false;                                ///< there was no room to take turns
-  llvm::DenseMap<Operation*, Operation*> meetings_;  ///< who only gets: the op that puts for it
+  std::vector<std::pair<Operation*, Attribute>> gaps_;           ///< of takes
+  bool isTight_ = false;                                         ///< there was no room to take turns
+  llvm::DenseMap<Operation*, Operation*> meetings_;              ///< who only gets: the op that puts for it
   llvm::DenseMap<Operation*, SmallVector<Operation*>> sharers_;  ///< of the scratch of the first of them
 };
 

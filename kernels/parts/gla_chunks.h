@@ -228,12 +228,13 @@ class GlaChunk {
       decays_.merge(s);
       near_ = where(reshape(gla_nested_block(kRows, s), {1, kRows, kRows}), near_, products);
     }
-    // Here warps meet, once.
+    // Here warps meet, once: blocks' own sums are made before.
+    const Tile of_blocks = sum(reshape(g, {blocks_, kRows, channels_}), axis(1));
     if (parts_ > 1)
       near_ = reshape(sum(reshape(near_, {parts_, blocks_, kRows, kRows}), axis(0)), {blocks_, kRows, kRows});
     decays_.meet();
     // The decay of a chunk is multiplied into the state again and again: the sum's error is smaller than a product's.
-    decay_ = exp2(reshape(sum(sum(decays_.in_blocks(g), axis(1)), axis(0)), {channels_}) * kLog2E);
+    decay_ = exp2(reshape(sum(of_blocks, axis(0)), {channels_}) * kLog2E);
   }
 
   /// Of the whole chunk, [channels] f32.
