@@ -13,7 +13,7 @@ struct GlaBackwardPlan {
   /// Both walks make what their chunks need on the way (gla_fused_states, gla_fused_values): neither prepare, pass nor
   /// values run. With few heads they are cut into segments of `walk.segment` chunks, whose effects come first.
   bool fused = false;
-  GlaChunkConfig walk, effects, scan;
+  GlaChunkConfig walk, states, effects, scan;  ///< walk: of gla_fused_values
 
   int64_t segments(const GlaSizes& s) const {
     return fused && walk.segment
@@ -64,7 +64,7 @@ inline GlaBackwardPlan gla_backward_plan(DType dtype, const GlaSizes& s, const M
     p.keys.one_v = s.v <= p.keys.BV;
   }
   if (auto fused = gla_fused_plan(dtype, s, machine)) {
-    p.walk = fused->output, p.effects = fused->pass, p.scan = fused->scan;
+    p.walk = fused->output, p.states = p.effects = fused->pass, p.scan = fused->scan;
     p.fused = detail::gla_backward_walks(s, machine, p.walk);
   }
   return p;
@@ -142,7 +142,8 @@ Status check_gla_backward(const GlaInputs<T>& in, const TensorView<const T, 4>& 
     check.require(!s.varlen, "packed sequences are not walked: fused is for whole batches")
         .require(p.walk.BK >= s.k && p.walk.BT == p.prepare.BT,
                  "walk needs BK >= K, found {} and {}, and the BT of the others", p.walk.BK, s.k)
-        .require(!p.walk.segment || p.effects.BT == p.walk.BT, "effects.BT is {}, walk.BT {}", p.effects.BT, p.walk.BT);
+        .require(p.states.BT == p.walk.BT && (!p.walk.segment || p.effects.BT == p.walk.BT),
+                 "walk, states and effects have one BT, found {}, {} and {}", p.walk.BT, p.states.BT, p.effects.BT);
     if (p.walk.segment)
       check.shape("workspace.starts", w.starts, {s.sequences * p.segments(s), s.heads, s.k, s.v},
                   "[sequences * segments, H, K, V]");
@@ -199,8 +200,10 @@ Status gla_backward(StreamAt stream, const GlaInputs<T>& in, Input<T, 4> DO, Ten
              w.starts, made.total, true, in.scale});
     }
     run(kGlaBackwardStates, [&] {
-      walk.initial_state = first.data != nullptr, walk.final_state = false;
-      return gla_fused_states_kernel<T>().try_launch(stream, walk, grid, in.K, in.V, in.G, cu_seqlens,
+      GlaChunkConfig states = p.states;
+      states.segment = walk.segment, states.initial_state = first.data != nullptr;
+      const Grid all{heads * cdiv(s.k, int64_t{states.BK}) * cdiv(s.v, int64_t{states.BV}), segments};
+      return gla_fused_states_kernel<T>().try_launch(stream, states, all, in.K, in.V, in.G, cu_seqlens,
                                                      detail::or_unused(first, memory), w.states);
     });
     run(kGlaBackwardReverse, [&] {

@@ -184,29 +184,34 @@ void gla_fused_program(const GlaChunkConfig& c, Tensor<const T, 4> Q, Tensor<con
   if (c.final_state) END.store({state_index, at.head, 0, v0}, state);
 }
 
-/// The walk of a state straight from k, v, g; BK covers K. START and STATES as in gla_state_pass. Grid {sequences * H *
-/// ceil(V / BV), segments}.
+/// The walk of a state straight from k, v, g; START and STATES as in gla_state_pass. Grid {sequences * H * ceil(K / BK)
+/// * ceil(V / BV), segments}.
 template <class T>
 void gla_fused_states_program(const GlaChunkConfig& c, Tensor<const T, 4> K, Tensor<const T, 4> V,
                               Tensor<const float, 4> G, Tensor<const int32_t, 1> CU_SEQLENS,
                               Tensor<const float, 4> START, Tensor<T, 4> STATES) {
   num_warps(c.warps);
-  auto [v0, at, first, last, state_index] = detail::GlaWalk(c, V.dim(1), V.dim(2), V.dim(3), CU_SEQLENS);
+  if (c.programs) programs_per_multiprocessor(c.programs);
+  auto v_blocks = cdiv(V.dim(3), c.BV), k_blocks = cdiv(K.dim(3), c.BK);
+  auto index = program_id(0);
+  auto v0 = index % v_blocks * c.BV, k0 = index / v_blocks % k_blocks * c.BK;
+  detail::GlaSpan at(c.varlen, c.BT, index / (v_blocks * k_blocks), K.dim(1), K.dim(2), CU_SEQLENS);
+  auto [first, last] = detail::gla_segment_chunks(c, at.length, program_id(1));
+  if (c.segment) return_if(first >= last);
+  auto state_index = at.sequence * num_programs(1) + program_id(1);
   auto k_rows = at.rows(K), v_rows = at.rows(V);
   auto g_rows = at.rows(G);
-  Tile state = c.initial_state ? START.load({state_index, at.head, 0, v0}, {c.BK, c.BV}) : zeros({c.BK, c.BV}, f32);
+  Tile state = c.initial_state ? START.load({state_index, at.head, k0, v0}, {c.BK, c.BV}) : zeros({c.BK, c.BV}, f32);
   for (auto chunk : range(first, last, 1, {.stages = c.stages})) {
     auto t0 = chunk * c.BT;
-    auto g = g_rows.load({at.batch, at.head, t0, 0}, {c.BT, c.BK});
-    auto k = k_rows.load({at.batch, at.head, t0, 0}, {c.BT, c.BK});
+    auto g = g_rows.load({at.batch, at.head, t0, k0}, {c.BT, c.BK});
+    auto k = k_rows.load({at.batch, at.head, t0, k0}, {c.BT, c.BK});
     auto v = v_rows.load({at.batch, at.head, t0, v0}, {c.BT, c.BV});
-    detail::GlaDecays decays(exp2(g * kLog2E), std::nullopt, cast(k, f32), c.BT, c.BK);
-    for (int s = 1; s < detail::GlaDecays::kRows; s *= 2) decays.merge(s);
-    decays.meet();
-    auto k_g = reshape(cast(decays.to_end(), dtype_of<T>()), {c.BT, c.BK});
-    auto decay = exp2(reshape(sum(g, axis(0)), {c.BK}) * kLog2E);
-    STATES.store({at.first_chunk + chunk, at.head, 0, v0}, cast(state, dtype_of<T>()));
-    state = dot(trans(k_g), v, state * decay.col());
+    const detail::GlaRowDecays decays(g, c.BT, c.BK, false);
+    Tile passed = zeros({c.BK}, f32);
+    auto k_g = decays.decayed<T>(k, passed);
+    STATES.store({at.first_chunk + chunk, at.head, k0, v0}, cast(state, dtype_of<T>()));
+    state = dot(trans(k_g), v, state * exp2(decays.chunk()).col());
   }
 }
 

@@ -29,37 +29,19 @@ void gla_segment_effects_program(const GlaChunkConfig& c, Tensor<const T, 4> X, 
   auto x_rows = at.rows(X), y_rows = at.rows(Y);
   auto g_rows = at.rows(G);
 
-  // Decays of e^-180 are 0, and gates of -inf must not meet with two signs.
-  constexpr float kMost = -180;
-  // Blocks of rows are the work of one warp each.
-  constexpr int kRows = 16;
-  const int blocks = c.BT / kRows;
-  auto block = reshape(arange(0, blocks), {blocks, 1, 1});
-
-  Tile effect = zeros({c.BK, c.BV}, f32), passed = zeros({1, 1, c.BK}, f32);
+  Tile effect = zeros({c.BK, c.BV}, f32), passed = zeros({c.BK}, f32);
   for (auto i : range(first, last, 1, {.stages = c.stages})) {
     auto t0 = (c.reverse ? Tile(i) : Tile(first + last - 1 - i)) * c.BT;
     auto g = g_rows.load({at.batch, at.head, t0, k0}, {c.BT, c.BK});
     auto x = x_rows.load({at.batch, at.head, t0, k0}, {c.BT, c.BK});
     auto y = y_rows.load({at.batch, at.head, t0, v0}, {c.BT, c.BV});
-    auto gates = reshape(max(g, kMost), {blocks, kRows, c.BK});
-    auto inside = cumsum(gates, axis(1), {.reverse = !c.reverse});
-    auto totals = reshape(sum(gates, axis(1)), {blocks, c.BK});
-    // Here warps meet: all learn the gates of all blocks.
-    Tile before;
-    for (int n = 0; n < blocks; ++n) {
-      const int at_block = c.reverse ? n : blocks - 1 - n;
-      before = n == 0 ? passed : Tile(where(block == at_block, passed, before));
-      passed += reshape(extract(totals, {at_block, 0}, {1, c.BK}), {1, 1, c.BK}) * kLog2E;
-    }
-    auto weights = exp2(fma(c.reverse ? inside : Tile(inside - gates), Tile(kLog2E), before));
-    auto x_g = cast(reshape(weights, {c.BT, c.BK}) * cast(x, f32), dtype_of<T>());
+    auto x_g = detail::GlaRowDecays(g, c.BT, c.BK, c.reverse).decayed<T>(x, passed);
     effect = dot(trans(x_g), y, effect);
   }
   auto number = at.sequence * segments + segment;
   EFFECT.store({number, at.head, k0, v0}, effect * scale);
   // Every block of V finds the same decays; the first one writes them.
-  for (auto _ : when(v0 == 0)) TOTAL.store({number, at.head, k0}, reshape(exp2(passed), {c.BK}));
+  for (auto _ : when(v0 == 0)) TOTAL.store({number, at.head, k0}, exp2(passed));
 }
 
 /// From EFFECT and TOTAL of segments, as gla_segment_effects leaves them (or gla_state_pass, from zero states), to the

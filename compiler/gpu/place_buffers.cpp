@@ -166,8 +166,8 @@ class Placer {
     const auto barriers = static_cast<int64_t>(meetings_.size());
     llvm::DenseSet<Operation*> groups;
     for (auto [other, first] : meetings_) groups.insert(first);
-    const int64_t limit =
-        gathers() ? kSharedForBarrier * threads(target) * barriers : sharedBytesEach(target, programsWanted(target));
+    const int64_t limit = gathers() ? kSharedForBarrier * threads(target) * barriers
+                                    : sharedBytesEach(target, programsWanted(target));
     if (barriers == 0 || (barriers >= 2 * static_cast<int64_t>(groups.size()) && total <= limit)) return total;
     takeGroupsApart();
     return placeAll(target);
@@ -193,8 +193,9 @@ class Placer {
       const int64_t loose = arrange();
       if (kOf * programsWith(target, loose) >= kKept * programsWith(target, tight)) return loose;
     }
-    const Rests all{true, true, roles != nullptr}, inside{true, true}, meetings{true}, none{};
+    const Rests all{true, true, true}, inside{true, true}, meetings{true}, none{};
     for (const Rests& rests : {all, inside, meetings, none}) {
+      if (rests.ofWarps && !roles) continue;
       wake();
       bool changed = roles && rest(rests);
       if (rests.scratch) changed |= restScratch(rests);

@@ -27,15 +27,16 @@ GlaBackwardPlan plan_of(const Problem& p, const Machine& machine, uint32_t part)
     if (!fused) {
       plan.walk.BK = detail::gla_whole_k(s, machine), plan.walk.BV = std::min(32, round_up(s.v, 16));
       plan.walk.stages = 1, plan.walk.warps = 8, plan.walk.chunk_states = false;
-      plan.effects = detail::gla_effects_config(storage_of(p.dtype), s, machine);
+      plan.states = plan.effects = detail::gla_effects_config(storage_of(p.dtype), s, machine);
       plan.scan = detail::gla_scan_config(plan.prepare, machine);
     }
   }
   if (p.sizes.has("segment")) plan.walk.segment = static_cast<int>(p.sizes["segment"]);
+  plan.states.segment = plan.walk.segment;
   if (part == kGlaBackwardScores) plan.keys.one_v = false;  // which would make them itself
   if (p.sizes.has("BT"))
     for (GlaChunkConfig* c : {&plan.prepare, &plan.pass, &plan.scores, &plan.values, &plan.keys, &plan.walk,
-                              &plan.effects})
+                              &plan.states, &plan.effects})
       c->BT = static_cast<int>(p.sizes["BT"]);
   return plan;
 }
@@ -47,6 +48,7 @@ GlaChunkConfig& config_of(GlaBackwardPlan& plan, uint32_t part) {
     case kGlaBackwardValues:
       return plan.values;
     case kFusedStates:
+      return plan.states;
     case kFused:
       return plan.walk;
     default:

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <bit>
 #include <numeric>
-#include <optional>
 #include <tuple>
 #include <vector>
 
@@ -120,19 +119,19 @@ class GlaDecays {
  public:
   static constexpr int kRows = 16;
 
-  /// `decays` are the rows' own, numbers in [0, 1]; `up` is decayed by them already, or absent.
-  GlaDecays(const Tile& decays, std::optional<Tile> up, const Tile& down, int rows, int channels)
+  /// `decays` are the rows' own, numbers in [0, 1]; `up` is decayed by them already.
+  GlaDecays(const Tile& decays, const Tile& up, const Tile& down, int rows, int channels)
       : rows_(rows),
         channels_(channels),
         blocks_(rows / kRows),
         block_(reshape(arange(0, blocks_), {blocks_, 1, 1})),
         total_(decays),
-        up_(std::move(up)),
+        up_(up),
         down_(down) {}
 
   /// Whether a row is in an upper half at a level, [rows, 1].
   static Tile upper(int rows, int s) { return (arange(0, rows).col() & s) != 0; }
-  Tile level(int s) const { return where(upper(rows_, s), *up_, down_); }
+  Tile level(int s) const { return where(upper(rows_, s), up_, down_); }
   /// Joins every two blocks of s rows, s < kRows.
   void merge(int s) {
     const int n = rows_ / (2 * s);
@@ -145,7 +144,7 @@ class GlaDecays {
       const Tile factors = where(reshape(arange(0, 2), {1, 2, 1, 1}) == of, reshape(factor, {n, 1, 1, channels_}), 1.f);
       return reshape(reshape(x, {n, 2, s, channels_}) * factors, {rows_, channels_});
     };
-    if (up_) up_ = times(*up_, 1, lower);
+    up_ = times(up_, 1, lower);
     down_ = times(down_, 0, upper);
     total_ = reshape(lower * upper, {n, channels_});
   }
@@ -154,14 +153,14 @@ class GlaDecays {
   void meet() {
     for (int i = 0; i < blocks_; ++i)
       totals_.push_back(reshape(extract(total_, {i, 0}, {1, channels_}), {1, 1, channels_}));
-    if (up_) up_ = in_blocks(*up_);
+    up_ = in_blocks(up_);
     down_ = in_blocks(down_);
   }
   Tile in_blocks(const Tile& x) const { return reshape(x, {blocks_, kRows, channels_}); }
   /// `half` and `2 half` blocks are the halves and blocks of a level: s = half * kRows.
   Tile upper_blocks(int half) const { return (block_ / half) % 2 != 0; }
   Tile level_of_blocks(int half) const {
-    const Tile near = where(upper_blocks(half), *up_, down_);
+    const Tile near = where(upper_blocks(half), up_, down_);
     return half == 1 ? near : Tile(near * by_block([&](int i) {
                                      const int first = i / (2 * half) * 2 * half, middle = first + half;
                                      return i >= middle ? product(middle, i) : product(i + 1, middle);
@@ -169,10 +168,10 @@ class GlaDecays {
   }
   /// From the start of the chunk, times `scale`; to its end.
   Tile from_start(const Tile& scale) const {
-    return *up_ * (by_block([&](int i) { return product(0, i); }) * scale);
+    return up_ * (by_block([&](int i) { return product(0, i); }) * scale);
   }
   Tile from_start() const {
-    return *up_ * by_block([&](int i) { return product(0, i); });
+    return up_ * by_block([&](int i) { return product(0, i); });
   }
   Tile to_end() const {
     return down_ * by_block([&](int i) { return product(i + 1, blocks_); });
@@ -195,10 +194,48 @@ class GlaDecays {
   }
 
   int rows_, channels_, blocks_;
-  Tile block_, total_;
-  std::optional<Tile> up_;
-  Tile down_;
+  Tile block_, total_, up_, down_;
   std::vector<Tile> totals_;  ///< of all blocks, [1, 1, channels]
+};
+
+/// The decays of each row of a chunk behind it to the chunk's end or, with `through`, from the chunk's start through it.
+class GlaRowDecays {
+ public:
+  GlaRowDecays(const Tile& g, int rows, int channels, bool through)
+      : rows_(rows), channels_(channels), blocks_(rows / GlaDecays::kRows), through_(through) {
+    // Decays of e^-180 are 0, and gates of -inf must not meet with two signs.
+    constexpr float kMost = -180;
+    // Blocks of rows are the work of one warp each.
+    const Tile gates = reshape(max(g, kMost), {blocks_, GlaDecays::kRows, channels_});
+    const Tile scanned = cumsum(gates, axis(1), {.reverse = !through});
+    inside_ = through ? scanned : Tile(scanned - gates);
+    totals_ = reshape(sum(gates, axis(1)), {blocks_, channels_});
+  }
+
+  /// Log2 of the decay of the chunk, [channels].
+  Tile chunk() const { return reshape(sum(totals_, axis(0)), {channels_}) * kLog2E; }
+
+  /// Rows x decayed, and by what `passed` holds, [channels]: the log2 of the decays of chunks between this one and where
+  /// rows are decayed to. This one's come to them. Of type T.
+  template <class T>
+  Tile decayed(const Tile& x, Tile& passed) const {
+    const Tile block = reshape(arange(0, blocks_), {blocks_, 1, 1});
+    // Here warps meet: all learn the gates of all blocks.
+    Tile before, all = reshape(passed, {1, 1, channels_});
+    for (int n = 0; n < blocks_; ++n) {
+      const int at = through_ ? n : blocks_ - 1 - n;
+      before = n == 0 ? all : Tile(where(block == at, all, before));
+      all += reshape(extract(totals_, {at, 0}, {1, channels_}), {1, 1, channels_}) * kLog2E;
+    }
+    passed = reshape(all, {channels_});
+    const Tile weights = exp2(fma(inside_, Tile(kLog2E), before));
+    return cast(reshape(weights, {rows_, channels_}) * cast(x, f32), dtype_of<T>());
+  }
+
+ private:
+  int rows_, channels_, blocks_;
+  bool through_;
+  Tile inside_, totals_;
 };
 
 /// Queries and keys of a chunk and how they meet, [rows, channels]: a query of row t by the decays from the start of
