@@ -41,7 +41,7 @@ void gla_prepare_chunks_program(const GlaChunkConfig& c, Tensor<const T, 4> Q, T
     auto levels = x.levels();
     q_g_rows.store({at.batch, at.head, t0, k0}, x.queries(scale));
     k_g_rows.store({at.batch, at.head, t0, k0}, x.keys());
-    return std::pair(x.near(), Chunk::far(levels));
+    return std::pair(x.near(), Chunk::far(Chunk::products(levels)));
   };
   Tile near, far;
   if (c.one_block) {
@@ -175,10 +175,11 @@ void gla_fused_program(const GlaChunkConfig& c, Tensor<const T, 4> Q, Tensor<con
     auto levels = x.levels();
     auto q_g = x.queries(scale), k_g = x.keys();
     // The scores come last: the products with the state run while they are put together.
-    auto far = x.far(levels);
+    auto decayed = state * x.decay().col();
+    auto products = x.products(levels);
     Tile o = dot(q_g, before);
-    state = dot(trans(k_g), v, state * x.decay().col());
-    o = dot(x.scores(x.near(), far, c.BT, scale), v, o);
+    state = dot(trans(k_g), v, decayed);
+    o = dot(x.scores(x.near(), x.far(products), c.BT, scale), v, o);
     o_rows.store({at.batch, at.head, t0, v0}, cast(o, dtype_of<T>()));
   }
   if (c.final_state) END.store({state_index, at.head, 0, v0}, state);

@@ -94,9 +94,12 @@ void gla_fused_values_program(const GlaChunkConfig& c, Tensor<const T, 4> Q, Ten
     auto levels = x.levels();
     auto q_g = x.queries(scale), k_g = x.keys();
     for (auto _ : when(v0 == 0)) DECAY.store({number, at.head, 0}, x.decay());
-    auto far = x.far(levels);
-    Tile dv = dot(trans(x.scores(x.near(), far, c.BT, scale)), d_o, dot(k_g, behind));
-    state = dot(trans(q_g), d_o, state * x.decay().col());
+    // The scores come last: the products with the state run while they are put together.
+    auto decayed = state * x.decay().col();
+    auto products = x.products(levels);
+    Tile dv = dot(k_g, behind);
+    state = dot(trans(q_g), d_o, decayed);
+    dv = dot(trans(x.scores(x.near(), x.far(products), c.BT, scale)), d_o, dv);
     dv_rows.store({at.batch, at.head, t0, v0}, cast(dv, dtype_of<T>()));
   }
   if (c.final_state) END.store({state_index, at.head, 0, v0}, state);

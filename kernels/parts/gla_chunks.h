@@ -289,15 +289,19 @@ class GlaChunk {
   }
   /// Of pairs of rows of one block; what stands above the diagonal means nothing. [rows / kRows, kRows, kRows] f32.
   const Tile& near() const { return near_; }
+  /// Their products: other work may stand between these and what is made of them.
+  static Tiles products(const Tiles& levels) {
+    Tiles all;
+    for (const Tile& level : levels) all.push_back(dot(level, trans(level)));
+    return all;
+  }
   /// Of pairs of rows of different blocks, [rows, rows] f32.
-  static Tile far(const Tiles& levels) {
-    if (levels.empty()) return zeros({kRows, kRows}, f32);  // one block
-    Tile all;
-    const int rows = kRows << levels.size();
-    for (size_t i = 0; i < levels.size(); ++i) {
-      const Tile products = dot(levels[i], trans(levels[i]));
-      all = i == 0 ? products : Tile(where(gla_nested_block(rows, kRows << i), all, products));
-    }
+  static Tile far(const Tiles& products) {
+    if (products.empty()) return zeros({kRows, kRows}, f32);  // one block
+    Tile all = products[0];
+    const int rows = kRows << products.size();
+    for (size_t i = 1; i < products.size(); ++i)
+      all = where(gla_nested_block(rows, kRows << i), all, products[i]);
     return all;
   }
   static Tile no_near(int rows) { return zeros({rows / kRows, kRows, kRows}, f32); }
