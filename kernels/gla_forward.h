@@ -69,16 +69,28 @@ inline constexpr int64_t kGlaStateRows = 256;
 /// Columns of V and multiples of 64 channels of K whose state stays on chip beside all that chunks need.
 inline constexpr int64_t kGlaFusedRows = 128, kGlaFusedColumns = 128;
 
-/// Chunks per segment (0: no segments) that makes a launch shortest, in units of one step of the walk: a step of a
-/// state alone is about half a step with output, a launch about four.
-inline int gla_segment(int64_t programs, int64_t chunks, int64_t slots) {
-  auto waves = [&](int64_t count) { return static_cast<double>(cdiv(count, slots)); };
-  double best = waves(programs) * static_cast<double>(chunks);
+/// Chunks per segment (0: no segments) that makes a launch shortest, in units of one step of the walk with output (4.4 us
+/// on an H200, K = V = 128). `together` programs of a multiprocessor run at a time; two take longer than one.
+inline int gla_segment(int64_t programs, int64_t chunks, int64_t multiprocessors, int together) {
+  constexpr double kShared = 1.6, kBegin = 2;  // a step of two programs; a program's first loads and last stores
+  // What segments do to a state: memory is the bound where they fill the machine, else a step alone counts. All but the
+  // last segments. Then the scan, and what launches take.
+  constexpr double kEffects = 0.53, kEffectsAlone = 0.2, kScan = 0.06, kLaunches = 0.6;
+  const int64_t slots = multiprocessors * together;
+  auto walk = [&](int64_t count, int64_t length) {
+    const double full = together > 1 ? kShared : 1;
+    const int64_t rest = count % slots;
+    const double rounds =
+        static_cast<double>(count / slots) * full + (rest == 0 ? 0 : rest <= multiprocessors ? 1 : full);
+    return rounds * (static_cast<double>(length) + kBegin);
+  };
+  double best = walk(programs, chunks);
   int chosen = 0;
   for (int64_t segments = 2; segments * 4 <= chunks; segments *= 2) {
-    int64_t length = cdiv(chunks, segments);
-    double time =
-        waves(programs * segments) * 1.5 * static_cast<double>(length) + 0.1 * static_cast<double>(segments) + 8;
+    const int64_t length = cdiv(chunks, segments);
+    const double steps = static_cast<double>(programs * length * (segments - 1)) / static_cast<double>(multiprocessors);
+    const double effects = std::max(kEffects * steps, kEffectsAlone * static_cast<double>(length));
+    const double time = walk(programs * segments, length) + effects + kScan * static_cast<double>(segments) + kLaunches;
     if (time < best) best = time, chosen = static_cast<int>(length);
   }
   return chosen;
@@ -206,8 +218,8 @@ inline GlaPlan gla_prepared_plan(DType dtype, const GlaSizes& s, const Machine& 
   }
   p.output = tuned("gla_scan_output", machine.model, gla_tuning_key(dtype, s), p.output);
   int64_t programs = s.sequences * s.heads * cdiv(s.v, int64_t{p.output.BV});
-  int64_t slots = machine.multiprocessors * (machine.gpu && p.output.warps == 4 ? 2 : 1);
-  p.output.segment = detail::gla_segment(programs, cdiv(s.longest, int64_t{c.BT}), slots);
+  p.output.segment = detail::gla_segment(programs, cdiv(s.longest, int64_t{c.BT}), machine.multiprocessors,
+                                         machine.gpu && p.output.warps == 4 ? 2 : 1);
   if (p.output.segment) p.states = GlaStates::segments, p.pass.segment = p.output.segment;
   if (!machine.gpu) {
     p.recurrence = default_gla_recurrent_config(s.k, s.v, machine);
@@ -232,9 +244,9 @@ inline std::optional<GlaPlan> gla_fused_plan(DType dtype, const GlaSizes& s, con
   p.output.warps = whole_k * p.output.BV > 64 * 64 ? 8 : 4;
   p.output = tuned("gla_fused", machine.model, gla_tuning_key(dtype, s), p.output);
   p.pass = detail::gla_effects_config(dtype, s, machine), p.scan = detail::gla_scan_config(p.prepare, machine);
-  const int64_t slots = machine.multiprocessors * (p.output.warps == 4 ? 2 : 1);
   p.output.segment = p.pass.segment =
-      detail::gla_segment(s.sequences * s.heads, cdiv(s.longest, int64_t{p.output.BT}), slots);
+      detail::gla_segment(s.sequences * s.heads, cdiv(s.longest, int64_t{p.output.BT}), machine.multiprocessors,
+                          p.output.warps == 4 ? 2 : 1);
   return p;
 }
 
