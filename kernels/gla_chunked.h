@@ -163,33 +163,37 @@ void gla_fused_program(const GlaChunkConfig& c, Tensor<const T, 4> Q, Tensor<con
   auto g_rows = at.rows(G);
   auto o_rows = at.rows(O);
 
+  const bool turned = detail::gla_is_turned(c);
   Tile state = c.initial_state ? START.load({state_index, at.head, 0, v0}, {c.BK, c.BV}) : zeros({c.BK, c.BV}, f32);
+  if (turned) state = trans(state);
   for (auto chunk : range(first, last, 1, {.stages = c.stages})) {
     auto t0 = chunk * c.BT;
     auto g = g_rows.load({at.batch, at.head, t0, 0}, {c.BT, c.BK});
     auto q = q_rows.load({at.batch, at.head, t0, 0}, {c.BT, c.BK});
     auto k = k_rows.load({at.batch, at.head, t0, 0}, {c.BT, c.BK});
     auto v = v_rows.load({at.batch, at.head, t0, v0}, {c.BT, c.BV});
-    auto before = cast(state, dtype_of<T>());
+    Tile before;
+    if (!turned) before = cast(state, dtype_of<T>());
     detail::GlaChunk<T> x(q, k, g, c.BT, c.BK, c.warps);
     auto levels = x.levels();
     auto q_g = x.queries(scale), k_g = x.keys();
-    // The scores come last: the products with the state run while they are put together. Two warpgroups put together
-    // all of them then; one has the larger part made before, since a second program runs beside it (K = 64, on an H200:
-    // 0.0765 ms, else 0.0812).
-    const bool late = c.warps > 4;
-    Tile decayed, far;
-    if (late) decayed = state * x.decay().col();
+    // What stands between the products has its place: nothing is held in registers longer than it must.
     const auto products = x.products(levels);
-    if (!late) far = x.far(products);
-    Tile o = dot(q_g, before);
-    if (!late) decayed = state * x.decay().col();
-    state = dot(trans(k_g), v, decayed);
-    if (late) far = x.far(products);
-    o = dot(x.scores(x.near(), far, c.BT, scale), v, o);
-    o_rows.store({at.batch, at.head, t0, v0}, cast(o, dtype_of<T>()));
+    if (turned) {
+      Tile o = dot(cast(state, dtype_of<T>()), trans(q_g));
+      auto a = x.scores(x.near(), x.far(products), c.BT, scale);
+      state = dot(trans(v), k_g, state * trans(x.decay().col()));
+      o = dot(trans(v), trans(a), o);
+      o_rows.store({at.batch, at.head, t0, v0}, trans(cast(o, dtype_of<T>())));
+    } else {
+      auto far = x.far(products);
+      Tile o = dot(q_g, before);
+      state = dot(trans(k_g), v, state * x.decay().col());
+      o = dot(x.scores(x.near(), far, c.BT, scale), v, o);
+      o_rows.store({at.batch, at.head, t0, v0}, cast(o, dtype_of<T>()));
+    }
   }
-  if (c.final_state) END.store({state_index, at.head, 0, v0}, state);
+  if (c.final_state) END.store({state_index, at.head, 0, v0}, turned ? trans(state) : state);
 }
 
 /// The walk of a state straight from k, v, g; START and STATES as in gla_state_pass. Grid {sequences * H * ceil(K / BK)

@@ -87,6 +87,11 @@ struct GlaWalk {
   }
 };
 
+/// A walk holds its state transposed, [BV, BK]: where two warpgroups have 64 columns of V each, theirs are rows of all
+/// products with the state, which is an operand in registers then (of K x V it would have to go to shared memory, and
+/// warpgroups read each other's half of the keys, too: a quarter more of what bounds a walk).
+inline bool gla_is_turned(const GlaChunkConfig& c) { return c.warps == 8 && c.BV == 128; }
+
 /// Pairs of rows of a chunk inside one block of `block` rows, a power of two; of pairs that are not in one block of 8
 /// rows only blocks of 8 and more tell. Blocks below 8 look at the last three bits alone, larger ones at the others:
 /// many elements of a thread then share a comparison.
