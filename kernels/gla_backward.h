@@ -16,9 +16,8 @@ struct GlaBackwardPlan {
   GlaChunkConfig walk, states, effects, scan;  ///< walk: of gla_fused_values
 
   int64_t segments(const GlaSizes& s) const {
-    return fused && walk.segment
-               ? std::max<int64_t>(1, cdiv(cdiv(s.longest, int64_t{walk.BT}), int64_t{walk.segment}))
-               : 1;
+    return fused && walk.segment ? std::max<int64_t>(1, cdiv(cdiv(s.longest, int64_t{walk.BT}), int64_t{walk.segment}))
+                                 : 1;
   }
 };
 
@@ -65,8 +64,8 @@ inline GlaBackwardPlan gla_backward_plan(DType dtype, const GlaSizes& s, const M
   }
   if (auto fused = gla_fused_plan(dtype, s, machine)) {
     p.walk = fused->output, p.states = p.effects = fused->pass, p.scan = fused->scan;
-    // Every chunk's state has to leave before the next, what comes can wait for it (8 x 2048 x 16 rows, on an H200: 0.105
-    // ms; with two stages 0.109).
+    // Every chunk's state has to leave before the next, what comes can wait for it (8 x 2048 x 16 rows, on an H200:
+    // 0.105 ms; with two stages 0.109).
     p.states.stages = 1;
     p.fused = detail::gla_backward_walks(s, machine, p.walk);
   }
@@ -197,8 +196,20 @@ Status gla_backward(StreamAt stream, const GlaInputs<T>& in, Input<T, 4> DO, Ten
         run(kGlaBackwardEffects, [&] { return segment.run_effects(stream); });
         run(kGlaBackwardEffects, [&] { return segment.run_scan(stream); });
       };
-      begin({p.effects, p.scan, s, segments, walk.segment, in.K, in.V, in.G, in.cu_seqlens, in.H0, {}, made.effects,
-             made.starts, made.total});
+      begin({p.effects,
+             p.scan,
+             s,
+             segments,
+             walk.segment,
+             in.K,
+             in.V,
+             in.G,
+             in.cu_seqlens,
+             in.H0,
+             {},
+             made.effects,
+             made.starts,
+             made.total});
       begin({p.effects, p.scan, s, segments, walk.segment, in.Q, DO, in.G, in.cu_seqlens, DHT, out.DH0, made.effects,
              w.starts, made.total, true, in.scale});
     }
@@ -211,9 +222,9 @@ Status gla_backward(StreamAt stream, const GlaInputs<T>& in, Input<T, 4> DO, Ten
     });
     run(kGlaBackwardReverse, [&] {
       walk.initial_state = last.data != nullptr, walk.final_state = !cut && out.DH0.data != nullptr;
-      return gla_fused_values_kernel<T>().try_launch(stream, walk, grid, in.Q, in.K, in.G, DO, cu_seqlens,
-                                                     detail::or_unused(last, memory), detail::or_unused(out.DH0, memory),
-                                                     w.from_behind, made.decay, out.DV, in.scale);
+      return gla_fused_values_kernel<T>().try_launch(
+          stream, walk, grid, in.Q, in.K, in.G, DO, cu_seqlens, detail::or_unused(last, memory),
+          detail::or_unused(out.DH0, memory), w.from_behind, made.decay, out.DV, in.scale);
     });
   } else {
     run(kGlaBackwardPrepare, [&] { return detail::gla_prepare_launch<T>(stream, in, made, p.prepare); });

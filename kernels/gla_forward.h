@@ -69,8 +69,8 @@ inline constexpr int64_t kGlaStateRows = 256;
 /// Columns of V and multiples of 64 channels of K whose state stays on chip beside all that chunks need.
 inline constexpr int64_t kGlaFusedRows = 128, kGlaFusedColumns = 128;
 
-/// Chunks per segment (0: no segments) that makes a launch shortest, in units of one step of the walk with output (4.4 us
-/// on an H200, K = V = 128). `together` programs of a multiprocessor run at a time; two take longer than one.
+/// Chunks per segment (0: no segments) that makes a launch shortest, in units of one step of the walk with output (4.4
+/// us on an H200, K = V = 128). `together` programs of a multiprocessor run at a time; two take longer than one.
 inline int gla_segment(int64_t programs, int64_t chunks, int64_t multiprocessors, int together) {
   constexpr double kShared = 1.6, kBegin = 2;  // a step of two programs; a program's first loads and last stores
   // What segments do to a state: memory is the bound where they fill the machine, else a step alone counts. All but the
@@ -80,8 +80,9 @@ inline int gla_segment(int64_t programs, int64_t chunks, int64_t multiprocessors
   auto walk = [&](int64_t count, int64_t length) {
     const double full = together > 1 ? kShared : 1;
     const int64_t rest = count % slots;
-    const double rounds =
-        static_cast<double>(count / slots) * full + (rest == 0 ? 0 : rest <= multiprocessors ? 1 : full);
+    const double rounds = static_cast<double>(count / slots) * full + (rest == 0                 ? 0
+                                                                       : rest <= multiprocessors ? 1
+                                                                                                 : full);
     return rounds * (static_cast<double>(length) + kBegin);
   };
   double best = walk(programs, chunks);
@@ -244,9 +245,8 @@ inline std::optional<GlaPlan> gla_fused_plan(DType dtype, const GlaSizes& s, con
   p.output.warps = whole_k * p.output.BV > 64 * 64 ? 8 : 4;
   p.output = tuned("gla_fused", machine.model, gla_tuning_key(dtype, s), p.output);
   p.pass = detail::gla_effects_config(dtype, s, machine), p.scan = detail::gla_scan_config(p.prepare, machine);
-  p.output.segment = p.pass.segment =
-      detail::gla_segment(s.sequences * s.heads, cdiv(s.longest, int64_t{p.output.BT}), machine.multiprocessors,
-                          p.output.warps == 4 ? 2 : 1);
+  p.output.segment = p.pass.segment = detail::gla_segment(s.sequences * s.heads, cdiv(s.longest, int64_t{p.output.BT}),
+                                                          machine.multiprocessors, p.output.warps == 4 ? 2 : 1);
   return p;
 }
 
@@ -376,10 +376,9 @@ struct GlaSegmentLaunch {
     GlaChunkConfig c = scan;
     c.BT = effects.BT, c.varlen = effects.varlen, c.segment = length, c.reverse = reverse;
     c.initial_state = start.data != nullptr, c.final_state = end.data != nullptr;
-    return gla_segment_scan_kernel().try_launch(stream, c, Grid{programs(scan)}, made, total,
-                                                or_unused(cu_seqlens, g.data), or_unused(start, g.data), starts,
-                                                or_unused(end, g.data), static_cast<int32_t>(sizes.rows),
-                                                static_cast<int32_t>(segments));
+    return gla_segment_scan_kernel().try_launch(
+        stream, c, Grid{programs(scan)}, made, total, or_unused(cu_seqlens, g.data), or_unused(start, g.data), starts,
+        or_unused(end, g.data), static_cast<int32_t>(sizes.rows), static_cast<int32_t>(segments));
   }
 
  private:
@@ -465,8 +464,8 @@ Status gla_forward(StreamAt stream, const std::type_identity_t<GlaInputs<T>>& in
     pass.end = w.effects, pass.total = w.total;
   }
   GlaChunkConfig output = p.output;
-  const detail::GlaSegmentLaunch<T> segment{p.pass, p.scan, s, segments, p.output.segment, in.K, in.V, in.G,
-                                            in.cu_seqlens, in.H0, HT, w.effects, w.starts, w.total};
+  const detail::GlaSegmentLaunch<T> segment{p.pass,        p.scan, s,  segments,  p.output.segment, in.K,   in.V, in.G,
+                                            in.cu_seqlens, in.H0,  HT, w.effects, w.starts,         w.total};
   const bool fused = p.states == GlaStates::fused;
   const bool cut = p.is_cut();
   output.initial_state = cut || from_given, output.final_state = !cut && to_given;

@@ -1,5 +1,5 @@
-// gla_segments.h - long sequences of few heads are cut into segments, one program each: what segments do to a state, and
-// from that the states they begin with. A segment of rows t does to a state that reaches it
+// gla_segments.h - long sequences of few heads are cut into segments, one program each: what segments do to a state,
+// and from that the states they begin with. A segment of rows t does to a state that reaches it
 //   S' = diag(2^{all of its gates}) S + sum over t of 2^{gates behind t} k_t v_t^T
 // and to the gradient of a state behind it, from its last row to its first,
 //   R' = diag(2^{all of its gates}) R + sum over t of 2^{gates through t} q_t do_t^T
@@ -14,9 +14,8 @@ namespace tile::kernels {
 /// {sequences * H * ceil(K / BK) * ceil(V / BV), segments to compute}: they begin with number `first_segment`.
 template <class T>
 void gla_segment_effects_program(const GlaChunkConfig& c, Tensor<const T, 4> X, Tensor<const T, 4> Y,
-                                 Tensor<const float, 4> G, Tensor<const int32_t, 1> CU_SEQLENS,
-                                 Tensor<float, 4> EFFECT, Tensor<float, 3> TOTAL, F32 scale, I32 segments,
-                                 I32 first_segment) {
+                                 Tensor<const float, 4> G, Tensor<const int32_t, 1> CU_SEQLENS, Tensor<float, 4> EFFECT,
+                                 Tensor<float, 3> TOTAL, F32 scale, I32 segments, I32 first_segment) {
   num_warps(c.warps);
   if (c.programs) programs_per_multiprocessor(c.programs);
   auto v_blocks = cdiv(Y.dim(3), c.BV), k_blocks = cdiv(X.dim(3), c.BK);

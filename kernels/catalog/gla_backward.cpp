@@ -35,8 +35,8 @@ GlaBackwardPlan plan_of(const Problem& p, const Machine& machine, uint32_t part)
   plan.states.segment = plan.walk.segment;
   if (part == kGlaBackwardScores) plan.keys.one_v = false;  // which would make them itself
   if (p.sizes.has("BT"))
-    for (GlaChunkConfig* c : {&plan.prepare, &plan.pass, &plan.scores, &plan.values, &plan.keys, &plan.walk,
-                              &plan.states, &plan.effects})
+    for (GlaChunkConfig* c :
+         {&plan.prepare, &plan.pass, &plan.scores, &plan.values, &plan.keys, &plan.walk, &plan.states, &plan.effects})
       c->BT = static_cast<int>(p.sizes["BT"]);
   return plan;
 }
@@ -241,8 +241,9 @@ CatalogRow walk_row(const char* name, const char* summary) {
 CatalogRow gla_backward_row() {
   CatalogRow row = part_row<kGlaBackwardAll>("gla_backward", "gradients of gated linear attention, deterministic");
   row.kernel = nullptr;
-  row.parts = {"gla_segment_effects", "gla_segment_scan", "gla_fused_states",    "gla_fused_values",    "gla_prepare_chunks",
-               "gla_state_pass",      "gla_gradient_scores", "gla_gradient_values", "gla_gradient_keys"};
+  row.parts = {"gla_segment_effects", "gla_segment_scan",    "gla_fused_states",
+               "gla_fused_values",    "gla_prepare_chunks",  "gla_state_pass",
+               "gla_gradient_scores", "gla_gradient_values", "gla_gradient_keys"};
   row.peers = "backward of chunk_gla of flash-linear-attention";
   add_problems(row);
   return row;
@@ -251,7 +252,9 @@ CatalogRow gla_gradient_scores_row() {
   return part_row<kGlaBackwardScores>("gla_gradient_scores", "gradients of the scores inside chunks");
 }
 CatalogRow gla_gradient_values_row() { return part_row<kGlaBackwardValues>("gla_gradient_values", "gradients of v"); }
-CatalogRow gla_fused_states_row() { return walk_row<kFusedStates>("gla_fused_states", "states at chunk starts, from k, v and gates"); }
+CatalogRow gla_fused_states_row() {
+  return walk_row<kFusedStates>("gla_fused_states", "states at chunk starts, from k, v and gates");
+}
 CatalogRow gla_fused_values_row() {
   return walk_row<kFused>("gla_fused_values", "gradients of v and of states, all made on chip");
 }

@@ -30,7 +30,8 @@ GlaPlan plan_of(const Problem& p, const Machine& machine, Part part) {
     plan.states = GlaStates::fused;
     plan.output.BK = detail::gla_whole_k(s, machine), plan.output.BV = std::min(32, round_up(s.v, 16));
     plan.output.stages = 1, plan.output.warps = 8;
-    plan.pass = detail::gla_effects_config(dtype, s, machine), plan.scan = detail::gla_scan_config(plan.prepare, machine);
+    plan.pass = detail::gla_effects_config(dtype, s, machine),
+    plan.scan = detail::gla_scan_config(plan.prepare, machine);
   }
   if (p.sizes.has("BT")) plan.prepare.BT = plan.pass.BT = plan.output.BT = static_cast<int>(p.sizes["BT"]);
   int64_t chunks = cdiv(std::max<int64_t>(s.longest, 1), int64_t{plan.output.BT});
@@ -278,7 +279,7 @@ CatalogRow gla_forward_row() {
   CatalogRow row = part_row<Part::all>("gla_forward", "gated linear attention, fast: chunks of 64, state on chip");
   row.kernel = nullptr;
   row.parts = {"gla_fused",        "gla_segment_effects", "gla_prepare_chunks", "gla_state_pass",
-               "gla_segment_scan", "gla_scan_output",  "gla_chunk_output"};
+               "gla_segment_scan", "gla_scan_output",     "gla_chunk_output"};
   row.peers = "chunk_gla of flash-linear-attention";
   add_problems(row);
   return row;
@@ -330,8 +331,9 @@ CatalogRow gla_segment_effects_row() {
   for (const std::string& d : row.dtypes) {
     row.problems.push_back({d, {{"H", 2}, {"L", 600}, {"K", 64}, {"V", 48}, {"state", 1}}, Purpose::edge});
     row.problems.push_back({d, {{"H", 1}, {"L", 300}, {"K", 128}, {"V", 128}, {"segment", 2}}, Purpose::edge});
-    row.problems.push_back(
-        {d, {{"H", 1}, {"L", 400}, {"K", 40}, {"V", 16}, {"segment", 2}, {"gate", 1}, {"strength", 20}}, Purpose::edge});
+    row.problems.push_back({d,
+                            {{"H", 1}, {"L", 400}, {"K", 40}, {"V", 16}, {"segment", 2}, {"gate", 1}, {"strength", 20}},
+                            Purpose::edge});
   }
   return row;
 }

@@ -203,7 +203,8 @@ class GlaDecays {
   std::vector<Tile> totals_;  ///< of all blocks, [1, 1, channels]
 };
 
-/// The decays of each row of a chunk behind it to the chunk's end or, with `through`, from the chunk's start through it.
+/// The decays of each row of a chunk behind it to the chunk's end or, with `through`, from the chunk's start through
+/// it.
 class GlaRowDecays {
  public:
   GlaRowDecays(const Tile& g, int rows, int channels, bool through)
@@ -220,8 +221,8 @@ class GlaRowDecays {
   /// Log2 of the decay of the chunk, [channels].
   Tile chunk() const { return reshape(sum(totals_, axis(0)), {channels_}) * kLog2E; }
 
-  /// Rows x decayed, and by what `passed` holds, [channels]: the log2 of the decays of chunks between this one and where
-  /// rows are decayed to. This one's come to them. Of type T.
+  /// Rows x decayed, and by what `passed` holds, [channels]: the log2 of the decays of chunks between this one and
+  /// where rows are decayed to. This one's come to them. Of type T.
   template <class T>
   Tile decayed(const Tile& x, Tile& passed) const {
     const Tile block = reshape(arange(0, blocks_), {blocks_, 1, 1});
@@ -305,8 +306,7 @@ class GlaChunk {
     if (products.empty()) return zeros({kRows, kRows}, f32);  // one block
     Tile all = products[0];
     const int rows = kRows << products.size();
-    for (size_t i = 1; i < products.size(); ++i)
-      all = where(gla_nested_block(rows, kRows << i), all, products[i]);
+    for (size_t i = 1; i < products.size(); ++i) all = where(gla_nested_block(rows, kRows << i), all, products[i]);
     return all;
   }
   static Tile no_near(int rows) { return zeros({rows / kRows, kRows, kRows}, f32); }
