@@ -98,7 +98,8 @@ struct Buffer {
 /// Whose bytes rest beside those of buffers: scratch of ops at which all threads meet, scratch that warps use alone,
 /// and what the last op of an iteration uses, for which whole loops are set aside.
 struct Rests {
-  bool scratch, ofWarps, ofLast;
+  bool scratch = false, ofWarps = false, ofLast = false;
+  bool operands = false;  ///< without roles, those that loops compute
 };
 
 class Placer {
@@ -185,15 +186,14 @@ class Placer {
     auto wake = [&] {
       for (Buffer& buffer : buffers_) buffer.begin = buffer.firstUse, buffer.end = buffer.lastUse;
     };
-    const Rests all{true, true, true}, inside{true, true, false}, meetings{true, false, false}, none{};
     // Operands that loops compute take turns, too, with each other and the scratch beside them, where that costs few of
     // the programs of a multiprocessor.
-    if (!roles && restScratch(meetings, /*operands=*/true)) {
+    if (!roles && restScratch({.scratch = true, .operands = true})) {
       constexpr int64_t kOf = 8, kKept = 7;
-      isTight_ = false;
       const int64_t loose = arrange();
       if (kOf * programsWith(target, loose) >= kKept * programsWith(target, tight)) return loose;
     }
+    const Rests all{true, true, true}, inside{true, true}, meetings{true}, none{};
     for (const Rests& rests : {all, inside, meetings, none}) {
       if (rests.ofWarps && !roles) continue;
       wake();
@@ -422,6 +422,13 @@ class Placer {
     return changed;
   }
 
+  /// What a loop computes into shared memory in every iteration and reads there.
+  static bool isComputedInLoop(Operation* op) {
+    return isa<SmemAllocOp>(op) && isa<LoopLikeOpInterface>(op->getParentOp()) &&
+           llvm::all_of(usersOf(op),
+                        [](Operation* user) { return !isa<AsyncCopyOp, AsyncGatherOp, TmaStoreOp>(user); });
+  }
+
   /// For the whole of the loop around its users; false: there is none.
   bool setAside(Buffer& buffer) {
     Operation* loop = buffer.op->getParentOp();
@@ -430,33 +437,26 @@ class Placer {
     return true;
   }
 
-  /// What a loop computes into shared memory in every iteration and reads there.
-  static bool isComputedInLoop(Operation* op) {
-    return isa<SmemAllocOp>(op) && isa<LoopLikeOpInterface>(op->getParentOp()) &&
-           llvm::all_of(usersOf(op), [](Operation* user) { return !isa<AsyncCopyOp, AsyncGatherOp, TmaStoreOp>(user); });
-  }
-
   /// The same for the scratch of an op: until the next op beside it at which all threads meet is done; what warps use
-  /// alone only where nothing else stands between. And, if asked, for `operands`; false then also where there are none.
-  bool restScratch(const Rests& rests, bool operands = false) {
-    bool changed = false, any = !operands;
+  /// alone only where nothing else stands between. And, if asked, for operands; false then also where there are none.
+  bool restScratch(const Rests& rests) {
+    bool changed = false, any = !rests.operands;
     struct Use {
       Buffer* buffer;
       bool waits;  ///< for all warps: not where it meets them at the barrier of an op before
     };
     llvm::DenseMap<Block*, std::vector<Use>> uses;  // in program order
-    SmallVector<std::pair<Buffer*, bool>> scratches;
+    SmallVector<std::pair<Buffer*, bool>> resting;
     for (Buffer& buffer : buffers_) {
       const auto scratch = isa<SmemAllocOp, RingAllocOp>(buffer.op) ? std::nullopt : scratchOf(buffer.op);
-      const bool ofWarp = scratch && scratch->warpLocal();
-      const bool isOperand = operands && isComputedInLoop(buffer.op);
+      const bool ofWarp = scratch && scratch->warpLocal(), isOperand = rests.operands && isComputedInLoop(buffer.op);
       if (!isOperand && (!scratch || (ofWarp && !rests.ofWarps))) continue;
       any |= isOperand;
       uses[buffer.op->getBlock()].push_back({&buffer, !ofWarp && !buffer.op->hasAttr(kMetAttr)});
-      scratches.emplace_back(&buffer, ofWarp);
+      resting.emplace_back(&buffer, ofWarp);
     }
     if (!any) return false;
-    for (auto [buffer, ofWarp] : scratches) {
+    for (auto [buffer, ofWarp] : resting) {
       const auto& others = uses[buffer->op->getBlock()];
       auto next = std::upper_bound(others.begin(), others.end(), buffer->lastUse,
                                    [&](int64_t end, const Use& other) { return end < order_.begin(other.buffer->op); });
@@ -514,9 +514,9 @@ class Placer {
   func::FuncOp func_;
   ProgramOrder order_;
   std::vector<Buffer> buffers_;
-  std::vector<std::pair<Operation*, Attribute>> gaps_;  ///< of takes
-  bool isTight_ = false;                                ///< there was no room to take turns
-  llvm::DenseMap<Operation*, Operation*> meetings_;  ///< who only gets: the op that puts for it
+  std::vector<std::pair<Operation*, Attribute>> gaps_;           ///< of takes
+  bool isTight_ = false;                                         ///< there was no room to take turns
+  llvm::DenseMap<Operation*, Operation*> meetings_;              ///< who only gets: the op that puts for it
   llvm::DenseMap<Operation*, SmallVector<Operation*>> sharers_;  ///< of the scratch of the first of them
 };
 
