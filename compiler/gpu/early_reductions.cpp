@@ -83,7 +83,6 @@ class EarlyReductionsPass : public PassWrapper<EarlyReductionsPass, OperationPas
   void getDependentDialects(DialectRegistry& registry) const override { registry.insert<TileDialect>(); }
 
   void runOnOperation() override {
-    if (getenv("TILE_NO_EARLY_REDUCE")) return;  // while it is measured
     for (Block* block : blocksOf(getOperation())) {
       // What stands beside products was put there.
       if (!block->getOps<MmaOp>().empty() || !block->getOps<BatchMmaOp>().empty()) continue;

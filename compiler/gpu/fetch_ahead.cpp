@@ -328,7 +328,6 @@ class Fetcher {
   /// the assembler moves no load across a barrier, and every iteration would begin with the latency of memory.
   llvm::SetVector<Operation*> smallLoadsBesideMeetings(scf::ForOp loop) const {
     llvm::SetVector<Operation*> all;
-    if (getenv("TILE_NO_SMALL_AHEAD")) return all;  // while it is measured
     bool meets = false;
     int64_t registers = 0;
     for (Operation& op : *loop.getBody()) {

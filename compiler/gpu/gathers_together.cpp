@@ -73,7 +73,6 @@ class GathersTogetherPass : public PassWrapper<GathersTogetherPass, OperationPas
   void getDependentDialects(DialectRegistry& registry) const override { registry.insert<TileDialect>(); }
 
   void runOnOperation() override {
-    if (getenv("TILE_NO_TOGETHER")) return;  // while it is measured
     for (Block* block : blocksOf(getOperation())) runOn(*block);
   }
 };

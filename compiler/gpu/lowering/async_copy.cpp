@@ -196,10 +196,11 @@ class BoxCopy {
     Value* exists = sharedCondition();
 
     ChunkCopier copier(e_, chunk_, op_.getCache());
-    // Once, or of a few chunks, conditions cost less than another way.
-    constexpr int64_t kMany = 8;
+    // Once, or of a few chunks, conditions cost less than another way; the elements of a way wait in registers together,
+    // so that many cost programs of a multiprocessor.
+    constexpr int64_t kMany = 8, kMost = 16;
     const int64_t chunks = divideCeil(boxRows, threadRows) * divideCeil(chunksPerRow, threadCols);
-    if (chunk_ < 4 && chunks >= kMany && op_->getParentOfType<mlir::LoopLikeOpInterface>())
+    if (chunk_ < 4 && chunks >= kMany && chunks <= kMost && op_->getParentOfType<mlir::LoopLikeOpInterface>())
       copier.readWholeIf(allInside(exists));
     std::map<std::pair<BasicBlock*, int64_t>, Value*> above;  // of a column's chunks, the last one that was addressed
     for (int64_t c = 0; c < chunksPerRow; c += threadCols) {
