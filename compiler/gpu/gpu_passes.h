@@ -24,9 +24,11 @@ std::unique_ptr<mlir::Pass> createAsyncWaitsPass(OptionsOf options = {});
 std::unique_ptr<mlir::Pass> createHandScalarsPass();
 /// Warps leave loops whose elements are done without waiting for those of other warps.
 std::unique_ptr<mlir::Pass> createPartWaysPass();
-/// Reductions across warps that do not wait for each other become one op, with one barrier.
+/// Gathers of one memory under one mask follow each other, and are read element by element.
 std::unique_ptr<mlir::Pass> createGathersTogetherPass();
+/// Reductions to a few registers stand in front of the places where warps wait for each other.
 std::unique_ptr<mlir::Pass> createEarlyReductionsPass();
+/// Reductions across warps that do not wait for each other become one op, with one barrier.
 std::unique_ptr<mlir::Pass> createReduceTogetherPass();
 /// Conversions, takes, cats and reductions across warps that do not need each other meet at one barrier.
 std::unique_ptr<mlir::Pass> createMeetTogetherPass();

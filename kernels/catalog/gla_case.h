@@ -5,6 +5,7 @@
 
 #include "kernels/catalog/case.h"
 #include "kernels/gated_linear_attention.h"
+#include "kernels/gla_forward.h"
 #include "kernels/reference/gated_linear_attention.h"
 
 namespace tile::kernels {
@@ -136,6 +137,16 @@ inline std::vector<std::string> gla_size_names() {
           "gate: normaliser of the log-sigmoid gates, larger decays slower (16), 0: none",
           "strength: factor of the gates (1)",
           "layout: 0 [B,H,L,D], 1 [B,L,H,D]"};
+}
+
+/// Of a row's problems those that kernels of warpgroups take whose chunks have room on chip: 16-bit products, few enough
+/// channels.
+inline void keep_fused_problems(CatalogRow& row) {
+  row.dtypes = {"f16", "bf16"};
+  std::erase_if(row.problems, [](const Problem& p) {
+    return p.dtype == "f32" || p.sizes["K"] > detail::kGlaFusedRows || p.sizes["V"] > detail::kGlaFusedColumns;
+  });
+  row.problems.push_back({"bf16", {{"H", 4}, {"L", 2048}, {"K", 128}, {"V", 128}}, Purpose::bench_host});
 }
 
 }  // namespace tile::kernels

@@ -265,11 +265,7 @@ CatalogRow part_row(const char* name, const char* summary) {
 template <Part kPart>
 CatalogRow fused_row(const char* name, const char* summary) {
   CatalogRow row = part_row<kPart>(name, summary);
-  row.dtypes = {"f16", "bf16"};
-  std::erase_if(row.problems, [](const Problem& p) {
-    return p.dtype == "f32" || p.sizes["K"] > detail::kGlaFusedRows || p.sizes["V"] > detail::kGlaFusedColumns;
-  });
-  row.problems.push_back({"bf16", {{"H", 4}, {"L", 2048}, {"K", 128}, {"V", 128}}, Purpose::bench_host});
+  keep_fused_problems(row);
   return row;
 }
 
