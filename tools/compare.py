@@ -2,7 +2,7 @@
 """compare.py - tile's kernels beside what a user would pick instead, on one GPU, in one run.
 
 Usage: tools/compare.py [--bench build/bin/bench] [--device cuda:0] [--rounds 3] [--sustained] [--set BM=64 ...]
-       [--only REGEX] [--out DIR]
+       [--only REGEX] [--problem "gemm f16 M=1536 N=1536 K=1536" ...] [--out DIR]
 
 Every round times one of our kernels (a `bench --follow` process) and its peers (torch: cuBLAS, cuDNN, FlashAttention-2; Triton; device
 copy) one right after the other, in shuffled order, because an H200 under load settles at a lower clock than a cool one.
@@ -352,17 +352,41 @@ def our_problems(bench):
         if not line.startswith(" "):
             kernel = line.split(":")[0]
         elif "(host)" not in line and kernel in PEERS:
-            dtype, *sizes = line.split()
-            if dtype in TORCH_TYPES:
-                yield kernel, dtype, {k: int(v) for k, v in (pair.split("=") for pair in sizes)}
+            problem = parse_problem(f"{kernel} {line}")
+            if problem[1] in TORCH_TYPES:
+                yield problem
+
+
+def parse_problem(text):
+    """(kernel, dtype, sizes) of "kernel dtype NAME=SIZE ..."."""
+    try:
+        kernel, dtype, *sizes = text.split()
+        return kernel, dtype, {k: int(v) for k, v in (pair.split("=") for pair in sizes)}
+    except ValueError:
+        sys.exit(f'expected "kernel dtype NAME=SIZE ...", found "{text}"')
+
+
+def chosen_problems(args):
+    """Those named by --problem, else the catalog's that --only matches."""
+    for text in args.problem:
+        kernel, dtype, sizes = parse_problem(text)
+        if kernel not in PEERS or dtype not in TORCH_TYPES:
+            sys.exit(f"no peer computes {kernel} {dtype}; there are some for {', '.join(PEERS)} of {', '.join(TORCH_TYPES)}")
+        yield kernel, dtype, sizes
+    for problem in our_problems(args.bench) if not args.problem else []:
+        if re.search(args.only, label_of(*problem)):
+            yield problem
+
+
+def label_of(kernel, dtype, sizes):
+    return f"{kernel} {dtype} " + " ".join(f"{k}={v}" for k, v in sizes.items())
 
 
 class Ours:
     """A `bench --follow` process: one problem, prepared and checked once, timed on request."""
 
     def __init__(self, args, kernel, dtype, sizes):
-        problem = " ".join([kernel, dtype] + [f"{k}={v}" for k, v in sizes.items()])
-        command = [args.bench, "--device", args.device, "--problem", problem, "--rounds", "1", "--follow"]
+        command = [args.bench, "--device", args.device, "--problem", label_of(kernel, dtype, sizes), "--rounds", "1", "--follow"]
         command += [] if args.no_check else ["--check"]
         command += ["--set", *args.set] if args.set else []
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -430,7 +454,7 @@ def compare_one(args, kernel, dtype, sizes):
 
 
 def print_row(row):
-    label = f"{row['kernel']} {row['dtype']} " + " ".join(f"{k}={v}" for k, v in row["sizes"].items())
+    label = label_of(row["kernel"], row["dtype"], row["sizes"])
     if "tile" not in row["ms"]:
         print(f"{label:<72} tile failed: {row['errors'].get('tile')}", flush=True)
         return
@@ -528,6 +552,8 @@ def main():
     parser.add_argument("--no-check", action="store_true", help="do not compare our results with the float64 references")
     parser.add_argument("--set", nargs="*", default=[], metavar="FIELD=VALUE", help="fields of our kernels' configs")
     parser.add_argument("--only", default="", help="regular expression on \"kernel dtype NAME=SIZE ...\"")
+    parser.add_argument("--problem", action="append", default=[], metavar='"KERNEL DTYPE NAME=SIZE ..."',
+                        help="one problem of your own instead, in the catalog's terms (bench --list); may be repeated")
     parser.add_argument("--out", default=".")
     args = parser.parse_args()
     if not torch.cuda.is_available():
@@ -535,11 +561,9 @@ def main():
     torch.cuda.set_device(int(args.device.split(":")[1]) if ":" in args.device else 0)
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, CUDA {torch.version.cuda}")
     rows = []
-    for kernel, dtype, sizes in our_problems(args.bench):
-        label = f"{kernel} {dtype} " + " ".join(f"{k}={v}" for k, v in sizes.items())
-        if re.search(args.only, label):
-            rows.append(compare_one(args, kernel, dtype, sizes))
-            print_row(rows[-1])
+    for problem in chosen_problems(args):
+        rows.append(compare_one(args, *problem))
+        print_row(rows[-1])
     os.makedirs(args.out, exist_ok=True)
     with open(os.path.join(args.out, "compare.json"), "w") as f:
         json.dump({"gpu": torch.cuda.get_device_name(), "torch": torch.__version__, "rows": rows}, f, indent=1)
