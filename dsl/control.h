@@ -67,8 +67,9 @@ class Range {
   LoopOptions options_;
   SrcLoc loc_;
 };
-/// for (auto i : range(low, high, step)): i = low, low + step, ... below high. The step must be positive; where one that
-/// is known only when the kernel runs is not, the loop has no iteration, and on hosts the launch fails and names it.
+/// for (auto i : range(low, high, step)): i = low, low + step, ... below high; with a negative constant, down to those
+/// above high. A step that is known only when the kernel runs must be positive: where it is not, the loop has no
+/// iteration, and on hosts the launch fails and names it.
 inline Range range(Expr low, Expr high, Expr step, LoopOptions o = {}) { return Range(low, high, step, o, high.loc); }
 inline Range range(Expr low, Expr high, LoopOptions o = {}) { return Range(low, high, Expr(1, high.loc), o, high.loc); }
 inline Range range(Expr high, LoopOptions o = {}) {

@@ -169,14 +169,15 @@ class MeetTogetherPass : public PassWrapper<MeetTogetherPass, OperationPass<func
       const bool isRepeated = isa<LoopLikeOpInterface, WorkLoopOp>(block->getParentOp());
       if (isRepeated && llvm::count_if(*block, [](Operation& op) { return isMeeting(&op); }) <= 2) continue;
       Groups open;
-      llvm::DenseSet<Value> taken;
+      llvm::DenseSet<std::pair<Value, int>> put;
       int at = 0;
       for (Operation& op : llvm::make_early_inc_range(*block)) {
         ++at;
         if (endsGroups(&op)) open.close(groups);
         if (!isMeeting(&op)) continue;
-        // Takes from one tile share what the first of them puts.
-        if (auto take = dyn_cast<TakeOp>(op); take && !taken.insert(take.getSource()).second) continue;
+        // Takes from one tile share what the first of them puts, and so do boxes.
+        if ((isa<TakeOp>(op) || op.hasAttr(kPutsWholeAttr)) && !put.insert({op.getOperand(0), int(isa<TakeOp>(op))}).second)
+          continue;
         open.add(&op, at);
       }
       open.close(groups);

@@ -2,7 +2,8 @@
 // end of the last statement (of the allocation's block) that uses it, or until the copies that it began have landed; an
 // op's scratch while the op runs. Lifetimes that do not meet may share bytes: insert_barriers runs after and keeps
 // their users apart. Small scratch gets bytes of its own as long as there is little of it: sharing would save nothing
-// and cost barriers. Takes from one small tile share what the first of them has put there.
+// and cost barriers. Takes from one small tile, and boxes of it that overlap, share what the first of them has put
+// there.
 #include <algorithm>
 
 #include "compiler/diagnostics.h"
@@ -315,7 +316,7 @@ class Placer {
     int64_t small = 0;
     std::vector<size_t> smallOnes;
     llvm::DenseMap<Region*, Operation*> own;
-    llvm::DenseMap<std::pair<Value, Block*>, size_t> takes;
+    llvm::DenseMap<std::pair<Value, Block*>, size_t> takes, extracts;  // who puts a tile for those behind
     buffers_.clear(), sharers_.clear(), meetings_.clear();
     func_.walk([](Operation* op) { op->removeAttr(kScratchFilledAttr); });
     func_.walk<WalkOrder::PreOrder>([&](Operation* op) {
@@ -338,10 +339,12 @@ class Placer {
           first = op;
           return buffers_.push_back({op, scratch->bytes, scratch->alignment, 0, order_.end(func_), -1});
         }
-        if (auto take = dyn_cast<TakeOp>(op); take && tileBytes(take.getSource().getType()) <= kMostSharedTake) {
+        auto take = dyn_cast<TakeOp>(op);
+        if (op->hasAttr(kPutsWholeAttr) || (take && tileBytes(take.getSource().getType()) <= kMostSharedTake)) {
           Operation* loop = op->hasAttr(kReadsCopyAttr) ? behindCopy(take, takes) : nullptr;
-          auto [at, isFirst] =
-              takes.try_emplace({take.getSource(), loop ? loop->getBlock() : op->getBlock()}, buffers_.size());
+          auto [at, isFirst] = (take ? takes : extracts)
+                                   .try_emplace({op->getOperand(0), loop ? loop->getBlock() : op->getBlock()},
+                                                buffers_.size());
           if (!isFirst) {
             Buffer& first = buffers_[at->second];
             first.end = std::max(first.end, order_.end(loop ? loop : op));

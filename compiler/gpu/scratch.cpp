@@ -55,8 +55,11 @@ std::optional<Scratch> scratchOf(Operation* op) {
       .Case<TransOp>(
           [](auto o) { return fromMove(planMove(o), "transposition of " + tileText(o.getSource().getType())); })
       .Case<ReshapeOp>([](auto o) { return fromMove(planMove(o), "reshape of " + tileText(o.getSource().getType())); })
-      .Case<ExtractOp>(
-          [](auto o) { return fromMove(planMove(o), "extract from " + tileText(o.getSource().getType())); })
+      .Case<ExtractOp>([](ExtractOp o) {
+        Move move = planMove(o);
+        if (o->hasAttr(kPutsWholeAttr) && move.kind == Move::linear) move.bytes = tileBytes(o.getSource().getType());
+        return fromMove(move, "extract from " + tileText(o.getSource().getType()));
+      })
       .Case<CatOp>([](CatOp o) -> std::optional<Scratch> {
         CatMove move = planMove(o);
         if (move.isRename) return std::nullopt;

@@ -9,7 +9,9 @@
 namespace tile::ir {
 
 inline constexpr const char* kScratchAttr = "tile.scratch";  ///< i32 byte offset
-/// On a take whose scratch an earlier take of the same tile has filled: it only reads.
+/// On an extract whose box overlaps those of others of the same tile: the whole tile is put, once for all of them.
+inline constexpr const char* kPutsWholeAttr = "tile.puts_whole";
+/// On a take whose scratch an earlier take of the same tile has filled: it only reads. So do extracts that put the whole.
 inline constexpr const char* kScratchFilledAttr = "tile.scratch_filled";
 
 /// A tile this large (bytes, with gaps) waits in shared memory for the next take from it.

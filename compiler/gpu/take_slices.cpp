@@ -3,6 +3,8 @@
 //         its own, into which every thread writes under a condition what it has of the line, maybe nothing.
 // After:  takes, which share what they read (place_buffers.cpp), side by side where that is not many registers: what is
 //         computed from them may then meet at one barrier.
+// Boxes of one tile that overlap (the windows of a stencil or filter), too, read one copy of the whole tile, instead of
+// copies of each.
 // And of a tile that a loop looks up and does not make (a table), one copy is made in front of the loop: the lookups
 // read it, and nobody waits for anybody in there.
 #include "compiler/dialect/tiles.h"
@@ -58,6 +60,21 @@ void takeSlices(Block& block) {
   }
 }
 
+/// Boxes that overlap: what they put apart would be more than the tile.
+void shareBoxes(Block& block) {
+  llvm::MapVector<Value, SmallVector<ExtractOp>> boxes;
+  for (auto extract : block.getOps<ExtractOp>())
+    if (!isa<PtrType>(extract.getType().getElementType()) && planMove(extract).kind == Move::linear)
+      boxes[extract.getSource()].push_back(extract);
+  for (auto& [tile, extracts] : boxes) {
+    const RankedTensorType whole = tileType(tile);
+    int64_t elements = 0;
+    for (ExtractOp extract : extracts) elements += extract.getType().getNumElements();
+    if (tileBytes(whole) > kMostSharedTake || elements <= whole.getNumElements()) continue;
+    for (ExtractOp extract : extracts) extract->setAttr(kPutsWholeAttr, UnitAttr::get(extract.getContext()));
+  }
+}
+
 /// Takes in loops of what is made in front of them.
 void copyInFront(func::FuncOp func) {
   constexpr int64_t kMostBytes = 32 << 10, kLargest = kMostSharedTake - kMostSharedTake / 33;  // without gaps
@@ -101,7 +118,10 @@ class TakeSlicesPass : public PassWrapper<TakeSlicesPass, OperationPass<func::Fu
     registry.insert<TileDialect, arith::ArithDialect>();
   }
   void runOnOperation() override {
-    getOperation().walk([](Block* block) { takeSlices(*block); });
+    getOperation().walk([](Block* block) {
+      takeSlices(*block);
+      shareBoxes(*block);
+    });
     copyInFront(getOperation());
   }
 };

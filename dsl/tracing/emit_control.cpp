@@ -79,8 +79,9 @@ Value open_for(const Operand& low, const Operand& high, const Operand& step, Loo
   ok &= loop_bound(*t, low, "start", d, as_u32);
   ok &= loop_bound(*t, high, "end", d, as_u32);
   ok &= loop_bound(*t, step, "step", d, as_u32);
-  if (step.kind == Operand::integer && step.i <= 0) {
-    t->error("the step of a range must be positive, found " + std::to_string(step.i), step.loc);
+  const bool down = step.kind == Operand::integer && step.i < 0;
+  if (step.kind == Operand::integer && step.i == 0) {
+    t->error("the step of a range must not be 0", step.loc);
     ok = false;
   }
   constexpr int kMost = 1024;  // more is a mistake, and code without end
@@ -94,6 +95,14 @@ Value open_for(const Operand& low, const Operand& high, const Operand& step, Loo
   if (ok)
     bounds[0] = bound_value(*t, low, d), bounds[1] = bound_value(*t, high, d), bounds[2] = bound_value(*t, step, d);
   ok &= !t->is_bad({bounds[0]}) && !t->is_bad({bounds[1]}) && !t->is_bad({bounds[2]});
+  mlir::Value first;  // of a loop that counts down: how far it is from there is what counts up
+  if (ok && down) {
+    first = t->info({bounds[0]}).value;
+    auto far = arith::SubIOp::create(t->at_end(), t->location(loc), first, t->info({bounds[1]}).value);
+    Operand zero, width = step;
+    zero.kind = Operand::integer, zero.loc = loc, width.i = -step.i;
+    bounds[0] = bound_value(*t, zero, d), bounds[1] = t->add(far, d, loc).id, bounds[2] = bound_value(*t, width, d);
+  }
   auto* block = new Block;
   mlir::Value counter = block->addArgument(ir_element_type(t->context(), d), t->location(loc));
   Frame& f = t->push(FrameKind::for_loop, block, loc);
@@ -101,6 +110,7 @@ Value open_for(const Operand& low, const Operand& high, const Operand& step, Loo
   f.low = bounds[0], f.high = bounds[1], f.step = bounds[2];
   f.hints = hints;
   handle = f.handle;
+  if (first) counter = arith::SubIOp::create(t->at_end(), t->location(loc), first, counter);
   const Value v = t->add(counter, d, loc);
   return as_u32 ? convert_value(*t, v, DType::u32, loc) : v;
 }

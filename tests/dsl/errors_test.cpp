@@ -428,7 +428,7 @@ TEST(Errors, Ranges) {
   EXPECT_TILE_ERROR(__LINE__, "found f32; convert with cast(x, i32)", [](F32 x) { for (auto i : range(x)) (void)i; });
   EXPECT_TILE_ERROR(__LINE__, "found tile<1xi32>; take its element with to_scalar(x)", [] { for (auto i : range(max(arange(0, 4), axis(0)))) (void)i; });
   EXPECT_TILE_ERROR(__LINE__, "the end of a range must be an integer scalar", [] { for (auto i : range(0.5)) (void)i; });
-  EXPECT_TILE_ERROR(__LINE__, "the step of a range must be positive, found 0", [](I32 n) { for (auto i : range(0, n, 0)) (void)i; });
+  EXPECT_TILE_ERROR(__LINE__, "the step of a range must not be 0", [](I32 n) { for (auto i : range(0, n, 0)) (void)i; });
   EXPECT_TILE_ERROR(__LINE__, "the start of a range must be an integer scalar (up to i64 or u32), found tile<4xi32>", [](I32 n) { for (auto i : range(arange(0, 4), n)) (void)i; });
   EXPECT_TILE_ERROR(__LINE__, "stages and unroll of a range are 0 (the compiler chooses) to 1024, found -1 and 0", [](I32 n) { for (auto i : range(0, n, 1, {.stages = -1})) (void)i; });
   EXPECT_TILE_ERROR(__LINE__, "stages and unroll of a range are 0 (the compiler chooses) to 1024, found 0 and 1025", [](I32 n) { for (auto i : range(0, n, 1, {.unroll = 1025})) (void)i; });

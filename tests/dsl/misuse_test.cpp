@@ -222,6 +222,28 @@ TEST_F(Misuse, StepsOfZero) {
   EXPECT_EQ(count[0], 4);
 }
 
+// Constants below 0 count down, ends excluded, as in Python: values of the launch, wide and unsigned ones, early exits.
+TEST_F(Misuse, StepsBackwards) {
+  auto digits = kernel("steps_backwards", [](Ptr<int64_t> p, I32 n, U32 u, I64 wide) {
+    auto all = [&](int at, const auto& loop, const Tile& most) {
+      Tile seen = cast(full({}, 0, i32), i64), count = full({}, 0, i32);
+      for (auto i : loop) {
+        break_if(count == most);
+        seen = seen * 10 + cast(i, i64), count += 1;
+      }
+      store(p + at, seen);
+    };
+    all(0, range(n - 1, -1, -1), 9 + n * 0);
+    all(1, range(n, 0, -2, {.unroll = 2}), 9 + n * 0);
+    all(2, range(u, 1, -3), 9 + n * 0);
+    all(3, range(wide, -5, -4), 2 + n * 0);
+    all(4, range(0, n, -1), 9 + n * 0);
+  });
+  std::vector<int64_t> seen(5, -1);
+  ASSERT_TRUE(digits.try_launch(stream, {}, Grid{1}, seen.data(), 6, 8u, int64_t{9}));
+  EXPECT_EQ(seen, (std::vector<int64_t>{543210, 642, 852, 95, 0}));
+}
+
 namespace {
 
 /// The message a call throws.

@@ -190,3 +190,22 @@ func.func @chosen_bytes(%x: !tile.view<2xi8> {tile.align = 16 : i32, tile.unit_s
   tile.store %chosen, %y[%i, %i : i32, i32] : tensor<32x64xi8>, !tile.view<2xi8>
   return
 }
+
+// -----
+// What is looked up is rounded two by two, too, in a way that stays together.
+// CHECK: entry looked_up(
+// CHECK-NOT: cvt.rn.f16.f32
+// CHECK: cvt.rn.f16x2.f32
+// CHECK-NOT: cvt.rn.f16.f32
+// CHECK: ret;
+// SM80: entry looked_up(
+// SM80: ret;
+func.func @looked_up(%x: !tile.view<1xf32> {tile.align = 16 : i32, tile.unit_stride = 0 : i32, tile.dim_multiple_of = array<i32: 32>}, %i: !tile.view<1xi32> {tile.align = 16 : i32, tile.unit_stride = 0 : i32, tile.dim_multiple_of = array<i32: 32>}, %y: !tile.view<1xf16> {tile.align = 16 : i32, tile.unit_stride = 0 : i32, tile.dim_multiple_of = array<i32: 32>}) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %at = tile.load %i[%c0 : i32] : !tile.view<1xi32> -> tensor<512xi32>
+  %v = tile.load %x[%c0 : i32] : !tile.view<1xf32> -> tensor<512xf32>
+  %n = arith.truncf %v : tensor<512xf32> to tensor<512xf16>
+  %t = tile.take %n, %at axis 0 : tensor<512xf16>, tensor<512xi32> -> tensor<512xf16>
+  tile.store %t, %y[%c0 : i32] : tensor<512xf16>, !tile.view<1xf16>
+  return
+}

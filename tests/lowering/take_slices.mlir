@@ -46,6 +46,41 @@ func.func @registers(%x: !tile.view<2xf32>, %y: !tile.view<2xf32>) attributes {t
 
 // -----
 
+// Boxes that overlap (windows of a filter) share one copy of the tile; halves of a tile put each what they have.
+// CHECK-LABEL: func.func @windows
+// CHECK: %[[W:.*]] = tile.load
+// CHECK: tile.extract %[[W]] [0, 1] {tile.puts_whole, tile.scratch = [[B:[0-9]+]] : i32} :
+// CHECK-NOT: tile.barrier
+// CHECK: tile.extract %[[W]] [0, 2] {tile.puts_whole, tile.scratch = [[B]] : i32, tile.scratch_filled} :
+// CHECK-NOT: tile.barrier
+// CHECK: tile.extract %[[W]] [0, 3] {tile.puts_whole, tile.scratch = [[B]] : i32, tile.scratch_filled} :
+// CHECK: return
+// CHECK-LABEL: func.func @halves
+// CHECK-NOT: tile.puts_whole
+// CHECK: return
+func.func @windows(%x: !tile.view<2xf32>, %y: !tile.view<2xf32>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %a = tile.load %x[%c0, %c0 : i32, i32] : !tile.view<2xf32> -> tensor<16x64xf32>
+  %0 = tile.extract %a [0, 1] : tensor<16x64xf32> -> tensor<16x60xf32>
+  %1 = tile.extract %a [0, 2] : tensor<16x64xf32> -> tensor<16x60xf32>
+  %2 = tile.extract %a [0, 3] : tensor<16x64xf32> -> tensor<16x60xf32>
+  %s = arith.addf %0, %1 : tensor<16x60xf32>
+  %d = arith.mulf %s, %2 : tensor<16x60xf32>
+  tile.store %d, %y[%c0, %c0 : i32, i32] : tensor<16x60xf32>, !tile.view<2xf32>
+  return
+}
+func.func @halves(%x: !tile.view<2xf32>, %y: !tile.view<2xf32>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %a = tile.load %x[%c0, %c0 : i32, i32] : !tile.view<2xf32> -> tensor<16x64xf32>
+  %0 = tile.extract %a [0, 0] : tensor<16x64xf32> -> tensor<16x32xf32>
+  %1 = tile.extract %a [0, 32] : tensor<16x64xf32> -> tensor<16x32xf32>
+  %s = arith.addf %0, %1 : tensor<16x32xf32>
+  tile.store %s, %y[%c0, %c0 : i32, i32] : tensor<16x32xf32>, !tile.view<2xf32>
+  return
+}
+
+// -----
+
 // A table that a loop looks up is copied once, in front of it.
 // CHECK-LABEL: func.func @table
 // CHECK: %[[T:.*]] = tile.load

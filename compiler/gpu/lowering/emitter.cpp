@@ -324,8 +324,19 @@ static bool roundsToHalves(Operation* op) {
   if (!isa<arith::TruncFOp>(op) || !getElementTypeOrSelf(op->getOperand(0).getType()).isF32()) return false;
   const Type element = getElementTypeOrSelf(op->getResult(0).getType());
   return (element.isF16() || element.isBF16()) && llvm::any_of(op->getUsers(), [](Operation* user) {
-           return user->hasTrait<OpTrait::Elementwise>() && user->getDialect()->getNamespace() == "arith";
+           return isa<TakeOp>(user) ||
+                  (user->hasTrait<OpTrait::Elementwise>() && user->getDialect()->getNamespace() == "arith");
          });
+}
+
+/// What is looked up may be put into shared memory element by element, and LLVM would round it so: ptxas may move one of
+/// the conversions over the wait for the product that makes its operand, and then waits for all products (C7517).
+static bool isTaken(Operation* op) {
+  return llvm::any_of(op->getUsers(), [](Operation* user) { return isa<TakeOp>(user); });
+}
+static llvm::Value* roundPair(llvm::IRBuilderBase& b, llvm::Value* low, llvm::Value* high, llvm::Type* to) {
+  return b.CreateIntrinsic(
+      to->isHalfTy() ? llvm::Intrinsic::nvvm_ff2f16x2_rn : llvm::Intrinsic::nvvm_ff2bf16x2_rn, {high, low});
 }
 
 llvm::Value* Emitter::elementwise(Operation* op, llvm::ArrayRef<llvm::Value*> args) {
@@ -379,7 +390,8 @@ LogicalResult Emitter::emitElementwiseOp(Operation* op) {
     }
     if (hasNext && roundsToHalves(op)) {
       llvm::ArrayRef<llvm::Value*> held = regs(op->getOperand(0));
-      llvm::Value* pair = emitElementwise(b, op, packPair(held[reg], held[reg + 1]), *math_)[0];
+      llvm::Value* pair = isTaken(op) ? roundPair(b, held[reg], held[reg + 1], elementType(op->getResult(0)))
+                                      : emitElementwise(b, op, packPair(held[reg], held[reg + 1]), *math_)[0];
       for (uint64_t i = 0; i < 2; ++i) results[0].push_back(b.CreateExtractElement(pair, i));
       ++reg;
       continue;

@@ -65,7 +65,8 @@ Regs exchangeInBoxes(Emitter& e, llvm::Value* base, llvm::ArrayRef<llvm::Value*>
 
 layout::Coord coordOf(llvm::ArrayRef<int32_t> offsets) { return {offsets.begin(), offsets.end()}; }
 
-// Renames or exchanges as planned; a linear move goes through a row-major buffer of the result's shape.
+// Renames or exchanges as planned; a linear move goes through a row-major buffer of the result's shape, or the source's
+// where boxes share it.
 LogicalResult emitMove(Emitter& e, Operation* op, const Move& move) {
   Value source = op->getOperand(0), result = op->getResult(0);
   llvm::Type* element = e.elementType(result);
@@ -93,7 +94,10 @@ LogicalResult emitMove(Emitter& e, Operation* op, const Move& move) {
       const layout::Layout& to = e.layoutOf(result);
       llvm::Value* base = e.scratch(op);
       if (failed(fillScratch(e, op))) return failure();
-      e.define(result, loadLinear(e, base, to.shape(), to, element, zeros(to.rank())));
+      if (auto extract = dyn_cast<ExtractOp>(op); extract && op->hasAttr(kPutsWholeAttr))
+        e.define(result, loadLinear(e, base, e.layoutOf(source).shape(), to, element, coordOf(extract.getOffsets())));
+      else
+        e.define(result, loadLinear(e, base, to.shape(), to, element, zeros(to.rank())));
       break;
     }
   }
@@ -106,7 +110,7 @@ void putMove(Emitter& e, Operation* op, const Move& move) {
   const layout::Layout& from = e.layoutOf(op->getOperand(0));
   if (move.kind == Move::exchange)
     putExchange(e, e.scratch(op), values, move.from, move.to);
-  else if (auto extract = dyn_cast<ExtractOp>(op))
+  else if (auto extract = dyn_cast<ExtractOp>(op); extract && !op->hasAttr(kPutsWholeAttr))
     storeBox(e, e.scratch(op), e.layoutOf(extract.getResult()).shape(), from, values, coordOf(extract.getOffsets()));
   else
     storeLinear(e, e.scratch(op), from.shape(), from, values, zeros(from.rank()));

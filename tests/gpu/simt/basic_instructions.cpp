@@ -339,6 +339,10 @@ bool basicInstruction(const Call& c) {
     result = fp8_e4m3(toFloat(c.args[1])).bits | fp8_e4m3(toFloat(c.args[0])).bits << 8;
   else if (c.is("ff.to.e5m2x2.rn"))
     result = fp8_e5m2(toFloat(c.args[1])).bits | fp8_e5m2(toFloat(c.args[0])).bits << 8;
+  else if (c.is("ff2f16x2.rn"))
+    result = half(toFloat(c.args[1])).bits | uint32_t{half(toFloat(c.args[0])).bits} << 16;
+  else if (c.is("ff2bf16x2.rn"))
+    result = bfloat16(toFloat(c.args[1])).bits | uint32_t{bfloat16(toFloat(c.args[0])).bits} << 16;
   else if (c.is("e4m3x2.to.f16x2.rn") || c.is("e5m2x2.to.f16x2.rn"))
     result = fp8PairToHalves(c.is("e4m3") ? Operand::e4m3 : Operand::e5m2, c.args[0]);
   else if (c.is("f2tf32.rna"))
