@@ -10,7 +10,7 @@
 //                         dG_t = sum over rows >= t of (q dQ - k dK) + what goes through the state behind the chunk
 // Every result is written by one program: no atomics, the same bits every time.
 #pragma once
-#include "parts/gla_chunks.h"
+#include "parts/gla_state.h"
 
 namespace tile::kernels {
 
@@ -81,40 +81,24 @@ void gla_fused_values_program(const GlaChunkConfig& c, Tensor<const T, 4> Q, Ten
   auto q_rows = at.rows(Q), k_rows = at.rows(K), do_rows = at.rows(DO);
   auto g_rows = at.rows(G);
   auto dv_rows = at.rows(DV);
-  const bool turned = detail::gla_is_turned(c);
-  Tile state = c.initial_state ? START.load({state_index, at.head, 0, v0}, {c.BK, c.BV}) : zeros({c.BK, c.BV}, f32);
-  if (turned) state = trans(state);
+  detail::GlaState<T> state(
+      c, c.initial_state ? START.load({state_index, at.head, 0, v0}, {c.BK, c.BV}) : zeros({c.BK, c.BV}, f32), true);
   for (auto i : range(first, last, 1, {.stages = c.stages})) {
     auto chunk = first + last - 1 - i, t0 = chunk * c.BT, number = at.first_chunk + chunk;
     auto g = g_rows.load({at.batch, at.head, t0, 0}, {c.BT, c.BK});
     auto q = q_rows.load({at.batch, at.head, t0, 0}, {c.BT, c.BK});
     auto k = k_rows.load({at.batch, at.head, t0, 0}, {c.BT, c.BK});
     auto d_o = do_rows.load({at.batch, at.head, t0, v0}, {c.BT, c.BV});
-    Tile behind;
-    if (!turned) STATES.store({number, at.head, 0, v0}, behind = cast(state, dtype_of<T>()));
-    detail::GlaChunk<T> x(q, k, g, c.BT, c.BK, c.warps);
-    auto levels = x.levels();
-    auto q_g = x.queries(scale), k_g = x.keys();
-    for (auto _ : when(v0 == 0)) DECAY.store({number, at.head, 0}, x.decay());
-    const auto products = x.products(levels);
-    if (turned) {
-      behind = cast(state, dtype_of<T>());
-      STATES.store({number, at.head, 0, v0}, trans(behind));
-      Tile dv = dot(behind, trans(k_g));
-      auto a = x.scores(x.near(), x.far(products), c.BT, scale);
-      state = dot(trans(d_o), q_g, state * trans(x.decay().col()));
-      dv = dot(trans(d_o), a, dv);
-      dv_rows.store({at.batch, at.head, t0, v0}, trans(cast(dv, dtype_of<T>())));
-    } else {
-      // The scores come last: the products with the state run while they are put together.
-      auto decayed = state * x.decay().col();
-      Tile dv = dot(k_g, behind);
-      state = dot(trans(q_g), d_o, decayed);
-      dv = dot(trans(x.scores(x.near(), x.far(products), c.BT, scale)), d_o, dv);
-      dv_rows.store({at.batch, at.head, t0, v0}, cast(dv, dtype_of<T>()));
-    }
+    state.settle();
+    STATES.store({number, at.head, 0, v0}, cast(state.value(), dtype_of<T>()));
+    const Tile dv = cast(state.step(q, k, g, d_o, scale), dtype_of<T>());
+    for (auto _ : when(v0 == 0)) DECAY.store({number, at.head, 0}, state.decay);
+    dv_rows.store({at.batch, at.head, t0, v0}, detail::gla_is_turned(c) ? trans(dv) : dv);
   }
-  if (c.final_state) END.store({state_index, at.head, 0, v0}, turned ? trans(state) : state);
+  if (c.final_state) {
+    state.settle();
+    END.store({state_index, at.head, 0, v0}, state.value());
+  }
 }
 
 /// DQ, DK [B, H, L, K] and DG f32 of the same shape. S and R are [C, H, K, V], DECAY [C, H, K]. With one_v DA is made
