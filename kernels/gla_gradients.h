@@ -90,7 +90,8 @@ void gla_fused_values_program(const GlaChunkConfig& c, Tensor<const T, 4> Q, Ten
     auto k = k_rows.load({at.batch, at.head, t0, 0}, {c.BT, c.BK});
     auto d_o = do_rows.load({at.batch, at.head, t0, v0}, {c.BT, c.BV});
     state.settle();
-    STATES.store({number, at.head, 0, v0}, cast(state.value(), dtype_of<T>()));
+    const Tile behind = cast(state.held, dtype_of<T>());
+    STATES.store({number, at.head, 0, v0}, detail::gla_is_turned(c) ? trans(behind) : behind);
     const Tile dv = cast(state.step(q, k, g, d_o, scale), dtype_of<T>());
     for (auto _ : when(v0 == 0)) DECAY.store({number, at.head, 0}, state.decay);
     dv_rows.store({at.batch, at.head, t0, v0}, detail::gla_is_turned(c) ? trans(dv) : dv);
