@@ -5,6 +5,43 @@
 
 namespace tile::kernels::detail {
 
+/// Decays of a chunk as powers of 2, where they can be inverted.
+class GlaChunkDecays {
+  static constexpr int kRows = GlaDecays::kRows;
+
+ public:
+  static constexpr float kMost = 96;  ///< log2 of decays that are inverted: f32 and bf16 have 126
+
+  /// `reverse`: from behind a row to the chunk's end, else from its start through the row.
+  GlaChunkDecays(const Tile& g, int rows, int channels, bool reverse)
+      : blocks_(rows / kRows), channels_(channels), reverse_(reverse), gates_(reshape(g, {blocks_, kRows, channels})) {
+    const Tile sums = reshape(sum(gates_, axis(1)), {blocks_, channels}) * kLog2E;
+    // Here warps meet: all learn the gates of all blocks.
+    const Tile block = reshape(arange(0, blocks_), {blocks_, 1, 1});
+    Tile all = zeros({1, 1, channels}, f32);
+    for (int n = 0; n < blocks_; ++n) {
+      const int at = reverse ? blocks_ - 1 - n : n;
+      before_ = n == 0 ? all : Tile(where(block == at, all, before_));
+      all += reshape(extract(sums, {at, 0}, {1, channels}), {1, 1, channels});
+    }
+    chunk_ = reshape(all, {channels});
+    least = min(sums) * static_cast<float>(blocks_);
+  }
+  Tile least;  ///< no decay of the chunk is less than 2^this
+  Tile is_mild() const { return least >= -kMost; }
+  const Tile& chunk() const { return chunk_; }  ///< that of all rows, [channels]
+  /// Those of the rows, and by `more`, [channels]; [rows / kRows, kRows, channels].
+  Tile within(const Tile& more) const {
+    const Tile scanned = cumsum(gates_, axis(1), {.reverse = reverse_});
+    return fma(reverse_ ? Tile(scanned - gates_) : scanned, Tile(kLog2E), before_ + reshape(more, {1, 1, channels_}));
+  }
+
+ private:
+  int blocks_, channels_;
+  bool reverse_;
+  Tile gates_, before_, chunk_;
+};
+
 /// S [K, V] (turned: [V, K]) walks forward: a chunk's rows get q_t S decayed to t, and the scores times v; S gets
 /// k_u v_u^T decayed to the chunk's end. In reverse, from the last chunk to the first, keys and queries change places.
 ///
@@ -15,8 +52,6 @@ namespace tile::kernels::detail {
 /// (GlaChunk) do its work, which never invert. For types with the exponents of f32.
 template <class T>
 class GlaState {
-  static constexpr int kRows = GlaDecays::kRows;
-  static constexpr float kMost = 96;  ///< log2 of decays that are inverted
 
  public:
   Tile held;   ///< what walks
@@ -25,7 +60,6 @@ class GlaState {
   GlaState(const GlaChunkConfig& c, const Tile& start, bool reverse)
       : held(gla_is_turned(c) ? trans(start) : start),
         c_(c),
-        blocks_(c.BT / kRows),
         turned_(gla_is_turned(c)),
         reverse_(reverse),
         pending_(zeros({c.BK}, f32)),
@@ -49,33 +83,21 @@ class GlaState {
       by_levels(q, k, g, v, scale, rows);
       return rows;
     }
-    const Tile gates = reshape(g, {blocks_, kRows, c_.BK});
-    const Tile sums = reshape(sum(gates, axis(1)), {blocks_, c_.BK}) * kLog2E;
-    // Here warps meet: all learn the gates of all blocks.
-    const Tile block = reshape(arange(0, blocks_), {blocks_, 1, 1});
-    Tile before, all = zeros({1, 1, c_.BK}, f32);
-    for (int n = 0; n < blocks_; ++n) {
-      const int at = reverse_ ? blocks_ - 1 - n : n;
-      before = n == 0 ? all : Tile(where(block == at, all, before));
-      all += reshape(extract(sums, {at, 0}, {1, c_.BK}), {1, 1, c_.BK});
-    }
-    const Tile least = min(sums) * static_cast<float>(blocks_);
-    const Tile mild = least >= -kMost;
-    if_(mild & (since_ + least < -kMost), [&] { settle(); });
+    const GlaChunkDecays decays(g, c_.BT, c_.BK, reverse_);
+    const Tile mild = decays.is_mild();
+    if_(mild & (since_ + decays.least < -decays.kMost), [&] { settle(); });
     if_(
         mild,
         [&] {
-          const Tile scanned = cumsum(gates, axis(1), {.reverse = reverse_});
-          const Tile decays = fma(reverse_ ? Tile(scanned - gates) : scanned, Tile(kLog2E),
-                                  before + reshape(pending_, {1, 1, c_.BK}));
-          auto times = [&](const Tile& x, const Tile& power, bool scaled) {
-            const Tile y = reshape(exp2(power), {c_.BT, c_.BK}) * cast(x, f32);
+          const Tile power = decays.within(pending_);
+          auto times = [&](const Tile& x, const Tile& by, bool scaled) {
+            const Tile y = reshape(exp2(by), {c_.BT, c_.BK}) * cast(x, f32);
             return cast(scaled ? Tile(y * scale) : y, dtype_of<T>());
           };
-          const Tile meets = times(reverse_ ? k : q, decays, !reverse_);
-          const Tile comes = times(reverse_ ? q : k, -decays, reverse_);
-          pending_ += reshape(all, {c_.BK}), since_ += least;
-          decay = exp2(reshape(all, {c_.BK}));
+          const Tile meets = times(reverse_ ? k : q, power, !reverse_);
+          const Tile comes = times(reverse_ ? q : k, -power, reverse_);
+          pending_ += decays.chunk(), since_ += decays.least;
+          decay = exp2(decays.chunk());
           rows = across(meets);
           auto row = arange(0, c_.BT).col(), column = arange(0, c_.BT).row();
           const Tile is_pair = reverse_ ? Tile(column >= row) : Tile(column <= row);
@@ -85,7 +107,7 @@ class GlaState {
         },
         [&] {
           // Of their own: read again under the layout of the products they would be in registers on either way.
-          const Tile one = cast(least < -kMost, f32);
+          const Tile one = cast(decays.least < -decays.kMost, f32);
           auto own = [&](const Tile& x) { return cast(cast(x, f32) * one, dtype_of<T>()); };
           by_levels(own(q), own(k), g, v, scale, rows);
         });
@@ -120,7 +142,6 @@ class GlaState {
   }
 
   const GlaChunkConfig& c_;
-  int blocks_;
   bool turned_, reverse_;
   Tile pending_;  ///< log2 of the decays that the state is held without, [K]
   Tile since_;    ///< none of them is less than this
