@@ -12,7 +12,7 @@
 //   gla_fused_states     the walk of a state alone, straight from k, v, g: states at chunk starts
 // Nothing takes a positive exponent (parts/gla_chunks.h). Rows past the end of a sequence read as 0.
 #pragma once
-#include "parts/gla_chunks.h"
+#include "parts/gla_state.h"
 
 namespace tile::kernels {
 
@@ -163,37 +163,21 @@ void gla_fused_program(const GlaChunkConfig& c, Tensor<const T, 4> Q, Tensor<con
   auto g_rows = at.rows(G);
   auto o_rows = at.rows(O);
 
-  const bool turned = detail::gla_is_turned(c);
-  Tile state = c.initial_state ? START.load({state_index, at.head, 0, v0}, {c.BK, c.BV}) : zeros({c.BK, c.BV}, f32);
-  if (turned) state = trans(state);
+  detail::GlaState<T> state(
+      c, c.initial_state ? START.load({state_index, at.head, 0, v0}, {c.BK, c.BV}) : zeros({c.BK, c.BV}, f32), false);
   for (auto chunk : range(first, last, 1, {.stages = c.stages})) {
     auto t0 = chunk * c.BT;
     auto g = g_rows.load({at.batch, at.head, t0, 0}, {c.BT, c.BK});
     auto q = q_rows.load({at.batch, at.head, t0, 0}, {c.BT, c.BK});
     auto k = k_rows.load({at.batch, at.head, t0, 0}, {c.BT, c.BK});
     auto v = v_rows.load({at.batch, at.head, t0, v0}, {c.BT, c.BV});
-    Tile before;
-    if (!turned) before = cast(state, dtype_of<T>());
-    detail::GlaChunk<T> x(q, k, g, c.BT, c.BK, c.warps);
-    auto levels = x.levels();
-    auto q_g = x.queries(scale), k_g = x.keys();
-    // What stands between the products has its place: nothing is held in registers longer than it must.
-    const auto products = x.products(levels);
-    if (turned) {
-      Tile o = dot(cast(state, dtype_of<T>()), trans(q_g));
-      auto a = x.scores(x.near(), x.far(products), c.BT, scale);
-      state = dot(trans(v), k_g, state * trans(x.decay().col()));
-      o = dot(trans(v), trans(a), o);
-      o_rows.store({at.batch, at.head, t0, v0}, trans(cast(o, dtype_of<T>())));
-    } else {
-      auto far = x.far(products);
-      Tile o = dot(q_g, before);
-      state = dot(trans(k_g), v, state * x.decay().col());
-      o = dot(x.scores(x.near(), far, c.BT, scale), v, o);
-      o_rows.store({at.batch, at.head, t0, v0}, cast(o, dtype_of<T>()));
-    }
+    const Tile o = cast(state.step(q, k, g, v, scale), dtype_of<T>());
+    o_rows.store({at.batch, at.head, t0, v0}, detail::gla_is_turned(c) ? trans(o) : o);
   }
-  if (c.final_state) END.store({state_index, at.head, 0, v0}, turned ? trans(state) : state);
+  if (c.final_state) {
+    state.settle();
+    END.store({state_index, at.head, 0, v0}, state.value());
+  }
 }
 
 /// The walk of a state straight from k, v, g; START and STATES as in gla_state_pass. Grid {sequences * H * ceil(K / BK)

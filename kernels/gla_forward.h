@@ -243,6 +243,7 @@ inline std::optional<GlaPlan> gla_fused_plan(DType dtype, const GlaSizes& s, con
   p.output.stages = 1;  // operands are in registers long before the next chunk's are wanted
   p.output.BK = whole_k, p.output.BV = round_up(s.v, s.v > 32 ? 64 : 16);
   p.output.warps = whole_k * p.output.BV > 64 * 64 ? 8 : 4;
+  p.output.mild = dtype == DType::bf16;
   p.output = tuned("gla_fused", machine.model, gla_tuning_key(dtype, s), p.output);
   p.pass = detail::gla_effects_config(dtype, s, machine), p.scan = detail::gla_scan_config(p.prepare, machine);
   p.output.segment = p.pass.segment = detail::gla_segment(s.sequences * s.heads, cdiv(s.longest, int64_t{p.output.BT}),

@@ -203,12 +203,33 @@ int64_t registersInside(Operation* op, int64_t threads) {
   return 0;
 }
 
-/// The result of an asynchronous product, also of the last iteration of a loop.
+/// The result of an asynchronous product, or elementwise work on one, wherever loops and branches hand it on.
 bool isAccumulated(Value value) {
-  while (auto loop = value.getDefiningOp<scf::ForOp>())
-    value = loop.getYieldedValues()[cast<OpResult>(value).getResultNumber()];
-  auto product = value.getDefiningOp<MmaOp>();
-  return product && isWgmma(product.getEngine());
+  SmallVector<Value> pending{value};
+  llvm::DenseSet<Value> seen;
+  while (!pending.empty()) {
+    Value at = pending.pop_back_val();
+    if (!seen.insert(at).second) continue;
+    if (auto arg = dyn_cast<BlockArgument>(at)) {
+      auto loop = dyn_cast<scf::ForOp>(arg.getOwner()->getParentOp());
+      if (loop && arg != loop.getInductionVar()) pending.push_back(loop.getTiedLoopYieldedValue(arg)->get());
+      continue;
+    }
+    Operation* op = at.getDefiningOp();
+    if (auto loop = dyn_cast<scf::ForOp>(op)) {
+      pending.push_back(loop.getYieldedValues()[cast<OpResult>(at).getResultNumber()]);
+    } else if (auto branch = dyn_cast<scf::IfOp>(op)) {
+      const unsigned number = cast<OpResult>(at).getResultNumber();
+      pending.push_back(branch.elseYield().getOperand(number));
+      pending.push_back(branch.thenYield().getOperand(number));
+    } else if (auto product = dyn_cast<MmaOp>(op)) {
+      if (isWgmma(product.getEngine())) return true;
+    } else if (isElementwise(op)) {
+      for (Value operand : op->getOperands())
+        if (operand.getType() == at.getType() || isa<arith::TruncFOp>(op)) pending.push_back(operand);
+    }
+  }
+  return false;
 }
 
 /// What warps tell each other where rows of a tile are scanned in runs that threads hold (LayoutPlan::placeRunsOfRows):

@@ -132,7 +132,7 @@ class Specializer {
       }
       return stages;
     };
-    return with.roles.programs >= without.roles.programs && with.alternating.size() >= without.alternating.size() &&
+    return with.roles.programs >= without.roles.programs &&
            stagesOfOthers(with) >= stagesOfOthers(without);
   }
 

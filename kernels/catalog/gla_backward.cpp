@@ -164,6 +164,8 @@ void add_problems(CatalogRow& row) {
   // Walks in segments, the last one short or the only one; decays that end in the segment.
   for (int64_t state : {0, 1, 2, 3})
     edge("bf16", {{"H", 2}, {"L", 330}, {"K", 64}, {"V", 128}, {"segment", 2}, {"state", state}});
+  for (int64_t strength : {6, 13, 20})
+    edge("bf16", {{"H", 1}, {"L", 330}, {"K", 128}, {"V", 96}, {"segment", 4}, {"state", 3}, {"strength", strength}});
   edge("f16", {{"B", 2}, {"H", 1}, {"L", 200}, {"K", 40}, {"V", 48}, {"segment", 1}, {"gate", 1}, {"strength", 20}});
   edge("f16", {{"H", 1}, {"L", 100}, {"K", 32}, {"V", 16}, {"segment", 4}, {"state", 3}, {"layout", 1}});
 }

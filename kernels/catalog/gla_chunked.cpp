@@ -320,6 +320,13 @@ CatalogRow gla_fused_row() {
     row.problems.push_back({d, {{"H", 2}, {"L", 200}, {"K", 128}, {"V", 128}, {"state", 1}}, Purpose::edge});
     row.problems.push_back({d, {{"H", 1}, {"L", 150}, {"K", 40}, {"V", 72}, {"segment", 2}}, Purpose::edge});
   }
+  // Decays that are taken every other chunk; of some chunks that levels take; of all. Of one warpgroup and of two.
+  for (int64_t strength : {6, 13, 20})
+    for (int64_t channels : {64, 128})
+      row.problems.push_back(
+          {"bf16",
+           {{"H", 1}, {"L", 500}, {"K", channels}, {"V", channels}, {"state", 1}, {"strength", strength}},
+           Purpose::edge});
   return row;
 }
 CatalogRow gla_segment_effects_row() {

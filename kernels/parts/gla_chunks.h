@@ -25,6 +25,7 @@ struct GlaChunkConfig {
   int warps = 4;
   bool roles = false;  ///< blocks of K come by a producer of their own, which runs ahead from chunk to chunk
   int programs = 0;    ///< that a multiprocessor shall run at a time, 0: no matter
+  bool mild = false;   ///< chunks whose decays can be inverted take one product (parts/gla_state.h)
 };
 
 namespace detail {
