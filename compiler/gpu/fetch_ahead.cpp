@@ -3,7 +3,7 @@
 // After:  1. what an operand is computed from by elementwise work alone (weights with scales, rows with norms, 8-bit
 //            floats to be widened) is fetched into shared memory, where copies run ahead, and read back from there;
 //         2. such loads that cannot be fetched stay loads of registers, one iteration early (load_ahead.h), of gathers
-//            those of words that several rows share; so do boxes that a loop of products updates in place, stepping
+//            those of words that several elements share; so do boxes that a loop of products updates in place, stepping
 //            over whole ones (`y += a b`, block by block), and vectors gathered beside operands (factors of rows);
 //         3. a loop without products whose `tile.stages` asks for copies in flight has all its loads fetched;
 //         4. where such a loop gathers at addresses that it loads, these come an iteration early: one latency, not two;
@@ -352,8 +352,8 @@ class Fetcher {
     int64_t registers = 0, held = 0;
     for (Operation* op : candidates) {
       if (!isa<LoadOp, GatherOp>(op) || isVolatile(op)) continue;
-      // Beside products, of gathers, only words that several rows share: few addresses, few registers.
-      if (isa<GatherOp>(op) && hasProduct(loop) && rowsAlike(op, facts_) == 1) continue;
+      // Beside products, of gathers, only words that several elements share: few addresses, few registers.
+      if (isa<GatherOp>(op) && hasProduct(loop) && elementsAlike(op, facts_) == 1) continue;
       registers += registersHeld(op, warps_, facts_);
       if (registers <= kMostEarlyRegisters) loads.push_back(op);
     }
