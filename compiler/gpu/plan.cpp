@@ -366,7 +366,7 @@ class LiveTiles {
     return false;
   }
 
-  /// How many elements share what the tile holds: of words gathered for several, in this iteration or the one before.
+  /// How many rows share what the tile holds: of words gathered for several rows, in this iteration or the one before.
   int64_t sharedBy(Value value) {
     if (auto arg = dyn_cast<BlockArgument>(value))
       if (auto loop = dyn_cast<scf::ForOp>(arg.getOwner()->getParentOp()); loop && arg != loop.getInductionVar())
@@ -374,7 +374,7 @@ class LiveTiles {
     auto gather = value.getDefiningOp<GatherOp>();
     if (!gather) return 1;
     if (!facts_) facts_.emplace(func_);
-    return elementsAlike(gather, *facts_);
+    return rowsAlike(gather, *facts_);
   }
 
   /// `outside`: alive around the block while it runs.

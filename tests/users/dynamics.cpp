@@ -138,7 +138,7 @@ Register r5("spikes", [](Env& e) {
 // --- a network as a differential equation: Runge and Kutta's four stages of tanh(h A + t a) B, many steps while the
 // weights stay on chip
 struct OdeCfg {
-  int B = 64, D = 64, E = 128, warps = 8;
+  int B = 64, D = 64, E = 128, warps = 4;
 };
 auto neural_ode =
     kernel("user_neural_ode", [](const OdeCfg& c, Tensor<const half, 2> H0, Tensor<const half, 2> A, Ptr<const float> a,

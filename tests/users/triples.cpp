@@ -151,7 +151,7 @@ Register r2("tensor_attention", [](Env& e) {
 // --- which blocks matter (XAttention): sums along the antidiagonals of 8 x 8 pairs, a softmax of them by row, and what
 // of it falls into blocks of 16 x 16 of them. Queries of a group come last first: a view with a stride below zero
 struct AntidiagonalCfg {
-  int BM = 64, BN = 64, D = 128, G = 8, W = 16, warps = 4;
+  int BM = 64, BN = 128, D = 128, G = 8, W = 16, warps = 8;
 };
 auto antidiagonal =
     kernel("user_antidiagonal", [](const AntidiagonalCfg& c, Tensor<const half, 3> Q, Tensor<const half, 3> K,
