@@ -22,8 +22,8 @@
 #include "compiler/gpu/memory_roots.h"
 #include "compiler/gpu/moves.h"
 #include "compiler/gpu/tma_box.h"
+#include "compiler/gpu/unroll_loops.h"
 #include "compiler/lowering/elementwise.h"
-#include "mlir/Dialect/SCF/Utils/Utils.h"
 #include "mlir/IR/Matchers.h"
 
 namespace tile::ir {
@@ -312,7 +312,7 @@ class Fetcher {
     if (distance < 1) return false;
     loop = loadAhead(loop, loads, updates, distance);
     // Unrolled, the boxes on their way stay in their registers: a move would wait for what it moves.
-    if (loop && distance > 1) (void)loopUnrollByFactor(loop, distance);
+    if (loop && distance > 1) unrollBy(loop, distance);
     return true;
   }
 
