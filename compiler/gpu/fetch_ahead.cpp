@@ -6,8 +6,8 @@
 //            those of words that several elements share; so do boxes that a loop of products updates in place, stepping
 //            over whole ones (`y += a b`, block by block), and vectors gathered beside operands (factors of rows);
 //         3. a loop without products whose `tile.stages` asks for copies in flight has all its loads fetched;
-//         4. where such a loop gathers at addresses that it loads, or under flags that it loads (a filter's column in front
-//            of what is read of the rows that pass), these come an iteration early: one latency, not two;
+//         4. where such a loop gathers at addresses that it loads, or under flags that it loads (a filter's column in
+//            front of what is read of the rows that pass), these come an iteration early: one latency, not two;
 //         5. where such a loop writes as it goes, which the assembler moves no load across, what it reads comes as many
 //            iterations early as few registers hold: a state that walks through time would wait for every step's row.
 //            Boxes that it updates in place come as early, where it steps over whole ones, up or down.
@@ -122,8 +122,8 @@ class Fetcher {
     return loads;
   }
 
-  /// Loads of the loop's own body that say where it reads or writes elsewhere, or whether it reads there, and themselves
-  /// need no others of it.
+  /// Loads of the loop's own body that say where it reads or writes elsewhere, or whether it reads there, and
+  /// themselves need no others of it.
   static llvm::SetVector<Operation*> loadsOfAddresses(scf::ForOp loop) {
     llvm::SetVector<Operation*> all;
     for (Operation& op : *loop.getBody()) {

@@ -77,8 +77,7 @@ bool rewrite(BinaryOperator* root) {
   Value* total = nullptr;
   for (Value* other : others) total = total ? b.CreateAdd(total, other) : other;
   if (!total) total = b.getInt32(0);
-  for (auto [word, ones] : dots)
-    total = b.CreateIntrinsic(Intrinsic::nvvm_idp4a_u_u, {word, b.getInt32(ones), total});
+  for (auto [word, ones] : dots) total = b.CreateIntrinsic(Intrinsic::nvvm_idp4a_u_u, {word, b.getInt32(ones), total});
   root->replaceAllUsesWith(total);
   RecursivelyDeleteTriviallyDeadInstructions(root);
   return true;

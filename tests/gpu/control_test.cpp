@@ -42,7 +42,8 @@ TEST(Control, LoopCarriesTilesAndScalars) {
 // Asked for, and because what the loop reads comes early: ends in front of the beginning, and what remains.
 TEST(Control, LoopsOfSeveralBodiesAnIteration) {
   for (bool writes : {false, true}) {
-    SimtKernel k(kernel("%x: !tile.ptr<i32> {tile.align = 16 : i32}, %low: i32, %n: i32, %o: !tile.ptr<i32>", R"(
+    SimtKernel k(kernel("%x: !tile.ptr<i32> {tile.align = 16 : i32}, %low: i32, %n: i32, %o: !tile.ptr<i32>",
+                        R"(
   %c3 = arith.constant 3 : i32
   %i = tile.iota : tensor<256xi32>
   %zero = arith.constant dense<0> : tensor<256xi32>
@@ -53,14 +54,14 @@ TEST(Control, LoopsOfSeveralBodiesAnIteration) {
     %at = arith.addi %start, %i : tensor<256xi32>
     %v = tile.gather %x offsets %at : tensor<256xi32> : !tile.ptr<i32> -> tensor<256xi32>
     %s = arith.addi %sum, %v : tensor<256xi32>)" +
-                        std::string(writes ? R"(
+                            std::string(writes ? R"(
     %to = arith.addi %at, %width : tensor<256xi32>
     tile.scatter %s, %o offsets %to : tensor<256xi32> : tensor<256xi32>, !tile.ptr<i32>)"
-                                           : "") +
-                        R"(
+                                               : "") +
+                            R"(
     scf.yield %s : tensor<256xi32>
   })" + (writes ? "" : " {tile.unroll = 4 : i32}") +
-                        R"(
+                            R"(
   tile.scatter %r, %o offsets %i : tensor<256xi32> : tensor<256xi32>, !tile.ptr<i32>
 )"));
     for (auto [low, n] : {std::pair{0, 40}, {2, 31}, {5, 6}, {9, 0}, {40, 1}}) {

@@ -54,8 +54,8 @@ llvm::Value* chooseWord(Emitter& e, Operation* op, size_t reg) {
   if (!anyWord && !mask) return nullptr;
   auto* type = llvm::FixedVectorType::get(e.elementType(op->getResult(0)), count);
   if (!mask) return e.b.CreateBitCast(e.b.CreateSelect(flags[flags.size() > 1 ? reg : 0], words[0], words[1]), type);
-  return e.b.CreateBitCast(
-      e.b.CreateOr(e.b.CreateAnd(mask, words[0]), e.b.CreateAnd(e.b.CreateNot(mask), words[1])), type);
+  return e.b.CreateBitCast(e.b.CreateOr(e.b.CreateAnd(mask, words[0]), e.b.CreateAnd(e.b.CreateNot(mask), words[1])),
+                           type);
 }
 
 }  // namespace tile::ir
