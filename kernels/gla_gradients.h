@@ -131,24 +131,31 @@ void gla_gradient_keys_program(const GlaChunkConfig& c, Tensor<const T, 4> Q, Te
   }
   // DA is symmetric: what reaches a query of an upper half through the keys of the lower half and a key through queries
   // is one product, decayed on either side. Pairs of rows of one block of kRows are the work of one warp.
-  Tile near, diagonal;
+  auto in_blocks = reshape(da, {blocks, kRows, blocks, kRows});
+  auto is_own = reshape(arange(0, blocks), {blocks, 1, 1, 1}) == reshape(arange(0, blocks), {1, 1, blocks, 1});
+  auto near = blocks == 1 ? reshape(da, {1, kRows, kRows})
+                          : reshape(cast(sum(where(is_own, cast(in_blocks, f32), 0.f), axis(2)), dtype_of<T>()),
+                                    {blocks, kRows, kRows});
   auto near_pairs = [&](int s) { return where(reshape(detail::gla_pairs(kRows, s), {1, kRows, kRows}), near, 0.f); };
-  auto find_near = [&] {
-    auto in_blocks = reshape(da, {blocks, kRows, blocks, kRows});
-    auto is_own = reshape(arange(0, blocks), {blocks, 1, 1, 1}) == reshape(arange(0, blocks), {1, 1, blocks, 1});
-    near = blocks == 1 ? reshape(da, {1, kRows, kRows})
-                       : reshape(cast(sum(where(is_own, cast(in_blocks, f32), 0.f), axis(2)), dtype_of<T>()),
-                                 {blocks, kRows, kRows});
-    diagonal = reshape(sum(cast(near_pairs(0), f32), axis(2)), {c.BT, 1});
-  };
-  if (!c.mild) find_near();
-  auto in_blocks = [&](const Tile& x) { return reshape(x, {blocks, kRows, c.BK}); };
-  // Gradients of q and k through the scores, and all of them from those of the state, before their scale and with it;
-  // the part of those of k that came through the state behind the chunk. In blocks of rows.
-  Tile dq, dk, dk_behind;
-  auto by_levels = [&](const Tile& q, const Tile& k, const Tile& g, auto&& through_states) {
+  auto diagonal = reshape(sum(cast(near_pairs(0), f32), axis(2)), {c.BT, 1});
+
+  auto step = [&](const Tile& k0) {
+    auto q = q_rows.load({at.batch, at.head, t0, k0}, {c.BT, c.BK});
+    auto k = k_rows.load({at.batch, at.head, t0, k0}, {c.BT, c.BK});
+    auto g = g_rows.load({at.batch, at.head, t0, k0}, {c.BT, c.BK});
+    // Through the states before and behind the chunk, [BT, BK] and [BK, 1].
+    Tile dq_s, dk_s, kept;
+    auto in_both = [](const Tile& s, const Tile& r) { return sum(cast(s, f32) * cast(r, f32), axis(1)); };
+    auto state = [&](const Tensor<const T, 4>& states, const Tile& v0) {
+      return states.load({number, at.head, k0, v0}, {c.BK, c.BV});
+    };
+    if (c.one_v) {  // first: the copies of the next block's states, the largest of all, then have the most time
+      auto s = state(S, 0), r = state(R, 0);
+      kept = in_both(s, r);
+      dq_s = dot(d_o_all, trans(s)), dk_s = dot(v_all, trans(r));
+    }
     // The diagonal without decays, then pairs level by level.
-    dq = diagonal * cast(k, f32), dk = diagonal * cast(q, f32);
+    Tile dq = diagonal * cast(k, f32), dk = diagonal * cast(q, f32);
     auto decay_of_row = exp2(g * kLog2E);
     Decays decays(decay_of_row, decay_of_row, ones({c.BT, c.BK}, f32), c.BT, c.BK);
     for (int s = 1; s < kRows; s *= 2) {
@@ -161,83 +168,33 @@ void gla_gradient_keys_program(const GlaChunkConfig& c, Tensor<const T, 4> Q, Te
       dk += where(upper, 0.f, through);
     }
     decays.meet();
-    dq = in_blocks(dq), dk = in_blocks(dk);
-    auto q_blocks = in_blocks(q), k_blocks = in_blocks(k);
+    dq = decays.in_blocks(dq), dk = decays.in_blocks(dk);
+    auto q_blocks = decays.in_blocks(q), k_blocks = decays.in_blocks(k);
     for (int half = 1; half < blocks; half *= 2) {
       auto upper = decays.upper_blocks(half);
       auto weight = decays.level_of_blocks(half);
       auto x = reshape(cast(cast(where(upper, q_blocks, k_blocks), f32) * weight, dtype_of<T>()), {c.BT, c.BK});
-      auto through = in_blocks(dot(where(detail::gla_pairs(c.BT, half * kRows), da, 0.f), x)) * weight;
+      auto through = decays.in_blocks(dot(where(detail::gla_pairs(c.BT, half * kRows), da, 0.f), x)) * weight;
       dq += where(upper, through, 0.f);
       dk += where(upper, 0.f, through);
     }
-    auto [dq_s, dk_s] = through_states();
-    dk_behind = in_blocks(dk_s) * decays.to_end();
-    dq = (dq + in_blocks(dq_s) * decays.from_start()) * scale;
-    dk = dk * scale + dk_behind;
-  };
 
-  auto step = [&](const Tile& k0) {
-    auto q = q_rows.load({at.batch, at.head, t0, k0}, {c.BT, c.BK});
-    auto k = k_rows.load({at.batch, at.head, t0, k0}, {c.BT, c.BK});
-    auto g = g_rows.load({at.batch, at.head, t0, k0}, {c.BT, c.BK});
-    // Through the states before and behind the chunk, [BT, BK] and [BK, 1].
-    Tile dq_s, dk_s, kept;
-    auto in_both = [](const Tile& s, const Tile& r) { return sum(cast(s, f32) * cast(r, f32), axis(1)); };
-    auto state = [&](const Tensor<const T, 4>& states, const Tile& v0) {
-      return states.load({number, at.head, k0, v0}, {c.BK, c.BV});
-    };
-    auto through_states = [&] {
-      if (c.one_v) {
-        auto s = state(S, 0), r = state(R, 0);
-        kept = in_both(s, r);
-        dq_s = dot(d_o_all, trans(s)), dk_s = dot(v_all, trans(r));
-      } else {
-        dq_s = zeros({c.BT, c.BK}, f32), dk_s = zeros({c.BT, c.BK}, f32), kept = zeros({c.BK, 1}, f32);
-        for (auto v0 : range(0, V.dim(3), c.BV, {.stages = c.stages})) {
-          auto d_o = do_rows.load({at.batch, at.head, t0, v0}, {c.BT, c.BV});
-          auto v = v_rows.load({at.batch, at.head, t0, v0}, {c.BT, c.BV});
-          auto s = state(S, v0), r = state(R, v0);
-          dq_s = dot(d_o, trans(s), dq_s), dk_s = dot(v, trans(r), dk_s);
-          kept += in_both(s, r);
-        }
+    if (!c.one_v) {
+      dq_s = zeros({c.BT, c.BK}, f32), dk_s = zeros({c.BT, c.BK}, f32), kept = zeros({c.BK, 1}, f32);
+      for (auto v0 : range(0, V.dim(3), c.BV, {.stages = c.stages})) {
+        auto d_o = do_rows.load({at.batch, at.head, t0, v0}, {c.BT, c.BV});
+        auto v = v_rows.load({at.batch, at.head, t0, v0}, {c.BT, c.BV});
+        auto s = state(S, v0), r = state(R, v0);
+        dq_s = dot(d_o, trans(s), dq_s), dk_s = dot(v, trans(r), dk_s);
+        kept += in_both(s, r);
       }
-      return std::pair(dq_s, dk_s);
-    };
-    // With one_v first: the copies of the next block's states, the largest of all, then have the most time.
-    const bool first = c.one_v || c.mild;
-    if (first) through_states();
-    auto there = [&] { return first ? std::pair(dq_s, dk_s) : through_states(); };
-    if (!c.mild) {
-      by_levels(q, k, g, there);
-    } else {
-      dq = dk = dk_behind = zeros({blocks, kRows, c.BK}, f32);
-      detail::GlaChunkDecays decays(c.BT, c.BK);
-      decays.meet(g);
-      if_(
-          decays.is_mild(),
-          [&] {
-            const Tile power = decays.within(g, zeros({c.BK}, f32));
-            auto times = [&](const Tile& x, const Tile& weights) {
-              return cast(reshape(weights, {c.BT, c.BK}) * cast(x, f32), dtype_of<T>());
-            };
-            auto row = arange(0, c.BT).col(), column = arange(0, c.BT).row();
-            const Tile decayed = exp2(power), inverse = exp2(-power);
-            const Tile q_g = times(q, decayed), k_g = times(k, inverse);
-            dq = in_blocks(dot(where(column <= row, da, 0.f), k_g) + dq_s) * decayed * scale;
-            dk = in_blocks(dot(where(column >= row, da, 0.f), q_g)) * inverse * scale;
-            dk_behind = in_blocks(dk_s * exp2(decays.chunk()).row()) * inverse;
-            dk += dk_behind;
-          },
-          [&] {
-            find_near();
-            by_levels(q, k, g, there);
-          });
     }
-    auto q_blocks = in_blocks(q), k_blocks = in_blocks(k);
+    auto dk_behind = decays.in_blocks(dk_s) * decays.to_end();
     auto decay = DECAY.load({number, at.head, k0}, {c.BK});
     auto behind =
         decay * reshape(kept, {c.BK}) + reshape(sum(sum(dk_behind * cast(k_blocks, f32), axis(1)), axis(0)), {c.BK});
+    dq = (dq + decays.in_blocks(dq_s) * decays.from_start()) * scale;
+    dk = dk * scale + dk_behind;
     auto gates = reshape(cast(q_blocks, f32) * dq - cast(k_blocks, f32) * dk, {c.BT, c.BK});
     dq_rows.store({at.batch, at.head, t0, k0}, reshape(cast(dq, dtype_of<T>()), {c.BT, c.BK}));
     dk_rows.store({at.batch, at.head, t0, k0}, reshape(cast(dk, dtype_of<T>()), {c.BT, c.BK}));

@@ -12,53 +12,42 @@ class GlaChunkDecays {
  public:
   static constexpr float kMost = 96;  ///< log2 of decays that are inverted: f32 and bf16 have 126
 
-  GlaChunkDecays(int rows, int channels)
-      : least(cast(Tile(0), f32)),
-        blocks_(rows / kRows),
-        channels_(channels),
-        before_(zeros({blocks_, 1, channels}, f32)),
-        chunk_(zeros({channels}, f32)) {}
-
-  /// Here warps meet: all learn the gates of all blocks.
-  void meet(const Tile& g) {
-    const Tile sums = reshape(sum(in_blocks(g), axis(1)), {blocks_, channels_}) * kLog2E;
+  /// `g`: log of the gates, [rows, channels]. Here warps meet: all learn the gates of all blocks.
+  GlaChunkDecays(const Tile& g, int rows, int channels)
+      : blocks_(rows / kRows), channels_(channels), gates_(reshape(g, {blocks_, kRows, channels})) {
+    const Tile sums = reshape(sum(gates_, axis(1)), {blocks_, channels_}) * kLog2E;
     const Tile block = reshape(arange(0, blocks_), {blocks_, 1, 1});
-    Tile before, all = zeros({1, 1, channels_}, f32);
+    Tile all = zeros({1, 1, channels_}, f32);
     for (int n = 0; n < blocks_; ++n) {
-      before = n == 0 ? broadcast_to(all, {blocks_, 1, channels_}) : Tile(where(block == n, all, before));
+      before_ = n == 0 ? broadcast_to(all, {blocks_, 1, channels_}) : Tile(where(block == n, all, before_));
       all += reshape(extract(sums, {n, 0}, {1, channels_}), {1, 1, channels_});
     }
-    before_ = before, chunk_ = reshape(all, {channels_});
+    chunk_ = reshape(all, {channels_});
     least = min(sums) * static_cast<float>(blocks_);
   }
   Tile least;  ///< no decay of the chunk is less than 2^this
   Tile is_mild() const { return least >= -kMost; }
   const Tile& chunk() const { return chunk_; }  ///< that of all rows, [channels]
   /// Those of the rows, and by `more`, [channels]; [rows / kRows, kRows, channels].
-  Tile within(const Tile& g, const Tile& more) const {
-    return fma(cumsum(in_blocks(g), axis(1)), Tile(kLog2E), before_ + reshape(more, {1, 1, channels_}));
+  Tile within(const Tile& more) const {
+    return fma(cumsum(gates_, axis(1)), Tile(kLog2E), before_ + reshape(more, {1, 1, channels_}));
   }
 
  private:
-  Tile in_blocks(const Tile& g) const { return reshape(g, {blocks_, kRows, channels_}); }
-
   int blocks_, channels_;
-  Tile before_, chunk_;
+  Tile gates_, before_, chunk_;
 };
 
 /// S [K, V] (turned: [V, K]) walks forward: a chunk's rows get q_t S decayed to t, and the scores times v; S gets
 /// k_u v_u^T decayed to the chunk's end. In reverse, from the last chunk to the first, keys and queries change places.
 ///
-/// With `mild` (forward only) chunks choose. Where the decays since some row before are numbers that neither vanish nor,
-/// inverted, overflow, queries are multiplied by them, and keys by their inverse: these then meet in one product,
+/// With `mild` (forward only) chunks choose. Where the decays since some row before are numbers that neither vanish
+/// nor, inverted, overflow, queries are multiplied by them, and keys by their inverse: these then meet in one product,
 /// whatever their distance, and a state that is held without those decays is never decayed. Where they grow too small
 /// the state takes them, and counting begins again. Where those of one chunk are too small, levels (GlaChunk) do its
-/// work, which never invert, and that of the next kStrong chunks, which then need not look at theirs: gates that are
-/// strong once mostly are again. For types with the exponents of f32.
+/// work, which never invert. For types with the exponents of f32, and keys below 2^(126 - kMost) in magnitude.
 template <class T>
 class GlaState {
-  static constexpr int kStrong = 7;
-
  public:
   Tile held;   ///< what walks
   Tile decay;  ///< of the last chunk, [K]; without `mild`
@@ -70,8 +59,7 @@ class GlaState {
         reverse_(reverse),
         mild_(c.mild && !reverse),
         pending_(zeros({c.BK}, f32)),
-        since_(cast(Tile(0), f32)),
-        strong_(Tile(0)) {}
+        since_(cast(Tile(0), f32)) {}
 
   /// Takes the decays it is held without.
   void settle() {
@@ -87,21 +75,20 @@ class GlaState {
   template <class Before>
   Tile step(const Tile& q, const Tile& k, const Tile& g, const Tile& v, const Tile& scale, Before before) {
     if (!mild_) return by_levels(q, k, g, v, scale, before);
-    Tile rows = zeros({c_.BT, c_.BV}, f32), is_mild = Tile(0) != 0;
+    const GlaChunkDecays decays(g, c_.BT, c_.BK);
+    const Tile is_mild = decays.is_mild();
+    if_(is_mild & (since_ + decays.least < -decays.kMost), [&] { settle(); });
+    Tile rows = zeros({c_.BT, c_.BV}, f32);
     if (turned_) rows = trans(rows);
-    GlaChunkDecays decays(c_.BT, c_.BK);
     if_(
-        strong_ == 0,
+        is_mild, [&] { rows = at_once(q, k, v, decays, scale); },
         [&] {
-          decays.meet(g);
-          // Also before a chunk that levels do.
-          if_(!(since_ + decays.least >= -decays.kMost), [&] { settle(); });
-          is_mild = decays.is_mild();
-          strong_ = where(is_mild, 0, kStrong);
-        },
-        [&] { strong_ = strong_ - 1; });
-    if_(
-        is_mild, [&] { rows = at_once(q, k, g, v, decays, scale); }, [&] { rows = by_levels(q, k, g, v, scale, before); });
+          settle();
+          // Of their own: read again under the layout of the products they would be in registers on either way.
+          const Tile one = cast(decays.least < -decays.kMost, f32);
+          auto own = [&](const Tile& x) { return cast(cast(x, f32) * one, dtype_of<T>()); };
+          rows = by_levels(own(q), own(k), g, v, scale, before);
+        });
     return rows;
   }
   Tile step(const Tile& q, const Tile& k, const Tile& g, const Tile& v, const Tile& scale) {
@@ -109,8 +96,8 @@ class GlaState {
   }
 
  private:
-  Tile at_once(const Tile& q, const Tile& k, const Tile& g, const Tile& v, const GlaChunkDecays& decays, const Tile& scale) {
-    const Tile power = decays.within(g, pending_);
+  Tile at_once(const Tile& q, const Tile& k, const Tile& v, const GlaChunkDecays& decays, const Tile& scale) {
+    const Tile power = decays.within(pending_);
     auto times = [&](const Tile& x, const Tile& by) { return reshape(exp2(by), {c_.BT, c_.BK}) * cast(x, f32); };
     const Tile q_g = cast(times(q, power) * scale, dtype_of<T>()), k_g = cast(times(k, -power), dtype_of<T>());
     pending_ += decays.chunk(), since_ += decays.least;
@@ -154,7 +141,6 @@ class GlaState {
   bool turned_, reverse_, mild_;
   Tile pending_;  ///< log2 of the decays that the state is held without, [K]
   Tile since_;    ///< none of them is less than this
-  Tile strong_;   ///< chunks that levels do unseen; nothing is pending then
 };
 
 }  // namespace tile::kernels::detail
