@@ -244,7 +244,7 @@ Register r4("dilate", [](Env& e) {
 struct NextCfg {
   int BX = 8, C = 96, warps = 4;
 };
-auto convnext = kernel("user_convnext", [](const NextCfg& c, Tensor<const bfloat16, 4> X, Tensor<const float, 2> W,
+auto convnext = kernel("user_convnext", [](const NextCfg& c, Tensor<const bfloat16, 4> X, Ptr<const float> W,
                                            Ptr<const float> bias, Ptr<const float> gain, Ptr<const float> shift,
                                            Tensor<bfloat16, 4> Y) {
                   // X, Y [N, H, W, C]; W [49, C]
@@ -255,7 +255,7 @@ auto convnext = kernel("user_convnext", [](const NextCfg& c, Tensor<const bfloat
                   for (auto v : range(7))
                     for (int u = 0; u < 7; ++u)
                       acc += cast(reshape(X.load({n, y + v - 3, x + u - 3, 0}, {1, 1, c.BX, c.C}), {c.BX, c.C}), f32) *
-                             W.load({v * 7 + u, 0}, {1, c.C});
+                             load(W + ((v * 7 + u) * c.C + ch)).row();
                   auto mean = sum(acc, axis(1)) / float(c.C);
                   auto apart = acc - mean;
                   auto inverse = rsqrt(sum(apart * apart, axis(1)) / float(c.C) + 1e-6f);
@@ -275,7 +275,7 @@ Register r5("convnext", [](Env& e) {
   Job j;
   j.mbytes = 4e-6 * x.n;
   j.gflop = 98e-9 * x.n;
-  j.add(convnext, c, x.view(N, H, W, C), w.view(49, C), b.p, g.p, s.p, y.view(N, H, W, C));
+  j.add(convnext, c, x.view(N, H, W, C), w.p, b.p, g.p, s.p, y.view(N, H, W, C));
   j.check = [=] {
     std::vector<double> want(x.n);
     for (int p = 0; p < N * H * W; ++p) {
