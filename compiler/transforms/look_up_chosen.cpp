@@ -86,16 +86,15 @@ class LookUpChosenPass : public impl::LookUpChosenBase<LookUpChosenPass> {
     const Location loc = sum.getLoc();
     const auto line = cast<RankedTensorType>(sum.getResult(0).getType());
     const auto places = RankedTensorType::get(line.getShape(), b.getI32Type());
-    const Value at = place.getType() == places ? place
-                     : isa<RankedTensorType>(place.getType())
-                         ? ReshapeOp::create(b, loc, places, place).getResult()
-                         : SplatOp::create(b, loc, places, place).getResult();
+    const Value at = place.getType() == places                ? place
+                     : isa<RankedTensorType>(place.getType()) ? ReshapeOp::create(b, loc, places, place).getResult()
+                                                              : SplatOp::create(b, loc, places, place).getResult();
     const Value end = arith::ConstantOp::create(
-        b, loc,
-        DenseElementsAttr::get(places, b.getI32IntegerAttr(static_cast<int32_t>(type.getNumElements()))));
+        b, loc, DenseElementsAttr::get(places, b.getI32IntegerAttr(static_cast<int32_t>(type.getNumElements()))));
     const Value inside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, at, end);
     const Value taken = TakeOp::create(b, loc, line, x, at, static_cast<uint32_t>(axis));
-    const Value none = arith::ConstantOp::create(b, loc, line, DenseElementsAttr::get(line, b.getZeroAttr(line.getElementType())));
+    const Value none =
+        arith::ConstantOp::create(b, loc, line, DenseElementsAttr::get(line, b.getZeroAttr(line.getElementType())));
     sum.getResult(0).replaceAllUsesWith(arith::SelectOp::create(b, loc, inside, taken, none).getResult());
     sum.erase();
   }
