@@ -121,7 +121,7 @@ Register r2("ssim", [](Env& e) {
 
 // --- the first half of a ConvNeXt block: 7 x 7 depthwise, then a norm over the channels of every pixel; channels last
 struct NextCfg {
-  int BX = 8, C = 96, warps = 2;
+  int BX = 8, C = 96, warps = 1;
 };
 auto convnext = kernel("user_convnext", [](const NextCfg& c, Tensor<const bfloat16, 4> X, Ptr<const float> W,
                                            Ptr<const float> bias, Ptr<const float> gain, Ptr<const float> shift,
