@@ -227,19 +227,31 @@ inline GemmConfig gemm_config_by_size(DType in, bool tf32, const GemmSizes& size
     return tiles < machine.multiprocessors && (sizes.k < 1024 || parts < 2 || parts > most_parts);
   };
   if (in == DType::f32 && !tf32) {
-    c.BK = 16, c.warps = 8;  // multiply-adds from registers: 64 accumulators per thread
-    if (too_few(c.BM, c.BN)) c.BM = 64, c.BN = 64, c.warps = 4;
+    // Multiply-adds from registers: 64 accumulators per thread.
+    c.BK = 32, c.warps = 8;
+    const bool is_few = programs(c.BM, c.BN) < machine.multiprocessors;
+    if (is_few && 4 * programs(64, 128) >= 3 * machine.multiprocessors)
+      c.BM = 64, c.BK = 16, c.warps = 4, c.stages = 4;
+    else if (too_few(c.BM, c.BN))
+      c.BM = 64, c.BN = 64, c.BK = 16, c.warps = 4;
     return c;
   }
   int row = static_cast<int>(128 / size_of(in));  // elements in 128 bytes: whole lines of shared memory
   if (in == DType::f64) {
-    // A warp's 64 x 32 accumulators are 128 registers; it reads 768 bytes of shared memory for 2048 multiply-adds,
-    // under 40 % of what an H100 can while its tensor cores are busy. Half as wide, several programs share a
-    // multiprocessor.
-    c.BK = row, c.warps = 8;
-    if (too_few(c.BM, c.BN)) c.BM = 64, c.BN = 64, c.warps = 4;
+    // A warp's 32 x 64 accumulators are 128 registers; it reads 768 bytes of shared memory for 2048 multiply-adds,
+    // under 40 % of what an H100 can while its tensor cores are busy. Two programs share a multiprocessor: one computes
+    // while the other's warps meet (H200, 4096: 2.38 ms, one program of twice the size 2.55).
+    constexpr int64_t kShare = 2, kLeastDepth = 512;  // of K for each part
+    c.BM = 64, c.BN = 128, c.BK = row, c.warps = 4;
+    const int64_t tiles = std::max<int64_t>(programs(c.BM, c.BN), 1);
+    const int64_t parts = std::min(kShare * machine.multiprocessors / tiles, sizes.k / kLeastDepth);
+    if (tiles < machine.multiprocessors && parts > 1 && parts <= most_parts)
+      c.splits = static_cast<int>(parts);
+    else if (too_few(c.BM, c.BN))
+      c.BN = 64;
     const int64_t stage_bytes = static_cast<int64_t>(c.BM + c.BN) * c.BK * 8;
-    c.stages = static_cast<int>(std::clamp<int64_t>((static_cast<int64_t>(machine.shared_bytes) - 8192) / stage_bytes, 2, 4));
+    const int64_t room = static_cast<int64_t>(machine.shared_bytes) / kShare - 8192;
+    c.stages = static_cast<int>(std::clamp<int64_t>(room / stage_bytes, 2, 4));
     return c;
   }
   c.BK = row, c.warps = 4;
@@ -344,8 +356,10 @@ inline std::vector<GemmConfig> gemm_space(const GemmConfig& base, DType in, cons
   });
   return space.vary(&GemmConfig::stages, {2, 3, 4, 5, 6})
       .where([&](const GemmConfig& c) {
+        // As many as fit, or nearly: for one program of a multiprocessor, or for two.
         const int64_t most = stages_that_fit(c);
-        return c.stages <= most && c.stages + 2 > std::min<int64_t>(most, 6);
+        return c.stages <= most &&
+               (c.stages + 2 > std::min<int64_t>(most, 6) || (c.stages <= most / 2 && c.stages + 2 > most / 2));
       })
       .vary(&GemmConfig::GROUP, {8, 16});
 }

@@ -18,6 +18,8 @@ using OptionsOf = std::function<const CompileOptions&()>;
 
 /// Loops with products that pass over steps by what memory says find those that remain 32 at a time.
 std::unique_ptr<mlir::Pass> createListStepsPass();
+/// Loops that ask for it have several bodies an iteration, and a loop for what remains.
+std::unique_ptr<mlir::Pass> createUnrollLoopsPass();
 /// Products whose second operand is widened on its way become transposed products, for engines of warpgroups.
 std::unique_ptr<mlir::Pass> createTurnProductsPass(TargetOf target);
 /// tile.dot -> tile.mma on the value level of tile_smem.td. Sets `tile.num_warps` where the kernel leaves it open.

@@ -3,10 +3,11 @@
 // After:  1. what an operand is computed from by elementwise work alone (weights with scales, rows with norms, 8-bit
 //            floats to be widened) is fetched into shared memory, where copies run ahead, and read back from there;
 //         2. such loads that cannot be fetched stay loads of registers, one iteration early (load_ahead.h), of gathers
-//            those of words that several rows share; so do boxes that a loop of products updates in place, stepping
+//            those of words that several elements share; so do boxes that a loop of products updates in place, stepping
 //            over whole ones (`y += a b`, block by block), and vectors gathered beside operands (factors of rows);
 //         3. a loop without products whose `tile.stages` asks for copies in flight has all its loads fetched;
-//         4. where such a loop gathers at addresses that it loads, these come an iteration early: one latency, not two;
+//         4. where such a loop gathers at addresses that it loads, or under flags that it loads (a filter's column in
+//            front of what is read of the rows that pass), these come an iteration early: one latency, not two;
 //         5. where such a loop writes as it goes, which the assembler moves no load across, what it reads comes as many
 //            iterations early as few registers hold: a state that walks through time would wait for every step's row.
 //            Boxes that it updates in place come as early, where it steps over whole ones, up or down.
@@ -21,8 +22,8 @@
 #include "compiler/gpu/memory_roots.h"
 #include "compiler/gpu/moves.h"
 #include "compiler/gpu/tma_box.h"
+#include "compiler/gpu/unroll_loops.h"
 #include "compiler/lowering/elementwise.h"
-#include "mlir/Dialect/SCF/Utils/Utils.h"
 #include "mlir/IR/Matchers.h"
 
 namespace tile::ir {
@@ -121,14 +122,16 @@ class Fetcher {
     return loads;
   }
 
-  /// Loads of the loop's own body that say where it reads or writes elsewhere, and themselves need no others of it.
+  /// Loads of the loop's own body that say where it reads or writes elsewhere, or whether it reads there, and
+  /// themselves need no others of it.
   static llvm::SetVector<Operation*> loadsOfAddresses(scf::ForOp loop) {
     llvm::SetVector<Operation*> all;
     for (Operation& op : *loop.getBody()) {
       if (!isa<LoadOp, GatherOp, ScatterOp, AtomicRmwOp>(op)) continue;
       SmallVector<Value> pending;
       if (auto load = dyn_cast<LoadOp>(op)) pending.append(load.getIndices().begin(), load.getIndices().end());
-      if (auto gather = dyn_cast<GatherOp>(op)) pending.append({gather.getPtr(), gather.getOffsets()});
+      if (auto gather = dyn_cast<GatherOp>(op))
+        pending.append({gather.getPtr(), gather.getOffsets(), gather.getMask()});
       if (auto scatter = dyn_cast<ScatterOp>(op)) pending.append({scatter.getPtr(), scatter.getOffsets()});
       if (auto add = dyn_cast<AtomicRmwOp>(op)) pending.append({add.getPtr(), add.getOffsets()});
       llvm::DenseSet<Value> seen;
@@ -309,7 +312,7 @@ class Fetcher {
     if (distance < 1) return false;
     loop = loadAhead(loop, loads, updates, distance);
     // Unrolled, the boxes on their way stay in their registers: a move would wait for what it moves.
-    if (loop && distance > 1) (void)loopUnrollByFactor(loop, distance);
+    if (loop && distance > 1) unrollBy(loop, distance);
     return true;
   }
 
@@ -352,8 +355,8 @@ class Fetcher {
     int64_t registers = 0, held = 0;
     for (Operation* op : candidates) {
       if (!isa<LoadOp, GatherOp>(op) || isVolatile(op)) continue;
-      // Beside products, of gathers, only words that several rows share: few addresses, few registers.
-      if (isa<GatherOp>(op) && hasProduct(loop) && rowsAlike(op, facts_) == 1) continue;
+      // Beside products, of gathers, only words that several elements share: few addresses, few registers.
+      if (isa<GatherOp>(op) && hasProduct(loop) && elementsAlike(op, facts_) == 1) continue;
       registers += registersHeld(op, warps_, facts_);
       if (registers <= kMostEarlyRegisters) loads.push_back(op);
     }

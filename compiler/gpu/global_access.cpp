@@ -99,6 +99,8 @@ int64_t columnsAlike(Operation* op, const Facts& facts) {
   return type && type.getRank() > 0 ? std::gcd(kMost, alikeAlong(gather, type.getRank() - 1, facts)) : 1;
 }
 
+int64_t elementsAlike(Operation* op, const Facts& facts) { return rowsAlike(op, facts) * columnsAlike(op, facts); }
+
 bool isWidenedInPlace(Value tile) {
   const Type type = tile.getType();
   bool isNarrow = false;

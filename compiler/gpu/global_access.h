@@ -24,6 +24,8 @@ bool takesAnyLayout(mlir::Operation* op, const GlobalAccess& access, const Facts
 int64_t rowsAlike(mlir::Operation* op, const Facts& facts);
 /// The same of neighbours along the last dim, at most 16.
 int64_t columnsAlike(mlir::Operation* op, const Facts& facts);
+/// Elements of a tile that is gathered, along both, that one word serves.
+int64_t elementsAlike(mlir::Operation* op, const Facts& facts);
 
 /// Bytes wanted of the bytes of all 32-byte sectors one warp touches along `dim` with all its registers of one row.
 double sectorUse(const layout::Layout& layout, int dim, int bytes);

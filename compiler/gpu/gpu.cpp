@@ -18,6 +18,7 @@ void addGpuPasses(mlir::OpPassManager& passes, const Target& target, const Compi
   passes.addPass(createListStepsPass());
   if (target.hasWgmma) passes.addPass(createTurnProductsPass(targetOf));
   passes.addPass(createPlaceOperandsPass(targetOf, optionsOf));
+  passes.addPass(createUnrollLoopsPass());  // all bodies' loads come early together
   passes.addPass(createFetchAheadPass(targetOf));
   if (target.hasWgmma) passes.addPass(createRotatePass(targetOf));
   passes.addPass(createPeelMasks());
@@ -50,6 +51,7 @@ void addGpuPasses(mlir::OpPassManager& passes, const Target& target, const Compi
 
 void registerGpuPasses(std::function<const Target&()> target, std::function<const CompileOptions&()> options) {
   mlir::registerPass([] { return createListStepsPass(); });
+  mlir::registerPass([] { return createUnrollLoopsPass(); });
   mlir::registerPass([=] { return createTurnProductsPass(target); });
   mlir::registerPass([=] { return createPlaceOperandsPass(target, options); });
   mlir::registerPass([=] { return createFetchAheadPass(target); });

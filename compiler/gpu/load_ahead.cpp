@@ -38,7 +38,7 @@ Value loadFor(OpBuilder& b, Operation* op, IRMapping map, Value exists) {
 int64_t registersHeld(Operation* op, int64_t warps, const Facts& facts) {
   auto type = tileType(op->getResult(0));
   const int64_t bits = type ? type.getNumElements() * type.getElementTypeBitWidth() : 32;
-  return std::max<int64_t>(2, bits / (32 * 32 * warps * rowsAlike(op, facts)));
+  return std::max<int64_t>(2, bits / (32 * 32 * warps * elementsAlike(op, facts)));
 }
 
 int64_t registersOfResults(scf::ForOp loop, int64_t warps, const Facts& facts) {

@@ -90,12 +90,13 @@ std::optional<Engine> chooseWarpgroupEngine(Type element, Type acc, Precision pr
 
 FmaLanes fmaLanes(int64_t m, int64_t n, int warpsM, int warpsN) {
   constexpr int kLanes = 32, kWidest = 8, kNarrowest = 2;  // eight columns: 16 bytes of a row of 16-bit elements
-  FmaLanes best{};
+  FmaLanes best{1, 1, 1};
   int64_t least = std::numeric_limits<int64_t>::max();
   for (int columns = kWidest; columns >= kNarrowest; columns /= 2) {
     const int rows = kLanes / columns;
     const int64_t area = roundUp(m, rows * warpsM) * roundUp(n, 4 * columns * warpsN);
-    if (area < least) least = area, best = {rows, columns};
+    const bool four = roundUp(m, 4 * rows * warpsM) == roundUp(m, rows * warpsM);
+    if (area < least) least = area, best = {rows, columns, four ? 4 : 1};
   }
   return best;
 }
@@ -104,7 +105,7 @@ Cover coverOf(Engine engine, int64_t m, int64_t n, int64_t k, int warpsM, int wa
   const EngineRow& row = engineRow(engine);
   if (engine == Engine::fma) {
     const FmaLanes lanes = fmaLanes(m, n, warpsM, warpsN);
-    return {roundUp(m, lanes.rows * warpsM), roundUp(n, 4 * lanes.columns * warpsN), roundUp(k, row.k)};
+    return {roundUp(m, lanes.height() * warpsM), roundUp(n, lanes.width() * warpsN), roundUp(k, row.k)};
   }
   return {roundUp(m, row.m * warpsM), roundUp(n, row.n * warpsN), roundUp(k, row.k)};
 }
@@ -135,13 +136,13 @@ layout::Layout accumulatorLayout(MmaOp op) {
     return layout::mmaDoubleAccumulator(tile, warpsM, warpsN, aAlongK, bAlongK);
   }
   if (row.isMma) return layout::mmaAccumulator(tile, warpsM, warpsN);
-  // Four neighbours of a row per lane (one 16-byte read of b feeds them), lanes along a row, then rows, then warps.
-  const auto [rows, columns] = fmaLanes(tile[0], tile[1], warpsM, warpsN);
-  const int wide = 4 * columns;
-  int repM = static_cast<int>(roundUp(tile[0], rows * warpsM) / (rows * warpsM));
+  // Four neighbours of a row per lane, rows below each other, lanes along a row, then rows, then warps.
+  const FmaLanes lanes = fmaLanes(tile[0], tile[1], warpsM, warpsN);
+  const int high = lanes.height(), wide = lanes.width();
+  int repM = static_cast<int>(roundUp(tile[0], high * warpsM) / (high * warpsM));
   int repN = static_cast<int>(roundUp(tile[1], wide * warpsN) / (wide * warpsN));
-  return layout::Layout(tile, {{1, 4, 1}, {1, repN, wide * warpsN}, {0, repM, rows * warpsM}},
-                        {{1, columns, 4}, {0, rows, 1}}, {{0, warpsM, rows}, {1, warpsN, wide}});
+  return layout::Layout(tile, {{1, 4, 1}, {1, repN, wide * warpsN}, {0, lanes.deep, 1}, {0, repM, high * warpsM}},
+                        {{1, lanes.columns, 4}, {0, lanes.rows, lanes.deep}}, {{0, warpsM, high}, {1, warpsN, wide}});
 }
 
 BatchLayouts batchLayouts(BatchMmaOp op, int numWarps) {

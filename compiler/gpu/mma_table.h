@@ -43,10 +43,18 @@ struct Cover {
 };
 Cover coverOf(Engine engine, int64_t m, int64_t n, int64_t k, int warpsM, int warpsN);
 
-/// How the 32 lanes of a warp lie over a product by multiply-adds: four neighbours of a row each, `columns` lanes side
-/// by side in `rows` rows. Narrow products have more rows of fewer lanes, so that no lane computes what others do.
+/// How the 32 lanes of a warp lie over a product by multiply-adds: `columns` lanes side by side in `rows` rows, each of
+/// four neighbours in `deep` rows below each other. Narrow products have more rows of fewer lanes, so that no lane
+/// computes what others do; products have 4 rows together where that computes no more rows: one 16-byte read of either
+/// operand then feeds four rows or columns.
 struct FmaLanes {
-  int rows, columns;
+  int rows, columns, deep;
+
+  /// Rows and columns of a warp that lie together.
+  int height() const { return rows * deep; }
+  int width() const { return 4 * columns; }
+  /// Where a lane's `rep`-th row stands, of the first lane of the first warp.
+  int64_t rowOf(int rep, int warpsM) const { return int64_t{rep / deep} * height() * warpsM + rep % deep; }
 };
 FmaLanes fmaLanes(int64_t m, int64_t n, int warpsM, int warpsN);
 

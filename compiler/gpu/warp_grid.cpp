@@ -100,8 +100,10 @@ WarpGrids::Grid squarest(ArrayRef<DotOp> dots, int numWarps, function_ref<Engine
     for (DotOp dot : dots) {
       Cover cover = coverOf(engineOf(dot), rowsOf(dot), colsOf(dot), 1, m, numWarps / m);
       cost.area += cover.m * cover.n;
-      if (engineOf(dot) == Engine::fma) cost.narrow -= fmaLanes(rowsOf(dot), colsOf(dot), m, numWarps / m).columns;
-      cost.edges += cover.m / m + cover.n * m / numWarps;
+      FmaLanes lanes{1, 1, 1};  // lanes, of which each reads on its own
+      if (engineOf(dot) == Engine::fma)
+        lanes = fmaLanes(rowsOf(dot), colsOf(dot), m, numWarps / m), cost.narrow -= lanes.columns;
+      cost.edges += cover.m / (m * lanes.rows) + cover.n * m / (numWarps * lanes.columns);
     }
     if (!lowest || cost < *lowest) lowest = cost, best = {m, numWarps / m};
   }

@@ -3,6 +3,7 @@
 
 #include <mutex>
 
+#include "compiler/targets/byte_sums.h"
 #include "compiler/targets/llvm_passes.h"
 #include "compiler/targets/masked_sums.h"
 #include "compiler/targets/order_by_use.h"
@@ -154,6 +155,7 @@ llvm::Error optimize(llvm::Module& module, llvm::TargetMachine& machine) {
   }
   if (llvm::Error error = passes.add(kFinish)) return error;
   passes.addPass(SignsAsBits());
+  passes.addPass(ByteSums());
   passes.addPass(MaskedSums());
   passes.addPass(OrderByUse());
   passes.addPass(WholeFlags());

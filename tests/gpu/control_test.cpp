@@ -39,6 +39,48 @@ TEST(Control, LoopCarriesTilesAndScalars) {
   }
 }
 
+// Asked for, and because what the loop reads comes early: ends in front of the beginning, and what remains.
+TEST(Control, LoopsOfSeveralBodiesAnIteration) {
+  for (bool writes : {false, true}) {
+    SimtKernel k(kernel("%x: !tile.ptr<i32> {tile.align = 16 : i32}, %low: i32, %n: i32, %o: !tile.ptr<i32>",
+                        R"(
+  %c3 = arith.constant 3 : i32
+  %i = tile.iota : tensor<256xi32>
+  %zero = arith.constant dense<0> : tensor<256xi32>
+  %width = arith.constant dense<256> : tensor<256xi32>
+  %r = scf.for %k = %low to %n step %c3 iter_args(%sum = %zero) -> (tensor<256xi32>) : i32 {
+    %row = tile.splat %k : i32 -> tensor<256xi32>
+    %start = arith.muli %row, %width : tensor<256xi32>
+    %at = arith.addi %start, %i : tensor<256xi32>
+    %v = tile.gather %x offsets %at : tensor<256xi32> : !tile.ptr<i32> -> tensor<256xi32>
+    %s = arith.addi %sum, %v : tensor<256xi32>)" +
+                            std::string(writes ? R"(
+    %to = arith.addi %at, %width : tensor<256xi32>
+    tile.scatter %s, %o offsets %to : tensor<256xi32> : tensor<256xi32>, !tile.ptr<i32>)"
+                                               : "") +
+                            R"(
+    scf.yield %s : tensor<256xi32>
+  })" + (writes ? "" : " {tile.unroll = 4 : i32}") +
+                            R"(
+  tile.scatter %r, %o offsets %i : tensor<256xi32> : tensor<256xi32>, !tile.ptr<i32>
+)"));
+    for (auto [low, n] : {std::pair{0, 40}, {2, 31}, {5, 6}, {9, 0}, {40, 1}}) {
+      constexpr int kRows = 41;
+      GuardedBuffer x(4 * 256 * kRows), out(4 * 256 * (kRows + 1));
+      std::iota(x.as<int32_t>(), x.as<int32_t>() + 256 * kRows, 7);
+      k.run({slot(x.as<char>()), static_cast<uint32_t>(low), static_cast<uint32_t>(n), slot(out.as<char>())}, 1);
+      for (int i = 0; i < 256; ++i) {
+        int want = 0;
+        for (int row = low; row < n; row += 3) {
+          want += row * 256 + i + 7;
+          if (writes) ASSERT_EQ(out.as<int32_t>()[(row + 1) * 256 + i], want) << row;
+        }
+        ASSERT_EQ(out.as<int32_t>()[i], want) << low << " to " << n;
+      }
+    }
+  }
+}
+
 TEST(Control, WhileAndIfOnAReducedValue) {
   // Halves the tile until its sum is at most 1000; counts the rounds, adds 1 to odd counts.
   SimtKernel k(

@@ -25,3 +25,25 @@ func.func @backwards(%x: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_str
   }
   return
 }
+
+// Neighbours in memory are neighbours in a column of the buffer: sixteen threads read them side by side, four bytes each.
+// CHECK-LABEL: entry turned(
+// CHECK: mov.u32 [[THREAD:%r[0-9]+]], %tid.x;
+// CHECK: and.b32 {{%r[0-9]+}}, [[THREAD]], 15;
+// CHECK: shr.u32 {{%r[0-9]+}}, [[THREAD]], 4;
+// CHECK-COUNT-8: cp.async.ca.shared.global {{.*}}, 4
+// CHECK-NOT: cp.async.ca
+// CHECK: ret;
+func.func @turned(%x: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 4, 1>, tile.dim_multiple_of = array<i32: 64, 16>}, %n: i32, %y: !tile.view<2xf32>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c16 = arith.constant 16 : i32
+  %s = tile.smem_alloc : !tile.smem<64x16xf32, minor = 0>
+  scf.for %k = %c0 to %n step %c16 : i32 {
+    tile.async_copy %x[%c0, %k : i32, i32] to %s box [64, 16] : !tile.view<2xf32>, !tile.smem<64x16xf32, minor = 0>
+    tile.async_commit
+    tile.async_wait 0
+    %t = tile.smem_load %s : !tile.smem<64x16xf32, minor = 0> -> tensor<64x16xf32>
+    tile.store %t, %y[%c0, %k : i32, i32] : tensor<64x16xf32>, !tile.view<2xf32>
+  }
+  return
+}

@@ -15,7 +15,7 @@ func.func @eight_columns(%A: !tile.view<2xf32>, %B: !tile.view<2xf32>, %C: !tile
 }
 
 // CHECK-LABEL: @wide
-// CHECK: tile.mma fma {{.*}} -> tensor<64x64xf32, #tile.layout<64x64 regs [1:4*1, 0:8*8] lanes [1:8*4, 0:4*1]
+// CHECK: tile.mma fma {{.*}} -> tensor<64x64xf32, #tile.layout<64x64 regs [1:4*1, 0:4*1, 0:2*32] lanes [1:8*4, 0:4*4]
 func.func @wide(%A: !tile.view<2xf32>, %B: !tile.view<2xf32>, %C: !tile.view<2xf32>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
   %c0 = arith.constant 0 : i32
   %zero = arith.constant dense<0.0> : tensor<64x64xf32>

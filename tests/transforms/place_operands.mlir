@@ -171,6 +171,43 @@ func.func @engines(%A: !tile.view<2 x f32>, %B: !tile.view<2 x f32>, %C: !tile.v
   return
 }
 
+// Multiply-adds want second operands along n: boxes whose neighbours lie along k turn while they are copied, into one
+// buffer for all such products. First operands, and what another product or statement reads, too, lie as in memory.
+// CHECK-LABEL: func.func @turned
+// CHECK-DAG: tile.load_shared %arg0{{.*}} -> <64x32xf32, minor = 1>
+// CHECK-DAG: tile.load_shared %arg1{{.*}} -> <64x32xf32, minor = 0>
+// CHECK-DAG: tile.load_shared %arg2{{.*}} -> <64x32xf32, minor = 1>
+func.func @turned(%A: !tile.view<2 x f32> {tile.unit_stride = 1 : i32}, %B: !tile.view<2 x f32> {tile.unit_stride = 1 : i32}, %Q: !tile.view<2 x f32> {tile.unit_stride = 1 : i32}, %C: !tile.view<2 x f32>, %i: i32) attributes {tile.kernel} {
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %a = tile.load %A[%i, %i : i32, i32] : !tile.view<2 x f32> -> tensor<64x32xf32>
+  %b = tile.load %B[%i, %i : i32, i32] : !tile.view<2 x f32> -> tensor<64x32xf32>
+  %p = tile.load %B[%i, %i : i32, i32] : !tile.view<2 x f32> -> tensor<64x32xf32>
+  %q = tile.load %Q[%i, %i : i32, i32] : !tile.view<2 x f32> -> tensor<64x32xf32>
+  %bt = tile.trans %b, [1, 0] : tensor<64x32xf32> -> tensor<32x64xf32>
+  %qt = tile.trans %q, [1, 0] : tensor<64x32xf32> -> tensor<32x64xf32>
+  %d = tile.dot %a, %bt, %zero : tensor<64x32xf32>, tensor<32x64xf32> -> tensor<64x64xf32>
+  %e = tile.dot %a, %qt, %d : tensor<64x32xf32>, tensor<32x64xf32> -> tensor<64x64xf32>
+  %f = tile.dot %p, %qt, %e precision tf32 : tensor<64x32xf32>, tensor<32x64xf32> -> tensor<64x64xf32>
+  tile.store %f, %C[%i, %i : i32, i32] : tensor<64x64xf32>, !tile.view<2 x f32>
+  return
+}
+
+// -----
+
+// Lanes of multiply-adds read on their own: 8 rows and 8 columns each, of warps of 32 x 64, not 16 and 4.
+// CHECK-LABEL: func.func @squares
+// CHECK: tile.mma fma k 32 warps(4, 2)
+func.func @squares(%A: !tile.view<2 x f32>, %B: !tile.view<2 x f32>, %C: !tile.view<2 x f32>, %i: i32) attributes {tile.kernel, tile.num_warps = 8 : i32} {
+  %zero = arith.constant dense<0.0> : tensor<128x128xf32>
+  %a = tile.load %A[%i, %i : i32, i32] : !tile.view<2 x f32> -> tensor<128x32xf32>
+  %b = tile.load %B[%i, %i : i32, i32] : !tile.view<2 x f32> -> tensor<32x128xf32>
+  %d = tile.dot %a, %b, %zero : tensor<128x32xf32>, tensor<32x128xf32> -> tensor<128x128xf32>
+  tile.store %d, %C[%i, %i : i32, i32] : tensor<128x128xf32>, !tile.view<2 x f32>
+  return
+}
+
+// -----
+
 // CHECK-LABEL: func.func @bytes
 // CHECK: tile.load_shared %arg0{{.*}} -> <64x64xi8, minor = 1>
 // CHECK: %[[B:.*]] = tile.load %arg1

@@ -138,7 +138,7 @@ Register r5("spikes", [](Env& e) {
 // --- a network as a differential equation: Runge and Kutta's four stages of tanh(h A + t a) B, many steps while the
 // weights stay on chip
 struct OdeCfg {
-  int B = 64, D = 64, E = 128, warps = 8;
+  int B = 64, D = 64, E = 128, warps = 4;
 };
 auto neural_ode =
     kernel("user_neural_ode", [](const OdeCfg& c, Tensor<const half, 2> H0, Tensor<const half, 2> A, Ptr<const float> a,
@@ -150,11 +150,13 @@ auto neural_ode =
       auto f = [&](const Tile& h, const Tile& t) { return dot(cast(tanh(dot(cast(h, f16), w1) + time * t), f16), w2); };
       Tile h = cast(H0.load({n, 0}, {c.B, c.D}), f32);
       auto dt = length / cast(steps, f32);
-      for (auto s : range(steps)) {
-        auto t = cast(s, f32) * dt;
-        auto k1 = f(h, t), k2 = f(h + k1 * (dt / 2), t + dt / 2), k3 = f(h + k2 * (dt / 2), t + dt / 2);
-        auto k4 = f(h + k3 * dt, t + dt);
-        h += (k1 + 2 * (k2 + k3) + k4) * (dt / 6);
+      Tile k = zeros({c.B, c.D}, f32), all = k;
+      for (auto i : range(4 * steps)) {  // a stage an iteration: four of them side by side would want more registers
+        auto stage = i % 4;
+        auto ahead = where(stage == 0, 0.f, where(stage == 3, dt, dt / 2));
+        k = f(h + k * ahead, cast(i / 4, f32) * dt + ahead);
+        all += k * where((stage == 0) | (stage == 3), 1.f, 2.f);
+        if_(stage == 3, [&] { h += all * (dt / 6), all = zeros({c.B, c.D}, f32); });
       }
       H.store({n, 0}, cast(h, f16));
     }).grid([](const OdeCfg& c, const auto& h, const auto&...) { return Grid{cdiv(h.shape[0], c.B)}; });

@@ -6,7 +6,7 @@ namespace {
 // --- American options by regression (Longstaff and Schwartz): from the last date back, what holding on is worth is a
 // parabola in the price, fitted to the paths that would be exercised; a program has the paths of one option
 struct RegressCfg {
-  int B = 1024, warps = 4;
+  int B = 1024, warps = 2;
 };
 auto early = kernel("user_early", [](const RegressCfg& c, Tensor<const float, 3> S, Ptr<const float> strikes,
                                      Ptr<double> prices, F32 discount) {

@@ -416,7 +416,7 @@ Register r6("sign_pack", [](Env& e) {
 // --- strongest frequencies of a momentum (DeMo): chunks of 64 x 64 are transformed by cosines on both sides, the K
 // largest numbers leave with their places and are taken out of the momentum
 struct FrequenciesCfg {
-  int S = 64, K = 32, warps = 8;
+  int S = 64, K = 32, warps = 4;
 };
 auto frequencies = kernel("user_frequencies", [](const FrequenciesCfg& c, Tensor<const float, 2> G, Tensor<float, 2> M,
                                                  Tensor<const float, 2> T, Tensor<float, 3> values,

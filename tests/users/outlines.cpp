@@ -175,7 +175,7 @@ Register r3("fragments", [](Env& e) {
 // --- exact distances (Felzenszwalb and Huttenlocher): along a column the lower envelope of parabolas, a column a lane,
 // its stack in memory; then the same along rows, through the same arrays turned by their strides
 struct EnvelopeCfg {
-  int B = 32, warps = 1;
+  int B = 8, warps = 1;  // few lanes: a warp goes on until the last of its columns is done
 };
 auto envelope = kernel("user_envelope", [](const EnvelopeCfg& c, Tensor<const float, 2> f, Tensor<float, 2> out,
                                            Tensor<int32_t, 2> places, Tensor<float, 2> bounds) {

@@ -115,10 +115,11 @@ auto view_product(const char* name) {
 }
 auto hankel = view_product<half>("user_hankel");
 Register r2("hankel", [](Env& e) {
-  ViewsCfg c;
-  if (!e.big) c = {16, 16, 16, 1};
-  c.BM = e.field("BM", c.BM), c.BN = e.field("BN", c.BN), c.BK = e.field("BK", c.BK),
-  c.warps = e.field("warps", c.warps);
+  ViewsCfg c, square{128, 256, 32, 8};
+  if (!e.big) c = square = {16, 16, 16, 1};
+  for (ViewsCfg* one : {&c, &square})
+    one->BM = e.field("BM", one->BM), one->BN = e.field("BN", one->BN), one->BK = e.field("BK", one->BK),
+    one->warps = e.field("warps", one->warps);
   const int64_t M = e.big ? 4096 : 37, K = e.big ? 4096 : 53, N = e.big ? 512 : 21;
   using View = TensorView<const half, 2>;
   auto x = random<half>(e, M + K), t = random<half>(e, M + K), b = random<half>(e, K * N);
@@ -127,7 +128,7 @@ Register r2("hankel", [](Env& e) {
   j.gflop = 2e-9 * (2. * M * N * K + M * M * K);
   j.add(hankel, c, View(x.p, {M, K}, {1, 1}), View(b.p, {K, N}, {N, 1}), h.view(M, N));
   j.add(hankel, c, View(t.p + K - 1, {M, K}, {1, -1}), View(b.p, {K, N}, {N, 1}), z.view(M, N));
-  j.add(hankel, c, View(x.p, {M, K}, {1, 1}), View(x.p, {K, M}, {1, 1}), g.view(M, M));
+  j.add(hankel, square, View(x.p, {M, K}, {1, 1}), View(x.p, {K, M}, {1, 1}), g.view(M, M));
   j.check = [=]() -> std::string {
     auto B = matrix(b, int(N));
     auto X = [&](int i, int k) { return x[i + k]; };

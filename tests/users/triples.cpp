@@ -87,7 +87,7 @@ auto tensor_attention =
                                        Tensor<const bfloat16, 3> BV, Tensor<bfloat16, 3> O, F32 scale) {
       // Q, O [S, H, D]; AK, AV [S, H, R]; BK, BV [S, R, D]
       num_warps(c.warps);
-      auto h = program_id(1), m0 = program_id(0) * c.BM;
+      auto h = program_id(0), m0 = (num_programs(1) - 1 - program_id(1)) * c.BM;  // long rows first
       auto q = squeeze(Q.load({m0, h, 0}, {c.BM, 1, c.D}), 1);
       auto made = [&](const auto& A, const auto& B, const Tile& n) {
         auto a = permute(A.load({n, h, 0}, {c.BN, 1, c.R}), {0, 2, 1});
@@ -106,7 +106,7 @@ auto tensor_attention =
       }
       O.store({m0, h, 0}, expand_dims(cast(acc / l, bf16), 1));
     }).grid([](const TensorCfg& c, const auto& q, const auto&...) {
-      return Grid{cdiv(q.shape[0], c.BM), q.shape[1]};
+      return Grid{q.shape[1], cdiv(q.shape[0], c.BM)};
     });
 Register r2("tensor_attention", [](Env& e) {
   TensorCfg c;
@@ -151,7 +151,7 @@ Register r2("tensor_attention", [](Env& e) {
 // --- which blocks matter (XAttention): sums along the antidiagonals of 8 x 8 pairs, a softmax of them by row, and what
 // of it falls into blocks of 16 x 16 of them. Queries of a group come last first: a view with a stride below zero
 struct AntidiagonalCfg {
-  int BM = 64, BN = 64, D = 128, G = 8, W = 16, warps = 4;
+  int BM = 64, BN = 128, D = 128, G = 8, W = 16, warps = 8;
 };
 auto antidiagonal =
     kernel("user_antidiagonal", [](const AntidiagonalCfg& c, Tensor<const half, 3> Q, Tensor<const half, 3> K,

@@ -485,10 +485,18 @@ LogicalResult Emitter::emitOp(Operation* op) {
         return success();
       })
       // ---- memory
-      .Case<LoadOp>([&](auto o) { return emitLoad(*this, o); })
+      .Case<LoadOp>([&](auto o) {
+        const R done = emitLoad(*this, o);
+        keepEarly(*this, o);
+        return done;
+      })
       .Case<StoreOp>([&](auto o) { return emitStore(*this, o); })
       .Case<AccumulateOp>([&](auto o) { return emitAccumulate(*this, o); })
-      .Case<GatherOp>([&](auto o) { return emitGather(*this, o); })
+      .Case<GatherOp>([&](auto o) {
+        const R done = emitGather(*this, o);
+        keepEarly(*this, o);
+        return done;
+      })
       .Case<ScatterOp>([&](auto o) { return emitScatter(*this, o); })
       .Case<AtomicRmwOp>([&](auto o) { return emitAtomicRmw(*this, o); })
       .Case<AtomicCasOp>([&](auto o) { return emitAtomicCas(*this, o); })

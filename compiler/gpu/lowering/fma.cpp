@@ -91,8 +91,9 @@ LogicalResult emitFma(Emitter& e, MmaOp op) {
     return op.emitOpError() << "is planned for " << warpsM * warpsN << " warps, the kernel has " << e.numWarps();
   const Cover cover = coverOf(Engine::fma, accType.getDimSize(0), accType.getDimSize(1), op.getK(), warpsM, warpsN);
   const FmaLanes lanes = fmaLanes(accType.getDimSize(0), accType.getDimSize(1), warpsM, warpsN);
-  const int rows = lanes.rows, columns = 4 * lanes.columns;  // of a warp
-  const int repsM = static_cast<int>(cover.m / (rows * warpsM)), repsN = static_cast<int>(cover.n / (columns * warpsN));
+  const int columns = lanes.width();  // of a warp
+  const int repsM = static_cast<int>(cover.m / (lanes.rows * warpsM)),
+            repsN = static_cast<int>(cover.n / (columns * warpsN));
 
   auto aType = mlir::cast<SmemType>(op.getA().getType());
   SmemType bType = op.getB().getType();
@@ -115,7 +116,8 @@ LogicalResult emitFma(Emitter& e, MmaOp op) {
   }
   // The accumulator's layout (accumulatorLayout): lane = column group + columns * row, warp = m + warpsM * n.
   using layout::ThreadTerm;
-  layout::ThreadSum rowSum{{{ThreadTerm::lane, lanes.columns, rows, 1}, {ThreadTerm::warp, 1, warpsM, rows}}};
+  layout::ThreadSum rowSum{
+      {{ThreadTerm::lane, lanes.columns, lanes.rows, lanes.deep}, {ThreadTerm::warp, 1, warpsM, lanes.height()}}};
   layout::ThreadSum colSum{{{ThreadTerm::lane, 1, lanes.columns, 4}, {ThreadTerm::warp, warpsM, warpsN, columns}}};
   FmaOperand a(e, e.scalar(op.getA()), aType, aType.getMinor() == 1, emitThreadSum(e, rowSum),
                rowSum.mask(e.numWarps()), element, wide);
@@ -126,11 +128,20 @@ LogicalResult emitFma(Emitter& e, MmaOp op) {
   auto block = [&](int64_t k) {                                   // four steps along k
     SmallVector<std::array<Value*, 4>> av(repsM), bv(4 * repsN);  // [row or column][k]
     for (int m = 0; m < repsM; ++m) {
+      const int64_t row = lanes.rowOf(m, warpsM);
       if (a.kMinor()) {
-        auto v = a.four(rows * warpsM * m, k);
+        auto v = a.four(row, k);
         llvm::copy(v, av[m].begin());
-      } else {
-        for (int i = 0; i < 4; ++i) av[m][i] = a.one(rows * warpsM * m, k + i);
+        continue;
+      }
+      if (m % lanes.deep) continue;  // came with the first of its rows
+      for (int i = 0; i < 4; ++i) {
+        if (lanes.deep == 1) {
+          av[m][i] = a.one(row, k + i);
+          continue;
+        }
+        auto v = a.four(row, k + i);
+        for (int r = 0; r < 4; ++r) av[m + r][i] = v[r];
       }
     }
     for (int n = 0; n < repsN; ++n) {
@@ -144,9 +155,12 @@ LogicalResult emitFma(Emitter& e, MmaOp op) {
         }
       }
     }
+    // To and fro along rows: neighbouring products share an operand. Each reads two registers then, of different banks
+    // where the assembler can choose; three take a second cycle.
     for (int i = 0; i < 4; ++i) {
       for (int m = 0; m < repsM; ++m) {
-        for (int n = 0; n < 4 * repsN; ++n) {
+        for (int along = 0; along < 4 * repsN; ++along) {
+          const int n = m % 2 ? 4 * repsN - 1 - along : along;
           Value*& d = acc[m * 4 * repsN + n];
           d = wide->isFloatingPointTy() ? b.CreateIntrinsic(Intrinsic::fma, {wide}, {av[m][i], bv[n][i], d})
                                         : b.CreateAdd(d, b.CreateMul(av[m][i], bv[n][i]));

@@ -1,6 +1,7 @@
 // half_pairs.cpp - see half_pairs.h.
 #include "compiler/gpu/lowering/half_pairs.h"
 
+#include "compiler/gpu/lowering/byte_masks.h"
 #include "compiler/gpu/lowering/emitter.h"
 #include "compiler/gpu/lowering/packed_bits.h"
 #include "llvm/IR/DerivedTypes.h"
@@ -41,17 +42,20 @@ llvm::Value* chooseWord(Emitter& e, Operation* op, size_t reg) {
   const size_t count = 32 / bits;
   if (reg + count > e.regs(op->getOperand(1)).size()) return nullptr;
   llvm::ArrayRef<llvm::Value*> flags = e.regs(op->getOperand(0));
-  if (flags.size() > 1 && !llvm::all_equal(flags.slice(reg, count))) return nullptr;
+  llvm::Value* mask = nullptr;
+  if (flags.size() > 1 && !llvm::all_equal(flags.slice(reg, count)))
+    if (mask = bits == 8 ? maskOfBytes(e, op->getOperand(0), reg) : nullptr; !mask) return nullptr;
   SmallVector<llvm::Value*, 2> words;
   bool anyWord = false;
   for (Value operand : op->getOperands().drop_front()) {
     words.push_back(asWord(e, e.regs(operand).slice(reg, count), anyWord));
     if (!words.back()) return nullptr;
   }
-  if (!anyWord) return nullptr;
-  llvm::Type* element = e.elementType(op->getResult(0));
-  return e.b.CreateBitCast(e.b.CreateSelect(flags[flags.size() > 1 ? reg : 0], words[0], words[1]),
-                           llvm::FixedVectorType::get(element, count));
+  if (!anyWord && !mask) return nullptr;
+  auto* type = llvm::FixedVectorType::get(e.elementType(op->getResult(0)), count);
+  if (!mask) return e.b.CreateBitCast(e.b.CreateSelect(flags[flags.size() > 1 ? reg : 0], words[0], words[1]), type);
+  return e.b.CreateBitCast(e.b.CreateOr(e.b.CreateAnd(mask, words[0]), e.b.CreateAnd(e.b.CreateNot(mask), words[1])),
+                           type);
 }
 
 }  // namespace tile::ir

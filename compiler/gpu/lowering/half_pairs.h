@@ -10,7 +10,8 @@ class Emitter;
 bool isPair(llvm::Value* low, llvm::Value* high);
 
 /// Registers `reg` and the next ones of a select, in a vector: two elements of 16 bits or four of 8 that one flag
-/// chooses, of a word or of two that are words already. Null: another op, several flags, elements that are no word.
+/// chooses, of a word or of two that are words already, or bytes that comparisons of bytes choose. Null: another op,
+/// several other flags, elements that are no word.
 llvm::Value* chooseWord(Emitter& e, mlir::Operation* op, size_t reg);
 
 }  // namespace tile::ir

@@ -16,6 +16,8 @@ llvm::LogicalResult emitLoad(Emitter& e, LoadOp op);
 llvm::LogicalResult emitStore(Emitter& e, StoreOp op);
 llvm::LogicalResult emitAccumulate(Emitter& e, AccumulateOp op);
 llvm::LogicalResult emitGather(Emitter& e, GatherOp op);
+/// Behind the last of loads that a loop makes for its next iteration: they stay where they are.
+void keepEarly(Emitter& e, mlir::Operation* load);
 llvm::LogicalResult emitScatter(Emitter& e, ScatterOp op);
 /// Adds a tile to memory, relaxed, in runs of neighbours (onlyAdds in access_width.h).
 void emitAddedTile(Emitter& e, AtomicRmwOp op);

@@ -12,6 +12,8 @@
 #include "compiler/gpu/lowering/tile_access.h"
 #include "compiler/gpu/memory_roots.h"
 #include "compiler/gpu/moves.h"
+#include "compiler/gpu/scratch.h"
+#include "compiler/lowering/elementwise.h"
 
 namespace tile::ir {
 using namespace mlir;
@@ -333,6 +335,43 @@ LogicalResult emitGather(Emitter& e, GatherOp op) {
   };
   e.define(op.getResult(), emitLoadTile(e, make, layout, element, fallback, op.getCache()));
   return success();
+}
+
+static bool isForNextIteration(Operation* op) {
+  return isa<LoadOp, GatherOp>(op) && isa<scf::ForOp>(op->getParentOp()) && !op->use_empty() &&
+         llvm::all_of(op->getUsers(), [](Operation* user) { return isa<scf::YieldOp>(user); });
+}
+
+/// About how many instructions of a thread elementwise work is that stands behind the load, in front of a place where
+/// threads meet.
+static int64_t workBehind(Emitter& e, Operation* load) {
+  int64_t work = 0;
+  for (Operation* next = load->getNextNode(); next; next = next->getNextNode()) {
+    const auto walked = next->walk([&](Operation* op) {
+      const auto scratch = scratchOf(op);
+      if (isa<BarrierOp>(op) || (scratch && !scratch->warpLocal())) return WalkResult::interrupt();
+      if (!isElementwise(op)) return WalkResult::advance();
+      const Value result = op->getResult(0);
+      const int64_t words = getElementTypeOrSelf(result).isIntOrFloat()
+                                ? llvm::divideCeil(getElementTypeOrSelf(result).getIntOrFloatBitWidth(), 32)
+                                : 1;
+      work += words * (isa<RankedTensorType>(result.getType()) ? e.layoutOf(result).numRegs() : 1);
+      return WalkResult::advance();
+    });
+    if (walked.wasInterrupted()) break;
+  }
+  return work;
+}
+
+// The assembler moves what only the next iteration needs behind what this one computes, where registers are free again,
+// and the next one would wait for it. It moves no load across a place where lanes meet: that is one instruction. Short
+// loops it unrolls, but for those in which lanes meet.
+void keepEarly(Emitter& e, Operation* load) {
+  constexpr int64_t kLong = 180;
+  if (e.role == Emitter::Role::producer || e.role == Emitter::Role::turner || !isForNextIteration(load)) return;
+  for (Operation* op = load->getNextNode(); op; op = op->getNextNode())
+    if (isForNextIteration(op)) return;
+  if (workBehind(e, load) >= kLong) e.syncWarp();
 }
 
 LogicalResult emitScatter(Emitter& e, ScatterOp op) {

@@ -302,6 +302,13 @@ class OffsetAccess : public Access {
       const Value value = pending[i];
       if (e.facts().of(value).constancy[width.dim] % width.aligned == 0) continue;
       Operation* op = value.getDefiningOp();
+      if (auto arg = dyn_cast<BlockArgument>(value)) {  // loaded an iteration early
+        auto loop = dyn_cast_or_null<scf::ForOp>(arg.getOwner()->getParentOp());
+        if (!loop || arg == loop.getInductionVar()) return false;
+        pending.insert(loop.getTiedLoopInit(arg)->get());
+        pending.insert(loop.getTiedLoopYieldedValue(arg)->get());
+        continue;
+      }
       auto gather = dyn_cast_or_null<GatherOp>(op);
       isLoaded |= gather != nullptr;
       if (gather && gather.getMask()) pending.insert(gather.getMask());

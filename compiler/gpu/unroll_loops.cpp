@@ -1,0 +1,62 @@
+// unroll_loops.cpp - loops that ask for several bodies an iteration, where only the launch knows how many there are.
+// Before: `tile.unroll` of a loop without products or stages, its number of iterations unknown. LLVM would ask behind
+//         every body whether it was the last one: what the next one loads would wait for the answer.
+// After:  a loop that steps over as many at once, all their loads on their way together, and one behind it for what
+//         remains. Loops with a known number of iterations keep the attribute: LLVM unrolls those.
+#include "compiler/gpu/unroll_loops.h"
+
+#include "compiler/dialect/products.h"
+#include "compiler/gpu/dot_passes.h"
+#include "mlir/Dialect/SCF/Utils/Utils.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/Pass/Pass.h"
+
+namespace tile::ir {
+using namespace mlir;
+
+bool unrollBy(scf::ForOp loop, int64_t factor) {
+  APInt step;
+  if (!matchPattern(loop.getStep(), m_ConstantInt(&step)) || !step.isStrictlyPositive()) return false;
+  // The number of iterations is counted as one without a sign. By steps of 1 a negative one ends both loops at once.
+  if (!loop.getStaticTripCount() && (!step.isOne() || loop.getUnsignedCmp())) {
+    OpBuilder b(loop);
+    const Value low = loop.getLowerBound(), high = loop.getUpperBound();
+    loop.setUpperBound(loop.getUnsignedCmp() ? arith::MaxUIOp::create(b, loop.getLoc(), low, high).getResult()
+                                             : arith::MaxSIOp::create(b, loop.getLoc(), low, high).getResult());
+  }
+  return succeeded(loopUnrollByFactor(loop, factor));
+}
+
+namespace {
+
+constexpr const char* kUnroll = "tile.unroll";
+/// Operations of all bodies together: more of them would take minutes to compile.
+constexpr int64_t kMostOperations = 4096;
+
+class UnrollLoopsPass : public PassWrapper<UnrollLoopsPass, OperationPass<func::FuncOp>> {
+ public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(UnrollLoopsPass)
+  StringRef getArgument() const override { return "tile-unroll-loops"; }
+  StringRef getDescription() const override { return "several bodies an iteration, where loops ask for them"; }
+
+  void runOnOperation() override {
+    SmallVector<scf::ForOp> loops;  // inner ones first
+    getOperation().walk([&](scf::ForOp loop) { loops.push_back(loop); });
+    for (scf::ForOp loop : loops) {
+      auto asked = loop->getAttrOfType<IntegerAttr>(kUnroll);
+      auto stages = loop->getAttrOfType<IntegerAttr>("tile.stages");
+      if (!asked || asked.getInt() < 2 || (stages && stages.getInt() > 1) || hasProduct(loop)) continue;
+      int64_t operations = 0;
+      loop.getBody()->walk([&](Operation*) { ++operations; });
+      if (loop.getStaticTripCount() || operations * asked.getInt() > kMostOperations) continue;
+      loop->removeAttr(kUnroll);
+      if (!unrollBy(loop, asked.getInt())) loop->setAttr(kUnroll, asked);
+    }
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Pass> createUnrollLoopsPass() { return std::make_unique<UnrollLoopsPass>(); }
+
+}  // namespace tile::ir
