@@ -63,7 +63,8 @@ inline GlaBackwardPlan gla_backward_plan(DType dtype, const GlaSizes& s, const M
     p.keys.one_v = s.v <= p.keys.BV;
   }
   if (auto fused = gla_fused_plan(dtype, s, machine)) {
-    p.walk = fused->output, p.states = p.effects = fused->pass, p.scan = fused->scan;
+    p.walk = fused->output, p.walk.mild = false;  // what it writes takes the decays of every chunk
+    p.states = p.effects = fused->pass, p.scan = fused->scan;
     // Every chunk's state has to leave before the next, what comes can wait for it (8 x 2048 x 16 rows, on an H200:
     // 0.105 ms; with two stages 0.109).
     p.states.stages = 1;

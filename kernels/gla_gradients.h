@@ -89,17 +89,13 @@ void gla_fused_values_program(const GlaChunkConfig& c, Tensor<const T, 4> Q, Ten
     auto q = q_rows.load({at.batch, at.head, t0, 0}, {c.BT, c.BK});
     auto k = k_rows.load({at.batch, at.head, t0, 0}, {c.BT, c.BK});
     auto d_o = do_rows.load({at.batch, at.head, t0, v0}, {c.BT, c.BV});
-    state.settle();
-    const Tile behind = cast(state.held, dtype_of<T>());
-    STATES.store({number, at.head, 0, v0}, detail::gla_is_turned(c) ? trans(behind) : behind);
-    const Tile dv = cast(state.step(q, k, g, d_o, scale), dtype_of<T>());
+    const Tile dv = cast(
+        state.step(q, k, g, d_o, scale, [&](const Tile& behind) { STATES.store({number, at.head, 0, v0}, behind); }),
+        dtype_of<T>());
     for (auto _ : when(v0 == 0)) DECAY.store({number, at.head, 0}, state.decay);
     dv_rows.store({at.batch, at.head, t0, v0}, detail::gla_is_turned(c) ? trans(dv) : dv);
   }
-  if (c.final_state) {
-    state.settle();
-    END.store({state_index, at.head, 0, v0}, state.value());
-  }
+  if (c.final_state) END.store({state_index, at.head, 0, v0}, state.value());
 }
 
 /// DQ, DK [B, H, L, K] and DG f32 of the same shape. S and R are [C, H, K, V], DECAY [C, H, K]. With one_v DA is made
@@ -216,11 +212,12 @@ void gla_gradient_keys_program(const GlaChunkConfig& c, Tensor<const T, 4> Q, Te
       by_levels(q, k, g, there);
     } else {
       dq = dk = dk_behind = zeros({blocks, kRows, c.BK}, f32);
-      detail::GlaChunkDecays decays(g, c.BT, c.BK, false);
+      detail::GlaChunkDecays decays(c.BT, c.BK);
+      decays.meet(g);
       if_(
           decays.is_mild(),
           [&] {
-            const Tile power = decays.within(zeros({c.BK}, f32));
+            const Tile power = decays.within(g, zeros({c.BK}, f32));
             auto times = [&](const Tile& x, const Tile& weights) {
               return cast(reshape(weights, {c.BT, c.BK}) * cast(x, f32), dtype_of<T>());
             };

@@ -132,7 +132,7 @@ class Specializer {
       }
       return stages;
     };
-    return with.roles.programs >= without.roles.programs &&
+    return with.roles.programs >= without.roles.programs && with.alternating.size() >= without.alternating.size() &&
            stagesOfOthers(with) >= stagesOfOthers(without);
   }
 

@@ -251,13 +251,39 @@ class Rewriter {
     Value ring = barriersOf(group);
     Value index = RingAcquireOp::create(builder, loc, builder.getI32Type(), ring);
     const BulkStore* guest = guestOf(group);
+    const SmallVector<OpBuilder> inBranches = guest ? SmallVector<OpBuilder>() : endsInBranches(group);
     for (auto [loaded, slot] : llvm::zip(group.loads, slotsOf(builder, group, index))) {
       replace(loaded->getResult(0), slot);
       eraseWithTransposes(loaded);
       if (guest) stagings_[static_cast<size_t>(guest->staging)] = slot;
     }
+    for (OpBuilder end : inBranches) RingReleaseOp::create(end, loc, ring, Value());
+    if (!inBranches.empty()) return;
     builder.setInsertionPointAfter(guest ? guest->op : group.last);
     RingReleaseOp::create(builder, loc, ring, Value());
+  }
+
+  /// Where the regions of a branch are done with the tiles of a group, if threads read these there last and keep what
+  /// they read in registers: the producer need not wait for the whole branch.
+  static SmallVector<OpBuilder> endsInBranches(const LoadGroup& group) {
+    auto branch = dyn_cast<scf::IfOp>(group.last);
+    if (!branch || branch.getElseRegion().empty()) return {};
+    SmallVector<OpBuilder> ends;
+    for (Region& region : branch->getRegions()) {
+      Block& block = region.front();
+      Operation* last = nullptr;
+      for (Operation* load : group.loads)
+        for (Operation* reader : readersOf(load->getResult(0))) {
+          if (!region.isAncestor(reader->getParentRegion())) continue;
+          if (!isa<SmemLoadOp>(reader)) return {};
+          Operation* statement = block.findAncestorOpInBlock(*reader);
+          if (!last || last->isBeforeInBlock(statement)) last = statement;
+        }
+      OpBuilder end(branch);
+      last ? end.setInsertionPointAfter(last) : end.setInsertionPointToStart(&block);
+      ends.push_back(end);
+    }
+    return ends;
   }
 
   /// The store that leaves through the group's stage, or null.

@@ -2,10 +2,12 @@
 // A plain load would be in the way of every iteration: the producer cannot run ahead with it, and its latency is the
 // memory's. Before: %r = tile.load of N elements.  After: load_shared of 1 x N, read back right in front of its first
 // user: in registers it would be in the way. Larger tiles beside staged ones (what products are added to, masks) come
-// the same way where there is room, and those of loops that only read (statistics of rows in front of a product).
+// the same way where there is room, and those of loops that only read (statistics of rows in front of a product). What
+// only the regions of one `if` use is read there: until then it would be in registers.
 #include "compiler/gpu/memory_roots.h"
 #include "compiler/gpu/specialize.h"
 #include "compiler/gpu/tma_box.h"
+#include "llvm/ADT/MapVector.h"
 
 namespace tile::ir {
 using namespace mlir;
@@ -72,6 +74,24 @@ SmemType tileType(LoadOp load, const Facts& facts) {
   return isBulkLoad(load, type, facts) ? type : SmemType();
 }
 
+/// Where one `if` of `load`'s block alone uses it: the first statements that do in its regions. None elsewhere: what
+/// several statements read they would read several times.
+SmallVector<Operation*> firstInRegions(LoadOp load) {
+  llvm::MapVector<Block*, Operation*> firsts;
+  for (Operation* user : load.getResult().getUsers()) {
+    Operation* statement = load->getBlock()->findAncestorOpInBlock(*user);
+    auto branch = dyn_cast<scf::IfOp>(statement);
+    if (!branch || statement == user || (!firsts.empty() && firsts.front().first->getParentOp() != branch)) return {};
+    Block* block = branch.getThenRegion().isAncestor(user->getParentRegion()) ? branch.thenBlock() : branch.elseBlock();
+    Operation*& first = firsts[block];
+    Operation* at = block->findAncestorOpInBlock(*user);
+    if (!first || at->isBeforeInBlock(first)) first = at;
+  }
+  SmallVector<Operation*> places;
+  for (auto [block, first] : firsts) places.push_back(first);
+  return places;
+}
+
 Operation* fetch(LoadOp load, SmemType type) {
   OpBuilder builder(load);
   Location loc = load.getLoc();
@@ -81,15 +101,26 @@ Operation* fetch(LoadOp load, SmemType type) {
   auto shared =
       LoadSharedOp::create(builder, loc, type, load.getView(), load.getIndices(), ArrayRef<int64_t>(type.getShape()),
                            load.getCache());
-  builder.setInsertionPoint(user);
   auto row = RankedTensorType::get(type.getShape(), type.getElementType());
-  Value read = SmemLoadOp::create(builder, loc, row, shared);
-  if (read.getType() != load.getResult().getType())
-    read = ReshapeOp::create(builder, loc, load.getResult().getType(), read);
-  llvm::sort(shapes, [](Operation* a, Operation* b) { return a->isBeforeInBlock(b); });
-  for (Operation* op : shapes)
-    if (op->isBeforeInBlock(user)) op->moveBefore(user);
-  load.getResult().replaceAllUsesWith(read);
+  auto readAt = [&](Operation* place) {
+    builder.setInsertionPoint(place);
+    Value read = SmemLoadOp::create(builder, loc, row, shared);
+    if (read.getType() == load.getResult().getType()) return read;
+    return Value(ReshapeOp::create(builder, loc, load.getResult().getType(), read));
+  };
+  if (SmallVector<Operation*> places = firstInRegions(load); !places.empty()) {
+    for (Operation* place : places) {
+      Value read = readAt(place);
+      load.getResult().replaceUsesWithIf(
+          read, [&](OpOperand& use) { return place->getBlock()->findAncestorOpInBlock(*use.getOwner()); });
+    }
+  } else {
+    Value read = readAt(user);
+    llvm::sort(shapes, [](Operation* a, Operation* b) { return a->isBeforeInBlock(b); });
+    for (Operation* op : shapes)
+      if (op->isBeforeInBlock(user)) op->moveBefore(user);
+    load.getResult().replaceAllUsesWith(read);
+  }
   load.erase();
   return shared;
 }
@@ -153,18 +184,21 @@ llvm::DenseSet<Operation*> fetchReads(func::FuncOp func, const Facts& facts) {
 void unfetch(const llvm::DenseSet<Operation*>& copies) {
   for (Operation* op : copies) {
     auto copy = cast<LoadSharedOp>(op);
-    Operation* reader = *copy->getUsers().begin();
-    // A row became a tile of two dims on its way.
-    Operation* tile = reader;
-    if (auto reshape = dyn_cast<ReshapeOp>(*reader->getUsers().begin());
-        reshape && reader->hasOneUse() && reshape.getResult().getType().getRank() == 1)
-      tile = reshape;
-    OpBuilder builder(copy);
-    auto load = LoadOp::create(builder, copy.getLoc(), tile->getResult(0).getType(), copy.getView(), copy.getIndices(),
-                               /*pad=*/FloatAttr(), copy.getCache());
-    tile->getResult(0).replaceAllUsesWith(load.getResult());
-    tile->erase();
-    if (tile != reader) reader->erase();
+    Value load;
+    for (Operation* reader : llvm::make_early_inc_range(copy->getUsers())) {
+      // A row became a tile of two dims on its way.
+      Operation* tile = reader;
+      if (auto reshape = dyn_cast<ReshapeOp>(*reader->getUsers().begin());
+          reshape && reader->hasOneUse() && reshape.getResult().getType().getRank() == 1)
+        tile = reshape;
+      OpBuilder builder(copy);
+      if (!load)
+        load = LoadOp::create(builder, copy.getLoc(), tile->getResult(0).getType(), copy.getView(), copy.getIndices(),
+                              /*pad=*/FloatAttr(), copy.getCache());
+      tile->getResult(0).replaceAllUsesWith(load);
+      tile->erase();
+      if (tile != reader) reader->erase();
+    }
     copy->erase();
   }
 }

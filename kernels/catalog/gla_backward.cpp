@@ -23,7 +23,7 @@ GlaBackwardPlan plan_of(const Problem& p, const Machine& machine, uint32_t part)
   if ((isWalk(part) || p.sizes["segment"]) && !plan.fused && !s.varlen) {  // few heads; on other machines in tests only
     const auto fused = gla_fused_plan(storage_of(p.dtype), s, machine);
     plan.fused = true, plan.walk = fused ? fused->output : plan.pass;
-    plan.walk.segment = 0;
+    plan.walk.segment = 0, plan.walk.mild = false;
     if (!fused) {
       plan.walk.BK = detail::gla_whole_k(s, machine), plan.walk.BV = std::min(32, round_up(s.v, 16));
       plan.walk.stages = 1, plan.walk.warps = 8, plan.walk.chunk_states = false;

@@ -325,7 +325,7 @@ CatalogRow gla_fused_row() {
     for (int64_t channels : {64, 128})
       row.problems.push_back(
           {"bf16",
-           {{"H", 1}, {"L", 500}, {"K", channels}, {"V", channels}, {"state", 1}, {"strength", strength}},
+           {{"H", 1}, {"L", 450}, {"K", channels}, {"V", channels}, {"state", 1}, {"strength", strength}},
            Purpose::edge});
   return row;
 }

@@ -5,69 +5,77 @@
 
 namespace tile::kernels::detail {
 
-/// Decays of a chunk as powers of 2, where they can be inverted.
+/// Decays of a chunk from its start through a row, as powers of 2, where they can be inverted.
 class GlaChunkDecays {
   static constexpr int kRows = GlaDecays::kRows;
 
  public:
   static constexpr float kMost = 96;  ///< log2 of decays that are inverted: f32 and bf16 have 126
 
-  /// `reverse`: from behind a row to the chunk's end, else from its start through the row.
-  GlaChunkDecays(const Tile& g, int rows, int channels, bool reverse)
-      : blocks_(rows / kRows), channels_(channels), reverse_(reverse), gates_(reshape(g, {blocks_, kRows, channels})) {
-    const Tile sums = reshape(sum(gates_, axis(1)), {blocks_, channels}) * kLog2E;
-    // Here warps meet: all learn the gates of all blocks.
+  GlaChunkDecays(int rows, int channels)
+      : least(cast(Tile(0), f32)),
+        blocks_(rows / kRows),
+        channels_(channels),
+        before_(zeros({blocks_, 1, channels}, f32)),
+        chunk_(zeros({channels}, f32)) {}
+
+  /// Here warps meet: all learn the gates of all blocks.
+  void meet(const Tile& g) {
+    const Tile sums = reshape(sum(in_blocks(g), axis(1)), {blocks_, channels_}) * kLog2E;
     const Tile block = reshape(arange(0, blocks_), {blocks_, 1, 1});
-    Tile all = zeros({1, 1, channels}, f32);
+    Tile before, all = zeros({1, 1, channels_}, f32);
     for (int n = 0; n < blocks_; ++n) {
-      const int at = reverse ? blocks_ - 1 - n : n;
-      before_ = n == 0 ? all : Tile(where(block == at, all, before_));
-      all += reshape(extract(sums, {at, 0}, {1, channels}), {1, 1, channels});
+      before = n == 0 ? broadcast_to(all, {blocks_, 1, channels_}) : Tile(where(block == n, all, before));
+      all += reshape(extract(sums, {n, 0}, {1, channels_}), {1, 1, channels_});
     }
-    chunk_ = reshape(all, {channels});
+    before_ = before, chunk_ = reshape(all, {channels_});
     least = min(sums) * static_cast<float>(blocks_);
   }
   Tile least;  ///< no decay of the chunk is less than 2^this
   Tile is_mild() const { return least >= -kMost; }
   const Tile& chunk() const { return chunk_; }  ///< that of all rows, [channels]
   /// Those of the rows, and by `more`, [channels]; [rows / kRows, kRows, channels].
-  Tile within(const Tile& more) const {
-    const Tile scanned = cumsum(gates_, axis(1), {.reverse = reverse_});
-    return fma(reverse_ ? Tile(scanned - gates_) : scanned, Tile(kLog2E), before_ + reshape(more, {1, 1, channels_}));
+  Tile within(const Tile& g, const Tile& more) const {
+    return fma(cumsum(in_blocks(g), axis(1)), Tile(kLog2E), before_ + reshape(more, {1, 1, channels_}));
   }
 
  private:
+  Tile in_blocks(const Tile& g) const { return reshape(g, {blocks_, kRows, channels_}); }
+
   int blocks_, channels_;
-  bool reverse_;
-  Tile gates_, before_, chunk_;
+  Tile before_, chunk_;
 };
 
 /// S [K, V] (turned: [V, K]) walks forward: a chunk's rows get q_t S decayed to t, and the scores times v; S gets
 /// k_u v_u^T decayed to the chunk's end. In reverse, from the last chunk to the first, keys and queries change places.
 ///
-/// With `mild` chunks choose. Where the decays since some row before are numbers that neither vanish nor, inverted,
-/// overflow, rows that meet the state are multiplied by them, and rows that it gets by their inverse: these then meet in
-/// one product, whatever their distance, and a state that is held without those decays is never decayed. Where they
-/// grow too small the state takes them, and counting begins again. Where those of one chunk are too small, levels
-/// (GlaChunk) do its work, which never invert. For types with the exponents of f32.
+/// With `mild` (forward only) chunks choose. Where the decays since some row before are numbers that neither vanish nor,
+/// inverted, overflow, queries are multiplied by them, and keys by their inverse: these then meet in one product,
+/// whatever their distance, and a state that is held without those decays is never decayed. Where they grow too small
+/// the state takes them, and counting begins again. Where those of one chunk are too small, levels (GlaChunk) do its
+/// work, which never invert, and that of the next kStrong chunks, which then need not look at theirs: gates that are
+/// strong once mostly are again. For types with the exponents of f32.
 template <class T>
 class GlaState {
+  static constexpr int kStrong = 7;
 
  public:
   Tile held;   ///< what walks
-  Tile decay;  ///< of the last chunk, [K]
+  Tile decay;  ///< of the last chunk, [K]; without `mild`
 
   GlaState(const GlaChunkConfig& c, const Tile& start, bool reverse)
       : held(gla_is_turned(c) ? trans(start) : start),
         c_(c),
         turned_(gla_is_turned(c)),
         reverse_(reverse),
+        mild_(c.mild && !reverse),
         pending_(zeros({c.BK}, f32)),
-        since_(cast(Tile(0), f32)) {}
+        since_(cast(Tile(0), f32)),
+        strong_(Tile(0)) {}
 
   /// Takes the decays it is held without.
   void settle() {
-    if (!c_.mild) return;
+    if (!mild_) return;
     multiply(exp2(pending_));
     pending_ = zeros({c_.BK}, f32), since_ = cast(Tile(0), f32);
   }
@@ -75,63 +83,64 @@ class GlaState {
   Tile value() const { return turned_ ? trans(held) : held; }
 
   /// Takes a chunk; what its rows get, [BT, V] (turned: [V, BT]) f32. `v`: values, in reverse the gradients of o.
-  Tile step(const Tile& q, const Tile& k, const Tile& g, const Tile& v, const Tile& scale) {
-    Tile rows = zeros({c_.BT, c_.BV}, f32);
+  /// `before` gets the state before the chunk, of type T, [K, V], where its products read it; without `mild`.
+  template <class Before>
+  Tile step(const Tile& q, const Tile& k, const Tile& g, const Tile& v, const Tile& scale, Before before) {
+    if (!mild_) return by_levels(q, k, g, v, scale, before);
+    Tile rows = zeros({c_.BT, c_.BV}, f32), is_mild = Tile(0) != 0;
     if (turned_) rows = trans(rows);
-    decay = zeros({c_.BK}, f32);
-    if (!c_.mild) {
-      by_levels(q, k, g, v, scale, rows);
-      return rows;
-    }
-    const GlaChunkDecays decays(g, c_.BT, c_.BK, reverse_);
-    const Tile mild = decays.is_mild();
-    if_(mild & (since_ + decays.least < -decays.kMost), [&] { settle(); });
+    GlaChunkDecays decays(c_.BT, c_.BK);
     if_(
-        mild,
+        strong_ == 0,
         [&] {
-          const Tile power = decays.within(pending_);
-          auto times = [&](const Tile& x, const Tile& by, bool scaled) {
-            const Tile y = reshape(exp2(by), {c_.BT, c_.BK}) * cast(x, f32);
-            return cast(scaled ? Tile(y * scale) : y, dtype_of<T>());
-          };
-          const Tile meets = times(reverse_ ? k : q, power, !reverse_);
-          const Tile comes = times(reverse_ ? q : k, -power, reverse_);
-          pending_ += decays.chunk(), since_ += decays.least;
-          decay = exp2(decays.chunk());
-          rows = across(meets);
-          auto row = arange(0, c_.BT).col(), column = arange(0, c_.BT).row();
-          const Tile is_pair = reverse_ ? Tile(column >= row) : Tile(column <= row);
-          const Tile scores = cast(where(is_pair, dot(meets, trans(comes)), 0.f), dtype_of<T>());
-          add(comes, v);
-          inside(scores, v, rows);
+          decays.meet(g);
+          // Also before a chunk that levels do.
+          if_(!(since_ + decays.least >= -decays.kMost), [&] { settle(); });
+          is_mild = decays.is_mild();
+          strong_ = where(is_mild, 0, kStrong);
         },
-        [&] {
-          // Of their own: read again under the layout of the products they would be in registers on either way.
-          const Tile one = cast(decays.least < -decays.kMost, f32);
-          auto own = [&](const Tile& x) { return cast(cast(x, f32) * one, dtype_of<T>()); };
-          by_levels(own(q), own(k), g, v, scale, rows);
-        });
+        [&] { strong_ = strong_ - 1; });
+    if_(
+        is_mild, [&] { rows = at_once(q, k, g, v, decays, scale); }, [&] { rows = by_levels(q, k, g, v, scale, before); });
     return rows;
+  }
+  Tile step(const Tile& q, const Tile& k, const Tile& g, const Tile& v, const Tile& scale) {
+    return step(q, k, g, v, scale, [](const Tile&) {});
   }
 
  private:
-  void by_levels(const Tile& q, const Tile& k, const Tile& g, const Tile& v, const Tile& scale, Tile& rows) {
+  Tile at_once(const Tile& q, const Tile& k, const Tile& g, const Tile& v, const GlaChunkDecays& decays, const Tile& scale) {
+    const Tile power = decays.within(g, pending_);
+    auto times = [&](const Tile& x, const Tile& by) { return reshape(exp2(by), {c_.BT, c_.BK}) * cast(x, f32); };
+    const Tile q_g = cast(times(q, power) * scale, dtype_of<T>()), k_g = cast(times(k, -power), dtype_of<T>());
+    pending_ += decays.chunk(), since_ += decays.least;
+    Tile rows = across(q_g, cast(held, dtype_of<T>()));
+    // What pairs a query with a key behind it may be infinite: it is chosen against, never multiplied.
+    const Tile is_pair = arange(0, c_.BT).row() <= arange(0, c_.BT).col();
+    const Tile scores = cast(where(is_pair, dot(q_g, trans(k_g)), 0.f), dtype_of<T>());
+    add(k_g, v);
+    inside(scores, v, rows);
+    return rows;
+  }
+  template <class Before>
+  Tile by_levels(const Tile& q, const Tile& k, const Tile& g, const Tile& v, const Tile& scale, Before before) {
     GlaChunk<T> x(q, k, g, c_.BT, c_.BK, c_.warps);
     const auto levels = x.levels();
     const Tile q_g = x.queries(scale), k_g = x.keys();
     decay = x.decay();
-    settle();
     // What stands between the products has its place: nothing is held in registers longer than it must.
     const auto products = x.products(levels);
-    rows = across(reverse_ ? k_g : q_g);
+    const Tile now = cast(held, dtype_of<T>());
+    before(turned_ ? trans(now) : now);
+    Tile rows = across(reverse_ ? k_g : q_g, now);
     const Tile scores = x.scores(x.near(), x.far(products), c_.BT, scale);
     multiply(decay);
     add(reverse_ ? q_g : k_g, v);
     inside(reverse_ ? trans(scores) : scores, v, rows);
+    return rows;
   }
   void multiply(const Tile& decays) { held = held * (turned_ ? trans(decays.col()) : decays.col()); }
-  Tile across(const Tile& meets) const {
-    const Tile now = cast(held, dtype_of<T>());
+  Tile across(const Tile& meets, const Tile& now) const {
     return turned_ ? dot(now, trans(meets)) : dot(meets, now);
   }
   void add(const Tile& comes, const Tile& v) {
@@ -142,9 +151,10 @@ class GlaState {
   }
 
   const GlaChunkConfig& c_;
-  bool turned_, reverse_;
+  bool turned_, reverse_, mild_;
   Tile pending_;  ///< log2 of the decays that the state is held without, [K]
   Tile since_;    ///< none of them is less than this
+  Tile strong_;   ///< chunks that levels do unseen; nothing is pending then
 };
 
 }  // namespace tile::kernels::detail

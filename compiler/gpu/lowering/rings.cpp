@@ -154,7 +154,8 @@ bool groupMetSinceAcquire(RingReleaseOp release) {
     bool met = false;
     // Of the iteration before all statements are behind it.
     const bool isLate = release->getBlock() == user->getBlock() && isOfIterationBefore(release);
-    for (Operation* op = user->getNextNode(); op && (isLate || op != release.getOperation()); op = op->getNextNode()) {
+    Operation* end = isLate ? nullptr : user->getBlock()->findAncestorOpInBlock(*release.getOperation());
+    for (Operation* op = user->getNextNode(); op && op != end; op = op->getNextNode()) {
       auto product = dyn_cast<MmaOp>(op);
       met |= product && isWgmma(product.getEngine());
     }
