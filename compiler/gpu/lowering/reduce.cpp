@@ -190,8 +190,8 @@ class Reduction {
     };
     llvm::Value*& value = partial[0][0];
     llvm::Value* last = isMax ? e.b.CreateNot(e.i32(kAllButSign)) : e.i32(kAllButSign);
-    llvm::Value* key = e.b.CreateSelect(e.b.CreateFCmpUNO(value, value), last,
-                                        turned(e.b.CreateBitCast(value, e.b.getInt32Ty())));
+    llvm::Value* key =
+        e.b.CreateSelect(e.b.CreateFCmpUNO(value, value), last, turned(e.b.CreateBitCast(value, e.b.getInt32Ty())));
     key = e.b.CreateIntrinsic(isMax ? llvm::Intrinsic::nvvm_redux_sync_max : llvm::Intrinsic::nvvm_redux_sync_min,
                               {key, e.i32(-1)});
     value = e.b.CreateBitCast(turned(key), e.b.getFloatTy());
