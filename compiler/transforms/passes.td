@@ -36,6 +36,11 @@ def ShiftByTakes : Pass<"tile-shift-by-takes", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect"];
 }
 
+def LookUpChosen : Pass<"tile-look-up-chosen", "::mlir::func::FuncOp"> {
+  let summary = "what a loop chooses of a tile made in front of it by a sum of one element and zeros is looked up";
+  let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect"];
+}
+
 def FoldArguments : Pass<"tile-fold-arguments", "::mlir::func::FuncOp"> {
   let summary = "arguments that are promised to be 1 are that number";
   let dependentDialects = ["::mlir::arith::ArithDialect"];

@@ -28,6 +28,7 @@ void addTilePasses(mlir::OpPassManager& passes, bool forHost) {
   passes.addPass(createDropMultiples());  // loops count by now; what is left may leave them
   // Pure tile operations leave loops; loads stay (a store in the loop may change what they read).
   passes.addPass(mlir::createLoopInvariantCodeMotionPass());
+  if (!forHost) passes.addPass(createLookUpChosen());  // by now it is seen what loops do not make
   passes.addPass(createSimplifyMasks());
   passes.addPass(createShareReductions());
   passes.addPass(mlir::createCanonicalizerPass());

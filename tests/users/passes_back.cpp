@@ -254,7 +254,7 @@ Register r3("s4d", [](Env& e) {
 // --- experts with weights of 4 bits: rows sorted by expert and padded to blocks; groups of 128 of k have a scale and a
 // zero; what comes out is weighed by the router
 struct FewBitsCfg {
-  int BM = 64, BN = 128, BK = 64, group = 128, stages = 3, warps = 4;
+  int BM = 64, BN = 128, BK = 128, group = 128, stages = 3, warps = 4;
 };
 auto moe_w4 =
     kernel("user_moe_w4", [](const FewBitsCfg& c, Tensor<const half, 2> X, Tensor<const uint8_t, 3> W,
@@ -339,7 +339,7 @@ Register r4("moe_w4", [](Env& e) {
 // --- gradients back through rotary positions and the norms of queries (or keys): dx, and the weight's summed per
 // program
 struct TurnCfg {
-  int rows = 16, D = 128, steps = 8, warps = 4;
+  int rows = 8, D = 128, steps = 16, warps = 4;
 };
 auto qk_norm_rope_bwd =
     kernel("user_qk_norm_rope_bwd", [](const TurnCfg& c, Tensor<const bfloat16, 2> X, Tensor<const bfloat16, 2> dY,
@@ -414,7 +414,7 @@ Register r5("qk_norm_rope_bwd", [](Env& e) {
 // --- words of a prompt after the fact: every row's log probability of its word, how many words are likelier, the
 // likeliest word, in one pass over the logits
 struct WordCfg {
-  int B = 4096, warps = 8;
+  int B = 4096, warps = 16;
 };
 auto prompt_words =
     kernel("user_prompt_words", [](const WordCfg& c, Tensor<const bfloat16, 2> X, Ptr<const int64_t> words,

@@ -1,13 +1,12 @@
-// pictures.cpp - more of vision: kernels of every pixel's own, pixels thrown forward by a flow, similarity of
-// structure, the largest of long windows, depthwise windows with a norm of their channels, boxes that fade beside
-// better ones.
+// pictures.cpp - more of vision: kernels of every pixel's own, similarity of structure, depthwise windows with a norm of
+// their channels, boxes that fade beside better ones.
 #include "tests/users/use.h"
 namespace users {
 namespace {
 
 // --- involution: every pixel has its own 7 x 7 weights for a group of channels; channels last
 struct OwnCfg {
-  int BX = 16, C = 16, K = 7, warps = 4;
+  int BX = 64, C = 16, K = 7, warps = 4;
 };
 auto involution =
     kernel("user_involution", [](const OwnCfg& c, Tensor<const half, 4> X, Tensor<const half, 5> W, Tensor<half, 4> Y) {
@@ -55,87 +54,6 @@ Register r1("involution", [](Env& e) {
   return j;
 });
 
-// --- pixels go where a flow takes them (softmax splatting): four corners each, weights by exp of a metric, added by
-// atomics; a second kernel divides
-struct ThrowCfg {
-  int B = 256, C = 16, warps = 4;
-};
-auto splat_forward =
-    kernel("user_splat_forward", [](const ThrowCfg& c, Tensor<const float, 4> X, Tensor<const float, 4> flow,
-                                    Tensor<const float, 3> metric, Ptr<float> sums) {
-      // X [N, H, W, C], flow [N, H, W, 2], metric [N, H, W]; sums [N, H, W, C + 1] starts as zeros
-      num_warps(c.warps);
-      auto W = X.dim(2), H = X.dim(1), n = program_id(1);
-      auto p = program_id(0) * c.B + arange(0, c.B);
-      auto in = p < H * W;
-      auto y = p / W, x = p % W;
-      auto base = cast(n, i64) * X.stride(0);
-      auto f = make_view<const float>(flow.ptr() + cast(n, i64) * flow.stride(0), {H * W, 2}, {2, 1})
-                   .load({program_id(0) * c.B, 0}, {c.B, 2});
-      auto [fx, fy] = split(f);
-      auto weight = exp(load(metric.ptr() + cast(n, i64) * metric.stride(0) + p, {.mask = in}));
-      auto v =
-          make_view<const float>(X.ptr() + base, {H * W, c.C}, {c.C, 1}).load({program_id(0) * c.B, 0}, {c.B, c.C});
-      auto tx = cast(x, f32) + fx, ty = cast(y, f32) + fy;
-      auto x0 = floor(tx), y0 = floor(ty);
-      auto ch = arange(0, c.C).row();
-      for (int corner = 0; corner < 4; ++corner) {
-        auto cx = x0 + float(corner % 2), cy = y0 + float(corner / 2);
-        auto share = (1.f - abs(tx - cx)) * (1.f - abs(ty - cy)) * weight;
-        auto ix = cast(cx, i32), iy = cast(cy, i32);
-        auto inside = in & (ix >= 0) & (ix < W) & (iy >= 0) & (iy < H);
-        auto to = sums + ((cast(n, i64) * cast(H, i64) + cast(iy, i64)) * cast(W, i64) + cast(ix, i64)) * (c.C + 1);
-        atomic_add(to.col() + ch, v * share.col(),
-                   {.mask = broadcast_to(inside.col(), {c.B, c.C}), .order = Order::relaxed});
-        atomic_add(to + c.C, share, {.mask = inside, .order = Order::relaxed});
-      }
-    }).grid([](const ThrowCfg& c, const auto& x, const auto&...) {
-      return Grid{cdiv(x.shape[1] * x.shape[2], c.B), x.shape[0]};
-    });
-auto splat_divide = kernel("user_splat_divide", [](const ThrowCfg& c, Tensor<const float, 2> sums, Tensor<float, 2> Y) {
-                      num_warps(c.warps);
-                      auto i = program_id(0) * c.B;
-                      auto weight = sums.load({i, c.C}, {c.B, 1});
-                      auto v = sums.load({i, 0}, {c.B, c.C});
-                      Y.store({i, 0}, where(weight > 0.f, v / weight, 0.f));
-                    }).grid([](const ThrowCfg& c, const auto& s, const auto&) { return Grid{cdiv(s.shape[0], c.B)}; });
-Register r2("splat_forward", [](Env& e) {
-  ThrowCfg c;
-  if (!e.big) c = {32, 4, 1};
-  c.B = e.field("B", c.B), c.warps = e.field("warps", c.warps);
-  const int N = e.big ? 8 : 2, H = e.big ? 540 : 7, W = e.big ? 960 : 11, C = c.C;
-  const size_t n = size_t(N) * H * W;
-  auto x = random<float>(e, n * C);
-  auto flow = random<float>(e, n * 2, -3, 3), metric = random<float>(e, n, -2, 2);
-  auto sums = constant<float>(e, n * (C + 1), 0);
-  auto y = constant<float>(e, n * C, NAN);
-  Job j;
-  j.mbytes = 4e-6 * n * (C + 3 + 2. * (C + 1));
-  j.add(splat_forward, c, x.view(N, H, W, C), flow.view(N, H, W, 2), metric.view(N, H, W), sums.p);
-  j.add(splat_divide, c, sums.view(n, C + 1), y.view(n, C));
-  j.inTurn = true;
-  j.check = [=] {
-    std::vector<double> all(sums.n), want(y.n);
-    for (size_t p = 0; p < n; ++p) {
-      const double tx = p % W + flow[p * 2], ty = p / W % H + flow[p * 2 + 1];
-      for (int k = 0; k < 4; ++k) {
-        const int ix = int(std::floor(tx)) + k % 2, iy = int(std::floor(ty)) + k / 2;
-        if (ix < 0 || iy < 0 || ix >= W || iy >= H) continue;
-        const double share = (1 - std::abs(tx - ix)) * (1 - std::abs(ty - iy)) * std::exp(metric[p]);
-        double* to = &all[((p / (size_t(H) * W) * H + iy) * W + ix) * (C + 1)];
-        for (int ch = 0; ch < C; ++ch) to[ch] += share * x[p * C + ch];
-        to[C] += share;
-      }
-    }
-    for (size_t i = 0; i < y.n; ++i) {
-      const double w = all[i / C * (C + 1) + C];
-      want[i] = w > 0 ? all[i / C * (C + 1) + i % C] / w : 0;
-    }
-    return agree(y.now(), want, 1e-3, 1e-3);
-  };
-  return j;
-});
-
 // --- similarity of structure (SSIM) of two pictures, 11 x 11 Gaussian windows: five sums along rows, then along
 // columns through products with a band of weights; the mean per program
 struct StructureCfg {
@@ -166,7 +84,7 @@ auto ssim =
     }).grid([](const StructureCfg& c, const auto& a, const auto&, auto) {
       return Grid{cdiv(a.shape[2] - 10, c.BX), cdiv(a.shape[1] - 10, c.BY), a.shape[0]};
     });
-Register r3("ssim", [](Env& e) {
+Register r2("ssim", [](Env& e) {
   StructureCfg c;
   if (!e.big) c = {6, 22, 1};
   c.BY = e.field("BY", c.BY), c.BX = e.field("BX", c.BX), c.warps = e.field("warps", c.warps);
@@ -201,50 +119,11 @@ Register r3("ssim", [](Env& e) {
   return j;
 });
 
-// --- the largest of windows of K pixels along rows (van Herk): pieces of K, their running maxima from both ends
-struct WindowCfg {
-  int rows = 4, K = 31, pieces = 32, warps = 4;
-};
-auto dilate = kernel("user_dilate", [](const WindowCfg& c, Tensor<const uint8_t, 2> X, Tensor<uint8_t, 2> Y) {
-                num_warps(c.warps);
-                const int span = c.K * c.pieces;
-                auto y = program_id(1) * c.rows, x = program_id(0) * (span - c.K + 1);
-                auto t = reshape(X.load({y, x - c.K / 2}, {c.rows, span}), {c.rows, c.pieces, c.K});
-                auto largest = [](Tile a, Tile b) { return max(a, b); };
-                auto forth = reshape(scan(t, axis(2), largest), {c.rows, span});
-                auto back = reshape(scan(t, axis(2), largest, {.reverse = true}), {c.rows, span});
-                const int out = span - c.K + 1;
-                auto z = max(extract(back, {0, 0}, {c.rows, out}), extract(forth, {0, c.K - 1}, {c.rows, out}));
-                Y.store({y, x}, z);
-              }).grid([](const WindowCfg& c, const auto& x, const auto&) {
-  return Grid{cdiv(x.shape[1], c.K * c.pieces - c.K + 1), cdiv(x.shape[0], c.rows)};
-});
-Register r4("dilate", [](Env& e) {
-  WindowCfg c;
-  if (!e.big) c = {2, 5, 6, 1};
-  c.rows = e.field("rows", c.rows), c.pieces = e.field("pieces", c.pieces), c.warps = e.field("warps", c.warps);
-  const int H = e.big ? 16384 : 7, W = e.big ? 8192 : 83;
-  auto x = integers<uint8_t>(e, size_t(H) * W, 0, 256);
-  auto y = constant<uint8_t>(e, x.n, 0);
-  Job j;
-  j.mbytes = 2e-6 * x.n;
-  j.add(dilate, c, x.view(H, W), y.view(H, W));
-  j.check = [=] {
-    std::vector<double> want(x.n);
-    for (int h = 0; h < H; ++h)
-      for (int w = 0; w < W; ++w)
-        for (int k = std::max(w - c.K / 2, 0); k <= std::min(w + c.K / 2, W - 1); ++k)
-          want[h * W + w] = std::max(want[h * W + w], x[h * W + k]);
-    return agree(y.now(), want, 0.1, 0);
-  };
-  return j;
-});
-
 // --- the first half of a ConvNeXt block: 7 x 7 depthwise, then a norm over the channels of every pixel; channels last
 struct NextCfg {
-  int BX = 8, C = 96, warps = 4;
+  int BX = 8, C = 96, warps = 1;
 };
-auto convnext = kernel("user_convnext", [](const NextCfg& c, Tensor<const bfloat16, 4> X, Tensor<const float, 2> W,
+auto convnext = kernel("user_convnext", [](const NextCfg& c, Tensor<const bfloat16, 4> X, Ptr<const float> W,
                                            Ptr<const float> bias, Ptr<const float> gain, Ptr<const float> shift,
                                            Tensor<bfloat16, 4> Y) {
                   // X, Y [N, H, W, C]; W [49, C]
@@ -255,7 +134,7 @@ auto convnext = kernel("user_convnext", [](const NextCfg& c, Tensor<const bfloat
                   for (auto v : range(7))
                     for (int u = 0; u < 7; ++u)
                       acc += cast(reshape(X.load({n, y + v - 3, x + u - 3, 0}, {1, 1, c.BX, c.C}), {c.BX, c.C}), f32) *
-                             W.load({v * 7 + u, 0}, {1, c.C});
+                             load(W + ((v * 7 + u) * c.C + ch)).row();
                   auto mean = sum(acc, axis(1)) / float(c.C);
                   auto apart = acc - mean;
                   auto inverse = rsqrt(sum(apart * apart, axis(1)) / float(c.C) + 1e-6f);
@@ -264,7 +143,7 @@ auto convnext = kernel("user_convnext", [](const NextCfg& c, Tensor<const bfloat
                 }).grid([](const NextCfg& c, const auto& x, auto...) {
   return Grid{cdiv(x.shape[2], c.BX), x.shape[1], x.shape[0]};
 });
-Register r5("convnext", [](Env& e) {
+Register r3("convnext", [](Env& e) {
   NextCfg c;
   if (!e.big) c = {4, 24, 1};
   c.BX = e.field("BX", c.BX), c.warps = e.field("warps", c.warps);
@@ -275,7 +154,7 @@ Register r5("convnext", [](Env& e) {
   Job j;
   j.mbytes = 4e-6 * x.n;
   j.gflop = 98e-9 * x.n;
-  j.add(convnext, c, x.view(N, H, W, C), w.view(49, C), b.p, g.p, s.p, y.view(N, H, W, C));
+  j.add(convnext, c, x.view(N, H, W, C), w.p, b.p, g.p, s.p, y.view(N, H, W, C));
   j.check = [=] {
     std::vector<double> want(x.n);
     for (int p = 0; p < N * H * W; ++p) {
@@ -301,7 +180,7 @@ Register r5("convnext", [](Env& e) {
 // --- boxes fade beside better ones (soft NMS, Gaussian): the best one left is taken, the others lose by how much they
 // overlap it; a program an image and class
 struct FadeCfg {
-  int B = 512, warps = 4;
+  int B = 512, warps = 2;
 };
 auto soft_nms =
     kernel("user_soft_nms", [](const FadeCfg& c, Tensor<const float, 3> boxes, Tensor<const float, 2> scores,
@@ -328,7 +207,7 @@ auto soft_nms =
       order.store({p, 0}, reshape(place, {1, c.B}));
       kept.store({p, 0}, reshape(value, {1, c.B}));
     }).grid([](const FadeCfg&, const auto& b, auto...) { return Grid{b.shape[0]}; });
-Register r6("soft_nms", [](Env& e) {
+Register r4("soft_nms", [](Env& e) {
   FadeCfg c;
   if (!e.big) c = {40, 1};
   c.warps = e.field("warps", c.warps);

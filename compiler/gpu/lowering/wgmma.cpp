@@ -16,6 +16,8 @@
 #include "compiler/gpu/lowering/wgmma_registers.h"
 #include "compiler/gpu/shared_memory.h"
 #include "compiler/gpu/stage_reads.h"
+#include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 
 namespace tile::ir {
@@ -98,6 +100,22 @@ mlir::FailureOr<Descriptor> firstOperand(Emitter& e, MmaOp op, SmemType type, Va
   return start;
 }
 
+/// Accumulators that hold one number (0 times a row's factor), and constants, get registers of their own here, in front
+/// of the fence: the code generator would copy them right in front of the product, and the assembler fence again
+/// (C7519).
+void giveOwnRegisters(IRBuilderBase& b, Regs& acc) {
+  SmallPtrSet<Value*, 16> seen;
+  for (Value*& value : acc) {
+    const bool isOwn = seen.insert(value).second && (!isa<Constant>(value) || isa<UndefValue>(value));
+    if (isOwn) continue;
+    Type* type = value->getType();
+    auto* form = FunctionType::get(type, {type}, false);
+    value = b.CreateCall(InlineAsm::get(form, "mov.b32 $0, $1;", type->isFloatTy() ? "=f,f" : "=r,r",
+                                        /*hasSideEffects=*/true),  // else they would be one again
+                         {value});
+  }
+}
+
 }  // namespace
 
 LogicalResult emitWgmma(Emitter& e, MmaOp op) {
@@ -128,6 +146,7 @@ LogicalResult emitWgmma(Emitter& e, MmaOp op) {
   Regs acc(e.regs(op.getAcc()));
   const std::vector<int> columns = layout::instructionColumns(part, b.outerUnit());
   const bool fromZero = isZero(acc);
+  if (!fromZero) giveOwnRegisters(e.b, acc);
   Value *aFirst = first ? first->first() : nullptr, *bFirst = second->first();
   const int stepsPerGroup = isFragment ? kFragmentSteps : steps;
   for (int begin = 0; begin < steps; begin += stepsPerGroup) {

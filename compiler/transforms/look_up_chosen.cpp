@@ -1,0 +1,104 @@
+// look_up_chosen.cpp - elements that loops choose of a tile made in front of them are looked up.
+// Before: sum(where(place == b, x, 0)) in a loop that computes b and does not make x: every thread chooses, and lanes
+//         and warps combine (the box that is best, a pivot, a parent's coordinates).
+// After:  take(x, b), and 0 where b is no place of x. GPUs copy x to shared memory in front of the loop
+//         (gpu/take_slices.cpp): nobody waits for anybody, and nothing is combined.
+//
+// A sum of one element and zeros is that element (-0 stays -0).
+#include "compiler/dialect/dialect.h"
+#include "compiler/dialect/tiles.h"
+#include "compiler/transforms/transforms.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
+
+namespace tile::ir {
+#define GEN_PASS_DEF_LOOKUPCHOSEN
+#include "compiler/transforms/passes.h.inc"
+using namespace mlir;
+
+namespace {
+
+bool adds(ReduceOp reduce) {
+  Block& block = reduce.getCombiner().front();
+  if (reduce.getNumResults() != 1 || block.getOperations().size() != 2) return false;
+  Operation& op = block.front();
+  return isa<arith::AddFOp, arith::AddIOp>(op) && op.getOperand(0) != op.getOperand(1) &&
+         llvm::all_of(op.getOperands(), [&](Value v) { return llvm::is_contained(block.getArguments(), v); });
+}
+
+bool isZero(Value tile) {
+  SplatElementsAttr splat;
+  if (!matchPattern(tile, m_Constant(&splat))) return false;
+  if (isa<FloatType>(splat.getElementType())) return splat.getSplatValue<APFloat>().isZero();
+  return isa<IntegerType>(splat.getElementType()) && splat.getSplatValue<APInt>().isZero();
+}
+
+/// 0, 1, .. along the only axis the tile has.
+bool countsPlaces(Value tile) {
+  while (auto reshape = tile.getDefiningOp<ReshapeOp>()) tile = reshape.getSource();
+  auto iota = tile.getDefiningOp<IotaOp>();
+  return iota && iota.getStart() == 0;
+}
+
+/// The number that is in every element: a scalar, or a tile of one element.
+Value oneNumber(Value tile) {
+  if (auto splat = tile.getDefiningOp<SplatOp>()) return splat.getValue();
+  auto broadcast = tile.getDefiningOp<BroadcastOp>();
+  if (broadcast && cast<RankedTensorType>(broadcast.getSource().getType()).getNumElements() == 1)
+    return broadcast.getSource();
+  return {};
+}
+
+class LookUpChosenPass : public impl::LookUpChosenBase<LookUpChosenPass> {
+  void runOnOperation() override {
+    SmallVector<ReduceOp> sums;
+    getOperation().walk([&](ReduceOp reduce) {
+      if (adds(reduce)) sums.push_back(reduce);
+    });
+    DenseMap<Value, int64_t> tables;
+    int64_t bytes = 0;
+    for (ReduceOp sum : sums) lookUp(sum, tables, bytes);
+  }
+
+  static void lookUp(ReduceOp sum, DenseMap<Value, int64_t>& tables, int64_t& bytes) {
+    constexpr int64_t kMostBytes = 24 << 10, kLargest = 8 << 10;  // of shared memory; take_slices.cpp has room for more
+    auto select = sum.getSources()[0].getDefiningOp<arith::SelectOp>();
+    auto loop = sum->getParentOfType<LoopLikeOpInterface>();
+    if (!select || !loop || !isa<scf::ForOp, scf::WhileOp>(loop) || !isZero(select.getFalseValue())) return;
+    auto compare = select.getCondition().getDefiningOp<arith::CmpIOp>();
+    const Value x = select.getTrueValue();
+    if (!compare || compare.getPredicate() != arith::CmpIPredicate::eq || !loop.isDefinedOutsideOfLoop(x)) return;
+    const auto type = cast<RankedTensorType>(x.getType());
+    const auto axis = static_cast<int64_t>(sum.getAxis());
+    if (type.getNumElements() != type.getDimSize(axis) || type.getNumElements() == 1) return;
+    const bool first = countsPlaces(compare.getLhs());
+    if (!first && !countsPlaces(compare.getRhs())) return;
+    const Value place = oneNumber(first ? compare.getRhs() : compare.getLhs());
+    if (!place || !getElementTypeOrSelf(place.getType()).isInteger(32)) return;
+    if (int64_t& table = tables[x]; !table) {
+      const int64_t size = type.getNumElements() * std::max(type.getElementTypeBitWidth() / 8, 1u);
+      if (size > kLargest || bytes + size > kMostBytes) return void(tables.erase(x));
+      bytes += table = size;
+    }
+
+    OpBuilder b(sum);
+    const Location loc = sum.getLoc();
+    const auto line = cast<RankedTensorType>(sum.getResult(0).getType());
+    const auto places = RankedTensorType::get(line.getShape(), b.getI32Type());
+    const Value at = place.getType() == places                ? place
+                     : isa<RankedTensorType>(place.getType()) ? ReshapeOp::create(b, loc, places, place).getResult()
+                                                              : SplatOp::create(b, loc, places, place).getResult();
+    const Value end = arith::ConstantOp::create(
+        b, loc, DenseElementsAttr::get(places, b.getI32IntegerAttr(static_cast<int32_t>(type.getNumElements()))));
+    const Value inside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, at, end);
+    const Value taken = TakeOp::create(b, loc, line, x, at, static_cast<uint32_t>(axis));
+    const Value none =
+        arith::ConstantOp::create(b, loc, line, DenseElementsAttr::get(line, b.getZeroAttr(line.getElementType())));
+    sum.getResult(0).replaceAllUsesWith(arith::SelectOp::create(b, loc, inside, taken, none).getResult());
+    sum.erase();
+  }
+};
+
+}  // namespace
+}  // namespace tile::ir

@@ -1,0 +1,116 @@
+// What a loop chooses of a tile made in front of it by a sum of one element and zeros is looked up.
+// RUN: tile-opt %s -split-input-file -tile-look-up-chosen -canonicalize | FileCheck %s
+
+// CHECK-LABEL: @chosen
+// CHECK: scf.for
+// CHECK: %[[AT:.*]] = tile.splat %{{.*}} : i32 -> tensor<1xi32>
+// CHECK: %[[INSIDE:.*]] = arith.cmpi ult, %[[AT]]
+// CHECK: %[[TAKEN:.*]] = tile.take %arg0, %[[AT]] axis 0
+// CHECK: %[[ONE:.*]] = arith.select %[[INSIDE]], %[[TAKEN]], %{{.*}} : tensor<1xi1>, tensor<1xf32>
+// CHECK-NOT: tile.reduce
+// CHECK: tile.item %[[ONE]]
+func.func @chosen(%x: tensor<512xf32>, %n: i32) -> f32 {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %none = arith.constant dense<0.0> : tensor<512xf32>
+  %zero = arith.constant 0.0 : f32
+  %places = tile.iota : tensor<512xi32>
+  %all = scf.for %k = %c0 to %n step %c1 iter_args(%sum = %zero) -> (f32) : i32 {
+    %b = arith.muli %k, %k : i32
+    %at = tile.splat %b : i32 -> tensor<512xi32>
+    %is = arith.cmpi eq, %places, %at : tensor<512xi32>
+    %one = arith.select %is, %x, %none : tensor<512xi1>, tensor<512xf32>
+    %s = tile.reduce %one axis 0 : (tensor<512xf32>) -> tensor<1xf32> {
+    ^bb0(%p: f32, %q: f32):
+      %r = arith.addf %p, %q fastmath<contract> : f32
+      tile.yield %r : f32
+    }
+    %item = tile.item %s : tensor<1xf32> -> f32
+    %next = arith.addf %sum, %item : f32
+    scf.yield %next : f32
+  }
+  return %all : f32
+}
+
+// -----
+// The place is a tile of one element (an argmax), the tile a row.
+// CHECK-LABEL: @row
+// CHECK: scf.while
+// CHECK: tile.take %arg0, %{{.*}} axis 1 : tensor<1x64xi32>, tensor<1x1xi32> -> tensor<1x1xi32>
+// CHECK-NOT: tile.reduce
+func.func @row(%x: tensor<1x64xi32>, %start: tensor<1x1xi32>) -> tensor<1x1xi32> {
+  %none = arith.constant dense<0> : tensor<1x64xi32>
+  %end = arith.constant 9 : i32
+  %iota = tile.iota : tensor<64xi32>
+  %places = tile.reshape %iota : tensor<64xi32> -> tensor<1x64xi32>
+  %last = scf.while (%at = %start) : (tensor<1x1xi32>) -> tensor<1x1xi32> {
+    %i = tile.item %at : tensor<1x1xi32> -> i32
+    %go = arith.cmpi ne, %i, %end : i32
+    scf.condition(%go) %at : tensor<1x1xi32>
+  } do {
+  ^bb0(%at: tensor<1x1xi32>):
+    %everywhere = tile.broadcast %at : tensor<1x1xi32> -> tensor<1x64xi32>
+    %is = arith.cmpi eq, %everywhere, %places : tensor<1x64xi32>
+    %one = arith.select %is, %x, %none : tensor<1x64xi1>, tensor<1x64xi32>
+    %next = tile.reduce %one axis 1 : (tensor<1x64xi32>) -> tensor<1x1xi32> {
+    ^bb0(%p: i32, %q: i32):
+      %r = arith.addi %p, %q : i32
+      tile.yield %r : i32
+    }
+    scf.yield %next : tensor<1x1xi32>
+  }
+  return %last : tensor<1x1xi32>
+}
+
+// -----
+// What the loop makes itself would be copied in every iteration; several rows choose each its own; the largest of one
+// element and zeros is no sum.
+// CHECK-LABEL: @stays
+// CHECK-COUNT-3: tile.reduce
+// CHECK-NOT: tile.take
+func.func @stays(%x: tensor<64xf32>, %rows: tensor<8x64xf32>, %at: tensor<8x1xi32>, %n: i32)
+    -> (tensor<64xf32>, tensor<8x1xf32>, f32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %none = arith.constant dense<0.0> : tensor<64xf32>
+  %no_rows = arith.constant dense<0.0> : tensor<8x64xf32>
+  %zeros = arith.constant dense<0.0> : tensor<8x1xf32>
+  %zero = arith.constant 0.0 : f32
+  %places = tile.iota : tensor<64xi32>
+  %row = tile.reshape %places : tensor<64xi32> -> tensor<1x64xi32>
+  %columns = tile.broadcast %row : tensor<1x64xi32> -> tensor<8x64xi32>
+  %all:3 = scf.for %k = %c0 to %n step %c1 iter_args(%mine = %x, %sums = %zeros, %most = %zero)
+      -> (tensor<64xf32>, tensor<8x1xf32>, f32) : i32 {
+    %b = tile.splat %k : i32 -> tensor<64xi32>
+    %is = arith.cmpi eq, %places, %b : tensor<64xi32>
+    %one = arith.select %is, %mine, %none : tensor<64xi1>, tensor<64xf32>
+    %s = tile.reduce %one axis 0 : (tensor<64xf32>) -> tensor<1xf32> {
+    ^bb0(%p: f32, %q: f32):
+      %r = arith.addf %p, %q : f32
+      tile.yield %r : f32
+    }
+    %sb = tile.broadcast %s : tensor<1xf32> -> tensor<64xf32>
+    %next = arith.subf %mine, %sb : tensor<64xf32>
+    %step = tile.splat %k : i32 -> tensor<8x1xi32>
+    %moved = arith.addi %at, %step : tensor<8x1xi32>
+    %ats = tile.broadcast %moved : tensor<8x1xi32> -> tensor<8x64xi32>
+    %are = arith.cmpi eq, %columns, %ats : tensor<8x64xi32>
+    %ones = arith.select %are, %rows, %no_rows : tensor<8x64xi1>, tensor<8x64xf32>
+    %t = tile.reduce %ones axis 1 : (tensor<8x64xf32>) -> tensor<8x1xf32> {
+    ^bb0(%p: f32, %q: f32):
+      %r = arith.addf %p, %q : f32
+      tile.yield %r : f32
+    }
+    %more = arith.addf %sums, %t : tensor<8x1xf32>
+    %chosen = arith.select %is, %x, %none : tensor<64xi1>, tensor<64xf32>
+    %m = tile.reduce %chosen axis 0 : (tensor<64xf32>) -> tensor<1xf32> {
+    ^bb0(%p: f32, %q: f32):
+      %r = arith.maxnumf %p, %q : f32
+      tile.yield %r : f32
+    }
+    %item = tile.item %m : tensor<1xf32> -> f32
+    %higher = arith.maxnumf %most, %item : f32
+    scf.yield %next, %more, %higher : tensor<64xf32>, tensor<8x1xf32>, f32
+  }
+  return %all#0, %all#1, %all#2 : tensor<64xf32>, tensor<8x1xf32>, f32
+}
