@@ -12,7 +12,6 @@
 #include "compiler/gpu/lowering/lowering.h"
 #include "compiler/gpu/lowering/packed_bits.h"
 #include "compiler/gpu/lowering/roles.h"
-#include "compiler/gpu/lowering/side_by_side.h"
 #include "compiler/gpu/lowering/smem_lowering.h"
 #include "compiler/gpu/lowering/user_asm.h"
 #include "compiler/gpu/plan.h"
@@ -20,7 +19,6 @@
 #include "compiler/targets/nvptx.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "runtime/launch_marks.h"
 
@@ -363,9 +361,6 @@ LogicalResult Emitter::emitElementwiseOp(Operation* op) {
   SmallVector<Regs, 2> results(op->getNumResults());
   const auto packed = static_cast<size_t>(packedElements(op));
   SmallVector<size_t> first;
-  const bool isLong =
-      layout && getElementTypeOrSelf(op->getResult(0)).isF64() && isa<math::MathDialect>(op->getDialect());
-  SideBySide sideBySide(b);
   if (layout && isa<arith::CmpIOp>(op)) first = firstOfEqual(facts_->of(op->getResult(0)).constancy, *layout);
   for (size_t reg = 0; reg < count; ++reg) {
     if (!first.empty() && first[reg] < reg) {
@@ -427,9 +422,7 @@ LogicalResult Emitter::emitElementwiseOp(Operation* op) {
       llvm::ArrayRef<llvm::Value*> held = regs(operand);
       args.push_back(isa<RankedTensorType>(operand.getType()) ? held[reg] : held[0]);
     }
-    if (isLong) sideBySide.begin();
     auto values = emitElementwise(b, op, args, *math_);
-    if (isLong) sideBySide.end();
     if (values.size() != results.size()) {
       std::string type;  // a type of its own would be printed in quotes
       llvm::raw_string_ostream(type) << getElementTypeOrSelf(op->getResult(0).getType());
@@ -438,7 +431,6 @@ LogicalResult Emitter::emitElementwiseOp(Operation* op) {
     }
     for (auto [list, value] : llvm::zip(results, values)) list.push_back(value);
   }
-  sideBySide.finish();
   for (auto [result, list] : llvm::zip(op->getResults(), results)) define(result, std::move(list));
   return success();
 }
