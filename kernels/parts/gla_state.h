@@ -83,7 +83,6 @@ class GlaState {
     if_(
         is_mild, [&] { rows = at_once(q, k, v, decays, scale); },
         [&] {
-          settle();
           // Of their own: read again under the layout of the products they would be in registers on either way.
           const Tile one = cast(decays.least < -decays.kMost, f32);
           auto own = [&](const Tile& x) { return cast(cast(x, f32) * one, dtype_of<T>()); };
@@ -115,6 +114,7 @@ class GlaState {
     const auto levels = x.levels();
     const Tile q_g = x.queries(scale), k_g = x.keys();
     decay = x.decay();
+    settle();
     // What stands between the products has its place: nothing is held in registers longer than it must.
     const auto products = x.products(levels);
     const Tile now = cast(held, dtype_of<T>());
