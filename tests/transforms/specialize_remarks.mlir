@@ -205,6 +205,34 @@ func.func @too_large(%a: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_str
 
 // -----
 
+// Transposes of what products became, through branches and element by element, are names: they need no scratch.
+// expected-remark @+2 {{copies have no warps of their own: one stage of every ring needs 395568 bytes of shared memory, sm_90a has 232448}}
+// expected-note @+1 {{2048 bytes: scratch}}
+func.func @too_large_turned(%a: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %b: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %c: !tile.view<2xf32>, %n: i32, %twice: i1) attributes {tile.num_warps = 8 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %zero = arith.constant dense<0.0> : tensor<128x256xf32>
+  %two = arith.constant dense<2.0> : tensor<128x256xf32>
+  %r = scf.for %k = %c0 to %n step %c64 iter_args(%acc = %zero) -> (tensor<128x256xf32>) : i32 {
+    // expected-note @+1 {{393216 bytes: ring of 128x512xf16 + 512x256xf16, 1 stage}}
+    %sa = tile.load_shared %a[%c0, %k : i32, i32] box [128, 512] : !tile.view<2xf16> -> !tile.smem<128x512xf16, minor = 1>
+    %sb = tile.load_shared %b[%k, %c0 : i32, i32] box [512, 256] : !tile.view<2xf16> -> !tile.smem<512x256xf16, minor = 1>
+    %d = tile.mma wgmma_f16 k 512 warps(8, 1) %sa, %sb, %acc : !tile.smem<128x512xf16, minor = 1>, !tile.smem<512x256xf16, minor = 1> -> tensor<128x256xf32>
+    scf.yield %d : tensor<128x256xf32>
+  }
+  %chosen = scf.if %twice -> tensor<128x256xf32> {
+    %more = arith.mulf %r, %two : tensor<128x256xf32>
+    scf.yield %more : tensor<128x256xf32>
+  } else {
+    scf.yield %r : tensor<128x256xf32>
+  }
+  %turned = tile.trans %chosen, [1, 0] : tensor<128x256xf32> -> tensor<256x128xf32>
+  tile.store %turned, %c[%c0, %c0 : i32, i32] : tensor<256x128xf32>, !tile.view<2xf32>
+  return
+}
+
+// -----
+
 // Asked to, the producer gathers; but not from where a tile carried by the loop says.
 func.func @carried(%b: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %c: !tile.view<2xf32>, %n: i32, %p: !tile.ptr<f16>) attributes {tile.num_warps = 4 : i32} {
   %c0 = arith.constant 0 : i32
