@@ -76,7 +76,7 @@ bool accessesInPlace(const Access& a, const Access& b) {
   auto x = place(a.op), y = place(b.op);
   if (!x || !y || x->first != y->first || x->second != y->second) return false;
   auto loop = dyn_cast_if_present<LoopLikeOpInterface>(a.loop);
-  if (a.carried && !(loop && llvm::all_of(x->first, [&](Value v) { return loop.isDefinedOutsideOfLoop(v); })))
+  if (a.carried && !(loop && llvm::all_of(x->first, [&](Value v) { return !v || loop.isDefinedOutsideOfLoop(v); })))
     return false;
   auto layout = layoutOf(x->second);
   return layout && layout->laneReplicas() == 1 && layout->warpReplicas() == 1;

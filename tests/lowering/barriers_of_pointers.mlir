@@ -254,3 +254,23 @@ func.func @replicated(%x: !tile.ptr<f32>, %n: i32) attributes {tile.kernel, tile
   }
   return
 }
+
+// -----
+// A number in memory, of every iteration: what another thread has written may be read behind a barrier only.
+// CHECK-LABEL: func.func @counter
+// CHECK: scf.for
+// CHECK: tile.barrier
+// CHECK: return
+func.func @counter(%p: !tile.ptr<f32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %one = arith.constant 1.0 : f32
+  scf.for %i = %c0 to %n step %c1 : i32 {
+    scf.for %j = %c0 to %n step %c1 : i32 {
+      %old = tile.gather %p : !tile.ptr<f32> -> f32
+      %new = arith.addf %old, %one : f32
+      tile.scatter %new, %p : f32, !tile.ptr<f32>
+    }
+  }
+  return
+}
