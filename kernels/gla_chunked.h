@@ -69,10 +69,7 @@ void gla_state_pass_program(const GlaChunkConfig& c, Tensor<const T, 4> X, Tenso
                             Tensor<const float, 4> START, Tensor<float, 4> END, Tensor<float, 3> TOTAL,
                             Tensor<T, 4> STATES) {
   num_warps(c.warps);
-  auto v_blocks = cdiv(Y.dim(3), c.BV), k_blocks = cdiv(X.dim(3), c.BK);
-  auto index = program_id(0);
-  auto v0 = index % v_blocks * c.BV, k0 = index / v_blocks % k_blocks * c.BK;
-  detail::GlaSpan at(c.varlen, c.BT, index / (v_blocks * k_blocks), X.dim(1), X.dim(2), CU_SEQLENS);
+  const auto [v0, k0, at] = detail::GlaStateBlock(c, X.dim(1), X.dim(2), X.dim(3), Y.dim(3), CU_SEQLENS);
   auto [first, last] = detail::gla_segment_chunks(c, at.length, program_id(1));
   if (c.segment) return_if(first >= last);
   auto state_index = at.sequence * num_programs(1) + program_id(1);
@@ -188,10 +185,7 @@ void gla_fused_states_program(const GlaChunkConfig& c, Tensor<const T, 4> K, Ten
                               Tensor<const float, 4> START, Tensor<T, 4> STATES) {
   num_warps(c.warps);
   if (c.programs) programs_per_multiprocessor(c.programs);
-  auto v_blocks = cdiv(V.dim(3), c.BV), k_blocks = cdiv(K.dim(3), c.BK);
-  auto index = program_id(0);
-  auto v0 = index % v_blocks * c.BV, k0 = index / v_blocks % k_blocks * c.BK;
-  detail::GlaSpan at(c.varlen, c.BT, index / (v_blocks * k_blocks), K.dim(1), K.dim(2), CU_SEQLENS);
+  const auto [v0, k0, at] = detail::GlaStateBlock(c, K.dim(1), K.dim(2), K.dim(3), V.dim(3), CU_SEQLENS);
   auto [first, last] = detail::gla_segment_chunks(c, at.length, program_id(1));
   if (c.segment) return_if(first >= last);
   auto state_index = at.sequence * num_programs(1) + program_id(1);

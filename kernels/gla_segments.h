@@ -18,10 +18,7 @@ void gla_segment_effects_program(const GlaChunkConfig& c, Tensor<const T, 4> X, 
                                  Tensor<float, 3> TOTAL, F32 scale, I32 segments, I32 first_segment) {
   num_warps(c.warps);
   if (c.programs) programs_per_multiprocessor(c.programs);
-  auto v_blocks = cdiv(Y.dim(3), c.BV), k_blocks = cdiv(X.dim(3), c.BK);
-  auto index = program_id(0);
-  auto v0 = index % v_blocks * c.BV, k0 = index / v_blocks % k_blocks * c.BK;
-  detail::GlaSpan at(c.varlen, c.BT, index / (v_blocks * k_blocks), X.dim(1), X.dim(2), CU_SEQLENS);
+  const auto [v0, k0, at] = detail::GlaStateBlock(c, X.dim(1), X.dim(2), X.dim(3), Y.dim(3), CU_SEQLENS);
   auto segment = program_id(1) + first_segment;
   auto [first, last] = detail::gla_segment_chunks(c, at.length, segment);
   return_if(first >= last);
@@ -52,10 +49,7 @@ inline void gla_segment_scan_program(const GlaChunkConfig& c, Tensor<const float
                                      Tensor<const float, 4> START, Tensor<float, 4> STARTS, Tensor<float, 4> END,
                                      I32 rows, I32 segments) {
   num_warps(c.warps);
-  auto v_blocks = cdiv(EFFECT.dim(3), c.BV), k_blocks = cdiv(EFFECT.dim(2), c.BK);
-  auto index = program_id(0);
-  auto v0 = index % v_blocks * c.BV, k0 = index / v_blocks % k_blocks * c.BK;
-  detail::GlaSpan at(c.varlen, c.BT, index / (v_blocks * k_blocks), EFFECT.dim(1), rows, CU_SEQLENS);
+  const auto [v0, k0, at] = detail::GlaStateBlock(c, EFFECT.dim(1), rows, EFFECT.dim(2), EFFECT.dim(3), CU_SEQLENS);
   auto first = at.sequence * segments, used = cdiv(cdiv(at.length, c.BT), c.segment);
   auto number = [&](const Tile& i) { return first + (c.reverse ? used - 1 - i : i); };
   Tile state = c.initial_state ? START.load({at.sequence, at.head, k0, v0}, {c.BK, c.BV}) : zeros({c.BK, c.BV}, f32);

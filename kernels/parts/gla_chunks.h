@@ -69,6 +69,25 @@ inline std::pair<Tile, Tile> gla_segment_chunks(const GlaChunkConfig& c, const T
   return {first, min(first + c.segment, chunks)};
 }
 
+/// A program with a block of K and V of the state of one sequence and head. Those of a state are neighbours in
+/// program_id(0): {sequences * H * ceil(K / BK) * ceil(V / BV)}.
+struct GlaStateBlock {
+  Tile v0, k0;  ///< first column and row
+  GlaSpan at;
+
+  /// `heads`, `rows`, `channels` and `columns` are H, L, K and V.
+  GlaStateBlock(const GlaChunkConfig& c, const Tile& heads, const Tile& rows, const Tile& channels, const Tile& columns,
+                const Tensor<const int32_t, 1>& cu_seqlens)
+      : GlaStateBlock(c, program_id(0), heads, rows, cdiv(channels, c.BK), cdiv(columns, c.BV), cu_seqlens) {}
+
+ private:
+  GlaStateBlock(const GlaChunkConfig& c, const Tile& index, const Tile& heads, const Tile& rows, const Tile& k_blocks,
+                const Tile& v_blocks, const Tensor<const int32_t, 1>& cu_seqlens)
+      : v0(index % v_blocks * c.BV),
+        k0(index / v_blocks % k_blocks * c.BK),
+        at(c.varlen, c.BT, index / (v_blocks * k_blocks), heads, rows, cu_seqlens) {}
+};
+
 /// A program that walks through the chunks of a segment, of one sequence and head, with BV columns of V. The grid is
 /// {sequences * H * ceil(V / BV), segments}.
 struct GlaWalk {
