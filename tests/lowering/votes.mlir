@@ -4,6 +4,7 @@
 // RUN: tilec compile %t/any.mlir -t sm_90a -e ptx | FileCheck %s --check-prefix=ANY
 // RUN: tilec compile %t/any_of_warp.mlir -t sm_80 -e ptx | FileCheck %s --check-prefix=WARP
 // RUN: tilec compile %t/largest.mlir -t sm_80 -e ptx | FileCheck %s --check-prefix=LARGEST
+// RUN: tilec compile %t/largest_f32.mlir -t sm_80 -e ptx | FileCheck %s --check-prefix=F32
 
 // ANY-NOT: shfl.sync
 // ANY-NOT: st.shared
@@ -16,6 +17,12 @@
 // LARGEST-NOT: shfl.sync
 // LARGEST: redux.sync.max.s32
 // LARGEST: st.shared
+
+// Numbers of f32 are compared as integers in the same order; NaN loses against all of them.
+// F32-NOT: shfl.sync
+// F32: setp.nan.f32
+// F32: redux.sync.min.s32
+// F32: st.shared
 
 //--- any.mlir
 func.func @k(%x: !tile.view<1xf32> {tile.align = 16 : i32, tile.unit_stride = 0 : i32, tile.dim_multiple_of = array<i32: 32>}, %o: !tile.ptr<i1>)
@@ -63,5 +70,20 @@ func.func @k(%x: !tile.view<1xi32> {tile.align = 16 : i32, tile.unit_stride = 0 
   }
   %i = arith.constant dense<0> : tensor<1xi32>
   tile.scatter %s, %o offsets %i : tensor<1xi32> : tensor<1xi32>, !tile.ptr<i32>
+  return
+}
+
+//--- largest_f32.mlir
+func.func @k(%x: !tile.view<1xf32> {tile.align = 16 : i32, tile.unit_stride = 0 : i32, tile.dim_multiple_of = array<i32: 32>}, %o: !tile.ptr<f32>)
+    attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %a = tile.load %x[%c0 : i32] : !tile.view<1xf32> -> tensor<512xf32>
+  %s = tile.reduce %a axis 0 : (tensor<512xf32>) -> tensor<1xf32> {
+  ^bb0(%p: f32, %q: f32):
+    %r = arith.minnumf %p, %q : f32
+    tile.yield %r : f32
+  }
+  %i = arith.constant dense<0> : tensor<1xi32>
+  tile.scatter %s, %o offsets %i : tensor<1xi32> : tensor<1xf32>, !tile.ptr<f32>
   return
 }

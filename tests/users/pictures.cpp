@@ -121,7 +121,7 @@ Register r2("ssim", [](Env& e) {
 
 // --- the first half of a ConvNeXt block: 7 x 7 depthwise, then a norm over the channels of every pixel; channels last
 struct NextCfg {
-  int BX = 8, C = 96, warps = 1;
+  int BX = 16, C = 96, warps = 1;
 };
 auto convnext = kernel("user_convnext", [](const NextCfg& c, Tensor<const bfloat16, 4> X, Ptr<const float> W,
                                            Ptr<const float> bias, Ptr<const float> gain, Ptr<const float> shift,
@@ -212,8 +212,8 @@ Register r4("soft_nms", [](Env& e) {
   if (!e.big) c = {40, 1};
   c.warps = e.field("warps", c.warps);
   const int P = e.big ? 1280 : 3, n = e.big ? 500 : 37;
-  auto boxes = drawn<float>(e, size_t(P) * n * 4, [&, k = 0, x = 0., y = 0.]() mutable {
-    switch (k++ % 4) {
+  auto boxes = filled<float>(e, size_t(P) * n * 4, [&, x = 0., y = 0.](size_t k) mutable {
+    switch (k % 4) {
       case 0:
         return float(x = e.uniform() * 60);
       case 1:

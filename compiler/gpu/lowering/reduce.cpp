@@ -1,7 +1,8 @@
 // reduce.cpp - reductions along an axis: a balanced tree in each thread's registers (of short chains for sums of
-// products and of what flags choose), butterflies between lanes, a table in shared memory between warps. Every thread that
-// holds a slice of the result ends with it. The order is fixed by the layout, so results are the same in every run.
-// Padding never reaches the combiner's result.
+// products and of what flags choose), butterflies between lanes (or the one instruction there is for integers and votes,
+// which serves the largest f32 too), a table in shared memory between warps. Every thread that holds a slice of the
+// result ends with it. The order is fixed by the layout, so results are the same in every run. Padding never reaches the
+// combiner's result.
 //
 // In front of the table lanes share the work: of several registers each of two lanes sends half and combines the other
 // half, so that three steps of 32 registers cost 28 shuffles instead of 96, and no lane stores what another does.
@@ -174,7 +175,31 @@ class Reduction {
         .Default([](Operation*) { return std::nullopt; });
   }
 
+  // The largest or smallest of one f32 of every lane, compared as integers in the same order: one instruction instead of
+  // five rounds of shuffles that wait for each other. A NaN, which any number beats, becomes the key that every other
+  // key beats.
+  bool asOrderedIntegers(std::vector<Tuple>& partial) {
+    Operation* sole = op_.getNumResults() == 1 ? soleOperation(op_, 0) : nullptr;
+    if (partial.size() > 1 || !isa_and_nonnull<arith::MaxNumFOp, arith::MinNumFOp>(sole) ||
+        !coversLanes(source_, axis_) || !partial[0][0]->getType()->isFloatTy())
+      return false;
+    const bool isMax = isa<arith::MaxNumFOp>(sole);
+    constexpr int64_t kAllButSign = 0x7fffffff;
+    auto turned = [&](llvm::Value* bits) {  // there and back: negative numbers are ordered the other way round
+      return e.b.CreateXor(bits, e.b.CreateAnd(e.b.CreateAShr(bits, 31), e.i32(kAllButSign)));
+    };
+    llvm::Value*& value = partial[0][0];
+    llvm::Value* last = isMax ? e.b.CreateNot(e.i32(kAllButSign)) : e.i32(kAllButSign);
+    llvm::Value* key = e.b.CreateSelect(e.b.CreateFCmpUNO(value, value), last,
+                                        turned(e.b.CreateBitCast(value, e.b.getInt32Ty())));
+    key = e.b.CreateIntrinsic(isMax ? llvm::Intrinsic::nvvm_redux_sync_max : llvm::Intrinsic::nvvm_redux_sync_min,
+                              {key, e.i32(-1)});
+    value = e.b.CreateBitCast(turned(key), e.b.getFloatTy());
+    return true;
+  }
+
   void acrossLanes(std::vector<Tuple>& partial) {
+    if (asOrderedIntegers(partial)) return;
     if (auto instruction = warpInstruction()) {
       const bool isVote = partial[0][0]->getType()->isIntegerTy(1);
       for (Tuple& tuple : partial)
@@ -256,6 +281,7 @@ class Reduction {
     std::vector<Tuple> values;
     for (int reg : shared.regs) values.push_back(partial[reg]);
     partial = std::move(values);
+    if (asOrderedIntegers(partial)) return shared;
     if (warpInstruction()) {
       acrossLanes(partial);
       return shared;
