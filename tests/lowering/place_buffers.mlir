@@ -186,6 +186,25 @@ func.func @barriers() attributes {tile.num_warps = 4 : i32} {
 
 // -----
 
+// The largest buffer lies where little else does: another one is at fault.
+// expected-error @+1 {{kernel `not_the_largest` needs 180224 bytes of shared memory per program, sm_80 has 166912}}
+func.func @not_the_largest() attributes {tile.num_warps = 4 : i32} {
+  // expected-note @+1 {{122880 bytes at 0: 960x64xf16}}
+  %a = tile.smem_alloc : !tile.smem<960x64xf16, minor = 1>
+  // expected-note @+2 {{114688 bytes at 0: 896x64xf16}}
+  // expected-note @+1 {{it fits when this buffer has at most 101376 bytes: use smaller tiles}}
+  %b = tile.smem_alloc : !tile.smem<896x64xf16, minor = 1>
+  // expected-note @+1 {{65536 bytes at 114688: 512x64xf16}}
+  %c = tile.smem_alloc : !tile.smem<512x64xf16, minor = 1>
+  tile.smem_zero %a : !tile.smem<960x64xf16, minor = 1>
+  tile.smem_zero %b : !tile.smem<896x64xf16, minor = 1>
+  tile.smem_zero %c : !tile.smem<512x64xf16, minor = 1>
+  tile.smem_zero %b : !tile.smem<896x64xf16, minor = 1>
+  return
+}
+
+// -----
+
 // The last copies of a pipelined loop write zeros that nobody reads: until they have landed, their bytes are taken.
 // CHECK-LABEL: func.func @copies_in_flight(
 // CHECK: tile.smem_alloc at 9216
