@@ -23,12 +23,17 @@ SmemType rowType(LoadOp load, const Facts& facts) {
   return isBulkLoad(load, type, facts) ? type : SmemType();
 }
 
+/// A product of warpgroups reads the staged tile, or what the block's threads make of it for one of theirs.
+bool isForProducts(LoadSharedOp staged) {
+  if (llvm::any_of(readersOf(staged.getResult()), isAsyncProduct)) return true;
+  return llvm::any_of(staged->getBlock()->getOps<MmaOp>(), [](MmaOp product) { return isAsyncProduct(product); });
+}
+
 /// Every index is a constant or says where a staged tile of the same block lies: what the producer computes anyway.
 bool goesWithTiles(LoadOp load) {
   llvm::DenseSet<Value> known;
   for (auto tile : load->getBlock()->getOps<LoadSharedOp>())
-    if (llvm::any_of(readersOf(tile.getResult()), isAsyncProduct))
-      known.insert(tile.getIndices().begin(), tile.getIndices().end());
+    if (isForProducts(tile)) known.insert(tile.getIndices().begin(), tile.getIndices().end());
   return !known.empty() && llvm::all_of(load.getIndices(), [&](Value index) {
     return known.contains(index) || matchPattern(index, m_Constant());
   });
@@ -121,9 +126,7 @@ bool onlyReads(Block& body) {
 }
 
 bool isBesideStaged(Block& body) {
-  return llvm::any_of(body.getOps<LoadSharedOp>(), [](LoadSharedOp staged) {
-    return llvm::any_of(readersOf(staged.getResult()), isAsyncProduct);
-  });
+  return llvm::any_of(body.getOps<LoadSharedOp>(), isForProducts);
 }
 
 llvm::DenseSet<Operation*> fetchTilesOf(func::FuncOp func, const Facts& facts,
