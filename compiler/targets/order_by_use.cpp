@@ -76,8 +76,8 @@ Stretch byUse(const Stretch& stretch, const DenseSet<const Instruction*>& member
 }
 
 /// As byUse, but what is needed behind the stretch takes turns: next comes what needs fewest instructions that are not
-/// there yet. An element's results, wherever they are stored, follow each other. Of operands the one with more behind it
-/// comes first: sums over elements take in one after the other.
+/// there yet. An element's results, wherever they are stored, follow each other. Of operands the one with more behind
+/// it comes first: sums over elements take in one after the other.
 class ByNearness {
  public:
   ByNearness(const Stretch& stretch, const DenseSet<const Instruction*>& members) : members_(members) {
