@@ -70,7 +70,8 @@ class Polynomial {
       const auto rest = plus(unit, -n);
       if (!rest) return std::nullopt;
       if (rest->terms.empty()) return std::pair(n, int64_t{0});
-      if (rest->terms.size() == 1 && rest->terms.begin()->first.empty()) return std::pair(n, rest->terms.begin()->second);
+      if (rest->terms.size() == 1 && rest->terms.begin()->first.empty())
+        return std::pair(n, rest->terms.begin()->second);
       return std::nullopt;
     }
     return std::nullopt;
@@ -137,9 +138,8 @@ struct Place {
 std::optional<Place> placeOf(Operation* op) {
   Place place;
   Value ptr;
-  llvm::TypeSwitch<Operation*>(op).Case<GatherOp, ScatterOp>([&](auto o) {
-    ptr = o.getPtr(), place.offsets = o.getOffsets(), place.mask = o.getMask();
-  });
+  llvm::TypeSwitch<Operation*>(op).Case<GatherOp, ScatterOp>(
+      [&](auto o) { ptr = o.getPtr(), place.offsets = o.getOffsets(), place.mask = o.getMask(); });
   if (!ptr || !place.offsets || !place.mask) return std::nullopt;
   for (auto add = ptr.getDefiningOp<PtrAddOp>(); add; add = ptr.getDefiningOp<PtrAddOp>()) {
     const auto by = Polynomial::of(add.getOffset());

@@ -8,6 +8,7 @@
 #include "compiler/targets/masked_sums.h"
 #include "compiler/targets/order_by_use.h"
 #include "compiler/targets/own_counters.h"
+#include "compiler/targets/two_words.h"
 #include "compiler/targets/whole_flags.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
@@ -158,6 +159,7 @@ llvm::Error optimize(llvm::Module& module, llvm::TargetMachine& machine) {
   passes.addPass(ByteSums());
   passes.addPass(MaskedSums());
   passes.addPass(OrderByUse());
+  passes.addPass(TwoWords());
   passes.addPass(WholeFlags());
   passes.addPass(HideCounted());
   passes.run(module);

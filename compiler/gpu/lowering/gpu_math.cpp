@@ -4,7 +4,6 @@
 #include "compiler/dialect/dialect.h"
 #include "compiler/lowering/math_functions.h"
 #include "llvm/ADT/TypeSwitch.h"
-#include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -98,30 +97,10 @@ static Value* quickTanh(llvm::IRBuilderBase& b, const QuickParts& quick, Value* 
   return b.CreateSelect(b.CreateFCmpOLT(size, constant(0.1)), small, large);
 }
 
-/// The larger or smaller of an f64 number and a constant: a comparison, which is false for NaN, chooses. There is no
-/// instruction for it: ptxas makes seven of one whose operands may both be NaN, and LLVM makes that one of a comparison
-/// and a choice, but for an assembly's. Of two zeros max takes +0, min -0.
-static Value* extremeBeside(llvm::IRBuilderBase& b, bool isMax, Value* x, Value* y) {
-  if (llvm::isa<llvm::ConstantFP>(x)) std::swap(x, y);
-  const auto* constant = llvm::dyn_cast<llvm::ConstantFP>(y);
-  if (!constant || llvm::isa<llvm::Constant>(x) || constant->isNaN()) return nullptr;
-  const bool alsoEqual = constant->isZero() && constant->isNegative() == isMax;
-  const std::string text = std::string("{ .reg .pred %wins; setp.") + (isMax ? "g" : "l") + (alsoEqual ? "e" : "t") +
-                           ".f64 %wins, $1, $2; selp.f64 $0, $1, $2, %wins; }";
-  llvm::Type* f64 = b.getDoubleTy();
-  auto* choose = llvm::InlineAsm::get(llvm::FunctionType::get(f64, {f64, f64}, false), text, "=d,d,d", false);
-  return b.CreateCall(choose, {x, y});
-}
-static Value* extremeOfDoubles(llvm::IRBuilderBase& b, Operation* op, llvm::ArrayRef<Value*> args) {
-  if (!isa<arith::MaxNumFOp, arith::MinNumFOp>(op) || !args[0]->getType()->isDoubleTy()) return nullptr;
-  return extremeBeside(b, isa<arith::MaxNumFOp>(op), args[0], args[1]);
-}
-
 Value* GpuMath::special(llvm::IRBuilderBase& b, Operation* op, llvm::ArrayRef<Value*> args) const {
   if (Value* converted = smallIntToHalf(b, op, args[0])) return converted;
   if (Value* alone = roundedAlone(b, op, args)) return alone;
   if (Value* rounded = roundAway(b, op, args[0])) return rounded;
-  if (Value* extreme = extremeOfDoubles(b, op, args)) return extreme;
   if (!fastMath_) return nullptr;
   if (Value* half = quotientOfHalves(b, op, args, *this)) return half;
   if (!args[0]->getType()->isFloatTy()) return nullptr;
