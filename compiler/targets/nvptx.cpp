@@ -10,6 +10,7 @@
 #include "compiler/targets/own_counters.h"
 #include "compiler/targets/two_words.h"
 #include "compiler/targets/whole_flags.h"
+#include "compiler/targets/whole_words.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
@@ -156,6 +157,7 @@ llvm::Error optimize(llvm::Module& module, llvm::TargetMachine& machine) {
   }
   if (llvm::Error error = passes.add(kFinish)) return error;
   passes.addPass(SignsAsBits());
+  passes.addPass(WholeWords());
   passes.addPass(ByteSums());
   passes.addPass(MaskedSums());
   passes.addPass(OrderByUse());
