@@ -61,6 +61,10 @@ class Polynomial {
       }
     return all;
   }
+  std::optional<int64_t> constant() const {
+    if (terms.empty()) return 0;
+    return terms.size() == 1 && terms.begin()->first.empty() ? std::optional(terms.begin()->second) : std::nullopt;
+  }
   /// n times `unit`, and a constant rest.
   std::optional<std::pair<int64_t, int64_t>> inUnitsOf(const Polynomial& unit) const {
     for (const auto& [product, factor] : unit.terms) {
@@ -140,7 +144,7 @@ std::optional<Place> placeOf(Operation* op) {
   Value ptr;
   llvm::TypeSwitch<Operation*>(op).Case<GatherOp, ScatterOp>(
       [&](auto o) { ptr = o.getPtr(), place.offsets = o.getOffsets(), place.mask = o.getMask(); });
-  if (!ptr || !place.offsets || !place.mask) return std::nullopt;
+  if (!ptr || !place.offsets) return std::nullopt;
   for (auto add = ptr.getDefiningOp<PtrAddOp>(); add; add = ptr.getDefiningOp<PtrAddOp>()) {
     const auto by = Polynomial::of(add.getOffset());
     auto sum = by ? place.start.plus(*by) : std::nullopt;
@@ -179,12 +183,21 @@ bool areOtherPlanes(Operation* access, Operation* other, Operation* earlier, con
   if (!x || !y || x->root != y->root || x->offsets != y->offsets || x->mask != y->mask) return false;
   const auto places = multipleOf(x->offsets);
   if (!places) return false;
-  const auto limit = limitOf(x->mask, places->of, facts);
   auto apart = y->start.plus(x->start, -1);
-  if (!limit || !apart) return false;
+  if (!apart) return false;
+  auto loop = dyn_cast_if_present<scf::ForOp>(earlier);
+  auto stays = [&](Value v) { return loop.isDefinedOutsideOfLoop(v); };
+  if (earlier && (!loop || access->getParentOp() != earlier || other->getParentOp() != earlier || !stays(x->root) ||
+                  !stays(x->offsets) || (x->mask && !stays(x->mask))))
+    return false;
+  const int64_t factor = std::abs(places->factor);
+  // Fields of records of any number of elements.
+  if (const auto field = apart->constant(); field && *field % factor != 0 && (!earlier || x->start.all(stays)))
+    return true;
+  const auto limit = x->mask ? limitOf(x->mask, places->of, facts) : std::nullopt;
+  if (!limit) return false;
   // Elements are up to (limit - 1) * factor apart. Where they are `units` limits and `rest` more, a limit of 1 or more
   // is enough for all.
-  const int64_t factor = std::abs(places->factor);
   auto isEnough = [&](int64_t units, int64_t rest) {
     return std::abs(units) >= factor && std::abs(units) > std::abs(rest);
   };
@@ -192,16 +205,10 @@ bool areOtherPlanes(Operation* access, Operation* other, Operation* earlier, con
     const auto distance = apart->inUnitsOf(*limit);
     return distance && isEnough(distance->first, distance->second);
   }
-  auto loop = dyn_cast<scf::ForOp>(earlier);
   APInt step;
-  if (!loop || access->getParentOp() != earlier || other->getParentOp() != earlier ||
-      !matchPattern(loop.getStep(), m_ConstantInt(&step)))
-    return false;
-  auto stays = [&](Value v) { return loop.isDefinedOutsideOfLoop(v); };
+  if (!matchPattern(loop.getStep(), m_ConstantInt(&step))) return false;
   auto staysButForCounter = [&](Value v) { return v == loop.getInductionVar() || stays(v); };
-  if (!stays(x->root) || !stays(x->offsets) || !stays(x->mask) || !limit->all(stays) ||
-      !x->start.all(staysButForCounter) || !apart->all(stays))
-    return false;
+  if (!limit->all(stays) || !x->start.all(staysButForCounter) || !apart->all(stays)) return false;
   const auto moved = x->start.derivative(loop.getInductionVar());
   if (!moved || !moved->all(stays)) return false;
   const auto distance = apart->inUnitsOf(*limit), pace = moved->inUnitsOf(*limit);
