@@ -1,18 +1,20 @@
 // instruments.cpp - what instruments and optimisers compute: ultrasound from delays, eigenvalues by counting signs,
-// quadratic and linear programs, satellites' codes, communities, angles of stars, hourglass forces, smooth edges.
+// quadratic and linear programs, angles of stars, hourglass forces.
 #include "tests/users/use.h"
 namespace users {
 namespace {
 
-// --- ultrasound: every pixel sums what all elements received at its delay, between two samples, within an opening angle
+// --- ultrasound: every pixel sums what all elements received at its delay, between two samples, within an opening
+// angle
 struct BeamCfg {
   int BZ = 16, BX = 16, warps = 4;
 };
-auto beam = kernel("user_beam", [](const BeamCfg& c, Ptr<const int16_t> received, Ptr<const float> elements, Ptr<float> image,
-                                   I32 samples, I32 count, I32 X, I32 Z, F32 per, F32 pitch) {
+auto beam = kernel("user_beam", [](const BeamCfg& c, Ptr<const int16_t> received, Ptr<const float> elements,
+                                   Ptr<float> image, I32 samples, I32 count, I32 X, I32 Z, F32 per, F32 pitch) {
               // received [count, samples]; elements: where they lie; image [Z, X]; per: samples in a unit of length
               num_warps(c.warps);
-              auto ix = (program_id(0) * c.BX + arange(0, c.BX)).row(), iz = (program_id(1) * c.BZ + arange(0, c.BZ)).col();
+              auto ix = (program_id(0) * c.BX + arange(0, c.BX)).row(),
+                   iz = (program_id(1) * c.BZ + arange(0, c.BZ)).col();
               auto x = cast(ix, f32) * pitch, z = cast(iz + 1, f32) * pitch;
               Tile sum = zeros({c.BZ, c.BX}, f32), weights = sum;
               for (auto e : range(count)) {
@@ -67,8 +69,8 @@ Register r1("beam", [](Env& e) {
 struct SturmCfg {
   int B = 64, warps = 2;
 };
-auto sturm = kernel("user_sturm", [](const SturmCfg& c, Tensor<const double, 2> diagonal, Tensor<const double, 2> beside,
-                                     Tensor<double, 2> values, I32 rounds) {
+auto sturm = kernel("user_sturm", [](const SturmCfg& c, Tensor<const double, 2> diagonal,
+                                     Tensor<const double, 2> beside, Tensor<double, 2> values, I32 rounds) {
                // diagonal, values [matrices, n]; beside [matrices, n]: squares of what is left of the diagonal, first 0
                num_warps(c.warps);
                auto m = program_id(1), n = cast(diagonal.dim(1), i32);
@@ -132,8 +134,8 @@ struct AdmmCfg {
   int N = 64, warps = 4;
 };
 auto admm = kernel("user_admm", [](const AdmmCfg& c, Tensor<const float, 3> K, Tensor<const float, 2> q,
-                                   Tensor<const float, 2> low, Tensor<const float, 2> high, Tensor<float, 2> out, I32 steps,
-                                   F32 rho) {
+                                   Tensor<const float, 2> low, Tensor<const float, 2> high, Tensor<float, 2> out,
+                                   I32 steps, F32 rho) {
               num_warps(c.warps);
               auto p = program_id(0);
               auto k = squeeze(K.load({p, 0, 0}, {1, c.N, c.N}), 0);
@@ -157,7 +159,8 @@ Register r3("admm", [](Env& e) {
     const int r = int(i / N % N), k = int(i % N);
     return float((r == k ? .8 : 0) + .3 / N * std::cos(double(r + 1) * (k + 1) + double(i / (N * N))));
   });
-  auto q = random<float>(e, size_t(P) * N), low = random<float>(e, size_t(P) * N, -1, 0), high = random<float>(e, size_t(P) * N, 0, 1);
+  auto q = random<float>(e, size_t(P) * N), low = random<float>(e, size_t(P) * N, -1, 0),
+       high = random<float>(e, size_t(P) * N, 0, 1);
   auto out = constant<float>(e, q.n, NAN);
   Job j;
   j.gflop = 2e-9 * P * double(N) * N * steps;
@@ -192,21 +195,23 @@ auto simplex = kernel("user_simplex", [](const SimplexCfg& c, Tensor<const float
                  auto p = program_id(0);
                  Tile t = squeeze(tableau.load({p, 0, 0}, {1, c.R, c.C}), 0), count = Tile(0), goes_on = Tile(1);
                  auto rows = arange(0, c.R).col(), columns = arange(0, c.C).row();
-                 while_([&] { return (goes_on != 0) & (count < 200); }, [&] {
-                   auto cost = sum(where(rows == c.R - 1, t, 0.f), axis(0));
-                   auto [least, column] = min_with_index(where(columns < c.C - 1, cost, 0.f), axis(1));
-                   auto from = sum(where(columns == column, t, 0.f), axis(1));
-                   auto limit = sum(where(columns == c.C - 1, t, 0.f), axis(1));
-                   auto can = (from > 1e-5f) & (rows < c.R - 1);
-                   auto [ratio, row] = min_with_index(where(can, limit / where(can, from, 1.f), INFINITY), axis(0));
-                   auto is_step = (to_scalar(least) < -1e-5f) & (to_scalar(ratio) < 1e30f);
-                   auto pivot = sum(where(rows == row, from, 0.f), axis(0));
-                   auto line = sum(where(rows == row, t, 0.f), axis(0)) / pivot;
-                   auto next = where(rows == row, broadcast_to(line, {c.R, c.C}), t - from * line);
-                   t = where(is_step, next, t);
-                   goes_on = cast(is_step, i32);
-                   count += goes_on;
-                 });
+                 while_([&] { return (goes_on != 0) & (count < 200); },
+                        [&] {
+                          auto cost = sum(where(rows == c.R - 1, t, 0.f), axis(0));
+                          auto [least, column] = min_with_index(where(columns < c.C - 1, cost, 0.f), axis(1));
+                          auto from = sum(where(columns == column, t, 0.f), axis(1));
+                          auto limit = sum(where(columns == c.C - 1, t, 0.f), axis(1));
+                          auto can = (from > 1e-5f) & (rows < c.R - 1);
+                          auto [ratio, row] =
+                              min_with_index(where(can, limit / where(can, from, 1.f), INFINITY), axis(0));
+                          auto is_step = (to_scalar(least) < -1e-5f) & (to_scalar(ratio) < 1e30f);
+                          auto pivot = sum(where(rows == row, from, 0.f), axis(0));
+                          auto line = sum(where(rows == row, t, 0.f), axis(0)) / pivot;
+                          auto next = where(rows == row, broadcast_to(line, {c.R, c.C}), t - from * line);
+                          t = where(is_step, next, t);
+                          goes_on = cast(is_step, i32);
+                          count += goes_on;
+                        });
                  store(value + p, sum(where((rows == c.R - 1) & (columns == c.C - 1), t, 0.f)));
                  store(steps + p, count);
                }).grid([](const SimplexCfg&, const auto& t, auto, auto) { return Grid{t.shape[0]}; });
@@ -237,7 +242,8 @@ Register r4("simplex", [](Env& e) {
           if (a[(R - 1) * C + i] < a[(R - 1) * C + k]) k = i;
         if (a[(R - 1) * C + k] > -1e-5) break;
         for (int i = 0; i < R - 1; ++i)
-          if (a[i * C + k] > 1e-5 && (r < 0 || a[i * C + C - 1] / a[i * C + k] < a[r * C + C - 1] / a[r * C + k])) r = i;
+          if (a[i * C + k] > 1e-5 && (r < 0 || a[i * C + C - 1] / a[i * C + k] < a[r * C + C - 1] / a[r * C + k]))
+            r = i;
         if (r < 0) break;
         const double by = a[r * C + k];
         for (int i = 0; i < C; ++i) a[r * C + i] /= by;
@@ -252,128 +258,14 @@ Register r4("simplex", [](Env& e) {
   return j;
 });
 
-// --- satellites: samples of 8 bits are turned by a carrier and multiplied by a code, early, prompt and late
-struct SatelliteCfg {
-  int B = 1024, warps = 4;
-};
-auto satellites = kernel("user_satellites", [](const SatelliteCfg& c, Ptr<const int8_t> samples, Ptr<const int8_t> codes,
-                                               Ptr<const float> channel, Ptr<float> sums, I32 n, I32) {
-                    // samples [n, 2]; codes [channels, 1023]; channel [channels, 4]: phase and step of the carrier (in
-                    // turns) and of the code (in chips); sums [channels, 3, 2]
-                    num_warps(c.warps);
-                    auto k = program_id(0);
-                    auto carrier = load(channel + k * 4), turn = load(channel + k * 4 + 1), chip = load(channel + k * 4 + 2),
-                         rate = load(channel + k * 4 + 3);
-                    std::array<Tile, 6> all;
-                    for (auto& a : all) a = zeros({c.B}, f32);
-                    for (auto i0 : range(0, n, c.B)) {
-                      auto i = i0 + arange(0, c.B);
-                      auto in = i < n;
-                      auto re = cast(load(samples + i * 2, {.mask = in}), f32), im = cast(load(samples + i * 2 + 1, {.mask = in}), f32);
-                      auto t = carrier + cast(i, f32) * turn;
-                      auto angle = 2.f * (t - floor(t));
-                      auto co = cospi(angle), si = sinpi(angle);
-                      auto x = re * co + im * si, y = im * co - re * si;
-                      for (int tap = 0; tap < 3; ++tap) {
-                        auto at = chip + cast(i, f32) * rate + (tap - 1) * .5f;
-                        auto whole = cast(floor(at), i32);
-                        auto s = cast(load(codes + (k * 1023 + floor_mod(whole, 1023)), {.mask = in}), f32);
-                        all[tap * 2] += x * s, all[tap * 2 + 1] += y * s;
-                      }
-                    }
-                    for (int s = 0; s < 6; ++s) store(sums + k * 6 + s, sum(all[s]));
-                  }).grid([](const SatelliteCfg&, auto, auto, auto, auto, int, int channels) { return Grid{channels}; });
-Register r5("satellites", [](Env& e) {
-  SatelliteCfg c;
-  if (!e.big) c = {64, 1};
-  c.B = e.field("B", c.B), c.warps = e.field("warps", c.warps);
-  const int K = e.big ? 2048 : 3, n = e.big ? 16368 : 301;
-  auto samples = integers<int8_t>(e, size_t(n) * 2, -8, 8);
-  auto codes = filled<int8_t>(e, size_t(K) * 1023, [&](size_t) { return int8_t(e.uniform() < .5 ? -1 : 1); });
-  auto channel = filled<float>(e, size_t(K) * 4, [&](size_t i) {
-    const int f = int(i % 4);  // what floats hold exactly, so that nobody is a chip off
-    return f == 0 ? float(int(e.uniform() * 256)) / 256 : f == 1 ? float(int(e.uniform() * 64) + 1) / 512 : f == 2 ? float(int(e.uniform() * 1000)) + .25f : .0625f;
-  });
-  auto sums = constant<float>(e, size_t(K) * 6, NAN);
-  Job j;
-  j.gflop = 1e-9 * K * double(n) * 20;
-  j.add(satellites, c, samples.p, codes.p, channel.p, sums.p, n, K);
-  j.check = [=] {
-    std::vector<double> want(sums.n);
-    for (int k = 0; k < K; ++k)
-      for (int i = 0; i < n; ++i) {
-        const double a = 2 * M_PI * (channel[k * 4] + i * channel[k * 4 + 1]);
-        const double x = samples[i * 2] * cos(a) + samples[i * 2 + 1] * sin(a), y = samples[i * 2 + 1] * cos(a) - samples[i * 2] * sin(a);
-        for (int t = 0; t < 3; ++t) {
-          const int w = int(std::floor(channel[k * 4 + 2] + i * channel[k * 4 + 3] + (t - 1) * .5));
-          const double s = codes[k * 1023 + (w % 1023 + 1023) % 1023];
-          want[k * 6 + t * 2] += x * s, want[k * 6 + t * 2 + 1] += y * s;
-        }
-      }
-    return agree(sums.now(), want, 1e-2, 1e-4);
-  };
-  return j;
-});
-
-// --- communities: every vertex takes the label that most of its neighbours have, the smallest of equals
-struct LabelCfg {
-  int B = 16, D = 32, warps = 4;
-};
-auto labels = kernel("user_labels", [](const LabelCfg& c, Ptr<const int32_t> start, Ptr<const int32_t> list,
-                                       Ptr<const int32_t> before, Ptr<int32_t> after, I32 n) {
-                // neighbours of v: list[start[v] .. start[v + 1]], D at most
-                num_warps(c.warps);
-                auto v = program_id(0) * c.B + arange(0, c.B);
-                auto in = v < n;
-                auto first = load(start + v, {.mask = in}), end = load(start + v + 1, {.mask = in});
-                auto at = first.col() + arange(0, c.D).row();
-                auto there = at < end.col();
-                constexpr int32_t none = 0x7FFFFFFF;
-                auto l = sort(load(before + load(list + at, {.mask = there}), {.mask = there, .other = none}), axis(1));
-                // the place of an element in its run of equals
-                auto place = broadcast_to(arange(0, c.D).row(), {c.B, c.D});
-                auto previous = take(l, max(place - 1, 0), 1);
-                auto begins = scan(where((place == 0) | (l != previous), place, 0), axis(1), [](Tile a, Tile b) { return max(a, b); });
-                auto length = where(l == none, -1, place - begins);
-                auto best = argmax(length, axis(1));
-                auto chosen = squeeze(take(l, best, 1), 1);
-                store(after + v, where(end > first, chosen, load(before + v, {.mask = in})), {.mask = in});
-              }).grid([](const LabelCfg& c, auto, auto, auto, auto, int n) { return Grid{cdiv(n, c.B)}; });
-Register r6("labels", [](Env& e) {
-  LabelCfg c;
-  if (!e.big) c = {8, 8, 1};
-  c.B = e.field("B", c.B), c.warps = e.field("warps", c.warps);
-  const int n = e.big ? 1 << 19 : 75;
-  std::vector<int32_t> starts{0};
-  for (int i = 0; i < n; ++i) starts.push_back(starts.back() + (e.device ? int(e.uniform() * (c.D + 1)) : c.D / 2));
-  auto start = filled<int32_t>(e, n + 1, [&](size_t i) { return starts[i]; });
-  auto list = integers<int32_t>(e, starts.back(), 0, n), before = integers<int32_t>(e, n, 0, e.big ? n : 5);
-  auto after = constant<int32_t>(e, n, -1);
-  Job j;
-  j.mbytes = 8e-6 * starts.back();
-  j.add(labels, c, start.p, list.p, before.p, after.p, n);
-  j.check = [=]() -> std::string {
-    const auto got = after.now();
-    for (int v = 0; v < n; ++v) {
-      std::map<int, int> count;
-      for (int i = starts[v]; i < starts[v + 1]; ++i) ++count[before.h[list.h[i]]];
-      int best = before.h[v], most = 0;
-      for (auto [l, k] : count)
-        if (k > most) best = l, most = k;
-      if (got[v] != best) return "vertex " + std::to_string(v);
-    }
-    return "";
-  };
-  return j;
-});
-
 // --- pairs of stars by the angle between them: cosines of all pairs fall between limits that rise
 struct AngleCfg {
   int BM = 64, BN = 64, bins = 20, warps = 4;
 };
-auto angles = kernel("user_angles", [](const AngleCfg& c, Ptr<const float> a, Ptr<const float> b, Ptr<const float> limits,
-                                       Ptr<int64_t> counts, I32 n, I32 m) {
-                // a [3, n], b [3, m]: places on a sphere; limits [bins]; counts [bins + 1]: how many limits a pair reaches
+auto angles = kernel("user_angles", [](const AngleCfg& c, Ptr<const float> a, Ptr<const float> b,
+                                       Ptr<const float> limits, Ptr<int64_t> counts, I32 n, I32 m) {
+                // a [3, n], b [3, m]: places on a sphere; limits [bins]; counts [bins + 1]: how many limits a pair
+                // reaches
                 num_warps(c.warps);
                 auto i = program_id(0) * c.BM + arange(0, c.BM);
                 std::array<Tile, 3> p;
@@ -435,47 +327,48 @@ Register r7("angles", [](Env& e) {
 struct HourglassCfg {
   int B = 128, warps = 4;
 };
-auto hourglass = kernel("user_hourglass", [](const HourglassCfg& c, Ptr<const int32_t> corners, Ptr<const double> places,
-                                             Ptr<const double> velocities, Ptr<const double> strength, Ptr<double> forces,
-                                             I32 n) {
-                   // corners [n, 8]; places, velocities [nodes, 3]; forces [n, 8, 3]
-                   num_warps(c.warps);
-                   constexpr int shapes[4][8] = {{1, 1, -1, -1, -1, -1, 1, 1}, {1, -1, -1, 1, -1, 1, 1, -1},
-                                                 {1, -1, 1, -1, 1, -1, 1, -1}, {-1, 1, -1, 1, 1, -1, 1, -1}};
-                   auto e = program_id(0) * c.B + arange(0, c.B);
-                   auto in = e < n;
-                   auto k = load(strength + e, {.mask = in});
-                   std::array<Tile, 8> node;
-                   std::array<std::array<Tile, 8>, 3> x, v;
-                   for (int i = 0; i < 8; ++i) {
-                     node[i] = load(corners + e * 8 + i, {.mask = in});
-                     for (int d = 0; d < 3; ++d) {
-                       x[d][i] = load(places + node[i] * 3 + d, {.mask = in});
-                       v[d][i] = load(velocities + node[i] * 3 + d, {.mask = in});
-                     }
-                   }
-                   std::array<std::array<Tile, 8>, 3> f;
-                   for (int s = 0; s < 4; ++s) {
-                     // the shape without what is linear in the places, by the element's mean gradients
-                     std::array<Tile, 3> along;
-                     for (int d = 0; d < 3; ++d) {
-                       Tile sum = x[d][0] * double(shapes[s][0]);
-                       for (int i = 1; i < 8; ++i) sum += x[d][i] * double(shapes[s][i]);
-                       along[d] = sum;
-                     }
-                     std::array<Tile, 8> shape;
-                     for (int i = 0; i < 8; ++i)
-                       shape[i] = double(shapes[s][i]) - (along[0] * x[0][i] + along[1] * x[1][i] + along[2] * x[2][i]) * .125;
-                     for (int d = 0; d < 3; ++d) {
-                       Tile by = shape[0] * v[d][0];
-                       for (int i = 1; i < 8; ++i) by += shape[i] * v[d][i];
-                       for (int i = 0; i < 8; ++i) f[d][i] = s ? f[d][i] + by * shape[i] : by * shape[i];
-                     }
-                   }
-                   for (int i = 0; i < 8; ++i)
-                     for (int d = 0; d < 3; ++d)
-                       store(forces + cast(e, i64) * 24 + (i * 3 + d), -k * f[d][i], {.mask = in});
-                 }).grid([](const HourglassCfg& c, auto, auto, auto, auto, auto, int n) { return Grid{cdiv(n, c.B)}; });
+auto hourglass =
+    kernel("user_hourglass", [](const HourglassCfg& c, Ptr<const int32_t> corners, Ptr<const double> places,
+                                Ptr<const double> velocities, Ptr<const double> strength, Ptr<double> forces, I32 n) {
+      // corners [n, 8]; places, velocities [nodes, 3]; forces [n, 8, 3]
+      num_warps(c.warps);
+      constexpr int shapes[4][8] = {{1, 1, -1, -1, -1, -1, 1, 1},
+                                    {1, -1, -1, 1, -1, 1, 1, -1},
+                                    {1, -1, 1, -1, 1, -1, 1, -1},
+                                    {-1, 1, -1, 1, 1, -1, 1, -1}};
+      auto e = program_id(0) * c.B + arange(0, c.B);
+      auto in = e < n;
+      auto k = load(strength + e, {.mask = in});
+      std::array<Tile, 8> node;
+      std::array<std::array<Tile, 8>, 3> x, v;
+      for (int i = 0; i < 8; ++i) {
+        node[i] = load(corners + e * 8 + i, {.mask = in});
+        for (int d = 0; d < 3; ++d) {
+          x[d][i] = load(places + node[i] * 3 + d, {.mask = in});
+          v[d][i] = load(velocities + node[i] * 3 + d, {.mask = in});
+        }
+      }
+      std::array<std::array<Tile, 8>, 3> f;
+      for (int s = 0; s < 4; ++s) {
+        // the shape without what is linear in the places, by the element's mean gradients
+        std::array<Tile, 3> along;
+        for (int d = 0; d < 3; ++d) {
+          Tile sum = x[d][0] * double(shapes[s][0]);
+          for (int i = 1; i < 8; ++i) sum += x[d][i] * double(shapes[s][i]);
+          along[d] = sum;
+        }
+        std::array<Tile, 8> shape;
+        for (int i = 0; i < 8; ++i)
+          shape[i] = double(shapes[s][i]) - (along[0] * x[0][i] + along[1] * x[1][i] + along[2] * x[2][i]) * .125;
+        for (int d = 0; d < 3; ++d) {
+          Tile by = shape[0] * v[d][0];
+          for (int i = 1; i < 8; ++i) by += shape[i] * v[d][i];
+          for (int i = 0; i < 8; ++i) f[d][i] = s ? f[d][i] + by * shape[i] : by * shape[i];
+        }
+      }
+      for (int i = 0; i < 8; ++i)
+        for (int d = 0; d < 3; ++d) store(forces + cast(e, i64) * 24 + (i * 3 + d), -k * f[d][i], {.mask = in});
+    }).grid([](const HourglassCfg& c, auto, auto, auto, auto, auto, int n) { return Grid{cdiv(n, c.B)}; });
 Register r8("hourglass", [](Env& e) {
   HourglassCfg c;
   if (!e.big) c = {32, 1};
@@ -485,14 +378,17 @@ Register r8("hourglass", [](Env& e) {
     const int el = int(i / 8), k = int(i % 8), x = el % side, y = el / side % side, z = el / side / side;
     return int32_t((z + k / 4) * row * row + (y + (k % 4 > 1)) * row + x + (k % 4 == 1 || k % 4 == 2));
   });
-  auto x = random<double>(e, size_t(nodes) * 3), v = random<double>(e, size_t(nodes) * 3), k = random<double>(e, n, 0, 1);
+  auto x = random<double>(e, size_t(nodes) * 3), v = random<double>(e, size_t(nodes) * 3),
+       k = random<double>(e, n, 0, 1);
   auto f = constant<double>(e, size_t(n) * 24, NAN);
   Job j;
   j.mbytes = 1e-6 * (n * (32. + 8 + 192) + nodes * 48.);
   j.add(hourglass, c, corners.p, x.p, v.p, k.p, f.p, n);
   j.check = [=] {
-    constexpr int shapes[4][8] = {{1, 1, -1, -1, -1, -1, 1, 1}, {1, -1, -1, 1, -1, 1, 1, -1},
-                                  {1, -1, 1, -1, 1, -1, 1, -1}, {-1, 1, -1, 1, 1, -1, 1, -1}};
+    constexpr int shapes[4][8] = {{1, 1, -1, -1, -1, -1, 1, 1},
+                                  {1, -1, -1, 1, -1, 1, 1, -1},
+                                  {1, -1, 1, -1, 1, -1, 1, -1},
+                                  {-1, 1, -1, 1, 1, -1, 1, -1}};
     std::vector<double> want(f.n);
     for (int el = 0; el < n; ++el)
       for (auto& s : shapes) {

@@ -1,5 +1,6 @@
-// mini_apps.cpp - kernels of benchmarks of large machines: docking (miniBUDE), self energies (BerkeleyGW's GPP), a sweep
-// of discrete ordinates (SNAP), embedded atoms (LAMMPS), a clover term (QUDA), fluxes through edges (unstructured Euler).
+// mini_apps.cpp - kernels of benchmarks of large machines: docking (miniBUDE), self energies (BerkeleyGW's GPP), a
+// sweep of discrete ordinates (SNAP), embedded atoms (LAMMPS), a clover term (QUDA), fluxes through edges (unstructured
+// Euler).
 #include <complex>
 
 #include "tests/users/use.h"
@@ -11,49 +12,49 @@ struct DockCfg {
   int B = 512, warps = 4, unroll = 0;
 };
 constexpr float kHardness = 38, kNpnp = 5.5f, kNpp = 1, kElectro = 45;
-auto dock = kernel("user_dock", [](const DockCfg& c, Ptr<const float> protein, Ptr<const float> ligand,
-                                   Ptr<const float> field, Ptr<const float> poses, Ptr<float> energy, I32 proteins,
-                                   I32 ligands, I32 n) {
-              // protein, ligand [atoms, 4]: place and number of the kind; field [kinds, 4]: bond, radius, fat, charge
-              num_warps(c.warps);
-              auto pose = program_id(0) * c.B + arange(0, c.B);
-              auto in = pose < n;
-              std::array<Tile, 6> t;
-              for (int k = 0; k < 6; ++k) t[k] = load(poses + cast(n, i64) * k + pose, {.mask = in});
-              auto sx = sin(t[0]), cx = cos(t[0]), sy = sin(t[1]), cy = cos(t[1]), sz = sin(t[2]), cz = cos(t[2]);
-              Tile total = zeros({c.B}, f32);
-              for (auto l : range(ligands)) {
-                auto x = load(ligand + l * 4), y = load(ligand + l * 4 + 1), z = load(ligand + l * 4 + 2);
-                auto kind = cast(load(ligand + l * 4 + 3), i32);
-                auto bond = load(field + kind * 4), radius = load(field + kind * 4 + 1), fat = load(field + kind * 4 + 2),
-                     charge = load(field + kind * 4 + 3);
-                auto px = cy * cz * x + (sx * sy * cz - cx * sz) * y + (cx * sy * cz + sx * sz) * z + t[3];
-                auto py = cy * sz * x + (sx * sy * sz + cx * cz) * y + (cx * sy * sz - sx * cz) * z + t[4];
-                auto pz = -sy * x + sx * cy * y + cx * cy * z + t[5];
-                for (auto p : range(0, proteins, 1, {.unroll = c.unroll})) {
-                  auto qx = load(protein + p * 4), qy = load(protein + p * 4 + 1), qz = load(protein + p * 4 + 2);
-                  auto other = cast(load(protein + p * 4 + 3), i32);
-                  auto qbond = load(field + other * 4), qradius = load(field + other * 4 + 1),
-                       qfat = load(field + other * 4 + 2), qcharge = load(field + other * 4 + 3);
-                  auto reach = radius + qradius;
-                  auto both = (bond == 70.f) & (qbond == 70.f), repels = (bond == 69.f) | (qbond == 69.f);
-                  auto far = where(both, 4.f, 2.f), slope = where(both, .25f, .5f);
-                  auto f = fat * where((qfat > 0.f) & (fat < 0.f), -1.f, 1.f);
-                  auto qf = qfat * where((qfat < 0.f) & (fat > 0.f), -1.f, 1.f);
-                  auto melts = where(qfat < 0.f, where(fat < 0.f, kNpnp, kNpp), where(fat < 0.f, kNpp, -1e30f));
-                  auto q = charge * qcharge, g = where(qfat != 0.f, f + qf, 0.f);
-                  auto dx = px - qx, dy = py - qy, dz = pz - qz;
-                  auto r = sqrt(dx * dx + dy * dy + dz * dz);
-                  auto d = r - reach;
-                  auto inside = d < 0.f;
-                  total += (1.f - r * (1.f / reach)) * where(inside, 2 * kHardness, 0.f);
-                  auto e = q * (where(inside, 1.f, 1.f - d * slope) * where(d < far, 1.f, 0.f));
-                  total += where(repels, -abs(e), e) * kElectro;
-                  total += where(d < melts, g, 0.f) * where(inside, 1.f, 1.f - d * (1.f / melts));
-                }
-              }
-              store(energy + pose, total * .5f, {.mask = in});
-            }).grid([](const DockCfg& c, auto, auto, auto, auto, auto, int, int, int n) { return Grid{cdiv(n, c.B)}; });
+auto dock =
+    kernel("user_dock", [](const DockCfg& c, Ptr<const float> protein, Ptr<const float> ligand, Ptr<const float> field,
+                           Ptr<const float> poses, Ptr<float> energy, I32 proteins, I32 ligands, I32 n) {
+      // protein, ligand [atoms, 4]: place and number of the kind; field [kinds, 4]: bond, radius, fat, charge
+      num_warps(c.warps);
+      auto pose = program_id(0) * c.B + arange(0, c.B);
+      auto in = pose < n;
+      std::array<Tile, 6> t;
+      for (int k = 0; k < 6; ++k) t[k] = load(poses + cast(n, i64) * k + pose, {.mask = in});
+      auto sx = sin(t[0]), cx = cos(t[0]), sy = sin(t[1]), cy = cos(t[1]), sz = sin(t[2]), cz = cos(t[2]);
+      Tile total = zeros({c.B}, f32);
+      for (auto l : range(ligands)) {
+        auto x = load(ligand + l * 4), y = load(ligand + l * 4 + 1), z = load(ligand + l * 4 + 2);
+        auto kind = cast(load(ligand + l * 4 + 3), i32);
+        auto bond = load(field + kind * 4), radius = load(field + kind * 4 + 1), fat = load(field + kind * 4 + 2),
+             charge = load(field + kind * 4 + 3);
+        auto px = cy * cz * x + (sx * sy * cz - cx * sz) * y + (cx * sy * cz + sx * sz) * z + t[3];
+        auto py = cy * sz * x + (sx * sy * sz + cx * cz) * y + (cx * sy * sz - sx * cz) * z + t[4];
+        auto pz = -sy * x + sx * cy * y + cx * cy * z + t[5];
+        for (auto p : range(0, proteins, 1, {.unroll = c.unroll})) {
+          auto qx = load(protein + p * 4), qy = load(protein + p * 4 + 1), qz = load(protein + p * 4 + 2);
+          auto other = cast(load(protein + p * 4 + 3), i32);
+          auto qbond = load(field + other * 4), qradius = load(field + other * 4 + 1),
+               qfat = load(field + other * 4 + 2), qcharge = load(field + other * 4 + 3);
+          auto reach = radius + qradius;
+          auto both = (bond == 70.f) & (qbond == 70.f), repels = (bond == 69.f) | (qbond == 69.f);
+          auto far = where(both, 4.f, 2.f), slope = where(both, .25f, .5f);
+          auto f = fat * where((qfat > 0.f) & (fat < 0.f), -1.f, 1.f);
+          auto qf = qfat * where((qfat < 0.f) & (fat > 0.f), -1.f, 1.f);
+          auto melts = where(qfat < 0.f, where(fat < 0.f, kNpnp, kNpp), where(fat < 0.f, kNpp, -1e30f));
+          auto q = charge * qcharge, g = where(qfat != 0.f, f + qf, 0.f);
+          auto dx = px - qx, dy = py - qy, dz = pz - qz;
+          auto r = sqrt(dx * dx + dy * dy + dz * dz);
+          auto d = r - reach;
+          auto inside = d < 0.f;
+          total += (1.f - r * (1.f / reach)) * where(inside, 2 * kHardness, 0.f);
+          auto e = q * (where(inside, 1.f, 1.f - d * slope) * where(d < far, 1.f, 0.f));
+          total += where(repels, -abs(e), e) * kElectro;
+          total += where(d < melts, g, 0.f) * where(inside, 1.f, 1.f - d * (1.f / melts));
+        }
+      }
+      store(energy + pose, total * .5f, {.mask = in});
+    }).grid([](const DockCfg& c, auto, auto, auto, auto, auto, int, int, int n) { return Grid{cdiv(n, c.B)}; });
 Register r1("dock", [](Env& e) {
   DockCfg c;
   if (!e.big) c = {64, 1};
@@ -67,7 +68,9 @@ Register r1("dock", [](Env& e) {
   auto protein = atoms(P, e.big ? 40 : 16), ligand = atoms(L, 8);
   auto field = filled<float>(e, K * 4, [&](size_t i) {
     const double u = e.uniform();
-    return i % 4 == 0   ? float(u < .3 ? 70 : u < .5 ? 69 : 0)
+    return i % 4 == 0   ? float(u < .3   ? 70
+                                : u < .5 ? 69
+                                         : 0)
            : i % 4 == 1 ? float(1 + u)
            : i % 4 == 2 ? float(u < .3 ? 0 : u - .6)
                         : float(u - .5);
@@ -100,7 +103,8 @@ Register r1("dock", [](Env& e) {
           want[i] += (repels ? -std::abs(el) : el) * kElectro;
           const double melts = pf < 0 ? (lf < 0 ? kNpnp : kNpp) : lf < 0 ? kNpp : -1e30;
           if (pf != 0 && d < melts)
-            want[i] += (lf * (pf > 0 && lf < 0 ? -1 : 1) + pf * (pf < 0 && lf > 0 ? -1 : 1)) * (d < 0 ? 1 : 1 - d / melts);
+            want[i] +=
+                (lf * (pf > 0 && lf < 0 ? -1 : 1) + pf * (pf < 0 && lf > 0 ? -1 : 1)) * (d < 0 ? 1 : 1 - d / melts);
         }
       }
       want[i] /= 2;
@@ -198,8 +202,8 @@ struct SweepCfg {
 auto sweep = kernel("user_sweep", [](const SweepCfg& c, Ptr<const double> source, Ptr<const double> sigma,
                                      Ptr<const double> angles, Ptr<double> alongY, Ptr<double> alongZ, Ptr<double> flux,
                                      Ptr<int32_t> ticket, Ptr<int32_t> done, I32 X, I32 Y, I32 Z, I32 G) {
-               // source, sigma, flux [G, Z, Y, X]; angles [4, A]: three cosines and a weight; alongY, alongZ [G, Z, Y, X,
-               // A]: what a row leaves for the next ones; done [G, Z, Y]: chunks
+               // source, sigma, flux [G, Z, Y, X]; angles [4, A]: three cosines and a weight; alongY, alongZ [G, Z, Y,
+               // X, A]: what a row leaves for the next ones; done [G, Z, Y]: chunks
                num_warps(c.warps);
                auto turn = atomic_add(ticket, 1);  // groups fastest: rows that others wait for come first
                auto g = turn % G, row = turn / G, y = row % Y, z = row / Y;
@@ -217,7 +221,8 @@ auto sweep = kernel("user_sweep", [](const SweepCfg& c, Ptr<const double> source
                  if_(z > 0, [&] { wait_for(here - Y, chunks); });
                  for (auto x : range(x0, min(x0 + c.chunk, X))) {
                    auto cell = cast(here, i64) * X + x;
-                   auto in_y = load(alongY + (cell - X) * c.A + a, {.mask = broadcast_to(y > 0, {c.A}), .cache = Cache::volatile_});
+                   auto in_y = load(alongY + (cell - X) * c.A + a,
+                                    {.mask = broadcast_to(y > 0, {c.A}), .cache = Cache::volatile_});
                    auto in_z = load(alongZ + (cell - cast(Y, i64) * X) * c.A + a,
                                     {.mask = broadcast_to(z > 0, {c.A}), .cache = Cache::volatile_});
                    auto q = load(source + cell), s = load(sigma + cell);
@@ -239,7 +244,8 @@ Register r3("sweep", [](Env& e) {
   c.chunk = e.field("chunk", c.chunk), c.warps = e.field("warps", c.warps);
   const int X = e.big ? 64 : 5, Y = e.big ? 32 : 3, Z = e.big ? 32 : 4, G = e.big ? 32 : 2, A = c.A;
   const size_t cells = size_t(G) * X * Y * Z;
-  auto source = random<double>(e, cells, 0, 1), sigma = random<double>(e, cells, 0, 4), angles = random<double>(e, 4 * A, .1, 1);
+  auto source = random<double>(e, cells, 0, 1), sigma = random<double>(e, cells, 0, 4),
+       angles = random<double>(e, 4 * A, .1, 1);
   auto alongY = constant<double>(e, cells * A, NAN), alongZ = constant<double>(e, cells * A, NAN);
   auto flux = constant<double>(e, cells, NAN);
   auto ticket = constant<int32_t>(e, 1, 0), done = constant<int32_t>(e, size_t(G) * Y * Z, 0);
@@ -358,13 +364,19 @@ Register r4("embed", [](Env& e) {
   auto many = filled<int32_t>(e, n, [&](size_t i) { return counts[i]; });
   auto places = filled<float>(e, size_t(n) * 4, [&](size_t i) {
     const int a = int(i / 4), k = int(i % 4);
-    return k == 3 ? 0.f : float((k == 0 ? a % side : k == 1 ? a / side % side : a / side / side) * 1.2 + .2 * e.uniform());
+    return k == 3 ? 0.f
+                  : float((k == 0   ? a % side
+                           : k == 1 ? a / side % side
+                                    : a / side / side) *
+                              1.2 +
+                          .2 * e.uniform());
   });
   // cubics of a smooth function, exact at both ends with their slopes
   auto table = [&](auto f, double last) {
     return filled<float>(e, kRows * 4, [&](size_t i) {
       const double h = last / kRows, x = double(i / 4) * h, s = 1e-4;
-      const double y0 = f(x), y1 = f(x + h), d0 = (f(x + s) - f(x - s)) / (2 * s) * h, d1 = (f(x + h + s) - f(x + h - s)) / (2 * s) * h;
+      const double y0 = f(x), y1 = f(x + h), d0 = (f(x + s) - f(x - s)) / (2 * s) * h,
+                   d1 = (f(x + h + s) - f(x + h - s)) / (2 * s) * h;
       const double all[] = {2 * (y0 - y1) + d0 + d1, 3 * (y1 - y0) - 2 * d0 - d1, d0, y0};
       return float(all[i % 4]);
     });
@@ -372,7 +384,8 @@ Register r4("embed", [](Env& e) {
   auto rho = table([](double r) { return std::exp(-r) * (3 - r) * (3 - r); }, kCut);
   auto pair = table([](double r) { return std::cos(r) * (3 - r) * (3 - r); }, kCut);
   auto cost = table([](double d) { return -std::sqrt(d + 1); }, kMost);
-  auto slope = constant<float>(e, n, NAN), energy = constant<float>(e, n, NAN), force = constant<float>(e, size_t(n) * 4, NAN);
+  auto slope = constant<float>(e, n, NAN), energy = constant<float>(e, n, NAN),
+       force = constant<float>(e, size_t(n) * 4, NAN);
   Job j;
   j.mbytes = 48e-6 * n * most;
   j.add(embed_density, c, places.p, l.p, many.p, rho.p, cost.p, slope.p, energy.p, n);
@@ -415,32 +428,32 @@ Register r4("embed", [](Env& e) {
 struct CloverCfg {
   int B = 128, warps = 4;
 };
-auto clover = kernel("user_clover", [](const CloverCfg& c, Ptr<const float> blocks, Ptr<const float> x, Ptr<float> y,
-                                       I32 sites) {
-                // blocks [18, sites, 4]: of either block 6 numbers of the diagonal, then 15 pairs below it by columns
-                num_warps(c.warps);
-                auto s = program_id(0) * c.B + arange(0, c.B);
-                auto in = s < sites;
-                auto at = [&](int k) { return (s + sites * (k / 4)) * 4 + k % 4; };
-                for (int block = 0; block < 2; ++block) {
-                  std::array<Z, 6> v, sums;
-                  for (int i = 0; i < 6; ++i)
-                    v[i] = {load(x + at(block * 12 + 2 * i), {.mask = in}), load(x + at(block * 12 + 2 * i + 1), {.mask = in})};
-                  std::array<Tile, 36> a;
-                  for (int k = 0; k < 36; ++k) a[k] = load(blocks + at(block * 36 + k), {.mask = in});
-                  for (int i = 0; i < 6; ++i) sums[i] = {a[i] * v[i].re, a[i] * v[i].im};
-                  for (int column = 0, k = 6; column < 6; ++column)
-                    for (int row = column + 1; row < 6; ++row, k += 2) {
-                      const Z below{a[k], a[k + 1]}, above{a[k], -a[k + 1]};
-                      const Z p = below * v[column], q = above * v[row];
-                      sums[row].re += p.re, sums[row].im += p.im, sums[column].re += q.re, sums[column].im += q.im;
-                    }
-                  for (int i = 0; i < 6; ++i) {
-                    store(y + at(block * 12 + 2 * i), sums[i].re, {.mask = in});
-                    store(y + at(block * 12 + 2 * i + 1), sums[i].im, {.mask = in});
-                  }
-                }
-              }).grid([](const CloverCfg& c, auto, auto, auto, int sites) { return Grid{cdiv(sites, c.B)}; });
+auto clover =
+    kernel("user_clover", [](const CloverCfg& c, Ptr<const float> blocks, Ptr<const float> x, Ptr<float> y, I32 sites) {
+      // blocks [18, sites, 4]: of either block 6 numbers of the diagonal, then 15 pairs below it by columns
+      num_warps(c.warps);
+      auto s = program_id(0) * c.B + arange(0, c.B);
+      auto in = s < sites;
+      auto at = [&](int k) { return (s + sites * (k / 4)) * 4 + k % 4; };
+      for (int block = 0; block < 2; ++block) {
+        std::array<Z, 6> v, sums;
+        for (int i = 0; i < 6; ++i)
+          v[i] = {load(x + at(block * 12 + 2 * i), {.mask = in}), load(x + at(block * 12 + 2 * i + 1), {.mask = in})};
+        std::array<Tile, 36> a;
+        for (int k = 0; k < 36; ++k) a[k] = load(blocks + at(block * 36 + k), {.mask = in});
+        for (int i = 0; i < 6; ++i) sums[i] = {a[i] * v[i].re, a[i] * v[i].im};
+        for (int column = 0, k = 6; column < 6; ++column)
+          for (int row = column + 1; row < 6; ++row, k += 2) {
+            const Z below{a[k], a[k + 1]}, above{a[k], -a[k + 1]};
+            const Z p = below * v[column], q = above * v[row];
+            sums[row].re += p.re, sums[row].im += p.im, sums[column].re += q.re, sums[column].im += q.im;
+          }
+        for (int i = 0; i < 6; ++i) {
+          store(y + at(block * 12 + 2 * i), sums[i].re, {.mask = in});
+          store(y + at(block * 12 + 2 * i + 1), sums[i].im, {.mask = in});
+        }
+      }
+    }).grid([](const CloverCfg& c, auto, auto, auto, int sites) { return Grid{cdiv(sites, c.B)}; });
 Register r5("clover", [](Env& e) {
   CloverCfg c;
   if (!e.big) c = {32, 1};

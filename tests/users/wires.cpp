@@ -1,12 +1,13 @@
 // wires.cpp - what comes from wires and disks: pictures in 8 x 8 blocks, filters of rows of pixels, strings of symbols,
-// polar and turbo codes, products of polynomials for keys after quantum computers, hashes for proofs, B-trees.
+// polar and turbo codes.
 #include <optional>
 
 #include "tests/users/use.h"
 namespace users {
 namespace {
 
-// --- JPEG, 4:2:0: coefficients in zigzag order to interleaved RGB: factors, the inverse transform, chroma spread, colours
+// --- JPEG, 4:2:0: coefficients in zigzag order to interleaved RGB: factors, the inverse transform, chroma spread,
+// colours
 struct JpegCfg {
   int M = 4, warps = 4;
 };
@@ -17,40 +18,42 @@ Tile idct8(const Tile& x, int axis) {
   std::array<Tile, 8> v;
   for (int i = 0; i < 8; ++i) from[axis] = i, v[i] = extract(x, from, slice);
   auto c = [](int k) { return float(.5 * std::cos(k * M_PI / 16)); };
-  auto e0 = (v[0] + v[4]) * c(4), e1 = (v[0] - v[4]) * c(4), e2 = v[2] * c(2) + v[6] * c(6), e3 = v[2] * c(6) - v[6] * c(2);
+  auto e0 = (v[0] + v[4]) * c(4), e1 = (v[0] - v[4]) * c(4), e2 = v[2] * c(2) + v[6] * c(6),
+       e3 = v[2] * c(6) - v[6] * c(2);
   const std::array<Tile, 4> even{e0 + e2, e1 + e3, e1 - e3, e0 - e2};
-  const std::array<Tile, 4> odd{v[1] * c(1) + v[3] * c(3) + v[5] * c(5) + v[7] * c(7),
-                                v[1] * c(3) - v[3] * c(7) - v[5] * c(1) - v[7] * c(5),
-                                v[1] * c(5) - v[3] * c(1) + v[5] * c(7) + v[7] * c(3),
-                                v[1] * c(7) - v[3] * c(5) + v[5] * c(3) - v[7] * c(1)};
+  const std::array<Tile, 4> odd{
+      v[1] * c(1) + v[3] * c(3) + v[5] * c(5) + v[7] * c(7), v[1] * c(3) - v[3] * c(7) - v[5] * c(1) - v[7] * c(5),
+      v[1] * c(5) - v[3] * c(1) + v[5] * c(7) + v[7] * c(3), v[1] * c(7) - v[3] * c(5) + v[5] * c(3) - v[7] * c(1)};
   Tile out = even[0] + odd[0];
   for (int i = 1; i < 8; ++i) out = cat(out, i < 4 ? even[i] + odd[i] : even[7 - i] - odd[7 - i], axis);
   return out;
 }
-auto jpeg = kernel("user_jpeg", [](const JpegCfg& c, Tensor<const int16_t, 3> coefficients, Ptr<const float> factors,
-                                   Ptr<const int32_t> zigzag, Tensor<uint8_t, 2> picture) {
-              // coefficients [blocks of 16 x 16, 6, 64]; factors [2, 64], in zigzag order; picture [Y, 3 X]
-              num_warps(c.warps);
-              auto m = program_id(1) * cdiv(picture.dim(1), 48) + program_id(0) * c.M;
-              auto b = reshape(arange(0, 6), {1, 6, 1}), i = reshape(arange(0, 64), {1, 1, 64});
-              auto q = load(factors + where(b < 4, 0, 64) + i);
-              auto x = cast(coefficients.load({m, 0, 0}, {c.M, 6, 64}), f32) * q;
-              x = reshape(take(x, broadcast_to(load(zigzag + i), {c.M, 6, 64}), 2), {c.M, 6, 8, 8});
-              x = idct8(idct8(x, 2), 3);
-              auto y = reshape(permute(reshape(extract(x, {0, 0, 0, 0}, {c.M, 4, 8, 8}), {c.M, 2, 2, 8, 8}), {1, 3, 0, 2, 4}),
-                               {16, c.M * 16}) + 128.f;
-              auto chroma = [&](int block) {
-                auto s = permute(reshape(extract(x, {0, block, 0, 0}, {c.M, 1, 8, 8}), {c.M, 8, 8}), {1, 0, 2});
-                return reshape(broadcast_to(reshape(s, {8, 1, c.M * 8, 1}), {8, 2, c.M * 8, 2}), {16, c.M * 16});
-              };
-              auto cb = chroma(4), cr = chroma(5);
-              auto colour = [&](Tile v) { return expand_dims(saturate(rint(v), u8), 2); };
-              auto rgb = cat(cat(colour(y + 1.402f * cr), colour(y - .344136f * cb - .714136f * cr), 2),
-                             colour(y + 1.772f * cb), 2);
-              picture.store({program_id(1) * 16, program_id(0) * (c.M * 48)}, reshape(rgb, {16, c.M * 48}));
-            }).grid([](const JpegCfg& c, const auto&, auto, auto, const auto& p) {
-  return Grid{cdiv(cdiv(p.shape[1], 48), c.M), cdiv(p.shape[0], 16)};
-});
+auto jpeg =
+    kernel("user_jpeg", [](const JpegCfg& c, Tensor<const int16_t, 3> coefficients, Ptr<const float> factors,
+                           Ptr<const int32_t> zigzag, Tensor<uint8_t, 2> picture) {
+      // coefficients [blocks of 16 x 16, 6, 64]; factors [2, 64], in zigzag order; picture [Y, 3 X]
+      num_warps(c.warps);
+      auto m = program_id(1) * cdiv(picture.dim(1), 48) + program_id(0) * c.M;
+      auto b = reshape(arange(0, 6), {1, 6, 1}), i = reshape(arange(0, 64), {1, 1, 64});
+      auto q = load(factors + where(b < 4, 0, 64) + i);
+      auto x = cast(coefficients.load({m, 0, 0}, {c.M, 6, 64}), f32) * q;
+      x = reshape(take(x, broadcast_to(load(zigzag + i), {c.M, 6, 64}), 2), {c.M, 6, 8, 8});
+      x = idct8(idct8(x, 2), 3);
+      auto y = reshape(permute(reshape(extract(x, {0, 0, 0, 0}, {c.M, 4, 8, 8}), {c.M, 2, 2, 8, 8}), {1, 3, 0, 2, 4}),
+                       {16, c.M * 16}) +
+               128.f;
+      auto chroma = [&](int block) {
+        auto s = permute(reshape(extract(x, {0, block, 0, 0}, {c.M, 1, 8, 8}), {c.M, 8, 8}), {1, 0, 2});
+        return reshape(broadcast_to(reshape(s, {8, 1, c.M * 8, 1}), {8, 2, c.M * 8, 2}), {16, c.M * 16});
+      };
+      auto cb = chroma(4), cr = chroma(5);
+      auto colour = [&](Tile v) { return expand_dims(saturate(rint(v), u8), 2); };
+      auto rgb =
+          cat(cat(colour(y + 1.402f * cr), colour(y - .344136f * cb - .714136f * cr), 2), colour(y + 1.772f * cb), 2);
+      picture.store({program_id(1) * 16, program_id(0) * (c.M * 48)}, reshape(rgb, {16, c.M * 48}));
+    }).grid([](const JpegCfg& c, const auto&, auto, auto, const auto& p) {
+      return Grid{cdiv(cdiv(p.shape[1], 48), c.M), cdiv(p.shape[0], 16)};
+    });
 std::vector<int> zigzag_order() {  // of place (row, column): which coefficient comes there
   std::vector<int> at(64);
   for (int d = 0, k = 0; d < 15; ++d)
@@ -86,8 +89,9 @@ Register r1("jpeg", [](Env& e) {
           for (int r = 0; r < 8; ++r)
             for (int s = 0; s < 8; ++s) {
               const int k = order[r * 8 + s];
-              sum += x[b * 64 + k] * factors[(b % 6 >= 4) * 64 + k] * (r ? .5 : std::sqrt(.125)) * (s ? .5 : std::sqrt(.125)) *
-                     std::cos((2 * v + 1) * r * M_PI / 16) * std::cos((2 * u + 1) * s * M_PI / 16);
+              sum += x[b * 64 + k] * factors[(b % 6 >= 4) * 64 + k] * (r ? .5 : std::sqrt(.125)) *
+                     (s ? .5 : std::sqrt(.125)) * std::cos((2 * v + 1) * r * M_PI / 16) *
+                     std::cos((2 * u + 1) * s * M_PI / 16);
             }
           blocks[b * 64 + v * 8 + u] = sum;
         }
@@ -111,38 +115,37 @@ Register r1("jpeg", [](Env& e) {
 struct FilterCfg {
   int B = 1024, warps = 4;
 };
-auto png = kernel("user_png", [](const FilterCfg& c, Tensor<const uint8_t, 2> in, Tensor<uint8_t, 2> out,
-                                 Ptr<uint8_t> kinds) {
-             num_warps(c.warps);
-             auto y = program_id(0);
-             auto filtered = [&](const Tile& x, int kind) -> Tile {
-               auto at = [&](int dy, int dx) { return cast(in.load({y - dy, x - dx}, {c.B}), i32); };
-               auto here = at(0, 0);
-               if (kind == 0) return here;
-               if (kind == 1) return here - at(0, 4);
-               if (kind == 2) return here - at(1, 0);
-               if (kind == 3) return here - ((at(0, 4) + at(1, 0)) >> 1);
-               auto a = at(0, 4), b = at(1, 0), corner = at(1, 4);
-               auto pa = abs(b - corner), pb = abs(a - corner), pc = abs(a + b - 2 * corner);
-               return here - where((pa <= pb) & (pa <= pc), a, where(pb <= pc, b, corner));
-             };
-             std::array<Tile, 5> sums;
-             for (auto& s : sums) s = zeros({c.B}, i32);
-             for (auto x : range(0, in.dim(1), c.B)) {
-               auto inside = x + arange(0, c.B) < in.dim(1);
-               for (int k = 0; k < 5; ++k)
-                 sums[k] += where(inside, abs(cast(cast(filtered(x, k), i8), i32)), 0);
-             }
-             Tile best = sum(sums[0]), kind = Tile(0);
-             for (int k = 1; k < 5; ++k) {
-               auto s = sum(sums[k]);
-               kind = where(s < best, k, kind), best = min(best, s);
-             }
-             store(kinds + y, cast(kind, u8));
-             for (int k = 0; k < 5; ++k)
-               for (auto _ : when(kind == k))
-                 for (auto x : range(0, in.dim(1), c.B)) out.store({y, x}, cast(filtered(x, k), u8));
-           }).grid([](const FilterCfg&, const auto& in, const auto&, auto) { return Grid{in.shape[0]}; });
+auto png =
+    kernel("user_png", [](const FilterCfg& c, Tensor<const uint8_t, 2> in, Tensor<uint8_t, 2> out, Ptr<uint8_t> kinds) {
+      num_warps(c.warps);
+      auto y = program_id(0);
+      auto filtered = [&](const Tile& x, int kind) -> Tile {
+        auto at = [&](int dy, int dx) { return cast(in.load({y - dy, x - dx}, {c.B}), i32); };
+        auto here = at(0, 0);
+        if (kind == 0) return here;
+        if (kind == 1) return here - at(0, 4);
+        if (kind == 2) return here - at(1, 0);
+        if (kind == 3) return here - ((at(0, 4) + at(1, 0)) >> 1);
+        auto a = at(0, 4), b = at(1, 0), corner = at(1, 4);
+        auto pa = abs(b - corner), pb = abs(a - corner), pc = abs(a + b - 2 * corner);
+        return here - where((pa <= pb) & (pa <= pc), a, where(pb <= pc, b, corner));
+      };
+      std::array<Tile, 5> sums;
+      for (auto& s : sums) s = zeros({c.B}, i32);
+      for (auto x : range(0, in.dim(1), c.B)) {
+        auto inside = x + arange(0, c.B) < in.dim(1);
+        for (int k = 0; k < 5; ++k) sums[k] += where(inside, abs(cast(cast(filtered(x, k), i8), i32)), 0);
+      }
+      Tile best = sum(sums[0]), kind = Tile(0);
+      for (int k = 1; k < 5; ++k) {
+        auto s = sum(sums[k]);
+        kind = where(s < best, k, kind), best = min(best, s);
+      }
+      store(kinds + y, cast(kind, u8));
+      for (int k = 0; k < 5; ++k)
+        for (auto _ : when(kind == k))
+          for (auto x : range(0, in.dim(1), c.B)) out.store({y, x}, cast(filtered(x, k), u8));
+    }).grid([](const FilterCfg&, const auto& in, const auto&, auto) { return Grid{in.shape[0]}; });
 Register r2("png", [](Env& e) {
   FilterCfg c;
   if (!e.big) c = {64, 1};
@@ -150,7 +153,10 @@ Register r2("png", [](Env& e) {
   const int Y = e.big ? 4320 : 23, X = (e.big ? 7680 : 37) * 4;
   auto in = drawn<uint8_t>(e, size_t(Y) * X, [&, i = size_t(0)]() mutable {
     const int y = int(i / X), x = int(i++ % X);
-    return uint8_t(y % 5 == 0 ? e.uniform() * 256 : y % 5 == 1 ? x / 4 * (x % 4 + 1) : y % 5 == 2 ? y + x % 4 : y * x / 9 + 3 * e.uniform());
+    return uint8_t(y % 5 == 0   ? e.uniform() * 256
+                   : y % 5 == 1 ? x / 4 * (x % 4 + 1)
+                   : y % 5 == 2 ? y + x % 4
+                                : y * x / 9 + 3 * e.uniform());
   });
   auto out = constant<uint8_t>(e, in.n, 0), kinds = constant<uint8_t>(e, Y, 9);
   Job j;
@@ -208,8 +214,7 @@ auto symbols = kernel("user_symbols", [](const SymbolCfg& c, Ptr<const uint8_t> 
                    length = where(in, length, 0);
                    auto word = where(itself, cast(code, u64), load(words + code, {.mask = in}));
                    auto place = to + cumsum(length, axis(0)) - length;
-                   for (int b = 0; b < 8; ++b)
-                     store(out + place + b, cast(word >> (8 * b), u8), {.mask = b < length});
+                   for (int b = 0; b < 8; ++b) store(out + place + b, cast(word >> (8 * b), u8), {.mask = b < length});
                    to += sum(length);
                    literal = sum(where(i == at + (c.B - 1), cast((code == 255) & !itself, i32), 0));
                  }
@@ -428,232 +433,6 @@ Register r5("turbo", [](Env& e) {
       }
     }
     return agree(out.now(), want, 1e-4, 1e-4);
-  };
-  return j;
-});
-
-// --- products of polynomials of 256 coefficients modulo x^256 + 1 and 3329 (ML-KEM): transforms that stop at pairs
-struct LatticeCfg {
-  int B = 4, warps = 4;
-};
-constexpr int kQ = 3329;
-/// a b / 2^16 modulo q, between -q and q.
-Tile fqmul(const Tile& a, const Tile& b) {
-  auto t = a * b;
-  return (t - cast(cast(t * -3327, i16), i32) * kQ) >> 16;
-}
-Tile barrett(const Tile& a) { return a - ((a * 20159 + (1 << 25)) >> 26) * kQ; }
-auto ring = kernel("user_ring", [](const LatticeCfg& c, Tensor<const int16_t, 2> A, Tensor<const int16_t, 2> B,
-                                   Ptr<const int32_t> roots, Tensor<int16_t, 2> C) {
-              num_warps(c.warps);
-              auto row = program_id(0) * c.B;
-              auto halves = [&](const Tile& x, int groups) {
-                auto y = reshape(x, {c.B, groups, 2, 128 / groups});
-                const Shape half{c.B, groups, 1, 128 / groups};
-                return std::pair(extract(y, {0, 0, 0, 0}, half), extract(y, {0, 0, 1, 0}, half));
-              };
-              auto forward = [&](Tile x) {
-                for (int groups = 1; groups <= 64; groups *= 2) {
-                  auto [a, b] = halves(x, groups);
-                  auto t = fqmul(reshape(load(roots + groups + arange(0, groups)), {1, groups, 1, 1}), b);
-                  x = reshape(cat(a + t, a - t, 2), {c.B, 256});
-                }
-                return barrett(x);
-              };
-              auto a = reshape(forward(cast(A.load({row, 0}, {c.B, 256}), i32)), {c.B, 64, 2, 2});
-              auto b = reshape(forward(cast(B.load({row, 0}, {c.B, 256}), i32)), {c.B, 64, 2, 2});
-              auto [a0, a1] = split(a);
-              auto [b0, b1] = split(b);
-              auto z = reshape(load(roots + 64 + arange(0, 64)), {1, 64, 1});
-              z = cat(z, -z, 2);
-              Tile x = reshape(join(fqmul(fqmul(a1, b1), z) + fqmul(a0, b0), fqmul(a0, b1) + fqmul(a1, b0)), {c.B, 256});
-              for (int groups = 64; groups >= 1; groups /= 2) {
-                auto [l, r] = halves(x, groups);
-                auto t = reshape(load(roots + (2 * groups - 1) - arange(0, groups)), {1, groups, 1, 1});
-                x = reshape(cat(barrett(l + r), fqmul(t, r - l), 2), {c.B, 256});
-              }
-              C.store({row, 0}, cast(barrett(fqmul(x, full({1, 1}, 1441, i32))), i16));
-            }).grid([](const LatticeCfg& c, const auto& a, const auto&, auto, const auto&) {
-  return Grid{cdiv(a.shape[0], c.B)};
-});
-Register r6("ring", [](Env& e) {
-  LatticeCfg c;
-  if (!e.big) c = {2, 1};
-  c.B = e.field("B", c.B), c.warps = e.field("warps", c.warps);
-  const int n = e.big ? 1 << 16 : 5;
-  auto a = integers<int16_t>(e, size_t(n) * 256, 0, kQ), b = integers<int16_t>(e, size_t(n) * 256, 0, kQ);
-  auto power = [](int64_t base, int k) {
-    int64_t x = 1;
-    while (k--) x = x * base % kQ;
-    return x;
-  };
-  auto roots = filled<int32_t>(e, 128, [&](size_t i) {  // 17^(bits of i turned) 2^16, nearest to 0
-    int turned = 0;
-    for (int k = 0; k < 7; ++k) turned |= int(i >> k & 1) << (6 - k);
-    const int64_t x = power(17, turned) * 65536 % kQ;
-    return int32_t(x > kQ / 2 ? x - kQ : x);
-  });
-  auto out = constant<int16_t>(e, a.n, 0);
-  Job j;
-  j.mbytes = 6e-6 * a.n;
-  j.add(ring, c, a.view(n, 256), b.view(n, 256), roots.p, out.view(n, 256));
-  j.check = [=]() -> std::string {
-    const auto got = out.now();
-    for (int r = 0; r < n; ++r)
-      for (int k = 0; k < 256; ++k) {
-        int64_t sum = 0;
-        for (int i = 0; i < 256; ++i)
-          sum += (i <= k ? 1 : -1) * int64_t(a.h[r * 256 + i]) * b.h[r * 256 + ((k - i) & 255)];
-        if ((sum - got[r * 256 + k]) % kQ) return "coefficient " + std::to_string(k) + " of " + std::to_string(r);
-      }
-    return "";
-  };
-  return j;
-});
-
-// --- Poseidon's permutation of twelve numbers modulo 2^64 - 2^32 + 1, for hashes in proofs
-struct PoseidonCfg {
-  int B = 128, warps = 4;
-};
-constexpr uint64_t kP = 0xFFFFFFFF00000001ull, kEpsilon = 0xFFFFFFFFull;
-/// A 128-bit number modulo p: 2^64 = 2^32 - 1 and 2^96 = -1. What fits 64 bits, not always below p.
-Tile goldilocks(const Tile& low, const Tile& high) {
-  auto top = high >> 32, middle = high & kEpsilon;
-  auto a = low - top;
-  a -= where(low < top, kEpsilon, uint64_t(0));
-  auto b = (middle << 32) - middle;
-  auto sum = a + b;
-  return sum + where(sum < b, kEpsilon, uint64_t(0));
-}
-Tile times(const Tile& a, const Tile& b) { return goldilocks(a * b, mulhi(a, b)); }
-constexpr int kCircle[12] = {17, 15, 41, 16, 2, 28, 13, 13, 39, 18, 34, 20};
-auto poseidon = kernel("user_poseidon", [](const PoseidonCfg& c, Ptr<const uint64_t> in, Ptr<const uint64_t> constants,
-                                           Ptr<uint64_t> out, I32 n) {
-                  // in, out [12, n]; constants [30, 12]
-                  num_warps(c.warps);
-                  auto i = program_id(0) * c.B + arange(0, c.B);
-                  auto mask = i < n;
-                  std::array<Tile, 12> x;
-                  for (int k = 0; k < 12; ++k) x[k] = load(in + k * n + i, {.mask = mask});
-                  auto seventh = [](const Tile& v) {
-                    auto v2 = times(v, v);
-                    return times(times(v2, v2), times(v2, v));
-                  };
-                  auto round = [&](Tile r, bool full_round) {
-                    for (int k = 0; k < 12; ++k) {
-                      auto with = load(constants + r * 12 + k);
-                      auto s = x[k] + with;
-                      x[k] = s + where(s < with, kEpsilon, uint64_t(0));
-                    }
-                    for (int k = 0; k < (full_round ? 12 : 1); ++k) x[k] = seventh(x[k]);
-                    std::array<Tile, 12> y;
-                    for (int k = 0; k < 12; ++k) {  // sums of halves: neither leaves 64 bits
-                      Tile low = zeros({c.B}, u64), high = low;
-                      for (int j = 0; j < 12; ++j) {
-                        const uint64_t m = kCircle[j] + (j == 0 && k == 0 ? 8 : 0);
-                        low += (x[(k + j) % 12] & kEpsilon) * m, high += (x[(k + j) % 12] >> 32) * m;
-                      }
-                      auto sum = low + (high << 32);
-                      y[k] = goldilocks(sum, (high >> 32) + cast(sum < low, u64));
-                    }
-                    x = y;
-                  };
-                  for (auto r : range(0, 4)) round(r, true);
-                  for (auto r : range(4, 26)) round(r, false);
-                  for (auto r : range(26, 30)) round(r, true);
-                  for (int k = 0; k < 12; ++k)
-                    store(out + k * n + i, where(x[k] >= kP, x[k] - kP, x[k]), {.mask = mask});
-                }).grid([](const PoseidonCfg& c, auto, auto, auto, int n) { return Grid{cdiv(n, c.B)}; });
-Register r7("poseidon", [](Env& e) {
-  PoseidonCfg c;
-  if (!e.big) c = {32, 1};
-  c.B = e.field("B", c.B), c.warps = e.field("warps", c.warps);
-  const int n = e.big ? 1 << 18 : 45;
-  auto word = [&](size_t) {
-    const uint64_t high = uint64_t(e.uniform() * 0x1p24), low = uint64_t(e.uniform() * 0x1p24);
-    return (high << 40 ^ low << 20 ^ uint64_t(e.uniform() * 0x1p24)) % kP;
-  };
-  auto in = filled<uint64_t>(e, size_t(12) * n, word), constants = filled<uint64_t>(e, 360, word);
-  auto out = constant<uint64_t>(e, in.n, 0);
-  Job j;
-  j.gflop = 1e-9 * n * (30. * 144 + 472);
-  j.add(poseidon, c, in.p, constants.p, out.p, n);
-  j.check = [=]() -> std::string {
-    using U = unsigned __int128;
-    const auto got = out.now();
-    for (int i = 0; i < n; ++i) {
-      uint64_t x[12], y[12];
-      for (int k = 0; k < 12; ++k) x[k] = in.h[k * n + i];
-      for (int r = 0; r < 30; ++r) {
-        for (int k = 0; k < 12; ++k) x[k] = uint64_t((U(x[k]) + constants.h[r * 12 + k]) % kP);
-        for (int k = 0; k < (r < 4 || r >= 26 ? 12 : 1); ++k) {
-          const uint64_t v = x[k];
-          for (int p = 0; p < 6; ++p) x[k] = uint64_t(U(x[k]) * v % kP);
-        }
-        for (int k = 0; k < 12; ++k) {
-          U sum = k == 0 ? U(x[0]) * 8 : 0;
-          for (int j = 0; j < 12; ++j) sum += U(x[(k + j) % 12]) * kCircle[j];
-          y[k] = uint64_t(sum % kP);
-        }
-        std::copy(y, y + 12, x);
-      }
-      for (int k = 0; k < 12; ++k)
-        if (got[k * n + i] != x[k]) return "number " + std::to_string(k) + " of " + std::to_string(i);
-    }
-    return "";
-  };
-  return j;
-});
-
-// --- keys looked up in a B-tree of nodes of 32 keys: how many of a node's keys are not larger says which child is next
-struct BTreeCfg {
-  int B = 16, warps = 4;
-};
-auto b_tree = kernel("user_b_tree", [](const BTreeCfg& c, Ptr<const int32_t> keys, Ptr<const int32_t> children,
-                                       Ptr<const int32_t> wanted, Ptr<int32_t> found, I32 levels, I32 n) {
-                // keys [nodes, 32]: the least key of every child, sorted; children [nodes, 32]: nodes, or values
-                num_warps(c.warps);
-                auto i = program_id(0) * c.B + arange(0, c.B);
-                auto in = i < n;
-                auto key = load(wanted + i, {.mask = in});
-                auto place = arange(0, 32).row();
-                Tile node = zeros({c.B}, i32), equal = zeros({c.B}, i1);
-                for (auto level : range(levels)) {
-                  auto k = load(keys + node.col() * 32 + place, {.mask = broadcast_to(in.col(), {c.B, 32})});
-                  auto not_larger = k <= key.col();
-                  auto at = squeeze(sum(cast(not_larger, i32), axis(1)), 1) - 1;
-                  equal = squeeze(any(k == key.col(), axis(1)), 1);
-                  node = load(children + node * 32 + max(at, 0), {.mask = in});
-                }
-                store(found + i, where(equal, node, -1), {.mask = in});
-              }).grid([](const BTreeCfg& c, auto, auto, auto, auto, int, int n) { return Grid{cdiv(n, c.B)}; });
-Register r8("b_tree", [](Env& e) {
-  BTreeCfg c;
-  if (!e.big) c = {8, 1};
-  c.B = e.field("B", c.B), c.warps = e.field("warps", c.warps);
-  const int levels = e.big ? 4 : 2, n = e.big ? 1 << 20 : 77;
-  int leaves = 1;
-  for (int k = 1; k < levels; ++k) leaves *= 32;
-  const int first = (leaves - 1) / 31, nodes = first + leaves, below = leaves * 32;  // nodes above the leaves, keys
-  auto keys = filled<int32_t>(e, size_t(nodes) * 32, [&](size_t i) {
-    int64_t node = int64_t(i / 32), width = below / 32, start = 0;
-    for (int64_t m = 1; node >= start + m; m *= 32, width /= 32) start += m;
-    return int32_t(((node - start) * 32 + int64_t(i % 32)) * width * 3);
-  });
-  auto children = filled<int32_t>(e, size_t(nodes) * 32, [&](size_t i) {
-    const int node = int(i / 32);
-    return node >= first ? int32_t((i - size_t(first) * 32) * 7) : node * 32 + 1 + int(i % 32);
-  });
-  auto wanted = integers<int32_t>(e, n, 0, int64_t(below) * 3);
-  auto found = constant<int32_t>(e, n, -2);
-  Job j;
-  j.mbytes = 1e-6 * n * (levels * 132. + 8);
-  j.add(b_tree, c, keys.p, children.p, wanted.p, found.p, levels, n);
-  j.check = [=]() -> std::string {
-    const auto got = found.now();
-    for (int i = 0; i < n; ++i)
-      if (got[i] != (wanted.h[i] % 3 ? -1 : wanted.h[i] / 3 * 7)) return "key " + std::to_string(wanted.h[i]);
-    return "";
   };
   return j;
 });
