@@ -1,6 +1,7 @@
 // whole_words.cpp - see whole_words.h.
 #include "compiler/targets/whole_words.h"
 
+#include "compiler/targets/own_counters.h"
 #include "llvm/ADT/PostOrderIterator.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/IR/CFG.h"
@@ -154,6 +155,7 @@ bool hideDistances(Function& function) {
 }  // namespace
 
 PreservedAnalyses WholeWords::run(Function& function, FunctionAnalysisManager&) {
+  if (multiplies(function)) return PreservedAnalyses::all();
   const bool widened = Widening(function).run(), hid = hideDistances(function);
   return widened || hid ? PreservedAnalyses::none() : PreservedAnalyses::all();
 }
