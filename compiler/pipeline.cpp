@@ -163,6 +163,7 @@ Result<KernelBinary> compileGpu(mlir::ModuleOp module, mlir::func::FuncOp kernel
   if (!llvmModule || diagnostics.hasErrors()) return translationError(binary, diagnostics, module);
   observer.dump("llvm", *llvmModule);
 
+  std::unique_ptr<llvm::Module> spareModule = driverCompiles ? nullptr : llvm::CloneModule(*llvmModule);
   auto ptx = observer.time("ptx", [&] { return assemblePtx(*llvmModule, target, options); });
   if (!ptx) return ptx.error();
   observer.dump("ptx", *ptx);
@@ -174,6 +175,9 @@ Result<KernelBinary> compileGpu(mlir::ModuleOp module, mlir::func::FuncOp kernel
   }
   auto cubin = observer.time("cubin", [&] { return runPtxas(*ptx, target, options, binary.resources); });
   if (!cubin) return cubin.error();
+  if (auto better = observer.time(
+          "again", [&] { return assembleAgain(*spareModule, *ptx, target, options, binary.resources); }))
+    *cubin = std::move(*better);
   observer.dump("cubin", *cubin);
   binary.format = BinaryFormat::cubin;
   binary.bytes = std::move(*cubin);

@@ -10,7 +10,8 @@
 //   gla_chunk_output     O = Q_G S + A V from states in memory, all chunks in parallel
 //   gla_fused            O from q, k, v, g: everything of a chunk in one kernel, nothing but O in memory
 //   gla_fused_states     the walk of a state alone, straight from k, v, g: states at chunk starts
-// Nothing takes a positive exponent (parts/gla_chunks.h). Rows past the end of a sequence read as 0.
+// Nothing takes a positive exponent (parts/gla_chunks.h), except where that is known to be safe (mild,
+// parts/gla_state.h). Rows past the end of a sequence read as 0.
 #pragma once
 #include "parts/gla_state.h"
 
@@ -32,30 +33,42 @@ void gla_prepare_chunks_program(const GlaChunkConfig& c, Tensor<const T, 4> Q, T
   auto q_g_rows = at.rows(Q_G), k_g_rows = at.rows(K_G), a_rows = at.rows(A);
 
   using Chunk = detail::GlaChunk<T>;
+  auto keep = [&](const Tile& k0, const Tile& q_g, const Tile& k_g, const Tile& decay) {
+    DECAY.store({at.first_chunk + chunk, at.head, k0}, decay);
+    q_g_rows.store({at.batch, at.head, t0, k0}, q_g);
+    k_g_rows.store({at.batch, at.head, t0, k0}, k_g);
+  };
+  // Scores of all pairs, sums over blocks of K.
+  Tile scores = zeros({c.BT, c.BT}, f32);
+  auto by_levels = [&](const Tile& q, const Tile& k, const Tile& g, const Tile& k0) {
+    Chunk x(q, k, g, c.BT, c.BK, c.warps);
+    const auto levels = x.levels();
+    keep(k0, x.queries(scale), x.keys(), x.decay());
+    scores = fma(Chunk::joined(x.near(), Chunk::far(Chunk::products(levels)), c.BT), scale, scores);
+  };
   auto step = [&](const Tile& k0) {
     auto g = g_rows.load({at.batch, at.head, t0, k0}, {c.BT, c.BK});
     auto q = q_rows.load({at.batch, at.head, t0, k0}, {c.BT, c.BK});
     auto k = k_rows.load({at.batch, at.head, t0, k0}, {c.BT, c.BK});
-    Chunk x(q, k, g, c.BT, c.BK, c.warps);
-    DECAY.store({at.first_chunk + chunk, at.head, k0}, x.decay());
-    auto levels = x.levels();
-    q_g_rows.store({at.batch, at.head, t0, k0}, x.queries(scale));
-    k_g_rows.store({at.batch, at.head, t0, k0}, x.keys());
-    return std::pair(x.near(), Chunk::far(Chunk::products(levels)));
+    if (!c.mild) return by_levels(q, k, g, k0);
+    const detail::GlaChunkDecays decays(g, c.BT, c.BK);
+    if_(
+        decays.is_mild(),
+        [&] {
+          const Tile power = decays.within(zeros({c.BK}, f32)), total = exp2(decays.chunk());
+          const Tile q_g = cast(decays.times(q, power) * scale, dtype_of<T>()), inverse = decays.times(k, -power);
+          keep(k0, q_g, cast(inverse * total.row(), dtype_of<T>()), total);
+          scores = dot(q_g, trans(cast(inverse, dtype_of<T>())), scores);
+        },
+        [&] { by_levels(decays.own(q), decays.own(k), g, k0); });
   };
-  Tile near, far;
   if (c.one_block) {
-    std::tie(near, far) = step(0);
+    step(0);
   } else {
-    near = Chunk::no_near(c.BT), far = zeros({c.BT, c.BT}, f32);
     const Choice producer = c.roles ? Choice::automatic : Choice::never;
-    for (auto k0 : range(0, Q.dim(3), c.BK, {.stages = c.stages, .specialize = producer})) {
-      auto [inside, across] = step(k0);
-      near += inside;
-      if (c.BT > 16) far += across;
-    }
+    for (auto k0 : range(0, Q.dim(3), c.BK, {.stages = c.stages, .specialize = producer})) step(k0);
   }
-  a_rows.store({at.batch, at.head, t0, 0}, Chunk::scores(near, far, c.BT, scale));
+  a_rows.store({at.batch, at.head, t0, 0}, detail::gla_pairs_of<T>(scores, c.BT));
 }
 
 /// The walk of a state through the chunks of a segment: S' = diag(DECAY) S + X^T Y for rows x of X (K channels) and y

@@ -195,6 +195,7 @@ inline GlaPlan gla_prepared_plan(DType dtype, const GlaSizes& s, const Machine& 
   // A chunk is a long chain of small products: two programs of a multiprocessor take turns (K = 128, 16384 x 16 rows on
   // an H100: 0.164 ms; with a producer that reads ahead 0.188, three programs 0.21).
   if (machine.warpgroups && !f32) p.prepare.programs = 2;
+  p.prepare.mild = machine.warpgroups && dtype == DType::bf16;
   p.prepare = tuned("gla_prepare_chunks", machine.model, gla_tuning_key(dtype, s), p.prepare);
 
   p.pass = detail::gla_pass_config(dtype, s, machine);
@@ -211,10 +212,11 @@ inline GlaPlan gla_prepared_plan(DType dtype, const GlaSizes& s, const Machine& 
   if (machine.gpu && f32) {
     p.output.BV = std::min(32, p.output.BV), p.output.warps = 8;
   } else if (machine.gpu && whole_k >= 128 && s.v > 64) {
-    // Two warpgroups and 128 columns: rows of q_g, k_g and a are read half as often. 256 x 128 states leave room for
-    // one stage; on GPUs short of it there is room for 256 x 32.
+    // Two warpgroups and 128 columns: rows of q_g, k_g and a are read half as often. Beside 256 x 128 states there is
+    // room for one stage of q_g and two of the others (8 to 10 % faster than one of each); on GPUs short of it for 256
+    // x 32 and one stage.
     p.output.BV = 128, p.output.warps = 8;
-    if (whole_k > 128) p.output.stages = 1;
+    if (whole_k > 128 && !machine.warpgroups) p.output.stages = 1;
     if (whole_k > 128 && machine.short_of_shared()) p.output.BV = 32, p.output.warps = 4;
   }
   p.output = tuned("gla_scan_output", machine.model, gla_tuning_key(dtype, s), p.output);

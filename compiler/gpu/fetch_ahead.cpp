@@ -80,17 +80,22 @@ class Fetcher {
     return some && !others;
   }
 
-  /// Loads of the loop's own body that operands computed in it are made from. An operand with anything else in it (a
-  /// product, a value from the iteration before) does not wait for its loads alone: there is other work meanwhile.
+  /// Loads of the loop's own body that operands computed in it, or in its branches, are made from. An operand with
+  /// anything else in it (a product, a value from the iteration before) does not wait for its loads alone: there is other
+  /// work meanwhile.
   llvm::SetVector<Operation*> loadsOfOperands(scf::ForOp loop) {
     llvm::SetVector<Operation*> all;
     auto add = [&](Value operand) {
       llvm::SetVector<Operation*> loads;
       if (tileType(operand) && madeOfLoads(loop, operand, loads)) all.insert(loads.begin(), loads.end());
     };
-    for (auto share : loop.getBody()->getOps<ShareOp>()) add(share.getSource());
-    for (auto product : loop.getBody()->getOps<MmaOp>()) add(product.getA());  // kept in registers
-    for (auto product : loop.getBody()->getOps<BatchMmaOp>()) add(product.getA()), add(product.getB());
+    loop.getBody()->walk<WalkOrder::PreOrder>([&](Operation* op) {
+      if (isa<LoopLikeOpInterface>(op)) return WalkResult::skip();
+      if (auto share = dyn_cast<ShareOp>(op)) add(share.getSource());
+      if (auto product = dyn_cast<MmaOp>(op)) add(product.getA());  // kept in registers
+      if (auto product = dyn_cast<BatchMmaOp>(op)) add(product.getA()), add(product.getB());
+      return WalkResult::advance();
+    });
     return all;
   }
 
@@ -103,8 +108,9 @@ class Fetcher {
   bool madeOfLoads(scf::ForOp loop, Value value, llvm::SetVector<Operation*>& loads) {
     if (!loop.getRegion().isAncestor(value.getParentRegion()) || !tileType(value)) return true;
     Operation* op = value.getDefiningOp();
-    if (!op || op->getBlock() != loop.getBody()) return false;
-    if (isa<LoadOp, GatherOp>(op)) return isWidenedQuickly(op) && (loads.insert(op), true);
+    if (!op || op->getParentOfType<LoopLikeOpInterface>() != loop) return false;
+    if (isa<LoadOp, GatherOp>(op))
+      return op->getBlock() == loop.getBody() && isWidenedQuickly(op) && (loads.insert(op), true);
     if (!isElementwise(op) &&
         !isa<arith::ConstantOp, BroadcastOp, ReshapeOp, TransOp, SplatOp, CatOp, ExtractOp, IotaOp>(op))
       return false;
@@ -218,7 +224,7 @@ class Fetcher {
   /// a loop without products asks for stages and they are copied in words.
   bool canFetch(GatherOp gather) const {
     RankedTensorType type = tileType(gather.getResult());
-    if (bulk_ || !gather.getOffsets() || isVolatile(gather) || type.getRank() < 1 || type.getRank() > 2) return false;
+    if ((bulk_ && !getenv("TILE_GATHER_AHEAD")) || !gather.getOffsets() || isVolatile(gather) || type.getRank() < 1 || type.getRank() > 2) return false;
     if (type.getRank() == 2 && type.getElementTypeBitWidth() <= 16 && !gather.getOther()) return true;
     if (!isAsked_ || type.getElementTypeBitWidth() < 8) return false;
     const int bytes = elementBytes(type);

@@ -35,7 +35,17 @@ bool isMeeting(Operation* op) {
   return scratch && !scratch->warpLocal();
 }
 
+/// Threads put sums of what they hold, not the tiles.
+int64_t registersPut(ReduceOp reduce) {
+  const auto source = layoutOf(reduce.getSources()[0].getType());
+  const int64_t left = source->sliced(static_cast<int>(reduce.getAxis())).numRegs();
+  int64_t registers = 0;
+  for (Value of : reduce.getSources()) registers += llvm::divideCeil(registersOf(of.getType()) * left, source->numRegs());
+  return registers;
+}
+
 int64_t registersPut(Operation* op) {
+  if (auto reduce = dyn_cast<ReduceOp>(op)) return registersPut(reduce);
   int64_t registers = 0;
   for (Value operand : isa<TakeOp>(op) ? op->getOperands().take_front(1) : op->getOperands())
     registers += registersOf(operand.getType());

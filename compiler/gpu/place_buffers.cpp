@@ -277,26 +277,39 @@ class Placer {
     if (order.size() > kMost)
       error.attachNote(order[kMost]->op->getLoc())
           << "and " << order.size() - kMost << " more, of at most " << order[kMost]->bytes << " bytes each";
-    Buffer* largest = order.front();
-    int64_t over = total - limit;
-    auto alloc = dyn_cast<SmemAllocOp>(largest->op);
+    const int64_t over = total - limit;
+    Buffer* culprit = largestAtFault(order, over, limit);
+    if (!culprit) {
+      error.attachNote(order.front()->op->getLoc()) << "no buffer alone is at fault: use smaller tiles";
+      return;
+    }
+    auto alloc = dyn_cast<SmemAllocOp>(culprit->op);
     if (alloc && alloc.getResult().getType().isRing()) {
       SmemType type = alloc.getResult().getType();
       int64_t stages = type.getStages() - (over + type.slotBytes() - 1) / type.slotBytes();
       if (stages >= 1) {
-        error.attachNote(largest->op->getLoc())
+        error.attachNote(culprit->op->getLoc())
             << "a ring of " << stages << " stage(s) of " << type.slotBytes() << " bytes would fit";
         return;
       }
     }
-    if (largest->bytes > over)
-      error.attachNote(largest->op->getLoc())
-          << "it fits when this buffer has at most " << largest->bytes - over << " bytes: use smaller tiles";
-    else
-      error.attachNote(largest->op->getLoc()) << "no buffer alone is at fault: use smaller tiles";
+    error.attachNote(culprit->op->getLoc())
+        << "it fits when this buffer has at most " << culprit->bytes - over << " bytes: use smaller tiles";
   }
 
  private:
+  // The largest buffer whose size alone decides: large ones that live when little else does are not at fault.
+  Buffer* largestAtFault(ArrayRef<Buffer*> bySize, int64_t over, int64_t limit) {
+    for (Buffer* buffer : bySize) {
+      if (buffer->bytes <= over) return nullptr;
+      buffer->bytes -= over;
+      const bool fits = arrange() <= limit;
+      buffer->bytes += over;
+      if (fits) return buffer;
+    }
+    return nullptr;
+  }
+
   // Takes from one tile agree on how it lies in shared memory.
   void leaveGaps() {
     llvm::DenseSet<Value> seen;

@@ -23,14 +23,33 @@ SmemType rowType(LoadOp load, const Facts& facts) {
   return isBulkLoad(load, type, facts) ? type : SmemType();
 }
 
+/// A product of warpgroups reads the staged tile, or what the block's threads make of it for one of theirs.
+bool isForProducts(LoadSharedOp staged) {
+  if (llvm::any_of(readersOf(staged.getResult()), isAsyncProduct)) return true;
+  return llvm::any_of(staged->getBlock()->getOps<MmaOp>(), [](MmaOp product) { return isAsyncProduct(product); });
+}
+
+/// Computed from the program's place and the loops' counters alone: the producer does the same at no cost.
+bool isKnownAhead(Value index) {
+  if (auto arg = dyn_cast<BlockArgument>(index)) {
+    auto loop = dyn_cast<scf::ForOp>(arg.getOwner()->getParentOp());
+    return loop ? arg == loop.getInductionVar() : isa<func::FuncOp>(arg.getOwner()->getParentOp());
+  }
+  Operation* op = index.getDefiningOp();
+  return op->getNumRegions() == 0 && isMemoryEffectFree(op) && llvm::all_of(op->getOperands(), [](Value operand) {
+           return !isa<RankedTensorType>(operand.getType()) && isKnownAhead(operand);
+         });
+}
+
 /// Every index is a constant or says where a staged tile of the same block lies: what the producer computes anyway.
+/// TILE_ROWS_AHEAD, to be timed: or costs it nothing (a group of columns: t / 128).
 bool goesWithTiles(LoadOp load) {
   llvm::DenseSet<Value> known;
   for (auto tile : load->getBlock()->getOps<LoadSharedOp>())
-    if (llvm::any_of(readersOf(tile.getResult()), isAsyncProduct))
-      known.insert(tile.getIndices().begin(), tile.getIndices().end());
+    if (isForProducts(tile)) known.insert(tile.getIndices().begin(), tile.getIndices().end());
   return !known.empty() && llvm::all_of(load.getIndices(), [&](Value index) {
-    return known.contains(index) || matchPattern(index, m_Constant());
+    return known.contains(index) || matchPattern(index, m_Constant()) ||
+           (std::getenv("TILE_ROWS_AHEAD") && isKnownAhead(index));
   });
 }
 
@@ -46,18 +65,6 @@ Operation* firstUser(Value row, Block& block, SmallVector<Operation*>& shapes) {
     if (at && (!first || at->isBeforeInBlock(first))) first = at;
   }
   return first;
-}
-
-/// Computed from the program's place and the loops' counters alone: the producer does the same at no cost.
-bool isKnownAhead(Value index) {
-  if (auto arg = dyn_cast<BlockArgument>(index)) {
-    auto loop = dyn_cast<scf::ForOp>(arg.getOwner()->getParentOp());
-    return loop ? arg == loop.getInductionVar() : isa<func::FuncOp>(arg.getOwner()->getParentOp());
-  }
-  Operation* op = index.getDefiningOp();
-  return op->getNumRegions() == 0 && isMemoryEffectFree(op) && llvm::all_of(op->getOperands(), [](Value operand) {
-           return !isa<RankedTensorType>(operand.getType()) && isKnownAhead(operand);
-         });
 }
 
 /// The tile as one of shared memory; null where it cannot be copied in bulk, or would be there already.
@@ -121,9 +128,7 @@ bool onlyReads(Block& body) {
 }
 
 bool isBesideStaged(Block& body) {
-  return llvm::any_of(body.getOps<LoadSharedOp>(), [](LoadSharedOp staged) {
-    return llvm::any_of(readersOf(staged.getResult()), isAsyncProduct);
-  });
+  return llvm::any_of(body.getOps<LoadSharedOp>(), isForProducts);
 }
 
 llvm::DenseSet<Operation*> fetchTilesOf(func::FuncOp func, const Facts& facts,

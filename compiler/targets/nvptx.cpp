@@ -8,6 +8,7 @@
 #include "compiler/targets/masked_sums.h"
 #include "compiler/targets/order_by_use.h"
 #include "compiler/targets/own_counters.h"
+#include "compiler/targets/results_early.h"
 #include "compiler/targets/two_words.h"
 #include "compiler/targets/whole_flags.h"
 #include "compiler/targets/whole_words.h"
@@ -147,7 +148,7 @@ struct SignsAsBits : llvm::PassInfoMixin<SignsAsBits> {
   }
 };
 
-llvm::Error optimize(llvm::Module& module, llvm::TargetMachine& machine) {
+llvm::Error optimize(llvm::Module& module, llvm::TargetMachine& machine, bool again) {
   inlineCalls(module);
   LlvmPasses passes(machine);
   if (llvm::Error error = passes.add(kSimplify)) return error;
@@ -160,7 +161,8 @@ llvm::Error optimize(llvm::Module& module, llvm::TargetMachine& machine) {
   passes.addPass(WholeWords());
   passes.addPass(ByteSums());
   passes.addPass(MaskedSums());
-  passes.addPass(OrderByUse());
+  if (again) passes.addPass(ResultsEarly());
+  passes.addPass(OrderByUse(again));
   passes.addPass(TwoWords());
   passes.addPass(WholeFlags());
   passes.addPass(HideCounted());
@@ -175,7 +177,8 @@ void setNvptxTarget(llvm::Module& module, const Target& target) {
   if (auto machine = makeTargetMachine(target, true)) module.setDataLayout(machine->createDataLayout());
 }
 
-Result<std::string> assemblePtx(llvm::Module& module, const Target& target, const CompileOptions& options) {
+Result<std::string> assemblePtx(llvm::Module& module, const Target& target, const CompileOptions& options,
+                                bool again) {
   auto machine = makeTargetMachine(target, options.fastMath);
   if (!machine) return Error{ErrorKind::internal, "this build of LLVM has no NVPTX target", {}};
   module.setTargetTriple(nvptxTriple());
@@ -186,7 +189,7 @@ Result<std::string> assemblePtx(llvm::Module& module, const Target& target, cons
   if (options.verifyEach && llvm::verifyModule(module, &problemStream))
     return Error{ErrorKind::internal, "the LLVM IR made for " + target.name + " is not valid: " + problems, {}};
 
-  if (llvm::Error problem = optimize(module, *machine))
+  if (llvm::Error problem = optimize(module, *machine, again))
     return Error{ErrorKind::internal, "the PTX optimiser: " + llvm::toString(std::move(problem)), {}};
 
   llvm::SmallVector<char, 0> ptx;

@@ -14,8 +14,9 @@ namespace tile::ir {
 /// ones). The emitter calls it first, so that everything it folds already uses the right pointer sizes.
 void setNvptxTarget(llvm::Module& module, const Target& target);
 
-/// Optimises the module (it is consumed) and returns PTX text.
-Result<std::string> assemblePtx(llvm::Module& module, const Target& target, const CompileOptions& options);
+/// Optimises the module (it is consumed) and returns PTX text. `again`: what came of it before spilled registers.
+Result<std::string> assemblePtx(llvm::Module& module, const Target& target, const CompileOptions& options,
+                                bool again = false);
 
 /// Path of ptxas: options.ptxas, TILE_PTXAS, CUDA_HOME, CUDA_PATH, PATH, /usr/local/cuda. Empty when there is none, or
 /// when the first of these that is set says "none": the driver then compiles the PTX.
@@ -34,6 +35,11 @@ Result<std::string> runPtxas(const std::string& ptx, const Target& target, const
 /// The same, but what ptxas makes of the text at the first try.
 Result<std::string> runPtxasOnce(const std::string& ptx, const Target& target, const CompileOptions& options,
                                  Resources& resources);
+
+/// Cubin bytes of a module whose code, `ptx`, spilled registers as `resources` say: in another order of what it computes
+/// (results_early.h, order_by_use.h). Those and their resources where fewer registers spill and nothing else is worse.
+std::optional<std::string> assembleAgain(llvm::Module& module, const std::string& ptx, const Target& target,
+                                         const CompileOptions& options, Resources& resources);
 
 /// Fills `resources` from the text `ptxas -v` printed; the warnings in it, one string each, are returned.
 std::vector<std::string> parsePtxasLog(const std::string& log, Resources& resources);

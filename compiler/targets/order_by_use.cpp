@@ -1,6 +1,7 @@
 // order_by_use.cpp - see order_by_use.h.
 #include "compiler/targets/order_by_use.h"
 
+#include "compiler/targets/movable.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SmallVector.h"
@@ -14,24 +15,7 @@ namespace tile::ir {
 namespace {
 using namespace llvm;
 
-/// More than this, of a thread's 255 registers, is too much: addresses, counters and what only passes by come on top.
-constexpr int64_t kMostAlive = 208;
-
 using Stretch = SmallVector<Instruction*>;
-
-/// Instructions that may stand anywhere between what they use and what uses them.
-bool isMovable(const Instruction& inst) {
-  if (isa<PHINode>(inst) || inst.isTerminator() || inst.mayHaveSideEffects() || inst.mayReadFromMemory()) return false;
-  auto* call = dyn_cast<CallBase>(&inst);
-  return !call || (!call->isConvergent() && !call->isInlineAsm());
-}
-
-/// 32-bit registers of a value; predicates have registers of their own.
-int64_t registersOf(const Value& value, const DataLayout& layout) {
-  Type* type = value.getType();
-  if (!type->isSized() || type->isIntegerTy(1)) return 0;
-  return static_cast<int64_t>((layout.getTypeSizeInBits(type).getFixedValue() + 31) / 32);
-}
 
 /// Most registers that values used or made in a stretch take at a time, in a given order.
 int64_t mostAlive(const Stretch& order, const DenseSet<const Instruction*>& members, const DataLayout& layout) {
@@ -91,12 +75,75 @@ Stretch byUse(const Stretch& stretch, const DenseSet<const Instruction*>& member
   return order;
 }
 
-bool arrange(const Stretch& stretch, Instruction* behind, const DataLayout& layout) {
+/// As byUse, but what is needed behind the stretch takes turns: next comes what needs fewest instructions that are not
+/// there yet. An element's results, wherever they are stored, follow each other. Of operands the one with more behind
+/// it comes first: sums over elements take in one after the other.
+class ByNearness {
+ public:
+  ByNearness(const Stretch& stretch, const DenseSet<const Instruction*>& members) : members_(members) {
+    for (Instruction* inst : stretch) {
+      int depth = 0;
+      for (const Value* operand : inst->operands())
+        if (auto* maker = dyn_cast<Instruction>(operand); maker && members.contains(maker))
+          depth = std::max(depth, depth_.lookup(maker) + 1);
+      depth_[inst] = depth;
+      if (llvm::any_of(inst->users(), [&](const User* user) {
+            auto* reader = dyn_cast<Instruction>(user);
+            return reader && !members.contains(reader);
+          }))
+        roots_.push_back(inst);
+    }
+  }
+  Stretch order() {
+    constexpr size_t kMostRoots = 512;
+    if (roots_.size() > kMostRoots) return {};
+    while (!roots_.empty()) {
+      size_t best = 0;
+      int fewest = INT_MAX;
+      for (auto [at, root] : llvm::enumerate(roots_)) {
+        DenseSet<const Instruction*> seen;
+        const int missing = countMissing(root, fewest, seen);
+        if (missing < fewest) fewest = missing, best = at;
+      }
+      place(roots_[best]);
+      roots_.erase(roots_.begin() + best);
+    }
+    return std::move(order_);
+  }
+
+ private:
+  int countMissing(Instruction* inst, int limit, DenseSet<const Instruction*>& seen) {
+    if (placed_.contains(inst) || !members_.contains(inst) || !seen.insert(inst).second) return 0;
+    int missing = 1;
+    for (Value* operand : inst->operands())
+      if (auto* maker = dyn_cast<Instruction>(operand); maker && missing < limit)
+        missing += countMissing(maker, limit - missing, seen);
+    return missing;
+  }
+  void place(Instruction* inst) {
+    if (!members_.contains(inst) || !placed_.insert(inst).second) return;
+    SmallVector<Instruction*> operands;
+    for (Value* operand : inst->operands())
+      if (auto* maker = dyn_cast<Instruction>(operand); maker && members_.contains(maker)) operands.push_back(maker);
+    llvm::stable_sort(operands, [&](Instruction* a, Instruction* b) { return depth_.lookup(a) > depth_.lookup(b); });
+    for (Instruction* operand : operands) place(operand);
+    order_.push_back(inst);
+  }
+
+  const DenseSet<const Instruction*>& members_;
+  DenseMap<const Instruction*, int> depth_;
+  DenseSet<const Instruction*> placed_;
+  Stretch roots_, order_;
+};
+
+bool arrange(const Stretch& stretch, Instruction* behind, const DataLayout& layout, bool again) {
   if (static_cast<int64_t>(stretch.size()) <= kMostAlive) return false;
   const DenseSet<const Instruction*> members(stretch.begin(), stretch.end());
   const int64_t before = mostAlive(stretch, members, layout);
   if (before <= kMostAlive) return false;
-  const Stretch order = byUse(stretch, members);
+  Stretch order = byUse(stretch, members);
+  if (again && (order.size() != stretch.size() || 4 * mostAlive(order, members, layout) > 3 * before))
+    order = ByNearness(stretch, members).order();
   // Dead instructions are in no order; and a little less would not be worth another schedule.
   if (order.size() != stretch.size() || 4 * mostAlive(order, members, layout) > 3 * before) return false;
   for (Instruction* inst : order) inst->moveBefore(behind->getIterator());
@@ -115,7 +162,7 @@ PreservedAnalyses OrderByUse::run(Function& function, FunctionAnalysisManager&) 
         stretch.push_back(&inst);
         continue;
       }
-      changed |= arrange(stretch, &inst, layout);
+      changed |= arrange(stretch, &inst, layout, again);
       stretch.clear();
     }
   }

@@ -7,8 +7,11 @@ namespace tile::ir {
 /// Operations on tiles arrive one after the other, each for all elements of a thread: between two long ones (random
 /// numbers, polynomials) all elements' intermediate values are alive at once. The assembler schedules around the order
 /// it is given, but does not find its way back from one that needs more registers than there are. Pure instructions of
-/// such stretches are put in depth-first order of what is needed behind them: element by element.
+/// such stretches are put in depth-first order of what is needed behind them: element by element. `again`: the code was
+/// assembled and spilled; what is stored in different places may take turns then.
 struct OrderByUse : llvm::PassInfoMixin<OrderByUse> {
+  explicit OrderByUse(bool again) : again(again) {}
+  bool again;
   llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager&);
 };
 

@@ -195,6 +195,25 @@ std::string withFewestPrograms(std::string ptx, const Resources& resources) {
   return ptx.insert(at, ".minnctapersm 1\n");
 }
 
+/// The same code with 16 registers more for threads of a producer that has the fewest there are, which consumers give
+/// up; empty where the code has no such roles. Addresses of a producer with several rings do not always fit.
+std::string withRoomierProducer(std::string ptx) {
+  constexpr int kFewest = 24, kMore = 16, kGranule = 8, kWarpgroup = 128;
+  const std::string directive = ".reqntid ", dec = "setmaxnreg.dec.sync.aligned.u32 \t",
+                    inc = "setmaxnreg.inc.sync.aligned.u32 \t", fewest = dec + std::to_string(kFewest) + ";";
+  const size_t at = ptx.find(directive), producer = ptx.find(fewest);
+  if (at == std::string::npos || producer == std::string::npos) return "";
+  const int consumers = std::atoi(ptx.c_str() + at + directive.size()) / kWarpgroup - 1;
+  if (consumers < 1 || kMore % (consumers * kGranule) != 0) return "";
+  ptx.replace(producer, fewest.size(), dec + std::to_string(kFewest + kMore) + ";");
+  for (size_t from = 0; (from = ptx.find(inc, from)) != std::string::npos; from += inc.size()) {
+    const size_t number = from + inc.size(), end = ptx.find(';', number);
+    const int registers = std::atoi(ptx.c_str() + number) - kMore / consumers;
+    ptx.replace(number, end - number, std::to_string(registers));
+  }
+  return ptx;
+}
+
 /// Whether the code touches registers of products of warpgroups in flight (sass_in_flight.h).
 bool touchesInFlight(const Assembled& code, const std::string& ptx, const Target& target) {
   if (!target.hasWgmma || ptx.find("wgmma.mma_async") == std::string::npos) return false;
@@ -248,14 +267,18 @@ Result<std::string> runPtxas(const std::string& ptx, const Target& target, const
   Result<Assembled> code = assembled(ptx, what, target, options);
   if (!code) return code.error();
   auto spilled = [](const Assembled& a) { return a.resources.spill_store_bytes + a.resources.spill_load_bytes; };
+  std::string used = ptx;
   if (spilled(*code) > 0)
-    if (const std::string bounded = withFewestPrograms(ptx, code->resources); !bounded.empty())
-      if (Result<Assembled> again = assembled(bounded, what, target, options); again && spilled(*again) < spilled(*code))
-        code = std::move(again);
+    for (std::string other : {withFewestPrograms(ptx, code->resources), withRoomierProducer(ptx)}) {
+      if (other.empty()) continue;
+      Result<Assembled> again = assembled(other, what, target, options);
+      if (again && spilled(*again) < spilled(*code) && again->warnings.size() <= code->warnings.size())
+        code = std::move(again), used = std::move(other);
+    }
   // ptxas gives registers of operands that products still read to what the next iteration computes, now and then (seen
   // on an H200 as wrong results of every hundredth random kernel, and not every time).
-  if (touchesInFlight(*code, ptx, target)) {
-    const std::string slower = waitingForProducts(ptx);
+  if (touchesInFlight(*code, used, target)) {
+    const std::string slower = waitingForProducts(used);
     if (Result<Assembled> again = assembled(slower, what, target, options); again) {
       again->warnings.push_back("products are waited for at once: registers of their operands were used meanwhile");
       code = std::move(again);

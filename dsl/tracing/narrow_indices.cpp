@@ -3,7 +3,8 @@
 //      changes of shape and width: an upper bound that is linear in the program's ids, where there is one.
 //   2. A sum or product of 32 bits with such a bound is a limit for grids. What depends on anything else has none: the
 //      parts of it that have one are limits of their own, also those that quotients and remainders are taken of. As no
-//      launch lets these wrap, they say so (nsw): what they divide into is known to begin at 0.
+//      launch lets these wrap, they say so (nsw): what they divide into is known to begin at 0. So does what a loop
+//      counts from, where the counter is divided (pages of a part of a sequence).
 //   3. Sizes of parameters that are truncated to 32 bits.
 #include "dsl/tracing/narrow_indices.h"
 
@@ -12,6 +13,7 @@
 #include <optional>
 
 #include "compiler/dialect/dialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Matchers.h"
 
@@ -89,7 +91,10 @@ class NarrowIndices::Finder {
     if (isa<ir::SplatOp, ir::BroadcastOp, ir::ReshapeOp, ir::TransOp, arith::ExtSIOp, ir::AssumeOp>(op))
       return bound(op->getOperand(0));
     if (isa<arith::DivSIOp, arith::RemSIOp, arith::FloorDivSIOp, arith::CeilDivSIOp>(op)) {
-      if (bound(op->getOperand(0))) neverWraps(op->getOperand(0));
+      if (bound(op->getOperand(0)))
+        neverWraps(op->getOperand(0));
+      else
+        loopsNeverWrap(op->getOperand(0));
       bound(op->getOperand(1));
       return {};
     }
@@ -115,6 +120,22 @@ class NarrowIndices::Finder {
       op->setAttr(flags.getIntegerOverflowAttrName(),
                   arith::IntegerOverflowFlagsAttr::get(op->getContext(), arith::IntegerOverflowFlags::nsw));
     for (mlir::Value operand : op->getOperands()) neverWraps(operand);
+  }
+
+  /// The same of where upward loops begin that count what an index is made of: their counters are not below it.
+  void loopsNeverWrap(mlir::Value v) {
+    if (auto counter = dyn_cast<BlockArgument>(v)) {
+      auto loop = dyn_cast<scf::ForOp>(counter.getOwner()->getParentOp());
+      APInt step;
+      if (!loop || counter != loop.getInductionVar() || !matchPattern(loop.getStep(), m_ConstantInt(&step)) ||
+          !step.isStrictlyPositive())
+        return;
+      if (bound(loop.getLowerBound())) neverWraps(loop.getLowerBound());
+      return;
+    }
+    Operation* op = v.getDefiningOp();
+    if (isa<arith::AddIOp, arith::MulIOp, ir::SplatOp, ir::BroadcastOp, ir::ReshapeOp, arith::ExtSIOp>(op))
+      for (mlir::Value operand : op->getOperands()) loopsNeverWrap(operand);
   }
 
   /// Whether the value is its bound: a constant, everywhere the same.

@@ -285,6 +285,11 @@ CatalogRow gla_prepare_chunks_row() {
   for (const std::string& d : row.dtypes)
     row.problems.push_back({d, {{"H", 1}, {"L", 80}, {"K", 64}, {"V", 16}}, Purpose::edge});
   row.problems.push_back({"bf16", {{"H", 1}, {"L", 80}, {"K", 160}, {"V", 16}, {"packed", 3}}, Purpose::edge});
+  // Blocks of K all of which are mild; some; none.
+  for (int64_t strength : {6, 13, 20})
+    for (int64_t channels : {40, 160})
+      row.problems.push_back(
+          {"bf16", {{"H", 1}, {"L", 210}, {"K", channels}, {"V", 16}, {"strength", strength}}, Purpose::edge});
   return row;
 }
 CatalogRow gla_state_pass_row() {

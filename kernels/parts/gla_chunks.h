@@ -128,6 +128,13 @@ inline Tile gla_pairs(int rows, int s) {
   return ((t >> bit) ^ (u >> bit)) == 1;
 }
 
+/// Scores [rows, rows] of a query, its row, with keys at and before it; zeros for those behind it, whatever stood there.
+/// Of type T.
+template <class T>
+Tile gla_pairs_of(const Tile& scores, int rows) {
+  return cast(where(arange(0, rows).row() <= arange(0, rows).col(), scores, 0.f), dtype_of<T>());
+}
+
 /// Tiles [rows, channels] f32 decayed inside blocks of rows that double with every step: `up` by the decays from the
 /// start of a row's block through the row, `down` by those from behind the row to the end of its block. Decays are
 /// multiplied (numbers in [0, 1]), never divided or taken from exponents of differences: nothing can overflow, whatever
@@ -329,13 +336,11 @@ class GlaChunk {
     for (size_t i = 1; i < products.size(); ++i) all = where(gla_nested_block(rows, kRows << i), all, products[i]);
     return all;
   }
-  static Tile no_near(int rows) { return zeros({rows / kRows, kRows, kRows}, f32); }
-  /// All scores on and below the diagonal, zeros above it, times `scale`; [rows, rows] of type T.
-  static Tile scores(const Tile& near, const Tile& far, int rows, const Tile& scale) {
+  /// Scores of all pairs, [rows, rows] f32; what stands above the diagonal means nothing.
+  static Tile joined(const Tile& near, const Tile& far, int rows) {
     const int n = rows / kRows;
     const Tile own = reshape(broadcast_to(reshape(near, {n, kRows, 1, kRows}), {n, kRows, n, kRows}), {rows, rows});
-    const Tile all = n == 1 ? own : Tile(where(gla_nested_block(rows, kRows), own, far));
-    return cast(where(arange(0, rows).row() <= arange(0, rows).col(), all * scale, 0.f), dtype_of<T>());
+    return n == 1 ? own : Tile(where(gla_nested_block(rows, kRows), own, far));
   }
 
  private:

@@ -1,5 +1,5 @@
-// gla_state.h - the state of gated linear attention that walks from chunk to chunk, on chip, and what rows of the chunks
-// get from it and from each other.
+// gla_state.h - the state of gated linear attention that walks from chunk to chunk, on chip, and what rows of the
+// chunks get from it and from each other.
 #pragma once
 #include "gla_chunks.h"
 
@@ -32,6 +32,13 @@ class GlaChunkDecays {
   Tile within(const Tile& more) const {
     return fma(cumsum(gates_, axis(1)), Tile(kLog2E), before_ + reshape(more, {1, 1, channels_}));
   }
+  /// Rows x, [rows, channels], times 2^power (within); f32.
+  Tile times(const Tile& x, const Tile& power) const {
+    return reshape(exp2(power), {blocks_ * kRows, channels_}) * cast(x, f32);
+  }
+  /// A copy, for the branch of chunks that are not mild: read in both branches, x would be in registers under the
+  /// layout of that branch's products on either way.
+  Tile own(const Tile& x) const { return cast(cast(x, f32) * cast(least < -kMost, f32), x.dtype()); }
 
  private:
   int blocks_, channels_;
@@ -82,12 +89,7 @@ class GlaState {
     if (turned_) rows = trans(rows);
     if_(
         is_mild, [&] { rows = at_once(q, k, v, decays, scale); },
-        [&] {
-          // Of their own: read again under the layout of the products they would be in registers on either way.
-          const Tile one = cast(decays.least < -decays.kMost, f32);
-          auto own = [&](const Tile& x) { return cast(cast(x, f32) * one, dtype_of<T>()); };
-          rows = by_levels(own(q), own(k), g, v, scale, before);
-        });
+        [&] { rows = by_levels(decays.own(q), decays.own(k), g, v, scale, before); });
     return rows;
   }
   Tile step(const Tile& q, const Tile& k, const Tile& g, const Tile& v, const Tile& scale) {
@@ -97,13 +99,12 @@ class GlaState {
  private:
   Tile at_once(const Tile& q, const Tile& k, const Tile& v, const GlaChunkDecays& decays, const Tile& scale) {
     const Tile power = decays.within(pending_);
-    auto times = [&](const Tile& x, const Tile& by) { return reshape(exp2(by), {c_.BT, c_.BK}) * cast(x, f32); };
-    const Tile q_g = cast(times(q, power) * scale, dtype_of<T>()), k_g = cast(times(k, -power), dtype_of<T>());
+    const Tile q_g = cast(decays.times(q, power) * scale, dtype_of<T>());
+    const Tile k_g = cast(decays.times(k, -power), dtype_of<T>());
     pending_ += decays.chunk(), since_ += decays.least;
     Tile rows = across(q_g, cast(held, dtype_of<T>()));
     // What pairs a query with a key behind it may be infinite: it is chosen against, never multiplied.
-    const Tile is_pair = arange(0, c_.BT).row() <= arange(0, c_.BT).col();
-    const Tile scores = cast(where(is_pair, dot(q_g, trans(k_g)), 0.f), dtype_of<T>());
+    const Tile scores = gla_pairs_of<T>(dot(q_g, trans(k_g)), c_.BT);
     add(k_g, v);
     inside(scores, v, rows);
     return rows;
@@ -120,16 +121,14 @@ class GlaState {
     const Tile now = cast(held, dtype_of<T>());
     before(turned_ ? trans(now) : now);
     Tile rows = across(reverse_ ? k_g : q_g, now);
-    const Tile scores = x.scores(x.near(), x.far(products), c_.BT, scale);
+    const Tile scores = gla_pairs_of<T>(x.joined(x.near(), x.far(products), c_.BT) * scale, c_.BT);
     multiply(decay);
     add(reverse_ ? q_g : k_g, v);
     inside(reverse_ ? trans(scores) : scores, v, rows);
     return rows;
   }
   void multiply(const Tile& decays) { held = held * (turned_ ? trans(decays.col()) : decays.col()); }
-  Tile across(const Tile& meets, const Tile& now) const {
-    return turned_ ? dot(now, trans(meets)) : dot(meets, now);
-  }
+  Tile across(const Tile& meets, const Tile& now) const { return turned_ ? dot(now, trans(meets)) : dot(meets, now); }
   void add(const Tile& comes, const Tile& v) {
     held = turned_ ? dot(trans(v), comes, held) : dot(trans(comes), v, held);
   }

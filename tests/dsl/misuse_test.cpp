@@ -157,6 +157,15 @@ TEST_F(Misuse, IndicesThatLeave32Bits) {
   const std::string text = rows.trace().text();
   EXPECT_EQ(tile::testing::count_of(text, "overflow<nsw>"), 2) << text;
   EXPECT_FALSE(rows.try_launch(stream, {}, Grid{all + 1}, x.data(), y.data(), int64_t{1}).ok());
+  // And what a loop counts from, where the counter is divided.
+  auto pages = kernel("misused_pages", [](Ptr<const float> x, Ptr<float> y, I32 n) {
+    for (auto first : range(program_id(0) * 1024, n, 64)) {
+      auto t = first + arange(0, 64);
+      store(y + t, load(x + t / 16 * 32 + t % 16));
+    }
+  });
+  EXPECT_EQ(tile::testing::count_of(pages.trace().text(), "overflow<nsw>"), 1) << pages.trace().text();
+  EXPECT_FALSE(pages.try_launch(stream, {}, Grid{all + 1}, x.data(), y.data(), 0).ok());
   std::vector<float> result(2048, -1.f);
   ASSERT_TRUE(flat.try_launch(stream, {}, Grid{2}, x.data(), result.data(), int64_t{256}));
   EXPECT_EQ(result[255], 1.f);

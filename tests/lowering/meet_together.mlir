@@ -34,6 +34,44 @@ func.func @takes(%x: !tile.view<1xf32> {tile.align = 16 : i32, tile.unit_stride 
 }
 
 // -----
+// Of what is reduced a thread puts sums, not the tile: many reductions of large tiles meet.
+// CHECK-LABEL: func.func @sums
+// CHECK: tile.reduce {{.*}} {tile.meets = 0 : i32}
+// CHECK: tile.reduce {{.*}} {tile.met = 0 : i32}
+// CHECK: tile.reduce {{.*}} {tile.met = 0 : i32}
+// PLACED-LABEL: func.func @sums
+func.func @sums(%x: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 16, 1>}, %y: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 16, 1>}) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c2 = arith.constant 2 : i32
+  %v = tile.load %x[%c0, %c0 : i32, i32] : !tile.view<2xf32> -> tensor<64x64xf32>
+  %w = arith.addf %v, %v : tensor<64x64xf32>
+  %z = arith.mulf %v, %v : tensor<64x64xf32>
+  %s0 = tile.reduce %v axis 0 : (tensor<64x64xf32>) -> tensor<1x64xf32> {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.addf %a, %b : f32
+    tile.yield %c : f32
+  }
+  %h0 = arith.truncf %s0 : tensor<1x64xf32> to tensor<1x64xf16>
+  tile.store %h0, %y[%c0, %c0 : i32, i32] : tensor<1x64xf16>, !tile.view<2xf16>
+  %s1 = tile.reduce %w axis 0 : (tensor<64x64xf32>) -> tensor<1x64xf32> {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.addf %a, %b : f32
+    tile.yield %c : f32
+  }
+  %h1 = arith.truncf %s1 : tensor<1x64xf32> to tensor<1x64xf16>
+  tile.store %h1, %y[%c1, %c0 : i32, i32] : tensor<1x64xf16>, !tile.view<2xf16>
+  %s2 = tile.reduce %z axis 0 : (tensor<64x64xf32>) -> tensor<1x64xf32> {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.addf %a, %b : f32
+    tile.yield %c : f32
+  }
+  %h2 = arith.truncf %s2 : tensor<1x64xf32> to tensor<1x64xf16>
+  tile.store %h2, %y[%c2, %c0 : i32, i32] : tensor<1x64xf16>, !tile.view<2xf16>
+  return
+}
+
+// -----
 // A take from what the first one got waits for it; a third one that needs neither meets with the first.
 // CHECK-LABEL: func.func @chain
 // CHECK: tile.take {{.*}} {tile.meets = 0 : i32}

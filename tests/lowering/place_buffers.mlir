@@ -186,6 +186,30 @@ func.func @barriers() attributes {tile.num_warps = 4 : i32} {
 
 // -----
 
+// The largest buffer lies where little else does: another one is at fault.
+#a = #tile.layout<960x64 regs [1:8*1, 0:60*16] lanes [1:8*8, 0:4*1] warps [0:4*4]>
+#b = #tile.layout<896x64 regs [1:8*1, 0:56*16] lanes [1:8*8, 0:4*1] warps [0:4*4]>
+#c = #tile.layout<512x64 regs [1:8*1, 0:32*16] lanes [1:8*8, 0:4*1] warps [0:4*4]>
+// expected-error @+1 {{kernel `not_the_largest` needs 180224 bytes of shared memory per program, sm_80 has 166912}}
+func.func @not_the_largest(%x: tensor<960x64xf16, #a>, %y: tensor<896x64xf16, #b>, %z: tensor<512x64xf16, #c>) -> (tensor<960x64xf16, #a>, tensor<896x64xf16, #b>, tensor<512x64xf16, #c>) attributes {tile.num_warps = 4 : i32} {
+  // expected-note @+1 {{122880 bytes at 0: 960x64xf16}}
+  %a = tile.smem_alloc : !tile.smem<960x64xf16, minor = 1>
+  tile.smem_store %x, %a : tensor<960x64xf16, #a>, !tile.smem<960x64xf16, minor = 1>
+  %p = tile.smem_load %a : !tile.smem<960x64xf16, minor = 1> -> tensor<960x64xf16, #a>
+  // expected-note @+2 {{114688 bytes at 0: 896x64xf16}}
+  // expected-note @+1 {{it fits when this buffer has at most 101376 bytes: use smaller tiles}}
+  %b = tile.smem_alloc : !tile.smem<896x64xf16, minor = 1>
+  // expected-note @+1 {{65536 bytes at 114688: 512x64xf16}}
+  %c = tile.smem_alloc : !tile.smem<512x64xf16, minor = 1>
+  tile.smem_store %y, %b : tensor<896x64xf16, #b>, !tile.smem<896x64xf16, minor = 1>
+  tile.smem_store %z, %c : tensor<512x64xf16, #c>, !tile.smem<512x64xf16, minor = 1>
+  %q = tile.smem_load %b : !tile.smem<896x64xf16, minor = 1> -> tensor<896x64xf16, #b>
+  %r = tile.smem_load %c : !tile.smem<512x64xf16, minor = 1> -> tensor<512x64xf16, #c>
+  return %p, %q, %r : tensor<960x64xf16, #a>, tensor<896x64xf16, #b>, tensor<512x64xf16, #c>
+}
+
+// -----
+
 // The last copies of a pipelined loop write zeros that nobody reads: until they have landed, their bytes are taken.
 // CHECK-LABEL: func.func @copies_in_flight(
 // CHECK: tile.smem_alloc at 9216

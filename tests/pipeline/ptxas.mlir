@@ -36,3 +36,8 @@
 // RUN: sed 's/20 bytes/12 bytes/' %t.spills > %t.few && chmod +x %t.few
 // RUN: tilec report %S/Inputs/add.mlir -t sm_80 --json --ptxas %t.few | FileCheck %s -check-prefix=ONCE
 // RUN: tilec report %t.two.mlir -t sm_80 --json --ptxas %t.few | FileCheck %s -check-prefix=AGAIN
+
+// A producer of the fewest registers that spills gets more of them from the consumers.
+// RUN: printf '#!/bin/sh\nprintf "\\177ELF" > "$6"\necho "Used 168 registers"; if grep -q "dec.sync.aligned.u32 .40;" "$4" && grep -q "inc.sync.aligned.u32 .232;" "$4"; then true; else echo "8 bytes stack frame, 8 bytes spill stores, 8 bytes spill loads"; fi\n' > %t.lean && chmod +x %t.lean
+// RUN: tilec report gla_scan_output dtype=bf16 BK=256 BV=128 warps=8 stages=2 -t sm_90a --json --ptxas %t.lean | FileCheck %s -check-prefix=LEAN
+// LEAN: "spill_store_bytes": 0

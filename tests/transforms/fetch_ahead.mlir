@@ -35,6 +35,39 @@ func.func @weights(%A: !tile.view<2 x f16> {tile.align = 16 : i32, tile.unit_str
 
 // -----
 
+// What operands of a branch are computed from comes by copies as well: the loads are the loop's.
+// CHECK-LABEL: func.func @branch
+// CHECK: scf.for
+// CHECK: %[[W:.*]] = tile.load_shared %arg1{{.*}} <64x128xi8, minor = 1>
+// CHECK: %[[BYTES:.*]] = tile.smem_load %[[W]]
+// CHECK: scf.if
+// CHECK: arith.sitofp %[[BYTES]]
+// CHECK: tile.share
+func.func @branch(%A: !tile.view<2 x f16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 16, 1>},
+                  %W: !tile.view<2 x i8> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 16, 1>},
+                  %C: !tile.view<2 x f32>, %n: i32, %m: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %zero = arith.constant dense<0.0> : tensor<64x128xf32>
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %sum = scf.for %k = %c0 to %n step %c64 iter_args(%acc = %zero) -> (tensor<64x128xf32>) : i32 {
+    %a = tile.load %A[%c0, %k : i32, i32] : !tile.view<2 x f16> -> tensor<64x64xf16>
+    %bytes = tile.load %W[%k, %c0 : i32, i32] : !tile.view<2 x i8> -> tensor<64x128xi8>
+    %counts = arith.cmpi slt, %k, %m : i32
+    %next = scf.if %counts -> (tensor<64x128xf32>) {
+      %w = arith.sitofp %bytes : tensor<64x128xi8> to tensor<64x128xf16>
+      %d = tile.dot %a, %w, %acc : tensor<64x64xf16>, tensor<64x128xf16> -> tensor<64x128xf32>
+      scf.yield %d : tensor<64x128xf32>
+    } else {
+      scf.yield %acc : tensor<64x128xf32>
+    }
+    scf.yield %next : tensor<64x128xf32>
+  }
+  tile.store %sum, %C[%c0, %c0 : i32, i32] : tensor<64x128xf32>, !tile.view<2 x f32>
+  return
+}
+
+// -----
+
 // An operand with a product in it has other work to wait behind: its loads stay.
 // CHECK-LABEL: func.func @bias
 // CHECK: scf.for

@@ -165,6 +165,39 @@ func.func @beside(%a: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride
 
 // -----
 
+// So it does where threads read what is staged, and make the product's operand of it.
+// CHECK-LABEL: func.func @beside_made
+// CHECK: producer {
+// CHECK: tile.work_loop
+// CHECK: scf.for
+// CHECK-DAG: tile.tma_load %arg0
+// CHECK-DAG: tile.tma_load %arg2
+// CHECK: consumer {
+// CHECK-NOT: tile.load %
+// ORDER-LABEL: func.func @beside_made
+func.func @beside_made(%a: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %b: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %bias: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %out: !tile.view<2xf32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %x = tile.program_id 0
+  %n0 = arith.muli %x, %c64 : i32
+  %w = tile.load_shared %b[%c0, %n0 : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
+  scf.for %m = %c0 to %n step %c64 : i32 {
+    %beside = tile.load %bias[%m, %n0 : i32, i32] : !tile.view<2xf16> -> tensor<64x64xf16>
+    %sa = tile.load_shared %a[%m, %n0 : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
+    %ta = tile.smem_load %sa : !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf16>
+    %squares = arith.mulf %ta, %ta : tensor<64x64xf16>
+    %made = tile.share %squares : tensor<64x64xf16> -> !tile.smem<64x64xf16, minor = 1>
+    %d = tile.mma wgmma_f16 k 64 warps(4, 1) %w, %made, %zero : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf32>
+    %wide = arith.extf %beside : tensor<64x64xf16> to tensor<64x64xf32>
+    %sum = arith.mulf %d, %wide : tensor<64x64xf32>
+    tile.store %sum, %out[%m, %n0 : i32, i32] : tensor<64x64xf32>, !tile.view<2xf32>
+  } {tile.stages = 2 : i32}
+  return
+}
+
+// -----
+
 // Not where the product's tiles would have a stage less for it.
 // CHECK-LABEL: func.func @no_room
 // CHECK: consumer {
