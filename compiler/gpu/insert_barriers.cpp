@@ -6,7 +6,7 @@
 // a tile read and written in place under one layout stays with its threads, so do boxes that agree in the dims on which
 // threads lie, and boxes that a loop's counter moves on by more than they reach do not meet from one iteration to the
 // next; nor do pointers that move on so far, which may be known only when the kernel runs: then the barrier is behind a
-// condition; nor do the fields of records. The protocol between asynchronous
+// condition; nor do the fields of records, or the planes of arrays of fields. The protocol between asynchronous
 // copies and the readers of their buffer has its waits and barriers from the stage pass already; only other users of
 // the same bytes matter here. In kernels with roles only the consumers are walked: the producer is one thread, rings
 // keep the two apart, and staging buffers of bulk stores are ordered by the stores themselves.
@@ -21,6 +21,7 @@
 #include "compiler/gpu/mma_table.h"
 #include "compiler/gpu/part_ways.h"
 #include "compiler/gpu/places_apart.h"
+#include "compiler/gpu/planes.h"
 #include "compiler/gpu/scratch.h"
 #include "compiler/gpu/shared_memory.h"
 #include "llvm/ADT/SetVector.h"
@@ -188,7 +189,10 @@ bool conflict(const Access& before, const Access& now, llvm::function_ref<const 
   if (before.isAtomic && now.isAtomic) return false;
   if (before.root.isApartFrom(now.root)) return false;
   if (accessesInPlace(before, now) || staysWithThreads(before, now) || stepsAcross(before, now, facts)) return false;
-  return !before.op || !now.op || !areOtherFields(before.op, now.op, before.carried || now.carried, facts());
+  if (!before.op || !now.op) return true;
+  if (areOtherFields(before.op, now.op, before.carried || now.carried, facts())) return false;
+  return now.carried || (before.carried && !before.loop) ||
+         !areOtherPlanes(before.op, now.op, before.carried ? before.loop : nullptr, facts());
 }
 
 /// What an op does, in order: accesses, then maybe a barrier of its own, then accesses.
