@@ -1,6 +1,8 @@
 // masked_sums.cpp - see masked_sums.h.
 #include "compiler/targets/masked_sums.h"
 
+#include <cstdlib>
+
 #include "compiler/targets/own_counters.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InlineAsm.h"
@@ -57,13 +59,71 @@ void rewrite(BinaryOperator& sum) {
   sum.replaceAllUsesWith(chosen);
 }
 
-/// s + (c ? 1 : 0) of a count: one addition under a predicate, in place. Of a choice of 1 or 0 and a sum ptxas makes a
-/// sum beside and a move.
+/// A sum of several flags, each of a comparison of f32 numbers that nothing else asks for, and of other numbers.
+struct Count {
+  SmallVector<Value*> flags, others;
+  SmallVector<Instruction*> sums;  ///< a user in front of what it adds
+  int64_t constant = 0;
+
+  void add(Value* v) {
+    using namespace PatternMatch;
+    Value* flag;
+    auto* inst = dyn_cast<Instruction>(v);
+    if (auto* number = dyn_cast<ConstantInt>(v)) {
+      constant += number->getSExtValue();
+    } else if (inst && inst->getOpcode() == Instruction::Add && (sums.empty() || inst->hasOneUse())) {
+      sums.push_back(inst);
+      for (Value* operand : inst->operands()) add(operand);
+    } else if (match(v, m_OneUse(m_ZExt(m_OneUse(m_Value(flag))))) && isa<FCmpInst>(flag) &&
+               cast<FCmpInst>(flag)->getOperand(0)->getType()->isFloatTy()) {
+      flags.push_back(flag);
+    } else {
+      others.push_back(v);
+    }
+  }
+};
+
+/// Three flags and more are counted in f32: such a comparison is one instruction that leaves 1 or 0, and adding it up is
+/// none of the integer units, which do the comparing. The count is read as the last bits of 2^23 and it.
+bool countInFloats(BinaryOperator& root) {
+  constexpr double kWhole = 8388608;  // 2^23
+  constexpr int64_t kWholeBits = 0x4B000000;
+  constexpr size_t kFewest = 3;
+  if (std::getenv("TILE_COUNT") && atoi(std::getenv("TILE_COUNT")) < 2) return false;
+  Count count;
+  count.add(&root);
+  if (count.flags.size() < kFewest) return false;
+  IRBuilder<> b(&root);
+  Type* type = b.getFloatTy();
+  Value* sum = nullptr;
+  for (Value* flag : count.flags) {
+    IRBuilder<> beside(cast<Instruction>(flag)->getNextNode());
+    Value* one = beside.CreateSelect(flag, ConstantFP::get(type, 1), ConstantFP::get(type, 0));
+    sum = sum ? b.CreateFAdd(sum, one) : one;
+  }
+  sum = b.CreateFAdd(sum, ConstantFP::get(type, kWhole));
+  Value* whole = b.CreateAdd(b.CreateBitCast(sum, b.getInt32Ty()),
+                             ConstantInt::getSigned(b.getInt32Ty(), static_cast<int32_t>(count.constant - kWholeBits)));
+  for (Value* other : count.others) whole = b.CreateAdd(whole, other);
+  root.replaceAllUsesWith(whole);
+  for (Instruction* inst : count.sums) {
+    SmallVector<Value*, 2> operands(inst->operands());
+    inst->eraseFromParent();
+    for (Value* operand : operands)
+      if (auto* widened = dyn_cast<ZExtInst>(operand); widened && widened->use_empty()) widened->eraseFromParent();
+  }
+  return true;
+}
+
+/// s + (c ? 1 : 0) of a flag that other instructions need, too: one addition under its predicate, in place. Of a choice
+/// of 1 or 0 and a sum ptxas makes a sum beside and a move.
 Value* countUnder(BinaryOperator& sum) {
   using namespace PatternMatch;
   Value *flag, *other;
+  const char* mode = std::getenv("TILE_COUNT");
+  if (mode && atoi(mode) == 0) return nullptr;
   if (!match(&sum, m_c_Add(m_OneUse(m_ZExt(m_Value(flag))), m_Value(other))) || !flag->getType()->isIntegerTy(1) ||
-      isa<Constant>(other) || match(other, m_ZExt(m_Value())))
+      (flag->hasOneUse() && !mode) || isa<Constant>(other) || match(other, m_ZExt(m_Value())))
     return nullptr;
   IRBuilder<> b(&sum);
   auto* type = FunctionType::get(b.getInt32Ty(), {b.getInt1Ty(), b.getInt32Ty()}, false);
@@ -90,9 +150,14 @@ PreservedAnalyses MaskedSums::run(Function& function, FunctionAnalysisManager&) 
     for (Instruction* select : choices)
       if (select->use_empty()) select->eraseFromParent();
   }
-  for (Instruction& inst : make_early_inc_range(instructions(function))) {
-    auto* sum = dyn_cast<BinaryOperator>(&inst);
-    if (!sum || sum->getOpcode() != Instruction::Add || !sum->getType()->isIntegerTy(32)) continue;
+  SmallVector<WeakVH> counts;  // the last of a chain first
+  for (Instruction& inst : instructions(function))
+    if (inst.getOpcode() == Instruction::Add && inst.getType()->isIntegerTy(32)) counts.push_back(&inst);
+  for (const WeakVH& count : reverse(counts))
+    if (auto* sum = cast_or_null<BinaryOperator>(count)) countInFloats(*sum);
+  for (const WeakVH& count : counts) {
+    auto* sum = cast_or_null<BinaryOperator>(count);
+    if (!sum) continue;
     if (Value* counted = countUnder(*sum)) sum->replaceAllUsesWith(counted), sum->eraseFromParent();
   }
   return sums.empty() ? PreservedAnalyses::all() : PreservedAnalyses::none();

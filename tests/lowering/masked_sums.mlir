@@ -31,22 +31,46 @@ func.func @masked(%x: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride
   return
 }
 
-// How many of several flags are set: additions of one in place.
+// How many of several flags are set: f32 comparisons that leave 1 or 0, added up, and the last bits of 2^23 and the sum.
 // CHECK-LABEL: .entry counted(
-// CHECK-COUNT-2: @%p{{[0-9]+}} add.s32 [[N:%r[0-9]+]], [[N]], 1;
+// CHECK-NOT: add.s32 [[N:%r[0-9]+]], [[N]], 1
+// CHECK-COUNT-3: selp.f32 %r{{[0-9]+}}, 0f3F800000, 0f00000000, %p{{[0-9]+}};
+// CHECK: add.{{(rn.)?}}f32 %r{{[0-9]+}}, %r{{[0-9]+}}, 0f4B000000;
 // CHECK: ret;
 func.func @counted(%x: !tile.view<1xf32>, %y: !tile.view<1xi32>, %k: f32) attributes {tile.kernel, tile.num_warps = 1 : i32} {
   %c0 = arith.constant 0 : i32
   %half = arith.constant dense<0.5> : tensor<32xf32>
+  %more = arith.constant dense<0.75> : tensor<32xf32>
   %a = tile.load %x[%c0 : i32] : !tile.view<1xf32> -> tensor<32xf32>
   %old = tile.load %y[%c0 : i32] : !tile.view<1xi32> -> tensor<32xi32>
   %s = tile.splat %k : f32 -> tensor<32xf32>
   %p = arith.cmpf oge, %a, %s : tensor<32xf32>
   %q = arith.cmpf oge, %a, %half : tensor<32xf32>
-  %m = arith.extui %p : tensor<32xi1> to tensor<32xi32>
-  %n = arith.extui %q : tensor<32xi1> to tensor<32xi32>
+  %r = arith.cmpf ogt, %a, %more : tensor<32xf32>
+  %l = arith.extui %p : tensor<32xi1> to tensor<32xi32>
+  %m = arith.extui %q : tensor<32xi1> to tensor<32xi32>
+  %n = arith.extui %r : tensor<32xi1> to tensor<32xi32>
   %t = arith.addi %old, %m : tensor<32xi32>
   %u = arith.addi %t, %n : tensor<32xi32>
-  tile.store %u, %y[%c0 : i32] : tensor<32xi32>, !tile.view<1xi32>
+  %v = arith.addi %u, %l : tensor<32xi32>
+  tile.store %v, %y[%c0 : i32] : tensor<32xi32>, !tile.view<1xi32>
+  return
+}
+
+// A flag that also chooses: an addition of one in place.
+// CHECK-LABEL: .entry counted_once(
+// CHECK: @%p{{[0-9]+}} add.s32 [[N:%r[0-9]+]], [[N]], 1;
+// CHECK: ret;
+func.func @counted_once(%x: !tile.view<1xf32>, %y: !tile.view<1xi32>, %k: f32) attributes {tile.kernel, tile.num_warps = 1 : i32} {
+  %c0 = arith.constant 0 : i32
+  %a = tile.load %x[%c0 : i32] : !tile.view<1xf32> -> tensor<32xf32>
+  %old = tile.load %y[%c0 : i32] : !tile.view<1xi32> -> tensor<32xi32>
+  %s = tile.splat %k : f32 -> tensor<32xf32>
+  %p = arith.cmpf oge, %a, %s : tensor<32xf32>
+  %l = arith.extui %p : tensor<32xi1> to tensor<32xi32>
+  %t = arith.addi %old, %l : tensor<32xi32>
+  %chosen = arith.select %p, %s, %a : tensor<32xi1>, tensor<32xf32>
+  tile.store %t, %y[%c0 : i32] : tensor<32xi32>, !tile.view<1xi32>
+  tile.store %chosen, %x[%c0 : i32] : tensor<32xf32>, !tile.view<1xf32>
   return
 }
