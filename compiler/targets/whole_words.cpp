@@ -26,8 +26,6 @@ bool isArithmetic(const Instruction& inst) {
     case Instruction::Sub:
     case Instruction::Mul:
       return isNarrow(inst.getType());
-    case Instruction::Shl:
-      return isNarrow(inst.getType()) && isa<ConstantInt>(inst.getOperand(1));
     default:
       return false;
   }
@@ -40,9 +38,11 @@ bool isFunction(const Instruction& inst) {
   return id == Intrinsic::abs || id == Intrinsic::smax || id == Intrinsic::smin || id == Intrinsic::umax ||
          id == Intrinsic::umin;
 }
-/// What may stand between: bits of halves come this way, too, which are no numbers.
+/// What may stand between: bits of halves come this way, too, which are no numbers (two bytes side by side).
 bool isBetween(const Instruction& inst) {
   switch (inst.getOpcode()) {
+    case Instruction::Shl:
+      return isNarrow(inst.getType()) && isa<ConstantInt>(inst.getOperand(1));
     case Instruction::And:
     case Instruction::Or:
     case Instruction::Xor:
