@@ -8,6 +8,8 @@
 // half, so that three steps of 32 registers cost 28 shuffles instead of 96, and no lane stores what another does.
 // Behind it threads read what their layout of the result wants.
 #include <algorithm>
+#include <cstdlib>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -207,7 +209,7 @@ class Reduction {
                           : e.b.CreateIntrinsic(*instruction, {tuple[0], e.i32(-1)});
       return;
     }
-    if (voteByGroups(partial)) return;
+    if (voteByGroups(partial) || halveByLanes(partial)) return;
     int step = 1;
     for (const Digit& digit : source_.lanes()) {
       for (int distance = 1; digit.dim == axis_ && distance < digit.count; distance *= 2)
@@ -218,6 +220,7 @@ class Reduction {
 
   // Flags of groups of four lanes and more: all lanes vote, and each looks at the bits of its group.
   bool voteByGroups(std::vector<Tuple>& partial) {
+    if (std::getenv("TILE_NO_VOTE")) return false;
     Operation* sole = op_.getNumResults() == 1 ? soleOperation(op_, 0) : nullptr;
     if (!isa_and_nonnull<arith::AndIOp, arith::OrIOp>(sole) || source_.isPadded(axis_) ||
         !getElementTypeOrSelf(op_.getSources()[0].getType()).isInteger(1))
@@ -235,6 +238,57 @@ class Reduction {
       llvm::Value* own = e.b.CreateAnd(votes, group);
       tuple[0] = isa<arith::AndIOp>(sole) ? e.b.CreateICmpEQ(own, group) : e.b.CreateICmpNE(own, e.i32(0));
     }
+    return true;
+  }
+
+  // Of many registers each of two lanes combines one half, as in front of the table, and so on; in the end a register's
+  // lane hands it to all others: 32 registers of a warp cost 63 shuffles, not 160.
+  bool halveByLanes(std::vector<Tuple>& partial) {
+    if (!eitherWay_ || source_.isPadded(axis_) || std::getenv("TILE_LANES_ALONE")) return false;
+    std::vector<int> partners;  // bits of the lane's number
+    int step = 1;
+    for (const Digit& digit : source_.lanes()) {
+      if (digit.dim == axis_ && !llvm::isPowerOf2_32(digit.count)) return false;
+      for (int bit = step; digit.dim == axis_ && bit < step * digit.count; bit *= 2) partners.push_back(bit);
+      step *= digit.count;
+    }
+    std::map<Coord, size_t> places;  // replicas count once
+    std::vector<size_t> placeOf;
+    std::vector<Tuple> kept;
+    for (auto [reg, tuple] : llvm::enumerate(partial)) {
+      const auto [at, isNew] = places.try_emplace(result_.regCoord(static_cast<int>(reg)), kept.size());
+      if (isNew) kept.push_back(tuple);
+      placeOf.push_back(at->second);
+    }
+    const size_t all = kept.size();
+    size_t halvings = 0;
+    while (halvings < partners.size() && (all >> halvings) % 2 == 0) ++halvings;
+    // A shuffle is as much as two choices.
+    const size_t left = all >> halvings, shuffles = all - left + (partners.size() - halvings) * left + all;
+    if (4 * (2 * shuffles + 2 * (all - left)) > 3 * (2 * all * partners.size())) return false;
+    int sharing = 0;
+    for (int partner : llvm::ArrayRef(partners).take_front(halvings)) {
+      sharing |= partner;
+      llvm::Value* isUpper = e.b.CreateICmpNE(e.b.CreateAnd(e.lane(), e.i32(partner)), e.i32(0));
+      for (size_t i = 0; i < kept.size() / 2; ++i) {
+        const Tuple own = combine_.select(isUpper, kept[2 * i + 1], kept[2 * i]);
+        const Tuple sent = combine_.select(isUpper, kept[2 * i], kept[2 * i + 1]);
+        kept[i] = combine_(own, combine_.map(sent, [&](llvm::Value* v) { return e.shuffleXor(v, partner); }));
+      }
+      kept.resize(kept.size() / 2);
+    }
+    for (int partner : llvm::ArrayRef(partners).drop_front(halvings))
+      for (Tuple& tuple : kept)
+        tuple = together(tuple, combine_.map(tuple, [&](llvm::Value* v) { return e.shuffleXor(v, partner); }), partner);
+    std::vector<Tuple> given;
+    for (size_t i = 0; i < all; ++i) {
+      int from = 0;
+      for (size_t k = 0; k < halvings; ++k) from |= (i >> k & 1) ? partners[k] : 0;
+      llvm::Value* lane = e.i32(from);
+      if (sharing != 31) lane = e.b.CreateOr(e.b.CreateAnd(e.lane(), e.i32(31 & ~sharing)), lane);
+      given.push_back(combine_.map(kept[i >> halvings], [&](llvm::Value* v) { return e.shuffleIdx(v, lane); }));
+    }
+    for (auto [reg, tuple] : llvm::enumerate(partial)) tuple = given[placeOf[reg]];
     return true;
   }
 
