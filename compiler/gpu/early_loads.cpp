@@ -1,4 +1,4 @@
-// early_loads.cpp - loads in front of the places where warps wait for each other.
+// early_loads.cpp - loads in front of the places where warps wait for each other, and of quotients of f64.
 // Before: layouts; loads and gathers into registers stand where the kernel wrote them, often behind a reduction whose
 // result weighs what is loaded.
 // After:  a load whose address does not depend on what the warps meet for stands in front of the first such place of
@@ -8,6 +8,8 @@
 //
 // What all programs read at the same place (factors of columns, say) stays: it is in a cache, and registers that wait
 // for it longer would cost programs.
+#include <cstdlib>
+
 #include "compiler/gpu/blocks.h"
 #include "compiler/gpu/gpu_passes.h"
 #include "compiler/gpu/memory_roots.h"
@@ -39,8 +41,11 @@ bool isOfPlace(Operation* load) {
   return false;
 }
 
-/// Warps meet inside: their lanes' results go through shared memory.
+/// Warps meet inside: their lanes' results go through shared memory. Or the code branches, which is no less in the way:
+/// quotients and roots of f64 have a way of their own for numbers near the ends of the range.
 bool isMeeting(Operation* op) {
+  if (isa<arith::DivFOp, math::SqrtOp>(op) && getElementTypeOrSelf(op->getResult(0).getType()).isF64())
+    return !std::getenv("TILE_LATE_LOADS");
   const auto scratch = scratchOf(op);
   return scratch && !scratch->warpLocal();
 }
