@@ -6,7 +6,7 @@
 // a tile read and written in place under one layout stays with its threads, so do boxes that agree in the dims on which
 // threads lie, and boxes that a loop's counter moves on by more than they reach do not meet from one iteration to the
 // next; nor do pointers that move on so far, which may be known only when the kernel runs: then the barrier is behind a
-// condition; nor do the fields of records, or the planes of arrays of fields. The protocol between asynchronous
+// condition; nor do fields of records, planes of arrays of fields, or runs that elements have. The protocol between asynchronous
 // copies and the readers of their buffer has its waits and barriers from the stage pass already; only other users of
 // the same bytes matter here. In kernels with roles only the consumers are walked: the producer is one thread, rings
 // keep the two apart, and staging buffers of bulk stores are ordered by the stores themselves.
@@ -22,6 +22,7 @@
 #include "compiler/gpu/part_ways.h"
 #include "compiler/gpu/places_apart.h"
 #include "compiler/gpu/planes.h"
+#include "compiler/gpu/runs.h"
 #include "compiler/gpu/scratch.h"
 #include "compiler/gpu/shared_memory.h"
 #include "llvm/ADT/SetVector.h"
@@ -191,6 +192,7 @@ bool conflict(const Access& before, const Access& now, llvm::function_ref<const 
   if (accessesInPlace(before, now) || staysWithThreads(before, now) || stepsAcross(before, now, facts)) return false;
   if (!before.op || !now.op) return true;
   if (areOtherFields(before.op, now.op, before.carried || now.carried, facts())) return false;
+  if (!before.carried && !now.carried && areInOwnRuns(before.op, now.op, facts())) return false;
   return now.carried || (before.carried && !before.loop) ||
          !areOtherPlanes(before.op, now.op, before.carried ? before.loop : nullptr, facts());
 }
