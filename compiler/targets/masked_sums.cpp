@@ -4,6 +4,8 @@
 #include <cstdlib>
 
 #include "compiler/targets/own_counters.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/IR/CFG.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/InstIterator.h"
@@ -115,15 +117,20 @@ bool countInFloats(BinaryOperator& root) {
   return true;
 }
 
-/// s + (c ? 1 : 0) of a flag that other instructions need, too: one addition under its predicate, in place. Of a choice
-/// of 1 or 0 and a sum ptxas makes a sum beside and a move.
+/// Of a loop without loops and branches.
+bool isInTightLoop(const Instruction& inst) {
+  return is_contained(successors(inst.getParent()), inst.getParent());
+}
+
+/// s + (c ? 1 : 0) of a flag that other instructions need, too, or of integers in a tight loop: one addition under its
+/// predicate, in place. Of a choice of 1 or 0 and a sum ptxas makes a sum beside and a move.
 Value* countUnder(BinaryOperator& sum) {
   using namespace PatternMatch;
   Value *flag, *other;
   const char* mode = std::getenv("TILE_COUNT");
   if (mode && atoi(mode) == 0) return nullptr;
   if (!match(&sum, m_c_Add(m_OneUse(m_ZExt(m_Value(flag))), m_Value(other))) || !flag->getType()->isIntegerTy(1) ||
-      (flag->hasOneUse() && !mode) || isa<Constant>(other) || match(other, m_ZExt(m_Value())))
+      (flag->hasOneUse() && (isa<FCmpInst>(flag) || !isInTightLoop(sum)) && !mode) || isa<Constant>(other) || match(other, m_ZExt(m_Value())))
     return nullptr;
   IRBuilder<> b(&sum);
   auto* type = FunctionType::get(b.getInt32Ty(), {b.getInt1Ty(), b.getInt32Ty()}, false);

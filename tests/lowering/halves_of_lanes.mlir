@@ -1,11 +1,9 @@
-// Sums of 16 columns, each over the 32 lanes of a warp: lanes share the columns (8 + 4 + 2 + 1 shuffles), meet once more,
-// and every column comes from its lane (16 shuffles), where five rounds would be 80.
+// Sums of 16 columns, each over the 32 lanes of a warp: of eight columns lanes combine halves (4 + 2 + 1 shuffles), meet
+// twice more, and every column comes from its lane (8 shuffles); five rounds of all would be 80 shuffles.
 // RUN: tile-opt %s --tile-target=sm_90a -tile-assign-layouts -canonicalize -cse -tile-place-buffers -tile-insert-barriers -tile-emit=as=ptx -o /dev/null | FileCheck %s
 
 // CHECK-LABEL: .entry sums(
-// CHECK-COUNT-16: shfl.sync.bfly
-// CHECK-NOT: shfl.sync.bfly
-// CHECK-COUNT-16: shfl.sync.idx
+// CHECK-COUNT-34: shfl.sync
 // CHECK-NOT: shfl
 // CHECK: ret;
 func.func @sums(%x: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 16, 1>, tile.dim_multiple_of = array<i32: 16, 16>}, %y: !tile.view<2xf32>) attributes {tile.kernel, tile.num_warps = 1 : i32} {

@@ -242,8 +242,10 @@ class Reduction {
   }
 
   // Of many registers each of two lanes combines one half, as in front of the table, and so on; in the end a register's
-  // lane hands it to all others: 32 registers of a warp cost 63 shuffles, not 160.
+  // lane hands it to all others: 8 registers of a warp cost 17 shuffles, not 40. More go eight by eight: that is as many
+  // shuffles, and less has to be there at once.
   bool halveByLanes(std::vector<Tuple>& partial) {
+    constexpr size_t kGroup = 8;
     if (!eitherWay_ || source_.isPadded(axis_) || std::getenv("TILE_LANES_ALONE")) return false;
     std::vector<int> partners;  // bits of the lane's number
     int step = 1;
@@ -254,42 +256,56 @@ class Reduction {
     }
     std::map<Coord, size_t> places;  // replicas count once
     std::vector<size_t> placeOf;
-    std::vector<Tuple> kept;
+    std::vector<Tuple> all;
     for (auto [reg, tuple] : llvm::enumerate(partial)) {
-      const auto [at, isNew] = places.try_emplace(result_.regCoord(static_cast<int>(reg)), kept.size());
-      if (isNew) kept.push_back(tuple);
+      const auto [at, isNew] = places.try_emplace(result_.regCoord(static_cast<int>(reg)), all.size());
+      if (isNew) all.push_back(tuple);
       placeOf.push_back(at->second);
     }
-    const size_t all = kept.size();
-    size_t halvings = 0;
-    while (halvings < partners.size() && (all >> halvings) % 2 == 0) ++halvings;
+    const size_t group = std::min(all.size(), kGroup);
+    if (all.size() % group || !isWorthHalving(group, partners.size())) return false;
+    std::vector<Tuple> given;
+    for (size_t i = 0; i < all.size(); i += group) halve(llvm::ArrayRef(all).slice(i, group), partners, given);
+    for (auto [reg, tuple] : llvm::enumerate(partial)) tuple = given[placeOf[reg]];
+    return true;
+  }
+
+  static size_t halvingsOf(size_t registers, size_t steps) {
+    size_t count = 0;
+    while (count < steps && (registers >> count) % 2 == 0) ++count;
+    return count;
+  }
+  static bool isWorthHalving(size_t registers, size_t steps) {
+    const size_t halvings = halvingsOf(registers, steps), left = registers >> halvings;
+    const size_t shuffles = registers - left + (steps - halvings) * left + registers;
     // A shuffle is as much as two choices.
-    const size_t left = all >> halvings, shuffles = all - left + (partners.size() - halvings) * left + all;
-    if (4 * (2 * shuffles + 2 * (all - left)) > 3 * (2 * all * partners.size())) return false;
+    return 4 * (2 * shuffles + 2 * (registers - left)) <= 3 * (2 * registers * steps);
+  }
+  void halve(llvm::ArrayRef<Tuple> group, llvm::ArrayRef<int> partners, std::vector<Tuple>& given) {
+    const size_t halvings = halvingsOf(group.size(), partners.size());
+    std::vector<Tuple> kept = group.vec();
+    auto fromPartner = [&](const Tuple& tuple, int partner) {
+      return combine_.map(tuple, [&](llvm::Value* v) { return e.shuffleXor(v, partner); });
+    };
     int sharing = 0;
-    for (int partner : llvm::ArrayRef(partners).take_front(halvings)) {
+    for (int partner : partners.take_front(halvings)) {
       sharing |= partner;
       llvm::Value* isUpper = e.b.CreateICmpNE(e.b.CreateAnd(e.lane(), e.i32(partner)), e.i32(0));
       for (size_t i = 0; i < kept.size() / 2; ++i) {
         const Tuple own = combine_.select(isUpper, kept[2 * i + 1], kept[2 * i]);
-        const Tuple sent = combine_.select(isUpper, kept[2 * i], kept[2 * i + 1]);
-        kept[i] = combine_(own, combine_.map(sent, [&](llvm::Value* v) { return e.shuffleXor(v, partner); }));
+        kept[i] = combine_(own, fromPartner(combine_.select(isUpper, kept[2 * i], kept[2 * i + 1]), partner));
       }
       kept.resize(kept.size() / 2);
     }
-    for (int partner : llvm::ArrayRef(partners).drop_front(halvings))
-      for (Tuple& tuple : kept)
-        tuple = together(tuple, combine_.map(tuple, [&](llvm::Value* v) { return e.shuffleXor(v, partner); }), partner);
-    std::vector<Tuple> given;
-    for (size_t i = 0; i < all; ++i) {
+    for (int partner : partners.drop_front(halvings))
+      for (Tuple& tuple : kept) tuple = together(tuple, fromPartner(tuple, partner), partner);
+    for (size_t i = 0; i < group.size(); ++i) {
       int from = 0;
       for (size_t k = 0; k < halvings; ++k) from |= (i >> k & 1) ? partners[k] : 0;
       llvm::Value* lane = e.i32(from);
       if (sharing != 31) lane = e.b.CreateOr(e.b.CreateAnd(e.lane(), e.i32(31 & ~sharing)), lane);
       given.push_back(combine_.map(kept[i >> halvings], [&](llvm::Value* v) { return e.shuffleIdx(v, lane); }));
     }
-    for (auto [reg, tuple] : llvm::enumerate(partial)) tuple = given[placeOf[reg]];
-    return true;
   }
 
   // Lanes whose digits differ by `distance` combine; `step` is the digit's weight in the lane number.
