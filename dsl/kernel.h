@@ -286,7 +286,7 @@ class Kernel : public AnyKernel {
 
 namespace detail {
 template <class F, class Cfg, class... P>
-Kernel<Cfg, P...> make_kernel(std::string name, F f, SrcLoc loc, bool) {
+Kernel<Cfg, P...> make_kernel(std::string name, F f, SrcLoc loc) {
   auto body = [f = std::move(f), loc](const uint64_t* config, const Value* params) {
     [&]<size_t... I>(std::index_sequence<I...>) {
       // Parameters are built in place: each is its own variable, declared at the kernel.
@@ -304,7 +304,7 @@ struct Deduce;
 template <class F>
 struct Deduce<F> {
   static Kernel<NoConfig> make(std::string n, F f, SrcLoc l) {
-    return make_kernel<F, NoConfig>(std::move(n), std::move(f), l, true);
+    return make_kernel<F, NoConfig>(std::move(n), std::move(f), l);
   }
 };
 template <class F, class First, class... Rest>
@@ -328,11 +328,11 @@ struct Deduce<F, First, Rest...> {
                     "a field of a kernel configuration is a bool, integer, enum, DType or float: no array, string or "
                     "struct");
       if constexpr (fields_ok)
-        return make_kernel<F, Plain, Rest...>(std::move(n), std::move(f), l, true);
+        return make_kernel<F, Plain, Rest...>(std::move(n), std::move(f), l);
       else
         return 0;
     } else {
-      return make_kernel<F, NoConfig, First, Rest...>(std::move(n), std::move(f), l, true);
+      return make_kernel<F, NoConfig, First, Rest...>(std::move(n), std::move(f), l);
     }
   }
 };

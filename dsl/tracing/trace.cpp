@@ -84,7 +84,7 @@ std::optional<Error> too_late(const KernelCore& core) {
   if (!process_over && !thread_over) return std::nullopt;
   return user_error(
       fmt::format("kernel '{}' is new to this process, which is ending (a destructor of a static or thread_local object): "
-                  "kernels are compiled before that, e.g. by compile(); those that are launch still",
+                  "compile it earlier, with compile() or a launch; kernels that are compiled may still be launched",
                   core.name));
 }
 
