@@ -1,15 +1,20 @@
-// insert_barriers.cpp - a forward walk that remembers every access since the last barrier; an access that meets one of
-// another thread (write after read, read after write, write after write) gets a barrier in front. Loops are walked
-// until what comes round adds nothing.
+// insert_barriers.cpp - a forward walk that remembers every access since the last barrier. An access that conflicts
+// with one of another thread (write after read, read after write, write after write) gets a barrier in front. Loops are
+// walked again until what the end of an iteration hands to the next one adds nothing.
 //
-// Shared memory is tracked by bytes. Global memory is tracked by kernel argument: different arguments do not overlap,
-// a tile read and written in place under one layout stays with its threads, so do boxes that agree in the dims on which
-// threads lie, and boxes that a loop's counter moves on by more than they reach do not meet from one iteration to the
-// next; nor do pointers that move on so far, which may be known only when the kernel runs: then the barrier is behind a
-// condition; nor do the fields of records, or the planes of arrays of fields. The protocol between asynchronous
-// copies and the readers of their buffer has its waits and barriers from the stage pass already; only other users of
-// the same bytes matter here. In kernels with roles only the consumers are walked: the producer is one thread, rings
-// keep the two apart, and staging buffers of bulk stores are ordered by the stores themselves.
+// Shared memory is tracked by bytes, global memory by kernel argument: different arguments do not overlap. Two accesses
+// to one argument need no barrier
+//   - if one tile is read and written in place under one layout: every thread has its own elements;
+//   - if two boxes of a view agree in those dims along which threads lie, whatever the other dims are;
+//   - from one iteration to the next, if the loop's counter moves the box on by at least its extent; the same with
+//     pointers. Where it is known only at run time how far they move, the barrier is put under a condition
+//     (places_apart.h);
+//   - if they are different fields of records (fields.h), or different arrays of fields (planes.h).
+//
+// Asynchronous copies and the readers of their buffers have the waits and barriers of their protocol from the stage
+// pass; only other users of the same bytes matter here. In kernels with roles only the consumers are walked: the
+// producer is one thread, rings keep producer and consumers apart, and staging buffers of bulk stores are ordered by
+// the stores.
 #include <functional>
 #include <map>
 

@@ -1,9 +1,9 @@
-// place_buffers.cpp - addresses in shared memory by first fit over lifetimes. A buffer lives from its allocation to the
-// end of the last statement (of the allocation's block) that uses it, or until the copies that it began have landed; an
-// op's scratch while the op runs. Lifetimes that do not meet may share bytes: insert_barriers runs after and keeps
-// their users apart. Small scratch gets bytes of its own as long as there is little of it: sharing would save nothing
-// and cost barriers. Takes from one small tile, and boxes of it that overlap, share what the first of them has put
-// there.
+// place_buffers.cpp - assigns addresses in shared memory, by first fit over lifetimes. A buffer lives from its
+// allocation to the end of the last statement (of the allocation's block) that uses it, or until the copies that it
+// began have landed; the scratch of an op lives while the op runs. Buffers whose lifetimes do not overlap may share
+// bytes: insert_barriers, which runs later, keeps their users apart. Small scratch gets bytes of its own as long as
+// there is little of it: sharing would save nothing and cost barriers. Takes from one small tile, and boxes of it that
+// overlap, share the copy that the first of them has put there.
 #include <algorithm>
 
 #include "compiler/diagnostics.h"
