@@ -63,7 +63,7 @@ class RoleSlice {
   llvm::DenseMap<mlir::Operation*, llvm::SmallVector<const LoadGroup*>>
       groupsAt_;                           ///< by the op they stand in front of
   llvm::DenseSet<mlir::Operation*> kept_;  ///< ops of the slice; of scf.for, scf.if and scf.while only parts
-  llvm::DenseMap<mlir::Operation*, Indices> carried_, ifResults_, before_, after_;  ///< carried values and results that are needed
+  llvm::DenseMap<mlir::Operation*, Indices> carried_, ifResults_, before_, after_;  ///< which values are needed
   llvm::SmallVector<mlir::Operation*> reads_;                                       ///< reads of global memory in the slice
   bool uneven_ = false;
   Obstacle obstacle_;
