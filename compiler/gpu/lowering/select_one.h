@@ -8,7 +8,8 @@ namespace tile::ir {
 struct SelectedOne {
   mlir::Value condition;  ///< true for at most one element along the axis
   mlir::Value values;
-  mlir::Value place, base;  ///< 32 bits, a tile or not: the element's coordinate is place - base - start; base: or null
+  /// The element's coordinate is place - base - start. Both have 32 bits and are tiles or scalars; base may be null.
+  mlir::Value place = {}, base = {};
   int64_t start = 0;
 };
 
