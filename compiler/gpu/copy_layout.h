@@ -7,7 +7,7 @@
 namespace tile::ir {
 
 /// The bytes that one cp.async copies: a power of two up to 16, contiguous and aligned in global memory and in the
-/// buffer. Less than 4 means that the copy goes through registers.
+/// buffer. Less than 4, or than an element, means that the copy goes through registers.
 int copyBytes(AsyncCopyOp op, const Facts& facts);
 /// Why that is less than 4, for a remark.
 std::string narrowReason(AsyncCopyOp op, const Facts& facts);

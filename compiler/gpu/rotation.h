@@ -62,8 +62,8 @@ class RotationPlan {
   llvm::SetVector<mlir::Value> crossing_;
 };
 
-/// Replaces the loop. `runs`: it is known to have an iteration. `second`: emits the lower bound of the second iteration;
-/// null for the form without a prologue.
+/// Replaces the loop. `runs`: it is known to have an iteration. `second`: emits the lower bound of the second
+/// iteration; null for the form without a prologue.
 void rewriteRotated(const RotationPlan& plan, bool runs,
                     llvm::function_ref<mlir::Value(mlir::OpBuilder&)> second);
 
