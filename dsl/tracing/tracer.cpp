@@ -506,7 +506,8 @@ static void report_outside(SrcLoc loc, uint32_t trace = 0) {
     std::lock_guard lock(mutex);
     if (!told->emplace(loc.file_name(), loc.line()).second) return;
   }
-  const char* message = "tile operation outside of a kernel being traced; tiles exist only while the body of a kernel() runs";
+  const char* message =
+      "tile operation outside of a kernel being traced; tiles exist only while the body of a kernel() runs";
   std::fputs(diagnostic(Severity::error, message, loc).to_string().c_str(), stderr);
 }
 
