@@ -1,8 +1,6 @@
 // masked_sums.cpp - see masked_sums.h.
 #include "compiler/targets/masked_sums.h"
 
-#include <cstdlib>
-
 #include "compiler/targets/own_counters.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/IR/CFG.h"
@@ -61,10 +59,11 @@ void rewrite(BinaryOperator& sum) {
   sum.replaceAllUsesWith(chosen);
 }
 
-/// A sum of several flags, each of a comparison of f32 numbers that nothing else asks for, and of other numbers.
+/// The summands of a tree of integer additions.
 struct Count {
-  SmallVector<Value*> flags, others;
-  SmallVector<Instruction*> sums;  ///< a user in front of what it adds
+  SmallVector<Value*> flags;       ///< comparisons of f32 numbers, widened, that have no other user
+  SmallVector<Value*> others;      ///< all others but constants
+  SmallVector<Instruction*> sums;  ///< the additions, each in front of its operands
   int64_t constant = 0;
 
   void add(Value* v) {
@@ -85,13 +84,13 @@ struct Count {
   }
 };
 
-/// Three flags and more are counted in f32: such a comparison is one instruction that leaves 1 or 0, and adding it up is
-/// none of the integer units, which do the comparing. The count is read as the last bits of 2^23 and it.
+/// Replaces a sum of at least three f32 comparisons by a sum of f32: there is an instruction that compares and leaves
+/// 1.0 or 0.0, and additions of f32 leave the integer units, which also compare, to other work. The count c is read from
+/// the low bits of the f32 number 2^23 + c, which is exact.
 bool countInFloats(BinaryOperator& root) {
   constexpr double kWhole = 8388608;  // 2^23
   constexpr int64_t kWholeBits = 0x4B000000;
   constexpr size_t kFewest = 3;
-  if (std::getenv("TILE_COUNT") && atoi(std::getenv("TILE_COUNT")) < 2) return false;
   Count count;
   count.add(&root);
   if (count.flags.size() < kFewest) return false;
@@ -117,21 +116,21 @@ bool countInFloats(BinaryOperator& root) {
   return true;
 }
 
-/// Of a loop without loops and branches.
+/// Whether the instruction is in a loop of one basic block.
 bool isInTightLoop(const Instruction& inst) {
   return is_contained(successors(inst.getParent()), inst.getParent());
 }
 
-/// s + (c ? 1 : 0) of a flag that other instructions need, too, or of integers in a tight loop: one addition under its
-/// predicate, in place. Of a choice of 1 or 0 and a sum ptxas makes a sum beside and a move.
+/// s + (c ? 1 : 0) as one predicated addition to the register of s; ptxas by itself makes an addition into another
+/// register and a move. Only for flags that have other users, too, and for comparisons of integers in loops of one block:
+/// elsewhere it was slower when measured. Null: the sum is nothing of this kind.
 Value* countUnder(BinaryOperator& sum) {
   using namespace PatternMatch;
   Value *flag, *other;
-  const char* mode = std::getenv("TILE_COUNT");
-  if (mode && atoi(mode) == 0) return nullptr;
   if (!match(&sum, m_c_Add(m_OneUse(m_ZExt(m_Value(flag))), m_Value(other))) || !flag->getType()->isIntegerTy(1) ||
-      (flag->hasOneUse() && (isa<FCmpInst>(flag) || !isInTightLoop(sum)) && !mode) || isa<Constant>(other) || match(other, m_ZExt(m_Value())))
+      isa<Constant>(other) || match(other, m_ZExt(m_Value())))
     return nullptr;
+  if (flag->hasOneUse() && (isa<FCmpInst>(flag) || !isInTightLoop(sum))) return nullptr;
   IRBuilder<> b(&sum);
   auto* type = FunctionType::get(b.getInt32Ty(), {b.getInt1Ty(), b.getInt32Ty()}, false);
   return b.CreateCall(InlineAsm::get(type, "@$1 add.s32 $0, $0, 1;", "=r,b,0", false), {flag, other});
