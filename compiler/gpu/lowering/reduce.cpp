@@ -1,14 +1,12 @@
-// reduce.cpp - reductions along an axis: a balanced tree in each thread's registers (of short chains for sums of
-// products and of what flags choose), butterflies between lanes (or the one instruction there is for integers and votes,
-// which serves the largest f32 too), a table in shared memory between warps. Every thread that holds a slice of the
-// result ends with it. The order is fixed by the layout, so results are the same in every run. Padding never reaches the
-// combiner's result.
+// reduce.cpp - reductions along an axis, in three steps: a balanced tree over each thread's registers (of short chains
+// for sums of products, and of what flags choose); butterflies between lanes, or one instruction where there is one
+// (redux for integers, and for extremes of f32 as ordered integers; votes for flags); a table in shared memory between
+// warps. Every thread that holds a slice of the result ends with it. The order is fixed by the layout, so results are
+// the same in every run. Padding never reaches the combiner's result.
 //
-// In front of the table lanes share the work: of several registers each of two lanes sends half and combines the other
-// half, so that three steps of 32 registers cost 28 shuffles instead of 96, and no lane stores what another does.
-// Behind it threads read what their layout of the result wants.
+// Where a thread reduces several slices, lanes share the work (halving.h). In front of the table that also means that no
+// lane stores what another does; behind it threads read what their layout of the result wants.
 #include <algorithm>
-#include <cstdlib>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -17,6 +15,7 @@
 #include "compiler/gpu/across.h"
 #include "compiler/gpu/lowering/access.h"
 #include "compiler/gpu/lowering/combine.h"
+#include "compiler/gpu/lowering/halving.h"
 #include "compiler/gpu/lowering/lowering.h"
 #include "compiler/gpu/lowering/meeting.h"
 #include "compiler/gpu/lowering/select_one.h"
@@ -218,9 +217,8 @@ class Reduction {
     }
   }
 
-  // Flags of groups of four lanes and more: all lanes vote, and each looks at the bits of its group.
+  // Flags that groups of at least four lanes reduce: one ballot of the warp, of which each lane tests its group's bits.
   bool voteByGroups(std::vector<Tuple>& partial) {
-    if (std::getenv("TILE_NO_VOTE")) return false;
     Operation* sole = op_.getNumResults() == 1 ? soleOperation(op_, 0) : nullptr;
     if (!isa_and_nonnull<arith::AndIOp, arith::OrIOp>(sole) || source_.isPadded(axis_) ||
         !getElementTypeOrSelf(op_.getSources()[0].getType()).isInteger(1))
@@ -241,12 +239,10 @@ class Reduction {
     return true;
   }
 
-  // Of many registers each of two lanes combines one half, as in front of the table, and so on; in the end a register's
-  // lane hands it to all others: 8 registers of a warp cost 17 shuffles, not 40. More go eight by eight: that is as many
-  // shuffles, and less has to be there at once.
+  // Lanes share the work where there are several registers (halving.h). Elements that are padding could not be told
+  // from others then.
   bool halveByLanes(std::vector<Tuple>& partial) {
-    constexpr size_t kGroup = 8;
-    if (!eitherWay_ || source_.isPadded(axis_) || std::getenv("TILE_LANES_ALONE")) return false;
+    if (!eitherWay_ || source_.isPadded(axis_)) return false;
     std::vector<int> partners;  // bits of the lane's number
     int step = 1;
     for (const Digit& digit : source_.lanes()) {
@@ -254,58 +250,20 @@ class Reduction {
       for (int bit = step; digit.dim == axis_ && bit < step * digit.count; bit *= 2) partners.push_back(bit);
       step *= digit.count;
     }
-    std::map<Coord, size_t> places;  // replicas count once
+    std::map<Coord, size_t> places;  // replicas are reduced once
     std::vector<size_t> placeOf;
-    std::vector<Tuple> all;
+    std::vector<Tuple> values;
     for (auto [reg, tuple] : llvm::enumerate(partial)) {
-      const auto [at, isNew] = places.try_emplace(result_.regCoord(static_cast<int>(reg)), all.size());
-      if (isNew) all.push_back(tuple);
+      const auto [at, isNew] = places.try_emplace(result_.regCoord(static_cast<int>(reg)), values.size());
+      if (isNew) values.push_back(tuple);
       placeOf.push_back(at->second);
     }
-    const size_t group = std::min(all.size(), kGroup);
-    if (all.size() % group || !isWorthHalving(group, partners.size())) return false;
-    std::vector<Tuple> given;
-    for (size_t i = 0; i < all.size(); i += group) halve(llvm::ArrayRef(all).slice(i, group), partners, given);
-    for (auto [reg, tuple] : llvm::enumerate(partial)) tuple = given[placeOf[reg]];
+    const auto reduced = reduceByHalves(
+        e, combine_, values, partners,
+        [&](const Tuple& own, const Tuple& other, int partner) { return together(own, other, partner); });
+    if (reduced.empty()) return false;
+    for (auto [reg, tuple] : llvm::enumerate(partial)) tuple = reduced[placeOf[reg]];
     return true;
-  }
-
-  static size_t halvingsOf(size_t registers, size_t steps) {
-    size_t count = 0;
-    while (count < steps && (registers >> count) % 2 == 0) ++count;
-    return count;
-  }
-  static bool isWorthHalving(size_t registers, size_t steps) {
-    const size_t halvings = halvingsOf(registers, steps), left = registers >> halvings;
-    const size_t shuffles = registers - left + (steps - halvings) * left + registers;
-    // A shuffle is as much as two choices.
-    return 4 * (2 * shuffles + 2 * (registers - left)) <= 3 * (2 * registers * steps);
-  }
-  void halve(llvm::ArrayRef<Tuple> group, llvm::ArrayRef<int> partners, std::vector<Tuple>& given) {
-    const size_t halvings = halvingsOf(group.size(), partners.size());
-    std::vector<Tuple> kept = group.vec();
-    auto fromPartner = [&](const Tuple& tuple, int partner) {
-      return combine_.map(tuple, [&](llvm::Value* v) { return e.shuffleXor(v, partner); });
-    };
-    int sharing = 0;
-    for (int partner : partners.take_front(halvings)) {
-      sharing |= partner;
-      llvm::Value* isUpper = e.b.CreateICmpNE(e.b.CreateAnd(e.lane(), e.i32(partner)), e.i32(0));
-      for (size_t i = 0; i < kept.size() / 2; ++i) {
-        const Tuple own = combine_.select(isUpper, kept[2 * i + 1], kept[2 * i]);
-        kept[i] = combine_(own, fromPartner(combine_.select(isUpper, kept[2 * i], kept[2 * i + 1]), partner));
-      }
-      kept.resize(kept.size() / 2);
-    }
-    for (int partner : partners.drop_front(halvings))
-      for (Tuple& tuple : kept) tuple = together(tuple, fromPartner(tuple, partner), partner);
-    for (size_t i = 0; i < group.size(); ++i) {
-      int from = 0;
-      for (size_t k = 0; k < halvings; ++k) from |= (i >> k & 1) ? partners[k] : 0;
-      llvm::Value* lane = e.i32(from);
-      if (sharing != 31) lane = e.b.CreateOr(e.b.CreateAnd(e.lane(), e.i32(31 & ~sharing)), lane);
-      given.push_back(combine_.map(kept[i >> halvings], [&](llvm::Value* v) { return e.shuffleIdx(v, lane); }));
-    }
   }
 
   // Lanes whose digits differ by `distance` combine; `step` is the digit's weight in the lane number.
@@ -403,16 +361,10 @@ class Reduction {
           continue;
         }
         const int partner = step * distance;
-        llvm::Value* isUpper = e.b.CreateICmpNE(e.b.CreateAnd(e.lane(), e.i32(partner)), e.i32(0));
-        std::vector<Tuple> kept;
+        partial = keepHalf(e, combine_, partial, partner);
         std::vector<int> regs;
-        for (size_t i = 0; i < partial.size(); i += 2) {
-          const Tuple own = combine_.select(isUpper, partial[i + 1], partial[i]);
-          const Tuple sent = combine_.select(isUpper, partial[i], partial[i + 1]);
-          kept.push_back(combine_(own, combine_.map(sent, [&](llvm::Value* v) { return e.shuffleXor(v, partner); })));
-          regs.push_back(shared.regs[i]);
-        }
-        partial = std::move(kept), shared.regs = std::move(regs);
+        for (size_t i = 0; i < shared.regs.size(); i += 2) regs.push_back(shared.regs[i]);
+        shared.regs = std::move(regs);
         shared.offset.emplace_back(partner, *apart);
       }
       step *= digit.count;
