@@ -118,3 +118,37 @@ func.func @rows(%at: !tile.ptr<i32> {tile.align = 16 : i32}, %s: !tile.ptr<f32> 
   tile.store %w, %y[%c0, %c0 : i32, i32] : tensor<32x64xf32>, !tile.view<2xf32>
   return
 }
+
+// -----
+// In front of divisions of f64, which branch; not of f32.
+// CHECK-LABEL: func.func @divided
+// CHECK: tile.load %arg1
+// CHECK: arith.divf {{.*}}xf64
+func.func @divided(%x: !tile.view<1xf64>, %y: !tile.view<1xf64>, %z: !tile.view<1xf64>) attributes {tile.kernel, tile.num_warps = 1 : i32} {
+  %c32 = arith.constant 32 : i32
+  %id = tile.program_id 0
+  %own = arith.muli %id, %c32 : i32
+  %a = tile.load %x[%own : i32] : !tile.view<1xf64> -> tensor<32xf64>
+  %one = arith.constant dense<1.0> : tensor<32xf64>
+  %q = arith.divf %one, %a : tensor<32xf64>
+  %b = tile.load %y[%own : i32] : !tile.view<1xf64> -> tensor<32xf64>
+  %s = arith.addf %q, %b : tensor<32xf64>
+  tile.store %s, %z[%own : i32] : tensor<32xf64>, !tile.view<1xf64>
+  return
+}
+
+// CHECK-LABEL: func.func @divided_short
+// CHECK: arith.divf {{.*}}xf32
+// CHECK: tile.load %arg1
+func.func @divided_short(%x: !tile.view<1xf32>, %y: !tile.view<1xf32>, %z: !tile.view<1xf32>) attributes {tile.kernel, tile.num_warps = 1 : i32} {
+  %c32 = arith.constant 32 : i32
+  %id = tile.program_id 0
+  %own = arith.muli %id, %c32 : i32
+  %a = tile.load %x[%own : i32] : !tile.view<1xf32> -> tensor<32xf32>
+  %one = arith.constant dense<1.0> : tensor<32xf32>
+  %q = arith.divf %one, %a : tensor<32xf32>
+  %b = tile.load %y[%own : i32] : !tile.view<1xf32> -> tensor<32xf32>
+  %s = arith.addf %q, %b : tensor<32xf32>
+  tile.store %s, %z[%own : i32] : tensor<32xf32>, !tile.view<1xf32>
+  return
+}

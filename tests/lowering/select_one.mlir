@@ -30,8 +30,8 @@ func.func @column(%x: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride
 // -----
 // Coordinates up to a place are not one of them.
 // CHECK-LABEL: @up_to(
-// CHECK: shfl.sync.bfly
 // CHECK-NOT: shfl.sync.idx
+// CHECK: shfl.sync.bfly
 func.func @up_to(%x: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 16, 1>}, %y: !tile.view<2xf32>, %at: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
   %c0 = arith.constant 0 : i32
   %zero = arith.constant dense<0.0> : tensor<32x64xf32>
