@@ -4,9 +4,9 @@
 // After:  a load whose address does not depend on the exchange at a barrier stands in front of the first such barrier
 //         of its block that it can pass, so that its latency runs while warps wait. The assembler moves no load across
 //         a barrier. Gathers of rows at addresses that were loaded also move in front of exchanges within a warp
-//         (shuffles), which wait for other loads themselves: one latency instead of two. Divisions and roots of f64 count
-//         as barriers: they branch (numbers near the ends of the range take a slow path), and the assembler moves no
-//         load across a branch either.
+//         (shuffles), which wait for other loads themselves: one latency instead of two. Divisions and roots of f64
+//         count as barriers: they branch (numbers near the ends of the range take a slow path), and the assembler moves
+//         no load across a branch either.
 //
 // What all programs read at the same address (factors of columns, say) stays: it is in a cache, and registers that are
 // occupied longer could cost programs per multiprocessor.

@@ -11,7 +11,7 @@ using namespace mlir;
 
 namespace {
 
-/// l, where the offsets are cumsum(l) - l of a vector and no sum of it wraps; null: they are something else.
+/// The vector l if the offsets are cumsum(l) - l, l is never negative and no sum of it wraps; otherwise null.
 Value lengthsOf(Value offsets, const Facts& facts) {
   auto difference = offsets.getDefiningOp<arith::SubIOp>();
   auto scan = difference ? difference.getLhs().getDefiningOp<ScanOp>() : nullptr;
@@ -21,14 +21,14 @@ Value lengthsOf(Value offsets, const Facts& facts) {
   if (difference.getRhs() != lengths || !type || type.getRank() != 1) return {};
   Block& combiner = scan->getRegion(0).front();
   auto sum = dyn_cast<arith::AddIOp>(combiner.front());
-  if (!sum || combiner.getTerminator()->getOperand(0) != sum.getResult() ||
-      sum.getLhs() == sum.getRhs() || !isa<BlockArgument>(sum.getLhs()) || !isa<BlockArgument>(sum.getRhs()))
+  if (!sum || combiner.getTerminator()->getOperand(0) != sum.getResult() || sum.getLhs() == sum.getRhs() ||
+      !isa<BlockArgument>(sum.getLhs()) || !isa<BlockArgument>(sum.getRhs()))
     return {};
   const Range range = facts.rangeOf(lengths);
   return range.isNonNegative() && range.max <= INT32_MAX / type.getNumElements() ? lengths : Value();
 }
 
-/// A constant that all of `lengths` are larger than wherever the mask lets something through; -1: only what they are.
+/// A constant below the length of every element that the mask lets through; -1 if the mask says nothing about lengths.
 int64_t longerThan(Value mask, Value lengths) {
   if (!mask) return -1;
   if (auto both = mask.getDefiningOp<arith::AndIOp>())

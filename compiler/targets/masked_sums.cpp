@@ -85,8 +85,8 @@ struct Count {
 };
 
 /// Replaces a sum of at least three f32 comparisons by a sum of f32: there is an instruction that compares and leaves
-/// 1.0 or 0.0, and additions of f32 leave the integer units, which also compare, to other work. The count c is read from
-/// the low bits of the f32 number 2^23 + c, which is exact.
+/// 1.0 or 0.0, and additions of f32 leave the integer units, which also compare, to other work. The count c is read
+/// from the low bits of the f32 number 2^23 + c, which is exact.
 bool countInFloats(BinaryOperator& root) {
   constexpr double kWhole = 8388608;  // 2^23
   constexpr int64_t kWholeBits = 0x4B000000;
@@ -117,13 +117,11 @@ bool countInFloats(BinaryOperator& root) {
 }
 
 /// Whether the instruction is in a loop of one basic block.
-bool isInTightLoop(const Instruction& inst) {
-  return is_contained(successors(inst.getParent()), inst.getParent());
-}
+bool isInTightLoop(const Instruction& inst) { return is_contained(successors(inst.getParent()), inst.getParent()); }
 
 /// s + (c ? 1 : 0) as one predicated addition to the register of s; ptxas by itself makes an addition into another
-/// register and a move. Only for flags that have other users, too, and for comparisons of integers in loops of one block:
-/// elsewhere it was slower when measured. Null: the sum is nothing of this kind.
+/// register and a move. Only for flags that have other users, too, and for flags that are no comparisons of floats in
+/// loops of one block. Null: the sum is nothing of this kind.
 Value* countUnder(BinaryOperator& sum) {
   using namespace PatternMatch;
   Value *flag, *other;

@@ -4,10 +4,10 @@
 
 namespace tile::ir {
 
-/// s + (c ? x : 0) as c ? s + x : s: one predicated instruction instead of a choice and a sum, and a predicated fma where
-/// x is a product. LLVM's simplifier makes the first form of the second, so this pass runs behind it. (Sums of nothing
-/// but negative zeros may keep their sign.) Kernels with products of tensor cores are left alone: at the limit of their
-/// registers a few more of them spill.
+/// s + (c ? x : 0) as c ? s + x : s: one predicated instruction instead of a choice and a sum, and a predicated fma
+/// where x is a product. LLVM's simplifier makes the first form of the second, so this pass runs behind it. (Sums of
+/// nothing but negative zeros may keep their sign.) Kernels with products of tensor cores are left alone: at the limit
+/// of their registers a few more of them spill.
 ///
 /// Counts of flags: three or more comparisons of f32 are added in f32; s + (c ? 1 : 0) of other flags becomes a
 /// predicated addition (see countInFloats and countUnder).

@@ -28,8 +28,8 @@ bool isWorthHalving(size_t values, size_t steps) {
   return 4 * (2 * shuffles + choices) <= 3 * (2 * values * steps);
 }
 
-/// Halves as often as possible, makes butterflies of the steps that remain, and lets every lane fetch each value from the
-/// lane that has it.
+/// Halves as often as possible, makes butterflies of the steps that remain, and lets every lane fetch each value from
+/// the lane that has it.
 void reduceGroup(Emitter& e, Combiner& combine, llvm::ArrayRef<Tuple> group, llvm::ArrayRef<int> partners,
                  Together together, std::vector<Tuple>& reduced) {
   constexpr int kAllBits = 31;  // of a lane's number

@@ -1,9 +1,9 @@
 // halving.h - reductions of several values over the same lanes, in which lanes share the work.
 //
-// A butterfly (every lane combines its value with that of lane ^ 1, then ^ 2, ...) makes all lanes do the same work. With
-// several values, two lanes can divide it instead: each sends one half of its values, and combines the other half with
-// what it receives. The number of values halves with every step: 32 values cost 16 + 8 + 4 shuffles in three steps, not
-// 3 * 32.
+// A butterfly (every lane combines its value with that of lane ^ 1, then ^ 2, ...) makes all lanes do the same work.
+// With several values, two lanes can divide it instead: each sends one half of its values, and combines the other half
+// with what it receives. The number of values halves with every step: 32 values cost 16 + 8 + 4 shuffles in three
+// steps, not 3 * 32.
 #pragma once
 #include <vector>
 

@@ -4,8 +4,8 @@
 // warps. Every thread that holds a slice of the result ends with it. The order is fixed by the layout, so results are
 // the same in every run. Padding never reaches the combiner's result.
 //
-// Where a thread reduces several slices, lanes share the work (halving.h). In front of the table that also means that no
-// lane stores what another does; behind it threads read what their layout of the result wants.
+// Where a thread reduces several slices, lanes share the work (halving.h). In front of the table that also means that
+// no lane stores what another does; behind it threads read what their layout of the result wants.
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -33,7 +33,8 @@ using layout::Layout;
 namespace {
 
 class Reduction {
-  static constexpr size_t kChain = 8;  ///< products and masked numbers added one by one: short enough for several chains
+  /// Products and masked numbers that are added one by one: short enough for several chains.
+  static constexpr size_t kChain = 8;
 
  public:
   Reduction(Emitter& e, ReduceOp op)
@@ -50,8 +51,8 @@ class Reduction {
   LogicalResult run() {
     const bool asksWarp = op_->hasAttr(kPartsAttr), asksAll = !asksWarp && votesAtBarrier(op_);
     const bool isTable = warpsAlong(source_, axis_) > 1 && !asksAll && !asksWarp;
-    if (!asksWarp && (isTable ? !readsAnyLayout(op_, result_)
-                              : layout::conversion(slice_, result_) == layout::Conversion::shared))
+    if (!asksWarp &&
+        (isTable ? !readsAnyLayout(op_, result_) : layout::conversion(slice_, result_) == layout::Conversion::shared))
       return op_.emitOpError()
              << "expected results laid out as the operands without the axis (a bug of assign_layouts)";
     if (const auto one = selectedOne(op_, source_)) return select(*one);
@@ -176,9 +177,9 @@ class Reduction {
         .Default([](Operation*) { return std::nullopt; });
   }
 
-  // The largest or smallest of one f32 of every lane, compared as integers in the same order: one instruction instead of
-  // five rounds of shuffles that wait for each other. A NaN, which any number beats, becomes the key that every other
-  // key beats.
+  // The largest or smallest of one f32 of every lane, compared as integers in the same order: one instruction instead
+  // of five rounds of shuffles that wait for each other. A NaN, which any number beats, becomes the key that every
+  // other key beats.
   bool asOrderedIntegers(std::vector<Tuple>& partial) {
     Operation* sole = op_.getNumResults() == 1 ? soleOperation(op_, 0) : nullptr;
     if (partial.size() > 1 || !isa_and_nonnull<arith::MaxNumFOp, arith::MinNumFOp>(sole) ||
@@ -191,8 +192,8 @@ class Reduction {
     };
     llvm::Value*& value = partial[0][0];
     llvm::Value* last = isMax ? e.b.CreateNot(e.i32(kAllButSign)) : e.i32(kAllButSign);
-    llvm::Value* key = e.b.CreateSelect(e.b.CreateFCmpUNO(value, value), last,
-                                        turned(e.b.CreateBitCast(value, e.b.getInt32Ty())));
+    llvm::Value* key =
+        e.b.CreateSelect(e.b.CreateFCmpUNO(value, value), last, turned(e.b.CreateBitCast(value, e.b.getInt32Ty())));
     key = e.b.CreateIntrinsic(isMax ? llvm::Intrinsic::nvvm_redux_sync_max : llvm::Intrinsic::nvvm_redux_sync_min,
                               {key, e.i32(-1)});
     value = e.b.CreateBitCast(turned(key), e.b.getFloatTy());
@@ -226,7 +227,8 @@ class Reduction {
     uint32_t inGroup = 0, first = 1;  // bits of the lane's number; the lanes of the group of lane 0, a bit each
     int step = 1;
     for (const Digit& digit : source_.lanes()) {
-      for (int bit = step; digit.dim == axis_ && bit < step * digit.count; bit *= 2) inGroup |= bit, first |= first << bit;
+      for (int bit = step; digit.dim == axis_ && bit < step * digit.count; bit *= 2)
+        inGroup |= bit, first |= first << bit;
       step *= digit.count;
     }
     if (llvm::popcount(inGroup) < 2) return false;
@@ -464,8 +466,8 @@ class Reduction {
       count = 1;
       if (table.partStride != 1)
         for (Value source : op_.getSources())
-          count = std::max(count, static_cast<size_t>(sideBySide(table, regs, result_, first,
-                                                                 memoryBytes(e.elementType(source)))));
+          count = std::max(
+              count, static_cast<size_t>(sideBySide(table, regs, result_, first, memoryBytes(e.elementType(source)))));
       std::vector<Joined> joined(count);
       const int64_t step = table.partStride == 1 ? partsOfAnAccess(table) : 1;
       for (int64_t part = 0; part < parts; part += step) {
