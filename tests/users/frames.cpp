@@ -6,7 +6,7 @@ namespace {
 // --- all levels of a picture in one launch: a program halves its tile again and again; who finishes last goes on with
 // what all left
 struct MipCfg {
-  int T = 64, warps = 8;
+  int T = 64, warps = 4;
 };
 auto mips =
     kernel("user_mips", [](const MipCfg& c, Tensor<const half, 3> picture, Ptr<half> levels, Ptr<int32_t> done) {

@@ -67,7 +67,7 @@ Register r1("beam", [](Env& e) {
 // --- eigenvalues of symmetric tridiagonal matrices, f64: the signs of Sturm's sequence say how many are smaller; every
 // element finds one by bisection
 struct SturmCfg {
-  int B = 64, warps = 2;
+  int B = 64, warps = 1;
 };
 auto sturm = kernel("user_sturm", [](const SturmCfg& c, Tensor<const double, 2> diagonal,
                                      Tensor<const double, 2> beside, Tensor<double, 2> values, I32 rounds) {
@@ -186,7 +186,7 @@ Register r3("admm", [](Env& e) {
 // --- small linear programs by the simplex method, one a program: the most promising column, the row that limits it, a
 // step, until no column promises anything
 struct SimplexCfg {
-  int R = 32, C = 64, warps = 4;
+  int R = 32, C = 64, warps = 2;
 };
 auto simplex = kernel("user_simplex", [](const SimplexCfg& c, Tensor<const float, 3> tableau, Ptr<float> value,
                                          Ptr<int32_t> steps) {
@@ -260,7 +260,7 @@ Register r4("simplex", [](Env& e) {
 
 // --- pairs of stars by the angle between them: cosines of all pairs fall between limits that rise
 struct AngleCfg {
-  int BM = 64, BN = 64, bins = 20, warps = 4;
+  int BM = 32, BN = 128, bins = 20, warps = 4;
 };
 auto angles = kernel("user_angles", [](const AngleCfg& c, Ptr<const float> a, Ptr<const float> b,
                                        Ptr<const float> limits, Ptr<int64_t> counts, I32 n, I32 m) {

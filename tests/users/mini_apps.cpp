@@ -9,7 +9,7 @@ namespace {
 
 // --- docking: the energy of a ligand in many poses before a protein; a pose an element, two loops over atoms
 struct DockCfg {
-  int B = 512, warps = 4, unroll = 0;
+  int B = 512, warps = 4, unroll = 4;
 };
 constexpr float kHardness = 38, kNpnp = 5.5f, kNpp = 1, kElectro = 45;
 auto dock =
@@ -57,7 +57,7 @@ auto dock =
     }).grid([](const DockCfg& c, auto, auto, auto, auto, auto, int, int, int n) { return Grid{cdiv(n, c.B)}; });
 Register r1("dock", [](Env& e) {
   DockCfg c;
-  if (!e.big) c = {64, 1};
+  if (!e.big) c = {64, 1, 0};
   c.B = e.field("B", c.B), c.warps = e.field("warps", c.warps), c.unroll = e.field("unroll", c.unroll);
   const int P = e.big ? 938 : 37, L = e.big ? 26 : 5, n = e.big ? 65536 : 83, K = 34;
   auto atoms = [&](int many, double size) {
@@ -116,7 +116,7 @@ Register r1("dock", [](Env& e) {
 
 // --- self energies by plasmon poles (GPP): for three energies sums over bands, G and G' of complex f64 numbers
 struct PoleCfg {
-  int BN = 2, BG = 128, warps = 4;
+  int BN = 4, BG = 32, warps = 1;
 };
 struct Z {
   Tile re, im;
@@ -197,7 +197,7 @@ Register r2("poles", [](Env& e) {
 // --- a sweep of discrete ordinates (SNAP): cells need what left the cells before them along all three axes; a program
 // a row of cells of a group, that waits for the rows above and before it, chunk by chunk
 struct SweepCfg {
-  int A = 64, chunk = 8, warps = 1;
+  int A = 64, chunk = 4, warps = 1;
 };
 auto sweep = kernel("user_sweep", [](const SweepCfg& c, Ptr<const double> source, Ptr<const double> sigma,
                                      Ptr<const double> angles, Ptr<double> alongY, Ptr<double> alongZ, Ptr<double> flux,
@@ -426,7 +426,7 @@ Register r4("embed", [](Env& e) {
 // --- the clover term of a lattice: two Hermitian 6 x 6 blocks a site, times its spinor; numbers in groups of four,
 // group by group (QUDA's float4 order)
 struct CloverCfg {
-  int B = 128, warps = 4;
+  int B = 32, warps = 1;
 };
 auto clover =
     kernel("user_clover", [](const CloverCfg& c, Ptr<const float> blocks, Ptr<const float> x, Ptr<float> y, I32 sites) {

@@ -180,7 +180,7 @@ Register r7("poseidon", [](Env& e) {
 
 // --- keys looked up in a B-tree of nodes of 32 keys: how many of a node's keys are not larger says which child is next
 struct BTreeCfg {
-  int B = 16, warps = 4;
+  int B = 16, warps = 1;
 };
 auto b_tree = kernel("user_b_tree", [](const BTreeCfg& c, Ptr<const int32_t> keys, Ptr<const int32_t> children,
                                        Ptr<const int32_t> wanted, Ptr<int32_t> found, I32 levels, I32 n) {

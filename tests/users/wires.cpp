@@ -9,7 +9,7 @@ namespace {
 // --- JPEG, 4:2:0: coefficients in zigzag order to interleaved RGB: factors, the inverse transform, chroma spread,
 // colours
 struct JpegCfg {
-  int M = 4, warps = 4;
+  int M = 8, warps = 4;
 };
 /// The inverse cosine transform of 8 points along an axis: even and odd parts.
 Tile idct8(const Tile& x, int axis) {
@@ -113,7 +113,7 @@ Register r1("jpeg", [](Env& e) {
 
 // --- PNG: every row of pixels of four bytes by the filter of five whose differences are smallest
 struct FilterCfg {
-  int B = 1024, warps = 4;
+  int B = 2048, warps = 4;
 };
 auto png =
     kernel("user_png", [](const FilterCfg& c, Tensor<const uint8_t, 2> in, Tensor<uint8_t, 2> out, Ptr<uint8_t> kinds) {
@@ -187,7 +187,7 @@ Register r2("png", [](Env& e) {
 
 // --- strings of codes for symbols of up to eight bytes (FSST); 255 says that the next byte stands for itself
 struct SymbolCfg {
-  int B = 256, warps = 4;
+  int B = 128, warps = 4;
 };
 auto symbols = kernel("user_symbols", [](const SymbolCfg& c, Ptr<const uint8_t> codes, Ptr<const int32_t> starts,
                                          Ptr<const int32_t> ends, Ptr<const uint64_t> words, Ptr<const uint8_t> lengths,
