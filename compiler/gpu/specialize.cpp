@@ -109,6 +109,8 @@ class Specializer {
           hosts.empty() ? std::nullopt : decide(RingGroups(func_, byThreads_, turned_, hosts), stores, numWarps);
       if (other && (!plan || other->memory.stagesInLoops() > plan->memory.stagesInLoops())) plan = std::move(other);
     }
+    // TILE_NO_LONE, to be timed.
+    if (plan && getenv("TILE_NO_LONE") && plan->roles.warpgroups * plan->roles.programs < 2) return std::nullopt;
     if (plan) return plan;
     plan = decide(RingGroups(func_, byThreads_, turned_, {}, /*takeTurns=*/true), stores, numWarps);
     // A warpgroup that has the multiprocessor to itself leaves the tensor cores idle in its straight-line code: several
@@ -157,7 +159,12 @@ class Specializer {
       memory = wanted;
       memory.limit = sharedBytesEach(target_, plan.programs);
       fits = chooseMemory(func_, memory, shares, alternating);
-      const bool isCramped = !memory.isComfortable() || registers.needed() > plan.consumerRegs ||
+      // The next plan would be a warpgroup alone: two programs need no room for what the estimate overlooks.
+      const bool isLast = plan.warpgroups == 1 && plan.programs == 2;
+      const int needed = isLast ? registers.registers + RegisterEstimate::kOther : registers.needed();
+      // TILE_TWO_STAGES, to be timed: or for a third stage of their copies.
+      const bool hasStages = memory.isComfortable() || (isLast && getenv("TILE_TWO_STAGES") && memory.stagesInLoops() > 1);
+      const bool isCramped = !hasStages || needed > plan.consumerRegs ||
                              registersOfProducts(func_) > registersOnEntry(plan, target_);
       const bool isLean = plan.programs > 1 && plan.producerRegs < kLeanProducer;
       if (!fits || (!isAsked && (isLean || (plan.programs > 1 && isCramped)))) continue;
