@@ -150,7 +150,7 @@ Result<KernelBinary> compileGpu(mlir::ModuleOp module, mlir::func::FuncOp kernel
     diagnostics.forgetErrors();
     module = *spare;
     kernel = *findKernel(module);
-    kernel.emitRemark() << "copies have no warps of their own: rings and conversions together do not fit shared memory";
+    kernel.emitRemark() << "no producer warps: rings and conversions together do not fit shared memory";
     CompileOptions without = options;
     without.useTma = false;
     error = gpuPasses(without);

@@ -138,8 +138,8 @@ Result<ConfigWords> AnyKernel::parse_config(std::span<const std::string> assignm
   if (config.empty()) config = default_config();
   if (config.size() != fields.size())
     return Error{ErrorKind::user,
-                 fmt::format("kernel '{}' has {} configuration fields, found {} words", name(), fields.size(),
-                             config.size()),
+                 fmt::format("kernel '{}' takes a configuration of {} words, one for each field, found {}", name(),
+                             fields.size(), config.size()),
                  {}};
   std::vector<std::string> names;
   for (const ConfigField& f : fields) names.push_back(f.name);

@@ -12,10 +12,11 @@ namespace tile {
 /// A decision of the compiler's that a kernel may make itself. What is not legal stays off, with a remark.
 enum class Choice : int8_t { automatic = -1, never = 0, always = 1 };
 
+/// Hints for one loop on GPUs; none changes results, and hosts ignore all of them.
 struct LoopOptions {
   int stages = 0;  ///< copies of the loads in flight; 0: the compiler chooses
   int unroll = 0;  ///< bodies per iteration; 0: the compiler chooses
-  Choice specialize = Choice::automatic;  ///< loads by a producer of their own (bulk copies; asked for, gathers too)
+  Choice specialize = Choice::automatic;  ///< loads by a producer warp (bulk copies; `always`: gathers, too)
   Choice overlap = Choice::automatic;     ///< a product that feeds another runs one iteration ahead of it
   Choice pingpong = Choice::automatic;    ///< warpgroups take turns at the tensor cores
 };
@@ -152,6 +153,7 @@ class When {
  private:
   Expr condition_;
 };
+/// `condition`: a scalar i1. Tiles that the body assigns keep their value where it does not hold.
 inline When when(Expr condition) { return When(condition); }
 
 /// while (condition()) body(); the condition may read tiles but not assign them.

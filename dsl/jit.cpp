@@ -1,174 +1,19 @@
-// jit.cpp - from a trace to running code: disk cache, compiler, device; and the launch path over the memory cache.
+// jit.cpp - from a kernel to running code: loads what build_binary.cpp makes; the launch path over the memory cache.
 #include "dsl/jit.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
-#include <sstream>
 
 #include "compiler/targets/host_loader.h"
 #include "dsl/tracing/kernel_core.h"
 #include "dsl/tracing/underway.h"
-#include "runtime/cache.h"
 #include "runtime/env.h"
 #include "runtime/host/host_device.h"
 
 namespace tile {
 namespace detail {
-namespace {
-
-struct PolicyHolder {
-  std::mutex mutex;
-  JitPolicy policy;
-};
-PolicyHolder& policy_holder() {
-  static PolicyHolder* p = new PolicyHolder;
-  return *p;
-}
-
-Result<const ir::Target*> target_by_name(const std::string& name) {
-  static std::mutex mutex;
-  static auto* known = new std::vector<std::pair<std::string, std::unique_ptr<ir::Target>>>;
-  std::lock_guard lock(mutex);
-  for (auto& [n, t] : *known)
-    if (n == name) return t.get();
-  Result<ir::Target> found = ir::lookupTarget(name);
-  if (!found) return found.error();
-  known->emplace_back(name, std::make_unique<ir::Target>(std::move(*found)));
-  return known->back().second.get();
-}
-
-ir::CompileOptions compile_options(const KernelOptions& o, bool needs_ptx) {
-  ir::CompileOptions c;
-  c.numWarps = o.num_warps;
-  c.defaultStages = o.stages;
-  c.lineInfo = o.line_info;
-  c.useTma = o.tma;
-  c.fastMath = o.fast_math;
-  c.ptxas = needs_ptx ? "none" : o.ptxas;
-  if (needs_ptx) c.registerOperandsInFlight = true;  // other GPUs have no such products, only simulated ones
-  return c;
-}
-
-bool lists(const std::string& list, const std::string& name) {
-  return ("," + list + ",").find("," + name + ",") != std::string::npos;
-}
-
-/// Prints the stages TILE_DUMP asks for, and notes in `passed` which there were.
-bool dump_sink(ir::StageSink& sink, const std::string& symbol, std::string& passed) {
-  const std::optional<std::string> stages = env_text(Env::dump);
-  if (!stages) return false;
-  sink.wants = [list = *stages, &passed](const std::string& s) {
-    if (!lists(passed, s)) passed += (passed.empty() ? "" : ",") + s;
-    return list == "all" || lists(list, s);
-  };
-  sink.take = [symbol](const std::string& s, const std::string& text) {
-    fmt::print(stderr, "// ---- {}: {}\n{}\n", symbol, s, text);
-  };
-  return true;
-}
-
-/// A stage that did not come by: mistyped, or another target's.
-void report_unknown_stages(const std::string& passed, const std::string& target) {
-  const std::string wanted = env_text(Env::dump).value_or("");
-  std::istringstream names(wanted);
-  for (std::string name; std::getline(names, name, ',');)
-    if (!name.empty() && name != "all" && !lists(passed, name))
-      env_ignored(Env::dump, wanted, fmt::format("{} has no stage '{}', its stages are {}", target, name, passed));
-}
-
-/// Hands out the stages the policy asks for.
-bool policy_sink(ir::StageSink& sink, const std::string& symbol) {
-  JitPolicy policy = jit_policy();
-  if (!policy.on_stage) return false;
-  sink.wants = [stages = policy.stages](const std::string& s) {
-    return std::find(stages.begin(), stages.end(), s) != stages.end();
-  };
-  sink.take = [symbol, show = policy.on_stage](const std::string& s, const std::string& text) { show(symbol, s, text); };
-  return true;
-}
-
-/// What of `spec` matters to the code: where there are no bulk copies, nothing about them does.
-Specialization promises_for(const Specialization& spec, const ir::Target& target, const KernelOptions& options) {
-  Specialization used = spec;
-  if (!target.hasTma || !options.tma)
-    for (uint64_t& word : used) word &= ~kNoBulkCopies;
-  return used;
-}
-
-}  // namespace
-
-Result<KernelBinary> compile_trace(TraceState& trace, const KernelCore& core, const ConfigWords& config,
-                                   const std::string& target, bool needs_ptx, const KernelOptions& options,
-                                   ir::StageSink* sink) {
-  Result<const ir::Target*> t = target_by_name(target);
-  if (!t) return t.error();
-  ir::CompileOptions c = compile_options(options, needs_ptx);
-  ir::StageSink dump;
-  std::string passed;
-  if (sink)
-    c.stages = sink;
-  else if (dump_sink(dump, trace.symbol, passed) || policy_sink(dump, trace.symbol))
-    c.stages = &dump;
-  if (env_flag(Env::remarks)) c.onRemark = [](const Diagnostic& d) { fmt::print(stderr, "{}", d.to_string()); };
-  ++counters().compiles;
-  Result<KernelBinary> r = ir::compileKernel(*trace.module, **t, c);
-  trace.module = nullptr;  // rewritten
-  if (r && !passed.empty()) report_unknown_stages(passed, target);
-  if (r) return r;
-  Error e = r.error();
-  const std::string described = describe_config(core.fields, config, ", ");
-  e.message = fmt::format("kernel '{}'{} for {}: {}", core.name, described.empty() ? "" : " {" + described + "}",
-                          target, e.message);
-  return e;
-}
-
-Result<KernelBinary> build_binary(const KernelCore& core, const ConfigWords& config, const Specialization& spec,
-                                  const std::string& target, bool needs_ptx, const KernelOptions& options,
-                                  const std::string& why, bool& from_disk, NarrowIndices* narrow) {
-  from_disk = false;
-  if (std::optional<Error> refusal = cannot_trace(core, config, spec)) return *refusal;
-  const Underway step(Underway::building, &core, core, config);
-  if (step.refusal()) return *step.refusal();
-  Result<const ir::Target*> t = target_by_name(target);
-  if (!t) return t.error();
-  std::shared_ptr<TraceState> trace = trace_kernel(core, config, promises_for(spec, **t, options));
-  if (!trace->ok) return trace->error;
-  if (env_flag(Env::remarks))
-    for (const Diagnostic& d : trace->remarks) fmt::print(stderr, "{}", d.to_string());
-  if (narrow) *narrow = trace->narrow;
-  const JitPolicy policy = jit_policy();
-  const Hash128 key = Hasher()
-                          .add(trace->hash.hex())
-                          .add(trace->symbol)
-                          .add((*t)->name)
-                          .add((*t)->cpu)
-                          .add((*t)->features)
-                          .add(ir::compilerFingerprint(**t, compile_options(options, needs_ptx)))
-                          .add(fmt::format("{} {} {} {} {} {} {}", options.fast_math, options.line_info, options.tma, options.num_warps,
-                                           options.stages, needs_ptx, options.ptxas))
-                          .finish();
-  // A dump and remarks ask to see the compiler work; what it makes is kept as ever.
-  DiskCache& disk = policy.disk ? *policy.disk : DiskCache::standard();
-  if (policy.use_disk && !env_text(Env::dump) && !env_flag(Env::remarks)) {
-    if (std::optional<KernelBinary> hit = disk.load_kernel(key)) {
-      ++counters().disk_hits;
-      from_disk = true;
-      return std::move(*hit);
-    }
-  }
-  if (policy.on_miss == JitPolicy::OnMiss::fail)
-    return Error{ErrorKind::device,
-                 fmt::format("kernel '{}' is not compiled for {} and the policy forbids compiling now ({})", core.name,
-                             target, why),
-                 {}};
-  if (policy.on_compile) policy.on_compile(fmt::format("{} for {}: {}", trace->symbol, target, why));
-  Result<KernelBinary> binary = compile_trace(*trace, core, config, target, needs_ptx, options, nullptr);
-  if (binary && policy.use_disk) disk.store_kernel(key, *binary);
-  return binary;
-}
 
 bool LoadedKernel::is(const Device* d, std::span<const uint64_t> c, std::span<const uint64_t> s) const {
   return device.get() == d && std::equal(c.begin(), c.end(), config.begin(), config.end()) &&
@@ -332,23 +177,6 @@ Status launch_loaded(const KernelCore& core, const LoadedKernel& k, Stream& stre
 
 }  // namespace
 }  // namespace detail
-
-// ---- policy and counters
-
-void set_jit_policy(JitPolicy p) {
-  detail::PolicyHolder& h = detail::policy_holder();
-  std::lock_guard lock(h.mutex);
-  h.policy = std::move(p);
-}
-JitPolicy jit_policy() {
-  detail::PolicyHolder& h = detail::policy_holder();
-  std::lock_guard lock(h.mutex);
-  return h.policy;
-}
-JitStats jit_stats() {
-  detail::Counters& c = detail::counters();
-  return {c.traces, c.compiles, c.disk_hits};
-}
 
 // ---- StreamAt
 

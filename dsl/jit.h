@@ -43,6 +43,7 @@ inline int promised_size(uint64_t word, int d) {
   return d < 7 ? 1 << (word >> (35 + 4 * d) & 3) : 1;
 }
 
+/// How a kernel is compiled; k.options({...}) sets them. They are part of the cache's key.
 struct KernelOptions {
   bool fast_math = true;   ///< approximate exp2, log2, division ... on GPUs (about 2 ulp in f32)
   bool line_info = false;  ///< source lines for profilers
@@ -121,6 +122,8 @@ class AnyCompiled {
   /// The IR after a stage ("traced", "tile", "layout", ... "ptx"): compiles once more and listens in.
   Result<std::string> ir(const std::string& stage) const;
   Result<std::string> ptx() const { return ir("ptx"); }
+  /// Launches with arguments flattened into slots (runtime/abi.h). `found`: what Kernel::promises says of the
+  /// arguments; code that relies on more refuses them with a user error.
   Status launch_slots(StreamAt stream, const Grid& grid, std::span<const uint64_t> slots,
                       std::span<const uint64_t> found) const;
 
@@ -131,6 +134,8 @@ class AnyCompiled {
   std::shared_ptr<const detail::LoadedKernel> loaded_;
 };
 
+/// A kernel without its parameter types: configurations, arguments and what is known of them are words. Copies share
+/// code and caches. Errors are values unless a comment says that it throws.
 class AnyKernel {
  public:
   /// Fills the tiles of one trace: config words and the parameters' values.

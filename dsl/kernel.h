@@ -225,13 +225,13 @@ class Kernel : public AnyKernel {
     return typed(AnyKernel::compile(device, words(config), promises(like...), options()));
   }
 
-  /// What code for arguments like these may take for granted: alignment, strides of 1, divisibility. Only the numbers are
-  /// looked at: without a device, views over null stand for memory that is aligned to 16 bytes.
+  /// What code for arguments like these may take for granted: alignment, strides of 1, divisibility. Only the numbers
+  /// are looked at: without a device, views over null stand for memory that is aligned to 16 bytes.
   static Specialization promises(HostArg<P>... like) { return {detail::Param<P>::promise(like)...}; }
 
   using AnyKernel::compile_for;
-  /// Ahead of time, for a target by name ("sm_90a", "host") and arguments as well aligned and divisible as these: what a
-  /// launch with them would compile, bulk copies included. Launches of other arguments are refused by what runs it.
+  /// Ahead of time, for a target by name ("sm_90a", "host") and arguments as well aligned and divisible as these: what
+  /// a launch with them would compile, bulk copies included. Launches of other arguments are refused by what runs it.
   Result<KernelBinary> compile_for(const std::string& target, const Cfg& config, HostArg<P>... like) const
       requires(sizeof...(P) > 0) {
     return AnyKernel::compile_for(target, words(config), promises(like...), options());
@@ -246,16 +246,20 @@ class Kernel : public AnyKernel {
     const auto key = detail::config_words(config);
     return AnyKernel::launch(stream, key, found, grid, slots);
   }
+  /// The same; throws tile::Exception.
   void launch(StreamAt stream, const Cfg& config, const Grid& grid, HostArg<P>... args) const {
     if (Status s = try_launch(stream, config, grid, args...); !s) throw Exception(s.error());
   }
-  /// Launches over the grid of grid(). Throws tile::Exception.
+  /// Launches over the grid that grid()'s function computes, with a configuration or with the default one. Throws
+  /// tile::Exception.
   void operator()(StreamAt stream, const Cfg& config, HostArg<P>... args) const {
     if (Status s = try_call(stream, config, args...); !s) throw Exception(s.error());
   }
   void operator()(StreamAt stream, HostArg<P>... args) const {
     if (Status s = try_call(stream, default_cfg(), args...); !s) throw Exception(s.error());
   }
+  /// The same, returning errors as values. Exceptions of the user's, out of the body or the grid function, pass
+  /// through.
   Status try_call(StreamAt stream, const Cfg& config, HostArg<P>... args) const {
     if (!grid_)
       return misused(stream, user_error("kernel '" + name() +
@@ -286,7 +290,7 @@ class Kernel : public AnyKernel {
 
 namespace detail {
 template <class F, class Cfg, class... P>
-Kernel<Cfg, P...> make_kernel(std::string name, F f, SrcLoc loc, bool) {
+Kernel<Cfg, P...> make_kernel(std::string name, F f, SrcLoc loc) {
   auto body = [f = std::move(f), loc](const uint64_t* config, const Value* params) {
     [&]<size_t... I>(std::index_sequence<I...>) {
       // Parameters are built in place: each is its own variable, declared at the kernel.
@@ -304,7 +308,7 @@ struct Deduce;
 template <class F>
 struct Deduce<F> {
   static Kernel<NoConfig> make(std::string n, F f, SrcLoc l) {
-    return make_kernel<F, NoConfig>(std::move(n), std::move(f), l, true);
+    return make_kernel<F, NoConfig>(std::move(n), std::move(f), l);
   }
 };
 template <class F, class First, class... Rest>
@@ -328,11 +332,11 @@ struct Deduce<F, First, Rest...> {
                     "a field of a kernel configuration is a bool, integer, enum, DType or float: no array, string or "
                     "struct");
       if constexpr (fields_ok)
-        return make_kernel<F, Plain, Rest...>(std::move(n), std::move(f), l, true);
+        return make_kernel<F, Plain, Rest...>(std::move(n), std::move(f), l);
       else
         return 0;
     } else {
-      return make_kernel<F, NoConfig, First, Rest...>(std::move(n), std::move(f), l, true);
+      return make_kernel<F, NoConfig, First, Rest...>(std::move(n), std::move(f), l);
     }
   }
 };

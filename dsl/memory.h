@@ -153,7 +153,9 @@ void store(const Expr&, const Expr&, const M&) {
   static_assert(detail::kAlwaysFalse<M>, "masks are named -> store(p, value, {.mask = m})");
 }
 
-// ---- atomics: each returns the values before it (undefined in masked-off lanes)
+// ---- atomics: each updates the elements at a pointer or a tile of pointers and returns the values before it
+// (undefined in masked-off lanes). Elements are integers, or floats of 16 bits and more; and, or, xor and cas take
+// integers only. The defaults make a lock or a counter right: everything before is visible to who sees the update.
 struct AtomicOptions {
   OptionalExpr mask{};
   Order order = Order::acq_rel;

@@ -10,6 +10,7 @@ namespace tile {
 struct SortOptions {
   bool descending = false;
 };
+/// The elements along an axis in ascending (or descending) order: integers, f16, bf16, f32 or f64; shape and type stay.
 inline Tile sort(Expr x, axis along, SortOptions o = {}) {
   return detail::make_tile(detail::sort(x, along.index, o.descending, nullptr), x.loc);
 }

@@ -1,8 +1,7 @@
 // tune.h - choosing a configuration by measuring: the candidates of kernel.tune({...}) run on the real arguments.
 //
 //   auto k = gemm.tune(Space<GemmConfig>().vary(&GemmConfig::BM, {64, 128}).vary(&GemmConfig::stages, {2, 3, 4}));
-//   auto r = tune(k, stream, {}, a, b, c, n).value_or_throw();       // r.best, r.milliseconds, what became of the
-//   others
+//   auto r = tune(k, stream, {}, a, b, c, n).value_or_throw();       // r.best, r.milliseconds, r.candidates
 //
 // tune_once() asks the process's tuning tables first (tuned.h) and remembers what it found.
 #pragma once
@@ -91,6 +90,7 @@ Result<TuneResult<Cfg>> tune_over(const Kernel<Cfg, P...>& kernel, StreamAt stre
   return result;
 }
 
+/// The same with one set of arguments.
 template <class Cfg, class... P>
 Result<TuneResult<Cfg>> tune(const Kernel<Cfg, P...>& kernel, StreamAt stream, const TuneOptions& options,
                              std::type_identity_t<HostArg<P>>... args) {

@@ -32,8 +32,8 @@ namespace detail {
 /// Fields of a configuration with their tuned values.
 using TunedFields = std::vector<std::pair<size_t, uint64_t>>;
 /// The fields of the nearest entry, of those that name only fields and values which this configuration has (others were
-/// tuned for another version of the kernel, and are among tuning_problems() from then on); null when there is none. Remembers answers: cheap enough for every launch. `fields` must
-/// outlive the process's last call.
+/// tuned for another version of the kernel, and are among tuning_problems() from then on); null when there is none.
+/// Remembers answers: cheap enough for every launch. `fields` must outlive the process's last call.
 std::shared_ptr<const TunedFields> tuned_fields(std::string_view kernel, std::string_view device, const TuningKey& key,
                                                 const std::vector<ConfigField>& fields);
 /// Parses "BM=64 stages=3" over some fields; null when a name or value is none of them.

@@ -32,8 +32,8 @@ struct TuneOptions {
   int threads = 0;             ///< compiling; 0: all cores
   bool cold_cache = true;      ///< GPU: the second-level cache is overwritten before every run
   bool deterministic = false;  ///< no timing: the first candidate that compiles well
-  /// A run on a GPU that takes longer ends the search with an error (it may hang for ever). On a host, where nothing can
-  /// stop it, standard error gets the name of its configuration, and the search waits.
+  /// A run on a GPU that takes longer ends the search with an error (it may hang for ever). On a host, where nothing
+  /// can stop it, standard error gets the name of its configuration, and the search waits.
   double patience_s = 30;
   bool show = true;            ///< progress on standard error when that is a terminal
   std::function<void(const TuneProgress&)> on_progress{};

@@ -78,7 +78,8 @@ class Tile {
     static_assert(
         detail::kAlwaysFalse<B>,
         "a tile has no value while the kernel is being traced, so it cannot drive a C++ if, while, &&, || or ?: "
-        "-> use if_(cond, ...), when(cond), where(cond, a, b), & and | instead");
+        "-> use if_(cond, ...), when(cond), where(cond, a, b), & and | instead; for std::max and std::min max(a, b) "
+        "and min(a, b)");
     return false;
   }
   /// int(x), static_cast<float>(x).
@@ -171,6 +172,11 @@ class Ptr : public Tile {
   }
   Ptr(const Ptr& other, SrcLoc loc = SrcLoc::current()) : Tile(other, loc) {}
   Ptr& operator=(const Ptr&) = default;
+  /// p = p + n: walks through memory, as p += n does.
+  Ptr& operator=(const Tile& address) {
+    Tile::operator=(address);
+    return *this;
+  }
 };
 
 /// Kernel parameter: a scalar known at launch. Also a typed local variable: I32 n = expr, from any scalar that widens

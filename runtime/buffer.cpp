@@ -19,7 +19,8 @@ void detail::check_view(std::span<const int64_t> shape, size_t elements) {
          (std::find(shape.begin(), shape.end(), 0) != shape.end() || (fits && static_cast<size_t>(count) <= elements));
   if (fits) [[likely]]
     return;
-  throw Exception(user_error(fmt::format("a view of shape [{}] of a buffer with {} elements", fmt::join(shape, ", "), elements)));
+  throw Exception(user_error(
+      fmt::format("a view of shape [{}] does not fit a buffer of {} elements", fmt::join(shape, ", "), elements)));
 }
 
 Result<DeviceMemory> DeviceMemory::allocate(std::shared_ptr<Device> device, size_t bytes) {

@@ -14,6 +14,7 @@
 
 namespace tile {
 
+/// Bytes on a device.
 class DeviceMemory {
  public:
   DeviceMemory() = default;
@@ -55,6 +56,8 @@ namespace detail {
 void check_view(std::span<const int64_t> shape, size_t elements);
 }  // namespace detail
 
+/// Elements T on a device: allocate() leaves them undefined, from() copies them from the host. A kernel takes data()
+/// for a Ptr<T> and view(rows, columns) for a Tensor<T, 2>.
 template <class T>
 class Buffer {
   static_assert(std::is_trivially_copyable_v<T>, "device buffers hold plain data");

@@ -28,10 +28,10 @@ try:
     import torch
     import torch.nn.functional as F
 except ImportError:
-    sys.exit("compare.py needs PyTorch with CUDA: pip install torch")
+    torch = None  # main() says so, behind --help
 
-TORCH_TYPES = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32, "tf32": torch.float32,
-               "f8e4m3": torch.float8_e4m3fn, "f64": torch.float64, "i8": torch.int8}
+TORCH_TYPES = torch and {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32, "tf32": torch.float32,
+                         "f8e4m3": torch.float8_e4m3fn, "f64": torch.float64, "i8": torch.int8}
 
 
 class CycleCounter:
@@ -556,6 +556,8 @@ def main():
                         help="one problem of your own instead, in the catalog's terms (bench --list); may be repeated")
     parser.add_argument("--out", default=".")
     args = parser.parse_args()
+    if torch is None:
+        sys.exit("compare.py needs PyTorch with CUDA: pip install torch")
     if not torch.cuda.is_available():
         sys.exit("compare.py needs a GPU that PyTorch can use")
     torch.cuda.set_device(int(args.device.split(":")[1]) if ":" in args.device else 0)

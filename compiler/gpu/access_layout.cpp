@@ -1,4 +1,4 @@
-// access_layout.cpp - layouts after what memory wants: neighbours in a thread, whole sectors and lines in a warp.
+// access_layout.cpp - layouts for accesses to memory: neighbours in a thread, whole sectors and lines in a warp.
 #include "compiler/gpu/access_layout.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace tile::ir {
 using namespace mlir;
 using layout::Layout;
 
-/// `vector`, or less where that would leave threads without elements.
+/// `vector`, or less if that would leave threads without elements.
 int AccessLayouts::shareOf(int64_t elements, int vector) const {
   const int64_t perThread = std::max<int64_t>(1, elements / (int64_t{numWarps_} * target_.lanes));
   while (vector > perThread) vector /= 2;
@@ -36,7 +36,7 @@ Layout AccessLayouts::defaultLayout(Type type, int fastest) const {
   return blocked({tensor.getShape().begin(), tensor.getShape().end()}, vector, fastest);
 }
 
-/// A few elements (fields of a record, say) that are taken out of the tile one by one, as scalars.
+/// Whether a few elements (fields of a record, say) are taken out of the tile one by one, as scalars.
 static bool isTakenApart(Operation* op) {
   constexpr int64_t kFew = 64;  // bytes
   if (!isa<LoadOp, GatherOp>(op)) return false;
@@ -66,20 +66,20 @@ std::optional<Layout> AccessLayouts::coalescedLayout(Operation* op) const {
   else if (isa<AtomicRmwOp, AtomicCasOp>(op))
     vector = 1;
   int fastest = access->width.dim;
-  // Neighbours that read one word are in one thread, which reads it once.
+  // Elements that are read from one word lie in one thread, which reads it once.
   if (const int64_t alike = columnsAlike(op, facts_); fastest < 0 && alike > 1)
     vector = static_cast<int>(alike), fastest = static_cast<int>(shape.size()) - 1;
   vector = shareOf(tileType(access->tile).getNumElements(), vector);
   const int bytes = elementBytes(access->tile.getType());
   Layout best = blocked(shape, vector, fastest);
-  // Smaller pieces of whole lines rather than threads without elements, which have short dims shared by lanes.
+  // Rather smaller pieces (of whole lines still) than threads without elements; short dims are divided over lanes.
   for (int piece = vector / 2; best.isPadded() && access->width.dim >= 0 && piece > 0; piece /= 2) {
     Layout narrower = blocked(shape, piece, access->width.dim);
     if (!narrower.isPadded() && wholeLines(narrower, access->width.dim, bytes)) best = std::move(narrower);
   }
   if (auto whole = shortRowsInThreads(best, access->width.dim, numWarps_, target_.lanes)) best = std::move(*whole);
-  // Rows that are combined, read from the same words, or meet runs of vectors, come together in a thread as far as it
-  // has several.
+  // If rows are reduced, are read from the same words, or are combined with runs of loaded vectors, the rows of a
+  // thread are consecutive ones.
   const bool isRead = isa<LoadOp, GatherOp>(op) && access->width.dim > 0 && !best.isPadded(0);
   if (!isRead) return best;
   if (auto blocks = blocksInWarps(access->tile, best, access->width.dim, bytes)) return *blocks;
@@ -100,7 +100,8 @@ bool AccessLayouts::serves(Operation* op, const Layout& own, const Layout& best,
   int replicas = own.laneReplicas() * own.warpReplicas() * own.regReplicas();
   int bestReplicas = best.laneReplicas() * best.warpReplicas();
   if (!isStore && replicas > bestReplicas) return false;
-  // Elements that go anywhere, one by one: lanes that hold the same leave most of every instruction unused.
+  // Single elements at any addresses: if lanes hold copies of each other's elements, most of every instruction is
+  // unused.
   constexpr int kFewStores = 8, kTimes = 4;
   if (isStore && access->width.dim < 0 && own.numRegs() > kFewStores && own.numRegs() >= kTimes * best.numRegs())
     return false;
@@ -121,14 +122,15 @@ Layout AccessLayouts::storeLayout(Operation* store, const Layout& own) const {
   return serves(store, own, *best, true) ? own : *best;
 }
 
-// Additions are carried out line by line behind the first-level cache: a warp that has whole lines of an accumulator in
-// pieces all over its lanes deals them out anew first, and sends a quarter of the requests.
+// Additions to memory are carried out in the second-level cache, line by line. A warp in which each line of an
+// accumulator is scattered over its lanes redistributes it first, and then sends a quarter of the requests.
 std::optional<Layout> AccessLayouts::linesToAdd(Operation* op, const Layout& own) const {
   constexpr int kLine = 128;
   if (!isa<AccumulateOp>(op) && !addsToMemory(op)) return std::nullopt;
   auto access = accessOf(op, facts_);
   const int dim = access->width.dim, bytes = elementBytes(access->tile.getType());
-  if (dim < 0 || tileBytes(access->tile.getType()) <= kSmallTileBytes || wholeLines(own, dim, bytes)) return std::nullopt;
+  if (dim < 0 || tileBytes(access->tile.getType()) <= kSmallTileBytes || wholeLines(own, dim, bytes))
+    return std::nullopt;
   const int vector = std::min(access->width.aligned, widestAdd(getElementTypeOrSelf(access->tile.getType()), target_));
   if (widthUnder(access->width, own).aligned >= vector) return std::nullopt;
   return layout::runsOfWarps(own, dim, vector, kLine / bytes);

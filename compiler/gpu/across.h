@@ -19,36 +19,38 @@ struct PartsTable {
 };
 PartsTable partsTable(const layout::Layout& source, int axis, int64_t parts, mlir::ValueRange operands,
                       bool apart = false);
-/// Of a reduction across warps. Threads with neighbours of the result write and read these in vectors, and no two of a
-/// warp's in one bank.
+/// The table of a reduction across warps. Threads with neighbours of the result write and read them as vectors, without
+/// bank conflicts inside a warp.
 PartsTable partsTable(ReduceOp reduce);
 
-/// A reduction across warps goes through a table: its result can be read from there under this layout of it.
+/// Whether the reduction goes across warps through a table from which the result can be read under this layout of it.
 bool readsAnyLayout(ReduceOp reduce, const layout::Layout& result);
-/// Reduced values that only few threads need, each a part: what is made of them is stored, say, not spread over the
-/// tile they were reduced from.
+/// Whether the result is not broadcast back to the tile that it was reduced from, but used (stored, say) so that each
+/// thread needs a part of it only.
 bool isSpreadAgain(ReduceOp reduce);
 
-/// The threads that want the result of a reduction across warps take it from the table in shared memory that the warps
-/// fill, under a layout of its own (`result`): no thread holds more of it than its share.
+/// Whether threads read the result of a reduction across warps from the table in shared memory that the warps fill,
+/// under a layout of its own (`result`), in which no thread holds more of it than its share.
 bool readsTable(ReduceOp reduce, const layout::Layout& source, const layout::Layout& result);
 
-/// Warps that share the axis; 1: a reduction stays inside warps.
+/// How many warps share the axis; 1: a reduction stays inside warps.
 int64_t warpsAlong(const layout::Layout& layout, int axis);
 
-/// The one operation that makes a result of the pair's own two values; null: something else.
+/// The operation, if the combiner is a single one of its two arguments; null otherwise.
 mlir::Operation* soleOperation(ReduceOp reduce, unsigned result);
 
-/// All lanes of a warp lie along the axis, or hold the same as others that do: one instruction combines them all.
+/// Whether all lanes of a warp lie along the axis, or hold copies of elements of those that do: one instruction (redux)
+/// can reduce over them.
 bool coversLanes(const layout::Layout& layout, int axis);
 
-/// Whether some or all elements of a tile hold: where all threads lie along the axis, and one value comes out, threads
-/// learn it from the barrier at which they meet. Needs no shared memory.
+/// Whether the reduction is "any" or "all" over all threads with one result: the barrier instruction itself computes it
+/// (bar.red), without shared memory.
 bool votesAtBarrier(ReduceOp reduce);
 
-/// A sum of products: where an addition has a product as one of its operands, both are one instruction.
+/// Whether it is a sum of products: an addition one of whose operands is a product is one instruction with it.
 bool sumsProducts(ReduceOp reduce);
-/// It adds what flags choose, or 0: one after the other these are additions under a predicate (targets/masked_sums.h).
+/// Whether it is a sum of values selected by flags, or 0: added in sequence, these are additions under a predicate
+/// (targets/masked_sums.h).
 bool sumsChosen(ReduceOp reduce);
 
 /// Two partial results combine to the same bits whichever comes first: every result is one operation that commutes
@@ -71,8 +73,8 @@ std::optional<ScanPlan> planScan(const layout::Layout& layout, int axis);
 /// A layout that can be scanned, with long runs of the axis in each thread.
 layout::Layout scanLayout(const layout::Shape& shape, int axis, int numWarps, int numLanes);
 
-/// A scan along the rows whose values fill several registers, or whose steps are much work (a function): as long a run in
-/// every lane as is still read from whole lines. Nullopt: neither, or nothing to gain.
+/// A scan along the rows whose values fill several registers, or whose steps are much work (a function): as long a run
+/// in every lane as is still read from whole lines. Nullopt: neither, or nothing to gain.
 std::optional<layout::Layout> runsToScan(ScanOp scan, int numWarps, int numLanes);
 
 }  // namespace tile::ir

@@ -1,5 +1,6 @@
-// assign_layouts.cpp - writes the plan's layouts into the types. Every use that wants another layout than its tile has
-// gets a tile.convert right behind the definition (once per layout), cheap tiles are computed again instead.
+// assign_layouts.cpp - writes the layouts of the plan (layout_plan.h) into the types. A use that wants another layout
+// than its tile has gets a tile.convert right behind the definition, once per layout; cheap tiles are computed again
+// instead.
 #include "compiler/dialect/tiles.h"
 #include "compiler/gpu/access_width.h"
 #include "compiler/gpu/across.h"
@@ -25,7 +26,7 @@ constexpr int kMostReloads = 4;       ///< accesses of a thread that loads a sma
 constexpr int kMostRegs = 8;          ///< its registers
 constexpr int64_t kMostSectors = 64;  ///< that a warp reads for it where elements are no neighbours
 constexpr int kMostReloaded = 1024;   ///< elements of such a tile
-constexpr int kProducerWarps = 4;    ///< the threads of one warpgroup (tile_roles.td)
+constexpr int kProducerWarps = 4;     ///< the threads of one warpgroup (tile_roles.td)
 
 void setLayout(Value tile, const Layout& layout) { tile.setType(withLayout(tileType(tile), layout)); }
 
@@ -55,7 +56,7 @@ class Assigner {
         if (const auto access = accessOf(op, plan_.facts())) widths_[op] = access->width;
     for (Operation* op : ops)
       if (!isOnlyCheap(op)) rewrite(op);
-    // Cheap tiles live on in their clones.
+    // Cheap tiles were cloned under the layouts in which they are used; the originals go.
     for (Operation* op : llvm::reverse(ops))
       if (isOnlyCheap(op) && op->use_empty()) op->erase();
   }
@@ -68,8 +69,8 @@ class Assigner {
            llvm::all_of(op->getResults(), [&](Value v) { return isTile(v) && plan_.isCheap(v); });
   }
 
-  /// Where the tile is known; of a pipelined loop: when its last copies have landed, so that what comes there may use
-  /// the memory of its stages.
+  /// Right behind the definition of the tile. For results of a pipelined loop, behind the wait for its last copies, so
+  /// that conversions may use the memory of its stages.
   static OpBuilder behind(Value tile) {
     OpBuilder builder(tile.getContext());
     builder.setInsertionPointAfterValue(tile);
@@ -102,7 +103,7 @@ class Assigner {
     return converted;
   }
 
-  // What is transposed moves between threads, so that its other users find it where it went.
+  // The source of the transpose is brought under the layout that makes the transpose free.
   Value transposedUnder(TransOp trans, const Layout& layout) {
     Value& transposed = converted_[{trans.getResult(), LayoutAttr::get(func_.getContext(), layout)}];
     if (transposed) return transposed;
@@ -111,11 +112,11 @@ class Assigner {
     Value source = under(trans.getSource(), operandLayout(trans, trans.getSource(), layout));
     auto made = TransOp::create(builder, trans.getLoc(), withLayout(tileType(trans.getResult()), layout), source,
                                 trans.getPermutation());
-    // `under` may have moved the slot.
+    // `under` may have rehashed the map.
     return converted_[{trans.getResult(), LayoutAttr::get(func_.getContext(), layout)}] = made;
   }
 
-  // Sectors of memory that a warp reads of a box of which no two elements are neighbours; 0 of other boxes.
+  // Sectors of memory that a warp touches for a box whose elements are all apart in memory; 0 for other boxes.
   int64_t sectorsOfWarp(LoadOp load, const Layout& layout) const {
     const int unit = plan_.facts().unitStrideDim(load.getView());
     const int dim = unit - (static_cast<int>(load.getIndices().size()) - layout.rank());
@@ -126,14 +127,14 @@ class Assigner {
     return sectors;
   }
 
-  // Accesses of a thread that reads a tile as it is wanted.
+  // Instructions of a thread that loads a tile under a layout.
   int accessesUnder(Operation* load, const Layout& layout) const {
     const AccessWidth width = widthUnder(widths_.lookup(load), layout);
     return layout.numRegs() / std::min(width.aligned, width.masked);
   }
 
-  // A small loaded tile once more, as it is wanted: a few loads of the same cache lines instead of a way through shared
-  // memory with two barriers. Null: not a load, or too many loads.
+  // Loads a small loaded tile once more, under the wanted layout: a few loads of the same cache lines instead of an
+  // exchange through shared memory with two barriers. Null: not a load, or too many loads.
   Value loadedUnder(OpBuilder& builder, Value tile, const Layout& layout) {
     auto type = tileType(tile);
     auto reshape = tile.getDefiningOp<ReshapeOp>();
@@ -157,7 +158,8 @@ class Assigner {
     return shaped;
   }
 
-  // A tile in shared memory is read from there as it is wanted. Null: it comes from elsewhere.
+  // Reads a tile that comes from shared memory from there once more, under the wanted layout. Null: it comes from
+  // elsewhere, or a conversion needs no exchange through shared memory.
   Value readUnder(Value tile, const Layout& layout) {
     if (!isa_and_nonnull<SmemLoadOp, ReshapeOp, TransOp>(tile.getDefiningOp())) return {};
     const Move move = planConvert(*ir::layoutOf(tile.getType()), layout, elementBytes(tile.getType()));
@@ -185,8 +187,8 @@ class Assigner {
     return again->getResult(0);
   }
 
-  // Short vectors that warps would have to wait for each other to exchange (which rows a program gathers, where it adds
-  // them) are read and computed once more, as they are wanted: every warp goes on by itself.
+  // Whether the tile is a short vector made of a load (row numbers of a gather, offsets of additions) that should be
+  // loaded and computed once more under the wanted layout: a conversion would make warps wait for each other.
   bool isReadAgain(Value tile, const Layout& layout) {
     auto type = tileType(tile);
     if (!tile.getDefiningOp() || plan_.numWarps() == 1) return false;
@@ -197,9 +199,9 @@ class Assigner {
     return isMadeOfLoads(tile, layout, loads, ops) && loads > 0;
   }
 
-  // Small tiles that a loop computes from tiles in front of it (the places of rows, a step further each time; which
-  // sequences have not ended) are computed once more, as they are wanted: what is exchanged is what they are computed
-  // from, in front of the loop.
+  // Whether the tile is a small one that a loop computes from tiles in front of it (row numbers that advance, which
+  // sequences have not ended) and that should be computed once more under the wanted layout: then the conversion
+  // applies to the tiles in front of the loop, once.
   bool isMadeOfInvariants(Value tile, const Layout& layout) {
     constexpr int kMostOps = 4;
     auto type = tileType(tile);
@@ -256,13 +258,13 @@ class Assigner {
       if (auto constant = dyn_cast<arith::ConstantOp>(made))
         constant.setValueAttr(
             withType(cast<DenseElementsAttr>(constant.getValue()), cast<RankedTensorType>(constant.getType())));
-      clones_[{op, LayoutAttr::get(func_.getContext(), layout)}] = made;  // recursion may have moved the slot
+      clones_[{op, LayoutAttr::get(func_.getContext(), layout)}] = made;  // recursion may have rehashed the map
       return made->getResult(number);
     }
     return clone->getResult(number);
   }
 
-  // What a cheap op wants of its operand to give `layout`.
+  // The layout that a cheap op needs of its operand for a result under `layout`.
   Layout operandLayout(Operation* op, Value operand, const Layout& layout) {
     auto type = tileType(operand);
     if (auto broadcast = dyn_cast<BroadcastOp>(op)) return sourceLayout(broadcast, layout);
@@ -281,7 +283,7 @@ class Assigner {
   void use(OpOperand& operand, const Layout& layout) {
     if (isTile(operand.get())) operand.set(under(operand.get(), layout));
   }
-  // Keeps the tile's own layout; cheap ones take the default.
+  // The operand keeps its tile's own layout; cheap tiles get the default.
   void useAsIs(OpOperand& operand) {
     if (isTile(operand.get())) use(operand, ownLayout(operand.get()));
   }
@@ -291,7 +293,7 @@ class Assigner {
 
   // ---- definitions
 
-  // The op makes its result under `made`; everybody else knows it under the chosen layout.
+  // The op makes its result under `made`; its users get it under the chosen layout.
   void define(Value result, const Layout& made) {
     Layout chosen = plan_.layoutOf(result);
     setLayout(result, made);
@@ -370,7 +372,8 @@ class Assigner {
     }
   }
 
-  // Boxes of a tile by renaming, where lanes first trade what the cut goes through: one exchange serves all boxes.
+  // Boxes that are cut out of a tile are renamed registers if the tile is first brought under a layout whose cuts do
+  // not go through lanes: one exchange serves all boxes.
   void cut(ExtractOp extract) {
     const layout::Coord offset(extract.getOffsets().begin(), extract.getOffsets().end());
     auto shape = extract.getResult().getType().getShape();
@@ -400,7 +403,7 @@ class Assigner {
     return plan_.storeLayout(store, *ir::layoutOf(value.getType()));
   }
 
-  // Of what goes to computed places the tile that took work says where it lies: a constant is made anywhere.
+  // The layout of a scatter is that of its value, or of its offsets if the value is cheap and they are not.
   Layout scatterLayout(Operation* op, Value value, Value offsets) {
     const bool byOffsets = plan_.isCheap(value) && offsets && isTile(offsets) && !plan_.isCheap(offsets);
     return valueLayout(op, byOffsets ? offsets : value);
@@ -453,14 +456,14 @@ class Assigner {
   llvm::DenseMap<std::pair<Operation*, Attribute>, Operation*> clones_;
 };
 
-// What has no place in the user's program, a constant, say, is for one that has.
+// The op whose place in the user's program an error names: for ops that have none (constants), a user that has one.
 Operation* placed(Operation* op) {
   for (Operation* user : op->getUsers())
     if (isa<UnknownLoc>(op->getLoc()) && !isa<UnknownLoc>(user->getLoc())) return user;
   return op;
 }
 
-// Tiles far beyond the register file would only spill, after minutes in the assembler.
+// Refuses tiles far beyond the register file: they would only spill, after minutes in the assembler.
 LogicalResult checkSizes(func::FuncOp func, const Target& target, int warps) {
   const int64_t registerBytes = int64_t{target.maxRegsPerThread} * 4, limit = 4 * registerBytes;
   WalkResult result = func.walk([&](Operation* op) {

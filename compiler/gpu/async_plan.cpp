@@ -1,4 +1,4 @@
-// async_plan.cpp - the walk over a block with the queue of unfinished products.
+// async_plan.cpp - a walk over a block that keeps a queue of unfinished products, and decides where each is waited for.
 #include "compiler/gpu/async_plan.h"
 
 #include "compiler/gpu/memory_roots.h"
@@ -15,10 +15,10 @@ Operation* endOf(Block& block) {
 
 namespace {
 
-constexpr int kMostPending = 7;      ///< of tile.mma_wait
-constexpr int kOtherRegisters = 64;  ///< of a thread: addresses, counters
+constexpr int kMostPending = 7;      ///< the most groups that tile.mma_wait can leave running
+constexpr int kOtherRegisters = 64;  ///< registers of a thread for addresses and counters
 
-/// The result's registers are, or may be, the operand's by other names.
+/// Whether the result's registers are, or may be, those of the operand.
 bool renames(Operation* op) { return isa_and_nonnull<ConvertOp, TransOp, ReshapeOp>(op); }
 
 Value throughRenames(Value value) {
@@ -26,8 +26,8 @@ Value throughRenames(Value value) {
   return value;
 }
 
-/// A few values that were read from global memory, in this iteration or the one before, handed to other threads:
-/// whoever does that in front of a product waits there, behind it the product runs meanwhile.
+/// Whether the conversion exchanges a few values that were loaded from global memory in this iteration or the previous
+/// one. It waits for the load: behind a product, the product runs during that wait.
 bool handsOnLoaded(ConvertOp convert) {
   constexpr int64_t kFew = 8;  // registers
   if (registersOf(convert.getSource().getType()) > kFew || registersOf(convert.getType()) > kFew) return false;
@@ -37,7 +37,8 @@ bool handsOnLoaded(ConvertOp convert) {
                        from.getParentBlock() == convert->getBlock());
 }
 
-/// Tiles that are cheap to make and dear to keep while products run: masks, indices, rows of statistics.
+/// Whether the result should be made right in front of its first reader: tiles that are cheap to make, but occupy
+/// registers while products run (masks, indices, rows of statistics).
 bool belongsToReader(Operation* op) {
   if (auto convert = dyn_cast<ConvertOp>(op)) return handsOnLoaded(convert);
   if (op->getNumRegions() != 0 || op->getNumResults() != 1 || op->hasTrait<OpTrait::ConstantLike>()) return false;
@@ -59,10 +60,11 @@ Operation* firstReader(Operation* op) {
   return first;
 }
 
-/// The result's registers are, or may be, those of some of the operands.
+/// Whether the result's registers are, or may be, those of some of the operands.
 bool movesRegisters(Operation* op) { return renames(op) || isa<CatOp, BroadcastOp, ExtractOp, SplatOp>(op); }
 
-/// Ops whose results are the registers of the value, or become them by renaming: the last computations and what renames.
+/// Ops that write the registers of the value: the last computations of its elements, and the ops behind them that only
+/// rename registers.
 llvm::SmallSetVector<Operation*, 8> writersOf(Value value) {
   llvm::SmallSetVector<Operation*, 8> writers;
   SmallVector<Value> pending{value};
@@ -103,7 +105,7 @@ class BlockPlan {
       }
   }
 
-  /// `carry`: the loop may leave products running; filled with those.
+  /// If `carry` is given, the loop may leave products running at the end of an iteration; they are put there.
   void run(Carry* carry, bool registersInFlight) {
     for (Operation& op : block_)
       if (&op != endOf(block_)) statement(&op);
@@ -116,11 +118,11 @@ class BlockPlan {
   SmallVector<Item> items;
 
  private:
-  // Groups are numbered in the order of issue; open_ holds first_ .. last().
+  // Each product is one group; groups are numbered in the order of issue, and open_ holds first_ .. last().
   int last() const { return first_ + static_cast<int>(open_.size()) - 1; }
   scf::ForOp loop() { return cast<scf::ForOp>(block_.getParentOp()); }
 
-  /// Puts a wait here unless the group is finished.
+  /// Puts a wait for the group here unless it is finished already.
   void need(int group) {
     if (group < first_) return;
     Item wait;
@@ -132,7 +134,7 @@ class BlockPlan {
       ++first_;
     }
     items.push_back(std::move(wait));
-    // In order: releases of one ring wait for groups that do not go down.
+    // Releases of one ring stay in order: the groups that they wait for never decrease.
     llvm::erase_if(held_, [&](auto& entry) {
       if (entry.second >= first_) return false;
       release(entry.first);
@@ -159,7 +161,8 @@ class BlockPlan {
     --unreleased_[held.release.getRing()];
   }
 
-  /// For what stands right in front of its reader: the reader's wait comes first.
+  /// The group that the reader of `op` needs, for ops that stand right in front of their reader: it is waited for
+  /// first.
   int neededByReader(Operation* op) {
     int needed = first_ - 1;
     if (!belongsToReader(op)) return needed;
@@ -171,17 +174,18 @@ class BlockPlan {
     return needed;
   }
 
-  /// The barrier in front of such a product says that everybody has finished the last iteration's, so that the next one
-  /// may store where that read.
+  /// Whether the product reads one of two stages that alternate between iterations. The barrier in front of it must
+  /// then mean that all threads have finished the previous iteration's product: the next iteration stores where that
+  /// one read.
   bool readsAlternating(MmaOp product) {
     return llvm::any_of(ValueRange{product.getA(), product.getB()}, [&](Value tile) {
       return isa<SmemType>(tile.getType()) && isAlternating(tile, block_);
     });
   }
 
-  /// Much of what is stored was read from global memory by these threads, in this iteration or the one before. Such
-  /// loops wait for memory more than for products: the later they store, the longer loads may take (conv3d with 32
-  /// channels at a time: 1.18 ms instead of 1.30).
+  /// Whether a good part of what is stored was loaded from global memory by the same threads, in this iteration or the
+  /// previous one. Such loops wait for memory rather than for products: the later they store, the more time loads have
+  /// (conv3d with 32 channels at a time: 1.18 ms instead of 1.30).
   static bool comesFromMemory(SmemStoreOp store, Block& block) {
     constexpr int64_t kMuch = 3;
     auto bitsOf = [](Value value) {
@@ -210,8 +214,9 @@ class BlockPlan {
 
   void statement(Operation* op) {
     if (auto free = dyn_cast<RingReleaseOp>(op)) return visitRelease(free);
-    // What is computed from here on goes into the registers of that operand. The assembler waits here in any case, and
-    // arranges what follows better when it is told (attention, 64 channels: up to 2.5 % on an H200).
+    // What is computed from a reduction on goes into the registers of a carried operand, and must wait for the product
+    // that reads them. ptxas waits here in any case, and schedules what follows better if the wait is explicit
+    // (attention, 64 channels: up to 2.5 % on an H200).
     if (readsReduction(op)) need(lastWithCarriedA());
     if (auto acquire = dyn_cast<RingAcquireOp>(op)) visitAcquire(acquire);
     MmaOp product = asyncProduct(op);
@@ -226,7 +231,8 @@ class BlockPlan {
     }
     if (!product && touchesLaterAccumulator(op)) needed = last();
     needed = std::max(needed, neededByReader(op));
-    // Writers of registers in use go behind the wait for their readers, and so do they for what is there already.
+    // Ops that write registers which a running product reads are deferred behind the wait for that product, and so are
+    // ops that use results of deferred ones.
     int after = first_ - 1, inputs = first_ - 1;
     for (auto [i, group] : llvm::enumerate(open_))
       if (writesA(op, group)) after = first_ + static_cast<int>(i);
@@ -247,7 +253,7 @@ class BlockPlan {
     if (auto it = carries_.find(op); it != carries_.end()) leaveLoop(cast<scf::ForOp>(op), it->second);
   }
 
-  /// Remembers the values that are in the registers this product accumulates on, in this iteration before it.
+  /// Records values that occupy the accumulator registers of this product earlier in the iteration.
   void addAccumulators(MmaOp product) {
     Value acc = throughRenames(product.getAcc());
     if (matchPattern(acc, m_Constant())) return;
@@ -257,8 +263,8 @@ class BlockPlan {
       if (throughRenames(yielded) == product.getResult() && arg != acc) accumulators_.push_back({product, arg});
   }
 
-  /// ptxas lets nobody read or write the registers of an accumulator from the first of several overlapping products on,
-  /// even when the product that accumulates on them comes later (C7517).
+  /// Whether the op reads or writes registers on which a later product accumulates. While products overlap, ptxas
+  /// treats all their accumulators as in use from the first of them on, and serialises the products otherwise (C7517).
   bool touchesLaterAccumulator(Operation* op) {
     return llvm::any_of(accumulators_, [&](auto& entry) {
       auto& [product, value] = entry;
@@ -266,7 +272,7 @@ class BlockPlan {
     });
   }
 
-  /// Reads what the block has reduced along a dim, in whatever shape and layout.
+  /// Whether the op reads the result of a reduction in this block, perhaps reshaped or converted.
   bool readsReduction(Operation* op) const {
     if (isa<ReshapeOp, ConvertOp>(op)) return false;
     return llvm::any_of(op->getOperands(), [&](Value value) {
@@ -276,7 +282,8 @@ class BlockPlan {
     });
   }
 
-  /// The last unfinished product whose first operand is in registers that this iteration writes for the next one.
+  /// The last unfinished product whose first operand is a carried tile: this iteration writes its next value into the
+  /// same registers.
   int lastWithCarriedA() {
     for (int i = static_cast<int>(open_.size()) - 1; i >= 0; --i)
       if (carriedA(open_[static_cast<size_t>(i)].product, block_)) return first_ + i;
@@ -291,7 +298,7 @@ class BlockPlan {
     return arg && writersOf(yieldedFor(arg)).contains(op);
   }
 
-  /// This iteration has issued what it has: the products of the one before can be waited for at no cost.
+  /// Behind the last product of this iteration: products of the previous one are waited for, which costs nothing here.
   void finishCarried() {
     int carried = first_ - 1;
     for (auto [i, group] : llvm::enumerate(open_))
@@ -301,7 +308,7 @@ class BlockPlan {
 
   void leaveLoop(scf::ForOp loop, const Carry& carry) {
     for (Group group : carry.groups) {
-      // Results that a later product of the same iteration accumulates on have no name out here.
+      // If a later product of the same iteration accumulates on the result, it is no result of the loop by itself.
       Value name = group.value;
       for (auto [result, yielded] : llvm::zip(loop.getResults(), loop.getYieldedValues()))
         if (yielded == group.product.getResult()) name = result;
@@ -351,7 +358,8 @@ class BlockPlan {
 
   // ---- loops
 
-  /// Where the product's result goes on in the next iteration: only as an accumulator there and nowhere else here.
+  /// Whether the product's only use is as the accumulator of a product of the next iteration (directly, or through a
+  /// later product of this one).
   bool comesRound(MmaOp product) {
     Value result = product.getResult();
     if (!result.hasOneUse()) return false;
@@ -377,8 +385,8 @@ class BlockPlan {
     return layout ? layout->numRegs() * static_cast<int>(type.getElementTypeBitWidth()) / 32 : 0;
   }
 
-  /// What an iteration holds while products of the one before still run: what the loop carries, and the results of the
-  /// products it issues before its first wait.
+  /// Registers that are in use while products of the previous iteration still run: carried tiles, and the results of
+  /// products that are issued before the first wait.
   int heldBesideCarried() {
     int held = 0;
     for (BlockArgument arg : loop().getRegionIterArgs())
@@ -392,7 +400,7 @@ class BlockPlan {
   }
 
   void chooseCarried(Carry& carry, bool registersInFlight) {
-    // Operands in registers stay taken in the next iteration.
+    // Operands in registers of products that run on stay in use in the next iteration.
     auto roles = block_.getParentOp()->getParentOfType<SpecializeOp>();
     const int limit =
         roles && roles.getConsumerRegs() ? static_cast<int>(roles.getConsumerRegs()) - kOtherRegisters : 0;
@@ -404,7 +412,7 @@ class BlockPlan {
       BlockArgument a = carriedA(group.product, block_);
       bool keeps = !group.isCarried && comesRound(group.product) && (!a || yieldedFor(a) == a) &&
                    open_.size() - begin < kMostPending;
-      // An enabled release would need its condition in the next iteration.
+      // A release under a condition would need that condition in the next iteration.
       for (auto& [held, behind] : held_)
         if (behind >= number && (held.release.getEnable() || held.guard != Guard::always)) keeps = false;
       for (auto& [op, behind] : deferred_)
@@ -419,7 +427,7 @@ class BlockPlan {
     for (size_t i = begin; i < open_.size(); ++i) {
       Group group = open_[i];
       group.isCarried = true;
-      // Its name in the next iteration: the argument, while nobody has accumulated on it.
+      // In the next iteration the result is the carried argument, until a product accumulates on it.
       if (OpOperand& use = *group.product.getResult().use_begin(); use.getOwner() == endOf(block_))
         group.value = loop().getRegionIterArgs()[use.getOperandNumber()];
       carry.groups.push_back(group);
@@ -433,7 +441,7 @@ class BlockPlan {
   int first_ = 0;
   bool storesFromMemory_ = false;
   Operation* lastProduct_ = nullptr;
-  SmallVector<std::pair<Operation*, Value>> accumulators_;  ///< of this block's products
+  SmallVector<std::pair<Operation*, Value>> accumulators_;  ///< products, and values that precede theirs
   SmallVector<std::pair<Held, int>> held_;                  ///< releases and the group they wait for
   SmallVector<std::pair<Operation*, int>> deferred_;        ///< writers of operands and the group they wait for
   llvm::DenseMap<Value, SmallVector<Value>> acquired_;  ///< slots of a ring that this block acquired and not released
@@ -448,13 +456,13 @@ static bool isProductBetween(Operation* op, Operation* end) {
   return false;
 }
 
-/// A factor that the iteration reads. The assembler likes such numbers in registers of whole warps, which they reach by
-/// way of a thread's, so that the warp waits where it reads them.
+/// Whether the op loads a single number. ptxas likes to keep such numbers in uniform registers, and copies them there
+/// right behind the load, so that the warp waits where it loads them.
 static bool isNumberRead(Operation* op) {
   return isa<LoadOp, GatherOp>(op) && isa<FloatType>(op->getResult(0).getType()) && !isVolatile(op);
 }
 
-/// The number may be read behind the product in front of `reader`.
+/// Whether there is a product between the load and `reader`, and the load may move behind it.
 static bool mayWait(Operation* op, Operation* reader) {
   bool product = false;
   for (Operation* at = op->getNextNode(); at != reader; at = at->getNextNode()) {

@@ -1,16 +1,17 @@
-// async_plan.h - the new order of one block: where products are waited for, and what goes behind the waits. A plan is
-// made without touching the IR; async_waits.cpp says what is planned and carries it out.
+// async_plan.h - the new order of the statements of one block: where asynchronous products are waited for, and which
+// ops move behind the waits. A plan is made without touching the IR; async_waits.cpp describes the rules and carries it
+// out.
 #pragma once
 #include "compiler/gpu/async_products.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace tile::ir {
 
-/// One unfinished product: `value` is the name of its result here.
+/// One unfinished product; `value` is the SSA value of its result at this point.
 struct Group {
   MmaOp product;
   mlir::Value value;
-  bool isCarried = false;  ///< issued in the iteration before
+  bool isCarried = false;  ///< issued in the previous iteration
 };
 
 /// When a moved release happens.
@@ -41,15 +42,15 @@ struct Item {
 /// The terminator, or null in blocks that have none (roles, work loops).
 mlir::Operation* endOf(mlir::Block& block);
 
-/// Moves tiles that are cheap to make and dear to keep (masks, indices) to their first readers.
+/// Moves tiles that are cheap to make, but occupy registers (masks, indices), to their first readers.
 void sinkToReaders(mlir::Block& block);
 
 /// Loops that have been planned, inner ones first.
 using Carries = llvm::MapVector<mlir::Operation*, Carry>;
 
-/// The block's statements in their new order, without its terminator. `entry`: what the iteration before left running.
-/// With `carry` the block is the body of a loop that may leave products running; filled with those. With
-/// `registersInFlight` they may have operands in registers.
+/// The block's statements in their new order, without its terminator. `entry`: products that the previous iteration
+/// left running. With `carry` the block is the body of a loop that may leave products running, which are put there;
+/// with `registersInFlight` these may have operands in registers.
 llvm::SmallVector<Item> planBlock(mlir::Block& block, const AsyncReads& reads, const Carries& carries,
                                   const Carry& entry, Carry* carry, bool registersInFlight = true);
 

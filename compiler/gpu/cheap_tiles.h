@@ -1,4 +1,4 @@
-// cheap_tiles.h - tiles that are computed again wherever they are wanted, instead of moved from one layout to another:
+// cheap_tiles.h - tiles that are computed again under every layout in which they are used, instead of being converted:
 // iota, splats, constants and a little arithmetic on them.
 #pragma once
 #include "llvm/ADT/DenseMap.h"
@@ -8,7 +8,7 @@ namespace tile::ir {
 
 class CheapTiles {
  public:
-  /// `remakesAll`: every tile that an operation makes is computed again (the threads of a producer convert nothing).
+  /// `remakesAll`: all results count as cheap (threads of a producer cannot convert).
   explicit CheapTiles(bool remakesAll) : remakesAll_(remakesAll) {}
 
   bool isCheap(mlir::Value tile);
@@ -17,7 +17,7 @@ class CheapTiles {
   int cost(mlir::Value tile);
 
   bool remakesAll_;
-  llvm::DenseMap<mlir::Value, int> cost_;  ///< instructions for an element
+  llvm::DenseMap<mlir::Value, int> cost_;  ///< instructions per element
 };
 
 }  // namespace tile::ir

@@ -1,8 +1,6 @@
-// combined_rows.cpp - what a kernel does with the rows of a tile, and the layouts that suit it.
+// combined_rows.cpp - walks along uses of a tile to see what is done with its rows, and trades digits of its layout.
 #include "compiler/gpu/combined_rows.h"
 
-#include <cmath>
-#include <limits>
 #include <numeric>
 
 #include "compiler/dialect/tiles.h"
@@ -17,161 +15,9 @@ namespace tile::ir {
 using namespace mlir;
 using layout::Layout;
 
-// Instructions of a thread in an iteration, for so many lanes and warps along the axis.
-double CarriedSums::cost(int64_t lanes, int64_t warps, int64_t threads) const {
-  const layout::Shape shape = shapeOf(tile);
-  const double pieces = double(shape[axis]) / double(lanes * warps);
-  const double rows = double(shape[1 - axis] * lanes * warps) / double(threads);
-  constexpr double kExchange = 2, kVector = 1.5;  // a shuffle and its sum; reading and widening an element
-  constexpr double kTable = 24;                   // warps add through shared memory: two meetings
-  const double take = lanes * warps > 1 ? kTable + 2 * pieces * rows : pieces * rows;  // shared memory, or a choice
-  return sums * (rows * std::log2(double(lanes)) * kExchange + (warps > 1 ? kTable : 0)) + takes * take +
-         kVector * (along * pieces + across * rows);
-}
-
-// Runs of the axis in `lanes` lanes, the other dim in all other threads; nullopt: they do not divide it.
-std::optional<Layout> CarriedSums::layoutOf(int lanes, int numWarps, int numLanes) const {
-  const layout::Shape shape = shapeOf(tile);
-  const int group = numLanes / lanes, other = 1 - axis;
-  const auto rows = static_cast<int>(shape[other] / (group * numWarps));
-  if (shape[axis] % lanes != 0 || rows * group * numWarps != shape[other]) return std::nullopt;
-  const int run = static_cast<int>(shape[axis] / lanes);
-  return Layout(shape, {{axis, run, 1}, {other, rows, group * numWarps}}, {{axis, lanes, run}, {other, group, 1}},
-                {{other, numWarps, group}});
-}
-
-std::optional<Layout> CarriedSums::betterLayout(const Layout& usual, int numWarps, int numLanes) const {
-  constexpr double kWorthIt = 0.8;
-  auto threadsAlong = [&](const std::vector<layout::Digit>& digits) {
-    int64_t count = 1;
-    for (const layout::Digit& digit : digits)
-      if (digit.dim == axis) count *= digit.count;
-    return count;
-  };
-  const int64_t threads = int64_t{numWarps} * numLanes;
-  double least = usual.isPadded() ? std::numeric_limits<double>::infinity()
-                                  : kWorthIt * cost(threadsAlong(usual.lanes()), threadsAlong(usual.warps()), threads);
-  std::optional<Layout> best;
-  for (int lanes = 1; lanes <= numLanes; lanes *= 2) {
-    auto layout = layoutOf(lanes, numWarps, numLanes);
-    if (!layout || cost(lanes, 1, threads) >= least) continue;
-    best = std::move(layout), least = cost(lanes, 1, threads);
-  }
-  return best;
-}
-
-/// Tiles of this shape are among its operands or results.
-static bool touchesShape(Operation* op, ArrayRef<int64_t> shape) {
-  auto hasShape = [&](Type type) {
-    auto tile = dyn_cast<RankedTensorType>(type);
-    return tile && tile.getShape() == shape;
-  };
-  return llvm::any_of(op->getOperandTypes(), hasShape) || llvm::any_of(op->getResultTypes(), hasShape);
-}
-
-std::vector<CarriedSums> carriedSums(LoopLikeOpInterface loop) {
-  std::vector<CarriedSums> all;
-  auto whileLoop = dyn_cast<scf::WhileOp>(loop.getOperation());
-  for (BlockArgument arg : whileLoop ? whileLoop.getAfterArguments() : loop.getRegionIterArgs()) {
-    auto type = dyn_cast<RankedTensorType>(arg.getType());
-    if (!type || type.getRank() != 2) continue;
-    bool isOther = false;  // what else has a say in how the tile lies
-    int sums[2] = {0, 0}, vectors[2] = {0, 0}, takes[2] = {0, 0};
-    auto look = [&](Operation* op) {
-      if (!touchesShape(op, type.getShape())) return;
-      if (auto reduce = dyn_cast<ReduceOp>(op)) {
-        ++sums[reduce.getAxis()];
-      } else if (auto take = dyn_cast<TakeOp>(op); take && shapeOf(take.getResult())[take.getAxis()] == 1) {
-        ++takes[take.getAxis()];
-      } else if (auto broadcast = dyn_cast<BroadcastOp>(op)) {
-        const layout::Shape small = shapeOf(broadcast.getSource());
-        if (small[0] != small[1]) ++vectors[small[0] == 1 ? 1 : 0];
-      } else {
-        isOther |= !isElementwise(op) && !isa<SplatOp, arith::ConstantOp, scf::YieldOp, scf::ConditionOp>(op);
-      }
-    };
-    for (Region* region : loop.getLoopRegions()) region->walk(look);
-    auto isCombined = [&](int axis) { return sums[axis] + takes[axis] > 0; };
-    if (isOther || isCombined(0) == isCombined(1)) continue;
-    CarriedSums one{.tile = arg};
-    one.axis = isCombined(1) ? 1 : 0;
-    one.sums = sums[one.axis], one.along = vectors[one.axis], one.across = vectors[1 - one.axis];
-    one.takes = takes[one.axis];
-    all.push_back(one);
-  }
-  return all;
-}
-
-/// What a loop adds to the sums that it carries, along the longer dim of matrices of vectors: the sums of all of a
-/// thread's elements fit into its registers.
-static std::vector<CarriedBesideVectors> addedBesideVectors(scf::ForOp loop) {
-  constexpr int64_t kMostSums = 16, kMostBytes = 384;  // a matrix; a thread's for all of them
-  std::vector<CarriedBesideVectors> all;
-  int64_t bytes = 0;
-  for (auto [arg, next] : llvm::zip(loop.getRegionIterArgs(), loop.getYieldedValues())) {
-    Operation* add = next.getDefiningOp();
-    if (!isa<RankedTensorType>(arg.getType()) || !isa_and_nonnull<arith::AddFOp, arith::AddIOp>(add) || !arg.hasOneUse() ||
-        !llvm::is_contained(add->getOperands(), arg))
-      continue;
-    Value sum = add->getOperand(add->getOperand(0) == arg ? 1 : 0);
-    if (auto reshape = sum.getDefiningOp<ReshapeOp>()) sum = reshape.getSource();
-    auto reduce = sum.getDefiningOp<ReduceOp>();
-    if (!reduce || reduce.getSources().size() != 1 || reduce->getBlock() != loop.getBody()) continue;
-    const layout::Shape shape = shapeOf(reduce.getSources()[0]);
-    const int axis = static_cast<int>(reduce.getAxis());
-    if (shape.size() != 2 || shape[1 - axis] == 1 || shape[1 - axis] > kMostSums || shape[axis] <= shape[1 - axis]) continue;
-    CarriedBesideVectors one{.tile = reduce.getSources()[0], .vectors = {}};
-    bool isOther = false;
-    loop.getBody()->walk([&](Operation* op) {
-      if (!touchesShape(op, shape)) return;
-      if (auto broadcast = dyn_cast<BroadcastOp>(op)) {
-        if (shapeOf(broadcast.getSource())[axis] == shape[axis]) one.vectors.push_back(broadcast);
-      } else if (auto other = dyn_cast<ReduceOp>(op)) {
-        isOther |= static_cast<int>(other.getAxis()) != axis;
-      } else {
-        isOther |= !isElementwise(op) && !isa<SplatOp, arith::ConstantOp>(op);
-      }
-    });
-    if (isOther || one.vectors.empty()) continue;
-    bytes += shape[1 - axis] * elementBytes(one.tile.getType());
-    all.push_back(std::move(one));
-  }
-  if (bytes > kMostBytes) all.clear();
-  return all;
-}
-
-std::vector<CarriedBesideVectors> carriedBesideVectors(scf::ForOp loop) {
-  std::vector<CarriedBesideVectors> all;
-  for (BlockArgument arg : loop.getRegionIterArgs()) {
-    auto type = dyn_cast<RankedTensorType>(arg.getType());
-    if (!type || type.getRank() != 2) continue;
-    CarriedBesideVectors one{.tile = arg, .vectors = {}};
-    bool isOther = false;
-    loop.getBody()->walk([&](Operation* op) {
-      if (!touchesShape(op, type.getShape())) return;
-      if (auto broadcast = dyn_cast<BroadcastOp>(op))
-        one.vectors.push_back(broadcast);
-      else
-        isOther |= !isElementwise(op) && !isa<SplatOp, arith::ConstantOp, scf::YieldOp>(op);
-    });
-    if (!isOther && !one.vectors.empty()) all.push_back(std::move(one));
-  }
-  llvm::append_range(all, addedBesideVectors(loop));
-  return all;
-}
-
-std::optional<Layout> layoutAlongVector(const Layout& vector, const layout::Shape& shape) {
-  if (vector.isPadded() || vector.laneReplicas() * vector.warpReplicas() * vector.regReplicas() != 1)
-    return std::nullopt;
-  std::vector<layout::Digit> regs = vector.regs();
-  for (int dim = 0; dim < vector.rank(); ++dim)
-    if (vector.shape()[dim] != shape[dim]) regs.push_back({dim, static_cast<int>(shape[dim]), 1});
-  return Layout(shape, regs, vector.lanes(), vector.warps());
-}
-
 namespace {
 
-// Threads make it at once, of numbers and places only.
+// Whether the tile is computed from constants, scalars and indices only: any thread can make any element of it.
 bool isMadeOfPlaces(Value tile) {
   constexpr size_t kMost = 64;
   SmallVector<Value> pending{tile};
@@ -187,7 +33,7 @@ bool isMadeOfPlaces(Value tile) {
   return pending.empty();
 }
 
-// Registers of the vectors that are spread over what is combined, under this layout.
+// Registers of a thread for the vectors that are broadcast to what is reduced, under this layout.
 int64_t registersOfVectors(ReduceOp reduce, const Layout& layout) {
   constexpr size_t kMost = 128;
   SmallVector<Value> pending(reduce.getSources());
@@ -293,8 +139,7 @@ bool combinesRows(Value tile) {
   while (!pending.empty() && made.size() < kMost) {
     Value value = pending.pop_back_val();
     if (!isTile(value) || !made.insert(value)) continue;
-    if (Operation* op = value.getDefiningOp(); keepsPlaces(op))
-      pending.append(op->operand_begin(), op->operand_end());
+    if (Operation* op = value.getDefiningOp(); keepsPlaces(op)) pending.append(op->operand_begin(), op->operand_end());
   }
   for (size_t i = 0; i < made.size() && i < 2 * kMost; ++i)
     for (Operation* user : made[i].getUsers()) {
@@ -323,7 +168,7 @@ std::optional<Layout> shortRowsInThreads(const Layout& padded, int dim, int numW
 
 namespace {
 
-/// A vector along dim 0, repeated in every column, that is computed from what a loop loads.
+/// Whether the tile is a vector along dim 0, repeated in every column, that is computed from what a loop loads.
 bool isLoadedColumn(Value tile) {
   constexpr size_t kMost = 16;
   auto broadcast = tile.getDefiningOp<BroadcastOp>();
@@ -372,7 +217,7 @@ bool meetsLoadedColumns(Value tile) {
 
 namespace {
 
-/// Reductions along short axes that warps carry out together, of what is computed from the tile, reshaped on the way.
+/// Counts reductions along short axes, of what is computed from the tile and reshaped on the way, that cross warps.
 int blocksOverWarps(Value tile, const Layout& layout) {
   constexpr size_t kMost = 64;
   constexpr int64_t kLongest = 32;
@@ -404,8 +249,8 @@ int blocksOverWarps(Value tile, const Layout& layout) {
   return count;
 }
 
-/// The digit of warps at `place` changes places with as much of others: of registers first, then of the lanes' slowest.
-/// Nullopt: there is not as much.
+/// Exchanges the digit of warps at index `place` for digits of the same count along other dims: of registers first,
+/// then the slowest ones of lanes. Nullopt: there are not enough of them.
 std::optional<Layout> tradedWarps(const Layout& layout, size_t place, int dim) {
   std::vector<layout::Digit> regs = layout.regs(), lanes = layout.lanes(), warps = layout.warps();
   layout::Digit left = warps[place];
@@ -444,7 +289,8 @@ std::optional<Layout> blocksInWarps(Value tile, const Layout& layout, int dim, i
 
 namespace {
 
-/// A loop only adds what is combined to what it carries: lanes and warps are combined behind it (defer_reductions.cpp).
+/// Whether a loop only adds the result to a value that it carries: defer_reductions.cpp then moves what crosses lanes
+/// and warps behind the loop.
 bool isAccumulated(ReduceOp reduce) {
   if (reduce->getNumResults() != 1) return false;
   Value value = reduce->getResult(0);
@@ -457,11 +303,11 @@ bool isAccumulated(ReduceOp reduce) {
 
 struct CombinedAxis {
   int axis = -1;              ///< none
-  bool isAccumulated = true;  ///< by loops, which combine lanes once
+  bool isAccumulated = true;  ///< by loops only, which reduce over lanes once
 };
 
-/// The only axis that what is computed from the tile, element by element, is combined along, if it is short and not
-/// `dim`.
+/// The axis along which results of elementwise work on the tile are reduced, if there is only one, and it is short and
+/// not `dim`.
 CombinedAxis combinedAxis(Value tile, int dim) {
   constexpr size_t kMost = 32;
   constexpr int64_t kLongest = 16;
@@ -517,7 +363,7 @@ std::optional<Layout> axisInThreads(Value tile, const Layout& layout, int dim, i
 
 namespace {
 
-/// Vectors along the rows of a matrix in a loop: sums of its rows, and what meets each of them.
+/// Counts vectors along the rows of a matrix in its loop: sums over its rows, and vectors broadcast to each of them.
 int vectorsAlongRows(Value tile) {
   constexpr size_t kMost = 128;
   auto loop = tile.getDefiningOp()->getParentOfType<LoopLikeOpInterface>();
@@ -545,7 +391,7 @@ int vectorsAlongRows(Value tile) {
 }  // namespace
 
 std::optional<Layout> rowsAcrossWarps(Value tile, const Layout& layout, int dim, int numWarps, const Target& target) {
-  constexpr int kTiles = 3;  // of the matrix' size, in f32, while rows are worked on
+  constexpr int kTiles = 3;  // tiles of the matrix' size, in f32, that are alive at once
   if (dim != 1 || layout.rank() != 2 || layout.isPadded() || warpsAlong(layout, 0) == 1) return std::nullopt;
   const int registers = std::min(255, static_cast<int>(target.registersPerSm) / (numWarps * target.lanes));
   const int vectors = vectorsAlongRows(tile);

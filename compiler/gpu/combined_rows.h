@@ -1,5 +1,5 @@
-// combined_rows.h - layouts for tiles whose rows a kernel combines: exchanges between lanes and warps that a better
-// place of the elements saves.
+// combined_rows.h - what a kernel does with the rows of a tile (reduces them, weighs them, indexes by them), and
+// layouts that save the exchanges between lanes and warps which the usual layout would need for it.
 #pragma once
 #include "compiler/dialect/dialect.h"
 #include "compiler/layout/layout.h"
@@ -7,72 +7,47 @@
 
 namespace tile::ir {
 
-/// A matrix that a loop carries and combines along one axis in every iteration, or looks up along it (an array that
-/// every row has for itself: a stack, a board), with elementwise work and vectors only.
-struct CarriedSums {
-  mlir::Value tile;  ///< the loop's argument
-  int axis = 0;
-  int sums = 0;                ///< reductions along the axis in an iteration
-  int along = 0, across = 0;  ///< vectors along the axis, and across it, that meet the tile in an iteration
-  int takes = 0;              ///< lookups along the axis in an iteration, one of each row
-
-  /// The layout with as many lanes along the axis as cost least, where that is clearly less than what `usual` costs:
-  /// fewer lanes need fewer exchanges for a sum, but each holds a longer piece of the vectors along the axis.
-  std::optional<layout::Layout> betterLayout(const layout::Layout& usual, int numWarps, int numLanes) const;
-
- private:
-  double cost(int64_t lanes, int64_t warps, int64_t threads) const;
-  std::optional<layout::Layout> layoutOf(int lanes, int numWarps, int numLanes) const;
-};
-std::vector<CarriedSums> carriedSums(mlir::LoopLikeOpInterface loop);
-/// Matrices that a loop carries and combines along no axis: elementwise work and vectors only. With the vectors
-/// that are spread over such tiles in an iteration; those without any are left out. Or matrices that it makes of vectors
-/// and adds up along these, to a few sums that it carries (of groups, say).
-struct CarriedBesideVectors {
-  mlir::Value tile;  ///< the loop's argument, or what is added up
-  llvm::SmallVector<BroadcastOp> vectors;
-};
-std::vector<CarriedBesideVectors> carriedBesideVectors(mlir::scf::ForOp loop);
-/// The layout of a matrix that a vector of this layout is spread over, with the other dim in registers. Nullopt: some
-/// threads of the vector hold the same elements, so that others could share the other dim.
-std::optional<layout::Layout> layoutAlongVector(const layout::Layout& vector, const layout::Shape& shape);
-
-/// A layout of what is combined along a short axis, from that of the result: the whole axis in registers of the thread
-/// that has the result, if that is no more than about its share of the tile.
+/// A layout for the source of a reduction along a short axis, from the layout of its result: the thread that has an
+/// element of the result holds all that is reduced to it, if that is at most about twice its share of the tile.
 std::optional<layout::Layout> layoutToCombineIn(ReduceOp reduce, const std::optional<layout::Layout>& result,
                                                 int numWarps, int numLanes);
 
-/// The vector weighs or places the rows (or columns) of tiles, and their threads would hold many times what a lane has
-/// of it: all those would compute the same.
+/// Whether the vector weighs rows (or columns) of tiles, or says where they are in memory, and the threads of such a
+/// tile would hold many times as many of its elements as the `registersOfLane` of a lane when each warp holds it once:
+/// threads would repeat each other's work.
 bool isForManyRows(mlir::Value vector, int64_t registersOfLane,
                    llvm::function_ref<layout::Layout(mlir::Value)> layoutFor);
-/// The product of the same shape that meets the tile in elementwise work: it says how the tile lies. Null: none.
+/// A product of the same shape that is combined with the tile by elementwise work: its layout will be the tile's. Null:
+/// none.
 MmaOp productMeeting(mlir::Value tile);
 
-/// What is computed from the tile, element by element, is cut into blocks of rows (of dim 0) that are combined.
+/// Whether what is computed from the tile by elementwise work is cut into blocks of rows (of dim 0), and the blocks are
+/// reduced.
 bool foldsBlocksOfRows(mlir::Value tile);
-/// What the tile is computed from, or what is computed from that, is combined along another dim than its last.
+/// Whether what the tile is computed from, or what is computed from that, is reduced along another dim than its last.
 bool combinesRows(mlir::Value tile);
-/// The tile, or what a loop makes of it, meets vectors with an element for each row (of dim 0) that loops load: runs of
-/// rows in a thread read them in runs.
+/// Whether elementwise work combines the tile, or what a loop makes of it, with vectors that loops load and that have
+/// an element for each row (of dim 0): threads that hold consecutive rows can load consecutive elements.
 bool meetsLoadedColumns(mlir::Value tile);
-/// Short rows along `dim` whose length is no power of two (colours of a pixel, coordinates of a point), which lanes
-/// would pad: each in one thread, if there are enough for all. Nullopt: they are not like that.
+/// A layout with each short row along `dim` in one thread, if lanes would pad the rows (their length is no power of
+/// two: colours of a pixel, coordinates of a point) and there are at least as many rows as threads. Nullopt otherwise.
 std::optional<layout::Layout> shortRowsInThreads(const layout::Layout& padded, int dim, int numWarps, int numLanes);
-/// The layout of a loaded tile with elements that are combined out of blocks of it (cut and put together in between)
-/// moved from warps to registers, or to lanes as long as those of a warp have whole lines of `bytes` each along `dim`:
-/// no warp waits for another. Nullopt: warps combine nothing of it, or would all the same.
+/// For a loaded tile that is cut into blocks which are reduced: a layout in which elements that are reduced together
+/// lie in registers or lanes instead of in several warps, so that no warp waits for another. The lanes of a warp must
+/// still read whole lines along `dim`, of elements of `bytes` each. Nullopt: no reduction crosses warps, or it would
+/// anyway.
 std::optional<layout::Layout> blocksInWarps(mlir::Value tile, const layout::Layout& layout, int dim, int bytes);
-/// The layout of a loaded tile whose elements are combined along one short axis alone, with lanes and warps along it
-/// changed for registers along other dims: threads pass each other nothing. Nullopt: there is no such axis, they have
-/// no such registers, or what is read along `dim` (in elements of `bytes` each) would fill sectors less.
+/// For a loaded tile that is reduced along one short axis only: a layout in which lanes and warps along that axis have
+/// changed places with registers along other dims, so that threads exchange nothing. Nullopt: there is no such axis,
+/// there are no such registers, or reads along `dim` (of elements of `bytes` each) would use less of the sectors they
+/// touch.
 std::optional<layout::Layout> axisInThreads(mlir::Value tile, const layout::Layout& layout, int dim, int bytes);
-/// The layout of a loaded matrix with warps moved from its rows (dim 0) to pieces of them, where threads with whole rows
-/// would not have the registers for the vectors along rows that its loop adds rows to and meets them with. Sums of rows
-/// then pass between warps, but those have an element each. Nullopt: they would, or pieces are no better.
+/// For a loaded matrix whose loop adds its rows (dim 0) to vectors, and combines them with others: a layout with warps
+/// along the rows instead of across them, if a thread would not have the registers for its elements of all these
+/// vectors otherwise. Nullopt: it has, or the other layout needs as many.
 std::optional<layout::Layout> rowsAcrossWarps(mlir::Value tile, const layout::Layout& layout, int dim, int numWarps,
                                               const Target& target);
-/// The same pieces of rows in the same lanes, but neighbouring rows (of dim 0) in registers of one thread.
+/// The same layout but for the order of rows (dim 0): registers of a thread hold consecutive ones.
 layout::Layout withRowsTogether(const layout::Layout& layout);
 
 }  // namespace tile::ir

@@ -1,5 +1,5 @@
-// copy_slice.h - the part of a loop body that computes where its copies to shared memory come from, so that it can run
-// some iterations ahead of the rest: index arithmetic, loop-carried offsets, conditions around the copies, and reads of
+// copy_slice.h - the slice of a loop body that computes the addresses of its copies to shared memory, so that these can
+// run some iterations ahead of the rest: index arithmetic, carried offsets, conditions around the copies, and reads of
 // indices from global memory (block tables).
 #pragma once
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace tile::ir {
 
-/// Starts what a load_shared or gather_shared stands for as copies of threads into the buffer `target`, if `enable`;
-/// `map` has its operands.
+/// Emits the copies by threads that a load_shared or gather_shared stands for, into the buffer `target`, under
+/// `enable`. `map` has the operands.
 void emitThreadCopy(mlir::OpBuilder& builder, mlir::Operation* copy, const mlir::IRMapping& map, mlir::Value target,
                     mlir::Value enable);
 
@@ -22,11 +22,11 @@ class CopySlice {
   CopySlice(mlir::scf::ForOp loop, llvm::ArrayRef<mlir::Operation*> copies,
             llvm::ArrayRef<mlir::Operation*> apart = {});
 
-  /// Empty: the slice may run ahead. Else why not, as the end of "copies are not pipelined: ...".
+  /// Why the slice may not run ahead, as the end of "copies are not pipelined: ..."; empty if it may.
   const std::string& obstacle() const { return obstacle_; }
-  /// Loop-carried values the slice depends on, as indices of the loop's iter_args.
+  /// The carried values that the slice depends on, as indices of the loop's iter_args.
   llvm::ArrayRef<unsigned> carried() const { return carried_.getArrayRef(); }
-  /// The slice reads global memory or branches: it must run only for iterations that exist.
+  /// Whether the slice reads global memory or branches, so that it must run only for iterations that exist.
   bool needsGuard() const { return needsGuard_; }
 
   /// Emits the slice for the iteration with induction value `iv` and carried values `state`; each copy becomes what
@@ -48,7 +48,7 @@ class CopySlice {
 
   mlir::scf::ForOp loop_;
   llvm::SetVector<mlir::Operation*> copies_;
-  llvm::DenseSet<mlir::Operation*> ops_;  ///< cloned whole; scf.if: cloned in part
+  llvm::DenseSet<mlir::Operation*> ops_;  ///< ops of the slice; of an scf.if only a part
   llvm::DenseMap<mlir::Operation*, llvm::SmallSetVector<unsigned, 4>>
       ifResults_;  ///< results of an scf.if that are needed
   llvm::SmallSetVector<unsigned, 4> carried_;

@@ -1,12 +1,14 @@
-// defer_reductions.cpp - sums that a loop only accumulates are taken across lanes and warps once, behind the loop; the
-// largest and smallest of all that a loop sees, and what any or all of them are, too.
-// Before: for (or while): l' = l * alpha + sum over an axis of p (alpha may be absent); l is used for nothing else
-// After:  for: l' = l * alpha + sum over the registers of each thread, l one tile element per lane and warp along the
-// axis
-//         behind the loop: sum over those
-// As many registers as before, no shuffles in the loop. Needs layouts. The order of a reduction's additions is not
-// specified, so this is one of its meanings. A scalar that sums of whole tiles are added to is a tile of one element;
-// sums that are added without the dims of size 1 that they leave are added with them.
+// defer_reductions.cpp - sums that a loop only accumulates are reduced across lanes and warps once, behind the loop,
+// instead of in every iteration. So are running maxima and minima, and whether any or all elements satisfy a condition.
+// Before: for (or while): l' = l * alpha + (sum of p along an axis); alpha may be absent, and l has no other use
+// After:  for (or while): l' = l * alpha + (sum over the registers of each thread); along the axis, l now has one
+//         element for every lane and warp
+//         behind the loop: the sum over those
+//
+// This takes as many registers as before, and no shuffles in the loop. It needs layouts. The language leaves the order
+// of a reduction's additions open, so the result is one of those it allows. A scalar to which sums of whole tiles are
+// added is treated as a tile of one element; sums whose dims of size 1 are dropped before they are added are added with
+// them.
 #include "compiler/gpu/across.h"
 #include "compiler/gpu/gpu_passes.h"
 #include "compiler/gpu/moves.h"

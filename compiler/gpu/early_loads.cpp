@@ -1,13 +1,13 @@
-// early_loads.cpp - loads in front of the places where warps wait for each other.
+// early_loads.cpp - moves loads in front of barriers.
 // Before: layouts; loads and gathers into registers stand where the kernel wrote them, often behind a reduction whose
-// result weighs what is loaded.
-// After:  a load whose address does not depend on what the warps meet for stands in front of the first such place of
-// its block that it can pass: its memory is on the way while they wait. The assembler moves no load across a barrier.
-// Gathers of rows at addresses that were loaded also stand in front of the places where only lanes of a warp wait for
-// each other, which wait for other loads themselves: one latency, not two.
+//         result weighs what is loaded.
+// After:  a load whose address does not depend on the exchange at a barrier stands in front of the first such barrier
+//         of its block that it can pass, so that its latency runs while warps wait. The assembler moves no load across
+//         a barrier. Gathers of rows at addresses that were loaded also move in front of exchanges within a warp
+//         (shuffles), which wait for other loads themselves: one latency instead of two.
 //
-// What all programs read at the same place (factors of columns, say) stays: it is in a cache, and registers that wait
-// for it longer would cost programs.
+// What all programs read at the same address (factors of columns, say) stays: it is in a cache, and registers that are
+// occupied longer could cost programs per multiprocessor.
 #include "compiler/gpu/blocks.h"
 #include "compiler/gpu/gpu_passes.h"
 #include "compiler/gpu/memory_roots.h"
@@ -86,7 +86,7 @@ class EarlyLoadsPass : public PassWrapper<EarlyLoadsPass, OperationPass<func::Fu
  public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(EarlyLoadsPass)
   StringRef getArgument() const override { return "tile-early-loads"; }
-  StringRef getDescription() const override { return "loads in front of the places where warps wait for each other"; }
+  StringRef getDescription() const override { return "move loads in front of barriers"; }
   void getDependentDialects(DialectRegistry& registry) const override { registry.insert<TileDialect>(); }
 
   void runOnOperation() override {

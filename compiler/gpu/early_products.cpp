@@ -1,9 +1,9 @@
-// early_products.cpp - products of warps side by side.
+// early_products.cpp - moves small products of single warps next to each other.
 // Before: layouts; products stand where the kernel wrote them, often with an exchange through shared memory in between
-//         that is for yet another one. Each is a chain of instructions that wait for each other, and the assembler moves
-//         none of them across a barrier.
-// After:  a small product that needs nothing of what stands between it and the product before stands right behind that
-//         one: their instructions alternate, and so fewer barriers may do.
+//         that neither of them needs. Each is a chain of dependent instructions, and the assembler moves none of them
+//         across a barrier.
+// After:  a small product that does not depend on what stands between it and the previous product stands right behind
+//         that one: their instructions alternate, which hides latency, and fewer barriers may be needed.
 #include "compiler/gpu/async_products.h"
 #include "compiler/gpu/blocks.h"
 #include "compiler/gpu/gpu_passes.h"
@@ -72,7 +72,7 @@ class EarlyProductsPass : public PassWrapper<EarlyProductsPass, OperationPass<fu
  public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(EarlyProductsPass)
   StringRef getArgument() const override { return "tile-early-products"; }
-  StringRef getDescription() const override { return "products of warps side by side"; }
+  StringRef getDescription() const override { return "move small products of single warps next to each other"; }
   void getDependentDialects(DialectRegistry& registry) const override { registry.insert<TileDialect>(); }
 
   void runOnOperation() override {

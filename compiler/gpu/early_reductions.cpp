@@ -1,9 +1,9 @@
-// early_reductions.cpp - reductions in front of the places where warps wait for each other, not behind them.
+// early_reductions.cpp - moves reductions in front of barriers.
 // Before: layouts; a tile is reduced where the kernel wrote it (the largest magnitude of what was converted and stored
-//         long before), and all of it waits in registers meanwhile. The assembler moves nothing across a barrier, and
-//         begins loads late where registers are short.
-// After:  in blocks without products a reduction to a few registers, with the elementwise work that only it needs,
-//         stands in front of the first such place behind which nobody else reads the tile.
+//         long before), and all of it is held in registers until then. The assembler moves nothing across a barrier,
+//         and starts loads late where registers are short.
+// After:  in blocks without products, a reduction to a few registers, with the elementwise work that only it needs,
+//         stands in front of the first barrier behind which nobody else reads the tile.
 #include "compiler/gpu/blocks.h"
 #include "compiler/gpu/gpu_passes.h"
 #include "compiler/gpu/moves.h"
@@ -79,7 +79,7 @@ class EarlyReductionsPass : public PassWrapper<EarlyReductionsPass, OperationPas
  public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(EarlyReductionsPass)
   StringRef getArgument() const override { return "tile-early-reductions"; }
-  StringRef getDescription() const override { return "reductions in front of the places where warps wait"; }
+  StringRef getDescription() const override { return "move reductions in front of barriers"; }
   void getDependentDialects(DialectRegistry& registry) const override { registry.insert<TileDialect>(); }
 
   void runOnOperation() override {

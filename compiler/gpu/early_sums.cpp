@@ -1,8 +1,9 @@
-// early_sums.cpp - what several tiles come to, in front of the next product instead of behind it.
-// Before: layouts; tiles are put together where the kernel wrote it (`h + (k1 + 2 k2 + 2 k3 + k4)` at the end), behind
-//         products that the last of them waits for. The assembler moves nothing across asynchronous products.
-// After:  elementwise work that ends more registers' lives than its result takes stands right behind the first product
-//         that follows what it reads: beside that product one tile waits for the others instead of several.
+// early_sums.cpp - moves elementwise work that frees registers in front of products.
+// Before: layouts; tiles are added up where the kernel wrote it (`h + (k1 + 2 k2 + 2 k3 + k4)` at the end), behind
+//         products that only the last of them depends on. The assembler moves nothing across asynchronous products, so
+//         all of them are held in registers during these products.
+// After:  elementwise work that ends the lives of more registers than its result takes stands right behind the first
+//         product that follows its operands: during that product one tile is held instead of several.
 #include "compiler/gpu/blocks.h"
 #include "compiler/gpu/gpu_passes.h"
 #include "compiler/gpu/moves.h"
@@ -82,7 +83,7 @@ class EarlySumsPass : public PassWrapper<EarlySumsPass, OperationPass<func::Func
  public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(EarlySumsPass)
   StringRef getArgument() const override { return "tile-early-sums"; }
-  StringRef getDescription() const override { return "what several tiles come to, in front of the next product"; }
+  StringRef getDescription() const override { return "move elementwise work that frees registers up, over products"; }
   void getDependentDialects(DialectRegistry& registry) const override { registry.insert<TileDialect>(); }
 
   void runOnOperation() override {

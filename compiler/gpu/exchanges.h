@@ -1,4 +1,4 @@
-// exchanges.h - tiles whose elements change places with partners, step after step: sorts.
+// exchanges.h - sorts: sequences of takes that exchange each element of a tile with a partner.
 #pragma once
 #include <vector>
 
@@ -7,13 +7,14 @@
 
 namespace tile::ir {
 
-/// Steps of one sort, and the layout that all their tiles are best under: most steps are between near partners, which one
-/// thread holds then, fewer between lanes, the fewest between warps.
+/// The steps of one sort, and the best layout for all their tiles: runs of the axis in each thread. Most steps are
+/// between near partners, which one thread then holds; fewer are between lanes, and the fewest between warps.
 struct Exchanges {
   llvm::SmallVector<TakeOp> takes;
   layout::Layout layout;
 };
-/// Of the exchanges among `takes` those along the last axis of tiles of one shape, where more than a few are near.
+/// Finds sorts among `takes`: exchanges along the last axis of tiles of one shape, more than a few of them between near
+/// partners.
 std::vector<Exchanges> exchangesInRuns(llvm::ArrayRef<TakeOp> takes, int numWarps, int numLanes);
 
 }  // namespace tile::ir

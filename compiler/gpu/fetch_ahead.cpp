@@ -1,18 +1,22 @@
-// fetch_ahead.cpp - loads that loops wait for although they could have been under way for an iteration or more.
+// fetch_ahead.cpp - starts loads of loops one or more iterations before they are needed.
 // Before: the value level of place_operands; loads and gathers inside loops that are no operands themselves.
-// After:  1. what an operand is computed from by elementwise work alone (weights with scales, rows with norms, 8-bit
-//            floats to be widened) is fetched into shared memory, where copies run ahead, and read back from there;
-//         2. such loads that cannot be fetched stay loads of registers, one iteration early (load_ahead.h), of gathers
-//            those of words that several elements share; so do boxes that a loop of products updates in place, stepping
-//            over whole ones (`y += a b`, block by block), and vectors gathered beside operands (factors of rows);
-//         3. a loop without products whose `tile.stages` asks for copies in flight has all its loads fetched;
-//         4. where such a loop gathers at addresses that it loads, or under flags that it loads (a filter's column in
-//            front of what is read of the rows that pass), these come an iteration early: one latency, not two;
-//         5. where such a loop writes as it goes, which the assembler moves no load across, what it reads comes as many
-//            iterations early as few registers hold: a state that walks through time would wait for every step's row.
-//            Boxes that it updates in place come as early, where it steps over whole ones, up or down.
-//         6. small boxes of loops in which threads combine what they have come an iteration early.
-// Where the whole kernel can use bulk copies only those are made: one other copy would cost the kernel its roles.
+// After:  1. What an operand is computed from by elementwise work alone (weights with scales, rows with norms, 8-bit
+//            floats to be widened) is copied to shared memory, where copies run ahead, and read back from there.
+//         2. Such loads that cannot be copied stay loads into registers, one iteration early (load_ahead.h); of
+//            gathers, those of words that several elements share. The same goes for boxes that a loop of products
+//            updates in place, moving by whole boxes (`y += a b`, block by block), and for vectors gathered beside
+//            operands (factors of rows).
+//         3. In a loop without products whose `tile.stages` asks for copies in flight, all loads are copied.
+//         4. Where such a loop gathers at addresses that it loads, or under flags that it loads (a filter reads one
+//            column before it reads the rows that pass), these addresses or flags are loaded an iteration early: one
+//            latency instead of two.
+//         5. Where such a loop writes in every iteration, which the assembler moves no load across, its loads come as
+//            many iterations early as a few registers can hold: otherwise a state that is stepped through time would
+//            wait for the row of every step. Boxes that it updates in place come as early, if it moves by whole boxes,
+//            up or down.
+//         6. Small boxes of loops in which threads exchange elements come an iteration early.
+// If all copies of the kernel can be bulk copies, only those are made: a single other copy would cost the kernel its
+// roles.
 #include "compiler/analysis/facts.h"
 #include "compiler/dialect/products.h"
 #include "compiler/gpu/copy_slice.h"
@@ -394,7 +398,7 @@ class FetchAheadPass : public PassWrapper<FetchAheadPass, OperationPass<func::Fu
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(FetchAheadPass)
   explicit FetchAheadPass(TargetOf target) : target_(std::move(target)) {}
   StringRef getArgument() const override { return "tile-fetch-ahead"; }
-  StringRef getDescription() const override { return "loads that loops would wait for under way early"; }
+  StringRef getDescription() const override { return "start loads of loops iterations before they are needed"; }
   void runOnOperation() override { Fetcher(getOperation(), target_()).run(); }
 
  private:

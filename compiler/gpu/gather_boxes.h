@@ -1,4 +1,4 @@
-// gather_boxes.h - boxes of more than two dims whose threads copy them: as gathers.
+// gather_boxes.h - boxes of more than two dims that are copied by threads: as gathers.
 #pragma once
 #include "compiler/dialect/dialect.h"
 

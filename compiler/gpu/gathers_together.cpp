@@ -1,9 +1,9 @@
-// gathers_together.cpp - several gathers of one memory, element by element.
-// Before: layouts; gathers of neighbouring places (the corners of a cell, taps of a filter that moves) stand where the
-//         kernel wrote them: all elements of one are read before the first of the next, and by then the lines that both
-//         want may have left the first-level cache.
-// After:  those of a block through one pointer, under one mask, follow each other directly, as many as registers hold,
-//         with what their addresses are computed from in front; the lowering reads them side by side.
+// gathers_together.cpp - interleaves several gathers of one memory, element by element.
+// Before: layouts; gathers of neighbouring elements (the corners of a cell, taps of a filter that moves) stand where
+//         the kernel wrote them: all elements of one are read before the first of the next, and by then the cache lines
+//         that both need may have left the first-level cache.
+// After:  gathers of a block through one pointer, under one mask, follow each other directly, as many as registers
+//         hold, with the computation of their addresses in front; the lowering reads them side by side.
 #include "compiler/gpu/blocks.h"
 #include "compiler/gpu/gpu_passes.h"
 #include "compiler/gpu/memory_roots.h"
@@ -69,7 +69,7 @@ class GathersTogetherPass : public PassWrapper<GathersTogetherPass, OperationPas
  public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(GathersTogetherPass)
   StringRef getArgument() const override { return "tile-gathers-together"; }
-  StringRef getDescription() const override { return "gathers of one memory follow each other"; }
+  StringRef getDescription() const override { return "interleave gathers of one memory"; }
   void getDependentDialects(DialectRegistry& registry) const override { registry.insert<TileDialect>(); }
 
   void runOnOperation() override {

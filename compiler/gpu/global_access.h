@@ -11,27 +11,30 @@ struct GlobalAccess {
 /// Nullopt: the op accesses no global memory, or no tile of it.
 std::optional<GlobalAccess> accessOf(mlir::Operation* op, const Facts& facts);
 
-/// An atomic whose result nobody reads: its value's layout matters.
+/// Whether it is an atomic whose result is not used: then the layout of its value matters.
 bool addsToMemory(mlir::Operation* op);
-/// A gather whose every address was computed from elements that were loaded: neighbours are nowhere near each other.
+/// Whether it is a gather all of whose addresses were computed from loaded elements: neighbours are not near each
+/// other.
 bool isLookup(mlir::Operation* op, const GlobalAccess& access);
 
-/// Lookups, atomics at places that are not side by side, words that neighbours share: as good under any layout.
+/// Whether the access is as good under any layout: lookups, atomics at scattered addresses, words that neighbours
+/// share.
 bool takesAnyLayout(mlir::Operation* op, const GlobalAccess& access, const Facts& facts);
 
-/// Rows (of dim 0) side by side that a gather reads from the same words, in aligned groups: packed weights, factors of
-/// groups. 1: all are different, as far as is known.
+/// How many neighbouring rows (of dim 0, in aligned groups) a gather reads from the same words: packed weights, factors
+/// of groups. 1: none, as far as is known.
 int64_t rowsAlike(mlir::Operation* op, const Facts& facts);
-/// The same of neighbours along the last dim, at most 16.
+/// The same for neighbours along the last dim, at most 16.
 int64_t columnsAlike(mlir::Operation* op, const Facts& facts);
-/// Elements of a tile that is gathered, along both, that one word serves.
+/// How many elements of a gathered tile one word serves, along both dims.
 int64_t elementsAlike(mlir::Operation* op, const Facts& facts);
 
-/// Bytes wanted of the bytes of all 32-byte sectors one warp touches along `dim` with all its registers of one row.
+/// The share of bytes that are used of all 32-byte sectors that a warp touches along `dim`, for all registers of one
+/// row.
 double sectorUse(const layout::Layout& layout, int dim, int bytes);
-/// The lanes of a warp hold a run of at least 128 bytes along `dim` together.
+/// Whether the lanes of a warp together hold a run of at least 128 bytes along `dim`.
 bool wholeLines(const layout::Layout& layout, int dim, int bytes);
-/// Elementwise work alone makes the tile of narrower elements that were read.
+/// Whether the tile is made by elementwise work alone from loads of narrower elements.
 bool isWidenedInPlace(mlir::Value tile);
 
 }  // namespace tile::ir

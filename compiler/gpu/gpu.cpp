@@ -51,13 +51,13 @@ void addGpuPasses(mlir::OpPassManager& passes, const Target& target, const Compi
 
 void registerGpuPasses(std::function<const Target&()> target, std::function<const CompileOptions&()> options) {
   mlir::registerPass([] { return createListStepsPass(); });
-  mlir::registerPass([] { return createUnrollLoopsPass(); });
   mlir::registerPass([=] { return createTurnProductsPass(target); });
   mlir::registerPass([=] { return createPlaceOperandsPass(target, options); });
+  mlir::registerPass([] { return createUnrollLoopsPass(); });
   mlir::registerPass([=] { return createFetchAheadPass(target); });
   mlir::registerPass([=] { return createRotatePass(target); });
-  mlir::registerPass([=] { return createSpecializePass(target, options); });
   mlir::registerPass([] { return createRecordStartsPass(); });
+  mlir::registerPass([=] { return createSpecializePass(target, options); });
   mlir::registerPass([] { return createLoadAheadPass(); });
   mlir::registerPass([=] { return createStagePass(target, options); });
   mlir::registerPass([=] { return createAssignLayoutsPass(target, options); });
@@ -67,12 +67,12 @@ void registerGpuPasses(std::function<const Target&()> target, std::function<cons
   mlir::registerPass([] { return createEarlyProductsPass(); });
   mlir::registerPass([] { return createEarlySumsPass(); });
   mlir::registerPass([] { return createReduceWholePass(); });
+  mlir::registerPass([] { return createEarlyReductionsPass(); });
   mlir::registerPass([] { return createDeferReductionsPass(); });
   mlir::registerPass([=] { return createAsyncWaitsPass(options); });
   mlir::registerPass([] { return createHandScalarsPass(); });
   mlir::registerPass([] { return createPartWaysPass(); });
   mlir::registerPass([] { return createGathersTogetherPass(); });
-  mlir::registerPass([] { return createEarlyReductionsPass(); });
   mlir::registerPass([] { return createReduceTogetherPass(); });
   mlir::registerPass([] { return createMeetTogetherPass(); });
   mlir::registerPass([=] { return createPlaceBuffersPass(target); });

@@ -6,31 +6,33 @@ namespace tile::ir {
 
 /// Gives every tile a #tile.layout and puts tile.convert where layouts meet. Sets `tile.num_warps`.
 std::unique_ptr<mlir::Pass> createAssignLayoutsPass(TargetOf target, OptionsOf options);
-/// Loads whose addresses are known stand in front of the places where warps wait for each other.
-std::unique_ptr<mlir::Pass> createEarlyLoadsPass();
-std::unique_ptr<mlir::Pass> createEarlyProductsPass();
-std::unique_ptr<mlir::Pass> createEarlySumsPass();
-std::unique_ptr<mlir::Pass> createHoistLoadsPass();
-/// Slices of one tile that other threads have are read from one copy of it.
+/// Reads slices of a tile that other threads hold from one copy of it in shared memory.
 std::unique_ptr<mlir::Pass> createTakeSlicesPass();
-/// A tile that is reduced to one element is reduced along all of its dims at once.
+/// Moves loads that every iteration of a loop makes alike in front of the loop.
+std::unique_ptr<mlir::Pass> createHoistLoadsPass();
+/// Moves loads whose addresses are known in front of barriers.
+std::unique_ptr<mlir::Pass> createEarlyLoadsPass();
+/// Moves small products of single warps next to the product before, so that their instructions alternate.
+std::unique_ptr<mlir::Pass> createEarlyProductsPass();
+/// Moves elementwise work that frees registers in front of products that it does not depend on.
+std::unique_ptr<mlir::Pass> createEarlySumsPass();
+/// Reduces a tile that is reduced to one element along all of its dims at once.
 std::unique_ptr<mlir::Pass> createReduceWholePass();
-/// Sums that loops only accumulate are taken across lanes and warps once, behind the loop.
+/// Moves reductions to a few registers in front of barriers.
+std::unique_ptr<mlir::Pass> createEarlyReductionsPass();
+/// Reduces sums that loops only accumulate across lanes and warps once, behind the loop.
 std::unique_ptr<mlir::Pass> createDeferReductionsPass();
 /// Puts tile.mma_wait where results of asynchronous products are needed, and releases of stages behind it.
 std::unique_ptr<mlir::Pass> createAsyncWaitsPass(OptionsOf options = {});
-/// What consumers would compute from program ids, or read, before they can begin comes from the producer, ahead of
-/// time.
+/// Lets the producer compute, ahead of time, the scalars that consumers need before they can begin.
 std::unique_ptr<mlir::Pass> createHandScalarsPass();
-/// Warps leave loops whose elements are done without waiting for those of other warps.
+/// Lets every warp leave loops, and branches, for "any element" when its own elements are done.
 std::unique_ptr<mlir::Pass> createPartWaysPass();
-/// Gathers of one memory under one mask follow each other, and are read element by element.
+/// Puts gathers of one memory under one mask next to each other; the lowering interleaves them.
 std::unique_ptr<mlir::Pass> createGathersTogetherPass();
-/// Reductions to a few registers stand in front of the places where warps wait for each other.
-std::unique_ptr<mlir::Pass> createEarlyReductionsPass();
-/// Reductions across warps that do not wait for each other become one op, with one barrier.
+/// Makes one op, with one barrier, of reductions across warps that do not depend on each other.
 std::unique_ptr<mlir::Pass> createReduceTogetherPass();
-/// Conversions, takes, cats and reductions across warps that do not need each other meet at one barrier.
+/// Lets conversions, takes, cats and reductions across warps that do not depend on each other share one barrier.
 std::unique_ptr<mlir::Pass> createMeetTogetherPass();
 /// Gives every buffer and every op's scratch its bytes of shared memory (`at`, tile.scratch); `tile.shared_bytes` on
 /// the function. Fails with a table when they do not fit.
@@ -39,7 +41,7 @@ std::unique_ptr<mlir::Pass> createPlaceBuffersPass(TargetOf target);
 std::unique_ptr<mlir::Pass> createInsertBarriersPass();
 /// Moves ring_release of stages that threads read behind the next stores that are fenced anyway.
 std::unique_ptr<mlir::Pass> createLateReleasesPass();
-/// Warpgroups take turns at the tensor cores in loops that ask for it (tile.pingpong).
+/// Lets warpgroups use the tensor cores alternately in loops that ask for it (tile.pingpong).
 std::unique_ptr<mlir::Pass> createTakeTurnsPass();
 
 }  // namespace tile::ir

@@ -1,12 +1,12 @@
-// guard_loop.h - loops that leave products running behind their last iteration, under a condition.
+// guard_loop.h - puts loops that leave products running behind their last iteration under a condition.
 #pragma once
 #include "compiler/dialect/dialect.h"
 
 namespace tile::ir {
 
-/// Puts the loop, and the waits and releases right behind it that finish its products, under "it runs at all". Without
-/// that the way around the loop meets the way out of it where products still run, and ptxas then serialises them all
-/// (C7514).
+/// Puts the loop, with the waits and releases right behind it that finish its products, under the condition that it has
+/// an iteration. Otherwise the path around the loop joins the path out of it while products are running, and ptxas
+/// serialises all products (C7514).
 void guardLoop(mlir::scf::ForOp loop);
 
 }  // namespace tile::ir

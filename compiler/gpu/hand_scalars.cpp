@@ -1,14 +1,14 @@
-// hand_scalars.cpp - what consumers need to know of their program's place before they can begin: computed by the
-// producer, which runs ahead, and handed through shared memory.
-// Before: consumers and producer divide the position in the grid into program ids, these into tiles and heads, and find
-// out the bounds of loops, each for itself; a chain of some hundred instructions in front of the first product of every
-// program, while the tensor cores stand still.
-// After:  tile.hand_over in the producer, tile.take_over at the start of the consumers' work loop. What one or two
-// instructions make of a value taken over is still made by the consumers. The old chain stays as the operands of
-// take_over, for what is known about its values; nothing of it is executed.
+// hand_scalars.cpp - lets the producer, which runs ahead, compute the scalars that consumers need before they can
+// begin, and hands them over through shared memory.
+// Before: consumers and producer each divide the position in the grid into program ids, these into tiles and heads, and
+//         find out the bounds of loops: a chain of some hundred instructions in front of the first product of every
+//         program, while the tensor cores stand still.
+// After:  tile.hand_over in the producer, tile.take_over at the start of the consumers' work loop. What is one or two
+//         instructions away from a value taken over is still computed by the consumers. The old chain stays as the
+//         operands of take_over, so that analyses know the values' ranges; it is not executed.
 //
-// Not where registers are short and no loop or branch waits for the values: what ends in addresses can be computed
-// beside products, and what is taken over is alive from the start.
+// This is not done where registers are short and no loop or branch waits for the values: what ends in addresses can be
+// computed beside products, and a value taken over is alive from the start.
 #include "compiler/gpu/gpu_passes.h"
 #include "compiler/gpu/plan.h"
 #include "compiler/gpu/shared_memory.h"
@@ -264,7 +264,7 @@ class HandScalarsPass : public PassWrapper<HandScalarsPass, OperationPass<func::
  public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(HandScalarsPass)
   StringRef getArgument() const override { return "tile-hand-scalars"; }
-  StringRef getDescription() const override { return "scalars of a program's place come from the producer"; }
+  StringRef getDescription() const override { return "compute scalars that consumers wait for in the producer"; }
   void getDependentDialects(DialectRegistry& registry) const override { registry.insert<TileDialect>(); }
 
   void runOnOperation() override {

@@ -1,12 +1,12 @@
-// hoist_loads.cpp - what every iteration reads alike is read once.
-// Before: layouts; a load of a box whose place does not change stands in its loop, where the kernel wrote it; so does a
-//         number read through a pointer
-// After:  it stands in front of the loop, as long as the loop's registers have room for what it holds; the number is
-//         read under the condition that the loop runs
+// hoist_loads.cpp - reads what every iteration reads alike once, in front of the loop.
+// Before: layouts; a load of a box with loop-invariant indices stands in its loop, where the kernel wrote it; so does a
+//         scalar that is read through a pointer.
+// After:  the load stands in front of the loop, as long as the loop's registers have room for its result; a scalar is
+//         read under the condition that the loop runs.
 //
-// Boxes of arguments: outside their bounds nothing is read, so it does not matter whether the loop runs at all.
-// Loops that write to the argument keep their loads, and so do loops with atomics (others may write what they wait for)
-// and with bulk stores; and those with products (registers are short there, and copies of their own run ahead).
+// Boxes of arguments can always be read early: outside the bounds of the view nothing is read, whether the loop runs or
+// not. Loops that write to the argument keep their loads, and so do loops with atomics (others may write what they wait
+// for), with bulk stores, and with products (registers are short there, and their copies run ahead anyway).
 #include "compiler/gpu/gpu_passes.h"
 #include "compiler/gpu/memory_roots.h"
 #include "compiler/gpu/moves.h"
@@ -64,7 +64,7 @@ class HoistLoadsPass : public PassWrapper<HoistLoadsPass, OperationPass<func::Fu
  public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(HoistLoadsPass)
   StringRef getArgument() const override { return "tile-hoist-loads"; }
-  StringRef getDescription() const override { return "loads of the same box in every iteration leave their loops"; }
+  StringRef getDescription() const override { return "move loop-invariant loads in front of loops"; }
   void getDependentDialects(DialectRegistry& registry) const override { registry.insert<TileDialect>(); }
 
   void runOnOperation() override {

@@ -1,10 +1,10 @@
-// late_releases.cpp - stages that threads read to compute a product's operand are given back behind the stores of that
-// operand. Before they are given back, the reads have to be fenced against the bulk copies to come, and the stores have
-// to be fenced against the product: one fence does for both. The stage is free a little later, which a ring of several
-// hides.
+// late_releases.cpp - stages whose tiles threads read in order to compute an operand of a product are released behind
+// the store of that operand. The reads must be fenced against the next bulk copy into the stage, and the store must be
+// fenced against the product: in this order one fence does for both. The stage is free a little later, which a ring of
+// several stages hides.
 //
-// Waits for stages of other rings may stand between: the producer fills these behind at most one more of this ring's,
-// and the ring has several.
+// Waits for stages of other rings may stand in between. That cannot deadlock: before it fills them, the producer waits
+// for at most one more stage of this ring, and the ring has several.
 #include "compiler/gpu/gpu_passes.h"
 #include "compiler/gpu/stage_reads.h"
 #include "mlir/Pass/Pass.h"
@@ -31,7 +31,7 @@ class LateReleasesPass : public PassWrapper<LateReleasesPass, OperationPass<func
  public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(LateReleasesPass)
   StringRef getArgument() const override { return "tile-late-releases"; }
-  StringRef getDescription() const override { return "stages read by threads are given back behind the next fence"; }
+  StringRef getDescription() const override { return "release stages that threads read behind the next fence"; }
   void runOnOperation() override {
     SmallVector<RingReleaseOp> releases;
     getOperation().walk([&](RingReleaseOp release) { releases.push_back(release); });

@@ -13,14 +13,15 @@ class LayoutChoices {
   LayoutChoices(CheapTiles& cheap, const AccessLayouts& access) : cheap_(cheap), access_(access) {}
 
   std::optional<layout::Layout> of(mlir::Value tile) const;
-  /// Unless the tile has one, or is cheap, it gets this layout, and so does at the next `spread` what can follow it.
+  /// Gives the tile this layout, unless it has one or is cheap. The next `spread` extends it to the tiles that can
+  /// follow.
   void choose(mlir::Value tile, const layout::Layout& layout);
   void spread();
 
-  /// As `choose`, but nothing follows before `follow` asks for it. False: the tile had a layout, or needs none.
+  /// The same, but other tiles follow only after `follow`. False: the tile had a layout, or is cheap.
   bool hold(mlir::Value tile, const layout::Layout& layout);
   void follow(llvm::ArrayRef<mlir::Value> held) { pending_.append(held.begin(), held.end()); }
-  /// The tile alone; the others of its group keep theirs.
+  /// Replaces the layout of this tile alone; other tiles of its group keep theirs.
   void replace(mlir::Value tile, const layout::Layout& layout) { chosen_[tile] = layout; }
 
  private:

@@ -1,4 +1,4 @@
-// layout_plan.cpp - the anchors, strongest first.
+// layout_plan.cpp - the anchors: operations that prefer a layout for their tile, strongest first.
 #include "compiler/gpu/layout_plan.h"
 
 #include <algorithm>
@@ -6,6 +6,7 @@
 #include "compiler/dialect/products.h"
 #include "compiler/dialect/tiles.h"
 #include "compiler/gpu/across.h"
+#include "compiler/gpu/carried_layouts.h"
 #include "compiler/gpu/combined_rows.h"
 #include "compiler/gpu/copy_layout.h"
 #include "compiler/gpu/exchanges.h"
@@ -66,7 +67,7 @@ LayoutPlan::LayoutPlan(const LayoutScope& scope, const Target& target)
 
 // ---- anchors
 
-// A short vector of which every warp has all elements, a few in each lane.
+// The layout of a short vector in which every warp has all elements, a few in each lane. Nullopt: it is no such vector.
 std::optional<Layout> LayoutPlan::wholeInWarps(Value vector) const {
   constexpr int64_t kMostRegisters = 4;
   const layout::Shape shape = shapeOf(vector);
@@ -78,9 +79,9 @@ std::optional<Layout> LayoutPlan::wholeInWarps(Value vector) const {
   return Layout(shape, {{0, count, 1}}, {{0, target_.lanes, count}}, warps);
 }
 
-// Vectors that meet no tile and say where memory is accessed: they are all that the program does, and every warp would
-// do all of it.
-static bool goesAnywhere(ArrayRef<Value> vectors) {
+// Whether the vectors are never made rows or columns of tiles, and some are offsets into memory. Then they are all the
+// work of the program: if every warp held all of them, every warp would do all of it.
+static bool areAllWork(ArrayRef<Value> vectors) {
   bool accesses = false;
   for (Value vector : vectors) {
     if (vector.getDefiningOp<ReshapeOp>()) return false;
@@ -96,14 +97,15 @@ static bool goesAnywhere(ArrayRef<Value> vectors) {
   return accesses;
 }
 
-// Short vectors that are scanned, or looked up for the rows of tiles, and what is computed from them or they from, as
-// vectors: every warp has all of them, so that no warp waits for another, and hands them to tiles through bytes of its
-// own. A lane computes its elements only, not those of all the rows that it holds.
+// Short vectors that are scanned, or loaded for the rows of tiles (row numbers, factors), and vectors from which these
+// are computed or that are computed from them: every warp holds all elements, so that no warp waits for another. From
+// there they reach the threads of tiles through shared memory of the warp's own. A lane computes its own elements only,
+// not those of all rows that it holds.
 void LayoutPlan::keepInWarps() {
   const SmallVector<Value> factors = holdFactors();
   SmallVector<Value> kept;
   auto canKeep = [&](Value vector) { return !isCheap(vector) && !choices_.of(vector) && wholeInWarps(vector); };
-  // The vectors and all that meet them element by element, also in other iterations and branches.
+  // The vectors and those that elementwise work combines with them; if `carried`, also across iterations and branches.
   auto together = [&](ArrayRef<Value> vectors, bool carried) {
     llvm::SetVector<Value> met;
     auto meet = [&](Value vector) {
@@ -131,7 +133,7 @@ void LayoutPlan::keepInWarps() {
   scope_.walk([&](Operation* op) {
     if (!isa<ScanOp>(op) || numWarps() == 1) return;
     const SmallVector<Value> scanned = sameLayout(op);
-    if (!goesAnywhere(together(scanned, /*carried=*/true))) keep(together(scanned, /*carried=*/false));
+    if (!areAllWork(together(scanned, /*carried=*/true))) keep(together(scanned, /*carried=*/false));
   });
   kept.clear();
   scope_.walk([&](Operation* op) {
@@ -149,10 +151,10 @@ void LayoutPlan::keepInWarps() {
   choices_.spread();
 }
 
-// Vectors that loops gather to weigh the rows or columns of a product: each thread reads those of its own, whatever
-// places them. Every warp would read all of them otherwise, and hand them on, in every iteration.
+// Vectors that loops gather to weigh the rows or columns of a product: each thread reads the elements for its own rows
+// or columns. Otherwise keepInWarps would let every warp read all of them, and exchange them, in every iteration.
 SmallVector<Value> LayoutPlan::holdFactors() {
-  constexpr int kFew = 4;  // registers for their places
+  constexpr int kFew = 4;  // elements of a thread: registers for their addresses
   SmallVector<Value> held;
   scope_.walk([&](Operation* op) {
     auto gather = dyn_cast<GatherOp>(op);
@@ -189,14 +191,14 @@ std::optional<Layout> LayoutPlan::layoutBesideProduct(Value vector) const {
   return std::nullopt;
 }
 
-// Large tiles that loops of products load an iteration early wait as they came: they are converted where they are used,
-// an iteration later, not behind their loads.
+// Large tiles that loops of products load an iteration early are carried in the layout in which they are loaded. They
+// are converted where they are used, an iteration later: a conversion behind the load would wait for it.
 SmallVector<Value> LayoutPlan::keepAsLoaded() {
   SmallVector<Value> kept;
   scope_.walk([&](Operation* op) {
     if (!isa<scf::ForOp>(op) || !hasProduct(op)) return;
     for (auto& group : carriedGroups(op)) {
-      auto load = group[2].getDefiningOp<LoadOp>();  // what comes round
+      auto load = group[2].getDefiningOp<LoadOp>();  // the value that is carried on
       if (!load || load->getParentOp() != op || tileBytes(load.getResult().getType()) <= kSmallTileBytes) continue;
       const Layout layout = *access_.coalescedLayout(load);
       for (Value tile : group)
@@ -206,7 +208,7 @@ SmallVector<Value> LayoutPlan::keepAsLoaded() {
   return kept;
 }
 
-// Those that loops carry: in any other layout they would be moved in every iteration.
+// Accumulators that loops carry: in any other layout they would be converted in every iteration.
 SmallVector<Value> LayoutPlan::keepAccumulators() {
   SmallVector<Value> kept;
   auto keep = [&](Value tile, const Layout& layout) {
@@ -254,8 +256,9 @@ void LayoutPlan::placeFirstOperands() {
   choices_.spread();
 }
 
-// What a warp multiplies by itself it computes, too: nobody else has to wait. Where rows are combined in blocks a
-// thread has runs of them, whatever products meet them: these pass through bytes of the warp's own.
+// Operands of products that single warps compute are computed by the same warp, so that no warp waits for another.
+// Where such an operand is also reduced across its rows (`combined`), a thread gets runs of rows instead of what the
+// product wants: the conversion stays within the warp.
 void LayoutPlan::placeBatches(bool combined) {
   constexpr int kVectorBytes = 16;
   scope_.walk([&](Operation* op) {
@@ -274,8 +277,9 @@ void LayoutPlan::placeBatches(bool combined) {
   });
 }
 
-// Scans across the rows of a tile, and tiles cut into blocks of rows: a thread that holds a run of rows needs no other
-// lane for them, and memory is read as well in whole rows by a warp. Longest first: others are cut from these.
+// Scans across the rows of a tile, and tiles that are cut into blocks of rows: a thread that holds a run of consecutive
+// rows needs no other lane for them, and warps still read whole rows of memory. Longest first: shorter ones may be cut
+// from these.
 void LayoutPlan::placeRunsOfRows() {
   SmallVector<std::pair<Value, int>> acrossRows;
   scope_.walk([&](Operation* op) {
@@ -293,15 +297,15 @@ void LayoutPlan::placeRunsOfRows() {
   llvm::stable_sort(acrossRows, [&](auto& a, auto& b) { return lengthOf(a) > lengthOf(b); });
   for (auto& [source, axis] : acrossRows) {
     const Layout layout = scanLayout(shapeOf(source), axis, numWarps(), target_.lanes);
-    // Tiles that cannot occupy all threads this way would fill the registers of the others.
+    // A tile too small to occupy all threads this way would take many registers of those that it occupies.
     if (layout.isPadded()) continue;
     choices_.choose(source, layout);
     choices_.spread();
   }
 }
 
-// States that stay in registers while a loop combines their rows (or looks them up) again and again: fewer lanes along
-// a row cost fewer exchanges, but longer pieces of the vectors that meet it.
+// Matrices that a loop carries in registers, and reduces (or indexes) along their rows in every iteration: fewer lanes
+// along a row need fewer shuffles, but longer pieces of the vectors along it (carried_layouts.h).
 void LayoutPlan::placeCarriedSums() {
   scope_.walk([&](Operation* op) {
     auto loop = dyn_cast<LoopLikeOpInterface>(op);
@@ -315,8 +319,8 @@ void LayoutPlan::placeCarriedSums() {
   });
 }
 
-// Runs of a row in every lane, where each further run of a lane costs exchanges of several registers,
-// or much work.
+// Scans along rows: one run of consecutive elements in every lane, if each further run of a lane would cost shuffles of
+// several registers, or much work of the combiner.
 void LayoutPlan::placeRunsToScan() {
   scope_.walk([&](Operation* op) {
     auto scan = dyn_cast<ScanOp>(op);
@@ -326,7 +330,7 @@ void LayoutPlan::placeRunsToScan() {
   });
 }
 
-// Sorts keep their layout.
+// Tiles that sorts exchange elements of, step after step, keep one layout throughout.
 SmallVector<Value> LayoutPlan::keepExchanges() {
   SmallVector<TakeOp> takes;
   SmallVector<Value> kept;
@@ -340,8 +344,8 @@ SmallVector<Value> LayoutPlan::keepExchanges() {
   return kept;
 }
 
-// The column (N x 1) that says where each of a gather's rows lies, when that was read from memory: which thread reads
-// which row makes no difference then.
+// The column (N x 1) that says where in memory each row of a gather begins, if that was itself read from memory: then
+// rows are not neighbours, and it makes no difference which thread reads which row. Null otherwise.
 Value LayoutPlan::placesOfRows(GatherOp gather) const {
   SmallVector<Value> pending{gather.getOffsets()};
   Value column;
@@ -368,7 +372,8 @@ Value LayoutPlan::placesOfRows(GatherOp gather) const {
   return {};
 }
 
-// Short rows (pairs, colours) from places read from memory: the thread that knows a row's place reads the row.
+// For a gather of short rows (pairs, colours) at such places: the layout in which the thread that has a row's place
+// reads the row. `best` would be chosen otherwise.
 std::optional<Layout> LayoutPlan::rowsWherePlaced(Operation* op, const Layout& best) const {
   auto gather = dyn_cast<GatherOp>(op);
   if (!gather || !gather.getOffsets() || best.rank() != 2 || best.isPadded()) return std::nullopt;
@@ -383,8 +388,9 @@ std::optional<Layout> LayoutPlan::rowsWherePlaced(Operation* op, const Layout& b
   return Layout(best.shape(), regs, places->lanes(), places->warps());
 }
 
-// Loads before stores, large before small, wide before narrow: a stored tile is computed from loaded ones. What is read
-// as well under any layout takes those of the others.
+// Accesses to global memory. Loads come before stores, because a stored tile is computed from loaded ones; large tiles
+// before small ones, and wide accesses before narrow ones. What can be read as well under any layout comes last, and
+// takes that of the tiles around it.
 void LayoutPlan::placeAccesses() {
   SmallVector<Operation*> anchors;
   scope_.walk([&](Operation* op) {
@@ -411,11 +417,11 @@ void LayoutPlan::placeAccesses() {
   }
 }
 
-// What is spread over a tile that threads can make at once (offsets of rows, whether they are inside) is made by the
-// threads that need it, where those need hardly more of it than their share: nobody waits for anybody.
+// Vectors that are broadcast to a tile which any thread can compute (offsets of rows, whether rows are in bounds) are
+// computed by the threads that need them, if those need at most kTimes their share: this saves the exchange.
 void LayoutPlan::computeWhereUsed(Value tile, const Layout& layout) {
   constexpr int kTimes = 2;
-  if (!isCheap(tile)) return;  // else it says itself how it lies
+  if (!isCheap(tile)) return;  // it has a layout of its own
   Operation* op = tile.getDefiningOp();
   if (auto broadcast = dyn_cast_or_null<BroadcastOp>(op)) {
     Value small = broadcast.getSource();
@@ -444,8 +450,9 @@ void LayoutPlan::placeAsyncGathersAndScans() {
   });
 }
 
-// Sums that loops keep of vectors, in a row for each group, bin or sort: as the vectors lie that most of them come of.
-// In any other layout these would be moved in every iteration.
+// Matrices that loops carry, or reduce, and that vectors are broadcast to in every iteration (carried_layouts.h): they
+// get the layout of the vectors that have the most bytes in one layout. Otherwise these would be converted in every
+// iteration.
 void LayoutPlan::placeCarriedBesideVectors() {
   scope_.walk([&](Operation* op) {
     auto loop = dyn_cast<scf::ForOp>(op);
@@ -470,7 +477,8 @@ void LayoutPlan::placeCarriedBesideVectors() {
   });
 }
 
-// Tiles that nothing else places and that are combined along a short axis: every thread combines what it keeps.
+// Tiles that have no layout yet and are reduced along a short axis: every thread reduces the elements that it will
+// keep.
 void LayoutPlan::placeShortSums() {
   scope_.walk([&](Operation* op) {
     auto reduce = dyn_cast<ReduceOp>(op);
@@ -481,7 +489,7 @@ void LayoutPlan::placeShortSums() {
   });
 }
 
-// What is widened on its way into shared memory is written there in pieces of 16 bytes side by side.
+// Tiles that are widened on their way into shared memory: threads write neighbouring pieces of 16 bytes.
 void LayoutPlan::placeWidened() {
   scope_.walk([&](Operation* op) {
     if (auto store = dyn_cast<SmemStoreOp>(op); store && isWidenedInPlace(store.getValue()))
@@ -490,7 +498,8 @@ void LayoutPlan::placeWidened() {
   });
 }
 
-// What is computed on its way from shared memory to shared memory lies as its elements do there: several at a time.
+// Tiles that are stored to a buffer whose columns are contiguous: threads hold runs along columns, so that several
+// elements are written at a time. (The default layout has runs along rows.)
 void LayoutPlan::placeTurned() {
   scope_.walk([&](Operation* op) {
     auto store = dyn_cast<SmemStoreOp>(op);
@@ -498,13 +507,13 @@ void LayoutPlan::placeTurned() {
     const Value tile = store.getValue();
     const auto minor = static_cast<int>(store.getTarget().getType().getMinor());
     auto type = cast<RankedTensorType>(tile.getType());
-    if (choices_.of(tile) || type.getRank() != 2 || minor == 1) return;  // where nothing is chosen, rows are
+    if (choices_.of(tile) || type.getRank() != 2 || minor == 1) return;
     choices_.choose(tile, access_.defaultLayout(type, minor));
     choices_.spread();
   });
 }
 
-// What nobody reached.
+// Tiles that no anchor reached get the default layout.
 void LayoutPlan::placeRest() {
   auto place = [&](Value value) {
     if (isTile(value)) choices_.choose(value, defaultLayout(value.getType()));
@@ -530,7 +539,7 @@ Layout LayoutPlan::groupLayout(Operation* op) const {
   if (auto mma = dyn_cast<BatchMmaOp>(op)) return batchLayouts(mma, numWarps()).acc;
   if (auto gather = dyn_cast<AsyncGatherOp>(op)) return asyncGatherLayout(gather, facts_, numWarps());
   auto chosen = [&]() -> std::optional<Layout> {
-    // Results first: they were chosen with the op's own wishes in mind.
+    // Results first: their layouts were chosen for what the op itself prefers.
     for (Value tile : op->getResults())
       if (auto layout = choices_.of(tile); layout && llvm::is_contained(group, tile)) return layout;
     for (Value tile : group)
@@ -547,8 +556,8 @@ Layout LayoutPlan::groupLayout(Operation* op) const {
 
 Layout LayoutPlan::reducedLayout(ReduceOp reduce, Value result, const Layout& source) const {
   const Layout wanted = layoutOf(result);
-  const bool isRead = readsTable(reduce, source, defaultLayout(reduce.getResult(0).getType())) &&
-                      readsAnyLayout(reduce, wanted);
+  const bool isRead =
+      readsTable(reduce, source, defaultLayout(reduce.getResult(0).getType())) && readsAnyLayout(reduce, wanted);
   return isRead ? wanted : source.sliced(static_cast<int>(reduce.getAxis()));
 }
 

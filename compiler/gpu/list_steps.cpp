@@ -1,12 +1,12 @@
-// list_steps.cpp - loops that pass over most of their steps find those that remain 32 at a time.
+// list_steps.cpp - in loops that skip most of their steps, finds the steps that remain 32 at a time.
 // Before: a loop with products, all of whose work stands in a branch on what is read from memory for each step
 //         (`continue_if(~present)`, block masks); where the branch is not taken nothing changes. Every step waits for
-//         its reads, and nothing is copied ahead of a branch that is not decided.
-// After:  an outer loop over groups of 32 steps whose lanes ask for a step each (tile.ballot), and an inner loop over
-//         the steps that are there, without a branch: its copies run ahead like those of any other loop.
+//         its reads, and nothing can be copied ahead of a branch that is not decided.
+// After:  an outer loop over groups of 32 steps, in which every lane evaluates the condition of one step (tile.ballot),
+//         and an inner loop over the steps to be done, without a branch: its copies run ahead like those of any loop.
 //         for g: bits = ballot(lane: condition of step 32 g + lane); for each bit that is set: the work
-// The condition is asked before the work of earlier steps of the group is done, so nothing in the loop may write what
-// it reads. It is asked for existing steps only: lanes behind the last step repeat that one.
+// The condition is evaluated before the work of earlier steps of the group, so nothing in the loop may write what it
+// reads. It is evaluated for existing steps only: lanes behind the last step repeat that one.
 #include "compiler/dialect/products.h"
 #include "compiler/gpu/dot_passes.h"
 #include "compiler/gpu/memory_roots.h"

@@ -1,8 +1,8 @@
-// load_ahead.cpp - loads an iteration early, and the pass that finds those nobody else took care of: small boxes that
-// products' loops read beside their operands (what is subtracted from a product, factors of rows).
+// load_ahead.cpp - loads an iteration early, and the pass that finds the loads that no other pass takes care of: small
+// boxes that products' loops read beside their operands (what is subtracted from a product, factors of rows).
 // Before: kernels without roles, in front of stage; copies of operands will run ahead.
-// After:  such loops carry the boxes of the next iteration in registers, or those of as many iterations as operands'
-//         copies run ahead, where registers hold them all. Their latency would be the loop's.
+// After:  such loops carry the boxes of the next iteration in registers, or of as many iterations as the operands'
+//         copies run ahead, if registers hold them all. Otherwise the latency of these loads would be that of the loop.
 #include "compiler/gpu/load_ahead.h"
 
 #include "compiler/gpu/copy_slice.h"
@@ -112,7 +112,7 @@ class LoadAheadPass : public PassWrapper<LoadAheadPass, OperationPass<func::Func
  public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(LoadAheadPass)
   StringRef getArgument() const override { return "tile-load-ahead"; }
-  StringRef getDescription() const override { return "small boxes beside operands, an iteration early"; }
+  StringRef getDescription() const override { return "load small boxes beside operands an iteration early"; }
 
   void runOnOperation() override {
     func::FuncOp func = getOperation();

@@ -1,25 +1,25 @@
-// load_ahead.h - loads that loops make an iteration before they need them, in registers.
+// load_ahead.h - loads into registers, one or more iterations before they are needed.
 #pragma once
 #include "compiler/analysis/facts.h"
 #include "compiler/dialect/dialect.h"
 
 namespace tile::ir {
 
-/// Registers of a thread (32 bits each) that loads made an iteration early may hold.
+/// The most 32-bit registers of a thread for loads that are made early.
 inline constexpr int64_t kMostEarlyRegisters = 16;
-/// Large ones only beside products that leave room for them: registers of all their results and of what is loaded.
+/// The same beside products, for large loads: registers of all results of products and of what is loaded.
 inline constexpr int64_t kMostBesideProducts = 96;
 
-/// Registers of a thread that the op's result takes, before layouts are known: small tiles are held by several threads,
-/// at least a register each; words that rows share are held once.
+/// An estimate, before layouts are known, of a thread's registers for the result of an op: several threads hold the
+/// same elements of small tiles, each at least one register; words that rows share are held once.
 int64_t registersHeld(mlir::Operation* op, int64_t warps, const Facts& facts);
-/// And those of all products' results in the loop.
+/// The same for the results of all products in the loop.
 int64_t registersOfResults(mlir::scf::ForOp loop, int64_t warps, const Facts& facts);
 
-/// The loads of the loop's body for the iteration `distance` further on stand at the top of this one; `updates` are
-/// those of them that read nothing an earlier iteration writes, although the loop writes to their view. Boxes past the
-/// last iteration are loaded, too: their bounds are checked, and nobody uses them. Nothing happens where addresses are
-/// not known so early. Returns the loop in the place of the old one, null: nothing happened.
+/// Moves the given loads of the loop's body to the top of the body `distance` iterations earlier. `updates` are those
+/// of them that read nothing an earlier iteration writes, although the loop writes to their view. Boxes past the last
+/// iteration are loaded, too: their bounds are checked, and the results are not used. Returns the loop that replaces
+/// the old one; null, and nothing changed, if addresses are not known so early.
 mlir::scf::ForOp loadAhead(mlir::scf::ForOp loop, llvm::ArrayRef<mlir::Operation*> loads,
                            llvm::ArrayRef<mlir::Operation*> updates = {}, int64_t distance = 1);
 

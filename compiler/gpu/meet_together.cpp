@@ -1,13 +1,15 @@
-// meet_together.cpp - what goes from warps to warps through shared memory at one barrier, where it can.
-// Before: layouts; conversions, takes, cats and reductions across warps put elements into shared memory, wait for all
-//         warps, and get what they want, each for itself
-// After:  those of a block that do not need each other form a group (tile.meets on the first, tile.met on the others):
-//         the first one puts for all of them before it waits, the others only get, where they stand
+// meet_together.cpp - lets exchanges between warps share one barrier.
+// Before: layouts; conversions, takes, cats and reductions across warps each put elements into shared memory, wait at a
+//         barrier for all warps, and get the elements they want.
+// After:  those of a block that do not depend on each other form a group (tile.meets on the first one, tile.met on the
+//         others): the first one puts elements for all of them before it waits, the others only get theirs, at their
+//         own place in the block.
 //
-// What the others put is computed in front of the first one: moved there, if it neither reads memory nor needs what one
-// of the group gets. It was all to be computed anyway, but is held in registers together: only little moves. So is the
-// shared memory that lies side by side: place_buffers takes groups apart again that would cost programs. Two in a loop
-// stay apart: they take turns with one barrier each, as many as one group has, in front of it and behind.
+// What the others put must be computed in front of the first one. It is moved there if it neither reads memory nor
+// depends on what a member of the group gets. The work is the same, but its results are held in registers at the same
+// time: only little moves. Likewise the members' shared memory is needed at the same time: place_buffers splits a group
+// again if that would cost programs per multiprocessor. Two exchanges in a loop stay apart: with one barrier each they
+// alternate, which is as many barriers as one group needs, in front of it and behind.
 #include "compiler/gpu/across.h"
 #include "compiler/gpu/blocks.h"
 #include "compiler/gpu/gpu_passes.h"
@@ -169,7 +171,7 @@ class MeetTogetherPass : public PassWrapper<MeetTogetherPass, OperationPass<func
  public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(MeetTogetherPass)
   StringRef getArgument() const override { return "tile-meet-together"; }
-  StringRef getDescription() const override { return "conversions, takes and reductions meet at one barrier"; }
+  StringRef getDescription() const override { return "let conversions, takes and reductions share barriers"; }
   void getDependentDialects(DialectRegistry& registry) const override { registry.insert<TileDialect>(); }
 
   void runOnOperation() override {

@@ -1,31 +1,31 @@
-// memory_roots.h - which memory an op reads or writes, as far as moving reads over other ops needs to know: the kernel
-// argument an address is made from. Different arguments are taken to be different memory, as a kernel that updates one
-// in place gets it once; so is what addresses that are kept in different arguments point to.
+// memory_roots.h - which memory an op reads or writes, as far as is needed to move reads over other ops: the kernel
+// argument that its address is made from. Different arguments are different memory by the rules of the language, and so
+// is the memory that addresses kept in different arguments point to.
 #pragma once
 #include "compiler/dialect/dialect.h"
 
 namespace tile::ir {
 
 struct MemoryRoot {
-  mlir::Value argument;  ///< null: not known, could be any memory
-  unsigned loads = 0;    ///< 1: what addresses in the argument's memory point to, and so on
+  mlir::Value argument;  ///< null: unknown, could be any memory
+  unsigned loads = 0;    ///< 0: the argument's memory; 1: what addresses stored there point to, and so on
   explicit operator bool() const { return argument != nullptr; }
   bool operator==(const MemoryRoot&) const = default;
   std::pair<mlir::Value, unsigned> key() const { return {argument, loads}; }
-  /// Both are known, and not the same.
+  /// Whether both are known and differ.
   bool isApartFrom(const MemoryRoot& other) const { return *this && other && *this != other; }
 };
-/// Of a pointer or view.
+/// The root of a pointer or view.
 MemoryRoot rootOf(mlir::Value address);
 /// The view or pointer through which an op reads or writes global memory; null for other ops.
 mlir::Value addressOf(mlir::Operation* op);
-/// A load or gather that must read memory when and where the kernel says, every time.
+/// Whether it is a volatile load or gather, which must stay where it is.
 bool isVolatile(mlir::Operation* load);
-/// Writes global memory other threads may read.
+/// Whether the op writes global memory that other threads may read.
 bool writesGlobal(mlir::Operation* op);
-/// Later reads of this program may see what other programs wrote before their release.
+/// Whether the op is an acquire: later reads of this program may see what other programs wrote before their release.
 bool isAcquire(mlir::Operation* op);
-/// Other programs may read what this program wrote once they see this op's effect.
+/// Whether the op is a release: other programs that see its effect may read what this program wrote before.
 bool isRelease(mlir::Operation* op);
 
 }  // namespace tile::ir

@@ -1,6 +1,6 @@
-// mma_table.h - the engines that compute tile products, as data: shape, operand width, what they need, register
-// layouts. To add an instruction: a case of the Engine enum, a row in mma_table.cpp, its emission in lowering/dot.cpp
-// (mma.sync) or lowering/wgmma.cpp.
+// mma_table.h - the engines (kinds of instructions) that compute products, as data: shape, width of operands,
+// requirements, register layouts. To add an instruction: a case of the Engine enum, a row in mma_table.cpp, its
+// emission in lowering/dot.cpp (mma.sync) or lowering/wgmma.cpp.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -43,17 +43,17 @@ struct Cover {
 };
 Cover coverOf(Engine engine, int64_t m, int64_t n, int64_t k, int warpsM, int warpsN);
 
-/// How the 32 lanes of a warp lie over a product by multiply-adds: `columns` lanes side by side in `rows` rows, each of
-/// four neighbours in `deep` rows below each other. Narrow products have more rows of fewer lanes, so that no lane
-/// computes what others do; products have 4 rows together where that computes no more rows: one 16-byte read of either
-/// operand then feeds four rows or columns.
+/// How the 32 lanes of a warp divide a product that is computed by multiply-adds: `rows` rows of `columns` lanes each;
+/// a lane has four neighbours in each of `deep` consecutive rows. Narrow products have more rows of fewer lanes, so
+/// that no two lanes compute the same. `deep` is 4 where that computes no rows in vain: one 16-byte read of either
+/// operand then serves four rows or columns.
 struct FmaLanes {
   int rows, columns, deep;
 
-  /// Rows and columns of a warp that lie together.
+  /// Size of the block of neighbouring rows and columns that a warp has.
   int height() const { return rows * deep; }
   int width() const { return 4 * columns; }
-  /// Where a lane's `rep`-th row stands, of the first lane of the first warp.
+  /// The `rep`-th row of the first lane of the first warp.
   int64_t rowOf(int rep, int warpsM) const { return int64_t{rep / deep} * height() * warpsM + rep % deep; }
 };
 FmaLanes fmaLanes(int64_t m, int64_t n, int warpsM, int warpsN);
@@ -62,23 +62,23 @@ FmaLanes fmaLanes(int64_t m, int64_t n, int warpsM, int warpsN);
 layout::Layout accumulatorLayout(MmaOp op);
 layout::Layout operandALayout(MmaOp op);
 
-/// Register layouts of products of single warps: matrices are dealt out in turn, and where there are fewer of them than
-/// warps, several share the columns of one.
+/// Register layouts of products of single warps: matrices are assigned to warps round robin; if there are fewer
+/// matrices than warps, several warps share the columns of one.
 struct BatchLayouts {
   layout::Layout a, b, acc;
 };
 BatchLayouts batchLayouts(BatchMmaOp op, int numWarps);
 
-/// A product by warpgroups as the instructions see it: of m x n, rows of 64 divided among `teamsM`, columns among
-/// `teamsN` warpgroups. Transposed products (dialect/products.h) have the columns of the tile for rows.
+/// A product by warpgroups as the instructions compute it: of m x n, with blocks of 64 rows divided among `teamsM`
+/// warpgroups, and columns among `teamsN`. In transposed products (dialect/products.h) its rows are the tile's columns.
 struct WarpgroupProduct {
   int64_t m, n;
   int teamsM, teamsN;
   Cover cover;
 };
 WarpgroupProduct warpgroupProduct(MmaOp op);
-/// Products with a fragment operand are issued in groups of so many k steps; the fragments of two groups are in
-/// registers.
+/// Products whose first operand threads read from shared memory are issued in groups of this many k steps; the
+/// fragments of two groups are in registers at a time.
 inline constexpr int kFragmentSteps = 2;
 /// The layout in which the threads read the fragment operand (m x k): fragmentOperand(op) is not null.
 layout::Layout fragmentLayout(MmaOp op);

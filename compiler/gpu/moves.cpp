@@ -1,4 +1,5 @@
-// moves.cpp - rename where threads keep their elements, else shuffles or shared memory.
+// moves.cpp - chooses how elements move: renamed registers if threads keep their elements, else shuffles or shared
+// memory.
 #include "compiler/gpu/moves.h"
 
 #include <algorithm>
@@ -30,12 +31,12 @@ int64_t registersOf(Type type) {
 
 namespace {
 
-constexpr int64_t kMostAtOnce = 20480;  ///< bytes of a tile that lanes exchange, of all warps together
+constexpr int64_t kMostAtOnce = 20480;  ///< bytes of all warps together for an exchange inside warps
 
 layout::Layout layoutOrDie(Value value) { return *layoutOf(value.getType()); }
 
-/// Tiles of more than two dims as rows of their last one: where both layouts can be seen so, matrices of registers are
-/// found in them, and chunks across the rows.
+/// Flattens all dims but the last one, if both layouts allow it: then stmatrix and ldmatrix apply, and pieces can reach
+/// across rows.
 void seeAsRows(layout::Layout& from, layout::Layout& to) {
   if (from.rank() <= 2) return;
   int64_t rows = 1;
@@ -45,7 +46,7 @@ void seeAsRows(layout::Layout& from, layout::Layout& to) {
   if (flatFrom && flatTo) from = std::move(*flatFrom), to = std::move(*flatTo);
 }
 
-/// Lanes wait for each other at no cost: a large tile passes in pieces through few bytes.
+/// An exchange inside each warp. Waiting for lanes costs nothing, so a large tile passes in pieces through few bytes.
 Move exchangeInPieces(const layout::Layout& from, const layout::Layout& to, int bytes) {
   Move move;
   move.kind = Move::exchange;
@@ -75,7 +76,7 @@ Move planConvert(const layout::Layout& from, const layout::Layout& to, int bytes
     move.map = layout::registerMap(from, to);
     return move;
   }
-  // A swap moves half of the registers once; through shared memory all of them move twice, and warps wait.
+  // A swap moves half of the registers once; through shared memory all registers move twice, and warps wait.
   constexpr size_t kMostSwaps = 2;
   if (auto swaps = bytes == 4 ? layout::laneSwaps(from, to) : std::nullopt;
       swaps && swaps->swaps.size() <= kMostSwaps) {
@@ -91,7 +92,7 @@ Move planConvert(const layout::Layout& from, const layout::Layout& to, int bytes
   seeAsRows(move.from, move.to);
   move.bytes = layout::planExchange(move.from, move.to, bytes).bytes;
   move.box = move.to.shape();
-  // Warps that repeat each other have what others want of them, too.
+  // If all warps hold the same elements, each can exchange by itself.
   if (from.numWarps() > 1 && from.warpReplicas() == from.numWarps() && move.bytes <= kOwnScratch) {
     move.piece = kOwnScratch;
     move.bytes = move.piece * from.numWarps();
@@ -112,7 +113,7 @@ Move planMove(TransOp op) {
 Move planMove(ReshapeOp op) {
   if (auto moved = layoutOrDie(op.getSource()).reshaped(shapeOf(op.getResult())))
     return planConvert(*moved, layoutOrDie(op.getResult()), elementBytes(op.getType()));
-  // The other way round may exist: the result's elements seen in the source's shape.
+  // Else the layout of the result may have a form in the shape of the source.
   if (auto moved = layoutOrDie(op.getResult()).reshaped(shapeOf(op.getSource())))
     return planConvert(layoutOrDie(op.getSource()), *moved, elementBytes(op.getType()));
   Move move;
@@ -147,7 +148,7 @@ CatMove planMove(CatOp op) {
     for (int reg = 0; fits && reg < from.numRegs(); ++reg) {
       layout::Coord coord = from.regCoord(reg);
       coord[axis] += start;
-      // Quadratic in the registers, which are few.
+      // Quadratic in the number of registers, which is small.
       for (int into = 0; into < to.numRegs(); ++into)
         if (to.regCoord(into) == coord) move.map[into] = {static_cast<int>(i), reg};
     }
@@ -159,17 +160,17 @@ CatMove planMove(CatOp op) {
   return move;
 }
 
-constexpr int kMostShuffles = 2;  ///< for a register that lanes hand to each other
+constexpr int kMostShuffles = 2;  ///< for one result register
 
-// How lanes come by a result register whose elements lie in several registers of lanes of their own warps, in the same
-// way in all warps; nullopt where they do not, or where that takes too much.
+// Shuffles for a result register whose elements lie in several registers, of lanes of the same warp, in the same
+// pattern in all warps. Nullopt: they do not, or it takes too many shuffles.
 static std::optional<std::vector<Handover>> planHandovers(const layout::Layout& from, const layout::Layout& to, int reg,
                                                           llvm::function_ref<layout::Coord(layout::Coord)> sourceOf) {
   constexpr int kLanes = 32, kMostGiven = 4;
   if (from.numLanes() != kLanes) return std::nullopt;
   std::vector<std::pair<int, int>> sources(kLanes, {-1, -1});  // per lane: (rotation, register)
   for (int warp = 0; warp < to.numWarps(); ++warp) {
-    std::map<layout::Coord, std::pair<int, int>> held;  // (lane, register), the first of those that repeat each other
+    std::map<layout::Coord, std::pair<int, int>> held;  // (lane, register), the first of several
     for (int source = 0; source < from.numRegs(); ++source)
       for (int lane = 0; lane < kLanes; ++lane) held.emplace(from.coordOf(source, lane, warp), std::pair(lane, source));
     for (int lane = 0; lane < kLanes; ++lane) {
@@ -208,7 +209,7 @@ static int64_t rowMajor(const layout::Coord& coord, const layout::Shape& shape) 
   return index;
 }
 
-// Where an element of the result comes from; indices outside the axis read its last element.
+// The coordinate that an element of the result comes from; indices outside the axis read its last element.
 static layout::Coord takenFrom(TakeOp op, const std::vector<int64_t>& indices, layout::Coord coord) {
   const auto axis = static_cast<size_t>(op.getAxis());
   const auto wanted = static_cast<uint64_t>(indices[rowMajor(coord, shapeOf(op.getResult()))]) & 0xffffffffu;
@@ -236,7 +237,7 @@ static std::optional<TakeMove> planMove(TakeOp op, const std::vector<int64_t>& i
         }
       return true;
     };
-    // The own lane first: it costs nothing.
+    // This lane first: it costs nothing.
     const layout::Coord first = sourceOf(to.coordOf(reg, 0, 0));
     bool found = false;
     for (int flip = 0; flip < from.numLanes() && !found; ++flip)
@@ -249,7 +250,7 @@ static std::optional<TakeMove> planMove(TakeOp op, const std::vector<int64_t>& i
     shuffles += llvm::count_if(*handed, [](const Handover& h) { return h.rotation != 0; });
     move.handovers.back() = std::move(*handed);
   }
-  // Shared memory reads and writes several elements at a time, behind a barrier.
+  // Through shared memory several elements are read and written at a time, but there is a barrier.
   if (shuffles > to.numRegs() + kMostShuffles) return std::nullopt;
   return move;
 }
@@ -285,8 +286,8 @@ std::optional<std::vector<std::vector<int>>> linesOf(TakeOp op) {
 
 namespace {
 
-// How often shared memory is asked for what lanes want, each so many bytes from its place on: 128 bytes of lanes that
-// follow each other at once, and of these each bank gives one word a time.
+// The number of shared memory cycles for lanes that access `bytes` each, at the given addresses: consecutive lanes with
+// 128 bytes together are served at once, but each bank serves one word per cycle.
 int64_t requests(llvm::ArrayRef<int64_t> places, int64_t bytes) {
   constexpr int64_t kBanks = 32, kWord = 4;
   const size_t together = static_cast<size_t>(kBanks * kWord / std::max(bytes, kWord));
@@ -304,13 +305,13 @@ int64_t requests(llvm::ArrayRef<int64_t> places, int64_t bytes) {
   return total;
 }
 
-// What lanes of a warp move at once: the first bytes of each in the tile without gaps.
+// One access of the lanes of a warp: their addresses in the tile without gaps.
 struct Access {
   SmallVector<int64_t> places;
-  int64_t elements;  ///< side by side
+  int64_t elements;  ///< of each lane, side by side
 };
 
-// All accesses of a layout's threads, in runs of so many elements.
+// Appends all accesses of a layout's threads, in runs of `vector` elements.
 void accesses(const layout::Layout& layout, int vector, std::vector<Access>& into,
               llvm::function_ref<int64_t(layout::Coord)> placeOf) {
   for (const std::vector<int>& run : layout.runs(std::max(0, layout.rank() - 1), vector))
@@ -374,7 +375,7 @@ Gaps gapsForTakes(Value source) {
     });
   }
   if (wanted.empty()) return {};
-  // In loops all places would be kept in registers, in front of them: only what is read in single elements counts there.
+  // In loops the address of every access would be kept in a register: there only single elements get gaps.
   auto* around = source.getParentBlock()->getParentOp();
   const bool isInLoop = isa<LoopLikeOpInterface>(around) || around->getParentOfType<LoopLikeOpInterface>();
   int64_t plain = 0;
@@ -392,7 +393,7 @@ Gaps gapsForTakes(Value source) {
     const int64_t count = requests(wanted, bytes, gaps);
     if (double(count) < kClearly * double(least)) best = gaps, least = count;
   };
-  // Long rows first: they cost least memory.
+  // Long rows first: their gaps take the least memory.
   const int64_t longest = isInLoop ? 0 : static_cast<int64_t>(llvm::bit_floor(static_cast<uint64_t>(all)));
   for (int64_t row = longest; row >= kBank; row /= 2) consider({row, kVector});
   consider({kBank, kWord});

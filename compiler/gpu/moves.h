@@ -9,7 +9,8 @@
 
 namespace tile::ir {
 
-/// Shared memory in which a warp moves small tiles among its own lanes: all of them pass through the same bytes.
+/// Bytes of shared memory that each warp has for moving small tiles among its own lanes; all such moves use the same
+/// ones.
 inline constexpr int64_t kOwnScratch = 512;
 
 struct Move {
@@ -21,10 +22,10 @@ struct Move {
   } kind = rename;
   std::vector<int> map;
   std::vector<layout::LaneSwap> swaps;
-  layout::Layout from, to;  ///< exchange: as the result's shape sees both; of a piece: as a warp does
-  layout::Shape box;        ///< exchange: what passes at once, one box after another
+  layout::Layout from, to;  ///< exchange: both layouts in coordinates of the result; with `piece`, those of one warp
+  layout::Shape box;        ///< exchange: how much of the tile passes at a time, box by box
   int64_t bytes = 0;        ///< of shared memory
-  int64_t piece = 0;        ///< not 0: lanes exchange within their warp, which has so many of the bytes to itself
+  int64_t piece = 0;        ///< not 0: only lanes of one warp exchange; each warp has this many of the bytes
 };
 
 Move planConvert(const layout::Layout& from, const layout::Layout& to, int elementBytes);
@@ -40,55 +41,57 @@ struct CatMove {
 };
 CatMove planMove(CatOp op);
 
-/// Gathers through one pointer under one mask: those that follow each other are read element by element, side by side.
+/// Whether two gathers through one pointer under one mask, next to each other, are read side by side, element by
+/// element.
 bool readTogether(GatherOp first, GatherOp gather);
 
-/// What lanes hand to others `rotation` lane numbers below them, round the warp (0: keep): each gives the register of
-/// the first pair of `given` whose mask has its bit, or else the last one; `receivers` take what they get.
+/// A shuffle in which every lane sends a register to the lane `rotation` numbers below it, modulo the warp (0: to
+/// itself). A lane sends the register of the first pair of `given` whose mask has the lane's bit, or else that of the
+/// last pair. Lanes in `receivers` keep what they get.
 struct Handover {
   int rotation = 0;
   uint32_t receivers = 0;
   std::vector<std::pair<int, uint32_t>> given;
 };
 
-/// A take whose indices are known: result register i is register map[i] (-1: padding) of the lane whose number differs
-/// from the own one in the bits flips[i]; where no single one serves all lanes (a tile shifted by an element, say), it
-/// comes by handovers[i]. Nullopt: through shared memory.
+/// A take whose indices are known at compile time: result register i is register map[i] (-1: padding) of the lane whose
+/// number is this lane's xor flips[i]. If no single such pair serves all lanes (a tile shifted by one element, say), it
+/// comes by the shuffles handovers[i]. Nullopt: the take goes through shared memory.
 struct TakeMove {
   std::vector<int> map, flips;
   std::vector<std::vector<Handover>> handovers;
 };
 std::optional<TakeMove> planMove(TakeOp op);
 
-/// A take along an axis that lies whole in each thread, for elements whose line is the thread's own: result register i
-/// is one of the registers lines[i], by its index. Nullopt: it is not like that, or the axis is long.
+/// A take along an axis that each thread holds as a whole, for the lines of its own elements: result register i is
+/// chosen by its index from the registers lines[i]. Nullopt: threads do not, or the axis is long.
 std::optional<std::vector<std::vector<int>>> linesOf(TakeOp op);
 
-/// How a tile lies in shared memory in row-major order with `bytes` left free behind every `row` bytes. None: 0.
+/// Padding of a row-major tile in shared memory: `bytes` are left free behind every `row` bytes. 0: none.
 struct Gaps {
   int64_t row = 0, bytes = 0;
   explicit operator bool() const { return bytes != 0; }
-  /// Runs of elements stay aligned; else they move one by one.
+  /// Whether runs of elements stay aligned; otherwise they are moved one by one.
   bool keepVectors() const { return bytes % 16 == 0; }
   int64_t place(int64_t byte) const { return bytes ? byte + byte / row * bytes : byte; }
 };
 
-/// Of a tile that takes read from shared memory: where they are known to read it in steps, as threads do that hold runs
-/// of neighbours, or threads write runs far apart, lanes that would meet in one bank then do not.
+/// The padding that avoids bank conflicts for a tile that takes read from shared memory, if they are known to read it
+/// with a fixed stride (threads that hold runs of neighbours do), or if threads write runs that lie far apart.
 Gaps gapsForTakes(mlir::Value source);
-/// What place_buffers has decided for the take.
+/// The padding that place_buffers has decided for the take.
 Gaps gapsOf(TakeOp op);
 
-/// Elements of rows that a thread with this layout moves at once.
+/// How many neighbours in a row a thread with this layout moves at a time.
 int rowVector(const layout::Layout& layout, int elementBytes);
-/// The same of what the op reads: along another axis than its own neighbours stay neighbours.
+/// The same for what the op reads: if its axis is not the last one, neighbours stay neighbours.
 int takenVector(TakeOp op);
 
 /// Bytes of an element in shared or global memory.
 int elementBytes(mlir::Type type);
 /// Bytes of all elements of a tile.
 int64_t tileBytes(mlir::Type tile);
-/// Registers of 32 bits that a thread holds of a value of this type, under its layout; 1 for what has none.
+/// 32-bit registers of a thread for a value of this type under its layout; 1 for types without one.
 int64_t registersOf(mlir::Type type);
 
 }  // namespace tile::ir

@@ -1,4 +1,4 @@
-// multicast.h - which tiles the programs of a cluster copy for each other.
+// multicast.h - tiles that the programs of a cluster copy for each other.
 //
 // Before: both programs of a pair along axis 0 (tile.cluster = 2 on the kernel) copy B whole.
 // After: copies that are the same for both are marked; each program then starts one half of them, into both.
@@ -9,9 +9,9 @@
 
 namespace tile::ir {
 
-/// Marks the bulk copies of loops whose indices do not depend on program_id 0 with kMulticastAttr. Nothing is marked in
-/// kernels whose programs differ in what they do, or where other threads copy or turn tiles. Remarks say why where a
-/// cluster was asked for.
+/// Marks with kMulticastAttr the bulk copies of loops whose indices do not depend on program_id 0. Nothing is marked in
+/// kernels whose programs differ in their control flow, or in which other threads copy or transpose tiles; if the
+/// kernel asked for a cluster, a remark says why.
 void markShared(mlir::func::FuncOp func, const std::vector<LoadGroup>& groups, const RoleSlice& slice,
                 const Facts& facts);
 

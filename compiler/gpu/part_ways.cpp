@@ -1,13 +1,17 @@
-// part_ways.cpp - warps leave loops whose elements are done without waiting for those of other warps.
-// Before: a loop that goes on while any element of a tile is active (or until all are done), or a branch taken if any
-//         is; threads of all warps learn that at a barrier, once an iteration
-// After:  each warp votes on the elements it has
+// part_ways.cpp - lets every warp leave a loop when its own elements are done, without waiting for those of other
+// warps.
+// Before: a loop that goes on while any element of a tile is active (or until all are done), or a branch that is taken
+//         if any is. The condition is a reduction over the program: all warps meet at a barrier in every iteration.
+// After:  each warp votes on the elements that it has.
 //
-// That makes no difference where an iteration does nothing for a warp none of whose elements is active: what it carries
-// stays as it is, as far as the vote or anybody behind the loop reads it (it is chosen by what is voted on), memory is
-// written under masks that leave its elements out, and nothing in the loop waits for other warps. Places that only go
-// on (j < end, with j + 1 for the next iteration) leave the vote as it was, too, and counters may count, if nobody
-// asks behind the loop. insert_barriers takes it back where threads meet in memory inside.
+// That makes no difference where an iteration does nothing for a warp none of whose elements is active:
+//   - values that the loop carries, and that the vote or an op behind the loop reads, stay as they are (they are
+//     selected by the condition that is voted on);
+//   - memory is written under masks that imply the condition;
+//   - nothing in the loop waits for other warps.
+// Two kinds of carried values may change all the same: an index that can only go on (in `j < end` with j + 1 carried,
+// the condition stays false), and counters that nobody reads behind the loop. insert_barriers takes the change back
+// where threads exchange data through memory inside the loop.
 #include "compiler/gpu/part_ways.h"
 
 #include "compiler/gpu/across.h"
@@ -367,7 +371,7 @@ class PartWaysPass : public PassWrapper<PartWaysPass, OperationPass<func::FuncOp
  public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PartWaysPass)
   StringRef getArgument() const override { return "tile-part-ways"; }
-  StringRef getDescription() const override { return "warps leave loops whose elements are done"; }
+  StringRef getDescription() const override { return "let every warp leave loops when its own elements are done"; }
   void getDependentDialects(DialectRegistry& registry) const override { registry.insert<TileDialect>(); }
 
   void runOnOperation() override {

@@ -1,23 +1,23 @@
-// part_ways.h - loops and branches that every warp decides for itself.
+// part_ways.h - loops and branches whose condition every warp decides for itself.
 #pragma once
 #include "compiler/dialect/dialect.h"
 
 namespace tile::ir {
 
-/// On a vote (tile.reduce) and the loop or branch that asks it (scf.while, scf.if): threads learn what their own warp's
-/// elements say. Nothing in there may wait for other warps.
+/// On a vote (tile.reduce) and the loop or branch that it decides (scf.while, scf.if): the vote is over the elements of
+/// the thread's own warp. Nothing inside may wait for other warps.
 inline constexpr const char* kPartsAttr = "tile.parts_ways";
 
-/// The vote that decides a loop or branch, with the scalar made of it.
+/// The vote that decides a loop or branch.
 struct Vote {
   ReduceOp reduce;
-  mlir::Value elements;    ///< what is voted on, as the kernel shaped it
-  bool leftWhere = false;  ///< elements of this value want no further iteration (want the branch not taken)
+  mlir::Value elements;    ///< the elements that are voted on, in the shape that the kernel gave them
+  bool leftWhere = false;  ///< this value of an element asks for no further iteration (or not to take the branch)
 };
-/// Of an scf.while or scf.if; nullopt: it is decided by something else, or others use the answer.
+/// The vote of an scf.while or scf.if. Nullopt: something else decides, or the result has other uses.
 std::optional<Vote> voteOf(mlir::Operation* loopOrBranch);
 
-/// Loop or branch waits for all warps again.
+/// Lets the loop or branch be decided by all warps together again.
 void meetAgain(mlir::Operation* loopOrBranch);
 
 }  // namespace tile::ir

@@ -1,9 +1,9 @@
-// place_buffers.cpp - addresses in shared memory by first fit over lifetimes. A buffer lives from its allocation to the
-// end of the last statement (of the allocation's block) that uses it, or until the copies that it began have landed; an
-// op's scratch while the op runs. Lifetimes that do not meet may share bytes: insert_barriers runs after and keeps
-// their users apart. Small scratch gets bytes of its own as long as there is little of it: sharing would save nothing
-// and cost barriers. Takes from one small tile, and boxes of it that overlap, share what the first of them has put
-// there.
+// place_buffers.cpp - assigns addresses in shared memory, by first fit over lifetimes. A buffer lives from its
+// allocation to the end of the last statement (of the allocation's block) that uses it, or until the copies that it
+// began have landed; the scratch of an op lives while the op runs. Buffers whose lifetimes do not overlap may share
+// bytes: insert_barriers, which runs later, keeps their users apart. Small scratch gets bytes of its own as long as
+// there is little of it: sharing would save nothing and cost barriers. Takes from one small tile, and boxes of it that
+// overlap, share the copy that the first of them has put there.
 #include <algorithm>
 
 #include "compiler/diagnostics.h"
@@ -86,21 +86,24 @@ std::vector<BufferInfo> sharedBuffers(func::FuncOp func) {
 namespace {
 
 constexpr int64_t kSmallScratch = 1024, kSmallScratchTotal = 4096;
-constexpr int64_t kSharedForBarrier = 4;  ///< bytes of a thread
+constexpr int64_t kSharedForBarrier = 4;  ///< bytes per thread that saving a barrier may cost, see placeGroups
 
 struct Buffer {
   Operation* op;
   int64_t bytes, alignment;
   int64_t begin, end;  ///< positions in program order, inclusive
   int64_t offset = -1;
-  int64_t firstUse = 0, lastUse = 0;  ///< what `begin` and `end` were before buffers rest
+  int64_t firstUse = 0, lastUse = 0;  ///< `begin` and `end` as used, see Rests
 };
 
-/// Whose bytes rest beside those of buffers: scratch of ops at which all threads meet, scratch that warps use alone,
-/// and what the last op of an iteration uses, for which whole loops are set aside.
+/// Bytes "rest" if they stay allocated after their last use, until the next buffer or scratch beside them is done with.
+/// Reusing them at once would need a barrier for the last readers; later there has been one anyway. This says what
+/// rests.
 struct Rests {
-  bool scratch = false, ofWarps = false, ofLast = false;
-  bool operands = false;  ///< without roles, those that loops compute
+  bool scratch = false;   ///< of ops with a barrier of all threads
+  bool ofWarps = false;   ///< of exchanges inside a warp
+  bool ofLast = false;    ///< what the last op of an iteration uses: it stays allocated for the whole loop
+  bool operands = false;  ///< without roles: operands that loops compute into shared memory
 };
 
 class Placer {
@@ -110,7 +113,8 @@ class Placer {
     collect();
   }
 
-  /// Gaps in what takes read are not worth it where they leave no room to take turns: that costs barriers.
+  /// Places everything; returns the bytes needed. Gaps between rows that takes read (against bank conflicts) are given
+  /// up if without them there is room for bytes to rest: barriers cost more.
   int64_t place(const Target& target) {
     const int64_t total = placePieces(target);
     if (gaps_.empty() || !isTight_) return total;
@@ -133,8 +137,8 @@ class Placer {
     return placeGroups(target);
   }
 
-  /// Where warps keep to pieces of their own in different moves, pieces of one size: warps that are ahead with the next
-  /// move touch no piece of another's. False: there is nothing to do.
+  /// Gives exchanges in which every warp uses a piece of its own the same size of pieces, if their sizes differ: a warp
+  /// that is ahead, at the next exchange, then touches no other warp's piece. False: there is nothing to do.
   bool alignPieces() {
     llvm::MapVector<Region*, int64_t> most;
     bool differ = false;
@@ -161,34 +165,33 @@ class Placer {
 
   int64_t placeGroups(const Target& target) {
     const int64_t total = placeAll(target);
-    // Groups that meet at one barrier lie side by side: not where that costs programs of a multiprocessor, or, for few
-    // barriers, programs that gather what they have in the L1 cache, of which shared memory takes its share. Nor are
-    // pairs worth it: one barrier less for two that took turns, or none where there is no room for turns.
+    // The members of a group that shares a barrier (meet_together.cpp) need their scratch at the same time. Groups are
+    // split again if that would cost programs of a multiprocessor. In programs that gather, the bytes come out of the
+    // L1 cache, and must be worth the barriers saved. Groups of two are not worth it either: they save one barrier if
+    // the two could alternate, and none if there is no room for that.
     const auto barriers = static_cast<int64_t>(meetings_.size());
     llvm::DenseSet<Operation*> groups;
     for (auto [other, first] : meetings_) groups.insert(first);
-    const int64_t limit = gathers() ? kSharedForBarrier * threads(target) * barriers
-                                    : sharedBytesEach(target, programsWanted(target));
+    const int64_t limit =
+        gathers() ? kSharedForBarrier * threads(target) * barriers : sharedBytesEach(target, programsWanted(target));
     if (barriers == 0 || (barriers >= 2 * static_cast<int64_t>(groups.size()) && total <= limit)) return total;
-    takeGroupsApart();
+    splitGroups();
     return placeAll(target);
   }
 
   int64_t placeAll(const Target& target) {
     const int64_t tight = arrange();
-    // Whoever takes the bytes of a buffer that was read last has to wait for its readers. With roles the number of
-    // programs of a multiprocessor is known, and what they leave serves: bytes rest until the next buffer is done,
-    // whose writers and readers have met meanwhile. So does scratch, where there is room beside them for that, first
-    // that of warps alone too. Without roles, scratch takes turns where even as many programs as a multiprocessor has
-    // threads for find room.
+    // Bytes rest (see Rests) as far as there is room. With roles the number of programs of a multiprocessor is known,
+    // and all memory that they leave can be used; buffers rest, and scratch of both kinds, or the most that fits.
+    // Without roles, scratch rests only if there is room for as many programs as a multiprocessor has threads for.
     SpecializeOp roles = rolesOf();
     const int64_t limit = sharedBytesEach(target, roles ? static_cast<int>(roles.getPrograms()) : mostPrograms(target));
     for (Buffer& buffer : buffers_) buffer.firstUse = buffer.begin, buffer.lastUse = buffer.end;
-    auto wake = [&] {
+    auto restore = [&] {
       for (Buffer& buffer : buffers_) buffer.begin = buffer.firstUse, buffer.end = buffer.lastUse;
     };
-    // Operands that loops compute take turns, too, with each other and the scratch beside them, where that costs few of
-    // the programs of a multiprocessor.
+    // Without roles, operands that loops compute rest, too, if at least kKept of kOf programs per multiprocessor
+    // remain.
     if (!roles && restScratch({.scratch = true, .operands = true})) {
       constexpr int64_t kOf = 8, kKept = 7;
       const int64_t loose = arrange();
@@ -197,7 +200,7 @@ class Placer {
     const Rests all{true, true, true}, inside{true, true}, meetings{true}, none{};
     for (const Rests& rests : {all, inside, meetings, none}) {
       if (rests.ofWarps && !roles) continue;
-      wake();
+      restore();
       bool changed = roles && rest(rests);
       if (rests.scratch) changed |= restScratch(rests);
       isTight_ = !rests.scratch;
@@ -205,7 +208,7 @@ class Placer {
       const int64_t loose = arrange();
       if (loose == tight || loose <= limit) return loose;
     }
-    wake();
+    restore();
     return arrange();
   }
 
@@ -215,7 +218,7 @@ class Placer {
     return roles;
   }
 
-  /// Single elements, at places that are not known.
+  /// Whether the kernel gathers elements of tiles.
   bool gathers() {
     return func_
         .walk([](GatherOp gather) {
@@ -229,7 +232,7 @@ class Placer {
     return std::max(1, mostPrograms(target) / 2);  // registers rarely leave room for more
   }
 
-  void takeGroupsApart() {
+  void splitGroups() {
     func_.walk([](Operation* op) {
       op->removeAttr(kMeetsAttr);
       op->removeAttr(kMetAttr);
@@ -239,7 +242,7 @@ class Placer {
 
   int64_t arrange() {
     for (Buffer& buffer : buffers_) buffer.offset = -1;
-    // Large ones first leave the small ones to fill the gaps.
+    // Large buffers first: small ones fill the gaps.
     std::vector<Buffer*> order;
     for (Buffer& buffer : buffers_) order.push_back(&buffer);
     std::stable_sort(order.begin(), order.end(), [](Buffer* a, Buffer* b) { return a->bytes > b->bytes; });
@@ -265,7 +268,7 @@ class Placer {
     }
   }
 
-  // The table a user needs to see what to make smaller.
+  // Adds notes that say which buffers need how much, and what would fit.
   void explain(InFlightDiagnostic& error, int64_t total, int64_t limit) {
     std::vector<Buffer*> order;
     for (Buffer& buffer : buffers_) order.push_back(&buffer);
@@ -298,7 +301,7 @@ class Placer {
   }
 
  private:
-  // The largest buffer whose size alone decides: large ones that live when little else does are not at fault.
+  // The largest buffer that would make everything fit if it were smaller by `over`. Null: there is none.
   Buffer* largestAtFault(ArrayRef<Buffer*> bySize, int64_t over, int64_t limit) {
     for (Buffer* buffer : bySize) {
       if (buffer->bytes <= over) return nullptr;
@@ -310,7 +313,7 @@ class Placer {
     return nullptr;
   }
 
-  // Takes from one tile agree on how it lies in shared memory.
+  // All takes from one tile read the same copy, so they agree on its gaps.
   void leaveGaps() {
     llvm::DenseSet<Value> seen;
     func_.walk([&](TakeOp take) {
@@ -329,14 +332,14 @@ class Placer {
     int64_t small = 0;
     std::vector<size_t> smallOnes;
     llvm::DenseMap<Region*, Operation*> own;
-    llvm::DenseMap<std::pair<Value, Block*>, size_t> takes, extracts;  // who puts a tile for those behind
+    llvm::DenseMap<std::pair<Value, Block*>, size_t> takes, extracts;  // the first op: it puts the tile for the others
     buffers_.clear(), sharers_.clear(), meetings_.clear();
     func_.walk([](Operation* op) { op->removeAttr(kScratchFilledAttr); });
     func_.walk<WalkOrder::PreOrder>([&](Operation* op) {
       if (auto alloc = dyn_cast<SmemAllocOp>(op)) {
         SmemType type = alloc.getResult().getType();
         Buffer buffer{op, type.bytes(), type.alignment(), order_.begin(op), lastUse(op), -1};
-        if (isBulkCopied(op)) {  // copies run beside the program's order
+        if (isBulkCopied(op)) {  // bulk copies do not follow program order
           buffer.alignment = std::max(buffer.alignment, layout::kBulkAlignment);
           buffer.begin = 0, buffer.end = order_.end(func_);
         }
@@ -346,7 +349,7 @@ class Placer {
         buffers_.push_back({op, ringBytes(ring), ring.getPayload() % 16 ? 8 : 16, 0, order_.end(func_), -1});
       } else if (auto scratch = scratchOf(op)) {
         for (Operation* other : metWith(op)) meetings_[other] = op;
-        if (scratch->piece == kOwnScratch) {  // one for all of a role
+        if (scratch->piece == kOwnScratch) {  // one piece of memory for all ops of a role
           Operation*& first = own[roleOf(op)];
           if (first) return sharers_[first].push_back(op);
           first = op;
@@ -355,9 +358,9 @@ class Placer {
         auto take = dyn_cast<TakeOp>(op);
         if (op->hasAttr(kPutsWholeAttr) || (take && tileBytes(take.getSource().getType()) <= kMostSharedTake)) {
           Operation* loop = op->hasAttr(kReadsCopyAttr) ? behindCopy(take, takes) : nullptr;
-          auto [at, isFirst] = (take ? takes : extracts)
-                                   .try_emplace({op->getOperand(0), loop ? loop->getBlock() : op->getBlock()},
-                                                buffers_.size());
+          auto [at, isFirst] =
+              (take ? takes : extracts)
+                  .try_emplace({op->getOperand(0), loop ? loop->getBlock() : op->getBlock()}, buffers_.size());
           if (!isFirst) {
             Buffer& first = buffers_[at->second];
             first.end = std::max(first.end, order_.end(loop ? loop : op));
@@ -376,14 +379,14 @@ class Placer {
     for (size_t i : smallOnes) buffers_[i].begin = 0, buffers_[i].end = order_.end(func_);
   }
 
-  /// The loop around a take (or what stands around that) in front of which a copy of its tile is made.
+  /// The loop around a take in front of which the copy of its tile is made (or an op around that loop).
   static Operation* behindCopy(TakeOp take, const llvm::DenseMap<std::pair<Value, Block*>, size_t>& takes) {
     for (Operation* op = take->getParentOp(); op->getBlock(); op = op->getParentOp())
       if (takes.contains({take.getSource(), op->getBlock()})) return op;
     return nullptr;
   }
 
-  /// Where the op puts: with the first one of its group.
+  /// When the op puts its elements: with the first op of its group.
   int64_t metAt(Operation* op) const {
     Operation* first = meetings_.lookup(op);
     return order_.begin(first ? first : op);
@@ -398,7 +401,7 @@ class Placer {
     return nullptr;
   }
 
-  /// Everybody who uses the buffer, through its slots and transposes too.
+  /// All users of the buffer, also through its slots and transposes.
   static SmallVector<Operation*> usersOf(Operation* alloc) {
     SmallVector<Operation*> users;
     SmallVector<Value> aliases{alloc->getResult(0)};
@@ -414,13 +417,13 @@ class Placer {
 
   static bool isBulkCopied(Operation* alloc) {
     return llvm::any_of(usersOf(alloc), [](Operation* user) {
-      // A producer's threads fill stages beside the program's order, too.
+      // Copies by a producer's threads do not follow program order either.
       if (isa<AsyncCopyOp, AsyncGatherOp>(user)) return user->getParentOfType<SpecializeOp>() != nullptr;
       return isa<TmaLoadOp, TmaDescribeOp, TmaStoreOp, SmemTurnOp>(user);
     });
   }
 
-  /// Lets buffers live until the next one beside them ends; false: none has a next one.
+  /// Lets buffers rest until the next one in their block is done with. False: nothing changed.
   bool rest(const Rests& rests) {
     bool changed = false;
     for (Buffer& buffer : buffers_) {
@@ -438,14 +441,14 @@ class Placer {
     return changed;
   }
 
-  /// What a loop computes into shared memory in every iteration and reads there.
+  /// Whether it is a buffer that a loop computes and reads in every iteration.
   static bool isComputedInLoop(Operation* op) {
     return isa<SmemAllocOp>(op) && isa<LoopLikeOpInterface>(op->getParentOp()) &&
            llvm::all_of(usersOf(op),
                         [](Operation* user) { return !isa<AsyncCopyOp, AsyncGatherOp, TmaStoreOp>(user); });
   }
 
-  /// For the whole of the loop around its users; false: there is none.
+  /// Keeps the buffer allocated for the whole loop around it. False: there is no loop.
   bool setAside(Buffer& buffer) {
     Operation* loop = buffer.op->getParentOp();
     if (!isa<LoopLikeOpInterface>(loop)) return false;
@@ -453,13 +456,14 @@ class Placer {
     return true;
   }
 
-  /// The same for the scratch of an op: until the next op beside it at which all threads meet is done; what warps use
-  /// alone only where nothing else stands between. And, if asked, for operands; false then also where there are none.
+  /// Lets scratch rest until the next op of its block with a barrier of all threads is done; scratch of single warps
+  /// only if that is the next op with scratch. With `rests.operands` operands, too. False: nothing changed, or operands
+  /// were asked for and there are none.
   bool restScratch(const Rests& rests) {
     bool changed = false, any = !rests.operands;
     struct Use {
       Buffer* buffer;
-      bool waits;  ///< for all warps: not where it meets them at the barrier of an op before
+      bool waits;  ///< has a barrier of all warps of its own, not that of an earlier op of its group
     };
     llvm::DenseMap<Block*, std::vector<Use>> uses;  // in program order
     SmallVector<std::pair<Buffer*, bool>> resting;
@@ -486,7 +490,7 @@ class Placer {
     return changed;
   }
 
-  /// Programs of a multiprocessor that find room for so many bytes, of those that would be wanted.
+  /// How many programs of so many bytes a multiprocessor has room for, at most half of what its threads allow.
   int64_t programsWith(const Target& target, int64_t bytes) {
     int programs = std::max(1, mostPrograms(target) / 2);
     while (programs > 1 && sharedBytesEach(target, programs) < bytes) --programs;
@@ -512,12 +516,12 @@ class Placer {
     return last;
   }
 
-  /// The barrier behind which every thread sees what copies that `statement` has begun write: also those of a pipelined
-  /// loop that nobody reads, which write zeros. Null: there is none in the block.
+  /// The barrier behind which all threads see what copies started by `statement` write (in a pipelined loop also the
+  /// last ones, which nobody reads and which write zeros). Null: there is none in the block.
   static Operation* landed(Operation* statement) {
     const bool isCopy = isa<AsyncCopyOp, AsyncGatherOp>(statement);
     bool waited = false;
-    int64_t begun = 0;  // groups from its own on
+    int64_t begun = 0;  // groups committed, its own and later ones
     for (Operation* op = statement; op; op = op->getNextNode()) {
       if (isa<AsyncCommitOp>(op)) ++begun;
       if (auto wait = dyn_cast<AsyncWaitOp>(op))
@@ -530,10 +534,10 @@ class Placer {
   func::FuncOp func_;
   ProgramOrder order_;
   std::vector<Buffer> buffers_;
-  std::vector<std::pair<Operation*, Attribute>> gaps_;           ///< of takes
-  bool isTight_ = false;                                         ///< there was no room to take turns
-  llvm::DenseMap<Operation*, Operation*> meetings_;              ///< who only gets: the op that puts for it
-  llvm::DenseMap<Operation*, SmallVector<Operation*>> sharers_;  ///< of the scratch of the first of them
+  std::vector<std::pair<Operation*, Attribute>> gaps_;  ///< of takes
+  bool isTight_ = false;                                ///< there was no room for scratch to rest
+  llvm::DenseMap<Operation*, Operation*> meetings_;     ///< from ops that only get to the op that puts for them
+  llvm::DenseMap<Operation*, SmallVector<Operation*>> sharers_;  ///< from the first user of scratch to the others
 };
 
 class PlaceBuffersPass : public PassWrapper<PlaceBuffersPass, OperationPass<func::FuncOp>> {

@@ -1,15 +1,16 @@
 // place_operands.cpp - decides how each product is computed and where its operands live.
 // Before: tile.dot on register tiles.
-// After:  tile.mma with an engine and a warp grid; every operand either in shared memory (load_shared, gather_shared,
-// share:
-//         the value level of tile_smem.td) or, for a first operand made from accumulators of the same warps, in
-//         registers.
-//   1. Warp grids and engines (warp_grid.h).
-//   2. fp8 operands of engines of single warps widen to f16, which holds them exactly: one engine less, same result.
-//   3. Each operand looks through transposes: a load or gather nobody converts is fetched straight into shared memory;
-//      anything else is computed in registers and shared. Operands of one source share one buffer, as large as the
-//      largest user's cover.
-//   4. Rewrite. Other users of a fetched tile read it back from shared memory.
+// After:  tile.mma with an engine and a warp grid. Every operand is in shared memory (load_shared, gather_shared,
+//         share: the value level of tile_smem.td) or, if it is a first operand made from accumulators of the same
+//         warps, in registers.
+//
+//   1. Warp grids and engines are chosen (warp_grid.h).
+//   2. fp8 operands of engines of single warps are widened to f16, which holds them exactly: one engine less to
+//      support, and the same result.
+//   3. Each operand is followed through transposes. A load or gather that nothing converts is fetched straight into
+//      shared memory; anything else is computed in registers and shared. Operands with one source share one buffer, as
+//      large as the largest user needs.
+//   4. The products are rewritten. Other users of a fetched tile read it back from shared memory.
 #include "compiler/analysis/facts.h"
 #include "compiler/gpu/plan.h"
 #include "compiler/gpu/dot_passes.h"

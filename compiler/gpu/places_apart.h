@@ -1,23 +1,23 @@
-// places_apart.h - whether a loop comes back to places in memory: what accesses through pointers reach in one
-// iteration, and how far the loop moves them on to the next.
+// places_apart.h - whether iterations of a loop access the same memory: what accesses through pointers cover in one
+// iteration, and how far the loop moves the pointers from one iteration to the next.
 #pragma once
 #include "compiler/analysis/facts.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 namespace tile::ir {
 
-/// An i1 in front of the loop: false only if no iteration meets what another one reaches at `pointer` + `offsets` under
-/// `mask` (which may be null), as the pointer moves on evenly, and further than the offsets lie apart, which the loop
-/// does not change. Null: that cannot be told.
+/// Emits, in front of the loop, an i1 that is false only if no iteration accesses an element at `pointer` + `offsets`
+/// (under `mask`, which may be null) that another iteration accesses. That is so if the loop advances the pointer
+/// evenly, by more than the offsets, which it does not change, lie apart. Null: it cannot be computed.
 mlir::Value placesMeet(mlir::Value pointer, mlir::Value offsets, mlir::Value mask, mlir::scf::ForOp loop);
 
-/// An access of a loop, and whether it may meet what another iteration reached.
+/// An access in a loop, and the i1 that says whether it may touch what another iteration accessed.
 struct Meeting {
   mlir::Operation* access;
   mlir::Value meets;
 };
-/// Barriers in front of the accesses, for loops whose iterations meet. Short loops are there twice: the one without
-/// barriers can be unrolled.
+/// Puts barriers in front of the accesses, executed only if their i1 holds. Short loops are duplicated instead: the
+/// copy without barriers can be unrolled.
 void orderIfMet(mlir::scf::ForOp loop, llvm::ArrayRef<Meeting> meetings);
 
 }  // namespace tile::ir

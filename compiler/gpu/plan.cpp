@@ -1,7 +1,8 @@
-// plan.cpp - stages, staging and registers. Shared memory is given out in this order: one stage of everything, two
-// stages of every ring (copies overlap with products, and with the end of the program before), staging of whole tiles,
-// up to four stages, then what is left. Where that leaves loops short of stages, stored tiles go through the stage of a
-// tile of their program that nobody needs any more, if there is one: the next program's copy then waits for the store.
+// plan.cpp - distributes shared memory and registers. Shared memory is given out in this order: one stage of
+// everything; two stages of every ring, so that copies overlap with products and with the end of the previous program;
+// staging buffers for whole tiles; up to four stages; then what is left. If loops are short of stages, stored tiles
+// leave through the stage of a tile of their program that is no longer needed, if there is one: the next program's copy
+// then waits for the store.
 #include "compiler/gpu/plan.h"
 
 #include <algorithm>
@@ -66,7 +67,7 @@ bool MemoryPlan::distribute() {
   size_t widths = 1;
   for (const StagingPlan& plan : stagings) widths = std::max(widths, plan.columns.size());
   auto found = [&] {
-    // A narrower staging buffer costs a few instructions per tile, a missing stage costs in every iteration.
+    // A narrower staging buffer costs a few instructions for each tile, a missing stage costs in every iteration.
     int most = 4;
     for (const RingPlan& ring : rings) most = std::max(most, ring.wished);
     for (int others : {2, 1})
@@ -79,7 +80,7 @@ bool MemoryPlan::distribute() {
   }();
   if (!found) return false;
 
-  // What is left goes round, first to loops that would wait for every copy.
+  // What is left is given out stage by stage, first to loops with one stage, which would wait for every copy.
   auto grow = [&](llvm::function_ref<int(const RingPlan&)> mostOf) {
     for (bool grown = true; grown;) {
       grown = false;
@@ -116,7 +117,7 @@ void MemoryPlan::explain(mlir::Diagnostic& diagnostic) const {
 
 // ---- registers
 
-/// For each of so many threads of a multiprocessor.
+/// Registers of each thread, if a multiprocessor runs this many.
 static int registersEach(int threads, const Target& target) {
   return std::min<int>(static_cast<int>(target.registersPerSm) / threads, target.maxRegsPerThread) / 8 * 8;
 }
@@ -126,12 +127,12 @@ int registersOnEntry(const RolePlan& plan, const Target& target) {
 }
 
 std::vector<RolePlan> rolePlans(int numWarps, const Target& target, int addressRegisters) {
-  // All threads enter with the same count: their share of the multiprocessor's registers, in steps of 8. What the
-  // producer gives up the consumers take; asking for more in sum would wait for ever. One warpgroup alone leaves the
-  // tensor cores idle whenever it does anything else: others run beside it.
+  // All threads enter with the same number: their share of the multiprocessor's registers, in steps of 8. Consumers
+  // take what the producer gives up; if they asked for more, setmaxnreg would wait for ever. With one consumer
+  // warpgroup the tensor cores are idle whenever it does something else, so several programs share the multiprocessor.
   static constexpr RolePlan kPlans[] = {{1, 4, 32, 96},  {1, 3, 32, 128}, {1, 2, 40, 216}, {1, 2, 24, 232},
                                         {1, 1, 56, 240}, {2, 1, 40, 232}, {2, 1, 24, 240}, {3, 1, 32, 160}};
-  // Producers whose threads copy hold addresses; the leanest that has room for them leaves the consumers most.
+  // Producers whose threads copy need registers for addresses; the leanest one that has them leaves most for consumers.
   static constexpr RolePlan kCopyingPlans[] = {{1, 3, 56, 104}, {1, 2, 56, 200},  {1, 2, 80, 176},  {1, 2, 104, 152},
                                                {1, 1, 56, 240}, {1, 1, 104, 240}, {1, 1, 168, 240}, {2, 2, 64, 88},
                                                {2, 1, 56, 224}, {2, 1, 88, 208},  {2, 1, 120, 192}, {2, 1, 152, 176},
@@ -148,7 +149,7 @@ std::vector<RolePlan> rolePlans(int numWarps, const Target& target, int addressR
 }
 
 int64_t sharedBytesEach(const Target& target, int programs) {
-  // The system keeps 1 KB of each program; a multiprocessor has that much more than one program may ask for.
+  // The system reserves 1 KB for each program; a multiprocessor has that much more than a single program may ask for.
   constexpr int64_t kSystem = 1024;
   return (static_cast<int64_t>(target.maxSharedBytes) + kSystem) / programs - kSystem;
 }
@@ -163,15 +164,15 @@ int64_t tileBytesOf(Type type) {
   return tensor.getNumElements() * std::max(1u, element.getIntOrFloatBitWidth() / 8);
 }
 
-/// Accumulators read and write whole sectors of 32-bit elements; of narrower ones they would use half, so these change
-/// hands through shared memory.
+/// Whether loads and stores of the tile go through shared memory: in the layout of accumulators, threads access whole
+/// sectors of 32-bit elements, but only half a sector of narrower ones.
 bool isNarrow(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   return tensor && tensor.getRank() >= 2 && tensor.getElementType().isIntOrFloat() &&
          tensor.getElementType().getIntOrFloatBitWidth() < 32;
 }
 
-/// Recomputed where it is used, or the same in every lane.
+/// Whether it takes no registers of its own: recomputed where it is used, or the same in all lanes.
 bool isFree(Value value) {
   return isa_and_nonnull<arith::ConstantOp, SplatOp, IotaOp, BroadcastOp>(value.getDefiningOp());
 }
@@ -180,7 +181,7 @@ int64_t registersOf(Value value, int64_t threads) {
   return isFree(value) ? 0 : (tileBytesOf(value.getType()) + 4 * threads - 1) / (4 * threads);
 }
 
-/// What elementwise work makes of the value, one element after the other, before anything else is done with it.
+/// The end of the chain of elementwise ops, each the only user of the one before, that begins with the value.
 Value endOfChain(Value value) {
   Operation* op = value.getDefiningOp();
   while (op && isElementwise(op) && value.hasOneUse()) {
@@ -191,19 +192,19 @@ Value endOfChain(Value value) {
   return value;
 }
 
-/// Registers of a thread that the op takes while it runs, beside what lives on after it.
+/// Registers of a thread that the op needs while it runs, besides its results.
 int64_t registersInside(Operation* op, int64_t threads) {
   if (auto product = dyn_cast<MmaOp>(op); product && fragmentOperand(product)) {
     constexpr int kRegisters = 4;  // 64 rows of one k step
     const WarpgroupProduct p = warpgroupProduct(product);
     return 2 * kFragmentSteps * kRegisters * p.cover.m / (64 * p.teamsM);
   }
-  // What arrives, and the addresses of what is still to be asked for: 64 bits for each 16 bytes.
+  // Elements that arrive, and addresses of accesses not issued yet: 64 bits for each 16 bytes.
   if (isa<LoadOp, GatherOp>(op)) return registersOf(op->getResult(0), threads) * 3 / 2;
   return 0;
 }
 
-/// The result of an asynchronous product, or elementwise work on one, wherever loops and branches hand it on.
+/// Whether it is the result of an asynchronous product, or of elementwise work on one, also through loops and branches.
 bool isAccumulated(Value value) {
   SmallVector<Value> pending{value};
   llvm::DenseSet<Value> seen;
@@ -232,8 +233,8 @@ bool isAccumulated(Value value) {
   return false;
 }
 
-/// What warps tell each other where rows of a tile are scanned in runs that threads hold (LayoutPlan::placeRunsOfRows):
-/// a total of each column and warp. 0: another scan, or another op.
+/// Bytes that warps exchange for a scan across rows, of which threads hold runs (LayoutPlan::placeRunsOfRows): a total
+/// for each column and warp. 0: another scan, or another op.
 int64_t tableOfRunsOfRows(Operation* op, int warps) {
   auto scan = dyn_cast<ScanOp>(op);
   if (!scan || warps == 0) return 0;
@@ -260,7 +261,7 @@ int64_t estimateScratch(func::FuncOp func, llvm::function_ref<bool(Operation*)> 
     } else if (isa<LoadOp, GatherOp>(op)) {
       if (isNarrow(op->getResult(0).getType())) bytes = tileBytesOf(op->getResult(0).getType());
     } else if (auto trans = dyn_cast<TransOp>(op); trans && isAccumulated(trans.getSource())) {
-      bytes = 0;  // the transpose of a result of warpgroups is a name for it
+      bytes = 0;  // the transpose of such a result is the same registers
     } else if (int64_t table = tableOfRunsOfRows(op, warps)) {
       bytes = table;
     } else if (isa<TransOp, ScanOp, TakeOp, CatOp, ExtractOp>(op)) {
@@ -275,7 +276,8 @@ int64_t estimateScratch(func::FuncOp func, llvm::function_ref<bool(Operation*)> 
 
 namespace {
 
-/// A shared tile from where it is made to the end of the last statement beside it that reads it, in program order.
+/// The lifetime of a shared tile, in program order: from its share to the end of the last statement of its block that
+/// reads it.
 struct SharedLife {
   ShareOp share;
   int64_t bytes = 0, alignment = 1, begin = 0, end = 0, offset = -1;
@@ -287,7 +289,7 @@ std::vector<FixedBytes> estimateShares(func::FuncOp func, ArrayRef<ShareOp> alte
   const ProgramOrder order(func);
   std::vector<SharedLife> lives;
   std::vector<FixedBytes> fixed;
-  // Two buffers each; loops that do not run inside one another use the same ones.
+  // Two buffers for each; loops that are not nested share them.
   std::vector<std::pair<Type, SmallVector<Operation*>>> pairs;
   func.walk([&](ShareOp share) {
     const int64_t bytes = share.getResult().getType().slotBytes();
@@ -321,8 +323,8 @@ std::vector<FixedBytes> estimateShares(func::FuncOp func, ArrayRef<ShareOp> alte
   return fixed;
 }
 
-/// Nobody but copies to shared memory is told: with a producer, its concern. Or where a store goes (`asksApart`: or a
-/// read comes from), which threads work out element by element.
+/// Whether the tile is used only to compute addresses: of copies to shared memory, which a producer makes, or of
+/// scatters (with `asksApart` also of gathers), for which threads compute one element after the other.
 static bool servesOnlyCopies(Value value, bool asksApart, llvm::DenseMap<Value, bool>& known) {
   if (auto it = known.find(value); it != known.end()) return it->second;
   const bool serves = !value.use_empty() && llvm::all_of(value.getUsers(), [&](Operation* user) {
@@ -337,7 +339,7 @@ static bool servesOnlyCopies(Value value, bool asksApart, llvm::DenseMap<Value, 
 
 namespace {
 
-/// Registers of tiles that are alive while an op runs, for every op of a function, in one walk.
+/// Computes the registers of tiles that are alive at every op of a function, in one walk.
 class LiveTiles {
  public:
   LiveTiles(func::FuncOp func, int64_t threads, bool atLeast) : func_(func), threads_(threads), atLeast_(atLeast) {
@@ -353,7 +355,7 @@ class LiveTiles {
     return atLeast_ ? std::min(registers, registersOf(endOfChain(value), threads_)) : registers;
   }
 
-  /// Elementwise work behind it takes it at once: no more than an element of it is there at a time.
+  /// Whether the next elementwise ops consume the value, so that only one element of it need exist at a time.
   static bool passesThrough(Value value) {
     Operation* op = value.getDefiningOp();
     if (!op || !isElementwise(op) || !value.hasOneUse()) return false;
@@ -366,7 +368,8 @@ class LiveTiles {
     return false;
   }
 
-  /// How many rows share what the tile holds: of words gathered for several rows, in this iteration or the one before.
+  /// How many rows share an element of the tile: words that are gathered for several rows, in this iteration or the
+  /// previous one.
   int64_t sharedBy(Value value) {
     if (auto arg = dyn_cast<BlockArgument>(value))
       if (auto loop = dyn_cast<scf::ForOp>(arg.getOwner()->getParentOp()); loop && arg != loop.getInductionVar())
@@ -377,7 +380,7 @@ class LiveTiles {
     return rowsAlike(gather, *facts_);
   }
 
-  /// `outside`: alive around the block while it runs.
+  /// `outside`: registers of tiles outside the block that are alive while it runs.
   void visit(Block& block, int64_t outside) {
     llvm::DenseMap<Operation*, size_t> places;
     for (Operation& op : block) places.try_emplace(&op, places.size());
@@ -398,7 +401,7 @@ class LiveTiles {
     int64_t inBlock = 0;
     for (Operation& op : block) {
       inBlock += changes[places.at(&op)];
-      // An op's own results may take the registers of operands that end here; they count with the next op.
+      // An op's results may take the registers of operands that end here: they count from the next op on.
       int64_t alive = outside + inBlock;
       for (Value result : op.getResults()) alive -= kept(result);
       if (op.getNumRegions() == 0) {
@@ -406,7 +409,7 @@ class LiveTiles {
         if (alive > worst_.registers) worst_ = {static_cast<int>(alive), &op};
         continue;
       }
-      // What a statement reads is alive as the arguments of its regions, or counts there.
+      // Operands of a statement with regions are alive as arguments of its regions, or count inside.
       llvm::SmallDenseSet<Value, 8> read(op.getOperands().begin(), op.getOperands().end());
       for (Value operand : read)
         if (operand.getParentBlock() == &block) alive -= kept(operand);
@@ -418,7 +421,7 @@ class LiveTiles {
   func::FuncOp func_;
   int64_t threads_;
   bool atLeast_;
-  std::optional<Facts> facts_;  ///< made where there are gathers
+  std::optional<Facts> facts_;  ///< computed if there are gathers
   llvm::DenseMap<Value, bool> ofCopies_;
   RegisterEstimate worst_;
 };

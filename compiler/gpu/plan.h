@@ -1,6 +1,6 @@
-// plan.h - what a specialised kernel gets of the machine: stages of its rings and columns of its staging buffers
-// (shared memory), registers of its roles, and an estimate of the registers its consumers need. Numbers in, numbers
-// out: the decision is made before any rewriting, so that a kernel that does not fit stays as it was.
+// plan.h - the resources of a kernel with roles: shared memory (stages of its rings, columns of its staging buffers),
+// and registers of its roles, with an estimate of those that consumers need. The decision is made before any rewriting,
+// so that a kernel that does not fit stays as it was.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,9 +10,9 @@
 
 namespace tile::ir {
 
-/// Most stages a ring gets unasked: memory latency is covered long before.
+/// The most stages that a ring gets without asking: far fewer cover the latency of memory.
 inline constexpr int kMostStages = 8;
-/// Scalars that a producer hands to the consumers of a program (hand_scalars.cpp).
+/// For scalars that a producer hands to the consumers of a program (hand_scalars.cpp).
 inline constexpr int64_t kMostHandedBytes = 96;
 inline constexpr int kHandedStages = 2;  ///< the producer is a program ahead
 /// Shared memory left for small reductions and conversions.
@@ -23,17 +23,17 @@ struct RingPlan {
   std::string what;  ///< for tables: "ring of 128x64xf16 + 64x256xf16"
   int64_t bytesPerStage = 0;
   int wished = 0;       ///< stages asked for; 0: no wish
-  bool inLoop = false;  ///< refilled while one program runs; otherwise once per program
+  bool inLoop = false;  ///< filled several times while a program runs; otherwise once per program
   int stages = 1;       ///< the answer
 };
 struct StagingPlan {
   mlir::Location loc;
   std::string what;
   int64_t rowBytes = 0;          ///< bytes per column: rows times element
-  std::vector<int64_t> columns;  ///< the choices, the best first
+  std::vector<int64_t> columns;  ///< the possible numbers, the best first
   int64_t chosen = 0;            ///< the answer
-  int host = -1;  ///< a ring with a stage that could serve: its tile is like the stored one, and over by then
-  bool isHosted = false;         ///< the answer: it does, the whole tile at a time
+  int host = -1;  ///< a ring whose stage could serve instead: as large, and no longer needed by then; -1: none
+  bool isHosted = false;         ///< the answer: the tile leaves through that stage, as a whole
   int64_t bytes() const { return isHosted ? 0 : rowBytes * chosen; }
 };
 struct FixedBytes {
@@ -50,13 +50,13 @@ struct MemoryPlan {
 
   /// Chooses stages and columns; false when one stage of everything does not fit.
   bool choose();
-  /// Nothing waits for want of stages: three in loops (or as many as wished), the next program's tiles beside this
-  /// one's.
+  /// Whether nothing waits for lack of stages: loops have three (or as many as wished), and others have room for the
+  /// next program's tiles.
   bool isComfortable() const;
-  /// Of all rings of loops together.
+  /// Stages of all rings of loops together.
   int stagesInLoops() const;
   int64_t bytes() const;
-  /// The table of who needs what, as notes.
+  /// Adds notes that say what needs how much.
   void explain(mlir::Diagnostic& diagnostic) const;
 
  private:
@@ -68,38 +68,39 @@ struct MemoryPlan {
 struct RolePlan {
   int warpgroups, programs, producerRegs, consumerRegs;
 };
-/// Registers per thread that a program with these roles enters with: its share of the multiprocessor's.
+/// Registers per thread at the entry of a program with these roles, before setmaxnreg: its share of the
+/// multiprocessor's.
 int registersOnEntry(const RolePlan& plan, const Target& target);
-/// What a kernel of so many warps can have, most programs first; empty when its warpgroups cannot have roles.
-/// `addressRegisters`: what each thread of a producer needs whose threads copy or turn; 0: one thread starts bulk
-/// copies.
+/// The possible plans for a kernel of so many consumer warps, most programs first; empty if its warpgroups cannot have
+/// roles. `addressRegisters`: what each thread of a producer needs if all of them copy, or transpose; 0: a single
+/// thread starts bulk copies.
 std::vector<RolePlan> rolePlans(int numWarps, const Target& target, int addressRegisters = 0);
-/// Bytes of shared memory for each of so many programs of a multiprocessor.
+/// Bytes of shared memory for each of so many programs on a multiprocessor.
 int64_t sharedBytesEach(const Target& target, int programs);
 
-/// Shared memory ops will need while they run, as far as it shows before layouts are chosen: at most one at a time.
+/// An estimate, made before layouts are chosen, of the scratch of ops: the most that any one needs.
 int64_t estimateScratch(mlir::func::FuncOp func, llvm::function_ref<bool(mlir::Operation*)> isStaged);
 
-/// Shared memory of tiles that are computed in registers and shared, each with what it adds to those placed before it:
-/// they share bytes as place_buffers lets them, but for those that take turns with a second buffer of their own.
+/// Shared memory of tiles that are computed in registers and shared; each with what it adds to those before it, because
+/// they can share bytes (place_buffers.cpp). Those of `alternating` have two buffers, which share nothing.
 std::vector<FixedBytes> estimateShares(mlir::func::FuncOp func, llvm::ArrayRef<ShareOp> alternating);
 
-/// Registers per thread for tiles alive at once, at the worst place of the kernel.
+/// Registers per thread for the tiles that are alive at once, at the op where they are most.
 struct RegisterEstimate {
-  static constexpr int kOther = 24;  ///< addresses, loop counters, what an instruction needs on its way
+  static constexpr int kOther = 24;  ///< addresses, loop counters, temporaries
   int registers = 0;
   mlir::Operation* at = nullptr;
-  /// With room for what an estimate overlooks.
+  /// With room for what the estimate overlooks.
   int needed() const { return registers + registers / 8 + 2 * kOther; }
 };
-/// `atLeast`: what elementwise work goes through on its way counts as what comes out of it in the end, and addresses do
-/// not, as if threads took one element after the other.
+/// `atLeast` gives a lower bound: intermediate values of elementwise work do not count beside its results, nor do
+/// addresses, as if threads computed one element after the other.
 RegisterEstimate estimateRegisters(mlir::func::FuncOp func, int numWarps, bool atLeast = false);
-/// Registers per thread that one asynchronous product takes for itself, at most. ptxas wants a program to enter with
-/// them, whatever its roles change to.
+/// The most registers per thread that one asynchronous product takes. ptxas wants a program to have them at its entry,
+/// whatever setmaxnreg changes later.
 int registersOfProducts(mlir::func::FuncOp func);
-/// As many programs of a multiprocessor as the kernel asks for (tile.programs), or the most of which each thread has the
-/// registers its products need: ptxas compiles none with fewer. 0: it does not ask.
+/// The number of programs per multiprocessor that the kernel asks for (tile.programs), or less if threads would not
+/// have the registers that products need: ptxas refuses that. 0: it does not ask.
 int askedPrograms(mlir::func::FuncOp func, int threads, const Target& target);
 
 }  // namespace tile::ir

@@ -17,7 +17,7 @@ class RecordStartsPass : public PassWrapper<RecordStartsPass, OperationPass<func
  public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(RecordStartsPass)
   StringRef getArgument() const override { return "tile-record-starts"; }
-  StringRef getDescription() const override { return "which indices of copies are never negative"; }
+  StringRef getDescription() const override { return "record which indices of copies are never negative"; }
   void runOnOperation() override {
     const Facts facts(getOperation());
     getOperation().walk([&](LoadSharedOp copy) {

@@ -1,10 +1,11 @@
-// reduce_together.cpp - reductions that warps carry out together meet at one barrier.
-// Before: a reduction across warps, some work that does not wait for it, and another one like it (sums of what a pixel
-// adds to nine gradients, say; the first one's addition to memory may stand in between)
+// reduce_together.cpp - lets reductions across warps share one barrier.
+// Before: a reduction across warps, some work that does not depend on it, and another reduction like it (sums of what a
+//         pixel adds to nine gradients, say; the addition of the first one to memory may stand in between)
 // After:  (first, second) in one op where the first one stood
 //
-// Needs layouts. What the later one is computed from moves up with it, if it neither reads memory nor needs the first
-// one's result; it was all to be computed anyway, but is held in registers together now, which is bounded.
+// Needs layouts. What the later reduction is computed from moves up with it, if that neither reads memory nor depends
+// on the first one's result. The work is the same, but its results are held in registers at the same time; that is
+// bounded.
 #include "compiler/analysis/joined_reductions.h"
 #include "compiler/gpu/across.h"
 #include "compiler/gpu/gpu_passes.h"
@@ -68,7 +69,7 @@ class ReduceTogetherPass : public PassWrapper<ReduceTogetherPass, OperationPass<
  public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ReduceTogetherPass)
   StringRef getArgument() const override { return "tile-reduce-together"; }
-  StringRef getDescription() const override { return "reductions across warps meet at one barrier"; }
+  StringRef getDescription() const override { return "let reductions across warps share barriers"; }
   void getDependentDialects(DialectRegistry& registry) const override { registry.insert<TileDialect>(); }
 
   void runOnOperation() override {

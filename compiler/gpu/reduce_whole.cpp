@@ -1,8 +1,8 @@
 // reduce_whole.cpp - a tile that is reduced to one element is reduced along all of its dims at once.
-// Before: reductions of each other's result, one axis each, until one element is left
-// After:  one reduction of the tile as a line: what a thread has is combined first, and lanes and warps meet once for
-//         one value instead of once for every row
-// Needs layouts, and a combiner that is free to begin anywhere. The order of a reduction's steps is not specified.
+// Before: reductions of each other's result, along one axis each, until one element is left
+// After:  one reduction of the tile as a vector: each thread reduces what it has first, and lanes and warps exchange
+//         one value instead of one for every row
+// Needs layouts, and a combiner that commutes: the order of the steps changes, which the language leaves open.
 #include "compiler/gpu/across.h"
 #include "compiler/gpu/gpu_passes.h"
 #include "compiler/gpu/moves.h"

@@ -1,11 +1,13 @@
 // ring_groups.h - which loads into shared memory share the stages of a ring.
 //
-// A load may move down to the statement of its block that reads it first: there the producer reserves and the consumers
-// acquire, so both do it in program order on every path. Loads that meet there, are read first by one op and last by
-// one op form a group: one stage, one barrier. Single rows join the group of a tile acquired before them: a barrier of
-// their own would cost more than the copy. A stage is released behind the last statement that reads it. Groups with
-// buffers of the same types whose stages are never held at the same time by one consumer share a ring: the loops a pass
-// made from one loop, or loops one after another; where room is short, those of one block.
+// A load may move down to the first statement of its block that reads it: there the producer reserves a stage and the
+// consumers acquire it, so that both do so in program order on every path. Loads with the same first reader and the
+// same last reader form a group: one stage, one barrier. Single rows join the group of a tile that is acquired before
+// them: a barrier of their own would cost more than the copy. A stage is released behind the last statement that reads
+// it.
+//
+// Groups share a ring if their buffers have the same types and one consumer never holds stages of both at a time: loops
+// that a pass made from one loop, loops one after the other and, where room is short, groups of one block.
 #pragma once
 #include <string>
 #include <vector>

@@ -1,6 +1,6 @@
-// role_slice.h - the part of a kernel that says what is copied where and when: the copies to shared memory, the control
-// flow around them, the scalars both need, and the tiles of offsets and masks of gathers as far as a thread computes
-// its elements of them by itself. In program order it is the program of a producer that runs ahead of the rest.
+// role_slice.h - the slice of a kernel that a producer executes: the copies to shared memory, the control flow around
+// them, the scalars that both need, and the tiles of offsets and masks of gathers, if a thread can compute its own
+// elements of them. In program order, this is a program that can run ahead of the rest.
 #pragma once
 #include <string>
 
@@ -18,23 +18,25 @@ class RoleSlice {
   };
   using EmitGroup = llvm::function_ref<void(mlir::OpBuilder&, const LoadGroup&, const mlir::IRMapping&)>;
 
-  /// Points into `groups`' elements.
+  /// Keeps pointers to elements of `groups`.
   RoleSlice(mlir::func::FuncOp func, const std::vector<LoadGroup>& groups);
 
-  /// Why the slice cannot run ahead of the kernel, or cannot be computed without tiles.
+  /// Why the slice cannot run ahead of the kernel, or cannot be computed without tiles; `at` is null if it can.
   const Obstacle& obstacle() const { return obstacle_; }
-  /// Some branch or loop around the copies depends on the program's ids or on memory: programs differ in their work.
+  /// Whether some branch or loop around the copies depends on program ids or on memory, so that programs differ in
+  /// their work.
   bool isUneven() const { return uneven_; }
-  /// Lanes are asked together: the slice is a whole warp's.
+  /// Whether the slice has ballots: then a whole warp has to execute it.
   bool asksLanes() const {
     return llvm::any_of(kept_, [](mlir::Operation* op) { return mlir::isa<BallotOp>(op); });
   }
 
-  /// Registers of a thread for tiles of addresses that stand outside a loop and serve inside, of 32 bits for each
-  /// row the thread copies.
+  /// 32-bit registers of a thread, for each row that it copies, for tiles of addresses that are computed outside a loop
+  /// and used inside.
   int registersPerRow() const;
 
-  /// Emits the slice of the function's body. Values the caller has mapped (program ids) are taken from `map`.
+  /// Emits the slice; `emitGroup` emits the copies of a group. Values that the caller has mapped (program ids) are
+  /// taken from `map`.
   void emit(mlir::OpBuilder& builder, mlir::IRMapping& map, EmitGroup emitGroup) const;
 
  private:
@@ -60,9 +62,9 @@ class RoleSlice {
   mlir::func::FuncOp func_;
   llvm::DenseMap<mlir::Operation*, llvm::SmallVector<const LoadGroup*>>
       groupsAt_;                           ///< by the op they stand in front of
-  llvm::DenseSet<mlir::Operation*> kept_;  ///< scf.for, scf.if and scf.while in part, others whole
-  llvm::DenseMap<mlir::Operation*, Indices> carried_, ifResults_, before_, after_;  ///< what control flow has to carry
-  llvm::SmallVector<mlir::Operation*> reads_;                                       ///< of global memory, by the slice
+  llvm::DenseSet<mlir::Operation*> kept_;  ///< ops of the slice; of scf.for, scf.if and scf.while only parts
+  llvm::DenseMap<mlir::Operation*, Indices> carried_, ifResults_, before_, after_;  ///< which values are needed
+  llvm::SmallVector<mlir::Operation*> reads_;                                       ///< reads of global memory in the slice
   bool uneven_ = false;
   Obstacle obstacle_;
 };

@@ -45,7 +45,7 @@ class RotatePass : public PassWrapper<RotatePass, OperationPass<func::FuncOp>> {
  public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(RotatePass)
   StringRef getArgument() const override { return "tile-rotate"; }
-  StringRef getDescription() const override { return "chained asynchronous products: the second one iteration later"; }
+  StringRef getDescription() const override { return "move the second of two chained products an iteration later"; }
   void getDependentDialects(DialectRegistry& registry) const override {
     registry.insert<TileDialect, arith::ArithDialect, scf::SCFDialect>();
   }

@@ -1,5 +1,4 @@
-// rotation.h - a loop whose second product of a chain moves an iteration later (rotate.cpp): what moves, and the new
-// loop.
+// rotation.h - moving the second product of a chain an iteration later (rotate.cpp): which ops move, and the new loop.
 #pragma once
 #include "compiler/dialect/dialect.h"
 #include "compiler/gpu/async_products.h"
@@ -7,31 +6,32 @@
 
 namespace tile::ir {
 
-/// Ops that may run earlier or later than they stand, as long as nobody writes what they read.
+/// Whether the op may run earlier or later than it stands, as long as nothing writes what it reads.
 bool isMovable(mlir::Operation* op);
 
-/// One loop, taken apart into early, delayed and other ops.
+/// A loop, divided into early, delayed and other ops.
 class RotationPlan {
  public:
   explicit RotationPlan(mlir::scf::ForOp loop) : loop_(loop), body_(*loop.getBody()) {}
 
-  /// Whether there is something to overlap; what follows holds if there is.
+  /// Analyses the loop. False: there is nothing to overlap, and the other members must not be used.
   bool find();
-  /// Whether what delayed ops take from the iteration before can be nothing at first, and each accumulator has one use.
+  /// Whether the form without a prologue is possible: values that delayed ops take from the previous iteration may be
+  /// undefined in the first one, and each accumulator has one use.
   bool canBranch() const;
-  /// Registers of a thread that stay where they are while the products of two iterations run: accumulators, and first
-  /// operands of the delayed ones.
+  /// Registers of a thread that are fixed while products of two iterations run: accumulators, and first operands of
+  /// delayed products.
   int64_t registersInFlight(int64_t threads) const;
 
   mlir::scf::ForOp loop() const { return loop_; }
   bool isEarly(mlir::Operation* op) const { return early_.contains(op); }
   bool isDelayed(mlir::Operation* op) const { return delayed_.contains(op); }
-  /// What delayed ops take from the rest of their iteration.
+  /// Values of the other ops of their iteration that delayed ops use.
   mlir::ArrayRef<mlir::Value> crossing() const { return crossing_.getArrayRef(); }
-  /// The iteration's argument is what a delayed op yields.
+  /// Whether the argument's next value comes from a delayed op.
   bool isLate(mlir::BlockArgument arg) const { return arg != loop_.getInductionVar() && makesLate(yielded(arg)); }
   mlir::Value yielded(mlir::BlockArgument arg) const { return loop_.getYieldedValues()[arg.getArgNumber() - 1]; }
-  /// What the late argument's delayed products add to; null when something else makes it.
+  /// What the delayed products that make the late argument accumulate on; null if something else makes it.
   mlir::Value accumulated(mlir::BlockArgument arg) const;
 
  private:
@@ -62,8 +62,8 @@ class RotationPlan {
   llvm::SetVector<mlir::Value> crossing_;
 };
 
-/// Replaces the loop. `runs`: known to have an iteration. `second`: makes the lower bound of the second iteration; null
-/// for the form without a prologue.
+/// Replaces the loop. `runs`: it is known to have an iteration. `second`: emits the lower bound of the second
+/// iteration; null for the form without a prologue.
 void rewriteRotated(const RotationPlan& plan, bool runs,
                     llvm::function_ref<mlir::Value(mlir::OpBuilder&)> second);
 

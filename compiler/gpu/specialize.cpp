@@ -1,15 +1,19 @@
-// specialize.cpp - gives a kernel's warps different jobs: a producer that copies tiles by TMA, running ahead, and
-// consumers that compute. Before: the value level of tile_smem.td. After: tile.specialize (tile_roles.td) with every
-// load_shared and share of the kernel turned into buffers; nothing is left for stage.
+// specialize.cpp - warp specialisation: a producer that copies tiles by TMA, running ahead, and consumers that compute.
+// Before: the value level of tile_smem.td.
+// After:  tile.specialize (tile_roles.td), with every load_shared and share of the kernel turned into buffers; nothing
+// is
+//         left for stage.
 //
-// Applies when every tile the kernel loads into shared memory is a box the copy engine takes (tma_box.h), when what
-// says where and how often can be computed without tiles and ahead of the kernel's writes (role_slice.h), and when the
-// rings fit. Otherwise a remark says why, and stage does what it does on other targets.
+// The pass applies if every tile that the kernel loads into shared memory is a box that the copy engine takes
+// (tma_box.h), if the indices and trip counts of these loads can be computed without tiles and ahead of the kernel's
+// writes (role_slice.h), and if the rings fit. Otherwise a remark says why not, and stage does what it does on other
+// targets.
 //
-// A loop with `tile.specialize = 1` wants a producer for other tiles, too: those gathered through pointers, and boxes
-// of views without the alignment. All threads of its warpgroup then compute the addresses of their own pieces and copy
-// these (cp.async); a stage may have fields of either kind. Loops get it unasked where tiles alive at once leave no
-// registers for a second program of the multiprocessor: nothing else would run while a program's warps copy.
+// A loop with `tile.specialize = 1` also gets a producer for other tiles: those gathered through pointers, and boxes of
+// views that are not aligned. All threads of the producer's warpgroup then compute the addresses of their own pieces
+// and copy these (cp.async); a stage may have fields of either kind. Without being asked, the pass does this where the
+// tiles alive at once leave no registers for a second program of the multiprocessor: then nothing else could run while
+// warps of the program copy.
 #include "compiler/gpu/specialize.h"
 
 #include "compiler/gpu/dot_passes.h"
@@ -25,10 +29,10 @@ using namespace mlir;
 
 namespace {
 
-/// Beside its tiles a loop with several products needs about as many.
+/// About what a loop with several products needs beside the registers of its tiles.
 constexpr int kTightRegisters = 40;
-constexpr int kLeanProducer = 32;  ///< registers below which it may spill
-constexpr int kTurnerRegisters = 56;  ///< two reads of fragments under way, where they go, cursors of three rings
+constexpr int kLeanProducer = 32;     ///< a producer with fewer registers may spill
+constexpr int kTurnerRegisters = 56;  ///< two fragments being read, their destinations, cursors of three rings
 
 class Specializer {
  public:
@@ -54,7 +58,7 @@ class Specializer {
     const int tiles = estimateRegisters(func_, numWarps, /*atLeast=*/true).registers + RegisterEstimate::kOther;
     isAlone_ = int64_t{2} * 32 * numWarps * tiles > target_.registersPerSm;
     if (!sortCopies(facts) || !hasProducer(RingGroups(func_, byThreads_, turned_))) return false;
-    // Rows that the kernel may write meanwhile stay where they are.
+    // Rows that the kernel may write while the producer runs ahead stay loads of the consumers.
     const llvm::DenseSet<Operation*> rows = fetchRows(func_, facts);
     const RingGroups withRows(func_, byThreads_, turned_);
     if (withRows.refused() || RoleSlice(func_, withRows.groups()).obstacle().at) unfetch(rows);
@@ -83,8 +87,9 @@ class Specializer {
     return true;
   }
 
-  /// What the kernel gets; none when no plan for roles fits. Buffers that stored tiles leave through, once in a
-  /// program, are given up where they cost the roles or leave a loop's copies alone with one stage.
+  /// Rings, buffers and registers for the kernel; nullopt if no plan for roles fits. Staging buffers for stored tiles,
+  /// which are used once in a program, are given up where they would leave no room for roles, or only one stage for a
+  /// loop.
   std::optional<RoleDecisions> decide(const std::vector<BulkStore>& stores, int numWarps) {
     std::optional<RoleDecisions> plan = decideAmongHosts(stores, numWarps);
     if (stores.empty() || (plan && !hasAloneRing(*plan))) return plan;
@@ -93,7 +98,7 @@ class Specializer {
     return plan;  // decisions move and are not copied: slices point into their groups
   }
 
-  /// Whether copies of a loop do not overlap with products.
+  /// Whether some loop has a ring of one stage only, so that its copies do not overlap with its products.
   static bool hasAloneRing(const RoleDecisions& plan) {
     return llvm::any_of(plan.memory.rings,
                         [](const RingPlan& ring) { return ring.inLoop && ring.stages == 1 && ring.wished != 1; });
@@ -101,8 +106,8 @@ class Specializer {
 
   std::optional<RoleDecisions> decideAmongHosts(const std::vector<BulkStore>& stores, int numWarps) {
     std::optional<RoleDecisions> plan = decide(RingGroups(func_, byThreads_, turned_), stores, numWarps);
-    // A tile that only a branch reads is usually acquired there. Where copies of loops would not overlap with products,
-    // a stored tile behind the branch may leave through its stage, which every path must hold then.
+    // A tile that only a branch reads is usually acquired in the branch. If a loop is short of stages, a tile stored
+    // behind the branch may leave through its stage (its "host"); the stage is then acquired on every path.
     if (!plan || hasAloneRing(*plan)) {
       const llvm::DenseSet<Operation*> hosts = findHosts(stores);
       std::optional<RoleDecisions> other =
@@ -113,13 +118,13 @@ class Specializer {
     if (plan && getenv("TILE_NO_LONE") && plan->roles.warpgroups * plan->roles.programs < 2) return std::nullopt;
     if (plan) return plan;
     plan = decide(RingGroups(func_, byThreads_, turned_, {}, /*takeTurns=*/true), stores, numWarps);
-    // A warpgroup that has the multiprocessor to itself leaves the tensor cores idle in its straight-line code: several
-    // programs without roles are better.
+    // With one consumer warpgroup on the multiprocessor, tensor cores are idle during all code outside of products:
+    // several programs without roles are better.
     if (plan && plan->roles.warpgroups * plan->roles.programs < 2) return std::nullopt;
     return plan;
   }
 
-  /// Whether rings for `tiles` took nothing from the plan without them: no program, no stage, no second buffer.
+  /// Whether rings for `tiles` cost nothing that the plan without them has: no program, stage or second buffer.
   static bool isWorthIts(const llvm::DenseSet<Operation*>& tiles, const RoleDecisions& without,
                          const RoleDecisions& with) {
     auto stagesOfOthers = [&](const RoleDecisions& plan) {
@@ -138,7 +143,7 @@ class Specializer {
            stagesOfOthers(with) >= stagesOfOthers(without);
   }
 
-  /// What the kernel gets with these groups; none when no plan for roles fits.
+  /// The same for given groups of loads.
   std::optional<RoleDecisions> decide(RingGroups groups, const std::vector<BulkStore>& stores, int numWarps) {
     if (groups.refused()) return std::nullopt;
     RoleSlice slice(func_, groups.groups());
@@ -170,7 +175,8 @@ class Specializer {
       if (!fits || (!isAsked && (isLean || (plan.programs > 1 && isCramped)))) continue;
       roles = plan;
       if (isAsked && registers.registers + RegisterEstimate::kOther > plan.consumerRegs) continue;
-      // A producer with few registers spills when programs are hard to find: only where consumers need what it has.
+      // A producer with few registers spills if the next program is hard to compute; it gives registers to consumers
+      // only if they need them.
       if (plan.programs > 1 || registers.registers + kTightRegisters < plan.consumerRegs) break;
     }
     if (!fits) return std::nullopt;
@@ -183,7 +189,8 @@ class Specializer {
                          std::move(memory), roles,            std::move(alternating),  byThreads_, std::move(rawRings)};
   }
 
-  /// Leaves the plans with as many programs of a multiprocessor as the kernel asks for, if it does and they have room.
+  /// If the kernel asks for a number of programs per multiprocessor, and they have room, keeps only plans with that
+  /// number.
   bool keepAskedPrograms(std::vector<RolePlan>& plans, MemoryPlan memory) const {
     const int asked = askedPrograms(func_, (plans.front().warpgroups + 1) * 128, target_);
     if (!asked) return false;
@@ -195,7 +202,7 @@ class Specializer {
     return true;
   }
 
-  /// Says why there is no plan.
+  /// Remarks why there is no plan.
   void tellObstacle(const std::vector<BulkStore>& stores, int numWarps) {
     RingGroups groups(func_, byThreads_, turned_);
     RoleSlice slice(func_, groups.groups());
@@ -214,17 +221,17 @@ class Specializer {
     memory.explain(*diagnostic.getUnderlyingDiagnostic());
   }
 
-  InFlightDiagnostic remark(Operation* at) { return at->emitRemark() << "copies have no warps of their own: "; }
+  InFlightDiagnostic remark(Operation* at) { return at->emitRemark() << "no producer warps: "; }
 
-  /// A product with so few rows that every byte of its other operand serves only a few operations: such a loop lasts as
-  /// long as its copies, which a producer keeps under way across iterations and programs.
+  /// Whether the product has so few rows that its loop is bound by memory: a producer then keeps copies in flight
+  /// across iterations and programs.
   static bool isOfFewRows(Operation* op) {
-    constexpr int64_t kFewRows = 16;  // those of one instruction
+    constexpr int64_t kFewRows = 16;  // of one instruction
     auto product = dyn_cast<MmaOp>(op);
     return product && product.getResult().getType().getDimSize(0) <= kFewRows;
   }
 
-  /// Loops that feed asynchronous products from shared memory, none of them told not to.
+  /// Whether some loop feeds asynchronous products from shared memory, and no loop forbids roles.
   bool isCandidate() {
     bool feeds = false, refused = false;
     func_.walk([&](Operation* copy) {
@@ -246,7 +253,7 @@ class Specializer {
     return feeds && !refused;
   }
 
-  /// The copies can be in rings, and a producer can make them.
+  /// Whether the copies can go through rings, and a producer can make them. Remarks why not.
   bool hasProducer(const RingGroups& groups) {
     if (groups.refused()) {
       remark(groups.refused()) << groups.why();
@@ -257,13 +264,14 @@ class Specializer {
     return !slice.obstacle().at;
   }
 
-  /// Whether bulk copies make it: of a tile that is turned behind them, as it lies.
+  /// Whether bulk copies can load the tile (if it is transposed behind them, as it lies in memory).
   bool isBox(LoadSharedOp load, const Facts& facts, std::string* why) const {
     if (!turned_.contains(load)) return tmaBox(load, facts, why).has_value();
     return isBulkLoad(load, rawType(copiedType(load)), facts, why);
   }
 
-  /// A tile that is no box, outside loops: consumers read it, once, and share it. Nothing runs ahead of it.
+  /// Lets consumers load and share a tile outside of loops that is no box: it is needed once, and nothing runs ahead of
+  /// it.
   static void leaveToConsumers(Operation* copy) {
     OpBuilder b(copy);
     const SmemType type = copiedType(copy);
@@ -280,7 +288,8 @@ class Specializer {
     copy->erase();
   }
 
-  /// Which copies are made by threads; false where some can be made neither by them nor in bulk.
+  /// Decides which copies are made by threads of the producer. False, with a remark, if some can be made neither by
+  /// them nor in bulk.
   bool sortCopies(const Facts& facts) {
     bool fine = true;
     byThreads_.clear();
@@ -305,7 +314,8 @@ class Specializer {
       }
     });
     if (!fine) return false;
-    // What consumers share, they turn. So it is with all tiles where the warps that could turn them copy.
+    // Tiles that consumers share are transposed by them, and all tiles are if the producer's warps, which could
+    // transpose them, copy.
     llvm::DenseSet<Operation*> unfolded = turned_;
     if (byThreads_.empty()) llvm::set_intersect(unfolded, once);
     if (!unfolded.empty()) {
@@ -317,12 +327,12 @@ class Specializer {
     return true;
   }
 
-  /// Registers a thread of the producer needs to copy its part of all tiles, or to turn tiles; 0: one thread does all
-  /// there is to do.
+  /// Registers that a thread of the producer needs to copy its part of all tiles, or to transpose tiles. 0: a single
+  /// thread does everything.
   int addressRegisters(const RoleSlice& slice) const {
     if (byThreads_.empty()) return turned_.empty() ? 0 : kTurnerRegisters;
     constexpr int64_t kChunk = 16, kThreads = 128;
-    constexpr int kOther = 56;  ///< cursors, loop counters, bounds, what an address needs on its way
+    constexpr int kOther = 56;  ///< cursors, loop counters, bounds, intermediate values of addresses
     int64_t chunks = 0, rows = 1;
     for (Operation* copy : byThreads_) {
       SmemType type = copiedType(copy);
@@ -353,7 +363,7 @@ class Specializer {
   const Target& target_;
   const CompileOptions& options_;
   bool isAsked_ = false;  ///< some loop around copies has the hint
-  bool isAlone_ = false;  ///< without roles, too, a multiprocessor would hold one program
+  bool isAlone_ = false;  ///< a multiprocessor would hold one program only, with or without roles
   llvm::DenseSet<Operation*> byThreads_, turned_;
 };
 
@@ -363,7 +373,7 @@ class SpecializePass : public PassWrapper<SpecializePass, OperationPass<func::Fu
   SpecializePass(TargetOf target, OptionsOf options) : target_(std::move(target)), options_(std::move(options)) {}
   StringRef getArgument() const override { return "tile-specialize"; }
   StringRef getDescription() const override {
-    return "a producer that copies tiles, consumers that compute, rings between";
+    return "divide a kernel into a producer that copies and consumers that compute";
   }
   void runOnOperation() override { Specializer(getOperation(), target_(), options_()).run(); }
 

@@ -1,6 +1,6 @@
-// specialize_rewrite.cpp - from a kernel and the decisions about it to tile.specialize: buffers and barriers first,
-// then the producer as the kernel's slice, a turner as the slice of what is turned, then the consumers as the kernel
-// itself with its loads taken from rings.
+// specialize_rewrite.cpp - rewrites a kernel to tile.specialize as decided: first buffers and barriers; then the
+// producer, a slice of the kernel; the turner, if tiles are transposed, a smaller slice; and the consumers, which are
+// the kernel itself with its loads taken from rings.
 #include "compiler/gpu/copy_slice.h"
 #include "compiler/gpu/shared_memory.h"
 #include "compiler/gpu/specialize.h"
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kQueueStages = 2, kQueuePayload = 8;
 
-/// Nobody reads more of the copied tile than tf32 products do.
+/// Whether only tf32 products read the copied tile, so that the copy may round it.
 bool feedsTf32Only(LoadSharedOp load) {
   return llvm::all_of(readersOf(load.getResult()), [](Operation* reader) {
     auto product = dyn_cast<MmaOp>(reader);
@@ -80,7 +80,7 @@ class Rewriter {
                                 tile.getElementType(), 1, 1);
       stagings_[index] = SmemAllocOp::create(outside_, store.op->getLoc(), type, IntegerAttr());
     }
-    // Who reads a position: warps of consumers and of the turner, and those of a producer that is more than a thread.
+    // Readers of a position in the grid: warps of consumers and turner, and of a producer that is more than one thread.
     const int ownWarps = !plan_.byThreads.empty() ? 4 : plan_.slice.asksLanes() ? 1 : 0;
     if (plan_.slice.isUneven())
       queue_ = RingAllocOp::create(outside_, loc_, RingType::get(func_.getContext(), kQueueStages),
@@ -89,7 +89,7 @@ class Rewriter {
                                    true, kQueuePayload, RingAllocOp::kBulkFill, /*turned=*/false, IntegerAttr());
   }
 
-  /// The ring that a ring with turned tiles is turned from.
+  /// The ring that holds the tiles of another ring before they are transposed.
   void allocateRaw(size_t ring) {
     const RingPlan& plan = plan_.memory.rings[static_cast<size_t>(plan_.rawRings[ring])];
     rawRings_.resize(rings_.size());
@@ -118,7 +118,7 @@ class Rewriter {
       slots.push_back(slotOf(builder, load->getLoc(), buffer, index));
     return slots;
   }
-  // Also of a buffer with one stage: passes behind see by the index which stage a product reads.
+  // Also of a buffer with one stage: later passes see by the index which stage a product reads.
   static Value slotOf(OpBuilder& builder, Location loc, Value buffer, Value index) {
     return SmemSlotOp::create(builder, loc, cast<SmemType>(buffer.getType()).slotType(), buffer, index);
   }
@@ -153,7 +153,7 @@ class Rewriter {
         if (load->hasAttr(kMulticastAttr)) copy->setAttr(kMulticastAttr, b.getUnitAttr());
         if (feedsTf32Only(load)) copy->setAttr(kTf32Attr, b.getUnitAttr());
       };
-      // What is turned first: it has the longer way.
+      // Tiles to be transposed first: they take longer to arrive.
       if (!group.turned.empty()) {
         Value raw = rawRings_[static_cast<size_t>(group.ring)].barriers;
         Value index = RingReserveOp::create(b, loc, raw, static_cast<uint32_t>(bytesOf(group.turned)));
@@ -177,7 +177,7 @@ class Rewriter {
     describe(*body);
   }
 
-  /// Tensor maps of views that the kernel makes.
+  /// Writes tensor maps of views that the kernel makes.
   void describe(Block& producer) {
     llvm::SmallSetVector<MakeViewOp, 4> made;
     producer.walk([&](TmaLoadOp copy) {
@@ -260,7 +260,7 @@ class Rewriter {
     RingReleaseOp::create(builder, loc, ring, Value());
   }
 
-  /// The store that leaves through the group's stage, or null.
+  /// The store whose tile leaves through the group's stage, or null.
   const BulkStore* guestOf(const LoadGroup& group) const {
     for (const BulkStore& store : plan_.stores) {
       const StagingPlan& staging = plan_.memory.stagings[static_cast<size_t>(store.staging)];
@@ -269,7 +269,7 @@ class Rewriter {
     return nullptr;
   }
 
-  // Readers get transposes of their own: those in the kernel may stand in front of where the stage is acquired.
+  // Readers get new transposes: those of the kernel may stand in front of the acquire of the stage.
   void replace(Value tile, Value slot) {
     for (OpOperand& use : llvm::make_early_inc_range(tile.getUses())) {
       auto trans = dyn_cast<SmemTransOp>(use.getOwner());
@@ -319,7 +319,7 @@ class Rewriter {
     share.erase();
   }
 
-  /// Loops that do not run inside one another share them.
+  /// Loops that are not nested share them.
   Value alternatingBuffers(ShareOp share, scf::ForOp loop) {
     SmemType type = share.getResult().getType();
     auto serves = [&](AlternatingBuffers& buffers) {
@@ -338,7 +338,8 @@ class Rewriter {
     return it->buffers;
   }
 
-  /// Of the counter without the zeros that its step ends with: the rest of the step is odd, and changes it every time.
+  /// Whether the iteration is an odd one: the lowest bit of the counter in units of its step, up to an odd factor.
+  /// Dropping the trailing zero bits of the step leaves an odd number, which changes that bit in every iteration.
   static Value parityOf(OpBuilder& builder, scf::ForOp loop) {
     Value count = loop.getInductionVar();
     Location loc = count.getLoc();

@@ -1,8 +1,9 @@
-// specialize_rows.cpp - rows that consumers read beside staged tiles (statistics, factors) come by bulk copies, too.
-// A plain load would be in the way of every iteration: the producer cannot run ahead with it, and its latency is the
-// memory's. Before: %r = tile.load of N elements.  After: load_shared of 1 x N, read back right in front of its first
-// user: in registers it would be in the way. Larger tiles beside staged ones (what products are added to, masks) come
-// the same way where there is room, and those of loops that only read (statistics of rows in front of a product).
+// specialize_rows.cpp - rows that consumers read beside staged tiles (statistics, factors) come by bulk copies, too. A
+// plain load would cost the latency of memory in every iteration, because the producer cannot run ahead with it.
+// Before: %r = tile.load of N elements.
+// After:  load_shared of 1 x N, read back right in front of its first user (earlier, it would only occupy registers).
+// Larger tiles beside staged ones (what products are added to, masks) come the same way where there is room, and so do
+// tiles of loops that only read (statistics of rows in front of a product).
 #include "compiler/gpu/memory_roots.h"
 #include "compiler/gpu/specialize.h"
 #include "compiler/gpu/tma_box.h"

@@ -1,6 +1,6 @@
-// specialize_stores.cpp - stores of accumulators through staging buffers: which are legal, and which buffers they
-// share. A bulk copy is asynchronous and goes past the threads' own view of memory: nobody in the kernel may read what
-// it writes, tell others later that it is written, or write it again.
+// specialize_stores.cpp - finds stores of accumulators that can be bulk copies from staging buffers, and the buffers
+// that they share. A bulk copy is asynchronous, and not ordered with the threads' own accesses: nothing in the kernel
+// may read what it writes, signal to other programs that it is written, or write it again.
 #include <map>
 
 #include "compiler/dialect/products.h"
@@ -13,15 +13,15 @@ using namespace mlir;
 
 namespace {
 
-/// The asynchronous product a stored tile is made from.
+/// The asynchronous product that a stored tile is made from.
 struct ProductBehind {
   MmaOp product;
   bool transposed = false;  ///< the tile is its result's transpose
   explicit operator bool() const { return product != nullptr; }
 };
 
-/// The asynchronous product of this shape that the tile is made from, element by element: it is in the accumulator's
-/// layout anyway. Null: none.
+/// The asynchronous product of the same shape that the tile is computed from by elementwise work, so that the tile has
+/// the layout of its accumulator. Null: none.
 ProductBehind productBehind(Value value, llvm::DenseSet<Value>& seen) {
   if (!isa<RankedTensorType>(value.getType()) || !seen.insert(value).second) return {};
   auto shape = cast<RankedTensorType>(value.getType()).getShape();
@@ -41,7 +41,8 @@ ProductBehind productBehind(Value value, llvm::DenseSet<Value>& seen) {
   }
   Operation* op = value.getDefiningOp();
   unsigned index = cast<OpResult>(value).getResultNumber();
-  // With fragments read by threads, accumulators have other rows, and neighbours enough for stores of their own.
+  // If threads read fragments of the first operand themselves, accumulators have their rows in another order, and
+  // enough neighbours in a thread for ordinary stores.
   if (auto mma = dyn_cast<MmaOp>(op))
     return isAsyncProduct(op) && !fragmentOperand(mma) ? ProductBehind{mma} : ProductBehind();
   if (auto trans = dyn_cast<TransOp>(op)) {
@@ -59,7 +60,7 @@ ProductBehind productBehind(Value value, llvm::DenseSet<Value>& seen) {
 
 bool contains(Operation* loop, Value value) { return loop->isAncestor(value.getParentRegion()->getParentOp()); }
 
-/// How far `index` moves with each iteration of `loop`; 0 when it stands still or is not known.
+/// By how much `index` grows in each iteration of `loop`; 0: it does not, or that is not known.
 int64_t strideOf(Value index, scf::ForOp loop, int64_t step) {
   if (index == loop.getInductionVar()) return step;
   Operation* op = index.getDefiningOp();
@@ -68,7 +69,7 @@ int64_t strideOf(Value index, scf::ForOp loop, int64_t step) {
     return strideOf(op->getOperand(0), loop, step);
   if (isa<arith::AddIOp, arith::SubIOp>(op)) {
     int64_t a = strideOf(op->getOperand(0), loop, step), b = strideOf(op->getOperand(1), loop, step);
-    // What does not move must not depend on the loop in another way.
+    // The rest of the sum must not depend on the loop.
     if (a && !b && !contains(loop, op->getOperand(1))) return a;
     if (b && !a && !contains(loop, op->getOperand(0))) return isa<arith::SubIOp>(op) ? -b : b;
     return 0;
@@ -81,7 +82,7 @@ int64_t strideOf(Value index, scf::ForOp loop, int64_t step) {
   return 0;
 }
 
-/// Iterations of every loop around the store write different boxes.
+/// Whether the iterations of every loop around the store write different boxes.
 bool movesInLoops(Operation* store, ValueRange indices, ArrayRef<int64_t> shape) {
   for (Operation* parent = store->getParentOp(); parent; parent = parent->getParentOp()) {
     if (isa<scf::WhileOp>(parent)) return false;
@@ -108,7 +109,7 @@ bool areExclusive(Operation* a, Operation* b) {
   return false;
 }
 
-/// `later` may run behind `earlier` in one program: in a loop around both, or further down.
+/// Whether `later` may run after `earlier` in one program: in a loop around both, or further down.
 bool mayFollow(Operation* later, Operation* earlier) {
   bool met = false, follows = false;
   for (Operation* op = earlier; op && op->getBlock(); op = op->getParentOp()) {
@@ -121,7 +122,8 @@ bool mayFollow(Operation* later, Operation* earlier) {
   return follows;
 }
 
-/// The tile of two dims that `stored` is, if need be before its rows were divided among several dims; null: none.
+/// The stored tile as one of two dims: `stored`, or what it was reshaped from to divide rows into several dims. Null:
+/// none.
 Value rowsOf(Value stored) {
   auto type = dyn_cast<RankedTensorType>(stored.getType());
   if (!type || type.getRank() == 2) return type ? stored : Value();
@@ -155,7 +157,7 @@ std::vector<BulkStore> findBulkStores(func::FuncOp func, int numWarps, const Fac
   std::map<std::pair<std::vector<int64_t>, const void*>, int> stagings;
   for (auto& [root, ops] : writers) {
     if (!root.first || read.contains(root)) continue;
-    // Several writes of one argument: additions in any order, or one of them per program.
+    // Several writes to one argument are fine if they are additions, or if a program executes only one of them.
     bool anyOrder = llvm::all_of(ops, [](Operation* op) { return isa<AccumulateOp>(op); });
     bool exclusive = true;
     for (size_t i = 0; i < ops.size(); ++i)
@@ -181,11 +183,11 @@ std::vector<BulkStore> findBulkStores(func::FuncOp func, int numWarps, const Fac
       BulkStore store{op, tile, {}, -1, static_cast<int>(transposed ? product.getWarpsM() / 4 : product.getWarpsN())};
       const int64_t rows = type.getDimSize(0), columns = type.getDimSize(1);
       const bool sideBySide = store.columnGroups > 1 || transposed;
-      // Parts of a tile wait for each other: what an iteration stores leaves at once.
+      // A tile that leaves in parts waits for each part: in loops it must leave as a whole.
       const bool onlyWhole = sideBySide && op->getParentOfType<LoopLikeOpInterface>();
       auto offer = [&](int64_t width) {
         auto staging = SmemType::get(func.getContext(), {rows, width}, type.getElementType(), 1, 1);
-        // Warpgroups side by side take their own panels.
+        // Warpgroups side by side need panels of their own.
         if (sideBySide &&
             !tmaStoreColumnGroups(tmaStoreLayout(type.getShape(), numWarps, store.columnGroups, transposed),
                                   staging.slot(), numWarps))

@@ -1,8 +1,8 @@
-// specialize_turns.cpp - tiles of 8-bit elements that lie across what warpgroups want. At the value level such a tile
-// is loaded into shared memory as it lies, read into registers, and shared with its bytes the other way round: work for
-// the consumers, and all of them meet for it. With roles it is a load like others whose result is turned on its way:
-// the producer copies the tile as it lies into one ring, other warps of its warpgroup turn it into a stage of another
-// (tile.smem_turn).
+// specialize_turns.cpp - tiles of 8-bit elements whose contiguous dim is not the one that wgmma needs. At the value
+// level such a tile is loaded into shared memory as it lies, read into registers, and shared transposed: work for the
+// consumers, with a barrier for all of them. With roles it is a load like others that is transposed on its way: the
+// producer copies the tile as it lies into one ring, and other warps of its warpgroup transpose it into a stage of
+// another ring (tile.smem_turn).
 #include "compiler/dialect/products.h"
 #include "compiler/gpu/specialize.h"
 
@@ -11,9 +11,9 @@ using namespace mlir;
 
 namespace {
 
-constexpr int64_t kBlock = 32;  ///< rows and columns that are turned at a time
+constexpr int64_t kBlock = 32;  ///< rows and columns that are transposed at a time
 
-/// What the shared tile was loaded as, when all that happens in between is turning.
+/// The load that the shared tile comes from, if all that happens in between is a transpose; else null.
 LoadSharedOp turnedLoad(ShareOp share) {
   auto read = share.getSource().getDefiningOp<SmemLoadOp>();
   auto load = read ? read.getSource().getDefiningOp<LoadSharedOp>() : LoadSharedOp();
@@ -28,7 +28,7 @@ LoadSharedOp turnedLoad(ShareOp share) {
   return onlyProducts ? load : LoadSharedOp();
 }
 
-/// Products that read the tile have their other operand in registers: its order is the better one for them.
+/// Whether products that read the tile have their other operand in registers: its order is the better one for them.
 bool feedsRegisterProducts(ShareOp share) {
   return llvm::all_of(readersOf(share.getResult()),
                       [](Operation* reader) { return isa<RankedTensorType>(cast<MmaOp>(reader).getA().getType()); });

@@ -1,23 +1,27 @@
 // stage.cpp - gives tiles in shared memory their buffers, and overlaps copies into them with the work of earlier
-// iterations. Before: load_shared, gather_shared, share: tiles in shared memory as values. After:  smem_alloc,
-// async_copy, async_gather, smem_store, async_commit, async_wait, barrier.
-//   1. A loop whose copies can run ahead (copy_slice.h) gets a ring of S buffers per copy and one group per iteration:
-//        prologue: copies of iterations 0 .. S-2, each its own group
-//        body:     wait until at most S-2 groups are open  -> this iteration's copies of this thread have landed
-//                  barrier                                 -> everybody's have, and nobody reads the previous slot any
-//                  more copies of iteration i + S-1 into that slot, group the body, reading slot i mod S
-//        after:    wait for all groups, barrier            -> the ring's memory is free
-//      Copies of iterations that do not exist are disabled, so every trip count from 0 on is right.
-//      Where the body's one product of warpgroups needs nothing else of its iteration, it comes first: copies and what
-//      their addresses take stand behind it, and behind a barrier that (with the wait async_waits puts in front of it)
-//      ends the product of the iteration before. So products follow one another without a gap. (That barrier is needed
-//      only where products accumulate from iteration to iteration.)
-//   2. S comes from `tile.stages` on the loop, else the options, else what leaves room for a second program where
-//   registers do;
-//      the largest ring shrinks until all buffers fit the target.
+// iterations.
+// Before: load_shared, gather_shared and share give tiles in shared memory as values.
+// After:  smem_alloc, async_copy, async_gather, smem_store, async_commit, async_wait, barrier.
+//
+//   1. A loop whose copies can run ahead (copy_slice.h) gets a ring of S buffers for each copy; the copies of one
+//      iteration are one group (cp.async.commit_group):
+//        before the loop: the copies of iterations 0 .. S-2, a group for each
+//        in the body:     wait until at most S-2 groups are open: this thread's copies for this iteration have landed
+//                         barrier: so have those of all threads, and nobody reads the slot of iteration i - 1 now
+//                         start the copies of iteration i + S-1 into that slot, and commit their group
+//                         the body, which reads slot i mod S
+//        after the loop:  wait for all groups, barrier: the memory of the ring is free
+//      Copies for iterations that do not exist are disabled, so that every trip count from 0 on is right.
+//      If the body has one product of warpgroups, and that needs nothing else of its iteration, the product comes
+//      first; the copies and the arithmetic of their addresses stand behind it. They also stand behind a barrier that,
+//      with the wait that async_waits puts in front of it, ends the product of the previous iteration (it is needed
+//      only where products accumulate from iteration to iteration). So products follow each other without a gap.
+//   2. S comes from `tile.stages` on the loop, else from the options, else it is what leaves room for a second program
+//      where registers do. The largest ring shrinks until all buffers fit the target.
 //      Boxes of more than two dims are gathered (gather_boxes.h): only bulk copies take them as they are.
-//   3. Other copies stay where they are: copy, wait, barrier before the first use.
-// Barriers around smem_store belong to insert_barriers; those of asynchronous copies are all placed here.
+//   3. Other copies stay where they are: copy, wait, barrier in front of the first use.
+//
+// Barriers around smem_store are left to insert_barriers; those of asynchronous copies are all placed here.
 #include "compiler/gpu/copies_ahead.h"
 #include "compiler/gpu/copy_layout.h"
 #include "compiler/gpu/copy_slice.h"
@@ -476,7 +480,7 @@ class StagePass : public PassWrapper<StagePass, OperationPass<func::FuncOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(StagePass)
   StagePass(TargetOf target, OptionsOf options) : target_(std::move(target)), options_(std::move(options)) {}
   StringRef getArgument() const override { return "tile-stage"; }
-  StringRef getDescription() const override { return "buffers and asynchronous copies for tiles in shared memory"; }
+  StringRef getDescription() const override { return "give tiles in shared memory buffers and asynchronous copies"; }
   void runOnOperation() override {
     func::FuncOp func = getOperation();
     bool hasRoles = func.walk([](SpecializeOp) { return WalkResult::interrupt(); }).wasInterrupted();

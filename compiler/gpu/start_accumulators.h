@@ -1,14 +1,13 @@
-// start_accumulators.h - what accumulators hold before a loop whose products run on from one iteration to the next.
+// start_accumulators.h - initial values of accumulators, for loops whose products run on from iteration to iteration.
 #pragma once
 #include "compiler/dialect/dialect.h"
 
 namespace tile::ir {
 
-/// Where a product of the loop accumulates on a tile from outside that is no constant (a loaded bias, the sums of the
-/// loop in front), gives it to the loop through instructions that change nothing but that the assembler does not see
-/// through. Else it looks for what defines those registers beyond the loop's entry, finds other things than products
-/// (loads, joins of branches) and takes them to write accumulators of unfinished products: it then serialises them all
-/// (C7515).
+/// If a product of the loop accumulates on a tile from outside that is no constant (a loaded bias, the sums of an
+/// earlier loop), passes the tile through instructions that change nothing, but are opaque to ptxas. Otherwise ptxas
+/// follows the accumulator registers to their definitions in front of the loop, finds loads or joins of branches, takes
+/// them for writes to accumulators of unfinished products, and serialises all products (C7515).
 void startAccumulators(mlir::scf::ForOp loop);
 
 }  // namespace tile::ir

@@ -1,12 +1,11 @@
-// take_slices.cpp - slices of one tile that other threads have are read from one copy of it.
+// take_slices.cpp - slices of a tile that other threads hold are read from one copy of the tile in shared memory.
 // Before: layouts; extracts of single lines along an axis (the points of a short transform), each through a buffer of
-//         its own, into which every thread writes under a condition what it has of the line, maybe nothing.
-// After:  takes, which share what they read (place_buffers.cpp), side by side where that is not many registers: what is
-//         computed from them may then meet at one barrier.
-// Boxes of one tile that overlap (the windows of a stencil or filter), too, read one copy of the whole tile, instead of
-// copies of each.
-// And of a tile that a loop looks up and does not make (a table), one copy is made in front of the loop: the lookups
-// read it, and nobody waits for anybody in there.
+//         its own, into which every thread writes, under a condition, what it has of the line.
+// After:  takes, which share one copy of what they read (place_buffers.cpp). They stand side by side where that costs
+//         few registers: what is computed from them may then share one barrier.
+// Boxes of one tile that overlap (the windows of a stencil or filter) read one copy of the whole tile as well, instead
+// of a copy each. And of a tile that a loop looks elements up in but does not change (a table), one copy is made in
+// front of the loop, so that the lookups need no barrier.
 #include "compiler/dialect/tiles.h"
 #include "compiler/gpu/gpu_passes.h"
 #include "compiler/gpu/layout_links.h"
@@ -113,7 +112,7 @@ class TakeSlicesPass : public PassWrapper<TakeSlicesPass, OperationPass<func::Fu
  public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(TakeSlicesPass)
   StringRef getArgument() const override { return "tile-take-slices"; }
-  StringRef getDescription() const override { return "slices of one tile that other threads have share a copy of it"; }
+  StringRef getDescription() const override { return "read slices of a tile that other threads hold from one copy"; }
   void getDependentDialects(DialectRegistry& registry) const override {
     registry.insert<TileDialect, arith::ArithDialect>();
   }

@@ -1,13 +1,13 @@
-// take_turns.cpp - warpgroups that take turns at the tensor cores, in loops that ask for it (tile.pingpong = 1).
+// take_turns.cpp - lets warpgroups use the tensor cores alternately, in loops that ask for it (tile.pingpong = 1).
 // Before: a loop of consumers whose body starts asynchronous products, the first and the last of them in one block;
-//         barriers stand where they stay.
-// After:  tile.turn_wait in front of the first, tile.turn_pass behind the last one.
+//         barriers are in place.
+// After:  tile.turn_wait in front of the first product, tile.turn_pass behind the last one.
 //
-// Left alone, warpgroups that do the same work at the same time compete for the tensor cores first and for the other
-// units then. With turns one starts all its products of an iteration before the next one does: its elementwise work
-// runs under the products of the others. Nothing depends on the order; who waits for a turn holds stages, but the turn
-// comes from one that has issued its products already and waits for nobody in between: where all warps meet among the
-// products there are no turns.
+// Left alone, warpgroups that do the same work at the same time compete first for the tensor cores and then for the
+// other units. With turns one warpgroup issues all its products of an iteration before the next one does, so that its
+// elementwise work runs during the products of the others. Results do not depend on the order. A warpgroup that waits
+// for its turn holds stages, but the turn comes from one that has issued its products already and waits for nobody in
+// between; therefore there are no turns where all warps meet among the products.
 #include "compiler/gpu/async_products.h"
 #include "compiler/gpu/gpu_passes.h"
 #include "compiler/gpu/scratch.h"

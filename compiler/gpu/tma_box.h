@@ -1,9 +1,9 @@
-// tma_box.h - which boxes of views the tensor memory accelerator can copy, and as which copies. One answer for the pass
-// that decides (with the reason when it cannot, for a remark), the lowering that emits the copies, and the tensor maps.
+// tma_box.h - which boxes of views the tensor memory accelerator can copy, and with which copies. The same answer
+// serves the pass that decides (with the reason if it cannot, for a remark), the lowering that emits the copies, and
+// the tensor maps.
 //
-// A box becomes one copy per panel of `swizzle` bytes along its contiguous dim and per 256 rows; all copies of a box
-// use one tensor map. Where an element lands is layout::SharedTile's address function, so readers need not know who
-// copied.
+// A box needs one copy for each panel of `swizzle` bytes along its contiguous dim and each 256 rows; all copies of a
+// box use one tensor map. Elements land where layout::SharedTile says, so readers need not know how they were copied.
 #pragma once
 #include <array>
 #include <optional>
@@ -24,9 +24,9 @@ struct TmaCopy {
 
 struct TmaBox {
   SmemType type;      ///< the box in shared memory, one stage; its `minor` is the dim with unit stride
-  TensorMapInfo map;  ///< `param` is the argument's number, `dims` are its dims; of a view made in the kernel its own
-  mlir::Value made;   ///< the view, when it is made in the kernel: so is its tensor map. Null: an argument
-  llvm::SmallVector<unsigned> positive;  ///< arguments that are strides of such a view: the copies rely on > 0
+  TensorMapInfo map;  ///< `param` is the number of the argument, `dims` are dims of it, or of a view made in the kernel
+  mlir::Value made;   ///< the view, if it is made in the kernel; then its tensor map is, too. Null: an argument
+  llvm::SmallVector<unsigned> positive;  ///< arguments that are strides of such a view: copies rely on their being > 0
   std::array<int8_t, 5> dims{};  ///< of the view, in the order of the map: others than the argument's where a view has
                                  ///< its dims in another order
   std::vector<int64_t> rowExtents = {};  ///< of the box along the dims that are its rows, from the last; empty: one dim
@@ -35,49 +35,50 @@ struct TmaBox {
   int64_t bytes() const;  ///< what all copies of a load count on the barrier
 };
 
-/// On tma_load and tma_store: the extents of the box along the last dims of the view, where those are more than two.
-/// All but the last are the rows of the tile, in row-major order; of a load all but the last SmemType::columnDims.
+/// On tma_load and tma_store: the extents of the box along the last dims of the view, if they are more than two. All
+/// but the last dim are rows of the tile, in row-major order; of a load all but the last SmemType::columnDims.
 inline constexpr llvm::StringLiteral kBoxAttr = "tile.box";
 
-/// On tma_load of f32: elements arrive rounded to tf32. Only products that read no more of them see the tile; the
-/// tensor cores would cut the lower bits off, and what moves through shared memory is the quieter without them.
+/// On tma_load of f32: elements arrive rounded to tf32. Only tf32 products read the tile. The tensor cores themselves
+/// would truncate, and zeros in the lower bits save power.
 inline constexpr llvm::StringLiteral kTf32Attr = "tile.tf32";
 
-/// Rows of the copies of a store: each warpgroup stores its own 64-row slices of the accumulator.
+/// Rows of each copy of a store: every warpgroup stores its own slices of 64 rows.
 inline constexpr int64_t kTmaStoreRows = 64;
 
-/// Whether a box begins at a multiple of 16 bytes along the contiguous dim, as the hardware wants it (on an H200 the
+/// Whether a box begins at a multiple of 16 bytes along the contiguous dim, which the hardware requires (on an H200 the
 /// copy is an illegal instruction otherwise).
 bool beginsAtUnits(mlir::Value view, mlir::ValueRange indices, const Facts& facts, std::string* why = nullptr);
-/// Whether the box that `load` reads (a LoadOp or LoadSharedOp) can be read in bulk into a buffer of the type: where it
-/// begins, tmaBox, and of a view made in the kernel, whether its tensor map serves more than one copy.
+/// Whether bulk copies can load the box that `load` (a LoadOp or LoadSharedOp) reads into a buffer of the type: it
+/// begins at 16 bytes, tmaBox has copies for it, and the tensor map of a view made in the kernel would serve more than
+/// one copy.
 bool isBulkLoad(mlir::Operation* load, SmemType type, const Facts& facts, std::string* why = nullptr,
                 llvm::ArrayRef<int64_t> box = {});
 
-/// A view with a tensor map of its own (tma_describe), if it has one: no argument, nor one with its dims in another
-/// order.
+/// Whether the view is made in the kernel and so needs a tensor map of its own (tma_describe). Arguments, also with
+/// their dims in another order, do not.
 bool isMadeInKernel(mlir::Value view);
 
-/// The box of `shape` (the last two dims of the view) as bulk copies; nullopt when they cannot be, and then `why` says
-/// what is missing ("... is not known to be a multiple of 16 bytes"). `isStore`: registers -> staging -> view, the
-/// contiguous dim is the last.
+/// Bulk copies for the box of `shape` (the last two dims of the view). Nullopt: there are none, and `why` says what is
+/// missing ("... is not known to be a multiple of 16 bytes"). `isStore`: registers -> staging -> view, whose contiguous
+/// dim is the last one.
 std::optional<TmaBox> tmaBox(mlir::Value view, llvm::ArrayRef<int64_t> shape, mlir::Type element, const Facts& facts,
                              bool isStore, std::string* why = nullptr);
-/// The same for a buffer that exists already; also fails when `type.minor` is not the contiguous dim. `box`: extents
-/// along the last dims of the view, when those are more than two (kBoxAttr). Of a store the last is that of the whole
-/// tile, of which the buffer may have some columns. `parts`: the number of copies is a multiple of it, for programs
-/// that make equal shares of them.
+/// The same for a given type of buffer; also fails if `type.minor` is not the contiguous dim. `box`: extents along the
+/// last dims of the view, if they are more than two (kBoxAttr); of a store the last extent is that of the whole tile,
+/// of which the buffer may have some columns. `parts`: the number of copies must be a multiple of it, so that programs
+/// of a cluster can make equal shares.
 std::optional<TmaBox> tmaBox(mlir::Value view, SmemType type, const Facts& facts, bool isStore,
                              std::string* why = nullptr, llvm::ArrayRef<int64_t> box = {}, int64_t parts = 1);
 std::optional<TmaBox> tmaBox(LoadSharedOp load, const Facts& facts, std::string* why = nullptr,
                              int64_t parts = 1);
 
-/// The register layouts a bulk store takes its tile in: accumulators of all warpgroups, `columnGroups` of them side by
-/// side and the others one behind another along the rows; or those of a transposed product, all warpgroups side by
-/// side.
+/// The register layout in which a bulk store takes its tile: accumulators of all warpgroups, `columnGroups` of them
+/// side by side and the rest along the rows; or those of a transposed product, with all warpgroups side by side.
 layout::Layout tmaStoreLayout(llvm::ArrayRef<int64_t> shape, int numWarps, int columnGroups = 1,
                               bool transposed = false);
-/// The columnGroups of a layout, as far as the staging buffer allows: warpgroups side by side need panels of their own.
+/// The columnGroups of such a layout. Nullopt: it is none, or the staging buffer does not allow it (warpgroups side by
+/// side need panels of their own).
 std::optional<int> tmaStoreColumnGroups(const layout::Layout& layout, const layout::SharedTile& staging, int numWarps);
 
 }  // namespace tile::ir

@@ -1,8 +1,10 @@
-// turn_products.cpp - warpgroups take a first operand from registers, not a second one. A product whose second operand
-// is widened on its way (isWidened) is computed as b^T a^T, so that the weights need not pass through shared memory and
-// all warps need not meet for it. Before: for (acc = zeros MxN) acc = dot(a, b, acc).  After: for (acc = zeros NxM) acc
-// = dot(b^T, a^T, acc); acc^T. Transposes of register tiles are names for other layouts; place_operands looks through
-// those of fetched tiles.
+// turn_products.cpp - transposes products whose second operand is widened on its way (isWidened), such as quantised
+// weights. Warpgroups can take the first operand of a product from registers, but not the second one: as b^T a^T the
+// weights need not pass through shared memory, and warps need not wait for each other there.
+// Before: for (acc = zeros MxN) acc = dot(a, b, acc).
+// After:  for (acc = zeros NxM) acc = dot(b^T, a^T, acc); acc^T behind the loop.
+// Transposes of register tiles cost nothing (they are the same registers under another layout), and place_operands
+// looks through those of fetched tiles.
 #include "compiler/gpu/turn_products.h"
 
 #include "compiler/gpu/mma_table.h"
@@ -88,7 +90,7 @@ class TurnProductsPass : public PassWrapper<TurnProductsPass, OperationPass<func
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(TurnProductsPass)
   explicit TurnProductsPass(TargetOf target) : target_(std::move(target)) {}
   StringRef getArgument() const override { return "tile-turn-products"; }
-  StringRef getDescription() const override { return "products of widened second operands as transposed products"; }
+  StringRef getDescription() const override { return "transpose products whose second operand is widened"; }
   void getDependentDialects(DialectRegistry& registry) const override { registry.insert<arith::ArithDialect>(); }
 
   void runOnOperation() override {

@@ -1,19 +1,19 @@
-// turn_products.h - which operands of products are widened on their way (quantised weights), and products turned so
-// that such an operand comes first.
+// turn_products.h - which operands of products are widened on their way (quantised weights), for transposing products
+// so that such an operand comes first.
 #pragma once
 #include "compiler/gpu/dot_passes.h"
 #include "mlir/IR/Value.h"
 
 namespace tile::ir {
 
-/// The tile is made, element by element, from loads alone, the larger part of them of narrower elements than its own.
-/// Threads may as well make the elements a warpgroup's product takes from their registers: no trip through shared
-/// memory.
+/// Whether the tile is made by elementwise work from loads alone, most of them of narrower elements than its own. Each
+/// thread can then make the elements that a warpgroup's product takes from its registers, without an exchange through
+/// shared memory.
 bool isWidened(mlir::Value tile);
 
-/// The tile is made in its loop, element by element, from a load as large as itself, from smaller loads, and from what
-/// is smaller and does not change in the loop (statistics of its rows, say): nothing that a product makes. One op reads
-/// it.
+/// Whether the tile is made in its loop by elementwise work from a load as large as itself, from smaller loads, and
+/// from smaller tiles that the loop does not change (statistics of its rows, say), but not from products; and one op
+/// reads it.
 bool isMadeOfLoads(mlir::Value tile);
 
 }  // namespace tile::ir

@@ -1,8 +1,8 @@
-// unroll_loops.cpp - loops that ask for several bodies an iteration, where only the launch knows how many there are.
-// Before: `tile.unroll` of a loop without products or stages, its number of iterations unknown. LLVM would ask behind
-//         every body whether it was the last one: what the next one loads would wait for the answer.
-// After:  a loop that steps over as many at once, all their loads on their way together, and one behind it for what
-//         remains. Loops with a known number of iterations keep the attribute: LLVM unrolls those.
+// unroll_loops.cpp - unrolls loops that ask for it and whose trip count is known at launch only.
+// Before: `tile.unroll` of a loop without products or stages, with an unknown trip count. LLVM would unroll it with an
+//         exit test behind every body, and the loads of the next body would wait for that test.
+// After:  a loop whose body is that many copies of the old one, with all their loads started together, and one behind
+//         it for the remaining iterations. Loops with a known trip count keep the attribute: LLVM unrolls those.
 #include "compiler/gpu/unroll_loops.h"
 
 #include "compiler/dialect/products.h"
@@ -37,7 +37,7 @@ class UnrollLoopsPass : public PassWrapper<UnrollLoopsPass, OperationPass<func::
  public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(UnrollLoopsPass)
   StringRef getArgument() const override { return "tile-unroll-loops"; }
-  StringRef getDescription() const override { return "several bodies an iteration, where loops ask for them"; }
+  StringRef getDescription() const override { return "unroll loops of unknown trip count that ask for it"; }
 
   void runOnOperation() override {
     SmallVector<scf::ForOp> loops;  // inner ones first

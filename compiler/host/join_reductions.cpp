@@ -58,7 +58,7 @@ class JoinReductionsPass : public PassWrapper<JoinReductionsPass, OperationPass<
  public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(JoinReductionsPass)
   StringRef getArgument() const override { return "tile-join-reductions"; }
-  StringRef getDescription() const override { return "reductions that read one tile run in one pass over it"; }
+  StringRef getDescription() const override { return "make one reduction of those that read one tile"; }
 
   void runOnOperation() override {
     known_.clear();

@@ -1,5 +1,6 @@
-// late_updates.cpp - the op that makes the next value of a carried tile moves behind everything that reads the current
-// one. Then both live in one buffer (share_buffers.cpp): the update happens in place, and no iteration copies the tile.
+// late_updates.cpp - moves the op that makes the next value of a carried tile behind everything that reads the current
+// value. Then both can live in one buffer (share_buffers.cpp): the update happens in place, and no iteration copies the
+// tile.
 #include "compiler/dialect/dialect.h"
 #include "compiler/host/host.h"
 #include "compiler/host/plan.h"

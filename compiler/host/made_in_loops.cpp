@@ -1,10 +1,9 @@
 // made_in_loops.cpp - which placed elementwise tiles are made in the loops of a later op, in one pass over memory
 // instead of two:
-//   - in those of the reduction that reads the tile first: they visit every element once
-//   - in those of the last reduction before it that reads one of the tiles it is made of (a state that is summed up,
-//   then
-//     updated)
-//   - in those of the placed elementwise op that comes next, where both have one shape
+//   - in those of the reduction that reads the tile first: they visit every element once;
+//   - in those of the last reduction before it that reads one of its operands (a state that is summed up, then
+//     updated);
+//   - in those of the placed elementwise op that comes next, where both have one shape.
 // Where no other op reads the tile it is not stored at all.
 #include "compiler/dialect/dialect.h"
 #include "compiler/host/plan.h"

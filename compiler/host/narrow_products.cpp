@@ -1,6 +1,6 @@
-// narrow_products.cpp - a product of widened integers of which only halves are read (random numbers, hashes, division
-// by constants) becomes one op on the narrow ones: vectors then keep their lanes, where wide products would take two
-// vectors and shuffles to fill and to empty them.
+// narrow_products.cpp - an integer product computed in twice the width, of which only one half is read (random numbers,
+// hashes, division by constants), becomes one op on the narrow operands. Vectors keep their lanes; a wide product would
+// take two vectors, and shuffles to widen and to narrow them.
 #include "compiler/dialect/dialect.h"
 #include "compiler/dialect/tiles.h"
 #include "compiler/host/host.h"
@@ -48,7 +48,7 @@ class NarrowProductsPass : public PassWrapper<NarrowProductsPass, OperationPass<
  public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(NarrowProductsPass)
   StringRef getArgument() const override { return "tile-narrow-products"; }
-  StringRef getDescription() const override { return "products of widened integers on the narrow ones"; }
+  StringRef getDescription() const override { return "multiply widened integers in their narrow type"; }
 
   void runOnOperation() override {
     llvm::SmallVector<arith::MulIOp> products;

@@ -1,8 +1,10 @@
-// plan.cpp - fused or placed, and arena offsets. Sharing of buffers by loop-carried tiles is in share_buffers.cpp.
+// plan.cpp - decides which tiles are fused and which are placed, and gives placed ones their arena offsets. Which
+// values carried by a loop share a buffer is decided in share_buffers.cpp.
 //   1. Number the ops; decide each tile in program order (its operands' cost is known by then).
-//   2. Merge buffers across loop and branch boundaries where that saves a copy and clobbers nothing.
+//   2. Merge buffers across loop and branch boundaries where that saves a copy and overwrites nothing that is still
+//      read.
 //   3. Find tiles that are made in the loops of another op (made_in_loops.cpp).
-//   4. Lifetimes in op numbers, stretched over loops; first fit by size.
+//   4. Compute lifetimes in op numbers, extended over loops; assign offsets by first fit, by size.
 #include "compiler/host/plan.h"
 
 #include "compiler/dialect/dialect.h"

@@ -1,6 +1,6 @@
-// pointer_access.cpp - tile.gather and tile.scatter. Offsets that run along memory become (masked) vector accesses,
-// those that keep small steps neighbouring ones, of others every lane has its address; a lane whose mask is false
-// touches no memory.
+// pointer_access.cpp - tile.gather and tile.scatter. Offsets that are consecutive become (masked) vector accesses;
+// offsets with a small step are read as neighbouring vectors and shuffled; for any others every lane has an address of
+// its own. A lane whose mask is false touches no memory.
 #include "compiler/host/lanes.h"
 #include "compiler/host/nest.h"
 #include "llvm/IR/Intrinsics.h"

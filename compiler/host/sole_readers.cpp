@@ -1,6 +1,6 @@
-// sole_readers.cpp - which tiles one op's loops alone need, each element once: they are evaluated there, and kept in
-// registers, however many uses they have on the way (random numbers, losses, polynomials). In memory they would be
-// written and read again for every use.
+// sole_readers.cpp - finds tiles that are needed by the loops of one op alone, each element once. They are evaluated
+// there and kept in registers, however many uses they have on the way (random numbers, losses, polynomials): in memory
+// they would be written, and read again for every use.
 #include "compiler/dialect/dialect.h"
 #include "compiler/host/plan.h"
 #include "compiler/lowering/elementwise.h"

@@ -1,5 +1,6 @@
-// transpose.cpp - tile.trans: blocks of rows and columns turn in registers; what moves only inside short runs of elements
-// is a shuffle of neighbouring vectors; a few lines are dealt out to the rows in turns, or taken from them.
+// transpose.cpp - tile.trans: blocks of rows and columns are transposed in registers. Where only short runs of elements
+// change places, neighbouring vectors are shuffled; a tile of a few long lines is interleaved into rows, or rows are
+// split into them.
 #include "compiler/host/lanes.h"
 
 namespace tile::ir::host {

@@ -4,9 +4,9 @@
 // A descriptor holds, in units of 16 bytes, the start address (bits 0-13), a leading (16-29) and a stride (32-45) byte
 // offset, and the swizzle (62-63: 1 = 128, 2 = 64, 3 = 32 bytes). Swizzling acts on addresses, so a start inside a
 // swizzled panel is as good as one at its edge, as long as the tile itself starts at its alignment.
-//   elements along k are neighbours:      stride = 8 rows; the leading offset is not used (an instruction's k is 32
-//   bytes). elements along m or n are neighbours: stride = 8 rows (8 of k), leading = from panel to panel; 16-bit
-//   elements only.
+//
+//   contiguous along k:       stride = 8 rows; the leading offset is not used, because an instruction's k is 32 bytes
+//   contiguous along m or n:  stride = 8 rows (8 of k), leading = from panel to panel; elements of 16 bits only
 #pragma once
 #include <cstdint>
 #include <optional>

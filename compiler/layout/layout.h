@@ -108,12 +108,15 @@ Layout mmaOperandB(const Shape& shape, int warpsM, int warpsN, int bits);
 /// As many matrices that all lie like `matrix`, which has the warps of one, dealt out in turn to `warps` times as many.
 Layout inBatches(const Layout& matrix, int64_t count, int warps);
 
-/// Accumulator of 64-bit elements (m16n8 twice, for 16 columns). Instructions stand for rows and columns in an order of
-/// our own, in which half a warp's reads of an operand, of tiles swizzled in rows of 128 bytes, meet in no bank. What
-/// lane bits (g = lane / 4, t = lane % 4), the second row of an instruction, its second column and the second
-/// instruction add:
-///   rows:    a lying along k: bits of g 2, 4, 1, second row 8; across: bits of g 8, 2, 4, second row 1 (read with the
-///   first). columns: b lying along k: bits of t 2, 8, second column 4, second instruction 1; across: 8, 2, and 1, 4.
+/// Accumulator of 64-bit elements: m16n8 twice, for 16 columns. Rows and columns of the instructions are assigned to rows
+/// and columns of the tile in an order of our own, in which reads of an operand by half a warp, from tiles swizzled in
+/// rows of 128 bytes, have no bank conflicts. Added to the coordinate by the lane bits (g = lane / 4, t = lane % 4), by
+/// the second row (column) of an instruction, and by the second instruction:
+///
+///   rows,    a contiguous along k   bits of g: 2, 4, 1   second row: 8
+///            else                   bits of g: 8, 2, 4   second row: 1 (read together with the first)
+///   columns, b contiguous along k   bits of t: 2, 8      second column: 4   second instruction: 1
+///            else                   bits of t: 8, 2      second column: 1   second instruction: 4
 Layout mmaDoubleAccumulator(const Shape& shape, int warpsM, int warpsN, bool aAlongK, bool bAlongK);
 
 // Fragments of wgmma over a grid of teamsM x teamsN warpgroups of 4 warps (warpgroup = m + teamsM * n). A warpgroup

@@ -1,5 +1,5 @@
 // shared.h - where element (row, col) of a tile sits in shared memory. The one address function behind shared-memory
-// stores, loads, ldmatrix, cp.async and (later) TMA boxes. Pure C++.
+// stores, loads, ldmatrix, cp.async and bulk copies. Pure C++.
 //
 // Rows are cut into panels of `swizzle` bytes; a panel holds all rows before the next panel starts. Inside a panel the
 // 16-byte chunks of a row are permuted by XOR with bits 7.. of the row's offset, so that 8 rows of one chunk column

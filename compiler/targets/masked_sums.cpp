@@ -3,6 +3,7 @@
 
 #include "compiler/targets/own_counters.h"
 #include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/PatternMatch.h"
@@ -49,10 +50,24 @@ void rewrite(BinaryOperator& sum) {
   IRBuilder<> b(&sum);
   b.setFastMathFlags(isa<FPMathOperator>(sum) ? sum.getFastMathFlags() : FastMathFlags());
   Value* left = both ? first.value : other;
-  Value* added = sum.getOpcode() == Instruction::FAdd ? b.CreateFAdd(left, masked.value) : b.CreateAdd(left, masked.value);
+  Value* added =
+      sum.getOpcode() == Instruction::FAdd ? b.CreateFAdd(left, masked.value) : b.CreateAdd(left, masked.value);
   Value* rest = both ? Constant::getNullValue(sum.getType()) : other;
   Value* chosen = masked.opposite ? b.CreateSelect(masked.flag, rest, added) : b.CreateSelect(masked.flag, added, rest);
   sum.replaceAllUsesWith(chosen);
+}
+
+/// s + (c ? 1 : 0) of a count: one addition under a predicate, in place. Of a choice of 1 or 0 and a sum ptxas makes a
+/// sum beside and a move.
+Value* countUnder(BinaryOperator& sum) {
+  using namespace PatternMatch;
+  Value *flag, *other;
+  if (!match(&sum, m_c_Add(m_OneUse(m_ZExt(m_Value(flag))), m_Value(other))) || !flag->getType()->isIntegerTy(1) ||
+      isa<Constant>(other) || match(other, m_ZExt(m_Value())))
+    return nullptr;
+  IRBuilder<> b(&sum);
+  auto* type = FunctionType::get(b.getInt32Ty(), {b.getInt1Ty(), b.getInt32Ty()}, false);
+  return b.CreateCall(InlineAsm::get(type, "@$1 add.s32 $0, $0, 1;", "=r,b,0", false), {flag, other});
 }
 
 }  // namespace
@@ -74,6 +89,11 @@ PreservedAnalyses MaskedSums::run(Function& function, FunctionAnalysisManager&) 
     sum->eraseFromParent();
     for (Instruction* select : choices)
       if (select->use_empty()) select->eraseFromParent();
+  }
+  for (Instruction& inst : make_early_inc_range(instructions(function))) {
+    auto* sum = dyn_cast<BinaryOperator>(&inst);
+    if (!sum || sum->getOpcode() != Instruction::Add || !sum->getType()->isIntegerTy(32)) continue;
+    if (Value* counted = countUnder(*sum)) sum->replaceAllUsesWith(counted), sum->eraseFromParent();
   }
   return sums.empty() ? PreservedAnalyses::all() : PreservedAnalyses::none();
 }

@@ -9,7 +9,9 @@
 #include "compiler/targets/order_by_use.h"
 #include "compiler/targets/own_counters.h"
 #include "compiler/targets/results_early.h"
+#include "compiler/targets/two_words.h"
 #include "compiler/targets/whole_flags.h"
+#include "compiler/targets/whole_words.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
@@ -156,10 +158,12 @@ llvm::Error optimize(llvm::Module& module, llvm::TargetMachine& machine, bool ag
   }
   if (llvm::Error error = passes.add(kFinish)) return error;
   passes.addPass(SignsAsBits());
+  passes.addPass(WholeWords());
   passes.addPass(ByteSums());
   passes.addPass(MaskedSums());
   if (again) passes.addPass(ResultsEarly());
   passes.addPass(OrderByUse(again));
+  passes.addPass(TwoWords());
   passes.addPass(WholeFlags());
   passes.addPass(HideCounted());
   passes.run(module);

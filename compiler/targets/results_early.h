@@ -1,14 +1,15 @@
-// results_early.h - where too many values are alive over a barrier, a shuffle or a store, what is computed of them behind
-// it is computed in front of it.
+// results_early.h - if too many values are alive across a barrier, a shuffle or a store, moves computations from behind
+// it in front of it that leave fewer alive.
 #pragma once
 #include "llvm/IR/PassManager.h"
 
 namespace tile::ir {
 
-/// An epilogue that stores three tiles made of three (gradients of a gated activation, rounded) computes each in front
-/// of its own store, with threads meeting in between: what all of them are made of waits over every meeting, and may be
-/// more than there are registers, while the results, rounded, take half as many. Pure instructions that need nothing of
-/// what stands between, and leave less alive than they end, go in front of it; OrderByUse finds them an order there.
+/// An epilogue that stores three tiles computed from three others (gradients of a gated activation, rounded) computes
+/// each in front of its own store, with barriers in between: the operands of all of them stay alive across every
+/// barrier, and may need more registers than there are, while the rounded results take half as many. Pure instructions
+/// that do not depend on what stands in between, and end more lives than they begin, move in front of it; OrderByUse
+/// orders them there.
 struct ResultsEarly : llvm::PassInfoMixin<ResultsEarly> {
   llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager&);
 };

@@ -1,11 +1,12 @@
-// accumulate_products.cpp - sums behind products are their accumulators.
-// Before: acc + dot(a, b, 0), where acc is what a loop carries (also times a factor, as online softmax has it), the
-// result of a loop, or another product's sum. After: dot(a, b, acc): one set of registers instead of two, no additions,
-// and the next product need not wait for this one's result.
+// accumulate_products.cpp - sums behind products become their accumulators.
+// Before: acc + dot(a, b, 0), where acc is carried by a loop (it may be multiplied by a factor, as in online softmax),
+//         the result of a loop, or another product's sum.
+// After:  dot(a, b, acc): one set of registers instead of two, no additions, and the next product need not wait for
+//         this one's result.
 //
-// A product and the sum behind it are contracted like a * b + c of numbers. Products of f8 are not: tensor cores sum
-// them with fewer bits than f32 has, and who adds outside has a reason to. Other summands (a row of biases) stay behind
-// the product, where their loads have had its time to arrive.
+// This contracts a product and the sum behind it as a * b + c is contracted to an fma. Products of f8 are left alone:
+// tensor cores sum them with fewer bits than f32 has, so that adding outside may be intended. Other summands (a row of
+// biases) stay behind the product: by then their loads have arrived.
 #include "compiler/dialect/dialect.h"
 #include "compiler/transforms/transforms.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

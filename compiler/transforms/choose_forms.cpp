@@ -1,5 +1,6 @@
-// choose_forms.cpp - which machine this is for decides the branches of tile.on_host. Before: a kernel's piece of
-// assembly beside its form for hosts. After: one of the two; assembly that is left on a host is an error.
+// choose_forms.cpp - resolves the branches of tile.on_host, which say what code for GPUs and for hosts does.
+// Before: a kernel's inline assembly beside its form for hosts.
+// After:  one of the two. Assembly that is left on a host is an error.
 #include "compiler/dialect/dialect.h"
 #include "compiler/transforms/transforms.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"

@@ -1,10 +1,10 @@
-// count_steps.cpp - integers that a loop advances by the same number in every iteration are counted, not carried.
-// Before: a tile of integers that comes round with a number added to every element (`columns += 64`)
-// After:  what it began with, plus a scalar that comes round; the induction variable times a constant where it is in
-// step
-//         with it
+// count_steps.cpp - integers that a loop advances by the same number in every iteration are computed from a counter,
+// not carried.
+// Before: a carried tile of integers to which every iteration adds one number (`columns += 64`)
+// After:  its initial value plus a carried scalar; where that scalar advances by a multiple of the loop's step, and its
+//         last value is not read, plus the induction variable times a constant
 // Masks and addresses then look as if they had been written with the induction variable: its range is known, layouts
-// choose where the first tile lies, and the scalar joins the base of an address.
+// can choose where the initial tile lies, and the scalar becomes part of an address's base.
 #include "compiler/dialect/dialect.h"
 #include "compiler/transforms/transforms.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"

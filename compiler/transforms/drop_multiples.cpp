@@ -1,8 +1,8 @@
-// drop_multiples.cpp - remainders by a power of two of what no multiple of it is added to: in a loop that steps by whole
-// groups, an element's place in its group is the same in every iteration.
-// Before: x % n, n a constant power of two, x = m + r with m a multiple of n (the counter of a loop over blocks, where a
-//         block starts); neither x nor r is negative.
-// After:  r % n, often known in front of the loop, or while compiling.
+// drop_multiples.cpp - drops multiples of n from the dividend of a remainder by n, a constant power of two. In a loop
+// that steps by whole groups, an element's place in its group is then the same in every iteration.
+// Before: x % n, where x = m + r, m is a multiple of n (the counter of a loop over blocks, the start of a block), and
+//         neither x nor r is negative.
+// After:  r % n, which is often invariant in the loop, or a constant.
 #include "compiler/analysis/facts.h"
 #include "compiler/dialect/dialect.h"
 #include "compiler/transforms/transforms.h"

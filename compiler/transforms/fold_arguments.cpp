@@ -1,5 +1,5 @@
-// fold_arguments.cpp - scalar arguments that every launch of this code promises to be 1 (`tile.one`: strides of rows,
-// most of all) become that number: products with them fold away, and rows are seen to be contiguous.
+// fold_arguments.cpp - scalar arguments that every launch of this code promises to be 1 (`tile.one`; most are strides
+// of rows) become the constant 1: products with them fold away, and rows are seen to be contiguous.
 #include "compiler/transforms/transforms.h"
 
 namespace tile::ir {

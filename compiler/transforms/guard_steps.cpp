@@ -1,6 +1,6 @@
-// guard_steps.cpp - loops whose step is a value of the launch: with a step of 0 or less they would count for ever, or
-// divide by it where a pass counts their iterations. Such a loop has no iteration; where launches report what programs
-// find (the host), the launch fails and names its line.
+// guard_steps.cpp - guards loops whose step is known at launch only. With a step of 0 or less they would never end, and
+// passes that compute their trip count would divide by 0. Such a loop gets no iteration; on hosts, whose launches
+// report what programs find, the launch fails and names the loop's line.
 #include "compiler/analysis/facts.h"
 #include "compiler/dialect/dialect.h"
 #include "compiler/transforms/transforms.h"

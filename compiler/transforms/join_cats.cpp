@@ -1,6 +1,6 @@
-// join_cats.cpp - a cat whose operand is another cat along the same axis takes that one's operands: one op then sees
-// all the pieces. Hosts interleave them in registers where the axis is the innermost (host/rearrange.cpp); on GPUs
-// pieces of one shape are parts of the threads' registers, however many they are.
+// join_cats.cpp - a cat one of whose operands is a cat along the same axis takes the operands of that one: then one op
+// sees all the pieces. Hosts interleave them in registers if the axis is the innermost one (host/rearrange.cpp); on
+// GPUs pieces of one shape are parts of the threads' registers, however many there are.
 #include "compiler/dialect/dialect.h"
 #include "compiler/transforms/transforms.h"
 

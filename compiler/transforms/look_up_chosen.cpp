@@ -1,10 +1,10 @@
-// look_up_chosen.cpp - elements that loops choose of a tile made in front of them are looked up.
-// Before: sum(where(place == b, x, 0)) in a loop that computes b and does not make x: every thread chooses, and lanes
-//         and warps combine (the box that is best, a pivot, a parent's coordinates).
-// After:  take(x, b), and 0 where b is no place of x. GPUs copy x to shared memory in front of the loop
-//         (gpu/take_slices.cpp): nobody waits for anybody, and nothing is combined.
+// look_up_chosen.cpp - selecting one element of a tile by a sum over a mask becomes a lookup.
+// Before: sum(where(place == b, x, 0)) in a loop that computes b but not x (the box with the best score, a pivot row,
+//         the coordinates of a parent): every thread selects, and lanes and warps reduce.
+// After:  take(x, b), and 0 where b is no index of x. GPUs copy x to shared memory in front of the loop
+//         (gpu/take_slices.cpp), so that the lookup needs neither a barrier nor a reduction.
 //
-// A sum of one element and zeros is that element (-0 stays -0).
+// The result is the same: a sum of one element and zeros is that element (-0 stays -0).
 #include "compiler/dialect/dialect.h"
 #include "compiler/dialect/tiles.h"
 #include "compiler/transforms/transforms.h"

@@ -1,7 +1,8 @@
-// multiply_narrow.cpp - products of numbers that were widened for them multiply the narrow ones: tensor cores take 16
-// bits, and f32 products of such numbers are exact either way.
-// Before: dot(extf a, extf b, acc) in f32, also through transposes; a and b of f16, of bf16, of f8, or integers of 8
-// bits made f32. After: dot(a, b, acc), what has 8 bits widened to 16 only.
+// multiply_narrow.cpp - products of numbers that were widened for them multiply the narrow ones: tensor cores take
+// 16-bit operands, and f32 products of such numbers are exact either way.
+// Before: dot(extf a, extf b, acc) in f32, also through transposes; a and b of f16, of bf16, of f8, or 8-bit integers
+//         that were converted to f32.
+// After:  dot(a, b, acc). Only 8-bit operands are widened, to 16 bits.
 #include "compiler/dialect/dialect.h"
 #include "compiler/transforms/transforms.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -1,6 +1,8 @@
-// narrow_moves.cpp - what is rounded behind a permutation is rounded in front of it: half as many bytes change threads.
-// Before: trunc(permute x), also with reshapes between. After: permute(trunc x). Tiles of two dims stay as they are:
-// products take their transposes under other names.
+// narrow_moves.cpp - rounds a tile before a permutation of its dims, not behind it: then half as many bytes are
+// exchanged between threads.
+// Before: trunc(permute x), also with reshapes between.
+// After:  permute(trunc x).
+// Tiles of two dims are left alone: their transposes cost nothing where products read them.
 #include "compiler/dialect/dialect.h"
 #include "compiler/transforms/transforms.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -20,55 +20,55 @@ def SinkBroadcasts : Pass<"tile-sink-broadcasts", "::mlir::func::FuncOp"> {
 }
 
 def SplitLoads : Pass<"tile-split-loads", "::mlir::func::FuncOp"> {
-  let summary = "boxes that are read to be cut are read piece by piece";
+  let summary = "boxes that are loaded only to be cut are loaded piece by piece";
   let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect"];
 }
 
 def JoinCats : Pass<"tile-join-cats", "::mlir::func::FuncOp"> {
-  let summary = "cats of cats along one axis become one";
+  let summary = "cats of cats along one axis become one cat";
   let options = [Option<"keepAlike", "keep-alike", "bool", "false",
-                        "cats of pieces of one shape do not get pieces of several">];
+                        "a cat of pieces of one shape takes no pieces of other shapes">];
   let dependentDialects = ["::tile::ir::TileDialect"];
 }
 
 def ShiftByTakes : Pass<"tile-shift-by-takes", "::mlir::func::FuncOp"> {
-  let summary = "tiles that are moved along an axis (cats of pieces of one tile and fillings) are lookups in it";
+  let summary = "tiles that are shifted along an axis (cats of pieces of one tile and fillings) become lookups in it";
   let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect"];
 }
 
 def LookUpChosen : Pass<"tile-look-up-chosen", "::mlir::func::FuncOp"> {
-  let summary = "what a loop chooses of a tile made in front of it by a sum of one element and zeros is looked up";
+  let summary = "selecting an element by a sum over a mask, in a loop that does not make the tile, becomes a lookup";
   let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect"];
 }
 
 def FoldArguments : Pass<"tile-fold-arguments", "::mlir::func::FuncOp"> {
-  let summary = "arguments that are promised to be 1 are that number";
+  let summary = "arguments that are promised to be 1 become the constant";
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
 def ChooseForms : Pass<"tile-choose-forms", "::mlir::func::FuncOp"> {
-  let summary = "inline assembly or what stands in for it on hosts";
+  let summary = "inline assembly, or the form given for hosts, is chosen";
   let options = [Option<"host", "host", "bool", "false", "the target is a host">];
   let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
 
 def ShareReductions : Pass<"tile-share-reductions", "::mlir::func::FuncOp"> {
-  let summary = "a tile is combined once along an axis that several reductions of it have";
+  let summary = "a tile is reduced once along an axis that several of its reductions have in common";
   let dependentDialects = ["::tile::ir::TileDialect"];
 }
 
 def WholePowers : Pass<"tile-whole-powers", "::mlir::func::FuncOp"> {
-  let summary = "small whole powers are products";
+  let summary = "powers by small integers become products";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
 }
 
 def NarrowMoves : Pass<"tile-narrow-moves", "::mlir::func::FuncOp"> {
-  let summary = "tiles that are rounded behind a permutation of several dims are rounded in front of it";
+  let summary = "tiles that are rounded after a permutation of several dims are rounded before it";
   let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect"];
 }
 
 def AccumulateProducts : Pass<"tile-accumulate-products", "::mlir::func::FuncOp"> {
-  let summary = "sums behind products are their accumulators";
+  let summary = "sums behind products become their accumulators";
   let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect"];
 }
 
@@ -78,7 +78,7 @@ def MultiplyNarrow : Pass<"tile-multiply-narrow", "::mlir::func::FuncOp"> {
 }
 
 def UnrollBatches : Pass<"tile-unroll-batches", "::mlir::func::FuncOp"> {
-  let summary = "products of several matrices are one product for each, unless single warps compute them";
+  let summary = "batched products become one product for each matrix, unless single warps compute them";
   let options = [Option<"host", "host", "bool", "false", "the target is a host">];
   let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect"];
 }
@@ -89,17 +89,17 @@ def SmallProducts : Pass<"tile-small-products", "::mlir::func::FuncOp"> {
 }
 
 def SplitCarried : Pass<"tile-split-carried", "::mlir::func::FuncOp"> {
-  let summary = "tiles that loops cut and put together again in every iteration are carried in pieces";
+  let summary = "tiles that a loop cuts and puts together again in every iteration are carried in pieces";
   let dependentDialects = ["::tile::ir::TileDialect", "::mlir::scf::SCFDialect"];
 }
 
 def CountSteps : Pass<"tile-count-steps", "::mlir::func::FuncOp"> {
-  let summary = "integers that loops advance by the same number in every iteration are counted, not carried";
+  let summary = "integers that loops advance by one number in every iteration are computed from a counter, not carried";
   let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
 
 def GuardSteps : Pass<"tile-guard-steps", "::mlir::func::FuncOp"> {
-  let summary = "loops whose step may be 0 or less when the kernel runs have no iteration then";
+  let summary = "loops whose step turns out to be 0 or less at run time have no iteration";
   let options = [Option<"report", "report", "bool", "false", "a step that is not positive fails an assertion as well">];
   let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect"];
 }
@@ -110,12 +110,12 @@ def SimplifyMasks : Pass<"tile-simplify-masks", "::mlir::func::FuncOp"> {
 }
 
 def DropMultiples : Pass<"tile-drop-multiples", "::mlir::func::FuncOp"> {
-  let summary = "remainders by powers of two forget the multiples that were added";
+  let summary = "multiples of n are dropped from the dividends of remainders by n, a power of two";
   let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect"];
 }
 
 def PeelMasks : Pass<"tile-peel-masks", "::mlir::func::FuncOp"> {
-  let summary = "masks of loops with products are computed in the first and last iterations only, where they matter";
+  let summary = "loops with products are split: masks are computed only in the iterations that need them";
   let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
 

@@ -1,13 +1,12 @@
 // raise_pointers.cpp - pointer tiles become a scalar base and an offset tile.
-// Before: gather, scatter and atomics take tiles of pointers built by splat, ptr_add, select, shape operations, and
-// carried
-//         through scf.for, scf.while and scf.if.
+// Before: gather, scatter and atomics take tiles of pointers built by splat, ptr_add, select and shape operations, and
+//         carried through scf.for, scf.while and scf.if.
 // After:  no tile of pointers is left. Every access has a scalar base plus an i32 or i64 tile of element offsets.
-//   1. Walk the blocks in order, giving each pointer tile a pair (base, offsets). Scalars of an offset go into the
-//   base.
+//
+//   1. Walk the blocks in order, giving each pointer tile a pair (base, offsets). The scalar part of an offset goes
+//      into the base.
 //   2. Rebuild loops and branches that carry pointer tiles so that they carry pairs. A loop that only advances its
-//   pointer
-//      by scalars carries the base alone; its offsets are constant.
+//      pointer by scalars carries the base alone; its offsets are constant.
 //   3. Where a tile mixes bases element by element (select, cat), offsets count from the first base, in 64 bits.
 //   4. Erase what built the tiles of pointers.
 #include "compiler/dialect/dialect.h"

@@ -1,9 +1,9 @@
-// share_reductions.cpp - a tile is combined once along an axis that several reductions of it have.
-// Before: x combined along one axis (sums of columns), and combined along that and other axes (the sum of everything).
-// After:  the second one starts from the results of the first: elements are combined once, and only few are left.
+// share_reductions.cpp - a tile is reduced once along an axis that several of its reductions have in common.
+// Before: x reduced along one axis (sums of columns), and reduced along that and other axes (the sum of everything).
+// After:  the second reduction starts from the results of the first.
 //
-// Combiners are associative by contract; those that commute are told by their one operation. The order of a sum changes,
-// as it does with layouts.
+// Combiners are associative by contract. That they commute, too, is known of those that are a single operation (sum,
+// maximum, ...). The order of a sum changes, as it does from layout to layout.
 #include "compiler/dialect/dialect.h"
 #include "compiler/transforms/transforms.h"
 #include "mlir/IR/Dominance.h"

@@ -1,10 +1,10 @@
-// shift_by_takes.cpp - tiles that are moved along an axis are looked up where they lie.
-// Before: a cat of pieces of one tile (or the tile itself) and of what fills up: constants, or lines of the tile's
-//         width (a stencil's neighbours, zeros in front of a polynomial, rows that wrap around).
-// After:  take(tile, place of each element), and the fillings where those belong.
+// shift_by_takes.cpp - tiles that are shifted along an axis become lookups in the original tile.
+// Before: a cat of pieces of one tile (or the tile itself) and of fillings: constants, or lines as wide as the tile (a
+//         stencil's neighbours, zeros in front of a polynomial, rows that wrap around).
+// After:  take(tile, index of each element), and the fillings where they belong.
 //
-// A cat puts every piece into shared memory and reads the whole from there, and so did each piece before; takes whose
-// indices are known rename registers, or shuffle, and several of one tile share what it puts down once.
+// A cat puts every piece into shared memory and reads the whole back, as did the op that cut the piece. Takes whose
+// indices are constants are renamed registers or shuffles, and several takes of one tile share one copy of it.
 #include "compiler/dialect/dialect.h"
 #include "compiler/transforms/transforms.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

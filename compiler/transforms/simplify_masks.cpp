@@ -1,7 +1,7 @@
-// simplify_masks.cpp - bounds that can never bite disappear: a comparison whose outcome the operands' ranges decide, as
-// in `arange(0, 64) < 64`, or the loop around it, as in `k + arange(0, 64) < K` where k counts by 64 to a multiple of
-// 64, becomes a constant. The canonicalizer then drops masks that are all true and erases stores under masks that are
-// all false.
+// simplify_masks.cpp - removes bounds checks that never fail: a comparison becomes a constant if the ranges of its
+// operands decide it (`arange(0, 64) < 64`), or the loop around it does (`k + arange(0, 64) < K`, where k counts by 64
+// to a multiple of 64). The canonicalizer then drops masks that are all true and erases stores under masks that are all
+// false.
 #include "compiler/analysis/facts.h"
 #include "compiler/dialect/dialect.h"
 #include "compiler/transforms/transforms.h"

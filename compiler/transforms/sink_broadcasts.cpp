@@ -1,9 +1,10 @@
-// sink_broadcasts.cpp - elementwise work on repeated values is done once.
+// sink_broadcasts.cpp - does elementwise work before values are repeated, not on every copy.
 // Before: op(splat a, splat b), op(broadcast x, splat b), op(broadcast x, broadcast y) over the whole tile.
 // After:  splat(op(a, b)), broadcast(op(x, splat b)), broadcast(op(x, y)): scalars are computed as scalars, rows as
-// rows. Nothing moves when one operand really is a whole tile.
-// Sums of integers, and masks that all (or any) have to hold, have no order: of (row + column) + row the rows come
-// together first, so that addresses and masks of a tile are those of its rows and those of its columns.
+//         rows. Nothing moves when one operand really is a whole tile.
+//
+// Sums of integers and conjunctions (or disjunctions) of masks are reordered for this: in (row + column) + row the rows
+// are added first, so that addresses and masks of a tile are computed for its rows and for its columns.
 #include "compiler/dialect/dialect.h"
 #include "compiler/transforms/transforms.h"
 #include "mlir/IR/Matchers.h"

@@ -1,5 +1,5 @@
-// small_products.cpp - many small products that no tensor core multiplies are sums of products element by element: each
-// alone is too small for threads to share.
+// small_products.cpp - computes batches of products that are too small for tensor cores, and too small for threads to
+// share, element by element.
 // Before: batch_dot of a, b and c, whose first dims count the matrices.
 // After:  c + the sums over k of a[i, m, k] b[i, k, n].
 #include "compiler/dialect/dialect.h"

@@ -1,9 +1,8 @@
-// split_carried.cpp - tiles that loops carry whole, but cut and put together again in every iteration, are carried in
-// pieces.
-// Before: an argument of a loop all of whose users extract boxes, and a next value that puts just those boxes together
+// split_carried.cpp - tiles that a loop cuts and puts together again in every iteration are carried in pieces.
+// Before: a carried tile all of whose users extract boxes, and whose next value puts just those boxes together
 //         (accumulators of several products at once).
-// After:  an argument for every piece, as the tile that is made of it where that only drops dims of size 1; behind the
-//         loop the whole is put together once. Products then update their accumulators in place.
+// After:  a carried value for every piece; if a piece is only used without its dims of size 1, it is carried without
+//         them. Behind the loop the whole is put together once. Products can then update their accumulators in place.
 #include "compiler/dialect/dialect.h"
 #include "compiler/dialect/tiles.h"
 #include "compiler/transforms/transforms.h"

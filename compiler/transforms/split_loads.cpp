@@ -1,11 +1,11 @@
-// split_loads.cpp - boxes that are read to be cut are read piece by piece.
+// split_loads.cpp - a box that is loaded only to be cut is loaded piece by piece.
 // Before: a load all of whose users extract boxes of it (both rows of a list of edges, the parts of a row that holds
-//         queries, keys and values), also where dims are permuted or a dim is made two of on the way (the matrices of a
-//         product of several).
-// After:  a load for every such box, in the same place: each is laid out, copied ahead, or left out for itself, and
-//         threads do not exchange what they could have read.
+//         queries, keys and values). Dims may be permuted on the way, or one dim reshaped into two (the matrices of a
+//         batched product).
+// After:  a load for every such box, in the same place: each gets its own layout, is copied ahead or left out by
+//         itself, and threads do not exchange what they could have loaded.
 //
-// A load stays whole where its pieces are clearly more than it has, or shorter than what memory is read in.
+// A load stays whole where its pieces add up to clearly more than it has, or are shorter than what memory is read in.
 #include <limits>
 
 #include "compiler/dialect/dialect.h"

@@ -1,8 +1,8 @@
-// unroll_batches.cpp - products of several matrices at once become one product for each.
+// unroll_batches.cpp - a product of several matrices becomes one product for each.
 // Before: batch_dot of a, b and c, whose first dims count the matrices.
-// After:  extracts, dots and one cat, which passes for tiles that are cut and put together see through. On GPUs small
-//         products of computed tiles stay: a warp multiplies each by itself, its operands in registers
-//         (place_operands). What a loop only loads is copied ahead to shared memory, for all warps.
+// After:  extracts, dots and one cat. Passes for tiles that are cut and put together see through these.
+// On GPUs small products of computed tiles are left as they are: a single warp multiplies each, with operands in
+// registers (place_operands). Operands that a loop only loads are copied ahead to shared memory, for all warps.
 #include "compiler/dialect/dialect.h"
 #include "compiler/transforms/transforms.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

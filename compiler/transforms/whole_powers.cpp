@@ -1,7 +1,6 @@
-// whole_powers.cpp - small whole powers are products: x^2 is one, where powers of any exponent take some ninety
-// instructions.
-// Before: math.powf by a constant from -4 to 4 that is a whole number, the same for all elements.
-// After:  products of x, of its reciprocal for exponents below 0; of 16-bit floats in f32, rounded once.
+// whole_powers.cpp - powers by small integers become products: x^2 is one, where pow takes some ninety instructions.
+// Before: math.powf by a constant that is an integer from -4 to 4, the same for all elements.
+// After:  products of x; of its reciprocal for exponents below 0. 16-bit floats are computed in f32 and rounded once.
 #include "compiler/dialect/dialect.h"
 #include "compiler/transforms/transforms.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

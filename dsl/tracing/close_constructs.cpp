@@ -96,6 +96,35 @@ void Tracer::finish_if(uint32_t condition, BranchSide then_side, BranchSide else
   }
 }
 
+bool Tracer::can_carry(const Frame& f, const Carry& c) {
+  const SlotInfo& s = slots_[c.slot];
+  if (!s.alive) {
+    error("tile variable declared outside this loop is destroyed inside it", f.loc, {{"declared here", s.declared}});
+    return false;
+  }
+  if (s.current == kNoValue) {
+    error("loop-carried tile variable may have no value at the end of the iteration", f.loc,
+          {{"declared here", s.declared}, {describe(s.poison), s.poisoned_by}});
+    return false;
+  }
+  const uint32_t init = resolve(c.init), end = resolve(s.current);
+  if (init == 0 || end == 0) return false;  // reported already
+  if (values_[init].value.getType() == values_[end].value.getType() && values_[init].dtype == values_[end].dtype)
+    return true;
+  const TileType before = type_of({init}), after = type_of({end});
+  const std::string from = before.to_string(), to = after.to_string();
+  const std::string hint =
+      before.shape == after.shape
+          ? "convert explicitly, e.g. x = cast(value, " + std::string(name(values_[init].dtype)) + ")"
+      : before.shape.rank() == 0 ? "start with a tile of that shape, e.g. x = zeros({...}, dtype)"
+                                 : "keep the shape, with reshape, broadcast_to or squeeze, or use another variable";
+  error("loop-carried tile variable changes type from " + from + " to " + to + " inside the loop", values_[end].loc,
+        {{"variable declared here with type " + from, s.declared},
+         {"in this loop", f.loc},
+         {"hint: " + hint, values_[end].loc}});
+  return false;
+}
+
 void Tracer::close_loop() {
   close_rests();
   Frame f = pop();
@@ -117,45 +146,14 @@ void Tracer::close_loop() {
   int alive_index = -1;
   for (const Carry& c : f.carries) {
     if (!c.written) continue;
-    const SlotInfo& s = slots_[c.slot];
-    auto reject = [&] {
+    if (!can_carry(f, c)) {
       replace_stand_in(c);
       spoiled.push_back(c.slot);
-    };
-    if (!s.alive) {
-      error("tile variable declared outside this loop is destroyed inside it", f.loc, {{"declared here", s.declared}});
-      reject();
-      continue;
-    }
-    if (s.current == kNoValue) {
-      error("loop-carried tile variable may have no value at the end of the iteration", f.loc,
-            {{"declared here", s.declared}, {describe(s.poison), s.poisoned_by}});
-      reject();
-      continue;
-    }
-    const uint32_t init = resolve(c.init), end = resolve(s.current);
-    if (init == 0 || end == 0) {
-      reject();
-      continue;
-    }
-    if (values_[init].value.getType() != values_[end].value.getType() || values_[init].dtype != values_[end].dtype) {
-      const TileType before = type_of({init}), after = type_of({end});
-      const std::string from = before.to_string(), to = after.to_string();
-      const std::string hint =
-          before.shape == after.shape
-              ? "convert explicitly, e.g. x = cast(value, " + std::string(name(values_[init].dtype)) + ")"
-          : before.shape.rank() == 0 ? "start with a tile of that shape, e.g. x = zeros({...}, dtype)"
-                                     : "keep the shape, with reshape, broadcast_to or squeeze, or use another variable";
-      error("loop-carried tile variable changes type from " + from + " to " + to + " inside the loop", values_[end].loc,
-            {{"variable declared here with type " + from, s.declared},
-             {"in this loop", f.loc},
-             {"hint: " + hint, values_[end].loc}});
-      reject();
       continue;
     }
     if (c.slot == f.alive_slot) alive_index = static_cast<int>(real.size());
     real.push_back(c);
-    yielded.push_back(s.current);
+    yielded.push_back(slots_[c.slot].current);
   }
 
   // Arguments of replaced stand-ins go; the order of the others is that of `real`.

@@ -41,7 +41,7 @@ bool broadcast_shapes(Tracer& t, const Shape& a, const Shape& b, SrcLoc loc, Sha
   };
   if (a.rank() != b.rank()) {
     t.error("operands have different ranks: " + text(a) + " and " + text(b) +
-                " (nothing is padded implicitly; use .col(), .row() or expand_dims)",
+                " (nothing is padded implicitly; .col(), .row() and expand_dims add dims of size 1, squeeze drops them)",
             loc);
     return false;
   }

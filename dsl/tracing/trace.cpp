@@ -84,7 +84,7 @@ std::optional<Error> too_late(const KernelCore& core) {
   if (!process_over && !thread_over) return std::nullopt;
   return user_error(
       fmt::format("kernel '{}' is new to this process, which is ending (a destructor of a static or thread_local object): "
-                  "kernels are compiled before that, e.g. by compile(); those that are launch still",
+                  "compile it earlier, with compile() or a launch; kernels that are compiled may still be launched",
                   core.name));
 }
 
@@ -93,8 +93,9 @@ std::optional<Error> too_late(const KernelCore& core) {
 std::optional<Error> cannot_trace(const KernelCore& core, std::span<const uint64_t> config,
                                   std::span<const uint64_t> spec) {
   if (config.size() != core.fields.size())
-    return user_error(fmt::format("kernel '{}' has {} configuration fields, found {} words", core.name,
-                                  core.fields.size(), config.size()));
+    return user_error(fmt::format("kernel '{}' takes a configuration of {} words, one for each field, found {}: words(config) "
+                                  "makes them",
+                                  core.name, core.fields.size(), config.size()));
   if (!spec.empty() && spec.size() != core.params.size())
     return user_error(fmt::format("kernel '{}' has {} parameters, found a specialisation of {} words (one a parameter, "
                                   "or none at all)",

@@ -6,6 +6,9 @@
 #include <atomic>
 #include <cstdio>
 #include <mutex>
+#include <set>
+#include <string>
+#include <utility>
 
 namespace tile::detail {
 namespace {
@@ -494,11 +497,18 @@ void Tracer::finish() {
 // ---- the boundary (detail/emit.h)
 
 /// Tile operations outside of a kernel are a mistake without a trace to report it to, unless a variable of a trace in
-/// another thread is used: say so once per place, go on.
+/// another thread is used: say so once per line, go on.
 static void report_outside(SrcLoc loc, uint32_t trace = 0) {
   if (Tracer::error_elsewhere(trace, loc)) return;
-  std::fputs(diagnostic(Severity::error, "tile operation outside of a kernel being traced", loc).to_string().c_str(),
-             stderr);
+  static std::mutex mutex;
+  static auto* told = new std::set<std::pair<std::string, uint32_t>>();  // threads may come here while the process ends
+  {
+    std::lock_guard lock(mutex);
+    if (!told->emplace(loc.file_name(), loc.line()).second) return;
+  }
+  const char* message =
+      "tile operation outside of a kernel being traced; tiles exist only while the body of a kernel() runs";
+  std::fputs(diagnostic(Severity::error, message, loc).to_string().c_str(), stderr);
 }
 
 Slot new_slot(Value initial, SrcLoc declared) {

@@ -187,6 +187,9 @@ class Tracer {
   uint32_t depth() const { return static_cast<uint32_t>(frames_.size()) - 1; }
   void retire(const Frame& frame, Poison poison);
   bool valid(Slot s, SrcLoc use);
+  /// Whether a variable that the loop assigns can be carried: it is alive, has a value, and its type is the same at the end
+  /// of the iteration as at the beginning. If not, the error is reported.
+  bool can_carry(const Frame& frame, const Carry& carry);
   void close_for(Frame& frame, mlir::ValueRange inits, mlir::ValueRange yields, int alive_index,
                  llvm::SmallVectorImpl<mlir::Value>& results);
   void close_while(Frame& frame, mlir::ValueRange inits, mlir::ValueRange yields, int alive_index,

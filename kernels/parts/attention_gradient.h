@@ -8,8 +8,7 @@
 // Products are without the outer f, which comes to what is stored.
 //
 //   1 attention_backward_prepare   delta, and LSE as an addend of exponents
-//   2 attention_backward_keys      dK and dV, a program for each block of keys; with config.accumulate dQ as well,
-//   added
+//   2 attention_backward_keys      dK and dV, a program for each block of keys; with config.accumulate also dQ, added
 //                                  up in memory in whatever order programs come
 //   3 attention_backward_queries   dQ, a program for each block of queries       (deterministic)
 //     attention_backward_convert   dQ from the sums of step 2                    (with accumulate)

@@ -205,7 +205,12 @@ Status CudaDevice::failure(CUresult result, const char* call, const char* last_k
   }
   if (!earlier.empty()) return device_error(fmt::format("{}; the context was lost before, by: {}", message, earlier));
   if (last_kernel) message += fmt::format("; the last kernel launched on this stream is '{}'", last_kernel);
-  return device_error(message + "; the GPU context is lost, nothing more can run on it in this process");
+  message += "; the GPU context is lost, nothing more can run on it in this process";
+  if (result == CUDA_ERROR_ILLEGAL_ADDRESS)
+    message +=
+        ". Usual causes: a pointer to memory of the host, memory that was freed, or an offset beyond what a pointer points "
+        "to (views have bounds; device_assert checks offsets)";
+  return device_error(std::move(message));
 }
 
 }  // namespace cu

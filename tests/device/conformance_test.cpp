@@ -167,9 +167,9 @@ TEST_P(DeviceTest, ViewsStayInsideTheirBuffer) {
   };
   EXPECT_EQ("", refusal(4, 4));
   EXPECT_EQ("", refusal(0, int64_t{1} << 62, 4));
-  EXPECT_EQ("a view of shape [64] of a buffer with 16 elements", refusal(64));
-  EXPECT_EQ("a view of shape [5, 4] of a buffer with 16 elements", refusal(5, 4));
-  EXPECT_EQ("a view of shape [-1, 4] of a buffer with 16 elements", refusal(-1, 4));
+  EXPECT_EQ("a view of shape [64] does not fit a buffer of 16 elements", refusal(64));
+  EXPECT_EQ("a view of shape [5, 4] does not fit a buffer of 16 elements", refusal(5, 4));
+  EXPECT_EQ("a view of shape [-1, 4] does not fit a buffer of 16 elements", refusal(-1, 4));
   EXPECT_NE("", refusal(int64_t{1} << 32, int64_t{1} << 32)) << "the product wraps";
 }
 

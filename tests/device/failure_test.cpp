@@ -33,6 +33,7 @@ TEST_F(FailureTest, IllegalAddressNamesTheKernelAndStays) {
     EXPECT_NE(std::string::npos, failed.error().message.find("the last kernel launched on this stream is 'fault'"))
         << failed.error().message;
     EXPECT_NE(std::string::npos, failed.error().message.find("the GPU context is lost"));
+    EXPECT_NE(std::string::npos, failed.error().message.find("a pointer to memory of the host"));
 
     // Everything after it fails with words, not crashes, and remembers the cause.
     const Status later = launch_and_wait(stream(), *iota, {1}, {slot(out.data()), slot(4)});

@@ -99,7 +99,9 @@ TEST_F(PersistentTest, KernelsThatWaitForTheirStreamAreLaunchedEarly) {
     ASSERT_OK(launch_and_wait(stream(), *module, {2}, {slot(out.data()), slot(200)}));
     const auto got = must(out.to_host());
     for (int i = 0; i < 200; ++i) ASSERT_EQ(got[static_cast<size_t>(i)], i);
-    if (count) EXPECT_EQ(count() - before, launches);
+    if (count) {
+      EXPECT_EQ(count() - before, launches);
+    }
   }
 }
 

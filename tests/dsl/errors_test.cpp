@@ -535,7 +535,13 @@ TEST(Errors, TileOutsideOfAKernelIsReportedNotFatal) {
   Tile x = 3;
   Tile y = x + 1;
   std::thread([&] { Tile z = y; }).join();
-  EXPECT_NE(::testing::internal::GetCapturedStderr().find("tile operation outside of a kernel being traced"), std::string::npos);
+  for (int i = 0; i < 3; ++i) Tile z = x;
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  const std::string message = "tile operation outside of a kernel being traced", line = std::to_string(__LINE__ - 2) + ":";
+  EXPECT_NE(said.find(message), std::string::npos) << said;
+  const size_t first = said.find(line);
+  ASSERT_NE(first, std::string::npos) << said;
+  EXPECT_EQ(said.find(line, first + 1), std::string::npos) << "once for a line:\n" << said;
 }
 
 // ---- remarks: right, and hardly meant

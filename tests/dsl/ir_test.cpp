@@ -234,6 +234,15 @@ TEST(ControlFlow, PointersAreConstEachByItself) {
   });
 }
 
+TEST(ControlFlow, PointerParametersAreVariables) {
+  for (const std::string& text : {ir_of([](Ptr<float> p, I32 n) {
+         for (auto i : range(n)) store(p, 1.f), p = p + 8;
+       }), ir_of([](Ptr<float> p, I32 n) {
+         for (auto i : range(n)) store(p, 1.f), p += 8;
+       })})
+    EXPECT_EQ(count_of(text, "iter_args(%arg3 = %arg0)"), 1) << text;
+}
+
 TEST(Literals, OfNarrowTypes) {
   const Traced t = trace_of([](Ptr<const half> h, Ptr<const float> f, Ptr<const fp8_e4m3> e) {
     static_check((load(h) * half(2.f) > half(1.f)).dtype() == i1, "halves meet halves");

@@ -271,13 +271,13 @@ std::string thrown(F f) {
 
 TEST_F(Misuse, WordsOfAnotherKernel) {
   const AnyKernel& any = rows;
-  const std::string fields = "kernel 'misused_rows' has 1 configuration fields, found 0 words",
+  const std::string fields = "kernel 'misused_rows' takes a configuration of 1 words, one for each field, found 0: words(config) makes them",
                     params = "kernel 'misused_rows' has 2 parameters, found a specialisation of 1 words";
   EXPECT_EQ(any.trace({}).error().message, fields);
   EXPECT_EQ(any.check_budget("sm_80", {}).error().message, fields);
   EXPECT_EQ(any.compile_for("host", {}).error().message, fields);
   EXPECT_EQ(any.compile(host(), {}).error().message, fields);
-  EXPECT_EQ(any.parse_config({}, {1, 2}).error().message, "kernel 'misused_rows' has 1 configuration fields, found 2 words");
+  EXPECT_EQ(any.parse_config({}, {1, 2}).error().message, "kernel 'misused_rows' takes a configuration of 1 words, one for each field, found 2");
   EXPECT_EQ(thrown([&] { return any.symbol({}); }), fields);
   EXPECT_EQ(thrown([&] { return rows.from_words({}).BM; }), "a configuration of 1 fields, found 0 words");
   const ConfigWords words = any.default_config();

@@ -30,3 +30,23 @@ func.func @masked(%x: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride
   tile.store %s, %y[%c0, %c0 : i32, i32] : tensor<128x1xf32>, !tile.view<2xf32>
   return
 }
+
+// How many of several flags are set: additions of one in place.
+// CHECK-LABEL: .entry counted(
+// CHECK-COUNT-2: @%p{{[0-9]+}} add.s32 [[N:%r[0-9]+]], [[N]], 1;
+// CHECK: ret;
+func.func @counted(%x: !tile.view<1xf32>, %y: !tile.view<1xi32>, %k: f32) attributes {tile.kernel, tile.num_warps = 1 : i32} {
+  %c0 = arith.constant 0 : i32
+  %half = arith.constant dense<0.5> : tensor<32xf32>
+  %a = tile.load %x[%c0 : i32] : !tile.view<1xf32> -> tensor<32xf32>
+  %old = tile.load %y[%c0 : i32] : !tile.view<1xi32> -> tensor<32xi32>
+  %s = tile.splat %k : f32 -> tensor<32xf32>
+  %p = arith.cmpf oge, %a, %s : tensor<32xf32>
+  %q = arith.cmpf oge, %a, %half : tensor<32xf32>
+  %m = arith.extui %p : tensor<32xi1> to tensor<32xi32>
+  %n = arith.extui %q : tensor<32xi1> to tensor<32xi32>
+  %t = arith.addi %old, %m : tensor<32xi32>
+  %u = arith.addi %t, %n : tensor<32xi32>
+  tile.store %u, %y[%c0 : i32] : tensor<32xi32>, !tile.view<1xi32>
+  return
+}

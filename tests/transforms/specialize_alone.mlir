@@ -3,7 +3,7 @@
 // there all at once: two programs run beside each other, and no warps only copy.
 // RUN: tile-opt %s --pass-pipeline='builtin.module(func.func(tile-place-operands,tile-fetch-ahead,tile-specialize))' --tile-target=sm_90a 2>&1 | FileCheck %s
 
-// CHECK: remark: copies have no warps of their own: a tile gathered through pointers is not a box of a view
+// CHECK: remark: no producer warps: a tile gathered through pointers is not a box of a view
 // CHECK-LABEL: func.func @shared_words
 // CHECK-NOT: tile.specialize
 // CHECK-LABEL: func.func @words

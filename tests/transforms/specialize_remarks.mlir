@@ -8,7 +8,7 @@ func.func @unaligned(%a: !tile.view<2xf16> {tile.align = 2 : i32, tile.unit_stri
   %c64 = arith.constant 64 : i32
   %zero = arith.constant dense<0.0> : tensor<64x64xf32>
   %r = scf.for %k = %c0 to %n step %c64 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {
-    // expected-remark @+1 {{copies have no warps of their own: the view's address is not known to be a multiple of 16 bytes}}
+    // expected-remark @+1 {{no producer warps: the view's address is not known to be a multiple of 16 bytes}}
     %sa = tile.load_shared %a[%c0, %k : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
     %sb = tile.load_shared %b[%k, %c0 : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
     %d = tile.mma wgmma_f16 k 64 warps(4, 1) %sa, %sb, %acc : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf32>
@@ -28,7 +28,7 @@ func.func @shifted(%a: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_strid
   %zero = arith.constant dense<0.0> : tensor<64x64xf32>
   %r = scf.for %k = %c0 to %n step %c64 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {
     %next = arith.addi %k, %c1 : i32
-    // expected-remark @+1 {{copies have no warps of their own: where the box begins along dim 1 of the view is not known to be a multiple of 16 bytes}}
+    // expected-remark @+1 {{no producer warps: where the box begins along dim 1 of the view is not known to be a multiple of 16 bytes}}
     %sa = tile.load_shared %a[%c0, %next : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
     %sb = tile.load_shared %b[%k, %c0 : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
     %d = tile.mma wgmma_f16 k 64 warps(4, 1) %sa, %sb, %acc : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf32>
@@ -45,7 +45,7 @@ func.func @repeated(%a: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stri
   %c64 = arith.constant 64 : i32
   %zero = arith.constant dense<0.0> : tensor<64x64xf32>
   %r = scf.for %k = %c0 to %n step %c64 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {
-    // expected-remark @+1 {{copies have no warps of their own: no tensor map describes the view: a dim repeats, runs backwards or is too large}}
+    // expected-remark @+1 {{no producer warps: no tensor map describes the view: a dim repeats, runs backwards or is too large}}
     %sa = tile.load_shared %a[%c0, %k : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
     %sb = tile.load_shared %b[%k, %c0 : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
     %d = tile.mma wgmma_f16 k 64 warps(4, 1) %sa, %sb, %acc : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf32>
@@ -62,7 +62,7 @@ func.func @padded(%a: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride
   %c64 = arith.constant 64 : i32
   %zero = arith.constant dense<0.0> : tensor<64x64xf32>
   %r = scf.for %k = %c0 to %n step %c64 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {
-    // expected-remark @+1 {{copies have no warps of their own: products read a tile of 64x48 as 64x64}}
+    // expected-remark @+1 {{no producer warps: products read a tile of 64x48 as 64x64}}
     %sa = tile.load_shared %a[%c0, %k : i32, i32] box [64, 48] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
     %sb = tile.load_shared %b[%k, %c0 : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
     %d = tile.mma wgmma_f16 k 64 warps(4, 1) %sa, %sb, %acc : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf32>
@@ -80,7 +80,7 @@ func.func @gathered(%a: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stri
   %zero = arith.constant dense<0.0> : tensor<64x64xf32>
   %r = scf.for %k = %c0 to %n step %c64 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {
     %sa = tile.load_shared %a[%c0, %k : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
-    // expected-remark @+1 {{copies have no warps of their own: a tile gathered through pointers is not a box of a view: a loop that asks for `specialize` gets a producer that gathers}}
+    // expected-remark @+1 {{no producer warps: a tile gathered through pointers is not a box of a view: a loop that asks for `specialize` gets a producer that gathers}}
     %sb = tile.gather_shared %p offsets %o : tensor<64x64xi32> : !tile.ptr<f16> -> !tile.smem<64x64xf16, minor = 1>
     %d = tile.mma wgmma_f16 k 64 warps(4, 1) %sa, %sb, %acc : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf32>
     scf.yield %d : tensor<64x64xf32>
@@ -91,7 +91,7 @@ func.func @gathered(%a: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stri
 
 // -----
 
-// expected-remark @+1 {{copies have no warps of their own: at most 3 warpgroups of consumers can have registers enough, the kernel has 16 warps}}
+// expected-remark @+1 {{no producer warps: at most 3 warpgroups of consumers can have registers enough, the kernel has 16 warps}}
 func.func @too_wide(%a: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %b: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %c: !tile.view<2xf32>, %n: i32) attributes {tile.num_warps = 16 : i32} {
   %c0 = arith.constant 0 : i32
   %c64 = arith.constant 64 : i32
@@ -136,7 +136,7 @@ func.func @in_place(%a: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stri
     scf.yield %d : tensor<64x64xf32>
   }
   %h = arith.truncf %r : tensor<64x64xf32> to tensor<64x64xf16>
-  // expected-remark @+1 {{copies have no warps of their own: the kernel may write what it copies, and copies run ahead of writes}}
+  // expected-remark @+1 {{no producer warps: the kernel may write what it copies, and copies run ahead of writes}}
   tile.store %h, %b[%c0, %c0 : i32, i32] : tensor<64x64xf16>, !tile.view<2xf16>
   return
 }
@@ -153,7 +153,7 @@ func.func @from_a_tile(%a: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_s
       %z = arith.addi %x, %y : i32
       tile.yield %z : i32
     }) : (tensor<64xi32>) -> tensor<1xi32>
-    // expected-remark @+1 {{copies have no warps of their own: where or when tiles are copied depends on a tile this program computes}}
+    // expected-remark @+1 {{no producer warps: where or when tiles are copied depends on a tile this program computes}}
     %of = tile.item %sum : tensor<1xi32> -> i32
     %at = arith.muli %of, %c64 : i32
     %sa = tile.load_shared %a[%c0, %at : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
@@ -172,7 +172,7 @@ func.func @acquire(%a: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_strid
   %c64 = arith.constant 64 : i32
   %zero = arith.constant dense<0.0> : tensor<64x64xf32>
   %c1 = arith.constant 1 : i32
-  // expected-remark @+1 {{copies have no warps of their own: an acquiring atomic stands before copies, which would run ahead of it}}
+  // expected-remark @+1 {{no producer warps: an acquiring atomic stands before copies, which would run ahead of it}}
   %old = tile.atomic_rmw add acquire gpu %p, %c1 : !tile.ptr<i32>, i32 -> i32
   %r = scf.for %k = %c0 to %n step %c64 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {
     %sa = tile.load_shared %a[%c0, %k : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
@@ -186,7 +186,7 @@ func.func @acquire(%a: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_strid
 
 // -----
 
-// expected-remark @+2 {{copies have no warps of their own: one stage of every ring needs 395568 bytes of shared memory, sm_90a has 232448}}
+// expected-remark @+2 {{no producer warps: one stage of every ring needs 395568 bytes of shared memory, sm_90a has 232448}}
 // expected-note @+1 {{2048 bytes: scratch}}
 func.func @too_large(%a: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %b: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %c: !tile.view<2xf32>, %n: i32) attributes {tile.num_warps = 8 : i32} {
   %c0 = arith.constant 0 : i32
@@ -206,7 +206,7 @@ func.func @too_large(%a: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_str
 // -----
 
 // Transposes of what products became, through branches and element by element, are names: they need no scratch.
-// expected-remark @+2 {{copies have no warps of their own: one stage of every ring needs 395568 bytes of shared memory, sm_90a has 232448}}
+// expected-remark @+2 {{no producer warps: one stage of every ring needs 395568 bytes of shared memory, sm_90a has 232448}}
 // expected-note @+1 {{2048 bytes: scratch}}
 func.func @too_large_turned(%a: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %b: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %c: !tile.view<2xf32>, %n: i32, %twice: i1) attributes {tile.num_warps = 8 : i32} {
   %c0 = arith.constant 0 : i32
@@ -240,7 +240,7 @@ func.func @carried(%b: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_strid
   %zero = arith.constant dense<0.0> : tensor<64x64xf32>
   %start = arith.constant dense<0> : tensor<64x64xi32>
   %step = arith.constant dense<64> : tensor<64x64xi32>
-  // expected-remark @+1 {{copies have no warps of their own: where tiles are copied from is a tile carried by a loop or branch}}
+  // expected-remark @+1 {{no producer warps: where tiles are copied from is a tile carried by a loop or branch}}
   %r, %end = scf.for %k = %c0 to %n step %c64 iter_args(%acc = %zero, %o = %start) -> (tensor<64x64xf32>, tensor<64x64xi32>) : i32 {
     %sa = tile.gather_shared %p offsets %o : tensor<64x64xi32> : !tile.ptr<f16> -> !tile.smem<64x64xf16, minor = 1>
     %sb = tile.load_shared %b[%k, %c0 : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
@@ -261,7 +261,7 @@ func.func @summed(%b: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride
   %zero = arith.constant dense<0.0> : tensor<64x64xf32>
   %r = scf.for %k = %c0 to %n step %c64 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {
     %lengths = tile.load %list[%k : i32] : !tile.view<1xi32> -> tensor<64xi32>
-    // expected-remark @+1 {{copies have no warps of their own: where or when tiles are copied depends on a tile this program computes}}
+    // expected-remark @+1 {{no producer warps: where or when tiles are copied depends on a tile this program computes}}
     %starts = tile.scan %lengths axis 0 : (tensor<64xi32>) -> tensor<64xi32> {
     ^bb0(%x: i32, %y: i32):
       %s = arith.addi %x, %y : i32
@@ -291,7 +291,7 @@ func.func @made_in_loop(%p: !tile.ptr<f16> {tile.align = 16 : i32}, %b: !tile.vi
     %at = arith.muli %k, %c64 : i32
     %q = tile.ptr_add %p, %at : !tile.ptr<f16>, i32
     %v = tile.make_view %q, dims(%ld, %ld), strides(%ld, %one) : !tile.ptr<f16> -> !tile.view<2xf16>
-    // expected-remark @+1 {{copies have no warps of their own: the view is made in the kernel, and not in front of a loop that copies from it}}
+    // expected-remark @+1 {{no producer warps: the view is made in the kernel, and not in front of a loop that copies from it}}
     %sa = tile.load_shared %v[%c0, %c0 : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
     %sb = tile.load_shared %b[%k, %c0 : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
     %d = tile.mma wgmma_f16 k 64 warps(4, 1) %sa, %sb, %acc : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf32>
@@ -315,7 +315,7 @@ func.func @stride_unknown(%p: !tile.ptr<f16> {tile.align = 16 : i32}, %list: !ti
   %ld = arith.extsi %steps : i32 to i64
   %v = tile.make_view %p, dims(%rows, %rows), strides(%ld, %one) : !tile.ptr<f16> -> !tile.view<2xf16>
   %r = scf.for %k = %c0 to %n step %c64 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {
-    // expected-remark @+1 {{copies have no warps of their own: stride 0 of the view is not known to be positive (see assume)}}
+    // expected-remark @+1 {{no producer warps: stride 0 of the view is not known to be positive (see assume)}}
     %sa = tile.load_shared %v[%c0, %k : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
     %sb = tile.load_shared %b[%k, %c0 : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
     %d = tile.mma wgmma_f16 k 64 warps(4, 1) %sa, %sb, %acc : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x64xf16, minor = 1> -> tensor<64x64xf32>
@@ -351,7 +351,7 @@ func.func @one_table(%as: !tile.ptr<i64>, %cs: !tile.ptr<i64>, %b: !tile.view<2x
     %ca = tile.gather %cp : !tile.ptr<i64> -> i64
     %c = tile.int_to_ptr %ca : !tile.ptr<f32>
     %w = tile.make_view %c, dims(%rows, %rows), strides(%rows, %one) : !tile.ptr<f32> -> !tile.view<2xf32>
-    // expected-remark @+1 {{copies have no warps of their own: the kernel may write what it copies, and copies run ahead of writes}}
+    // expected-remark @+1 {{no producer warps: the kernel may write what it copies, and copies run ahead of writes}}
     tile.store %r, %w[%c0, %c0 : i32, i32] : tensor<64x64xf32>, !tile.view<2xf32>
   }
   return
@@ -377,7 +377,7 @@ func.func @swapped(%p: !tile.ptr<f16> {tile.align = 16 : i32}, %q: !tile.ptr<f16
       scf.yield %d : tensor<64x64xf32>
     }
     %h = arith.truncf %r : tensor<64x64xf32> to tensor<64x64xf16>
-    // expected-remark @+1 {{copies have no warps of their own: the kernel may write what it copies, and copies run ahead of writes}}
+    // expected-remark @+1 {{no producer warps: the kernel may write what it copies, and copies run ahead of writes}}
     tile.store %h, %w[%c0, %c0 : i32, i32] : tensor<64x64xf16>, !tile.view<2xf16>
     scf.yield %to, %from : !tile.ptr<f16>, !tile.ptr<f16>
   }

@@ -121,7 +121,7 @@ auto voxel_dda = kernel("user_voxel_dda", [](const DdaCfg& c, Tensor<const float
     auto full_here = going & ((word >> cast(at & 31, u32) & 1u) == 1u);
     found = where(full_here, at, found);
     going = going & !full_here;
-    auto x = (next[0] < next[1]) & (next[0] < next[2]), y = !x & (next[1] < next[2]), z = !x & !y;
+    auto x = (next[0] < next[1]) & (next[0] < next[2]), y = ~x & (next[1] < next[2]), z = ~x & ~y;
     const Tile along[] = {x, y, z};
     for (int d = 0; d < 3; ++d) {
       cell[d] = where(along[d], cell[d] + step[d], cell[d]);

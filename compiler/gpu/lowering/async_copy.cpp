@@ -15,6 +15,7 @@
 #include "compiler/gpu/lowering/tile_access.h"
 #include "compiler/gpu/shared_memory.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace tile::ir {
@@ -100,15 +101,14 @@ class ChunkCopier {
     std::string constraints = "r,l", operands;
     auto add = [&](Value* value, const char* kind) {
       if (!value) return;
-      operands += ", $" + std::to_string(args.size());
+      operands.append(", $").append(std::to_string(args.size()));
       args.push_back(value);
-      constraints += std::string(",") + kind;
+      constraints.append(",").append(kind);
     };
     add(part, constraint), add(policy_, "l");
-    const std::string text = std::string("cp.async.") + (bytes_ == 16 ? "cg" : "ca") + ".shared.global" +
-                             (policy_ ? ".L2::cache_hint" : "") + " [$0], [$1], " + std::to_string(bytes_) + operands +
-                             ";";
-    e_.inlineAsm(e_.b.getVoidTy(), text, constraints + ",~{memory}", args);
+    const std::string text = llvm::formatv("cp.async.{0}.shared.global{1} [$0], [$1], {2}{3};", bytes_ == 16 ? "cg" : "ca",
+                                           policy_ ? ".L2::cache_hint" : "", bytes_, operands);
+    e_.inlineAsm(e_.b.getVoidTy(), text, constraints.append(",~{memory}"), args);
   }
 
   Intrinsic::ID intrinsic(bool sized) const {

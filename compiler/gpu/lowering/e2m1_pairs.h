@@ -1,5 +1,6 @@
-// e2m1_pairs.h - bytes of two 4-bit floats and block exponents as 16-bit floats, two of them in a register from the
-// beginning: a byte times a number of two bits has both halves near where they belong.
+// e2m1_pairs.h - converts bytes that hold two 4-bit floats (e2m1), and block exponents (e8m0), to pairs of 16-bit
+// floats. A pair is made in one register: a multiplication by a number with two bits set copies the byte to near where
+// both halves need it.
 #pragma once
 #include "compiler/gpu/lowering/emitter.h"
 

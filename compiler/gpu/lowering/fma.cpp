@@ -81,97 +81,87 @@ class FmaOperand {
   std::optional<SmemAddress> address_;
 };
 
-}  // namespace
+/// The accumulator of one product, and the warps and lanes that divide it.
+class FmaProduct {
+ public:
+  FmaProduct(Emitter& e, MmaOp op, const FmaLanes& lanes, const Cover& cover, FmaOperand& a, FmaOperand& b)
+      : e_(e),
+        lanes_(lanes),
+        warpsM_(static_cast<int>(op.getWarpsM())),
+        repsM_(static_cast<int>(cover.m / (lanes.rows * op.getWarpsM()))),
+        repsN_(static_cast<int>(cover.n / (lanes.width() * op.getWarpsN()))),
+        columnsOfWarps_(lanes.width() * static_cast<int>(op.getWarpsN())),
+        a_(a),
+        b_(b),
+        wide_(e.elementType(op.getAcc())),
+        acc_(e.regs(op.getAcc())) {}
 
-LogicalResult emitFma(Emitter& e, MmaOp op) {
-  IRBuilder<>& b = e.b;
-  auto accType = mlir::cast<mlir::RankedTensorType>(op.getAcc().getType());
-  const int warpsM = static_cast<int>(op.getWarpsM()), warpsN = static_cast<int>(op.getWarpsN());
-  if (warpsM * warpsN != e.numWarps())
-    return op.emitOpError() << "is planned for " << warpsM * warpsN << " warps, the kernel has " << e.numWarps();
-  const Cover cover = coverOf(Engine::fma, accType.getDimSize(0), accType.getDimSize(1), op.getK(), warpsM, warpsN);
-  const FmaLanes lanes = fmaLanes(accType.getDimSize(0), accType.getDimSize(1), warpsM, warpsN);
-  const int columns = lanes.width();  // of a warp
-  const int repsM = static_cast<int>(cover.m / (lanes.rows * warpsM)),
-            repsN = static_cast<int>(cover.n / (columns * warpsN));
-
-  auto aType = mlir::cast<SmemType>(op.getA().getType());
-  SmemType bType = op.getB().getType();
-  Type* wide = e.elementType(op.getAcc());
-  Type* element = nullptr;
-  {
-    mlir::Type in = bType.getElementType();
-    if (in.isF16())
-      element = b.getHalfTy();
-    else if (in.isBF16())
-      element = b.getBFloatTy();
-    else if (in.isF32())
-      element = b.getFloatTy();
-    else if (in.isF64())
-      element = b.getDoubleTy();
-    else if (in.isInteger(8))
-      element = b.getInt8Ty();
-    else
-      return op.emitOpError() << "cannot multiply elements of " << in;
+  /// acc += a * b for k below `k`: a loop, if that is much code, and the rest in a row.
+  const Regs& multiply(int64_t k) {
+    const int64_t trips = k / kUnrolled * kUnrolled;  // k covered by the loop, if there is one
+    int64_t done = 0;
+    if (static_cast<int64_t>(acc_.size()) * k > kMaxUnrolled && trips > kUnrolled) loop(done = trips);
+    a_.begin(nullptr);
+    b_.begin(nullptr);
+    for (; done < k; done += 4) fourSteps(done);
+    return acc_;
   }
-  // The accumulator's layout (accumulatorLayout): lane = column group + columns * row, warp = m + warpsM * n.
-  using layout::ThreadTerm;
-  layout::ThreadSum rowSum{
-      {{ThreadTerm::lane, lanes.columns, lanes.rows, lanes.deep}, {ThreadTerm::warp, 1, warpsM, lanes.height()}}};
-  layout::ThreadSum colSum{{{ThreadTerm::lane, 1, lanes.columns, 4}, {ThreadTerm::warp, warpsM, warpsN, columns}}};
-  FmaOperand a(e, e.scalar(op.getA()), aType, aType.getMinor() == 1, emitThreadSum(e, rowSum),
-               rowSum.mask(e.numWarps()), element, wide);
-  FmaOperand bb(e, e.scalar(op.getB()), bType, bType.getMinor() == 0, emitThreadSum(e, colSum),
-                colSum.mask(e.numWarps()), element, wide);
 
-  Regs acc(e.regs(op.getAcc()));
-  auto block = [&](int64_t k) {                                   // four steps along k
-    SmallVector<std::array<Value*, 4>> av(repsM), bv(4 * repsN);  // [row or column][k]
-    for (int m = 0; m < repsM; ++m) {
-      const int64_t row = lanes.rowOf(m, warpsM);
-      if (a.kMinor()) {
-        auto v = a.four(row, k);
-        llvm::copy(v, av[m].begin());
-        continue;
-      }
-      if (m % lanes.deep) continue;  // came with the first of its rows
-      for (int i = 0; i < 4; ++i) {
-        if (lanes.deep == 1) {
-          av[m][i] = a.one(row, k + i);
-          continue;
-        }
-        auto v = a.four(row, k + i);
-        for (int r = 0; r < 4; ++r) av[m + r][i] = v[r];
-      }
-    }
-    for (int n = 0; n < repsN; ++n) {
-      for (int i = 0; i < 4; ++i) {
-        if (bb.kMinor()) {
-          auto v = bb.four(columns * warpsN * n + i, k);
-          llvm::copy(v, bv[4 * n + i].begin());
-        } else {
-          auto v = bb.four(columns * warpsN * n, k + i);
-          for (int c = 0; c < 4; ++c) bv[4 * n + c][i] = v[c];
-        }
-      }
-    }
+ private:
+  using Quads = SmallVector<std::array<Value*, 4>>;  ///< [row or column of the thread][step along k]
+
+  void fourSteps(int64_t k) {
+    const Quads rows = readRows(k), columns = readColumns(k);
+    IRBuilder<>& b = e_.b;
     // To and fro along rows: neighbouring products share an operand. Each reads two registers then, of different banks
     // where the assembler can choose; three take a second cycle.
-    for (int i = 0; i < 4; ++i) {
-      for (int m = 0; m < repsM; ++m) {
-        for (int along = 0; along < 4 * repsN; ++along) {
-          const int n = m % 2 ? 4 * repsN - 1 - along : along;
-          Value*& d = acc[m * 4 * repsN + n];
-          d = wide->isFloatingPointTy() ? b.CreateIntrinsic(Intrinsic::fma, {wide}, {av[m][i], bv[n][i], d})
-                                        : b.CreateAdd(d, b.CreateMul(av[m][i], bv[n][i]));
+    for (int i = 0; i < 4; ++i)
+      for (int m = 0; m < repsM_; ++m)
+        for (int along = 0; along < 4 * repsN_; ++along) {
+          const int n = m % 2 ? 4 * repsN_ - 1 - along : along;
+          Value*& d = acc_[m * 4 * repsN_ + n];
+          d = wide_->isFloatingPointTy() ? b.CreateIntrinsic(Intrinsic::fma, {wide_}, {rows[m][i], columns[n][i], d})
+                                         : b.CreateAdd(d, b.CreateMul(rows[m][i], columns[n][i]));
         }
+  }
+
+  Quads readRows(int64_t k) {
+    Quads rows(repsM_);
+    for (int m = 0; m < repsM_; ++m) {
+      const int64_t row = lanes_.rowOf(m, warpsM_);
+      if (a_.kMinor()) {
+        llvm::copy(a_.four(row, k), rows[m].begin());
+        continue;
+      }
+      if (m % lanes_.deep) continue;  // came with the first of its rows
+      for (int i = 0; i < 4; ++i) {
+        if (lanes_.deep == 1) {
+          rows[m][i] = a_.one(row, k + i);
+          continue;
+        }
+        auto v = a_.four(row, k + i);
+        for (int r = 0; r < 4; ++r) rows[m + r][i] = v[r];
       }
     }
-  };
+    return rows;
+  }
 
-  const int64_t trips = cover.k / kUnrolled * kUnrolled;  // k covered by the loop, if there is one
-  int64_t k = 0;
-  if (static_cast<int64_t>(acc.size()) * cover.k > kMaxUnrolled && trips > kUnrolled) {
+  Quads readColumns(int64_t k) {
+    Quads columns(4 * repsN_);
+    for (int n = 0; n < repsN_; ++n)
+      for (int i = 0; i < 4; ++i) {
+        if (b_.kMinor()) {
+          llvm::copy(b_.four(columnsOfWarps_ * n + i, k), columns[4 * n + i].begin());
+        } else {
+          auto v = b_.four(columnsOfWarps_ * n, k + i);
+          for (int c = 0; c < 4; ++c) columns[4 * n + c][i] = v[c];
+        }
+      }
+    return columns;
+  }
+
+  void loop(int64_t trips) {
+    IRBuilder<>& b = e_.b;
     Function* function = b.GetInsertBlock()->getParent();
     BasicBlock* before = b.GetInsertBlock();
     BasicBlock* loop = BasicBlock::Create(b.getContext(), "fma", function);
@@ -179,28 +169,67 @@ LogicalResult emitFma(Emitter& e, MmaOp op) {
     b.CreateBr(loop);
     b.SetInsertPoint(loop);
     PHINode* k0 = b.CreatePHI(b.getInt32Ty(), 2);
-    k0->addIncoming(e.i32(0), before);
+    k0->addIncoming(e_.i32(0), before);
     SmallVector<PHINode*> phis;
-    for (Value*& v : acc) {
-      PHINode* phi = b.CreatePHI(wide, 2);
+    for (Value*& v : acc_) {
+      PHINode* phi = b.CreatePHI(wide_, 2);
       phi->addIncoming(v, before);
       phis.push_back(phi);
       v = phi;
     }
-    a.begin(k0);
-    bb.begin(k0);
-    for (int i = 0; i < kUnrolled; i += 4) block(i);
-    Value* next = b.CreateNUWAdd(k0, e.i32(kUnrolled));
+    a_.begin(k0);
+    b_.begin(k0);
+    for (int i = 0; i < kUnrolled; i += 4) fourSteps(i);
+    Value* next = b.CreateNUWAdd(k0, e_.i32(kUnrolled));
     k0->addIncoming(next, loop);
-    for (auto [phi, v] : llvm::zip(phis, acc)) phi->addIncoming(v, loop);
-    b.CreateCondBr(b.CreateICmpULT(next, e.i32(trips)), loop, after);
+    for (auto [phi, v] : llvm::zip(phis, acc_)) phi->addIncoming(v, loop);
+    b.CreateCondBr(b.CreateICmpULT(next, e_.i32(trips)), loop, after);
     b.SetInsertPoint(after);
-    k = trips;
   }
-  a.begin(nullptr);
-  bb.begin(nullptr);
-  for (; k < cover.k; k += 4) block(k);
-  e.define(op.getResult(), acc);
+
+  Emitter& e_;
+  const FmaLanes& lanes_;
+  int warpsM_, repsM_, repsN_;
+  int columnsOfWarps_;  ///< of all warps side by side
+  FmaOperand &a_, &b_;
+  Type* wide_;
+  Regs acc_;
+};
+
+/// Null for elements that cannot be multiplied.
+Type* memoryType(IRBuilder<>& b, mlir::Type element) {
+  if (element.isF16()) return b.getHalfTy();
+  if (element.isBF16()) return b.getBFloatTy();
+  if (element.isF32()) return b.getFloatTy();
+  if (element.isF64()) return b.getDoubleTy();
+  return element.isInteger(8) ? b.getInt8Ty() : nullptr;
+}
+
+}  // namespace
+
+LogicalResult emitFma(Emitter& e, MmaOp op) {
+  auto accType = mlir::cast<mlir::RankedTensorType>(op.getAcc().getType());
+  const int warpsM = static_cast<int>(op.getWarpsM()), warpsN = static_cast<int>(op.getWarpsN());
+  if (warpsM * warpsN != e.numWarps())
+    return op.emitOpError() << "is planned for " << warpsM * warpsN << " warps, the kernel has " << e.numWarps();
+  const Cover cover = coverOf(Engine::fma, accType.getDimSize(0), accType.getDimSize(1), op.getK(), warpsM, warpsN);
+  const FmaLanes lanes = fmaLanes(accType.getDimSize(0), accType.getDimSize(1), warpsM, warpsN);
+
+  const auto aType = mlir::cast<SmemType>(op.getA().getType());
+  const SmemType bType = op.getB().getType();
+  Type *element = memoryType(e.b, bType.getElementType()), *wide = e.elementType(op.getAcc());
+  if (!element) return op.emitOpError() << "cannot multiply elements of " << bType.getElementType();
+  // The accumulator's layout (accumulatorLayout): lane = column group + columns * row, warp = m + warpsM * n.
+  using layout::ThreadTerm;
+  const layout::ThreadSum rowSum{
+      {{ThreadTerm::lane, lanes.columns, lanes.rows, lanes.deep}, {ThreadTerm::warp, 1, warpsM, lanes.height()}}};
+  const layout::ThreadSum colSum{
+      {{ThreadTerm::lane, 1, lanes.columns, 4}, {ThreadTerm::warp, warpsM, warpsN, lanes.width()}}};
+  FmaOperand a(e, e.scalar(op.getA()), aType, aType.getMinor() == 1, emitThreadSum(e, rowSum),
+               rowSum.mask(e.numWarps()), element, wide);
+  FmaOperand b(e, e.scalar(op.getB()), bType, bType.getMinor() == 0, emitThreadSum(e, colSum),
+               colSum.mask(e.numWarps()), element, wide);
+  e.define(op.getResult(), FmaProduct(e, op, lanes, cover, a, b).multiply(cover.k));
   return success();
 }
 

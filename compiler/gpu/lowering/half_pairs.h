@@ -1,4 +1,4 @@
-// half_pairs.h - elements of 16 bits that lie in one 32-bit register, and choices between such words and those of bytes.
+// half_pairs.h - pairs of 16-bit elements in one 32-bit register, and selects of whole words instead of their elements.
 #pragma once
 #include "llvm/IR/Value.h"
 #include "mlir/IR/Operation.h"
@@ -6,12 +6,12 @@
 namespace tile::ir {
 class Emitter;
 
-/// The two elements are those of one register already: computed one by one, they would have to be packed again.
+/// Whether the two elements are in one register already: computed one by one, they would have to be packed again.
 bool isPair(llvm::Value* low, llvm::Value* high);
 
-/// Registers `reg` and the next ones of a select, in a vector: two elements of 16 bits or four of 8 that one flag
-/// chooses, of a word or of two that are words already, or bytes that comparisons of bytes choose. Null: another op,
-/// several other flags, elements that are no word.
+/// The results of a select for registers `reg` and the next ones, as a vector: two elements of 16 bits, or four of 8,
+/// if one flag selects all of them and they are in words already, or if comparisons of bytes select them
+/// (byte_masks.h). Null: another op, other flags, or elements that are not in words.
 llvm::Value* chooseWord(Emitter& e, mlir::Operation* op, size_t reg);
 
 }  // namespace tile::ir

@@ -6,27 +6,29 @@ namespace tile::ir {
 
 // scalar.cpp
 llvm::LogicalResult emitGridOp(Emitter& e, mlir::Operation* op);
-/// i32: the program's id along an axis of the grid; in a work loop that of the position in hand.
+/// i32: the program's id along an axis of the grid; in a work loop, of the position being worked on.
 llvm::Value* programId(Emitter& e, int axis);
 llvm::LogicalResult emitPointerOp(Emitter& e, mlir::Operation* op);
-/// A constant tile with different elements.
+/// A constant tile whose elements differ.
 llvm::LogicalResult emitConstantTable(Emitter& e, mlir::arith::ConstantOp op, mlir::DenseElementsAttr elements);
 // memory.cpp
 llvm::LogicalResult emitLoad(Emitter& e, LoadOp op);
 llvm::LogicalResult emitStore(Emitter& e, StoreOp op);
 llvm::LogicalResult emitAccumulate(Emitter& e, AccumulateOp op);
 llvm::LogicalResult emitGather(Emitter& e, GatherOp op);
-/// Behind the last of loads that a loop makes for its next iteration: they stay where they are.
+/// Called behind a load: if it is the last one that a loop makes for its next iteration, puts a barrier of the warp
+/// there, so that ptxas does not move these loads to the end of the iteration.
 void keepEarly(Emitter& e, mlir::Operation* load);
 llvm::LogicalResult emitScatter(Emitter& e, ScatterOp op);
-/// Adds a tile to memory, relaxed, in runs of neighbours (onlyAdds in access_width.h).
+/// Adds a tile to memory by relaxed atomics, in runs of neighbours (onlyAdds in access_width.h).
 void emitAddedTile(Emitter& e, AtomicRmwOp op);
 // siblings.cpp
-/// Reads words beside the gather's that later gathers want with it, and defines those, too; false: there are none.
+/// If later gathers read words next to those of this one, reads them together and defines the results of all. False:
+/// none do.
 bool emitSiblingGathers(Emitter& e, GatherOp op);
-/// Adds to memory with the additions to words beside its own, the last of them for all; false: there are none.
+/// The same for additions to memory; the last of them adds for all.
 bool emitSiblingAdds(Emitter& e, AtomicRmwOp op);
-/// So with scatters.
+/// The same for scatters.
 bool emitSiblingScatters(Emitter& e, ScatterOp op);
 // atomic.cpp
 /// Adds to consecutive elements in global memory, each atomically and relaxed; aligned like storeVector.
@@ -37,12 +39,15 @@ llvm::LogicalResult emitAtomicCas(Emitter& e, AtomicCasOp op);
 // reduce.cpp, scan.cpp
 llvm::LogicalResult emitReduce(Emitter& e, ReduceOp op);
 llvm::LogicalResult emitScan(Emitter& e, ScanOp op);
+// ballot.cpp
 llvm::LogicalResult emitBallot(Emitter& e, BallotOp op);
 // coordinates.cpp
-/// Where both sides are coordinates of their elements (masks above and below diagonals); false: they are not.
+/// A comparison of which both sides are coordinates of their elements plus numbers (masks above and below diagonals):
+/// few instructions for a thread's registers. False: it is none.
 bool emitCoordinateCompare(Emitter& e, mlir::arith::CmpIOp op);
 // remainders.cpp
-/// Remainders and quotients of a thread's places, which are constants apart, by one number; false: not like that.
+/// Remainders and quotients by one number of indices that, in each thread, are constants apart: one division instead of
+/// one for each register. False: they are not.
 bool emitRemainders(Emitter& e, mlir::Operation* op);
 // shape.cpp
 llvm::LogicalResult emitIota(Emitter& e, IotaOp op);
@@ -53,9 +58,9 @@ llvm::LogicalResult emitTrans(Emitter& e, TransOp op);
 llvm::LogicalResult emitCat(Emitter& e, CatOp op);
 llvm::LogicalResult emitExtract(Emitter& e, ExtractOp op);
 llvm::LogicalResult emitTake(Emitter& e, TakeOp op);
-llvm::LogicalResult emitHistogram(Emitter& e, HistogramOp op);
-// convert.cpp
 llvm::LogicalResult emitConvert(Emitter& e, ConvertOp op);
+// histogram.cpp
+llvm::LogicalResult emitHistogram(Emitter& e, HistogramOp op);
 // debug.cpp
 llvm::LogicalResult emitPrint(Emitter& e, PrintOp op);
 llvm::LogicalResult emitAssert(Emitter& e, AssertOp op);

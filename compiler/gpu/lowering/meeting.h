@@ -1,15 +1,17 @@
-// meeting.h - ops that hand elements to other warps: each puts them into its scratch, all meet, each gets what it wants.
-// Those of a group (kMeetsAttr) put together and meet once.
+// meeting.h - exchanges between warps: an op puts its elements into scratch in shared memory, all warps wait at a
+// barrier, and the op gets the elements it wants. The ops of a group (kMeetsAttr, meet_together.cpp) put together and
+// share the barrier.
 #pragma once
 #include "compiler/gpu/lowering/emitter.h"
 
 namespace tile::ir {
 
-/// The first half of a move, a cat, a take or a reduction across warps; no waits.
+/// Emits the first half of a move, a cat, a take or a reduction across warps, without any wait.
 llvm::LogicalResult putIntoScratch(Emitter& e, mlir::Operation* op);
 llvm::LogicalResult putPartsOfWarps(Emitter& e, ReduceOp op);  // reduce.cpp
 
-/// Behind it the op can get: it put, with all of its group, and met; or an op before did.
+/// Emits what must precede the second half: puts for the op and its group, and the barrier; nothing if an earlier op of
+/// the group did.
 llvm::LogicalResult fillScratch(Emitter& e, mlir::Operation* op);
 
 }  // namespace tile::ir

@@ -207,12 +207,35 @@ class Reduction {
                           : e.b.CreateIntrinsic(*instruction, {tuple[0], e.i32(-1)});
       return;
     }
+    if (voteByGroups(partial)) return;
     int step = 1;
     for (const Digit& digit : source_.lanes()) {
       for (int distance = 1; digit.dim == axis_ && distance < digit.count; distance *= 2)
         butterfly(partial, step, digit, distance);
       step *= digit.count;
     }
+  }
+
+  // Flags of groups of four lanes and more: all lanes vote, and each looks at the bits of its group.
+  bool voteByGroups(std::vector<Tuple>& partial) {
+    Operation* sole = op_.getNumResults() == 1 ? soleOperation(op_, 0) : nullptr;
+    if (!isa_and_nonnull<arith::AndIOp, arith::OrIOp>(sole) || source_.isPadded(axis_) ||
+        !getElementTypeOrSelf(op_.getSources()[0].getType()).isInteger(1))
+      return false;
+    uint32_t inGroup = 0, first = 1;  // bits of the lane's number; the lanes of the group of lane 0, a bit each
+    int step = 1;
+    for (const Digit& digit : source_.lanes()) {
+      for (int bit = step; digit.dim == axis_ && bit < step * digit.count; bit *= 2) inGroup |= bit, first |= first << bit;
+      step *= digit.count;
+    }
+    if (llvm::popcount(inGroup) < 2) return false;
+    llvm::Value* group = e.b.CreateShl(e.i32(static_cast<int32_t>(first)), e.b.CreateAnd(e.lane(), e.i32(~inGroup)));
+    for (Tuple& tuple : partial) {
+      llvm::Value* votes = e.b.CreateIntrinsic(llvm::Intrinsic::nvvm_vote_ballot_sync, {e.i32(-1), tuple[0]});
+      llvm::Value* own = e.b.CreateAnd(votes, group);
+      tuple[0] = isa<arith::AndIOp>(sole) ? e.b.CreateICmpEQ(own, group) : e.b.CreateICmpNE(own, e.i32(0));
+    }
+    return true;
   }
 
   // Lanes whose digits differ by `distance` combine; `step` is the digit's weight in the lane number.

@@ -1,5 +1,5 @@
-// roles.h - kernels with roles (tile_roles.td): what their lowering keeps besides the values of ops, and the functions
-// that lower their ops.
+// roles.h - kernels with roles (tile_roles.td): the state that their lowering keeps besides the values of ops, and the
+// functions that lower their ops.
 //
 // Threads: the consumers are warps 0 .. tile.num_warps - 1, the producer's warpgroup comes last. Named barriers: 0 all
 // threads, 1 the consumers, 2 + g consumer warpgroup g, 8 + g the turn of warpgroup g.
@@ -13,7 +13,7 @@ inline constexpr int kGroupThreads = 128, kGroupWarps = 4;
 inline constexpr int kConsumerBarrier = 1, kGroupBarrier = 2, kTurnBarrier = 8;
 inline constexpr int kMaxConsumerGroups = kTurnBarrier - kGroupBarrier;
 
-/// Where one role stands in a ring. LLVM variables of the entry block; they become registers when optimised.
+/// The position of one role in a ring, as LLVM variables of the entry block (the optimiser makes them registers).
 struct RingCursor {
   llvm::AllocaInst *slot = nullptr, *phase = nullptr;  ///< of the next reserve or acquire
   llvm::AllocaInst* oldest = nullptr;                  ///< slot of the next release
@@ -24,12 +24,12 @@ struct MadeMap {
   MakeViewOp view;
   TensorMapInfo map;                          ///< `dims` are the view's; no param
   llvm::SmallSetVector<mlir::Value, 2> rings;  ///< that copies with it fill
-  llvm::SmallVector<llvm::AllocaInst*> written;  ///< the numbers it was last made of, i64
+  llvm::SmallVector<llvm::AllocaInst*> written;  ///< the values (i64) that it was last written with
 };
 
 class KernelRoles {
  public:
-  /// Looks over the kernel before its function exists; fails after diagnostics when the parts do not fit together.
+  /// Analyses the kernel before its LLVM function exists; fails after diagnostics if its parts do not fit together.
   llvm::LogicalResult read(mlir::func::FuncOp kernel, const Facts& facts, const Target& target, int numWarps);
 
   bool hasRoles() const { return specialize_ != nullptr; }
@@ -39,9 +39,9 @@ class KernelRoles {
   bool usesTickets() const { return usesTickets_; }
   bool hasTmaStores() const { return hasTmaStores_; }
   bool gathers() const { return gathers_; }  ///< the producer is a whole warpgroup, whose threads copy
-  bool asks() const { return asks_; }        ///< the producer is a whole warp, whose lanes ask together
+  bool asks() const { return asks_; }        ///< the producer is a whole warp, for ballots
   bool isThread() const { return !gathers_ && !asks_; }  ///< the producer
-  int cluster() const { return cluster_; }   ///< programs that copy for each other
+  int cluster() const { return cluster_; }   ///< programs of a cluster, which copy for each other
   /// Stages of the ring are filled by copies of all programs of the cluster, and all of them give a stage back.
   bool isClustered(mlir::Value ring) const { return clustered_.contains(ring); }
   llvm::ArrayRef<RingAllocOp> rings() const { return rings_; }
@@ -50,7 +50,7 @@ class KernelRoles {
   /// The tensor map of a tma_load or tma_store: a parameter, or what the producer has written.
   llvm::Value* mapOf(Emitter& e, mlir::Operation* op) const;
   std::vector<MadeMap>& madeMaps() { return made_; }
-  /// Arguments that are strides of views made in the kernel: no launch may have 0 or less there.
+  /// Arguments that are strides of views made in the kernel: every launch checks that they are positive.
   llvm::ArrayRef<unsigned> positiveArguments() const { return positive_.getArrayRef(); }
 
   // Filled while emitting.
@@ -58,14 +58,14 @@ class KernelRoles {
   llvm::Value* grid[3] = {};       ///< i32, of kernels with work loops
   llvm::Value* tickets = nullptr;  ///< TicketCounter
   llvm::Value* program[3] = {};    ///< ids inside a work loop, null outside
-  llvm::AllocaInst* madeBlock = nullptr;  ///< i32: where this program's made maps are; of the thread that copies
+  llvm::AllocaInst* madeBlock = nullptr;  ///< i32, in the copying thread: the block with this program's maps
   llvm::DenseMap<mlir::Value, RingCursor> cursors;
-  /// Chunks that copies have read and not yet put into shared memory: the next copy begins to read first.
+  /// Chunks that copies have loaded into registers and not yet stored: the loads of the next copy start first.
   struct ReadChunk {
     llvm::Value *target, *value, *write;
   };
   llvm::SmallVector<ReadChunk> readChunks;
-  bool storesChunks = false;  ///< threads of the producer put chunks of the stage at hand there by plain stores
+  bool storesChunks = false;  ///< threads of the producer fill part of the current stage by plain stores
 
  private:
   llvm::LogicalResult readRings(mlir::func::FuncOp kernel, int numWarps);
@@ -96,7 +96,7 @@ llvm::LogicalResult emitRoleOp(Emitter& e, mlir::Operation* op);
 llvm::LogicalResult emitSpecialize(Emitter& e, SpecializeOp op);
 void emitTurnWait(Emitter& e);
 void emitTurnPass(Emitter& e);
-/// A named barrier: `threads` threads meet (sync) or are counted without waiting (arrive).
+/// A named barrier for `threads` threads: sync waits, arrive only counts this thread.
 void namedBarrier(Emitter& e, llvm::Value* id, int threads);
 void namedArrive(Emitter& e, llvm::Value* id, int threads);
 /// i32: this thread's warpgroup.
@@ -106,36 +106,36 @@ llvm::Value* electThread(Emitter& e);
 
 // rings.cpp
 llvm::LogicalResult emitRingAlloc(Emitter& e, RingAllocOp op);
-/// By one thread: all barriers of the kernel's rings.
+/// Initialises all barriers of the kernel's rings, by one thread.
 void emitRingInit(Emitter& e);
-/// Each waits for its stage and steps the role's cursor; returns the stage's index.
+/// Wait for the next empty (reserve) or full (acquire) stage and step the role's cursor; return the index of the stage.
 llvm::Value* ringReserve(Emitter& e, mlir::Value ring);
 llvm::Value* ringAcquire(Emitter& e, mlir::Value ring);
-/// Whether every warp of the group has passed its wait for the stage when the group's first thread gives it back: a
-/// product behind the acquire needs all four. Without one (the loop around it may run zero times), a slow warp could
-/// still be waiting when the stage has been filled again, for a phase that never comes back.
+/// Whether all warps of the group have passed the wait for the stage when the group's first thread releases it. They
+/// have if there is a product behind the acquire: it needs all four. Without one (the loop around it may run zero
+/// times), a slow warp could still be waiting when the stage has been filled again, for a phase that is over for good.
 bool groupMetSinceAcquire(RingReleaseOp release);
-/// `meet`: the warps of the group wait for each other first.
+/// `meet`: with a barrier of the group's warps in front.
 void ringRelease(Emitter& e, mlir::Value ring, llvm::Value* enable, bool meet);
-/// Whether threads have loaded from the stage by ordinary instructions since they fenced last. Bulk copies do not queue
-/// up behind such loads, which may still be under way when the stage is given back (seen on an H200: rings of one
-/// stage).
+/// Whether threads have loaded from the stage by ordinary instructions since their last fence. Bulk copies are not
+/// ordered behind such loads, which may still be in flight when the stage is released (seen on an H200 with rings of
+/// one stage).
 bool needsFence(RingReleaseOp release);
-/// Whether a bulk store goes out through the stage: it must have been read before the stage is given back.
+/// Whether a bulk store uses the stage as its staging buffer: it must have been read before the stage is released.
 bool hostsStore(RingReleaseOp release);
 llvm::Value* fullBarrier(Emitter& e, mlir::Value ring, llvm::Value* slot);
-/// Plain data of a stage.
+/// The plain data that a stage has beside its buffers.
 llvm::Value* ringPayload(Emitter& e, mlir::Value ring, llvm::Value* slot);
 llvm::Value* emptyBarrier(Emitter& e, mlir::Value ring, llvm::Value* slot);
-/// Moves the role's cursor behind what it points to; returns slot and phase before.
+/// Advances the role's cursor by one stage; returns slot and phase from before.
 std::pair<llvm::Value*, llvm::Value*> ringStep(Emitter& e, mlir::Value ring);
 void waitParity(Emitter& e, llvm::Value* barrier, llvm::Value* parity);
-/// Waits until everything the producer has started to copy into the ring's stages is there.
+/// Waits until all copies into the ring that the producer has started have landed.
 void waitForFills(Emitter& e, mlir::Value ring);
 void expectBytes(Emitter& e, llvm::Value* barrier, int64_t bytes);
 void arrive(Emitter& e, llvm::Value* barrier, llvm::Value* predicate);
 
-// filling.cpp: producers of a whole warpgroup, all of whose threads run what stands here
+// filling.cpp: producers of a whole warpgroup; all of its threads run this code
 /// Runs `body` on one thread of the producer, always the same one.
 void byFirstThread(Emitter& e, llvm::function_ref<void()> body);
 /// Either kind of producer: waits until the next stage is empty; one thread then runs `write` on its payload and counts
@@ -144,16 +144,16 @@ std::pair<llvm::Value*, llvm::Value*> fillStage(Emitter& e, mlir::Value ring,
                                                 llvm::function_ref<void(llvm::Value* payload)> write);
 llvm::LogicalResult emitSharedReserve(Emitter& e, RingReserveOp op);
 llvm::LogicalResult emitRingCommit(Emitter& e, RingCommitOp op);
-/// Hands the first thread's `position` to the consumers and to the producer's own warps; returns it.
+/// Passes the first thread's `position` to the consumers and to all warps of the producer; returns it.
 llvm::Value* publishToAll(Emitter& e, mlir::Value queue, llvm::Value* position);
 
 // made_maps.cpp: tensor maps of views made in the kernel, by the producer's thread that copies
-/// In front of the producer's work: memory for them, which no other program uses meanwhile.
+/// In front of the producer's work: reserves memory for them that no other program uses until giveBackMadeMaps.
 void takeMadeMaps(Emitter& e);
 void writeMadeMaps(Emitter& e, TmaDescribeOp op);
 /// Behind the producer's work.
 void giveBackMadeMaps(Emitter& e);
-/// Where map `index` is.
+/// The address of map `index`.
 llvm::Value* madeMapAddress(Emitter& e, size_t index);
 
 // handing.cpp: scalars from the producer to the consumers
@@ -162,7 +162,7 @@ void emitTakeOver(Emitter& e, TakeOverOp op);
 
 // turning.cpp: the other warps of a producer that is one thread
 llvm::LogicalResult emitSmemTurn(Emitter& e, SmemTurnOp op);
-/// Counts a stage that these warps have filled.
+/// Marks a stage that these warps have filled as full.
 llvm::LogicalResult emitTurnedCommit(Emitter& e, RingCommitOp op);
 
 // work_loop.cpp
@@ -171,9 +171,10 @@ llvm::LogicalResult emitWorkLoop(Emitter& e, WorkLoopOp op);
 // tma.cpp
 llvm::LogicalResult emitTmaLoad(Emitter& e, TmaLoadOp op);
 llvm::LogicalResult emitTmaStore(Emitter& e, TmaStoreOp op);
-/// Until at most `pending` of the bulk stores of this warpgroup still read their buffers: its issuing thread waits.
+/// The thread that issues bulk stores for this warpgroup waits until at most `pending` of them still read their
+/// buffers.
 void waitForReads(Emitter& e, int pending);
-/// At the end of the consumers' work: every bulk store has been written.
+/// At the end of the consumers' work: waits until every bulk store has been written.
 void finishTmaStores(Emitter& e);
 
 }  // namespace tile::ir

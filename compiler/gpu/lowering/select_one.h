@@ -1,22 +1,23 @@
 // select_one.h - sums of which all elements but one are zero: `sum(where(arange(0, n) == i, x, 0))`, the way to read
-// the element at a place that is only known while running.
+// an element at an index that is known at run time only.
 #pragma once
 #include "compiler/gpu/lowering/emitter.h"
 
 namespace tile::ir {
 
 struct SelectedOne {
-  mlir::Value condition;  ///< true for one element along the axis at most
+  mlir::Value condition;  ///< true for at most one element along the axis
   mlir::Value values;
-  mlir::Value place, base;  ///< 32 bits, a tile or not: the element's coordinate is place - base - start; base: or null
+  /// The element's coordinate is place - base - start. Both have 32 bits and are tiles or scalars; base may be null.
+  mlir::Value place = {}, base = {};
   int64_t start = 0;
 };
 
-/// The reduction picks one element, and whoever knows its coordinate knows its lane: a single shuffle brings it.
-/// Nullopt: something else, or warps share the axis.
+/// If the reduction selects one element: where it is. Its coordinate determines its lane, so that a single shuffle
+/// fetches it. Nullopt: another reduction, or several warps share the axis.
 std::optional<SelectedOne> selectedOne(ReduceOp reduce, const layout::Layout& source);
 
-/// The lane of this thread's group that holds coordinate `at` (i32) of the axis; null: every thread holds all of it.
+/// The lane that holds coordinate `at` (i32) of the axis for this thread; null: every thread holds the whole axis.
 llvm::Value* laneHolding(Emitter& e, const layout::Layout& source, int axis, llvm::Value* at);
 
 }  // namespace tile::ir

@@ -8,36 +8,38 @@
 
 namespace tile::ir {
 
-/// How a memory op reaches the elements of one run of registers.
+/// How the elements of a tile in global memory are addressed, register by register, by each thread.
 class Access {
  public:
   Access(Emitter& e, const layout::Layout& layout) : e(e), layout(layout) {}
   virtual ~Access() = default;
 
   AccessWidth width;
-  /// Of registers that have one element of memory, the first. Empty: not known.
+  /// For each register the first one that holds the same element of memory. Empty: unknown.
   llvm::SmallVector<size_t> firstAlike;
-  /// Whether elements of one access are such.
+  /// Whether registers that one access could cover hold the same element.
   bool alikeInRuns = false;
-  /// Predicates are made of what memory says, not of places: neighbours' differ anywhere, not at an edge.
+  /// Predicates come from memory (flags), not from indices: those of neighbours may differ anywhere, not only at an
+  /// edge.
   bool isSpotted = false;
   virtual llvm::Value* address(int reg) = 0;
-  /// Null: always inside.
+  /// Whether the element is accessed. Null: always.
   virtual llvm::Value* predicate(int reg) = 0;
-  /// Condition under which no predicate is needed, or null when that cannot be said.
+  /// A condition under which no predicate is needed; null if there is none.
   virtual llvm::Value* allInside() = 0;
 
-  /// Elements along the contiguous dim by which what is accessed lies beside the box, either sign; with the constant in
-  /// the index not more than its size.
+  /// Offset, in elements along the contiguous dim, of what is accessed from the box. It may be negative; together with
+  /// the constant part of the index it is at most the size of the box.
   int64_t ahead = 0;
-  /// Elements from the last multiple of `vector` to the constant in the contiguous dim's index.
+  /// The constant part of the index along the contiguous dim, modulo `vector`.
   virtual int64_t besideAligned(int64_t) const { return 0; }
 
-  /// Of a box read from the access in front of its start on: elements from there to its start, an i32. Null: others.
+  /// For a box that is read from an aligned address in front of its start: how many elements (i32) lie in between.
+  /// Null: other boxes.
   llvm::Value* shift = nullptr;
 
-  /// Registers of one access each; registers that are padding, or repeat another register's elements, are left out when
-  /// `unique`.
+  /// The registers of each access of up to `vector` elements. Registers that are padding are left out, with `unique`
+  /// also those that repeat another register's element.
   std::vector<std::vector<int>> runs(int vector, bool unique) const;
 
  protected:
@@ -45,9 +47,9 @@ class Access {
   const layout::Layout& layout;
 };
 
-/// A box of a view. Tile dims are the last view dims.
+/// A box of a view. The tile's dims are the last dims of the view.
 std::unique_ptr<Access> boxAccess(Emitter& e, LoadOp op, const layout::Layout& layout, int elementBytes);
-/// The box from the access of `vector` elements on in which it starts (vectorOfTurnedBox).
+/// The same, read in accesses of `vector` elements from the aligned one on in which the box starts (vectorOfTurnedBox).
 std::unique_ptr<Access> turnedBoxAccess(Emitter& e, LoadOp op, const layout::Layout& layout, int elementBytes,
                                         int vector);
 std::unique_ptr<Access> boxAccess(Emitter& e, StoreOp op, const layout::Layout& layout, int elementBytes);
