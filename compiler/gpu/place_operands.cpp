@@ -451,15 +451,13 @@ class PlaceOperandsPass : public PassWrapper<PlaceOperandsPass, OperationPass<fu
   /// shows, there are eight.
   int chooseWarps(func::FuncOp func) const {
     const int warps = planWarps(func);
-    const char* rule = getenv("TILE_WARPS_RULE");  // to be timed
-    if (warps > 4 || (rule && *rule == '0')) return warps;
+    if (warps > 4) return warps;
     int64_t rows = 0, elements = 0;
     func.walk([&](DotOp dot) {
       ArrayRef<int64_t> shape = dot.getResult().getType().getShape();
       rows = std::max(rows, std::max(shape[0], shape[1])), elements = std::max(elements, shape[0] * shape[1]);
     });
     if (rows < 128 || elements < 128 * 32) return warps;
-    if (rule && *rule == '2' && elements >= 128 * 128) return 2 * warps;
     OwningOpRef<func::FuncOp> trial = cast<func::FuncOp>(func->clone());
     (*trial)->setAttr("tile.num_warps", Builder(func.getContext()).getI32IntegerAttr(warps));
     Placer(*trial, target_(), warps).run();

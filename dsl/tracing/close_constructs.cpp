@@ -213,7 +213,7 @@ void Tracer::close_for(Frame& f, mlir::ValueRange inits, mlir::ValueRange yields
     // Our block takes the place of the one the builder made: same arguments, counter first.
     loop.getRegion().front().erase();
     loop.getRegion().push_back(f.block);
-    if (f.hints.stages > 0 && !getenv("TILE_IGNORE_STAGES")) loop->setAttr("tile.stages", b.getI32IntegerAttr(f.hints.stages));
+    if (f.hints.stages > 0) loop->setAttr("tile.stages", b.getI32IntegerAttr(f.hints.stages));
     if (f.hints.unroll > 0) loop->setAttr("tile.unroll", b.getI32IntegerAttr(f.hints.unroll));
     if (f.hints.specialize >= 0) loop->setAttr("tile.specialize", b.getI32IntegerAttr(f.hints.specialize));
     if (f.hints.overlap >= 0) loop->setAttr("tile.overlap", b.getI32IntegerAttr(f.hints.overlap));

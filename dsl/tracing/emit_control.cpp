@@ -276,7 +276,6 @@ void set_num_warps(int n, SrcLoc loc) {
   // Multiples of 4 are whole warpgroups: three of them suit tiles of 192 rows.
   if (n != 1 && n != 2 && (n < 1 || n > 32 || n % 4 != 0))
     return t->error("num_warps must be 1, 2 or a multiple of 4 up to 32, found " + std::to_string(n), loc);
-  if (getenv("TILE_IGNORE_WARPS")) return;  // to be timed: the compiler's choice
   t->function()->setAttr("tile.num_warps", t->at_end().getI32IntegerAttr(n));
 }
 
