@@ -116,8 +116,11 @@ class Specializer {
     }
     // One warpgroup on the multiprocessor that spills waits for its own local memory, with nobody to compute meanwhile:
     // programs without roles have a few registers more, and a scheduler with several of them.
-    if (plan && isLone(*plan) && estimateRegisters(func_, numWarps).registers > plan->roles.consumerRegs)
-      return std::nullopt;
+    if (plan && isLone(*plan) && !isAsked_) {
+      spilling_ = estimateRegisters(func_, numWarps);
+      if (spilling_->registers > plan->roles.consumerRegs) return std::nullopt;
+      spilling_.reset();
+    }
     if (plan) return plan;
     plan = decide(RingGroups(func_, byThreads_, turned_, {}, /*takeTurns=*/true), stores, numWarps);
     // With one consumer warpgroup on the multiprocessor, tensor cores are idle during all code outside of products:
@@ -209,6 +212,11 @@ class Specializer {
 
   /// Remarks why there is no plan.
   void tellObstacle(const std::vector<BulkStore>& stores, int numWarps) {
+    if (spilling_) {
+      remark(spilling_->at) << "a multiprocessor would hold one warpgroup of consumers, and tiles alive here need about "
+                            << spilling_->registers << " registers of each of its threads";
+      return;
+    }
     RingGroups groups(func_, byThreads_, turned_);
     RoleSlice slice(func_, groups.groups());
     if (rolePlans(numWarps, target_, addressRegisters(slice)).empty()) {
@@ -368,6 +376,7 @@ class Specializer {
   const Target& target_;
   const CompileOptions& options_;
   bool isAsked_ = false;  ///< some loop around copies has the hint
+  std::optional<RegisterEstimate> spilling_;  ///< a plan was refused: one warpgroup on the multiprocessor, and it spills
   bool isAlone_ = false;  ///< a multiprocessor would hold one program only, with or without roles
   llvm::DenseSet<Operation*> byThreads_, turned_;
 };
