@@ -181,7 +181,7 @@ Register r5("plain_mv", [](Env& e) {
 
 // --- a convolution over planes (channels first): pixels in rows, gathered through pointers
 struct PlanesConvCfg {
-  int BP = 128, BO = 128, BI = 32;
+  int BP = 128, BO = 64, BI = 32;
 };
 auto planes_conv = kernel("user_planes_conv", [](const PlanesConvCfg& c, Ptr<const half> x, Ptr<const half> w,
                                                  Ptr<half> y, I32 B, I32 C, I32 H, I32 W, I32 O) {

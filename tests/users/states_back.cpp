@@ -316,7 +316,7 @@ Register r3("between_bwd", [](Env& e) {
 
 // --- gradients of RWKV-7: the state of every token is found again going backwards, from what was kept every 16 tokens
 struct Rwkv7BackCfg {
-  int D = 64, every = 16, warps = 2;
+  int D = 64, every = 16, warps = 4;
 };
 auto rwkv7_bwd =
     kernel("user_rwkv7_bwd", [](const Rwkv7BackCfg& c, Tensor<const bfloat16, 4> R, Tensor<const bfloat16, 4> W,

@@ -150,7 +150,7 @@ Register r2("four_both", [](Env& e) {
 // --- experts going back: gradients of what the down projection read, from the tokens' rows, through SiLU and gate,
 // with the gradients of the router's weights and the scaled activations that the weights' gradients want
 struct DownBackCfg {
-  int BM = 128, BN = 128, BK = 64, stages = 3, warps = 8;
+  int BM = 128, BN = 64, BK = 64, stages = 3, warps = 8;
 };
 auto down_bwd =
     kernel("user_down_bwd", [](const DownBackCfg& c, Tensor<const bfloat16, 2> dY, Tensor<const bfloat16, 3> W,
