@@ -5,6 +5,7 @@
 
 #include "compiler/dialect/tiles.h"
 #include "compiler/gpu/mma_table.h"
+#include "compiler/gpu/plan.h"
 #include "compiler/lowering/elementwise.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -264,9 +265,10 @@ int defaultWarps(func::FuncOp func, const Target& target) {
     for (Value result : op->getResults())
       if (isTile(result)) largest = std::max(largest, tileType(result).getNumElements());
   });
-  int warps = largest > 64 ? 4 : largest > 32 ? 2 : 1;
-  while (warps >= 4 && warps < 16 && warps * 2 * target.lanes <= target.maxThreads &&
-         largest / (int64_t{warps} * target.lanes) > 32)
+  constexpr int kMostOfTiles = 120;  // registers of a thread: more would spill, or leave room for few programs
+  int warps = largest > 2 * target.lanes ? 4 : 1;  // several would wait for each other, for an element each
+  while (warps < 16 && warps * target.lanes < largest && 2 * warps * target.lanes <= target.maxThreads &&
+         estimateRegisters(func, warps, /*atLeast=*/true).registers > kMostOfTiles)
     warps *= 2;
   return warps;
 }

@@ -57,8 +57,8 @@ class WarpGrids {
 /// The number of warps for a kernel with products that does not set one: at least 4, and enough for accumulators of at
 /// most 128 registers per thread.
 int planWarps(mlir::func::FuncOp func);
-/// The number for other kernels: 4; more if a thread would hold too much of the largest tile, fewer if that has less
-/// than an element for each thread.
+/// The number for other kernels: 4, more if a thread would hold too much of their tiles (estimateRegisters), one if no
+/// tile has more than two elements for each thread of a warp.
 int defaultWarps(mlir::func::FuncOp func, const Target& target);
 
 }  // namespace tile::ir
