@@ -228,7 +228,7 @@ class Fetcher {
   /// a loop without products asks for stages and they are copied in words.
   bool canFetch(GatherOp gather) const {
     RankedTensorType type = tileType(gather.getResult());
-    if ((bulk_ && !getenv("TILE_GATHER_AHEAD")) || !gather.getOffsets() || isVolatile(gather) || type.getRank() < 1 || type.getRank() > 2) return false;
+    if (bulk_ || !gather.getOffsets() || isVolatile(gather) || type.getRank() < 1 || type.getRank() > 2) return false;
     if (type.getRank() == 2 && type.getElementTypeBitWidth() <= 16 && !gather.getOther()) return true;
     if (!isAsked_ || type.getElementTypeBitWidth() < 8) return false;
     const int bytes = elementBytes(type);

@@ -12,6 +12,7 @@
 //      large as the largest user needs.
 //   4. The products are rewritten. Other users of a fetched tile read it back from shared memory.
 #include "compiler/analysis/facts.h"
+#include "compiler/gpu/plan.h"
 #include "compiler/gpu/dot_passes.h"
 #include "compiler/gpu/mma_table.h"
 #include "compiler/gpu/tma_box.h"
@@ -441,9 +442,28 @@ class PlaceOperandsPass : public PassWrapper<PlaceOperandsPass, OperationPass<fu
     int warps = options_().numWarps;
     if (auto attr = func->getAttrOfType<IntegerAttr>("tile.num_warps"); attr && !warps)
       warps = static_cast<int>(attr.getInt());
-    if (!warps) warps = planWarps(func);
+    if (!warps) warps = chooseWarps(func);
     func->setAttr("tile.num_warps", Builder(func.getContext()).getI32IntegerAttr(warps));
     Placer(func, target_(), warps).run();
+  }
+
+  /// Where threads of four warps would hold more than two programs of a multiprocessor have registers for, as a trial
+  /// shows, there are eight.
+  int chooseWarps(func::FuncOp func) const {
+    const int warps = planWarps(func);
+    if (warps > 4) return warps;
+    int64_t rows = 0, elements = 0;
+    func.walk([&](DotOp dot) {
+      ArrayRef<int64_t> shape = dot.getResult().getType().getShape();
+      rows = std::max(rows, std::max(shape[0], shape[1])), elements = std::max(elements, shape[0] * shape[1]);
+    });
+    if (rows < 128 || elements < 128 * 32) return warps;
+    OwningOpRef<func::FuncOp> trial = cast<func::FuncOp>(func->clone());
+    (*trial)->setAttr("tile.num_warps", Builder(func.getContext()).getI32IntegerAttr(warps));
+    Placer(*trial, target_(), warps).run();
+    const RegisterEstimate registers = estimateRegisters(*trial, warps);
+    constexpr int kOfTwoPrograms = 216;
+    return registers.registers + RegisterEstimate::kOther > kOfTwoPrograms ? 2 * warps : warps;
   }
 
   /// Products of single warps have all they need in registers.

@@ -92,15 +92,15 @@ class Specializer {
   /// loop.
   std::optional<RoleDecisions> decide(const std::vector<BulkStore>& stores, int numWarps) {
     std::optional<RoleDecisions> plan = decideAmongHosts(stores, numWarps);
-    if (stores.empty() || (plan && !hasAloneRing(*plan))) return plan;
+    if (stores.empty() || (plan && !hasAloneRing(plan->memory))) return plan;
     std::optional<RoleDecisions> other = decideAmongHosts({}, numWarps);
     if (other && (!plan || other->memory.stagesInLoops() > plan->memory.stagesInLoops())) return other;
     return plan;  // decisions move and are not copied: slices point into their groups
   }
 
   /// Whether some loop has a ring of one stage only, so that its copies do not overlap with its products.
-  static bool hasAloneRing(const RoleDecisions& plan) {
-    return llvm::any_of(plan.memory.rings,
+  static bool hasAloneRing(const MemoryPlan& memory) {
+    return llvm::any_of(memory.rings,
                         [](const RingPlan& ring) { return ring.inLoop && ring.stages == 1 && ring.wished != 1; });
   }
 
@@ -108,19 +108,29 @@ class Specializer {
     std::optional<RoleDecisions> plan = decide(RingGroups(func_, byThreads_, turned_), stores, numWarps);
     // A tile that only a branch reads is usually acquired in the branch. If a loop is short of stages, a tile stored
     // behind the branch may leave through its stage (its "host"); the stage is then acquired on every path.
-    if (!plan || hasAloneRing(*plan)) {
+    if (!plan || hasAloneRing(plan->memory)) {
       const llvm::DenseSet<Operation*> hosts = findHosts(stores);
       std::optional<RoleDecisions> other =
           hosts.empty() ? std::nullopt : decide(RingGroups(func_, byThreads_, turned_, hosts), stores, numWarps);
       if (other && (!plan || other->memory.stagesInLoops() > plan->memory.stagesInLoops())) plan = std::move(other);
     }
+    // One warpgroup on the multiprocessor that spills waits for its own local memory, with nobody to compute meanwhile:
+    // programs without roles have a few registers more, and a scheduler with several of them.
+    if (plan && isLone(*plan) && !isAsked_) {
+      spilling_ = estimateRegisters(func_, numWarps);
+      if (spilling_->registers > plan->roles.consumerRegs) return std::nullopt;
+      spilling_.reset();
+    }
     if (plan) return plan;
     plan = decide(RingGroups(func_, byThreads_, turned_, {}, /*takeTurns=*/true), stores, numWarps);
     // With one consumer warpgroup on the multiprocessor, tensor cores are idle during all code outside of products:
     // several programs without roles are better.
-    if (plan && plan->roles.warpgroups * plan->roles.programs < 2) return std::nullopt;
+    if (plan && isLone(*plan)) return std::nullopt;
     return plan;
   }
+
+  /// Whether a multiprocessor holds one warpgroup of consumers.
+  static bool isLone(const RoleDecisions& plan) { return plan.roles.warpgroups * plan.roles.programs < 2; }
 
   /// Whether rings for `tiles` cost nothing that the plan without them has: no program, stage or second buffer.
   static bool isWorthIts(const llvm::DenseSet<Operation*>& tiles, const RoleDecisions& without,
@@ -162,7 +172,12 @@ class Specializer {
       memory = wanted;
       memory.limit = sharedBytesEach(target_, plan.programs);
       fits = chooseMemory(func_, memory, shares, alternating);
-      const bool isCramped = !memory.isComfortable() || registers.needed() > plan.consumerRegs ||
+      // The next plan would be a warpgroup alone: two programs need no room for what the estimate overlooks.
+      const bool isLast = plan.warpgroups == 1 && plan.programs == 2;
+      const int needed = isLast ? registers.registers + RegisterEstimate::kOther : registers.needed();
+      // Nor for a third stage: while one program waits for copies, the other computes. (A ring of one stage stops both.)
+      const bool hasStages = memory.isComfortable() || (isLast && !hasAloneRing(memory));
+      const bool isCramped = !hasStages || needed > plan.consumerRegs ||
                              registersOfProducts(func_) > registersOnEntry(plan, target_);
       const bool isLean = plan.programs > 1 && plan.producerRegs < kLeanProducer;
       if (!fits || (!isAsked && (isLean || (plan.programs > 1 && isCramped)))) continue;
@@ -197,6 +212,11 @@ class Specializer {
 
   /// Remarks why there is no plan.
   void tellObstacle(const std::vector<BulkStore>& stores, int numWarps) {
+    if (spilling_) {
+      remark(spilling_->at) << "a multiprocessor would hold one warpgroup of consumers, and tiles alive here need about "
+                            << spilling_->registers << " registers of each of its threads";
+      return;
+    }
     RingGroups groups(func_, byThreads_, turned_);
     RoleSlice slice(func_, groups.groups());
     if (rolePlans(numWarps, target_, addressRegisters(slice)).empty()) {
@@ -356,6 +376,7 @@ class Specializer {
   const Target& target_;
   const CompileOptions& options_;
   bool isAsked_ = false;  ///< some loop around copies has the hint
+  std::optional<RegisterEstimate> spilling_;  ///< a plan was refused: one warpgroup on the multiprocessor, and it spills
   bool isAlone_ = false;  ///< a multiprocessor would hold one program only, with or without roles
   llvm::DenseSet<Operation*> byThreads_, turned_;
 };

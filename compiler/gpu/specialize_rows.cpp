@@ -42,16 +42,14 @@ bool isKnownAhead(Value index) {
          });
 }
 
-/// Every index is a constant or says where a staged tile of the same block lies: what the producer computes anyway.
-/// TILE_ROWS_AHEAD, to be timed: or costs it nothing (a group of columns: t / 128).
+/// Beside a staged tile, every index says where such a tile lies, what the producer computes anyway, or costs it nothing
+/// (factors of groups of columns: t / 128).
 bool goesWithTiles(LoadOp load) {
   llvm::DenseSet<Value> known;
   for (auto tile : load->getBlock()->getOps<LoadSharedOp>())
     if (isForProducts(tile)) known.insert(tile.getIndices().begin(), tile.getIndices().end());
-  return !known.empty() && llvm::all_of(load.getIndices(), [&](Value index) {
-    return known.contains(index) || matchPattern(index, m_Constant()) ||
-           (std::getenv("TILE_ROWS_AHEAD") && isKnownAhead(index));
-  });
+  return !known.empty() &&
+         llvm::all_of(load.getIndices(), [&](Value index) { return known.contains(index) || isKnownAhead(index); });
 }
 
 /// Appends the ops that only change the row's shape, in program order; returns the first other user's statement.

@@ -393,3 +393,51 @@ func.func @made_of_loads(%x: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit
   tile.store %r, %out[%c0, %c0 : i32, i32] : tensor<64x64xf32>, !tile.view<2xf32>
   return
 }
+
+// -----
+
+// Nobody says how many warps: threads of four would hold more than two programs have registers for, so there are eight.
+// CHECK-LABEL: func.func @eight_warps
+// CHECK-SAME: tile.num_warps = 8 : i32
+func.func @eight_warps(%A: !tile.view<2 x bf16>, %B: !tile.view<2 x bf16>, %C: !tile.view<2 x f32>, %n: i32) attributes {tile.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %zero = arith.constant dense<0.0> : tensor<128x64xf32>
+  %r:3 = scf.for %i = %c0 to %n step %c64 iter_args(%x = %zero, %y = %zero, %z = %zero) -> (tensor<128x64xf32>, tensor<128x64xf32>, tensor<128x64xf32>) : i32 {
+    %a = tile.load %A[%c0, %i : i32, i32] : !tile.view<2 x bf16> -> tensor<128x64xbf16>
+    %b = tile.load %B[%i, %c0 : i32, i32] : !tile.view<2 x bf16> -> tensor<64x64xbf16>
+    %d = tile.dot %a, %b, %x : tensor<128x64xbf16>, tensor<64x64xbf16> -> tensor<128x64xf32>
+    %e = tile.dot %a, %b, %y : tensor<128x64xbf16>, tensor<64x64xbf16> -> tensor<128x64xf32>
+    %p = arith.mulf %d, %e : tensor<128x64xf32>
+    %q = arith.addf %p, %z : tensor<128x64xf32>
+    scf.yield %d, %e, %q : tensor<128x64xf32>, tensor<128x64xf32>, tensor<128x64xf32>
+  }
+  tile.store %r#0, %C[%c0, %c0 : i32, i32] : tensor<128x64xf32>, !tile.view<2 x f32>
+  tile.store %r#1, %C[%c0, %c64 : i32, i32] : tensor<128x64xf32>, !tile.view<2 x f32>
+  tile.store %r#2, %C[%c64, %c64 : i32, i32] : tensor<128x64xf32>, !tile.view<2 x f32>
+  return
+}
+
+// -----
+
+// Half of the rows: four do.
+// CHECK-LABEL: func.func @four_warps
+// CHECK-SAME: tile.num_warps = 4 : i32
+func.func @four_warps(%A: !tile.view<2 x bf16>, %B: !tile.view<2 x bf16>, %C: !tile.view<2 x f32>, %n: i32) attributes {tile.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %r:3 = scf.for %i = %c0 to %n step %c64 iter_args(%x = %zero, %y = %zero, %z = %zero) -> (tensor<64x64xf32>, tensor<64x64xf32>, tensor<64x64xf32>) : i32 {
+    %a = tile.load %A[%c0, %i : i32, i32] : !tile.view<2 x bf16> -> tensor<64x64xbf16>
+    %b = tile.load %B[%i, %c0 : i32, i32] : !tile.view<2 x bf16> -> tensor<64x64xbf16>
+    %d = tile.dot %a, %b, %x : tensor<64x64xbf16>, tensor<64x64xbf16> -> tensor<64x64xf32>
+    %e = tile.dot %a, %b, %y : tensor<64x64xbf16>, tensor<64x64xbf16> -> tensor<64x64xf32>
+    %p = arith.mulf %d, %e : tensor<64x64xf32>
+    %q = arith.addf %p, %z : tensor<64x64xf32>
+    scf.yield %d, %e, %q : tensor<64x64xf32>, tensor<64x64xf32>, tensor<64x64xf32>
+  }
+  tile.store %r#0, %C[%c0, %c0 : i32, i32] : tensor<64x64xf32>, !tile.view<2 x f32>
+  tile.store %r#1, %C[%c0, %c64 : i32, i32] : tensor<64x64xf32>, !tile.view<2 x f32>
+  tile.store %r#2, %C[%c64, %c64 : i32, i32] : tensor<64x64xf32>, !tile.view<2 x f32>
+  return
+}

@@ -109,7 +109,7 @@ Register r1("sample_bwd", [](Env& e) {
 // --- windows of 7 x 7 going back (Swin): a program one head and some windows, the positions' gradients stay in
 // registers until the last
 struct WindowBackCfg {
-  int N = 49, D = 32, windows = 16, warps = 4;
+  int N = 49, D = 32, windows = 32, warps = 4;
 };
 auto window_bwd =
     kernel("user_window_bwd", [](const WindowBackCfg& c, Tensor<const half, 5> QKV, Tensor<const half, 3> bias,
@@ -192,7 +192,7 @@ Register r2("window_bwd", [](Env& e) {
 // --- a convolution of 3 x 3 over what a group norm and SiLU make of its input: pixels gathered by number, normed on
 // their way to the product, channels last
 struct NormConvCfg {
-  int BM = 128, BN = 128, BK = 64, stages = 3, warps = 8;
+  int BM = 128, BN = 256, BK = 64, stages = 3, warps = 8;
 };
 auto norm_conv =
     kernel("user_norm_conv", [](const NormConvCfg& c, Tensor<const half, 4> X, Tensor<const float, 2> a,

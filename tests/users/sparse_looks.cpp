@@ -53,7 +53,7 @@ auto wide_dq =
     });
 Register r1("wide_keys_bwd", [](Env& e) {
   WideCfg c, d;
-  d.BM = 128;
+  c.BM = 32, c.BN = 128, d.BM = 128;
   if (!e.big) c = d = {16, 16, 48, 32, 2, 1};
   c.BM = e.field("BM", c.BM), c.BN = e.field("BN", c.BN), c.stages = e.field("stages", c.stages);
   c.warps = e.field("warps", c.warps);
@@ -181,7 +181,7 @@ Register r2("latent_bwd", [](Env& e) {
 // --- native sparse attention in one pass: a token and a group of heads look at means of blocks, at the blocks they
 // chose and at a window; three softmaxes, summed by gates
 struct BranchesCfg {
-  int G = 16, D = 128, block = 64, mean = 16, window = 512, BN = 64, stages = 2, warps = 2;
+  int G = 16, D = 128, block = 64, mean = 16, window = 512, BN = 64, stages = 2, warps = 4;
 };
 auto branches =
     kernel("user_branches", [](const BranchesCfg& c, Tensor<const bfloat16, 4> Q, Tensor<const bfloat16, 3> Kc,
@@ -281,7 +281,7 @@ Register r3("branches", [](Env& e) {
 // --- gradients of a lightning indexer: scores are weighted sums of ReLUs over heads, their softmax over the chosen
 // rows should be the target; those of keys go to their rows by atomics
 struct IndexBackCfg {
-  int H = 64, D = 128, BN = 64, stages = 2, warps = 4;
+  int H = 64, D = 128, BN = 64, stages = 2, warps = 8;
 };
 auto index_bwd =
     kernel("user_index_bwd", [](const IndexBackCfg& c, Tensor<const bfloat16, 3> Q, Tensor<const bfloat16, 2> K,
@@ -356,7 +356,7 @@ Register r4("index_bwd", [](Env& e) {
 // --- sliding tiles of video: a tile of 384 tokens looks at the 27 tiles around it (at the edge, the 27 nearest
 // inside): three loops over neighbours and one over keys, what they carry goes through all four
 struct VideoCfg {
-  int BM = 128, BN = 64, D = 128, tile = 384, reach = 1, stages = 2, warps = 8;
+  int BM = 128, BN = 128, D = 128, tile = 384, reach = 1, stages = 2, warps = 8;
 };
 auto video =
     kernel("user_video", [](const VideoCfg& c, Tensor<const bfloat16, 3> Q, Tensor<const bfloat16, 3> K,
@@ -432,7 +432,7 @@ Register r5("video", [](Env& e) {
 // --- decoding from pages of e4m3 in another library's layout: keys in pieces of 16 numbers side by side for the tokens
 // of a page, values token by token within a number; a scale for every page and head
 struct Pages8Cfg {
-  int G = 8, D = 128, page = 16, BN = 64, part = 512, stages = 2, warps = 4;
+  int G = 8, D = 128, page = 16, BN = 64, part = 512, stages = 2, warps = 2;
 };
 auto pages8 =
     kernel("user_pages8", [](const Pages8Cfg& c, Tensor<const bfloat16, 3> Q, Ptr<const fp8_e4m3> K,

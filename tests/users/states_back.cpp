@@ -7,7 +7,7 @@ namespace {
 // --- gradients of a selective scan (Mamba): a program a channel, chunks from the last to the first, states by two
 // scans of pairs, one in each direction; what is shared by channels is added up by atomics
 struct ScanBackCfg {
-  int T = 256, N = 16, warps = 4;
+  int T = 128, N = 16, warps = 4;
 };
 auto scan_bwd =
     kernel("user_scan_bwd", [](const ScanBackCfg& c, Tensor<const bfloat16, 3> U, Tensor<const bfloat16, 3> Dt,
@@ -235,7 +235,7 @@ Register r2("wy_bwd", [](Env& e) {
 // --- gradients of the states between chunks (gated delta rule), from the last chunk to the first: a program columns of
 // the values, the state's gradient stays in registers
 struct BetweenCfg {
-  int C = 64, K = 128, BV = 64, stages = 2, warps = 4;
+  int C = 64, K = 128, BV = 64, stages = 2, warps = 8;
 };
 auto between_bwd =
     kernel("user_between_bwd", [](const BetweenCfg& c, Tensor<const bfloat16, 4> Q, Tensor<const bfloat16, 4> K,
