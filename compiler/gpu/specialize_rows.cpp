@@ -42,14 +42,22 @@ bool isKnownAhead(Value index) {
          });
 }
 
-/// Beside a staged tile, every index says where such a tile lies, what the producer computes anyway, or costs it nothing
-/// (factors of groups of columns: t / 128).
+/// The number of a group: a quotient of what isKnownAhead (t / 128). Not every such index: a ring for rows that are
+/// read beside accumulators alone could take a stage from those of tiles.
+bool isOfGroup(Value index) {
+  auto quotient = index.getDefiningOp();
+  return isa_and_nonnull<arith::DivSIOp, arith::DivUIOp, arith::ShRSIOp, arith::ShRUIOp>(quotient) &&
+         isKnownAhead(index);
+}
+
+/// Beside a staged tile, every index says where such a tile lies, what the producer computes anyway, or the group of
+/// columns that the tile is in, which costs it nothing.
 bool goesWithTiles(LoadOp load) {
   llvm::DenseSet<Value> known;
   for (auto tile : load->getBlock()->getOps<LoadSharedOp>())
     if (isForProducts(tile)) known.insert(tile.getIndices().begin(), tile.getIndices().end());
   return !known.empty() &&
-         llvm::all_of(load.getIndices(), [&](Value index) { return known.contains(index) || isKnownAhead(index); });
+         llvm::all_of(load.getIndices(), [&](Value index) { return known.contains(index) || isOfGroup(index); });
 }
 
 /// Appends the ops that only change the row's shape, in program order; returns the first other user's statement.
@@ -84,9 +92,8 @@ Operation* fetch(LoadOp load, SmemType type) {
   SmallVector<Operation*> shapes;
   Operation* user = firstUser(load.getResult(), *load->getBlock(), shapes);
   if (!user) return nullptr;
-  auto shared =
-      LoadSharedOp::create(builder, loc, type, load.getView(), load.getIndices(), ArrayRef<int64_t>(type.getShape()),
-                           load.getCache());
+  auto shared = LoadSharedOp::create(builder, loc, type, load.getView(), load.getIndices(),
+                                     ArrayRef<int64_t>(type.getShape()), load.getCache());
   builder.setInsertionPoint(user);
   auto row = RankedTensorType::get(type.getShape(), type.getElementType());
   Value read = SmemLoadOp::create(builder, loc, row, shared);
@@ -126,9 +133,7 @@ bool onlyReads(Block& body) {
               .wasInterrupted();
 }
 
-bool isBesideStaged(Block& body) {
-  return llvm::any_of(body.getOps<LoadSharedOp>(), isForProducts);
-}
+bool isBesideStaged(Block& body) { return llvm::any_of(body.getOps<LoadSharedOp>(), isForProducts); }
 
 llvm::DenseSet<Operation*> fetchTilesOf(func::FuncOp func, const Facts& facts,
                                         llvm::function_ref<bool(Block&)> isLoop) {

@@ -265,10 +265,14 @@ int defaultWarps(func::FuncOp func, const Target& target) {
     for (Value result : op->getResults())
       if (isTile(result)) largest = std::max(largest, tileType(result).getNumElements());
   });
-  constexpr int kMostOfTiles = 120;  // registers of a thread: more would spill, or leave room for few programs
+  // Registers of a thread that tiles take. Eight warps have as many each as four, and fewer of them in use leave room
+  // for more programs; sixteen have half as many: only where eight would spill.
+  constexpr int kMostOfFour = 120, kMostOfEight = 216;
+  constexpr int kFewElements = 8;  // of the largest tile: what a thread holds besides does not become less
   int warps = largest > 2 * target.lanes ? 4 : 1;  // several would wait for each other, for an element each
-  while (warps < 16 && warps * target.lanes < largest && 2 * warps * target.lanes <= target.maxThreads &&
-         estimateRegisters(func, warps, /*atLeast=*/true).registers > kMostOfTiles)
+  while ((warps == 4 || warps == 8) && int64_t{kFewElements} * warps * target.lanes < largest &&
+         2 * warps * target.lanes <= target.maxThreads &&
+         estimateRegisters(func, warps, /*atLeast=*/true).registers > (warps == 4 ? kMostOfFour : kMostOfEight))
     warps *= 2;
   return warps;
 }
