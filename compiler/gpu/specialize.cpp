@@ -1,8 +1,7 @@
 // specialize.cpp - warp specialisation: a producer that copies tiles by TMA, running ahead, and consumers that compute.
 // Before: the value level of tile_smem.td.
-// After:  tile.specialize (tile_roles.td), with every load_shared and share of the kernel turned into buffers; nothing
-// is
-//         left for stage.
+// After:  tile.specialize (tile_roles.td), with every load_shared and share of the kernel turned into buffers: nothing
+//         is left for stage.
 //
 // The pass applies if every tile that the kernel loads into shared memory is a box that the copy engine takes
 // (tma_box.h), if the indices and trip counts of these loads can be computed without tiles and ahead of the kernel's

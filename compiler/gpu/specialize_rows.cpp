@@ -42,12 +42,12 @@ bool isKnownAhead(Value index) {
          });
 }
 
-/// The number of a group: a quotient of what isKnownAhead (t / 128). Not every such index: a ring for rows that are
-/// read beside accumulators alone could take a stage from those of tiles.
+/// The number of a group of columns: the loop's counter, where tiles lie at multiples of it, or a quotient (t / 128).
+/// Not every index that isKnownAhead: a ring for rows that are read beside accumulators alone could take a stage from
+/// those of tiles.
 bool isOfGroup(Value index) {
-  auto quotient = index.getDefiningOp();
-  return isa_and_nonnull<arith::DivSIOp, arith::DivUIOp, arith::ShRSIOp, arith::ShRUIOp>(quotient) &&
-         isKnownAhead(index);
+  Operation* op = index.getDefiningOp();
+  return isKnownAhead(index) && (!op || isa<arith::DivSIOp, arith::DivUIOp, arith::ShRSIOp, arith::ShRUIOp>(op));
 }
 
 /// Beside a staged tile, every index says where such a tile lies, what the producer computes anyway, or the group of
@@ -56,8 +56,9 @@ bool goesWithTiles(LoadOp load) {
   llvm::DenseSet<Value> known;
   for (auto tile : load->getBlock()->getOps<LoadSharedOp>())
     if (isForProducts(tile)) known.insert(tile.getIndices().begin(), tile.getIndices().end());
-  return !known.empty() &&
-         llvm::all_of(load.getIndices(), [&](Value index) { return known.contains(index) || isOfGroup(index); });
+  return !known.empty() && llvm::all_of(load.getIndices(), [&](Value index) {
+    return known.contains(index) || matchPattern(index, m_Constant()) || isOfGroup(index);
+  });
 }
 
 /// Appends the ops that only change the row's shape, in program order; returns the first other user's statement.

@@ -131,6 +131,37 @@ func.func @groups(%keys: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_str
 
 // -----
 
+// So does one whose group is the counter of the loop, at columns that are always the same.
+// CHECK-LABEL: func.func @counted
+// CHECK: producer {
+// CHECK: tile.tma_load %arg2[{{.*}}, %c64
+// CHECK: consumer {
+// CHECK-NOT: tile.load %arg2
+func.func @counted(%keys: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %queries: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %rows: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 4, 1>}, %out: !tile.view<2xf32>, %n: i32) attributes {tile.kernel, tile.num_warps = 8 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c64 = arith.constant 64 : i32
+  %c128 = arith.constant 128 : i32
+  %zero = arith.constant dense<0.0> : tensor<128x64xf32>
+  %k = tile.load_shared %keys[%c0, %c0 : i32, i32] box [128, 128] : !tile.view<2xf16> -> !tile.smem<128x128xf16, minor = 1>
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> (tensor<128x64xf32>) : i32 {
+    %m0 = arith.muli %i, %c64 : i32
+    %q = tile.load_shared %queries[%m0, %c0 : i32, i32] box [64, 128] : !tile.view<2xf16> -> !tile.smem<64x128xf16, minor = 1>
+    %row = tile.load %rows[%i, %c64 : i32, i32] : !tile.view<2xf32> -> tensor<64xf32>
+    %flat = tile.reshape %row : tensor<64xf32> -> tensor<1x64xf32>
+    %wide = tile.broadcast %flat : tensor<1x64xf32> -> tensor<128x64xf32>
+    %qt = tile.smem_trans %q : !tile.smem<64x128xf16, minor = 1> -> !tile.smem<128x64xf16, minor = 0>
+    %s = tile.mma wgmma_f16 k 128 warps(8, 1) %k, %qt, %zero : !tile.smem<128x128xf16, minor = 1>, !tile.smem<128x64xf16, minor = 0> -> tensor<128x64xf32>
+    %d = arith.subf %s, %wide : tensor<128x64xf32>
+    %sum = arith.addf %acc, %d : tensor<128x64xf32>
+    scf.yield %sum : tensor<128x64xf32>
+  }
+  tile.store %r, %out[%c0, %c0 : i32, i32] : tensor<128x64xf32>, !tile.view<2xf32>
+  return
+}
+
+// -----
+
 // Where the row lies is computed behind the first reader of the tile in front of it: it has a ring of its own.
 // CHECK-LABEL: func.func @known_late
 // ORDER-LABEL: func.func @known_late
