@@ -3,12 +3,14 @@
 
 #include <algorithm>
 
+#include "compiler/analysis/neighbours.h"
 #include "compiler/dialect/dialect.h"
 #include "compiler/dialect/tiles.h"
 #include "compiler/gpu/combined_rows.h"
 #include "compiler/gpu/global_access.h"
 #include "compiler/gpu/moves.h"
 #include "compiler/layout/lane_trades.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 namespace tile::ir {
 using namespace mlir;
@@ -34,6 +36,12 @@ Layout AccessLayouts::defaultLayout(Type type, int fastest) const {
   const auto tensor = cast<RankedTensorType>(type);
   const int vector = shareOf(tensor.getNumElements(), std::max(1, 16 / elementBytes(type)));
   return blocked({tensor.getShape().begin(), tensor.getShape().end()}, vector, fastest);
+}
+
+static Value offsetsOf(Operation* op) {
+  return llvm::TypeSwitch<Operation*, Value>(op)
+      .Case<GatherOp, ScatterOp, AtomicRmwOp, AtomicCasOp>([](auto o) { return o.getOffsets(); })
+      .Default([](Operation*) { return Value(); });
 }
 
 /// Whether a few elements (fields of a record, say) are taken out of the tile one by one, as scalars.
@@ -69,6 +77,8 @@ std::optional<Layout> AccessLayouts::coalescedLayout(Operation* op) const {
   // Elements that are read from one word lie in one thread, which reads it once.
   if (const int64_t alike = columnsAlike(op, facts_); fastest < 0 && alike > 1)
     vector = static_cast<int>(alike), fastest = static_cast<int>(shape.size()) - 1;
+  if (fastest < 0)
+    if (Value offsets = offsetsOf(op)) fastest = nearestDim(offsets, elementBytes(access->tile.getType()));
   vector = shareOf(tileType(access->tile).getNumElements(), vector);
   const int bytes = elementBytes(access->tile.getType());
   Layout best = blocked(shape, vector, fastest);

@@ -12,9 +12,12 @@
 //      large as the largest user needs.
 //   4. The products are rewritten. Other users of a fetched tile read it back from shared memory.
 #include "compiler/analysis/facts.h"
+#include "compiler/analysis/neighbours.h"
+#include "compiler/dialect/tiles.h"
 #include "compiler/gpu/plan.h"
 #include "compiler/gpu/dot_passes.h"
 #include "compiler/gpu/mma_table.h"
+#include "compiler/gpu/moves.h"
 #include "compiler/gpu/tma_box.h"
 #include "compiler/gpu/turn_products.h"
 #include "compiler/gpu/warp_grid.h"
@@ -208,6 +211,8 @@ class Placer {
       // Places read from a table under a mask: most iterations will do without it (peel_masks).
       if (gather.getMask() && axis.contiguity[0] == 1 && axis.contiguity[1] == 1)
         axis = Facts(gather->getParentOfType<func::FuncOp>(), /*anyMask=*/true).of(gather.getOffsets());
+      if (axis.contiguity[0] == axis.contiguity[1])
+        return nearestDim(gather.getOffsets(), elementBytes(gather.getType())) == 0 ? 0 : 1;
       return axis.contiguity[0] > axis.contiguity[1] ? 0 : 1;
     }
     // What is computed from a load lies in the threads as the load reads best. Elements of 16 bits may lie either way.
@@ -232,7 +237,8 @@ class Placer {
       if (!gather.getOffsets()) return -1;
       const auto runs = facts.of(gather.getOffsets()).contiguity;
       const auto* longest = std::max_element(runs.begin(), runs.end());
-      return *longest > 1 ? static_cast<int>(longest - runs.begin()) : -1;
+      if (*longest == 1) return nearestDim(gather.getOffsets(), elementBytes(gather.getType()));
+      return static_cast<int>(longest - runs.begin());
     }
     if (auto trans = dyn_cast<TransOp>(op)) {
       const int from = runsAlong(trans.getSource(), facts, seen);

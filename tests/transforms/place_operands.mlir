@@ -293,3 +293,43 @@ func.func @paged(%pages: !tile.ptr<i32>, %p: !tile.ptr<f16>, %A: !tile.view<2 x 
   tile.store %r, %C[%i, %i : i32, i32] : tensor<16x16xf32>, !tile.view<2 x f32>
   return
 }
+
+// -----
+
+// Gathers of elements no two of which are known to be neighbours: a buffer lies along the dim in which they are
+// nearest. Pixels of an image whose width is not known are neighbours but for the ends of its rows: p / W * W + p % W.
+// CHECK-LABEL: func.func @product
+// CHECK-DAG: tile.gather_shared %arg0 {{.*}} -> <64x32xf16, minor = 0>
+// CHECK-DAG: tile.gather_shared %arg1 {{.*}} -> <32x64xf16, minor = 0>
+func.func @product(%x: !tile.ptr<f16>, %w: !tile.ptr<f16>, %y: !tile.view<2 x f32>, %C: i32, %W: i32, %HW: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %nine = arith.constant dense<9> : tensor<32x64xi32>
+  %p = tile.iota : tensor<64xi32>
+  %c = tile.iota : tensor<32xi32>
+  %Ws = tile.splat %W : i32 -> tensor<64xi32>
+  %line = arith.divsi %p, %Ws : tensor<64xi32>
+  %place = arith.remsi %p, %Ws : tensor<64xi32>
+  %start = arith.muli %line, %Ws : tensor<64xi32>
+  %pixel = arith.addi %start, %place : tensor<64xi32>
+  %pixel2 = tile.reshape %pixel : tensor<64xi32> -> tensor<64x1xi32>
+  %pixels = tile.broadcast %pixel2 : tensor<64x1xi32> -> tensor<64x32xi32>
+  %HWs = tile.splat %HW : i32 -> tensor<32xi32>
+  %plane = arith.muli %c, %HWs : tensor<32xi32>
+  %plane2 = tile.reshape %plane : tensor<32xi32> -> tensor<1x32xi32>
+  %planes = tile.broadcast %plane2 : tensor<1x32xi32> -> tensor<64x32xi32>
+  %from = arith.addi %pixels, %planes : tensor<64x32xi32>
+  %a = tile.gather %x offsets %from : tensor<64x32xi32> : !tile.ptr<f16> -> tensor<64x32xf16>
+  %Cs = tile.splat %C : i32 -> tensor<64xi32>
+  %oC = arith.muli %p, %Cs : tensor<64xi32>
+  %row = tile.reshape %oC : tensor<64xi32> -> tensor<1x64xi32>
+  %rows = tile.broadcast %row : tensor<1x64xi32> -> tensor<32x64xi32>
+  %column = tile.reshape %c : tensor<32xi32> -> tensor<32x1xi32>
+  %columns = tile.broadcast %column : tensor<32x1xi32> -> tensor<32x64xi32>
+  %both = arith.addi %rows, %columns : tensor<32x64xi32>
+  %at = arith.muli %both, %nine : tensor<32x64xi32>
+  %b = tile.gather %w offsets %at : tensor<32x64xi32> : !tile.ptr<f16> -> tensor<32x64xf16>
+  %d = tile.dot %a, %b, %zero : tensor<64x32xf16>, tensor<32x64xf16> -> tensor<64x64xf32>
+  tile.store %d, %y[%c0, %c0 : i32, i32] : tensor<64x64xf32>, !tile.view<2 x f32>
+  return
+}

@@ -365,10 +365,11 @@ Register r9("sum_middle", [](Env& e) {
 
 // --- one row times weights of 4 bits, eight in a word down the columns; parts of the sum are added in memory
 struct FewBitsCfg {
-  int BK = 64, BN = 128, group = 128;
+  int BK = 64, BN = 128, group = 128, warps = 0;  // 0: what the compiler chooses
 };
 auto row_w4 = kernel("user_row_w4", [](const FewBitsCfg& c, Ptr<const half> x, Ptr<const int32_t> w, Ptr<const half> scales,
                                        Ptr<const half> zeros_, Ptr<float> y, I32 K, I32 N) {
+                if (c.warps) num_warps(c.warps);
                 auto k = program_id(0) * c.BK + arange(0, c.BK), n = (program_id(1) * c.BN + arange(0, c.BN)).row();
                 auto words = load(w + ((k / 8).col() * N + n), {.mask = (k < K).col() & (n < N)});
                 auto code = (words >> ((k % 8) * 4).col()) & 15;
@@ -383,7 +384,7 @@ auto row_w4 = kernel("user_row_w4", [](const FewBitsCfg& c, Ptr<const half> x, P
 Register r10("row_w4", [](Env& e) {
   FewBitsCfg c;
   if (!e.big) c = {16, 32, 32};
-  c.BK = e.field("BK", c.BK), c.BN = e.field("BN", c.BN);
+  c.BK = e.field("BK", c.BK), c.BN = e.field("BN", c.BN), c.warps = e.field("warps", c.warps);
   const int K = e.big ? 8192 : 96, N = e.big ? 8192 : 80;
   auto x = random<half>(e, K), s = random<half>(e, size_t(K / c.group) * N, .01, .1);
   auto z = filled<half>(e, s.n, [](size_t i) { return half(float(i % 16)); });

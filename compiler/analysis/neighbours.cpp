@@ -1,0 +1,115 @@
+// neighbours.cpp - see neighbours.h.
+#include "compiler/analysis/neighbours.h"
+
+#include "compiler/dialect/dialect.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+
+namespace tile::ir {
+using namespace mlir;
+
+namespace {
+
+constexpr int kDeep = 32;  // operations from the offsets
+using Step = std::optional<int64_t>;
+
+std::optional<int64_t> constantOf(Value value) {
+  for (Operation* op = value.getDefiningOp(); isa_and_nonnull<SplatOp, BroadcastOp, ReshapeOp>(op);
+       op = value.getDefiningOp())
+    value = op->getOperand(0);
+  APInt constant;
+  if (matchPattern(value, m_ConstantInt(&constant))) return constant.getSExtValue();
+  return std::nullopt;
+}
+
+/// The dim of a reshape's source that `dim` of its result is, if both hold the same elements in the same order.
+std::optional<int64_t> sourceDim(ReshapeOp reshape, int64_t dim) {
+  const auto to = cast<RankedTensorType>(reshape.getType()).getShape();
+  const auto from = cast<RankedTensorType>(reshape.getSource().getType()).getShape();
+  auto inner = [](ArrayRef<int64_t> shape, int64_t d) {
+    int64_t elements = 1;
+    for (int64_t size : shape.drop_front(d + 1)) elements *= size;
+    return elements;
+  };
+  for (int64_t d = 0; d < static_cast<int64_t>(from.size()); ++d)
+    if (from[d] == to[dim] && inner(from, d) == inner(to, dim)) return d;
+  return std::nullopt;
+}
+
+Step stepOf(Value value, int64_t dim, int depth) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  if (!type || type.getDimSize(dim) == 1 || matchPattern(value, m_Constant())) {
+    DenseElementsAttr elements;
+    const bool varies = type && matchPattern(value, m_Constant(&elements)) && !elements.isSplat();
+    return varies ? Step() : 0;
+  }
+  Operation* op = depth < kDeep ? value.getDefiningOp() : nullptr;
+  if (!op) return std::nullopt;
+  auto of = [&](Value operand) { return stepOf(operand, dim, depth + 1); };
+  auto combined = [&](auto combine) -> Step {
+    const Step a = of(op->getOperand(0)), b = of(op->getOperand(1));
+    int64_t result;
+    return a && b && !combine(*a, *b, &result) ? Step(result) : std::nullopt;
+  };
+  auto scaled = [&](Value x, Value by) -> Step {
+    const Step step = of(x);
+    const auto factor = constantOf(by);
+    int64_t result;
+    if (step && factor && !llvm::MulOverflow(*step, *factor, result)) return result;
+    return std::nullopt;
+  };
+  return llvm::TypeSwitch<Operation*, Step>(op)
+      .Case<IotaOp>([](IotaOp) { return 1; })
+      .Case<SplatOp>([](SplatOp) { return 0; })
+      .Case<BroadcastOp, AssumeOp, arith::ExtSIOp, arith::ExtUIOp, arith::TruncIOp>(
+          [&](Operation* o) { return of(o->getOperand(0)); })
+      .Case<ReshapeOp>([&](ReshapeOp o) -> Step {
+        const auto from = sourceDim(o, dim);
+        return from ? stepOf(o.getSource(), *from, depth + 1) : std::nullopt;
+      })
+      .Case<TransOp>([&](TransOp o) { return stepOf(o.getSource(), o.getPermutation()[dim], depth + 1); })
+      .Case<arith::AddIOp>([&](Operation*) {
+        return combined([](int64_t a, int64_t b, int64_t* sum) { return llvm::AddOverflow(a, b, *sum) != 0; });
+      })
+      .Case<arith::SubIOp>([&](Operation*) {
+        return combined([](int64_t a, int64_t b, int64_t* rest) { return llvm::SubOverflow(a, b, *rest) != 0; });
+      })
+      .Case<arith::MulIOp>([&](arith::MulIOp o) -> Step {
+        if (of(o.getLhs()) == 0 && of(o.getRhs()) == 0) return 0;
+        const Step step = scaled(o.getLhs(), o.getRhs());
+        return step ? step : scaled(o.getRhs(), o.getLhs());
+      })
+      .Case<arith::DivSIOp, arith::DivUIOp, arith::FloorDivSIOp>([&](Operation* o) -> Step {
+        const Step step = of(o->getOperand(0));
+        const auto by = constantOf(o->getOperand(1));
+        if (!step || of(o->getOperand(1)) != 0) return std::nullopt;
+        return by && *by ? *step / *by : 0;  // a divisor that is not known will be larger than a step
+      })
+      .Case<arith::RemSIOp, arith::RemUIOp>([&](Operation* o) -> Step {
+        return of(o->getOperand(1)) == 0 ? of(o->getOperand(0)) : std::nullopt;
+      })
+      .Default([&](Operation* o) -> Step {
+        if (o->getNumOperands() == 0 || isa<LoadOp, GatherOp>(o)) return std::nullopt;
+        return llvm::all_of(o->getOperands(), [&](Value v) { return of(v) == 0; }) ? Step(0) : std::nullopt;
+      });
+}
+
+}  // namespace
+
+std::optional<int64_t> stepAlong(Value value, int64_t dim) { return stepOf(value, dim, 0); }
+
+int nearestDim(Value offsets, int elementBytes) {
+  constexpr int64_t kLine = 128;  // bytes
+  auto type = dyn_cast<RankedTensorType>(offsets.getType());
+  int nearest = -1;
+  int64_t least = kLine / elementBytes;
+  for (int dim = type ? static_cast<int>(type.getRank()) - 1 : -1; dim >= 0; --dim) {
+    const auto step = stepAlong(offsets, dim);
+    if (!step || *step == 0 || type.getDimSize(dim) == 1 || std::abs(*step) >= least) continue;
+    least = std::abs(*step), nearest = dim;
+  }
+  return nearest;
+}
+
+}  // namespace tile::ir
