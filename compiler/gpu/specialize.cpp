@@ -103,6 +103,10 @@ class Specializer {
                         [](const RingPlan& ring) { return ring.inLoop && ring.stages == 1 && ring.wished != 1; });
   }
 
+  static bool asksForOneStage(const MemoryPlan& memory) {
+    return llvm::any_of(memory.rings, [](const RingPlan& ring) { return ring.inLoop && ring.wished == 1; });
+  }
+
   std::optional<RoleDecisions> decideAmongHosts(const std::vector<BulkStore>& stores, int numWarps) {
     std::optional<RoleDecisions> plan = decide(RingGroups(func_, byThreads_, turned_), stores, numWarps);
     // A tile that only a branch reads is usually acquired in the branch. If a loop is short of stages, a tile stored
@@ -112,6 +116,14 @@ class Specializer {
       std::optional<RoleDecisions> other =
           hosts.empty() ? std::nullopt : decide(RingGroups(func_, byThreads_, turned_, hosts), stores, numWarps);
       if (other && (!plan || other->memory.stagesInLoops() > plan->memory.stagesInLoops())) plan = std::move(other);
+    }
+    // One warpgroup on the multiprocessor that spills waits for its own local memory, with nobody to compute meanwhile:
+    // programs without roles have a few registers more, and a scheduler with several of them. (Not where a loop is to
+    // have one stage: without roles nothing would be copied ahead there.)
+    if (plan && isLone(*plan) && !isAsked_ && !asksForOneStage(plan->memory)) {
+      spilling_ = estimateRegisters(func_, numWarps);
+      if (spilling_->registers > plan->roles.consumerRegs) return std::nullopt;
+      spilling_.reset();
     }
     if (plan) return plan;
     plan = decide(RingGroups(func_, byThreads_, turned_, {}, /*takeTurns=*/true), stores, numWarps);
@@ -167,7 +179,9 @@ class Specializer {
       // The next plan would be a warpgroup alone: two programs need no room for what the estimate overlooks.
       const bool isLast = plan.warpgroups == 1 && plan.programs == 2;
       const int needed = isLast ? registers.registers + RegisterEstimate::kOther : registers.needed();
-      const bool isCramped = !memory.isComfortable() || needed > plan.consumerRegs ||
+      // Nor for a third stage: while one program waits for copies, the other computes. (A ring of one stage stops both.)
+      const bool hasStages = memory.isComfortable() || (isLast && !hasAloneRing(memory));
+      const bool isCramped = !hasStages || needed > plan.consumerRegs ||
                              registersOfProducts(func_) > registersOnEntry(plan, target_);
       const bool isLean = plan.programs > 1 && plan.producerRegs < kLeanProducer;
       if (!fits || (!isAsked && (isLean || (plan.programs > 1 && isCramped)))) continue;
@@ -202,6 +216,11 @@ class Specializer {
 
   /// Remarks why there is no plan.
   void tellObstacle(const std::vector<BulkStore>& stores, int numWarps) {
+    if (spilling_) {
+      remark(spilling_->at) << "a multiprocessor would hold one warpgroup of consumers, and tiles alive here need about "
+                            << spilling_->registers << " registers of each of its threads";
+      return;
+    }
     RingGroups groups(func_, byThreads_, turned_);
     RoleSlice slice(func_, groups.groups());
     if (rolePlans(numWarps, target_, addressRegisters(slice)).empty()) {
@@ -361,6 +380,7 @@ class Specializer {
   const Target& target_;
   const CompileOptions& options_;
   bool isAsked_ = false;  ///< some loop around copies has the hint
+  std::optional<RegisterEstimate> spilling_;  ///< a plan was refused: one warpgroup on the multiprocessor, and it spills
   bool isAlone_ = false;  ///< a multiprocessor would hold one program only, with or without roles
   llvm::DenseSet<Operation*> byThreads_, turned_;
 };

@@ -1,5 +1,6 @@
 // Producers also for loops whose products read nothing as it was copied, and beside tiles that are gathered once.
 // RUN: tile-opt %s -split-input-file --tile-target=sm_90a --tile-specialize -canonicalize -cse | FileCheck %s
+// RUN: tile-opt %s -split-input-file --tile-target=sm_90a --tile-specialize -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
 
 // Both operands are computed from copies.
 // CHECK-LABEL: func.func @computed
@@ -199,7 +200,12 @@ func.func @powers(%a: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride
 // has no more registers than it needs then.
 // CHECK-LABEL: func.func @two_programs
 // CHECK: tile.specialize regs(24, 232) programs 2
+// Unasked there would be one, whose warpgroup spills with nobody to compute meanwhile: rather programs without roles.
+// REMARK: remark: no producer warps: a multiprocessor would hold one warpgroup of consumers, and tiles alive here need about 256 registers
 // CHECK-LABEL: func.func @one_program
+// CHECK-NOT: tile.specialize
+// Without roles a loop with one stage would have nothing copied ahead.
+// CHECK-LABEL: func.func @one_stage
 // CHECK: tile.specialize regs(56, 240) producer
 func.func @two_programs(%a: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %out: !tile.view<2xf32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32, tile.programs = 2 : i32} {
   %c0 = arith.constant 0 : i32
@@ -239,6 +245,25 @@ func.func @one_program(%a: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_s
   return
 }
 
+func.func @one_stage(%a: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %out: !tile.view<2xf32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x128xf32>
+  %r:3 = scf.for %m = %c0 to %n step %c64 iter_args(%x = %zero, %y = %zero, %z = %zero) -> (tensor<64x128xf32>, tensor<64x128xf32>, tensor<64x128xf32>) : i32 {
+    %sa = tile.load_shared %a[%m, %c0 : i32, i32] box [64, 64] : !tile.view<2xf16> -> !tile.smem<64x64xf16, minor = 1>
+    %sb = tile.load_shared %a[%m, %c64 : i32, i32] box [64, 128] : !tile.view<2xf16> -> !tile.smem<64x128xf16, minor = 1>
+    %d = tile.mma wgmma_f16 k 64 warps(4, 1) %sa, %sb, %x : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x128xf16, minor = 1> -> tensor<64x128xf32>
+    %e = tile.mma wgmma_f16 k 64 warps(4, 1) %sa, %sb, %y : !tile.smem<64x64xf16, minor = 1>, !tile.smem<64x128xf16, minor = 1> -> tensor<64x128xf32>
+    %p = arith.mulf %d, %e : tensor<64x128xf32>
+    %q = arith.addf %p, %z : tensor<64x128xf32>
+    scf.yield %d, %e, %q : tensor<64x128xf32>, tensor<64x128xf32>, tensor<64x128xf32>
+  } {tile.stages = 1 : i32}
+  tile.store %r#0, %out[%c0, %c0 : i32, i32] : tensor<64x128xf32>, !tile.view<2xf32>
+  tile.store %r#1, %out[%c0, %c64 : i32, i32] : tensor<64x128xf32>, !tile.view<2xf32>
+  tile.store %r#2, %out[%c64, %c64 : i32, i32] : tensor<64x128xf32>, !tile.view<2xf32>
+  return
+}
+
 // -----
 
 // Two programs have hardly room for what their tiles take, and the next plan is a warpgroup alone with its multiprocessor:
@@ -261,6 +286,31 @@ func.func @close(%a: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride 
   tile.store %r#0, %out[%c0, %c0 : i32, i32] : tensor<64x128xf32>, !tile.view<2xf32>
   tile.store %r#1, %out[%c0, %c64 : i32, i32] : tensor<64x128xf32>, !tile.view<2xf32>
   tile.store %r#2, %out[%c64, %c64 : i32, i32] : tensor<64x64xf32>, !tile.view<2xf32>
+  return
+}
+
+// -----
+
+// Nor do they need a third stage; one stage would stop both.
+// CHECK-LABEL: func.func @two_stages
+// CHECK: tile.smem_alloc : <128x128xf16, minor = 1, stages = 2>
+// CHECK: tile.specialize regs(40, 216) programs 2
+func.func @two_stages(%a: !tile.view<2xf16> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 8, 1>}, %out: !tile.view<2xf32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c128 = arith.constant 128 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x128xf32>
+  %small = arith.constant dense<0.0> : tensor<64x64xf32>
+  %r:3 = scf.for %m = %c0 to %n step %c128 iter_args(%x = %zero, %y = %zero, %z = %small) -> (tensor<64x128xf32>, tensor<64x128xf32>, tensor<64x64xf32>) : i32 {
+    %sa = tile.load_shared %a[%m, %c0 : i32, i32] box [64, 128] : !tile.view<2xf16> -> !tile.smem<64x128xf16, minor = 1>
+    %sb = tile.load_shared %a[%m, %c128 : i32, i32] box [128, 128] : !tile.view<2xf16> -> !tile.smem<128x128xf16, minor = 1>
+    %d = tile.mma wgmma_f16 k 128 warps(4, 1) %sa, %sb, %x : !tile.smem<64x128xf16, minor = 1>, !tile.smem<128x128xf16, minor = 1> -> tensor<64x128xf32>
+    %e = tile.mma wgmma_f16 k 128 warps(4, 1) %sa, %sb, %y : !tile.smem<64x128xf16, minor = 1>, !tile.smem<128x128xf16, minor = 1> -> tensor<64x128xf32>
+    %q = arith.addf %z, %z : tensor<64x64xf32>
+    scf.yield %d, %e, %q : tensor<64x128xf32>, tensor<64x128xf32>, tensor<64x64xf32>
+  } {tile.stages = 3 : i32}
+  tile.store %r#0, %out[%c0, %c0 : i32, i32] : tensor<64x128xf32>, !tile.view<2xf32>
+  tile.store %r#1, %out[%c0, %c128 : i32, i32] : tensor<64x128xf32>, !tile.view<2xf32>
+  tile.store %r#2, %out[%c128, %c128 : i32, i32] : tensor<64x64xf32>, !tile.view<2xf32>
   return
 }
 

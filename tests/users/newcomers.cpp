@@ -181,17 +181,18 @@ Register r5("plain_mv", [](Env& e) {
 
 // --- a convolution over planes (channels first): pixels in rows, gathered through pointers
 struct PlanesConvCfg {
-  int BP = 128, BO = 64, BI = 32;
+  int BP = 128, BO = 64, BI = 32, stages = 0, warps = 0;  // 0: what the compiler chooses
 };
 auto planes_conv = kernel("user_planes_conv", [](const PlanesConvCfg& c, Ptr<const half> x, Ptr<const half> w,
                                                  Ptr<half> y, I32 B, I32 C, I32 H, I32 W, I32 O) {
+                     if (c.warps) num_warps(c.warps);
                      auto p = program_id(0) * c.BP + arange(0, c.BP), o = (program_id(1) * c.BO + arange(0, c.BO)).row();
                      auto b = p / (H * W), ph = p / W % H, pw = p % W;
                      auto channel = arange(0, c.BI);
                      Tile acc = zeros({c.BP, c.BO}, f32);
                      for (auto a : range(0, 3))
                        for (auto d : range(0, 3))
-                         for (auto i : range(0, C, c.BI)) {
+                         for (auto i : range(0, C, c.BI, {.stages = c.stages})) {
                            auto h = ph + a - 1, v = pw + d - 1, ci = i + channel;
                            auto in = (b < B) & (h >= 0) & (h < H) & (v >= 0) & (v < W);
                            auto xs = load(x + (((b * C).col() + ci.row()) * (H * W) + (h * W + v).col()),
@@ -209,6 +210,7 @@ Register r6("planes_conv", [](Env& e) {
   PlanesConvCfg c;
   if (!e.big) c = {32, 16, 16};
   c.BP = e.field("BP", c.BP), c.BO = e.field("BO", c.BO), c.BI = e.field("BI", c.BI);
+  c.stages = e.field("stages", c.stages), c.warps = e.field("warps", c.warps);
   const int B = e.big ? 16 : 2, C = e.big ? 128 : 20, H = e.big ? 64 : 5, W = e.big ? 64 : 7, O = e.big ? 128 : 24;
   auto x = random<half>(e, size_t(B) * C * H * W), w = random<half>(e, size_t(O) * C * 9, -.1, .1);
   auto y = constant<half>(e, size_t(B) * O * H * W, NAN);
