@@ -6,7 +6,8 @@
 //         [64, N].
 //
 // Of bytes that were read through (x + 0, 1, 2, ...) / 2 neighbours then lie next to each other: whole words are read.
-// Where neighbours already do, along another dim, words are shared inside a thread as they are (access_layout.cpp).
+// Where neighbours already do, along another dim, words are shared inside a thread as they are (access_layout.cpp), and so
+// are words of 32 bits along the last dim.
 #include <numeric>
 
 #include "compiler/analysis/facts.h"
@@ -155,7 +156,8 @@ class NarrowGathersPass : public impl::NarrowGathersBase<NarrowGathersPass> {
       for (int64_t dim : {0, 1}) {
         int64_t alike = offsets.constancy[dim];
         if (gather.getMask()) alike = std::gcd(alike, facts.of(gather.getMask()).constancy[dim]);
-        if (alike > 1 && narrow(gather, dim, alike, facts)) break;
+        const bool isShared = dim == 1 && getElementTypeOrSelf(gather.getResult().getType()).getIntOrFloatBitWidth() >= 32;
+        if (alike > 1 && !isShared && narrow(gather, dim, alike, facts)) break;
       }
     }
   }

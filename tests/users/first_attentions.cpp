@@ -145,7 +145,7 @@ auto page_parts = kernel("user_page_parts", [](const PartsCfg& c, Ptr<const half
                     store(logs + to, where(all > 0.f, most + log(all), -INFINITY), {.mask = h < group});
                   }).grid([](const PartsCfg& c, auto, auto, auto, auto, auto, auto, auto, float, int B, int heads, int group,
                              auto...) { return Grid{B, heads / group, c.parts}; });
-auto sum_parts = kernel("user_sum_parts", [](const PartsCfg& c, Ptr<const float> parts, Ptr<const float> logs, Ptr<half> O, I32) {
+auto sum_parts = kernel("user_parts_of_pages", [](const PartsCfg& c, Ptr<const float> parts, Ptr<const float> logs, Ptr<half> O, I32) {
                    auto row = program_id(0);
                    auto d = arange(0, c.D);
                    Tile most = -INFINITY, all = 0.f, acc = zeros({c.D}, f32);

@@ -113,7 +113,7 @@ auto conv1d_planes = kernel("user_conv1d_planes", [](const Conv1dCfg& c, Ptr<con
                        auto o = program_id(1) * c.BO + arange(0, c.BO), t = program_id(0) * c.BT + arange(0, c.BT);
                        auto b = program_id(2);
                        Tile acc = zeros({c.BO, c.BT}, f32);
-                       for (int tap = 0; tap < 3; ++tap)
+                       for (auto tap : range(0, 3))
                          for (auto i : range(0, C, c.BC)) {
                            auto ch = i + arange(0, c.BC);
                            auto at = t * step + tap - 1;
