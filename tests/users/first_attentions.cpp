@@ -313,39 +313,6 @@ Register r4("roi_align", [](Env& e) {
   return j;
 });
 
-// --- running sums down the columns of a long matrix
-struct DownCfg {
-  int BR = 32, BC = 64;
-};
-auto column_run = kernel("user_column_run", [](const DownCfg& c, Ptr<const float> x, Ptr<float> y, I32, I32 R, I32 C) {
-                    auto at = cast(program_id(1), i64) * R * C;
-                    auto n = (program_id(0) * c.BC + arange(0, c.BC)).row();
-                    Tile before = zeros({1, c.BC}, f32);
-                    for (auto i : range(0, R, c.BR)) {
-                      auto r = (i + arange(0, c.BR)).col();
-                      auto in = (r < R) & (n < C);
-                      auto v = load(x + at + (r * C + n), {.mask = in, .other = 0});
-                      store(y + at + (r * C + n), before + cumsum(v, axis(0)), {.mask = in});
-                      before += sum(v, axis(0));
-                    }
-                  }).grid([](const DownCfg& c, auto, auto, int B, int, int C) { return Grid{cdiv(C, c.BC), B}; });
-Register r5("column_run", [](Env& e) {
-  DownCfg c;
-  if (!e.big) c = {8, 16};
-  c.BR = e.field("BR", c.BR), c.BC = e.field("BC", c.BC);
-  const int B = e.big ? 32 : 2, R = e.big ? 4096 : 45, C = e.big ? 1024 : 21;
-  auto x = random<float>(e, size_t(B) * R * C), y = constant<float>(e, x.n, NAN);
-  Job j;
-  j.mbytes = 8e-6 * x.n;
-  j.add(column_run, c, x.p, y.p, B, R, C);
-  j.check = [=] {
-    std::vector<double> want(x.n);
-    for (size_t i = 0; i < x.n; ++i) want[i] = x[i] + (i / C % R ? want[i - C] : 0);
-    return agree(y.now(), want, 1e-3, 1e-4);
-  };
-  return j;
-});
-
 // --- means of windows of a volume, 3 x 3 x 3 with steps of 2
 struct CubeCfg {
   int N = 512;
@@ -364,7 +331,7 @@ auto mean_cubes = kernel("user_mean_cubes", [](const CubeCfg& c, Ptr<const half>
                         }
                     store(y + i, cast(acc / 27.f, f16), {.mask = i < all});
                   }).grid([](const CubeCfg& c, auto, auto, int, int, int, int, int, int, int all) { return Grid{cdiv(all, c.N)}; });
-Register r6("mean_cubes", [](Env& e) {
+Register r5("mean_cubes", [](Env& e) {
   CubeCfg c;
   if (!e.big) c = {64};
   c.N = e.field("N", c.N);

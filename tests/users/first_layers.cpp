@@ -1,5 +1,5 @@
 // first_layers.cpp - layers of networks as somebody writes them who comes from a first tutorial: convolutions whose K
-// runs over channels and taps at once, norms, poolings and steps of optimisers through pointers.
+// runs over channels and taps at once, softmax over channels, moves of pixels, through pointers.
 #include "tests/users/use.h"
 namespace users {
 namespace {
@@ -276,33 +276,6 @@ Register r6("odd_softmax", [](Env& e) {
   return j;
 });
 
-// --- planes to channels last
-struct LastCfg {
-  int BC = 64, BP = 64;
-};
-auto to_last = kernel("user_to_last", [](const LastCfg& c, Ptr<const half> x, Ptr<half> y, I32, I32 C, I32 HW) {
-                 auto b = program_id(2), ch = program_id(1) * c.BC + arange(0, c.BC), p = program_id(0) * c.BP + arange(0, c.BP);
-                 auto v = load(x + ((b * C + ch.row()) * HW + p.col()), {.mask = (ch < C).row() & (p < HW).col()});
-                 store(y + ((b * HW + p.col()) * C + ch.row()), v, {.mask = (p < HW).col() & (ch < C).row()});
-               }).grid([](const LastCfg& c, auto, auto, int B, int C, int HW) { return Grid{cdiv(HW, c.BP), cdiv(C, c.BC), B}; });
-Register r7("to_last", [](Env& e) {
-  LastCfg c;
-  if (!e.big) c = {16, 16};
-  c.BC = e.field("BC", c.BC), c.BP = e.field("BP", c.BP);
-  const int B = e.big ? 32 : 2, C = e.big ? 256 : 21, HW = e.big ? 64 * 64 : 45;
-  auto x = random<half>(e, size_t(B) * C * HW);
-  auto y = constant<half>(e, x.n, NAN);
-  Job j;
-  j.mbytes = 4e-6 * x.n;
-  j.add(to_last, c, x.p, y.p, B, C, HW);
-  j.check = [=] {
-    std::vector<double> want(y.n);
-    for (size_t i = 0; i < y.n; ++i) want[i] = x[(i / C / HW * C + i % C) * HW + i / C % HW];
-    return agree(y.now(), want, 0, 1e-9);
-  };
-  return j;
-});
-
 // --- pixels out of channels: each element of the result finds its own
 struct FlatCfg {
   int N = 1024;
@@ -314,7 +287,7 @@ auto pixel_shuffle = kernel("user_pixel_shuffle", [](const FlatCfg& c, Ptr<const
                        auto from = ((b * C + ch) * up * up + oh % up * up + ow % up) * (H * W) + oh / up * W + ow / up;
                        store(y + i, load(x + from, {.mask = i < all}), {.mask = i < all});
                      }).grid([](const FlatCfg& c, auto, auto, int, int, int, int, int all) { return Grid{cdiv(all, c.N)}; });
-Register r8("pixel_shuffle", [](Env& e) {
+Register r7("pixel_shuffle", [](Env& e) {
   FlatCfg c;
   if (!e.big) c = {64};
   c.N = e.field("N", c.N);
@@ -331,90 +304,6 @@ Register r8("pixel_shuffle", [](Env& e) {
       want[i] = x[(size_t(p) * up * up + oh % up * up + ow % up) * H * W + oh / up * W + ow / up];
     }
     return agree(y.now(), want, 0, 1e-9);
-  };
-  return j;
-});
-
-// --- the norm of all gradients in two steps, then a step of lion with the gradients clipped to it
-auto square_sums = kernel("user_square_sums", [](const FlatCfg& c, Ptr<const bfloat16> g, Ptr<float> parts, I32 all) {
-                     auto i = program_id(0) * c.N + arange(0, c.N);
-                     auto v = cast(load(g + i, {.mask = i < all, .other = 0}), f32);
-                     store(parts + program_id(0), sum(v * v));
-                   }).grid([](const FlatCfg& c, auto, auto, int all) { return Grid{cdiv(all, c.N)}; });
-auto whole_norm = kernel("user_whole_norm", [](const FlatCfg& c, Ptr<const float> parts, Ptr<float> norm, I32 n) {
-                    Tile acc = zeros({c.N}, f32);
-                    for (auto k : range(0, n, c.N)) {
-                      auto i = k + arange(0, c.N);
-                      acc += load(parts + i, {.mask = i < n});
-                    }
-                    store(norm, sqrt(sum(acc)));
-                  }).grid([](const FlatCfg&, auto, auto, int) { return Grid{1}; });
-auto lion = kernel("user_lion", [](const FlatCfg& c, Ptr<float> w, Ptr<float> m, Ptr<const bfloat16> g, Ptr<const float> norm,
-                                   Ptr<bfloat16> out, F32 lr, F32 decay, F32 most, I32 all) {
-              auto i = program_id(0) * c.N + arange(0, c.N);
-              auto in = i < all;
-              auto v = cast(load(g + i, {.mask = in}), f32) * min(most / (load(norm) + 1e-6f), 1.f);
-              auto p = load(w + i, {.mask = in}), mo = load(m + i, {.mask = in});
-              auto u = mo * .9f + v * .1f;
-              auto sign = where(u > 0.f, 1.f, where(u < 0.f, -1.f, 0.f));
-              p = p * (1 - lr * decay) - lr * sign;
-              store(w + i, p, {.mask = in});
-              store(m + i, mo * .99f + v * .01f, {.mask = in});
-              store(out + i, cast(p, bf16), {.mask = in});
-            }).grid([](const FlatCfg& c, auto, auto, auto, auto, auto, float, float, float, int all) {
-  return Grid{cdiv(all, c.N)};
-});
-Register r9("lion", [](Env& e) {
-  FlatCfg c;
-  if (!e.big) c = {64};
-  c.N = e.field("N", c.N);
-  const int n = e.big ? 1 << 26 : 1001, P = cdiv(n, c.N);
-  auto g = random<bfloat16>(e, n), out = constant<bfloat16>(e, n, NAN);
-  auto w = random<float>(e, n), m = random<float>(e, n), parts = constant<float>(e, P, NAN), norm = constant<float>(e, 1, NAN);
-  Job j;
-  j.mbytes = 22e-6 * n;
-  j.add(square_sums, c, g.p, parts.p, n);
-  j.add(whole_norm, c, parts.p, norm.p, P);
-  j.add(lion, c, w.p, m.p, g.p, norm.p, out.p, .01f, .1f, 1.f, n);
-  j.check = [=] {
-    double s = 0;
-    std::vector<double> ww(n), wm(n);
-    for (int i = 0; i < n; ++i) s += g[i] * g[i];
-    for (int i = 0; i < n; ++i) {
-      const double v = g[i] / std::max(std::sqrt(s), 1.), u = m[i] * .9 + v * .1;
-      ww[i] = w[i] * .999 - .01 * (u > 0 ? 1 : -1), wm[i] = m[i] * .99 + v * .01;
-    }
-    auto wrong = agree(w.now(), ww, 1e-5, 1e-4) + agree(m.now(), wm, 1e-5, 1e-4);
-    return wrong.empty() ? agree(out.now(), ww, 1e-2, 1e-2) : wrong;
-  };
-  return j;
-});
-
-// --- a row of activations to numbers of 8 bits, groups of 128 with a factor each; all of a row in one program
-auto group_f8 = kernel("user_group_f8", [](const FlatCfg& c, Ptr<const bfloat16> x, Ptr<fp8_e4m3> y, Ptr<float> s, I32) {
-                  auto i = program_id(0) * c.N + arange(0, c.N);
-                  auto v = reshape(cast(load(x + i), f32), {c.N / 128, 128});
-                  auto scale = max(abs(v), axis(1)) / 448.f;
-                  store(y + i, cast(reshape(v / scale, {c.N}), f8e4m3));
-                  store(s + program_id(0) * (c.N / 128) + arange(0, c.N / 128), squeeze(scale, 1));
-                }).grid([](const FlatCfg& c, auto, auto, auto, int all) { return Grid{all / c.N}; });
-Register r10("group_f8", [](Env& e) {
-  FlatCfg c{4096};
-  if (!e.big) c = {256};
-  c.N = e.field("N", c.N);
-  const int n = e.big ? 1 << 26 : 2048;
-  auto x = random<bfloat16>(e, n);
-  auto y = constant<fp8_e4m3>(e, n, 0);
-  auto s = constant<float>(e, n / 128, NAN);
-  Job j;
-  j.mbytes = 3e-6 * n;
-  j.add(group_f8, c, x.p, y.p, s.p, n);
-  j.check = [=] {
-    std::vector<double> want(n), ws(n / 128);
-    for (int i = 0; i < n; ++i) ws[i / 128] = std::max(ws[i / 128], std::abs(x[i]) / 448);
-    for (int i = 0; i < n; ++i) want[i] = x[i] / ws[i / 128];
-    auto wrong = agree(s.now(), ws, 0, 1e-5);
-    return wrong.empty() ? agree(y.now(), want, 1e-2, 7e-2) : wrong;
   };
   return j;
 });
