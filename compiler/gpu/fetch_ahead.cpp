@@ -229,11 +229,13 @@ class Fetcher {
   bool canFetch(GatherOp gather) const {
     RankedTensorType type = tileType(gather.getResult());
     if (bulk_ || !gather.getOffsets() || isVolatile(gather) || type.getRank() < 1 || type.getRank() > 2) return false;
-    if (type.getRank() == 2 && type.getElementTypeBitWidth() <= 16 && !gather.getOther()) return true;
-    if (!isAsked_ || type.getElementTypeBitWidth() < 8) return false;
     const int bytes = elementBytes(type);
     const AccessWidth width = offsetWidth(facts_, gather.getPtr(), gather.getOffsets(), gather.getMask(), bytes);
-    return std::min(width.aligned, width.masked) * bytes >= 4;
+    const bool isInWords = std::min(width.aligned, width.masked) * bytes >= 4;
+    // What is no copy of words passes registers on its way: what several elements share would once for each of them.
+    if (type.getRank() == 2 && type.getElementTypeBitWidth() <= 16 && !gather.getOther())
+      return isInWords || elementsAlike(gather, facts_) == 1;
+    return isAsked_ && type.getElementTypeBitWidth() >= 8 && isInWords;
   }
 
   /// Replaces the load by a copy to shared memory and a read of it; false where that is not possible.

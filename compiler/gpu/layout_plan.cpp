@@ -440,7 +440,10 @@ void LayoutPlan::placeAsyncGathersAndScans() {
       const Layout layout = asyncGatherLayout(gather, facts_, numWarps());
       choices_.choose(gather.getOffsets(), layout);
       computeWhereUsed(gather.getOffsets(), layout);
-      if (gather.getMask()) computeWhereUsed(gather.getMask(), layout);
+      if (gather.getMask()) {  // offsets that any thread can compute tell it nothing
+        choices_.choose(gather.getMask(), layout);
+        computeWhereUsed(gather.getMask(), layout);
+      }
     }
     if (auto scan = dyn_cast<ScanOp>(op)) {
       Value result = scan.getResults()[0];

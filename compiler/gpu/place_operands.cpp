@@ -254,11 +254,14 @@ class Placer {
     if (auto reshape = dyn_cast<ReshapeOp>(op)) {
       const int from = runsAlong(reshape.getSource(), facts, seen);
       auto source = cast<RankedTensorType>(reshape.getSource().getType());
-      for (int64_t dim = 0; from >= 0 && dim < type.getRank(); ++dim)
-        if (type.getDimSize(dim) > 1 && distance(type.getShape(), dim) == distance(source.getShape(), from))
+      if (from < 0) return -1;
+      const int64_t apart = distance(source.getShape(), from);  // in the dim that holds it, alone or with others
+      for (int64_t dim = 0; dim < type.getRank(); ++dim)
+        if (const int64_t least = distance(type.getShape(), dim); least <= apart && apart < least * type.getDimSize(dim))
           return static_cast<int>(dim);
       return -1;
     }
+    if (auto broadcast = dyn_cast<BroadcastOp>(op)) return runsAlong(broadcast.getSource(), facts, seen);
     if (!isElementwise(op)) return -1;
     for (Value operand : op->getOperands())
       if (int dim = runsAlong(operand, facts, seen); dim >= 0) return dim;

@@ -114,6 +114,11 @@ def DropMultiples : Pass<"tile-drop-multiples", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect"];
 }
 
+def NarrowGathers : Pass<"tile-narrow-gathers", "::mlir::func::FuncOp"> {
+  let summary = "gathers read once what neighbours along a dim share, and repeat it";
+  let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect"];
+}
+
 def PeelMasks : Pass<"tile-peel-masks", "::mlir::func::FuncOp"> {
   let summary = "loops with products are split: masks are computed only in the iterations that need them";
   let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];

@@ -26,6 +26,7 @@ void addTilePasses(mlir::OpPassManager& passes, bool forHost) {
   passes.addPass(createNarrowMoves());
   passes.addPass(createSinkBroadcasts());
   passes.addPass(createDropMultiples());  // loops count by now; what is left may leave them
+  if (!forHost) passes.addPass(createNarrowGathers());
   // Pure tile operations leave loops; loads stay (a store in the loop may change what they read).
   passes.addPass(mlir::createLoopInvariantCodeMotionPass());
   if (!forHost) passes.addPass(createLookUpChosen());  // by now it is seen what loops do not make

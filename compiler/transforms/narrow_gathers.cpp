@@ -1,0 +1,188 @@
+// narrow_gathers.cpp - gathers once what neighbours along a dim share.
+// Before: gather p offsets f(x) [64, N] where f takes groups of c neighbours along a dim to one place (a byte with two
+//         numbers of 4 bits, read through k / 2; a factor of a group, through k / 128), and no neighbours to places that
+//         lie next to each other.
+// After:  every c-th offset is gathered, [64 / c, N], and the result repeated: broadcast to [64 / c, c, N], reshaped to
+//         [64, N].
+//
+// Of bytes that were read through (x + 0, 1, 2, ...) / 2 neighbours then lie next to each other: whole words are read.
+// Where neighbours already do, along another dim, words are shared inside a thread as they are (access_layout.cpp), and so
+// are words of 32 bits along the last dim.
+#include <numeric>
+
+#include "compiler/analysis/facts.h"
+#include "compiler/dialect/dialect.h"
+#include "compiler/transforms/transforms.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/Pass/Pass.h"
+
+namespace tile::ir {
+#define GEN_PASS_DEF_NARROWGATHERS
+#include "compiler/transforms/passes.h.inc"
+using namespace mlir;
+
+namespace {
+
+RankedTensorType tileType(Value value) { return dyn_cast<RankedTensorType>(value.getType()); }
+
+/// The dim of a reshape's source that `dim` of its result is; -1: none, alone.
+int64_t sourceDim(ReshapeOp reshape, int64_t dim) {
+  auto inner = [](ArrayRef<int64_t> shape, int64_t d) {
+    shape = shape.drop_front(d + 1);
+    return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
+  };
+  const auto to = tileType(reshape).getShape(), from = tileType(reshape.getSource()).getShape();
+  for (int64_t d = 0; d < static_cast<int64_t>(from.size()); ++d)
+    if (from[d] == to[dim] && inner(from, d) == inner(to, dim)) return d;
+  return -1;
+}
+
+/// Every `step`-th element of tiles along a dim, as operations on smaller tiles.
+class EveryOther {
+ public:
+  EveryOther(OpBuilder& b, const Facts& facts, int64_t step) : b_(b), facts_(facts), step_(step) {}
+
+  Value of(Value tile, int64_t dim, int depth = 0) {  // null: not to be had without the whole tile
+    constexpr int kDeepest = 32;
+    RankedTensorType type = tileType(tile);
+    Operation* op = depth < kDeepest ? tile.getDefiningOp() : nullptr;
+    if (!op) return {};
+    SmallVector<int64_t> shape(type.getShape());
+    shape[dim] /= step_;
+    const RankedTensorType small = type.clone(shape);
+    DenseElementsAttr constant;
+    if (matchPattern(tile, m_Constant(&constant)))
+      return constant.isSplat() ? arith::ConstantOp::create(b_, op->getLoc(), constant.resizeSplat(small)) : Value();
+    if (auto splat = dyn_cast<SplatOp>(op)) return SplatOp::create(b_, op->getLoc(), small, splat.getValue());
+    if (auto iota = dyn_cast<IotaOp>(op)) {
+      if (iota.getStart() != 0) return {};
+      const Value places = IotaOp::create(b_, op->getLoc(), small, uint64_t{0});
+      return arith::MulIOp::create(b_, op->getLoc(), places, number(step_, small, op->getLoc()));
+    }
+    if (auto broadcast = dyn_cast<BroadcastOp>(op)) {
+      Value source = broadcast.getSource();
+      if (tileType(source).getDimSize(dim) != 1) source = of(source, dim, depth + 1);
+      return source ? BroadcastOp::create(b_, op->getLoc(), small, source) : Value();
+    }
+    if (auto reshape = dyn_cast<ReshapeOp>(op)) {
+      const int64_t from = sourceDim(reshape, dim);
+      const Value source = from >= 0 ? of(reshape.getSource(), from, depth + 1) : Value();
+      return source ? ReshapeOp::create(b_, op->getLoc(), small, source) : Value();
+    }
+    if (!op->hasTrait<OpTrait::Elementwise>() || !isPure(op) || op->getNumResults() != 1) return {};
+    SmallVector<Value> operands;
+    for (Value operand : op->getOperands()) {
+      operands.push_back(of(operand, dim, depth + 1));
+      if (!operands.back()) return {};
+    }
+    if (isa<arith::DivSIOp, arith::DivUIOp>(op))
+      if (Value exact = quotient(op, operands)) return exact;
+    // Bounds in steps of their own: neighbours that are in bounds together are known to be.
+    if (isa<arith::CmpIOp>(op) && llvm::all_of(op->getOperands(), [&](Value v) { return isWhole(v); }))
+      if (const Value left = divided(operands[0], step_), right = left ? divided(operands[1], step_) : Value(); right)
+        operands = {left, right};
+    OperationState state(op->getLoc(), op->getName(), operands, small, op->getAttrs());
+    return b_.create(state)->getResult(0);
+  }
+
+ private:
+  Value number(int64_t value, RankedTensorType type, Location loc) {
+    const auto attr = DenseElementsAttr::get(type, b_.getIntegerAttr(type.getElementType(), value));
+    return arith::ConstantOp::create(b_, loc, attr);
+  }
+
+  /// Whether the value's parts can be divided one by one: it is one, or a sum that has not wrapped.
+  bool isWhole(Value value) const {
+    Value part = value;
+    while (isa_and_nonnull<BroadcastOp, ReshapeOp>(part.getDefiningOp())) part = part.getDefiningOp()->getOperand(0);
+    return part.getDefiningOp<SplatOp>() || facts_.rangeOf(value).isNonNegative();
+  }
+
+  /// The quotient by a constant that divides every part of the dividend; null: it does not.
+  Value quotient(Operation* division, ArrayRef<Value> operands) {
+    APInt by;
+    if (!matchPattern(operands[1], m_ConstantInt(&by)) || !by.isStrictlyPositive() || by.getActiveBits() > 31) return {};
+    if (!isWhole(division->getOperand(0))) return {};
+    return divided(operands[0], by.getSExtValue());
+  }
+  Value divided(Value dividend, int64_t by) {
+    Operation* op = dividend.getDefiningOp();
+    if (!op) return {};
+    if (auto splat = dyn_cast<SplatOp>(op)) {
+      const Value x = splat.getValue();
+      if (facts_.divisibility(x) % by != 0) return {};
+      const Value d = arith::ConstantOp::create(b_, op->getLoc(), b_.getIntegerAttr(x.getType(), by));
+      const Value less = arith::DivSIOp::create(b_, op->getLoc(), x, d);
+      return SplatOp::create(b_, op->getLoc(), dividend.getType(), less);
+    }
+    APInt factor;
+    if (matchPattern(dividend, m_ConstantInt(&factor)) && tileType(dividend))
+      return factor.getSExtValue() % by == 0 ? number(factor.getSExtValue() / by, tileType(dividend), op->getLoc()) : Value();
+    if (isa<arith::MulIOp>(op) && op->getOperand(0).getDefiningOp<IotaOp>() &&
+        matchPattern(op->getOperand(1), m_ConstantInt(&factor)) && factor.getSExtValue() % by == 0) {
+      const int64_t rest = factor.getSExtValue() / by;
+      if (rest == 1) return op->getOperand(0);
+      return arith::MulIOp::create(b_, op->getLoc(), op->getOperand(0), number(rest, tileType(dividend), op->getLoc()));
+    }
+    if (auto reshape = dyn_cast<ReshapeOp>(op)) {
+      const Value source = divided(reshape.getSource(), by);
+      return source ? ReshapeOp::create(b_, op->getLoc(), tileType(dividend), source) : Value();
+    }
+    if (!isa<arith::AddIOp>(op)) return {};
+    const Value left = divided(op->getOperand(0), by);
+    const Value right = left ? divided(op->getOperand(1), by) : Value();
+    return right ? arith::AddIOp::create(b_, op->getLoc(), left, right) : Value();
+  }
+
+  OpBuilder& b_;
+  const Facts& facts_;
+  const int64_t step_;
+};
+
+class NarrowGathersPass : public impl::NarrowGathersBase<NarrowGathersPass> {
+  void runOnOperation() override {
+    SmallVector<GatherOp> gathers;
+    getOperation().walk([&](GatherOp gather) {
+      auto type = dyn_cast<RankedTensorType>(gather.getResult().getType());
+      const bool isPlain = gather.getOffsets() && !gather.getOther() && gather.getCache() != CacheHint::volatile_;
+      if (isPlain && type && type.getRank() == 2) gathers.push_back(gather);
+    });
+    if (gathers.empty()) return;
+    const Facts facts(getOperation());
+    for (GatherOp gather : gathers) {
+      const AxisFacts offsets = facts.of(gather.getOffsets());
+      if (llvm::any_of(offsets.contiguity, [](int64_t run) { return run > 1; })) continue;
+      for (int64_t dim : {0, 1}) {
+        int64_t alike = offsets.constancy[dim];
+        if (gather.getMask()) alike = std::gcd(alike, facts.of(gather.getMask()).constancy[dim]);
+        const bool isShared = dim == 1 && getElementTypeOrSelf(gather.getResult().getType()).getIntOrFloatBitWidth() >= 32;
+        if (alike > 1 && !isShared && narrow(gather, dim, alike, facts)) break;
+      }
+    }
+  }
+
+  static bool narrow(GatherOp gather, int64_t dim, int64_t alike, const Facts& facts) {
+    OpBuilder b(gather);
+    EveryOther few(b, facts, alike);
+    const Value offsets = few.of(gather.getOffsets(), dim);
+    if (!offsets) return false;
+    const Value mask = gather.getMask() ? few.of(gather.getMask(), dim) : Value();
+    if (gather.getMask() && !mask) return false;
+    const Location loc = gather.getLoc();
+    const auto whole = cast<RankedTensorType>(gather.getResult().getType());
+    SmallVector<int64_t> shape(whole.getShape());
+    shape[dim] /= alike;
+    Value tile = GatherOp::create(b, loc, whole.clone(shape), gather.getPtr(), offsets, mask, Value(), gather.getCache());
+    shape.insert(shape.begin() + dim + 1, 1);
+    tile = ReshapeOp::create(b, loc, whole.clone(shape), tile);
+    shape[dim + 1] = alike;
+    tile = BroadcastOp::create(b, loc, whole.clone(shape), tile);
+    gather.getResult().replaceAllUsesWith(ReshapeOp::create(b, loc, whole, tile).getResult());
+    gather.erase();
+    return true;
+  }
+};
+
+}  // namespace
+}  // namespace tile::ir
