@@ -10,15 +10,17 @@ namespace {
 struct GridCfg {
   int BY = 8, BX = 128;
 };
-auto red_black = kernel("user_red_black", [](const GridCfg& c, Ptr<float> u, Ptr<const float> f, I32 H, I32 W, I32 colour,
-                                             F32 h2) {
-  auto y = (program_id(1) * c.BY + arange(0, c.BY)).col(), x = (program_id(0) * c.BX + arange(0, c.BX)).row();
-  auto in = (y > 0) & (y < H - 1) & (x > 0) & (x < W - 1) & ((y + x) % 2 == colour);
-  auto at = y * W + x;
-  auto around = load(u + at - 1, {.mask = in}) + load(u + at + 1, {.mask = in}) + load(u + at - W, {.mask = in}) +
-                load(u + at + W, {.mask = in});
-  store(u + at, .25f * (around - h2 * load(f + at, {.mask = in})), {.mask = in});
-}).grid([](const GridCfg& c, float*, auto, int H, int W, int, float) { return Grid{cdiv(W, c.BX), cdiv(H, c.BY)}; });
+auto red_black =
+    kernel("user_red_black", [](const GridCfg& c, Ptr<float> u, Ptr<const float> f, I32 H, I32 W, I32 colour, F32 h2) {
+      auto y = (program_id(1) * c.BY + arange(0, c.BY)).col(), x = (program_id(0) * c.BX + arange(0, c.BX)).row();
+      auto in = (y > 0) & (y < H - 1) & (x > 0) & (x < W - 1) & ((y + x) % 2 == colour);
+      auto at = y * W + x;
+      auto around = load(u + at - 1, {.mask = in}) + load(u + at + 1, {.mask = in}) + load(u + at - W, {.mask = in}) +
+                    load(u + at + W, {.mask = in});
+      store(u + at, .25f * (around - h2 * load(f + at, {.mask = in})), {.mask = in});
+    }).grid([](const GridCfg& c, float*, auto, int H, int W, int, float) {
+      return Grid{cdiv(W, c.BX), cdiv(H, c.BY)};
+    });
 Register r1("red_black", [](Env& e) {
   GridCfg c;
   if (!e.big) c = {4, 16};
@@ -45,16 +47,19 @@ Register r1("red_black", [](Env& e) {
 // --- Jacobi, and the norm of the residual it leaves
 auto jacobi = kernel("user_jacobi", [](const GridCfg& c, Ptr<const double> u, Ptr<const double> f, Ptr<double> next,
                                        Ptr<double> norm, I32 H, I32 W) {
-  auto y = (program_id(1) * c.BY + arange(0, c.BY)).col(), x = (program_id(0) * c.BX + arange(0, c.BX)).row();
-  auto in = (y > 0) & (y < H - 1) & (x > 0) & (x < W - 1);
-  auto read = [&](const Tile& at) { return load(u + at, {.mask = in, .other = 0.0}); };
-  auto at = y * W + x;
-  auto here = read(at);
-  auto residual = load(f + at, {.mask = in, .other = 0.0}) -
-                  (4.0 * here - read(at - 1) - read(at + 1) - read(at - W) - read(at + W));
-  store(next + at, here + .25 * residual, {.mask = in});
-  atomic_add(norm, sum(residual * residual));
-}).grid([](const GridCfg& c, auto, auto, double*, double*, int H, int W) { return Grid{cdiv(W, c.BX), cdiv(H, c.BY)}; });
+                auto y = (program_id(1) * c.BY + arange(0, c.BY)).col(),
+                     x = (program_id(0) * c.BX + arange(0, c.BX)).row();
+                auto in = (y > 0) & (y < H - 1) & (x > 0) & (x < W - 1);
+                auto read = [&](const Tile& at) { return load(u + at, {.mask = in, .other = 0.0}); };
+                auto at = y * W + x;
+                auto here = read(at);
+                auto residual = load(f + at, {.mask = in, .other = 0.0}) -
+                                (4.0 * here - read(at - 1) - read(at + 1) - read(at - W) - read(at + W));
+                store(next + at, here + .25 * residual, {.mask = in});
+                atomic_add(norm, sum(residual * residual));
+              }).grid([](const GridCfg& c, auto, auto, double*, double*, int H, int W) {
+  return Grid{cdiv(W, c.BX), cdiv(H, c.BY)};
+});
 Register r2("jacobi_norm", [](Env& e) {
   GridCfg c;
   if (!e.big) c = {4, 16};
@@ -84,19 +89,21 @@ Register r2("jacobi_norm", [](Env& e) {
 struct BoxCfg {
   int BY = 4, BX = 128;
 };
-auto stencil27 = kernel("user_stencil27", [](const BoxCfg& c, Ptr<const float> u, Ptr<float> out, I32 D, I32 H, I32 W, F32 w0,
-                                             F32 w1, F32 w2, F32 w3) {
-  auto z = program_id(2), y = (program_id(1) * c.BY + arange(0, c.BY)).col(), x = (program_id(0) * c.BX + arange(0, c.BX)).row();
-  auto in = (z > 0) & (z < D - 1) & (y > 0) & (y < H - 1) & (x > 0) & (x < W - 1);
-  auto at = (z * H + y) * W + x;
-  const std::array<Tile, 4> w{w0, w1, w2, w3};
-  Tile total = zeros({c.BY, c.BX}, f32);
-  for (int dz = -1; dz <= 1; ++dz)
-    for (int dy = -1; dy <= 1; ++dy)
-      for (int dx = -1; dx <= 1; ++dx)
-        total += w[std::abs(dz) + std::abs(dy) + std::abs(dx)] * load(u + at + (dz * H + dy) * W + dx, {.mask = in});
-  store(out + at, total, {.mask = in});
-}).grid([](const BoxCfg& c, auto, float*, int D, int H, int W, float, float, float, float) {
+auto stencil27 = kernel("user_stencil27", [](const BoxCfg& c, Ptr<const float> u, Ptr<float> out, I32 D, I32 H, I32 W,
+                                             F32 w0, F32 w1, F32 w2, F32 w3) {
+                   auto z = program_id(2), y = (program_id(1) * c.BY + arange(0, c.BY)).col(),
+                        x = (program_id(0) * c.BX + arange(0, c.BX)).row();
+                   auto in = (z > 0) & (z < D - 1) & (y > 0) & (y < H - 1) & (x > 0) & (x < W - 1);
+                   auto at = (z * H + y) * W + x;
+                   const std::array<Tile, 4> w{w0, w1, w2, w3};
+                   Tile total = zeros({c.BY, c.BX}, f32);
+                   for (int dz = -1; dz <= 1; ++dz)
+                     for (int dy = -1; dy <= 1; ++dy)
+                       for (int dx = -1; dx <= 1; ++dx)
+                         total += w[std::abs(dz) + std::abs(dy) + std::abs(dx)] *
+                                  load(u + at + (dz * H + dy) * W + dx, {.mask = in});
+                   store(out + at, total, {.mask = in});
+                 }).grid([](const BoxCfg& c, auto, float*, int D, int H, int W, float, float, float, float) {
   return Grid{cdiv(W, c.BX), cdiv(H, c.BY), D};
 });
 Register r3("stencil27", [](Env& e) {
@@ -117,8 +124,8 @@ Register r3("stencil27", [](Env& e) {
         for (int x = 1; x < W - 1; ++x)
           for (int k = 0; k < 27; ++k) {
             const int dx = k % 3 - 1, dy = k / 3 % 3 - 1, dz = k / 9 - 1;
-            want[(z * H + y) * W + x] += w[std::abs(dx) + std::abs(dy) + std::abs(dz)] *
-                                         u[((z + dz) * H + y + dy) * W + x + dx];
+            want[(z * H + y) * W + x] +=
+                w[std::abs(dx) + std::abs(dy) + std::abs(dz)] * u[((z + dz) * H + y + dy) * W + x + dx];
           }
     return agree(out.now(), want, 1e-5, 1e-5);
   };
@@ -141,19 +148,24 @@ auto blur = [](bool down) {
     store(out + y * W + x, cast(total + .5f, u8), {.mask = inside});
   };
 };
-auto picture_grid = [](const PictureCfg& c, auto, auto, uint8_t*, int H, int W) { return Grid{cdiv(W, c.BX), cdiv(H, c.BY)}; };
+auto picture_grid = [](const PictureCfg& c, auto, auto, uint8_t*, int H, int W) {
+  return Grid{cdiv(W, c.BX), cdiv(H, c.BY)};
+};
 auto blur_rows = kernel("user_blur_rows", blur(false)).grid(picture_grid);
 auto blur_columns = kernel("user_blur_columns", blur(true)).grid(picture_grid);
-auto sobel = kernel("user_sobel", [](const PictureCfg& c, Ptr<const uint8_t> in, Ptr<uint8_t> out, I32 H, I32 W) {
-  auto y = (program_id(1) * c.BY + arange(0, c.BY)).col(), x = (program_id(0) * c.BX + arange(0, c.BX)).row();
-  auto at = [&](int dy, int dx) {
-    auto yy = y + dy, xx = x + dx;
-    return cast(load(in + yy * W + xx, {.mask = (yy >= 0) & (yy < H) & (xx >= 0) & (xx < W), .other = 0}), i32);
-  };
-  auto gx = at(-1, 1) + 2 * at(0, 1) + at(1, 1) - at(-1, -1) - 2 * at(0, -1) - at(1, -1);
-  auto gy = at(1, -1) + 2 * at(1, 0) + at(1, 1) - at(-1, -1) - 2 * at(-1, 0) - at(-1, 1);
-  store(out + y * W + x, cast(min(abs(gx) + abs(gy), 255), u8), {.mask = (y < H) & (x < W)});
-}).grid([](const PictureCfg& c, auto, uint8_t*, int H, int W) { return Grid{cdiv(W, c.BX), cdiv(H, c.BY)}; });
+auto sobel =
+    kernel("user_sobel", [](const PictureCfg& c, Ptr<const uint8_t> in, Ptr<uint8_t> out, I32 H, I32 W) {
+      auto y = (program_id(1) * c.BY + arange(0, c.BY)).col(), x = (program_id(0) * c.BX + arange(0, c.BX)).row();
+      auto at = [&](int dy, int dx) {
+        auto yy = y + dy, xx = x + dx;
+        return cast(load(in + yy * W + xx, {.mask = (yy >= 0) & (yy < H) & (xx >= 0) & (xx < W), .other = 0}), i32);
+      };
+      auto gx = at(-1, 1) + 2 * at(0, 1) + at(1, 1) - at(-1, -1) - 2 * at(0, -1) - at(1, -1);
+      auto gy = at(1, -1) + 2 * at(1, 0) + at(1, 1) - at(-1, -1) - 2 * at(-1, 0) - at(-1, 1);
+      store(out + y * W + x, cast(min(abs(gx) + abs(gy), 255), u8), {.mask = (y < H) & (x < W)});
+    }).grid([](const PictureCfg& c, auto, uint8_t*, int H, int W) {
+      return Grid{cdiv(W, c.BX), cdiv(H, c.BY)};
+    });
 Register r4("blur_and_edges", [](Env& e) {
   PictureCfg c;
   if (!e.big) c = {4, 16, 2};
@@ -166,7 +178,8 @@ Register r4("blur_and_edges", [](Env& e) {
   for (float x : w) sum += x;
   for (float& x : w) x /= sum;
   auto weights = repeated(e, w.size(), w);
-  auto half_way = constant<uint8_t>(e, in.n, 0), out = constant<uint8_t>(e, in.n, 0), edges = constant<uint8_t>(e, in.n, 0);
+  auto half_way = constant<uint8_t>(e, in.n, 0), out = constant<uint8_t>(e, in.n, 0),
+       edges = constant<uint8_t>(e, in.n, 0);
   Job j;
   j.mbytes = 6e-6 * double(in.n);
   j.add(blur_rows, c, in.p, weights.p, half_way.p, H, W);
@@ -208,28 +221,29 @@ std::array<Tile, 4> cubic(const Tile& t) {  // Catmull-Rom
   return {((-.5f * t + 1.f) * t - .5f) * t, (1.5f * t - 2.5f) * t * t + 1.f, ((-1.5f * t + 2.f) * t + .5f) * t,
           (.5f * t - .5f) * t * t};
 }
-auto warp = kernel("user_warp", [](const WarpCfg& c, Ptr<const uint8_t> in, Ptr<uint8_t> out, I32 h, I32 w, I32 H, I32 W, F32 a,
-                                   F32 b, F32 tx, F32 d, F32 f, F32 ty) {
-  auto y = (program_id(1) * c.BY + arange(0, c.BY)).col(), x = (program_id(0) * c.BX + arange(0, c.BX)).row();
-  auto u = a * cast(x, f32) + b * cast(y, f32) + tx, v = d * cast(x, f32) + f * cast(y, f32) + ty;
-  auto ix = cast(floor(u), i32), iy = cast(floor(v), i32);
-  auto wx = cubic(u - floor(u)), wy = cubic(v - floor(v));
-  auto inside = (y < H) & (x < W);
-  for (int channel = 0; channel < 4; ++channel) {
-    Tile total = zeros({c.BY, c.BX}, f32);
-    for (int k = 0; k < 4; ++k) {
-      Tile line = zeros({c.BY, c.BX}, f32);
-      for (int l = 0; l < 4; ++l) {
-        auto yy = clamp(iy + k - 1, 0, h - 1), xx = clamp(ix + l - 1, 0, w - 1);
-        line += wx[l] * cast(load(in + (yy * w + xx) * 4 + channel, {.mask = inside}), f32);
+auto warp =
+    kernel("user_warp", [](const WarpCfg& c, Ptr<const uint8_t> in, Ptr<uint8_t> out, I32 h, I32 w, I32 H, I32 W, F32 a,
+                           F32 b, F32 tx, F32 d, F32 f, F32 ty) {
+      auto y = (program_id(1) * c.BY + arange(0, c.BY)).col(), x = (program_id(0) * c.BX + arange(0, c.BX)).row();
+      auto u = a * cast(x, f32) + b * cast(y, f32) + tx, v = d * cast(x, f32) + f * cast(y, f32) + ty;
+      auto ix = cast(floor(u), i32), iy = cast(floor(v), i32);
+      auto wx = cubic(u - floor(u)), wy = cubic(v - floor(v));
+      auto inside = (y < H) & (x < W);
+      for (int channel = 0; channel < 4; ++channel) {
+        Tile total = zeros({c.BY, c.BX}, f32);
+        for (int k = 0; k < 4; ++k) {
+          Tile line = zeros({c.BY, c.BX}, f32);
+          for (int l = 0; l < 4; ++l) {
+            auto yy = clamp(iy + k - 1, 0, h - 1), xx = clamp(ix + l - 1, 0, w - 1);
+            line += wx[l] * cast(load(in + (yy * w + xx) * 4 + channel, {.mask = inside}), f32);
+          }
+          total += wy[k] * line;
+        }
+        store(out + (y * W + x) * 4 + channel, cast(clamp(total + .5f, 0.f, 255.f), u8), {.mask = inside});
       }
-      total += wy[k] * line;
-    }
-    store(out + (y * W + x) * 4 + channel, cast(clamp(total + .5f, 0.f, 255.f), u8), {.mask = inside});
-  }
-}).grid([](const WarpCfg& c, auto, uint8_t*, int, int, int H, int W, float, float, float, float, float, float) {
-  return Grid{cdiv(W, c.BX), cdiv(H, c.BY)};
-});
+    }).grid([](const WarpCfg& c, auto, uint8_t*, int, int, int H, int W, float, float, float, float, float, float) {
+      return Grid{cdiv(W, c.BX), cdiv(H, c.BY)};
+    });
 Register r5("warp", [](Env& e) {
   WarpCfg c;
   if (!e.big) c = {4, 16};
@@ -249,8 +263,8 @@ Register r5("warp", [](Env& e) {
           const float u = m[0] * x + m[1] * y + m[2], v = m[3] * x + m[4] * y + m[5];
           const double tx = double(u) - std::floor(u), ty = double(v) - std::floor(v);
           auto weight = [](double t, int k) {
-            const double all[4] = {((-.5 * t + 1) * t - .5) * t, (1.5 * t - 2.5) * t * t + 1, ((-1.5 * t + 2) * t + .5) * t,
-                                   (.5 * t - .5) * t * t};
+            const double all[4] = {((-.5 * t + 1) * t - .5) * t, (1.5 * t - 2.5) * t * t + 1,
+                                   ((-1.5 * t + 2) * t + .5) * t, (.5 * t - .5) * t * t};
             return all[k];
           };
           double s = 0;
@@ -271,18 +285,19 @@ struct BlendCfg {
   int B = 256;
 };
 auto blend = kernel("user_blend", [](const BlendCfg& c, Ptr<const uint8_t> layers, Ptr<uint8_t> out, I32 n, I32 count) {
-  auto i = program_id(0) * c.B + arange(0, c.B);
-  auto in = i < n;
-  std::array<Tile, 3> colour;
-  for (auto& x : colour) x = zeros({c.B}, f32);
-  for (auto k : range(0, count)) {
-    auto p = layers + cast(k, i64) * n * 4 + i * 4;
-    auto alpha = cast(load(p + 3, {.mask = in}), f32) * (1.f / 255);
-    for (int ch = 0; ch < 3; ++ch) colour[ch] += alpha * (cast(load(p + ch, {.mask = in}), f32) - colour[ch]);
-  }
-  for (int ch = 0; ch < 3; ++ch) store(out + i * 4 + ch, cast(colour[ch] + .5f, u8), {.mask = in});
-  store(out + i * 4 + 3, cast(full({c.B}, 255, i32), u8), {.mask = in});
-}).grid([](const BlendCfg& c, auto, uint8_t*, int n, int) { return Grid{cdiv(n, c.B)}; });
+               auto i = program_id(0) * c.B + arange(0, c.B);
+               auto in = i < n;
+               std::array<Tile, 3> colour;
+               for (auto& x : colour) x = zeros({c.B}, f32);
+               for (auto k : range(0, count)) {
+                 auto p = layers + cast(k, i64) * n * 4 + i * 4;
+                 auto alpha = cast(load(p + 3, {.mask = in}), f32) * (1.f / 255);
+                 for (int ch = 0; ch < 3; ++ch)
+                   colour[ch] += alpha * (cast(load(p + ch, {.mask = in}), f32) - colour[ch]);
+               }
+               for (int ch = 0; ch < 3; ++ch) store(out + i * 4 + ch, cast(colour[ch] + .5f, u8), {.mask = in});
+               store(out + i * 4 + 3, cast(full({c.B}, 255, i32), u8), {.mask = in});
+             }).grid([](const BlendCfg& c, auto, uint8_t*, int n, int) { return Grid{cdiv(n, c.B)}; });
 Register r6("blend", [](Env& e) {
   BlendCfg c;
   if (!e.big) c = {32};
@@ -311,51 +326,52 @@ Register r6("blend", [](Env& e) {
 
 // --- gas in two dimensions (Euler): slopes limited by minmod, Rusanov's fluxes, rows and columns periodic
 using Gas = std::array<Tile, 4>;
-auto gas = kernel("user_gas", [](const GridCfg& c, Ptr<const float> U, Ptr<float> out, I32 H, I32 W, F32 step) {
-  auto y = (program_id(1) * c.BY + arange(0, c.BY)).col(), x = (program_id(0) * c.BX + arange(0, c.BX)).row();
-  auto in = (y < H) & (x < W);
-  auto plane = H * W;
-  auto cell = [&](int dy, int dx) {
-    auto at = floor_mod(y + dy, H) * W + floor_mod(x + dx, W);
-    Gas g;
-    for (int k = 0; k < 4; ++k) g[k] = load(U + k * plane + at, {.mask = in, .other = 1.f});
-    return g;
-  };
-  auto minmod = [](const Tile& a, const Tile& b) {
-    return where(a * b > 0.f, where(abs(a) < abs(b), a, b), 0.f);
-  };
-  auto flux = [&](const Gas& l, const Gas& r, int axis) {  // of density, momenta, energy through a face
-    Gas f[2];
-    Tile speed[2];
-    for (int s = 0; s < 2; ++s) {
-      const Gas& q = s ? r : l;
-      auto inverse = 1.f / q[0];
-      auto v = q[1 + axis] * inverse;
-      auto p = .4f * (q[3] - .5f * (q[1] * q[1] + q[2] * q[2]) * inverse);
-      f[s] = {q[1 + axis], q[1] * v, q[2] * v, (q[3] + p) * v};
-      f[s][1 + axis] += p;
-      speed[s] = abs(v) + sqrt(1.4f * max(p, 0.f) * inverse);
-    }
-    auto fastest = max(speed[0], speed[1]);
-    Gas out;
-    for (int k = 0; k < 4; ++k) out[k] = .5f * (f[0][k] + f[1][k] - fastest * (r[k] - l[k]));
-    return out;
-  };
-  Gas next = cell(0, 0);
-  for (int axis = 0; axis < 2; ++axis) {
-    std::array<Gas, 5> q;
-    for (int k = 0; k < 5; ++k) q[k] = axis ? cell(k - 2, 0) : cell(0, k - 2);
-    Gas low[3], high[3];  // of cells -1, 0, 1
-    for (int s = 0; s < 3; ++s)
-      for (int k = 0; k < 4; ++k) {
-        auto slope = .5f * minmod(q[s + 1][k] - q[s][k], q[s + 2][k] - q[s + 1][k]);
-        low[s][k] = q[s + 1][k] - slope, high[s][k] = q[s + 1][k] + slope;
+auto gas =
+    kernel("user_gas", [](const GridCfg& c, Ptr<const float> U, Ptr<float> out, I32 H, I32 W, F32 step) {
+      auto y = (program_id(1) * c.BY + arange(0, c.BY)).col(), x = (program_id(0) * c.BX + arange(0, c.BX)).row();
+      auto in = (y < H) & (x < W);
+      auto plane = H * W;
+      auto cell = [&](int dy, int dx) {
+        auto at = floor_mod(y + dy, H) * W + floor_mod(x + dx, W);
+        Gas g;
+        for (int k = 0; k < 4; ++k) g[k] = load(U + k * plane + at, {.mask = in, .other = 1.f});
+        return g;
+      };
+      auto minmod = [](const Tile& a, const Tile& b) { return where(a * b > 0.f, where(abs(a) < abs(b), a, b), 0.f); };
+      auto flux = [&](const Gas& l, const Gas& r, int axis) {  // of density, momenta, energy through a face
+        Gas f[2];
+        Tile speed[2];
+        for (int s = 0; s < 2; ++s) {
+          const Gas& q = s ? r : l;
+          auto inverse = 1.f / q[0];
+          auto v = q[1 + axis] * inverse;
+          auto p = .4f * (q[3] - .5f * (q[1] * q[1] + q[2] * q[2]) * inverse);
+          f[s] = {q[1 + axis], q[1] * v, q[2] * v, (q[3] + p) * v};
+          f[s][1 + axis] += p;
+          speed[s] = abs(v) + sqrt(1.4f * max(p, 0.f) * inverse);
+        }
+        auto fastest = max(speed[0], speed[1]);
+        Gas out;
+        for (int k = 0; k < 4; ++k) out[k] = .5f * (f[0][k] + f[1][k] - fastest * (r[k] - l[k]));
+        return out;
+      };
+      Gas next = cell(0, 0);
+      for (int axis = 0; axis < 2; ++axis) {
+        std::array<Gas, 5> q;
+        for (int k = 0; k < 5; ++k) q[k] = axis ? cell(k - 2, 0) : cell(0, k - 2);
+        Gas low[3], high[3];  // of cells -1, 0, 1
+        for (int s = 0; s < 3; ++s)
+          for (int k = 0; k < 4; ++k) {
+            auto slope = .5f * minmod(q[s + 1][k] - q[s][k], q[s + 2][k] - q[s + 1][k]);
+            low[s][k] = q[s + 1][k] - slope, high[s][k] = q[s + 1][k] + slope;
+          }
+        auto before = flux(high[0], low[1], axis), after = flux(high[1], low[2], axis);
+        for (int k = 0; k < 4; ++k) next[k] -= step * (after[k] - before[k]);
       }
-    auto before = flux(high[0], low[1], axis), after = flux(high[1], low[2], axis);
-    for (int k = 0; k < 4; ++k) next[k] -= step * (after[k] - before[k]);
-  }
-  for (int k = 0; k < 4; ++k) store(out + k * plane + y * W + x, next[k], {.mask = in});
-}).grid([](const GridCfg& c, auto, float*, int H, int W, float) { return Grid{cdiv(W, c.BX), cdiv(H, c.BY)}; });
+      for (int k = 0; k < 4; ++k) store(out + k * plane + y * W + x, next[k], {.mask = in});
+    }).grid([](const GridCfg& c, auto, float*, int H, int W, float) {
+      return Grid{cdiv(W, c.BX), cdiv(H, c.BY)};
+    });
 Register r7("gas", [](Env& e) {
   GridCfg c{4, 128};
   if (!e.big) c = {4, 16};
@@ -410,37 +426,40 @@ Register r7("gas", [](Env& e) {
 struct PointsCfg {
   int B = 128;
 };
-auto to_grid = kernel("user_to_grid", [](const PointsCfg& c, Ptr<const float> x, Ptr<const float> v, Ptr<const float> C,
-                                         Ptr<float> grid, I32 n, I32 side, F32 mass) {
-  // x, v [n, 2] in cells, C [n, 4]; grid [side, side, 3]: momenta and mass
-  auto i = program_id(0) * c.B + arange(0, c.B);
-  auto in = i < n;
-  auto px = load(x + i * 2, {.mask = in, .other = 2.f}), py = load(x + i * 2 + 1, {.mask = in, .other = 2.f});
-  auto vx = load(v + i * 2, {.mask = in}), vy = load(v + i * 2 + 1, {.mask = in});
-  std::array<Tile, 4> affine;
-  for (int k = 0; k < 4; ++k) affine[k] = load(C + i * 4 + k, {.mask = in});
-  auto bx = cast(px - .5f, i32), by = cast(py - .5f, i32);
-  auto fx = px - cast(bx, f32), fy = py - cast(by, f32);
-  auto weights = [](const Tile& f) {
-    return std::array<Tile, 3>{.5f * (1.5f - f) * (1.5f - f), .75f - (f - 1.f) * (f - 1.f), .5f * (f - .5f) * (f - .5f)};
-  };
-  auto wx = weights(fx), wy = weights(fy);
-  for (int a = 0; a < 3; ++a)
-    for (int b = 0; b < 3; ++b) {
-      auto dx = float(a) - fx, dy = float(b) - fy;
-      auto w = wx[a] * wy[b] * mass;
-      auto to = grid + ((bx + a) * side + by + b) * 3;
-      atomic_add(to, w * (vx + affine[0] * dx + affine[1] * dy), {.mask = in});
-      atomic_add(to + 1, w * (vy + affine[2] * dx + affine[3] * dy), {.mask = in});
-      atomic_add(to + 2, w, {.mask = in});
-    }
-}).grid([](const PointsCfg& c, auto, auto, auto, float*, int n, int, float) { return Grid{cdiv(n, c.B)}; });
+auto to_grid =
+    kernel("user_to_grid", [](const PointsCfg& c, Ptr<const float> x, Ptr<const float> v, Ptr<const float> C,
+                              Ptr<float> grid, I32 n, I32 side, F32 mass) {
+      // x, v [n, 2] in cells, C [n, 4]; grid [side, side, 3]: momenta and mass
+      auto i = program_id(0) * c.B + arange(0, c.B);
+      auto in = i < n;
+      auto px = load(x + i * 2, {.mask = in, .other = 2.f}), py = load(x + i * 2 + 1, {.mask = in, .other = 2.f});
+      auto vx = load(v + i * 2, {.mask = in}), vy = load(v + i * 2 + 1, {.mask = in});
+      std::array<Tile, 4> affine;
+      for (int k = 0; k < 4; ++k) affine[k] = load(C + i * 4 + k, {.mask = in});
+      auto bx = cast(px - .5f, i32), by = cast(py - .5f, i32);
+      auto fx = px - cast(bx, f32), fy = py - cast(by, f32);
+      auto weights = [](const Tile& f) {
+        return std::array<Tile, 3>{.5f * (1.5f - f) * (1.5f - f), .75f - (f - 1.f) * (f - 1.f),
+                                   .5f * (f - .5f) * (f - .5f)};
+      };
+      auto wx = weights(fx), wy = weights(fy);
+      for (int a = 0; a < 3; ++a)
+        for (int b = 0; b < 3; ++b) {
+          auto dx = float(a) - fx, dy = float(b) - fy;
+          auto w = wx[a] * wy[b] * mass;
+          auto to = grid + ((bx + a) * side + by + b) * 3;
+          atomic_add(to, w * (vx + affine[0] * dx + affine[1] * dy), {.mask = in});
+          atomic_add(to + 1, w * (vy + affine[2] * dx + affine[3] * dy), {.mask = in});
+          atomic_add(to + 2, w, {.mask = in});
+        }
+    }).grid([](const PointsCfg& c, auto, auto, auto, float*, int n, int, float) { return Grid{cdiv(n, c.B)}; });
 Register r8("points_to_grid", [](Env& e) {
   PointsCfg c;
   if (!e.big) c = {32};
   c.B = e.field("B", c.B);
   const int n = e.big ? 1 << 22 : 201, side = e.big ? 1024 : 16;
-  auto x = random<float>(e, size_t(n) * 2, 1, side - 2), v = random<float>(e, size_t(n) * 2), C = random<float>(e, size_t(n) * 4);
+  auto x = random<float>(e, size_t(n) * 2, 1, side - 2), v = random<float>(e, size_t(n) * 2),
+       C = random<float>(e, size_t(n) * 4);
   auto grid = constant<float>(e, size_t(side) * side * 3, 0);
   Job j;
   restore(e, j, grid);
@@ -472,24 +491,25 @@ Register r8("points_to_grid", [](Env& e) {
 struct ElementCfg {
   int E = 2;
 };
-auto dg = kernel("user_dg", [](const ElementCfg& c, Ptr<const double> u, Ptr<const double> D, Ptr<double> out, I32 n, F64 ax,
-                               F64 ay, F64 az) {
-  // u, out [n, 8, 8, 8] (z, y, x), D [8, 8]; out = ax du/dx + ay du/dy + az du/dz
-  auto element = program_id(0) * c.E + arange(0, c.E);
-  auto i = arange(0, 8);
-  auto d = load(D + i.col() * 8 + i.row());
-  auto node = arange(0, 512);
-  auto at = element.col() * 512 + node.row();
-  auto in = (element < n).col();
-  auto x = load(u + at, {.mask = in, .other = 0.0});
-  auto along_x = reshape(dot(reshape(x, {c.E * 64, 8}), trans(d), zeros({c.E * 64, 8}, f64)), {c.E, 8, 8, 8});
-  auto cube = reshape(x, {c.E, 8, 8, 8});
-  auto turned_y = reshape(permute(cube, {0, 1, 3, 2}), {c.E * 64, 8});
-  auto along_y = permute(reshape(dot(turned_y, trans(d), zeros({c.E * 64, 8}, f64)), {c.E, 8, 8, 8}), {0, 1, 3, 2});
-  auto turned_z = reshape(permute(cube, {0, 2, 3, 1}), {c.E * 64, 8});
-  auto along_z = permute(reshape(dot(turned_z, trans(d), zeros({c.E * 64, 8}, f64)), {c.E, 8, 8, 8}), {0, 3, 1, 2});
-  store(out + at, reshape(ax * along_x + ay * along_y + az * along_z, {c.E, 512}), {.mask = in});
-}).grid([](const ElementCfg& c, auto, auto, double*, int n, double, double, double) { return Grid{cdiv(n, c.E)}; });
+auto dg =
+    kernel("user_dg", [](const ElementCfg& c, Ptr<const double> u, Ptr<const double> D, Ptr<double> out, I32 n, F64 ax,
+                         F64 ay, F64 az) {
+      // u, out [n, 8, 8, 8] (z, y, x), D [8, 8]; out = ax du/dx + ay du/dy + az du/dz
+      auto element = program_id(0) * c.E + arange(0, c.E);
+      auto i = arange(0, 8);
+      auto d = load(D + i.col() * 8 + i.row());
+      auto node = arange(0, 512);
+      auto at = element.col() * 512 + node.row();
+      auto in = (element < n).col();
+      auto x = load(u + at, {.mask = in, .other = 0.0});
+      auto along_x = reshape(dot(reshape(x, {c.E * 64, 8}), trans(d), zeros({c.E * 64, 8}, f64)), {c.E, 8, 8, 8});
+      auto cube = reshape(x, {c.E, 8, 8, 8});
+      auto turned_y = reshape(permute(cube, {0, 1, 3, 2}), {c.E * 64, 8});
+      auto along_y = permute(reshape(dot(turned_y, trans(d), zeros({c.E * 64, 8}, f64)), {c.E, 8, 8, 8}), {0, 1, 3, 2});
+      auto turned_z = reshape(permute(cube, {0, 2, 3, 1}), {c.E * 64, 8});
+      auto along_z = permute(reshape(dot(turned_z, trans(d), zeros({c.E * 64, 8}, f64)), {c.E, 8, 8, 8}), {0, 3, 1, 2});
+      store(out + at, reshape(ax * along_x + ay * along_y + az * along_z, {c.E, 512}), {.mask = in});
+    }).grid([](const ElementCfg& c, auto, auto, double*, int n, double, double, double) { return Grid{cdiv(n, c.E)}; });
 Register r9("dg", [](Env& e) {
   ElementCfg c;
   c.E = e.field("E", c.E);
@@ -508,7 +528,8 @@ Register r9("dg", [](Env& e) {
           for (int x = 0; x < 8; ++x) {
             double s = 0;
             for (int t = 0; t < 8; ++t)
-              s += .5 * D[x * 8 + t] * u[((k * 8 + z) * 8 + y) * 8 + t] + .25 * D[y * 8 + t] * u[((k * 8 + z) * 8 + t) * 8 + x] +
+              s += .5 * D[x * 8 + t] * u[((k * 8 + z) * 8 + y) * 8 + t] +
+                   .25 * D[y * 8 + t] * u[((k * 8 + z) * 8 + t) * 8 + x] +
                    2 * D[z * 8 + t] * u[((k * 8 + t) * 8 + y) * 8 + x];
             want.push_back(s);
           }

@@ -1,5 +1,5 @@
-// first_lanes.cpp - an element a lane, as people write it first: prices in closed form, checksums of messages, stiff
-// kinetics, columns of cloud water, cloth, photons in a slab, lights drawn for pixels, colours from harmonics.
+// first_lanes.cpp - an element a lane, as people write it first: prices in closed form, stiff kinetics, cloth, photons
+// in a slab, colours from harmonics.
 #include <array>
 
 #include "tests/users/use.h"
@@ -11,18 +11,19 @@ struct LaneCfg {
 };
 
 // --- European options, call and put
-auto prices = kernel("user_prices", [](const LaneCfg& c, Ptr<const float> S, Ptr<const float> K, Ptr<const float> T,
-                                       Ptr<float> call, Ptr<float> put, F32 r, F32 sigma, I32 n) {
-  auto i = program_id(0) * c.B + arange(0, c.B);
-  auto in = i < n;
-  auto s = load(S + i, {.mask = in, .other = 1.f}), k = load(K + i, {.mask = in, .other = 1.f}),
-       t = load(T + i, {.mask = in, .other = 1.f});
-  auto root = sqrt(t);
-  auto d1 = (log(s / k) + (r + .5f * sigma * sigma) * t) / (sigma * root), d2 = d1 - sigma * root;
-  auto later = k * exp(-r * t);
-  store(call + i, s * normcdf(d1) - later * normcdf(d2), {.mask = in});
-  store(put + i, later * normcdf(-d2) - s * normcdf(-d1), {.mask = in});
-}).grid([](const LaneCfg& c, auto, auto, auto, float*, float*, float, float, int n) { return Grid{cdiv(n, c.B)}; });
+auto prices =
+    kernel("user_prices", [](const LaneCfg& c, Ptr<const float> S, Ptr<const float> K, Ptr<const float> T,
+                             Ptr<float> call, Ptr<float> put, F32 r, F32 sigma, I32 n) {
+      auto i = program_id(0) * c.B + arange(0, c.B);
+      auto in = i < n;
+      auto s = load(S + i, {.mask = in, .other = 1.f}), k = load(K + i, {.mask = in, .other = 1.f}),
+           t = load(T + i, {.mask = in, .other = 1.f});
+      auto root = sqrt(t);
+      auto d1 = (log(s / k) + (r + .5f * sigma * sigma) * t) / (sigma * root), d2 = d1 - sigma * root;
+      auto later = k * exp(-r * t);
+      store(call + i, s * normcdf(d1) - later * normcdf(d2), {.mask = in});
+      store(put + i, later * normcdf(-d2) - s * normcdf(-d1), {.mask = in});
+    }).grid([](const LaneCfg& c, auto, auto, auto, float*, float*, float, float, int n) { return Grid{cdiv(n, c.B)}; });
 Register r1("prices", [](Env& e) {
   LaneCfg c;
   if (!e.big) c = {64};
@@ -37,7 +38,8 @@ Register r1("prices", [](Env& e) {
     std::vector<double> a, b;
     const double r = .02f, v = .3f;
     for (int i = 0; i < n; ++i) {
-      const double d1 = (std::log(S[i] / K[i]) + (r + v * v / 2) * T[i]) / (v * std::sqrt(T[i])), d2 = d1 - v * std::sqrt(T[i]);
+      const double d1 = (std::log(S[i] / K[i]) + (r + v * v / 2) * T[i]) / (v * std::sqrt(T[i])),
+                   d2 = d1 - v * std::sqrt(T[i]);
       auto N = [](double x) { return .5 * std::erfc(-x / std::sqrt(2.)); };
       const double later = K[i] * std::exp(-r * T[i]);
       a.push_back(S[i] * N(d1) - later * N(d2)), b.push_back(later * N(-d2) - S[i] * N(-d1));
@@ -48,76 +50,38 @@ Register r1("prices", [](Env& e) {
   return j;
 });
 
-// --- CRC-32 of messages of L bytes, one a lane, a table of 256 words
-auto crc = kernel("user_crc", [](const LaneCfg& c, Ptr<const uint8_t> text, Ptr<const uint32_t> table, Ptr<uint32_t> out,
-                                 I32 n, I32 L) {
-  auto i = program_id(0) * c.B + arange(0, c.B);
-  auto in = i < n;
-  Tile x = full({c.B}, 0xFFFFFFFFu, u32);
-  for (auto k : range(0, L)) {
-    auto byte = cast(load(text + cast(i, i64) * L + k, {.mask = in}), u32);
-    x = load(table + ((x ^ byte) & 255)) ^ (x >> 8);
-  }
-  store(out + i, ~x, {.mask = in});
-}).grid([](const LaneCfg& c, auto, auto, uint32_t*, int n, int) { return Grid{cdiv(n, c.B)}; });
-Register r2("crc", [](Env& e) {
-  LaneCfg c{128};
-  if (!e.big) c = {32};
-  c.B = e.field("B", c.B);
-  const int n = e.big ? 1 << 18 : 75, L = e.big ? 512 : 35;
-  auto text = integers<uint8_t>(e, size_t(n) * L, 0, 256);
-  std::vector<uint32_t> t(256);
-  for (uint32_t k = 0; k < 256; ++k) {
-    t[k] = k;
-    for (int b = 0; b < 8; ++b) t[k] = t[k] & 1 ? 0xEDB88320u ^ (t[k] >> 1) : t[k] >> 1;
-  }
-  auto table = repeated(e, 256, t);
-  auto out = constant<uint32_t>(e, n, 0);
-  Job j;
-  j.mbytes = 1e-6 * n * L;
-  j.add(crc, c, text.p, table.p, out.p, n, L);
-  j.check = [=] {
-    const auto got = out.now();
-    for (int i = 0; i < n; ++i) {
-      uint32_t x = ~0u;
-      for (int k = 0; k < L; ++k) x = t[(x ^ text.h[i * L + k]) & 255] ^ (x >> 8);
-      if (got[i] != ~x) return "message " + std::to_string(i);
-    }
-    return std::string();
-  };
-  return j;
-});
-
 // --- Robertson's kinetics, a cell a lane: backward Euler, Newton's method with the 3 x 3 system solved in registers
-auto kinetics = kernel("user_kinetics", [](const LaneCfg& c, Ptr<const double> y0, Ptr<double> y1, F64 h, I32 steps, I32 n) {
-  auto i = program_id(0) * c.B + arange(0, c.B);
-  auto in = i < n;
-  Tile a = load(y0 + i, {.mask = in, .other = 1.0}), b = load(y0 + n + i, {.mask = in, .other = 0.0}),
-       s = load(y0 + 2 * n + i, {.mask = in, .other = 0.0});
-  for (auto step : range(0, steps)) {
-    Tile a0 = a, b0 = b, s0 = s;
-    Tile going = in, count = zeros({c.B}, i32);
-    while_([&] { return any(going); }, [&] {
-      auto r1 = .04 * a, r2 = 1e4 * b * s, r3 = 3e7 * b * b;
-      auto fa = a - a0 - h * (r2 - r1), fb = b - b0 - h * (r1 - r2 - r3), fs = s - s0 - h * r3;
-      // rows of 1 - h J
-      auto m00 = full({c.B}, 1.0, f64) + h * .04, m01 = -h * 1e4 * s, m02 = -h * 1e4 * b;
-      auto m10 = full({c.B}, -.04, f64) * h, m11 = 1.0 + h * (1e4 * s + 6e7 * b), m12 = h * 1e4 * b;
-      auto m21 = -h * 6e7 * b;
-      auto l1 = m10 / m00;
-      auto p11 = m11 - l1 * m01, p12 = m12 - l1 * m02, g1 = fb - l1 * fa;
-      auto l2 = m21 / p11;
-      auto p22 = 1.0 - l2 * p12, g2 = fs - l2 * g1;
-      auto ds = g2 / p22, db = (g1 - p12 * ds) / p11, da = (fa - m01 * db - m02 * ds) / m00;
-      a = where(going, a - da, a), b = where(going, b - db, b), s = where(going, s - ds, s);
-      count += cast(going, i32);
-      going = going & (abs(da) + abs(db) * 1e4 + abs(ds) > 1e-12) & (count < 12);
-    });
-  }
-  store(y1 + i, a, {.mask = in});
-  store(y1 + n + i, b, {.mask = in});
-  store(y1 + 2 * n + i, s, {.mask = in});
-}).grid([](const LaneCfg& c, auto, double*, double, int, int n) { return Grid{cdiv(n, c.B)}; });
+auto kinetics =
+    kernel("user_kinetics", [](const LaneCfg& c, Ptr<const double> y0, Ptr<double> y1, F64 h, I32 steps, I32 n) {
+      auto i = program_id(0) * c.B + arange(0, c.B);
+      auto in = i < n;
+      Tile a = load(y0 + i, {.mask = in, .other = 1.0}), b = load(y0 + n + i, {.mask = in, .other = 0.0}),
+           s = load(y0 + 2 * n + i, {.mask = in, .other = 0.0});
+      for (auto step : range(0, steps)) {
+        Tile a0 = a, b0 = b, s0 = s;
+        Tile going = in, count = zeros({c.B}, i32);
+        while_([&] { return any(going); },
+               [&] {
+                 auto r1 = .04 * a, r2 = 1e4 * b * s, r3 = 3e7 * b * b;
+                 auto fa = a - a0 - h * (r2 - r1), fb = b - b0 - h * (r1 - r2 - r3), fs = s - s0 - h * r3;
+                 // rows of 1 - h J
+                 auto m00 = full({c.B}, 1.0, f64) + h * .04, m01 = -h * 1e4 * s, m02 = -h * 1e4 * b;
+                 auto m10 = full({c.B}, -.04, f64) * h, m11 = 1.0 + h * (1e4 * s + 6e7 * b), m12 = h * 1e4 * b;
+                 auto m21 = -h * 6e7 * b;
+                 auto l1 = m10 / m00;
+                 auto p11 = m11 - l1 * m01, p12 = m12 - l1 * m02, g1 = fb - l1 * fa;
+                 auto l2 = m21 / p11;
+                 auto p22 = 1.0 - l2 * p12, g2 = fs - l2 * g1;
+                 auto ds = g2 / p22, db = (g1 - p12 * ds) / p11, da = (fa - m01 * db - m02 * ds) / m00;
+                 a = where(going, a - da, a), b = where(going, b - db, b), s = where(going, s - ds, s);
+                 count += cast(going, i32);
+                 going = going & (abs(da) + abs(db) * 1e4 + abs(ds) > 1e-12) & (count < 12);
+               });
+      }
+      store(y1 + i, a, {.mask = in});
+      store(y1 + n + i, b, {.mask = in});
+      store(y1 + 2 * n + i, s, {.mask = in});
+    }).grid([](const LaneCfg& c, auto, double*, double, int, int n) { return Grid{cdiv(n, c.B)}; });
 Register r3("kinetics", [](Env& e) {
   LaneCfg c{128};
   if (!e.big) c = {32};
@@ -141,12 +105,14 @@ Register r3("kinetics", [](Env& e) {
         double o[3] = {y[0], y[1], y[2]};
         for (int it = 0; it < 12; ++it) {
           const double a = y[0], b = y[1], s = y[2];
-          const double f[3] = {a - o[0] - h * (1e4 * b * s - .04 * a), b - o[1] - h * (.04 * a - 1e4 * b * s - 3e7 * b * b),
-                               s - o[2] - h * 3e7 * b * b};
-          const double m[3][3] = {{1 + .04 * h, -h * 1e4 * s, -h * 1e4 * b}, {-.04 * h, 1 + h * (1e4 * s + 6e7 * b), h * 1e4 * b},
+          const double f[3] = {a - o[0] - h * (1e4 * b * s - .04 * a),
+                               b - o[1] - h * (.04 * a - 1e4 * b * s - 3e7 * b * b), s - o[2] - h * 3e7 * b * b};
+          const double m[3][3] = {{1 + .04 * h, -h * 1e4 * s, -h * 1e4 * b},
+                                  {-.04 * h, 1 + h * (1e4 * s + 6e7 * b), h * 1e4 * b},
                                   {0, -h * 6e7 * b, 1}};
           auto det = [](const double q[3][3]) {
-            return q[0][0] * (q[1][1] * q[2][2] - q[1][2] * q[2][1]) - q[0][1] * (q[1][0] * q[2][2] - q[1][2] * q[2][0]) +
+            return q[0][0] * (q[1][1] * q[2][2] - q[1][2] * q[2][1]) -
+                   q[0][1] * (q[1][0] * q[2][2] - q[1][2] * q[2][0]) +
                    q[0][2] * (q[1][0] * q[2][1] - q[1][1] * q[2][0]);
           };
           const double all = det(m);
@@ -164,104 +130,30 @@ Register r3("kinetics", [](Env& e) {
   return j;
 });
 
-// --- warm rain (Kessler), a column a lane: vapour, cloud and rain exchange level by level, rain falls from above
-auto kessler = kernel("user_kessler", [](const LaneCfg& c, Ptr<float> theta, Ptr<float> qv, Ptr<float> qc, Ptr<float> qr,
-                                         Ptr<const float> rho, Ptr<const float> pressure, Ptr<float> ground, I32 levels, I32 n,
-                                         F32 dt, F32 dz) {
-  // all [levels, n], level 0 at the ground; rho, pressure [levels]
-  auto i = program_id(0) * c.B + arange(0, c.B);
-  auto in = i < n;
-  Tile fallen = zeros({c.B}, f32);  // into the level, from above
-  for (auto k : range(levels - 1, -1, -1)) {
-    auto at = cast(k, i64) * n + i;
-    auto t = load(theta + at, {.mask = in, .other = 300.f}), v = load(qv + at, {.mask = in}), cl = load(qc + at, {.mask = in}),
-         r = load(qr + at, {.mask = in});
-    auto d = load(rho + k), p = load(pressure + k);
-    auto exner = pow(p, .286f);
-    auto temperature = t * exner;
-    auto speed = 36.34f * pow(max(r * d * .001f, 0.f), .1364f) * rsqrt(d);
-    auto out = min(r * speed * dt / dz, r);
-    r += (fallen - out * d) / d;
-    fallen = out * d;
-    auto convert = max(.001f * (cl - .001f), 0.f) * dt + 2.2f * cl * pow(max(r, 0.f), .875f) * dt;
-    convert = min(convert, cl);
-    cl -= convert, r += convert;
-    auto saturated = 380.f / (p * 1e5f) * exp(17.27f * (temperature - 273.f) / (temperature - 36.f));
-    auto excess = (v - saturated) / (1.f + saturated * 4093.f * 2.5e6f / 1004.f / ((temperature - 36.f) * (temperature - 36.f)));
-    auto change = max(excess, -cl);
-    auto evaporated = min(max(saturated - v - cl, 0.f) * sqrt(max(r, 0.f)) * .05f * dt, r);
-    store(theta + at, t + 2.5e6f / 1004.f / exner * (change - evaporated), {.mask = in});
-    store(qv + at, v - change + evaporated, {.mask = in});
-    store(qc + at, cl + change, {.mask = in});
-    store(qr + at, r - evaporated, {.mask = in});
-  }
-  store(ground + i, fallen, {.mask = in});
-}).grid([](const LaneCfg& c, float*, float*, float*, float*, auto, auto, float*, int, int n, float, float) {
-  return Grid{cdiv(n, c.B)};
-});
-Register r4("kessler", [](Env& e) {
-  LaneCfg c{128};
-  if (!e.big) c = {32};
-  c.B = e.field("B", c.B);
-  const int n = e.big ? 1 << 18 : 75, levels = e.big ? 60 : 7;
-  const size_t all = size_t(n) * levels;
-  auto theta = random<float>(e, all, 290, 310), qv = random<float>(e, all, .001, .02), qc = random<float>(e, all, 0, .004),
-       qr = random<float>(e, all, 0, .004);
-  auto rho = filled<float>(e, levels, [](size_t k) { return 1.2f - .01f * float(k); }),
-       p = filled<float>(e, levels, [](size_t k) { return 1.f - .01f * float(k); });
-  auto ground = constant<float>(e, n, NAN);
-  Job j;
-  restore(e, j, theta, qv, qc, qr);
-  j.mbytes = 32e-6 * double(all);
-  j.add(kessler, c, theta.p, qv.p, qc.p, qr.p, rho.p, p.p, ground.p, levels, n, 1.f, 500.f);
-  j.check = [=] {
-    std::vector<double> T(all), V(all), C(all), R(all), G(n);
-    for (int i = 0; i < n; ++i) {
-      double fallen = 0;
-      for (int k = levels - 1; k >= 0; --k) {
-        const size_t at = size_t(k) * n + i;
-        double t = theta[at], v = qv[at], cl = qc[at], r = qr[at];
-        const double d = rho[k], pr = p[k], exner = std::pow(pr, .286), te = t * exner;
-        const double speed = 36.34 * std::pow(std::max(r * d * .001, 0.), .1364) / std::sqrt(d), out = std::min(r * speed / 500, r);
-        r += (fallen - out * d) / d, fallen = out * d;
-        const double convert = std::min(std::max(.001 * (cl - .001), 0.) + 2.2 * cl * std::pow(std::max(r, 0.), .875), cl);
-        cl -= convert, r += convert;
-        const double s = 380 / (pr * 1e5) * std::exp(17.27 * (te - 273) / (te - 36));
-        const double change = std::max((v - s) / (1 + s * 4093 * 2.5e6 / 1004 / ((te - 36) * (te - 36))), -cl);
-        const double ev = std::min(std::max(s - v - cl, 0.) * std::sqrt(std::max(r, 0.)) * .05, r);
-        T[at] = t + 2.5e6 / 1004 / exner * (change - ev), V[at] = v - change + ev, C[at] = cl + change, R[at] = r - ev;
-      }
-      G[i] = fallen;
-    }
-    for (auto& [got, want, scale] : {std::tuple(&theta, &T, 100.), {&qv, &V, 1.}, {&qc, &C, 1.}, {&qr, &R, 1.}, {&ground, &G, 1.}})
-      if (auto wrong = agree(got->now(), *want, 1e-6 * scale, 1e-4); !wrong.empty()) return wrong;
-    return std::string();
-  };
-  return j;
-});
-
 // --- cloth: the length of every edge of one colour is restored, both ends move (extended position-based dynamics)
 auto cloth = kernel("user_cloth", [](const LaneCfg& c, Ptr<float> x, Ptr<const float> weight, Ptr<const int32_t> edge,
                                      Ptr<const float> rest, Ptr<float> lambda, F32 compliance, I32 first, I32 last) {
-  auto i = first + program_id(0) * c.B + arange(0, c.B);
-  auto in = i < last;
-  auto a = load(edge + i * 2, {.mask = in}), b = load(edge + i * 2 + 1, {.mask = in});
-  std::array<Tile, 3> p, q, d;
-  for (int k = 0; k < 3; ++k) {
-    p[k] = load(x + a * 3 + k, {.mask = in}), q[k] = load(x + b * 3 + k, {.mask = in});
-    d[k] = p[k] - q[k];
-  }
-  auto wa = load(weight + a, {.mask = in}), wb = load(weight + b, {.mask = in});
-  auto l = load(lambda + i, {.mask = in});
-  auto length = sqrt(d[0] * d[0] + d[1] * d[1] + d[2] * d[2]);
-  auto more = (load(rest + i, {.mask = in}) - length - compliance * l) / (wa + wb + compliance);
-  auto scale = where(length > 1e-9f, more / length, 0.f);
-  store(lambda + i, l + more, {.mask = in});
-  for (int k = 0; k < 3; ++k) {
-    store(x + a * 3 + k, p[k] + wa * scale * d[k], {.mask = in});
-    store(x + b * 3 + k, q[k] - wb * scale * d[k], {.mask = in});
-  }
-}).grid([](const LaneCfg& c, float*, auto, auto, auto, float*, float, int first, int last) { return Grid{cdiv(last - first, c.B)}; });
+               auto i = first + program_id(0) * c.B + arange(0, c.B);
+               auto in = i < last;
+               auto a = load(edge + i * 2, {.mask = in}), b = load(edge + i * 2 + 1, {.mask = in});
+               std::array<Tile, 3> p, q, d;
+               for (int k = 0; k < 3; ++k) {
+                 p[k] = load(x + a * 3 + k, {.mask = in}), q[k] = load(x + b * 3 + k, {.mask = in});
+                 d[k] = p[k] - q[k];
+               }
+               auto wa = load(weight + a, {.mask = in}), wb = load(weight + b, {.mask = in});
+               auto l = load(lambda + i, {.mask = in});
+               auto length = sqrt(d[0] * d[0] + d[1] * d[1] + d[2] * d[2]);
+               auto more = (load(rest + i, {.mask = in}) - length - compliance * l) / (wa + wb + compliance);
+               auto scale = where(length > 1e-9f, more / length, 0.f);
+               store(lambda + i, l + more, {.mask = in});
+               for (int k = 0; k < 3; ++k) {
+                 store(x + a * 3 + k, p[k] + wa * scale * d[k], {.mask = in});
+                 store(x + b * 3 + k, q[k] - wb * scale * d[k], {.mask = in});
+               }
+             }).grid([](const LaneCfg& c, float*, auto, auto, auto, float*, float, int first, int last) {
+  return Grid{cdiv(last - first, c.B)};
+});
 Register r5("cloth", [](Env& e) {
   LaneCfg c{128};
   if (!e.big) c = {32};
@@ -273,7 +165,8 @@ Register r5("cloth", [](Env& e) {
     for (int y = 0; y < side; ++y)
       for (int x = 0; x < side; ++x) {
         const int at = y * side + x, to = colour < 2 ? x + 1 : y + 1;
-        if ((colour < 2 ? x : y) % 2 == colour % 2 && to < side) edges.push_back(at), edges.push_back(colour < 2 ? at + 1 : at + side);
+        if ((colour < 2 ? x : y) % 2 == colour % 2 && to < side)
+          edges.push_back(at), edges.push_back(colour < 2 ? at + 1 : at + side);
       }
     starts.push_back(int(edges.size() / 2));
   }
@@ -303,24 +196,27 @@ Register r5("cloth", [](Env& e) {
 });
 
 // --- photons through a slab, one a lane until it leaves or is absorbed: how many are reflected, absorbed, let through
-auto photons = kernel("user_photons", [](const LaneCfg& c, Ptr<int32_t> counts, F32 thickness, F32 albedo, F32 g, U64 seed) {
-  auto id = cast(program_id(0) * c.B + arange(0, c.B), u32);
-  Tile z = zeros({c.B}, f32), mu = ones({c.B}, f32), fate = zeros({c.B}, i32), turn = zeros({c.B}, u32);
-  Tile going = fate == 0;
-  while_([&] { return any(going); }, [&] {
-    auto [a, b, d, unused] = rand4(seed, id * 64 + turn);
-    auto to = z - mu * log(max(a, 1e-30f));
-    auto absorbed = b > albedo;
-    auto s = (1.f - g * g) / (1.f - g + 2.f * g * d);  // Henyey and Greenstein
-    auto cosine = clamp((1.f + g * g - s * s) / (2.f * g), -1.f, 1.f);
-    auto bent = mu * cosine + sqrt(max((1.f - mu * mu) * (1.f - cosine * cosine), 0.f)) * cospi(2.f * unused);
-    auto now = where(to < 0.f, 1, where(to > thickness, 3, where(absorbed, 2, 0)));
-    z = where(going, to, z), mu = where(going, bent, mu), fate = where(going, now, fate);
-    turn += 1;
-    going = (fate == 0) & (turn < 64);
-  });
-  for (int k = 0; k < 4; ++k) atomic_add(counts + k, sum(cast(fate == k, i32)));
-}).grid([](const LaneCfg&, int32_t*, float, float, float, uint64_t) { return Grid{1 << 14}; });
+auto photons =
+    kernel("user_photons", [](const LaneCfg& c, Ptr<int32_t> counts, F32 thickness, F32 albedo, F32 g, U64 seed) {
+      auto id = cast(program_id(0) * c.B + arange(0, c.B), u32);
+      Tile z = zeros({c.B}, f32), mu = ones({c.B}, f32), fate = zeros({c.B}, i32), turn = zeros({c.B}, u32);
+      Tile going = fate == 0;
+      while_([&] { return any(going); },
+             [&] {
+               auto [a, b, d, unused] = rand4(seed, id * 64 + turn);
+               auto to = z - mu * log(max(a, 1e-30f));
+               auto absorbed = b > albedo;
+               auto s = (1.f - g * g) / (1.f - g + 2.f * g * d);  // Henyey and Greenstein
+               auto cosine = clamp((1.f + g * g - s * s) / (2.f * g), -1.f, 1.f);
+               auto bent =
+                   mu * cosine + sqrt(max((1.f - mu * mu) * (1.f - cosine * cosine), 0.f)) * cospi(2.f * unused);
+               auto now = where(to < 0.f, 1, where(to > thickness, 3, where(absorbed, 2, 0)));
+               z = where(going, to, z), mu = where(going, bent, mu), fate = where(going, now, fate);
+               turn += 1;
+               going = (fate == 0) & (turn < 64);
+             });
+      for (int k = 0; k < 4; ++k) atomic_add(counts + k, sum(cast(fate == k, i32)));
+    }).grid([](const LaneCfg&, int32_t*, float, float, float, uint64_t) { return Grid{1 << 14}; });
 Register r6("photons", [](Env& e) {
   LaneCfg c{128};
   if (!e.big) c = {32};
@@ -334,7 +230,10 @@ Register r6("photons", [](Env& e) {
     j.add(photons, c, counts.p, thickness, albedo, g, uint64_t(7));
     return j;
   }
-  j.steps.push_back({"user_photons", [=](Stream& s) { return photons.try_launch(s, c, Grid{16}, counts.p, thickness, albedo, g, uint64_t(7)); }, nullptr});
+  j.steps.push_back(
+      {"user_photons",
+       [=](Stream& s) { return photons.try_launch(s, c, Grid{16}, counts.p, thickness, albedo, g, uint64_t(7)); },
+       nullptr});
   j.check = [=] {
     const auto got = counts.now();
     std::vector<double> want(4);
@@ -344,10 +243,12 @@ Register r6("photons", [](Env& e) {
       int fate = 0;
       for (int t = 0; t < 64 && !fate; ++t) {
         const auto w = reference_philox(7, id * 64 + t);
-        const double to = z - mu * std::log(std::max(unit(w[0]), 1e-30)), s = (1 - g * g) / (1 - g + 2 * g * unit(w[2]));
+        const double to = z - mu * std::log(std::max(unit(w[0]), 1e-30)),
+                     s = (1 - g * g) / (1 - g + 2 * g * unit(w[2]));
         const double cosine = std::clamp((1 + g * g - s * s) / (2. * g), -1., 1.);
         fate = to < 0 ? 1 : to > thickness ? 3 : unit(w[1]) > albedo ? 2 : 0;
-        mu = mu * cosine + std::sqrt(std::max((1 - mu * mu) * (1 - cosine * cosine), 0.)) * std::cos(2 * M_PI * unit(w[3]));
+        mu = mu * cosine +
+             std::sqrt(std::max((1 - mu * mu) * (1 - cosine * cosine), 0.)) * std::cos(2 * M_PI * unit(w[3]));
         z = to;
       }
       ++want[fate];
@@ -357,87 +258,38 @@ Register r6("photons", [](Env& e) {
   return j;
 });
 
-// --- lights drawn for pixels by weighted reservoirs: M candidates each, one is kept
-auto reservoirs = kernel("user_reservoirs", [](const LaneCfg& c, Ptr<const float> lights, Ptr<const float> places, Ptr<int32_t> kept,
-                                               Ptr<float> weight, I32 n, I32 count, I32 M, U64 seed) {
-  // lights [count, 4]: place and power; places [n, 3]
-  auto i = program_id(0) * c.B + arange(0, c.B);
-  auto in = i < n;
-  std::array<Tile, 3> p;
-  for (int d = 0; d < 3; ++d) p[d] = load(places + i * 3 + d, {.mask = in});
-  Tile total = zeros({c.B}, f32), chosen = full({c.B}, -1, i32), value = zeros({c.B}, f32);
-  for (auto k : range(0, M)) {
-    auto [a, b, u1, u2] = randint4(seed, i * M + k);
-    auto light = cast(a % cast(count, u32), i32);
-    Tile r2 = full({c.B}, 1e-3f, f32);
-    for (int d = 0; d < 3; ++d) {
-      auto q = load(lights + light * 4 + d) - p[d];
-      r2 += q * q;
-    }
-    auto w = load(lights + light * 4 + 3) / r2;
-    total += w;
-    auto u = cast(b >> 8, f32) * (1.f / 16777216);
-    auto take_it = u * total < w;
-    chosen = where(take_it, light, chosen), value = where(take_it, w, value);
-  }
-  store(kept + i, chosen, {.mask = in});
-  store(weight + i, total / (cast(M, f32) * max(value, 1e-20f)), {.mask = in});
-}).grid([](const LaneCfg& c, auto, auto, int32_t*, float*, int n, int, int, uint64_t) { return Grid{cdiv(n, c.B)}; });
-Register r7("reservoirs", [](Env& e) {
-  LaneCfg c{128};
-  if (!e.big) c = {32};
-  c.B = e.field("B", c.B);
-  const int n = e.big ? 1920 * 1080 : 101, count = e.big ? 4096 : 50, M = e.big ? 32 : 8;
-  auto lights = random<float>(e, size_t(count) * 4, .1, 1), places = random<float>(e, size_t(n) * 3);
-  auto kept = constant<int32_t>(e, n, -2);
-  auto weight = constant<float>(e, n, NAN);
-  Job j;
-  j.gflop = 100e-9 * n * M;
-  j.add(reservoirs, c, lights.p, places.p, kept.p, weight.p, n, count, M, uint64_t(11));
-  j.check = [=] {
-    const auto got = kept.now();
-    const auto ws = weight.now();
-    int wrong = 0;
-    for (int i = 0; i < n; ++i) {
-      double total = 0, value = 0;
-      int chosen = -1;
-      for (int k = 0; k < M; ++k) {
-        const auto w4 = reference_philox(11, i * M + k);
-        const int l = int(w4[0] % uint32_t(count));
-        double r2 = 1e-3f;
-        for (int d = 0; d < 3; ++d) r2 += (lights[l * 4 + d] - places[i * 3 + d]) * (lights[l * 4 + d] - places[i * 3 + d]);
-        const double w = lights[l * 4 + 3] / r2;
-        total += w;
-        if ((w4[1] >> 8) * 0x1p-24 * total < w) chosen = l, value = w;
-      }
-      wrong += chosen != got[i] || std::abs(ws[i] - total / (M * value)) > 1e-3 * ws[i];
-    }
-    return wrong > 1 ? std::to_string(wrong) + " wrong" : std::string();
-  };
-  return j;
-});
-
 // --- colours from spherical harmonics of degree three, 16 coefficients of three channels a point
-auto harmonics = kernel("user_harmonics", [](const LaneCfg& c, Ptr<const float> coefficients, Ptr<const float> directions,
-                                             Ptr<float> out, I32 n) {
-  // coefficients [n, 16, 3], directions, out [n, 3]
-  auto i = program_id(0) * c.B + arange(0, c.B);
-  auto in = i < n;
-  auto x = load(directions + i * 3, {.mask = in}), y = load(directions + i * 3 + 1, {.mask = in}),
-       z = load(directions + i * 3 + 2, {.mask = in});
-  auto xx = x * x, yy = y * y, zz = z * z, xy = x * y, yz = y * z, xz = x * z;
-  const std::array<Tile, 16> basis{full({c.B}, .2820948f, f32), -.4886025f * y, .4886025f * z, -.4886025f * x,
-                                   1.0925484f * xy, -1.0925484f * yz, .3153916f * (2.f * zz - xx - yy), -1.0925484f * xz,
-                                   .5462742f * (xx - yy), -.5900436f * y * (3.f * xx - yy), 2.8906114f * xy * z,
-                                   -.4570458f * y * (4.f * zz - xx - yy), .3731763f * z * (2.f * zz - 3.f * xx - 3.f * yy),
-                                   -.4570458f * x * (4.f * zz - xx - yy), 1.4453057f * z * (xx - yy),
-                                   -.5900436f * x * (xx - 3.f * yy)};
-  for (int ch = 0; ch < 3; ++ch) {
-    Tile total = full({c.B}, .5f, f32);
-    for (int k = 0; k < 16; ++k) total += basis[k] * load(coefficients + i * 48 + k * 3 + ch, {.mask = in});
-    store(out + i * 3 + ch, max(total, 0.f), {.mask = in});
-  }
-}).grid([](const LaneCfg& c, auto, auto, float*, int n) { return Grid{cdiv(n, c.B)}; });
+auto harmonics = kernel("user_harmonics", [](const LaneCfg& c, Ptr<const float> coefficients,
+                                             Ptr<const float> directions, Ptr<float> out, I32 n) {
+                   // coefficients [n, 16, 3], directions, out [n, 3]
+                   auto i = program_id(0) * c.B + arange(0, c.B);
+                   auto in = i < n;
+                   auto x = load(directions + i * 3, {.mask = in}), y = load(directions + i * 3 + 1, {.mask = in}),
+                        z = load(directions + i * 3 + 2, {.mask = in});
+                   auto xx = x * x, yy = y * y, zz = z * z, xy = x * y, yz = y * z, xz = x * z;
+                   const std::array<Tile, 16> basis{full({c.B}, .2820948f, f32),
+                                                    -.4886025f * y,
+                                                    .4886025f * z,
+                                                    -.4886025f * x,
+                                                    1.0925484f * xy,
+                                                    -1.0925484f * yz,
+                                                    .3153916f * (2.f * zz - xx - yy),
+                                                    -1.0925484f * xz,
+                                                    .5462742f * (xx - yy),
+                                                    -.5900436f * y * (3.f * xx - yy),
+                                                    2.8906114f * xy * z,
+                                                    -.4570458f * y * (4.f * zz - xx - yy),
+                                                    .3731763f * z * (2.f * zz - 3.f * xx - 3.f * yy),
+                                                    -.4570458f * x * (4.f * zz - xx - yy),
+                                                    1.4453057f * z * (xx - yy),
+                                                    -.5900436f * x * (xx - 3.f * yy)};
+                   for (int ch = 0; ch < 3; ++ch) {
+                     Tile total = full({c.B}, .5f, f32);
+                     for (int k = 0; k < 16; ++k)
+                       total += basis[k] * load(coefficients + i * 48 + k * 3 + ch, {.mask = in});
+                     store(out + i * 3 + ch, max(total, 0.f), {.mask = in});
+                   }
+                 }).grid([](const LaneCfg& c, auto, auto, float*, int n) { return Grid{cdiv(n, c.B)}; });
 Register r8("harmonics", [](Env& e) {
   LaneCfg c{128};
   if (!e.big) c = {32};
@@ -452,11 +304,22 @@ Register r8("harmonics", [](Env& e) {
     std::vector<double> want;
     for (int i = 0; i < n; ++i) {
       const double x = dir[i * 3], y = dir[i * 3 + 1], z = dir[i * 3 + 2], xx = x * x, yy = y * y, zz = z * z;
-      const double b[16] = {.2820948, -.4886025 * y, .4886025 * z, -.4886025 * x, 1.0925484 * x * y, -1.0925484 * y * z,
-                            .3153916 * (2 * zz - xx - yy), -1.0925484 * x * z, .5462742 * (xx - yy),
-                            -.5900436 * y * (3 * xx - yy), 2.8906114 * x * y * z, -.4570458 * y * (4 * zz - xx - yy),
-                            .3731763 * z * (2 * zz - 3 * xx - 3 * yy), -.4570458 * x * (4 * zz - xx - yy),
-                            1.4453057 * z * (xx - yy), -.5900436 * x * (xx - 3 * yy)};
+      const double b[16] = {.2820948,
+                            -.4886025 * y,
+                            .4886025 * z,
+                            -.4886025 * x,
+                            1.0925484 * x * y,
+                            -1.0925484 * y * z,
+                            .3153916 * (2 * zz - xx - yy),
+                            -1.0925484 * x * z,
+                            .5462742 * (xx - yy),
+                            -.5900436 * y * (3 * xx - yy),
+                            2.8906114 * x * y * z,
+                            -.4570458 * y * (4 * zz - xx - yy),
+                            .3731763 * z * (2 * zz - 3 * xx - 3 * yy),
+                            -.4570458 * x * (4 * zz - xx - yy),
+                            1.4453057 * z * (xx - yy),
+                            -.5900436 * x * (xx - 3 * yy)};
       for (int ch = 0; ch < 3; ++ch) {
         double s = .5;
         for (int k = 0; k < 16; ++k) s += b[k] * co[size_t(i) * 48 + k * 3 + ch];

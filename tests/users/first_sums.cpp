@@ -12,19 +12,20 @@ struct VectorCfg {
   int B = 1024;
 };
 auto axpy = kernel("user_axpy", [](const VectorCfg& c, Ptr<const double> x, Ptr<double> y, F64 a, I32 n) {
-  auto i = program_id(0) * c.B + arange(0, c.B);
-  auto in = i < n;
-  store(y + i, a * load(x + i, {.mask = in}) + load(y + i, {.mask = in}), {.mask = in});
-}).grid([](const VectorCfg& c, auto, double*, double, int n) { return Grid{cdiv(n, c.B)}; });
-auto inner = kernel("user_inner", [](const VectorCfg& c, Ptr<const double> x, Ptr<const double> y, Ptr<double> out, I32 n) {
-  Tile total = zeros({c.B}, f64);
-  for (auto first : range(program_id(0) * c.B, n, num_programs(0) * c.B)) {
-    auto i = first + arange(0, c.B);
-    auto in = i < n;
-    total += load(x + i, {.mask = in, .other = 0.0}) * load(y + i, {.mask = in, .other = 0.0});
-  }
-  atomic_add(out, sum(total));
-}).grid([](const VectorCfg& c, auto, auto, double*, int n) { return Grid{std::min<int64_t>(cdiv(n, c.B), 528)}; });
+              auto i = program_id(0) * c.B + arange(0, c.B);
+              auto in = i < n;
+              store(y + i, a * load(x + i, {.mask = in}) + load(y + i, {.mask = in}), {.mask = in});
+            }).grid([](const VectorCfg& c, auto, double*, double, int n) { return Grid{cdiv(n, c.B)}; });
+auto inner =
+    kernel("user_inner", [](const VectorCfg& c, Ptr<const double> x, Ptr<const double> y, Ptr<double> out, I32 n) {
+      Tile total = zeros({c.B}, f64);
+      for (auto first : range(program_id(0) * c.B, n, num_programs(0) * c.B)) {
+        auto i = first + arange(0, c.B);
+        auto in = i < n;
+        total += load(x + i, {.mask = in, .other = 0.0}) * load(y + i, {.mask = in, .other = 0.0});
+      }
+      atomic_add(out, sum(total));
+    }).grid([](const VectorCfg& c, auto, auto, double*, int n) { return Grid{std::min<int64_t>(cdiv(n, c.B), 528)}; });
 Register r1("axpy_inner", [](Env& e) {
   VectorCfg c;
   if (!e.big) c = {64};
@@ -50,17 +51,17 @@ Register r1("axpy_inner", [](Env& e) {
 struct DgemvCfg {
   int BM = 16, BK = 128;
 };
-auto dgemv = kernel("user_dgemv", [](const DgemvCfg& c, Ptr<const double> A, Ptr<const double> x, Ptr<double> y, I32 M,
-                                     I32 K) {
-  auto m = program_id(0) * c.BM + arange(0, c.BM);
-  Tile total = zeros({c.BM, c.BK}, f64);
-  for (auto k0 : range(0, K, c.BK)) {
-    auto k = k0 + arange(0, c.BK);
-    auto a = load(A + m.col() * K + k.row(), {.mask = (m < M).col() & (k < K).row(), .other = 0.0});
-    total += a * load(x + k, {.mask = k < K, .other = 0.0}).row();
-  }
-  store(y + m, squeeze(sum(total, axis(1)), 1), {.mask = m < M});
-}).grid([](const DgemvCfg& c, auto, auto, double*, int M, int) { return Grid{cdiv(M, c.BM)}; });
+auto dgemv =
+    kernel("user_dgemv", [](const DgemvCfg& c, Ptr<const double> A, Ptr<const double> x, Ptr<double> y, I32 M, I32 K) {
+      auto m = program_id(0) * c.BM + arange(0, c.BM);
+      Tile total = zeros({c.BM, c.BK}, f64);
+      for (auto k0 : range(0, K, c.BK)) {
+        auto k = k0 + arange(0, c.BK);
+        auto a = load(A + m.col() * K + k.row(), {.mask = (m < M).col() & (k < K).row(), .other = 0.0});
+        total += a * load(x + k, {.mask = k < K, .other = 0.0}).row();
+      }
+      store(y + m, squeeze(sum(total, axis(1)), 1), {.mask = m < M});
+    }).grid([](const DgemvCfg& c, auto, auto, double*, int M, int) { return Grid{cdiv(M, c.BM)}; });
 Register r2("dgemv", [](Env& e) {
   DgemvCfg c;
   if (!e.big) c = {8, 32};
@@ -81,18 +82,20 @@ Register r2("dgemv", [](Env& e) {
 struct SgemmCfg {
   int BM = 64, BN = 64, BK = 32;
 };
-auto sgemm = kernel("user_sgemm", [](const SgemmCfg& c, Ptr<const float> A, Ptr<const float> B, Ptr<float> C, I32 M, I32 N,
-                                     I32 K) {
-  auto m = program_id(1) * c.BM + arange(0, c.BM), n = program_id(0) * c.BN + arange(0, c.BN);
-  Tile acc = zeros({c.BM, c.BN}, f32);
-  for (auto k0 : range(0, K, c.BK)) {
-    auto k = k0 + arange(0, c.BK);
-    auto a = load(A + m.col() * K + k.row(), {.mask = (m < M).col() & (k < K).row(), .other = 0.f});
-    auto b = load(B + k.col() * N + n.row(), {.mask = (k < K).col() & (n < N).row(), .other = 0.f});
-    acc = dot(a, b, acc);
-  }
-  store(C + m.col() * N + n.row(), acc, {.mask = (m < M).col() & (n < N).row()});
-}).grid([](const SgemmCfg& c, auto, auto, float*, int M, int N, int) { return Grid{cdiv(N, c.BN), cdiv(M, c.BM)}; });
+auto sgemm = kernel("user_sgemm", [](const SgemmCfg& c, Ptr<const float> A, Ptr<const float> B, Ptr<float> C, I32 M,
+                                     I32 N, I32 K) {
+               auto m = program_id(1) * c.BM + arange(0, c.BM), n = program_id(0) * c.BN + arange(0, c.BN);
+               Tile acc = zeros({c.BM, c.BN}, f32);
+               for (auto k0 : range(0, K, c.BK)) {
+                 auto k = k0 + arange(0, c.BK);
+                 auto a = load(A + m.col() * K + k.row(), {.mask = (m < M).col() & (k < K).row(), .other = 0.f});
+                 auto b = load(B + k.col() * N + n.row(), {.mask = (k < K).col() & (n < N).row(), .other = 0.f});
+                 acc = dot(a, b, acc);
+               }
+               store(C + m.col() * N + n.row(), acc, {.mask = (m < M).col() & (n < N).row()});
+             }).grid([](const SgemmCfg& c, auto, auto, float*, int M, int N, int) {
+  return Grid{cdiv(N, c.BN), cdiv(M, c.BM)};
+});
 Register r3("sgemm", [](Env& e) {
   SgemmCfg c;
   if (!e.big) c = {16, 16, 8};
@@ -113,25 +116,26 @@ struct CooCfg {
 };
 auto coo = kernel("user_coo", [](const CooCfg& c, Ptr<const int32_t> row, Ptr<const int32_t> col, Ptr<const float> val,
                                  Ptr<const float> x, Ptr<float> y, I32 n) {
-  auto i = program_id(0) * c.B + arange(0, c.B);
-  auto in = i < n;
-  auto r = load(row + i, {.mask = in, .other = 0}), q = load(col + i, {.mask = in, .other = 0});
-  atomic_add(y + r, load(val + i, {.mask = in, .other = 0.f}) * load(x + q, {.mask = in, .other = 0.f}), {.mask = in});
-}).grid([](const CooCfg& c, auto, auto, auto, auto, float*, int n) { return Grid{cdiv(n, c.B)}; });
+             auto i = program_id(0) * c.B + arange(0, c.B);
+             auto in = i < n;
+             auto r = load(row + i, {.mask = in, .other = 0}), q = load(col + i, {.mask = in, .other = 0});
+             atomic_add(y + r, load(val + i, {.mask = in, .other = 0.f}) * load(x + q, {.mask = in, .other = 0.f}),
+                        {.mask = in});
+           }).grid([](const CooCfg& c, auto, auto, auto, auto, float*, int n) { return Grid{cdiv(n, c.B)}; });
 // the same sorted by row: runs are summed in the program, and every run's end adds once
 auto coo_runs = kernel("user_coo_runs", [](const CooCfg& c, Ptr<const int32_t> row, Ptr<const int32_t> col,
                                            Ptr<const float> val, Ptr<const float> x, Ptr<float> y, I32 n) {
-  auto i = program_id(0) * c.B + arange(0, c.B);
-  auto in = i < n;
-  auto r = load(row + i, {.mask = in, .other = -1}), q = load(col + i, {.mask = in, .other = 0});
-  auto next = load(row + i + 1, {.mask = i + 1 < n, .other = -1});
-  auto v = load(val + i, {.mask = in, .other = 0.f}) * load(x + q, {.mask = in, .other = 0.f});
-  auto [key, total] = scan({r, v}, axis(0), [](Tile ra, Tile va, Tile rb, Tile vb) {
-    return std::tuple(rb, where(ra == rb, va + vb, vb));
-  });
-  auto last = (r != next) | (arange(0, c.B) == c.B - 1);
-  atomic_add(y + key, total, {.mask = in & last});
-}).grid([](const CooCfg& c, auto, auto, auto, auto, float*, int n) { return Grid{cdiv(n, c.B)}; });
+                  auto i = program_id(0) * c.B + arange(0, c.B);
+                  auto in = i < n;
+                  auto r = load(row + i, {.mask = in, .other = -1}), q = load(col + i, {.mask = in, .other = 0});
+                  auto next = load(row + i + 1, {.mask = i + 1 < n, .other = -1});
+                  auto v = load(val + i, {.mask = in, .other = 0.f}) * load(x + q, {.mask = in, .other = 0.f});
+                  auto [key, total] = scan({r, v}, axis(0), [](Tile ra, Tile va, Tile rb, Tile vb) {
+                    return std::tuple(rb, where(ra == rb, va + vb, vb));
+                  });
+                  auto last = (r != next) | (arange(0, c.B) == c.B - 1);
+                  atomic_add(y + key, total, {.mask = in & last});
+                }).grid([](const CooCfg& c, auto, auto, auto, auto, float*, int n) { return Grid{cdiv(n, c.B)}; });
 Register r4("coo", [](Env& e) {
   CooCfg c;
   if (!e.big) c = {64};
@@ -156,65 +160,30 @@ Register r4("coo", [](Env& e) {
   return j;
 });
 
-// --- ELL: every row has W entries, entry k of all rows stored together
-struct EllCfg {
-  int B = 128;
-};
-auto ell = kernel("user_ell", [](const EllCfg& c, Ptr<const int32_t> col, Ptr<const double> val, Ptr<const double> x,
-                                 Ptr<double> y, I32 n, I32 W) {
-  auto i = program_id(0) * c.B + arange(0, c.B);
-  Tile total = zeros({c.B}, f64);
-  for (auto k : range(0, W)) {
-    auto q = load(col + k * n + i, {.mask = i < n, .other = -1});
-    auto in = (i < n) & (q >= 0);
-    total += load(val + k * n + i, {.mask = in, .other = 0.0}) * load(x + q, {.mask = in, .other = 0.0});
-  }
-  store(y + i, total, {.mask = i < n});
-}).grid([](const EllCfg& c, auto, auto, auto, double*, int n, int) { return Grid{cdiv(n, c.B)}; });
-Register r5("ell", [](Env& e) {
-  EllCfg c;
-  if (!e.big) c = {32};
-  c.B = e.field("B", c.B);
-  const int n = e.big ? 1 << 20 : 101, W = e.big ? 16 : 5;
-  auto col = drawn<int32_t>(e, size_t(n) * W, [&] { return e.uniform() < .2 ? -1 : int(e.uniform() * n); });
-  auto val = random<double>(e, size_t(n) * W), x = random<double>(e, n);
-  auto y = constant<double>(e, n, NAN);
-  Job j;
-  j.mbytes = 12e-6 * n * W;
-  j.add(ell, c, col.p, val.p, x.p, y.p, n, W);
-  j.check = [=] {
-    std::vector<double> want(n);
-    for (int k = 0; k < W; ++k)
-      for (int i = 0; i < n; ++i)
-        if (col.h[k * n + i] >= 0) want[i] += val[k * n + i] * x[col.h[k * n + i]];
-    return agree(y.now(), want, 1e-13, 1e-13);
-  };
-  return j;
-});
-
 // --- the k nearest points by brute force: a block of queries against all points, the best of the old and the new
 struct KnnCfg {
   int BQ = 32, BP = 128, D = 64, K = 16;
 };
-auto knn = kernel("user_knn", [](const KnnCfg& c, Ptr<const float> Q, Ptr<const float> P, Ptr<int32_t> out, Ptr<float> far,
-                                 I32 nq, I32 np) {
-  auto q = program_id(0) * c.BQ + arange(0, c.BQ), d = arange(0, c.D);
-  auto query = load(Q + q.col() * c.D + d.row(), {.mask = (q < nq).col(), .other = 0.f});
-  Tile best = full({c.BQ, c.K}, INFINITY, f32), at = full({c.BQ, c.K}, -1, i32);
-  for (auto first : range(0, np, c.BP)) {
-    auto p = first + arange(0, c.BP);
-    auto point = load(P + p.col() * c.D + d.row(), {.mask = (p < np).col(), .other = 0.f});
-    auto distance = sum(point * point, axis(1));
-    auto d2 = where((p < np).row(), trans(distance) - 2.f * dot(query, trans(point), zeros({c.BQ, c.BP}, f32)), INFINITY);
-    auto all = cat(best, d2, 1), which = cat(at, broadcast_to(p.row(), {c.BQ, c.BP}), 1);
-    auto [value, place] = topk(-all, c.K, axis(1));
-    best = -value;
-    at = take(which, place, 1);
-  }
-  auto o = q.col() * c.K + arange(0, c.K).row();
-  store(out + o, at, {.mask = (q < nq).col()});
-  store(far + o, best, {.mask = (q < nq).col()});
-}).grid([](const KnnCfg& c, auto, auto, int32_t*, float*, int nq, int) { return Grid{cdiv(nq, c.BQ)}; });
+auto knn = kernel("user_knn", [](const KnnCfg& c, Ptr<const float> Q, Ptr<const float> P, Ptr<int32_t> out,
+                                 Ptr<float> far, I32 nq, I32 np) {
+             auto q = program_id(0) * c.BQ + arange(0, c.BQ), d = arange(0, c.D);
+             auto query = load(Q + q.col() * c.D + d.row(), {.mask = (q < nq).col(), .other = 0.f});
+             Tile best = full({c.BQ, c.K}, INFINITY, f32), at = full({c.BQ, c.K}, -1, i32);
+             for (auto first : range(0, np, c.BP)) {
+               auto p = first + arange(0, c.BP);
+               auto point = load(P + p.col() * c.D + d.row(), {.mask = (p < np).col(), .other = 0.f});
+               auto distance = sum(point * point, axis(1));
+               auto d2 = where((p < np).row(),
+                               trans(distance) - 2.f * dot(query, trans(point), zeros({c.BQ, c.BP}, f32)), INFINITY);
+               auto all = cat(best, d2, 1), which = cat(at, broadcast_to(p.row(), {c.BQ, c.BP}), 1);
+               auto [value, place] = topk(-all, c.K, axis(1));
+               best = -value;
+               at = take(which, place, 1);
+             }
+             auto o = q.col() * c.K + arange(0, c.K).row();
+             store(out + o, at, {.mask = (q < nq).col()});
+             store(far + o, best, {.mask = (q < nq).col()});
+           }).grid([](const KnnCfg& c, auto, auto, int32_t*, float*, int nq, int) { return Grid{cdiv(nq, c.BQ)}; });
 Register r6("knn", [](Env& e) {
   KnnCfg c;
   if (!e.big) c = {16, 32, 16, 8};
@@ -250,21 +219,24 @@ Register r6("knn", [](Env& e) {
 struct DenseCfg {
   int B = 128, BP = 64;
 };
-auto within = kernel("user_within", [](const DenseCfg& c, Tensor<const float, 2> X, Ptr<int32_t> count, Ptr<uint8_t> core,
-                                       F32 eps, I32 least) {
-  auto n = X.dim(0);
-  auto i = program_id(0) * c.B + arange(0, c.B);
-  auto at = [&](const Tile& p, int d) { return load(X.ptr() + p * 3 + d, {.mask = p < n, .other = NAN}); };
-  auto x = at(i, 0).col(), y = at(i, 1).col(), z = at(i, 2).col();
-  Tile near = zeros({c.B}, i32);
-  for (auto first : range(0, n, c.BP)) {
-    auto p = first + arange(0, c.BP);
-    auto dx = x - at(p, 0).row(), dy = y - at(p, 1).row(), dz = z - at(p, 2).row();
-    near += squeeze(sum(cast(dx * dx + dy * dy + dz * dz <= eps * eps, i32), axis(1)), 1);
-  }
-  store(count + i, near, {.mask = i < n});
-  store(core + i, cast(near >= least, u8), {.mask = i < n});
-}).grid([](const DenseCfg& c, const auto& x, int32_t*, uint8_t*, float, int) { return Grid{cdiv(x.shape[0], c.B)}; });
+auto within =
+    kernel("user_within", [](const DenseCfg& c, Tensor<const float, 2> X, Ptr<int32_t> count, Ptr<uint8_t> core,
+                             F32 eps, I32 least) {
+      auto n = X.dim(0);
+      auto i = program_id(0) * c.B + arange(0, c.B);
+      auto at = [&](const Tile& p, int d) { return load(X.ptr() + p * 3 + d, {.mask = p < n, .other = NAN}); };
+      auto x = at(i, 0).col(), y = at(i, 1).col(), z = at(i, 2).col();
+      Tile near = zeros({c.B}, i32);
+      for (auto first : range(0, n, c.BP)) {
+        auto p = first + arange(0, c.BP);
+        auto dx = x - at(p, 0).row(), dy = y - at(p, 1).row(), dz = z - at(p, 2).row();
+        near += squeeze(sum(cast(dx * dx + dy * dy + dz * dz <= eps * eps, i32), axis(1)), 1);
+      }
+      store(count + i, near, {.mask = i < n});
+      store(core + i, cast(near >= least, u8), {.mask = i < n});
+    }).grid([](const DenseCfg& c, const auto& x, int32_t*, uint8_t*, float, int) {
+      return Grid{cdiv(x.shape[0], c.B)};
+    });
 Register r7("within", [](Env& e) {
   DenseCfg c;
   if (!e.big) c = {32, 16};
@@ -300,36 +272,39 @@ struct CellCfg {
 };
 auto lj_cells = kernel("user_lj_cells", [](const CellCfg& c, Ptr<const float> P, Ptr<const int32_t> count, Ptr<float> F,
                                            I32 side, F32 width) {
-  // P, F [side^3, 3, M], periodic; places lie in the box of side * width
-  auto x = program_id(0), y = program_id(1), z = program_id(2);
-  auto cell = (z * side + y) * side + x;
-  auto slot = arange(0, c.M);
-  auto n = load(count + cell);
-  std::array<Tile, 3> p, f;
-  for (int d = 0; d < 3; ++d) {
-    p[d] = load(P + (cell * 3 + d) * c.M + slot, {.mask = slot < n, .other = 0.f}).col();
-    f[d] = zeros({c.M}, f32);
-  }
-  auto box = cast(side, f32) * width;
-  for (auto k : range(0, 27)) {
-    auto nx = floor_mod(x + k % 3 - 1, side), ny = floor_mod(y + k / 3 % 3 - 1, side), nz = floor_mod(z + k / 9 - 1, side);
-    auto other = (nz * side + ny) * side + nx;
-    auto many = load(count + other);
-    std::array<Tile, 3> r;
-    for (int d = 0; d < 3; ++d) {
-      auto q = load(P + (other * 3 + d) * c.M + slot, {.mask = slot < many, .other = 0.f}).row();
-      auto u = p[d] - q;
-      r[d] = u - box * rint(u / box);
-    }
-    auto r2 = r[0] * r[0] + r[1] * r[1] + r[2] * r[2];
-    auto ok = (slot < n).col() & (slot < many).row() & (r2 < width * width) & (r2 > 0.f);
-    auto inverse = where(ok, 1.f / r2, 0.f);
-    auto i6 = inverse * inverse * inverse;
-    auto s = 24.f * i6 * (2.f * i6 - 1.f) * inverse;
-    for (int d = 0; d < 3; ++d) f[d] += squeeze(sum(s * r[d], axis(1)), 1);
-  }
-  for (int d = 0; d < 3; ++d) store(F + (cell * 3 + d) * c.M + slot, f[d], {.mask = slot < n});
-}).grid([](const CellCfg&, auto, auto, float*, int side, float) { return Grid{side, side, side}; });
+                  // P, F [side^3, 3, M], periodic; places lie in the box of side * width
+                  auto x = program_id(0), y = program_id(1), z = program_id(2);
+                  auto cell = (z * side + y) * side + x;
+                  auto slot = arange(0, c.M);
+                  auto n = load(count + cell);
+                  std::array<Tile, 3> p, f;
+                  for (int d = 0; d < 3; ++d) {
+                    p[d] = load(P + (cell * 3 + d) * c.M + slot, {.mask = slot < n, .other = 0.f}).col();
+                    f[d] = zeros({c.M}, f32);
+                  }
+                  auto box = cast(side, f32) * width;
+                  for (auto k : range(0, 27)) {
+                    auto nx = floor_mod(x + k % 3 - 1, side), ny = floor_mod(y + k / 3 % 3 - 1, side),
+                         nz = floor_mod(z + k / 9 - 1, side);
+                    auto other = (nz * side + ny) * side + nx;
+                    auto many = load(count + other);
+                    std::array<Tile, 3> r;
+                    for (int d = 0; d < 3; ++d) {
+                      auto q = load(P + (other * 3 + d) * c.M + slot, {.mask = slot < many, .other = 0.f}).row();
+                      auto u = p[d] - q;
+                      r[d] = u - box * rint(u / box);
+                    }
+                    auto r2 = r[0] * r[0] + r[1] * r[1] + r[2] * r[2];
+                    auto ok = (slot < n).col() & (slot < many).row() & (r2 < width * width) & (r2 > 0.f);
+                    auto inverse = where(ok, 1.f / r2, 0.f);
+                    auto i6 = inverse * inverse * inverse;
+                    auto s = 24.f * i6 * (2.f * i6 - 1.f) * inverse;
+                    for (int d = 0; d < 3; ++d) f[d] += squeeze(sum(s * r[d], axis(1)), 1);
+                  }
+                  for (int d = 0; d < 3; ++d) store(F + (cell * 3 + d) * c.M + slot, f[d], {.mask = slot < n});
+                }).grid([](const CellCfg&, auto, auto, float*, int side, float) {
+  return Grid{side, side, side};
+});
 Register r8("lj_cells", [](Env& e) {
   CellCfg c;
   if (!e.big) c = {8};
@@ -382,35 +357,36 @@ struct KeyCfg {
   int B = 512;
 };
 auto key_heads = kernel("user_key_heads", [](const KeyCfg& c, Ptr<const int32_t> key, Ptr<int32_t> heads, I32 n) {
-  auto i = program_id(0) * c.B + arange(0, c.B);
-  auto k = load(key + i, {.mask = i < n}), before = load(key + i - 1, {.mask = (i > 0) & (i < n)});
-  store(heads + program_id(0), sum(cast((i < n) & ((i == 0) | (k != before)), i32)));
-}).grid([](const KeyCfg& c, auto, int32_t*, int n) { return Grid{cdiv(n, c.B)}; });
+                   auto i = program_id(0) * c.B + arange(0, c.B);
+                   auto k = load(key + i, {.mask = i < n}), before = load(key + i - 1, {.mask = (i > 0) & (i < n)});
+                   store(heads + program_id(0), sum(cast((i < n) & ((i == 0) | (k != before)), i32)));
+                 }).grid([](const KeyCfg& c, auto, int32_t*, int n) { return Grid{cdiv(n, c.B)}; });
 auto key_places = kernel("user_key_places", [](const KeyCfg& c, Ptr<int32_t> heads, I32 blocks) {
-  Tile carry = full({}, 0, i32);
-  for (auto first : range(0, blocks, c.B)) {
-    auto i = first + arange(0, c.B);
-    auto x = load(heads + i, {.mask = i < blocks});
-    auto s = cumsum(x, axis(0));
-    store(heads + i, carry + s - x, {.mask = i < blocks});
-    carry += sum(x);
-  }
-}).grid([](const KeyCfg&, int32_t*, int) { return Grid{1}; });
+                    Tile carry = full({}, 0, i32);
+                    for (auto first : range(0, blocks, c.B)) {
+                      auto i = first + arange(0, c.B);
+                      auto x = load(heads + i, {.mask = i < blocks});
+                      auto s = cumsum(x, axis(0));
+                      store(heads + i, carry + s - x, {.mask = i < blocks});
+                      carry += sum(x);
+                    }
+                  }).grid([](const KeyCfg&, int32_t*, int) { return Grid{1}; });
 auto key_sums = kernel("user_key_sums", [](const KeyCfg& c, Ptr<const int32_t> key, Ptr<const float> value,
                                            Ptr<const int32_t> place, Ptr<int32_t> keys, Ptr<float> sums, I32 n) {
-  auto i = program_id(0) * c.B + arange(0, c.B);
-  auto in = i < n;
-  auto k = load(key + i, {.mask = in, .other = -1}), before = load(key + i - 1, {.mask = (i > 0) & in, .other = -1});
-  auto next = load(key + i + 1, {.mask = i + 1 < n, .other = -1});
-  auto head = in & ((i == 0) | (k != before));
-  auto at = load(place + program_id(0)) + cumsum(cast(head, i32), axis(0)) - 1;
-  auto v = load(value + i, {.mask = in, .other = 0.f});
-  auto [_, total] = scan({k, v}, axis(0), [](Tile ka, Tile va, Tile kb, Tile vb) {
-    return std::tuple(kb, where(ka == kb, va + vb, vb));
-  });
-  store(keys + at, k, {.mask = head});
-  atomic_add(sums + at, total, {.mask = in & ((k != next) | (arange(0, c.B) == c.B - 1))});
-}).grid([](const KeyCfg& c, auto, auto, auto, int32_t*, float*, int n) { return Grid{cdiv(n, c.B)}; });
+                  auto i = program_id(0) * c.B + arange(0, c.B);
+                  auto in = i < n;
+                  auto k = load(key + i, {.mask = in, .other = -1}),
+                       before = load(key + i - 1, {.mask = (i > 0) & in, .other = -1});
+                  auto next = load(key + i + 1, {.mask = i + 1 < n, .other = -1});
+                  auto head = in & ((i == 0) | (k != before));
+                  auto at = load(place + program_id(0)) + cumsum(cast(head, i32), axis(0)) - 1;
+                  auto v = load(value + i, {.mask = in, .other = 0.f});
+                  auto [_, total] = scan({k, v}, axis(0), [](Tile ka, Tile va, Tile kb, Tile vb) {
+                    return std::tuple(kb, where(ka == kb, va + vb, vb));
+                  });
+                  store(keys + at, k, {.mask = head});
+                  atomic_add(sums + at, total, {.mask = in & ((k != next) | (arange(0, c.B) == c.B - 1))});
+                }).grid([](const KeyCfg& c, auto, auto, auto, int32_t*, float*, int n) { return Grid{cdiv(n, c.B)}; });
 Register r9("sums_by_key", [](Env& e) {
   KeyCfg c;
   if (!e.big) c = {32};
@@ -446,24 +422,26 @@ Register r9("sums_by_key", [](Env& e) {
 struct StageCfg {
   int B = 256;
 };
-auto fft_stage = kernel("user_fft_stage", [](const StageCfg& c, Ptr<const float> in, Ptr<float> out, I32 n, I32 m,
-                                           I32) {
-  // rows of n complex numbers; l = n / 2 / m groups of m: x[j + m k], x[j + m k + n / 2] -> y[j + 2 m k], y[.. + m]
-  auto i = program_id(0) * c.B + arange(0, c.B);
-  auto row = cast(program_id(1), i64) * n * 2;
-  auto ok = i < n / 2;
-  auto j = i % m, k = i / m;
-  auto ar = load(in + row + i * 2, {.mask = ok}), ai = load(in + row + i * 2 + 1, {.mask = ok});
-  auto br = load(in + row + (i + n / 2) * 2, {.mask = ok}), bi = load(in + row + (i + n / 2) * 2 + 1, {.mask = ok});
-  auto angle = -6.283185307179586f * cast(k * m, f32) / cast(n, f32);
-  auto wr = cos(angle), wi = sin(angle);
-  auto sr = ar - br, si = ai - bi;
-  auto to = out + row + (j + 2 * m * k) * 2;
-  store(to, ar + br, {.mask = ok});
-  store(to + 1, ai + bi, {.mask = ok});
-  store(to + 2 * m, sr * wr - si * wi, {.mask = ok});
-  store(to + 2 * m + 1, sr * wi + si * wr, {.mask = ok});
-}).grid([](const StageCfg& c, auto, float*, int n, int, int rows) { return Grid{cdiv(n / 2, c.B), rows}; });
+auto fft_stage =
+    kernel("user_fft_stage", [](const StageCfg& c, Ptr<const float> in, Ptr<float> out, I32 n, I32 m, I32) {
+      // rows of n complex numbers; l = n / 2 / m groups of m: x[j + m k], x[j + m k + n / 2] -> y[j + 2 m k], y[.. + m]
+      auto i = program_id(0) * c.B + arange(0, c.B);
+      auto row = cast(program_id(1), i64) * n * 2;
+      auto ok = i < n / 2;
+      auto j = i % m, k = i / m;
+      auto ar = load(in + row + i * 2, {.mask = ok}), ai = load(in + row + i * 2 + 1, {.mask = ok});
+      auto br = load(in + row + (i + n / 2) * 2, {.mask = ok}), bi = load(in + row + (i + n / 2) * 2 + 1, {.mask = ok});
+      auto angle = -6.283185307179586f * cast(k * m, f32) / cast(n, f32);
+      auto wr = cos(angle), wi = sin(angle);
+      auto sr = ar - br, si = ai - bi;
+      auto to = out + row + (j + 2 * m * k) * 2;
+      store(to, ar + br, {.mask = ok});
+      store(to + 1, ai + bi, {.mask = ok});
+      store(to + 2 * m, sr * wr - si * wi, {.mask = ok});
+      store(to + 2 * m + 1, sr * wi + si * wr, {.mask = ok});
+    }).grid([](const StageCfg& c, auto, float*, int n, int, int rows) {
+      return Grid{cdiv(n / 2, c.B), rows};
+    });
 Register r10("fft_stages", [](Env& e) {
   StageCfg c;
   if (!e.big) c = {16};

@@ -13,6 +13,7 @@
 #include "compiler/gpu/lowering/lowering.h"
 #include "compiler/gpu/lowering/tile_access.h"
 #include "compiler/gpu/memory_roots.h"
+#include "compiler/lowering/elementwise.h"
 
 namespace tile::ir {
 using namespace mlir;
@@ -69,9 +70,34 @@ bool pays(const Window& window) {
   for (auto [distance, gather] : window.gathers) apart += distance % window.vector == 0 ? 1 : window.vector;
   const int64_t end = window.high + window.vector;
   for (int64_t at = floorTo(window.low, window.vector); at < end; at += window.vector)
-    together += at >= window.low && at + window.vector <= end ? 1
-                                                              : std::min(at + window.vector, end) - std::max(at, window.low);
+    together += at >= window.low && at + window.vector <= end
+                    ? 1
+                    : std::min(at + window.vector, end) - std::max(at, window.low);
   return together < apart;
+}
+
+/// Whether nobody sees what a masked gather gives where the mask is off: all that is made of it, element by element, is
+/// scattered under the same mask.
+bool isOnlyWrittenUnder(Value mask, Value value) {
+  constexpr size_t kMost = 256;
+  llvm::SetVector<Value> pending;
+  pending.insert(value);
+  for (size_t i = 0; i < pending.size(); ++i) {
+    if (i == kMost) return false;
+    for (Operation* user : pending[i].getUsers()) {
+      if (auto scatter = dyn_cast<ScatterOp>(user)) {
+        if (scatter.getValue() != pending[i] || scatter.getMask() != mask || scatter.getOffsets() == pending[i])
+          return false;
+        continue;
+      }
+      const bool stays = isElementwise(user) && isMemoryEffectFree(user) && user->getNumResults() == 1 &&
+                         user->getBlock() == mask.getParentBlock();
+      auto type = stays ? dyn_cast<RankedTensorType>(user->getResult(0).getType()) : RankedTensorType();
+      if (!type || type.getShape() != cast<RankedTensorType>(mask.getType()).getShape()) return false;
+      pending.insert(user->getResult(0));
+    }
+  }
+  return true;
 }
 
 }  // namespace
@@ -95,7 +121,8 @@ bool emitWindow(Emitter& e, GatherOp first) {
   for (auto [distance, gather] : window.gathers) {
     masks.push_back(accessOf(gather));
     const auto alike = llvm::enumerate(masks.back()->firstAlike);
-    if (masks.back()->isSpotted || llvm::any_of(alike, [](auto reg) { return reg.value() != reg.index(); })) return false;
+    if (masks.back()->isSpotted || llvm::any_of(alike, [](auto reg) { return reg.value() != reg.index(); }))
+      return false;
     if (gather.getMask() && seen.insert(gather.getMask()).second) inside.push_back(masks.back()->allInside());
   }
   const auto runs = masks[0]->runs(window.vector, /*unique=*/false);
@@ -107,9 +134,7 @@ bool emitWindow(Emitter& e, GatherOp first) {
     const auto access = accessOf(first);
     Regs all;
     for (const auto& run : runs) {
-      auto address = [&](int64_t at) {
-        return e.b.CreatePtrAdd(access->address(run[0]), e.i64((at - by) * bytes));
-      };
+      auto address = [&](int64_t at) { return e.b.CreatePtrAdd(access->address(run[0]), e.i64((at - by) * bytes)); };
       for (int64_t at = window.low; at < window.low + count;) {
         const bool isVector = whole && at % window.vector == 0 && at + window.vector <= window.low + count;
         llvm::Value* wanted = nullptr;
@@ -120,9 +145,9 @@ bool emitWindow(Emitter& e, GatherOp first) {
           if (!own) own = e.b.getTrue();
           wanted = wanted ? e.b.CreateOr(wanted, own) : own;
         }
-        Regs loaded = loadVector(e, address(at), element, isVector ? window.vector : 1, wanted,
-                                 Regs(isVector ? window.vector : 1, llvm::Constant::getNullValue(element)),
-                                 first.getCache());
+        Regs loaded =
+            loadVector(e, address(at), element, isVector ? window.vector : 1, wanted,
+                       Regs(isVector ? window.vector : 1, llvm::Constant::getNullValue(element)), first.getCache());
         all.append(loaded.begin(), loaded.end());
         at += isVector ? window.vector : 1;
       }
@@ -136,10 +161,11 @@ bool emitWindow(Emitter& e, GatherOp first) {
     GatherOp gather = field.second;
     Regs fallback{llvm::Constant::getNullValue(element)}, result(layout.numRegs(), llvm::PoisonValue::get(element));
     if (gather.getOther()) fallback = Regs(e.regs(gather.getOther()));
+    const bool showsMask = gather.getMask() && !isOnlyWrittenUnder(gather.getMask(), gather.getResult());
     for (const auto& [r, run] : llvm::enumerate(runs))
       for (auto [i, reg] : llvm::enumerate(run)) {
         llvm::Value* value = all[r * count + (field.first - window.low) + i];
-        llvm::Value* own = masks[g]->predicate(reg);
+        llvm::Value* own = showsMask ? masks[g]->predicate(reg) : nullptr;
         result[reg] = own ? e.b.CreateSelect(own, value, fallback[fallback.size() == 1 ? 0 : reg]) : value;
       }
     e.define(gather.getResult(), std::move(result));
