@@ -4,14 +4,16 @@
 //         that both need may have left the first-level cache.
 // After:  gathers of a block through one pointer, under one mask, follow each other directly, as many as registers
 //         hold, with the computation of their addresses in front; the lowering reads them side by side. Masks of those
-//         that read a few elements apart (neighbours in a stencil) are computed in front of the first of them, which can
-//         then read for all (windows.cpp).
+//         that read a few elements apart (neighbours in a stencil) are computed in front of the first of them, which
+//         can then read for all (windows.cpp).
+#include "compiler/gpu/access_width.h"
 #include "compiler/gpu/blocks.h"
 #include "compiler/gpu/fields.h"
 #include "compiler/gpu/gpu_passes.h"
 #include "compiler/gpu/memory_roots.h"
 #include "compiler/gpu/moves.h"
 #include "compiler/gpu/scratch.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "mlir/Pass/Pass.h"
 
 namespace tile::ir {
@@ -46,11 +48,13 @@ std::optional<SmallVector<Operation*>> partsBehind(GatherOp gather, Operation* p
 }
 
 /// Masks of windows in front of them.
-void bringMasks(Block& block) {
+void bringMasks(Block& block, const Facts& facts) {
   SmallVector<GatherOp> gathers(block.getOps<GatherOp>());
   for (GatherOp first : gathers) {
     if (!isTile(first) || !first.getMask() || !first.getOffsets()) continue;
     const auto [root, by] = withoutConstantPart(first.getPtr());
+    const int bits = static_cast<int>(getElementTypeOrSelf(first.getType()).getIntOrFloatBitWidth());
+    if (bits < 8 || offsetWidth(facts, root.ptr, first.getOffsets(), {}, bits / 8).aligned == 1) continue;
     for (Operation* op = first->getNextNode(); op && !ends(op); op = op->getNextNode()) {
       auto gather = dyn_cast<GatherOp>(op);
       if (!isTile(gather) || gather.getOffsets() != first.getOffsets() || gather.getMask() == first.getMask()) continue;
@@ -93,7 +97,8 @@ class GathersTogetherPass : public PassWrapper<GathersTogetherPass, OperationPas
   void getDependentDialects(DialectRegistry& registry) const override { registry.insert<TileDialect>(); }
 
   void runOnOperation() override {
-    for (Block* block : blocksOf(getOperation())) bringMasks(*block), runOn(*block);
+    const Facts facts(getOperation());
+    for (Block* block : blocksOf(getOperation())) bringMasks(*block, facts), runOn(*block);
   }
 };
 
