@@ -129,6 +129,13 @@ Error translationError(const KernelBinary& binary, DiagnosticCollector& diagnost
 bool hasRoles(mlir::ModuleOp module) {
   return module.walk([](SpecializeOp) { return mlir::WalkResult::interrupt(); }).wasInterrupted();
 }
+bool hasRings(mlir::ModuleOp module) {
+  return module
+      .walk([](SmemAllocOp alloc) {
+        return alloc.getResult().getType().isRing() ? mlir::WalkResult::interrupt() : mlir::WalkResult::advance();
+      })
+      .wasInterrupted();
+}
 
 Result<KernelBinary> compileGpu(mlir::ModuleOp module, mlir::func::FuncOp kernel, KernelBinary binary,
                                 const Target& target, const CompileOptions& options, const Observer& observer,
@@ -142,19 +149,33 @@ Result<KernelBinary> compileGpu(mlir::ModuleOp module, mlir::func::FuncOp kernel
     });
   };
   // With roles, rings keep their shared memory as long as the kernel runs; what conversions need beside them shows only
-  // when layouts are known. When that is too much there is still the way without roles.
+  // when layouts are known. When that is too much there is still the way without roles, and then one with as few stages
+  // as it takes, where nobody asked for more.
+  mlir::OwningOpRef<mlir::ModuleOp> given = module.clone();
   mlir::OwningOpRef<mlir::ModuleOp> spare;
-  if (target.hasTma && options.useTma) spare = module.clone();
+  CompileOptions without = options;
   auto error = gpuPasses(options);
-  if (error && error->kind == ErrorKind::compile && spare && hasRoles(module)) {
+  auto again = [&](const char* why) {
     diagnostics.forgetErrors();
+    spare = given->clone();
     module = *spare;
     kernel = *findKernel(module);
-    kernel.emitRemark() << "no producer warps: rings and conversions together do not fit shared memory";
-    CompileOptions without = options;
+    kernel.emitRemark() << why;
+    return gpuPasses(without);
+  };
+  if (error && error->kind == ErrorKind::compile && hasRoles(module)) {
     without.useTma = false;
-    error = gpuPasses(without);
+    error = again("no producer warps: rings and conversions together do not fit shared memory");
   }
+  if (error && error->kind == ErrorKind::compile && options.defaultStages == 0 && hasRings(module))
+    for (int stages : {3, 2, 1}) {
+      without.defaultStages = stages;
+      auto failed = again("fewer stages: rings and conversions together do not fit shared memory");
+      if (!failed) {
+        error.reset();
+        break;
+      }
+    }
   if (error) return *error;
   observer.dump("gpu", module.getOperation());
 

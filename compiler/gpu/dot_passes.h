@@ -18,6 +18,8 @@ using OptionsOf = std::function<const CompileOptions&()>;
 
 /// In loops with products that skip steps by what memory says, finds the steps that remain 32 at a time.
 std::unique_ptr<mlir::Pass> createListStepsPass();
+/// Atomics whose order nobody can see become relaxed.
+std::unique_ptr<mlir::Pass> createRelaxAtomicsPass();
 /// Transposes products whose second operand is widened on its way, for engines of warpgroups.
 std::unique_ptr<mlir::Pass> createTurnProductsPass(TargetOf target);
 /// tile.dot -> tile.mma on the value level of tile_smem.td. Sets `tile.num_warps` where the kernel leaves it open.

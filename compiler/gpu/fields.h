@@ -13,6 +13,9 @@ struct RecordStart {
 };
 std::pair<RecordStart, int64_t> withoutConstantPart(mlir::Value ptr);
 
+/// Elements between two gathers that may be read as one window (lowering/windows.cpp).
+inline constexpr int64_t kFarthestInWindow = 8;
+
 /// Whether two accesses through pointers never touch the same element because they are different fields: both start at
 /// one pointer, and the difference of their constant offsets is no multiple of a number that everything else in their
 /// addresses is a multiple of. `repeated`: also if they belong to different iterations.

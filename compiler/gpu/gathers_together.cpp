@@ -3,12 +3,17 @@
 //         the kernel wrote them: all elements of one are read before the first of the next, and by then the cache lines
 //         that both need may have left the first-level cache.
 // After:  gathers of a block through one pointer, under one mask, follow each other directly, as many as registers
-//         hold, with the computation of their addresses in front; the lowering reads them side by side.
+//         hold, with the computation of their addresses in front; the lowering reads them side by side. Masks of those
+//         that read a few elements apart (neighbours in a stencil) are computed in front of the first of them, which
+//         can then read for all (windows.cpp).
+#include "compiler/gpu/access_width.h"
 #include "compiler/gpu/blocks.h"
+#include "compiler/gpu/fields.h"
 #include "compiler/gpu/gpu_passes.h"
 #include "compiler/gpu/memory_roots.h"
 #include "compiler/gpu/moves.h"
 #include "compiler/gpu/scratch.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "mlir/Pass/Pass.h"
 
 namespace tile::ir {
@@ -42,6 +47,25 @@ std::optional<SmallVector<Operation*>> partsBehind(GatherOp gather, Operation* p
   return parts;
 }
 
+/// Masks of windows in front of them.
+void bringMasks(Block& block, const Facts& facts) {
+  SmallVector<GatherOp> gathers(block.getOps<GatherOp>());
+  for (GatherOp first : gathers) {
+    if (!isTile(first) || !first.getMask() || !first.getOffsets()) continue;
+    const auto [root, by] = withoutConstantPart(first.getPtr());
+    const int bits = static_cast<int>(getElementTypeOrSelf(first.getType()).getIntOrFloatBitWidth());
+    if (bits < 8 || offsetWidth(facts, root.ptr, first.getOffsets(), {}, bits / 8).aligned == 1) continue;
+    for (Operation* op = first->getNextNode(); op && !ends(op); op = op->getNextNode()) {
+      auto gather = dyn_cast<GatherOp>(op);
+      if (!isTile(gather) || gather.getOffsets() != first.getOffsets() || gather.getMask() == first.getMask()) continue;
+      const auto [ptr, distance] = withoutConstantPart(gather.getPtr());
+      if (ptr != root || std::abs(distance - by) > kFarthestInWindow) continue;
+      if (const auto parts = partsBehind(gather, first))
+        for (Operation* part : *parts) part->moveBefore(first);
+    }
+  }
+}
+
 void runOn(Block& block) {
   llvm::DenseSet<Operation*> done;
   SmallVector<GatherOp> gathers(block.getOps<GatherOp>());
@@ -73,7 +97,8 @@ class GathersTogetherPass : public PassWrapper<GathersTogetherPass, OperationPas
   void getDependentDialects(DialectRegistry& registry) const override { registry.insert<TileDialect>(); }
 
   void runOnOperation() override {
-    for (Block* block : blocksOf(getOperation())) runOn(*block);
+    const Facts facts(getOperation());
+    for (Block* block : blocksOf(getOperation())) bringMasks(*block, facts), runOn(*block);
   }
 };
 

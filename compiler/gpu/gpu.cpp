@@ -15,6 +15,7 @@ namespace tile::ir {
 void addGpuPasses(mlir::OpPassManager& passes, const Target& target, const CompileOptions& options) {
   auto targetOf = [&target]() -> const Target& { return target; };
   auto optionsOf = [&options]() -> const CompileOptions& { return options; };
+  passes.addPass(createRelaxAtomicsPass());
   passes.addPass(createListStepsPass());
   if (target.hasWgmma) passes.addPass(createTurnProductsPass(targetOf));
   passes.addPass(createPlaceOperandsPass(targetOf, optionsOf));
@@ -50,6 +51,7 @@ void addGpuPasses(mlir::OpPassManager& passes, const Target& target, const Compi
 }
 
 void registerGpuPasses(std::function<const Target&()> target, std::function<const CompileOptions&()> options) {
+  mlir::registerPass([] { return createRelaxAtomicsPass(); });
   mlir::registerPass([] { return createListStepsPass(); });
   mlir::registerPass([=] { return createTurnProductsPass(target); });
   mlir::registerPass([=] { return createPlaceOperandsPass(target, options); });

@@ -184,6 +184,15 @@ unsigned lanesOf(Emitter& e, Value where, ValueRange computed, Type element, std
   return e.vectorWidth(std::max(Numbers::bytes(element), Numbers::bytes(elementOf(where))), limit, 1);
 }
 
+/// Offsets that several accesses share lie in memory. Row by row it still shows how they were computed, as neighbours
+/// mostly; of rows that have become one they would have to be compared.
+void keepRows(Emitter& e, Nest& nest, Value where) {
+  constexpr int64_t kShort = 16;
+  const auto shape = shapeOf(where);
+  const int rank = static_cast<int>(shape.size());
+  if (rank > 1 && shape.back() >= kShort && e.plan.place(where) && nest.isComputed(where)) nest.keepApart(rank - 1);
+}
+
 }  // namespace
 
 LogicalResult emitGather(Emitter& e, GatherOp op) {
@@ -203,6 +212,7 @@ LogicalResult emitGather(Emitter& e, GatherOp op) {
   for (Value v : {where, op.getMask(), op.getOther()})
     if (v) nest.uses(v);
   nest.uses(to);
+  keepRows(e, nest, where);
   int64_t n = nest.dims().back();
   const auto step = nest.step(where);
   const auto most = step || isVolatile ? std::nullopt : nest.mostStep(where);
@@ -240,6 +250,7 @@ LogicalResult emitScatter(Emitter& e, ScatterOp op) {
   Nest nest(e, shapeOf(op.getValue()));
   for (Value v : {where, op.getValue(), op.getMask()})
     if (v) nest.uses(v);
+  keepRows(e, nest, where);
   int64_t n = nest.dims().back();
   const auto step = nest.step(where);
   return nest.run(lanesOf(e, where, {op.getMask(), op.getValue()}, element, step, n, isVolatile), [&](unsigned w) {

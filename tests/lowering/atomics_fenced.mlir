@@ -4,12 +4,12 @@
 
 // CHECK-LABEL: .entry several(
 // CHECK: bar.sync
-// CHECK: fence.acq_rel.gpu
-// CHECK-COUNT-4: red.relaxed.gpu.global.add.u32
-// CHECK: fence.acq_rel.gpu
+// CHECK: fence.acq_rel.sys
+// CHECK-COUNT-4: red.relaxed.sys.global.add.u32
+// CHECK: fence.acq_rel.sys
 // CHECK: bar.sync
 func.func @several(%i: !tile.ptr<i32>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
   %at = tile.iota : tensor<512xi32>
-  %r = tile.atomic_rmw add acq_rel gpu %i offsets %at : tensor<512xi32>, %at : !tile.ptr<i32>, tensor<512xi32> -> tensor<512xi32>
+  %r = tile.atomic_rmw add acq_rel sys %i offsets %at : tensor<512xi32>, %at : !tile.ptr<i32>, tensor<512xi32> -> tensor<512xi32>
   return
 }

@@ -91,7 +91,7 @@ func.func @apart(%x: !tile.ptr<f32> {tile.align = 16 : i32}, %y: !tile.view<2xf3
   %b = tile.gather %x1 offsets %at3 : tensor<128xi32> : !tile.ptr<f32> -> tensor<128xf32>
   %c = tile.gather %x1 offsets %at6 : tensor<128xi32> : !tile.ptr<f32> -> tensor<128xf32>
   %d = tile.gather %x2 offsets %at6 : tensor<128xi32> : !tile.ptr<f32> -> tensor<128xf32>
-  tile.store %a, %y[%c0, %c0 : i32, i32] : tensor<128xf32>, !tile.view<2xf32>
+  tile.scatter %a, %x offsets %at3 : tensor<128xi32> : tensor<128xf32>, !tile.ptr<f32>
   %e = tile.gather %x3 offsets %at6 : tensor<128xi32> : !tile.ptr<f32> -> tensor<128xf32>
   %f = tile.gather %x4 offsets %at6 : tensor<128xi32> : !tile.ptr<f32> -> tensor<128xf32>
   %g = tile.gather %x5 offsets %at6 : tensor<128xi32> mask %in : tensor<128xi1> : !tile.ptr<f32> -> tensor<128xf32>
@@ -337,5 +337,26 @@ func.func @two_of_four(%x: !tile.ptr<f32> {tile.align = 16 : i32}, %y: !tile.vie
   %b = tile.gather %x3 offsets %at : tensor<128xi32> : !tile.ptr<f32> -> tensor<128xf32>
   %s = arith.addf %a, %b : tensor<128xf32>
   tile.store %s, %y[%c0 : i32] : tensor<128xf32>, !tile.view<1xf32>
+  return
+}
+
+// -----
+// A store through another argument stands between them: it changes nothing that they read.
+// CHECK-LABEL: .entry beside(
+// CHECK-COUNT-1: ld.global.v2.b32
+// CHECK-NOT: ld.global
+// CHECK: ret;
+func.func @beside(%x: !tile.ptr<f32> {tile.align = 16 : i32}, %y: !tile.view<1xf32>, %z: !tile.view<1xf32>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %1 = arith.constant 1 : i32
+  %two = arith.constant dense<2> : tensor<128xi32>
+  %n = tile.iota : tensor<128xi32>
+  %hash = arith.muli %n, %n : tensor<128xi32>
+  %at = arith.muli %hash, %two : tensor<128xi32>
+  %x1 = tile.ptr_add %x, %1 : !tile.ptr<f32>, i32
+  %a = tile.gather %x offsets %at : tensor<128xi32> : !tile.ptr<f32> -> tensor<128xf32>
+  tile.store %a, %y[%c0 : i32] : tensor<128xf32>, !tile.view<1xf32>
+  %b = tile.gather %x1 offsets %at : tensor<128xi32> : !tile.ptr<f32> -> tensor<128xf32>
+  tile.store %b, %z[%c0 : i32] : tensor<128xf32>, !tile.view<1xf32>
   return
 }

@@ -20,11 +20,6 @@ using namespace mlir;
 
 namespace {
 
-/// What is read behind it is not what would be read in front of it, or may not be.
-bool ends(Operation* op) {
-  return writesGlobal(op) || isAcquire(op) || isa<BarrierOp>(op) || (op->getNumRegions() && !isa<ReduceOp, ScanOp>(op));
-}
-
 /// By its distance in elements from the common pointer.
 using Siblings = std::map<int64_t, GatherOp>;
 
@@ -56,7 +51,7 @@ SmallVector<std::pair<int64_t, GatherOp>> readOf(const Siblings& siblings, int64
 
 Siblings siblingsOf(GatherOp first, const RecordStart& root, int64_t by) {
   Siblings all{{by, first}};
-  for (Operation* op = first->getNextNode(); op && !ends(op); op = op->getNextNode()) {
+  for (Operation* op = first->getNextNode(); op && !changesWhatIsRead(op, first); op = op->getNextNode()) {
     auto gather = dyn_cast<GatherOp>(op);
     if (!gather || gather.getOffsets() != first.getOffsets() || gather.getMask() != first.getMask() ||
         gather.getOther() != first.getOther() || gather.getCache() != first.getCache() ||
@@ -77,7 +72,7 @@ std::map<int64_t, AtomicRmwOp> siblingsOf(AtomicRmwOp first, const RecordStart& 
   std::map<int64_t, AtomicRmwOp> all{{by, first}};
   for (Operation* op = first->getNextNode(); op; op = op->getNextNode()) {
     if (!isRelaxedAdd(op)) {
-      if (isa<LoadOp, GatherOp>(op) || ends(op)) break;
+      if (isa<LoadOp, GatherOp>(op) || changesWhatIsRead(op, {})) break;
       continue;
     }
     auto add = cast<AtomicRmwOp>(op);
@@ -154,6 +149,11 @@ bool leaveToLast(Emitter& e, Op op, int64_t most, llvm::DenseMap<Operation*, Sma
 }
 
 }  // namespace
+
+bool changesWhatIsRead(Operation* op, GatherOp reader) {
+  if (reader && isa<StoreOp, ScatterOp>(op) && rootOf(addressOf(op)).isApartFrom(rootOf(reader.getPtr()))) return false;
+  return writesGlobal(op) || isAcquire(op) || isa<BarrierOp>(op) || (op->getNumRegions() && !isa<ReduceOp, ScanOp>(op));
+}
 
 bool emitSiblingAdds(Emitter& e, AtomicRmwOp op) {
   if (auto it = e.addedTogether.find(op); it != e.addedTogether.end()) {

@@ -1,0 +1,52 @@
+// Neighbours that are read through pointers: each thread reads the window of its elements once.
+// RUN: tile-opt %s -split-input-file --tile-target=sm_90a -tile-assign-layouts -canonicalize -cse -tile-gathers-together -tile-place-buffers -tile-insert-barriers -tile-emit=as=ptx -o /dev/null | FileCheck %s
+
+// A vector of four and an element on either side; near the edge six elements.
+// CHECK-LABEL: .entry line(
+// CHECK: ld.global.b32
+// CHECK: ld.global.v4.b32
+// CHECK: ld.global.b32
+// CHECK-COUNT-6: ld.global.b32
+// CHECK-NOT: ld.global
+// CHECK: ret;
+// CHECK-LABEL: .entry unmasked(
+// CHECK: ld.global.b32
+// CHECK: ld.global.v4.b32
+// CHECK: ld.global.b32
+// CHECK-NOT: ld.global
+// CHECK: ret;
+func.func @line(%x: !tile.ptr<f32> {tile.align = 16 : i32}, %y: !tile.ptr<f32> {tile.align = 16 : i32}, %n: i32 {tile.multiple_of = 16 : i32}) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %1 = arith.constant 1 : i32
+  %m1 = arith.constant -1 : i32
+  %at = tile.iota : tensor<512xi32>
+  %zero = arith.constant dense<0> : tensor<512xi32>
+  %one = arith.constant dense<1> : tensor<512xi32>
+  %size = tile.splat %n : i32 -> tensor<512xi32>
+  %low = arith.cmpi sgt, %at, %zero : tensor<512xi32>
+  %last = arith.subi %size, %one : tensor<512xi32>
+  %high = arith.cmpi slt, %at, %last : tensor<512xi32>
+  %in = arith.andi %low, %high : tensor<512xi1>
+  %xl = tile.ptr_add %x, %m1 : !tile.ptr<f32>, i32
+  %xr = tile.ptr_add %x, %1 : !tile.ptr<f32>, i32
+  %a = tile.gather %xl offsets %at : tensor<512xi32> mask %in : tensor<512xi1> : !tile.ptr<f32> -> tensor<512xf32>
+  %b = tile.gather %x offsets %at : tensor<512xi32> mask %in : tensor<512xi1> : !tile.ptr<f32> -> tensor<512xf32>
+  %c = tile.gather %xr offsets %at : tensor<512xi32> mask %in : tensor<512xi1> : !tile.ptr<f32> -> tensor<512xf32>
+  %s = arith.addf %a, %b : tensor<512xf32>
+  %t = arith.mulf %s, %c : tensor<512xf32>
+  tile.scatter %t, %y offsets %at : tensor<512xi32> : tensor<512xf32>, !tile.ptr<f32>
+  return
+}
+func.func @unmasked(%x: !tile.ptr<f32> {tile.align = 16 : i32}, %y: !tile.ptr<f32> {tile.align = 16 : i32}) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %1 = arith.constant 1 : i32
+  %m1 = arith.constant -1 : i32
+  %at = tile.iota : tensor<512xi32>
+  %xl = tile.ptr_add %x, %m1 : !tile.ptr<f32>, i32
+  %xr = tile.ptr_add %x, %1 : !tile.ptr<f32>, i32
+  %a = tile.gather %xl offsets %at : tensor<512xi32> : !tile.ptr<f32> -> tensor<512xf32>
+  %c = tile.gather %xr offsets %at : tensor<512xi32> : !tile.ptr<f32> -> tensor<512xf32>
+  %b = tile.gather %x offsets %at : tensor<512xi32> : !tile.ptr<f32> -> tensor<512xf32>
+  %r = arith.addf %a, %c : tensor<512xf32>
+  %s = arith.mulf %r, %b : tensor<512xf32>
+  tile.scatter %s, %y offsets %at : tensor<512xi32> : tensor<512xf32>, !tile.ptr<f32>
+  return
+}

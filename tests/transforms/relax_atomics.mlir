@@ -1,0 +1,62 @@
+// Updates that no program of the kernel could see the order of are relaxed.
+// RUN: tile-opt %s -split-input-file --pass-pipeline='builtin.module(func.func(tile-relax-atomics))' --tile-target=sm_90a | FileCheck %s
+
+// CHECK-LABEL: func.func @sums
+// CHECK-COUNT-2: atomic_rmw add relaxed gpu
+func.func @sums(%x: !tile.view<1xi32>, %y: !tile.ptr<i32>, %z: !tile.ptr<i32>, %n: i32) attributes {tile.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  scf.for %i = %c0 to %n step %c1 : i32 {
+    %v = tile.load %x[%i : i32] : !tile.view<1xi32> -> tensor<128xi32>
+    %a = tile.atomic_rmw add acq_rel gpu %y offsets %v : tensor<128xi32>, %v : !tile.ptr<i32>, tensor<128xi32> -> tensor<128xi32>
+    %b = tile.atomic_rmw add acq_rel gpu %z offsets %v : tensor<128xi32>, %v : !tile.ptr<i32>, tensor<128xi32> -> tensor<128xi32>
+  }
+  return
+}
+
+// -----
+// The kernel reads what it updates.
+// CHECK-LABEL: func.func @reads
+// CHECK: atomic_rmw add acq_rel
+func.func @reads(%y: !tile.ptr<i32>) attributes {tile.kernel} {
+  %at = tile.iota : tensor<128xi32>
+  %v = tile.gather %y offsets %at : tensor<128xi32> : !tile.ptr<i32> -> tensor<128xi32>
+  %a = tile.atomic_rmw add acq_rel gpu %y offsets %at : tensor<128xi32>, %v : !tile.ptr<i32>, tensor<128xi32> -> tensor<128xi32>
+  return
+}
+
+// -----
+// A ticket tells who is last: what was added before it must be there.
+// CHECK-LABEL: func.func @ticket
+// CHECK-COUNT-2: atomic_rmw add acq_rel
+func.func @ticket(%y: !tile.ptr<i32>, %flag: !tile.ptr<i32>, %out: !tile.ptr<i32>) attributes {tile.kernel} {
+  %c1 = arith.constant 1 : i32
+  %at = tile.iota : tensor<128xi32>
+  %a = tile.atomic_rmw add acq_rel gpu %y offsets %at : tensor<128xi32>, %at : !tile.ptr<i32>, tensor<128xi32> -> tensor<128xi32>
+  %t = tile.atomic_rmw add acq_rel gpu %flag, %c1 : !tile.ptr<i32>, i32 -> i32
+  %v = tile.splat %t : i32 -> tensor<128xi32>
+  tile.scatter %v, %out offsets %at : tensor<128xi32> : tensor<128xi32>, !tile.ptr<i32>
+  return
+}
+
+// -----
+// A flag behind stored data, and one for other devices.
+// CHECK-LABEL: func.func @flag
+// CHECK: atomic_rmw add acq_rel
+func.func @flag(%x: !tile.view<1xi32>, %flag: !tile.ptr<i32>) attributes {tile.kernel} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %at = tile.iota : tensor<128xi32>
+  tile.store %at, %x[%c0 : i32] : tensor<128xi32>, !tile.view<1xi32>
+  %t = tile.atomic_rmw add acq_rel gpu %flag, %c1 : !tile.ptr<i32>, i32 -> i32
+  return
+}
+
+// -----
+// CHECK-LABEL: func.func @system
+// CHECK: atomic_rmw add acq_rel sys
+func.func @system(%flag: !tile.ptr<i32>) attributes {tile.kernel} {
+  %c1 = arith.constant 1 : i32
+  %t = tile.atomic_rmw add acq_rel sys %flag, %c1 : !tile.ptr<i32>, i32 -> i32
+  return
+}
