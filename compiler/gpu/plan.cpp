@@ -99,9 +99,11 @@ bool MemoryPlan::distribute() {
   return true;
 }
 
-bool MemoryPlan::isComfortable() const {
-  return llvm::all_of(rings, [](const RingPlan& ring) {
-    return ring.stages >= (!ring.inLoop ? 2 : ring.wished ? ring.wished : 3);
+bool MemoryPlan::isComfortable(int fewer) const {
+  return llvm::all_of(rings, [&](const RingPlan& ring) {
+    if (!ring.inLoop) return fewer > 0 || ring.stages >= 2;
+    const int wished = ring.wished ? ring.wished : 3;
+    return ring.stages >= std::max(std::min(wished, 2), wished - fewer);
   });
 }
 

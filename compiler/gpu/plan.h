@@ -51,8 +51,8 @@ struct MemoryPlan {
   /// Chooses stages and columns; false when one stage of everything does not fit.
   bool choose();
   /// Whether nothing waits for lack of stages: loops have three (or as many as wished), and others have room for the
-  /// next program's tiles.
-  bool isComfortable() const;
+  /// next program's tiles. `fewer`: by so many loops may fall short, of two stages though.
+  bool isComfortable(int fewer = 0) const;
   /// Stages of all rings of loops together.
   int stagesInLoops() const;
   int64_t bytes() const;

@@ -180,7 +180,7 @@ class Specializer {
       const bool isLast = plan.warpgroups == 1 && plan.programs == 2;
       const int needed = isLast ? registers.registers + RegisterEstimate::kOther : registers.needed();
       // Nor for a third stage: while one program waits for copies, the other computes. (A ring of one stage stops both.)
-      const bool hasStages = memory.isComfortable() || (isLast && !hasAloneRing(memory));
+      const bool hasStages = memory.isComfortable(isLast ? 1 : 0);
       const bool isCramped = !hasStages || needed > plan.consumerRegs ||
                              registersOfProducts(func_) > registersOnEntry(plan, target_);
       const bool isLean = plan.programs > 1 && plan.producerRegs < kLeanProducer;
