@@ -3,8 +3,10 @@
 //         that reads nothing a program of the kernel writes: sums, counts, maxima of what it loads.
 // After:  relaxed atomics. No program of the launch could see their order; launches behind it see all of them, as they
 //         see everything. Updates for the whole system, whose readers may be elsewhere, stay as they are.
-// A single plain store keeps the order of all: an update may be the flag that says the data is there.
+// A single plain store keeps the order of all: an update may be the flag that says the data is there. So may an update of
+// one element beside others, which keeps its order (and with it that of all updates in front of it).
 #include "compiler/dialect/dialect.h"
+#include "compiler/dialect/tiles.h"
 #include "compiler/gpu/dot_passes.h"
 #include "compiler/gpu/memory_roots.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -32,7 +34,8 @@ class RelaxAtomicsPass : public PassWrapper<RelaxAtomicsPass, OperationPass<func
     for (Value address : read)
       for (AtomicRmwOp update : updates)
         if (!rootOf(address).isApartFrom(rootOf(update.getPtr()))) return;
-    for (AtomicRmwOp update : updates) update.setOrder(MemOrder::relaxed);
+    for (AtomicRmwOp update : updates)
+      if (updates.size() == 1 || isTile(update.getValue())) update.setOrder(MemOrder::relaxed);
   }
 
  private:

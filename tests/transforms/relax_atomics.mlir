@@ -60,3 +60,16 @@ func.func @system(%flag: !tile.ptr<i32>) attributes {tile.kernel} {
   %t = tile.atomic_rmw add acq_rel sys %flag, %c1 : !tile.ptr<i32>, i32 -> i32
   return
 }
+
+// -----
+// One element beside others may be the flag that another kernel waits for.
+// CHECK-LABEL: func.func @counted
+// CHECK: atomic_rmw add relaxed gpu
+// CHECK: atomic_rmw add acq_rel gpu
+func.func @counted(%y: !tile.ptr<i32>, %flag: !tile.ptr<i32>) attributes {tile.kernel} {
+  %c1 = arith.constant 1 : i32
+  %at = tile.iota : tensor<128xi32>
+  %a = tile.atomic_rmw add acq_rel gpu %y offsets %at : tensor<128xi32>, %at : !tile.ptr<i32>, tensor<128xi32> -> tensor<128xi32>
+  %t = tile.atomic_rmw add acq_rel gpu %flag, %c1 : !tile.ptr<i32>, i32 -> i32
+  return
+}
