@@ -65,6 +65,15 @@ static bool touchesShape(Operation* op, ArrayRef<int64_t> shape) {
   return llvm::any_of(op->getOperandTypes(), hasShape) || llvm::any_of(op->getResultTypes(), hasShape);
 }
 
+/// Vectors come an iteration early: they are carried on as they were loaded.
+static bool loadsVectorsEarly(LoopLikeOpInterface loop) {
+  return llvm::any_of(loop.getYieldedValues(), [](Value next) {
+    auto type = dyn_cast<RankedTensorType>(next.getType());
+    return type && type.getNumElements() == llvm::max_element(type.getShape())[0] &&
+           isa_and_nonnull<LoadOp, GatherOp>(next.getDefiningOp());
+  });
+}
+
 std::vector<CarriedSums> carriedSums(LoopLikeOpInterface loop) {
   std::vector<CarriedSums> all;
   auto whileLoop = dyn_cast<scf::WhileOp>(loop.getOperation());
@@ -93,6 +102,7 @@ std::vector<CarriedSums> carriedSums(LoopLikeOpInterface loop) {
     one.axis = isReduced(1) ? 1 : 0;
     one.sums = sums[one.axis], one.along = vectors[one.axis], one.across = vectors[1 - one.axis];
     one.takes = takes[one.axis];
+    one.isLoadedEarly = one.along + one.across > 0 && loadsVectorsEarly(loop);
     all.push_back(one);
   }
   return all;

@@ -16,6 +16,7 @@ struct CarriedSums {
   int sums = 0;               ///< reductions along the axis per iteration
   int along = 0, across = 0;  ///< vectors along the axis, and across it, that are broadcast to the tile per iteration
   int takes = 0;              ///< lookups along the axis per iteration, of one element in each row
+  bool isLoadedEarly = false; ///< the loop loads vectors for the next iteration
 
   /// The layout with the cheapest number of lanes along the axis, if it is clearly cheaper than `usual`: fewer lanes
   /// need fewer shuffles for a sum, but each holds a longer piece of the vectors along the axis.

@@ -339,7 +339,14 @@ class Fetcher {
     });
   }
 
-  /// Small boxes of a loop in which threads combine what they have (a row of a query, then sums over rows that stay):
+  /// A row that moves with the loop: at places that stay, from a pointer that the loop moves on.
+  static bool isRow(GatherOp gather, scf::ForOp loop) {
+    auto stays = [&](Value v) { return !v || loop.isDefinedOutsideOfLoop(v); };
+    return tileType(gather.getResult()) && stays(gather.getOffsets()) && stays(gather.getMask()) &&
+           stays(gather.getOther()) && !stays(gather.getPtr());
+  }
+
+  /// Small boxes, and rows by pointers, of a loop in which threads combine what they have (a row of a query, then sums over rows that stay):
   /// the assembler moves no load across a barrier, and every iteration would begin with the latency of memory.
   llvm::SetVector<Operation*> smallLoadsBesideMeetings(scf::ForOp loop) const {
     llvm::SetVector<Operation*> all;
@@ -348,9 +355,9 @@ class Fetcher {
     for (Operation& op : *loop.getBody()) {
       if (isa<ReduceOp, ScanOp>(op))
         meets |= isa<ScanOp>(op) || !isAccumulated(cast<ReduceOp>(op), loop);
-      else if ((op.getNumRegions() && !isa<scf::IfOp>(op)) || isa<GatherOp>(op))
+      else if ((op.getNumRegions() && !isa<scf::IfOp>(op)) || (isa<GatherOp>(op) && !isRow(cast<GatherOp>(op), loop)))
         return {};
-      if (!isa<LoadOp>(op)) continue;
+      if (!isa<LoadOp, GatherOp>(op)) continue;
       const CopySlice slice(loop, {&op});
       if (!slice.obstacle().empty() || slice.needsGuard() || !slice.carried().empty() || isVolatile(&op)) return {};
       registers += registersHeld(&op, warps_, facts_);
