@@ -199,6 +199,10 @@ Result<KernelBinary> compileGpu(mlir::ModuleOp module, mlir::func::FuncOp kernel
   if (auto better = observer.time(
           "again", [&] { return assembleAgain(*spareModule, *ptx, target, options, binary.resources); }))
     *cubin = std::move(*better);
+  else if (auto another = observer.time("another", [&] {
+             return withAnotherProgram(*ptx, binary.shared_bytes, target, options, binary.resources);
+           }))
+    *cubin = std::move(*another);
   observer.dump("cubin", *cubin);
   binary.format = BinaryFormat::cubin;
   binary.bytes = std::move(*cubin);

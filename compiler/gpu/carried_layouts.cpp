@@ -7,6 +7,7 @@
 #include "compiler/dialect/tiles.h"
 #include "compiler/gpu/moves.h"
 #include "compiler/lowering/elementwise.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace tile::ir {
 using namespace mlir;
@@ -74,10 +75,36 @@ static bool loadsVectorsEarly(LoopLikeOpInterface loop) {
   });
 }
 
+/// Matrices that this loop alone works on, in every iteration, read from memory in front of it: they stay in registers.
+static SmallVector<Value> keptMatrices(LoopLikeOpInterface loop) {
+  llvm::SetVector<Value> all;
+  auto isRead = [](Value tile) {
+    Operation* op = tile.getDefiningOp();
+    if (auto reshape = dyn_cast_or_null<ReshapeOp>(op)) op = reshape.getSource().getDefiningOp();
+    return isa_and_nonnull<LoadOp, GatherOp>(op);
+  };
+  // Another loop may sum along the other axis.
+  auto isUsedIn = [&](Value tile) {
+    return llvm::all_of(tile.getUsers(), [&](Operation* user) { return loop->isProperAncestor(user); });
+  };
+  for (Region* region : loop.getLoopRegions())
+    region->walk([&](Operation* op) {
+      if (!isElementwise(op)) return;
+      for (Value operand : op->getOperands()) {
+        auto type = dyn_cast<RankedTensorType>(operand.getType());
+        const bool isMatrix = type && type.getRank() == 2 && type.getDimSize(0) > 1 && type.getDimSize(1) > 1;
+        if (isMatrix && loop.isDefinedOutsideOfLoop(operand) && isRead(operand) && isUsedIn(operand)) all.insert(operand);
+      }
+    });
+  return all.takeVector();
+}
+
 std::vector<CarriedSums> carriedSums(LoopLikeOpInterface loop) {
   std::vector<CarriedSums> all;
   auto whileLoop = dyn_cast<scf::WhileOp>(loop.getOperation());
-  for (BlockArgument arg : whileLoop ? whileLoop.getAfterArguments() : loop.getRegionIterArgs()) {
+  SmallVector<Value> tiles(whileLoop ? ValueRange(whileLoop.getAfterArguments()) : ValueRange(loop.getRegionIterArgs()));
+  tiles.append(keptMatrices(loop));
+  for (Value arg : tiles) {
     auto type = dyn_cast<RankedTensorType>(arg.getType());
     if (!type || type.getRank() != 2) continue;
     bool isOther = false;  // some other op has a preference for the layout, too
