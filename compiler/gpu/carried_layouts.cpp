@@ -93,7 +93,8 @@ static SmallVector<Value> keptMatrices(LoopLikeOpInterface loop) {
       for (Value operand : op->getOperands()) {
         auto type = dyn_cast<RankedTensorType>(operand.getType());
         const bool isMatrix = type && type.getRank() == 2 && type.getDimSize(0) > 1 && type.getDimSize(1) > 1;
-        if (isMatrix && loop.isDefinedOutsideOfLoop(operand) && isRead(operand) && isUsedIn(operand)) all.insert(operand);
+        if (isMatrix && loop.isDefinedOutsideOfLoop(operand) && isRead(operand) && isUsedIn(operand))
+          all.insert(operand);
       }
     });
   return all.takeVector();
@@ -102,7 +103,8 @@ static SmallVector<Value> keptMatrices(LoopLikeOpInterface loop) {
 std::vector<CarriedSums> carriedSums(LoopLikeOpInterface loop) {
   std::vector<CarriedSums> all;
   auto whileLoop = dyn_cast<scf::WhileOp>(loop.getOperation());
-  SmallVector<Value> tiles(whileLoop ? ValueRange(whileLoop.getAfterArguments()) : ValueRange(loop.getRegionIterArgs()));
+  SmallVector<Value> tiles(whileLoop ? ValueRange(whileLoop.getAfterArguments())
+                                     : ValueRange(loop.getRegionIterArgs()));
   tiles.append(keptMatrices(loop));
   for (Value arg : tiles) {
     auto type = dyn_cast<RankedTensorType>(arg.getType());
