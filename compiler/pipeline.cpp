@@ -196,9 +196,13 @@ Result<KernelBinary> compileGpu(mlir::ModuleOp module, mlir::func::FuncOp kernel
   }
   auto cubin = observer.time("cubin", [&] { return runPtxas(*ptx, target, options, binary.resources); });
   if (!cubin) return cubin.error();
-  if (auto better = observer.time(
-          "again", [&] { return assembleAgain(*spareModule, *ptx, target, options, binary.resources); }))
+  if (auto better =
+          observer.time("again", [&] { return assembleAgain(*spareModule, *ptx, target, options, binary.resources); }))
     *cubin = std::move(*better);
+  else if (auto another = observer.time("another", [&] {
+             return withAnotherProgram(*ptx, binary.shared_bytes, target, options, binary.resources);
+           }))
+    *cubin = std::move(*another);
   observer.dump("cubin", *cubin);
   binary.format = BinaryFormat::cubin;
   binary.bytes = std::move(*cubin);
@@ -264,10 +268,9 @@ Result<KernelBinary> compileKernel(mlir::ModuleOp module, const Target& target, 
   binary.params = std::move(*params);
 
   if (auto error = observer.time("tile", [&] {
-        return runPasses(module, binary.entry, target, options, observer, diagnostics,
-                         [&](mlir::OpPassManager& passes) {
-                           addTilePasses(passes, /*forHost=*/target.backend != Backend::nvptx);
-                         });
+        return runPasses(
+            module, binary.entry, target, options, observer, diagnostics,
+            [&](mlir::OpPassManager& passes) { addTilePasses(passes, /*forHost=*/target.backend != Backend::nvptx); });
       }))
     return *error;
   observer.dump("tile", module.getOperation());

@@ -7,6 +7,7 @@
 #include "compiler/dialect/tiles.h"
 #include "compiler/gpu/moves.h"
 #include "compiler/lowering/elementwise.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace tile::ir {
 using namespace mlir;
@@ -65,10 +66,47 @@ static bool touchesShape(Operation* op, ArrayRef<int64_t> shape) {
   return llvm::any_of(op->getOperandTypes(), hasShape) || llvm::any_of(op->getResultTypes(), hasShape);
 }
 
+/// Vectors come an iteration early: they are carried on as they were loaded.
+static bool loadsVectorsEarly(LoopLikeOpInterface loop) {
+  return llvm::any_of(loop.getYieldedValues(), [](Value next) {
+    auto type = dyn_cast<RankedTensorType>(next.getType());
+    return type && type.getNumElements() == llvm::max_element(type.getShape())[0] &&
+           isa_and_nonnull<LoadOp, GatherOp>(next.getDefiningOp());
+  });
+}
+
+/// Matrices that this loop alone works on, in every iteration, read from memory in front of it: they stay in registers.
+static SmallVector<Value> keptMatrices(LoopLikeOpInterface loop) {
+  llvm::SetVector<Value> all;
+  auto isRead = [](Value tile) {
+    Operation* op = tile.getDefiningOp();
+    if (auto reshape = dyn_cast_or_null<ReshapeOp>(op)) op = reshape.getSource().getDefiningOp();
+    return isa_and_nonnull<LoadOp, GatherOp>(op);
+  };
+  // Another loop may sum along the other axis.
+  auto isUsedIn = [&](Value tile) {
+    return llvm::all_of(tile.getUsers(), [&](Operation* user) { return loop->isProperAncestor(user); });
+  };
+  for (Region* region : loop.getLoopRegions())
+    region->walk([&](Operation* op) {
+      if (!isElementwise(op)) return;
+      for (Value operand : op->getOperands()) {
+        auto type = dyn_cast<RankedTensorType>(operand.getType());
+        const bool isMatrix = type && type.getRank() == 2 && type.getDimSize(0) > 1 && type.getDimSize(1) > 1;
+        if (isMatrix && loop.isDefinedOutsideOfLoop(operand) && isRead(operand) && isUsedIn(operand))
+          all.insert(operand);
+      }
+    });
+  return all.takeVector();
+}
+
 std::vector<CarriedSums> carriedSums(LoopLikeOpInterface loop) {
   std::vector<CarriedSums> all;
   auto whileLoop = dyn_cast<scf::WhileOp>(loop.getOperation());
-  for (BlockArgument arg : whileLoop ? whileLoop.getAfterArguments() : loop.getRegionIterArgs()) {
+  SmallVector<Value> tiles(whileLoop ? ValueRange(whileLoop.getAfterArguments())
+                                     : ValueRange(loop.getRegionIterArgs()));
+  tiles.append(keptMatrices(loop));
+  for (Value arg : tiles) {
     auto type = dyn_cast<RankedTensorType>(arg.getType());
     if (!type || type.getRank() != 2) continue;
     bool isOther = false;  // some other op has a preference for the layout, too
@@ -93,6 +131,7 @@ std::vector<CarriedSums> carriedSums(LoopLikeOpInterface loop) {
     one.axis = isReduced(1) ? 1 : 0;
     one.sums = sums[one.axis], one.along = vectors[one.axis], one.across = vectors[1 - one.axis];
     one.takes = takes[one.axis];
+    one.isLoadedEarly = one.along + one.across > 0 && loadsVectorsEarly(loop);
     all.push_back(one);
   }
   return all;

@@ -7,15 +7,16 @@
 
 namespace tile::ir {
 
-/// A matrix that a loop carries, and in every iteration reduces along one axis, or indexes along it (`take`: every row
-/// is an array of its own, such as a stack or a board). Everything else in the loop is elementwise work on the matrix
-/// and on vectors that are broadcast to it.
+/// A matrix that a loop carries, or reads from in front of it, and in every iteration reduces along one axis, or
+/// indexes along it (`take`: every row is an array of its own, such as a stack or a board). Everything else in the loop
+/// is elementwise work on the matrix and on vectors that are broadcast to it.
 struct CarriedSums {
-  mlir::Value tile;  ///< the loop's argument
+  mlir::Value tile;  ///< the loop's argument, or the matrix that stays
   int axis = 0;
-  int sums = 0;               ///< reductions along the axis per iteration
-  int along = 0, across = 0;  ///< vectors along the axis, and across it, that are broadcast to the tile per iteration
-  int takes = 0;              ///< lookups along the axis per iteration, of one element in each row
+  int sums = 0;                ///< reductions along the axis per iteration
+  int along = 0, across = 0;   ///< vectors along the axis, and across it, that are broadcast to the tile per iteration
+  int takes = 0;               ///< lookups along the axis per iteration, of one element in each row
+  bool isLoadedEarly = false;  ///< the loop loads vectors for the next iteration
 
   /// The layout with the cheapest number of lanes along the axis, if it is clearly cheaper than `usual`: fewer lanes
   /// need fewer shuffles for a sum, but each holds a longer piece of the vectors along the axis.

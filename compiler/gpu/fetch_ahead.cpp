@@ -14,7 +14,7 @@
 //            many iterations early as a few registers can hold: otherwise a state that is stepped through time would
 //            wait for the row of every step. Boxes that it updates in place come as early, if it moves by whole boxes,
 //            up or down.
-//         6. Small boxes of loops in which threads exchange elements come an iteration early.
+//         6. Small boxes, and rows by pointers, of loops in which threads exchange elements come an iteration early.
 // If all copies of the kernel can be bulk copies, only those are made: a single other copy would cost the kernel its
 // roles.
 #include "compiler/analysis/facts.h"
@@ -85,8 +85,8 @@ class Fetcher {
   }
 
   /// Loads of the loop's own body that operands computed in it, or in its branches, are made from. An operand with
-  /// anything else in it (a product, a value from the iteration before) does not wait for its loads alone: there is other
-  /// work meanwhile.
+  /// anything else in it (a product, a value from the iteration before) does not wait for its loads alone: there is
+  /// other work meanwhile.
   llvm::SetVector<Operation*> loadsOfOperands(scf::ForOp loop) {
     llvm::SetVector<Operation*> all;
     auto add = [&](Value operand) {
@@ -250,8 +250,7 @@ class Fetcher {
     if (auto load = dyn_cast<LoadOp>(op)) {
       const int64_t rank = load.getView().getType().getRank();
       // Rows of vectors (factors of columns) come beside the operands they are for, by bulk copies only.
-      if ((rank < 2 && !bulk_) || isVolatile(load) || (load.getPad() && !load.getPad()->isZero()))
-        return false;
+      if ((rank < 2 && !bulk_) || isVolatile(load) || (load.getPad() && !load.getPad()->isZero())) return false;
       const int64_t minor = rank < 2 ? 1 : facts_.unitStrideDim(load.getView()) - (rank - 2);
       auto type = SmemType::get(op->getContext(), shape, element, minor == 0 ? 0 : 1, 1);
       if (bulk_ && !isBulkLoad(load, type, facts_)) return false;
@@ -333,14 +332,22 @@ class Fetcher {
     return llvm::all_of(reduce.getResults(), [&](Value result) {
       if (!result.hasOneUse()) return false;
       Operation* user = *result.getUsers().begin();
-      const bool addsToCarried = llvm::any_of(
-          user->getOperands(), [&](Value v) { return llvm::is_contained(loop.getRegionIterArgs(), v); });
+      const bool addsToCarried =
+          llvm::any_of(user->getOperands(), [&](Value v) { return llvm::is_contained(loop.getRegionIterArgs(), v); });
       return addsToCarried && user->hasOneUse() && (*user->getUsers().begin())->hasTrait<OpTrait::IsTerminator>();
     });
   }
 
-  /// Small boxes of a loop in which threads combine what they have (a row of a query, then sums over rows that stay):
-  /// the assembler moves no load across a barrier, and every iteration would begin with the latency of memory.
+  /// A row that moves with the loop: at places that stay, from a pointer that the loop moves on.
+  static bool isRow(GatherOp gather, scf::ForOp loop) {
+    auto stays = [&](Value v) { return !v || loop.isDefinedOutsideOfLoop(v); };
+    return tileType(gather.getResult()) && stays(gather.getOffsets()) && stays(gather.getMask()) &&
+           stays(gather.getOther()) && !stays(gather.getPtr());
+  }
+
+  /// Small boxes, and rows by pointers, of a loop in which threads combine what they have (a row of a query, then sums
+  /// over rows that stay): the assembler moves no load across a barrier, and every iteration would begin with the
+  /// latency of memory.
   llvm::SetVector<Operation*> smallLoadsBesideMeetings(scf::ForOp loop) const {
     llvm::SetVector<Operation*> all;
     bool meets = false;
@@ -348,9 +355,9 @@ class Fetcher {
     for (Operation& op : *loop.getBody()) {
       if (isa<ReduceOp, ScanOp>(op))
         meets |= isa<ScanOp>(op) || !isAccumulated(cast<ReduceOp>(op), loop);
-      else if ((op.getNumRegions() && !isa<scf::IfOp>(op)) || isa<GatherOp>(op))
+      else if ((op.getNumRegions() && !isa<scf::IfOp>(op)) || (isa<GatherOp>(op) && !isRow(cast<GatherOp>(op), loop)))
         return {};
-      if (!isa<LoadOp>(op)) continue;
+      if (!isa<LoadOp, GatherOp>(op)) continue;
       const CopySlice slice(loop, {&op});
       if (!slice.obstacle().empty() || slice.needsGuard() || !slice.carried().empty() || isVolatile(&op)) return {};
       registers += registersHeld(&op, warps_, facts_);

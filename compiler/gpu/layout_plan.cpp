@@ -305,15 +305,19 @@ void LayoutPlan::placeRunsOfRows() {
 }
 
 // Matrices that a loop carries in registers, and reduces (or indexes) along their rows in every iteration: fewer lanes
-// along a row need fewer shuffles, but longer pieces of the vectors along it (carried_layouts.h).
+// along a row need fewer shuffles, but longer pieces of the vectors along it (carried_layouts.h). Rows that are loaded
+// an iteration early follow them: carried as they would be loaded best, they would be converted in every iteration.
 void LayoutPlan::placeCarriedSums() {
   scope_.walk([&](Operation* op) {
     auto loop = dyn_cast<LoopLikeOpInterface>(op);
     if (!isa<scf::ForOp, scf::WhileOp>(op)) return;
     for (const CarriedSums& state : carriedSums(loop)) {
       if (choices_.of(state.tile)) continue;
-      if (auto better = state.betterLayout(defaultLayout(state.tile.getType()), numWarps(), target_.lanes))
+      const Layout usual = defaultLayout(state.tile.getType());
+      if (auto better = state.betterLayout(usual, numWarps(), target_.lanes))
         choices_.choose(state.tile, *better);
+      else if (state.isLoadedEarly && !usual.isPadded())
+        choices_.choose(state.tile, usual);
       choices_.spread();
     }
   });

@@ -185,3 +185,73 @@ func.func @lengths(%len: !tile.ptr<i32> {tile.align = 16 : i32}, %x: !tile.view<
   tile.store %r, %y[%c0, %c0 : i32, i32] : tensor<16x64xf32>, !tile.view<2xf32>
   return
 }
+
+// -----
+// A matrix from in front of the loop that every iteration multiplies and sums along its rows lies as if it were carried.
+// CHECK-LABEL: func.func @kept
+// CHECK: tile.load %arg0{{.*}} -> tensor<64x64xf32
+// CHECK: scf.for
+// CHECK: tile.reduce {{.*}} axis 1 : (tensor<64x64xf32, #tile.layout<64x64 regs [1:16*1, 0:2*32] lanes [1:4*16, 0:8*1] warps [0:4*8]>>)
+func.func @kept(%x: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride = 1 : i32, tile.stride_multiple_of = array<i32: 4, 1>}, %y: !tile.view<2xf32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %one = arith.constant dense<1.0> : tensor<1x64xf32>
+  %m = tile.load %x[%c0, %c0 : i32, i32] : !tile.view<2xf32> -> tensor<64x64xf32>
+  %r = scf.for %t = %c0 to %n step %c1 iter_args(%v = %one) -> (tensor<1x64xf32>) : i32 {
+    %row = tile.broadcast %v : tensor<1x64xf32> -> tensor<64x64xf32>
+    %p = arith.mulf %m, %row : tensor<64x64xf32>
+    %sum = tile.reduce %p axis 1 : (tensor<64x64xf32>) -> tensor<64x1xf32> {
+    ^bb0(%u: f32, %w: f32):
+      %s = arith.addf %u, %w : f32
+      tile.yield %s : f32
+    }
+    %next = tile.trans %sum, [1, 0] : tensor<64x1xf32> -> tensor<1x64xf32>
+    scf.yield %next : tensor<1x64xf32>
+  }
+  tile.store %r, %y[%c0, %c0 : i32, i32] : tensor<1x64xf32>, !tile.view<2xf32>
+  return
+}
+
+// -----
+// A state that would lie so anyway does so before the rows that come an iteration early have a say.
+// CHECK-LABEL: func.func @early_rows
+// CHECK: %[[FIRST:.*]] = tile.gather {{.*}} -> tensor<64xf32, #tile.layout<64 regs [0:4*1] lanes [0:16*4, rep:2] warps [rep:4]>>
+// CHECK: scf.for
+// CHECK-NOT: tile.convert
+// CHECK: tile.reduce
+func.func @early_rows(%k: !tile.ptr<f32> {tile.align = 16 : i32}, %y: !tile.ptr<f32>, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c64 = arith.constant 64 : i32
+  %zero = arith.constant dense<0.0> : tensor<32x64xf32>
+  %i = tile.iota : tensor<64xi32>
+  %j = tile.iota : tensor<32xi32>
+  %first = tile.gather %k offsets %i : tensor<64xi32> : !tile.ptr<f32> -> tensor<64xf32>
+  %z0 = tile.gather %k offsets %j : tensor<32xi32> : !tile.ptr<f32> -> tensor<32xf32>
+  %r:3 = scf.for %t = %c0 to %n step %c1 iter_args(%state = %zero, %now = %first, %z = %z0) -> (tensor<32x64xf32>, tensor<64xf32>, tensor<32xf32>) : i32 {
+    %at = arith.muli %t, %c64 : i32
+    %p = tile.ptr_add %k, %at : !tile.ptr<f32>, i32
+    %next = tile.gather %p offsets %i : tensor<64xi32> : !tile.ptr<f32> -> tensor<64xf32>
+    %row = tile.reshape %now : tensor<64xf32> -> tensor<1x64xf32>
+    %all = tile.broadcast %row : tensor<1x64xf32> -> tensor<32x64xf32>
+    %z1 = tile.gather %p offsets %j : tensor<32xi32> : !tile.ptr<f32> -> tensor<32xf32>
+    %column = tile.reshape %z : tensor<32xf32> -> tensor<32x1xf32>
+    %wide = tile.broadcast %column : tensor<32x1xf32> -> tensor<32x64xf32>
+    %scaled = arith.mulf %all, %wide : tensor<32x64xf32>
+    %all2 = tile.broadcast %row : tensor<1x64xf32> -> tensor<32x64xf32>
+    %faded = arith.mulf %state, %all2 : tensor<32x64xf32>
+    %s = arith.addf %faded, %scaled : tensor<32x64xf32>
+    %all3 = tile.broadcast %row : tensor<1x64xf32> -> tensor<32x64xf32>
+    %seen = arith.mulf %s, %all3 : tensor<32x64xf32>
+    %sum = tile.reduce %seen axis 1 : (tensor<32x64xf32>) -> tensor<32x1xf32> {
+    ^bb0(%u: f32, %w: f32):
+      %both = arith.addf %u, %w : f32
+      tile.yield %both : f32
+    }
+    %line = tile.reshape %sum : tensor<32x1xf32> -> tensor<32xf32>
+    %o = tile.ptr_add %y, %at : !tile.ptr<f32>, i32
+    tile.scatter %line, %o offsets %j : tensor<32xi32> : tensor<32xf32>, !tile.ptr<f32>
+    scf.yield %s, %next, %z1 : tensor<32x64xf32>, tensor<64xf32>, tensor<32xf32>
+  }
+  return
+}

@@ -5,6 +5,7 @@
 // thread takes every (threads / 2^c)-th row. Its addresses are one base per copy plus constants: what changes from
 // iteration to iteration of a loop is the same for all threads and is added last. In loops, many chunks through
 // registers are read one way where the box is inside as a whole, without conditions, another way where it is not.
+#include <cstdlib>
 #include <functional>
 #include <map>
 
@@ -202,7 +203,9 @@ class BoxCopy {
     // so that many cost programs of a multiprocessor.
     constexpr int64_t kMany = 8, kMost = 16;
     const int64_t chunks = divideCeil(boxRows, threadRows) * divideCeil(chunksPerRow, threadCols);
-    if (chunk_ < 4 && chunks >= kMany && chunks <= kMost && op_->getParentOfType<mlir::LoopLikeOpInterface>())
+    static const bool inRoles = std::getenv("TILE_PRODUCER_WAYS");  // an experiment
+    const bool isMany = chunks >= kMany && (chunks <= kMost || (inRoles && e_.roles().hasRoles()));
+    if (chunk_ < 4 && isMany && op_->getParentOfType<mlir::LoopLikeOpInterface>())
       copier.readWholeIf(allInside(exists));
     std::map<std::pair<BasicBlock*, int64_t>, Value*> above;  // of a column's chunks, the last one that was addressed
     for (int64_t c = 0; c < chunksPerRow; c += threadCols) {
