@@ -188,11 +188,15 @@ class Stager {
     const int64_t limit = target_.maxSharedBytes;
     // What goes through registers is waited for where it is copied: further iterations ahead would not be earlier.
     const Facts facts(func_);
-    for (Ring& ring : rings_)
-      if (ring.asked > 2 && llvm::all_of(ring.copies, [&](Operation* c) { return copiedThroughRegisters(c, facts); })) {
+    for (Ring& ring : rings_) {
+      if (!llvm::all_of(ring.copies, [&](Operation* c) { return copiedThroughRegisters(c, facts); })) continue;
+      if (ring.asked > 2) {
         ring.loop.emitRemark() << "pipelined with 2 stages: what is gathered element by element goes through registers";
         ring.asked = ring.stages = 2;
+      } else if (!ring.asked) {  // with fewer places of stages alive
+        ring.asked = ring.stages = 1;
       }
+    }
     if (llvm::any_of(rings_, [](const Ring& ring) { return !ring.asked; })) {
       // Up to 4 warps leave registers for a second program on the multiprocessor, which hides more than a third stage.
       auto warps = func_->getAttrOfType<IntegerAttr>("tile.num_warps");

@@ -43,7 +43,6 @@ std::optional<std::string> assembleAgain(llvm::Module& module, const std::string
 
 /// Cubin bytes of code, `ptx`, whose registers leave room for one program less on a multiprocessor than slightly fewer
 /// would, in those, and their resources; nullopt where that spills, or `sharedBytes` have no room for another program.
-/// An experiment: only where TILE_ANOTHER_PROGRAM is set.
 std::optional<std::string> withAnotherProgram(const std::string& ptx, int64_t sharedBytes, const Target& target,
                                               const CompileOptions& options, Resources& resources);
 

@@ -13,28 +13,3 @@ func.func @box(%x: !tile.view<1xf32>, %y: !tile.ptr<f32> {tile.align = 16 : i32}
   tile.scatter %v, %y offsets %i : tensor<512xi32> : tensor<512xf32>, !tile.ptr<f32>
   return
 }
-
-// -----
-
-// So are single places that change in a loop: LLVM cuts sizes in front of it. Elsewhere that would cost more than it
-// saves.
-// CHECK-LABEL: @single(
-// CHECK: icmp ult i64
-// CHECK: phi i32
-// CHECK: call i64 @llvm.{{[su]}}min.i64(i64 %{{.*}}, i64 2147483648)
-// CHECK-NOT: icmp ult i64
-// CHECK: icmp ult i32
-// CHECK: ret void
-func.func @single(%x: !tile.view<1xf32>, %y: !tile.view<1xf32>, %n: i32) attributes {tile.kernel, tile.num_warps = 1 : i32} {
-  %c0 = arith.constant 0 : i32
-  %c1 = arith.constant 1 : i32
-  %zero = tile.load %x[%n : i32] : !tile.view<1xf32> -> f32
-  %sum = scf.for %i = %c0 to %n step %c1 iter_args(%s = %zero) -> (f32) : i32 {
-    %v = tile.load %x[%i : i32] : !tile.view<1xf32> -> f32
-    %next = arith.addf %s, %v : f32
-    scf.yield %next : f32
-  }
-  %t = tile.splat %sum : f32 -> tensor<32xf32>
-  tile.store %t, %y[%c0 : i32] : tensor<32xf32>, !tile.view<1xf32>
-  return
-}

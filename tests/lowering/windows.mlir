@@ -50,3 +50,33 @@ func.func @unmasked(%x: !tile.ptr<f32> {tile.align = 16 : i32}, %y: !tile.ptr<f3
   tile.scatter %s, %y offsets %at : tensor<512xi32> : tensor<512xf32>, !tile.ptr<f32>
   return
 }
+
+// -----
+
+// Each gather has its own mask, and what is made of them is written everywhere: no window.
+// CHECK-LABEL: .entry padded(
+// CHECK-NOT: bra
+// CHECK-COUNT-9: ld.global
+// CHECK: ret;
+func.func @padded(%x: !tile.ptr<f32> {tile.align = 16 : i32}, %y: !tile.ptr<f32> {tile.align = 16 : i32}, %n: i32 {tile.multiple_of = 16 : i32}) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %1 = arith.constant 1 : i32
+  %m1 = arith.constant -1 : i32
+  %at = tile.iota : tensor<512xi32>
+  %zero = arith.constant dense<0> : tensor<512xi32>
+  %one = arith.constant dense<1> : tensor<512xi32>
+  %none = arith.constant dense<0.0> : tensor<512xf32>
+  %size = tile.splat %n : i32 -> tensor<512xi32>
+  %low = arith.cmpi sgt, %at, %zero : tensor<512xi32>
+  %last = arith.subi %size, %one : tensor<512xi32>
+  %high = arith.cmpi slt, %at, %last : tensor<512xi32>
+  %in = arith.cmpi slt, %at, %size : tensor<512xi32>
+  %xl = tile.ptr_add %x, %m1 : !tile.ptr<f32>, i32
+  %xr = tile.ptr_add %x, %1 : !tile.ptr<f32>, i32
+  %a = tile.gather %xl offsets %at : tensor<512xi32> mask %low : tensor<512xi1> other %none : tensor<512xf32> : !tile.ptr<f32> -> tensor<512xf32>
+  %b = tile.gather %x offsets %at : tensor<512xi32> mask %in : tensor<512xi1> other %none : tensor<512xf32> : !tile.ptr<f32> -> tensor<512xf32>
+  %c = tile.gather %xr offsets %at : tensor<512xi32> mask %high : tensor<512xi1> other %none : tensor<512xf32> : !tile.ptr<f32> -> tensor<512xf32>
+  %s = arith.addf %a, %b : tensor<512xf32>
+  %t = arith.mulf %s, %c : tensor<512xf32>
+  tile.scatter %t, %y offsets %at : tensor<512xi32> : tensor<512xf32>, !tile.ptr<f32>
+  return
+}

@@ -290,3 +290,21 @@ func.func @element_by_element(%p: !tile.ptr<f16> {tile.align = 16 : i32}, %off: 
   tile.store %r, %C[%c0, %c0 : i32, i32] : tensor<64x64xf32>, !tile.view<2 x f32>
   return
 }
+
+// Unasked they are not copied ahead at all: no places of other iterations are alive.
+// CHECK-LABEL: func.func @element_by_element_unasked
+// CHECK-NOT: stages =
+// CHECK: return
+func.func @element_by_element_unasked(%p: !tile.ptr<f16> {tile.align = 16 : i32}, %off: tensor<64x32xi32>, %B: !tile.smem<32x64xf16, minor = 1>, %C: !tile.view<2 x f32>, %n: i32) attributes {tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c32 = arith.constant 32 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %r = scf.for %k = %c0 to %n step %c32 iter_args(%acc = %zero) -> (tensor<64x64xf32>) : i32 {
+    %q = tile.ptr_add %p, %k : !tile.ptr<f16>, i32
+    %a = tile.gather_shared %q offsets %off : tensor<64x32xi32> : !tile.ptr<f16> -> !tile.smem<64x32xf16, minor = 0>
+    %d = tile.mma m16n8k16_f16 k 32 warps(2, 2) %a, %B, %acc : !tile.smem<64x32xf16, minor = 0>, !tile.smem<32x64xf16, minor = 1> -> tensor<64x64xf32>
+    scf.yield %d : tensor<64x64xf32>
+  }
+  tile.store %r, %C[%c0, %c0 : i32, i32] : tensor<64x64xf32>, !tile.view<2 x f32>
+  return
+}

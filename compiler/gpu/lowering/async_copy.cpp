@@ -5,7 +5,6 @@
 // thread takes every (threads / 2^c)-th row. Its addresses are one base per copy plus constants: what changes from
 // iteration to iteration of a loop is the same for all threads and is added last. In loops, many chunks through
 // registers are read one way where the box is inside as a whole, without conditions, another way where it is not.
-#include <cstdlib>
 #include <functional>
 #include <map>
 
@@ -200,11 +199,10 @@ class BoxCopy {
 
     ChunkCopier copier(e_, chunk_, op_.getCache());
     // Once, or of a few chunks, conditions cost less than another way; the elements of a way wait in registers together,
-    // so that many cost programs of a multiprocessor.
+    // so that many cost programs of a multiprocessor, unless they are a producer's.
     constexpr int64_t kMany = 8, kMost = 16;
     const int64_t chunks = divideCeil(boxRows, threadRows) * divideCeil(chunksPerRow, threadCols);
-    static const bool inRoles = std::getenv("TILE_PRODUCER_WAYS");  // an experiment
-    const bool isMany = chunks >= kMany && (chunks <= kMost || (inRoles && e_.roles().hasRoles()));
+    const bool isMany = chunks >= kMany && (chunks <= kMost || e_.roles().hasRoles());
     if (chunk_ < 4 && isMany && op_->getParentOfType<mlir::LoopLikeOpInterface>())
       copier.readWholeIf(allInside(exists));
     std::map<std::pair<BasicBlock*, int64_t>, Value*> above;  // of a column's chunks, the last one that was addressed

@@ -1,12 +1,9 @@
 // gpu_math.cpp - see gpu_math.h.
 #include "compiler/gpu/lowering/gpu_math.h"
 
-#include <cstdlib>
-
 #include "compiler/dialect/dialect.h"
 #include "compiler/lowering/math_functions.h"
 #include "llvm/ADT/TypeSwitch.h"
-#include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -24,19 +21,6 @@ static Value* smallIntToHalf(llvm::IRBuilderBase& b, Operation* op, Value* x) {
   const bool isSigned = isa<arith::SIToFPOp>(op);
   Value* wide = isSigned ? b.CreateSExt(x, b.getInt32Ty()) : b.CreateZExt(x, b.getInt32Ty());
   return b.CreateFPTrunc(b.CreateSIToFP(wide, b.getFloatTy()), to.isF16() ? b.getHalfTy() : b.getBFloatTy());
-}
-
-/// Small integers to f32, by way of i32: converting those is an instruction of the arithmetic pipes, where that of bytes
-/// is one of the slow unit. As assembly, because LLVM takes the widening away.
-static Value* smallIntToFloat(llvm::IRBuilderBase& b, Operation* op, Value* x) {
-  static const bool isOn = std::getenv("TILE_WIDE_BYTES") != nullptr;  // until it is timed
-  if (!isOn || !isa<arith::SIToFPOp, arith::UIToFPOp>(op) || !x->getType()->isIntegerTy()) return nullptr;
-  const unsigned bits = x->getType()->getIntegerBitWidth();
-  if ((bits != 8 && bits != 16) || !getElementTypeOrSelf(op->getResult(0).getType()).isF32()) return nullptr;
-  if (isa<llvm::Constant>(x)) return nullptr;
-  Value* wide = isa<arith::SIToFPOp>(op) ? b.CreateSExt(x, b.getInt32Ty()) : b.CreateZExt(x, b.getInt32Ty());
-  auto* type = llvm::FunctionType::get(b.getFloatTy(), {b.getInt32Ty()}, false);
-  return b.CreateCall(llvm::InlineAsm::get(type, "cvt.rn.f32.s32 $0, $1;", "=f,r", /*hasSideEffects=*/false), {wide});
 }
 
 /// A quotient of 16-bit floats: that of f32, which is near enough, rounded.
@@ -115,7 +99,6 @@ static Value* quickTanh(llvm::IRBuilderBase& b, const QuickParts& quick, Value* 
 
 Value* GpuMath::special(llvm::IRBuilderBase& b, Operation* op, llvm::ArrayRef<Value*> args) const {
   if (Value* converted = smallIntToHalf(b, op, args[0])) return converted;
-  if (Value* converted = smallIntToFloat(b, op, args[0])) return converted;
   if (Value* alone = roundedAlone(b, op, args)) return alone;
   if (Value* rounded = roundAway(b, op, args[0])) return rounded;
   if (!fastMath_) return nullptr;

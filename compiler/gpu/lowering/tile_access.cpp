@@ -9,7 +9,6 @@
 #include "compiler/analysis/axis_facts.h"
 #include "compiler/gpu/lowering/access.h"
 #include "compiler/gpu/lowering/alike.h"
-#include "compiler/gpu/lowering/roles.h"
 #include "compiler/lowering/elementwise.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -44,14 +43,7 @@ class BoxAccess : public Access {
     int rank = static_cast<int>(indexValues.size());
     llvm::Value* start = nullptr;
     width = widthUnder(boxWidth(facts, viewValue, indexValues, layout.shape(), elementBytes, vector > 0), layout);
-    auto variesInLoop = [&](Value index) {
-      Region *own = index.getParentRegion(), *outer = viewValue.getParentRegion();
-      if (own == outer || !outer->isAncestor(own)) return false;
-      Operation* parent = own->getParentOp();
-      return isa<LoopLikeOpInterface>(parent) || parent->getParentOfType<LoopLikeOpInterface>();
-    };
     for (int d = 0; d < rank; ++d) {
-      varies_.push_back(!e.roles().hasRoles() && variesInLoop(indexValues[d]));
       llvm::Value* index = e.scalar(indexValues[d]);
       if (vector && d == width.dim + lead_) {
         shift = b.CreateAnd(index, e.i32(vector - 1));
@@ -193,12 +185,7 @@ class BoxAccess : public Access {
     for (size_t d = 0; d < index_.size(); ++d) {
       int tileDim = static_cast<int>(d) - lead_;
       if (tileDim < 0 || layout.cover(tileDim) == 1) {
-        // Negative indices are huge unsigned ones. In loops the size is cut to 32 bits in front of them; with roles
-        // all is in a loop, and registers for what is in front of it are few.
-        llvm::Value* inside =
-            whole_[d] && varies_[d]
-                ? b.CreateICmpULT(whole_[d], b.CreateTrunc(min(view_.dims[d], e.i64(int64_t{1} << 31)), b.getInt32Ty()))
-                : b.CreateICmpULT(index_[d], view_.dims[d]);
+        llvm::Value* inside = b.CreateICmpULT(index_[d], view_.dims[d]);  // negative indices are huge unsigned ones
         uniform_ = uniform_ ? b.CreateAnd(uniform_, inside) : inside;
         continue;
       }
@@ -241,7 +228,6 @@ class BoxAccess : public Access {
   layout::Layout groups_;  ///< which element decides whether one is inside
   /// As 64 bits; as the 32 bits it has, null if it has more; the same without the constant `by_`.
   llvm::SmallVector<llvm::Value*, 4> index_, whole_, narrow_;
-  llvm::SmallVector<bool, 4> varies_;  ///< the index changes in a loop, the view's sizes do not
   llvm::SmallVector<int64_t, 4> by_, least_,
       leastBase_;  ///< that an index is known not to be below, without `by_`, too
   llvm::SmallVector<int64_t, 4> beside_;

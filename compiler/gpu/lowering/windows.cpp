@@ -5,8 +5,6 @@
 // After:  the window of six is read once: one vector and two elements; every gather takes its four of them.
 // Where every element of a thread is wanted the aligned vectors that the window covers are read whole; elsewhere
 // (a branch) the elements one by one, each if any of the gathers wants it: no more memory than that is touched.
-#include <cstdlib>
-
 #include "compiler/gpu/access_width.h"
 #include "compiler/gpu/fields.h"
 #include "compiler/gpu/lowering/access.h"
@@ -103,11 +101,15 @@ bool isOnlyWrittenUnder(Value mask, Value value) {
 }  // namespace
 
 bool emitWindow(Emitter& e, GatherOp first) {
-  static const bool isOff = std::getenv("TILE_NO_WINDOWS") != nullptr;  // while it is being timed
-  if (isOff || !isa<RankedTensorType>(first.getType()) || !first.getOffsets() || isVolatile(first)) return false;
+  if (!isa<RankedTensorType>(first.getType()) || !first.getOffsets() || isVolatile(first)) return false;
   const Window window = windowOf(e, first);
   const layout::Layout& layout = e.layoutOf(first.getResult());
   if (window.gathers.size() < 2 || window.vector == 1 || layout.isPadded() || !pays(window)) return false;
+  // A mask that shows in what is made of a gather is kept for every element: several cost more than the loads.
+  llvm::DenseSet<Value> shown;
+  for (auto [distance, gather] : window.gathers)
+    if (gather.getMask() && !isOnlyWrittenUnder(gather.getMask(), gather.getResult())) shown.insert(gather.getMask());
+  if (shown.size() > 1) return false;
   llvm::Type* element = e.elementType(first.getResult());
   const int bytes = memoryBytes(element);
   const int64_t by = withoutConstantPart(first.getPtr()).second;
@@ -161,11 +163,10 @@ bool emitWindow(Emitter& e, GatherOp first) {
     GatherOp gather = field.second;
     Regs fallback{llvm::Constant::getNullValue(element)}, result(layout.numRegs(), llvm::PoisonValue::get(element));
     if (gather.getOther()) fallback = Regs(e.regs(gather.getOther()));
-    const bool showsMask = gather.getMask() && !isOnlyWrittenUnder(gather.getMask(), gather.getResult());
     for (const auto& [r, run] : llvm::enumerate(runs))
       for (auto [i, reg] : llvm::enumerate(run)) {
         llvm::Value* value = all[r * count + (field.first - window.low) + i];
-        llvm::Value* own = showsMask ? masks[g]->predicate(reg) : nullptr;
+        llvm::Value* own = shown.contains(gather.getMask()) ? masks[g]->predicate(reg) : nullptr;
         result[reg] = own ? e.b.CreateSelect(own, value, fallback[fallback.size() == 1 ? 0 : reg]) : value;
       }
     e.define(gather.getResult(), std::move(result));
