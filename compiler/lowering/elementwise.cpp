@@ -95,22 +95,26 @@ llvm::CmpInst::Predicate predicate(arith::CmpFPredicate p) {
 
 Fp8 fp8Kind(Type t) { return isa<Float8E4M3FNType>(getElementTypeOrSelf(t)) ? Fp8::e4m3 : Fp8::e5m2; }
 
-/// A divisor that cannot trap: 0 becomes 1, and so does -1 under a signed minimum (the one other trapping pair).
-llvm::Value* safeDivisor(llvm::IRBuilderBase& b, Args a, bool isSigned) {
-  llvm::Type* t = a[1]->getType();
-  llvm::Value* bad = b.CreateICmpEQ(a[1], llvm::ConstantInt::get(t, 0));
-  if (isSigned) {
-    auto lowest = llvm::APInt::getSignedMinValue(t->getScalarSizeInBits());
-    llvm::Value* overflows = b.CreateAnd(b.CreateICmpEQ(a[1], llvm::Constant::getAllOnesValue(t)),
-                                         b.CreateICmpEQ(a[0], llvm::ConstantInt::get(t, lowest)));
-    bad = b.CreateOr(bad, overflows);
-  }
-  return b.CreateSelect(bad, llvm::ConstantInt::get(t, 1), a[1]);
+/// 0 becomes 1.
+llvm::Value* withoutZero(llvm::IRBuilderBase& b, llvm::Value* by) {
+  llvm::Type* t = by->getType();
+  return b.CreateSelect(b.CreateICmpEQ(by, llvm::ConstantInt::get(t, 0)), llvm::ConstantInt::get(t, 1), by);
+}
+
+/// A division that cannot trap: 0 becomes 1, and so does -1, by which a signed minimum traps; that quotient is -x. The
+/// divisor depends on nothing but itself, so that a loop which does not change it has one factor for it.
+llvm::Value* divideSafely(llvm::IRBuilderBase& b, llvm::Instruction::BinaryOps opcode, Args a) {
+  using I = llvm::Instruction;
+  llvm::Value* by = withoutZero(b, a[1]);
+  if (opcode == I::UDiv || opcode == I::URem) return b.CreateBinOp(opcode, a[0], by);
+  llvm::Type* t = by->getType();
+  llvm::Value* negates = b.CreateICmpEQ(by, llvm::Constant::getAllOnesValue(t));
+  llvm::Value* result = b.CreateBinOp(opcode, a[0], b.CreateSelect(negates, llvm::ConstantInt::get(t, 1), by));
+  return opcode == I::SDiv ? b.CreateSelect(negates, b.CreateNeg(a[0]), result) : result;
 }
 
 llvm::Value* divide(llvm::IRBuilderBase& b, llvm::Instruction::BinaryOps opcode, Args a, const MathHooks& hooks) {
-  bool isSigned = opcode == llvm::Instruction::SDiv || opcode == llvm::Instruction::SRem;
-  return b.CreateBinOp(opcode, a[0], hooks.guardDivision ? safeDivisor(b, a, isSigned) : a[1]);
+  return hooks.guardDivision ? divideSafely(b, opcode, a) : b.CreateBinOp(opcode, a[0], a[1]);
 }
 
 /// Quotient rounded towards +inf (`up`) or -inf: the truncated one, corrected where the remainder points the other way.
@@ -124,9 +128,9 @@ llvm::Value* divideRounding(llvm::IRBuilderBase& b, Args a, bool up, bool isSign
     llvm::Value* sign = b.CreateAShr(a[0], t->getScalarSizeInBits() - 1);
     return b.CreateXor(b.CreateUDiv(b.CreateXor(a[0], sign), a[1]), sign);
   }
-  llvm::Value* rhs = hooks.guardDivision ? safeDivisor(b, a, isSigned) : a[1];
+  llvm::Value* rhs = hooks.guardDivision ? withoutZero(b, a[1]) : a[1];
   llvm::Value* zero = llvm::ConstantInt::get(t, 0);
-  llvm::Value* q = isSigned ? b.CreateSDiv(a[0], rhs) : b.CreateUDiv(a[0], rhs);
+  llvm::Value* q = divide(b, isSigned ? llvm::Instruction::SDiv : llvm::Instruction::UDiv, {a[0], rhs}, hooks);
   llvm::Value* inexact = b.CreateICmpNE(b.CreateMul(q, rhs), a[0]);
   llvm::Value* negative =
       isSigned ? b.CreateICmpSLT(b.CreateXor(a[0], rhs), zero) : llvm::ConstantInt::getFalse(inexact->getType());

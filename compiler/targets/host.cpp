@@ -8,6 +8,7 @@
 #include <unistd.h>
 #endif
 
+#include "compiler/targets/known_divisors.h"
 #include "compiler/targets/llvm_passes.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
@@ -66,6 +67,7 @@ constexpr const char* kPasses =
 llvm::Error optimise(llvm::Module& module, llvm::TargetMachine& machine) {
   LlvmPasses passes(machine);
   if (llvm::Error error = passes.add(kPasses)) return error;
+  passes.addPass(KnownDivisors(/*forHost=*/true));
   passes.run(module);
   return llvm::Error::success();
 }

@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "compiler/targets/byte_sums.h"
+#include "compiler/targets/known_divisors.h"
 #include "compiler/targets/llvm_passes.h"
 #include "compiler/targets/masked_sums.h"
 #include "compiler/targets/order_by_use.h"
@@ -165,6 +166,7 @@ llvm::Error optimize(llvm::Module& module, llvm::TargetMachine& machine, bool ag
   passes.addPass(OrderByUse(again));
   passes.addPass(TwoWords());
   passes.addPass(WholeFlags());
+  passes.addPass(KnownDivisors(/*forHost=*/false));  // behind what moves values to their uses, into loops as well
   passes.addPass(HideCounted());
   passes.run(module);
   return llvm::Error::success();

@@ -1,11 +1,13 @@
 // Places of a thread that are constants apart share the division of the first one.
 // RUN: tile-opt %s -split-input-file --tile-target=sm_90a -tile-assign-layouts -canonicalize -cse -tile-place-buffers -tile-insert-barriers -tile-emit=as=ptx -o /dev/null | FileCheck %s
 
-// Eight places: the first one and their distance are divided; threads with negative places divide all eight.
+// Eight places: the first one and their distance are divided; threads with negative places divide all eight, by a
+// factor (known_divisors.mlir).
 // CHECK-LABEL: .entry ring(
 // CHECK-COUNT-2: rem.u32
 // CHECK-COUNT-7: min.u32
-// CHECK-COUNT-8: rem.s32
+// CHECK: rcp.approx.ftz.f64
+// CHECK-COUNT-8: mul.hi.s32
 // CHECK-NOT: rem.
 // CHECK: ret;
 func.func @ring(%y: !tile.view<1xi32>, %start: i32, %n: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {

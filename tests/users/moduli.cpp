@@ -231,5 +231,63 @@ Register r8("b_tree", [](Env& e) {
   return j;
 });
 
+// --- places of many numbers in grids whose sizes a launch gives: quotients and remainders of every kind, in a loop
+struct PlacesCfg {
+  int N = 1024, loops = 8;
+};
+auto grid_places = kernel("user_grid_places", [](const PlacesCfg& c, Ptr<const int32_t> x, Ptr<int32_t> y, I32 all, I32 n) {
+                     auto u = cast(n, u32);
+                     for (auto k : range(0, c.loops)) {
+                       auto i = (program_id(0) * c.loops + k) * c.N + arange(0, c.N);
+                       auto in = i < all;
+                       auto v = load(x + i, {.mask = in, .other = 0});
+                       auto w = cast(v, u32), h = v & 0x7fffffff;  // of any sign, without one, not negative
+                       Tile results[] = {v / n, v % n, floor_div(v, n), floor_mod(v, n), cast(w / u, i32), cast(w % u, i32), h / n, h % n};
+                       for (int r = 0; r < 8; ++r) store(y + (i + r * all), results[r], {.mask = in});
+                     }
+                   }).grid([](const PlacesCfg& c, auto, auto, int all, int) { return Grid{cdiv(all, c.N * c.loops)}; });
+Register r9("grid_places", [](Env& e) {
+  PlacesCfg c;
+  if (!e.big) c = {128, 2};
+  c.N = e.field("N", c.N), c.loops = e.field("loops", c.loops);
+  const int n = e.big ? 1 << 24 : 300;
+  constexpr int32_t lowest = INT32_MIN, highest = INT32_MAX;
+  std::vector<int32_t> divisors = {7};
+  if (!e.big)
+    divisors = {1, -1, 2, -2, 3, 5, 7, -7, 10, 641, 4096, 65535, 65536, 65537, 6700417, 1 << 30, (1 << 30) + 1, highest - 1,
+                highest, -highest, lowest};
+  auto x = filled<int32_t>(e, n, [&](size_t i) -> int32_t {  // beside multiples, at the ends, anywhere
+    if (i < 8) return i < 4 ? lowest + int(i) : highest - int(i - 4);
+    const int32_t d = divisors[i % divisors.size()];
+    const int64_t k = int64_t(e.uniform() * 4294967296. / std::abs(double(d)));
+    if (i % 4 < 3) return static_cast<int32_t>(static_cast<uint32_t>(k * d + int64_t(i % 4) - 1));
+    return static_cast<int32_t>(static_cast<uint32_t>(e.uniform() * 4294967296.));
+  });
+  std::vector<Array<int32_t>> y;
+  Job j;
+  for (int32_t d : divisors) {
+    y.push_back(constant<int32_t>(e, size_t(n) * 8, -2));
+    j.mbytes += 36e-6 * n;
+    j.add(grid_places, c, x.p, y.back().p, n, d);
+  }
+  j.check = [=]() -> std::string {
+    for (size_t k = 0; k < divisors.size(); ++k) {
+      const int64_t d = divisors[k];
+      const uint32_t u = static_cast<uint32_t>(d);
+      const auto got = y[k].now();
+      for (int i = 0; i < n; ++i) {
+        const int64_t v = x.h[i], h = v & highest, rest = (v % d + d) % d;
+        const uint32_t w = static_cast<uint32_t>(v);
+        const int64_t want[] = {v / d, v % d, (v - rest) / d, rest, w / u, w % u, h / d, h % d};
+        for (int r = 0; r < 8; ++r)
+          if (got[size_t(r) * n + i] != static_cast<int32_t>(want[r]))
+            return "result " + std::to_string(r) + " of " + std::to_string(v) + " and " + std::to_string(d);
+      }
+    }
+    return "";
+  };
+  return j;
+});
+
 }  // namespace
 }  // namespace users

@@ -143,6 +143,15 @@ bool isPreparation(Operation* op) {
       .wasInterrupted();
 }
 
+/// The loop around it does not change what it divides by: a factor replaces every division (known_divisors.h), which
+/// is as short as the chain and has no branch.
+bool isKnownAhead(Operation* op) {
+  Value by = op->getOperand(1);
+  while (isa_and_nonnull<SplatOp, BroadcastOp, ReshapeOp>(by.getDefiningOp())) by = by.getDefiningOp()->getOperand(0);
+  auto loop = op->getParentOfType<LoopLikeOpInterface>();
+  return loop && getElementTypeOrSelf(by.getType()).isInteger(32) && loop.isDefinedOutsideOfLoop(by);
+}
+
 /// As the program says it, place by place.
 llvm::Value* divided(Emitter& e, Operation* op, llvm::Value* x, llvm::Value* n) {
   llvm::IRBuilder<>& b = e.b;
@@ -162,7 +171,8 @@ bool emitRemainders(Emitter& e, Operation* op) {
   const layout::Layout& layout = e.layoutOf(op->getResult(0));
   llvm::ArrayRef<llvm::Value*> dividends = e.regs(op->getOperand(0)), divisors = e.regs(op->getOperand(1));
   llvm::Value* n = divisors[0];
-  if (layout.numRegs() < kFewest || isa<llvm::Constant>(n) || !llvm::all_equal(divisors) || isPreparation(op))
+  if (layout.numRegs() < kFewest || isa<llvm::Constant>(n) || !llvm::all_equal(divisors) || isPreparation(op) ||
+      isKnownAhead(op))
     return false;
   auto factors = stepsOf(op->getOperand(0));
   auto places = factors ? placesOf(layout, *factors) : std::nullopt;
