@@ -193,7 +193,8 @@ class Deferral {
     result.replaceAllUsesExcept(total.getResult(), total);
   }
 
-  /// l' = l [* factor] + reshape(sum): carried under the shape that the sum has, reshaped behind the loop.
+  /// l' = l [* factor] + reshape(sum): carried under the shape that the sum has, reshaped behind the loop. A change of
+  /// layout may stand on either side of the reshape.
   void carryAsReduced() {
     BlockArgument l = carried_.arg;
     Operation* add = carried_.next.getDefiningOp();
@@ -211,7 +212,8 @@ class Deferral {
       const Value source = convert && convert->hasOneUse() ? convert.getSource() : operand;
       auto reshape = source.getDefiningOp<ReshapeOp>();
       if (!reshape || !reshape->hasOneUse()) continue;
-      auto sum = reshape.getSource().getDefiningOp<ReduceOp>();
+      auto inner = reshape.getSource().getDefiningOp<ConvertOp>();
+      auto sum = (inner && inner->hasOneUse() ? inner.getSource() : reshape.getSource()).getDefiningOp<ReduceOp>();
       if (!sum || !sum->hasOneUse() || !isAccumulatedBy(sum, add) || !axisDigits(sum)) continue;
       if (auto fma = dyn_cast<math::FmaOp>(add); fma && fma.getC() != operand) continue;
       flat = reshape, moved = source == operand ? ConvertOp() : convert;

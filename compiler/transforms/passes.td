@@ -119,6 +119,11 @@ def NarrowGathers : Pass<"tile-narrow-gathers", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect"];
 }
 
+def PeelEdges : Pass<"tile-peel-edges", "::mlir::func::FuncOp"> {
+  let summary = "programs wholly inside a picture or grid do without clamps and masks of places";
+  let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
 def PeelMasks : Pass<"tile-peel-masks", "::mlir::func::FuncOp"> {
   let summary = "loops with products are split: masks are computed only in the iterations that need them";
   let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];

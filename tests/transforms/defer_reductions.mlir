@@ -452,3 +452,36 @@ func.func @counts(%p: tensor<128x64xi32, #tile>, %f: tensor<128x64xi1, #tile>, %
   }
   return %r#0, %r#1 : tensor<128x1xi32, #row>, tensor<128x1xi1, #row>
 }
+
+// -----
+
+#tile = #tile.layout<128x64 regs [1:4*1, 0:8*16] lanes [1:16*4, 0:2*1] warps [0:8*2]>
+#row = #tile.layout<128x1 regs [0:8*16] lanes [rep:16, 0:2*1] warps [0:8*2]>
+#spread = #tile.layout<128x1 regs [] lanes [0:32*1] warps [0:4*32, rep:2]>
+#flat = #tile.layout<128 regs [] lanes [0:32*1] warps [0:4*32, rep:2]>
+
+// Counts that lie otherwise than the vector of counts move once, behind the loop.
+// CHECK-LABEL: func.func @moved_then_flat
+// CHECK: %[[R:.*]] = scf.for {{.*}} -> (tensor<128x16xi32
+// CHECK-NOT: tile.convert
+// CHECK: scf.yield
+// CHECK: %[[SUM:.*]] = tile.reduce %[[R]] axis 1
+// CHECK: %[[MOVED:.*]] = tile.convert %[[SUM]]
+// CHECK: tile.reshape %[[MOVED]]
+func.func @moved_then_flat(%p: tensor<128x64xi32, #tile>, %n: i32) -> tensor<128xi32, #flat> {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant dense<0> : tensor<128xi32, #flat>
+  %r = scf.for %j = %c0 to %n step %c1 iter_args(%x = %zero) -> (tensor<128xi32, #flat>) : i32 {
+    %s = tile.reduce %p axis 1 : (tensor<128x64xi32, #tile>) -> tensor<128x1xi32, #row> {
+    ^bb0(%a: i32, %b: i32):
+      %c = arith.addi %a, %b : i32
+      tile.yield %c : i32
+    }
+    %m = tile.convert %s : tensor<128x1xi32, #row> -> tensor<128x1xi32, #spread>
+    %f = tile.reshape %m : tensor<128x1xi32, #spread> -> tensor<128xi32, #flat>
+    %next = arith.addi %x, %f : tensor<128xi32, #flat>
+    scf.yield %next : tensor<128xi32, #flat>
+  }
+  return %r : tensor<128xi32, #flat>
+}

@@ -1,0 +1,306 @@
+// peel_edges.cpp - programs that lie wholly inside a picture or grid do without what only its edges need.
+// Before: straight-line code reads neighbours at clamp(x + k, 0, W - 1), or each under a mask of its own
+//         (x + k >= 0 & x + k < W), for tiles of places x = start + 0, 1, 2, ...
+// After:  if (no clamp changes anything, and every such mask is true) { the rest of the block without them }
+//         else { the rest of the block as it was }
+// Through clamped places nothing is known to lie side by side: every element is read alone. Inside, neighbours are again
+// neighbours: vectors, and windows that several reads share. The condition is made of scalars, once for a program.
+//
+// Places are linear: sums of scalars and of iotas. The condition is computed with 64 bits, and says as well that the
+// program's own 32 bits do not wrap. Code with products, and loops, are left alone (peel_masks.cpp is for those).
+#include <map>
+
+#include "compiler/dialect/dialect.h"
+#include "compiler/transforms/transforms.h"
+#include "llvm/ADT/SetVector.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+namespace tile::ir {
+#define GEN_PASS_DEF_PEELEDGES
+#include "compiler/transforms/passes.h.inc"
+using namespace mlir;
+
+namespace {
+
+constexpr int64_t kMostOps = 500;      ///< a longer block is not copied
+constexpr size_t kManyMasks = 4;       ///< so many masks cost more than one condition and a copy of the code
+constexpr int kDeepest = 32;
+
+bool is32(Value value) { return getElementTypeOrSelf(value.getType()).isInteger(32); }
+
+/// The values of a tile's elements: the sum of scalars (times factors), and something from `low` to `high`.
+struct Span {
+  std::map<void*, std::pair<Value, int64_t>> scalars;
+  int64_t low = 0, high = 0;
+  bool isExact = true;  ///< no sum that could wrap
+
+  void add(const Span& other, int64_t sign) {
+    for (const auto& [key, part] : other.scalars) {
+      auto& own = scalars.try_emplace(key, part.first, 0).first->second;
+      own.second += sign * part.second;
+      if (own.second == 0) scalars.erase(key);
+    }
+    low += sign > 0 ? other.low : -other.high;
+    high += sign > 0 ? other.high : -other.low;
+  }
+};
+
+/// Clamps and masks of a block that are without effect where all of some sums are not above zero.
+class Edges {
+ public:
+  /// `first`: where the condition will stand.
+  explicit Edges(Operation* first) : first_(first) {}
+
+  /// `x` where the tile is min or max of x and something that is the same for all elements; null otherwise.
+  Value unclamped(Operation* op) {
+    if (!isa_and_nonnull<arith::MaxSIOp, arith::MinSIOp>(op) || !isa<RankedTensorType>(op->getResult(0).getType()))
+      return {};
+    for (unsigned i : {0u, 1u}) {
+      auto x = spanOf(op->getOperand(i)), bound = spanOf(op->getOperand(1 - i));
+      if (!x || !bound || bound->low != bound->high || x->low == x->high ) continue;
+      const bool isMax = isa<arith::MaxSIOp>(op);
+      if (!need(*x, *bound, isMax) || !needFits(*x) || !needFits(*bound)) return {};
+      return op->getOperand(i);
+    }
+    return {};
+  }
+
+  /// Whether the comparison of places can be true for all elements; then it is needed that it is.
+  bool takesTrue(arith::CmpIOp compare) {
+    auto a = spanOf(compare.getLhs()), b = spanOf(compare.getRhs());
+    if (!a || !b || (a->low == a->high && b->low == b->high)) return false;
+    int64_t more = 0;
+    bool above = false;
+    switch (compare.getPredicate()) {
+      case arith::CmpIPredicate::slt:
+        more = 1;
+        break;
+      case arith::CmpIPredicate::sle:
+        break;
+      case arith::CmpIPredicate::sgt:
+        more = 1, above = true;
+        break;
+      case arith::CmpIPredicate::sge:
+        above = true;
+        break;
+      default:
+        return false;
+    }
+    return need(*a, *b, above, more) && needFits(*a) && needFits(*b);
+  }
+
+  bool isEmpty() const { return needs_.empty(); }
+
+  /// All that is needed, as one i1.
+  Value condition(OpBuilder& b, Location loc) const {
+    Value all;
+    const Type wide = b.getI64Type();
+    auto number = [&](int64_t n) { return arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(n)).getResult(); };
+    for (const auto& [scalars, constant] : needs_) {
+      Value sum = number(constant);
+      for (const auto& [key, factor] : scalars) {
+        Value scalar = b.createOrFold<arith::ExtSIOp>(loc, wide, Value::getFromOpaquePointer(key));
+        if (factor != 1) scalar = b.createOrFold<arith::MulIOp>(loc, scalar, number(factor));
+        sum = b.createOrFold<arith::AddIOp>(loc, sum, scalar);
+      }
+      Value holds = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sle, sum, number(0));
+      all = all ? b.createOrFold<arith::AndIOp>(loc, all, holds) : holds;
+    }
+    return all;
+  }
+
+ private:
+  using Scalars = std::vector<std::pair<void*, int64_t>>;
+
+  std::optional<Span> spanOf(Value value, int depth = 0) {
+    Span span;
+    APInt number;
+    DenseIntElementsAttr same;
+    if (!is32(value) || depth > kDeepest) return std::nullopt;
+    if (matchPattern(value, m_ConstantInt(&number))) {
+      span.low = span.high = number.getSExtValue();
+      return span;
+    }
+    if (!isa<RankedTensorType>(value.getType())) {
+      if (!isThere(value)) return std::nullopt;
+      // What is added to a scalar is a number by itself: places that differ by it need one condition.
+      if (auto add = value.getDefiningOp<arith::AddIOp>(); add && matchPattern(add.getRhs(), m_ConstantInt(&number)) && isThere(add.getLhs())) {
+        span.scalars[add.getLhs().getAsOpaquePointer()] = {add.getLhs(), 1};
+        span.low = span.high = number.getSExtValue(), span.isExact = false;
+        return span;
+      }
+      span.scalars[value.getAsOpaquePointer()] = {value, 1};
+      return span;
+    }
+    if (matchPattern(value, m_Constant(&same)) && same.isSplat()) {
+      span.low = span.high = same.getSplatValue<APInt>().getSExtValue();
+      return span;
+    }
+    Operation* op = value.getDefiningOp();
+    if (auto iota = dyn_cast_or_null<IotaOp>(op)) {
+      span.low = static_cast<int64_t>(iota.getStart());
+      span.high = span.low + cast<RankedTensorType>(value.getType()).getNumElements() - 1;
+      return span;
+    }
+    if (isa_and_nonnull<SplatOp, BroadcastOp, ReshapeOp, TransOp>(op)) return spanOf(op->getOperand(0), depth + 1);
+    if (isa_and_nonnull<arith::AddIOp, arith::SubIOp>(op)) {
+      auto a = spanOf(op->getOperand(0), depth + 1), b = spanOf(op->getOperand(1), depth + 1);
+      if (!a || !b) return std::nullopt;
+      a->add(*b, isa<arith::AddIOp>(op) ? 1 : -1);
+      a->isExact = false;
+      return a;
+    }
+    // A clamp inside of another: what it is in the middle.
+    if (auto x = unclamped(op)) return spanOf(x, depth + 1);
+    return std::nullopt;
+  }
+
+  bool isThere(Value scalar) const {
+    Operation* op = scalar.getDefiningOp();
+    return !op || op->getBlock() != first_->getBlock() || op->isBeforeInBlock(first_);
+  }
+
+  /// a <= b (or a >= b), by `more` at least, for all elements. False: that is never so.
+  bool need(Span a, const Span& b, bool above, int64_t more = 0) {
+    a.add(b, -1);
+    Scalars scalars;
+    for (const auto& [key, part] : a.scalars) scalars.emplace_back(key, above ? -part.second : part.second);
+    const int64_t constant = (above ? -a.low : a.high) + more;
+    if (scalars.empty()) return constant <= 0;
+    auto [known, isNew] = needs_.try_emplace(scalars, constant);
+    if (!isNew) known->second = std::max(known->second, constant);
+    return true;
+  }
+  bool needFits(const Span& span) {
+    if (span.isExact) return true;
+    Span least, most;
+    least.low = least.high = std::numeric_limits<int32_t>::min();
+    most.low = most.high = std::numeric_limits<int32_t>::max();
+    return need(span, least, /*above=*/true) && need(span, most, /*above=*/false);
+  }
+
+  Operation* first_;
+  std::map<Scalars, int64_t> needs_;  ///< scalars times factors, and a number: not above zero
+};
+
+/// The comparisons that a mask is a conjunction of.
+void conjunctsOf(Value mask, llvm::SetVector<Operation*>& found, int depth = 0) {
+  Operation* op = mask ? mask.getDefiningOp() : nullptr;
+  if (!op || depth > kDeepest) return;
+  if (isa<arith::CmpIOp>(op)) found.insert(op);
+  if (isa<arith::AndIOp, BroadcastOp, ReshapeOp, TransOp>(op))
+    for (Value operand : op->getOperands()) conjunctsOf(operand, found, depth + 1);
+}
+
+class PeelEdgesPass : public impl::PeelEdgesBase<PeelEdgesPass> {
+ public:
+  void runOnOperation() override {
+    if (getOperation().isExternal()) return;
+    bool hasProducts = false;
+    llvm::SetVector<Block*> blocks;
+    getOperation().walk([&](Operation* op) {
+      hasProducts |= isa<DotOp, BatchDotOp>(op);
+      if (isa<GatherOp>(op) && !op->getParentOfType<LoopLikeOpInterface>()) blocks.insert(op->getBlock());
+    });
+    if (hasProducts) return;
+    for (Block* block : blocks) peel(*block);
+  }
+
+ private:
+  static void peel(Block& block) {
+    // What may go, in the order of the block; and the first read that gains.
+    llvm::DenseMap<Operation*, Value> gone;  // clamps: what they clamp; comparisons: null
+    llvm::SetVector<Operation*> compares;
+    llvm::DenseSet<Value> masks, clamped;
+    GatherOp first;
+    int64_t ops = 0;
+    bool hasClamps = false;
+    for (Operation& op : block) {
+      op.walk([&](Operation*) { ++ops; });
+      auto gather = dyn_cast<GatherOp>(op);
+      if (gather && gather.getMask()) masks.insert(gather.getMask());
+      for (Value result : op.getResults())
+        if (llvm::any_of(op.getOperands(), [&](Value v) { return clamped.contains(v); })) clamped.insert(result);
+      if (gather && !first && (gather.getMask() || clamped.contains(gather.getPtr()))) first = gather;
+      auto type = op.getNumResults() == 1 ? dyn_cast<RankedTensorType>(op.getResult(0).getType()) : RankedTensorType();
+      if (!type || type.getRank() == 0 || type.getShape().back() == 1 || !isa<arith::MaxSIOp, arith::MinSIOp>(op))
+        continue;
+      Edges alone(block.getTerminator());
+      if (alone.unclamped(&op)) clamped.insert(op.getResult(0)), hasClamps = true;
+    }
+    hasClamps = hasClamps && first && llvm::any_of(block, [&](Operation& op) {
+      auto gather = dyn_cast<GatherOp>(op);
+      return gather && clamped.contains(gather.getPtr());
+    });
+    if (!first || ops > kMostOps || (!hasClamps && masks.size() < kManyMasks)) return;
+    for (Operation& op : block)
+      if (isa<GatherOp, ScatterOp>(op))
+        conjunctsOf(isa<GatherOp>(op) ? cast<GatherOp>(op).getMask() : cast<ScatterOp>(op).getMask(), compares);
+    Edges edges(first);
+    for (Operation& op : block) {
+      auto compare = dyn_cast<arith::CmpIOp>(op);
+      Edges trial = edges;
+      if (Value x = trial.unclamped(&op))
+        gone[&op] = x, edges = trial;
+      else if (compare && compares.contains(compare) && isa<RankedTensorType>(compare.getType()) &&
+               trial.takesTrue(compare))
+        gone[&op] = Value(), edges = trial;
+    }
+    if (edges.isEmpty()) return;
+    split(block, first, edges, gone);
+  }
+
+  static void split(Block& block, Operation* first, const Edges& edges,
+                    const llvm::DenseMap<Operation*, Value>& gone) {
+    const Location loc = first->getLoc();
+    Operation* end = block.getTerminator();
+    OpBuilder b(first);
+    IRMapping inside;
+    auto copy = [&](Operation& op) {
+      auto found = gone.find(&op);
+      if (found == gone.end()) {
+        b.clone(op, inside);
+      } else if (found->second) {
+        inside.map(op.getResult(0), inside.lookupOrDefault(found->second));
+      } else {
+        auto type = cast<RankedTensorType>(op.getResult(0).getType());
+        inside.map(op.getResult(0), arith::ConstantOp::create(b, op.getLoc(), DenseElementsAttr::get(type, true)));
+      }
+    };
+    SmallVector<Operation*> rest, before;
+    for (Operation& op : block.without_terminator())
+      (op.isBeforeInBlock(first) ? before : rest).push_back(&op);
+    const llvm::SmallPtrSet<Operation*, 32> isRest(rest.begin(), rest.end());
+    SmallVector<Value> left;
+    for (Value value : end->getOperands())
+      if (Operation* op = value.getDefiningOp(); op && isRest.contains(op)) left.push_back(value);
+
+    const Value condition = edges.condition(b, loc);
+    auto branch = scf::IfOp::create(b, loc, ValueRange(left).getTypes(), condition, /*withElseRegion=*/true);
+    b.setInsertionPointToStart(branch.thenBlock());
+    // Of what stands in front, what depends on something that goes.
+    for (Operation* op : before) {
+      const bool depends = llvm::any_of(op->getOperands(), [&](Value v) { return inside.contains(v); });
+      if (gone.contains(op) || (depends && isMemoryEffectFree(op) && !op->getNumRegions())) copy(*op);
+    }
+    for (Operation* op : rest) copy(*op);
+    auto finish = [&](Block* body, function_ref<Value(Value)> of) {
+      if (left.empty()) return;
+      OpBuilder at = OpBuilder::atBlockEnd(body);
+      SmallVector<Value> values;
+      for (Value value : left) values.push_back(of(value));
+      scf::YieldOp::create(at, loc, values);
+    };
+    finish(branch.thenBlock(), [&](Value v) { return inside.lookupOrDefault(v); });
+    Block* other = branch.elseBlock();
+    Operation* stop = left.empty() ? other->getTerminator() : nullptr;
+    for (Operation* op : rest) stop ? op->moveBefore(stop) : op->moveBefore(other, other->end());
+    finish(other, [](Value v) { return v; });
+    for (auto [value, result] : llvm::zip(left, branch.getResults())) end->replaceUsesOfWith(value, result);
+  }
+};
+
+}  // namespace
+}  // namespace tile::ir

@@ -1,0 +1,94 @@
+// Programs wholly inside a picture read neighbours without clamps and masks of places.
+// RUN: tile-opt %s -split-input-file --tile-peel-edges --canonicalize --cse | FileCheck %s
+
+// Of the two sides that are clamped the farthest places decide: start - 0 >= 0 (and as 32 bits), start + 127 + 1 < n.
+// CHECK-LABEL: func.func @clamped
+// CHECK: %[[START:.*]] = arith.muli
+// CHECK: %[[WIDE:.*]] = arith.extsi %[[START]] : i32 to i64
+// CHECK: scf.if
+// CHECK-NOT: arith.maxsi
+// CHECK-NOT: arith.minsi
+// CHECK: tile.gather
+// CHECK: tile.scatter
+// CHECK: } else {
+// CHECK: tile.gather
+// CHECK: tile.scatter
+// CHECK: return
+func.func @clamped(%p: !tile.ptr<i8>, %q: !tile.ptr<i8>, %n: i32) {
+  %c128 = arith.constant 128 : i32
+  %one = arith.constant dense<1> : tensor<128xi32>
+  %zero = arith.constant dense<0> : tensor<128xi32>
+  %pid = tile.program_id 0
+  %start = arith.muli %pid, %c128 : i32
+  %s = tile.splat %start : i32 -> tensor<128xi32>
+  %i = tile.iota : tensor<128xi32>
+  %x = arith.addi %s, %i : tensor<128xi32>
+  %last = tile.splat %n : i32 -> tensor<128xi32>
+  %right = arith.addi %x, %one : tensor<128xi32>
+  %low = arith.maxsi %right, %zero : tensor<128xi32>
+  %at = arith.minsi %low, %last : tensor<128xi32>
+  %ps = tile.splat %p : !tile.ptr<i8> -> tensor<128x!tile.ptr<i8>>
+  %a = tile.ptr_add %ps, %at : tensor<128x!tile.ptr<i8>>, tensor<128xi32>
+  %v = tile.gather %a : tensor<128x!tile.ptr<i8>> -> tensor<128xi8>
+  %qs = tile.splat %q : !tile.ptr<i8> -> tensor<128x!tile.ptr<i8>>
+  %o = tile.ptr_add %qs, %x : tensor<128x!tile.ptr<i8>>, tensor<128xi32>
+  tile.scatter %v, %o : tensor<128xi8>, tensor<128x!tile.ptr<i8>>
+  return
+}
+
+// -----
+
+// Four reads under masks of their own; what the block leaves comes out of both ways.
+// CHECK-LABEL: func.func @masked
+// CHECK: %[[R:.*]] = scf.if {{.*}} -> (tensor<128xf32>)
+// CHECK-COUNT-4: tile.gather %{{[^ ]*}} : tensor<128x!tile.ptr<f32>>
+// CHECK: scf.yield
+// CHECK: } else {
+// CHECK-COUNT-4: tile.gather %{{[^ ]*}} mask
+// CHECK: scf.yield
+// CHECK: return %[[R]]
+func.func @masked(%p: !tile.ptr<f32>, %start: i32, %n: i32) -> tensor<128xf32> {
+  %s = tile.splat %start : i32 -> tensor<128xi32>
+  %i = tile.iota : tensor<128xi32>
+  %x0 = arith.addi %s, %i : tensor<128xi32>
+  %one = arith.constant dense<1> : tensor<128xi32>
+  %end = tile.splat %n : i32 -> tensor<128xi32>
+  %x1 = arith.addi %x0, %one : tensor<128xi32>
+  %x2 = arith.addi %x1, %one : tensor<128xi32>
+  %x3 = arith.addi %x2, %one : tensor<128xi32>
+  %m0 = arith.cmpi slt, %x0, %end : tensor<128xi32>
+  %m1 = arith.cmpi slt, %x1, %end : tensor<128xi32>
+  %m2 = arith.cmpi slt, %x2, %end : tensor<128xi32>
+  %m3 = arith.cmpi slt, %x3, %end : tensor<128xi32>
+  %ps = tile.splat %p : !tile.ptr<f32> -> tensor<128x!tile.ptr<f32>>
+  %a0 = tile.ptr_add %ps, %x0 : tensor<128x!tile.ptr<f32>>, tensor<128xi32>
+  %a1 = tile.ptr_add %ps, %x1 : tensor<128x!tile.ptr<f32>>, tensor<128xi32>
+  %a2 = tile.ptr_add %ps, %x2 : tensor<128x!tile.ptr<f32>>, tensor<128xi32>
+  %a3 = tile.ptr_add %ps, %x3 : tensor<128x!tile.ptr<f32>>, tensor<128xi32>
+  %v0 = tile.gather %a0 mask %m0 : tensor<128xi1> : tensor<128x!tile.ptr<f32>> -> tensor<128xf32>
+  %v1 = tile.gather %a1 mask %m1 : tensor<128xi1> : tensor<128x!tile.ptr<f32>> -> tensor<128xf32>
+  %v2 = tile.gather %a2 mask %m2 : tensor<128xi1> : tensor<128x!tile.ptr<f32>> -> tensor<128xf32>
+  %v3 = tile.gather %a3 mask %m3 : tensor<128xi1> : tensor<128x!tile.ptr<f32>> -> tensor<128xf32>
+  %s0 = arith.addf %v0, %v1 : tensor<128xf32>
+  %s1 = arith.addf %v2, %v3 : tensor<128xf32>
+  %r = arith.addf %s0, %s1 : tensor<128xf32>
+  return %r : tensor<128xf32>
+}
+
+// -----
+
+// A single mask is not worth a copy of the code; nor are places that are read from memory clamped in one order only.
+// CHECK-LABEL: func.func @left_alone
+// CHECK-NOT: scf.if
+func.func @left_alone(%p: !tile.ptr<i32>, %n: i32) -> tensor<128xi32> {
+  %i = tile.iota : tensor<128xi32>
+  %end = tile.splat %n : i32 -> tensor<128xi32>
+  %m = arith.cmpi slt, %i, %end : tensor<128xi32>
+  %ps = tile.splat %p : !tile.ptr<i32> -> tensor<128x!tile.ptr<i32>>
+  %a = tile.ptr_add %ps, %i : tensor<128x!tile.ptr<i32>>, tensor<128xi32>
+  %v = tile.gather %a mask %m : tensor<128xi1> : tensor<128x!tile.ptr<i32>> -> tensor<128xi32>
+  %c = arith.minsi %v, %end : tensor<128xi32>
+  %b = tile.ptr_add %ps, %c : tensor<128x!tile.ptr<i32>>, tensor<128xi32>
+  %w = tile.gather %b mask %m : tensor<128xi1> : tensor<128x!tile.ptr<i32>> -> tensor<128xi32>
+  return %w : tensor<128xi32>
+}
