@@ -290,7 +290,7 @@ Register r4("barrier", [](Env& e) {
 // --- structural similarity (windows of 7 x 7, all alike) of planes, and the gradient of its mean by the first picture:
 // maps of what every window passes back, then their sums over the windows of a pixel
 struct SsimCfg {
-  int BH = 16, BW = 64;
+  int BH = 4, BW = 64;
 };
 auto ssim_maps = kernel("user_ssim_maps", [](const SsimCfg& c, Ptr<const float> x, Ptr<const float> y, Ptr<float> loss, Ptr<float> by_mean, Ptr<float> by_square,
                                              Ptr<float> by_product, I32, I32 H, I32 W) {
@@ -337,7 +337,7 @@ auto ssim_grad = kernel("user_ssim_grad", [](const SsimCfg& c, Ptr<const float> 
                  }).grid([](const SsimCfg& c, auto, auto, auto, auto, auto, auto, int planes, int H, int W) { return Grid{cdiv(W, c.BW), cdiv(H, c.BH), planes}; });
 Register r5("ssim_both", [](Env& e) {
   SsimCfg c;
-  if (!e.big) c = {8, 16};
+  if (!e.big) c = {4, 16};
   c.BH = e.field("BH", c.BH), c.BW = e.field("BW", c.BW);
   const int planes = e.big ? 24 : 2, H = e.big ? 1080 : 13, W = e.big ? 1920 : 21;
   auto x = random<float>(e, size_t(planes) * H * W, 0, 1), y = random<float>(e, x.n, 0, 1);
