@@ -290,9 +290,9 @@ func.func @table(%pages: !tile.ptr<i32>, %n: i32) {
 // Upper bits of words of any sign.
 func.func @upper_bits(%bytes: tensor<64xi8>) {
   %c4 = arith.constant dense<4> : tensor<64xi8>
-  // expected-remark @+1 {{contiguity [1] divisibility [1] constancy [1] range 0 to 15}}
+  // expected-remark @+1 {{range 0 to 15}}
   %high = arith.shrui %bytes, %c4 {facts} : tensor<64xi8>
-  // expected-remark @+1 {{contiguity [1] divisibility [1] constancy [1] range -8 to 7}}
+  // expected-remark @+1 {{range -8 to 7}}
   %signed = arith.shrsi %bytes, %c4 {facts} : tensor<64xi8>
   return
 }
