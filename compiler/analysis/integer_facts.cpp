@@ -253,6 +253,10 @@ class Rules {
                        : divRange(dividend, by, bits_);
     else if (isa<arith::RemUIOp>(op_) && by.min > 0)
       range = {0, by.max - 1};
+    else if (isa<arith::ShRUIOp>(op_) && divisor.min > 0 && bits_ < 64)  // the upper bits of a word
+      range = {0, ((int64_t{1} << bits_) - 1) >> divisor.min};
+    else if (isa<arith::ShRSIOp>(op_))
+      range = {dividend.min >> divisor.min, dividend.max >> (dividend.max < 0 ? divisor.max : divisor.min)};
     else if (isa<arith::DivSIOp>(op_))
       range = divRange(dividend, by, bits_);
     else if (isa<arith::RemSIOp>(op_))

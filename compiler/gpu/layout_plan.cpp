@@ -496,11 +496,15 @@ void LayoutPlan::placeShortSums() {
   });
 }
 
-// Tiles that are widened on their way into shared memory: threads write neighbouring pieces of 16 bytes.
+// Tiles that are widened on their way into shared memory: threads write neighbouring pieces of 16 bytes, along the dim
+// in which the buffer is contiguous (columns of keys that are read turned).
 void LayoutPlan::placeWidened() {
   scope_.walk([&](Operation* op) {
-    if (auto store = dyn_cast<SmemStoreOp>(op); store && isWidenedInPlace(store.getValue()))
-      choices_.choose(store.getValue(), defaultLayout(store.getValue().getType()));
+    if (auto store = dyn_cast<SmemStoreOp>(op); store && isWidenedInPlace(store.getValue())) {
+      const Type type = store.getValue().getType();
+      const auto minor = static_cast<int>(store.getTarget().getType().getMinor());
+      choices_.choose(store.getValue(), access_.defaultLayout(type, minor));
+    }
     choices_.spread();
   });
 }

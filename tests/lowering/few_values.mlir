@@ -33,3 +33,36 @@ func.func @wide(%x: !tile.view<1xi32> {tile.align = 16 : i32, tile.unit_stride =
   tile.store %d, %o[%c0 : i32] : tensor<512xf16>, !tile.view<1xf16>
   return
 }
+
+// -----
+
+// Bytes of which seven bits are left become bf16 so, too; all values of a byte go through f32.
+// CHECK-LABEL: .entry few_bytes
+// CHECK-NOT: add{{.*}}.f32
+// CHECK-COUNT-2: {{add|sub}}.{{(rn.)?}}bf16x2
+// CHECK-NOT: add{{.*}}.f32
+// CHECK: ret;
+func.func @few_bytes(%x: !tile.view<1xi8> {tile.align = 16 : i32, tile.unit_stride = 0 : i32, tile.dim_multiple_of = array<i32: 32>}, %o: !tile.view<1xbf16> {tile.align = 16 : i32, tile.unit_stride = 0 : i32, tile.dim_multiple_of = array<i32: 32>}) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %mask = arith.constant dense<15> : tensor<512xi8>
+  %eight = arith.constant dense<8> : tensor<512xi8>
+  %a = tile.load %x[%c0 : i32] : !tile.view<1xi8> -> tensor<512xi8>
+  %b = arith.andi %a, %mask : tensor<512xi8>
+  %c = arith.subi %b, %eight : tensor<512xi8>
+  %d = arith.sitofp %c : tensor<512xi8> to tensor<512xbf16>
+  tile.store %d, %o[%c0 : i32] : tensor<512xbf16>, !tile.view<1xbf16>
+  return
+}
+
+// -----
+
+// CHECK-LABEL: .entry all_bytes
+// CHECK-COUNT-4: {{add|sub}}{{.*}}.f32
+// CHECK: ret;
+func.func @all_bytes(%x: !tile.view<1xi8> {tile.align = 16 : i32, tile.unit_stride = 0 : i32, tile.dim_multiple_of = array<i32: 32>}, %o: !tile.view<1xbf16> {tile.align = 16 : i32, tile.unit_stride = 0 : i32, tile.dim_multiple_of = array<i32: 32>}) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %a = tile.load %x[%c0 : i32] : !tile.view<1xi8> -> tensor<512xi8>
+  %d = arith.sitofp %a : tensor<512xi8> to tensor<512xbf16>
+  tile.store %d, %o[%c0 : i32] : tensor<512xbf16>, !tile.view<1xbf16>
+  return
+}

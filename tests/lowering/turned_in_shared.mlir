@@ -23,3 +23,22 @@ func.func @decayed() attributes {tile.kernel, tile.num_warps = 4 : i32} {
   tile.smem_store %n, %b : tensor<128x64xbf16>, !tile.smem<128x64xbf16, minor = 0>
   return
 }
+
+// Keys of bytes that lie along the dim that is summed over, widened.
+// CHECK: entry widened(
+// CHECK-NOT: ld.shared.b8
+// CHECK-NOT: ld.shared.u8
+// CHECK-NOT: ld.shared.s8
+// CHECK: ld.shared.v2.b32
+// CHECK-NOT: st.shared.b16
+// CHECK: st.shared.v4.b32
+// CHECK-NOT: st.shared.b16
+// CHECK: ret;
+func.func @widened() attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %a = tile.smem_alloc : !tile.smem<128x64xi8, minor = 0>
+  %b = tile.smem_alloc : !tile.smem<128x64xf16, minor = 0>
+  %k = tile.smem_load %a : !tile.smem<128x64xi8, minor = 0> -> tensor<128x64xi8>
+  %n = arith.sitofp %k : tensor<128x64xi8> to tensor<128x64xf16>
+  tile.smem_store %n, %b : tensor<128x64xf16>, !tile.smem<128x64xf16, minor = 0>
+  return
+}

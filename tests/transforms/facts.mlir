@@ -286,3 +286,13 @@ func.func @table(%pages: !tile.ptr<i32>, %n: i32) {
   %seen = tile.gather %pages offsets %place : tensor<64xi32> cache volatile {facts} : !tile.ptr<i32> -> tensor<64xi32>
   return
 }
+
+// Upper bits of words of any sign.
+func.func @upper_bits(%bytes: tensor<64xi8>) {
+  %c4 = arith.constant dense<4> : tensor<64xi8>
+  // expected-remark @+1 {{range 0 to 15}}
+  %high = arith.shrui %bytes, %c4 {facts} : tensor<64xi8>
+  // expected-remark @+1 {{range -8 to 7}}
+  %signed = arith.shrsi %bytes, %c4 {facts} : tensor<64xi8>
+  return
+}

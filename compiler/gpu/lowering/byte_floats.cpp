@@ -1,6 +1,6 @@
 // byte_floats.cpp - see byte_floats.h. A float whose last digit counts 1 and whose low bits are a byte is that byte
 // plus a power of two; subtracting it is exact. f16 has room for a byte in its ten digits, two elements to a register;
-// bf16 has not, so these go through f32, whose upper half the result is.
+// bf16 has room for seven bits (numbers of 4 bits, mostly); other bytes go through f32, whose upper half the result is.
 #include "compiler/gpu/lowering/byte_floats.h"
 
 #include "llvm/IR/IntrinsicsNVPTX.h"
@@ -16,25 +16,40 @@ bool hasByteFloats(Operation* op) {
   return getElementTypeOrSelf(op->getOperand(0).getType()).isInteger(8) && (to.isF16() || to.isBF16());
 }
 
-std::array<llvm::Value*, 4> convertBytes(llvm::IRBuilderBase& b, Operation* op, std::array<llvm::Value*, 4> x) {
+/// Whether the bytes are known to be 0 to 127, or -64 to 63: what is to be added for numbers of seven bits.
+static std::optional<int> toSevenBits(Operation* op, const Facts& facts) {
+  const Range range = facts.rangeOf(op->getOperand(0));
+  if (range.min >= 0 && range.max < 128) return 0;
+  if (isa<arith::SIToFPOp>(op) && range.min >= -64 && range.max < 64) return 64;
+  return std::nullopt;
+}
+
+std::array<llvm::Value*, 4> convertBytes(llvm::IRBuilderBase& b, Operation* op, const Facts& facts,
+                                         std::array<llvm::Value*, 4> x) {
   llvm::Value* bytes = llvm::PoisonValue::get(llvm::FixedVectorType::get(b.getInt8Ty(), 4));
   for (uint64_t i = 0; i < 4; ++i) bytes = b.CreateInsertElement(bytes, x[i], i);
   bytes = b.CreateBitCast(bytes, b.getInt32Ty());
-  // Signed ones count from -128.
+  const bool isHalf = getElementTypeOrSelf(op->getResult(0).getType()).isF16();
+  const auto seven = isHalf ? std::nullopt : toSevenBits(op, facts);
+  // Signed ones count from -128, or from -64: the sum modulo 128 is the seven bits with the highest one turned.
   const bool isSigned = isa<arith::SIToFPOp>(op);
-  const double below = isSigned ? 128 : 0;
-  if (isSigned) bytes = b.CreateXor(bytes, b.getInt32(0x80808080));
+  const double below = seven ? *seven : isSigned ? 128 : 0;
+  if (seven && *seven)
+    bytes = b.CreateAnd(b.CreateXor(bytes, b.getInt32(0x40404040)), b.getInt32(0x7f7f7f7f));
+  else if (!seven && isSigned)
+    bytes = b.CreateXor(bytes, b.getInt32(0x80808080));
   auto permute = [&](llvm::Value* high, uint32_t selector) {
     return b.CreateIntrinsic(llvm::Intrinsic::nvvm_prmt, {bytes, high, b.getInt32(selector)});
   };
   std::array<llvm::Value*, 4> out{};
-  if (getElementTypeOrSelf(op->getResult(0).getType()).isF16()) {
-    auto* pairType = llvm::FixedVectorType::get(b.getHalfTy(), 2);
-    llvm::Value* offset = llvm::ConstantFP::get(pairType, -(1024 + below));
+  if (isHalf || seven) {
+    auto* pairType = llvm::FixedVectorType::get(isHalf ? b.getHalfTy() : b.getBFloatTy(), 2);
+    llvm::Value* offset = llvm::ConstantFP::get(pairType, -((isHalf ? 1024 : 128) + below));
+    llvm::Value* high = b.getInt32(isHalf ? 0x64646464 : 0x43434343);  // 0x6400: 1024; 0x4300: 128
     for (uint32_t pair = 0; pair < 2; ++pair) {
-      llvm::Value* halves = permute(b.getInt32(0x64646464), pair ? 0x4342 : 0x4140);  // 0x6400: 1024
-      halves = b.CreateFAdd(b.CreateBitCast(halves, pairType), offset);
-      for (uint32_t i = 0; i < 2; ++i) out[2 * pair + i] = b.CreateExtractElement(halves, uint64_t{i});
+      llvm::Value* both = permute(high, pair ? 0x4342 : 0x4140);
+      both = b.CreateFAdd(b.CreateBitCast(both, pairType), offset);
+      for (uint32_t i = 0; i < 2; ++i) out[2 * pair + i] = b.CreateExtractElement(both, uint64_t{i});
     }
     return out;
   }

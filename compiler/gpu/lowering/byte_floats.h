@@ -15,7 +15,8 @@ namespace tile::ir {
 bool hasByteFloats(mlir::Operation* op);
 
 /// Four results of such an op. The bytes should be neighbours in one word, as they were loaded.
-std::array<llvm::Value*, 4> convertBytes(llvm::IRBuilderBase& b, mlir::Operation* op, std::array<llvm::Value*, 4> x);
+std::array<llvm::Value*, 4> convertBytes(llvm::IRBuilderBase& b, mlir::Operation* op, const Facts& facts,
+                                         std::array<llvm::Value*, 4> x);
 
 /// For a conversion of integers of 16 or more bits to f16 or bf16 whose range is so small that it fits a mantissa: the
 /// lowest value. Nullopt: another op, or a larger range.

@@ -345,7 +345,12 @@ llvm::Value* Emitter::elementwise(Operation* op, llvm::ArrayRef<llvm::Value*> ar
 
 LogicalResult Emitter::emitElementwiseOp(Operation* op) {
   if (hasFp8Pairs(target, op)) return emitFp8Conversion(op), success();
-  if (hasByteFloats(op)) return convertTogether<4>(*this, op, convertBytes), success();
+  if (hasByteFloats(op)) {
+    convertTogether<4>(*this, op, [&](llvm::IRBuilderBase& builder, Operation* o, std::array<llvm::Value*, 4> bytes) {
+      return convertBytes(builder, o, *facts_, bytes);
+    });
+    return success();
+  }
   if (auto lowest = lowestOfFew(op, *facts_); lowest && regs(op->getOperand(0)).size() > 1) {
     convertTogether<2>(*this, op, [&](llvm::IRBuilderBase& builder, Operation* o, std::array<llvm::Value*, 2> pair) {
       return convertFew(builder, o, *lowest, pair);
