@@ -28,7 +28,7 @@ using namespace llvm;
 
 namespace {
 
-constexpr unsigned kFewest = 8;  ///< divisions that are worth a factor where no loop repeats them
+constexpr unsigned kFewest = 8;  ///< divisions that are worth a factor, where no loop repeats them all
 
 bool isQuotient(const Instruction& i) {
   return i.getOpcode() == Instruction::SDiv || i.getOpcode() == Instruction::UDiv;
@@ -113,12 +113,14 @@ class Divisions {
         isSigned(inst) && !isKnownNonNegative(inst.getOperand(0), query_.getWithInstruction(&inst));
     Group& group = groups_[{by, mayBeNegative ? Kind::negative : isSigned(inst) ? Kind::positive : Kind::unsign}];
     const Loop* loop = loops_.getLoopFor(inst.getParent());
-    const bool isRepeated = loop && loop->isInnermost() && loop->isLoopInvariant(by);
+    // (A number that an outer loop changes may divide few times before it does: copies of a decoder, say.)
+    BasicBlock* ahead = outside(inst.getParent(), by);
+    const bool isRepeated = loop && loop->isInnermost() && loop->isLoopInvariant(by) &&
+                            !(isa<Instruction>(by) && loops_.getLoopFor(cast<Instruction>(by)->getParent()));
     group.by = by;
     group.divisions.push_back(&inst);
     auto* lanes = dyn_cast<FixedVectorType>(inst.getType());
     group.weight += isRepeated ? kFewest : lanes ? lanes->getNumElements() : 1;
-    BasicBlock* ahead = outside(inst.getParent(), by);
     group.ahead = group.ahead ? outside(tree_.findNearestCommonDominator(group.ahead, ahead), by) : ahead;
   }
 

@@ -80,3 +80,25 @@ func.func @few(%y: !tile.ptr<i32>, %n: i32) attributes {tile.kernel, tile.num_wa
   tile.scatter %r, %y offsets %i : tensor<256xi32> : tensor<256xi32>, !tile.ptr<i32>
   return
 }
+
+// -----
+// Nor in loops of which an outer one changes what they divide by: it may divide few times before that.
+// CHECK-LABEL: .entry of_an_outer_loop(
+// CHECK-NOT: rcp.approx
+// CHECK: rem.s32
+// CHECK: ret;
+func.func @of_an_outer_loop(%x: !tile.ptr<i32>, %y: !tile.ptr<i32>, %trips: i32, %n: i32) attributes {tile.kernel, tile.num_warps = 1 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  scf.for %k = %c0 to %trips step %c1 : i32 {
+    %at = tile.ptr_add %x, %k : !tile.ptr<i32>, i32
+    %by = tile.gather %at : !tile.ptr<i32> -> i32
+    scf.for %i = %c0 to %by step %c1 : i32 {
+      %v = arith.muli %i, %n : i32
+      %sum = arith.remsi %v, %by : i32
+      %to = tile.ptr_add %y, %i : !tile.ptr<i32>, i32
+      tile.scatter %sum, %to : i32, !tile.ptr<i32>
+    }
+  }
+  return
+}
