@@ -301,7 +301,7 @@ Register r2("experts_both_ways", [](Env& e) {
 
 // --- gated delta rule in chunks, as its library has it: the inverse by substitution, w and u; states; outputs
 struct DeltaCfg {
-  int L = 64, D = 128, BV = 64;
+  int L = 64, D = 128, BV = 64, warps = 0;
 };
 auto delta_wu = kernel("user_delta_wu", [](const DeltaCfg& c, Ptr<const bfloat16> k, Ptr<const bfloat16> v, Ptr<const float> beta,
                                            Ptr<const float> g, Ptr<bfloat16> w, Ptr<bfloat16> u, I32 T, I32 H) {
@@ -328,6 +328,7 @@ auto delta_wu = kernel("user_delta_wu", [](const DeltaCfg& c, Ptr<const bfloat16
 auto delta_states = kernel("user_delta_states", [](const DeltaCfg& c, Ptr<const bfloat16> k, Ptr<const bfloat16> w, Ptr<const bfloat16> u,
                                                    Ptr<const float> g, Ptr<bfloat16> states, Ptr<bfloat16> fresh, I32 T, I32 H) {
                       // states [chunks, H, D, D] before every chunk; fresh [T, H, D]: u - w S
+                      if (c.warps) num_warps(c.warps);
                       auto h = program_id(1), d = arange(0, c.D), e = program_id(0) * c.BV + arange(0, c.BV);
                       Tile S = zeros({c.D, c.BV}, f32);
                       for (auto chunk : range(cdiv(T, c.L))) {
@@ -363,7 +364,7 @@ auto delta_outputs = kernel("user_delta_outputs", [](const DeltaCfg& c, Ptr<cons
 Register r3("delta_parts", [](Env& e) {
   DeltaCfg c;
   if (!e.big) c = {16, 32, 16};
-  c.BV = e.field("BV", c.BV);
+  c.BV = e.field("BV", c.BV), c.warps = e.field("warps", c.warps);
   const int T = e.big ? 8192 : 75, H = e.big ? 32 : 2, D = c.D, L = c.L;
   const float most = 1 / std::sqrt(float(D));
   auto q = random<bfloat16>(e, size_t(T) * H * D, -most, most), k = random<bfloat16>(e, q.n, -most, most), v = random<bfloat16>(e, q.n);
