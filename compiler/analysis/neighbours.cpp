@@ -2,6 +2,8 @@
 #include "compiler/analysis/neighbours.h"
 
 #include "compiler/dialect/dialect.h"
+#include "compiler/dialect/tiles.h"
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
@@ -23,21 +25,24 @@ std::optional<int64_t> constantOf(Value value) {
   return std::nullopt;
 }
 
-/// The dim of a reshape's source that `dim` of its result is, if both hold the same elements in the same order.
-std::optional<int64_t> sourceDim(ReshapeOp reshape, int64_t dim) {
-  const auto to = cast<RankedTensorType>(reshape.getType()).getShape();
-  const auto from = cast<RankedTensorType>(reshape.getSource().getType()).getShape();
-  auto inner = [](ArrayRef<int64_t> shape, int64_t d) {
-    int64_t elements = 1;
-    for (int64_t size : shape.drop_front(d + 1)) elements *= size;
-    return elements;
-  };
-  for (int64_t d = 0; d < static_cast<int64_t>(from.size()); ++d)
-    if (from[d] == to[dim] && inner(from, d) == inner(to, dim)) return d;
-  return std::nullopt;
-}
+/// Steps of one query. Every value is looked at once along a dim: sums of sums would be walked 2^depth times.
+class Steps {
+ public:
+  Step of(Value value, int64_t dim, int depth = 0) {
+    const std::pair key(value, dim);
+    if (auto it = known_.find(key); it != known_.end()) return it->second;
+    const Step step = made(value, dim, depth);
+    known_[key] = step;
+    return step;
+  }
 
-Step stepOf(Value value, int64_t dim, int depth) {
+ private:
+  Step made(Value value, int64_t dim, int depth);
+
+  llvm::DenseMap<std::pair<Value, int64_t>, Step> known_;
+};
+
+Step Steps::made(Value value, int64_t dim, int depth) {
   auto type = dyn_cast<RankedTensorType>(value.getType());
   if (!type || type.getDimSize(dim) == 1 || matchPattern(value, m_Constant())) {
     DenseElementsAttr elements;
@@ -46,14 +51,14 @@ Step stepOf(Value value, int64_t dim, int depth) {
   }
   Operation* op = depth < kDeep ? value.getDefiningOp() : nullptr;
   if (!op) return std::nullopt;
-  auto of = [&](Value operand) { return stepOf(operand, dim, depth + 1); };
+  auto along = [&](Value operand) { return of(operand, dim, depth + 1); };
   auto combined = [&](auto combine) -> Step {
-    const Step a = of(op->getOperand(0)), b = of(op->getOperand(1));
+    const Step a = along(op->getOperand(0)), b = along(op->getOperand(1));
     int64_t result;
     return a && b && !combine(*a, *b, &result) ? Step(result) : std::nullopt;
   };
   auto scaled = [&](Value x, Value by) -> Step {
-    const Step step = of(x);
+    const Step step = along(x);
     const auto factor = constantOf(by);
     int64_t result;
     if (step && factor && !llvm::MulOverflow(*step, *factor, result)) return result;
@@ -63,12 +68,12 @@ Step stepOf(Value value, int64_t dim, int depth) {
       .Case<IotaOp>([](IotaOp) { return 1; })
       .Case<SplatOp>([](SplatOp) { return 0; })
       .Case<BroadcastOp, AssumeOp, arith::ExtSIOp, arith::ExtUIOp, arith::TruncIOp>(
-          [&](Operation* o) { return of(o->getOperand(0)); })
+          [&](Operation* o) { return along(o->getOperand(0)); })
       .Case<ReshapeOp>([&](ReshapeOp o) -> Step {
-        const auto from = sourceDim(o, dim);
-        return from ? stepOf(o.getSource(), *from, depth + 1) : std::nullopt;
+        const auto from = sourceDim(tileType(o.getSource()).getShape(), type.getShape(), dim);
+        return from ? of(o.getSource(), *from, depth + 1) : std::nullopt;
       })
-      .Case<TransOp>([&](TransOp o) { return stepOf(o.getSource(), o.getPermutation()[dim], depth + 1); })
+      .Case<TransOp>([&](TransOp o) { return of(o.getSource(), o.getPermutation()[dim], depth + 1); })
       .Case<arith::AddIOp>([&](Operation*) {
         return combined([](int64_t a, int64_t b, int64_t* sum) { return llvm::AddOverflow(a, b, *sum) != 0; });
       })
@@ -76,28 +81,28 @@ Step stepOf(Value value, int64_t dim, int depth) {
         return combined([](int64_t a, int64_t b, int64_t* rest) { return llvm::SubOverflow(a, b, *rest) != 0; });
       })
       .Case<arith::MulIOp>([&](arith::MulIOp o) -> Step {
-        if (of(o.getLhs()) == 0 && of(o.getRhs()) == 0) return 0;
+        if (along(o.getLhs()) == 0 && along(o.getRhs()) == 0) return 0;
         const Step step = scaled(o.getLhs(), o.getRhs());
         return step ? step : scaled(o.getRhs(), o.getLhs());
       })
       .Case<arith::DivSIOp, arith::DivUIOp, arith::FloorDivSIOp>([&](Operation* o) -> Step {
-        const Step step = of(o->getOperand(0));
+        const Step step = along(o->getOperand(0));
         const auto by = constantOf(o->getOperand(1));
-        if (!step || of(o->getOperand(1)) != 0) return std::nullopt;
+        if (!step || along(o->getOperand(1)) != 0) return std::nullopt;
         return by && *by ? *step / *by : 0;  // a divisor that is not known will be larger than a step
       })
       .Case<arith::RemSIOp, arith::RemUIOp>([&](Operation* o) -> Step {
-        return of(o->getOperand(1)) == 0 ? of(o->getOperand(0)) : std::nullopt;
+        return along(o->getOperand(1)) == 0 ? along(o->getOperand(0)) : std::nullopt;
       })
       .Default([&](Operation* o) -> Step {
         if (o->getNumOperands() == 0 || isa<LoadOp, GatherOp>(o)) return std::nullopt;
-        return llvm::all_of(o->getOperands(), [&](Value v) { return of(v) == 0; }) ? Step(0) : std::nullopt;
+        return llvm::all_of(o->getOperands(), [&](Value v) { return along(v) == 0; }) ? Step(0) : std::nullopt;
       });
 }
 
 }  // namespace
 
-std::optional<int64_t> stepAlong(Value value, int64_t dim) { return stepOf(value, dim, 0); }
+std::optional<int64_t> stepAlong(Value value, int64_t dim) { return Steps().of(value, dim); }
 
 int nearestDim(Value offsets, int elementBytes) {
   constexpr int64_t kLine = 128;  // bytes

@@ -246,19 +246,15 @@ class Placer {
         if (dim == from) return static_cast<int>(to);
       return -1;
     }
-    auto distance = [](ArrayRef<int64_t> shape, int64_t dim) {  // from an element to the next along `dim`
-      int64_t product = 1;
-      for (int64_t size : shape.drop_front(dim + 1)) product *= size;
-      return product;
-    };
     if (auto reshape = dyn_cast<ReshapeOp>(op)) {
       const int from = runsAlong(reshape.getSource(), facts, seen);
       auto source = cast<RankedTensorType>(reshape.getSource().getType());
       if (from < 0) return -1;
-      const int64_t apart = distance(source.getShape(), from);  // in the dim that holds it, alone or with others
-      for (int64_t dim = 0; dim < type.getRank(); ++dim)
-        if (const int64_t least = distance(type.getShape(), dim); least <= apart && apart < least * type.getDimSize(dim))
-          return static_cast<int>(dim);
+      const int64_t apart = distanceAlong(source.getShape(), from);  // in the dim that holds it, alone or with others
+      for (int64_t dim = 0; dim < type.getRank(); ++dim) {
+        const int64_t least = distanceAlong(type.getShape(), dim);
+        if (least <= apart && apart < least * type.getDimSize(dim)) return static_cast<int>(dim);
+      }
       return -1;
     }
     if (auto broadcast = dyn_cast<BroadcastOp>(op)) return runsAlong(broadcast.getSource(), facts, seen);

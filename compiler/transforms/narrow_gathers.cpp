@@ -1,18 +1,20 @@
 // narrow_gathers.cpp - gathers once what neighbours along a dim share.
 // Before: gather p offsets f(x) [64, N] where f takes groups of c neighbours along a dim to one place (a byte with two
-//         numbers of 4 bits, read through k / 2; a factor of a group, through k / 128), and no neighbours to places that
-//         lie next to each other.
+//         numbers of 4 bits, read through k / 2; a factor of a group, through k / 128), and no neighbours to places
+//         that lie next to each other.
 // After:  every c-th offset is gathered, [64 / c, N], and the result repeated: broadcast to [64 / c, c, N], reshaped to
 //         [64, N].
 //
 // Of bytes that were read through (x + 0, 1, 2, ...) / 2 neighbours then lie next to each other: whole words are read.
-// Where neighbours already do, along another dim, words are shared inside a thread as they are (access_layout.cpp), and so
-// are words of 32 bits along the last dim.
+// Where neighbours already do, along another dim, words are shared inside a thread as they are (access_layout.cpp), and
+// so are words of 32 bits along the last dim.
 #include <numeric>
 
 #include "compiler/analysis/facts.h"
 #include "compiler/dialect/dialect.h"
+#include "compiler/dialect/tiles.h"
 #include "compiler/transforms/transforms.h"
+#include "llvm/ADT/DenseMap.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Pass/Pass.h"
@@ -24,27 +26,24 @@ using namespace mlir;
 
 namespace {
 
-RankedTensorType tileType(Value value) { return dyn_cast<RankedTensorType>(value.getType()); }
-
-/// The dim of a reshape's source that `dim` of its result is; -1: none, alone.
-int64_t sourceDim(ReshapeOp reshape, int64_t dim) {
-  auto inner = [](ArrayRef<int64_t> shape, int64_t d) {
-    shape = shape.drop_front(d + 1);
-    return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
-  };
-  const auto to = tileType(reshape).getShape(), from = tileType(reshape.getSource()).getShape();
-  for (int64_t d = 0; d < static_cast<int64_t>(from.size()); ++d)
-    if (from[d] == to[dim] && inner(from, d) == inner(to, dim)) return d;
-  return -1;
-}
-
 /// Every `step`-th element of tiles along a dim, as operations on smaller tiles.
 class EveryOther {
  public:
   EveryOther(OpBuilder& b, const Facts& facts, int64_t step) : b_(b), facts_(facts), step_(step) {}
 
-  Value of(Value tile, int64_t dim, int depth = 0) {  // null: not to be had without the whole tile
+  /// Null: not to be had without the whole tile. Every tile is made once: sums of sums would be 2^depth operations.
+  Value of(Value tile, int64_t dim, int depth = 0) {
+    const std::pair key(tile, dim);
+    if (auto it = made_.find(key); it != made_.end()) return it->second;
+    const Value few = make(tile, dim, depth);
+    made_[key] = few;
+    return few;
+  }
+
+ private:
+  Value make(Value tile, int64_t dim, int depth) {
     constexpr int kDeepest = 32;
+    if (!isTile(tile)) return tile;  // the condition of a choice
     RankedTensorType type = tileType(tile);
     Operation* op = depth < kDeepest ? tile.getDefiningOp() : nullptr;
     if (!op) return {};
@@ -66,8 +65,8 @@ class EveryOther {
       return source ? BroadcastOp::create(b_, op->getLoc(), small, source) : Value();
     }
     if (auto reshape = dyn_cast<ReshapeOp>(op)) {
-      const int64_t from = sourceDim(reshape, dim);
-      const Value source = from >= 0 ? of(reshape.getSource(), from, depth + 1) : Value();
+      const auto from = sourceDim(tileType(reshape.getSource()).getShape(), type.getShape(), dim);
+      const Value source = from ? of(reshape.getSource(), *from, depth + 1) : Value();
       return source ? ReshapeOp::create(b_, op->getLoc(), small, source) : Value();
     }
     if (!op->hasTrait<OpTrait::Elementwise>() || !isPure(op) || op->getNumResults() != 1) return {};
@@ -86,7 +85,6 @@ class EveryOther {
     return b_.create(state)->getResult(0);
   }
 
- private:
   Value number(int64_t value, RankedTensorType type, Location loc) {
     const auto attr = DenseElementsAttr::get(type, b_.getIntegerAttr(type.getElementType(), value));
     return arith::ConstantOp::create(b_, loc, attr);
@@ -102,8 +100,12 @@ class EveryOther {
   /// The quotient by a constant that divides every part of the dividend; null: it does not.
   Value quotient(Operation* division, ArrayRef<Value> operands) {
     APInt by;
-    if (!matchPattern(operands[1], m_ConstantInt(&by)) || !by.isStrictlyPositive() || by.getActiveBits() > 31) return {};
-    if (!isWhole(division->getOperand(0))) return {};
+    if (!matchPattern(operands[1], m_ConstantInt(&by)) || !by.isStrictlyPositive() || by.getActiveBits() > 31)
+      return {};
+    // Without a sign only what has none: the parts are divided with theirs.
+    const Value dividend = division->getOperand(0);
+    const bool isUnsigned = isa<arith::DivUIOp>(division);
+    if (isUnsigned ? !facts_.rangeOf(dividend).isNonNegative() : !isWhole(dividend)) return {};
     return divided(operands[0], by.getSExtValue());
   }
   Value divided(Value dividend, int64_t by) {
@@ -117,8 +119,10 @@ class EveryOther {
       return SplatOp::create(b_, op->getLoc(), dividend.getType(), less);
     }
     APInt factor;
-    if (matchPattern(dividend, m_ConstantInt(&factor)) && tileType(dividend))
-      return factor.getSExtValue() % by == 0 ? number(factor.getSExtValue() / by, tileType(dividend), op->getLoc()) : Value();
+    if (matchPattern(dividend, m_ConstantInt(&factor)) && isTile(dividend)) {
+      const int64_t value = factor.getSExtValue();
+      return value % by == 0 ? number(value / by, tileType(dividend), op->getLoc()) : Value();
+    }
     if (isa<arith::MulIOp>(op) && op->getOperand(0).getDefiningOp<IotaOp>() &&
         matchPattern(op->getOperand(1), m_ConstantInt(&factor)) && factor.getSExtValue() % by == 0) {
       const int64_t rest = factor.getSExtValue() / by;
@@ -138,6 +142,7 @@ class EveryOther {
   OpBuilder& b_;
   const Facts& facts_;
   const int64_t step_;
+  llvm::DenseMap<std::pair<Value, int64_t>, Value> made_;  ///< by the whole tile and the dim
 };
 
 class NarrowGathersPass : public impl::NarrowGathersBase<NarrowGathersPass> {
@@ -156,7 +161,7 @@ class NarrowGathersPass : public impl::NarrowGathersBase<NarrowGathersPass> {
       for (int64_t dim : {0, 1}) {
         int64_t alike = offsets.constancy[dim];
         if (gather.getMask()) alike = std::gcd(alike, facts.of(gather.getMask()).constancy[dim]);
-        const bool isShared = dim == 1 && getElementTypeOrSelf(gather.getResult().getType()).getIntOrFloatBitWidth() >= 32;
+        const bool isShared = dim == 1 && tileType(gather.getResult()).getElementTypeBitWidth() >= 32;
         if (alike > 1 && !isShared && narrow(gather, dim, alike, facts)) break;
       }
     }
@@ -173,7 +178,8 @@ class NarrowGathersPass : public impl::NarrowGathersBase<NarrowGathersPass> {
     const auto whole = cast<RankedTensorType>(gather.getResult().getType());
     SmallVector<int64_t> shape(whole.getShape());
     shape[dim] /= alike;
-    Value tile = GatherOp::create(b, loc, whole.clone(shape), gather.getPtr(), offsets, mask, Value(), gather.getCache());
+    Value tile =
+        GatherOp::create(b, loc, whole.clone(shape), gather.getPtr(), offsets, mask, Value(), gather.getCache());
     shape.insert(shape.begin() + dim + 1, 1);
     tile = ReshapeOp::create(b, loc, whole.clone(shape), tile);
     shape[dim + 1] = alike;

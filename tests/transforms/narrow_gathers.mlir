@@ -70,3 +70,34 @@ func.func @rows_of_words(%w: !tile.ptr<i32> {tile.align = 16 : i32}, %y: !tile.v
   tile.store %x, %y[%c0, %c0 : i32, i32] : tensor<64x128xi32>, !tile.view<2xi32>
   return
 }
+
+// The condition of a choice is a scalar. Quotients without a sign are not made of parts that may have one.
+// CHECK-LABEL: func.func @chosen
+// CHECK: arith.divui %{{.*}} : tensor<32x1xi32>
+// CHECK: %[[CHOSEN:.*]] = arith.select %{{.*}}, %{{.*}}, %{{.*}} : tensor<32x1xi32>
+// CHECK: tile.gather %arg0 offsets %{{.*}} : tensor<32x128xi32> : !tile.ptr<i8> -> tensor<32x128xi8>
+func.func @chosen(%w: !tile.ptr<i8> {tile.align = 16 : i32}, %y: !tile.view<2xi8>,
+                  %s: i32 {tile.multiple_of = 16 : i32}, %row: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %two = arith.constant dense<2> : tensor<64x1xi32>
+  %four = arith.constant dense<4> : tensor<64x1xi32>
+  %i = tile.iota : tensor<64xi32>
+  %j = tile.iota : tensor<128xi32>
+  %columns = tile.reshape %j : tensor<128xi32> -> tensor<1x128xi32>
+  %length = tile.splat %row : i32 -> tensor<1x128xi32>
+  %starts = arith.muli %columns, %length : tensor<1x128xi32>
+  %base = tile.broadcast %starts : tensor<1x128xi32> -> tensor<64x128xi32>
+  %rows = tile.reshape %i : tensor<64xi32> -> tensor<64x1xi32>
+  %byte = arith.divsi %rows, %two : tensor<64x1xi32>
+  %start = tile.splat %s : i32 -> tensor<64x1xi32>
+  %half = arith.divui %start, %two : tensor<64x1xi32>
+  %near = arith.addi %byte, %half : tensor<64x1xi32>
+  %far = arith.divsi %rows, %four : tensor<64x1xi32>
+  %is_near = arith.cmpi sgt, %row, %c0 : i32
+  %at = arith.select %is_near, %near, %far : tensor<64x1xi32>
+  %bytes = tile.broadcast %at : tensor<64x1xi32> -> tensor<64x128xi32>
+  %place = arith.addi %base, %bytes : tensor<64x128xi32>
+  %x = tile.gather %w offsets %place : tensor<64x128xi32> : !tile.ptr<i8> -> tensor<64x128xi8>
+  tile.store %x, %y[%c0, %c0 : i32, i32] : tensor<64x128xi8>, !tile.view<2xi8>
+  return
+}
