@@ -3,8 +3,8 @@
 //         (x + k >= 0 & x + k < W), for tiles of places x = start + 0, 1, 2, ...
 // After:  if (no clamp changes anything, and every such mask is true) { the rest of the block without them }
 //         else { the rest of the block as it was }
-// Through clamped places nothing is known to lie side by side: every element is read alone. Inside, neighbours are again
-// neighbours: vectors, and windows that several reads share. The condition is made of scalars, once for a program.
+// Through clamped places nothing is known to lie side by side: every element is read alone. Inside, neighbours are
+// neighbours again: vectors, and windows that several reads share. The condition is made of scalars, once for a program.
 //
 // Places are linear: sums of scalars and of iotas. The condition is computed with 64 bits, and says as well that the
 // program's own 32 bits do not wrap. Code with products, and loops, are left alone (peel_masks.cpp is for those).
@@ -45,6 +45,12 @@ struct Span {
     low += sign > 0 ? other.low : -other.high;
     high += sign > 0 ? other.high : -other.low;
   }
+  /// Whether conditions of it fit 64 bits: the number, and scalars of 32 bits times their factors.
+  bool isSmall() const {
+    constexpr int64_t kMostScalars = 64, kMostFactor = 1 << 20, kMostNumber = int64_t{1} << 48;
+    return scalars.size() <= kMostScalars && low >= -kMostNumber && high <= kMostNumber &&
+           llvm::all_of(scalars, [](const auto& part) { return std::abs(part.second.second) <= kMostFactor; });
+  }
 };
 
 /// Clamps and masks of a block that are without effect where all of some sums are not above zero.
@@ -59,7 +65,7 @@ class Edges {
       return {};
     for (unsigned i : {0u, 1u}) {
       auto x = spanOf(op->getOperand(i)), bound = spanOf(op->getOperand(1 - i));
-      if (!x || !bound || bound->low != bound->high || x->low == x->high ) continue;
+      if (!x || !bound || bound->low != bound->high || x->low == x->high) continue;
       const bool isMax = isa<arith::MaxSIOp>(op);
       if (!need(*x, *bound, isMax) || !needFits(*x) || !needFits(*bound)) return {};
       return op->getOperand(i);
@@ -114,7 +120,15 @@ class Edges {
  private:
   using Scalars = std::vector<std::pair<void*, int64_t>>;
 
+  /// Every value is looked at once: sums of sums would be walked 2^depth times.
   std::optional<Span> spanOf(Value value, int depth = 0) {
+    if (auto it = known_.find(value); it != known_.end()) return it->second;
+    const std::optional<Span> span = findSpan(value, depth);
+    known_.insert({value, span});
+    return span;
+  }
+
+  std::optional<Span> findSpan(Value value, int depth) {
     Span span;
     APInt number;
     DenseIntElementsAttr same;
@@ -126,7 +140,8 @@ class Edges {
     if (!isa<RankedTensorType>(value.getType())) {
       if (!isThere(value)) return std::nullopt;
       // What is added to a scalar is a number by itself: places that differ by it need one condition.
-      if (auto add = value.getDefiningOp<arith::AddIOp>(); add && matchPattern(add.getRhs(), m_ConstantInt(&number)) && isThere(add.getLhs())) {
+      auto add = value.getDefiningOp<arith::AddIOp>();
+      if (add && matchPattern(add.getRhs(), m_ConstantInt(&number)) && isThere(add.getLhs())) {
         span.scalars[add.getLhs().getAsOpaquePointer()] = {add.getLhs(), 1};
         span.low = span.high = number.getSExtValue(), span.isExact = false;
         return span;
@@ -150,7 +165,7 @@ class Edges {
       if (!a || !b) return std::nullopt;
       a->add(*b, isa<arith::AddIOp>(op) ? 1 : -1);
       a->isExact = false;
-      return a;
+      return a->isSmall() ? a : std::nullopt;
     }
     // A clamp inside of another: what it is in the middle.
     if (auto x = unclamped(op)) return spanOf(x, depth + 1);
@@ -183,6 +198,7 @@ class Edges {
 
   Operation* first_;
   std::map<Scalars, int64_t> needs_;  ///< scalars times factors, and a number: not above zero
+  llvm::DenseMap<Value, std::optional<Span>> known_;
 };
 
 /// The comparisons that a mask is a conjunction of.

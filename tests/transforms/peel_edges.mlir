@@ -92,3 +92,48 @@ func.func @left_alone(%p: !tile.ptr<i32>, %n: i32) -> tensor<128xi32> {
   %w = tile.gather %b mask %m : tensor<128xi1> : tensor<128x!tile.ptr<i32>> -> tensor<128xi32>
   return %w : tensor<128xi32>
 }
+
+// -----
+
+// Sums of sums are walked once each, not 2^28 times; and factors that conditions of 64 bits have no room for end it.
+// CHECK-LABEL: func.func @doubled
+// CHECK-NOT: scf.if
+func.func @doubled(%p: !tile.ptr<i8>, %start: i32, %n: i32) -> tensor<128xi8> {
+  %s = tile.splat %start : i32 -> tensor<128xi32>
+  %i = tile.iota : tensor<128xi32>
+  %x0 = arith.addi %s, %i : tensor<128xi32>
+  %x1 = arith.addi %x0, %x0 : tensor<128xi32>
+  %x2 = arith.addi %x1, %x1 : tensor<128xi32>
+  %x3 = arith.addi %x2, %x2 : tensor<128xi32>
+  %x4 = arith.addi %x3, %x3 : tensor<128xi32>
+  %x5 = arith.addi %x4, %x4 : tensor<128xi32>
+  %x6 = arith.addi %x5, %x5 : tensor<128xi32>
+  %x7 = arith.addi %x6, %x6 : tensor<128xi32>
+  %x8 = arith.addi %x7, %x7 : tensor<128xi32>
+  %x9 = arith.addi %x8, %x8 : tensor<128xi32>
+  %x10 = arith.addi %x9, %x9 : tensor<128xi32>
+  %x11 = arith.addi %x10, %x10 : tensor<128xi32>
+  %x12 = arith.addi %x11, %x11 : tensor<128xi32>
+  %x13 = arith.addi %x12, %x12 : tensor<128xi32>
+  %x14 = arith.addi %x13, %x13 : tensor<128xi32>
+  %x15 = arith.addi %x14, %x14 : tensor<128xi32>
+  %x16 = arith.addi %x15, %x15 : tensor<128xi32>
+  %x17 = arith.addi %x16, %x16 : tensor<128xi32>
+  %x18 = arith.addi %x17, %x17 : tensor<128xi32>
+  %x19 = arith.addi %x18, %x18 : tensor<128xi32>
+  %x20 = arith.addi %x19, %x19 : tensor<128xi32>
+  %x21 = arith.addi %x20, %x20 : tensor<128xi32>
+  %x22 = arith.addi %x21, %x21 : tensor<128xi32>
+  %x23 = arith.addi %x22, %x22 : tensor<128xi32>
+  %x24 = arith.addi %x23, %x23 : tensor<128xi32>
+  %x25 = arith.addi %x24, %x24 : tensor<128xi32>
+  %x26 = arith.addi %x25, %x25 : tensor<128xi32>
+  %x27 = arith.addi %x26, %x26 : tensor<128xi32>
+  %x28 = arith.addi %x27, %x27 : tensor<128xi32>
+  %last = tile.splat %n : i32 -> tensor<128xi32>
+  %at = arith.minsi %x28, %last : tensor<128xi32>
+  %ps = tile.splat %p : !tile.ptr<i8> -> tensor<128x!tile.ptr<i8>>
+  %a = tile.ptr_add %ps, %at : tensor<128x!tile.ptr<i8>>, tensor<128xi32>
+  %v = tile.gather %a : tensor<128x!tile.ptr<i8>> -> tensor<128xi8>
+  return %v : tensor<128xi8>
+}
