@@ -3,8 +3,8 @@
 //         that reads nothing a program of the kernel writes: sums, counts, maxima of what it loads.
 // After:  relaxed atomics. No program of the launch could see their order; launches behind it see all of them, as they
 //         see everything. Updates for the whole system, whose readers may be elsewhere, stay as they are.
-// A single plain store keeps the order of all: an update may be the flag that says the data is there. So may an update of
-// one element beside others, which keeps its order (and with it that of all updates in front of it).
+// A single plain store keeps the order of all: an update may be the flag that says the data is there. So may an update
+// of one element beside others, which keeps its order (and with it that of all updates in front of it).
 #include "compiler/dialect/dialect.h"
 #include "compiler/dialect/tiles.h"
 #include "compiler/gpu/dot_passes.h"
@@ -35,10 +35,14 @@ class RelaxAtomicsPass : public PassWrapper<RelaxAtomicsPass, OperationPass<func
       for (AtomicRmwOp update : updates)
         if (!rootOf(address).isApartFrom(rootOf(update.getPtr()))) return;
     for (AtomicRmwOp update : updates)
-      if (updates.size() == 1 || isTile(update.getValue())) update.setOrder(MemOrder::relaxed);
+      if (updates.size() == 1 || !isOfOneElement(update)) update.setOrder(MemOrder::relaxed);
   }
 
  private:
+  static bool isOfOneElement(AtomicRmwOp update) {
+    return !isTile(update.getValue()) || tileType(update.getValue()).getNumElements() == 1;
+  }
+
   /// Notes what the op reads and updates; false: it does something else that others may see.
   static bool look(Operation* op, SmallVectorImpl<AtomicRmwOp>& updates, SmallVectorImpl<Value>& read) {
     if (op->getNumRegions() || op->hasTrait<OpTrait::IsTerminator>() || isMemoryEffectFree(op)) return true;

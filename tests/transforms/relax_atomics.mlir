@@ -73,3 +73,17 @@ func.func @counted(%y: !tile.ptr<i32>, %flag: !tile.ptr<i32>) attributes {tile.k
   %t = tile.atomic_rmw add acq_rel gpu %flag, %c1 : !tile.ptr<i32>, i32 -> i32
   return
 }
+
+// -----
+// A tile of one element is one element.
+// CHECK-LABEL: func.func @counted_in_a_tile
+// CHECK: atomic_rmw add relaxed gpu
+// CHECK: atomic_rmw add acq_rel gpu
+func.func @counted_in_a_tile(%y: !tile.ptr<i32>, %flag: !tile.ptr<i32>) attributes {tile.kernel} {
+  %one = arith.constant dense<1> : tensor<1xi32>
+  %first = arith.constant dense<0> : tensor<1xi32>
+  %at = tile.iota : tensor<128xi32>
+  %a = tile.atomic_rmw add acq_rel gpu %y offsets %at : tensor<128xi32>, %at : !tile.ptr<i32>, tensor<128xi32> -> tensor<128xi32>
+  %t = tile.atomic_rmw add acq_rel gpu %flag offsets %first : tensor<1xi32>, %one : !tile.ptr<i32>, tensor<1xi32> -> tensor<1xi32>
+  return
+}
