@@ -192,9 +192,9 @@ class Kernel : public AnyKernel {
   template <class F>
   Kernel grid(F f) const {
     constexpr bool fits = std::is_invocable_r_v<Grid, F, const Cfg&, const HostArg<P>&...>;
-    static_assert(fits, "the grid function takes the configuration (NoConfig where the kernel has none) and the kernel's host "
-                        "arguments and returns a Grid: (const Config& c, const auto& x, ...) with a parameter for each of "
-                        "the kernel, or const auto&...");
+    static_assert(fits, "the grid function takes the configuration (NoConfig where the kernel has none) and the kernel's "
+                        "host arguments and returns a Grid: (const Config& c, const auto& x, ...) with a parameter for "
+                        "each of the kernel, or const auto&...");
     Kernel k = *this;
     if constexpr (fits) k.grid_ = std::move(f);
     return k;

@@ -179,7 +179,8 @@ class Specializer {
       // The next plan would be a warpgroup alone: two programs need no room for what the estimate overlooks.
       const bool isLast = plan.warpgroups == 1 && plan.programs == 2;
       const int needed = isLast ? registers.registers + RegisterEstimate::kOther : registers.needed();
-      // Nor for a third stage: while one program waits for copies, the other computes. (A ring of one stage stops both.)
+      // Nor for a third stage: while one program waits for copies, the other computes. (A ring of one stage stops
+      // both.)
       const bool hasStages = memory.isComfortable(isLast ? 1 : 0);
       const bool isCramped = !hasStages || needed > plan.consumerRegs ||
                              registersOfProducts(func_) > registersOnEntry(plan, target_);
@@ -217,8 +218,8 @@ class Specializer {
   /// Remarks why there is no plan.
   void tellObstacle(const std::vector<BulkStore>& stores, int numWarps) {
     if (spilling_) {
-      remark(spilling_->at) << "a multiprocessor would hold one warpgroup of consumers, and tiles alive here need about "
-                            << spilling_->registers << " registers of each of its threads";
+      remark(spilling_->at) << "a multiprocessor would hold one warpgroup of consumers, and tiles alive here need "
+                            << "about " << spilling_->registers << " registers of each of its threads";
       return;
     }
     RingGroups groups(func_, byThreads_, turned_);
@@ -380,7 +381,7 @@ class Specializer {
   const Target& target_;
   const CompileOptions& options_;
   bool isAsked_ = false;  ///< some loop around copies has the hint
-  std::optional<RegisterEstimate> spilling_;  ///< a plan was refused: one warpgroup on the multiprocessor, and it spills
+  std::optional<RegisterEstimate> spilling_;  ///< a plan was refused: its one warpgroup on the multiprocessor spills
   bool isAlone_ = false;  ///< a multiprocessor would hold one program only, with or without roles
   llvm::DenseSet<Operation*> byThreads_, turned_;
 };

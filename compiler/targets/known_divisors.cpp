@@ -48,8 +48,8 @@ Value* numberIn(Value* divisor, int depth = 0) {
   auto* inst = dyn_cast<Instruction>(divisor);
   if (auto* repeated = dyn_cast<ShuffleVectorInst>(divisor); repeated && repeated->isZeroEltSplat())
     return IRBuilder<>(inst).CreateExtractElement(repeated->getOperand(0), uint64_t{0});
-  if (!inst || depth > kDeepest || !isa<BinaryOperator, ICmpInst, SelectInst, MinMaxIntrinsic>(inst) || isDivision(*inst))
-    return nullptr;
+  const bool isRepeatable = isa_and_nonnull<BinaryOperator, ICmpInst, SelectInst, MinMaxIntrinsic>(inst);
+  if (!isRepeatable || isDivision(*inst) || depth > kDeepest) return nullptr;
   auto* extreme = dyn_cast<MinMaxIntrinsic>(inst);
   SmallVector<Value*> numbers;
   for (Value* operand : extreme ? extreme->args() : inst->operands()) {

@@ -7,7 +7,8 @@ namespace tile::ir {
 namespace {
 
 std::string codeWith(const std::string& body) {
-  return ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k()\n.reqntid 128\n{\n" + body + "\tret;\n}\n";
+  return ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k()\n.reqntid 128\n{\n" + body +
+         "\tret;\n}\n";
 }
 
 class AnotherProgram : public testing::Test {

@@ -198,8 +198,8 @@ class BoxCopy {
     Value* exists = sharedCondition();
 
     ChunkCopier copier(e_, chunk_, op_.getCache());
-    // Once, or of a few chunks, conditions cost less than another way; the elements of a way wait in registers together,
-    // so that many cost programs of a multiprocessor, unless they are a producer's.
+    // Once, or of a few chunks, conditions cost less than another way; the elements of a way wait in registers
+    // together, so that many cost programs of a multiprocessor, unless they are a producer's.
     constexpr int64_t kMany = 8, kMost = 16;
     const int64_t chunks = divideCeil(boxRows, threadRows) * divideCeil(chunksPerRow, threadCols);
     const bool isMany = chunks >= kMany && (chunks <= kMost || e_.roles().hasRoles());

@@ -28,8 +28,8 @@ void emitAddedTile(Emitter& e, AtomicRmwOp op);
 bool emitSiblingGathers(Emitter& e, GatherOp op);
 /// A gather and others that read beside it, elements of one window each thread (windows.cpp); false: there are none.
 bool emitWindow(Emitter& e, GatherOp op);
-/// Whether what `reader` (null: any) reads behind the op is not what it would read in front of it, or may not be. Stores
-/// through another argument change nothing.
+/// Whether what `reader` (null: any) reads behind the op is not what it would read in front of it, or may not be.
+/// Stores through another argument change nothing.
 bool changesWhatIsRead(mlir::Operation* op, GatherOp reader);
 /// The same for additions to memory; the last of them adds for all.
 bool emitSiblingAdds(Emitter& e, AtomicRmwOp op);

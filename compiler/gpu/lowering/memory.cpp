@@ -325,7 +325,8 @@ static bool emitGathersTogether(Emitter& e, GatherOp first) {
 LogicalResult emitGather(Emitter& e, GatherOp op) {
   if (isa<RankedTensorType>(op.getPtr().getType()))
     return op.emitOpError("through a tile of pointers must be raised first");
-  if (e.definedAhead.contains(op) || emitWindow(e, op) || emitSiblingGathers(e, op) || emitGathersTogether(e, op)) return success();
+  if (e.definedAhead.contains(op) || emitWindow(e, op) || emitSiblingGathers(e, op) || emitGathersTogether(e, op))
+    return success();
   const layout::Layout& layout = e.layoutOf(op.getResult());
   llvm::Type* element = e.elementType(op.getResult());
   Regs fallback{llvm::Constant::getNullValue(element)};
