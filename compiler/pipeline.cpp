@@ -155,6 +155,12 @@ Result<KernelBinary> compileGpu(mlir::ModuleOp module, mlir::func::FuncOp kernel
   mlir::OwningOpRef<mlir::ModuleOp> spare;
   CompileOptions without = options;
   auto error = gpuPasses(options);
+  auto lacksMemory = [&] {
+    return error && error->kind == ErrorKind::compile &&
+           llvm::any_of(error->diagnostics, [](const Diagnostic& d) {
+             return d.severity == Severity::error && d.message.find("bytes of shared memory") != std::string::npos;
+           });
+  };
   auto again = [&](const char* why) {
     diagnostics.forgetErrors();
     spare = given->clone();
@@ -163,11 +169,11 @@ Result<KernelBinary> compileGpu(mlir::ModuleOp module, mlir::func::FuncOp kernel
     kernel.emitRemark() << why;
     return gpuPasses(without);
   };
-  if (error && error->kind == ErrorKind::compile && hasRoles(module)) {
+  if (lacksMemory() && hasRoles(module)) {
     without.useTma = false;
     error = again("no producer warps: rings and conversions together do not fit shared memory");
   }
-  if (error && error->kind == ErrorKind::compile && options.defaultStages == 0 && hasRings(module))
+  if (lacksMemory() && options.defaultStages == 0 && hasRings(module))
     for (int stages : {3, 2, 1}) {
       without.defaultStages = stages;
       auto failed = again("fewer stages: rings and conversions together do not fit shared memory");

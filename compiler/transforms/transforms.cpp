@@ -1,8 +1,6 @@
 // transforms.cpp - the tile stage as a list.
 #include "compiler/transforms/transforms.h"
 
-#include <cstdlib>
-
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
 
@@ -20,7 +18,7 @@ void addTilePasses(mlir::OpPassManager& passes, bool forHost) {
   passes.addPass(createAccumulateProducts());
   passes.addPass(createGuardSteps({forHost}));  // before anything counts iterations
   passes.addPass(createCountSteps());
-  if (!std::getenv("TILE_NO_PEEL_EDGES")) passes.addPass(createPeelEdges());  // while it is being timed
+  passes.addPass(createPeelEdges());
   passes.addPass(createRaisePointers());
   passes.addPass(createSplitCarried());
   passes.addPass(createSplitLoads());  // before anything looks at what a load is for
