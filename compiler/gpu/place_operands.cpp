@@ -202,6 +202,7 @@ class Placer {
 
   /// Dim of the loaded tile whose elements are neighbours in global memory; 1 when nothing is known.
   static int fastDim(Value v, const Facts& facts) {
+    const bool either = cast<RankedTensorType>(v.getType()).getElementTypeBitWidth() == 16;  // may lie either way
     if (auto load = v.getDefiningOp<LoadOp>()) {
       int lead = static_cast<int>(load.getView().getType().getRank()) - 2;
       return facts.unitStrideDim(load.getView()) == lead ? 0 : 1;
@@ -211,12 +212,11 @@ class Placer {
       // Places read from a table under a mask: most iterations will do without it (peel_masks).
       if (gather.getMask() && axis.contiguity[0] == 1 && axis.contiguity[1] == 1)
         axis = Facts(gather->getParentOfType<func::FuncOp>(), /*anyMask=*/true).of(gather.getOffsets());
-      if (axis.contiguity[0] == axis.contiguity[1])
+      if (either && axis.contiguity[0] == axis.contiguity[1])
         return nearestDim(gather.getOffsets(), elementBytes(gather.getType())) == 0 ? 0 : 1;
       return axis.contiguity[0] > axis.contiguity[1] ? 0 : 1;
     }
-    // What is computed from a load lies in the threads as the load reads best. Elements of 16 bits may lie either way.
-    const bool either = cast<RankedTensorType>(v.getType()).getElementTypeBitWidth() == 16;
+    // What is computed from a load lies in the threads as the load reads best.
     llvm::DenseSet<Value> seen;
     return either && runsAlong(v, facts, seen) == 0 ? 0 : 1;
   }

@@ -139,8 +139,6 @@ class Divisions {
       if (inst->getParent() == group.ahead && inst->comesBefore(at)) at = inst;
     IRBuilder<> b(at);
     b.SetCurrentDebugLocation(group.divisions.front()->getDebugLoc());
-    // A number without a value may be there where nothing is divided; here it is.
-    if (!isGuaranteedNotToBePoison(by, query_.AC, at, &tree_)) by = b.CreateFreeze(by);
     const Factor factor = kind == Kind::negative ? signedFactor(b, by) : unsignedFactor(b, by, kind == Kind::positive);
     std::map<unsigned, Factor> vectors;  // by their lanes
     for (Instruction* inst : group.divisions)
