@@ -7,6 +7,7 @@
 #include "compiler/diagnostics.h"
 #include "compiler/dialect/dialect.h"
 #include "compiler/gpu/gpu.h"
+#include "compiler/gpu/shared_memory.h"
 #include "compiler/host/host.h"
 #include "compiler/targets/host.h"
 #include "compiler/targets/nvptx.h"
@@ -156,10 +157,8 @@ Result<KernelBinary> compileGpu(mlir::ModuleOp module, mlir::func::FuncOp kernel
   CompileOptions without = options;
   auto error = gpuPasses(options);
   auto lacksMemory = [&] {
-    return error && error->kind == ErrorKind::compile &&
-           llvm::any_of(error->diagnostics, [](const Diagnostic& d) {
-             return d.severity == Severity::error && d.message.find("bytes of shared memory") != std::string::npos;
-           });
+    auto bytes = kernel->getAttrOfType<mlir::IntegerAttr>(kSharedBytesAttr);  // that it needs
+    return error && bytes && bytes.getInt() > target.maxSharedBytes;
   };
   auto again = [&](const char* why) {
     diagnostics.forgetErrors();

@@ -1,6 +1,8 @@
 // neighbours.cpp - see neighbours.h.
 #include "compiler/analysis/neighbours.h"
 
+#include <optional>
+
 #include "compiler/dialect/dialect.h"
 #include "compiler/dialect/tiles.h"
 #include "llvm/ADT/DenseMap.h"
@@ -25,7 +27,9 @@ std::optional<int64_t> constantOf(Value value) {
   return std::nullopt;
 }
 
-/// Steps of one query. Every value is looked at once along a dim: sums of sums would be walked 2^depth times.
+/// What most elements of an integer tile have more than their neighbours along a dim: x + 3 * i of a tile that holds i
+/// has 3, i / n has 0 and i % n has 1, whatever n is. A scalar has 0. Nullopt: not known, or a number that only the
+/// launch tells. Every value is looked at once along a dim: sums of sums would be walked 2^depth times.
 class Steps {
  public:
   Step of(Value value, int64_t dim, int depth = 0) {
@@ -102,15 +106,14 @@ Step Steps::made(Value value, int64_t dim, int depth) {
 
 }  // namespace
 
-std::optional<int64_t> stepAlong(Value value, int64_t dim) { return Steps().of(value, dim); }
-
 int nearestDim(Value offsets, int elementBytes) {
   constexpr int64_t kLine = 128;  // bytes
   auto type = dyn_cast<RankedTensorType>(offsets.getType());
+  Steps steps;
   int nearest = -1;
   int64_t least = kLine / elementBytes;
   for (int dim = type ? static_cast<int>(type.getRank()) - 1 : -1; dim >= 0; --dim) {
-    const auto step = stepAlong(offsets, dim);
+    const Step step = steps.of(offsets, dim);
     if (!step || *step == 0 || type.getDimSize(dim) == 1 || std::abs(*step) >= least) continue;
     least = std::abs(*step), nearest = dim;
   }

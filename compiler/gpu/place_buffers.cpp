@@ -5,6 +5,7 @@
 // there is little of it: sharing would save nothing and cost barriers. Takes from one small tile, and boxes of it that
 // overlap, share the copy that the first of them has put there.
 #include <algorithm>
+#include <limits>
 
 #include "compiler/diagnostics.h"
 #include "compiler/gpu/gpu_passes.h"
@@ -554,6 +555,9 @@ class PlaceBuffersPass : public PassWrapper<PlaceBuffersPass, OperationPass<func
     const Target& target = target_();
     Placer placer(func);
     int64_t total = placer.place(target);
+    // Also where it is too much: the pipeline asks why this failed.
+    const int64_t most = std::numeric_limits<int32_t>::max();
+    func->setAttr(kSharedBytesAttr, Builder(func.getContext()).getI32IntegerAttr(std::min(total, most)));
     if (total > target.maxSharedBytes) {
       InFlightDiagnostic error = func.emitError() << "kernel `" << func.getSymName() << "` needs " << total
                                                   << " bytes of shared memory per program, " << target.name << " has "
@@ -562,7 +566,6 @@ class PlaceBuffersPass : public PassWrapper<PlaceBuffersPass, OperationPass<func
       return signalPassFailure();
     }
     placer.write();
-    func->setAttr(kSharedBytesAttr, Builder(func.getContext()).getI32IntegerAttr(static_cast<int32_t>(total)));
   }
 
  private:

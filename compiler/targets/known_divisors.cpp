@@ -139,6 +139,8 @@ class Divisions {
       if (inst->getParent() == group.ahead && inst->comesBefore(at)) at = inst;
     IRBuilder<> b(at);
     b.SetCurrentDebugLocation(group.divisions.front()->getDebugLoc());
+    // Hosts divide to make the factor, perhaps where the program would not have divided: then by some number.
+    if (forHost_ && !isGuaranteedNotToBePoison(by, query_.AC, at, &tree_)) by = b.CreateFreeze(by);
     const Factor factor = kind == Kind::negative ? signedFactor(b, by) : unsignedFactor(b, by, kind == Kind::positive);
     std::map<unsigned, Factor> vectors;  // by their lanes
     for (Instruction* inst : group.divisions)

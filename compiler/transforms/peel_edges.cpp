@@ -257,10 +257,11 @@ class PeelEdgesPass : public impl::PeelEdgesBase<PeelEdgesPass> {
     Edges edges(first);
     for (Operation& op : block) {
       auto compare = dyn_cast<arith::CmpIOp>(op);
+      if (!compares.contains(&op) && !isa<arith::MaxSIOp, arith::MinSIOp>(op)) continue;
       Edges trial = edges;
       if (Value x = trial.unclamped(&op))
         gone[&op] = x, edges = trial;
-      else if (compare && compares.contains(compare) && isa<RankedTensorType>(compare.getType()) &&
+      else if (compare && isa<RankedTensorType>(compare.getType()) &&
                trial.takesTrue(compare))
         gone[&op] = Value(), edges = trial;
     }
