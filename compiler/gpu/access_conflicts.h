@@ -1,7 +1,7 @@
 // access_conflicts.h - accesses to shared and global memory, and whether two of them need a barrier in between.
 #pragma once
 #include "compiler/analysis/facts.h"
-#include "compiler/gpu/memory_roots.h"
+#include "compiler/analysis/memory_roots.h"
 
 namespace tile::ir {
 

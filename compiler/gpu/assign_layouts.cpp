@@ -1,13 +1,13 @@
 // assign_layouts.cpp - writes the layouts of the plan (layout_plan.h) into the types. A use that wants another layout
 // than its tile has gets a tile.convert right behind the definition, once per layout; cheap tiles are computed again
 // instead.
+#include "compiler/analysis/memory_roots.h"
 #include "compiler/dialect/tiles.h"
 #include "compiler/gpu/access_width.h"
 #include "compiler/gpu/across.h"
 #include "compiler/gpu/global_access.h"
 #include "compiler/gpu/gpu_passes.h"
 #include "compiler/gpu/layout_plan.h"
-#include "compiler/gpu/memory_roots.h"
 #include "compiler/gpu/mma_table.h"
 #include "compiler/gpu/moves.h"
 #include "compiler/gpu/tma_box.h"

@@ -1,7 +1,7 @@
 // async_plan.cpp - a walk over a block that keeps a queue of unfinished products, and decides where each is waited for.
 #include "compiler/gpu/async_plan.h"
 
-#include "compiler/gpu/memory_roots.h"
+#include "compiler/analysis/memory_roots.h"
 #include "compiler/gpu/moves.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"

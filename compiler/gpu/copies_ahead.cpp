@@ -1,7 +1,7 @@
 // copies_ahead.cpp - which copies of a block can start early, and moving them with their addresses.
 #include "compiler/gpu/copies_ahead.h"
 
-#include "compiler/gpu/memory_roots.h"
+#include "compiler/analysis/memory_roots.h"
 #include "compiler/gpu/ring_groups.h"
 
 namespace tile::ir {

@@ -1,7 +1,7 @@
 // copy_slice.cpp - collecting and re-emitting the address slice of a loop's copies.
 #include "compiler/gpu/copy_slice.h"
 
-#include "compiler/gpu/memory_roots.h"
+#include "compiler/analysis/memory_roots.h"
 #include "compiler/gpu/shared_memory.h"
 
 namespace tile::ir {

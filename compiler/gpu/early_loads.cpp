@@ -10,9 +10,9 @@
 //
 // What all programs read at the same address (factors of columns, say) stays: it is in a cache, and registers that are
 // occupied longer could cost programs per multiprocessor.
+#include "compiler/analysis/memory_roots.h"
 #include "compiler/gpu/blocks.h"
 #include "compiler/gpu/gpu_passes.h"
-#include "compiler/gpu/memory_roots.h"
 #include "compiler/gpu/moves.h"
 #include "compiler/gpu/scratch.h"
 #include "mlir/Pass/Pass.h"

@@ -18,12 +18,12 @@
 // If all copies of the kernel can be bulk copies, only those are made: a single other copy would cost the kernel its
 // roles.
 #include "compiler/analysis/facts.h"
+#include "compiler/analysis/memory_roots.h"
 #include "compiler/dialect/products.h"
 #include "compiler/gpu/copy_slice.h"
 #include "compiler/gpu/dot_passes.h"
 #include "compiler/gpu/global_access.h"
 #include "compiler/gpu/load_ahead.h"
-#include "compiler/gpu/memory_roots.h"
 #include "compiler/gpu/moves.h"
 #include "compiler/gpu/tma_box.h"
 #include "compiler/gpu/unroll_loops.h"

@@ -6,11 +6,11 @@
 //         hold, with the computation of their addresses in front; the lowering reads them side by side. Masks of those
 //         that read a few elements apart (neighbours in a stencil) are computed in front of the first of them, which
 //         can then read for all (windows.cpp).
+#include "compiler/analysis/memory_roots.h"
 #include "compiler/gpu/access_width.h"
 #include "compiler/gpu/blocks.h"
 #include "compiler/gpu/fields.h"
 #include "compiler/gpu/gpu_passes.h"
-#include "compiler/gpu/memory_roots.h"
 #include "compiler/gpu/moves.h"
 #include "compiler/gpu/scratch.h"
 #include "mlir/IR/TypeUtilities.h"

@@ -4,8 +4,8 @@
 #include <numeric>
 #include <set>
 
+#include "compiler/analysis/memory_roots.h"
 #include "compiler/dialect/tiles.h"
-#include "compiler/gpu/memory_roots.h"
 #include "compiler/gpu/moves.h"
 #include "compiler/lowering/elementwise.h"
 #include "llvm/ADT/TypeSwitch.h"

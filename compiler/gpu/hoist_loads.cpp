@@ -7,8 +7,8 @@
 // Boxes of arguments can always be read early: outside the bounds of the view nothing is read, whether the loop runs or
 // not. Loops that write to the argument keep their loads, and so do loops with atomics (others may write what they wait
 // for), with bulk stores, and with products (registers are short there, and their copies run ahead anyway).
+#include "compiler/analysis/memory_roots.h"
 #include "compiler/gpu/gpu_passes.h"
-#include "compiler/gpu/memory_roots.h"
 #include "compiler/gpu/moves.h"
 #include "llvm/ADT/SetVector.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -7,9 +7,9 @@
 //         for g: bits = ballot(lane: condition of step 32 g + lane); for each bit that is set: the work
 // The condition is evaluated before the work of earlier steps of the group, so nothing in the loop may write what it
 // reads. It is evaluated for existing steps only: lanes behind the last step repeat that one.
+#include "compiler/analysis/memory_roots.h"
 #include "compiler/dialect/products.h"
 #include "compiler/gpu/dot_passes.h"
-#include "compiler/gpu/memory_roots.h"
 #include "llvm/ADT/SetVector.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/IRMapping.h"

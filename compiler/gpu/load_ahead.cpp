@@ -5,10 +5,10 @@
 //         copies run ahead, if registers hold them all. Otherwise the latency of these loads would be that of the loop.
 #include "compiler/gpu/load_ahead.h"
 
+#include "compiler/analysis/memory_roots.h"
 #include "compiler/gpu/copy_slice.h"
 #include "compiler/gpu/dot_passes.h"
 #include "compiler/gpu/global_access.h"
-#include "compiler/gpu/memory_roots.h"
 #include "compiler/gpu/ring_groups.h"
 #include "mlir/Pass/Pass.h"
 

@@ -14,9 +14,9 @@
 // where threads exchange data through memory inside the loop.
 #include "compiler/gpu/part_ways.h"
 
+#include "compiler/analysis/memory_roots.h"
 #include "compiler/gpu/across.h"
 #include "compiler/gpu/gpu_passes.h"
-#include "compiler/gpu/memory_roots.h"
 #include "compiler/gpu/scratch.h"
 #include "compiler/lowering/elementwise.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

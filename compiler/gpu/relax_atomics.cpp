@@ -5,10 +5,10 @@
 //         see everything. Updates for the whole system, whose readers may be elsewhere, stay as they are.
 // A single plain store keeps the order of all: an update may be the flag that says the data is there. So may an update
 // of one element beside others, which keeps its order (and with it that of all updates in front of it).
+#include "compiler/analysis/memory_roots.h"
 #include "compiler/dialect/dialect.h"
 #include "compiler/dialect/tiles.h"
 #include "compiler/gpu/dot_passes.h"
-#include "compiler/gpu/memory_roots.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Pass/Pass.h"
 

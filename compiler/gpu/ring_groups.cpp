@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "compiler/analysis/memory_roots.h"
 #include "compiler/dialect/products.h"
-#include "compiler/gpu/memory_roots.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace tile::ir {

@@ -2,7 +2,7 @@
 #include "compiler/gpu/role_slice.h"
 
 #include "compiler/analysis/definitions.h"
-#include "compiler/gpu/memory_roots.h"
+#include "compiler/analysis/memory_roots.h"
 #include "compiler/lowering/elementwise.h"
 
 namespace tile::ir {

@@ -4,7 +4,7 @@
 // After:  load_shared of 1 x N, read back right in front of its first user (earlier, it would only occupy registers).
 // Larger tiles beside staged ones (what products are added to, masks) come the same way where there is room, and so do
 // tiles of loops that only read (statistics of rows in front of a product).
-#include "compiler/gpu/memory_roots.h"
+#include "compiler/analysis/memory_roots.h"
 #include "compiler/gpu/specialize.h"
 #include "compiler/gpu/tma_box.h"
 

@@ -3,8 +3,8 @@
 // may read what it writes, signal to other programs that it is written, or write it again.
 #include <map>
 
+#include "compiler/analysis/memory_roots.h"
 #include "compiler/dialect/products.h"
-#include "compiler/gpu/memory_roots.h"
 #include "compiler/gpu/specialize.h"
 #include "compiler/gpu/tma_box.h"
 

@@ -22,13 +22,13 @@
 //   3. Other copies stay where they are: copy, wait, barrier in front of the first use.
 //
 // Barriers around smem_store are left to insert_barriers; those of asynchronous copies are all placed here.
+#include "compiler/analysis/memory_roots.h"
 #include "compiler/gpu/copies_ahead.h"
 #include "compiler/gpu/copy_layout.h"
 #include "compiler/gpu/copy_slice.h"
 #include "compiler/gpu/dot_passes.h"
 #include "compiler/gpu/gather_boxes.h"
 #include "compiler/gpu/lifetimes.h"
-#include "compiler/gpu/memory_roots.h"
 #include "compiler/gpu/ring_groups.h"
 #include "compiler/gpu/shared_memory.h"
 

@@ -165,7 +165,8 @@ Operation* Plan::nextMaker(Value made) {
 void Plan::makeInLoops(func::FuncOp kernel) {
   llvm::SmallVector<Value> candidates;
   kernel.walk([&](Operation* op) {
-    if (op->getNumResults() == 1 && isElementwise(op) && owned_.contains(op->getResult(0)))
+    if (op->getNumResults() == 1 && isElementwise(op) && owned_.contains(op->getResult(0)) &&
+        !readsMemory_.contains(op))
       candidates.push_back(op->getResult(0));
   });
   llvm::DenseMap<Operation*, int> lengths;  // ops in the loops of an op

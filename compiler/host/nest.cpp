@@ -67,7 +67,19 @@ void Nest::leaves(Value tile, const Access& a, llvm::function_ref<void(ArrayRef<
 
 void Nest::uses(Value tile, Access access) {
   leaves(tile, access, [&](ArrayRef<int64_t> strides) { touched_.emplace_back(strides); });
+  std::set<Key> seen;
+  keepRowsOfGathers(tile, access, seen);
   roots_.push_back({tile, std::move(access)});
+}
+
+/// Gathers that are read here: where their offsets lie in memory, rows that become one no longer show that each is a
+/// run.
+void Nest::keepRowsOfGathers(Value tile, const Access& a, std::set<Key>& seen) {
+  if (!isTile(tile) || !seen.insert(key(tile, 0, a)).second || (e_.plan.place(tile) && !isMadeHere(tile))) return;
+  Operation* op = tile.getDefiningOp();
+  if (auto gather = dyn_cast<GatherOp>(op))
+    if (e_.plan.place(gather.getOffsets()) && a.loop.size() > 1 && a.loop.back() >= 0) keepApart(a.loop.back());
+  for (Value operand : op->getOperands()) keepRowsOfGathers(operand, through(op, a), seen);
 }
 
 void Nest::uses(const Ref& ref) { touched_.push_back(loopStrides(ref, Access::identity(shape_.size()))); }
@@ -255,6 +267,10 @@ bool Nest::evalOp(Operation* op, const Access& a, unsigned width, SmallVectorImp
         evalLeaf(Ref{0, 0, rowMajorStrides(shapeOf(tile))}, elementOf(tile), a, e_.constantData(constant), width));
   }
   if (auto iota = dyn_cast<IotaOp>(op)) return one(evalIota(iota, a, width));
+  if (auto gather = dyn_cast<GatherOp>(op)) {
+    llvm::Value* read = evalGather(gather, a, width);
+    return read && one(read);
+  }
   Access in = through(op, a);
   SmallVector<llvm::Value*, 4> args;
   for (Value operand : op->getOperands()) {
@@ -348,8 +364,9 @@ bool Nest::isComputed(Value tile) const {
   std::function<bool(Value)> visit = [&](Value v) {
     if (!isTile(v) || !seen.insert(v).second) return true;
     Operation* op = v.getDefiningOp();
-    if (!op || (!isElementwise(op) && !isa<SplatOp, BroadcastOp, IotaOp, ExtractOp, AssumeOp, PtrAddOp, ReshapeOp,
-                                           TransOp, arith::ConstantOp>(op)))
+    if (!op ||
+        (!isElementwise(op) &&
+         !isa<SplatOp, BroadcastOp, IotaOp, ExtractOp, AssumeOp, PtrAddOp, ReshapeOp, TransOp, arith::ConstantOp>(op)))
       return false;
     return llvm::all_of(op->getOperands(), visit);
   };
@@ -364,7 +381,9 @@ int64_t Nest::widestElement(Value tile) const {
     const auto bits = static_cast<int64_t>(e_.numbers.inRegister(elementOf(v))->getScalarSizeInBits());
     widest = std::max(widest, bits == 0 ? int64_t{8} : (bits + 7) / 8);  // pointers have no size here
     if (e_.plan.place(v)) return;
-    for (Value operand : v.getDefiningOp()->getOperands()) visit(operand);
+    auto gather = v.getDefiningOp<GatherOp>();  // one offset is enough for a vector
+    for (Value operand : v.getDefiningOp()->getOperands())
+      if (!gather || operand != gather.getOffsets()) visit(operand);
   };
   visit(tile);
   return widest;

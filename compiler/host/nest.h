@@ -105,6 +105,7 @@ class Nest {
   static Key key(mlir::Value tile, unsigned width, const Access& a) { return {tile.getAsOpaquePointer(), width, a}; }
   llvm::SmallVector<int64_t, 4> loopStrides(const Ref& ref, const Access& a) const;
   void leaves(mlir::Value tile, const Access& a, llvm::function_ref<void(llvm::ArrayRef<int64_t>)> visit);
+  void keepRowsOfGathers(mlir::Value tile, const Access& a, std::set<Key>& seen);
   std::optional<int64_t> stepOf(mlir::Value tile, const Access& access);
   std::optional<std::pair<int64_t, int64_t>> stepsOf(mlir::Value tile, const Access& access);
   bool isInvariant(mlir::Value tile, const Access& a);
@@ -112,6 +113,8 @@ class Nest {
   llvm::Value* elementNumber(const Ref& ref, const Access& a);
   llvm::Value* evalLeaf(const Ref& ref, mlir::Type element, const Access& a, llvm::Value* base, unsigned width);
   bool evalOp(mlir::Operation* op, const Access& a, unsigned width, llvm::SmallVectorImpl<llvm::Value*>& results);
+  /// The gather's elements, read here (pointer_access.cpp).
+  llvm::Value* evalGather(GatherOp gather, const Access& a, unsigned width);
   llvm::Value* evalIota(IotaOp iota, const Access& a, unsigned width);
   Access through(mlir::Operation* op, const Access& a) const;
   bool isMadeHere(mlir::Value tile) const { return making_ && e_.plan.madeIn(tile) == making_; }

@@ -16,11 +16,12 @@ using namespace mlir;
 
 namespace {
 
-constexpr int kCheap = 4;      // recomputing this much costs less than a trip through memory
+constexpr int kCheap = 4;  // recomputing this much costs less than a trip through memory
 constexpr int64_t kAlign = 64;
 
 int opCost(Operation* op) {
   if (isa<BroadcastOp, ReshapeOp, TransOp, SplatOp, IotaOp, ExtractOp, AssumeOp, arith::ConstantOp>(op)) return 0;
+  if (isa<GatherOp>(op)) return kCheap + 1;
   return elementwiseCost(op);
 }
 
@@ -39,10 +40,10 @@ int loopDepth(Operation* op) {
 /// the rows, so that what belongs to a row is computed again for every few columns.
 bool feedsColumnSums(Value tile, int depth = 4) {
   return depth > 0 && llvm::any_of(tile.getUsers(), [&](Operation* user) {
-    if (auto sum = dyn_cast<ReduceOp>(user))
-      return static_cast<size_t>(sum.getAxis()) + 1 < shapeOf(tile).size();
-    return (isElementwise(user) || isa<BroadcastOp>(user)) && feedsColumnSums(user->getResult(0), depth - 1);
-  });
+           if (auto sum = dyn_cast<ReduceOp>(user))
+             return static_cast<size_t>(sum.getAxis()) + 1 < shapeOf(tile).size();
+           return (isElementwise(user) || isa<BroadcastOp>(user)) && feedsColumnSums(user->getResult(0), depth - 1);
+         });
 }
 
 /// Whether `tile` has a number for each of many rows that are short: computing them one by one is much of a row's time,
@@ -182,7 +183,7 @@ void Plan::decide(Operation* op) {
       return;
     }
     if (!unit) return addValue(result, "reshaped");
-  } else if (!isFusable(op)) {
+  } else if (!isFusable(op) && !(isa<GatherOp>(op) && readOnce_.contains(op))) {
     // Values nobody reads have no buffer; control flow writes its results all the same.
     bool writes = op->getNumRegions() > 0 && !isa<ReduceOp, ScanOp>(op);
     for (Value result : op->getResults())
@@ -192,6 +193,8 @@ void Plan::decide(Operation* op) {
 
   const int cost = costOfMaking(op);
   const bool readOnce = readOnce_.contains(op);
+  if (isa<GatherOp>(op) || llvm::any_of(op->getOperands(), [&](Value v) { return readsMemory(v); }))
+    readsMemory_.insert(op);
   for (Value result : op->getResults()) {
     if (!isTile(result)) continue;
     bool fill = isa<SplatOp>(op) ||
@@ -203,7 +206,8 @@ void Plan::decide(Operation* op) {
     bool dear = (cost > kCheap && (uses > 1 || deeper || repeated)) ||
                 (ofRows && (isOfShortRows(result) || feedsColumnSums(result)));
     bool manyTimes = cost * (uses - 1) > 2 * kCheap;
-    bool again = !readOnce && (dear || manyTimes);
+    // What is read from memory is read in the loops that were found for it, and once.
+    bool again = !readOnce && (dear || manyTimes || readsMemory_.contains(op));
     if (isReordered(result) || (isCarried(result) && !fill) || again || cost > kLongest)
       addValue(result, op->getName().stripDialect());
     else

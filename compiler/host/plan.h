@@ -1,10 +1,10 @@
 // plan.h - where every tile of a kernel lives on the host: recomputed inside its consumers' loops, or in the arena.
 //
 // A tile is *fused* when evaluating it again is cheap or one op's loops are all that needs it (iota, splat, broadcast,
-// elementwise: values with several uses stay in registers there); it is *placed* in an arena buffer when it is loaded,
-// computed by a dot, a reduction, a scan, carried by control flow, or too dear to compute twice; a reshape or transpose
-// of a placed tile is another Ref into the same buffer. Loop-carried tiles and the values that replace them share one
-// buffer where the old value is dead by then.
+// elementwise: values with several uses stay in registers there; gathers of runs); it is *placed* in an arena buffer
+// when it is loaded otherwise, computed by a dot, a reduction, a scan, carried by control flow, or too dear to compute
+// twice; a reshape or transpose of a placed tile is another Ref into the same buffer. Loop-carried tiles and the values
+// that replace them share one buffer where the old value is dead by then.
 #pragma once
 #include <string>
 #include <vector>
@@ -100,6 +100,10 @@ class Plan {
   void number(mlir::func::FuncOp kernel);
   void findSoleReaders(mlir::func::FuncOp kernel);
   void decide(mlir::Operation* op);
+  /// Whether evaluating the tile reads memory of the user's, through a gather that has no buffer.
+  bool readsMemory(mlir::Value tile) const {
+    return !refs_.contains(tile) && tile.getDefiningOp() && readsMemory_.contains(tile.getDefiningOp());
+  }
   bool isCarried(mlir::Value v) const;
   bool isReordered(mlir::Value v) const;
   void addValue(mlir::Value v, llvm::StringRef what);
@@ -132,7 +136,8 @@ class Plan {
   llvm::DenseMap<mlir::Operation*, std::pair<int, int>> numbers_;  // first and last op number inside
   llvm::DenseMap<mlir::Value, Ref> refs_;
   llvm::DenseMap<mlir::Value, int> costs_;
-  llvm::DenseSet<mlir::Operation*> readOnce_;  ///< see findSoleReaders
+  llvm::DenseSet<mlir::Operation*> readOnce_;     ///< see findSoleReaders
+  llvm::DenseSet<mlir::Operation*> readsMemory_;  ///< ops whose operands are such tiles, and the gathers themselves
   llvm::DenseMap<mlir::Value, llvm::SmallVector<Read, 4>> reads_;
   llvm::DenseMap<mlir::Value, mlir::Operation*> madeIn_;
   llvm::DenseSet<mlir::Value> passing_;

@@ -11,11 +11,17 @@ using namespace mlir;
 namespace {
 
 /// Addresses of the elements at the nest's current index: one of a width of 1, else a vector of them.
-llvm::Value* addressesOf(Emitter& e, Nest& nest, Value ptr, Value offsets, Type element, unsigned width) {
-  if (isTile(ptr)) return nest.eval(ptr, width);
-  llvm::Value* offset = nest.eval(offsets, width);
+llvm::Value* addressesOf(Emitter& e, Nest& nest, Value ptr, Value offsets, const Access& a, Type element,
+                         unsigned width) {
+  if (isTile(ptr)) return nest.eval(ptr, a, width);
+  llvm::Value* offset = nest.eval(offsets, a, width);
   if (!offset) return nullptr;
   return e.offsetBy(e.scalar(ptr), element, e.b.CreateSExt(offset, withElement(offset->getType(), e.b.getInt64Ty())));
+}
+
+llvm::Value* addressesOf(Emitter& e, Nest& nest, Value ptr, Value offsets, Type element, unsigned width) {
+  const size_t rank = shapeOf(isTile(ptr) ? ptr : offsets).size();
+  return addressesOf(e, nest, ptr, offsets, Access::identity(rank), element, width);
 }
 
 /// True where the mask is absent or known to hold.
@@ -41,18 +47,23 @@ llvm::Value* either(Emitter& e, llvm::Value* condition, llvm::function_ref<llvm:
   return phi;
 }
 
-/// `width` elements at `address`; `mask` may be null; `other` is what lanes without memory read.
+/// Whether loads under a mask are one instruction, of elements of any size (AVX-512).
+bool hasMaskedLoads(Emitter& e) { return e.target.vectorBytes >= 64; }
+
+/// `width` elements at `address`; `mask` may be null; `other` is what lanes without memory read. Loops that do nothing
+/// else `branch` on whether all lanes read; among other work an instruction with a mask does as well.
 llvm::Value* maskedLoad(Emitter& e, Type element, llvm::Value* address, llvm::Value* mask, llvm::Value* other,
-                        unsigned width, bool isVolatile) {
+                        unsigned width, bool isVolatile, bool branch = true) {
   auto& b = e.b;
   auto whole = [&] { return e.numbers.load(element, address, width, isVolatile); };
   if (isAlways(mask)) return whole();
-  return either(e, allLanes(e, mask), whole, [&] {
+  auto partly = [&] {
     if (width == 1) return other;
     auto* type = llvm::FixedVectorType::get(e.numbers.inMemory(element), width);
     return e.numbers.fromMemory(element, b.CreateMaskedLoad(type, address, llvm::Align(Numbers::bytes(element)), mask,
                                                             e.numbers.toMemory(element, other)));
-  });
+  };
+  return width > 1 && !branch && hasMaskedLoads(e) ? partly() : either(e, allLanes(e, mask), whole, partly);
 }
 
 /// 0, step, 2 step, ..
@@ -194,6 +205,18 @@ void keepRows(Emitter& e, Nest& nest, Value where) {
 }
 
 }  // namespace
+
+llvm::Value* Nest::evalGather(GatherOp op, const Access& a, unsigned width) {
+  const Type element = elementOf(op.getResult());
+  const bool isRun = step(op.getOffsets(), a) == 1;
+  llvm::Value* address = addressesOf(e_, *this, op.getPtr(), op.getOffsets(), a, element, isRun ? 1 : width);
+  llvm::Value* mask = op.getMask() ? eval(op.getMask(), a, width) : nullptr;
+  llvm::Value* zero = e_.numbers.splat(llvm::Constant::getNullValue(e_.numbers.inRegister(element)), width);
+  llvm::Value* other = op.getOther() ? eval(op.getOther(), a, width) : zero;
+  if (!address || !other || (op.getMask() && !mask)) return nullptr;
+  if (width == 1 || isRun) return maskedLoad(e_, element, address, mask, other, width, false, /*branch=*/false);
+  return loadScattered(e_, element, address, std::nullopt, mask, other, width);
+}
 
 LogicalResult emitGather(Emitter& e, GatherOp op) {
   Type element = elementOf(op.getResult());

@@ -1,10 +1,14 @@
 // sole_readers.cpp - finds tiles that are needed by the loops of one op alone, each element once. They are evaluated
 // there and kept in registers, however many uses they have on the way (random numbers, losses, polynomials): in memory
-// they would be written, and read again for every use.
+// they would be written, and read again for every use. So are elements that lie side by side behind pointers, where
+// nothing in between may write what they are read from.
+#include "compiler/analysis/facts.h"
+#include "compiler/analysis/memory_roots.h"
 #include "compiler/dialect/dialect.h"
 #include "compiler/host/plan.h"
 #include "compiler/lowering/elementwise.h"
 #include "mlir/IR/Iterators.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace tile::ir::host {
 using namespace mlir;
@@ -17,17 +21,53 @@ using Reader = std::pair<Operation*, unsigned>;
 /// Ops whose result has an element for each element of their operands, at the same place.
 bool keepsElements(Operation* op) {
   if (isa<ReshapeOp, TransOp>(op)) return movesOnlyUnitDims(op);
-  return isElementwise(op) || isa<PtrAddOp, AssumeOp>(op);
+  return isElementwise(op) || isa<PtrAddOp, AssumeOp, GatherOp>(op);
+}
+
+/// Whether each row of a gather is one run of memory, long enough to be read in vectors.
+bool isOfRuns(GatherOp gather, const Facts& facts) {
+  constexpr int64_t kShort = 16;
+  if (!isTile(gather.getResult()) || isVolatile(gather) || isTile(gather.getPtr())) return false;
+  const int64_t row = shapeOf(gather.getResult()).back();
+  return row >= kShort && facts.of(gather.getOffsets()).contiguity.back() == row;
+}
+
+/// Whether a scatter overwrites what the gather has read, and nothing else, element by element.
+bool isUpdateOf(GatherOp gather, Operation* op) {
+  auto scatter = dyn_cast<ScatterOp>(op);
+  auto notOne = [](int64_t n) { return n != 1; };
+  return scatter && scatter.getPtr() == gather.getPtr() && scatter.getOffsets() == gather.getOffsets() &&
+         llvm::count_if(shapeOf(gather.getResult()), notOne) == 1;
+}
+
+/// Whether the gather may read as late as in the loops of `reader`, an op behind it in its block.
+bool mayReadIn(GatherOp gather, Operation* reader) {
+  const MemoryRoot root = rootOf(gather.getPtr());
+  auto disturbs = [&](Operation* op) {
+    if (isa<PrintOp, AssertOp, AssumeTrueOp>(op) || isMemoryEffectFree(op)) return false;
+    if (isa<LoadOp, GatherOp>(op)) return isVolatile(op);
+    if (op->getNumRegions() > 0 && op->hasTrait<OpTrait::HasRecursiveMemoryEffects>())
+      return false;  // what is inside counts
+    const bool isPlain = writesGlobal(op) && !isAcquire(op) && !isRelease(op);
+    return !isPlain || !rootOf(addressOf(op)).isApartFrom(root);
+  };
+  for (Operation* op = gather->getNextNode(); op != reader; op = op->getNextNode())
+    if (op->walk([&](Operation* inner) {
+            return disturbs(inner) ? WalkResult::interrupt() : WalkResult::advance();
+          }).wasInterrupted())
+      return false;
+  return isUpdateOf(gather, reader) || !disturbs(reader);
 }
 
 }  // namespace
 
 void Plan::findSoleReaders(func::FuncOp kernel) {
+  const Facts facts(kernel);
   llvm::DenseMap<Operation*, Reader> soleReader;
   auto readerAt = [&](OpOperand& use) -> Reader {
     Operation* user = use.getOwner();
     if (isa<DotOp, CatOp>(user)) return {user, use.getOperandNumber()};
-    if (isa<StoreOp, ReduceOp, ScanOp, GatherOp, ScatterOp>(user)) return {user, 0};
+    if (isa<StoreOp, ReduceOp, ScanOp, ScatterOp>(user)) return {user, 0};
     if (!keepsElements(user) || !llvm::all_of(user->getResults(), isTile)) return {};
     auto it = soleReader.find(user);
     return it != soleReader.end() ? it->second : Reader{user, 0};
@@ -40,6 +80,8 @@ void Plan::findSoleReaders(func::FuncOp kernel) {
       if (!reader.first || (sole.first && sole != reader) || use.getOwner()->getBlock() != op->getBlock()) return;
       sole = reader;
     }
+    if (auto gather = dyn_cast<GatherOp>(op))
+      if (isa<DotOp, CatOp>(sole.first) || !isOfRuns(gather, facts) || !mayReadIn(gather, sole.first)) return;
     soleReader[op] = sole;
     readOnce_.insert(op);
   });

@@ -6,11 +6,11 @@
 // wanted that would be both ways for most warps: there a run is one access if any of its elements is wanted.
 #include <map>
 
+#include "compiler/analysis/memory_roots.h"
 #include "compiler/gpu/access_width.h"
 #include "compiler/gpu/lowering/access.h"
 #include "compiler/gpu/lowering/lowering.h"
 #include "compiler/gpu/lowering/tile_access.h"
-#include "compiler/gpu/memory_roots.h"
 #include "compiler/gpu/moves.h"
 #include "compiler/gpu/scratch.h"
 #include "compiler/lowering/elementwise.h"

@@ -8,12 +8,12 @@
 // additions to memory, of which every word is wanted and the last writes for all: nothing may be read between them.
 #include <numeric>
 
+#include "compiler/analysis/memory_roots.h"
 #include "compiler/gpu/access_width.h"
 #include "compiler/gpu/fields.h"
 #include "compiler/gpu/lowering/access.h"
 #include "compiler/gpu/lowering/lowering.h"
 #include "compiler/gpu/lowering/tile_access.h"
-#include "compiler/gpu/memory_roots.h"
 
 namespace tile::ir {
 using namespace mlir;

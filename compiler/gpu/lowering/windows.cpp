@@ -5,12 +5,12 @@
 // After:  the window of six is read once: one vector and two elements; every gather takes its four of them.
 // Where every element of a thread is wanted the aligned vectors that the window covers are read whole; elsewhere
 // (a branch) the elements one by one, each if any of the gathers wants it: no more memory than that is touched.
+#include "compiler/analysis/memory_roots.h"
 #include "compiler/gpu/access_width.h"
 #include "compiler/gpu/fields.h"
 #include "compiler/gpu/lowering/access.h"
 #include "compiler/gpu/lowering/lowering.h"
 #include "compiler/gpu/lowering/tile_access.h"
-#include "compiler/gpu/memory_roots.h"
 #include "compiler/lowering/elementwise.h"
 
 namespace tile::ir {

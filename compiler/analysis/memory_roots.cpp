@@ -1,5 +1,5 @@
 // memory_roots.cpp - walking from addresses to arguments, and which ops touch memory other threads see.
-#include "compiler/gpu/memory_roots.h"
+#include "compiler/analysis/memory_roots.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
