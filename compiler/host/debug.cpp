@@ -39,7 +39,7 @@ LogicalResult forEachElement(Emitter& e, Value value,
   if (!isTile(value)) return body(e.i64(0), e.scalar(value)), success();
   Nest nest(e, shapeOf(value));
   nest.uses(value);
-  nest.uses(Ref{0, 0, rowMajorStrides(shapeOf(value))});
+  nest.uses(Ref{-1, 0, rowMajorStrides(shapeOf(value))});
   nest.dims();
   return nest.run(1, [&](unsigned) {
     llvm::Value* v = nest.eval(value, 1);

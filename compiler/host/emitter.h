@@ -76,7 +76,9 @@ class Emitter {
   /// What an integer would be in the program after this one (along the grid's first dim); null: not known.
   llvm::Value* inNextProgram(mlir::Value scalar);
   /// Elements from one row to the next; null: as the tile's own strides say.
-  llvm::Value* pitchOf(const Ref& ref) const { return pitches_.lookup(plan.root(ref.buffer)); }
+  llvm::Value* pitchOf(const Ref& ref) const {
+    return ref.buffer < 0 ? nullptr : pitches_.lookup(plan.root(ref.buffer));
+  }
   /// A function of its own for code that depends on nothing but `key` and its parameters, made once: equal loads, dots
   /// and transposes of a kernel share their loops, which is most of compile time. Never inlined.
   /// `body` returns what the function does, where `result` is a type.

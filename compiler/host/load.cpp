@@ -1,5 +1,6 @@
 // load.cpp - tile.load: boxes of views, clipped to the view, rows in vectors. A box of a view that nothing writes to,
-// whose elements lie as a tile's would, is read where it is; second operands of products whose rows lie apart, too.
+// whose elements lie as a tile's would, is read where it is; one whose rows lie apart, too, where it is read once and
+// row by row.
 #include "compiler/host/box.h"
 #include "compiler/host/dot_shape.h"
 #include "compiler/host/emitter.h"
@@ -62,19 +63,36 @@ llvm::Value* isTileInMemory(Emitter& e, const Box& box) {
   return same;
 }
 
-/// Whether only products read the tile, as it is, as their second operand (on the matrix unit as either), and once for
-/// each time it is loaded: they take rows that lie apart, and what they lose by that (a few percent) is less than a
-/// copy takes.
-bool isForProducts(Emitter& e, LoadOp op) {
-  Value tile = op.getResult();
-  return shapeOf(tile).size() == 2 && llvm::all_of(tile.getUsers(), [&](Operation* user) {
-    auto dot = dyn_cast<DotOp>(user);
-    if (!dot || dot.getAcc() == tile || dot->getBlock() != op->getBlock()) return false;
-    if (!e.plan.owns(dot.getResult())) return false;
-    const DotShape shape = DotShape::of(dot, e.plan);
-    if (shape.onMatrixUnit()) return !(dot.getA() == tile && shape.packA) && !(dot.getB() == tile && shape.rowsOfB);
-    return dot.getA() != tile && elementOf(tile) == elementOf(dot.getAcc());
-  });
+/// Whether a product takes the tile, as it is, with rows that lie apart: as its second operand, or where it copies its
+/// operands anyway. What it loses by that (a few percent) is less than a copy takes.
+bool takesRows(Emitter& e, DotOp dot, Value tile) {
+  if (dot.getAcc() == tile || !e.plan.owns(dot.getResult())) return false;
+  const DotShape shape = DotShape::of(dot, e.plan);
+  if (shape.onMatrixUnit()) return !(dot.getA() == tile && shape.packA) && !(dot.getB() == tile && shape.rowsOfB);
+  return (dot.getA() != tile || shape.packA) && (dot.getB() != tile || elementOf(tile) == elementOf(dot.getAcc()));
+}
+
+/// Whether all that reads the matrix does so row by row, and once for each time it is loaded: rows may lie apart then.
+/// They are long enough to be loops of their own.
+bool isReadByRows(Emitter& e, LoadOp op) {
+  constexpr int64_t kShort = 32;
+  const auto shape = shapeOf(op.getResult());
+  if (shape.size() != 2 || e.plan.secondPass(op.getResult())) return false;
+  bool loops = false;
+  llvm::DenseSet<Value> seen;
+  std::function<bool(Value)> visit = [&](Value tile) {
+    if (!seen.insert(tile).second) return true;
+    return llvm::all_of(tile.getUsers(), [&](Operation* user) {
+      if (user->getBlock() != op->getBlock()) return false;
+      if (auto dot = dyn_cast<DotOp>(user); dot && tile == op.getResult()) return takesRows(e, dot, tile);
+      loops = true;
+      if (auto sum = dyn_cast<ReduceOp>(user)) return sum.getAxis() == 1;
+      if (isa<StoreOp, ScatterOp>(user)) return true;
+      if (!isElementwise(user)) return false;
+      return llvm::all_of(user->getResults(), [&](Value v) { return e.plan.owns(v) || visit(v); });
+    });
+  };
+  return visit(op.getResult()) && (!loops || shape.back() >= kShort);
 }
 
 /// i1: the box is inside the view, and each of its rows lies together.
@@ -142,8 +160,8 @@ void copyBox(Emitter& e, const Box& box, Type element, llvm::Value* to, llvm::Va
 void fetchForNextProgram(Emitter& e, LoadOp op, llvm::Value* stays) {
   constexpr int64_t kLeast = 2 << 10, kMost = 256 << 10;  // bytes; what the second cache holds beside this one's
   auto& b = e.b;
-  const int64_t bytes = cast<RankedTensorType>(op.getResult().getType()).getNumElements() *
-                        Numbers::bytes(elementOf(op.getResult()));
+  const int64_t bytes =
+      cast<RankedTensorType>(op.getResult().getType()).getNumElements() * Numbers::bytes(elementOf(op.getResult()));
   if (!isa<func::FuncOp>(op->getParentOp()) || bytes < kLeast || bytes > kMost) return;
   Operation* reader = e.plan.secondPass(op.getResult());
   if (!reader) return;
@@ -166,7 +184,7 @@ void fetchForNextProgram(Emitter& e, LoadOp op, llvm::Value* stays) {
 void callLoad(Emitter& e, LoadOp op, llvm::Constant* pad) {
   const Type element = op.getView().getType().getElementType();
   const bool isVolatile = op.getCache() == CacheHint::volatile_, may = mayStay(e, op);
-  const bool inRows = may && isForProducts(e, op);
+  const bool inRows = may && isReadByRows(e, op);
   const BoxWords box(e, op.getView(), op.getIndices());
   const Ref& place = *e.plan.place(op.getResult());
   std::string name;
@@ -178,13 +196,16 @@ void callLoad(Emitter& e, LoadOp op, llvm::Constant* pad) {
   SmallVector<llvm::Value*> arguments(box.words());
   arguments.push_back(e.numbers.toMemory(element, pad));
   arguments.push_back(e.arenaBase(place));
-  llvm::Value* at = e.callShared(name, arguments, [&](ArrayRef<llvm::Value*> p) {
-    const auto [view, indices] = box.inside(p);
-    const Box there(e, view, indices, element, op.getResult().getType());
-    llvm::Value* stays = !may ? e.b.getFalse() : inRows ? hasRowsInMemory(e, there) : isTileInMemory(e, there);
-    e.ifThen(e.b.CreateNot(stays), [&] { copyBox(e, there, element, p.back(), p[p.size() - 2], isVolatile); });
-    e.b.CreateRet(e.b.CreateSelect(stays, there.origin, p.back()));
-  }, e.b.getPtrTy());
+  llvm::Value* at = e.callShared(
+      name, arguments,
+      [&](ArrayRef<llvm::Value*> p) {
+        const auto [view, indices] = box.inside(p);
+        const Box there(e, view, indices, element, op.getResult().getType());
+        llvm::Value* stays = !may ? e.b.getFalse() : inRows ? hasRowsInMemory(e, there) : isTileInMemory(e, there);
+        e.ifThen(e.b.CreateNot(stays), [&] { copyBox(e, there, element, p.back(), p[p.size() - 2], isVolatile); });
+        e.b.CreateRet(e.b.CreateSelect(stays, there.origin, p.back()));
+      },
+      e.b.getPtrTy());
   if (!may) return;
   if (!inRows) return e.readAt(place, at);
   const ArrayRef<int64_t> shape = shapeOf(op.getResult());
@@ -223,7 +244,7 @@ LogicalResult emitLoad(Emitter& e, LoadOp op) {
   });
   const Ref& place = *e.plan.place(op.getResult());
   if (!mayStay(e, op)) return e.b.CreateCall(copy, arguments), success();
-  const bool inRows = isForProducts(e, op);
+  const bool inRows = isReadByRows(e, op);
   llvm::Value* stays = inRows ? hasRowsInMemory(e, box) : isTileInMemory(e, box);
   e.ifThen(e.b.CreateNot(stays), [&] { e.b.CreateCall(copy, arguments); });
   llvm::Value* start = e.b.CreateSelect(stays, box.origin, arguments.back());

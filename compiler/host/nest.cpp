@@ -42,8 +42,9 @@ Access Nest::through(Operation* op, const Access& a) const {
 
 SmallVector<int64_t, 4> Nest::loopStrides(const Ref& ref, const Access& a) const {
   SmallVector<int64_t, 4> strides(shape_.size(), 0);
+  const bool apart = e_.pitchOf(ref) != nullptr;
   for (auto [d, loop] : llvm::enumerate(a.loop))
-    if (loop >= 0) strides[loop] += ref.strides[d];
+    if (loop >= 0) strides[loop] += ref.strides[d] + (apart && d == 0);  // no row begins where another ends
   return strides;
 }
 
@@ -59,7 +60,7 @@ void Nest::leaves(Value tile, const Access& a, llvm::function_ref<void(ArrayRef<
     Operation* op = tile.getDefiningOp();
     if (isa<IotaOp>(op) ||
         (isa<arith::ConstantOp>(op) && !isa<SplatElementsAttr>(cast<arith::ConstantOp>(op).getValue())))
-      return visit(loopStrides(Ref{0, 0, rowMajorStrides(shapeOf(tile))}, a));
+      return visit(loopStrides(Ref{-1, 0, rowMajorStrides(shapeOf(tile))}, a));
     for (Value operand : op->getOperands()) walk(operand, through(op, a));
   };
   walk(tile, a);
@@ -199,6 +200,13 @@ void Nest::hoistAcross(int dim, unsigned width) {
 }
 
 llvm::Value* Nest::elementNumber(const Ref& ref, const Access& a) {
+  if (llvm::Value* pitch = e_.pitchOf(ref)) {  // a matrix whose rows lie apart
+    auto index = [&](int d) -> llvm::Value* {
+      llvm::Value* i = a.loop[d] < 0 || group_[a.loop[d]] < 0 ? e_.i64(0) : index_[group_[a.loop[d]]];
+      return e_.b.CreateAdd(i, e_.i64(a.offset[d]), "", true, true);
+    };
+    return e_.b.CreateAdd(e_.b.CreateMul(index(0), pitch, "", true, true), index(1), "", true, true);
+  }
   SmallVector<int64_t, 4> strides = loopStrides(ref, a);
   int64_t fixed = ref.offset;
   for (auto [offset, stride] : llvm::zip(a.offset, ref.strides)) fixed += offset * stride;
@@ -214,7 +222,7 @@ llvm::Value* Nest::address(const Ref& ref, Type element) {
 }
 
 llvm::Value* Nest::linearIndex() {
-  return elementNumber(Ref{0, 0, rowMajorStrides(shape_)}, Access::identity(shape_.size()));
+  return elementNumber(Ref{-1, 0, rowMajorStrides(shape_)}, Access::identity(shape_.size()));
 }
 
 llvm::Value* Nest::evalLeaf(const Ref& ref, Type element, const Access& a, llvm::Value* base, unsigned width) {
@@ -223,11 +231,13 @@ llvm::Value* Nest::evalLeaf(const Ref& ref, Type element, const Access& a, llvm:
   auto load = [&](llvm::Value* n, unsigned w) { return e_.numbers.load(element, e_.offsetBy(base, element, n), w); };
   if (step == 0) return e_.numbers.splat(load(number, 1), width);
   if (step == 1) return load(number, width);
-  if (step > 1 && step <= kWidestStep)
+  if (step > 1 && step <= kWidestStep && !e_.pitchOf(ref))
     return e_.numbers.fromMemory(element, loadApart(e_, element, e_.offsetBy(base, element, number), step, width));
   llvm::Value* v = llvm::PoisonValue::get(llvm::FixedVectorType::get(e_.numbers.inRegister(element), width));
+  llvm::Value* pitch = e_.pitchOf(ref);
+  llvm::Value* next = pitch && a.loop[0] == lead_.back() ? pitch : e_.i64(step);
   for (unsigned lane = 0; lane < width; ++lane)
-    v = e_.b.CreateInsertElement(v, load(e_.b.CreateAdd(number, e_.i64(lane * step)), 1), lane);
+    v = e_.b.CreateInsertElement(v, load(e_.b.CreateAdd(number, e_.b.CreateMul(next, e_.i64(lane))), 1), lane);
   return v;
 }
 
@@ -264,7 +274,7 @@ bool Nest::evalOp(Operation* op, const Access& a, unsigned width, SmallVectorImp
     if (auto splat = dyn_cast<SplatElementsAttr>(constant.getValue()))
       return one(e_.numbers.splat(e_.numbers.constant(splat.getSplatValue<Attribute>()), width));
     return one(
-        evalLeaf(Ref{0, 0, rowMajorStrides(shapeOf(tile))}, elementOf(tile), a, e_.constantData(constant), width));
+        evalLeaf(Ref{-1, 0, rowMajorStrides(shapeOf(tile))}, elementOf(tile), a, e_.constantData(constant), width));
   }
   if (auto iota = dyn_cast<IotaOp>(op)) return one(evalIota(iota, a, width));
   if (auto gather = dyn_cast<GatherOp>(op)) {
@@ -290,7 +300,7 @@ bool Nest::evalOp(Operation* op, const Access& a, unsigned width, SmallVectorImp
 }
 
 llvm::Value* Nest::evalIota(IotaOp iota, const Access& a, unsigned width) {
-  Ref numbers{0, static_cast<int64_t>(iota.getStart()), {1}};
+  Ref numbers{-1, static_cast<int64_t>(iota.getStart()), {1}};
   auto type = llvm::cast<llvm::IntegerType>(e_.numbers.inRegister(elementOf(iota.getResult())));
   llvm::Value* first = e_.numbers.splat(e_.b.CreateZExtOrTrunc(elementNumber(numbers, a), type), width);
   int64_t step = width == 1 ? 0 : loopStrides(numbers, a)[lead_.back()];
@@ -311,7 +321,7 @@ std::optional<int64_t> Nest::stepOf(Value tile, const Access& a) {
   if (e_.plan.place(tile) && sizes_.back() != shape_[lead_.back()]) return std::nullopt;
   Operation* op = tile.getDefiningOp();
   if (!op || (isa<ReshapeOp, TransOp>(op) && !movesOnlyUnitDims(op))) return std::nullopt;
-  if (isa<IotaOp>(op)) return loopStrides(Ref{0, 0, {1}}, a)[lead_.back()];
+  if (isa<IotaOp>(op)) return loopStrides(Ref{-1, 0, {1}}, a)[lead_.back()];
   Access in = through(op, a);
   auto of = [&](unsigned i) { return step(op->getOperand(i), in); };
   if (isa<BroadcastOp, ReshapeOp, TransOp, ExtractOp, AssumeOp, arith::ExtSIOp, arith::ExtUIOp, arith::TruncIOp,
@@ -411,7 +421,7 @@ void Nest::usesOperands(Operation* op) {
     if (isTile(operand)) uses(operand, in);
   // Numbered leaves of the op itself (iota, constants) count as well.
   if (op->getNumOperands() == 0 && isTile(op->getResult(0)))
-    uses(Ref{0, 0, rowMajorStrides(shapeOf(op->getResult(0)))});
+    uses(Ref{-1, 0, rowMajorStrides(shapeOf(op->getResult(0)))});
 }
 
 bool Nest::define(Operation* op, unsigned width, SmallVectorImpl<llvm::Value*>& computed) {

@@ -21,7 +21,7 @@ namespace tile::ir::host {
 
 /// Element (i0, i1, ..) of a tile is element `offset + sum(i_d * strides[d])` of the buffer.
 struct Ref {
-  int buffer = -1;
+  int buffer = -1;  ///< -1: none, elements that are numbered alone
   int64_t offset = 0;
   llvm::SmallVector<int64_t, 4> strides;
 };

@@ -261,6 +261,61 @@ TEST(HostViews, BoxesThatLieLikeTilesAreReadWhereTheyAre) {
     }
 }
 
+// What is read once, row by row, may have rows that lie apart; what is read by columns, or again, may not.
+TEST(HostViews, MatricesReadOnceAreReadWhereTheirRowsLie) {
+  auto text = [](int axis) {
+    const std::string sums = axis == 0 ? "tensor<1x48xf32>" : "tensor<8x1xf32>";
+    return R"(
+    func.func @k(%X: !tile.view<2xf32>, %O: !tile.view<2xf32>, %i: i32) attributes {tile.kernel} {
+      %c0 = arith.constant 0 : i32
+      %c1 = arith.constant 1 : i32
+      %x = tile.load %X[%i, %c0 : i32, i32] : !tile.view<2xf32> -> tensor<8x48xf32>
+      %y = tile.load %X[%i, %c1 : i32, i32] : !tile.view<2xf32> -> tensor<8x48xf32>
+      %d = arith.subf %x, %y : tensor<8x48xf32>
+      %q = arith.mulf %d, %d : tensor<8x48xf32>
+      %s = tile.reduce %q axis )" +
+           std::to_string(axis) + " : (tensor<8x48xf32>) -> " + sums + R"( {
+      ^bb0(%a: f32, %b: f32):
+        %z = arith.addf %a, %b : f32
+        tile.yield %z : f32
+      }
+      tile.store %s, %O[%c0, %c0 : i32, i32] : )" +
+           sums + R"(, !tile.view<2xf32>
+      return
+    })";
+  };
+  struct Layout {
+    std::vector<int64_t> shape, strides;
+  };
+  // Dense rows; rows with gaps; columns; fewer columns than the tile.
+  const Layout layouts[] = {{{20, 49}, {49, 1}}, {{20, 49}, {60, 1}}, {{20, 49}, {1, 40}}, {{20, 40}, {48, 1}}};
+  const auto a = smallNumbers(40 * 60);
+  for (int axis : {0, 1})
+    for (const char* target : {"host", "host:x86-64"}) {
+      HostKernel kernel(text(axis), target);
+      ASSERT_TRUE(kernel.ok()) << kernel.error;
+      for (const Layout& layout : layouts)
+        for (int first : {0, 5, 12, 15, -3, 30}) {
+          const int64_t sums = axis == 0 ? 48 : 8;
+          std::vector<float> out(sums, -1), want(sums, 0);
+          kernel.run(Args()
+                         .view(a.data(), layout.shape, layout.strides)
+                         .view(out.data(), axis == 0 ? std::vector<int64_t>{1, 48} : std::vector<int64_t>{8, 1})
+                         .scalar(first));
+          for (int i = 0; i < 8; ++i)
+            for (int j = 0; j < 48; ++j) {
+              auto at = [&](int column) {
+                const int row = first + i;
+                const bool inside = row >= 0 && row < layout.shape[0] && column < layout.shape[1];
+                return inside ? a[row * layout.strides[0] + column * layout.strides[1]] : 0.0f;
+              };
+              want[axis == 0 ? j : i] += (at(j) - at(j + 1)) * (at(j) - at(j + 1));
+            }
+          ASSERT_EQ(out, want) << target << " axis " << axis << " strides " << layout.strides[0] << " from " << first;
+        }
+    }
+}
+
 TEST(HostViews, ATileOfAViewThatIsWrittenIsACopy) {
   // X[1] = X[0] and X[0] = 2 X[1]: the loads are of what was there before either store.
   const char* text = R"(
@@ -294,7 +349,8 @@ TEST(HostViews, LargeOutputsAreStoredAroundTheCaches) {
       %x = tile.load %X[%row, %c0 : i32, i32] : !tile.view<2xf32> -> tensor<1x100xf32>
       %d = arith.addf %x, %x : tensor<1x100xf32>
       tile.store %d, %O[%row, %c0 : i32, i32] : tensor<1x100xf32>, !tile.view<2xf32>
-)") + more + "      return\n    }";
+)") + more +
+           "      return\n    }";
   };
   EXPECT_NE(llvmOf(text("")).find("!nontemporal"), std::string::npos);
   // Others may wait for an atomic, and then read; a relaxed one tells them nothing.
