@@ -46,12 +46,12 @@ LayoutPlan::LayoutPlan(const LayoutScope& scope, const Target& target)
   const SmallVector<Value> carried = keepAccumulators();
   placeBatches(/*combined=*/true);
   choices_.follow(carried);
+  placeCarriedSums();
   placeAccumulators();
   placeBatches(/*combined=*/false);
   placeRunsOfRows();
   placeBulkStores();
   placeFirstOperands();
-  placeCarriedSums();
   placeRunsToScan();
   choices_.follow(early);
   choices_.follow(sorted);
