@@ -127,6 +127,9 @@ class LoadAheadPass : public PassWrapper<LoadAheadPass, OperationPass<func::Func
   }
 
  private:
+  /// Registers of all results of products and of what is loaded, in loops that do not ask for copies in flight.
+  static constexpr int64_t kMostUnasked = 64;
+
   /// The stages that copies of operands will have: two at least, unless the kernel asks for one.
   static int64_t stagesOf(scf::ForOp loop) {
     auto stages = loop->getAttrOfType<IntegerAttr>("tile.stages");
@@ -152,6 +155,7 @@ class LoadAheadPass : public PassWrapper<LoadAheadPass, OperationPass<func::Func
     const Facts facts(loop->getParentOfType<func::FuncOp>());
     SmallVector<Operation*> loads;
     int64_t held = registersOfResults(loop, warps, facts), registers = 0;
+    const int64_t most = loop->hasAttr("tile.stages") ? kMostBesideProducts : kMostUnasked;
     for (Operation& op : *loop.getBody()) {
       if (!isa<LoadOp, GatherOp>(op)) continue;
       Operation* load = &op;
@@ -160,7 +164,7 @@ class LoadAheadPass : public PassWrapper<LoadAheadPass, OperationPass<func::Func
       auto isLate = [](Operation* user) { return !user->hasTrait<OpTrait::IsTerminator>(); };
       if (!tileType(load->getResult(0)) || isVolatile(load) || !llvm::any_of(load->getUsers(), isLate)) continue;
       const int64_t own = registersHeld(load, warps, facts);
-      if (registers + own > kMostEarlyRegisters || held + own > kMostBesideProducts) continue;
+      if (registers + own > kMostEarlyRegisters || held + own > most) continue;
       const CopySlice slice(loop, {load});
       if (!slice.obstacle().empty() || slice.needsGuard() || !slice.carried().empty()) continue;
       registers += own, held += own;

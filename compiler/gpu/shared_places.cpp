@@ -76,7 +76,6 @@ int64_t runOfPlaces(Operation* op, const Facts& facts) {
     saved -= gathers * kLine * (lines(run) - lines(1));
     if (saved > most || std::getenv("TILE_RUNS_OF_PLACES")) best = run, most = saved;
   }
-  if (getenv("DBG9")) llvm::errs() << "run " << best << " runs " << runs.size() << " first " << runs[0] << " gathers " << gathers << " step " << step << " bytes " << bytes << "\n";
   return std::getenv("TILE_NO_RUNS_OF_PLACES") ? 1 : best;
 }
 
