@@ -36,11 +36,13 @@ class ChunkCopier {
 
   /// `read`: chunk is read if true (null: always), else zeros. `partial`: bytes to read, the rest zeros (null: all).
   /// `write`: false leaves the buffer alone (null: always write).
-  void copy(Value* target, Made sourceAt, Made isRead, Value* partial, Value* write) {
+  /// `isSecond`: it lies behind the chunk before in the buffer, and both together are a word.
+  void copy(Value* target, Made sourceAt, Made isRead, Value* partial, Value* write, bool isSecond = false) {
     if (bytes_ < 4) {
       e_.roles().storesChunks = true;
-      if (pending_.size() == kBatch) finish();
-      pending_.push_back({target, std::move(sourceAt), std::move(isRead), write});
+      if (pending_.size() == kBatch) finish(), isSecond = false;
+      isSecond &= !pending_.empty() && pending_.back().write == write;
+      pending_.push_back({target, std::move(sourceAt), std::move(isRead), write, isSecond});
       return;
     }
     IRBuilder<>& b = e_.b;
@@ -72,7 +74,11 @@ class ChunkCopier {
     };
     const Regs values = inside_ && !pending_.empty() ? branch(e_, inside_, load) : load(false);
     SmallVector<KernelRoles::ReadChunk> loaded;
-    for (auto [p, value] : zip(pending_, values)) loaded.push_back({p.target, value, p.write});
+    for (auto [p, value] : zip(pending_, values))
+      if (p.isSecond)
+        loaded.back().value = asWord(loaded.back().value, value);
+      else
+        loaded.push_back({p.target, value, p.write});
     pending_.clear();
     auto& read = e_.roles().readChunks;
     storeRead();
@@ -87,11 +93,18 @@ class ChunkCopier {
     read.clear();
   }
 
+  Value* asWord(Value* low, Value* high) {
+    IRBuilder<>& b = e_.b;
+    Type* word = b.getIntNTy(16 * bytes_);
+    return b.CreateOr(b.CreateZExt(low, word), b.CreateShl(b.CreateZExt(high, word), 8 * bytes_), "", true);
+  }
+
   static constexpr size_t kBatch = 16;
   struct Pending {
     Value* target;
     Made source, read;
     Value* write;
+    bool isSecond = false;
   };
 
   /// What no intrinsic says: with a cache policy, or zeros instead where a condition holds. `part`: how many bytes are
@@ -394,13 +407,15 @@ LogicalResult emitAsyncGather(Emitter& e, AsyncGatherOp op) {
   if (op.getMask() && !(e.layoutOf(op.getMask()) == layout))
     return op.emitOpError("needs its mask in the layout of its offsets");
   ChunkCopier copier(e, perChunk * eb, op.getCache(), /*ofParts=*/true);
+  const bool isInPairs = perChunk == 1 && eb == 2 && layout.contiguousRegs(minor) % 2 == 0;
   Value* first = e.isFirstReplica(layout);  // small tiles have fewer chunks than there are threads
   for (int reg = 0; reg < layout.numRegs(); reg += perChunk) {
     if (layout.isRegPadding(reg)) continue;
     layout::Coord coord = layout.regCoord(reg);
     Value *source = places->address(reg), *read = e.andAll({enable, mask.empty() ? nullptr : mask[reg]});
+    const bool isSecond = isInPairs && reg % 2 != 0 && !layout.isRegPadding(reg - 1);
     copier.copy(address.at(e.scalar(op.getTarget()), coord[major], coord[minor] * eb), [=] { return source; },
-                [=] { return read; }, nullptr, e.andAll({first, e.inTile(layout, reg)}));
+                [=] { return read; }, nullptr, e.andAll({first, e.inTile(layout, reg)}), isSecond);
   }
   copier.finish();
   return success();
