@@ -171,7 +171,8 @@ class LoadAheadPass : public PassWrapper<LoadAheadPass, OperationPass<func::Func
       loads.push_back(load);
     }
     // As early as the operands, while it is little that is held.
-    int64_t distance = std::max<int64_t>(1, std::min(stagesOf(loop) - 1, kMostEarlyRegisters / std::max<int64_t>(1, registers)));
+    const int64_t early = kMostEarlyRegisters / std::max<int64_t>(1, registers);
+    int64_t distance = std::max<int64_t>(1, std::min(stagesOf(loop) - 1, early));
     while (distance > 1 && held + (distance - 1) * registers > kMostBesideProducts) --distance;
     loadAhead(loop, loads, {}, distance);
   }

@@ -18,7 +18,7 @@ using namespace mlir;
 namespace {
 
 constexpr double kDivision = 10;  ///< by a number of the launch
-constexpr double kLine = 4;      ///< a line more of one access: what an SM issues meanwhile
+constexpr double kLine = 4;       ///< a line more of one access: what an SM issues meanwhile
 constexpr int kLineBytes = 128, kWidest = 16;
 
 /// What places (and masks) are computed from, in the gather's own block.
@@ -29,7 +29,8 @@ llvm::SetVector<Operation*> placesOf(GatherOp gather) {
   while (!pending.empty() && ops.size() < kMost) {
     Value value = pending.pop_back_val();
     Operation* op = value ? value.getDefiningOp() : nullptr;
-    if (op && (op->getBlock() == gather->getBlock() || std::getenv("TILE_RUNS_OF_PLACES")) && isMemoryEffectFree(op) && ops.insert(op))
+    if (op && (op->getBlock() == gather->getBlock() || std::getenv("TILE_RUNS_OF_PLACES")) && isMemoryEffectFree(op) &&
+        ops.insert(op))
       pending.append(op->operand_begin(), op->operand_end());
   }
   return ops;
@@ -62,12 +63,14 @@ int64_t runOfPlaces(Operation* op, const Facts& facts) {
   double gathers = 0;
   gather->getParentOfType<FunctionOpInterface>()->walk([&](GatherOp other) {
     if (other.getType() != type || !other.getOffsets()) return;
-    if (other == gather || llvm::any_of(placesOf(other), [&](Operation* o) { return own.contains(o) && runOf(o, facts) > 1; }))
-      ++gathers;
+    auto isShared = [&](Operation* from) { return own.contains(from) && runOf(from, facts) > 1; };
+    if (other == gather || llvm::any_of(placesOf(other), isShared)) ++gathers;
   });
   const int bytes = elementBytes(type);
   const int64_t step = std::max<int64_t>(1, std::abs(stepAlong(gather.getOffsets(), 0).value_or(1)));
-  auto lines = [&](int64_t run) { return double(std::min<int64_t>(32, (32 * run * step * bytes + kLineBytes - 1) / kLineBytes)); };
+  auto lines = [&](int64_t run) {
+    return double(std::min<int64_t>(32, llvm::divideCeil(32 * run * step * bytes, kLineBytes)));
+  };
   int64_t best = 1;
   double most = 0;
   for (int64_t run = 2; run <= kWidest / bytes; run *= 2) {
@@ -76,7 +79,7 @@ int64_t runOfPlaces(Operation* op, const Facts& facts) {
     saved -= gathers * kLine * (lines(run) - lines(1));
     if (saved > most || std::getenv("TILE_RUNS_OF_PLACES")) best = run, most = saved;
   }
-  return std::getenv("TILE_NO_RUNS_OF_PLACES") ? 1 : best;
+  return best;
 }
 
 }  // namespace tile::ir

@@ -6,8 +6,8 @@
 namespace tile::ir {
 
 /// The elements next to each other along a vector of offsets that one thread should read, although lanes next to each
-/// other would need fewer lines of memory at a time: where `i / W`, `i / (W * H)` and so on of a flat index are the same
-/// for all of them (W is a multiple of 16, say), the thread divides once. 1: that is not worth it.
+/// other would need fewer lines of memory at a time: where `i / W`, `i / (W * H)` and so on of a flat index are the
+/// same for all of them (W is a multiple of 16, say), the thread divides once. 1: that is not worth it.
 int64_t runOfPlaces(mlir::Operation* op, const Facts& facts);
 
 }  // namespace tile::ir
