@@ -106,6 +106,8 @@ Step Steps::made(Value value, int64_t dim, int depth) {
 
 }  // namespace
 
+std::optional<int64_t> stepAlong(Value offsets, int64_t dim) { return Steps().of(offsets, dim); }
+
 int nearestDim(Value offsets, int elementBytes) {
   constexpr int64_t kLine = 128;  // bytes
   auto type = dyn_cast<RankedTensorType>(offsets.getType());

@@ -1,10 +1,15 @@
 // copy_layout.cpp - chunk sizes from facts.
 #include "compiler/gpu/copy_layout.h"
 
+#include <cstdlib>
+
 namespace tile::ir {
 using namespace mlir;
 
 namespace {
+
+/// Elements of 16 bits that a warp has two by two.
+constexpr int64_t kWordsOfWarp = 64;
 
 /// Largest power of two, at most 16, that divides every number given to it.
 class Chunk {
@@ -88,6 +93,9 @@ layout::Layout asyncGatherLayout(AsyncGatherOp op, const Facts& facts, int numWa
   SmemType type = op.getTarget().getType();
   const int minor = static_cast<int>(type.getMinor());
   int vector = static_cast<int>(copyBytes(op, facts) / type.elementBytes());
+  // Two elements of 16 bits that a thread reads one by one are one word for the buffer.
+  if (vector == 1 && type.elementBytes() == 2 && shape[minor] % kWordsOfWarp == 0 && std::getenv("TILE_JOIN_HALVES"))
+    vector = 2;
   return layout::blocked({shape.begin(), shape.end()}, vector, {minor, 1 - minor}, numWarps);
 }
 

@@ -46,12 +46,13 @@ LayoutPlan::LayoutPlan(const LayoutScope& scope, const Target& target)
   const SmallVector<Value> carried = keepAccumulators();
   placeBatches(/*combined=*/true);
   choices_.follow(carried);
+  placeCarriedSums(/*fewestTrips=*/16);
   placeAccumulators();
   placeBatches(/*combined=*/false);
   placeRunsOfRows();
   placeBulkStores();
   placeFirstOperands();
-  placeCarriedSums();
+  placeCarriedSums(/*fewestTrips=*/0);
   placeRunsToScan();
   choices_.follow(early);
   choices_.follow(sorted);
@@ -307,10 +308,15 @@ void LayoutPlan::placeRunsOfRows() {
 // Matrices that a loop carries in registers, and reduces (or indexes) along their rows in every iteration: fewer lanes
 // along a row need fewer shuffles, but longer pieces of the vectors along it (carried_layouts.h). Rows that are loaded
 // an iteration early follow them: carried as they would be loaded best, they would be converted in every iteration.
-void LayoutPlan::placeCarriedSums() {
+// Loops of at least so many iterations have their say before products that such a matrix comes from or goes to: the
+// forward substitution in a chunk of a linear attention, say.
+void LayoutPlan::placeCarriedSums(int64_t fewestTrips) {
   scope_.walk([&](Operation* op) {
     auto loop = dyn_cast<LoopLikeOpInterface>(op);
     if (!isa<scf::ForOp, scf::WhileOp>(op)) return;
+    auto counted = dyn_cast<scf::ForOp>(op);
+    const auto trips = counted ? counted.getStaticTripCount() : std::nullopt;
+    if (fewestTrips && (!trips || trips->slt(fewestTrips))) return;
     for (const CarriedSums& state : carriedSums(loop)) {
       if (choices_.of(state.tile)) continue;
       const Layout usual = defaultLayout(state.tile.getType());

@@ -51,7 +51,7 @@ class LayoutPlan {
   void placeFirstOperands();
   void placeBatches(bool combined);
   void placeRunsOfRows();
-  void placeCarriedSums();
+  void placeCarriedSums(int64_t fewestTrips);
   void placeRunsToScan();
   void placeAccesses();
   void placeAsyncGathersAndScans();

@@ -1,5 +1,6 @@
 // load_ahead.cpp - loads an iteration early, and the pass that finds the loads that no other pass takes care of: small
-// boxes that products' loops read beside their operands (what is subtracted from a product, factors of rows).
+// boxes, and rows by pointers, that products' loops read beside their operands (what a product is subtracted from,
+// factors of rows).
 // Before: kernels without roles, in front of stage; copies of operands will run ahead.
 // After:  such loops carry the boxes of the next iteration in registers, or of as many iterations as the operands'
 //         copies run ahead, if registers hold them all. Otherwise the latency of these loads would be that of the loop.
@@ -126,13 +127,27 @@ class LoadAheadPass : public PassWrapper<LoadAheadPass, OperationPass<func::Func
   }
 
  private:
+  /// Registers of all results of products and of what is loaded, in loops that do not ask for copies in flight.
+  static constexpr int64_t kMostUnasked = 64;
+
+  /// The stages that copies of operands will have: two at least, unless the kernel asks for one.
+  static int64_t stagesOf(scf::ForOp loop) {
+    auto stages = loop->getAttrOfType<IntegerAttr>("tile.stages");
+    return stages ? stages.getInt() : 2;
+  }
+
   /// A loop of products all of whose operands' copies will run ahead.
   static bool isStaged(scf::ForOp loop) {
-    auto stages = loop->getAttrOfType<IntegerAttr>("tile.stages");
     const auto ops = [&](auto is) { return llvm::any_of(loop.getBody()->getOperations(), is); };
-    return stages && stages.getInt() > 1 && ops([](Operation& op) { return isa<MmaOp>(op); }) &&
+    return stagesOf(loop) > 1 && ops([](Operation& op) { return isa<MmaOp>(op); }) &&
            ops([](Operation& op) { return isSharedCopy(&op); }) &&
            !ops([](Operation& op) { return isa<LoopLikeOpInterface>(op); });
+  }
+
+  /// Rows at places that stay, from a pointer that the loop moves on: few registers for addresses.
+  static bool areRows(GatherOp gather, scf::ForOp loop) {
+    return gather.getOffsets() && loop.isDefinedOutsideOfLoop(gather.getOffsets()) &&
+           (!gather.getOther() || loop.isDefinedOutsideOfLoop(gather.getOther()));
   }
 
   static void runOn(scf::ForOp loop, int64_t warps) {
@@ -140,20 +155,24 @@ class LoadAheadPass : public PassWrapper<LoadAheadPass, OperationPass<func::Func
     const Facts facts(loop->getParentOfType<func::FuncOp>());
     SmallVector<Operation*> loads;
     int64_t held = registersOfResults(loop, warps, facts), registers = 0;
-    for (auto load : loop.getBody()->getOps<LoadOp>()) {
+    const int64_t most = loop->hasAttr("tile.stages") ? kMostBesideProducts : kMostUnasked;
+    for (Operation& op : *loop.getBody()) {
+      if (!isa<LoadOp, GatherOp>(op)) continue;
+      Operation* load = &op;
+      if (auto gather = dyn_cast<GatherOp>(op); gather && !areRows(gather, loop)) continue;
       // What only the next iteration uses is early already.
       auto isLate = [](Operation* user) { return !user->hasTrait<OpTrait::IsTerminator>(); };
-      if (!tileType(load.getResult()) || isVolatile(load) || !llvm::any_of(load->getUsers(), isLate)) continue;
+      if (!tileType(load->getResult(0)) || isVolatile(load) || !llvm::any_of(load->getUsers(), isLate)) continue;
       const int64_t own = registersHeld(load, warps, facts);
-      if (registers + own > kMostEarlyRegisters || held + own > kMostBesideProducts) continue;
+      if (registers + own > kMostEarlyRegisters || held + own > most) continue;
       const CopySlice slice(loop, {load});
       if (!slice.obstacle().empty() || slice.needsGuard() || !slice.carried().empty()) continue;
       registers += own, held += own;
       loads.push_back(load);
     }
     // As early as the operands, while it is little that is held.
-    const int64_t stages = loop->getAttrOfType<IntegerAttr>("tile.stages").getInt();
-    int64_t distance = std::max<int64_t>(1, std::min(stages - 1, kMostEarlyRegisters / std::max<int64_t>(1, registers)));
+    const int64_t early = kMostEarlyRegisters / std::max<int64_t>(1, registers);
+    int64_t distance = std::max<int64_t>(1, std::min(stagesOf(loop) - 1, early));
     while (distance > 1 && held + (distance - 1) * registers > kMostBesideProducts) --distance;
     loadAhead(loop, loads, {}, distance);
   }

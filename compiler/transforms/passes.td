@@ -124,6 +124,11 @@ def PeelEdges : Pass<"tile-peel-edges", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
 
+def UnrollShort : Pass<"tile-unroll-short", "::mlir::func::FuncOp"> {
+  let summary = "short loops that read memory become straight-line code: their loads start together";
+  let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
 def PeelMasks : Pass<"tile-peel-masks", "::mlir::func::FuncOp"> {
   let summary = "loops with products are split: masks are computed only in the iterations that need them";
   let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];

@@ -30,6 +30,7 @@ void addTilePasses(mlir::OpPassManager& passes, bool forHost) {
   if (!forHost) passes.addPass(createNarrowGathers());
   // Pure tile operations leave loops; loads stay (a store in the loop may change what they read).
   passes.addPass(mlir::createLoopInvariantCodeMotionPass());
+  if (!forHost) passes.addPass(createUnrollShort());  // what all bodies share is in front of the loop by now
   if (!forHost) passes.addPass(createLookUpChosen());  // by now it is seen what loops do not make
   passes.addPass(createSimplifyMasks());
   passes.addPass(createShareReductions());

@@ -71,3 +71,20 @@ func.func @rows(%x: !tile.ptr<f32>, %y: !tile.view<1xf32>, %m: i32, %n: i32) att
   tile.store %sum, %y[%c0 : i32] : tensor<1024xf32>, !tile.view<1xf32>
   return
 }
+
+// -----
+// Places next to each other that a multiple of 16 does not part: one division for each run of four, and remainders that
+// count up.
+// CHECK-LABEL: .entry runs(
+// CHECK-COUNT-2: div.u32
+// CHECK-NOT: {{div|rem}}.
+// CHECK: ret;
+func.func @runs(%y: !tile.ptr<i32> {tile.align = 16 : i32}, %n: i32 {tile.multiple_of = 16 : i32}) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %i = tile.iota : tensor<1024xi32>
+  %by = tile.splat %n : i32 -> tensor<1024xi32>
+  %q = arith.divui %i, %by : tensor<1024xi32>
+  %r = arith.remui %i, %by : tensor<1024xi32>
+  %s = arith.muli %q, %r : tensor<1024xi32>
+  tile.scatter %s, %y offsets %i : tensor<1024xi32> : tensor<1024xi32>, !tile.ptr<i32>
+  return
+}

@@ -28,6 +28,31 @@ func.func @column(%x: !tile.view<2xf32> {tile.align = 16 : i32, tile.unit_stride
 }
 
 // -----
+// A row of a matrix: places are compared before they become a column.
+// CHECK-LABEL: @row(
+// CHECK: call i32 @llvm.nvvm.shfl.sync.idx.i32(i32 -1
+// CHECK-NOT: shfl.sync.bfly
+// CHECK: ret void
+func.func @row(%x: !tile.view<2xf32>, %y: !tile.view<2xf32>, %at: i32) attributes {tile.kernel, tile.num_warps = 1 : i32} {
+  %c0 = arith.constant 0 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x8xf32>
+  %v = tile.load %x[%c0, %c0 : i32, i32] : !tile.view<2xf32> -> tensor<64x8xf32>
+  %i = tile.iota : tensor<64xi32>
+  %j = tile.splat %at : i32 -> tensor<64xi32>
+  %is = arith.cmpi eq, %i, %j : tensor<64xi32>
+  %column = tile.reshape %is : tensor<64xi1> -> tensor<64x1xi1>
+  %here = tile.broadcast %column : tensor<64x1xi1> -> tensor<64x8xi1>
+  %one = arith.select %here, %v, %zero : tensor<64x8xi1>, tensor<64x8xf32>
+  %s = tile.reduce %one axis 0 : (tensor<64x8xf32>) -> tensor<1x8xf32> {
+  ^bb0(%p: f32, %q: f32):
+    %t = arith.addf %p, %q : f32
+    tile.yield %t : f32
+  }
+  tile.store %s, %y[%c0, %c0 : i32, i32] : tensor<1x8xf32>, !tile.view<2xf32>
+  return
+}
+
+// -----
 // Coordinates up to a place are not one of them.
 // CHECK-LABEL: @up_to(
 // CHECK-NOT: shfl.sync.idx

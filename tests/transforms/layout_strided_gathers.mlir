@@ -44,3 +44,27 @@ func.func @far(%w: !tile.ptr<f16>, %y: !tile.view<2 x f16>, %C: i32) attributes 
   tile.store %x, %y[%c0, %c0 : i32, i32] : tensor<32x64xf16>, !tile.view<2 x f16>
   return
 }
+
+// -----
+
+// Places by divisions of a flat index, rows a multiple of 16 long: a thread reads four places that it finds together.
+// CHECK-LABEL: func.func @places
+// CHECK: tile.gather %arg0 offsets {{.*}} -> tensor<1024xf16, #tile.layout<1024 regs [0:4*1, 0:2*512] lanes [0:32*4] warps [0:4*128]>>
+// CHECK-NOT: tile.convert
+// CHECK: tile.scatter
+func.func @places(%x: !tile.ptr<f16> {tile.align = 16 : i32}, %y: !tile.ptr<f16> {tile.align = 16 : i32}, %W: i32 {tile.multiple_of = 16 : i32}, %H: i32, %step: i32) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %i = tile.iota : tensor<1024xi32>
+  %Ws = tile.splat %W : i32 -> tensor<1024xi32>
+  %Hs = tile.splat %H : i32 -> tensor<1024xi32>
+  %steps = tile.splat %step : i32 -> tensor<1024xi32>
+  %column = arith.remsi %i, %Ws : tensor<1024xi32>
+  %rows = arith.divsi %i, %Ws : tensor<1024xi32>
+  %row = arith.remsi %rows, %Hs : tensor<1024xi32>
+  %plane = arith.divsi %rows, %Hs : tensor<1024xi32>
+  %a = arith.muli %column, %steps : tensor<1024xi32>
+  %b = arith.addi %a, %row : tensor<1024xi32>
+  %at = arith.addi %b, %plane : tensor<1024xi32>
+  %v = tile.gather %x offsets %at : tensor<1024xi32> : !tile.ptr<f16> -> tensor<1024xf16>
+  tile.scatter %v, %y offsets %i : tensor<1024xi32> : tensor<1024xf16>, !tile.ptr<f16>
+  return
+}

@@ -5,6 +5,7 @@
 // thread takes every (threads / 2^c)-th row. Its addresses are one base per copy plus constants: what changes from
 // iteration to iteration of a loop is the same for all threads and is added last. In loops, many chunks through
 // registers are read one way where the box is inside as a whole, without conditions, another way where it is not.
+#include <cstdlib>
 #include <functional>
 #include <map>
 
@@ -36,11 +37,13 @@ class ChunkCopier {
 
   /// `read`: chunk is read if true (null: always), else zeros. `partial`: bytes to read, the rest zeros (null: all).
   /// `write`: false leaves the buffer alone (null: always write).
-  void copy(Value* target, Made sourceAt, Made isRead, Value* partial, Value* write) {
+  /// `isSecond`: it lies behind the chunk before in the buffer, and both together are a word.
+  void copy(Value* target, Made sourceAt, Made isRead, Value* partial, Value* write, bool isSecond = false) {
     if (bytes_ < 4) {
       e_.roles().storesChunks = true;
-      if (pending_.size() == kBatch) finish();
-      pending_.push_back({target, std::move(sourceAt), std::move(isRead), write});
+      if (pending_.size() == kBatch) finish(), isSecond = false;
+      isSecond &= !pending_.empty() && pending_.back().write == write;
+      pending_.push_back({target, std::move(sourceAt), std::move(isRead), write, isSecond});
       return;
     }
     IRBuilder<>& b = e_.b;
@@ -72,7 +75,11 @@ class ChunkCopier {
     };
     const Regs values = inside_ && !pending_.empty() ? branch(e_, inside_, load) : load(false);
     SmallVector<KernelRoles::ReadChunk> loaded;
-    for (auto [p, value] : zip(pending_, values)) loaded.push_back({p.target, value, p.write});
+    for (auto [p, value] : zip(pending_, values))
+      if (p.isSecond)
+        loaded.back().value = asWord(loaded.back().value, value);
+      else
+        loaded.push_back({p.target, value, p.write});
     pending_.clear();
     auto& read = e_.roles().readChunks;
     storeRead();
@@ -87,11 +94,18 @@ class ChunkCopier {
     read.clear();
   }
 
+  Value* asWord(Value* low, Value* high) {
+    IRBuilder<>& b = e_.b;
+    Type* word = b.getIntNTy(16 * bytes_);
+    return b.CreateOr(b.CreateZExt(low, word), b.CreateShl(b.CreateZExt(high, word), 8 * bytes_), "", true);
+  }
+
   static constexpr size_t kBatch = 16;
   struct Pending {
     Value* target;
     Made source, read;
     Value* write;
+    bool isSecond = false;
   };
 
   /// What no intrinsic says: with a cache policy, or zeros instead where a condition holds. `part`: how many bytes are
@@ -178,19 +192,22 @@ class BoxCopy {
     mayCut_ = !cols_.whole && e.facts().dimDivisibility(op.getView(), lead_ + minor_) * eb_ % chunk_ != 0;
     if (chunk_ < 4 && mayCut_) chunk_ = eb_, mayCut_ = false;
     perChunk_ = chunk_ / eb_;
+    isInPairs_ = chunk_ == 2 && perChunk_ == 1 && unit_ && cols_.extent % 2 == 0 && std::getenv("TILE_JOIN_HALVES");
   }
 
   void emit() {
-    const int64_t boxRows = rows_.extent, chunksPerRow = cols_.extent / perChunk_;
+    // What a thread has of a row at a time: a chunk, or two that go into the buffer as a word.
+    const int64_t together = isInPairs_ ? 2 : 1, bytes = together * chunk_, elements = together * perChunk_;
+    const int64_t boxRows = rows_.extent, chunksPerRow = cols_.extent / elements;
     const auto [threadRows, threadCols] = threadGrid(boxRows, chunksPerRow);
     Value* side = e_.i32(turns_ ? threadRows : threadCols);  // the threads that read neighbours
     Value *threadRow = b_.CreateUDiv(e_.thread(), side), *threadCol = b_.CreateURem(e_.thread(), side);
     if (turns_) std::swap(threadRow, threadCol);
     SmemAddress address(e_, tile_, threadRow, static_cast<int64_t>(PowerOf2Ceil(threadRows)) - 1,
-                        b_.CreateNUWMul(threadCol, e_.i32(chunk_)),
-                        (static_cast<int64_t>(PowerOf2Ceil(threadCols)) - 1) * chunk_);
+                        b_.CreateNUWMul(threadCol, e_.i32(bytes)),
+                        (static_cast<int64_t>(PowerOf2Ceil(threadCols)) - 1) * bytes);
     Type* element = b_.getIntNTy(8 * eb_);
-    Value* col64 = b_.CreateZExt(b_.CreateNUWMul(threadCol, e_.i32(perChunk_)), b_.getInt64Ty());
+    Value* col64 = b_.CreateZExt(b_.CreateNUWMul(threadCol, e_.i32(elements)), b_.getInt64Ty());
     Value* threadOffset =
         b_.CreateAdd(b_.CreateMul(b_.CreateZExt(threadRow, b_.getInt64Ty()), rows_.stride), steps(col64));
     // The thread's share is invariant in loops; the box's origin is the same for all threads.
@@ -201,14 +218,15 @@ class BoxCopy {
     // Once, or of a few chunks, conditions cost less than another way; the elements of a way wait in registers
     // together, so that many cost programs of a multiprocessor, unless they are a producer's.
     constexpr int64_t kMany = 8, kMost = 16;
-    const int64_t chunks = divideCeil(boxRows, threadRows) * divideCeil(chunksPerRow, threadCols);
+    const int64_t chunks = divideCeil(boxRows, threadRows) * divideCeil(chunksPerRow, threadCols) * together;
     const bool isMany = chunks >= kMany && (chunks <= kMost || e_.roles().hasRoles());
     if (chunk_ < 4 && isMany && op_->getParentOfType<mlir::LoopLikeOpInterface>())
       copier.readWholeIf(allInside(exists));
     std::map<std::pair<BasicBlock*, int64_t>, Value*> above;  // of a column's chunks, the last one that was addressed
     for (int64_t c = 0; c < chunksPerRow; c += threadCols) {
       Value* partial = nullptr;
-      Value* colInside = cols_.whole ? nullptr : columnCondition(col64, c * perChunk_, partial);
+      Value* colInside = cols_.whole ? nullptr : columnCondition(col64, c * elements, partial);
+      Value* secondInside = !isInPairs_ || cols_.whole ? nullptr : columnCondition(col64, c * elements + 1, partial);
       Value* colInBox =
           c + threadCols <= chunksPerRow ? nullptr : b_.CreateICmpULT(threadCol, e_.i32(chunksPerRow - c));
       Value* readAny = e_.andAll({exists, colInside});
@@ -239,7 +257,7 @@ class BoxCopy {
           Value*& at = above[{b_.GetInsertBlock(), c}];
           if (at && chunk_ < 4) return at = b_.CreateGEP(element, at, b_.CreateMul(rows_.stride, e_.i64(threadRows)));
           at = r ? b_.CreateGEP(element, first, b_.CreateMul(rows_.stride, e_.i64(r))) : first;
-          if (c) at = b_.CreateGEP(element, at, steps(e_.i64(c * perChunk_)));
+          if (c) at = b_.CreateGEP(element, at, steps(e_.i64(c * elements)));
           return at;
         };
         auto read = [=, this] {
@@ -250,8 +268,12 @@ class BoxCopy {
           return is;
         };
         Value* rowInBox = r + threadRows <= boxRows ? nullptr : b_.CreateICmpULT(threadRow, e_.i32(boxRows - r));
-        copier.copy(address.at(e_.scalar(op_.getTarget()), r, c * chunk_), source, read, partial,
-                    e_.andAll({rowInBox, colInBox}));
+        Value *target = address.at(e_.scalar(op_.getTarget()), r, c * bytes), *write = e_.andAll({rowInBox, colInBox});
+        copier.copy(target, source, read, partial, write);
+        if (!isInPairs_) continue;
+        auto second = [=, this, &above] { return b_.CreateGEP(element, above[{b_.GetInsertBlock(), c}], e_.i64(1)); };
+        auto readSecond = [=, this] { return e_.andAll({read(), secondInside}); };
+        copier.copy(target, second, readSecond, nullptr, write, /*isSecond=*/true);
       }
     }
     copier.finish(chunk_ < 4 && isFollowed());
@@ -364,6 +386,7 @@ class BoxCopy {
   bool unit_ = false;   ///< neighbours in the buffer's rows are neighbours in memory
   bool turns_ = false;  ///< neighbours in the buffer's columns are
   bool mayCut_ = false;
+  bool isInPairs_ = false;  ///< elements of 16 bits, each read by itself
 };
 
 }  // namespace
@@ -394,13 +417,15 @@ LogicalResult emitAsyncGather(Emitter& e, AsyncGatherOp op) {
   if (op.getMask() && !(e.layoutOf(op.getMask()) == layout))
     return op.emitOpError("needs its mask in the layout of its offsets");
   ChunkCopier copier(e, perChunk * eb, op.getCache(), /*ofParts=*/true);
+  const bool isInPairs = perChunk == 1 && eb == 2 && layout.contiguousRegs(minor) % 2 == 0;
   Value* first = e.isFirstReplica(layout);  // small tiles have fewer chunks than there are threads
   for (int reg = 0; reg < layout.numRegs(); reg += perChunk) {
     if (layout.isRegPadding(reg)) continue;
     layout::Coord coord = layout.regCoord(reg);
     Value *source = places->address(reg), *read = e.andAll({enable, mask.empty() ? nullptr : mask[reg]});
+    const bool isSecond = isInPairs && reg % 2 != 0 && !layout.isRegPadding(reg - 1);
     copier.copy(address.at(e.scalar(op.getTarget()), coord[major], coord[minor] * eb), [=] { return source; },
-                [=] { return read; }, nullptr, e.andAll({first, e.inTile(layout, reg)}));
+                [=] { return read; }, nullptr, e.andAll({first, e.inTile(layout, reg)}), isSecond);
   }
   copier.finish();
   return success();

@@ -4,8 +4,12 @@
 // plus that constant's own remainder, less n where that reaches n: two or three instructions instead of a division.
 // That is right as long as places are not negative, do not wrap, and n is positive; threads of which that is not true
 // divide every place.
+//
+// Places next to each other that n, a multiple of 16, say, does not part need no division at all: they have one
+// quotient, and remainders next to each other.
 #include <algorithm>
 
+#include "compiler/gpu/lowering/alike.h"
 #include "compiler/gpu/lowering/lowering.h"
 #include "compiler/lowering/elementwise.h"
 #include "mlir/IR/Matchers.h"
@@ -152,6 +156,47 @@ bool isKnownAhead(Operation* op) {
   return loop && getElementTypeOrSelf(by.getType()).isInteger(32) && loop.isDefinedOutsideOfLoop(by);
 }
 
+/// The first register of each run of elements of which the facts tell all from the first: the same quotient, or
+/// remainders that grow by one. Empty: there are no runs.
+SmallVector<size_t> firstOfRuns(Emitter& e, Operation* op) {
+  const layout::Layout& layout = e.layoutOf(op->getResult(0));
+  // Facts take dividends for positive where only the launch knows; here that has to be sure.
+  if (layout.numRegs() < 2 || (!isUnsigned(op) && !e.facts().rangeOf(op->getOperand(0)).isNonNegative())) return {};
+  const AxisFacts facts = e.facts().of(op->getResult(0));
+  SmallVector<int64_t> groups(facts.constancy.begin(), facts.constancy.end());
+  if (isRemainder(op)) {
+    const auto longest = llvm::max_element(facts.contiguity);
+    groups[longest - facts.contiguity.begin()] = std::max(groups[longest - facts.contiguity.begin()], *longest);
+  }
+  SmallVector<size_t> first = firstOfEqual(groups, layout);
+  for (auto [reg, one] : llvm::enumerate(first))
+    if (one != reg) return first;
+  return {};
+}
+
+bool emitRuns(Emitter& e, Operation* op) {
+  const SmallVector<size_t> first = firstOfRuns(e, op);
+  if (first.empty()) return false;
+  const layout::Layout& layout = e.layoutOf(op->getResult(0));
+  const AxisFacts facts = e.facts().of(op->getResult(0));
+  Regs values;
+  for (auto [reg, one] : llvm::enumerate(first)) {
+    if (one == reg) {
+      values.push_back(layout.isRegPadding(static_cast<int>(reg))
+                           ? llvm::PoisonValue::get(e.elementType(op->getResult(0)))
+                           : e.elementwise(op, {e.regs(op->getOperand(0))[reg], e.regs(op->getOperand(1))[reg]}));
+      continue;
+    }
+    int64_t behind = 0;
+    for (auto [dim, at] : llvm::enumerate(layout.regCoord(static_cast<int>(reg))))
+      if (facts.contiguity[dim] > 1) behind += at - layout.regCoord(static_cast<int>(one))[dim];
+    llvm::Value* start = values[one];
+    values.push_back(behind ? e.b.CreateNUWAdd(start, llvm::ConstantInt::get(start->getType(), behind)) : start);
+  }
+  e.define(op->getResult(0), std::move(values));
+  return true;
+}
+
 /// As the program says it, place by place.
 llvm::Value* divided(Emitter& e, Operation* op, llvm::Value* x, llvm::Value* n) {
   llvm::IRBuilder<>& b = e.b;
@@ -168,6 +213,7 @@ bool emitRemainders(Emitter& e, Operation* op) {
   if (!isa<arith::RemSIOp, arith::DivSIOp, arith::FloorDivSIOp, arith::RemUIOp, arith::DivUIOp>(op) || !type ||
       !(type.getElementType().isInteger(32) || type.getElementType().isInteger(64)))
     return false;
+  if (emitRuns(e, op)) return true;
   const layout::Layout& layout = e.layoutOf(op->getResult(0));
   llvm::ArrayRef<llvm::Value*> dividends = e.regs(op->getOperand(0)), divisors = e.regs(op->getOperand(1));
   llvm::Value* n = divisors[0];

@@ -75,13 +75,16 @@ std::optional<SelectedOne> selectedOne(ReduceOp reduce, const Layout& source) {
     condition = broadcast.getSource();
     if (shapeOf(condition)[axis] != shape[axis]) return std::nullopt;
   }
+  int along = axis;  // the axis of what is compared: of a vector, its only one
+  if (auto reshape = condition.getDefiningOp<ReshapeOp>(); reshape && shapeOf(reshape.getSource()).size() == 1)
+    if (condition = reshape.getSource(), along = 0; shapeOf(condition)[0] != shape[axis]) return std::nullopt;
   auto compare = condition.getDefiningOp<arith::CmpIOp>();
   if (!compare || compare.getPredicate() != arith::CmpIPredicate::eq) return std::nullopt;
   for (auto [coordinate, place] :
        {std::pair(compare.getLhs(), compare.getRhs()), std::pair(compare.getRhs(), compare.getLhs())}) {
     SelectedOne one{.condition = select.getCondition(), .values = select.getTrueValue()};
     if (!isa<RankedTensorType>(place.getType()) || !getElementTypeOrSelf(place.getType()).isInteger(32)) break;
-    one.place = placeOf(place, axis, shape);
+    one.place = placeOf(place, along, shape);
     if (!one.place) continue;
     if (auto add = coordinate.getDefiningOp<arith::AddIOp>()) {
       const bool isFirst = scalarOf(add.getLhs()) != nullptr;
@@ -89,7 +92,7 @@ std::optional<SelectedOne> selectedOne(ReduceOp reduce, const Layout& source) {
       if (!one.base) continue;
       coordinate = isFirst ? add.getRhs() : add.getLhs();
     }
-    if (isCoordinate(coordinate, axis, shape[axis], one.start)) return one;
+    if (isCoordinate(coordinate, along, shape[axis], one.start)) return one;
   }
   return std::nullopt;
 }
