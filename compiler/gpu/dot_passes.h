@@ -36,6 +36,8 @@ std::unique_ptr<mlir::Pass> createRotatePass(TargetOf target);
 std::unique_ptr<mlir::Pass> createRecordStartsPass();
 /// Value level -> tile.specialize with rings and bulk copies, where the target and the kernel allow it.
 std::unique_ptr<mlir::Pass> createSpecializePass(TargetOf target, OptionsOf options);
+/// In kernels without roles, makes one loop of nested ones whose copies run ahead.
+std::unique_ptr<mlir::Pass> createFlattenLoopsPass(OptionsOf options);
 /// In kernels without roles, loads small boxes beside operands whose copies run ahead an iteration early.
 std::unique_ptr<mlir::Pass> createLoadAheadPass();
 /// Value level -> buffers, copies, waits; loops get rings of stages. Leaves kernels with roles alone.

@@ -25,6 +25,7 @@ void addGpuPasses(mlir::OpPassManager& passes, const Target& target, const Compi
   passes.addPass(createPeelMasks());
   passes.addPass(createRecordStartsPass());
   if (target.hasTma) passes.addPass(createSpecializePass(targetOf, optionsOf));
+  passes.addPass(createFlattenLoopsPass(optionsOf));
   passes.addPass(createLoadAheadPass());
   passes.addPass(createStagePass(targetOf, optionsOf));
   passes.addPass(createAssignLayoutsPass(targetOf, optionsOf));
@@ -60,6 +61,7 @@ void registerGpuPasses(std::function<const Target&()> target, std::function<cons
   mlir::registerPass([=] { return createRotatePass(target); });
   mlir::registerPass([] { return createRecordStartsPass(); });
   mlir::registerPass([=] { return createSpecializePass(target, options); });
+  mlir::registerPass([=] { return createFlattenLoopsPass(options); });
   mlir::registerPass([] { return createLoadAheadPass(); });
   mlir::registerPass([=] { return createStagePass(target, options); });
   mlir::registerPass([=] { return createAssignLayoutsPass(target, options); });

@@ -1,0 +1,241 @@
+// flatten_loops.cpp - makes one loop of nested ones whose copies run ahead, so that their ring fills once.
+// Before: `for tap { for c { acc = acc + x[tap, c] * w[tap, c] } }`: loops around one whose copies will have a ring, with
+//         nothing beside it but what can be computed at any time (addresses and masks of the tap). stage would wait for
+//         the first copies, and for the last product, of every tap.
+// After:  one loop over all pairs. It carries the induction variables: the inner one advances by its step and begins
+//         again behind its last value, where the outer one advances. What stood around the inner loop is computed in
+//         every iteration.
+//
+// Values that the loops carry must come through all of them (sums); scalars may begin again with an inner loop, or be
+// advanced by an outer one (addresses). Bounds must be the same for the whole nest.
+// A kernel with roles is left alone: its rings go on from loop to loop.
+#include <cstdlib>
+
+#include "compiler/gpu/copy_layout.h"
+#include "compiler/gpu/copy_slice.h"
+#include "compiler/gpu/dot_passes.h"
+#include "compiler/gpu/ring_groups.h"
+#include "compiler/gpu/shared_memory.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Pass/Pass.h"
+
+namespace tile::ir {
+using namespace mlir;
+
+namespace {
+
+constexpr const char* kStages = "tile.stages";
+
+bool isScalar(Value v) { return isa<IntegerType, PtrType>(v.getType()); }
+
+/// A value that loops of the nest carry.
+struct Carried {
+  size_t from, to;  ///< the outermost and the innermost of the loops that carry it
+  Value init;       ///< at the beginning of loop `from`
+  Value result;     ///< of loop `from`
+  SmallVector<BlockArgument> args;
+  unsigned number() const { return args.back().getArgNumber() - 1; }  ///< in loop `to`
+};
+
+/// Loops around each other, the outermost first, and what they carry.
+class Nest {
+ public:
+  explicit Nest(scf::ForOp inner) { loops_.push_back(inner); }
+
+  /// Adds the loop around the outermost one where the two can be one.
+  bool widen() {
+    scf::ForOp top = loops_.front(), outer = dyn_cast<scf::ForOp>(top->getParentOp());
+    if (!outer || !canCount(outer) || !canCount(top) || !isOnlyAddresses(outer, top)) return false;
+    SmallVector<scf::ForOp> before = loops_;
+    loops_.insert(loops_.begin(), outer);
+    if (sort()) return true;
+    loops_ = std::move(before);
+    return false;
+  }
+  bool isOne() const { return loops_.size() == 1; }
+
+  void flatten();
+
+ private:
+  /// By steps that are positive (guard_steps); 64 bits hold the number of all iterations.
+  static bool canCount(scf::ForOp loop) {
+    return loop.getInductionVar().getType().isInteger(32) && !loop.getUnsignedCmp();
+  }
+
+  /// Whether all that stands beside the inner loop can be computed at any time, and before it.
+  static bool isOnlyAddresses(scf::ForOp outer, scf::ForOp inner) {
+    return llvm::all_of(*outer.getBody(), [&](Operation& op) {
+      if (&op == inner || op.hasTrait<OpTrait::IsTerminator>()) return true;
+      return op.getNumRegions() == 0 && isMemoryEffectFree(&op) && !llvm::is_contained(op.getOperands(), Value()) &&
+             llvm::none_of(op.getOperands(), [&](Value v) { return v.getDefiningOp() == inner.getOperation(); });
+    });
+  }
+
+  bool sort();
+  bool isOutside(Value v) const {
+    scf::ForOp top = loops_.front();
+    return top.isDefinedOutsideOfLoop(v);
+  }
+
+  SmallVector<scf::ForOp> loops_;
+  std::vector<Carried> carried_;
+};
+
+/// Finds what the loops carry, and whether one loop can.
+bool Nest::sort() {
+  carried_.clear();
+  for (scf::ForOp loop : loops_)
+    for (Value bound : {loop.getLowerBound(), loop.getUpperBound(), loop.getStep()})
+      if (!isOutside(bound)) return false;
+  llvm::DenseSet<Value> seen;  // arguments that come from the loop around
+  for (size_t level = 0; level < loops_.size(); ++level)
+    for (BlockArgument arg : loops_[level].getRegionIterArgs()) {
+      if (seen.contains(arg)) continue;
+      const unsigned number = arg.getArgNumber() - 1;
+      Carried value{level, level, loops_[level].getInitArgs()[number], loops_[level].getResult(number), {arg}};
+      // Down, as long as an inner loop begins with it and its result is what comes next.
+      while (value.to + 1 < loops_.size()) {
+        scf::ForOp inner = loops_[value.to + 1];
+        const Value next = loops_[value.to].getYieldedValues()[value.number()];
+        if (next.getDefiningOp() != inner.getOperation()) break;
+        const unsigned at = cast<OpResult>(next).getResultNumber();
+        if (inner.getInitArgs()[at] != value.args.back() || !next.hasOneUse() || !value.args.back().hasOneUse())
+          return false;
+        value.args.push_back(inner.getRegionIterArg(at));
+        seen.insert(value.args.back());
+        ++value.to;
+      }
+      const bool isWhole = value.from == 0 && value.to + 1 == loops_.size();
+      if (!isWhole && (!isScalar(arg) || !value.result.use_empty() || !isOutside(value.init))) return false;
+      carried_.push_back(std::move(value));
+    }
+  return true;
+}
+
+void Nest::flatten() {
+  const size_t depth = loops_.size();
+  scf::ForOp top = loops_.front(), inner = loops_.back();
+  const Location loc = inner.getLoc();
+  OpBuilder b(top);
+  const Type i64 = b.getI64Type();
+  auto number = [&](OpBuilder& at, Type type, int64_t n) -> Value {
+    return arith::ConstantOp::create(at, loc, at.getIntegerAttr(type, n));
+  };
+
+  // How many iterations there are, and with which value a loop ends.
+  Value all;
+  SmallVector<Value> last;
+  for (scf::ForOp loop : loops_) {
+    auto wide = [&](Value v) { return b.createOrFold<arith::ExtSIOp>(loc, i64, v); };
+    const Value from = wide(loop.getLowerBound()), step = wide(loop.getStep()), one = number(b, i64, 1);
+    Value trips = b.createOrFold<arith::SubIOp>(loc, wide(loop.getUpperBound()), from);
+    trips = b.createOrFold<arith::AddIOp>(loc, trips, b.createOrFold<arith::SubIOp>(loc, step, one));
+    trips = b.createOrFold<arith::DivSIOp>(loc, trips, step);
+    trips = b.createOrFold<arith::MaxSIOp>(loc, trips, number(b, i64, 0));
+    all = all ? b.createOrFold<arith::MulIOp>(loc, all, trips) : trips;
+    const Value before = b.createOrFold<arith::SubIOp>(loc, trips, one);
+    const Value end = b.createOrFold<arith::AddIOp>(loc, from, b.createOrFold<arith::MulIOp>(loc, before, step));
+    last.push_back(b.createOrFold<arith::TruncIOp>(loc, b.getI32Type(), end));
+  }
+
+  SmallVector<Value> inits;
+  for (const Carried& value : carried_) inits.push_back(value.init);
+  for (scf::ForOp loop : loops_) inits.push_back(loop.getLowerBound());
+  auto made = scf::ForOp::create(b, loc, number(b, i64, 0), all, number(b, i64, 1), inits);
+  made->setDiscardableAttrs(inner->getDiscardableAttrDictionary());
+  Block* body = made.getBody();
+  if (!body->empty()) body->back().erase();
+
+  for (auto [i, value] : llvm::enumerate(carried_)) {
+    for (BlockArgument arg : value.args) arg.replaceAllUsesWith(made.getRegionIterArg(i));
+    value.result.replaceAllUsesWith(made.getResult(i));
+  }
+  SmallVector<Value> counters(made.getRegionIterArgs().take_back(depth));
+  for (auto [loop, counter] : llvm::zip(loops_, counters)) loop.getInductionVar().replaceAllUsesWith(counter);
+  for (auto [level, loop] : llvm::enumerate(loops_))
+    for (Operation& op : llvm::make_early_inc_range(*loop.getBody()))
+      if (!op.hasTrait<OpTrait::IsTerminator>() && (level + 1 == depth || &op != loops_[level + 1]))
+        op.moveBefore(body, body->end());
+
+  // restarts[l]: in the next iteration loop l begins again.
+  OpBuilder in = OpBuilder::atBlockEnd(body);
+  SmallVector<Value> restarts(depth + 1), next(made.getRegionIterArgs());
+  for (size_t level = depth; level-- > 0;) {
+    const Value counter = counters[level];
+    Value following = arith::AddIOp::create(in, loc, counter, loops_[level].getStep(),
+                                            arith::IntegerOverflowFlags::nsw);
+    if (level > 0) {
+      const Value ends = arith::CmpIOp::create(in, loc, arith::CmpIPredicate::eq, counter, last[level]);
+      following = arith::SelectOp::create(in, loc, ends, loops_[level].getLowerBound(), following);
+      restarts[level] = restarts[level + 1] ? arith::AndIOp::create(in, loc, restarts[level + 1], ends) : ends;
+    }
+    if (restarts[level + 1]) following = arith::SelectOp::create(in, loc, restarts[level + 1], following, counter);
+    next[carried_.size() + level] = following;
+  }
+  for (auto [i, value] : llvm::enumerate(carried_)) {
+    Value following = loops_[value.to].getYieldedValues()[value.number()];
+    if (value.from > 0) following = arith::SelectOp::create(in, loc, restarts[value.from], value.init, following);
+    if (value.to + 1 < depth)
+      following = arith::SelectOp::create(in, loc, restarts[value.to + 1], following, made.getRegionIterArg(i));
+    next[i] = following;
+  }
+  scf::YieldOp::create(in, loc, next);
+  top.erase();
+}
+
+class FlattenLoopsPass : public PassWrapper<FlattenLoopsPass, OperationPass<func::FuncOp>> {
+ public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(FlattenLoopsPass)
+  explicit FlattenLoopsPass(OptionsOf options) : options_(std::move(options)) {}
+  StringRef getArgument() const override { return "tile-flatten-loops"; }
+  StringRef getDescription() const override { return "make one loop of nested ones whose copies run ahead"; }
+
+  void runOnOperation() override {
+    func::FuncOp func = getOperation();
+    const char* wanted = std::getenv("TILE_FLATTEN");
+    if (wanted && *wanted == '0') return;
+    if (func.walk([](SpecializeOp) { return WalkResult::interrupt(); }).wasInterrupted()) return;
+    SmallVector<scf::ForOp> loops;
+    {
+      const Facts facts(func);
+      func.walk([&](scf::ForOp loop) {
+        if (hasRing(loop, facts)) loops.push_back(loop);
+      });
+    }
+    for (scf::ForOp loop : loops) {
+      Nest nest(loop);
+      while (nest.widen()) continue;
+      if (!nest.isOne()) nest.flatten();
+    }
+  }
+
+ private:
+  /// Whether stage will let the loop's copies run ahead.
+  bool hasRing(scf::ForOp loop, const Facts& facts) const {
+    SmallVector<Operation*> copies;
+    bool isInnermost = true;
+    for (Operation& op : *loop.getBody()) {
+      if (isSharedCopy(&op)) copies.push_back(&op);
+      op.walk([&](Operation* inside) { isInnermost &= !isa<LoopLikeOpInterface>(inside); });
+    }
+    if (!isInnermost || copies.empty()) return false;
+    int64_t stages = options_().defaultStages;
+    if (auto hint = loop->getAttrOfType<IntegerAttr>(kStages)) stages = hint.getInt();
+    if (stages == 1) return false;
+    if (stages == 0 && llvm::all_of(copies, [&](Operation* copy) { return copiedThroughRegisters(copy, facts); }))
+      return false;
+    return CopySlice(loop, copies).obstacle().empty();
+  }
+
+  OptionsOf options_;
+};
+
+}  // namespace
+
+std::unique_ptr<Pass> createFlattenLoopsPass(OptionsOf options) {
+  return std::make_unique<FlattenLoopsPass>(std::move(options));
+}
+
+}  // namespace tile::ir
