@@ -24,6 +24,8 @@ std::unique_ptr<mlir::Pass> createRelaxAtomicsPass();
 std::unique_ptr<mlir::Pass> createTurnProductsPass(TargetOf target);
 /// tile.dot -> tile.mma on the value level of tile_smem.td. Sets `tile.num_warps` where the kernel leaves it open.
 std::unique_ptr<mlir::Pass> createPlaceOperandsPass(TargetOf target, OptionsOf options);
+/// Makes one loop of nested ones around a product.
+std::unique_ptr<mlir::Pass> createFlattenLoopsPass(OptionsOf options);
 /// Unrolls loops of unknown trip count that ask for it; a second loop does what remains.
 std::unique_ptr<mlir::Pass> createUnrollLoopsPass();
 /// Starts loads early: what operands are computed from, and loads of loops that ask for stages, as copies that run
@@ -36,8 +38,6 @@ std::unique_ptr<mlir::Pass> createRotatePass(TargetOf target);
 std::unique_ptr<mlir::Pass> createRecordStartsPass();
 /// Value level -> tile.specialize with rings and bulk copies, where the target and the kernel allow it.
 std::unique_ptr<mlir::Pass> createSpecializePass(TargetOf target, OptionsOf options);
-/// In kernels without roles, makes one loop of nested ones whose copies run ahead.
-std::unique_ptr<mlir::Pass> createFlattenLoopsPass(OptionsOf options);
 /// In kernels without roles, loads small boxes beside operands whose copies run ahead an iteration early.
 std::unique_ptr<mlir::Pass> createLoadAheadPass();
 /// Value level -> buffers, copies, waits; loops get rings of stages. Leaves kernels with roles alone.

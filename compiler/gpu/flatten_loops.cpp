@@ -1,16 +1,21 @@
-// flatten_loops.cpp - makes one loop of nested ones whose copies run ahead, so that their ring fills once.
-// Before: `for tap { for c { acc = acc + x[tap, c] * w[tap, c] } }`: loops around one whose copies will have a ring, with
-//         nothing beside it but what can be computed at any time (addresses and masks of the tap). stage would wait for
-//         the first copies, and for the last product, of every tap.
+// flatten_loops.cpp - makes one loop of nested ones around a product, so that copies and products follow each other
+// without a gap.
+// Before: `for tap { for c { acc = acc + x[tap, c] * w[tap, c] } }`: loops around one of products whose copies will run
+//         ahead, with nothing beside it but what can be computed at any time (addresses and masks of the tap). Every
+//         tap would wait for its first copies, and at its end for the last product.
 // After:  one loop over all pairs. It carries the induction variables: the inner one advances by its step and begins
 //         again behind its last value, where the outer one advances. What stood around the inner loop is computed in
 //         every iteration.
 //
 // Values that the loops carry must come through all of them (sums); scalars may begin again with an inner loop, or be
 // advanced by an outer one (addresses). Bounds must be the same for the whole nest.
-// A kernel with roles is left alone: its rings go on from loop to loop.
+//
+// Loops stay as they are where that would cost more than a gap: the inner one is long, what stands around it is much
+// beside the product, it loads what all of its iterations load alike (hoist_loads moves that in front of it), or it has
+// masks or branches that peel_masks takes out of most iterations.
 #include <cstdlib>
 
+#include "compiler/dialect/products.h"
 #include "compiler/gpu/copy_layout.h"
 #include "compiler/gpu/copy_slice.h"
 #include "compiler/gpu/dot_passes.h"
@@ -25,8 +30,6 @@ namespace tile::ir {
 using namespace mlir;
 
 namespace {
-
-constexpr const char* kStages = "tile.stages";
 
 bool isScalar(Value v) { return isa<IntegerType, PtrType>(v.getType()); }
 
@@ -185,48 +188,132 @@ void Nest::flatten() {
   top.erase();
 }
 
+/// Iterations of an inner loop beside which a gap is nothing.
+constexpr int64_t kLongLoop = 64;
+/// A tensor core multiplies 8 pairs while a lane does one operation, and several threads may compute the same: what is
+/// computed again takes less than about a tenth of the product's time.
+constexpr int64_t kPairsForElement = 256;
+/// peel_masks leaves smaller choices in their loop.
+constexpr int64_t kSmallChoice = 1024;
+
+/// What changes from one iteration of a loop to the next.
+class Changing {
+ public:
+  explicit Changing(scf::ForOp loop) {
+    for (BlockArgument arg : loop.getBody()->getArguments()) values_.insert(arg);
+    loop.getBody()->walk<WalkOrder::PreOrder>([&](Operation* op) {
+      bool changes = false;
+      op->walk([&](Operation* inside) {
+        changes |= llvm::any_of(inside->getOperands(), [&](Value v) { return values_.contains(v); });
+      });
+      if (changes) values_.insert(op->result_begin(), op->result_end());
+    });
+  }
+  bool contains(Value v) const { return values_.contains(v); }
+  bool containsAny(ValueRange values) const {
+    return llvm::any_of(values, [&](Value v) { return contains(v); });
+  }
+
+ private:
+  llvm::DenseSet<Value> values_;
+};
+
 class FlattenLoopsPass : public PassWrapper<FlattenLoopsPass, OperationPass<func::FuncOp>> {
  public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(FlattenLoopsPass)
   explicit FlattenLoopsPass(OptionsOf options) : options_(std::move(options)) {}
   StringRef getArgument() const override { return "tile-flatten-loops"; }
-  StringRef getDescription() const override { return "make one loop of nested ones whose copies run ahead"; }
+  StringRef getDescription() const override { return "make one loop of nested ones around a product"; }
 
   void runOnOperation() override {
-    func::FuncOp func = getOperation();
     const char* wanted = std::getenv("TILE_FLATTEN");
     if (wanted && *wanted == '0') return;
-    if (func.walk([](SpecializeOp) { return WalkResult::interrupt(); }).wasInterrupted()) return;
     SmallVector<scf::ForOp> loops;
-    {
-      const Facts facts(func);
-      func.walk([&](scf::ForOp loop) {
-        if (hasRing(loop, facts)) loops.push_back(loop);
-      });
-    }
+    const Facts facts(getOperation());
+    getOperation().walk([&](scf::ForOp loop) {
+      if (isa<scf::ForOp>(loop->getParentOp()) && copiesRunAhead(loop, facts) && isWorth(loop)) loops.push_back(loop);
+    });
     for (scf::ForOp loop : loops) {
       Nest nest(loop);
-      while (nest.widen()) continue;
+      int64_t room = pairsOf(loop) / kPairsForElement;
+      for (scf::ForOp outer = around(loop); outer; outer = around(outer)) {
+        room -= elementsBeside(outer, facts);
+        if (room < 0 || !nest.widen()) break;
+      }
       if (!nest.isOne()) nest.flatten();
     }
   }
 
  private:
-  /// Whether stage will let the loop's copies run ahead.
-  bool hasRing(scf::ForOp loop, const Facts& facts) const {
+  /// The loop around it that asks for nothing itself.
+  static scf::ForOp around(scf::ForOp loop) {
+    auto outer = dyn_cast<scf::ForOp>(loop->getParentOp());
+    return outer && outer->getDiscardableAttrDictionary().empty() ? outer : scf::ForOp();
+  }
+
+  /// An innermost loop with products whose copies a ring, of stage or of roles, will start early.
+  bool copiesRunAhead(scf::ForOp loop, const Facts& facts) const {
     SmallVector<Operation*> copies;
     bool isInnermost = true;
     for (Operation& op : *loop.getBody()) {
       if (isSharedCopy(&op)) copies.push_back(&op);
       op.walk([&](Operation* inside) { isInnermost &= !isa<LoopLikeOpInterface>(inside); });
     }
-    if (!isInnermost || copies.empty()) return false;
+    if (!isInnermost || copies.empty() || !hasProduct(loop)) return false;
     int64_t stages = options_().defaultStages;
-    if (auto hint = loop->getAttrOfType<IntegerAttr>(kStages)) stages = hint.getInt();
+    if (auto hint = loop->getAttrOfType<IntegerAttr>("tile.stages")) stages = hint.getInt();
     if (stages == 1) return false;
     if (stages == 0 && llvm::all_of(copies, [&](Operation* copy) { return copiedThroughRegisters(copy, facts); }))
       return false;
     return CopySlice(loop, copies).obstacle().empty();
+  }
+
+  static bool isWorth(scf::ForOp loop) {
+    if (auto trips = loop.getStaticTripCount(); trips && trips->sge(kLongLoop)) return false;
+    const Changing changing(loop);
+    return !loop.getBody()
+                ->walk([&](Operation* op) {
+                  if (isa<LoadOp, GatherOp>(op) || isSharedCopy(op))
+                    return changing.containsAny(op->getOperands()) ? WalkResult::advance() : WalkResult::interrupt();
+                  if (auto branch = dyn_cast<scf::IfOp>(op); branch && hasProduct(op))
+                    return changing.contains(branch.getCondition()) ? WalkResult::interrupt() : WalkResult::advance();
+                  auto choice = dyn_cast<arith::SelectOp>(op);
+                  auto tile = choice ? dyn_cast<RankedTensorType>(choice.getType()) : RankedTensorType();
+                  return tile && tile.getNumElements() >= kSmallChoice && changing.contains(choice.getCondition())
+                             ? WalkResult::interrupt()
+                             : WalkResult::advance();
+                })
+                .wasInterrupted();
+  }
+
+  /// Pairs of numbers that an iteration multiplies.
+  static int64_t pairsOf(scf::ForOp loop) {
+    int64_t pairs = 0;
+    loop.getBody()->walk([&](Operation* op) {
+      if (!isa<MmaOp, BatchMmaOp>(op)) return;
+      const Type a = op->getOperand(0).getType();
+      const auto shape = isa<SmemType>(a) ? cast<SmemType>(a).getShape() : cast<RankedTensorType>(a).getShape();
+      pairs += cast<RankedTensorType>(op->getResult(0).getType()).getNumElements() * shape.back();
+    });
+    return pairs;
+  }
+
+  /// Different numbers that a loop's own body computes.
+  static int64_t elementsBeside(scf::ForOp loop, const Facts& facts) {
+    int64_t elements = 0;
+    for (Operation& op : *loop.getBody()) {
+      if (op.getNumRegions() || isa<SplatOp, ReshapeOp, BroadcastOp, IotaOp>(op)) continue;
+      for (Value result : op.getResults()) {
+        auto tile = dyn_cast<RankedTensorType>(result.getType());
+        if (!tile) continue;
+        const AxisFacts axis = facts.of(result);
+        int64_t alike = 1;
+        for (auto [neighbours, equal] : llvm::zip(axis.contiguity, axis.constancy))
+          alike = std::max({alike, neighbours, equal});
+        elements += tile.getNumElements() / alike;
+      }
+    }
+    return elements;
   }
 
   OptionsOf options_;

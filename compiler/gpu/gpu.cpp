@@ -19,13 +19,13 @@ void addGpuPasses(mlir::OpPassManager& passes, const Target& target, const Compi
   passes.addPass(createListStepsPass());
   if (target.hasWgmma) passes.addPass(createTurnProductsPass(targetOf));
   passes.addPass(createPlaceOperandsPass(targetOf, optionsOf));
+  passes.addPass(createFlattenLoopsPass(optionsOf));
   passes.addPass(createUnrollLoopsPass());  // all bodies' loads come early together
   passes.addPass(createFetchAheadPass(targetOf));
   if (target.hasWgmma) passes.addPass(createRotatePass(targetOf));
   passes.addPass(createPeelMasks());
   passes.addPass(createRecordStartsPass());
   if (target.hasTma) passes.addPass(createSpecializePass(targetOf, optionsOf));
-  passes.addPass(createFlattenLoopsPass(optionsOf));
   passes.addPass(createLoadAheadPass());
   passes.addPass(createStagePass(targetOf, optionsOf));
   passes.addPass(createAssignLayoutsPass(targetOf, optionsOf));
@@ -56,12 +56,12 @@ void registerGpuPasses(std::function<const Target&()> target, std::function<cons
   mlir::registerPass([] { return createListStepsPass(); });
   mlir::registerPass([=] { return createTurnProductsPass(target); });
   mlir::registerPass([=] { return createPlaceOperandsPass(target, options); });
+  mlir::registerPass([=] { return createFlattenLoopsPass(options); });
   mlir::registerPass([] { return createUnrollLoopsPass(); });
   mlir::registerPass([=] { return createFetchAheadPass(target); });
   mlir::registerPass([=] { return createRotatePass(target); });
   mlir::registerPass([] { return createRecordStartsPass(); });
   mlir::registerPass([=] { return createSpecializePass(target, options); });
-  mlir::registerPass([=] { return createFlattenLoopsPass(options); });
   mlir::registerPass([] { return createLoadAheadPass(); });
   mlir::registerPass([=] { return createStagePass(target, options); });
   mlir::registerPass([=] { return createAssignLayoutsPass(target, options); });
