@@ -50,7 +50,10 @@ class LoopMaker : Choices {
     for (int i = 0; i < loops; ++i) {
       const int carried = 1 + number(3);
       for (int c = 0; c < carried; ++c) carry();
-      loop(one_in(5) ? 1 : 0);
+      if (one_in(4))
+        around(1 + number(2));
+      else
+        loop(one_in(5) ? 1 : 0);
     }
     finish();
   }
@@ -250,8 +253,27 @@ class LoopMaker : Choices {
 
   // ---- loops
 
+  /// Loops with nothing beside the inner one but numbers: one that the loop moves on, one that it makes.
+  void around(int depth) {
+    Tile at = row_;
+    const Tile by = limit_ % 7;
+    const bool moves = one_in(2);
+    for (auto t : range(number(2), one_in(2) ? Tile(number(5)) : limit_ % 4, 1 + number(2))) {
+      const Tile made = at + t * 5;
+      for (const Tile* one : std::initializer_list<const Tile*>{&at, &t, &made}) outer_.push_back(one);
+      if (depth > 1)
+        around(depth - 1);
+      else
+        loop(0);
+      if (moves) at = at + by;
+      outer_.resize(outer_.size() - 3);
+    }
+  }
   void loop(int depth) {
     const size_t values = values_.size();
+    Tile at = row_;
+    const Tile by = limit_ % 9;
+    const bool moves = one_in(4);
     const int step = pick_of({16, k_, n_, 32});
     Tile low = Tile(0), high = Tile(limit_);
     switch (number(5)) {
@@ -269,6 +291,7 @@ class LoopMaker : Choices {
       if (skips) continue_if(tile::load(blocks_ + i / step % kBlocks) == 1);
       Tile block;
       if (byTable) block = tile::load(blocks_ + i / step % kBlocks), block_ = &block;
+      if (moves) outer_.push_back(&at);
       outer_.push_back(&i);
       if (depth > 0) loop(depth - 1);
       const int steps = 1 + number(3);
@@ -285,6 +308,7 @@ class LoopMaker : Choices {
       if (one_in(12))  // what is stored there later comes later
         if (const Value* v = wide(m_, n_)) out_.store({program_id(0) * kRowsOfProgram, Tile(number(100))}, v->tile);
       outer_.pop_back();
+      if (moves) outer_.pop_back(), at = at + by;
       block_ = nullptr;
       forget(values);
     }
