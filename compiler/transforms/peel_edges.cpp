@@ -32,16 +32,13 @@ bool is32(Value value) { return getElementTypeOrSelf(value.getType()).isInteger(
 
 /// The values of a tile's elements: the sum of scalars (times factors), and something from `low` to `high`.
 struct Span {
-  std::map<void*, std::pair<Value, int64_t>> scalars;
+  std::map<size_t, int64_t> scalars;  ///< their numbers in Edges, and factors
   int64_t low = 0, high = 0;
   bool isExact = true;  ///< no sum that could wrap
 
   void add(const Span& other, int64_t sign) {
-    for (const auto& [key, part] : other.scalars) {
-      auto& own = scalars.try_emplace(key, part.first, 0).first->second;
-      own.second += sign * part.second;
-      if (own.second == 0) scalars.erase(key);
-    }
+    for (const auto& [key, factor] : other.scalars)
+      if ((scalars[key] += sign * factor) == 0) scalars.erase(key);
     low += sign > 0 ? other.low : -other.high;
     high += sign > 0 ? other.high : -other.low;
   }
@@ -49,7 +46,7 @@ struct Span {
   bool isSmall() const {
     constexpr int64_t kMostScalars = 64, kMostFactor = 1 << 20, kMostNumber = int64_t{1} << 48;
     return scalars.size() <= kMostScalars && low >= -kMostNumber && high <= kMostNumber &&
-           llvm::all_of(scalars, [](const auto& part) { return std::abs(part.second.second) <= kMostFactor; });
+           llvm::all_of(scalars, [](const auto& part) { return std::abs(part.second) <= kMostFactor; });
   }
 };
 
@@ -107,7 +104,7 @@ class Edges {
     for (const auto& [scalars, constant] : needs_) {
       Value sum = number(constant);
       for (const auto& [key, factor] : scalars) {
-        Value scalar = b.createOrFold<arith::ExtSIOp>(loc, wide, Value::getFromOpaquePointer(key));
+        Value scalar = b.createOrFold<arith::ExtSIOp>(loc, wide, scalars_[key]);
         if (factor != 1) scalar = b.createOrFold<arith::MulIOp>(loc, scalar, number(factor));
         sum = b.createOrFold<arith::AddIOp>(loc, sum, scalar);
       }
@@ -118,7 +115,13 @@ class Edges {
   }
 
  private:
-  using Scalars = std::vector<std::pair<void*, int64_t>>;
+  using Scalars = std::vector<std::pair<size_t, int64_t>>;
+
+  /// Its number: what follows from an order of addresses would be other code in every run.
+  size_t numberOf(Value scalar) {
+    scalars_.insert(scalar);
+    return static_cast<size_t>(llvm::find(scalars_, scalar) - scalars_.begin());
+  }
 
   /// Every value is looked at once: sums of sums would be walked 2^depth times.
   std::optional<Span> spanOf(Value value, int depth = 0) {
@@ -142,11 +145,11 @@ class Edges {
       // What is added to a scalar is a number by itself: places that differ by it need one condition.
       auto add = value.getDefiningOp<arith::AddIOp>();
       if (add && matchPattern(add.getRhs(), m_ConstantInt(&number)) && isThere(add.getLhs())) {
-        span.scalars[add.getLhs().getAsOpaquePointer()] = {add.getLhs(), 1};
+        span.scalars[numberOf(add.getLhs())] = 1;
         span.low = span.high = number.getSExtValue(), span.isExact = false;
         return span;
       }
-      span.scalars[value.getAsOpaquePointer()] = {value, 1};
+      span.scalars[numberOf(value)] = 1;
       return span;
     }
     if (matchPattern(value, m_Constant(&same)) && same.isSplat()) {
@@ -181,7 +184,7 @@ class Edges {
   bool need(Span a, const Span& b, bool above, int64_t more = 0) {
     a.add(b, -1);
     Scalars scalars;
-    for (const auto& [key, part] : a.scalars) scalars.emplace_back(key, above ? -part.second : part.second);
+    for (const auto& [key, factor] : a.scalars) scalars.emplace_back(key, above ? -factor : factor);
     const int64_t constant = (above ? -a.low : a.high) + more;
     if (scalars.empty()) return constant <= 0;
     auto [known, isNew] = needs_.try_emplace(scalars, constant);
@@ -199,6 +202,7 @@ class Edges {
   Operation* first_;
   std::map<Scalars, int64_t> needs_;  ///< scalars times factors, and a number: not above zero
   llvm::DenseMap<Value, std::optional<Span>> known_;
+  llvm::SetVector<Value> scalars_;
 };
 
 /// The comparisons that a mask is a conjunction of.

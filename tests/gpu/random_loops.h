@@ -93,6 +93,7 @@ class LoopMaker : Choices {
   }
   /// Where a box starts along one dim.
   Tile place() {
+    if (tight_) return one_in(3) ? *outer_.back() : *outer_.back() + *outer_[number(static_cast<int>(outer_.size()))] % 16;
     switch (number(5)) {
       case 0: return Tile(0);
       case 1: return row_;
@@ -263,10 +264,32 @@ class LoopMaker : Choices {
       for (const Tile* one : std::initializer_list<const Tile*>{&at, &t, &made}) outer_.push_back(one);
       if (depth > 1)
         around(depth - 1);
-      else
+      else if (one_in(4))
         loop(0);
+      else
+        products();
       if (moves) at = at + by;
       outer_.resize(outer_.size() - 3);
+    }
+  }
+  /// A loop of products whose boxes all move with it: the compiler makes one of it and those around it.
+  void products() {
+    const size_t values = values_.size();
+    const int step = pick_of({16, k_, 32});
+    Tile at = Tile(number(30));
+    const Tile by = limit_ % 9;
+    const bool moves = one_in(3);
+    const LoopOptions options{.stages = number(5)};
+    for (auto i : range(number(20), one_in(3) ? Tile(number(200)) : Tile(limit_), step, options)) {
+      const Tile moved = moves ? at + i : Tile(i);
+      outer_.push_back(&moved);
+      tight_ = true;
+      for (Carried& c : carried_)
+        if (c.columns > 1) c.tile = product(operand(c.rows, k_), operand(k_, c.columns), c.tile);
+      tight_ = false;
+      outer_.pop_back();
+      if (moves) at = at + by;
+      forget(values);
     }
   }
   void loop(int depth) {
@@ -347,7 +370,7 @@ class LoopMaker : Choices {
   const Tensor<Sum, 2>&out_, &sums_;
   const I32& limit_;
   Prec prec_ = Prec::ieee;
-  bool wide_ = false;
+  bool wide_ = false, tight_ = false;
   int m_ = 0, n_ = 0, k_ = 0;
   Tile row_;
   std::vector<const Tile*> outer_;
