@@ -88,7 +88,8 @@ class Assigner {
     if (plan_.isCheap(tile)) return cheapUnder(tile, layout);
     if (*ir::layoutOf(tile.getType()) == layout) return tile;
     if (auto trans = tile.getDefiningOp<TransOp>()) return transposedUnder(trans, layout);
-    Value& converted = converted_[{tile, LayoutAttr::get(func_.getContext(), layout)}];
+    const std::pair<Value, Attribute> key(tile, LayoutAttr::get(func_.getContext(), layout));
+    Value converted = converted_.lookup(key);  // no reference: operands may come to the map meanwhile
     if (!converted) {
       OpBuilder builder = behind(tile);
       converted = loadedUnder(builder, tile, layout);
@@ -99,6 +100,7 @@ class Assigner {
         auto type = withLayout(tileType(tile), layout);
         converted = ConvertOp::create(builder, tile.getLoc(), type, tile);
       }
+      converted_[key] = converted;
     }
     return converted;
   }
