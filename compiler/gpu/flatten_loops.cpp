@@ -8,7 +8,8 @@
 //         every iteration.
 //
 // Values that the loops carry must come through all of them (sums); scalars may begin again with an inner loop, or be
-// advanced by an outer one (addresses). Bounds must be the same for the whole nest.
+// advanced by an outer one (addresses). Bounds must be the same for the whole nest, or an inner loop goes over as many
+// numbers every time (from `b` to `b + n`, which is taken not to wrap: README of the language); then it counts from 0.
 //
 // Loops stay as they are where that would cost more than a gap: the inner one is long, what stands around it is much
 // beside the product, it loads what all of its iterations load alike (hoist_loads moves that in front of it), or it has
@@ -40,6 +41,12 @@ struct Carried {
   Value result;     ///< of loop `from`
   SmallVector<BlockArgument> args;
   unsigned number() const { return args.back().getArgNumber() - 1; }  ///< in loop `to`
+};
+
+/// From where to where a loop counts, by its step, on top of `base` if there is one.
+struct Span {
+  Value base, low, high;
+  std::optional<int64_t> numbers;  ///< from 0, in the place of low and high
 };
 
 /// Loops around each other, the outermost first, and what they carry.
@@ -76,6 +83,7 @@ class Nest {
     });
   }
 
+  std::optional<Span> spanOf(scf::ForOp loop) const;
   bool sort();
   bool isOutside(Value v) const {
     scf::ForOp top = loops_.front();
@@ -83,15 +91,36 @@ class Nest {
   }
 
   SmallVector<scf::ForOp> loops_;
+  std::vector<Span> spans_;
   std::vector<Carried> carried_;
 };
+
+std::optional<Span> Nest::spanOf(scf::ForOp loop) const {
+  const Value low = loop.getLowerBound(), high = loop.getUpperBound();
+  if (!isOutside(loop.getStep())) return std::nullopt;
+  if (isOutside(low) && isOutside(high)) return Span{{}, low, high, {}};
+  auto sum = high.getDefiningOp<arith::AddIOp>(), other = low.getDefiningOp<arith::AddIOp>();
+  if (!sum) return std::nullopt;
+  APInt to, from;
+  if (other && other.getLhs() == sum.getLhs() && matchPattern(sum.getRhs(), m_ConstantInt(&to)) &&
+      matchPattern(other.getRhs(), m_ConstantInt(&from)))
+    return Span{low, {}, {}, to.getSExtValue() - from.getSExtValue()};
+  if (sum.getLhs() != low && sum.getRhs() != low) return std::nullopt;
+  const Value numbers = sum.getLhs() == low ? sum.getRhs() : sum.getLhs();
+  if (matchPattern(numbers, m_ConstantInt(&to))) return Span{low, {}, {}, to.getSExtValue()};
+  if (!isOutside(numbers)) return std::nullopt;
+  return Span{low, {}, numbers, {}};
+}
 
 /// Finds what the loops carry, and whether one loop can.
 bool Nest::sort() {
   carried_.clear();
-  for (scf::ForOp loop : loops_)
-    for (Value bound : {loop.getLowerBound(), loop.getUpperBound(), loop.getStep()})
-      if (!isOutside(bound)) return false;
+  spans_.clear();
+  for (scf::ForOp loop : loops_) {
+    const std::optional<Span> span = spanOf(loop);
+    if (!span) return false;
+    spans_.push_back(*span);
+  }
   llvm::DenseSet<Value> seen;  // arguments that come from the loop around
   for (size_t level = 0; level < loops_.size(); ++level)
     for (BlockArgument arg : loops_[level].getRegionIterArgs()) {
@@ -130,10 +159,12 @@ void Nest::flatten() {
   // How many iterations there are, and with which value a loop ends.
   Value all;
   SmallVector<Value> last;
-  for (scf::ForOp loop : loops_) {
+  for (auto [loop, span] : llvm::zip(loops_, spans_)) {
+    if (!span.low) span.low = number(b, b.getI32Type(), 0);
+    if (span.numbers) span.high = number(b, b.getI32Type(), *span.numbers);
     auto wide = [&](Value v) { return b.createOrFold<arith::ExtSIOp>(loc, i64, v); };
-    const Value from = wide(loop.getLowerBound()), step = wide(loop.getStep()), one = number(b, i64, 1);
-    Value trips = b.createOrFold<arith::SubIOp>(loc, wide(loop.getUpperBound()), from);
+    const Value from = wide(span.low), step = wide(loop.getStep()), one = number(b, i64, 1);
+    Value trips = b.createOrFold<arith::SubIOp>(loc, wide(span.high), from);
     trips = b.createOrFold<arith::AddIOp>(loc, trips, b.createOrFold<arith::SubIOp>(loc, step, one));
     trips = b.createOrFold<arith::DivSIOp>(loc, trips, step);
     trips = b.createOrFold<arith::MaxSIOp>(loc, trips, number(b, i64, 0));
@@ -145,7 +176,7 @@ void Nest::flatten() {
 
   SmallVector<Value> inits;
   for (const Carried& value : carried_) inits.push_back(value.init);
-  for (scf::ForOp loop : loops_) inits.push_back(loop.getLowerBound());
+  for (const Span& span : spans_) inits.push_back(span.low);
   auto made = scf::ForOp::create(b, loc, number(b, i64, 0), all, number(b, i64, 1), inits);
   made->setDiscardableAttrs(inner->getDiscardableAttrDictionary());
   Block* body = made.getBody();
@@ -156,14 +187,18 @@ void Nest::flatten() {
     value.result.replaceAllUsesWith(made.getResult(i));
   }
   SmallVector<Value> counters(made.getRegionIterArgs().take_back(depth));
-  for (auto [loop, counter] : llvm::zip(loops_, counters)) loop.getInductionVar().replaceAllUsesWith(counter);
-  for (auto [level, loop] : llvm::enumerate(loops_))
+  OpBuilder in = OpBuilder::atBlockEnd(body);
+  for (auto [level, loop] : llvm::enumerate(loops_)) {
+    Value at = counters[level];
+    if (const Value base = loop.getLowerBound(); spans_[level].base)
+      at = arith::AddIOp::create(in, loc, base, at, arith::IntegerOverflowFlags::nsw);
+    loop.getInductionVar().replaceAllUsesWith(at);
     for (Operation& op : llvm::make_early_inc_range(*loop.getBody()))
       if (!op.hasTrait<OpTrait::IsTerminator>() && (level + 1 == depth || &op != loops_[level + 1]))
         op.moveBefore(body, body->end());
+  }
 
   // restarts[l]: in the next iteration loop l begins again.
-  OpBuilder in = OpBuilder::atBlockEnd(body);
   SmallVector<Value> restarts(depth + 1), next(made.getRegionIterArgs());
   for (size_t level = depth; level-- > 0;) {
     const Value counter = counters[level];
@@ -171,7 +206,7 @@ void Nest::flatten() {
                                             arith::IntegerOverflowFlags::nsw);
     if (level > 0) {
       const Value ends = arith::CmpIOp::create(in, loc, arith::CmpIPredicate::eq, counter, last[level]);
-      following = arith::SelectOp::create(in, loc, ends, loops_[level].getLowerBound(), following);
+      following = arith::SelectOp::create(in, loc, ends, spans_[level].low, following);
       restarts[level] = restarts[level + 1] ? arith::AndIOp::create(in, loc, restarts[level + 1], ends) : ends;
     }
     if (restarts[level + 1]) following = arith::SelectOp::create(in, loc, restarts[level + 1], following, counter);

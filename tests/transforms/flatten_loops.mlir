@@ -95,6 +95,39 @@ func.func @carried(%n: i32, %m: i32, %X: !view, %W: !view) -> tensor<64x64xf32> 
 !view = !tile.view<3 x f16>
 !x = !tile.smem<64x64xf16, minor = 1>
 
+// An inner loop that goes over as many numbers every time, from where the outer one says: it counts from 0.
+// CHECK-LABEL: func.func @moved
+// CHECK-SAME: %[[N:[a-z0-9]*]]: i32
+// CHECK: scf.for {{.*}} to %c36_i64 step %c1_i64 iter_args(%[[ACC:.*]] = %{{.*}}, %[[TAP:.*]] = %c0_i32, %[[K:.*]] = %c0_i32)
+// CHECK: %[[BASE:.*]] = arith.muli %[[TAP]], %[[N]]
+// CHECK: %[[AT:.*]] = arith.addi %[[BASE]], %[[K]] overflow<nsw>
+// CHECK: tile.load_shared %{{.*}}[%[[TAP]], %c0_i32, %[[AT]] :
+// CHECK: arith.cmpi eq, %[[K]], %c192_i32
+func.func @moved(%n: i32, %X: !view) -> tensor<64x64xf32> {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c9 = arith.constant 9 : i32
+  %c64 = arith.constant 64 : i32
+  %c256 = arith.constant 256 : i32
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %r = scf.for %tap = %c0 to %c9 step %c1 iter_args(%sum = %zero) -> (tensor<64x64xf32>) : i32 {
+    %base = arith.muli %tap, %n : i32
+    %end = arith.addi %base, %c256 : i32
+    %s = scf.for %k = %base to %end step %c64 iter_args(%acc = %sum) -> (tensor<64x64xf32>) : i32 {
+      %x = tile.load_shared %X[%tap, %c0, %k : i32, i32, i32] box [64, 64] : !view -> !x
+      %d = tile.mma wgmma_f16 k 64 warps(4, 1) %x, %x, %acc : !x, !x -> tensor<64x64xf32>
+      scf.yield %d : tensor<64x64xf32>
+    }
+    scf.yield %s : tensor<64x64xf32>
+  }
+  return %r : tensor<64x64xf32>
+}
+
+// -----
+
+!view = !tile.view<3 x f16>
+!x = !tile.smem<64x64xf16, minor = 1>
+
 // What stays: a sum that begins again with every inner loop, bounds that the outer loop moves, a copy that all
 // iterations of the inner loop make alike, a load beside it, many iterations, stages that the outer loop asks for.
 // CHECK-LABEL: func.func @stay
