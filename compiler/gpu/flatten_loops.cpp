@@ -12,8 +12,9 @@
 // numbers every time (from `b` to `b + n`, which is taken not to wrap: README of the language); then it counts from 0.
 //
 // Loops stay as they are where that would cost more than a gap: the inner one is long, what stands around it is much
-// beside the product, it loads what all of its iterations load alike (hoist_loads moves that in front of it), or it has
-// masks or branches that peel_masks takes out of most iterations.
+// beside the product, it copies what all of its iterations copy alike, it loads tiles into registers (which fetch_ahead
+// does an iteration early where places follow from the induction variable alone), or it has masks or branches that
+// peel_masks takes out of most iterations.
 #include <cstdlib>
 
 #include "compiler/dialect/products.h"
@@ -308,7 +309,9 @@ class FlattenLoopsPass : public PassWrapper<FlattenLoopsPass, OperationPass<func
     const Changing changing(loop);
     return !loop.getBody()
                 ->walk([&](Operation* op) {
-                  if (isa<LoadOp, GatherOp>(op) || isSharedCopy(op))
+                  const bool isLoad = isa<LoadOp, GatherOp>(op);
+                  if (isLoad && isa<RankedTensorType>(op->getResult(0).getType())) return WalkResult::interrupt();
+                  if (isLoad || isSharedCopy(op))
                     return changing.containsAny(op->getOperands()) ? WalkResult::advance() : WalkResult::interrupt();
                   if (auto branch = dyn_cast<scf::IfOp>(op); branch && hasProduct(op))
                     return changing.contains(branch.getCondition()) ? WalkResult::interrupt() : WalkResult::advance();
