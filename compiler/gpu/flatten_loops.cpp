@@ -12,7 +12,7 @@
 // numbers every time (from `b` to `b + n`, which is taken not to wrap: README of the language); then it counts from 0.
 //
 // Loops stay as they are where that would cost more than a gap: the inner one is long, what stands around it is much
-// beside the product, it copies what all of its iterations copy alike, it loads tiles into registers (which fetch_ahead
+// beside the product, it copies what all of its iterations copy alike, it loads tiles that are no operands (which fetch_ahead
 // does an iteration early where places follow from the induction variable alone), or it has masks or branches that
 // peel_masks takes out of most iterations.
 #include <cstdlib>
@@ -310,7 +310,8 @@ class FlattenLoopsPass : public PassWrapper<FlattenLoopsPass, OperationPass<func
     return !loop.getBody()
                 ->walk([&](Operation* op) {
                   const bool isLoad = isa<LoadOp, GatherOp>(op);
-                  if (isLoad && isa<RankedTensorType>(op->getResult(0).getType())) return WalkResult::interrupt();
+                  if (isLoad && isa<RankedTensorType>(op->getResult(0).getType()) && !isForOperands(op))
+                    return WalkResult::interrupt();
                   if (isLoad || isSharedCopy(op))
                     return changing.containsAny(op->getOperands()) ? WalkResult::advance() : WalkResult::interrupt();
                   if (auto branch = dyn_cast<scf::IfOp>(op); branch && hasProduct(op))
@@ -322,6 +323,16 @@ class FlattenLoopsPass : public PassWrapper<FlattenLoopsPass, OperationPass<func
                              : WalkResult::advance();
                 })
                 .wasInterrupted();
+  }
+
+  /// Nothing but operands is computed from the matrix: fetch_ahead copies it to shared memory.
+  static bool isForOperands(Operation* op) {
+    return cast<RankedTensorType>(op->getResult(0).getType()).getRank() == 2 && !op->use_empty() &&
+           llvm::all_of(op->getUsers(), [&](Operation* user) {
+             if (isa<ShareOp>(user)) return true;
+             if (auto product = dyn_cast<MmaOp>(user)) return product.getAcc() != op->getResult(0);
+             return (user->hasTrait<OpTrait::Elementwise>() || isa<TransOp>(user)) && isForOperands(user);
+           });
   }
 
   /// Pairs of numbers that an iteration multiplies.

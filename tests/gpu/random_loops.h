@@ -50,7 +50,7 @@ class LoopMaker : Choices {
     for (int i = 0; i < loops; ++i) {
       const int carried = 1 + number(3);
       for (int c = 0; c < carried; ++c) carry();
-      if (one_in(3))
+      if (one_in(2))
         around(1 + number(2));
       else
         loop(one_in(5) ? 1 : 0);
@@ -115,8 +115,8 @@ class LoopMaker : Choices {
     const Tile row = place(), column = place();
     Tile x = load(rows, columns, row, column);
     if (std::is_same_v<T, half> && one_in(6)) x = x * 2;
-    if (one_in(8)) x = computed(rows, columns, row, column);
-    if (one_in(8)) x = where(row + arange(0, rows).col() < limit_, x, cast(Tile(0), dtype_of<T>()));
+    if (one_in(8) && !tight_) x = computed(rows, columns, row, column);
+    if (one_in(8) && !tight_) x = where(row + arange(0, rows).col() < limit_, x, cast(Tile(0), dtype_of<T>()));
     keep(x, 2 * kLargestInput, true, rows, columns);
     return x;
   }
@@ -279,7 +279,7 @@ class LoopMaker : Choices {
     Tile at = Tile(number(30));
     const Tile by = limit_ % 9;
     const bool moves = one_in(3);
-    const LoopOptions options{.stages = pick_of({0, 0, 1, 2, 3, 4})};
+    const LoopOptions options{.stages = pick_of({0, 1, 2, 2, 3, 3, 4})};
     for (auto i : range(number(20), one_in(3) ? Tile(number(200)) : Tile(limit_), step, options)) {
       const Tile moved = moves ? at + i : Tile(i);
       outer_.push_back(&moved);
