@@ -50,7 +50,7 @@ class LoopMaker : Choices {
     for (int i = 0; i < loops; ++i) {
       const int carried = 1 + number(3);
       for (int c = 0; c < carried; ++c) carry();
-      if (one_in(2))
+      if (one_in(3))
         around(1 + number(2));
       else
         loop(one_in(5) ? 1 : 0);
@@ -93,7 +93,8 @@ class LoopMaker : Choices {
   }
   /// Where a box starts along one dim.
   Tile place() {
-    if (tight_) return one_in(3) ? *outer_.back() : *outer_.back() + *outer_[number(static_cast<int>(outer_.size()))] % 16;
+    if (tight_ && one_in(3)) return *outer_.back();
+    if (tight_) return *outer_.back() + *outer_[number(static_cast<int>(outer_.size()))] % 16;
     switch (number(5)) {
       case 0: return Tile(0);
       case 1: return row_;
