@@ -12,9 +12,9 @@
 // numbers every time (from `b` to `b + n`, which is taken not to wrap: README of the language); then it counts from 0.
 //
 // Loops stay as they are where that would cost more than a gap: the inner one is long, what stands around it is much
-// beside the product, it copies what all of its iterations copy alike, it loads tiles that are no operands (which fetch_ahead
-// does an iteration early where places follow from the induction variable alone), or it has masks or branches that
-// peel_masks takes out of most iterations.
+// beside the product, it copies what all of its iterations copy alike, it loads tiles that are no operands (which
+// fetch_ahead does an iteration early where places follow from the induction variable alone), or it has masks or
+// branches that peel_masks takes out of most iterations.
 #include <cstdlib>
 
 #include "compiler/dialect/products.h"
