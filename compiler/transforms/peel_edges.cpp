@@ -1,7 +1,7 @@
 // peel_edges.cpp - programs that lie wholly inside a picture or grid do without what only its edges need.
-// Before: straight-line code reads neighbours at clamp(x + k, 0, W - 1), at (x + k + W) % W, or each under a mask of its
-//         own (x + k >= 0 & x + k < W), for tiles of places x = start + 0, 1, 2, ...
-// After:  if (no clamp and no remainder changes anything, and every such mask is true) { the rest of the block without
+// Before: straight-line code reads neighbours at clamp(x + k, 0, W - 1), at (x + k + W) % W, at x == 0 ? W - 1 : x - 1,
+//         or each under a mask of its own (x + k >= 0 & x + k < W), for tiles of places x = start + 0, 1, 2, ...
+// After:  if (no clamp, remainder or choice changes anything, and every such mask is true) { the rest of the block without
 //         them } else { the rest of the block as it was }
 // Through clamped and wrapped places nothing is known to lie side by side: every element is read alone. Inside,
 // neighbours are neighbours again: vectors, and windows that several reads share. The condition is made of scalars, once
@@ -27,6 +27,7 @@ namespace {
 
 constexpr int64_t kMostOps = 500;      ///< a longer block is not copied
 constexpr size_t kManyMasks = 4;       ///< so many masks cost more than one condition and a copy of the code
+constexpr int64_t kLongRow = 128;      ///< in shorter ones threads have few neighbours, which do not pay for wraps
 constexpr int kDeepest = 32;
 constexpr int64_t kMostFactor = 1 << 20;
 
@@ -92,6 +93,50 @@ class Edges {
     if (!need(place, Span(), /*above=*/true) || !need(place, *by, /*above=*/false, 1) || !needFits(*a))
       return std::nullopt;
     return std::pair(n, times);
+  }
+
+  /// Where the tile is chosen by where places x lie (x == 0 ? n - 1 : x - 1, or x < n ? x : 2 * n - x): the operand that
+  /// is x and a number, if no x lies beyond the edge. Numbers are first places, scalars last ones.
+  Value unturned(Operation* op) {
+    auto select = dyn_cast_or_null<arith::SelectOp>(op);
+    auto compare = select ? select.getCondition().getDefiningOp<arith::CmpIOp>() : nullptr;
+    if (!compare || !isa<RankedTensorType>(select.getType()) || !isa<RankedTensorType>(compare.getType())) return {};
+    auto x = spanOf(compare.getLhs()), edge = spanOf(compare.getRhs());
+    if (!x || !edge || edge->low != edge->high || x->low == x->high || x->scalars.empty()) return {};
+    const bool isFirst = edge->scalars.empty();
+    bool truth = false;
+    int64_t more = 0;
+    switch (compare.getPredicate()) {
+      case arith::CmpIPredicate::slt:
+        truth = !isFirst, more = !isFirst;
+        break;
+      case arith::CmpIPredicate::sle:
+        truth = !isFirst, more = isFirst;
+        break;
+      case arith::CmpIPredicate::sgt:
+        truth = isFirst, more = isFirst;
+        break;
+      case arith::CmpIPredicate::sge:
+        truth = isFirst, more = !isFirst;
+        break;
+      case arith::CmpIPredicate::eq:
+        more = 1;
+        break;
+      case arith::CmpIPredicate::ne:
+        truth = true, more = 1;
+        break;
+      default:
+        return {};
+    }
+    Value inner = truth ? select.getTrueValue() : select.getFalseValue();
+    auto chosen = spanOf(inner);
+    if (!chosen || chosen->high - chosen->low != x->high - x->low) return {};
+    Span apart = *chosen;
+    apart.add(*x, -1);
+    if (!apart.scalars.empty() || !need(*x, *edge, isFirst, more) || !needFits(*x) || !needFits(*edge) ||
+        !needFits(*chosen))
+      return {};
+    return inner;
   }
 
   /// The scalar that all elements of the tile are, where it is one.
@@ -206,6 +251,7 @@ class Edges {
     }
     // A clamp or remainder inside of another: what it is in the middle.
     if (auto x = unclamped(op)) return spanOf(x, depth + 1);
+    if (auto x = unturned(op)) return spanOf(x, depth + 1);
     if (auto wrap = unwrapped(op)) {
       auto a = spanOf(op->getOperand(0), depth + 1), by = spanOf(op->getOperand(1), depth + 1);
       for (int64_t i = 0; i < wrap->second; ++i) a->add(*by, -1);
@@ -326,10 +372,11 @@ class PeelEdgesPass : public impl::PeelEdgesBase<PeelEdgesPass> {
       if (gather && !first && (gather.getMask() || clamped.contains(gather.getPtr()))) first = gather;
       auto type = op.getNumResults() == 1 ? dyn_cast<RankedTensorType>(op.getResult(0).getType()) : RankedTensorType();
       if (!type || type.getRank() == 0 || type.getShape().back() == 1 ||
-          !isa<arith::MaxSIOp, arith::MinSIOp, arith::RemSIOp>(op))
+          !isa<arith::MaxSIOp, arith::MinSIOp, arith::RemSIOp, arith::SelectOp>(op))
         continue;
       Edges alone(block.getTerminator());
-      if (alone.unclamped(&op) || unwrap(alone, op)) clamped.insert(op.getResult(0)), hasClamps = true;
+      const bool turns = isa<arith::SelectOp, arith::RemSIOp>(op) && type.getShape().back() >= kLongRow;
+      if (alone.unclamped(&op) || (turns && (alone.unturned(&op) || unwrap(alone, op)))) clamped.insert(op.getResult(0)), hasClamps = true;
     }
     hasClamps = hasClamps && first && llvm::any_of(block, [&](Operation& op) {
       auto gather = dyn_cast<GatherOp>(op);
@@ -344,13 +391,13 @@ class PeelEdgesPass : public impl::PeelEdgesBase<PeelEdgesPass> {
       auto compare = dyn_cast<arith::CmpIOp>(op);
       if (Operation* rem = compare ? asksForSign(compare) : nullptr; rem && gone.contains(rem))
         gone[&op].truth = false;
-      if (!compares.contains(&op) && !isa<arith::MaxSIOp, arith::MinSIOp, arith::RemSIOp>(op)) continue;
+      if (!compares.contains(&op) && !isa<arith::MaxSIOp, arith::MinSIOp, arith::RemSIOp, arith::SelectOp>(op)) continue;
       Edges trial = edges;
       if (auto wrap = unwrap(trial, op))
         gone[&op] = {op.getOperand(0), wrap->first, wrap->second}, edges = trial;
       else if (isa<arith::RemSIOp>(op))
         continue;
-      else if (Value x = trial.unclamped(&op))
+      else if (Value x = isa<arith::SelectOp>(op) ? trial.unturned(&op) : trial.unclamped(&op))
         gone[&op].other = x, edges = trial;
       else if (compare && isa<RankedTensorType>(compare.getType()) &&
                trial.takesTrue(compare))
