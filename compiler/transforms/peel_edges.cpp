@@ -1,11 +1,12 @@
 // peel_edges.cpp - programs that lie wholly inside a picture or grid do without what only its edges need.
 // Before: straight-line code reads neighbours at clamp(x + k, 0, W - 1), at (x + k + W) % W, at x == 0 ? W - 1 : x - 1,
 //         or each under a mask of its own (x + k >= 0 & x + k < W), for tiles of places x = start + 0, 1, 2, ...
-// After:  if (no clamp, remainder or choice changes anything, and every such mask is true) { the rest of the block without
+// After:  if (no clamp, remainder or choice changes anything, and every such mask is true) { the rest of the block
+// without
 //         them } else { the rest of the block as it was }
 // Through clamped and wrapped places nothing is known to lie side by side: every element is read alone. Inside,
-// neighbours are neighbours again: vectors, and windows that several reads share. The condition is made of scalars, once
-// for a program.
+// neighbours are neighbours again: vectors, and windows that several reads share. The condition is made of scalars,
+// once for a program.
 //
 // Places are linear: sums of scalars and of iotas. The condition is computed with 64 bits, and says as well that the
 // program's own 32 bits do not wrap. Code with products, and loops, are left alone (peel_masks.cpp is for those).
@@ -25,9 +26,9 @@ using namespace mlir;
 
 namespace {
 
-constexpr int64_t kMostOps = 500;      ///< a longer block is not copied
-constexpr size_t kManyMasks = 4;       ///< so many masks cost more than one condition and a copy of the code
-constexpr int64_t kLongRow = 128;      ///< in shorter ones threads have few neighbours, which do not pay for wraps
+constexpr int64_t kMostOps = 500;  ///< a longer block is not copied
+constexpr size_t kManyMasks = 4;   ///< so many masks cost more than one condition and a copy of the code
+constexpr int64_t kLongRow = 128;  ///< in shorter ones threads have few neighbours, which do not pay for wraps
 constexpr int kDeepest = 32;
 constexpr int64_t kMostFactor = 1 << 20;
 
@@ -95,8 +96,8 @@ class Edges {
     return std::pair(n, times);
   }
 
-  /// Where the tile is chosen by where places x lie (x == 0 ? n - 1 : x - 1, or x < n ? x : 2 * n - x): the operand that
-  /// is x and a number, if no x lies beyond the edge. Numbers are first places, scalars last ones.
+  /// Where the tile is chosen by where places x lie (x == 0 ? n - 1 : x - 1, or x < n ? x : 2 * n - x): the operand
+  /// that is x and a number, if no x lies beyond the edge. Numbers are first places, scalars last ones.
   Value unturned(Operation* op) {
     auto select = dyn_cast_or_null<arith::SelectOp>(op);
     auto compare = select ? select.getCondition().getDefiningOp<arith::CmpIOp>() : nullptr;
@@ -291,7 +292,7 @@ class Edges {
 
 /// What an operation is inside.
 struct Inside {
-  Value other;         ///< this (clamps), or the operand without `times` times `n` (remainders); null: all of `truth`
+  Value other;  ///< this (clamps), or the operand without `times` times `n` (remainders); null: all of `truth`
   Value n;
   int64_t times = 0;
   bool truth = true;
@@ -376,12 +377,13 @@ class PeelEdgesPass : public impl::PeelEdgesBase<PeelEdgesPass> {
         continue;
       Edges alone(block.getTerminator());
       const bool turns = isa<arith::SelectOp, arith::RemSIOp>(op) && type.getShape().back() >= kLongRow;
-      if (alone.unclamped(&op) || (turns && (alone.unturned(&op) || unwrap(alone, op)))) clamped.insert(op.getResult(0)), hasClamps = true;
+      if (alone.unclamped(&op) || (turns && (alone.unturned(&op) || unwrap(alone, op))))
+        clamped.insert(op.getResult(0)), hasClamps = true;
     }
     hasClamps = hasClamps && first && llvm::any_of(block, [&](Operation& op) {
-      auto gather = dyn_cast<GatherOp>(op);
-      return gather && clamped.contains(gather.getPtr());
-    });
+                  auto gather = dyn_cast<GatherOp>(op);
+                  return gather && clamped.contains(gather.getPtr());
+                });
     if (!first || ops > kMostOps || (!hasClamps && masks.size() < kManyMasks)) return;
     for (Operation& op : block)
       if (isa<GatherOp, ScatterOp>(op))
@@ -389,9 +391,9 @@ class PeelEdgesPass : public impl::PeelEdgesBase<PeelEdgesPass> {
     Edges edges(first);
     for (Operation& op : block) {
       auto compare = dyn_cast<arith::CmpIOp>(op);
-      if (Operation* rem = compare ? asksForSign(compare) : nullptr; rem && gone.contains(rem))
-        gone[&op].truth = false;
-      if (!compares.contains(&op) && !isa<arith::MaxSIOp, arith::MinSIOp, arith::RemSIOp, arith::SelectOp>(op)) continue;
+      if (Operation* rem = compare ? asksForSign(compare) : nullptr; rem && gone.contains(rem)) gone[&op].truth = false;
+      if (!compares.contains(&op) && !isa<arith::MaxSIOp, arith::MinSIOp, arith::RemSIOp, arith::SelectOp>(op))
+        continue;
       Edges trial = edges;
       if (auto wrap = unwrap(trial, op))
         gone[&op] = {op.getOperand(0), wrap->first, wrap->second}, edges = trial;
@@ -399,8 +401,7 @@ class PeelEdgesPass : public impl::PeelEdgesBase<PeelEdgesPass> {
         continue;
       else if (Value x = isa<arith::SelectOp>(op) ? trial.unturned(&op) : trial.unclamped(&op))
         gone[&op].other = x, edges = trial;
-      else if (compare && isa<RankedTensorType>(compare.getType()) &&
-               trial.takesTrue(compare))
+      else if (compare && isa<RankedTensorType>(compare.getType()) && trial.takesTrue(compare))
         gone[&op] = {}, edges = trial;
     }
     if (edges.isEmpty()) return;
@@ -452,8 +453,7 @@ class PeelEdgesPass : public impl::PeelEdgesBase<PeelEdgesPass> {
       }
     };
     SmallVector<Operation*> rest, before;
-    for (Operation& op : block.without_terminator())
-      (op.isBeforeInBlock(first) ? before : rest).push_back(&op);
+    for (Operation& op : block.without_terminator()) (op.isBeforeInBlock(first) ? before : rest).push_back(&op);
     const llvm::SmallPtrSet<Operation*, 32> isRest(rest.begin(), rest.end());
     SmallVector<Value> left;
     for (Value value : end->getOperands())

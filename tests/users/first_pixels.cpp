@@ -1,5 +1,5 @@
-// first_pixels.cpp - light, pictures and samples as first written: paths that bounce, trees walked by links, levels made
-// even, wavelets of integers, banks of filters, checksums of pages.
+// first_pixels.cpp - light, pictures and samples as first written: paths that bounce, wavelets of integers, banks of
+// filters, checksums of pages.
 #include "tests/users/use.h"
 namespace users {
 namespace {
@@ -8,76 +8,83 @@ struct PixelCfg {
   int BLOCK = 128;
 };
 // --- a path tracer: spheres in a list, diffuse bounces, random numbers of pixel, sample and bounce
-auto paths = kernel("user_paths", [](const PixelCfg& c, Ptr<const float> spheres, I32 count, Ptr<float> image, I32 width,
-                                     I32 height, I32 samples) {  // a sphere: place, radius, colour, light
-               auto p = program_id(0) * c.BLOCK + arange(0, c.BLOCK);
-               auto in = p < width * height;
-               auto px = cast(p % width, f32), py = cast(p / width, f32);
-               Tile r = zeros({c.BLOCK}, f32), g = zeros({c.BLOCK}, f32), b = zeros({c.BLOCK}, f32);
-               for (auto s : range(0, samples)) {
-                 auto u = rand4(s, bitcast(p, u32));
-                 Tile ox = zeros({c.BLOCK}, f32), oy = zeros({c.BLOCK}, f32), oz = full({c.BLOCK}, -3.f, f32);
-                 Tile dx = (px + u[0]) / cast(width, f32) - .5f, dy = (py + u[1]) / cast(height, f32) - .5f,
-                      dz = ones({c.BLOCK}, f32);
-                 auto unit = [](Tile& x, Tile& y, Tile& z) {
-                   auto k = rsqrt(x * x + y * y + z * z);
-                   x *= k, y *= k, z *= k;
-                 };
-                 unit(dx, dy, dz);
-                 Tile tr = ones({c.BLOCK}, f32), tg = ones({c.BLOCK}, f32), tb = ones({c.BLOCK}, f32);
-                 Tile alive = in, depth = zeros({}, i32);
-                 while_([&] { return any(alive) & (depth < 6); }, [&] {
-                   Tile best = full({c.BLOCK}, 1e20f, f32), hit = full({c.BLOCK}, -1, i32);
-                   for (auto i : range(0, count)) {
-                     auto at = spheres + i * 8;
-                     auto x = load(at) - ox, y = load(at + 1) - oy, z = load(at + 2) - oz;
-                     auto radius = load(at + 3);
-                     auto half = x * dx + y * dy + z * dz;
-                     auto d = half * half - (x * x + y * y + z * z) + radius * radius;
-                     auto root = sqrt(max(d, 0.f));
-                     auto near = half - root, far = half + root;
-                     auto t = where(near > 1e-3f, near, far);
-                     auto closer = (d > 0.f) & (t > 1e-3f) & (t < best);
-                     best = where(closer, t, best);
-                     hit = where(closer, i, hit);
-                   }
-                   auto found = alive & (hit >= 0);
-                   auto sky = alive & (hit < 0);
-                   auto glow = .5f + .5f * dy;
-                   r += where(sky, tr * glow, 0.f), g += where(sky, tg * glow, 0.f), b += where(sky, tb, 0.f);
-                   auto at = spheres + hit * 8;
-                   auto field = [&](int k) { return load(at + k, {.mask = found}); };
-                   auto light = field(7);
-                   r += where(found, tr * light, 0.f), g += where(found, tg * light, 0.f);
-                   b += where(found, tb * light, 0.f);
-                   tr *= where(found, field(4), 1.f), tg *= where(found, field(5), 1.f), tb *= where(found, field(6), 1.f);
-                   auto hx = ox + best * dx, hy = oy + best * dy, hz = oz + best * dz;
-                   auto k = 1.f / where(found, field(3), 1.f);
-                   auto nx = (hx - field(0)) * k, ny = (hy - field(1)) * k, nz = (hz - field(2)) * k;
-                   auto side = where(nx * dx + ny * dy + nz * dz > 0.f, -1.f, 1.f);
-                   auto v = rand4(s + 1000 * (depth + 1), bitcast(p, u32));
-                   auto z = 1.f - 2.f * v[0], around = 6.2831853f * v[1];
-                   auto ring = sqrt(max(1.f - z * z, 0.f));
-                   Tile ex = nx * side + ring * cos(around), ey = ny * side + ring * sin(around), ez = nz * side + z;
-                   unit(ex, ey, ez);
-                   dx = where(found, ex, dx), dy = where(found, ey, dy), dz = where(found, ez, dz);
-                   ox = where(found, hx, ox), oy = where(found, hy, oy), oz = where(found, hz, oz);
-                   alive = found & (light <= 0.f);
-                   depth += 1;
-                 });
-               }
-               auto k = 1.f / cast(samples, f32);
-               store(image + 3 * p, r * k, {.mask = in}), store(image + 3 * p + 1, g * k, {.mask = in});
-               store(image + 3 * p + 2, b * k, {.mask = in});
-             }).grid([](const PixelCfg& c, const float*, int, float*, int w, int h, int) {
-  return Grid{cdiv(w * h, c.BLOCK)};
-});
+auto paths =
+    kernel("user_paths",
+           [](const PixelCfg& c, Ptr<const float> spheres, I32 count, Ptr<float> image, I32 width, I32 height,
+              I32 samples) {  // a sphere: place, radius, colour, light
+             auto p = program_id(0) * c.BLOCK + arange(0, c.BLOCK);
+             auto in = p < width * height;
+             auto px = cast(p % width, f32), py = cast(p / width, f32);
+             Tile r = zeros({c.BLOCK}, f32), g = zeros({c.BLOCK}, f32), b = zeros({c.BLOCK}, f32);
+             for (auto s : range(0, samples)) {
+               auto u = rand4(s, bitcast(p, u32));
+               Tile ox = zeros({c.BLOCK}, f32), oy = zeros({c.BLOCK}, f32), oz = full({c.BLOCK}, -3.f, f32);
+               Tile dx = (px + u[0]) / cast(width, f32) - .5f, dy = (py + u[1]) / cast(height, f32) - .5f,
+                    dz = ones({c.BLOCK}, f32);
+               auto unit = [](Tile& x, Tile& y, Tile& z) {
+                 auto k = rsqrt(x * x + y * y + z * z);
+                 x *= k, y *= k, z *= k;
+               };
+               unit(dx, dy, dz);
+               Tile tr = ones({c.BLOCK}, f32), tg = ones({c.BLOCK}, f32), tb = ones({c.BLOCK}, f32);
+               Tile alive = in, depth = zeros({}, i32);
+               while_([&] { return any(alive) & (depth < 6); },
+                      [&] {
+                        Tile best = full({c.BLOCK}, 1e20f, f32), hit = full({c.BLOCK}, -1, i32);
+                        for (auto i : range(0, count)) {
+                          auto at = spheres + i * 8;
+                          auto x = load(at) - ox, y = load(at + 1) - oy, z = load(at + 2) - oz;
+                          auto radius = load(at + 3);
+                          auto half = x * dx + y * dy + z * dz;
+                          auto d = half * half - (x * x + y * y + z * z) + radius * radius;
+                          auto root = sqrt(max(d, 0.f));
+                          auto near = half - root, far = half + root;
+                          auto t = where(near > 1e-3f, near, far);
+                          auto closer = (d > 0.f) & (t > 1e-3f) & (t < best);
+                          best = where(closer, t, best);
+                          hit = where(closer, i, hit);
+                        }
+                        auto found = alive & (hit >= 0);
+                        auto sky = alive & (hit < 0);
+                        auto glow = .5f + .5f * dy;
+                        r += where(sky, tr * glow, 0.f), g += where(sky, tg * glow, 0.f), b += where(sky, tb, 0.f);
+                        auto at = spheres + hit * 8;
+                        auto field = [&](int k) { return load(at + k, {.mask = found}); };
+                        auto light = field(7);
+                        r += where(found, tr * light, 0.f), g += where(found, tg * light, 0.f);
+                        b += where(found, tb * light, 0.f);
+                        tr *= where(found, field(4), 1.f), tg *= where(found, field(5), 1.f),
+                            tb *= where(found, field(6), 1.f);
+                        auto hx = ox + best * dx, hy = oy + best * dy, hz = oz + best * dz;
+                        auto k = 1.f / where(found, field(3), 1.f);
+                        auto nx = (hx - field(0)) * k, ny = (hy - field(1)) * k, nz = (hz - field(2)) * k;
+                        auto side = where(nx * dx + ny * dy + nz * dz > 0.f, -1.f, 1.f);
+                        auto v = rand4(s + 1000 * (depth + 1), bitcast(p, u32));
+                        auto z = 1.f - 2.f * v[0], around = 6.2831853f * v[1];
+                        auto ring = sqrt(max(1.f - z * z, 0.f));
+                        Tile ex = nx * side + ring * cos(around), ey = ny * side + ring * sin(around),
+                             ez = nz * side + z;
+                        unit(ex, ey, ez);
+                        dx = where(found, ex, dx), dy = where(found, ey, dy), dz = where(found, ez, dz);
+                        ox = where(found, hx, ox), oy = where(found, hy, oy), oz = where(found, hz, oz);
+                        alive = found & (light <= 0.f);
+                        depth += 1;
+                      });
+             }
+             auto k = 1.f / cast(samples, f32);
+             store(image + 3 * p, r * k, {.mask = in}), store(image + 3 * p + 1, g * k, {.mask = in});
+             store(image + 3 * p + 2, b * k, {.mask = in});
+           })
+        .grid(
+            [](const PixelCfg& c, const float*, int, float*, int w, int h, int) { return Grid{cdiv(w * h, c.BLOCK)}; });
 Register r1("paths", [](Env& e) {
   const int W = e.big ? 1024 : 24, H = e.big ? 1024 : 17, n = e.big ? 64 : 7, S = e.big ? 16 : 2;
   auto spheres = filled<float>(e, size_t(8) * n, [&](size_t i) {
     const int k = i % 8;
-    return float(k < 3 ? 4 * (e.uniform() - .5) + (k == 2 ? 1 : 0) : k == 3 ? .3 + .5 * e.uniform()
-                 : k == 7 ? (i / 8 % 3 == 0 ? 2 : 0) : .2 + .8 * e.uniform());
+    return float(k < 3    ? 4 * (e.uniform() - .5) + (k == 2 ? 1 : 0)
+                 : k == 3 ? .3 + .5 * e.uniform()
+                 : k == 7 ? (i / 8 % 3 == 0 ? 2 : 0)
+                          : .2 + .8 * e.uniform());
   });
   auto image = constant<float>(e, size_t(3) * W * H, NAN);
   Job j;
@@ -90,7 +97,8 @@ Register r1("paths", [](Env& e) {
       float sum[3] = {};
       for (int s = 0; s < S; ++s) {
         auto u = reference_philox(s, p);
-        float o[3] = {0, 0, -3}, d[3] = {(p % W + unit(u[0])) / W - .5f, (p / W + unit(u[1])) / H - .5f, 1}, t[3] = {1, 1, 1};
+        float o[3] = {0, 0, -3}, d[3] = {(p % W + unit(u[0])) / W - .5f, (p / W + unit(u[1])) / H - .5f, 1},
+              t[3] = {1, 1, 1};
         auto norm = [](float* v) {
           const float k = 1 / std::sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2]);
           for (int i = 0; i < 3; ++i) v[i] *= k;
@@ -125,7 +133,8 @@ Register r1("paths", [](Env& e) {
           auto v = reference_philox(s + 1000 * (depth + 1), p);
           const float z = 1 - 2 * unit(v[0]), a = 6.2831853f * unit(v[1]), ring = std::sqrt(std::max(1 - z * z, 0.f));
           side = side > 0 ? -1 : 1;
-          d[0] = nrm[0] * side + ring * std::cos(a), d[1] = nrm[1] * side + ring * std::sin(a), d[2] = nrm[2] * side + z;
+          d[0] = nrm[0] * side + ring * std::cos(a), d[1] = nrm[1] * side + ring * std::sin(a),
+          d[2] = nrm[2] * side + z;
           norm(d);
         }
       }
@@ -136,164 +145,28 @@ Register r1("paths", [](Env& e) {
   return j;
 });
 
-// --- a tree of boxes walked by links: on a hit the next node, else the node behind the subtree; no stack
-auto links = kernel("user_links", [](const PixelCfg& c, Ptr<const float> boxes, Ptr<const int> behind,
-                                     Ptr<const int> leaf, Ptr<const float> rays, Ptr<float> nearest, Ptr<int> which,
-                                     I32 nodes, I32 n) {  // a box: low, high; a leaf: a ball that fills its box
-               auto i = program_id(0) * c.BLOCK + arange(0, c.BLOCK);
-               auto in = i < n;
-               std::array<Tile, 3> o, inv;
-               for (int d = 0; d < 3; ++d) {
-                 o[d] = load(rays + i * 6 + d, {.mask = in});
-                 inv[d] = 1.f / load(rays + i * 6 + (3 + d), {.mask = in, .other = 1.f});
-               }
-               Tile best = full({c.BLOCK}, 1e30f, f32), at = where(in, 0, nodes), hit = full({c.BLOCK}, -1, i32);
-               while_([&] { return any(at < nodes); }, [&] {
-                 auto on = at < nodes;
-                 Tile enter = zeros({c.BLOCK}, f32), leave = best;
-                 for (int d = 0; d < 3; ++d) {
-                   auto a = (load(boxes + at * 6 + d, {.mask = on}) - o[d]) * inv[d];
-                   auto b = (load(boxes + at * 6 + (3 + d), {.mask = on}) - o[d]) * inv[d];
-                   enter = max(enter, min(a, b)), leave = min(leave, max(a, b));
-                 }
-                 auto inside = on & (enter <= leave);
-                 auto id = load(leaf + at, {.mask = inside, .other = -1});
-                 auto closer = inside & (id >= 0) & (enter < best);
-                 best = where(closer, enter, best);
-                 hit = where(closer, id, hit);
-                 auto next = where(inside & (id < 0), at + 1, load(behind + at, {.mask = on}));
-                 at = where(on, next, at);
-               });
-               store(nearest + i, best, {.mask = in}), store(which + i, hit, {.mask = in});
-             }).grid([](const PixelCfg& c, const float*, const int*, const int*, const float*, float*, int*, int, int n) {
-  return Grid{cdiv(n, c.BLOCK)};
-});
-Register r2("linked_tree", [](Env& e) {
-  const int levels = e.big ? 14 : 6, leaves = 1 << levels, nodes = 2 * leaves - 1, n = e.big ? 1 << 20 : 300;
-  std::vector<float> boxes(size_t(6) * nodes), centres(size_t(3) * leaves);
-  std::vector<int> behind(nodes), leaf(nodes, -1);
-  if (e.device) {
-    for (float& x : centres) x = float(e.uniform() * 16);
-    std::vector<int> order(leaves);
-    for (int i = 0; i < leaves; ++i) order[i] = i;
-    int next = 0;
-    std::function<void(int, int, int)> build = [&](int from, int to, int axis) {
-      const int me = next++;
-      for (int d = 0; d < 3; ++d) boxes[6 * me + d] = 1e9f, boxes[6 * me + 3 + d] = -1e9f;
-      for (int i = from; i < to; ++i)
-        for (int d = 0; d < 3; ++d) {
-          boxes[6 * me + d] = std::min(boxes[6 * me + d], centres[3 * order[i] + d] - .2f);
-          boxes[6 * me + 3 + d] = std::max(boxes[6 * me + 3 + d], centres[3 * order[i] + d] + .2f);
-        }
-      if (to - from == 1) {
-        leaf[me] = order[from];
-      } else {
-        const int middle = (from + to) / 2;
-        std::nth_element(order.begin() + from, order.begin() + middle, order.begin() + to,
-                         [&](int a, int b) { return centres[3 * a + axis] < centres[3 * b + axis]; });
-        build(from, middle, (axis + 1) % 3), build(middle, to, (axis + 1) % 3);
-      }
-      behind[me] = next;
-    };
-    build(0, leaves, 0);
-  }
-  auto b = repeated<float>(e, boxes.size(), boxes);
-  auto h = repeated<int>(e, nodes, behind), l = repeated<int>(e, nodes, leaf);
-  auto rays = filled<float>(e, size_t(6) * n, [&](size_t i) {
-    return float(i % 6 < 3 ? (i % 6 == 2 ? -2. : e.uniform() * 16) : i % 6 == 5 ? 1. : e.uniform() - .5);
-  });
-  auto nearest = constant<float>(e, n, NAN);
-  auto which = constant<int>(e, n, -2);
-  Job j;
-  j.add(links, PixelCfg{e.field("BLOCK", 128)}, b.p, h.p, l.p, rays.p, nearest.p, which.p, nodes, n);
-  j.check = [=] {
-    std::vector<double> want(n, 1e30);
-    for (int i = 0; i < n; ++i)
-      for (int k = 0; k < leaves; ++k) {
-        double enter = 0, leave = 1e30;
-        for (int d = 0; d < 3; ++d) {
-          const double low = (double(centres[3 * k + d] - .2f) - rays[6 * i + d]) / rays[6 * i + 3 + d],
-                       high = (double(centres[3 * k + d] + .2f) - rays[6 * i + d]) / rays[6 * i + 3 + d];
-          enter = std::max(enter, std::min(low, high)), leave = std::min(leave, std::max(low, high));
-        }
-        if (enter <= leave) want[i] = std::min(want[i], enter);
-      }
-    return agree(nearest.now(), want, 1e-3, 1e-3);
-  };
-  return j;
-});
-
-// --- levels of pictures made even: counts, a sum over levels, a table for every picture; three kernels, pixels as bytes
-auto count_levels = kernel("user_count_levels", [](const PixelCfg& c, Tensor<const uint8_t, 2> X, Tensor<int, 2> counts) {
-                      auto b = program_id(1);
-                      Tile h = zeros({256}, i32);
-                      for (auto i : range(program_id(0) * c.BLOCK, X.dim(1), num_programs(0) * c.BLOCK)) {
-                        auto at = i + arange(0, c.BLOCK);
-                        h += histogram(cast(X.load({b, i}, {c.BLOCK}), i32), 256, {.mask = at < X.dim(1)});
-                      }
-                      counts.atomic_add({b, 0}, h);
-                    }).grid([](const PixelCfg&, const auto& x, const auto&) { return Grid{16, x.shape[0]}; });
-auto even_table = kernel("user_even_table", [](Tensor<const int, 2> counts, Tensor<uint8_t, 2> table) {
-                    auto b = program_id(0);
-                    auto h = counts.load({b, 0}, {256});
-                    auto sums = cumsum(h, axis(0));
-                    auto first = min(where(sums > 0, sums, 2147483647));
-                    auto all = max(sums);
-                    auto scale = 255.f / cast(max(all - first, 1), f32);
-                    table.store({b, 0}, cast(clamp(rint(cast(sums - first, f32) * scale), 0.f, 255.f), u8));
-                  }).grid([](const NoConfig&, const auto& x, const auto&) { return Grid{x.shape[0]}; });
-auto look_up = kernel("user_look_up", [](const PixelCfg& c, Tensor<const uint8_t, 2> X, Tensor<const uint8_t, 2> table,
-                                         Tensor<uint8_t, 2> Y) {
-                 auto i = program_id(0) * c.BLOCK, b = program_id(1);
-                 auto t = table.load({b, 0}, {256});
-                 Y.store({b, i}, take(t, cast(X.load({b, i}, {c.BLOCK}), i32), 0));
-               }).grid([](const PixelCfg& c, const auto& x, const auto&...) {
-  return Grid{cdiv(x.shape[1], c.BLOCK), x.shape[0]};
-});
-Register r3("equalise", [](Env& e) {
-  const int B = e.big ? 32 : 2, n = e.big ? 2048 * 2048 : 5000;
-  auto x = drawn<uint8_t>(e, size_t(B) * n, [&] { return uint8_t(40 + 120 * e.uniform() * e.uniform()); });
-  auto counts = constant<int>(e, B * 256, 0);
-  auto table = constant<uint8_t>(e, B * 256, 0), y = constant<uint8_t>(e, size_t(B) * n, 0);
-  Job j;
-  j.mbytes = 3e-6 * B * n;
-  const PixelCfg c{e.field("BLOCK", 4096)};
-  j.add(count_levels, c, x.view(B, n), counts.view(B, 256));
-  j.add(even_table, {}, counts.view(B, 256), table.view(B, 256));
-  j.add(look_up, c, x.view(B, n), table.view(B, 256), y.view(B, n));
-  j.check = [=] {
-    std::vector<double> want(size_t(B) * n);
-    for (int b = 0; b < B; ++b) {
-      std::vector<int> sums(256);
-      for (int i = 0; i < n; ++i) ++sums[x.at(size_t(b) * n + i)];
-      for (int k = 1; k < 256; ++k) sums[k] += sums[k - 1];
-      const int first = *std::find_if(sums.begin(), sums.end(), [](int s) { return s > 0; });
-      for (int i = 0; i < n; ++i)
-        want[size_t(b) * n + i] = std::rint(255. * (sums[x.at(size_t(b) * n + i)] - first) / (n - first));
-    }
-    return agree(y.now(), want, 1, 0);
-  };
-  return j;
-});
-
 // --- the reversible 5/3 wavelet of integers, a tile of a picture at a time, borders mirrored; rows, then columns
-auto lifting = kernel("user_lifting53", [](const PixelCfg& c, Ptr<const int16_t> X, Ptr<int16_t> L, Ptr<int16_t> H, I32 n,
-                                           I32 rows, I32 lines) {  // along a row of n (even); lines apart in memory
-                 auto k = program_id(0) * c.BLOCK + arange(0, c.BLOCK), r = program_id(1) * 4 + arange(0, 4);
-                 auto m = n / 2;
-                 auto in = (k < m).row() & (r < rows).col();
-                 auto at = [&](Tile i) {
-                   i = where(i < 0, -i, where(i >= n, 2 * (n - 1) - i, i));
-                   return cast(load(X + (r.col() * lines + i.row()), {.mask = in}), i32);
-                 };
-                 auto odd = [&](int d) { return at(2 * k + (1 + 2 * d)) - ((at(2 * k + 2 * d) + at(2 * k + (2 + 2 * d))) >> 1); };
-                 auto h = odd(0);
-                 auto l = at(2 * k) + ((odd(-1) + h + 2) >> 2);
-                 auto out = r.col() * (lines / 2) + k.row();
-                 store(L + out, cast(l, i16), {.mask = in}), store(H + out, cast(h, i16), {.mask = in});
-               }).grid([](const PixelCfg& c, const int16_t*, int16_t*, int16_t*, int n, int rows, int) {
-  return Grid{cdiv(n / 2, c.BLOCK), cdiv(rows, 4)};
-});
+auto lifting = kernel("user_lifting53",
+                      [](const PixelCfg& c, Ptr<const int16_t> X, Ptr<int16_t> L, Ptr<int16_t> H, I32 n, I32 rows,
+                         I32 lines) {  // along a row of n (even); lines apart in memory
+                        auto k = program_id(0) * c.BLOCK + arange(0, c.BLOCK), r = program_id(1) * 4 + arange(0, 4);
+                        auto m = n / 2;
+                        auto in = (k < m).row() & (r < rows).col();
+                        auto at = [&](Tile i) {
+                          i = where(i < 0, -i, where(i >= n, 2 * (n - 1) - i, i));
+                          return cast(load(X + (r.col() * lines + i.row()), {.mask = in}), i32);
+                        };
+                        auto odd = [&](int d) {
+                          return at(2 * k + (1 + 2 * d)) - ((at(2 * k + 2 * d) + at(2 * k + (2 + 2 * d))) >> 1);
+                        };
+                        auto h = odd(0);
+                        auto l = at(2 * k) + ((odd(-1) + h + 2) >> 2);
+                        auto out = r.col() * (lines / 2) + k.row();
+                        store(L + out, cast(l, i16), {.mask = in}), store(H + out, cast(h, i16), {.mask = in});
+                      })
+                   .grid([](const PixelCfg& c, const int16_t*, int16_t*, int16_t*, int n, int rows, int) {
+                     return Grid{cdiv(n / 2, c.BLOCK), cdiv(rows, 4)};
+                   });
 Register r4("lifting53", [](Env& e) {
   const int n = e.big ? 8192 : 300, rows = e.big ? 8192 : 7;
   auto x = integers<int16_t>(e, size_t(n) * rows, -512, 512);
@@ -319,20 +192,22 @@ Register r4("lifting53", [](Env& e) {
 struct BankCfg {
   int F = 64, BT = 128, BK = 32;
 };
-auto bank = kernel("user_bank", [](const BankCfg& c, Tensor<const half, 2> W, Tensor<const half, 2> X,
-                                   Tensor<half, 3> Y) {  // Y [signals, filters, samples]: sum of W[f, k] X[t - k]
-              auto t = program_id(0) * c.BT + arange(0, c.BT), s = program_id(1);
-              Tile acc = zeros({c.F, c.BT}, f32);
-              for (auto k : range(0, W.dim(1), c.BK)) {
-                auto tap = k + arange(0, c.BK);
-                auto at = t.row() - tap.col();
-                auto x = load(X.ptr() + s * X.dim(1) + at, {.mask = (at >= 0) & (at < X.dim(1))});
-                acc = dot(W.load({0, k}, {c.F, c.BK}), x, acc);
-              }
-              Y.store({s, 0, program_id(0) * c.BT}, reshape(cast(acc, f16), {1, c.F, c.BT}));
-            }).grid([](const BankCfg& c, const auto&, const auto& x, const auto&) {
-  return Grid{cdiv(x.shape[1], c.BT), x.shape[0]};
-});
+auto bank = kernel("user_bank",
+                   [](const BankCfg& c, Tensor<const half, 2> W, Tensor<const half, 2> X,
+                      Tensor<half, 3> Y) {  // Y [signals, filters, samples]: sum of W[f, k] X[t - k]
+                     auto t = program_id(0) * c.BT + arange(0, c.BT), s = program_id(1);
+                     Tile acc = zeros({c.F, c.BT}, f32);
+                     for (auto k : range(0, W.dim(1), c.BK)) {
+                       auto tap = k + arange(0, c.BK);
+                       auto at = t.row() - tap.col();
+                       auto x = load(X.ptr() + s * X.dim(1) + at, {.mask = (at >= 0) & (at < X.dim(1))});
+                       acc = dot(W.load({0, k}, {c.F, c.BK}), x, acc);
+                     }
+                     Y.store({s, 0, program_id(0) * c.BT}, reshape(cast(acc, f16), {1, c.F, c.BT}));
+                   })
+                .grid([](const BankCfg& c, const auto&, const auto& x, const auto&) {
+                  return Grid{cdiv(x.shape[1], c.BT), x.shape[0]};
+                });
 Register r5("filter_bank", [](Env& e) {
   const int S = e.big ? 64 : 2, T = e.big ? 65536 : 300, F = 64, K = e.big ? 256 : 96;
   auto w = random<half>(e, size_t(F) * K, -.2, .2), x = random<half>(e, size_t(S) * T);
@@ -355,20 +230,21 @@ Register r5("filter_bank", [](Env& e) {
 });
 
 // --- CRC-32 of pages, four bytes a step, tables of 4 x 256 in memory; one page per element
-auto crc = kernel("user_crc", [](const PixelCfg& c, Ptr<const uint32_t> words, Ptr<const uint32_t> tables,
-                                 Ptr<uint32_t> out, I32 pages, I32 length) {
-             auto p = program_id(0) * c.BLOCK + arange(0, c.BLOCK);
-             auto in = p < pages;
-             Tile crc = full({c.BLOCK}, 0xFFFFFFFFu, u32);
-             for (auto i : range(0, length)) {
-               auto x = crc ^ load(words + (cast(p, i64) * length + i), {.mask = in});
-               auto look = [&](int table, int shift) { return load(tables + (table * 256 + cast((x >> shift) & 255u, i32))); };
-               crc = look(3, 0) ^ look(2, 8) ^ look(1, 16) ^ look(0, 24);
-             }
-             store(out + p, ~crc, {.mask = in});
-           }).grid([](const PixelCfg& c, const uint32_t*, const uint32_t*, uint32_t*, int pages, int) {
-  return Grid{cdiv(pages, c.BLOCK)};
-});
+auto crc =
+    kernel("user_crc", [](const PixelCfg& c, Ptr<const uint32_t> words, Ptr<const uint32_t> tables, Ptr<uint32_t> out,
+                          I32 pages, I32 length) {
+      auto p = program_id(0) * c.BLOCK + arange(0, c.BLOCK);
+      auto in = p < pages;
+      Tile crc = full({c.BLOCK}, 0xFFFFFFFFu, u32);
+      for (auto i : range(0, length)) {
+        auto x = crc ^ load(words + (cast(p, i64) * length + i), {.mask = in});
+        auto look = [&](int table, int shift) { return load(tables + (table * 256 + cast((x >> shift) & 255u, i32))); };
+        crc = look(3, 0) ^ look(2, 8) ^ look(1, 16) ^ look(0, 24);
+      }
+      store(out + p, ~crc, {.mask = in});
+    }).grid([](const PixelCfg& c, const uint32_t*, const uint32_t*, uint32_t*, int pages, int) {
+      return Grid{cdiv(pages, c.BLOCK)};
+    });
 Register r6("crc_pages", [](Env& e) {
   const int pages = e.big ? 65536 : 150, length = e.big ? 1024 : 20;
   auto words = integers<uint32_t>(e, size_t(pages) * length, 0, 1ll << 32);

@@ -1,5 +1,5 @@
 // level_grids.cpp - grids as first written: residuals and corrections between levels in three dimensions, advection that
-// looks back, crystals that grow, fields with absorbing borders.
+// looks back, mixtures that part.
 #include "tests/users/use.h"
 namespace users {
 namespace {
@@ -8,49 +8,47 @@ struct GridCfg {
   int BY = 4, BX = 128;
 };
 // --- multigrid, 3-D, cells: residual of 7 points and its mean over 2 x 2 x 2 in one go; walls are zero
-auto restrict3 = kernel("user_restrict3", [](const GridCfg& c, Tensor<const float, 3> U, Tensor<const float, 3> F,
-                                             Tensor<float, 3> coarse, F32 h2) {
-                   auto z = program_id(2), y = program_id(1) * c.BY + arange(0, c.BY),
-                        x = program_id(0) * c.BX + arange(0, c.BX);
-                   auto n = U.dim(0);
-                   Tile sum = zeros({c.BY, c.BX}, f32);
-                   for (int dz = 0; dz < 2; ++dz)
-                     for (int dy = 0; dy < 2; ++dy)
-                       for (int dx = 0; dx < 2; ++dx) {
-                         auto k = 2 * z + dz;
-                         auto j = (2 * y + dy).col(), i = (2 * x + dx).row();
-                         auto in = (j < n) & (i < n);
-                         auto at = (k * n + j) * n + i;
-                         auto u = U.ptr();
-                         auto near = load(u + at - 1, {.mask = in & (i > 0)}) + load(u + at + 1, {.mask = in & (i < n - 1)}) +
-                                     load(u + at - n, {.mask = in & (j > 0)}) + load(u + at + n, {.mask = in & (j < n - 1)}) +
-                                     load(u + at - n * n, {.mask = in & (k > 0)}) +
-                                     load(u + at + n * n, {.mask = in & (k < n - 1)});
-                         sum += load(F.ptr() + at, {.mask = in}) - (6.f * load(u + at, {.mask = in}) - near) / h2;
-                       }
-                   coarse.store({z, program_id(1) * c.BY, program_id(0) * c.BX},
-                                reshape(sum * .125f, {1, c.BY, c.BX}));
-                 }).grid([](const GridCfg& c, const auto&, const auto&, const auto& o, float) {
-  return Grid{cdiv(o.shape[2], c.BX), cdiv(o.shape[1], c.BY), o.shape[0]};
-});
+auto restrict3 =
+    kernel("user_restrict3", [](const GridCfg& c, Tensor<const float, 3> U, Tensor<const float, 3> F,
+                                Tensor<float, 3> coarse, F32 h2) {
+      auto z = program_id(2), y = program_id(1) * c.BY + arange(0, c.BY), x = program_id(0) * c.BX + arange(0, c.BX);
+      auto n = U.dim(0);
+      Tile sum = zeros({c.BY, c.BX}, f32);
+      for (int dz = 0; dz < 2; ++dz)
+        for (int dy = 0; dy < 2; ++dy)
+          for (int dx = 0; dx < 2; ++dx) {
+            auto k = 2 * z + dz;
+            auto j = (2 * y + dy).col(), i = (2 * x + dx).row();
+            auto in = (j < n) & (i < n);
+            auto at = (k * n + j) * n + i;
+            auto u = U.ptr();
+            auto near = load(u + at - 1, {.mask = in & (i > 0)}) + load(u + at + 1, {.mask = in & (i < n - 1)}) +
+                        load(u + at - n, {.mask = in & (j > 0)}) + load(u + at + n, {.mask = in & (j < n - 1)}) +
+                        load(u + at - n * n, {.mask = in & (k > 0)}) + load(u + at + n * n, {.mask = in & (k < n - 1)});
+            sum += load(F.ptr() + at, {.mask = in}) - (6.f * load(u + at, {.mask = in}) - near) / h2;
+          }
+      coarse.store({z, program_id(1) * c.BY, program_id(0) * c.BX}, reshape(sum * .125f, {1, c.BY, c.BX}));
+    }).grid([](const GridCfg& c, const auto&, const auto&, const auto& o, float) {
+      return Grid{cdiv(o.shape[2], c.BX), cdiv(o.shape[1], c.BY), o.shape[0]};
+    });
 // --- and back: the correction of every fine cell, trilinear between coarse cells (weights 3/4 and 1/4), added
-auto prolong3 = kernel("user_prolong3", [](const GridCfg& c, Tensor<const float, 3> coarse, Tensor<float, 3> U) {
-                  auto z = program_id(2), y = program_id(1) * c.BY + arange(0, c.BY),
-                       x = program_id(0) * c.BX + arange(0, c.BX);
-                  auto m = coarse.dim(0);
-                  auto near = [&](auto v) { return min(max(v / 2 + v % 2 * 2 - 1, 0), m - 1); };
-                  auto z0 = z / 2, z1 = near(z);
-                  auto y0 = (y / 2).col(), y1 = near(y).col(), x0 = (x / 2).row(), x1 = near(x).row();
-                  auto in = (y < U.dim(1)).col() & (x < U.dim(2)).row();
-                  auto at = [&](auto k, auto j, auto i) { return load(coarse.ptr() + (k * m + j) * m + i, {.mask = in}); };
-                  auto row = [&](auto k, auto j) { return .75f * at(k, j, x0) + .25f * at(k, j, x1); };
-                  auto plane = [&](auto k) { return .75f * row(k, y0) + .25f * row(k, y1); };
-                  auto v = .75f * plane(z0) + .25f * plane(z1);
-                  auto place = U.ptr() + ((z * U.dim(1) + y.col()) * U.dim(2) + x.row());
-                  store(place, load(place, {.mask = in}) + v, {.mask = in});
-                }).grid([](const GridCfg& c, const auto&, const auto& u) {
-  return Grid{cdiv(u.shape[2], c.BX), cdiv(u.shape[1], c.BY), u.shape[0]};
-});
+auto prolong3 =
+    kernel("user_prolong3", [](const GridCfg& c, Tensor<const float, 3> coarse, Tensor<float, 3> U) {
+      auto z = program_id(2), y = program_id(1) * c.BY + arange(0, c.BY), x = program_id(0) * c.BX + arange(0, c.BX);
+      auto m = coarse.dim(0);
+      auto near = [&](auto v) { return min(max(v / 2 + v % 2 * 2 - 1, 0), m - 1); };
+      auto z0 = z / 2, z1 = near(z);
+      auto y0 = (y / 2).col(), y1 = near(y).col(), x0 = (x / 2).row(), x1 = near(x).row();
+      auto in = (y < U.dim(1)).col() & (x < U.dim(2)).row();
+      auto at = [&](auto k, auto j, auto i) { return load(coarse.ptr() + (k * m + j) * m + i, {.mask = in}); };
+      auto row = [&](auto k, auto j) { return .75f * at(k, j, x0) + .25f * at(k, j, x1); };
+      auto plane = [&](auto k) { return .75f * row(k, y0) + .25f * row(k, y1); };
+      auto v = .75f * plane(z0) + .25f * plane(z1);
+      auto place = U.ptr() + ((z * U.dim(1) + y.col()) * U.dim(2) + x.row());
+      store(place, load(place, {.mask = in}) + v, {.mask = in});
+    }).grid([](const GridCfg& c, const auto&, const auto& u) {
+      return Grid{cdiv(u.shape[2], c.BX), cdiv(u.shape[1], c.BY), u.shape[0]};
+    });
 Register r1("levels3", [](Env& e) {
   const int n = e.big ? 512 : 18, m = n / 2;
   auto u = random<float>(e, size_t(n) * n * n), f = random<float>(e, size_t(n) * n * n);
@@ -69,9 +67,10 @@ Register r1("levels3", [](Env& e) {
       for (int y = 0; y < n; ++y)
         for (int x = 0; x < n; ++x)
           r[(size_t(z / 2) * m + y / 2) * m + x / 2] +=
-              .125 * (f[(size_t(z) * n + y) * n + x] -
-                      (6 * at(z, y, x) - at(z - 1, y, x) - at(z + 1, y, x) - at(z, y - 1, x) - at(z, y + 1, x) -
-                       at(z, y, x - 1) - at(z, y, x + 1)) / .25);
+              .125 *
+              (f[(size_t(z) * n + y) * n + x] - (6 * at(z, y, x) - at(z - 1, y, x) - at(z + 1, y, x) - at(z, y - 1, x) -
+                                                 at(z, y + 1, x) - at(z, y, x - 1) - at(z, y, x + 1)) /
+                                                    .25);
     auto near = [&](int v) { return std::clamp(v / 2 + v % 2 * 2 - 1, 0, m - 1); };
     for (int z = 0; z < n; ++z)
       for (int y = 0; y < n; ++y)
@@ -94,7 +93,8 @@ Register r1("levels3", [](Env& e) {
 auto advect = kernel("user_advect", [](const GridCfg& c, Tensor<const float, 2> Q, Tensor<const float, 2> U,
                                        Tensor<const float, 2> V, Tensor<float, 2> out, F32 dt) {
                 auto h = Q.dim(0), w = Q.dim(1);
-                auto y = (program_id(1) * c.BY + arange(0, c.BY)).col(), x = (program_id(0) * c.BX + arange(0, c.BX)).row();
+                auto y = (program_id(1) * c.BY + arange(0, c.BY)).col(),
+                     x = (program_id(0) * c.BX + arange(0, c.BX)).row();
                 auto in = (y < h) & (x < w);
                 auto bilinear = [&](const auto& T, Tile py, Tile px) {
                   py = clamp(py, 0.f, cast(h - 1, f32)), px = clamp(px, 0.f, cast(w - 1, f32));
@@ -173,23 +173,23 @@ Register r2("advect", [](Env& e) {
 });
 
 // --- Cahn-Hilliard: the Laplacian of a potential that holds a Laplacian, 13 points on a torus
-auto spinodal = kernel("user_spinodal", [](const GridCfg& c, Tensor<const float, 2> C, Tensor<float, 2> out, F32 kappa,
-                                           F32 step) {
-                  auto n = C.dim(0), m = C.dim(1);
-                  auto y = program_id(1) * c.BY + arange(0, c.BY), x = program_id(0) * c.BX + arange(0, c.BX);
-                  auto at = [&](int dy, int dx) {
-                    return load(C.ptr() + (((y + (n + dy)) % n).col() * m + ((x + (m + dx)) % m).row()));
-                  };
-                  auto mu = [&](int dy, int dx) {
-                    auto v = at(dy, dx);
-                    auto lap = at(dy - 1, dx) + at(dy + 1, dx) + at(dy, dx - 1) + at(dy, dx + 1) - 4.f * v;
-                    return v * v * v - v - kappa * lap;
-                  };
-                  auto next = at(0, 0) + step * (mu(-1, 0) + mu(1, 0) + mu(0, -1) + mu(0, 1) - 4.f * mu(0, 0));
-                  out.store({program_id(1) * c.BY, program_id(0) * c.BX}, next);
-                }).grid([](const GridCfg& c, const auto& q, const auto&...) {
-  return Grid{cdiv(q.shape[1], c.BX), cdiv(q.shape[0], c.BY)};
-});
+auto spinodal =
+    kernel("user_spinodal", [](const GridCfg& c, Tensor<const float, 2> C, Tensor<float, 2> out, F32 kappa, F32 step) {
+      auto n = C.dim(0), m = C.dim(1);
+      auto y = program_id(1) * c.BY + arange(0, c.BY), x = program_id(0) * c.BX + arange(0, c.BX);
+      auto at = [&](int dy, int dx) {
+        return load(C.ptr() + (((y + (n + dy)) % n).col() * m + ((x + (m + dx)) % m).row()));
+      };
+      auto mu = [&](int dy, int dx) {
+        auto v = at(dy, dx);
+        auto lap = at(dy - 1, dx) + at(dy + 1, dx) + at(dy, dx - 1) + at(dy, dx + 1) - 4.f * v;
+        return v * v * v - v - kappa * lap;
+      };
+      auto next = at(0, 0) + step * (mu(-1, 0) + mu(1, 0) + mu(0, -1) + mu(0, 1) - 4.f * mu(0, 0));
+      out.store({program_id(1) * c.BY, program_id(0) * c.BX}, next);
+    }).grid([](const GridCfg& c, const auto& q, const auto&...) {
+      return Grid{cdiv(q.shape[1], c.BX), cdiv(q.shape[0], c.BY)};
+    });
 Register r3("spinodal", [](Env& e) {
   const int H = e.big ? 8192 : 21, W = e.big ? 8192 : 150;
   auto a = random<float>(e, size_t(H) * W);
@@ -206,75 +206,6 @@ Register r3("spinodal", [](Env& e) {
     for (int i = 0; i < H * W; ++i) mu[i] = a[i] * a[i] * a[i] - a[i] - .5 * lap(a, i / W, i % W);
     for (int i = 0; i < H * W; ++i) want[i] = a[i] + .01 * lap(mu, i / W, i % W);
     return agree(out.now(), want, 1e-4, 1e-4);
-  };
-  return j;
-});
-
-// --- FDTD in three dimensions with convolutional absorbing borders: E from H, memories everywhere, factors per plane
-auto yee = kernel("user_yee_pml", [](const GridCfg& c, Tensor<float, 4> E, Tensor<const float, 4> H,
-                                     Tensor<float, 4> psi, Tensor<const float, 2> b, Tensor<const float, 2> a,
-                                     Tensor<const uint8_t, 3> material, Ptr<const float> ca, Ptr<const float> cb) {
-             auto z = program_id(2), y = program_id(1) * c.BY, x = program_id(0) * c.BX;
-             auto box = [&](const auto& T, int f, int dz, int dy, int dx) {
-               return reshape(T.load({f, z + dz, y + dy, x + dx}, {1, 1, c.BY, c.BX}), {c.BY, c.BX});
-             };
-             auto put = [&](const auto& T, int f, Tile v) { T.store({f, z, y, x}, reshape(v, {1, 1, c.BY, c.BX})); };
-             auto kind = cast(reshape(material.load({z, y, x}, {1, c.BY, c.BX}), {c.BY, c.BX}), i32);
-             auto A = load(ca + kind), B = load(cb + kind);
-             auto hx = box(H, 0, 0, 0, 0), hy = box(H, 1, 0, 0, 0), hz = box(H, 2, 0, 0, 0);
-             auto bz = to_scalar(b.load({0, z}, {1})), az = to_scalar(a.load({0, z}, {1}));
-             auto by = b.load({1, y}, {c.BY}).col(), ay = a.load({1, y}, {c.BY}).col();
-             auto bx = b.load({2, x}, {c.BX}).row(), ax = a.load({2, x}, {c.BX}).row();
-             auto memory = [&](int f, const auto& bb, const auto& aa, Tile d) {
-               Tile p = box(psi, f, 0, 0, 0) * bb + d * aa;
-               put(psi, f, p);
-               return d + p;
-             };
-             auto dyz = memory(0, by, ay, hz - box(H, 2, 0, -1, 0)), dzy = memory(1, bz, az, hy - box(H, 1, -1, 0, 0));
-             auto dzx = memory(2, bz, az, hx - box(H, 0, -1, 0, 0)), dxz = memory(3, bx, ax, hz - box(H, 2, 0, 0, -1));
-             auto dxy = memory(4, bx, ax, hy - box(H, 1, 0, 0, -1)), dyx = memory(5, by, ay, hx - box(H, 0, 0, -1, 0));
-             put(E, 0, A * box(E, 0, 0, 0, 0) + B * (dyz - dzy));
-             put(E, 1, A * box(E, 1, 0, 0, 0) + B * (dzx - dxz));
-             put(E, 2, A * box(E, 2, 0, 0, 0) + B * (dxy - dyx));
-           }).grid([](const GridCfg& c, const auto& q, const auto&...) {
-  return Grid{cdiv(q.shape[3], c.BX), cdiv(q.shape[2], c.BY), q.shape[1]};
-});
-Register r4("yee_pml", [](Env& e) {
-  const int n = e.big ? 256 : 9, m = e.big ? 256 : 140, k = e.big ? 256 : 7;
-  const size_t cells = size_t(k) * n * m;
-  auto E = random<float>(e, 3 * cells), H = random<float>(e, 3 * cells), psi = random<float>(e, 6 * cells);
-  const int side = std::max({n, m, k});
-  auto b = random<float>(e, 3 * side), a = random<float>(e, 3 * side);
-  auto material = integers<uint8_t>(e, cells, 0, 5);
-  auto ca = random<float>(e, 5), cb = random<float>(e, 5);
-  Job j;
-  j.mbytes = 4e-6 * cells * (3 + 6 + 12 + .25);
-  j.add(yee, GridCfg{e.field("BY", 4), e.field("BX", 128)}, E.view(3, k, n, m), H.view(3, k, n, m), psi.view(6, k, n, m),
-        b.view(3, side), a.view(3, side), material.view(k, n, m), ca.p, cb.p);
-  j.check = [=] {
-    std::vector<double> want(3 * cells), memory(6 * cells);
-    for (int z = 0; z < k; ++z)
-      for (int y = 0; y < n; ++y)
-        for (int x = 0; x < m; ++x) {
-          const size_t at = (size_t(z) * n + y) * m + x;
-          auto h = [&](int f, int dz, int dy, int dx) {
-            return z < dz || y < dy || x < dx ? 0. : H[f * cells + at - (size_t(dz) * n + dy) * m - dx];
-          };
-          auto d = [&](int p, int axis, int f) {
-            const int i = axis == 0 ? z : axis == 1 ? y : x;
-            const double v = h(f, 0, 0, 0) - h(f, axis == 0, axis == 1, axis == 2);
-            memory[p * cells + at] = psi[p * cells + at] * b[axis * side + i] + v * a[axis * side + i];
-            return v + memory[p * cells + at];
-          };
-          const double dyz = d(0, 1, 2), dzy = d(1, 0, 1), dzx = d(2, 0, 0), dxz = d(3, 2, 2), dxy = d(4, 2, 1),
-                       dyx = d(5, 1, 0);
-          const double A = ca[material.at(at)], B = cb[material.at(at)];
-          want[at] = A * E[at] + B * (dyz - dzy);
-          want[cells + at] = A * E[cells + at] + B * (dzx - dxz);
-          want[2 * cells + at] = A * E[2 * cells + at] + B * (dxy - dyx);
-        }
-    auto wrong = agree(E.now(), want, 1e-4, 1e-4);
-    return wrong.empty() ? agree(psi.now(), memory, 1e-4, 1e-4) : wrong;
   };
   return j;
 });

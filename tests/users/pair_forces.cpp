@@ -1,5 +1,5 @@
-// pair_forces.cpp - molecular dynamics with lists of neighbours, as first written: pairs, triples, random forces between
-// pairs, bonds that keep their length, charges that read a grid.
+// pair_forces.cpp - molecular dynamics with lists of neighbours, as first written: pairs, triples, random forces
+// between pairs, bonds that keep their length, charges that read a grid.
 #include "tests/users/use.h"
 namespace users {
 namespace {
@@ -10,7 +10,7 @@ struct ListCfg {
 struct Box {
   int n, most;
   double side;
-  std::vector<float> x;      // 4 per particle: place and charge
+  std::vector<float> x;           // 4 per particle: place and charge
   std::vector<int> counts, list;  // list [most, n]: neighbour k of every particle lies together
 };
 Box make_box(Env& e, int n, int most, double reach, bool both = true) {
@@ -208,10 +208,13 @@ Register r2("angles_list", [](Env& e) {
   return j;
 });
 
-// --- dissipative particle dynamics: conservative, drag and random forces, the random number of a pair made of both ends
-auto dpd = kernel("user_dpd", [](const ListCfg& c, Tensor<const float, 2> X, Tensor<const float, 2> V,
-                                 Ptr<const int> counts, Tensor<const int, 2> list, Tensor<float, 2> F, F32 side,
-                                 I32 step) {  // X, V, F [3, n], list [most, n]
+// --- dissipative particle dynamics: conservative, drag and random forces, the random number of a pair made of both
+// ends
+auto dpd =
+    kernel("user_dpd",
+           [](const ListCfg& c, Tensor<const float, 2> X, Tensor<const float, 2> V, Ptr<const int> counts,
+              Tensor<const int, 2> list, Tensor<float, 2> F, F32 side,
+              I32 step) {  // X, V, F [3, n], list [most, n]
              auto first = program_id(0) * c.BLOCK;
              auto i = first + arange(0, c.BLOCK);
              auto n = X.dim(1);
@@ -239,7 +242,8 @@ auto dpd = kernel("user_dpd", [](const ListCfg& c, Tensor<const float, 2> X, Ten
                for (int d = 0; d < 3; ++d) f[d] += g * dx[d];
              }
              for (int d = 0; d < 3; ++d) F.store({d, first}, f[d]);
-           }).grid([](const ListCfg& c, const auto& x, const auto&...) { return Grid{cdiv(x.shape[1], c.BLOCK)}; });
+           })
+        .grid([](const ListCfg& c, const auto& x, const auto&...) { return Grid{cdiv(x.shape[1], c.BLOCK)}; });
 Register r3("dpd", [](Env& e) {
   const int n = e.big ? 262144 : 343, most = 40;
   auto b = make_box(e, n, most, 1.5);
@@ -277,43 +281,47 @@ Register r3("dpd", [](Env& e) {
 });
 
 // --- SHAKE: three atoms of a water each, bonds put right until all are within the tolerance
-auto shake = kernel("user_shake", [](const ListCfg& c, Ptr<float> x, Ptr<const float> before, Ptr<int> turns, I32 n,
-                                     F32 tolerance) {  // x [molecules, 3, 3]
-               auto m = program_id(0) * c.BLOCK + arange(0, c.BLOCK);
-               auto in = m < n;
-               std::array<std::array<Tile, 3>, 3> p, q;
-               for (int a = 0; a < 3; ++a)
-                 for (int d = 0; d < 3; ++d) {
-                   p[a][d] = load(x + m * 9 + (a * 3 + d), {.mask = in});
-                   q[a][d] = load(before + m * 9 + (a * 3 + d), {.mask = in});
-                 }
-               const float inverse[3] = {1 / 16.f, 1, 1}, length2[3] = {1, 1, 2.67f};
-               const int from[3] = {0, 0, 1}, to[3] = {1, 2, 2};
-               Tile count = zeros({c.BLOCK}, i32), active = in;
-               while_([&] { return any(active); }, [&] {
-                 Tile worst = zeros({c.BLOCK}, f32);
-                 for (int b = 0; b < 3; ++b) {
-                   const int s = from[b], t = to[b];
-                   Tile rr = zeros({c.BLOCK}, f32), rq = zeros({c.BLOCK}, f32);
-                   for (int d = 0; d < 3; ++d) {
-                     auto r = p[s][d] - p[t][d];
-                     rr += r * r, rq += r * (q[s][d] - q[t][d]);
-                   }
-                   auto off = rr - length2[b];
-                   worst = max(worst, abs(off) / length2[b]);
-                   auto g = where(active, off / (2.f * rq * (inverse[s] + inverse[t])), 0.f);
-                   for (int d = 0; d < 3; ++d) {
-                     auto r = q[s][d] - q[t][d];
-                     p[s][d] -= g * r * inverse[s], p[t][d] += g * r * inverse[t];
-                   }
-                 }
-                 count += cast(active, i32);
-                 active = active & (worst > tolerance) & (count < 50);
-               });
-               for (int a = 0; a < 3; ++a)
-                 for (int d = 0; d < 3; ++d) store(x + m * 9 + (a * 3 + d), p[a][d], {.mask = in});
-               store(turns + m, count, {.mask = in});
-             }).grid([](const ListCfg& c, float*, const float*, int*, int n, float) { return Grid{cdiv(n, c.BLOCK)}; });
+auto shake =
+    kernel("user_shake",
+           [](const ListCfg& c, Ptr<float> x, Ptr<const float> before, Ptr<int> turns, I32 n,
+              F32 tolerance) {  // x [molecules, 3, 3]
+             auto m = program_id(0) * c.BLOCK + arange(0, c.BLOCK);
+             auto in = m < n;
+             std::array<std::array<Tile, 3>, 3> p, q;
+             for (int a = 0; a < 3; ++a)
+               for (int d = 0; d < 3; ++d) {
+                 p[a][d] = load(x + m * 9 + (a * 3 + d), {.mask = in});
+                 q[a][d] = load(before + m * 9 + (a * 3 + d), {.mask = in});
+               }
+             const float inverse[3] = {1 / 16.f, 1, 1}, length2[3] = {1, 1, 2.67f};
+             const int from[3] = {0, 0, 1}, to[3] = {1, 2, 2};
+             Tile count = zeros({c.BLOCK}, i32), active = in;
+             while_([&] { return any(active); },
+                    [&] {
+                      Tile worst = zeros({c.BLOCK}, f32);
+                      for (int b = 0; b < 3; ++b) {
+                        const int s = from[b], t = to[b];
+                        Tile rr = zeros({c.BLOCK}, f32), rq = zeros({c.BLOCK}, f32);
+                        for (int d = 0; d < 3; ++d) {
+                          auto r = p[s][d] - p[t][d];
+                          rr += r * r, rq += r * (q[s][d] - q[t][d]);
+                        }
+                        auto off = rr - length2[b];
+                        worst = max(worst, abs(off) / length2[b]);
+                        auto g = where(active, off / (2.f * rq * (inverse[s] + inverse[t])), 0.f);
+                        for (int d = 0; d < 3; ++d) {
+                          auto r = q[s][d] - q[t][d];
+                          p[s][d] -= g * r * inverse[s], p[t][d] += g * r * inverse[t];
+                        }
+                      }
+                      count += cast(active, i32);
+                      active = active & (worst > tolerance) & (count < 50);
+                    });
+             for (int a = 0; a < 3; ++a)
+               for (int d = 0; d < 3; ++d) store(x + m * 9 + (a * 3 + d), p[a][d], {.mask = in});
+             store(turns + m, count, {.mask = in});
+           })
+        .grid([](const ListCfg& c, float*, const float*, int*, int n, float) { return Grid{cdiv(n, c.BLOCK)}; });
 Register r4("shake", [](Env& e) {
   const int n = e.big ? 1 << 20 : 333;
   const float shape[9] = {0, 0, 0, 1, 0, 0, -.335f, .9422f, 0};
@@ -349,38 +357,37 @@ Register r4("shake", [](Env& e) {
 });
 
 // --- PME: forces on charges from a grid of potentials, cubic splines and their slopes, 64 points for a charge
-auto pme_gather = kernel("user_pme_gather", [](const ListCfg& c, Ptr<const float> x, Tensor<const float, 3> grid,
-                                               Ptr<float> f, I32 n, F32 scale) {
-                    auto i = program_id(0) * c.BLOCK + arange(0, c.BLOCK);
-                    auto in = i < n;
-                    std::array<Tile, 3> cell;
-                    std::array<std::array<Tile, 4>, 3> w, s;
-                    for (int d = 0; d < 3; ++d) {
-                      auto u = load(x + 4 * i + d, {.mask = in}) * scale;
-                      cell[d] = cast(floor(u), i32);
-                      auto t = u - floor(u), r = 1.f - t;
-                      w[d] = {r * r * r / 6.f, (3.f * t * t * t - 6.f * t * t + 4.f) / 6.f,
-                              (3.f * r * r * r - 6.f * r * r + 4.f) / 6.f, t * t * t / 6.f};
-                      s[d] = {-.5f * r * r, 1.5f * t * t - 2.f * t, 2.f * r - 1.5f * r * r, .5f * t * t};
-                    }
-                    Tile fx = zeros({c.BLOCK}, f32), fy = zeros({c.BLOCK}, f32), fz = zeros({c.BLOCK}, f32);
-                    auto G = grid.dim(0);
-                    for (int a = 0; a < 4; ++a)
-                      for (int b = 0; b < 4; ++b) {
-                        auto row = floor_mod(cell[2] + (a - 1), G) * G + floor_mod(cell[1] + (b - 1), G);
-                        Tile v = zeros({c.BLOCK}, f32), dv = zeros({c.BLOCK}, f32);
-                        for (int k = 0; k < 4; ++k) {
-                          auto g = load(grid.ptr() + row * G + floor_mod(cell[0] + (k - 1), G), {.mask = in});
-                          v += g * w[0][k], dv += g * s[0][k];
-                        }
-                        fx -= dv * w[1][b] * w[2][a], fy -= v * s[1][b] * w[2][a], fz -= v * w[1][b] * s[2][a];
-                      }
-                    auto q = load(x + 4 * i + 3, {.mask = in}) * scale;
-                    store(f + 3 * i, fx * q, {.mask = in}), store(f + 3 * i + 1, fy * q, {.mask = in});
-                    store(f + 3 * i + 2, fz * q, {.mask = in});
-                  }).grid([](const ListCfg& c, const float*, const auto&, float*, int n, float) {
-  return Grid{cdiv(n, c.BLOCK)};
-});
+auto pme_gather =
+    kernel("user_pme_gather", [](const ListCfg& c, Ptr<const float> x, Tensor<const float, 3> grid, Ptr<float> f, I32 n,
+                                 F32 scale) {
+      auto i = program_id(0) * c.BLOCK + arange(0, c.BLOCK);
+      auto in = i < n;
+      std::array<Tile, 3> cell;
+      std::array<std::array<Tile, 4>, 3> w, s;
+      for (int d = 0; d < 3; ++d) {
+        auto u = load(x + 4 * i + d, {.mask = in}) * scale;
+        cell[d] = cast(floor(u), i32);
+        auto t = u - floor(u), r = 1.f - t;
+        w[d] = {r * r * r / 6.f, (3.f * t * t * t - 6.f * t * t + 4.f) / 6.f,
+                (3.f * r * r * r - 6.f * r * r + 4.f) / 6.f, t * t * t / 6.f};
+        s[d] = {-.5f * r * r, 1.5f * t * t - 2.f * t, 2.f * r - 1.5f * r * r, .5f * t * t};
+      }
+      Tile fx = zeros({c.BLOCK}, f32), fy = zeros({c.BLOCK}, f32), fz = zeros({c.BLOCK}, f32);
+      auto G = grid.dim(0);
+      for (int a = 0; a < 4; ++a)
+        for (int b = 0; b < 4; ++b) {
+          auto row = floor_mod(cell[2] + (a - 1), G) * G + floor_mod(cell[1] + (b - 1), G);
+          Tile v = zeros({c.BLOCK}, f32), dv = zeros({c.BLOCK}, f32);
+          for (int k = 0; k < 4; ++k) {
+            auto g = load(grid.ptr() + row * G + floor_mod(cell[0] + (k - 1), G), {.mask = in});
+            v += g * w[0][k], dv += g * s[0][k];
+          }
+          fx -= dv * w[1][b] * w[2][a], fy -= v * s[1][b] * w[2][a], fz -= v * w[1][b] * s[2][a];
+        }
+      auto q = load(x + 4 * i + 3, {.mask = in}) * scale;
+      store(f + 3 * i, fx * q, {.mask = in}), store(f + 3 * i + 1, fy * q, {.mask = in});
+      store(f + 3 * i + 2, fz * q, {.mask = in});
+    }).grid([](const ListCfg& c, const float*, const auto&, float*, int n, float) { return Grid{cdiv(n, c.BLOCK)}; });
 Register r5("pme_gather", [](Env& e) {
   const int n = e.big ? 262144 : 343, G = e.big ? 128 : 16;
   auto b = make_box(e, n, 1, .1);

@@ -1,5 +1,5 @@
 // served_rows.cpp - between the products of a language model that is served: adapters per token, positions stretched
-// while running, logits made ready to draw from, tokens sent to experts and ranks, values packed on their way out.
+// while running, logits made ready to draw from, tokens sent to experts, values packed on their way out.
 #include "tests/users/use.h"
 namespace users {
 namespace {
@@ -8,31 +8,35 @@ namespace {
 struct BgmvCfg {
   int R = 16, BK = 1024, BN = 128;
 };
-auto shrink = kernel("user_shrink", [](const BgmvCfg& c, Tensor<const half, 2> X, Tensor<const half, 3> A,
-                                       Ptr<const int> adapter, Tensor<float, 2> mid) {  // A [adapters, R, K]
-                auto t = program_id(0);
-                auto a = load(adapter + t);
-                return_if(a < 0);
-                Tile acc = zeros({c.R, 1}, f32);
-                for (auto k : range(0, X.dim(1), c.BK)) {
-                  auto x = cast(X.load({t, k}, {c.BK}), f32);
-                  auto w = cast(A.load({a, 0, k}, {c.R, c.BK}), f32);
-                  acc += sum(w * x.row(), axis(1));
-                }
-                mid.store({t, 0}, squeeze(acc, 1));
-              }).grid([](const BgmvCfg&, const auto& x, const auto&...) { return Grid{x.shape[0]}; });
-auto grow = kernel("user_grow", [](const BgmvCfg& c, Tensor<const float, 2> mid, Tensor<const half, 3> B,
-                                   Ptr<const int> adapter, Tensor<half, 2> Y, F32 scale) {  // B [adapters, N, R]
-              auto n = program_id(0) * c.BN, t = program_id(1);
-              auto a = load(adapter + t);
-              return_if(a < 0);
-              auto w = cast(B.load({a, n, 0}, {c.BN, c.R}), f32);
-              auto m = mid.load({t, 0}, {c.R});
-              auto y = squeeze(sum(w * m.row(), axis(1)), 1) * scale;
-              Y.store({t, n}, cast(cast(Y.load({t, n}, {c.BN}), f32) + y, f16));
-            }).grid([](const BgmvCfg& c, const auto&, const auto&, const int*, const auto& y, float) {
-  return Grid{cdiv(y.shape[1], c.BN), y.shape[0]};
-});
+auto shrink = kernel("user_shrink",
+                     [](const BgmvCfg& c, Tensor<const half, 2> X, Tensor<const half, 3> A, Ptr<const int> adapter,
+                        Tensor<float, 2> mid) {  // A [adapters, R, K]
+                       auto t = program_id(0);
+                       auto a = load(adapter + t);
+                       return_if(a < 0);
+                       Tile acc = zeros({c.R, 1}, f32);
+                       for (auto k : range(0, X.dim(1), c.BK)) {
+                         auto x = cast(X.load({t, k}, {c.BK}), f32);
+                         auto w = cast(A.load({a, 0, k}, {c.R, c.BK}), f32);
+                         acc += sum(w * x.row(), axis(1));
+                       }
+                       mid.store({t, 0}, squeeze(acc, 1));
+                     })
+                  .grid([](const BgmvCfg&, const auto& x, const auto&...) { return Grid{x.shape[0]}; });
+auto grow = kernel("user_grow",
+                   [](const BgmvCfg& c, Tensor<const float, 2> mid, Tensor<const half, 3> B, Ptr<const int> adapter,
+                      Tensor<half, 2> Y, F32 scale) {  // B [adapters, N, R]
+                     auto n = program_id(0) * c.BN, t = program_id(1);
+                     auto a = load(adapter + t);
+                     return_if(a < 0);
+                     auto w = cast(B.load({a, n, 0}, {c.BN, c.R}), f32);
+                     auto m = mid.load({t, 0}, {c.R});
+                     auto y = squeeze(sum(w * m.row(), axis(1)), 1) * scale;
+                     Y.store({t, n}, cast(cast(Y.load({t, n}, {c.BN}), f32) + y, f16));
+                   })
+                .grid([](const BgmvCfg& c, const auto&, const auto&, const int*, const auto& y, float) {
+                  return Grid{cdiv(y.shape[1], c.BN), y.shape[0]};
+                });
 Register r1("bgmv", [](Env& e) {
   const int T = e.big ? 256 : 9, K = e.big ? 4096 : 700, N = e.big ? 4096 : 200, R = 16, L = e.big ? 32 : 3;
   auto x = random<half>(e, size_t(T) * K), a = random<half>(e, size_t(L) * R * K, -.1, .1),
@@ -167,20 +171,20 @@ auto to_places = kernel("user_to_places", [](const RowsCfg& c, Tensor<const bflo
                      }
                    }
                  }).grid([](const RowsCfg&, const auto& x, const auto&...) { return Grid{x.shape[0]}; });
-auto from_places = kernel("user_from_places", [](const RowsCfg& c, Tensor<const bfloat16, 2> X,
-                                                 Tensor<const int, 2> place, Tensor<const float, 2> weight,
-                                                 Tensor<bfloat16, 2> out, I32 K) {
-                     auto t = program_id(0), d = program_id(1) * c.BD;
-                     Tile acc = zeros({c.BD}, f32);
-                     for (auto k : range(0, K)) {
-                       auto p = to_scalar(place.load({t, k}, {1}));
-                       continue_if(p < 0);
-                       acc += cast(X.load({p, d}, {c.BD}), f32) * to_scalar(weight.load({t, k}, {1}));
-                     }
-                     out.store({t, d}, cast(acc, bf16));
-                   }).grid([](const RowsCfg& c, const auto&, const auto&, const auto&, const auto& y, int) {
-  return Grid{y.shape[0], cdiv(y.shape[1], c.BD)};
-});
+auto from_places =
+    kernel("user_from_places", [](const RowsCfg& c, Tensor<const bfloat16, 2> X, Tensor<const int, 2> place,
+                                  Tensor<const float, 2> weight, Tensor<bfloat16, 2> out, I32 K) {
+      auto t = program_id(0), d = program_id(1) * c.BD;
+      Tile acc = zeros({c.BD}, f32);
+      for (auto k : range(0, K)) {
+        auto p = to_scalar(place.load({t, k}, {1}));
+        continue_if(p < 0);
+        acc += cast(X.load({p, d}, {c.BD}), f32) * to_scalar(weight.load({t, k}, {1}));
+      }
+      out.store({t, d}, cast(acc, bf16));
+    }).grid([](const RowsCfg& c, const auto&, const auto&, const auto&, const auto& y, int) {
+      return Grid{y.shape[0], cdiv(y.shape[1], c.BD)};
+    });
 Register r3("permute_tokens", [](Env& e) {
   const int T = e.big ? 8192 : 13, K = e.big ? 8 : 3, D = e.big ? 4096 : 1200, places = T * K + 5;
   auto x = random<bfloat16>(e, size_t(T) * D);
@@ -203,100 +207,36 @@ Register r3("permute_tokens", [](Env& e) {
   return j;
 });
 
-// --- rows for other ranks: counted, told apart and copied, each rank's rows in the order of the tokens
-struct PackCfg {
-  int BLOCK = 1024, ranks = 8;
-};
-auto rank_places = kernel("user_rank_places", [](const PackCfg& c, Ptr<const int> rank, Ptr<int> place, Ptr<int> begin,
-                                                 I32 n) {  // one program
-                     auto ids = arange(0, c.ranks);
-                     Tile counts = zeros({c.ranks}, i32);
-                     for (auto i : range(0, n, c.BLOCK)) {
-                       auto at = i + arange(0, c.BLOCK);
-                       auto r = load(rank + at, {.mask = at < n, .other = -1});
-                       counts += squeeze(sum(cast(r.col() == ids.row(), i32), axis(0)), 0);
-                     }
-                     auto first = cumsum(counts, axis(0)) - counts;
-                     store(begin + ids, first);
-                     Tile next = first;
-                     for (auto i : range(0, n, c.BLOCK)) {
-                       auto at = i + arange(0, c.BLOCK);
-                       auto r = load(rank + at, {.mask = at < n, .other = -1});
-                       auto mine = cast(r.col() == ids.row(), i32);
-                       auto before = cumsum(mine, axis(0)) - mine + next.row();
-                       store(place + at, squeeze(sum(mine * before, axis(1)), 1), {.mask = at < n});
-                       next += squeeze(sum(mine, axis(0)), 0);
-                     }
-                   }).grid([](const PackCfg&, const int*, int*, int*, int) { return Grid{1}; });
-auto pack_rows = kernel("user_pack_rows", [](Tensor<const bfloat16, 2> X, Ptr<const int> place,
-                                             Tensor<fp8_e4m3, 2> out, Tensor<float, 2> scales) {
-                   auto t = program_id(0);
-                   auto p = load(place + t);
-                   for (auto d : range(0, X.dim(1), 1024)) {
-                     auto x = reshape(cast(X.load({t, d}, {1024}), f32), {8, 128});
-                     auto s = max(max(abs(x), axis(1)), 1e-6f) / 448.f;
-                     out.store({p, d}, reshape(cast(x / s, f8e4m3), {1024}));
-                     scales.store({p, d / 128}, reshape(s, {8}));
-                   }
-                 }).grid([](const NoConfig&, const auto& x, const auto&...) { return Grid{x.shape[0]}; });
-Register r4("pack_ranks", [](Env& e) {
-  const int T = e.big ? 32768 : 1500, D = e.big ? 7168 : 1300, G = (D + 127) / 128;
-  auto x = random<bfloat16>(e, size_t(T) * D);
-  auto rank = integers<int>(e, T, 0, 8);
-  auto place = constant<int>(e, T, -1), begin = constant<int>(e, 8, -1);
-  auto out = constant<fp8_e4m3>(e, size_t(T) * D, 0);
-  auto scales = constant<float>(e, size_t(T) * G, NAN);
-  Job j;
-  j.mbytes = 3e-6 * T * D;
-  j.add(rank_places, PackCfg{e.field("BLOCK", 1024), 8}, rank.p, place.p, begin.p, T);
-  j.add(pack_rows, {}, x.view(T, D), place.p, out.view(T, D), scales.view(T, G));
-  j.check = [=]() -> std::string {
-    std::vector<double> want(size_t(T) * D), got(size_t(T) * D);
-    const auto o = out.now();
-    const auto s = scales.now();
-    int p = 0;
-    for (int r = 0; r < 8; ++r)
-      for (int t = 0; t < T; ++t)
-        if (rank.at(t) == r) {
-          for (int d = 0; d < D; ++d) {
-            want[size_t(p) * D + d] = x[size_t(t) * D + d];
-            got[size_t(p) * D + d] = double(float(o[size_t(p) * D + d])) * s[size_t(p) * G + d / 128];
-          }
-          ++p;
-        }
-    return agree(got, want, 4e-3, 7e-2);
-  };
-  return j;
-});
-
 // --- YaRN, frequencies made here, pairs interleaved (GPT-J) or halves (NeoX): q and k of all heads of a token in place
 struct YarnCfg {
   int D = 128, HB = 8;
   bool pairs = false;
 };
-auto yarn = kernel("user_yarn", [](const YarnCfg& c, Tensor<bfloat16, 3> X, Ptr<const int> position, F32 base,
-                                   F32 factor, F32 low, F32 high, F32 magnitude) {  // X [T, H, D]
-              auto t = program_id(0), h = program_id(1) * c.HB;
-              auto i = arange(0, c.D / 2);
-              auto f = exp2(cast(i, f32) * (-2.f / c.D) * log2(base));
-              auto ramp = clamp((cast(i, f32) - low) / (high - low), 0.f, 1.f);
-              f = f / factor * ramp + f * (1.f - ramp);
-              auto angle = cast(load(position + t), f32) * f;
-              auto co = (cos(angle) * magnitude).row(), si = (sin(angle) * magnitude).row();
-              if (c.pairs) {
-                auto x = reshape(cast(X.load({t, h, 0}, {c.HB, c.D}), f32), {c.HB, c.D / 2, 2});
-                auto [a, b] = split(x);
-                auto y = join(a * co - b * si, a * si + b * co);
-                X.store({t, h, 0}, reshape(cast(y, bf16), {c.HB, c.D}));
-              } else {
-                auto a = cast(X.load({t, h, 0}, {c.HB, c.D / 2}), f32);
-                auto b = cast(X.load({t, h, c.D / 2}, {c.HB, c.D / 2}), f32);
-                X.store({t, h, 0}, cast(a * co - b * si, bf16));
-                X.store({t, h, c.D / 2}, cast(a * si + b * co, bf16));
-              }
-            }).grid([](const YarnCfg& c, const auto& x, const auto&...) {
-  return Grid{x.shape[0], cdiv(x.shape[1], c.HB)};
-});
+auto yarn = kernel("user_yarn",
+                   [](const YarnCfg& c, Tensor<bfloat16, 3> X, Ptr<const int> position, F32 base, F32 factor, F32 low,
+                      F32 high, F32 magnitude) {  // X [T, H, D]
+                     auto t = program_id(0), h = program_id(1) * c.HB;
+                     auto i = arange(0, c.D / 2);
+                     auto f = exp2(cast(i, f32) * (-2.f / c.D) * log2(base));
+                     auto ramp = clamp((cast(i, f32) - low) / (high - low), 0.f, 1.f);
+                     f = f / factor * ramp + f * (1.f - ramp);
+                     auto angle = cast(load(position + t), f32) * f;
+                     auto co = (cos(angle) * magnitude).row(), si = (sin(angle) * magnitude).row();
+                     if (c.pairs) {
+                       auto x = reshape(cast(X.load({t, h, 0}, {c.HB, c.D}), f32), {c.HB, c.D / 2, 2});
+                       auto [a, b] = split(x);
+                       auto y = join(a * co - b * si, a * si + b * co);
+                       X.store({t, h, 0}, reshape(cast(y, bf16), {c.HB, c.D}));
+                     } else {
+                       auto a = cast(X.load({t, h, 0}, {c.HB, c.D / 2}), f32);
+                       auto b = cast(X.load({t, h, c.D / 2}, {c.HB, c.D / 2}), f32);
+                       X.store({t, h, 0}, cast(a * co - b * si, bf16));
+                       X.store({t, h, c.D / 2}, cast(a * si + b * co, bf16));
+                     }
+                   })
+                .grid([](const YarnCfg& c, const auto& x, const auto&...) {
+                  return Grid{x.shape[0], cdiv(x.shape[1], c.HB)};
+                });
 Job yarn_job(Env& e, bool pairs) {
   const int T = e.big ? 16384 : 7, H = e.big ? 40 : 11, D = e.big ? 128 : 64;
   auto x = random<bfloat16>(e, size_t(T) * H * D);
@@ -328,18 +268,20 @@ Register r6("yarn_pairs", [](Env& e) { return yarn_job(e, true); });
 struct GluCfg {
   int BM = 4, BN = 512;
 };
-auto glu_f8 = kernel("user_glu_f8", [](const GluCfg& c, Tensor<const bfloat16, 2> X, Tensor<fp8_e4m3, 2> Y,
-                                       Tensor<float, 2> scales) {  // X [T, 2 N]: gate, up; scales [N / 128, T]
-                auto t = program_id(0) * c.BM, n = program_id(1) * c.BN;
-                auto gate = cast(X.load({t, n}, {c.BM, c.BN}), f32);
-                auto up = cast(X.load({t, Y.dim(1) + n}, {c.BM, c.BN}), f32);
-                auto y = reshape(gate * sigmoid(gate) * up, {c.BM, c.BN / 128, 128});
-                auto s = exp2(ceil(log2(max(max(abs(y), axis(2)), 1e-10f) / 448.f)));
-                Y.store({t, n}, reshape(cast(clamp(y / s, -448.f, 448.f), f8e4m3), {c.BM, c.BN}));
-                scales.store({n / 128, t}, trans(reshape(s, {c.BM, c.BN / 128})));
-              }).grid([](const GluCfg& c, const auto&, const auto& y, const auto&) {
-  return Grid{cdiv(y.shape[0], c.BM), cdiv(y.shape[1], c.BN)};
-});
+auto glu_f8 = kernel("user_glu_f8",
+                     [](const GluCfg& c, Tensor<const bfloat16, 2> X, Tensor<fp8_e4m3, 2> Y,
+                        Tensor<float, 2> scales) {  // X [T, 2 N]: gate, up; scales [N / 128, T]
+                       auto t = program_id(0) * c.BM, n = program_id(1) * c.BN;
+                       auto gate = cast(X.load({t, n}, {c.BM, c.BN}), f32);
+                       auto up = cast(X.load({t, Y.dim(1) + n}, {c.BM, c.BN}), f32);
+                       auto y = reshape(gate * sigmoid(gate) * up, {c.BM, c.BN / 128, 128});
+                       auto s = exp2(ceil(log2(max(max(abs(y), axis(2)), 1e-10f) / 448.f)));
+                       Y.store({t, n}, reshape(cast(clamp(y / s, -448.f, 448.f), f8e4m3), {c.BM, c.BN}));
+                       scales.store({n / 128, t}, trans(reshape(s, {c.BM, c.BN / 128})));
+                     })
+                  .grid([](const GluCfg& c, const auto&, const auto& y, const auto&) {
+                    return Grid{cdiv(y.shape[0], c.BM), cdiv(y.shape[1], c.BN)};
+                  });
 Register r7("glu_f8", [](Env& e) {
   const int T = e.big ? 16384 : 9, N = e.big ? 4096 : 640;
   auto x = random<bfloat16>(e, size_t(T) * 2 * N, -3, 3);
@@ -361,48 +303,6 @@ Register r7("glu_f8", [](Env& e) {
         got.push_back(double(float(o[size_t(t) * N + n])) * scale);
       }
     return agree(got, want, 1e-2, 7e-2);
-  };
-  return j;
-});
-
-// --- K and V of new tokens to a paged cache of four bits: one minimum and factor per head and token
-auto append4 = kernel("user_append4", [](Tensor<const half, 3> X, Ptr<const int> slot, Tensor<uint8_t, 3> cache,
-                                         Tensor<half, 3> factors) {  // X [T, H, 128], cache [slots, H, 64]
-                 auto t = program_id(0);
-                 auto at = load(slot + t);
-                 return_if(at < 0);
-                 for (auto h : range(0, X.dim(1), 8)) {
-                   auto x = cast(X.load({t, h, 0}, {8, 128}), f32);
-                   auto low = min(x, axis(1)), high = max(x, axis(1));
-                   auto s = max((high - low) / 15.f, 1e-5f);
-                   auto q = cast(clamp(rint((x - low) / s), 0.f, 15.f), u8);
-                   auto [a, b] = split(reshape(q, {8, 64, 2}));
-                   cache.store({at, h, 0}, a | (b << 4));
-                   factors.store({at, h, 0}, cast(join(squeeze(s, 1), squeeze(low, 1)), f16));
-                 }
-               }).grid([](const NoConfig&, const auto& x, const auto&...) { return Grid{x.shape[0]}; });
-Register r8("append4", [](Env& e) {
-  const int T = e.big ? 32768 : 6, H = e.big ? 8 : 11, slots = T + 4;
-  auto x = random<half>(e, size_t(T) * H * 128, -2, 3);
-  auto slot = filled<int>(e, T, [&](size_t i) { return i == 1 ? -1 : int(slots - 1 - i); });
-  auto cache = constant<uint8_t>(e, size_t(slots) * H * 64, 0);
-  auto factors = constant<half>(e, size_t(slots) * H * 2, 0);
-  Job j;
-  j.mbytes = 1e-6 * T * H * (256 + 68);
-  j.add(append4, {}, x.view(T, H, 128), slot.p, cache.view(slots, H, 64), factors.view(slots, H, 2));
-  j.check = [=] {
-    std::vector<double> want, got;
-    const auto o = cache.now();
-    const auto f = factors.now();
-    for (int t = 0; t < T; ++t)
-      for (int h = 0; h < H && slot.at(t) >= 0; ++h)
-        for (int d = 0; d < 128; ++d) {
-          const size_t row = size_t(slot.at(t)) * H + h;
-          const int q = o[row * 64 + d / 2] >> (d % 2 * 4) & 15;
-          want.push_back(x[(size_t(t) * H + h) * 128 + d]);
-          got.push_back(q * double(float(f[row * 2])) + double(float(f[row * 2 + 1])));
-        }
-    return agree(got, want, .18, 0);
   };
   return j;
 });

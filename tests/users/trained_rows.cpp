@@ -1,5 +1,6 @@
 // trained_rows.cpp - losses over long rows and optimisers that turn small matrices, as first written: smoothed cross
-// entropy with a z-loss, GRPO from the logits, Newton-Schulz and SOAP a block per program, norms and averages of weights.
+// entropy with a z-loss, GRPO from the logits, Newton-Schulz and SOAP a block per program, norms and averages of
+// weights.
 #include "tests/users/use.h"
 namespace users {
 namespace {
@@ -8,35 +9,39 @@ namespace {
 struct LossCfg {
   int BLOCK = 4096;
 };
-auto smooth = kernel("user_smooth", [](const LossCfg& c, Tensor<bfloat16, 2> X, Ptr<const int64_t> label,
-                                       Ptr<float> loss, F32 eps, F32 z, F32 scale) {
-                auto r = program_id(0);
-                auto y = load(label + r);
-                auto n = X.dim(1);
-                if_(y < 0, [&] {  // ignored
-                  for (auto j : range(0, n, c.BLOCK)) X.store({r, j}, zeros({c.BLOCK}, bf16));
-                  store(loss + r, 0.f);
-                }, [&] {
-                  Tile m = full({1}, -INFINITY, f32), d = zeros({1}, f32), total = zeros({1}, f32);
-                  for (auto j : range(0, n, c.BLOCK)) {
-                    auto raw = cast(X.load({r, j}, {c.BLOCK}, {.pad = -INFINITY}), f32);
-                    auto top = max(m, max(raw, axis(0)));
-                    d = d * exp(m - top) + sum(exp(raw - top), axis(0));
-                    total += sum(where(raw == -INFINITY, 0.f, raw), axis(0));
-                    m = top;
-                  }
-                  auto lse = to_scalar(m + log(d));
-                  auto inv = 1.f / cast(n, f32);
-                  auto mine = cast(to_scalar(X.load({r, cast(y, i32)}, {1})), f32);
-                  store(loss + r, (1.f - eps) * (lse - mine) + eps * (lse - to_scalar(total) * inv) + z * lse * lse);
-                  for (auto j : range(0, n, c.BLOCK)) {
-                    auto raw = cast(X.load({r, j}, {c.BLOCK}), f32);
-                    auto p = exp(raw - lse) * (1.f + 2.f * z * lse) - eps * inv;
-                    p -= where(cast(j + arange(0, c.BLOCK), i64) == y, 1.f - eps, 0.f);
-                    X.store({r, j}, cast(p * scale, bf16));
-                  }
-                });
-              }).grid([](const LossCfg&, const auto& x, const auto&...) { return Grid{x.shape[0]}; });
+auto smooth =
+    kernel("user_smooth", [](const LossCfg& c, Tensor<bfloat16, 2> X, Ptr<const int64_t> label, Ptr<float> loss,
+                             F32 eps, F32 z, F32 scale) {
+      auto r = program_id(0);
+      auto y = load(label + r);
+      auto n = X.dim(1);
+      if_(
+          y < 0,
+          [&] {  // ignored
+            for (auto j : range(0, n, c.BLOCK)) X.store({r, j}, zeros({c.BLOCK}, bf16));
+            store(loss + r, 0.f);
+          },
+          [&] {
+            Tile m = full({1}, -INFINITY, f32), d = zeros({1}, f32), total = zeros({1}, f32);
+            for (auto j : range(0, n, c.BLOCK)) {
+              auto raw = cast(X.load({r, j}, {c.BLOCK}, {.pad = -INFINITY}), f32);
+              auto top = max(m, max(raw, axis(0)));
+              d = d * exp(m - top) + sum(exp(raw - top), axis(0));
+              total += sum(where(raw == -INFINITY, 0.f, raw), axis(0));
+              m = top;
+            }
+            auto lse = to_scalar(m + log(d));
+            auto inv = 1.f / cast(n, f32);
+            auto mine = cast(to_scalar(X.load({r, cast(y, i32)}, {1})), f32);
+            store(loss + r, (1.f - eps) * (lse - mine) + eps * (lse - to_scalar(total) * inv) + z * lse * lse);
+            for (auto j : range(0, n, c.BLOCK)) {
+              auto raw = cast(X.load({r, j}, {c.BLOCK}), f32);
+              auto p = exp(raw - lse) * (1.f + 2.f * z * lse) - eps * inv;
+              p -= where(cast(j + arange(0, c.BLOCK), i64) == y, 1.f - eps, 0.f);
+              X.store({r, j}, cast(p * scale, bf16));
+            }
+          });
+    }).grid([](const LossCfg&, const auto& x, const auto&...) { return Grid{x.shape[0]}; });
 Register r1("smooth_ce", [](Env& e) {
   const int T = e.big ? 8192 : 5, V = e.big ? 32000 : 5001;
   auto x = random<bfloat16>(e, size_t(T) * V, -4, 4);
@@ -65,36 +70,39 @@ Register r1("smooth_ce", [](Env& e) {
 });
 
 // --- GRPO from logits: a token's log-probability, ratio clipped, KL against a reference; then the gradient
-auto grpo = kernel("user_grpo", [](const LossCfg& c, Tensor<const bfloat16, 3> logits, Tensor<const int, 2> token,
-                                   Tensor<const float, 2> old, Tensor<const float, 2> ref, Ptr<const float> advantage,
-                                   Tensor<const uint8_t, 2> mask, Tensor<float, 2> loss, Tensor<float, 2> slope,
-                                   Tensor<float, 2> lse, F32 low, F32 high, F32 beta, F32 temperature) {
-              auto t = program_id(0), b = program_id(1);
-              auto inv = 1.f / temperature;
-              Tile m = full({c.BLOCK}, -INFINITY, f32), d = zeros({c.BLOCK}, f32);
-              for (auto j : range(0, logits.dim(2), c.BLOCK)) {
-                auto x = cast(reshape(logits.load({b, t, j}, {1, 1, c.BLOCK}, {.pad = -INFINITY}), {c.BLOCK}), f32) * inv;
-                auto top = max(m, x);
-                d = d * exp(m - top) + exp(x - top);
-                m = top;
-              }
-              auto top = max(m);
-              auto all = top + log(sum(d * exp(m - top)));
-              auto at = to_scalar(token.load({b, t}, {1}));
-              auto logp = cast(to_scalar(logits.load({b, t, at}, {1})), f32) * inv - all;
-              auto ratio = exp(logp - to_scalar(old.load({b, t}, {1})));
-              auto a = load(advantage + b);
-              auto clipped = clamp(ratio, 1.f - low, 1.f + high);
-              auto gap = to_scalar(ref.load({b, t}, {1})) - logp;
-              auto kl = exp(gap) - gap - 1.f;
-              auto on = cast(to_scalar(mask.load({b, t}, {1})), f32);
-              auto l = -min(ratio * a, clipped * a) + beta * kl;
-              auto inside = ratio * a <= clipped * a;
-              auto s = where(inside, -ratio * a, 0.f) + beta * (1.f - exp(gap));
-              loss.store({b, t}, full({1}, l * on, f32));
-              slope.store({b, t}, full({1}, s * on * inv, f32));
-              lse.store({b, t}, full({1}, all, f32));
-            }).grid([](const LossCfg&, const auto& x, const auto&...) { return Grid{x.shape[1], x.shape[0]}; });
+auto grpo =
+    kernel("user_grpo", [](const LossCfg& c, Tensor<const bfloat16, 3> logits, Tensor<const int, 2> token,
+                           Tensor<const float, 2> old, Tensor<const float, 2> ref, Ptr<const float> advantage,
+                           Tensor<const uint8_t, 2> mask, Tensor<float, 2> loss, Tensor<float, 2> slope,
+                           Tensor<float, 2> lse, F32 low, F32 high, F32 beta, F32 temperature) {
+      auto t = program_id(0), b = program_id(1);
+      auto inv = 1.f / temperature;
+      Tile m = full({c.BLOCK}, -INFINITY, f32), d = zeros({c.BLOCK}, f32);
+      for (auto j : range(0, logits.dim(2), c.BLOCK)) {
+        auto x = cast(reshape(logits.load({b, t, j}, {1, 1, c.BLOCK}, {.pad = -INFINITY}), {c.BLOCK}), f32) * inv;
+        auto top = max(m, x);
+        d = d * exp(m - top) + exp(x - top);
+        m = top;
+      }
+      auto top = max(m);
+      auto all = top + log(sum(d * exp(m - top)));
+      auto at = to_scalar(token.load({b, t}, {1}));
+      auto logp = cast(to_scalar(logits.load({b, t, at}, {1})), f32) * inv - all;
+      auto ratio = exp(logp - to_scalar(old.load({b, t}, {1})));
+      auto a = load(advantage + b);
+      auto clipped = clamp(ratio, 1.f - low, 1.f + high);
+      auto gap = to_scalar(ref.load({b, t}, {1})) - logp;
+      auto kl = exp(gap) - gap - 1.f;
+      auto on = cast(to_scalar(mask.load({b, t}, {1})), f32);
+      auto l = -min(ratio * a, clipped * a) + beta * kl;
+      auto inside = ratio * a <= clipped * a;
+      auto s = where(inside, -ratio * a, 0.f) + beta * (1.f - exp(gap));
+      loss.store({b, t}, full({1}, l * on, f32));
+      slope.store({b, t}, full({1}, s * on * inv, f32));
+      lse.store({b, t}, full({1}, all, f32));
+    }).grid([](const LossCfg&, const auto& x, const auto&...) {
+      return Grid{x.shape[1], x.shape[0]};
+    });
 auto grpo_bwd = kernel("user_grpo_bwd", [](const LossCfg& c, Tensor<const bfloat16, 3> logits,
                                            Tensor<const int, 2> token, Tensor<const float, 2> slope,
                                            Tensor<const float, 2> lse, Tensor<bfloat16, 3> grad, F32 temperature) {
@@ -135,8 +143,7 @@ Register r2("grpo", [](Env& e) {
       const double logp = x[i * V + token.at(i)] / .9 - std::log(sum);
       want[i] = value(logp);
       const double s = (value(logp + 1e-6) - value(logp - 1e-6)) / 2e-6 / .9;
-      for (int v = 0; v < V; ++v)
-        g[i * V + v] = s * ((v == token.at(i)) - std::exp(x[i * V + v] / .9) / sum);
+      for (int v = 0; v < V; ++v) g[i * V + v] = s * ((v == token.at(i)) - std::exp(x[i * V + v] / .9) / sum);
     }
     auto wrong = agree(loss.now(), want, 1e-3, 2e-3);
     return wrong.empty() ? agree(grad.now(), g, 1e-5, 2e-2) : wrong;
@@ -174,11 +181,14 @@ Register r3("newton_blocks", [](Env& e) {
       for (int i = 0; i < D * D; ++i) x[i] = g[size_t(b) * D * D + i], norm += x[i] * x[i];
       for (double& v : x) v /= std::sqrt(norm);
       for (int s = 0; s < 5; ++s) {
-        auto a = product(D, D, D, [&](int i, int k) { return x[i * D + k]; }, [&](int k, int l) { return x[l * D + k]; });
-        auto b2 = product(D, D, D, [&](int i, int k) { return a[i * D + k]; }, [&](int k, int l) { return a[k * D + l]; },
-                          [&](double v, int i, int l) { return -4.775 * a[i * D + l] + 2.0315 * v; });
-        x = product(D, D, D, [&](int i, int k) { return b2[i * D + k]; }, [&](int k, int l) { return x[k * D + l]; },
-                    [&](double v, int i, int l) { return 3.4445 * x[i * D + l] + v; });
+        auto a = product(
+            D, D, D, [&](int i, int k) { return x[i * D + k]; }, [&](int k, int l) { return x[l * D + k]; });
+        auto b2 = product(
+            D, D, D, [&](int i, int k) { return a[i * D + k]; }, [&](int k, int l) { return a[k * D + l]; },
+            [&](double v, int i, int l) { return -4.775 * a[i * D + l] + 2.0315 * v; });
+        x = product(
+            D, D, D, [&](int i, int k) { return b2[i * D + k]; }, [&](int k, int l) { return x[k * D + l]; },
+            [&](double v, int i, int l) { return 3.4445 * x[i * D + l] + v; });
       }
       std::copy(x.begin(), x.end(), want.begin() + size_t(b) * D * D);
     }
@@ -227,7 +237,8 @@ Register r4("soap", [](Env& e) {
         auto at = [&](int i, int k) { return size_t(bi * D + i) * C + bj * D + k; };
         auto turn = [&](auto f) {
           auto y = product(D, D, D, f, [&](int k, int l) { return qr[q + k * D + l]; });
-          return product(D, D, D, [&](int i, int k) { return ql[q + k * D + i]; }, [&](int k, int l) { return y[k * D + l]; });
+          return product(
+              D, D, D, [&](int i, int k) { return ql[q + k * D + i]; }, [&](int k, int l) { return y[k * D + l]; });
         };
         auto gt = turn([&](int i, int k) { return g[at(i, k)]; });
         auto mt = turn([&](int i, int k) { return m[at(i, k)] * .9 + g[at(i, k)] * .1; });
@@ -236,8 +247,10 @@ Register r4("soap", [](Env& e) {
           const double nv = v[at(i / D, i % D)] * .99 + gt[i] * gt[i] * .01;
           s[i] = mt[i] * 1.5 / (std::sqrt(nv * 2) + 1e-8);
         }
-        auto y = product(D, D, D, [&](int i, int k) { return s[i * D + k]; }, [&](int k, int l) { return qr[q + l * D + k]; });
-        auto z = product(D, D, D, [&](int i, int k) { return ql[q + i * D + k]; }, [&](int k, int l) { return y[k * D + l]; });
+        auto y = product(
+            D, D, D, [&](int i, int k) { return s[i * D + k]; }, [&](int k, int l) { return qr[q + l * D + k]; });
+        auto z = product(
+            D, D, D, [&](int i, int k) { return ql[q + i * D + k]; }, [&](int k, int l) { return y[k * D + l]; });
         for (int i = 0; i < D * D; ++i) want[at(i / D, i % D)] = p[at(i / D, i % D)] - .1 * z[i];
       }
     return agree(p.now(), want, 5e-3, 5e-3);
@@ -259,19 +272,20 @@ auto norm_sum = kernel("user_norm_sum", [](const FlatCfg& c, Ptr<const bfloat16>
                   }
                   atomic_add(total, sum(acc));
                 }).grid([](const FlatCfg&, const bfloat16*, float*, int64_t) { return Grid{528}; });
-auto clip_step = kernel("user_clip_step", [](const FlatCfg& c, Ptr<const bfloat16> g, Ptr<const float> total,
-                                             Ptr<float> w, Ptr<float> average, Ptr<bfloat16> low, I64 n, F32 rate,
-                                             F32 most, F32 keep) {
-                   auto at = cast(program_id(0), i64) * c.BLOCK + cast(arange(0, c.BLOCK), i64);
-                   auto in = at < n;
-                   auto scale = min(1.f, most / (sqrt(load(total)) + 1e-6f));
-                   auto x = load(w + at, {.mask = in}) - rate * scale * cast(load(g + at, {.mask = in}), f32);
-                   store(w + at, x, {.mask = in});
-                   store(low + at, cast(x, bf16), {.mask = in});
-                   auto a = load(average + at, {.mask = in});
-                   store(average + at, a + (x - a) * (1.f - keep), {.mask = in});
-                 }).grid([](const FlatCfg& c, const bfloat16*, const float*, float*, float*, bfloat16*, int64_t n, float,
-                            float, float) { return Grid{cdiv(n, int64_t(c.BLOCK))}; });
+auto clip_step = kernel("user_clip_step",
+                        [](const FlatCfg& c, Ptr<const bfloat16> g, Ptr<const float> total, Ptr<float> w,
+                           Ptr<float> average, Ptr<bfloat16> low, I64 n, F32 rate, F32 most, F32 keep) {
+                          auto at = cast(program_id(0), i64) * c.BLOCK + cast(arange(0, c.BLOCK), i64);
+                          auto in = at < n;
+                          auto scale = min(1.f, most / (sqrt(load(total)) + 1e-6f));
+                          auto x = load(w + at, {.mask = in}) - rate * scale * cast(load(g + at, {.mask = in}), f32);
+                          store(w + at, x, {.mask = in});
+                          store(low + at, cast(x, bf16), {.mask = in});
+                          auto a = load(average + at, {.mask = in});
+                          store(average + at, a + (x - a) * (1.f - keep), {.mask = in});
+                        })
+                     .grid([](const FlatCfg& c, const bfloat16*, const float*, float*, float*, bfloat16*, int64_t n,
+                              float, float, float) { return Grid{cdiv(n, int64_t(c.BLOCK))}; });
 Register r5("clip_average", [](Env& e) {
   const int64_t n = e.big ? 100'000'003 : 50'003;
   auto g = random<bfloat16>(e, n);
