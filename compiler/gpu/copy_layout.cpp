@@ -1,8 +1,6 @@
 // copy_layout.cpp - chunk sizes from facts.
 #include "compiler/gpu/copy_layout.h"
 
-#include <cstdlib>
-
 namespace tile::ir {
 using namespace mlir;
 
@@ -94,8 +92,7 @@ layout::Layout asyncGatherLayout(AsyncGatherOp op, const Facts& facts, int numWa
   const int minor = static_cast<int>(type.getMinor());
   int vector = static_cast<int>(copyBytes(op, facts) / type.elementBytes());
   // Two elements of 16 bits that a thread reads one by one are one word for the buffer.
-  if (vector == 1 && type.elementBytes() == 2 && shape[minor] % kWordsOfWarp == 0 && std::getenv("TILE_JOIN_HALVES"))
-    vector = 2;
+  if (vector == 1 && type.elementBytes() == 2 && shape[minor] % kWordsOfWarp == 0) vector = 2;
   return layout::blocked({shape.begin(), shape.end()}, vector, {minor, 1 - minor}, numWarps);
 }
 

@@ -2,7 +2,6 @@
 #include "compiler/gpu/shared_places.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "compiler/analysis/neighbours.h"
 #include "compiler/dialect/dialect.h"
@@ -29,8 +28,7 @@ llvm::SetVector<Operation*> placesOf(GatherOp gather) {
   while (!pending.empty() && ops.size() < kMost) {
     Value value = pending.pop_back_val();
     Operation* op = value ? value.getDefiningOp() : nullptr;
-    if (op && (op->getBlock() == gather->getBlock() || std::getenv("TILE_RUNS_OF_PLACES")) && isMemoryEffectFree(op) &&
-        ops.insert(op))
+    if (op && op->getBlock() == gather->getBlock() && isMemoryEffectFree(op) && ops.insert(op))
       pending.append(op->operand_begin(), op->operand_end());
   }
   return ops;
@@ -77,7 +75,7 @@ int64_t runOfPlaces(Operation* op, const Facts& facts) {
     double saved = 0;
     for (int64_t each : runs) saved += kDivision * (1 - 1.0 / double(std::min(each, run)));
     saved -= gathers * kLine * (lines(run) - lines(1));
-    if (saved > most || std::getenv("TILE_RUNS_OF_PLACES")) best = run, most = saved;
+    if (saved > most) best = run, most = saved;
   }
   return best;
 }

@@ -84,13 +84,14 @@ class Math : public SharedFunctions<Math>, public ErrorFunctions<Math>, public G
     return fixLog(x, y);
   }
 
-  /// log(1 + x) without the quotient that a rounded sum would need: 1 + x only says which power of two 2^e it is near to,
-  /// and f = (1 + x) / 2^e - 1 = x / 2^e + (1 / 2^e - 1) loses nothing that matters.
+  /// log(1 + x) without the quotient that a rounded sum would need: 1 + x only says which power of two 2^e it is near
+  /// to, and f = (1 + x) / 2^e - 1 = x / 2^e + (1 / 2^e - 1) loses nothing that matters.
   Value* log1p(Value* x, bool isNeverNegative = false) {
     auto i = [&](uint32_t v) { return llvm::ConstantInt::get(i32, v); };
     auto asFloat = [&](Value* bits) { return b.CreateBitCast(bits, f32); };
     Value* u = b.CreateFAdd(x, constant(1.0));
-    // e in the place of the exponent's bits, so that differences of bits are quotients by 2^e; 4 / 2^e is never subnormal.
+    // e in the place of the exponent's bits, so that differences of bits are quotients by 2^e; 4 / 2^e is never
+    // subnormal.
     Value* e = b.CreateAnd(b.CreateSub(b.CreateBitCast(u, i32), i(kSqrtHalf)), i(0xff800000));
     Value* less = fma(asFloat(b.CreateSub(i(0x40800000), e)), constant(0.25), constant(-1.0));
     Value* f = b.CreateFAdd(asFloat(b.CreateSub(b.CreateBitCast(x, i32), e)), less);
@@ -139,9 +140,10 @@ class Math : public SharedFunctions<Math>, public ErrorFunctions<Math>, public G
   }
 
   enum class Trig { sin, cos, tan };
-  Value* trig(Value* x, Trig which) {
-    // Quadrant and remainder in f64: pi/2 in two parts of 53 bits each. Adding 1.5 * 2^52 rounds to an integer, whose
-    // lowest bits are then the lowest of the sum (below 2^51; far above, the remainder has no right digit anyway).
+  /// The nearest multiple of pi/2 and what remains, in f64: pi/2 in two parts of 53 bits each. Adding 1.5 * 2^52 rounds
+  /// to an integer, whose lowest bits are then the lowest of the sum (below 2^51; far above, the remainder has no right
+  /// digit anyway).
+  std::pair<Value*, Value*> quadrant(Value* x) {
     constexpr double kRound = 0x1.8p52;
     Value* wide = b.CreateFPExt(x, f64);
     Value* sum = fma(wide, llvm::ConstantFP::get(f64, M_2_PI), llvm::ConstantFP::get(f64, kRound));
@@ -149,7 +151,22 @@ class Math : public SharedFunctions<Math>, public ErrorFunctions<Math>, public G
     Value* r64 = fma(j, llvm::ConstantFP::get(f64, -1.5707963267948966192), wide);
     r64 = fma(j, llvm::ConstantFP::get(f64, -6.123233995736766036e-17), r64);
     Value* q = b.CreateTrunc(b.CreateBitCast(sum, withElement(f64, b.getInt64Ty())), i32);
-    Value* r = b.CreateFPTrunc(r64, f32);
+    return {q, b.CreateFPTrunc(r64, f32)};
+  }
+  /// So of small arguments, in f32, with pi/2 in three parts. Behind the first fma nothing is large, and little
+  /// rounded.
+  std::pair<Value*, Value*> nearQuadrant(Value* x) {
+    constexpr double kRound = 0x1.8p23;
+    Value* sum = fma(x, constant(M_2_PI), constant(kRound));
+    Value* j = b.CreateFSub(sum, constant(kRound));
+    Value* r = fma(j, constant(-0x1.921fb0p+00), x);
+    r = fma(j, constant(-0x1.5110b4p-22), r);
+    r = fma(j, constant(-0x1.846988p-48), r);
+    return {b.CreateBitCast(sum, i32), r};
+  }
+  /// Of |x| up to kNearAngle where `isNear`.
+  Value* trig(Value* x, Trig which, bool isNear = false) {
+    auto [q, r] = isNear ? nearQuadrant(x) : quadrant(x);
     Value* s = b.CreateFMul(r, r);
     Value* sinR = fma(b.CreateFMul(polynomial(s, {-1.666665494e-01, 8.332177960e-03, -1.951727297e-04}), s), r, r);
     Value* cosR = fma(polynomial(s, {4.166664686e-02, -1.388736727e-03, 2.443842235e-05}), b.CreateFMul(s, s),
@@ -267,18 +284,18 @@ class Math : public SharedFunctions<Math>, public ErrorFunctions<Math>, public G
   static constexpr int kCubeRootSteps = 1;
   static constexpr double kErfcEnd = 10.1, kErfcMiddle = 3;
   Value* erfcTail(Value* t) {
-    return polynomial(t, {1.253008058e+00, -1.356211434e-01, -4.756228054e-02, 1.296465756e-01, -1.192726527e-01,
-                          6.829350976e-02, -2.379023418e-02, 2.579434685e-03, 1.994474591e-03, -7.983391415e-04,
-                          -2.773269222e-04});
+    return polynomial(
+        t, {1.253008058e+00, -1.356211434e-01, -4.756228054e-02, 1.296465756e-01, -1.192726527e-01, 6.829350976e-02,
+            -2.379023418e-02, 2.579434685e-03, 1.994474591e-03, -7.983391415e-04, -2.773269222e-04});
   }
   Value* erfinvOver(Value* w, bool isFar) {
     Value* near = polynomial(b.CreateFSub(w, constant(2.5)),
                              {1.501409360e+00, 2.466402791e-01, -4.177392875e-03, -1.252726392e-03, 2.183493862e-04,
                               -4.972419689e-06, -3.463985268e-06, 4.681313481e-07, 2.333596720e-08, -8.931925970e-09});
-    Value* middle = polynomial(b.CreateFSub(w, constant(11.0)),
-                               {3.150883562e+00, 1.516492207e-01, -3.340157251e-03, 1.410372759e-04, -6.858903556e-06,
-                                2.965108334e-07, -5.550562175e-09, -8.056502465e-10, 2.063977088e-10, -3.057103570e-11,
-                                1.781491798e-12});
+    Value* middle = polynomial(
+        b.CreateFSub(w, constant(11.0)),
+        {3.150883562e+00, 1.516492207e-01, -3.340157251e-03, 1.410372759e-04, -6.858903556e-06, 2.965108334e-07,
+         -5.550562175e-09, -8.056502465e-10, 2.063977088e-10, -3.057103570e-11, 1.781491798e-12});
     Value* y = b.CreateSelect(b.CreateFCmpOLT(w, constant(5.0)), near, middle);
     if (!isFar) return y;
     Value* root = b.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, w);
@@ -309,12 +326,8 @@ class Math : public SharedFunctions<Math>, public ErrorFunctions<Math>, public G
     return quick ? quick->exp2(b, fma(x, constant(1.44269504088896341), constant(-1.0))) : exp(x, -1);
   }
   Value* sqrt(Value* x) { return quick ? quick->sqrt(b, x) : b.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x); }
-  Value* reciprocal(Value* x) {
-    return quick ? quick->reciprocal(b, x) : b.CreateFDiv(constant(1.0), x);
-  }
-  Value* quotient(Value* x, Value* y) {
-    return quick ? quick->quotient(b, x, y) : b.CreateFDiv(x, y);
-  }
+  Value* reciprocal(Value* x) { return quick ? quick->reciprocal(b, x) : b.CreateFDiv(constant(1.0), x); }
+  Value* quotient(Value* x, Value* y) { return quick ? quick->quotient(b, x, y) : b.CreateFDiv(x, y); }
   /// c0 + c1 x + c2 x^2 ... by Horner's rule.
   Value* polynomial(Value* x, std::initializer_list<double> c) {
     auto it = std::rbegin(c);
@@ -385,6 +398,9 @@ Value* emitF32(llvm::IRBuilderBase& b, Operation* op, llvm::ArrayRef<Value*> a, 
   Math m(b, a[0]->getType(), slowUnderflow, quick, powers);
   return llvm::TypeSwitch<Operation*, Value*>(op)
       .Case<math::Log1pOp>([&](auto) { return m.log1p(a[0], isNeverNegative(op->getOperand(0))); })
+      .Case<math::SinOp>([&](auto) { return m.trig(a[0], Math::Trig::sin, op->hasAttr(kNear)); })
+      .Case<math::CosOp>([&](auto) { return m.trig(a[0], Math::Trig::cos, op->hasAttr(kNear)); })
+      .Case<math::TanOp>([&](auto) { return m.trig(a[0], Math::Trig::tan, op->hasAttr(kNear)); })
       // Differences near their zeros, and the angle of a large argument, want f64.
       .Case<J0Op, J1Op, Y0Op, Y1Op>([&](Operation* bessel) {
         Value* wide = b.CreateFPExt(a[0], withElement(a[0]->getType(), b.getDoubleTy()));
@@ -430,8 +446,8 @@ Value* callPerLane(llvm::IRBuilderBase& b, llvm::StringRef name, Value* x) {
 
 }  // namespace
 
-Value* emitTranscendental(llvm::IRBuilderBase& b, Operation* op, llvm::ArrayRef<Value*> args,
-                          bool hasLibm, const QuickParts* quick, const PowersOfTwo* powers) {
+Value* emitTranscendental(llvm::IRBuilderBase& b, Operation* op, llvm::ArrayRef<Value*> args, bool hasLibm,
+                          const QuickParts* quick, const PowersOfTwo* powers) {
   if (args[0]->getType()->getScalarType()->isFloatTy())
     if (Value* v = emitF32(b, op, args, /*slowUnderflow=*/hasLibm, quick, powers)) return v;  // a CPU has both
   // Functions that the math dialect lacks are ours everywhere: not every C library has them, and its lgamma writes a

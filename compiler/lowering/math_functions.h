@@ -1,7 +1,7 @@
 // math_functions.h - transcendental functions as straight-line LLVM IR (no calls, no branches), for scalars and
 // vectors. f32 results are within 2 ulp (pow, tan, atan, atan2, expm1, log1p and what is made of log1p: 4 ulp, lgamma,
 // tgamma, normcdf, normcdfinv: 5, erfc: 6, erfinv: 3, erfcinv: 4) including subnormals, infinities and NaN where the
-// machine keeps subnormals. sin, cos and tan reduce their argument in f64: accurate for |x| < 2^40. lgamma below -2,
+// machine keeps subnormals. sin, cos and tan reduce their argument in f64, unless it is known to be small: accurate for |x| < 2^40. lgamma below -2,
 // where it has zeros: 5 ulp of lgamma(-x). Bessel functions are those of f64, rounded: within 1 ulp up to 8, from there
 // on of the height of the wave.
 #pragma once
@@ -10,6 +10,10 @@
 #include "mlir/IR/Operation.h"
 
 namespace tile::ir {
+
+/// The attribute of a sine, cosine or tangent of f32 whose argument lies within kNearAngle of 0: reduced in f32.
+constexpr llvm::StringLiteral kNear = "tile.near";
+constexpr double kNearAngle = 0x1p15;
 
 /// Instructions of a machine that f32 functions are made of where an error of 2 ulp, or a subnormal that becomes 0, is
 /// lost in what follows.

@@ -109,6 +109,11 @@ def SimplifyMasks : Pass<"tile-simplify-masks", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect"];
 }
 
+def NearAngles : Pass<"tile-near-angles", "::mlir::func::FuncOp"> {
+  let summary = "sines and cosines of arguments that are known to be near zero are marked";
+  let dependentDialects = ["::tile::ir::TileDialect"];
+}
+
 def DropMultiples : Pass<"tile-drop-multiples", "::mlir::func::FuncOp"> {
   let summary = "multiples of n are dropped from the dividends of remainders by n, a power of two";
   let dependentDialects = ["::tile::ir::TileDialect", "::mlir::arith::ArithDialect"];

@@ -1,10 +1,12 @@
 // peel_edges.cpp - programs that lie wholly inside a picture or grid do without what only its edges need.
-// Before: straight-line code reads neighbours at clamp(x + k, 0, W - 1), or each under a mask of its own
-//         (x + k >= 0 & x + k < W), for tiles of places x = start + 0, 1, 2, ...
-// After:  if (no clamp changes anything, and every such mask is true) { the rest of the block without them }
-//         else { the rest of the block as it was }
-// Through clamped places nothing is known to lie side by side: every element is read alone. Inside, neighbours are
-// neighbours again: vectors, and windows that several reads share. The condition is made of scalars, once for a program.
+// Before: straight-line code reads neighbours at clamp(x + k, 0, W - 1), at (x + k + W) % W, at x == 0 ? W - 1 : x - 1,
+//         or each under a mask of its own (x + k >= 0 & x + k < W), for tiles of places x = start + 0, 1, 2, ...
+// After:  if (no clamp, remainder or choice changes anything, and every such mask is true) { the rest of the block
+// without
+//         them } else { the rest of the block as it was }
+// Through clamped and wrapped places nothing is known to lie side by side: every element is read alone. Inside,
+// neighbours are neighbours again: vectors, and windows that several reads share. The condition is made of scalars,
+// once for a program.
 //
 // Places are linear: sums of scalars and of iotas. The condition is computed with 64 bits, and says as well that the
 // program's own 32 bits do not wrap. Code with products, and loops, are left alone (peel_masks.cpp is for those).
@@ -24,9 +26,11 @@ using namespace mlir;
 
 namespace {
 
-constexpr int64_t kMostOps = 500;      ///< a longer block is not copied
-constexpr size_t kManyMasks = 4;       ///< so many masks cost more than one condition and a copy of the code
+constexpr int64_t kMostOps = 500;  ///< a longer block is not copied
+constexpr size_t kManyMasks = 4;   ///< so many masks cost more than one condition and a copy of the code
+constexpr int64_t kLongRow = 128;  ///< in shorter ones threads have few neighbours, which do not pay for wraps
 constexpr int kDeepest = 32;
+constexpr int64_t kMostFactor = 1 << 20;
 
 bool is32(Value value) { return getElementTypeOrSelf(value.getType()).isInteger(32); }
 
@@ -44,7 +48,8 @@ struct Span {
   }
   /// Whether conditions of it fit 64 bits: the number, and scalars of 32 bits times their factors.
   bool isSmall() const {
-    constexpr int64_t kMostScalars = 64, kMostFactor = 1 << 20, kMostNumber = int64_t{1} << 48;
+    constexpr size_t kMostScalars = 64;
+    constexpr int64_t kMostNumber = int64_t{1} << 48;
     return scalars.size() <= kMostScalars && low >= -kMostNumber && high <= kMostNumber &&
            llvm::all_of(scalars, [](const auto& part) { return std::abs(part.second) <= kMostFactor; });
   }
@@ -68,6 +73,76 @@ class Edges {
       return op->getOperand(i);
     }
     return {};
+  }
+
+  /// Where the tile is a % n, and a is n too large at most (written "x + k + n", or not): n, and how often it goes.
+  std::optional<std::pair<Value, int64_t>> unwrapped(Operation* op) {
+    constexpr int64_t kMostTimes = 4;
+    auto rem = dyn_cast_or_null<arith::RemSIOp>(op);
+    if (!rem || !isa<RankedTensorType>(rem.getType())) return std::nullopt;
+    auto a = spanOf(rem.getLhs()), by = spanOf(rem.getRhs());
+    if (!a || !by || a->low == a->high || by->low != 0 || by->high != 0 || by->scalars.size() != 1) return std::nullopt;
+    const auto [key, once] = *by->scalars.begin();
+    auto found = a->scalars.find(key);
+    const int64_t times = found == a->scalars.end() ? 0 : found->second;
+    if (once != 1 || times < 0 || times > kMostTimes) return std::nullopt;
+    Span place = *a;
+    for (int64_t i = 0; i < times; ++i) place.add(*by, -1);
+    if (!need(place, Span(), /*above=*/true) || !need(place, *by, /*above=*/false, 1) || !needFits(*a))
+      return std::nullopt;
+    return std::pair(scalars_[key], times);
+  }
+
+  /// Where the tile is chosen by where places x lie (x == 0 ? n - 1 : x - 1, or x < n ? x : 2 * n - x): the operand
+  /// that is x and a number, if no x lies beyond the edge. Numbers are first places, scalars last ones.
+  Value unturned(Operation* op) {
+    auto select = dyn_cast_or_null<arith::SelectOp>(op);
+    auto compare = select ? select.getCondition().getDefiningOp<arith::CmpIOp>() : nullptr;
+    if (!compare || !isa<RankedTensorType>(select.getType()) || !isa<RankedTensorType>(compare.getType())) return {};
+    auto x = spanOf(compare.getLhs()), edge = spanOf(compare.getRhs());
+    if (!x || !edge || edge->low != edge->high || x->low == x->high || x->scalars.empty()) return {};
+    const bool isFirst = edge->scalars.empty();
+    bool truth = false;
+    int64_t more = 0;
+    switch (compare.getPredicate()) {
+      case arith::CmpIPredicate::slt:
+        truth = !isFirst, more = !isFirst;
+        break;
+      case arith::CmpIPredicate::sle:
+        truth = !isFirst, more = isFirst;
+        break;
+      case arith::CmpIPredicate::sgt:
+        truth = isFirst, more = isFirst;
+        break;
+      case arith::CmpIPredicate::sge:
+        truth = isFirst, more = !isFirst;
+        break;
+      case arith::CmpIPredicate::eq:
+        more = 1;
+        break;
+      case arith::CmpIPredicate::ne:
+        truth = true, more = 1;
+        break;
+      default:
+        return {};
+    }
+    Value inner = truth ? select.getTrueValue() : select.getFalseValue();
+    auto chosen = spanOf(inner);
+    if (!chosen || chosen->high - chosen->low != x->high - x->low) return {};
+    Span apart = *chosen;
+    apart.add(*x, -1);
+    if (!apart.scalars.empty() || !need(*x, *edge, isFirst, more) || !needFits(*x) || !needFits(*edge) ||
+        !needFits(*chosen))
+      return {};
+    return inner;
+  }
+
+  /// The scalar that all elements of the tile are, where it is one.
+  Value scalarOf(Value tile) {
+    auto span = spanOf(tile);
+    const bool isOne =
+        span && span->low == 0 && span->high == 0 && span->scalars.size() == 1 && span->scalars.begin()->second == 1;
+    return isOne ? scalars_[span->scalars.begin()->first] : Value();
   }
 
   /// Whether the comparison of places can be true for all elements; then it is needed that it is.
@@ -141,7 +216,6 @@ class Edges {
       return span;
     }
     if (!isa<RankedTensorType>(value.getType())) {
-      if (!isThere(value)) return std::nullopt;
       // What is added to a scalar is a number by itself: places that differ by it need one condition.
       auto add = value.getDefiningOp<arith::AddIOp>();
       if (add && matchPattern(add.getRhs(), m_ConstantInt(&number)) && isThere(add.getLhs())) {
@@ -149,6 +223,7 @@ class Edges {
         span.low = span.high = number.getSExtValue(), span.isExact = false;
         return span;
       }
+      if (!isThere(value)) return std::nullopt;
       span.scalars[numberOf(value)] = 1;
       return span;
     }
@@ -170,8 +245,24 @@ class Edges {
       a->isExact = false;
       return a->isSmall() ? a : std::nullopt;
     }
-    // A clamp inside of another: what it is in the middle.
+    if (isa_and_nonnull<arith::MulIOp>(op) && matchPattern(op->getOperand(1), m_Constant(&same)) && same.isSplat()) {
+      auto a = spanOf(op->getOperand(0), depth + 1);
+      const int64_t factor = same.getSplatValue<APInt>().getSExtValue();
+      if (!a || factor <= 0 || factor > kMostFactor) return std::nullopt;
+      bool overflows = llvm::MulOverflow(a->low, factor, a->low);
+      overflows |= llvm::MulOverflow(a->high, factor, a->high);
+      for (auto& [key, part] : a->scalars) overflows |= llvm::MulOverflow(part, factor, part) != 0;
+      a->isExact = false;
+      return !overflows && a->isSmall() ? a : std::nullopt;
+    }
+    // A clamp or remainder inside of another: what it is in the middle.
     if (auto x = unclamped(op)) return spanOf(x, depth + 1);
+    if (auto x = unturned(op)) return spanOf(x, depth + 1);
+    if (auto wrap = unwrapped(op)) {
+      auto a = spanOf(op->getOperand(0), depth + 1), by = spanOf(op->getOperand(1), depth + 1);
+      for (int64_t i = 0; i < wrap->second; ++i) a->add(*by, -1);
+      return a;
+    }
     return std::nullopt;
   }
 
@@ -205,6 +296,43 @@ class Edges {
   llvm::SetVector<Value> scalars_;
 };
 
+/// What an operation is inside.
+struct Inside {
+  Value other;  ///< this (clamps), or the operand without `times` times `n` (remainders); null: all of `truth`
+  Value n;
+  int64_t times = 0;
+  bool truth = true;
+};
+
+/// The value without one addend that is the scalar n in every element; null if it is none.
+Value withoutOne(OpBuilder& b, Location loc, Value value, Value n, const IRMapping& map, int depth = 0) {
+  const Type type = value.getType();
+  if (value == n) return arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
+  Operation* op = value.getDefiningOp();
+  if (!op || depth > kDeepest) return {};
+  if (isa<SplatOp, BroadcastOp, ReshapeOp, TransOp>(op)) {
+    Value operand = withoutOne(b, loc, op->getOperand(0), n, map, depth + 1);
+    if (!operand) return {};
+    Operation* copy = b.clone(*op);
+    copy->setOperand(0, operand);
+    return copy->getResult(0);
+  }
+  if (!isa<arith::AddIOp>(op)) return {};
+  for (unsigned i : {0u, 1u})
+    if (Value rest = withoutOne(b, loc, op->getOperand(i), n, map, depth + 1))
+      return b.createOrFold<arith::AddIOp>(loc, map.lookupOrDefault(op->getOperand(1 - i)), rest);
+  return {};
+}
+
+/// Whether the comparison asks, for a floor_mod, for a remainder whose sign is not the divisor's; and of which one.
+Operation* asksForSign(arith::CmpIOp compare) {
+  auto signs = compare.getLhs().getDefiningOp<arith::XOrIOp>();
+  if (!signs || compare.getPredicate() != arith::CmpIPredicate::slt || !matchPattern(compare.getRhs(), m_Zero()))
+    return nullptr;
+  auto rem = signs.getLhs().getDefiningOp<arith::RemSIOp>();
+  return rem && rem.getRhs() == signs.getRhs() ? rem : nullptr;
+}
+
 /// The comparisons that a mask is a conjunction of.
 void conjunctsOf(Value mask, llvm::SetVector<Operation*>& found, int depth = 0) {
   Operation* op = mask ? mask.getDefiningOp() : nullptr;
@@ -231,12 +359,17 @@ class PeelEdgesPass : public impl::PeelEdgesBase<PeelEdgesPass> {
  private:
   static void peel(Block& block) {
     // What may go, in the order of the block; and the first read that gains.
-    llvm::DenseMap<Operation*, Value> gone;  // clamps: what they clamp; comparisons: null
+    llvm::DenseMap<Operation*, Inside> gone;
     llvm::SetVector<Operation*> compares;
     llvm::DenseSet<Value> masks, clamped;
     GatherOp first;
     int64_t ops = 0;
     bool hasClamps = false;
+    const llvm::DenseSet<void*> around = wrapped(block);
+    auto unwrap = [&](Edges& edges, Operation& op) {
+      auto wrap = edges.unwrapped(&op);
+      return wrap && around.contains(wrap->first.getAsOpaquePointer()) ? wrap : std::nullopt;
+    };
     for (Operation& op : block) {
       op.walk([&](Operation*) { ++ops; });
       auto gather = dyn_cast<GatherOp>(op);
@@ -245,15 +378,18 @@ class PeelEdgesPass : public impl::PeelEdgesBase<PeelEdgesPass> {
         if (llvm::any_of(op.getOperands(), [&](Value v) { return clamped.contains(v); })) clamped.insert(result);
       if (gather && !first && (gather.getMask() || clamped.contains(gather.getPtr()))) first = gather;
       auto type = op.getNumResults() == 1 ? dyn_cast<RankedTensorType>(op.getResult(0).getType()) : RankedTensorType();
-      if (!type || type.getRank() == 0 || type.getShape().back() == 1 || !isa<arith::MaxSIOp, arith::MinSIOp>(op))
+      if (!type || type.getRank() == 0 || type.getShape().back() == 1 ||
+          !isa<arith::MaxSIOp, arith::MinSIOp, arith::RemSIOp, arith::SelectOp>(op))
         continue;
       Edges alone(block.getTerminator());
-      if (alone.unclamped(&op)) clamped.insert(op.getResult(0)), hasClamps = true;
+      const bool turns = isa<arith::SelectOp, arith::RemSIOp>(op) && type.getShape().back() >= kLongRow;
+      if (alone.unclamped(&op) || (turns && (alone.unturned(&op) || unwrap(alone, op))))
+        clamped.insert(op.getResult(0)), hasClamps = true;
     }
     hasClamps = hasClamps && first && llvm::any_of(block, [&](Operation& op) {
-      auto gather = dyn_cast<GatherOp>(op);
-      return gather && clamped.contains(gather.getPtr());
-    });
+                  auto gather = dyn_cast<GatherOp>(op);
+                  return gather && clamped.contains(gather.getPtr());
+                });
     if (!first || ops > kMostOps || (!hasClamps && masks.size() < kManyMasks)) return;
     for (Operation& op : block)
       if (isa<GatherOp, ScatterOp>(op))
@@ -261,20 +397,52 @@ class PeelEdgesPass : public impl::PeelEdgesBase<PeelEdgesPass> {
     Edges edges(first);
     for (Operation& op : block) {
       auto compare = dyn_cast<arith::CmpIOp>(op);
-      if (!compares.contains(&op) && !isa<arith::MaxSIOp, arith::MinSIOp>(op)) continue;
+      if (Operation* rem = compare ? asksForSign(compare) : nullptr; rem && gone.contains(rem)) gone[&op].truth = false;
+      if (!compares.contains(&op) && !isa<arith::MaxSIOp, arith::MinSIOp, arith::RemSIOp, arith::SelectOp>(op))
+        continue;
       Edges trial = edges;
-      if (Value x = trial.unclamped(&op))
-        gone[&op] = x, edges = trial;
-      else if (compare && isa<RankedTensorType>(compare.getType()) &&
-               trial.takesTrue(compare))
-        gone[&op] = Value(), edges = trial;
+      if (auto wrap = unwrap(trial, op))
+        gone[&op] = {op.getOperand(0), wrap->first, wrap->second}, edges = trial;
+      else if (isa<arith::RemSIOp>(op))
+        continue;
+      else if (Value x = isa<arith::SelectOp>(op) ? trial.unturned(&op) : trial.unclamped(&op))
+        gone[&op].other = x, edges = trial;
+      else if (compare && isa<RankedTensorType>(compare.getType()) && trial.takesTrue(compare))
+        gone[&op] = {}, edges = trial;
     }
     if (edges.isEmpty()) return;
     split(block, first, edges, gone);
   }
 
+  /// The scalars by which places are wrapped: several dividends, or one that adds the scalar first. Where quotients by
+  /// it are wanted as well, places run through all rows of a picture, and few programs lie in one.
+  static llvm::DenseSet<void*> wrapped(Block& block) {
+    llvm::DenseMap<void*, int> dividends;
+    llvm::DenseSet<void*> found;
+    Edges edges(block.getTerminator());
+    for (Operation& op : block)
+      if (auto wrap = edges.unwrapped(&op))
+        if (wrap->second > 0 || ++dividends[wrap->first.getAsOpaquePointer()] > 1)
+          found.insert(wrap->first.getAsOpaquePointer());
+    for (Operation& op : block)
+      if (auto div = dyn_cast<arith::DivSIOp>(op))
+        if (Value by = edges.scalarOf(div.getRhs())) found.erase(by.getAsOpaquePointer());
+    return found;
+  }
+
+  /// What a clamp or remainder is inside.
+  static Value withoutAll(OpBuilder& b, Operation& op, const Inside& is, const IRMapping& inside) {
+    const Location loc = op.getLoc();
+    if (is.times == 1)  // as it was before n was added: neighbours are seen to be neighbours
+      if (Value rest = withoutOne(b, loc, is.other, is.n, inside)) return rest;
+    Value left = inside.lookupOrDefault(is.other);
+    for (int64_t i = 0; i < is.times; ++i)
+      left = arith::SubIOp::create(b, loc, left, inside.lookupOrDefault(op.getOperand(1)));
+    return left;
+  }
+
   static void split(Block& block, Operation* first, const Edges& edges,
-                    const llvm::DenseMap<Operation*, Value>& gone) {
+                    const llvm::DenseMap<Operation*, Inside>& gone) {
     const Location loc = first->getLoc();
     Operation* end = block.getTerminator();
     OpBuilder b(first);
@@ -283,16 +451,15 @@ class PeelEdgesPass : public impl::PeelEdgesBase<PeelEdgesPass> {
       auto found = gone.find(&op);
       if (found == gone.end()) {
         b.clone(op, inside);
-      } else if (found->second) {
-        inside.map(op.getResult(0), inside.lookupOrDefault(found->second));
+      } else if (const Inside& is = found->second; is.other) {
+        inside.map(op.getResult(0), withoutAll(b, op, is, inside));
       } else {
         auto type = cast<RankedTensorType>(op.getResult(0).getType());
-        inside.map(op.getResult(0), arith::ConstantOp::create(b, op.getLoc(), DenseElementsAttr::get(type, true)));
+        inside.map(op.getResult(0), arith::ConstantOp::create(b, op.getLoc(), DenseElementsAttr::get(type, is.truth)));
       }
     };
     SmallVector<Operation*> rest, before;
-    for (Operation& op : block.without_terminator())
-      (op.isBeforeInBlock(first) ? before : rest).push_back(&op);
+    for (Operation& op : block.without_terminator()) (op.isBeforeInBlock(first) ? before : rest).push_back(&op);
     const llvm::SmallPtrSet<Operation*, 32> isRest(rest.begin(), rest.end());
     SmallVector<Value> left;
     for (Value value : end->getOperands())

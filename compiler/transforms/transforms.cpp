@@ -33,6 +33,7 @@ void addTilePasses(mlir::OpPassManager& passes, bool forHost) {
   if (!forHost) passes.addPass(createUnrollShort());  // what all bodies share is in front of the loop by now
   if (!forHost) passes.addPass(createLookUpChosen());  // by now it is seen what loops do not make
   passes.addPass(createSimplifyMasks());
+  passes.addPass(createNearAngles());
   passes.addPass(createShareReductions());
   passes.addPass(mlir::createCanonicalizerPass());
   passes.addPass(mlir::createCSEPass());

@@ -137,3 +137,101 @@ func.func @doubled(%p: !tile.ptr<i8>, %start: i32, %n: i32) -> tensor<128xi8> {
   %v = tile.gather %a : tensor<128x!tile.ptr<i8>> -> tensor<128xi8>
   return %v : tensor<128xi8>
 }
+
+// -----
+
+// Places that wrap around: (x + n + 1) % n is x + 1 in a program that lies inside, and floor_mod(x - 1, n) is x - 1.
+// CHECK-LABEL: func.func @wrapped
+// CHECK-COUNT-2: arith.remsi
+// CHECK: scf.if
+// CHECK-NOT: arith.remsi
+// CHECK-NOT: arith.select
+// CHECK: tile.gather
+// CHECK-NOT: arith.remsi
+// CHECK: } else {
+// CHECK: return
+func.func @wrapped(%p: !tile.ptr<f32>, %q: !tile.ptr<f32>, %n: i32) {
+  %c128 = arith.constant 128 : i32
+  %c1 = arith.constant 1 : i32
+  %one = arith.constant dense<1> : tensor<128xi32>
+  %zero = arith.constant dense<0> : tensor<128xi32>
+  %pid = tile.program_id 0
+  %start = arith.muli %pid, %c128 : i32
+  %s = tile.splat %start : i32 -> tensor<128xi32>
+  %i = tile.iota : tensor<128xi32>
+  %x = arith.addi %s, %i : tensor<128xi32>
+  %ns = tile.splat %n : i32 -> tensor<128xi32>
+  %n1 = arith.addi %n, %c1 : i32
+  %n1s = tile.splat %n1 : i32 -> tensor<128xi32>
+  %right = arith.addi %x, %n1s : tensor<128xi32>
+  %r = arith.remsi %right, %ns : tensor<128xi32>
+  %left = arith.subi %x, %one : tensor<128xi32>
+  %rem = arith.remsi %left, %ns : tensor<128xi32>
+  %signs = arith.xori %rem, %ns : tensor<128xi32>
+  %differ = arith.cmpi slt, %signs, %zero : tensor<128xi32>
+  %some = arith.cmpi ne, %rem, %zero : tensor<128xi32>
+  %both = arith.andi %differ, %some : tensor<128xi1>
+  %more = arith.select %both, %ns, %zero : tensor<128xi1>, tensor<128xi32>
+  %l = arith.addi %rem, %more : tensor<128xi32>
+  %ps = tile.splat %p : !tile.ptr<f32> -> tensor<128x!tile.ptr<f32>>
+  %a = tile.ptr_add %ps, %r : tensor<128x!tile.ptr<f32>>, tensor<128xi32>
+  %b = tile.ptr_add %ps, %l : tensor<128x!tile.ptr<f32>>, tensor<128xi32>
+  %v = tile.gather %a : tensor<128x!tile.ptr<f32>> -> tensor<128xf32>
+  %w = tile.gather %b : tensor<128x!tile.ptr<f32>> -> tensor<128xf32>
+  %sum = arith.addf %v, %w : tensor<128xf32>
+  %qs = tile.splat %q : !tile.ptr<f32> -> tensor<128x!tile.ptr<f32>>
+  %o = tile.ptr_add %qs, %x : tensor<128x!tile.ptr<f32>>, tensor<128xi32>
+  tile.scatter %sum, %o : tensor<128xf32>, tensor<128x!tile.ptr<f32>>
+  return
+}
+
+// -----
+
+// Rows and columns of places that run through a whole picture: few programs lie in one row.
+// CHECK-LABEL: func.func @rows_and_columns
+// CHECK-NOT: scf.if
+// CHECK: return
+func.func @rows_and_columns(%p: !tile.ptr<f32>, %n: i32) -> tensor<128xf32> {
+  %c128 = arith.constant 128 : i32
+  %one = arith.constant dense<1> : tensor<128xi32>
+  %pid = tile.program_id 0
+  %start = arith.muli %pid, %c128 : i32
+  %s = tile.splat %start : i32 -> tensor<128xi32>
+  %i = tile.iota : tensor<128xi32>
+  %x = arith.addi %s, %i : tensor<128xi32>
+  %ns = tile.splat %n : i32 -> tensor<128xi32>
+  %row = arith.divsi %x, %ns : tensor<128xi32>
+  %column = arith.remsi %x, %ns : tensor<128xi32>
+  %next = arith.addi %x, %one : tensor<128xi32>
+  %other = arith.remsi %next, %ns : tensor<128xi32>
+  %sum = arith.addi %row, %column : tensor<128xi32>
+  %at = arith.addi %sum, %other : tensor<128xi32>
+  %ps = tile.splat %p : !tile.ptr<f32> -> tensor<128x!tile.ptr<f32>>
+  %a = tile.ptr_add %ps, %at : tensor<128x!tile.ptr<f32>>, tensor<128xi32>
+  %v = tile.gather %a : tensor<128x!tile.ptr<f32>> -> tensor<128xf32>
+  return %v : tensor<128xf32>
+}
+
+// -----
+
+// Every second place of a row that is clamped: 2 x + 1 <= n at the last of them.
+// CHECK-LABEL: func.func @every_second
+// CHECK: arith.minsi
+// CHECK: scf.if
+// CHECK-NOT: arith.minsi
+// CHECK: } else {
+func.func @every_second(%p: !tile.ptr<f32>, %start: i32, %n: i32) -> tensor<128xf32> {
+  %one = arith.constant dense<1> : tensor<128xi32>
+  %two = arith.constant dense<2> : tensor<128xi32>
+  %s = tile.splat %start : i32 -> tensor<128xi32>
+  %i = tile.iota : tensor<128xi32>
+  %x = arith.addi %s, %i : tensor<128xi32>
+  %twice = arith.muli %x, %two : tensor<128xi32>
+  %right = arith.addi %twice, %one : tensor<128xi32>
+  %last = tile.splat %n : i32 -> tensor<128xi32>
+  %at = arith.minsi %right, %last : tensor<128xi32>
+  %ps = tile.splat %p : !tile.ptr<f32> -> tensor<128x!tile.ptr<f32>>
+  %a = tile.ptr_add %ps, %at : tensor<128x!tile.ptr<f32>>, tensor<128xi32>
+  %v = tile.gather %a : tensor<128x!tile.ptr<f32>> -> tensor<128xf32>
+  return %v : tensor<128xf32>
+}

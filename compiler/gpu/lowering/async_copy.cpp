@@ -5,7 +5,6 @@
 // thread takes every (threads / 2^c)-th row. Its addresses are one base per copy plus constants: what changes from
 // iteration to iteration of a loop is the same for all threads and is added last. In loops, many chunks through
 // registers are read one way where the box is inside as a whole, without conditions, another way where it is not.
-#include <cstdlib>
 #include <functional>
 #include <map>
 
@@ -120,8 +119,9 @@ class ChunkCopier {
       constraints.append(",").append(kind);
     };
     add(part, constraint), add(policy_, "l");
-    const std::string text = llvm::formatv("cp.async.{0}.shared.global{1} [$0], [$1], {2}{3};", bytes_ == 16 ? "cg" : "ca",
-                                           policy_ ? ".L2::cache_hint" : "", bytes_, operands);
+    const std::string text =
+        llvm::formatv("cp.async.{0}.shared.global{1} [$0], [$1], {2}{3};", bytes_ == 16 ? "cg" : "ca",
+                      policy_ ? ".L2::cache_hint" : "", bytes_, operands);
     e_.inlineAsm(e_.b.getVoidTy(), text, constraints.append(",~{memory}"), args);
   }
 
@@ -192,7 +192,7 @@ class BoxCopy {
     mayCut_ = !cols_.whole && e.facts().dimDivisibility(op.getView(), lead_ + minor_) * eb_ % chunk_ != 0;
     if (chunk_ < 4 && mayCut_) chunk_ = eb_, mayCut_ = false;
     perChunk_ = chunk_ / eb_;
-    isInPairs_ = chunk_ == 2 && perChunk_ == 1 && unit_ && cols_.extent % 2 == 0 && std::getenv("TILE_JOIN_HALVES");
+    isInPairs_ = chunk_ == 2 && perChunk_ == 1 && unit_ && cols_.extent % 2 == 0;
   }
 
   void emit() {
@@ -424,8 +424,9 @@ LogicalResult emitAsyncGather(Emitter& e, AsyncGatherOp op) {
     layout::Coord coord = layout.regCoord(reg);
     Value *source = places->address(reg), *read = e.andAll({enable, mask.empty() ? nullptr : mask[reg]});
     const bool isSecond = isInPairs && reg % 2 != 0 && !layout.isRegPadding(reg - 1);
-    copier.copy(address.at(e.scalar(op.getTarget()), coord[major], coord[minor] * eb), [=] { return source; },
-                [=] { return read; }, nullptr, e.andAll({first, e.inTile(layout, reg)}), isSecond);
+    copier.copy(
+        address.at(e.scalar(op.getTarget()), coord[major], coord[minor] * eb), [=] { return source; },
+        [=] { return read; }, nullptr, e.andAll({first, e.inTile(layout, reg)}), isSecond);
   }
   copier.finish();
   return success();
