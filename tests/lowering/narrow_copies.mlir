@@ -1,5 +1,5 @@
 // Copies into shared memory by all threads. What is not known to be aligned goes through registers, element by element, and
-// a remark says what to promise.
+// a remark says what to promise; two elements of 16 bits are stored as a word.
 // RUN: tile-opt %s -split-input-file -verify-diagnostics --tile-target=sm_80 -tile-assign-layouts -tile-place-buffers -tile-insert-barriers -tile-emit=as=ptx -o /dev/null | FileCheck %s
 
 // In a loop a box that is inside as a whole is read without asking for each element.
@@ -10,7 +10,7 @@
 // CHECK-NEXT: ld.global.b16
 // CHECK-NOT: setp
 // CHECK: $L__BB
-// CHECK: st.shared.b16
+// CHECK: st.shared.b32
 // CHECK: @%p{{[0-9]+}} ld.global.b16
 // CHECK: ret;
 func.func @narrow(%p: !tile.ptr<f16>, %n: i64, %y: !tile.view<2xf16>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
