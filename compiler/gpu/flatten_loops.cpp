@@ -15,7 +15,6 @@
 // beside the product, it copies what all of its iterations copy alike, it loads tiles that are no operands (which
 // fetch_ahead does an iteration early where places follow from the induction variable alone), or it has masks or
 // branches that peel_masks takes out of most iterations.
-#include <cstdlib>
 
 #include "compiler/dialect/products.h"
 #include "compiler/gpu/copy_layout.h"
@@ -262,8 +261,6 @@ class FlattenLoopsPass : public PassWrapper<FlattenLoopsPass, OperationPass<func
   StringRef getDescription() const override { return "make one loop of nested ones around a product"; }
 
   void runOnOperation() override {
-    const char* wanted = std::getenv("TILE_FLATTEN");
-    if (wanted && *wanted == '0') return;
     SmallVector<scf::ForOp> loops;
     const Facts facts(getOperation());
     getOperation().walk([&](scf::ForOp loop) {
@@ -298,8 +295,8 @@ class FlattenLoopsPass : public PassWrapper<FlattenLoopsPass, OperationPass<func
     if (!isInnermost || copies.empty() || !hasProduct(loop)) return false;
     int64_t stages = options_().defaultStages;
     if (auto hint = loop->getAttrOfType<IntegerAttr>("tile.stages")) stages = hint.getInt();
-    if (stages == 1) return false;
-    if (stages == 0 && llvm::all_of(copies, [&](Operation* copy) { return copiedThroughRegisters(copy, facts); }))
+    // Through registers nothing is copied far ahead, and conditions of two loops are made in each iteration.
+    if (stages == 1 || llvm::all_of(copies, [&](Operation* copy) { return copiedThroughRegisters(copy, facts); }))
       return false;
     return CopySlice(loop, copies).obstacle().empty();
   }
