@@ -57,6 +57,21 @@ static bool isTakenApart(Operation* op) {
          });
 }
 
+/// Whether the kernel reads, for each element of the tile, from a place in space. Lanes next to each other read lines
+/// in common there if they are neighbours.
+bool AccessLayouts::isBesidePlaces(Value tile) const {
+  const ArrayRef<int64_t> shape = tileType(tile).getShape();
+  auto func = tile.getParentRegion()->getParentOfType<FunctionOpInterface>();
+  return func
+      ->walk([&](GatherOp gather) {
+        auto type = dyn_cast<RankedTensorType>(gather.getResult().getType());
+        if (!type || type.getShape() != shape) return WalkResult::advance();
+        auto access = accessOf(gather, facts_);
+        return access && isPlaceInSpace(gather, *access) ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 std::optional<Layout> AccessLayouts::coalescedLayout(Operation* op) const {
   auto access = accessOf(op, facts_);
   if (!access) return std::nullopt;
@@ -84,6 +99,8 @@ std::optional<Layout> AccessLayouts::coalescedLayout(Operation* op) const {
     if (Value offsets = offsetsOf(op)) fastest = nearestDim(offsets, elementBytes(access->tile.getType()));
   vector = shareOf(tileType(access->tile).getNumElements(), vector);
   const int bytes = elementBytes(access->tile.getType());
+  constexpr int kWord = 4;
+  if (vector * bytes > kWord && isBesidePlaces(access->tile)) vector = std::max(1, kWord / bytes);
   Layout best = blocked(shape, vector, fastest);
   // Rather smaller pieces (of whole lines still) than threads without elements; short dims are divided over lanes.
   for (int piece = vector / 2; best.isPadded() && access->width.dim >= 0 && piece > 0; piece /= 2) {

@@ -29,6 +29,7 @@ class AccessLayouts {
   std::optional<layout::Layout> linesToAdd(mlir::Operation* op, const layout::Layout& own) const;
   layout::Layout blocked(const layout::Shape& shape, int vector, int fastest) const;
   int shareOf(int64_t elements, int vector) const;
+  bool isBesidePlaces(mlir::Value tile) const;
 
   const Facts& facts_;
   const Target& target_;

@@ -46,7 +46,8 @@ bool addsToMemory(Operation* op) {
   return add && onlyAdds(add);
 }
 
-bool isLookup(Operation* op, const GlobalAccess& access) {
+/// Whether one of the ops that a gather's places are computed from, element by element, is such.
+static bool isPlacedBy(Operation* op, const GlobalAccess& access, llvm::function_ref<bool(Operation*)> isSuch) {
   auto gather = dyn_cast<GatherOp>(op);
   if (!gather || access.width.dim >= 0) return false;
   const int64_t elements = cast<RankedTensorType>(access.tile.getType()).getNumElements();
@@ -63,11 +64,19 @@ bool isLookup(Operation* op, const GlobalAccess& access) {
       if (loop && arg.getArgNumber() > 0) pending.push_back(loop.getTiedLoopYieldedValue(arg)->get());
       continue;
     }
-    if (isa<LoadOp, GatherOp>(from)) return true;
+    if (isSuch(from)) return true;
     if (isElementwise(from) || isa<AssumeOp, ReshapeOp, TransOp>(from))
       pending.append(from->operand_begin(), from->operand_end());
   }
   return false;
+}
+
+bool isLookup(Operation* op, const GlobalAccess& access) {
+  return isPlacedBy(op, access, [](Operation* from) { return isa<LoadOp, GatherOp>(from); });
+}
+
+bool isPlaceInSpace(Operation* op, const GlobalAccess& access) {
+  return isPlacedBy(op, access, [](Operation* from) { return isa<arith::FPToSIOp, arith::FPToUIOp>(from); });
 }
 
 bool takesAnyLayout(Operation* op, const GlobalAccess& access, const Facts& facts) {

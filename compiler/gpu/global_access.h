@@ -16,6 +16,9 @@ bool addsToMemory(mlir::Operation* op);
 /// Whether it is a gather all of whose addresses were computed from loaded elements: neighbours are not near each
 /// other.
 bool isLookup(mlir::Operation* op, const GlobalAccess& access);
+/// Whether it is a gather whose places were computed as floats (pixels along a flow, cells of particles): neighbours
+/// mostly lie near each other, though nothing says how near.
+bool isPlaceInSpace(mlir::Operation* op, const GlobalAccess& access);
 
 /// Whether the access is as good under any layout: lookups, atomics at scattered addresses, words that neighbours
 /// share.
