@@ -150,26 +150,37 @@ class LoadAheadPass : public PassWrapper<LoadAheadPass, OperationPass<func::Func
            (!gather.getOther() || loop.isDefinedOutsideOfLoop(gather.getOther()));
   }
 
+  static bool canBeEarly(Operation* load, scf::ForOp loop) {
+    if (auto gather = dyn_cast<GatherOp>(load); gather && !areRows(gather, loop)) return false;
+    if (isVolatile(load)) return false;
+    const CopySlice slice(loop, {load});
+    return slice.obstacle().empty() && !slice.needsGuard() && slice.carried().empty();
+  }
+
   static void runOn(scf::ForOp loop, int64_t warps) {
     if (!isStaged(loop)) return;
     const Facts facts(loop->getParentOfType<func::FuncOp>());
     SmallVector<Operation*> loads;
     int64_t held = registersOfResults(loop, warps, facts), registers = 0;
-    const int64_t most = loop->hasAttr("tile.stages") ? kMostBesideProducts : kMostUnasked;
+    const bool isAsked = loop->hasAttr("tile.stages");
+    const int64_t most = isAsked ? kMostBesideProducts : kMostUnasked;
+    bool waits = false;  // for tiles that come as late as they are written
     for (Operation& op : *loop.getBody()) {
       if (!isa<LoadOp, GatherOp>(op)) continue;
       Operation* load = &op;
-      if (auto gather = dyn_cast<GatherOp>(op); gather && !areRows(gather, loop)) continue;
       // What only the next iteration uses is early already.
       auto isLate = [](Operation* user) { return !user->hasTrait<OpTrait::IsTerminator>(); };
-      if (!tileType(load->getResult(0)) || isVolatile(load) || !llvm::any_of(load->getUsers(), isLate)) continue;
+      if (!tileType(load->getResult(0)) || !llvm::any_of(load->getUsers(), isLate)) continue;
       const int64_t own = registersHeld(load, warps, facts);
-      if (registers + own > kMostEarlyRegisters || held + own > most) continue;
-      const CopySlice slice(loop, {load});
-      if (!slice.obstacle().empty() || slice.needsGuard() || !slice.carried().empty()) continue;
+      if (!canBeEarly(load, loop) || registers + own > kMostEarlyRegisters || held + own > most) {
+        waits = true;
+        continue;
+      }
       registers += own, held += own;
       loads.push_back(load);
     }
+    // Latencies of loads run side by side: while one stays, the others are free. Only who asks for stages knows better.
+    if (waits && !isAsked) return;
     // As early as the operands, while it is little that is held.
     const int64_t early = kMostEarlyRegisters / std::max<int64_t>(1, registers);
     int64_t distance = std::max<int64_t>(1, std::min(stagesOf(loop) - 1, early));
