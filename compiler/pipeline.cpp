@@ -138,9 +138,10 @@ bool hasRings(mlir::ModuleOp module) {
       .wasInterrupted();
 }
 
-Result<KernelBinary> compileGpu(mlir::ModuleOp module, mlir::func::FuncOp kernel, KernelBinary binary,
-                                const Target& target, const CompileOptions& options, const Observer& observer,
-                                DiagnosticCollector& diagnostics) {
+/// One way through the GPU passes and the assembler. `given`: the module as it came, which the passes rewrite.
+Result<KernelBinary> compileGpuOnce(mlir::ModuleOp module, mlir::ModuleOp given, mlir::func::FuncOp kernel,
+                                    KernelBinary binary, const Target& target, const CompileOptions& options,
+                                    const Observer& observer, DiagnosticCollector& diagnostics) {
   const bool driverCompiles = findPtxas(options).empty();
   auto gpuPasses = [&](CompileOptions with) {
     with.registerOperandsInFlight = options.registerOperandsInFlight.value_or(!driverCompiles);
@@ -152,7 +153,6 @@ Result<KernelBinary> compileGpu(mlir::ModuleOp module, mlir::func::FuncOp kernel
   // With roles, rings keep their shared memory as long as the kernel runs; what conversions need beside them shows only
   // when layouts are known. When that is too much there is still the way without roles, and then one with as few stages
   // as it takes, where nobody asked for more.
-  mlir::OwningOpRef<mlir::ModuleOp> given = module.clone();
   mlir::OwningOpRef<mlir::ModuleOp> spare;
   CompileOptions without = options;
   auto error = gpuPasses(options);
@@ -162,7 +162,7 @@ Result<KernelBinary> compileGpu(mlir::ModuleOp module, mlir::func::FuncOp kernel
   };
   auto again = [&](const char* why) {
     diagnostics.forgetErrors();
-    spare = given->clone();
+    spare = given.clone();
     module = *spare;
     kernel = *findKernel(module);
     kernel.emitRemark() << why;
@@ -212,6 +212,48 @@ Result<KernelBinary> compileGpu(mlir::ModuleOp module, mlir::func::FuncOp kernel
   binary.format = BinaryFormat::cubin;
   binary.bytes = std::move(*cubin);
   return binary;
+}
+
+/// Bytes that threads spill, where nobody said how many warps there are and there may be twice as many; 0: none, or few.
+int spilledByOurWarps(mlir::ModuleOp given, const KernelBinary& binary, const Target& target,
+                      const CompileOptions& options) {
+  constexpr int kFewBytes = 64;
+  const int spilled = binary.resources.spill_store_bytes + binary.resources.spill_load_bytes;
+  const bool hasRoles = binary.persistent || !binary.tensor_maps.empty();
+  if (spilled <= kFewBytes || hasRoles || options.numWarps || (*findKernel(given))->hasAttr("tile.num_warps")) return 0;
+  return binary.threads >= 128 && 2 * binary.threads <= uint32_t(target.maxThreads) ? spilled : 0;
+}
+
+/// Where threads spill what they hold of a program's tiles and the number of warps was our choice, an estimate before
+/// anything was known of layouts, twice as many get a try. It is kept if it spills a quarter or less.
+Result<KernelBinary> compileGpu(mlir::ModuleOp module, mlir::func::FuncOp kernel, KernelBinary binary,
+                                const Target& target, const CompileOptions& options, const Observer& observer,
+                                DiagnosticCollector& diagnostics) {
+  mlir::OwningOpRef<mlir::ModuleOp> given = module.clone();
+  auto first = compileGpuOnce(module, *given, kernel, binary, target, options, observer, diagnostics);
+  const int spilled = first ? spilledByOurWarps(*given, *first, target, options) : 0;
+  if (!spilled) return first;
+  // What the second try says and dumps counts only if it is kept.
+  std::vector<std::pair<std::string, std::string>> stages;
+  StageSink later{options.stages ? options.stages->wants : nullptr,
+                  [&](const std::string& stage, const std::string& text) { stages.emplace_back(stage, text); }};
+  CompileOptions twice = options;
+  twice.numWarps = 2 * static_cast<int>(first->threads) / target.lanes;
+  twice.onRemark = nullptr;
+  if (options.stages) twice.stages = &later;
+  DiagnosticCollector quiet(module->getContext(), nullptr);
+  mlir::OwningOpRef<mlir::ModuleOp> copy = given->clone();
+  auto second = compileGpuOnce(*copy, *given, *findKernel(*copy), std::move(binary), target, twice, Observer(twice), quiet);
+  if (!second || 4 * (second->resources.spill_store_bytes + second->resources.spill_load_bytes) > spilled) return first;
+  for (const auto& [stage, text] : stages) observer.dump(stage, text);
+  if (options.onRemark) {
+    const SourcePlace at = sourcePlace(kernel.getLoc());
+    options.onRemark({Severity::remark,
+                      std::to_string(twice.numWarps) + " warps: threads of half as many spill " + std::to_string(spilled) +
+                          " bytes",
+                      at.file, at.line, at.column, {}});
+  }
+  return second;
 }
 
 Result<KernelBinary> compileHost(mlir::ModuleOp module, mlir::func::FuncOp kernel, KernelBinary binary,
