@@ -37,8 +37,7 @@ std::optional<Layout> CarriedSums::layoutOf(int lanes, int numWarps, int numLane
                 {{other, numWarps, group}});
 }
 
-std::optional<Layout> CarriedSums::betterLayout(const Layout& usual, int numWarps, int numLanes) const {
-  constexpr double kWorthIt = 0.8;
+std::optional<Layout> CarriedSums::betterLayout(const Layout& usual, int numWarps, int numLanes, double worthIt) const {
   auto threadsAlong = [&](const std::vector<layout::Digit>& digits) {
     int64_t count = 1;
     for (const layout::Digit& digit : digits)
@@ -47,7 +46,7 @@ std::optional<Layout> CarriedSums::betterLayout(const Layout& usual, int numWarp
   };
   const int64_t threads = int64_t{numWarps} * numLanes;
   double least = usual.isPadded() ? std::numeric_limits<double>::infinity()
-                                  : kWorthIt * cost(threadsAlong(usual.lanes()), threadsAlong(usual.warps()), threads);
+                                  : worthIt * cost(threadsAlong(usual.lanes()), threadsAlong(usual.warps()), threads);
   std::optional<Layout> best;
   for (int lanes = 1; lanes <= numLanes; lanes *= 2) {
     auto layout = layoutOf(lanes, numWarps, numLanes);
@@ -116,7 +115,7 @@ std::vector<CarriedSums> carriedSums(LoopLikeOpInterface loop) {
       if (auto reduce = dyn_cast<ReduceOp>(op)) {
         ++sums[reduce.getAxis()];
       } else if (auto take = dyn_cast<TakeOp>(op); take && shapeOf(take.getResult())[take.getAxis()] == 1) {
-        ++takes[take.getAxis()];
+        if (!loop.isDefinedOutsideOfLoop(take.getSource())) ++takes[take.getAxis()];  // others read a copy (take_slices)
       } else if (auto broadcast = dyn_cast<BroadcastOp>(op)) {
         const layout::Shape small = shapeOf(broadcast.getSource());
         if (small[0] != small[1]) ++vectors[small[0] == 1 ? 1 : 0];

@@ -18,9 +18,10 @@ struct CarriedSums {
   int takes = 0;               ///< lookups along the axis per iteration, of one element in each row
   bool isLoadedEarly = false;  ///< the loop loads vectors for the next iteration
 
-  /// The layout with the cheapest number of lanes along the axis, if it is clearly cheaper than `usual`: fewer lanes
-  /// need fewer shuffles for a sum, but each holds a longer piece of the vectors along the axis.
-  std::optional<layout::Layout> betterLayout(const layout::Layout& usual, int numWarps, int numLanes) const;
+  /// The layout with the cheapest number of lanes along the axis, if it costs less than `worthIt` times what `usual`
+  /// does: fewer lanes need fewer shuffles for a sum, but each holds a longer piece of the vectors along the axis.
+  std::optional<layout::Layout> betterLayout(const layout::Layout& usual, int numWarps, int numLanes,
+                                             double worthIt) const;
 
  private:
   double cost(int64_t lanes, int64_t warps, int64_t threads) const;

@@ -309,8 +309,10 @@ void LayoutPlan::placeRunsOfRows() {
 // along a row need fewer shuffles, but longer pieces of the vectors along it (carried_layouts.h). Rows that are loaded
 // an iteration early follow them: carried as they would be loaded best, they would be converted in every iteration.
 // Loops of at least so many iterations have their say before products that such a matrix comes from or goes to: the
-// forward substitution in a chunk of a linear attention, say.
+// forward substitution in a chunk of a linear attention, say. There the choice is not between what is best and what is
+// usual: without one the matrix lies as its product does.
 void LayoutPlan::placeCarriedSums(int64_t fewestTrips) {
+  constexpr double kWorthIt = 0.8;  // of what the usual layout costs
   scope_.walk([&](Operation* op) {
     auto loop = dyn_cast<LoopLikeOpInterface>(op);
     if (!isa<scf::ForOp, scf::WhileOp>(op)) return;
@@ -320,7 +322,7 @@ void LayoutPlan::placeCarriedSums(int64_t fewestTrips) {
     for (const CarriedSums& state : carriedSums(loop)) {
       if (choices_.of(state.tile)) continue;
       const Layout usual = defaultLayout(state.tile.getType());
-      if (auto better = state.betterLayout(usual, numWarps(), target_.lanes))
+      if (auto better = state.betterLayout(usual, numWarps(), target_.lanes, fewestTrips ? 1 : kWorthIt))
         choices_.choose(state.tile, *better);
       else if (state.isLoadedEarly && !usual.isPadded())
         choices_.choose(state.tile, usual);

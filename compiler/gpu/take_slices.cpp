@@ -74,6 +74,23 @@ void shareBoxes(Block& block) {
   }
 }
 
+/// A line of a copied table is read again under another layout, where it would be converted.
+void takeAgain(TakeOp take, SmallVectorImpl<TakeOp>& takes) {
+  auto place = take.getIndices().getDefiningOp<SplatOp>();
+  if (!place) return;
+  for (Operation* user : llvm::make_early_inc_range(take->getUsers())) {
+    auto convert = dyn_cast<ConvertOp>(user);
+    if (!convert) continue;
+    OpBuilder b(take);
+    const RankedTensorType type = tileType(convert.getResult());
+    const auto places = RankedTensorType::get(type.getShape(), b.getI32Type(), type.getEncoding());
+    const Value at = SplatOp::create(b, place.getLoc(), places, place.getValue());
+    takes.push_back(TakeOp::create(b, take.getLoc(), type, take.getSource(), at, take.getAxis()));
+    convert.replaceAllUsesWith(takes.back().getResult());
+    convert.erase();
+  }
+}
+
 /// Takes in loops of what is made in front of them.
 void copyInFront(func::FuncOp func) {
   constexpr int64_t kMostBytes = 32 << 10, kLargest = kMostSharedTake - kMostSharedTake / 33;  // without gaps
@@ -104,6 +121,7 @@ void copyInFront(func::FuncOp func) {
         arith::ConstantOp::create(b, loop->getLoc(), DenseElementsAttr::get(places, b.getI32IntegerAttr(0)));
     auto copy = TakeOp::create(b, takes[0].getLoc(), line, source, first, takes[0].getAxis());
     copy->setAttr(kMakesCopyAttr, b.getUnitAttr());
+    for (TakeOp take : SmallVector<TakeOp>(takes)) takeAgain(take, takes);
     for (TakeOp take : takes) take->setAttr(kReadsCopyAttr, b.getUnitAttr());
   }
 }

@@ -1,8 +1,11 @@
-// look_up_chosen.cpp - selecting one element of a tile by a sum over a mask becomes a lookup.
+// look_up_chosen.cpp - selecting one element, or one row, of a tile by a sum over a mask becomes a lookup.
 // Before: sum(where(place == b, x, 0)) in a loop that computes b but not x (the box with the best score, a pivot row,
 //         the coordinates of a parent): every thread selects, and lanes and warps reduce.
 // After:  take(x, b), and 0 where b is no index of x. GPUs copy x to shared memory in front of the loop
 //         (gpu/take_slices.cpp), so that the lookup needs neither a barrier nor a reduction.
+//
+// A loop that carries x and replaces row r of it in iteration r (a substitution: row r from itself and those above) finds
+// in row r what it began with: no iteration before this one wrote to it. So the lookup is in that.
 //
 // The result is the same: a sum of one element and zeros is that element (-0 stays -0).
 #include "compiler/dialect/dialect.h"
@@ -50,6 +53,30 @@ Value oneNumber(Value tile) {
   return {};
 }
 
+/// The comparison of an axis' places with a number, whose result is, perhaps for all lines, the condition.
+arith::CmpIOp comparisonAlong(int64_t axis, Value condition) {
+  if (auto broadcast = condition.getDefiningOp<BroadcastOp>()) {
+    condition = broadcast.getSource();
+    const auto from = cast<RankedTensorType>(condition.getType());
+    if (from.getDimSize(axis) != broadcast.getType().getDimSize(axis)) return {};
+  }
+  const auto type = cast<RankedTensorType>(condition.getType());
+  const bool isLine = type.getNumElements() == type.getDimSize(axis) && type.getNumElements() > 1;
+  while (auto reshape = condition.getDefiningOp<ReshapeOp>()) condition = reshape.getSource();
+  auto compare = condition.getDefiningOp<arith::CmpIOp>();
+  return compare && compare.getPredicate() == arith::CmpIPredicate::eq && isLine ? compare : arith::CmpIOp();
+}
+
+/// What the loop began with, if x is carried and every iteration replaces just what it chooses, the places of its own
+/// number.
+Value unwritten(Value x, Value chosen, Value place, scf::ForOp loop) {
+  auto carried = dyn_cast<BlockArgument>(x);
+  if (!carried || carried.getOwner() != loop.getBody() || place != loop.getInductionVar()) return {};
+  auto next = loop.getTiedLoopYieldedValue(carried)->get().getDefiningOp<arith::SelectOp>();
+  if (!next || next.getCondition() != chosen || next.getFalseValue() != x) return {};
+  return loop.getTiedLoopInit(carried)->get();
+}
+
 class LookUpChosenPass : public impl::LookUpChosenBase<LookUpChosenPass> {
   void runOnOperation() override {
     SmallVector<ReduceOp> sums;
@@ -62,20 +89,25 @@ class LookUpChosenPass : public impl::LookUpChosenBase<LookUpChosenPass> {
   }
 
   static void lookUp(ReduceOp sum, DenseMap<Value, int64_t>& tables, int64_t& bytes) {
-    constexpr int64_t kMostBytes = 24 << 10, kLargest = 8 << 10;  // of shared memory; take_slices.cpp has room for more
+    constexpr int64_t kMostBytes = 24 << 10, kLargest = 16 << 10;  // of shared memory; take_slices.cpp has room for more
     auto select = sum.getSources()[0].getDefiningOp<arith::SelectOp>();
     auto loop = sum->getParentOfType<LoopLikeOpInterface>();
     if (!select || !loop || !isa<scf::ForOp, scf::WhileOp>(loop) || !isZero(select.getFalseValue())) return;
-    auto compare = select.getCondition().getDefiningOp<arith::CmpIOp>();
-    const Value x = select.getTrueValue();
-    if (!compare || compare.getPredicate() != arith::CmpIPredicate::eq || !loop.isDefinedOutsideOfLoop(x)) return;
-    const auto type = cast<RankedTensorType>(x.getType());
     const auto axis = static_cast<int64_t>(sum.getAxis());
-    if (type.getNumElements() != type.getDimSize(axis) || type.getNumElements() == 1) return;
+    if (!isa<RankedTensorType>(select.getCondition().getType())) return;
+    auto compare = comparisonAlong(axis, select.getCondition());
+    if (!compare) return;
     const bool first = countsPlaces(compare.getLhs());
     if (!first && !countsPlaces(compare.getRhs())) return;
     const Value place = oneNumber(first ? compare.getRhs() : compare.getLhs());
     if (!place || !getElementTypeOrSelf(place.getType()).isInteger(32)) return;
+    Value x = select.getTrueValue();
+    if (!loop.isDefinedOutsideOfLoop(x)) {
+      auto counted = dyn_cast<scf::ForOp>(loop.getOperation());
+      x = counted ? unwritten(x, select.getCondition(), place, counted) : Value();
+      if (!x) return;
+    }
+    const auto type = cast<RankedTensorType>(x.getType());
     if (int64_t& table = tables[x]; !table) {
       const int64_t size = type.getNumElements() * std::max(type.getElementTypeBitWidth() / 8, 1u);
       if (size > kLargest || bytes + size > kMostBytes) return void(tables.erase(x));
@@ -90,7 +122,7 @@ class LookUpChosenPass : public impl::LookUpChosenBase<LookUpChosenPass> {
                      : isa<RankedTensorType>(place.getType()) ? ReshapeOp::create(b, loc, places, place).getResult()
                                                               : SplatOp::create(b, loc, places, place).getResult();
     const Value end = arith::ConstantOp::create(
-        b, loc, DenseElementsAttr::get(places, b.getI32IntegerAttr(static_cast<int32_t>(type.getNumElements()))));
+        b, loc, DenseElementsAttr::get(places, b.getI32IntegerAttr(static_cast<int32_t>(type.getDimSize(axis)))));
     const Value inside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, at, end);
     const Value taken = TakeOp::create(b, loc, line, x, at, static_cast<uint32_t>(axis));
     const Value none =

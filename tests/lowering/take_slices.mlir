@@ -109,3 +109,36 @@ func.func @table(%x: !tile.view<1xi32>, %y: !tile.view<1xi32>, %n: i32) attribut
   tile.store %r, %y[%c0 : i32] : tensor<128xi32>, !tile.view<1xi32>
   return
 }
+
+// -----
+
+// A row of a table, read as a row and as a column: it is read twice, not converted.
+// CHECK-LABEL: func.func @row_and_column
+// CHECK: tile.take %{{.*}} {tile.makes_copy,
+// CHECK: scf.for
+// CHECK-NOT: tile.barrier
+// CHECK-NOT: tile.convert
+// CHECK: tile.take %{{.*}} {tile.reads_copy,
+// CHECK-NOT: tile.convert
+// CHECK: tile.take %{{.*}} {tile.reads_copy,
+// CHECK-NOT: tile.barrier
+// CHECK-NOT: tile.convert
+// CHECK: scf.yield
+func.func @row_and_column(%x: !tile.view<2xf32>, %y: !tile.view<2xf32>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c32 = arith.constant 32 : i32
+  %a = tile.load %x[%c0, %c0 : i32, i32] : !tile.view<2xf32> -> tensor<32x32xf32>
+  %all = scf.for %k = %c0 to %c32 step %c1 iter_args(%s = %a) -> (tensor<32x32xf32>) : i32 {
+    %at = tile.splat %k : i32 -> tensor<1x32xi32>
+    %row = tile.take %a, %at axis 0 : tensor<32x32xf32>, tensor<1x32xi32> -> tensor<1x32xf32>
+    %column = tile.trans %row, [1, 0] : tensor<1x32xf32> -> tensor<32x1xf32>
+    %b = tile.broadcast %row : tensor<1x32xf32> -> tensor<32x32xf32>
+    %c = tile.broadcast %column : tensor<32x1xf32> -> tensor<32x32xf32>
+    %bc = arith.mulf %b, %c : tensor<32x32xf32>
+    %next = arith.addf %s, %bc : tensor<32x32xf32>
+    scf.yield %next : tensor<32x32xf32>
+  }
+  tile.store %all, %y[%c0, %c0 : i32, i32] : tensor<32x32xf32>, !tile.view<2xf32>
+  return
+}

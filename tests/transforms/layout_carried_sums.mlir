@@ -296,3 +296,40 @@ func.func @substitution(%a: !tile.smem<64x64xbf16, minor = 1>, %b: !tile.smem<64
   tile.store %r, %y[%c0, %c0 : i32, i32] : tensor<64x64xf32>, !tile.view<2xf32>
   return
 }
+
+// -----
+// The same where the row comes from a table in shared memory: one sum and its product remain, and the warps still have
+// columns of their own.
+// CHECK-LABEL: func.func @substitution_from_table
+// CHECK: tile.mma
+// CHECK: scf.for {{.*}} -> (tensor<64x64xf32, #tile.layout<64x64 regs [0:8*1, 1:4*16] lanes [0:8*8, 1:4*1] warps [1:4*4]>>)
+// CHECK: scf.yield
+func.func @substitution_from_table(%a: !tile.smem<64x64xbf16, minor = 1>, %b: !tile.smem<64x64xbf16, minor = 1>, %y: !tile.view<2xf32>) attributes {tile.kernel, tile.num_warps = 4 : i32} {
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c64 = arith.constant 64 : i32
+  %i = tile.iota : tensor<64xi32>
+  %column = tile.reshape %i : tensor<64xi32> -> tensor<64x1xi32>
+  %m = tile.mma m16n8k16_bf16 k 64 warps(4, 1) %a, %b, %zero : !tile.smem<64x64xbf16, minor = 1>, !tile.smem<64x64xbf16, minor = 1> -> tensor<64x64xf32>
+  %r = scf.for %t = %c1 to %c64 step %c1 iter_args(%state = %m) -> (tensor<64x64xf32>) : i32 {
+    %at = tile.splat %t : i32 -> tensor<64x1xi32>
+    %is = arith.cmpi eq, %column, %at : tensor<64x1xi32>
+    %here = tile.broadcast %is : tensor<64x1xi1> -> tensor<64x64xi1>
+    %place = tile.splat %t : i32 -> tensor<1x64xi32>
+    %row = tile.take %m, %place axis 0 : tensor<64x64xf32>, tensor<1x64xi32> -> tensor<1x64xf32>
+    %turned = tile.trans %row, [1, 0] : tensor<1x64xf32> -> tensor<64x1xf32>
+    %factors = tile.broadcast %turned : tensor<64x1xf32> -> tensor<64x64xf32>
+    %p = arith.mulf %factors, %state : tensor<64x64xf32>
+    %more = tile.reduce %p axis 0 : (tensor<64x64xf32>) -> tensor<1x64xf32> {
+    ^bb0(%u: f32, %v: f32):
+      %w = arith.addf %u, %v : f32
+      tile.yield %w : f32
+    }
+    %sums = tile.broadcast %more : tensor<1x64xf32> -> tensor<64x64xf32>
+    %next = arith.select %here, %sums, %state : tensor<64x64xi1>, tensor<64x64xf32>
+    scf.yield %next : tensor<64x64xf32>
+  }
+  tile.store %r, %y[%c0, %c0 : i32, i32] : tensor<64x64xf32>, !tile.view<2xf32>
+  return
+}

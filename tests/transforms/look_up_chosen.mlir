@@ -114,3 +114,83 @@ func.func @stays(%x: tensor<64xf32>, %rows: tensor<8x64xf32>, %at: tensor<8x1xi3
   }
   return %all#0, %all#1, %all#2 : tensor<64xf32>, tensor<8x1xf32>, f32
 }
+
+// -----
+// A substitution: row k is made of itself and the others, and written back. What it was is what the loop began with. Where
+// another row is written, or another is read, it may not be.
+// CHECK-LABEL: @substitution
+// CHECK: scf.for %[[K:.*]] = {{.*}} iter_args(%[[MINE:.*]] = %arg0)
+// CHECK: %[[AT:.*]] = tile.splat %[[K]] : i32 -> tensor<1x32xi32>
+// CHECK: %[[ROW:.*]] = tile.take %arg0, %[[AT]] axis 0 : tensor<32x32xf32>, tensor<1x32xi32> -> tensor<1x32xf32>
+// CHECK: tile.trans
+// CHECK: tile.reduce
+// CHECK-NOT: tile.reduce
+// CHECK-LABEL: @another_row
+// CHECK-NOT: tile.take
+// CHECK: return
+func.func @substitution(%a: tensor<32x32xf32>) -> tensor<32x32xf32> {
+  %c1 = arith.constant 1 : i32
+  %n = arith.constant 32 : i32
+  %none = arith.constant dense<0.0> : tensor<32x32xf32>
+  %iota = tile.iota : tensor<32xi32>
+  %all = scf.for %k = %c1 to %n step %c1 iter_args(%mine = %a) -> (tensor<32x32xf32>) : i32 {
+    %at = tile.splat %k : i32 -> tensor<32xi32>
+    %are = arith.cmpi eq, %iota, %at : tensor<32xi32>
+    %rows = tile.reshape %are : tensor<32xi1> -> tensor<32x1xi1>
+    %is = tile.broadcast %rows : tensor<32x1xi1> -> tensor<32x32xi1>
+    %one = arith.select %is, %mine, %none : tensor<32x32xi1>, tensor<32x32xf32>
+    %row = tile.reduce %one axis 0 : (tensor<32x32xf32>) -> tensor<1x32xf32> {
+    ^bb0(%p: f32, %q: f32):
+      %r = arith.addf %p, %q : f32
+      tile.yield %r : f32
+    }
+    %weights = tile.trans %row, [1, 0] : tensor<1x32xf32> -> tensor<32x1xf32>
+    %wide = tile.broadcast %weights : tensor<32x1xf32> -> tensor<32x32xf32>
+    %parts = arith.mulf %wide, %mine : tensor<32x32xf32>
+    %sum = tile.reduce %parts axis 0 : (tensor<32x32xf32>) -> tensor<1x32xf32> {
+    ^bb0(%p: f32, %q: f32):
+      %r = arith.addf %p, %q : f32
+      tile.yield %r : f32
+    }
+    %new = arith.addf %row, %sum : tensor<1x32xf32>
+    %high = tile.broadcast %new : tensor<1x32xf32> -> tensor<32x32xf32>
+    %next = arith.select %is, %high, %mine : tensor<32x32xi1>, tensor<32x32xf32>
+    scf.yield %next : tensor<32x32xf32>
+  }
+  return %all : tensor<32x32xf32>
+}
+func.func @another_row(%a: tensor<32x32xf32>, %b: tensor<32x32xf32>) -> (tensor<32x32xf32>, tensor<32x32xf32>) {
+  %c1 = arith.constant 1 : i32
+  %n = arith.constant 31 : i32
+  %none = arith.constant dense<0.0> : tensor<32x32xf32>
+  %iota = tile.iota : tensor<32xi32>
+  %all:2 = scf.for %k = %c1 to %n step %c1 iter_args(%mine = %a, %other = %b) -> (tensor<32x32xf32>, tensor<32x32xf32>) : i32 {
+    %at = tile.splat %k : i32 -> tensor<32xi32>
+    %are = arith.cmpi eq, %iota, %at : tensor<32xi32>
+    %rows = tile.reshape %are : tensor<32xi1> -> tensor<32x1xi1>
+    %is = tile.broadcast %rows : tensor<32x1xi1> -> tensor<32x32xi1>
+    %above = arith.subi %k, %c1 : i32
+    %before = tile.splat %above : i32 -> tensor<32xi32>
+    %were = arith.cmpi eq, %iota, %before : tensor<32xi32>
+    %last = tile.reshape %were : tensor<32xi1> -> tensor<32x1xi1>
+    %was = tile.broadcast %last : tensor<32x1xi1> -> tensor<32x32xi1>
+    %one = arith.select %was, %mine, %none : tensor<32x32xi1>, tensor<32x32xf32>
+    %row = tile.reduce %one axis 0 : (tensor<32x32xf32>) -> tensor<1x32xf32> {
+    ^bb0(%p: f32, %q: f32):
+      %r = arith.addf %p, %q : f32
+      tile.yield %r : f32
+    }
+    %two = arith.select %is, %other, %none : tensor<32x32xi1>, tensor<32x32xf32>
+    %line = tile.reduce %two axis 0 : (tensor<32x32xf32>) -> tensor<1x32xf32> {
+    ^bb0(%p: f32, %q: f32):
+      %r = arith.addf %p, %q : f32
+      tile.yield %r : f32
+    }
+    %high = tile.broadcast %row : tensor<1x32xf32> -> tensor<32x32xf32>
+    %deep = tile.broadcast %line : tensor<1x32xf32> -> tensor<32x32xf32>
+    %next = arith.select %is, %high, %mine : tensor<32x32xi1>, tensor<32x32xf32>
+    %more = arith.addf %deep, %other : tensor<32x32xf32>
+    scf.yield %next, %more : tensor<32x32xf32>, tensor<32x32xf32>
+  }
+  return %all#0, %all#1 : tensor<32x32xf32>, tensor<32x32xf32>
+}
