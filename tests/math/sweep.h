@@ -58,10 +58,10 @@ inline llvm::Type* i8(llvm::LLVMContext& c) { return llvm::Type::getInt8Ty(c); }
 
 struct Plain : MathHooks {};
 
-/// Emits one op of the math dialect by building it on detached constants.
+/// Emits one op of the math dialect by building it on detached constants, with an attribute of this name if there is one.
 template <class Op>
-Emit mathOp(int arity, bool wide = false) {
-  return [arity, wide](llvm::IRBuilder<>& b, std::vector<llvm::Value*> args) {
+Emit mathOp(int arity, bool wide = false, llvm::StringRef attribute = {}) {
+  return [arity, wide, attribute](llvm::IRBuilder<>& b, std::vector<llvm::Value*> args) {
     mlir::MLIRContext ctx;
     ctx.loadDialect<mlir::arith::ArithDialect, mlir::math::MathDialect, tile::ir::TileDialect>();
     mlir::OpBuilder builder(&ctx);
@@ -73,6 +73,7 @@ Emit mathOp(int arity, bool wide = false) {
     mlir::Operation* op;
     if constexpr (requires { Op::create(builder, loc, x, x); }) op = Op::create(builder, loc, x, x);
     else op = Op::create(builder, loc, x);
+    if (!attribute.empty()) op->setAttr(attribute, builder.getUnitAttr());
     return emitElementwise(b, op, args, Plain())[0];
   };
 }

@@ -48,3 +48,36 @@ func.func @random(%word: tensor<64xi32>) -> tensor<64xf32> {
   %s = math.sin %angle : tensor<64xf32>
   return %s : tensor<64xf32>
 }
+
+// -----
+
+// Clamped, and what a loop carries and clamps; the smaller of a number and none may be the number, so that a bound from
+// below alone says nothing; what a loop adds to may grow.
+// CHECK-LABEL: func.func @clamped
+// CHECK: math.sin %{{.*}} {tile.near}
+// CHECK: scf.for
+// CHECK: math.cos %{{.*}} {tile.near}
+// CHECK: math.cos %{{[a-z0-9_]*}} :
+// CHECK: math.tan %{{.*}} {tile.near}
+// CHECK: math.sin %{{[a-z0-9_#]*}} :
+func.func @clamped(%x: tensor<64xf32>, %y: tensor<64xf32>, %n: i32) -> (tensor<64xf32>, tensor<64xf32>, tensor<64xf32>, tensor<64xf32>) {
+  %one = arith.constant dense<1.0> : tensor<64xf32>
+  %less = arith.constant dense<-1.0> : tensor<64xf32>
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %high = arith.minimumf %x, %one : tensor<64xf32>
+  %both = arith.maxnumf %high, %less : tensor<64xf32>
+  %s = math.sin %both : tensor<64xf32>
+  %all:3 = scf.for %i = %c0 to %n step %c1 iter_args(%a = %one, %sum = %less, %b = %one) -> (tensor<64xf32>, tensor<64xf32>, tensor<64xf32>) : i32 {
+    %c = math.cos %a : tensor<64xf32>
+    %d = math.cos %b : tensor<64xf32>
+    %moved = arith.addf %a, %y : tensor<64xf32>
+    %most = arith.minnumf %moved, %one : tensor<64xf32>
+    %next = arith.maxnumf %most, %less : tensor<64xf32>
+    %more = arith.addf %b, %d : tensor<64xf32>
+    scf.yield %next, %c, %more : tensor<64xf32>, tensor<64xf32>, tensor<64xf32>
+  }
+  %t = math.tan %all#0 : tensor<64xf32>
+  %u = math.sin %all#2 : tensor<64xf32>
+  return %s, %all#1, %t, %u : tensor<64xf32>, tensor<64xf32>, tensor<64xf32>, tensor<64xf32>
+}
