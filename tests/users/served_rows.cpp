@@ -67,16 +67,17 @@ Register r1("bgmv", [](Env& e) {
 
 // --- logits made ready: penalty of what was said, temperature, min-p, top-p by bisection, renormalised
 struct ReadyCfg {
-  int BLOCK = 2048;
+  int BLOCK = 2048, stages = 0, warps = 0;
 };
 auto ready = kernel("user_ready", [](const ReadyCfg& c, Tensor<const float, 2> logits, Tensor<const int, 2> counts,
                                      Ptr<const float> temperature, Ptr<const float> penalty, Ptr<const float> minP,
                                      Ptr<const float> topP, Tensor<float, 2> probs) {
+               if (c.warps) num_warps(c.warps);
                auto r = program_id(0);
                auto t = load(temperature + r), rep = load(penalty + r), least = load(minP + r), most = load(topP + r);
                auto n = logits.dim(1);
                Tile high = full({c.BLOCK}, -INFINITY, f32);
-               for (auto j : range(0, n, c.BLOCK)) {
+               for (auto j : range(0, n, c.BLOCK, {.stages = c.stages})) {
                  auto x = logits.load({r, j}, {c.BLOCK}, {.pad = -INFINITY});
                  auto said = counts.load({r, j}, {c.BLOCK}) > 0;
                  x = where(said, where(x > 0.f, x / rep, x * rep), x) / t;
@@ -87,7 +88,7 @@ auto ready = kernel("user_ready", [](const ReadyCfg& c, Tensor<const float, 2> l
                // the least probability kept is least of the largest's: x >= top + log(least)
                auto floor_ = top + log(least);
                Tile total = zeros({c.BLOCK}, f32);
-               for (auto j : range(0, n, c.BLOCK)) {
+               for (auto j : range(0, n, c.BLOCK, {.stages = c.stages})) {
                  auto x = probs.load({r, j}, {c.BLOCK}, {.pad = -INFINITY});
                  total += where(x >= floor_, exp(x - top), 0.f);
                }
@@ -96,7 +97,7 @@ auto ready = kernel("user_ready", [](const ReadyCfg& c, Tensor<const float, 2> l
                for (auto i : range(0, 16)) {
                  auto middle = (low + up) * .5f;
                  Tile mass = zeros({c.BLOCK}, f32);
-                 for (auto j : range(0, n, c.BLOCK)) {
+                 for (auto j : range(0, n, c.BLOCK, {.stages = c.stages})) {
                    auto x = probs.load({r, j}, {c.BLOCK}, {.pad = -INFINITY});
                    mass += where(x >= middle, exp(x - top), 0.f);
                  }
@@ -105,12 +106,12 @@ auto ready = kernel("user_ready", [](const ReadyCfg& c, Tensor<const float, 2> l
                  up = where(enough, up, middle);
                }
                Tile kept = zeros({c.BLOCK}, f32);
-               for (auto j : range(0, n, c.BLOCK)) {
+               for (auto j : range(0, n, c.BLOCK, {.stages = c.stages})) {
                  auto x = probs.load({r, j}, {c.BLOCK}, {.pad = -INFINITY});
                  kept += where(x >= low, exp(x - top), 0.f);
                }
                auto scale = 1.f / sum(kept);
-               for (auto j : range(0, n, c.BLOCK)) {
+               for (auto j : range(0, n, c.BLOCK, {.stages = c.stages})) {
                  auto x = probs.load({r, j}, {c.BLOCK}, {.pad = -INFINITY});
                  probs.store({r, j}, where(x >= low, exp(x - top) * scale, 0.f));
                }
@@ -124,7 +125,7 @@ Register r2("ready_logits", [](Env& e) {
   auto probs = constant<float>(e, size_t(B) * V, NAN);
   Job j;
   j.mbytes = 4e-6 * B * V * 20;
-  j.add(ready, ReadyCfg{e.field("BLOCK", 2048)}, x.view(B, V), counts.view(B, V), t.p, rep.p, least.p, most.p,
+  j.add(ready, ReadyCfg{e.field("BLOCK", 2048), e.field("stages", 0), e.field("warps", 0)}, x.view(B, V), counts.view(B, V), t.p, rep.p, least.p, most.p,
         probs.view(B, V));
   j.check = [=]() -> std::string {
     const auto got = probs.now();
