@@ -1,6 +1,8 @@
 // copy_layout.cpp - chunk sizes from facts.
 #include "compiler/gpu/copy_layout.h"
 
+#include "compiler/analysis/diagonals.h"
+
 namespace tile::ir {
 using namespace mlir;
 
@@ -8,6 +10,8 @@ namespace {
 
 /// Elements of 16 bits that a warp has two by two.
 constexpr int64_t kWordsOfWarp = 64;
+/// Rows of a thread whose elements lie on common diagonals.
+constexpr int kMostRows = 16;
 
 /// Largest power of two, at most 16, that divides every number given to it.
 class Chunk {
@@ -92,7 +96,17 @@ layout::Layout asyncGatherLayout(AsyncGatherOp op, const Facts& facts, int numWa
   const int minor = static_cast<int>(type.getMinor());
   int vector = static_cast<int>(copyBytes(op, facts) / type.elementBytes());
   // Two elements of 16 bits that a thread reads one by one are one word for the buffer.
-  if (vector == 1 && type.elementBytes() == 2 && shape[minor] % kWordsOfWarp == 0) vector = 2;
+  if (vector == 1 && type.elementBytes() == 2 && shape[minor] % kWordsOfWarp == 0) {
+    vector = 2;
+    // Of a block of rows and columns whose diagonals are the same elements few need to be read.
+    const auto diagonals = diagonalsOf(op.getOffsets());
+    const int rows = static_cast<int>(shape[1 - minor]) / numWarps;
+    if (diagonals && std::abs((*diagonals)[0]) == std::abs((*diagonals)[1]) && (*diagonals)[0] != 0 && rows > 1 &&
+        rows <= kMostRows && rows * numWarps == shape[1 - minor])
+      return layout::Layout({shape.begin(), shape.end()},
+                            {{minor, 2, 1}, {1 - minor, rows, 1}, {minor, int(shape[minor] / kWordsOfWarp), kWordsOfWarp}},
+                            {{minor, int(kWordsOfWarp / 2), 2}}, {{1 - minor, numWarps, rows}});
+  }
   return layout::blocked({shape.begin(), shape.end()}, vector, {minor, 1 - minor}, numWarps);
 }
 

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 
+#include "compiler/analysis/diagonals.h"
 #include "compiler/gpu/copy_layout.h"
 #include "compiler/gpu/lowering/access.h"
 #include "compiler/gpu/lowering/roles.h"
@@ -36,13 +37,18 @@ class ChunkCopier {
 
   /// `read`: chunk is read if true (null: always), else zeros. `partial`: bytes to read, the rest zeros (null: all).
   /// `write`: false leaves the buffer alone (null: always write).
-  /// `isSecond`: it lies behind the chunk before in the buffer, and both together are a word.
-  void copy(Value* target, Made sourceAt, Made isRead, Value* partial, Value* write, bool isSecond = false) {
+  /// `isSecond`: it lies behind the chunk before in the buffer, and both together are a word. `diagonal`: chunks through
+  /// registers with the same number are the same, and read once.
+  void copy(Value* target, Made sourceAt, Made isRead, Value* partial, Value* write, bool isSecond = false,
+            std::optional<int64_t> diagonal = {}) {
     if (bytes_ < 4) {
       e_.roles().storesChunks = true;
-      if (pending_.size() == kBatch) finish(), isSecond = false;
+      const bool isKnown = diagonal && ofDiagonals_.contains(*diagonal);
+      if (!isKnown && reads_ == (diagonal ? kSharedBatch : kBatch)) finish(), isSecond = false;
       isSecond &= !pending_.empty() && pending_.back().write == write;
-      pending_.push_back({target, std::move(sourceAt), std::move(isRead), write, isSecond});
+      pending_.push_back({target, std::move(sourceAt), std::move(isRead), write, isSecond, diagonal});
+      if (diagonal) ofDiagonals_.try_emplace(*diagonal, nullptr);
+      if (!isKnown) ++reads_;
       return;
     }
     IRBuilder<>& b = e_.b;
@@ -67,9 +73,14 @@ class ChunkCopier {
     Type* type = e_.b.getIntNTy(8 * bytes_);
     auto load = [&](bool isInside) {
       Regs values;
-      for (const Pending& p : pending_)
-        values.push_back(loadVector(e_, p.source(), type, 1, isInside ? p.write : e_.andAll({p.read(), p.write}),
-                                    {Constant::getNullValue(type)}, cache_)[0]);
+      for (const Pending& p : pending_) {
+        Value* read = p.diagonal ? ofDiagonals_[*p.diagonal] : nullptr;
+        if (!read)
+          read = loadVector(e_, p.source(), type, 1, isInside ? p.write : e_.andAll({p.read(), p.write}),
+                            {Constant::getNullValue(type)}, cache_)[0];
+        if (p.diagonal) ofDiagonals_[*p.diagonal] = read;
+        values.push_back(read);
+      }
       return values;
     };
     const Regs values = inside_ && !pending_.empty() ? branch(e_, inside_, load) : load(false);
@@ -79,7 +90,7 @@ class ChunkCopier {
         loaded.back().value = asWord(loaded.back().value, value);
       else
         loaded.push_back({p.target, value, p.write});
-    pending_.clear();
+    pending_.clear(), reads_ = 0;
     auto& read = e_.roles().readChunks;
     storeRead();
     read = std::move(loaded);
@@ -99,12 +110,13 @@ class ChunkCopier {
     return b.CreateOr(b.CreateZExt(low, word), b.CreateShl(b.CreateZExt(high, word), 8 * bytes_), "", true);
   }
 
-  static constexpr size_t kBatch = 16;
+  static constexpr int kBatch = 16, kSharedBatch = 24;  // loads; those that several chunks share save registers
   struct Pending {
     Value* target;
     Made source, read;
     Value* write;
     bool isSecond = false;
+    std::optional<int64_t> diagonal;
   };
 
   /// What no intrinsic says: with a cache policy, or zeros instead where a condition holds. `part`: how many bytes are
@@ -143,6 +155,8 @@ class ChunkCopier {
   bool ofParts_;
   Value* inside_ = nullptr;  ///< null: not known
   SmallVector<Pending> pending_;
+  int reads_ = 0;  ///< loads of the pending ones
+  DenseMap<int64_t, Value*> ofDiagonals_;  ///< what was read of each; null: it will be
 };
 
 Value* wide(Emitter& e, Value* v) { return e.b.CreateSExt(v, e.b.getInt64Ty()); }
@@ -418,15 +432,25 @@ LogicalResult emitAsyncGather(Emitter& e, AsyncGatherOp op) {
     return op.emitOpError("needs its mask in the layout of its offsets");
   ChunkCopier copier(e, perChunk * eb, op.getCache(), /*ofParts=*/true);
   const bool isInPairs = perChunk == 1 && eb == 2 && layout.contiguousRegs(minor) % 2 == 0;
+  // What lies on one diagonal a thread reads once, and at a constant distance from what else it reads: offsets that do
+  // not wrap differ as their places do.
+  constexpr int64_t kNoWrap = int64_t{1} << 30;
+  const auto diagonals = perChunk == 1 && !layout.isPadded() ? diagonalsOf(op.getOffsets()) : std::nullopt;
+  const bool isReadOnce = diagonals && (!op.getMask() || isAlongDiagonals(op.getMask(), *diagonals));
+  const Range range = e.facts().rangeOf(op.getOffsets());
+  Value* start = diagonals && range.min > -kNoWrap && range.max < kNoWrap ? places->address(0) : nullptr;
   Value* first = e.isFirstReplica(layout);  // small tiles have fewer chunks than there are threads
   for (int reg = 0; reg < layout.numRegs(); reg += perChunk) {
     if (layout.isRegPadding(reg)) continue;
     layout::Coord coord = layout.regCoord(reg);
-    Value *source = places->address(reg), *read = e.andAll({enable, mask.empty() ? nullptr : mask[reg]});
+    const int64_t diagonal = diagonals ? coord[0] * (*diagonals)[0] + coord[1] * (*diagonals)[1] : 0;
+    Value* source = start ? e.b.CreatePtrAdd(start, e.i64(diagonal * eb)) : places->address(reg);
+    Value* read = e.andAll({enable, mask.empty() ? nullptr : mask[reg]});
     const bool isSecond = isInPairs && reg % 2 != 0 && !layout.isRegPadding(reg - 1);
     copier.copy(
         address.at(e.scalar(op.getTarget()), coord[major], coord[minor] * eb), [=] { return source; },
-        [=] { return read; }, nullptr, e.andAll({first, e.inTile(layout, reg)}), isSecond);
+        [=] { return read; }, nullptr, e.andAll({first, e.inTile(layout, reg)}), isSecond,
+        isReadOnce ? std::optional(diagonal) : std::nullopt);
   }
   copier.finish();
   return success();

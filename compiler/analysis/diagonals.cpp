@@ -1,0 +1,93 @@
+// diagonals.cpp - see diagonals.h.
+#include "compiler/analysis/diagonals.h"
+
+#include "compiler/dialect/dialect.h"
+#include "compiler/dialect/tiles.h"
+#include "compiler/lowering/elementwise.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+
+namespace tile::ir {
+using namespace mlir;
+
+namespace {
+
+constexpr int kDeep = 16;  // operations from the tile
+using Steps = SmallVector<int64_t>;
+
+std::optional<int64_t> constantOf(Value value) {
+  APInt constant;
+  if (matchPattern(value, m_ConstantInt(&constant))) return constant.getSExtValue();
+  return std::nullopt;
+}
+
+bool isSame(Value tile) {
+  DenseElementsAttr elements;
+  return tile.getDefiningOp<SplatOp>() || (matchPattern(tile, m_Constant(&elements)) && elements.isSplat());
+}
+
+/// How far the element of a tile of integers is from its neighbour along each dim, everywhere, modulo the type's size.
+std::optional<Steps> stepsOf(Value tile, int depth = 0) {
+  if (!isTile(tile) || depth > kDeep) return std::nullopt;
+  Steps steps(tileType(tile).getRank(), 0);
+  if (isSame(tile)) return steps;
+  Operation* op = tile.getDefiningOp();
+  auto of = [&](unsigned i) { return stepsOf(op->getOperand(i), depth + 1); };
+  if (isa_and_nonnull<IotaOp>(op)) {
+    steps[0] = 1;
+    return steps;
+  }
+  if (isa_and_nonnull<BroadcastOp, ConvertOp>(op)) return of(0);  // a dim of one has no neighbours, and step 0
+  if (auto reshape = dyn_cast_or_null<ReshapeOp>(op)) {
+    const auto from = of(0);
+    if (!from) return std::nullopt;
+    const auto small = tileType(reshape.getSource()).getShape(), shape = tileType(tile).getShape();
+    for (size_t dim = 0; dim < steps.size(); ++dim) {
+      if (shape[dim] == 1) continue;
+      const auto source = sourceDim(small, shape, static_cast<int64_t>(dim));
+      if (!source) return std::nullopt;
+      steps[dim] = (*from)[*source];
+    }
+    return steps;
+  }
+  if (isa_and_nonnull<arith::AddIOp, arith::SubIOp>(op)) {
+    const auto a = of(0), b = of(1);
+    if (!a || !b) return std::nullopt;
+    for (size_t dim = 0; dim < steps.size(); ++dim)
+      steps[dim] = (*a)[dim] + (isa<arith::AddIOp>(op) ? (*b)[dim] : -(*b)[dim]);
+    return steps;
+  }
+  if (isa_and_nonnull<arith::MulIOp>(op))
+    for (unsigned by : {0u, 1u})
+      if (const auto factor = constantOf(op->getOperand(by)); factor) {
+        auto made = of(1 - by);
+        if (made)
+          for (int64_t& step : *made) step *= *factor;
+        return made;
+      }
+  return std::nullopt;
+}
+
+bool follows(Value tile, Diagonals diagonals, int depth) {
+  if (!isTile(tile) || depth > kDeep) return false;
+  if (isSame(tile)) return true;
+  if (const auto steps = stepsOf(tile); steps && steps->size() == 2)
+    if ((*steps)[0] * diagonals[1] == (*steps)[1] * diagonals[0]) return true;
+  Operation* op = tile.getDefiningOp();
+  return op && (isElementwise(op) || isa<ConvertOp>(op)) && isMemoryEffectFree(op) &&
+         llvm::all_of(op->getOperands(), [&](Value v) { return !isTile(v) || follows(v, diagonals, depth + 1); });
+}
+
+}  // namespace
+
+std::optional<Diagonals> diagonalsOf(Value tile) {
+  if (!isTile(tile) || tileType(tile).getRank() != 2) return std::nullopt;
+  while (auto wide = tile.getDefiningOp<arith::ExtSIOp>()) tile = wide.getIn();
+  const auto steps = stepsOf(tile);
+  if (!steps) return std::nullopt;
+  return Diagonals{(*steps)[0], (*steps)[1]};
+}
+
+bool isAlongDiagonals(Value tile, Diagonals diagonals) { return follows(tile, diagonals, 0); }
+
+}  // namespace tile::ir
