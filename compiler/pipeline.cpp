@@ -214,7 +214,8 @@ Result<KernelBinary> compileGpuOnce(mlir::ModuleOp module, mlir::ModuleOp given,
   return binary;
 }
 
-/// Bytes that threads spill, where nobody said how many warps there are and there may be twice as many; 0: none, or few.
+/// Bytes that threads spill, where nobody said how many warps there are and there may be twice as many; 0: none, or
+/// few.
 int spilledByOurWarps(mlir::ModuleOp given, const KernelBinary& binary, const Target& target,
                       const CompileOptions& options) {
   constexpr int kFewBytes = 64;
@@ -243,15 +244,19 @@ Result<KernelBinary> compileGpu(mlir::ModuleOp module, mlir::func::FuncOp kernel
   if (options.stages) twice.stages = &later;
   DiagnosticCollector quiet(module->getContext(), nullptr);
   mlir::OwningOpRef<mlir::ModuleOp> copy = given->clone();
-  auto second = compileGpuOnce(*copy, *given, *findKernel(*copy), std::move(binary), target, twice, Observer(twice), quiet);
+  auto second =
+      compileGpuOnce(*copy, *given, *findKernel(*copy), std::move(binary), target, twice, Observer(twice), quiet);
   if (!second || 4 * (second->resources.spill_store_bytes + second->resources.spill_load_bytes) > spilled) return first;
   for (const auto& [stage, text] : stages) observer.dump(stage, text);
   if (options.onRemark) {
     const SourcePlace at = sourcePlace(kernel.getLoc());
-    options.onRemark({Severity::remark,
-                      std::to_string(twice.numWarps) + " warps: threads of half as many spill " + std::to_string(spilled) +
-                          " bytes",
-                      at.file, at.line, at.column, {}});
+    options.onRemark(
+        {Severity::remark,
+         std::to_string(twice.numWarps) + " warps: threads of half as many spill " + std::to_string(spilled) + " bytes",
+         at.file,
+         at.line,
+         at.column,
+         {}});
   }
   return second;
 }

@@ -115,7 +115,8 @@ std::vector<CarriedSums> carriedSums(LoopLikeOpInterface loop) {
       if (auto reduce = dyn_cast<ReduceOp>(op)) {
         ++sums[reduce.getAxis()];
       } else if (auto take = dyn_cast<TakeOp>(op); take && shapeOf(take.getResult())[take.getAxis()] == 1) {
-        if (!loop.isDefinedOutsideOfLoop(take.getSource())) ++takes[take.getAxis()];  // others read a copy (take_slices)
+        if (!loop.isDefinedOutsideOfLoop(take.getSource()))
+          ++takes[take.getAxis()];  // others read a copy (take_slices)
       } else if (auto broadcast = dyn_cast<BroadcastOp>(op)) {
         const layout::Shape small = shapeOf(broadcast.getSource());
         if (small[0] != small[1]) ++vectors[small[0] == 1 ? 1 : 0];

@@ -103,9 +103,10 @@ layout::Layout asyncGatherLayout(AsyncGatherOp op, const Facts& facts, int numWa
     const int rows = static_cast<int>(shape[1 - minor]) / numWarps;
     if (diagonals && std::abs((*diagonals)[0]) == std::abs((*diagonals)[1]) && (*diagonals)[0] != 0 && rows > 1 &&
         rows <= kMostRows && rows * numWarps == shape[1 - minor])
-      return layout::Layout({shape.begin(), shape.end()},
-                            {{minor, 2, 1}, {1 - minor, rows, 1}, {minor, int(shape[minor] / kWordsOfWarp), kWordsOfWarp}},
-                            {{minor, int(kWordsOfWarp / 2), 2}}, {{1 - minor, numWarps, rows}});
+      return layout::Layout(
+          {shape.begin(), shape.end()},
+          {{minor, 2, 1}, {1 - minor, rows, 1}, {minor, int(shape[minor] / kWordsOfWarp), kWordsOfWarp}},
+          {{minor, int(kWordsOfWarp / 2), 2}}, {{1 - minor, numWarps, rows}});
   }
   return layout::blocked({shape.begin(), shape.end()}, vector, {minor, 1 - minor}, numWarps);
 }

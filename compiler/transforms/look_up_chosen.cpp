@@ -4,8 +4,8 @@
 // After:  take(x, b), and 0 where b is no index of x. GPUs copy x to shared memory in front of the loop
 //         (gpu/take_slices.cpp), so that the lookup needs neither a barrier nor a reduction.
 //
-// A loop that carries x and replaces row r of it in iteration r (a substitution: row r from itself and those above) finds
-// in row r what it began with: no iteration before this one wrote to it. So the lookup is in that.
+// A loop that carries x and replaces row r of it in iteration r (a substitution: row r from itself and those above)
+// finds in row r what it began with: no iteration before this one wrote to it. So the lookup is in that.
 //
 // The result is the same: a sum of one element and zeros is that element (-0 stays -0).
 #include "compiler/dialect/dialect.h"
@@ -89,7 +89,8 @@ class LookUpChosenPass : public impl::LookUpChosenBase<LookUpChosenPass> {
   }
 
   static void lookUp(ReduceOp sum, DenseMap<Value, int64_t>& tables, int64_t& bytes) {
-    constexpr int64_t kMostBytes = 24 << 10, kLargest = 16 << 10;  // of shared memory; take_slices.cpp has room for more
+    constexpr int64_t kMostBytes = 24 << 10,
+                      kLargest = 16 << 10;  // of shared memory; take_slices.cpp has room for more
     auto select = sum.getSources()[0].getDefiningOp<arith::SelectOp>();
     auto loop = sum->getParentOfType<LoopLikeOpInterface>();
     if (!select || !loop || !isa<scf::ForOp, scf::WhileOp>(loop) || !isZero(select.getFalseValue())) return;
@@ -108,6 +109,8 @@ class LookUpChosenPass : public impl::LookUpChosenBase<LookUpChosenPass> {
       if (!x) return;
     }
     const auto type = cast<RankedTensorType>(x.getType());
+    constexpr int64_t kFewRows = 4;  // a thread that has them all chooses as quickly
+    if (type.getNumElements() != type.getDimSize(axis) && type.getDimSize(axis) <= kFewRows) return;
     if (int64_t& table = tables[x]; !table) {
       const int64_t size = type.getNumElements() * std::max(type.getElementTypeBitWidth() / 8, 1u);
       if (size > kLargest || bytes + size > kMostBytes) return void(tables.erase(x));

@@ -1,6 +1,6 @@
 // near_angles.cpp - marks sines, cosines and tangents of f32 whose argument is known to be near zero (`near`): what was
-// made of a few whole numbers (twiddle factors), of random numbers, or clamped. Their quadrant is found with f32, which is much
-// cheaper than with f64 (math_functions.cpp).
+// made of a few whole numbers (twiddle factors), of random numbers, or clamped. Their quadrant is found with f32, which
+// is much cheaper than with f64 (math_functions.cpp).
 #include "compiler/analysis/facts.h"
 #include "compiler/dialect/dialect.h"
 #include "compiler/lowering/math_functions.h"
@@ -103,8 +103,12 @@ class Bounds {
         .Case<arith::MinNumFOp>([&](auto) { return smaller(in(0), in(1), true); })
         .Case<arith::MaximumFOp>([&](auto) { return negative(smaller(negative(in(0)), negative(in(1)), false)); })
         .Case<arith::MaxNumFOp>([&](auto) { return negative(smaller(negative(in(0)), negative(in(1)), true)); })
-        .Case<math::SinOp, math::CosOp, math::TanhOp>([&](auto) { return Interval{-1, 1}; })
-        .Case<math::AtanOp, math::Atan2Op>([&](auto) { return Interval{-M_PI, M_PI}; })
+        .Case<math::SinOp, math::CosOp, math::TanhOp>([&](auto) {
+          return Interval{-1, 1};
+        })
+        .Case<math::AtanOp, math::Atan2Op>([&](auto) {
+          return Interval{-M_PI, M_PI};
+        })
         .Case<arith::SelectOp>([&](auto) { return joined(in(1), in(2)); })
         .Case<arith::NegFOp>([&](auto) { return negative(in(0)); })
         .Case<math::AbsFOp>([&](auto) { return joined(in(0), negative(in(0))); })
@@ -128,8 +132,7 @@ class NearAnglesPass : public impl::NearAnglesBase<NearAnglesPass> {
       if (!isa<math::SinOp, math::CosOp, math::TanOp>(op)) return;
       if (!getElementTypeOrSelf(op->getResult(0).getType()).isF32()) return;
       const Interval angle = bounds.of(op->getOperand(0));
-      if (angle.low >= -kNearAngle && angle.high <= kNearAngle)
-        op->setAttr(kNear, UnitAttr::get(op->getContext()));
+      if (angle.low >= -kNearAngle && angle.high <= kNearAngle) op->setAttr(kNear, UnitAttr::get(op->getContext()));
     });
   }
 };

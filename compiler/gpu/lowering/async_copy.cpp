@@ -37,8 +37,8 @@ class ChunkCopier {
 
   /// `read`: chunk is read if true (null: always), else zeros. `partial`: bytes to read, the rest zeros (null: all).
   /// `write`: false leaves the buffer alone (null: always write).
-  /// `isSecond`: it lies behind the chunk before in the buffer, and both together are a word. `diagonal`: chunks through
-  /// registers with the same number are the same, and read once.
+  /// `isSecond`: it lies behind the chunk before in the buffer, and both together are a word. `diagonal`: chunks
+  /// through registers with the same number are the same, and read once.
   void copy(Value* target, Made sourceAt, Made isRead, Value* partial, Value* write, bool isSecond = false,
             std::optional<int64_t> diagonal = {}) {
     if (bytes_ < 4) {
@@ -155,7 +155,7 @@ class ChunkCopier {
   bool ofParts_;
   Value* inside_ = nullptr;  ///< null: not known
   SmallVector<Pending> pending_;
-  int reads_ = 0;  ///< loads of the pending ones
+  int reads_ = 0;                          ///< loads of the pending ones
   DenseMap<int64_t, Value*> ofDiagonals_;  ///< what was read of each; null: it will be
 };
 
