@@ -78,6 +78,30 @@ bool follows(Value tile, Diagonals diagonals, int depth) {
          llvm::all_of(op->getOperands(), [&](Value v) { return !isTile(v) || follows(v, diagonals, depth + 1); });
 }
 
+/// What the mask is the conjunction of.
+void addConditions(Value mask, SmallVectorImpl<Value>& all) {
+  while (auto convert = mask.getDefiningOp<ConvertOp>()) mask = convert.getSource();
+  if (auto both = mask.getDefiningOp<arith::AndIOp>()) {
+    addConditions(both.getLhs(), all);
+    addConditions(both.getRhs(), all);
+  } else {
+    all.push_back(mask);
+  }
+}
+
+/// The comparison says that the place is no negative number.
+bool asksForWhole(arith::CmpIOp compare) {
+  const auto bound = [&]() -> std::optional<int64_t> {
+    DenseIntElementsAttr elements;
+    if (matchPattern(compare.getRhs(), m_Constant(&elements)) && elements.isSplat())
+      return elements.getSplatValue<APInt>().getSExtValue();
+    auto splat = compare.getRhs().getDefiningOp<SplatOp>();
+    return splat ? constantOf(splat.getValue()) : std::nullopt;
+  }();
+  return bound && ((compare.getPredicate() == arith::CmpIPredicate::sge && *bound >= 0) ||
+                   (compare.getPredicate() == arith::CmpIPredicate::sgt && *bound >= -1));
+}
+
 }  // namespace
 
 std::optional<Diagonals> diagonalsOf(Value tile) {
@@ -89,5 +113,30 @@ std::optional<Diagonals> diagonalsOf(Value tile) {
 }
 
 bool isAlongDiagonals(Value tile, Diagonals diagonals) { return follows(tile, diagonals, 0); }
+
+// Between two of a few elements places grow steadily, unless they wrap; two that are no negative numbers, or that their
+// range keeps from the ends, have no such end between them.
+bool wantsBetween(Value mask, Diagonals diagonals, const Facts& facts) {
+  using Predicate = arith::CmpIPredicate;
+  constexpr int64_t kNoWrap = int64_t{1} << 30;
+  SmallVector<Value> conditions;
+  addConditions(mask, conditions);
+  llvm::DenseSet<Value> whole;
+  for (Value condition : conditions)
+    if (auto compare = condition.getDefiningOp<arith::CmpIOp>(); compare && asksForWhole(compare))
+      whole.insert(compare.getLhs());
+  return llvm::all_of(conditions, [&](Value condition) {
+    if (isSame(condition)) return true;
+    auto compare = condition.getDefiningOp<arith::CmpIOp>();
+    if (!compare || !isTile(compare.getLhs()) || !isSame(compare.getRhs())) return false;
+    if (!llvm::is_contained({Predicate::slt, Predicate::sle, Predicate::sgt, Predicate::sge}, compare.getPredicate()))
+      return false;
+    const Value place = compare.getLhs();
+    const auto steps = stepsOf(place);
+    if (!steps || steps->size() != 2 || (*steps)[0] * diagonals[1] != (*steps)[1] * diagonals[0]) return false;
+    const Range range = facts.rangeOf(place);
+    return whole.contains(place) || (range.min > -kNoWrap && range.max < kNoWrap);
+  });
+}
 
 }  // namespace tile::ir

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "compiler/analysis/facts.h"
 #include "mlir/IR/Value.h"
 
 namespace tile::ir {
@@ -17,5 +18,9 @@ using Diagonals = std::array<int64_t, 2>;
 std::optional<Diagonals> diagonalsOf(mlir::Value tile);
 /// Whether elements for which this sum is the same are the same.
 bool isAlongDiagonals(mlir::Value tile, Diagonals diagonals);
+
+/// Whether a mask along diagonals that wants two of a few elements wants all whose diagonals lie between theirs: places
+/// inside bounds, as all comparisons say.
+bool wantsBetween(mlir::Value mask, Diagonals diagonals, const Facts& facts);
 
 }  // namespace tile::ir

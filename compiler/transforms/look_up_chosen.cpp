@@ -89,8 +89,8 @@ class LookUpChosenPass : public impl::LookUpChosenBase<LookUpChosenPass> {
   }
 
   static void lookUp(ReduceOp sum, DenseMap<Value, int64_t>& tables, int64_t& bytes) {
-    constexpr int64_t kMostBytes = 24 << 10,
-                      kLargest = 16 << 10;  // of shared memory; take_slices.cpp has room for more
+    // Of shared memory; take_slices.cpp has room for more.
+    constexpr int64_t kMostBytes = 24 << 10, kLargest = 16 << 10;
     auto select = sum.getSources()[0].getDefiningOp<arith::SelectOp>();
     auto loop = sum->getParentOfType<LoopLikeOpInterface>();
     if (!select || !loop || !isa<scf::ForOp, scf::WhileOp>(loop) || !isZero(select.getFalseValue())) return;

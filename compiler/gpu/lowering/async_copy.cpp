@@ -64,7 +64,7 @@ class ChunkCopier {
     });
   }
 
-  /// Where the condition holds, the same for all threads, all that is written is read: chunks through registers need no
+  /// Where the condition holds, for all threads of most warps, all that is written is read: chunks through registers need no
   /// conditions of their own there.
   void readWholeIf(Value* inside) { inside_ = inside; }
 
@@ -73,18 +73,21 @@ class ChunkCopier {
     Type* type = e_.b.getIntNTy(8 * bytes_);
     auto load = [&](bool isInside) {
       Regs values;
+      auto known = ofDiagonals_;
       for (const Pending& p : pending_) {
-        Value* read = p.diagonal ? ofDiagonals_[*p.diagonal] : nullptr;
+        Value* read = p.diagonal ? known[*p.diagonal] : nullptr;
         if (!read)
           read = loadVector(e_, p.source(), type, 1, isInside ? p.write : e_.andAll({p.read(), p.write}),
                             {Constant::getNullValue(type)}, cache_)[0];
-        if (p.diagonal) ofDiagonals_[*p.diagonal] = read;
+        if (p.diagonal) known[*p.diagonal] = read;
         values.push_back(read);
       }
       return values;
     };
     const Regs values = inside_ && !pending_.empty() ? branch(e_, inside_, load) : load(false);
     SmallVector<KernelRoles::ReadChunk> loaded;
+    for (auto [p, value] : zip(pending_, values))
+      if (p.diagonal) ofDiagonals_[*p.diagonal] = value;
     for (auto [p, value] : zip(pending_, values))
       if (p.isSecond)
         loaded.back().value = asWord(loaded.back().value, value);
@@ -439,6 +442,19 @@ LogicalResult emitAsyncGather(Emitter& e, AsyncGatherOp op) {
   const bool isReadOnce = diagonals && (!op.getMask() || isAlongDiagonals(op.getMask(), *diagonals));
   const Range range = e.facts().rangeOf(op.getOffsets());
   Value* start = diagonals && range.min > -kNoWrap && range.max < kNoWrap ? places->address(0) : nullptr;
+  if (isReadOnce && !mask.empty() && op->getParentOfType<mlir::LoopLikeOpInterface>() &&
+      wantsBetween(op.getMask(), *diagonals, e.facts())) {
+    auto diagonalOf = [&](int reg) {
+      const layout::Coord coord = layout.regCoord(reg);
+      return coord[0] * (*diagonals)[0] + coord[1] * (*diagonals)[1];
+    };
+    int low = 0, high = 0;  // the registers of the outermost ones
+    for (int reg = 0; reg < layout.numRegs(); ++reg) {
+      if (diagonalOf(reg) < diagonalOf(low)) low = reg;
+      if (diagonalOf(reg) > diagonalOf(high)) high = reg;
+    }
+    copier.readWholeIf(e.andAll({enable, mask[low], mask[high]}));
+  }
   Value* first = e.isFirstReplica(layout);  // small tiles have fewer chunks than there are threads
   for (int reg = 0; reg < layout.numRegs(); reg += perChunk) {
     if (layout.isRegPadding(reg)) continue;
