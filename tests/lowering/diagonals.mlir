@@ -57,8 +57,8 @@ func.func @columns(%x: !tile.ptr<f16> {tile.align = 16 : i32}, %n: i32) attribut
 // In a loop, where the first and the last diagonal of a thread are inside the bounds, all are: no conditions. Without the
 // lower bound places might wrap in between.
 // CHECK-LABEL: .entry inside(
-// CHECK-COUNT-9: @%p{{[0-9]+}} ld.global.b16
 // CHECK-COUNT-9: {{^[[:space:]]*}}ld.global.b16
+// CHECK-COUNT-9: @%p{{[0-9]+}} ld.global.b16
 // CHECK-NOT: ld.global
 // CHECK: ret
 // CHECK-LABEL: .entry below(
