@@ -64,8 +64,8 @@ class ChunkCopier {
     });
   }
 
-  /// Where the condition holds, for all threads of most warps, all that is written is read: chunks through registers need no
-  /// conditions of their own there.
+  /// Where the condition holds, for all threads of most warps, all that is written is read: chunks through registers
+  /// need no conditions of their own there.
   void readWholeIf(Value* inside) { inside_ = inside; }
 
   /// `more`: the copy that follows at once begins to read before what this one has read is stored.
