@@ -18,6 +18,8 @@ using OptionsOf = std::function<const CompileOptions&()>;
 
 /// In loops with products that skip steps by what memory says, finds the steps that remain 32 at a time.
 std::unique_ptr<mlir::Pass> createListStepsPass();
+/// Matrices that loops of products gather become boxes of views, where bulk copies can load all of them.
+std::unique_ptr<mlir::Pass> createRaiseBoxesPass();
 /// Atomics whose order nobody can see become relaxed.
 std::unique_ptr<mlir::Pass> createRelaxAtomicsPass();
 /// Transposes products whose second operand is widened on its way, for engines of warpgroups.

@@ -1,0 +1,460 @@
+// raise_boxes.cpp - matrices that loops of products gather through a base and masks of rows and columns are boxes of
+// views, which bulk copies can load.
+// Before: gather p offsets rows * stride + columns, mask (first + rows < M) & (at + columns < K), in a loop that
+//         advances `p` or `at`
+// After:  a view made in front of the loop (p, dims [M, K], strides [stride, 1]) and a load of it at [first, at]
+//
+// A pointer is taken apart into its root, which the loop does not change, and sums of scalars, of which those that are
+// multiples of the stride count rows. What is known not to be negative becomes the place of the box, so that one view
+// (and tensor map) serves many programs; the rest moves the root. The bound of a dim is the mask's, moved by as much.
+// As everywhere, arithmetic of indices is taken to stay within its type; a quotient of numbers that are not negative
+// is taken not to be negative (the other one would come of a program behind the grid of tiles, which masks leave out).
+//
+// Only where bulk copies can then load all matrices that the loop gathers: others are as well off as they are.
+#include <cstdlib>
+
+#include "compiler/analysis/facts.h"
+#include "compiler/analysis/linear_form.h"
+#include "compiler/gpu/dot_passes.h"
+#include "compiler/gpu/tma_box.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/Pass/Pass.h"
+
+namespace tile::ir {
+using namespace mlir;
+
+namespace {
+
+/// The same number, perhaps of fewer bits.
+Value numberBehind(Value v) {
+  while (auto op = v.getDefiningOp<arith::ExtSIOp>()) v = op.getIn();
+  return v;
+}
+std::optional<int64_t> constantOf(Value v) {
+  APInt c;
+  return matchPattern(v, m_ConstantInt(&c)) ? std::optional(c.getSExtValue()) : std::nullopt;
+}
+scf::ForOp loopOf(Value v) {  // whose induction variable it is
+  auto arg = dyn_cast<BlockArgument>(v);
+  auto loop = arg ? dyn_cast<scf::ForOp>(arg.getOwner()->getParentOp()) : scf::ForOp();
+  return loop && arg == loop.getInductionVar() ? loop : scf::ForOp();
+}
+
+/// What is known of one dim of a gathered matrix.
+struct Side {
+  int64_t first = 0;           ///< of what counts its elements in the offsets
+  LinearForm place;            ///< what the pointer adds, in elements along this dim
+  std::optional<LinearForm> room;  ///< the mask lets pass as many elements from `first` on
+};
+
+class BoxRaiser {
+ public:
+  BoxRaiser(GatherOp gather, scf::ForOp loop, const Facts& facts) : gather_(gather), loop_(loop), facts_(facts) {}
+
+  /// The load beside the gather; null: it is no box that is known to be one.
+  LoadOp run() {
+    auto type = dyn_cast<RankedTensorType>(gather_.getType());
+    if (!type || type.getRank() != 2 || !gather_.getOffsets()) return {};
+    shape_ = type.getShape();
+    if (Value other = gather_.getOther(); other && !matchPattern(other, m_AnyZeroFloat()) && !matchPattern(other, m_Zero()))
+      return {};
+    if (!readOffsets(gather_.getOffsets())) return {};
+    if (Value mask = gather_.getMask(); mask && !readMask(mask)) return {};
+    Value root = follow(gather_.getPtr());
+    if (!root || !isBefore(root)) return {};
+    return emit(root);
+  }
+
+ private:
+  bool isBefore(Value v) const { return loop_.isDefinedOutsideOfLoop(v); }
+  bool isBefore(const LinearForm& form) const {
+    return llvm::all_of(form.symbols, [&](const auto& s) { return isBefore(s.first); });
+  }
+
+  // ---- sums
+
+  LinearForm sumOf(Value v) const {
+    LinearForm form;
+    addTo(form, v, 1);
+    return form;
+  }
+  void addTo(LinearForm& form, Value v, int64_t factor) const {
+    v = numberBehind(v);
+    if (auto c = constantOf(v)) return void(form.constant += factor * *c);
+    if (auto add = v.getDefiningOp<arith::AddIOp>()) {
+      addTo(form, add.getLhs(), factor);
+      return addTo(form, add.getRhs(), factor);
+    }
+    if (auto sub = v.getDefiningOp<arith::SubIOp>()) {
+      addTo(form, sub.getLhs(), factor);
+      return addTo(form, sub.getRhs(), -factor);
+    }
+    if (auto mul = v.getDefiningOp<arith::MulIOp>())
+      if (auto c = constantOf(mul.getRhs())) return addTo(form, mul.getLhs(), factor * *c);
+    form.add(v, factor);
+  }
+  /// Adds a part of an address: multiples of the stride count rows.
+  void addOffset(LinearForm& rows, LinearForm& columns, Value v, int64_t factor) const {
+    v = numberBehind(v);
+    if (auto c = constantOf(v)) {
+      const int64_t all = factor * *c;
+      if (strideNumber_ && all % *strideNumber_ == 0 && all / *strideNumber_ != 0) rows.constant += all / *strideNumber_;
+      else columns.constant += all;
+      return;
+    }
+    if (v == stride_) return void(rows.constant += factor);
+    if (auto add = v.getDefiningOp<arith::AddIOp>()) {
+      addOffset(rows, columns, add.getLhs(), factor);
+      return addOffset(rows, columns, add.getRhs(), factor);
+    }
+    if (auto sub = v.getDefiningOp<arith::SubIOp>()) {
+      addOffset(rows, columns, sub.getLhs(), factor);
+      return addOffset(rows, columns, sub.getRhs(), -factor);
+    }
+    if (auto mul = v.getDefiningOp<arith::MulIOp>()) {
+      Value a = mul.getLhs(), b = mul.getRhs();
+      if (stride_ && numberBehind(a) == stride_) std::swap(a, b);
+      if (stride_ && numberBehind(b) == stride_) return addTo(rows, a, factor);
+      if (auto c = constantOf(b)) return addOffset(rows, columns, a, factor * *c);
+    }
+    if (strideNumber_ && factor % *strideNumber_ == 0) return addTo(rows, v, factor / *strideNumber_);
+    addTo(columns, v, factor);
+  }
+
+  // ---- offsets and masks
+
+  /// Behind broadcasts, reshapes and wider types: what varies along `dim` alone.
+  static Value behindShapes(Value v, int* dim) {
+    while (Operation* op = v.getDefiningOp()) {
+      if (!isa<BroadcastOp, ReshapeOp, arith::ExtSIOp>(op)) break;
+      if (isa<ReshapeOp>(op)) {
+        auto from = cast<RankedTensorType>(op->getOperand(0).getType()), to = cast<RankedTensorType>(op->getResult(0).getType());
+        if (from.getRank() != 1 || to.getRank() != 2) return {};
+        if (to.getDimSize(0) != 1 && to.getDimSize(1) != 1) return {};
+        if (dim) *dim = to.getDimSize(0) == 1 ? 1 : 0;
+      }
+      v = op->getOperand(0);
+    }
+    return v;
+  }
+  /// Scalar of which all elements of a tile are copies.
+  static Value scalarOf(Value v) {
+    v = behindShapes(v, nullptr);
+    auto splat = v ? v.getDefiningOp<SplatOp>() : SplatOp();
+    return splat ? splat.getValue() : Value();
+  }
+  static std::optional<int64_t> numberOf(Value v) {
+    DenseIntElementsAttr all;
+    if (matchPattern(v, m_Constant(&all)) && all.isSplat()) return all.getSplatValue<APInt>().getSExtValue();
+    return std::nullopt;
+  }
+  /// A sum of what counts along a dim (iota) and scalars; the dim, its first number and the scalars.
+  bool readCount(Value v, int& dim, int64_t& first, LinearForm& scalars, bool& counts) const {
+    v = behindShapes(v, &dim);
+    if (!v) return false;
+    if (auto iota = v.getDefiningOp<IotaOp>()) {
+      if (std::exchange(counts, true)) return false;
+      first = iota.getStart();
+      return true;
+    }
+    if (auto add = v.getDefiningOp<arith::AddIOp>())
+      return readCount(add.getLhs(), dim, first, scalars, counts) && readCount(add.getRhs(), dim, first, scalars, counts);
+    if (auto c = numberOf(v)) return scalars.constant += *c, true;
+    auto splat = v.getDefiningOp<SplatOp>();
+    if (splat) addTo(scalars, splat.getValue(), 1);
+    return static_cast<bool>(splat);
+  }
+
+  bool readOffsets(Value offsets) {
+    auto add = offsets.getDefiningOp<arith::AddIOp>();
+    if (!add) return false;
+    bool seen[2] = {};
+    for (Value part : {add.getLhs(), add.getRhs()}) {
+      int dim = -1;
+      Value v = behindShapes(part, &dim);
+      if (!v) return false;
+      std::optional<int64_t> number;
+      Value scale;
+      if (auto mul = v.getDefiningOp<arith::MulIOp>()) {
+        for (auto [count, by] : {std::pair(mul.getLhs(), mul.getRhs()), std::pair(mul.getRhs(), mul.getLhs())}) {
+          number = numberOf(by), scale = scalarOf(by);
+          if (number || scale) {
+            v = count;
+            break;
+          }
+        }
+        if (!number && !scale) return false;
+      }
+      LinearForm scalars;
+      bool counts = false;
+      int64_t first = 0;
+      if (!readCount(v, dim, first, scalars, counts) || !counts || dim < 0 || std::exchange(seen[dim], true)) return false;
+      if (!scalars.isConstant()) return false;
+      sides_[dim].first = first + scalars.constant;
+      if (!number && !scale) {
+        unit_ = dim;
+        continue;
+      }
+      if (stride_ || strideNumber_) return false;
+      if (number && *number <= 0) return false;
+      strideNumber_ = number;
+      if (scale) stride_ = numberBehind(scale);
+    }
+    return unit_ >= 0 && seen[0] && seen[1] && (stride_ || strideNumber_) && (!stride_ || isBefore(stride_));
+  }
+
+  bool readMask(Value mask, int dim = -1) {
+    mask = behindShapes(mask, &dim);
+    if (!mask) return false;
+    if (auto both = mask.getDefiningOp<arith::AndIOp>())
+      return readMask(both.getLhs(), dim) && readMask(both.getRhs(), dim);
+    auto compare = mask.getDefiningOp<arith::CmpIOp>();
+    if (!compare) return false;
+    Value low = compare.getLhs(), high = compare.getRhs();
+    int64_t more = 0;
+    switch (compare.getPredicate()) {
+      case arith::CmpIPredicate::slt: break;
+      case arith::CmpIPredicate::sle: more = 1; break;
+      case arith::CmpIPredicate::sgt: std::swap(low, high); break;
+      case arith::CmpIPredicate::sge: std::swap(low, high), more = 1; break;
+      default: return false;
+    }
+    LinearForm before, end;
+    bool counts = false;
+    int64_t first = 0;
+    if (!readCount(low, dim, first, before, counts) || !counts) return false;
+    if (dim < 0) return false;
+    if (auto c = numberOf(high)) end.constant = *c;
+    else if (Value scalar = scalarOf(high)) end = sumOf(scalar);
+    else return false;
+    Side& side = sides_[dim];
+    if (side.room) return false;
+    // Elements i from 0: first + before + i < end.
+    side.room = end.plus(before.scaled(-1));
+    side.room->constant += more - first;
+    return true;
+  }
+
+  // ---- pointers
+
+  /// Adds to both sides what a pointer adds to its root, and returns that.
+  Value follow(Value pointer) {
+    LinearForm &rows = sides_[1 - unit_].place, &columns = sides_[unit_].place;
+    for (;;) {
+      if (auto add = pointer.getDefiningOp<PtrAddOp>()) {
+        addOffset(rows, columns, add.getOffset(), 1);
+        pointer = add.getPtr();
+        continue;
+      }
+      auto arg = dyn_cast<BlockArgument>(pointer);
+      auto loop = arg ? dyn_cast<scf::ForOp>(arg.getOwner()->getParentOp()) : pointer.getDefiningOp<scf::ForOp>();
+      if (!loop || !isAdvanced(loop, arg ? arg.getArgNumber() - 1 : cast<OpResult>(pointer).getResultNumber(), !arg))
+        return pointer;
+      pointer = loop.getInitArgs()[arg ? arg.getArgNumber() - 1 : cast<OpResult>(pointer).getResultNumber()];
+    }
+  }
+  /// A pointer that a loop advances by constants: adds what that is in this iteration, or behind the loop.
+  bool isAdvanced(scf::ForOp loop, unsigned number, bool behind) {
+    const BlockArgument arg = loop.getRegionIterArg(number);
+    LinearForm rows, columns;
+    Value next = loop.getYieldedValues()[number];
+    while (next != arg) {
+      auto add = next.getDefiningOp<PtrAddOp>();
+      if (!add) return false;
+      addOffset(rows, columns, add.getOffset(), 1);
+      next = add.getPtr();
+    }
+    const auto step = constantOf(loop.getStep());
+    if (!step || !rows.isConstant() || !columns.isConstant() || rows.constant % *step || columns.constant % *step)
+      return false;
+    LinearForm done = sumOf(loop.getLowerBound()).scaled(-1);
+    if (behind) {
+      if (facts_.divisibility(loop.getUpperBound()) % *step || facts_.divisibility(loop.getLowerBound()) % *step) return false;
+      done = done.plus(sumOf(loop.getUpperBound()));
+    } else {
+      done.add(loop.getInductionVar(), 1);
+    }
+    LinearForm &toRows = sides_[1 - unit_].place, &toColumns = sides_[unit_].place;
+    toRows = toRows.plus(done.scaled(rows.constant / *step));
+    toColumns = toColumns.plus(done.scaled(columns.constant / *step));
+    return true;
+  }
+
+  // ---- places
+
+  bool isCount(Value v, int depth = 0) const {
+    v = numberBehind(v);
+    if (depth > 12) return false;
+    auto is = [&](Value x) { return isCount(x, depth + 1); };
+    if (isa_and_nonnull<ProgramIdOp, NumProgramsOp, arith::CeilDivUIOp>(v.getDefiningOp())) return true;
+    if (facts_.rangeOf(v).min >= 0) return true;
+    if (scf::ForOp loop = loopOf(v)) return is(loop.getLowerBound());
+    Operation* op = v.getDefiningOp();
+    if (isa_and_nonnull<arith::AddIOp, arith::MulIOp, arith::MinSIOp>(op))
+      return is(op->getOperand(0)) && is(op->getOperand(1));
+    if (isa_and_nonnull<arith::MaxSIOp>(op)) return is(op->getOperand(0)) || is(op->getOperand(1));
+    return isa_and_nonnull<arith::DivSIOp, arith::RemSIOp>(op) && is(op->getOperand(0));
+  }
+  /// Divides what the pointer adds along a dim into the place of the box and the rest.
+  void divide(const LinearForm& all, LinearForm& box, LinearForm& rest) const {
+    LinearForm left = all;
+    for (auto [symbol, factor] : all.symbols) {
+      if (factor < 0) continue;
+      scf::ForOp loop = loopOf(symbol);
+      const bool counts = isCount(symbol);
+      if (!counts && !loop) continue;
+      LinearForm part;
+      part.add(symbol, factor);
+      // Counted from where the loop begins, where that is subtracted.
+      if (loop && !loop.getLowerBound().getDefiningOp<arith::ConstantOp>()) {
+        const LinearForm low = sumOf(loop.getLowerBound()).scaled(-factor);
+        const bool has = !low.symbols.empty() && llvm::all_of(low.symbols, [&](const auto& s) {
+          return llvm::is_contained(all.symbols, s);
+        });
+        if (has) part = part.plus(low);
+        else if (!counts) continue;
+      }
+      box = box.plus(part);
+      left = left.plus(part.scaled(-1));
+    }
+    if (left.constant > 0) box.constant += std::exchange(left.constant, 0);
+    rest = left;
+  }
+
+  // ---- the load
+
+  Value emit(OpBuilder& b, const LinearForm& form, bool narrow) const {
+    const Location loc = gather_.getLoc();
+    const Type type = narrow ? b.getI32Type() : b.getI64Type();
+    Value sum;
+    auto number = [&](int64_t n) -> Value { return arith::ConstantOp::create(b, loc, b.getIntegerAttr(type, n)); };
+    for (auto [symbol, factor] : form.symbols) {
+      Value v = symbol;
+      if (v.getType() != type) v = arith::ExtSIOp::create(b, loc, type, v);
+      if (factor != 1) v = arith::MulIOp::create(b, loc, v, number(factor));
+      sum = sum ? arith::AddIOp::create(b, loc, sum, v).getResult() : v;
+    }
+    if (!sum) return number(form.constant);
+    return form.constant ? arith::AddIOp::create(b, loc, sum, number(form.constant)).getResult() : sum;
+  }
+  static bool isNarrow(const LinearForm& form) {
+    return llvm::all_of(form.symbols, [](const auto& s) { return s.first.getType().isInteger(32); });
+  }
+
+  LoadOp emit(Value root) {
+    LinearForm box[2], rest[2], dims[2];
+    for (int d : {0, 1}) {
+      divide(sides_[d].place, box[d], rest[d]);
+      rest[d].constant += sides_[d].first;
+      if (!isBefore(rest[d])) return {};
+      if (sides_[d].room) dims[d] = sides_[d].room->plus(box[d]);
+      else dims[d].constant = INT32_MAX;
+      if (!isBefore(dims[d])) return {};
+    }
+    // In front of as many loops as do not change it.
+    scf::ForOp front = loop_;
+    for (auto outer = front->getParentOfType<scf::ForOp>(); outer; outer = outer->getParentOfType<scf::ForOp>()) {
+      auto fixed = [&](Value v) { return outer.isDefinedOutsideOfLoop(v); };
+      auto all = [&](const LinearForm& f) { return llvm::all_of(f.symbols, [&](const auto& s) { return fixed(s.first); }); };
+      if (front->getParentOp() != outer || !fixed(root) || (stride_ && !fixed(stride_)) || !all(rest[0]) || !all(rest[1]) ||
+          !all(dims[0]) || !all(dims[1]))
+        break;
+      front = outer;
+    }
+    OpBuilder b(front);
+    const Location loc = gather_.getLoc();
+    auto wide = [&](int64_t n) -> Value { return arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(n)); };
+    LinearForm step;
+    if (stride_) step.add(stride_, 1);
+    else step.constant = *strideNumber_;
+    Value stride = emit(b, step, false);
+    Value start = root;
+    const LinearForm &rows = rest[1 - unit_], &columns = rest[unit_];
+    if (!rows.symbols.empty() || rows.constant)
+      start = PtrAddOp::create(b, loc, start, arith::MulIOp::create(b, loc, emit(b, rows, false), stride));
+    if (!columns.symbols.empty() || columns.constant) start = PtrAddOp::create(b, loc, start, emit(b, columns, false));
+    SmallVector<Value> sizes{emit(b, dims[0], false), emit(b, dims[1], false)};
+    SmallVector<Value> strides{stride, stride};
+    strides[static_cast<size_t>(unit_)] = wide(1);
+    auto type = cast<RankedTensorType>(gather_.getType());
+    Value view = MakeViewOp::create(b, loc, ViewType::get(2, type.getElementType()), start, sizes, strides);
+    b.setInsertionPoint(gather_);
+    SmallVector<Value> places{emit(b, box[0], isNarrow(box[0])), emit(b, box[1], isNarrow(box[1]))};
+    return LoadOp::create(b, loc, type, view, places, /*pad=*/FloatAttr(), gather_.getCache());
+  }
+
+  mutable GatherOp gather_;
+  mutable scf::ForOp loop_;
+  const Facts& facts_;
+  ArrayRef<int64_t> shape_;
+  Side sides_[2];
+  int unit_ = -1;
+  Value stride_;
+  std::optional<int64_t> strideNumber_;
+};
+
+class RaiseBoxesPass : public PassWrapper<RaiseBoxesPass, OperationPass<func::FuncOp>> {
+ public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(RaiseBoxesPass)
+  StringRef getArgument() const override { return "tile-raise-boxes"; }
+  StringRef getDescription() const override { return "make boxes of views of matrices that loops of products gather"; }
+
+  void runOnOperation() override {
+    if (std::getenv("TILE_NO_BOXES")) return;
+    SmallVector<scf::ForOp> loops;
+    getOperation().walk([&](scf::ForOp loop) {
+      if (!loop.getBody()->getOps<DotOp>().empty()) loops.push_back(loop);
+    });
+    for (scf::ForOp loop : loops) raise(loop);
+  }
+
+ private:
+  static bool isMatrix(GatherOp gather) {
+    auto type = dyn_cast<RankedTensorType>(gather.getType());
+    return type && type.getRank() == 2 && type.getDimSize(0) > 1 && type.getDimSize(1) > 1;
+  }
+
+  void raise(scf::ForOp loop) {
+    SmallVector<GatherOp> gathers;
+    loop.walk([&](GatherOp gather) {
+      if (isMatrix(gather)) gathers.push_back(gather);
+    });
+    if (gathers.empty()) return;
+    SmallVector<LoadOp> loads;
+    {
+      const Facts facts(getOperation());
+      for (GatherOp gather : gathers) {
+        LoadOp load = gather->getParentOp() == loop ? BoxRaiser(gather, loop, facts).run() : LoadOp();
+        if (!load) break;
+        loads.push_back(load);
+      }
+    }
+    bool fine = loads.size() == gathers.size();
+    if (fine) {
+      const Facts facts(getOperation());
+      fine = llvm::all_of(loads, [&](LoadOp load) {
+        auto type = cast<RankedTensorType>(load.getType());
+        std::string why;
+        const bool is = beginsAtUnits(load.getView(), load.getIndices(), facts, &why) &&
+                        tmaBox(load.getView(), type.getShape(), type.getElementType(), facts, /*isStore=*/false, &why);
+        if (!is && std::getenv("TILE_WHY_NO_BOX")) load->emitRemark(why);
+        return is;
+      });
+    }
+    for (auto [gather, load] : llvm::zip(gathers, loads)) {
+      if (!fine) {
+        load.erase();
+        continue;
+      }
+      gather.replaceAllUsesWith(load.getResult());
+      gather.erase();
+    }
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Pass> createRaiseBoxesPass() { return std::make_unique<RaiseBoxesPass>(); }
+
+}  // namespace tile::ir
