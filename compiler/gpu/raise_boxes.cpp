@@ -14,7 +14,7 @@
 #include <cstdlib>
 
 #include "compiler/analysis/facts.h"
-#include "compiler/analysis/linear_form.h"
+#include "compiler/gpu/counts.h"
 #include "compiler/gpu/dot_passes.h"
 #include "compiler/gpu/tma_box.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -26,15 +26,6 @@ using namespace mlir;
 
 namespace {
 
-/// The same number, perhaps of fewer bits.
-Value numberBehind(Value v) {
-  while (auto op = v.getDefiningOp<arith::ExtSIOp>()) v = op.getIn();
-  return v;
-}
-std::optional<int64_t> constantOf(Value v) {
-  APInt c;
-  return matchPattern(v, m_ConstantInt(&c)) ? std::optional(c.getSExtValue()) : std::nullopt;
-}
 scf::ForOp loopOf(Value v) {  // whose induction variable it is
   auto arg = dyn_cast<BlockArgument>(v);
   auto loop = arg ? dyn_cast<scf::ForOp>(arg.getOwner()->getParentOp()) : scf::ForOp();
@@ -72,28 +63,8 @@ class BoxRaiser {
     return llvm::all_of(form.symbols, [&](const auto& s) { return isBefore(s.first); });
   }
 
-  // ---- sums
+  // ---- offsets and masks
 
-  LinearForm sumOf(Value v) const {
-    LinearForm form;
-    addTo(form, v, 1);
-    return form;
-  }
-  void addTo(LinearForm& form, Value v, int64_t factor) const {
-    v = numberBehind(v);
-    if (auto c = constantOf(v)) return void(form.constant += factor * *c);
-    if (auto add = v.getDefiningOp<arith::AddIOp>()) {
-      addTo(form, add.getLhs(), factor);
-      return addTo(form, add.getRhs(), factor);
-    }
-    if (auto sub = v.getDefiningOp<arith::SubIOp>()) {
-      addTo(form, sub.getLhs(), factor);
-      return addTo(form, sub.getRhs(), -factor);
-    }
-    if (auto mul = v.getDefiningOp<arith::MulIOp>())
-      if (auto c = constantOf(mul.getRhs())) return addTo(form, mul.getLhs(), factor * *c);
-    form.add(v, factor);
-  }
   /// Adds a part of an address: multiples of the stride count rows.
   void addOffset(LinearForm& rows, LinearForm& columns, Value v, int64_t factor) const {
     v = numberBehind(v);
@@ -115,55 +86,11 @@ class BoxRaiser {
     if (auto mul = v.getDefiningOp<arith::MulIOp>()) {
       Value a = mul.getLhs(), b = mul.getRhs();
       if (stride_ && numberBehind(a) == stride_) std::swap(a, b);
-      if (stride_ && numberBehind(b) == stride_) return addTo(rows, a, factor);
+      if (stride_ && numberBehind(b) == stride_) return addSum(rows, a, factor);
       if (auto c = constantOf(b)) return addOffset(rows, columns, a, factor * *c);
     }
-    if (strideNumber_ && factor % *strideNumber_ == 0) return addTo(rows, v, factor / *strideNumber_);
-    addTo(columns, v, factor);
-  }
-
-  // ---- offsets and masks
-
-  /// Behind broadcasts, reshapes and wider types: what varies along `dim` alone.
-  static Value behindShapes(Value v, int* dim) {
-    while (Operation* op = v.getDefiningOp()) {
-      if (!isa<BroadcastOp, ReshapeOp, arith::ExtSIOp>(op)) break;
-      if (isa<ReshapeOp>(op)) {
-        auto from = cast<RankedTensorType>(op->getOperand(0).getType()), to = cast<RankedTensorType>(op->getResult(0).getType());
-        if (from.getRank() != 1 || to.getRank() != 2) return {};
-        if (to.getDimSize(0) != 1 && to.getDimSize(1) != 1) return {};
-        if (dim) *dim = to.getDimSize(0) == 1 ? 1 : 0;
-      }
-      v = op->getOperand(0);
-    }
-    return v;
-  }
-  /// Scalar of which all elements of a tile are copies.
-  static Value scalarOf(Value v) {
-    v = behindShapes(v, nullptr);
-    auto splat = v ? v.getDefiningOp<SplatOp>() : SplatOp();
-    return splat ? splat.getValue() : Value();
-  }
-  static std::optional<int64_t> numberOf(Value v) {
-    DenseIntElementsAttr all;
-    if (matchPattern(v, m_Constant(&all)) && all.isSplat()) return all.getSplatValue<APInt>().getSExtValue();
-    return std::nullopt;
-  }
-  /// A sum of what counts along a dim (iota) and scalars; the dim, its first number and the scalars.
-  bool readCount(Value v, int& dim, int64_t& first, LinearForm& scalars, bool& counts) const {
-    v = behindShapes(v, &dim);
-    if (!v) return false;
-    if (auto iota = v.getDefiningOp<IotaOp>()) {
-      if (std::exchange(counts, true)) return false;
-      first = iota.getStart();
-      return true;
-    }
-    if (auto add = v.getDefiningOp<arith::AddIOp>())
-      return readCount(add.getLhs(), dim, first, scalars, counts) && readCount(add.getRhs(), dim, first, scalars, counts);
-    if (auto c = numberOf(v)) return scalars.constant += *c, true;
-    auto splat = v.getDefiningOp<SplatOp>();
-    if (splat) addTo(scalars, splat.getValue(), 1);
-    return static_cast<bool>(splat);
+    if (strideNumber_ && factor % *strideNumber_ == 0) return addSum(rows, v, factor / *strideNumber_);
+    addSum(columns, v, factor);
   }
 
   bool readOffsets(Value offsets) {
@@ -172,7 +99,7 @@ class BoxRaiser {
     bool seen[2] = {};
     for (Value part : {add.getLhs(), add.getRhs()}) {
       int dim = -1;
-      Value v = behindShapes(part, &dim);
+      Value v = alongOneDim(part, &dim);
       if (!v) return false;
       std::optional<int64_t> number;
       Value scale;
@@ -180,20 +107,23 @@ class BoxRaiser {
         for (auto [count, by] : {std::pair(mul.getLhs(), mul.getRhs()), std::pair(mul.getRhs(), mul.getLhs())}) {
           number = numberOf(by), scale = scalarOf(by);
           if (number || scale) {
-            v = count;
+            v = alongOneDim(count, &dim);
             break;
           }
         }
-        if (!number && !scale) return false;
+        if (!v || (!number && !scale)) return false;
       }
-      LinearForm scalars;
-      bool counts = false;
-      int64_t first = 0;
-      if (!readCount(v, dim, first, scalars, counts) || !counts || dim < 0 || std::exchange(seen[dim], true)) return false;
-      if (!scalars.isConstant()) return false;
-      sides_[dim].first = first + scalars.constant;
+      auto wrap = v.getDefiningOp<arith::RemSIOp>();
+      const std::optional<Count> count = countOf(wrap ? wrap.getLhs() : v, dim);
+      if (!count || std::exchange(seen[count->dim], true)) return false;
+      if (!wrap && !count->scalars.isConstant()) return false;
+      Side& side = sides_[count->dim];
+      side.first = count->first + count->scalars.constant;
+      side.place = count->scalars;
+      side.place.constant = 0;
+      if (wrap && !isWrapOfNobody(wrap, *count)) return false;
       if (!number && !scale) {
-        unit_ = dim;
+        unit_ = count->dim;
         continue;
       }
       if (stride_ || strideNumber_) return false;
@@ -203,36 +133,29 @@ class BoxRaiser {
     }
     return unit_ >= 0 && seen[0] && seen[1] && (stride_ || strideNumber_) && (!stride_ || isBefore(stride_));
   }
-
-  bool readMask(Value mask, int dim = -1) {
-    mask = behindShapes(mask, &dim);
-    if (!mask) return false;
-    if (auto both = mask.getDefiningOp<arith::AndIOp>())
-      return readMask(both.getLhs(), dim) && readMask(both.getRhs(), dim);
-    auto compare = mask.getDefiningOp<arith::CmpIOp>();
-    if (!compare) return false;
-    Value low = compare.getLhs(), high = compare.getRhs();
-    int64_t more = 0;
-    switch (compare.getPredicate()) {
-      case arith::CmpIPredicate::slt: break;
-      case arith::CmpIPredicate::sle: more = 1; break;
-      case arith::CmpIPredicate::sgt: std::swap(low, high); break;
-      case arith::CmpIPredicate::sge: std::swap(low, high), more = 1; break;
-      default: return false;
-    }
-    LinearForm before, end;
-    bool counts = false;
-    int64_t first = 0;
-    if (!readCount(low, dim, first, before, counts) || !counts) return false;
-    if (dim < 0) return false;
-    if (auto c = numberOf(high)) end.constant = *c;
-    else if (Value scalar = scalarOf(high)) end = sumOf(scalar);
+  /// Rows past the end that begin again with the first one, and that nobody looks at: they may as well be zeros.
+  bool isWrapOfNobody(arith::RemSIOp wrap, const Count& count) {
+    Bound bound{count, {}};
+    if (auto c = numberOf(wrap.getRhs())) bound.end.constant = *c;
+    else if (Value scalar = scalarOf(wrap.getRhs())) bound.end = sumOf(scalar);
     else return false;
-    Side& side = sides_[dim];
-    if (side.room) return false;
-    // Elements i from 0: first + before + i < end.
-    side.room = end.plus(before.scaled(-1));
-    side.room->constant += more - first;
+    if (!llvm::all_of(count.scalars.symbols, [&](const auto& s) { return s.second > 0 && isCount(s.first); })) return false;
+    setRoom(bound);
+    return isStoredWithin(gather_.getResult(), count.dim, bound);
+  }
+
+  void setRoom(const Bound& bound) {
+    LinearForm room = bound.end.plus(bound.count.scalars.scaled(-1));
+    room.constant -= bound.count.first;
+    sides_[bound.count.dim].room = room;
+  }
+  bool readMask(Value mask) {
+    SmallVector<Bound, 2> bounds;
+    if (!boundsOf(mask, bounds)) return false;
+    for (const Bound& bound : bounds) {
+      if (sides_[bound.count.dim].room) return false;
+      setRoom(bound);
+    }
     return true;
   }
 
@@ -306,14 +229,11 @@ class BoxRaiser {
       if (!counts && !loop) continue;
       LinearForm part;
       part.add(symbol, factor);
-      // Counted from where the loop begins, where that is subtracted.
+      // Counted from where the loop begins, where that is subtracted or not known to be above 0.
       if (loop && !loop.getLowerBound().getDefiningOp<arith::ConstantOp>()) {
         const LinearForm low = sumOf(loop.getLowerBound()).scaled(-factor);
-        const bool has = !low.symbols.empty() && llvm::all_of(low.symbols, [&](const auto& s) {
-          return llvm::is_contained(all.symbols, s);
-        });
-        if (has) part = part.plus(low);
-        else if (!counts) continue;
+        const bool has = llvm::all_of(low.symbols, [&](const auto& s) { return llvm::is_contained(all.symbols, s); });
+        if (has || !counts) part = part.plus(low);
       }
       box = box.plus(part);
       left = left.plus(part.scaled(-1));

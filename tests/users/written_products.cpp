@@ -44,7 +44,7 @@ auto token_channel_f8 = kernel("user_token_channel_f8", [](const WrittenCfg& c, 
   return flat_grid(c, M, N);
 });
 Register r1("token_channel_f8", [](Env& e) {
-  const auto c = written_cfg(e, {128, 128, 128}, {32, 32, 32, 2});
+  const auto c = written_cfg(e, {128, 128, 128}, {64, 32, 32, 2});
   const int M = e.big ? 4096 : 70, N = e.big ? 7168 : 80, K = e.big ? 2048 : 96;
   auto a = random<fp8_e4m3>(e, size_t(M) * K), b = random<fp8_e4m3>(e, size_t(K) * N);
   auto sa = random<float>(e, M, .5, 1), sb = random<float>(e, N, .5, 1);
@@ -81,8 +81,8 @@ auto gate_up_pair = kernel("user_gate_up_pair", [](const WrittenCfg& c, Ptr<cons
                       store(y + (m.col() * ym + n.row()), cast(v, f16), {.mask = (m.col() < M) & (n.row() < N)});
                     }).grid([](const WrittenCfg& c, auto, auto, auto, auto, int M, int N, auto...) { return flat_grid(c, M, N); });
 Register r2("gate_up_pair", [](Env& e) {
-  const auto c = written_cfg(e, {128, 128, 64}, {32, 16, 16, 2});
-  const int M = e.big ? 4096 : 70, N = e.big ? 11008 : 40, K = e.big ? 4096 : 40;
+  const auto c = written_cfg(e, {128, 128, 64}, {64, 32, 32, 2});
+  const int M = e.big ? 4096 : 70, N = e.big ? 11008 : 48, K = e.big ? 4096 : 80;
   auto a = random<half>(e, size_t(M) * K), b1 = random<half>(e, size_t(K) * N), b2 = random<half>(e, size_t(K) * N);
   auto y = constant<half>(e, size_t(M) * N, NAN);
   Job j;
@@ -118,8 +118,8 @@ auto parts_sum = kernel("user_parts_sum", [](const WrittenCfg&, Ptr<const float>
                    store(y + i, cast(acc, bf16), {.mask = i < all});
                  }).grid([](const WrittenCfg&, auto, auto, int all, int) { return Grid{cdiv(all, 1024)}; });
 Register r3("few_tokens", [](Env& e) {
-  const auto c = written_cfg(e, {16, 64, 128}, {16, 32, 32});
-  const int M = e.field("M", e.big ? 33 : 5), N = e.big ? 7168 : 70, K = e.big ? 7168 : 200, span = e.field("span", e.big ? 2048 : 64);
+  const auto c = written_cfg(e, {16, 64, 128}, {16, 64, 32});
+  const int M = e.field("M", e.big ? 33 : 5), N = e.big ? 7168 : 70, K = e.big ? 7168 : 208, span = e.field("span", e.big ? 2048 : 64);
   const int parts = cdiv(K, span);
   auto x = random<bfloat16>(e, size_t(M) * K), w = random<bfloat16>(e, size_t(K) * N), y = constant<bfloat16>(e, size_t(M) * N, NAN);
   auto part = constant<float>(e, size_t(parts) * M * N, NAN);
@@ -174,8 +174,8 @@ auto vocabulary = kernel("user_vocabulary", [](const WrittenCfg& c, Ptr<const bf
                     store(y + (cast(m, i64).col() * N + n.row()), cast(acc, bf16), {.mask = (m.col() < M) & (n.row() < N)});
                   }).grid([](const WrittenCfg& c, auto, auto, auto, int M, int N, int) { return flat_grid(c, M, N); });
 Register r5("vocabulary", [](Env& e) {
-  const auto c = written_cfg(e, {128, 128, 64}, {32, 32, 16, 2});
-  const int M = e.big ? 8192 : 40, N = e.field("N", e.big ? 50257 : 81), K = e.big ? 768 : 48;
+  const auto c = written_cfg(e, {128, 128, 64}, {64, 32, 32, 2});
+  const int M = e.big ? 8192 : 80, N = e.field("N", e.big ? 50257 : 81), K = e.big ? 768 : 48;
   auto x = random<bfloat16>(e, size_t(M) * K), w = random<bfloat16>(e, size_t(K) * N), y = constant<bfloat16>(e, size_t(M) * N, NAN);
   Job j;
   j.gflop = 2e-9 * M * N * K;
@@ -202,8 +202,8 @@ auto wgrad_add = kernel("user_wgrad_add", [](const WrittenCfg& c, Ptr<const bflo
                    store(dw + at, load(dw + at, {.mask = in}) + acc, {.mask = in});
                  }).grid([](const WrittenCfg& c, auto, auto, auto, int, int N, int K) { return Grid{cdiv(N, c.BM), cdiv(K, c.BN)}; });
 Register r6("wgrad_add", [](Env& e) {
-  const auto c = written_cfg(e, {128, 128, 64}, {32, 16, 16});
-  const int T = e.big ? 8192 : 70, N = e.big ? 4096 : 40, K = e.big ? 4096 : 48;
+  const auto c = written_cfg(e, {128, 128, 64}, {64, 32, 32});
+  const int T = e.big ? 8192 : 70, N = e.big ? 4096 : 80, K = e.big ? 4096 : 48;
   auto dy = random<bfloat16>(e, size_t(T) * N), x = random<bfloat16>(e, size_t(T) * K);
   auto dw = random<float>(e, size_t(N) * K);
   Job j;
@@ -240,8 +240,8 @@ auto turns_glu = kernel("user_turns_glu", [](const WrittenCfg& c, Ptr<const bflo
                    store(y + (m.col() * (N / 2) + h.row()), cast(v, bf16), {.mask = (m.col() < M) & (h.row() < N / 2)});
                  }).grid([](const WrittenCfg& c, auto, auto, auto, auto, int M, int N, int) { return flat_grid(c, M, N); });
 Register r7("turns_glu", [](Env& e) {
-  const auto c = written_cfg(e, {128, 128, 64}, {32, 32, 16, 2});
-  const int M = e.big ? 8192 : 40, N = e.big ? 5760 : 72, K = e.big ? 2880 : 48;
+  const auto c = written_cfg(e, {128, 128, 64}, {64, 32, 32, 2});
+  const int M = e.big ? 8192 : 80, N = e.big ? 5760 : 96, K = e.big ? 2880 : 48;
   auto x = random<bfloat16>(e, size_t(M) * K), w = random<bfloat16>(e, size_t(K) * N), bias = random<bfloat16>(e, N);
   auto y = constant<bfloat16>(e, size_t(M) * N / 2, NAN);
   Job j;
@@ -312,8 +312,8 @@ auto act_down = kernel("user_act_down", [](const WrittenCfg& c, Ptr<const bfloat
                   store(y + to, cast(acc, bf16), {.mask = in});
                 }).grid([](const WrittenCfg& c, auto, auto, auto, auto, auto, int M, int N, int) { return flat_grid(c, M, N); });
 Register r9("act_down", [](Env& e) {
-  const auto c = written_cfg(e, {128, 128, 64}, {32, 16, 16, 2});
-  const int M = e.big ? 4096 : 40, N = e.big ? 4096 : 48, K = e.big ? 11008 : 56;
+  const auto c = written_cfg(e, {128, 128, 64}, {64, 32, 32, 2});
+  const int M = e.big ? 4096 : 80, N = e.big ? 4096 : 48, K = e.big ? 11008 : 80;
   auto g = random<bfloat16>(e, size_t(M) * K, -3, 3), u = random<bfloat16>(e, size_t(M) * K), w = random<bfloat16>(e, size_t(N) * K);
   auto before = random<bfloat16>(e, size_t(M) * N), y = constant<bfloat16>(e, size_t(M) * N, NAN);
   Job j;
@@ -344,8 +344,8 @@ auto float_weights = kernel("user_float_weights", [](const WrittenCfg& c, Ptr<co
                        store(y + (ym.col() * N + yn.row()), cast(acc, bf16), {.mask = (ym.col() < M) & (yn.row() < N)});
                      }).grid([](const WrittenCfg& c, auto, auto, auto, int M, int N, int) { return flat_grid(c, M, N); });
 Register r10("float_weights", [](Env& e) {
-  const auto c = written_cfg(e, {128, 128, 64}, {32, 16, 16, 2});
-  const int M = e.big ? 4096 : 40, N = e.big ? 4096 : 48, K = e.big ? 4096 : 56;
+  const auto c = written_cfg(e, {128, 128, 64}, {64, 32, 32, 2});
+  const int M = e.big ? 4096 : 80, N = e.big ? 4096 : 48, K = e.big ? 4096 : 80;
   auto x = random<bfloat16>(e, size_t(M) * K);
   auto w = random<float>(e, size_t(N) * K);
   auto y = constant<bfloat16>(e, size_t(M) * N, NAN);
@@ -378,8 +378,8 @@ auto low_rank_pair = kernel("user_low_rank_pair", [](const WrittenCfg& c, Ptr<co
                        }
                      }).grid([](const WrittenCfg& c, auto, auto, auto, auto, int M, int, int) { return Grid{cdiv(M, c.BM)}; });
 Register r11("low_rank_pair", [](Env& e) {
-  const auto c = written_cfg(e, {64, 128, 64}, {32, 32, 16});
-  const int M = e.big ? 16384 : 40, N = e.big ? 4096 : 56, K = e.big ? 4096 : 48, R = c.BN;
+  const auto c = written_cfg(e, {64, 128, 64}, {64, 32, 32});
+  const int M = e.big ? 16384 : 80, N = e.big ? 4096 : 48, K = e.big ? 4096 : 80, R = c.BN;
   auto x = random<half>(e, size_t(M) * K), down = random<half>(e, size_t(K) * R, -.1, .1), up = random<half>(e, size_t(R) * N);
   auto y = constant<half>(e, size_t(M) * N, NAN);
   Job j;
@@ -417,8 +417,8 @@ auto expert_tiles = kernel("user_expert_tiles", [](const WrittenCfg& c, Ptr<cons
                       }
                     }).grid([](const WrittenCfg&, auto, auto, auto, auto, int, int, int, int programs) { return Grid{programs}; });
 Register r12("expert_tiles", [](Env& e) {
-  const auto c = written_cfg(e, {128, 128, 64}, {32, 16, 16});
-  const int E = e.big ? 32 : 4, T = e.big ? 8192 : 120, N = e.big ? 4096 : 40, K = e.big ? 2048 : 48;
+  const auto c = written_cfg(e, {128, 128, 64}, {64, 32, 32});
+  const int E = e.big ? 32 : 4, T = e.big ? 8192 : 200, N = e.big ? 4096 : 48, K = e.big ? 2048 : 48;
   auto x = random<bfloat16>(e, size_t(T) * K), w = random<bfloat16>(e, size_t(E) * N * K), y = constant<bfloat16>(e, size_t(T) * N, NAN);
   auto starts = filled<int32_t>(e, E + 1, [&](size_t i) { return i == size_t(E) ? T : int32_t(i * T / E + (i % 3 == 1 ? 9 : 0)); });
   Job j;
