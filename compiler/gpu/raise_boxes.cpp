@@ -10,13 +10,17 @@
 // As everywhere, arithmetic of indices is taken to stay within its type; a quotient of numbers that are not negative
 // is taken not to be negative (the other one would come of a program behind the grid of tiles, which masks leave out).
 //
-// Only where bulk copies can then load all matrices that the loop gathers: others are as well off as they are.
+// Rows that wrap around at the end of a matrix (`rows % M`) are a box, too, where nobody looks at those past the end
+// (counts.h): as zeros they are as good.
+//
+// Only where bulk copies can then load all operands that the loop gathers: others are as well off as they are.
 #include <cstdlib>
 
 #include "compiler/analysis/facts.h"
 #include "compiler/gpu/counts.h"
 #include "compiler/gpu/dot_passes.h"
 #include "compiler/gpu/tma_box.h"
+#include "compiler/lowering/elementwise.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Pass/Pass.h"
@@ -335,40 +339,49 @@ class RaiseBoxesPass : public PassWrapper<RaiseBoxesPass, OperationPass<func::Fu
     return type && type.getRank() == 2 && type.getDimSize(0) > 1 && type.getDimSize(1) > 1;
   }
 
-  void raise(scf::ForOp loop) {
-    SmallVector<GatherOp> gathers;
-    loop.walk([&](GatherOp gather) {
-      if (isMatrix(gather)) gathers.push_back(gather);
+  /// Whether products multiply the tile, or what is computed of it element by element.
+  static bool isOperand(Value tile) {
+    return llvm::any_of(tile.getUses(), [](OpOperand& use) {
+      Operation* op = use.getOwner();
+      if (isa<DotOp>(op)) return use.getOperandNumber() < 2;
+      return op->getNumResults() == 1 && (isa<TransOp>(op) || isElementwise(op)) && isOperand(op->getResult(0));
     });
-    if (gathers.empty()) return;
-    SmallVector<LoadOp> loads;
+  }
+
+  /// Bulk copies can load the box.
+  static bool isBulk(LoadOp load, const Facts& facts) {
+    auto type = cast<RankedTensorType>(load.getType());
+    return beginsAtUnits(load.getView(), load.getIndices(), facts) &&
+           tmaBox(load.getView(), type.getShape(), type.getElementType(), facts, /*isStore=*/false);
+  }
+
+  void raise(scf::ForOp loop) {
+    struct Box {
+      GatherOp gather;
+      LoadOp load;
+    };
+    SmallVector<Box> boxes;
+    loop.walk([&](GatherOp gather) {
+      if (isMatrix(gather)) boxes.push_back({gather, {}});
+    });
+    if (boxes.empty()) return;
     {
       const Facts facts(getOperation());
-      for (GatherOp gather : gathers) {
-        LoadOp load = gather->getParentOp() == loop ? BoxRaiser(gather, loop, facts).run() : LoadOp();
-        if (!load) break;
-        loads.push_back(load);
-      }
+      for (Box& box : boxes)
+        if (box.gather->getParentOp() == loop) box.load = BoxRaiser(box.gather, loop, facts).run();
     }
-    bool fine = loads.size() == gathers.size();
-    if (fine) {
-      const Facts facts(getOperation());
-      fine = llvm::all_of(loads, [&](LoadOp load) {
-        auto type = cast<RankedTensorType>(load.getType());
-        std::string why;
-        const bool is = beginsAtUnits(load.getView(), load.getIndices(), facts, &why) &&
-                        tmaBox(load.getView(), type.getShape(), type.getElementType(), facts, /*isStore=*/false, &why);
-        if (!is && std::getenv("TILE_WHY_NO_BOX")) load->emitRemark(why);
-        return is;
-      });
-    }
-    for (auto [gather, load] : llvm::zip(gathers, loads)) {
-      if (!fine) {
-        load.erase();
+    const Facts facts(getOperation());
+    const bool fine = llvm::all_of(boxes, [&](const Box& box) {
+      return !isOperand(GatherOp(box.gather).getResult()) || (box.load && isBulk(box.load, facts));
+    });
+    for (const Box& box : boxes) {
+      if (!box.load) continue;
+      if (!fine || !isBulk(box.load, facts)) {
+        box.load->erase();
         continue;
       }
-      gather.replaceAllUsesWith(load.getResult());
-      gather.erase();
+      GatherOp(box.gather).replaceAllUsesWith(LoadOp(box.load).getResult());
+      box.gather->erase();
     }
   }
 };
