@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "compiler/targets/byte_sums.h"
+#include "compiler/targets/invariants_late.h"
 #include "compiler/targets/known_divisors.h"
 #include "compiler/targets/llvm_passes.h"
 #include "compiler/targets/masked_sums.h"
@@ -163,6 +164,7 @@ llvm::Error optimize(llvm::Module& module, llvm::TargetMachine& machine, bool ag
   passes.addPass(WholeWords());
   passes.addPass(ByteSums());
   passes.addPass(MaskedSums());
+  if (again) passes.addPass(InvariantsLate());
   if (again) passes.addPass(ResultsEarly());
   passes.addPass(OrderByUse(again));
   passes.addPass(TwoWords());
