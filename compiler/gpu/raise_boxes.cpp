@@ -339,12 +339,20 @@ class RaiseBoxesPass : public PassWrapper<RaiseBoxesPass, OperationPass<func::Fu
     return type && type.getRank() == 2 && type.getDimSize(0) > 1 && type.getDimSize(1) > 1;
   }
 
-  /// Whether products multiply the tile, or what is computed of it element by element.
+  /// Element by element of a product of the loop.
+  static bool isOfProduct(Value tile, int depth = 0) {
+    Operation* op = tile.getDefiningOp();
+    if (isa_and_nonnull<DotOp>(op)) return true;
+    return op && depth < 8 && isElementwise(op) &&
+           llvm::any_of(op->getOperands(), [&](Value v) { return isOfProduct(v, depth + 1); });
+  }
+  /// Whether products multiply the tile, or what is computed of it and of others that are loaded.
   static bool isOperand(Value tile) {
     return llvm::any_of(tile.getUses(), [](OpOperand& use) {
       Operation* op = use.getOwner();
       if (isa<DotOp>(op)) return use.getOperandNumber() < 2;
-      return op->getNumResults() == 1 && (isa<TransOp>(op) || isElementwise(op)) && isOperand(op->getResult(0));
+      return op->getNumResults() == 1 && (isa<TransOp>(op) || isElementwise(op)) && !isOfProduct(op->getResult(0)) &&
+             isOperand(op->getResult(0));
     });
   }
 

@@ -218,7 +218,7 @@ auto shared_keys_dkdv = kernel("user_shared_keys_dkdv", [](const WrittenAttentio
                         }).grid([](const WrittenAttentionCfg& c, auto, auto, auto, auto, auto, auto, auto, auto, float, int Z, int HK, int,
                                    int T) { return Grid{cdiv(T, c.BN), Z * HK}; });
 Register r4("shared_keys_dkdv", [](Env& e) {
-  const auto c = attention_cfg(e, {64, 128, 128}, {32, 64, 32});
+  const auto c = attention_cfg(e, {64, 64, 128}, {32, 64, 32});
   const int Z = e.big ? 2 : 1, HK = e.big ? 8 : 2, G = e.big ? 4 : 3, T = e.big ? 4096 : 80, D = c.D;
   auto queries = [&] { return random<bfloat16>(e, size_t(Z) * HK * G * T * D); };
   auto q = queries(), dout = queries();

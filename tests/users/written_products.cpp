@@ -417,7 +417,7 @@ auto expert_tiles = kernel("user_expert_tiles", [](const WrittenCfg& c, Ptr<cons
                       }
                     }).grid([](const WrittenCfg&, auto, auto, auto, auto, int, int, int, int programs) { return Grid{programs}; });
 Register r12("expert_tiles", [](Env& e) {
-  const auto c = written_cfg(e, {128, 128, 64}, {64, 32, 32});
+  const auto c = written_cfg(e, {128, 128, 32}, {64, 32, 32});
   const int E = e.big ? 32 : 4, T = e.big ? 8192 : 200, N = e.big ? 4096 : 48, K = e.big ? 2048 : 48;
   auto x = random<bfloat16>(e, size_t(T) * K), w = random<bfloat16>(e, size_t(E) * N * K), y = constant<bfloat16>(e, size_t(T) * N, NAN);
   auto starts = filled<int32_t>(e, E + 1, [&](size_t i) { return i == size_t(E) ? T : int32_t(i * T / E + (i % 3 == 1 ? 9 : 0)); });
