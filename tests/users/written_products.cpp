@@ -436,5 +436,41 @@ Register r12("expert_tiles", [](Env& e) {
   return j;
 });
 
+// --- strides as they come: rows in order, the same row again and again, rows backwards
+auto any_stride = kernel("user_any_stride", [](const WrittenCfg& c, Ptr<const half> a, Ptr<const half> b, Ptr<float> y, I32 M, I32 N,
+                                               I32 K, I32 am, I32 bk) {
+                    auto m = program_id(0) * c.BM + arange(0, c.BM), n = program_id(1) * c.BN + arange(0, c.BN), k = arange(0, c.BK);
+                    Tile ap = a + ((m % M).col() * am + k.row()), bp = b + (k.col() * bk + (n % N).row());
+                    Tile acc = zeros({c.BM, c.BN}, f32);
+                    for (auto i : range(0, cdiv(K, c.BK))) {
+                      auto x = load(ap, {.mask = k.row() < K - i * c.BK, .other = 0});
+                      auto w = load(bp, {.mask = k.col() < K - i * c.BK, .other = 0});
+                      acc = dot(x, w, acc);
+                      ap += c.BK;
+                      bp += c.BK * bk;
+                    }
+                    store(y + (m.col() * N + n.row()), acc, {.mask = (m.col() < M) & (n.row() < N)});
+                  }).grid([](const WrittenCfg& c, auto, auto, auto, int M, int N, auto...) { return Grid{cdiv(M, c.BM), cdiv(N, c.BN)}; });
+Register r13("any_stride", [](Env& e) {
+  const auto c = written_cfg(e, {128, 128, 64}, {64, 32, 32});
+  const int M = e.big ? 4096 : 80, N = e.big ? 4096 : 48, K = e.big ? 4096 : 80;
+  auto a = random<half>(e, size_t(M) * K), b = random<half>(e, size_t(K) * N);
+  std::array<Array<float>, 3> y;
+  for (auto& one : y) one = constant<float>(e, size_t(M) * N, NAN);
+  Job j;
+  j.gflop = 2e-9 * M * N * K;
+  for (int way = 0; way < 3; ++way)
+    j.add(any_stride, c, way < 2 ? a.p : a.p + size_t(M - 1) * K, b.p, y[way].p, M, N, K, way == 0 ? K : way == 1 ? 0 : -K, N);
+  j.check = [=] {
+    for (int way = 0; way < 3; ++way) {
+      const auto wrong = agree(y[way].now(), product(M, N, K, [&](int m, int k) { return a[(way == 0 ? m : way == 1 ? 0 : M - 1 - m) * K + k]; },
+                                                     matrix(b, N)), 1e-2, 1e-3);
+      if (!wrong.empty()) return "stride " + std::to_string(1 - way) + ": " + wrong;
+    }
+    return std::string();
+  };
+  return j;
+});
+
 }  // namespace
 }  // namespace users
