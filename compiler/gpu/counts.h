@@ -20,8 +20,8 @@ struct Count {
   int64_t first = 0;
   LinearForm scalars;
 };
-/// Behind broadcasts, wider types, and reshapes of one dim to two: what the tile varies by. Null where that is not along
-/// one dim; `dim` stays as it is where the tile does not say.
+/// Behind broadcasts, wider types, and reshapes of one dim to two: what the tile varies by. Null where that is not
+/// along one dim; `dim` stays as it is where the tile does not say.
 mlir::Value alongOneDim(mlir::Value tile, int* dim);
 /// The scalar of which all elements of a tile are copies, or null.
 mlir::Value scalarOf(mlir::Value tile);

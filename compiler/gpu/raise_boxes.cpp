@@ -40,7 +40,7 @@ scf::ForOp loopOf(Value v) {  // whose induction variable it is
 struct Side {
   int64_t first = 0;           ///< of what counts its elements in the offsets
   LinearForm place;            ///< what the pointer adds, in elements along this dim
-  std::optional<LinearForm> room;  ///< the mask lets pass as many elements from `first` on
+  std::optional<LinearForm> room;  ///< as many elements the mask lets pass
 };
 
 class BoxRaiser {
@@ -52,8 +52,8 @@ class BoxRaiser {
     auto type = dyn_cast<RankedTensorType>(gather_.getType());
     if (!type || type.getRank() != 2 || !gather_.getOffsets()) return {};
     shape_ = type.getShape();
-    if (Value other = gather_.getOther(); other && !matchPattern(other, m_AnyZeroFloat()) && !matchPattern(other, m_Zero()))
-      return {};
+    Value other = gather_.getOther();
+    if (other && !matchPattern(other, m_AnyZeroFloat()) && !matchPattern(other, m_Zero())) return {};
     if (!readOffsets(gather_.getOffsets())) return {};
     if (Value mask = gather_.getMask(); mask && !readMask(mask)) return {};
     Value root = follow(gather_.getPtr());
@@ -74,9 +74,8 @@ class BoxRaiser {
     v = numberBehind(v);
     if (auto c = constantOf(v)) {
       const int64_t all = factor * *c;
-      if (strideNumber_ && all % *strideNumber_ == 0 && all / *strideNumber_ != 0) rows.constant += all / *strideNumber_;
-      else columns.constant += all;
-      return;
+      const bool isOfRows = strideNumber_ && all % *strideNumber_ == 0;
+      return void(isOfRows ? rows.constant += all / *strideNumber_ : columns.constant += all);
     }
     if (v == stride_) return void(rows.constant += factor);
     if (auto add = v.getDefiningOp<arith::AddIOp>()) {
@@ -143,7 +142,8 @@ class BoxRaiser {
     if (auto c = numberOf(wrap.getRhs())) bound.end.constant = *c;
     else if (Value scalar = scalarOf(wrap.getRhs())) bound.end = sumOf(scalar);
     else return false;
-    if (!llvm::all_of(count.scalars.symbols, [&](const auto& s) { return s.second > 0 && isCount(s.first); })) return false;
+    auto isAbove = [&](const auto& s) { return s.second > 0 && isCount(s.first); };
+    if (!llvm::all_of(count.scalars.symbols, isAbove)) return false;
     setRoom(bound);
     return isStoredWithin(gather_.getResult(), count.dim, bound);
   }
@@ -197,7 +197,8 @@ class BoxRaiser {
       return false;
     LinearForm done = sumOf(loop.getLowerBound()).scaled(-1);
     if (behind) {
-      if (facts_.divisibility(loop.getUpperBound()) % *step || facts_.divisibility(loop.getLowerBound()) % *step) return false;
+      for (Value bound : {loop.getUpperBound(), loop.getLowerBound()})
+        if (facts_.divisibility(bound) % *step) return false;
       done = done.plus(sumOf(loop.getUpperBound()));
     } else {
       done.add(loop.getInductionVar(), 1);
@@ -280,10 +281,11 @@ class BoxRaiser {
     scf::ForOp front = loop_;
     for (auto outer = front->getParentOfType<scf::ForOp>(); outer; outer = outer->getParentOfType<scf::ForOp>()) {
       auto fixed = [&](Value v) { return outer.isDefinedOutsideOfLoop(v); };
-      auto all = [&](const LinearForm& f) { return llvm::all_of(f.symbols, [&](const auto& s) { return fixed(s.first); }); };
-      if (front->getParentOp() != outer || !fixed(root) || (stride_ && !fixed(stride_)) || !all(rest[0]) || !all(rest[1]) ||
-          !all(dims[0]) || !all(dims[1]))
-        break;
+      auto all = [&](const LinearForm& f) {
+        return llvm::all_of(f.symbols, [&](const auto& s) { return fixed(s.first); });
+      };
+      if (front->getParentOp() != outer || !fixed(root) || (stride_ && !fixed(stride_))) break;
+      if (!all(rest[0]) || !all(rest[1]) || !all(dims[0]) || !all(dims[1])) break;
       front = outer;
     }
     OpBuilder b(front);
