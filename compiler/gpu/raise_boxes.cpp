@@ -274,7 +274,7 @@ class BoxRaiser {
       rest[d].constant += sides_[d].first;
       if (!isBefore(rest[d])) return {};
       if (sides_[d].room) dims[d] = sides_[d].room->plus(box[d]);
-      else dims[d].constant = INT32_MAX;
+      else dims[d].constant = box[d].symbols.empty() ? box[d].constant + shape_[static_cast<size_t>(d)] : INT32_MAX;
       if (!isBefore(dims[d])) return {};
     }
     // In front of as many loops as do not change it.
